@@ -1,0 +1,36 @@
+# Where things go on `cmake --install`, and how other projects find them: find_package(dmath) and pkg-config dmath.
+include(CMakePackageConfigHelpers)
+
+install(DIRECTORY include/dmath TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
+install(TARGETS dmath EXPORT dmathTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# An export of its own: whoever links the static library needs MPI and OpenBLAS too.
+install(TARGETS dmath_static EXPORT dmathStaticTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# Installed programs find the library beside them, wherever the prefix is moved.
+file(RELATIVE_PATH DMATH_BIN_TO_LIB ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+set_target_properties(${DMATH_PROGRAMS} PROPERTIES INSTALL_RPATH "$ORIGIN/${DMATH_BIN_TO_LIB}")
+install(TARGETS ${DMATH_PROGRAMS} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+
+set(DMATH_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/dmath)
+install(EXPORT dmathTargets NAMESPACE dmath:: DESTINATION ${DMATH_CMAKE_DIR})
+install(EXPORT dmathStaticTargets NAMESPACE dmath:: DESTINATION ${DMATH_CMAKE_DIR})
+configure_package_config_file(cmake/dmathConfig.cmake.in ${PROJECT_BINARY_DIR}/dmathConfig.cmake
+                              INSTALL_DESTINATION ${DMATH_CMAKE_DIR})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/dmathConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/dmathConfig.cmake ${PROJECT_BINARY_DIR}/dmathConfigVersion.cmake
+        DESTINATION ${DMATH_CMAKE_DIR})
+
+# Paths in dmath.pc are relative to the file, so that the prefix may be chosen at install time or moved.
+file(RELATIVE_PATH DMATH_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" DMATH_PC_TO_PREFIX "${DMATH_PC_TO_PREFIX}")
+set(DMATH_PC_PRIVATE "")
+foreach(library IN LISTS MPI_C_LIBRARIES OPENBLAS_LINK_LIBRARIES)
+  if(NOT library IN_LIST DMATH_PC_PRIVATE)
+    list(APPEND DMATH_PC_PRIVATE ${library})
+  endif()
+endforeach()
+list(APPEND DMATH_PC_PRIVATE -lpthread -lm)
+list(JOIN DMATH_PC_PRIVATE " " DMATH_PC_PRIVATE)
+configure_file(cmake/dmath.pc.in ${PROJECT_BINARY_DIR}/dmath.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/dmath.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

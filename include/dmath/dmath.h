@@ -1,0 +1,288 @@
+/* dmath: mathematics on matrices spread over many workers, from a sequential program.
+ *
+ * BSD-3-Clause, see LICENSE. Link with -ldmath (pkg-config dmath, or CMake's dmath::dmath).
+ *
+ * Words. A *session* owns *workers*; each worker owns one device (here: CPU cores). An *array* has an element
+ * type, up to 8 dims (row-major) and is spread over the workers in *blocks* as its *layout* says. A *view* is a
+ * rectangle of an array, or its elements under another shape; it is a dm_array too and usable as any operand,
+ * outputs included. All indices count from 0, all sizes are int64_t.
+ *
+ * Rules that hold for every call unless its own text says otherwise:
+ *  - It returns a status; outputs are set only on DM_OK; dm_error_message() then has the details.
+ *  - It is checked completely before anything is sent, so a bad call changes nothing.
+ *  - It does not block: the command is queued, and commands take effect in the order of the calls. Calls that
+ *    return data (dm_array_read, dm_array_load, dm_array_save, dm_sync, ...) wait for what they need.
+ *  - A failure on a worker (a full disk, no memory) is reported by the next call that waits, with the command,
+ *    the worker and the host; arrays that depend on the failed result are poisoned until wholly rewritten.
+ *  - Any layouts and, where the text lists several, any mixture of element types may be combined: dmath moves
+ *    and converts what it must.
+ *  - A session is used by one thread at a time. Every call may be made only where dm_init returned: rank 0.
+ */
+#ifndef DMATH_H
+#define DMATH_H
+
+#include <dmath/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DM_VERSION_MAJOR 0
+#define DM_VERSION_MINOR 1
+#define DM_VERSION_PATCH 0
+
+/* ---- status ---------------------------------------------------------------------------------------------- */
+
+/* "ERR_SHAPE" for DM_ERR_SHAPE; "?" for an unknown code. */
+DM_API const char *dm_status_name(dm_status status);
+/* What the status means, one sentence. */
+DM_API const char *dm_status_text(dm_status status);
+/* Details of the last failure in the calling thread; valid until that thread's next failing call. */
+DM_API const char *dm_error_message(void);
+/* "0.1.0" of the library that is running (the header's is DM_VERSION_*). */
+DM_API const char *dm_version(void);
+/* Bytes of one element; 0 for an unknown code. */
+DM_API int64_t dm_dtype_bytes(dm_dtype dtype);
+DM_API const char *dm_dtype_name(dm_dtype dtype);
+
+/* ---- session --------------------------------------------------------------------------------------------- */
+
+typedef struct dm_session dm_session;
+
+/* How a session is set up. Make one with DM_CONFIG_INIT, then set fields. */
+typedef struct dm_config {
+    size_t size;         /* sizeof(dm_config): set by DM_CONFIG_INIT */
+    int workers;         /* in-process workers; 0: DMATH_WORKERS, or the cores of this machine up to 4 */
+    const char *options; /* "key=value,key=value" over the environment's DMATH_KEY; see `dmath info`; may be NULL */
+} dm_config;
+#define DM_CONFIG_INIT {sizeof(dm_config), 0, NULL}
+
+/* Starts a session. Collective over all ranks of an MPI job.
+ *
+ * Without a launcher, or as `mpirun -n 1`: the workers are threads of this process, MPI is not initialised.
+ * Under `mpirun -n P+1`: MPI is initialised here; rank 0 returns with P workers. On the other ranks the call does
+ * not return: they serve until rank 0's dm_finalize and then end the process with status 0. Ranks may run this
+ * program or `dmath-worker`.
+ * config may be NULL: all defaults.
+ *
+ * Errors: DM_ERR_CONFIG an option is not understood; DM_ERR_VERSION ranks run different builds;
+ * DM_ERR_TRANSPORT no transport between two workers passes its check, or the forced one does not;
+ * DM_ERR_STATE MPI was already initialised by the program (use dm_init_comm), or the worker processes of this
+ * launch have left with an earlier session; DM_ERR_NOMEM. */
+DM_API DM_CHECKED dm_status dm_init(const dm_config *config, dm_session **session);
+
+/* Ends a session: waits for all commands, frees arrays that are still alive and reports how many through *alive
+ * (may be NULL; a warning is logged too). The handle is dead afterwards: any use of it is DM_ERR_STATE.
+ * Returns the error of a command that failed and was not reported yet; the session is ended all the same. */
+DM_API DM_CHECKED dm_status dm_finalize(dm_session *session, int64_t *alive);
+
+/* Waits until all commands given so far are done on all workers. Reports the failures since the last report. */
+DM_API DM_CHECKED dm_status dm_sync(dm_session *session);
+
+/* Number of workers. */
+DM_API int dm_workers(const dm_session *session);
+
+/* An empty command to all workers: for measurements. */
+DM_API DM_CHECKED dm_status dm_noop(dm_session *session);
+
+/* ---- layouts --------------------------------------------------------------------------------------------- */
+
+enum { DM_CONTIGUOUS = 0, DM_CYCLIC = 1 };
+
+/* Which worker holds which block. Start from one of the dm_layout_* makers below and change fields as needed. */
+typedef struct dm_layout {
+    size_t size;                 /* sizeof(dm_layout): set by the makers */
+    int kind;                    /* 0: grid; 1: explicit map; 2: all on worker `single`; -1: default of the shape */
+    int single;
+    int64_t block[DM_MAX_DIMS];  /* block size of each dim in elements; 0: chosen for you */
+    int grid[DM_MAX_DIMS];       /* workers along each dim; 0 means 1 */
+    int order[DM_MAX_DIMS];      /* DM_CONTIGUOUS or DM_CYCLIC, a dim */
+    int replicas;                /* copies of the whole array, each on its own product(grid) workers; 0 means 1 */
+    const int *workers;          /* which workers, in this order; NULL: 0, 1, 2, ...; read during the call */
+    int nworkers;                /* how many in workers[] */
+    const int *map;              /* explicit: worker of each block, row-major over the blocks; read during the call */
+    int64_t map_count;
+} dm_layout;
+
+DM_API dm_layout dm_layout_default(void);
+/* Split along dim 0 / dim 1 / dim `dim` over all workers of the session, one contiguous block each. */
+DM_API dm_layout dm_layout_rows(const dm_session *session);
+DM_API dm_layout dm_layout_cols(const dm_session *session);
+DM_API dm_layout dm_layout_split(const dm_session *session, int dim);
+/* Blocks of `block` elements of dim `dim` dealt out in turn. */
+DM_API dm_layout dm_layout_cyclic(const dm_session *session, int dim, int64_t block);
+/* 2-D block-cyclic on a grid of grid_rows x grid_cols workers (row-major), as ScaLAPACK's. */
+DM_API dm_layout dm_layout_grid(int grid_rows, int grid_cols, int64_t block_rows, int64_t block_cols);
+/* Every worker holds the whole array. */
+DM_API dm_layout dm_layout_replicated(const dm_session *session);
+/* All of it on one worker. */
+DM_API dm_layout dm_layout_single(int worker);
+/* Blocks of block[ndim] elements, map[k] the worker of block k (row-major over the blocks). */
+DM_API dm_layout dm_layout_explicit(int ndim, const int64_t *block, const int *map, int64_t map_count);
+
+/* ---- arrays ---------------------------------------------------------------------------------------------- */
+
+/* A handle; plain data, copy it freely. A destroyed, foreign or zero handle is an error and nothing worse. */
+typedef struct dm_array {
+    uint64_t id;
+} dm_array;
+#define DM_NO_ARRAY ((dm_array){0})
+
+/* Creates an array of undefined contents. ndim 0..8, shape[d] >= 0; layout NULL: the default (split along the first
+ * dim long enough). Errors: DM_ERR_ARG, DM_ERR_DTYPE, DM_ERR_LAYOUT, DM_ERR_LIMIT (memory_limit exceeded). */
+DM_API DM_CHECKED dm_status dm_array_create(dm_session *session, dm_dtype dtype, int ndim, const int64_t *shape,
+                                            const dm_layout *layout, dm_array *out);
+/* rows x cols with the default layout. */
+DM_API DM_CHECKED dm_status dm_matrix(dm_session *session, dm_dtype dtype, int64_t rows, int64_t cols, dm_array *out);
+
+/* Destroys an array or a view. Memory is free for later commands at once; commands already queued are not
+ * disturbed. Views of a destroyed array keep its memory alive. A zero handle is accepted and ignored. */
+DM_API DM_CHECKED dm_status dm_array_destroy(dm_session *session, dm_array a);
+
+typedef struct dm_array_info {
+    size_t size; /* set by the caller: sizeof(dm_array_info) */
+    dm_dtype dtype;
+    int ndim;
+    int64_t shape[DM_MAX_DIMS];
+    int64_t block[DM_MAX_DIMS]; /* of the base array's layout */
+    int grid[DM_MAX_DIMS];      /* 1 everywhere for an explicit map */
+    int replicas;
+    int is_view;
+} dm_array_info;
+DM_API DM_CHECKED dm_status dm_array_query(dm_session *session, dm_array a, dm_array_info *info);
+/* The worker (of the first replica) that holds the element at index[ndim]. */
+DM_API DM_CHECKED dm_status dm_array_owner(dm_session *session, dm_array a, const int64_t *index, int *worker);
+
+/* A view of the rectangle [lo, lo+extent) of a (an array or a view). */
+DM_API DM_CHECKED dm_status dm_array_view(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
+                                          dm_array *out);
+/* The same elements in row-major order under another shape, without moving any. DM_ERR_UNSUPPORTED where the
+ * layout would need data to move (copy to a suitable layout first); always possible for a whole array split
+ * along dim 0 whose blocks are whole numbers of new rows. */
+DM_API DM_CHECKED dm_status dm_array_reshape(dm_session *session, dm_array a, int ndim, const int64_t *shape,
+                                             dm_array *out);
+
+/* Host memory -> array: the rectangle [lo, lo+extent) (lo, extent NULL: all of it). host holds the rectangle
+ * row-major in the array's own dtype; ld: elements from one row (last dim) to the next, 0: packed; dims before the
+ * last two are packed with it. host may be reused when the call returns. Blocks until the data has left host. */
+DM_API DM_CHECKED dm_status dm_array_write(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
+                                           const void *host, int64_t ld);
+/* Array -> host memory, the same way. Blocks; reports DM_ERR_POISONED if the array is. */
+DM_API DM_CHECKED dm_status dm_array_read(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
+                                          void *host, int64_t ld);
+
+/* NumPy .npy files, C and Fortran order, up to 8 dims, the dtypes above, both byte orders (bf16: as ml_dtypes
+ * writes it, 'V2'). Every worker reads and writes its own part, so the path must name the same file on all
+ * hosts. Blocks. Load creates the array with the file's dtype and shape and the given layout.
+ * Errors: DM_ERR_IO, DM_ERR_FORMAT, both with the path and the reason; DM_ERR_LIMIT. */
+DM_API DM_CHECKED dm_status dm_array_load(dm_session *session, const char *path, const dm_layout *layout,
+                                          dm_array *out);
+/* Writes C order, little endian. The file appears under its name only when it is whole. */
+DM_API DM_CHECKED dm_status dm_array_save(dm_session *session, dm_array a, const char *path);
+
+/* ---- filling --------------------------------------------------------------------------------------------- */
+/* Values depend only on the arguments and on an element's index in x: not on the layout, nor on the number of
+ * workers, bit for bit. All dtypes unless said. For integer dtypes the numbers must be whole and in range. */
+
+DM_API DM_CHECKED dm_status dm_fill(dm_session *session, dm_array x, double value);
+/* value where all indices are equal, else 0; ndim 2. */
+DM_API DM_CHECKED dm_status dm_fill_identity(dm_session *session, dm_array x, double value);
+/* x[i] = start + step * i, i the row-major index. */
+DM_API DM_CHECKED dm_status dm_fill_arange(dm_session *session, dm_array x, double start, double step);
+/* Uniform in [lo, hi): Philox4x32-10 (Salmon et al., SC'11) over the index. Integers: lo <= x < hi. */
+DM_API DM_CHECKED dm_status dm_fill_uniform(dm_session *session, dm_array x, double lo, double hi, uint64_t seed);
+/* Normal with the given mean and standard deviation (floating dtypes). */
+DM_API DM_CHECKED dm_status dm_fill_normal(dm_session *session, dm_array x, double mean, double deviation,
+                                           uint64_t seed);
+
+/* ---- moving ---------------------------------------------------------------------------------------------- */
+
+/* dst = src, converted to dst's dtype: copy, conversion and remap between any two layouts in one. Shapes equal.
+ * Float to float rounds to nearest even; float to integer truncates and saturates, NaN gives 0; integer to
+ * integer wraps. Workers send one another only what the receiver does not hold, in the narrower of the two
+ * dtypes. src and dst may not overlap unless they are the same elements. */
+DM_API DM_CHECKED dm_status dm_copy(dm_session *session, dm_array src, dm_array dst);
+/* dst = src with its dims in the order perm: dst.shape[d] == src.shape[perm[d]]. */
+DM_API DM_CHECKED dm_status dm_permute(dm_session *session, dm_array src, const int *perm, dm_array dst);
+/* dst = transposed src, ndim 2: m x n -> n x m. */
+DM_API DM_CHECKED dm_status dm_transpose(dm_session *session, dm_array src, dm_array dst);
+
+/* ---- elementwise ----------------------------------------------------------------------------------------- */
+/* Computed in the wider of the operands' types (f16 and bf16 in f32; integer with floating in f64), converted to
+ * the output's dtype as dm_copy does. Integer operands with an integer output: whole alpha and beta, arithmetic in
+ * int64 with wrap-around. A term with a zero factor is not read. Outputs may be one of the operands itself;
+ * any other overlap is DM_ERR_OVERLAP.
+ * Broadcasting: shapes are aligned at the last dim; a missing dim or a dim of 1 repeats; out has the full shape. */
+
+/* y = alpha * x + beta * y. x broadcasts to y. */
+DM_API DM_CHECKED dm_status dm_axpby(dm_session *session, double alpha, dm_array x, double beta, dm_array y);
+/* out = alpha * a + beta * b */
+DM_API DM_CHECKED dm_status dm_add(dm_session *session, double alpha, dm_array a, double beta, dm_array b,
+                                   dm_array out);
+/* out = alpha * a * b */
+DM_API DM_CHECKED dm_status dm_multiply(dm_session *session, double alpha, dm_array a, dm_array b, dm_array out);
+/* out = alpha * a (a broadcasts to out) */
+DM_API DM_CHECKED dm_status dm_scale(dm_session *session, double alpha, dm_array a, dm_array out);
+/* out = f(a); exp and tanh for floating a and out, relu for all. Shapes equal. */
+DM_API DM_CHECKED dm_status dm_exp(dm_session *session, dm_array a, dm_array out);
+DM_API DM_CHECKED dm_status dm_tanh(dm_session *session, dm_array a, dm_array out);
+DM_API DM_CHECKED dm_status dm_relu(dm_session *session, dm_array a, dm_array out);
+
+/* ---- reductions ------------------------------------------------------------------------------------------ */
+
+/* out = scale * (sum of x over dims[ndims]) + beta * out. ndims 0 with dims NULL: over all dims.
+ * out.shape is x's without those dims, or with 1 in their place. Accumulates f64 in double-double, the other
+ * floats in f64, integers in int64 (wraps). The sum of no elements is 0. beta == 0: out is not read. */
+DM_API DM_CHECKED dm_status dm_sum(dm_session *session, dm_array x, const int *dims, int ndims, double scale,
+                                   double beta, dm_array out);
+
+/* ---- products -------------------------------------------------------------------------------------------- */
+
+enum { DM_N = 0, DM_T = 1 };
+
+/* c = alpha * op(a) * op(b) + beta * c; op(a): m x k, op(b): k x n, c: m x n, each a matrix or its transpose
+ * (trans_a, trans_b: DM_N or DM_T). Floating dtypes, mixed freely: computed in f64 if any operand is f64, else in
+ * f32; a 16-bit c is rounded once. beta == 0: c is not read. c may overlap neither a nor b.
+ * 2mnk flops. The algorithm (cyclic, stationary c, contraction with reduce-scatter) is chosen by bytes moved;
+ * option gemm_algorithm forces one (DM_ERR_UNSUPPORTED where it cannot serve the layouts), gemm_workspace limits
+ * the workspace a worker. The cyclic form follows Eliuk et al., dMath (2016), a variant of Fox, Otto & Hey (1987). */
+DM_API DM_CHECKED dm_status dm_gemm(dm_session *session, int trans_a, int trans_b, double alpha, dm_array a, dm_array b,
+                                    double beta, dm_array c);
+
+/* ---- looking inside -------------------------------------------------------------------------------------- */
+
+/* Between these two, calls on arrays are planned for every worker but not run; the text lists for each call its
+ * algorithm, steps, bytes sent and received by each worker, workspace and flops. Create, destroy, view and
+ * reshape take effect; calls that return data are DM_ERR_STATE. *text is freed with free(). */
+DM_API DM_CHECKED dm_status dm_explain_begin(dm_session *session);
+DM_API DM_CHECKED dm_status dm_explain_end(dm_session *session, char **text);
+
+/* What a worker has done since the session began. Waits (as dm_sync). */
+typedef struct dm_counters {
+    size_t size; /* set by the caller: sizeof(dm_counters) */
+    int64_t commands, steps;
+    int64_t bytes_sent, bytes_received; /* to and from other workers and the master, payload */
+    int64_t messages_sent, messages_received;
+    int64_t flops;                      /* of products */
+    int64_t workspace_peak_bytes;       /* largest workspace of one command */
+    int64_t plans_made, plans_reused;
+} dm_counters;
+DM_API DM_CHECKED dm_status dm_counters_get(dm_session *session, int worker, dm_counters *out);
+
+/* Memory of a worker by owner, bytes after rounding. Waits (as dm_sync). */
+typedef struct dm_memory {
+    size_t size; /* set by the caller: sizeof(dm_memory) */
+    int64_t arrays, workspace, replicas, staging; /* live now */
+    int64_t peak;        /* highest sum of the above so far */
+    int64_t held;        /* slabs held from the system */
+    int64_t system_calls; /* how often the system was asked for memory */
+    int64_t limit;       /* 0: none */
+} dm_memory;
+DM_API DM_CHECKED dm_status dm_memory_report(dm_session *session, int worker, dm_memory *out);
+/* Gives unused slabs back to the system. */
+DM_API DM_CHECKED dm_status dm_memory_trim(dm_session *session);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

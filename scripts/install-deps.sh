@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Installs what is missing to build and run dmath, on Debian 12 or Ubuntu 24.04.
+#
+#   scripts/install-deps.sh          for the library, the examples and their check with NumPy
+#   scripts/install-deps.sh --test   for the tests too
+#
+# Looks for programs and libraries, not packages: what came from elsewhere counts. Changes nothing when all is there.
+set -euo pipefail
+
+have_program() { command -v "$1" >/dev/null 2>&1; }
+have_library() { have_program pkg-config && pkg-config --exists "$1"; }
+have_numpy() {
+    local python
+    for python in python3 /usr/bin/python3; do
+        if "$python" -c 'import numpy' >/dev/null 2>&1; then
+            return 0
+        fi
+    done
+    return 1
+}
+
+missing=()
+need() { # need PACKAGE TEST...: the package, unless the test succeeds
+    local package=$1
+    shift
+    "$@" || missing+=("$package")
+}
+
+need gcc have_program cc
+need libc6-dev test -e /usr/include/stdio.h
+need cmake have_program cmake
+have_program ninja || need make have_program make
+need pkg-config have_program pkg-config
+need libopenmpi-dev have_program mpicc
+need openmpi-bin have_program mpirun
+need libopenblas-dev have_library openblas
+need python3-numpy have_numpy
+if [[ ${1:-} == --test ]]; then
+    need libcmocka-dev have_library cmocka
+fi
+
+if [[ ${#missing[@]} -eq 0 ]]; then
+    echo "install-deps: everything needed is there"
+    exit 0
+fi
+echo "install-deps: missing: ${missing[*]}"
+if ! have_program apt-get; then
+    echo "install-deps: no apt-get here; please install the above (names are Debian's) by other means" >&2
+    exit 1
+fi
+as_root=()
+if [[ $(id -u) -ne 0 ]]; then
+    if ! have_program sudo; then
+        echo "install-deps: neither root nor sudo; please have the above installed" >&2
+        exit 1
+    fi
+    as_root=(sudo)
+fi
+run() {
+    echo "+ $*"
+    "$@"
+}
+run "${as_root[@]}" apt-get update -q
+run "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"

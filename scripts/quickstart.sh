@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# From a fresh checkout to a result: installs what is missing, builds, computes the principal components of
+# examples/data/digits.npy with four workers, first as threads of one process, then as processes under mpirun, and
+# compares both with NumPy.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/mpi-env.sh
+scripts/install-deps.sh
+
+step() { printf '\n== %s\n' "$*"; }
+run() {
+    echo "+ $*"
+    "$@"
+}
+python=python3
+"$python" -c 'import numpy' >/dev/null 2>&1 || python=/usr/bin/python3
+
+build=build/release
+step "Build ($build)"
+options=()
+if [[ ! -e $build/CMakeCache.txt ]]; then
+    command -v ninja >/dev/null && options+=(-G Ninja)
+    # The unit tests are scripts/test.sh's matter.
+    pkg-config --exists cmocka || options+=(-DDMATH_TESTS=OFF)
+fi
+run cmake --preset release "${options[@]}"
+run cmake --build "$build" --target pca dmath-worker --parallel "$(nproc)"
+
+data=examples/data/digits.npy
+pca=$build/examples/pca
+out=$build/quickstart
+mkdir -p "$out"
+
+step "Four workers in one process"
+run env DMATH_WORKERS=4 "$pca" "$data" -o "$out/threads"
+step "Four workers under mpirun, and rank 0, the master"
+run mpirun -n 5 "$pca" "$data" -o "$out/mpirun"
+step "Comparison with NumPy"
+run "$python" examples/check_pca.py "$data" "$out/threads"
+run "$python" examples/check_pca.py "$data" "$out/mpirun"
+
+step "Done"
+echo "The digits, projected on their first two components: $PWD/$out/threads/pca.svg"

@@ -1,0 +1,66 @@
+/* The configuration: one table, a row a setting. Each can be given in the environment as DMATH_<KEY> (in
+ * capitals) and, over that, in the option string of a session. */
+#ifndef DMI_CONFIG_H
+#define DMI_CONFIG_H
+
+#include "base/base.h"
+
+#include <stdio.h>
+
+/* type(key, default as one would write it, accepted, doc)
+ * accepted: of INT, BYTES and DOUBLE the range (lo, hi); of ENUM the names, in the order of their numbers. */
+#define DMI_CONFIG_MAP(INT, BYTES, DOUBLE, BOOL, ENUM, STRING)                                                 \
+    INT(workers, "0", 0, 65536, "workers in this process; 0: as many as fit the machine")                      \
+    ENUM(log, "warn", "error|warn|info|debug|trace", "what is told on stderr")                                 \
+    ENUM(transport, "auto", "auto|direct|mpi", "how bytes move between workers")                               \
+    INT(pretend_hosts, "0", 0, 65536, "split the workers into that many pretended hosts; 0: as they are")      \
+    DOUBLE(link_gbps, "0", 0, 1e6, "bandwidth given to every direct link, GB/s; 0: what it has")               \
+    DOUBLE(link_latency_us, "0", 0, 1e9, "latency added to every direct link")                                 \
+    BYTES(memory_limit, "0", 0, INT64_MAX, "most that a worker may hold; 0: no limit")                         \
+    BYTES(gemm_workspace, "0", 0, INT64_MAX, "most that a product may hold beside its operands; 0: chosen")    \
+    ENUM(gemm_algorithm, "auto", "auto|cyclic|stationary|contract|two_block", "how products are computed")     \
+    BYTES(slab, "64M", 4096, INT64_MAX / 4, "least piece of memory a worker takes from the system")            \
+    BYTES(ring, "1M", 4096, 1 << 30, "size of the ring that carries the commands")                             \
+    BOOL(sync, "0", "every call waits and reports its own failure")                                            \
+    DOUBLE(watchdog_s, "120", 0, 1e9, "a worker this long without progress is an error; 0: never")             \
+    STRING(trace, "", "file the timeline is written to")                                                       \
+    BOOL(explain, "0", "print the plan of every call")                                                         \
+    BOOL(pool_debug, "0", "red zones round every block of a worker's memory")                                  \
+    STRING(fault, "", "faults planted for tests")                                                              \
+    INT(blas_threads, "1", 1, 4096, "threads of each worker's local products")                                 \
+    DOUBLE(spin_us, "-1", -1, 1e9, "how long a waiting thread spins before it sleeps; -1: chosen")             \
+    INT(plan_cache, "4096", 0, 1 << 24, "plans kept for calls that come again")
+
+/* The numbers of the ENUM rows; those of log are DMI_LOG_*, those of gemm_algorithm enum dmi_gemm_algorithm. */
+enum dmi_config_transport { DMI_TRANSPORT_AUTO, DMI_TRANSPORT_DIRECT, DMI_TRANSPORT_MPI };
+
+enum { DMI_CONFIG_TEXT = 256 }; /* bytes of a STRING, its end included */
+
+typedef struct dmi_config {
+#define DMI_FIELD_INT(key, standard, lo, hi, doc) int key;
+#define DMI_FIELD_BYTES(key, standard, lo, hi, doc) int64_t key;
+#define DMI_FIELD_DOUBLE(key, standard, lo, hi, doc) double key;
+#define DMI_FIELD_BOOL(key, standard, doc) bool key;
+#define DMI_FIELD_ENUM(key, standard, names, doc) int key;
+#define DMI_FIELD_STRING(key, standard, doc) char key[DMI_CONFIG_TEXT];
+    DMI_CONFIG_MAP(DMI_FIELD_INT, DMI_FIELD_BYTES, DMI_FIELD_DOUBLE, DMI_FIELD_BOOL, DMI_FIELD_ENUM,
+                   DMI_FIELD_STRING)
+#undef DMI_FIELD_INT
+#undef DMI_FIELD_BYTES
+#undef DMI_FIELD_DOUBLE
+#undef DMI_FIELD_BOOL
+#undef DMI_FIELD_ENUM
+#undef DMI_FIELD_STRING
+} dmi_config;
+
+/* Defaults, over them the environment, over it `options`: "key=value,key=value" (may be NULL). A value may
+ * stand in
+ * '...', and must if it holds a comma. Bytes take K, M, G or T (powers of 1024; "64M", "64MB", "64MiB").
+ * A variable set to nothing counts as not set. DM_ERR_CONFIG names the key, the value and what would be
+ * accepted; *out is written on success only. A DMATH_ variable that no row has gets a warning with the nearest
+ * name that one has, except DMATH_TEST_*, which belong to the tests. */
+DM_CHECKED dm_status dmi_config_load(dmi_config *out, const char *options);
+/* A line for each setting: key, value, doc, what is accepted, default. */
+void dmi_config_print(const dmi_config *config, FILE *to);
+
+#endif

@@ -1,0 +1,74 @@
+/* What the master writes into the ring. Fixed widths, no pointers. */
+#ifndef DMI_FRAMES_H
+#define DMI_FRAMES_H
+
+#include "comm/hub.h"
+#include "plan/plan.h"
+
+#define DMI_PROTOCOL 1
+
+enum dmi_frame_kind {
+    DMI_FRAME_PAD = 1, /* fills the end of the ring */
+    DMI_FRAME_NOOP,
+    DMI_FRAME_LAYOUT,  /* a part of a serialised layout spec; the last part makes the layout */
+    DMI_FRAME_CREATE,
+    DMI_FRAME_VIEW,
+    DMI_FRAME_DESTROY,
+    DMI_FRAME_OP,
+    DMI_FRAME_TRIM,
+    DMI_FRAME_SYNC,    /* workers of other hosts report when they have done everything before it */
+    DMI_FRAME_STOP
+};
+
+/* Handles: session (8 bits), generation (24), slot (32). */
+static inline uint32_t dmi_id_slot(uint64_t id)
+{
+    return (uint32_t)id;
+}
+
+typedef struct dmi_layout_frame {
+    dmi_frame head;
+    uint32_t layout_id;
+    int32_t last;           /* 1: all of it has been sent with this part */
+    int64_t total, bytes;   /* of the serialised spec; of this part, which follows */
+} dmi_layout_frame;
+
+typedef struct dmi_create_frame {
+    dmi_frame head;
+    uint64_t id;
+    uint32_t layout_id;
+    int32_t dtype;
+} dmi_create_frame;
+
+typedef struct dmi_view_frame {
+    dmi_frame head;
+    uint64_t id, base;
+    uint32_t layout_id;
+    int32_t ndim;
+    int64_t lo[DM_MAX_DIMS], extent[DM_MAX_DIMS];
+} dmi_view_frame;
+
+typedef struct dmi_destroy_frame {
+    dmi_frame head;
+    uint64_t id;
+} dmi_destroy_frame;
+
+typedef struct dmi_op_frame {
+    dmi_frame head;
+    uint64_t id[DMI_MAX_OPERANDS];
+    int8_t mode[DMI_MAX_OPERANDS];
+    int32_t noperand;
+    int64_t tail_bytes, tail_key;
+    uint64_t user; /* one address space: the caller's memory */
+    dmi_args args;
+    /* tail follows */
+} dmi_op_frame;
+
+/* A layout spec as bytes: the struct, then workers[], then map[]. */
+static inline int64_t dmi_layout_spec_bytes(const dmi_layout_spec *spec)
+{
+    int64_t n = (int64_t)sizeof *spec + (spec->workers ? (int64_t)spec->nworkers * (int64_t)sizeof(int) : 0);
+    return n + (spec->map ? spec->map_count * (int64_t)sizeof(int) : 0);
+}
+
+#endif

@@ -1,0 +1,157 @@
+/* The memory that the endpoints of one host share: the command ring, and a port an endpoint. Endpoints 0 .. P-1
+ * are the workers, endpoint P is the master. In process it is ordinary memory; between processes a memfd, mapped
+ * through /proc. Every counter in it has one writer and only grows. */
+#ifndef DMI_HUB_H
+#define DMI_HUB_H
+
+#include "base/base.h"
+
+#include <stdalign.h>
+
+#define DMI_LINE 64
+#define DMI_SLOTS 32       /* grants that may be outstanding between a pair */
+#define DMI_MAX_SLABS 1024 /* slabs of one endpoint that others can map */
+#define DMI_ERROR_TEXT 448
+
+/* Eventcount: a waiter announces itself, looks once more, then sleeps; a ringer pays for a system call only when
+ * someone sleeps. Works between processes. */
+typedef struct dmi_bell {
+    alignas(DMI_LINE) atomic_uint count;
+    atomic_uint sleeping;
+} dmi_bell;
+
+/* Where the receiver wants the next block of one sender. */
+typedef struct dmi_slot {
+    uint64_t address; /* slab < 0: a pointer, else the offset in that slab of the receiver */
+    int32_t slab;
+    int32_t poisoned; /* set by the sender: what arrived is the result of a failed command */
+    int32_t refused;  /* set by the receiver: there is no place (its command failed), send nothing */
+    int32_t pad;
+} dmi_slot;
+
+typedef struct dmi_mailbox {
+    alignas(DMI_LINE) atomic_uint_fast64_t granted; /* by the receiver: places offered so far */
+    alignas(DMI_LINE) atomic_uint_fast64_t arrived; /* by the sender: blocks delivered so far */
+    alignas(DMI_LINE) dmi_slot slot[DMI_SLOTS];     /* grant k uses slot k % DMI_SLOTS */
+} dmi_mailbox;
+
+/* The first failure since the master last looked. */
+typedef struct dmi_error_record {
+    atomic_int present; /* 1: filled by the worker; 0: the master has taken it */
+    int32_t status;
+    uint64_t command;
+    char text[DMI_ERROR_TEXT];
+} dmi_error_record;
+
+typedef struct dmi_tally { /* what dm_counters shows; written by the endpoint, relaxed */
+    atomic_int_fast64_t steps, bytes_sent, bytes_received, messages_sent, messages_received, flops;
+    atomic_int_fast64_t workspace_peak, plans_made, plans_reused;
+    atomic_int_fast64_t memory[8]; /* dmi_memory_slot */
+} dmi_tally;
+enum { DMI_MEM_ARRAYS, DMI_MEM_WORKSPACE, DMI_MEM_REPLICAS, DMI_MEM_STAGING, DMI_MEM_PEAK, DMI_MEM_HELD, DMI_MEM_CALLS };
+
+typedef struct dmi_port {
+    dmi_bell bell;                                    /* its communication thread sleeps here */
+    alignas(DMI_LINE) atomic_uint_fast64_t consumed;  /* bytes of the ring it has read */
+    alignas(DMI_LINE) atomic_uint_fast64_t completed; /* commands done, in order */
+    dmi_error_record error;
+    dmi_tally tally;
+    /* for the watchdog: command, step kind, lane, peer of what it does or waits for now */
+    alignas(DMI_LINE) atomic_uint_fast64_t now_command;
+    atomic_int now_op, now_step, now_peer;
+    int32_t pid;
+    char host[64];
+    atomic_int slab_fd[DMI_MAX_SLABS];                /* fd + 1 in process pid; 0: none */
+    atomic_int_fast64_t slab_bytes[DMI_MAX_SLABS];
+    atomic_uint slab_serial[DMI_MAX_SLABS];           /* grows with every new slab of that number */
+    alignas(DMI_LINE) dmi_mailbox mailbox[];          /* [endpoints]: from each sender */
+} dmi_port;
+
+typedef struct dmi_ring {
+    alignas(DMI_LINE) atomic_uint_fast64_t head; /* bytes published */
+    uint64_t size;                               /* power of two */
+    atomic_int closed;                           /* the master has left without a word */
+    alignas(DMI_LINE) char data[];
+} dmi_ring;
+
+typedef struct dmi_hub_header {
+    uint64_t magic;
+    int32_t endpoints;
+    int32_t pad;
+    uint64_t ring_offset, port_offset, port_bytes, total_bytes;
+} dmi_hub_header;
+
+/* One process's mapping of a hub. */
+typedef struct dmi_hub {
+    dmi_hub_header *header;
+    dmi_ring *ring;
+    char *ports;
+    int endpoints;
+    int fd;           /* memfd, or -1 in process */
+    bool oversubscribed; /* more threads of ours on this host than cores: yield before spinning */
+    int64_t spin_ns;
+} dmi_hub;
+
+static inline dmi_port *dmi_hub_port(const dmi_hub *hub, int endpoint)
+{
+    return (dmi_port *)(void *)(hub->ports + (size_t)endpoint * hub->header->port_bytes);
+}
+
+/* shared: back it by a memfd that other processes can map. */
+DM_CHECKED dm_status dmi_hub_create(int endpoints, int64_t ring_bytes, bool shared, dmi_hub *out);
+/* Maps the hub that process pid holds as descriptor fd. */
+DM_CHECKED dm_status dmi_hub_attach(int pid, int fd, dmi_hub *out);
+void dmi_hub_close(dmi_hub *hub);
+
+/* Full barrier between publishing and looking at `sleeping` (and the reverse); also understood by TSan. */
+void dmi_bell_ring(dmi_bell *bell);
+/* Waiting: token = dmi_bell_announce(); look again; then dmi_bell_sleep (at most timeout_ns) or dmi_bell_cancel. */
+unsigned dmi_bell_announce(dmi_bell *bell);
+void dmi_bell_sleep(dmi_bell *bell, unsigned token, int64_t timeout_ns);
+void dmi_bell_cancel(dmi_bell *bell);
+
+/* Spin, yield, then sleep on a bell. Reset after progress. */
+typedef struct dmi_backoff {
+    int64_t since_ns; /* when waiting began; 0: not waiting */
+    unsigned round;
+} dmi_backoff;
+enum { DMI_WAIT_AGAIN, DMI_WAIT_SLEEP };
+/* One step of waiting; DMI_WAIT_SLEEP: time to announce, look again and sleep. */
+int dmi_backoff_step(dmi_backoff *backoff, const dmi_hub *hub);
+static inline void dmi_backoff_reset(dmi_backoff *backoff)
+{
+    backoff->since_ns = 0;
+    backoff->round = 0;
+}
+
+/* --- ring.c: frames from the master to the workers of a host ------------------------------------------------ */
+#define DMI_FRAME_ALIGN 16
+typedef struct dmi_frame {
+    uint32_t bytes;   /* of the whole frame, a multiple of DMI_FRAME_ALIGN */
+    uint16_t kind;    /* enum dmi_frame_kind */
+    uint16_t op;      /* enum dmi_op for DMI_FRAME_OP */
+    uint64_t command; /* number of the command, from 1 */
+} dmi_frame;
+
+/* Producer's side. */
+typedef struct dmi_ring_writer {
+    const dmi_hub *hub;
+    const int *consumer; /* endpoints that read this ring */
+    int nconsumer;
+    uint64_t head, room_until; /* head may grow to room_until without asking */
+} dmi_ring_writer;
+/* Space for a frame of `bytes` (rounded up), contiguous; NULL when the ring is full now. At most size/4. */
+void *dmi_ring_reserve(dmi_ring_writer *w, uint32_t bytes);
+void dmi_ring_publish(dmi_ring_writer *w, uint32_t bytes);
+/* Wakes sleeping consumers. */
+void dmi_ring_wake(dmi_ring_writer *w);
+
+/* Consumer's side: the next frame or NULL; then consume it. */
+const dmi_frame *dmi_ring_peek(const dmi_hub *hub, uint64_t *cursor);
+static inline void dmi_ring_consume(const dmi_hub *hub, int endpoint, uint64_t *cursor, const dmi_frame *frame)
+{
+    *cursor += frame->bytes;
+    atomic_store_explicit(&dmi_hub_port(hub, endpoint)->consumed, *cursor, memory_order_release);
+}
+
+#endif

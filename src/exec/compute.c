@@ -1,0 +1,94 @@
+/* The COMPUTE lane: in a worker a thread of its own, on the master within calls that wait. */
+#include "exec/engine.h"
+#include "ops/ops.h"
+
+#include <stdio.h>
+
+static bool inputs_clean(dmi_work *w)
+{
+    for (int i = 0; i < w->step->nref; i++) {
+        const dmi_ref *ref = &w->step->ref[i];
+        if (ref->kind == DMI_REF_OPERAND && (ref->mode & DMI_READ) && atomic_load(&w->inst->memory[ref->index]->poisoned)) {
+            /* an output that this command itself rewrites as a whole may be read back by its later steps */
+            if (!w->inst->whole[ref->index]) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static void outputs_valid(dmi_work *w)
+{
+    for (int i = 0; i < w->step->nref; i++) {
+        const dmi_ref *ref = &w->step->ref[i];
+        if (ref->kind == DMI_REF_OPERAND && (ref->mode & DMI_WRITE) && w->inst->whole[ref->index]) {
+            dmi_memory *memory = w->inst->memory[ref->index];
+            if (atomic_load_explicit(&memory->poisoned, memory_order_relaxed)) {
+                atomic_store(&memory->poisoned, 0);
+                if (atomic_load(&w->inst->failed)) { /* the other thread failed the command meanwhile */
+                    atomic_store(&memory->poisoned, 1);
+                }
+            }
+        }
+    }
+}
+
+bool dmi_compute_one(dmi_engine *e)
+{
+    dmi_lane *lane = &e->lane[DMI_LANE_COMPUTE];
+    uint64_t at = atomic_load_explicit(&lane->done, memory_order_relaxed);
+    if (at == atomic_load_explicit(&lane->enqueued, memory_order_acquire)) {
+        return false;
+    }
+    dmi_work *w = &lane->ring[at & (DMI_LANE_ROOM - 1)];
+    if (!dmi_engine_reached(e, &w->wait)) {
+        return false;
+    }
+    atomic_store_explicit(&e->port->now_step, w->step->kind, memory_order_relaxed);
+    if (!atomic_load(&w->inst->failed) && !inputs_clean(w)) {
+        dmi_engine_fail(e, w->inst, DM_OK, "");
+    }
+    if (!atomic_load(&w->inst->failed)) {
+        int64_t begin = e->trace ? dmi_now_ns() : 0;
+        dm_status status = dmi_execute(e, w);
+        if (status != DM_OK) {
+            dmi_engine_fail(e, w->inst, status, dmi_error_text());
+        } else {
+            outputs_valid(w);
+        }
+        if (e->trace) {
+            dmi_trace_step(e, w, begin, dmi_now_ns());
+        }
+        atomic_fetch_add_explicit(&e->port->tally.flops, w->step->flops, memory_order_relaxed);
+    }
+    atomic_fetch_add_explicit(&e->port->tally.steps, 1, memory_order_relaxed);
+    atomic_store_explicit(&lane->done, at + 1, memory_order_release);
+    if (e->thread_runs) {
+        dmi_bell_ring(&e->port->bell);
+    }
+    return true;
+}
+
+void *dmi_compute_thread(void *engine)
+{
+    dmi_engine *e = engine;
+    char who[32];
+    snprintf(who, sizeof who, "worker %d compute", e->config.me);
+    dmi_log_set_who(who);
+    dmi_backoff backoff = {0};
+    while (!atomic_load_explicit(&e->stop, memory_order_relaxed)) {
+        if (dmi_compute_one(e)) {
+            dmi_backoff_reset(&backoff);
+        } else if (dmi_backoff_step(&backoff, e->config.hub) == DMI_WAIT_SLEEP) {
+            unsigned token = dmi_bell_announce(&e->compute_bell);
+            if (atomic_load(&e->stop) || dmi_compute_one(e)) {
+                dmi_bell_cancel(&e->compute_bell);
+                dmi_backoff_reset(&backoff);
+            } else {
+                dmi_bell_sleep(&e->compute_bell, token, 100000000);
+            }
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,382 @@
+/* Lanes, waits and hazards of one endpoint. */
+#include "exec/engine.h"
+#include "ops/ops.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static inline dmi_work *lane_slot(dmi_lane *lane, uint64_t index)
+{
+    return &lane->ring[index & (DMI_LANE_ROOM - 1)];
+}
+
+dm_status dmi_engine_start(dmi_engine *e, const dmi_engine_config *config)
+{
+    memset(e, 0, sizeof *e);
+    e->config = *config;
+    e->port = dmi_hub_port(config->hub, config->me);
+    e->peer = calloc((size_t)config->endpoints, sizeof *e->peer);
+    bool ok = e->peer != NULL;
+    for (int i = 0; i < DMI_LANES; i++) {
+        e->lane[i].ring = calloc(DMI_LANE_ROOM, sizeof(dmi_work));
+        ok = ok && e->lane[i].ring;
+    }
+    if (!ok) {
+        dmi_engine_stop(e);
+        return dmi_fail(DM_ERR_NOMEM, "no memory for the executor of endpoint %d", config->me);
+    }
+    for (int i = 0; i < config->endpoints; i++) {
+        e->peer[i].link = &dmi_link_direct;
+    }
+    if (config->compute_thread) {
+        if (pthread_create(&e->thread, NULL, dmi_compute_thread, e) != 0) {
+            dmi_engine_stop(e);
+            return dmi_fail(DM_ERR_NOMEM, "cannot start the compute thread of worker %d", config->me);
+        }
+        e->thread_runs = true;
+    }
+    return DM_OK;
+}
+
+void dmi_engine_stop(dmi_engine *e)
+{
+    if (e->thread_runs) {
+        atomic_store(&e->stop, 1);
+        dmi_bell_ring(&e->compute_bell);
+        pthread_join(e->thread, NULL);
+        e->thread_runs = false;
+    }
+    for (int i = 0; i < DMI_LANES; i++) {
+        free(e->lane[i].ring);
+        e->lane[i].ring = NULL;
+    }
+    dmi_direct_unmap(e);
+    free(e->peer);
+    e->peer = NULL;
+}
+
+bool dmi_engine_reached(const dmi_engine *e, const dmi_stamp *stamp)
+{
+    for (int i = 0; i < DMI_LANES; i++) {
+        if (atomic_load_explicit(&e->lane[i].done, memory_order_acquire) < stamp->seq[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+dmi_stamp dmi_engine_done(const dmi_engine *e)
+{
+    dmi_stamp done;
+    for (int i = 0; i < DMI_LANES; i++) {
+        done.seq[i] = atomic_load_explicit(&e->lane[i].done, memory_order_acquire);
+    }
+    return done;
+}
+
+bool dmi_engine_ready(const dmi_engine *e)
+{
+    return e->pending == NULL;
+}
+
+bool dmi_engine_idle(const dmi_engine *e)
+{
+    return e->first == NULL;
+}
+
+/* --- failures ------------------------------------------------------------------------------------------------- */
+
+void dmi_engine_report(dmi_engine *e, uint64_t command, dm_status status, const char *text)
+{
+    dmi_error_record *record = &e->port->error;
+    if (atomic_load_explicit(&record->present, memory_order_acquire) == 0) {
+        record->status = status;
+        record->command = command;
+        snprintf(record->text, sizeof record->text, "%s", text);
+        atomic_store_explicit(&record->present, 1, memory_order_release);
+    }
+    dmi_log(DMI_LOG_WARN, "command %llu: %s", (unsigned long long)command, text);
+}
+
+void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const char *text)
+{
+    atomic_store(&inst->failed, 1);
+    for (int i = 0; i < inst->noperand; i++) {
+        if (inst->memory[i] && (inst->mode[i] & DMI_WRITE)) {
+            atomic_store(&inst->memory[i]->poisoned, 1);
+        }
+    }
+    if (status != DM_OK) {
+        char line[DMI_ERROR_TEXT];
+        snprintf(line, sizeof line, "command %llu (%s) failed on worker %d (%s): %s", (unsigned long long)inst->command,
+                 dmi_ops[inst->op].name, e->config.me, e->port->host, text);
+        dmi_engine_report(e, inst->command, status, line);
+    }
+}
+
+/* --- enqueueing ----------------------------------------------------------------------------------------------- */
+
+static void take_workspace(dmi_engine *e, dmi_instance *inst)
+{
+    const dmi_plan *plan = inst->plan;
+    for (int i = 0; i < plan->nwork; i++) {
+        dm_status status = dmi_pool_alloc(e->config.pool, plan->work_bytes[i], DMI_OWNER_WORKSPACE, &inst->work[i]);
+        if (status != DM_OK) {
+            memset(&inst->work[i], 0, sizeof inst->work[i]);
+            if (!atomic_load(&inst->failed)) {
+                char text[DMI_ERROR_TEXT];
+                snprintf(text, sizeof text, "workspace of %lld bytes (of %lld in all): %s", (long long)plan->work_bytes[i],
+                         (long long)plan->workspace, dmi_error_text());
+                dmi_engine_fail(e, inst, status, text);
+            }
+        }
+    }
+    int64_t peak = atomic_load_explicit(&e->port->tally.workspace_peak, memory_order_relaxed);
+    if (plan->workspace > peak) {
+        atomic_store_explicit(&e->port->tally.workspace_peak, plan->workspace, memory_order_relaxed);
+    }
+}
+
+/* Given back as soon as the command is enqueued: whoever gets this memory next waits for the stamp. */
+static void return_workspace(dmi_engine *e, dmi_instance *inst)
+{
+    for (int i = 0; i < inst->plan->nwork; i++) {
+        if (inst->work[i].base) {
+            dm_status status = dmi_pool_free(e->config.pool, &inst->work[i], &inst->work_use[i]);
+            if (status != DM_OK) {
+                dmi_engine_fail(e, inst, status, dmi_error_text());
+            }
+        }
+    }
+}
+
+static void bind_waits(const dmi_instance *inst, const dmi_step *step, dmi_stamp *wait)
+{
+    for (int i = 0; i < DMI_LANES; i++) {
+        wait->seq[i] = step->wait[i] ? inst->base.seq[i] + step->wait[i] : 0;
+    }
+    for (int i = 0; i < step->nref; i++) {
+        const dmi_ref *ref = &step->ref[i];
+        if (ref->kind == DMI_REF_OPERAND) {
+            const dmi_memory *memory = inst->memory[ref->index];
+            dmi_stamp_merge(wait, &memory->write);
+            if (ref->mode & DMI_WRITE) {
+                dmi_stamp_merge(wait, &memory->read);
+            }
+        } else if (ref->kind == DMI_REF_WORK) {
+            dmi_stamp_merge(wait, &inst->work[ref->index].ready);
+        }
+    }
+}
+
+static void note_use(dmi_instance *inst, const dmi_step *step, int lane, uint64_t seq)
+{
+    for (int i = 0; i < step->nref; i++) {
+        const dmi_ref *ref = &step->ref[i];
+        if (ref->kind == DMI_REF_OPERAND) {
+            dmi_stamp *use = ref->mode & DMI_WRITE ? inst->use_write : inst->use_read;
+            use[ref->index].seq[lane] = DMI_MAX(use[ref->index].seq[lane], seq);
+        } else if (ref->kind == DMI_REF_WORK) {
+            inst->work_use[ref->index].seq[lane] = seq;
+        }
+    }
+    inst->end.seq[lane] = seq;
+}
+
+static void finish_enqueue(dmi_engine *e, dmi_instance *inst)
+{
+    for (int i = 0; i < inst->noperand; i++) {
+        if (inst->memory[i]) {
+            dmi_stamp_merge(&inst->memory[i]->write, &inst->use_write[i]);
+            dmi_stamp_merge(&inst->memory[i]->read, &inst->use_read[i]);
+        }
+    }
+    if (!e->config.pool_debug) {
+        return_workspace(e, inst);
+    }
+    e->pending = NULL;
+}
+
+/* Enqueues steps of the pending instance while its lanes have room. */
+static bool enqueue_steps(dmi_engine *e)
+{
+    dmi_instance *inst = e->pending;
+    const dmi_plan *plan = inst->plan;
+    bool moved = false, compute = false;
+    while (inst->next_step < plan->nstep) {
+        const dmi_step *step = &plan->step[inst->next_step];
+        dmi_lane *lane = &e->lane[step->lane];
+        uint64_t at = atomic_load_explicit(&lane->enqueued, memory_order_relaxed);
+        if (at - atomic_load_explicit(&lane->done, memory_order_acquire) >= DMI_LANE_ROOM) {
+            break;
+        }
+        dmi_work *w = lane_slot(lane, at);
+        *w = (dmi_work){.step = step, .inst = inst};
+        bind_waits(inst, step, &w->wait);
+        if (step->lane == DMI_LANE_SEND) {
+            w->ordinal = e->peer[step->peer].sent++;
+        } else if (step->lane == DMI_LANE_RECV) {
+            w->ordinal = e->peer[step->peer].granted++;
+        }
+        note_use(inst, step, step->lane, at + 1);
+        assert(at + 1 == inst->base.seq[step->lane] + step->ordinal);
+        atomic_store_explicit(&lane->enqueued, at + 1, memory_order_release);
+        compute = compute || step->lane == DMI_LANE_COMPUTE;
+        inst->next_step++;
+        moved = true;
+    }
+    if (compute && e->thread_runs) {
+        dmi_bell_ring(&e->compute_bell);
+    }
+    if (inst->next_step == plan->nstep) {
+        finish_enqueue(e, inst);
+        moved = true;
+    }
+    return moved;
+}
+
+void dmi_engine_submit(dmi_engine *e, dmi_instance *inst)
+{
+    assert(!e->pending);
+    for (int i = 0; i < DMI_LANES; i++) {
+        inst->base.seq[i] = atomic_load_explicit(&e->lane[i].enqueued, memory_order_relaxed);
+    }
+    inst->end = inst->base;
+    *(e->last ? &e->last->next : &e->first) = inst;
+    e->last = inst;
+    e->pending = inst;
+    take_workspace(e, inst);
+    enqueue_steps(e);
+}
+
+/* --- transfers ------------------------------------------------------------------------------------------------ */
+
+static void lane_advance(dmi_engine *e, int lane)
+{
+    atomic_fetch_add_explicit(&e->lane[lane].done, 1, memory_order_release);
+    atomic_fetch_add_explicit(&e->port->tally.steps, 1, memory_order_relaxed);
+    if (e->thread_runs) {
+        dmi_bell_ring(&e->compute_bell);
+    }
+}
+
+/* Messages of one lane overlap where the transport allows; they finish in order. */
+static bool progress_send(dmi_engine *e)
+{
+    enum { WINDOW = 8 };
+    dmi_lane *lane = &e->lane[DMI_LANE_SEND];
+    uint64_t done = atomic_load_explicit(&lane->done, memory_order_relaxed);
+    uint64_t end = atomic_load_explicit(&lane->enqueued, memory_order_relaxed);
+    bool moved = false;
+    for (uint64_t i = done; i < end && i < done + WINDOW; i++) {
+        dmi_work *w = lane_slot(lane, i);
+        if (!w->started) {
+            if (!dmi_engine_reached(e, &w->wait)) {
+                break;
+            }
+            const dmi_memory *source = w->step->ref[0].kind == DMI_REF_OPERAND ? w->inst->memory[w->step->ref[0].index] : NULL;
+            if (source && atomic_load(&((dmi_memory *)source)->poisoned) && !atomic_load(&w->inst->failed)) {
+                dmi_engine_fail(e, w->inst, DM_OK, "");
+            }
+            w->started = moved = true;
+            w->begun_ns = e->trace ? dmi_now_ns() : 0;
+        }
+        if (!w->finished) {
+            int64_t before = w->at + w->run;
+            w->finished = e->peer[w->step->peer].link->push(e, w);
+            moved = moved || w->finished || w->at + w->run != before;
+        }
+        if (!w->finished && e->peer[w->step->peer].link == &dmi_link_direct) {
+            break; /* direct pushes go one after another */
+        }
+    }
+    while (done < end && lane_slot(lane, done)->finished) {
+        const dmi_work *w = lane_slot(lane, done);
+        atomic_fetch_add_explicit(&e->port->tally.messages_sent, 1, memory_order_relaxed);
+        if (e->trace) {
+            dmi_trace_step(e, w, w->begun_ns, dmi_now_ns());
+        }
+        lane_advance(e, DMI_LANE_SEND);
+        done++;
+        moved = true;
+    }
+    return moved;
+}
+
+static void received(dmi_engine *e, dmi_work *w)
+{
+    const dmi_ref *ref = &w->step->ref[0];
+    dmi_instance *inst = w->inst;
+    if (ref->kind == DMI_REF_OPERAND && inst->whole[ref->index] && !atomic_load(&inst->failed)) {
+        atomic_store(&inst->memory[ref->index]->poisoned, 0);
+    }
+    atomic_fetch_add_explicit(&e->port->tally.messages_received, 1, memory_order_relaxed);
+    if (e->trace) {
+        dmi_trace_step(e, w, w->begun_ns, dmi_now_ns());
+    }
+}
+
+static bool progress_recv(dmi_engine *e)
+{
+    dmi_lane *lane = &e->lane[DMI_LANE_RECV];
+    uint64_t done = atomic_load_explicit(&lane->done, memory_order_relaxed);
+    uint64_t end = atomic_load_explicit(&lane->enqueued, memory_order_relaxed);
+    bool moved = false;
+    while (lane->started < end) { /* grants in order, ahead of arrivals */
+        dmi_work *w = lane_slot(lane, lane->started);
+        if (!dmi_engine_reached(e, &w->wait) || !e->peer[w->step->peer].link->grant(e, w)) {
+            break;
+        }
+        w->started = moved = true;
+        w->begun_ns = e->trace ? dmi_now_ns() : 0;
+        lane->started++;
+    }
+    while (done < lane->started) {
+        dmi_work *w = lane_slot(lane, done);
+        if (!e->peer[w->step->peer].link->arrive(e, w)) {
+            break;
+        }
+        received(e, w);
+        lane_advance(e, DMI_LANE_RECV);
+        done++;
+        moved = true;
+    }
+    return moved;
+}
+
+static bool retire(dmi_engine *e)
+{
+    bool moved = false;
+    while (e->first && e->first != e->pending && dmi_engine_reached(e, &e->first->end)) {
+        dmi_instance *inst = e->first;
+        e->first = inst->next;
+        e->last = e->first ? e->last : NULL;
+        if (e->config.pool_debug) {
+            return_workspace(e, inst);
+        }
+        if (e->config.retired) {
+            e->config.retired(e->config.context, inst);
+        }
+        dmi_plan_release(inst->plan);
+        free(inst->tail);
+        free(inst);
+        moved = true;
+    }
+    return moved;
+}
+
+bool dmi_engine_progress(dmi_engine *e)
+{
+    bool moved = e->pending ? enqueue_steps(e) : false;
+    if (!e->thread_runs) {
+        moved = dmi_compute_one(e) || moved;
+    }
+    if (!e->first) {
+        return moved;
+    }
+    moved = progress_recv(e) || moved;
+    moved = progress_send(e) || moved;
+    return retire(e) || moved;
+}

@@ -1,0 +1,150 @@
+/* The executor: runs the plans of one endpoint (a worker or the master) on its three lanes.
+ *
+ * Two threads serve a worker's engine: the communication thread (SEND and RECV lanes, the command ring, all MPI
+ * calls) and the compute thread (COMPUTE lane). The master's engine is driven by the user's thread alone, within
+ * calls that wait.
+ *
+ * Order: a lane counts its finished steps from 1 on, over all commands. A stamp names one position of each lane;
+ * a step starts when the lanes have reached the stamp it was given when its command was enqueued: the waits of its
+ * plan, and for each piece of memory it touches the stamp after which that is safe (reads: the last writes;
+ * writes: the last writes and reads). Commands are enqueued in the order of the stream, on every worker alike. */
+#ifndef DMI_ENGINE_H
+#define DMI_ENGINE_H
+
+#include "comm/hub.h"
+#include "plan/plan.h"
+
+#include <pthread.h>
+
+#define DMI_LANE_ROOM 4096 /* steps a lane can hold; power of two */
+
+/* Storage of one array on this worker. */
+typedef struct dmi_memory {
+    dmi_block block;
+    dmi_stamp write, read;  /* last writes, last reads enqueued */
+    int handles;            /* array and views: at zero the block goes back to the pool */
+    int refs;               /* handles and commands under way: at zero this struct goes */
+    uint32_t number;
+    atomic_int poisoned;    /* holds (partly) the result of a command that failed */
+} dmi_memory;
+
+typedef struct dmi_instance { /* a plan on its way */
+    dmi_plan *plan;
+    uint64_t command;
+    int op, noperand;
+    dmi_memory *memory[DMI_MAX_OPERANDS];
+    uint8_t mode[DMI_MAX_OPERANDS];
+    bool whole[DMI_MAX_OPERANDS]; /* a clean write makes all of this memory valid again */
+    dmi_block *work;              /* [plan->nwork] */
+    dmi_stamp *work_use;          /* [plan->nwork] last use, for the pool */
+    dmi_stamp use_read[DMI_MAX_OPERANDS], use_write[DMI_MAX_OPERANDS];
+    dmi_stamp base, end;
+    void *user;                   /* the caller's memory (master; workers of the same process) */
+    dmi_args args;
+    char *tail;
+    int next_step;                /* enqueued so far */
+    atomic_int failed;            /* no step does its work any more; all still complete */
+    struct dmi_instance *next;    /* in order of commands */
+} dmi_instance;
+
+typedef struct dmi_work {
+    const dmi_step *step;
+    dmi_instance *inst;
+    dmi_stamp wait;
+    uint64_t ordinal;             /* PUSH, EXPECT: how many before it with this peer */
+    int64_t run, at;              /* how far a transfer is */
+    int64_t begun_ns, due_ns;     /* timeline; pretended links: when arrival may be signalled */
+    struct dmi_message *message;  /* message transport: its state */
+    bool started, finished;
+} dmi_work;
+
+typedef struct dmi_lane {
+    dmi_work *ring;                    /* [DMI_LANE_ROOM] */
+    atomic_uint_fast64_t enqueued, done; /* steps; done <= started <= enqueued */
+    uint64_t started;
+} dmi_lane;
+
+struct dmi_engine;
+/* How bytes move between a pair. All calls come from the communication thread and return at once. */
+typedef struct dmi_link_ops {
+    const char *name;
+    bool (*push)(struct dmi_engine *e, dmi_work *w);   /* true: the source may change again */
+    bool (*grant)(struct dmi_engine *e, dmi_work *w);  /* offers the place; true: done */
+    bool (*arrive)(struct dmi_engine *e, dmi_work *w); /* true: the block is here */
+} dmi_link_ops;
+extern const dmi_link_ops dmi_link_direct, dmi_link_mpi;
+
+typedef struct dmi_peer {
+    const dmi_link_ops *link;
+    uint64_t sent, granted; /* ordinals given to steps so far */
+    uint64_t retired; /* blocks from this peer that have arrived and been taken note of */
+    void **slab;            /* mapped slabs of this peer (other processes) */
+    int64_t *slab_bytes;
+    unsigned *slab_serial;
+} dmi_peer;
+
+typedef struct dmi_engine_config {
+    int me, endpoints;
+    dmi_hub *hub;
+    const dmi_backend *backend;
+    dmi_pool *pool;
+    bool one_space;       /* all endpoints share this address space */
+    bool compute_thread;
+    double link_gbps, link_latency_us;
+    bool pool_debug;
+    const char *fault;    /* planted fault of tests: "compute:N" fails the N-th kernel step */
+    void (*retired)(void *context, dmi_instance *inst); /* a command's last step is done; may be NULL */
+    void *context;
+} dmi_engine_config;
+
+typedef struct dmi_engine {
+    dmi_engine_config config;
+    dmi_port *port;
+    dmi_lane lane[DMI_LANES];
+    dmi_peer *peer;                  /* [endpoints] */
+    dmi_instance *first, *last;      /* enqueued and not retired, in order */
+    dmi_instance *pending;           /* the one being enqueued, or NULL */
+    dmi_bell compute_bell;           /* its compute thread sleeps here */
+    pthread_t thread;
+    bool thread_runs;
+    atomic_int stop;
+    int64_t link_free_ns;            /* pretended link: when the last byte has gone */
+    int64_t wake_ns;                 /* look again at this time even if nobody rings; 0: no need */
+    atomic_int_fast64_t kernel_steps; /* for planted faults */
+    struct dmi_mpi_state *mpi;       /* message transport, or NULL */
+    struct dmi_trace *trace;         /* timeline, or NULL */
+} dmi_engine;
+
+DM_CHECKED dm_status dmi_engine_start(dmi_engine *e, const dmi_engine_config *config);
+void dmi_engine_stop(dmi_engine *e); /* lanes must be empty */
+
+/* Takes over an instance (plan reference included). operand memory, user, args must be set; workspace is taken
+ * here. On DM_ERR_NOMEM/LIMIT the instance runs as a failed one: it keeps its transfers, so that nobody hangs. */
+void dmi_engine_submit(dmi_engine *e, dmi_instance *inst);
+/* Room for another command? (the one before is enqueued entirely) */
+bool dmi_engine_ready(const dmi_engine *e);
+/* One look at everything the communication thread serves; true if something moved. */
+bool dmi_engine_progress(dmi_engine *e);
+/* All commands retired? */
+bool dmi_engine_idle(const dmi_engine *e);
+bool dmi_engine_reached(const dmi_engine *e, const dmi_stamp *stamp);
+dmi_stamp dmi_engine_done(const dmi_engine *e);
+/* Marks the instance failed and its outputs poisoned; keeps the first report for the master. status 0: the
+ * consequence of an earlier failure, nothing new to report. */
+void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const char *text);
+void dmi_engine_report(dmi_engine *e, uint64_t command, dm_status status, const char *text);
+
+/* --- comm/direct.c: slab `index` of a peer in another process, mapped here; NULL (logged) where that fails */
+void *dmi_direct_map(dmi_engine *e, int peer, int index);
+void dmi_direct_unmap(dmi_engine *e);
+/* --- execute.c */
+void *dmi_ref_pointer(const dmi_instance *inst, const dmi_ref *ref);
+/* The work of a COMPUTE step. */
+dm_status dmi_execute(dmi_engine *e, dmi_work *w);
+/* --- compute.c */
+bool dmi_compute_one(dmi_engine *e); /* runs the next COMPUTE step if it may start */
+void *dmi_compute_thread(void *engine);
+/* --- trace.c */
+void dmi_trace_step(dmi_engine *e, const dmi_work *w, int64_t begin_ns, int64_t end_ns);
+
+#endif

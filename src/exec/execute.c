@@ -1,0 +1,90 @@
+/* From a COMPUTE step to the backend's kernel. */
+#include "exec/engine.h"
+#include "io/file.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *dmi_ref_pointer(const dmi_instance *inst, const dmi_ref *ref)
+{
+    char *base = NULL;
+    switch (ref->kind) {
+    case DMI_REF_OPERAND:
+        base = inst->memory[ref->index]->block.base;
+        break;
+    case DMI_REF_WORK:
+        base = inst->work[ref->index].base;
+        break;
+    case DMI_REF_USER:
+        base = inst->user;
+        break;
+    default:
+        assert(!"a step without memory");
+    }
+    return base ? base + ref->offset : NULL;
+}
+
+static double scalar(const dmi_work *w, int which)
+{
+    switch (w->step->scalar[which]) {
+    case DMI_SCALAR_ONE:
+        return 1.0;
+    case DMI_SCALAR_ZERO:
+        return 0.0;
+    default:
+        return w->inst->args.s[w->step->scalar[which]];
+    }
+}
+
+/* Tests plant faults: "compute:N" makes the N-th kernel of this worker fail. */
+static bool planted(dmi_engine *e)
+{
+    const char *fault = e->config.fault;
+    if (!fault || strncmp(fault, "compute:", 8) != 0) {
+        return false;
+    }
+    return atomic_fetch_add(&e->kernel_steps, 1) + 1 == strtoll(fault + 8, NULL, 10);
+}
+
+dm_status dmi_execute(dmi_engine *e, dmi_work *w)
+{
+    const dmi_step *step = w->step;
+    const dmi_backend *k = e->config.backend;
+    void *p[DMI_MAX_REFS] = {0};
+    for (int i = 0; i < step->nref; i++) {
+        p[i] = dmi_ref_pointer(w->inst, &step->ref[i]);
+    }
+    if (planted(e)) {
+        return dmi_fail(DM_ERR_INTERNAL, "planted fault in a %s step", dmi_step_names[step->kind]);
+    }
+    switch (step->kind) {
+    case DMI_STEP_COPY:
+        k->copy(step->desc, p[0], p[1]);
+        return DM_OK;
+    case DMI_STEP_GEMM:
+        k->gemm(step->desc, scalar(w, 0), p[0], p[1], scalar(w, 1), p[2]);
+        return DM_OK;
+    case DMI_STEP_EWISE: /* a, out [, b] */
+        k->ewise(step->desc, scalar(w, 0), p[0], scalar(w, 1), step->nref > 2 ? p[2] : NULL, p[1]);
+        return DM_OK;
+    case DMI_STEP_FILL:
+        k->fill(step->desc, &w->inst->args.fill, p[0]);
+        return DM_OK;
+    case DMI_STEP_REDUCE:
+        k->reduce(step->desc, p[0], p[1]);
+        return DM_OK;
+    case DMI_STEP_ACC_ADD:
+        k->acc_add(step->desc, p[0], p[1]);
+        return DM_OK;
+    case DMI_STEP_ACC_STORE:
+        k->acc_store(step->desc, scalar(w, 0), p[0], scalar(w, 1), p[1]);
+        return DM_OK;
+    case DMI_STEP_FILE_READ:
+        return dmi_file_read(step->desc, w->inst->tail, p[0]);
+    case DMI_STEP_FILE_WRITE:
+        return dmi_file_write(step->desc, w->inst->tail, p[0]);
+    default:
+        return dmi_fail(DM_ERR_INTERNAL, "step kind %d is not a kernel", step->kind);
+    }
+}

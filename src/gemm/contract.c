@@ -1,0 +1,200 @@
+/* a and b are split along k alike: every worker multiplies what it has, for one holder of c after another, and sends
+ * the partial product there; the holder adds what arrives in a fixed order (a reduce-scatter in P-1 turns). */
+#include "gemm/gemm.h"
+
+#include <string.h>
+
+enum { SLOTS = 2 };
+
+/* Worker w's indices of k, when it has all of m in a and all of n in b; false where the layouts are not so. */
+static bool inner_set(const dmi_product *p, int worker, dmi_dimset *out)
+{
+    dmi_region at[2];
+    for (int o = 0; o < 2; o++) {
+        if (dmi_desc_region_count(p->op[o], worker) == 0) {
+            memset(&at[o], 0, sizeof at[o]);
+            at[o].dim[0] = at[o].dim[1] = dmi_dimset_interval(0, 0);
+            continue;
+        }
+        dmi_desc_region(p->op[o], worker, 0, &at[o]);
+        dmi_dimset all = dmi_dimset_interval(0, o == 0 ? p->m : p->n);
+        if (at[o].dim[p->inner_dim[o]].count > 0 && !dmi_dimset_same(&at[o].dim[p->outer_dim[o]], &all)) {
+            return false;
+        }
+    }
+    *out = at[0].dim[p->inner_dim[0]];
+    return dmi_dimset_same(out, &at[1].dim[p->inner_dim[1]]);
+}
+
+bool dmi_contract_serves(const dmi_product *p)
+{
+    for (int o = 0; o < 2; o++) {
+        if (p->op[o]->layout->kind != DMI_LAYOUT_GRID || p->op[o]->layout->replicas != 1) {
+            return false;
+        }
+    }
+    for (int w = 0; w < p->b->profile->workers; w++) {
+        dmi_dimset inner;
+        if (!inner_set(p, w, &inner)) {
+            return false;
+        }
+    }
+    return p->m > 0 && p->n > 0;
+}
+
+int64_t dmi_contract_traffic(const dmi_product *p)
+{
+    int64_t givers = 0, wanted = 0, own = 0;
+    for (int w = 0; w < p->b->profile->workers; w++) {
+        dmi_region c;
+        dmi_dimset inner;
+        dmi_product_c(p, w, &c);
+        bool gives = inner_set(p, w, &inner) && inner.count > 0;
+        givers += gives;
+        wanted += c.count;
+        own += gives ? c.count : 0;
+    }
+    return givers * wanted - own;
+}
+
+typedef struct partial {
+    dmi_product *p;
+    dmi_dimset inner;      /* own indices of k */
+    int gather[2];         /* workspaces for rows or columns that do not lie together; -1 */
+    int convert[2];
+} partial;
+
+/* The own part of operand `which` for the given rows or columns of c. */
+static dmi_panel operand_part(partial *g, int which, const dmi_dimset *outer, dmi_mark ready)
+{
+    dmi_product *p = g->p;
+    dmi_builder *b = p->b;
+    dmi_region want;
+    dm_dtype type = p->op[which]->dtype;
+    if (dmi_product_in_place(p, which, b->me, outer, &g->inner, &want)) {
+        return dmi_product_panel(p, &want, dmi_ref_operand(which, DMI_READ), type, &g->convert[which], NULL, ready);
+    }
+    dmi_region have; /* c's rows are dealt out in blocks: gather them (and convert on the way) */
+    dmi_copy copy;
+    dmi_desc_region(p->op[which], b->me, 0, &have);
+    dmi_product_want(p, which, outer, &g->inner, &want);
+    if (g->gather[which] < 0) {
+        g->gather[which] = dmi_build_work(b, 0);
+    }
+    if (!b->failed) {
+        int64_t *bytes = &b->plan->work_bytes[g->gather[which]];
+        *bytes = DMI_MAX(*bytes, want.count * p->elem);
+    }
+    dmi_ref refs[2] = {dmi_ref_operand(which, DMI_READ), dmi_ref_work(g->gather[which], DMI_WRITE)};
+    if (dmi_region_copy(b, &have, &want, type, p->type, &copy)) {
+        dmi_mark_step(ready, dmi_build_kernel(b, DMI_STEP_COPY, &copy, sizeof copy, refs, 2, NULL));
+    }
+    refs[1].mode = DMI_READ;
+    return (dmi_panel){refs[1], 0, DMI_MAX(want.dim[1].count, 1)};
+}
+
+/* t (+ offset) = own part of op(a) op(b) for a region of c. */
+static void multiply_for(partial *g, const dmi_region *c, dmi_ref t, const dmi_mark free, dmi_mark done)
+{
+    dmi_product *p = g->p;
+    dmi_mark ready = {0};
+    dmi_mark_merge(ready, free);
+    dmi_panel a = operand_part(g, 0, &c->dim[0], ready), b = operand_part(g, 1, &c->dim[1], ready);
+    dmi_gemm k = {.dtype = p->type, .trans_a = p->trans[0], .trans_b = p->trans[1], .m = c->dim[0].count,
+                  .n = c->dim[1].count, .k = g->inner.count, .lda = a.ld, .ldb = b.ld, .ldc = DMI_MAX(c->dim[1].count, 1),
+                  .a_offset = a.offset, .b_offset = b.offset};
+    dmi_ref refs[3] = {a.ref, b.ref, t};
+    dmi_step *step = dmi_build_kernel(p->b, DMI_STEP_GEMM, &k, sizeof k, refs, 3, ready);
+    step->scalar[0] = p->direct ? DMI_SCALAR_S0 : DMI_SCALAR_ONE;
+    step->scalar[1] = DMI_SCALAR_ZERO;
+    step->flops = 2 * k.m * k.n * k.k;
+    dmi_mark_step(done, step);
+}
+
+/* The product into the own region of c: what alpha and beta of the whole call mean happens here. */
+static void multiply_own(partial *g, const dmi_region *c)
+{
+    dmi_mark ready = {0};
+    dmi_panel a = {dmi_product_acc(g->p).ref, 0, DMI_MAX(g->p->trans[0] ? c->dim[0].count : g->inner.count, 1)}, b = a;
+    b.ld = DMI_MAX(g->p->trans[1] ? g->inner.count : c->dim[1].count, 1);
+    if (g->inner.count > 0) {
+        a = operand_part(g, 0, &c->dim[0], ready);
+        b = operand_part(g, 1, &c->dim[1], ready);
+    } else {
+        a.ref.mode = b.ref.mode = DMI_READ; /* k == 0: only beta applies, nothing of them is read */
+    }
+    dmi_product_step(g->p, &a, &b, 0, 0, c->dim[0].count, c->dim[1].count, g->inner.count, true, ready, NULL);
+}
+
+static void add_arrived(partial *g, const dmi_region *c, dmi_ref t, const dmi_mark arrived, dmi_mark done)
+{
+    dmi_product *p = g->p;
+    dmi_panel acc = dmi_product_acc(p);
+    dmi_ewise k = {.op = DMI_EW_ADD, .ndim = 2, .extent = {c->dim[0].count, c->dim[1].count}, .a_dtype = p->type,
+                   .b_dtype = p->type, .out_dtype = p->type, .a_stride = {c->dim[1].count, 1}, .b_stride = {acc.ld, 1},
+                   .out_stride = {acc.ld, 1}, .b_offset = acc.offset, .out_offset = acc.offset};
+    dmi_ref refs[3] = {t, acc.ref, acc.ref};
+    refs[0].mode = refs[2].mode = DMI_READ;
+    dmi_step *step = dmi_build_kernel(p->b, DMI_STEP_EWISE, &k, sizeof k, refs, 3, arrived);
+    step->scalar[0] = step->scalar[1] = DMI_SCALAR_ONE;
+    dmi_mark_step(done, step);
+    dmi_mark_step(p->finished, step);
+}
+
+static void packed_copy(partial *g, const dmi_region *c, dmi_copy *out)
+{
+    dmi_region dense = *c;
+    dmi_region_dense(&dense, 0);
+    (void)dmi_region_copy(g->p->b, &dense, &dense, g->p->type, g->p->type, out);
+    dmi_copy_pack(out, out, &g->p->b->plan->arena);
+}
+
+void dmi_contract_plan(dmi_product *p)
+{
+    dmi_builder *b = p->b;
+    int workers = b->profile->workers, me = b->me, sent = 0, heard = 0;
+    partial g = {.p = p, .gather = {-1, -1}, .convert = {-1, -1}};
+    dmi_region mine;
+    int64_t largest = 0;
+    (void)inner_set(p, me, &g.inner);
+    dmi_product_c(p, me, &mine);
+    for (int w = 0; w < workers; w++) {
+        dmi_region c;
+        dmi_product_c(p, w, &c);
+        largest = w == me ? largest : DMI_MAX(largest, c.count);
+    }
+    int64_t out_bytes = (largest * p->elem + 255) / 256 * 256, in_bytes = (mine.count * p->elem + 255) / 256 * 256;
+    int out_work = g.inner.count > 0 ? dmi_build_work(b, SLOTS * out_bytes) : -1;
+    int in_work = mine.count > 0 ? dmi_build_work(b, SLOTS * in_bytes) : -1;
+    dmi_mark out_free[SLOTS] = {{0}}, in_free[SLOTS] = {{0}};
+    if (mine.count > 0) {
+        multiply_own(&g, &mine);
+    }
+    for (int t = 1; t < workers && !b->failed; t++) {
+        int to = (me + t) % workers, from = (me - t + workers) % workers;
+        dmi_region c;
+        dmi_dimset inner;
+        dmi_copy copy;
+        dmi_product_c(p, to, &c);
+        if (g.inner.count > 0 && c.count > 0) {
+            int slot = sent++ % SLOTS;
+            dmi_ref place = dmi_ref_work(out_work, DMI_WRITE);
+            dmi_mark ready = {0};
+            place.offset = slot * out_bytes;
+            multiply_for(&g, &c, place, out_free[slot], ready);
+            packed_copy(&g, &c, &copy);
+            memset(out_free[slot], 0, sizeof out_free[slot]);
+            dmi_mark_step(out_free[slot], dmi_build_push(b, to, place, &copy, ready));
+        }
+        if (mine.count > 0 && inner_set(p, from, &inner) && inner.count > 0) {
+            int slot = heard++ % SLOTS;
+            dmi_ref place = dmi_ref_work(in_work, DMI_WRITE);
+            dmi_mark arrived = {0};
+            place.offset = slot * in_bytes;
+            packed_copy(&g, &mine, &copy);
+            dmi_mark_step(arrived, dmi_build_expect(b, from, place, &copy, in_free[slot]));
+            memset(in_free[slot], 0, sizeof in_free[slot]);
+            add_arrived(&g, &mine, place, arrived, in_free[slot]);
+        }
+    }
+}

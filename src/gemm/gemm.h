@@ -1,0 +1,68 @@
+/* Plans of c = alpha * op(a) * op(b) + beta * c. Three forms, by what stays where it is:
+ *   cyclic      1-D: c and one operand stay (split along the same dim); the other operand's blocks roll round the
+ *               workers, one-to-one, each product beside the next block's transfer (dMath; Fox, Otto & Hey 1987)
+ *   stationary  any layouts: c stays; for one slice of k after another, both operands' parts come to it
+ *   contract    a and b are split along k alike: partial products, reduce-scattered into c
+ * All compute into an accumulator of the computing type: c itself where it has that type, else a temporary that is
+ * converted once at the end. */
+#ifndef DMI_GEMM_H
+#define DMI_GEMM_H
+
+#include "plan/plan.h"
+
+typedef struct dmi_product {
+    dmi_builder *b;
+    const dmi_desc *op[2]; /* a, b */
+    int trans[2];
+    int outer_dim[2];      /* the dim of a that is m, of b that is n */
+    int inner_dim[2];      /* the dim that is k */
+    const dmi_desc *c;     /* what is computed into: the caller's c, or the temporary */
+    const dmi_desc *user_c;
+    dmi_desc temporary;
+    bool direct;           /* c is the caller's: alpha and beta apply in the products */
+    bool beta_zero;
+    int acc_work;          /* !direct: the accumulator */
+    int64_t m, n, k;
+    dm_dtype type;         /* of computation */
+    int64_t elem;          /* its bytes */
+    dmi_mark finished;     /* all products so far */
+} dmi_product;
+
+/* A matrix in memory as the kernel wants it. */
+typedef struct dmi_panel {
+    dmi_ref ref;
+    int64_t offset, ld; /* elements */
+} dmi_panel;
+
+/* --- product.c */
+DM_CHECKED dm_status dmi_product_begin(dmi_builder *b, const dmi_call *call, dmi_product *p);
+/* From the accumulator to the caller's c where they differ. */
+void dmi_product_end(dmi_product *p);
+/* Worker w's region of c (2-D; count 0 when it holds none). */
+void dmi_product_c(const dmi_product *p, int worker, dmi_region *out);
+/* Region of operand `which` with the given outer (m or n) and inner (k) index sets; memory unset. */
+void dmi_product_want(const dmi_product *p, int which, const dmi_dimset *outer, const dmi_dimset *inner, dmi_region *out);
+bool dmi_product_in_place(const dmi_product *p, int which, int worker, const dmi_dimset *outer, const dmi_dimset *inner,
+                          dmi_region *out);
+/* A located or dense region of dtype `from` as a panel of the computing type; converted into `work` (a workspace
+ * number, or -1: made as needed) when the types differ. after: the region's data is there; done: the panel is. */
+dmi_panel dmi_product_panel(dmi_product *p, const dmi_region *region, dmi_ref ref, dm_dtype from, int *work,
+                            const dmi_mark after, dmi_mark done);
+/* c[rows m0.., cols n0..] of the own region += a * b, sizes m x n x k; first: the first product into this part of c. */
+void dmi_product_step(dmi_product *p, const dmi_panel *a, const dmi_panel *b, int64_t m0, int64_t n0, int64_t m, int64_t n,
+                      int64_t k, bool first, const dmi_mark after, dmi_mark done);
+/* Where the own region of c lies. */
+dmi_panel dmi_product_acc(const dmi_product *p);
+/* Elements of operand `which` that must come to all workers' c from others. */
+int64_t dmi_product_traffic(const dmi_product *p, int which);
+
+/* --- cyclic.c, stationary.c, contract.c: can they serve these layouts, and the steps */
+/* which: the operand that moves. blocks: how many inner blocks a worker at most. */
+bool dmi_cyclic_serves(const dmi_product *p, int which, int64_t *blocks);
+void dmi_cyclic_plan(dmi_product *p, int which, bool two_block);
+void dmi_stationary_plan(dmi_product *p);
+bool dmi_contract_serves(const dmi_product *p);
+int64_t dmi_contract_traffic(const dmi_product *p); /* elements sent in all */
+void dmi_contract_plan(dmi_product *p);
+
+#endif

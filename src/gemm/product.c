@@ -1,0 +1,226 @@
+#include "gemm/gemm.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* A temporary c split by rows over all workers, for explicit maps. */
+static dm_status make_temporary(dmi_product *p)
+{
+    dmi_layout_spec spec = {.kind = DMI_LAYOUT_GRID, .ndim = 2, .shape = {p->m, p->n}, .grid = {p->b->profile->workers, 1},
+                            .session_workers = p->b->profile->workers};
+    dm_status status = dmi_layout_create(&spec, &p->b->plan->temporary);
+    if (status == DM_OK) {
+        p->temporary = dmi_desc_whole(p->type, p->b->plan->temporary, 0);
+        p->c = &p->temporary;
+        p->direct = false;
+    }
+    return status;
+}
+
+dm_status dmi_product_begin(dmi_builder *b, const dmi_call *call, dmi_product *p)
+{
+    *p = (dmi_product){.b = b, .op = {&call->operand[0].desc, &call->operand[1].desc}, .c = &call->operand[2].desc,
+                       .user_c = &call->operand[2].desc, .trans = {call->args.i[0], call->args.i[1]},
+                       .beta_zero = call->args.i[2], .acc_work = -1};
+    p->outer_dim[0] = p->trans[0] ? 1 : 0;
+    p->inner_dim[0] = 1 - p->outer_dim[0];
+    p->inner_dim[1] = p->trans[1] ? 1 : 0;
+    p->outer_dim[1] = 1 - p->inner_dim[1];
+    p->m = p->c->extent[0];
+    p->n = p->c->extent[1];
+    p->k = p->op[0]->extent[p->inner_dim[0]];
+    bool wide = p->op[0]->dtype == DM_F64 || p->op[1]->dtype == DM_F64 || p->c->dtype == DM_F64;
+    p->type = wide ? DM_F64 : DM_F32;
+    p->elem = dmi_dtype_bytes(p->type);
+    p->direct = p->c->dtype == p->type;
+    if (p->c->layout->kind == DMI_LAYOUT_EXPLICIT) {
+        dm_status status = make_temporary(p);
+        if (status != DM_OK) {
+            return status;
+        }
+    }
+    if (!p->direct && b->me < b->profile->workers) {
+        dmi_region own;
+        dmi_product_c(p, b->me, &own);
+        p->acc_work = dmi_build_work(b, own.count * p->elem);
+    }
+    return DM_OK;
+}
+
+void dmi_product_c(const dmi_product *p, int worker, dmi_region *out)
+{
+    if (dmi_desc_region_count(p->c, worker) == 0) {
+        memset(out, 0, sizeof *out);
+        out->ndim = 2;
+        out->dim[0] = out->dim[1] = dmi_dimset_interval(0, 0);
+        out->stride[0] = out->stride[1] = 1;
+        return;
+    }
+    dmi_desc_region(p->c, worker, 0, out);
+    if (!p->direct) {
+        dmi_region_dense(out, 0);
+    }
+}
+
+void dmi_product_want(const dmi_product *p, int which, const dmi_dimset *outer, const dmi_dimset *inner, dmi_region *out)
+{
+    memset(out, 0, sizeof *out);
+    out->ndim = 2;
+    out->dim[p->outer_dim[which]] = *outer;
+    out->dim[p->inner_dim[which]] = *inner;
+    out->count = outer->count * inner->count;
+    dmi_region_dense(out, 0);
+}
+
+bool dmi_product_in_place(const dmi_product *p, int which, int worker, const dmi_dimset *outer, const dmi_dimset *inner,
+                          dmi_region *out)
+{
+    dmi_product_want(p, which, outer, inner, out);
+    return dmi_fetch_in_place(p->op[which], worker, out);
+}
+
+dmi_panel dmi_product_panel(dmi_product *p, const dmi_region *region, dmi_ref ref, dm_dtype from, int *work,
+                            const dmi_mark after, dmi_mark done)
+{
+    dmi_panel panel = {ref, region->count > 0 ? dmi_region_start(region) : 0, DMI_MAX(region->stride[0], 1)};
+    if (after) {
+        dmi_mark_merge(done, after);
+    }
+    if (from == p->type || region->count == 0) {
+        return panel;
+    }
+    dmi_builder *b = p->b;
+    dmi_region dense = *region;
+    dmi_copy copy;
+    dmi_region_dense(&dense, 0);
+    if (*work < 0) {
+        *work = dmi_build_work(b, 0);
+    }
+    if (!b->failed) {
+        int64_t *bytes = &b->plan->work_bytes[*work];
+        *bytes = DMI_MAX(*bytes, region->count * p->elem);
+    }
+    if (dmi_region_copy(b, region, &dense, from, p->type, &copy)) {
+        /* products before this one may still read the workspace: they are on the same lane */
+        dmi_ref refs[2] = {ref, dmi_ref_work(*work, DMI_WRITE)};
+        refs[0].mode = DMI_READ;
+        dmi_mark_step(done, dmi_build_kernel(b, DMI_STEP_COPY, &copy, sizeof copy, refs, 2, after));
+    }
+    return (dmi_panel){dmi_ref_work(*work, DMI_READ), 0, DMI_MAX(dense.dim[1].count, 1)};
+}
+
+dmi_panel dmi_product_acc(const dmi_product *p)
+{
+    dmi_region own;
+    dmi_product_c(p, p->b->me, &own);
+    dmi_ref ref = p->direct ? dmi_ref_operand(2, DMI_READWRITE) : dmi_ref_work(p->acc_work, DMI_READWRITE);
+    return (dmi_panel){ref, own.count > 0 ? dmi_region_start(&own) : 0, DMI_MAX(own.stride[0], 1)};
+}
+
+void dmi_product_step(dmi_product *p, const dmi_panel *a, const dmi_panel *b, int64_t m0, int64_t n0, int64_t m, int64_t n,
+                      int64_t k, bool first, const dmi_mark after, dmi_mark done)
+{
+    dmi_panel c = dmi_product_acc(p);
+    dmi_gemm g = {.dtype = p->type, .trans_a = p->trans[0], .trans_b = p->trans[1], .m = m, .n = n, .k = k, .lda = a->ld,
+                  .ldb = b->ld, .ldc = c.ld, .a_offset = a->offset, .b_offset = b->offset,
+                  .c_offset = c.offset + m0 * c.ld + n0};
+    dmi_ref refs[3] = {a->ref, b->ref, c.ref};
+    dmi_step *step = dmi_build_kernel(p->b, DMI_STEP_GEMM, &g, sizeof g, refs, 3, after);
+    step->scalar[0] = p->direct ? DMI_SCALAR_S0 : DMI_SCALAR_ONE;
+    step->scalar[1] = !first ? DMI_SCALAR_ONE : p->direct && !p->beta_zero ? DMI_SCALAR_S1 : DMI_SCALAR_ZERO;
+    step->flops = 2 * m * n * k;
+    dmi_mark_step(p->finished, step);
+    if (done) {
+        dmi_mark_step(done, step);
+    }
+}
+
+/* c's region as a box: c = alpha * t + beta * c, t dense of the computing type. */
+static void store_region(dmi_product *p, const dmi_region *region, dmi_ref t, int64_t t_offset, const dmi_mark after)
+{
+    if (region->count == 0) {
+        return;
+    }
+    const dmi_desc *c = p->user_c;
+    dmi_ewise k = {.op = DMI_EW_ADD, .ndim = 2, .extent = {region->dim[0].count, region->dim[1].count},
+                   .a_dtype = p->type, .b_dtype = c->dtype, .out_dtype = c->dtype, .a_offset = t_offset,
+                   .a_stride = {region->dim[1].count, 1}, .b_stride = {region->stride[0], region->stride[1]},
+                   .out_stride = {region->stride[0], region->stride[1]}, .b_offset = dmi_region_start(region),
+                   .out_offset = dmi_region_start(region)};
+    dmi_ref refs[3] = {t, dmi_ref_operand(2, DMI_WRITE), dmi_ref_operand(2, DMI_READ)};
+    dmi_step *step = dmi_build_kernel(p->b, DMI_STEP_EWISE, &k, sizeof k, refs, 3, after);
+    step->scalar[0] = DMI_SCALAR_S0;
+    step->scalar[1] = p->beta_zero ? DMI_SCALAR_ZERO : DMI_SCALAR_S1;
+}
+
+typedef struct landing {
+    const dmi_desc *c;
+} landing;
+
+static int64_t landing_count(const void *context, int worker)
+{
+    return dmi_desc_region_count(((const landing *)context)->c, worker);
+}
+
+static void landing_region(const void *context, int worker, int64_t which, dmi_region *out)
+{
+    const dmi_desc *c = ((const landing *)context)->c;
+    int64_t offset = 0;
+    for (int64_t i = 0; i <= which; i++) {
+        dmi_desc_region(c, worker, i, out);
+        offset += i < which ? out->count : 0;
+    }
+    dmi_region_dense(out, offset);
+}
+
+void dmi_product_end(dmi_product *p)
+{
+    dmi_builder *b = p->b;
+    if (p->direct || b->me >= b->profile->workers) {
+        return;
+    }
+    dmi_ref acc = dmi_ref_work(p->acc_work, DMI_READ);
+    dmi_region region;
+    if (p->c == p->user_c) { /* only the type differs */
+        if (dmi_desc_region_count(p->user_c, b->me) > 0) {
+            dmi_desc_region(p->user_c, b->me, 0, &region);
+            store_region(p, &region, acc, 0, p->finished);
+        }
+        return;
+    }
+    /* Another layout: bring the temporary to where c's blocks are, then round once. */
+    dmi_ref land = dmi_ref_work(dmi_build_work(b, dmi_desc_local_count(p->user_c, b->me) * p->elem), DMI_WRITE);
+    landing want = {p->user_c};
+    dmi_fetch fetch = {.src = p->c, .src_ref = acc, .dst_dtype = p->type, .dst_ref = land, .count = landing_count,
+                       .want = landing_region, .context = &want};
+    dmi_mark here = {0};
+    dmi_plan_fetch_after(b, &fetch, NULL, p->finished, here);
+    int64_t offset = 0;
+    land.mode = DMI_READ;
+    for (int64_t i = 0; i < dmi_desc_region_count(p->user_c, b->me); i++) {
+        dmi_desc_region(p->user_c, b->me, i, &region);
+        store_region(p, &region, land, offset, here);
+        offset += region.count;
+    }
+}
+
+int64_t dmi_product_traffic(const dmi_product *p, int which)
+{
+    int64_t total = 0;
+    dmi_dimset inner = dmi_dimset_interval(0, p->k);
+    for (int w = 0; w < p->b->profile->workers; w++) {
+        dmi_region c, want, have;
+        dmi_product_c(p, w, &c);
+        if (c.count == 0) {
+            continue;
+        }
+        dmi_product_want(p, which, &c.dim[which], &inner, &want);
+        int64_t local = 0;
+        for (int64_t i = 0; i < dmi_desc_region_count(p->op[which], w); i++) {
+            dmi_desc_region(p->op[which], w, i, &have);
+            local += dmi_dimset_overlap(&have.dim[0], &want.dim[0]) * dmi_dimset_overlap(&have.dim[1], &want.dim[1]);
+        }
+        total += want.count - local;
+    }
+    return total;
+}

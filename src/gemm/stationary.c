@@ -1,0 +1,154 @@
+/* c stays; slice after slice of k comes to it. Serves every layout. Workers begin at different slices, so that not
+ * all of them ask the same owner at once. */
+#include "gemm/gemm.h"
+
+#include <string.h>
+
+enum { SLOTS = 2 };
+
+typedef struct stage {
+    dmi_product *p;
+    int which;
+    int64_t slices, slice; /* how many, and how many indices of k each (the last may have fewer) */
+    int64_t at;            /* stage number */
+} stage;
+
+static dmi_dimset slice_of(const stage *s, int worker)
+{
+    int64_t workers = s->p->b->profile->workers;
+    int64_t first = s->slices >= workers ? worker * (s->slices / workers) : worker;
+    int64_t i = (first + s->at) % s->slices;
+    int64_t lo = i * s->slice, hi = DMI_MIN(s->p->k, lo + s->slice);
+    return dmi_dimset_interval(lo, hi - lo);
+}
+
+static int64_t want_count(const void *context, int worker)
+{
+    const stage *s = context;
+    dmi_region c;
+    dmi_product_c(s->p, worker, &c);
+    return c.count > 0;
+}
+
+static void want_region(const void *context, int worker, int64_t which, dmi_region *out)
+{
+    (void)which;
+    const stage *s = context;
+    dmi_region c;
+    dmi_product_c(s->p, worker, &c);
+    dmi_dimset inner = slice_of(s, worker);
+    dmi_product_want(s->p, s->which, &c.dim[s->which], &inner, out);
+}
+
+/* Bytes that one index of k takes in the landing places of the worker that needs most. */
+static int64_t bytes_per_index(const dmi_product *p)
+{
+    int64_t most = 0;
+    dmi_dimset inner = dmi_dimset_interval(0, p->k);
+    for (int w = 0; w < p->b->profile->workers; w++) {
+        dmi_region c, at;
+        int64_t bytes = 0;
+        dmi_product_c(p, w, &c);
+        for (int o = 0; o < 2 && c.count > 0; o++) {
+            if (!dmi_product_in_place(p, o, w, &c.dim[o], &inner, &at)) {
+                bytes += c.dim[o].count * dmi_dtype_bytes(p->op[o]->dtype);
+            }
+        }
+        most = DMI_MAX(most, bytes);
+    }
+    return most;
+}
+
+static void choose_slices(const dmi_product *p, stage *s)
+{
+    int64_t workers = p->b->profile->workers, row = bytes_per_index(p);
+    int64_t limit = p->b->profile->gemm_workspace > 0 ? p->b->profile->gemm_workspace : INT64_C(256) << 20;
+    s->slice = row == 0 ? p->k : (p->k + workers - 1) / workers;
+    if (row > 0) {
+        s->slice = DMI_MIN(s->slice, limit / (SLOTS * row));
+    }
+    s->slice = DMI_MAX(s->slice, 1);
+    s->slices = (p->k + s->slice - 1) / s->slice;
+}
+
+typedef struct source { /* one operand at this worker */
+    bool in_place;
+    dmi_region region;     /* in place: for all of k */
+    int work;              /* landing, SLOTS places; -1 */
+    int64_t place_bytes;
+    int convert;           /* workspace for another type; -1 */
+    dmi_panel panel;       /* in place: in the computing type */
+} source;
+
+static void begin_side(dmi_product *p, const stage *s, source *side, const dmi_region *c, int which, dmi_mark ready)
+{
+    dmi_dimset inner = dmi_dimset_interval(0, p->k);
+    *side = (source){.work = -1, .convert = -1};
+    if (c->count == 0) {
+        return;
+    }
+    side->in_place = dmi_product_in_place(p, which, p->b->me, &c->dim[which], &inner, &side->region);
+    if (side->in_place) {
+        side->panel = dmi_product_panel(p, &side->region, dmi_ref_operand(which, DMI_READ), p->op[which]->dtype,
+                                        &side->convert, NULL, ready);
+        return;
+    }
+    side->place_bytes = (c->dim[which].count * DMI_MIN(s->slice, p->k) * dmi_dtype_bytes(p->op[which]->dtype) + 255) / 256 * 256;
+    side->work = dmi_build_work(p->b, SLOTS * side->place_bytes);
+}
+
+/* This stage's slice of one operand, as a panel. */
+static dmi_panel stage_side(stage *s, source *side, int which, const dmi_region *c, const dmi_mark free, dmi_mark ready)
+{
+    dmi_product *p = s->p;
+    static const bool skip[1] = {true};
+    dmi_ref place = side->work >= 0 ? dmi_ref_work(side->work, DMI_WRITE) : dmi_ref_operand(which, DMI_WRITE);
+    place.offset = side->work >= 0 ? (s->at % SLOTS) * side->place_bytes : 0;
+    s->which = which;
+    dmi_fetch fetch = {.src = p->op[which], .src_ref = dmi_ref_operand(which, DMI_READ), .dst_dtype = p->op[which]->dtype,
+                       .dst_ref = place, .count = want_count, .want = want_region, .context = s,
+                       .skip = side->in_place ? skip : NULL};
+    dmi_mark here = {0};
+    dmi_plan_fetch(p->b, &fetch, free, here);
+    if (c->count == 0) {
+        return (dmi_panel){0};
+    }
+    dmi_dimset inner = slice_of(s, p->b->me);
+    if (side->in_place) {
+        dmi_panel panel = side->panel;
+        panel.offset += inner.lo * (p->inner_dim[which] == 0 ? panel.ld : 1);
+        return panel;
+    }
+    dmi_region landed;
+    dmi_product_want(p, which, &c->dim[which], &inner, &landed);
+    place.mode = DMI_READ;
+    return dmi_product_panel(p, &landed, place, p->op[which]->dtype, &side->convert, here, ready);
+}
+
+void dmi_stationary_plan(dmi_product *p)
+{
+    stage s = {.p = p};
+    source sides[2];
+    dmi_region c;
+    dmi_mark slot_free[SLOTS] = {{0}}, begun = {0};
+    choose_slices(p, &s);
+    dmi_product_c(p, p->b->me, &c);
+    for (int o = 0; o < 2; o++) {
+        begin_side(p, &s, &sides[o], &c, o, begun);
+    }
+    for (s.at = 0; s.at < s.slices && !p->b->failed; s.at++) {
+        uint32_t *free = slot_free[s.at % SLOTS];
+        dmi_mark ready = {0};
+        dmi_mark_merge(ready, begun);
+        dmi_panel panel[2];
+        for (int o = 0; o < 2; o++) {
+            panel[o] = stage_side(&s, &sides[o], o, &c, free, ready);
+        }
+        if (c.count > 0) {
+            dmi_dimset inner = slice_of(&s, p->b->me);
+            memset(free, 0, sizeof slot_free[0]);
+            dmi_product_step(p, &panel[0], &panel[1], 0, 0, c.dim[0].count, c.dim[1].count, inner.count, s.at == 0, ready,
+                             free);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+/* The kernels a device offers, and the descriptors they take. Pure arithmetic on memory of the device: no
+ * layouts' owners, no communication. Extents, strides and offsets count elements. Strides may be 0 (broadcast)
+ * on inputs, never on outputs; negative strides do not occur. A count of 0 is valid and does nothing. */
+#ifndef DMI_BACKEND_H
+#define DMI_BACKEND_H
+
+#include "layout/layout.h"
+
+/* dst[...] = convert(src[...]) over a product of runs: along dim d the runs run[d][0..nrun[d]) are walked one
+ * after another, each `len` long, at memory position a (src) and b (dst).
+ * Conversion: float->float rounds to nearest even (overflow to Inf, NaN stays NaN); int->float rounds to nearest
+ * even; float->int truncates towards zero and saturates at the range, NaN -> 0; int->int wraps (two's complement). */
+typedef struct dmi_copy {
+    int ndim;
+    dm_dtype src_dtype, dst_dtype;
+    int64_t nrun[DM_MAX_DIMS];
+    const dmi_run *run[DM_MAX_DIMS]; /* .index unused here */
+    int64_t src_stride[DM_MAX_DIMS], dst_stride[DM_MAX_DIMS];
+    int64_t src_offset, dst_offset;
+    int64_t count; /* elements in all */
+} dmi_copy;
+
+/* c = alpha * op(a) * op(b) + beta * c, row-major: op(a) m x k, op(b) k x n, c m x n. One dtype for all three,
+ * F64 or F32. beta == 0: c is not read. k == 0: c = beta * c. */
+typedef struct dmi_gemm {
+    dm_dtype dtype;
+    int trans_a, trans_b;
+    int64_t m, n, k, lda, ldb, ldc;
+    int64_t a_offset, b_offset, c_offset;
+} dmi_gemm;
+
+/* out = f(a, b) elementwise on strided boxes, computed in dmi_dtype_promote of the inputs' types (f16/bf16 in
+ * f32), except that with integer inputs and a floating out it is computed in f64; then converted as dmi_copy does.
+ * Integer arithmetic is in int64 with wrap-around; alpha and beta are whole numbers there (the caller checked).
+ *   ADD: alpha*a + beta*b    MUL: alpha*a*b    SCALE: alpha*a    AXPBY: as ADD with b == out's old value (b given)
+ *   EXP: alpha*exp(a)   TANH: alpha*tanh(a)    RELU: alpha*(a > 0 ? a : 0), NaN stays NaN
+ * With alpha == 0 the a term is not read (0 even if a is NaN) for ADD/AXPBY; the same for beta and b: BLAS rule.
+ * out may be exactly a or exactly b (same address, same strides). */
+enum dmi_ewise_op { DMI_EW_ADD, DMI_EW_MUL, DMI_EW_SCALE, DMI_EW_EXP, DMI_EW_TANH, DMI_EW_RELU, DMI_EW_OPS };
+typedef struct dmi_ewise {
+    int op; /* binary: ADD, MUL; the rest unary */
+    int ndim;
+    int64_t extent[DM_MAX_DIMS];
+    dm_dtype a_dtype, b_dtype, out_dtype;
+    int64_t a_stride[DM_MAX_DIMS], b_stride[DM_MAX_DIMS], out_stride[DM_MAX_DIMS];
+    int64_t a_offset, b_offset, out_offset;
+} dmi_ewise;
+
+/* Fills a region of an array of the given shape (caller-visible coordinates); what is written depends only on
+ * the kind, the parameters and the element's index, never on the region's place in memory.
+ *   CONST: p0    IDENTITY: p0 where all indices are equal, else 0 (ndim 2)
+ *   ARANGE: p0 + p1 * linear index (row-major in shape; computed in f64 for floats, int64 for ints)
+ *   UNIFORM: [p0, p1): floats p0 + (p1 - p0) * u, u in [0, 1) of 53 bits (f64) or 24 bits (other floats: made in
+ *            f32, then rounded, so a 16-bit value may reach p1); ints: p0 + floor(u64-based unbiased-enough scaling)
+ *   NORMAL: mean p0, standard deviation p1 (floats only)
+ * UNIFORM and NORMAL: Philox4x32-10, key = seed, counter from the linear index (see fill.c). Only IEEE +, -, *, /,
+ * sqrt and explicit fma are used, no libm, so that every backend gives the same bits. */
+enum dmi_fill_kind { DMI_FILL_CONST, DMI_FILL_IDENTITY, DMI_FILL_ARANGE, DMI_FILL_UNIFORM, DMI_FILL_NORMAL, DMI_FILL_KINDS };
+typedef struct dmi_fill {
+    int kind;
+    dm_dtype dtype;
+    int64_t shape[DM_MAX_DIMS];
+    dmi_region region;
+} dmi_fill;
+typedef struct dmi_fill_values {
+    double p0, p1;     /* floats */
+    int64_t i0, i1;    /* the same for integer dtypes (exact) */
+    uint64_t seed;
+} dmi_fill_values;
+
+/* Wide accumulators, one an output element: double for f32/f16/bf16, a pair of doubles (hi, lo: an unevaluated
+ * sum, lo carries what hi rounds away) for f64, int64 for integers (wraps). */
+enum dmi_acc { DMI_ACC_F64, DMI_ACC_DD, DMI_ACC_I64 };
+static inline int64_t dmi_acc_bytes(int acc) { return acc == DMI_ACC_DD ? 16 : 8; }
+static inline int dmi_acc_of(dm_dtype dtype)
+{
+    return !(dtype == DM_F64 || dtype == DM_F32 || dtype == DM_F16 || dtype == DM_BF16) ? DMI_ACC_I64
+           : dtype == DM_F64 ? DMI_ACC_DD : DMI_ACC_F64;
+}
+/* acc[kept indices] = sum of in over the reduced dims. acc is dense row-major over the kept dims (in order);
+ * it is overwritten. No element summed gives 0. */
+typedef struct dmi_reduce {
+    int ndim;
+    dm_dtype dtype;
+    unsigned reduced; /* bit d: dim d is summed over */
+    int64_t extent[DM_MAX_DIMS], stride[DM_MAX_DIMS], offset;
+} dmi_reduce;
+/* acc[dst box] += part[src box], runs as in dmi_copy; dtypes unused. */
+typedef struct dmi_acc_add {
+    int acc;
+    dmi_copy geometry; /* src: part, dst: acc */
+} dmi_acc_add;
+/* out = convert(scale * acc + beta * out): beta == 0 does not read out; acc dense row-major over extent. Integer
+ * out: scale and beta whole, int64 wrap, then converted. For DD the sum hi+lo is rounded once where scale is 1
+ * and beta 0. */
+typedef struct dmi_acc_store {
+    int acc;
+    int ndim;
+    dm_dtype out_dtype;
+    int64_t extent[DM_MAX_DIMS], out_stride[DM_MAX_DIMS], out_offset;
+} dmi_acc_store;
+
+/* Every slot is mandatory. The status is DM_OK or a device error; bad descriptors are asserted. */
+typedef struct dmi_backend {
+    const char *name;
+    void (*copy)(const dmi_copy *d, const void *src, void *dst);
+    void (*gemm)(const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c);
+    void (*ewise)(const dmi_ewise *d, double alpha, const void *a, double beta, const void *b, void *out);
+    void (*fill)(const dmi_fill *d, const dmi_fill_values *v, void *out);
+    void (*reduce)(const dmi_reduce *d, const void *in, void *acc);
+    void (*acc_add)(const dmi_acc_add *d, const void *part, void *acc);
+    void (*acc_store)(const dmi_acc_store *d, double scale, const void *acc, double beta, void *out);
+} dmi_backend;
+
+const dmi_backend *dmi_backend_cpu(void);
+
+/* dst walks the elements in row-major order of the copy's dims, packed; the same geometry for packing a message
+ * (dst side replaced) and unpacking one (src side replaced). The element types stay as they are in d: the caller
+ * makes the two equal on the side that is not to convert. False when the arena is out of memory. */
+bool dmi_copy_pack(const dmi_copy *d, dmi_copy *packed, dmi_arena *arena);     /* src as given -> dense */
+bool dmi_copy_unpack(const dmi_copy *d, dmi_copy *unpacked, dmi_arena *arena); /* dense -> dst as given */
+
+#endif

@@ -1,0 +1,165 @@
+/* Accumulators: partial sums of several workers added up, and the sum written as a result. */
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/dd.h"
+#include <assert.h>
+
+enum { ACC = 0, OUT = 1 };
+
+/* --- acc_add ------------------------------------------------------------------------- */
+typedef struct add_job {
+    const dmi_copy *g;
+    int acc;
+    int ndim, dim[DM_MAX_DIMS];
+    const void *part;
+    void *sum;
+} add_job;
+
+static void add_row(const add_job *job, int64_t a, int64_t s, int64_t b, int64_t t, int64_t n)
+{
+    if (job->acc == DMI_ACC_DD) {
+        const dmi_dd *x = (const dmi_dd *)job->part + a;
+        dmi_dd *y = (dmi_dd *)job->sum + b;
+        for (int64_t i = 0; i < n; i++) {
+            y[i * t] = dmi_dd_add(y[i * t], x[i * s]);
+        }
+    } else if (job->acc == DMI_ACC_F64) {
+        const double *x = (const double *)job->part + a;
+        double *y = (double *)job->sum + b;
+        for (int64_t i = 0; i < n; i++) {
+            y[i * t] += x[i * s];
+        }
+    } else {
+        const uint64_t *x = (const uint64_t *)job->part + a;
+        uint64_t *y = (uint64_t *)job->sum + b;
+        for (int64_t i = 0; i < n; i++) {
+            y[i * t] += x[i * s];
+        }
+    }
+}
+
+static void add_walk(const add_job *job, int k, int64_t src_at, int64_t dst_at)
+{
+    if (k == job->ndim) {
+        add_row(job, src_at, 1, dst_at, 1, 1);
+        return;
+    }
+    int dim = job->dim[k];
+    int64_t s = job->g->src_stride[dim], t = job->g->dst_stride[dim];
+    for (int64_t r = 0; r < job->g->nrun[dim]; r++) {
+        const dmi_run *run = &job->g->run[dim][r];
+        int64_t a = src_at + run->a * s, b = dst_at + run->b * t;
+        if (k + 1 == job->ndim) {
+            add_row(job, a, s, b, t, run->len);
+            continue;
+        }
+        for (int64_t i = 0; i < run->len; i++) {
+            add_walk(job, k + 1, a + i * s, b + i * t);
+        }
+    }
+}
+
+void dmi_cpu_acc_add(const dmi_acc_add *d, const void *part, void *acc)
+{
+    const dmi_copy *g = &d->geometry;
+    add_job job = {.g = g, .acc = d->acc, .part = part, .sum = acc};
+    int64_t src_at = g->src_offset, dst_at = g->dst_offset;
+    if (g->count == 0) {
+        return;
+    }
+    assert(g->ndim >= 0 && g->ndim <= DM_MAX_DIMS);
+    for (int dim = 0; dim < g->ndim; dim++) {
+        if (g->nrun[dim] == 1 && g->run[dim][0].len == 1) {
+            src_at += g->run[dim][0].a * g->src_stride[dim];
+            dst_at += g->run[dim][0].b * g->dst_stride[dim];
+        } else {
+            job.dim[job.ndim++] = dim;
+        }
+    }
+    add_walk(&job, 0, src_at, dst_at);
+}
+
+/* --- acc_store ----------------------------------------------------------------------- */
+typedef struct store_job {
+    const dmi_acc_store *d;
+    double scale, beta;
+    bool plain;       /* scale 1, beta 0: the sum itself, rounded once */
+    dm_dtype compute; /* of scale * acc + beta * out: I64 where both are integers, else F64 */
+    const void *acc;
+    void *out;
+} store_job;
+
+/* value[0..n) = accumulators from element position `at` on, in the type to compute in. */
+static void load_acc(const store_job *job, int64_t at, int64_t stride, int64_t n, dmi_chunk *value)
+{
+    if (job->d->acc == DMI_ACC_DD) {
+        const dmi_dd *x = (const dmi_dd *)job->acc + at;
+        bool odd = job->plain && job->d->out_dtype != DM_F64;
+        for (int64_t i = 0; i < n; i++) {
+            dmi_dd v = x[i * stride];
+            value->f64[i] = odd ? dmi_dd_odd(v) : dmi_finite(v.hi) ? v.hi + v.lo : v.hi;
+        }
+        return;
+    }
+    dm_dtype from = job->d->acc == DMI_ACC_F64 ? DM_F64 : DM_I64;
+    const void *x = dmi_row_load(from, dmi_at(job->acc, at * 8), stride, job->compute, value, n);
+    if (x != value) {
+        memcpy(value, x, (size_t)n * 8);
+    }
+}
+
+static void store_row(const store_job *job, int64_t at, int64_t stride, int64_t out_at, int64_t out_stride,
+                      int64_t n)
+{
+    dm_dtype out_dtype = job->d->out_dtype;
+    void *out = dmi_at_mut(job->out, out_at * dmi_dtype_bytes(out_dtype));
+    dmi_chunk value, buffer;
+    load_acc(job, at, stride, n, &value);
+    if (job->plain) {
+        dmi_row_store(job->compute, &value, out_dtype, out, out_stride, n);
+        return;
+    }
+    const void *old =
+        job->beta == 0 ? NULL : dmi_row_load(out_dtype, out, out_stride, job->compute, &buffer, n);
+    if (job->compute == DM_I64) {
+        const uint64_t *y = old;
+        uint64_t scale = (uint64_t)dmi_f64_to_i64(job->scale), beta = (uint64_t)dmi_f64_to_i64(job->beta);
+        for (int64_t i = 0; i < n; i++) {
+            value.i64[i] = (int64_t)(scale * (uint64_t)value.i64[i] + (y == NULL ? 0 : beta * y[i]));
+        }
+    } else {
+        const double *y = old;
+        for (int64_t i = 0; i < n; i++) {
+            value.f64[i] = job->scale * value.f64[i] + (y == NULL ? 0 : job->beta * y[i]);
+        }
+    }
+    dmi_row_store(job->compute, &value, out_dtype, out, out_stride, n);
+}
+
+void dmi_cpu_acc_store(const dmi_acc_store *d, double scale, const void *acc, double beta, void *out)
+{
+    store_job job = {.d = d, .scale = scale, .beta = beta, .acc = acc, .out = out};
+    dmi_box box = {.ndim = d->ndim, .sides = 2};
+    int64_t dense = 1;
+    assert(d->ndim >= 0 && d->ndim <= DM_MAX_DIMS);
+    job.plain = scale == 1 && beta == 0;
+    bool integers = d->acc == DMI_ACC_I64 && (job.plain || !dmi_dtype_is_float(d->out_dtype));
+    job.compute = integers ? DM_I64 : DM_F64;
+    for (int dim = d->ndim - 1; dim >= 0; dim--) {
+        if (d->extent[dim] == 0) {
+            return;
+        }
+        box.extent[dim] = d->extent[dim];
+        box.stride[ACC][dim] = dense;
+        box.stride[OUT][dim] = d->out_stride[dim];
+        dense *= d->extent[dim];
+    }
+    dmi_box_simplify(&box, ACC);
+    int inner = box.ndim - 1;
+    int64_t n = box.extent[inner], s = box.stride[ACC][inner], t = box.stride[OUT][inner];
+    int64_t index[DMI_BOX_DIMS] = {0}, at[DMI_BOX_SIDES] = {0, d->out_offset};
+    do {
+        for (int64_t i = 0; i < n; i += DMI_CHUNK) {
+            store_row(&job, at[ACC] + i * s, s, at[OUT] + i * t, t, DMI_MIN(DMI_CHUNK, n - i));
+        }
+    } while (dmi_box_next(&box, inner, index, at));
+}

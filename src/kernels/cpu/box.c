@@ -1,0 +1,85 @@
+/* Strided boxes: put into the simplest form once, then walked without index arithmetic in the inner loops. */
+#include "kernels/cpu/convert.h"
+#include <assert.h>
+
+static void swap_dims(dmi_box *box, int a, int b)
+{
+    int64_t t = box->extent[a];
+    box->extent[a] = box->extent[b];
+    box->extent[b] = t;
+    for (int s = 0; s < box->sides; s++) {
+        t = box->stride[s][a];
+        box->stride[s][a] = box->stride[s][b];
+        box->stride[s][b] = t;
+    }
+}
+
+static void move_dim(dmi_box *box, int from, int to)
+{
+    box->extent[to] = box->extent[from];
+    for (int s = 0; s < box->sides; s++) {
+        box->stride[s][to] = box->stride[s][from];
+    }
+}
+
+static bool joins(const dmi_box *box, int outer, int inner)
+{
+    for (int s = 0; s < box->sides; s++) {
+        if (box->stride[s][outer] != box->stride[s][inner] * box->extent[inner]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void dmi_box_simplify(dmi_box *box, int by)
+{
+    int n = 0;
+    for (int d = 0; d < box->ndim; d++) {
+        assert(box->extent[d] > 0);
+        if (box->extent[d] != 1) {
+            move_dim(box, d, n++);
+        }
+    }
+    for (int i = 1; i < n; i++) { /* insertion sort: equal strides keep their order */
+        for (int j = i; j > 0 && box->stride[by][j] > box->stride[by][j - 1]; j--) {
+            swap_dims(box, j, j - 1);
+        }
+    }
+    int kept = n > 0 ? n - 1 : 0;
+    for (int d = n - 2; d >= 0; d--) { /* kept: the outermost dim so far, at the end of the arrays */
+        if (joins(box, d, kept)) {
+            box->extent[kept] *= box->extent[d];
+        } else {
+            move_dim(box, d, --kept);
+        }
+    }
+    if (n == 0) {
+        box->extent[0] = 1;
+        for (int s = 0; s < box->sides; s++) {
+            box->stride[s][0] = 1;
+        }
+        n = 1;
+    }
+    box->ndim = n - kept;
+    for (int d = 0; d < box->ndim; d++) {
+        move_dim(box, kept + d, d);
+    }
+}
+
+bool dmi_box_next(const dmi_box *box, int ndim, int64_t *index, int64_t *at)
+{
+    for (int d = ndim - 1; d >= 0; d--) {
+        for (int s = 0; s < box->sides; s++) {
+            at[s] += box->stride[s][d];
+        }
+        if (++index[d] < box->extent[d]) {
+            return true;
+        }
+        index[d] = 0;
+        for (int s = 0; s < box->sides; s++) {
+            at[s] -= box->stride[s][d] * box->extent[d];
+        }
+    }
+    return false;
+}

@@ -1,0 +1,24 @@
+/* The kernels of the CPU, and the parts of them that tests reach for. */
+#ifndef DMI_CPU_H
+#define DMI_CPU_H
+
+#include "kernels/backend.h"
+
+void dmi_cpu_copy(const dmi_copy *d, const void *src, void *dst);
+void dmi_cpu_gemm(const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c);
+void dmi_cpu_ewise(const dmi_ewise *d, double alpha, const void *a, double beta, const void *b, void *out);
+void dmi_cpu_fill(const dmi_fill *d, const dmi_fill_values *v, void *out);
+void dmi_cpu_reduce(const dmi_reduce *d, const void *in, void *acc);
+void dmi_cpu_acc_add(const dmi_acc_add *d, const void *part, void *acc);
+void dmi_cpu_acc_store(const dmi_acc_store *d, double scale, const void *acc, double beta, void *out);
+
+/* Product in pieces of which no extent, and no leading dimension that matters, is above `limit`: what the BLAS
+ * interface can take. */
+void dmi_cpu_gemm_limited(const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c,
+                          int64_t limit);
+
+/* Elements of `bytes` between two strided planes of n0 x n1 (strides s0, s1 and d0, d1). */
+void dmi_move_plane(int64_t bytes, int64_t n0, int64_t n1, const void *src, int64_t s0, int64_t s1, void *dst,
+                    int64_t d0, int64_t d1);
+
+#endif

@@ -1,0 +1,81 @@
+/* Products by BLAS, whose interface takes int: what is larger goes in pieces. */
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/cpu.h"
+#include <assert.h>
+#include <cblas.h>
+#include <limits.h>
+
+/* One piece: every number fits in an int. */
+static void piece(const dmi_gemm *d, int64_t m, int64_t n, int64_t k, const int64_t *ld, double alpha,
+                  const void *a, const void *b, double beta, void *c)
+{
+    CBLAS_TRANSPOSE ta = d->trans_a ? CblasTrans : CblasNoTrans, tb = d->trans_b ? CblasTrans : CblasNoTrans;
+    int lda = (int)ld[0], ldb = (int)ld[1], ldc = (int)ld[2];
+    if (d->dtype == DM_F64) {
+        cblas_dgemm(CblasRowMajor, ta, tb, (int)m, (int)n, (int)k, alpha, a, lda, b, ldb, beta, c, ldc);
+    } else {
+        cblas_sgemm(CblasRowMajor, ta, tb, (int)m, (int)n, (int)k, (float)alpha, a, lda, b, ldb, (float)beta, c,
+                    ldc);
+    }
+}
+
+/* c = beta * c, not read where beta is 0. */
+static void scale_c(const dmi_gemm *d, double beta, void *c)
+{
+    int64_t bytes = dmi_dtype_bytes(d->dtype);
+    for (int64_t i = 0; i < d->m; i++) {
+        void *row = dmi_at_mut(c, i * d->ldc * bytes);
+        if (beta == 0) {
+            memset(row, 0, (size_t)(d->n * bytes));
+        } else if (d->dtype == DM_F64) {
+            for (int64_t j = 0; j < d->n; j++) {
+                ((double *)row)[j] *= beta;
+            }
+        } else {
+            for (int64_t j = 0; j < d->n; j++) {
+                ((float *)row)[j] *= (float)beta;
+            }
+        }
+    }
+}
+
+void dmi_cpu_gemm_limited(const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c,
+                          int64_t limit)
+{
+    int64_t bytes = dmi_dtype_bytes(d->dtype);
+    assert(d->dtype == DM_F64 || d->dtype == DM_F32);
+    if (d->m == 0 || d->n == 0) {
+        return;
+    }
+    assert(d->ldc >= d->n);
+    c = dmi_at_mut(c, d->c_offset * bytes);
+    if (d->k == 0) {
+        scale_c(d, beta, c);
+        return;
+    }
+    assert(d->lda >= (d->trans_a ? d->m : d->k) && d->ldb >= (d->trans_b ? d->k : d->n));
+    a = dmi_at(a, d->a_offset * bytes);
+    b = dmi_at(b, d->b_offset * bytes);
+    /* A leading dimension beyond the limit does not matter to a piece of one row. */
+    bool wide_a = d->lda > limit, wide_b = d->ldb > limit, wide_c = d->ldc > limit;
+    int64_t sm = wide_c || (wide_a && !d->trans_a) ? 1 : DMI_MIN(d->m, limit);
+    int64_t sn = wide_b && d->trans_b ? 1 : DMI_MIN(d->n, limit);
+    int64_t sk = (wide_a && d->trans_a) || (wide_b && !d->trans_b) ? 1 : DMI_MIN(d->k, limit);
+    int64_t ld[3] = {wide_a ? limit : d->lda, wide_b ? limit : d->ldb, wide_c ? limit : d->ldc};
+    for (int64_t i = 0; i < d->m; i += sm) {
+        for (int64_t j = 0; j < d->n; j += sn) {
+            for (int64_t p = 0; p < d->k; p += sk) {
+                int64_t a_at = d->trans_a ? p * d->lda + i : i * d->lda + p;
+                int64_t b_at = d->trans_b ? j * d->ldb + p : p * d->ldb + j;
+                piece(d, DMI_MIN(sm, d->m - i), DMI_MIN(sn, d->n - j), DMI_MIN(sk, d->k - p), ld, alpha,
+                      dmi_at(a, a_at * bytes), dmi_at(b, b_at * bytes), p == 0 ? beta : 1,
+                      dmi_at_mut(c, (i * d->ldc + j) * bytes));
+            }
+        }
+    }
+}
+
+void dmi_cpu_gemm(const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c)
+{
+    dmi_cpu_gemm_limited(d, alpha, a, b, beta, c, INT_MAX);
+}

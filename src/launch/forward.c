@@ -1,0 +1,312 @@
+/* Commands to other hosts. The hosts form a binomial tree, the master's at the root; each leader passes the frames
+ * of its ring on to its children, and puts what it gets from its parent into its own ring. A parent has at most
+ * WINDOW unacknowledged messages to a child, so a slow host blocks the master as a full ring does, and no message
+ * waits unexpected in MPI. Reports go straight to the master, one a SYNC. */
+#include "launch/job.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TAG_FRAMES = 11, TAG_ACK = 12, TAG_REPORT = 13, WINDOW = 4, MOST_CHILDREN = 32 };
+
+typedef struct report {
+    int32_t worker;
+    uint64_t completed, consumed, now_command;
+    int32_t now_op, now_step;
+    int32_t error, error_status;
+    uint64_t error_command;
+    char error_text[DMI_ERROR_TEXT];
+    int64_t tally[sizeof(dmi_tally) / sizeof(int64_t)];
+} report;
+
+typedef struct child {
+    int rank;
+    uint64_t cursor;          /* in the ring */
+    int sending, unacked;     /* sending: a send is under way */
+    char *buffer;
+    MPI_Request send, ack;
+    char ack_byte;
+} child;
+
+struct dmi_forward {
+    child child[MOST_CHILDREN];
+    int children;
+    uint32_t room;            /* bytes of a message */
+    int parent;               /* rank, or -1 */
+    char *in;                 /* from the parent */
+    int in_bytes, in_at;      /* frames in it, put into the ring so far */
+    MPI_Request receive, acknowledge;
+    dmi_ring_writer ring;     /* of this host (not the master's) */
+    bool stopped;             /* the STOP frame has passed */
+    report incoming, outgoing;
+    MPI_Request report_in, report_out; /* master; workers of other hosts */
+    uint64_t reported_sync;
+    int64_t reported_ns;
+};
+
+static int leader_rank(const dmi_job *job, int host)
+{
+    return job->rank_of[job->leader[host]];
+}
+
+static void find_tree(dmi_job *job, dmi_forward *f)
+{
+    int host = job->host_of[job->me], top = 1;
+    f->parent = -1;
+    while (top <= host) {
+        top *= 2;
+    }
+    if (host > 0) {
+        f->parent = leader_rank(job, host - top / 2);
+    }
+    for (int step = top; host + step < job->hosts; step *= 2) {
+        f->child[f->children++].rank = leader_rank(job, host + step);
+    }
+}
+
+dm_status dmi_forward_start(dmi_job *job)
+{
+    dmi_forward *f = calloc(1, sizeof *f);
+    if (!f) {
+        return dmi_job_agree(job, dmi_fail(DM_ERR_NOMEM, "no memory for forwarding commands"));
+    }
+    bool leads = job->leader[job->host_of[job->me]] == job->me, ok = true;
+    job->forward = f;
+    f->room = (uint32_t)(job->hub.ring->size / 4);
+    f->parent = -1;
+    f->receive = f->acknowledge = f->report_in = f->report_out = MPI_REQUEST_NULL;
+    if (leads) {
+        find_tree(job, f);
+        for (int i = 0; i < f->children; i++) {
+            f->child[i].buffer = malloc(f->room);
+            f->child[i].send = f->child[i].ack = MPI_REQUEST_NULL;
+            ok = ok && f->child[i].buffer;
+        }
+        if (f->children > 0) { /* the forwarder reads the ring too; its mark is kept in the master's port */
+            job->consumer[job->nconsumer++] = job->workers;
+        }
+        f->ring = (dmi_ring_writer){.hub = &job->hub, .consumer = job->consumer, .nconsumer = job->nconsumer};
+        f->in = f->parent >= 0 ? malloc(f->room) : NULL;
+        ok = ok && (f->parent < 0 || f->in);
+    }
+    dm_status status = dmi_job_agree(job, ok ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for forwarding commands"));
+    if (status != DM_OK) {
+        return status;
+    }
+    if (f->in) {
+        MPI_Irecv(f->in, (int)f->room, MPI_BYTE, f->parent, TAG_FRAMES, job->ctl, &f->receive);
+    }
+    if (job->rank == 0) {
+        MPI_Irecv(&f->incoming, sizeof f->incoming, MPI_BYTE, MPI_ANY_SOURCE, TAG_REPORT, job->ctl, &f->report_in);
+    }
+    return DM_OK;
+}
+
+static bool tested(MPI_Request *request, MPI_Status *status)
+{
+    int flag = 0;
+    if (*request == MPI_REQUEST_NULL) {
+        return false;
+    }
+    MPI_Test(request, &flag, status);
+    return flag;
+}
+
+/* Whole frames from the ring into one message, as many as fit. */
+static int collect(const dmi_job *job, child *c, uint32_t room)
+{
+    int bytes = 0;
+    for (;;) {
+        const dmi_frame *frame = dmi_ring_peek(&job->hub, &c->cursor);
+        if (!frame || (uint32_t)bytes + frame->bytes > room) {
+            return bytes;
+        }
+        memcpy(c->buffer + bytes, frame, frame->bytes);
+        bytes += (int)frame->bytes;
+        c->cursor += frame->bytes;
+    }
+}
+
+static bool serve_child(dmi_job *job, child *c)
+{
+    bool moved = false;
+    if (c->sending && tested(&c->send, MPI_STATUS_IGNORE)) {
+        c->sending = 0;
+        moved = true;
+    }
+    if (c->ack != MPI_REQUEST_NULL && tested(&c->ack, MPI_STATUS_IGNORE)) {
+        c->unacked--;
+        moved = true;
+    }
+    if (c->ack == MPI_REQUEST_NULL && c->unacked > 0) {
+        MPI_Irecv(&c->ack_byte, 1, MPI_BYTE, c->rank, TAG_ACK, job->ctl, &c->ack);
+    }
+    if (!c->sending && c->unacked < WINDOW) {
+        int bytes = collect(job, c, job->forward->room);
+        if (bytes > 0) {
+            MPI_Isend(c->buffer, bytes, MPI_BYTE, c->rank, TAG_FRAMES, job->ctl, &c->send);
+            c->sending = 1;
+            c->unacked++;
+            moved = true;
+        }
+    }
+    return moved;
+}
+
+static void note_forwarded(dmi_job *job)
+{
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < job->forward->children; i++) {
+        least = DMI_MIN(least, job->forward->child[i].cursor);
+    }
+    if (job->forward->children > 0) {
+        atomic_store_explicit(&dmi_hub_port(&job->hub, job->workers)->consumed, least, memory_order_release);
+    }
+}
+
+/* From the parent into the ring; the acknowledgement follows when all of a message is in. */
+static bool serve_parent(dmi_job *job)
+{
+    dmi_forward *f = job->forward;
+    MPI_Status status;
+    bool moved = false;
+    if (f->in_bytes == 0 && !f->stopped && tested(&f->receive, &status)) {
+        MPI_Get_count(&status, MPI_BYTE, &f->in_bytes);
+        f->in_at = 0;
+        moved = true;
+    }
+    while (f->in_at < f->in_bytes) {
+        const dmi_frame *frame = (const dmi_frame *)(const void *)(f->in + f->in_at);
+        void *place = dmi_ring_reserve(&f->ring, frame->bytes);
+        if (!place) {
+            return moved;
+        }
+        memcpy(place, frame, frame->bytes);
+        f->stopped = f->stopped || frame->kind == DMI_FRAME_STOP;
+        f->in_at += (int)frame->bytes;
+        dmi_ring_publish(&f->ring, frame->bytes);
+        moved = true;
+    }
+    if (f->in_bytes > 0) {
+        dmi_ring_wake(&f->ring);
+        f->in_bytes = 0;
+        MPI_Wait(&f->acknowledge, MPI_STATUS_IGNORE); /* one byte, sent eagerly: long done */
+        MPI_Isend(f->in, 1, MPI_BYTE, f->parent, TAG_ACK, job->ctl, &f->acknowledge);
+        if (!f->stopped) {
+            /* the acknowledgement's byte may still be read from f->in: it is the first thing a receive would
+             * overwrite, and its value means nothing */
+            MPI_Irecv(f->in, (int)f->room, MPI_BYTE, f->parent, TAG_FRAMES, job->ctl, &f->receive);
+        }
+    }
+    return moved;
+}
+
+static bool take_report(dmi_job *job)
+{
+    dmi_forward *f = job->forward;
+    if (!tested(&f->report_in, MPI_STATUS_IGNORE)) {
+        return false;
+    }
+    const report *r = &f->incoming;
+    dmi_port *port = dmi_hub_port(&job->hub, r->worker);
+    int64_t *tally = (int64_t *)(void *)&port->tally;
+    for (int i = 0; i < DMI_COUNT(r->tally); i++) {
+        tally[i] = r->tally[i]; /* a mirror: only this thread touches it */
+    }
+    atomic_store(&port->consumed, r->consumed);
+    atomic_store(&port->now_command, r->now_command);
+    atomic_store(&port->now_op, r->now_op);
+    atomic_store(&port->now_step, r->now_step);
+    if (r->error && !atomic_load(&port->error.present)) {
+        port->error.status = r->error_status;
+        port->error.command = r->error_command;
+        memcpy(port->error.text, r->error_text, sizeof port->error.text);
+        atomic_store(&port->error.present, 1);
+    }
+    atomic_store(&port->completed, r->completed);
+    MPI_Irecv(&f->incoming, sizeof f->incoming, MPI_BYTE, MPI_ANY_SOURCE, TAG_REPORT, job->ctl, &f->report_in);
+    return true;
+}
+
+bool dmi_forward_progress(dmi_job *job)
+{
+    dmi_forward *f = job->forward;
+    bool moved = f->parent >= 0 ? serve_parent(job) : false;
+    for (int i = 0; i < f->children; i++) {
+        moved = serve_child(job, &f->child[i]) || moved;
+    }
+    note_forwarded(job);
+    return job->rank == 0 ? take_report(job) || moved : moved;
+}
+
+bool dmi_forward_drained(const dmi_job *job)
+{
+    const dmi_forward *f = job->forward;
+    for (int i = 0; i < f->children; i++) {
+        if (f->child[i].sending || f->child[i].unacked > 0 ||
+            f->child[i].cursor != atomic_load(&job->hub.ring->head)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool dmi_forward_report(dmi_job *job, dmi_worker *w)
+{
+    dmi_forward *f = job->forward;
+    dmi_port *port = w->engine.port;
+    if (f->report_out != MPI_REQUEST_NULL) {
+        return tested(&f->report_out, MPI_STATUS_IGNORE);
+    }
+    uint64_t done = atomic_load(&port->completed);
+    bool due = w->sync_command > f->reported_sync && done >= w->sync_command;
+    bool beat = w->sync_command > f->reported_sync && dmi_now_ns() - f->reported_ns > 1000000000;
+    if (!due && !beat) {
+        return false;
+    }
+    report *r = &f->outgoing;
+    *r = (report){.worker = job->me, .completed = done, .consumed = atomic_load(&port->consumed),
+                  .now_command = atomic_load(&port->now_command), .now_op = atomic_load(&port->now_op),
+                  .now_step = atomic_load(&port->now_step)};
+    if (atomic_load(&port->error.present)) {
+        r->error = 1;
+        r->error_status = port->error.status;
+        r->error_command = port->error.command;
+        memcpy(r->error_text, port->error.text, sizeof r->error_text);
+        atomic_store(&port->error.present, 0);
+    }
+    const atomic_int_fast64_t *tally = (const atomic_int_fast64_t *)(const void *)&port->tally;
+    for (int i = 0; i < DMI_COUNT(r->tally); i++) {
+        r->tally[i] = atomic_load_explicit(&tally[i], memory_order_relaxed);
+    }
+    f->reported_ns = dmi_now_ns();
+    f->reported_sync = due ? w->sync_command : f->reported_sync;
+    MPI_Isend(r, sizeof *r, MPI_BYTE, 0, TAG_REPORT, job->ctl, &f->report_out);
+    return true;
+}
+
+static void cancel(MPI_Request *request)
+{
+    if (*request != MPI_REQUEST_NULL) {
+        MPI_Cancel(request);
+        MPI_Wait(request, MPI_STATUS_IGNORE);
+    }
+}
+
+void dmi_forward_stop(dmi_job *job)
+{
+    dmi_forward *f = job->forward;
+    cancel(&f->receive);
+    cancel(&f->report_in);
+    MPI_Wait(&f->acknowledge, MPI_STATUS_IGNORE);
+    MPI_Wait(&f->report_out, MPI_STATUS_IGNORE);
+    for (int i = 0; i < f->children; i++) {
+        cancel(&f->child[i].ack);
+        MPI_Wait(&f->child[i].send, MPI_STATUS_IGNORE);
+        free(f->child[i].buffer);
+    }
+    free(f->in);
+    free(f);
+    job->forward = NULL;
+}

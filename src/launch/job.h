@@ -1,0 +1,52 @@
+/* The ranks of an MPI job becoming a session: who is where, what they share, how they talk. */
+#ifndef DMI_JOB_H
+#define DMI_JOB_H
+
+#include "comm/mpi_link.h"
+#include "master/session.h"
+#include "worker/worker.h"
+
+typedef struct dmi_forward dmi_forward;
+
+typedef struct dmi_job {
+    MPI_Comm ctl, data;    /* own communicators */
+    bool owns_mpi;         /* dm_init made MPI, so the session's end ends it */
+    int ranks, rank;
+    int workers;           /* ranks - 1; endpoint w is rank w + 1, endpoint `workers` (the master) rank 0 */
+    int me;                /* own endpoint */
+    int *rank_of;          /* [endpoints] */
+    int *host_of;          /* [endpoints] number of its (pretended) host; the master's is 0 */
+    int hosts;
+    int *leader;           /* [hosts] endpoint that owns the host's hub */
+    int *consumer;         /* endpoints that read this host's ring (and the forwarder, if it forwards) */
+    int nconsumer;
+    bool *direct;          /* [endpoints] direct transport to it passed its check */
+    dmi_config config;     /* rank 0's */
+    dmi_profile profile;
+    dmi_hub hub;
+    dmi_mpi_state mpi;
+    dmi_forward *forward;  /* commands to and from other hosts; NULL on one host */
+    bool messages;         /* some pair of this process uses messages */
+} dmi_job;
+
+/* --- meet.c */
+/* Collective: the ranks compare what they run, agree on rank 0's configuration, and share a hub a host. The same
+ * status on all ranks. */
+DM_CHECKED dm_status dmi_job_meet(MPI_Comm comm, const dmi_config *config, dmi_job **out);
+void dmi_job_free(dmi_job *job); /* collective */
+/* The worst status of all ranks, with its text, on all ranks. */
+DM_CHECKED dm_status dmi_job_agree(dmi_job *job, dm_status status);
+/* --- probe.c */
+/* Collective: tries every pair with real data and sets the engine's links. */
+DM_CHECKED dm_status dmi_job_probe(dmi_job *job, dmi_engine *engine);
+/* --- shared.c: slabs that the other processes of the host can map */
+dmi_slab_ops dmi_slab_ops_shared(dmi_port *port);
+/* --- forward.c: commands down a binomial tree of the hosts' leaders, reports straight to the master */
+DM_CHECKED dm_status dmi_forward_start(dmi_job *job);
+bool dmi_forward_progress(dmi_job *job); /* leaders and the master */
+bool dmi_forward_drained(const dmi_job *job);
+/* A worker of another host than the master's: reports once its last SYNC is reached (or once a second). */
+bool dmi_forward_report(dmi_job *job, dmi_worker *w);
+void dmi_forward_stop(dmi_job *job);
+
+#endif

@@ -1,0 +1,227 @@
+/* Sessions over the ranks of an MPI job. */
+#include "launch/job.h"
+
+#include <dmath/dmath_mpi.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- master --------------------------------------------------------------------------------------------------- */
+
+static bool master_progress(dmi_session *s)
+{
+    return dmi_forward_progress(s->launch_state);
+}
+
+static void master_published(dmi_session *s)
+{
+    (void)dmi_forward_progress(s->launch_state);
+}
+
+static void leave(dmi_job *job)
+{
+    bool owns = job->owns_mpi;
+    MPI_Barrier(job->ctl);
+    dmi_job_free(job);
+    if (owns) {
+        MPI_Finalize();
+    }
+}
+
+static void master_stop(dmi_session *s)
+{
+    dmi_job *job = s->launch_state;
+    dmi_backoff backoff = {0};
+    while (job->forward && !dmi_forward_drained(job)) {
+        if (dmi_forward_progress(job)) {
+            dmi_backoff_reset(&backoff);
+        } else if (dmi_backoff_step(&backoff, &job->hub) == DMI_WAIT_SLEEP) {
+            usleep(100);
+        }
+    }
+    dmi_engine_stop(&s->engine);
+    dmi_pool_destroy(s->staging);
+    s->staging = NULL;
+    leave(job);
+}
+
+static const dmi_launch one_host = {"mpi", NULL, NULL, master_stop};
+static const dmi_launch many_hosts = {"mpi", master_progress, master_published, master_stop};
+/* one host, but blocks go by message: waiting must poll */
+static bool nothing_moves(dmi_session *s)
+{
+    (void)s;
+    return false;
+}
+static const dmi_launch message_host = {"mpi", nothing_moves, NULL, master_stop};
+
+static dm_status open_master(dmi_job *job, dmi_session **out)
+{
+    dmi_session *s = NULL;
+    dmi_slab_ops slabs = dmi_slab_ops_shared(dmi_hub_port(&job->hub, job->me));
+    dm_status status = dmi_job_agree(job, dmi_session_open(&job->config, &job->profile, &job->hub, &slabs, job->consumer,
+                                                           job->nconsumer, &s));
+    if (status == DM_OK) {
+        status = dmi_job_probe(job, &s->engine);
+    }
+    if (status != DM_OK) {
+        dmi_session_close(s);
+        return status;
+    }
+    s->launch = job->hosts > 1 ? &many_hosts : job->messages ? &message_host : &one_host;
+    s->remote = job->hosts > 1;
+    s->launch_state = job;
+    *out = s;
+    return DM_OK;
+}
+
+/* --- worker --------------------------------------------------------------------------------------------------- */
+
+static bool worker_service(dmi_worker *w)
+{
+    dmi_job *job = w->service_context;
+    bool moved = dmi_forward_progress(job);
+    return job->host_of[job->me] != 0 ? dmi_forward_report(job, w) || moved : moved;
+}
+
+static bool worker_drained(dmi_worker *w)
+{
+    return dmi_forward_drained(w->service_context);
+}
+
+/* The launcher may have bound the process to one core: the compute thread stays there, this one may go anywhere. */
+static void unbind(void)
+{
+    cpu_set_t all;
+    CPU_ZERO(&all);
+    for (int i = 0; i < CPU_SETSIZE && i < sysconf(_SC_NPROCESSORS_CONF); i++) {
+        CPU_SET(i, &all);
+    }
+    (void)sched_setaffinity(0, sizeof all, &all);
+}
+
+static dm_status serve(dmi_job *job)
+{
+    dmi_worker *w = calloc(1, sizeof *w);
+    dm_status status = DM_ERR_NOMEM;
+    if (w) {
+        dmi_slab_ops slabs = dmi_slab_ops_shared(dmi_hub_port(&job->hub, job->me));
+        status = dmi_worker_start(w, job->me, &job->config, &job->profile, &job->hub, &slabs);
+    }
+    status = dmi_job_agree(job, status);
+    if (status == DM_OK) {
+        unbind();
+        status = dmi_job_probe(job, &w->engine);
+        if (status == DM_OK) {
+            w->polls = job->messages || job->hosts > 1;
+            w->service = job->forward ? worker_service : NULL;
+            w->drained = job->forward ? worker_drained : NULL;
+            w->service_context = job;
+            dmi_worker_serve(w);
+        }
+        dmi_worker_finish(w);
+    }
+    free(w);
+    return status;
+}
+
+/* Both sides. The master gets its session; a worker has served when this returns. */
+static dm_status run(MPI_Comm comm, const dmi_config *config, bool owns_mpi, dmi_session **out, bool *worker)
+{
+    dmi_job *job = NULL;
+    int rank = 0;
+    MPI_Comm_rank(comm, &rank);
+    *worker = rank != 0;
+    dm_status status = dmi_job_meet(comm, config, &job);
+    if (status != DM_OK) {
+        return status;
+    }
+    job->owns_mpi = owns_mpi;
+    if (rank != 0) {
+        status = serve(job);
+    } else {
+        status = open_master(job, out);
+        if (status == DM_OK) {
+            return DM_OK; /* the session keeps the job */
+        }
+    }
+    if (status == DM_OK) {
+        job->owns_mpi = false; /* the caller ends MPI for a worker */
+        leave(job);
+    } else {
+        dmi_job_free(job);
+    }
+    return status;
+}
+
+dm_status dmi_launch_mpi(const dmi_config *config, dmi_session **out)
+{
+    int flag = 0, provided = 0, ranks = 0;
+    MPI_Finalized(&flag);
+    if (flag) {
+        return dmi_fail(DM_ERR_STATE, "MPI has been finalized: the worker processes of this launch have left with the "
+                                      "earlier session");
+    }
+    MPI_Initialized(&flag);
+    if (flag) {
+        return dmi_fail(DM_ERR_STATE, "the program has initialised MPI itself: use dm_init_comm (dmath/dmath_mpi.h)");
+    }
+    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS || provided < MPI_THREAD_FUNNELED) {
+        return dmi_fail(DM_ERR_TRANSPORT, "MPI could not be initialised with thread support");
+    }
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (ranks == 1) { /* a launcher that did not say how many there are */
+        MPI_Finalize();
+        int workers = config->workers > 0 ? config->workers : DMI_MIN(dmi_host_cores(), 4);
+        return dmi_launch_threads(config, workers, out);
+    }
+    bool worker = false;
+    dm_status status = run(MPI_COMM_WORLD, config, true, out, &worker);
+    if (worker) {
+        /* The one place where the library ends a process. Rank 0 reports what went wrong, so the status is 0 here:
+         * another would make the launcher kill rank 0 before it can. */
+        MPI_Finalize();
+        exit(0);
+    }
+    if (status != DM_OK) {
+        MPI_Finalize();
+    }
+    return status;
+}
+
+dm_status dm_init_comm(MPI_Comm comm, const dm_config *config, dm_session **session)
+{
+    dmi_config loaded;
+    dmi_session *s = NULL;
+    int flag = 0, ranks = 0;
+    if (!session) {
+        return dmi_fail(DM_ERR_ARG, "session is NULL");
+    }
+    MPI_Initialized(&flag);
+    if (!flag || comm == MPI_COMM_NULL) {
+        return dmi_fail(DM_ERR_ARG, flag ? "comm is MPI_COMM_NULL" : "dm_init_comm: MPI has not been initialised");
+    }
+    dm_status status = dmi_config_from(config, &loaded);
+    MPI_Comm_size(comm, &ranks);
+    if (ranks == 1) {
+        int workers = loaded.workers > 0 ? loaded.workers : DMI_MIN(dmi_host_cores(), 4);
+        status = status == DM_OK ? dmi_launch_threads(&loaded, workers, &s) : status;
+        return status == DM_OK ? dmi_session_publish(s, session) : status;
+    }
+    if (status != DM_OK) { /* take part all the same, so that nobody hangs: rank 0's configuration counts */
+        dmi_log(DMI_LOG_ERROR, "%s", dmi_error_text());
+        (void)!dmi_config_load(&loaded, NULL);
+    }
+    bool worker = false;
+    status = run(comm, &loaded, false, &s, &worker);
+    if (status == DM_OK) {
+        if (worker) {
+            *session = NULL;
+        } else {
+            status = dmi_session_publish(s, session);
+        }
+    }
+    return status;
+}

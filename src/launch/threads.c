@@ -1,0 +1,133 @@
+/* Workers as threads of this process. */
+#include "master/session.h"
+#include "worker/worker.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct worker_thread {
+    dmi_worker worker;
+    pthread_t thread;
+} worker_thread;
+
+typedef struct thread_launch {
+    dmi_config config;
+    dmi_profile profile;
+    dmi_hub hub;
+    int workers, started;
+    int *consumer;
+    worker_thread *thread;
+} thread_launch;
+
+int dmi_host_cores(void)
+{
+    cpu_set_t set;
+    int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+    return n > 0 ? n : (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+dmi_profile dmi_profile_from(const dmi_config *config, int workers, bool one_space)
+{
+    return (dmi_profile){.workers = workers, .one_space = one_space, .gemm_workspace = config->gemm_workspace,
+                         .gemm_algorithm = (int)config->gemm_algorithm, .staging = 16 << 20};
+}
+
+void dmi_hub_tune(dmi_hub *hub, int threads, int cores, double spin_us)
+{
+    hub->oversubscribed = threads > cores;
+    hub->spin_ns = spin_us >= 0 ? (int64_t)(spin_us * 1e3) : hub->oversubscribed ? 0 : 20000;
+}
+
+static void *worker_main(void *arg)
+{
+    worker_thread *t = arg;
+    dmi_worker_serve(&t->worker);
+    dmi_worker_finish(&t->worker);
+    return NULL;
+}
+
+static void free_launch(thread_launch *l)
+{
+    for (int w = 0; w < l->started; w++) {
+        pthread_join(l->thread[w].thread, NULL);
+    }
+    dmi_hub_close(&l->hub);
+    free(l->thread);
+    free(l->consumer);
+    free(l);
+}
+
+static void stop_threads(dmi_session *s)
+{
+    free_launch(s->launch_state);
+    memset(&s->hub, 0, sizeof s->hub);
+    s->engine.port = NULL;
+}
+
+static const dmi_launch launch_ops = {"threads", NULL, NULL, stop_threads};
+
+static dm_status start_workers(thread_launch *l)
+{
+    dmi_slab_ops slabs = dmi_slab_ops_anonymous();
+    for (int w = 0; w < l->workers; w++) {
+        worker_thread *t = &l->thread[w];
+        l->consumer[w] = w;
+        dmi_port *port = dmi_hub_port(&l->hub, w);
+        port->pid = (int)getpid();
+        if (gethostname(port->host, sizeof port->host - 1) != 0) {
+            strcpy(port->host, "localhost");
+        }
+        dm_status status = dmi_worker_start(&t->worker, w, &l->config, &l->profile, &l->hub, &slabs);
+        if (status == DM_OK && pthread_create(&t->thread, NULL, worker_main, t) != 0) {
+            dmi_worker_finish(&t->worker);
+            status = dmi_fail(DM_ERR_NOMEM, "cannot start the thread of worker %d", w);
+        }
+        if (status != DM_OK) {
+            return status;
+        }
+        l->started++;
+    }
+    return DM_OK;
+}
+
+dm_status dmi_launch_threads(const dmi_config *config, int workers, dmi_session **out)
+{
+    thread_launch *l = calloc(1, sizeof *l);
+    if (!l) {
+        return dmi_fail(DM_ERR_NOMEM, "no memory for a session");
+    }
+    l->config = *config;
+    l->workers = workers;
+    l->profile = dmi_profile_from(config, workers, true);
+    l->thread = calloc((size_t)workers, sizeof *l->thread);
+    l->consumer = calloc((size_t)workers, sizeof *l->consumer);
+    dm_status status = l->thread && l->consumer ? dmi_hub_create(workers + 1, config->ring, false, &l->hub)
+                                                : dmi_fail(DM_ERR_NOMEM, "no memory for %d workers", workers);
+    dmi_session *s = NULL;
+    if (status == DM_OK) {
+        dmi_hub_tune(&l->hub, workers + 1, dmi_host_cores(), config->spin_us);
+        status = start_workers(l);
+    }
+    if (status == DM_OK) {
+        dmi_slab_ops slabs = dmi_slab_ops_anonymous();
+        status = dmi_session_open(config, &l->profile, &l->hub, &slabs, l->consumer, workers, &s);
+    }
+    if (status != DM_OK) {
+        if (l->started > 0) { /* they only know the ring: tell them to go */
+            dmi_ring_writer writer = {.hub = &l->hub, .consumer = l->consumer, .nconsumer = l->started};
+            dmi_frame *frame = dmi_ring_reserve(&writer, sizeof *frame);
+            *frame = (dmi_frame){.bytes = sizeof *frame, .kind = DMI_FRAME_STOP, .command = 1};
+            dmi_ring_publish(&writer, sizeof *frame);
+            dmi_ring_wake(&writer);
+        }
+        free_launch(l);
+        return status;
+    }
+    s->launch = &launch_ops;
+    s->launch_state = l;
+    *out = s;
+    return DM_OK;
+}

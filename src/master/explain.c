@@ -1,0 +1,170 @@
+/* Plans as text, without running them; and what the workers' counters say. */
+#include "master/session.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void dmi_explain_printf(dmi_session *s, const char *format, ...)
+{
+    char line[512];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (n < 0) {
+        return;
+    }
+    size_t add = DMI_MIN((size_t)n, sizeof line - 1);
+    char *grown = realloc(s->explain_text, s->explain_bytes + add + 1);
+    if (grown) {
+        memcpy(grown + s->explain_bytes, line, add + 1);
+        s->explain_text = grown;
+        s->explain_bytes += add;
+    }
+}
+
+static void describe_operand(dmi_session *s, const char *name, const dmi_operand *o)
+{
+    const dmi_layout *l = o->desc.layout;
+    char shape[160] = "", grid[160] = "";
+    for (int d = 0; d < o->desc.ndim; d++) {
+        size_t n = strlen(shape), g = strlen(grid);
+        snprintf(shape + n, sizeof shape - n, "%s%" PRId64, d ? "x" : "", o->desc.extent[d]);
+        snprintf(grid + g, sizeof grid - g, "%s%d%s", d ? "x" : "", l->grid[d], l->order[d] == DMI_ORDER_CYCLIC ? "c" : "");
+    }
+    if (l->kind == DMI_LAYOUT_EXPLICIT) {
+        snprintf(grid, sizeof grid, "map of %" PRId64 " blocks", l->blocks);
+    }
+    dmi_explain_printf(s, "  operand %s: %s %s on %s, replicas %d, %s\n", name, dmi_dtype_name(o->desc.dtype), shape, grid,
+                       l->replicas, o->mode == DMI_READ ? "read" : o->mode == DMI_WRITE ? "written" : "updated");
+}
+
+dm_status dmi_explain_call(dmi_session *s, const dmi_call *call)
+{
+    const dmi_opdef *op = &dmi_ops[call->op];
+    for (int w = 0; w < s->workers; w++) {
+        dmi_plan *plan = NULL;
+        dm_status status = dmi_plan_make(call, &s->profile, w, &plan);
+        if (status != DM_OK) {
+            return status;
+        }
+        if (w == 0) {
+            dmi_explain_printf(s, "call %d: %s algorithm %s\n", ++s->explain_calls, op->name, plan->algorithm);
+            for (int i = 0; i < call->noperand; i++) {
+                describe_operand(s, op->operand[i].name, &call->operand[i]);
+            }
+        }
+        dmi_explain_printf(s,
+                           "  worker %d: steps %d sent %" PRId64 " received %" PRId64 " messages_sent %" PRId64
+                           " messages_received %" PRId64 " workspace %" PRId64 " flops %" PRId64 "\n",
+                           w, plan->nstep, plan->bytes_sent, plan->bytes_received, plan->messages_sent,
+                           plan->messages_received, plan->workspace, plan->flops);
+        dmi_plan_release(plan);
+    }
+    return DM_OK;
+}
+
+dm_status dm_explain_begin(dm_session *session)
+{
+    dmi_session *s;
+    dm_status status = dmi_enter(session, &s);
+    if (status == DM_OK && s->explaining) {
+        status = dmi_fail(DM_ERR_STATE, "dm_explain_begin: already explaining");
+    }
+    if (status == DM_OK) {
+        s->explaining = true;
+        s->explain_calls = 0;
+        dmi_explain_printf(s, "%d workers\n", s->workers);
+    }
+    return status;
+}
+
+dm_status dm_explain_end(dm_session *session, char **text)
+{
+    dmi_session *s;
+    dm_status status = dmi_enter(session, &s);
+    if (status == DM_OK && (!s->explaining || !text)) {
+        status = s->explaining ? dmi_fail(DM_ERR_ARG, "text is NULL")
+                               : dmi_fail(DM_ERR_STATE, "dm_explain_end without dm_explain_begin");
+    }
+    if (status != DM_OK) {
+        return status;
+    }
+    s->explaining = false;
+    *text = s->explain_text;
+    s->explain_text = NULL;
+    s->explain_bytes = 0;
+    return DM_OK;
+}
+
+static dm_status enter_worker(dm_session *session, int worker, dmi_session **s)
+{
+    dm_status status = dmi_enter(session, s);
+    if (status == DM_OK && (worker < 0 || worker >= (*s)->workers)) {
+        status = dmi_fail(DM_ERR_ARG, "worker is %d, not 0 to %d", worker, (*s)->workers - 1);
+    }
+    return status == DM_OK ? dmi_wait(*s, (*s)->command) : status;
+}
+
+dm_status dm_counters_get(dm_session *session, int worker, dm_counters *out)
+{
+    dmi_session *s;
+    if (!out || out->size != sizeof *out) {
+        return dmi_fail(DM_ERR_ARG, out ? "out: size must be sizeof(dm_counters)" : "out is NULL");
+    }
+    dm_status status = enter_worker(session, worker, &s);
+    if (status != DM_OK) {
+        return status;
+    }
+    dmi_port *port = dmi_hub_port(&s->hub, worker);
+    dmi_tally *t = &port->tally;
+    *out = (dm_counters){.size = sizeof *out,
+                         .commands = (int64_t)atomic_load(&port->completed),
+                         .steps = atomic_load(&t->steps),
+                         .bytes_sent = atomic_load(&t->bytes_sent),
+                         .bytes_received = atomic_load(&t->bytes_received),
+                         .messages_sent = atomic_load(&t->messages_sent),
+                         .messages_received = atomic_load(&t->messages_received),
+                         .flops = atomic_load(&t->flops),
+                         .workspace_peak_bytes = atomic_load(&t->workspace_peak),
+                         .plans_made = atomic_load(&t->plans_made),
+                         .plans_reused = atomic_load(&t->plans_reused)};
+    return DM_OK;
+}
+
+dm_status dm_memory_report(dm_session *session, int worker, dm_memory *out)
+{
+    dmi_session *s;
+    if (!out || out->size != sizeof *out) {
+        return dmi_fail(DM_ERR_ARG, out ? "out: size must be sizeof(dm_memory)" : "out is NULL");
+    }
+    dm_status status = enter_worker(session, worker, &s);
+    if (status != DM_OK) {
+        return status;
+    }
+    atomic_int_fast64_t *m = dmi_hub_port(&s->hub, worker)->tally.memory;
+    *out = (dm_memory){.size = sizeof *out,
+                       .arrays = atomic_load(&m[DMI_MEM_ARRAYS]),
+                       .workspace = atomic_load(&m[DMI_MEM_WORKSPACE]),
+                       .replicas = atomic_load(&m[DMI_MEM_REPLICAS]),
+                       .staging = atomic_load(&m[DMI_MEM_STAGING]),
+                       .peak = atomic_load(&m[DMI_MEM_PEAK]),
+                       .held = atomic_load(&m[DMI_MEM_HELD]),
+                       .system_calls = atomic_load(&m[DMI_MEM_CALLS]),
+                       .limit = s->config.memory_limit};
+    return DM_OK;
+}
+
+dm_status dm_memory_trim(dm_session *session)
+{
+    dmi_session *s;
+    dm_status status = dmi_enter(session, &s);
+    if (status == DM_OK && (status = dmi_wait(s, s->command)) == DM_OK) {
+        (void)dmi_frame_begin(s, sizeof(dmi_frame), DMI_FRAME_TRIM, 0);
+        dmi_frame_send(s);
+    }
+    return status;
+}

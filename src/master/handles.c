@@ -1,0 +1,296 @@
+/* Handles: creation, views, queries; layouts known to the workers. */
+#include "master/session.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t make_id(const dmi_session *s, uint32_t slot)
+{
+    return (uint64_t)s->number << 56 | (uint64_t)(s->handle[slot].generation & 0xffffff) << 32 | slot;
+}
+
+dm_status dmi_handle_find(dmi_session *s, dm_array a, const char *what, dmi_handle **out)
+{
+    uint32_t slot = dmi_id_slot(a.id);
+    if (a.id == 0) {
+        return dmi_fail(DM_ERR_HANDLE, "%s is a zero handle", what);
+    }
+    if (a.id >> 56 != s->number) {
+        return dmi_fail(DM_ERR_HANDLE, "%s belongs to another session", what);
+    }
+    if (slot == 0 || slot >= s->handles) {
+        return dmi_fail(DM_ERR_HANDLE, "%s is not a handle of this session", what);
+    }
+    if (!s->handle[slot].live || make_id(s, slot) != a.id) {
+        return dmi_fail(DM_ERR_HANDLE, "%s has been destroyed", what);
+    }
+    *out = &s->handle[slot];
+    return DM_OK;
+}
+
+dm_status dmi_handle_new(dmi_session *s, dm_array *out, dmi_handle **handle)
+{
+    if (s->handles == 0) {
+        s->handles = 1;
+    }
+    uint32_t slot = s->free_handle;
+    if (!slot) {
+        if (s->handles >= s->handle_room) {
+            uint32_t room = s->handle_room ? 2 * s->handle_room : 64;
+            dmi_handle *grown = realloc(s->handle, room * sizeof *grown);
+            if (!grown) {
+                return dmi_fail(DM_ERR_NOMEM, "no memory for a handle");
+            }
+            memset(grown + s->handle_room, 0, (room - s->handle_room) * sizeof *grown);
+            s->handle = grown;
+            s->handle_room = room;
+        }
+        slot = s->handles++;
+    } else {
+        s->free_handle = s->handle[slot].next_free;
+    }
+    dmi_handle *h = &s->handle[slot];
+    uint32_t generation = (h->generation + 1) & 0xffffff;
+    *h = (dmi_handle){.generation = generation ? generation : 1, .live = true};
+    s->alive++;
+    out->id = make_id(s, slot);
+    *handle = h;
+    return DM_OK;
+}
+
+static void drop_handle(dmi_session *s, uint32_t slot)
+{
+    dmi_handle *h = &s->handle[slot];
+    if (--h->storage->handles == 0) {
+        for (int w = 0; w < s->workers; w++) {
+            int64_t bytes = dmi_layout_shard_count(h->storage->layout, w) * dmi_dtype_bytes(h->storage->dtype);
+            s->live_bytes[w] -= dmi_pool_rounded(&s->pool_config, bytes);
+        }
+        free(h->storage);
+    }
+    h->live = false;
+    h->next_free = s->free_handle;
+    s->free_handle = slot;
+    s->alive--;
+}
+
+/* --- layouts -------------------------------------------------------------------------------------------------- */
+
+static void send_layout(dmi_session *s, const dmi_layout_spec *spec, uint32_t id)
+{
+    int64_t total = dmi_layout_spec_bytes(spec), room = (int64_t)(s->hub.ring->size / 8);
+    const struct {
+        const void *at;
+        int64_t bytes;
+    } piece[3] = {{spec, (int64_t)sizeof *spec},
+                  {spec->workers, spec->workers ? spec->nworkers * (int64_t)sizeof(int) : 0},
+                  {spec->map, spec->map ? spec->map_count * (int64_t)sizeof(int) : 0}};
+    int64_t sent = 0;
+    for (int i = 0; i < 3; i++) {
+        for (int64_t at = 0; at < piece[i].bytes;) {
+            int64_t bytes = DMI_MIN(piece[i].bytes - at, room);
+            dmi_layout_frame *f = dmi_frame_begin(s, (uint32_t)(sizeof *f + (size_t)bytes), DMI_FRAME_LAYOUT, 0);
+            f->layout_id = id;
+            f->total = total;
+            f->bytes = bytes;
+            memcpy(f + 1, (const char *)piece[i].at + at, (size_t)bytes);
+            at += bytes;
+            sent += bytes;
+            f->last = sent == total;
+            dmi_frame_send(s);
+        }
+    }
+}
+
+dm_status dmi_layout_intern(dmi_session *s, const dmi_layout_spec *spec, const dmi_layout **out, uint32_t *id)
+{
+    dmi_layout *layout = NULL;
+    dm_status status = dmi_layout_create(spec, &layout);
+    if (status != DM_OK) {
+        return status;
+    }
+    dmi_interned **bucket = &s->layout[layout->hash % DMI_LAYOUT_BUCKETS];
+    dmi_interned *entry = *bucket;
+    while (entry && !dmi_layout_equal(entry->layout, layout)) {
+        entry = entry->chain;
+    }
+    if (entry) {
+        dmi_layout_destroy(layout);
+    } else {
+        entry = malloc(sizeof *entry);
+        if (!entry) {
+            dmi_layout_destroy(layout);
+            return dmi_fail(DM_ERR_NOMEM, "no memory for a layout");
+        }
+        *entry = (dmi_interned){layout, s->layouts++, *bucket};
+        *bucket = entry;
+        send_layout(s, spec, entry->id);
+    }
+    *out = entry->layout;
+    *id = entry->id;
+    return DM_OK;
+}
+
+dm_status dmi_layout_spec_from(dmi_session *s, const dm_layout *layout, int ndim, const int64_t *shape,
+                               dmi_layout_spec *out)
+{
+    if (layout && layout->size != sizeof *layout) {
+        return dmi_fail(DM_ERR_ARG, "layout: size is %zu, not %zu: start from one of the dm_layout_* makers", layout->size,
+                        sizeof *layout);
+    }
+    if (!layout || layout->kind == -1) {
+        dmi_layout_default(ndim, shape, s->workers, out);
+        return DM_OK;
+    }
+    if (layout->kind < 0 || layout->kind > 2) {
+        return dmi_fail(DM_ERR_LAYOUT, "layout: kind is %d, not 0 (grid), 1 (explicit), 2 (single) or -1 (default)",
+                        layout->kind);
+    }
+    *out = (dmi_layout_spec){.kind = layout->kind == 1 ? DMI_LAYOUT_EXPLICIT : DMI_LAYOUT_GRID, .ndim = ndim,
+                             .session_workers = s->workers, .workers = layout->workers, .replicas = layout->replicas,
+                             .nworkers = layout->nworkers, .map = layout->map, .map_count = layout->map_count};
+    for (int d = 0; d < DM_MAX_DIMS; d++) {
+        if (d < ndim) {
+            out->shape[d] = shape[d];
+            out->block[d] = layout->block[d];
+            out->grid[d] = layout->grid[d] ? layout->grid[d] : 1;
+            out->order[d] = layout->order[d];
+        } else if (layout->kind == 0 && layout->grid[d] > 1) {
+            return dmi_fail(DM_ERR_LAYOUT, "layout: grid[%d] is %d, but the array has %d dims", d, layout->grid[d], ndim);
+        }
+    }
+    if (layout->kind == 2) {
+        out->workers = &layout->single;
+        out->nworkers = 1;
+    }
+    return DM_OK;
+}
+
+/* --- arrays --------------------------------------------------------------------------------------------------- */
+
+static dm_status admit_array(dmi_session *s, const dmi_layout *layout, dm_dtype dtype)
+{
+    for (int w = 0; w < s->workers; w++) {
+        int64_t bytes;
+        if (!dmi_mul_fits(dmi_layout_shard_count(layout, w), dmi_dtype_bytes(dtype), &bytes)) {
+            return dmi_fail(DM_ERR_ARG, "the array has more than 2^63 bytes");
+        }
+        int64_t need = dmi_pool_rounded(&s->pool_config, bytes);
+        if (s->config.memory_limit > 0 && s->live_bytes[w] + need > s->config.memory_limit) {
+            return dmi_fail(DM_ERR_LIMIT,
+                            "worker %d: the array needs %" PRId64 " bytes, %" PRId64 " of the limit of %" PRId64
+                            " are taken",
+                            w, need, s->live_bytes[w], (int64_t)s->config.memory_limit);
+        }
+    }
+    for (int w = 0; w < s->workers; w++) {
+        s->live_bytes[w] += dmi_pool_rounded(&s->pool_config, dmi_layout_shard_count(layout, w) * dmi_dtype_bytes(dtype));
+    }
+    return DM_OK;
+}
+
+static dm_status check_shape(int ndim, const int64_t *shape)
+{
+    if (ndim < 0 || ndim > DM_MAX_DIMS) {
+        return dmi_fail(DM_ERR_ARG, "ndim is %d, not 0 to %d", ndim, DM_MAX_DIMS);
+    }
+    if (ndim > 0 && !shape) {
+        return dmi_fail(DM_ERR_ARG, "shape is NULL");
+    }
+    for (int d = 0; d < ndim; d++) {
+        if (shape[d] < 0) {
+            return dmi_fail(DM_ERR_ARG, "shape[%d] is %" PRId64, d, shape[d]);
+        }
+    }
+    return DM_OK;
+}
+
+dm_status dm_array_create(dm_session *session, dm_dtype dtype, int ndim, const int64_t *shape, const dm_layout *layout,
+                          dm_array *out)
+{
+    dmi_session *s;
+    dmi_layout_spec spec;
+    const dmi_layout *made = NULL;
+    uint32_t layout_id = 0;
+    dm_status status = dmi_enter(session, &s);
+    if (status != DM_OK) {
+        return status;
+    }
+    if (!out) {
+        return dmi_fail(DM_ERR_ARG, "out is NULL");
+    }
+    if (!dmi_dtype_bytes(dtype)) {
+        return dmi_fail(DM_ERR_DTYPE, "dtype %d is unknown", (int)dtype);
+    }
+    if ((status = check_shape(ndim, shape)) != DM_OK ||
+        (status = dmi_layout_spec_from(s, layout, ndim, shape, &spec)) != DM_OK ||
+        (status = dmi_layout_intern(s, &spec, &made, &layout_id)) != DM_OK ||
+        (status = admit_array(s, made, dtype)) != DM_OK) {
+        return status;
+    }
+    dmi_storage *storage = calloc(1, sizeof *storage);
+    dmi_handle *h = NULL;
+    dm_array a;
+    status = storage ? dmi_handle_new(s, &a, &h) : dmi_fail(DM_ERR_NOMEM, "no memory for a handle");
+    if (status != DM_OK) {
+        free(storage);
+        return status;
+    }
+    *storage = (dmi_storage){.handles = 1, .number = ++s->storages, .layout = made, .dtype = dtype};
+    h->storage = storage;
+    h->desc = dmi_desc_whole(dtype, made, layout_id);
+    dmi_create_frame *f = dmi_frame_begin(s, sizeof *f, DMI_FRAME_CREATE, 0);
+    f->id = a.id;
+    f->layout_id = layout_id;
+    f->dtype = dtype;
+    dmi_frame_send(s);
+    *out = a;
+    return DM_OK;
+}
+
+dm_status dm_matrix(dm_session *session, dm_dtype dtype, int64_t rows, int64_t cols, dm_array *out)
+{
+    int64_t shape[2] = {rows, cols};
+    return dm_array_create(session, dtype, 2, shape, NULL, out);
+}
+
+dm_status dm_array_destroy(dm_session *session, dm_array a)
+{
+    dmi_session *s;
+    dmi_handle *h;
+    dm_status status = dmi_enter(session, &s);
+    if (status != DM_OK || a.id == 0 || (status = dmi_handle_find(s, a, "a", &h)) != DM_OK) {
+        return status;
+    }
+    drop_handle(s, dmi_id_slot(a.id));
+    dmi_destroy_frame *f = dmi_frame_begin(s, sizeof *f, DMI_FRAME_DESTROY, 0);
+    f->id = a.id;
+    dmi_frame_send(s);
+    return DM_OK;
+}
+
+dm_status dmi_view_make(dmi_session *s, dm_array base, const dmi_desc *desc, dm_array *out)
+{
+    dmi_handle *h = NULL;
+    dm_array a;
+    dm_status status = dmi_handle_new(s, &a, &h); /* may move the table: look the base up afterwards */
+    if (status != DM_OK) {
+        return status;
+    }
+    h->storage = s->handle[dmi_id_slot(base.id)].storage;
+    h->storage->handles++;
+    h->desc = *desc;
+    h->view = true;
+    dmi_view_frame *f = dmi_frame_begin(s, sizeof *f, DMI_FRAME_VIEW, 0);
+    f->id = a.id;
+    f->base = base.id;
+    f->layout_id = desc->layout_id;
+    f->ndim = desc->ndim;
+    memcpy(f->lo, desc->lo, sizeof f->lo);
+    memcpy(f->extent, desc->extent, sizeof f->extent);
+    dmi_frame_send(s);
+    *out = a;
+    return DM_OK;
+}

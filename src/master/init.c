@@ -1,0 +1,63 @@
+/* dm_init: which kind of launch this is. */
+#include "master/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Ranks of the launcher that started this process, from its environment; 0: none. */
+static int launched_ranks(void)
+{
+    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_SIZE"};
+    for (int i = 0; i < DMI_COUNT(sizes); i++) {
+        const char *value = getenv(sizes[i]);
+        if (value && atoi(value) > 0) {
+            return atoi(value);
+        }
+    }
+    if (getenv("PMIX_RANK") || getenv("PMI_RANK")) { /* Slurm with PMIx or PMI-2 */
+        const char *tasks = getenv("SLURM_STEP_NUM_TASKS");
+        tasks = tasks ? tasks : getenv("SLURM_NTASKS");
+        return tasks && atoi(tasks) > 0 ? atoi(tasks) : 2; /* unknown: ask MPI */
+    }
+    return 0;
+}
+
+dm_status dmi_config_from(const dm_config *config, dmi_config *out)
+{
+    if (config && config->size != sizeof *config) {
+        return dmi_fail(DM_ERR_ARG, "config: size is %zu, not %zu: start from DM_CONFIG_INIT", config->size, sizeof *config);
+    }
+    dm_status status = dmi_config_load(out, config ? config->options : NULL);
+    if (status == DM_OK && config && config->workers < 0) {
+        status = dmi_fail(DM_ERR_ARG, "config: workers is %d", config->workers);
+    }
+    if (status == DM_OK) {
+        out->workers = config && config->workers > 0 ? config->workers : out->workers;
+        dmi_log_set_level((int)out->log);
+        dmi_log_set_who("master");
+    }
+    return status;
+}
+
+dm_status dm_init(const dm_config *config, dm_session **session)
+{
+    dmi_config loaded;
+    dmi_session *s = NULL;
+    if (!session) {
+        return dmi_fail(DM_ERR_ARG, "session is NULL");
+    }
+    dm_status status = dmi_config_from(config, &loaded);
+    if (status != DM_OK) {
+        return status;
+    }
+    if (launched_ranks() > 1) {
+        status = dmi_launch_mpi(&loaded, &s);
+    } else {
+        int workers = (int)loaded.workers;
+        if (workers == 0) {
+            workers = DMI_MIN(dmi_host_cores(), 4);
+        }
+        status = dmi_launch_threads(&loaded, workers, &s);
+    }
+    return status == DM_OK ? dmi_session_publish(s, session) : status;
+}

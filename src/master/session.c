@@ -1,0 +1,191 @@
+/* Sessions: making, ending, and the handles that outlive them. */
+#include "master/session.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* All public handles ever made, so that a dead one can be told from a wild one. Never freed (16 bytes each). */
+static _Atomic(struct dm_session *) all_sessions;
+static atomic_uint session_numbers;
+
+dm_status dmi_enter(const dm_session *session, dmi_session **out)
+{
+    if (!session) {
+        return dmi_fail(DM_ERR_HANDLE, "session is NULL");
+    }
+    uintptr_t live = atomic_load_explicit(&((struct dm_session *)(uintptr_t)session)->live, memory_order_acquire);
+    if (!live) {
+        return dmi_fail(DM_ERR_STATE, "the session has been finalized");
+    }
+    *out = (dmi_session *)live;
+    return DM_OK;
+}
+
+dm_status dmi_session_open(const dmi_config *config, const dmi_profile *profile, const dmi_hub *hub,
+                           const dmi_slab_ops *slabs, const int *consumers, int nconsumers, dmi_session **out)
+{
+    dmi_session *s = calloc(1, sizeof *s);
+    if (!s) {
+        return dmi_fail(DM_ERR_NOMEM, "no memory for a session");
+    }
+    s->config = *config;
+    s->profile = *profile;
+    s->workers = profile->workers;
+    s->hub = *hub;
+    s->ring = (dmi_ring_writer){.hub = &s->hub, .consumer = consumers, .nconsumer = nconsumers};
+    s->number = (uint8_t)(atomic_fetch_add(&session_numbers, 1) % 255 + 1);
+    s->live_bytes = calloc((size_t)s->workers, sizeof *s->live_bytes);
+    s->pool_config = (dmi_pool_config){.ops = *slabs, .slab_bytes = 1 << 20, .align = 256,
+                                       .redzone = config->pool_debug ? 256 : 0};
+    dm_status status = s->live_bytes ? dmi_pool_create(&s->pool_config, &s->staging)
+                                     : dmi_fail(DM_ERR_NOMEM, "no memory for a session");
+    s->pool_config.limit_bytes = config->memory_limit;
+    if (status == DM_OK) {
+        dmi_engine_config engine = {.me = s->workers, .endpoints = s->workers + 1, .hub = &s->hub,
+                                    .backend = dmi_backend_cpu(), .pool = s->staging, .one_space = profile->one_space,
+                                    .pool_debug = config->pool_debug, .retired = dmi_transfer_retired,
+                                    .context = s};
+        status = dmi_engine_start(&s->engine, &engine);
+    }
+    if (status != DM_OK) {
+        dmi_session_close(s);
+        return status;
+    }
+    *out = s;
+    return DM_OK;
+}
+
+dm_status dmi_session_publish(dmi_session *s, dm_session **out)
+{
+    struct dm_session *handle = calloc(1, sizeof *handle);
+    if (!handle) {
+        return dmi_fail(DM_ERR_NOMEM, "no memory for a session");
+    }
+    handle->next = atomic_load(&all_sessions);
+    while (!atomic_compare_exchange_weak(&all_sessions, &handle->next, handle)) {
+    }
+    s->public_handle = handle;
+    atomic_store_explicit(&handle->live, (uintptr_t)s, memory_order_release);
+    *out = handle;
+    return DM_OK;
+}
+
+static void free_layouts(dmi_session *s)
+{
+    for (int i = 0; i < DMI_LAYOUT_BUCKETS; i++) {
+        while (s->layout[i]) {
+            dmi_interned *entry = s->layout[i];
+            s->layout[i] = entry->chain;
+            dmi_layout_destroy(entry->layout);
+            free(entry);
+        }
+    }
+}
+
+void dmi_session_close(dmi_session *s)
+{
+    if (!s) {
+        return;
+    }
+    if (s->engine.peer) {
+        dmi_engine_stop(&s->engine);
+    }
+    dmi_pool_destroy(s->staging);
+    free_layouts(s);
+    for (uint32_t i = 1; i < s->handles; i++) {
+        if (s->handle[i].live && --s->handle[i].storage->handles == 0) {
+            free(s->handle[i].storage);
+        }
+    }
+    free(s->handle);
+    free(s->live_bytes);
+    free(s->explain_text);
+    free(s);
+}
+
+dm_status dm_finalize(dm_session *session, int64_t *alive)
+{
+    dmi_session *s;
+    dm_status status = dmi_enter(session, &s);
+    if (status != DM_OK) {
+        return status;
+    }
+    status = dmi_wait(s, s->command);
+    if (alive) {
+        *alive = s->alive;
+    }
+    if (s->alive > 0) {
+        dmi_log(DMI_LOG_WARN, "dm_finalize: %" PRId64 " arrays and views were still alive; they are freed", s->alive);
+    }
+    (void)dmi_frame_begin(s, sizeof(dmi_frame), DMI_FRAME_STOP, 0);
+    dmi_frame_send(s);
+    atomic_store(&session->live, 0);
+    s->launch->stop(s);
+    dmi_session_close(s);
+    return status;
+}
+
+dm_status dm_sync(dm_session *session)
+{
+    dmi_session *s;
+    dm_status status = dmi_enter(session, &s);
+    return status == DM_OK ? dmi_wait(s, s->command) : status;
+}
+
+int dm_workers(const dm_session *session)
+{
+    dmi_session *s;
+    return dmi_enter(session, &s) == DM_OK ? s->workers : 0;
+}
+
+dm_status dm_noop(dm_session *session)
+{
+    dmi_session *s;
+    dm_status status = dmi_enter(session, &s);
+    if (status == DM_OK) {
+        (void)dmi_frame_begin(s, sizeof(dmi_frame), DMI_FRAME_NOOP, 0);
+        dmi_frame_send(s);
+    }
+    return status;
+}
+
+const char *dm_status_name(dm_status status)
+{
+    return dmi_status_name(status);
+}
+
+const char *dm_status_text(dm_status status)
+{
+    switch (status) {
+#define X(code, name, text)                                                                                \
+    case DM_##name:                                                                                        \
+        return text;
+        DM_STATUS_MAP(X)
+#undef X
+    }
+    return "unknown status";
+}
+
+const char *dm_error_message(void)
+{
+    return dmi_error_text();
+}
+
+#define TEXT(x) #x
+#define VERSION(a, b, c) TEXT(a) "." TEXT(b) "." TEXT(c)
+
+const char *dm_version(void)
+{
+    return VERSION(DM_VERSION_MAJOR, DM_VERSION_MINOR, DM_VERSION_PATCH);
+}
+
+int64_t dm_dtype_bytes(dm_dtype dtype)
+{
+    return dmi_dtype_bytes(dtype);
+}
+
+const char *dm_dtype_name(dm_dtype dtype)
+{
+    return dmi_dtype_name(dtype);
+}

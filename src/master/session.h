@@ -1,0 +1,124 @@
+/* The master's side of a session. */
+#ifndef DMI_SESSION_H
+#define DMI_SESSION_H
+
+#include "base/config.h"
+#include "comm/frames.h"
+#include "exec/engine.h"
+#include "ops/ops.h"
+
+#include <dmath/dmath.h>
+
+typedef struct dmi_storage { /* memory behind handles, by its number */
+    int handles;
+    uint32_t number;
+    const dmi_layout *layout; /* of the array it was made for */
+    dm_dtype dtype;
+} dmi_storage;
+
+typedef struct dmi_handle {
+    uint32_t generation;
+    bool live, view;
+    dmi_desc desc;
+    dmi_storage *storage;
+    uint32_t next_free;
+} dmi_handle;
+
+typedef struct dmi_interned { /* a layout the workers know */
+    dmi_layout *layout;
+    uint32_t id;
+    struct dmi_interned *chain;
+} dmi_interned;
+enum { DMI_LAYOUT_BUCKETS = 256 };
+
+/* How the workers of a session live: threads of this process, or ranks of an MPI job. */
+typedef struct dmi_session dmi_session;
+typedef struct dmi_launch {
+    const char *name;
+    bool (*progress)(dmi_session *s);  /* messages: true if something moved; NULL: there are none */
+    void (*published)(dmi_session *s); /* a frame was put into the ring; NULL: nobody else needs it */
+    void (*stop)(dmi_session *s);      /* after the STOP frame: until all workers have left */
+} dmi_launch;
+
+struct dmi_session {
+    dm_session *public_handle;
+    uint8_t number; /* in handles */
+    dmi_config config;
+    dmi_profile profile;
+    int workers;
+    dmi_hub hub;
+    dmi_ring_writer ring;
+    dmi_frame *ring_frame; /* being filled in */
+    uint64_t command; /* last one sent */
+    dmi_engine engine;
+    dmi_pool *staging;
+    const dmi_launch *launch;
+    void *launch_state;
+    bool remote; /* some workers are on other hosts: they report on SYNC frames only */
+    dmi_handle *handle;
+    uint32_t handles, handle_room, free_handle; /* slot 0 is never used */
+    uint32_t storages;
+    int64_t alive;
+    dmi_interned *layout[DMI_LAYOUT_BUCKETS];
+    uint32_t layouts;
+    int64_t *live_bytes; /* [workers] arrays, rounded: admission */
+    dmi_pool_config pool_config;
+    bool explaining;
+    char *explain_text;
+    size_t explain_bytes;
+    int explain_calls;
+    int transfer_failed; /* the last transfer to or from the caller met poison */
+};
+
+/* The public handle: never freed, so that use after finalize is an error and not undefined behaviour. */
+struct dm_session {
+    atomic_uintptr_t live; /* dmi_session, 0 after finalize */
+    struct dm_session *next;
+};
+
+/* --- session.c */
+DM_CHECKED dm_status dmi_enter(const dm_session *session, dmi_session **out);
+/* A session around a hub whose workers are there (or are about to serve); on failure everything is freed. */
+DM_CHECKED dm_status dmi_session_open(const dmi_config *config, const dmi_profile *profile, const dmi_hub *hub,
+                                      const dmi_slab_ops *slabs, const int *consumers, int nconsumers,
+                                      dmi_session **out);
+/* Public handle for an opened session. */
+DM_CHECKED dm_status dmi_session_publish(dmi_session *s, dm_session **out);
+void dmi_session_close(dmi_session *s);
+/* --- wait.c */
+/* Puts a frame into the ring (blocking while it is full): reserve, fill in behind the head, send. */
+void *dmi_frame_begin(dmi_session *s, uint32_t bytes, int kind, int op);
+void dmi_frame_send(dmi_session *s);
+/* Waits until all workers have done command `command`; then takes and returns their first error. */
+DM_CHECKED dm_status dmi_wait(dmi_session *s, uint64_t command);
+/* --- handles.c */
+DM_CHECKED dm_status dmi_handle_find(dmi_session *s, dm_array a, const char *what, dmi_handle **out);
+DM_CHECKED dm_status dmi_handle_new(dmi_session *s, dm_array *out, dmi_handle **handle);
+DM_CHECKED dm_status dmi_layout_intern(dmi_session *s, const dmi_layout_spec *spec, const dmi_layout **out, uint32_t *id);
+/* Spec from the public struct (NULL: default) for a shape. */
+DM_CHECKED dm_status dmi_layout_spec_from(dmi_session *s, const dm_layout *layout, int ndim, const int64_t *shape,
+                                          dmi_layout_spec *out);
+/* A handle on part of base's memory, described by desc. */
+DM_CHECKED dm_status dmi_view_make(dmi_session *s, dm_array base, const dmi_desc *desc, dm_array *out);
+/* --- submit.c */
+/* What every public op call does: session and handles, the table's rules, the op's check, admission, frame.
+ * arrays[i] with id 0 is allowed where the call's operand mode is preset to 0 (operand not used). */
+DM_CHECKED dm_status dmi_call_submit(dm_session *session, dmi_call *call, const dm_array *arrays);
+/* The same and waits; the master takes part with `user` memory (data to or from the caller), or NULL. */
+DM_CHECKED dm_status dmi_call_wait(dm_session *session, dmi_call *call, const dm_array *arrays, void *user);
+void dmi_transfer_retired(void *context, dmi_instance *inst);
+/* --- explain.c */
+void dmi_explain_printf(dmi_session *s, const char *format, ...) DMI_PRINTF(2, 3);
+DM_CHECKED dm_status dmi_explain_call(dmi_session *s, const dmi_call *call);
+/* --- src/launch */
+DM_CHECKED dm_status dmi_launch_threads(const dmi_config *config, int workers, dmi_session **out);
+/* Over the ranks of MPI_COMM_WORLD; returns on rank 0 only. */
+DM_CHECKED dm_status dmi_launch_mpi(const dmi_config *config, dmi_session **out);
+int dmi_host_cores(void);
+dmi_profile dmi_profile_from(const dmi_config *config, int workers, bool one_space);
+/* How to wait on this host, where `threads` of ours may want to run at once. */
+void dmi_hub_tune(dmi_hub *hub, int threads, int cores, double spin_us);
+/* Environment, options and fields of the public struct (NULL: none); sets the log up. */
+DM_CHECKED dm_status dmi_config_from(const dm_config *config, dmi_config *out);
+
+#endif

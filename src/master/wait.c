@@ -1,0 +1,163 @@
+/* Sending frames, waiting for workers, and saying who does not move. */
+#include "master/session.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Sleeps on the master's bell as workers do on theirs, driving its own transfers meanwhile. */
+typedef struct waiting {
+    dmi_backoff backoff;
+    int64_t begun_ns, moved_ns;
+    uint64_t last_sum; /* of completed commands: progress at all? */
+    bool warned;
+} waiting;
+
+static bool look(dmi_session *s)
+{
+    bool moved = dmi_engine_progress(&s->engine);
+    if (s->launch && s->launch->progress) {
+        moved = s->launch->progress(s) || moved;
+    }
+    return moved;
+}
+
+static void name_the_stuck(dmi_session *s, double seconds, char *text, size_t room)
+{
+    int n = snprintf(text, room, "no progress for %.0f s:", seconds);
+    for (int w = 0; w < s->workers && n > 0 && (size_t)n < room; w++) {
+        dmi_port *port = dmi_hub_port(&s->hub, w);
+        uint64_t done = atomic_load(&port->completed);
+        if (done < s->command) {
+            int op = atomic_load(&port->now_op), step = atomic_load(&port->now_step);
+            n += snprintf(text + n, room - (size_t)n,
+                          " worker %d (%s) has done %" PRIu64 " of %" PRIu64 " commands, last read %" PRIu64
+                          " (last op %s, last kernel %s);",
+                          w, port->host, done, s->command, atomic_load(&port->now_command),
+                          op >= 0 && op < DMI_OPS ? dmi_ops[op].name : "?",
+                          step >= 0 && step < DMI_STEP_KINDS ? dmi_step_names[step] : "?");
+        }
+    }
+}
+
+/* True when the watchdog's time is over. */
+static bool watch(dmi_session *s, waiting *w)
+{
+    if (s->config.watchdog_s <= 0) {
+        return false;
+    }
+    int64_t now = dmi_now_ns();
+    uint64_t sum = atomic_load(&s->engine.lane[DMI_LANE_RECV].done) + atomic_load(&s->engine.lane[DMI_LANE_SEND].done);
+    for (int i = 0; i < s->workers; i++) {
+        dmi_port *port = dmi_hub_port(&s->hub, i);
+        sum += atomic_load(&port->completed) + (uint64_t)atomic_load(&port->tally.steps) + atomic_load(&port->consumed);
+    }
+    if (w->moved_ns == 0 || sum != w->last_sum) {
+        w->moved_ns = now;
+        w->last_sum = sum;
+        w->warned = false;
+        return false;
+    }
+    double quiet = (double)(now - w->moved_ns) / 1e9;
+    if (quiet > s->config.watchdog_s / 4 && !w->warned) {
+        char text[2048];
+        name_the_stuck(s, quiet, text, sizeof text);
+        dmi_log(DMI_LOG_WARN, "%s", text);
+        w->warned = true;
+    }
+    return quiet > s->config.watchdog_s;
+}
+
+/* One step of waiting; false: give up (watchdog). */
+static bool wait_step(dmi_session *s, waiting *w, bool (*met)(dmi_session *s, uint64_t value), uint64_t value)
+{
+    if (look(s)) {
+        dmi_backoff_reset(&w->backoff);
+        return true;
+    }
+    if (dmi_backoff_step(&w->backoff, &s->hub) != DMI_WAIT_SLEEP) {
+        return true;
+    }
+    unsigned token = dmi_bell_announce(&s->engine.port->bell);
+    if (met(s, value) || look(s)) {
+        dmi_bell_cancel(&s->engine.port->bell);
+        return true;
+    }
+    bool polls = s->launch && s->launch->progress;
+    dmi_bell_sleep(&s->engine.port->bell, token, polls ? 100000 : 20000000);
+    return !watch(s, w);
+}
+
+static bool ring_has_room(dmi_session *s, uint64_t bytes)
+{
+    return dmi_ring_reserve(&s->ring, (uint32_t)bytes) != NULL;
+}
+
+void *dmi_frame_begin(dmi_session *s, uint32_t bytes, int kind, int op)
+{
+    dmi_frame *frame = dmi_ring_reserve(&s->ring, bytes);
+    waiting w = {0};
+    while (!frame) { /* the slowest worker is a whole ring behind: wait for it, however long (the watchdog warns) */
+        (void)wait_step(s, &w, ring_has_room, bytes);
+        frame = dmi_ring_reserve(&s->ring, bytes);
+    }
+    bytes = (bytes + DMI_FRAME_ALIGN - 1) / DMI_FRAME_ALIGN * DMI_FRAME_ALIGN;
+    *frame = (dmi_frame){.bytes = bytes, .kind = (uint16_t)kind, .op = (uint16_t)op, .command = ++s->command};
+    s->ring_frame = frame;
+    return frame;
+}
+
+void dmi_frame_send(dmi_session *s)
+{
+    dmi_ring_publish(&s->ring, s->ring_frame->bytes);
+    dmi_ring_wake(&s->ring);
+    if (s->launch && s->launch->published) {
+        s->launch->published(s);
+    }
+}
+
+static bool all_done(dmi_session *s, uint64_t command)
+{
+    for (int w = 0; w < s->workers; w++) {
+        if (atomic_load_explicit(&dmi_hub_port(&s->hub, w)->completed, memory_order_acquire) < command) {
+            return false;
+        }
+    }
+    return dmi_engine_idle(&s->engine);
+}
+
+/* The earliest failure that has not been reported; all reports are taken. */
+static dm_status take_errors(dmi_session *s)
+{
+    uint64_t first = UINT64_MAX;
+    dm_status status = DM_OK;
+    for (int w = 0; w <= s->workers; w++) {
+        dmi_error_record *record = &dmi_hub_port(&s->hub, w)->error;
+        if (atomic_load_explicit(&record->present, memory_order_acquire)) {
+            if (record->command < first) {
+                first = record->command;
+                status = dmi_fail((dm_status)record->status, "%s", record->text);
+            }
+            atomic_store_explicit(&record->present, 0, memory_order_release);
+        }
+    }
+    return status;
+}
+
+dm_status dmi_wait(dmi_session *s, uint64_t command)
+{
+    waiting w = {0};
+    if (s->remote) {
+        (void)dmi_frame_begin(s, sizeof(dmi_frame), DMI_FRAME_SYNC, 0);
+        dmi_frame_send(s);
+        command = s->command;
+    }
+    while (!all_done(s, command)) {
+        if (!wait_step(s, &w, all_done, command)) {
+            char text[2048];
+            name_the_stuck(s, s->config.watchdog_s, text, sizeof text);
+            return dmi_fail(DM_ERR_TIMEOUT, "%s", text);
+        }
+    }
+    return take_errors(s);
+}

@@ -1,0 +1,32 @@
+/* What several ops share. */
+#ifndef DMI_OPS_COMMON_H
+#define DMI_OPS_COMMON_H
+
+#include "master/session.h"
+#include "ops/ops.h"
+
+/* --- common_check.c */
+enum { DMI_APART, DMI_SAME, DMI_OVERLAPPING };
+/* How the elements of two operands lie to one another. */
+int dmi_operands_overlap(const dmi_operand *a, const dmi_operand *b);
+/* DM_ERR_OVERLAP unless input and output are apart or (if same_allowed) the same elements. */
+DM_CHECKED dm_status dmi_check_overlap(const dmi_call *call, int input, int output, bool same_allowed);
+DM_CHECKED dm_status dmi_check_same_shape(const dmi_call *call, int a, int b);
+/* Does operand a broadcast to operand out (NumPy's rule, out has the full shape)? */
+DM_CHECKED dm_status dmi_check_broadcast(const dmi_call *call, int a, int out);
+/* With integer operands and output, is the scalar a whole number that int64 holds? */
+DM_CHECKED dm_status dmi_check_scalar(const dmi_call *call, const char *name, double value, dm_dtype computed);
+bool dmi_is_whole(double value);
+/* "3x5" */
+const char *dmi_shape_text(const dmi_desc *desc, char text[192]);
+
+/* --- common_ewise.c */
+/* out[...] = f(a, b) with a and b (operand numbers; -1 none) broadcast to out; scalars are args.s[0] and s[1]. */
+DM_CHECKED dm_status dmi_plan_ewise(dmi_builder *b, const dmi_call *call, int ewise_op, int a, int bb, int out);
+
+/* --- copy.c */
+/* dst = src with source dim perm[d] along dim d of dst; src is operand number or (work >= 0) that workspace. */
+DM_CHECKED dm_status dmi_plan_copy(dmi_builder *b, const dmi_desc *src, dmi_ref src_ref, const dmi_desc *dst, dmi_ref dst_ref,
+                                   const int *perm, const dmi_mark after, dmi_mark done);
+
+#endif

@@ -1,0 +1,88 @@
+/* Checks that several ops make. */
+#include "ops/common.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *dmi_shape_text(const dmi_desc *desc, char text[192])
+{
+    int n = desc->ndim == 0 ? snprintf(text, 192, "scalar") : 0;
+    for (int d = 0; d < desc->ndim; d++) {
+        n += snprintf(text + n, 192 - (size_t)n, "%s%" PRId64, d ? "x" : "", desc->extent[d]);
+    }
+    return text;
+}
+
+int dmi_operands_overlap(const dmi_operand *a, const dmi_operand *b)
+{
+    if (a->memory != b->memory) {
+        return DMI_APART;
+    }
+    const dmi_desc *x = &a->desc, *y = &b->desc;
+    if (x->layout_id != y->layout_id) { /* one of them is reshaped: which elements they share is not worked out */
+        return DMI_OVERLAPPING;
+    }
+    bool same = true;
+    for (int d = 0; d < x->ndim; d++) {
+        same = same && x->lo[d] == y->lo[d] && x->extent[d] == y->extent[d];
+        if (x->lo[d] + x->extent[d] <= y->lo[d] || y->lo[d] + y->extent[d] <= x->lo[d]) {
+            return DMI_APART;
+        }
+    }
+    return same ? DMI_SAME : DMI_OVERLAPPING;
+}
+
+dm_status dmi_check_overlap(const dmi_call *call, int input, int output, bool same_allowed)
+{
+    const dmi_opdef *op = &dmi_ops[call->op];
+    int how = call->operand[input].mode ? dmi_operands_overlap(&call->operand[input], &call->operand[output]) : DMI_APART;
+    if (how == DMI_APART || (how == DMI_SAME && same_allowed)) {
+        return DM_OK;
+    }
+    return dmi_fail(DM_ERR_OVERLAP, "%s: %s and %s share memory%s", op->name, op->operand[input].name,
+                    op->operand[output].name, same_allowed ? " without being the same elements" : "");
+}
+
+dm_status dmi_check_same_shape(const dmi_call *call, int a, int b)
+{
+    const dmi_desc *x = &call->operand[a].desc, *y = &call->operand[b].desc;
+    if (x->ndim == y->ndim && memcmp(x->extent, y->extent, (size_t)x->ndim * sizeof(int64_t)) == 0) {
+        return DM_OK;
+    }
+    char s[192], t[192];
+    const dmi_opdef *op = &dmi_ops[call->op];
+    return dmi_fail(DM_ERR_SHAPE, "%s: %s is %s, but %s is %s", op->name, op->operand[a].name, dmi_shape_text(x, s),
+                    op->operand[b].name, dmi_shape_text(y, t));
+}
+
+dm_status dmi_check_broadcast(const dmi_call *call, int a, int out)
+{
+    const dmi_desc *x = &call->operand[a].desc, *y = &call->operand[out].desc;
+    bool fits = x->ndim <= y->ndim;
+    for (int d = 0; fits && d < x->ndim; d++) {
+        fits = x->extent[d] == 1 || x->extent[d] == y->extent[d + y->ndim - x->ndim];
+    }
+    if (fits) {
+        return DM_OK;
+    }
+    char s[192], t[192];
+    const dmi_opdef *op = &dmi_ops[call->op];
+    return dmi_fail(DM_ERR_SHAPE, "%s: %s is %s and does not broadcast to %s, which is %s", op->name,
+                    op->operand[a].name, dmi_shape_text(x, s), op->operand[out].name, dmi_shape_text(y, t));
+}
+
+bool dmi_is_whole(double value)
+{
+    return value == floor(value) && value >= -9223372036854775808.0 && value < 9223372036854775808.0;
+}
+
+dm_status dmi_check_scalar(const dmi_call *call, const char *name, double value, dm_dtype computed)
+{
+    if (!dmi_dtype_is_float(computed) && !dmi_is_whole(value)) {
+        return dmi_fail(DM_ERR_ARG, "%s: %s is %g, but with integer operands it must be a whole number",
+                        dmi_ops[call->op].name, name, value);
+    }
+    return DM_OK;
+}

@@ -1,0 +1,84 @@
+#include "ops/common_host.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static int64_t ld_of(const dmi_call *call)
+{
+    return (int64_t)((uint64_t)(uint32_t)call->args.i[0] | (uint64_t)(uint32_t)call->args.i[1] << 32);
+}
+
+dm_status dmi_host_transfer(dm_session *session, int op, dm_array a, const int64_t *lo, const int64_t *extent, void *host,
+                            int64_t ld)
+{
+    dmi_session *s;
+    dmi_handle *h = NULL;
+    dm_status status = dmi_enter(session, &s);
+    if (status == DM_OK && s->explaining) {
+        status = dmi_fail(DM_ERR_STATE, "%s moves data, which it cannot while explaining", dmi_ops[op].name);
+    }
+    if (status != DM_OK || (status = dmi_handle_find(s, a, "a", &h)) != DM_OK) {
+        return status;
+    }
+    if (!lo != !extent) {
+        return dmi_fail(DM_ERR_ARG, "%s: %s is NULL, but %s is not", dmi_ops[op].name, lo ? "extent" : "lo",
+                        lo ? "lo" : "extent");
+    }
+    int64_t count = 1;
+    const int64_t *shape = extent ? extent : h->desc.extent;
+    for (int d = 0; d < h->desc.ndim; d++) {
+        count *= shape[d] > 0 ? 1 : 0;
+    }
+    if (!host && count > 0) {
+        return dmi_fail(DM_ERR_ARG, "%s: host is NULL", dmi_ops[op].name);
+    }
+    dmi_call call = {.op = op, .noperand = 1};
+    call.args.i[0] = (int32_t)(uint32_t)(uint64_t)ld;
+    call.args.i[1] = (int32_t)(uint32_t)((uint64_t)ld >> 32);
+    if (!lo) {
+        return dmi_call_wait(session, &call, &a, host);
+    }
+    dm_array part;
+    if ((status = dm_array_view(session, a, lo, extent, &part)) != DM_OK) {
+        return status;
+    }
+    status = dmi_call_wait(session, &call, &part, host);
+    if (status == DM_OK) {
+        return dm_array_destroy(session, part);
+    }
+    char text[512]; /* the view goes all the same, and the first text stays */
+    strncpy(text, dmi_error_text(), sizeof text - 1);
+    text[sizeof text - 1] = 0;
+    (void)!dm_array_destroy(session, part);
+    return dmi_fail(status, "%s", text);
+}
+
+dm_status dmi_host_check(const dmi_call *call)
+{
+    const dmi_desc *a = &call->operand[0].desc;
+    int64_t ld = ld_of(call), least = a->ndim > 0 ? a->extent[a->ndim - 1] : 1;
+    if (ld != 0 && ld < least) {
+        return dmi_fail(DM_ERR_ARG, "%s: ld is %" PRId64 ", less than a row of %" PRId64, dmi_ops[call->op].name, ld, least);
+    }
+    return DM_OK;
+}
+
+void dmi_host_region(const dmi_call *call, dmi_region *out)
+{
+    const dmi_desc *a = &call->operand[0].desc;
+    memset(out, 0, sizeof *out);
+    out->ndim = a->ndim;
+    out->count = 1;
+    int64_t ld = ld_of(call), stride = 1;
+    for (int d = a->ndim - 1; d >= 0; d--) {
+        out->dim[d] = dmi_dimset_interval(0, a->extent[d]);
+        out->count *= a->extent[d];
+        out->stride[d] = stride;
+        stride *= d == a->ndim - 1 && ld != 0 ? ld : a->extent[d];
+    }
+}
+
+dmi_ref dmi_ref_user(int mode)
+{
+    return (dmi_ref){.kind = DMI_REF_USER, .mode = (uint8_t)mode};
+}

@@ -1,0 +1,15 @@
+/* The rectangle of the caller's memory that read and write move. */
+#ifndef DMI_OPS_COMMON_HOST_H
+#define DMI_OPS_COMMON_HOST_H
+
+#include "ops/common.h"
+
+/* The whole public call of read and write: checks, a view of the rectangle where one is named, the transfer. */
+DM_CHECKED dm_status dmi_host_transfer(dm_session *session, int op, dm_array a, const int64_t *lo, const int64_t *extent,
+                                       void *host, int64_t ld);
+/* Host memory as a region: all indices, strides by ld. */
+void dmi_host_region(const dmi_call *call, dmi_region *out);
+dmi_ref dmi_ref_user(int mode);
+DM_CHECKED dm_status dmi_host_check(const dmi_call *call);
+
+#endif

@@ -1,0 +1,104 @@
+/* x = constant, identity, arange, uniform, normal */
+#include "ops/common.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static dm_status submit(dm_session *session, dm_array x, int kind, double p0, double p1, uint64_t seed)
+{
+    dmi_call call = {.op = DMI_OP_fill, .noperand = 1, .args = {.i = {kind}, .fill = {p0, p1, 0, 0, seed}}};
+    return dmi_call_submit(session, &call, (dm_array[]){x});
+}
+
+dm_status dm_fill(dm_session *session, dm_array x, double value)
+{
+    return submit(session, x, DMI_FILL_CONST, value, 0, 0);
+}
+
+dm_status dm_fill_identity(dm_session *session, dm_array x, double value)
+{
+    return submit(session, x, DMI_FILL_IDENTITY, value, 0, 0);
+}
+
+dm_status dm_fill_arange(dm_session *session, dm_array x, double start, double step)
+{
+    return submit(session, x, DMI_FILL_ARANGE, start, step, 0);
+}
+
+dm_status dm_fill_uniform(dm_session *session, dm_array x, double lo, double hi, uint64_t seed)
+{
+    return submit(session, x, DMI_FILL_UNIFORM, lo, hi, seed);
+}
+
+dm_status dm_fill_normal(dm_session *session, dm_array x, double mean, double deviation, uint64_t seed)
+{
+    return submit(session, x, DMI_FILL_NORMAL, mean, deviation, seed);
+}
+
+static const char *const parameter[DMI_FILL_KINDS][2] = {{"value", NULL},
+                                                         {"value", NULL},
+                                                         {"start", "step"},
+                                                         {"lo", "hi"},
+                                                         {"mean", "deviation"}};
+
+/* Range of an integer dtype; hi of a uniform fill may be one past it. */
+static void int_range(dm_dtype dtype, double *lo, double *hi)
+{
+    *lo = dtype == DM_U8 ? 0 : dtype == DM_I32 ? -2147483648.0 : -9223372036854775808.0;
+    *hi = dtype == DM_U8 ? 255 : dtype == DM_I32 ? 2147483647.0 : 9223372036854774784.0;
+}
+
+dm_status dmi_fill_check(dmi_call *call)
+{
+    int kind = call->args.i[0];
+    dmi_fill_values *v = &call->args.fill;
+    const dmi_desc *x = &call->operand[0].desc;
+    double p[2] = {v->p0, v->p1};
+    if (kind == DMI_FILL_IDENTITY && x->ndim != 2) {
+        return dmi_fail(DM_ERR_SHAPE, "fill_identity: x has %d dims, not 2", x->ndim);
+    }
+    if (kind == DMI_FILL_NORMAL && !dmi_dtype_is_float(x->dtype)) {
+        return dmi_fail(DM_ERR_DTYPE, "fill_normal: x has dtype %s; only floating types are taken", dmi_dtype_name(x->dtype));
+    }
+    if (kind == DMI_FILL_UNIFORM && !(v->p0 <= v->p1)) {
+        return dmi_fail(DM_ERR_ARG, "fill_uniform: lo is %g, hi is %g", v->p0, v->p1);
+    }
+    if (kind == DMI_FILL_NORMAL && !(v->p1 >= 0)) {
+        return dmi_fail(DM_ERR_ARG, "fill_normal: deviation is %g", v->p1);
+    }
+    if (dmi_dtype_is_float(x->dtype)) {
+        return DM_OK;
+    }
+    for (int i = 0; i < 2 && parameter[kind][i]; i++) {
+        double lo, hi;
+        int_range(x->dtype, &lo, &hi);
+        if (kind == DMI_FILL_ARANGE && i == 1) { /* a step wraps with the index */
+            lo = -9223372036854775808.0;
+            hi = 9223372036854774784.0;
+        }
+        hi += kind == DMI_FILL_UNIFORM && i == 1 && x->dtype != DM_I64;
+        if (!dmi_is_whole(p[i]) || p[i] < lo || p[i] > hi) {
+            return dmi_fail(DM_ERR_ARG, "fill: %s is %g, which is no value of dtype %s", parameter[kind][i], p[i],
+                            dmi_dtype_name(x->dtype));
+        }
+    }
+    v->i0 = (int64_t)v->p0;
+    v->i1 = (int64_t)v->p1;
+    return DM_OK;
+}
+
+dm_status dmi_fill_plan(dmi_builder *b, const dmi_call *call)
+{
+    const dmi_desc *x = &call->operand[0].desc;
+    for (int64_t i = 0; b->me < b->profile->workers && i < dmi_desc_region_count(x, b->me); i++) {
+        dmi_fill k = {.kind = call->args.i[0], .dtype = x->dtype};
+        dmi_desc_region(x, b->me, i, &k.region);
+        memcpy(k.shape, x->extent, sizeof k.shape);
+        dmi_ref ref = dmi_ref_operand(0, DMI_WRITE);
+        if (k.region.count > 0) {
+            dmi_build_kernel(b, DMI_STEP_FILL, &k, sizeof k, &ref, 1, NULL);
+        }
+    }
+    return DM_OK;
+}

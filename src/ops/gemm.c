@@ -1,0 +1,130 @@
+/* c = alpha * op(a) * op(b) + beta * c: checks, and the choice among the forms of src/gemm. */
+#include "gemm/gemm.h"
+#include "ops/common.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+dm_status dm_gemm(dm_session *session, int trans_a, int trans_b, double alpha, dm_array a, dm_array b, double beta, dm_array c)
+{
+    dmi_call call = {.op = DMI_OP_gemm, .noperand = 3,
+                     .args = {.s = {alpha, beta}, .i = {trans_a, trans_b, beta == 0, alpha == 0}}};
+    return dmi_call_submit(session, &call, (dm_array[]){a, b, c});
+}
+
+dm_status dmi_gemm_check(dmi_call *call)
+{
+    for (int i = 0; i < 2; i++) {
+        if (call->args.i[i] != DM_N && call->args.i[i] != DM_T) {
+            return dmi_fail(DM_ERR_ARG, "gemm: trans_%c is %d, not DM_N or DM_T", "ab"[i], call->args.i[i]);
+        }
+    }
+    for (int i = 0; i < 3; i++) {
+        if (call->operand[i].desc.ndim != 2) {
+            return dmi_fail(DM_ERR_SHAPE, "gemm: %c has %d dims, not 2", "abc"[i], call->operand[i].desc.ndim);
+        }
+    }
+    const int64_t *a = call->operand[0].desc.extent, *b = call->operand[1].desc.extent, *c = call->operand[2].desc.extent;
+    int ta = call->args.i[0], tb = call->args.i[1];
+    if (a[ta] != c[0] || b[!tb] != c[1] || a[!ta] != b[tb]) {
+        return dmi_fail(DM_ERR_SHAPE,
+                        "gemm: op(a) is %" PRId64 "x%" PRId64 ", op(b) %" PRId64 "x%" PRId64 ", c %" PRId64 "x%" PRId64,
+                        a[ta], a[!ta], b[tb], b[!tb], c[0], c[1]);
+    }
+    call->operand[2].mode = call->args.i[2] ? DMI_WRITE : DMI_READWRITE;
+    for (int i = 0; i < 2; i++) {
+        dm_status status = dmi_check_overlap(call, i, 2, false);
+        if (status != DM_OK) {
+            return status;
+        }
+    }
+    return DM_OK;
+}
+
+/* alpha == 0 or nothing to add up: c = beta * c, a and b are not touched. */
+static void scale_only(dmi_builder *b, const dmi_call *call)
+{
+    const dmi_desc *c = &call->operand[2].desc;
+    for (int64_t i = 0; b->me < b->profile->workers && i < dmi_desc_region_count(c, b->me); i++) {
+        dmi_region region;
+        dmi_desc_region(c, b->me, i, &region);
+        if (region.count == 0) {
+            continue;
+        }
+        dmi_ewise k = {.op = DMI_EW_ADD, .ndim = 2, .a_dtype = c->dtype, .b_dtype = c->dtype, .out_dtype = c->dtype};
+        k.a_offset = k.b_offset = k.out_offset = dmi_region_start(&region);
+        for (int d = 0; d < 2; d++) {
+            k.extent[d] = region.dim[d].count;
+            k.a_stride[d] = k.b_stride[d] = k.out_stride[d] = region.stride[d];
+        }
+        dmi_ref refs[3] = {dmi_ref_operand(2, DMI_READ), dmi_ref_operand(2, DMI_WRITE), dmi_ref_operand(2, DMI_READ)};
+        dmi_step *step = dmi_build_kernel(b, DMI_STEP_EWISE, &k, sizeof k, refs, 3, NULL);
+        step->scalar[0] = DMI_SCALAR_ZERO;
+        step->scalar[1] = call->args.i[2] ? DMI_SCALAR_ZERO : DMI_SCALAR_S1;
+    }
+}
+
+typedef struct choice {
+    int algorithm, moving;
+} choice;
+
+static dm_status choose(const dmi_product *p, choice *out)
+{
+    int forced = p->b->profile->gemm_algorithm;
+    int64_t blocks[2], bytes[2];
+    bool cyclic[2], contract = dmi_contract_serves(p);
+    for (int o = 0; o < 2; o++) {
+        cyclic[o] = dmi_cyclic_serves(p, o, &blocks[o]);
+        bytes[o] = dmi_product_traffic(p, o) * dmi_dtype_bytes(p->op[o]->dtype);
+    }
+    out->moving = cyclic[0] && (!cyclic[1] || bytes[0] < bytes[1]) ? 0 : 1;
+    bool any_cyclic = cyclic[0] || cyclic[1];
+    if (forced == DMI_GEMM_AUTO) {
+        int64_t partial = contract ? dmi_contract_traffic(p) * p->elem : INT64_MAX;
+        out->algorithm = partial < bytes[0] + bytes[1]   ? DMI_GEMM_CONTRACT
+                         : bytes[0] + bytes[1] == 0      ? DMI_GEMM_STATIONARY
+                         : any_cyclic                    ? DMI_GEMM_CYCLIC
+                                                         : DMI_GEMM_STATIONARY;
+        return DM_OK;
+    }
+    out->algorithm = forced;
+    if ((forced == DMI_GEMM_CONTRACT && !contract) ||
+        ((forced == DMI_GEMM_CYCLIC || forced == DMI_GEMM_TWO_BLOCK) && !any_cyclic)) {
+        return dmi_fail(DM_ERR_UNSUPPORTED, "gemm: the forced algorithm (option gemm_algorithm) cannot serve these layouts");
+    }
+    return DM_OK;
+}
+
+dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)
+{
+    static const char *const names[] = {"auto", "cyclic", "stationary", "contract", "two_block"};
+    dmi_product p;
+    choice how;
+    const dmi_desc *a = &call->operand[0].desc;
+    if (b->me >= b->profile->workers) {
+        return DM_OK;
+    }
+    if (call->args.i[3] || a->extent[!call->args.i[0]] == 0) {
+        scale_only(b, call);
+        return DM_OK;
+    }
+    dm_status status = dmi_product_begin(b, call, &p);
+    if (status != DM_OK || (status = choose(&p, &how)) != DM_OK) {
+        return status;
+    }
+    bool local = dmi_product_traffic(&p, 0) == 0 && dmi_product_traffic(&p, 1) == 0;
+    strcpy(b->plan->algorithm, how.algorithm == DMI_GEMM_STATIONARY && local ? "local" : names[how.algorithm]);
+    switch (how.algorithm) {
+    case DMI_GEMM_CYCLIC:
+    case DMI_GEMM_TWO_BLOCK:
+        dmi_cyclic_plan(&p, how.moving, how.algorithm == DMI_GEMM_TWO_BLOCK);
+        break;
+    case DMI_GEMM_CONTRACT:
+        dmi_contract_plan(&p);
+        break;
+    default:
+        dmi_stationary_plan(&p);
+    }
+    dmi_product_end(&p);
+    return DM_OK;
+}

@@ -1,0 +1,32 @@
+#include "ops/ops.h"
+
+#include <string.h>
+
+const dmi_opdef dmi_ops[DMI_OPS] = {
+#define DMI_OP(name, ...) {#name, dmi_##name##_check, dmi_##name##_plan, {__VA_ARGS__}},
+#include "ops/ops.def"
+#undef DMI_OP
+};
+
+static uint64_t mix(uint64_t hash, const void *bytes, size_t count)
+{
+    const unsigned char *p = bytes;
+    for (size_t i = 0; i < count; i++) {
+        hash = (hash ^ p[i]) * UINT64_C(1099511628211);
+    }
+    return hash;
+}
+
+uint64_t dmi_ops_fingerprint(void)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+    for (int op = 0; op < DMI_OPS; op++) {
+        hash = mix(hash, dmi_ops[op].name, strlen(dmi_ops[op].name) + 1);
+        for (int i = 0; i < DMI_MAX_OPERANDS; i++) {
+            hash = mix(hash, &dmi_ops[op].operand[i].mode, sizeof(int));
+            hash = mix(hash, &dmi_ops[op].operand[i].dtypes, sizeof(unsigned));
+        }
+    }
+    size_t sizes[] = {sizeof(dmi_call), sizeof(dmi_args), sizeof(dmi_desc), sizeof(void *)};
+    return mix(hash, sizes, sizeof sizes);
+}

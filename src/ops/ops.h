@@ -1,0 +1,47 @@
+/* The table of ops and what its rows are made of. */
+#ifndef DMI_OPS_H
+#define DMI_OPS_H
+
+#include "plan/plan.h"
+
+enum {
+    DMI_DT_FLOAT = 1 << DM_F64 | 1 << DM_F32 | 1 << DM_F16 | 1 << DM_BF16,
+    DMI_DT_INT = 1 << DM_I64 | 1 << DM_I32 | 1 << DM_U8,
+    DMI_DT_ALL = DMI_DT_FLOAT | DMI_DT_INT
+};
+
+typedef struct dmi_operand_rule {
+    const char *name;
+    int mode;
+    unsigned dtypes; /* bit 1 << dtype */
+} dmi_operand_rule;
+
+/* check: shapes, overlap and arguments beyond what the rules say; runs on the master; may lower an operand's mode
+ *        (beta == 0 makes y write-only). DM_OK or a status with a text.
+ * plan:  emits the steps of builder->me. Pure: depends on the call's operands (but their ids), args.i and the
+ *        profile. */
+typedef struct dmi_opdef {
+    const char *name;
+    dm_status (*check)(dmi_call *call);
+    dm_status (*plan)(dmi_builder *b, const dmi_call *call);
+    dmi_operand_rule operand[DMI_MAX_OPERANDS];
+} dmi_opdef;
+
+#define OPERAND(name, mode, dtypes) {#name, DMI_##mode, DMI_DT_##dtypes}
+enum dmi_op {
+#define DMI_OP(name, ...) DMI_OP_##name,
+#include "ops/ops.def"
+#undef DMI_OP
+    DMI_OPS
+};
+#define DMI_OP(name, ...)                                                                                  \
+    dm_status dmi_##name##_check(dmi_call *call);                                                          \
+    dm_status dmi_##name##_plan(dmi_builder *b, const dmi_call *call);
+#include "ops/ops.def"
+#undef DMI_OP
+
+extern const dmi_opdef dmi_ops[DMI_OPS];
+/* One number for the table (names, operands, protocol): ranks compare it when they meet. */
+uint64_t dmi_ops_fingerprint(void);
+
+#endif

@@ -1,0 +1,97 @@
+/* array -> .npy: every worker of replica 0 writes its own part. */
+#include "io/file.h"
+#include "io/npy.h"
+#include "ops/common.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The file in its full length with its header, under its temporary name. */
+static dm_status begin_file(const char *path, const dmi_desc *a, int *header_bytes)
+{
+    char header[512];
+    int64_t count = 1;
+    for (int d = 0; d < a->ndim; d++) {
+        count *= a->extent[d];
+    }
+    *header_bytes = dmi_npy_format(a->dtype, a->ndim, a->extent, false, header);
+    int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
+    bool ok = fd >= 0 && pwrite(fd, header, (size_t)*header_bytes, 0) == *header_bytes &&
+              ftruncate(fd, (off_t)(*header_bytes + count * dmi_dtype_bytes(a->dtype))) == 0;
+    int error = errno;
+    if (fd >= 0 && close(fd) != 0 && ok) {
+        ok = false;
+        error = errno;
+    }
+    return ok ? DM_OK : dmi_fail(DM_ERR_IO, "save: %s: %s", path, strerror(error));
+}
+
+dm_status dm_array_save(dm_session *session, dm_array a, const char *path)
+{
+    dmi_session *s;
+    dmi_handle *h = NULL;
+    dm_status status = dmi_enter(session, &s);
+    if (status == DM_OK && !path) {
+        status = dmi_fail(DM_ERR_ARG, "save: path is NULL");
+    }
+    if (status == DM_OK && s->explaining) {
+        status = dmi_fail(DM_ERR_STATE, "save: not while explaining");
+    }
+    if (status != DM_OK || (status = dmi_handle_find(s, a, "save: a", &h)) != DM_OK) {
+        return status;
+    }
+    size_t room = strlen(path) + 48;
+    char *partial = malloc(room);
+    if (!partial) {
+        return dmi_fail(DM_ERR_NOMEM, "save: no memory for a path");
+    }
+    snprintf(partial, room, "%s.partial-%ld-%llu", path, (long)getpid(), (unsigned long long)s->command);
+    dmi_call call = {.op = DMI_OP_save, .noperand = 1, .tail = partial, .tail_bytes = (int64_t)strlen(partial) + 1};
+    status = begin_file(partial, &h->desc, &call.args.i[0]);
+    if (status == DM_OK) {
+        status = dmi_call_wait(session, &call, &a, NULL);
+    }
+    if (status == DM_OK && rename(partial, path) != 0) {
+        status = dmi_fail(DM_ERR_IO, "save: %s: %s", path, strerror(errno));
+    }
+    if (status != DM_OK) {
+        (void)unlink(partial);
+    }
+    free(partial);
+    return status;
+}
+
+dm_status dmi_save_check(dmi_call *call)
+{
+    (void)call;
+    return DM_OK;
+}
+
+dm_status dmi_save_plan(dmi_builder *b, const dmi_call *call)
+{
+    const dmi_desc *a = &call->operand[0].desc;
+    dmi_region file = {.ndim = a->ndim};
+    int64_t stride = 1;
+    for (int d = a->ndim - 1; d >= 0; d--) {
+        file.dim[d] = dmi_dimset_interval(0, a->extent[d]);
+        file.stride[d] = stride;
+        stride *= a->extent[d];
+    }
+    if (b->me >= b->profile->workers || dmi_layout_replica(a->layout, b->me) != 0) {
+        return DM_OK;
+    }
+    for (int64_t i = 0; i < dmi_desc_region_count(a, b->me); i++) {
+        dmi_region region;
+        dmi_file_part part = {.data_offset = call->args.i[0]};
+        dmi_desc_region(a, b->me, i, &region);
+        dmi_ref ref = dmi_ref_operand(0, DMI_READ);
+        if (region.count > 0 && dmi_region_copy(b, &region, &file, a->dtype, a->dtype, &part.geometry)) {
+            dmi_build_kernel(b, DMI_STEP_FILE_WRITE, &part, sizeof part, &ref, 1, NULL);
+        }
+    }
+    return DM_OK;
+}

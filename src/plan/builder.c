@@ -1,0 +1,146 @@
+/* Making plans: steps, workspace, waits. */
+#include "plan/plan.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const dmi_step_names[DMI_STEP_KINDS] = {"push",   "expect",  "copy",      "gemm",      "ewise",     "fill",
+                                                    "reduce", "acc_add", "acc_store", "file_read", "file_write"};
+
+void *dmi_build_alloc(dmi_builder *b, size_t bytes)
+{
+    void *p = b->failed ? NULL : dmi_arena_alloc(&b->plan->arena, bytes);
+    b->failed = b->failed || !p;
+    return p;
+}
+
+int dmi_build_work(dmi_builder *b, int64_t bytes)
+{
+    dmi_plan *plan = b->plan;
+    if (plan->nwork == b->work_room) {
+        int room = b->work_room ? 2 * b->work_room : 8;
+        int64_t *grown = realloc(plan->work_bytes, (size_t)room * sizeof *grown);
+        if (!grown) {
+            b->failed = true;
+            return 0;
+        }
+        plan->work_bytes = grown;
+        b->work_room = room;
+    }
+    plan->work_bytes[plan->nwork] = bytes;
+    return plan->nwork++;
+}
+
+dmi_ref dmi_ref_work(int work, int mode)
+{
+    return (dmi_ref){.kind = DMI_REF_WORK, .mode = (uint8_t)mode, .index = (uint16_t)work};
+}
+
+dmi_ref dmi_ref_operand(int operand, int mode)
+{
+    return (dmi_ref){.kind = DMI_REF_OPERAND, .mode = (uint8_t)mode, .index = (uint16_t)operand};
+}
+
+static dmi_step *new_step(dmi_builder *b, int kind, int lane, const dmi_mark after)
+{
+    dmi_plan *plan = b->plan;
+    if (!b->failed && plan->nstep == b->step_room) {
+        int room = b->step_room ? 2 * b->step_room : 16;
+        dmi_step *grown = realloc(plan->step, (size_t)room * sizeof *grown);
+        if (grown) {
+            plan->step = grown;
+            b->step_room = room;
+        } else {
+            b->failed = true;
+        }
+    }
+    if (b->failed) {
+        memset(&b->scrap, 0, sizeof b->scrap);
+        return &b->scrap;
+    }
+    dmi_step *step = &plan->step[plan->nstep++];
+    memset(step, 0, sizeof *step);
+    step->kind = (uint8_t)kind;
+    step->lane = (uint8_t)lane;
+    step->peer = -1;
+    step->ordinal = ++plan->lane_steps[lane];
+    step->scalar[0] = DMI_SCALAR_ONE;
+    step->scalar[1] = DMI_SCALAR_ZERO;
+    if (after) {
+        memcpy(step->wait, after, sizeof step->wait);
+    }
+    return step;
+}
+
+static void *keep(dmi_builder *b, const void *from, size_t size)
+{
+    void *p = dmi_build_alloc(b, size);
+    if (p) {
+        memcpy(p, from, size);
+    }
+    return p;
+}
+
+dmi_step *dmi_build_push(dmi_builder *b, int peer, dmi_ref src, const dmi_copy *geometry, const dmi_mark after)
+{
+    assert(peer != b->me && geometry->src_dtype == geometry->dst_dtype && geometry->count > 0);
+    dmi_step *step = new_step(b, DMI_STEP_PUSH, DMI_LANE_SEND, after);
+    step->peer = peer;
+    step->desc = keep(b, geometry, sizeof *geometry);
+    step->bytes = geometry->count * dmi_dtype_bytes(geometry->src_dtype);
+    step->nref = 1;
+    step->ref[0] = src;
+    step->ref[0].mode = DMI_READ;
+    dmi_copy_span(geometry, false, &step->ref[0].from, &step->ref[0].to);
+    b->plan->bytes_sent += step->bytes;
+    b->plan->messages_sent++;
+    return step;
+}
+
+dmi_step *dmi_build_expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy *geometry, const dmi_mark after)
+{
+    assert(peer != b->me && geometry->src_dtype == geometry->dst_dtype && geometry->count > 0);
+    dmi_step *step = new_step(b, DMI_STEP_EXPECT, DMI_LANE_RECV, after);
+    step->peer = peer;
+    step->desc = keep(b, geometry, sizeof *geometry);
+    step->bytes = geometry->count * dmi_dtype_bytes(geometry->src_dtype);
+    step->nref = 1;
+    step->ref[0] = dst;
+    step->ref[0].mode = DMI_WRITE;
+    dmi_copy_span(geometry, true, &step->ref[0].from, &step->ref[0].to);
+    b->plan->bytes_received += step->bytes;
+    b->plan->messages_received++;
+    return step;
+}
+
+dmi_step *dmi_build_kernel(dmi_builder *b, int kind, const void *desc, size_t size, const dmi_ref *refs, int nref,
+                           const dmi_mark after)
+{
+    assert(nref <= DMI_MAX_REFS);
+    dmi_step *step = new_step(b, kind, DMI_LANE_COMPUTE, after);
+    step->desc = keep(b, desc, size);
+    step->nref = (uint8_t)nref;
+    for (int i = 0; i < nref; i++) {
+        step->ref[i] = refs[i];
+        step->ref[i].from = 0;
+        step->ref[i].to = INT64_MAX;
+    }
+    if (kind == DMI_STEP_COPY) {
+        dmi_copy_span(desc, false, &step->ref[0].from, &step->ref[0].to);
+        dmi_copy_span(desc, true, &step->ref[1].from, &step->ref[1].to);
+    }
+    return step;
+}
+
+void dmi_mark_step(dmi_mark mark, const dmi_step *step)
+{
+    mark[step->lane] = DMI_MAX(mark[step->lane], step->ordinal);
+}
+
+void dmi_mark_merge(dmi_mark into, const dmi_mark from)
+{
+    for (int i = 0; i < DMI_LANES; i++) {
+        into[i] = DMI_MAX(into[i], from[i]);
+    }
+}

@@ -1,0 +1,164 @@
+/* Bringing elements of a source to every worker that wants some, one-to-one and in rotated order: at turn t worker
+ * w sends to w+t and hears from w-t, so that every turn is a permutation of the workers. */
+#include "plan/plan.h"
+
+#include <string.h>
+
+int dmi_fetch_replica(const dmi_desc *src, int worker)
+{
+    int own = dmi_layout_replica(src->layout, worker);
+    return own >= 0 ? own : worker % DMI_MAX(src->layout->replicas, 1);
+}
+
+bool dmi_fetch_in_place(const dmi_desc *src, int me, dmi_region *want)
+{
+    for (int64_t i = 0; i < dmi_desc_region_count(src, me); i++) {
+        dmi_region have;
+        int64_t offset;
+        dmi_desc_region(src, me, i, &have);
+        if (dmi_region_locate(&have, want, &offset)) {
+            int64_t at = offset;
+            for (int d = 0; d < want->ndim; d++) {
+                want->stride[d] = have.stride[d];
+                at -= want->dim[d].count > 0 ? dmi_dimset_first_position(&want->dim[d]) * have.stride[d] : 0;
+            }
+            want->offset = at;
+            return true;
+        }
+    }
+    return false;
+}
+
+typedef struct fetching {
+    dmi_builder *b;
+    const dmi_fetch *f;
+    const uint32_t *after;  /* the wanted memory is free */
+    const uint32_t *source; /* the source is there */
+    uint32_t *done;
+    dm_dtype wire;   /* what travels: the narrower of the two types */
+    int convert;     /* workspace number of pieces converted before sending or after arrival; -1: none yet */
+} fetching;
+
+static dmi_ref convert_space(fetching *g, const dmi_copy *piece, int mode)
+{
+    if (g->convert < 0) {
+        g->convert = dmi_build_work(g->b, 0);
+    }
+    dmi_ref ref = dmi_ref_work(g->convert, mode);
+    if (!g->b->failed) {
+        int64_t *bytes = &g->b->plan->work_bytes[g->convert];
+        ref.offset = *bytes;
+        *bytes += (piece->count * dmi_dtype_bytes(g->wire) + 63) / 64 * 64;
+    }
+    return ref;
+}
+
+static void copy_local(fetching *g, const dmi_copy *piece)
+{
+    dmi_ref refs[2] = {g->f->src_ref, g->f->dst_ref};
+    dmi_mark ready = {0};
+    dmi_mark_merge(ready, g->after);
+    dmi_mark_merge(ready, g->source);
+    dmi_mark_step(g->done, dmi_build_kernel(g->b, DMI_STEP_COPY, piece, sizeof *piece, refs, 2, ready));
+}
+
+static void send_piece(fetching *g, int peer, const dmi_copy *piece)
+{
+    dm_dtype src = g->f->src->dtype, dst = g->f->dst_dtype;
+    dmi_copy half = *piece;
+    if (src == dst) {
+        dmi_build_push(g->b, peer, g->f->src_ref, piece, g->source);
+    } else if (g->wire == src) { /* the receiver converts: it lands packed there */
+        dmi_copy_pack(piece, &half, &g->b->plan->arena);
+        half.dst_dtype = src;
+        dmi_build_push(g->b, peer, g->f->src_ref, &half, g->source);
+    } else { /* convert here, into packed space, then push that to its place */
+        dmi_ref refs[2] = {g->f->src_ref, convert_space(g, piece, DMI_WRITE)};
+        dmi_copy_pack(piece, &half, &g->b->plan->arena);
+        half.dst_dtype = dst;
+        dmi_mark ready = {0};
+        dmi_mark_step(ready, dmi_build_kernel(g->b, DMI_STEP_COPY, &half, sizeof half, refs, 2, g->source));
+        dmi_copy_unpack(piece, &half, &g->b->plan->arena);
+        half.src_dtype = dst;
+        dmi_build_push(g->b, peer, refs[1], &half, ready);
+    }
+}
+
+static void expect_piece(fetching *g, int peer, const dmi_copy *piece)
+{
+    dm_dtype src = g->f->src->dtype, dst = g->f->dst_dtype;
+    dmi_copy half = *piece;
+    if (src == dst || g->wire == dst) {
+        half.src_dtype = dst;
+        dmi_mark_step(g->done, dmi_build_expect(g->b, peer, g->f->dst_ref, &half, g->after));
+        return;
+    }
+    dmi_ref refs[2] = {convert_space(g, piece, DMI_WRITE), g->f->dst_ref};
+    dmi_mark arrived = {0};
+    dmi_mark_merge(arrived, g->after);
+    dmi_copy_pack(piece, &half, &g->b->plan->arena);
+    half.dst_dtype = src;
+    dmi_mark_step(arrived, dmi_build_expect(g->b, peer, refs[0], &half, NULL));
+    dmi_copy_unpack(piece, &half, &g->b->plan->arena);
+    half.src_dtype = src;
+    refs[0].mode = DMI_READ;
+    dmi_mark_step(g->done, dmi_build_kernel(g->b, DMI_STEP_COPY, &half, sizeof half, refs, 2, arrived));
+}
+
+/* Every piece of what `taker` wants that `giver` holds; both sides walk them in this order. */
+static void each_piece(fetching *g, int giver, int taker, int64_t wants, void (*act)(fetching *, int, const dmi_copy *),
+                       int peer)
+{
+    int64_t gives = dmi_desc_region_count(g->f->src, giver);
+    for (int64_t i = 0; i < wants && gives > 0; i++) {
+        dmi_region want, have;
+        if (giver == taker && g->f->skip && g->f->skip[i]) {
+            continue;
+        }
+        g->f->want(g->f->context, taker, i, &want);
+        for (int64_t j = 0; j < gives && want.count > 0; j++) {
+            dmi_copy piece;
+            dmi_desc_region(g->f->src, giver, j, &have);
+            if (have.count > 0 && dmi_region_copy(g->b, &have, &want, g->f->src->dtype, g->f->dst_dtype, &piece)) {
+                act(g, peer, &piece);
+            }
+        }
+    }
+}
+
+static void local_piece(fetching *g, int peer, const dmi_copy *piece)
+{
+    (void)peer;
+    copy_local(g, piece);
+}
+
+void dmi_plan_fetch(dmi_builder *b, const dmi_fetch *fetch, const dmi_mark after, dmi_mark done)
+{
+    dmi_plan_fetch_after(b, fetch, after, NULL, done);
+}
+
+void dmi_plan_fetch_after(dmi_builder *b, const dmi_fetch *fetch, const dmi_mark after, const dmi_mark source,
+                          dmi_mark done)
+{
+    static const dmi_mark nothing = {0};
+    dm_dtype src = fetch->src->dtype, dst = fetch->dst_dtype;
+    fetching g = {b, fetch, after ? after : nothing, source ? source : nothing, done, dmi_dtype_bytes(src) <= dmi_dtype_bytes(dst) ? src : dst, -1};
+    int workers = b->profile->workers, me = b->me;
+    if (me >= workers) { /* the master holds no part of any array */
+        return;
+    }
+    int my_replica = dmi_layout_replica(fetch->src->layout, me), serves_me = dmi_fetch_replica(fetch->src, me);
+    int64_t my_wants = fetch->count(fetch->context, me);
+    if (my_replica == serves_me) {
+        each_piece(&g, me, me, my_wants, local_piece, me);
+    }
+    for (int t = 1; t < workers && !b->failed; t++) {
+        int to = (me + t) % workers, from = (me - t + workers) % workers;
+        if (my_replica >= 0 && dmi_fetch_replica(fetch->src, to) == my_replica) {
+            each_piece(&g, me, to, fetch->count(fetch->context, to), send_piece, to);
+        }
+        if (dmi_layout_replica(fetch->src->layout, from) == serves_me) {
+            each_piece(&g, from, me, my_wants, expect_piece, from);
+        }
+    }
+}

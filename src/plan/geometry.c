@@ -1,0 +1,192 @@
+/* Regions of arrays and views, and the copies between them. */
+#include "plan/plan.h"
+
+#include <assert.h>
+#include <string.h>
+
+dmi_desc dmi_desc_whole(dm_dtype dtype, const dmi_layout *layout, uint32_t layout_id)
+{
+    dmi_desc desc = {.dtype = dtype, .ndim = layout->ndim, .layout = layout, .layout_id = layout_id};
+    memcpy(desc.extent, layout->shape, sizeof desc.extent);
+    return desc;
+}
+
+int64_t dmi_desc_region_count(const dmi_desc *desc, int worker)
+{
+    return dmi_layout_region_count(desc->layout, worker);
+}
+
+void dmi_desc_region(const dmi_desc *desc, int worker, int64_t which, dmi_region *out)
+{
+    dmi_layout_region(desc->layout, worker, which, out);
+    dmi_region_window(out, desc->lo, desc->extent, out);
+}
+
+int64_t dmi_desc_local_count(const dmi_desc *desc, int worker)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < dmi_desc_region_count(desc, worker); i++) {
+        dmi_region region;
+        dmi_desc_region(desc, worker, i, &region);
+        count += region.count;
+    }
+    return count;
+}
+
+bool dmi_region_locate(const dmi_region *have, const dmi_region *want, int64_t *offset)
+{
+    int64_t at = have->offset;
+    for (int d = 0; d < want->ndim; d++) {
+        const dmi_dimset *h = &have->dim[d], *w = &want->dim[d];
+        if (w->count == 0) {
+            *offset = 0;
+            return true;
+        }
+        int64_t first = dmi_dimset_index(w, 0), last = dmi_dimset_index(w, w->count - 1);
+        if (!dmi_dimset_contains(h, first) || !dmi_dimset_contains(h, last)) {
+            return false;
+        }
+        int64_t position = dmi_dimset_position(h, first);
+        if (dmi_dimset_position(h, last) - position != w->count - 1 || dmi_dimset_overlap(h, w) != w->count) {
+            return false;
+        }
+        at += position * have->stride[d];
+    }
+    *offset = at;
+    return true;
+}
+
+int64_t dmi_region_start(const dmi_region *region)
+{
+    int64_t at = region->offset;
+    for (int d = 0; d < region->ndim; d++) {
+        at += region->dim[d].count > 0 ? dmi_dimset_first_position(&region->dim[d]) * region->stride[d] : 0;
+    }
+    return at;
+}
+
+int64_t dmi_region_end_bytes(const dmi_region *region, int64_t elem)
+{
+    int64_t at = dmi_region_start(region) + 1;
+    for (int d = 0; d < region->ndim; d++) {
+        at += (region->dim[d].count - 1) * region->stride[d];
+    }
+    return at * elem;
+}
+
+void dmi_region_dense(dmi_region *region, int64_t offset)
+{
+    int64_t stride = 1;
+    region->offset = 0;
+    for (int d = region->ndim - 1; d >= 0; d--) {
+        region->stride[d] = stride;
+        stride *= region->dim[d].count;
+    }
+    region->offset = offset - dmi_region_start(region);
+}
+
+bool dmi_region_copy(dmi_builder *b, const dmi_region *from, const dmi_region *to, dm_dtype from_dtype, dm_dtype to_dtype,
+                     dmi_copy *out)
+{
+    assert(from->ndim == to->ndim);
+    memset(out, 0, sizeof *out);
+    out->ndim = from->ndim;
+    out->src_dtype = from_dtype;
+    out->dst_dtype = to_dtype;
+    out->count = 1;
+    for (int d = 0; d < from->ndim; d++) {
+        int64_t overlap = dmi_dimset_overlap(&from->dim[d], &to->dim[d]);
+        if (overlap == 0) {
+            return false;
+        }
+        out->count *= overlap;
+    }
+    for (int d = 0; d < from->ndim; d++) {
+        dmi_run *runs = NULL;
+        int64_t n = b->failed ? -1 : dmi_dimset_intersect(&from->dim[d], &to->dim[d], &b->plan->arena, &runs);
+        if (n < 0) {
+            b->failed = true;
+            return false;
+        }
+        out->nrun[d] = n;
+        out->run[d] = runs;
+        out->src_stride[d] = from->stride[d];
+        out->dst_stride[d] = to->stride[d];
+    }
+    out->src_offset = dmi_region_start(from);
+    out->dst_offset = dmi_region_start(to);
+    return true;
+}
+
+static int64_t dim_count(const dmi_copy *copy, int d)
+{
+    int64_t n = 0;
+    for (int64_t r = 0; r < copy->nrun[d]; r++) {
+        n += copy->run[d][r].len;
+    }
+    return n;
+}
+
+/* The part of the copy whose ordinals along dim d (over its runs) are [first, first+len). */
+static bool take_slice(dmi_builder *b, const dmi_copy *copy, int d, int64_t first, int64_t len, dmi_copy *part)
+{
+    dmi_run *runs = dmi_build_alloc(b, (size_t)copy->nrun[d] * sizeof *runs);
+    if (!runs) {
+        return false;
+    }
+    int64_t n = 0, at = 0;
+    for (int64_t r = 0; r < copy->nrun[d] && at < first + len; r++) {
+        const dmi_run *run = &copy->run[d][r];
+        int64_t lo = DMI_MAX(first - at, 0), hi = DMI_MIN(first + len - at, run->len);
+        if (lo < hi) {
+            runs[n++] = (dmi_run){run->index + lo, run->a + lo, run->b + lo, hi - lo};
+        }
+        at += run->len;
+    }
+    *part = *copy;
+    part->count = copy->count / dim_count(copy, d) * len;
+    part->nrun[d] = n;
+    part->run[d] = runs;
+    return true;
+}
+
+void dmi_copy_split(dmi_builder *b, const dmi_copy *copy, int64_t max_bytes,
+                    void (*each)(void *context, const dmi_copy *part), void *context)
+{
+    int64_t bytes = copy->count * dmi_dtype_bytes(copy->src_dtype);
+    int d = 0;
+    while (d < copy->ndim && dim_count(copy, d) == 1) {
+        d++;
+    }
+    if (bytes <= max_bytes || d == copy->ndim) {
+        each(context, copy);
+        return;
+    }
+    int64_t n = dim_count(copy, d), row = bytes / n;
+    int64_t step = DMI_MAX(max_bytes / row, 1);
+    for (int64_t i = 0; i < n; i += step) {
+        dmi_copy part;
+        if (!take_slice(b, copy, d, i, DMI_MIN(step, n - i), &part)) {
+            return;
+        }
+        if (row > max_bytes) { /* one index of this dim is still too much: split the next */
+            dmi_copy_split(b, &part, max_bytes, each, context);
+        } else {
+            each(context, &part);
+        }
+    }
+}
+
+void dmi_copy_span(const dmi_copy *copy, bool dst, int64_t *from, int64_t *to)
+{
+    int64_t elem = dmi_dtype_bytes(dst ? copy->dst_dtype : copy->src_dtype);
+    int64_t low = dst ? copy->dst_offset : copy->src_offset, high = low;
+    for (int d = 0; d < copy->ndim; d++) {
+        const dmi_run *head = &copy->run[d][0], *tail = &copy->run[d][copy->nrun[d] - 1];
+        int64_t stride = dst ? copy->dst_stride[d] : copy->src_stride[d];
+        low += (dst ? head->b : head->a) * stride;
+        high += ((dst ? tail->b : tail->a) + tail->len - 1) * stride;
+    }
+    *from = low * elem;
+    *to = (high + 1) * elem;
+}

@@ -1,0 +1,206 @@
+/* A plan: everything one worker will do for one command, decided before anything is done.
+ *
+ * A plan is a list of steps on three lanes. A lane takes its steps in order; steps of different lanes run at once
+ * unless one waits for the other. Every wait is "that lane has finished its first n steps of this plan".
+ *   COMPUTE  kernels and file transfers on this worker's memory
+ *   SEND     PUSH: a block to a peer; starts when the peer has granted the place; done when the source may change
+ *   RECV     EXPECT: grants the place to the peer once its own waits are met (nobody uses the place any more);
+ *            done when the block has arrived. Grants run ahead; steps finish in order.
+ * The k-th PUSH of a worker to a peer meets the k-th EXPECT of that peer from it: every plan function walks the
+ * pairs in the same order on both sides. Waits between workers exist only through these pairs, and hazards
+ * between commands only through this worker's own memory, so that no third worker is ever asked. */
+#ifndef DMI_PLAN_H
+#define DMI_PLAN_H
+
+#include "kernels/backend.h"
+#include "layout/layout.h"
+#include "worker/pool.h"
+
+#define DMI_MAX_OPERANDS 4
+#define DMI_MAX_REFS 3
+enum { DMI_LANE_COMPUTE, DMI_LANE_SEND, DMI_LANE_RECV }; /* DMI_LANES of pool.h */
+enum { DMI_READ = 1, DMI_WRITE = 2, DMI_READWRITE = 3 };
+
+/* An array or view as an op sees it. */
+typedef struct dmi_desc {
+    dm_dtype dtype;
+    int ndim;
+    int64_t lo[DM_MAX_DIMS], extent[DM_MAX_DIMS]; /* the rectangle in the layout's coordinates */
+    const dmi_layout *layout;
+    uint32_t layout_id;
+} dmi_desc;
+
+typedef struct dmi_operand {
+    dmi_desc desc;
+    uint64_t id;
+    uint32_t memory; /* which storage: equal for views of one array */
+    int mode;        /* DMI_READ, DMI_WRITE, DMI_READWRITE; 0: operand not used by this call */
+} dmi_operand;
+
+#define DMI_ARG_INTS 20
+typedef struct dmi_args {
+    int32_t i[DMI_ARG_INTS]; /* what the plan depends on: part of its signature */
+    double s[2];             /* scalars the steps read when they run: alpha, beta, ... */
+    dmi_fill_values fill;
+} dmi_args;
+
+/* One call of an op: the same on the master and on every worker. */
+typedef struct dmi_call {
+    int op;
+    int noperand;
+    dmi_operand operand[DMI_MAX_OPERANDS];
+    dmi_args args;
+    const void *tail; /* variable part (a path); plans may depend on its first tail_key bytes */
+    int64_t tail_bytes, tail_key;
+} dmi_call;
+
+enum dmi_gemm_algorithm { DMI_GEMM_AUTO, DMI_GEMM_CYCLIC, DMI_GEMM_STATIONARY, DMI_GEMM_CONTRACT, DMI_GEMM_TWO_BLOCK };
+
+/* What plans may know of the machine and the session's settings. */
+typedef struct dmi_profile {
+    int workers;             /* worker numbers 0 .. workers-1; number `workers` is the master */
+    bool one_space;          /* master and workers share an address space */
+    int64_t gemm_workspace;  /* bytes a worker; 0: automatic */
+    int gemm_algorithm;      /* enum dmi_gemm_algorithm */
+    int64_t staging;         /* bytes of staging for data that goes to the master */
+} dmi_profile;
+
+enum dmi_ref_kind { DMI_REF_NONE, DMI_REF_OPERAND, DMI_REF_WORK, DMI_REF_USER };
+typedef struct dmi_ref {
+    uint8_t kind;
+    uint8_t mode;    /* DMI_READ, DMI_WRITE, DMI_READWRITE */
+    uint16_t index;  /* operand or workspace number */
+    int64_t offset;  /* bytes from its start to where the descriptor's offset 0 lies */
+    int64_t from, to; /* bytes touched, from its start: for the simulator's race check; operands: unused */
+} dmi_ref;
+
+enum dmi_step_kind {
+    DMI_STEP_PUSH, DMI_STEP_EXPECT, DMI_STEP_COPY, DMI_STEP_GEMM, DMI_STEP_EWISE, DMI_STEP_FILL, DMI_STEP_REDUCE,
+    DMI_STEP_ACC_ADD, DMI_STEP_ACC_STORE, DMI_STEP_FILE_READ, DMI_STEP_FILE_WRITE, DMI_STEP_KINDS
+};
+extern const char *const dmi_step_names[DMI_STEP_KINDS];
+
+/* Where a kernel step takes a scalar from. */
+enum { DMI_SCALAR_S0 = 0, DMI_SCALAR_S1 = 1, DMI_SCALAR_ONE = 2, DMI_SCALAR_ZERO = 3 };
+
+typedef struct dmi_step {
+    uint8_t kind, lane, nref;
+    uint8_t scalar[2];
+    int peer;              /* PUSH: to whom, EXPECT: from whom */
+    uint32_t ordinal;      /* 1, 2, ... in its lane */
+    uint32_t wait[DMI_LANES]; /* steps of each lane (ordinals) that must be done first; 0: none */
+    dmi_ref ref[DMI_MAX_REFS];
+    const void *desc;      /* the kernel's descriptor; PUSH, EXPECT: dmi_copy */
+    int64_t bytes;         /* PUSH, EXPECT: payload */
+    int64_t flops;
+} dmi_step;
+
+typedef struct dmi_plan {
+    int me;
+    char algorithm[32];
+    int nstep;
+    dmi_step *step;
+    int nwork;
+    int64_t *work_bytes;
+    uint32_t lane_steps[DMI_LANES];
+    int64_t bytes_sent, bytes_received, messages_sent, messages_received, workspace, flops;
+    dmi_arena arena;
+    dmi_layout *temporary; /* layout of a temporary that the plan makes itself, or NULL */
+    atomic_int refs;
+} dmi_plan;
+
+/* --- builder.c: making plans --------------------------------------------------------------------------------- */
+typedef struct dmi_builder {
+    const dmi_profile *profile;
+    int me;
+    dmi_plan *plan;
+    int step_room, work_room;
+    bool failed; /* out of memory: sticky */
+    dmi_step scrap; /* what step calls return once failed */
+} dmi_builder;
+
+typedef uint32_t dmi_mark[DMI_LANES]; /* a set of waits: highest ordinal a lane */
+
+void *dmi_build_alloc(dmi_builder *b, size_t bytes); /* lives as long as the plan; NULL sets failed */
+/* Workspace of the command; live from its first to its last step. Returns its number. */
+int dmi_build_work(dmi_builder *b, int64_t bytes);
+dmi_ref dmi_ref_work(int work, int mode);
+dmi_ref dmi_ref_operand(int operand, int mode);
+/* Steps. `after` may be NULL. The returned pointer is valid until the next step is made. geometry must have one
+ * dtype on both sides; src side of EXPECT and dst side of PUSH through messages are packed. */
+dmi_step *dmi_build_push(dmi_builder *b, int peer, dmi_ref src, const dmi_copy *geometry, const dmi_mark after);
+dmi_step *dmi_build_expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy *geometry, const dmi_mark after);
+/* desc is copied into the plan (size bytes); dmi_copy's runs must live in the plan (dmi_build_alloc). */
+dmi_step *dmi_build_kernel(dmi_builder *b, int kind, const void *desc, size_t size, const dmi_ref *refs, int nref,
+                           const dmi_mark after);
+void dmi_mark_step(dmi_mark mark, const dmi_step *step); /* adds "step is done" to the set */
+void dmi_mark_merge(dmi_mark into, const dmi_mark from);
+
+/* --- geometry.c ---------------------------------------------------------------------------------------------- */
+dmi_desc dmi_desc_whole(dm_dtype dtype, const dmi_layout *layout, uint32_t layout_id);
+/* Regions of worker w's part of a (possibly windowed) array, in caller-visible coordinates; empty ones too. */
+int64_t dmi_desc_region_count(const dmi_desc *desc, int worker);
+void dmi_desc_region(const dmi_desc *desc, int worker, int64_t which, dmi_region *out);
+/* Elements of worker w's part. */
+int64_t dmi_desc_local_count(const dmi_desc *desc, int worker);
+/* Is every element of `want` in `have`, at consecutive memory positions along each dim? Then *offset is the
+ * element offset of want's first element and have->stride its strides. */
+bool dmi_region_locate(const dmi_region *have, const dmi_region *want, int64_t *offset);
+/* Element offset of a region's first element from the start of its memory. */
+int64_t dmi_region_start(const dmi_region *region);
+/* Bytes from the start of its memory to behind the last element of a non-empty region. */
+int64_t dmi_region_end_bytes(const dmi_region *region, int64_t elem);
+/* Gives a region dense row-major memory of its own, starting at element `offset`. */
+void dmi_region_dense(dmi_region *region, int64_t offset);
+/* Copy of the elements two regions share, from `from`'s memory to `to`'s. Returns false when they share none.
+ * Runs are in the plan's arena. */
+bool dmi_region_copy(dmi_builder *b, const dmi_region *from, const dmi_region *to, dm_dtype from_dtype, dm_dtype to_dtype,
+                     dmi_copy *out);
+/* Splits a copy into parts of at most max_bytes (of the source dtype) where its rows allow; the same on every
+ * worker. Calls each(context, part) in order. */
+void dmi_copy_split(dmi_builder *b, const dmi_copy *copy, int64_t max_bytes,
+                    void (*each)(void *context, const dmi_copy *part), void *context);
+/* Byte range touched on one side of a copy. */
+void dmi_copy_span(const dmi_copy *copy, bool dst, int64_t *from, int64_t *to);
+
+/* --- fetch.c: bringing elements to where they are wanted ------------------------------------------------------ */
+/* Every worker w wants some regions of a source, each with a place in w's memory. The source is operand
+ * `operand` of the call, or (work >= 0) a temporary with the same index sets whose memory is this workspace. */
+typedef struct dmi_fetch {
+    const dmi_desc *src;
+    dmi_ref src_ref;      /* mode READ */
+    dm_dtype dst_dtype;
+    dmi_ref dst_ref;      /* mode WRITE; offset 0 of the wanted regions' memory */
+    /* How many regions worker w wants, and each of them: index sets in the source's coordinates, memory as it
+     * lies at w. */
+    int64_t (*count)(const void *context, int worker);
+    void (*want)(const void *context, int worker, int64_t which, dmi_region *out);
+    const void *context;
+    const bool *skip;     /* NULL, or for each region this worker wants: it uses them in place, no local copy */
+} dmi_fetch;
+/* Makes the steps of this worker: local copies, pushes to others, expects from others. after: before these, nothing
+ * may be written to the wanted memory; done: receives what to wait for until everything is here. */
+void dmi_plan_fetch(dmi_builder *b, const dmi_fetch *fetch, const dmi_mark after, dmi_mark done);
+/* The same where the source itself is only there after `source` (a temporary). */
+void dmi_plan_fetch_after(dmi_builder *b, const dmi_fetch *fetch, const dmi_mark after, const dmi_mark source,
+                          dmi_mark done);
+/* Where this worker holds all of `want` itself (source coordinates): sets want's memory (offset, stride, positions
+ * as they lie in its shard) and returns true. */
+bool dmi_fetch_in_place(const dmi_desc *src, int me, dmi_region *want);
+/* The replica of src that serves worker w: its own where it has one. */
+int dmi_fetch_replica(const dmi_desc *src, int worker);
+
+/* --- plan.c ------------------------------------------------------------------------------------------------- */
+/* Plans `call` for worker `me`. On failure: the op's status and text. */
+DM_CHECKED dm_status dmi_plan_make(const dmi_call *call, const dmi_profile *profile, int me, dmi_plan **out);
+void dmi_plan_release(dmi_plan *plan); /* one reference; frees at zero */
+
+/* --- cache.c ------------------------------------------------------------------------------------------------ */
+typedef struct dmi_plan_cache dmi_plan_cache;
+DM_CHECKED dm_status dmi_plan_cache_create(int capacity, dmi_plan_cache **out);
+void dmi_plan_cache_destroy(dmi_plan_cache *cache);
+/* The plan for this call, from the cache or made now; the caller holds a reference. */
+DM_CHECKED dm_status dmi_plan_cache_get(dmi_plan_cache *cache, const dmi_call *call, const dmi_profile *profile, int me,
+                                        dmi_plan **out, bool *reused);
+
+#endif

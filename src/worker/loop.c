@@ -1,0 +1,156 @@
+/* The communication thread of a worker: ring, lanes, replies, and waiting without burning the core. */
+#include "worker/worker.h"
+#include "comm/frames.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FRAMES_PER_LOOK = 64, COMMANDS_IN_FLIGHT = 4096 };
+
+static void retired(void *context, dmi_instance *inst)
+{
+    (void)context;
+    for (int i = 0; i < inst->noperand; i++) {
+        dmi_memory_unref(inst->memory[i]);
+    }
+    free(inst->work);
+}
+
+dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *config, const dmi_profile *profile,
+                           const dmi_hub *hub, const dmi_slab_ops *slabs)
+{
+    memset(w, 0, sizeof *w);
+    w->me = me;
+    w->config = config;
+    w->profile = *profile;
+    w->hub = *hub;
+    dmi_pool_config pool = {.ops = *slabs, .slab_bytes = config->slab, .limit_bytes = config->memory_limit, .align = 256,
+                            .redzone = config->pool_debug ? 256 : 0};
+    dm_status status = dmi_pool_create(&pool, &w->pool);
+    if (status == DM_OK) {
+        status = dmi_plan_cache_create((int)config->plan_cache, &w->plans);
+    }
+    if (status == DM_OK) {
+        dmi_engine_config engine = {.me = me, .endpoints = hub->endpoints, .hub = &w->hub, .backend = dmi_backend_cpu(),
+                                    .pool = w->pool, .one_space = profile->one_space, .compute_thread = true,
+                                    .link_gbps = config->link_gbps, .link_latency_us = config->link_latency_us,
+                                    .pool_debug = config->pool_debug, .fault = config->fault[0] ? config->fault : NULL,
+                                    .retired = retired, .context = w};
+        status = dmi_engine_start(&w->engine, &engine);
+    }
+    if (status != DM_OK) {
+        dmi_worker_finish(w);
+    }
+    return status;
+}
+
+static void store_i64(atomic_int_fast64_t *at, int64_t value)
+{
+    atomic_store_explicit(at, value, memory_order_relaxed);
+}
+
+void dmi_publish_memory(dmi_worker *w)
+{
+    dmi_pool_stats s;
+    dmi_pool_stats_get(w->pool, &s);
+    atomic_int_fast64_t *m = w->engine.port->tally.memory;
+    store_i64(&m[DMI_MEM_ARRAYS], s.live_bytes[DMI_OWNER_ARRAY]);
+    store_i64(&m[DMI_MEM_WORKSPACE], s.live_bytes[DMI_OWNER_WORKSPACE]);
+    store_i64(&m[DMI_MEM_REPLICAS], s.live_bytes[DMI_OWNER_REPLICA]);
+    store_i64(&m[DMI_MEM_STAGING], s.live_bytes[DMI_OWNER_STAGING]);
+    store_i64(&m[DMI_MEM_PEAK], s.peak_total);
+    store_i64(&m[DMI_MEM_HELD], s.slab_bytes);
+    store_i64(&m[DMI_MEM_CALLS], s.slab_calls);
+}
+
+static bool take_frames(dmi_worker *w)
+{
+    bool moved = false;
+    for (int i = 0; i < FRAMES_PER_LOOK && !w->stopping; i++) {
+        if (!dmi_engine_ready(&w->engine)) {
+            break;
+        }
+        const dmi_frame *frame = dmi_ring_peek(&w->hub, &w->cursor);
+        if (!frame) {
+            break;
+        }
+        dmi_dispatch(w, frame);
+        dmi_ring_consume(&w->hub, w->me, &w->cursor, frame);
+        moved = true;
+    }
+    return moved;
+}
+
+/* Commands are done in order: all before the oldest one still under way. */
+static void publish_completed(dmi_worker *w)
+{
+    dmi_port *port = w->engine.port;
+    uint64_t done = w->engine.first ? w->engine.first->command - 1 : w->dispatched;
+    if (done != atomic_load_explicit(&port->completed, memory_order_relaxed)) {
+        dmi_publish_memory(w);
+        atomic_store_explicit(&port->completed, done, memory_order_release);
+        dmi_bell_ring(&dmi_hub_port(&w->hub, w->hub.endpoints - 1)->bell);
+    }
+}
+
+static bool look(dmi_worker *w)
+{
+    w->engine.wake_ns = 0;
+    bool moved = take_frames(w);
+    moved = dmi_engine_progress(&w->engine) || moved;
+    if (moved) {
+        publish_completed(w);
+    }
+    return w->service ? w->service(w) || moved : moved;
+}
+
+static int64_t sleep_limit(const dmi_worker *w, int64_t idle_ns)
+{
+    int64_t limit = 100000000; /* everybody rings; this is only a safety net */
+    if (w->polls) {            /* messages do not ring: look often, less so after a while */
+        limit = idle_ns < 1000000 ? 50000 : idle_ns < 1000000000 ? 500000 : 2000000;
+    }
+    if (w->engine.wake_ns) {
+        limit = DMI_MIN(limit, DMI_MAX(w->engine.wake_ns - dmi_now_ns(), 1000));
+    }
+    return limit;
+}
+
+void dmi_worker_serve(dmi_worker *w)
+{
+    char who[32];
+    snprintf(who, sizeof who, "worker %d", w->me);
+    dmi_log_set_who(who);
+    dmi_bell *bell = &w->engine.port->bell;
+    dmi_backoff backoff = {0};
+    while (!w->stopping || !dmi_engine_idle(&w->engine) || (w->drained && !w->drained(w))) {
+        if (look(w)) {
+            dmi_backoff_reset(&backoff);
+            continue;
+        }
+        if (dmi_backoff_step(&backoff, &w->hub) != DMI_WAIT_SLEEP) {
+            continue;
+        }
+        unsigned token = dmi_bell_announce(bell);
+        if (look(w)) {
+            dmi_bell_cancel(bell);
+            dmi_backoff_reset(&backoff);
+        } else {
+            dmi_bell_sleep(bell, token, sleep_limit(w, dmi_now_ns() - backoff.since_ns));
+        }
+    }
+    publish_completed(w);
+}
+
+void dmi_worker_finish(dmi_worker *w)
+{
+    if (w->engine.peer) {
+        dmi_engine_stop(&w->engine);
+    }
+    dmi_store_clear(w);
+    dmi_plan_cache_destroy(w->plans);
+    dmi_pool_destroy(w->pool);
+    w->plans = NULL;
+    w->pool = NULL;
+}

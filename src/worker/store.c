@@ -1,0 +1,203 @@
+/* What a worker keeps: layouts by id, handles by slot, memory behind them. */
+#include "worker/worker.h"
+#include "comm/frames.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool grow(void *table, uint32_t *room, uint32_t index, size_t size)
+{
+    void **at = table;
+    if (index < *room) {
+        return true;
+    }
+    uint32_t n = *room ? *room : 64;
+    while (n <= index) {
+        n *= 2;
+    }
+    char *grown = realloc(*at, n * size);
+    if (!grown) {
+        return false;
+    }
+    memset(grown + *room * size, 0, (n - *room) * size);
+    *at = grown;
+    *room = n;
+    return true;
+}
+
+static void report(dmi_worker *w, uint64_t command, const char *what, dm_status status)
+{
+    char text[DMI_ERROR_TEXT];
+    snprintf(text, sizeof text, "command %llu (%s) failed on worker %d (%s): %s", (unsigned long long)command, what, w->me,
+             w->engine.port->host, dmi_error_text());
+    dmi_engine_report(&w->engine, command, status, text);
+}
+
+void dmi_store_layout(dmi_worker *w, const void *frame)
+{
+    const dmi_layout_frame *f = frame;
+    if (!w->spec) {
+        w->spec = malloc((size_t)f->total);
+        w->spec_bytes = 0;
+    }
+    if (w->spec) {
+        memcpy(w->spec + w->spec_bytes, f + 1, (size_t)f->bytes);
+    }
+    w->spec_bytes += f->bytes;
+    if (!f->last) {
+        return;
+    }
+    dm_status status = w->spec ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for a layout of %lld bytes", (long long)f->total);
+    if (status == DM_OK) {
+        dmi_layout_spec spec;
+        memcpy(&spec, w->spec, sizeof spec);
+        char *at = w->spec + sizeof spec;
+        if (spec.workers) { /* pointers mean only "present" in the serialised form */
+            spec.workers = (const int *)(void *)at;
+            at += (size_t)spec.nworkers * sizeof(int);
+        }
+        spec.map = spec.map ? (const int *)(void *)at : NULL;
+        dmi_layout *layout = NULL;
+        status = dmi_layout_create(&spec, &layout);
+        if (status == DM_OK && !grow(&w->layout, &w->layout_room, f->layout_id, sizeof *w->layout)) {
+            dmi_layout_destroy(layout);
+            status = dmi_fail(DM_ERR_NOMEM, "no memory for the layout table");
+        } else if (status == DM_OK) {
+            w->layout[f->layout_id] = layout;
+        }
+    }
+    free(w->spec);
+    w->spec = NULL;
+    if (status != DM_OK) { /* the master has made the same layout, so only memory can be short */
+        report(w, f->head.command, "layout", status);
+    }
+}
+
+dmi_entry *dmi_store_find(dmi_worker *w, uint64_t id)
+{
+    uint32_t slot = dmi_id_slot(id);
+    return slot < w->entry_room ? w->entry[slot] : NULL;
+}
+
+static dmi_entry *put_entry(dmi_worker *w, uint64_t id)
+{
+    uint32_t slot = dmi_id_slot(id);
+    dmi_entry *entry = calloc(1, sizeof *entry);
+    if (!entry || !grow(&w->entry, &w->entry_room, slot, sizeof *w->entry)) {
+        free(entry);
+        return NULL;
+    }
+    assert(!w->entry[slot]);
+    w->entry[slot] = entry;
+    return entry;
+}
+
+void dmi_store_create(dmi_worker *w, const void *frame)
+{
+    const dmi_create_frame *f = frame;
+    const dmi_layout *layout = f->layout_id < w->layout_room ? w->layout[f->layout_id] : NULL;
+    dmi_entry *entry = layout ? put_entry(w, f->id) : NULL;
+    dmi_memory *memory = entry ? calloc(1, sizeof *memory) : NULL;
+    if (!memory) {
+        if (entry) {
+            w->entry[dmi_id_slot(f->id)] = NULL;
+            free(entry);
+        }
+        dm_status status = dmi_fail(DM_ERR_NOMEM, "no memory for a handle");
+        report(w, f->head.command, "create", status);
+        return;
+    }
+    entry->desc = dmi_desc_whole((dm_dtype)f->dtype, layout, f->layout_id);
+    entry->whole = true;
+    entry->memory = memory;
+    memory->refs = memory->handles = 1;
+    memory->number = ++w->memories;
+    int64_t bytes = dmi_layout_shard_count(layout, w->me) * dmi_dtype_bytes((dm_dtype)f->dtype);
+    dm_status status = dmi_pool_alloc(w->pool, bytes, DMI_OWNER_ARRAY, &memory->block);
+    if (status != DM_OK) {
+        memset(&memory->block, 0, sizeof memory->block);
+        atomic_store(&memory->poisoned, 2); /* for good: there is no memory behind it */
+        report(w, f->head.command, "create", status);
+    }
+    memory->write = memory->block.ready;
+}
+
+void dmi_store_view(dmi_worker *w, const void *frame)
+{
+    const dmi_view_frame *f = frame;
+    dmi_entry *base = dmi_store_find(w, f->base);
+    const dmi_layout *layout = f->layout_id < w->layout_room ? w->layout[f->layout_id] : NULL;
+    dmi_entry *entry = base && layout ? put_entry(w, f->id) : NULL;
+    if (!entry) {
+        dm_status status = dmi_fail(DM_ERR_NOMEM, "no memory for a handle");
+        report(w, f->head.command, "view", status);
+        return;
+    }
+    entry->desc = (dmi_desc){.dtype = base->desc.dtype, .ndim = f->ndim, .layout = layout, .layout_id = f->layout_id};
+    memcpy(entry->desc.lo, f->lo, sizeof f->lo);
+    memcpy(entry->desc.extent, f->extent, sizeof f->extent);
+    entry->whole = true;
+    for (int d = 0; d < f->ndim; d++) {
+        entry->whole = entry->whole && f->extent[d] == layout->shape[d];
+    }
+    entry->memory = base->memory;
+    entry->memory->refs++;
+    entry->memory->handles++;
+}
+
+void dmi_memory_unref(dmi_memory *memory)
+{
+    if (--memory->refs == 0) {
+        free(memory);
+    }
+}
+
+static void release_handle(dmi_worker *w, dmi_memory *memory)
+{
+    if (--memory->handles == 0) {
+        /* Commands before this one may still use it: whoever gets the block next waits for them. With red zones
+         * the next owner's zones would lie in it at once, so there they must be done. */
+        while (w->config->pool_debug && !dmi_engine_idle(&w->engine)) {
+            dmi_engine_progress(&w->engine);
+        }
+        dmi_stamp last = memory->write;
+        dmi_stamp_merge(&last, &memory->read);
+        if (memory->block.base && dmi_pool_free(w->pool, &memory->block, &last) != DM_OK) {
+            dmi_engine_report(&w->engine, w->dispatched, DM_ERR_INTERNAL, dmi_error_text());
+        }
+    }
+    dmi_memory_unref(memory);
+}
+
+void dmi_store_destroy(dmi_worker *w, const void *frame)
+{
+    const dmi_destroy_frame *f = frame;
+    dmi_entry *entry = dmi_store_find(w, f->id);
+    if (entry) {
+        w->entry[dmi_id_slot(f->id)] = NULL;
+        release_handle(w, entry->memory);
+        free(entry);
+    }
+}
+
+void dmi_store_clear(dmi_worker *w)
+{
+    for (uint32_t i = 0; i < w->entry_room; i++) {
+        if (w->entry[i]) {
+            release_handle(w, w->entry[i]->memory);
+            free(w->entry[i]);
+        }
+    }
+    free(w->entry);
+    for (uint32_t i = 0; i < w->layout_room; i++) {
+        dmi_layout_destroy(w->layout[i]);
+    }
+    free(w->layout);
+    free(w->spec);
+    w->entry = NULL;
+    w->layout = NULL;
+    w->spec = NULL;
+    w->entry_room = w->layout_room = 0;
+}

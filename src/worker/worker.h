@@ -1,0 +1,60 @@
+/* A worker: reads commands, keeps its parts of arrays, runs its plans. */
+#ifndef DMI_WORKER_H
+#define DMI_WORKER_H
+
+#include "base/config.h"
+#include "exec/engine.h"
+
+typedef struct dmi_entry { /* what a handle means here */
+    dmi_desc desc;
+    dmi_memory *memory;
+    bool whole; /* covers all of its memory */
+} dmi_entry;
+
+typedef struct dmi_worker {
+    int me;
+    const dmi_config *config;
+    dmi_profile profile;
+    dmi_hub hub;               /* own copy of the mapping's pointers */
+    dmi_engine engine;
+    dmi_pool *pool;
+    dmi_plan_cache *plans;
+    dmi_layout **layout;       /* [layout_room] by id */
+    uint32_t layout_room;
+    dmi_entry **entry;         /* [entry_room] by slot */
+    uint32_t entry_room;
+    uint32_t memories;         /* numbers given so far */
+    char *spec;                /* a layout being received */
+    int64_t spec_bytes;
+    uint64_t cursor;           /* in the ring */
+    uint64_t dispatched;       /* last command taken from the ring */
+    bool stopping;
+    uint64_t sync_command;     /* last SYNC seen */
+    bool polls;                /* messages must be looked for: they ring no bell */
+    /* Control messages, between looks at the ring; may be NULL. service: true if something moved; drained: nothing
+     * is left to send. */
+    bool (*service)(struct dmi_worker *w);
+    bool (*drained)(struct dmi_worker *w);
+    void *service_context;
+} dmi_worker;
+
+/* slabs: where memory comes from. */
+DM_CHECKED dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *config, const dmi_profile *profile,
+                                      const dmi_hub *hub, const dmi_slab_ops *slabs);
+/* Serves until a STOP frame; then everything of it is freed. */
+void dmi_worker_serve(dmi_worker *w);
+void dmi_worker_finish(dmi_worker *w);
+
+/* --- store.c: handles, layouts, memory */
+void dmi_store_layout(dmi_worker *w, const void *frame);
+void dmi_store_create(dmi_worker *w, const void *frame);
+void dmi_store_view(dmi_worker *w, const void *frame);
+void dmi_store_destroy(dmi_worker *w, const void *frame);
+dmi_entry *dmi_store_find(dmi_worker *w, uint64_t id);
+void dmi_store_clear(dmi_worker *w);
+void dmi_memory_unref(dmi_memory *memory);
+/* --- dispatch.c */
+void dmi_dispatch(dmi_worker *w, const dmi_frame *frame);
+void dmi_publish_memory(dmi_worker *w);
+
+#endif

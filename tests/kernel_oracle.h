@@ -1,0 +1,278 @@
+/* What the kernel tests hold the kernels against: elements as long doubles, which hold every value of every
+ * type exactly, encoded and decoded by arithmetic alone. */
+#ifndef KERNEL_ORACLE_H
+#define KERNEL_ORACLE_H
+
+#include "kernels/backend.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+typedef long double real;
+
+static const dm_dtype all_dtypes[7] = {DM_F64, DM_F32, DM_F16, DM_BF16, DM_I64, DM_I32, DM_U8};
+
+static inline int64_t width_of(dm_dtype t)
+{
+    return t == DM_F64 || t == DM_I64 ? 8 : t == DM_F32 || t == DM_I32 ? 4 : t == DM_U8 ? 1 : 2;
+}
+static inline bool floating(dm_dtype t)
+{
+    return t == DM_F64 || t == DM_F32 || t == DM_F16 || t == DM_BF16;
+}
+
+/* --- 16-bit floats: `fraction` bits behind the point, exponents from `low` to `high` ------ */
+static inline real small_decode(uint16_t h, int fraction, int bias)
+{
+    int exponent_bits = 15 - fraction, e = (h >> fraction) & ((1 << exponent_bits) - 1);
+    int m = h & ((1 << fraction) - 1);
+    real r;
+    if (e == (1 << exponent_bits) - 1) {
+        r = m != 0 ? (real)NAN : (real)INFINITY;
+    } else if (e == 0) {
+        r = ldexpl((real)m, 1 - bias - fraction);
+    } else {
+        r = ldexpl((real)(m + (1 << fraction)), e - bias - fraction);
+    }
+    return h & 0x8000 ? -r : r;
+}
+static inline uint16_t small_encode(real x, int fraction, int bias)
+{
+    uint16_t sign = signbit(x) ? 0x8000 : 0, inf = (uint16_t)(((1 << (15 - fraction)) - 1) << fraction);
+    real a = fabsl(x);
+    if (isnan(x)) {
+        return inf | 1;
+    }
+    if (isinf(x)) {
+        return sign | inf;
+    }
+    int e = a == 0 ? 1 - bias : ilogbl(a);
+    e = e < 1 - bias ? 1 - bias : e;
+    real units = rintl(ldexpl(a, fraction - e)); /* to nearest even */
+    if (units >= (real)(1 << (fraction + 1))) {
+        units /= 2;
+        e++;
+    }
+    if (e > bias) {
+        return sign | inf;
+    }
+    int u = (int)units;
+    return u < 1 << fraction ? sign | (uint16_t)u
+                             : sign | (uint16_t)(((e + bias) << fraction) + (u - (1 << fraction)));
+}
+
+static inline real decode(dm_dtype t, const void *at)
+{
+    union {
+        double d;
+        float f;
+        uint16_t h;
+        int64_t l;
+        int32_t i;
+        uint8_t u;
+    } v;
+    memcpy(&v, at, (size_t)width_of(t));
+    switch (t) {
+    case DM_F64:
+        return v.d;
+    case DM_F32:
+        return v.f;
+    case DM_F16:
+        return small_decode(v.h, 10, 15);
+    case DM_BF16:
+        return small_decode(v.h, 7, 127);
+    case DM_I64:
+        return v.l;
+    case DM_I32:
+        return v.i;
+    default:
+        return v.u;
+    }
+}
+
+/* The value of a floating type, rounded to type t. */
+static inline void encode_float(dm_dtype t, real x, void *at)
+{
+    double d = (double)x;
+    float f = (float)x;
+    uint16_t h = t == DM_F16 ? small_encode(x, 10, 15) : small_encode(x, 7, 127);
+    real low = t == DM_I64 ? -0x1p63L : t == DM_I32 ? -0x1p31L : 0;
+    real high = t == DM_I64 ? 0x1p63L - 1 : t == DM_I32 ? 0x1p31L - 1 : 255;
+    real c = isnan(x) ? 0 : truncl(x);
+    int64_t i = (int64_t)(c < low ? low : c > high ? high : c);
+    int32_t i32 = (int32_t)i;
+    uint8_t u = (uint8_t)i;
+    const void *from = t == DM_F64   ? (const void *)&d
+                       : t == DM_F32 ? (const void *)&f
+                       : t == DM_I64 ? (const void *)&i
+                       : t == DM_I32 ? (const void *)&i32
+                       : t == DM_U8  ? (const void *)&u
+                                     : (const void *)&h;
+    memcpy(at, from, (size_t)width_of(t));
+}
+/* The value of an integer type: integers wrap. */
+static inline void encode_int(dm_dtype t, int64_t x, void *at)
+{
+    if (floating(t)) {
+        encode_float(t, (real)x, at);
+        return;
+    }
+    for (int64_t b = 0; b < width_of(t); b++) { /* little-endian hosts */
+        ((unsigned char *)at)[b] = (unsigned char)((uint64_t)x >> (8 * b));
+    }
+}
+static inline void convert_one(dm_dtype from, const void *src, dm_dtype to, void *dst)
+{
+    real x = decode(from, src);
+    if (floating(from)) {
+        encode_float(to, x, dst);
+    } else {
+        encode_int(to, (int64_t)x, dst);
+    }
+}
+
+/* The same bits, or both NaN. */
+static inline bool same_element(dm_dtype t, const void *a, const void *b)
+{
+    if (memcmp(a, b, (size_t)width_of(t)) == 0) {
+        return true;
+    }
+    return floating(t) && isnan(decode(t, a)) && isnan(decode(t, b));
+}
+
+/* --- test data ------------------------------------------------------------------------------ */
+typedef struct rng {
+    uint64_t s;
+} rng;
+static inline uint64_t rng_next(rng *r)
+{
+    r->s ^= r->s << 13;
+    r->s ^= r->s >> 7;
+    r->s ^= r->s << 17;
+    return r->s * 0x2545F4914F6CDD1Du;
+}
+static inline int64_t rng_in(rng *r, int64_t lo, int64_t hi) /* lo .. hi */
+{
+    return lo + (int64_t)((rng_next(r) >> 8) % (uint64_t)(hi - lo + 1));
+}
+/* Random elements: arbitrary bits, special values, and numbers of middling size. */
+static inline void random_element(rng *r, dm_dtype t, void *at)
+{
+    static const double special[] = {0,   -0.0,     1,         -1,      0.5,    -2.5,    3.5,       255,
+                                     256, 1e5,      65519.0,   65520.0, 0x1p31, -0x1p31, 0x1p63,    -0x1p63,
+                                     NAN, INFINITY, -INFINITY, 1e300,   1e-300, 0x1p-24, 0x1.8p-25, 0x1p-133};
+    uint64_t bits = rng_next(r);
+    switch (rng_in(r, 0, 2)) {
+    case 0:
+        memcpy(at, &bits, (size_t)width_of(t));
+        return;
+    case 1:
+        encode_float(t, special[rng_in(r, 0, DMI_COUNT(special) - 1)], at);
+        return;
+    default:
+        encode_float(t, (real)rng_in(r, -100000, 100000) / (floating(t) ? 64 : 700), at);
+        return;
+    }
+}
+/* Small whole numbers: sums and products of them are exact in every type. */
+static inline void small_element(rng *r, dm_dtype t, void *at)
+{
+    encode_int(t, rng_in(r, t == DM_U8 ? 0 : -4, 4), at);
+}
+
+/* Strides for the extents in a random order of the dims, with gaps; returns how many elements it spans. */
+static inline int64_t random_strides(rng *r, int ndim, const int64_t *extent, int64_t *stride)
+{
+    int order[DM_MAX_DIMS];
+    int64_t span = 1, gap = rng_in(r, 0, 2) == 0 ? rng_in(r, 1, 3) : 1;
+    bool shuffled = rng_in(r, 0, 1) == 1;
+    for (int d = 0; d < ndim; d++) {
+        order[d] = ndim - 1 - d;
+    }
+    for (int d = ndim - 1; d > 0 && shuffled; d--) {
+        int other = (int)rng_in(r, 0, d), t = order[d];
+        order[d] = order[other];
+        order[other] = t;
+    }
+    for (int d = 0; d < ndim; d++) {
+        stride[order[d]] = span * (d == 0 ? gap : 1);
+        span = stride[order[d]] * (extent[order[d]] + (rng_in(r, 0, 3) == 0 ? rng_in(r, 0, 2) : 0));
+        span = span > 0 ? span : 1;
+    }
+    return span;
+}
+
+/* --- random copies ----------------------------------------------------------------------------- */
+typedef struct geometry {
+    dmi_copy d;
+    dmi_run *runs[DM_MAX_DIMS];
+    int64_t src_span, dst_span; /* elements, offsets included */
+} geometry;
+
+/* Runs of one dim: one, equal ones, or any. Returns how many elements; the positions they span in *a and *b. */
+static inline int64_t random_runs(rng *r, int64_t longest, dmi_run **out, int64_t *nrun, int64_t *a, int64_t *b)
+{
+    int64_t kind = rng_in(r, 0, 3), n = kind == 0 ? 1 : rng_in(r, kind == 1 ? 0 : 1, 6), count = 0;
+    int64_t len = rng_in(r, 1, longest), gap_a = rng_in(r, 0, 2), gap_b = rng_in(r, 0, 2);
+    dmi_run *runs = calloc((size_t)n + 1, sizeof *runs);
+    assert_non_null(runs);
+    *a = *b = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t l = kind == 2 ? rng_in(r, 1, longest) : len;
+        *a += kind == 2 ? rng_in(r, 0, 2) : gap_a;
+        *b += kind == 2 ? rng_in(r, 0, 2) : gap_b;
+        runs[i] = (dmi_run){.index = -1, .a = *a, .b = *b, .len = l};
+        *a += l;
+        *b += l;
+        count += l;
+    }
+    *out = runs;
+    *nrun = n;
+    return count;
+}
+
+static inline void make_geometry(rng *r, int ndim, int64_t longest, geometry *g)
+{
+    int64_t src_extent[DM_MAX_DIMS], dst_extent[DM_MAX_DIMS];
+    memset(g, 0, sizeof *g);
+    g->d.ndim = ndim;
+    g->d.count = 1;
+    for (int k = 0; k < ndim; k++) {
+        int64_t most = rng_in(r, 0, 3) == 0 ? 1 : longest;
+        g->d.count *= random_runs(r, most, &g->runs[k], &g->d.nrun[k], &src_extent[k], &dst_extent[k]);
+        g->d.run[k] = g->runs[k];
+    }
+    g->d.src_offset = rng_in(r, 0, 5);
+    g->d.dst_offset = rng_in(r, 0, 5);
+    g->src_span = g->d.src_offset + random_strides(r, ndim, src_extent, g->d.src_stride);
+    g->dst_span = g->d.dst_offset + random_strides(r, ndim, dst_extent, g->d.dst_stride);
+    if (ndim > 0 && rng_in(r, 0, 5) == 0) {
+        g->d.src_stride[rng_in(r, 0, ndim - 1)] = 0; /* broadcast */
+    }
+}
+
+static inline void free_geometry(geometry *g)
+{
+    for (int k = 0; k < g->d.ndim; k++) {
+        free(g->runs[k]);
+    }
+}
+
+static inline void *random_array(rng *r, dm_dtype t, int64_t n)
+{
+    char *p = malloc((size_t)(n * width_of(t)) + 1);
+    assert_non_null(p);
+    for (int64_t i = 0; i < n; i++) {
+        random_element(r, t, p + i * width_of(t));
+    }
+    return p;
+}
+
+#endif

@@ -1,0 +1,237 @@
+/* Arrays themselves: creating, asking, owners, views, other shapes, parts to and from the host, lives. */
+#include "support/part.h"
+
+#include <string.h>
+
+static dmt_host *random_host(dmt_case *c, int most_ndim)
+{
+    int64_t shape[DM_MAX_DIMS];
+    int ndim = (int)dmt_int(&c->random, 0, most_ndim);
+    dmt_shape_random(c, ndim, 3000, shape);
+    dmt_host *h = dmt_host_make(&c->scratch, dmt_dtype_random(c), ndim, shape);
+    dmt_host_random(h, &c->random, DMT_WILD);
+    return h;
+}
+
+static dm_array_info query(dmt_case *c, dm_array a)
+{
+    dm_array_info info = {.size = sizeof info};
+    DMT_OK(c, dm_array_query(c->session, a, &info));
+    return info;
+}
+
+static void check_shape(dmt_case *c, const dm_array_info *info, dm_dtype dtype, int ndim, const int64_t *shape,
+                        bool view)
+{
+    bool right = info->dtype == dtype && info->ndim == ndim && !info->is_view == !view;
+    for (int d = 0; d < ndim && right; d++) {
+        right = info->shape[d] == shape[d];
+    }
+    if (!right) {
+        char text[160], want[160];
+        dmt_fail(c, "asked about %s %s%s, told %s %s%s", dmt_name(dtype), dmt_shape_text(ndim, shape, want),
+                 view ? " view" : "", dmt_name(info->dtype), dmt_shape_text(info->ndim, info->shape, text),
+                 info->is_view ? " view" : "");
+    }
+}
+
+/* The worker of an element, from the layout asked for and the block sizes answered. */
+static int owner_of(const dm_layout *layout, const dm_array_info *info, const int64_t *shape,
+                    const int64_t *index)
+{
+    int64_t at = 0;
+    for (int d = 0; d < info->ndim; d++) {
+        int64_t block = info->block[d], blocks = (shape[d] + block - 1) / block, b = index[d] / block;
+        int grid = info->grid[d];
+        if (layout && layout->kind == 1) {
+            at = at * blocks + b;
+            continue;
+        }
+        int64_t together = (blocks + grid - 1) / grid;
+        bool cyclic = layout && layout->kind == 0 && layout->order[d] == DM_CYCLIC;
+        at = at * grid + (cyclic ? b % grid : b / together);
+    }
+    if (layout && layout->kind == 1) {
+        return layout->map[at];
+    }
+    return layout && layout->workers ? layout->workers[at] : (int)at;
+}
+
+static void check_layout(dmt_case *c, const dmt_layout *l, const dm_array_info *info)
+{
+    if (!l->use || l->use->kind != 0) {
+        return;
+    }
+    for (int d = 0; d < info->ndim; d++) {
+        int64_t block = l->layout.block[d];
+        int grid = l->layout.grid[d] ? l->layout.grid[d] : 1;
+        if (info->grid[d] != grid || (block && info->block[d] != block) || info->block[d] < 1) {
+            dmt_fail(c, "dim %d: grid %d block %d", d, info->grid[d], (int)info->block[d]);
+        }
+    }
+    if (info->replicas != (l->layout.replicas ? l->layout.replicas : 1)) {
+        dmt_fail(c, "%d replicas", info->replicas);
+    }
+}
+
+static void create_case(dmt_case *c)
+{
+    dmt_host *h = random_host(c, dmt_chance(&c->random, 15) ? DM_MAX_DIMS : 3);
+    dmt_operand *a = dmt_operand_make(c, "a", h, DMT_NO_VIEW);
+    dm_array_info info = query(c, a->array);
+    check_shape(c, &info, h->dtype, h->ndim, h->shape, false);
+    check_layout(c, &a->layout, &info);
+    for (int tries = 0; tries < 20 && h->count > 0; tries++) {
+        int64_t index[DM_MAX_DIMS], at = dmt_int(&c->random, 0, h->count - 1);
+        int worker = -1;
+        dmt_unlinear(h->ndim, h->shape, at, index);
+        DMT_OK(c, dm_array_owner(c->session, a->array, index, &worker));
+        int want = owner_of(a->layout.use, &info, h->shape, index);
+        if (worker != want) {
+            dmt_fail(c, "element %d is with worker %d, not %d", (int)at, want, worker);
+        }
+    }
+    dmt_operand_unchanged(c, a);
+}
+
+/* The layout dmath chooses: split over all workers along one dim. */
+static void default_case(dmt_case *c)
+{
+    int64_t shape[3];
+    int split = 0;
+    dm_array a;
+    dm_layout layout = dm_layout_default();
+    for (int d = 0; d < 3; d++) {
+        shape[d] = dmt_int(&c->random, 1, 12);
+    }
+    DMT_OK(c, dm_array_create(c->session, DM_F32, 3, shape, dmt_chance(&c->random, 50) ? NULL : &layout, &a));
+    dm_array_info info = query(c, a);
+    for (int d = 0; d < 3; d++) {
+        split += info.grid[d] != 1;
+        if (info.grid[d] != 1 && info.grid[d] != c->workers) {
+            dmt_fail(c, "dim %d is split over %d of %d workers", d, info.grid[d], c->workers);
+        }
+    }
+    if (split != (c->workers > 1) || info.replicas != 1) {
+        dmt_fail(c, "%d dims are split, %d replicas", split, info.replicas);
+    }
+    DMT_OK(c, dm_array_destroy(c->session, a));
+    DMT_OK(c, dm_matrix(c->session, DM_I32, shape[0], shape[1], &a));
+    info = query(c, a);
+    check_shape(c, &info, DM_I32, 2, shape, false);
+    DMT_OK(c, dm_array_destroy(c->session, a));
+}
+
+/* Views of views of views: each shows the same elements as its base does, and its owners are the base's. */
+static void view_case(dmt_case *c)
+{
+    char text[400];
+    dmt_host *h = random_host(c, 3);
+    dmt_operand *a = dmt_operand_make(c, "a", h, DMT_NO_VIEW);
+    dm_array view[4] = {a->array};
+    dmt_host *value = h;
+    int64_t origin[DM_MAX_DIMS] = {0};
+    for (int level = 1; level < 4; level++) {
+        dmt_part p = dmt_part_random(c, value);
+        dmt_part_say(c, "view", &p);
+        DMT_OK(c, dm_array_view(c->session, view[level - 1], p.lo, p.extent, &view[level]));
+        dmt_host_take(value, p.lo, p.value);
+        value = p.value;
+        dm_array_info info = query(c, view[level]);
+        check_shape(c, &info, h->dtype, h->ndim, value->shape, true);
+        dmt_host *got = dmt_read(c, view[level], h->dtype, h->ndim, value->shape);
+        if (!dmt_host_same(got, value, text, sizeof text)) {
+            dmt_fail(c, "view %d: %s", level, text);
+        }
+        int64_t zero[DM_MAX_DIMS] = {0};
+        int worker = -1, want = -2;
+        for (int d = 0; d < h->ndim; d++) {
+            origin[d] += p.lo[d];
+        }
+        if (value->count > 0) {
+            DMT_OK(c, dm_array_owner(c->session, view[level], zero, &worker));
+            DMT_OK(c, dm_array_owner(c->session, a->array, origin, &want));
+            if (worker != want) {
+                dmt_fail(c, "view %d: worker %d, by the base %d", level, worker, want);
+            }
+        }
+    }
+    for (int level = 3; level > 0; level--) {
+        DMT_OK(c, dm_array_destroy(c->session, view[level]));
+    }
+}
+
+static dmt_host *under_shape(dmt_case *c, const dmt_host *h, int ndim, const int64_t *shape)
+{
+    dmt_host *other = dmt_host_make(&c->scratch, h->dtype, ndim, shape);
+    memcpy(other->v, h->v, (size_t)h->count * sizeof *h->v);
+    return other;
+}
+
+/* Rows split along dim 0 in blocks of whole new rows: promised to work without moving anything. */
+static void reshape_case(dmt_case *c)
+{
+    int64_t rows = dmt_int(&c->random, 1, 12), each = dmt_int(&c->random, 1, 4),
+            cols = dmt_int(&c->random, 1, 9);
+    const int64_t before[] = {rows * each, cols}, after[] = {rows, each, cols}, flat[] = {rows * each * cols};
+    char text[400];
+    dm_layout layout = dm_layout_cyclic(c->session, 0, each * dmt_int(&c->random, 1, 3));
+    if (dmt_chance(&c->random, 50)) {
+        layout.order[0] = DM_CONTIGUOUS;
+    }
+    dmt_host *h = dmt_host_make(&c->scratch, dmt_dtype_random(c), 2, before);
+    dmt_host_random(h, &c->random, DMT_WILD);
+    dmt_operand *a = dmt_operand_plain(c, "a", h, &layout, "blocks of whole new rows");
+    dm_array cube, line;
+    DMT_OK(c, dm_array_reshape(c->session, a->array, 3, after, &cube));
+    DMT_OK(c, dm_array_reshape(c->session, a->array, 1, flat, &line));
+    dm_array_info info = query(c, cube);
+    check_shape(c, &info, h->dtype, 3, after, true);
+    dmt_host *got = dmt_read(c, cube, h->dtype, 3, after), *straight = dmt_read(c, line, h->dtype, 1, flat);
+    if (!dmt_host_same(got, under_shape(c, h, 3, after), text, sizeof text)) {
+        dmt_fail(c, "reshaped to three dims: %s", text);
+    }
+    if (!dmt_host_same(straight, under_shape(c, h, 1, flat), text, sizeof text)) {
+        dmt_fail(c, "reshaped to one dim: %s", text);
+    }
+    DMT_OK(c, dm_fill(c->session, line, 1));
+    dmt_host_set(h, 1);
+    dmt_operand_check_same(c, a, h);
+    DMT_OK(c, dm_array_destroy(c->session, cube));
+    DMT_OK(c, dm_array_destroy(c->session, line));
+}
+
+static void test_create(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "array_create", .cases = 500, .fn = create_case});
+}
+
+static void test_default(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "array_default", .cases = 150, .fn = default_case});
+}
+
+static void test_view(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "array_view", .cases = 300, .fn = view_case});
+}
+
+static void test_reshape(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "array_reshape", .cases = 200, .fn = reshape_case});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_create),
+        cmocka_unit_test(test_default),
+        cmocka_unit_test(test_view),
+        cmocka_unit_test(test_reshape),
+    };
+    return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
+}

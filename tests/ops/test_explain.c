@@ -1,0 +1,287 @@
+/* What explain predicts for a call is what the workers' counters show after it. */
+#include "support/cases.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct numbers {
+    int64_t steps, sent, received, messages_sent, messages_received, workspace, flops;
+} numbers;
+
+static bool equal(const numbers *a, const numbers *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+static const char *print(const numbers *n, char text[300])
+{
+    snprintf(text, 300,
+             "steps %" PRId64 " sent %" PRId64 " received %" PRId64 " messages_sent %" PRId64
+             " messages_received %" PRId64 " workspace %" PRId64 " flops %" PRId64,
+             n->steps, n->sent, n->received, n->messages_sent, n->messages_received, n->workspace, n->flops);
+    return text;
+}
+
+/* One random call of a random op. */
+typedef struct call {
+    const char *name;
+    int op;
+    double beta;
+    int perm[2], dims[1];
+    dmt_operand *o[3];
+} call;
+
+static dmt_operand *operand(dmt_case *c, const char *name, dm_dtype dtype, int ndim, const int64_t *shape)
+{
+    dmt_host *h = dmt_host_make(&c->scratch, dtype, ndim, shape);
+    dmt_host_random(h, &c->random, DMT_SMALL);
+    return dmt_operand_make(c, name, h, 0);
+}
+
+enum { FILL, COPY, PERMUTE, TRANSPOSE, AXPBY, ADD, MULTIPLY, SCALE, TANH, SUM, GEMM, OPS };
+static const char *const names[] = {"fill",     "copy",  "permute", "transpose", "axpby", "add",
+                                    "multiply", "scale", "tanh",    "sum",       "gemm"};
+
+static call random_call(dmt_case *c)
+{
+    call k = {.op = (int)(c->number % OPS), .beta = dmt_chance(&c->random, 50) ? 0 : 2, .perm = {1, 0}};
+    int64_t shape[2], swapped[2], inner = dmt_extent_random(c, 40);
+    dm_dtype one = dmt_float_random(c), two = dmt_chance(&c->random, 70) ? one : dmt_float_random(c);
+    bool moves = k.op == PERMUTE || k.op == TRANSPOSE;
+    dmt_shape_random(c, 2, 3000, shape);
+    swapped[0] = shape[1];
+    swapped[1] = shape[0];
+    k.name = names[k.op];
+    if (k.op == SUM) {
+        k.o[0] = operand(c, "x", one, 2, shape);
+        k.o[1] = operand(c, "out", two, 1, shape + 1);
+    } else if (k.op == GEMM) {
+        const int64_t left[] = {shape[0], inner}, right[] = {inner, shape[1]};
+        k.o[0] = operand(c, "a", one, 2, left);
+        k.o[1] = operand(c, "b", two, 2, right);
+        k.o[2] = operand(c, "c", one, 2, shape);
+    } else {
+        k.o[0] = operand(c, "first", one, 2, shape);
+        k.o[1] = k.op == FILL ? NULL : operand(c, "second", moves ? one : two, 2, moves ? swapped : shape);
+        k.o[2] = k.op == ADD || k.op == MULTIPLY ? operand(c, "third", one, 2, shape) : NULL;
+    }
+    dmt_say(c, "\n    %s, beta %g", k.name, k.beta);
+    return k;
+}
+
+static dm_status make_call(dmt_case *c, const call *k)
+{
+    dm_session *s = c->session;
+    dm_array a = k->o[0]->array, b = k->o[1] ? k->o[1]->array : DM_NO_ARRAY,
+             d = k->o[2] ? k->o[2]->array : DM_NO_ARRAY;
+    switch (k->op) {
+    case FILL:
+        return dm_fill(s, a, 1);
+    case COPY:
+        return dm_copy(s, a, b);
+    case PERMUTE:
+        return dm_permute(s, a, k->perm, b);
+    case TRANSPOSE:
+        return dm_transpose(s, a, b);
+    case AXPBY:
+        return dm_axpby(s, 1, a, k->beta, b);
+    case ADD:
+        return dm_add(s, 1, a, k->beta, b, d);
+    case MULTIPLY:
+        return dm_multiply(s, 1, a, b, d);
+    case SCALE:
+        return dm_scale(s, 2, a, b);
+    case TANH:
+        return dm_tanh(s, a, b);
+    case SUM:
+        return dm_sum(s, a, k->dims, 1, 1, k->beta, b);
+    default:
+        return dm_gemm(s, DM_N, DM_N, 1, a, b, k->beta, d);
+    }
+}
+
+/* The line of worker w in the part of the text that begins with "call N:". */
+static void predicted(dmt_case *c, const char *text, int number, int worker, const char *name, numbers *out)
+{
+    char head[40], line[40], op[40] = "", algorithm[40] = "";
+    snprintf(head, sizeof head, "call %d:", number);
+    const char *at = strstr(text, head);
+    if (!at || sscanf(at + strlen(head), " %39s algorithm %39s", op, algorithm) != 2) {
+        dmt_fail(c, "explain has no line %s NAME algorithm ALGO:\n%s", head, text);
+    }
+    if (name && !strstr(op, name)) {
+        dmt_fail(c, "call %d is a %s, not a %s:\n%s", number, op, name, text);
+    }
+    const char *end = strstr(at + 1, "call ");
+    snprintf(line, sizeof line, "worker %d:", worker);
+    at = strstr(at, line);
+    if (!at || (end && at > end) ||
+        sscanf(at + strlen(line),
+               " steps %" SCNd64 " sent %" SCNd64 " received %" SCNd64 " messages_sent %" SCNd64
+               " messages_received %" SCNd64 " workspace %" SCNd64 " flops %" SCNd64,
+               &out->steps, &out->sent, &out->received, &out->messages_sent, &out->messages_received,
+               &out->workspace, &out->flops) != 7) {
+        dmt_fail(c, "explain has no whole line %s for call %d:\n%s", line, number, text);
+    }
+}
+
+static dm_counters counted(dmt_case *c, int worker)
+{
+    dm_counters n = {.size = sizeof n};
+    DMT_OK(c, dm_counters_get(c->session, worker, &n));
+    return n;
+}
+
+static numbers between(const dm_counters *from, const dm_counters *to)
+{
+    return (numbers){to->steps - from->steps,
+                     to->bytes_sent - from->bytes_sent,
+                     to->bytes_received - from->bytes_received,
+                     to->messages_sent - from->messages_sent,
+                     to->messages_received - from->messages_received,
+                     to->workspace_peak_bytes,
+                     to->flops - from->flops};
+}
+
+/* The highest workspace so far is all that is counted: predicted is compared with what it should have become.
+ */
+static void compare(dmt_case *c, int worker, const dm_counters *from, const dm_counters *to, numbers want,
+                    const char *text)
+{
+    char one[300], other[300];
+    numbers got = between(from, to);
+    if (want.workspace < from->workspace_peak_bytes) {
+        want.workspace = from->workspace_peak_bytes;
+    }
+    if (!equal(&got, &want)) {
+        dmt_fail(c, "worker %d\n  counted   %s\n  predicted %s\n%s", worker, print(&got, one),
+                 print(&want, other), text);
+    }
+}
+
+static void predict_case(dmt_case *c)
+{
+    dm_counters before[DMT_WORKERS_MOST];
+    call k = random_call(c);
+    char *text = NULL;
+    DMT_OK(c, dm_explain_begin(c->session));
+    dmt_status_is(c, make_call(c, &k), DM_OK, k.name);
+    DMT_OK(c, dm_explain_end(c->session, &text));
+    char *kept = dmt_alloc(&c->scratch, (int64_t)strlen(text) + 1);
+    memcpy(kept, text, strlen(text));
+    free(text);
+    for (int i = 0; i < 3 && k.o[i]; i++) {
+        dmt_operand_unchanged(c, k.o[i]); /* it was not run */
+    }
+    for (int w = 0; w < c->workers; w++) {
+        before[w] = counted(c, w);
+    }
+    dmt_status_is(c, make_call(c, &k), DM_OK, k.name);
+    DMT_OK(c, dm_sync(c->session));
+    for (int w = 0; w < c->workers; w++) {
+        numbers want;
+        dm_counters after = counted(c, w);
+        predicted(c, kept, 1, w, k.op == TRANSPOSE || k.op == SCALE || k.op == TANH ? NULL : k.name, &want);
+        compare(c, w, &before[w], &after, want, kept);
+    }
+}
+
+static int64_t total(dmt_case *c, int64_t which)
+{
+    int64_t sum = 0;
+    for (int w = 0; w < c->workers; w++) {
+        dm_counters n = counted(c, w);
+        sum += which == 0 ? n.plans_made : which == 1 ? n.plans_reused : n.flops;
+    }
+    return sum;
+}
+
+/* A product's flops are 2mnk over all workers; the second such call needs no new plans. */
+static void reuse_case(dmt_case *c)
+{
+    const int64_t left[] = {30, 20}, right[] = {20, 25}, result[] = {30, 25};
+    dmt_operand *a = operand(c, "a", DM_F32, 2, left);
+    dmt_operand *b = operand(c, "b", DM_F32, 2, right);
+    const dm_layout rows = dm_layout_rows(c->session);
+    dmt_host *h = dmt_host_make(&c->scratch, DM_F32, 2, result);
+    dmt_operand *out = dmt_operand_plain(c, "c", h, &rows, "rows");
+    int64_t made[3], reused[3], flops[3];
+    for (int i = 0; i < 3; i++) {
+        made[i] = total(c, 0);
+        reused[i] = total(c, 1);
+        flops[i] = total(c, 2);
+        if (i < 2) {
+            DMT_OK(c, dm_gemm(c->session, DM_N, DM_N, 1, a->array, b->array, 0, out->array));
+        }
+    }
+    if (flops[1] - flops[0] != 2 * 30 * 20 * 25 || flops[2] - flops[1] != 2 * 30 * 20 * 25) {
+        dmt_fail(c, "%" PRId64 " and %" PRId64 " flops", flops[1] - flops[0], flops[2] - flops[1]);
+    }
+    if (made[2] != made[1] || reused[2] - reused[1] < c->workers) {
+        dmt_fail(c, "the second call made %" PRId64 " plans and used %" PRId64 " again", made[2] - made[1],
+                 reused[2] - reused[1]);
+    }
+}
+
+/* Creating, viewing and destroying take effect while explaining; the calls are numbered as they come. */
+static void effects_case(dmt_case *c)
+{
+    const int64_t shape[] = {9, 8}, lo[] = {1, 1}, extent[] = {4, 4};
+    numbers n;
+    dm_array a, b, view;
+    char *text = NULL;
+    dm_layout columns = dm_layout_cols(c->session);
+    DMT_OK(c, dm_explain_begin(c->session));
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 2, shape, NULL, &a));
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 2, shape, &columns, &b));
+    DMT_OK(c, dm_array_view(c->session, a, lo, extent, &view));
+    DMT_OK(c, dm_fill(c->session, view, 3));
+    DMT_OK(c, dm_copy(c->session, a, b));
+    DMT_OK(c, dm_array_destroy(c->session, b));
+    DMT_OK(c, dm_explain_end(c->session, &text));
+    char *kept = dmt_alloc(&c->scratch, (int64_t)strlen(text) + 1);
+    memcpy(kept, text, strlen(text));
+    free(text);
+    for (int w = 0; w < c->workers; w++) {
+        predicted(c, kept, 1, w, "fill", &n);
+        predicted(c, kept, 2, w, "copy", &n);
+    }
+    DMT_OK(c, dm_fill(c->session, a, 1));
+    DMT_REFUSED(c, DM_ERR_HANDLE, dm_fill(c->session, b, 1));
+    dmt_host *got = dmt_read(c, view, DM_F64, 2, extent);
+    if (got->v[0] != 1) {
+        dmt_fail(c, "an element of the view is %Lg", got->v[0]);
+    }
+    DMT_OK(c, dm_array_destroy(c->session, view));
+    DMT_OK(c, dm_array_destroy(c->session, a));
+}
+
+static void test_predictions(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "explain", .cases = 800, .fn = predict_case});
+}
+
+static void test_reuse(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "explain_reuse", .cases = 40, .fn = reuse_case});
+}
+
+static void test_effects(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "explain_effects", .cases = 10, .fn = effects_case});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_predictions),
+        cmocka_unit_test(test_reuse),
+        cmocka_unit_test(test_effects),
+    };
+    return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
+}

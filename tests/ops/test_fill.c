@@ -1,0 +1,297 @@
+/* Fills: the values asked for, and for random ones the same bits whatever the layout and number of workers. */
+#include "support/cases.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* A fill's output: an array or view of undefined or other contents. */
+static dmt_operand *make_output(dmt_case *c, dm_dtype dtype, int ndim, const int64_t *shape)
+{
+    dmt_host *h = dmt_host_make(&c->scratch, dtype, ndim, shape);
+    dmt_host_random(h, &c->random, DMT_ODD);
+    return dmt_operand_make(c, "x", h, DMT_UNSET);
+}
+
+static dmt_operand *random_output(dmt_case *c, dm_dtype dtype)
+{
+    int64_t shape[DM_MAX_DIMS];
+    int ndim = (int)dmt_int(&c->random, 0, dmt_chance(&c->random, 15) ? DM_MAX_DIMS : 3);
+    dmt_shape_random(c, ndim, 3000, shape);
+    return make_output(c, dtype, ndim, shape);
+}
+
+/* A number that may be asked of any type: whole and in range for integers, anything for floats. */
+static double random_number(dmt_case *c, dm_dtype dtype)
+{
+    static const double extremes[] = {INFINITY, -INFINITY, NAN, 65504, 65520, 1e300, 1e-310, 0.1, -0.0};
+    if (dtype == DM_U8) {
+        return (double)dmt_int(&c->random, 0, 255);
+    }
+    if (!dmt_is_float(dtype)) {
+        int64_t most = dtype == DM_I32 ? INT32_MAX : INT64_C(1) << 53;
+        return (double)dmt_int(&c->random, -most, most);
+    }
+    return dmt_chance(&c->random, 25) ? extremes[dmt_int(&c->random, 0, 8)] : 200 * dmt_unit(&c->random) - 100;
+}
+
+static void constant_case(dmt_case *c)
+{
+    dm_dtype dtype = dmt_dtype_random(c);
+    double value = random_number(c, dtype);
+    dmt_operand *x = random_output(c, dtype);
+    dmt_say(c, "\n    dm_fill %.17g", value);
+    DMT_OK(c, dm_fill(c->session, x->array, value));
+    dmt_host *want = dmt_host_make(&c->scratch, dtype, x->value->ndim, x->value->shape);
+    dmt_host_set(want, dmt_from_real(dtype, value));
+    dmt_operand_check_same(c, x, want);
+}
+
+static void identity_case(dmt_case *c)
+{
+    int64_t shape[2];
+    dm_dtype dtype = dmt_dtype_random(c);
+    double value = dmt_chance(&c->random, 50) ? 1 : random_number(c, dtype);
+    dmt_shape_random(c, 2, 20000, shape);
+    dmt_operand *x = make_output(c, dtype, 2, shape);
+    dmt_say(c, "\n    dm_fill_identity %.17g", value);
+    DMT_OK(c, dm_fill_identity(c->session, x->array, value));
+    dmt_host *want = dmt_host_make(&c->scratch, dtype, 2, shape);
+    for (int64_t i = 0; i < shape[0] && i < shape[1]; i++) {
+        want->v[i * shape[1] + i] = dmt_from_real(dtype, value);
+    }
+    dmt_operand_check_same(c, x, want);
+}
+
+static void arange_case(dmt_case *c)
+{
+    dm_dtype dtype = dmt_dtype_random(c);
+    dmt_operand *x = random_output(c, dtype);
+    int64_t count = x->value->count;
+    double start = random_number(c, DM_F64),
+           step = dmt_chance(&c->random, 50) ? 1 : 3 * dmt_unit(&c->random) - 1;
+    if (!dmt_is_float(dtype)) {
+        /* all of start + step * i stays in range */
+        int64_t room = dtype == DM_U8 ? 255 : INT32_MAX;
+        int64_t most = count > 1 ? room / (count - 1) : 9;
+        step = (double)dmt_int(&c->random, 0, most < 9 ? most : 9);
+        start = (double)dmt_int(&c->random, 0, room - (int64_t)step * (count > 1 ? count - 1 : 0));
+        if (dtype == DM_I64) {
+            start = -start * 4096;
+        }
+    } else if (!isfinite(start) || fabs(start) > 1e200) {
+        start = 0;
+    }
+    dmt_say(c, "\n    dm_fill_arange %.17g %.17g", start, step);
+    DMT_OK(c, dm_fill_arange(c->session, x->array, start, step));
+    dmt_host *want = dmt_host_make(&c->scratch, dtype, x->value->ndim, x->value->shape);
+    dmt_host *bound = dmt_host_copy(&c->scratch, want);
+    for (int64_t i = 0; i < count; i++) {
+        want->v[i] = (long double)start + (long double)step * (long double)i;
+        bound->v[i] = dmt_is_float(dtype)
+                          ? dmt_eps(DM_F64) * (fabsl(start) + fabsl((long double)step * (long double)i))
+                          : 0;
+    }
+    dmt_operand_check(c, x, want, bound);
+}
+
+/* What one worker makes of the same call: the reference of every other number of workers. */
+typedef struct reference {
+    dm_session *session;
+} reference;
+
+static dmt_host *on_one_worker(dmt_case *c, const dmt_host *like, bool normal, double p0, double p1,
+                               uint64_t seed)
+{
+    dm_session *session = ((reference *)c->user)->session;
+    dm_array x;
+    dm_layout layout = dm_layout_single(0);
+    dmt_host *h = dmt_host_make(&c->scratch, like->dtype, like->ndim, like->shape);
+    void *bytes = dmt_alloc(&c->scratch, h->count * dmt_bytes(h->dtype));
+    DMT_OK(c, dm_array_create(session, h->dtype, h->ndim, h->shape, &layout, &x));
+    if (normal) {
+        DMT_OK(c, dm_fill_normal(session, x, p0, p1, seed));
+    } else {
+        DMT_OK(c, dm_fill_uniform(session, x, p0, p1, seed));
+    }
+    DMT_OK(c, dm_array_read(session, x, NULL, NULL, bytes, 0));
+    DMT_OK(c, dm_array_destroy(session, x));
+    dmt_host_unpack(h, bytes);
+    return h;
+}
+
+static void check_range(dmt_case *c, const dmt_host *h, double lo, double hi)
+{
+    /* A 16-bit element is rounded after it was made, so it may come to lie on the upper end. */
+    bool closed = h->dtype == DM_F16 || h->dtype == DM_BF16;
+    for (int64_t i = 0; i < h->count; i++) {
+        long double v = h->v[i], top = dmt_from_real(h->dtype, hi);
+        if (!(v >= dmt_from_real(h->dtype, lo) && (closed ? v <= top : v < hi))) {
+            dmt_fail(c, "element %d is %.17Lg, outside [%.17g, %.17g)", (int)i, v, lo, hi);
+        }
+    }
+}
+
+static void uniform_case(dmt_case *c)
+{
+    dm_dtype dtype = dmt_dtype_random(c);
+    uint64_t seed = dmt_bits(&c->random);
+    double lo = dtype == DM_U8 ? 3 : (double)dmt_int(&c->random, -50, 20);
+    double hi = lo + (double)dmt_int(&c->random, 1, 100);
+    if (dmt_is_float(dtype) && dmt_chance(&c->random, 50)) {
+        lo = 0;
+        hi = 1;
+    }
+    dmt_operand *x = random_output(c, dtype);
+    dmt_say(c, "\n    dm_fill_uniform %.17g %.17g %llu", lo, hi, (unsigned long long)seed);
+    DMT_OK(c, dm_fill_uniform(c->session, x->array, lo, hi, seed));
+    dmt_host *want = on_one_worker(c, x->value, false, lo, hi, seed);
+    dmt_operand_check_same(c, x, want);
+    check_range(c, want, lo, hi);
+}
+
+static void normal_case(dmt_case *c)
+{
+    dm_dtype dtype = dmt_float_random(c);
+    uint64_t seed = dmt_bits(&c->random);
+    double mean = dmt_factor_random(c, false), deviation = fabs(dmt_factor_random(c, false));
+    dmt_operand *x = random_output(c, dtype);
+    dmt_say(c, "\n    dm_fill_normal %.17g %.17g %llu", mean, deviation, (unsigned long long)seed);
+    DMT_OK(c, dm_fill_normal(c->session, x->array, mean, deviation, seed));
+    dmt_host *want = on_one_worker(c, x->value, true, mean, deviation, seed);
+    dmt_operand_check_same(c, x, want);
+    for (int64_t i = 0; i < want->count; i++) {
+        /* 10 deviations: not once in the life of the universe */
+        if (!(fabsl(want->v[i] - mean) <= 10 * deviation + 0.02)) {
+            dmt_fail(c, "element %d is %.17Lg", (int)i, want->v[i]);
+        }
+    }
+}
+
+static void with_reference(const dmt_suite *plain)
+{
+    dmt_suite suite = *plain;
+    reference one = {dmt_session_open(1, NULL)};
+    suite.user = &one;
+    dmt_run(&suite);
+    dmt_session_close(one.session, 0);
+}
+
+/* Mean, variance, correlation of neighbours, and the largest distance of the distribution function from what it
+ * should be (Kolmogorov and Smirnov), each within five deviations of an honest sample. */
+static int compare_reals(const void *a, const void *b)
+{
+    long double x = *(const long double *)a, y = *(const long double *)b;
+    return (x > y) - (x < y);
+}
+
+static void check_sample(dmt_case *c, dmt_host *h, long double mean, long double variance, bool normal)
+{
+    long double n = (long double)h->count, sum = 0, squares = 0, beside = 0, farthest = 0;
+    for (int64_t i = 0; i < h->count; i++) {
+        long double z = (h->v[i] - mean) / sqrtl(variance);
+        sum += z;
+        squares += z * z;
+        beside += i > 0 ? z * (h->v[i - 1] - mean) / sqrtl(variance) : 0;
+    }
+    qsort(h->v, (size_t)h->count, sizeof *h->v, compare_reals);
+    for (int64_t i = 0; i < h->count; i++) {
+        long double z = (h->v[i] - mean) / sqrtl(variance);
+        long double below = normal ? 0.5L * erfcl(-z / sqrtl(2)) : h->v[i];
+        long double apart = fabsl(below - ((long double)i + 0.5L) / n);
+        farthest = apart > farthest ? apart : farthest;
+    }
+    if (fabsl(sum / n) > 5 / sqrtl(n) || fabsl(squares / n - 1) > 5 * sqrtl(2 / n) ||
+        fabsl(beside / n) > 5 / sqrtl(n) || farthest > 2.5L / sqrtl(n)) {
+        dmt_fail(c,
+                 "mean %.4Lg, variance %.4Lg, neighbours %.4Lg, distribution %.4Lg of %d standardised elements",
+                 sum / n, squares / n, beside / n, farthest, (int)h->count);
+    }
+}
+
+static void statistics_case(dmt_case *c)
+{
+    const int64_t shape[] = {200, 151};
+    dm_array x;
+    dm_dtype dtype = c->number % 2 ? DM_F32 : DM_F64;
+    uint64_t seed = (uint64_t)c->number / 4;
+    dmt_say(c, "%s seed %d", dmt_name(dtype), (int)seed);
+    DMT_OK(c, dm_array_create(c->session, dtype, 2, shape, NULL, &x));
+    DMT_OK(c, dm_fill_uniform(c->session, x, 0, 1, seed));
+    check_sample(c, dmt_read(c, x, dtype, 2, shape), 0.5L, 1 / 12.0L, false);
+    DMT_OK(c, dm_fill_normal(c->session, x, 3, 2, seed));
+    check_sample(c, dmt_read(c, x, dtype, 2, shape), 3, 4, true);
+    DMT_OK(c, dm_array_destroy(c->session, x));
+}
+
+static void seeds_case(dmt_case *c)
+{
+    const int64_t shape[] = {64};
+    dm_array x;
+    int equal = 0;
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 1, shape, NULL, &x));
+    uint64_t seed = dmt_bits(&c->random);
+    DMT_OK(c, dm_fill_uniform(c->session, x, 0, 1, seed));
+    dmt_host *one = dmt_read(c, x, DM_F64, 1, shape);
+    DMT_OK(c, dm_fill_uniform(c->session, x, 0, 1, seed ^ (UINT64_C(1) << dmt_int(&c->random, 0, 63))));
+    dmt_host *other = dmt_read(c, x, DM_F64, 1, shape);
+    for (int i = 0; i < 64; i++) {
+        equal += one->v[i] == other->v[i];
+    }
+    if (equal) {
+        dmt_fail(c, "%d of 64 elements do not depend on a bit of the seed", equal);
+    }
+    DMT_OK(c, dm_array_destroy(c->session, x));
+}
+
+static void test_constant(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "fill", .cases = 300, .fn = constant_case});
+}
+
+static void test_identity(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "fill_identity", .cases = 200, .fn = identity_case});
+}
+
+static void test_arange(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "fill_arange", .cases = 300, .fn = arange_case});
+}
+
+static void test_uniform(void **state)
+{
+    (void)state;
+    with_reference(&(dmt_suite){.name = "fill_uniform", .cases = 300, .fn = uniform_case});
+}
+
+static void test_normal(void **state)
+{
+    (void)state;
+    with_reference(&(dmt_suite){.name = "fill_normal", .cases = 300, .fn = normal_case});
+}
+
+static void test_statistics(void **state)
+{
+    (void)state;
+    dmt_run(
+        &(dmt_suite){.name = "fill_statistics", .cases = 4, .fn = statistics_case, .workers = 3, .each = true});
+}
+
+static void test_seeds(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "fill_seeds", .cases = 20, .fn = seeds_case, .workers = 2, .each = true});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_constant), cmocka_unit_test(test_identity), cmocka_unit_test(test_arange),
+        cmocka_unit_test(test_uniform),  cmocka_unit_test(test_normal),   cmocka_unit_test(test_statistics),
+        cmocka_unit_test(test_seeds),
+    };
+    return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
+}

@@ -1,0 +1,244 @@
+/* out = scale * (sum of x over dims) + beta * out */
+#include "support/cases.h"
+
+#include <math.h>
+
+/* A sum without an error that matters: what a long double addition rounds away is kept beside it (Knuth). */
+typedef struct exact_sum {
+    long double high, low, magnitude;
+    uint64_t whole;
+    int64_t count;
+} exact_sum;
+
+static void add_to(exact_sum *s, long double v, bool whole)
+{
+    long double sum = s->high + v, part = sum - s->high;
+    long double error = (s->high - (sum - part)) + (v - part);
+    s->high = sum;
+    s->low += isfinite(sum) ? error : 0;
+    s->magnitude += fabsl(v);
+    s->whole += whole ? (uint64_t)(int64_t)v : 0;
+    s->count++;
+}
+
+typedef struct request {
+    dmt_host *x, *out;
+    int dims[DM_MAX_DIMS], ndims;
+    bool reduced[DM_MAX_DIMS], keep;
+    double scale, beta;
+} request;
+
+/* The sums of x, one an element of out. */
+static exact_sum *sums_of(dmt_case *c, const request *q)
+{
+    exact_sum *sums = dmt_alloc(&c->scratch, q->out->count * (int64_t)sizeof *sums);
+    int64_t index[DM_MAX_DIMS] = {0};
+    for (int64_t i = 0; i < q->x->count; i++) {
+        int64_t at = 0;
+        for (int d = 0; d < q->x->ndim; d++) {
+            at = q->reduced[d] ? at : at * q->x->shape[d] + index[d];
+        }
+        add_to(&sums[at], q->x->v[i], !dmt_is_float(q->x->dtype));
+        dmt_next(q->x->ndim, q->x->shape, index);
+    }
+    return sums;
+}
+
+/* f64 is summed in double-double, so only the last rounding counts; the other floats in f64. */
+static void expect(dmt_case *c, const request *q, dmt_host *want, dmt_host *bound)
+{
+    exact_sum *sums = sums_of(c, q);
+    bool whole_x = !dmt_is_float(q->x->dtype), whole_out = !dmt_is_float(q->out->dtype);
+    long double eps = dmt_eps(DM_F64);
+    for (int64_t i = 0; i < want->count; i++) {
+        exact_sum s = sums[i];
+        if (whole_x && whole_out) {
+            uint64_t old = q->beta == 0 ? 0 : (uint64_t)(int64_t)q->out->v[i];
+            want->v[i] = dmt_from_whole(want->dtype, (int64_t)((uint64_t)(int64_t)q->scale * s.whole +
+                                                               (uint64_t)(int64_t)q->beta * old));
+            continue;
+        }
+        long double sum = whole_x ? (long double)(int64_t)s.whole : s.high + s.low;
+        long double old = q->beta == 0 ? 0 : (long double)q->beta * q->out->v[i];
+        long double adding =
+            whole_x ? 0 : (long double)s.count * (q->x->dtype == DM_F64 ? 0x1p-98L : eps) * s.magnitude;
+        bool plain = q->scale == 1 && q->beta == 0 && q->x->dtype == DM_F64;
+        want->v[i] = (long double)q->scale * sum + old;
+        bound->v[i] =
+            fabsl(q->scale) * adding +
+            (plain ? 0 : 3 * (eps * (fabsl((long double)q->scale * sum) + fabsl(old)) + dmt_tiny(DM_F64)));
+    }
+}
+
+static void pick_dims(dmt_case *c, request *q)
+{
+    int order[DM_MAX_DIMS], ndim = q->x->ndim;
+    dmt_shuffle(&c->random, ndim, order);
+    q->ndims = (int)dmt_int(&c->random, 0, ndim);
+    for (int i = 0; i < q->ndims; i++) {
+        q->dims[i] = order[i];
+        q->reduced[order[i]] = true;
+    }
+    for (int d = 0; d < ndim && q->ndims == 0; d++) {
+        q->reduced[d] = true;
+    }
+}
+
+static void make_out(dmt_case *c, request *q, dm_dtype dtype)
+{
+    int64_t shape[DM_MAX_DIMS];
+    int ndim = 0;
+    q->keep = dmt_chance(&c->random, 40);
+    for (int d = 0; d < q->x->ndim; d++) {
+        if (!q->reduced[d] || q->keep) {
+            shape[ndim++] = q->reduced[d] ? 1 : q->x->shape[d];
+        }
+    }
+    q->out = dmt_host_make(&c->scratch, dtype, ndim, shape);
+    dmt_host_random(q->out, &c->random, DMT_SMOOTH);
+    for (int64_t i = 0; i < q->out->count && q->beta == 0 && dmt_is_float(dtype); i++) {
+        q->out->v[i] = NAN; /* must not be read */
+    }
+}
+
+static void say_request(dmt_case *c, const request *q)
+{
+    dmt_say(c, "\n    over dims");
+    for (int i = 0; i < q->ndims; i++) {
+        dmt_say(c, " %d", q->dims[i]);
+    }
+    dmt_say(c, "%s, scale %.17g beta %.17g", q->ndims == 0 ? " (all)" : "", q->scale, q->beta);
+}
+
+static void run_request(dmt_case *c, request *q)
+{
+    dmt_operand *x = dmt_operand_make(c, "x", q->x, 0);
+    dmt_operand *out = dmt_operand_make(c, "out", q->out, q->beta == 0 ? DMT_UNSET : 0);
+    say_request(c, q);
+    dmt_host *want = dmt_host_make(&c->scratch, q->out->dtype, q->out->ndim, q->out->shape);
+    dmt_host *bound = dmt_host_copy(&c->scratch, want);
+    expect(c, q, want, bound);
+    DMT_OK(c, dm_sum(c->session, x->array, q->ndims ? q->dims : NULL, q->ndims, q->scale, q->beta, out->array));
+    dmt_operand_check(c, out, want, bound);
+    dmt_operand_unchanged(c, x);
+}
+
+static void sum_case(dmt_case *c)
+{
+    request q = {0};
+    int64_t shape[DM_MAX_DIMS];
+    int ndim = (int)dmt_int(&c->random, 0, dmt_chance(&c->random, 12) ? DM_MAX_DIMS : 3);
+    dm_dtype from = dmt_dtype_random(c), to = dmt_chance(&c->random, 60) ? from : dmt_dtype_random(c);
+    dmt_shape_random(c, ndim, dmt_chance(&c->random, 5) ? 60000 : 4000, shape);
+    q.x = dmt_host_make(&c->scratch, from, ndim, shape);
+    dmt_host_random(q.x, &c->random,
+                    dmt_chance(&c->random, 15)                          ? DMT_ODD
+                    : !dmt_is_float(from) && dmt_chance(&c->random, 30) ? DMT_WILD
+                                                                        : DMT_SMOOTH);
+    pick_dims(c, &q);
+    bool whole = !dmt_is_float(to);
+    q.scale = dmt_chance(&c->random, 60) ? 1 : dmt_factor_random(c, whole);
+    q.beta = dmt_chance(&c->random, 60) ? 0 : dmt_factor_random(c, whole);
+    make_out(c, &q, to);
+    run_request(c, &q);
+}
+
+/* Numbers of very different size whose sum is small: only a double-double accumulator gets it right. */
+static void cancelling_case(dmt_case *c)
+{
+    request q = {.scale = 1};
+    int64_t count = dmt_int(&c->random, 1, 200) * 2, shape[1] = {count};
+    q.x = dmt_host_make(&c->scratch, DM_F64, 1, shape);
+    for (int64_t i = 0; i < count; i += 2) {
+        double big = ldexp(dmt_unit(&c->random) - 0.5, (int)dmt_int(&c->random, 0, 40));
+        q.x->v[i] = big;
+        q.x->v[i + 1] = -big + dmt_unit(&c->random);
+        q.x->v[i + 1] = dmt_from_real(DM_F64, q.x->v[i + 1]);
+    }
+    q.reduced[0] = true;
+    make_out(c, &q, DM_F64);
+    run_request(c, &q);
+}
+
+/* A full stop of f32 additions would stay at 2^24. */
+static void many_ones_case(dmt_case *c)
+{
+    const int64_t shape[] = {4100, 4100};
+    const double want = 4100.0 * 4100.0;
+    double got = 0;
+    float short_got = 0;
+    dm_array x, out, short_out;
+    DMT_OK(c, dm_array_create(c->session, DM_F32, 2, shape, NULL, &x));
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 0, NULL, NULL, &out));
+    DMT_OK(c, dm_array_create(c->session, DM_F32, 0, NULL, NULL, &short_out));
+    DMT_OK(c, dm_fill(c->session, x, 1));
+    DMT_OK(c, dm_sum(c->session, x, NULL, 0, 1, 0, out));
+    DMT_OK(c, dm_sum(c->session, x, NULL, 0, 1, 0, short_out));
+    DMT_OK(c, dm_array_read(c->session, out, NULL, NULL, &got, 0));
+    DMT_OK(c, dm_array_read(c->session, short_out, NULL, NULL, &short_got, 0));
+    if (got != want || short_got != (float)want) {
+        dmt_fail(c, "the sum of %.17g ones is %.17g and, in f32, %.9g", want, got, (double)short_got);
+    }
+    DMT_OK(c, dm_array_destroy(c->session, x));
+    DMT_OK(c, dm_array_destroy(c->session, out));
+    DMT_OK(c, dm_array_destroy(c->session, short_out));
+}
+
+/* The output lies inside what is summed. */
+static void overlap_case(dmt_case *c)
+{
+    request q = {.scale = 1, .ndims = 1, .dims = {0}, .reduced = {true, false}};
+    const int64_t shape[] = {6, 7}, extent[] = {1, 7};
+    int64_t lo[2] = {dmt_int(&c->random, 0, 5), 0};
+    dm_array row;
+    q.x = dmt_host_make(&c->scratch, DM_F64, 2, shape);
+    q.out = dmt_host_make(&c->scratch, DM_F64, 2, extent);
+    dmt_host_random(q.x, &c->random, DMT_SMALL);
+    dmt_operand *x = dmt_operand_make(c, "x", q.x, 0);
+    DMT_OK(c, dm_array_view(c->session, x->array, lo, extent, &row));
+    dm_status status = dm_sum(c->session, x->array, q.dims, 1, 1, 0, row);
+    DMT_OK(c, dm_array_destroy(c->session, row));
+    if (status != DM_ERR_OVERLAP) {
+        dmt_status_is(c, status, DM_OK, "dm_sum into a row of x");
+        dmt_host *bound = dmt_host_copy(&c->scratch, q.out);
+        expect(c, &q, q.out, bound);
+        dmt_host_put(x->value, lo, q.out);
+    }
+    dmt_operand_unchanged(c, x);
+}
+
+static void test_sum(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "sum", .cases = 1200, .fn = sum_case});
+}
+
+static void test_cancelling(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "sum_cancelling", .cases = 150, .fn = cancelling_case});
+}
+
+static void test_many_ones(void **state)
+{
+    (void)state;
+    dmt_run(
+        &(dmt_suite){.name = "sum_many_ones", .cases = 1, .fn = many_ones_case, .workers = 3, .each = true});
+}
+
+static void test_overlap(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "sum_overlap", .cases = 50, .fn = overlap_case});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sum),
+        cmocka_unit_test(test_cancelling),
+        cmocka_unit_test(test_many_ones),
+        cmocka_unit_test(test_overlap),
+    };
+    return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
+}

@@ -1,0 +1,264 @@
+/* Status texts, dtype facts, log lines, the arena. */
+#include "base/base.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void test_status_names(void **state)
+{
+    (void)state;
+    assert_string_equal(dmi_status_name(DM_OK), "OK");
+    assert_string_equal(dmi_status_name(DM_ERR_SHAPE), "ERR_SHAPE");
+    assert_string_equal(dmi_status_name(DM_ERR_INTERNAL), "ERR_INTERNAL");
+    assert_string_equal(dmi_status_name((dm_status)-1), "?");
+    assert_string_equal(dmi_status_name((dm_status)1000), "?");
+}
+
+static void test_fail_text(void **state)
+{
+    (void)state;
+    assert_int_equal(dmi_fail(DM_ERR_ARG, "n is %d", 7), DM_ERR_ARG);
+    assert_string_equal(dmi_error_text(), "n is 7");
+    dmi_fail(DM_ERR_IO, "load: %s", dmi_error_text()); /* the old text as an argument */
+    assert_string_equal(dmi_error_text(), "load: n is 7");
+
+    char big[5000];
+    memset(big, 'x', sizeof big - 1);
+    big[sizeof big - 1] = 0;
+    dmi_fail(DM_ERR_IO, "%s", big);
+    size_t length = strlen(dmi_error_text());
+    assert_true(length > 1000 && length < sizeof big);
+    assert_string_equal(dmi_error_text() + length - 3, "...");
+}
+
+static void *fail_elsewhere(void *arg)
+{
+    *(int *)arg = dmi_error_text()[0] == 0;
+    dmi_fail(DM_ERR_ARG, "of the other thread");
+    return NULL;
+}
+
+static void test_fail_is_per_thread(void **state)
+{
+    (void)state;
+    dmi_fail(DM_ERR_ARG, "mine");
+    pthread_t thread;
+    int was_empty = 0;
+    assert_int_equal(pthread_create(&thread, NULL, fail_elsewhere, &was_empty), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(was_empty);
+    assert_string_equal(dmi_error_text(), "mine");
+}
+
+static const struct {
+    dm_dtype dtype;
+    const char *name;
+    int bytes, is_float;
+} dtypes[] = {{DM_F64, "f64", 8, 1}, {DM_F32, "f32", 4, 1}, {DM_F16, "f16", 2, 1}, {DM_BF16, "bf16", 2, 1},
+              {DM_I64, "i64", 8, 0}, {DM_I32, "i32", 4, 0}, {DM_U8, "u8", 1, 0}};
+
+static void test_dtype_facts(void **state)
+{
+    (void)state;
+    for (int i = 0; i < DMI_COUNT(dtypes); i++) {
+        dm_dtype parsed = 0;
+        assert_int_equal(dmi_dtype_bytes(dtypes[i].dtype), dtypes[i].bytes);
+        assert_string_equal(dmi_dtype_name(dtypes[i].dtype), dtypes[i].name);
+        assert_int_equal(dmi_dtype_is_float(dtypes[i].dtype), dtypes[i].is_float);
+        assert_true(dmi_dtype_parse(dtypes[i].name, &parsed));
+        assert_int_equal(parsed, dtypes[i].dtype);
+    }
+    dm_dtype untouched = DM_U8;
+    assert_false(dmi_dtype_parse("f8", &untouched));
+    assert_false(dmi_dtype_parse("", &untouched));
+    assert_int_equal(untouched, DM_U8);
+    assert_int_equal(dmi_dtype_bytes((dm_dtype)0), 0);
+    assert_int_equal(dmi_dtype_bytes((dm_dtype)8), 0);
+    assert_string_equal(dmi_dtype_name((dm_dtype)99), "?");
+    assert_false(dmi_dtype_is_float((dm_dtype)99));
+}
+
+static void test_dtype_promote(void **state)
+{
+    (void)state;
+    enum { D = DM_F64, F = DM_F32, H = DM_F16, B = DM_BF16, L = DM_I64, I = DM_I32, U = DM_U8 };
+    static const int order[] = {D, F, H, B, L, I, U};
+    static const int table[7][7] = {
+        {D, D, D, D, D, D, D}, /* f64 */
+        {D, F, F, F, D, D, F}, /* f32 */
+        {D, F, H, F, D, D, F}, /* f16 */
+        {D, F, F, B, D, D, F}, /* bf16 */
+        {D, D, D, D, L, L, L}, /* i64 */
+        {D, D, D, D, L, I, I}, /* i32 */
+        {D, F, F, F, L, I, U}, /* u8 */
+    };
+    for (int i = 0; i < 7; i++) {
+        for (int j = 0; j < 7; j++) {
+            assert_int_equal(dmi_dtype_promote((dm_dtype)order[i], (dm_dtype)order[j]), table[i][j]);
+        }
+    }
+}
+
+/* Runs `speak` with stderr going into a pipe and returns what was written. */
+static void captured(void (*speak)(void), char *text, size_t bytes)
+{
+    int ends[2], saved = dup(STDERR_FILENO);
+    assert_int_equal(pipe(ends), 0);
+    assert_true(saved >= 0 && dup2(ends[1], STDERR_FILENO) >= 0);
+    close(ends[1]);
+    speak();
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    size_t have = 0;
+    for (ssize_t got; have < bytes - 1 && (got = read(ends[0], text + have, bytes - 1 - have)) > 0;) {
+        have += (size_t)got;
+    }
+    text[have] = 0;
+    close(ends[0]);
+}
+
+static void speak_levels(void)
+{
+    dmi_log_set_who("worker 3");
+    dmi_log_set_level(DMI_LOG_INFO);
+    dmi_log(DMI_LOG_ERROR, "a %d", 1);
+    dmi_log(DMI_LOG_INFO, "b");
+    dmi_log(DMI_LOG_DEBUG, "never");
+    dmi_log_set_level(DMI_LOG_TRACE);
+    dmi_log(DMI_LOG_TRACE, "c %s", "%d");
+}
+
+static void speak_long(void)
+{
+    char big[9000];
+    memset(big, 'y', sizeof big - 1);
+    big[sizeof big - 1] = 0;
+    dmi_log(DMI_LOG_WARN, "%s", big);
+    dmi_log(DMI_LOG_WARN, "next");
+}
+
+static void *speak_from_thread(void *arg)
+{
+    (void)arg;
+    dmi_log_set_who("other");
+    dmi_log(DMI_LOG_WARN, "x");
+    return NULL;
+}
+
+static void speak_threads(void)
+{
+    pthread_t thread;
+    dmi_log_set_who("master");
+    assert_int_equal(pthread_create(&thread, NULL, speak_from_thread, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    dmi_log(DMI_LOG_WARN, "y");
+}
+
+static void test_log(void **state)
+{
+    (void)state;
+    static char text[20000];
+    captured(speak_levels, text, sizeof text);
+    assert_string_equal(text, "dmath[worker 3] error: a 1\n"
+                              "dmath[worker 3] info: b\n"
+                              "dmath[worker 3] trace: c %d\n");
+    captured(speak_long, text, sizeof text);
+    char *end = strchr(text, '\n');
+    assert_non_null(end);
+    assert_memory_equal(end - 3, "...", 3);
+    assert_string_equal(end + 1, "dmath[worker 3] warn: next\n");
+    captured(speak_threads, text, sizeof text);
+    assert_string_equal(text, "dmath[other] warn: x\ndmath[master] warn: y\n");
+    dmi_log_set_level(DMI_LOG_WARN);
+    assert_true(dmi_log_on(DMI_LOG_WARN));
+    assert_false(dmi_log_on(DMI_LOG_INFO));
+}
+
+/* Every block is zero when handed out, aligned, and still holds what was written when all are there. */
+static void test_arena_blocks(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 3000 };
+    static unsigned char *at[BLOCKS];
+    static size_t size[BLOCKS];
+    dmi_arena arena = {0};
+    for (int round = 0; round < 2; round++) {
+        uint64_t random = 12345;
+        size_t total = 0;
+        for (int i = 0; i < BLOCKS; i++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            size_t bits = 1 + (random >> 60); /* sizes of every magnitude up to 64 KiB */
+            size[i] = (size_t)(random >> 33) & (((size_t)1 << bits) - 1);
+            size[i] = i == 0 ? 100000 : i == 500 ? 3 << 20 : size[i];
+            at[i] = dmi_arena_alloc(&arena, size[i]);
+            assert_non_null(at[i]);
+            assert_int_equal((uintptr_t)at[i] % 16, 0);
+            for (size_t k = 0; k < size[i]; k++) {
+                assert_int_equal(at[i][k], 0);
+            }
+            memset(at[i], i % 255 + 1, size[i]);
+            total += size[i];
+        }
+        assert_true(arena.bytes == total);
+        for (int i = 0; i < BLOCKS; i++) {
+            for (size_t k = 0; k < size[i]; k++) {
+                if (at[i][k] != i % 255 + 1) {
+                    fail_msg("block %d was written over at %zu", i, k);
+                }
+            }
+        }
+        dmi_arena_free(&arena);
+        assert_null(arena.head);
+        assert_true(arena.bytes == 0);
+    }
+}
+
+static void test_arena_edges(void **state)
+{
+    (void)state;
+    dmi_arena arena = {0};
+    void *a = dmi_arena_alloc(&arena, 0), *b = dmi_arena_alloc(&arena, 0);
+    assert_non_null(a);
+    assert_non_null(b);
+    assert_true(a != b && arena.bytes == 0);
+    assert_null(dmi_arena_alloc(&arena, SIZE_MAX));
+    /* A refusal leaves it usable; a large request does not lose the rest of the small chunk. */
+    char *c = dmi_arena_alloc(&arena, 16);
+    assert_non_null(dmi_arena_alloc(&arena, 1 << 21));
+    char *d = dmi_arena_alloc(&arena, 16);
+    assert_ptr_equal(d, c + 16);
+    dmi_arena_free(&arena);
+    dmi_arena_free(&arena);
+}
+
+static void test_clock_and_mul(void **state)
+{
+    (void)state;
+    int64_t before = dmi_now_ns(), product = 0;
+    usleep(2000);
+    assert_true(dmi_now_ns() - before >= 2000000);
+    assert_true(dmi_mul_fits(INT64_C(3037000499), INT64_C(3037000499), &product));
+    assert_true(product == INT64_C(3037000499) * INT64_C(3037000499));
+    assert_false(dmi_mul_fits(INT64_C(3037000500), INT64_C(3037000500), &product));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_status_names),       cmocka_unit_test(test_fail_text),
+        cmocka_unit_test(test_fail_is_per_thread), cmocka_unit_test(test_dtype_facts),
+        cmocka_unit_test(test_dtype_promote),      cmocka_unit_test(test_log),
+        cmocka_unit_test(test_arena_blocks),       cmocka_unit_test(test_arena_edges),
+        cmocka_unit_test(test_clock_and_mul),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

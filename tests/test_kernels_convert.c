@@ -1,0 +1,169 @@
+/* Conversions between element types: every 16-bit pattern, every boundary between two 16-bit floats, and the
+ * edges of the integers, against long double arithmetic. */
+#include "kernel_oracle.h"
+#include "kernels/cpu/convert.h"
+
+static void check_row(dm_dtype from, dm_dtype to, const void *src, int64_t n)
+{
+    int64_t bytes = width_of(to);
+    char *dst = malloc((size_t)(n * bytes));
+    assert_non_null(dst);
+    dmi_convert_row(from, to, src, dst, n);
+    for (int64_t i = 0; i < n; i++) {
+        char expected[8];
+        convert_one(from, (const char *)src + i * width_of(from), to, expected);
+        if (!same_element(to, dst + i * bytes, expected)) {
+            fail_msg("%s -> %s, element %lld: %La gives %La, not %La", dmi_dtype_name(from), dmi_dtype_name(to),
+                     (long long)i, decode(from, (const char *)src + i * width_of(from)),
+                     decode(to, dst + i * bytes), decode(to, expected));
+        }
+    }
+    free(dst);
+}
+
+static void test_all_patterns(void **state)
+{
+    (void)state;
+    uint16_t *all = malloc(65536 * sizeof *all);
+    assert_non_null(all);
+    for (int i = 0; i < 65536; i++) {
+        all[i] = (uint16_t)i;
+    }
+    for (int t = 0; t < 7; t++) {
+        check_row(DM_F16, all_dtypes[t], all, 65536);
+        check_row(DM_BF16, all_dtypes[t], all, 65536);
+    }
+    for (int i = 0; i < 65536; i++) {
+        float one = dmi_f16_to_f32(all[i]), expected = (float)decode(DM_F16, &all[i]);
+        assert_true(same_element(DM_F32, &one, &expected));
+    }
+    free(all);
+}
+
+/* Each 16-bit float, the middle to its neighbour, and what lies just beside both. */
+static int64_t boundaries(int fraction, int bias, double *out)
+{
+    int64_t n = 0;
+    for (int h = 0; h < 0x7fff; h++) {
+        real a = small_decode((uint16_t)h, fraction, bias), b = small_decode((uint16_t)(h + 1), fraction, bias);
+        if (isnan(a) || isnan(b)) {
+            continue;
+        }
+        double next = isinf(b) ? ldexp(2, bias) : (double)b; /* Inf as the number it stands in for */
+        double middle = isinf(a) ? INFINITY : ((double)a + next) / 2;
+        for (int sign = -1; sign <= 1; sign += 2) {
+            out[n++] = sign * (double)a;
+            out[n++] = sign * middle;
+            out[n++] = sign * nextafter(middle, 0);
+            out[n++] = sign * nextafter(middle, INFINITY);
+            out[n++] = sign * nextafter((double)a, INFINITY);
+            out[n++] = sign * (double)nextafterf((float)middle, 0);
+            out[n++] = sign * (double)nextafterf((float)middle, INFINITY);
+        }
+    }
+    return n;
+}
+
+static void test_boundaries(void **state)
+{
+    (void)state;
+    double *d = malloc(32768 * 14 * sizeof *d);
+    float *f = malloc(32768 * 14 * sizeof *f);
+    assert_true(d != NULL && f != NULL);
+    for (int which = 0; which < 2; which++) {
+        dm_dtype to = which == 0 ? DM_F16 : DM_BF16;
+        int64_t n = which == 0 ? boundaries(10, 15, d) : boundaries(7, 127, d);
+        for (int64_t i = 0; i < n; i++) {
+            f[i] = (float)d[i];
+        }
+        check_row(DM_F64, to, d, n);
+        check_row(DM_F32, to, f, n);
+        for (int64_t i = 0; i < n; i++) { /* one at a time: never by an instruction for it */
+            uint16_t got = which == 0 ? dmi_f32_to_f16(f[i]) : dmi_f32_to_bf16(f[i]), expected;
+            encode_float(to, f[i], &expected);
+            assert_true(same_element(to, &got, &expected));
+        }
+    }
+    free(d);
+    free(f);
+}
+
+static void test_integers(void **state)
+{
+    (void)state;
+    enum { MAX = 64 * 64 * 4 };
+    int64_t *v = malloc(MAX * sizeof *v), n = 0;
+    assert_non_null(v);
+    for (int high = 0; high < 63;
+         high++) { /* two bits set, and neighbours: all ties of all types are among these */
+        for (int low = 0; low <= high; low++) {
+            for (int off = -1; off <= 1; off++) {
+                uint64_t u =
+                    (UINT64_C(1) << high) + (low < high ? UINT64_C(1) << low : 0) + (uint64_t)(int64_t)off;
+                v[n] = n % 2 == 0 ? (int64_t)u : (int64_t)(0 - u);
+                n++;
+            }
+        }
+    }
+    v[n++] = INT64_MIN;
+    v[n++] = INT64_MAX;
+    assert_true(n <= MAX);
+    for (int t = 0; t < 7; t++) {
+        check_row(DM_I64, all_dtypes[t], v, n);
+    }
+    free(v);
+}
+
+static void test_random_rows(void **state)
+{
+    (void)state;
+    rng r = {11};
+    for (int a = 0; a < 7; a++) {
+        for (int b = 0; b < 7; b++) {
+            for (int n = 0; n < 40; n++) {
+                char *src = malloc((size_t)(n * width_of(all_dtypes[a])) + 1);
+                assert_non_null(src);
+                for (int i = 0; i < n; i++) {
+                    random_element(&r, all_dtypes[a], src + i * width_of(all_dtypes[a]));
+                }
+                check_row(all_dtypes[a], all_dtypes[b], src, n);
+                free(src);
+            }
+        }
+    }
+}
+
+static void test_saturation(void **state)
+{
+    (void)state;
+    const double v[] = {NAN,           -NAN,
+                        INFINITY,      -INFINITY,
+                        0x1p63,        0x1.fffffffffffffp62,
+                        -0x1p63,       -0x1.0000000000001p63,
+                        2147483647.0,  2147483647.5,
+                        2147483648.0,  -2147483648.0,
+                        -2147483648.9, -2147483649.0,
+                        255.9,         256.0,
+                        -0.9,          -1.0,
+                        0.9999999,     1e308,
+                        -1e308,        5e-324};
+    for (int t = 0; t < 7; t++) {
+        check_row(DM_F64, all_dtypes[t], v, DMI_COUNT(v));
+    }
+    int64_t i;
+    int32_t w;
+    uint8_t u;
+    dmi_convert_row(DM_F64, DM_I64, &v[4], &i, 1);
+    dmi_convert_row(DM_F64, DM_I32, &v[12], &w, 1);
+    dmi_convert_row(DM_F64, DM_U8, &v[14], &u, 1);
+    assert_true(i == INT64_MAX && w == INT32_MIN && u == 255);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_patterns), cmocka_unit_test(test_boundaries), cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_random_rows),  cmocka_unit_test(test_saturation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

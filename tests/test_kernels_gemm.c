@@ -1,0 +1,155 @@
+/* Products: whole numbers, so that every order of summation gives the same, against integer arithmetic. */
+#include "kernel_oracle.h"
+#include "kernels/cpu/cpu.h"
+
+static double get(dm_dtype t, const void *p, int64_t i)
+{
+    return t == DM_F64 ? ((const double *)p)[i] : (double)((const float *)p)[i];
+}
+static void set(dm_dtype t, void *p, int64_t i, double v)
+{
+    if (t == DM_F64) {
+        ((double *)p)[i] = v;
+    } else {
+        ((float *)p)[i] = (float)v;
+    }
+}
+
+static void *whole_numbers(rng *r, dm_dtype t, int64_t n)
+{
+    void *p = malloc((size_t)(n * width_of(t)) + 1);
+    assert_non_null(p);
+    for (int64_t i = 0; i < n; i++) {
+        set(t, p, i, (double)rng_in(r, -9, 9));
+    }
+    return p;
+}
+
+static void make_product(rng *r, dm_dtype t, int64_t most, dmi_gemm *d)
+{
+    *d = (dmi_gemm){.dtype = t, .trans_a = (int)rng_in(r, 0, 1), .trans_b = (int)rng_in(r, 0, 1)};
+    d->m = rng_in(r, 0, most);
+    d->n = rng_in(r, 0, most);
+    d->k = rng_in(r, 0, most);
+    d->lda = (d->trans_a ? d->m : d->k) + rng_in(r, 0, 3);
+    d->ldb = (d->trans_b ? d->k : d->n) + rng_in(r, 0, 3);
+    d->ldc = d->n + rng_in(r, 0, 3);
+    d->a_offset = rng_in(r, 0, 4);
+    d->b_offset = rng_in(r, 0, 4);
+    d->c_offset = rng_in(r, 0, 4);
+}
+
+static double product_at(const dmi_gemm *d, const void *a, const void *b, int64_t i, int64_t j)
+{
+    int64_t sum = 0;
+    for (int64_t p = 0; p < d->k; p++) {
+        int64_t x = d->a_offset + (d->trans_a ? p * d->lda + i : i * d->lda + p);
+        int64_t y = d->b_offset + (d->trans_b ? j * d->ldb + p : p * d->ldb + j);
+        sum += (int64_t)get(d->dtype, a, x) * (int64_t)get(d->dtype, b, y);
+    }
+    return (double)sum;
+}
+
+static void check_product(rng *r, const dmi_gemm *d, double alpha, double beta, int64_t limit)
+{
+    dm_dtype t = d->dtype;
+    int64_t size_c = d->c_offset + d->m * d->ldc + 1;
+    void *a = whole_numbers(r, t, d->a_offset + (d->trans_a ? d->k : d->m) * d->lda);
+    void *b = whole_numbers(r, t, d->b_offset + (d->trans_b ? d->n : d->k) * d->ldb);
+    void *c = whole_numbers(r, t, size_c), *before = malloc((size_t)(size_c * width_of(t)));
+    assert_non_null(before);
+    for (int64_t i = 0; i < d->m && beta == 0; i++) {
+        for (int64_t j = 0; j < d->n; j++) {
+            set(t, c, d->c_offset + i * d->ldc + j, i % 2 == 0 ? NAN : INFINITY); /* must not be read */
+        }
+    }
+    memcpy(before, c, (size_t)(size_c * width_of(t)));
+    if (limit == 0) {
+        dmi_backend_cpu()->gemm(d, alpha, a, b, beta, c);
+    } else {
+        dmi_cpu_gemm_limited(d, alpha, a, b, beta, c, limit);
+    }
+    for (int64_t at = 0; at < size_c; at++) {
+        int64_t rel = at - d->c_offset, i = rel < 0 || d->ldc == 0 ? -1 : rel / d->ldc, j = rel - i * d->ldc;
+        double old = get(t, before, at), expected = old;
+        if (i >= 0 && i < d->m && j < d->n) {
+            expected = alpha * product_at(d, a, b, i, j) + (beta == 0 ? 0 : beta * old);
+        }
+        if (!(get(t, c, at) == expected) && !(isnan(expected) && isnan(get(t, c, at)))) {
+            fail_msg("%lldx%lldx%lld trans %d%d alpha %g beta %g limit %lld: c[%lld][%lld] is %g, not %g",
+                     (long long)d->m, (long long)d->n, (long long)d->k, d->trans_a, d->trans_b, alpha, beta,
+                     (long long)limit, (long long)i, (long long)j, get(t, c, at), expected);
+        }
+    }
+    free(a);
+    free(b);
+    free(c);
+    free(before);
+}
+
+static void test_products(void **state)
+{
+    (void)state;
+    static const double coefficient[] = {0, 1, -1, 0.5, 2};
+    rng r = {31};
+    for (int round = 0; round < 3000; round++) {
+        dmi_gemm d;
+        make_product(&r, round % 2 == 0 ? DM_F64 : DM_F32, round % 100 == 0 ? 90 : 14, &d);
+        double alpha = coefficient[rng_in(&r, 0, 4)], beta = coefficient[rng_in(&r, 0, 4)];
+        check_product(&r, &d, alpha, beta, round % 3 == 0 ? rng_in(&r, 1, 9) : 0);
+    }
+}
+
+static void test_empty(void **state)
+{
+    (void)state;
+    rng r = {32};
+    for (int mask = 0; mask < 8; mask++) {
+        for (int trans = 0; trans < 4; trans++) {
+            dmi_gemm d = {.dtype = DM_F64, .trans_a = trans & 1, .trans_b = trans >> 1};
+            d.m = mask & 1 ? 0 : 3;
+            d.n = mask & 2 ? 0 : 4;
+            d.k = mask & 4 ? 0 : 5;
+            d.lda = d.trans_a ? d.m : d.k;
+            d.ldb = d.trans_b ? d.k : d.n;
+            d.ldc = d.n;
+            check_product(&r, &d, 1, 0, 0);
+            check_product(&r, &d, 2, 2, 0);
+        }
+    }
+}
+
+/* Fractions: within k roundings of the exact sum. */
+static void test_rounding(void **state)
+{
+    (void)state;
+    enum { N = 130 };
+    rng r = {33};
+    static double a[N * N], b[N * N], c[N * N];
+    dmi_gemm d = {.dtype = DM_F64, .m = N, .n = N, .k = N, .lda = N, .ldb = N, .ldc = N};
+    for (int i = 0; i < N * N; i++) {
+        a[i] = (double)rng_in(&r, -1000000, 1000000) / 999983;
+        b[i] = (double)rng_in(&r, -1000000, 1000000) / 999983;
+        c[i] = NAN;
+    }
+    dmi_backend_cpu()->gemm(&d, 1, a, b, 0, c);
+    for (int i = 0; i < N * N; i++) {
+        real sum = 0, size = 0;
+        for (int p = 0; p < N; p++) {
+            real term = (real)a[i / N * N + p] * b[p * N + i % N];
+            sum += term;
+            size += fabsl(term);
+        }
+        assert_true(fabsl(sum - c[i]) <= N * 0x1p-53L * size);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_products),
+        cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_rounding),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,102 @@
+/* The baseline compilation of the loops, which CPUs without AVX2, FMA and F16C run, gives the same bits as the
+ * one this CPU chose: the same sources, built a second time under other names. */
+#define DMI_CPU_PLAIN
+#define dmi_convert_row plain_convert_row
+#define dmi_move_row plain_move_row
+#define dmi_row_load plain_row_load
+#define dmi_row_store plain_row_store
+#define dmi_cpu_fill plain_fill
+#define dmi_cpu_reduce plain_reduce
+#include "kernel_oracle.h"
+#include "kernels/cpu/convert.c"
+#include "kernels/cpu/fill.c"
+#include "kernels/cpu/reduce.c"
+#undef dmi_convert_row
+void dmi_convert_row(dm_dtype from, dm_dtype to, const void *src, void *dst, int64_t n);
+
+static void test_conversions(void **state)
+{
+    (void)state;
+    enum { N = 70000 };
+    rng r = {61};
+    char *src = malloc(N * 8), *a = malloc(N * 8), *b = malloc(N * 8);
+    assert_true(src != NULL && a != NULL && b != NULL);
+    for (int from = 0; from < 7; from++) {
+        for (int i = 0; i < N; i++) {
+            uint16_t pattern = (uint16_t)i;
+            random_element(&r, all_dtypes[from], src + i * width_of(all_dtypes[from]));
+            if (width_of(all_dtypes[from]) == 2) {
+                memcpy(src + 2 * i, &pattern, 2);
+            }
+        }
+        for (int to = 0; to < 7; to++) {
+            plain_convert_row(all_dtypes[from], all_dtypes[to], src, a, N);
+            dmi_convert_row(all_dtypes[from], all_dtypes[to], src, b, N);
+            assert_memory_equal(a, b, (size_t)(N * width_of(all_dtypes[to]))); /* payloads of NaNs too */
+        }
+    }
+    free(src);
+    free(a);
+    free(b);
+}
+
+static void test_fills(void **state)
+{
+    (void)state;
+    enum { N = 200000 };
+    char *a = malloc(N * 8), *b = malloc(N * 8);
+    assert_true(a != NULL && b != NULL);
+    for (int kind = 0; kind < DMI_FILL_KINDS; kind++) {
+        for (int t = 0; t < 7; t++) {
+            bool skip = kind == DMI_FILL_IDENTITY || (kind == DMI_FILL_NORMAL && !floating(all_dtypes[t]));
+            dmi_fill d = {
+                .kind = kind, .dtype = all_dtypes[t], .shape = {N}, .region = {.ndim = 1, .count = N}};
+            dmi_fill_values v = {.p0 = 0.3, .p1 = 1.7, .i0 = -5, .i1 = 1000, .seed = 62};
+            d.region.dim[0] = dmi_dimset_interval(0, N);
+            d.region.stride[0] = 1;
+            if (!skip) {
+                plain_fill(&d, &v, a);
+                dmi_backend_cpu()->fill(&d, &v, b);
+                assert_memory_equal(a, b, (size_t)(N * width_of(all_dtypes[t])));
+            }
+        }
+    }
+    free(a);
+    free(b);
+}
+
+static void test_sums(void **state)
+{
+    (void)state;
+    enum { N = 200 };
+    rng r = {63};
+    char *in = malloc(N * N * 8);
+    double a[2 * N], b[2 * N];
+    assert_non_null(in);
+    for (int t = 0; t < 7; t++) {
+        for (int64_t i = 0; i < N * N; i++) {
+            double x = (double)rng_in(&r, -1000000, 1000000) / 7;
+            plain_convert_row(DM_F64, all_dtypes[t], &x, in + i * width_of(all_dtypes[t]), 1);
+        }
+        for (unsigned mask = 1; mask < 4; mask++) {
+            dmi_reduce d = {
+                .ndim = 2, .dtype = all_dtypes[t], .reduced = mask, .extent = {N, N}, .stride = {N, 1}};
+            memset(a, 0, sizeof a);
+            memset(b, 0, sizeof b);
+            plain_reduce(&d, in, a);
+            dmi_backend_cpu()->reduce(&d, in, b);
+            assert_memory_equal(a, b, sizeof a);
+        }
+    }
+    free(in);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_conversions),
+        cmocka_unit_test(test_fills),
+        cmocka_unit_test(test_sums),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

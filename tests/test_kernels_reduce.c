@@ -1,0 +1,351 @@
+/* Sums over any dims, accumulators added and stored, against integer and long double arithmetic. */
+#include "kernel_oracle.h"
+
+__extension__ typedef __int128 wide;
+
+static int64_t results_of(const dmi_reduce *d)
+{
+    int64_t n = 1;
+    for (int k = 0; k < d->ndim; k++) {
+        n *= d->reduced >> k & 1 ? 1 : d->extent[k];
+    }
+    return n;
+}
+
+/* Visits every element: its position in memory and the result it belongs to. */
+typedef void visit_fn(void *context, int64_t at, int64_t result);
+static void visit(const dmi_reduce *d, int dim, int64_t at, int64_t result, visit_fn *fn, void *context)
+{
+    if (dim == d->ndim) {
+        fn(context, at, result);
+        return;
+    }
+    bool reduced = d->reduced >> dim & 1;
+    for (int64_t i = 0; i < d->extent[dim]; i++) {
+        visit(d, dim + 1, at + i * d->stride[dim], reduced ? result : result * d->extent[dim] + i, fn, context);
+    }
+}
+
+typedef struct exact {
+    dm_dtype dtype;
+    const char *in;
+    wide *sum;
+} exact;
+static void add_exact(void *context, int64_t at, int64_t result)
+{
+    exact *e = context;
+    e->sum[result] += (wide)decode(e->dtype, e->in + at * width_of(e->dtype));
+}
+
+static wide acc_value(int acc, const void *p, int64_t i)
+{
+    const double *d = p;
+    const int64_t *l = p;
+    return acc == DMI_ACC_I64   ? (wide)l[i]
+           : acc == DMI_ACC_F64 ? (wide)d[i]
+                                : (wide)d[2 * i] + (wide)d[2 * i + 1];
+}
+
+/* Whole numbers whose sum is exact in the accumulator. */
+static void exact_element(rng *r, dm_dtype t, void *at)
+{
+    int64_t v = rng_in(r, -1000, 1000);
+    if (t == DM_F64 || t == DM_I64) { /* 53 bits, far apart: a plain double sum would lose most of them */
+        v = rng_in(r, -(INT64_C(1) << 52), INT64_C(1) << 52) >> rng_in(r, 0, 50);
+    }
+    encode_int(t, t == DM_BF16 ? v / 8 : t == DM_U8 ? v & 255 : v, at);
+}
+
+static void check_reduce(rng *r, dmi_reduce *d)
+{
+    int64_t span = rng_in(r, 0, 3), results = results_of(d), bytes = width_of(d->dtype);
+    int acc = dmi_acc_of(d->dtype);
+    d->offset = span;
+    span += random_strides(r, d->ndim, d->extent, d->stride);
+    char *in = malloc((size_t)(span * bytes) + 1), *out = malloc((size_t)(results * dmi_acc_bytes(acc)) + 1);
+    wide *sum = calloc((size_t)results + 1, sizeof *sum);
+    assert_true(in != NULL && out != NULL && sum != NULL);
+    for (int64_t i = 0; i < span; i++) {
+        exact_element(r, d->dtype, in + i * bytes);
+    }
+    memset(out, 0x7f, (size_t)(results * dmi_acc_bytes(acc)));
+    exact e = {d->dtype, in, sum};
+    visit(d, 0, d->offset, 0, add_exact, &e);
+    dmi_backend_cpu()->reduce(d, in, out);
+    for (int64_t i = 0; i < results; i++) {
+        if (acc_value(acc, out, i) != sum[i]) {
+            fail_msg("%s, %d dims, mask %x: sum %lld is %Lg, not %Lg", dmi_dtype_name(d->dtype), d->ndim,
+                     d->reduced, (long long)i, (real)acc_value(acc, out, i), (real)sum[i]);
+        }
+    }
+    free(in);
+    free(out);
+    free(sum);
+}
+
+static void test_reduce_all(void **state)
+{
+    (void)state;
+    rng r = {41};
+    for (int round = 0; round < 30; round++) {
+        for (int t = 0; t < 7; t++) {
+            for (int ndim = 0; ndim <= 4; ndim++) {
+                for (unsigned mask = 0; mask < 1u << ndim; mask++) {
+                    dmi_reduce d = {.ndim = ndim, .dtype = all_dtypes[t], .reduced = mask};
+                    for (int k = 0; k < ndim; k++) {
+                        int64_t longest = ndim == 1 ? 3000 : ndim == 2 ? 60 : 9;
+                        d.extent[k] = rng_in(&r, 0, 25) == 0 ? 0 : rng_in(&r, 1, longest);
+                    }
+                    check_reduce(&r, &d);
+                }
+            }
+        }
+    }
+}
+
+static void test_reduce_shapes(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][2] = {{3, 5000}, {5000, 3}, {2, 4097}, {700, 40}, {1, 2049}, {2048, 1}};
+    rng r = {42};
+    for (int s = 0; s < DMI_COUNT(shapes); s++) {
+        for (int t = 0; t < 7; t++) {
+            for (unsigned mask = 0; mask < 4; mask++) {
+                dmi_reduce d = {.ndim = 2, .dtype = all_dtypes[t], .reduced = mask};
+                memcpy(d.extent, shapes[s], sizeof shapes[s]);
+                check_reduce(&r, &d);
+            }
+        }
+    }
+    for (unsigned mask = 0; mask < 256; mask += 5) {
+        dmi_reduce d = {.ndim = 8, .dtype = all_dtypes[mask % 7], .reduced = mask};
+        for (int k = 0; k < 8; k++) {
+            d.extent[k] = rng_in(&r, 1, 3);
+        }
+        check_reduce(&r, &d);
+    }
+}
+
+static void test_reduce_special(void **state)
+{
+    (void)state;
+    enum { N = 100 };
+    double in[N], acc[2 * N];
+    dmi_reduce d = {.ndim = 2, .dtype = DM_F64, .extent = {N, 1}, .stride = {1, 1}};
+    for (int form = 0; form < 2; form++) { /* along, and across */
+        d.reduced = 1;
+        d.extent[0] = form == 0 ? N : 2;
+        d.stride[0] = form == 0 ? 1 : N / 2;
+        d.extent[1] = form == 0 ? 1 : N / 2;
+        for (int kind = 0; kind < 4; kind++) {
+            for (int i = 0; i < N; i++) {
+                in[i] = i;
+            }
+            in[3] = kind == 0 ? INFINITY : kind == 1 ? -INFINITY : kind == 2 ? NAN : INFINITY;
+            in[3 + N / 2] = kind == 3 ? -INFINITY : 1;
+            dmi_backend_cpu()->reduce(&d, in, acc);
+            int at = form == 0 ? 0 : 6;
+            assert_true(kind < 2 ? isinf(acc[at]) && (acc[at] > 0) == (kind == 0) : isnan(acc[at]));
+            assert_true(acc[at + 1] == 0);
+        }
+    }
+}
+
+/* Sums whose rounding a plain double loses; and the bits do not depend on where the array lies. */
+static void test_reduce_accuracy(void **state)
+{
+    (void)state;
+    enum { N = 100003 };
+    double *in = malloc((N + 8) * sizeof *in), first[2], acc[2], plain = 0;
+    real exactly = 0, size = 0;
+    rng r = {43};
+    assert_non_null(in);
+    dmi_reduce d = {.ndim = 1, .dtype = DM_F64, .reduced = 1, .extent = {N}, .stride = {1}};
+    for (int i = 0; i < N; i++) {
+        in[i] = ldexp((double)rng_in(&r, -(INT64_C(1) << 52), INT64_C(1) << 52), (int)rng_in(&r, -80, -40));
+        exactly += in[i];
+        size += fabsl(in[i]);
+        plain += in[i];
+    }
+    dmi_backend_cpu()->reduce(&d, in, first);
+    assert_true(fabsl((real)first[0] + first[1] - exactly) <= N * 0x1p-64L * size);
+    assert_true(fabs(first[1]) <= 0x1p-53 * fabs(first[0]));
+    assert_true(first[0] != plain); /* else this test shows nothing */
+    for (int shift = 1; shift < 8; shift++) {
+        memmove(in + shift, in + shift - 1, N * sizeof *in);
+        dmi_backend_cpu()->reduce(&d, in + shift, acc);
+        assert_memory_equal(acc, first, sizeof acc);
+    }
+    free(in);
+}
+
+static void test_acc_add(void **state)
+{
+    (void)state;
+    rng r = {44};
+    for (int round = 0; round < 600; round++) {
+        geometry g;
+        int acc = round % 3;
+        dm_dtype t = acc == DMI_ACC_I64 ? DM_I64 : DM_F64;
+        make_geometry(&r, (int)rng_in(&r, 0, 4), 5, &g);
+        int64_t bytes = dmi_acc_bytes(acc), words = bytes / 8;
+        int64_t ns = g.src_span * words, nd = g.dst_span * words;
+        char *part = malloc((size_t)(ns * 8) + 1), *sum = malloc((size_t)(nd * 8) + 1);
+        wide *expected = calloc((size_t)g.dst_span + 1, sizeof *expected);
+        int64_t *hits = calloc((size_t)g.dst_span + 1, sizeof *hits);
+        assert_true(part != NULL && sum != NULL && expected != NULL && hits != NULL);
+        for (int64_t i = 0; i < ns; i++) {
+            encode_int(t,
+                       i % words == 1 ? rng_in(&r, -3, 3) : rng_in(&r, -(INT64_C(1) << 50), INT64_C(1) << 50),
+                       part + i * 8);
+        }
+        for (int64_t i = 0; i < nd; i++) {
+            encode_int(t,
+                       i % words == 1 ? rng_in(&r, -3, 3) : rng_in(&r, -(INT64_C(1) << 50), INT64_C(1) << 50),
+                       sum + i * 8);
+        }
+        for (int64_t i = 0; i < g.dst_span; i++) {
+            expected[i] = acc_value(acc, sum, i);
+        }
+        /* The positions of the copy: one at a time, by ordinals. */
+        for (int64_t e = 0; e < g.d.count; e++) {
+            int64_t rest = e, a = g.d.src_offset, b = g.d.dst_offset;
+            for (int k = g.d.ndim - 1; k >= 0; k--) {
+                int64_t count = 0;
+                for (int64_t q = 0; q < g.d.nrun[k]; q++) {
+                    count += g.d.run[k][q].len;
+                }
+                int64_t o = rest % count, q = 0;
+                rest /= count;
+                while (o >= g.d.run[k][q].len) {
+                    o -= g.d.run[k][q++].len;
+                }
+                a += (g.d.run[k][q].a + o) * g.d.src_stride[k];
+                b += (g.d.run[k][q].b + o) * g.d.dst_stride[k];
+            }
+            expected[b] += acc_value(acc, part, a);
+        }
+        dmi_acc_add d = {.acc = acc, .geometry = g.d};
+        dmi_backend_cpu()->acc_add(&d, part, sum);
+        for (int64_t i = 0; i < g.dst_span; i++) {
+            assert_true(acc_value(acc, sum, i) == expected[i]);
+        }
+        free(part);
+        free(sum);
+        free(expected);
+        free(hits);
+        free_geometry(&g);
+    }
+}
+
+static void expect_store(const dmi_acc_store *d, double scale, const void *acc, int64_t i, double beta,
+                         void *out)
+{
+    const double *f = acc;
+    const int64_t *l = acc;
+    real old = beta == 0 ? 0 : decode(d->out_dtype, out);
+    if (d->acc == DMI_ACC_I64 && !floating(d->out_dtype)) {
+        uint64_t y = beta == 0 ? 0 : (uint64_t)(int64_t)beta * (uint64_t)(int64_t)old;
+        encode_int(d->out_dtype, (int64_t)((uint64_t)(int64_t)scale * (uint64_t)l[i] + y), out);
+        return;
+    }
+    bool plain = scale == 1 && beta == 0;
+    real x = d->acc == DMI_ACC_I64   ? (real)l[i]
+             : d->acc == DMI_ACC_F64 ? (real)f[i]
+                                     : (real)f[2 * i] + f[2 * i + 1];
+    if (plain) {
+        encode_float(d->out_dtype, x, out);
+        return;
+    }
+    double term = beta == 0 ? 0 : beta * (double)old;
+    encode_float(d->out_dtype, scale * (double)x + term, out);
+}
+
+/* An accumulator close to a tie of some type, so that rounding twice would show. */
+static void tricky_acc(rng *r, int acc, char *at)
+{
+    uint64_t bits = UINT64_C(1) << rng_in(r, 1, 40);
+    double hi = (double)(rng_in(r, 1, 3000) * 2 + 1) * (rng_in(r, 0, 1) ? 1 : -1);
+    double lo = rng_in(r, -1, 1) * ldexp(hi, -56);
+    int64_t whole = (int64_t)(bits * 513 + (uint64_t)rng_in(r, -1, 1));
+    switch (acc) {
+    case DMI_ACC_I64:
+        memcpy(at, &whole, 8);
+        break;
+    case DMI_ACC_F64:
+        hi = rng_in(r, 0, 9) == 0 ? (rng_in(r, 0, 1) ? INFINITY : NAN) : ldexp(hi, (int)rng_in(r, -30, 10));
+        memcpy(at, &hi, 8);
+        break;
+    default:
+        if (rng_in(r, 0, 9) == 0) {
+            hi = rng_in(r, 0, 1) ? INFINITY : NAN;
+            lo = 0;
+        }
+        memcpy(at, &hi, 8);
+        memcpy(at + 8, &lo, 8);
+        break;
+    }
+}
+
+static void check_store(rng *r, int acc, dm_dtype out_dtype, int ndim, double scale, double beta)
+{
+    dmi_acc_store d = {.acc = acc, .ndim = ndim, .out_dtype = out_dtype, .out_offset = rng_in(r, 0, 3)};
+    int64_t n = 1, bytes = width_of(out_dtype);
+    for (int k = 0; k < ndim; k++) {
+        d.extent[k] = rng_in(r, 0, 20) == 0 ? 0 : rng_in(r, 1, ndim == 1 ? 1300 : 8);
+        n *= d.extent[k];
+    }
+    int64_t span = d.out_offset + random_strides(r, ndim, d.extent, d.out_stride);
+    char *sum = malloc((size_t)(n * dmi_acc_bytes(acc)) + 1), *out = random_array(r, out_dtype, span);
+    char *expected = malloc((size_t)(span * bytes) + 1);
+    assert_true(sum != NULL && expected != NULL);
+    memcpy(expected, out, (size_t)(span * bytes));
+    for (int64_t i = 0; i < n; i++) {
+        int64_t rest = i, at = d.out_offset;
+        tricky_acc(r, acc, sum + i * dmi_acc_bytes(acc));
+        for (int k = ndim - 1; k >= 0; k--) {
+            at += rest % d.extent[k] * d.out_stride[k];
+            rest /= d.extent[k];
+        }
+        expect_store(&d, scale, sum, i, beta, expected + at * bytes);
+    }
+    dmi_backend_cpu()->acc_store(&d, scale, sum, beta, out);
+    for (int64_t i = 0; i < span; i++) {
+        if (!same_element(out_dtype, out + i * bytes, expected + i * bytes) &&
+            decode(out_dtype, out + i * bytes) !=
+                decode(out_dtype, expected + i * bytes)) { /* -0 and 0 are one */
+            fail_msg("acc %d -> %s scale %g beta %g: %La, not %La", acc, dmi_dtype_name(out_dtype), scale, beta,
+                     decode(out_dtype, out + i * bytes), decode(out_dtype, expected + i * bytes));
+        }
+    }
+    free(sum);
+    free(out);
+    free(expected);
+}
+
+static void test_acc_store(void **state)
+{
+    (void)state;
+    static const double scales[] = {1, 0.25, 3, 1, 1.0 / 7}, betas[] = {0, 0, 2, 0.5};
+    rng r = {45};
+    for (int acc = 0; acc < 3; acc++) {
+        for (int t = 0; t < 7; t++) {
+            for (int round = 0; round < 60; round++) {
+                bool whole = acc == DMI_ACC_I64 && !floating(all_dtypes[t]);
+                double scale = whole ? (double)rng_in(&r, -2, 3) : scales[rng_in(&r, 0, 4)];
+                double beta = whole ? (double)rng_in(&r, -1, 2) : betas[rng_in(&r, 0, 3)];
+                check_store(&r, acc, all_dtypes[t], (int)rng_in(&r, 0, 4), scale, beta);
+            }
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reduce_all),     cmocka_unit_test(test_reduce_shapes),
+        cmocka_unit_test(test_reduce_special), cmocka_unit_test(test_reduce_accuracy),
+        cmocka_unit_test(test_acc_add),        cmocka_unit_test(test_acc_store),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
