@@ -275,4 +275,21 @@ static inline void *random_array(rng *r, dm_dtype t, int64_t n)
     return p;
 }
 
+/* --- fills --- */
+static inline void whole_fill(int kind, dm_dtype t, int ndim, const int64_t *shape, dmi_fill *d)
+{
+    int64_t stride = 1;
+    memset(d, 0, sizeof *d);
+    d->kind = kind;
+    d->dtype = t;
+    d->region.ndim = ndim;
+    for (int k = ndim - 1; k >= 0; k--) {
+        d->shape[k] = shape[k];
+        d->region.dim[k] = dmi_dimset_interval(0, shape[k]);
+        d->region.stride[k] = stride;
+        stride *= shape[k];
+    }
+    d->region.count = stride;
+}
+
 #endif

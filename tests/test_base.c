@@ -94,12 +94,12 @@ static void test_dtype_promote(void **state)
     static const int order[] = {D, F, H, B, L, I, U};
     static const int table[7][7] = {
         {D, D, D, D, D, D, D}, /* f64 */
-        {D, F, F, F, D, D, F}, /* f32 */
-        {D, F, H, F, D, D, F}, /* f16 */
-        {D, F, F, B, D, D, F}, /* bf16 */
+        {D, F, F, F, D, D, D}, /* f32 */
+        {D, F, H, F, D, D, D}, /* f16 */
+        {D, F, F, B, D, D, D}, /* bf16 */
         {D, D, D, D, L, L, L}, /* i64 */
         {D, D, D, D, L, I, I}, /* i32 */
-        {D, F, F, F, L, I, U}, /* u8 */
+        {D, D, D, D, L, I, U}, /* u8 */
     };
     for (int i = 0; i < 7; i++) {
         for (int j = 0; j < 7; j++) {

@@ -275,10 +275,12 @@ static void test_locale(void **state)
 {
     (void)state;
     static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE.utf8", "de_DE"};
-    for (int i = 0; i < DMI_COUNT(names); i++) {
-        if (setlocale(LC_ALL, names[i])) {
-            break;
-        }
+    bool found = false;
+    for (int i = 0; i < DMI_COUNT(names) && !found; i++) {
+        found = setlocale(LC_ALL, names[i]) != NULL;
+    }
+    if (!found) {
+        skip();
     }
     assert_true(load("link_gbps=2.5").link_gbps == 2.5);
     setlocale(LC_ALL, "C");

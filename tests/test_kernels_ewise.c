@@ -12,8 +12,7 @@ static dm_dtype promoted(dm_dtype a, dm_dtype b)
     if (floating(a) && floating(b)) {
         return a == DM_F64 || b == DM_F64 ? DM_F64 : DM_F32;
     }
-    dm_dtype whole = floating(a) ? b : a, other = floating(a) ? a : b;
-    return other == DM_F64 || whole != DM_U8 ? DM_F64 : DM_F32;
+    return DM_F64;
 }
 
 typedef struct one {

@@ -6,10 +6,13 @@
 #define dmi_row_load plain_row_load
 #define dmi_row_store plain_row_store
 #define dmi_cpu_fill plain_fill
+#define dmi_random_init plain_random_init
+#define dmi_random_batch plain_random_batch
 #define dmi_cpu_reduce plain_reduce
 #include "kernel_oracle.h"
 #include "kernels/cpu/convert.c"
 #include "kernels/cpu/fill.c"
+#include "kernels/cpu/fill_random.c"
 #include "kernels/cpu/reduce.c"
 #undef dmi_convert_row
 void dmi_convert_row(dm_dtype from, dm_dtype to, const void *src, void *dst, int64_t n);
@@ -40,24 +43,27 @@ static void test_conversions(void **state)
     free(b);
 }
 
+/* From index 0, and across the carry into the second word of the counter (2^32 counters of 2 or 4 elements). */
 static void test_fills(void **state)
 {
     (void)state;
-    enum { N = 200000 };
+    enum { N = 100000 };
+    static const int64_t begins[] = {0, (INT64_C(1) << 33) - N / 2, (INT64_C(1) << 34) - N / 2};
     char *a = malloc(N * 8), *b = malloc(N * 8);
     assert_true(a != NULL && b != NULL);
     for (int kind = 0; kind < DMI_FILL_KINDS; kind++) {
-        for (int t = 0; t < 7; t++) {
-            bool skip = kind == DMI_FILL_IDENTITY || (kind == DMI_FILL_NORMAL && !floating(all_dtypes[t]));
+        for (int c = 0; c < 7 * DMI_COUNT(begins); c++) {
+            dm_dtype t = all_dtypes[c % 7];
+            bool skip = kind == DMI_FILL_IDENTITY || (kind == DMI_FILL_NORMAL && !floating(t));
             dmi_fill d = {
-                .kind = kind, .dtype = all_dtypes[t], .shape = {N}, .region = {.ndim = 1, .count = N}};
+                .kind = kind, .dtype = t, .shape = {INT64_C(1) << 40}, .region = {.ndim = 1, .count = N}};
             dmi_fill_values v = {.p0 = 0.3, .p1 = 1.7, .i0 = -5, .i1 = 1000, .seed = 62};
-            d.region.dim[0] = dmi_dimset_interval(0, N);
+            d.region.dim[0] = dmi_dimset_interval(begins[c / 7], N);
             d.region.stride[0] = 1;
             if (!skip) {
                 plain_fill(&d, &v, a);
                 dmi_backend_cpu()->fill(&d, &v, b);
-                assert_memory_equal(a, b, (size_t)(N * width_of(all_dtypes[t])));
+                assert_memory_equal(a, b, (size_t)(N * width_of(t)));
             }
         }
     }

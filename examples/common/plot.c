@@ -96,7 +96,7 @@ static void draw_legend(FILE *out, const plot *p)
     double y = TOP + 15;
     for (int label = 0; label < 256; label++) {
         if (present[label] && y < HEIGHT - BOTTOM) {
-            char number[8];
+            char number[16];
             snprintf(number, sizeof number, "%d", label);
             fprintf(out, "<rect x=\"%d\" y=\"%.1f\" width=\"12\" height=\"12\" fill=\"%s\"/>\n",
                     WIDTH - RIGHT + 25, y - 10, colours[label % COLOURS]);

@@ -32,8 +32,8 @@ int64_t dmi_dtype_bytes(dm_dtype dtype);      /* 0 for an unknown code */
 const char *dmi_dtype_name(dm_dtype dtype);   /* "f64"; "?" for an unknown code */
 bool dmi_dtype_is_float(dm_dtype dtype);
 bool dmi_dtype_parse(const char *name, dm_dtype *out);
-/* The type in which values of a and b are combined: i32,i64 -> i64; f16,bf16 -> f32; i64,f32 -> f64;
- * u8/i32 with f16/bf16/f32: i32 -> f64, u8 -> f32. Same type -> itself (f16,f16 -> f16). */
+/* The type in which values of a and b are combined: the same type -> itself; integers -> the wider (u8, i32 -> i32);
+ * floats -> the wider, f32 at least (f16, bf16 -> f32); an integer with a float -> f64. */
 dm_dtype dmi_dtype_promote(dm_dtype a, dm_dtype b);
 
 /* --- log.c -------------------------------------------------------------- */

@@ -177,7 +177,7 @@ static dm_status load_options(const char *options, dmi_config *out)
         if (*options == 0) {
             return DM_OK;
         }
-        span key, value;
+        span key = {0}, value = {0};
         dm_status status = next_option(&options, &key, &value);
         if (status != DM_OK) {
             return status;

@@ -29,7 +29,7 @@
     STRING(fault, "", "faults planted for tests")                                                              \
     INT(blas_threads, "1", 1, 4096, "threads of each worker's local products")                                 \
     DOUBLE(spin_us, "-1", -1, 1e9, "how long a waiting thread spins before it sleeps; -1: chosen")             \
-    INT(plan_cache, "4096", 0, 1 << 24, "plans kept for calls that come again")
+    INT(plan_cache, "4096", 1, 1 << 24, "plans kept for calls that come again")
 
 /* The numbers of the ENUM rows; those of log are DMI_LOG_*, those of gemm_algorithm enum dmi_gemm_algorithm. */
 enum dmi_config_transport { DMI_TRANSPORT_AUTO, DMI_TRANSPORT_DIRECT, DMI_TRANSPORT_MPI };

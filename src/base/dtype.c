@@ -46,7 +46,7 @@ bool dmi_dtype_parse(const char *name, dm_dtype *out)
 }
 
 /* Of two different types: a mixture of floats is at least f32, since neither 16-bit format holds the other; an
- * integer with a float takes the narrowest of f32 and f64 that holds it (i64 in f64 is as near as it gets). */
+ * integer with a float is f64, which holds both (i64 as nearly as it gets). */
 dm_dtype dmi_dtype_promote(dm_dtype a, dm_dtype b)
 {
     if (a == b) {
@@ -56,11 +56,8 @@ dm_dtype dmi_dtype_promote(dm_dtype a, dm_dtype b)
     if (!float_a && !float_b) {
         return a == DM_I64 || b == DM_I64 ? DM_I64 : DM_I32;
     }
-    if (a == DM_F64 || b == DM_F64) {
+    if (a == DM_F64 || b == DM_F64 || float_a != float_b) {
         return DM_F64;
     }
-    if (float_a && float_b) {
-        return DM_F32;
-    }
-    return (float_a ? b : a) == DM_U8 ? DM_F32 : DM_F64;
+    return DM_F32;
 }

@@ -18,11 +18,18 @@ static ring ring_of(const dmi_product *p, int which)
     return (ring){l, l->group};
 }
 
-/* Place of worker w in the ring: its own, or for workers outside the operand's group some fixed one. */
+/* An owner's place in the ring. */
 static int place(const ring *r, int worker)
 {
-    int at = r->layout->position[worker];
-    return at >= 0 ? at % r->size : worker % r->size;
+    return r->layout->position[worker] % r->size;
+}
+
+/* Where worker w, which holds part of c, begins: with its own block where it has one. Copies of c must come out alike
+ * to the last bit, so where c is replicated the order depends on the part of c only. */
+static int begin(const ring *r, const dmi_layout *c, int worker)
+{
+    int at = c->replicas > 1 ? -1 : r->layout->position[worker];
+    return (at >= 0 ? at : c->position[worker] % c->group) % r->size;
 }
 
 static int owner_at(const ring *r, int replica, int at)
@@ -279,7 +286,7 @@ void dmi_cyclic_plan(dmi_product *p, int which, bool two_block)
         dmi_region theirs;
         dmi_product_c(p, w, &theirs);
         if (w != me && theirs.count > 0 && my_replica >= 0 && dmi_fetch_replica(p->op[which], w) == my_replica) {
-            int at = place(&g.r, w);
+            int at = begin(&g.r, p->c->layout, w);
             next[w] = head[at];
             head[at] = w + 1;
         }
@@ -291,7 +298,7 @@ void dmi_cyclic_plan(dmi_product *p, int which, bool two_block)
             }
         }
         if (c.count > 0) {
-            int owner = owner_at(&g.r, serves_me, place(&g.r, me) + s);
+            int owner = owner_at(&g.r, serves_me, begin(&g.r, p->c->layout, me) + s);
             blocks theirs;
             if (owner == me && have_own) {
                 own_blocks(&g, &own);

@@ -33,7 +33,11 @@ dm_status dmi_product_begin(dmi_builder *b, const dmi_call *call, dmi_product *p
     p->type = wide ? DM_F64 : DM_F32;
     p->elem = dmi_dtype_bytes(p->type);
     p->direct = p->c->dtype == p->type;
-    if (p->c->layout->kind == DMI_LAYOUT_EXPLICIT) {
+    /* A contraction into copies of c is a reduce-scatter into a temporary and then a gathering of it. */
+    int forced = b->profile->gemm_algorithm;
+    bool gather = p->c->layout->replicas > 1 && (forced == DMI_GEMM_AUTO || forced == DMI_GEMM_CONTRACT) &&
+                  dmi_contract_serves(p);
+    if (p->c->layout->kind == DMI_LAYOUT_EXPLICIT || gather) {
         dm_status status = make_temporary(p);
         if (status != DM_OK) {
             return status;

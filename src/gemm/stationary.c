@@ -15,8 +15,10 @@ typedef struct stage {
 
 static dmi_dimset slice_of(const stage *s, int worker)
 {
-    int64_t workers = s->p->b->profile->workers;
-    int64_t first = s->slices >= workers ? worker * (s->slices / workers) : worker;
+    /* by the part of c, not by the worker: copies of c must come out alike to the last bit */
+    const dmi_layout *c = s->p->c->layout;
+    int64_t group = c->group, part = c->position[worker] % group;
+    int64_t first = s->slices >= group ? part * (s->slices / group) : part;
     int64_t i = (first + s->at) % s->slices;
     int64_t lo = i * s->slice, hi = DMI_MIN(s->p->k, lo + s->slice);
     return dmi_dimset_interval(lo, hi - lo);

@@ -106,7 +106,7 @@ void dmi_session_close(dmi_session *s)
 
 dm_status dm_finalize(dm_session *session, int64_t *alive)
 {
-    dmi_session *s;
+    dmi_session *s = NULL;
     dm_status status = dmi_enter(session, &s);
     if (status != DM_OK) {
         return status;
@@ -128,20 +128,20 @@ dm_status dm_finalize(dm_session *session, int64_t *alive)
 
 dm_status dm_sync(dm_session *session)
 {
-    dmi_session *s;
+    dmi_session *s = NULL;
     dm_status status = dmi_enter(session, &s);
     return status == DM_OK ? dmi_wait(s, s->command) : status;
 }
 
 int dm_workers(const dm_session *session)
 {
-    dmi_session *s;
+    dmi_session *s = NULL;
     return dmi_enter(session, &s) == DM_OK ? s->workers : 0;
 }
 
 dm_status dm_noop(dm_session *session)
 {
-    dmi_session *s;
+    dmi_session *s = NULL;
     dm_status status = dmi_enter(session, &s);
     if (status == DM_OK) {
         (void)dmi_frame_begin(s, sizeof(dmi_frame), DMI_FRAME_NOOP, 0);

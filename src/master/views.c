@@ -37,24 +37,16 @@ dm_status dm_array_view(dm_session *session, dm_array a, const int64_t *lo, cons
     return dmi_view_make(s, a, &desc, out);
 }
 
-/* The layout of the same memory under another shape: the array must be split along dim 0 at most (after leading dims
- * of 1), and what one block of dim 0 holds must be a whole number of new rows. */
+/* The layout of the same memory under another shape. The array must be split along one dim at most, with only dims of 1
+ * before it, and what one of its blocks holds must be a whole number of rows of the new shape. */
 static bool reshaped_spec(const dmi_layout *old, int ndim, const int64_t *shape, dmi_layout_spec *spec)
 {
-    int from = 0, to = 0;
-    while (from < old->ndim - 1 && old->shape[from] == 1) {
-        from++;
-    }
-    while (to < ndim - 1 && shape[to] == 1) {
-        to++;
-    }
-    if (old->kind != DMI_LAYOUT_GRID) {
-        return false;
-    }
+    int from = -1;
     for (int d = 0; d < old->ndim; d++) {
-        if (d != from && old->grid[d] != 1) {
+        if (old->grid[d] > 1 && from >= 0) {
             return false;
         }
+        from = old->grid[d] > 1 ? d : from;
     }
     *spec = (dmi_layout_spec){.kind = DMI_LAYOUT_GRID, .ndim = ndim, .replicas = old->replicas, .nworkers = old->nworkers,
                               .workers = old->workers, .session_workers = old->session_workers};
@@ -63,24 +55,32 @@ static bool reshaped_spec(const dmi_layout *old, int ndim, const int64_t *shape,
         spec->grid[d] = 1;
         spec->block[d] = DMI_MAX(shape[d], 1);
     }
-    bool split = old->ndim > 0 && old->grid[from] > 1;
-    if (!split) {
-        return true;
+    if (old->kind != DMI_LAYOUT_GRID || from < 0) {
+        return old->kind == DMI_LAYOUT_GRID;
     }
-    int64_t old_row = 1, new_row = 1;
-    for (int d = from + 1; d < old->ndim; d++) {
-        old_row *= old->shape[d];
+    int64_t block = old->block[from]; /* elements of one block */
+    for (int d = 0; d < old->ndim; d++) {
+        if (d < from && old->shape[d] != 1) {
+            return false;
+        }
+        block *= d > from ? old->shape[d] : 1;
     }
-    for (int d = to + 1; d < ndim; d++) {
-        new_row *= shape[d];
+    for (int to = 0; to < ndim; to++) { /* the first dim that can be split alike */
+        int64_t row = 1;
+        for (int d = to + 1; d < ndim; d++) {
+            row *= shape[d];
+        }
+        if (row > 0 && block % row == 0 && (block > 0 || old->count == 0)) {
+            spec->grid[to] = old->grid[from];
+            spec->order[to] = old->order[from];
+            spec->block[to] = DMI_MAX(block / row, 1);
+            return true;
+        }
+        if (shape[to] != 1) {
+            return false;
+        }
     }
-    if (ndim == 0 || old->count == 0 || (old->block[from] * old_row) % new_row != 0) {
-        return false;
-    }
-    spec->grid[to] = old->grid[from];
-    spec->order[to] = old->order[from];
-    spec->block[to] = old->block[from] * old_row / new_row;
-    return true;
+    return false;
 }
 
 dm_status dm_array_reshape(dm_session *session, dm_array a, int ndim, const int64_t *shape, dm_array *out)

@@ -106,19 +106,22 @@ dm_status dmi_plan_ewise(dmi_builder *b, const dmi_call *call, int ewise_op, int
     input in[2] = {{0}, {0}};
     bool used[2];
     dmi_mark ready = {0};
+    dm_dtype type[2];
     for (int i = 0; i < 2; i++) {
         used[i] = number[i] >= 0 && call->operand[number[i]].mode != 0;
+        type[i] = call->operand[number[i] >= 0 ? number[i] : a].desc.dtype; /* counts even where nothing is read */
         if (used[i]) {
             in[i] = (input){.x = &call->operand[number[i]].desc, .out = od};
             bring(b, &in[i], number[i], ready);
         }
     }
     int64_t landing[2] = {0, 0};
+    bool zero = ewise_op != DMI_EW_ADD && !used[0]; /* alpha == 0: nothing is read, zeros are written */
     int64_t regions = b->me < b->profile->workers ? dmi_desc_region_count(od, b->me) : 0;
     for (int64_t i = 0; i < regions && !b->failed; i++) {
         dmi_region region;
         dmi_desc_region(od, b->me, i, &region);
-        dmi_ewise k = {.op = ewise_op, .ndim = region.ndim, .a_dtype = od->dtype, .b_dtype = od->dtype,
+        dmi_ewise k = {.op = zero ? DMI_EW_ADD : ewise_op, .ndim = region.ndim, .a_dtype = type[0], .b_dtype = type[1],
                        .out_dtype = od->dtype};
         dmi_ref refs[3] = {dmi_ref_operand(out, DMI_READ), dmi_ref_operand(out, DMI_WRITE), dmi_ref_operand(out, DMI_READ)};
         if (used[0]) {
@@ -135,9 +138,9 @@ dm_status dmi_plan_ewise(dmi_builder *b, const dmi_call *call, int ewise_op, int
             k.extent[d] = region.dim[d].count;
             k.out_stride[d] = region.stride[d];
         }
-        dmi_step *step = dmi_build_kernel(b, DMI_STEP_EWISE, &k, sizeof k, refs, bb >= 0 ? 3 : 2, ready);
+        dmi_step *step = dmi_build_kernel(b, DMI_STEP_EWISE, &k, sizeof k, refs, bb >= 0 || zero ? 3 : 2, ready);
         step->scalar[0] = DMI_SCALAR_S0;
-        step->scalar[1] = bb >= 0 ? DMI_SCALAR_S1 : DMI_SCALAR_ZERO;
+        step->scalar[1] = bb >= 0 && !zero ? DMI_SCALAR_S1 : DMI_SCALAR_ZERO;
     }
     return DM_OK;
 }

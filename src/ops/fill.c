@@ -73,7 +73,7 @@ dm_status dmi_fill_check(dmi_call *call)
     for (int i = 0; i < 2 && parameter[kind][i]; i++) {
         double lo, hi;
         int_range(x->dtype, &lo, &hi);
-        if (kind == DMI_FILL_ARANGE && i == 1) { /* a step wraps with the index */
+        if (kind == DMI_FILL_ARANGE && i == 1) { /* where it leads is checked below */
             lo = -9223372036854775808.0;
             hi = 9223372036854774784.0;
         }
@@ -85,6 +85,19 @@ dm_status dmi_fill_check(dmi_call *call)
     }
     v->i0 = (int64_t)v->p0;
     v->i1 = (int64_t)v->p1;
+    int64_t count = 1, last;
+    for (int d = 0; d < x->ndim; d++) {
+        count *= x->extent[d];
+    }
+    if (kind == DMI_FILL_ARANGE && count > 0) {
+        double lo, hi;
+        int_range(x->dtype, &lo, &hi);
+        if (__builtin_mul_overflow(v->i1, count - 1, &last) || __builtin_add_overflow(last, v->i0, &last) ||
+            (x->dtype != DM_I64 && ((double)last < lo || (double)last > hi))) {
+            return dmi_fail(DM_ERR_ARG, "fill_arange: with start %g and step %g the last of %" PRId64 " elements leaves dtype %s",
+                            v->p0, v->p1, count, dmi_dtype_name(x->dtype));
+        }
+    }
     return DM_OK;
 }
 

@@ -45,13 +45,14 @@ dm_status dmi_gemm_check(dmi_call *call)
 static void scale_only(dmi_builder *b, const dmi_call *call)
 {
     const dmi_desc *c = &call->operand[2].desc;
+    dm_dtype type = dmi_dtype_promote(call->operand[0].desc.dtype, call->operand[1].desc.dtype);
     for (int64_t i = 0; b->me < b->profile->workers && i < dmi_desc_region_count(c, b->me); i++) {
         dmi_region region;
         dmi_desc_region(c, b->me, i, &region);
         if (region.count == 0) {
             continue;
         }
-        dmi_ewise k = {.op = DMI_EW_ADD, .ndim = 2, .a_dtype = c->dtype, .b_dtype = c->dtype, .out_dtype = c->dtype};
+        dmi_ewise k = {.op = DMI_EW_ADD, .ndim = 2, .a_dtype = type, .b_dtype = c->dtype, .out_dtype = c->dtype};
         k.a_offset = k.b_offset = k.out_offset = dmi_region_start(&region);
         for (int d = 0; d < 2; d++) {
             k.extent[d] = region.dim[d].count;

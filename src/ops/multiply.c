@@ -3,7 +3,7 @@
 
 dm_status dm_multiply(dm_session *session, double alpha, dm_array a, dm_array b, dm_array out)
 {
-    dmi_call call = {.op = DMI_OP_multiply, .noperand = 3, .args = {.s = {alpha}}};
+    dmi_call call = {.op = DMI_OP_multiply, .noperand = 3, .args = {.s = {alpha}, .i = {alpha == 0}}};
     return dmi_call_submit(session, &call, (dm_array[]){a, b, out});
 }
 
@@ -12,6 +12,9 @@ dm_status dmi_multiply_check(dmi_call *call)
     dm_dtype computed = dmi_dtype_promote(call->operand[0].desc.dtype, call->operand[1].desc.dtype);
     for (int i = 0; i < 2; i++) {
         dm_status status = dmi_check_broadcast(call, i, 2);
+        if (call->args.i[0]) {
+            call->operand[i].mode = 0;
+        }
         if (status == DM_OK) {
             status = dmi_check_overlap(call, i, 2, true);
         }

@@ -33,7 +33,7 @@ dm_status dmi_sum_check(dmi_call *call)
     int32_t all = (int32_t)((1u << x->ndim) - 1);
     int32_t reduced = call->args.i[0] == -1 ? all : call->args.i[0];
     if (reduced & ~all) {
-        return dmi_fail(DM_ERR_ARG, "sum: dims names a dim that x, which has %d, lacks", x->ndim);
+        return dmi_fail(DM_ERR_ARG, "sum: dims[0..ndims) names a dim that x, which has %d, lacks", x->ndim);
     }
     bool keep = out->ndim == x->ndim && out->ndim > 0 && reduced != 0, drop = true;
     int kept = 0;
@@ -245,6 +245,12 @@ static void store_sums(summing *s, int acc_work, const dmi_mark added)
     }
 }
 
+static int first_giver(const summing *s, int taker)
+{
+    const dmi_layout *out = s->out->layout;
+    return out->replicas > 1 && out->position[taker] >= 0 ? out->position[taker] % out->group : taker;
+}
+
 dm_status dmi_sum_plan(dmi_builder *b, const dmi_call *call)
 {
     summing s = {.b = b, .x = &call->operand[0].desc, .out = &call->operand[1].desc,
@@ -263,18 +269,19 @@ dm_status dmi_sum_plan(dmi_builder *b, const dmi_call *call)
         acc = zero_accumulators(&s, count);
         landing = dmi_build_work(b, 0);
     }
-    /* A worker that holds out is served by one replica of x, so that every element is counted once. */
+    /* A worker that holds out is served by one replica of x, so that every element is counted once. The order of the
+     * givers depends on the part of out only, so that copies of out come out alike to the last bit. */
     int mine = dmi_layout_replica(s.x->layout, me), serves_me = dmi_fetch_replica(s.x, me);
-    if (count > 0 && mine == serves_me) {
-        each_share(&s, me, me, part, acc, landing, summed, added);
-    }
-    for (int t = 1; t < workers && !b->failed; t++) {
-        int to = (me + t) % workers, from = (me - t + workers) % workers;
-        if (mine >= 0 && dmi_fetch_replica(s.x, to) == mine) {
-            each_share(&s, me, to, part, acc, landing, summed, added);
+    for (int t = 0; t < workers && !b->failed; t++) {
+        for (int to = 0; to < workers; to++) {
+            if (to != me && (first_giver(&s, to) + t) % workers == me && mine >= 0 &&
+                dmi_fetch_replica(s.x, to) == mine) {
+                each_share(&s, me, to, part, acc, landing, summed, added);
+            }
         }
+        int from = (first_giver(&s, me) + t) % workers;
         if (count > 0 && dmi_layout_replica(s.x->layout, from) == serves_me) {
-            each_share(&s, from, me, part, acc, landing, NULL, added);
+            each_share(&s, from, me, part, acc, landing, from == me ? summed : NULL, added);
         }
     }
     if (count > 0) {

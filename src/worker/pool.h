@@ -23,7 +23,8 @@ enum dmi_owner { DMI_OWNER_ARRAY, DMI_OWNER_WORKSPACE, DMI_OWNER_REPLICA, DMI_OW
 
 typedef struct dmi_slab_ops {
     void *context;
-    /* A new slab; its base address, or NULL. index counts slabs ever made (0, 1, 2 ...; reused after give_back). */
+    /* A new slab; its base address, or NULL. index counts slabs ever made (0, 1, 2 ...; reused after
+     * give_back). */
     void *(*get)(void *context, int index, int64_t bytes);
     void (*give_back)(void *context, int index, void *base, int64_t bytes);
     /* debug pools only (may be NULL): write the pattern, and verify it (false: overwritten) */
@@ -42,7 +43,7 @@ typedef struct dmi_pool_config {
 } dmi_pool_config;
 
 typedef struct dmi_block {
-    void *base;      /* address of the block (after the red zone) */
+    void *base; /* address of the block (after the red zone) */
     int slab;
     int64_t offset;  /* of base in the slab */
     int64_t bytes;   /* as asked for; a block of 0 bytes is valid, base non-NULL or NULL, takes nothing */
@@ -66,11 +67,12 @@ DM_CHECKED dm_status dmi_pool_create(const dmi_pool_config *config, dmi_pool **o
 void dmi_pool_destroy(dmi_pool *pool);
 /* Best fit by size class, O(1)-like; DM_ERR_LIMIT / DM_ERR_NOMEM with the numbers asked, live, limit. */
 DM_CHECKED dm_status dmi_pool_alloc(dmi_pool *pool, int64_t bytes, int owner, dmi_block *out);
-/* stamp: when the last use of the block ends (what it had to wait for itself stays in force beside it); NULL: it
- * has ended. DM_ERR_INTERNAL (and a log line) if a red zone was overwritten; the block is freed all the same. Also
- * if the block is not one that is handed out now; then nothing happens. */
+/* stamp: when the last use of the block ends (what it had to wait for itself stays in force beside it); NULL:
+ * it has ended. DM_ERR_INTERNAL (and a log line) if a red zone was overwritten; the block is freed all the
+ * same. Also if the block is not one that is handed out now; then nothing happens. */
 dm_status dmi_pool_free(dmi_pool *pool, const dmi_block *block, const dmi_stamp *stamp);
-/* Gives wholly free slabs, whose stamps are all reached (<= done), back to the system; returns bytes given back. */
+/* Gives wholly free slabs, whose stamps are all reached (<= done), back to the system; returns bytes given
+ * back. */
 int64_t dmi_pool_trim(dmi_pool *pool, const dmi_stamp *done);
 void dmi_pool_stats_get(const dmi_pool *pool, dmi_pool_stats *out);
 /* What a request of `bytes` takes from the limit after rounding. */

@@ -40,6 +40,9 @@ static int owner_of(const dm_layout *layout, const dm_array_info *info, const in
                     const int64_t *index)
 {
     int64_t at = 0;
+    if (layout && layout->kind == 2) {
+        return layout->single;
+    }
     for (int d = 0; d < info->ndim; d++) {
         int64_t block = info->block[d], blocks = (shape[d] + block - 1) / block, b = index[d] / block;
         int grid = info->grid[d];

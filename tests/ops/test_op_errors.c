@@ -54,7 +54,8 @@ static void sum_errors(dmt_case *c)
 {
     dm_session *s = c->session;
     dmt_things t = dmt_things_make(c);
-    const int first[] = {0}, last[] = {1}, twice[] = {0, 0}, outside[] = {2}, below[] = {-1};
+    const int first[] = {0}, last[] = {1}, twice[] = {0, 0}, outside[] = {2}, below[] = {-1},
+              three[] = {0, 1, 0};
     REFUSED(DMT_ONE(SHAPE), "out", dm_sum(s, t.f, last, 1, 1, 0, t.row));
     REFUSED(DMT_ONE(SHAPE), "out", dm_sum(s, t.f, NULL, 0, 1, 0, t.row));
     REFUSED(DMT_ONE(ARG), "dims", dm_sum(s, t.f, NULL, 1, 1, 0, t.row));
@@ -62,7 +63,7 @@ static void sum_errors(dmt_case *c)
     REFUSED(DMT_ONE(ARG), "dims", dm_sum(s, t.f, outside, 1, 1, 0, t.row));
     REFUSED(DMT_ONE(ARG), "dims", dm_sum(s, t.f, below, 1, 1, 0, t.row));
     REFUSED(DMT_ONE(ARG), "ndims", dm_sum(s, t.f, first, -1, 1, 0, t.row));
-    REFUSED(DMT_ONE(ARG), "ndims", dm_sum(s, t.f, first, 3, 1, 0, t.row));
+    REFUSED(DMT_ONE(ARG), NULL, dm_sum(s, t.f, three, 3, 1, 0, t.row));
     dm_array out = dmt_thing_make(c, DM_I32, 1, (int64_t[]){5});
     REFUSED(DMT_ONE(ARG), "scale", dm_sum(s, t.whole, first, 1, 0.5, 0, out));
     REFUSED(DMT_ONE(ARG), "beta", dm_sum(s, t.whole, first, 1, 1, 0.5, out));

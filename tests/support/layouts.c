@@ -34,6 +34,10 @@ static void describe(dmt_layout *l, int ndim)
         snprintf(l->text, sizeof l->text, "default layout");
         return;
     }
+    if (y->kind == 2) {
+        snprintf(l->text, sizeof l->text, "on worker %d", y->single);
+        return;
+    }
     if (y->kind == 1) {
         snprintf(l->text, sizeof l->text, "map");
         add_numbers(l->text, bytes, "block", ndim, y->block);
