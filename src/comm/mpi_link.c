@@ -97,11 +97,10 @@ static bool start_push(dmi_engine *e, dmi_work *w)
         source += offset * elem;
     } else if (source) {
         w->message->buffer = malloc((size_t)w->step->bytes);
-        if (!w->message->buffer) {
+        if (!w->message->buffer || !dmi_copy_pack(g, &w->message->geometry, &w->message->arena)) {
             free_message(w);
             return false;
         }
-        dmi_copy_pack(g, &w->message->geometry, &w->message->arena);
         e->config.backend->copy(&w->message->geometry, source, w->message->buffer);
         source = w->message->buffer;
     }
@@ -151,7 +150,8 @@ static bool mpi_grant(dmi_engine *e, dmi_work *w)
         place += offset * elem;
     } else {
         w->message->buffer = malloc((size_t)w->step->bytes);
-        if (!w->message->buffer) {
+        if (!w->message->buffer ||
+            (place && !dmi_copy_unpack(g, &w->message->geometry, &w->message->arena))) {
             free_message(w);
             return false;
         }
@@ -189,7 +189,6 @@ static bool mpi_arrive(dmi_engine *e, dmi_work *w)
         dmi_engine_fail(e, w->inst, DM_OK, "");
     } else if (place) {
         if (m->buffer) {
-            dmi_copy_unpack(w->step->desc, &m->geometry, &m->arena);
             e->config.backend->copy(&m->geometry, m->buffer, place);
         }
         atomic_fetch_add_explicit(&e->port->tally.bytes_received, w->step->bytes, memory_order_relaxed);

@@ -146,7 +146,7 @@ static void packed_copy(partial *g, const dmi_region *c, dmi_copy *out)
     dmi_region dense = *c;
     dmi_region_dense(&dense, 0);
     (void)dmi_region_copy(g->p->b, &dense, &dense, g->p->type, g->p->type, out);
-    dmi_copy_pack(out, out, &g->p->b->plan->arena);
+    dmi_build_pack(g->p->b, out, out);
 }
 
 void dmi_contract_plan(dmi_product *p)

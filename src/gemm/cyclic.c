@@ -197,7 +197,7 @@ static void receive_blocks(rolling *g, int owner, const blocks *bl)
             if (g->p->b->failed) {
                 return;
             }
-            dmi_copy_pack(&copy, &packed, &g->p->b->plan->arena);
+            dmi_build_pack(g->p->b, &copy, &packed);
             int slot = g->next++ % g->slots;
             dmi_ref ref = dmi_ref_work(g->slot_work, DMI_WRITE);
             ref.offset = slot * g->slot_bytes;
@@ -222,7 +222,7 @@ static void send_blocks(rolling *g, int to, const blocks *bl)
             if (g->p->b->failed) {
                 return;
             }
-            dmi_copy_pack(&copy, &packed, &g->p->b->plan->arena);
+            dmi_build_pack(g->p->b, &copy, &packed);
             dmi_build_push(g->p->b, to, dmi_ref_operand(g->which, DMI_READ), &packed, NULL);
         }
     }

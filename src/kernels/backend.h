@@ -113,11 +113,13 @@ typedef struct dmi_backend {
 } dmi_backend;
 
 const dmi_backend *dmi_backend_cpu(void);
+/* Threads of the BLAS in this process (it has one setting for all callers); returns what it was. */
+int dmi_cpu_blas_threads(int threads);
 
 /* dst walks the elements in row-major order of the copy's dims, packed; the same geometry for packing a message
  * (dst side replaced) and unpacking one (src side replaced). The element types stay as they are in d: the caller
  * makes the two equal on the side that is not to convert. False when the arena is out of memory. */
-bool dmi_copy_pack(const dmi_copy *d, dmi_copy *packed, dmi_arena *arena);     /* src as given -> dense */
-bool dmi_copy_unpack(const dmi_copy *d, dmi_copy *unpacked, dmi_arena *arena); /* dense -> dst as given */
+DM_CHECKED bool dmi_copy_pack(const dmi_copy *d, dmi_copy *packed, dmi_arena *arena);     /* src as given -> dense */
+DM_CHECKED bool dmi_copy_unpack(const dmi_copy *d, dmi_copy *unpacked, dmi_arena *arena); /* dense -> dst as given */
 
 #endif

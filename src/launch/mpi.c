@@ -113,6 +113,7 @@ static dm_status serve(dmi_job *job)
     status = dmi_job_agree(job, status);
     if (status == DM_OK) {
         unbind();
+        int blas = dmi_cpu_blas_threads(job->config.blas_threads);
         status = dmi_job_probe(job, &w->engine);
         if (status == DM_OK) {
             w->polls = job->messages || job->hosts > 1;
@@ -121,6 +122,7 @@ static dm_status serve(dmi_job *job)
             w->service_context = job;
             dmi_worker_serve(w);
         }
+        (void)dmi_cpu_blas_threads(blas);
         dmi_worker_finish(w);
     }
     free(w);

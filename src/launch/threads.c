@@ -18,6 +18,7 @@ typedef struct thread_launch {
     dmi_profile profile;
     dmi_hub hub;
     int workers, started;
+    int blas_before; /* the process's BLAS threads, to be restored; 0: not changed */
     int *consumer;
     worker_thread *thread;
 } thread_launch;
@@ -53,6 +54,9 @@ static void free_launch(thread_launch *l)
 {
     for (int w = 0; w < l->started; w++) {
         pthread_join(l->thread[w].thread, NULL);
+    }
+    if (l->blas_before) {
+        (void)dmi_cpu_blas_threads(l->blas_before);
     }
     dmi_hub_close(&l->hub);
     free(l->thread);
@@ -109,6 +113,7 @@ dm_status dmi_launch_threads(const dmi_config *config, int workers, dmi_session 
     dmi_session *s = NULL;
     if (status == DM_OK) {
         dmi_hub_tune(&l->hub, workers + 1, dmi_host_cores(), config->spin_us);
+        l->blas_before = dmi_cpu_blas_threads(config->blas_threads);
         status = start_workers(l);
     }
     if (status == DM_OK) {

@@ -29,7 +29,7 @@ static void send_part(void *context, const dmi_copy *part)
     reading *r = context;
     dmi_copy packed = *part;
     if (!r->b->profile->one_space) {
-        dmi_copy_pack(part, &packed, &r->b->plan->arena);
+        dmi_build_pack(r->b, part, &packed);
     }
     dmi_build_push(r->b, r->b->profile->workers, dmi_ref_operand(0, DMI_READ), &packed, NULL);
 }
@@ -53,9 +53,9 @@ static void take_part(void *context, const dmi_copy *part)
     dmi_copy half;
     dmi_mark arrived = {0};
     dmi_ref refs[2] = {dmi_ref_work(r->slots[slot], DMI_WRITE), dmi_ref_user(DMI_WRITE)};
-    dmi_copy_pack(part, &half, &r->b->plan->arena);
+    dmi_build_pack(r->b, part, &half);
     dmi_mark_step(arrived, dmi_build_expect(r->b, r->worker, refs[0], &half, r->free[slot]));
-    dmi_copy_unpack(part, &half, &r->b->plan->arena);
+    dmi_build_unpack(r->b, part, &half);
     refs[0].mode = DMI_READ;
     memset(r->free[slot], 0, sizeof r->free[slot]);
     dmi_mark_step(r->free[slot], dmi_build_kernel(r->b, DMI_STEP_COPY, &half, sizeof half, refs, 2, arrived));

@@ -183,7 +183,7 @@ static void each_share(summing *s, int giver, int taker, int part_work, int acc_
             }
             if (giver != taker) {
                 dmi_copy moved;
-                dmi_copy_pack(&add.geometry, &moved, &s->b->plan->arena);
+                dmi_build_pack(s->b, &add.geometry, &moved);
                 int64_t bytes = add.geometry.count * s->elem;
                 as_transfer(s, &moved);
                 if (giver == s->b->me) {
@@ -198,7 +198,7 @@ static void each_share(summing *s, int giver, int taker, int part_work, int acc_
                 dmi_mark_step(here, dmi_build_expect(s->b, giver, part_ref, &moved, NULL));
                 part_ref.mode = DMI_READ;
                 dmi_copy packed;
-                dmi_copy_unpack(&add.geometry, &packed, &s->b->plan->arena);
+                dmi_build_unpack(s->b, &add.geometry, &packed);
                 add.geometry = packed;
             }
             dmi_ref refs[2] = {part_ref, acc_ref};

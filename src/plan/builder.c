@@ -42,6 +42,13 @@ dmi_ref dmi_ref_operand(int operand, int mode)
     return (dmi_ref){.kind = DMI_REF_OPERAND, .mode = (uint8_t)mode, .index = (uint16_t)operand};
 }
 
+/* Once memory has run out geometries may be half made: nothing of them is looked at any more. */
+static dmi_step *scrap(dmi_builder *b)
+{
+    memset(&b->scrap, 0, sizeof b->scrap);
+    return &b->scrap;
+}
+
 static dmi_step *new_step(dmi_builder *b, int kind, int lane, const dmi_mark after)
 {
     dmi_plan *plan = b->plan;
@@ -56,8 +63,7 @@ static dmi_step *new_step(dmi_builder *b, int kind, int lane, const dmi_mark aft
         }
     }
     if (b->failed) {
-        memset(&b->scrap, 0, sizeof b->scrap);
-        return &b->scrap;
+        return scrap(b);
     }
     dmi_step *step = &plan->step[plan->nstep++];
     memset(step, 0, sizeof *step);
@@ -84,6 +90,9 @@ static void *keep(dmi_builder *b, const void *from, size_t size)
 
 dmi_step *dmi_build_push(dmi_builder *b, int peer, dmi_ref src, const dmi_copy *geometry, const dmi_mark after)
 {
+    if (b->failed) {
+        return scrap(b);
+    }
     assert(peer != b->me && geometry->src_dtype == geometry->dst_dtype && geometry->count > 0);
     dmi_step *step = new_step(b, DMI_STEP_PUSH, DMI_LANE_SEND, after);
     step->peer = peer;
@@ -100,6 +109,9 @@ dmi_step *dmi_build_push(dmi_builder *b, int peer, dmi_ref src, const dmi_copy *
 
 dmi_step *dmi_build_expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy *geometry, const dmi_mark after)
 {
+    if (b->failed) {
+        return scrap(b);
+    }
     assert(peer != b->me && geometry->src_dtype == geometry->dst_dtype && geometry->count > 0);
     dmi_step *step = new_step(b, DMI_STEP_EXPECT, DMI_LANE_RECV, after);
     step->peer = peer;
@@ -117,6 +129,9 @@ dmi_step *dmi_build_expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy
 dmi_step *dmi_build_kernel(dmi_builder *b, int kind, const void *desc, size_t size, const dmi_ref *refs, int nref,
                            const dmi_mark after)
 {
+    if (b->failed) {
+        return scrap(b);
+    }
     assert(nref <= DMI_MAX_REFS);
     dmi_step *step = new_step(b, kind, DMI_LANE_COMPUTE, after);
     step->desc = keep(b, desc, size);

@@ -69,16 +69,16 @@ static void send_piece(fetching *g, int peer, const dmi_copy *piece)
     if (src == dst) {
         dmi_build_push(g->b, peer, g->f->src_ref, piece, g->source);
     } else if (g->wire == src) { /* the receiver converts: it lands packed there */
-        dmi_copy_pack(piece, &half, &g->b->plan->arena);
+        dmi_build_pack(g->b, piece, &half);
         half.dst_dtype = src;
         dmi_build_push(g->b, peer, g->f->src_ref, &half, g->source);
     } else { /* convert here, into packed space, then push that to its place */
         dmi_ref refs[2] = {g->f->src_ref, convert_space(g, piece, DMI_WRITE)};
-        dmi_copy_pack(piece, &half, &g->b->plan->arena);
+        dmi_build_pack(g->b, piece, &half);
         half.dst_dtype = dst;
         dmi_mark ready = {0};
         dmi_mark_step(ready, dmi_build_kernel(g->b, DMI_STEP_COPY, &half, sizeof half, refs, 2, g->source));
-        dmi_copy_unpack(piece, &half, &g->b->plan->arena);
+        dmi_build_unpack(g->b, piece, &half);
         half.src_dtype = dst;
         dmi_build_push(g->b, peer, refs[1], &half, ready);
     }
@@ -96,10 +96,10 @@ static void expect_piece(fetching *g, int peer, const dmi_copy *piece)
     dmi_ref refs[2] = {convert_space(g, piece, DMI_WRITE), g->f->dst_ref};
     dmi_mark arrived = {0};
     dmi_mark_merge(arrived, g->after);
-    dmi_copy_pack(piece, &half, &g->b->plan->arena);
+    dmi_build_pack(g->b, piece, &half);
     half.dst_dtype = src;
     dmi_mark_step(arrived, dmi_build_expect(g->b, peer, refs[0], &half, NULL));
-    dmi_copy_unpack(piece, &half, &g->b->plan->arena);
+    dmi_build_unpack(g->b, piece, &half);
     half.src_dtype = src;
     refs[0].mode = DMI_READ;
     dmi_mark_step(g->done, dmi_build_kernel(g->b, DMI_STEP_COPY, &half, sizeof half, refs, 2, arrived));

@@ -177,6 +177,20 @@ void dmi_copy_split(dmi_builder *b, const dmi_copy *copy, int64_t max_bytes,
     }
 }
 
+void dmi_build_pack(dmi_builder *b, const dmi_copy *copy, dmi_copy *packed)
+{
+    if (b->failed || !dmi_copy_pack(copy, packed, &b->plan->arena)) {
+        b->failed = true;
+    }
+}
+
+void dmi_build_unpack(dmi_builder *b, const dmi_copy *copy, dmi_copy *unpacked)
+{
+    if (b->failed || !dmi_copy_unpack(copy, unpacked, &b->plan->arena)) {
+        b->failed = true;
+    }
+}
+
 void dmi_copy_span(const dmi_copy *copy, bool dst, int64_t *from, int64_t *to)
 {
     int64_t elem = dmi_dtype_bytes(dst ? copy->dst_dtype : copy->src_dtype);

@@ -160,6 +160,9 @@ bool dmi_region_copy(dmi_builder *b, const dmi_region *from, const dmi_region *t
  * worker. Calls each(context, part) in order. */
 void dmi_copy_split(dmi_builder *b, const dmi_copy *copy, int64_t max_bytes,
                     void (*each)(void *context, const dmi_copy *part), void *context);
+/* dmi_copy_pack and dmi_copy_unpack with the plan's memory; out of memory fails the plan. */
+void dmi_build_pack(dmi_builder *b, const dmi_copy *copy, dmi_copy *packed);
+void dmi_build_unpack(dmi_builder *b, const dmi_copy *copy, dmi_copy *unpacked);
 /* Byte range touched on one side of a copy. */
 void dmi_copy_span(const dmi_copy *copy, bool dst, int64_t *from, int64_t *to);
 

@@ -79,3 +79,10 @@ void dmi_cpu_gemm(const dmi_gemm *d, double alpha, const void *a, const void *b,
 {
     dmi_cpu_gemm_limited(d, alpha, a, b, beta, c, INT_MAX);
 }
+
+int dmi_cpu_blas_threads(int threads)
+{
+    int before = openblas_get_num_threads();
+    openblas_set_num_threads(threads);
+    return before;
+}
