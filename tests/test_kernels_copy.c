@@ -42,7 +42,7 @@ static void check_copy(rng *r, geometry *g, dm_dtype from, dm_dtype to)
     assert_non_null(expected);
     memcpy(expected, dst, bytes);
     naive(&g->d, 0, g->d.src_offset, g->d.dst_offset, src, expected);
-    dmi_backend_cpu()->copy(&g->d, src, dst);
+    dmi_backend_cpu()->copy(NULL, &g->d, src, dst);
     check_same(to, dst, expected, g->dst_span);
     free(src);
     free(dst);
@@ -140,7 +140,7 @@ static void test_large_transposes(void **state)
             }
             memset(src + rows * cols * bytes / 8 * 8, 7, (size_t)(rows * cols * bytes % 8));
             naive(&d, 0, 0, offset, src, expected);
-            dmi_backend_cpu()->copy(&d, src, dst);
+            dmi_backend_cpu()->copy(NULL, &d, src, dst);
             assert_memory_equal(dst, expected, (size_t)(span * bytes));
             free(src);
             free(dst);
@@ -198,8 +198,8 @@ static void test_pack_unpack(void **state)
         assert_true(expected != NULL && message != NULL);
         memcpy(expected, dst, bytes);
         naive(&g.d, 0, g.d.src_offset, g.d.dst_offset, src, expected);
-        dmi_backend_cpu()->copy(&packed, src, message);
-        dmi_backend_cpu()->copy(&unpacked, message, dst);
+        dmi_backend_cpu()->copy(NULL, &packed, src, message);
+        dmi_backend_cpu()->copy(NULL, &unpacked, message, dst);
         check_same(DM_I32, dst, expected, g.dst_span);
         assert_int_equal(packed.dst_offset, 0);
         free(src);
@@ -229,7 +229,7 @@ static void test_pack_order(void **state)
                             21, 2,  12, 22}; /* element (i, j) of a 3x3 stored by columns: 10i + j */
     int32_t message[4];
     assert_true(dmi_copy_pack(&d, &packed, &arena));
-    dmi_backend_cpu()->copy(&packed, src, message);
+    dmi_backend_cpu()->copy(NULL, &packed, src, message);
     const int32_t expected[4] = {1, 2, 21, 22};
     assert_memory_equal(message, expected, sizeof expected);
     dmi_arena_free(&arena);

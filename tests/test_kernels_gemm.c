@@ -65,7 +65,7 @@ static void check_product(rng *r, const dmi_gemm *d, double alpha, double beta, 
     }
     memcpy(before, c, (size_t)(size_c * width_of(t)));
     if (limit == 0) {
-        dmi_backend_cpu()->gemm(d, alpha, a, b, beta, c);
+        dmi_backend_cpu()->gemm(NULL, d, alpha, a, b, beta, c);
     } else {
         dmi_cpu_gemm_limited(d, alpha, a, b, beta, c, limit);
     }
@@ -132,7 +132,7 @@ static void test_rounding(void **state)
         b[i] = (double)rng_in(&r, -1000000, 1000000) / 999983;
         c[i] = NAN;
     }
-    dmi_backend_cpu()->gemm(&d, 1, a, b, 0, c);
+    dmi_backend_cpu()->gemm(NULL, &d, 1, a, b, 0, c);
     for (int i = 0; i < N * N; i++) {
         real sum = 0, size = 0;
         for (int p = 0; p < N; p++) {

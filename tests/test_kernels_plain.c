@@ -62,7 +62,7 @@ static void test_fills(void **state)
             d.region.stride[0] = 1;
             if (!skip) {
                 plain_fill(&d, &v, a);
-                dmi_backend_cpu()->fill(&d, &v, b);
+                dmi_backend_cpu()->fill(NULL, &d, &v, b);
                 assert_memory_equal(a, b, (size_t)(N * width_of(t)));
             }
         }
@@ -90,7 +90,7 @@ static void test_sums(void **state)
             memset(a, 0, sizeof a);
             memset(b, 0, sizeof b);
             plain_reduce(&d, in, a);
-            dmi_backend_cpu()->reduce(&d, in, b);
+            dmi_backend_cpu()->reduce(NULL, &d, in, b);
             assert_memory_equal(a, b, sizeof a);
         }
     }

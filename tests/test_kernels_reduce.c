@@ -71,7 +71,7 @@ static void check_reduce(rng *r, dmi_reduce *d)
     memset(out, 0x7f, (size_t)(results * dmi_acc_bytes(acc)));
     exact e = {d->dtype, in, sum};
     visit(d, 0, d->offset, 0, add_exact, &e);
-    dmi_backend_cpu()->reduce(d, in, out);
+    dmi_backend_cpu()->reduce(NULL, d, in, out);
     for (int64_t i = 0; i < results; i++) {
         if (acc_value(acc, out, i) != sum[i]) {
             fail_msg("%s, %d dims, mask %x: sum %lld is %Lg, not %Lg", dmi_dtype_name(d->dtype), d->ndim,
@@ -143,7 +143,7 @@ static void test_reduce_special(void **state)
             }
             in[3] = kind == 0 ? INFINITY : kind == 1 ? -INFINITY : kind == 2 ? NAN : INFINITY;
             in[3 + N / 2] = kind == 3 ? -INFINITY : 1;
-            dmi_backend_cpu()->reduce(&d, in, acc);
+            dmi_backend_cpu()->reduce(NULL, &d, in, acc);
             int at = form == 0 ? 0 : 6;
             assert_true(kind < 2 ? isinf(acc[at]) && (acc[at] > 0) == (kind == 0) : isnan(acc[at]));
             assert_true(acc[at + 1] == 0);
@@ -167,13 +167,13 @@ static void test_reduce_accuracy(void **state)
         size += fabsl(in[i]);
         plain += in[i];
     }
-    dmi_backend_cpu()->reduce(&d, in, first);
+    dmi_backend_cpu()->reduce(NULL, &d, in, first);
     assert_true(fabsl((real)first[0] + first[1] - exactly) <= N * 0x1p-64L * size);
     assert_true(fabs(first[1]) <= 0x1p-53 * fabs(first[0]));
     assert_true(first[0] != plain); /* else this test shows nothing */
     for (int shift = 1; shift < 8; shift++) {
         memmove(in + shift, in + shift - 1, N * sizeof *in);
-        dmi_backend_cpu()->reduce(&d, in + shift, acc);
+        dmi_backend_cpu()->reduce(NULL, &d, in + shift, acc);
         assert_memory_equal(acc, first, sizeof acc);
     }
     free(in);
@@ -226,7 +226,7 @@ static void test_acc_add(void **state)
             expected[b] += acc_value(acc, part, a);
         }
         dmi_acc_add d = {.acc = acc, .geometry = g.d};
-        dmi_backend_cpu()->acc_add(&d, part, sum);
+        dmi_backend_cpu()->acc_add(NULL, &d, part, sum);
         for (int64_t i = 0; i < g.dst_span; i++) {
             assert_true(acc_value(acc, sum, i) == expected[i]);
         }
@@ -309,7 +309,7 @@ static void check_store(rng *r, int acc, dm_dtype out_dtype, int ndim, double sc
         }
         expect_store(&d, scale, sum, i, beta, expected + at * bytes);
     }
-    dmi_backend_cpu()->acc_store(&d, scale, sum, beta, out);
+    dmi_backend_cpu()->acc_store(NULL, &d, scale, sum, beta, out);
     for (int64_t i = 0; i < span; i++) {
         if (!same_element(out_dtype, out + i * bytes, expected + i * bytes) &&
             decode(out_dtype, out + i * bytes) !=

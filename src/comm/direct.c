@@ -90,7 +90,7 @@ static bool copy_piece(const dmi_backend *backend, const dmi_copy *d, int64_t *r
         dim++;
     }
     if (bytes <= CHUNK_BYTES || d->ndim == 0) {
-        backend->copy(d, src, dst);
+        backend->copy(NULL, d, src, dst);
         return true;
     }
     int64_t indices = 0;
@@ -123,7 +123,7 @@ static bool copy_piece(const dmi_backend *backend, const dmi_copy *d, int64_t *r
         piece.count = d->count / indices * len;
         *run += n;
     }
-    backend->copy(&piece, src, dst);
+    backend->copy(NULL, &piece, src, dst);
     return *run == d->nrun[dim];
 }
 

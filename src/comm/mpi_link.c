@@ -101,7 +101,7 @@ static bool start_push(dmi_engine *e, dmi_work *w)
             free_message(w);
             return false;
         }
-        e->config.backend->copy(&w->message->geometry, source, w->message->buffer);
+        e->config.backend->copy(NULL, &w->message->geometry, source, w->message->buffer);
         source = w->message->buffer;
     }
     for (int i = 0; i < w->message->count; i++) {
@@ -189,7 +189,7 @@ static bool mpi_arrive(dmi_engine *e, dmi_work *w)
         dmi_engine_fail(e, w->inst, DM_OK, "");
     } else if (place) {
         if (m->buffer) {
-            e->config.backend->copy(&m->geometry, m->buffer, place);
+            e->config.backend->copy(NULL, &m->geometry, m->buffer, place);
         }
         atomic_fetch_add_explicit(&e->port->tally.bytes_received, w->step->bytes, memory_order_relaxed);
     }

@@ -100,16 +100,20 @@ typedef struct dmi_acc_store {
     int64_t extent[DM_MAX_DIMS], out_stride[DM_MAX_DIMS], out_offset;
 } dmi_acc_store;
 
-/* Every slot is mandatory. The status is DM_OK or a device error; bad descriptors are asserted. */
+/* Where a device's kernels are put: NULL on the CPU, whose kernels are done when the call returns; on a GPU a stream
+ * with what belongs to it (kernels/cuda/cuda.h), where the call only enqueues and errors stay in the queue. */
+typedef struct dmi_queue dmi_queue;
+
+/* Every slot is mandatory; bad descriptors are asserted. */
 typedef struct dmi_backend {
     const char *name;
-    void (*copy)(const dmi_copy *d, const void *src, void *dst);
-    void (*gemm)(const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c);
-    void (*ewise)(const dmi_ewise *d, double alpha, const void *a, double beta, const void *b, void *out);
-    void (*fill)(const dmi_fill *d, const dmi_fill_values *v, void *out);
-    void (*reduce)(const dmi_reduce *d, const void *in, void *acc);
-    void (*acc_add)(const dmi_acc_add *d, const void *part, void *acc);
-    void (*acc_store)(const dmi_acc_store *d, double scale, const void *acc, double beta, void *out);
+    void (*copy)(dmi_queue *q, const dmi_copy *d, const void *src, void *dst);
+    void (*gemm)(dmi_queue *q, const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c);
+    void (*ewise)(dmi_queue *q, const dmi_ewise *d, double alpha, const void *a, double beta, const void *b, void *out);
+    void (*fill)(dmi_queue *q, const dmi_fill *d, const dmi_fill_values *v, void *out);
+    void (*reduce)(dmi_queue *q, const dmi_reduce *d, const void *in, void *acc);
+    void (*acc_add)(dmi_queue *q, const dmi_acc_add *d, const void *part, void *acc);
+    void (*acc_store)(dmi_queue *q, const dmi_acc_store *d, double scale, const void *acc, double beta, void *out);
 } dmi_backend;
 
 const dmi_backend *dmi_backend_cpu(void);

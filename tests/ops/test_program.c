@@ -152,26 +152,27 @@ static void program_case(dmt_case *c)
     }
 }
 
-static void run(const char *name, const char *options)
+static void run(const char *name, int64_t cases, const char *options)
 {
-    dmt_run(&(dmt_suite){.name = name, .cases = 100, .fn = program_case, .options = options});
+    dmt_run(&(dmt_suite){.name = name, .cases = cases, .fn = program_case, .options = options});
 }
 
-#define PROGRAM(name, options)                                                                                 \
+#define PROGRAM(name, cases, options)                                                                          \
     static void test_##name(void **state)                                                                      \
     {                                                                                                          \
         (void)state;                                                                                           \
-        run("program_" #name, options);                                                                        \
+        run("program_" #name, cases, options);                                                                 \
     }
-PROGRAM(plain, NULL)
-PROGRAM(small_ring, "ring=4096")
-PROGRAM(small_slabs, "slab=4096,pool_debug=1")
-PROGRAM(sync, "sync=1")
-PROGRAM(no_cache, "plan_cache=1")
-PROGRAM(slow_links, "link_latency_us=20,link_gbps=0.5")
-PROGRAM(little_workspace, "gemm_workspace=1024")
-PROGRAM(sleepy, "spin_us=0")
-PROGRAM(stationary, "gemm_algorithm=stationary,pool_debug=1")
+PROGRAM(plain, 300, NULL)
+PROGRAM(small_ring, 100, "ring=4096")
+PROGRAM(small_slabs, 100, "slab=4096")
+PROGRAM(red_zones, 5, "slab=16384,pool_debug=1") /* few: a destroy waits for all commands before it */
+PROGRAM(sync, 100, "sync=1")
+PROGRAM(no_cache, 100, "plan_cache=1")
+PROGRAM(slow_links, 100, "link_latency_us=20,link_gbps=0.5")
+PROGRAM(little_workspace, 100, "gemm_workspace=1024")
+PROGRAM(sleepy, 100, "spin_us=0")
+PROGRAM(stationary, 100, "gemm_algorithm=stationary")
 
 int main(void)
 {
@@ -180,7 +181,7 @@ int main(void)
         cmocka_unit_test(test_small_slabs), cmocka_unit_test(test_sync),
         cmocka_unit_test(test_no_cache),    cmocka_unit_test(test_sleepy),
         cmocka_unit_test(test_slow_links),  cmocka_unit_test(test_little_workspace),
-        cmocka_unit_test(test_stationary),
+        cmocka_unit_test(test_stationary),  cmocka_unit_test(test_red_zones),
     };
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

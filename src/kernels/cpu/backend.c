@@ -1,15 +1,49 @@
 #include "kernels/cpu/cpu.h"
 
-static const dmi_backend cpu = {
-    .name = "cpu",
-    .copy = dmi_cpu_copy,
-    .gemm = dmi_cpu_gemm,
-    .ewise = dmi_cpu_ewise,
-    .fill = dmi_cpu_fill,
-    .reduce = dmi_cpu_reduce,
-    .acc_add = dmi_cpu_acc_add,
-    .acc_store = dmi_cpu_acc_store,
-};
+/* The CPU has no queue: every kernel is done when it returns. */
+static void copy(dmi_queue *q, const dmi_copy *d, const void *src, void *dst)
+{
+    (void)q;
+    dmi_cpu_copy(d, src, dst);
+}
+
+static void gemm(dmi_queue *q, const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c)
+{
+    (void)q;
+    dmi_cpu_gemm(d, alpha, a, b, beta, c);
+}
+
+static void ewise(dmi_queue *q, const dmi_ewise *d, double alpha, const void *a, double beta, const void *b, void *out)
+{
+    (void)q;
+    dmi_cpu_ewise(d, alpha, a, beta, b, out);
+}
+
+static void fill(dmi_queue *q, const dmi_fill *d, const dmi_fill_values *v, void *out)
+{
+    (void)q;
+    dmi_cpu_fill(d, v, out);
+}
+
+static void reduce(dmi_queue *q, const dmi_reduce *d, const void *in, void *acc)
+{
+    (void)q;
+    dmi_cpu_reduce(d, in, acc);
+}
+
+static void acc_add(dmi_queue *q, const dmi_acc_add *d, const void *part, void *acc)
+{
+    (void)q;
+    dmi_cpu_acc_add(d, part, acc);
+}
+
+static void acc_store(dmi_queue *q, const dmi_acc_store *d, double scale, const void *acc, double beta, void *out)
+{
+    (void)q;
+    dmi_cpu_acc_store(d, scale, acc, beta, out);
+}
+
+static const dmi_backend cpu = {"cpu", copy, gemm, ewise, fill, reduce, acc_add, acc_store};
 
 const dmi_backend *dmi_backend_cpu(void)
 {
