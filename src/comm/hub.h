@@ -36,8 +36,9 @@ typedef struct dmi_mailbox {
 } dmi_mailbox;
 
 /* The first failure since the master last looked. */
+enum { DMI_RECORD_EMPTY, DMI_RECORD_FULL, DMI_RECORD_FILLING };
 typedef struct dmi_error_record {
-    atomic_int present; /* 1: filled by the worker; 0: the master has taken it */
+    atomic_int present; /* FULL: filled by the worker; EMPTY: the master has taken it */
     int32_t status;
     uint64_t command;
     char text[DMI_ERROR_TEXT];

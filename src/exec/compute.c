@@ -8,30 +8,25 @@ static bool inputs_clean(dmi_work *w)
 {
     for (int i = 0; i < w->step->nref; i++) {
         const dmi_ref *ref = &w->step->ref[i];
-        if (ref->kind == DMI_REF_OPERAND && (ref->mode & DMI_READ) && atomic_load(&w->inst->memory[ref->index]->poisoned)) {
-            /* an output that this command itself rewrites as a whole may be read back by its later steps */
-            if (!w->inst->whole[ref->index]) {
-                return false;
-            }
+        int poisoned = ref->kind == DMI_REF_OPERAND ? atomic_load(&w->inst->memory[ref->index]->poisoned) : 0;
+        /* An output that this command itself rewrites as a whole may be read back by its later steps; one without
+         * memory can be neither read nor written. */
+        if (poisoned && (poisoned == DMI_NO_MEMORY || ((ref->mode & DMI_READ) && !w->inst->whole[ref->index]))) {
+            return false;
         }
     }
     return true;
 }
 
-static void outputs_valid(dmi_work *w)
+/* A poisoned input is news only where nothing inherits the poison: what the command makes leaves the arrays. */
+static void fail_by_input(dmi_engine *e, dmi_instance *inst)
 {
-    for (int i = 0; i < w->step->nref; i++) {
-        const dmi_ref *ref = &w->step->ref[i];
-        if (ref->kind == DMI_REF_OPERAND && (ref->mode & DMI_WRITE) && w->inst->whole[ref->index]) {
-            dmi_memory *memory = w->inst->memory[ref->index];
-            if (atomic_load_explicit(&memory->poisoned, memory_order_relaxed)) {
-                atomic_store(&memory->poisoned, 0);
-                if (atomic_load(&w->inst->failed)) { /* the other thread failed the command meanwhile */
-                    atomic_store(&memory->poisoned, 1);
-                }
-            }
-        }
+    bool writes = false;
+    for (int i = 0; i < inst->noperand; i++) {
+        writes = writes || (inst->mode[i] & DMI_WRITE);
     }
+    dmi_engine_fail(e, inst, writes ? DM_OK : DM_ERR_POISONED,
+                    "the array holds the result of a command that failed earlier");
 }
 
 bool dmi_compute_one(dmi_engine *e)
@@ -47,21 +42,20 @@ bool dmi_compute_one(dmi_engine *e)
     }
     atomic_store_explicit(&e->port->now_step, w->step->kind, memory_order_relaxed);
     if (!atomic_load(&w->inst->failed) && !inputs_clean(w)) {
-        dmi_engine_fail(e, w->inst, DM_OK, "");
+        fail_by_input(e, w->inst);
     }
     if (!atomic_load(&w->inst->failed)) {
         int64_t begin = e->trace ? dmi_now_ns() : 0;
         dm_status status = dmi_execute(e, w);
         if (status != DM_OK) {
             dmi_engine_fail(e, w->inst, status, dmi_error_text());
-        } else {
-            outputs_valid(w);
         }
         if (e->trace) {
             dmi_trace_step(e, w, begin, dmi_now_ns());
         }
         atomic_fetch_add_explicit(&e->port->tally.flops, w->step->flops, memory_order_relaxed);
     }
+    dmi_engine_settle(w);
     atomic_fetch_add_explicit(&e->port->tally.steps, 1, memory_order_relaxed);
     atomic_store_explicit(&lane->done, at + 1, memory_order_release);
     if (e->thread_runs) {

@@ -91,11 +91,12 @@ bool dmi_engine_idle(const dmi_engine *e)
 void dmi_engine_report(dmi_engine *e, uint64_t command, dm_status status, const char *text)
 {
     dmi_error_record *record = &e->port->error;
-    if (atomic_load_explicit(&record->present, memory_order_acquire) == 0) {
+    int none = DMI_RECORD_EMPTY; /* both threads of a worker may have something to report */
+    if (atomic_compare_exchange_strong(&record->present, &none, DMI_RECORD_FILLING)) {
         record->status = status;
         record->command = command;
         snprintf(record->text, sizeof record->text, "%s", text);
-        atomic_store_explicit(&record->present, 1, memory_order_release);
+        atomic_store_explicit(&record->present, DMI_RECORD_FULL, memory_order_release);
     }
     dmi_log(DMI_LOG_WARN, "command %llu: %s", (unsigned long long)command, text);
 }
@@ -103,17 +104,53 @@ void dmi_engine_report(dmi_engine *e, uint64_t command, dm_status status, const 
 void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const char *text)
 {
     atomic_store(&inst->failed, 1);
-    for (int i = 0; i < inst->noperand; i++) {
-        if (inst->memory[i] && (inst->mode[i] & DMI_WRITE)) {
-            atomic_store(&inst->memory[i]->poisoned, 1);
-        }
-    }
     if (status != DM_OK) {
         char line[DMI_ERROR_TEXT];
-        snprintf(line, sizeof line, "command %llu (%s) failed on worker %d (%s): %s", (unsigned long long)inst->command,
-                 dmi_ops[inst->op].name, e->config.me, e->port->host, text);
+        char who[32] = "the master";
+        if (e->config.me < e->config.endpoints - 1) {
+            snprintf(who, sizeof who, "worker %d", e->config.me);
+        }
+        int length = snprintf(line, sizeof line, "command %llu (%s) failed on %s (%s): %s",
+                              (unsigned long long)inst->command, dmi_ops[inst->op].name, who, e->port->host, text);
+        if (length >= (int)sizeof line) {
+            memcpy(line + sizeof line - 4, "...", 4);
+        }
         dmi_engine_report(e, inst->command, status, line);
     }
+}
+
+static void poison(dmi_memory *memory)
+{
+    int clean = DMI_CLEAN; /* what has no memory stays so */
+    atomic_compare_exchange_strong(&memory->poisoned, &clean, DMI_POISONED);
+}
+
+void dmi_engine_settle(const dmi_work *w)
+{
+    const dmi_instance *inst = w->inst;
+    for (int i = 0; i < w->step->nref; i++) {
+        const dmi_ref *ref = &w->step->ref[i];
+        if (ref->kind != DMI_REF_OPERAND || !(ref->mode & DMI_WRITE)) {
+            continue;
+        }
+        dmi_memory *memory = inst->memory[ref->index];
+        if (!atomic_load(&inst->failed) && inst->whole[ref->index]) {
+            int poisoned = DMI_POISONED;
+            atomic_compare_exchange_strong(&memory->poisoned, &poisoned, DMI_CLEAN);
+        }
+        if (atomic_load(&inst->failed)) { /* looked at once more: the other thread may have failed it meanwhile */
+            poison(memory);
+        }
+    }
+}
+
+dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_block *out)
+{
+    const char *fault = e->config.fault;
+    if (fault && strncmp(fault, "alloc:", 6) == 0 && ++e->allocations == strtoll(fault + 6, NULL, 10)) {
+        return dmi_fail(DM_ERR_NOMEM, "planted fault in an allocation of %lld bytes", (long long)bytes);
+    }
+    return dmi_pool_alloc(e->config.pool, bytes, owner, out);
 }
 
 /* --- enqueueing ----------------------------------------------------------------------------------------------- */
@@ -122,7 +159,7 @@ static void take_workspace(dmi_engine *e, dmi_instance *inst)
 {
     const dmi_plan *plan = inst->plan;
     for (int i = 0; i < plan->nwork; i++) {
-        dm_status status = dmi_pool_alloc(e->config.pool, plan->work_bytes[i], DMI_OWNER_WORKSPACE, &inst->work[i]);
+        dm_status status = dmi_engine_alloc(e, plan->work_bytes[i], DMI_OWNER_WORKSPACE, &inst->work[i]);
         if (status != DM_OK) {
             memset(&inst->work[i], 0, sizeof inst->work[i]);
             if (!atomic_load(&inst->failed)) {
@@ -307,11 +344,7 @@ static bool progress_send(dmi_engine *e)
 
 static void received(dmi_engine *e, dmi_work *w)
 {
-    const dmi_ref *ref = &w->step->ref[0];
-    dmi_instance *inst = w->inst;
-    if (ref->kind == DMI_REF_OPERAND && inst->whole[ref->index] && !atomic_load(&inst->failed)) {
-        atomic_store(&inst->memory[ref->index]->poisoned, 0);
-    }
+    dmi_engine_settle(w);
     atomic_fetch_add_explicit(&e->port->tally.messages_received, 1, memory_order_relaxed);
     if (e->trace) {
         dmi_trace_step(e, w, w->begun_ns, dmi_now_ns());

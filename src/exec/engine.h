@@ -18,6 +18,8 @@
 
 #define DMI_LANE_ROOM 4096 /* steps a lane can hold; power of two */
 
+enum { DMI_CLEAN, DMI_POISONED, DMI_NO_MEMORY };
+
 /* Storage of one array on this worker. */
 typedef struct dmi_memory {
     dmi_block block;
@@ -25,7 +27,8 @@ typedef struct dmi_memory {
     int handles;            /* array and views: at zero the block goes back to the pool */
     int refs;               /* handles and commands under way: at zero this struct goes */
     uint32_t number;
-    atomic_int poisoned;    /* holds (partly) the result of a command that failed */
+    atomic_int poisoned;    /* DMI_POISONED: holds (partly) the result of a command that failed; DMI_NO_MEMORY: there
+                             * is nothing behind it, for good */
 } dmi_memory;
 
 typedef struct dmi_instance { /* a plan on its way */
@@ -92,7 +95,7 @@ typedef struct dmi_engine_config {
     bool compute_thread;
     double link_gbps, link_latency_us;
     bool pool_debug;
-    const char *fault;    /* planted fault of tests: "compute:N" fails the N-th kernel step */
+    const char *fault;    /* planted fault of tests: "compute:N" fails the N-th kernel step, "alloc:N" the N-th block */
     void (*retired)(void *context, dmi_instance *inst); /* a command's last step is done; may be NULL */
     void *context;
 } dmi_engine_config;
@@ -111,6 +114,7 @@ typedef struct dmi_engine {
     int64_t link_free_ns;            /* pretended link: when the last byte has gone */
     int64_t wake_ns;                 /* look again at this time even if nobody rings; 0: no need */
     atomic_int_fast64_t kernel_steps; /* for planted faults */
+    int64_t allocations;              /* the same */
     struct dmi_mpi_state *mpi;       /* message transport, or NULL */
     struct dmi_trace *trace;         /* timeline, or NULL */
 } dmi_engine;
@@ -129,9 +133,14 @@ bool dmi_engine_progress(dmi_engine *e);
 bool dmi_engine_idle(const dmi_engine *e);
 bool dmi_engine_reached(const dmi_engine *e, const dmi_stamp *stamp);
 dmi_stamp dmi_engine_done(const dmi_engine *e);
-/* Marks the instance failed and its outputs poisoned; keeps the first report for the master. status 0: the
- * consequence of an earlier failure, nothing new to report. */
+/* Marks the instance failed; keeps the first report for the master. status 0: the consequence of an earlier failure,
+ * nothing new to report. Its outputs are poisoned step by step: */
 void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const char *text);
+/* A step is done: what it was to write is poisoned if its command has failed, clean again if it is wholly rewritten.
+ * Not earlier: commands before this one may still use that memory until the step may begin. */
+void dmi_engine_settle(const dmi_work *w);
+/* Memory from the pool, unless a planted fault says no. */
+DM_CHECKED dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_block *out);
 void dmi_engine_report(dmi_engine *e, uint64_t command, dm_status status, const char *text);
 
 /* --- comm/direct.c: slab `index` of a peer in another process, mapped here; NULL (logged) where that fails */

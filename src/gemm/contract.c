@@ -176,25 +176,31 @@ void dmi_contract_plan(dmi_product *p)
         dmi_dimset inner;
         dmi_copy copy;
         dmi_product_c(p, to, &c);
-        if (g.inner.count > 0 && c.count > 0) {
-            int slot = sent++ % SLOTS;
-            dmi_ref place = dmi_ref_work(out_work, DMI_WRITE);
-            dmi_mark ready = {0};
-            place.offset = slot * out_bytes;
-            multiply_for(&g, &c, place, out_free[slot], ready);
-            packed_copy(&g, &c, &copy);
-            memset(out_free[slot], 0, sizeof out_free[slot]);
-            dmi_mark_step(out_free[slot], dmi_build_push(b, to, place, &copy, ready));
+        /* Order: product, grant, push, addition, as one queue could take them (see fetch.c). */
+        dmi_ref out = dmi_ref_work(out_work, DMI_WRITE), in = dmi_ref_work(in_work, DMI_WRITE);
+        int out_slot = sent % SLOTS, in_slot = heard % SLOTS;
+        dmi_mark ready = {0}, arrived = {0};
+        bool gives = g.inner.count > 0 && c.count > 0;
+        bool takes = mine.count > 0 && inner_set(p, from, &inner) && inner.count > 0;
+        out.offset = out_slot * out_bytes;
+        in.offset = in_slot * in_bytes;
+        if (gives) {
+            multiply_for(&g, &c, out, out_free[out_slot], ready);
+            sent++;
         }
-        if (mine.count > 0 && inner_set(p, from, &inner) && inner.count > 0) {
-            int slot = heard++ % SLOTS;
-            dmi_ref place = dmi_ref_work(in_work, DMI_WRITE);
-            dmi_mark arrived = {0};
-            place.offset = slot * in_bytes;
+        if (takes) {
             packed_copy(&g, &mine, &copy);
-            dmi_mark_step(arrived, dmi_build_expect(b, from, place, &copy, in_free[slot]));
-            memset(in_free[slot], 0, sizeof in_free[slot]);
-            add_arrived(&g, &mine, place, arrived, in_free[slot]);
+            dmi_mark_step(arrived, dmi_build_expect(b, from, in, &copy, in_free[in_slot]));
+            heard++;
+        }
+        if (gives) {
+            packed_copy(&g, &c, &copy);
+            memset(out_free[out_slot], 0, sizeof out_free[out_slot]);
+            dmi_mark_step(out_free[out_slot], dmi_build_push(b, to, out, &copy, ready));
+        }
+        if (takes) {
+            memset(in_free[in_slot], 0, sizeof in_free[in_slot]);
+            add_arrived(&g, &mine, in, arrived, in_free[in_slot]);
         }
     }
 }

@@ -186,44 +186,56 @@ static void block_copy(rolling *g, const dmi_region *block, dmi_copy *copy, dmi_
     (void)dmi_region_copy(g->p->b, block, landed, type, type, copy);
 }
 
-static void receive_blocks(rolling *g, int owner, const blocks *bl)
+/* What a block that is on its way here needs: its place, and when it is there. */
+typedef struct coming {
+    dmi_region landed;
+    dmi_ref ref;
+    dmi_mark arrived;
+    int slot;
+} coming;
+
+static void expect_block(rolling *g, int owner, const blocks *bl, int64_t at, coming *in)
 {
-    for (int64_t i = 0; i < bl->n[0]; i++) {
-        for (int64_t j = 0; j < bl->n[1]; j++) {
-            dmi_region block, landed;
-            dmi_copy copy, packed;
-            block_region(bl, i, j, &block);
-            block_copy(g, &block, &copy, &landed);
-            if (g->p->b->failed) {
-                return;
-            }
-            dmi_build_pack(g->p->b, &copy, &packed);
-            int slot = g->next++ % g->slots;
-            dmi_ref ref = dmi_ref_work(g->slot_work, DMI_WRITE);
-            ref.offset = slot * g->slot_bytes;
-            dmi_mark arrived = {0};
-            dmi_mark_step(arrived, dmi_build_expect(g->p->b, owner, ref, &packed, g->slot_free[slot]));
-            ref.mode = DMI_READ;
-            memset(g->slot_free[slot], 0, sizeof g->slot_free[slot]);
-            /* the product (and a conversion before it, on the same lane) is the last to read the place */
-            multiply(g, &landed, ref, arrived, g->slot_free[slot]);
-        }
-    }
+    dmi_region block;
+    dmi_copy copy, packed;
+    block_region(bl, at / bl->n[1], at % bl->n[1], &block);
+    block_copy(g, &block, &copy, &in->landed);
+    dmi_build_pack(g->p->b, &copy, &packed);
+    in->slot = g->next++ % g->slots;
+    in->ref = dmi_ref_work(g->slot_work, DMI_WRITE);
+    in->ref.offset = in->slot * g->slot_bytes;
+    memset(in->arrived, 0, sizeof in->arrived);
+    dmi_mark_step(in->arrived, dmi_build_expect(g->p->b, owner, in->ref, &packed, g->slot_free[in->slot]));
+    in->ref.mode = DMI_READ;
 }
 
-static void send_blocks(rolling *g, int to, const blocks *bl)
+static void send_block(rolling *g, int to, const blocks *bl, int64_t at)
 {
-    for (int64_t i = 0; i < bl->n[0]; i++) {
-        for (int64_t j = 0; j < bl->n[1]; j++) {
-            dmi_region block, landed;
-            dmi_copy copy, packed;
-            block_region(bl, i, j, &block);
-            block_copy(g, &block, &copy, &landed);
-            if (g->p->b->failed) {
-                return;
-            }
-            dmi_build_pack(g->p->b, &copy, &packed);
-            dmi_build_push(g->p->b, to, dmi_ref_operand(g->which, DMI_READ), &packed, NULL);
+    dmi_region block, landed;
+    dmi_copy copy, packed;
+    block_region(bl, at / bl->n[1], at % bl->n[1], &block);
+    block_copy(g, &block, &copy, &landed);
+    dmi_build_pack(g->p->b, &copy, &packed);
+    dmi_build_push(g->p->b, to, dmi_ref_operand(g->which, DMI_READ), &packed, NULL);
+}
+
+/* One outer stage: block by block grant, push, multiply, so that one queue could take the steps in this order.
+ * takers: list of the workers my blocks go to (1-based, through next[]). */
+static void stage(rolling *g, int owner, const blocks *theirs, const blocks *own, int takers, const int *next)
+{
+    int64_t in = theirs ? theirs->n[0] * theirs->n[1] : 0, out = own ? own->n[0] * own->n[1] : 0;
+    for (int64_t at = 0; at < DMI_MAX(in, out) && !g->p->b->failed; at++) {
+        coming block;
+        if (at < in) {
+            expect_block(g, owner, theirs, at, &block);
+        }
+        for (int w = at < out ? takers : 0; w > 0; w = next[w - 1]) {
+            send_block(g, w - 1, own, at);
+        }
+        if (at < in) {
+            memset(g->slot_free[block.slot], 0, sizeof g->slot_free[block.slot]);
+            /* the product (and a conversion before it, on the same lane) is the last to read the place */
+            multiply(g, &block.landed, block.ref, block.arrived, g->slot_free[block.slot]);
         }
     }
 }
@@ -292,19 +304,13 @@ void dmi_cyclic_plan(dmi_product *p, int which, bool two_block)
         }
     }
     for (int s = 0; s < g.r.size && !b->failed; s++) {
-        if (my_place >= 0 && have_own) { /* those for whom I am s places on */
-            for (int w = head[((my_place - s) % g.r.size + g.r.size) % g.r.size]; w > 0; w = next[w - 1]) {
-                send_blocks(&g, w - 1, &own);
-            }
+        int takers = my_place >= 0 && have_own ? head[((my_place - s) % g.r.size + g.r.size) % g.r.size] : 0;
+        int owner = c.count > 0 ? owner_at(&g.r, serves_me, begin(&g.r, p->c->layout, me) + s) : -1;
+        blocks theirs;
+        bool comes = owner >= 0 && owner != me && blocks_of(&g, owner, &theirs);
+        if (owner == me && have_own) {
+            own_blocks(&g, &own);
         }
-        if (c.count > 0) {
-            int owner = owner_at(&g.r, serves_me, begin(&g.r, p->c->layout, me) + s);
-            blocks theirs;
-            if (owner == me && have_own) {
-                own_blocks(&g, &own);
-            } else if (owner != me && blocks_of(&g, owner, &theirs)) {
-                receive_blocks(&g, owner, &theirs);
-            }
-        }
+        stage(&g, owner, comes ? &theirs : NULL, takers ? &own : NULL, takers, next);
     }
 }

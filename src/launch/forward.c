@@ -269,7 +269,7 @@ bool dmi_forward_report(dmi_job *job, dmi_worker *w)
     *r = (report){.worker = job->me, .completed = done, .consumed = atomic_load(&port->consumed),
                   .now_command = atomic_load(&port->now_command), .now_op = atomic_load(&port->now_op),
                   .now_step = atomic_load(&port->now_step)};
-    if (atomic_load(&port->error.present)) {
+    if (atomic_load(&port->error.present) == DMI_RECORD_FULL) {
         r->error = 1;
         r->error_status = port->error.status;
         r->error_command = port->error.command;

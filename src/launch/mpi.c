@@ -47,15 +47,17 @@ static void master_stop(dmi_session *s)
     leave(job);
 }
 
-static const dmi_launch one_host = {"mpi", NULL, NULL, master_stop};
-static const dmi_launch many_hosts = {"mpi", master_progress, master_published, master_stop};
+static const char left[] = "the other ranks do not return; where dm_init started MPI the job ends with this process, else "
+                           "MPI_Abort ends it";
+static const dmi_launch one_host = {"mpi", NULL, NULL, master_stop, left};
+static const dmi_launch many_hosts = {"mpi", master_progress, master_published, master_stop, left};
 /* one host, but blocks go by message: waiting must poll */
 static bool nothing_moves(dmi_session *s)
 {
     (void)s;
     return false;
 }
-static const dmi_launch message_host = {"mpi", nothing_moves, NULL, master_stop};
+static const dmi_launch message_host = {"mpi", nothing_moves, NULL, master_stop, left};
 
 static dm_status open_master(dmi_job *job, dmi_session **out)
 {
@@ -168,7 +170,9 @@ dm_status dmi_launch_mpi(const dmi_config *config, dmi_session **out)
     }
     MPI_Initialized(&flag);
     if (flag) {
-        return dmi_fail(DM_ERR_STATE, "the program has initialised MPI itself: use dm_init_comm (dmath/dmath_mpi.h)");
+        return dmi_fail(DM_ERR_STATE, "MPI is initialised already: by a session of this launch that is still open (there "
+                                      "can be one at a time), or by the program itself, which then calls dm_init_comm "
+                                      "(dmath/dmath_mpi.h)");
     }
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS || provided < MPI_THREAD_FUNNELED) {
         return dmi_fail(DM_ERR_TRANSPORT, "MPI could not be initialised with thread support");

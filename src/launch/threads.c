@@ -71,7 +71,7 @@ static void stop_threads(dmi_session *s)
     s->engine.port = NULL;
 }
 
-static const dmi_launch launch_ops = {"threads", NULL, NULL, stop_threads};
+static const dmi_launch launch_ops = {"threads", NULL, NULL, stop_threads, "its threads and their memory stay until the process ends"};
 
 static dm_status start_workers(thread_launch *l)
 {

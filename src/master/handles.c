@@ -178,11 +178,12 @@ static dm_status admit_array(dmi_session *s, const dmi_layout *layout, dm_dtype 
             return dmi_fail(DM_ERR_ARG, "the array has more than 2^63 bytes");
         }
         int64_t need = dmi_pool_rounded(&s->pool_config, bytes);
-        if (s->config.memory_limit > 0 && s->live_bytes[w] + need > s->config.memory_limit) {
+        int64_t limit = s->config.memory_limit > 0 ? s->config.memory_limit : INT64_MAX;
+        if (need > limit - s->live_bytes[w]) {
             return dmi_fail(DM_ERR_LIMIT,
                             "worker %d: the array needs %" PRId64 " bytes, %" PRId64 " of the limit of %" PRId64
                             " are taken",
-                            w, need, s->live_bytes[w], (int64_t)s->config.memory_limit);
+                            w, need, s->live_bytes[w], limit);
         }
     }
     for (int w = 0; w < s->workers; w++) {

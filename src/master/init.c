@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_WORKERS = 65536 }; /* as the option's */
+
 /* Ranks of the launcher that started this process, from its environment; 0: none. */
 static int launched_ranks(void)
 {
@@ -28,8 +30,8 @@ dm_status dmi_config_from(const dm_config *config, dmi_config *out)
         return dmi_fail(DM_ERR_ARG, "config: size is %zu, not %zu: start from DM_CONFIG_INIT", config->size, sizeof *config);
     }
     dm_status status = dmi_config_load(out, config ? config->options : NULL);
-    if (status == DM_OK && config && config->workers < 0) {
-        status = dmi_fail(DM_ERR_ARG, "config: workers is %d", config->workers);
+    if (status == DM_OK && config && (config->workers < 0 || config->workers > MOST_WORKERS)) {
+        status = dmi_fail(DM_ERR_ARG, "config: workers is %d, not 0 to %d", config->workers, MOST_WORKERS);
     }
     if (status == DM_OK) {
         out->workers = config && config->workers > 0 ? config->workers : out->workers;

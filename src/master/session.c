@@ -9,7 +9,7 @@
 static _Atomic(struct dm_session *) all_sessions;
 static atomic_uint session_numbers;
 
-dm_status dmi_enter(const dm_session *session, dmi_session **out)
+dm_status dmi_enter_stuck(const dm_session *session, dmi_session **out)
 {
     if (!session) {
         return dmi_fail(DM_ERR_HANDLE, "session is NULL");
@@ -20,6 +20,19 @@ dm_status dmi_enter(const dm_session *session, dmi_session **out)
     }
     *out = (dmi_session *)live;
     return DM_OK;
+}
+
+dm_status dmi_enter(const dm_session *session, dmi_session **out)
+{
+    dmi_session *s = NULL;
+    dm_status status = dmi_enter_stuck(session, &s);
+    if (status == DM_OK && s->stuck) {
+        return dmi_fail(DM_ERR_TIMEOUT, "a worker made no progress in an earlier call: %s",
+                        s->stuck == DMI_STUCK_LOST ? "only dm_finalize is left"
+                                                   : "dm_sync waits for it once more, dm_finalize gives it up");
+    }
+    *out = s;
+    return status;
 }
 
 dm_status dmi_session_open(const dmi_config *config, const dmi_profile *profile, const dmi_hub *hub,
@@ -36,9 +49,10 @@ dm_status dmi_session_open(const dmi_config *config, const dmi_profile *profile,
     s->ring = (dmi_ring_writer){.hub = &s->hub, .consumer = consumers, .nconsumer = nconsumers};
     s->number = (uint8_t)(atomic_fetch_add(&session_numbers, 1) % 255 + 1);
     s->live_bytes = calloc((size_t)s->workers, sizeof *s->live_bytes);
+    s->scrap = malloc(hub->ring->size / 4); /* never touched in most sessions */
     s->pool_config = (dmi_pool_config){.ops = *slabs, .slab_bytes = 1 << 20, .align = 256,
                                        .redzone = config->pool_debug ? 256 : 0};
-    dm_status status = s->live_bytes ? dmi_pool_create(&s->pool_config, &s->staging)
+    dm_status status = s->live_bytes && s->scrap ? dmi_pool_create(&s->pool_config, &s->staging)
                                      : dmi_fail(DM_ERR_NOMEM, "no memory for a session");
     s->pool_config.limit_bytes = config->memory_limit;
     if (status == DM_OK) {
@@ -101,19 +115,37 @@ void dmi_session_close(dmi_session *s)
     free(s->handle);
     free(s->live_bytes);
     free(s->explain_text);
+    free(s->scrap);
     free(s);
+}
+
+/* Nothing is freed: a worker that moves again still uses it. */
+static dm_status give_up(dm_session *session, dmi_session *s)
+{
+    session->given_up = s;
+    atomic_store(&session->live, 0);
+    dm_status status = dmi_fail(DM_ERR_TIMEOUT, "the session is ended without its workers, one of which is stuck: %s",
+                                s->launch->left);
+    dmi_log(DMI_LOG_ERROR, "dm_finalize: %s", dmi_error_text());
+    return status;
 }
 
 dm_status dm_finalize(dm_session *session, int64_t *alive)
 {
     dmi_session *s = NULL;
-    dm_status status = dmi_enter(session, &s);
+    dm_status status = dmi_enter_stuck(session, &s);
     if (status != DM_OK) {
         return status;
     }
-    status = dmi_wait(s, s->command);
+    if (!s->stuck || (s->stuck == DMI_STUCK_WAITING && dmi_all_done(s))) {
+        s->stuck = DMI_NOT_STUCK;
+        status = dmi_wait(s, s->command);
+    }
     if (alive) {
         *alive = s->alive;
+    }
+    if (s->stuck) {
+        return give_up(session, s);
     }
     if (s->alive > 0) {
         dmi_log(DMI_LOG_WARN, "dm_finalize: %" PRId64 " arrays and views were still alive; they are freed", s->alive);
@@ -129,14 +161,14 @@ dm_status dm_finalize(dm_session *session, int64_t *alive)
 dm_status dm_sync(dm_session *session)
 {
     dmi_session *s = NULL;
-    dm_status status = dmi_enter(session, &s);
+    dm_status status = dmi_enter_stuck(session, &s);
     return status == DM_OK ? dmi_wait(s, s->command) : status;
 }
 
 int dm_workers(const dm_session *session)
 {
     dmi_session *s = NULL;
-    return dmi_enter(session, &s) == DM_OK ? s->workers : 0;
+    return dmi_enter_stuck(session, &s) == DM_OK ? s->workers : 0;
 }
 
 dm_status dm_noop(dm_session *session)

@@ -31,6 +31,10 @@ typedef struct dmi_interned { /* a layout the workers know */
 } dmi_interned;
 enum { DMI_LAYOUT_BUCKETS = 256 };
 
+/* WAITING: a wait was given up, and may be taken up again. LOST: a command was not sent, because the ring stayed full.
+ */
+enum dmi_stuck { DMI_NOT_STUCK, DMI_STUCK_WAITING, DMI_STUCK_LOST };
+
 /* How the workers of a session live: threads of this process, or ranks of an MPI job. */
 typedef struct dmi_session dmi_session;
 typedef struct dmi_launch {
@@ -38,6 +42,7 @@ typedef struct dmi_launch {
     bool (*progress)(dmi_session *s);  /* messages: true if something moved; NULL: there are none */
     void (*published)(dmi_session *s); /* a frame was put into the ring; NULL: nobody else needs it */
     void (*stop)(dmi_session *s);      /* after the STOP frame: until all workers have left */
+    const char *left; /* what becomes of workers that are given up */
 } dmi_launch;
 
 struct dmi_session {
@@ -67,17 +72,22 @@ struct dmi_session {
     char *explain_text;
     size_t explain_bytes;
     int explain_calls;
+    int stuck;           /* enum dmi_stuck: the watchdog's time was over */
+    void *scrap;         /* where frames go that no worker will get */
     int transfer_failed; /* the last transfer to or from the caller met poison */
 };
 
 /* The public handle: never freed, so that use after finalize is an error and not undefined behaviour. */
 struct dm_session {
     atomic_uintptr_t live; /* dmi_session, 0 after finalize */
+    dmi_session *given_up; /* its workers did not end, so its memory is theirs */
     struct dm_session *next;
 };
 
 /* --- session.c */
 DM_CHECKED dm_status dmi_enter(const dm_session *session, dmi_session **out);
+/* Also where a worker is stuck. */
+DM_CHECKED dm_status dmi_enter_stuck(const dm_session *session, dmi_session **out);
 /* A session around a hub whose workers are there (or are about to serve); on failure everything is freed. */
 DM_CHECKED dm_status dmi_session_open(const dmi_config *config, const dmi_profile *profile, const dmi_hub *hub,
                                       const dmi_slab_ops *slabs, const int *consumers, int nconsumers,
@@ -89,6 +99,8 @@ void dmi_session_close(dmi_session *s);
 /* Puts a frame into the ring (blocking while it is full): reserve, fill in behind the head, send. */
 void *dmi_frame_begin(dmi_session *s, uint32_t bytes, int kind, int op);
 void dmi_frame_send(dmi_session *s);
+/* Does nothing wait any more? (one look) */
+bool dmi_all_done(dmi_session *s);
 /* Waits until all workers have done command `command`; then takes and returns their first error. */
 DM_CHECKED dm_status dmi_wait(dmi_session *s, uint64_t command);
 /* --- handles.c */

@@ -49,7 +49,7 @@ static dm_status admit(dmi_session *s, const dmi_call *call)
             need += dmi_pool_rounded(&s->pool_config, plan->work_bytes[i]);
         }
         dmi_plan_release(plan);
-        if (s->live_bytes[w] + need > s->config.memory_limit) {
+        if (need > s->config.memory_limit - s->live_bytes[w]) {
             return dmi_fail(DM_ERR_LIMIT,
                             "%s: worker %d needs %" PRId64 " bytes of workspace, %" PRId64 " of the limit of %" PRId64
                             " are taken by arrays",

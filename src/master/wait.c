@@ -24,7 +24,7 @@ static bool look(dmi_session *s)
 
 static void name_the_stuck(dmi_session *s, double seconds, char *text, size_t room)
 {
-    int n = snprintf(text, room, "no progress for %.0f s:", seconds);
+    int n = snprintf(text, room, "no progress for %.0f s (option watchdog_s):", seconds);
     for (int w = 0; w < s->workers && n > 0 && (size_t)n < room; w++) {
         dmi_port *port = dmi_hub_port(&s->hub, w);
         uint64_t done = atomic_load(&port->completed);
@@ -97,9 +97,16 @@ void *dmi_frame_begin(dmi_session *s, uint32_t bytes, int kind, int op)
 {
     dmi_frame *frame = dmi_ring_reserve(&s->ring, bytes);
     waiting w = {0};
-    while (!frame) { /* the slowest worker is a whole ring behind: wait for it, however long (the watchdog warns) */
-        (void)wait_step(s, &w, ring_has_room, bytes);
+    while (!frame && s->stuck != DMI_STUCK_LOST) { /* the slowest worker is a whole ring behind */
+        if (!wait_step(s, &w, ring_has_room, bytes)) {
+            dmi_log(DMI_LOG_ERROR, "a worker is stuck and the ring is full: commands from %" PRIu64 " on are not sent",
+                    s->command + 1);
+            s->stuck = DMI_STUCK_LOST; /* the next call says so; this one has nobody to tell */
+        }
         frame = dmi_ring_reserve(&s->ring, bytes);
+    }
+    if (s->stuck == DMI_STUCK_LOST) {
+        frame = s->scrap;
     }
     bytes = (bytes + DMI_FRAME_ALIGN - 1) / DMI_FRAME_ALIGN * DMI_FRAME_ALIGN;
     *frame = (dmi_frame){.bytes = bytes, .kind = (uint16_t)kind, .op = (uint16_t)op, .command = ++s->command};
@@ -109,6 +116,9 @@ void *dmi_frame_begin(dmi_session *s, uint32_t bytes, int kind, int op)
 
 void dmi_frame_send(dmi_session *s)
 {
+    if (s->stuck == DMI_STUCK_LOST) {
+        return;
+    }
     dmi_ring_publish(&s->ring, s->ring_frame->bytes);
     dmi_ring_wake(&s->ring);
     if (s->launch && s->launch->published) {
@@ -133,7 +143,7 @@ static dm_status take_errors(dmi_session *s)
     dm_status status = DM_OK;
     for (int w = 0; w <= s->workers; w++) {
         dmi_error_record *record = &dmi_hub_port(&s->hub, w)->error;
-        if (atomic_load_explicit(&record->present, memory_order_acquire)) {
+        if (atomic_load_explicit(&record->present, memory_order_acquire) == DMI_RECORD_FULL) {
             if (record->command < first) {
                 first = record->command;
                 status = dmi_fail((dm_status)record->status, "%s", record->text);
@@ -144,6 +154,12 @@ static dm_status take_errors(dmi_session *s)
     return status;
 }
 
+bool dmi_all_done(dmi_session *s)
+{
+    (void)look(s);
+    return all_done(s, s->command);
+}
+
 dm_status dmi_wait(dmi_session *s, uint64_t command)
 {
     waiting w = {0};
@@ -152,12 +168,14 @@ dm_status dmi_wait(dmi_session *s, uint64_t command)
         dmi_frame_send(s);
         command = s->command;
     }
-    while (!all_done(s, command)) {
-        if (!wait_step(s, &w, all_done, command)) {
+    while (s->stuck == DMI_STUCK_LOST || !all_done(s, command)) {
+        if (s->stuck == DMI_STUCK_LOST || !wait_step(s, &w, all_done, command)) {
             char text[2048];
             name_the_stuck(s, s->config.watchdog_s, text, sizeof text);
+            s->stuck = DMI_MAX(s->stuck, DMI_STUCK_WAITING);
             return dmi_fail(DM_ERR_TIMEOUT, "%s", text);
         }
     }
+    s->stuck = DMI_NOT_STUCK;
     return take_errors(s);
 }

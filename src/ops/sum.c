@@ -72,7 +72,35 @@ typedef struct summing {
     bool keeps;        /* out has all dims */
     int acc;           /* accumulator type */
     int64_t elem;      /* its bytes */
+    struct late *late, **late_end; /* additions of this turn, to follow its pushes (see fetch.c) */
 } summing;
+
+typedef struct late {
+    dmi_acc_add add;
+    dmi_ref refs[2];
+    dmi_mark ready;
+    struct late *next;
+} late;
+
+static void add_later(summing *s, const dmi_acc_add *add, dmi_ref part, dmi_ref acc, const dmi_mark ready)
+{
+    late *l = dmi_build_alloc(s->b, sizeof *l);
+    if (l) {
+        *l = (late){.add = *add, .refs = {part, acc}};
+        dmi_mark_merge(l->ready, ready);
+        *s->late_end = l;
+        s->late_end = &l->next;
+    }
+}
+
+static void add_now(summing *s, dmi_mark added)
+{
+    for (const late *l = s->late; l; l = l->next) {
+        dmi_mark_step(added, dmi_build_kernel(s->b, DMI_STEP_ACC_ADD, &l->add, sizeof l->add, l->refs, 2, l->ready));
+    }
+    s->late = NULL;
+    s->late_end = &s->late;
+}
 
 /* A region's kept dims only. `stays`: bit d set: dim d is kept. */
 static void keep_dims(const dmi_region *in, unsigned stays, dmi_region *out)
@@ -158,8 +186,7 @@ static int local_sums(summing *s, dmi_mark done)
 }
 
 /* Every (part of giver, region of out at taker) pair that shares accumulators, in an order both sides walk. */
-static void each_share(summing *s, int giver, int taker, int part_work, int acc_work, int landing, const dmi_mark ready,
-                       dmi_mark added)
+static void each_share(summing *s, int giver, int taker, int part_work, int acc_work, int landing, const dmi_mark ready)
 {
     int64_t part_at = 0;
     for (int64_t i = 0; i < dmi_desc_region_count(s->x, giver); i++) {
@@ -201,8 +228,7 @@ static void each_share(summing *s, int giver, int taker, int part_work, int acc_
                 dmi_build_unpack(s->b, &add.geometry, &packed);
                 add.geometry = packed;
             }
-            dmi_ref refs[2] = {part_ref, acc_ref};
-            dmi_mark_step(added, dmi_build_kernel(s->b, DMI_STEP_ACC_ADD, &add, sizeof add, refs, 2, here));
+            add_later(s, &add, part_ref, acc_ref, here);
         }
     }
 }
@@ -272,17 +298,19 @@ dm_status dmi_sum_plan(dmi_builder *b, const dmi_call *call)
     /* A worker that holds out is served by one replica of x, so that every element is counted once. The order of the
      * givers depends on the part of out only, so that copies of out come out alike to the last bit. */
     int mine = dmi_layout_replica(s.x->layout, me), serves_me = dmi_fetch_replica(s.x, me);
+    s.late_end = &s.late;
     for (int t = 0; t < workers && !b->failed; t++) {
+        int from = (first_giver(&s, me) + t) % workers;
+        if (count > 0 && dmi_layout_replica(s.x->layout, from) == serves_me) {
+            each_share(&s, from, me, part, acc, landing, from == me ? summed : NULL);
+        }
         for (int to = 0; to < workers; to++) {
             if (to != me && (first_giver(&s, to) + t) % workers == me && mine >= 0 &&
                 dmi_fetch_replica(s.x, to) == mine) {
-                each_share(&s, me, to, part, acc, landing, summed, added);
+                each_share(&s, me, to, part, acc, landing, summed);
             }
         }
-        int from = (first_giver(&s, me) + t) % workers;
-        if (count > 0 && dmi_layout_replica(s.x->layout, from) == serves_me) {
-            each_share(&s, from, me, part, acc, landing, from == me ? summed : NULL, added);
-        }
+        add_now(&s, added);
     }
     if (count > 0) {
         store_sums(&s, acc, added);

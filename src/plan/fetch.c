@@ -37,7 +37,17 @@ typedef struct fetching {
     uint32_t *done;
     dm_dtype wire;   /* what travels: the narrower of the two types */
     int convert;     /* workspace number of pieces converted before sending or after arrival; -1: none yet */
+    struct late *late, **late_end; /* conversions of what arrives in this turn */
 } fetching;
+
+/* A conversion that comes after the turn's pushes, so that even an executor with one queue for everything could take
+ * the steps in their order: grant, push, then wait for what was granted. */
+typedef struct late {
+    dmi_ref refs[2];
+    dmi_copy copy;
+    dmi_mark arrived;
+    struct late *next;
+} late;
 
 static dmi_ref convert_space(fetching *g, const dmi_copy *piece, int mode)
 {
@@ -93,16 +103,30 @@ static void expect_piece(fetching *g, int peer, const dmi_copy *piece)
         dmi_mark_step(g->done, dmi_build_expect(g->b, peer, g->f->dst_ref, &half, g->after));
         return;
     }
-    dmi_ref refs[2] = {convert_space(g, piece, DMI_WRITE), g->f->dst_ref};
-    dmi_mark arrived = {0};
-    dmi_mark_merge(arrived, g->after);
+    late *l = dmi_build_alloc(g->b, sizeof *l);
+    if (!l) {
+        return;
+    }
+    l->refs[0] = convert_space(g, piece, DMI_WRITE);
+    l->refs[1] = g->f->dst_ref;
+    dmi_mark_merge(l->arrived, g->after);
     dmi_build_pack(g->b, piece, &half);
     half.dst_dtype = src;
-    dmi_mark_step(arrived, dmi_build_expect(g->b, peer, refs[0], &half, NULL));
-    dmi_build_unpack(g->b, piece, &half);
-    half.src_dtype = src;
-    refs[0].mode = DMI_READ;
-    dmi_mark_step(g->done, dmi_build_kernel(g->b, DMI_STEP_COPY, &half, sizeof half, refs, 2, arrived));
+    dmi_mark_step(l->arrived, dmi_build_expect(g->b, peer, l->refs[0], &half, NULL));
+    dmi_build_unpack(g->b, piece, &l->copy);
+    l->copy.src_dtype = src;
+    l->refs[0].mode = DMI_READ;
+    *g->late_end = l;
+    g->late_end = &l->next;
+}
+
+static void convert_arrived(fetching *g)
+{
+    for (const late *l = g->late; l; l = l->next) {
+        dmi_mark_step(g->done, dmi_build_kernel(g->b, DMI_STEP_COPY, &l->copy, sizeof l->copy, l->refs, 2, l->arrived));
+    }
+    g->late = NULL;
+    g->late_end = &g->late;
 }
 
 /* Every piece of what `taker` wants that `giver` holds; both sides walk them in this order. */
@@ -142,7 +166,9 @@ void dmi_plan_fetch_after(dmi_builder *b, const dmi_fetch *fetch, const dmi_mark
 {
     static const dmi_mark nothing = {0};
     dm_dtype src = fetch->src->dtype, dst = fetch->dst_dtype;
-    fetching g = {b, fetch, after ? after : nothing, source ? source : nothing, done, dmi_dtype_bytes(src) <= dmi_dtype_bytes(dst) ? src : dst, -1};
+    fetching g = {b, fetch, after ? after : nothing, source ? source : nothing, done, dmi_dtype_bytes(src) <= dmi_dtype_bytes(dst) ? src : dst, -1,
+                  NULL, NULL};
+    g.late_end = &g.late;
     int workers = b->profile->workers, me = b->me;
     if (me >= workers) { /* the master holds no part of any array */
         return;
@@ -154,11 +180,12 @@ void dmi_plan_fetch_after(dmi_builder *b, const dmi_fetch *fetch, const dmi_mark
     }
     for (int t = 1; t < workers && !b->failed; t++) {
         int to = (me + t) % workers, from = (me - t + workers) % workers;
-        if (my_replica >= 0 && dmi_fetch_replica(fetch->src, to) == my_replica) {
-            each_piece(&g, me, to, fetch->count(fetch->context, to), send_piece, to);
-        }
         if (dmi_layout_replica(fetch->src->layout, from) == serves_me) {
             each_piece(&g, from, me, my_wants, expect_piece, from);
         }
+        if (my_replica >= 0 && dmi_fetch_replica(fetch->src, to) == my_replica) {
+            each_piece(&g, me, to, fetch->count(fetch->context, to), send_piece, to);
+        }
+        convert_arrived(&g);
     }
 }

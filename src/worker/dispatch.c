@@ -38,7 +38,7 @@ static bool make_call(dmi_worker *w, const dmi_op_frame *f, dmi_call *call, dmi_
         inst->memory[i] = entry->memory;
         inst->mode[i] = (uint8_t)f->mode[i];
         inst->whole[i] = f->mode[i] == DMI_WRITE && entry->whole && same_extent(&entry->desc) &&
-                         atomic_load(&entry->memory->poisoned) != 2;
+                         atomic_load(&entry->memory->poisoned) != DMI_NO_MEMORY;
     }
     return true;
 }
@@ -49,6 +49,15 @@ static void fail_unplanned(dmi_worker *w, const dmi_op_frame *f, dm_status statu
     snprintf(text, sizeof text, "command %llu (%s) failed on worker %d (%s): %s", (unsigned long long)f->head.command,
              dmi_ops[f->head.op].name, w->me, w->engine.port->host, dmi_error_text());
     dmi_engine_report(&w->engine, f->head.command, status, text);
+    while (!dmi_engine_idle(&w->engine)) { /* commands before it may still make its outputs clean */
+        dmi_engine_progress(&w->engine);
+    }
+    for (int i = 0; i < f->noperand; i++) {
+        dmi_entry *entry = dmi_store_find(w, f->id[i]);
+        if (entry && (f->mode[i] & DMI_WRITE) && atomic_load(&entry->memory->poisoned) == DMI_CLEAN) {
+            atomic_store(&entry->memory->poisoned, DMI_POISONED);
+        }
+    }
 }
 
 static void dispatch_op(dmi_worker *w, const dmi_op_frame *f)
@@ -94,6 +103,7 @@ static void dispatch_op(dmi_worker *w, const dmi_op_frame *f)
     for (int i = 0; i < inst->noperand; i++) {
         inst->memory[i]->refs++;
     }
+    w->under_way++;
     dmi_engine_submit(&w->engine, inst);
 }
 

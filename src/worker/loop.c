@@ -10,7 +10,8 @@ enum { FRAMES_PER_LOOK = 64, COMMANDS_IN_FLIGHT = 4096 };
 
 static void retired(void *context, dmi_instance *inst)
 {
-    (void)context;
+    dmi_worker *w = context;
+    w->under_way--;
     for (int i = 0; i < inst->noperand; i++) {
         dmi_memory_unref(inst->memory[i]);
     }
@@ -68,7 +69,7 @@ static bool take_frames(dmi_worker *w)
 {
     bool moved = false;
     for (int i = 0; i < FRAMES_PER_LOOK && !w->stopping; i++) {
-        if (!dmi_engine_ready(&w->engine)) {
+        if (!dmi_engine_ready(&w->engine) || w->under_way >= COMMANDS_IN_FLIGHT) {
             break;
         }
         const dmi_frame *frame = dmi_ring_peek(&w->hub, &w->cursor);

@@ -28,6 +28,7 @@ typedef struct dmi_worker {
     int64_t spec_bytes;
     uint64_t cursor;           /* in the ring */
     uint64_t dispatched;       /* last command taken from the ring */
+    int under_way;             /* commands handed to the executor and not retired */
     bool stopping;
     uint64_t sync_command;     /* last SYNC seen */
     bool polls;                /* messages must be looked for: they ring no bell */
