@@ -54,7 +54,7 @@ static void test_defaults(void **state)
     assert_true(c.memory_limit == 0 && c.gemm_workspace == 0);
     assert_int_equal(c.gemm_algorithm, 0);
     assert_true(c.slab == 64 << 20 && c.ring == 1 << 20);
-    assert_true(!c.sync && !c.explain && !c.pool_debug);
+    assert_true(!c.sync && !c.explain && c.pool_debug == (DMI_POOL_DEBUG[0] == '1'));
     assert_true(c.watchdog_s == 120 && c.spin_us == -1);
     assert_string_equal(c.trace, "");
     assert_string_equal(c.fault, "");

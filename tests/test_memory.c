@@ -1,5 +1,5 @@
-/* Memory in the steady state: a loop of products takes nothing from the system, and a product's peak is what its
- * plan said. */
+/* Memory in the steady state: a loop of products takes nothing from the system, and a product's peak is what
+ * its plan said. */
 #include <dmath/dmath.h>
 
 #include <setjmp.h>
@@ -37,8 +37,8 @@ static dm_memory report(dm_session *s, int worker)
     return m;
 }
 
-/* Products with temporaries, created and destroyed arrays: after the first rounds nothing new is asked of the system,
- * and what is held does not grow. */
+/* Products with temporaries, created and destroyed arrays: after the first rounds nothing new is asked of the
+ * system, and what is held does not grow. */
 static void test_steady_state(void **state)
 {
     (void)state;
@@ -85,12 +85,14 @@ static long long explained(const char *text, int worker, const char *key)
     return atoll(at + strlen(key));
 }
 
-/* One product at a time: the peak above the arrays is the plan's workspace, up to the rounding of each piece. */
+/* One product at a time: the peak above the arrays is the plan's workspace, up to the rounding of each piece.
+ */
 static void test_peak(void **state)
 {
     (void)state;
-    static const char *const forms[] = {"gemm_algorithm=cyclic", "gemm_algorithm=two_block", "gemm_algorithm=stationary",
-                                        "gemm_algorithm=contract", "gemm_workspace=64K,gemm_algorithm=stationary"};
+    static const char *const forms[] = {"gemm_algorithm=cyclic", "gemm_algorithm=two_block",
+                                        "gemm_algorithm=stationary", "gemm_algorithm=contract",
+                                        "gemm_workspace=64K,gemm_algorithm=stationary"};
     enum { N = 200, WORKERS = 4, ROUNDING = 256 * 16 };
     for (int f = 0; f < (int)(sizeof forms / sizeof *forms); f++) {
         dm_session *s = open_session(WORKERS, forms[f]);

@@ -1,5 +1,6 @@
-/* Overlap: over links of a set bandwidth a cyclic product takes no longer than the larger of its products and its
- * transfers, plus one step. The bandwidth is chosen from the machine's own speed, so that both sides matter. */
+/* Overlap: over links of a set bandwidth a cyclic product takes no longer than the larger of its products and
+ * its transfers, plus one step. The bandwidth is chosen from the machine's own speed, so that both sides
+ * matter. */
 #include <dmath/dmath.h>
 
 #include <setjmp.h>
@@ -97,8 +98,8 @@ static void one_balance(double transfer_over_compute)
     /* a step: one of the 4 * WORKERS blocks of k, its product and its transfer */
     double step = (alone + transfer) / (4 * WORKERS);
     double limit = 1.1 * (alone > transfer ? alone : transfer) + step;
-    printf("products %.1f ms, transfers %.1f ms, together %.1f ms, limit %.1f ms, without overlap %.1f ms\n", alone * 1e3,
-           transfer * 1e3, t * 1e3, limit * 1e3, (alone + transfer) * 1e3);
+    printf("products %.1f ms, transfers %.1f ms, together %.1f ms, limit %.1f ms, without overlap %.1f ms\n",
+           alone * 1e3, transfer * 1e3, t * 1e3, limit * 1e3, (alone + transfer) * 1e3);
     ok(dm_finalize(still.s, NULL));
     ok(dm_finalize(rolling.s, NULL));
     if (getenv("DMATH_TEST_STRICT")) {

@@ -7,6 +7,12 @@
 
 #include <stdio.h>
 
+#if defined(NDEBUG) || defined(__SANITIZE_THREAD__)
+#define DMI_POOL_DEBUG "0"
+#else /* debug builds look for overruns; memory then changes hands only when its last user is done */
+#define DMI_POOL_DEBUG "1"
+#endif
+
 /* type(key, default as one would write it, accepted, doc)
  * accepted: of INT, BYTES and DOUBLE the range (lo, hi); of ENUM the names, in the order of their numbers. */
 #define DMI_CONFIG_MAP(INT, BYTES, DOUBLE, BOOL, ENUM, STRING)                                                 \
@@ -25,7 +31,7 @@
     DOUBLE(watchdog_s, "120", 0, 1e9, "a worker this long without progress is an error; 0: never")             \
     STRING(trace, "", "file the timeline is written to")                                                       \
     BOOL(explain, "0", "print the plan of every call")                                                         \
-    BOOL(pool_debug, "0", "red zones round every block of a worker's memory")                                  \
+    BOOL(pool_debug, DMI_POOL_DEBUG, "red zones round every block of a worker's memory")                                 \
     STRING(fault, "", "faults planted for tests")                                                              \
     INT(blas_threads, "1", 1, 4096, "threads of each worker's local products")                                 \
     DOUBLE(spin_us, "-1", -1, 1e9, "how long a waiting thread spins before it sleeps; -1: chosen")             \

@@ -1,10 +1,10 @@
 /* Direct transport: the owner copies a block straight into memory of the receiver, which both have mapped.
  *
- * Why it is safe: the receiver grants a place only when its own lanes no longer use it (the EXPECT step's waits), and
- * publishes the grant with release order; the sender writes only after it has read that grant (acquire), and
- * publishes `arrived` with release order after its last byte; the receiver's steps that read the place wait for the
- * EXPECT step, which finishes after `arrived` was read (acquire). A slot is reused only for the grant that is
- * DMI_SLOTS later, and that one is not given before this one's block has arrived. */
+ * Why it is safe: the receiver grants a place only when its own lanes no longer use it (the EXPECT step's
+ * waits), and publishes the grant with release order; the sender writes only after it has read that grant
+ * (acquire), and publishes `arrived` with release order after its last byte; the receiver's steps that read the
+ * place wait for the EXPECT step, which finishes after `arrived` was read (acquire). A slot is reused only for
+ * the grant that is DMI_SLOTS later, and that one is not given before this one's block has arrived. */
 #include "exec/engine.h"
 
 #include <assert.h>
@@ -58,7 +58,8 @@ void *dmi_direct_map(dmi_engine *e, int peer, int index)
             close(fd);
         }
         if (at == MAP_FAILED) {
-            dmi_log(DMI_LOG_INFO, "cannot map slab %d of endpoint %d (%s): %s", index, peer, path, strerror(error));
+            dmi_log(DMI_LOG_INFO, "cannot map slab %d of endpoint %d (%s): %s", index, peer, path,
+                    strerror(error));
             return NULL;
         }
         p->slab[index] = at;
@@ -82,7 +83,8 @@ void dmi_direct_unmap(dmi_engine *e)
 
 /* Copies the next piece of at most CHUNK_BYTES or one row; true when all has been copied. The walk is along the
  * first dim that has more than one index; *run and *at say how far it is. */
-static bool copy_piece(const dmi_backend *backend, const dmi_copy *d, int64_t *run, int64_t *at, const void *src, void *dst)
+static bool copy_piece(const dmi_backend *backend, const dmi_copy *d, int64_t *run, int64_t *at,
+                       const void *src, void *dst)
 {
     int64_t bytes = d->count * dmi_dtype_bytes(d->src_dtype);
     int dim = 0;
@@ -153,7 +155,8 @@ static bool direct_push(dmi_engine *e, dmi_work *w)
         return false;
     }
     dmi_slot *slot = &box->slot[w->ordinal % DMI_SLOTS];
-    bool pretended = (e->config.link_gbps > 0 || e->config.link_latency_us > 0) && peer != e->config.endpoints - 1;
+    bool pretended =
+        (e->config.link_gbps > 0 || e->config.link_latency_us > 0) && peer != e->config.endpoints - 1;
     if (pretended && w->due_ns == 0) {
         still_under_way(e, w);
     }

@@ -47,7 +47,8 @@ dm_status dmi_hub_create(int endpoints, int64_t ring_bytes, bool shared, dmi_hub
             return dmi_fail(DM_ERR_NOMEM, "cannot make %zu bytes of shared memory: %s", total, strerror(error));
         }
     }
-    void *base = mmap(NULL, total, PROT_READ | PROT_WRITE, shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd, 0);
+    void *base =
+        mmap(NULL, total, PROT_READ | PROT_WRITE, shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd, 0);
     if (base == MAP_FAILED) {
         int error = errno;
         if (fd >= 0) {
@@ -55,8 +56,12 @@ dm_status dmi_hub_create(int endpoints, int64_t ring_bytes, bool shared, dmi_hub
         }
         return dmi_fail(DM_ERR_NOMEM, "cannot map %zu bytes of control memory: %s", total, strerror(error));
     }
-    *(dmi_hub_header *)base = (dmi_hub_header){.magic = HUB_MAGIC, .endpoints = endpoints, .ring_offset = ring_at,
-                                              .port_offset = ports_at, .port_bytes = port_bytes, .total_bytes = total};
+    *(dmi_hub_header *)base = (dmi_hub_header){.magic = HUB_MAGIC,
+                                               .endpoints = endpoints,
+                                               .ring_offset = ring_at,
+                                               .port_offset = ports_at,
+                                               .port_bytes = port_bytes,
+                                               .total_bytes = total};
     memset(out, 0, sizeof *out);
     out->fd = fd;
     bind_pointers(out, base);
@@ -104,10 +109,11 @@ void dmi_hub_close(dmi_hub *hub)
     hub->fd = -1;
 }
 
-/* --- bells ---------------------------------------------------------------------------------------------------- */
+/* --- bells
+ * ---------------------------------------------------------------------------------------------------- */
 
-/* Dekker's pattern: the ringer publishes, then reads `sleeping`; the waiter writes `sleeping`, then looks. Both put
- * a full barrier between the two, so at least one of them sees the other. */
+/* Dekker's pattern: the ringer publishes, then reads `sleeping`; the waiter writes `sleeping`, then looks. Both
+ * put a full barrier between the two, so at least one of them sees the other. */
 static inline void full_barrier(atomic_uint *word)
 {
 #if defined(__SANITIZE_THREAD__)

@@ -1,7 +1,7 @@
-/* A block is one message stream of the pair: chunks of at most CHUNK_BYTES in order, all with one tag, so that MPI's
- * own order (per sender, tag and communicator) matches the k-th PUSH with the k-th EXPECT. A chunk without bytes
- * says that the sender's command failed. The receive is posted when the place is free (the EXPECT's waits), so no
- * message ever lands in memory in use; strided sides go through a packed buffer. */
+/* A block is one message stream of the pair: chunks of at most CHUNK_BYTES in order, all with one tag, so that
+ * MPI's own order (per sender, tag and communicator) matches the k-th PUSH with the k-th EXPECT. A chunk
+ * without bytes says that the sender's command failed. The receive is posted when the place is free (the
+ * EXPECT's waits), so no message ever lands in memory in use; strided sides go through a packed buffer. */
 #include "comm/mpi_link.h"
 
 #include <limits.h>
@@ -13,9 +13,9 @@
 enum { TAG_BLOCK = 1, MOST_POSTED = 16 };
 
 struct dmi_message {
-    char *buffer;           /* packed; NULL: the block itself is contiguous */
-    int count, done;        /* chunks */
-    dmi_copy geometry;      /* pack or unpack */
+    char *buffer;      /* packed; NULL: the block itself is contiguous */
+    int count, done;   /* chunks */
+    dmi_copy geometry; /* pack or unpack */
     dmi_arena arena;
     bool poisoned;
     MPI_Request request[];
@@ -32,7 +32,8 @@ dm_status dmi_mpi_check(int code, const char *function)
     return dmi_fail(DM_ERR_TRANSPORT, "%s: %s", function, text);
 }
 
-/* Are the elements of one side consecutive in memory, in the order of the message? *offset: where they begin. */
+/* Are the elements of one side consecutive in memory, in the order of the message? *offset: where they begin.
+ */
 static bool contiguous(const dmi_copy *g, bool dst, int64_t *offset)
 {
     int64_t at = dst ? g->dst_offset : g->src_offset, expect = 1;
@@ -76,8 +77,8 @@ static int chunk_bytes(const dmi_work *w, int chunk)
     return (int)DMI_MIN(CHUNK_BYTES, w->step->bytes - chunk * CHUNK_BYTES);
 }
 
-/* A failed call leaves this command's transfers in an unknown state: nothing to retry, say it and stop the job, as a
- * lost message would leave a peer waiting for ever. */
+/* A failed call leaves this command's transfers in an unknown state: nothing to retry, say it and stop the job,
+ * as a lost message would leave a peer waiting for ever. */
 static void fatal(dmi_engine *e, const char *what)
 {
     dmi_log(DMI_LOG_ERROR, "endpoint %d: %s: %s; the job cannot go on", e->config.me, what, dmi_error_text());
@@ -150,8 +151,7 @@ static bool mpi_grant(dmi_engine *e, dmi_work *w)
         place += offset * elem;
     } else {
         w->message->buffer = malloc((size_t)w->step->bytes);
-        if (!w->message->buffer ||
-            (place && !dmi_copy_unpack(g, &w->message->geometry, &w->message->arena))) {
+        if (!w->message->buffer || (place && !dmi_copy_unpack(g, &w->message->geometry, &w->message->arena))) {
             free_message(w);
             return false;
         }
@@ -159,8 +159,8 @@ static bool mpi_grant(dmi_engine *e, dmi_work *w)
         e->mpi->posted++;
     }
     for (int i = 0; i < w->message->count; i++) {
-        int code = MPI_Irecv(place + i * CHUNK_BYTES, chunk_bytes(w, i), MPI_BYTE, e->mpi->rank[w->step->peer], TAG_BLOCK,
-                             e->mpi->data, &w->message->request[i]);
+        int code = MPI_Irecv(place + i * CHUNK_BYTES, chunk_bytes(w, i), MPI_BYTE, e->mpi->rank[w->step->peer],
+                             TAG_BLOCK, e->mpi->data, &w->message->request[i]);
         if (dmi_mpi_check(code, "MPI_Irecv") != DM_OK) {
             fatal(e, "receiving a block");
         }

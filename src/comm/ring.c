@@ -1,6 +1,6 @@
 /* One producer, many readers of the same frames; a frame is contiguous, the end of the buffer is padded. */
-#include "comm/hub.h"
 #include "comm/frames.h"
+#include "comm/hub.h"
 
 #include <assert.h>
 #include <string.h>
@@ -17,7 +17,8 @@ static bool have_room(dmi_ring_writer *w, uint64_t bytes)
     }
     uint64_t least = w->head;
     for (int i = 0; i < w->nconsumer; i++) {
-        uint64_t at = atomic_load_explicit(&dmi_hub_port(w->hub, w->consumer[i])->consumed, memory_order_acquire);
+        uint64_t at =
+            atomic_load_explicit(&dmi_hub_port(w->hub, w->consumer[i])->consumed, memory_order_acquire);
         least = DMI_MIN(least, at);
     }
     w->room_until = least + w->hub->ring->size;
@@ -61,7 +62,8 @@ const dmi_frame *dmi_ring_peek(const dmi_hub *hub, uint64_t *cursor)
 {
     uint64_t head = atomic_load_explicit(&hub->ring->head, memory_order_acquire);
     while (*cursor != head) {
-        const dmi_frame *frame = (const dmi_frame *)(const void *)(hub->ring->data + (*cursor & (hub->ring->size - 1)));
+        const dmi_frame *frame =
+            (const dmi_frame *)(const void *)(hub->ring->data + (*cursor & (hub->ring->size - 1)));
         if (frame->kind != DMI_FRAME_PAD) {
             return frame;
         }

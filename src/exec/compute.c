@@ -9,9 +9,10 @@ static bool inputs_clean(dmi_work *w)
     for (int i = 0; i < w->step->nref; i++) {
         const dmi_ref *ref = &w->step->ref[i];
         int poisoned = ref->kind == DMI_REF_OPERAND ? atomic_load(&w->inst->memory[ref->index]->poisoned) : 0;
-        /* An output that this command itself rewrites as a whole may be read back by its later steps; one without
-         * memory can be neither read nor written. */
-        if (poisoned && (poisoned == DMI_NO_MEMORY || ((ref->mode & DMI_READ) && !w->inst->whole[ref->index]))) {
+        /* An output that this command itself rewrites as a whole may be read back by its later steps; one
+         * without memory can be neither read nor written. */
+        if (poisoned &&
+            (poisoned == DMI_NO_MEMORY || ((ref->mode & DMI_READ) && !w->inst->whole[ref->index]))) {
             return false;
         }
     }

@@ -86,7 +86,8 @@ bool dmi_engine_idle(const dmi_engine *e)
     return e->first == NULL;
 }
 
-/* --- failures ------------------------------------------------------------------------------------------------- */
+/* --- failures
+ * ------------------------------------------------------------------------------------------------- */
 
 void dmi_engine_report(dmi_engine *e, uint64_t command, dm_status status, const char *text)
 {
@@ -110,8 +111,9 @@ void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const 
         if (e->config.me < e->config.endpoints - 1) {
             snprintf(who, sizeof who, "worker %d", e->config.me);
         }
-        int length = snprintf(line, sizeof line, "command %llu (%s) failed on %s (%s): %s",
-                              (unsigned long long)inst->command, dmi_ops[inst->op].name, who, e->port->host, text);
+        int length =
+            snprintf(line, sizeof line, "command %llu (%s) failed on %s (%s): %s",
+                     (unsigned long long)inst->command, dmi_ops[inst->op].name, who, e->port->host, text);
         if (length >= (int)sizeof line) {
             memcpy(line + sizeof line - 4, "...", 4);
         }
@@ -138,7 +140,8 @@ void dmi_engine_settle(const dmi_work *w)
             int poisoned = DMI_POISONED;
             atomic_compare_exchange_strong(&memory->poisoned, &poisoned, DMI_CLEAN);
         }
-        if (atomic_load(&inst->failed)) { /* looked at once more: the other thread may have failed it meanwhile */
+        if (atomic_load(
+                &inst->failed)) { /* looked at once more: the other thread may have failed it meanwhile */
             poison(memory);
         }
     }
@@ -153,7 +156,8 @@ dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_block *o
     return dmi_pool_alloc(e->config.pool, bytes, owner, out);
 }
 
-/* --- enqueueing ----------------------------------------------------------------------------------------------- */
+/* --- enqueueing
+ * ----------------------------------------------------------------------------------------------- */
 
 static void take_workspace(dmi_engine *e, dmi_instance *inst)
 {
@@ -164,8 +168,8 @@ static void take_workspace(dmi_engine *e, dmi_instance *inst)
             memset(&inst->work[i], 0, sizeof inst->work[i]);
             if (!atomic_load(&inst->failed)) {
                 char text[DMI_ERROR_TEXT];
-                snprintf(text, sizeof text, "workspace of %lld bytes (of %lld in all): %s", (long long)plan->work_bytes[i],
-                         (long long)plan->workspace, dmi_error_text());
+                snprintf(text, sizeof text, "workspace of %lld bytes (of %lld in all): %s",
+                         (long long)plan->work_bytes[i], (long long)plan->workspace, dmi_error_text());
                 dmi_engine_fail(e, inst, status, text);
             }
         }
@@ -288,7 +292,8 @@ void dmi_engine_submit(dmi_engine *e, dmi_instance *inst)
     enqueue_steps(e);
 }
 
-/* --- transfers ------------------------------------------------------------------------------------------------ */
+/* --- transfers
+ * ------------------------------------------------------------------------------------------------ */
 
 static void lane_advance(dmi_engine *e, int lane)
 {
@@ -313,7 +318,8 @@ static bool progress_send(dmi_engine *e)
             if (!dmi_engine_reached(e, &w->wait)) {
                 break;
             }
-            const dmi_memory *source = w->step->ref[0].kind == DMI_REF_OPERAND ? w->inst->memory[w->step->ref[0].index] : NULL;
+            const dmi_memory *source =
+                w->step->ref[0].kind == DMI_REF_OPERAND ? w->inst->memory[w->step->ref[0].index] : NULL;
             if (source && atomic_load(&((dmi_memory *)source)->poisoned) && !atomic_load(&w->inst->failed)) {
                 dmi_engine_fail(e, w->inst, DM_OK, "");
             }

@@ -1,5 +1,6 @@
-/* a and b are split along k alike: every worker multiplies what it has, for one holder of c after another, and sends
- * the partial product there; the holder adds what arrives in a fixed order (a reduce-scatter in P-1 turns). */
+/* a and b are split along k alike: every worker multiplies what it has, for one holder of c after another, and
+ * sends the partial product there; the holder adds what arrives in a fixed order (a reduce-scatter in P-1
+ * turns). */
 #include "gemm/gemm.h"
 
 #include <string.h>
@@ -59,8 +60,8 @@ int64_t dmi_contract_traffic(const dmi_product *p)
 
 typedef struct partial {
     dmi_product *p;
-    dmi_dimset inner;      /* own indices of k */
-    int gather[2];         /* workspaces for rows or columns that do not lie together; -1 */
+    dmi_dimset inner; /* own indices of k */
+    int gather[2];    /* workspaces for rows or columns that do not lie together; -1 */
     int convert[2];
 } partial;
 
@@ -72,7 +73,8 @@ static dmi_panel operand_part(partial *g, int which, const dmi_dimset *outer, dm
     dmi_region want;
     dm_dtype type = p->op[which]->dtype;
     if (dmi_product_in_place(p, which, b->me, outer, &g->inner, &want)) {
-        return dmi_product_panel(p, &want, dmi_ref_operand(which, DMI_READ), type, &g->convert[which], NULL, ready);
+        return dmi_product_panel(p, &want, dmi_ref_operand(which, DMI_READ), type, &g->convert[which], NULL,
+                                 ready);
     }
     dmi_region have; /* c's rows are dealt out in blocks: gather them (and convert on the way) */
     dmi_copy copy;
@@ -100,9 +102,17 @@ static void multiply_for(partial *g, const dmi_region *c, dmi_ref t, const dmi_m
     dmi_mark ready = {0};
     dmi_mark_merge(ready, free);
     dmi_panel a = operand_part(g, 0, &c->dim[0], ready), b = operand_part(g, 1, &c->dim[1], ready);
-    dmi_gemm k = {.dtype = p->type, .trans_a = p->trans[0], .trans_b = p->trans[1], .m = c->dim[0].count,
-                  .n = c->dim[1].count, .k = g->inner.count, .lda = a.ld, .ldb = b.ld, .ldc = DMI_MAX(c->dim[1].count, 1),
-                  .a_offset = a.offset, .b_offset = b.offset};
+    dmi_gemm k = {.dtype = p->type,
+                  .trans_a = p->trans[0],
+                  .trans_b = p->trans[1],
+                  .m = c->dim[0].count,
+                  .n = c->dim[1].count,
+                  .k = g->inner.count,
+                  .lda = a.ld,
+                  .ldb = b.ld,
+                  .ldc = DMI_MAX(c->dim[1].count, 1),
+                  .a_offset = a.offset,
+                  .b_offset = b.offset};
     dmi_ref refs[3] = {a.ref, b.ref, t};
     dmi_step *step = dmi_build_kernel(p->b, DMI_STEP_GEMM, &k, sizeof k, refs, 3, ready);
     step->scalar[0] = p->direct ? DMI_SCALAR_S0 : DMI_SCALAR_ONE;
@@ -115,7 +125,8 @@ static void multiply_for(partial *g, const dmi_region *c, dmi_ref t, const dmi_m
 static void multiply_own(partial *g, const dmi_region *c)
 {
     dmi_mark ready = {0};
-    dmi_panel a = {dmi_product_acc(g->p).ref, 0, DMI_MAX(g->p->trans[0] ? c->dim[0].count : g->inner.count, 1)}, b = a;
+    dmi_panel a = {dmi_product_acc(g->p).ref, 0, DMI_MAX(g->p->trans[0] ? c->dim[0].count : g->inner.count, 1)},
+              b = a;
     b.ld = DMI_MAX(g->p->trans[1] ? g->inner.count : c->dim[1].count, 1);
     if (g->inner.count > 0) {
         a = operand_part(g, 0, &c->dim[0], ready);
@@ -130,9 +141,17 @@ static void add_arrived(partial *g, const dmi_region *c, dmi_ref t, const dmi_ma
 {
     dmi_product *p = g->p;
     dmi_panel acc = dmi_product_acc(p);
-    dmi_ewise k = {.op = DMI_EW_ADD, .ndim = 2, .extent = {c->dim[0].count, c->dim[1].count}, .a_dtype = p->type,
-                   .b_dtype = p->type, .out_dtype = p->type, .a_stride = {c->dim[1].count, 1}, .b_stride = {acc.ld, 1},
-                   .out_stride = {acc.ld, 1}, .b_offset = acc.offset, .out_offset = acc.offset};
+    dmi_ewise k = {.op = DMI_EW_ADD,
+                   .ndim = 2,
+                   .extent = {c->dim[0].count, c->dim[1].count},
+                   .a_dtype = p->type,
+                   .b_dtype = p->type,
+                   .out_dtype = p->type,
+                   .a_stride = {c->dim[1].count, 1},
+                   .b_stride = {acc.ld, 1},
+                   .out_stride = {acc.ld, 1},
+                   .b_offset = acc.offset,
+                   .out_offset = acc.offset};
     dmi_ref refs[3] = {t, acc.ref, acc.ref};
     refs[0].mode = refs[2].mode = DMI_READ;
     dmi_step *step = dmi_build_kernel(p->b, DMI_STEP_EWISE, &k, sizeof k, refs, 3, arrived);
@@ -163,7 +182,8 @@ void dmi_contract_plan(dmi_product *p)
         dmi_product_c(p, w, &c);
         largest = w == me ? largest : DMI_MAX(largest, c.count);
     }
-    int64_t out_bytes = (largest * p->elem + 255) / 256 * 256, in_bytes = (mine.count * p->elem + 255) / 256 * 256;
+    int64_t out_bytes = (largest * p->elem + 255) / 256 * 256,
+            in_bytes = (mine.count * p->elem + 255) / 256 * 256;
     int out_work = g.inner.count > 0 ? dmi_build_work(b, SLOTS * out_bytes) : -1;
     int in_work = mine.count > 0 ? dmi_build_work(b, SLOTS * in_bytes) : -1;
     dmi_mark out_free[SLOTS] = {{0}}, in_free[SLOTS] = {{0}};

@@ -1,5 +1,6 @@
-/* The cyclic product: at outer stage s a worker multiplies with the blocks of the worker s places on; the owner pushes
- * each block straight to the worker that needs it next, so that every stage is a permutation of the workers. */
+/* The cyclic product: at outer stage s a worker multiplies with the blocks of the worker s places on; the owner
+ * pushes each block straight to the worker that needs it next, so that every stage is a permutation of the
+ * workers. */
 #include "gemm/gemm.h"
 
 #include <string.h>
@@ -24,8 +25,8 @@ static int place(const ring *r, int worker)
     return r->layout->position[worker] % r->size;
 }
 
-/* Where worker w, which holds part of c, begins: with its own block where it has one. Copies of c must come out alike
- * to the last bit, so where c is replicated the order depends on the part of c only. */
+/* Where worker w, which holds part of c, begins: with its own block where it has one. Copies of c must come out
+ * alike to the last bit, so where c is replicated the order depends on the part of c only. */
 static int begin(const ring *r, const dmi_layout *c, int worker)
 {
     int at = c->replicas > 1 ? -1 : r->layout->position[worker];
@@ -81,14 +82,14 @@ typedef struct rolling {
     dmi_product *p;
     int which, stay;
     ring r;
-    int slots, next;       /* landing places, used in turn */
+    int slots, next; /* landing places, used in turn */
     int slot_work;
     int64_t slot_bytes;
-    dmi_mark *slot_free;   /* [slots] when a place may be written again */
-    dmi_panel stay_panel;  /* the operand that stays, in the computing type */
+    dmi_mark *slot_free;  /* [slots] when a place may be written again */
+    dmi_panel stay_panel; /* the operand that stays, in the computing type */
     dmi_mark stay_ready;
-    int convert;           /* workspace for moved blocks of another type; -1 */
-    int64_t (*seen)[2];    /* intervals of c already written */
+    int convert;        /* workspace for moved blocks of another type; -1 */
+    int64_t (*seen)[2]; /* intervals of c already written */
     int seen_count;
 } rolling;
 
@@ -240,7 +241,8 @@ static void stage(rolling *g, int owner, const blocks *theirs, const blocks *own
     }
 }
 
-/* Landing places: two, or as many as the workspace allows up to four; each holds the largest block of all owners. */
+/* Landing places: two, or as many as the workspace allows up to four; each holds the largest block of all
+ * owners. */
 static void make_slots(rolling *g, bool two_block)
 {
     dmi_builder *b = g->p->b;
@@ -281,14 +283,15 @@ void dmi_cyclic_plan(dmi_product *p, int which, bool two_block)
     int my_replica = dmi_layout_replica(g.r.layout, me), serves_me = dmi_fetch_replica(p->op[which], me);
     bool have_own = blocks_of(&g, me, &own);
     g.seen = dmi_build_alloc(b, (size_t)g.r.size * (MOST_BLOCKS + 1) * sizeof *g.seen);
-    int *next = dmi_build_alloc(b, ((size_t)workers + (size_t)g.r.size) * sizeof *next), *head = next ? next + workers : NULL;
+    int *next = dmi_build_alloc(b, ((size_t)workers + (size_t)g.r.size) * sizeof *next),
+        *head = next ? next + workers : NULL;
     if (c.count > 0) {
         make_slots(&g, two_block);
         dmi_dimset inner = everything(p->k);
         (void)dmi_product_in_place(p, g.stay, me, &c.dim[g.stay], &inner, &stay_region);
         int work = -1;
-        g.stay_panel = dmi_product_panel(p, &stay_region, dmi_ref_operand(g.stay, DMI_READ), p->op[g.stay]->dtype, &work,
-                                         NULL, g.stay_ready);
+        g.stay_panel = dmi_product_panel(p, &stay_region, dmi_ref_operand(g.stay, DMI_READ),
+                                         p->op[g.stay]->dtype, &work, NULL, g.stay_ready);
     }
     if (b->failed) {
         return;
@@ -297,7 +300,8 @@ void dmi_cyclic_plan(dmi_product *p, int which, bool two_block)
     for (int w = workers - 1; w >= 0; w--) {
         dmi_region theirs;
         dmi_product_c(p, w, &theirs);
-        if (w != me && theirs.count > 0 && my_replica >= 0 && dmi_fetch_replica(p->op[which], w) == my_replica) {
+        if (w != me && theirs.count > 0 && my_replica >= 0 &&
+            dmi_fetch_replica(p->op[which], w) == my_replica) {
             int at = begin(&g.r, p->c->layout, w);
             next[w] = head[at];
             head[at] = w + 1;

@@ -6,7 +6,10 @@
 /* A temporary c split by rows over all workers, for explicit maps. */
 static dm_status make_temporary(dmi_product *p)
 {
-    dmi_layout_spec spec = {.kind = DMI_LAYOUT_GRID, .ndim = 2, .shape = {p->m, p->n}, .grid = {p->b->profile->workers, 1},
+    dmi_layout_spec spec = {.kind = DMI_LAYOUT_GRID,
+                            .ndim = 2,
+                            .shape = {p->m, p->n},
+                            .grid = {p->b->profile->workers, 1},
                             .session_workers = p->b->profile->workers};
     dm_status status = dmi_layout_create(&spec, &p->b->plan->temporary);
     if (status == DM_OK) {
@@ -19,9 +22,13 @@ static dm_status make_temporary(dmi_product *p)
 
 dm_status dmi_product_begin(dmi_builder *b, const dmi_call *call, dmi_product *p)
 {
-    *p = (dmi_product){.b = b, .op = {&call->operand[0].desc, &call->operand[1].desc}, .c = &call->operand[2].desc,
-                       .user_c = &call->operand[2].desc, .trans = {call->args.i[0], call->args.i[1]},
-                       .beta_zero = call->args.i[2], .acc_work = -1};
+    *p = (dmi_product){.b = b,
+                       .op = {&call->operand[0].desc, &call->operand[1].desc},
+                       .c = &call->operand[2].desc,
+                       .user_c = &call->operand[2].desc,
+                       .trans = {call->args.i[0], call->args.i[1]},
+                       .beta_zero = call->args.i[2],
+                       .acc_work = -1};
     p->outer_dim[0] = p->trans[0] ? 1 : 0;
     p->inner_dim[0] = 1 - p->outer_dim[0];
     p->inner_dim[1] = p->trans[1] ? 1 : 0;
@@ -66,7 +73,8 @@ void dmi_product_c(const dmi_product *p, int worker, dmi_region *out)
     }
 }
 
-void dmi_product_want(const dmi_product *p, int which, const dmi_dimset *outer, const dmi_dimset *inner, dmi_region *out)
+void dmi_product_want(const dmi_product *p, int which, const dmi_dimset *outer, const dmi_dimset *inner,
+                      dmi_region *out)
 {
     memset(out, 0, sizeof *out);
     out->ndim = 2;
@@ -76,8 +84,8 @@ void dmi_product_want(const dmi_product *p, int which, const dmi_dimset *outer, 
     dmi_region_dense(out, 0);
 }
 
-bool dmi_product_in_place(const dmi_product *p, int which, int worker, const dmi_dimset *outer, const dmi_dimset *inner,
-                          dmi_region *out)
+bool dmi_product_in_place(const dmi_product *p, int which, int worker, const dmi_dimset *outer,
+                          const dmi_dimset *inner, dmi_region *out)
 {
     dmi_product_want(p, which, outer, inner, out);
     return dmi_fetch_in_place(p->op[which], worker, out);
@@ -121,12 +129,21 @@ dmi_panel dmi_product_acc(const dmi_product *p)
     return (dmi_panel){ref, own.count > 0 ? dmi_region_start(&own) : 0, DMI_MAX(own.stride[0], 1)};
 }
 
-void dmi_product_step(dmi_product *p, const dmi_panel *a, const dmi_panel *b, int64_t m0, int64_t n0, int64_t m, int64_t n,
-                      int64_t k, bool first, const dmi_mark after, dmi_mark done)
+void dmi_product_step(dmi_product *p, const dmi_panel *a, const dmi_panel *b, int64_t m0, int64_t n0, int64_t m,
+                      int64_t n, int64_t k, bool first, const dmi_mark after, dmi_mark done)
 {
     dmi_panel c = dmi_product_acc(p);
-    dmi_gemm g = {.dtype = p->type, .trans_a = p->trans[0], .trans_b = p->trans[1], .m = m, .n = n, .k = k, .lda = a->ld,
-                  .ldb = b->ld, .ldc = c.ld, .a_offset = a->offset, .b_offset = b->offset,
+    dmi_gemm g = {.dtype = p->type,
+                  .trans_a = p->trans[0],
+                  .trans_b = p->trans[1],
+                  .m = m,
+                  .n = n,
+                  .k = k,
+                  .lda = a->ld,
+                  .ldb = b->ld,
+                  .ldc = c.ld,
+                  .a_offset = a->offset,
+                  .b_offset = b->offset,
                   .c_offset = c.offset + m0 * c.ld + n0};
     dmi_ref refs[3] = {a->ref, b->ref, c.ref};
     dmi_step *step = dmi_build_kernel(p->b, DMI_STEP_GEMM, &g, sizeof g, refs, 3, after);
@@ -140,16 +157,24 @@ void dmi_product_step(dmi_product *p, const dmi_panel *a, const dmi_panel *b, in
 }
 
 /* c's region as a box: c = alpha * t + beta * c, t dense of the computing type. */
-static void store_region(dmi_product *p, const dmi_region *region, dmi_ref t, int64_t t_offset, const dmi_mark after)
+static void store_region(dmi_product *p, const dmi_region *region, dmi_ref t, int64_t t_offset,
+                         const dmi_mark after)
 {
     if (region->count == 0) {
         return;
     }
     const dmi_desc *c = p->user_c;
-    dmi_ewise k = {.op = DMI_EW_ADD, .ndim = 2, .extent = {region->dim[0].count, region->dim[1].count},
-                   .a_dtype = p->type, .b_dtype = c->dtype, .out_dtype = c->dtype, .a_offset = t_offset,
-                   .a_stride = {region->dim[1].count, 1}, .b_stride = {region->stride[0], region->stride[1]},
-                   .out_stride = {region->stride[0], region->stride[1]}, .b_offset = dmi_region_start(region),
+    dmi_ewise k = {.op = DMI_EW_ADD,
+                   .ndim = 2,
+                   .extent = {region->dim[0].count, region->dim[1].count},
+                   .a_dtype = p->type,
+                   .b_dtype = c->dtype,
+                   .out_dtype = c->dtype,
+                   .a_offset = t_offset,
+                   .a_stride = {region->dim[1].count, 1},
+                   .b_stride = {region->stride[0], region->stride[1]},
+                   .out_stride = {region->stride[0], region->stride[1]},
+                   .b_offset = dmi_region_start(region),
                    .out_offset = dmi_region_start(region)};
     dmi_ref refs[3] = {t, dmi_ref_operand(2, DMI_WRITE), dmi_ref_operand(2, DMI_READ)};
     dmi_step *step = dmi_build_kernel(p->b, DMI_STEP_EWISE, &k, sizeof k, refs, 3, after);
@@ -195,8 +220,13 @@ void dmi_product_end(dmi_product *p)
     /* Another layout: bring the temporary to where c's blocks are, then round once. */
     dmi_ref land = dmi_ref_work(dmi_build_work(b, dmi_desc_local_count(p->user_c, b->me) * p->elem), DMI_WRITE);
     landing want = {p->user_c};
-    dmi_fetch fetch = {.src = p->c, .src_ref = acc, .dst_dtype = p->type, .dst_ref = land, .count = landing_count,
-                       .want = landing_region, .context = &want};
+    dmi_fetch fetch = {.src = p->c,
+                       .src_ref = acc,
+                       .dst_dtype = p->type,
+                       .dst_ref = land,
+                       .count = landing_count,
+                       .want = landing_region,
+                       .context = &want};
     dmi_mark here = {0};
     dmi_plan_fetch_after(b, &fetch, NULL, p->finished, here);
     int64_t offset = 0;
@@ -222,7 +252,8 @@ int64_t dmi_product_traffic(const dmi_product *p, int which)
         int64_t local = 0;
         for (int64_t i = 0; i < dmi_desc_region_count(p->op[which], w); i++) {
             dmi_desc_region(p->op[which], w, i, &have);
-            local += dmi_dimset_overlap(&have.dim[0], &want.dim[0]) * dmi_dimset_overlap(&have.dim[1], &want.dim[1]);
+            local +=
+                dmi_dimset_overlap(&have.dim[0], &want.dim[0]) * dmi_dimset_overlap(&have.dim[1], &want.dim[1]);
         }
         total += want.count - local;
     }

@@ -1,5 +1,5 @@
-/* c stays; slice after slice of k comes to it. Serves every layout. Workers begin at different slices, so that not
- * all of them ask the same owner at once. */
+/* c stays; slice after slice of k comes to it. Serves every layout. Workers begin at different slices, so that
+ * not all of them ask the same owner at once. */
 #include "gemm/gemm.h"
 
 #include <string.h>
@@ -75,14 +75,15 @@ static void choose_slices(const dmi_product *p, stage *s)
 
 typedef struct source { /* one operand at this worker */
     bool in_place;
-    dmi_region region;     /* in place: for all of k */
-    int work;              /* landing, SLOTS places; -1 */
+    dmi_region region; /* in place: for all of k */
+    int work;          /* landing, SLOTS places; -1 */
     int64_t place_bytes;
-    int convert;           /* workspace for another type; -1 */
-    dmi_panel panel;       /* in place: in the computing type */
+    int convert;     /* workspace for another type; -1 */
+    dmi_panel panel; /* in place: in the computing type */
 } source;
 
-static void begin_side(dmi_product *p, const stage *s, source *side, const dmi_region *c, int which, dmi_mark ready)
+static void begin_side(dmi_product *p, const stage *s, source *side, const dmi_region *c, int which,
+                       dmi_mark ready)
 {
     dmi_dimset inner = dmi_dimset_interval(0, p->k);
     *side = (source){.work = -1, .convert = -1};
@@ -95,20 +96,28 @@ static void begin_side(dmi_product *p, const stage *s, source *side, const dmi_r
                                         &side->convert, NULL, ready);
         return;
     }
-    side->place_bytes = (c->dim[which].count * DMI_MIN(s->slice, p->k) * dmi_dtype_bytes(p->op[which]->dtype) + 255) / 256 * 256;
+    side->place_bytes =
+        (c->dim[which].count * DMI_MIN(s->slice, p->k) * dmi_dtype_bytes(p->op[which]->dtype) + 255) / 256 *
+        256;
     side->work = dmi_build_work(p->b, SLOTS * side->place_bytes);
 }
 
 /* This stage's slice of one operand, as a panel. */
-static dmi_panel stage_side(stage *s, source *side, int which, const dmi_region *c, const dmi_mark free, dmi_mark ready)
+static dmi_panel stage_side(stage *s, source *side, int which, const dmi_region *c, const dmi_mark free,
+                            dmi_mark ready)
 {
     dmi_product *p = s->p;
     static const bool skip[1] = {true};
     dmi_ref place = side->work >= 0 ? dmi_ref_work(side->work, DMI_WRITE) : dmi_ref_operand(which, DMI_WRITE);
     place.offset = side->work >= 0 ? (s->at % SLOTS) * side->place_bytes : 0;
     s->which = which;
-    dmi_fetch fetch = {.src = p->op[which], .src_ref = dmi_ref_operand(which, DMI_READ), .dst_dtype = p->op[which]->dtype,
-                       .dst_ref = place, .count = want_count, .want = want_region, .context = s,
+    dmi_fetch fetch = {.src = p->op[which],
+                       .src_ref = dmi_ref_operand(which, DMI_READ),
+                       .dst_dtype = p->op[which]->dtype,
+                       .dst_ref = place,
+                       .count = want_count,
+                       .want = want_region,
+                       .context = s,
                        .skip = side->in_place ? skip : NULL};
     dmi_mark here = {0};
     dmi_plan_fetch(p->b, &fetch, free, here);
@@ -149,8 +158,8 @@ void dmi_stationary_plan(dmi_product *p)
         if (c.count > 0) {
             dmi_dimset inner = slice_of(&s, p->b->me);
             memset(free, 0, sizeof slot_free[0]);
-            dmi_product_step(p, &panel[0], &panel[1], 0, 0, c.dim[0].count, c.dim[1].count, inner.count, s.at == 0, ready,
-                             free);
+            dmi_product_step(p, &panel[0], &panel[1], 0, 0, c.dim[0].count, c.dim[1].count, inner.count,
+                             s.at == 0, ready, free);
         }
     }
 }

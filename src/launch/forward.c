@@ -1,7 +1,7 @@
-/* Commands to other hosts. The hosts form a binomial tree, the master's at the root; each leader passes the frames
- * of its ring on to its children, and puts what it gets from its parent into its own ring. A parent has at most
- * WINDOW unacknowledged messages to a child, so a slow host blocks the master as a full ring does, and no message
- * waits unexpected in MPI. Reports go straight to the master, one a SYNC. */
+/* Commands to other hosts. The hosts form a binomial tree, the master's at the root; each leader passes the
+ * frames of its ring on to its children, and puts what it gets from its parent into its own ring. A parent has
+ * at most WINDOW unacknowledged messages to a child, so a slow host blocks the master as a full ring does, and
+ * no message waits unexpected in MPI. Reports go straight to the master, one a SYNC. */
 #include "launch/job.h"
 
 #include <assert.h>
@@ -22,8 +22,8 @@ typedef struct report {
 
 typedef struct child {
     int rank;
-    uint64_t cursor;          /* in the ring */
-    int sending, unacked;     /* sending: a send is under way */
+    uint64_t cursor;      /* in the ring */
+    int sending, unacked; /* sending: a send is under way */
     char *buffer;
     MPI_Request send, ack;
     char ack_byte;
@@ -32,13 +32,13 @@ typedef struct child {
 struct dmi_forward {
     child child[MOST_CHILDREN];
     int children;
-    uint32_t room;            /* bytes of a message */
-    int parent;               /* rank, or -1 */
-    char *in;                 /* from the parent */
-    int in_bytes, in_at;      /* frames in it, put into the ring so far */
+    uint32_t room;       /* bytes of a message */
+    int parent;          /* rank, or -1 */
+    char *in;            /* from the parent */
+    int in_bytes, in_at; /* frames in it, put into the ring so far */
     MPI_Request receive, acknowledge;
-    dmi_ring_writer ring;     /* of this host (not the master's) */
-    bool stopped;             /* the STOP frame has passed */
+    dmi_ring_writer ring; /* of this host (not the master's) */
+    bool stopped;         /* the STOP frame has passed */
     report incoming, outgoing;
     MPI_Request report_in, report_out; /* master; workers of other hosts */
     uint64_t reported_sync;
@@ -90,7 +90,8 @@ dm_status dmi_forward_start(dmi_job *job)
         f->in = f->parent >= 0 ? malloc(f->room) : NULL;
         ok = ok && (f->parent < 0 || f->in);
     }
-    dm_status status = dmi_job_agree(job, ok ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for forwarding commands"));
+    dm_status status =
+        dmi_job_agree(job, ok ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for forwarding commands"));
     if (status != DM_OK) {
         return status;
     }
@@ -98,7 +99,8 @@ dm_status dmi_forward_start(dmi_job *job)
         MPI_Irecv(f->in, (int)f->room, MPI_BYTE, f->parent, TAG_FRAMES, job->ctl, &f->receive);
     }
     if (job->rank == 0) {
-        MPI_Irecv(&f->incoming, sizeof f->incoming, MPI_BYTE, MPI_ANY_SOURCE, TAG_REPORT, job->ctl, &f->report_in);
+        MPI_Irecv(&f->incoming, sizeof f->incoming, MPI_BYTE, MPI_ANY_SOURCE, TAG_REPORT, job->ctl,
+                  &f->report_in);
     }
     return DM_OK;
 }
@@ -266,8 +268,11 @@ bool dmi_forward_report(dmi_job *job, dmi_worker *w)
         return false;
     }
     report *r = &f->outgoing;
-    *r = (report){.worker = job->me, .completed = done, .consumed = atomic_load(&port->consumed),
-                  .now_command = atomic_load(&port->now_command), .now_op = atomic_load(&port->now_op),
+    *r = (report){.worker = job->me,
+                  .completed = done,
+                  .consumed = atomic_load(&port->consumed),
+                  .now_command = atomic_load(&port->now_command),
+                  .now_op = atomic_load(&port->now_op),
                   .now_step = atomic_load(&port->now_step)};
     if (atomic_load(&port->error.present) == DMI_RECORD_FULL) {
         r->error = 1;

@@ -48,12 +48,14 @@ static dm_status compare(const hello *all, int ranks)
     for (int r = 1; r < ranks; r++) {
         const hello *a = &all[0], *b = &all[r];
         if (memcmp(a->magic, b->magic, sizeof a->magic) != 0 || a->protocol != b->protocol ||
-            a->fingerprint != b->fingerprint || a->config_bytes != b->config_bytes || strcmp(a->version, b->version) != 0) {
-            return dmi_fail(DM_ERR_VERSION,
-                            "rank %d (%s) runs dmath %s (build %016llx), rank 0 (%s) runs dmath %s (build %016llx): all "
-                            "ranks must use the same library",
-                            r, b->host, b->version, (unsigned long long)b->fingerprint, a->host, a->version,
-                            (unsigned long long)a->fingerprint);
+            a->fingerprint != b->fingerprint || a->config_bytes != b->config_bytes ||
+            strcmp(a->version, b->version) != 0) {
+            return dmi_fail(
+                DM_ERR_VERSION,
+                "rank %d (%s) runs dmath %s (build %016llx), rank 0 (%s) runs dmath %s (build %016llx): all "
+                "ranks must use the same library",
+                r, b->host, b->version, (unsigned long long)b->fingerprint, a->host, a->version,
+                (unsigned long long)a->fingerprint);
         }
     }
     return DM_OK;
@@ -190,7 +192,8 @@ dm_status dmi_job_meet(MPI_Comm comm, const dmi_config *config, dmi_job **out)
     dmi_job *job = calloc(1, sizeof *job);
     hello mine, *all = NULL;
     if (!job) {
-        return dmi_fail(DM_ERR_NOMEM, "no memory for a session"); /* the others will be stopped by the launcher */
+        return dmi_fail(DM_ERR_NOMEM,
+                        "no memory for a session"); /* the others will be stopped by the launcher */
     }
     job->hub.fd = -1;
     MPI_Comm_dup(comm, &job->ctl);

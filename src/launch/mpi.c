@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- master --------------------------------------------------------------------------------------------------- */
+/* --- master
+ * --------------------------------------------------------------------------------------------------- */
 
 static bool master_progress(dmi_session *s)
 {
@@ -47,8 +48,9 @@ static void master_stop(dmi_session *s)
     leave(job);
 }
 
-static const char left[] = "the other ranks do not return; where dm_init started MPI the job ends with this process, else "
-                           "MPI_Abort ends it";
+static const char left[] =
+    "the other ranks do not return; where dm_init started MPI the job ends with this process, else "
+    "MPI_Abort ends it";
 static const dmi_launch one_host = {"mpi", NULL, NULL, master_stop, left};
 static const dmi_launch many_hosts = {"mpi", master_progress, master_published, master_stop, left};
 /* one host, but blocks go by message: waiting must poll */
@@ -63,8 +65,8 @@ static dm_status open_master(dmi_job *job, dmi_session **out)
 {
     dmi_session *s = NULL;
     dmi_slab_ops slabs = dmi_slab_ops_shared(dmi_hub_port(&job->hub, job->me));
-    dm_status status = dmi_job_agree(job, dmi_session_open(&job->config, &job->profile, &job->hub, &slabs, job->consumer,
-                                                           job->nconsumer, &s));
+    dm_status status = dmi_job_agree(job, dmi_session_open(&job->config, &job->profile, &job->hub, &slabs,
+                                                           job->consumer, job->nconsumer, &s));
     if (status == DM_OK) {
         status = dmi_job_probe(job, &s->engine);
     }
@@ -79,7 +81,8 @@ static dm_status open_master(dmi_job *job, dmi_session **out)
     return DM_OK;
 }
 
-/* --- worker --------------------------------------------------------------------------------------------------- */
+/* --- worker
+ * --------------------------------------------------------------------------------------------------- */
 
 static bool worker_service(dmi_worker *w)
 {
@@ -93,7 +96,8 @@ static bool worker_drained(dmi_worker *w)
     return dmi_forward_drained(w->service_context);
 }
 
-/* The launcher may have bound the process to one core: the compute thread stays there, this one may go anywhere. */
+/* The launcher may have bound the process to one core: the compute thread stays there, this one may go
+ * anywhere. */
 static void unbind(void)
 {
     cpu_set_t all;
@@ -165,16 +169,19 @@ dm_status dmi_launch_mpi(const dmi_config *config, dmi_session **out)
     int flag = 0, provided = 0, ranks = 0;
     MPI_Finalized(&flag);
     if (flag) {
-        return dmi_fail(DM_ERR_STATE, "MPI has been finalized: the worker processes of this launch have left with the "
-                                      "earlier session");
+        return dmi_fail(DM_ERR_STATE,
+                        "MPI has been finalized: the worker processes of this launch have left with the "
+                        "earlier session");
     }
     MPI_Initialized(&flag);
     if (flag) {
-        return dmi_fail(DM_ERR_STATE, "MPI is initialised already: by a session of this launch that is still open (there "
-                                      "can be one at a time), or by the program itself, which then calls dm_init_comm "
-                                      "(dmath/dmath_mpi.h)");
+        return dmi_fail(DM_ERR_STATE,
+                        "MPI is initialised already: by a session of this launch that is still open (there "
+                        "can be one at a time), or by the program itself, which then calls dm_init_comm "
+                        "(dmath/dmath_mpi.h)");
     }
-    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS || provided < MPI_THREAD_FUNNELED) {
+    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS ||
+        provided < MPI_THREAD_FUNNELED) {
         return dmi_fail(DM_ERR_TRANSPORT, "MPI could not be initialised with thread support");
     }
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -186,8 +193,8 @@ dm_status dmi_launch_mpi(const dmi_config *config, dmi_session **out)
     bool worker = false;
     dm_status status = run(MPI_COMM_WORLD, config, true, out, &worker);
     if (worker) {
-        /* The one place where the library ends a process. Rank 0 reports what went wrong, so the status is 0 here:
-         * another would make the launcher kill rank 0 before it can. */
+        /* The one place where the library ends a process. Rank 0 reports what went wrong, so the status is 0
+         * here: another would make the launcher kill rank 0 before it can. */
         MPI_Finalize();
         exit(0);
     }
@@ -207,7 +214,8 @@ dm_status dm_init_comm(MPI_Comm comm, const dm_config *config, dm_session **sess
     }
     MPI_Initialized(&flag);
     if (!flag || comm == MPI_COMM_NULL) {
-        return dmi_fail(DM_ERR_ARG, flag ? "comm is MPI_COMM_NULL" : "dm_init_comm: MPI has not been initialised");
+        return dmi_fail(DM_ERR_ARG,
+                        flag ? "comm is MPI_COMM_NULL" : "dm_init_comm: MPI has not been initialised");
     }
     dm_status status = dmi_config_from(config, &loaded);
     MPI_Comm_size(comm, &ranks);

@@ -21,14 +21,15 @@ static bool right(const unsigned char *p, int from, int to)
     return true;
 }
 
-/* Everybody writes into a slab of everybody on its host, as blocks will be; then everybody looks. got[from]: what
- * `from` wrote here was right. */
+/* Everybody writes into a slab of everybody on its host, as blocks will be; then everybody looks. got[from]:
+ * what `from` wrote here was right. */
 static dm_status try_direct(dmi_job *job, dmi_engine *e, bool *got)
 {
     dmi_block block;
     int n = job->workers + 1, *place = calloc(2 * (size_t)n, sizeof *place);
-    dm_status status = place ? dmi_pool_alloc(e->config.pool, (int64_t)n * PROBE_BYTES, DMI_OWNER_STAGING, &block)
-                             : dmi_fail(DM_ERR_NOMEM, "no memory for a probe");
+    dm_status status = place
+                           ? dmi_pool_alloc(e->config.pool, (int64_t)n * PROBE_BYTES, DMI_OWNER_STAGING, &block)
+                           : dmi_fail(DM_ERR_NOMEM, "no memory for a probe");
     status = dmi_job_agree(job, status);
     if (status != DM_OK) {
         free(place);
@@ -82,7 +83,8 @@ static dm_status try_messages(dmi_job *job, const bool *direct)
         if (status == DM_OK && dmi_mpi_check(code, "MPI_Waitall") != DM_OK) {
             status = DM_ERR_TRANSPORT;
         } else if (status == DM_OK && !direct[from] && !right(in, from, job->me)) {
-            status = dmi_fail(DM_ERR_TRANSPORT, "a message from endpoint %d to endpoint %d came out wrong", from, job->me);
+            status = dmi_fail(DM_ERR_TRANSPORT, "a message from endpoint %d to endpoint %d came out wrong",
+                              from, job->me);
         }
     }
     return status;
@@ -92,7 +94,8 @@ dm_status dmi_job_probe(dmi_job *job, dmi_engine *e)
 {
     int n = job->workers + 1;
     bool *got = calloc((size_t)n, sizeof *got), *back = calloc((size_t)n * (size_t)n, sizeof *back);
-    dm_status status = dmi_job_agree(job, got && back ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for a probe"));
+    dm_status status =
+        dmi_job_agree(job, got && back ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for a probe"));
     if (status == DM_OK && job->config.transport != DMI_TRANSPORT_MPI) {
         status = try_direct(job, e, got);
     }
@@ -100,9 +103,11 @@ dm_status dmi_job_probe(dmi_job *job, dmi_engine *e)
         MPI_Allgather(got, n * (int)sizeof *got, MPI_BYTE, back, n * (int)sizeof *got, MPI_BYTE, job->ctl);
         for (int p = 0; p < n; p++) { /* both ways, and the same decision at both ends */
             job->direct[p] = got[p] && back[job->rank_of[p] * n + job->me];
-            if (p != job->me && !job->direct[p] && job->config.transport == DMI_TRANSPORT_DIRECT && status == DM_OK) {
+            if (p != job->me && !job->direct[p] && job->config.transport == DMI_TRANSPORT_DIRECT &&
+                status == DM_OK) {
                 status = dmi_fail(DM_ERR_TRANSPORT,
-                                  "transport=direct, but endpoints %d and %d %s (endpoint %d is the master)", job->me, p,
+                                  "transport=direct, but endpoints %d and %d %s (endpoint %d is the master)",
+                                  job->me, p,
                                   job->host_of[p] == job->host_of[job->me] ? "cannot write each other's memory"
                                                                            : "are on different hosts",
                                   job->workers);

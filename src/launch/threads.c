@@ -32,8 +32,11 @@ int dmi_host_cores(void)
 
 dmi_profile dmi_profile_from(const dmi_config *config, int workers, bool one_space)
 {
-    return (dmi_profile){.workers = workers, .one_space = one_space, .gemm_workspace = config->gemm_workspace,
-                         .gemm_algorithm = (int)config->gemm_algorithm, .staging = 16 << 20};
+    return (dmi_profile){.workers = workers,
+                         .one_space = one_space,
+                         .gemm_workspace = config->gemm_workspace,
+                         .gemm_algorithm = (int)config->gemm_algorithm,
+                         .staging = 16 << 20};
 }
 
 void dmi_hub_tune(dmi_hub *hub, int threads, int cores, double spin_us)
@@ -71,7 +74,8 @@ static void stop_threads(dmi_session *s)
     s->engine.port = NULL;
 }
 
-static const dmi_launch launch_ops = {"threads", NULL, NULL, stop_threads, "its threads and their memory stay until the process ends"};
+static const dmi_launch launch_ops = {"threads", NULL, NULL, stop_threads,
+                                      "its threads and their memory stay until the process ends"};
 
 static dm_status start_workers(thread_launch *l)
 {

@@ -33,13 +33,17 @@ static void describe_operand(dmi_session *s, const char *name, const dmi_operand
     for (int d = 0; d < o->desc.ndim; d++) {
         size_t n = strlen(shape), g = strlen(grid);
         snprintf(shape + n, sizeof shape - n, "%s%" PRId64, d ? "x" : "", o->desc.extent[d]);
-        snprintf(grid + g, sizeof grid - g, "%s%d%s", d ? "x" : "", l->grid[d], l->order[d] == DMI_ORDER_CYCLIC ? "c" : "");
+        snprintf(grid + g, sizeof grid - g, "%s%d%s", d ? "x" : "", l->grid[d],
+                 l->order[d] == DMI_ORDER_CYCLIC ? "c" : "");
     }
     if (l->kind == DMI_LAYOUT_EXPLICIT) {
         snprintf(grid, sizeof grid, "map of %" PRId64 " blocks", l->blocks);
     }
-    dmi_explain_printf(s, "  operand %s: %s %s on %s, replicas %d, %s\n", name, dmi_dtype_name(o->desc.dtype), shape, grid,
-                       l->replicas, o->mode == DMI_READ ? "read" : o->mode == DMI_WRITE ? "written" : "updated");
+    dmi_explain_printf(s, "  operand %s: %s %s on %s, replicas %d, %s\n", name, dmi_dtype_name(o->desc.dtype),
+                       shape, grid, l->replicas,
+                       o->mode == DMI_READ    ? "read"
+                       : o->mode == DMI_WRITE ? "written"
+                                              : "updated");
 }
 
 dm_status dmi_explain_call(dmi_session *s, const dmi_call *call)
@@ -65,6 +69,16 @@ dm_status dmi_explain_call(dmi_session *s, const dmi_call *call)
         dmi_plan_release(plan);
     }
     return DM_OK;
+}
+
+void dmi_explain_log(dmi_session *s, const dmi_call *call)
+{
+    if (dmi_explain_call(s, call) == DM_OK && s->explain_text) {
+        fputs(s->explain_text, stderr);
+    }
+    free(s->explain_text);
+    s->explain_text = NULL;
+    s->explain_bytes = 0;
 }
 
 dm_status dm_explain_begin(dm_session *session)

@@ -76,7 +76,8 @@ static void drop_handle(dmi_session *s, uint32_t slot)
     s->alive--;
 }
 
-/* --- layouts -------------------------------------------------------------------------------------------------- */
+/* --- layouts
+ * -------------------------------------------------------------------------------------------------- */
 
 static void send_layout(dmi_session *s, const dmi_layout_spec *spec, uint32_t id)
 {
@@ -91,7 +92,8 @@ static void send_layout(dmi_session *s, const dmi_layout_spec *spec, uint32_t id
     for (int i = 0; i < 3; i++) {
         for (int64_t at = 0; at < piece[i].bytes;) {
             int64_t bytes = DMI_MIN(piece[i].bytes - at, room);
-            dmi_layout_frame *f = dmi_frame_begin(s, (uint32_t)(sizeof *f + (size_t)bytes), DMI_FRAME_LAYOUT, 0);
+            dmi_layout_frame *f =
+                dmi_frame_begin(s, (uint32_t)(sizeof *f + (size_t)bytes), DMI_FRAME_LAYOUT, 0);
             f->layout_id = id;
             f->total = total;
             f->bytes = bytes;
@@ -137,20 +139,26 @@ dm_status dmi_layout_spec_from(dmi_session *s, const dm_layout *layout, int ndim
                                dmi_layout_spec *out)
 {
     if (layout && layout->size != sizeof *layout) {
-        return dmi_fail(DM_ERR_ARG, "layout: size is %zu, not %zu: start from one of the dm_layout_* makers", layout->size,
-                        sizeof *layout);
+        return dmi_fail(DM_ERR_ARG, "layout: size is %zu, not %zu: start from one of the dm_layout_* makers",
+                        layout->size, sizeof *layout);
     }
     if (!layout || layout->kind == -1) {
         dmi_layout_default(ndim, shape, s->workers, out);
         return DM_OK;
     }
     if (layout->kind < 0 || layout->kind > 2) {
-        return dmi_fail(DM_ERR_LAYOUT, "layout: kind is %d, not 0 (grid), 1 (explicit), 2 (single) or -1 (default)",
+        return dmi_fail(DM_ERR_LAYOUT,
+                        "layout: kind is %d, not 0 (grid), 1 (explicit), 2 (single) or -1 (default)",
                         layout->kind);
     }
-    *out = (dmi_layout_spec){.kind = layout->kind == 1 ? DMI_LAYOUT_EXPLICIT : DMI_LAYOUT_GRID, .ndim = ndim,
-                             .session_workers = s->workers, .workers = layout->workers, .replicas = layout->replicas,
-                             .nworkers = layout->nworkers, .map = layout->map, .map_count = layout->map_count};
+    *out = (dmi_layout_spec){.kind = layout->kind == 1 ? DMI_LAYOUT_EXPLICIT : DMI_LAYOUT_GRID,
+                             .ndim = ndim,
+                             .session_workers = s->workers,
+                             .workers = layout->workers,
+                             .replicas = layout->replicas,
+                             .nworkers = layout->nworkers,
+                             .map = layout->map,
+                             .map_count = layout->map_count};
     for (int d = 0; d < DM_MAX_DIMS; d++) {
         if (d < ndim) {
             out->shape[d] = shape[d];
@@ -158,7 +166,8 @@ dm_status dmi_layout_spec_from(dmi_session *s, const dm_layout *layout, int ndim
             out->grid[d] = layout->grid[d] ? layout->grid[d] : 1;
             out->order[d] = layout->order[d];
         } else if (layout->kind == 0 && layout->grid[d] > 1) {
-            return dmi_fail(DM_ERR_LAYOUT, "layout: grid[%d] is %d, but the array has %d dims", d, layout->grid[d], ndim);
+            return dmi_fail(DM_ERR_LAYOUT, "layout: grid[%d] is %d, but the array has %d dims", d,
+                            layout->grid[d], ndim);
         }
     }
     if (layout->kind == 2) {
@@ -168,7 +177,8 @@ dm_status dmi_layout_spec_from(dmi_session *s, const dm_layout *layout, int ndim
     return DM_OK;
 }
 
-/* --- arrays --------------------------------------------------------------------------------------------------- */
+/* --- arrays
+ * --------------------------------------------------------------------------------------------------- */
 
 static dm_status admit_array(dmi_session *s, const dmi_layout *layout, dm_dtype dtype)
 {
@@ -187,7 +197,8 @@ static dm_status admit_array(dmi_session *s, const dmi_layout *layout, dm_dtype 
         }
     }
     for (int w = 0; w < s->workers; w++) {
-        s->live_bytes[w] += dmi_pool_rounded(&s->pool_config, dmi_layout_shard_count(layout, w) * dmi_dtype_bytes(dtype));
+        s->live_bytes[w] +=
+            dmi_pool_rounded(&s->pool_config, dmi_layout_shard_count(layout, w) * dmi_dtype_bytes(dtype));
     }
     return DM_OK;
 }
@@ -208,8 +219,8 @@ static dm_status check_shape(int ndim, const int64_t *shape)
     return DM_OK;
 }
 
-dm_status dm_array_create(dm_session *session, dm_dtype dtype, int ndim, const int64_t *shape, const dm_layout *layout,
-                          dm_array *out)
+dm_status dm_array_create(dm_session *session, dm_dtype dtype, int ndim, const int64_t *shape,
+                          const dm_layout *layout, dm_array *out)
 {
     dmi_session *s;
     dmi_layout_spec spec;

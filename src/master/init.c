@@ -9,7 +9,8 @@ enum { MOST_WORKERS = 65536 }; /* as the option's */
 /* Ranks of the launcher that started this process, from its environment; 0: none. */
 static int launched_ranks(void)
 {
-    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_SIZE"};
+    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS",
+                                        "MV2_COMM_WORLD_SIZE"};
     for (int i = 0; i < DMI_COUNT(sizes); i++) {
         const char *value = getenv(sizes[i]);
         if (value && atoi(value) > 0) {
@@ -27,7 +28,8 @@ static int launched_ranks(void)
 dm_status dmi_config_from(const dm_config *config, dmi_config *out)
 {
     if (config && config->size != sizeof *config) {
-        return dmi_fail(DM_ERR_ARG, "config: size is %zu, not %zu: start from DM_CONFIG_INIT", config->size, sizeof *config);
+        return dmi_fail(DM_ERR_ARG, "config: size is %zu, not %zu: start from DM_CONFIG_INIT", config->size,
+                        sizeof *config);
     }
     dm_status status = dmi_config_load(out, config ? config->options : NULL);
     if (status == DM_OK && config && (config->workers < 0 || config->workers > MOST_WORKERS)) {

@@ -14,7 +14,8 @@ dm_status dmi_enter_stuck(const dm_session *session, dmi_session **out)
     if (!session) {
         return dmi_fail(DM_ERR_HANDLE, "session is NULL");
     }
-    uintptr_t live = atomic_load_explicit(&((struct dm_session *)(uintptr_t)session)->live, memory_order_acquire);
+    uintptr_t live =
+        atomic_load_explicit(&((struct dm_session *)(uintptr_t)session)->live, memory_order_acquire);
     if (!live) {
         return dmi_fail(DM_ERR_STATE, "the session has been finalized");
     }
@@ -50,15 +51,20 @@ dm_status dmi_session_open(const dmi_config *config, const dmi_profile *profile,
     s->number = (uint8_t)(atomic_fetch_add(&session_numbers, 1) % 255 + 1);
     s->live_bytes = calloc((size_t)s->workers, sizeof *s->live_bytes);
     s->scrap = malloc(hub->ring->size / 4); /* never touched in most sessions */
-    s->pool_config = (dmi_pool_config){.ops = *slabs, .slab_bytes = 1 << 20, .align = 256,
-                                       .redzone = config->pool_debug ? 256 : 0};
+    s->pool_config = (dmi_pool_config){
+        .ops = *slabs, .slab_bytes = 1 << 20, .align = 256, .redzone = config->pool_debug ? 256 : 0};
     dm_status status = s->live_bytes && s->scrap ? dmi_pool_create(&s->pool_config, &s->staging)
-                                     : dmi_fail(DM_ERR_NOMEM, "no memory for a session");
+                                                 : dmi_fail(DM_ERR_NOMEM, "no memory for a session");
     s->pool_config.limit_bytes = config->memory_limit;
     if (status == DM_OK) {
-        dmi_engine_config engine = {.me = s->workers, .endpoints = s->workers + 1, .hub = &s->hub,
-                                    .backend = dmi_backend_cpu(), .pool = s->staging, .one_space = profile->one_space,
-                                    .pool_debug = config->pool_debug, .retired = dmi_transfer_retired,
+        dmi_engine_config engine = {.me = s->workers,
+                                    .endpoints = s->workers + 1,
+                                    .hub = &s->hub,
+                                    .backend = dmi_backend_cpu(),
+                                    .pool = s->staging,
+                                    .one_space = profile->one_space,
+                                    .pool_debug = config->pool_debug,
+                                    .retired = dmi_transfer_retired,
                                     .context = s};
         status = dmi_engine_start(&s->engine, &engine);
     }
@@ -124,8 +130,8 @@ static dm_status give_up(dm_session *session, dmi_session *s)
 {
     session->given_up = s;
     atomic_store(&session->live, 0);
-    dm_status status = dmi_fail(DM_ERR_TIMEOUT, "the session is ended without its workers, one of which is stuck: %s",
-                                s->launch->left);
+    dm_status status = dmi_fail(
+        DM_ERR_TIMEOUT, "the session is ended without its workers, one of which is stuck: %s", s->launch->left);
     dmi_log(DMI_LOG_ERROR, "dm_finalize: %s", dmi_error_text());
     return status;
 }
@@ -148,7 +154,8 @@ dm_status dm_finalize(dm_session *session, int64_t *alive)
         return give_up(session, s);
     }
     if (s->alive > 0) {
-        dmi_log(DMI_LOG_WARN, "dm_finalize: %" PRId64 " arrays and views were still alive; they are freed", s->alive);
+        dmi_log(DMI_LOG_WARN, "dm_finalize: %" PRId64 " arrays and views were still alive; they are freed",
+                s->alive);
     }
     (void)dmi_frame_begin(s, sizeof(dmi_frame), DMI_FRAME_STOP, 0);
     dmi_frame_send(s);
@@ -190,8 +197,8 @@ const char *dm_status_name(dm_status status)
 const char *dm_status_text(dm_status status)
 {
     switch (status) {
-#define X(code, name, text)                                                                                \
-    case DM_##name:                                                                                        \
+#define X(code, name, text)                                                                                    \
+    case DM_##name:                                                                                            \
         return text;
         DM_STATUS_MAP(X)
 #undef X

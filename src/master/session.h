@@ -122,6 +122,8 @@ void dmi_transfer_retired(void *context, dmi_instance *inst);
 /* --- explain.c */
 void dmi_explain_printf(dmi_session *s, const char *format, ...) DMI_PRINTF(2, 3);
 DM_CHECKED dm_status dmi_explain_call(dmi_session *s, const dmi_call *call);
+/* Option explain: the plan of a call that is about to run, to stderr. */
+void dmi_explain_log(dmi_session *s, const dmi_call *call);
 /* --- src/launch */
 DM_CHECKED dm_status dmi_launch_threads(const dmi_config *config, int workers, dmi_session **out);
 /* Over the ranks of MPI_COMM_WORLD; returns on rank 0 only. */

@@ -19,16 +19,17 @@ static dm_status resolve(dmi_session *s, dmi_call *call, const dm_array *arrays)
             return status;
         }
         if (!(rule->dtypes >> h->desc.dtype & 1)) {
-            return dmi_fail(DM_ERR_DTYPE, "%s has dtype %s, which %s does not take", what, dmi_dtype_name(h->desc.dtype),
-                            op->name);
+            return dmi_fail(DM_ERR_DTYPE, "%s has dtype %s, which %s does not take", what,
+                            dmi_dtype_name(h->desc.dtype), op->name);
         }
-        call->operand[i] =
-            (dmi_operand){.desc = h->desc, .id = arrays[i].id, .memory = h->storage->number, .mode = rule->mode};
+        call->operand[i] = (dmi_operand){
+            .desc = h->desc, .id = arrays[i].id, .memory = h->storage->number, .mode = rule->mode};
     }
     return op->check(call);
 }
 
-/* With a memory limit: would every worker's workspace fit beside the arrays? With a forced algorithm: can it serve? */
+/* With a memory limit: would every worker's workspace fit beside the arrays? With a forced algorithm: can it
+ * serve? */
 static dm_status admit(dmi_session *s, const dmi_call *call)
 {
     if (s->config.memory_limit <= 0) {
@@ -51,8 +52,8 @@ static dm_status admit(dmi_session *s, const dmi_call *call)
         dmi_plan_release(plan);
         if (need > s->config.memory_limit - s->live_bytes[w]) {
             return dmi_fail(DM_ERR_LIMIT,
-                            "%s: worker %d needs %" PRId64 " bytes of workspace, %" PRId64 " of the limit of %" PRId64
-                            " are taken by arrays",
+                            "%s: worker %d needs %" PRId64 " bytes of workspace, %" PRId64
+                            " of the limit of %" PRId64 " are taken by arrays",
                             dmi_ops[call->op].name, w, need, s->live_bytes[w], (int64_t)s->config.memory_limit);
         }
     }
@@ -61,6 +62,9 @@ static dm_status admit(dmi_session *s, const dmi_call *call)
 
 static void send_call(dmi_session *s, const dmi_call *call, void *user)
 {
+    if (s->config.explain) {
+        dmi_explain_log(s, call);
+    }
     dmi_op_frame *f =
         dmi_frame_begin(s, (uint32_t)(sizeof *f + (size_t)call->tail_bytes), DMI_FRAME_OP, call->op);
     f->noperand = call->noperand;
@@ -142,7 +146,8 @@ dm_status dmi_call_wait(dm_session *session, dmi_call *call, const dm_array *arr
         return status;
     }
     if (s->explaining) {
-        return dmi_fail(DM_ERR_STATE, "%s returns data, which it cannot while explaining", dmi_ops[call->op].name);
+        return dmi_fail(DM_ERR_STATE, "%s returns data, which it cannot while explaining",
+                        dmi_ops[call->op].name);
     }
     if (!user) {
         send_call(s, call, NULL);

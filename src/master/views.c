@@ -8,14 +8,17 @@ static dm_status check_rectangle(const dmi_desc *desc, const int64_t *lo, const 
 {
     for (int d = 0; d < desc->ndim; d++) {
         if (lo[d] < 0 || extent[d] < 0 || lo[d] > desc->extent[d] || extent[d] > desc->extent[d] - lo[d]) {
-            return dmi_fail(DM_ERR_ARG, "lo[%d] = %" PRId64 ", extent[%d] = %" PRId64 " leave dim %d of %" PRId64 " elements",
+            return dmi_fail(DM_ERR_ARG,
+                            "lo[%d] = %" PRId64 ", extent[%d] = %" PRId64 " leave dim %d of %" PRId64
+                            " elements",
                             d, lo[d], d, extent[d], d, desc->extent[d]);
         }
     }
     return DM_OK;
 }
 
-dm_status dm_array_view(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent, dm_array *out)
+dm_status dm_array_view(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
+                        dm_array *out)
 {
     dmi_session *s;
     dmi_handle *h;
@@ -37,8 +40,8 @@ dm_status dm_array_view(dm_session *session, dm_array a, const int64_t *lo, cons
     return dmi_view_make(s, a, &desc, out);
 }
 
-/* The layout of the same memory under another shape. The array must be split along one dim at most, with only dims of 1
- * before it, and what one of its blocks holds must be a whole number of rows of the new shape. */
+/* The layout of the same memory under another shape. The array must be split along one dim at most, with only
+ * dims of 1 before it, and what one of its blocks holds must be a whole number of rows of the new shape. */
 static bool reshaped_spec(const dmi_layout *old, int ndim, const int64_t *shape, dmi_layout_spec *spec)
 {
     int from = -1;
@@ -48,8 +51,12 @@ static bool reshaped_spec(const dmi_layout *old, int ndim, const int64_t *shape,
         }
         from = old->grid[d] > 1 ? d : from;
     }
-    *spec = (dmi_layout_spec){.kind = DMI_LAYOUT_GRID, .ndim = ndim, .replicas = old->replicas, .nworkers = old->nworkers,
-                              .workers = old->workers, .session_workers = old->session_workers};
+    *spec = (dmi_layout_spec){.kind = DMI_LAYOUT_GRID,
+                              .ndim = ndim,
+                              .replicas = old->replicas,
+                              .nworkers = old->nworkers,
+                              .workers = old->workers,
+                              .session_workers = old->session_workers};
     for (int d = 0; d < ndim; d++) {
         spec->shape[d] = shape[d];
         spec->grid[d] = 1;
@@ -92,7 +99,8 @@ dm_status dm_array_reshape(dm_session *session, dm_array a, int ndim, const int6
         return status;
     }
     if (ndim < 0 || ndim > DM_MAX_DIMS || (ndim > 0 && !shape) || !out) {
-        return dmi_fail(DM_ERR_ARG, !out ? "out is NULL" : "ndim is %d, not 0 to %d with a shape", ndim, DM_MAX_DIMS);
+        return dmi_fail(DM_ERR_ARG, !out ? "out is NULL" : "ndim is %d, not 0 to %d with a shape", ndim,
+                        DM_MAX_DIMS);
     }
     int64_t have = 1, want = 1;
     for (int d = 0; d < h->desc.ndim; d++) {
@@ -163,7 +171,8 @@ dm_status dm_array_owner(dm_session *session, dm_array a, const int64_t *index, 
     int64_t at[DM_MAX_DIMS] = {0};
     for (int d = 0; d < h->desc.ndim; d++) {
         if (index[d] < 0 || index[d] >= h->desc.extent[d]) {
-            return dmi_fail(DM_ERR_ARG, "index[%d] is %" PRId64 ", not 0 to %" PRId64, d, index[d], h->desc.extent[d] - 1);
+            return dmi_fail(DM_ERR_ARG, "index[%d] is %" PRId64 ", not 0 to %" PRId64, d, index[d],
+                            h->desc.extent[d] - 1);
         }
         at[d] = index[d] + h->desc.lo[d];
     }
@@ -171,7 +180,8 @@ dm_status dm_array_owner(dm_session *session, dm_array a, const int64_t *index, 
     return DM_OK;
 }
 
-/* --- makers --------------------------------------------------------------------------------------------------- */
+/* --- makers
+ * --------------------------------------------------------------------------------------------------- */
 
 dm_layout dm_layout_default(void)
 {
@@ -211,7 +221,9 @@ dm_layout dm_layout_cyclic(const dm_session *session, int dim, int64_t block)
 
 dm_layout dm_layout_grid(int grid_rows, int grid_cols, int64_t block_rows, int64_t block_cols)
 {
-    return (dm_layout){.size = sizeof(dm_layout), .grid = {grid_rows, grid_cols}, .order = {DM_CYCLIC, DM_CYCLIC},
+    return (dm_layout){.size = sizeof(dm_layout),
+                       .grid = {grid_rows, grid_cols},
+                       .order = {DM_CYCLIC, DM_CYCLIC},
                        .block = {block_rows, block_cols}};
 }
 

@@ -47,10 +47,12 @@ static bool watch(dmi_session *s, waiting *w)
         return false;
     }
     int64_t now = dmi_now_ns();
-    uint64_t sum = atomic_load(&s->engine.lane[DMI_LANE_RECV].done) + atomic_load(&s->engine.lane[DMI_LANE_SEND].done);
+    uint64_t sum =
+        atomic_load(&s->engine.lane[DMI_LANE_RECV].done) + atomic_load(&s->engine.lane[DMI_LANE_SEND].done);
     for (int i = 0; i < s->workers; i++) {
         dmi_port *port = dmi_hub_port(&s->hub, i);
-        sum += atomic_load(&port->completed) + (uint64_t)atomic_load(&port->tally.steps) + atomic_load(&port->consumed);
+        sum += atomic_load(&port->completed) + (uint64_t)atomic_load(&port->tally.steps) +
+               atomic_load(&port->consumed);
     }
     if (w->moved_ns == 0 || sum != w->last_sum) {
         w->moved_ns = now;
@@ -99,7 +101,8 @@ void *dmi_frame_begin(dmi_session *s, uint32_t bytes, int kind, int op)
     waiting w = {0};
     while (!frame && s->stuck != DMI_STUCK_LOST) { /* the slowest worker is a whole ring behind */
         if (!wait_step(s, &w, ring_has_room, bytes)) {
-            dmi_log(DMI_LOG_ERROR, "a worker is stuck and the ring is full: commands from %" PRIu64 " on are not sent",
+            dmi_log(DMI_LOG_ERROR,
+                    "a worker is stuck and the ring is full: commands from %" PRIu64 " on are not sent",
                     s->command + 1);
             s->stuck = DMI_STUCK_LOST; /* the next call says so; this one has nobody to tell */
         }

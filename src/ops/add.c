@@ -3,7 +3,8 @@
 
 dm_status dm_add(dm_session *session, double alpha, dm_array a, double beta, dm_array b, dm_array out)
 {
-    dmi_call call = {.op = DMI_OP_add, .noperand = 3, .args = {.s = {alpha, beta}, .i = {alpha == 0, beta == 0}}};
+    dmi_call call = {
+        .op = DMI_OP_add, .noperand = 3, .args = {.s = {alpha, beta}, .i = {alpha == 0, beta == 0}}};
     return dmi_call_submit(session, &call, (dm_array[]){a, b, out});
 }
 

@@ -3,7 +3,8 @@
 
 dm_status dm_axpby(dm_session *session, double alpha, dm_array x, double beta, dm_array y)
 {
-    dmi_call call = {.op = DMI_OP_axpby, .noperand = 2, .args = {.s = {alpha, beta}, .i = {alpha == 0, beta == 0}}};
+    dmi_call call = {
+        .op = DMI_OP_axpby, .noperand = 2, .args = {.s = {alpha, beta}, .i = {alpha == 0, beta == 0}}};
     return dmi_call_submit(session, &call, (dm_array[]){x, y});
 }
 

@@ -21,7 +21,8 @@ int dmi_operands_overlap(const dmi_operand *a, const dmi_operand *b)
         return DMI_APART;
     }
     const dmi_desc *x = &a->desc, *y = &b->desc;
-    if (x->layout_id != y->layout_id) { /* one of them is reshaped: which elements they share is not worked out */
+    if (x->layout_id !=
+        y->layout_id) { /* one of them is reshaped: which elements they share is not worked out */
         return DMI_OVERLAPPING;
     }
     bool same = true;
@@ -37,7 +38,8 @@ int dmi_operands_overlap(const dmi_operand *a, const dmi_operand *b)
 dm_status dmi_check_overlap(const dmi_call *call, int input, int output, bool same_allowed)
 {
     const dmi_opdef *op = &dmi_ops[call->op];
-    int how = call->operand[input].mode ? dmi_operands_overlap(&call->operand[input], &call->operand[output]) : DMI_APART;
+    int how = call->operand[input].mode ? dmi_operands_overlap(&call->operand[input], &call->operand[output])
+                                        : DMI_APART;
     if (how == DMI_APART || (how == DMI_SAME && same_allowed)) {
         return DM_OK;
     }
@@ -53,8 +55,8 @@ dm_status dmi_check_same_shape(const dmi_call *call, int a, int b)
     }
     char s[192], t[192];
     const dmi_opdef *op = &dmi_ops[call->op];
-    return dmi_fail(DM_ERR_SHAPE, "%s: %s is %s, but %s is %s", op->name, op->operand[a].name, dmi_shape_text(x, s),
-                    op->operand[b].name, dmi_shape_text(y, t));
+    return dmi_fail(DM_ERR_SHAPE, "%s: %s is %s, but %s is %s", op->name, op->operand[a].name,
+                    dmi_shape_text(x, s), op->operand[b].name, dmi_shape_text(y, t));
 }
 
 dm_status dmi_check_broadcast(const dmi_call *call, int a, int out)

@@ -5,9 +5,9 @@
 
 typedef struct input {
     const dmi_desc *x, *out;
-    dmi_ref ref;            /* operand, or the landing workspace */
-    bool *in_place;         /* a region of out each */
-    int64_t landing_count;  /* elements */
+    dmi_ref ref;           /* operand, or the landing workspace */
+    bool *in_place;        /* a region of out each */
+    int64_t landing_count; /* elements */
 } input;
 
 /* What worker w wants of x for its region `which` of out, landing densely one region after the other. */
@@ -78,14 +78,19 @@ static void bring(dmi_builder *b, input *in, int operand, dmi_mark done)
         in->ref = landing_ref;
         in->ref.mode = DMI_READ;
     }
-    dmi_fetch fetch = {.src = in->x, .src_ref = dmi_ref_operand(operand, DMI_READ), .dst_dtype = in->x->dtype,
-                       .dst_ref = landing_ref, .count = want_count, .want = want_region, .context = in,
+    dmi_fetch fetch = {.src = in->x,
+                       .src_ref = dmi_ref_operand(operand, DMI_READ),
+                       .dst_dtype = in->x->dtype,
+                       .dst_ref = landing_ref,
+                       .count = want_count,
+                       .want = want_region,
+                       .context = in,
                        .skip = in->in_place};
     dmi_plan_fetch(b, &fetch, NULL, done);
 }
 
-static void bind_side(const input *in, int me, int64_t which, int64_t *landing, const dmi_region *out, int operand,
-                      int64_t stride[DM_MAX_DIMS], int64_t *offset, dm_dtype *dtype, dmi_ref *ref)
+static void bind_side(const input *in, int me, int64_t which, int64_t *landing, const dmi_region *out,
+                      int operand, int64_t stride[DM_MAX_DIMS], int64_t *offset, dm_dtype *dtype, dmi_ref *ref)
 {
     dmi_region want;
     own_region(in, me, which, landing, &want);
@@ -109,7 +114,8 @@ dm_status dmi_plan_ewise(dmi_builder *b, const dmi_call *call, int ewise_op, int
     dm_dtype type[2];
     for (int i = 0; i < 2; i++) {
         used[i] = number[i] >= 0 && call->operand[number[i]].mode != 0;
-        type[i] = call->operand[number[i] >= 0 ? number[i] : a].desc.dtype; /* counts even where nothing is read */
+        type[i] =
+            call->operand[number[i] >= 0 ? number[i] : a].desc.dtype; /* counts even where nothing is read */
         if (used[i]) {
             in[i] = (input){.x = &call->operand[number[i]].desc, .out = od};
             bring(b, &in[i], number[i], ready);
@@ -121,14 +127,19 @@ dm_status dmi_plan_ewise(dmi_builder *b, const dmi_call *call, int ewise_op, int
     for (int64_t i = 0; i < regions && !b->failed; i++) {
         dmi_region region;
         dmi_desc_region(od, b->me, i, &region);
-        dmi_ewise k = {.op = zero ? DMI_EW_ADD : ewise_op, .ndim = region.ndim, .a_dtype = type[0], .b_dtype = type[1],
+        dmi_ewise k = {.op = zero ? DMI_EW_ADD : ewise_op,
+                       .ndim = region.ndim,
+                       .a_dtype = type[0],
+                       .b_dtype = type[1],
                        .out_dtype = od->dtype};
-        dmi_ref refs[3] = {dmi_ref_operand(out, DMI_READ), dmi_ref_operand(out, DMI_WRITE), dmi_ref_operand(out, DMI_READ)};
+        dmi_ref refs[3] = {dmi_ref_operand(out, DMI_READ), dmi_ref_operand(out, DMI_WRITE),
+                           dmi_ref_operand(out, DMI_READ)};
         if (used[0]) {
             bind_side(&in[0], b->me, i, &landing[0], &region, a, k.a_stride, &k.a_offset, &k.a_dtype, &refs[0]);
         }
         if (used[1]) {
-            bind_side(&in[1], b->me, i, &landing[1], &region, bb, k.b_stride, &k.b_offset, &k.b_dtype, &refs[2]);
+            bind_side(&in[1], b->me, i, &landing[1], &region, bb, k.b_stride, &k.b_offset, &k.b_dtype,
+                      &refs[2]);
         }
         if (region.count == 0) {
             continue;
@@ -138,7 +149,8 @@ dm_status dmi_plan_ewise(dmi_builder *b, const dmi_call *call, int ewise_op, int
             k.extent[d] = region.dim[d].count;
             k.out_stride[d] = region.stride[d];
         }
-        dmi_step *step = dmi_build_kernel(b, DMI_STEP_EWISE, &k, sizeof k, refs, bb >= 0 || zero ? 3 : 2, ready);
+        dmi_step *step =
+            dmi_build_kernel(b, DMI_STEP_EWISE, &k, sizeof k, refs, bb >= 0 || zero ? 3 : 2, ready);
         step->scalar[0] = DMI_SCALAR_S0;
         step->scalar[1] = bb >= 0 && !zero ? DMI_SCALAR_S1 : DMI_SCALAR_ZERO;
     }

@@ -8,8 +8,8 @@ static int64_t ld_of(const dmi_call *call)
     return (int64_t)((uint64_t)(uint32_t)call->args.i[0] | (uint64_t)(uint32_t)call->args.i[1] << 32);
 }
 
-dm_status dmi_host_transfer(dm_session *session, int op, dm_array a, const int64_t *lo, const int64_t *extent, void *host,
-                            int64_t ld)
+dm_status dmi_host_transfer(dm_session *session, int op, dm_array a, const int64_t *lo, const int64_t *extent,
+                            void *host, int64_t ld)
 {
     dmi_session *s;
     dmi_handle *h = NULL;
@@ -58,7 +58,8 @@ dm_status dmi_host_check(const dmi_call *call)
     const dmi_desc *a = &call->operand[0].desc;
     int64_t ld = ld_of(call), least = a->ndim > 0 ? a->extent[a->ndim - 1] : 1;
     if (ld != 0 && ld < least) {
-        return dmi_fail(DM_ERR_ARG, "%s: ld is %" PRId64 ", less than a row of %" PRId64, dmi_ops[call->op].name, ld, least);
+        return dmi_fail(DM_ERR_ARG, "%s: ld is %" PRId64 ", less than a row of %" PRId64,
+                        dmi_ops[call->op].name, ld, least);
     }
     return DM_OK;
 }

@@ -43,19 +43,22 @@ dm_status dmi_copy_check(dmi_call *call)
         return status == DM_OK ? dmi_check_overlap(call, 0, 1, true) : status;
     }
     if (src->ndim != n || dst->ndim != n) {
-        return dmi_fail(DM_ERR_SHAPE, "transpose: src has %d dims and dst %d, but %d are permuted", src->ndim, dst->ndim, n);
+        return dmi_fail(DM_ERR_SHAPE, "transpose: src has %d dims and dst %d, but %d are permuted", src->ndim,
+                        dst->ndim, n);
     }
     unsigned seen = 0;
     for (int d = 0; d < n; d++) {
         if (perm[d] < 0 || perm[d] >= n || (seen >> perm[d] & 1)) {
-            return dmi_fail(DM_ERR_ARG, "permute: perm[%d] is %d; perm must name each of the %d dims once", d, perm[d], n);
+            return dmi_fail(DM_ERR_ARG, "permute: perm[%d] is %d; perm must name each of the %d dims once", d,
+                            perm[d], n);
         }
         seen |= 1u << perm[d];
     }
     for (int d = 0; d < n; d++) {
         if (dst->extent[d] != src->extent[perm[d]]) {
             char s[192], t[192];
-            return dmi_fail(DM_ERR_SHAPE, "transpose: src is %s and dst %s: dim %d of dst must be dim %d of src",
+            return dmi_fail(DM_ERR_SHAPE,
+                            "transpose: src is %s and dst %s: dim %d of dst must be dim %d of src",
                             dmi_shape_text(src, s), dmi_shape_text(dst, t), d, perm[d]);
         }
     }
@@ -84,15 +87,20 @@ static void want_region(const void *context, int worker, int64_t which, dmi_regi
     }
 }
 
-dm_status dmi_plan_copy(dmi_builder *b, const dmi_desc *src, dmi_ref src_ref, const dmi_desc *dst, dmi_ref dst_ref,
-                        const int *perm, const dmi_mark after, dmi_mark done)
+dm_status dmi_plan_copy(dmi_builder *b, const dmi_desc *src, dmi_ref src_ref, const dmi_desc *dst,
+                        dmi_ref dst_ref, const int *perm, const dmi_mark after, dmi_mark done)
 {
     target t = {.dst = dst};
     for (int d = 0; d < dst->ndim; d++) {
         t.perm[d] = perm ? perm[d] : d;
     }
-    dmi_fetch fetch = {.src = src, .src_ref = src_ref, .dst_dtype = dst->dtype, .dst_ref = dst_ref, .count = want_count,
-                       .want = want_region, .context = &t};
+    dmi_fetch fetch = {.src = src,
+                       .src_ref = src_ref,
+                       .dst_dtype = dst->dtype,
+                       .dst_ref = dst_ref,
+                       .count = want_count,
+                       .want = want_region,
+                       .context = &t};
     dmi_plan_fetch(b, &fetch, after, done);
     return DM_OK;
 }
@@ -108,6 +116,6 @@ dm_status dmi_copy_plan(dmi_builder *b, const dmi_call *call)
         return DM_OK; /* the same elements: nothing to do */
     }
     dmi_mark done = {0};
-    return dmi_plan_copy(b, &src->desc, dmi_ref_operand(0, DMI_READ), &dst->desc, dmi_ref_operand(1, DMI_WRITE), perm, NULL,
-                         done);
+    return dmi_plan_copy(b, &src->desc, dmi_ref_operand(0, DMI_READ), &dst->desc, dmi_ref_operand(1, DMI_WRITE),
+                         perm, NULL, done);
 }

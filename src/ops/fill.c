@@ -36,11 +36,8 @@ dm_status dm_fill_normal(dm_session *session, dm_array x, double mean, double de
     return submit(session, x, DMI_FILL_NORMAL, mean, deviation, seed);
 }
 
-static const char *const parameter[DMI_FILL_KINDS][2] = {{"value", NULL},
-                                                         {"value", NULL},
-                                                         {"start", "step"},
-                                                         {"lo", "hi"},
-                                                         {"mean", "deviation"}};
+static const char *const parameter[DMI_FILL_KINDS][2] = {
+    {"value", NULL}, {"value", NULL}, {"start", "step"}, {"lo", "hi"}, {"mean", "deviation"}};
 
 /* Range of an integer dtype; hi of a uniform fill may be one past it. */
 static void int_range(dm_dtype dtype, double *lo, double *hi)
@@ -59,7 +56,8 @@ dm_status dmi_fill_check(dmi_call *call)
         return dmi_fail(DM_ERR_SHAPE, "fill_identity: x has %d dims, not 2", x->ndim);
     }
     if (kind == DMI_FILL_NORMAL && !dmi_dtype_is_float(x->dtype)) {
-        return dmi_fail(DM_ERR_DTYPE, "fill_normal: x has dtype %s; only floating types are taken", dmi_dtype_name(x->dtype));
+        return dmi_fail(DM_ERR_DTYPE, "fill_normal: x has dtype %s; only floating types are taken",
+                        dmi_dtype_name(x->dtype));
     }
     if (kind == DMI_FILL_UNIFORM && !(v->p0 <= v->p1)) {
         return dmi_fail(DM_ERR_ARG, "fill_uniform: lo is %g, hi is %g", v->p0, v->p1);
@@ -79,8 +77,8 @@ dm_status dmi_fill_check(dmi_call *call)
         }
         hi += kind == DMI_FILL_UNIFORM && i == 1 && x->dtype != DM_I64;
         if (!dmi_is_whole(p[i]) || p[i] < lo || p[i] > hi) {
-            return dmi_fail(DM_ERR_ARG, "fill: %s is %g, which is no value of dtype %s", parameter[kind][i], p[i],
-                            dmi_dtype_name(x->dtype));
+            return dmi_fail(DM_ERR_ARG, "fill: %s is %g, which is no value of dtype %s", parameter[kind][i],
+                            p[i], dmi_dtype_name(x->dtype));
         }
     }
     v->i0 = (int64_t)v->p0;
@@ -94,7 +92,9 @@ dm_status dmi_fill_check(dmi_call *call)
         int_range(x->dtype, &lo, &hi);
         if (__builtin_mul_overflow(v->i1, count - 1, &last) || __builtin_add_overflow(last, v->i0, &last) ||
             (x->dtype != DM_I64 && ((double)last < lo || (double)last > hi))) {
-            return dmi_fail(DM_ERR_ARG, "fill_arange: with start %g and step %g the last of %" PRId64 " elements leaves dtype %s",
+            return dmi_fail(DM_ERR_ARG,
+                            "fill_arange: with start %g and step %g the last of %" PRId64
+                            " elements leaves dtype %s",
                             v->p0, v->p1, count, dmi_dtype_name(x->dtype));
         }
     }

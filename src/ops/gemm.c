@@ -5,9 +5,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-dm_status dm_gemm(dm_session *session, int trans_a, int trans_b, double alpha, dm_array a, dm_array b, double beta, dm_array c)
+dm_status dm_gemm(dm_session *session, int trans_a, int trans_b, double alpha, dm_array a, dm_array b,
+                  double beta, dm_array c)
 {
-    dmi_call call = {.op = DMI_OP_gemm, .noperand = 3,
+    dmi_call call = {.op = DMI_OP_gemm,
+                     .noperand = 3,
                      .args = {.s = {alpha, beta}, .i = {trans_a, trans_b, beta == 0, alpha == 0}}};
     return dmi_call_submit(session, &call, (dm_array[]){a, b, c});
 }
@@ -16,19 +18,22 @@ dm_status dmi_gemm_check(dmi_call *call)
 {
     for (int i = 0; i < 2; i++) {
         if (call->args.i[i] != DM_N && call->args.i[i] != DM_T) {
-            return dmi_fail(DM_ERR_ARG, "gemm: trans_%c is %d, not DM_N or DM_T", "ab"[i], call->args.i[i]);
+            return dmi_fail(DM_ERR_ARG, "gemm: trans_%c is %d, not DM_N or DM_T", "ab"[i], call -> args.i[i]);
         }
     }
     for (int i = 0; i < 3; i++) {
         if (call->operand[i].desc.ndim != 2) {
-            return dmi_fail(DM_ERR_SHAPE, "gemm: %c has %d dims, not 2", "abc"[i], call->operand[i].desc.ndim);
+            return dmi_fail(DM_ERR_SHAPE, "gemm: %c has %d dims, not 2", "abc"[i],
+                            call -> operand[i].desc.ndim);
         }
     }
-    const int64_t *a = call->operand[0].desc.extent, *b = call->operand[1].desc.extent, *c = call->operand[2].desc.extent;
+    const int64_t *a = call->operand[0].desc.extent, *b = call->operand[1].desc.extent,
+                  *c = call->operand[2].desc.extent;
     int ta = call->args.i[0], tb = call->args.i[1];
     if (a[ta] != c[0] || b[!tb] != c[1] || a[!ta] != b[tb]) {
         return dmi_fail(DM_ERR_SHAPE,
-                        "gemm: op(a) is %" PRId64 "x%" PRId64 ", op(b) %" PRId64 "x%" PRId64 ", c %" PRId64 "x%" PRId64,
+                        "gemm: op(a) is %" PRId64 "x%" PRId64 ", op(b) %" PRId64 "x%" PRId64 ", c %" PRId64
+                        "x%" PRId64,
                         a[ta], a[!ta], b[tb], b[!tb], c[0], c[1]);
     }
     call->operand[2].mode = call->args.i[2] ? DMI_WRITE : DMI_READWRITE;
@@ -52,13 +57,15 @@ static void scale_only(dmi_builder *b, const dmi_call *call)
         if (region.count == 0) {
             continue;
         }
-        dmi_ewise k = {.op = DMI_EW_ADD, .ndim = 2, .a_dtype = type, .b_dtype = c->dtype, .out_dtype = c->dtype};
+        dmi_ewise k = {
+            .op = DMI_EW_ADD, .ndim = 2, .a_dtype = type, .b_dtype = c->dtype, .out_dtype = c->dtype};
         k.a_offset = k.b_offset = k.out_offset = dmi_region_start(&region);
         for (int d = 0; d < 2; d++) {
             k.extent[d] = region.dim[d].count;
             k.a_stride[d] = k.b_stride[d] = k.out_stride[d] = region.stride[d];
         }
-        dmi_ref refs[3] = {dmi_ref_operand(2, DMI_READ), dmi_ref_operand(2, DMI_WRITE), dmi_ref_operand(2, DMI_READ)};
+        dmi_ref refs[3] = {dmi_ref_operand(2, DMI_READ), dmi_ref_operand(2, DMI_WRITE),
+                           dmi_ref_operand(2, DMI_READ)};
         dmi_step *step = dmi_build_kernel(b, DMI_STEP_EWISE, &k, sizeof k, refs, 3, NULL);
         step->scalar[0] = DMI_SCALAR_ZERO;
         step->scalar[1] = call->args.i[2] ? DMI_SCALAR_ZERO : DMI_SCALAR_S1;
@@ -82,16 +89,17 @@ static dm_status choose(const dmi_product *p, choice *out)
     bool any_cyclic = cyclic[0] || cyclic[1];
     if (forced == DMI_GEMM_AUTO) {
         int64_t partial = contract ? dmi_contract_traffic(p) * p->elem : INT64_MAX;
-        out->algorithm = partial < bytes[0] + bytes[1]   ? DMI_GEMM_CONTRACT
-                         : bytes[0] + bytes[1] == 0      ? DMI_GEMM_STATIONARY
-                         : any_cyclic                    ? DMI_GEMM_CYCLIC
-                                                         : DMI_GEMM_STATIONARY;
+        out->algorithm = partial < bytes[0] + bytes[1] ? DMI_GEMM_CONTRACT
+                         : bytes[0] + bytes[1] == 0    ? DMI_GEMM_STATIONARY
+                         : any_cyclic                  ? DMI_GEMM_CYCLIC
+                                                       : DMI_GEMM_STATIONARY;
         return DM_OK;
     }
     out->algorithm = forced;
     if ((forced == DMI_GEMM_CONTRACT && !contract) ||
         ((forced == DMI_GEMM_CYCLIC || forced == DMI_GEMM_TWO_BLOCK) && !any_cyclic)) {
-        return dmi_fail(DM_ERR_UNSUPPORTED, "gemm: the forced algorithm (option gemm_algorithm) cannot serve these layouts");
+        return dmi_fail(DM_ERR_UNSUPPORTED,
+                        "gemm: the forced algorithm (option gemm_algorithm) cannot serve these layouts");
     }
     return DM_OK;
 }

@@ -22,8 +22,9 @@ dm_status dmi_multiply_check(dmi_call *call)
             return status;
         }
     }
-    return dmi_dtype_is_float(call->operand[2].desc.dtype) ? DM_OK
-                                                           : dmi_check_scalar(call, "alpha", call->args.s[0], computed);
+    return dmi_dtype_is_float(call->operand[2].desc.dtype)
+               ? DM_OK
+               : dmi_check_scalar(call, "alpha", call->args.s[0], computed);
 }
 
 dm_status dmi_multiply_plan(dmi_builder *b, const dmi_call *call)

@@ -1,12 +1,13 @@
-/* array -> the caller's memory. Every worker of replica 0 pushes its part to the master; where they do not share an
- * address space it lands in staging slots that are used in turn. */
+/* array -> the caller's memory. Every worker of replica 0 pushes its part to the master; where they do not
+ * share an address space it lands in staging slots that are used in turn. */
 #include "ops/common_host.h"
 
 #include <string.h>
 
 enum { SLOTS = 8 };
 
-dm_status dm_array_read(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent, void *host, int64_t ld)
+dm_status dm_array_read(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent, void *host,
+                        int64_t ld)
 {
     return dmi_host_transfer(session, DMI_OP_read, a, lo, extent, host, ld);
 }
@@ -18,7 +19,7 @@ dm_status dmi_read_check(dmi_call *call)
 
 typedef struct reading {
     dmi_builder *b;
-    int worker;      /* whose part this is */
+    int worker; /* whose part this is */
     int slots[SLOTS];
     dmi_mark free[SLOTS]; /* when a slot may be written again */
     int next;

@@ -50,7 +50,8 @@ dm_status dm_array_save(dm_session *session, dm_array a, const char *path)
         return dmi_fail(DM_ERR_NOMEM, "save: no memory for a path");
     }
     snprintf(partial, room, "%s.partial-%ld-%llu", path, (long)getpid(), (unsigned long long)s->command);
-    dmi_call call = {.op = DMI_OP_save, .noperand = 1, .tail = partial, .tail_bytes = (int64_t)strlen(partial) + 1};
+    dmi_call call = {
+        .op = DMI_OP_save, .noperand = 1, .tail = partial, .tail_bytes = (int64_t)strlen(partial) + 1};
     status = begin_file(partial, &h->desc, &call.args.i[0]);
     if (status == DM_OK) {
         status = dmi_call_wait(session, &call, &a, NULL);

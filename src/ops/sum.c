@@ -1,12 +1,14 @@
 /* out = scale * (sum of x over some dims) + beta * out
  *
- * Every worker sums its own part of x into wide accumulators over the kept dims; those go to the workers that hold
- * out, which add them up in a fixed order and round once. Bytes: 8 (16 for f64) an output element and contributor. */
+ * Every worker sums its own part of x into wide accumulators over the kept dims; those go to the workers that
+ * hold out, which add them up in a fixed order and round once. Bytes: 8 (16 for f64) an output element and
+ * contributor. */
 #include "ops/common.h"
 
 #include <string.h>
 
-dm_status dm_sum(dm_session *session, dm_array x, const int *dims, int ndims, double scale, double beta, dm_array out)
+dm_status dm_sum(dm_session *session, dm_array x, const int *dims, int ndims, double scale, double beta,
+                 dm_array out)
 {
     dmi_call call = {.op = DMI_OP_sum, .noperand = 2, .args = {.s = {scale, beta}}};
     if (!dims) {
@@ -48,7 +50,8 @@ dm_status dmi_sum_check(dmi_call *call)
     drop = drop && kept == out->ndim;
     if (!keep && !drop) {
         char s[192], t[192];
-        return dmi_fail(DM_ERR_SHAPE, "sum: x is %s; out is %s, not x's shape without the summed dims (or 1 there)",
+        return dmi_fail(DM_ERR_SHAPE,
+                        "sum: x is %s; out is %s, not x's shape without the summed dims (or 1 there)",
                         dmi_shape_text(x, s), dmi_shape_text(out, t));
     }
     if (!dmi_dtype_is_float(out->dtype)) {
@@ -69,9 +72,9 @@ typedef struct summing {
     dmi_builder *b;
     const dmi_desc *x, *out;
     unsigned reduced;
-    bool keeps;        /* out has all dims */
-    int acc;           /* accumulator type */
-    int64_t elem;      /* its bytes */
+    bool keeps;                    /* out has all dims */
+    int acc;                       /* accumulator type */
+    int64_t elem;                  /* its bytes */
     struct late *late, **late_end; /* additions of this turn, to follow its pushes (see fetch.c) */
 } summing;
 
@@ -96,7 +99,8 @@ static void add_later(summing *s, const dmi_acc_add *add, dmi_ref part, dmi_ref 
 static void add_now(summing *s, dmi_mark added)
 {
     for (const late *l = s->late; l; l = l->next) {
-        dmi_mark_step(added, dmi_build_kernel(s->b, DMI_STEP_ACC_ADD, &l->add, sizeof l->add, l->refs, 2, l->ready));
+        dmi_mark_step(added,
+                      dmi_build_kernel(s->b, DMI_STEP_ACC_ADD, &l->add, sizeof l->add, l->refs, 2, l->ready));
     }
     s->late = NULL;
     s->late_end = &s->late;
@@ -168,7 +172,9 @@ static int local_sums(summing *s, dmi_mark done)
         if (region.count == 0) {
             continue;
         }
-        dmi_reduce k = {.ndim = region.ndim, .dtype = s->x->dtype, .reduced = s->reduced,
+        dmi_reduce k = {.ndim = region.ndim,
+                        .dtype = s->x->dtype,
+                        .reduced = s->reduced,
                         .offset = dmi_region_start(&region)};
         for (int d = 0; d < region.ndim; d++) {
             k.extent[d] = region.dim[d].count;
@@ -186,7 +192,8 @@ static int local_sums(summing *s, dmi_mark done)
 }
 
 /* Every (part of giver, region of out at taker) pair that shares accumulators, in an order both sides walk. */
-static void each_share(summing *s, int giver, int taker, int part_work, int acc_work, int landing, const dmi_mark ready)
+static void each_share(summing *s, int giver, int taker, int part_work, int acc_work, int landing,
+                       const dmi_mark ready)
 {
     int64_t part_at = 0;
     for (int64_t i = 0; i < dmi_desc_region_count(s->x, giver); i++) {
@@ -199,11 +206,11 @@ static void each_share(summing *s, int giver, int taker, int part_work, int acc_
             out_region(s, taker, j, &target);
             dmi_region_dense(&target, acc_at);
             acc_at += target.count;
-            if (target.count == 0 ||
-                !dmi_region_copy(s->b, &part, &target, DM_F64, DM_F64, &add.geometry)) {
+            if (target.count == 0 || !dmi_region_copy(s->b, &part, &target, DM_F64, DM_F64, &add.geometry)) {
                 continue;
             }
-            dmi_ref part_ref = dmi_ref_work(part_work, DMI_READ), acc_ref = dmi_ref_work(acc_work, DMI_READWRITE);
+            dmi_ref part_ref = dmi_ref_work(part_work, DMI_READ),
+                    acc_ref = dmi_ref_work(acc_work, DMI_READWRITE);
             dmi_mark here = {0};
             if (ready) {
                 dmi_mark_merge(here, ready);
@@ -256,7 +263,9 @@ static void store_sums(summing *s, int acc_work, const dmi_mark added)
         if (target.count == 0) {
             continue;
         }
-        dmi_acc_store k = {.acc = s->acc, .ndim = target.ndim, .out_dtype = s->out->dtype,
+        dmi_acc_store k = {.acc = s->acc,
+                           .ndim = target.ndim,
+                           .out_dtype = s->out->dtype,
                            .out_offset = dmi_region_start(&target)};
         for (int d = 0; d < target.ndim; d++) {
             k.extent[d] = target.dim[d].count;
@@ -279,8 +288,11 @@ static int first_giver(const summing *s, int taker)
 
 dm_status dmi_sum_plan(dmi_builder *b, const dmi_call *call)
 {
-    summing s = {.b = b, .x = &call->operand[0].desc, .out = &call->operand[1].desc,
-                 .reduced = (unsigned)call->args.i[0], .keeps = call->args.i[2]};
+    summing s = {.b = b,
+                 .x = &call->operand[0].desc,
+                 .out = &call->operand[1].desc,
+                 .reduced = (unsigned)call->args.i[0],
+                 .keeps = call->args.i[2]};
     s.acc = dmi_acc_of(s.x->dtype);
     s.elem = dmi_acc_bytes(s.acc);
     int workers = b->profile->workers, me = b->me;
@@ -295,8 +307,8 @@ dm_status dmi_sum_plan(dmi_builder *b, const dmi_call *call)
         acc = zero_accumulators(&s, count);
         landing = dmi_build_work(b, 0);
     }
-    /* A worker that holds out is served by one replica of x, so that every element is counted once. The order of the
-     * givers depends on the part of out only, so that copies of out come out alike to the last bit. */
+    /* A worker that holds out is served by one replica of x, so that every element is counted once. The order
+     * of the givers depends on the part of out only, so that copies of out come out alike to the last bit. */
     int mine = dmi_layout_replica(s.x->layout, me), serves_me = dmi_fetch_replica(s.x, me);
     s.late_end = &s.late;
     for (int t = 0; t < workers && !b->failed; t++) {

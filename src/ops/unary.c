@@ -31,12 +31,14 @@ dm_status dmi_unary_check(dmi_call *call)
 {
     int function = call->args.i[0];
     dm_dtype from = call->operand[0].desc.dtype, to = call->operand[1].desc.dtype;
-    if ((function == DMI_EW_EXP || function == DMI_EW_TANH) && (!dmi_dtype_is_float(from) || !dmi_dtype_is_float(to))) {
+    if ((function == DMI_EW_EXP || function == DMI_EW_TANH) &&
+        (!dmi_dtype_is_float(from) || !dmi_dtype_is_float(to))) {
         return dmi_fail(DM_ERR_DTYPE, "%s: %s has dtype %s; only floating types are taken",
                         function == DMI_EW_EXP ? "exp" : "tanh", dmi_dtype_is_float(from) ? "out" : "a",
                         dmi_dtype_name(dmi_dtype_is_float(from) ? to : from));
     }
-    dm_status status = function == DMI_EW_SCALE ? dmi_check_broadcast(call, 0, 1) : dmi_check_same_shape(call, 0, 1);
+    dm_status status =
+        function == DMI_EW_SCALE ? dmi_check_broadcast(call, 0, 1) : dmi_check_same_shape(call, 0, 1);
     if (status == DM_OK && !dmi_dtype_is_float(to)) {
         status = dmi_check_scalar(call, "alpha", call->args.s[0], from);
     }

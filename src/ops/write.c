@@ -1,10 +1,11 @@
 /* the caller's memory -> array. The master pushes every worker its part, in every replica. */
 #include "ops/common_host.h"
 
-dm_status dm_array_write(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent, const void *host,
-                         int64_t ld)
+dm_status dm_array_write(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
+                         const void *host, int64_t ld)
 {
-    return dmi_host_transfer(session, DMI_OP_write, a, lo, extent, (void *)(uintptr_t)host, ld); /* only read there */
+    return dmi_host_transfer(session, DMI_OP_write, a, lo, extent, (void *)(uintptr_t)host,
+                             ld); /* only read there */
 }
 
 dm_status dmi_write_check(dmi_call *call)

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const dmi_step_names[DMI_STEP_KINDS] = {"push",   "expect",  "copy",      "gemm",      "ewise",     "fill",
-                                                    "reduce", "acc_add", "acc_store", "file_read", "file_write"};
+const char *const dmi_step_names[DMI_STEP_KINDS] = {"push",      "expect",    "copy",      "gemm",
+                                                    "ewise",     "fill",      "reduce",    "acc_add",
+                                                    "acc_store", "file_read", "file_write"};
 
 void *dmi_build_alloc(dmi_builder *b, size_t bytes)
 {
@@ -107,7 +108,8 @@ dmi_step *dmi_build_push(dmi_builder *b, int peer, dmi_ref src, const dmi_copy *
     return step;
 }
 
-dmi_step *dmi_build_expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy *geometry, const dmi_mark after)
+dmi_step *dmi_build_expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy *geometry,
+                           const dmi_mark after)
 {
     if (b->failed) {
         return scrap(b);
@@ -126,8 +128,8 @@ dmi_step *dmi_build_expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy
     return step;
 }
 
-dmi_step *dmi_build_kernel(dmi_builder *b, int kind, const void *desc, size_t size, const dmi_ref *refs, int nref,
-                           const dmi_mark after)
+dmi_step *dmi_build_kernel(dmi_builder *b, int kind, const void *desc, size_t size, const dmi_ref *refs,
+                           int nref, const dmi_mark after)
 {
     if (b->failed) {
         return scrap(b);

@@ -5,8 +5,8 @@
 #include <string.h>
 
 typedef struct entry {
-    struct entry *chain;          /* same bucket */
-    struct entry *older, *newer;  /* by last use */
+    struct entry *chain;         /* same bucket */
+    struct entry *older, *newer; /* by last use */
     uint64_t hash;
     dmi_plan *plan;
     size_t key_bytes;
@@ -61,8 +61,8 @@ static size_t make_key(dmi_plan_cache *cache, const dmi_call *call)
         while (alias < i && call->operand[alias].memory != o->memory) {
             alias++;
         }
-        uint32_t head[5] = {o->desc.layout_id, (uint32_t)o->desc.dtype, (uint32_t)o->desc.ndim, (uint32_t)o->mode,
-                            (uint32_t)alias};
+        uint32_t head[5] = {o->desc.layout_id, (uint32_t)o->desc.dtype, (uint32_t)o->desc.ndim,
+                            (uint32_t)o->mode, (uint32_t)alias};
         put(cache, &at, head, sizeof head);
         put(cache, &at, o->desc.lo, (size_t)o->desc.ndim * sizeof(int64_t));
         put(cache, &at, o->desc.extent, (size_t)o->desc.ndim * sizeof(int64_t));
@@ -162,7 +162,10 @@ dm_status dmi_plan_cache_get(dmi_plan_cache *cache, const dmi_call *call, const 
         if (cache->count >= cache->capacity) {
             drop(cache, cache->oldest);
         }
-        *e = (entry){.chain = cache->bucket[hash & (cache->buckets - 1)], .hash = hash, .plan = plan, .key_bytes = bytes};
+        *e = (entry){.chain = cache->bucket[hash & (cache->buckets - 1)],
+                     .hash = hash,
+                     .plan = plan,
+                     .key_bytes = bytes};
         memcpy(e->key, cache->scratch, bytes);
         cache->bucket[hash & (cache->buckets - 1)] = e;
         cache->count++;

@@ -1,5 +1,5 @@
-/* Bringing elements of a source to every worker that wants some, one-to-one and in rotated order: at turn t worker
- * w sends to w+t and hears from w-t, so that every turn is a permutation of the workers. */
+/* Bringing elements of a source to every worker that wants some, one-to-one and in rotated order: at turn t
+ * worker w sends to w+t and hears from w-t, so that every turn is a permutation of the workers. */
 #include "plan/plan.h"
 
 #include <string.h>
@@ -35,13 +35,13 @@ typedef struct fetching {
     const uint32_t *after;  /* the wanted memory is free */
     const uint32_t *source; /* the source is there */
     uint32_t *done;
-    dm_dtype wire;   /* what travels: the narrower of the two types */
-    int convert;     /* workspace number of pieces converted before sending or after arrival; -1: none yet */
+    dm_dtype wire; /* what travels: the narrower of the two types */
+    int convert;   /* workspace number of pieces converted before sending or after arrival; -1: none yet */
     struct late *late, **late_end; /* conversions of what arrives in this turn */
 } fetching;
 
-/* A conversion that comes after the turn's pushes, so that even an executor with one queue for everything could take
- * the steps in their order: grant, push, then wait for what was granted. */
+/* A conversion that comes after the turn's pushes, so that even an executor with one queue for everything could
+ * take the steps in their order: grant, push, then wait for what was granted. */
 typedef struct late {
     dmi_ref refs[2];
     dmi_copy copy;
@@ -123,15 +123,16 @@ static void expect_piece(fetching *g, int peer, const dmi_copy *piece)
 static void convert_arrived(fetching *g)
 {
     for (const late *l = g->late; l; l = l->next) {
-        dmi_mark_step(g->done, dmi_build_kernel(g->b, DMI_STEP_COPY, &l->copy, sizeof l->copy, l->refs, 2, l->arrived));
+        dmi_mark_step(g->done,
+                      dmi_build_kernel(g->b, DMI_STEP_COPY, &l->copy, sizeof l->copy, l->refs, 2, l->arrived));
     }
     g->late = NULL;
     g->late_end = &g->late;
 }
 
 /* Every piece of what `taker` wants that `giver` holds; both sides walk them in this order. */
-static void each_piece(fetching *g, int giver, int taker, int64_t wants, void (*act)(fetching *, int, const dmi_copy *),
-                       int peer)
+static void each_piece(fetching *g, int giver, int taker, int64_t wants,
+                       void (*act)(fetching *, int, const dmi_copy *), int peer)
 {
     int64_t gives = dmi_desc_region_count(g->f->src, giver);
     for (int64_t i = 0; i < wants && gives > 0; i++) {
@@ -143,7 +144,8 @@ static void each_piece(fetching *g, int giver, int taker, int64_t wants, void (*
         for (int64_t j = 0; j < gives && want.count > 0; j++) {
             dmi_copy piece;
             dmi_desc_region(g->f->src, giver, j, &have);
-            if (have.count > 0 && dmi_region_copy(g->b, &have, &want, g->f->src->dtype, g->f->dst_dtype, &piece)) {
+            if (have.count > 0 &&
+                dmi_region_copy(g->b, &have, &want, g->f->src->dtype, g->f->dst_dtype, &piece)) {
                 act(g, peer, &piece);
             }
         }
@@ -166,8 +168,15 @@ void dmi_plan_fetch_after(dmi_builder *b, const dmi_fetch *fetch, const dmi_mark
 {
     static const dmi_mark nothing = {0};
     dm_dtype src = fetch->src->dtype, dst = fetch->dst_dtype;
-    fetching g = {b, fetch, after ? after : nothing, source ? source : nothing, done, dmi_dtype_bytes(src) <= dmi_dtype_bytes(dst) ? src : dst, -1,
-                  NULL, NULL};
+    fetching g = {b,
+                  fetch,
+                  after ? after : nothing,
+                  source ? source : nothing,
+                  done,
+                  dmi_dtype_bytes(src) <= dmi_dtype_bytes(dst) ? src : dst,
+                  -1,
+                  NULL,
+                  NULL};
     g.late_end = &g.late;
     int workers = b->profile->workers, me = b->me;
     if (me >= workers) { /* the master holds no part of any array */

@@ -85,8 +85,8 @@ void dmi_region_dense(dmi_region *region, int64_t offset)
     region->offset = offset - dmi_region_start(region);
 }
 
-bool dmi_region_copy(dmi_builder *b, const dmi_region *from, const dmi_region *to, dm_dtype from_dtype, dm_dtype to_dtype,
-                     dmi_copy *out)
+bool dmi_region_copy(dmi_builder *b, const dmi_region *from, const dmi_region *to, dm_dtype from_dtype,
+                     dm_dtype to_dtype, dmi_copy *out)
 {
     assert(from->ndim == to->ndim);
     memset(out, 0, sizeof *out);

@@ -1,11 +1,11 @@
 /* One command: look up its operands, plan it (or find the plan), hand it to the executor. */
-#include "worker/worker.h"
 #include "comm/frames.h"
 #include "ops/ops.h"
+#include "worker/worker.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void count_plan(dmi_worker *w, bool reused)
@@ -26,15 +26,19 @@ static bool same_extent(const dmi_desc *desc)
 
 static bool make_call(dmi_worker *w, const dmi_op_frame *f, dmi_call *call, dmi_instance *inst)
 {
-    *call = (dmi_call){.op = f->head.op, .noperand = f->noperand, .args = f->args, .tail = f + 1,
-                       .tail_bytes = f->tail_bytes, .tail_key = f->tail_key};
+    *call = (dmi_call){.op = f->head.op,
+                       .noperand = f->noperand,
+                       .args = f->args,
+                       .tail = f + 1,
+                       .tail_bytes = f->tail_bytes,
+                       .tail_key = f->tail_key};
     for (int i = 0; i < f->noperand; i++) {
         dmi_entry *entry = dmi_store_find(w, f->id[i]);
         if (!entry) { /* its creation failed here and was reported */
             return false;
         }
-        call->operand[i] = (dmi_operand){.desc = entry->desc, .id = f->id[i], .memory = entry->memory->number,
-                                         .mode = f->mode[i]};
+        call->operand[i] = (dmi_operand){
+            .desc = entry->desc, .id = f->id[i], .memory = entry->memory->number, .mode = f->mode[i]};
         inst->memory[i] = entry->memory;
         inst->mode[i] = (uint8_t)f->mode[i];
         inst->whole[i] = f->mode[i] == DMI_WRITE && entry->whole && same_extent(&entry->desc) &&
@@ -46,8 +50,9 @@ static bool make_call(dmi_worker *w, const dmi_op_frame *f, dmi_call *call, dmi_
 static void fail_unplanned(dmi_worker *w, const dmi_op_frame *f, dm_status status)
 {
     char text[DMI_ERROR_TEXT];
-    snprintf(text, sizeof text, "command %llu (%s) failed on worker %d (%s): %s", (unsigned long long)f->head.command,
-             dmi_ops[f->head.op].name, w->me, w->engine.port->host, dmi_error_text());
+    snprintf(text, sizeof text, "command %llu (%s) failed on worker %d (%s): %s",
+             (unsigned long long)f->head.command, dmi_ops[f->head.op].name, w->me, w->engine.port->host,
+             dmi_error_text());
     dmi_engine_report(&w->engine, f->head.command, status, text);
     while (!dmi_engine_idle(&w->engine)) { /* commands before it may still make its outputs clean */
         dmi_engine_progress(&w->engine);

@@ -1,6 +1,6 @@
 /* The communication thread of a worker: ring, lanes, replies, and waiting without burning the core. */
-#include "worker/worker.h"
 #include "comm/frames.h"
+#include "worker/worker.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,18 +26,29 @@ dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *config, cons
     w->config = config;
     w->profile = *profile;
     w->hub = *hub;
-    dmi_pool_config pool = {.ops = *slabs, .slab_bytes = config->slab, .limit_bytes = config->memory_limit, .align = 256,
+    dmi_pool_config pool = {.ops = *slabs,
+                            .slab_bytes = config->slab,
+                            .limit_bytes = config->memory_limit,
+                            .align = 256,
                             .redzone = config->pool_debug ? 256 : 0};
     dm_status status = dmi_pool_create(&pool, &w->pool);
     if (status == DM_OK) {
         status = dmi_plan_cache_create((int)config->plan_cache, &w->plans);
     }
     if (status == DM_OK) {
-        dmi_engine_config engine = {.me = me, .endpoints = hub->endpoints, .hub = &w->hub, .backend = dmi_backend_cpu(),
-                                    .pool = w->pool, .one_space = profile->one_space, .compute_thread = true,
-                                    .link_gbps = config->link_gbps, .link_latency_us = config->link_latency_us,
-                                    .pool_debug = config->pool_debug, .fault = config->fault[0] ? config->fault : NULL,
-                                    .retired = retired, .context = w};
+        dmi_engine_config engine = {.me = me,
+                                    .endpoints = hub->endpoints,
+                                    .hub = &w->hub,
+                                    .backend = dmi_backend_cpu(),
+                                    .pool = w->pool,
+                                    .one_space = profile->one_space,
+                                    .compute_thread = true,
+                                    .link_gbps = config->link_gbps,
+                                    .link_latency_us = config->link_latency_us,
+                                    .pool_debug = config->pool_debug,
+                                    .fault = config->fault[0] ? config->fault : NULL,
+                                    .retired = retired,
+                                    .context = w};
         status = dmi_engine_start(&w->engine, &engine);
     }
     if (status != DM_OK) {

@@ -1,6 +1,6 @@
 /* What a worker keeps: layouts by id, handles by slot, memory behind them. */
-#include "worker/worker.h"
 #include "comm/frames.h"
+#include "worker/worker.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -30,8 +30,8 @@ static bool grow(void *table, uint32_t *room, uint32_t index, size_t size)
 static void report(dmi_worker *w, uint64_t command, const char *what, dm_status status)
 {
     char text[DMI_ERROR_TEXT];
-    snprintf(text, sizeof text, "command %llu (%s) failed on worker %d (%s): %s", (unsigned long long)command, what, w->me,
-             w->engine.port->host, dmi_error_text());
+    snprintf(text, sizeof text, "command %llu (%s) failed on worker %d (%s): %s", (unsigned long long)command,
+             what, w->me, w->engine.port->host, dmi_error_text());
     dmi_engine_report(&w->engine, command, status, text);
 }
 
@@ -49,7 +49,8 @@ void dmi_store_layout(dmi_worker *w, const void *frame)
     if (!f->last) {
         return;
     }
-    dm_status status = w->spec ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for a layout of %lld bytes", (long long)f->total);
+    dm_status status =
+        w->spec ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for a layout of %lld bytes", (long long)f->total);
     if (status == DM_OK) {
         dmi_layout_spec spec;
         memcpy(&spec, w->spec, sizeof spec);
@@ -135,7 +136,8 @@ void dmi_store_view(dmi_worker *w, const void *frame)
         report(w, f->head.command, "view", status);
         return;
     }
-    entry->desc = (dmi_desc){.dtype = base->desc.dtype, .ndim = f->ndim, .layout = layout, .layout_id = f->layout_id};
+    entry->desc =
+        (dmi_desc){.dtype = base->desc.dtype, .ndim = f->ndim, .layout = layout, .layout_id = f->layout_id};
     memcpy(entry->desc.lo, f->lo, sizeof f->lo);
     memcpy(entry->desc.extent, f->extent, sizeof f->extent);
     entry->whole = true;
