@@ -249,6 +249,49 @@ enum { DM_N = 0, DM_T = 1 };
 DM_API DM_CHECKED dm_status dm_gemm(dm_session *session, int trans_a, int trans_b, double alpha, dm_array a, dm_array b,
                                     double beta, dm_array c);
 
+/* ---- operations of your own ------------------------------------------------------------------------------ */
+
+/* A function of yours, run by every worker on the parts it holds: post-processing, generation, statistics, anything
+ * that needs no data of other workers. */
+
+/* One rectangle of an array, as it lies in a worker's memory. */
+typedef struct dm_block {
+    void *data; /* its first element (f16 and bf16 as uint16_t); in the memory of the worker's device */
+    dm_dtype dtype;
+    int ndim;
+    int64_t start[DM_MAX_DIMS];  /* index of the first element in the array (or view) given to dm_apply */
+    int64_t extent[DM_MAX_DIMS];
+    int64_t stride[DM_MAX_DIMS]; /* elements from one index to the next, a dim */
+} dm_block;
+
+enum { DM_READ = 1, DM_WRITE = 2, DM_READWRITE = 3, DM_TASK_OPERANDS = 4 };
+
+typedef struct dm_task {
+    size_t size;
+    int worker, workers;      /* this worker's number, and how many there are */
+    const void *args;         /* a copy of what dm_apply was given */
+    int64_t args_bytes;
+    int count;                /* operands */
+    const dm_block *block[DM_TASK_OPERANDS]; /* [blocks[i]] of operand i */
+    int64_t blocks[DM_TASK_OPERANDS];        /* 0 where this worker holds nothing of it */
+} dm_task;
+
+/* 0: well. Anything else fails the command as any failure on a worker does, with DM_ERR_TASK and this number. Runs
+ * on a thread of the library; may not call dmath. */
+typedef int (*dm_task_function)(const dm_task *task);
+
+/* Makes the function known under a name (at most 63 characters, new). Before dm_init, in the same order on all ranks:
+ * ranks that register other names refuse to meet (DM_ERR_VERSION), so use your own program on the workers' ranks and
+ * not dmath-worker. At most 256. Errors: DM_ERR_ARG, DM_ERR_STATE (a session is open). */
+DM_API DM_CHECKED dm_status dm_register(const char *name, dm_task_function function);
+
+/* Runs it once on every worker. modes[i]: what it does with arrays[i]: DM_READ, DM_WRITE (overwrites all of it) or
+ * DM_READWRITE; an array that is written may overlap no other. Where copies are held (replicas) each is handed
+ * out at its worker, and all must be written alike. args is copied. Errors: DM_ERR_ARG an unknown name, a bad mode,
+ * more than DM_TASK_OPERANDS arrays or 64 KiB of args; DM_ERR_OVERLAP. */
+DM_API DM_CHECKED dm_status dm_apply(dm_session *session, const char *name, int count, const dm_array *arrays,
+                                     const int *modes, const void *args, int64_t args_bytes);
+
 /* ---- looking inside -------------------------------------------------------------------------------------- */
 
 /* Between these two, calls on arrays are planned for every worker but not run; the text lists for each call its

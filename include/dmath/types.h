@@ -39,7 +39,8 @@ extern "C" {
     X(15, ERR_POISONED, "an operand holds the result of a command that failed earlier")           \
     X(16, ERR_CONFIG, "an environment variable or option has a value that is not understood")     \
     X(17, ERR_TIMEOUT, "a worker made no progress for longer than the watchdog allows")           \
-    X(18, ERR_INTERNAL, "a bug in dmath")
+    X(18, ERR_INTERNAL, "a bug in dmath")                                                         \
+    X(19, ERR_TASK, "an operation of your own reported a failure")
 
 typedef enum dm_status {
 #define X(code, name, text) DM_##name = code,

@@ -99,7 +99,7 @@ void dmi_engine_report(dmi_engine *e, uint64_t command, dm_status status, const 
         snprintf(record->text, sizeof record->text, "%s", text);
         atomic_store_explicit(&record->present, DMI_RECORD_FULL, memory_order_release);
     }
-    dmi_log(DMI_LOG_WARN, "command %llu: %s", (unsigned long long)command, text);
+    dmi_log(DMI_LOG_WARN, "%s", text);
 }
 
 void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const char *text)

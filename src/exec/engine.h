@@ -45,6 +45,7 @@ typedef struct dmi_instance { /* a plan on its way */
     void *user;                   /* the caller's memory (master; workers of the same process) */
     dmi_args args;
     char *tail;
+    int64_t tail_bytes;
     int next_step;                /* enqueued so far */
     atomic_int failed;            /* no step does its work any more; all still complete */
     struct dmi_instance *next;    /* in order of commands */

@@ -1,6 +1,7 @@
 /* From a COMPUTE step to the backend's kernel. */
 #include "exec/engine.h"
 #include "io/file.h"
+#include "ops/common_task.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -84,6 +85,8 @@ dm_status dmi_execute(dmi_engine *e, dmi_work *w)
         return dmi_file_read(step->desc, w->inst->tail, p[0]);
     case DMI_STEP_FILE_WRITE:
         return dmi_file_write(step->desc, w->inst->tail, p[0]);
+    case DMI_STEP_TASK:
+        return dmi_task_run(step->desc, e->config.me, step->nref, p, w->inst->tail, w->inst->tail_bytes);
     default:
         return dmi_fail(DM_ERR_INTERNAL, "step kind %d is not a kernel", step->kind);
     }

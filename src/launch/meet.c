@@ -1,5 +1,6 @@
 /* How ranks become a session. */
 #include "launch/job.h"
+#include "ops/common_task.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@ static void say_hello(const dmi_config *config, hello *out)
     memcpy(out->magic, "dmath", 6);
     out->protocol = DMI_PROTOCOL;
     out->config_bytes = sizeof(dmi_config);
-    out->fingerprint = dmi_ops_fingerprint() ^ (strcmp(config->fault, "version") == 0);
+    out->fingerprint = dmi_ops_fingerprint() ^ dmi_task_fingerprint() ^ (strcmp(config->fault, "version") == 0);
     snprintf(out->version, sizeof out->version, "%s", dm_version());
     if (gethostname(out->host, sizeof out->host - 1) != 0) {
         strcpy(out->host, "unknown");
@@ -53,7 +54,7 @@ static dm_status compare(const hello *all, int ranks)
             return dmi_fail(
                 DM_ERR_VERSION,
                 "rank %d (%s) runs dmath %s (build %016llx), rank 0 (%s) runs dmath %s (build %016llx): all "
-                "ranks must use the same library",
+                "ranks must use the same library and dm_register the same operations in the same order",
                 r, b->host, b->version, (unsigned long long)b->fingerprint, a->host, a->version,
                 (unsigned long long)a->fingerprint);
         }

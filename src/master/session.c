@@ -36,6 +36,16 @@ dm_status dmi_enter(const dm_session *session, dmi_session **out)
     return status;
 }
 
+bool dmi_session_any(void)
+{
+    for (const struct dm_session *h = atomic_load(&all_sessions); h; h = h->next) {
+        if (atomic_load(&((struct dm_session *)(uintptr_t)h)->live)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 dm_status dmi_session_open(const dmi_config *config, const dmi_profile *profile, const dmi_hub *hub,
                            const dmi_slab_ops *slabs, const int *consumers, int nconsumers, dmi_session **out)
 {

@@ -88,6 +88,8 @@ struct dm_session {
 DM_CHECKED dm_status dmi_enter(const dm_session *session, dmi_session **out);
 /* Also where a worker is stuck. */
 DM_CHECKED dm_status dmi_enter_stuck(const dm_session *session, dmi_session **out);
+/* Is any session of this process open? */
+bool dmi_session_any(void);
 /* A session around a hub whose workers are there (or are about to serve); on failure everything is freed. */
 DM_CHECKED dm_status dmi_session_open(const dmi_config *config, const dmi_profile *profile, const dmi_hub *hub,
                                       const dmi_slab_ops *slabs, const int *consumers, int nconsumers,

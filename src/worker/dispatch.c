@@ -101,6 +101,7 @@ static void dispatch_op(dmi_worker *w, const dmi_op_frame *f)
     inst->args = f->args;
     if (f->tail_bytes) {
         memcpy(inst->tail, f + 1, (size_t)f->tail_bytes);
+        inst->tail_bytes = f->tail_bytes;
     }
     if (f->user) {
         inst->user = (void *)(uintptr_t)f->user;

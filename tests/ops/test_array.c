@@ -207,25 +207,25 @@ static void reshape_case(dmt_case *c)
 static void test_create(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "array_create", .cases = 500, .fn = create_case});
+    dmt_run(&(dmt_suite){.name = "array_create", .cases = 2000, .fn = create_case});
 }
 
 static void test_default(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "array_default", .cases = 150, .fn = default_case});
+    dmt_run(&(dmt_suite){.name = "array_default", .cases = 600, .fn = default_case});
 }
 
 static void test_view(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "array_view", .cases = 300, .fn = view_case});
+    dmt_run(&(dmt_suite){.name = "array_view", .cases = 1200, .fn = view_case});
 }
 
 static void test_reshape(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "array_reshape", .cases = 200, .fn = reshape_case});
+    dmt_run(&(dmt_suite){.name = "array_reshape", .cases = 800, .fn = reshape_case});
 }
 
 int main(void)

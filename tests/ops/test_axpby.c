@@ -72,25 +72,25 @@ static void overlap_case(dmt_case *c)
 static void test_axpby(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "axpby", .cases = 1000, .fn = axpby_case});
+    dmt_run(&(dmt_suite){.name = "axpby", .cases = 1500, .fn = axpby_case});
 }
 
 static void test_self(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "axpby_self", .cases = 150, .fn = self_case});
+    dmt_run(&(dmt_suite){.name = "axpby_self", .cases = 225, .fn = self_case});
 }
 
 static void test_chain(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "axpby_chain", .cases = 100, .fn = chain_case});
+    dmt_run(&(dmt_suite){.name = "axpby_chain", .cases = 150, .fn = chain_case});
 }
 
 static void test_overlap(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "axpby_overlap", .cases = 100, .fn = overlap_case});
+    dmt_run(&(dmt_suite){.name = "axpby_overlap", .cases = 150, .fn = overlap_case});
 }
 
 int main(void)

@@ -222,25 +222,25 @@ static void test_conversions(void **state)
 static void test_copy(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "copy", .cases = 600, .fn = copy_case});
+    dmt_run(&(dmt_suite){.name = "copy", .cases = 1200, .fn = copy_case});
 }
 
 static void test_copy_self(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "copy_self", .cases = 50, .fn = copy_self_case});
+    dmt_run(&(dmt_suite){.name = "copy_self", .cases = 100, .fn = copy_self_case});
 }
 
 static void test_copy_within(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "copy_within", .cases = 100, .fn = copy_within_case});
+    dmt_run(&(dmt_suite){.name = "copy_within", .cases = 200, .fn = copy_within_case});
 }
 
 static void test_chain(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "copy_chain", .cases = 100, .fn = chain_case});
+    dmt_run(&(dmt_suite){.name = "copy_chain", .cases = 200, .fn = chain_case});
 }
 
 int main(void)

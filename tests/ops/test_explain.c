@@ -262,19 +262,19 @@ static void effects_case(dmt_case *c)
 static void test_predictions(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "explain", .cases = 800, .fn = predict_case});
+    dmt_run(&(dmt_suite){.name = "explain", .cases = 2400, .fn = predict_case});
 }
 
 static void test_reuse(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "explain_reuse", .cases = 40, .fn = reuse_case});
+    dmt_run(&(dmt_suite){.name = "explain_reuse", .cases = 120, .fn = reuse_case});
 }
 
 static void test_effects(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "explain_effects", .cases = 10, .fn = effects_case});
+    dmt_run(&(dmt_suite){.name = "explain_effects", .cases = 30, .fn = effects_case});
 }
 
 int main(void)

@@ -246,31 +246,31 @@ static void seeds_case(dmt_case *c)
 static void test_constant(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "fill", .cases = 300, .fn = constant_case});
+    dmt_run(&(dmt_suite){.name = "fill", .cases = 600, .fn = constant_case});
 }
 
 static void test_identity(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "fill_identity", .cases = 200, .fn = identity_case});
+    dmt_run(&(dmt_suite){.name = "fill_identity", .cases = 400, .fn = identity_case});
 }
 
 static void test_arange(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "fill_arange", .cases = 300, .fn = arange_case});
+    dmt_run(&(dmt_suite){.name = "fill_arange", .cases = 600, .fn = arange_case});
 }
 
 static void test_uniform(void **state)
 {
     (void)state;
-    with_reference(&(dmt_suite){.name = "fill_uniform", .cases = 300, .fn = uniform_case});
+    with_reference(&(dmt_suite){.name = "fill_uniform", .cases = 600, .fn = uniform_case});
 }
 
 static void test_normal(void **state)
 {
     (void)state;
-    with_reference(&(dmt_suite){.name = "fill_normal", .cases = 300, .fn = normal_case});
+    with_reference(&(dmt_suite){.name = "fill_normal", .cases = 600, .fn = normal_case});
 }
 
 static void test_statistics(void **state)

@@ -207,7 +207,7 @@ static void damaged_case(dmt_case *c)
 static void test_load(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "load", .cases = 500, .fn = load_case});
+    dmt_run(&(dmt_suite){.name = "load", .cases = 1000, .fn = load_case});
 }
 
 static void test_large(void **state)

@@ -63,25 +63,25 @@ static void overlap_case(dmt_case *c)
 static void test_multiply(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "multiply", .cases = 1000, .fn = multiply_case});
+    dmt_run(&(dmt_suite){.name = "multiply", .cases = 1500, .fn = multiply_case});
 }
 
 static void test_in_place(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "multiply_in_place", .cases = 200, .fn = in_place_case});
+    dmt_run(&(dmt_suite){.name = "multiply_in_place", .cases = 300, .fn = in_place_case});
 }
 
 static void test_inputs_overlap(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "multiply_inputs_overlap", .cases = 60, .fn = inputs_overlap_case});
+    dmt_run(&(dmt_suite){.name = "multiply_inputs_overlap", .cases = 90, .fn = inputs_overlap_case});
 }
 
 static void test_overlap(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "multiply_overlap", .cases = 60, .fn = overlap_case});
+    dmt_run(&(dmt_suite){.name = "multiply_overlap", .cases = 90, .fn = overlap_case});
 }
 
 int main(void)

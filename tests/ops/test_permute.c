@@ -78,13 +78,13 @@ static void transpose_case(dmt_case *c)
 static void test_permute(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "permute", .cases = 500, .fn = permute_case});
+    dmt_run(&(dmt_suite){.name = "permute", .cases = 1500, .fn = permute_case});
 }
 
 static void test_transpose(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "transpose", .cases = 200, .fn = transpose_case});
+    dmt_run(&(dmt_suite){.name = "transpose", .cases = 600, .fn = transpose_case});
 }
 
 int main(void)

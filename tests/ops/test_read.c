@@ -56,13 +56,13 @@ static void order_case(dmt_case *c)
 static void test_read(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "read", .cases = 500, .fn = read_case});
+    dmt_run(&(dmt_suite){.name = "read", .cases = 2000, .fn = read_case});
 }
 
 static void test_order(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "read_order", .cases = 50, .fn = order_case});
+    dmt_run(&(dmt_suite){.name = "read_order", .cases = 200, .fn = order_case});
 }
 
 int main(void)

@@ -210,13 +210,13 @@ static void overlap_case(dmt_case *c)
 static void test_sum(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "sum", .cases = 1200, .fn = sum_case});
+    dmt_run(&(dmt_suite){.name = "sum", .cases = 2400, .fn = sum_case});
 }
 
 static void test_cancelling(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "sum_cancelling", .cases = 150, .fn = cancelling_case});
+    dmt_run(&(dmt_suite){.name = "sum_cancelling", .cases = 300, .fn = cancelling_case});
 }
 
 static void test_many_ones(void **state)
@@ -229,7 +229,7 @@ static void test_many_ones(void **state)
 static void test_overlap(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "sum_overlap", .cases = 50, .fn = overlap_case});
+    dmt_run(&(dmt_suite){.name = "sum_overlap", .cases = 100, .fn = overlap_case});
 }
 
 int main(void)

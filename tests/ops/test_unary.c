@@ -116,25 +116,25 @@ static void function_case(dmt_case *c)
 static void run_function(int which)
 {
     function f = functions[which];
-    dmt_run(&(dmt_suite){.name = f.name, .cases = 400, .fn = function_case, .user = &f});
+    dmt_run(&(dmt_suite){.name = f.name, .cases = 600, .fn = function_case, .user = &f});
 }
 
 static void test_scale(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "scale", .cases = 500, .fn = scale_case});
+    dmt_run(&(dmt_suite){.name = "scale", .cases = 750, .fn = scale_case});
 }
 
 static void test_scale_in_place(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "scale_in_place", .cases = 100, .fn = scale_in_place_case});
+    dmt_run(&(dmt_suite){.name = "scale_in_place", .cases = 150, .fn = scale_in_place_case});
 }
 
 static void test_overlap(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "scale_overlap", .cases = 60, .fn = overlap_case});
+    dmt_run(&(dmt_suite){.name = "scale_overlap", .cases = 90, .fn = overlap_case});
 }
 
 static void test_exp(void **state)

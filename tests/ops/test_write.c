@@ -60,13 +60,13 @@ static void large_case(dmt_case *c)
 static void test_write(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "write", .cases = 500, .fn = write_case});
+    dmt_run(&(dmt_suite){.name = "write", .cases = 1500, .fn = write_case});
 }
 
 static void test_elements(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){.name = "write_elements", .cases = 50, .fn = elements_case});
+    dmt_run(&(dmt_suite){.name = "write_elements", .cases = 150, .fn = elements_case});
 }
 
 static void test_large(void **state)

@@ -1,0 +1,129 @@
+/* A function of the user's, run by every worker on the blocks it holds. */
+#include "ops/common.h"
+#include "ops/common_task.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+dm_status dm_apply(dm_session *session, const char *name, int count, const dm_array *arrays, const int *modes,
+                   const void *args, int64_t args_bytes)
+{
+    dmi_call call = {.op = DMI_OP_apply, .noperand = count, .tail = args, .tail_bytes = args_bytes};
+    if (!name || (count > 0 && (!arrays || !modes)) || (args_bytes > 0 && !args)) {
+        return dmi_fail(DM_ERR_ARG, "apply: %s is NULL",
+                        !name                     ? "name"
+                        : args_bytes > 0 && !args ? "args"
+                        : !arrays                 ? "arrays"
+                                                  : "modes");
+    }
+    if (count < 0 || count > DM_TASK_OPERANDS) {
+        return dmi_fail(DM_ERR_ARG, "apply: count is %d, not 0 to %d", count, DM_TASK_OPERANDS);
+    }
+    if (args_bytes < 0 || args_bytes > 65536) {
+        return dmi_fail(DM_ERR_ARG, "apply: args_bytes is %" PRId64 ", not 0 to 65536", args_bytes);
+    }
+    call.args.i[0] = dmi_task_find(name);
+    if (call.args.i[0] < 0) {
+        return dmi_fail(DM_ERR_ARG, "apply: name: no operation %s has been registered", name);
+    }
+    for (int i = 0; i < count; i++) {
+        if (modes[i] < DM_READ || modes[i] > DM_READWRITE) {
+            return dmi_fail(DM_ERR_ARG, "apply: modes[%d] is %d, not DM_READ, DM_WRITE or DM_READWRITE", i,
+                            modes[i]);
+        }
+        call.args.i[1 + i] = modes[i];
+    }
+    return dmi_call_submit(session, &call, arrays);
+}
+
+dm_status dmi_apply_check(dmi_call *call)
+{
+    for (int i = 0; i < call->noperand; i++) {
+        call->operand[i].mode = call->args.i[1 + i];
+        for (int j = 0; j < i; j++) {
+            if (((call->operand[i].mode | call->operand[j].mode) & DMI_WRITE) &&
+                dmi_operands_overlap(&call->operand[i], &call->operand[j]) != DMI_APART) {
+                return dmi_fail(DM_ERR_OVERLAP,
+                                "apply: arrays[%d] and arrays[%d] share memory, and one is written", j, i);
+            }
+        }
+    }
+    return DM_OK;
+}
+
+/* Blocks of one operand here: the products of its regions' runs. */
+typedef struct listing {
+    dmi_builder *b;
+    dm_block *block;
+    int64_t *offset;
+    int64_t count, room;
+} listing;
+
+static void add_region(listing *l, const dmi_desc *desc, const dmi_region *region)
+{
+    dmi_run *run[DM_MAX_DIMS];
+    int64_t n[DM_MAX_DIMS], total = region->count > 0, at[DM_MAX_DIMS] = {0};
+    for (int d = 0; d < region->ndim && total > 0; d++) {
+        dmi_dimset all = dmi_dimset_interval(0, desc->extent[d]);
+        n[d] = dmi_dimset_intersect(&region->dim[d], &all, &l->b->plan->arena, &run[d]);
+        l->b->failed = l->b->failed || n[d] < 0;
+        total *= DMI_MAX(n[d], 0);
+    }
+    if (l->b->failed || total == 0) {
+        return;
+    }
+    for (int64_t k = 0; k < total; k++) {
+        if (!l->block) { /* counting */
+            l->count += total;
+            return;
+        }
+        dm_block *block = &l->block[l->count];
+        int64_t offset = dmi_region_start(region);
+        *block = (dm_block){.dtype = desc->dtype, .ndim = region->ndim};
+        for (int d = 0; d < region->ndim; d++) {
+            block->start[d] = run[d][at[d]].index;
+            block->extent[d] = run[d][at[d]].len;
+            block->stride[d] = region->stride[d];
+            offset += run[d][at[d]].a * region->stride[d];
+        }
+        l->offset[l->count++] = offset;
+        for (int d = region->ndim - 1; d >= 0 && ++at[d] == n[d]; d--) {
+            at[d] = 0;
+        }
+    }
+}
+
+static void list_blocks(dmi_builder *b, const dmi_desc *desc, dmi_task_desc *task, int operand)
+{
+    listing l = {.b = b};
+    for (int pass = 0; pass < 2 && !b->failed; pass++) {
+        for (int64_t i = 0; i < dmi_desc_region_count(desc, b->me); i++) {
+            dmi_region region;
+            dmi_desc_region(desc, b->me, i, &region);
+            add_region(&l, desc, &region);
+        }
+        if (pass == 0) {
+            l.block = dmi_build_alloc(b, (size_t)l.count * sizeof *l.block + 1);
+            l.offset = dmi_build_alloc(b, (size_t)l.count * sizeof *l.offset + 1);
+            l.count = 0;
+        }
+    }
+    task->block[operand] = l.block;
+    task->offset[operand] = l.offset;
+    task->blocks[operand] = l.count;
+}
+
+dm_status dmi_apply_plan(dmi_builder *b, const dmi_call *call)
+{
+    dmi_task_desc task = {.number = call->args.i[0], .workers = b->profile->workers};
+    dmi_ref refs[DM_TASK_OPERANDS];
+    if (b->me >= b->profile->workers) {
+        return DM_OK;
+    }
+    for (int i = 0; i < call->noperand; i++) {
+        list_blocks(b, &call->operand[i].desc, &task, i);
+        refs[i] = dmi_ref_operand(i, call->operand[i].mode);
+    }
+    dmi_build_kernel(b, DMI_STEP_TASK, &task, sizeof task, refs, call->noperand, NULL);
+    return DM_OK;
+}

@@ -1,0 +1,104 @@
+#include "ops/common_task.h"
+#include "master/session.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_TASKS = 256, NAME_BYTES = 64 };
+
+/* Filled before any session is open, read only afterwards. */
+static struct {
+    char name[NAME_BYTES];
+    dm_task_function function;
+} table[MOST_TASKS];
+static int count;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+dm_status dm_register(const char *name, dm_task_function function)
+{
+    if (!name || !function) {
+        return dmi_fail(DM_ERR_ARG, "register: %s is NULL", name ? "function" : "name");
+    }
+    if (!name[0] || strlen(name) >= NAME_BYTES) {
+        return dmi_fail(DM_ERR_ARG, "register: name has %zu characters, not 1 to %d", strlen(name),
+                        NAME_BYTES - 1);
+    }
+    if (dmi_session_any()) {
+        return dmi_fail(DM_ERR_STATE, "register: %s: a session is open; register before dm_init", name);
+    }
+    dm_status status = DM_OK;
+    pthread_mutex_lock(&lock);
+    if (dmi_task_find(name) >= 0) {
+        status = dmi_fail(DM_ERR_ARG, "register: the name %s is taken", name);
+    } else if (count == MOST_TASKS) {
+        status = dmi_fail(DM_ERR_ARG, "register: %s: there are %d operations already", name, MOST_TASKS);
+    } else {
+        strcpy(table[count].name, name);
+        table[count++].function = function;
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+int dmi_task_find(const char *name)
+{
+    for (int i = 0; i < count; i++) {
+        if (strcmp(table[i].name, name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+const char *dmi_task_name(int number)
+{
+    return number >= 0 && number < count ? table[number].name : "?";
+}
+
+uint64_t dmi_task_fingerprint(void)
+{
+    uint64_t hash = 0;
+    for (int i = 0; i < count; i++) {
+        for (const char *p = table[i].name; *p; p++) {
+            hash = (hash ^ (unsigned char)*p) * UINT64_C(1099511628211);
+        }
+        hash = (hash ^ 0x100) * UINT64_C(1099511628211);
+    }
+    return hash;
+}
+
+dm_status dmi_task_run(const dmi_task_desc *desc, int worker, int operands, void *const *base, const void *args,
+                       int64_t args_bytes)
+{
+    dm_task task = {.size = sizeof task,
+                    .worker = worker,
+                    .workers = desc->workers,
+                    .args = args,
+                    .args_bytes = args_bytes,
+                    .count = operands};
+    dm_block *blocks[DM_TASK_OPERANDS] = {0};
+    dm_status status = DM_OK;
+    for (int i = 0; i < operands && status == DM_OK; i++) {
+        size_t bytes = (size_t)desc->blocks[i] * sizeof(dm_block);
+        blocks[i] = malloc(bytes + 1);
+        if (!blocks[i]) {
+            status = dmi_fail(DM_ERR_NOMEM, "no memory for the blocks of %s", dmi_task_name(desc->number));
+            break;
+        }
+        for (int64_t b = 0; b < desc->blocks[i]; b++) {
+            blocks[i][b] = desc->block[i][b];
+            blocks[i][b].data = (char *)base[i] + desc->offset[i][b] * dmi_dtype_bytes(blocks[i][b].dtype);
+        }
+        task.block[i] = blocks[i];
+        task.blocks[i] = desc->blocks[i];
+    }
+    int result = status == DM_OK ? table[desc->number].function(&task) : 0;
+    if (result != 0) {
+        status = dmi_fail(DM_ERR_TASK, "%s returned %d", dmi_task_name(desc->number), result);
+    }
+    for (int i = 0; i < operands; i++) {
+        free(blocks[i]);
+    }
+    return status;
+}

@@ -1,0 +1,26 @@
+/* Operations of the user's own: the names, and what a step needs to call one. */
+#ifndef DMI_OPS_COMMON_TASK_H
+#define DMI_OPS_COMMON_TASK_H
+
+#include "plan/plan.h"
+
+#include <dmath/dmath.h>
+
+/* The desc of a TASK step: blocks with element offsets in place of addresses. */
+typedef struct dmi_task_desc {
+    int number; /* in the order of registration */
+    int workers;
+    int64_t blocks[DM_TASK_OPERANDS];
+    const dm_block *block[DM_TASK_OPERANDS];
+    const int64_t *offset[DM_TASK_OPERANDS]; /* elements, a block each */
+} dmi_task_desc;
+
+int dmi_task_find(const char *name); /* its number, or -1 */
+const char *dmi_task_name(int number);
+/* For the handshake: equal only where the same names were registered in the same order. */
+uint64_t dmi_task_fingerprint(void);
+/* Calls function `number`; base[i]: address of operand i's memory. */
+DM_CHECKED dm_status dmi_task_run(const dmi_task_desc *desc, int worker, int count, void *const *base,
+                                  const void *args, int64_t args_bytes);
+
+#endif

@@ -1,0 +1,180 @@
+/* Operations of the user's own: every element of every layout is handed out once at each of its holders, with
+ * its right index; failures are reported; names are checked. */
+#include <dmath/dmath.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void ok(dm_status status)
+{
+    if (status != DM_OK) {
+        fail_msg("%s: %s", dm_status_name(status), dm_error_message());
+    }
+}
+
+/* out += args[0] * (1000 * row + column), element by element of a 2-D f64 array */
+static int number_them(const dm_task *t)
+{
+    double factor;
+    memcpy(&factor, t->args, sizeof factor);
+    for (int64_t b = 0; b < t->blocks[0]; b++) {
+        const dm_block *k = &t->block[0][b];
+        for (int64_t i = 0; i < k->extent[0]; i++) {
+            for (int64_t j = 0; j < k->extent[1]; j++) {
+                double *at = (double *)k->data + i * k->stride[0] + j * k->stride[1];
+                *at += factor * (double)(1000 * (k->start[0] + i) + k->start[1] + j);
+            }
+        }
+    }
+    return t->count == 1 && t->args_bytes == 8 && t->worker < t->workers ? 0 : 7;
+}
+
+static int fail_on_last(const dm_task *t)
+{
+    return t->worker == t->workers - 1 ? 42 : 0;
+}
+
+static void check_values(dm_session *s, dm_array a, int64_t rows, int64_t cols, double factor, int64_t r0,
+                         int64_t c0)
+{
+    double *v = malloc((size_t)(rows * cols + 1) * 8);
+    ok(dm_array_read(s, a, NULL, NULL, v, 0));
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t j = 0; j < cols; j++) {
+            assert_true(v[i * cols + j] == 1 + factor * (double)(1000 * (i - r0) + j - c0));
+        }
+    }
+    free(v);
+}
+
+static void one_layout(dm_session *s, const dm_layout *layout, int64_t rows, int64_t cols)
+{
+    int64_t shape[2] = {rows, cols};
+    double factor = 0.5;
+    int mode = DM_READWRITE;
+    dm_array a;
+    ok(dm_array_create(s, DM_F64, 2, shape, layout, &a));
+    ok(dm_fill(s, a, 1));
+    ok(dm_apply(s, "number them", 1, &a, &mode, &factor, sizeof factor));
+    check_values(s, a, rows, cols, factor, 0, 0);
+    if (rows > 3 && cols > 2) { /* a view: its own indices, and nothing outside it is touched */
+        int64_t lo[2] = {2, 1}, extent[2] = {rows - 3, cols - 2};
+        dm_array v;
+        ok(dm_fill(s, a, 1));
+        ok(dm_array_view(s, a, lo, extent, &v));
+        ok(dm_apply(s, "number them", 1, &v, &mode, &factor, sizeof factor));
+        double *all = malloc((size_t)(rows * cols) * 8);
+        ok(dm_array_read(s, a, NULL, NULL, all, 0));
+        for (int64_t i = 0; i < rows; i++) {
+            for (int64_t j = 0; j < cols; j++) {
+                bool in = i >= 2 && i < rows - 1 && j >= 1 && j < cols - 1;
+                assert_true(all[i * cols + j] == 1 + (in ? factor * (double)(1000 * (i - 2) + j - 1) : 0));
+            }
+        }
+        free(all);
+        ok(dm_array_destroy(s, v));
+    }
+    ok(dm_array_destroy(s, a));
+}
+
+static void test_layouts(void **state)
+{
+    (void)state;
+    for (int workers = 1; workers <= 5; workers++) {
+        dm_config config = DM_CONFIG_INIT;
+        dm_session *s = NULL;
+        config.workers = workers;
+        ok(dm_init(&config, &s));
+        int map[6] = {0, workers - 1, workers / 2, 0, 0, workers - 1};
+        int64_t block[2] = {5, 4};
+        dm_layout layouts[] = {dm_layout_default(),
+                               dm_layout_cols(s),
+                               dm_layout_cyclic(s, 0, 2),
+                               dm_layout_replicated(s),
+                               dm_layout_single(workers - 1),
+                               dm_layout_explicit(2, block, map, 6),
+                               dm_layout_grid(1, workers, 3, 2)};
+        for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+            one_layout(s, &layouts[i], 11, 7);
+            if (i != 5) {
+                one_layout(s, &layouts[i], 1, 1);
+                one_layout(s, &layouts[i], 0, 3);
+            }
+        }
+        ok(dm_finalize(s, NULL));
+    }
+}
+
+static void test_failure(void **state)
+{
+    (void)state;
+    dm_config config = DM_CONFIG_INIT;
+    dm_session *s = NULL;
+    dm_array a, b;
+    int modes[2] = {DM_WRITE, DM_READ};
+    config.workers = 3;
+    ok(dm_init(&config, &s));
+    ok(dm_matrix(s, DM_F32, 9, 4, &a));
+    ok(dm_matrix(s, DM_F32, 9, 4, &b));
+    ok(dm_fill(s, a, 1));
+    ok(dm_fill(s, b, 1));
+    ok(dm_apply(s, "fail on last", 2, (dm_array[]){a, b}, modes, NULL, 0));
+    assert_int_equal(dm_sync(s), DM_ERR_TASK);
+    assert_non_null(strstr(dm_error_message(), "fail on last returned 42"));
+    assert_non_null(strstr(dm_error_message(), "worker 2"));
+    float host[36];
+    assert_int_equal(dm_array_read(s, a, NULL, NULL, host, 0), DM_ERR_POISONED);
+    ok(dm_array_read(s, b, NULL, NULL, host, 0));
+    ok(dm_fill(s, a, 2));
+    ok(dm_array_read(s, a, NULL, NULL, host, 0));
+    ok(dm_finalize(s, NULL));
+}
+
+static void test_arguments(void **state)
+{
+    (void)state;
+    dm_config config = DM_CONFIG_INIT;
+    dm_session *s = NULL;
+    dm_array a;
+    int read = DM_READ, write = DM_WRITE, bad = 9;
+    config.workers = 2;
+    assert_int_equal(dm_register(NULL, number_them), DM_ERR_ARG);
+    assert_int_equal(dm_register("x", NULL), DM_ERR_ARG);
+    assert_int_equal(dm_register("", number_them), DM_ERR_ARG);
+    assert_int_equal(dm_register("number them", number_them), DM_ERR_ARG);
+    ok(dm_init(&config, &s));
+    assert_int_equal(dm_register("late", number_them), DM_ERR_STATE);
+    ok(dm_matrix(s, DM_F32, 9, 4, &a));
+    assert_int_equal(dm_apply(s, "nobody", 1, &a, &read, NULL, 0), DM_ERR_ARG);
+    assert_int_equal(dm_apply(s, "number them", 5, &a, &read, NULL, 0), DM_ERR_ARG);
+    assert_int_equal(dm_apply(s, "number them", 1, &a, &bad, NULL, 0), DM_ERR_ARG);
+    assert_int_equal(dm_apply(s, "number them", 1, NULL, &read, NULL, 0), DM_ERR_ARG);
+    assert_int_equal(dm_apply(s, "number them", 1, &a, &read, NULL, 8), DM_ERR_ARG);
+    assert_int_equal(dm_apply(s, "number them", 1, &a, &read, &read, 1 << 20), DM_ERR_ARG);
+    int two[2] = {write, read};
+    assert_int_equal(dm_apply(s, "fail on last", 2, (dm_array[]){a, a}, two, NULL, 0), DM_ERR_OVERLAP);
+    ok(dm_finalize(s, NULL));
+}
+
+int main(void)
+{
+    if (dm_register("number them", number_them) != DM_OK ||
+        dm_register("fail on last", fail_on_last) != DM_OK) {
+        fprintf(stderr, "%s\n", dm_error_message());
+        return 1;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_layouts),
+        cmocka_unit_test(test_failure),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
