@@ -85,6 +85,22 @@ static void one_layout(dm_session *s, const dm_layout *layout, int64_t rows, int
     ok(dm_array_destroy(s, a));
 }
 
+static void all_layouts(dm_session *s)
+{
+    int workers = dm_workers(s), map[6] = {0, workers - 1, workers / 2, 0, 0, workers - 1};
+    int64_t block[2] = {5, 4};
+    dm_layout layouts[] = {dm_layout_default(), dm_layout_cols(s), dm_layout_cyclic(s, 0, 2), dm_layout_replicated(s),
+                           dm_layout_single(workers - 1), dm_layout_explicit(2, block, map, 6),
+                           dm_layout_grid(1, workers, 3, 2)};
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        one_layout(s, &layouts[i], 11, 7);
+        if (i != 5) {
+            one_layout(s, &layouts[i], 1, 1);
+            one_layout(s, &layouts[i], 0, 3);
+        }
+    }
+}
+
 static void test_layouts(void **state)
 {
     (void)state;
@@ -93,24 +109,19 @@ static void test_layouts(void **state)
         dm_session *s = NULL;
         config.workers = workers;
         ok(dm_init(&config, &s));
-        int map[6] = {0, workers - 1, workers / 2, 0, 0, workers - 1};
-        int64_t block[2] = {5, 4};
-        dm_layout layouts[] = {dm_layout_default(),
-                               dm_layout_cols(s),
-                               dm_layout_cyclic(s, 0, 2),
-                               dm_layout_replicated(s),
-                               dm_layout_single(workers - 1),
-                               dm_layout_explicit(2, block, map, 6),
-                               dm_layout_grid(1, workers, 3, 2)};
-        for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
-            one_layout(s, &layouts[i], 11, 7);
-            if (i != 5) {
-                one_layout(s, &layouts[i], 1, 1);
-                one_layout(s, &layouts[i], 0, 3);
-            }
-        }
+        all_layouts(s);
         ok(dm_finalize(s, NULL));
     }
+}
+
+/* Under a launcher, which gives one session. */
+static void test_launched(void **state)
+{
+    (void)state;
+    dm_session *s = NULL;
+    ok(dm_init(NULL, &s));
+    all_layouts(s);
+    ok(dm_finalize(s, NULL));
 }
 
 static void test_failure(void **state)
@@ -170,6 +181,10 @@ int main(void)
         dm_register("fail on last", fail_on_last) != DM_OK) {
         fprintf(stderr, "%s\n", dm_error_message());
         return 1;
+    }
+    if (getenv("DMATH_TEST_LAUNCHED")) {
+        const struct CMUnitTest launched[] = {cmocka_unit_test(test_launched)};
+        return cmocka_run_group_tests(launched, NULL, NULL);
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arguments),
