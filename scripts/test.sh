@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds and runs the tests; arguments go to ctest (scripts/test.sh -R pca).
 #
-#   DMATH_TEST_PRESET       which preset of CMakePresets.json: dev (default), release, asan, tsan
+#   DMATH_TEST_PRESET   which preset of CMakePresets.json: dev (default), release, asan, tsan
 #   DMATH_TEST_LIMIT_S  the whole run ends after so many seconds (default 1500)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

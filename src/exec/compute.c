@@ -3,6 +3,7 @@
 #include "ops/ops.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 static bool inputs_clean(dmi_work *w)
 {
@@ -30,6 +31,26 @@ static void fail_by_input(dmi_engine *e, dmi_instance *inst)
                     "the array holds the result of a command that failed earlier");
 }
 
+static dm_status execute(dmi_engine *e, dmi_work *w)
+{
+    atomic_store(&e->busy, 1);
+    while (atomic_load(&e->hushed)) { /* the process ends; the libraries that kernels call are being taken down */
+        atomic_store(&e->busy, 0);
+        pause();
+    }
+    dm_status status = dmi_execute(e, w);
+    atomic_store(&e->busy, 0);
+    return status;
+}
+
+void dmi_compute_hush(dmi_engine *e, int64_t until_ns)
+{
+    atomic_store(&e->hushed, 1);
+    while (atomic_load(&e->busy) && dmi_now_ns() < until_ns) {
+        usleep(100);
+    }
+}
+
 bool dmi_compute_one(dmi_engine *e)
 {
     dmi_lane *lane = &e->lane[DMI_LANE_COMPUTE];
@@ -47,7 +68,7 @@ bool dmi_compute_one(dmi_engine *e)
     }
     if (!atomic_load(&w->inst->failed)) {
         int64_t begin = e->trace ? dmi_now_ns() : 0;
-        dm_status status = dmi_execute(e, w);
+        dm_status status = execute(e, w);
         if (status != DM_OK) {
             dmi_engine_fail(e, w->inst, status, dmi_error_text());
         }

@@ -240,38 +240,49 @@ static void finish_enqueue(dmi_engine *e, dmi_instance *inst)
     e->pending = NULL;
 }
 
-/* Enqueues steps of the pending instance while its lanes have room. */
+static void enqueue_step(dmi_engine *e, dmi_instance *inst, const dmi_step *step, uint64_t at)
+{
+    dmi_lane *lane = &e->lane[step->lane];
+    dmi_work *w = lane_slot(lane, at);
+    *w = (dmi_work){.step = step, .inst = inst};
+    bind_waits(inst, step, &w->wait);
+    if (step->lane == DMI_LANE_SEND) {
+        w->ordinal = e->peer[step->peer].sent++;
+    } else if (step->lane == DMI_LANE_RECV) {
+        w->ordinal = e->peer[step->peer].granted++;
+    }
+    note_use(inst, step, step->lane, at + 1);
+    assert(at + 1 == inst->base.seq[step->lane] + step->ordinal);
+    atomic_store_explicit(&lane->enqueued, at + 1, memory_order_release);
+}
+
+/* Enqueues steps of the pending instance while there is room, each lane on its own: were they taken in the plan's
+ * order, a full lane that waits for a peer would keep back the very steps that the peer waits for. */
 static bool enqueue_steps(dmi_engine *e)
 {
     dmi_instance *inst = e->pending;
     const dmi_plan *plan = inst->plan;
-    bool moved = false, compute = false;
-    while (inst->next_step < plan->nstep) {
-        const dmi_step *step = &plan->step[inst->next_step];
-        dmi_lane *lane = &e->lane[step->lane];
-        uint64_t at = atomic_load_explicit(&lane->enqueued, memory_order_relaxed);
-        if (at - atomic_load_explicit(&lane->done, memory_order_acquire) >= DMI_LANE_ROOM) {
-            break;
+    bool moved = false, all = true;
+    for (int l = 0; l < DMI_LANES; l++) {
+        const dmi_lane *lane = &e->lane[l];
+        uint64_t at = atomic_load_explicit(&lane->enqueued, memory_order_relaxed), before = at;
+        while (inst->next_step[l] < plan->nstep) {
+            const dmi_step *step = &plan->step[inst->next_step[l]];
+            if (step->lane == l) {
+                if (at - atomic_load_explicit(&lane->done, memory_order_acquire) >= DMI_LANE_ROOM) {
+                    break;
+                }
+                enqueue_step(e, inst, step, at++);
+            }
+            inst->next_step[l]++;
         }
-        dmi_work *w = lane_slot(lane, at);
-        *w = (dmi_work){.step = step, .inst = inst};
-        bind_waits(inst, step, &w->wait);
-        if (step->lane == DMI_LANE_SEND) {
-            w->ordinal = e->peer[step->peer].sent++;
-        } else if (step->lane == DMI_LANE_RECV) {
-            w->ordinal = e->peer[step->peer].granted++;
+        if (at != before && l == DMI_LANE_COMPUTE && e->thread_runs) {
+            dmi_bell_ring(&e->compute_bell);
         }
-        note_use(inst, step, step->lane, at + 1);
-        assert(at + 1 == inst->base.seq[step->lane] + step->ordinal);
-        atomic_store_explicit(&lane->enqueued, at + 1, memory_order_release);
-        compute = compute || step->lane == DMI_LANE_COMPUTE;
-        inst->next_step++;
-        moved = true;
+        moved = moved || at != before;
+        all = all && inst->next_step[l] == plan->nstep;
     }
-    if (compute && e->thread_runs) {
-        dmi_bell_ring(&e->compute_bell);
-    }
-    if (inst->next_step == plan->nstep) {
+    if (all) {
         finish_enqueue(e, inst);
         moved = true;
     }
@@ -392,6 +403,7 @@ static bool retire(dmi_engine *e)
         dmi_instance *inst = e->first;
         e->first = inst->next;
         e->last = e->first ? e->last : NULL;
+        atomic_store_explicit(&e->port->now_peer, 0, memory_order_relaxed);
         if (e->config.pool_debug) {
             return_workspace(e, inst);
         }
@@ -406,6 +418,20 @@ static bool retire(dmi_engine *e)
     return moved;
 }
 
+/* For the watchdog: whose block, or whose place for a block, is waited for. */
+static void note_awaited(dmi_engine *e)
+{
+    int awaited = 0;
+    for (int lane = DMI_LANE_SEND; lane <= DMI_LANE_RECV; lane++) {
+        uint64_t done = atomic_load_explicit(&e->lane[lane].done, memory_order_relaxed);
+        const dmi_work *w = lane_slot(&e->lane[lane], done);
+        if (done < atomic_load_explicit(&e->lane[lane].enqueued, memory_order_relaxed) && w->started) {
+            awaited = w->step->peer + 1;
+        }
+    }
+    atomic_store_explicit(&e->port->now_peer, awaited, memory_order_relaxed);
+}
+
 bool dmi_engine_progress(dmi_engine *e)
 {
     bool moved = e->pending ? enqueue_steps(e) : false;
@@ -417,5 +443,9 @@ bool dmi_engine_progress(dmi_engine *e)
     }
     moved = progress_recv(e) || moved;
     moved = progress_send(e) || moved;
-    return retire(e) || moved;
+    moved = retire(e) || moved;
+    if (!moved) {
+        note_awaited(e);
+    }
+    return moved;
 }

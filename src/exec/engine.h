@@ -46,7 +46,7 @@ typedef struct dmi_instance { /* a plan on its way */
     dmi_args args;
     char *tail;
     int64_t tail_bytes;
-    int next_step;                /* enqueued so far */
+    int next_step[DMI_LANES];     /* where each lane's next step is looked for */
     atomic_int failed;            /* no step does its work any more; all still complete */
     struct dmi_instance *next;    /* in order of commands */
 } dmi_instance;
@@ -112,6 +112,7 @@ typedef struct dmi_engine {
     pthread_t thread;
     bool thread_runs;
     atomic_int stop;
+    atomic_int busy, hushed;         /* a kernel runs; none may begin any more */
     int64_t link_free_ns;            /* pretended link: when the last byte has gone */
     int64_t wake_ns;                 /* look again at this time even if nobody rings; 0: no need */
     atomic_int_fast64_t kernel_steps; /* for planted faults */
@@ -154,6 +155,8 @@ dm_status dmi_execute(dmi_engine *e, dmi_work *w);
 /* --- compute.c */
 bool dmi_compute_one(dmi_engine *e); /* runs the next COMPUTE step if it may start */
 void *dmi_compute_thread(void *engine);
+/* For the end of the process: the compute thread begins no kernel any more; waits until it runs none, or that time. */
+void dmi_compute_hush(dmi_engine *e, int64_t until_ns);
 /* --- trace.c */
 void dmi_trace_step(dmi_engine *e, const dmi_work *w, int64_t begin_ns, int64_t end_ns);
 

@@ -1,10 +1,235 @@
 /* Timeline of steps in Chrome's trace format. */
-#include "exec/engine.h"
+#include "exec/trace.h"
+
+#include "ops/ops.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct event {
+    int64_t begin_ns, end_ns;
+    int64_t ahead_ns; /* transfers: begun this long before the row shows it, beside the one before */
+    uint64_t command;
+    int64_t bytes, flops;
+    int32_t peer;
+    uint16_t op;
+    uint8_t kind;
+} event;
+
+typedef struct track {
+    event *event;
+    int64_t count, room, dropped;
+    int64_t last_ns; /* end of the last event */
+} track;
+
+struct dmi_trace {
+    int64_t most;
+    track track[DMI_LANES];
+};
+
+dmi_trace *dmi_trace_create(int64_t most)
+{
+    dmi_trace *trace = calloc(1, sizeof *trace);
+    if (trace) {
+        trace->most = most;
+    } else {
+        dmi_log(DMI_LOG_WARN, "no memory for a timeline");
+    }
+    return trace;
+}
+
+void dmi_trace_destroy(dmi_trace *trace)
+{
+    for (int l = 0; trace && l < DMI_LANES; l++) {
+        free(trace->track[l].event);
+    }
+    free(trace);
+}
+
+static bool make_room(const dmi_trace *trace, track *t)
+{
+    if (t->count < t->room) {
+        return true;
+    }
+    int64_t room = DMI_MIN(t->room ? 2 * t->room : 1024, trace->most);
+    event *grown = room > t->room ? realloc(t->event, (size_t)room * sizeof *grown) : NULL;
+    if (grown) {
+        t->event = grown;
+        t->room = room;
+    }
+    return grown != NULL;
+}
 
 void dmi_trace_step(dmi_engine *e, const dmi_work *w, int64_t begin_ns, int64_t end_ns)
 {
-    (void)e;
-    (void)w;
-    (void)begin_ns;
-    (void)end_ns;
+    const dmi_step *step = w->step;
+    track *t = &e->trace->track[step->lane];
+    if (!make_room(e->trace, t)) {
+        t->dropped++;
+        return;
+    }
+    /* Grants run ahead and messages overlap, but the events of a row must not. */
+    int64_t shown = DMI_MIN(DMI_MAX(begin_ns, t->last_ns), end_ns);
+    t->last_ns = end_ns;
+    t->event[t->count++] = (event){.begin_ns = shown,
+                                   .end_ns = end_ns,
+                                   .ahead_ns = shown - begin_ns,
+                                   .command = w->inst->command,
+                                   .bytes = step->bytes,
+                                   .flops = step->flops,
+                                   .peer = step->peer,
+                                   .op = (uint16_t)w->inst->op,
+                                   .kind = step->kind};
+}
+
+/* --- writing --- */
+
+static const char *const lane_names[DMI_LANES] = {"compute", "send", "receive"};
+
+static void write_event(FILE *to, const event *v, int tid)
+{
+    fprintf(to,
+            "{\"name\":\"%s "
+            "%s\",\"ph\":\"X\",\"ts\":%.3f,\"dur\":%.3f,\"pid\":%d,\"tid\":%d,\"args\":{\"command\":%" PRIu64,
+            dmi_ops[v->op].name, dmi_step_names[v->kind], (double)v->begin_ns / 1e3,
+            (double)(v->end_ns - v->begin_ns) / 1e3, (int)getpid(), tid, v->command);
+    if (v->peer >= 0) {
+        fprintf(to, ",\"peer\":%d,\"bytes\":%" PRId64 ",\"ahead_us\":%.3f", v->peer, v->bytes,
+                (double)v->ahead_ns / 1e3);
+    }
+    if (v->flops > 0) {
+        fprintf(to, ",\"flops\":%" PRId64, v->flops);
+    }
+    fputs("}},\n", to);
+}
+
+static void write_lane(FILE *to, const track *t, int lane, int me, bool master)
+{
+    int tid = me * DMI_LANES + lane;
+    char who[32] = "master";
+    if (!master) {
+        snprintf(who, sizeof who, "worker %d", me);
+    }
+    fprintf(to,
+            "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"%s %s\"}},\n",
+            (int)getpid(), tid, who, lane_names[lane]);
+    fprintf(
+        to,
+        "{\"name\":\"thread_sort_index\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"sort_index\":%d}},\n",
+        (int)getpid(), tid, tid);
+    for (int64_t i = 0; i < t->count; i++) {
+        write_event(to, &t->event[i], tid);
+    }
+    if (t->dropped > 0) {
+        fprintf(to,
+                "{\"name\":\"%" PRId64
+                " more steps not recorded\",\"ph\":\"i\",\"s\":\"t\",\"ts\":%.3f,\"pid\":%d,\"tid\":%d,"
+                "\"args\":{\"dropped\":%" PRId64 "}},\n",
+                t->dropped, (double)t->last_ns / 1e3, (int)getpid(), tid, t->dropped);
+        dmi_log(DMI_LOG_WARN, "timeline: %" PRId64 " steps of lane %s of %s are not in it", t->dropped,
+                lane_names[lane], who);
+    }
+}
+
+static void write_lanes(FILE *to, const dmi_engine *e)
+{
+    bool master = e->config.me == e->config.endpoints - 1;
+    for (int l = 0; l < DMI_LANES; l++) {
+        write_lane(to, &e->trace->track[l], l, e->config.me, master);
+    }
+}
+
+/* The process's row of names; the last event of the file has no comma behind it. */
+static void write_process(FILE *to, const char *end)
+{
+    char host[64] = "";
+    if (gethostname(host, sizeof host - 1) != 0) {
+        strcpy(host, "localhost");
+    }
+    for (char *c = host; *c; c++) { /* nothing that would need escaping */
+        *c = *c == '"' || *c == '\\' || (unsigned char)*c < ' ' ? '?' : *c;
+    }
+    fprintf(to, "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"%s, process %d\"}}%s",
+            (int)getpid(), host, (int)getpid(), end);
+}
+
+static void part_path(char *out, size_t room, const char *path, int worker)
+{
+    snprintf(out, room, "%s.%d.part", path, worker);
+}
+
+enum { PATH_ROOM = 320 };
+
+static void close_file(FILE *file, const char *path)
+{
+    bool bad = ferror(file) != 0;
+    if (fclose(file) != 0 || bad) {
+        dmi_log(DMI_LOG_WARN, "timeline: cannot write %s: %s", path, strerror(errno));
+    }
+}
+
+void dmi_trace_write_part(const dmi_engine *e, const char *path)
+{
+    char part[PATH_ROOM];
+    if (!e->trace) {
+        return;
+    }
+    part_path(part, sizeof part, path, e->config.me);
+    FILE *to = fopen(part, "w");
+    if (!to) {
+        dmi_log(DMI_LOG_WARN, "timeline: cannot write %s: %s", part, strerror(errno));
+        return;
+    }
+    write_lanes(to, e);
+    write_process(to, ",\n");
+    close_file(to, part);
+}
+
+static bool append(FILE *to, const char *part)
+{
+    char buffer[1 << 14];
+    FILE *from = fopen(part, "r");
+    if (!from) {
+        return false;
+    }
+    for (size_t n; (n = fread(buffer, 1, sizeof buffer, from)) > 0;) {
+        fwrite(buffer, 1, n, to);
+    }
+    bool ok = !ferror(from);
+    fclose(from);
+    return ok && unlink(part) == 0;
+}
+
+void dmi_trace_join(const dmi_engine *e, const char *path)
+{
+    char part[PATH_ROOM], missing[256] = "";
+    int lost = 0;
+    if (!e->trace) {
+        return;
+    }
+    FILE *to = fopen(path, "w");
+    if (!to) {
+        dmi_log(DMI_LOG_WARN, "timeline: cannot write %s: %s", path, strerror(errno));
+        return;
+    }
+    fputs("[\n", to);
+    for (int w = 0; w < e->config.endpoints - 1; w++) {
+        part_path(part, sizeof part, path, w);
+        if (!append(to, part)) {
+            size_t used = strlen(missing);
+            snprintf(missing + used, sizeof missing - used, " %d", w);
+            lost++;
+        }
+    }
+    write_lanes(to, e);
+    write_process(to, "\n]\n");
+    close_file(to, path);
+    if (lost > 0) {
+        dmi_log(DMI_LOG_WARN, "timeline: %s lacks %d parts, of workers%s: their file systems are not this one?",
+                path, lost, missing);
+    }
 }

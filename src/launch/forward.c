@@ -13,7 +13,7 @@ enum { TAG_FRAMES = 11, TAG_ACK = 12, TAG_REPORT = 13, WINDOW = 4, MOST_CHILDREN
 typedef struct report {
     int32_t worker;
     uint64_t completed, consumed, now_command;
-    int32_t now_op, now_step;
+    int32_t now_op, now_step, now_peer;
     int32_t error, error_status;
     uint64_t error_command;
     char error_text[DMI_ERROR_TEXT];
@@ -220,6 +220,7 @@ static bool take_report(dmi_job *job)
     atomic_store(&port->now_command, r->now_command);
     atomic_store(&port->now_op, r->now_op);
     atomic_store(&port->now_step, r->now_step);
+    atomic_store(&port->now_peer, r->now_peer);
     if (r->error && !atomic_load(&port->error.present)) {
         port->error.status = r->error_status;
         port->error.command = r->error_command;
@@ -273,7 +274,7 @@ bool dmi_forward_report(dmi_job *job, dmi_worker *w)
                   .consumed = atomic_load(&port->consumed),
                   .now_command = atomic_load(&port->now_command),
                   .now_op = atomic_load(&port->now_op),
-                  .now_step = atomic_load(&port->now_step)};
+                  .now_step = atomic_load(&port->now_step), .now_peer = atomic_load(&port->now_peer)};
     if (atomic_load(&port->error.present) == DMI_RECORD_FULL) {
         r->error = 1;
         r->error_status = port->error.status;

@@ -31,8 +31,8 @@ typedef struct dmi_job {
 
 /* --- meet.c */
 /* Collective: the ranks compare what they run, agree on rank 0's configuration, and share a hub a host. The same
- * status on all ranks. */
-DM_CHECKED dm_status dmi_job_meet(MPI_Comm comm, const dmi_config *config, dmi_job **out);
+ * status on all ranks. loaded: what came of loading config, with its text. */
+DM_CHECKED dm_status dmi_job_meet(MPI_Comm comm, const dmi_config *config, dm_status loaded, dmi_job **out);
 void dmi_job_free(dmi_job *job); /* collective */
 /* The worst status of all ranks, with its text, on all ranks. */
 DM_CHECKED dm_status dmi_job_agree(dmi_job *job, dm_status status);

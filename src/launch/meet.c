@@ -188,7 +188,7 @@ static dm_status settle(dmi_job *job, const hello *all)
     return job->hosts > 1 ? dmi_forward_start(job) : DM_OK;
 }
 
-dm_status dmi_job_meet(MPI_Comm comm, const dmi_config *config, dmi_job **out)
+dm_status dmi_job_meet(MPI_Comm comm, const dmi_config *config, dm_status loaded, dmi_job **out)
 {
     dmi_job *job = calloc(1, sizeof *job);
     hello mine, *all = NULL;
@@ -212,6 +212,9 @@ dm_status dmi_job_meet(MPI_Comm comm, const dmi_config *config, dmi_job **out)
     if (status == DM_OK) {
         MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, job->ctl);
         status = compare(all, job->ranks);
+    }
+    if (status == DM_OK) {
+        status = dmi_job_agree(job, loaded);
     }
     if (status == DM_OK) {
         char fault[DMI_CONFIG_TEXT]; /* faults are planted in single ranks */

@@ -51,15 +51,15 @@ static void master_stop(dmi_session *s)
 static const char left[] =
     "the other ranks do not return; where dm_init started MPI the job ends with this process, else "
     "MPI_Abort ends it";
-static const dmi_launch one_host = {"mpi", NULL, NULL, master_stop, left};
-static const dmi_launch many_hosts = {"mpi", master_progress, master_published, master_stop, left};
+static const dmi_launch one_host = {"mpi", NULL, NULL, master_stop, NULL, left};
+static const dmi_launch many_hosts = {"mpi", master_progress, master_published, master_stop, NULL, left};
 /* one host, but blocks go by message: waiting must poll */
 static bool nothing_moves(dmi_session *s)
 {
     (void)s;
     return false;
 }
-static const dmi_launch message_host = {"mpi", nothing_moves, NULL, master_stop, left};
+static const dmi_launch message_host = {"mpi", nothing_moves, NULL, master_stop, NULL, left};
 
 static dm_status open_master(dmi_job *job, dmi_session **out)
 {
@@ -136,13 +136,14 @@ static dm_status serve(dmi_job *job)
 }
 
 /* Both sides. The master gets its session; a worker has served when this returns. */
-static dm_status run(MPI_Comm comm, const dmi_config *config, bool owns_mpi, dmi_session **out, bool *worker)
+static dm_status run(MPI_Comm comm, const dmi_config *config, dm_status loaded, bool owns_mpi, dmi_session **out,
+                     bool *worker)
 {
     dmi_job *job = NULL;
     int rank = 0;
     MPI_Comm_rank(comm, &rank);
     *worker = rank != 0;
-    dm_status status = dmi_job_meet(comm, config, &job);
+    dm_status status = dmi_job_meet(comm, config, loaded, &job);
     if (status != DM_OK) {
         return status;
     }
@@ -191,7 +192,7 @@ dm_status dmi_launch_mpi(const dmi_config *config, dmi_session **out)
         return dmi_launch_threads(config, workers, out);
     }
     bool worker = false;
-    dm_status status = run(MPI_COMM_WORLD, config, true, out, &worker);
+    dm_status status = run(MPI_COMM_WORLD, config, DM_OK, true, out, &worker);
     if (worker) {
         /* The one place where the library ends a process. Rank 0 reports what went wrong, so the status is 0
          * here: another would make the launcher kill rank 0 before it can. */
@@ -206,7 +207,7 @@ dm_status dmi_launch_mpi(const dmi_config *config, dmi_session **out)
 
 dm_status dm_init_comm(MPI_Comm comm, const dm_config *config, dm_session **session)
 {
-    dmi_config loaded;
+    dmi_config loaded = {0};
     dmi_session *s = NULL;
     int flag = 0, ranks = 0;
     if (!session) {
@@ -224,12 +225,8 @@ dm_status dm_init_comm(MPI_Comm comm, const dm_config *config, dm_session **sess
         status = status == DM_OK ? dmi_launch_threads(&loaded, workers, &s) : status;
         return status == DM_OK ? dmi_session_publish(s, session) : status;
     }
-    if (status != DM_OK) { /* take part all the same, so that nobody hangs: rank 0's configuration counts */
-        dmi_log(DMI_LOG_ERROR, "%s", dmi_error_text());
-        (void)!dmi_config_load(&loaded, NULL);
-    }
-    bool worker = false;
-    status = run(comm, &loaded, false, &s, &worker);
+    bool worker = false; /* with a bad configuration it takes part all the same: all ranks get the same answer */
+    status = run(comm, &loaded, status, false, &s, &worker);
     if (status == DM_OK) {
         if (worker) {
             *session = NULL;

@@ -74,7 +74,16 @@ static void stop_threads(dmi_session *s)
     s->engine.port = NULL;
 }
 
-static const dmi_launch launch_ops = {"threads", NULL, NULL, stop_threads,
+static void hush_threads(dmi_session *s)
+{
+    thread_launch *l = s->launch_state;
+    int64_t until = dmi_now_ns() + INT64_C(5000000000);
+    for (int w = 0; w < l->workers && dmi_hub_port(&l->hub, w)->pid == (int)getpid(); w++) { /* not in a fork's child */
+        dmi_compute_hush(&l->thread[w].worker.engine, until);
+    }
+}
+
+static const dmi_launch launch_ops = {"threads", NULL, NULL, stop_threads, hush_threads,
                                       "its threads and their memory stay until the process ends"};
 
 static dm_status start_workers(thread_launch *l)

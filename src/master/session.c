@@ -1,4 +1,5 @@
 /* Sessions: making, ending, and the handles that outlive them. */
+#include "exec/trace.h"
 #include "master/session.h"
 
 #include <inttypes.h>
@@ -78,6 +79,9 @@ dm_status dmi_session_open(const dmi_config *config, const dmi_profile *profile,
                                     .context = s};
         status = dmi_engine_start(&s->engine, &engine);
     }
+    if (status == DM_OK && config->trace[0]) {
+        s->engine.trace = dmi_trace_create(DMI_TRACE_MOST);
+    }
     if (status != DM_OK) {
         dmi_session_close(s);
         return status;
@@ -121,6 +125,7 @@ void dmi_session_close(dmi_session *s)
     if (s->engine.peer) {
         dmi_engine_stop(&s->engine);
     }
+    dmi_trace_destroy(s->engine.trace);
     dmi_pool_destroy(s->staging);
     free_layouts(s);
     for (uint32_t i = 1; i < s->handles; i++) {
@@ -171,8 +176,22 @@ dm_status dm_finalize(dm_session *session, int64_t *alive)
     dmi_frame_send(s);
     atomic_store(&session->live, 0);
     s->launch->stop(s);
+    dmi_trace_join(&s->engine, s->config.trace);
     dmi_session_close(s);
     return status;
+}
+
+/* A program may exit with sessions alive. Their threads run on while exit() takes the libraries down that kernels
+ * call; this comes before the libraries' own endings, as the library stands on them. */
+__attribute__((destructor)) static void hush_all(void)
+{
+    for (struct dm_session *at = atomic_load(&all_sessions); at; at = at->next) {
+        dmi_session *s = (dmi_session *)atomic_load(&at->live);
+        s = s ? s : at->given_up;
+        if (s && s->launch->hush) {
+            s->launch->hush(s);
+        }
+    }
 }
 
 dm_status dm_sync(dm_session *session)

@@ -42,6 +42,7 @@ typedef struct dmi_launch {
     bool (*progress)(dmi_session *s);  /* messages: true if something moved; NULL: there are none */
     void (*published)(dmi_session *s); /* a frame was put into the ring; NULL: nobody else needs it */
     void (*stop)(dmi_session *s);      /* after the STOP frame: until all workers have left */
+    void (*hush)(dmi_session *s);      /* the process ends before the session: no more kernels; may be NULL */
     const char *left; /* what becomes of workers that are given up */
 } dmi_launch;
 

@@ -24,18 +24,24 @@ static bool look(dmi_session *s)
 
 static void name_the_stuck(dmi_session *s, double seconds, char *text, size_t room)
 {
-    int n = snprintf(text, room, "no progress for %.0f s (option watchdog_s):", seconds);
+    int n = snprintf(text, room, "no progress for %.3g s (option watchdog_s):", seconds);
     for (int w = 0; w < s->workers && n > 0 && (size_t)n < room; w++) {
         dmi_port *port = dmi_hub_port(&s->hub, w);
         uint64_t done = atomic_load(&port->completed);
         if (done < s->command) {
             int op = atomic_load(&port->now_op), step = atomic_load(&port->now_step);
+            int awaited = atomic_load(&port->now_peer) - 1;
+            char whom[48] = "";
+            if (awaited >= 0) {
+                snprintf(whom, sizeof whom, awaited < s->workers ? ", waits for worker %d" : ", waits for the master",
+                         awaited);
+            }
             n += snprintf(text + n, room - (size_t)n,
                           " worker %d (%s) has done %" PRIu64 " of %" PRIu64 " commands, last read %" PRIu64
-                          " (last op %s, last kernel %s);",
+                          " (last op %s, last kernel %s%s);",
                           w, port->host, done, s->command, atomic_load(&port->now_command),
                           op >= 0 && op < DMI_OPS ? dmi_ops[op].name : "?",
-                          step >= 0 && step < DMI_STEP_KINDS ? dmi_step_names[step] : "?");
+                          step >= 0 && step < DMI_STEP_KINDS ? dmi_step_names[step] : "?", whom);
         }
     }
 }

@@ -54,9 +54,7 @@ static void fail_unplanned(dmi_worker *w, const dmi_op_frame *f, dm_status statu
              (unsigned long long)f->head.command, dmi_ops[f->head.op].name, w->me, w->engine.port->host,
              dmi_error_text());
     dmi_engine_report(&w->engine, f->head.command, status, text);
-    while (!dmi_engine_idle(&w->engine)) { /* commands before it may still make its outputs clean */
-        dmi_engine_progress(&w->engine);
-    }
+    dmi_worker_drain(w); /* commands before it may still make its outputs clean */
     for (int i = 0; i < f->noperand; i++) {
         dmi_entry *entry = dmi_store_find(w, f->id[i]);
         if (entry && (f->mode[i] & DMI_WRITE) && atomic_load(&entry->memory->poisoned) == DMI_CLEAN) {

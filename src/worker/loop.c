@@ -1,7 +1,9 @@
 /* The communication thread of a worker: ring, lanes, replies, and waiting without burning the core. */
 #include "comm/frames.h"
+#include "exec/trace.h"
 #include "worker/worker.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +52,9 @@ dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *config, cons
                                     .retired = retired,
                                     .context = w};
         status = dmi_engine_start(&w->engine, &engine);
+    }
+    if (status == DM_OK && config->trace[0]) {
+        w->engine.trace = dmi_trace_create(DMI_TRACE_MOST);
     }
     if (status != DM_OK) {
         dmi_worker_finish(w);
@@ -155,11 +160,25 @@ void dmi_worker_serve(dmi_worker *w)
     publish_completed(w);
 }
 
+void dmi_worker_drain(dmi_worker *w)
+{
+    while (!dmi_engine_idle(&w->engine)) {
+        if (!dmi_engine_progress(&w->engine)) {
+            sched_yield(); /* the compute thread, or another worker, may need this core */
+        }
+    }
+}
+
 void dmi_worker_finish(dmi_worker *w)
 {
     if (w->engine.peer) {
         dmi_engine_stop(&w->engine);
     }
+    if (w->cursor > 0) { /* it has served: the master looks for its part */
+        dmi_trace_write_part(&w->engine, w->config->trace);
+    }
+    dmi_trace_destroy(w->engine.trace);
+    w->engine.trace = NULL;
     dmi_store_clear(w);
     dmi_plan_cache_destroy(w->plans);
     dmi_pool_destroy(w->pool);

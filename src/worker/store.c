@@ -161,8 +161,8 @@ static void release_handle(dmi_worker *w, dmi_memory *memory)
     if (--memory->handles == 0) {
         /* Commands before this one may still use it: whoever gets the block next waits for them. With red zones
          * the next owner's zones would lie in it at once, so there they must be done. */
-        while (w->config->pool_debug && !dmi_engine_idle(&w->engine)) {
-            dmi_engine_progress(&w->engine);
+        if (w->config->pool_debug) {
+            dmi_worker_drain(w);
         }
         dmi_stamp last = memory->write;
         dmi_stamp_merge(&last, &memory->read);

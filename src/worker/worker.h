@@ -45,6 +45,8 @@ DM_CHECKED dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *c
 /* Serves until a STOP frame; then everything of it is freed. */
 void dmi_worker_serve(dmi_worker *w);
 void dmi_worker_finish(dmi_worker *w);
+/* Lets the commands taken so far come to their end, between two frames. */
+void dmi_worker_drain(dmi_worker *w);
 
 /* --- store.c: handles, layouts, memory */
 void dmi_store_layout(dmi_worker *w, const void *frame);

@@ -205,7 +205,7 @@ static void run_forced(const char *options, const char *name, const char *layout
     ran = dmt_run(
         &(dmt_suite){.name = name, .cases = 250, .fn = gemm_case, .options = options, .user = &skipped});
     ran += dmt_run(&(dmt_suite){.name = layouts_name,
-                                .cases = 1000,
+                                .cases = 300,
                                 .fn = layouts_case,
                                 .options = options,
                                 .workers = 3,

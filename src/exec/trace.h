@@ -1,0 +1,25 @@
+/* The timeline: what each lane of an endpoint did when, written as Chrome's trace format (chrome://tracing,
+ * Perfetto): one row a lane, one complete event a step.
+ *
+ * A lane's buffer has one writer, the thread that runs the lane, so recording takes no lock. Every worker
+ * writes its events to a part beside the file; once all have left, the master joins the parts. Times are those
+ * of the monotonic clock: the processes of one host share it, those of several hosts are aligned by their
+ * clocks only. */
+#ifndef DMI_TRACE_H
+#define DMI_TRACE_H
+
+#include "exec/engine.h"
+
+typedef struct dmi_trace dmi_trace;
+/* Keeps at most `most` events a lane, counts the rest. NULL (logged) when out of memory: no timeline then. */
+dmi_trace *dmi_trace_create(int64_t most);
+void dmi_trace_destroy(dmi_trace *trace);
+enum { DMI_TRACE_MOST = 1000000 };
+
+/* A worker's part of the timeline `path`: <path>.<worker>.part. What fails is logged. */
+void dmi_trace_write_part(const dmi_engine *e, const char *path);
+/* The parts of all workers and the master's own events become `path`; the parts go. Missing ones are named in a
+ * warning. */
+void dmi_trace_join(const dmi_engine *e, const char *path);
+
+#endif

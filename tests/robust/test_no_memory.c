@@ -1,0 +1,168 @@
+/* Memory that is not there: the N-th block of every worker for every N, limits, and arrays no machine can hold. */
+#include "robust.h"
+
+enum { N = 24, WORKERS = 3 };
+
+/* Either right, or said to be wrong. */
+static bool right_or_poisoned(dm_session *s, dm_array a, const double *want)
+{
+    dm_status status = read_matrix(s, a, N, want);
+    if (status != DM_OK && status != DM_ERR_POISONED) {
+        fail_msg("reading gave %s: %s", dm_status_name(status), dm_error_message());
+    }
+    return status == DM_OK;
+}
+
+static dm_array empty_matrix(dm_session *s, const dm_layout *layout)
+{
+    const int64_t shape[2] = {N, N};
+    dm_array a = DM_NO_ARRAY;
+    OK(dm_array_create(s, DM_F64, 2, shape, layout, &a));
+    return a;
+}
+
+/* Products, copies and sums over arrays some of which have no memory. Returns true if the fault was met. */
+static bool one_run(const char *options, int at)
+{
+    char text[128];
+    double values[N * N], b[N * N], want[N * N];
+    snprintf(text, sizeof text, "%sfault='alloc:%d',log=error", options, at);
+    dm_session *s = open_session(WORKERS, text);
+    dm_layout layouts[] = {dm_layout_rows(s), dm_layout_cols(s), dm_layout_cyclic(s, 0, 2), dm_layout_replicated(s)};
+    enum { ARRAYS = 6 };
+    dm_array array[ARRAYS], safe;
+    bool met = false;
+    element_matrix(N, 1, values);
+    element_matrix(N, 2, b);
+    product(N, values, b, want);
+    for (int i = 0; i < ARRAYS; i++) {
+        array[i] = empty_matrix(s, &layouts[i % 4]);
+    }
+    met = dm_array_write(s, array[0], NULL, NULL, values, 0) != DM_OK;
+    met = dm_array_write(s, array[1], NULL, NULL, b, 0) != DM_OK || met;
+    OK(dm_gemm(s, DM_N, DM_N, 1, array[0], array[1], 0, array[2]));
+    OK(dm_copy(s, array[2], array[3]));
+    OK(dm_transpose(s, array[3], array[4]));
+    OK(dm_add(s, 1, array[4], 1, array[0], array[5]));
+    OK(dm_fill(s, array[5], 7));
+    met = dm_sync(s) != DM_OK || met;
+    if (met) {
+        assert_non_null(strstr(dm_error_message(), "planted fault"));
+        assert_non_null(strstr(dm_error_message(), "worker "));
+    }
+    OK(dm_sync(s));
+    (void)right_or_poisoned(s, array[0], values);
+    (void)right_or_poisoned(s, array[1], b);
+    (void)right_or_poisoned(s, array[2], want);
+    (void)right_or_poisoned(s, array[3], want);
+    for (int i = 0; i < N * N; i++) {
+        values[i] = 7;
+    }
+    (void)right_or_poisoned(s, array[5], values);
+    for (int i = 0; i < ARRAYS; i++) { /* also onto memory that is not there */
+        OK(dm_fill(s, array[i], 7));
+        (void)right_or_poisoned(s, array[i], values);
+        OK(dm_array_destroy(s, array[i]));
+    }
+    for (int i = 0; i < at; i++) { /* workers that took fewer blocks have their failure still before them */
+        OK(dm_array_destroy(s, empty_matrix(s, &layouts[3])));
+    }
+    (void)!dm_sync(s);
+    safe = make_matrix(s, N, &layouts[1], 4);
+    matrix_is(s, safe, N, 4);
+    OK(dm_array_destroy(s, safe));
+    for (int w = 0; w < WORKERS; w++) {
+        dm_memory memory = {.size = sizeof memory};
+        OK(dm_memory_report(s, w, &memory));
+        assert_int_equal(memory.arrays + memory.workspace, 0);
+    }
+    close_session(s);
+    return met;
+}
+
+static void test_every_block(void **state)
+{
+    (void)state;
+    const char *const options[] = {"", "gemm_workspace=4K,", "slab=8K,", "pool_debug=1,"};
+    for (int i = 0; i < 4; i++) {
+        int at = 1;
+        while (at <= 60 && one_run(options[i], at)) {
+            at++;
+        }
+        assert_in_range(at, 8, 60);
+    }
+}
+
+/* Refused at the call, with the numbers, and nothing has changed. */
+static void test_limit(void **state)
+{
+    (void)state;
+    dm_session *s = open_session(2, "memory_limit=64K,log=error");
+    const int64_t large[2] = {100, 100}, product_shape[2] = {60, 60};
+    dm_layout rows = dm_layout_rows(s), everywhere = dm_layout_replicated(s);
+    dm_array a = make_matrix(s, 40, &rows, 1), refused = {77}, big[3];
+    dm_memory before = {.size = sizeof before}, after = {.size = sizeof after};
+    OK(dm_memory_report(s, 0, &before));
+    assert_int_equal(dm_array_create(s, DM_F64, 2, large, &everywhere, &refused), DM_ERR_LIMIT);
+    assert_non_null(strstr(dm_error_message(), "80128")); /* 80000 in whole pieces of 256 */
+    assert_non_null(strstr(dm_error_message(), "65536"));
+    assert_true(refused.id == 77);
+    OK(dm_memory_report(s, 0, &after));
+    assert_int_equal(before.arrays, after.arrays);
+    assert_int_equal(before.peak, after.peak);
+    matrix_is(s, a, 40, 1);
+    for (int i = 0; i < 3; i++) {
+        OK(dm_array_create(s, DM_F64, 2, product_shape, &rows, &big[i]));
+        OK(dm_fill(s, big[i], 1));
+    }
+    dm_status status = dm_gemm(s, DM_T, DM_N, 1, big[0], big[1], 0, big[2]);
+    assert_true(status == DM_OK || status == DM_ERR_LIMIT);
+    if (status == DM_ERR_LIMIT) {
+        assert_non_null(strstr(dm_error_message(), "65536"));
+    }
+    OK(dm_sync(s));
+    for (int i = 0; i < 3; i++) {
+        OK(dm_array_destroy(s, big[i]));
+    }
+    OK(dm_array_destroy(s, a));
+    close_session(s);
+}
+
+/* Sizes that pass every check but that of the system: an error at the next wait, and the session goes on. */
+static void test_more_than_there_is(void **state)
+{
+    (void)state;
+    dm_session *s = open_session(2, "log=error");
+    const int64_t sizes[] = {INT64_C(1) << 46, INT64_C(1) << 55, INT64_C(1) << 59};
+    for (int turn = 0; turn < 3; turn++) {
+        dm_array huge[8], a;
+        int made = 0;
+        for (int i = 0; i < 8; i++) {
+            dm_status status = dm_array_create(s, DM_F64, 1, &sizes[turn], NULL, &huge[made]);
+            made += status == DM_OK;
+            assert_true(status == DM_OK || status == DM_ERR_LIMIT || status == DM_ERR_ARG);
+        }
+        dm_status status = dm_sync(s);
+        assert_true(made == 0 || status == DM_ERR_NOMEM);
+        const int64_t index[1] = {1}, one[1] = {1};
+        double value;
+        for (int i = 0; i < made; i++) {
+            assert_int_equal(dm_array_read(s, huge[i], index, one, &value, 0), DM_ERR_POISONED);
+            OK(dm_array_destroy(s, huge[i]));
+        }
+        a = make_matrix(s, 10, NULL, 2);
+        matrix_is(s, a, 10, 2);
+        OK(dm_array_destroy(s, a));
+    }
+    close_session(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_every_block, deadline),
+        cmocka_unit_test_setup(test_limit, deadline),
+        cmocka_unit_test_setup(test_more_than_there_is, deadline),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,127 @@
+/* Workers that make no progress, here by links that take for ever: the waiting call gives up and says who, the
+ * session may be waited for again, and dm_finalize comes back. */
+#include "robust.h"
+
+enum { N = 16 };
+
+static void expect_timeout(dm_status status, double begin, double most)
+{
+    assert_int_equal(status, DM_ERR_TIMEOUT);
+    print_message("%.1f s: %s\n", seconds() - begin, dm_error_message());
+    assert_true(seconds() - begin < most);
+}
+
+/* Late, not lost: dm_sync may wait once more, and then everything is right. */
+static void test_late(void **state)
+{
+    (void)state;
+    dm_session *s = open_session(2, "link_latency_us=3e6,watchdog_s=0.5,log=error");
+    dm_layout one = dm_layout_single(0), other = dm_layout_single(1);
+    dm_array a = make_matrix(s, N, &one, 1), b = make_matrix(s, N, &other, 2), c;
+    double begin = seconds(), value[N * N];
+    OK(dm_copy(s, a, b));
+    dm_status status = dm_sync(s);
+    expect_timeout(status, begin, 2.5);
+    assert_non_null(strstr(dm_error_message(), "worker "));
+    assert_non_null(strstr(dm_error_message(), "copy"));
+    assert_non_null(strstr(dm_error_message(), "watchdog_s"));
+    assert_non_null(strstr(dm_error_message(), "waits for worker 1"));
+    begin = seconds();
+    assert_int_equal(dm_fill(s, a, 1), DM_ERR_TIMEOUT);
+    assert_int_equal(dm_array_read(s, b, NULL, NULL, value, 0), DM_ERR_TIMEOUT);
+    assert_int_equal(dm_matrix(s, DM_F32, 2, 2, &c), DM_ERR_TIMEOUT);
+    assert_non_null(strstr(dm_error_message(), "dm_sync"));
+    assert_int_equal(dm_workers(s), 2);
+    assert_true(seconds() - begin < 0.3);
+    begin = seconds();
+    while ((status = dm_sync(s)) == DM_ERR_TIMEOUT && seconds() - begin < 20) {
+    }
+    OK(status);
+    matrix_is(s, b, N, 1);
+    OK(dm_array_destroy(s, a));
+    OK(dm_array_destroy(s, b));
+    close_session(s);
+}
+
+/* Nobody waited, and the worker comes back in time for dm_finalize. */
+static void test_late_then_finalize(void **state)
+{
+    (void)state;
+    dm_session *s = open_session(2, "link_latency_us=1e6,watchdog_s=0.3,log=error");
+    dm_layout one = dm_layout_single(0), other = dm_layout_single(1);
+    dm_array a = make_matrix(s, N, &one, 1), b = make_matrix(s, N, &other, 2);
+    int64_t alive = -1;
+    OK(dm_copy(s, a, b));
+    assert_int_equal(dm_sync(s), DM_ERR_TIMEOUT);
+    sleep(3);
+    OK(dm_finalize(s, &alive));
+    assert_int_equal(alive, 2);
+}
+
+static void test_never(void **state)
+{
+    (void)state;
+    dm_session *s = open_session(2, "link_latency_us=1e9,watchdog_s=0.5,log=error");
+    dm_layout one = dm_layout_single(0), other = dm_layout_single(1);
+    dm_array a = make_matrix(s, N, &one, 1), b = make_matrix(s, N, &other, 2);
+    int64_t alive = -1;
+    OK(dm_copy(s, a, b));
+    double begin = seconds();
+    expect_timeout(dm_finalize(s, &alive), begin, 3);
+    assert_int_equal(alive, 2);
+    assert_int_equal(dm_sync(s), DM_ERR_STATE);
+    assert_int_equal(dm_finalize(s, NULL), DM_ERR_STATE);
+    s = open_session(2, ""); /* the process can go on */
+    a = make_matrix(s, N, NULL, 1);
+    matrix_is(s, a, N, 1);
+    OK(dm_array_destroy(s, a));
+    close_session(s);
+}
+
+/* The program runs ahead until the ring is full: it must not wait there for ever either. */
+static void test_never_with_a_full_ring(void **state)
+{
+    (void)state;
+    dm_session *s = open_session(2, "link_latency_us=1e9,watchdog_s=0.5,log=error,ring=4096");
+    dm_layout one = dm_layout_single(0), other = dm_layout_single(1);
+    dm_array a = make_matrix(s, N, &one, 1), b = make_matrix(s, N, &other, 2);
+    dm_status status = DM_OK;
+    double begin = seconds();
+    OK(dm_copy(s, a, b));
+    for (int i = 0; i < 100000 && status == DM_OK; i++) {
+        status = dm_fill(s, a, i);
+    }
+    expect_timeout(status, begin, 20);
+    begin = seconds();
+    expect_timeout(dm_sync(s), begin, 1);
+    expect_timeout(dm_finalize(s, NULL), begin, 1);
+}
+
+/* Long work is no reason to give up as long as something moves. */
+static void test_slow_but_moving(void **state)
+{
+    (void)state;
+    dm_session *s = open_session(2, "link_latency_us=5e4,watchdog_s=0.5");
+    dm_layout one = dm_layout_single(0), other = dm_layout_single(1);
+    dm_array a = make_matrix(s, N, &one, 1), b = make_matrix(s, N, &other, 2);
+    for (int i = 0; i < 20; i++) {
+        OK(dm_copy(s, a, b));
+        OK(dm_copy(s, b, a));
+    }
+    OK(dm_sync(s));
+    OK(dm_array_destroy(s, a));
+    OK(dm_array_destroy(s, b));
+    close_session(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_late, deadline),
+        cmocka_unit_test_setup(test_late_then_finalize, deadline),
+        cmocka_unit_test_setup(test_never, deadline),
+        cmocka_unit_test_setup(test_never_with_a_full_ring, deadline),
+        cmocka_unit_test_setup(test_slow_but_moving, deadline),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

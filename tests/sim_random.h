@@ -1,0 +1,228 @@
+/* Random programs of calls on random layouts. */
+#ifndef DMT_SIM_RANDOM_H
+#define DMT_SIM_RANDOM_H
+
+#include "sim_programs.h"
+
+/* A layout of any kind for this shape. */
+static inline void sim_spec_random(dmt_random *r, int workers, int ndim, const int64_t *shape,
+                                   dmi_layout_spec *spec, int *order, int *map)
+{
+    *spec = (dmi_layout_spec){.ndim = ndim};
+    int64_t blocks = 1;
+    for (int d = 0; d < ndim; d++) {
+        spec->shape[d] = shape[d];
+        spec->grid[d] = 1;
+    }
+    if (dmt_chance(r, 25)) { /* explicit */
+        spec->kind = DMI_LAYOUT_EXPLICIT;
+        for (int d = 0; d < ndim; d++) {
+            spec->block[d] = dmt_int(r, 1, shape[d] > 1 ? shape[d] : 1);
+            blocks *= (shape[d] + spec->block[d] - 1) / spec->block[d];
+        }
+        if (blocks <= SIM_MAP) {
+            for (int64_t i = 0; i < blocks; i++) {
+                map[i] = (int)dmt_int(r, 0, workers - 1);
+            }
+            spec->map = map;
+            spec->map_count = blocks;
+            return;
+        }
+        spec->kind = DMI_LAYOUT_GRID;
+        memset(spec->block, 0, sizeof spec->block);
+    }
+    int left = workers;
+    spec->replicas = dmt_chance(r, 25) ? (int)dmt_int(r, 1, workers) : 1;
+    left /= spec->replicas;
+    int group = 1;
+    for (int k = 0; k < ndim; k++) {
+        int d = (int)dmt_int(r, 0, ndim - 1);
+        if (spec->grid[d] == 1) {
+            spec->grid[d] = dmt_chance(r, 40) ? left : (int)dmt_int(r, 1, left);
+            left /= spec->grid[d];
+            group *= spec->grid[d];
+            if (dmt_chance(r, 50)) {
+                spec->order[d] = DMI_ORDER_CYCLIC;
+                spec->block[d] = dmt_int(r, 0, 4);
+            }
+        }
+    }
+    dmt_shuffle(r, workers, order);
+    spec->nworkers = group * spec->replicas;
+    spec->workers = dmt_chance(r, 50) ? order : NULL;
+}
+
+static inline int sim_array_random(sim_program *p, dmt_random *r, dm_dtype dtype, int ndim,
+                                   const int64_t *shape)
+{
+    dmi_layout_spec spec;
+    int order[64], map[SIM_MAP];
+    sim_spec_random(r, p->profile.workers, ndim, shape, &spec, order, map);
+    return sim_array(p, dtype, &spec);
+}
+
+static inline dm_dtype dtype_random(dmt_random *r, bool floats)
+{
+    static const dm_dtype all[] = {DM_F64, DM_F32, DM_F16, DM_BF16, DM_I64, DM_I32, DM_U8};
+    return all[dmt_int(r, 0, floats ? 3 : 6)];
+}
+
+static inline void shape_random(dmt_random *r, int ndim, int64_t *shape)
+{
+    for (int d = 0; d < ndim; d++) {
+        shape[d] = dmt_chance(r, 5) ? 0 : dmt_chance(r, 10) ? 1 : dmt_int(r, 1, ndim > 2 ? 9 : 40);
+    }
+}
+
+static inline double factor(dmt_random *r)
+{
+    return (double)dmt_int(r, -1, 2);
+}
+
+static inline void product_random(sim_program *p, dmt_random *r)
+{
+    int ta = dmt_chance(r, 50), tb = dmt_chance(r, 50);
+    int64_t m = dmt_int(r, 0, 40), n = dmt_int(r, 1, 40), k = dmt_int(r, 0, 40);
+    int64_t a[2] = {ta ? k : m, ta ? m : k}, b[2] = {tb ? n : k, tb ? k : n}, c[2] = {m, n};
+    int id[3] = {sim_array_random(p, r, dtype_random(r, true), 2, a),
+                 sim_array_random(p, r, dtype_random(r, true), 2, b),
+                 sim_array_random(p, r, dtype_random(r, true), 2, c)};
+    (void)sim_gemm(p, ta, tb, factor(r), id[0], id[1], id[2]);
+}
+
+static inline int broadcast_random(sim_program *p, dmt_random *r, int ndim, const int64_t *shape)
+{
+    int64_t narrow[DM_MAX_DIMS];
+    int n = (int)dmt_int(r, 0, ndim);
+    for (int d = 0; d < n; d++) {
+        narrow[d] = dmt_chance(r, 30) ? 1 : shape[ndim - n + d];
+    }
+    return sim_array_random(p, r, dtype_random(r, false), n, narrow);
+}
+
+static inline void ewise_random(sim_program *p, dmt_random *r)
+{
+    int64_t shape[DM_MAX_DIMS];
+    int ndim = (int)dmt_int(r, 0, 3);
+    shape_random(r, ndim, shape);
+    int out = sim_array_random(p, r, dtype_random(r, false), ndim, shape);
+    int a = dmt_chance(r, 20) ? out : broadcast_random(p, r, ndim, shape);
+    int b = dmt_chance(r, 20) ? out : broadcast_random(p, r, ndim, shape);
+    double alpha = factor(r), beta = factor(r);
+    dmi_args args = {.s = {alpha, beta}, .i = {alpha == 0, beta == 0}};
+    switch (dmt_int(r, 0, 3)) {
+    case 0:
+        (void)sim_call(p, DMI_OP_add, &args, 3, (int[]){a, b, out});
+        break;
+    case 1:
+        (void)sim_call(p, DMI_OP_multiply, &args, 3, (int[]){a, b, out});
+        break;
+    case 2:
+        (void)sim_call(p, DMI_OP_axpby, &args, 2, (int[]){a, out});
+        break;
+    default:
+        args.i[1] = alpha == 0;
+        args.i[0] = DMI_EW_SCALE;
+        (void)sim_call(p, DMI_OP_unary, &args, 2, (int[]){a, out});
+    }
+}
+
+static inline void copy_random(sim_program *p, dmt_random *r)
+{
+    int64_t shape[DM_MAX_DIMS], turned[DM_MAX_DIMS];
+    int ndim = (int)dmt_int(r, 0, 4), perm[DM_MAX_DIMS];
+    dmi_args args = {.i = {dmt_chance(r, 50) ? ndim : 0}};
+    shape_random(r, ndim, shape);
+    dmt_shuffle(r, ndim, perm);
+    for (int d = 0; d < ndim; d++) {
+        perm[d] = args.i[0] ? perm[d] : d;
+        args.i[1 + d] = perm[d];
+        turned[d] = shape[perm[d]];
+    }
+    int src = sim_array_random(p, r, dtype_random(r, false), ndim, shape);
+    int dst = sim_array_random(p, r, dtype_random(r, false), ndim, turned);
+    (void)sim_call(p, DMI_OP_copy, &args, 2, (int[]){src, dst});
+}
+
+static inline void sum_random(sim_program *p, dmt_random *r)
+{
+    int64_t shape[DM_MAX_DIMS], kept[DM_MAX_DIMS];
+    int ndim = (int)dmt_int(r, 1, 3), n = 0;
+    int reduced = (int)dmt_int(r, 0, (1 << ndim) - 1);
+    bool keeps = dmt_chance(r, 30);
+    double beta = factor(r);
+    shape_random(r, ndim, shape);
+    for (int d = 0; d < ndim; d++) {
+        if (!(reduced >> d & 1)) {
+            kept[n++] = shape[d];
+        } else if (keeps) {
+            kept[n++] = 1;
+        }
+    }
+    dmi_args args = {.s = {1, beta}, .i = {reduced, beta == 0}};
+    int x = sim_array_random(p, r, dtype_random(r, false), ndim, shape);
+    int out = sim_array_random(p, r, dtype_random(r, false), n, kept);
+    (void)sim_call(p, DMI_OP_sum, &args, 2, (int[]){x, out});
+}
+
+/* Fills, reads, writes, saves, loads of arrays that are there already, or of parts of them. */
+static inline void touch_random(sim_program *p, dmt_random *r)
+{
+    static const int ops[] = {DMI_OP_fill, DMI_OP_read, DMI_OP_write, DMI_OP_load, DMI_OP_save};
+    int op = ops[dmt_int(r, 0, 4)], which = (int)dmt_int(r, 0, p->arrays - 1);
+    dmi_args args = {.i = {0}};
+    const dmi_desc *desc = &p->array[which].desc;
+    int64_t lo[DM_MAX_DIMS], extent[DM_MAX_DIMS];
+    bool part = dmt_chance(r, 50) && p->arrays < SIM_ARRAYS && op != DMI_OP_load;
+    for (int d = 0; part && d < desc->ndim; d++) {
+        lo[d] = dmt_int(r, 0, desc->extent[d]);
+        extent[d] = dmt_int(r, 0, desc->extent[d] - lo[d]);
+    }
+    which = part ? sim_view(p, which, lo, extent) : which;
+    args.i[0] = op == DMI_OP_load || op == DMI_OP_save ? 128 : 0;
+    (void)sim_call(p, op, &args, 1, &which);
+}
+
+static inline void again_random(sim_program *p, dmt_random *r)
+{
+    if (p->calls > 0 && p->calls < SIM_CALLS) {
+        p->call[p->calls] = p->call[dmt_int(r, 0, p->calls - 1)];
+        strcat(p->text, "again ");
+        p->calls++;
+    }
+}
+
+static inline void program_random(sim_program *p, dmt_random *r)
+{
+    sim_begin(p, (int)dmt_int(r, 1, 12));
+    p->profile.one_space = dmt_chance(r, 50);
+    p->profile.staging = dmt_chance(r, 50) ? 64 : 16 << 20;
+    p->profile.gemm_workspace = dmt_chance(r, 50) ? dmt_int(r, 1, 4096) : 0;
+    int calls = (int)dmt_int(r, 1, 4);
+    for (int i = 0; i < calls; i++) {
+        switch (p->arrays > SIM_ARRAYS - 4 ? 5 : dmt_int(r, 0, 6)) {
+        case 0:
+        case 1:
+            product_random(p, r);
+            break;
+        case 2:
+            ewise_random(p, r);
+            break;
+        case 3:
+            copy_random(p, r);
+            break;
+        case 4:
+            sum_random(p, r);
+            break;
+        case 5:
+            if (p->arrays > 0) {
+                touch_random(p, r);
+            }
+            break;
+        default:
+            again_random(p, r);
+        }
+    }
+}
+
+#endif

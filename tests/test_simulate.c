@@ -1,0 +1,63 @@
+/* Random programs, run on paper through all checks. */
+#include "sim_random.h"
+
+static void test_random(void **state)
+{
+    (void)state;
+    int64_t cases = dmt_case_count(2000), steps = 0;
+    dmi_sim_report report;
+    for (int64_t i = 0; i < cases; i++) {
+        sim_program p;
+        dmt_random r;
+        char what[64];
+        uint64_t seed = dmt_seed_of("simulate", 0, i);
+        dmt_random_start(&r, seed);
+        program_random(&p, &r);
+        snprintf(what, sizeof what, "case %" PRId64, i);
+        check(&p, ALL_ORDERS, ALL_RULES, 3, what);
+        if (i % 10 == 0) {
+            assert_int_equal(sim_run(&p, 0, 0, 0, &report), DM_OK);
+            steps += 10 * report.steps;
+        }
+        sim_end(&p);
+    }
+    printf("%" PRId64 " programs, about %" PRId64 " steps\n", cases, steps);
+}
+
+/* Every form of the product where it can serve, on random layouts. */
+static void test_forms(void **state)
+{
+    (void)state;
+    int64_t served[5] = {0};
+    for (int64_t i = 0; i < dmt_case_count(600); i++) {
+        sim_program p;
+        dmt_random r;
+        dmt_random_start(&r, dmt_seed_of("simulate forms", 0, i));
+        sim_begin(&p, (int)dmt_int(&r, 1, 9));
+        product_random(&p, &r);
+        p.profile.gemm_workspace = dmt_chance(&r, 30) ? dmt_int(&r, 1, 4096) : 0;
+        for (int form = DMI_GEMM_AUTO; form <= DMI_GEMM_TWO_BLOCK; form++) {
+            dmi_plan *plan = NULL;
+            p.profile.gemm_algorithm = form;
+            if (dmi_plan_make(&p.call[0], &p.profile, 0, &plan) == DM_OK) {
+                dmi_plan_release(plan);
+                served[form]++;
+                check(&p, DMI_SIM_GREEDY | DMI_SIM_RANDOM, ALL_RULES, 2, "form");
+            }
+        }
+        sim_end(&p);
+    }
+    printf("forms that served: cyclic %" PRId64 ", stationary %" PRId64 ", contract %" PRId64
+           ", two_block %" PRId64 "\n",
+           served[1], served[2], served[3], served[4]);
+    assert_true(served[1] > 0 && served[2] > 0 && served[3] > 0 && served[4] > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_forms),
+    };
+    return cmocka_run_group_tests_name("simulate", tests, NULL, NULL);
+}

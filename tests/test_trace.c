@@ -1,0 +1,278 @@
+/* The timeline: a file of JSON that has each lane's steps on its own row, in order, within the time of the run.
+ * In process with three workers; with DMATH_TEST_LAUNCHED the ranks of the job are the workers. */
+#include "exec/trace.h"
+
+#include <dmath/dmath.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { WORKERS_MOST = 16, TIDS = (WORKERS_MOST + 1) * 3 };
+
+/* --- a checker of JSON: returns what follows a value, NULL where there is none --- */
+
+static const char *past_space(const char *at)
+{
+    return at + strspn(at, " \n\r\t");
+}
+
+static const char *json_string(const char *at)
+{
+    if (*at++ != '"') {
+        return NULL;
+    }
+    while (*at != '"') {
+        if ((unsigned char)*at < ' ' || *at == '\\') { /* none is escaped in these files */
+            return NULL;
+        }
+        at++;
+    }
+    return at + 1;
+}
+
+static const char *json_value(const char *at);
+
+static const char *json_list(const char *at, char close, bool pairs)
+{
+    at = past_space(at + 1);
+    if (*at == close) {
+        return at + 1;
+    }
+    for (;;) {
+        if (pairs) {
+            at = json_string(past_space(at));
+            at = at ? past_space(at) : NULL;
+            if (!at || *at++ != ':') {
+                return NULL;
+            }
+        }
+        at = json_value(at);
+        if (!at) {
+            return NULL;
+        }
+        at = past_space(at);
+        if (*at == close) {
+            return at + 1;
+        }
+        if (*at++ != ',') {
+            return NULL;
+        }
+    }
+}
+
+static const char *json_value(const char *at)
+{
+    at = past_space(at);
+    if (*at == '{') {
+        return json_list(at, '}', true);
+    }
+    if (*at == '[') {
+        return json_list(at, ']', false);
+    }
+    if (*at == '"') {
+        return json_string(at);
+    }
+    char *end;
+    (void)strtod(at, &end);
+    return end > at && (*at == '-' || (*at >= '0' && *at <= '9')) ? end : NULL;
+}
+
+/* --- what the file says --- */
+
+typedef struct row {
+    int events, gemm, push, expect, other;
+    int64_t bytes, flops;
+    double last_us;
+    char name[64];
+} row;
+
+typedef struct timeline {
+    row row[TIDS];
+    double begin_us, end_us;
+} timeline;
+
+static int64_t number(const char *line, const char *key)
+{
+    const char *at = strstr(line, key);
+    return at ? strtoll(at + strlen(key), NULL, 10) : -1;
+}
+
+static void take_event(timeline *t, const char *line)
+{
+    char name[64];
+    double ts, dur;
+    int pid, tid;
+    if (sscanf(line, "{\"name\":\"%63[^\"]\",\"ph\":\"X\",\"ts\":%lf,\"dur\":%lf,\"pid\":%d,\"tid\":%d,", name,
+               &ts, &dur, &pid, &tid) != 5) {
+        if (sscanf(line, "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,", &pid, &tid) == 2) {
+            assert_in_range(tid, 0, TIDS - 1);
+            assert_int_equal(sscanf(strstr(line, "args"), "args\":{\"name\":\"%63[^\"]", t->row[tid].name), 1);
+        }
+        return;
+    }
+    assert_in_range(tid, 0, TIDS - 1);
+    row *r = &t->row[tid];
+    assert_true(dur >= 0 && ts >= t->begin_us && ts + dur <= t->end_us);
+    assert_true(ts >= r->last_us - 0.002); /* three decimals each: events of a row do not overlap */
+    r->last_us = ts + dur;
+    r->events++;
+    const char *step = strchr(name, ' ');
+    assert_non_null(step);
+    *(strcmp(step, " push") == 0     ? &r->push
+      : strcmp(step, " expect") == 0 ? &r->expect
+      : strcmp(step, " gemm") == 0   ? &r->gemm
+                                     : &r->other) += 1;
+    assert_true(number(line, "\"command\":") > 0);
+    r->bytes += DMI_MAX(number(line, "\"bytes\":"), 0);
+    r->flops += DMI_MAX(number(line, "\"flops\":"), 0);
+}
+
+static char *load(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    fseek(file, 0, SEEK_END);
+    long bytes = ftell(file);
+    rewind(file);
+    char *text = calloc(1, (size_t)bytes + 1);
+    assert_int_equal(fread(text, 1, (size_t)bytes, file), bytes);
+    fclose(file);
+    return text;
+}
+
+static void read_timeline(const char *path, timeline *t)
+{
+    char *text = load(path);
+    const char *end = json_value(text);
+    assert_true(*text == '[' && end && *past_space(end) == 0);
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        take_event(t, line);
+    }
+    free(text);
+}
+
+/* --- a run --- */
+
+static double now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+enum { N = 60 };
+
+static void run_product(const char *path, timeline *t, dm_counters counters[WORKERS_MOST], int *workers)
+{
+    char options[128];
+    dm_session *s;
+    dm_array a, b, c;
+    int64_t shape[2] = {N, N};
+    static float host[N * N];
+    snprintf(options, sizeof options, "gemm_algorithm=cyclic,trace=%s", path);
+    dm_config config = DM_CONFIG_INIT;
+    config.workers = getenv("DMATH_TEST_LAUNCHED") ? 0 : 3;
+    config.options = options;
+    t->begin_us = now_us() - 1;
+    assert_int_equal(dm_init(&config, &s), DM_OK);
+    *workers = dm_workers(s);
+    assert_in_range(*workers, 1, WORKERS_MOST);
+    dm_layout rows = dm_layout_rows(s), cols = dm_layout_cols(s);
+    assert_int_equal(dm_array_create(s, DM_F32, 2, shape, &rows, &a), DM_OK);
+    assert_int_equal(dm_array_create(s, DM_F32, 2, shape, &cols, &b), DM_OK);
+    assert_int_equal(dm_array_create(s, DM_F32, 2, shape, &rows, &c), DM_OK);
+    assert_int_equal(dm_fill(s, a, 1), DM_OK);
+    assert_int_equal(dm_fill(s, b, 2), DM_OK);
+    assert_int_equal(dm_gemm(s, DM_N, DM_N, 1.0, a, b, 0.0, c), DM_OK);
+    assert_int_equal(dm_array_read(s, c, NULL, NULL, host, 0), DM_OK);
+    for (int w = 0; w < *workers; w++) {
+        counters[w] = (dm_counters){.size = sizeof counters[w]};
+        assert_int_equal(dm_counters_get(s, w, &counters[w]), DM_OK);
+    }
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(dm_array_destroy(s, (dm_array[]){a, b, c}[i]), DM_OK);
+    }
+    assert_int_equal(dm_finalize(s, NULL), DM_OK);
+    t->end_us = now_us() + 1;
+    assert_true(host[0] == 2 * N && host[N * N - 1] == 2 * N);
+}
+
+static void test_timeline(void **state)
+{
+    (void)state;
+    static const char path[] = "timeline.json";
+    static const char *const lanes[] = {"compute", "send", "receive"};
+    static timeline t;
+    dm_counters counters[WORKERS_MOST];
+    int workers;
+    run_product(path, &t, counters, &workers);
+    read_timeline(path, &t);
+    for (int w = 0; w <= workers; w++) {
+        const row *compute = &t.row[3 * w], *send = compute + 1, *receive = compute + 2;
+        char name[64], part[64];
+        for (int l = 0; l < 3; l++) {
+            snprintf(name, sizeof name, w < workers ? "worker %2$d %1$s" : "master %1$s", lanes[l], w);
+            assert_string_equal(t.row[3 * w + l].name, name);
+        }
+        if (w == workers) { /* the master: it takes what the workers send it */
+            assert_int_equal(receive->expect, workers);
+            assert_int_equal(receive->bytes, (int64_t)sizeof(float) * N * N);
+            continue;
+        }
+        snprintf(part, sizeof part, "%s.%d.part", path, w);
+        assert_int_not_equal(access(part, F_OK), 0);
+        assert_int_equal(compute->gemm, workers);
+        assert_int_equal(compute->push + compute->expect, 0);
+        assert_int_equal(send->push, workers); /* to the others in the product, and to the master */
+        assert_int_equal(send->events, send->push);
+        assert_int_equal(receive->expect, workers - 1);
+        assert_int_equal(receive->events, receive->expect);
+        assert_int_equal(send->bytes, counters[w].bytes_sent);
+        assert_int_equal(receive->bytes, counters[w].bytes_received);
+        assert_int_equal(compute->flops, counters[w].flops);
+        assert_int_equal(compute->events + send->events + receive->events, counters[w].steps);
+    }
+}
+
+/* A full buffer counts what it drops, and no lane is in another's way. */
+static void test_bounded(void **state)
+{
+    (void)state;
+    dmi_engine e = {.config = {.me = 0, .endpoints = 1}}; /* the master of nobody */
+    dmi_instance inst = {.command = 1};
+    dmi_step step = {.kind = DMI_STEP_GEMM, .lane = DMI_LANE_COMPUTE, .peer = -1, .flops = 2};
+    dmi_work w = {.step = &step, .inst = &inst};
+    e.trace = dmi_trace_create(2500);
+    assert_non_null(e.trace);
+    for (int i = 0; i < 3000; i++) {
+        dmi_trace_step(&e, &w, 10 * i + 1, 10 * i + 5);
+    }
+    step.lane = DMI_LANE_SEND;
+    dmi_trace_step(&e, &w, 1, 2);
+    dmi_trace_join(&e, "bounded.json");
+    dmi_trace_destroy(e.trace);
+    static timeline t = {.end_us = 1e9};
+    char *text = load("bounded.json");
+    assert_non_null(json_value(text));
+    assert_non_null(strstr(text, "\"dropped\":500"));
+    free(text);
+    read_timeline("bounded.json", &t);
+    assert_int_equal(t.row[0].gemm, 2500);
+    assert_int_equal(t.row[1].gemm, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_timeline), cmocka_unit_test(test_bounded)};
+    return cmocka_run_group_tests_name("trace", tests, NULL, NULL);
+}

@@ -1,0 +1,78 @@
+"""dmath's command line against NumPy, and its JSON against a JSON parser.
+
+    check_tool.py FOLDER COMMAND...      COMMAND starts the tool, for instance `mpirun -n 4 dmath`
+"""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+
+folder, command = sys.argv[1], sys.argv[2:]
+launched = len(command) > 1
+
+
+def run(*arguments):
+    result = subprocess.run([*command, *map(str, arguments)], cwd=folder, capture_output=True, text=True, timeout=100)
+    if result.returncode != 0:
+        sys.exit(f"dmath {arguments}: status {result.returncode}\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+def check_gemm(case, trans_a, trans_b, beta, types, dtype, layout):
+    random = np.random.default_rng(case)
+    m, n, k = random.integers(1, 60, 3)
+    shapes = (k, m) if trans_a else (m, k), (n, k) if trans_b else (k, n), (m, n)
+    a, b, c = (random.uniform(-1, 1, shape).astype(t) for shape, t in zip(shapes, (*types, types[0])))
+    for name, matrix in zip("abc", (a, b, c)):
+        np.save(os.path.join(folder, f"{name}.npy"), matrix)
+    options = ["--layout", layout, "--alpha", "0.5", "--json"]
+    options += ["--trans-a"] * trans_a + ["--trans-b"] * trans_b
+    options += ["--beta", beta] if beta else []
+    options += ["--dtype", {"float32": "f32", "float64": "f64"}[dtype]] if dtype else []
+    said = json.loads(run("gemm", "a.npy", "b.npy", "-o", "c.npy", *options))
+    got = np.load(os.path.join(folder, "c.npy"))
+    a, b, old = (x.astype(dtype).astype("f8") if dtype else x.astype("f8") for x in (a, b, c))
+    want = 0.5 * (a.T if trans_a else a) @ (b.T if trans_b else b) + (beta * old if beta else 0)
+    kind = np.dtype(dtype or (types[0] if beta else np.result_type(*types)))
+    error = np.abs(got - want).max()
+    if got.dtype != kind or got.shape != want.shape or not error <= 8 * k * np.finfo(kind).eps:
+        sys.exit(f"case {case}: {got.dtype} {got.shape}, {error} off {kind} {want.shape}\n{said}")
+    if (said["m"], said["n"], said["k"]) != (m, n, k):
+        sys.exit(f"case {case}: {said}")
+
+
+def check_bench(rows, keys, *arguments):
+    lines = [json.loads(line) for line in run("bench", *arguments, "--json").splitlines()]
+    if len(lines) != rows:
+        sys.exit(f"bench {arguments}: {len(lines)} lines, not {rows}")
+    for line in lines:
+        if line["command"] != f"bench {arguments[0]}" or not {"version", "workers", "transport", "cores"} <= line.keys():
+            sys.exit(f"bench {arguments}: {line}")
+    for key in keys:
+        if not any(key in line for line in lines):
+            sys.exit(f"bench {arguments}: no {key}")
+
+
+def triples(name):
+    return [f"{name}_{part}" for part in ("min", "median", "max")]
+
+
+cases = itertools.product([0, 1], [0, 1], [0, 2], [("f4", "f4"), ("f8", "f4")], [None, "float32"])
+layouts = itertools.cycle(["rows", "cols", "grid", "cyclic:1:4", "replicated", "single:1", "default"])
+for case, (trans_a, trans_b, beta, types, dtype) in enumerate(cases):
+    if not launched or case % 5 == 0:
+        check_gemm(case, trans_a, trans_b, beta, types, dtype, next(layouts))
+
+few = ["--repeats", 3, "--warmup", 1]
+turns = [] if launched else ["--workers", "2,3"]
+times = 1 if launched else 2
+check_bench(8 * times, triples("ms") + ["gflops", "ratio", "error"], "gemm", "--sizes", "32,20x30x40", "--dtypes",
+            "f64,f16", "--layouts", "rows/cols/rows,grid", *few, *turns)
+check_bench(2 * times, triples("ms") + ["gbps", "memcpy_1_gbps", "memcpy_all_gbps"], "remap", "--sizes", "50,64", *few,
+            *turns)
+check_bench(4 * times, triples("us") + ["processor_percent"], "dispatch", "--count", 2000, "--idle", 0.05, *few, *turns)
+check_bench(9 * times, triples("us") + triples("mbps"), "transport", "--max", 1024, *few, *turns)

@@ -1,0 +1,90 @@
+/* dmath: the command line. What there is to run, and which of it is meant. */
+#include "dmath.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const tool_command commands[] = {
+    {"info", tool_info, "versions, machine, element types, operations, configuration"},
+    {"gemm", tool_gemm, "multiply two matrices in .npy files"},
+    {"explain", tool_explain, "the plan of an operation, for any number of workers, without running it"},
+    {"bench", tool_bench, "measurements that check their results: gemm, dispatch, transport, remap"},
+    {NULL, NULL, NULL},
+};
+
+static void usage(const char *prefix, const tool_command *list, FILE *to)
+{
+    fprintf(to, "Usage: %s COMMAND [OPTION...]\n\n", prefix);
+    for (; list->name; list++) {
+        fprintf(to, "  %-10s %s\n", list->name, list->doc);
+    }
+    fprintf(to, "\n`%s COMMAND --help' lists the options of a command.\n", prefix);
+}
+
+int tool_dispatch(const char *prefix, const tool_command *list, int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : NULL;
+    if (name && (strcmp(name, "--help") == 0 || strcmp(name, "-?") == 0 || strcmp(name, "help") == 0)) {
+        usage(prefix, list, stdout);
+        return 0;
+    }
+    for (const tool_command *c = list; name && c->name; c++) {
+        if (strcmp(c->name, name) == 0) {
+            char program[64];
+            snprintf(program, sizeof program, "%s %s", prefix, name);
+            argv[1] = program; /* what messages call the program */
+            return c->run(argc - 1, argv + 1);
+        }
+    }
+    if (name) {
+        fprintf(stderr, "%s: there is no command `%s'\n", prefix, name);
+    }
+    usage(prefix, list, stderr);
+    return TOOL_USAGE;
+}
+
+/* Do the arguments ask for something that runs on workers? */
+static bool wants_workers(int argc, char **argv)
+{
+    static const char *const words[] = {"--help", "-?", "--usage", "--version", "-V"};
+    for (int i = 1; i < argc; i++) {
+        for (int j = 0; j < DMI_COUNT(words); j++) {
+            if (strcmp(argv[i], words[j]) == 0) {
+                return false;
+            }
+        }
+    }
+    return argc > 2 && strcmp(argv[2], "help") != 0 &&
+           (strcmp(argv[1], "gemm") == 0 || strcmp(argv[1], "bench") == 0);
+}
+
+/* Of the ranks of a launcher only rank 0 reads its arguments: the others serve. Where it has no work for them,
+ * they are let go before it begins, for they wait for it. */
+static bool serve_or_release(int argc, char **argv)
+{
+    dm_session *s = NULL;
+    bool other = tool_ranks() > 1 && tool_rank() != 0;
+    if (other || (tool_ranks() > 1 && !wants_workers(argc, argv))) {
+        dm_status status = dm_init(NULL, &s);
+        if (status == DM_OK) {
+            status = dm_finalize(s, NULL);
+        }
+        if (!other) { /* rank 0 speaks for all */
+            tool_complain(status);
+        }
+    }
+    return other;
+}
+
+int main(int argc, char **argv)
+{
+    argp_err_exit_status = TOOL_USAGE;
+    if (serve_or_release(argc, argv)) {
+        return 0;
+    }
+    if (argc > 1 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {
+        printf("dmath %s\n", dm_version());
+        return 0;
+    }
+    return tool_dispatch("dmath", commands, argc, argv);
+}

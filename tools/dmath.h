@@ -1,0 +1,108 @@
+/* What the files of the command-line tool share. Names across its files begin with tool_. */
+#ifndef DMATH_TOOL_H
+#define DMATH_TOOL_H
+
+#include "master/session.h"
+
+#include <argp.h>
+
+enum { TOOL_FAILED = 1, TOOL_USAGE = 2 }; /* exit statuses beside 0 */
+enum { TOOL_LIST = 64 };                  /* most entries of a list on the command line */
+
+/* --- dmath_options.c: what every subcommand takes */
+typedef struct tool_common {
+    int64_t workers[TOOL_LIST]; /* in turn; a subcommand that takes one number refuses more */
+    int nworkers;               /* 0: not given */
+    char options[1024];         /* for dm_config: transport and the -O options */
+    bool json, verbose;
+} tool_common;
+extern const struct argp tool_common_argp; /* child parser; its input is a tool_common */
+
+/* The rank the launcher gave this process, 0 without one; and how many there are, 0 without one. */
+int tool_rank(void);
+int tool_ranks(void);
+
+/* A layout as written on the command line, before the number of workers is known. */
+typedef struct tool_layout {
+    char text[48];
+    enum { TOOL_DEFAULT, TOOL_SPLIT, TOOL_CYCLIC, TOOL_GRID, TOOL_REPLICATED, TOOL_SINGLE } kind;
+    int dim, rows, cols, worker; /* GRID: rows 0: as square as it gets */
+    int64_t block;               /* 0: chosen by the library */
+} tool_layout;
+#define TOOL_LAYOUTS                                                                                           \
+    "rows, cols, split:DIM, cyclic:DIM:BLOCK, grid, grid:RxC[:BLOCK], replicated, single:WORKER, default"
+bool tool_layout_parse(const char *text, tool_layout *out);
+dm_layout tool_layout_make(const tool_layout *layout, int workers);
+
+bool tool_int_parse(const char *text, int64_t least, int64_t most, int64_t *out); /* "12", "4K", "1M", "2G" */
+bool tool_double_parse(const char *text, double *out);
+/* "a,b,c": calls one() for each entry; false if one does, if an entry is empty, or if there are more than
+ * TOOL_LIST */
+bool tool_list_parse(const char *text, bool (*one)(const char *entry, int at, void *into), void *into,
+                     int *count);
+bool tool_int_entry(const char *entry, int at, void *into);    /* into: int64_t[TOOL_LIST], from 1 on */
+bool tool_dtype_entry(const char *entry, int at, void *into);  /* into: dm_dtype[TOOL_LIST] */
+bool tool_layout_entry(const char *entry, int at, void *into); /* into: tool_layout[TOOL_LIST] */
+
+/* --- dmath_session.c */
+/* The number of workers of the turn-th session; 1 turn where none are given. Under a launcher there is one. */
+int tool_turns(const tool_common *common);
+dm_status tool_open(const tool_common *common, int turn, dm_session **out);
+/* Ends the session; prints the failure that `status` stands for, or that of ending. 0 or TOOL_FAILED. */
+int tool_close(dm_session *session, dm_status status);
+void tool_complain(dm_status status);               /* to stderr, with its text; nothing for DM_OK */
+int tool_default_workers(const dmi_config *config); /* that an in-process session would have */
+/* Where a measurement ran. */
+typedef struct tool_where {
+    int workers, cores, blas_threads;
+    char launch[16], transport[48];
+} tool_where;
+dm_status tool_where_of(dm_session *session, tool_where *out);
+
+/* --- dmath_measure.c */
+typedef struct tool_measure {
+    int64_t repeats, warmup;
+} tool_measure;
+extern const struct argp tool_measure_argp; /* child parser; its input is a tool_measure */
+typedef struct tool_stats {
+    double min, median, max; /* seconds */
+} tool_stats;
+tool_stats tool_stats_of(double *seconds, int64_t count); /* sorts them; count > 0 */
+
+/* --- dmath_table.c: a table for people, or a JSON object a line */
+typedef struct tool_table {
+    bool json;
+    const char *command;
+    const tool_where *where; /* JSON lines say it each time; may be NULL */
+    char last_head[1024], head[1024], line[1024], object[4096];
+} tool_table;
+void tool_row_begin(tool_table *t);
+void tool_row_text(tool_table *t, const char *key, int width, const char *value);
+void tool_row_int(tool_table *t, const char *key, int width, int64_t value);
+void tool_row_real(tool_table *t, const char *key, int width, int digits, double value);
+/* Three columns: key_min, key_median, key_max, each value times `scale`. */
+void tool_row_stats(tool_table *t, const char *key, int width, int digits, tool_stats stats, double scale);
+void tool_row_end(tool_table *t);
+/* A line about the machine before a table; nothing with JSON, whose lines carry it. */
+void tool_table_intro(const tool_table *t);
+
+/* --- subcommands; each returns the exit status */
+int tool_info(int argc, char **argv);
+int tool_gemm(int argc, char **argv);
+int tool_explain(int argc, char **argv);
+int tool_bench(int argc, char **argv);
+int tool_bench_gemm(int argc, char **argv);
+int tool_bench_dispatch(int argc, char **argv);
+int tool_bench_transport(int argc, char **argv);
+int tool_bench_remap(int argc, char **argv);
+
+/* A name and what it runs; tables of them end with a NULL name. */
+typedef struct tool_command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *doc;
+} tool_command;
+/* Runs the command that argv[1] names, with argv[0] made `prefix` + " " + its name. */
+int tool_dispatch(const char *prefix, const tool_command *commands, int argc, char **argv);
+
+#endif

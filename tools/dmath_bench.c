@@ -1,0 +1,67 @@
+/* dmath bench: which measurement is meant, and what they share. */
+#include "dmath_bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const tool_command benches[] = {
+    {"gemm", tool_bench_gemm, "products, against OpenBLAS alone"},
+    {"dispatch", tool_bench_dispatch, "what a command costs, and what waiting costs"},
+    {"transport", tool_bench_transport, "latency and bandwidth between two workers"},
+    {"remap", tool_bench_remap, "from rows to columns, against memcpy"},
+    {NULL, NULL, NULL},
+};
+
+int tool_bench(int argc, char **argv)
+{
+    return tool_dispatch("dmath bench", benches, argc, argv);
+}
+
+int tool_bench_turns(const tool_common *common,
+                     dm_status (*run)(dm_session *s, const tool_where *where, void *context), void *context)
+{
+    int code = 0;
+    for (int turn = 0; turn < tool_turns(common) && code == 0; turn++) {
+        dm_session *s = NULL;
+        tool_where where;
+        dm_status status = tool_open(common, turn, &s);
+        if (status == DM_OK) {
+            status = tool_where_of(s, &where);
+        }
+        if (status == DM_OK) {
+            status = run(s, &where, context);
+        }
+        code = tool_close(s, status);
+    }
+    return code;
+}
+
+dm_status tool_same_contents(dm_session *s, dm_array a, dm_array b, bool *same)
+{
+    dm_array_info info = {.size = sizeof info};
+    dm_status status = dm_array_query(s, a, &info);
+    if (status != DM_OK) {
+        return status;
+    }
+    int64_t row = DMI_MAX(info.shape[1] * dm_dtype_bytes(info.dtype), 1);
+    int64_t rows = DMI_MAX((8 << 20) / row, 1);
+    char *x = malloc((size_t)(row * rows)), *y = malloc((size_t)(row * rows));
+    bool equal = true;
+    if (!x || !y) {
+        status = dmi_fail(DM_ERR_NOMEM, "no memory to compare two arrays");
+    }
+    for (int64_t i = 0; i < info.shape[0] && status == DM_OK; i += rows) {
+        const int64_t lo[2] = {i, 0}, extent[2] = {DMI_MIN(rows, info.shape[0] - i), info.shape[1]};
+        status = dm_array_read(s, a, lo, extent, x, 0);
+        if (status == DM_OK) {
+            status = dm_array_read(s, b, lo, extent, y, 0);
+        }
+        equal = equal && (status != DM_OK || memcmp(x, y, (size_t)(row * extent[0])) == 0);
+    }
+    free(x);
+    free(y);
+    if (status == DM_OK) {
+        *same = equal;
+    }
+    return status;
+}

@@ -1,0 +1,221 @@
+/* dmath bench dispatch: what a command costs, and what waiting costs. */
+#include "dmath_bench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+typedef struct dispatch_bench {
+    tool_common common;
+    tool_measure measure;
+    int64_t count, chain;
+    double idle_s;
+    tool_table table;
+} dispatch_bench;
+
+static const struct argp_option options[] = {
+    {"count", 'n', "N", 0, "empty commands in a row (default 1000000)", 0},
+    {"chain", 'c', "N", 0, "dependent additions in a row (default 100)", 0},
+    {"idle", 'i', "SECONDS", 0,
+     "how long the session idles, and then is watched idling (default 1; 0: not at all)", 0},
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    dispatch_bench *b = state->input;
+    bool fits = true;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &b->measure;
+        state->child_inputs[1] = &b->common;
+        break;
+    case 'n':
+    case 'c':
+        fits = tool_int_parse(arg, 1, INT64_C(1) << 40, key == 'n' ? &b->count : &b->chain);
+        break;
+    case 'i':
+        fits = tool_double_parse(arg, &b->idle_s) && b->idle_s >= 0 && b->idle_s <= 3600;
+        break;
+    case ARGP_KEY_ARG:
+        argp_error(state, "`%s' is one argument too many", arg);
+        return EINVAL;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    if (!fits) {
+        argp_error(state, "`%s' is not a number that fits there", arg);
+        return EINVAL;
+    }
+    return 0;
+}
+
+static const struct argp_child children[] = {
+    {&tool_measure_argp, 0, NULL, 0}, {&tool_common_argp, 0, NULL, 0}, {0}};
+static const struct argp argp = {options,
+                                 parse,
+                                 NULL,
+                                 "The cost of an empty command when many are given in a row and done; the time "
+                                 "of one that is waited for; the time "
+                                 "of an addition on a small array in a chain of them, whose result is checked; "
+                                 "and the processor time of the "
+                                 "process while the session idles (under mpirun: of the master).",
+                                 children,
+                                 NULL,
+                                 NULL};
+
+static dm_status drain(dm_session *s, int64_t count, double *seconds)
+{
+    dm_status status = dm_sync(s);
+    int64_t begin = dmi_now_ns();
+    for (int64_t i = 0; i < count && status == DM_OK; i++) {
+        status = dm_noop(s);
+    }
+    if (status == DM_OK) {
+        status = dm_sync(s);
+    }
+    *seconds = tool_seconds_since(begin) / (double)count;
+    return status;
+}
+
+static dm_status add_chain(dm_session *s, const dm_array *x, int64_t count, double *seconds)
+{
+    dm_status status = dm_sync(s);
+    int64_t begin = dmi_now_ns();
+    for (int64_t i = 0; i < count && status == DM_OK; i++) {
+        status = dm_add(s, 1, x[0], 1, x[1], x[0]);
+    }
+    if (status == DM_OK) {
+        status = dm_sync(s);
+    }
+    *seconds = tool_seconds_since(begin) / (double)count;
+    return status;
+}
+
+/* x = 0, then `count` times x = x + 1: is it `count` everywhere? */
+static dm_status check_chain(dm_session *s, const dm_array *x, int64_t count)
+{
+    double seconds, got[64];
+    dm_status status = dm_fill(s, x[0], 0);
+    if (status == DM_OK) {
+        status = dm_fill(s, x[1], 1);
+    }
+    if (status == DM_OK) {
+        status = add_chain(s, x, count, &seconds);
+    }
+    if (status == DM_OK) {
+        status = dm_array_read(s, x[0], NULL, NULL, got, 0);
+    }
+    for (int i = 0; i < 64 && status == DM_OK; i++) {
+        if (got[i] != (double)count) {
+            status = dmi_fail(DM_ERR_INTERNAL, "after %lld additions of 1 an element is %g", (long long)count,
+                              got[i]);
+        }
+    }
+    return status;
+}
+
+static void row(dispatch_bench *b, const char *what, int64_t count, tool_stats stats)
+{
+    tool_row_begin(&b->table);
+    tool_row_text(&b->table, "what", 28, what);
+    tool_row_int(&b->table, "count", 9, count);
+    tool_row_stats(&b->table, "us", 10, 3, stats, 1e6);
+    tool_row_end(&b->table);
+}
+
+enum { DRAIN, ROUND_TRIP, CHAIN, KINDS };
+
+static dm_status measure(dm_session *s, dispatch_bench *b, int kind, const dm_array *x)
+{
+    static const char *const names[] = {"empty command, of many", "empty command and wait",
+                                        "addition in a chain"};
+    /* One that is waited for is measured singly, so it takes more of them. */
+    int64_t repeats =
+        kind == ROUND_TRIP ? DMI_MAX(b->measure.repeats, DMI_MIN(b->count, 1000)) : b->measure.repeats;
+    int64_t count = kind == DRAIN ? b->count : kind == CHAIN ? b->chain : 1;
+    double *times = calloc((size_t)repeats, sizeof *times);
+    dm_status status = times ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for the measurements");
+    for (int64_t i = -b->measure.warmup; i < repeats && status == DM_OK; i++) {
+        double seconds = 0;
+        status = kind == CHAIN ? add_chain(s, x, count, &seconds) : drain(s, count, &seconds);
+        if (i >= 0) {
+            times[i] = seconds;
+        }
+    }
+    if (status == DM_OK) {
+        row(b, names[kind], count, tool_stats_of(times, repeats));
+    }
+    free(times);
+    return status;
+}
+
+static double processor_seconds(void)
+{
+    struct rusage use;
+    getrusage(RUSAGE_SELF, &use);
+    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+           (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) * 1e-6;
+}
+
+static void idle(dispatch_bench *b)
+{
+    usleep((useconds_t)(b->idle_s * 1e6));
+    double before = processor_seconds();
+    int64_t begin = dmi_now_ns();
+    usleep((useconds_t)(b->idle_s * 1e6));
+    double seconds = tool_seconds_since(begin), used = processor_seconds() - before;
+    tool_row_begin(&b->table);
+    tool_row_text(&b->table, "what", 28, "idle");
+    tool_row_real(&b->table, "idle_s", 9, 3, seconds);
+    tool_row_real(&b->table, "processor_percent", 10, 3, 100 * used / seconds);
+    tool_row_end(&b->table);
+}
+
+static dm_status run(dm_session *s, const tool_where *where, void *context)
+{
+    dispatch_bench *b = context;
+    const int64_t shape[1] = {64};
+    dm_array x[2] = {DM_NO_ARRAY, DM_NO_ARRAY};
+    b->table.where = where;
+    b->table.last_head[0] = 0;
+    tool_table_intro(&b->table);
+    dm_status status = dm_array_create(s, DM_F64, 1, shape, NULL, &x[0]);
+    if (status == DM_OK) {
+        status = dm_array_create(s, DM_F64, 1, shape, NULL, &x[1]);
+    }
+    if (status == DM_OK) {
+        status = check_chain(s, x, b->chain);
+    }
+    for (int kind = 0; kind < KINDS && status == DM_OK; kind++) {
+        status = measure(s, b, kind, x);
+    }
+    if (status == DM_OK && b->idle_s > 0) {
+        idle(b);
+    }
+    for (int i = 0; i < 2; i++) {
+        dm_status freed = dm_array_destroy(s, x[i]);
+        status = status == DM_OK ? freed : status;
+    }
+    return status;
+}
+
+int tool_bench_dispatch(int argc, char **argv)
+{
+    dispatch_bench b = {.measure = {.repeats = 5, .warmup = 1}, .count = 1000000, .chain = 100, .idle_s = 1};
+    dmi_config config;
+    if (argp_parse(&argp, argc, argv, 0, NULL, &b) != 0) {
+        return TOOL_USAGE;
+    }
+    /* In one process: with one worker and with all, unless told otherwise. */
+    if (b.common.nworkers == 0 && tool_ranks() <= 1 && dmi_config_load(&config, b.common.options) == DM_OK) {
+        int all = tool_default_workers(&config);
+        b.common.workers[b.common.nworkers++] = 1;
+        if (all > 1) {
+            b.common.workers[b.common.nworkers++] = all;
+        }
+    }
+    b.table = (tool_table){.json = b.common.json, .command = "bench dispatch"};
+    return tool_bench_turns(&b.common, run, &b);
+}

@@ -1,0 +1,114 @@
+/* dmath info: what this build is and what it would do here. */
+#include "dmath.h"
+
+#include <cblas.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct info_options {
+    tool_common common;
+} info_options;
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    info_options *o = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &o->common;
+        return 0;
+    case ARGP_KEY_ARG:
+        argp_error(state, "`%s' is one argument too many", arg);
+        return EINVAL;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_child children[] = {{&tool_common_argp, 0, NULL, 0}, {0}};
+static const struct argp argp = {
+    NULL, parse, NULL, "Versions, machine, element types, operations, configuration.", children, NULL, NULL};
+
+/* The first line of what the MPI library calls itself. */
+static void mpi_name(char out[MPI_MAX_LIBRARY_VERSION_STRING])
+{
+    int bytes = 0;
+    MPI_Get_library_version(out, &bytes); /* allowed before MPI_Init */
+    out[strcspn(out, "\n")] = 0;
+}
+
+static const char *mode_name(int mode)
+{
+    return mode == DMI_READ ? "read" : mode == DMI_WRITE ? "written" : "updated";
+}
+
+static void print_dtypes(void)
+{
+    printf("\nelement types\n");
+#define X(code, name, text, ctype, bytes) printf("  %-5s %d bytes\n", text, bytes);
+    DM_DTYPE_MAP(X)
+#undef X
+}
+
+static void print_ops(void)
+{
+    printf("\noperations\n");
+    for (int op = 0; op < DMI_OPS; op++) {
+        printf("  %-10s", dmi_ops[op].name);
+        for (int i = 0; i < DMI_MAX_OPERANDS && dmi_ops[op].operand[i].name; i++) {
+            const dmi_operand_rule *r = &dmi_ops[op].operand[i];
+            printf("%s%s %s (%s)", i ? ", " : "", r->name, mode_name(r->mode),
+                   r->dtypes == DMI_DT_ALL     ? "all"
+                   : r->dtypes == DMI_DT_FLOAT ? "floating"
+                                               : "some");
+        }
+        printf("\n");
+    }
+}
+
+static void print_json(const dmi_config *config, const char *mpi, int workers)
+{
+    tool_table t = {.json = true, .command = "info"};
+    tool_row_begin(&t);
+    tool_row_text(&t, "mpi", 0, mpi);
+    tool_row_text(&t, "openblas", 0, openblas_get_config());
+    tool_row_int(&t, "cores", 0, dmi_host_cores());
+    tool_row_int(&t, "workers", 0, workers);
+    tool_row_int(&t, "blas_threads", 0, config->blas_threads);
+    tool_row_int(&t, "operations", 0, DMI_OPS);
+    tool_row_end(&t);
+}
+
+int tool_info(int argc, char **argv)
+{
+    info_options o = {{.nworkers = 0}};
+    dmi_config config;
+    char mpi[MPI_MAX_LIBRARY_VERSION_STRING];
+    if (argp_parse(&argp, argc, argv, 0, NULL, &o) != 0) {
+        return TOOL_USAGE;
+    }
+    dm_status status = dmi_config_load(&config, o.common.options);
+    if (status != DM_OK) {
+        tool_complain(status);
+        return TOOL_USAGE;
+    }
+    if (o.common.nworkers > 0) {
+        config.workers = (int)DMI_MIN(o.common.workers[0], INT32_MAX);
+    }
+    int ranks = tool_ranks(), workers = ranks > 1 ? ranks - 1 : tool_default_workers(&config);
+    mpi_name(mpi);
+    if (o.common.json) {
+        print_json(&config, mpi, workers);
+        return 0;
+    }
+    printf("dmath     %s, operations %016llx\n", dm_version(), (unsigned long long)dmi_ops_fingerprint());
+    printf("MPI       %s\n", mpi);
+    printf("BLAS      %s\n", openblas_get_config());
+    printf("cores     %d\n", dmi_host_cores());
+    printf("workers   %d, %s\n", workers, ranks > 1 ? "ranks of this launch" : "threads of this process");
+    print_dtypes();
+    print_ops();
+    printf("\nconfiguration (environment: DMATH_ and the name in capitals)\n");
+    dmi_config_print(&config, stdout);
+    return 0;
+}

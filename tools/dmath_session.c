@@ -1,0 +1,89 @@
+/* Sessions of the tool, and what it says about where it runs. */
+#include "dmath.h"
+#include "launch/job.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int tool_turns(const tool_common *common)
+{
+    return common->nworkers > 0 ? common->nworkers : 1;
+}
+
+int tool_default_workers(const dmi_config *config)
+{
+    return config->workers > 0 ? config->workers : DMI_MIN(dmi_host_cores(), 4);
+}
+
+void tool_complain(dm_status status)
+{
+    if (status != DM_OK) {
+        fflush(stdout);
+        fprintf(stderr, "dmath: %s: %s\n", dm_status_name(status), dm_error_message());
+    }
+}
+
+dm_status tool_open(const tool_common *common, int turn, dm_session **out)
+{
+    dm_config config = DM_CONFIG_INIT;
+    config.options = common->options;
+    config.workers = common->nworkers > 0 ? (int)DMI_MIN(common->workers[turn], INT32_MAX) : 0;
+    dm_session *s = NULL;
+    dm_status status = dm_init(&config, &s);
+    if (status == DM_OK && config.workers > 0 && config.workers != dm_workers(s)) {
+        int have = dm_workers(s);
+        status = dm_finalize(s, NULL);
+        return dmi_fail(DM_ERR_CONFIG, "%d workers are asked for, but the launcher has started %d",
+                        config.workers, have);
+    }
+    if (status == DM_OK) {
+        *out = s;
+    }
+    return status;
+}
+
+int tool_close(dm_session *session, dm_status status)
+{
+    tool_complain(status);
+    if (session) {
+        int64_t alive = 0;
+        dm_status end = dm_finalize(session, &alive);
+        if (status == DM_OK) {
+            tool_complain(end);
+            status = end;
+        }
+    }
+    return status == DM_OK ? 0 : TOOL_FAILED;
+}
+
+/* What carries blocks from worker 0 to worker 1, as far as the master can tell. */
+static const char *transport_of(const dmi_session *s)
+{
+    static const char *const names[] = {"auto", "direct", "mpi"};
+    if (s->profile.one_space) {
+        return "direct";
+    }
+    const dmi_job *job = s->launch_state;
+    if (s->config.transport != DMI_TRANSPORT_AUTO || s->workers < 2) {
+        return names[s->config.transport];
+    }
+    if (job->host_of[0] != job->host_of[1]) {
+        return "mpi";
+    }
+    /* The check of a pair is known at its two ends only; on the master's own host it stands for the others. */
+    return job->host_of[0] == 0 ? (job->direct[0] ? "direct" : "mpi") : "auto";
+}
+
+dm_status tool_where_of(dm_session *session, tool_where *out)
+{
+    dmi_session *s = NULL;
+    dm_status status = dmi_enter(session, &s);
+    if (status != DM_OK) {
+        return status;
+    }
+    *out =
+        (tool_where){.workers = s->workers, .cores = dmi_host_cores(), .blas_threads = s->config.blas_threads};
+    snprintf(out->launch, sizeof out->launch, "%s", s->launch->name);
+    snprintf(out->transport, sizeof out->transport, "%s", transport_of(s));
+    return DM_OK;
+}
