@@ -18,6 +18,8 @@
 #define DMI_CONFIG_MAP(INT, BYTES, DOUBLE, BOOL, ENUM, STRING)                                                 \
     INT(workers, "0", 0, 65536, "workers in this process; 0: as many as fit the machine")                      \
     ENUM(log, "warn", "error|warn|info|debug|trace", "what is told on stderr")                                 \
+    ENUM(device, "auto", "auto|cpu|cuda", "what workers own; auto: GPUs where there are any")                  \
+    BOOL(share_gpu, "0", "more than one worker on a GPU")                                                      \
     ENUM(transport, "auto", "auto|direct|mpi", "how bytes move between workers")                               \
     INT(pretend_hosts, "0", 0, 65536, "split the workers into that many pretended hosts; 0: as they are")      \
     DOUBLE(link_gbps, "0", 0, 1e6, "bandwidth given to every direct link, GB/s; 0: what it has")               \
@@ -38,6 +40,7 @@
     INT(plan_cache, "4096", 1, 1 << 24, "plans kept for calls that come again")
 
 /* The numbers of the ENUM rows; those of log are DMI_LOG_*, those of gemm_algorithm enum dmi_gemm_algorithm. */
+enum dmi_config_device { DMI_DEVICE_AUTO, DMI_DEVICE_CPU, DMI_DEVICE_CUDA };
 enum dmi_config_transport { DMI_TRANSPORT_AUTO, DMI_TRANSPORT_DIRECT, DMI_TRANSPORT_MPI };
 
 enum { DMI_CONFIG_TEXT = 256 }; /* bytes of a STRING, its end included */

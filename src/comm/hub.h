@@ -26,7 +26,7 @@ typedef struct dmi_slot {
     int32_t slab;
     int32_t poisoned; /* set by the sender: what arrived is the result of a failed command */
     int32_t refused;  /* set by the receiver: there is no place (its command failed), send nothing */
-    int32_t pad;
+    int32_t free;     /* set by a receiver with streams: the place is free already, nothing to wait for on the device */
 } dmi_slot;
 
 typedef struct dmi_mailbox {

@@ -30,6 +30,13 @@ dm_status dmi_engine_start(dmi_engine *e, const dmi_engine_config *config)
     for (int i = 0; i < config->endpoints; i++) {
         e->peer[i].link = &dmi_link_direct;
     }
+    if (config->device) {
+        dm_status status = config->device->start(e, config->device_number);
+        if (status != DM_OK) {
+            dmi_engine_stop(e);
+            return status;
+        }
+    }
     if (config->compute_thread) {
         if (pthread_create(&e->thread, NULL, dmi_compute_thread, e) != 0) {
             dmi_engine_stop(e);
@@ -47,6 +54,9 @@ void dmi_engine_stop(dmi_engine *e)
         dmi_bell_ring(&e->compute_bell);
         pthread_join(e->thread, NULL);
         e->thread_runs = false;
+    }
+    if (e->gpu) {
+        e->config.device->stop(e);
     }
     for (int i = 0; i < DMI_LANES; i++) {
         free(e->lane[i].ring);
@@ -300,6 +310,9 @@ void dmi_engine_submit(dmi_engine *e, dmi_instance *inst)
     e->last = inst;
     e->pending = inst;
     take_workspace(e, inst);
+    if (e->gpu) {
+        e->config.device->submitted(e, inst);
+    }
     enqueue_steps(e);
 }
 
@@ -435,6 +448,10 @@ static void note_awaited(dmi_engine *e)
 bool dmi_engine_progress(dmi_engine *e)
 {
     bool moved = e->pending ? enqueue_steps(e) : false;
+    if (e->gpu) {
+        moved = e->config.device->progress(e) || moved;
+        return retire(e) || moved;
+    }
     if (!e->thread_runs) {
         moved = dmi_compute_one(e) || moved;
     }

@@ -87,6 +87,20 @@ typedef struct dmi_peer {
     unsigned *slab_serial;
 } dmi_peer;
 
+/* What takes the place of the CPU's lanes where a worker owns a GPU. */
+typedef struct dmi_device {
+    int (*count)(void);                                   /* GPUs of this host */
+    const dmi_backend *(*backend)(void);
+    dmi_slab_ops (*slabs)(void);
+    dm_status (*use)(int number);                         /* makes it the calling thread's device */
+    dm_status (*start)(struct dmi_engine *e, int number);
+    dm_status (*connect)(struct dmi_engine *e, struct dmi_engine *peer); /* both in this process */
+    void (*submitted)(struct dmi_engine *e, dmi_instance *inst);
+    bool (*progress)(struct dmi_engine *e);
+    void (*stop)(struct dmi_engine *e);
+} dmi_device;
+const dmi_device *dmi_device_gpu(void); /* NULL in a build without CUDA */
+
 typedef struct dmi_engine_config {
     int me, endpoints;
     dmi_hub *hub;
@@ -94,6 +108,9 @@ typedef struct dmi_engine_config {
     dmi_pool *pool;
     bool one_space;       /* all endpoints share this address space */
     bool compute_thread;
+    const dmi_device *device; /* NULL: the CPU */
+    int device_number;
+    int64_t staging;          /* pinned bytes for what goes to and comes from the master */
     double link_gbps, link_latency_us;
     bool pool_debug;
     const char *fault;    /* planted fault of tests: "compute:N" fails the N-th kernel step, "alloc:N" the N-th block */
@@ -109,6 +126,8 @@ typedef struct dmi_engine {
     dmi_instance *first, *last;      /* enqueued and not retired, in order */
     dmi_instance *pending;           /* the one being enqueued, or NULL */
     dmi_bell compute_bell;           /* its compute thread sleeps here */
+    struct dmi_gpu *gpu;             /* with config.device */
+    dmi_queue *queue;                /* where kernels are put; NULL on the CPU */
     pthread_t thread;
     bool thread_runs;
     atomic_int stop;

@@ -114,7 +114,7 @@ static dm_status serve(dmi_job *job)
     dm_status status = DM_ERR_NOMEM;
     if (w) {
         dmi_slab_ops slabs = dmi_slab_ops_shared(dmi_hub_port(&job->hub, job->me));
-        status = dmi_worker_start(w, job->me, &job->config, &job->profile, &job->hub, &slabs);
+        status = dmi_worker_start(w, job->me, &job->config, &job->profile, &job->hub, &slabs, NULL, 0);
     }
     status = dmi_job_agree(job, status);
     if (status == DM_OK) {

@@ -17,8 +17,9 @@ typedef struct thread_launch {
     dmi_config config;
     dmi_profile profile;
     dmi_hub hub;
-    int workers, started;
-    int blas_before; /* the process's BLAS threads, to be restored; 0: not changed */
+    int workers, made, started;
+    const dmi_device *device; /* NULL: the CPU */
+    int blas_before;          /* the process's BLAS threads, to be restored; 0: not changed */
     int *consumer;
     worker_thread *thread;
 } thread_launch;
@@ -48,6 +49,10 @@ void dmi_hub_tune(dmi_hub *hub, int threads, int cores, double spin_us)
 static void *worker_main(void *arg)
 {
     worker_thread *t = arg;
+    const dmi_device *device = t->worker.engine.config.device;
+    if (device && device->use(t->worker.engine.config.device_number) != DM_OK) {
+        dmi_log(DMI_LOG_ERROR, "worker %d: %s", t->worker.me, dmi_error_text()); /* its commands will fail */
+    }
     dmi_worker_serve(&t->worker);
     dmi_worker_finish(&t->worker);
     return NULL;
@@ -57,6 +62,9 @@ static void free_launch(thread_launch *l)
 {
     for (int w = 0; w < l->started; w++) {
         pthread_join(l->thread[w].thread, NULL);
+    }
+    for (int w = l->started; w < l->made; w++) {
+        dmi_worker_finish(&l->thread[w].worker);
     }
     if (l->blas_before) {
         (void)dmi_cpu_blas_threads(l->blas_before);
@@ -86,27 +94,54 @@ static void hush_threads(dmi_session *s)
 static const dmi_launch launch_ops = {"threads", NULL, NULL, stop_threads, hush_threads,
                                       "its threads and their memory stay until the process ends"};
 
+/* Every worker's executor first, then what they need of one another, then their threads. */
 static dm_status start_workers(thread_launch *l)
 {
-    dmi_slab_ops slabs = dmi_slab_ops_anonymous();
-    for (int w = 0; w < l->workers; w++) {
-        worker_thread *t = &l->thread[w];
-        l->consumer[w] = w;
+    dmi_slab_ops slabs = l->device ? l->device->slabs() : dmi_slab_ops_anonymous();
+    int gpus = l->device ? l->device->count() : 1;
+    dm_status status = DM_OK;
+    for (int w = 0; w < l->workers && status == DM_OK; w++) {
         dmi_port *port = dmi_hub_port(&l->hub, w);
+        l->consumer[w] = w;
         port->pid = (int)getpid();
         if (gethostname(port->host, sizeof port->host - 1) != 0) {
             strcpy(port->host, "localhost");
         }
-        dm_status status = dmi_worker_start(&t->worker, w, &l->config, &l->profile, &l->hub, &slabs);
-        if (status == DM_OK && pthread_create(&t->thread, NULL, worker_main, t) != 0) {
-            dmi_worker_finish(&t->worker);
-            status = dmi_fail(DM_ERR_NOMEM, "cannot start the thread of worker %d", w);
-        }
-        if (status != DM_OK) {
-            return status;
-        }
-        l->started++;
+        status = dmi_worker_start(&l->thread[w].worker, w, &l->config, &l->profile, &l->hub, &slabs, l->device,
+                                  w % gpus);
+        l->made += status == DM_OK;
     }
+    for (int a = 0; a < l->workers && l->device && status == DM_OK; a++) {
+        for (int b = 0; b < l->workers && status == DM_OK; b++) {
+            status =
+                a == b ? DM_OK : l->device->connect(&l->thread[a].worker.engine, &l->thread[b].worker.engine);
+        }
+    }
+    for (int w = 0; w < l->workers && status == DM_OK; w++) {
+        if (pthread_create(&l->thread[w].thread, NULL, worker_main, &l->thread[w]) != 0) {
+            status = dmi_fail(DM_ERR_NOMEM, "cannot start the thread of worker %d", w);
+        } else {
+            l->started++;
+        }
+    }
+    return status;
+}
+
+/* Which GPUs, if any: one a worker unless sharing is asked for. */
+static dm_status choose_device(thread_launch *l)
+{
+    const dmi_device *gpu = dmi_device_gpu();
+    int gpus = gpu && l->config.device != DMI_DEVICE_CPU ? gpu->count() : 0;
+    if (l->config.device == DMI_DEVICE_CUDA && gpus == 0) {
+        return dmi_fail(DM_ERR_CONFIG, "device=cuda, but %s",
+                        gpu ? "this host has no GPU that CUDA can use" : "this build of dmath has no CUDA");
+    }
+    if (gpus > 0 && l->workers > gpus && !l->config.share_gpu) {
+        return dmi_fail(DM_ERR_CONFIG, "%d workers, but %d GPUs: set workers, or share_gpu=1, or device=cpu",
+                        l->workers, gpus);
+    }
+    l->device = gpus > 0 ? gpu : NULL;
+    l->profile.gpu = gpus > 0;
     return DM_OK;
 }
 
@@ -127,6 +162,9 @@ dm_status dmi_launch_threads(const dmi_config *config, int workers, dmi_session 
     if (status == DM_OK) {
         dmi_hub_tune(&l->hub, workers + 1, dmi_host_cores(), config->spin_us);
         l->blas_before = dmi_cpu_blas_threads(config->blas_threads);
+        status = choose_device(l);
+    }
+    if (status == DM_OK) {
         status = start_workers(l);
     }
     if (status == DM_OK) {

@@ -43,6 +43,14 @@ dm_status dmi_config_from(const dm_config *config, dmi_config *out)
     return status;
 }
 
+/* A worker a GPU, where GPUs are used; else a core each, up to four. */
+int dmi_default_workers(const dmi_config *config)
+{
+    const dmi_device *gpu = config->device == DMI_DEVICE_CPU ? NULL : dmi_device_gpu();
+    int gpus = gpu ? gpu->count() : 0;
+    return gpus > 0 ? gpus : DMI_MIN(dmi_host_cores(), 4);
+}
+
 dm_status dm_init(const dm_config *config, dm_session **session)
 {
     dmi_config loaded;
@@ -59,7 +67,7 @@ dm_status dm_init(const dm_config *config, dm_session **session)
     } else {
         int workers = (int)loaded.workers;
         if (workers == 0) {
-            workers = DMI_MIN(dmi_host_cores(), 4);
+            workers = dmi_default_workers(&loaded);
         }
         status = dmi_launch_threads(&loaded, workers, &s);
     }

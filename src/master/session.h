@@ -132,6 +132,7 @@ DM_CHECKED dm_status dmi_launch_threads(const dmi_config *config, int workers, d
 /* Over the ranks of MPI_COMM_WORLD; returns on rank 0 only. */
 DM_CHECKED dm_status dmi_launch_mpi(const dmi_config *config, dmi_session **out);
 int dmi_host_cores(void);
+int dmi_default_workers(const dmi_config *config);
 dmi_profile dmi_profile_from(const dmi_config *config, int workers, bool one_space);
 /* How to wait on this host, where `threads` of ours may want to run at once. */
 void dmi_hub_tune(dmi_hub *hub, int threads, int cores, double spin_us);

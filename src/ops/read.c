@@ -72,7 +72,7 @@ static void walk(reading *r, const dmi_call *call, void (*each)(void *, const dm
         dmi_copy copy;
         dmi_desc_region(a, r->worker, i, &region);
         if (region.count > 0 && dmi_region_copy(r->b, &region, &host, a->dtype, a->dtype, &copy)) {
-            if (r->b->profile->one_space) {
+            if (r->b->profile->one_space && !r->b->profile->gpu) {
                 each(r, &copy);
             } else {
                 dmi_copy_split(r->b, &copy, r->b->profile->staging / SLOTS, each, r);

@@ -13,9 +13,31 @@ dm_status dmi_write_check(dmi_call *call)
     return dmi_host_check(call);
 }
 
+typedef struct writing {
+    dmi_builder *b;
+    int worker;
+} writing;
+
+static void part_of(void *context, const dmi_copy *part)
+{
+    const writing *w = context;
+    dmi_builder *b = w->b;
+    if (b->me == w->worker) {
+        dmi_build_expect(b, b->profile->workers, dmi_ref_operand(0, DMI_WRITE), part, NULL);
+        return;
+    }
+    dmi_copy packed = *part;
+    if (b->profile->gpu) { /* it lands in host memory there, and is unpacked on the device */
+        dmi_build_pack(b, part, &packed);
+    }
+    dmi_build_push(b, w->worker, dmi_ref_user(DMI_READ), &packed, NULL);
+}
+
 static void walk(dmi_builder *b, const dmi_call *call, int worker)
 {
+    enum { SLOTS = 8 };
     const dmi_desc *a = &call->operand[0].desc;
+    writing w = {b, worker};
     dmi_region host;
     dmi_host_region(call, &host);
     for (int64_t i = 0; i < dmi_desc_region_count(a, worker); i++) {
@@ -25,11 +47,7 @@ static void walk(dmi_builder *b, const dmi_call *call, int worker)
         if (region.count == 0 || !dmi_region_copy(b, &host, &region, a->dtype, a->dtype, &copy)) {
             continue;
         }
-        if (b->me == worker) {
-            dmi_build_expect(b, b->profile->workers, dmi_ref_operand(0, DMI_WRITE), &copy, NULL);
-        } else {
-            dmi_build_push(b, worker, dmi_ref_user(DMI_READ), &copy, NULL);
-        }
+        dmi_copy_split(b, &copy, b->profile->gpu ? b->profile->staging / SLOTS : INT64_MAX, part_of, &w);
     }
 }
 

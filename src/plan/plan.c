@@ -36,6 +36,10 @@ dm_status dmi_plan_make(const dmi_call *call, const dmi_profile *profile, int me
 void dmi_plan_release(dmi_plan *plan)
 {
     if (plan && atomic_fetch_sub(&plan->refs, 1) == 1) {
+        for (int i = 0; plan->device && plan->device_free && i < plan->nstep; i++) {
+            plan->device_free(plan->device[i].memory);
+        }
+        free(plan->device);
         dmi_layout_destroy(plan->temporary);
         dmi_arena_free(&plan->arena);
         free(plan->step);

@@ -63,6 +63,7 @@ typedef struct dmi_profile {
     int64_t gemm_workspace;  /* bytes a worker; 0: automatic */
     int gemm_algorithm;      /* enum dmi_gemm_algorithm */
     int64_t staging;         /* bytes of staging for data that goes to the master */
+    bool gpu;                /* workers hold arrays in device memory: the master's data goes in packed pieces */
 } dmi_profile;
 
 enum dmi_ref_kind { DMI_REF_NONE, DMI_REF_OPERAND, DMI_REF_WORK, DMI_REF_USER };
@@ -95,6 +96,12 @@ typedef struct dmi_step {
     int64_t flops;
 } dmi_step;
 
+/* Run tables of a step's geometry in device memory. */
+typedef struct dmi_step_tables {
+    void *memory;
+    const dmi_run *run[DM_MAX_DIMS];
+} dmi_step_tables;
+
 typedef struct dmi_plan {
     int me;
     char algorithm[32];
@@ -106,6 +113,8 @@ typedef struct dmi_plan {
     int64_t bytes_sent, bytes_received, messages_sent, messages_received, workspace, flops;
     dmi_arena arena;
     dmi_layout *temporary; /* layout of a temporary that the plan makes itself, or NULL */
+    dmi_step_tables *device;  /* [nstep] or NULL: what a GPU keeps for the steps */
+    void (*device_free)(void *memory);
     atomic_int refs;
 } dmi_plan;
 

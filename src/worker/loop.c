@@ -21,7 +21,7 @@ static void retired(void *context, dmi_instance *inst)
 }
 
 dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *config, const dmi_profile *profile,
-                           const dmi_hub *hub, const dmi_slab_ops *slabs)
+                           const dmi_hub *hub, const dmi_slab_ops *slabs, const dmi_device *device, int device_number)
 {
     memset(w, 0, sizeof *w);
     w->me = me;
@@ -32,7 +32,7 @@ dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *config, cons
                             .slab_bytes = config->slab,
                             .limit_bytes = config->memory_limit,
                             .align = 256,
-                            .redzone = config->pool_debug ? 256 : 0};
+                            .redzone = config->pool_debug && !device ? 256 : 0};
     dm_status status = dmi_pool_create(&pool, &w->pool);
     if (status == DM_OK) {
         status = dmi_plan_cache_create((int)config->plan_cache, &w->plans);
@@ -41,10 +41,11 @@ dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *config, cons
         dmi_engine_config engine = {.me = me,
                                     .endpoints = hub->endpoints,
                                     .hub = &w->hub,
-                                    .backend = dmi_backend_cpu(),
+                                    .backend = device ? device->backend() : dmi_backend_cpu(),
                                     .pool = w->pool,
                                     .one_space = profile->one_space,
-                                    .compute_thread = true,
+                                    .compute_thread = device == NULL,
+                                    .device = device, .device_number = device_number, .staging = profile->staging,
                                     .link_gbps = config->link_gbps,
                                     .link_latency_us = config->link_latency_us,
                                     .pool_debug = config->pool_debug,

@@ -39,9 +39,10 @@ typedef struct dmi_worker {
     void *service_context;
 } dmi_worker;
 
-/* slabs: where memory comes from. */
+/* slabs: where memory comes from. device NULL: the CPU; else its GPU number device_number. */
 DM_CHECKED dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *config, const dmi_profile *profile,
-                                      const dmi_hub *hub, const dmi_slab_ops *slabs);
+                                      const dmi_hub *hub, const dmi_slab_ops *slabs, const dmi_device *device,
+                                      int device_number);
 /* Serves until a STOP frame; then everything of it is freed. */
 void dmi_worker_serve(dmi_worker *w);
 void dmi_worker_finish(dmi_worker *w);

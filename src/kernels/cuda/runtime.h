@@ -1,0 +1,35 @@
+/* The CUDA runtime and driver as C code of ours calls them: each call wrapped once, errors as statuses with the
+ * call's name. Handles are opaque here, so that no other file needs CUDA's headers. */
+#ifndef DMI_CUDA_RUNTIME_H
+#define DMI_CUDA_RUNTIME_H
+
+#include "base/base.h"
+
+typedef void *dmi_stream; /* cudaStream_t */
+typedef void *dmi_event;  /* cudaEvent_t, without timing */
+
+int dmi_cu_devices(void);                    /* 0 where there is no GPU or no driver */
+DM_CHECKED dm_status dmi_cu_use(int device); /* of the calling thread; makes the context */
+/* The address space of `peer` may be read and written by kernels and copies of the current device. */
+DM_CHECKED dm_status dmi_cu_peer(int peer);
+void *dmi_cu_malloc(int64_t bytes); /* NULL when there is no memory */
+void dmi_cu_release(void *p);
+void *dmi_cu_malloc_host(int64_t bytes); /* pinned */
+void dmi_cu_release_host(void *p);
+DM_CHECKED dm_status dmi_cu_zero(void *p, int64_t bytes); /* and waits */
+DM_CHECKED dm_status dmi_cu_stream_create(dmi_stream *out);
+void dmi_cu_stream_destroy(dmi_stream s);
+DM_CHECKED dm_status dmi_cu_stream_wait(dmi_stream s); /* host waits for all of it */
+DM_CHECKED dm_status dmi_cu_event_create(dmi_event *out);
+void dmi_cu_event_destroy(dmi_event e);
+DM_CHECKED dm_status dmi_cu_event_record(dmi_event e, dmi_stream s);
+DM_CHECKED dm_status dmi_cu_event_after(dmi_stream s, dmi_event e); /* what comes next on s waits for e */
+bool dmi_cu_event_reached(dmi_event e);
+/* Any memory to any memory, by the copy engine where it can. */
+DM_CHECKED dm_status dmi_cu_copy(dmi_stream s, void *dst, const void *src, int64_t bytes);
+DM_CHECKED dm_status dmi_cu_copy_2d(dmi_stream s, void *dst, int64_t dst_pitch, const void *src,
+                                    int64_t src_pitch, int64_t width, int64_t height);
+/* What comes next on s waits until *flag (device memory of this device) has reached value (cyclic compare). */
+DM_CHECKED dm_status dmi_cu_wait_value(dmi_stream s, uint32_t *flag, uint32_t value);
+
+#endif
