@@ -237,8 +237,11 @@ static bool issue(dmi_engine *e)
     bool moved = false;
     while (g->inst) {
         dmi_instance *inst = g->inst;
-        while (g->next < inst->next_step) {
+        while (g->next < inst->plan->nstep) {
             const dmi_step *step = &inst->plan->step[g->next];
+            if (inst->next_step[step->lane] <= g->next) { /* its lane is full: not enqueued yet */
+                return moved;
+            }
             dmi_work *w = slot_of(&e->lane[step->lane], inst->base.seq[step->lane] + step->ordinal);
             bool done = step->lane == DMI_LANE_COMPUTE ? issue_compute(e, w)
                         : step->lane == DMI_LANE_SEND  ? issue_push(e, w)

@@ -21,9 +21,11 @@ typedef struct dmi_copy {
 } dmi_copy;
 
 /* c = alpha * op(a) * op(b) + beta * c, row-major: op(a) m x k, op(b) k x n, c m x n. One dtype for all three,
- * F64 or F32. beta == 0: c is not read. k == 0: c = beta * c. */
+ * F64 or F32; on CUDA F16 and BF16 too, summed in f32, c in that type or in F32.
+ * beta == 0: c is not read. k == 0: c = beta * c. */
 typedef struct dmi_gemm {
-    dm_dtype dtype;
+    dm_dtype dtype;   /* of a and b */
+    dm_dtype c_dtype; /* 0: dtype */
     int trans_a, trans_b;
     int64_t m, n, k, lda, ldb, ldc;
     int64_t a_offset, b_offset, c_offset;

@@ -61,6 +61,14 @@ dm_status dmi_host_check(const dmi_call *call)
         return dmi_fail(DM_ERR_ARG, "%s: ld is %" PRId64 ", less than a row of %" PRId64,
                         dmi_ops[call->op].name, ld, least);
     }
+    int64_t most;
+    bool fits = dmi_mul_fits(DMI_MAX(ld, 1), dmi_dtype_bytes(a->dtype), &most);
+    for (int d = 0; d < a->ndim - 1 && fits; d++) {
+        fits = dmi_mul_fits(most, DMI_MAX(a->extent[d], 1), &most);
+    }
+    if (!fits) {
+        return dmi_fail(DM_ERR_ARG, "%s: ld is %" PRId64 ", more than any memory holds", dmi_ops[call->op].name, ld);
+    }
     return DM_OK;
 }
 

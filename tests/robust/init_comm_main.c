@@ -1,5 +1,5 @@
-/* A program that owns MPI and gives dmath some of its ranks: all of them, half of them, one of them, twice in a row,
- * two sessions side by side. MPI works before, between and after. */
+/* A program that owns MPI and gives dmath some of its ranks: all of them, half of them, one of them, twice in a
+ * row, two sessions side by side. MPI works before, between and after. */
 #include <dirent.h>
 #include <dmath/dmath_mpi.h>
 #include <stdio.h>
@@ -14,7 +14,8 @@ static int world_rank, world_size;
 #define CHECK(what)                                                                                            \
     do {                                                                                                       \
         if (!(what)) {                                                                                         \
-            fprintf(stderr, "rank %d, line %d: not %s (%s)\n", world_rank, __LINE__, #what, dm_error_message()); \
+            fprintf(stderr, "rank %d, line %d: not %s (%s)\n", world_rank, __LINE__, #what,                    \
+                    dm_error_message());                                                                       \
             MPI_Abort(MPI_COMM_WORLD, 1);                                                                      \
         }                                                                                                      \
     } while (0)
@@ -80,14 +81,16 @@ static int open_files(void)
     return n;
 }
 
-/* Options only one rank gets wrong; one that rank 0 gets wrong; a transport that cannot be: the same answer on all, and
- * all can go on. */
+/* Options only one rank gets wrong; one that rank 0 gets wrong; a transport that cannot be: the same answer on
+ * all, and all can go on. */
 static void refusals(void)
 {
     dm_config config = {sizeof config, 0, "transport=direct,pretend_hosts=2,log=error"};
     dm_session *s = (dm_session *)&config;
-    CHECK(dm_init_comm(MPI_COMM_WORLD, &config, &s) == DM_ERR_TRANSPORT);
-    CHECK(strstr(dm_error_message(), "transport=direct"));
+    if (world_size > 2) { /* one worker cannot be split into two hosts */
+        CHECK(dm_init_comm(MPI_COMM_WORLD, &config, &s) == DM_ERR_TRANSPORT);
+        CHECK(strstr(dm_error_message(), "transport=direct"));
+    }
     config.options = world_rank == 1 ? "fault=version" : "";
     CHECK(dm_init_comm(MPI_COMM_WORLD, &config, &s) == DM_ERR_VERSION);
     CHECK(strstr(dm_error_message(), "rank 1 ") && strstr(dm_error_message(), dm_version()));
@@ -125,7 +128,7 @@ int main(int argc, char **argv)
         session_over(MPI_COMM_WORLD, turn % 2 ? "transport=mpi" : "pretend_hosts=2", world_size - 1, turn);
         mpi_works();
         session_over(back, "", world_size - 1, 3); /* the last rank is the master */
-        if (world_rank % 2) { /* the others do something else meanwhile */
+        if (world_rank % 2) {                      /* the others do something else meanwhile */
             int size = 0;
             MPI_Comm_size(half, &size);
             session_over(half, "", size == 1 ? 2 : size - 1, 4);

@@ -1,6 +1,6 @@
 /* What a job of several ranks does in bad times: job_main <what> <folder>. Every rank leaves a file
- * <folder>/<rank> with its process id before dm_init, so that others can stop, kill and look for it. Prints "right"
- * at the end of a run that went as it must. */
+ * <folder>/<rank> with its process id before dm_init, so that others can stop, kill and look for it. Prints
+ * "right" at the end of a run that went as it must. */
 #include <dmath/dmath.h>
 #include <mpi.h>
 #include <signal.h>
@@ -101,13 +101,15 @@ static dm_status value_is(dm_session *s, dm_array a, double value)
 
 static void products(dm_session *s, int count)
 {
-    dm_array a = matrix(s, dm_layout_rows(s), 1), b = matrix(s, dm_layout_rows(s), 2), c = matrix(s, dm_layout_rows(s), 3);
+    dm_array a = matrix(s, dm_layout_rows(s), 1), b = matrix(s, dm_layout_rows(s), 2),
+             c = matrix(s, dm_layout_rows(s), 3);
     for (int i = 0; i < count; i++) {
         OK(dm_gemm(s, DM_N, DM_N, 1, a, b, 0, c));
     }
 }
 
-/* --- the master leaves or is killed, a worker is killed ---------------------------------------------------------- */
+/* --- the master leaves or is killed, a worker is killed
+ * ---------------------------------------------------------- */
 
 static void leave_by_exit(void)
 {
@@ -133,7 +135,8 @@ static void kill_worker(void)
     wrong("ended by the launcher", __LINE__);
 }
 
-/* --- a worker is stopped ----------------------------------------------------------------------------------------- */
+/* --- a worker is stopped
+ * ----------------------------------------------------------------------------------------- */
 
 static void expect_timeout(dm_status status, double begin, double most, const char *word)
 {
@@ -223,7 +226,8 @@ static void stop_full_ring(void)
     expect_timeout(dm_finalize(s, NULL), begin, 12, "stuck");
 }
 
-/* --- starting ----------------------------------------------------------------------------------------------------- */
+/* --- starting
+ * ----------------------------------------------------------------------------------------------------- */
 
 static void twice(void)
 {
@@ -262,13 +266,15 @@ static void alone(void)
     OK(dm_finalize(s, NULL));
 }
 
-/* --- failures of single ranks -------------------------------------------------------------------------------------- */
+/* --- failures of single ranks
+ * -------------------------------------------------------------------------------------- */
 
 /* The environment of one rank plants a fault. Whatever happens, nobody hangs, values are right or poisoned. */
 static void fault(void)
 {
     dm_session *s = start(getenv("DMATH_TEST_OPTIONS"));
-    dm_array a = matrix(s, dm_layout_rows(s), 1), b = matrix(s, dm_layout_rows(s), 2), c = matrix(s, dm_layout_cols(s), 3);
+    dm_array a = matrix(s, dm_layout_rows(s), 1), b = matrix(s, dm_layout_rows(s), 2),
+             c = matrix(s, dm_layout_cols(s), 3);
     dm_array d = matrix(s, dm_layout_cyclic(s, 0, 2), 4), e = matrix(s, dm_layout_replicated(s), 5);
     int failures = 0;
     for (int turn = 0; turn < 6; turn++) {
@@ -298,7 +304,8 @@ static void fault(void)
     OK(dm_finalize(s, NULL));
 }
 
-/* --- idle ---------------------------------------------------------------------------------------------------------- */
+/* --- idle
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static double cpu_seconds(int rank)
 {
@@ -309,7 +316,8 @@ static double cpu_seconds(int rank)
     CHECK(f && fgets(line, sizeof line, f));
     fclose(f);
     const char *at = strrchr(line, ')');
-    CHECK(at && sscanf(at + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system_time) == 2);
+    CHECK(at &&
+          sscanf(at + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system_time) == 2);
     return (double)(user + system_time) / (double)sysconf(_SC_CLK_TCK);
 }
 
@@ -335,8 +343,8 @@ static void idle(void)
             worst = share > worst ? share : worst;
         }
         sum = all / 4;
-        fprintf(stderr, "%d idle ranks: the busiest takes %.2f %% of a core, all together %.2f %%\n", ranks, worst * 100,
-                sum * 100);
+        fprintf(stderr, "%d idle ranks: the busiest takes %.2f %% of a core, all together %.2f %%\n", ranks,
+                worst * 100, sum * 100);
     }
     CHECK(worst <= 0.015); /* one tick of the clock is 0.25 % */
     OK(dm_array_destroy(s, a));

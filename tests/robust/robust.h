@@ -1,5 +1,5 @@
-/* What the robustness tests share: sessions with a deadline, square matrices of small whole numbers, and what they
- * must be afterwards. */
+/* What the robustness tests share: sessions with a deadline, square matrices of small whole numbers, and what
+ * they must be afterwards. */
 #ifndef ROBUST_H
 #define ROBUST_H
 

@@ -1,5 +1,6 @@
-/* Kernels that fail, the N-th of every worker for every N, in every op: nobody hangs, the failure is reported once
- * with who and where, what depends on it is poisoned until wholly rewritten, everything else is what it was. */
+/* Kernels that fail, the N-th of every worker for every N, in every op: nobody hangs, the failure is reported
+ * once with who and where, what depends on it is poisoned until wholly rewritten, everything else is what it
+ * was. */
 #include "robust.h"
 
 enum { N = 24, WORKERS = 3, A = 0, B, C, D, E, SCRATCH, ARRAYS };
@@ -15,7 +16,7 @@ typedef struct op_form {
     const char *name, *options;
     char layout[3]; /* of a, b, c: r rows, c columns, y cyclic rows, g grid, s single, * replicated */
     dm_status (*run)(fixture *f);
-    bool waits; /* the call itself reports */
+    bool waits;   /* the call itself reports */
     bool outside; /* the result leaves the arrays: nothing is poisoned */
 } op_form;
 
@@ -209,7 +210,8 @@ static void check_text(const op_form *form)
     const char *text = dm_error_message();
     char op[32];
     snprintf(op, sizeof op, "(%s)", form->name);
-    if (!strstr(text, "command ") || !strstr(text, op) || !strstr(text, "worker ") || !strstr(text, "planted fault")) {
+    if (!strstr(text, "command ") || !strstr(text, op) || !strstr(text, "worker ") ||
+        !strstr(text, "planted fault")) {
         fail_msg("%s: the message does not say what failed where: %s", form->name, text);
     }
     char host[64] = "";
@@ -341,9 +343,9 @@ static void test_every_kernel_of_every_op(void **state)
     assert_int_equal(rmdir(f.folder), 0);
 }
 
-/* c is rewritten again and again and copied away each time; the failure hits in the middle of the queue. Only the
- * copies of the failed products may be poisoned, not the ones before, although those are still under way when the
- * poison comes, nor the ones after. */
+/* c is rewritten again and again and copied away each time; the failure hits in the middle of the queue. Only
+ * the copies of the failed products may be poisoned, not the ones before, although those are still under way
+ * when the poison comes, nor the ones after. */
 static void chain(const char *options, char of_a, char of_b, char of_c, int at)
 {
     enum { TURNS = 12 };
@@ -389,6 +391,43 @@ static void test_poison_stays_in_its_place(void **state)
         chain("link_latency_us=0", 'r', 'c', 'c', at);
         chain("gemm_algorithm=stationary", 'y', 'r', 'c', at);
     }
+}
+
+/* A worker is busy when poison for a later command arrives: the commands before it still get what was there,
+ * and what they write does not hide the poison. */
+static void test_poison_comes_early(void **state)
+{
+    (void)state;
+    const int64_t large[2] = {400, 400};
+    double values[N * N], want[N * N];
+    dm_session *s = open_session(2, "fault='compute:1',log=error");
+    dm_layout here = dm_layout_single(1), there = dm_layout_single(0);
+    dm_array poisoned = make_matrix(s, N, &there, 1), x = make_matrix(s, N, &here, 2),
+             y = make_matrix(s, N, &here, 3);
+    dm_array z = make_matrix(s, N, &here, 4), slow, other;
+    OK(dm_array_create(s, DM_F64, 2, large, &here, &slow));
+    OK(dm_array_create(s, DM_F64, 2, large, &here, &other));
+    OK(dm_fill(s, poisoned, 1));
+    OK(dm_fill(s, slow, 1));
+    assert_int_equal(dm_sync(s), DM_ERR_INTERNAL);
+    OK(dm_fill(s, slow, 1));
+    element_matrix(N, 3, values);
+    product(N, values, values, want);
+    for (int turn = 0; turn < 10; turn++) {
+        OK(dm_array_write(s, y, NULL, NULL, values, 0));
+        OK(dm_gemm(s, DM_N, DM_N, 1, slow, slow, 0, other));
+        OK(dm_gemm(s, DM_N, DM_N, 1, y, y, 0, z));
+        OK(dm_fill(s, y, 5));
+        OK(dm_add(s, 1, poisoned, 1, x, y));
+        OK(read_matrix(s, z, N, want));
+        assert_int_equal(read_any(&(fixture){.session = s}, y), DM_ERR_POISONED);
+        matrix_is(s, x, N, 2);
+    }
+    dm_array all[] = {poisoned, x, y, z, slow, other};
+    for (int i = 0; i < 6; i++) {
+        OK(dm_array_destroy(s, all[i]));
+    }
+    close_session(s);
 }
 
 static void test_saving_poison(void **state)
@@ -441,6 +480,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_every_kernel_of_every_op, deadline),
         cmocka_unit_test_setup(test_poison_stays_in_its_place, deadline),
+        cmocka_unit_test_setup(test_poison_comes_early, deadline),
         cmocka_unit_test_setup(test_saving_poison, deadline),
         cmocka_unit_test_setup(test_sync_mode, deadline),
         cmocka_unit_test_setup(test_finalize_tells, deadline),

@@ -219,7 +219,8 @@ _Noreturn static void child_main(int way)
     alarm(30);
     dm_session *s = open_session(3, "log=error,link_latency_us=100");
     dm_layout rows = dm_layout_rows(s);
-    dm_array a = make_matrix(s, MOST, &rows, 1), b = make_matrix(s, MOST, &rows, 2), c = make_matrix(s, MOST, &rows, 3);
+    dm_array a = make_matrix(s, MOST, &rows, 1), b = make_matrix(s, MOST, &rows, 2),
+             c = make_matrix(s, MOST, &rows, 3);
     for (int i = 0; i < 2000; i++) {
         OK(dm_gemm(s, DM_N, DM_N, 1, a, b, 0, c));
     }

@@ -1,4 +1,5 @@
-/* Memory that is not there: the N-th block of every worker for every N, limits, and arrays no machine can hold. */
+/* Memory that is not there: the N-th block of every worker for every N, limits, and arrays no machine can hold.
+ */
 #include "robust.h"
 
 enum { N = 24, WORKERS = 3 };
@@ -28,7 +29,8 @@ static bool one_run(const char *options, int at)
     double values[N * N], b[N * N], want[N * N];
     snprintf(text, sizeof text, "%sfault='alloc:%d',log=error", options, at);
     dm_session *s = open_session(WORKERS, text);
-    dm_layout layouts[] = {dm_layout_rows(s), dm_layout_cols(s), dm_layout_cyclic(s, 0, 2), dm_layout_replicated(s)};
+    dm_layout layouts[] = {dm_layout_rows(s), dm_layout_cols(s), dm_layout_cyclic(s, 0, 2),
+                           dm_layout_replicated(s)};
     enum { ARRAYS = 6 };
     dm_array array[ARRAYS], safe;
     bool met = false;

@@ -1,5 +1,5 @@
-/* Commands wait in a queue, not the program; what does not depend on one another runs at once; nothing is lost where
- * the queue is as short as can be. */
+/* Commands wait in a queue, not the program; what does not depend on one another runs at once; nothing is lost
+ * where the queue is as short as can be. */
 #include "robust.h"
 
 #include <math.h>
@@ -13,7 +13,8 @@ static int64_t done_by(dm_session *s, int worker)
     return counters.commands;
 }
 
-/* A thousand products are queued long before they are done: the calls take a small part of the time the work takes. */
+/* A thousand products are queued long before they are done: the calls take a small part of the time the work
+ * takes. */
 static void test_thousand_products(void **state)
 {
     (void)state;
@@ -21,7 +22,8 @@ static void test_thousand_products(void **state)
     dm_session *s = open_session(3, "link_latency_us=300");
     dm_layout rows = dm_layout_rows(s);
     double a[N * N], b[N * N], want[N * N];
-    dm_array left = make_matrix(s, N, &rows, 1), right = make_matrix(s, N, &rows, 2), out = make_matrix(s, N, &rows, 3);
+    dm_array left = make_matrix(s, N, &rows, 1), right = make_matrix(s, N, &rows, 2),
+             out = make_matrix(s, N, &rows, 3);
     double begin = seconds(); /* the calls take microseconds, the work at least 300 us each */
     for (int i = 0; i < PRODUCTS; i++) {
         OK(dm_gemm(s, DM_N, DM_N, 1, left, right, 0, out));
@@ -75,7 +77,8 @@ static void test_smallest_ring(void **state)
     char path[600];
     memset(path, 'x', sizeof path - 1);
     path[sizeof path - 1] = 0;
-    dm_status status = dm_array_save(s, plain, path); /* does not fit in a command of this ring, nor in a name */
+    dm_status status =
+        dm_array_save(s, plain, path); /* does not fit in a command of this ring, nor in a name */
     assert_true(status == DM_ERR_ARG || status == DM_ERR_IO);
     matrix_is(s, plain, SIDE, 399 % 5);
     OK(dm_array_destroy(s, plain));
@@ -146,7 +149,8 @@ static double copies_and_products(dm_session *s, dm_array m[4], int copies, int 
     return seconds() - begin;
 }
 
-/* A copy over a slow link and products on the same workers take as long as the longer of the two, not their sum. */
+/* A copy over a slow link and products on the same workers take as long as the longer of the two, not their
+ * sum. */
 static void test_copies_beside_products(void **state)
 {
     (void)state;
@@ -167,7 +171,8 @@ static void test_copies_beside_products(void **state)
         int copies = (int)ceil(products / 8e-3);
         double copying = copies_and_products(s, m, copies, 0);
         double both = copies_and_products(s, m, copies, 10);
-        print_message("products %.1f ms, copies %.1f ms, both %.1f ms\n", products * 1e3, copying * 1e3, both * 1e3);
+        print_message("products %.1f ms, copies %.1f ms, both %.1f ms\n", products * 1e3, copying * 1e3,
+                      both * 1e3);
         beside = both < 0.85 * (products + copying);
     }
     assert_true(beside);

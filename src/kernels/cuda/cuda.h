@@ -1,5 +1,5 @@
-/* The CUDA backend: the kernels of backend.h put into a queue (the pointers and handles are CUDA's own; this header is
- * read by host code that may not have CUDA's headers, whose types stay opaque here). */
+/* The CUDA backend: the kernels of backend.h put into a queue (the pointers and handles are CUDA's own; this
+ * header is read by host code that may not have CUDA's headers, whose types stay opaque here). */
 #ifndef DMI_CUDA_H
 #define DMI_CUDA_H
 
@@ -9,20 +9,20 @@
 extern "C" {
 #endif
 
-/* A stream with what its kernels need. Made by dmi_cuda_queue_create, used by one host thread at a time. Calls make
- * the queue's device current and only enqueue; the first error stays in `error` (a cudaError_t, or -1 - a
+/* A stream with what its kernels need. Made by dmi_cuda_queue_create, used by one host thread at a time. Calls
+ * make the queue's device current and only enqueue; the first error stays in `error` (a cudaError_t, or -1 - a
  * cublasStatus_t; 0: none), and later calls do nothing. */
 struct dmi_queue {
-    void *stream;        /* cudaStream_t, non-blocking */
-    void *blas;          /* cublasHandle_t bound to the stream and the workspace; made on first use */
-    void *workspace;     /* of cuBLAS and of sums in parts */
+    void *stream;    /* cudaStream_t, non-blocking */
+    void *blas;      /* cublasHandle_t bound to the stream and the workspace; made on first use */
+    void *workspace; /* of cuBLAS and of sums in parts */
     int64_t workspace_bytes;
     int device, multiprocessors;
     int error;
     char error_text[200]; /* "function: text" of the first error */
     bool tf32;            /* f32 products may use TF32 */
-    /* Runs of the copy (or acc_add) about to be called, in device memory: run[d] for dims with more than one run, else
-     * NULL. NULL altogether: there is none, and runs that are no strided boxes take a launch each. */
+    /* Runs of the copy (or acc_add) about to be called, in device memory: run[d] for dims with more than one
+     * run, else NULL. NULL altogether: there is none, and runs that are no strided boxes take a launch each. */
     const dmi_run *const *device_run;
 };
 
@@ -31,8 +31,8 @@ struct dmi_queue {
 DM_CHECKED dm_status dmi_cuda_queue_create(int device, dmi_queue **out);
 /* Waits for what is in the queue. NULL is fine. */
 void dmi_cuda_queue_destroy(dmi_queue *q);
-/* Makes q->blas now. The first product does it too, but it allocates, so it must not be the first time while the
- * stream is captured. False: see q->error. */
+/* Makes q->blas now. The first product does it too, but it allocates, so it must not be the first time while
+ * the stream is captured. False: see q->error. */
 bool dmi_cuda_queue_blas(dmi_queue *q);
 
 const dmi_backend *dmi_backend_cuda(void);

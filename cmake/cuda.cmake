@@ -1,0 +1,44 @@
+# The CUDA backend, a part of dmath_objects where nvcc and cuBLAS are there and DMATH_CUDA does not say OFF. Everything
+# that is CUDA's is in this file; DMATH_WITH_CUDA (a definition for all that uses dmath_objects) is what C sees of it.
+set(DMATH_CUDA OFF CACHE STRING "the CUDA backend: AUTO, ON or OFF")
+set_property(CACHE DMATH_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(DMATH_CUDA_ARCHITECTURES 90 CACHE STRING "GPUs to build for, as CMAKE_CUDA_ARCHITECTURES: 80;90")
+
+set(DMATH_HAVE_CUDA FALSE)
+if(DMATH_CUDA)
+  include(CheckLanguage)
+  check_language(CUDA)
+  find_package(CUDAToolkit 12 QUIET)
+  if(CMAKE_CUDA_COMPILER AND TARGET CUDA::cudart_static AND TARGET CUDA::cublas)
+    set(DMATH_HAVE_CUDA TRUE)
+  elseif(NOT DMATH_CUDA STREQUAL "AUTO")
+    message(FATAL_ERROR "DMATH_CUDA=${DMATH_CUDA}, but no nvcc of CUDA 12 or later with cuBLAS is found")
+  endif()
+endif()
+
+if(NOT DMATH_HAVE_CUDA)
+  get_target_property(sources dmath_objects SOURCES)
+  list(FILTER sources EXCLUDE REGEX "/src/kernels/cuda/|/src/exec/gpu")
+  set_property(TARGET dmath_objects PROPERTY SOURCES ${sources})
+  message(STATUS "CUDA backend: no")
+  return()
+endif()
+
+if(NOT CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES ${DMATH_CUDA_ARCHITECTURES})
+endif()
+enable_language(CUDA)
+message(STATUS "CUDA backend: nvcc ${CMAKE_CUDA_COMPILER_VERSION}, for ${CMAKE_CUDA_ARCHITECTURES}")
+
+file(GLOB DMATH_CUDA_SOURCES CONFIGURE_DEPENDS src/kernels/cuda/*.cu)
+target_sources(dmath_objects PRIVATE ${DMATH_CUDA_SOURCES})
+set_target_properties(dmath_objects PROPERTIES
+                      CUDA_ARCHITECTURES "${CMAKE_CUDA_ARCHITECTURES}" CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON
+                      CUDA_RUNTIME_LIBRARY Static)
+target_compile_definitions(dmath_objects PUBLIC DMATH_WITH_CUDA)
+set(DMATH_CUDA_LIBRARIES CUDA::cudart_static CUDA::cublas)
+target_link_libraries(dmath_objects PUBLIC ${DMATH_CUDA_LIBRARIES})
+# The C compiler's warnings are not nvcc's. Contraction is off, as in C: a product that feeds a sum is rounded.
+get_target_property(options dmath_objects COMPILE_OPTIONS)
+set_property(TARGET dmath_objects PROPERTY COMPILE_OPTIONS
+             "$<$<COMPILE_LANGUAGE:C>:${options}>;$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;-Xcompiler=-Wall>")

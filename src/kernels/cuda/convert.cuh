@@ -1,0 +1,335 @@
+/* Conversions between element types, bit for bit those of the CPU (kernels/cpu/convert.h), NaNs' payloads
+ * included. A value on its way is held in a carrier that holds it exactly: double, float (for the 16-bit floats
+ * too), int64_t or int32_t (for u8 too). */
+#ifndef DMI_CUDA_CONVERT_CUH
+#define DMI_CUDA_CONVERT_CUH
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "kernels/cuda/common.cuh"
+
+struct f16 {
+    uint16_t bits;
+};
+struct bf16 {
+    uint16_t bits;
+};
+
+/* --- to the carrier ------------------------------------------------------------------ */
+static __device__ __forceinline__ double carried(double v)
+{
+    return v;
+}
+static __device__ __forceinline__ float carried(float v)
+{
+    return v;
+}
+static __device__ __forceinline__ float carried(f16 v)
+{
+    uint32_t magnitude = v.bits & 0x7fffu;
+    float x = __half2float(__ushort_as_half(v.bits));
+    uint32_t nan = (uint32_t)(v.bits & 0x8000u) << 16 | magnitude << 13 | 0x7fc00000u;
+    return magnitude > 0x7c00u ? __uint_as_float(nan) : x;
+}
+static __device__ __forceinline__ float carried(bf16 v)
+{
+    uint32_t a = (uint32_t)v.bits << 16;
+    return __uint_as_float((a & 0x7fffffffu) > 0x7f800000u ? a | 0x00400000u : a);
+}
+static __device__ __forceinline__ int64_t carried(int64_t v)
+{
+    return v;
+}
+static __device__ __forceinline__ int32_t carried(int32_t v)
+{
+    return v;
+}
+static __device__ __forceinline__ int32_t carried(uint8_t v)
+{
+    return v;
+}
+
+/* --- between floats -------------------------------------------------------------------- */
+static __device__ __forceinline__ double widened(float v)
+{
+    uint32_t b = __float_as_uint(v);
+    uint64_t nan = (uint64_t)(b & 0x80000000u) << 32 | 0x7ff8000000000000u | (uint64_t)(b & 0x007fffffu) << 29;
+    return v == v ? (double)v : __longlong_as_double((long long)nan);
+}
+static __device__ __forceinline__ float narrowed(double v)
+{
+    uint64_t b = (uint64_t)__double_as_longlong(v);
+    uint32_t nan = (uint32_t)(b >> 32 & 0x80000000u) | 0x7fc00000u | (uint32_t)(b >> 29 & 0x007fffffu);
+    return v == v ? __double2float_rn(v) : __uint_as_float(nan);
+}
+static __device__ __forceinline__ f16 to_f16(float v)
+{
+    uint32_t b = __float_as_uint(v);
+    f16 r = {__half_as_ushort(__float2half_rn(v))};
+    uint32_t nan = (b >> 16 & 0x8000u) | 0x7e00u | (b >> 13 & 0x3ffu);
+    r.bits = v == v ? r.bits : (uint16_t)nan;
+    return r;
+}
+static __device__ __forceinline__ f16 to_f16(double v)
+{
+    uint64_t b = (uint64_t)__double_as_longlong(v);
+    f16 r = {__half_as_ushort(__double2half(v))};
+    uint64_t nan = (b >> 48 & 0x8000u) | 0x7e00u | (b >> 42 & 0x3ffu);
+    r.bits = v == v ? r.bits : (uint16_t)nan;
+    return r;
+}
+static __device__ __forceinline__ bf16 to_bf16(float v)
+{
+    uint32_t a = __float_as_uint(v), r = (a + 0x7fffu + (a >> 16 & 1u)) >> 16;
+    bf16 x = {(uint16_t)(v == v ? r : (a >> 16 | 0x40u))};
+    return x;
+}
+static __device__ __forceinline__ bf16 to_bf16(double v)
+{
+    uint64_t b = (uint64_t)__double_as_longlong(v), sign = b >> 48 & 0x8000u, a = b & 0x7fffffffffffffffu;
+    uint64_t normal = (a - (896ull << 52) + 0xfffffffffffull + (a >> 45 & 1u)) >> 45;
+    double sum = __dadd_rn(__longlong_as_double((long long)a), 0x1p-81);
+    uint64_t small = (uint64_t)__double_as_longlong(sum) - 0x3ae0000000000000u;
+    uint64_t nan = 0x7fc0u | (a >> 45 & 0x7fu);
+    uint64_t r = a < 0x3810000000000000u ? small : normal;
+    r = a >= 0x47f0000000000000u ? 0x7f80u : r;
+    r = a > 0x7ff0000000000000u ? nan : r;
+    bf16 x = {(uint16_t)(sign | r)};
+    return x;
+}
+/* An i64 as a double that rounds to a 16-bit float as the i64 itself would. */
+static __device__ __forceinline__ double sticky(int64_t v)
+{
+    bool big = v > INT64_C(1) << 53 || v < -(INT64_C(1) << 53);
+    return big ? (double)((v & ~INT64_C(0xfff)) | ((v & 0xfff) != 0 ? 0x800 : 0)) : (double)v;
+}
+
+/* --- floats to integers: towards zero, saturating, NaN gives 0 --------------------------- */
+static __device__ __forceinline__ int64_t to_i64(double v)
+{
+    return v == v ? (int64_t)__double2ll_rz(v) : 0;
+}
+static __device__ __forceinline__ int32_t to_i32(double v)
+{
+    return v == v ? __double2int_rz(v) : 0;
+}
+static __device__ __forceinline__ uint8_t to_u8(double v)
+{
+    double t = v == v ? v : 0;
+    t = t > 0 ? t : 0;
+    t = t < 255 ? t : 255;
+    return (uint8_t)__double2int_rz(t);
+}
+static __device__ __forceinline__ int64_t to_i64(float v)
+{
+    return v == v ? (int64_t)__float2ll_rz(v) : 0;
+}
+static __device__ __forceinline__ int32_t to_i32(float v)
+{
+    return v == v ? __float2int_rz(v) : 0;
+}
+static __device__ __forceinline__ uint8_t to_u8(float v)
+{
+    float t = v == v ? v : 0;
+    t = t > 0 ? t : 0;
+    t = t < 255 ? t : 255;
+    return (uint8_t)__float2int_rz(t);
+}
+
+/* --- from a carrier ------------------------------------------------------------------------ */
+template <typename To> struct made;
+template <> struct made<double> {
+    static __device__ __forceinline__ double of(double v)
+    {
+        return v;
+    }
+    static __device__ __forceinline__ double of(float v)
+    {
+        return widened(v);
+    }
+    static __device__ __forceinline__ double of(int64_t v)
+    {
+        return (double)v;
+    }
+    static __device__ __forceinline__ double of(int32_t v)
+    {
+        return (double)v;
+    }
+};
+template <> struct made<float> {
+    static __device__ __forceinline__ float of(double v)
+    {
+        return narrowed(v);
+    }
+    static __device__ __forceinline__ float of(float v)
+    {
+        return v;
+    }
+    static __device__ __forceinline__ float of(int64_t v)
+    {
+        return (float)v;
+    }
+    static __device__ __forceinline__ float of(int32_t v)
+    {
+        return (float)v;
+    }
+};
+template <> struct made<f16> {
+    static __device__ __forceinline__ f16 of(double v)
+    {
+        return to_f16(v);
+    }
+    static __device__ __forceinline__ f16 of(float v)
+    {
+        return to_f16(v);
+    }
+    static __device__ __forceinline__ f16 of(int64_t v)
+    {
+        return to_f16(sticky(v));
+    }
+    static __device__ __forceinline__ f16 of(int32_t v)
+    {
+        return to_f16((double)v);
+    }
+};
+template <> struct made<bf16> {
+    static __device__ __forceinline__ bf16 of(double v)
+    {
+        return to_bf16(v);
+    }
+    static __device__ __forceinline__ bf16 of(float v)
+    {
+        return to_bf16(v);
+    }
+    static __device__ __forceinline__ bf16 of(int64_t v)
+    {
+        return to_bf16(sticky(v));
+    }
+    static __device__ __forceinline__ bf16 of(int32_t v)
+    {
+        return to_bf16((double)v);
+    }
+};
+template <> struct made<int64_t> {
+    static __device__ __forceinline__ int64_t of(double v)
+    {
+        return to_i64(v);
+    }
+    static __device__ __forceinline__ int64_t of(float v)
+    {
+        return to_i64(v);
+    }
+    static __device__ __forceinline__ int64_t of(int64_t v)
+    {
+        return v;
+    }
+    static __device__ __forceinline__ int64_t of(int32_t v)
+    {
+        return v;
+    }
+};
+template <> struct made<int32_t> {
+    static __device__ __forceinline__ int32_t of(double v)
+    {
+        return to_i32(v);
+    }
+    static __device__ __forceinline__ int32_t of(float v)
+    {
+        return to_i32(v);
+    }
+    static __device__ __forceinline__ int32_t of(int64_t v)
+    {
+        return (int32_t)v;
+    }
+    static __device__ __forceinline__ int32_t of(int32_t v)
+    {
+        return v;
+    }
+};
+template <> struct made<uint8_t> {
+    static __device__ __forceinline__ uint8_t of(double v)
+    {
+        return to_u8(v);
+    }
+    static __device__ __forceinline__ uint8_t of(float v)
+    {
+        return to_u8(v);
+    }
+    static __device__ __forceinline__ uint8_t of(int64_t v)
+    {
+        return (uint8_t)v;
+    }
+    static __device__ __forceinline__ uint8_t of(int32_t v)
+    {
+        return (uint8_t)v;
+    }
+};
+
+template <typename To, typename From> static __device__ __forceinline__ To converted(From v)
+{
+    return made<To>::of(carried(v));
+}
+
+/* --- types known at run time: the branches are the same for a whole grid ----------------------- */
+/* N elements from position `at` on, as C (double, float or int64_t). */
+template <typename C, typename T, int N>
+static __device__ __forceinline__ void load_typed(const void *p, int64_t at, C *v)
+{
+    group<T, N> g = *(const group<T, N> *)((const T *)p + at);
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        v[k] = converted<C>(g.v[k]);
+    }
+}
+template <typename C, typename T, int N>
+static __device__ __forceinline__ void store_typed(void *p, int64_t at, const C *v)
+{
+    group<T, N> g;
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        g.v[k] = converted<T>(v[k]);
+    }
+    *(group<T, N> *)((T *)p + at) = g;
+}
+#define DMI_CUDA_BY_TYPE(dtype, CALL)                                                                          \
+    switch (dtype) {                                                                                           \
+    case DM_F64:                                                                                               \
+        CALL(double);                                                                                          \
+        break;                                                                                                 \
+    case DM_F32:                                                                                               \
+        CALL(float);                                                                                           \
+        break;                                                                                                 \
+    case DM_F16:                                                                                               \
+        CALL(f16);                                                                                             \
+        break;                                                                                                 \
+    case DM_BF16:                                                                                              \
+        CALL(bf16);                                                                                            \
+        break;                                                                                                 \
+    case DM_I64:                                                                                               \
+        CALL(int64_t);                                                                                         \
+        break;                                                                                                 \
+    case DM_I32:                                                                                               \
+        CALL(int32_t);                                                                                         \
+        break;                                                                                                 \
+    default:                                                                                                   \
+        CALL(uint8_t);                                                                                         \
+        break;                                                                                                 \
+    }
+
+template <typename C, int N>
+static __device__ __forceinline__ void load_any(dm_dtype dtype, const void *p, int64_t at, C *v)
+{
+#define CALL(type) load_typed<C, type, N>(p, at, v)
+    DMI_CUDA_BY_TYPE(dtype, CALL)
+#undef CALL
+}
+template <typename C, int N>
+static __device__ __forceinline__ void store_any(dm_dtype dtype, void *p, int64_t at, const C *v)
+{
+#define CALL(type) store_typed<C, type, N>(p, at, v)
+    DMI_CUDA_BY_TYPE(dtype, CALL)
+#undef CALL
+}
+
+#endif

@@ -1,0 +1,324 @@
+/* Fills. Items and their numbers are worked out from an element's row-major index, so that a thread makes all
+ * the elements of a Philox counter. */
+#include "kernels/cuda/convert.cuh"
+
+extern "C" {
+#include "kernels/random.h"
+}
+
+enum { THREADS = DMI_CUDA_THREADS };
+
+/* --- one value ------------------------------------------------------------------------- */
+template <typename T>
+static __global__ void __launch_bounds__(THREADS)
+    constant(const __grid_constant__ dmi_cuda_box box, T value, T *__restrict__ out)
+{
+    for (uint32_t i = blockIdx.x * THREADS + threadIdx.x; i < box.items; i += gridDim.x * THREADS) {
+        int64_t at;
+        locate<1>(box, i, &at);
+        out[at] = value;
+    }
+}
+
+/* --- the diagonal ------------------------------------------------------------------------ */
+/* As dmi_dimset_index, dmi_dimset_contains and dmi_dimset_position, with indices of the base (origin 0). */
+static __device__ __forceinline__ int64_t first_own(const dmi_dimset &set)
+{
+    int64_t block = set.lo / set.block, turn = block % set.g;
+    return turn == set.c ? set.lo : (block + (set.c - turn + set.g) % set.g) * set.block;
+}
+static __device__ __forceinline__ int64_t base_index(const dmi_dimset &set, int64_t k)
+{
+    if (set.g == 1) {
+        return set.lo + k;
+    }
+    int64_t first = first_own(set), block = first / set.block, beyond = first % set.block + k;
+    return (block + beyond / set.block * set.g) * set.block + beyond % set.block;
+}
+static __device__ __forceinline__ bool has_base_index(const dmi_dimset &set, int64_t i)
+{
+    return i >= set.lo && i < set.hi && (set.g == 1 || i / set.block % set.g == set.c);
+}
+static __device__ __forceinline__ int64_t position_of(const dmi_dimset &set, int64_t i)
+{
+    return (set.g == 1 ? i : i / set.block / set.g * set.block + i % set.block) - set.lbase;
+}
+
+template <typename T>
+static __global__ void __launch_bounds__(THREADS)
+    diagonal(const __grid_constant__ dmi_cuda_diagonal p, T value, T *__restrict__ out)
+{
+    for (int64_t r = blockIdx.x * THREADS + threadIdx.x; r < p.count; r += gridDim.x * THREADS) {
+        int64_t row = p.first_row + r, i = base_index(p.rows, row) - p.rows.origin + p.cols.origin;
+        if (has_base_index(p.cols, i)) {
+            out[(p.row_position + row) * p.row_stride + position_of(p.cols, i) * p.col_stride] = value;
+        }
+    }
+}
+
+/* --- by index ---------------------------------------------------------------------------- */
+/* The elements of group `counter` of type T, N of them. */
+template <typename T> struct maker; /* the type that a random T is made in */
+template <> struct maker<double> {
+    typedef double type;
+};
+template <> struct maker<float> {
+    typedef float type;
+};
+template <> struct maker<f16> {
+    typedef float type;
+};
+template <> struct maker<bf16> {
+    typedef float type;
+};
+template <> struct maker<int64_t> {
+    typedef int64_t type;
+};
+template <> struct maker<int32_t> {
+    typedef int64_t type;
+};
+template <> struct maker<uint8_t> {
+    typedef int64_t type;
+};
+
+/* What does not change from element to element. */
+struct recipe {
+    dmi_uniform64 range64;
+    dmi_uniform32 range32;
+    uint64_t width;
+};
+
+static __device__ __forceinline__ void uniform(const dmi_fill_values &v, const recipe &r, int64_t counter,
+                                               double *x)
+{
+    dmi_words w = dmi_philox((uint64_t)counter, DMI_STREAM_UNIFORM, v.seed);
+    x[0] = dmi_uniform64_at(&r.range64, w.w0, w.w1);
+    x[1] = dmi_uniform64_at(&r.range64, w.w2, w.w3);
+}
+static __device__ __forceinline__ void uniform(const dmi_fill_values &v, const recipe &r, int64_t counter,
+                                               float *x)
+{
+    dmi_words w = dmi_philox((uint64_t)counter, DMI_STREAM_UNIFORM, v.seed);
+    x[0] = dmi_uniform32_at(&r.range32, w.w0);
+    x[1] = dmi_uniform32_at(&r.range32, w.w1);
+    x[2] = dmi_uniform32_at(&r.range32, w.w2);
+    x[3] = dmi_uniform32_at(&r.range32, w.w3);
+}
+static __device__ __forceinline__ void uniform(const dmi_fill_values &v, const recipe &r, int64_t counter,
+                                               int64_t *x)
+{
+    dmi_words w = dmi_philox((uint64_t)counter, DMI_STREAM_UNIFORM, v.seed);
+    x[0] = dmi_uniform_int_at(v.i0, r.width, w.w0, w.w1);
+    x[1] = dmi_uniform_int_at(v.i0, r.width, w.w2, w.w3);
+}
+static __device__ __forceinline__ void normal(const dmi_fill_values &v, int64_t counter, double *x)
+{
+    dmi_pair64 n = dmi_normal64(dmi_philox((uint64_t)counter, DMI_STREAM_NORMAL, v.seed));
+    x[0] = DMI_FMA(v.p1, n.c, v.p0);
+    x[1] = DMI_FMA(v.p1, n.s, v.p0);
+}
+static __device__ __forceinline__ void normal(const dmi_fill_values &v, int64_t counter, float *x)
+{
+    dmi_words w = dmi_philox((uint64_t)counter, DMI_STREAM_NORMAL, v.seed);
+    dmi_pair32 a = dmi_normal32(w.w0, w.w1), b = dmi_normal32(w.w2, w.w3);
+    float mean = (float)v.p0, deviation = (float)v.p1;
+    x[0] = DMI_FMAF(deviation, a.c, mean);
+    x[1] = DMI_FMAF(deviation, a.s, mean);
+    x[2] = DMI_FMAF(deviation, b.c, mean);
+    x[3] = DMI_FMAF(deviation, b.s, mean);
+}
+static __device__ __forceinline__ void normal(const dmi_fill_values &, int64_t, int64_t *)
+{
+}
+
+/* An arithmetic progression is computed in f64 or i64. */
+template <typename T, typename M> struct progression {
+    static __device__ __forceinline__ T at(const dmi_fill_values &v, int64_t index)
+    {
+        return converted<T>(dmi_arange_at(v.p0, v.p1, index));
+    }
+};
+template <typename T> struct progression<T, int64_t> {
+    static __device__ __forceinline__ T at(const dmi_fill_values &v, int64_t index)
+    {
+        return converted<T>((int64_t)((uint64_t)v.i0 + (uint64_t)v.i1 * (uint64_t)index));
+    }
+};
+
+template <int KIND, typename T, int N>
+static __device__ __forceinline__ group<T, N> make_group(const dmi_fill_values &v, const recipe &r,
+                                                         int64_t counter)
+{
+    typedef typename maker<T>::type M;
+    group<T, N> g;
+    M x[N] = {};
+    if (KIND == DMI_FILL_ARANGE) {
+#pragma unroll
+        for (int e = 0; e < N; e++) {
+            g.v[e] = progression<T, M>::at(v, counter * N + e);
+        }
+        return g;
+    }
+    if (KIND == DMI_FILL_UNIFORM) {
+        uniform(v, r, counter, x);
+    } else {
+        normal(v, counter, x);
+    }
+#pragma unroll
+    for (int e = 0; e < N; e++) {
+        g.v[e] = converted<T>(x[e]);
+    }
+    return g;
+}
+
+/* Index of element k of a dim that is not the innermost. */
+static __device__ __forceinline__ int64_t index_at(const dmi_cuda_stretches &dim, int64_t k)
+{
+    if (k < dim.first_len) {
+        return dim.start + k;
+    }
+    int64_t beyond = k - dim.first_len;
+    return dim.jump_start + (1 + beyond / dim.block) * dim.jump + beyond % dim.block;
+}
+
+template <int KIND, typename T, int N>
+static __global__ void __launch_bounds__(THREADS)
+    by_index(const __grid_constant__ dmi_cuda_fill p, T *__restrict__ out)
+{
+    recipe r = {};
+    if (KIND == DMI_FILL_UNIFORM) {
+        r.range64 = dmi_uniform64_make(p.values.p0, p.values.p1);
+        r.range32 = dmi_uniform32_make(p.values.p0, p.values.p1);
+        r.width = p.values.i1 > p.values.i0 ? (uint64_t)p.values.i1 - (uint64_t)p.values.i0 : 0;
+    }
+    for (uint32_t item = blockIdx.x * THREADS + threadIdx.x; item < p.items; item += gridDim.x * THREADS) {
+        uint32_t rest = divided(item, p.groups), g = item - rest * p.groups.extent;
+        uint32_t i = divided(rest, p.stretches);
+        int64_t s = rest - i * p.stretches.extent, linear = 0, at = 0;
+        for (int d = 1; d < p.ndim; d++) {
+            uint32_t next = divided(i, p.extent[d]), k = i - next * p.extent[d].extent;
+            linear += index_at(p.dim[d], k) * p.dim[d].weight;
+            at += k * p.dim[d].stride;
+            i = next;
+        }
+        const dmi_cuda_stretches &inner = p.dim[0];
+        int64_t done = s == 0 ? 0 : inner.first_len + (s - 1) * inner.block;
+        int64_t len = s == 0 ? inner.first_len : DMI_MIN(inner.block, inner.count - done);
+        int64_t first = linear + (s == 0 ? inner.start : inner.jump_start + s * inner.jump);
+        int64_t counter = first / N + g,
+                skip = counter * N - first; /* of the group's first element: may be < 0 */
+        if (skip >= len) {
+            continue;
+        }
+        group<T, N> v = make_group<KIND, T, N>(p.values, r, counter);
+        T *to = out + at + (done + skip) * inner.stride;
+        if (inner.stride == 1 && skip >= 0 && skip + N <= len && (uintptr_t)to % sizeof v == 0) {
+            *(group<T, N> *)to = v;
+            continue;
+        }
+#pragma unroll
+        for (int e = 0; e < N; e++) {
+            if (skip + e >= 0 && skip + e < len) {
+                to[e * inner.stride] = v.v[e];
+            }
+        }
+    }
+}
+
+/* --- launchers ------------------------------------------------------------------------- */
+template <typename T>
+static void launch_constant(dmi_queue *q, const dmi_cuda_box *box, const uint64_t *value, void *out)
+{
+    T v;
+    memcpy(&v, value, sizeof v);
+    constant<T><<<blocks_for(q, box->items, THREADS), THREADS, 0, stream_of(q)>>>(*box, v, (T *)out);
+}
+
+void dmi_cuda_launch_constant(dmi_queue *q, int unit, const dmi_cuda_box *box, const uint64_t *value, void *out)
+{
+    switch (unit) {
+    case 1:
+        launch_constant<uint8_t>(q, box, value, out);
+        break;
+    case 2:
+        launch_constant<uint16_t>(q, box, value, out);
+        break;
+    case 4:
+        launch_constant<uint32_t>(q, box, value, out);
+        break;
+    case 8:
+        launch_constant<uint64_t>(q, box, value, out);
+        break;
+    default:
+        launch_constant<uint4>(q, box, value, out);
+        break;
+    }
+    dmi_cuda_launched(q, "fill");
+}
+
+template <typename T>
+static void launch_diagonal(dmi_queue *q, const dmi_cuda_diagonal *p, uint64_t value, void *out)
+{
+    unsigned blocks = blocks_for(q, p->count, THREADS);
+    diagonal<T><<<blocks, THREADS, 0, stream_of(q)>>>(*p, (T)value, (T *)out);
+}
+
+void dmi_cuda_launch_diagonal(dmi_queue *q, int64_t bytes, const dmi_cuda_diagonal *p, uint64_t value,
+                              void *out)
+{
+    switch (bytes) {
+    case 1:
+        launch_diagonal<uint8_t>(q, p, value, out);
+        break;
+    case 2:
+        launch_diagonal<uint16_t>(q, p, value, out);
+        break;
+    case 4:
+        launch_diagonal<uint32_t>(q, p, value, out);
+        break;
+    default:
+        launch_diagonal<uint64_t>(q, p, value, out);
+        break;
+    }
+    dmi_cuda_launched(q, "fill of a diagonal");
+}
+
+template <typename T, int N> static void launch_by_index(dmi_queue *q, const dmi_cuda_fill *p, void *out)
+{
+    unsigned blocks = blocks_for(q, p->items, THREADS);
+    if (p->kind == DMI_FILL_ARANGE) {
+        by_index<DMI_FILL_ARANGE, T, N><<<blocks, THREADS, 0, stream_of(q)>>>(*p, (T *)out);
+    } else if (p->kind == DMI_FILL_UNIFORM) {
+        by_index<DMI_FILL_UNIFORM, T, N><<<blocks, THREADS, 0, stream_of(q)>>>(*p, (T *)out);
+    } else {
+        by_index<DMI_FILL_NORMAL, T, N><<<blocks, THREADS, 0, stream_of(q)>>>(*p, (T *)out);
+    }
+}
+
+void dmi_cuda_launch_fill(dmi_queue *q, const dmi_cuda_fill *p, void *out)
+{
+    switch (p->dtype) {
+    case DM_F64:
+        launch_by_index<double, 2>(q, p, out);
+        break;
+    case DM_F32:
+        launch_by_index<float, 4>(q, p, out);
+        break;
+    case DM_F16:
+        launch_by_index<f16, 4>(q, p, out);
+        break;
+    case DM_BF16:
+        launch_by_index<bf16, 4>(q, p, out);
+        break;
+    case DM_I64:
+        launch_by_index<int64_t, 2>(q, p, out);
+        break;
+    case DM_I32:
+        launch_by_index<int32_t, 2>(q, p, out);
+        break;
+    default:
+        launch_by_index<uint8_t, 2>(q, p, out);
+        break;
+    }
+    dmi_cuda_launched(q, "fill");
+}

@@ -1,0 +1,61 @@
+/* Products by cuBLAS, which reads matrices by columns: what it sees is c^T = op(b)^T op(a)^T. */
+#include "kernels/cpu/convert.h"
+#include "kernels/cuda/launch.h"
+#include <assert.h>
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+
+static cudaDataType_t blas_type(dm_dtype dtype)
+{
+    return dtype == DM_F64   ? CUDA_R_64F
+           : dtype == DM_F32 ? CUDA_R_32F
+           : dtype == DM_F16 ? CUDA_R_16F
+                             : CUDA_R_16BF;
+}
+
+/* c = beta * c, not read where beta is 0. */
+static void scale_c(dmi_queue *q, const dmi_gemm *d, dm_dtype type, double beta, void *c)
+{
+    dmi_ewise e = {.op = DMI_EW_SCALE, .ndim = 2, .extent = {d->m, d->n}, .a_dtype = type, .out_dtype = type};
+    e.a_stride[0] = e.out_stride[0] = d->ldc;
+    e.a_stride[1] = e.out_stride[1] = 1;
+    e.a_offset = e.out_offset = d->c_offset;
+    if (beta == 0) {
+        e.op = DMI_EW_ADD; /* a sum without terms */
+        e.b_dtype = type;
+    }
+    dmi_cuda_ewise_box(q, &e, beta, c, 0, NULL, c);
+}
+
+void dmi_cuda_gemm(dmi_queue *q, const dmi_gemm *d, double alpha, const void *a, const void *b, double beta,
+                   void *c)
+{
+    dm_dtype type = d->dtype, c_type = d->c_dtype == 0 ? d->dtype : d->c_dtype;
+    float alpha32 = (float)alpha, beta32 = (float)beta;
+    bool wide = type == DM_F64;
+    assert(dmi_dtype_is_float(type) && (c_type == type || (c_type == DM_F32 && dmi_dtype_bytes(type) == 2)));
+    if (d->m == 0 || d->n == 0) {
+        return;
+    }
+    assert(d->ldc >= d->n);
+    if (d->k == 0) {
+        scale_c(q, d, c_type, beta, c);
+        return;
+    }
+    assert(d->lda >= (d->trans_a ? d->m : d->k) && d->ldb >= (d->trans_b ? d->k : d->n));
+    if (!dmi_cuda_queue_blas(q)) {
+        return;
+    }
+    cublasComputeType_t compute = wide                        ? CUBLAS_COMPUTE_64F
+                                  : type == DM_F32 && q->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                              : CUBLAS_COMPUTE_32F;
+    cublasStatus_t s = cublasGemmEx_64(
+        q->blas, d->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N, d->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N, d->n, d->m,
+        d->k, wide ? (const void *)&alpha : &alpha32, dmi_at(b, d->b_offset * dmi_dtype_bytes(type)),
+        blas_type(type), d->ldb, dmi_at(a, d->a_offset * dmi_dtype_bytes(type)), blas_type(type), d->lda,
+        wide ? (const void *)&beta : &beta32, dmi_at_mut(c, d->c_offset * dmi_dtype_bytes(c_type)),
+        blas_type(c_type), d->ldc, compute, CUBLAS_GEMM_DEFAULT);
+    if (s != CUBLAS_STATUS_SUCCESS) {
+        dmi_cuda_failed(q, "cublasGemmEx", -1 - (int)s, cublasGetStatusString(s));
+    }
+}

@@ -1,0 +1,208 @@
+/* Between the host code of the CUDA kernels, which works out geometry and chooses (C), and the kernels with
+ * their launchers (CUDA C++). Every structure here travels by value, as a kernel's parameter. */
+#ifndef DMI_CUDA_LAUNCH_H
+#define DMI_CUDA_LAUNCH_H
+
+#include "kernels/cuda/cuda.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { DMI_CUDA_DIMS = 2 * DM_MAX_DIMS, DMI_CUDA_SIDES = 3, DMI_CUDA_THREADS = 256 };
+/* Items one launch may have: their numbers are 32-bit, with room for a grid's stride beyond the last. */
+#define DMI_CUDA_ITEMS (INT64_C(1) << 30)
+
+/* i / extent, for i < 2^31, as i * factor >> 31 + shift. */
+typedef struct dmi_cuda_divisor {
+    uint32_t extent, factor, shift;
+} dmi_cuda_divisor;
+
+/* A strided box of items; dims innermost first, at least one. */
+typedef struct dmi_cuda_box {
+    uint32_t items;
+    int ndim;
+    dmi_cuda_divisor extent[DMI_CUDA_DIMS];
+    int64_t stride[DMI_CUDA_SIDES][DMI_CUDA_DIMS];
+} dmi_cuda_box;
+
+/* --- copy.cu, convert.cu --------------------------------------------------------------------------- */
+/* Units of `unit` bytes (1, 2, 4, 8, 16) as they are; sides 0: src, 1: dst, strides in units. */
+void dmi_cuda_launch_move(dmi_queue *q, int unit, const dmi_cuda_box *box, const void *src, void *dst);
+/* One item an element, any strides. */
+void dmi_cuda_launch_convert(dmi_queue *q, dm_dtype from, dm_dtype to, const dmi_cuda_box *box, const void *src,
+                             void *dst);
+/* One item DMI_CUDA_CONVERT_GROUP elements, dense and aligned on both sides; from != to. Strides in elements.
+ */
+void dmi_cuda_launch_convert_groups(dmi_queue *q, dm_dtype from, dm_dtype to, const dmi_cuda_box *box,
+                                    const void *src, void *dst);
+static inline int64_t dmi_cuda_convert_group(dm_dtype from, dm_dtype to)
+{
+    return 16 / DMI_MAX(dmi_dtype_bytes(from), dmi_dtype_bytes(to));
+}
+
+/* One dim of a product of runs: `len` is that of the longest run; a unit is 1 << shift elements (of a dim whose
+ * strides are 1). run NULL: a plain dim of len.extent. */
+typedef struct dmi_cuda_runs_dim {
+    dmi_cuda_divisor len, count;
+    const dmi_run *run; /* device memory */
+    int shift;
+    int64_t src_stride, dst_stride;
+} dmi_cuda_runs_dim;
+typedef struct dmi_cuda_runs {
+    uint32_t items;
+    int ndim; /* innermost first */
+    dmi_cuda_runs_dim dim[DMI_CUDA_DIMS];
+} dmi_cuda_runs;
+void dmi_cuda_launch_move_runs(dmi_queue *q, int unit, const dmi_cuda_runs *runs, const void *src, void *dst);
+void dmi_cuda_launch_convert_runs(dmi_queue *q, dm_dtype from, dm_dtype to, const dmi_cuda_runs *runs,
+                                  const void *src, void *dst);
+
+/* --- turn.cu ---------------------------------------------------------------------------- */
+/* Planes that are dense along i in src and along j in dst, cut into tiles; outer: the planes. */
+typedef struct dmi_cuda_planes {
+    int64_t ni, nj;
+    int64_t src_stride_j, dst_stride_i;
+    int64_t tiles; /* in all, at most DMI_CUDA_ITEMS */
+    dmi_cuda_divisor tiles_i, tiles_j;
+    dmi_cuda_box outer;
+} dmi_cuda_planes;
+enum { DMI_CUDA_TURN_SIDE = 32 }; /* of tiles for any element */
+/* Side of the tiles for elements of `bytes` where ni, nj and strides are multiples of 16 bytes, pointers too.
+ */
+static inline int64_t dmi_cuda_turn_side(int64_t bytes)
+{
+    return bytes == 1 ? 128 : bytes == 8 ? 32 : 64;
+}
+void dmi_cuda_launch_turn(dmi_queue *q, dm_dtype from, dm_dtype to, bool aligned, const dmi_cuda_planes *planes,
+                          const void *src, void *dst);
+
+/* --- ewise.cu, ewise_any.cu ---------------------------------------------------------------------------- */
+typedef struct dmi_cuda_ewise {
+    dmi_cuda_box box; /* sides 0: a, 1: b, 2: out */
+    double alpha, beta;
+    int64_t ialpha, ibeta;
+    int op;
+    bool use_a, use_b;
+    bool splat_a, splat_b; /* groups: one element serves a whole group */
+    dm_dtype compute, a_dtype, b_dtype, out_dtype;
+} dmi_cuda_ewise;
+/* All operands that are read and out of one type; groups: 16 bytes of elements an item, else one element, which
+ * only F64 and F32 offer. */
+void dmi_cuda_launch_ewise_same(dmi_queue *q, const dmi_cuda_ewise *p, bool groups, const void *a,
+                                const void *b, void *out);
+/* Any types; groups: four elements an item, else one. */
+void dmi_cuda_launch_ewise_any(dmi_queue *q, const dmi_cuda_ewise *p, bool groups, const void *a, const void *b,
+                               void *out);
+
+/* --- reduce.cu --------------------------------------------------------------------------- */
+typedef struct dmi_cuda_reduce {
+    dmi_cuda_box kept;   /* along: one item a result; across: one a group of results. Side 0: in */
+    dmi_cuda_box summed; /* along: one item a group of elements. Side 0: in */
+    bool across;
+    int group;     /* elements a group has: 1, or 16 bytes' worth */
+    uint32_t tail; /* along: elements of a row beyond its groups, from tail_at on */
+    int64_t tail_at;
+    uint32_t team;  /* threads side by side on the results' groups (across) or on one result (along) */
+    uint32_t parts; /* every result is summed in so many parts */
+    uint32_t items_per_part;
+    int64_t results; /* elements between parts in `sums` */
+} dmi_cuda_reduce;
+/* sums[part * results + result] */
+void dmi_cuda_launch_reduce(dmi_queue *q, dm_dtype dtype, const dmi_cuda_reduce *p, const void *in, void *sums);
+/* acc[i] = sum over part of sums[part * results + i] */
+void dmi_cuda_launch_join(dmi_queue *q, int acc_kind, int64_t parts, int64_t results, const void *sums,
+                          void *acc);
+
+/* --- acc.cu -------------------------------------------------------------------------------- */
+void dmi_cuda_launch_acc_add(dmi_queue *q, int acc_kind, const dmi_cuda_box *box, const void *part, void *acc);
+void dmi_cuda_launch_acc_add_runs(dmi_queue *q, int acc_kind, const dmi_cuda_runs *runs, const void *part,
+                                  void *acc);
+typedef struct dmi_cuda_store {
+    dmi_cuda_box box; /* sides 0: acc, 1: out */
+    int acc;
+    double scale, beta;
+    int64_t iscale, ibeta;
+    bool plain, integers;
+    dm_dtype out_dtype;
+} dmi_cuda_store;
+void dmi_cuda_launch_acc_store(dmi_queue *q, const dmi_cuda_store *p, const void *acc, void *out);
+
+/* --- fill.cu ------------------------------------------------------------------------------- */
+/* `unit` bytes (1, 2, 4, 8, 16) of value at every item; side 0: out. */
+void dmi_cuda_launch_constant(dmi_queue *q, int unit, const dmi_cuda_box *box, const uint64_t *value,
+                              void *out);
+/* `bytes` of value where a row's index is one of cols. */
+typedef struct dmi_cuda_diagonal {
+    dmi_dimset rows, cols;
+    int64_t row_stride, col_stride, row_position; /* row_position: of the first row */
+    int64_t first_row, count;
+} dmi_cuda_diagonal;
+void dmi_cuda_launch_diagonal(dmi_queue *q, int64_t bytes, const dmi_cuda_diagonal *p, uint64_t value,
+                              void *out);
+/* Elements of one dim in order, as stretches of consecutive indices: the first begins at index `start`, stretch
+ * s > 0 at jump_start + s * jump with `block` elements. One stretch: first_len is count. */
+typedef struct dmi_cuda_stretches {
+    int64_t count, start, first_len;
+    int64_t jump_start, jump, block;
+    int64_t stride, weight; /* in memory, of consecutive elements; in the row-major index, of an index */
+} dmi_cuda_stretches;
+/* Items: groups of elements whose row-major index begins at a multiple of the group, as many for every stretch
+ * of the innermost dim as the longest may need; the stretches; then the elements of the other dims. */
+typedef struct dmi_cuda_fill {
+    uint32_t items;
+    int ndim; /* at least 1; innermost first */
+    dmi_cuda_divisor groups, stretches;
+    dmi_cuda_divisor extent[DM_MAX_DIMS]; /* of dims beyond the innermost */
+    dmi_cuda_stretches dim[DM_MAX_DIMS];
+    int kind;
+    dm_dtype dtype;
+    dmi_fill_values values;
+} dmi_cuda_fill;
+static inline int64_t dmi_cuda_fill_group(dm_dtype dtype)
+{
+    return dtype == DM_F32 || dtype == DM_F16 || dtype == DM_BF16 ? 4 : 2;
+}
+void dmi_cuda_launch_fill(dmi_queue *q, const dmi_cuda_fill *p, void *out);
+
+/* --- geometry.c ------------------------------------------------------------------------------ */
+typedef struct dmi_box dmi_box;
+dmi_cuda_divisor dmi_cuda_divide_by(int64_t extent);
+/* box (simplified; extents' product at most DMI_CUDA_ITEMS) as a kernel takes it. */
+void dmi_cuda_box_make(const dmi_box *box, dmi_cuda_box *out);
+/* Calls fn for parts of a box that have at most DMI_CUDA_ITEMS items; at: element positions of the sides. With
+ * `in_order` a part is always a whole stretch of the box's row-major order. */
+typedef void dmi_cuda_part_fn(void *context, const dmi_box *part, const int64_t *at);
+void dmi_cuda_split(const dmi_box *box, const int64_t *at, bool in_order, dmi_cuda_part_fn *fn, void *context);
+/* Are side's elements of `bytes` dense along the innermost dim, and every group of `group` of them that begins
+ * at a multiple of it aligned to its size? */
+bool dmi_cuda_grouped(const dmi_box *box, int side, const void *base, int64_t at, int64_t bytes, int64_t group);
+
+/* Bytes that may be moved at once, of elements of `bytes` that are dense along the innermost dim on all sides:
+ * the largest power of two up to 16 at which all rows begin. address[]: of the box's first elements. */
+int64_t dmi_cuda_row_unit(const dmi_box *box, const uintptr_t *address, int64_t bytes);
+/* The box in units of `group` elements along the innermost dim, whose extent is a multiple. */
+void dmi_cuda_in_units(const dmi_box *box, int64_t group, dmi_box *out);
+
+/* --- queue.c --------------------------------------------------------------------------------- */
+/* Keeps the first error. */
+void dmi_cuda_failed(dmi_queue *q, const char *what, int error, const char *text);
+/* The error of the launch before. */
+void dmi_cuda_launched(dmi_queue *q, const char *what);
+
+/* --- the vtable's functions --------------------------------------------------------------------- */
+void dmi_cuda_copy(dmi_queue *q, const dmi_copy *d, const void *src, void *dst);
+void dmi_cuda_gemm(dmi_queue *q, const dmi_gemm *d, double alpha, const void *a, const void *b, double beta,
+                   void *c);
+void dmi_cuda_ewise_box(dmi_queue *q, const dmi_ewise *d, double alpha, const void *a, double beta,
+                        const void *b, void *out);
+void dmi_cuda_fill_region(dmi_queue *q, const dmi_fill *d, const dmi_fill_values *v, void *out);
+void dmi_cuda_sum(dmi_queue *q, const dmi_reduce *d, const void *in, void *acc);
+void dmi_cuda_acc_add(dmi_queue *q, const dmi_acc_add *d, const void *part, void *acc);
+void dmi_cuda_acc_store_box(dmi_queue *q, const dmi_acc_store *d, double scale, const void *acc, double beta,
+                            void *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

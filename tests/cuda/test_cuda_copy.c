@@ -1,0 +1,193 @@
+/* Copies on the GPU against those of the CPU: bit for bit, NaNs' payloads included. */
+#include "cuda/cuda_case.h"
+
+static void check_bits(const char *what, const dmi_copy *d, const char *got, const char *expected, int64_t n)
+{
+    int64_t bytes = width_of(d->dst_dtype);
+    for (int64_t i = 0; i < n; i++) {
+        if (memcmp(got + i * bytes, expected + i * bytes, (size_t)bytes) != 0) {
+            uint64_t g = 0, e = 0;
+            memcpy(&g, got + i * bytes, (size_t)bytes);
+            memcpy(&e, expected + i * bytes, (size_t)bytes);
+            fail_msg("%s, %s to %s, ndim %d: element %lld of %lld: %llx, not %llx", what,
+                     dmi_dtype_name(d->src_dtype), dmi_dtype_name(d->dst_dtype), d->ndim, (long long)i,
+                     (long long)n, (unsigned long long)g, (unsigned long long)e);
+        }
+    }
+}
+
+static void check_copy(fixture *f, rng *r, geometry *g, dm_dtype from, dm_dtype to, bool look_up)
+{
+    int64_t src_bytes = g->src_span * width_of(from), dst_bytes = g->dst_span * width_of(to);
+    g->d.src_dtype = from;
+    g->d.dst_dtype = to;
+    char *src = random_array(r, from, g->src_span), *dst = random_array(r, to, g->dst_span);
+    void *gpu_src = upload(src, src_bytes), *gpu_dst = upload(dst, dst_bytes);
+    tables t = {{NULL}};
+    if (look_up) {
+        upload_tables(f, &g->d, &t);
+    }
+    dmi_backend_cuda()->copy(f->q, &g->d, gpu_src, gpu_dst);
+    dmi_backend_cpu()->copy(NULL, &g->d, src, dst);
+    finish(f);
+    char *got = download(gpu_dst, dst_bytes);
+    check_bits(look_up ? "copy with tables" : "copy", &g->d, got, dst, g->dst_span);
+    free_tables(f, &t);
+    CUDA(cudaFree(gpu_src));
+    CUDA(cudaFree(gpu_dst));
+    free(src);
+    free(dst);
+    free(got);
+}
+
+static void test_all_pairs(void **state)
+{
+    fixture *f = begin_test(state);
+    rng r = {1};
+    for (int64_t round = 0; round < rounds(f, 60); round++) {
+        for (int ndim = 0; ndim <= 4; ndim++) {
+            geometry g;
+            int64_t longest = ndim <= 1 ? 2000 : ndim == 2 ? 60 : 6;
+            make_geometry(&r, ndim, longest, &g);
+            for (int pair = 0; pair < 49; pair++) {
+                check_copy(f, &r, &g, all_dtypes[pair / 7], all_dtypes[pair % 7], rng_in(&r, 0, 3) > 0);
+                pair += round % 8 == 0 ? 0 : (int)rng_in(&r, 0, 8);
+            }
+            free_geometry(&g);
+        }
+    }
+}
+
+/* Every value of the 16-bit types, and many bits of the others, dense: the kernels for groups. */
+static void test_values(void **state)
+{
+    fixture *f = begin_test(state);
+    rng r = {2};
+    for (int pair = 0; pair < 49; pair++) {
+        dm_dtype from = all_dtypes[pair / 7], to = all_dtypes[pair % 7];
+        int64_t n = 65536 + 3;
+        dmi_run run = {.len = n};
+        dmi_copy d = {.ndim = 1,
+                      .src_dtype = from,
+                      .dst_dtype = to,
+                      .nrun = {1},
+                      .run = {&run},
+                      .src_stride = {1},
+                      .dst_stride = {1},
+                      .count = n};
+        char *src = random_array(&r, from, n), *dst = calloc((size_t)n, (size_t)width_of(to));
+        assert_non_null(dst);
+        for (int64_t i = 0; i < 65536 && width_of(from) == 2; i++) {
+            uint16_t bits = (uint16_t)i;
+            memcpy(src + 2 * i, &bits, 2);
+        }
+        void *gpu_src = upload(src, n * width_of(from)), *gpu_dst = upload(dst, n * width_of(to));
+        dmi_backend_cuda()->copy(f->q, &d, gpu_src, gpu_dst);
+        dmi_backend_cpu()->copy(NULL, &d, src, dst);
+        finish(f);
+        char *got = download(gpu_dst, n * width_of(to));
+        check_bits("values", &d, got, dst, n);
+        CUDA(cudaFree(gpu_src));
+        CUDA(cudaFree(gpu_dst));
+        free(src);
+        free(dst);
+        free(got);
+    }
+}
+
+/* Whole matrices, transposed or not, around the sizes of tiles, dense or with a pitch, in one plane or several.
+ */
+static void test_matrices(void **state)
+{
+    fixture *f = begin_test(state);
+    static const int64_t sizes[] = {1, 7, 8, 16, 17, 31, 32, 48, 64, 65, 96, 127, 128, 129, 256, 300};
+    rng r = {3};
+    int64_t all = DMI_COUNT(sizes) * DMI_COUNT(sizes), step = DMI_MAX((int64_t)(1 / f->scale), 1);
+    for (int64_t k = 0; k < all; k += step) {
+        int64_t rows = sizes[k / DMI_COUNT(sizes)], cols = sizes[k % DMI_COUNT(sizes)],
+                planes = k % 3 == 0 ? 3 : 1;
+        dmi_run run[3] = {{.len = planes}, {.len = rows}, {.len = cols}};
+        for (int form = 0; form < 4; form++) {
+            geometry g = {.d = {.ndim = 3, .nrun = {1, 1, 1}, .run = {&run[0], &run[1], &run[2]}}};
+            int64_t pitch = rng_in(&r, 0, 2) == 0 ? 16 : 0;
+            g.d.count = planes * rows * cols;
+            g.d.src_offset = rng_in(&r, 0, 2) == 0 ? rng_in(&r, 0, 3) : 0;
+            g.d.dst_offset = rng_in(&r, 0, 2) == 0 ? rng_in(&r, 0, 3) : 0;
+            g.d.src_stride[1] = form & 1 ? 1 : cols + pitch;
+            g.d.src_stride[2] = form & 1 ? rows + pitch : 1;
+            g.d.dst_stride[1] = form & 2 ? 1 : cols + pitch;
+            g.d.dst_stride[2] = form & 2 ? rows + pitch : 1;
+            g.d.src_stride[0] = g.d.dst_stride[0] = (rows + pitch) * (cols + pitch);
+            g.src_span = g.d.src_offset + planes * g.d.src_stride[0];
+            g.dst_span = g.d.dst_offset + planes * g.d.dst_stride[0];
+            dm_dtype t = all_dtypes[(k + form) % 7];
+            check_copy(f, &r, &g, t, t, true);
+            check_copy(f, &r, &g, t, all_dtypes[(k * 3 + form) % 7], true);
+        }
+    }
+}
+
+/* Intersections as redistribution makes them: short runs of many lengths in both dims, one long run among them.
+ */
+static void test_many_runs(void **state)
+{
+    fixture *f = begin_test(state);
+    rng r = {4};
+    static dmi_run runs[2][300];
+    for (int64_t round = 0; round < rounds(f, 40); round++) {
+        geometry g = {.d = {.ndim = 2, .count = 1}};
+        int64_t span_a[2], span_b[2], unit = round % 2 == 0 ? 1 : 4;
+        for (int k = 0; k < 2; k++) {
+            int64_t a = 0, b = 0, n = rng_in(&r, 1, k == 0 ? 30 : 300), count = 0;
+            for (int64_t i = 0; i < n; i++) {
+                int64_t len = unit * (i == n / 2 && k == 1 ? 2000 : rng_in(&r, 1, 3));
+                runs[k][i] = (dmi_run){0, a, b, len};
+                a += len + unit * rng_in(&r, 0, 4);
+                b += len;
+                count += len;
+            }
+            g.d.nrun[k] = n;
+            g.d.run[k] = runs[k];
+            g.d.count *= count;
+            span_a[k] = a;
+            span_b[k] = b;
+        }
+        g.src_span = random_strides(&r, 2, span_a, g.d.src_stride);
+        g.dst_span = random_strides(&r, 2, span_b, g.d.dst_stride);
+        check_copy(f, &r, &g, DM_F32, DM_F32, true);
+        check_copy(f, &r, &g, DM_F16, DM_F64, true);
+    }
+}
+
+/* Large enough for the driver's copy, for every block of a grid to take more than one turn, and from any
+ * address. */
+static void test_large(void **state)
+{
+    fixture *f = begin_test(state);
+    rng r = {5};
+    for (int64_t round = 0; round < rounds(f, 12); round++) {
+        int64_t rows = rng_in(&r, 1000, 3000), cols = rng_in(&r, 1000, 3000);
+        dmi_run run[2] = {{.len = rows}, {.len = cols}};
+        geometry g = {.d = {.ndim = 2, .nrun = {1, 1}, .run = {&run[0], &run[1]}, .count = rows * cols}};
+        int64_t form = round % 4;
+        g.d.src_offset = rng_in(&r, 0, 1);
+        g.d.src_stride[0] = cols;
+        g.d.src_stride[1] = 1;
+        g.d.dst_stride[0] = form == 0 ? cols : form == 1 ? cols + 5 : 1;
+        g.d.dst_stride[1] = form < 2 ? 1 : rows;
+        g.src_span = g.d.src_offset + rows * cols;
+        g.dst_span = rows * cols + (form == 1 ? rows * 5 : 0);
+        dm_dtype t = all_dtypes[round % 7];
+        check_copy(f, &r, &g, t, t, true);
+        check_copy(f, &r, &g, t, all_dtypes[(round * 5 + 3) % 7], true);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_pairs), cmocka_unit_test(test_values), cmocka_unit_test(test_matrices),
+        cmocka_unit_test(test_many_runs), cmocka_unit_test(test_large),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,215 @@
+/* Products on the GPU: exact on small whole numbers, all transposes and types; and every kernel in a graph. */
+#include "cuda/cuda_case.h"
+
+typedef struct product {
+    dmi_gemm d;
+    dm_dtype c_type;
+    int64_t a_span, b_span, c_span;
+    double alpha, beta;
+} product;
+
+static real element(dm_dtype t, const char *p, int64_t at)
+{
+    return decode(t, p + at * width_of(t));
+}
+
+/* Expected c, in place. The sums are small whole numbers: what is rounded is the result alone. */
+static void naive(const product *p, const char *a, const char *b, char *c)
+{
+    const dmi_gemm *d = &p->d;
+    for (int64_t i = 0; i < d->m; i++) {
+        for (int64_t j = 0; j < d->n; j++) {
+            real sum = 0;
+            char *at = c + (d->c_offset + i * d->ldc + j) * width_of(p->c_type);
+            for (int64_t k = 0; k < d->k; k++) {
+                sum += element(d->dtype, a, d->a_offset + (d->trans_a ? k * d->lda + i : i * d->lda + k)) *
+                       element(d->dtype, b, d->b_offset + (d->trans_b ? j * d->ldb + k : k * d->ldb + j));
+            }
+            sum = (d->k == 0 ? 0 : p->alpha * sum) + (p->beta == 0 ? 0 : p->beta * decode(p->c_type, at));
+            encode_float(p->c_type, sum, at);
+        }
+    }
+}
+
+static char *small_array(rng *r, dm_dtype t, int64_t n)
+{
+    char *p = malloc((size_t)(n * width_of(t)) + 1);
+    assert_non_null(p);
+    for (int64_t i = 0; i < n; i++) {
+        small_element(r, t, p + i * width_of(t));
+    }
+    return p;
+}
+
+static void check_product(fixture *f, rng *r, const product *p)
+{
+    dm_dtype t = p->d.dtype;
+    char *a = small_array(r, t, p->a_span), *b = small_array(r, t, p->b_span);
+    char *c = small_array(r, p->c_type, p->c_span);
+    if (p->beta == 0 && p->c_span > 0) { /* not read */
+        encode_float(p->c_type, NAN, c + p->d.c_offset * width_of(p->c_type));
+    }
+    void *gpu_a = upload(a, p->a_span * width_of(t)), *gpu_b = upload(b, p->b_span * width_of(t));
+    void *gpu_c = upload(c, p->c_span * width_of(p->c_type));
+    dmi_backend_cuda()->gemm(f->q, &p->d, p->alpha, gpu_a, gpu_b, p->beta, gpu_c);
+    naive(p, a, b, c);
+    finish(f);
+    char *got = download(gpu_c, p->c_span * width_of(p->c_type));
+    check_same("gemm", p->c_type, got, c, p->c_span);
+    CUDA(cudaFree(gpu_a));
+    CUDA(cudaFree(gpu_b));
+    CUDA(cudaFree(gpu_c));
+    free(a);
+    free(b);
+    free(c);
+    free(got);
+}
+
+static void test_products(void **state)
+{
+    fixture *f = begin_test(state);
+    rng r = {41};
+    for (int64_t round = 0; round < rounds(f, 400); round++) {
+        static const double alphas[] = {1, -1, 2, 0.5}, betas[] = {0, 1, -2, 0};
+        product p = {.alpha = alphas[rng_in(&r, 0, 3)], .beta = betas[rng_in(&r, 0, 3)]};
+        dmi_gemm *d = &p.d;
+        int64_t longest = round % 8 == 0 ? 300 : 40;
+        d->dtype = all_dtypes[rng_in(&r, 0, 3)];
+        p.c_type = d->dtype;
+        if (width_of(d->dtype) == 2 && rng_in(&r, 0, 1) == 1) {
+            p.c_type = d->c_dtype = DM_F32;
+        }
+        d->trans_a = (int)rng_in(&r, 0, 1);
+        d->trans_b = (int)rng_in(&r, 0, 1);
+        d->m = rng_in(&r, 0, longest);
+        d->n = rng_in(&r, 0, longest);
+        d->k = rng_in(&r, 0, longest);
+        d->lda = DMI_MAX((d->trans_a ? d->m : d->k) + rng_in(&r, 0, 5), 1);
+        d->ldb = DMI_MAX((d->trans_b ? d->k : d->n) + rng_in(&r, 0, 5), 1);
+        d->ldc = DMI_MAX(d->n + rng_in(&r, 0, 5), 1);
+        d->a_offset = rng_in(&r, 0, 3);
+        d->b_offset = rng_in(&r, 0, 3);
+        d->c_offset = rng_in(&r, 0, 3);
+        p.a_span = d->a_offset + (d->trans_a ? d->k : d->m) * d->lda;
+        p.b_span = d->b_offset + (d->trans_b ? d->n : d->k) * d->ldb;
+        p.c_span = d->c_offset + d->m * d->ldc;
+        f->q->tf32 = rng_in(&r, 0, 3) == 0; /* whose 10 bits hold these numbers */
+        check_product(f, &r, &p);
+        f->q->tf32 = false;
+    }
+}
+
+/* --- a graph ------------------------------------------------------------------------------ */
+enum { SIDE = 256, COUNT = SIDE * SIDE };
+
+/* c = whole numbers; b = c transposed; a = c, then b * c + a; sums of its columns. */
+static void enqueue(dmi_queue *q, const dmi_backend *backend, float *a, float *b, float *c, double *sums)
+{
+    const int64_t shape[2] = {SIDE, SIDE};
+    dmi_run run[2] = {{.len = SIDE}, {.len = SIDE}};
+    dmi_fill fill;
+    dmi_fill_values values = {.p0 = -4, .p1 = 5, .seed = 7};
+    dmi_copy turn = {.ndim = 2,
+                     .src_dtype = DM_F32,
+                     .dst_dtype = DM_F32,
+                     .nrun = {1, 1},
+                     .run = {&run[0], &run[1]},
+                     .src_stride = {1, SIDE},
+                     .dst_stride = {SIDE, 1},
+                     .count = COUNT};
+    dmi_gemm gemm = {.dtype = DM_F32, .m = SIDE, .n = SIDE, .k = SIDE, .lda = SIDE, .ldb = SIDE, .ldc = SIDE};
+    dmi_ewise floors = {.op = DMI_EW_RELU,
+                        .ndim = 1,
+                        .extent = {COUNT},
+                        .a_dtype = DM_F32,
+                        .out_dtype = DM_I32,
+                        .a_stride = {1},
+                        .out_stride = {1}};
+    dmi_ewise back = {.op = DMI_EW_SCALE,
+                      .ndim = 1,
+                      .extent = {COUNT},
+                      .a_dtype = DM_I32,
+                      .out_dtype = DM_F32,
+                      .a_stride = {1},
+                      .out_stride = {1}};
+    dmi_reduce reduce = {.ndim = 2, .dtype = DM_F32, .reduced = 1, .extent = {SIDE, SIDE}, .stride = {SIDE, 1}};
+    whole_fill(DMI_FILL_UNIFORM, DM_F32, 2, shape, &fill);
+    backend->fill(q, &fill, &values, c);
+    backend->ewise(q, &floors, 1, c, 0, NULL, a); /* whole numbers: the product is exact */
+    backend->ewise(q, &back, 1, a, 0, NULL, c);
+    backend->copy(q, &turn, c, b);
+    backend->copy(q, &turn, b, a);
+    backend->gemm(q, &gemm, 1, b, c, 1, a);
+    backend->reduce(q, &reduce, a, sums);
+}
+
+static void test_graph(void **state)
+{
+    fixture *f = begin_test(state);
+    cudaStream_t stream = f->q->stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t program;
+    float *host = calloc(3 * COUNT, sizeof *host), *gpu = NULL;
+    double *sums = calloc(SIDE, sizeof *sums), *gpu_sums = NULL;
+    assert_true(host != NULL && sums != NULL);
+    enqueue(NULL, dmi_backend_cpu(), host, host + COUNT, host + 2 * COUNT, sums);
+    CUDA(cudaMalloc((void **)&gpu, 3 * COUNT * sizeof *gpu));
+    CUDA(cudaMalloc((void **)&gpu_sums, SIDE * sizeof *gpu_sums));
+    assert_true(dmi_cuda_queue_blas(f->q));
+    CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    enqueue(f->q, dmi_backend_cuda(), gpu, gpu + COUNT, gpu + 2 * COUNT, gpu_sums);
+    CUDA(cudaStreamEndCapture(stream, &graph));
+    CUDA(cudaGraphInstantiate(&program, graph, 0));
+    for (int replay = 0; replay < 3; replay++) {
+        CUDA(cudaMemsetAsync(gpu, 0xff, 3 * COUNT * sizeof *gpu, stream));
+        CUDA(cudaMemsetAsync(gpu_sums, 0xff, SIDE * sizeof *gpu_sums, stream));
+        CUDA(cudaGraphLaunch(program, stream));
+        finish(f);
+        float *got = download(gpu, COUNT * (int64_t)sizeof *gpu);
+        double *got_sums = download(gpu_sums, SIDE * (int64_t)sizeof *gpu_sums);
+        check_same("graph", DM_F32, got, host, COUNT);
+        check_same("graph's sums", DM_F64, got_sums, sums, SIDE);
+        free(got);
+        free(got_sums);
+    }
+    CUDA(cudaGraphExecDestroy(program));
+    CUDA(cudaGraphDestroy(graph));
+    CUDA(cudaFree(gpu));
+    CUDA(cudaFree(gpu_sums));
+    free(host);
+    free(sums);
+}
+
+/* An error stays in the queue, and later calls do nothing. */
+static void test_error_stays(void **state)
+{
+    fixture *f = begin_test(state);
+    dmi_run run = {.len = 1};
+    dmi_copy d = {.ndim = 1,
+                  .src_dtype = DM_U8,
+                  .dst_dtype = DM_U8,
+                  .nrun = {1},
+                  .run = {&run},
+                  .src_stride = {1},
+                  .dst_stride = {1},
+                  .count = 1};
+    dmi_queue *q = NULL;
+    assert_int_equal(dmi_cuda_queue_create(0, &q), DM_OK);
+    q->error = 1;
+    dmi_backend_cuda()->copy(q, &d, NULL, NULL); /* would fault */
+    assert_int_equal(cudaStreamSynchronize(q->stream), cudaSuccess);
+    dmi_cuda_queue_destroy(q);
+    assert_int_equal(dmi_cuda_queue_create(1000, &q), DM_ERR_STATE);
+    dmi_cuda_queue_destroy(NULL);
+    f->cases++;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_graph),
+        cmocka_unit_test(test_products),
+        cmocka_unit_test(test_error_stays),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

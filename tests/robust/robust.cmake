@@ -1,0 +1,79 @@
+# Jobs of several ranks in bad times: ranks that stop, are killed, leave, fail, or run another build.
+add_executable(job_main robust/job_main.c)
+add_executable(init_comm_main robust/init_comm_main.c)
+foreach(program job_main init_comm_main)
+  target_compile_definitions(${program} PRIVATE _GNU_SOURCE)
+  target_link_libraries(${program} PRIVATE dmath MPI::MPI_C)
+endforeach()
+
+# robust_job(name expect command...): in it JOB=what stands for job_main with its arguments and N=n for as many ranks.
+function(robust_job name expect)
+  if(DMATH_SANITIZE MATCHES "thread")
+    return()
+  endif()
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/run/robust_${name})
+  set(command)
+  foreach(word IN LISTS ARGN)
+    if(word MATCHES "^JOB=(.*)$")
+      list(APPEND command $<TARGET_FILE:job_main> ${CMAKE_MATCH_1} ${folder})
+    elseif(word MATCHES "^N=(.*)$")
+      list(APPEND command ${MPIEXEC_NUMPROC_FLAG} ${CMAKE_MATCH_1})
+    else()
+      list(APPEND command ${word})
+    endif()
+  endforeach()
+  add_test(NAME robust_${name} COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/robust/job.sh ${name} ${expect} ${folder}
+                                       ${command})
+  set_tests_properties(robust_${name} PROPERTIES TIMEOUT 120 RUN_SERIAL ON LABELS mpi
+                                                 ENVIRONMENT "${DMATH_MPI_ENVIRONMENT};MPIEXEC_TIMEOUT=70")
+endfunction()
+set(run ${MPIEXEC_EXECUTABLE})
+
+# ---- starting ----
+robust_job(twice right ${run} N=4 JOB=twice)
+robust_job(twice_worker right ${run} N=1 JOB=twice : N=2 $<TARGET_FILE:dmath-worker>)
+robust_job(own_mpi right ${run} N=3 JOB=own_mpi)
+robust_job(one_rank right ${run} N=1 JOB=alone)
+robust_job(no_launcher right JOB=alone)
+robust_job(worker_alone "status:2:start it beside a master" $<TARGET_FILE:dmath-worker>)
+robust_job(worker_alone_launched "status:2:start it beside a master" ${run} N=1 $<TARGET_FILE:dmath-worker>)
+robust_job(version right ${run} N=2 JOB=version : N=1 -x DMATH_FAULT=version JOB=version : N=1 JOB=version)
+robust_job(direct_hosts right ${run} N=4 JOB=direct_hosts)
+robust_job(bad_rank ends ${run} N=1 JOB=twice : N=1 -x DMATH_RING=nonsense JOB=twice : N=1 JOB=twice)
+foreach(ranks 2 4 5)
+  robust_job(init_comm_${ranks} right ${run} N=${ranks} $<TARGET_FILE:init_comm_main>)
+endforeach()
+
+# ---- ending ----
+robust_job(master_exits ends ${run} N=4 JOB=exit)
+robust_job(master_aborts ends ${run} N=4 JOB=abort)
+robust_job(worker_killed ends ${run} N=4 JOB=kill)
+
+# ---- a worker is stopped ----
+foreach(what stop stop_hosts stop_finalize stop_continue stop_continue_hosts stop_ring stop_move)
+  robust_job(${what} right ${run} N=4 JOB=${what})
+endforeach()
+
+# ---- a failure in one rank ----
+foreach(options transport=auto transport=mpi pretend_hosts=2)
+  foreach(fault compute:1 compute:2 compute:7 alloc:6 alloc:8)
+    string(REGEX REPLACE "[:=]" "_" name "fault_${options}_${fault}")
+    robust_job(${name} right ${run} N=2 JOB=fault : N=1 -x DMATH_FAULT=${fault} JOB=fault : N=1 JOB=fault)
+    if(TEST robust_${name})
+      set_property(TEST robust_${name} APPEND PROPERTY ENVIRONMENT DMATH_TEST_OPTIONS=log=error,${options})
+    endif()
+  endforeach()
+endforeach()
+
+# ---- idle ----
+foreach(variant "" DMATH_PRETEND_HOSTS=2 DMATH_TRANSPORT=mpi)
+  string(REGEX REPLACE "^.*_([A-Z]+)=.*$" "_\\1" suffix "${variant}")
+  string(TOLOWER "idle${suffix}" name)
+  robust_job(${name} right ${run} N=9 JOB=idle)
+  if(variant AND TEST robust_${name})
+    set_property(TEST robust_${name} APPEND PROPERTY ENVIRONMENT ${variant})
+  endif()
+endforeach()
+
+# These measure time.
+set_tests_properties(test_queueing test_watchdog test_idle PROPERTIES RUN_SERIAL ON)
