@@ -315,7 +315,9 @@ static void test_print(void **state)
         }
     }
     free(text);
-    assert_int_equal(lines, 20);
+#define ONE(...) +1
+    assert_int_equal(lines, 0 DMI_CONFIG_MAP(ONE, ONE, ONE, ONE, ONE, ONE)); /* a line a row */
+#undef ONE
     assert_non_null(strstr(options, "slab=96K,"));
     assert_non_null(strstr(options, "memory_limit=5000,"));
     assert_non_null(strstr(options, "gemm_algorithm=two_block,"));

@@ -99,7 +99,7 @@ static void test_every_block(void **state)
 static void test_limit(void **state)
 {
     (void)state;
-    dm_session *s = open_session(2, "memory_limit=64K,log=error");
+    dm_session *s = open_session(2, "memory_limit=64K,pool_debug=0,log=error");
     const int64_t large[2] = {100, 100}, product_shape[2] = {60, 60};
     dm_layout rows = dm_layout_rows(s), everywhere = dm_layout_replicated(s);
     dm_array a = make_matrix(s, 40, &rows, 1), refused = {77}, big[3];
