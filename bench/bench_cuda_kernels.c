@@ -98,7 +98,7 @@ static dmi_copy whole(const bench *t, dmi_run *run)
                       .count = t->n * t->n};
 }
 
-enum { DENSE, PITCHED, ODD_PITCH, TURNED, TURNED_ODD, CYCLIC, IRREGULAR, PIECES };
+enum { DENSE, PITCHED, ODD_PITCH, TURNED, TURNED_ODD, CYCLIC, IRREGULAR };
 static void run_copy(const bench *t)
 {
     dmi_run run[2];
@@ -126,14 +126,6 @@ static void run_copy(const bench *t)
         tables[0] = tables[1] = t->gpu_runs;
         t->q->device_run = tables;
         break;
-    case PIECES: /* of half a MiB: the kernel for dense copies, which leaves larger ones to the driver */
-        run[0].len = 512 * 1024 / (t->n * 4);
-        d.count = run[0].len * t->n;
-        for (; d.src_offset < t->n * t->n; d.src_offset += d.count) {
-            d.dst_offset = d.src_offset;
-            dmi_backend_cuda()->copy(t->q, &d, t->a, t->b);
-        }
-        return;
     default:
         break;
     }
@@ -165,7 +157,6 @@ static void copies(bench *t)
         int kind;
         dm_dtype from, to;
     } table[] = {{"copy f32", DENSE, DM_F32, DM_F32},
-                 {"copy f32, a kernel for each 512 KiB", PIECES, DM_F32, DM_F32},
                  {"copy f32, pitched rows", PITCHED, DM_F32, DM_F32},
                  {"copy f32, rows of odd pitch", ODD_PITCH, DM_F32, DM_F32},
                  {"copy bf16, rows of odd pitch", ODD_PITCH, DM_BF16, DM_BF16},

@@ -43,7 +43,7 @@ dmi_profile dmi_profile_from(const dmi_config *config, int workers, bool one_spa
 void dmi_hub_tune(dmi_hub *hub, int threads, int cores, double spin_us)
 {
     hub->oversubscribed = threads > cores;
-    hub->spin_ns = spin_us >= 0 ? (int64_t)(spin_us * 1e3) : hub->oversubscribed ? 0 : 20000;
+    hub->spin_ns = spin_us >= 0 ? (int64_t)(spin_us * 1e3) : hub->oversubscribed ? 0 : 2000;
 }
 
 static void *worker_main(void *arg)

@@ -3,12 +3,13 @@
 
 static double worst_ulps; /* of exp and tanh, printed at the end */
 
-/* Steps of type t between two finite numbers of it. */
-static double ulps_between(dm_dtype t, const void *a, const void *b)
+/* Steps between two finite numbers, of the shorter of the type that was computed in and the type of the result. */
+static double ulps_between(dm_dtype t, dm_dtype compute, const void *a, const void *b)
 {
     real x = decode(t, a), y = decode(t, b), larger = fmaxl(fabsl(x), fabsl(y));
-    int fraction = t == DM_F64 ? 52 : t == DM_F32 ? 23 : t == DM_F16 ? 10 : 7;
-    int least = t == DM_F64 ? -1022 : t == DM_F16 ? -14 : -126;
+    bool wide = t == DM_F64 && compute == DM_F64;
+    int fraction = wide ? 52 : t == DM_F16 ? 10 : t == DM_BF16 ? 7 : 23;
+    int least = wide ? -1022 : t == DM_F16 ? -14 : -126;
     int exponent = larger > 0 ? ilogbl(larger) : least;
     return (double)(fabsl(x - y) / ldexpl(1, (exponent < least ? least : exponent) - fraction));
 }
@@ -28,7 +29,7 @@ static void check_function(dm_dtype t, dm_dtype compute, double alpha, const cha
             assert_true(fabsl(x - y) <= slack);
             continue;
         }
-        double ulps = isinf(x) || isinf(y) ? 1e9 : ulps_between(t, g, e);
+        double ulps = isinf(x) || isinf(y) ? 1e9 : ulps_between(t, compute, g, e);
         if (t == compute && alpha == 1 && ulps > worst_ulps) {
             worst_ulps = ulps;
         }

@@ -55,6 +55,12 @@ static void check_product(fixture *f, rng *r, const product *p)
     naive(p, a, b, c);
     finish(f);
     char *got = download(gpu_c, p->c_span * width_of(p->c_type));
+    for (int64_t i = 0; i < p->c_span; i++) { /* zeros of either sign are alike */
+        char *g = got + i * width_of(p->c_type), *e = c + i * width_of(p->c_type);
+        if (decode(p->c_type, g) == 0 && decode(p->c_type, e) == 0) {
+            memcpy(g, e, (size_t)width_of(p->c_type));
+        }
+    }
     check_same("gemm", p->c_type, got, c, p->c_span);
     CUDA(cudaFree(gpu_a));
     CUDA(cudaFree(gpu_b));

@@ -1,16 +1,17 @@
 /* Accumulators: partial sums added up, and the sum written as a result. */
 #include "kernels/cuda/sums.cuh"
 
-enum { THREADS = DMI_CUDA_THREADS };
+enum { THREADS = DMI_CUDA_THREADS, STORE_DEPTH = 2 };
 
 template <typename S>
 static __global__ void __launch_bounds__(THREADS)
     acc_add(const __grid_constant__ dmi_cuda_box box, const S *__restrict__ part, S *__restrict__ acc)
 {
-    for (uint32_t i = blockIdx.x * THREADS + threadIdx.x; i < box.items; i += gridDim.x * THREADS) {
-        int64_t at[2];
-        locate<2>(box, i, at);
-        acc[at[1]] = joined(acc[at[1]], part[at[0]]);
+    int64_t at[1][2];
+    bool valid[1];
+    locate_all<2, 1>(box, at, valid);
+    if (valid[0]) {
+        acc[at[0][1]] = joined(acc[at[0][1]], part[at[0][0]]);
     }
 }
 
@@ -18,11 +19,10 @@ template <typename S>
 static __global__ void __launch_bounds__(THREADS)
     acc_add_runs(const __grid_constant__ dmi_cuda_runs runs, const S *__restrict__ part, S *__restrict__ acc)
 {
-    for (uint32_t i = blockIdx.x * THREADS + threadIdx.x; i < runs.items; i += gridDim.x * THREADS) {
-        int64_t a, b;
-        if (locate(runs, i, &a, &b)) {
-            acc[b] = joined(acc[b], part[a]);
-        }
+    uint32_t i = blockIdx.x * THREADS + threadIdx.x;
+    int64_t a, b;
+    if (i < runs.items && locate(runs, i, &a, &b)) {
+        acc[b] = joined(acc[b], part[a]);
     }
 }
 
@@ -62,48 +62,61 @@ template <typename S>
 static __global__ void __launch_bounds__(THREADS)
     acc_store(const __grid_constant__ dmi_cuda_store p, const S *__restrict__ acc, void *out)
 {
-    for (uint32_t i = blockIdx.x * THREADS + threadIdx.x; i < p.box.items; i += gridDim.x * THREADS) {
-        int64_t at[2];
-        locate<2>(p.box, i, at);
-        double v = value_of(acc[at[0]], p), old = 0;
-        if (!p.plain) {
-            if (p.beta != 0) {
-                load_any<double, 1>(p.out_dtype, out, at[1], &old);
-                old = __dmul_rn(p.beta, old);
-            }
-            v = __dadd_rn(__dmul_rn(p.scale, v), old);
-        }
-        store_any<double, 1>(p.out_dtype, out, at[1], &v);
+    int64_t at[STORE_DEPTH][2];
+    bool valid[STORE_DEPTH];
+    double v[STORE_DEPTH][1], old[STORE_DEPTH][1] = {};
+    S sum[STORE_DEPTH];
+    locate_all<2, STORE_DEPTH>(p.box, at, valid);
+    if (p.beta != 0) {
+        load_items(p.out_dtype, out, at, 1, valid, old);
     }
+#pragma unroll
+    for (int k = 0; k < STORE_DEPTH; k++) {
+        if (valid[k]) {
+            sum[k] = acc[at[k][0]];
+        }
+    }
+#pragma unroll
+    for (int k = 0; k < STORE_DEPTH; k++) {
+        v[k][0] = value_of(sum[k], p);
+        if (!p.plain) {
+            double term = p.beta == 0 ? 0 : __dmul_rn(p.beta, old[k][0]);
+            v[k][0] = __dadd_rn(__dmul_rn(p.scale, v[k][0]), term);
+        }
+    }
+    store_items(p.out_dtype, out, at, 1, valid, v);
 }
 
 /* Integer sums of integer results, and those that are converted as they are. */
 static __global__ void __launch_bounds__(THREADS)
     acc_store_integers(const __grid_constant__ dmi_cuda_store p, const int64_t *__restrict__ acc, void *out)
 {
-    for (uint32_t i = blockIdx.x * THREADS + threadIdx.x; i < p.box.items; i += gridDim.x * THREADS) {
-        int64_t at[2];
-        locate<2>(p.box, i, at);
-        int64_t v = acc[at[0]], old = 0;
-        if (!p.plain) {
-            if (p.beta != 0) {
-                load_any<int64_t, 1>(p.out_dtype, out, at[1], &old);
-            }
-            v = (int64_t)((uint64_t)p.iscale * (uint64_t)v + (uint64_t)p.ibeta * (uint64_t)old);
+    int64_t at[STORE_DEPTH][2], v[STORE_DEPTH][1], old[STORE_DEPTH][1] = {};
+    bool valid[STORE_DEPTH];
+    locate_all<2, STORE_DEPTH>(p.box, at, valid);
+    load_items_typed<int64_t, 1, int64_t>(acc, at, 0, valid, v);
+    if (!p.plain) {
+        if (p.beta != 0) {
+            load_items(p.out_dtype, out, at, 1, valid, old);
         }
-        store_any<int64_t, 1>(p.out_dtype, out, at[1], &v);
+#pragma unroll
+        for (int k = 0; k < STORE_DEPTH; k++) {
+            v[k][0] = (int64_t)((uint64_t)p.iscale * (uint64_t)v[k][0] + (uint64_t)p.ibeta * (uint64_t)old[k][0]);
+        }
     }
+    store_items(p.out_dtype, out, at, 1, valid, v);
 }
 
 /* --- launchers ------------------------------------------------------------------------- */
 template <typename S> static void add_box(dmi_queue *q, const dmi_cuda_box *box, const void *part, void *acc)
 {
-    unsigned blocks = blocks_for(q, box->items, THREADS);
-    acc_add<S><<<blocks, THREADS, 0, stream_of(q)>>>(*box, (const S *)part, (S *)acc);
+    dmi_cuda_box b = *box;
+    unsigned blocks = blocks_for(&b, 1);
+    acc_add<S><<<blocks, THREADS, 0, stream_of(q)>>>(b, (const S *)part, (S *)acc);
 }
 template <typename S> static void add_runs(dmi_queue *q, const dmi_cuda_runs *runs, const void *part, void *acc)
 {
-    unsigned blocks = blocks_for(q, runs->items, THREADS);
+    unsigned blocks = blocks_for(runs->items, THREADS);
     acc_add_runs<S><<<blocks, THREADS, 0, stream_of(q)>>>(*runs, (const S *)part, (S *)acc);
 }
 
@@ -134,15 +147,16 @@ void dmi_cuda_launch_acc_add_runs(dmi_queue *q, int acc_kind, const dmi_cuda_run
 
 void dmi_cuda_launch_acc_store(dmi_queue *q, const dmi_cuda_store *p, const void *acc, void *out)
 {
-    unsigned blocks = blocks_for(q, p->box.items, THREADS);
+    dmi_cuda_store here = *p;
+    unsigned blocks = blocks_for(&here.box, STORE_DEPTH);
     if (p->integers) {
-        acc_store_integers<<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const int64_t *)acc, out);
+        acc_store_integers<<<blocks, THREADS, 0, stream_of(q)>>>(here, (const int64_t *)acc, out);
     } else if (p->acc == DMI_ACC_DD) {
-        acc_store<sum_dd><<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const sum_dd *)acc, out);
+        acc_store<sum_dd><<<blocks, THREADS, 0, stream_of(q)>>>(here, (const sum_dd *)acc, out);
     } else if (p->acc == DMI_ACC_F64) {
-        acc_store<sum_f64><<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const sum_f64 *)acc, out);
+        acc_store<sum_f64><<<blocks, THREADS, 0, stream_of(q)>>>(here, (const sum_f64 *)acc, out);
     } else {
-        acc_store<sum_i64><<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const sum_i64 *)acc, out);
+        acc_store<sum_i64><<<blocks, THREADS, 0, stream_of(q)>>>(here, (const sum_i64 *)acc, out);
     }
     dmi_cuda_launched(q, "storing of sums");
 }

@@ -1,37 +1,32 @@
 /* Conversions of dense, aligned rows: a kernel for every pair of types. */
 #include "kernels/cuda/convert.cuh"
 
-enum { THREADS = DMI_CUDA_THREADS, DEPTH = 4 };
+enum { THREADS = DMI_CUDA_THREADS, DEPTH = 2 };
 
 template <typename From, typename To>
 static __global__ void __launch_bounds__(THREADS)
     convert_groups(const __grid_constant__ dmi_cuda_box box, const From *__restrict__ src, To *__restrict__ dst)
 {
     const int N = 16 / (sizeof(From) > sizeof(To) ? sizeof(From) : sizeof(To));
-    uint32_t step = gridDim.x * (THREADS * DEPTH);
-    for (uint32_t first = blockIdx.x * (THREADS * DEPTH) + threadIdx.x; first < box.items; first += step) {
-        group<From, N> v[DEPTH];
-        int64_t to[DEPTH];
+    int64_t at[DEPTH][2];
+    bool valid[DEPTH];
+    group<From, N> v[DEPTH];
+    locate_all<2, DEPTH>(box, at, valid);
 #pragma unroll
-        for (int k = 0; k < DEPTH; k++) {
-            uint32_t i = first + k * THREADS;
-            if (i < box.items) {
-                int64_t at[2];
-                locate<2>(box, i, at);
-                v[k] = *(const group<From, N> *)(src + at[0]);
-                to[k] = at[1];
-            }
+    for (int k = 0; k < DEPTH; k++) {
+        if (valid[k]) {
+            v[k] = *(const group<From, N> *)(src + at[k][0]);
         }
+    }
 #pragma unroll
-        for (int k = 0; k < DEPTH; k++) {
-            if (first + k * THREADS < box.items) {
-                group<To, N> w;
+    for (int k = 0; k < DEPTH; k++) {
+        if (valid[k]) {
+            group<To, N> w;
 #pragma unroll
-                for (int e = 0; e < N; e++) {
-                    w.v[e] = converted<To>(v[k].v[e]);
-                }
-                *(group<To, N> *)(dst + to[k]) = w;
+            for (int e = 0; e < N; e++) {
+                w.v[e] = converted<To>(v[k].v[e]);
             }
+            *(group<To, N> *)(dst + at[k][1]) = w;
         }
     }
 }
@@ -39,8 +34,9 @@ static __global__ void __launch_bounds__(THREADS)
 template <typename From, typename To>
 static void launch(dmi_queue *q, const dmi_cuda_box *box, const void *src, void *dst)
 {
-    unsigned blocks = blocks_for(q, box->items, THREADS * DEPTH);
-    convert_groups<From, To><<<blocks, THREADS, 0, stream_of(q)>>>(*box, (const From *)src, (To *)dst);
+    dmi_cuda_box b = *box;
+    unsigned blocks = blocks_for(&b, DEPTH);
+    convert_groups<From, To><<<blocks, THREADS, 0, stream_of(q)>>>(b, (const From *)src, (To *)dst);
 }
 
 typedef void launch_fn(dmi_queue *q, const dmi_cuda_box *box, const void *src, void *dst);

@@ -332,4 +332,52 @@ static __device__ __forceinline__ void store_any(dm_dtype dtype, void *p, int64_
 #undef CALL
 }
 
+/* The same for the items of a thread that are valid, at position at[][side]. */
+template <typename C, int N, typename T, int DEPTH, int SIDES>
+static __device__ __forceinline__ void load_items_typed(const void *p, const int64_t (&at)[DEPTH][SIDES], int side,
+                                                        const bool (&valid)[DEPTH], C (&v)[DEPTH][N])
+{
+    group<T, N> g[DEPTH];
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) {
+        if (valid[k]) {
+            g[k] = *(const group<T, N> *)((const T *)p + at[k][side]);
+        }
+    }
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) {
+#pragma unroll
+        for (int e = 0; e < N; e++) {
+            v[k][e] = converted<C>(g[k].v[e]);
+        }
+    }
+}
+template <typename C, int N, typename T, int DEPTH, int SIDES>
+static __device__ __forceinline__ void store_items_typed(void *p, const int64_t (&at)[DEPTH][SIDES], int side,
+                                                         const bool (&valid)[DEPTH], const C (&v)[DEPTH][N])
+{
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) {
+        if (valid[k]) {
+            store_typed<C, T, N>(p, at[k][side], v[k]);
+        }
+    }
+}
+template <typename C, int N, int DEPTH, int SIDES>
+static __device__ __forceinline__ void load_items(dm_dtype dtype, const void *p, const int64_t (&at)[DEPTH][SIDES],
+                                                  int side, const bool (&valid)[DEPTH], C (&v)[DEPTH][N])
+{
+#define CALL(type) load_items_typed<C, N, type>(p, at, side, valid, v)
+    DMI_CUDA_BY_TYPE(dtype, CALL)
+#undef CALL
+}
+template <typename C, int N, int DEPTH, int SIDES>
+static __device__ __forceinline__ void store_items(dm_dtype dtype, void *p, const int64_t (&at)[DEPTH][SIDES], int side,
+                                                   const bool (&valid)[DEPTH], const C (&v)[DEPTH][N])
+{
+#define CALL(type) store_items_typed<C, N, type>(p, at, side, valid, v)
+    DMI_CUDA_BY_TYPE(dtype, CALL)
+#undef CALL
+}
+
 #endif

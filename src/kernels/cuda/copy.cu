@@ -5,34 +5,41 @@ enum { THREADS = DMI_CUDA_THREADS };
 
 /* Items a thread has under way at once. */
 template <typename T> struct depth {
-    static const int value = sizeof(T) >= 16 ? 4 : 8;
+    static const int value = sizeof(T) == 16 ? 1 : sizeof(T) == 8 ? 2 : sizeof(T) == 4 ? 4 : 8;
 };
+enum { RUNS_DEPTH = 2, CONVERT_DEPTH = 4 };
 
 template <typename T>
 static __global__ void __launch_bounds__(THREADS)
     move(const __grid_constant__ dmi_cuda_box box, const T *__restrict__ src, T *__restrict__ dst)
 {
     const int DEPTH = depth<T>::value;
-    uint32_t step = gridDim.x * (THREADS * DEPTH);
-    for (uint32_t first = blockIdx.x * (THREADS * DEPTH) + threadIdx.x; first < box.items; first += step) {
-        T v[DEPTH];
-        int64_t to[DEPTH];
+    int64_t at[DEPTH][2];
+    bool valid[DEPTH];
+    T v[DEPTH];
+    locate_all<2, DEPTH>(box, at, valid);
 #pragma unroll
-        for (int k = 0; k < DEPTH; k++) {
-            uint32_t i = first + k * THREADS;
-            if (i < box.items) {
-                int64_t at[2];
-                locate<2>(box, i, at);
-                v[k] = src[at[0]];
-                to[k] = at[1];
-            }
+    for (int k = 0; k < DEPTH; k++) {
+        if (valid[k]) {
+            v[k] = src[at[k][0]];
         }
+    }
 #pragma unroll
-        for (int k = 0; k < DEPTH; k++) {
-            if (first + k * THREADS < box.items) {
-                dst[to[k]] = v[k];
-            }
+    for (int k = 0; k < DEPTH; k++) {
+        if (valid[k]) {
+            dst[at[k][1]] = v[k];
         }
+    }
+}
+
+template <int DEPTH>
+static __device__ __forceinline__ void locate_runs(const dmi_cuda_runs &runs, int64_t (&at)[DEPTH][2],
+                                                   bool (&valid)[DEPTH])
+{
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) {
+        uint32_t i = blockIdx.x * (THREADS * DEPTH) + k * THREADS + threadIdx.x;
+        valid[k] = i < runs.items && locate(runs, i, &at[k][0], &at[k][1]);
     }
 }
 
@@ -40,26 +47,20 @@ template <typename T>
 static __global__ void __launch_bounds__(THREADS)
     move_runs(const __grid_constant__ dmi_cuda_runs runs, const T *__restrict__ src, T *__restrict__ dst)
 {
-    const int DEPTH = 4;
-    uint32_t step = gridDim.x * (THREADS * DEPTH);
-    for (uint32_t first = blockIdx.x * (THREADS * DEPTH) + threadIdx.x; first < runs.items; first += step) {
-        T v[DEPTH];
-        int64_t to[DEPTH];
-        bool inside[DEPTH];
+    int64_t at[RUNS_DEPTH][2];
+    bool valid[RUNS_DEPTH];
+    T v[RUNS_DEPTH];
+    locate_runs<RUNS_DEPTH>(runs, at, valid);
 #pragma unroll
-        for (int k = 0; k < DEPTH; k++) {
-            uint32_t i = first + k * THREADS;
-            int64_t from;
-            inside[k] = i < runs.items && locate(runs, i, &from, &to[k]);
-            if (inside[k]) {
-                v[k] = src[from];
-            }
+    for (int k = 0; k < RUNS_DEPTH; k++) {
+        if (valid[k]) {
+            v[k] = src[at[k][0]];
         }
+    }
 #pragma unroll
-        for (int k = 0; k < DEPTH; k++) {
-            if (inside[k]) {
-                dst[to[k]] = v[k];
-            }
+    for (int k = 0; k < RUNS_DEPTH; k++) {
+        if (valid[k]) {
+            dst[at[k][1]] = v[k];
         }
     }
 }
@@ -70,13 +71,12 @@ static __global__ void __launch_bounds__(THREADS)
     convert(const __grid_constant__ dmi_cuda_box box, dm_dtype from, dm_dtype to, const void *__restrict__ src,
             void *__restrict__ dst)
 {
-    for (uint32_t i = blockIdx.x * THREADS + threadIdx.x; i < box.items; i += gridDim.x * THREADS) {
-        int64_t at[2];
-        C v;
-        locate<2>(box, i, at);
-        load_any<C, 1>(from, src, at[0], &v);
-        store_any<C, 1>(to, dst, at[1], &v);
-    }
+    int64_t at[CONVERT_DEPTH][2];
+    bool valid[CONVERT_DEPTH];
+    C v[CONVERT_DEPTH][1];
+    locate_all<2, CONVERT_DEPTH>(box, at, valid);
+    load_items(from, src, at, 0, valid, v);
+    store_items(to, dst, at, 1, valid, v);
 }
 
 template <typename C>
@@ -84,21 +84,20 @@ static __global__ void __launch_bounds__(THREADS)
     convert_runs(const __grid_constant__ dmi_cuda_runs runs, dm_dtype from, dm_dtype to,
                  const void *__restrict__ src, void *__restrict__ dst)
 {
-    for (uint32_t i = blockIdx.x * THREADS + threadIdx.x; i < runs.items; i += gridDim.x * THREADS) {
-        int64_t a, b;
-        C v;
-        if (locate(runs, i, &a, &b)) {
-            load_any<C, 1>(from, src, a, &v);
-            store_any<C, 1>(to, dst, b, &v);
-        }
-    }
+    int64_t at[RUNS_DEPTH][2];
+    bool valid[RUNS_DEPTH];
+    C v[RUNS_DEPTH][1];
+    locate_runs<RUNS_DEPTH>(runs, at, valid);
+    load_items(from, src, at, 0, valid, v);
+    store_items(to, dst, at, 1, valid, v);
 }
 
 /* --- launchers ------------------------------------------------------------------------- */
 template <typename T> static void move_box(dmi_queue *q, const dmi_cuda_box *box, const void *src, void *dst)
 {
-    unsigned blocks = blocks_for(q, box->items, THREADS * depth<T>::value);
-    move<T><<<blocks, THREADS, 0, stream_of(q)>>>(*box, (const T *)src, (T *)dst);
+    dmi_cuda_box b = *box;
+    unsigned blocks = blocks_for(&b, depth<T>::value);
+    move<T><<<blocks, THREADS, 0, stream_of(q)>>>(b, (const T *)src, (T *)dst);
 }
 
 void dmi_cuda_launch_move(dmi_queue *q, int unit, const dmi_cuda_box *box, const void *src, void *dst)
@@ -126,7 +125,7 @@ void dmi_cuda_launch_move(dmi_queue *q, int unit, const dmi_cuda_box *box, const
 template <typename T>
 static void move_all_runs(dmi_queue *q, const dmi_cuda_runs *runs, const void *src, void *dst)
 {
-    unsigned blocks = blocks_for(q, runs->items, THREADS * 4);
+    unsigned blocks = blocks_for(runs->items, THREADS * RUNS_DEPTH);
     move_runs<T><<<blocks, THREADS, 0, stream_of(q)>>>(*runs, (const T *)src, (T *)dst);
 }
 
@@ -155,11 +154,12 @@ void dmi_cuda_launch_move_runs(dmi_queue *q, int unit, const dmi_cuda_runs *runs
 void dmi_cuda_launch_convert(dmi_queue *q, dm_dtype from, dm_dtype to, const dmi_cuda_box *box, const void *src,
                              void *dst)
 {
-    unsigned blocks = blocks_for(q, box->items, THREADS);
+    dmi_cuda_box b = *box;
+    unsigned blocks = blocks_for(&b, CONVERT_DEPTH);
     if (from <= DM_BF16) {
-        convert<double><<<blocks, THREADS, 0, stream_of(q)>>>(*box, from, to, src, dst);
+        convert<double><<<blocks, THREADS, 0, stream_of(q)>>>(b, from, to, src, dst);
     } else {
-        convert<int64_t><<<blocks, THREADS, 0, stream_of(q)>>>(*box, from, to, src, dst);
+        convert<int64_t><<<blocks, THREADS, 0, stream_of(q)>>>(b, from, to, src, dst);
     }
     dmi_cuda_launched(q, "conversion");
 }
@@ -167,7 +167,7 @@ void dmi_cuda_launch_convert(dmi_queue *q, dm_dtype from, dm_dtype to, const dmi
 void dmi_cuda_launch_convert_runs(dmi_queue *q, dm_dtype from, dm_dtype to, const dmi_cuda_runs *runs,
                                   const void *src, void *dst)
 {
-    unsigned blocks = blocks_for(q, runs->items, THREADS);
+    unsigned blocks = blocks_for(runs->items, THREADS * RUNS_DEPTH);
     if (from <= DM_BF16) {
         convert_runs<double><<<blocks, THREADS, 0, stream_of(q)>>>(*runs, from, to, src, dst);
     } else {

@@ -6,8 +6,9 @@ enum { THREADS = DMI_CUDA_THREADS };
 template <int OP, typename T, typename C, int N>
 static void launch(dmi_queue *q, const dmi_cuda_ewise *p, const void *a, const void *b, void *out)
 {
-    unsigned blocks = blocks_for(q, p->box.items, THREADS * (N * sizeof(T) >= 16 ? 2 : 4));
-    ewise_same<OP, T, C, N><<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const T *)a, (const T *)b, (T *)out);
+    dmi_cuda_ewise here = *p;
+    unsigned blocks = blocks_for(&here.box, ewise_depth<T, N>::value);
+    ewise_same<OP, T, C, N><<<blocks, THREADS, 0, stream_of(q)>>>(here, (const T *)a, (const T *)b, (T *)out);
 }
 
 typedef void launch_fn(dmi_queue *q, const dmi_cuda_ewise *p, const void *a, const void *b, void *out);
@@ -30,17 +31,17 @@ template <typename T, typename C, int N> static launch_fn *launcher(int op)
     }
 }
 /* Without the functions, which integers do not have. */
-template <typename T, int N> static launch_fn *integer_launcher(int op)
+template <typename T, typename C, int N> static launch_fn *integer_launcher(int op)
 {
     switch (op) {
     case DMI_EW_ADD:
-        return launch<DMI_EW_ADD, T, int64_t, N>;
+        return launch<DMI_EW_ADD, T, C, N>;
     case DMI_EW_MUL:
-        return launch<DMI_EW_MUL, T, int64_t, N>;
+        return launch<DMI_EW_MUL, T, C, N>;
     case DMI_EW_SCALE:
-        return launch<DMI_EW_SCALE, T, int64_t, N>;
+        return launch<DMI_EW_SCALE, T, C, N>;
     default:
-        return launch<DMI_EW_RELU, T, int64_t, N>;
+        return launch<DMI_EW_RELU, T, C, N>;
     }
 }
 
@@ -62,13 +63,13 @@ void dmi_cuda_launch_ewise_same(dmi_queue *q, const dmi_cuda_ewise *p, bool grou
         fn = launcher<bf16, float, 8>(p->op);
         break;
     case DM_I64:
-        fn = integer_launcher<int64_t, 2>(p->op);
+        fn = integer_launcher<int64_t, int64_t, 2>(p->op);
         break;
     case DM_I32:
-        fn = integer_launcher<int32_t, 4>(p->op);
+        fn = integer_launcher<int32_t, int32_t, 4>(p->op);
         break;
     default:
-        fn = integer_launcher<uint8_t, 16>(p->op);
+        fn = integer_launcher<uint8_t, int32_t, 16>(p->op);
         break;
     }
     fn(q, p, a, b, out);

@@ -21,6 +21,13 @@ template <> struct factors<float> {
         return {(float)p.alpha, (float)p.beta};
     }
 };
+template <> struct factors<int32_t> {
+    int32_t alpha, beta;
+    static __device__ __forceinline__ factors of(const dmi_cuda_ewise &p)
+    {
+        return {(int32_t)p.ialpha, (int32_t)p.ibeta};
+    }
+};
 template <> struct factors<int64_t> {
     int64_t alpha, beta;
     static __device__ __forceinline__ factors of(const dmi_cuda_ewise &p)
@@ -41,6 +48,10 @@ static __device__ __forceinline__ int64_t times(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a * (uint64_t)b);
 }
+static __device__ __forceinline__ int32_t times(int32_t a, int32_t b)
+{
+    return (int32_t)((uint32_t)a * (uint32_t)b);
+}
 static __device__ __forceinline__ double plus(double a, double b)
 {
     return __dadd_rn(a, b);
@@ -52,6 +63,10 @@ static __device__ __forceinline__ float plus(float a, float b)
 static __device__ __forceinline__ int64_t plus(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+static __device__ __forceinline__ int32_t plus(int32_t a, int32_t b)
+{
+    return (int32_t)((uint32_t)a + (uint32_t)b);
 }
 static __device__ __forceinline__ double exponential(double a)
 {
@@ -98,8 +113,34 @@ static __device__ __forceinline__ C result(const dmi_cuda_ewise &p, const factor
     }
 }
 
-/* --- all operands of type T, N elements an item
- * ------------------------------------------------------------------ */
+/* --- all operands of type T, N elements an item --- */
+/* To and from the type to compute in. The payload of a NaN does not outlast arithmetic: these leave it to the
+ * instructions. */
+template <typename C, typename T> static __device__ __forceinline__ C opened(T v)
+{
+    return (C)v;
+}
+template <> __device__ __forceinline__ float opened<float, f16>(f16 v)
+{
+    return __half2float(__ushort_as_half(v.bits));
+}
+template <> __device__ __forceinline__ float opened<float, bf16>(bf16 v)
+{
+    return __uint_as_float((uint32_t)v.bits << 16);
+}
+template <typename T, typename C> static __device__ __forceinline__ T closed(C v)
+{
+    return (T)v;
+}
+template <> __device__ __forceinline__ f16 closed<f16, float>(float v)
+{
+    return {__half_as_ushort(__float2half_rn(v))};
+}
+template <> __device__ __forceinline__ bf16 closed<bf16, float>(float v)
+{
+    return {__bfloat16_as_ushort(__float2bfloat16_rn(v))};
+}
+
 template <typename T, int N>
 static __device__ __forceinline__ group<T, N> load_group(const T *p, int64_t at, bool splat)
 {
@@ -115,87 +156,88 @@ static __device__ __forceinline__ group<T, N> load_group(const T *p, int64_t at,
     return *(const group<T, N> *)(p + at);
 }
 
+/* Items a thread has under way at once. */
+template <typename T, int N> struct ewise_depth {
+    static const int value = N * sizeof(T) >= 16 ? 1 : 4;
+};
+
 template <int OP, typename T, typename C, int N>
 static __global__ void __launch_bounds__(DMI_CUDA_THREADS)
     ewise_same(const __grid_constant__ dmi_cuda_ewise p, const T *a, const T *b, T *out)
 {
-    const int THREADS = DMI_CUDA_THREADS, DEPTH = N * sizeof(T) >= 16 ? 2 : 4;
+    const int DEPTH = ewise_depth<T, N>::value;
     const bool BINARY = OP == DMI_EW_ADD || OP == DMI_EW_MUL;
     const factors<C> f = factors<C>::of(p);
-    uint32_t step = gridDim.x * (THREADS * DEPTH);
-    for (uint32_t first = blockIdx.x * (THREADS * DEPTH) + threadIdx.x; first < p.box.items; first += step) {
-        group<T, N> x[DEPTH] = {}, y[DEPTH] = {};
-        int64_t to[DEPTH];
+    int64_t at[DEPTH][3];
+    bool valid[DEPTH];
+    group<T, N> x[DEPTH] = {}, y[DEPTH] = {};
+    locate_all<3, DEPTH>(p.box, at, valid);
 #pragma unroll
-        for (int k = 0; k < DEPTH; k++) {
-            uint32_t i = first + k * THREADS;
-            if (i < p.box.items) {
-                int64_t at[3];
-                locate<3>(p.box, i, at);
-                if (OP != DMI_EW_ADD || p.use_a) {
-                    x[k] = load_group<T, N>(a, at[0], p.splat_a);
-                }
-                if (BINARY && (OP == DMI_EW_MUL || p.use_b)) {
-                    y[k] = load_group<T, N>(b, at[1], p.splat_b);
-                }
-                to[k] = at[2];
-            }
+    for (int k = 0; k < DEPTH; k++) {
+        if (valid[k] && (OP != DMI_EW_ADD || p.use_a)) {
+            x[k] = load_group<T, N>(a, at[k][0], p.splat_a);
         }
+        if (valid[k] && BINARY && (OP == DMI_EW_MUL || p.use_b)) {
+            y[k] = load_group<T, N>(b, at[k][1], p.splat_b);
+        }
+    }
 #pragma unroll
-        for (int k = 0; k < DEPTH; k++) {
-            if (first + k * THREADS < p.box.items) {
-                group<T, N> z;
+    for (int k = 0; k < DEPTH; k++) {
+        if (valid[k]) {
+            group<T, N> z;
 #pragma unroll
-                for (int e = 0; e < N; e++) {
-                    z.v[e] =
-                        converted<T>(result<OP, C>(p, f, converted<C>(x[k].v[e]), converted<C>(y[k].v[e])));
-                }
-                *(group<T, N> *)(out + to[k]) = z;
+            for (int e = 0; e < N; e++) {
+                z.v[e] = closed<T, C>(result<OP, C>(p, f, opened<C, T>(x[k].v[e]), opened<C, T>(y[k].v[e])));
             }
+            *(group<T, N> *)(out + at[k][2]) = z;
         }
     }
 }
 
-/* --- any types, computed in C, N elements an item
- * --------------------------------------------------------------- */
-template <typename C, int N>
-static __device__ __forceinline__ void load_group_any(dm_dtype dtype, const void *p, int64_t at, bool splat,
-                                                      C *v)
+/* --- any types, computed in C, N elements an item --- */
+template <typename C, int N, int DEPTH>
+static __device__ __forceinline__ void load_operand(dm_dtype dtype, const void *p, const int64_t (&at)[DEPTH][3],
+                                                    int side, bool splat, const bool (&valid)[DEPTH], C (&v)[DEPTH][N])
 {
-    if (splat) {
-        load_any<C, 1>(dtype, p, at, v);
+    if (N > 1 && splat) {
+        C one[DEPTH][1];
+        load_items(dtype, p, at, side, valid, one);
 #pragma unroll
-        for (int e = 1; e < N; e++) {
-            v[e] = v[0];
+        for (int k = 0; k < DEPTH; k++) {
+#pragma unroll
+            for (int e = 0; e < N; e++) {
+                v[k][e] = one[k][0];
+            }
         }
     } else {
-        load_any<C, N>(dtype, p, at, v);
+        load_items(dtype, p, at, side, valid, v);
     }
 }
 
-template <int OP, typename C, int N>
+template <int OP, typename C, int N, int DEPTH>
 static __global__ void __launch_bounds__(DMI_CUDA_THREADS)
     ewise_any(const __grid_constant__ dmi_cuda_ewise p, const void *a, const void *b, void *out)
 {
-    const int THREADS = DMI_CUDA_THREADS;
     const bool BINARY = OP == DMI_EW_ADD || OP == DMI_EW_MUL;
     const factors<C> f = factors<C>::of(p);
-    for (uint32_t i = blockIdx.x * THREADS + threadIdx.x; i < p.box.items; i += gridDim.x * THREADS) {
-        int64_t at[3];
-        C x[N] = {}, y[N] = {}, z[N];
-        locate<3>(p.box, i, at);
-        if (OP != DMI_EW_ADD || p.use_a) {
-            load_group_any<C, N>(p.a_dtype, a, at[0], p.splat_a, x);
-        }
-        if (BINARY && (OP == DMI_EW_MUL || p.use_b)) {
-            load_group_any<C, N>(p.b_dtype, b, at[1], p.splat_b, y);
-        }
+    int64_t at[DEPTH][3];
+    bool valid[DEPTH];
+    C x[DEPTH][N] = {}, y[DEPTH][N] = {};
+    locate_all<3, DEPTH>(p.box, at, valid);
+    if (OP != DMI_EW_ADD || p.use_a) {
+        load_operand(p.a_dtype, a, at, 0, p.splat_a, valid, x);
+    }
+    if (BINARY && (OP == DMI_EW_MUL || p.use_b)) {
+        load_operand(p.b_dtype, b, at, 1, p.splat_b, valid, y);
+    }
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) {
 #pragma unroll
         for (int e = 0; e < N; e++) {
-            z[e] = result<OP, C>(p, f, x[e], y[e]);
+            x[k][e] = result<OP, C>(p, f, x[k][e], y[k][e]);
         }
-        store_any<C, N>(p.out_dtype, out, at[2], z);
     }
+    store_items(p.out_dtype, out, at, 2, valid, x);
 }
 
 #endif

@@ -140,6 +140,9 @@ static void fill_part(const fill_job *job, const int64_t *from, const int64_t *c
         return;
     }
     p.items = (uint32_t)items;
+    p.range64 = dmi_uniform64_make(job->v->p0, job->v->p1);
+    p.range32 = dmi_uniform32_make(job->v->p0, job->v->p1);
+    p.width = job->v->i1 > job->v->i0 ? (uint64_t)job->v->i1 - (uint64_t)job->v->i0 : 0;
     p.groups = dmi_cuda_divide_by(groups);
     p.stretches = dmi_cuda_divide_by(stretches);
     for (int d = 1; d < p.ndim; d++) {

@@ -2,10 +2,6 @@
  * the elements of a Philox counter. */
 #include "kernels/cuda/convert.cuh"
 
-extern "C" {
-#include "kernels/random.h"
-}
-
 enum { THREADS = DMI_CUDA_THREADS };
 
 /* --- one value ------------------------------------------------------------------------- */
@@ -13,10 +9,11 @@ template <typename T>
 static __global__ void __launch_bounds__(THREADS)
     constant(const __grid_constant__ dmi_cuda_box box, T value, T *__restrict__ out)
 {
-    for (uint32_t i = blockIdx.x * THREADS + threadIdx.x; i < box.items; i += gridDim.x * THREADS) {
-        int64_t at;
-        locate<1>(box, i, &at);
-        out[at] = value;
+    int64_t at[1][1];
+    bool valid[1];
+    locate_all<1, 1>(box, at, valid);
+    if (valid[0]) {
+        out[at[0][0]] = value;
     }
 }
 
@@ -48,7 +45,8 @@ template <typename T>
 static __global__ void __launch_bounds__(THREADS)
     diagonal(const __grid_constant__ dmi_cuda_diagonal p, T value, T *__restrict__ out)
 {
-    for (int64_t r = blockIdx.x * THREADS + threadIdx.x; r < p.count; r += gridDim.x * THREADS) {
+    int64_t r = blockIdx.x * THREADS + threadIdx.x;
+    if (r < p.count) {
         int64_t row = p.first_row + r, i = base_index(p.rows, row) - p.rows.origin + p.cols.origin;
         if (has_base_index(p.cols, i)) {
             out[(p.row_position + row) * p.row_stride + position_of(p.cols, i) * p.col_stride] = value;
@@ -81,35 +79,28 @@ template <> struct maker<uint8_t> {
     typedef int64_t type;
 };
 
-/* What does not change from element to element. */
-struct recipe {
-    dmi_uniform64 range64;
-    dmi_uniform32 range32;
-    uint64_t width;
-};
-
-static __device__ __forceinline__ void uniform(const dmi_fill_values &v, const recipe &r, int64_t counter,
+static __device__ __forceinline__ void uniform(const dmi_cuda_fill &p, int64_t counter,
                                                double *x)
 {
-    dmi_words w = dmi_philox((uint64_t)counter, DMI_STREAM_UNIFORM, v.seed);
-    x[0] = dmi_uniform64_at(&r.range64, w.w0, w.w1);
-    x[1] = dmi_uniform64_at(&r.range64, w.w2, w.w3);
+    dmi_words w = dmi_philox((uint64_t)counter, DMI_STREAM_UNIFORM, p.values.seed);
+    x[0] = dmi_uniform64_at(&p.range64, w.w0, w.w1);
+    x[1] = dmi_uniform64_at(&p.range64, w.w2, w.w3);
 }
-static __device__ __forceinline__ void uniform(const dmi_fill_values &v, const recipe &r, int64_t counter,
+static __device__ __forceinline__ void uniform(const dmi_cuda_fill &p, int64_t counter,
                                                float *x)
 {
-    dmi_words w = dmi_philox((uint64_t)counter, DMI_STREAM_UNIFORM, v.seed);
-    x[0] = dmi_uniform32_at(&r.range32, w.w0);
-    x[1] = dmi_uniform32_at(&r.range32, w.w1);
-    x[2] = dmi_uniform32_at(&r.range32, w.w2);
-    x[3] = dmi_uniform32_at(&r.range32, w.w3);
+    dmi_words w = dmi_philox((uint64_t)counter, DMI_STREAM_UNIFORM, p.values.seed);
+    x[0] = dmi_uniform32_at(&p.range32, w.w0);
+    x[1] = dmi_uniform32_at(&p.range32, w.w1);
+    x[2] = dmi_uniform32_at(&p.range32, w.w2);
+    x[3] = dmi_uniform32_at(&p.range32, w.w3);
 }
-static __device__ __forceinline__ void uniform(const dmi_fill_values &v, const recipe &r, int64_t counter,
+static __device__ __forceinline__ void uniform(const dmi_cuda_fill &p, int64_t counter,
                                                int64_t *x)
 {
-    dmi_words w = dmi_philox((uint64_t)counter, DMI_STREAM_UNIFORM, v.seed);
-    x[0] = dmi_uniform_int_at(v.i0, r.width, w.w0, w.w1);
-    x[1] = dmi_uniform_int_at(v.i0, r.width, w.w2, w.w3);
+    dmi_words w = dmi_philox((uint64_t)counter, DMI_STREAM_UNIFORM, p.values.seed);
+    x[0] = dmi_uniform_int_at(p.values.i0, p.width, w.w0, w.w1);
+    x[1] = dmi_uniform_int_at(p.values.i0, p.width, w.w2, w.w3);
 }
 static __device__ __forceinline__ void normal(const dmi_fill_values &v, int64_t counter, double *x)
 {
@@ -155,14 +146,14 @@ static __device__ __forceinline__ group<T, N> make_group(const dmi_fill_values &
     if (KIND == DMI_FILL_ARANGE) {
 #pragma unroll
         for (int e = 0; e < N; e++) {
-            g.v[e] = progression<T, M>::at(v, counter * N + e);
+            g.v[e] = progression<T, M>::at(p.values, counter * N + e);
         }
         return g;
     }
     if (KIND == DMI_FILL_UNIFORM) {
-        uniform(v, r, counter, x);
+        uniform(p, counter, x);
     } else {
-        normal(v, counter, x);
+        normal(p.values, counter, x);
     }
 #pragma unroll
     for (int e = 0; e < N; e++) {
@@ -185,42 +176,36 @@ template <int KIND, typename T, int N>
 static __global__ void __launch_bounds__(THREADS)
     by_index(const __grid_constant__ dmi_cuda_fill p, T *__restrict__ out)
 {
-    recipe r = {};
-    if (KIND == DMI_FILL_UNIFORM) {
-        r.range64 = dmi_uniform64_make(p.values.p0, p.values.p1);
-        r.range32 = dmi_uniform32_make(p.values.p0, p.values.p1);
-        r.width = p.values.i1 > p.values.i0 ? (uint64_t)p.values.i1 - (uint64_t)p.values.i0 : 0;
+    uint32_t item = blockIdx.x * THREADS + threadIdx.x;
+    if (item >= p.items) {
+        return;
     }
-    for (uint32_t item = blockIdx.x * THREADS + threadIdx.x; item < p.items; item += gridDim.x * THREADS) {
-        uint32_t rest = divided(item, p.groups), g = item - rest * p.groups.extent;
-        uint32_t i = divided(rest, p.stretches);
-        int64_t s = rest - i * p.stretches.extent, linear = 0, at = 0;
-        for (int d = 1; d < p.ndim; d++) {
-            uint32_t next = divided(i, p.extent[d]), k = i - next * p.extent[d].extent;
-            linear += index_at(p.dim[d], k) * p.dim[d].weight;
-            at += k * p.dim[d].stride;
-            i = next;
-        }
-        const dmi_cuda_stretches &inner = p.dim[0];
-        int64_t done = s == 0 ? 0 : inner.first_len + (s - 1) * inner.block;
-        int64_t len = s == 0 ? inner.first_len : DMI_MIN(inner.block, inner.count - done);
-        int64_t first = linear + (s == 0 ? inner.start : inner.jump_start + s * inner.jump);
-        int64_t counter = first / N + g,
-                skip = counter * N - first; /* of the group's first element: may be < 0 */
-        if (skip >= len) {
-            continue;
-        }
-        group<T, N> v = make_group<KIND, T, N>(p.values, r, counter);
-        T *to = out + at + (done + skip) * inner.stride;
-        if (inner.stride == 1 && skip >= 0 && skip + N <= len && (uintptr_t)to % sizeof v == 0) {
-            *(group<T, N> *)to = v;
-            continue;
-        }
+    uint32_t rest = divided(item, p.groups), g = item - rest * p.groups.extent, i = divided(rest, p.stretches);
+    int64_t s = rest - i * p.stretches.extent, linear = 0, at = 0;
+    for (int d = 1; d < p.ndim; d++) {
+        uint32_t next = divided(i, p.extent[d]), k = i - next * p.extent[d].extent;
+        linear += index_at(p.dim[d], k) * p.dim[d].weight;
+        at += k * p.dim[d].stride;
+        i = next;
+    }
+    const dmi_cuda_stretches &inner = p.dim[0];
+    int64_t done = s == 0 ? 0 : inner.first_len + (s - 1) * inner.block;
+    int64_t len = s == 0 ? inner.first_len : DMI_MIN(inner.block, inner.count - done);
+    int64_t first = linear + (s == 0 ? inner.start : inner.jump_start + s * inner.jump);
+    int64_t counter = (int64_t)((uint64_t)first / N) + g, skip = counter * N - first; /* skip < 0: it begins before */
+    if (skip >= len) {
+        return;
+    }
+    group<T, N> v = make_group<KIND, T, N>(p, counter);
+    T *to = out + at + (done + skip) * inner.stride;
+    if (inner.stride == 1 && skip >= 0 && skip + N <= len && (uintptr_t)to % sizeof v == 0) {
+        *(group<T, N> *)to = v;
+        return;
+    }
 #pragma unroll
-        for (int e = 0; e < N; e++) {
-            if (skip + e >= 0 && skip + e < len) {
-                to[e * inner.stride] = v.v[e];
-            }
+    for (int e = 0; e < N; e++) {
+        if (skip + e >= 0 && skip + e < len) {
+            to[e * inner.stride] = v.v[e];
         }
     }
 }
@@ -231,7 +216,9 @@ static void launch_constant(dmi_queue *q, const dmi_cuda_box *box, const uint64_
 {
     T v;
     memcpy(&v, value, sizeof v);
-    constant<T><<<blocks_for(q, box->items, THREADS), THREADS, 0, stream_of(q)>>>(*box, v, (T *)out);
+    dmi_cuda_box b = *box;
+    unsigned blocks = blocks_for(&b, 1);
+    constant<T><<<blocks, THREADS, 0, stream_of(q)>>>(b, v, (T *)out);
 }
 
 void dmi_cuda_launch_constant(dmi_queue *q, int unit, const dmi_cuda_box *box, const uint64_t *value, void *out)
@@ -259,7 +246,7 @@ void dmi_cuda_launch_constant(dmi_queue *q, int unit, const dmi_cuda_box *box, c
 template <typename T>
 static void launch_diagonal(dmi_queue *q, const dmi_cuda_diagonal *p, uint64_t value, void *out)
 {
-    unsigned blocks = blocks_for(q, p->count, THREADS);
+    unsigned blocks = blocks_for(p->count, THREADS);
     diagonal<T><<<blocks, THREADS, 0, stream_of(q)>>>(*p, (T)value, (T *)out);
 }
 
@@ -285,7 +272,7 @@ void dmi_cuda_launch_diagonal(dmi_queue *q, int64_t bytes, const dmi_cuda_diagon
 
 template <typename T, int N> static void launch_by_index(dmi_queue *q, const dmi_cuda_fill *p, void *out)
 {
-    unsigned blocks = blocks_for(q, p->items, THREADS);
+    unsigned blocks = blocks_for(p->items, THREADS);
     if (p->kind == DMI_FILL_ARANGE) {
         by_index<DMI_FILL_ARANGE, T, N><<<blocks, THREADS, 0, stream_of(q)>>>(*p, (T *)out);
     } else if (p->kind == DMI_FILL_UNIFORM) {

@@ -4,6 +4,7 @@
 #define DMI_CUDA_LAUNCH_H
 
 #include "kernels/cuda/cuda.h"
+#include "kernels/random.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,6 +23,7 @@ typedef struct dmi_cuda_divisor {
 typedef struct dmi_cuda_box {
     uint32_t items;
     int ndim;
+    dmi_cuda_divisor chunks; /* blocks for a row of the innermost dim; extent 0: blocks do not keep to rows */
     dmi_cuda_divisor extent[DMI_CUDA_DIMS];
     int64_t stride[DMI_CUDA_SIDES][DMI_CUDA_DIMS];
 } dmi_cuda_box;
@@ -67,12 +69,12 @@ typedef struct dmi_cuda_planes {
     dmi_cuda_divisor tiles_i, tiles_j;
     dmi_cuda_box outer;
 } dmi_cuda_planes;
-enum { DMI_CUDA_TURN_SIDE = 32 }; /* of tiles for any element */
+enum { DMI_CUDA_TURN_SIDE = 64 }; /* of tiles for any element */
 /* Side of the tiles for elements of `bytes` where ni, nj and strides are multiples of 16 bytes, pointers too.
  */
 static inline int64_t dmi_cuda_turn_side(int64_t bytes)
 {
-    return bytes == 1 ? 128 : bytes == 8 ? 32 : 64;
+    return bytes <= 2 ? 128 : bytes == 8 ? 32 : 64;
 }
 void dmi_cuda_launch_turn(dmi_queue *q, dm_dtype from, dm_dtype to, bool aligned, const dmi_cuda_planes *planes,
                           const void *src, void *dst);
@@ -158,6 +160,9 @@ typedef struct dmi_cuda_fill {
     int kind;
     dm_dtype dtype;
     dmi_fill_values values;
+    dmi_uniform64 range64;
+    dmi_uniform32 range32;
+    uint64_t width; /* of the range of integers */
 } dmi_cuda_fill;
 static inline int64_t dmi_cuda_fill_group(dm_dtype dtype)
 {

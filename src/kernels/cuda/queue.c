@@ -59,13 +59,15 @@ dm_status dmi_cuda_queue_create(int device, dmi_queue **out)
 {
     dmi_queue *q = calloc(1, sizeof *q);
     cudaStream_t stream;
+    int devices = 0;
     dm_status status = DM_OK;
     if (q == NULL) {
         return dmi_fail(DM_ERR_NOMEM, "no memory for a CUDA queue");
     }
     q->device = device;
     q->workspace_bytes = WORKSPACE_BYTES;
-    if (done(q, "cudaSetDevice", cudaSetDevice(device)) &&
+    if (done(q, "cudaGetDeviceCount", cudaGetDeviceCount(&devices)) &&
+        done(q, "cudaSetDevice", device < 0 || device >= devices ? cudaErrorInvalidDevice : cudaSetDevice(device)) &&
         done(q, "cudaDeviceGetAttribute",
              cudaDeviceGetAttribute(&q->multiprocessors, cudaDevAttrMultiProcessorCount, device)) &&
         done(q, "cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking))) {

@@ -49,7 +49,7 @@ static __global__ void __launch_bounds__(THREADS)
             clear(&s[c]);
         }
         for (uint32_t first = begin + lane; first < end; first += p.team * DEPTH) {
-            group<T, N> v[DEPTH];
+            group<T, N> v[DEPTH] = {};
 #pragma unroll
             for (int k = 0; k < DEPTH; k++) {
                 uint32_t i = first + k * p.team;
@@ -60,11 +60,14 @@ static __global__ void __launch_bounds__(THREADS)
             }
 #pragma unroll
             for (int k = 0; k < DEPTH; k++) {
-                if (first + k * p.team < end) {
 #pragma unroll
-                    for (int e = 0; e < N; e++) {
-                        add(&s[e % CHAINS], v[k].v[e]);
+                for (int c = 0; c < CHAINS; c++) {
+                    T chain_of[N / CHAINS];
+#pragma unroll
+                    for (int e = 0; e < N / CHAINS; e++) {
+                        chain_of[e] = v[k].v[e * CHAINS + c]; /* zeros beyond the end */
                     }
+                    add_some<N / CHAINS>(&s[c], chain_of);
                 }
             }
         }
@@ -106,7 +109,7 @@ static __global__ void __launch_bounds__(THREADS)
             clear(&s[e]);
         }
         for (uint32_t first = begin + y; active && first < end; first += rows * DEPTH) {
-            group<T, N> v[DEPTH];
+            group<T, N> v[DEPTH] = {};
 #pragma unroll
             for (int k = 0; k < DEPTH; k++) {
                 uint32_t i = first + k * rows;
@@ -116,13 +119,13 @@ static __global__ void __launch_bounds__(THREADS)
                 }
             }
 #pragma unroll
-            for (int k = 0; k < DEPTH; k++) {
-                if (first + k * rows < end) {
+            for (int e = 0; e < N; e++) {
+                T column_of[DEPTH];
 #pragma unroll
-                    for (int e = 0; e < N; e++) {
-                        add(&s[e], v[k].v[e]);
-                    }
+                for (int k = 0; k < DEPTH; k++) {
+                    column_of[k] = v[k].v[e]; /* zeros beyond the end */
                 }
+                add_some<DEPTH>(&s[e], column_of);
             }
         }
 #pragma unroll
@@ -167,10 +170,10 @@ static void launch(dmi_queue *q, const dmi_cuda_reduce *p, const void *in, void 
 {
     if (p->across) {
         int64_t jobs = ((int64_t)p->kept.items + p->team - 1) / p->team * p->parts;
-        across<T, N><<<blocks_for(q, jobs, 1), THREADS, 0, stream_of(q)>>>(*p, (const T *)in, sums);
+        across<T, N><<<blocks_for(jobs, 1), THREADS, 0, stream_of(q)>>>(*p, (const T *)in, sums);
     } else {
         int64_t jobs = (int64_t)p->kept.items * p->parts;
-        unsigned blocks = blocks_for(q, jobs, THREADS / p->team);
+        unsigned blocks = blocks_for(jobs, THREADS / p->team);
         along<T, N><<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const T *)in, sums);
     }
 }
@@ -194,7 +197,7 @@ template <typename S>
 static void launch_join(dmi_queue *q, int64_t parts, int64_t results, const void *sums, void *acc)
 {
     uint32_t team = results >= 4096 || parts < WARP ? 1 : results == 1 ? THREADS : WARP;
-    unsigned blocks = blocks_for(q, results, THREADS / team);
+    unsigned blocks = blocks_for(results, THREADS / team);
     join<S><<<blocks, THREADS, 0, stream_of(q)>>>(parts, results, team, (const S *)sums, (S *)acc);
 }
 

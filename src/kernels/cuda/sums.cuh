@@ -56,6 +56,24 @@ template <typename T> static __device__ __forceinline__ void add(sum_i64 *a, T v
     a->s += (uint64_t)(int64_t)v;
 }
 
+/* N elements more; those of a byte are added up in 32 bits first. */
+template <int N, typename S, typename T> static __device__ __forceinline__ void add_some(S *a, const T (&v)[N])
+{
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        add(a, v[k]);
+    }
+}
+template <int N> static __device__ __forceinline__ void add_some(sum_i64 *a, const uint8_t (&v)[N])
+{
+    uint32_t s = 0;
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        s += v[k];
+    }
+    a->s += s;
+}
+
 /* Sums of sums. Where hi is not finite it alone counts. */
 static __device__ __forceinline__ sum_dd normal(double hi, double lo)
 {

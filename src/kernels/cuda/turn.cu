@@ -21,109 +21,115 @@ static __device__ __forceinline__ tile_place place(const dmi_cuda_planes &p, uin
     return r;
 }
 
-/* Both sides in accesses of 16 bytes: `EACH` elements. In shared memory row j of the tile has its groups in an
- * order that depends on j / EACH, so that a warp, which gathers 4 columns from 8 such bands, meets all banks
- * once. */
+/* Edge of the tiles that are moved in accesses of 16 bytes, as dmi_cuda_turn_side has it, and threads for one. */
+template <typename T> struct tile_of {
+    static const int edge = sizeof(T) <= 2 ? 128 : sizeof(T) == 8 ? 32 : 64;
+    static const int threads = sizeof(T) == 2 ? 256 : 128;
+};
+
+/* Both sides in accesses of 16 bytes: `EACH` elements. In shared memory row j of the tile has its groups in an order
+ * that depends on j / EACH, so that a warp, which gathers 4 columns from 8 such bands, meets all banks once. */
 template <typename T>
-static __global__ void __launch_bounds__(THREADS)
+static __global__ void __launch_bounds__(tile_of<T>::threads)
     turn_aligned(const __grid_constant__ dmi_cuda_planes p, const T *__restrict__ src, T *__restrict__ dst)
 {
-    const int EACH = 16 / sizeof(T),
-              EDGE = sizeof(T) == 1   ? 128
-                     : sizeof(T) == 8 ? 32
-                                      : 64,
-              GROUPS = EDGE / EACH;
-    const int EACH_THREAD = EDGE * GROUPS / THREADS;
+    const int EACH = 16 / sizeof(T), EDGE = tile_of<T>::edge, GROUPS = EDGE / EACH;
+    const int THREADS_HERE = tile_of<T>::threads, EACH_THREAD = EDGE * GROUPS / THREADS_HERE;
     __shared__ group<T, EACH> tile[EDGE * GROUPS];
     const T *element = (const T *)tile;
-    for (uint32_t t = blockIdx.x; t < p.tiles; t += gridDim.x) {
-        tile_place o = place(p, t, EDGE);
-        const T *from = src + o.src + o.j * p.src_stride_j + o.i;
-        T *to = dst + o.dst + o.i * p.dst_stride_i + o.j;
-        int ni = (int)DMI_MIN(EDGE, p.ni - o.i), nj = (int)DMI_MIN(EDGE, p.nj - o.j);
-        group<T, EACH> v[EACH_THREAD];
+    tile_place o = place(p, blockIdx.x, EDGE);
+    const T *from = src + o.src + o.j * p.src_stride_j + o.i;
+    T *to = dst + o.dst + o.i * p.dst_stride_i + o.j;
+    int ni = (int)DMI_MIN(EDGE, p.ni - o.i), nj = (int)DMI_MIN(EDGE, p.nj - o.j);
+    group<T, EACH> v[EACH_THREAD];
 #pragma unroll
-        for (int k = 0; k < EACH_THREAD; k++) {
-            int x = k * THREADS + threadIdx.x, j = x / GROUPS, g = x % GROUPS;
-            if (j < nj && g * EACH < ni) {
-                v[k] = *(const group<T, EACH> *)(from + j * p.src_stride_j + g * EACH);
+    for (int k = 0; k < EACH_THREAD; k++) {
+        int x = k * THREADS_HERE + threadIdx.x, j = x / GROUPS, g = x % GROUPS;
+        if (j < nj && g * EACH < ni) {
+            v[k] = *(const group<T, EACH> *)(from + j * p.src_stride_j + g * EACH);
+        }
+    }
+#pragma unroll
+    for (int k = 0; k < EACH_THREAD; k++) {
+        int x = k * THREADS_HERE + threadIdx.x, j = x / GROUPS, g = x % GROUPS;
+        tile[j * GROUPS + (g ^ (j / EACH % GROUPS))] = v[k];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < EACH_THREAD; k++) {
+        int x = k * THREADS_HERE + threadIdx.x, band = x >> 5;
+        int h = (x & 7) + 8 * (band % (GROUPS / 8)), i = (x >> 3 & 3) + 4 * (band / (GROUPS / 8));
+        if (i < ni && h * EACH < nj) {
+            group<T, EACH> w;
+#pragma unroll
+            for (int e = 0; e < EACH; e++) {
+                w.v[e] = element[((h * EACH + e) * GROUPS + ((i / EACH) ^ (h % GROUPS))) * EACH + i % EACH];
             }
+            *(group<T, EACH> *)(to + i * p.dst_stride_i + h * EACH) = w;
         }
-#pragma unroll
-        for (int k = 0; k < EACH_THREAD; k++) {
-            int x = k * THREADS + threadIdx.x, j = x / GROUPS, g = x % GROUPS;
-            tile[j * GROUPS + (g ^ (j / EACH % GROUPS))] = v[k];
-        }
-        __syncthreads();
-#pragma unroll
-        for (int k = 0; k < EACH_THREAD; k++) {
-            int x = k * THREADS + threadIdx.x, band = x >> 5;
-            int h = (x & 7) + 8 * (band % (GROUPS / 8)), i = (x >> 3 & 3) + 4 * (band / (GROUPS / 8));
-            if (i < ni && h * EACH < nj) {
-                group<T, EACH> w;
-#pragma unroll
-                for (int e = 0; e < EACH; e++) {
-                    w.v[e] = element[((h * EACH + e) * GROUPS + ((i / EACH) ^ (h % GROUPS))) * EACH + i % EACH];
-                }
-                *(group<T, EACH> *)(to + i * p.dst_stride_i + h * EACH) = w;
-            }
-        }
-        __syncthreads();
     }
 }
 
-/* Element by element, for any alignment; CONVERT: through a carrier C that holds the source's values. */
+/* Element by element, for any alignment; CONVERT: through a carrier T that holds the source's values. */
 template <typename T, bool CONVERT>
 static __global__ void __launch_bounds__(THREADS)
-    turn_any(const __grid_constant__ dmi_cuda_planes p, dm_dtype from, dm_dtype to,
-             const void *__restrict__ src, void *__restrict__ dst)
+    turn_any(const __grid_constant__ dmi_cuda_planes p, dm_dtype from, dm_dtype to, const void *__restrict__ src,
+             void *__restrict__ dst)
 {
-    const int STEP = THREADS / SIDE;
+    const int STEP = THREADS / SIDE, EACH_THREAD = SIDE / STEP;
     __shared__ T tile[SIDE][SIDE + 1];
+    tile_place o = place(p, blockIdx.x, SIDE);
     int x = threadIdx.x % SIDE, y = threadIdx.x / SIDE;
-    for (uint32_t t = blockIdx.x; t < p.tiles; t += gridDim.x) {
-        tile_place o = place(p, t, SIDE);
-        int64_t a = o.src + o.j * p.src_stride_j + o.i, b = o.dst + o.i * p.dst_stride_i + o.j;
-        int ni = (int)DMI_MIN(SIDE, p.ni - o.i), nj = (int)DMI_MIN(SIDE, p.nj - o.j);
-        T v[SIDE / STEP];
+    int ni = (int)DMI_MIN(SIDE, p.ni - o.i), nj = (int)DMI_MIN(SIDE, p.nj - o.j);
+    int64_t at[EACH_THREAD][1];
+    bool valid[EACH_THREAD];
+    T v[EACH_THREAD][1];
 #pragma unroll
-        for (int k = 0; k < SIDE / STEP; k++) {
-            int j = y + k * STEP;
-            if (j < nj && x < ni) {
-                int64_t at = a + j * p.src_stride_j + x;
-                if constexpr (CONVERT) {
-                    load_any<T, 1>(from, src, at, &v[k]);
-                } else {
-                    v[k] = ((const T *)src)[at];
-                }
+    for (int k = 0; k < EACH_THREAD; k++) {
+        int j = y + k * STEP;
+        valid[k] = j < nj && x < ni;
+        at[k][0] = o.src + (o.j + j) * p.src_stride_j + o.i + x;
+    }
+    if constexpr (CONVERT) {
+        load_items(from, src, at, 0, valid, v);
+    } else {
+#pragma unroll
+        for (int k = 0; k < EACH_THREAD; k++) {
+            if (valid[k]) {
+                v[k][0] = ((const T *)src)[at[k][0]];
             }
         }
+    }
 #pragma unroll
-        for (int k = 0; k < SIDE / STEP; k++) {
-            tile[y + k * STEP][x] = v[k];
-        }
-        __syncthreads();
+    for (int k = 0; k < EACH_THREAD; k++) {
+        tile[y + k * STEP][x] = v[k][0];
+    }
+    __syncthreads();
 #pragma unroll
-        for (int i = y; i < SIDE; i += STEP) {
-            if (i < ni && x < nj) {
-                int64_t at = b + i * p.dst_stride_i + x;
-                if constexpr (CONVERT) {
-                    store_any<T, 1>(to, dst, at, &tile[x][i]);
-                } else {
-                    ((T *)dst)[at] = tile[x][i];
-                }
+    for (int k = 0; k < EACH_THREAD; k++) {
+        int i = y + k * STEP;
+        valid[k] = i < ni && x < nj;
+        at[k][0] = o.dst + (o.i + i) * p.dst_stride_i + o.j + x;
+        v[k][0] = tile[x][i];
+    }
+    if constexpr (CONVERT) {
+        store_items(to, dst, at, 0, valid, v);
+    } else {
+#pragma unroll
+        for (int k = 0; k < EACH_THREAD; k++) {
+            if (valid[k]) {
+                ((T *)dst)[at[k][0]] = v[k][0];
             }
         }
-        __syncthreads();
     }
 }
 
 template <typename T>
 static void turn(dmi_queue *q, bool aligned, const dmi_cuda_planes *p, const void *src, void *dst)
 {
-    unsigned blocks = blocks_for(q, p->tiles, 1);
+    unsigned blocks = (unsigned)p->tiles;
     if (aligned) {
-        turn_aligned<T><<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const T *)src, (T *)dst);
+        turn_aligned<T><<<blocks, tile_of<T>::threads, 0, stream_of(q)>>>(*p, (const T *)src, (T *)dst);
     } else {
         turn_any<T, false><<<blocks, THREADS, 0, stream_of(q)>>>(*p, DM_U8, DM_U8, src, dst);
     }
@@ -132,7 +138,7 @@ static void turn(dmi_queue *q, bool aligned, const dmi_cuda_planes *p, const voi
 void dmi_cuda_launch_turn(dmi_queue *q, dm_dtype from, dm_dtype to, bool aligned, const dmi_cuda_planes *p,
                           const void *src, void *dst)
 {
-    unsigned blocks = blocks_for(q, p->tiles, 1);
+    unsigned blocks = (unsigned)p->tiles;
     if (from != to && from <= DM_BF16) {
         turn_any<double, true><<<blocks, THREADS, 0, stream_of(q)>>>(*p, from, to, src, dst);
     } else if (from != to) {
