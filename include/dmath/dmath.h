@@ -16,7 +16,12 @@
  *    the worker and the host; arrays that depend on the failed result are poisoned until wholly rewritten.
  *  - Any layouts and, where the text lists several, any mixture of element types may be combined: dmath moves
  *    and converts what it must.
- *  - A session is used by one thread at a time. Every call may be made only where dm_init returned: rank 0.
+ *  - A session is used by one thread at a time. Every call may be made only where dm_init returned: rank 0. Under a
+ *    launcher, what the program does before dm_init happens on every rank.
+ *  - A worker that makes no progress for watchdog_s (option, 120 s; a kernel that computes is progress) makes the waiting
+ *    call return DM_ERR_TIMEOUT. dm_sync waits once more; until it returns DM_OK, host memory given to the call that
+ *    timed out stays in use. dm_finalize gives the worker up.
+ *  - Fills are the same to the last bit on any number of workers and any layout; products and sums to rounding.
  */
 #ifndef DMATH_H
 #define DMATH_H
@@ -189,7 +194,7 @@ DM_API DM_CHECKED dm_status dm_fill(dm_session *session, dm_array x, double valu
 DM_API DM_CHECKED dm_status dm_fill_identity(dm_session *session, dm_array x, double value);
 /* x[i] = start + step * i, i the row-major index. */
 DM_API DM_CHECKED dm_status dm_fill_arange(dm_session *session, dm_array x, double start, double step);
-/* Uniform in [lo, hi): Philox4x32-10 (Salmon et al., SC'11) over the index. Integers: lo <= x < hi. */
+/* Uniform in [lo, hi): Philox4x32-10 (Salmon et al., SC'11) over the index. Integers: lo <= x < hi. lo == hi: all lo. */
 DM_API DM_CHECKED dm_status dm_fill_uniform(dm_session *session, dm_array x, double lo, double hi, uint64_t seed);
 /* Normal with the given mean and standard deviation (floating dtypes). */
 DM_API DM_CHECKED dm_status dm_fill_normal(dm_session *session, dm_array x, double mean, double deviation,
@@ -232,7 +237,8 @@ DM_API DM_CHECKED dm_status dm_relu(dm_session *session, dm_array a, dm_array ou
 
 /* out = scale * (sum of x over dims[ndims]) + beta * out. ndims 0 with dims NULL: over all dims.
  * out.shape is x's without those dims, or with 1 in their place. Accumulates f64 in double-double, the other
- * floats in f64, integers in int64 (wraps). The sum of no elements is 0. beta == 0: out is not read. */
+ * floats in f64, integers in int64 (wraps). The sum of no elements is 0. beta == 0: out is not read. (x is read
+ * even if scale is 0.) */
 DM_API DM_CHECKED dm_status dm_sum(dm_session *session, dm_array x, const int *dims, int ndims, double scale,
                                    double beta, dm_array out);
 
@@ -288,7 +294,11 @@ DM_API DM_CHECKED dm_status dm_register(const char *name, dm_task_function funct
 /* Runs it once on every worker. modes[i]: what it does with arrays[i]: DM_READ, DM_WRITE (overwrites all of it) or
  * DM_READWRITE; an array that is written may overlap no other. Where copies are held (replicas) each is handed
  * out at its worker, and all must be written alike. args is copied. Errors: DM_ERR_ARG an unknown name, a bad mode,
- * more than DM_TASK_OPERANDS arrays or 64 KiB of args; DM_ERR_OVERLAP. */
+ * more than DM_TASK_OPERANDS arrays or 64 KiB of args; DM_ERR_OVERLAP. A
+ * non-zero result of the function comes as DM_ERR_TASK from the next call that waits.
+ * Blocks are the largest rectangles that lie together, in increasing order, the last dim fastest: operands of one
+ * shape and layout get the same blocks in the same order, others need not. The function is called once a worker, in
+ * process by several threads at once. */
 DM_API DM_CHECKED dm_status dm_apply(dm_session *session, const char *name, int count, const dm_array *arrays,
                                      const int *modes, const void *args, int64_t args_bytes);
 
@@ -296,7 +306,7 @@ DM_API DM_CHECKED dm_status dm_apply(dm_session *session, const char *name, int 
 
 /* Between these two, calls on arrays are planned for every worker but not run; the text lists for each call its
  * algorithm, steps, bytes sent and received by each worker, workspace and flops. Create, destroy, view and
- * reshape take effect; calls that return data are DM_ERR_STATE. *text is freed with free(). */
+ * reshape take effect; calls that return arrays' data are DM_ERR_STATE. *text is freed with free(). */
 DM_API DM_CHECKED dm_status dm_explain_begin(dm_session *session);
 DM_API DM_CHECKED dm_status dm_explain_end(dm_session *session, char **text);
 

@@ -59,7 +59,8 @@ typedef struct dmi_port {
     dmi_tally tally;
     /* for the watchdog: command, step kind, lane, peer of what it does or waits for now */
     alignas(DMI_LINE) atomic_uint_fast64_t now_command;
-    atomic_int now_op, now_step, now_peer; /* now_peer: endpoint + 1 whose block or place it waits for; 0: none */
+    atomic_int now_op, now_step, now_peer;
+    atomic_int now_busy; /* inside a kernel, a file transfer or a function of the user */ /* now_peer: endpoint + 1 whose block or place it waits for; 0: none */
     int32_t pid;
     char host[64];
     atomic_int slab_fd[DMI_MAX_SLABS];                /* fd + 1 in process pid; 0: none */

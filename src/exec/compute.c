@@ -68,7 +68,9 @@ bool dmi_compute_one(dmi_engine *e)
     }
     if (!atomic_load(&w->inst->failed)) {
         int64_t begin = e->trace ? dmi_now_ns() : 0;
+        atomic_store_explicit(&e->port->now_busy, 1, memory_order_relaxed);
         dm_status status = execute(e, w);
+        atomic_store_explicit(&e->port->now_busy, 0, memory_order_relaxed);
         if (status != DM_OK) {
             dmi_engine_fail(e, w->inst, status, dmi_error_text());
         }

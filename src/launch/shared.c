@@ -7,11 +7,35 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* Memory the host could still give, bytes; INT64_MAX where it does not say. A memfd takes its pages only when
+ * they are touched, and then the kernel would rather kill a process than refuse. */
+static int64_t available_bytes(void)
+{
+    char line[128];
+    long long kib = -1;
+    FILE *f = fopen("/proc/meminfo", "r");
+    while (f && kib < 0 && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "MemAvailable: %lld kB", &kib) != 1) {
+            kib = -1;
+        }
+    }
+    if (f) {
+        fclose(f);
+    }
+    return kib < 0 ? INT64_MAX : kib * 1024;
+}
+
 static void *get_slab(void *context, int index, int64_t bytes)
 {
     dmi_port *port = context;
     if (index >= DMI_MAX_SLABS) {
         dmi_log(DMI_LOG_ERROR, "more than %d slabs: set a larger slab size (option slab)", DMI_MAX_SLABS);
+        return NULL;
+    }
+    int64_t available = bytes > 256 << 20 ? available_bytes() : INT64_MAX;
+    if (bytes > available) {
+        dmi_log(DMI_LOG_WARN, "a slab of %lld bytes is more than the %lld that this host has left",
+                (long long)bytes, (long long)available);
         return NULL;
     }
     int fd = memfd_create("dmath-slab", MFD_CLOEXEC);

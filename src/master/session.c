@@ -1,6 +1,7 @@
 /* Sessions: making, ending, and the handles that outlive them. */
 #include "exec/trace.h"
 #include "master/session.h"
+#include "ops/common_task.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,6 +13,9 @@ static atomic_uint session_numbers;
 
 dm_status dmi_enter_stuck(const dm_session *session, dmi_session **out)
 {
+    if (dmi_task_inside()) {
+        return dmi_fail(DM_ERR_STATE, "a function given to dm_register may not call dmath");
+    }
     if (!session) {
         return dmi_fail(DM_ERR_HANDLE, "session is NULL");
     }

@@ -4,12 +4,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Sleeps on the master's bell as workers do on theirs, driving its own transfers meanwhile. */
 typedef struct waiting {
     dmi_backoff backoff;
     int64_t begun_ns, moved_ns;
-    uint64_t last_sum; /* of completed commands: progress at all? */
+    uint64_t last_sum;      /* of completed commands: progress at all? */
+    int64_t cpu_ms, cpu_ns; /* processor time of busy workers at the last look, and when that was */
     bool warned;
 } waiting;
 
@@ -33,8 +35,8 @@ static void name_the_stuck(dmi_session *s, double seconds, char *text, size_t ro
             int awaited = atomic_load(&port->now_peer) - 1;
             char whom[48] = "";
             if (awaited >= 0) {
-                snprintf(whom, sizeof whom, awaited < s->workers ? ", waits for worker %d" : ", waits for the master",
-                         awaited);
+                snprintf(whom, sizeof whom,
+                         awaited < s->workers ? ", waits for worker %d" : ", waits for the master", awaited);
             }
             n += snprintf(text + n, room - (size_t)n,
                           " worker %d (%s) has done %" PRIu64 " of %" PRIu64 " commands, last read %" PRIu64
@@ -44,6 +46,54 @@ static void name_the_stuck(dmi_session *s, double seconds, char *text, size_t ro
                           step >= 0 && step < DMI_STEP_KINDS ? dmi_step_names[step] : "?", whom);
         }
     }
+}
+
+/* Processor time of a process of this host, milliseconds; 0 where it cannot be read. */
+static int64_t process_cpu_ms(int pid)
+{
+    char path[32], line[512] = "";
+    long long user = 0, system = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *f = fopen(path, "r");
+    if (f) {
+        size_t n = fread(line, 1, sizeof line - 1, f);
+        line[n] = 0;
+        fclose(f);
+    }
+    const char *at = strrchr(line, ')'); /* the name before it may hold anything */
+    if (!at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lld %lld", &user, &system) != 2) {
+        return 0;
+    }
+    return (user + system) * 1000 / sysconf(_SC_CLK_TCK);
+}
+
+/* A kernel may take longer than the watchdog's time: no worker is stuck while one is inside a kernel and uses
+ * its processor. What waits for a disk, or is the user's own function, gets ten times as long. */
+static bool still_computing(dmi_session *s, waiting *w, int64_t now, double quiet)
+{
+    int64_t cpu = 0;
+    bool busy = false, slow = false;
+    for (int i = 0; i < s->workers; i++) {
+        dmi_port *port = dmi_hub_port(&s->hub, i);
+        if (port->pid > 0 && atomic_load(&port->now_busy)) {
+            int kind = atomic_load(&port->now_step);
+            slow = slow || kind == DMI_STEP_FILE_READ || kind == DMI_STEP_FILE_WRITE || kind == DMI_STEP_TASK;
+            busy = true;
+            cpu += process_cpu_ms(port->pid);
+        }
+    }
+    if (!busy || (slow && quiet < 10 * s->config.watchdog_s)) {
+        return busy;
+    }
+    if (w->cpu_ns == 0 || now - w->cpu_ns < 1000000000) { /* judged over a second at least */
+        w->cpu_ms = w->cpu_ns == 0 ? cpu : w->cpu_ms;
+        w->cpu_ns = w->cpu_ns == 0 ? now : w->cpu_ns;
+        return true;
+    }
+    bool works = (cpu - w->cpu_ms) * 5000000 > now - w->cpu_ns; /* more than a fifth of a processor */
+    w->cpu_ms = cpu;
+    w->cpu_ns = now;
+    return works;
 }
 
 /* True when the watchdog's time is over. */
@@ -64,6 +114,7 @@ static bool watch(dmi_session *s, waiting *w)
         w->moved_ns = now;
         w->last_sum = sum;
         w->warned = false;
+        w->cpu_ns = 0;
         return false;
     }
     double quiet = (double)(now - w->moved_ns) / 1e9;
@@ -73,7 +124,7 @@ static bool watch(dmi_session *s, waiting *w)
         dmi_log(DMI_LOG_WARN, "%s", text);
         w->warned = true;
     }
-    return quiet > s->config.watchdog_s;
+    return quiet > s->config.watchdog_s && !still_computing(s, w, now, quiet);
 }
 
 /* One step of waiting; false: give up (watchdog). */

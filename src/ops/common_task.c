@@ -15,6 +15,13 @@ static struct {
 static int count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+static _Thread_local bool inside;
+
+bool dmi_task_inside(void)
+{
+    return inside;
+}
+
 dm_status dm_register(const char *name, dm_task_function function)
 {
     if (!name || !function) {
@@ -93,7 +100,9 @@ dm_status dmi_task_run(const dmi_task_desc *desc, int worker, int operands, void
         task.block[i] = blocks[i];
         task.blocks[i] = desc->blocks[i];
     }
+    inside = true;
     int result = status == DM_OK ? table[desc->number].function(&task) : 0;
+    inside = false;
     if (result != 0) {
         status = dmi_fail(DM_ERR_TASK, "%s returned %d", dmi_task_name(desc->number), result);
     }

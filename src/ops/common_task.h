@@ -15,6 +15,8 @@ typedef struct dmi_task_desc {
     const int64_t *offset[DM_TASK_OPERANDS]; /* elements, a block each */
 } dmi_task_desc;
 
+/* Is this thread inside a function of the user's? It may not call dmath there. */
+bool dmi_task_inside(void);
 int dmi_task_find(const char *name); /* its number, or -1 */
 const char *dmi_task_name(int number);
 /* For the handshake: equal only where the same names were registered in the same order. */

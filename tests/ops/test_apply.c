@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -40,6 +41,23 @@ static int number_them(const dm_task *t)
 static int fail_on_last(const dm_task *t)
 {
     return t->worker == t->workers - 1 ? 42 : 0;
+}
+
+static dm_session *open_now; /* for the function that must not use it */
+
+static int call_back(const dm_task *t)
+{
+    (void)t;
+    return dm_sync(open_now) == DM_ERR_STATE ? 0 : 1;
+}
+
+static int compute_long(const dm_task *t) /* 2.5 s of processor time */
+{
+    (void)t;
+    for (struct timespec now = {0}; now.tv_sec * 1000 + now.tv_nsec / 1000000 < 2500;) {
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    }
+    return 0;
 }
 
 static void check_values(dm_session *s, dm_array a, int64_t rows, int64_t cols, double factor, int64_t r0,
@@ -149,6 +167,21 @@ static void test_failure(void **state)
     ok(dm_finalize(s, NULL));
 }
 
+/* Refused inside a function, which would wait for itself; and a long one is no stuck worker. */
+static void test_inside(void **state)
+{
+    (void)state;
+    dm_config config = DM_CONFIG_INIT;
+    config.workers = 2;
+    config.options = "watchdog_s=0.5,log=error";
+    ok(dm_init(&config, &open_now));
+    ok(dm_apply(open_now, "call back", 0, NULL, NULL, NULL, 0));
+    ok(dm_sync(open_now));
+    ok(dm_apply(open_now, "compute long", 0, NULL, NULL, NULL, 0));
+    ok(dm_sync(open_now));
+    ok(dm_finalize(open_now, NULL));
+}
+
 static void test_arguments(void **state)
 {
     (void)state;
@@ -178,7 +211,8 @@ static void test_arguments(void **state)
 int main(void)
 {
     if (dm_register("number them", number_them) != DM_OK ||
-        dm_register("fail on last", fail_on_last) != DM_OK) {
+        dm_register("fail on last", fail_on_last) != DM_OK ||
+        dm_register("call back", call_back) != DM_OK || dm_register("compute long", compute_long) != DM_OK) {
         fprintf(stderr, "%s\n", dm_error_message());
         return 1;
     }
@@ -190,6 +224,7 @@ int main(void)
         cmocka_unit_test(test_arguments),
         cmocka_unit_test(test_layouts),
         cmocka_unit_test(test_failure),
+        cmocka_unit_test(test_inside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
