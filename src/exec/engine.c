@@ -124,6 +124,14 @@ void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const 
         int length =
             snprintf(line, sizeof line, "command %llu (%s) failed on %s (%s): %s",
                      (unsigned long long)inst->command, dmi_ops[inst->op].name, who, e->port->host, text);
+        for (int i = 0; i < inst->noperand && length > 0 && length < (int)sizeof line; i++) {
+            char operand[96];
+            if (inst->desc[i].layout) {
+                dmi_desc_describe(&inst->desc[i], operand, sizeof operand);
+                length += snprintf(line + length, sizeof line - (size_t)length, "; %s: %s",
+                                   dmi_ops[inst->op].operand[i].name, operand);
+            }
+        }
         if (length >= (int)sizeof line) {
             memcpy(line + sizeof line - 4, "...", 4);
         }
@@ -266,8 +274,8 @@ static void enqueue_step(dmi_engine *e, dmi_instance *inst, const dmi_step *step
     atomic_store_explicit(&lane->enqueued, at + 1, memory_order_release);
 }
 
-/* Enqueues steps of the pending instance while there is room, each lane on its own: were they taken in the plan's
- * order, a full lane that waits for a peer would keep back the very steps that the peer waits for. */
+/* Enqueues steps of the pending instance while there is room, each lane on its own: were they taken in the
+ * plan's order, a full lane that waits for a peer would keep back the very steps that the peer waits for. */
 static bool enqueue_steps(dmi_engine *e)
 {
     dmi_instance *inst = e->pending;

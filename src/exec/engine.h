@@ -37,6 +37,7 @@ typedef struct dmi_instance { /* a plan on its way */
     int op, noperand;
     dmi_memory *memory[DMI_MAX_OPERANDS];
     uint8_t mode[DMI_MAX_OPERANDS];
+    dmi_desc desc[DMI_MAX_OPERANDS]; /* for error texts; layout NULL: not known here */
     bool whole[DMI_MAX_OPERANDS]; /* a clean write makes all of this memory valid again */
     dmi_block *work;              /* [plan->nwork] */
     dmi_stamp *work_use;          /* [plan->nwork] last use, for the pool */

@@ -147,6 +147,8 @@ void dmi_mark_merge(dmi_mark into, const dmi_mark from);
 
 /* --- geometry.c ---------------------------------------------------------------------------------------------- */
 dmi_desc dmi_desc_whole(dm_dtype dtype, const dmi_layout *layout, uint32_t layout_id);
+/* "f64 40x30 on 2x1": type, shape and layout in words. */
+void dmi_desc_describe(const dmi_desc *desc, char *text, size_t room);
 /* Regions of worker w's part of a (possibly windowed) array, in caller-visible coordinates; empty ones too. */
 int64_t dmi_desc_region_count(const dmi_desc *desc, int worker);
 void dmi_desc_region(const dmi_desc *desc, int worker, int64_t which, dmi_region *out);

@@ -41,6 +41,7 @@ static bool make_call(dmi_worker *w, const dmi_op_frame *f, dmi_call *call, dmi_
             .desc = entry->desc, .id = f->id[i], .memory = entry->memory->number, .mode = f->mode[i]};
         inst->memory[i] = entry->memory;
         inst->mode[i] = (uint8_t)f->mode[i];
+        inst->desc[i] = entry->desc;
         inst->whole[i] = f->mode[i] == DMI_WRITE && entry->whole && same_extent(&entry->desc) &&
                          atomic_load(&entry->memory->poisoned) != DMI_NO_MEMORY;
     }
