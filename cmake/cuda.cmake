@@ -34,7 +34,7 @@ file(GLOB DMATH_CUDA_SOURCES CONFIGURE_DEPENDS src/kernels/cuda/*.cu)
 target_sources(dmath_objects PRIVATE ${DMATH_CUDA_SOURCES})
 set_target_properties(dmath_objects PROPERTIES
                       CUDA_ARCHITECTURES "${CMAKE_CUDA_ARCHITECTURES}" CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON
-                      CUDA_RUNTIME_LIBRARY Static)
+                      CUDA_RUNTIME_LIBRARY Static CUDA_VISIBILITY_PRESET hidden)
 target_compile_definitions(dmath_objects PUBLIC DMATH_WITH_CUDA)
 set(DMATH_CUDA_LIBRARIES CUDA::cudart_static CUDA::cublas)
 target_link_libraries(dmath_objects PUBLIC ${DMATH_CUDA_LIBRARIES})

@@ -1,9 +1,10 @@
 /* Elementwise operations on the GPU against those of the CPU: the same bits, but for exp and tanh. */
 #include "cuda/cuda_case.h"
 
-static double worst_ulps; /* of exp and tanh, printed at the end */
+static double worst_ulps[2]; /* of exp and tanh in f32 and f64, printed at the end */
 
-/* Steps between two finite numbers, of the shorter of the type that was computed in and the type of the result. */
+/* Steps between two finite numbers, of the shorter of the type that was computed in and the type of the result.
+ */
 static double ulps_between(dm_dtype t, dm_dtype compute, const void *a, const void *b)
 {
     real x = decode(t, a), y = decode(t, b), larger = fmaxl(fabsl(x), fabsl(y));
@@ -30,10 +31,11 @@ static void check_function(dm_dtype t, dm_dtype compute, double alpha, const cha
             continue;
         }
         double ulps = isinf(x) || isinf(y) ? 1e9 : ulps_between(t, compute, g, e);
-        if (t == compute && alpha == 1 && ulps > worst_ulps) {
-            worst_ulps = ulps;
+        if (t == compute && alpha == 1) {
+            worst_ulps[t == DM_F64] = fmax(worst_ulps[t == DM_F64], ulps);
         }
-        if (ulps > (alpha == 1 ? 2 : 4)) {
+        if (ulps >
+            (alpha == 1 ? 2 : 4) + (compute == DM_F64)) { /* the CPU's f64 tanh is off by up to two itself */
             fail_msg("%s: element %lld: %.20Lg, not %.20Lg", dmi_dtype_name(t), (long long)i, x, y);
         }
     }
@@ -143,7 +145,8 @@ static void test_random(void **state)
         }
         random_case(f, &r, ndim, extent, round % 2 == 0);
     }
-    printf("exp and tanh: at most %.2f ulp from the CPU's\n", worst_ulps);
+    printf("exp and tanh: at most %.2f ulp in f32 and %.2f in f64 from the CPU's\n", worst_ulps[0],
+           worst_ulps[1]);
 }
 
 /* Dense and aligned rows, which go in groups, of lengths around the groups'. */

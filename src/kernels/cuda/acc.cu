@@ -19,10 +19,11 @@ template <typename S>
 static __global__ void __launch_bounds__(THREADS)
     acc_add_runs(const __grid_constant__ dmi_cuda_runs runs, const S *__restrict__ part, S *__restrict__ acc)
 {
-    uint32_t i = blockIdx.x * THREADS + threadIdx.x;
-    int64_t a, b;
-    if (i < runs.items && locate(runs, i, &a, &b)) {
-        acc[b] = joined(acc[b], part[a]);
+    int64_t at[1][2];
+    bool valid[1];
+    locate_all<1>(runs, at, valid);
+    if (valid[0]) {
+        acc[at[0][1]] = joined(acc[at[0][1]], part[at[0][0]]);
     }
 }
 
@@ -101,7 +102,8 @@ static __global__ void __launch_bounds__(THREADS)
         }
 #pragma unroll
         for (int k = 0; k < STORE_DEPTH; k++) {
-            v[k][0] = (int64_t)((uint64_t)p.iscale * (uint64_t)v[k][0] + (uint64_t)p.ibeta * (uint64_t)old[k][0]);
+            v[k][0] =
+                (int64_t)((uint64_t)p.iscale * (uint64_t)v[k][0] + (uint64_t)p.ibeta * (uint64_t)old[k][0]);
         }
     }
     store_items(p.out_dtype, out, at, 1, valid, v);
@@ -116,8 +118,9 @@ template <typename S> static void add_box(dmi_queue *q, const dmi_cuda_box *box,
 }
 template <typename S> static void add_runs(dmi_queue *q, const dmi_cuda_runs *runs, const void *part, void *acc)
 {
-    unsigned blocks = blocks_for(runs->items, THREADS);
-    acc_add_runs<S><<<blocks, THREADS, 0, stream_of(q)>>>(*runs, (const S *)part, (S *)acc);
+    dmi_cuda_runs here = *runs;
+    unsigned blocks = blocks_for(&here, 1);
+    acc_add_runs<S><<<blocks, THREADS, 0, stream_of(q)>>>(here, (const S *)part, (S *)acc);
 }
 
 void dmi_cuda_launch_acc_add(dmi_queue *q, int acc_kind, const dmi_cuda_box *box, const void *part, void *acc)

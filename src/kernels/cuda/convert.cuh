@@ -271,6 +271,34 @@ template <typename To, typename From> static __device__ __forceinline__ To conve
     return made<To>::of(carried(v));
 }
 
+/* --- to and from a type to compute in -------------------------------------------------------
+ * The payload of a NaN does not outlast arithmetic: these leave it to the
+ * instructions. */
+template <typename C, typename T> static __device__ __forceinline__ C opened(T v)
+{
+    return (C)v;
+}
+template <> __device__ __forceinline__ float opened<float, f16>(f16 v)
+{
+    return __half2float(__ushort_as_half(v.bits));
+}
+template <> __device__ __forceinline__ float opened<float, bf16>(bf16 v)
+{
+    return __uint_as_float((uint32_t)v.bits << 16);
+}
+template <typename T, typename C> static __device__ __forceinline__ T closed(C v)
+{
+    return (T)v;
+}
+template <> __device__ __forceinline__ f16 closed<f16, float>(float v)
+{
+    return {__half_as_ushort(__float2half_rn(v))};
+}
+template <> __device__ __forceinline__ bf16 closed<bf16, float>(float v)
+{
+    return {__bfloat16_as_ushort(__float2bfloat16_rn(v))};
+}
+
 /* --- types known at run time: the branches are the same for a whole grid ----------------------- */
 /* N elements from position `at` on, as C (double, float or int64_t). */
 template <typename C, typename T, int N>
@@ -334,8 +362,8 @@ static __device__ __forceinline__ void store_any(dm_dtype dtype, void *p, int64_
 
 /* The same for the items of a thread that are valid, at position at[][side]. */
 template <typename C, int N, typename T, int DEPTH, int SIDES>
-static __device__ __forceinline__ void load_items_typed(const void *p, const int64_t (&at)[DEPTH][SIDES], int side,
-                                                        const bool (&valid)[DEPTH], C (&v)[DEPTH][N])
+static __device__ __forceinline__ void load_items_typed(const void *p, const int64_t (&at)[DEPTH][SIDES],
+                                                        int side, const bool (&valid)[DEPTH], C (&v)[DEPTH][N])
 {
     group<T, N> g[DEPTH];
 #pragma unroll
@@ -364,16 +392,17 @@ static __device__ __forceinline__ void store_items_typed(void *p, const int64_t 
     }
 }
 template <typename C, int N, int DEPTH, int SIDES>
-static __device__ __forceinline__ void load_items(dm_dtype dtype, const void *p, const int64_t (&at)[DEPTH][SIDES],
-                                                  int side, const bool (&valid)[DEPTH], C (&v)[DEPTH][N])
+static __device__ __forceinline__ void load_items(dm_dtype dtype, const void *p,
+                                                  const int64_t (&at)[DEPTH][SIDES], int side,
+                                                  const bool (&valid)[DEPTH], C (&v)[DEPTH][N])
 {
 #define CALL(type) load_items_typed<C, N, type>(p, at, side, valid, v)
     DMI_CUDA_BY_TYPE(dtype, CALL)
 #undef CALL
 }
 template <typename C, int N, int DEPTH, int SIDES>
-static __device__ __forceinline__ void store_items(dm_dtype dtype, void *p, const int64_t (&at)[DEPTH][SIDES], int side,
-                                                   const bool (&valid)[DEPTH], const C (&v)[DEPTH][N])
+static __device__ __forceinline__ void store_items(dm_dtype dtype, void *p, const int64_t (&at)[DEPTH][SIDES],
+                                                   int side, const bool (&valid)[DEPTH], const C (&v)[DEPTH][N])
 {
 #define CALL(type) store_items_typed<C, N, type>(p, at, side, valid, v)
     DMI_CUDA_BY_TYPE(dtype, CALL)

@@ -32,17 +32,6 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-template <int DEPTH>
-static __device__ __forceinline__ void locate_runs(const dmi_cuda_runs &runs, int64_t (&at)[DEPTH][2],
-                                                   bool (&valid)[DEPTH])
-{
-#pragma unroll
-    for (int k = 0; k < DEPTH; k++) {
-        uint32_t i = blockIdx.x * (THREADS * DEPTH) + k * THREADS + threadIdx.x;
-        valid[k] = i < runs.items && locate(runs, i, &at[k][0], &at[k][1]);
-    }
-}
-
 template <typename T>
 static __global__ void __launch_bounds__(THREADS)
     move_runs(const __grid_constant__ dmi_cuda_runs runs, const T *__restrict__ src, T *__restrict__ dst)
@@ -50,7 +39,7 @@ static __global__ void __launch_bounds__(THREADS)
     int64_t at[RUNS_DEPTH][2];
     bool valid[RUNS_DEPTH];
     T v[RUNS_DEPTH];
-    locate_runs<RUNS_DEPTH>(runs, at, valid);
+    locate_all<RUNS_DEPTH>(runs, at, valid);
 #pragma unroll
     for (int k = 0; k < RUNS_DEPTH; k++) {
         if (valid[k]) {
@@ -87,7 +76,7 @@ static __global__ void __launch_bounds__(THREADS)
     int64_t at[RUNS_DEPTH][2];
     bool valid[RUNS_DEPTH];
     C v[RUNS_DEPTH][1];
-    locate_runs<RUNS_DEPTH>(runs, at, valid);
+    locate_all<RUNS_DEPTH>(runs, at, valid);
     load_items(from, src, at, 0, valid, v);
     store_items(to, dst, at, 1, valid, v);
 }
@@ -125,8 +114,9 @@ void dmi_cuda_launch_move(dmi_queue *q, int unit, const dmi_cuda_box *box, const
 template <typename T>
 static void move_all_runs(dmi_queue *q, const dmi_cuda_runs *runs, const void *src, void *dst)
 {
-    unsigned blocks = blocks_for(runs->items, THREADS * RUNS_DEPTH);
-    move_runs<T><<<blocks, THREADS, 0, stream_of(q)>>>(*runs, (const T *)src, (T *)dst);
+    dmi_cuda_runs here = *runs;
+    unsigned blocks = blocks_for(&here, RUNS_DEPTH);
+    move_runs<T><<<blocks, THREADS, 0, stream_of(q)>>>(here, (const T *)src, (T *)dst);
 }
 
 void dmi_cuda_launch_move_runs(dmi_queue *q, int unit, const dmi_cuda_runs *runs, const void *src, void *dst)
@@ -167,11 +157,12 @@ void dmi_cuda_launch_convert(dmi_queue *q, dm_dtype from, dm_dtype to, const dmi
 void dmi_cuda_launch_convert_runs(dmi_queue *q, dm_dtype from, dm_dtype to, const dmi_cuda_runs *runs,
                                   const void *src, void *dst)
 {
-    unsigned blocks = blocks_for(runs->items, THREADS * RUNS_DEPTH);
+    dmi_cuda_runs here = *runs;
+    unsigned blocks = blocks_for(&here, RUNS_DEPTH);
     if (from <= DM_BF16) {
-        convert_runs<double><<<blocks, THREADS, 0, stream_of(q)>>>(*runs, from, to, src, dst);
+        convert_runs<double><<<blocks, THREADS, 0, stream_of(q)>>>(here, from, to, src, dst);
     } else {
-        convert_runs<int64_t><<<blocks, THREADS, 0, stream_of(q)>>>(*runs, from, to, src, dst);
+        convert_runs<int64_t><<<blocks, THREADS, 0, stream_of(q)>>>(here, from, to, src, dst);
     }
     dmi_cuda_launched(q, "conversion of runs");
 }

@@ -7,9 +7,9 @@ template <int OP, typename C>
 static void launch(dmi_queue *q, const dmi_cuda_ewise *p, bool groups, const void *a, const void *b, void *out)
 {
     dmi_cuda_ewise here = *p;
-    unsigned blocks = blocks_for(&here.box, groups ? 1 : 4);
+    unsigned blocks = blocks_for(&here.box, groups ? 2 : 4);
     if (groups) {
-        ewise_any<OP, C, 4, 1><<<blocks, THREADS, 0, stream_of(q)>>>(here, a, b, out);
+        ewise_any<OP, C, 4, 2><<<blocks, THREADS, 0, stream_of(q)>>>(here, a, b, out);
     } else {
         ewise_any<OP, C, 1, 4><<<blocks, THREADS, 0, stream_of(q)>>>(here, a, b, out);
     }

@@ -79,15 +79,13 @@ template <> struct maker<uint8_t> {
     typedef int64_t type;
 };
 
-static __device__ __forceinline__ void uniform(const dmi_cuda_fill &p, int64_t counter,
-                                               double *x)
+static __device__ __forceinline__ void uniform(const dmi_cuda_fill &p, int64_t counter, double *x)
 {
     dmi_words w = dmi_philox((uint64_t)counter, DMI_STREAM_UNIFORM, p.values.seed);
     x[0] = dmi_uniform64_at(&p.range64, w.w0, w.w1);
     x[1] = dmi_uniform64_at(&p.range64, w.w2, w.w3);
 }
-static __device__ __forceinline__ void uniform(const dmi_cuda_fill &p, int64_t counter,
-                                               float *x)
+static __device__ __forceinline__ void uniform(const dmi_cuda_fill &p, int64_t counter, float *x)
 {
     dmi_words w = dmi_philox((uint64_t)counter, DMI_STREAM_UNIFORM, p.values.seed);
     x[0] = dmi_uniform32_at(&p.range32, w.w0);
@@ -95,8 +93,7 @@ static __device__ __forceinline__ void uniform(const dmi_cuda_fill &p, int64_t c
     x[2] = dmi_uniform32_at(&p.range32, w.w2);
     x[3] = dmi_uniform32_at(&p.range32, w.w3);
 }
-static __device__ __forceinline__ void uniform(const dmi_cuda_fill &p, int64_t counter,
-                                               int64_t *x)
+static __device__ __forceinline__ void uniform(const dmi_cuda_fill &p, int64_t counter, int64_t *x)
 {
     dmi_words w = dmi_philox((uint64_t)counter, DMI_STREAM_UNIFORM, p.values.seed);
     x[0] = dmi_uniform_int_at(p.values.i0, p.width, w.w0, w.w1);
@@ -137,8 +134,7 @@ template <typename T> struct progression<T, int64_t> {
 };
 
 template <int KIND, typename T, int N>
-static __device__ __forceinline__ group<T, N> make_group(const dmi_fill_values &v, const recipe &r,
-                                                         int64_t counter)
+static __device__ __forceinline__ group<T, N> make_group(const dmi_cuda_fill &p, int64_t counter)
 {
     typedef typename maker<T>::type M;
     group<T, N> g;
@@ -192,7 +188,8 @@ static __global__ void __launch_bounds__(THREADS)
     int64_t done = s == 0 ? 0 : inner.first_len + (s - 1) * inner.block;
     int64_t len = s == 0 ? inner.first_len : DMI_MIN(inner.block, inner.count - done);
     int64_t first = linear + (s == 0 ? inner.start : inner.jump_start + s * inner.jump);
-    int64_t counter = (int64_t)((uint64_t)first / N) + g, skip = counter * N - first; /* skip < 0: it begins before */
+    int64_t counter = (int64_t)((uint64_t)first / N) + g,
+            skip = counter * N - first; /* skip < 0: it begins before */
     if (skip >= len) {
         return;
     }

@@ -53,7 +53,8 @@ typedef struct dmi_cuda_runs_dim {
 } dmi_cuda_runs_dim;
 typedef struct dmi_cuda_runs {
     uint32_t items;
-    int ndim; /* innermost first */
+    int ndim;                /* innermost first */
+    dmi_cuda_divisor chunks; /* as in dmi_cuda_box */
     dmi_cuda_runs_dim dim[DMI_CUDA_DIMS];
 } dmi_cuda_runs;
 void dmi_cuda_launch_move_runs(dmi_queue *q, int unit, const dmi_cuda_runs *runs, const void *src, void *dst);

@@ -67,7 +67,8 @@ dm_status dmi_cuda_queue_create(int device, dmi_queue **out)
     q->device = device;
     q->workspace_bytes = WORKSPACE_BYTES;
     if (done(q, "cudaGetDeviceCount", cudaGetDeviceCount(&devices)) &&
-        done(q, "cudaSetDevice", device < 0 || device >= devices ? cudaErrorInvalidDevice : cudaSetDevice(device)) &&
+        done(q, "cudaSetDevice",
+             device < 0 || device >= devices ? cudaErrorInvalidDevice : cudaSetDevice(device)) &&
         done(q, "cudaDeviceGetAttribute",
              cudaDeviceGetAttribute(&q->multiprocessors, cudaDevAttrMultiProcessorCount, device)) &&
         done(q, "cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking))) {

@@ -45,7 +45,7 @@ static void choose_shape(dmi_cuda_reduce *p)
         p->team = rows = DMI_CUDA_THREADS;
         blocks = kept;
     } else {
-        p->team = (uint32_t)power_of_two((items + 1) / 2, WARP);
+        p->team = (uint32_t)power_of_two((items + 3) / 4, WARP);
     }
     if (blocks < FULL) {
         parts = DMI_MIN((FULL + blocks - 1) / blocks, DMI_MAX(items / (rows * LEAST_GROUPS), 1));

@@ -4,7 +4,7 @@
  */
 #include "kernels/cuda/sums.cuh"
 
-enum { THREADS = DMI_CUDA_THREADS, WARP = 32 };
+enum { THREADS = DMI_CUDA_THREADS, WARP = 32, MOST_BLOCKS = 1 << 13 };
 
 /* The sum of a team's sums, in its first thread; team: a power of two up to WARP, or THREADS. */
 template <typename S> static __device__ __forceinline__ S team_sum(S s, int team)
@@ -49,7 +49,7 @@ static __global__ void __launch_bounds__(THREADS)
             clear(&s[c]);
         }
         for (uint32_t first = begin + lane; first < end; first += p.team * DEPTH) {
-            group<T, N> v[DEPTH] = {};
+            group<T, N> v[DEPTH];
 #pragma unroll
             for (int k = 0; k < DEPTH; k++) {
                 uint32_t i = first + k * p.team;
@@ -60,20 +60,14 @@ static __global__ void __launch_bounds__(THREADS)
             }
 #pragma unroll
             for (int k = 0; k < DEPTH; k++) {
-#pragma unroll
-                for (int c = 0; c < CHAINS; c++) {
-                    T chain_of[N / CHAINS];
-#pragma unroll
-                    for (int e = 0; e < N / CHAINS; e++) {
-                        chain_of[e] = v[k].v[e * CHAINS + c]; /* zeros beyond the end */
-                    }
-                    add_some<N / CHAINS>(&s[c], chain_of);
+                if (first + k * p.team < end) {
+                    add_to_chains(s, v[k]);
                 }
             }
         }
         if (active && part + 1 == p.parts) {
             for (uint32_t i = lane; i < p.tail; i += p.team) {
-                add(&s[0], row[p.tail_at + i]);
+                add_element(&s[0], row[p.tail_at + i]);
             }
         }
 #pragma unroll
@@ -109,24 +103,18 @@ static __global__ void __launch_bounds__(THREADS)
             clear(&s[e]);
         }
         for (uint32_t first = begin + y; active && first < end; first += rows * DEPTH) {
-            group<T, N> v[DEPTH] = {};
+            group<T, N> v[DEPTH];
+            bool valid[DEPTH];
 #pragma unroll
             for (int k = 0; k < DEPTH; k++) {
                 uint32_t i = first + k * rows;
-                if (i < end) {
+                valid[k] = i < end;
+                if (valid[k]) {
                     locate<1>(p.summed, i, &at);
                     v[k] = *(const group<T, N> *)(column + at);
                 }
             }
-#pragma unroll
-            for (int e = 0; e < N; e++) {
-                T column_of[DEPTH];
-#pragma unroll
-                for (int k = 0; k < DEPTH; k++) {
-                    column_of[k] = v[k].v[e]; /* zeros beyond the end */
-                }
-                add_some<DEPTH>(&s[e], column_of);
-            }
+            add_rows(s, v, valid);
         }
 #pragma unroll
         for (int e = 0; e < N; e++) {
@@ -174,6 +162,7 @@ static void launch(dmi_queue *q, const dmi_cuda_reduce *p, const void *in, void 
     } else {
         int64_t jobs = (int64_t)p->kept.items * p->parts;
         unsigned blocks = blocks_for(jobs, THREADS / p->team);
+        blocks = p->team == THREADS ? blocks : DMI_MIN(blocks, MOST_BLOCKS); /* short rows: several a thread */
         along<T, N><<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const T *)in, sums);
     }
 }

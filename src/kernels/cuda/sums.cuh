@@ -40,10 +40,10 @@ static __device__ __forceinline__ void clear(sum_i64 *a)
     a->s = 0;
 }
 
-/* An element more. */
-template <typename T> static __device__ __forceinline__ void add(sum_f64 *a, T v)
+/* A number more. */
+static __device__ __forceinline__ void add(sum_f64 *a, float v)
 {
-    a->s = __dadd_rn(a->s, (double)carried(v));
+    a->s = __dadd_rn(a->s, (double)v);
 }
 static __device__ __forceinline__ void add(sum_dd *a, double v)
 {
@@ -51,27 +51,91 @@ static __device__ __forceinline__ void add(sum_dd *a, double v)
     a->hi = two_sum(a->hi, v, &e);
     a->lo = __dadd_rn(a->lo, e);
 }
-template <typename T> static __device__ __forceinline__ void add(sum_i64 *a, T v)
+static __device__ __forceinline__ void add(sum_i64 *a, int64_t v)
 {
-    a->s += (uint64_t)(int64_t)v;
+    a->s += (uint64_t)v;
 }
 
-/* N elements more; those of a byte are added up in 32 bits first. */
-template <int N, typename S, typename T> static __device__ __forceinline__ void add_some(S *a, const T (&v)[N])
+/* The type that elements are opened to. */
+template <typename T> struct summand {
+    typedef int64_t type;
+};
+template <> struct summand<double> {
+    typedef double type;
+};
+template <> struct summand<float> {
+    typedef float type;
+};
+template <> struct summand<f16> {
+    typedef float type;
+};
+template <> struct summand<bf16> {
+    typedef float type;
+};
+template <typename S, typename T> static __device__ __forceinline__ void add_element(S *a, T v)
+{
+    add(a, opened<typename summand<T>::type, T>(v));
+}
+
+/* A group of a row more, element e to chain e % CHAINS; bytes are added up in 32 bits first. */
+template <int CHAINS, typename S, typename T, int N>
+static __device__ __forceinline__ void add_to_chains(S (&s)[CHAINS], const group<T, N> &v)
 {
 #pragma unroll
-    for (int k = 0; k < N; k++) {
-        add(a, v[k]);
+    for (int e = 0; e < N; e++) {
+        add_element(&s[e % CHAINS], v.v[e]);
     }
 }
-template <int N> static __device__ __forceinline__ void add_some(sum_i64 *a, const uint8_t (&v)[N])
+template <int CHAINS>
+static __device__ __forceinline__ void add_to_chains(sum_i64 (&s)[CHAINS], const group<uint8_t, 16> &v)
 {
-    uint32_t s = 0;
+    uint4 words = *(const uint4 *)&v;
+    uint32_t sum = __dp4a(words.x, 0x01010101u, 0u);
+    sum = __dp4a(words.y, 0x01010101u, sum);
+    sum = __dp4a(words.z, 0x01010101u, sum);
+    s[0].s += __dp4a(words.w, 0x01010101u, sum);
+}
+
+/* Groups of several rows more, those that are valid: element e to sum e. */
+template <typename S, typename T, int N, int DEPTH>
+static __device__ __forceinline__ void add_rows(S (&s)[N], const group<T, N> (&v)[DEPTH],
+                                                const bool (&valid)[DEPTH])
+{
 #pragma unroll
-    for (int k = 0; k < N; k++) {
-        s += v[k];
+    for (int k = 0; k < DEPTH; k++) {
+        if (valid[k]) {
+#pragma unroll
+            for (int e = 0; e < N; e++) {
+                add_element(&s[e], v[k].v[e]);
+            }
+        }
     }
-    a->s += s;
+}
+/* Bytes: every second one of a word at once, in halves of 16 bits. */
+template <int DEPTH>
+static __device__ __forceinline__ void add_rows(sum_i64 (&s)[16], const group<uint8_t, 16> (&v)[DEPTH],
+                                                const bool (&valid)[DEPTH])
+{
+    uint32_t even[4] = {0}, odd[4] = {0};
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) {
+        if (valid[k]) {
+            uint4 x = *(const uint4 *)&v[k];
+            const uint32_t word[4] = {x.x, x.y, x.z, x.w};
+#pragma unroll
+            for (int w = 0; w < 4; w++) {
+                even[w] += word[w] & 0x00ff00ffu;
+                odd[w] += word[w] >> 8 & 0x00ff00ffu;
+            }
+        }
+    }
+#pragma unroll
+    for (int w = 0; w < 4; w++) {
+        s[4 * w].s += even[w] & 0xffffu;
+        s[4 * w + 1].s += odd[w] & 0xffffu;
+        s[4 * w + 2].s += even[w] >> 16;
+        s[4 * w + 3].s += odd[w] >> 16;
+    }
 }
 
 /* Sums of sums. Where hi is not finite it alone counts. */

@@ -21,32 +21,32 @@ static __device__ __forceinline__ tile_place place(const dmi_cuda_planes &p, uin
     return r;
 }
 
-/* Edge of the tiles that are moved in accesses of 16 bytes, as dmi_cuda_turn_side has it, and threads for one. */
+/* Edge of the tiles that are moved in accesses of 16 bytes, as dmi_cuda_turn_side has it, and threads for one.
+ * `unused`: shared memory that is asked for so that no more than 80 KiB of tiles are under way on a
+ * multiprocessor: with twice as many, their rows lie in more pages of the memory than it keeps open. */
 template <typename T> struct tile_of {
     static const int edge = sizeof(T) <= 2 ? 128 : sizeof(T) == 8 ? 32 : 64;
     static const int threads = sizeof(T) == 2 ? 256 : 128;
+    static const int unused = sizeof(T) == 4 ? 24 << 10 : sizeof(T) == 8 ? 12 << 10 : 0;
 };
 
-/* Both sides in accesses of 16 bytes: `EACH` elements. In shared memory row j of the tile has its groups in an order
- * that depends on j / EACH, so that a warp, which gathers 4 columns from 8 such bands, meets all banks once. */
-template <typename T>
-static __global__ void __launch_bounds__(tile_of<T>::threads)
-    turn_aligned(const __grid_constant__ dmi_cuda_planes p, const T *__restrict__ src, T *__restrict__ dst)
+/* Both sides in accesses of 16 bytes: `EACH` elements. In shared memory row j of the tile has its groups in an
+ * order that depends on j / EACH, so that a warp, which gathers 4 columns from 8 such bands, meets all banks
+ * once. WHOLE: the tile has ni = nj = EDGE. */
+template <typename T, bool WHOLE>
+static __device__ __forceinline__ void turn_tile(const T *__restrict__ from, int64_t src_stride_j,
+                                                 T *__restrict__ to, int64_t dst_stride_i, int ni, int nj,
+                                                 group<T, 16 / sizeof(T)> *tile)
 {
     const int EACH = 16 / sizeof(T), EDGE = tile_of<T>::edge, GROUPS = EDGE / EACH;
     const int THREADS_HERE = tile_of<T>::threads, EACH_THREAD = EDGE * GROUPS / THREADS_HERE;
-    __shared__ group<T, EACH> tile[EDGE * GROUPS];
     const T *element = (const T *)tile;
-    tile_place o = place(p, blockIdx.x, EDGE);
-    const T *from = src + o.src + o.j * p.src_stride_j + o.i;
-    T *to = dst + o.dst + o.i * p.dst_stride_i + o.j;
-    int ni = (int)DMI_MIN(EDGE, p.ni - o.i), nj = (int)DMI_MIN(EDGE, p.nj - o.j);
     group<T, EACH> v[EACH_THREAD];
 #pragma unroll
     for (int k = 0; k < EACH_THREAD; k++) {
         int x = k * THREADS_HERE + threadIdx.x, j = x / GROUPS, g = x % GROUPS;
-        if (j < nj && g * EACH < ni) {
-            v[k] = *(const group<T, EACH> *)(from + j * p.src_stride_j + g * EACH);
+        if (WHOLE || (j < nj && g * EACH < ni)) {
+            v[k] = *(const group<T, EACH> *)(from + j * src_stride_j + g * EACH);
         }
     }
 #pragma unroll
@@ -59,22 +59,43 @@ static __global__ void __launch_bounds__(tile_of<T>::threads)
     for (int k = 0; k < EACH_THREAD; k++) {
         int x = k * THREADS_HERE + threadIdx.x, band = x >> 5;
         int h = (x & 7) + 8 * (band % (GROUPS / 8)), i = (x >> 3 & 3) + 4 * (band / (GROUPS / 8));
-        if (i < ni && h * EACH < nj) {
-            group<T, EACH> w;
 #pragma unroll
-            for (int e = 0; e < EACH; e++) {
-                w.v[e] = element[((h * EACH + e) * GROUPS + ((i / EACH) ^ (h % GROUPS))) * EACH + i % EACH];
-            }
-            *(group<T, EACH> *)(to + i * p.dst_stride_i + h * EACH) = w;
+        for (int e = 0; e < EACH; e++) {
+            v[k].v[e] = element[((h * EACH + e) * GROUPS + ((i / EACH) ^ (h % GROUPS))) * EACH + i % EACH];
         }
+    }
+#pragma unroll
+    for (int k = 0; k < EACH_THREAD; k++) {
+        int x = k * THREADS_HERE + threadIdx.x, band = x >> 5;
+        int h = (x & 7) + 8 * (band % (GROUPS / 8)), i = (x >> 3 & 3) + 4 * (band / (GROUPS / 8));
+        if (WHOLE || (i < ni && h * EACH < nj)) {
+            *(group<T, EACH> *)(to + i * dst_stride_i + h * EACH) = v[k];
+        }
+    }
+}
+
+template <typename T>
+static __global__ void __launch_bounds__(tile_of<T>::threads)
+    turn_aligned(const __grid_constant__ dmi_cuda_planes p, const T *__restrict__ src, T *__restrict__ dst)
+{
+    const int EDGE = tile_of<T>::edge;
+    __shared__ group<T, 16 / sizeof(T)> tile[EDGE * EDGE * sizeof(T) / 16];
+    tile_place o = place(p, blockIdx.x, EDGE);
+    const T *from = src + o.src + o.j * p.src_stride_j + o.i;
+    T *to = dst + o.dst + o.i * p.dst_stride_i + o.j;
+    int ni = (int)DMI_MIN(EDGE, p.ni - o.i), nj = (int)DMI_MIN(EDGE, p.nj - o.j);
+    if (ni == EDGE && nj == EDGE) {
+        turn_tile<T, true>(from, p.src_stride_j, to, p.dst_stride_i, ni, nj, tile);
+    } else {
+        turn_tile<T, false>(from, p.src_stride_j, to, p.dst_stride_i, ni, nj, tile);
     }
 }
 
 /* Element by element, for any alignment; CONVERT: through a carrier T that holds the source's values. */
 template <typename T, bool CONVERT>
 static __global__ void __launch_bounds__(THREADS)
-    turn_any(const __grid_constant__ dmi_cuda_planes p, dm_dtype from, dm_dtype to, const void *__restrict__ src,
-             void *__restrict__ dst)
+    turn_any(const __grid_constant__ dmi_cuda_planes p, dm_dtype from, dm_dtype to,
+             const void *__restrict__ src, void *__restrict__ dst)
 {
     const int STEP = THREADS / SIDE, EACH_THREAD = SIDE / STEP;
     __shared__ T tile[SIDE][SIDE + 1];
@@ -129,7 +150,8 @@ static void turn(dmi_queue *q, bool aligned, const dmi_cuda_planes *p, const voi
 {
     unsigned blocks = (unsigned)p->tiles;
     if (aligned) {
-        turn_aligned<T><<<blocks, tile_of<T>::threads, 0, stream_of(q)>>>(*p, (const T *)src, (T *)dst);
+        turn_aligned<T>
+            <<<blocks, tile_of<T>::threads, tile_of<T>::unused, stream_of(q)>>>(*p, (const T *)src, (T *)dst);
     } else {
         turn_any<T, false><<<blocks, THREADS, 0, stream_of(q)>>>(*p, DM_U8, DM_U8, src, dst);
     }
