@@ -36,7 +36,7 @@ set_target_properties(dmath_objects PROPERTIES
                       CUDA_ARCHITECTURES "${CMAKE_CUDA_ARCHITECTURES}" CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON
                       CUDA_RUNTIME_LIBRARY Static CUDA_VISIBILITY_PRESET hidden)
 target_compile_definitions(dmath_objects PUBLIC DMATH_WITH_CUDA)
-set(DMATH_CUDA_LIBRARIES CUDA::cudart_static CUDA::cublas)
+set(DMATH_CUDA_LIBRARIES CUDA::cudart_static CUDA::cublas stdc++) # stdc++: for what nvcc writes to launch kernels
 target_link_libraries(dmath_objects PUBLIC ${DMATH_CUDA_LIBRARIES})
 # The C compiler's warnings are not nvcc's. Contraction is off, as in C: a product that feeds a sum is rounded.
 get_target_property(options dmath_objects COMPILE_OPTIONS)

@@ -1,5 +1,5 @@
 /* Conversions of dense, aligned rows: a kernel for every pair of types. */
-#include "kernels/cuda/convert.cuh"
+#include "kernels/cuda/dtypes.cuh"
 
 enum { THREADS = DMI_CUDA_THREADS, DEPTH = 2 };
 

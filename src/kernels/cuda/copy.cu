@@ -1,5 +1,5 @@
 /* Copies: strided boxes and products of runs, as they are or converted. */
-#include "kernels/cuda/convert.cuh"
+#include "kernels/cuda/dtypes.cuh"
 
 enum { THREADS = DMI_CUDA_THREADS };
 

@@ -2,7 +2,7 @@
 #ifndef DMI_CUDA_EWISE_CUH
 #define DMI_CUDA_EWISE_CUH
 
-#include "kernels/cuda/convert.cuh"
+#include "kernels/cuda/dtypes.cuh"
 
 /* --- arithmetic in C: double, float, or int64_t by way of uint64_t, where wrap-around is defined
  * -------------- */

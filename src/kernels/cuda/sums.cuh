@@ -2,7 +2,7 @@
 #ifndef DMI_CUDA_SUMS_CUH
 #define DMI_CUDA_SUMS_CUH
 
-#include "kernels/cuda/convert.cuh"
+#include "kernels/cuda/dtypes.cuh"
 
 struct sum_f64 {
     double s;

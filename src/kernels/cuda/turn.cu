@@ -1,6 +1,6 @@
 /* Transpositions through tiles in shared memory, so that both sides are read and written along their dense dim.
  */
-#include "kernels/cuda/convert.cuh"
+#include "kernels/cuda/dtypes.cuh"
 
 enum { THREADS = DMI_CUDA_THREADS, SIDE = DMI_CUDA_TURN_SIDE };
 
