@@ -5,9 +5,8 @@
 
 typedef struct input {
     const dmi_desc *x, *out;
-    dmi_ref ref;           /* operand, or the landing workspace */
-    bool *in_place;        /* a region of out each */
-    int64_t landing_count; /* elements */
+    dmi_ref ref;    /* operand, or the landing workspace */
+    bool *in_place; /* a region of out each */
 } input;
 
 /* What worker w wants of x for its region `which` of out, landing densely one region after the other. */

@@ -65,15 +65,6 @@ int64_t dmi_region_start(const dmi_region *region)
     return at;
 }
 
-int64_t dmi_region_end_bytes(const dmi_region *region, int64_t elem)
-{
-    int64_t at = dmi_region_start(region) + 1;
-    for (int d = 0; d < region->ndim; d++) {
-        at += (region->dim[d].count - 1) * region->stride[d];
-    }
-    return at * elem;
-}
-
 void dmi_region_dense(dmi_region *region, int64_t offset)
 {
     int64_t stride = 1;

@@ -159,8 +159,6 @@ int64_t dmi_desc_local_count(const dmi_desc *desc, int worker);
 bool dmi_region_locate(const dmi_region *have, const dmi_region *want, int64_t *offset);
 /* Element offset of a region's first element from the start of its memory. */
 int64_t dmi_region_start(const dmi_region *region);
-/* Bytes from the start of its memory to behind the last element of a non-empty region. */
-int64_t dmi_region_end_bytes(const dmi_region *region, int64_t elem);
 /* Gives a region dense row-major memory of its own, starting at element `offset`. */
 void dmi_region_dense(dmi_region *region, int64_t offset);
 /* Copy of the elements two regions share, from `from`'s memory to `to`'s. Returns false when they share none.

@@ -14,16 +14,6 @@ static void count_plan(dmi_worker *w, bool reused)
     atomic_fetch_add_explicit(reused ? &t->plans_reused : &t->plans_made, 1, memory_order_relaxed);
 }
 
-static bool same_extent(const dmi_desc *desc)
-{
-    for (int d = 0; d < desc->ndim; d++) {
-        if (desc->extent[d] != desc->layout->shape[d]) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static bool make_call(dmi_worker *w, const dmi_op_frame *f, dmi_call *call, dmi_instance *inst)
 {
     *call = (dmi_call){.op = f->head.op,
@@ -42,8 +32,8 @@ static bool make_call(dmi_worker *w, const dmi_op_frame *f, dmi_call *call, dmi_
         inst->memory[i] = entry->memory;
         inst->mode[i] = (uint8_t)f->mode[i];
         inst->desc[i] = entry->desc;
-        inst->whole[i] = f->mode[i] == DMI_WRITE && entry->whole && same_extent(&entry->desc) &&
-                         atomic_load(&entry->memory->poisoned) != DMI_NO_MEMORY;
+        inst->whole[i] =
+            f->mode[i] == DMI_WRITE && entry->whole && atomic_load(&entry->memory->poisoned) != DMI_NO_MEMORY;
     }
     return true;
 }
