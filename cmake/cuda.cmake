@@ -1,8 +1,9 @@
 # The CUDA backend, a part of dmath_objects where nvcc and cuBLAS are there and DMATH_CUDA does not say OFF. Everything
 # that is CUDA's is in this file; DMATH_WITH_CUDA (a definition for all that uses dmath_objects) is what C sees of it.
-set(DMATH_CUDA OFF CACHE STRING "the CUDA backend: AUTO, ON or OFF")
+set(DMATH_CUDA AUTO CACHE STRING "the CUDA backend: AUTO, ON or OFF")
 set_property(CACHE DMATH_CUDA PROPERTY STRINGS AUTO ON OFF)
-set(DMATH_CUDA_ARCHITECTURES 90 CACHE STRING "GPUs to build for, as CMAKE_CUDA_ARCHITECTURES: 80;90")
+set(DMATH_CUDA_ARCHITECTURES "" CACHE STRING
+    "GPUs to build for, as CMAKE_CUDA_ARCHITECTURES: 80;90. Empty: those of this host, or 90 where it has none")
 
 set(DMATH_HAVE_CUDA FALSE)
 if(DMATH_CUDA)
@@ -16,16 +17,26 @@ if(DMATH_CUDA)
   endif()
 endif()
 
+# Without CUDA its place is taken by GPUs that are emulated by threads, for tests.
+get_target_property(sources dmath_objects SOURCES)
+if(DMATH_HAVE_CUDA)
+  list(FILTER sources EXCLUDE REGEX "/src/kernels/emulated/")
+else()
+  list(FILTER sources EXCLUDE REGEX "/src/kernels/cuda/")
+endif()
+set_property(TARGET dmath_objects PROPERTY SOURCES ${sources})
+
 if(NOT DMATH_HAVE_CUDA)
-  get_target_property(sources dmath_objects SOURCES)
-  list(FILTER sources EXCLUDE REGEX "/src/kernels/cuda/|/src/exec/gpu")
-  set_property(TARGET dmath_objects PROPERTY SOURCES ${sources})
   message(STATUS "CUDA backend: no")
   return()
 endif()
 
-if(NOT CMAKE_CUDA_ARCHITECTURES)
+if(DMATH_CUDA_ARCHITECTURES)
   set(CMAKE_CUDA_ARCHITECTURES ${DMATH_CUDA_ARCHITECTURES})
+elseif(NOT CMAKE_CUDA_ARCHITECTURES AND EXISTS /dev/nvidiactl AND CMAKE_VERSION VERSION_GREATER_EQUAL 3.24)
+  set(CMAKE_CUDA_ARCHITECTURES native)
+elseif(NOT CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 90)
 endif()
 enable_language(CUDA)
 message(STATUS "CUDA backend: nvcc ${CMAKE_CUDA_COMPILER_VERSION}, for ${CMAKE_CUDA_ARCHITECTURES}")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # From a fresh checkout to a result: installs what is missing, builds, computes the principal components of
 # examples/data/digits.npy with four workers, first as threads of one process, then as processes under mpirun, and
-# compares both with NumPy.
+# compares both with NumPy. On CPUs; DMATH_CUDA=ON builds for GPUs too (docs/gpu-hosts.md).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/mpi-env.sh
@@ -23,7 +23,7 @@ if [[ ! -e $build/CMakeCache.txt ]]; then
     # The unit tests are scripts/test.sh's matter.
     pkg-config --exists cmocka || options+=(-DDMATH_TESTS=OFF)
 fi
-run cmake --preset release "${options[@]}"
+run cmake --preset release -DDMATH_CUDA="${DMATH_CUDA:-OFF}" "${options[@]}"
 run cmake --build "$build" --target pca dmath-worker --parallel "$(nproc)"
 
 data=examples/data/digits.npy
@@ -32,9 +32,9 @@ out=$build/quickstart
 mkdir -p "$out"
 
 step "Four workers in one process"
-run env DMATH_WORKERS=4 "$pca" "$data" -o "$out/threads"
+run env DMATH_WORKERS=4 DMATH_DEVICE=cpu "$pca" "$data" -o "$out/threads"
 step "Four workers under mpirun, and rank 0, the master"
-run mpirun -n 5 "$pca" "$data" -o "$out/mpirun"
+run env DMATH_DEVICE=cpu mpirun -n 5 "$pca" "$data" -o "$out/mpirun"
 step "Comparison with NumPy"
 run "$python" examples/check_pca.py "$data" "$out/threads"
 run "$python" examples/check_pca.py "$data" "$out/mpirun"

@@ -147,6 +147,18 @@ static inline bool same_element(dm_dtype t, const void *a, const void *b)
     return floating(t) && isnan(decode(t, a)) && isnan(decode(t, b));
 }
 
+/* Every one of n elements has the bits of the expected one, or both are NaN. */
+static inline void check_same(const char *what, dm_dtype t, const void *got, const void *expected, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const char *g = (const char *)got + i * width_of(t), *e = (const char *)expected + i * width_of(t);
+        if (!same_element(t, g, e)) {
+            fail_msg("%s: element %lld of %lld (%s): %.20Lg, not %.20Lg", what, (long long)i, (long long)n,
+                     dmi_dtype_name(t), decode(t, g), decode(t, e));
+        }
+    }
+}
+
 /* --- test data ------------------------------------------------------------------------------ */
 typedef struct rng {
     uint64_t s;

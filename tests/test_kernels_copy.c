@@ -1,5 +1,5 @@
 /* Copies over products of runs, all pairs of types, against one element at a time. */
-#include "kernel_oracle.h"
+#include "copy_cases.h"
 
 static void naive(const dmi_copy *d, int dim, int64_t a, int64_t b, const char *src, char *dst)
 {
@@ -22,16 +22,6 @@ static void naive(const dmi_copy *d, int dim, int64_t a, int64_t b, const char *
     }
 }
 
-static void check_same(dm_dtype t, const char *got, const char *expected, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        if (!same_element(t, got + i * width_of(t), expected + i * width_of(t))) {
-            fail_msg("element %lld of %lld (%s): %Lg, not %Lg", (long long)i, (long long)n, dmi_dtype_name(t),
-                     decode(t, got + i * width_of(t)), decode(t, expected + i * width_of(t)));
-        }
-    }
-}
-
 static void check_copy(rng *r, geometry *g, dm_dtype from, dm_dtype to)
 {
     size_t bytes = (size_t)(g->dst_span * width_of(to));
@@ -43,7 +33,7 @@ static void check_copy(rng *r, geometry *g, dm_dtype from, dm_dtype to)
     memcpy(expected, dst, bytes);
     naive(&g->d, 0, g->d.src_offset, g->d.dst_offset, src, expected);
     dmi_backend_cpu()->copy(NULL, &g->d, src, dst);
-    check_same(to, dst, expected, g->dst_span);
+    check_same("copy", to, dst, expected, g->dst_span);
     free(src);
     free(dst);
     free(expected);
@@ -94,19 +84,13 @@ static void test_matrices(void **state)
     rng r = {3};
     for (int i = 0; i < DMI_COUNT(sizes); i++) {
         for (int j = 0; j < DMI_COUNT(sizes); j++) {
-            int64_t rows = sizes[i], cols = sizes[j];
-            dmi_run run[2] = {{0, 0, 0, rows}, {0, 0, 0, cols}};
             for (int form = 0; form < 4; form++) {
-                geometry g = {
-                    .d = {.ndim = 2, .nrun = {1, 1}, .run = {&run[0], &run[1]}, .count = rows * cols}};
-                g.src_span = g.dst_span = rows * cols;
-                g.d.src_stride[0] = form & 1 ? 1 : cols;
-                g.d.src_stride[1] = form & 1 ? rows : 1;
-                g.d.dst_stride[0] = form & 2 ? 1 : cols;
-                g.d.dst_stride[1] = form & 2 ? rows : 1;
+                geometry g;
+                make_matrix(0, sizes[i], sizes[j], form, 0, &g);
                 dm_dtype t = all_dtypes[(i + j + form) % 7];
                 check_copy(&r, &g, t, t);
                 check_copy(&r, &g, t, all_dtypes[(i * 3 + j) % 7]);
+                free_geometry(&g);
             }
         }
     }
@@ -149,34 +133,16 @@ static void test_large_transposes(void **state)
     }
 }
 
-/* Intersections as redistribution makes them: short runs of two lengths in both dims. */
 static void test_many_short_runs(void **state)
 {
     (void)state;
     rng r = {4};
-    dmi_run runs[2][200];
     for (int round = 0; round < 20; round++) {
-        geometry g = {.d = {.ndim = 2, .count = 1}};
-        int64_t span_a[2], span_b[2];
-        for (int k = 0; k < 2; k++) {
-            int64_t a = 0, b = 0, n = rng_in(&r, 1, 200), count = 0;
-            for (int64_t i = 0; i < n; i++) {
-                int64_t len = rng_in(&r, 1, 3);
-                runs[k][i] = (dmi_run){0, a, b, len};
-                a += len + rng_in(&r, 0, 4);
-                b += len;
-                count += len;
-            }
-            g.d.nrun[k] = n;
-            g.d.run[k] = runs[k];
-            g.d.count *= count;
-            span_a[k] = a;
-            span_b[k] = b;
-        }
-        g.src_span = random_strides(&r, 2, span_a, g.d.src_stride);
-        g.dst_span = random_strides(&r, 2, span_b, g.d.dst_stride);
+        geometry g;
+        make_short_runs(&r, 200, 200, 1, 0, &g);
         check_copy(&r, &g, DM_F32, DM_F32);
         check_copy(&r, &g, DM_F16, DM_F64);
+        free_geometry(&g);
     }
 }
 
@@ -200,7 +166,7 @@ static void test_pack_unpack(void **state)
         naive(&g.d, 0, g.d.src_offset, g.d.dst_offset, src, expected);
         dmi_backend_cpu()->copy(NULL, &packed, src, message);
         dmi_backend_cpu()->copy(NULL, &unpacked, message, dst);
-        check_same(DM_I32, dst, expected, g.dst_span);
+        check_same("unpacked", DM_I32, dst, expected, g.dst_span);
         assert_int_equal(packed.dst_offset, 0);
         free(src);
         free(dst);

@@ -1,26 +1,5 @@
 /* What a layout is made from: defaults, refusals, equality, and the cost of making one. */
-#include "layout/layout.h"
-
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-static uint64_t random_state = 12345;
-
-static int64_t pick(int64_t lo, int64_t hi)
-{
-    random_state += UINT64_C(0x9E3779B97F4A7C15);
-    uint64_t x = random_state;
-    x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
-    return lo + (int64_t)((x ^ x >> 31) % (uint64_t)(hi - lo + 1));
-}
+#include "layout_oracle.h"
 
 static void defaults_are_as_documented(void **state)
 {
@@ -128,77 +107,78 @@ static void equal_layouts_only(void **state)
     dmi_layout_destroy(NULL);
 }
 
+static const int twice[] = {0, 1, 2, 1}, far[] = {0, 1, 2, 8}, below[] = {-1, 1, 2, 3}, fine[] = {4, 5, 6, 7};
+#define BIG (INT64_C(1) << 40)
+#define GOOD .ndim = 2, .shape = {6, 4}, .grid = {2, 2}, .session_workers = 8
+#define MAP .kind = 1, .ndim = 2, .shape = {6, 4}, .block = {3, 2}, .session_workers = 8
+static const struct {
+    dm_status status;
+    const char *field, *value;
+    dmi_layout_spec spec;
+} bad_specs[] = {
+    {DM_ERR_LAYOUT, "kind", "2", {GOOD, .kind = 2}},
+    {DM_ERR_LAYOUT, "kind", "-1", {GOOD, .kind = -1}},
+    {DM_ERR_ARG, "session_workers", "0", {.ndim = 0, .session_workers = 0}},
+    {DM_ERR_ARG, "ndim", "9", {.ndim = 9, .session_workers = 1}},
+    {DM_ERR_ARG, "ndim", "-1", {.ndim = -1, .session_workers = 1}},
+    {DM_ERR_ARG, "shape[1]", "-4", {.ndim = 2, .shape = {6, -4}, .grid = {1, 1}, .session_workers = 1}},
+    {DM_ERR_ARG,
+     "shape[1]",
+     "1099511627776",
+     {.ndim = 2, .shape = {BIG, BIG}, .grid = {1, 1}, .session_workers = 1}},
+    {DM_ERR_ARG,
+     "shape[2]",
+     "1099511627776",
+     {.ndim = 3, .shape = {0, BIG, BIG}, .grid = {1, 1, 1}, .session_workers = 1}},
+    {DM_ERR_ARG,
+     "shape[0]",
+     "9223372036854775807",
+     {.ndim = 1, .shape = {INT64_MAX}, .grid = {1}, .session_workers = 1}},
+    {DM_ERR_LAYOUT, "block[0]", "-1", {GOOD, .block = {-1, 2}}},
+    {DM_ERR_LAYOUT, "grid[1]", "0", {.ndim = 2, .shape = {6, 4}, .grid = {2, 0}, .session_workers = 8}},
+    {DM_ERR_LAYOUT, "grid[0]", "-2", {.ndim = 2, .shape = {6, 4}, .grid = {-2, -2}, .session_workers = 8}},
+    {DM_ERR_LAYOUT, "grid[1]", "10", {.ndim = 2, .shape = {6, 4}, .grid = {2, 5}, .session_workers = 8}},
+    {DM_ERR_LAYOUT,
+     "grid[0]",
+     "2147483647",
+     {.ndim = 1, .shape = {6}, .grid = {INT32_MAX}, .session_workers = 8}},
+    {DM_ERR_LAYOUT, "order[1]", "2", {GOOD, .order = {0, 2}}},
+    {DM_ERR_LAYOUT, "replicas", "-1", {GOOD, .replicas = -1}},
+    {DM_ERR_LAYOUT, "replicas", "3", {GOOD, .replicas = 3}},
+    {DM_ERR_LAYOUT, "nworkers", "3", {GOOD, .nworkers = 3}},
+    {DM_ERR_LAYOUT, "nworkers", "4", {GOOD, .nworkers = 4, .replicas = 2}},
+    {DM_ERR_LAYOUT, "nworkers", "8", {GOOD, .nworkers = 8}},
+    {DM_ERR_LAYOUT, "nworkers", "9", {GOOD, .nworkers = 9}},
+    {DM_ERR_LAYOUT, "nworkers", "-4", {GOOD, .nworkers = -4}},
+    {DM_ERR_LAYOUT, "nworkers", "0", {GOOD, .nworkers = 0, .workers = fine}},
+    {DM_ERR_LAYOUT, "workers[3]", "is 1", {GOOD, .nworkers = 4, .workers = twice}},
+    {DM_ERR_LAYOUT, "workers[3]", "is 8", {GOOD, .nworkers = 4, .workers = far}},
+    {DM_ERR_LAYOUT, "workers[0]", "-1", {GOOD, .nworkers = 4, .workers = below}},
+    {DM_ERR_LAYOUT, "map_count", "is 3", {MAP, .map = fine, .map_count = 3}},
+    {DM_ERR_LAYOUT, "map_count", "is 5", {MAP, .map = fine, .map_count = 5}},
+    {DM_ERR_LAYOUT, "map ", "4 blocks", {MAP, .map_count = 4}},
+    {DM_ERR_LAYOUT, "map[3]", "is 8", {MAP, .map = far, .map_count = 4}},
+    {DM_ERR_LAYOUT, "map[0]", "is -1", {MAP, .map = below, .map_count = 4}},
+    {DM_ERR_LAYOUT, "map[0]", "is 0", {MAP, .map = twice, .map_count = 4, .workers = fine, .nworkers = 4}},
+    {DM_ERR_LAYOUT, "map[3]", "is 7", {MAP, .map = fine, .map_count = 4, .nworkers = 7}},
+    {DM_ERR_LAYOUT, "nworkers", "9", {MAP, .map = fine, .map_count = 4, .nworkers = 9}},
+    {DM_ERR_LAYOUT, "replicas", "2", {MAP, .map = fine, .map_count = 4, .replicas = 2}},
+};
+
 static void bad_specs_name_the_field(void **state)
 {
     (void)state;
-    static const int twice[] = {0, 1, 2, 1}, far[] = {0, 1, 2, 8}, below[] = {-1, 1, 2, 3},
-                     fine[] = {4, 5, 6, 7};
-    const int64_t big = INT64_C(1) << 40;
-#define GOOD .ndim = 2, .shape = {6, 4}, .grid = {2, 2}, .session_workers = 8
-#define MAP .kind = 1, .ndim = 2, .shape = {6, 4}, .block = {3, 2}, .session_workers = 8
-    const struct {
-        dm_status status;
-        const char *field, *value;
-        dmi_layout_spec spec;
-    } bad[] = {
-        {DM_ERR_LAYOUT, "kind", "2", {GOOD, .kind = 2}},
-        {DM_ERR_LAYOUT, "kind", "-1", {GOOD, .kind = -1}},
-        {DM_ERR_ARG, "session_workers", "0", {.ndim = 0, .session_workers = 0}},
-        {DM_ERR_ARG, "ndim", "9", {.ndim = 9, .session_workers = 1}},
-        {DM_ERR_ARG, "ndim", "-1", {.ndim = -1, .session_workers = 1}},
-        {DM_ERR_ARG, "shape[1]", "-4", {.ndim = 2, .shape = {6, -4}, .grid = {1, 1}, .session_workers = 1}},
-        {DM_ERR_ARG,
-         "shape[1]",
-         "1099511627776",
-         {.ndim = 2, .shape = {big, big}, .grid = {1, 1}, .session_workers = 1}},
-        {DM_ERR_ARG,
-         "shape[2]",
-         "1099511627776",
-         {.ndim = 3, .shape = {0, big, big}, .grid = {1, 1, 1}, .session_workers = 1}},
-        {DM_ERR_ARG,
-         "shape[0]",
-         "9223372036854775807",
-         {.ndim = 1, .shape = {INT64_MAX}, .grid = {1}, .session_workers = 1}},
-        {DM_ERR_LAYOUT, "block[0]", "-1", {GOOD, .block = {-1, 2}}},
-        {DM_ERR_LAYOUT, "grid[1]", "0", {.ndim = 2, .shape = {6, 4}, .grid = {2, 0}, .session_workers = 8}},
-        {DM_ERR_LAYOUT, "grid[0]", "-2", {.ndim = 2, .shape = {6, 4}, .grid = {-2, -2}, .session_workers = 8}},
-        {DM_ERR_LAYOUT, "grid[1]", "10", {.ndim = 2, .shape = {6, 4}, .grid = {2, 5}, .session_workers = 8}},
-        {DM_ERR_LAYOUT,
-         "grid[0]",
-         "2147483647",
-         {.ndim = 1, .shape = {6}, .grid = {INT32_MAX}, .session_workers = 8}},
-        {DM_ERR_LAYOUT, "order[1]", "2", {GOOD, .order = {0, 2}}},
-        {DM_ERR_LAYOUT, "replicas", "-1", {GOOD, .replicas = -1}},
-        {DM_ERR_LAYOUT, "replicas", "3", {GOOD, .replicas = 3}},
-        {DM_ERR_LAYOUT, "nworkers", "3", {GOOD, .nworkers = 3}},
-        {DM_ERR_LAYOUT, "nworkers", "4", {GOOD, .nworkers = 4, .replicas = 2}},
-        {DM_ERR_LAYOUT, "nworkers", "8", {GOOD, .nworkers = 8}},
-        {DM_ERR_LAYOUT, "nworkers", "9", {GOOD, .nworkers = 9}},
-        {DM_ERR_LAYOUT, "nworkers", "-4", {GOOD, .nworkers = -4}},
-        {DM_ERR_LAYOUT, "nworkers", "0", {GOOD, .nworkers = 0, .workers = fine}},
-        {DM_ERR_LAYOUT, "workers[3]", "is 1", {GOOD, .nworkers = 4, .workers = twice}},
-        {DM_ERR_LAYOUT, "workers[3]", "is 8", {GOOD, .nworkers = 4, .workers = far}},
-        {DM_ERR_LAYOUT, "workers[0]", "-1", {GOOD, .nworkers = 4, .workers = below}},
-        {DM_ERR_LAYOUT, "map_count", "is 3", {MAP, .map = fine, .map_count = 3}},
-        {DM_ERR_LAYOUT, "map_count", "is 5", {MAP, .map = fine, .map_count = 5}},
-        {DM_ERR_LAYOUT, "map ", "4 blocks", {MAP, .map_count = 4}},
-        {DM_ERR_LAYOUT, "map[3]", "is 8", {MAP, .map = far, .map_count = 4}},
-        {DM_ERR_LAYOUT, "map[0]", "is -1", {MAP, .map = below, .map_count = 4}},
-        {DM_ERR_LAYOUT, "map[0]", "is 0", {MAP, .map = twice, .map_count = 4, .workers = fine, .nworkers = 4}},
-        {DM_ERR_LAYOUT, "map[3]", "is 7", {MAP, .map = fine, .map_count = 4, .nworkers = 7}},
-        {DM_ERR_LAYOUT, "nworkers", "9", {MAP, .map = fine, .map_count = 4, .nworkers = 9}},
-        {DM_ERR_LAYOUT, "replicas", "2", {MAP, .map = fine, .map_count = 4, .replicas = 2}},
-    };
-    for (int i = 0; i < DMI_COUNT(bad); i++) {
-        dmi_layout *y = (dmi_layout *)&bad;
-        dm_status status = dmi_layout_create(&bad[i].spec, &y);
+    for (int i = 0; i < DMI_COUNT(bad_specs); i++) {
+        dmi_layout *y = (dmi_layout *)&bad_specs;
+        dm_status status = dmi_layout_create(&bad_specs[i].spec, &y);
         const char *text = dmi_error_text();
-        if (status != bad[i].status || !strstr(text, bad[i].field) || !strstr(text, bad[i].value)) {
+        if (status != bad_specs[i].status || !strstr(text, bad_specs[i].field) ||
+            !strstr(text, bad_specs[i].value)) {
             fail_msg("%d: status %d with text: %s", i, status, text);
         }
-        assert_ptr_equal(y, &bad);
+        assert_ptr_equal(y, &bad_specs);
     }
-    print_message("%d bad specs\n", DMI_COUNT(bad));
+    print_message("%d bad specs\n", DMI_COUNT(bad_specs));
 }
 
 /* Neither time nor memory an element: only a block of a map, and a worker. */

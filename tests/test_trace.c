@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WORKERS_MOST = 16, TIDS = (WORKERS_MOST + 1) * 3 };
+enum { WORKERS_MOST = 16, LANES = 6, TIDS = (WORKERS_MOST + 1) * LANES };
 
 /* --- a checker of JSON: returns what follows a value, NULL where there is none --- */
 
@@ -218,11 +218,11 @@ static void test_timeline(void **state)
     run_product(path, &t, counters, &workers);
     read_timeline(path, &t);
     for (int w = 0; w <= workers; w++) {
-        const row *compute = &t.row[3 * w], *send = compute + 1, *receive = compute + 2;
+        const row *compute = &t.row[LANES * w], *send = compute + 1, *receive = compute + 2;
         char name[64], part[64];
         for (int l = 0; l < 3; l++) {
             snprintf(name, sizeof name, w < workers ? "worker %2$d %1$s" : "master %1$s", lanes[l], w);
-            assert_string_equal(t.row[3 * w + l].name, name);
+            assert_string_equal(t.row[LANES * w + l].name, name);
         }
         if (w == workers) { /* the master: it takes what the workers send it */
             assert_int_equal(receive->expect, workers);
@@ -248,8 +248,8 @@ static void test_timeline(void **state)
 static void test_bounded(void **state)
 {
     (void)state;
-    dmi_engine e = {.config = {.me = 0, .endpoints = 1}}; /* the master of nobody */
-    dmi_instance inst = {.command = 1};
+    dmi_engine e = {.config = {.me = 0, .endpoints = 1}, .lanes = DMI_LANES}; /* the master of nobody */
+    dmi_instance inst = {.command = 1, .lane_of = {0, 1, 2}};
     dmi_step step = {.kind = DMI_STEP_GEMM, .lane = DMI_LANE_COMPUTE, .peer = -1, .flops = 2};
     dmi_work w = {.step = &step, .inst = &inst};
     e.trace = dmi_trace_create(2500);

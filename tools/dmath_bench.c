@@ -17,23 +17,68 @@ int tool_bench(int argc, char **argv)
     return tool_dispatch("dmath bench", benches, argc, argv);
 }
 
-int tool_bench_turns(const tool_common *common,
-                     dm_status (*run)(dm_session *s, const tool_where *where, void *context), void *context)
+const struct argp_child tool_bench_children[] = {
+    {&tool_measure_argp, 0, NULL, 0}, {&tool_common_argp, 0, NULL, 0}, {0}};
+
+bool tool_bench_options(const struct argp *argp, int argc, char **argv, const char *command,
+                        tool_bench_head *head)
+{
+    if (argp_parse(argp, argc, argv, 0, NULL, head) != 0) {
+        return false;
+    }
+    head->table = (tool_table){.json = head->common.json, .command = command};
+    return true;
+}
+
+error_t tool_bench_key(int key, char *arg, struct argp_state *state)
+{
+    tool_bench_head *head = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &head->measure;
+        state->child_inputs[1] = &head->common;
+        return 0;
+    case ARGP_KEY_ARG:
+        argp_error(state, "`%s' is one argument too many", arg);
+        return EINVAL;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+error_t tool_bench_misfit(struct argp_state *state, const char *option, const char *arg, const char *wanted)
+{
+    argp_error(state, "--%s: `%s' is not %s", option, arg, wanted);
+    return EINVAL;
+}
+
+int tool_bench_turns(tool_bench_head *head,
+                     dm_status (*run)(dm_session *s, const tool_where *where, tool_bench_head *head))
 {
     int code = 0;
-    for (int turn = 0; turn < tool_turns(common) && code == 0; turn++) {
+    for (int turn = 0; turn < tool_turns(&head->common) && code == 0; turn++) {
         dm_session *s = NULL;
         tool_where where;
-        dm_status status = tool_open(common, turn, &s);
+        dm_status status = tool_open(&head->common, turn, &s);
         if (status == DM_OK) {
             status = tool_where_of(s, &where);
         }
         if (status == DM_OK) {
-            status = run(s, &where, context);
+            head->table.where = &where;
+            status = run(s, &where, head);
         }
         code = tool_close(s, status);
     }
     return code;
+}
+
+dm_status tool_free_arrays(dm_session *s, const dm_array *arrays, int count, dm_status status)
+{
+    for (int i = 0; i < count; i++) {
+        dm_status freed = dm_array_destroy(s, arrays[i]);
+        status = status == DM_OK ? freed : status;
+    }
+    return status;
 }
 
 dm_status tool_same_contents(dm_session *s, dm_array a, dm_array b, bool *same)

@@ -4,10 +4,27 @@
 
 #include "dmath.h"
 
+/* What every measurement begins with: its own struct has this as its first member. */
+typedef struct tool_bench_head {
+    tool_common common;
+    tool_measure measure;
+    tool_table table;
+} tool_bench_head;
+extern const struct argp_child tool_bench_children[]; /* the options of a tool_bench_head */
+/* Reads the command line into the head and what follows it; `command` is what JSON lines say. */
+bool tool_bench_options(const struct argp *argp, int argc, char **argv, const char *command,
+                        tool_bench_head *head);
+/* For the keys that no measurement has of its own. */
+error_t tool_bench_key(int key, char *arg, struct argp_state *state);
+/* An option whose argument does not fit. */
+error_t tool_bench_misfit(struct argp_state *state, const char *option, const char *arg, const char *wanted);
+
 /* One measurement with every number of workers that is asked for: opens a session, calls run, closes it.
  * Returns the exit status. */
-int tool_bench_turns(const tool_common *common,
-                     dm_status (*run)(dm_session *s, const tool_where *where, void *context), void *context);
+int tool_bench_turns(tool_bench_head *head,
+                     dm_status (*run)(dm_session *s, const tool_where *where, tool_bench_head *head));
+/* Destroys arrays (DM_NO_ARRAY too); `status` or, where that is DM_OK, the first failure. */
+dm_status tool_free_arrays(dm_session *s, const dm_array *arrays, int count, dm_status status);
 /* Do two arrays of equal shape (2-D) and type hold the same bytes? Reads both, a few rows at a time. */
 dm_status tool_same_contents(dm_session *s, dm_array a, dm_array b, bool *same);
 static inline double tool_seconds_since(int64_t begin_ns)

@@ -7,11 +7,9 @@
 #include <unistd.h>
 
 typedef struct dispatch_bench {
-    tool_common common;
-    tool_measure measure;
+    tool_bench_head head;
     int64_t count, chain;
     double idle_s;
-    tool_table table;
 } dispatch_bench;
 
 static const struct argp_option options[] = {
@@ -27,10 +25,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     dispatch_bench *b = state->input;
     bool fits = true;
     switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &b->measure;
-        state->child_inputs[1] = &b->common;
-        break;
     case 'n':
     case 'c':
         fits = tool_int_parse(arg, 1, INT64_C(1) << 40, key == 'n' ? &b->count : &b->chain);
@@ -38,21 +32,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'i':
         fits = tool_double_parse(arg, &b->idle_s) && b->idle_s >= 0 && b->idle_s <= 3600;
         break;
-    case ARGP_KEY_ARG:
-        argp_error(state, "`%s' is one argument too many", arg);
-        return EINVAL;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return tool_bench_key(key, arg, state);
     }
-    if (!fits) {
-        argp_error(state, "`%s' is not a number that fits there", arg);
-        return EINVAL;
-    }
-    return 0;
+    return fits ? 0
+                : tool_bench_misfit(state,
+                                    key == 'n'   ? "count"
+                                    : key == 'c' ? "chain"
+                                                 : "idle",
+                                    arg, "a number that fits there");
 }
 
-static const struct argp_child children[] = {
-    {&tool_measure_argp, 0, NULL, 0}, {&tool_common_argp, 0, NULL, 0}, {0}};
 static const struct argp argp = {options,
                                  parse,
                                  NULL,
@@ -61,7 +51,7 @@ static const struct argp argp = {options,
                                  "of an addition on a small array in a chain of them, whose result is checked; "
                                  "and the processor time of the "
                                  "process while the session idles (under mpirun: of the master).",
-                                 children,
+                                 tool_bench_children,
                                  NULL,
                                  NULL};
 
@@ -118,11 +108,11 @@ static dm_status check_chain(dm_session *s, const dm_array *x, int64_t count)
 
 static void row(dispatch_bench *b, const char *what, int64_t count, tool_stats stats)
 {
-    tool_row_begin(&b->table);
-    tool_row_text(&b->table, "what", 28, what);
-    tool_row_int(&b->table, "count", 9, count);
-    tool_row_stats(&b->table, "us", 10, 3, stats, 1e6);
-    tool_row_end(&b->table);
+    tool_row_begin(&b->head.table);
+    tool_row_text(&b->head.table, "what", 28, what);
+    tool_row_int(&b->head.table, "count", 9, count);
+    tool_row_stats(&b->head.table, "us", 10, 3, stats, 1e6);
+    tool_row_end(&b->head.table);
 }
 
 enum { DRAIN, ROUND_TRIP, CHAIN, KINDS };
@@ -132,12 +122,12 @@ static dm_status measure(dm_session *s, dispatch_bench *b, int kind, const dm_ar
     static const char *const names[] = {"empty command, of many", "empty command and wait",
                                         "addition in a chain"};
     /* One that is waited for is measured singly, so it takes more of them. */
-    int64_t repeats =
-        kind == ROUND_TRIP ? DMI_MAX(b->measure.repeats, DMI_MIN(b->count, 1000)) : b->measure.repeats;
+    int64_t repeats = kind == ROUND_TRIP ? DMI_MAX(b->head.measure.repeats, DMI_MIN(b->count, 1000))
+                                         : b->head.measure.repeats;
     int64_t count = kind == DRAIN ? b->count : kind == CHAIN ? b->chain : 1;
     double *times = calloc((size_t)repeats, sizeof *times);
     dm_status status = times ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for the measurements");
-    for (int64_t i = -b->measure.warmup; i < repeats && status == DM_OK; i++) {
+    for (int64_t i = -b->head.measure.warmup; i < repeats && status == DM_OK; i++) {
         double seconds = 0;
         status = kind == CHAIN ? add_chain(s, x, count, &seconds) : drain(s, count, &seconds);
         if (i >= 0) {
@@ -166,21 +156,21 @@ static void idle(dispatch_bench *b)
     int64_t begin = dmi_now_ns();
     usleep((useconds_t)(b->idle_s * 1e6));
     double seconds = tool_seconds_since(begin), used = processor_seconds() - before;
-    tool_row_begin(&b->table);
-    tool_row_text(&b->table, "what", 28, "idle");
-    tool_row_real(&b->table, "idle_s", 9, 3, seconds);
-    tool_row_real(&b->table, "processor_percent", 10, 3, 100 * used / seconds);
-    tool_row_end(&b->table);
+    tool_row_begin(&b->head.table);
+    tool_row_text(&b->head.table, "what", 28, "idle");
+    tool_row_real(&b->head.table, "idle_s", 9, 3, seconds);
+    tool_row_real(&b->head.table, "processor_percent", 10, 3, 100 * used / seconds);
+    tool_row_end(&b->head.table);
 }
 
-static dm_status run(dm_session *s, const tool_where *where, void *context)
+static dm_status run(dm_session *s, const tool_where *where, tool_bench_head *head)
 {
-    dispatch_bench *b = context;
+    (void)where;
+    dispatch_bench *b = (dispatch_bench *)head;
     const int64_t shape[1] = {64};
     dm_array x[2] = {DM_NO_ARRAY, DM_NO_ARRAY};
-    b->table.where = where;
-    b->table.last_head[0] = 0;
-    tool_table_intro(&b->table);
+    head->table.last_head[0] = 0;
+    tool_table_intro(&head->table);
     dm_status status = dm_array_create(s, DM_F64, 1, shape, NULL, &x[0]);
     if (status == DM_OK) {
         status = dm_array_create(s, DM_F64, 1, shape, NULL, &x[1]);
@@ -194,28 +184,25 @@ static dm_status run(dm_session *s, const tool_where *where, void *context)
     if (status == DM_OK && b->idle_s > 0) {
         idle(b);
     }
-    for (int i = 0; i < 2; i++) {
-        dm_status freed = dm_array_destroy(s, x[i]);
-        status = status == DM_OK ? freed : status;
-    }
-    return status;
+    return tool_free_arrays(s, x, 2, status);
 }
 
 int tool_bench_dispatch(int argc, char **argv)
 {
-    dispatch_bench b = {.measure = {.repeats = 5, .warmup = 1}, .count = 1000000, .chain = 100, .idle_s = 1};
+    dispatch_bench b = {
+        .head.measure = {.repeats = 5, .warmup = 1}, .count = 1000000, .chain = 100, .idle_s = 1};
     dmi_config config;
-    if (argp_parse(&argp, argc, argv, 0, NULL, &b) != 0) {
+    if (!tool_bench_options(&argp, argc, argv, "bench dispatch", &b.head)) {
         return TOOL_USAGE;
     }
     /* In one process: with one worker and with all, unless told otherwise. */
-    if (b.common.nworkers == 0 && tool_ranks() <= 1 && dmi_config_load(&config, b.common.options) == DM_OK) {
+    if (b.head.common.nworkers == 0 && tool_ranks() <= 1 &&
+        dmi_config_load(&config, b.head.common.options) == DM_OK) {
         int all = tool_default_workers(&config);
-        b.common.workers[b.common.nworkers++] = 1;
+        b.head.common.workers[b.head.common.nworkers++] = 1;
         if (all > 1) {
-            b.common.workers[b.common.nworkers++] = all;
+            b.head.common.workers[b.head.common.nworkers++] = all;
         }
     }
-    b.table = (tool_table){.json = b.common.json, .command = "bench dispatch"};
-    return tool_bench_turns(&b.common, run, &b);
+    return tool_bench_turns(&b.head, run);
 }

@@ -6,13 +6,11 @@
 #include <string.h>
 
 typedef struct gemm_bench {
-    tool_common common;
-    tool_measure measure;
+    tool_bench_head head;
     gemm_size size[TOOL_LIST];
     dm_dtype dtype[TOOL_LIST];
     gemm_layouts layouts[TOOL_LIST];
     int nsize, ndtype, nlayouts;
-    tool_table table;
 } gemm_bench;
 
 static const struct argp_option options[] = {
@@ -70,10 +68,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     gemm_bench *b = state->input;
     bool fits = true;
     switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &b->measure;
-        state->child_inputs[1] = &b->common;
-        break;
     case 's':
         fits = tool_list_parse(arg, size_entry, b->size, &b->nsize);
         break;
@@ -83,25 +77,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'l':
         fits = tool_list_parse(arg, layouts_entry, b->layouts, &b->nlayouts);
         break;
-    case ARGP_KEY_ARG:
-        argp_error(state, "`%s' is one argument too many", arg);
-        return EINVAL;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return tool_bench_key(key, arg, state);
     }
-    if (!fits) {
-        argp_error(state, "--%s: `%s' is not understood",
-                   key == 's'   ? "sizes"
-                   : key == 'd' ? "dtypes"
-                                : "layouts",
-                   arg);
-        return EINVAL;
-    }
-    return 0;
+    return fits ? 0
+                : tool_bench_misfit(state,
+                                    key == 's'   ? "sizes"
+                                    : key == 'd' ? "dtypes"
+                                                 : "layouts",
+                                    arg, "understood");
 }
 
-static const struct argp_child children[] = {
-    {&tool_measure_argp, 0, NULL, 0}, {&tool_common_argp, 0, NULL, 0}, {0}};
 static const struct argp argp = {options,
                                  parse,
                                  NULL,
@@ -110,16 +96,16 @@ static const struct argp argp = {options,
                                  "with OpenBLAS's product of the same size in this process, with as many "
                                  "threads as there are workers. `ratio' is "
                                  "OpenBLAS's median time over dmath's: above 1, dmath is faster.",
-                                 children,
+                                 tool_bench_children,
                                  NULL,
                                  NULL};
 
 static dm_status measure(dm_session *s, gemm_bench *b, gemm_case *g)
 {
-    int64_t repeats = b->measure.repeats;
+    int64_t repeats = b->head.measure.repeats;
     double *ours = calloc((size_t)repeats, sizeof *ours), *theirs = calloc((size_t)repeats, sizeof *theirs);
     dm_status status = ours && theirs ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for the measurements");
-    for (int64_t i = -b->measure.warmup; i < repeats && status == DM_OK; i++) {
+    for (int64_t i = -b->head.measure.warmup; i < repeats && status == DM_OK; i++) {
         double us = 0, them = 0;
         status = tool_gemm_ours(s, g, &us);
         if (status == DM_OK) {
@@ -133,7 +119,7 @@ static dm_status measure(dm_session *s, gemm_bench *b, gemm_case *g)
     if (status == DM_OK) {
         tool_stats us = tool_stats_of(ours, repeats), them = tool_stats_of(theirs, repeats);
         double flops = 2 * (double)g->size.m * (double)g->size.n * (double)g->size.k;
-        tool_table *t = &b->table;
+        tool_table *t = &b->head.table;
         char layouts[160];
         snprintf(layouts, sizeof layouts, "%s/%s/%s", g->layouts->of[0].text, g->layouts->of[1].text,
                  g->layouts->of[2].text);
@@ -156,12 +142,11 @@ static dm_status measure(dm_session *s, gemm_bench *b, gemm_case *g)
     return status;
 }
 
-static dm_status run(dm_session *s, const tool_where *where, void *context)
+static dm_status run(dm_session *s, const tool_where *where, tool_bench_head *head)
 {
-    gemm_bench *b = context;
+    gemm_bench *b = (gemm_bench *)head;
     dm_status status = DM_OK;
-    b->table.where = where;
-    tool_table_intro(&b->table);
+    tool_table_intro(&head->table);
     for (int i = 0; i < b->nsize; i++) {
         for (int d = 0; d < b->ndtype; d++) {
             for (int l = 0; l < b->nlayouts && status == DM_OK; l++) {
@@ -187,14 +172,13 @@ int tool_bench_gemm(int argc, char **argv)
     if (!b) {
         return TOOL_FAILED;
     }
-    b->measure = (tool_measure){.repeats = 10, .warmup = 2};
+    b->head.measure = (tool_measure){.repeats = 10, .warmup = 2};
     (void)tool_list_parse("256,512,1024", size_entry, b->size, &b->nsize);
     (void)tool_list_parse("f32", float_entry, b->dtype, &b->ndtype);
     (void)tool_list_parse("rows/cols/rows", layouts_entry, b->layouts, &b->nlayouts);
     int code = TOOL_USAGE;
-    if (argp_parse(&argp, argc, argv, 0, NULL, b) == 0) {
-        b->table = (tool_table){.json = b->common.json, .command = "bench gemm"};
-        code = tool_bench_turns(&b->common, run, b);
+    if (tool_bench_options(&argp, argc, argv, "bench gemm", &b->head)) {
+        code = tool_bench_turns(&b->head, run);
     }
     free(b);
     return code;

@@ -6,12 +6,10 @@
 #include <string.h>
 
 typedef struct remap_bench {
-    tool_common common;
-    tool_measure measure;
+    tool_bench_head head;
     int64_t size[TOOL_LIST];
     int nsize;
     dm_dtype dtype;
-    tool_table table;
 } remap_bench;
 
 static const struct argp_option options[] = {
@@ -24,32 +22,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     remap_bench *b = state->input;
     switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &b->measure;
-        state->child_inputs[1] = &b->common;
-        return 0;
     case 's':
-        if (!tool_list_parse(arg, tool_int_entry, b->size, &b->nsize)) {
-            argp_error(state, "--sizes: `%s' is not a list of numbers", arg);
-            return EINVAL;
-        }
-        return 0;
+        return tool_list_parse(arg, tool_int_entry, b->size, &b->nsize)
+                   ? 0
+                   : tool_bench_misfit(state, "sizes", arg, "a list of numbers");
     case 'd':
-        if (!dmi_dtype_parse(arg, &b->dtype)) {
-            argp_error(state, "--dtype: `%s' is not an element type", arg);
-            return EINVAL;
-        }
-        return 0;
-    case ARGP_KEY_ARG:
-        argp_error(state, "`%s' is one argument too many", arg);
-        return EINVAL;
+        return dmi_dtype_parse(arg, &b->dtype) ? 0 : tool_bench_misfit(state, "dtype", arg, "an element type");
     default:
-        return ARGP_ERR_UNKNOWN;
+        return tool_bench_key(key, arg, state);
     }
 }
 
-static const struct argp_child children[] = {
-    {&tool_measure_argp, 0, NULL, 0}, {&tool_common_argp, 0, NULL, 0}, {0}};
 static const struct argp argp = {options,
                                  parse,
                                  NULL,
@@ -58,12 +41,11 @@ static const struct argp argp = {options,
                                  "measured in turns with memcpy of the same bytes, by one thread and by as "
                                  "many as there are workers. Rates count "
                                  "each byte of the matrix once.",
-                                 children,
+                                 tool_bench_children,
                                  NULL,
                                  NULL};
 
-/* --- memcpy
- * ---------------------------------------------------------------------------------------------------- */
+/* --- memcpy */
 
 typedef struct copier {
     pthread_t thread;
@@ -111,8 +93,7 @@ static dm_status time_memcpy(char *to, const char *from, int64_t bytes, int thre
     return DM_OK;
 }
 
-/* --- one size
- * --------------------------------------------------------------------------------------------------- */
+/* --- one size */
 
 typedef struct remap_case {
     dm_array rows, cols, wanted;
@@ -153,7 +134,7 @@ static dm_status begin_case(dm_session *s, remap_bench *b, int64_t n, remap_case
     c->bytes = n * n * dm_dtype_bytes(b->dtype);
     bool there = true;
     for (int i = 0; i < 3; i++) {
-        c->times[i] = calloc((size_t)b->measure.repeats, sizeof(double));
+        c->times[i] = calloc((size_t)b->head.measure.repeats, sizeof(double));
         there = there && c->times[i];
     }
     for (int i = 0; i < 2; i++) {
@@ -173,7 +154,7 @@ static dm_status measure(dm_session *s, remap_bench *b, int64_t n, remap_case *c
 {
     dm_status status = DM_OK;
     int workers = dm_workers(s);
-    for (int64_t i = -b->measure.warmup; i < b->measure.repeats && status == DM_OK; i++) {
+    for (int64_t i = -b->head.measure.warmup; i < b->head.measure.repeats && status == DM_OK; i++) {
         double t[3] = {0};
         status = time_remap(s, c, &t[0]);
         for (int j = 1; j < 3 && status == DM_OK; j++) {
@@ -188,9 +169,9 @@ static dm_status measure(dm_session *s, remap_bench *b, int64_t n, remap_case *c
     }
     tool_stats stats[3];
     for (int j = 0; j < 3; j++) {
-        stats[j] = tool_stats_of(c->times[j], b->measure.repeats);
+        stats[j] = tool_stats_of(c->times[j], b->head.measure.repeats);
     }
-    tool_table *t = &b->table;
+    tool_table *t = &b->head.table;
     double gigabytes = (double)c->bytes * 1e-9;
     tool_row_begin(t);
     tool_row_int(t, "n", 7, n);
@@ -205,34 +186,30 @@ static dm_status measure(dm_session *s, remap_bench *b, int64_t n, remap_case *c
     return DM_OK;
 }
 
-static dm_status end_case(dm_session *s, remap_case *c)
+static dm_status end_case(dm_session *s, remap_case *c, dm_status status)
 {
     const dm_array all[] = {c->rows, c->cols, c->wanted};
-    dm_status status = DM_OK;
     for (int i = 0; i < 3; i++) {
-        dm_status freed = dm_array_destroy(s, all[i]);
-        status = status == DM_OK ? freed : status;
         free(c->times[i]);
     }
     free(c->host[0]);
     free(c->host[1]);
-    return status;
+    return tool_free_arrays(s, all, 3, status);
 }
 
-static dm_status run(dm_session *s, const tool_where *where, void *context)
+static dm_status run(dm_session *s, const tool_where *where, tool_bench_head *head)
 {
-    remap_bench *b = context;
+    (void)where;
+    remap_bench *b = (remap_bench *)head;
     dm_status status = DM_OK;
-    b->table.where = where;
-    tool_table_intro(&b->table);
+    tool_table_intro(&head->table);
     for (int i = 0; i < b->nsize && status == DM_OK; i++) {
         remap_case c = {.rows = DM_NO_ARRAY};
         status = begin_case(s, b, b->size[i], &c);
         if (status == DM_OK) {
             status = measure(s, b, b->size[i], &c);
         }
-        dm_status end = end_case(s, &c);
-        status = status == DM_OK ? end : status;
+        status = end_case(s, &c, status);
     }
     return status;
 }
@@ -240,10 +217,9 @@ static dm_status run(dm_session *s, const tool_where *where, void *context)
 int tool_bench_remap(int argc, char **argv)
 {
     remap_bench b = {
-        .measure = {.repeats = 10, .warmup = 2}, .size = {512, 1024, 2048}, .nsize = 3, .dtype = DM_F32};
-    if (argp_parse(&argp, argc, argv, 0, NULL, &b) != 0) {
+        .head.measure = {.repeats = 10, .warmup = 2}, .size = {512, 1024, 2048}, .nsize = 3, .dtype = DM_F32};
+    if (!tool_bench_options(&argp, argc, argv, "bench remap", &b.head)) {
         return TOOL_USAGE;
     }
-    b.table = (tool_table){.json = b.common.json, .command = "bench remap"};
-    return tool_bench_turns(&b.common, run, &b);
+    return tool_bench_turns(&b.head, run);
 }

@@ -8,14 +8,12 @@
 enum { SIZES = 40, PAIRS = 4 };
 
 typedef struct transport_bench {
-    tool_common common;
-    tool_measure measure;
+    tool_bench_head head;
     int64_t most;
     bool large;
     int64_t size[SIZES];
     int nsize;
     tool_stats latency[SIZES], rate[SIZES]; /* seconds a block */
-    tool_table table;
 } transport_bench;
 
 static const struct argp_option options[] = {
@@ -28,29 +26,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     transport_bench *b = state->input;
     switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &b->measure;
-        state->child_inputs[1] = &b->common;
-        return 0;
     case 'm':
-        if (!tool_int_parse(arg, 0, INT64_C(1) << 34, &b->most)) {
-            argp_error(state, "--max: `%s' is not a number of bytes up to 16G", arg);
-            return EINVAL;
-        }
-        return 0;
+        return tool_int_parse(arg, 0, INT64_C(1) << 34, &b->most)
+                   ? 0
+                   : tool_bench_misfit(state, "max", arg, "a number of bytes up to 16G");
     case 'L':
         b->most = 1 << 30;
         return 0;
-    case ARGP_KEY_ARG:
-        argp_error(state, "`%s' is one argument too many", arg);
-        return EINVAL;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return tool_bench_key(key, arg, state);
     }
 }
 
-static const struct argp_child children[] = {
-    {&tool_measure_argp, 0, NULL, 0}, {&tool_common_argp, 0, NULL, 0}, {0}};
 static const struct argp argp = {options,
                                  parse,
                                  NULL,
@@ -59,7 +46,7 @@ static const struct argp argp = {options,
                                  "one before. Bandwidth: copies in one direction. What arrives is checked "
                                  "first. A block of 0 bytes sends nothing: "
                                  "its line is the cost of the commands alone.",
-                                 children,
+                                 tool_bench_children,
                                  NULL,
                                  NULL};
 
@@ -86,16 +73,6 @@ typedef struct blocks {
     dm_array at[2][PAIRS];
     int pairs;
 } blocks;
-
-static dm_status free_blocks(dm_session *s, blocks *k)
-{
-    dm_status status = DM_OK;
-    for (int i = 0; i < 2 * PAIRS; i++) {
-        dm_status freed = dm_array_destroy(s, k->at[i / PAIRS][i % PAIRS]);
-        status = status == DM_OK ? freed : status;
-    }
-    return status;
-}
 
 static dm_status make_blocks(dm_session *s, int64_t bytes, blocks *k)
 {
@@ -166,10 +143,10 @@ static int64_t copies_for(int64_t bytes)
 
 static dm_status measure(dm_session *s, transport_bench *b, int which, const blocks *k)
 {
-    int64_t repeats = b->measure.repeats, count = copies_for(b->size[which]);
+    int64_t repeats = b->head.measure.repeats, count = copies_for(b->size[which]);
     double *times[2] = {calloc((size_t)repeats, sizeof(double)), calloc((size_t)repeats, sizeof(double))};
     dm_status status = times[0] && times[1] ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for the measurements");
-    for (int64_t i = -b->measure.warmup; i < repeats && status == DM_OK; i++) {
+    for (int64_t i = -b->head.measure.warmup; i < repeats && status == DM_OK; i++) {
         for (int one_way = 0; one_way < 2 && status == DM_OK; one_way++) {
             double seconds = 0;
             status = time_copies(s, k, !one_way, count, &seconds);
@@ -189,7 +166,7 @@ static dm_status measure(dm_session *s, transport_bench *b, int which, const blo
 
 static void print_tables(transport_bench *b)
 {
-    tool_table *t = &b->table;
+    tool_table *t = &b->head.table;
     for (int part = 0; part < (t->json ? 1 : 2); part++) {
         if (!t->json) {
             printf("%s\n", part ? "\nBandwidth, worker 0 to worker 1" : "\nLatency, one way");
@@ -210,15 +187,14 @@ static void print_tables(transport_bench *b)
     }
 }
 
-static dm_status run(dm_session *s, const tool_where *where, void *context)
+static dm_status run(dm_session *s, const tool_where *where, tool_bench_head *head)
 {
-    transport_bench *b = context;
+    transport_bench *b = (transport_bench *)head;
     dm_status status = DM_OK;
     if (where->workers < 2) {
         return dmi_fail(DM_ERR_ARG, "a transport needs two workers, here is one");
     }
-    b->table.where = where;
-    tool_table_intro(&b->table);
+    tool_table_intro(&head->table);
     for (int i = 0; i < b->nsize && status == DM_OK; i++) {
         blocks k = {{{{0}}}};
         status = make_blocks(s, b->size[i], &k);
@@ -228,8 +204,8 @@ static dm_status run(dm_session *s, const tool_where *where, void *context)
         if (status == DM_OK) {
             status = measure(s, b, i, &k);
         }
-        dm_status freed = free_blocks(s, &k);
-        status = status == DM_OK ? freed : status;
+        status = tool_free_arrays(s, k.at[0], PAIRS, status);
+        status = tool_free_arrays(s, k.at[1], PAIRS, status);
     }
     if (status == DM_OK) {
         print_tables(b);
@@ -239,14 +215,13 @@ static dm_status run(dm_session *s, const tool_where *where, void *context)
 
 int tool_bench_transport(int argc, char **argv)
 {
-    transport_bench b = {.measure = {.repeats = 10, .warmup = 2}, .most = 4 << 20};
-    if (argp_parse(&argp, argc, argv, 0, NULL, &b) != 0) {
+    transport_bench b = {.head.measure = {.repeats = 10, .warmup = 2}, .most = 4 << 20};
+    if (!tool_bench_options(&argp, argc, argv, "bench transport", &b.head)) {
         return TOOL_USAGE;
     }
     choose_sizes(&b);
-    if (b.common.nworkers == 0 && tool_ranks() <= 1 && dmi_host_cores() < 2) {
-        b.common.workers[b.common.nworkers++] = 2;
+    if (b.head.common.nworkers == 0 && tool_ranks() <= 1 && dmi_host_cores() < 2) {
+        b.head.common.workers[b.head.common.nworkers++] = 2;
     }
-    b.table = (tool_table){.json = b.common.json, .command = "bench transport"};
-    return tool_bench_turns(&b.common, run, &b);
+    return tool_bench_turns(&b.head, run);
 }

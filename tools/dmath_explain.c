@@ -10,38 +10,22 @@ typedef struct totals {
     int64_t most_sent, most_received, most_workspace, most_flops;
 } totals;
 
-static void print_operand(const char *name, const dmi_operand *o)
-{
-    const dmi_layout *l = o->desc.layout;
-    printf("  operand %s: %s ", name, dmi_dtype_name(o->desc.dtype));
-    for (int d = 0; d < l->ndim; d++) {
-        printf("%s%" PRId64, d ? "x" : "", o->desc.extent[d]);
-    }
-    printf(" on ");
-    for (int d = 0; d < l->ndim; d++) {
-        printf("%s%d%s", d ? "x" : "", l->grid[d], l->order[d] == DMI_ORDER_CYCLIC ? "c" : "");
-    }
-    printf(", replicas %d, %s\n", l->replicas,
-           o->mode == DMI_READ    ? "read"
-           : o->mode == DMI_WRITE ? "written"
-                                  : "updated");
-}
-
 static void print_head(const dmi_call *call, const dmi_plan *plan, int workers)
 {
     printf("%d workers\ncall 1: %s algorithm %s\n", workers, dmi_ops[call->op].name, plan->algorithm);
     for (int i = 0; i < call->noperand; i++) {
-        print_operand(dmi_ops[call->op].operand[i].name, &call->operand[i]);
+        char text[400];
+        dmi_operand_describe(dmi_ops[call->op].operand[i].name, &call->operand[i], text, sizeof text);
+        printf("  operand %s\n", text);
     }
 }
 
 static void row_of(tool_table *t, const dmi_call *call, const dmi_plan *p, int workers)
 {
     if (!t->json) {
-        printf("  worker %d: steps %d sent %" PRId64 " received %" PRId64 " messages_sent %" PRId64
-               " messages_received %" PRId64 " workspace %" PRId64 " flops %" PRId64 "\n",
-               p->me, p->nstep, p->bytes_sent, p->bytes_received, p->messages_sent, p->messages_received,
-               p->workspace, p->flops);
+        char text[400];
+        dmi_plan_describe(p, text, sizeof text);
+        printf("  %s\n", text);
         return;
     }
     t->command = "explain";

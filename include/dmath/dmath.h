@@ -21,6 +21,10 @@
  *  - A worker that makes no progress for watchdog_s (option, 120 s; a kernel that computes is progress) makes the waiting
  *    call return DM_ERR_TIMEOUT. dm_sync waits once more; until it returns DM_OK, host memory given to the call that
  *    timed out stays in use. dm_finalize gives the worker up.
+ *  - A worker whose host has no memory left to take part in a command ends the session: every call returns
+ *    DM_ERR_NOMEM, and only dm_finalize is left; until it returns, host memory given to the failing call stays in use.
+ *  - A session belongs to the process that made it. In a child made by fork every call on it is DM_ERR_STATE; a child
+ *    of a program that runs without a launcher may start its own.
  *  - Fills are the same to the last bit on any number of workers and any layout; products and sums to rounding.
  */
 #ifndef DMATH_H
@@ -73,12 +77,16 @@ typedef struct dm_config {
  * Errors: DM_ERR_CONFIG an option is not understood; DM_ERR_VERSION ranks run different builds;
  * DM_ERR_TRANSPORT no transport between two workers passes its check, or the forced one does not;
  * DM_ERR_STATE MPI was already initialised by the program (use dm_init_comm), or the worker processes of this
- * launch have left with an earlier session; DM_ERR_NOMEM. */
+ * launch have left with an earlier session; DM_ERR_TIMEOUT a rank did not come within meet_s (option, 120 s);
+ * DM_ERR_NOMEM. What one rank alone finds wrong, a setting of its own for instance, is returned on all, with the
+ * number of that rank. */
 DM_API DM_CHECKED dm_status dm_init(const dm_config *config, dm_session **session);
 
 /* Ends a session: waits for all commands, frees arrays that are still alive and reports how many through *alive
  * (may be NULL; a warning is logged too). The handle is dead afterwards: any use of it is DM_ERR_STATE.
- * Returns the error of a command that failed and was not reported yet; the session is ended all the same. */
+ * Returns the error of a command that failed and was not reported yet; the session is ended all the same.
+ * A program that ends without it gets a warning, loses what was not done yet, and under a launcher ends the job as a
+ * failed one. */
 DM_API DM_CHECKED dm_status dm_finalize(dm_session *session, int64_t *alive);
 
 /* Waits until all commands given so far are done on all workers. Reports the failures since the last report. */

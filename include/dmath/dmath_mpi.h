@@ -11,7 +11,10 @@ extern "C" {
 
 /* As dm_init over the ranks of comm (which is duplicated). Rank 0 of comm returns with *session set. The other
  * ranks serve, and return with *session == NULL when rank 0 calls dm_finalize: the program goes on. MPI is neither
- * initialised nor finalised. A communicator of one rank: the workers are threads of the process. */
+ * initialised nor finalised. A communicator of one rank: the workers are threads of the process.
+ * Where some rank of comm does not call it within meet_s (option, 120 s), those that did return DM_ERR_TIMEOUT, and so
+ * does that rank should it still come; comm can serve for no collective call afterwards.
+ * MPI_Finalize ends a session that is still open, with a warning. */
 DM_API DM_CHECKED dm_status dm_init_comm(MPI_Comm comm, const dm_config *config, dm_session **session);
 
 #ifdef __cplusplus

@@ -38,7 +38,7 @@ extern "C" {
     X(14, ERR_TRANSPORT, "no transport of the kind asked for works between two workers")          \
     X(15, ERR_POISONED, "an operand holds the result of a command that failed earlier")           \
     X(16, ERR_CONFIG, "an environment variable or option has a value that is not understood")     \
-    X(17, ERR_TIMEOUT, "a worker made no progress for longer than the watchdog allows")           \
+    X(17, ERR_TIMEOUT, "a worker made no progress, or a rank did not come, for longer than allowed") \
     X(18, ERR_INTERNAL, "a bug in dmath")                                                         \
     X(19, ERR_TASK, "an operation of your own reported a failure")
 

@@ -18,7 +18,9 @@
 #define DMI_CONFIG_MAP(INT, BYTES, DOUBLE, BOOL, ENUM, STRING)                                                 \
     INT(workers, "0", 0, 65536, "workers in this process; 0: as many as fit the machine")                      \
     ENUM(log, "warn", "error|warn|info|debug|trace", "what is told on stderr")                                 \
-    ENUM(device, "auto", "auto|cpu|cuda", "what workers own; auto: GPUs where there are any")                  \
+    ENUM(device, "auto", "auto|cpu|cuda|emulated",                                                        \
+         "what workers own; auto: GPUs where there are any; emulated: for tests, GPUs of threads")             \
+    INT(lanes, "4", 1, 4, "compute lanes of a worker with a GPU: independent commands run at once")            \
     BOOL(share_gpu, "0", "more than one worker on a GPU")                                                      \
     ENUM(transport, "auto", "auto|direct|mpi", "how bytes move between workers")                               \
     INT(pretend_hosts, "0", 0, 65536, "split the workers into that many pretended hosts; 0: as they are")      \
@@ -27,10 +29,14 @@
     BYTES(memory_limit, "0", 0, INT64_MAX, "most that a worker may hold; 0: no limit")                         \
     BYTES(gemm_workspace, "0", 0, INT64_MAX, "most that a product may hold beside its operands; 0: chosen")    \
     ENUM(gemm_algorithm, "auto", "auto|cyclic|stationary|contract|two_block", "how products are computed")     \
+    BOOL(replicas, "1", "keep operands that have come to all workers of a product, for later products")        \
+    BYTES(replica_limit, "0", 0, INT64_MAX,                                                                    \
+          "most that a worker keeps so; 0: an eighth of a GPU's memory, nothing on CPUs")                      \
     BYTES(slab, "64M", 4096, INT64_MAX / 4, "least piece of memory a worker takes from the system")            \
     BYTES(ring, "1M", 4096, 1 << 30, "size of the ring that carries the commands")                             \
     BOOL(sync, "0", "every call waits and reports its own failure")                                            \
     DOUBLE(watchdog_s, "120", 0, 1e9, "a worker this long without progress is an error; 0: never")             \
+    DOUBLE(meet_s, "120", 0, 1e9, "how long a rank waits for the others at the start; 0: for ever")             \
     STRING(trace, "", "file the timeline is written to")                                                       \
     BOOL(explain, "0", "print the plan of every call")                                                         \
     BOOL(pool_debug, DMI_POOL_DEBUG, "red zones round every block of a worker's memory")                                 \
@@ -40,7 +46,7 @@
     INT(plan_cache, "4096", 1, 1 << 24, "plans kept for calls that come again")
 
 /* The numbers of the ENUM rows; those of log are DMI_LOG_*, those of gemm_algorithm enum dmi_gemm_algorithm. */
-enum dmi_config_device { DMI_DEVICE_AUTO, DMI_DEVICE_CPU, DMI_DEVICE_CUDA };
+enum dmi_config_device { DMI_DEVICE_AUTO, DMI_DEVICE_CPU, DMI_DEVICE_CUDA, DMI_DEVICE_EMULATED };
 enum dmi_config_transport { DMI_TRANSPORT_AUTO, DMI_TRANSPORT_DIRECT, DMI_TRANSPORT_MPI };
 
 enum { DMI_CONFIG_TEXT = 256 }; /* bytes of a STRING, its end included */

@@ -3,12 +3,16 @@
 
 #include <string.h>
 
+#define X(code, name, text, ctype, bytes)                                                                      \
+    _Static_assert(sizeof(ctype) == (bytes), "the table and the C type of " text " disagree");
+DM_DTYPE_MAP(X)
+#undef X
+
 int64_t dmi_dtype_bytes(dm_dtype dtype)
 {
     switch (dtype) {
 #define X(code, name, text, ctype, bytes)                                                                      \
     case DM_##name:                                                                                            \
-        _Static_assert(sizeof(ctype) == (bytes), "the table and the C type of " text " disagree");             \
         return bytes;
         DM_DTYPE_MAP(X)
 #undef X

@@ -20,10 +20,21 @@ enum dmi_frame_kind {
     DMI_FRAME_STOP
 };
 
-/* Handles: session (8 bits), generation (24), slot (32). */
+/* Handles: session (24 bits), generation (16), slot (24). A slot whose generations are used up is not used again, and
+ * session numbers are told apart over 16 million sessions of a process: a handle that is dead stays so. */
+enum { DMI_ID_SLOT_BITS = 24, DMI_ID_GENERATION_BITS = 16 };
+enum { DMI_ID_MOST_SLOTS = 1 << DMI_ID_SLOT_BITS, DMI_ID_LAST_GENERATION = (1 << DMI_ID_GENERATION_BITS) - 1 };
 static inline uint32_t dmi_id_slot(uint64_t id)
 {
-    return (uint32_t)id;
+    return (uint32_t)id & (DMI_ID_MOST_SLOTS - 1);
+}
+static inline uint32_t dmi_id_session(uint64_t id)
+{
+    return (uint32_t)(id >> (DMI_ID_SLOT_BITS + DMI_ID_GENERATION_BITS));
+}
+static inline uint64_t dmi_id_make(uint32_t session, uint32_t generation, uint32_t slot)
+{
+    return ((uint64_t)session << DMI_ID_GENERATION_BITS | generation) << DMI_ID_SLOT_BITS | slot;
 }
 
 typedef struct dmi_layout_frame {
@@ -37,7 +48,7 @@ typedef struct dmi_create_frame {
     dmi_frame head;
     uint64_t id;
     uint32_t layout_id;
-    int32_t dtype;
+    int16_t dtype, owner; /* owner: enum dmi_owner */
 } dmi_create_frame;
 
 typedef struct dmi_view_frame {

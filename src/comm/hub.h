@@ -32,6 +32,7 @@ typedef struct dmi_slot {
 typedef struct dmi_mailbox {
     alignas(DMI_LINE) atomic_uint_fast64_t granted; /* by the receiver: places offered so far */
     alignas(DMI_LINE) atomic_uint_fast64_t arrived; /* by the sender: blocks delivered so far */
+    atomic_uint_fast64_t announced;                 /* by a sender with streams: copies issued so far */
     alignas(DMI_LINE) dmi_slot slot[DMI_SLOTS];     /* grant k uses slot k % DMI_SLOTS */
 } dmi_mailbox;
 
@@ -61,18 +62,22 @@ typedef struct dmi_port {
     alignas(DMI_LINE) atomic_uint_fast64_t now_command;
     atomic_int now_op, now_step, now_peer;
     atomic_int now_busy; /* inside a kernel, a file transfer or a function of the user */ /* now_peer: endpoint + 1 whose block or place it waits for; 0: none */
+    atomic_int broken; /* it could not take part in a command, for which others wait: the session cannot go on */
     int32_t pid;
     char host[64];
     atomic_int slab_fd[DMI_MAX_SLABS];                /* fd + 1 in process pid; 0: none */
     atomic_int_fast64_t slab_bytes[DMI_MAX_SLABS];
     atomic_uint slab_serial[DMI_MAX_SLABS];           /* grows with every new slab of that number */
+    unsigned char slab_handle[DMI_MAX_SLABS][64];      /* of slabs in device memory, in place of slab_fd */
+    unsigned char counter_handle[64];                  /* of a GPU's counters (exec/gpu.h) */
+    atomic_int gpu;                                    /* number of its GPU on this host + 1; 0: none */
     alignas(DMI_LINE) dmi_mailbox mailbox[];          /* [endpoints]: from each sender */
 } dmi_port;
 
 typedef struct dmi_ring {
     alignas(DMI_LINE) atomic_uint_fast64_t head; /* bytes published */
     uint64_t size;                               /* power of two */
-    atomic_int closed;                           /* the master has left without a word */
+    atomic_int closed;                           /* a broken session: its workers leave at once */
     alignas(DMI_LINE) char data[];
 } dmi_ring;
 

@@ -85,6 +85,50 @@ static void fatal(dmi_engine *e, const char *what)
     MPI_Abort(e->mpi->data, 1);
 }
 
+/* The message's bytes from `source` on; NULL: chunks without bytes, for the command has failed. */
+static void send_chunks(dmi_engine *e, dmi_work *w, char *source)
+{
+    for (int i = 0; i < w->message->count; i++) {
+        int code = MPI_Isend(source ? source + i * CHUNK_BYTES : NULL, source ? chunk_bytes(w, i) : 0, MPI_BYTE,
+                             e->mpi->rank[w->step->peer], TAG_BLOCK, e->mpi->data, &w->message->request[i]);
+        if (dmi_mpi_check(code, "MPI_Isend") != DM_OK) {
+            fatal(e, "sending a block");
+        }
+    }
+    if (source) {
+        atomic_fetch_add_explicit(&e->port->tally.bytes_sent, w->step->bytes, memory_order_relaxed);
+    }
+}
+
+static void receive_chunks(dmi_engine *e, dmi_work *w, char *place)
+{
+    for (int i = 0; i < w->message->count; i++) {
+        int code = MPI_Irecv(place + i * CHUNK_BYTES, chunk_bytes(w, i), MPI_BYTE, e->mpi->rank[w->step->peer],
+                             TAG_BLOCK, e->mpi->data, &w->message->request[i]);
+        if (dmi_mpi_check(code, "MPI_Irecv") != DM_OK) {
+            fatal(e, "receiving a block");
+        }
+    }
+}
+
+static bool chunks_arrived(dmi_engine *e, struct dmi_message *m)
+{
+    while (m->done < m->count) {
+        MPI_Status status;
+        int flag = 0, bytes = 0;
+        if (dmi_mpi_check(MPI_Test(&m->request[m->done], &flag, &status), "MPI_Test") != DM_OK) {
+            fatal(e, "receiving a block");
+        }
+        if (!flag) {
+            return false;
+        }
+        MPI_Get_count(&status, MPI_BYTE, &bytes);
+        m->poisoned = m->poisoned || bytes == 0;
+        m->done++;
+    }
+    return true;
+}
+
 static bool start_push(dmi_engine *e, dmi_work *w)
 {
     const dmi_copy *g = w->step->desc;
@@ -105,24 +149,12 @@ static bool start_push(dmi_engine *e, dmi_work *w)
         e->config.backend->copy(NULL, &w->message->geometry, source, w->message->buffer);
         source = w->message->buffer;
     }
-    for (int i = 0; i < w->message->count; i++) {
-        int code = MPI_Isend(source ? source + i * CHUNK_BYTES : NULL, source ? chunk_bytes(w, i) : 0, MPI_BYTE,
-                             e->mpi->rank[w->step->peer], TAG_BLOCK, e->mpi->data, &w->message->request[i]);
-        if (dmi_mpi_check(code, "MPI_Isend") != DM_OK) {
-            fatal(e, "sending a block");
-        }
-    }
-    if (source) {
-        atomic_fetch_add_explicit(&e->port->tally.bytes_sent, w->step->bytes, memory_order_relaxed);
-    }
+    send_chunks(e, w, source);
     return true;
 }
 
-static bool mpi_push(dmi_engine *e, dmi_work *w)
+static bool test_push(dmi_engine *e, dmi_work *w)
 {
-    if (!w->message && !start_push(e, w)) {
-        return false;
-    }
     int flag = 0;
     int code = MPI_Testall(w->message->count, w->message->request, &flag, MPI_STATUSES_IGNORE);
     if (dmi_mpi_check(code, "MPI_Testall") != DM_OK) {
@@ -132,6 +164,11 @@ static bool mpi_push(dmi_engine *e, dmi_work *w)
         free_message(w);
     }
     return flag;
+}
+
+static bool mpi_push(dmi_engine *e, dmi_work *w)
+{
+    return (w->message || start_push(e, w)) && test_push(e, w);
 }
 
 static bool mpi_grant(dmi_engine *e, dmi_work *w)
@@ -158,31 +195,15 @@ static bool mpi_grant(dmi_engine *e, dmi_work *w)
         place = w->message->buffer;
         e->mpi->posted++;
     }
-    for (int i = 0; i < w->message->count; i++) {
-        int code = MPI_Irecv(place + i * CHUNK_BYTES, chunk_bytes(w, i), MPI_BYTE, e->mpi->rank[w->step->peer],
-                             TAG_BLOCK, e->mpi->data, &w->message->request[i]);
-        if (dmi_mpi_check(code, "MPI_Irecv") != DM_OK) {
-            fatal(e, "receiving a block");
-        }
-    }
+    receive_chunks(e, w, place);
     return true;
 }
 
 static bool mpi_arrive(dmi_engine *e, dmi_work *w)
 {
     struct dmi_message *m = w->message;
-    while (m->done < m->count) {
-        MPI_Status status;
-        int flag = 0, bytes = 0;
-        if (dmi_mpi_check(MPI_Test(&m->request[m->done], &flag, &status), "MPI_Test") != DM_OK) {
-            fatal(e, "receiving a block");
-        }
-        if (!flag) {
-            return false;
-        }
-        MPI_Get_count(&status, MPI_BYTE, &bytes);
-        m->poisoned = m->poisoned || bytes == 0;
-        m->done++;
+    if (!chunks_arrived(e, m)) {
+        return false;
     }
     char *place = dmi_ref_pointer(w->inst, &w->step->ref[0]);
     if (m->poisoned) {
@@ -196,6 +217,39 @@ static bool mpi_arrive(dmi_engine *e, dmi_work *w)
     e->mpi->posted -= m->buffer != NULL;
     free_message(w);
     return true;
+}
+
+/* --- blocks that are packed elsewhere --- */
+
+bool dmi_mpi_push_packed(dmi_engine *e, dmi_work *w, char *buffer)
+{
+    if (!w->message) {
+        w->message = new_message(w->step->bytes);
+        if (!w->message) {
+            return false; /* tried again at the next look */
+        }
+        send_chunks(e, w, atomic_load(&w->inst->failed) ? NULL : buffer);
+    }
+    return test_push(e, w);
+}
+
+bool dmi_mpi_grant_packed(dmi_engine *e, dmi_work *w, char *buffer)
+{
+    w->message = new_message(w->step->bytes);
+    if (w->message) {
+        receive_chunks(e, w, buffer);
+    }
+    return w->message != NULL;
+}
+
+int dmi_mpi_arrive_packed(dmi_engine *e, dmi_work *w)
+{
+    if (!chunks_arrived(e, w->message)) {
+        return 0;
+    }
+    int result = w->message->poisoned ? -1 : 1;
+    free_message(w);
+    return result;
 }
 
 const dmi_link_ops dmi_link_mpi = {"mpi", mpi_push, mpi_grant, mpi_arrive};

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static bool inputs_clean(dmi_work *w)
+static bool inputs_clean(const dmi_work *w)
 {
     for (int i = 0; i < w->step->nref; i++) {
         const dmi_ref *ref = &w->step->ref[i];
@@ -31,6 +31,13 @@ static void fail_by_input(dmi_engine *e, dmi_instance *inst)
                     "the array holds the result of a command that failed earlier");
 }
 
+void dmi_compute_check_inputs(dmi_engine *e, const dmi_work *w)
+{
+    if (!atomic_load(&w->inst->failed) && !inputs_clean(w)) {
+        fail_by_input(e, w->inst);
+    }
+}
+
 static dm_status execute(dmi_engine *e, dmi_work *w)
 {
     atomic_store(&e->busy, 1);
@@ -38,7 +45,7 @@ static dm_status execute(dmi_engine *e, dmi_work *w)
         atomic_store(&e->busy, 0);
         pause();
     }
-    dm_status status = dmi_execute(e, w);
+    dm_status status = dmi_execute(e, NULL, w);
     atomic_store(&e->busy, 0);
     return status;
 }
@@ -63,9 +70,7 @@ bool dmi_compute_one(dmi_engine *e)
         return false;
     }
     atomic_store_explicit(&e->port->now_step, w->step->kind, memory_order_relaxed);
-    if (!atomic_load(&w->inst->failed) && !inputs_clean(w)) {
-        fail_by_input(e, w->inst);
-    }
+    dmi_compute_check_inputs(e, w);
     if (!atomic_load(&w->inst->failed)) {
         int64_t begin = e->trace ? dmi_now_ns() : 0;
         atomic_store_explicit(&e->port->now_busy, 1, memory_order_relaxed);

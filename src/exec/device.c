@@ -1,19 +1,29 @@
 /* The one place that knows whether this build has CUDA. */
-#include "exec/engine.h"
-
-#ifdef DMATH_WITH_CUDA
+#include "base/config.h"
 #include "exec/gpu.h"
 
-static const dmi_device gpu = {dmi_cu_devices,  dmi_backend_cuda,  dmi_gpu_slabs,    dmi_cu_use,  dmi_gpu_start,
-                               dmi_gpu_connect, dmi_gpu_submitted, dmi_gpu_progress, dmi_gpu_stop};
-
-const dmi_device *dmi_device_gpu(void)
-{
-    return &gpu;
-}
+#ifdef DMATH_WITH_CUDA
+static const int built = DMI_DEVICE_CUDA;
 #else
-const dmi_device *dmi_device_gpu(void)
-{
-    return NULL;
-}
+static const int built = DMI_DEVICE_EMULATED;
 #endif
+
+static const dmi_device gpu = {.count = dmi_cu_devices,
+                               .backend = dmi_backend_cuda,
+                               .slabs = dmi_gpu_slabs,
+                               .memory = dmi_cu_memory,
+                               .use = dmi_cu_use,
+                               .start = dmi_gpu_start,
+                               .connect = dmi_gpu_connect,
+                               .disconnect = dmi_gpu_disconnect,
+                               .map = dmi_gpu_map,
+                               .put = dmi_cu_move,
+                               .get = dmi_cu_move,
+                               .progress = dmi_gpu_progress,
+                               .stop = dmi_gpu_stop};
+
+/* auto: GPUs of this build where there are any; but emulated ones only when asked for. */
+const dmi_device *dmi_device_gpu(int kind)
+{
+    return kind == built || (kind == DMI_DEVICE_AUTO && built == DMI_DEVICE_CUDA) ? &gpu : NULL;
+}

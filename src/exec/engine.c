@@ -7,19 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static inline dmi_work *lane_slot(dmi_lane *lane, uint64_t index)
-{
-    return &lane->ring[index & (DMI_LANE_ROOM - 1)];
-}
-
 dm_status dmi_engine_start(dmi_engine *e, const dmi_engine_config *config)
 {
     memset(e, 0, sizeof *e);
     e->config = *config;
     e->port = dmi_hub_port(config->hub, config->me);
     e->peer = calloc((size_t)config->endpoints, sizeof *e->peer);
+    e->lanes = DMI_LANES + (config->device ? DMI_MIN(config->compute_lanes, DMI_STAMP_LANES - 2) - 1 : 0);
     bool ok = e->peer != NULL;
-    for (int i = 0; i < DMI_LANES; i++) {
+    for (int i = 0; i < e->lanes; i++) {
         e->lane[i].ring = calloc(DMI_LANE_ROOM, sizeof(dmi_work));
         ok = ok && e->lane[i].ring;
     }
@@ -58,7 +54,7 @@ void dmi_engine_stop(dmi_engine *e)
     if (e->gpu) {
         e->config.device->stop(e);
     }
-    for (int i = 0; i < DMI_LANES; i++) {
+    for (int i = 0; i < DMI_STAMP_LANES; i++) {
         free(e->lane[i].ring);
         e->lane[i].ring = NULL;
     }
@@ -69,7 +65,7 @@ void dmi_engine_stop(dmi_engine *e)
 
 bool dmi_engine_reached(const dmi_engine *e, const dmi_stamp *stamp)
 {
-    for (int i = 0; i < DMI_LANES; i++) {
+    for (int i = 0; i < e->lanes; i++) {
         if (atomic_load_explicit(&e->lane[i].done, memory_order_acquire) < stamp->seq[i]) {
             return false;
         }
@@ -79,8 +75,8 @@ bool dmi_engine_reached(const dmi_engine *e, const dmi_stamp *stamp)
 
 dmi_stamp dmi_engine_done(const dmi_engine *e)
 {
-    dmi_stamp done;
-    for (int i = 0; i < DMI_LANES; i++) {
+    dmi_stamp done = {{0}};
+    for (int i = 0; i < e->lanes; i++) {
         done.seq[i] = atomic_load_explicit(&e->lane[i].done, memory_order_acquire);
     }
     return done;
@@ -214,7 +210,8 @@ static void return_workspace(dmi_engine *e, dmi_instance *inst)
 static void bind_waits(const dmi_instance *inst, const dmi_step *step, dmi_stamp *wait)
 {
     for (int i = 0; i < DMI_LANES; i++) {
-        wait->seq[i] = step->wait[i] ? inst->base.seq[i] + step->wait[i] : 0;
+        int lane = inst->lane_of[i];
+        wait->seq[lane] = step->wait[i] ? inst->base.seq[lane] + step->wait[i] : 0;
     }
     for (int i = 0; i < step->nref; i++) {
         const dmi_ref *ref = &step->ref[i];
@@ -260,8 +257,9 @@ static void finish_enqueue(dmi_engine *e, dmi_instance *inst)
 
 static void enqueue_step(dmi_engine *e, dmi_instance *inst, const dmi_step *step, uint64_t at)
 {
-    dmi_lane *lane = &e->lane[step->lane];
-    dmi_work *w = lane_slot(lane, at);
+    int number = inst->lane_of[step->lane];
+    dmi_lane *lane = &e->lane[number];
+    dmi_work *w = dmi_lane_slot(lane, at);
     *w = (dmi_work){.step = step, .inst = inst};
     bind_waits(inst, step, &w->wait);
     if (step->lane == DMI_LANE_SEND) {
@@ -269,8 +267,8 @@ static void enqueue_step(dmi_engine *e, dmi_instance *inst, const dmi_step *step
     } else if (step->lane == DMI_LANE_RECV) {
         w->ordinal = e->peer[step->peer].granted++;
     }
-    note_use(inst, step, step->lane, at + 1);
-    assert(at + 1 == inst->base.seq[step->lane] + step->ordinal);
+    note_use(inst, step, number, at + 1);
+    assert(at + 1 == inst->base.seq[number] + step->ordinal);
     atomic_store_explicit(&lane->enqueued, at + 1, memory_order_release);
 }
 
@@ -282,7 +280,7 @@ static bool enqueue_steps(dmi_engine *e)
     const dmi_plan *plan = inst->plan;
     bool moved = false, all = true;
     for (int l = 0; l < DMI_LANES; l++) {
-        const dmi_lane *lane = &e->lane[l];
+        const dmi_lane *lane = &e->lane[inst->lane_of[l]];
         uint64_t at = atomic_load_explicit(&lane->enqueued, memory_order_relaxed), before = at;
         while (inst->next_step[l] < plan->nstep) {
             const dmi_step *step = &plan->step[inst->next_step[l]];
@@ -307,10 +305,36 @@ static bool enqueue_steps(dmi_engine *e)
     return moved;
 }
 
+/* The compute lane for a command: the one that still works on one of its operands, so that a chain of commands
+ * needs no waits; else the next in turn. */
+static int choose_compute_lane(dmi_engine *e, const dmi_instance *inst)
+{
+    int last = -1;
+    if (e->lanes == DMI_LANES) {
+        return DMI_LANE_COMPUTE;
+    }
+    for (int i = 0; i < inst->noperand; i++) {
+        for (int l = 0; inst->memory[i] && l < e->lanes; l++) {
+            bool compute = l != DMI_LANE_SEND && l != DMI_LANE_RECV;
+            if (compute && inst->memory[i]->write.seq[l] > atomic_load(&e->lane[l].done)) {
+                last = l;
+            }
+        }
+    }
+    if (last < 0) {
+        int turn = e->next_compute++ % (e->lanes - 2);
+        last = turn == 0 ? DMI_LANE_COMPUTE : DMI_LANES + turn - 1;
+    }
+    return last;
+}
+
 void dmi_engine_submit(dmi_engine *e, dmi_instance *inst)
 {
     assert(!e->pending);
-    for (int i = 0; i < DMI_LANES; i++) {
+    inst->lane_of[DMI_LANE_COMPUTE] = choose_compute_lane(e, inst);
+    inst->lane_of[DMI_LANE_SEND] = DMI_LANE_SEND;
+    inst->lane_of[DMI_LANE_RECV] = DMI_LANE_RECV;
+    for (int i = 0; i < e->lanes; i++) {
         inst->base.seq[i] = atomic_load_explicit(&e->lane[i].enqueued, memory_order_relaxed);
     }
     inst->end = inst->base;
@@ -318,103 +342,7 @@ void dmi_engine_submit(dmi_engine *e, dmi_instance *inst)
     e->last = inst;
     e->pending = inst;
     take_workspace(e, inst);
-    if (e->gpu) {
-        e->config.device->submitted(e, inst);
-    }
     enqueue_steps(e);
-}
-
-/* --- transfers
- * ------------------------------------------------------------------------------------------------ */
-
-static void lane_advance(dmi_engine *e, int lane)
-{
-    atomic_fetch_add_explicit(&e->lane[lane].done, 1, memory_order_release);
-    atomic_fetch_add_explicit(&e->port->tally.steps, 1, memory_order_relaxed);
-    if (e->thread_runs) {
-        dmi_bell_ring(&e->compute_bell);
-    }
-}
-
-/* Messages of one lane overlap where the transport allows; they finish in order. */
-static bool progress_send(dmi_engine *e)
-{
-    enum { WINDOW = 8 };
-    dmi_lane *lane = &e->lane[DMI_LANE_SEND];
-    uint64_t done = atomic_load_explicit(&lane->done, memory_order_relaxed);
-    uint64_t end = atomic_load_explicit(&lane->enqueued, memory_order_relaxed);
-    bool moved = false;
-    for (uint64_t i = done; i < end && i < done + WINDOW; i++) {
-        dmi_work *w = lane_slot(lane, i);
-        if (!w->started) {
-            if (!dmi_engine_reached(e, &w->wait)) {
-                break;
-            }
-            const dmi_memory *source =
-                w->step->ref[0].kind == DMI_REF_OPERAND ? w->inst->memory[w->step->ref[0].index] : NULL;
-            if (source && atomic_load(&((dmi_memory *)source)->poisoned) && !atomic_load(&w->inst->failed)) {
-                dmi_engine_fail(e, w->inst, DM_OK, "");
-            }
-            w->started = moved = true;
-            w->begun_ns = e->trace ? dmi_now_ns() : 0;
-        }
-        if (!w->finished) {
-            int64_t before = w->at + w->run;
-            w->finished = e->peer[w->step->peer].link->push(e, w);
-            moved = moved || w->finished || w->at + w->run != before;
-        }
-        if (!w->finished && e->peer[w->step->peer].link == &dmi_link_direct) {
-            break; /* direct pushes go one after another */
-        }
-    }
-    while (done < end && lane_slot(lane, done)->finished) {
-        const dmi_work *w = lane_slot(lane, done);
-        atomic_fetch_add_explicit(&e->port->tally.messages_sent, 1, memory_order_relaxed);
-        if (e->trace) {
-            dmi_trace_step(e, w, w->begun_ns, dmi_now_ns());
-        }
-        lane_advance(e, DMI_LANE_SEND);
-        done++;
-        moved = true;
-    }
-    return moved;
-}
-
-static void received(dmi_engine *e, dmi_work *w)
-{
-    dmi_engine_settle(w);
-    atomic_fetch_add_explicit(&e->port->tally.messages_received, 1, memory_order_relaxed);
-    if (e->trace) {
-        dmi_trace_step(e, w, w->begun_ns, dmi_now_ns());
-    }
-}
-
-static bool progress_recv(dmi_engine *e)
-{
-    dmi_lane *lane = &e->lane[DMI_LANE_RECV];
-    uint64_t done = atomic_load_explicit(&lane->done, memory_order_relaxed);
-    uint64_t end = atomic_load_explicit(&lane->enqueued, memory_order_relaxed);
-    bool moved = false;
-    while (lane->started < end) { /* grants in order, ahead of arrivals */
-        dmi_work *w = lane_slot(lane, lane->started);
-        if (!dmi_engine_reached(e, &w->wait) || !e->peer[w->step->peer].link->grant(e, w)) {
-            break;
-        }
-        w->started = moved = true;
-        w->begun_ns = e->trace ? dmi_now_ns() : 0;
-        lane->started++;
-    }
-    while (done < lane->started) {
-        dmi_work *w = lane_slot(lane, done);
-        if (!e->peer[w->step->peer].link->arrive(e, w)) {
-            break;
-        }
-        received(e, w);
-        lane_advance(e, DMI_LANE_RECV);
-        done++;
-        moved = true;
-    }
-    return moved;
 }
 
 static bool retire(dmi_engine *e)
@@ -439,20 +367,6 @@ static bool retire(dmi_engine *e)
     return moved;
 }
 
-/* For the watchdog: whose block, or whose place for a block, is waited for. */
-static void note_awaited(dmi_engine *e)
-{
-    int awaited = 0;
-    for (int lane = DMI_LANE_SEND; lane <= DMI_LANE_RECV; lane++) {
-        uint64_t done = atomic_load_explicit(&e->lane[lane].done, memory_order_relaxed);
-        const dmi_work *w = lane_slot(&e->lane[lane], done);
-        if (done < atomic_load_explicit(&e->lane[lane].enqueued, memory_order_relaxed) && w->started) {
-            awaited = w->step->peer + 1;
-        }
-    }
-    atomic_store_explicit(&e->port->now_peer, awaited, memory_order_relaxed);
-}
-
 bool dmi_engine_progress(dmi_engine *e)
 {
     bool moved = e->pending ? enqueue_steps(e) : false;
@@ -466,11 +380,6 @@ bool dmi_engine_progress(dmi_engine *e)
     if (!e->first) {
         return moved;
     }
-    moved = progress_recv(e) || moved;
-    moved = progress_send(e) || moved;
-    moved = retire(e) || moved;
-    if (!moved) {
-        note_awaited(e);
-    }
-    return moved;
+    moved = dmi_transfers_progress(e) || moved;
+    return retire(e) || moved;
 }

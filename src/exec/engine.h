@@ -1,4 +1,5 @@
-/* The executor: runs the plans of one endpoint (a worker or the master) on its three lanes.
+/* The executor: runs the plans of one endpoint (a worker or the master) on its lanes: COMPUTE, SEND and RECV, and on
+ * a GPU more compute lanes, of which a command takes one.
  *
  * Two threads serve a worker's engine: the communication thread (SEND and RECV lanes, the command ring, all MPI
  * calls) and the compute thread (COMPUTE lane). The master's engine is driven by the user's thread alone, within
@@ -47,6 +48,7 @@ typedef struct dmi_instance { /* a plan on its way */
     dmi_args args;
     char *tail;
     int64_t tail_bytes;
+    int lane_of[DMI_LANES];       /* the executor's lane for each lane of the plan */
     int next_step[DMI_LANES];     /* where each lane's next step is looked for */
     atomic_int failed;            /* no step does its work any more; all still complete */
     struct dmi_instance *next;    /* in order of commands */
@@ -61,6 +63,8 @@ typedef struct dmi_work {
     int64_t begun_ns, due_ns;     /* timeline; pretended links: when arrival may be signalled */
     struct dmi_message *message;  /* message transport: its state */
     bool started, finished;
+    struct dmi_staged *staged;    /* GPU: its place in host memory on the way */
+    uint64_t timing;              /* GPU: its events, from 1; 0: none */
 } dmi_work;
 
 typedef struct dmi_lane {
@@ -70,6 +74,11 @@ typedef struct dmi_lane {
 } dmi_lane;
 
 struct dmi_engine;
+static inline dmi_work *dmi_lane_slot(const dmi_lane *lane, uint64_t index) /* the step before which index are */
+{
+    return &lane->ring[index & (DMI_LANE_ROOM - 1)];
+}
+
 /* How bytes move between a pair. All calls come from the communication thread and return at once. */
 typedef struct dmi_link_ops {
     const char *name;
@@ -92,15 +101,23 @@ typedef struct dmi_peer {
 typedef struct dmi_device {
     int (*count)(void);                                   /* GPUs of this host */
     const dmi_backend *(*backend)(void);
-    dmi_slab_ops (*slabs)(void);
+    dmi_slab_ops (*slabs)(dmi_port *port);                /* port: where other processes find them; or NULL */
+    dm_status (*memory)(int64_t *free_bytes, int64_t *total_bytes); /* of the calling thread's device */
     dm_status (*use)(int number);                         /* makes it the calling thread's device */
     dm_status (*start)(struct dmi_engine *e, int number);
-    dm_status (*connect)(struct dmi_engine *e, struct dmi_engine *peer); /* both in this process */
-    void (*submitted)(struct dmi_engine *e, dmi_instance *inst);
+    /* What e needs to push to a peer: both in this process, or (peer NULL) by what the peer has published in its
+     * port. After it, pushes to that peer go straight into its memory. */
+    dm_status (*connect)(struct dmi_engine *e, int number, struct dmi_engine *peer);
+    void (*disconnect)(struct dmi_engine *e);             /* before any peer frees what is mapped here */
+    void *(*map)(struct dmi_engine *e, int peer, int slab); /* memory of another process; NULL (logged): no way */
+    /* Bytes to and from memory of any GPU that is mapped here; they wait. */
+    dm_status (*put)(void *device, const void *host, int64_t bytes);
+    dm_status (*get)(void *host, const void *device, int64_t bytes);
     bool (*progress)(struct dmi_engine *e);
     void (*stop)(struct dmi_engine *e);
 } dmi_device;
-const dmi_device *dmi_device_gpu(void); /* NULL in a build without CUDA */
+/* Of a kind (enum dmi_config_device) that this build has; else NULL. */
+const dmi_device *dmi_device_gpu(int kind);
 
 typedef struct dmi_engine_config {
     int me, endpoints;
@@ -111,7 +128,11 @@ typedef struct dmi_engine_config {
     bool compute_thread;
     const dmi_device *device; /* NULL: the CPU */
     int device_number;
-    int64_t staging;          /* pinned bytes for what goes to and comes from the master */
+    bool timeline;            /* there will be one */
+    int compute_lanes;        /* with a device; at least 1 */
+    int64_t piece;            /* with a device: most bytes of a block that goes through host memory */
+    dmi_slab_ops host_memory; /* with a device: where such blocks pass; other processes of the host map it as
+                                      * slab DMI_MAX_SLABS - 1 */
     double link_gbps, link_latency_us;
     bool pool_debug;
     const char *fault;    /* planted fault of tests: "compute:N" fails the N-th kernel step, "alloc:N" the N-th block */
@@ -122,13 +143,15 @@ typedef struct dmi_engine_config {
 typedef struct dmi_engine {
     dmi_engine_config config;
     dmi_port *port;
-    dmi_lane lane[DMI_LANES];
+    int lanes;                       /* in use: DMI_LANES, and more compute lanes */
+    int next_compute;                /* whose turn it is among the compute lanes */
+    dmi_lane lane[DMI_STAMP_LANES];
     dmi_peer *peer;                  /* [endpoints] */
     dmi_instance *first, *last;      /* enqueued and not retired, in order */
     dmi_instance *pending;           /* the one being enqueued, or NULL */
     dmi_bell compute_bell;           /* its compute thread sleeps here */
     struct dmi_gpu *gpu;             /* with config.device */
-    dmi_queue *queue;                /* where kernels are put; NULL on the CPU */
+    char *host_memory;               /* of a GPU's worker: slab DMI_MAX_SLABS - 1 */
     pthread_t thread;
     bool thread_runs;
     atomic_int stop;
@@ -165,14 +188,23 @@ void dmi_engine_settle(const dmi_work *w);
 DM_CHECKED dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_block *out);
 void dmi_engine_report(dmi_engine *e, uint64_t command, dm_status status, const char *text);
 
+/* --- transfers.c: SEND and RECV lanes of the CPU */
+bool dmi_transfers_progress(dmi_engine *e);
+/* A step's bytes have come, its lane goes on. */
+void dmi_transfer_received(dmi_engine *e, dmi_work *w);
+void dmi_lane_advance(dmi_engine *e, int lane);
+/* Before a push: a command that sends what a failed one has made has failed itself. */
+void dmi_transfer_check_source(dmi_engine *e, const dmi_work *w);
 /* --- comm/direct.c: slab `index` of a peer in another process, mapped here; NULL (logged) where that fails */
 void *dmi_direct_map(dmi_engine *e, int peer, int index);
 void dmi_direct_unmap(dmi_engine *e);
 /* --- execute.c */
 void *dmi_ref_pointer(const dmi_instance *inst, const dmi_ref *ref);
-/* The work of a COMPUTE step. */
-dm_status dmi_execute(dmi_engine *e, dmi_work *w);
+/* The work of a COMPUTE step, put into q where that is a GPU's. */
+dm_status dmi_execute(dmi_engine *e, dmi_queue *q, dmi_work *w);
 /* --- compute.c */
+/* Fails the step's command where it reads what a failed one has made. */
+void dmi_compute_check_inputs(dmi_engine *e, const dmi_work *w);
 bool dmi_compute_one(dmi_engine *e); /* runs the next COMPUTE step if it may start */
 void *dmi_compute_thread(void *engine);
 /* For the end of the process: the compute thread begins no kernel any more; waits until it runs none, or that time. */

@@ -48,7 +48,7 @@ static bool planted(dmi_engine *e)
     return atomic_fetch_add(&e->kernel_steps, 1) + 1 == strtoll(fault + 8, NULL, 10);
 }
 
-dm_status dmi_execute(dmi_engine *e, dmi_work *w)
+dm_status dmi_execute(dmi_engine *e, dmi_queue *q, dmi_work *w)
 {
     const dmi_step *step = w->step;
     const dmi_backend *k = e->config.backend;
@@ -61,25 +61,25 @@ dm_status dmi_execute(dmi_engine *e, dmi_work *w)
     }
     switch (step->kind) {
     case DMI_STEP_COPY:
-        k->copy(e->queue, step->desc, p[0], p[1]);
+        k->copy(q, step->desc, p[0], p[1]);
         return DM_OK;
     case DMI_STEP_GEMM:
-        k->gemm(e->queue, step->desc, scalar(w, 0), p[0], p[1], scalar(w, 1), p[2]);
+        k->gemm(q, step->desc, scalar(w, 0), p[0], p[1], scalar(w, 1), p[2]);
         return DM_OK;
     case DMI_STEP_EWISE: /* a, out [, b] */
-        k->ewise(e->queue, step->desc, scalar(w, 0), p[0], scalar(w, 1), step->nref > 2 ? p[2] : NULL, p[1]);
+        k->ewise(q, step->desc, scalar(w, 0), p[0], scalar(w, 1), step->nref > 2 ? p[2] : NULL, p[1]);
         return DM_OK;
     case DMI_STEP_FILL:
-        k->fill(e->queue, step->desc, &w->inst->args.fill, p[0]);
+        k->fill(q, step->desc, &w->inst->args.fill, p[0]);
         return DM_OK;
     case DMI_STEP_REDUCE:
-        k->reduce(e->queue, step->desc, p[0], p[1]);
+        k->reduce(q, step->desc, p[0], p[1]);
         return DM_OK;
     case DMI_STEP_ACC_ADD:
-        k->acc_add(e->queue, step->desc, p[0], p[1]);
+        k->acc_add(q, step->desc, p[0], p[1]);
         return DM_OK;
     case DMI_STEP_ACC_STORE:
-        k->acc_store(e->queue, step->desc, scalar(w, 0), p[0], scalar(w, 1), p[1]);
+        k->acc_store(q, step->desc, scalar(w, 0), p[0], scalar(w, 1), p[1]);
         return DM_OK;
     case DMI_STEP_FILE_READ:
         return dmi_file_read(step->desc, w->inst->tail, p[0]);

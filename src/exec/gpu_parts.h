@@ -5,14 +5,14 @@
 #include "exec/gpu.h"
 
 enum {
-    STREAM_GRANT = DMI_LANES,
-    STREAM_MARK,
-    STREAM_HOST,
+    STREAM_GRANT =
+        DMI_STAMP_LANES, /* the others are the lanes'; RECV's is for blocks that came through the host */
     STREAM_TABLES,
     STREAMS,
     MARKS = 256,
-    NUMBERS = 65536,
-    HOST_SLOTS = 8
+    MARK_EVERY = 16, /* steps that nobody waits for */
+    STAGED = 8, /* pieces on their way through host memory, each way */
+    NUMBER_BITS = 20
 };
 
 typedef struct dmi_mark_event {
@@ -21,51 +21,86 @@ typedef struct dmi_mark_event {
 } dmi_mark_event;
 typedef struct dmi_marks {
     dmi_mark_event event[MARKS];
-    uint64_t head; /* recorded so far */
+    uint64_t head;   /* recorded so far */
+    uint64_t looked; /* found to be reached, or not looked at any more */
 } dmi_marks;
 
-/* A block on its way to or from the master, through pinned memory. */
-typedef struct dmi_host_slot {
+/* A piece on its way through host memory. */
+typedef struct dmi_staged {
     char *pinned;
     void *device;    /* the same bytes, packed */
-    dmi_event event; /* device part done */
-    dmi_work *work;
+    dmi_event event; /* device part issued last */
+    dmi_work *work;  /* NULL: free for the host */
     dmi_arena arena; /* of the packed geometry */
-    bool busy;       /* work is under way */
-    bool draining;   /* only the device still uses it */
-} dmi_host_slot;
+    int state;
+    bool used; /* event has been recorded */
+} dmi_staged;
+typedef struct dmi_staging {
+    dmi_staged piece[STAGED];
+    uint64_t head, tail; /* pieces head .. tail-1 are under way, in order */
+} dmi_staging;
+
+typedef struct dmi_gpu_peer {
+    uint32_t *arrived, *freed; /* its counters that this device raises; NULL: blocks go through the host */
+    void *counters;            /* their mapping, if it is another process's */
+    void **slab;               /* [DMI_MAX_SLABS] mapped slabs of another process */
+    unsigned *slab_serial;
+} dmi_gpu_peer;
 
 struct dmi_gpu {
     int device;
-    dmi_queue *queue, *send_queue, *host_queue; /* of COMPUTE, SEND and STREAM_HOST */
-    dmi_stream stream[STREAMS];                 /* RECV has none */
-    dmi_stamp known[STREAMS];                   /* positions a stream has waited for already */
-    dmi_marks marks[DMI_LANES];
-    uint64_t issued[DMI_LANES];
-    uint32_t *arrived, *freed;             /* [endpoints] this device's counters */
-    uint32_t **peer_arrived, **peer_freed; /* [endpoints] counters of peers that this device raises */
-    char *tables;                          /* run tables of plans: taken from here, never given back singly */
-    int64_t tables_used;
-    uint32_t *pinned_numbers; /* [NUMBERS] sources of raises */
-    uint64_t next_number;
-    dmi_instance *inst; /* being issued */
-    int next;           /* its next step */
-    dmi_event marker;
-    dmi_stamp marker_stamp;
-    bool marker_set;
-    dmi_host_slot host[HOST_SLOTS];
-    uint64_t host_head, host_tail; /* in order: slots head .. tail-1 are under way */
-    int64_t host_bytes;            /* room of a slot */
+    dmi_queue *queue[DMI_STAMP_LANES];
+    dmi_stream stream[STREAMS];
+    dmi_stamp known[STREAMS];    /* positions of lanes a stream waits for already */
+    uint64_t *arrivals[STREAMS]; /* [endpoints] blocks of a peer a stream waits for already */
+    dmi_marks marks[DMI_STAMP_LANES];
+    uint64_t issued[DMI_STAMP_LANES]; /* RECV: blocks that are on their way, of which the waits may be issued */
+    uint64_t reached[DMI_STAMP_LANES]; /* what the device has finished */
+    uint32_t *arrived, *freed; /* [endpoints] this device's counters */
+    uint32_t *numbers;         /* [1 << NUMBER_BITS] what counters are raised to, in device memory */
+    dmi_gpu_peer *peer;        /* [endpoints] */
+    dmi_staging out, in;
+    dmi_staged file; /* for parts of files */
+    char *pinned;    /* host memory of all pieces */
+    int64_t pinned_bytes, piece_bytes;
+    dmi_pool *tables; /* run tables of plans, in device memory */
+    int64_t busy_ns;  /* when something last moved */
+    struct dmi_gpu_time *time;
 };
 
+/* --- gpu_order.c: waits */
+bool dmi_gpu_issued(const dmi_engine *e, const dmi_stamp *stamp);
+/* What comes next on a stream waits for what the stamp names (all of it is issued). */
 dm_status dmi_gpu_after(dmi_engine *e, int stream, const dmi_stamp *stamp);
-dm_status dmi_gpu_raise(dmi_engine *e, int stream, uint32_t *counter, uint32_t value);
+/* Raises a counter, of any device, to an ordinal when the stream gets there: a 4-byte copy, which follows a
+ * block's copy without a gap. */
+dm_status dmi_gpu_raise(dmi_engine *e, int stream, uint32_t *counter, uint64_t ordinal);
+dm_status dmi_gpu_wait(dmi_engine *e, int stream, uint32_t *counter, uint64_t ordinal);
+void dmi_gpu_mark(dmi_engine *e, int lane, const dmi_work *w); /* w has just been issued */
+/* Looks how far the device is; true if it is further than before. */
+bool dmi_gpu_look(dmi_engine *e);
+/* --- gpu_kernel.c: kernels, files, tasks; run tables */
+/* False: to be tried again later. */
+bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_work *w);
+/* Run tables of the copy that a step makes, always the same one, in device memory; NULL: it needs none, or there is
+ * no memory for them. */
 const dmi_run *const *dmi_gpu_runs(dmi_engine *e, const dmi_work *w, const dmi_copy *c);
-dm_status dmi_gpu_execute(dmi_engine *e, dmi_work *w);
-/* --- gpu_host.c */
-bool dmi_gpu_push_host(dmi_engine *e, dmi_work *w);
-bool dmi_gpu_expect_host(dmi_engine *e, dmi_work *w);
-bool dmi_gpu_host_progress(dmi_engine *e);
-bool dmi_gpu_host_pending(const dmi_engine *e);
+/* --- gpu_staged.c: blocks through host memory */
+bool dmi_gpu_send_staged(dmi_engine *e, dmi_work *w);
+bool dmi_gpu_grant_staged(dmi_engine *e, dmi_work *w);
+bool dmi_gpu_staged_progress(dmi_engine *e);
+/* --- gpu_time.c: when a step's work begins and ends on the device, for the timeline; nothing without one */
+dm_status dmi_gpu_time_start(dmi_engine *e);
+void dmi_gpu_time_stop(dmi_engine *e);
+void dmi_gpu_time_begin(dmi_engine *e, int stream, dmi_work *w);
+void dmi_gpu_time_end(dmi_engine *e, int stream, dmi_work *w);
+void dmi_gpu_time_take(dmi_engine *e, const dmi_work *w); /* the step is done: into the timeline */
+/* --- gpu_start.c */
+void dmi_gpu_failed(dmi_engine *e, const dmi_work *w, dm_status status);
+
+static inline bool dmi_gpu_direct(const dmi_engine *e, int peer)
+{
+    return e->gpu->peer[peer].arrived != NULL;
+}
 
 #endif

@@ -1,78 +1,168 @@
-/* Making and ending the GPU part of an executor; kernels, files and tasks on it. */
+/* Making and ending the GPU part of an executor, and its ways to peers. */
 #include "exec/gpu_parts.h"
-#include "io/file.h"
-#include "ops/common_task.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { TABLE_BYTES = 64 << 20 };
+enum { TABLES_SLAB = 4 << 20 };
 
-static dm_status make_streams(dmi_gpu *g)
+/* Everything that the libraries allocate at first use is made now: later it would wait for the whole device. */
+static dm_status make_streams(dmi_engine *e)
 {
-    dm_status status = dmi_cuda_queue_create(g->device, &g->queue);
-    status = status == DM_OK ? dmi_cuda_queue_create(g->device, &g->send_queue) : status;
-    status = status == DM_OK ? dmi_cuda_queue_create(g->device, &g->host_queue) : status;
-    if (status == DM_OK && !dmi_cuda_queue_blas(g->queue)) { /* later it would wait for the whole device */
-        status = dmi_fail(DM_ERR_INTERNAL, "%s", g->queue->error_text);
+    dmi_gpu *g = e->gpu;
+    dm_status status = DM_OK;
+    for (int lane = 0; lane < e->lanes && status == DM_OK; lane++) {
+        bool compute = lane != DMI_LANE_SEND && lane != DMI_LANE_RECV;
+        status = dmi_cuda_queue_create(g->device, &g->queue[lane]);
+        if (status == DM_OK && compute && !dmi_cuda_queue_blas(g->queue[lane])) {
+            status = dmi_fail(DM_ERR_INTERNAL, "%s", g->queue[lane]->error_text);
+        }
+        g->stream[lane] = status == DM_OK ? g->queue[lane]->stream : NULL;
+        for (int i = 0; i < MARKS && status == DM_OK; i++) {
+            status = dmi_cu_event_create(false, &g->marks[lane].event[i].event);
+        }
+    }
+    status = status == DM_OK ? dmi_cu_stream_create(&g->stream[STREAM_GRANT]) : status;
+    return status == DM_OK ? dmi_cu_stream_create(&g->stream[STREAM_TABLES]) : status;
+}
+
+static dm_status make_piece(dmi_gpu *g, dmi_staged *piece, int number)
+{
+    piece->pinned = g->pinned + number * g->piece_bytes;
+    piece->device = dmi_cu_malloc(g->piece_bytes);
+    return piece->device ? dmi_cu_event_create(false, &piece->event)
+                         : dmi_fail(DM_ERR_NOMEM, "no memory for pieces on GPU %d", g->device);
+}
+
+static dm_status make_staging(dmi_engine *e)
+{
+    dmi_gpu *g = e->gpu;
+    const dmi_slab_ops *host = &e->config.host_memory;
+    g->piece_bytes = e->config.piece;
+    g->pinned_bytes = (2 * STAGED + 1) * g->piece_bytes;
+    g->pinned = host->get(host->context, DMI_MAX_SLABS - 1, g->pinned_bytes);
+    e->host_memory = g->pinned;
+    dm_status status = g->pinned
+                           ? dmi_cu_pin(g->pinned, g->pinned_bytes)
+                           : dmi_fail(DM_ERR_NOMEM, "no host memory for the executor of GPU %d", g->device);
+    for (int i = 0; i < STAGED && status == DM_OK; i++) {
+        status = make_piece(g, &g->out.piece[i], i);
+        status = status == DM_OK ? make_piece(g, &g->in.piece[i], STAGED + i) : status;
+    }
+    return status == DM_OK ? make_piece(g, &g->file, 2 * STAGED) : status;
+}
+
+/* This device's counters, all zero, and the table that raises others'. */
+static dm_status make_counters(dmi_engine *e)
+{
+    dmi_gpu *g = e->gpu;
+    int64_t n = e->config.endpoints, numbers = INT64_C(1) << NUMBER_BITS;
+    uint32_t *host = dmi_cu_malloc_host(numbers * (int64_t)sizeof *host);
+    g->arrived = dmi_cu_malloc(2 * n * (int64_t)sizeof *g->arrived);
+    g->freed = g->arrived ? g->arrived + n : NULL;
+    g->numbers = dmi_cu_malloc(numbers * (int64_t)sizeof *g->numbers);
+    g->peer = calloc((size_t)n, sizeof *g->peer);
+    dm_status status = host && g->arrived && g->numbers && g->peer
+                           ? dmi_cu_zero(g->arrived, 2 * n * (int64_t)sizeof *g->arrived)
+                           : dmi_fail(DM_ERR_NOMEM, "no memory for the executor of GPU %d", g->device);
+    for (int s = 0; s < STREAMS && status == DM_OK; s++) {
+        g->arrivals[s] = calloc((size_t)n, sizeof *g->arrivals[s]);
+        status = g->arrivals[s] ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for an executor");
     }
     if (status == DM_OK) {
-        g->stream[DMI_LANE_COMPUTE] = g->queue->stream;
-        g->stream[DMI_LANE_SEND] = g->send_queue->stream;
-        g->stream[STREAM_HOST] = g->host_queue->stream;
-        status = dmi_cu_stream_create(&g->stream[STREAM_GRANT]);
+        for (int64_t i = 0; i < numbers; i++) {
+            host[i] = (uint32_t)i << (32 - NUMBER_BITS);
+        }
+        status = dmi_cu_copy(g->stream[STREAM_TABLES], g->numbers, host, numbers * (int64_t)sizeof *host);
+        status = status == DM_OK ? dmi_cu_stream_wait(g->stream[STREAM_TABLES]) : status;
     }
-    status = status == DM_OK ? dmi_cu_stream_create(&g->stream[STREAM_MARK]) : status;
-    status = status == DM_OK ? dmi_cu_stream_create(&g->stream[STREAM_TABLES]) : status;
-    status = status == DM_OK ? dmi_cu_event_create(&g->marker) : status;
-    for (int i = 0; i < 2 * MARKS && status == DM_OK; i++) {
-        status =
-            dmi_cu_event_create(&g->marks[i < MARKS ? DMI_LANE_COMPUTE : DMI_LANE_SEND].event[i % MARKS].event);
-    }
+    dmi_cu_release_host(host);
     return status;
 }
 
-static dm_status make_memory(dmi_gpu *g, int endpoints, int64_t staging)
+static void *get_device(void *context, int index, int64_t bytes)
 {
-    int64_t counters = 2 * (int64_t)endpoints * (int64_t)sizeof(uint32_t);
-    g->host_bytes = staging / HOST_SLOTS;
-    g->arrived = dmi_cu_malloc(counters);
-    g->freed = g->arrived ? g->arrived + endpoints : NULL;
-    g->pinned_numbers = dmi_cu_malloc_host(NUMBERS * (int64_t)sizeof(uint32_t));
-    g->peer_arrived = calloc((size_t)endpoints, sizeof *g->peer_arrived);
-    g->peer_freed = calloc((size_t)endpoints, sizeof *g->peer_freed);
-    g->tables = dmi_cu_malloc(TABLE_BYTES);
-    bool ok = g->tables && g->arrived && g->pinned_numbers && g->peer_arrived && g->peer_freed;
-    dm_status status = DM_OK;
-    for (int i = 0; i < HOST_SLOTS && ok && status == DM_OK; i++) {
-        g->host[i].pinned = dmi_cu_malloc_host(g->host_bytes);
-        g->host[i].device = dmi_cu_malloc(g->host_bytes);
-        ok = g->host[i].pinned && g->host[i].device;
-        status = dmi_cu_event_create(&g->host[i].event);
+    dmi_port *port = context;
+    if (port && index >= DMI_MAX_SLABS) {
+        dmi_log(DMI_LOG_ERROR, "more than %d slabs: set a larger slab size (option slab)", DMI_MAX_SLABS);
+        return NULL;
     }
-    if (!ok) {
-        return dmi_fail(DM_ERR_NOMEM, "no memory for the executor of GPU %d", g->device);
+    void *at = dmi_cu_malloc(bytes);
+    dmi_cu_handle handle;
+    if (at && port) {
+        if (dmi_cu_export(at, &handle) == DM_OK) {
+            memcpy(port->slab_handle[index], handle.bytes, sizeof handle.bytes);
+            atomic_fetch_add(&port->slab_serial[index], 1);
+        } else {
+            dmi_log(DMI_LOG_WARN, "%s", dmi_error_text());
+        }
     }
-    return status == DM_OK ? dmi_cu_zero(g->arrived, counters) : status;
+    return at;
+}
+
+static void release_device(void *context, int index, void *base, int64_t bytes)
+{
+    (void)context;
+    (void)index;
+    (void)bytes;
+    dmi_cu_release(base);
+}
+
+dmi_slab_ops dmi_gpu_slabs(dmi_port *port)
+{
+    return (dmi_slab_ops){.context = port, .get = get_device, .give_back = release_device};
 }
 
 dm_status dmi_gpu_start(dmi_engine *e, int device)
 {
     dmi_gpu *g = calloc(1, sizeof *g);
+    dmi_pool_config tables = {.ops = dmi_gpu_slabs(NULL), .slab_bytes = TABLES_SLAB, .align = 64};
     if (!g) {
         return dmi_fail(DM_ERR_NOMEM, "no memory for the executor of GPU %d", device);
     }
     e->gpu = g;
     g->device = device;
     dm_status status = dmi_cu_use(device);
-    status = status == DM_OK ? make_streams(g) : status;
-    status = status == DM_OK ? make_memory(g, e->config.endpoints, e->config.staging) : status;
+    status = status == DM_OK ? make_streams(e) : status;
+    status = status == DM_OK ? make_counters(e) : status;
+    status = status == DM_OK ? make_staging(e) : status;
+    status = status == DM_OK ? dmi_pool_create(&tables, &g->tables) : status;
+    if (status == DM_OK && e->config.timeline) {
+        status = dmi_gpu_time_start(e);
+    }
+    if (status == DM_OK) {
+        dmi_cu_handle handle;
+        atomic_store(&e->port->gpu, device + 1);
+        if (!e->config.one_space && (status = dmi_cu_export(g->arrived, &handle)) == DM_OK) {
+            memcpy(e->port->counter_handle, handle.bytes, sizeof handle.bytes);
+        }
+    }
     if (status != DM_OK) {
         dmi_gpu_stop(e);
-    } else {
-        e->queue = g->queue;
     }
     return status;
+}
+
+static void free_piece(dmi_staged *piece)
+{
+    dmi_cu_release(piece->device);
+    dmi_cu_event_destroy(piece->event);
+    dmi_arena_free(&piece->arena);
+}
+
+static void free_staging(dmi_engine *e)
+{
+    dmi_gpu *g = e->gpu;
+    const dmi_slab_ops *host = &e->config.host_memory;
+    for (int i = 0; i < STAGED; i++) {
+        free_piece(&g->out.piece[i]);
+        free_piece(&g->in.piece[i]);
+    }
+    free_piece(&g->file);
+    if (g->pinned) {
+        dmi_cu_unpin(g->pinned);
+        host->give_back(host->context, DMI_MAX_SLABS - 1, g->pinned, g->pinned_bytes);
+    }
 }
 
 void dmi_gpu_stop(dmi_engine *e)
@@ -81,164 +171,111 @@ void dmi_gpu_stop(dmi_engine *e)
     if (!g) {
         return;
     }
-    for (int i = 0; i < MARKS; i++) {
-        dmi_cu_event_destroy(g->marks[DMI_LANE_COMPUTE].event[i].event);
-        dmi_cu_event_destroy(g->marks[DMI_LANE_SEND].event[i].event);
+    (void)!dmi_cu_use(g->device);
+    for (int lane = 0; lane < DMI_STAMP_LANES; lane++) {
+        dmi_cuda_queue_destroy(g->queue[lane]); /* waits for what is in it */
+        for (int i = 0; i < MARKS; i++) {
+            dmi_cu_event_destroy(g->marks[lane].event[i].event);
+        }
     }
-    for (int i = 0; i < HOST_SLOTS; i++) {
-        dmi_cu_release_host(g->host[i].pinned);
-        dmi_cu_release(g->host[i].device);
-        dmi_cu_event_destroy(g->host[i].event);
-        dmi_arena_free(&g->host[i].arena);
-    }
-    dmi_cu_event_destroy(g->marker);
+    dmi_gpu_disconnect(e);
+    dmi_gpu_time_stop(e);
+    free_staging(e);
     dmi_cu_stream_destroy(g->stream[STREAM_GRANT]);
-    dmi_cu_stream_destroy(g->stream[STREAM_MARK]);
     dmi_cu_stream_destroy(g->stream[STREAM_TABLES]);
-    dmi_cu_release(g->tables);
-    dmi_cuda_queue_destroy(g->queue);
-    dmi_cuda_queue_destroy(g->send_queue);
-    dmi_cuda_queue_destroy(g->host_queue);
+    for (int s = 0; s < STREAMS; s++) {
+        free(g->arrivals[s]);
+    }
     dmi_cu_release(g->arrived);
-    dmi_cu_release_host(g->pinned_numbers);
-    free(g->peer_arrived);
-    free(g->peer_freed);
+    dmi_cu_release(g->numbers);
+    free(g->peer);
+    dmi_pool_destroy(g->tables);
     free(g);
     e->gpu = NULL;
 }
 
-dm_status dmi_gpu_connect(dmi_engine *e, dmi_engine *peer)
-{
-    dmi_gpu *g = e->gpu, *p = peer->gpu;
-    g->peer_arrived[peer->config.me] = p->arrived + e->config.me;
-    g->peer_freed[peer->config.me] = p->freed + e->config.me;
-    dm_status status = dmi_cu_use(g->device);
-    return status == DM_OK && p->device != g->device ? dmi_cu_peer(p->device) : status;
-}
+/* --- peers --- */
 
-static void *get_slab(void *context, int index, int64_t bytes)
+/* Another process's: its counters are mapped now, its slabs when a block goes there. */
+static dm_status connect_process(dmi_engine *e, int number)
 {
-    (void)context;
-    (void)index;
-    return dmi_cu_malloc(bytes);
-}
-
-static void give_back_slab(void *context, int index, void *base, int64_t bytes)
-{
-    (void)context;
-    (void)index;
-    (void)bytes;
-    dmi_cu_release(base);
-}
-
-dmi_slab_ops dmi_gpu_slabs(void)
-{
-    return (dmi_slab_ops){.get = get_slab, .give_back = give_back_slab};
-}
-
-/* Run tables of a step in device memory: made when it is first issued, kept with its plan. */
-const dmi_run *const *dmi_gpu_runs(dmi_engine *e, const dmi_work *w, const dmi_copy *c)
-{
-    dmi_gpu *g = e->gpu;
-    int64_t runs = 0;
-    for (int d = 0; d < c->ndim; d++) {
-        runs += c->nrun[d] > 1 ? c->nrun[d] : 0;
+    dmi_gpu_peer *p = &e->gpu->peer[number];
+    const dmi_port *port = dmi_hub_port(e->config.hub, number);
+    dmi_cu_handle handle;
+    memcpy(handle.bytes, port->counter_handle, sizeof handle.bytes);
+    p->slab = calloc(DMI_MAX_SLABS, sizeof *p->slab);
+    p->slab_serial = calloc(DMI_MAX_SLABS, sizeof *p->slab_serial);
+    dm_status status = p->slab && p->slab_serial ? dmi_cu_open(&handle, &p->counters)
+                                                 : dmi_fail(DM_ERR_NOMEM, "no memory for a peer");
+    if (status == DM_OK) {
+        uint32_t *counters = p->counters;
+        p->arrived = counters + e->config.me;
+        p->freed = counters + e->config.endpoints + e->config.me;
     }
-    if (runs == 0) {
-        return NULL;
-    }
-    dmi_plan *plan = w->inst->plan;
-    if (!plan->device) {
-        plan->device = calloc((size_t)plan->nstep, sizeof *plan->device);
-        plan->device_free = NULL;
-    }
-    size_t at = (size_t)(w->step - plan->step);
-    if (plan->device && !plan->device[at].memory) {
-        int64_t bytes = runs * (int64_t)sizeof(dmi_run);
-        dmi_run *host = malloc((size_t)bytes);
-        dmi_run *device =
-            g->tables_used + bytes <= TABLE_BYTES ? (dmi_run *)(void *)(g->tables + g->tables_used) : NULL;
-        g->tables_used += device ? bytes : 0;
-        int64_t n = 0;
-        for (int d = 0; host && device && d < c->ndim; d++) {
-            if (c->nrun[d] > 1) {
-                memcpy(host + n, c->run[d], (size_t)c->nrun[d] * sizeof *host);
-                plan->device[at].run[d] = device + n;
-                n += c->nrun[d];
-            }
-        }
-        if (host && device &&
-            dmi_cu_copy(g->stream[STREAM_TABLES], device, host, runs * (int64_t)sizeof *host) == DM_OK &&
-            dmi_cu_stream_wait(g->stream[STREAM_TABLES]) == DM_OK) {
-            plan->device[at].memory = device;
-        }
-        free(host);
-    }
-    return plan->device && plan->device[at].memory ? plan->device[at].run : NULL;
-}
-
-/* Part of a file: through host memory of its size; the host waits. */
-static dm_status file_step(dmi_engine *e, dmi_work *w)
-{
-    dmi_gpu *g = e->gpu;
-    const dmi_file_part *part = w->step->desc;
-    dmi_file_part dense = *part;
-    dmi_copy rest;
-    dmi_arena arena = {0};
-    bool reading = w->step->kind == DMI_STEP_FILE_READ;
-    int64_t bytes = part->geometry.count * dmi_dtype_bytes(part->geometry.src_dtype);
-    char *host = dmi_cu_malloc_host(bytes), *device = dmi_cu_malloc(bytes);
-    void *memory = dmi_ref_pointer(w->inst, &w->step->ref[0]);
-    dm_status status =
-        host && device ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for %lld bytes of a file", (long long)bytes);
-    g->queue->device_run = dmi_gpu_runs(e, w, &part->geometry);
-    if (status == DM_OK && reading) {
-        status = dmi_copy_pack(&part->geometry, &dense.geometry, &arena) &&
-                         dmi_copy_unpack(&part->geometry, &rest, &arena)
-                     ? dmi_file_read(&dense, w->inst->tail, host)
-                     : dmi_fail(DM_ERR_NOMEM, "no memory for a file's geometry");
-        status = status == DM_OK ? dmi_cu_copy(g->queue->stream, device, host, bytes) : status;
-        if (status == DM_OK) {
-            e->config.backend->copy(g->queue, &rest, device, memory);
-        }
-        status = status == DM_OK ? dmi_cu_stream_wait(g->queue->stream) : status;
-    } else if (status == DM_OK) {
-        status = dmi_copy_pack(&part->geometry, &rest, &arena) &&
-                         dmi_copy_unpack(&part->geometry, &dense.geometry, &arena)
-                     ? DM_OK
-                     : dmi_fail(DM_ERR_NOMEM, "no memory for a file's geometry");
-        if (status == DM_OK) {
-            e->config.backend->copy(g->queue, &rest, memory, device);
-            status = dmi_cu_copy(g->queue->stream, host, device, bytes);
-        }
-        status = status == DM_OK ? dmi_cu_stream_wait(g->queue->stream) : status;
-        status = status == DM_OK ? dmi_file_write(&dense, w->inst->tail, host) : status;
-    }
-    dmi_cu_release_host(host);
-    dmi_cu_release(device);
-    dmi_arena_free(&arena);
     return status;
 }
 
-dm_status dmi_gpu_execute(dmi_engine *e, dmi_work *w)
+dm_status dmi_gpu_connect(dmi_engine *e, int number, dmi_engine *peer)
 {
     dmi_gpu *g = e->gpu;
-    dm_status status = DM_OK;
-    switch (w->step->kind) {
-    case DMI_STEP_FILE_READ:
-    case DMI_STEP_FILE_WRITE:
-        return file_step(e, w);
-    case DMI_STEP_TASK: /* the function sees finished data, and what it does is done when it returns */
-        status = dmi_cu_stream_wait(g->queue->stream);
-        break;
-    case DMI_STEP_COPY:
-        g->queue->device_run = dmi_gpu_runs(e, w, w->step->desc);
-        break;
-    case DMI_STEP_ACC_ADD:
-        g->queue->device_run = dmi_gpu_runs(e, w, &((const dmi_acc_add *)w->step->desc)->geometry);
-        break;
-    default:
-        break;
+    dm_status status = dmi_cu_use(g->device);
+    if (status != DM_OK || !peer) {
+        return status == DM_OK ? connect_process(e, number) : status;
     }
-    return status == DM_OK ? dmi_execute(e, w) : status;
+    if (peer->gpu->device != g->device) {
+        status = dmi_cu_can_peer(g->device, peer->gpu->device)
+                     ? dmi_cu_peer(peer->gpu->device)
+                     : dmi_fail(DM_ERR_TRANSPORT, "GPU %d cannot reach the memory of GPU %d", g->device,
+                                peer->gpu->device);
+    }
+    if (status == DM_OK) {
+        g->peer[number].arrived = peer->gpu->arrived + e->config.me;
+        g->peer[number].freed = peer->gpu->freed + e->config.me;
+    }
+    return status;
+}
+
+static void unmap(dmi_gpu_peer *p, int slab)
+{
+    if (p->slab[slab]) {
+        dmi_cu_close(p->slab[slab]);
+        p->slab[slab] = NULL;
+    }
+}
+
+void dmi_gpu_disconnect(dmi_engine *e)
+{
+    for (int i = 0; e->gpu && e->gpu->peer && i < e->config.endpoints; i++) {
+        dmi_gpu_peer *p = &e->gpu->peer[i];
+        for (int j = 0; p->slab && j < DMI_MAX_SLABS; j++) {
+            unmap(p, j);
+        }
+        if (p->counters) {
+            dmi_cu_close(p->counters);
+        }
+        free(p->slab);
+        free(p->slab_serial);
+        memset(p, 0, sizeof *p);
+    }
+}
+
+void *dmi_gpu_map(dmi_engine *e, int peer, int slab)
+{
+    dmi_gpu_peer *p = &e->gpu->peer[peer];
+    dmi_port *port = dmi_hub_port(e->config.hub, peer);
+    unsigned serial = atomic_load(&port->slab_serial[slab]);
+    if (p->slab_serial[slab] != serial) { /* given back and made anew since */
+        unmap(p, slab);
+    }
+    if (!p->slab[slab]) {
+        dmi_cu_handle handle;
+        memcpy(handle.bytes, port->slab_handle[slab], sizeof handle.bytes);
+        if (dmi_cu_open(&handle, &p->slab[slab]) != DM_OK) {
+            dmi_log(DMI_LOG_WARN, "worker %d: slab %d of worker %d: %s", e->config.me, slab, peer,
+                    dmi_error_text());
+            p->slab[slab] = NULL;
+        }
+        p->slab_serial[slab] = serial;
+    }
+    return p->slab[slab];
 }

@@ -28,7 +28,7 @@ typedef struct track {
 
 struct dmi_trace {
     int64_t most;
-    track track[DMI_LANES];
+    track track[DMI_STAMP_LANES];
 };
 
 dmi_trace *dmi_trace_create(int64_t most)
@@ -44,7 +44,7 @@ dmi_trace *dmi_trace_create(int64_t most)
 
 void dmi_trace_destroy(dmi_trace *trace)
 {
-    for (int l = 0; trace && l < DMI_LANES; l++) {
+    for (int l = 0; trace && l < DMI_STAMP_LANES; l++) {
         free(trace->track[l].event);
     }
     free(trace);
@@ -67,7 +67,7 @@ static bool make_room(const dmi_trace *trace, track *t)
 void dmi_trace_step(dmi_engine *e, const dmi_work *w, int64_t begin_ns, int64_t end_ns)
 {
     const dmi_step *step = w->step;
-    track *t = &e->trace->track[step->lane];
+    track *t = &e->trace->track[w->inst->lane_of[step->lane]];
     if (!make_room(e->trace, t)) {
         t->dropped++;
         return;
@@ -88,7 +88,8 @@ void dmi_trace_step(dmi_engine *e, const dmi_work *w, int64_t begin_ns, int64_t 
 
 /* --- writing --- */
 
-static const char *const lane_names[DMI_LANES] = {"compute", "send", "receive"};
+static const char *const lane_names[DMI_STAMP_LANES] = {"compute",   "send",      "receive",
+                                                    "compute 2", "compute 3", "compute 4"};
 
 static void write_event(FILE *to, const event *v, int tid)
 {
@@ -109,7 +110,7 @@ static void write_event(FILE *to, const event *v, int tid)
 
 static void write_lane(FILE *to, const track *t, int lane, int me, bool master)
 {
-    int tid = me * DMI_LANES + lane;
+    int tid = me * DMI_STAMP_LANES + lane;
     char who[32] = "master";
     if (!master) {
         snprintf(who, sizeof who, "worker %d", me);
@@ -138,8 +139,10 @@ static void write_lane(FILE *to, const track *t, int lane, int me, bool master)
 static void write_lanes(FILE *to, const dmi_engine *e)
 {
     bool master = e->config.me == e->config.endpoints - 1;
-    for (int l = 0; l < DMI_LANES; l++) {
-        write_lane(to, &e->trace->track[l], l, e->config.me, master);
+    for (int l = 0; l < DMI_STAMP_LANES; l++) {
+        if (l < e->lanes) {
+            write_lane(to, &e->trace->track[l], l, e->config.me, master);
+        }
     }
 }
 

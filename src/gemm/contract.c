@@ -85,10 +85,10 @@ static dmi_panel operand_part(partial *g, int which, const dmi_dimset *outer, dm
     }
     if (!b->failed) {
         int64_t *bytes = &b->plan->work_bytes[g->gather[which]];
-        *bytes = DMI_MAX(*bytes, want.count * p->elem);
+        *bytes = DMI_MAX(*bytes, want.count * dmi_dtype_bytes(p->panel_type));
     }
     dmi_ref refs[2] = {dmi_ref_operand(which, DMI_READ), dmi_ref_work(g->gather[which], DMI_WRITE)};
-    if (dmi_region_copy(b, &have, &want, type, p->type, &copy)) {
+    if (dmi_region_copy(b, &have, &want, type, p->panel_type, &copy)) {
         dmi_mark_step(ready, dmi_build_kernel(b, DMI_STEP_COPY, &copy, sizeof copy, refs, 2, NULL));
     }
     refs[1].mode = DMI_READ;
@@ -102,7 +102,8 @@ static void multiply_for(partial *g, const dmi_region *c, dmi_ref t, const dmi_m
     dmi_mark ready = {0};
     dmi_mark_merge(ready, free);
     dmi_panel a = operand_part(g, 0, &c->dim[0], ready), b = operand_part(g, 1, &c->dim[1], ready);
-    dmi_gemm k = {.dtype = p->type,
+    dmi_gemm k = {.dtype = p->panel_type,
+                  .c_dtype = p->type,
                   .trans_a = p->trans[0],
                   .trans_b = p->trans[1],
                   .m = c->dim[0].count,

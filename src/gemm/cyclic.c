@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+enum { KEEP = 3 };         /* the operand that the moved blocks are left in */
 enum { MOST_BLOCKS = 64 }; /* inner blocks a worker before the stationary form is better */
 
 /* The ring of owners of the moving operand that serve one worker: its replica's workers. */
@@ -76,6 +77,20 @@ bool dmi_cyclic_serves(const dmi_product *p, int which, int64_t *blocks)
         }
     }
     return *blocks <= MOST_BLOCKS;
+}
+
+bool dmi_cyclic_single(const dmi_product *p, int which)
+{
+    for (int w = 0; w < p->b->profile->workers; w++) {
+        dmi_region at;
+        if (dmi_desc_region_count(p->op[which], w) > 0) {
+            dmi_desc_region(p->op[which], w, 0, &at);
+            if (at.count > 0 && !whole_interval(&at.dim[p->inner_dim[which]], p->k)) {
+                return false;
+            }
+        }
+    }
+    return true;
 }
 
 typedef struct rolling {
@@ -179,12 +194,20 @@ static void own_blocks(rolling *g, const blocks *bl)
     }
 }
 
-static void block_copy(rolling *g, const dmi_region *block, dmi_copy *copy, dmi_region *landed)
+/* A block's copy to worker `to`: into a landing place, packed, or to where it is kept. */
+static void block_copy(rolling *g, int to, const dmi_region *block, dmi_copy *copy, dmi_region *landed)
 {
     dm_dtype type = g->p->op[g->which]->dtype;
     *landed = *block;
-    dmi_region_dense(landed, 0);
+    if (g->p->keep) {
+        g->p->b->failed = g->p->b->failed || !dmi_fetch_in_place(g->p->keep, to, landed);
+    } else {
+        dmi_region_dense(landed, 0);
+    }
     (void)dmi_region_copy(g->p->b, block, landed, type, type, copy);
+    if (!g->p->keep) {
+        dmi_build_pack(g->p->b, copy, copy);
+    }
 }
 
 /* What a block that is on its way here needs: its place, and when it is there. */
@@ -198,26 +221,25 @@ typedef struct coming {
 static void expect_block(rolling *g, int owner, const blocks *bl, int64_t at, coming *in)
 {
     dmi_region block;
-    dmi_copy copy, packed;
+    dmi_copy copy;
     block_region(bl, at / bl->n[1], at % bl->n[1], &block);
-    block_copy(g, &block, &copy, &in->landed);
-    dmi_build_pack(g->p->b, &copy, &packed);
+    block_copy(g, g->p->b->me, &block, &copy, &in->landed);
     in->slot = g->next++ % g->slots;
-    in->ref = dmi_ref_work(g->slot_work, DMI_WRITE);
-    in->ref.offset = in->slot * g->slot_bytes;
+    in->ref = g->p->keep ? dmi_ref_operand(KEEP, DMI_WRITE) : dmi_ref_work(g->slot_work, DMI_WRITE);
+    in->ref.offset = g->p->keep ? 0 : in->slot * g->slot_bytes;
     memset(in->arrived, 0, sizeof in->arrived);
-    dmi_mark_step(in->arrived, dmi_build_expect(g->p->b, owner, in->ref, &packed, g->slot_free[in->slot]));
+    dmi_mark_step(in->arrived, dmi_build_expect(g->p->b, owner, in->ref, &copy,
+                                                g->p->keep ? NULL : g->slot_free[in->slot]));
     in->ref.mode = DMI_READ;
 }
 
 static void send_block(rolling *g, int to, const blocks *bl, int64_t at)
 {
     dmi_region block, landed;
-    dmi_copy copy, packed;
+    dmi_copy copy;
     block_region(bl, at / bl->n[1], at % bl->n[1], &block);
-    block_copy(g, &block, &copy, &landed);
-    dmi_build_pack(g->p->b, &copy, &packed);
-    dmi_build_push(g->p->b, to, dmi_ref_operand(g->which, DMI_READ), &packed, NULL);
+    block_copy(g, to, &block, &copy, &landed);
+    dmi_build_push(g->p->b, to, dmi_ref_operand(g->which, DMI_READ), &copy, NULL);
 }
 
 /* One outer stage: block by block grant, push, multiply, so that one queue could take the steps in this order.
@@ -263,12 +285,29 @@ static void make_slots(rolling *g, bool two_block)
     }
     g->slot_bytes = (most * dmi_dtype_bytes(g->p->op[g->which]->dtype) + 255) / 256 * 256;
     g->slots = 2;
+    if (g->p->keep) {
+        g->slot_bytes = 0; /* places of their own */
+    }
     if (!two_block && g->slot_bytes > 0) {
         int64_t limit = b->profile->gemm_workspace > 0 ? b->profile->gemm_workspace : 4 * g->slot_bytes;
         g->slots = (int)DMI_MAX(2, DMI_MIN(4, limit / g->slot_bytes));
     }
     g->slot_work = dmi_build_work(b, g->slots * g->slot_bytes);
     g->slot_free = dmi_build_alloc(b, (size_t)g->slots * sizeof *g->slot_free);
+}
+
+/* The own part beside the blocks that have come: behind the products, which do not need it there. */
+static void keep_own(rolling *g, const blocks *own)
+{
+    dmi_product *p = g->p;
+    dm_dtype type = p->op[g->which]->dtype;
+    dmi_region place;
+    dmi_copy copy;
+    dmi_desc_region(p->keep, p->b->me, 0, &place);
+    if (dmi_region_copy(p->b, &own->region, &place, type, type, &copy)) {
+        dmi_ref refs[2] = {dmi_ref_operand(g->which, DMI_READ), dmi_ref_operand(KEEP, DMI_WRITE)};
+        dmi_build_kernel(p->b, DMI_STEP_COPY, &copy, sizeof copy, refs, 2, NULL);
+    }
 }
 
 void dmi_cyclic_plan(dmi_product *p, int which, bool two_block)
@@ -316,5 +355,8 @@ void dmi_cyclic_plan(dmi_product *p, int which, bool two_block)
             own_blocks(&g, &own);
         }
         stage(&g, owner, comes ? &theirs : NULL, takers ? &own : NULL, takers, next);
+    }
+    if (p->keep && c.count > 0 && have_own) {
+        keep_own(&g, &own);
     }
 }

@@ -3,8 +3,8 @@
  *               workers, one-to-one, each product beside the next block's transfer (dMath; Fox, Otto & Hey 1987)
  *   stationary  any layouts: c stays; for one slice of k after another, both operands' parts come to it
  *   contract    a and b are split along k alike: partial products, reduce-scattered into c
- * All compute into an accumulator of the computing type: c itself where it has that type, else a temporary that is
- * converted once at the end. */
+ * All compute into an accumulator of the computing type: c itself where it has that type, or where every element is
+ * made by one product and the kernel rounds it; else a temporary that is converted once at the end. */
 #ifndef DMI_GEMM_H
 #define DMI_GEMM_H
 
@@ -21,10 +21,12 @@ typedef struct dmi_product {
     dmi_desc temporary;
     bool direct;           /* c is the caller's: alpha and beta apply in the products */
     bool beta_zero;
+    const dmi_desc *keep;  /* where the operand that moves is left whole, at every worker of c; or NULL */
     int acc_work;          /* !direct: the accumulator */
     int64_t m, n, k;
-    dm_dtype type;         /* of computation */
+    dm_dtype type;         /* of computation, and of sums in several parts */
     int64_t elem;          /* its bytes */
+    dm_dtype panel_type;   /* of a and b in the kernels: type, or 16 bits where kernels take them so */
     dmi_mark finished;     /* all products so far */
 } dmi_product;
 
@@ -36,6 +38,8 @@ typedef struct dmi_panel {
 
 /* --- product.c */
 DM_CHECKED dm_status dmi_product_begin(dmi_builder *b, const dmi_call *call, dmi_product *p);
+/* Before the first product. single: every element of c is made by one product over all of k. */
+void dmi_product_accumulate(dmi_product *p, bool single);
 /* From the accumulator to the caller's c where they differ. */
 void dmi_product_end(dmi_product *p);
 /* Worker w's region of c (2-D; count 0 when it holds none). */
@@ -59,7 +63,9 @@ int64_t dmi_product_traffic(const dmi_product *p, int which);
 /* --- cyclic.c, stationary.c, contract.c: can they serve these layouts, and the steps */
 /* which: the operand that moves. blocks: how many inner blocks a worker at most. */
 bool dmi_cyclic_serves(const dmi_product *p, int which, int64_t *blocks);
+bool dmi_cyclic_single(const dmi_product *p, int which); /* does a block have all of k? */
 void dmi_cyclic_plan(dmi_product *p, int which, bool two_block);
+bool dmi_stationary_single(const dmi_product *p);
 void dmi_stationary_plan(dmi_product *p);
 bool dmi_contract_serves(const dmi_product *p);
 int64_t dmi_contract_traffic(const dmi_product *p); /* elements sent in all */

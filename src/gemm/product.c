@@ -29,6 +29,7 @@ dm_status dmi_product_begin(dmi_builder *b, const dmi_call *call, dmi_product *p
                        .trans = {call->args.i[0], call->args.i[1]},
                        .beta_zero = call->args.i[2],
                        .acc_work = -1};
+    p->keep = call->noperand > 3 ? &call->operand[3].desc : NULL;
     p->outer_dim[0] = p->trans[0] ? 1 : 0;
     p->inner_dim[0] = 1 - p->outer_dim[0];
     p->inner_dim[1] = p->trans[1] ? 1 : 0;
@@ -39,6 +40,9 @@ dm_status dmi_product_begin(dmi_builder *b, const dmi_call *call, dmi_product *p
     bool wide = p->op[0]->dtype == DM_F64 || p->op[1]->dtype == DM_F64 || p->c->dtype == DM_F64;
     p->type = wide ? DM_F64 : DM_F32;
     p->elem = dmi_dtype_bytes(p->type);
+    bool narrow = b->profile->gpu && p->op[0]->dtype == p->op[1]->dtype &&
+                  (p->op[0]->dtype == DM_F16 || p->op[0]->dtype == DM_BF16) && !wide;
+    p->panel_type = narrow ? p->op[0]->dtype : p->type;
     p->direct = p->c->dtype == p->type;
     /* A contraction into copies of c is a reduce-scatter into a temporary and then a gathering of it. */
     int forced = b->profile->gemm_algorithm;
@@ -50,12 +54,17 @@ dm_status dmi_product_begin(dmi_builder *b, const dmi_call *call, dmi_product *p
             return status;
         }
     }
-    if (!p->direct && b->me < b->profile->workers) {
-        dmi_region own;
-        dmi_product_c(p, b->me, &own);
-        p->acc_work = dmi_build_work(b, own.count * p->elem);
-    }
     return DM_OK;
+}
+
+void dmi_product_accumulate(dmi_product *p, bool single)
+{
+    p->direct = p->direct || (single && p->c == p->user_c && p->c->dtype == p->panel_type);
+    if (!p->direct) {
+        dmi_region own;
+        dmi_product_c(p, p->b->me, &own);
+        p->acc_work = dmi_build_work(p->b, own.count * p->elem);
+    }
 }
 
 void dmi_product_c(const dmi_product *p, int worker, dmi_region *out)
@@ -98,7 +107,7 @@ dmi_panel dmi_product_panel(dmi_product *p, const dmi_region *region, dmi_ref re
     if (after) {
         dmi_mark_merge(done, after);
     }
-    if (from == p->type || region->count == 0) {
+    if (from == p->panel_type || region->count == 0) {
         return panel;
     }
     dmi_builder *b = p->b;
@@ -110,9 +119,9 @@ dmi_panel dmi_product_panel(dmi_product *p, const dmi_region *region, dmi_ref re
     }
     if (!b->failed) {
         int64_t *bytes = &b->plan->work_bytes[*work];
-        *bytes = DMI_MAX(*bytes, region->count * p->elem);
+        *bytes = DMI_MAX(*bytes, region->count * dmi_dtype_bytes(p->panel_type));
     }
-    if (dmi_region_copy(b, region, &dense, from, p->type, &copy)) {
+    if (dmi_region_copy(b, region, &dense, from, p->panel_type, &copy)) {
         /* products before this one may still read the workspace: they are on the same lane */
         dmi_ref refs[2] = {ref, dmi_ref_work(*work, DMI_WRITE)};
         refs[0].mode = DMI_READ;
@@ -133,7 +142,8 @@ void dmi_product_step(dmi_product *p, const dmi_panel *a, const dmi_panel *b, in
                       int64_t n, int64_t k, bool first, const dmi_mark after, dmi_mark done)
 {
     dmi_panel c = dmi_product_acc(p);
-    dmi_gemm g = {.dtype = p->type,
+    dmi_gemm g = {.dtype = p->panel_type,
+                  .c_dtype = p->direct ? p->c->dtype : p->type,
                   .trans_a = p->trans[0],
                   .trans_b = p->trans[1],
                   .m = m,
@@ -182,24 +192,15 @@ static void store_region(dmi_product *p, const dmi_region *region, dmi_ref t, in
     step->scalar[1] = p->beta_zero ? DMI_SCALAR_ZERO : DMI_SCALAR_S1;
 }
 
-typedef struct landing {
-    const dmi_desc *c;
-} landing;
-
+/* What the temporary is brought to: c's own regions. */
 static int64_t landing_count(const void *context, int worker)
 {
-    return dmi_desc_region_count(((const landing *)context)->c, worker);
+    return dmi_desc_region_count(context, worker);
 }
 
 static void landing_region(const void *context, int worker, int64_t which, dmi_region *out)
 {
-    const dmi_desc *c = ((const landing *)context)->c;
-    int64_t offset = 0;
-    for (int64_t i = 0; i <= which; i++) {
-        dmi_desc_region(c, worker, i, out);
-        offset += i < which ? out->count : 0;
-    }
-    dmi_region_dense(out, offset);
+    dmi_desc_region(context, worker, which, out);
 }
 
 void dmi_product_end(dmi_product *p)
@@ -219,14 +220,14 @@ void dmi_product_end(dmi_product *p)
     }
     /* Another layout: bring the temporary to where c's blocks are, then round once. */
     dmi_ref land = dmi_ref_work(dmi_build_work(b, dmi_desc_local_count(p->user_c, b->me) * p->elem), DMI_WRITE);
-    landing want = {p->user_c};
     dmi_fetch fetch = {.src = p->c,
                        .src_ref = acc,
                        .dst_dtype = p->type,
                        .dst_ref = land,
                        .count = landing_count,
                        .want = landing_region,
-                       .context = &want};
+                       .context = p->user_c,
+                       .dense = true};
     dmi_mark here = {0};
     dmi_plan_fetch_after(b, &fetch, NULL, p->finished, here);
     int64_t offset = 0;

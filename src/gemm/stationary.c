@@ -61,6 +61,11 @@ static int64_t bytes_per_index(const dmi_product *p)
     return most;
 }
 
+bool dmi_stationary_single(const dmi_product *p)
+{
+    return bytes_per_index(p) == 0; /* then k is one slice */
+}
+
 static void choose_slices(const dmi_product *p, stage *s)
 {
     int64_t workers = p->b->profile->workers, row = bytes_per_index(p);

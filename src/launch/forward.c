@@ -14,7 +14,7 @@ typedef struct report {
     int32_t worker;
     uint64_t completed, consumed, now_command;
     int32_t now_op, now_step, now_peer;
-    int32_t error, error_status;
+    int32_t error, error_status, broken;
     uint64_t error_command;
     char error_text[DMI_ERROR_TEXT];
     int64_t tally[sizeof(dmi_tally) / sizeof(int64_t)];
@@ -42,6 +42,7 @@ struct dmi_forward {
     report incoming, outgoing;
     MPI_Request report_in, report_out; /* master; workers of other hosts */
     uint64_t reported_sync;
+    bool reported_broken;
     int64_t reported_ns;
 };
 
@@ -227,6 +228,7 @@ static bool take_report(dmi_job *job)
         memcpy(port->error.text, r->error_text, sizeof port->error.text);
         atomic_store(&port->error.present, 1);
     }
+    atomic_store(&port->broken, r->broken);
     atomic_store(&port->completed, r->completed);
     MPI_Irecv(&f->incoming, sizeof f->incoming, MPI_BYTE, MPI_ANY_SOURCE, TAG_REPORT, job->ctl, &f->report_in);
     return true;
@@ -265,16 +267,19 @@ bool dmi_forward_report(dmi_job *job, dmi_worker *w)
     uint64_t done = atomic_load(&port->completed);
     bool due = w->sync_command > f->reported_sync && done >= w->sync_command;
     bool beat = w->sync_command > f->reported_sync && dmi_now_ns() - f->reported_ns > 1000000000;
-    if (!due && !beat) {
+    bool broken = atomic_load(&port->broken);
+    if (!due && !beat && (!broken || f->reported_broken)) {
         return false;
     }
     report *r = &f->outgoing;
     *r = (report){.worker = job->me,
                   .completed = done,
+                  .broken = broken,
                   .consumed = atomic_load(&port->consumed),
                   .now_command = atomic_load(&port->now_command),
                   .now_op = atomic_load(&port->now_op),
-                  .now_step = atomic_load(&port->now_step), .now_peer = atomic_load(&port->now_peer)};
+                  .now_step = atomic_load(&port->now_step),
+                  .now_peer = atomic_load(&port->now_peer)};
     if (atomic_load(&port->error.present) == DMI_RECORD_FULL) {
         r->error = 1;
         r->error_status = port->error.status;
@@ -286,6 +291,7 @@ bool dmi_forward_report(dmi_job *job, dmi_worker *w)
     for (int i = 0; i < DMI_COUNT(r->tally); i++) {
         r->tally[i] = atomic_load_explicit(&tally[i], memory_order_relaxed);
     }
+    f->reported_broken = broken;
     f->reported_ns = dmi_now_ns();
     f->reported_sync = due ? w->sync_command : f->reported_sync;
     MPI_Isend(r, sizeof *r, MPI_BYTE, 0, TAG_REPORT, job->ctl, &f->report_out);

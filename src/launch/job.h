@@ -11,6 +11,7 @@ typedef struct dmi_forward dmi_forward;
 typedef struct dmi_job {
     MPI_Comm ctl, data;    /* own communicators */
     bool owns_mpi;         /* dm_init made MPI, so the session's end ends it */
+    int at_finalize;       /* attribute of MPI_COMM_SELF by which MPI_Finalize ends the session */
     int ranks, rank;
     int workers;           /* ranks - 1; endpoint w is rank w + 1, endpoint `workers` (the master) rank 0 */
     int me;                /* own endpoint */
@@ -26,9 +27,16 @@ typedef struct dmi_job {
     dmi_hub hub;
     dmi_mpi_state mpi;
     dmi_forward *forward;  /* commands to and from other hosts; NULL on one host */
+    const dmi_device *device; /* of this worker; NULL: the CPU */
+    int device_number;
+    int *far_of;           /* [endpoints] GPU workers with equal numbers push straight to each other */
     bool messages;         /* some pair of this process uses messages */
 } dmi_job;
 
+/* --- arrive.c */
+/* Collective: the job's own communicators; DM_ERR_TIMEOUT where some rank does not come. Then MPI may still write into
+ * the job. */
+DM_CHECKED dm_status dmi_job_communicators(MPI_Comm comm, double limit_s, dmi_job *job);
 /* --- meet.c */
 /* Collective: the ranks compare what they run, agree on rank 0's configuration, and share a hub a host. The same
  * status on all ranks. loaded: what came of loading config, with its text. */
@@ -39,6 +47,13 @@ DM_CHECKED dm_status dmi_job_agree(dmi_job *job, dm_status status);
 /* --- probe.c */
 /* Collective: tries every pair with real data and sets the engine's links. */
 DM_CHECKED dm_status dmi_job_probe(dmi_job *job, dmi_engine *engine);
+/* --- gpu.c */
+/* Open MPI wants the device chosen before it starts. */
+void dmi_gpu_before_mpi(const dmi_config *config);
+/* Collective: workers' GPUs by their order on a machine; machine[w]: equal for workers of one. */
+DM_CHECKED dm_status dmi_job_choose_gpu(dmi_job *job, const int *machine);
+/* Collective: which GPUs reach each other's memory. */
+DM_CHECKED dm_status dmi_job_probe_gpu(dmi_job *job, dmi_engine *engine);
 /* --- shared.c: slabs that the other processes of the host can map */
 dmi_slab_ops dmi_slab_ops_shared(dmi_port *port);
 /* --- forward.c: commands down a binomial tree of the hosts' leaders, reports straight to the master */

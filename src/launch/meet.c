@@ -147,7 +147,8 @@ static dm_status make_tables(dmi_job *job)
     job->leader = calloc(n, sizeof(int));
     job->consumer = calloc(n, sizeof(int));
     job->direct = calloc(n, sizeof(bool));
-    if (!job->rank_of || !job->host_of || !job->leader || !job->consumer || !job->direct) {
+    job->far_of = calloc(n, sizeof(int));
+    if (!job->rank_of || !job->host_of || !job->leader || !job->consumer || !job->direct || !job->far_of) {
         return dmi_fail(DM_ERR_NOMEM, "no memory for %d ranks", job->ranks);
     }
     for (int w = 0; w < job->workers; w++) {
@@ -155,6 +156,25 @@ static dm_status make_tables(dmi_job *job)
     }
     job->rank_of[job->workers] = 0;
     return DM_OK;
+}
+
+/* Pretended hosts share the machine, and so its GPUs. */
+static dm_status choose_gpu(dmi_job *job, const hello *all)
+{
+    int *machine = calloc((size_t)job->workers + 1, sizeof *machine);
+    for (int w = 0; machine && w < job->workers; w++) {
+        const hello *x = &all[job->rank_of[w]], *y = x;
+        int first = 0;
+        do {
+            y = &all[job->rank_of[first]];
+        } while ((strcmp(x->host, y->host) != 0 || strcmp(x->boot, y->boot) != 0) && ++first < w);
+        machine[w] = first;
+    }
+    dm_status status =
+        dmi_job_agree(job, machine ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for %d ranks", job->ranks));
+    status = status == DM_OK ? dmi_job_choose_gpu(job, machine) : status;
+    free(machine);
+    return status;
 }
 
 static dm_status settle(dmi_job *job, const hello *all)
@@ -185,7 +205,8 @@ static dm_status settle(dmi_job *job, const hello *all)
         }
     }
     find_consumers(job);
-    return job->hosts > 1 ? dmi_forward_start(job) : DM_OK;
+    status = job->hosts > 1 ? dmi_forward_start(job) : DM_OK;
+    return status == DM_OK ? choose_gpu(job, all) : status;
 }
 
 dm_status dmi_job_meet(MPI_Comm comm, const dmi_config *config, dm_status loaded, dmi_job **out)
@@ -197,15 +218,26 @@ dm_status dmi_job_meet(MPI_Comm comm, const dmi_config *config, dm_status loaded
                         "no memory for a session"); /* the others will be stopped by the launcher */
     }
     job->hub.fd = -1;
-    MPI_Comm_dup(comm, &job->ctl);
-    MPI_Comm_dup(comm, &job->data);
+    job->at_finalize = MPI_KEYVAL_INVALID;
+    say_hello(config, &mine);
+    if (loaded != DM_OK) {
+        int rank = 0;
+        MPI_Comm_rank(comm, &rank);
+        loaded = dmi_fail(loaded, "rank %d (%s): %s", rank, mine.host, dmi_error_text());
+        dmi_log_set_who(rank == 0 ? "master" : "worker");
+        if (rank != 0) { /* rank 0 returns it to the program, which may keep it to itself */
+            dmi_log(DMI_LOG_ERROR, "%s", dmi_error_text());
+        }
+    }
+    if (dmi_job_communicators(comm, config->meet_s, job) != DM_OK) {
+        return DM_ERR_TIMEOUT; /* the job stays: MPI may still write into it */
+    }
     MPI_Comm_set_errhandler(job->ctl, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(job->data, MPI_ERRORS_RETURN);
     MPI_Comm_size(comm, &job->ranks);
     MPI_Comm_rank(comm, &job->rank);
     job->workers = job->ranks - 1;
     job->me = job->rank == 0 ? job->workers : job->rank - 1;
-    say_hello(config, &mine);
     all = calloc((size_t)job->ranks, sizeof *all);
     dm_status status = all ? make_tables(job) : dmi_fail(DM_ERR_NOMEM, "no memory for %d ranks", job->ranks);
     status = dmi_job_agree(job, status);
@@ -248,5 +280,6 @@ void dmi_job_free(dmi_job *job)
     free(job->leader);
     free(job->consumer);
     free(job->direct);
+    free(job->far_of);
     free(job);
 }

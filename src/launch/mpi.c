@@ -25,6 +25,9 @@ static void leave(dmi_job *job)
 {
     bool owns = job->owns_mpi;
     MPI_Barrier(job->ctl);
+    if (job->at_finalize != MPI_KEYVAL_INVALID) {
+        MPI_Comm_delete_attr(MPI_COMM_SELF, job->at_finalize); /* and calls end_session, to no effect */
+    }
     dmi_job_free(job);
     if (owns) {
         MPI_Finalize();
@@ -45,21 +48,39 @@ static void master_stop(dmi_session *s)
     dmi_engine_stop(&s->engine);
     dmi_pool_destroy(s->staging);
     s->staging = NULL;
+    MPI_Barrier(job->ctl); /* as a worker that ends */
     leave(job);
+}
+
+/* Of one host, where all see that the ring is closed. Messages under way would come into memory that is freed.
+ */
+static bool abandon_ranks(dmi_session *s)
+{
+    dmi_job *job = s->launch_state;
+    if (job->hosts > 1 || job->messages) {
+        return false;
+    }
+    atomic_store(&job->hub.ring->closed, 1);
+    for (int w = 0; w < job->workers; w++) {
+        dmi_bell_ring(&dmi_hub_port(&job->hub, w)->bell);
+    }
+    master_stop(s);
+    return true;
 }
 
 static const char left[] =
     "the other ranks do not return; where dm_init started MPI the job ends with this process, else "
     "MPI_Abort ends it";
-static const dmi_launch one_host = {"mpi", NULL, NULL, master_stop, NULL, left};
-static const dmi_launch many_hosts = {"mpi", master_progress, master_published, master_stop, NULL, left};
+static const dmi_launch one_host = {"mpi", NULL, NULL, master_stop, NULL, abandon_ranks, left};
+static const dmi_launch many_hosts = {
+    "mpi", master_progress, master_published, master_stop, NULL, abandon_ranks, left};
 /* one host, but blocks go by message: waiting must poll */
 static bool nothing_moves(dmi_session *s)
 {
     (void)s;
     return false;
 }
-static const dmi_launch message_host = {"mpi", nothing_moves, NULL, master_stop, NULL, left};
+static const dmi_launch message_host = {"mpi", nothing_moves, NULL, master_stop, NULL, abandon_ranks, left};
 
 static dm_status open_master(dmi_job *job, dmi_session **out)
 {
@@ -69,11 +90,15 @@ static dm_status open_master(dmi_job *job, dmi_session **out)
                                                            job->consumer, job->nconsumer, &s));
     if (status == DM_OK) {
         status = dmi_job_probe(job, &s->engine);
+        if (status != DM_OK) {
+            MPI_Barrier(job->ctl); /* as a worker that ends */
+        }
     }
     if (status != DM_OK) {
         dmi_session_close(s);
         return status;
     }
+    s->profile = job->profile; /* with what the probe has found */
     s->launch = job->hosts > 1 ? &many_hosts : job->messages ? &message_host : &one_host;
     s->remote = job->hosts > 1;
     s->launch_state = job;
@@ -113,8 +138,10 @@ static dm_status serve(dmi_job *job)
     dmi_worker *w = calloc(1, sizeof *w);
     dm_status status = DM_ERR_NOMEM;
     if (w) {
-        dmi_slab_ops slabs = dmi_slab_ops_shared(dmi_hub_port(&job->hub, job->me));
-        status = dmi_worker_start(w, job->me, &job->config, &job->profile, &job->hub, &slabs, NULL, 0);
+        dmi_port *port = dmi_hub_port(&job->hub, job->me);
+        dmi_slab_ops host = dmi_slab_ops_shared(port), slabs = job->device ? job->device->slabs(port) : host;
+        status = dmi_worker_start(w, job->me, &job->config, &job->profile, &job->hub, &slabs, job->device,
+                                  job->device_number, &host);
     }
     status = dmi_job_agree(job, status);
     if (status == DM_OK) {
@@ -122,13 +149,26 @@ static dm_status serve(dmi_job *job)
         int blas = dmi_cpu_blas_threads(job->config.blas_threads);
         status = dmi_job_probe(job, &w->engine);
         if (status == DM_OK) {
+            w->profile = job->profile; /* with what the probe has found */
             w->polls = job->messages || job->hosts > 1;
+            w->listens = job->forward && job->leader[job->host_of[job->me]] == job->me;
             w->service = job->forward ? worker_service : NULL;
             w->drained = job->forward ? worker_drained : NULL;
             w->service_context = job;
             dmi_worker_serve(w);
         }
         (void)dmi_cpu_blas_threads(blas);
+        if (job->device) {
+            job->device->disconnect(&w->engine);
+        }
+        MPI_Barrier(job->ctl); /* nobody has memory of others mapped any more */
+        if (job->messages && atomic_load(&job->hub.ring->closed)) {
+            dmi_engine_stop(&w->engine);
+            w = NULL; /* messages may still come into its memory */
+        } else {
+            dmi_worker_finish(w);
+        }
+    } else if (w) {
         dmi_worker_finish(w);
     }
     free(w);
@@ -136,8 +176,8 @@ static dm_status serve(dmi_job *job)
 }
 
 /* Both sides. The master gets its session; a worker has served when this returns. */
-static dm_status run(MPI_Comm comm, const dmi_config *config, dm_status loaded, bool owns_mpi, dmi_session **out,
-                     bool *worker)
+static dm_status run(MPI_Comm comm, const dmi_config *config, dm_status loaded, bool owns_mpi,
+                     dmi_session **out, bool *worker)
 {
     dmi_job *job = NULL;
     int rank = 0;
@@ -165,7 +205,7 @@ static dm_status run(MPI_Comm comm, const dmi_config *config, dm_status loaded, 
     return status;
 }
 
-dm_status dmi_launch_mpi(const dmi_config *config, dmi_session **out)
+dm_status dmi_launch_mpi(const dmi_config *config, dm_status loaded, dmi_session **out)
 {
     int flag = 0, provided = 0, ranks = 0;
     MPI_Finalized(&flag);
@@ -181,6 +221,7 @@ dm_status dmi_launch_mpi(const dmi_config *config, dmi_session **out)
                         "can be one at a time), or by the program itself, which then calls dm_init_comm "
                         "(dmath/dmath_mpi.h)");
     }
+    dmi_gpu_before_mpi(config);
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS ||
         provided < MPI_THREAD_FUNNELED) {
         return dmi_fail(DM_ERR_TRANSPORT, "MPI could not be initialised with thread support");
@@ -189,10 +230,10 @@ dm_status dmi_launch_mpi(const dmi_config *config, dmi_session **out)
     if (ranks == 1) { /* a launcher that did not say how many there are */
         MPI_Finalize();
         int workers = config->workers > 0 ? config->workers : DMI_MIN(dmi_host_cores(), 4);
-        return dmi_launch_threads(config, workers, out);
+        return loaded == DM_OK ? dmi_launch_threads(config, workers, out) : loaded;
     }
     bool worker = false;
-    dm_status status = run(MPI_COMM_WORLD, config, DM_OK, true, out, &worker);
+    dm_status status = run(MPI_COMM_WORLD, config, loaded, true, out, &worker);
     if (worker) {
         /* The one place where the library ends a process. Rank 0 reports what went wrong, so the status is 0
          * here: another would make the launcher kill rank 0 before it can. */
@@ -203,6 +244,35 @@ dm_status dmi_launch_mpi(const dmi_config *config, dmi_session **out)
         MPI_Finalize();
     }
     return status;
+}
+
+/* MPI_Finalize begins with the attributes of MPI_COMM_SELF. A session that is open then would leave the other
+ * ranks serving, and MPI_Finalize waiting for them. */
+static int end_session(MPI_Comm comm, int key, void *value, void *extra)
+{
+    dm_session *session = value;
+    dmi_session *s = NULL;
+    (void)comm;
+    (void)key;
+    (void)extra;
+    if (dmi_enter_stuck(session, &s) == DM_OK) {
+        dmi_log(DMI_LOG_WARN, "MPI_Finalize is called, but dm_finalize was not: the session ends here");
+        ((dmi_job *)s->launch_state)->at_finalize = MPI_KEYVAL_INVALID; /* is being deleted */
+        if (dm_finalize(session, NULL) != DM_OK) {
+            dmi_log(DMI_LOG_ERROR, "%s", dmi_error_text());
+        }
+    }
+    return MPI_SUCCESS;
+}
+
+static void end_with_mpi(dmi_session *s, dm_session *session)
+{
+    dmi_job *job = s->launch_state;
+    int key = MPI_KEYVAL_INVALID;
+    if (MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_session, &key, NULL) == MPI_SUCCESS) {
+        job->at_finalize = key;
+        MPI_Comm_set_attr(MPI_COMM_SELF, key, session);
+    }
 }
 
 dm_status dm_init_comm(MPI_Comm comm, const dm_config *config, dm_session **session)
@@ -225,13 +295,17 @@ dm_status dm_init_comm(MPI_Comm comm, const dm_config *config, dm_session **sess
         status = status == DM_OK ? dmi_launch_threads(&loaded, workers, &s) : status;
         return status == DM_OK ? dmi_session_publish(s, session) : status;
     }
-    bool worker = false; /* with a bad configuration it takes part all the same: all ranks get the same answer */
+    bool worker =
+        false; /* with a bad configuration it takes part all the same: all ranks get the same answer */
     status = run(comm, &loaded, status, false, &s, &worker);
     if (status == DM_OK) {
         if (worker) {
             *session = NULL;
         } else {
             status = dmi_session_publish(s, session);
+            if (status == DM_OK) {
+                end_with_mpi(s, *session);
+            }
         }
     }
     return status;

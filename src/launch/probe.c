@@ -27,9 +27,12 @@ static dm_status try_direct(dmi_job *job, dmi_engine *e, bool *got)
 {
     dmi_block block;
     int n = job->workers + 1, *place = calloc(2 * (size_t)n, sizeof *place);
-    dm_status status = place
-                           ? dmi_pool_alloc(e->config.pool, (int64_t)n * PROBE_BYTES, DMI_OWNER_STAGING, &block)
-                           : dmi_fail(DM_ERR_NOMEM, "no memory for a probe");
+    dm_status status = place ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for a probe");
+    if (e->host_memory) { /* beside a GPU this is where blocks of the master pass */
+        block = (dmi_block){.base = e->host_memory, .slab = DMI_MAX_SLABS - 1};
+    } else if (status == DM_OK) {
+        status = dmi_pool_alloc(e->config.pool, (int64_t)n * PROBE_BYTES, DMI_OWNER_STAGING, &block);
+    }
     status = dmi_job_agree(job, status);
     if (status != DM_OK) {
         free(place);
@@ -56,7 +59,9 @@ static dm_status try_direct(dmi_job *job, dmi_engine *e, bool *got)
         }
     }
     dmi_stamp now = {{0}};
-    (void)!dmi_pool_free(e->config.pool, &block, &now);
+    if (!e->host_memory) {
+        (void)!dmi_pool_free(e->config.pool, &block, &now);
+    }
     free(place);
     free(by_rank);
     return status;
@@ -128,5 +133,5 @@ dm_status dmi_job_probe(dmi_job *job, dmi_engine *e)
     }
     free(got);
     free(back);
-    return status;
+    return status == DM_OK && job->profile.gpu ? dmi_job_probe_gpu(job, e) : status;
 }

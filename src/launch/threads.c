@@ -20,6 +20,7 @@ typedef struct thread_launch {
     int workers, made, started;
     const dmi_device *device; /* NULL: the CPU */
     int blas_before;          /* the process's BLAS threads, to be restored; 0: not changed */
+    int *host_of;             /* pretended hosts of workers with GPUs, or NULL */
     int *consumer;
     worker_thread *thread;
 } thread_launch;
@@ -37,7 +38,7 @@ dmi_profile dmi_profile_from(const dmi_config *config, int workers, bool one_spa
                          .one_space = one_space,
                          .gemm_workspace = config->gemm_workspace,
                          .gemm_algorithm = (int)config->gemm_algorithm,
-                         .staging = 16 << 20};
+                         .piece = 2 << 20};
 }
 
 void dmi_hub_tune(dmi_hub *hub, int threads, int cores, double spin_us)
@@ -54,7 +55,9 @@ static void *worker_main(void *arg)
         dmi_log(DMI_LOG_ERROR, "worker %d: %s", t->worker.me, dmi_error_text()); /* its commands will fail */
     }
     dmi_worker_serve(&t->worker);
-    dmi_worker_finish(&t->worker);
+    if (!atomic_load(&t->worker.hub.ring->closed)) { /* else others may still push to it */
+        dmi_worker_finish(&t->worker);
+    }
     return NULL;
 }
 
@@ -63,7 +66,8 @@ static void free_launch(thread_launch *l)
     for (int w = 0; w < l->started; w++) {
         pthread_join(l->thread[w].thread, NULL);
     }
-    for (int w = l->started; w < l->made; w++) {
+    bool closed = l->hub.ring && atomic_load(&l->hub.ring->closed);
+    for (int w = closed ? 0 : l->started; w < l->made; w++) {
         dmi_worker_finish(&l->thread[w].worker);
     }
     if (l->blas_before) {
@@ -72,6 +76,7 @@ static void free_launch(thread_launch *l)
     dmi_hub_close(&l->hub);
     free(l->thread);
     free(l->consumer);
+    free(l->host_of);
     free(l);
 }
 
@@ -82,22 +87,43 @@ static void stop_threads(dmi_session *s)
     s->engine.port = NULL;
 }
 
+/* What a GPU has been given may wait on the GPU itself, for ever. */
+static bool abandon_threads(dmi_session *s)
+{
+    thread_launch *l = s->launch_state;
+    if (l->device) {
+        return false;
+    }
+    atomic_store(&l->hub.ring->closed, 1);
+    for (int w = 0; w < l->workers; w++) {
+        dmi_bell_ring(&dmi_hub_port(&l->hub, w)->bell);
+    }
+    stop_threads(s);
+    return true;
+}
+
 static void hush_threads(dmi_session *s)
 {
     thread_launch *l = s->launch_state;
     int64_t until = dmi_now_ns() + INT64_C(5000000000);
-    for (int w = 0; w < l->workers && dmi_hub_port(&l->hub, w)->pid == (int)getpid(); w++) { /* not in a fork's child */
+    for (int w = 0; w < l->workers && dmi_hub_port(&l->hub, w)->pid == (int)getpid();
+         w++) { /* not in a fork's child */
         dmi_compute_hush(&l->thread[w].worker.engine, until);
     }
 }
 
-static const dmi_launch launch_ops = {"threads", NULL, NULL, stop_threads, hush_threads,
+static const dmi_launch launch_ops = {"threads",
+                                      NULL,
+                                      NULL,
+                                      stop_threads,
+                                      hush_threads,
+                                      abandon_threads,
                                       "its threads and their memory stay until the process ends"};
 
 /* Every worker's executor first, then what they need of one another, then their threads. */
 static dm_status start_workers(thread_launch *l)
 {
-    dmi_slab_ops slabs = l->device ? l->device->slabs() : dmi_slab_ops_anonymous();
+    dmi_slab_ops host = dmi_slab_ops_anonymous(), slabs = l->device ? l->device->slabs(NULL) : host;
     int gpus = l->device ? l->device->count() : 1;
     dm_status status = DM_OK;
     for (int w = 0; w < l->workers && status == DM_OK; w++) {
@@ -108,13 +134,14 @@ static dm_status start_workers(thread_launch *l)
             strcpy(port->host, "localhost");
         }
         status = dmi_worker_start(&l->thread[w].worker, w, &l->config, &l->profile, &l->hub, &slabs, l->device,
-                                  w % gpus);
+                                  w % gpus, &host);
         l->made += status == DM_OK;
     }
     for (int a = 0; a < l->workers && l->device && status == DM_OK; a++) {
         for (int b = 0; b < l->workers && status == DM_OK; b++) {
-            status =
-                a == b ? DM_OK : l->device->connect(&l->thread[a].worker.engine, &l->thread[b].worker.engine);
+            bool direct = a != b && (!l->host_of || l->host_of[a] == l->host_of[b]);
+            status = direct ? l->device->connect(&l->thread[a].worker.engine, b, &l->thread[b].worker.engine)
+                            : DM_OK;
         }
     }
     for (int w = 0; w < l->workers && status == DM_OK; w++) {
@@ -127,14 +154,28 @@ static dm_status start_workers(thread_launch *l)
     return status;
 }
 
+dm_status dmi_device_check(const dmi_config *config, int gpus)
+{
+    bool emulated = config->device == DMI_DEVICE_EMULATED;
+    if (gpus > 0 || config->device == DMI_DEVICE_AUTO || config->device == DMI_DEVICE_CPU) {
+        return DM_OK;
+    }
+    bool built = dmi_device_gpu((int)config->device) != NULL;
+    return dmi_fail(DM_ERR_CONFIG, "device=%s, but %s", emulated ? "emulated" : "cuda",
+                    !built && emulated ? "this build of dmath has CUDA, and no emulated GPUs"
+                    : !built           ? "this build of dmath has no CUDA"
+                    : emulated         ? "DMATH_EMULATED_GPUS, which says how many there are, is not set"
+                                       : "this host has no GPU that CUDA can use");
+}
+
 /* Which GPUs, if any: one a worker unless sharing is asked for. */
 static dm_status choose_device(thread_launch *l)
 {
-    const dmi_device *gpu = dmi_device_gpu();
-    int gpus = gpu && l->config.device != DMI_DEVICE_CPU ? gpu->count() : 0;
-    if (l->config.device == DMI_DEVICE_CUDA && gpus == 0) {
-        return dmi_fail(DM_ERR_CONFIG, "device=cuda, but %s",
-                        gpu ? "this host has no GPU that CUDA can use" : "this build of dmath has no CUDA");
+    const dmi_device *gpu = dmi_device_gpu((int)l->config.device);
+    int gpus = gpu ? gpu->count() : 0;
+    dm_status status = dmi_device_check(&l->config, gpus);
+    if (status != DM_OK) {
+        return status;
     }
     if (gpus > 0 && l->workers > gpus && !l->config.share_gpu) {
         return dmi_fail(DM_ERR_CONFIG, "%d workers, but %d GPUs: set workers, or share_gpu=1, or device=cpu",
@@ -142,6 +183,21 @@ static dm_status choose_device(thread_launch *l)
     }
     l->device = gpus > 0 ? gpu : NULL;
     l->profile.gpu = gpus > 0;
+    for (int g = 0; g < DMI_MIN(gpus, l->workers); g++) {
+        int64_t unused, memory = 0;
+        if ((status = gpu->use(g)) != DM_OK || (status = gpu->memory(&unused, &memory)) != DM_OK) {
+            return status;
+        }
+        l->profile.device_bytes = g == 0 ? memory : DMI_MIN(memory, l->profile.device_bytes);
+    }
+    if (gpus > 0 && l->config.pretend_hosts > 0) {
+        l->host_of = calloc((size_t)l->workers, sizeof *l->host_of);
+        for (int w = 0; l->host_of && w < l->workers; w++) {
+            l->host_of[w] = (int)(w * l->config.pretend_hosts / l->workers);
+        }
+        l->profile.host_of = l->host_of;
+        return l->host_of ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for %d workers", l->workers);
+    }
     return DM_OK;
 }
 

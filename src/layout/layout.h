@@ -91,6 +91,10 @@ typedef struct dmi_region {
  * EXPLICIT: one a block it owns. */
 int64_t dmi_layout_region_count(const dmi_layout *layout, int worker);
 void dmi_layout_region(const dmi_layout *layout, int worker, int64_t which, dmi_region *out);
+/* The next region after number `after` (-1: the first) that may have elements with lo[d] <= index[d] < hi[d]; the
+ * count of regions or more when there is none. May name some that have none, and misses none that have. */
+int64_t dmi_layout_region_next(const dmi_layout *layout, int worker, const int64_t *lo, const int64_t *hi,
+                               int64_t after);
 /* Replica that worker w belongs to, or -1 when it holds nothing by this layout, which is when it has no region.
  * EXPLICIT: 0 for workers that own a block. */
 int dmi_layout_replica(const dmi_layout *layout, int worker);

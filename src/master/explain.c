@@ -1,7 +1,6 @@
 /* Plans as text, without running them; and what the workers' counters say. */
 #include "master/session.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,26 +25,6 @@ void dmi_explain_printf(dmi_session *s, const char *format, ...)
     }
 }
 
-static void describe_operand(dmi_session *s, const char *name, const dmi_operand *o)
-{
-    const dmi_layout *l = o->desc.layout;
-    char shape[160] = "", grid[160] = "";
-    for (int d = 0; d < o->desc.ndim; d++) {
-        size_t n = strlen(shape), g = strlen(grid);
-        snprintf(shape + n, sizeof shape - n, "%s%" PRId64, d ? "x" : "", o->desc.extent[d]);
-        snprintf(grid + g, sizeof grid - g, "%s%d%s", d ? "x" : "", l->grid[d],
-                 l->order[d] == DMI_ORDER_CYCLIC ? "c" : "");
-    }
-    if (l->kind == DMI_LAYOUT_EXPLICIT) {
-        snprintf(grid, sizeof grid, "map of %" PRId64 " blocks", l->blocks);
-    }
-    dmi_explain_printf(s, "  operand %s: %s %s on %s, replicas %d, %s\n", name, dmi_dtype_name(o->desc.dtype),
-                       shape, grid, l->replicas,
-                       o->mode == DMI_READ    ? "read"
-                       : o->mode == DMI_WRITE ? "written"
-                                              : "updated");
-}
-
 dm_status dmi_explain_call(dmi_session *s, const dmi_call *call)
 {
     const dmi_opdef *op = &dmi_ops[call->op];
@@ -55,17 +34,16 @@ dm_status dmi_explain_call(dmi_session *s, const dmi_call *call)
         if (status != DM_OK) {
             return status;
         }
+        char text[400];
         if (w == 0) {
             dmi_explain_printf(s, "call %d: %s algorithm %s\n", ++s->explain_calls, op->name, plan->algorithm);
             for (int i = 0; i < call->noperand; i++) {
-                describe_operand(s, op->operand[i].name, &call->operand[i]);
+                dmi_operand_describe(op->operand[i].name, &call->operand[i], text, sizeof text);
+                dmi_explain_printf(s, "  operand %s\n", text);
             }
         }
-        dmi_explain_printf(s,
-                           "  worker %d: steps %d sent %" PRId64 " received %" PRId64 " messages_sent %" PRId64
-                           " messages_received %" PRId64 " workspace %" PRId64 " flops %" PRId64 "\n",
-                           w, plan->nstep, plan->bytes_sent, plan->bytes_received, plan->messages_sent,
-                           plan->messages_received, plan->workspace, plan->flops);
+        dmi_plan_describe(plan, text, sizeof text);
+        dmi_explain_printf(s, "  %s\n", text);
         dmi_plan_release(plan);
     }
     return DM_OK;

@@ -8,7 +8,7 @@
 
 static uint64_t make_id(const dmi_session *s, uint32_t slot)
 {
-    return (uint64_t)s->number << 56 | (uint64_t)(s->handle[slot].generation & 0xffffff) << 32 | slot;
+    return dmi_id_make(s->number, s->handle[slot].generation, slot);
 }
 
 dm_status dmi_handle_find(dmi_session *s, dm_array a, const char *what, dmi_handle **out)
@@ -17,7 +17,7 @@ dm_status dmi_handle_find(dmi_session *s, dm_array a, const char *what, dmi_hand
     if (a.id == 0) {
         return dmi_fail(DM_ERR_HANDLE, "%s is a zero handle", what);
     }
-    if (a.id >> 56 != s->number) {
+    if (dmi_id_session(a.id) != s->number) {
         return dmi_fail(DM_ERR_HANDLE, "%s belongs to another session", what);
     }
     if (slot == 0 || slot >= s->handles) {
@@ -37,6 +37,11 @@ dm_status dmi_handle_new(dmi_session *s, dm_array *out, dmi_handle **handle)
     }
     uint32_t slot = s->free_handle;
     if (!slot) {
+        if (s->handles >= DMI_ID_MOST_SLOTS) {
+            return dmi_fail(DM_ERR_LIMIT,
+                            "a session can have %d arrays and views at once, and they are all in use",
+                            DMI_ID_MOST_SLOTS - 1);
+        }
         if (s->handles >= s->handle_room) {
             uint32_t room = s->handle_room ? 2 * s->handle_room : 64;
             dmi_handle *grown = realloc(s->handle, room * sizeof *grown);
@@ -52,8 +57,7 @@ dm_status dmi_handle_new(dmi_session *s, dm_array *out, dmi_handle **handle)
         s->free_handle = s->handle[slot].next_free;
     }
     dmi_handle *h = &s->handle[slot];
-    uint32_t generation = (h->generation + 1) & 0xffffff;
-    *h = (dmi_handle){.generation = generation ? generation : 1, .live = true};
+    *h = (dmi_handle){.generation = h->generation + 1, .live = true};
     s->alive++;
     out->id = make_id(s, slot);
     *handle = h;
@@ -63,7 +67,9 @@ dm_status dmi_handle_new(dmi_session *s, dm_array *out, dmi_handle **handle)
 static void drop_handle(dmi_session *s, uint32_t slot)
 {
     dmi_handle *h = &s->handle[slot];
+    s->alive -= !h->storage->replica;
     if (--h->storage->handles == 0) {
+        dmi_replicas_forget(s, h->storage);
         for (int w = 0; w < s->workers; w++) {
             int64_t bytes = dmi_layout_shard_count(h->storage->layout, w) * dmi_dtype_bytes(h->storage->dtype);
             s->live_bytes[w] -= dmi_pool_rounded(&s->pool_config, bytes);
@@ -71,9 +77,10 @@ static void drop_handle(dmi_session *s, uint32_t slot)
         free(h->storage);
     }
     h->live = false;
-    h->next_free = s->free_handle;
-    s->free_handle = slot;
-    s->alive--;
+    if (h->generation < DMI_ID_LAST_GENERATION) { /* else the slot stays unused */
+        h->next_free = s->free_handle;
+        s->free_handle = slot;
+    }
 }
 
 /* --- layouts
@@ -219,6 +226,40 @@ static dm_status check_shape(int ndim, const int64_t *shape)
     return DM_OK;
 }
 
+dm_status dmi_array_make(dmi_session *s, dm_dtype dtype, const dmi_layout *layout, uint32_t layout_id,
+                         bool replica, dm_array *out)
+{
+    dmi_handle *h = NULL;
+    dm_array a;
+    dm_status status = admit_array(s, layout, dtype);
+    if (status == DM_ERR_LIMIT && !replica) { /* replicas give way */
+        dmi_replicas_clear(s);
+        status = admit_array(s, layout, dtype);
+    }
+    if (status != DM_OK) {
+        return status;
+    }
+    dmi_storage *storage = calloc(1, sizeof *storage);
+    status = storage ? dmi_handle_new(s, &a, &h) : dmi_fail(DM_ERR_NOMEM, "no memory for a handle");
+    if (status != DM_OK) {
+        free(storage);
+        return status;
+    }
+    *storage = (dmi_storage){
+        .handles = 1, .number = ++s->storages, .layout = layout, .dtype = dtype, .replica = replica};
+    s->alive -= replica;
+    h->storage = storage;
+    h->desc = dmi_desc_whole(dtype, layout, layout_id);
+    dmi_create_frame *f = dmi_frame_begin(s, sizeof *f, DMI_FRAME_CREATE, 0);
+    f->id = a.id;
+    f->layout_id = layout_id;
+    f->dtype = (int16_t)dtype;
+    f->owner = replica ? DMI_OWNER_REPLICA : DMI_OWNER_ARRAY;
+    dmi_frame_send(s);
+    *out = a;
+    return DM_OK;
+}
+
 dm_status dm_array_create(dm_session *session, dm_dtype dtype, int ndim, const int64_t *shape,
                           const dm_layout *layout, dm_array *out)
 {
@@ -238,28 +279,10 @@ dm_status dm_array_create(dm_session *session, dm_dtype dtype, int ndim, const i
     }
     if ((status = check_shape(ndim, shape)) != DM_OK ||
         (status = dmi_layout_spec_from(s, layout, ndim, shape, &spec)) != DM_OK ||
-        (status = dmi_layout_intern(s, &spec, &made, &layout_id)) != DM_OK ||
-        (status = admit_array(s, made, dtype)) != DM_OK) {
+        (status = dmi_layout_intern(s, &spec, &made, &layout_id)) != DM_OK) {
         return status;
     }
-    dmi_storage *storage = calloc(1, sizeof *storage);
-    dmi_handle *h = NULL;
-    dm_array a;
-    status = storage ? dmi_handle_new(s, &a, &h) : dmi_fail(DM_ERR_NOMEM, "no memory for a handle");
-    if (status != DM_OK) {
-        free(storage);
-        return status;
-    }
-    *storage = (dmi_storage){.handles = 1, .number = ++s->storages, .layout = made, .dtype = dtype};
-    h->storage = storage;
-    h->desc = dmi_desc_whole(dtype, made, layout_id);
-    dmi_create_frame *f = dmi_frame_begin(s, sizeof *f, DMI_FRAME_CREATE, 0);
-    f->id = a.id;
-    f->layout_id = layout_id;
-    f->dtype = dtype;
-    dmi_frame_send(s);
-    *out = a;
-    return DM_OK;
+    return dmi_array_make(s, dtype, made, layout_id, false, out);
 }
 
 dm_status dm_matrix(dm_session *session, dm_dtype dtype, int64_t rows, int64_t cols, dm_array *out)
@@ -276,11 +299,16 @@ dm_status dm_array_destroy(dm_session *session, dm_array a)
     if (status != DM_OK || a.id == 0 || (status = dmi_handle_find(s, a, "a", &h)) != DM_OK) {
         return status;
     }
+    dmi_array_drop(s, a);
+    return DM_OK;
+}
+
+void dmi_array_drop(dmi_session *s, dm_array a)
+{
     drop_handle(s, dmi_id_slot(a.id));
     dmi_destroy_frame *f = dmi_frame_begin(s, sizeof *f, DMI_FRAME_DESTROY, 0);
     f->id = a.id;
     dmi_frame_send(s);
-    return DM_OK;
 }
 
 dm_status dmi_view_make(dmi_session *s, dm_array base, const dmi_desc *desc, dm_array *out)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 enum { MOST_WORKERS = 65536 }; /* as the option's */
+enum { MEET_S = 120 };         /* as the option's standard */
 
 /* Ranks of the launcher that started this process, from its environment; 0: none. */
 static int launched_ranks(void)
@@ -27,6 +28,8 @@ static int launched_ranks(void)
 
 dm_status dmi_config_from(const dm_config *config, dmi_config *out)
 {
+    memset(out, 0, sizeof *out);
+    out->meet_s = MEET_S;
     if (config && config->size != sizeof *config) {
         return dmi_fail(DM_ERR_ARG, "config: size is %zu, not %zu: start from DM_CONFIG_INIT", config->size,
                         sizeof *config);
@@ -46,7 +49,7 @@ dm_status dmi_config_from(const dm_config *config, dmi_config *out)
 /* A worker a GPU, where GPUs are used; else a core each, up to four. */
 int dmi_default_workers(const dmi_config *config)
 {
-    const dmi_device *gpu = config->device == DMI_DEVICE_CPU ? NULL : dmi_device_gpu();
+    const dmi_device *gpu = dmi_device_gpu((int)config->device);
     int gpus = gpu ? gpu->count() : 0;
     return gpus > 0 ? gpus : DMI_MIN(dmi_host_cores(), 4);
 }
@@ -59,12 +62,9 @@ dm_status dm_init(const dm_config *config, dm_session **session)
         return dmi_fail(DM_ERR_ARG, "session is NULL");
     }
     dm_status status = dmi_config_from(config, &loaded);
-    if (status != DM_OK) {
-        return status;
-    }
     if (launched_ranks() > 1) {
-        status = dmi_launch_mpi(&loaded, &s);
-    } else {
+        status = dmi_launch_mpi(&loaded, status, &s);
+    } else if (status == DM_OK) {
         int workers = (int)loaded.workers;
         if (workers == 0) {
             workers = dmi_default_workers(&loaded);

@@ -1,15 +1,38 @@
 /* Sessions: making, ending, and the handles that outlive them. */
-#include "exec/trace.h"
 #include "master/session.h"
+#include "exec/trace.h"
 #include "ops/common_task.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* All public handles ever made, so that a dead one can be told from a wild one. Never freed (16 bytes each). */
 static _Atomic(struct dm_session *) all_sessions;
 static atomic_uint session_numbers;
+
+/* Asked by every call, so it may not cost a system call where that can be helped. */
+static void know_the_process(dmi_session *s)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    s->pid = (int)getpid();
+    s->here = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (s->here == MAP_FAILED) {
+        s->here = NULL;
+    } else if (madvise(s->here, page, MADV_WIPEONFORK) != 0) {
+        munmap(s->here, page);
+        s->here = NULL;
+    } else {
+        *s->here = 1;
+    }
+}
+
+bool dmi_session_forked(const dmi_session *s)
+{
+    return s->here ? !*s->here : s->pid != (int)getpid();
+}
 
 dm_status dmi_enter_stuck(const dm_session *session, dmi_session **out)
 {
@@ -24,6 +47,10 @@ dm_status dmi_enter_stuck(const dm_session *session, dmi_session **out)
     if (!live) {
         return dmi_fail(DM_ERR_STATE, "the session has been finalized");
     }
+    if (dmi_session_forked((dmi_session *)live)) {
+        return dmi_fail(DM_ERR_STATE, "the session belongs to process %d, and this is a child of it by fork",
+                        ((dmi_session *)live)->pid);
+    }
     *out = (dmi_session *)live;
     return DM_OK;
 }
@@ -32,6 +59,9 @@ dm_status dmi_enter(const dm_session *session, dmi_session **out)
 {
     dmi_session *s = NULL;
     dm_status status = dmi_enter_stuck(session, &s);
+    if (status == DM_OK && s->stuck == DMI_STUCK_BROKEN) {
+        return dmi_broken(s);
+    }
     if (status == DM_OK && s->stuck) {
         return dmi_fail(DM_ERR_TIMEOUT, "a worker made no progress in an earlier call: %s",
                         s->stuck == DMI_STUCK_LOST ? "only dm_finalize is left"
@@ -44,7 +74,8 @@ dm_status dmi_enter(const dm_session *session, dmi_session **out)
 bool dmi_session_any(void)
 {
     for (const struct dm_session *h = atomic_load(&all_sessions); h; h = h->next) {
-        if (atomic_load(&((struct dm_session *)(uintptr_t)h)->live)) {
+        const dmi_session *s = (dmi_session *)atomic_load(&((struct dm_session *)(uintptr_t)h)->live);
+        if (s && !dmi_session_forked(s)) {
             return true;
         }
     }
@@ -63,7 +94,8 @@ dm_status dmi_session_open(const dmi_config *config, const dmi_profile *profile,
     s->workers = profile->workers;
     s->hub = *hub;
     s->ring = (dmi_ring_writer){.hub = &s->hub, .consumer = consumers, .nconsumer = nconsumers};
-    s->number = (uint8_t)(atomic_fetch_add(&session_numbers, 1) % 255 + 1);
+    s->number = atomic_fetch_add(&session_numbers, 1) % 0xffffff + 1;
+    know_the_process(s);
     s->live_bytes = calloc((size_t)s->workers, sizeof *s->live_bytes);
     s->scrap = malloc(hub->ring->size / 4); /* never touched in most sessions */
     s->pool_config = (dmi_pool_config){
@@ -82,6 +114,9 @@ dm_status dmi_session_open(const dmi_config *config, const dmi_profile *profile,
                                     .retired = dmi_transfer_retired,
                                     .context = s};
         status = dmi_engine_start(&s->engine, &engine);
+    }
+    if (status == DM_OK) {
+        status = dmi_replicas_start(s);
     }
     if (status == DM_OK && config->trace[0]) {
         s->engine.trace = dmi_trace_create(DMI_TRACE_MOST);
@@ -129,7 +164,15 @@ void dmi_session_close(dmi_session *s)
     if (s->engine.peer) {
         dmi_engine_stop(&s->engine);
     }
+    while (s->engine.first) { /* of a session that was broken */
+        dmi_instance *inst = s->engine.first;
+        s->engine.first = inst->next;
+        dmi_transfer_retired(s, inst);
+        dmi_plan_release(inst->plan);
+        free(inst);
+    }
     dmi_trace_destroy(s->engine.trace);
+    dmi_replicas_stop(s);
     dmi_pool_destroy(s->staging);
     free_layouts(s);
     for (uint32_t i = 1; i < s->handles; i++) {
@@ -141,16 +184,26 @@ void dmi_session_close(dmi_session *s)
     free(s->live_bytes);
     free(s->explain_text);
     free(s->scrap);
+    if (s->here) {
+        munmap(s->here, (size_t)sysconf(_SC_PAGESIZE));
+    }
     free(s);
 }
 
-/* Nothing is freed: a worker that moves again still uses it. */
+/* Nothing is freed, unless the workers can be ended: one that moves again still uses it. */
 static dm_status give_up(dm_session *session, dmi_session *s)
 {
-    session->given_up = s;
+    bool broken = s->stuck == DMI_STUCK_BROKEN;
     atomic_store(&session->live, 0);
-    dm_status status = dmi_fail(
-        DM_ERR_TIMEOUT, "the session is ended without its workers, one of which is stuck: %s", s->launch->left);
+    if (broken && s->launch->abandon && s->launch->abandon(s)) {
+        dmi_session_close(s);
+        return dmi_fail(DM_ERR_NOMEM,
+                        "a worker had no memory to take part in a command; the session has ended");
+    }
+    session->given_up = s;
+    dm_status status =
+        dmi_fail(broken ? DM_ERR_NOMEM : DM_ERR_TIMEOUT,
+                 "the session is ended without its workers, one of which is stuck: %s", s->launch->left);
     dmi_log(DMI_LOG_ERROR, "dm_finalize: %s", dmi_error_text());
     return status;
 }
@@ -185,14 +238,22 @@ dm_status dm_finalize(dm_session *session, int64_t *alive)
     return status;
 }
 
-/* A program may exit with sessions alive. Their threads run on while exit() takes the libraries down that kernels
- * call; this comes before the libraries' own endings, as the library stands on them. */
+/* A program may exit with sessions alive. Their threads run on while exit() takes the libraries down that
+ * kernels call; this comes before the libraries' own endings, as the library stands on them. */
 __attribute__((destructor)) static void hush_all(void)
 {
     for (struct dm_session *at = atomic_load(&all_sessions); at; at = at->next) {
-        dmi_session *s = (dmi_session *)atomic_load(&at->live);
-        s = s ? s : at->given_up;
-        if (s && s->launch->hush) {
+        dmi_session *live = (dmi_session *)atomic_load(&at->live), *s = live ? live : at->given_up;
+        if (!s || dmi_session_forked(s)) { /* a child of fork has none of the threads */
+            continue;
+        }
+        if (live) {
+            dmi_log(DMI_LOG_WARN,
+                    "the program ends, but dm_finalize was not called: %" PRId64
+                    " arrays and views are alive, commands may not be done, and failures were not reported",
+                    live->alive);
+        }
+        if (s->launch->hush) {
             s->launch->hush(s);
         }
     }
@@ -220,44 +281,4 @@ dm_status dm_noop(dm_session *session)
         dmi_frame_send(s);
     }
     return status;
-}
-
-const char *dm_status_name(dm_status status)
-{
-    return dmi_status_name(status);
-}
-
-const char *dm_status_text(dm_status status)
-{
-    switch (status) {
-#define X(code, name, text)                                                                                    \
-    case DM_##name:                                                                                            \
-        return text;
-        DM_STATUS_MAP(X)
-#undef X
-    }
-    return "unknown status";
-}
-
-const char *dm_error_message(void)
-{
-    return dmi_error_text();
-}
-
-#define TEXT(x) #x
-#define VERSION(a, b, c) TEXT(a) "." TEXT(b) "." TEXT(c)
-
-const char *dm_version(void)
-{
-    return VERSION(DM_VERSION_MAJOR, DM_VERSION_MINOR, DM_VERSION_PATCH);
-}
-
-int64_t dm_dtype_bytes(dm_dtype dtype)
-{
-    return dmi_dtype_bytes(dtype);
-}
-
-const char *dm_dtype_name(dm_dtype dtype)
-{
-    return dmi_dtype_name(dtype);
 }

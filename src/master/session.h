@@ -14,6 +14,8 @@ typedef struct dmi_storage { /* memory behind handles, by its number */
     uint32_t number;
     const dmi_layout *layout; /* of the array it was made for */
     dm_dtype dtype;
+    int replicas;     /* kept of it */
+    bool replica;     /* is one itself: nobody's handle */
 } dmi_storage;
 
 typedef struct dmi_handle {
@@ -32,8 +34,8 @@ typedef struct dmi_interned { /* a layout the workers know */
 enum { DMI_LAYOUT_BUCKETS = 256 };
 
 /* WAITING: a wait was given up, and may be taken up again. LOST: a command was not sent, because the ring stayed full.
- */
-enum dmi_stuck { DMI_NOT_STUCK, DMI_STUCK_WAITING, DMI_STUCK_LOST };
+ * BROKEN: a worker could not take part in a command. */
+enum dmi_stuck { DMI_NOT_STUCK, DMI_STUCK_WAITING, DMI_STUCK_LOST, DMI_STUCK_BROKEN };
 
 /* How the workers of a session live: threads of this process, or ranks of an MPI job. */
 typedef struct dmi_session dmi_session;
@@ -43,12 +45,16 @@ typedef struct dmi_launch {
     void (*published)(dmi_session *s); /* a frame was put into the ring; NULL: nobody else needs it */
     void (*stop)(dmi_session *s);      /* after the STOP frame: until all workers have left */
     void (*hush)(dmi_session *s);      /* the process ends before the session: no more kernels; may be NULL */
+    /* Ends workers some of which wait for ever, and frees them; false: they cannot be ended so. */
+    bool (*abandon)(dmi_session *s);
     const char *left; /* what becomes of workers that are given up */
 } dmi_launch;
 
 struct dmi_session {
     dm_session *public_handle;
-    uint8_t number; /* in handles */
+    uint32_t number; /* in handles */
+    int pid;         /* of the process that it belongs to */
+    char *here;      /* a page that is empty in a child of fork; NULL: the kernel cannot do that */
     dmi_config config;
     dmi_profile profile;
     int workers;
@@ -74,7 +80,10 @@ struct dmi_session {
     size_t explain_bytes;
     int explain_calls;
     int stuck;           /* enum dmi_stuck: the watchdog's time was over */
+    int broken;          /* the worker, where it is DMI_STUCK_BROKEN */
     void *scrap;         /* where frames go that no worker will get */
+    dmi_plan_cache *plans; /* worker 0's, for what the master must know of them; NULL: no replicas are kept */
+    struct dmi_replicas *replicas;
     int transfer_failed; /* the last transfer to or from the caller met poison */
 };
 
@@ -89,6 +98,8 @@ struct dm_session {
 DM_CHECKED dm_status dmi_enter(const dm_session *session, dmi_session **out);
 /* Also where a worker is stuck. */
 DM_CHECKED dm_status dmi_enter_stuck(const dm_session *session, dmi_session **out);
+/* Is this a child of fork, and the session its parent's? */
+bool dmi_session_forked(const dmi_session *s);
 /* Is any session of this process open? */
 bool dmi_session_any(void);
 /* A session around a hub whose workers are there (or are about to serve); on failure everything is freed. */
@@ -104,6 +115,8 @@ void *dmi_frame_begin(dmi_session *s, uint32_t bytes, int kind, int op);
 void dmi_frame_send(dmi_session *s);
 /* Does nothing wait any more? (one look) */
 bool dmi_all_done(dmi_session *s);
+/* The error of a session in which a worker could not take part in a command. */
+DM_CHECKED dm_status dmi_broken(const dmi_session *s);
 /* Waits until all workers have done command `command`; then takes and returns their first error. */
 DM_CHECKED dm_status dmi_wait(dmi_session *s, uint64_t command);
 /* --- handles.c */
@@ -113,8 +126,21 @@ DM_CHECKED dm_status dmi_layout_intern(dmi_session *s, const dmi_layout_spec *sp
 /* Spec from the public struct (NULL: default) for a shape. */
 DM_CHECKED dm_status dmi_layout_spec_from(dmi_session *s, const dm_layout *layout, int ndim, const int64_t *shape,
                                           dmi_layout_spec *out);
+/* An array with a layout that the workers know. replica: it is the session's own. */
+DM_CHECKED dm_status dmi_array_make(dmi_session *s, dm_dtype dtype, const dmi_layout *layout, uint32_t layout_id,
+                                    bool replica, dm_array *out);
+void dmi_array_drop(dmi_session *s, dm_array a); /* a live one */
 /* A handle on part of base's memory, described by desc. */
 DM_CHECKED dm_status dmi_view_make(dmi_session *s, dm_array base, const dmi_desc *desc, dm_array *out);
+/* --- replicas.c: operands that came whole to all workers of a command are kept there, until they are written to */
+DM_CHECKED dm_status dmi_replicas_start(dmi_session *s);
+void dmi_replicas_stop(dmi_session *s);
+/* Before a call is sent: the operand that travels is replaced by what is kept of it, or is given a place to be kept. */
+DM_CHECKED dm_status dmi_replicas_use(dmi_session *s, dmi_call *call);
+/* The storage's contents are about to change, or it goes. */
+void dmi_replicas_forget(dmi_session *s, dmi_storage *storage);
+/* Frees all of them: they may hold what a failed command has made, or room is needed. */
+void dmi_replicas_clear(dmi_session *s);
 /* --- submit.c */
 /* What every public op call does: session and handles, the table's rules, the op's check, admission, frame.
  * arrays[i] with id 0 is allowed where the call's operand mode is preset to 0 (operand not used). */
@@ -129,14 +155,18 @@ DM_CHECKED dm_status dmi_explain_call(dmi_session *s, const dmi_call *call);
 void dmi_explain_log(dmi_session *s, const dmi_call *call);
 /* --- src/launch */
 DM_CHECKED dm_status dmi_launch_threads(const dmi_config *config, int workers, dmi_session **out);
-/* Over the ranks of MPI_COMM_WORLD; returns on rank 0 only. */
-DM_CHECKED dm_status dmi_launch_mpi(const dmi_config *config, dmi_session **out);
+/* Over the ranks of MPI_COMM_WORLD; returns on rank 0 only. loaded: what came of loading config, with its text; the
+ * other ranks must learn of it. */
+DM_CHECKED dm_status dmi_launch_mpi(const dmi_config *config, dm_status loaded, dmi_session **out);
 int dmi_host_cores(void);
 int dmi_default_workers(const dmi_config *config);
+/* An error that says why, where the configuration asks for GPUs and there are none. */
+DM_CHECKED dm_status dmi_device_check(const dmi_config *config, int gpus);
 dmi_profile dmi_profile_from(const dmi_config *config, int workers, bool one_space);
 /* How to wait on this host, where `threads` of ours may want to run at once. */
 void dmi_hub_tune(dmi_hub *hub, int threads, int cores, double spin_us);
-/* Environment, options and fields of the public struct (NULL: none); sets the log up. */
+/* Environment, options and fields of the public struct (NULL: none); sets the log up. On failure *out has what the
+ * meeting of ranks needs, the rest is zero. */
 DM_CHECKED dm_status dmi_config_from(const dm_config *config, dmi_config *out);
 
 #endif

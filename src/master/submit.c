@@ -65,6 +65,11 @@ static void send_call(dmi_session *s, const dmi_call *call, void *user)
     if (s->config.explain) {
         dmi_explain_log(s, call);
     }
+    for (int i = 0; i < call->noperand; i++) { /* what is kept of its outputs is out of date now */
+        if (call->operand[i].mode & DMI_WRITE) {
+            dmi_replicas_forget(s, s->handle[dmi_id_slot(call->operand[i].id)].storage);
+        }
+    }
     dmi_op_frame *f =
         dmi_frame_begin(s, (uint32_t)(sizeof *f + (size_t)call->tail_bytes), DMI_FRAME_OP, call->op);
     f->noperand = call->noperand;
@@ -99,6 +104,10 @@ dm_status dmi_call_submit(dm_session *session, dmi_call *call, const dm_array *a
 {
     dmi_session *s;
     dm_status status = prepare(session, call, arrays, &s);
+    if (status != DM_OK) {
+        return status;
+    }
+    status = dmi_replicas_use(s, call);
     if (status != DM_OK) {
         return status;
     }

@@ -127,7 +127,26 @@ static bool watch(dmi_session *s, waiting *w)
     return quiet > s->config.watchdog_s && !still_computing(s, w, now, quiet);
 }
 
-/* One step of waiting; false: give up (watchdog). */
+dm_status dmi_broken(const dmi_session *s)
+{
+    return dmi_fail(DM_ERR_NOMEM,
+                    "worker %d (%s) had no memory to take part in a command: the session cannot go on, only "
+                    "dm_finalize is left",
+                    s->broken, dmi_hub_port(&s->hub, s->broken)->host);
+}
+
+static bool is_broken(dmi_session *s)
+{
+    for (int w = 0; w < s->workers && s->stuck != DMI_STUCK_BROKEN; w++) {
+        if (atomic_load_explicit(&dmi_hub_port(&s->hub, w)->broken, memory_order_relaxed)) {
+            s->stuck = DMI_STUCK_BROKEN;
+            s->broken = w;
+        }
+    }
+    return s->stuck == DMI_STUCK_BROKEN;
+}
+
+/* One step of waiting; false: give up (watchdog, or a worker is broken). */
 static bool wait_step(dmi_session *s, waiting *w, bool (*met)(dmi_session *s, uint64_t value), uint64_t value)
 {
     if (look(s)) {
@@ -138,12 +157,20 @@ static bool wait_step(dmi_session *s, waiting *w, bool (*met)(dmi_session *s, ui
         return true;
     }
     unsigned token = dmi_bell_announce(&s->engine.port->bell);
+    if (is_broken(s)) {
+        dmi_bell_cancel(&s->engine.port->bell);
+        return false;
+    }
     if (met(s, value) || look(s)) {
         dmi_bell_cancel(&s->engine.port->bell);
         return true;
     }
-    bool polls = s->launch && s->launch->progress;
-    dmi_bell_sleep(&s->engine.port->bell, token, polls ? 100000 : 20000000);
+    int64_t limit = 20000000;
+    if (s->launch && s->launch->progress) { /* messages do not ring */
+        int64_t waited = dmi_now_ns() - w->backoff.since_ns;
+        limit = waited < 10000000 ? 100000 : waited < 1000000000 ? 500000 : 2000000;
+    }
+    dmi_bell_sleep(&s->engine.port->bell, token, limit);
     return !watch(s, w);
 }
 
@@ -156,8 +183,8 @@ void *dmi_frame_begin(dmi_session *s, uint32_t bytes, int kind, int op)
 {
     dmi_frame *frame = dmi_ring_reserve(&s->ring, bytes);
     waiting w = {0};
-    while (!frame && s->stuck != DMI_STUCK_LOST) { /* the slowest worker is a whole ring behind */
-        if (!wait_step(s, &w, ring_has_room, bytes)) {
+    while (!frame && s->stuck < DMI_STUCK_LOST) { /* the slowest worker is a whole ring behind */
+        if (!wait_step(s, &w, ring_has_room, bytes) && s->stuck != DMI_STUCK_BROKEN) {
             dmi_log(DMI_LOG_ERROR,
                     "a worker is stuck and the ring is full: commands from %" PRIu64 " on are not sent",
                     s->command + 1);
@@ -165,7 +192,7 @@ void *dmi_frame_begin(dmi_session *s, uint32_t bytes, int kind, int op)
         }
         frame = dmi_ring_reserve(&s->ring, bytes);
     }
-    if (s->stuck == DMI_STUCK_LOST) {
+    if (s->stuck >= DMI_STUCK_LOST) {
         frame = s->scrap;
     }
     bytes = (bytes + DMI_FRAME_ALIGN - 1) / DMI_FRAME_ALIGN * DMI_FRAME_ALIGN;
@@ -176,7 +203,7 @@ void *dmi_frame_begin(dmi_session *s, uint32_t bytes, int kind, int op)
 
 void dmi_frame_send(dmi_session *s)
 {
-    if (s->stuck == DMI_STUCK_LOST) {
+    if (s->stuck >= DMI_STUCK_LOST) {
         return;
     }
     dmi_ring_publish(&s->ring, s->ring_frame->bytes);
@@ -228,8 +255,15 @@ dm_status dmi_wait(dmi_session *s, uint64_t command)
         dmi_frame_send(s);
         command = s->command;
     }
-    while (s->stuck == DMI_STUCK_LOST || !all_done(s, command)) {
-        if (s->stuck == DMI_STUCK_LOST || !wait_step(s, &w, all_done, command)) {
+    while (s->stuck >= DMI_STUCK_LOST || !all_done(s, command)) {
+        if (s->stuck >= DMI_STUCK_LOST || !wait_step(s, &w, all_done, command)) {
+            if (s->stuck == DMI_STUCK_BROKEN) {
+                dm_status first = take_errors(s); /* of the worker, unless one was there before */
+                return first == DM_OK
+                           ? dmi_broken(s)
+                           : dmi_fail(first, "%s; the session cannot go on, only dm_finalize is left",
+                                      dmi_error_text());
+            }
             char text[2048];
             name_the_stuck(s, s->config.watchdog_s, text, sizeof text);
             s->stuck = DMI_MAX(s->stuck, DMI_STUCK_WAITING);
@@ -237,5 +271,9 @@ dm_status dmi_wait(dmi_session *s, uint64_t command)
         }
     }
     s->stuck = DMI_NOT_STUCK;
-    return take_errors(s);
+    dm_status status = take_errors(s);
+    if (status != DM_OK) {
+        dmi_replicas_clear(s); /* some may hold what the failed command has made */
+    }
+    return status;
 }

@@ -9,7 +9,6 @@ typedef struct input {
     bool *in_place; /* a region of out each */
 } input;
 
-/* What worker w wants of x for its region `which` of out, landing densely one region after the other. */
 static int64_t want_count(const void *context, int worker)
 {
     return dmi_desc_region_count(((const input *)context)->out, worker);
@@ -30,27 +29,19 @@ static void want_sets(const input *in, const dmi_region *out, dmi_region *want)
     want->count = out->count == 0 ? 0 : want->count;
 }
 
+/* What worker w wants of x for its region `which` of out. */
 static void want_region(const void *context, int worker, int64_t which, dmi_region *want)
 {
     const input *in = context;
-    int64_t offset = 0;
-    for (int64_t i = 0; i <= which; i++) {
-        dmi_region out;
-        dmi_desc_region(in->out, worker, i, &out);
-        want_sets(in, &out, want);
-        if (i < which) {
-            offset += want->count;
-        }
-    }
-    dmi_region_dense(want, offset);
+    dmi_region out;
+    dmi_desc_region(in->out, worker, which, &out);
+    want_sets(in, &out, want);
 }
 
-/* For regions that come one after another: as want_region, but in linear time over all of them. */
+/* The same with the memory where it lies here; called for one region after the other, which `offset` counts. */
 static void own_region(const input *in, int me, int64_t which, int64_t *offset, dmi_region *want)
 {
-    dmi_region out;
-    dmi_desc_region(in->out, me, which, &out);
-    want_sets(in, &out, want);
+    want_region(in, me, which, want);
     if (!dmi_fetch_in_place(in->x, me, want)) {
         dmi_region_dense(want, *offset);
     }
@@ -63,9 +54,8 @@ static void bring(dmi_builder *b, input *in, int operand, dmi_mark done)
     bool all = true;
     in->in_place = dmi_build_alloc(b, (size_t)n + 1);
     for (int64_t i = 0; i < n && in->in_place; i++) {
-        dmi_region out, want;
-        dmi_desc_region(in->out, b->me, i, &out);
-        want_sets(in, &out, &want);
+        dmi_region want;
+        want_region(in, b->me, i, &want);
         landing += want.count;
         in->in_place[i] = want.count == 0 || dmi_fetch_in_place(in->x, b->me, &want);
         all = all && in->in_place[i];
@@ -84,6 +74,7 @@ static void bring(dmi_builder *b, input *in, int operand, dmi_mark done)
                        .count = want_count,
                        .want = want_region,
                        .context = in,
+                       .dense = true,
                        .skip = in->in_place};
     dmi_plan_fetch(b, &fetch, NULL, done);
 }

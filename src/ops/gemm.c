@@ -123,6 +123,10 @@ dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)
     }
     bool local = dmi_product_traffic(&p, 0) == 0 && dmi_product_traffic(&p, 1) == 0;
     strcpy(b->plan->algorithm, how.algorithm == DMI_GEMM_STATIONARY && local ? "local" : names[how.algorithm]);
+    b->plan->travels = how.algorithm == DMI_GEMM_CYCLIC ? how.moving : -1;
+    bool rolls = how.algorithm == DMI_GEMM_CYCLIC || how.algorithm == DMI_GEMM_TWO_BLOCK;
+    dmi_product_accumulate(&p, rolls ? dmi_cyclic_single(&p, how.moving)
+                                     : how.algorithm == DMI_GEMM_STATIONARY && dmi_stationary_single(&p));
     switch (how.algorithm) {
     case DMI_GEMM_CYCLIC:
     case DMI_GEMM_TWO_BLOCK:

@@ -58,6 +58,19 @@ static void file_region(const dmi_desc *a, bool fortran, dmi_region *out)
     out->count = stride;
 }
 
+typedef struct loading {
+    dmi_builder *b;
+    dmi_file_part part;
+} loading;
+
+static void load_part(void *context, const dmi_copy *geometry)
+{
+    loading *l = context;
+    dmi_ref ref = dmi_ref_operand(0, DMI_WRITE);
+    l->part.geometry = *geometry;
+    dmi_build_kernel(l->b, DMI_STEP_FILE_READ, &l->part, sizeof l->part, &ref, 1, NULL);
+}
+
 dm_status dmi_load_plan(dmi_builder *b, const dmi_call *call)
 {
     const dmi_desc *a = &call->operand[0].desc;
@@ -65,11 +78,11 @@ dm_status dmi_load_plan(dmi_builder *b, const dmi_call *call)
     file_region(a, call->args.i[1], &file);
     for (int64_t i = 0; b->me < b->profile->workers && i < dmi_desc_region_count(a, b->me); i++) {
         dmi_region region;
-        dmi_file_part part = {.data_offset = call->args.i[0], .swap = call->args.i[2]};
+        dmi_copy copy;
+        loading l = {.b = b, .part = {.data_offset = call->args.i[0], .swap = call->args.i[2]}};
         dmi_desc_region(a, b->me, i, &region);
-        dmi_ref ref = dmi_ref_operand(0, DMI_WRITE);
-        if (region.count > 0 && dmi_region_copy(b, &file, &region, a->dtype, a->dtype, &part.geometry)) {
-            dmi_build_kernel(b, DMI_STEP_FILE_READ, &part, sizeof part, &ref, 1, NULL);
+        if (region.count > 0 && dmi_region_copy(b, &file, &region, a->dtype, a->dtype, &copy)) {
+            dmi_copy_split(b, &copy, b->profile->gpu ? b->profile->piece : INT64_MAX, load_part, &l);
         }
     }
     return DM_OK;

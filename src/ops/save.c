@@ -72,6 +72,19 @@ dm_status dmi_save_check(dmi_call *call)
     return DM_OK;
 }
 
+typedef struct saving {
+    dmi_builder *b;
+    dmi_file_part part;
+} saving;
+
+static void save_part(void *context, const dmi_copy *geometry)
+{
+    saving *s = context;
+    dmi_ref ref = dmi_ref_operand(0, DMI_READ);
+    s->part.geometry = *geometry;
+    dmi_build_kernel(s->b, DMI_STEP_FILE_WRITE, &s->part, sizeof s->part, &ref, 1, NULL);
+}
+
 dm_status dmi_save_plan(dmi_builder *b, const dmi_call *call)
 {
     const dmi_desc *a = &call->operand[0].desc;
@@ -87,11 +100,11 @@ dm_status dmi_save_plan(dmi_builder *b, const dmi_call *call)
     }
     for (int64_t i = 0; i < dmi_desc_region_count(a, b->me); i++) {
         dmi_region region;
-        dmi_file_part part = {.data_offset = call->args.i[0]};
+        dmi_copy copy;
+        saving s = {.b = b, .part = {.data_offset = call->args.i[0]}};
         dmi_desc_region(a, b->me, i, &region);
-        dmi_ref ref = dmi_ref_operand(0, DMI_READ);
-        if (region.count > 0 && dmi_region_copy(b, &region, &file, a->dtype, a->dtype, &part.geometry)) {
-            dmi_build_kernel(b, DMI_STEP_FILE_WRITE, &part, sizeof part, &ref, 1, NULL);
+        if (region.count > 0 && dmi_region_copy(b, &region, &file, a->dtype, a->dtype, &copy)) {
+            dmi_copy_split(b, &copy, b->profile->gpu ? b->profile->piece : INT64_MAX, save_part, &s);
         }
     }
     return DM_OK;

@@ -72,39 +72,11 @@ typedef struct summing {
     dmi_builder *b;
     const dmi_desc *x, *out;
     unsigned reduced;
-    bool keeps;                    /* out has all dims */
-    int acc;                       /* accumulator type */
-    int64_t elem;                  /* its bytes */
-    struct late *late, **late_end; /* additions of this turn, to follow its pushes (see fetch.c) */
+    bool keeps;    /* out has all dims */
+    int acc;       /* accumulator type */
+    int64_t elem;  /* its bytes */
+    dmi_late late; /* additions of this turn */
 } summing;
-
-typedef struct late {
-    dmi_acc_add add;
-    dmi_ref refs[2];
-    dmi_mark ready;
-    struct late *next;
-} late;
-
-static void add_later(summing *s, const dmi_acc_add *add, dmi_ref part, dmi_ref acc, const dmi_mark ready)
-{
-    late *l = dmi_build_alloc(s->b, sizeof *l);
-    if (l) {
-        *l = (late){.add = *add, .refs = {part, acc}};
-        dmi_mark_merge(l->ready, ready);
-        *s->late_end = l;
-        s->late_end = &l->next;
-    }
-}
-
-static void add_now(summing *s, dmi_mark added)
-{
-    for (const late *l = s->late; l; l = l->next) {
-        dmi_mark_step(added,
-                      dmi_build_kernel(s->b, DMI_STEP_ACC_ADD, &l->add, sizeof l->add, l->refs, 2, l->ready));
-    }
-    s->late = NULL;
-    s->late_end = &s->late;
-}
 
 /* A region's kept dims only. `stays`: bit d set: dim d is kept. */
 static void keep_dims(const dmi_region *in, unsigned stays, dmi_region *out)
@@ -235,7 +207,8 @@ static void each_share(summing *s, int giver, int taker, int part_work, int acc_
                 dmi_build_unpack(s->b, &add.geometry, &packed);
                 add.geometry = packed;
             }
-            add_later(s, &add, part_ref, acc_ref, here);
+            dmi_late_kernel(s->b, &s->late, DMI_STEP_ACC_ADD, &add, sizeof add, (dmi_ref[]){part_ref, acc_ref},
+                            here);
         }
     }
 }
@@ -310,7 +283,6 @@ dm_status dmi_sum_plan(dmi_builder *b, const dmi_call *call)
     /* A worker that holds out is served by one replica of x, so that every element is counted once. The order
      * of the givers depends on the part of out only, so that copies of out come out alike to the last bit. */
     int mine = dmi_layout_replica(s.x->layout, me), serves_me = dmi_fetch_replica(s.x, me);
-    s.late_end = &s.late;
     for (int t = 0; t < workers && !b->failed; t++) {
         int from = (first_giver(&s, me) + t) % workers;
         if (count > 0 && dmi_layout_replica(s.x->layout, from) == serves_me) {
@@ -322,7 +294,7 @@ dm_status dmi_sum_plan(dmi_builder *b, const dmi_call *call)
                 each_share(&s, me, to, part, acc, landing, summed);
             }
         }
-        add_now(&s, added);
+        dmi_late_make(b, &s.late, added);
     }
     if (count > 0) {
         store_sums(&s, acc, added);

@@ -35,7 +35,6 @@ static void part_of(void *context, const dmi_copy *part)
 
 static void walk(dmi_builder *b, const dmi_call *call, int worker)
 {
-    enum { SLOTS = 8 };
     const dmi_desc *a = &call->operand[0].desc;
     writing w = {b, worker};
     dmi_region host;
@@ -47,7 +46,7 @@ static void walk(dmi_builder *b, const dmi_call *call, int worker)
         if (region.count == 0 || !dmi_region_copy(b, &host, &region, a->dtype, a->dtype, &copy)) {
             continue;
         }
-        dmi_copy_split(b, &copy, b->profile->gpu ? b->profile->staging / SLOTS : INT64_MAX, part_of, &w);
+        dmi_copy_split(b, &copy, b->profile->gpu ? b->profile->piece : INT64_MAX, part_of, &w);
     }
 }
 

@@ -89,7 +89,35 @@ static void *keep(dmi_builder *b, const void *from, size_t size)
     return p;
 }
 
-dmi_step *dmi_build_push(dmi_builder *b, int peer, dmi_ref src, const dmi_copy *geometry, const dmi_mark after)
+/* A transfer that goes through the host memory of GPU workers comes in pieces; the same ones at both ends. */
+typedef struct pieces {
+    dmi_builder *b;
+    dmi_step *(*each)(dmi_builder *b, int peer, dmi_ref ref, const dmi_copy *geometry, const dmi_mark after);
+    int peer;
+    dmi_ref ref;
+    const uint32_t *after;
+    dmi_step *last;
+} pieces;
+
+static void one_piece(void *context, const dmi_copy *geometry)
+{
+    pieces *p = context;
+    p->last = p->each(p->b, p->peer, p->ref, geometry, p->after);
+}
+
+static dmi_step *in_pieces(pieces p, const dmi_copy *geometry)
+{
+    const dmi_profile *profile = p.b->profile;
+    bool through_host = profile->gpu && profile->host_of && p.peer < profile->workers &&
+                        p.b->me < profile->workers && profile->host_of[p.peer] != profile->host_of[p.b->me];
+    if (!through_host || p.b->failed) {
+        return p.each(p.b, p.peer, p.ref, geometry, p.after);
+    }
+    dmi_copy_split(p.b, geometry, profile->piece, one_piece, &p);
+    return p.last ? p.last : scrap(p.b);
+}
+
+static dmi_step *push(dmi_builder *b, int peer, dmi_ref src, const dmi_copy *geometry, const dmi_mark after)
 {
     if (b->failed) {
         return scrap(b);
@@ -108,8 +136,12 @@ dmi_step *dmi_build_push(dmi_builder *b, int peer, dmi_ref src, const dmi_copy *
     return step;
 }
 
-dmi_step *dmi_build_expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy *geometry,
-                           const dmi_mark after)
+dmi_step *dmi_build_push(dmi_builder *b, int peer, dmi_ref src, const dmi_copy *geometry, const dmi_mark after)
+{
+    return in_pieces((pieces){.b = b, .each = push, .peer = peer, .ref = src, .after = after}, geometry);
+}
+
+static dmi_step *expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy *geometry, const dmi_mark after)
 {
     if (b->failed) {
         return scrap(b);
@@ -126,6 +158,12 @@ dmi_step *dmi_build_expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy
     b->plan->bytes_received += step->bytes;
     b->plan->messages_received++;
     return step;
+}
+
+dmi_step *dmi_build_expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy *geometry,
+                           const dmi_mark after)
+{
+    return in_pieces((pieces){.b = b, .each = expect, .peer = peer, .ref = dst, .after = after}, geometry);
 }
 
 dmi_step *dmi_build_kernel(dmi_builder *b, int kind, const void *desc, size_t size, const dmi_ref *refs,

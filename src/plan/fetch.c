@@ -12,7 +12,8 @@ int dmi_fetch_replica(const dmi_desc *src, int worker)
 
 bool dmi_fetch_in_place(const dmi_desc *src, int me, dmi_region *want)
 {
-    for (int64_t i = 0; i < dmi_desc_region_count(src, me); i++) {
+    int64_t regions = dmi_desc_region_count(src, me), i = -1;
+    while ((i = dmi_desc_region_next(src, me, want, i)) < regions) {
         dmi_region have;
         int64_t offset;
         dmi_desc_region(src, me, i, &have);
@@ -37,17 +38,8 @@ typedef struct fetching {
     uint32_t *done;
     dm_dtype wire; /* what travels: the narrower of the two types */
     int convert;   /* workspace number of pieces converted before sending or after arrival; -1: none yet */
-    struct late *late, **late_end; /* conversions of what arrives in this turn */
+    dmi_late late; /* conversions of what arrives in this turn */
 } fetching;
-
-/* A conversion that comes after the turn's pushes, so that even an executor with one queue for everything could
- * take the steps in their order: grant, push, then wait for what was granted. */
-typedef struct late {
-    dmi_ref refs[2];
-    dmi_copy copy;
-    dmi_mark arrived;
-    struct late *next;
-} late;
 
 static dmi_ref convert_space(fetching *g, const dmi_copy *piece, int mode)
 {
@@ -103,45 +95,35 @@ static void expect_piece(fetching *g, int peer, const dmi_copy *piece)
         dmi_mark_step(g->done, dmi_build_expect(g->b, peer, g->f->dst_ref, &half, g->after));
         return;
     }
-    late *l = dmi_build_alloc(g->b, sizeof *l);
-    if (!l) {
-        return;
-    }
-    l->refs[0] = convert_space(g, piece, DMI_WRITE);
-    l->refs[1] = g->f->dst_ref;
-    dmi_mark_merge(l->arrived, g->after);
+    dmi_ref refs[2] = {convert_space(g, piece, DMI_WRITE), g->f->dst_ref};
+    dmi_mark arrived = {0};
+    dmi_mark_merge(arrived, g->after);
     dmi_build_pack(g->b, piece, &half);
     half.dst_dtype = src;
-    dmi_mark_step(l->arrived, dmi_build_expect(g->b, peer, l->refs[0], &half, NULL));
-    dmi_build_unpack(g->b, piece, &l->copy);
-    l->copy.src_dtype = src;
-    l->refs[0].mode = DMI_READ;
-    *g->late_end = l;
-    g->late_end = &l->next;
-}
-
-static void convert_arrived(fetching *g)
-{
-    for (const late *l = g->late; l; l = l->next) {
-        dmi_mark_step(g->done,
-                      dmi_build_kernel(g->b, DMI_STEP_COPY, &l->copy, sizeof l->copy, l->refs, 2, l->arrived));
-    }
-    g->late = NULL;
-    g->late_end = &g->late;
+    dmi_mark_step(arrived, dmi_build_expect(g->b, peer, refs[0], &half, NULL));
+    dmi_build_unpack(g->b, piece, &half);
+    half.src_dtype = src;
+    refs[0].mode = DMI_READ;
+    dmi_late_kernel(g->b, &g->late, DMI_STEP_COPY, &half, sizeof half, refs, arrived);
 }
 
 /* Every piece of what `taker` wants that `giver` holds; both sides walk them in this order. */
 static void each_piece(fetching *g, int giver, int taker, int64_t wants,
                        void (*act)(fetching *, int, const dmi_copy *), int peer)
 {
-    int64_t gives = dmi_desc_region_count(g->f->src, giver);
+    int64_t gives = dmi_desc_region_count(g->f->src, giver), landed = 0;
     for (int64_t i = 0; i < wants && gives > 0; i++) {
         dmi_region want, have;
+        g->f->want(g->f->context, taker, i, &want);
+        if (g->f->dense) {
+            dmi_region_dense(&want, landed);
+            landed += want.count;
+        }
         if (giver == taker && g->f->skip && g->f->skip[i]) {
             continue;
         }
-        g->f->want(g->f->context, taker, i, &want);
-        for (int64_t j = 0; j < gives && want.count > 0; j++) {
+        int64_t j = want.count > 0 ? -1 : gives;
+        while ((j = dmi_desc_region_next(g->f->src, giver, &want, j)) < gives) {
             dmi_copy piece;
             dmi_desc_region(g->f->src, giver, j, &have);
             if (have.count > 0 &&
@@ -168,16 +150,13 @@ void dmi_plan_fetch_after(dmi_builder *b, const dmi_fetch *fetch, const dmi_mark
 {
     static const dmi_mark nothing = {0};
     dm_dtype src = fetch->src->dtype, dst = fetch->dst_dtype;
-    fetching g = {b,
-                  fetch,
-                  after ? after : nothing,
-                  source ? source : nothing,
-                  done,
-                  dmi_dtype_bytes(src) <= dmi_dtype_bytes(dst) ? src : dst,
-                  -1,
-                  NULL,
-                  NULL};
-    g.late_end = &g.late;
+    fetching g = {.b = b,
+                  .f = fetch,
+                  .after = after ? after : nothing,
+                  .source = source ? source : nothing,
+                  .done = done,
+                  .wire = dmi_dtype_bytes(src) <= dmi_dtype_bytes(dst) ? src : dst,
+                  .convert = -1};
     int workers = b->profile->workers, me = b->me;
     if (me >= workers) { /* the master holds no part of any array */
         return;
@@ -195,6 +174,6 @@ void dmi_plan_fetch_after(dmi_builder *b, const dmi_fetch *fetch, const dmi_mark
         if (my_replica >= 0 && dmi_fetch_replica(fetch->src, to) == my_replica) {
             each_piece(&g, me, to, fetch->count(fetch->context, to), send_piece, to);
         }
-        convert_arrived(&g);
+        dmi_late_make(b, &g.late, done);
     }
 }

@@ -22,6 +22,23 @@ void dmi_desc_region(const dmi_desc *desc, int worker, int64_t which, dmi_region
     dmi_region_window(out, desc->lo, desc->extent, out);
 }
 
+int64_t dmi_desc_region_next(const dmi_desc *desc, int worker, const dmi_region *box, int64_t after)
+{
+    int64_t lo[DM_MAX_DIMS], hi[DM_MAX_DIMS];
+    if (desc->layout->kind != DMI_LAYOUT_EXPLICIT) { /* one at most */
+        return after + 1;
+    }
+    for (int d = 0; d < box->ndim; d++) {
+        const dmi_dimset *set = &box->dim[d];
+        if (set->count == 0) {
+            return after + 1;
+        }
+        lo[d] = desc->lo[d] + dmi_dimset_index(set, 0);
+        hi[d] = desc->lo[d] + dmi_dimset_index(set, set->count - 1) + 1;
+    }
+    return dmi_layout_region_next(desc->layout, worker, lo, hi, after);
+}
+
 int64_t dmi_desc_local_count(const dmi_desc *desc, int worker)
 {
     int64_t count = 0;

@@ -14,6 +14,7 @@ dm_status dmi_plan_make(const dmi_call *call, const dmi_profile *profile, int me
     plan->me = me;
     atomic_init(&plan->refs, 1);
     strcpy(plan->algorithm, "local");
+    plan->travels = -1;
     dmi_builder b = {.profile = profile, .me = me, .plan = plan};
     dm_status status = dmi_ops[call->op].plan(&b, call);
     if (status == DM_OK && b.failed) {
@@ -36,10 +37,9 @@ dm_status dmi_plan_make(const dmi_call *call, const dmi_profile *profile, int me
 void dmi_plan_release(dmi_plan *plan)
 {
     if (plan && atomic_fetch_sub(&plan->refs, 1) == 1) {
-        for (int i = 0; plan->device && plan->device_free && i < plan->nstep; i++) {
-            plan->device_free(plan->device[i].memory);
+        if (plan->device) {
+            plan->device_free(plan);
         }
-        free(plan->device);
         dmi_layout_destroy(plan->temporary);
         dmi_arena_free(&plan->arena);
         free(plan->step);

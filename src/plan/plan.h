@@ -62,8 +62,10 @@ typedef struct dmi_profile {
     bool one_space;          /* master and workers share an address space */
     int64_t gemm_workspace;  /* bytes a worker; 0: automatic */
     int gemm_algorithm;      /* enum dmi_gemm_algorithm */
-    int64_t staging;         /* bytes of staging for data that goes to the master */
-    bool gpu;                /* workers hold arrays in device memory: the master's data goes in packed pieces */
+    int64_t device_bytes;    /* memory of the smallest GPU of a worker */
+    int64_t piece;           /* most bytes at once of data that goes through staging memory of the host */
+    bool gpu;                /* workers hold arrays in device memory: what goes through the host goes in pieces */
+    const int *host_of;      /* [workers] or NULL: on a GPU, blocks between two hosts go in pieces too */
 } dmi_profile;
 
 enum dmi_ref_kind { DMI_REF_NONE, DMI_REF_OPERAND, DMI_REF_WORK, DMI_REF_USER };
@@ -98,13 +100,14 @@ typedef struct dmi_step {
 
 /* Run tables of a step's geometry in device memory. */
 typedef struct dmi_step_tables {
-    void *memory;
+    dmi_block memory;
     const dmi_run *run[DM_MAX_DIMS];
 } dmi_step_tables;
 
 typedef struct dmi_plan {
     int me;
     char algorithm[32];
+    int travels; /* the operand that comes whole to every worker of the last one, block by block; -1: none does */
     int nstep;
     dmi_step *step;
     int nwork;
@@ -114,7 +117,8 @@ typedef struct dmi_plan {
     dmi_arena arena;
     dmi_layout *temporary; /* layout of a temporary that the plan makes itself, or NULL */
     dmi_step_tables *device;  /* [nstep] or NULL: what a GPU keeps for the steps */
-    void (*device_free)(void *memory);
+    dmi_pool *device_pool;    /* where they are */
+    void (*device_free)(struct dmi_plan *plan);
     atomic_int refs;
 } dmi_plan;
 
@@ -145,13 +149,32 @@ dmi_step *dmi_build_kernel(dmi_builder *b, int kind, const void *desc, size_t si
 void dmi_mark_step(dmi_mark mark, const dmi_step *step); /* adds "step is done" to the set */
 void dmi_mark_merge(dmi_mark into, const dmi_mark from);
 
+/* --- late.c: kernel steps put off to the end of a turn -------------------------------------------------------- */
+/* A kernel that waits for what arrives in a turn comes after the turn's pushes, so that even an executor with one
+ * queue for everything could take the steps in their order: grant, push, then wait for what was granted. */
+typedef struct dmi_late {
+    struct dmi_late_step *first, *last;
+} dmi_late;
+/* As dmi_build_kernel with two refs, but makes no step yet. */
+void dmi_late_kernel(dmi_builder *b, dmi_late *late, int kind, const void *desc, size_t size, const dmi_ref refs[2],
+                     const dmi_mark after);
+/* Makes the steps put off so far, adds them to `done`, and empties the list. */
+void dmi_late_make(dmi_builder *b, dmi_late *late, dmi_mark done);
+
 /* --- geometry.c ---------------------------------------------------------------------------------------------- */
 dmi_desc dmi_desc_whole(dm_dtype dtype, const dmi_layout *layout, uint32_t layout_id);
 /* "f64 40x30 on 2x1": type, shape and layout in words. */
 void dmi_desc_describe(const dmi_desc *desc, char *text, size_t room);
+/* The same with the operand's name and what is done with it: "a: f64 40x30 on 2x1, read". */
+void dmi_operand_describe(const char *name, const dmi_operand *operand, char *text, size_t room);
+/* One line of a plan's counts. */
+void dmi_plan_describe(const dmi_plan *plan, char *text, size_t room);
 /* Regions of worker w's part of a (possibly windowed) array, in caller-visible coordinates; empty ones too. */
 int64_t dmi_desc_region_count(const dmi_desc *desc, int worker);
 void dmi_desc_region(const dmi_desc *desc, int worker, int64_t which, dmi_region *out);
+/* The next region after number `after` (-1: the first) that may share elements with `box`; the count of regions or
+ * more when there is none. For an empty box: simply the next. */
+int64_t dmi_desc_region_next(const dmi_desc *desc, int worker, const dmi_region *box, int64_t after);
 /* Elements of worker w's part. */
 int64_t dmi_desc_local_count(const dmi_desc *desc, int worker);
 /* Is every element of `want` in `have`, at consecutive memory positions along each dim? Then *offset is the
@@ -188,6 +211,7 @@ typedef struct dmi_fetch {
     int64_t (*count)(const void *context, int worker);
     void (*want)(const void *context, int worker, int64_t which, dmi_region *out);
     const void *context;
+    bool dense;           /* the regions lie one after the other, each densely; `want` need not set their memory */
     const bool *skip;     /* NULL, or for each region this worker wants: it uses them in place, no local copy */
 } dmi_fetch;
 /* Makes the steps of this worker: local copies, pushes to others, expects from others. after: before these, nothing

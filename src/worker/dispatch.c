@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static void count_plan(dmi_worker *w, bool reused)
 {
@@ -54,36 +55,91 @@ static void fail_unplanned(dmi_worker *w, const dmi_op_frame *f, dm_status statu
     }
 }
 
-static void dispatch_op(dmi_worker *w, const dmi_op_frame *f)
+/* "prepare:N" fails the N-th try, "prepares:N" every try from the N-th on. */
+static bool planted_fault(dmi_worker *w)
+{
+    const char *fault = w->config->fault;
+    w->prepared++;
+    return (strncmp(fault, "prepare:", 8) == 0 && w->prepared == strtoll(fault + 8, NULL, 10)) ||
+           (strncmp(fault, "prepares:", 9) == 0 && w->prepared >= strtoll(fault + 9, NULL, 10));
+}
+
+static void free_command(dmi_instance *inst)
+{
+    if (inst) {
+        dmi_plan_release(inst->plan);
+        free(inst->work);
+        free(inst->tail);
+        free(inst);
+    }
+}
+
+/* Everything of the host's memory that the command needs, before any of its steps. */
+static dm_status make_command(dmi_worker *w, const dmi_op_frame *f, dmi_instance **out)
 {
     dmi_call call;
-    dmi_plan *plan = NULL;
     bool reused = false;
-    dmi_instance *inst = calloc(1, sizeof *inst);
-    dm_status status = inst ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for a command");
+    bool planted = planted_fault(w);
+    dmi_instance *inst = planted ? NULL : calloc(1, sizeof *inst);
+    dm_status status =
+        inst ? DM_OK : dmi_fail(DM_ERR_NOMEM, "%sno memory for a command", planted ? "planted fault: " : "");
     if (status == DM_OK && !make_call(w, f, &call, inst)) {
         status = dmi_fail(DM_ERR_NOMEM, "an operand does not exist here");
     }
-    if (status == DM_OK) {
-        status = dmi_plan_cache_get(w->plans, &call, &w->profile, w->me, &plan, &reused);
+    if (status == DM_OK && !w->plans) {
+        status = dmi_plan_cache_create((int)w->config->plan_cache, &w->plans);
     }
     if (status == DM_OK) {
-        count_plan(w, reused);
-        inst->work = calloc((size_t)plan->nwork + 1, sizeof *inst->work + sizeof *inst->work_use);
+        status = dmi_plan_cache_get(w->plans, &call, &w->profile, w->me, &inst->plan, &reused);
+    }
+    if (status == DM_OK) {
+        inst->work = calloc((size_t)inst->plan->nwork + 1, sizeof *inst->work + sizeof *inst->work_use);
         inst->tail = f->tail_bytes ? malloc((size_t)f->tail_bytes) : NULL;
         if (!inst->work || (f->tail_bytes && !inst->tail)) {
             status = dmi_fail(DM_ERR_NOMEM, "no memory for a command");
         }
     }
     if (status != DM_OK) {
+        free_command(inst);
+        return status;
+    }
+    count_plan(w, reused);
+    *out = inst;
+    return DM_OK;
+}
+
+/* A command without a plan cannot even be failed: other workers wait for transfers that only the plan knows. So
+ * memory is looked for: first what the commands under way and the kept plans hold, then what others may give
+ * back. */
+static dm_status insist_on_command(dmi_worker *w, const dmi_op_frame *f, dmi_instance **out)
+{
+    dm_status status = make_command(w, f, out);
+    for (int64_t pause_ns = 1000000; status == DM_ERR_NOMEM && pause_ns < 1000000000; pause_ns *= 4) {
+        dmi_log(DMI_LOG_INFO, "command %llu: %s; tried again", (unsigned long long)f->head.command,
+                dmi_error_text());
+        dmi_worker_drain(w);
+        dmi_plan_cache_destroy(w->plans);
+        w->plans = NULL;
+        nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
+        status = make_command(w, f, out);
+    }
+    return status;
+}
+
+static void dispatch_op(dmi_worker *w, const dmi_op_frame *f)
+{
+    dmi_instance *inst = NULL;
+    dm_status status = insist_on_command(w, f, &inst);
+    if (status != DM_OK) {
         fail_unplanned(w, f, status);
-        free(inst ? inst->work : NULL);
-        free(inst);
-        dmi_plan_release(plan);
+        if (status == DM_ERR_NOMEM) { /* what fails otherwise fails alike on all workers, and nobody waits */
+            w->broken = true;
+            atomic_store(&w->engine.port->broken, 1);
+            dmi_bell_ring(&dmi_hub_port(&w->hub, w->hub.endpoints - 1)->bell);
+        }
         return;
     }
-    inst->work_use = (dmi_stamp *)(void *)(inst->work + plan->nwork + 1);
-    inst->plan = plan;
+    inst->work_use = (dmi_stamp *)(void *)(inst->work + inst->plan->nwork + 1);
     inst->command = f->head.command;
     inst->op = f->head.op;
     inst->noperand = f->noperand;
@@ -106,6 +162,9 @@ void dmi_dispatch(dmi_worker *w, const dmi_frame *frame)
 {
     w->dispatched = frame->command;
     atomic_store_explicit(&w->engine.port->now_command, frame->command, memory_order_relaxed);
+    if (w->broken && frame->kind != DMI_FRAME_SYNC && frame->kind != DMI_FRAME_STOP) {
+        return;
+    }
     switch (frame->kind) {
     case DMI_FRAME_NOOP:
         break;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FRAMES_PER_LOOK = 64, COMMANDS_IN_FLIGHT = 4096 };
+enum { FRAMES_PER_LOOK = 64, COMMANDS_IN_FLIGHT = 4096, LONGEST_POLL_NS = 5000000 };
 
 static void retired(void *context, dmi_instance *inst)
 {
@@ -21,7 +21,8 @@ static void retired(void *context, dmi_instance *inst)
 }
 
 dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *config, const dmi_profile *profile,
-                           const dmi_hub *hub, const dmi_slab_ops *slabs, const dmi_device *device, int device_number)
+                           const dmi_hub *hub, const dmi_slab_ops *slabs, const dmi_device *device,
+                           int device_number, const dmi_slab_ops *host_memory)
 {
     memset(w, 0, sizeof *w);
     w->me = me;
@@ -45,7 +46,12 @@ dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *config, cons
                                     .pool = w->pool,
                                     .one_space = profile->one_space,
                                     .compute_thread = device == NULL,
-                                    .device = device, .device_number = device_number, .staging = profile->staging,
+                                    .device = device,
+                                    .device_number = device_number,
+                                    .timeline = config->trace[0] != 0,
+                                    .compute_lanes = (int)config->lanes,
+                                    .piece = profile->piece,
+                                    .host_memory = host_memory ? *host_memory : (dmi_slab_ops){0},
                                     .link_gbps = config->link_gbps,
                                     .link_latency_us = config->link_latency_us,
                                     .pool_debug = config->pool_debug,
@@ -104,6 +110,9 @@ static bool take_frames(dmi_worker *w)
 static void publish_completed(dmi_worker *w)
 {
     dmi_port *port = w->engine.port;
+    if (w->broken) {
+        return;
+    }
     uint64_t done = w->engine.first ? w->engine.first->command - 1 : w->dispatched;
     if (done != atomic_load_explicit(&port->completed, memory_order_relaxed)) {
         dmi_publish_memory(w);
@@ -125,9 +134,19 @@ static bool look(dmi_worker *w)
 
 static int64_t sleep_limit(const dmi_worker *w, int64_t idle_ns)
 {
+    static const struct {
+        int64_t idle_ns, sleep_ns;
+    } poll[] = {{1000000, 50000}, {100000000, 500000}, {2000000000, 2000000}, {INT64_MAX, LONGEST_POLL_NS}};
     int64_t limit = 100000000; /* everybody rings; this is only a safety net */
-    if (w->polls) {            /* messages do not ring: look often, less so after a while */
-        limit = idle_ns < 1000000 ? 50000 : idle_ns < 1000000000 ? 500000 : 2000000;
+    bool under_way = w->under_way > 0 || idle_ns < poll[1].idle_ns; /* a message may be on its way out yet */
+    if (w->listens || (w->polls && under_way)) { /* messages do not ring: look often, less so after a while */
+        int i = 0;
+        while (idle_ns >= poll[i].idle_ns) {
+            i++;
+        }
+        limit = poll[i].sleep_ns;
+    } else if (w->polls) {
+        limit = 20000000;
     }
     if (w->engine.wake_ns) {
         limit = DMI_MIN(limit, DMI_MAX(w->engine.wake_ns - dmi_now_ns(), 1000));
@@ -143,6 +162,9 @@ void dmi_worker_serve(dmi_worker *w)
     dmi_bell *bell = &w->engine.port->bell;
     dmi_backoff backoff = {0};
     while (!w->stopping || !dmi_engine_idle(&w->engine) || (w->drained && !w->drained(w))) {
+        if (atomic_load_explicit(&w->hub.ring->closed, memory_order_relaxed)) {
+            return;
+        }
         if (look(w)) {
             dmi_backoff_reset(&backoff);
             continue;
@@ -163,8 +185,12 @@ void dmi_worker_serve(dmi_worker *w)
 
 void dmi_worker_drain(dmi_worker *w)
 {
-    while (!dmi_engine_idle(&w->engine)) {
-        if (!dmi_engine_progress(&w->engine)) {
+    while (!dmi_engine_idle(&w->engine) && !atomic_load_explicit(&w->hub.ring->closed, memory_order_relaxed)) {
+        bool moved = dmi_engine_progress(&w->engine);
+        if (w->service) { /* other hosts may need the commands that it has to pass on, for this to end */
+            moved = w->service(w) || moved;
+        }
+        if (!moved) {
             sched_yield(); /* the compute thread, or another worker, may need this core */
         }
     }
@@ -172,8 +198,18 @@ void dmi_worker_drain(dmi_worker *w)
 
 void dmi_worker_finish(dmi_worker *w)
 {
+    dmi_plan_cache_destroy(w->plans); /* first: plans may have tables in the executor's memory */
+    w->plans = NULL;
     if (w->engine.peer) {
         dmi_engine_stop(&w->engine);
+    }
+    while (w->engine.first) { /* of a session that was broken */
+        dmi_instance *inst = w->engine.first;
+        w->engine.first = inst->next;
+        retired(w, inst);
+        dmi_plan_release(inst->plan);
+        free(inst->tail);
+        free(inst);
     }
     if (w->cursor > 0) { /* it has served: the master looks for its part */
         dmi_trace_write_part(&w->engine, w->config->trace);
@@ -181,8 +217,6 @@ void dmi_worker_finish(dmi_worker *w)
     dmi_trace_destroy(w->engine.trace);
     w->engine.trace = NULL;
     dmi_store_clear(w);
-    dmi_plan_cache_destroy(w->plans);
     dmi_pool_destroy(w->pool);
-    w->plans = NULL;
     w->pool = NULL;
 }

@@ -235,7 +235,7 @@ dm_status dmi_pool_free(dmi_pool *pool, const dmi_block *block, const dmi_stamp 
 
 static bool reached(const dmi_stamp *stamp, const dmi_stamp *done)
 {
-    for (int i = 0; i < DMI_LANES; i++) {
+    for (int i = 0; i < DMI_STAMP_LANES; i++) {
         if (stamp->seq[i] > done->seq[i]) {
             return false;
         }

@@ -8,13 +8,14 @@
 
 #include "base/base.h"
 
-#define DMI_LANES 3
+#define DMI_LANES 3       /* of a plan */
+#define DMI_STAMP_LANES 6 /* of an executor: a worker with a GPU runs plans on several compute lanes */
 typedef struct dmi_stamp {
-    uint64_t seq[DMI_LANES];
+    uint64_t seq[DMI_STAMP_LANES];
 } dmi_stamp;
 static inline void dmi_stamp_merge(dmi_stamp *into, const dmi_stamp *from)
 {
-    for (int i = 0; i < DMI_LANES; i++) {
+    for (int i = 0; i < DMI_STAMP_LANES; i++) {
         into->seq[i] = DMI_MAX(into->seq[i], from->seq[i]);
     }
 }

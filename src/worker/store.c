@@ -116,7 +116,7 @@ void dmi_store_create(dmi_worker *w, const void *frame)
     memory->refs = memory->handles = 1;
     memory->number = ++w->memories;
     int64_t bytes = dmi_layout_shard_count(layout, w->me) * dmi_dtype_bytes((dm_dtype)f->dtype);
-    dm_status status = dmi_engine_alloc(&w->engine, bytes, DMI_OWNER_ARRAY, &memory->block);
+    dm_status status = dmi_engine_alloc(&w->engine, bytes, f->owner, &memory->block);
     if (status != DM_OK) {
         memset(&memory->block, 0, sizeof memory->block);
         atomic_store(&memory->poisoned, DMI_NO_MEMORY);

@@ -82,18 +82,6 @@ static inline void *download(const void *device, int64_t n)
     return host;
 }
 
-/* Every one of n elements has the bits of the expected one, or both are NaN. */
-static inline void check_same(const char *what, dm_dtype t, const void *got, const void *expected, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        const char *g = (const char *)got + i * width_of(t), *e = (const char *)expected + i * width_of(t);
-        if (!same_element(t, g, e)) {
-            fail_msg("%s: element %lld of %lld (%s): %.20Lg, not %.20Lg", what, (long long)i, (long long)n,
-                     dmi_dtype_name(t), decode(t, g), decode(t, e));
-        }
-    }
-}
-
 /* Tables of runs in device memory, as the caller of a copy provides them. */
 typedef struct tables {
     const dmi_run *run[DM_MAX_DIMS];

@@ -1,4 +1,5 @@
 /* Copies on the GPU against those of the CPU: bit for bit, NaNs' payloads included. */
+#include "copy_cases.h"
 #include "cuda/cuda_case.h"
 
 static void check_bits(const char *what, const dmi_copy *d, const char *got, const char *expected, int64_t n)
@@ -106,56 +107,32 @@ static void test_matrices(void **state)
     for (int64_t k = 0; k < all; k += step) {
         int64_t rows = sizes[k / DMI_COUNT(sizes)], cols = sizes[k % DMI_COUNT(sizes)],
                 planes = k % 3 == 0 ? 3 : 1;
-        dmi_run run[3] = {{.len = planes}, {.len = rows}, {.len = cols}};
         for (int form = 0; form < 4; form++) {
-            geometry g = {.d = {.ndim = 3, .nrun = {1, 1, 1}, .run = {&run[0], &run[1], &run[2]}}};
-            int64_t pitch = rng_in(&r, 0, 2) == 0 ? 16 : 0;
-            g.d.count = planes * rows * cols;
+            geometry g;
+            make_matrix(planes, rows, cols, form, rng_in(&r, 0, 2) == 0 ? 16 : 0, &g);
             g.d.src_offset = rng_in(&r, 0, 2) == 0 ? rng_in(&r, 0, 3) : 0;
             g.d.dst_offset = rng_in(&r, 0, 2) == 0 ? rng_in(&r, 0, 3) : 0;
-            g.d.src_stride[1] = form & 1 ? 1 : cols + pitch;
-            g.d.src_stride[2] = form & 1 ? rows + pitch : 1;
-            g.d.dst_stride[1] = form & 2 ? 1 : cols + pitch;
-            g.d.dst_stride[2] = form & 2 ? rows + pitch : 1;
-            g.d.src_stride[0] = g.d.dst_stride[0] = (rows + pitch) * (cols + pitch);
-            g.src_span = g.d.src_offset + planes * g.d.src_stride[0];
-            g.dst_span = g.d.dst_offset + planes * g.d.dst_stride[0];
+            g.src_span += g.d.src_offset;
+            g.dst_span += g.d.dst_offset;
             dm_dtype t = all_dtypes[(k + form) % 7];
             check_copy(f, &r, &g, t, t, true);
             check_copy(f, &r, &g, t, all_dtypes[(k * 3 + form) % 7], true);
+            free_geometry(&g);
         }
     }
 }
 
-/* Intersections as redistribution makes them: short runs of many lengths in both dims, one long run among them.
- */
+/* Short runs, and one long run among them. */
 static void test_many_runs(void **state)
 {
     fixture *f = begin_test(state);
     rng r = {4};
-    static dmi_run runs[2][300];
     for (int64_t round = 0; round < rounds(f, 40); round++) {
-        geometry g = {.d = {.ndim = 2, .count = 1}};
-        int64_t span_a[2], span_b[2], unit = round % 2 == 0 ? 1 : 4;
-        for (int k = 0; k < 2; k++) {
-            int64_t a = 0, b = 0, n = rng_in(&r, 1, k == 0 ? 30 : 300), count = 0;
-            for (int64_t i = 0; i < n; i++) {
-                int64_t len = unit * (i == n / 2 && k == 1 ? 2000 : rng_in(&r, 1, 3));
-                runs[k][i] = (dmi_run){0, a, b, len};
-                a += len + unit * rng_in(&r, 0, 4);
-                b += len;
-                count += len;
-            }
-            g.d.nrun[k] = n;
-            g.d.run[k] = runs[k];
-            g.d.count *= count;
-            span_a[k] = a;
-            span_b[k] = b;
-        }
-        g.src_span = random_strides(&r, 2, span_a, g.d.src_stride);
-        g.dst_span = random_strides(&r, 2, span_b, g.d.dst_stride);
+        geometry g;
+        make_short_runs(&r, 30, 300, round % 2 == 0 ? 1 : 4, 2000, &g);
         check_copy(f, &r, &g, DM_F32, DM_F32, true);
         check_copy(f, &r, &g, DM_F16, DM_F64, true);
+        free_geometry(&g);
     }
 }
 

@@ -1,5 +1,5 @@
 # Jobs of several ranks in bad times: ranks that stop, are killed, leave, fail, or run another build.
-add_executable(job_main robust/job_main.c)
+add_executable(job_main robust/job_main.c robust/job_common.c robust/job_stop.c robust/job_fault.c)
 add_executable(init_comm_main robust/init_comm_main.c)
 foreach(program job_main init_comm_main)
   target_compile_definitions(${program} PRIVATE _GNU_SOURCE)
@@ -77,3 +77,5 @@ endforeach()
 
 # These measure time.
 set_tests_properties(test_queueing test_watchdog test_idle PROPERTIES RUN_SERIAL ON)
+
+include(robust/break.cmake)

@@ -2,7 +2,9 @@
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static dm_status check(cudaError_t code, const char *call)
 {
@@ -38,6 +40,60 @@ dm_status dmi_cu_peer(int peer)
     return check(code, "cudaDeviceEnablePeerAccess");
 }
 
+bool dmi_cu_can_peer(int device, int peer)
+{
+    int can = 0;
+    if (cudaDeviceCanAccessPeer(&can, device, peer) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return false;
+    }
+    return can != 0;
+}
+
+dm_status dmi_cu_name(int device, char *bus, size_t bus_room, char *model, size_t model_room)
+{
+    struct cudaDeviceProp properties;
+    dm_status status = check(cudaDeviceGetPCIBusId(bus, (int)bus_room, device), "cudaDeviceGetPCIBusId");
+    status = status == DM_OK ? check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties")
+                             : status;
+    if (status == DM_OK) {
+        snprintf(model, model_room, "%s", properties.name);
+    }
+    return status;
+}
+
+dm_status dmi_cu_memory(int64_t *free_bytes, int64_t *total_bytes)
+{
+    size_t unused = 0, total = 0;
+    dm_status status = check(cudaMemGetInfo(&unused, &total), "cudaMemGetInfo");
+    *free_bytes = (int64_t)unused;
+    *total_bytes = (int64_t)total;
+    return status;
+}
+
+dm_status dmi_cu_export(void *p, dmi_cu_handle *out)
+{
+    _Static_assert(sizeof(cudaIpcMemHandle_t) == sizeof out->bytes, "a handle is kept in these bytes");
+    cudaIpcMemHandle_t handle;
+    dm_status status = check(cudaIpcGetMemHandle(&handle, p), "cudaIpcGetMemHandle");
+    if (status == DM_OK) {
+        memcpy(out->bytes, &handle, sizeof out->bytes);
+    }
+    return status;
+}
+
+dm_status dmi_cu_open(const dmi_cu_handle *handle, void **out)
+{
+    cudaIpcMemHandle_t h;
+    memcpy(&h, handle->bytes, sizeof h);
+    return check(cudaIpcOpenMemHandle(out, h, cudaIpcMemLazyEnablePeerAccess), "cudaIpcOpenMemHandle");
+}
+
+void dmi_cu_close(void *p)
+{
+    (void)cudaIpcCloseMemHandle(p);
+}
+
 void *dmi_cu_malloc(int64_t bytes)
 {
     void *p = NULL;
@@ -68,6 +124,22 @@ void dmi_cu_release_host(void *p)
     (void)cudaFreeHost(p);
 }
 
+dm_status dmi_cu_pin(void *p, int64_t bytes)
+{
+    return check(cudaHostRegister(p, (size_t)bytes, cudaHostRegisterPortable), "cudaHostRegister");
+}
+
+void dmi_cu_unpin(void *p)
+{
+    (void)cudaHostUnregister(p);
+}
+
+dm_status dmi_cu_move(void *dst, const void *src, int64_t bytes)
+{
+    dm_status status = check(cudaMemcpy(dst, src, (size_t)bytes, cudaMemcpyDefault), "cudaMemcpy");
+    return status == DM_OK ? check(cudaDeviceSynchronize(), "cudaDeviceSynchronize") : status;
+}
+
 dm_status dmi_cu_zero(void *p, int64_t bytes)
 {
     dm_status status = check(cudaMemset(p, 0, (size_t)bytes), "cudaMemset");
@@ -76,8 +148,11 @@ dm_status dmi_cu_zero(void *p, int64_t bytes)
 
 dm_status dmi_cu_stream_create(dmi_stream *out)
 {
-    return check(cudaStreamCreateWithFlags((cudaStream_t *)out, cudaStreamNonBlocking),
-                 "cudaStreamCreateWithFlags");
+    int least = 0, greatest = 0;
+    dm_status status = check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+    return status != DM_OK ? status
+                           : check(cudaStreamCreateWithPriority((cudaStream_t *)out, cudaStreamNonBlocking, greatest),
+                                   "cudaStreamCreateWithPriority");
 }
 
 void dmi_cu_stream_destroy(dmi_stream s)
@@ -92,10 +167,18 @@ dm_status dmi_cu_stream_wait(dmi_stream s)
     return check(cudaStreamSynchronize(s), "cudaStreamSynchronize");
 }
 
-dm_status dmi_cu_event_create(dmi_event *out)
+dm_status dmi_cu_event_create(bool timing, dmi_event *out)
 {
-    return check(cudaEventCreateWithFlags((cudaEvent_t *)out, cudaEventDisableTiming),
+    return check(cudaEventCreateWithFlags((cudaEvent_t *)out, timing ? cudaEventDefault : cudaEventDisableTiming),
                  "cudaEventCreateWithFlags");
+}
+
+dm_status dmi_cu_event_between(dmi_event from, dmi_event to, double *seconds)
+{
+    float ms = 0;
+    dm_status status = check(cudaEventElapsedTime(&ms, from, to), "cudaEventElapsedTime");
+    *seconds = (double)ms * 1e-3;
+    return status;
 }
 
 void dmi_cu_event_destroy(dmi_event e)

@@ -6,21 +6,38 @@
 #include "base/base.h"
 
 typedef void *dmi_stream; /* cudaStream_t */
-typedef void *dmi_event;  /* cudaEvent_t, without timing */
+typedef void *dmi_event;  /* cudaEvent_t */
+/* Memory of a device as another process may map it. */
+typedef struct dmi_cu_handle {
+    unsigned char bytes[64];
+} dmi_cu_handle;
 
 int dmi_cu_devices(void);                    /* 0 where there is no GPU or no driver */
 DM_CHECKED dm_status dmi_cu_use(int device); /* of the calling thread; makes the context */
 /* The address space of `peer` may be read and written by kernels and copies of the current device. */
 DM_CHECKED dm_status dmi_cu_peer(int peer);
+bool dmi_cu_can_peer(int device, int peer);
+/* Its place on the PCI bus, as 0000:1b:00.0, and its model. */
+DM_CHECKED dm_status dmi_cu_name(int device, char *bus, size_t bus_room, char *model, size_t model_room);
+DM_CHECKED dm_status dmi_cu_memory(int64_t *free_bytes, int64_t *total_bytes); /* of the current device */
+/* Between processes: memory of dmi_cu_malloc, its start; opened once a process, closed before the owner frees it. */
+DM_CHECKED dm_status dmi_cu_export(void *p, dmi_cu_handle *out);
+DM_CHECKED dm_status dmi_cu_open(const dmi_cu_handle *handle, void **out);
+void dmi_cu_close(void *p);
 void *dmi_cu_malloc(int64_t bytes); /* NULL when there is no memory */
 void dmi_cu_release(void *p);
 void *dmi_cu_malloc_host(int64_t bytes); /* pinned */
 void dmi_cu_release_host(void *p);
+DM_CHECKED dm_status dmi_cu_pin(void *p, int64_t bytes); /* memory of the host that is there already */
+void dmi_cu_unpin(void *p);
+DM_CHECKED dm_status dmi_cu_move(void *dst, const void *src, int64_t bytes); /* any memory; waits */
 DM_CHECKED dm_status dmi_cu_zero(void *p, int64_t bytes); /* and waits */
-DM_CHECKED dm_status dmi_cu_stream_create(dmi_stream *out);
+DM_CHECKED dm_status dmi_cu_stream_create(dmi_stream *out); /* of the highest priority; waits for no other */
 void dmi_cu_stream_destroy(dmi_stream s);
 DM_CHECKED dm_status dmi_cu_stream_wait(dmi_stream s); /* host waits for all of it */
-DM_CHECKED dm_status dmi_cu_event_create(dmi_event *out);
+DM_CHECKED dm_status dmi_cu_event_create(bool timing, dmi_event *out);
+/* Between two events that have been reached, both with timing. */
+DM_CHECKED dm_status dmi_cu_event_between(dmi_event from, dmi_event to, double *seconds);
 void dmi_cu_event_destroy(dmi_event e);
 DM_CHECKED dm_status dmi_cu_event_record(dmi_event e, dmi_stream s);
 DM_CHECKED dm_status dmi_cu_event_after(dmi_stream s, dmi_event e); /* what comes next on s waits for e */

@@ -1,0 +1,156 @@
+/* Square products over all workers in the forms of the benchmarks, beside the local product of the same shape on all
+ * workers at once, in turns: medians of ms a product, products one after another.
+ *   bench_products DTYPE ROUNDS N...        DTYPE f64 f32 bf16 f16
+ * Started alone or by mpirun; settings from the environment (DMATH_...). */
+#include <dmath/dmath.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { FORMS = 4, MOST_ROUNDS = 101, CORNER = 48 };
+static const char *const form_names[FORMS] = {"local", "rows*rows->rows", "rows*cols->cols", "contraction"};
+
+typedef struct form {
+    dm_array a, b, c;
+    int trans_a;
+    double ms[MOST_ROUNDS];
+} form;
+
+static void check(dm_status status)
+{
+    if (status != DM_OK) {
+        fprintf(stderr, "bench_products: %s\n", dm_error_message());
+        exit(1);
+    }
+}
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static dm_array matrix(dm_session *s, dm_dtype dtype, int64_t n, dm_layout layout, uint64_t seed)
+{
+    dm_array a;
+    check(dm_array_create(s, dtype, 2, (int64_t[]){n, n}, &layout, &a));
+    if (seed) {
+        check(dm_fill_uniform(s, a, -1, 1, seed));
+    }
+    return a;
+}
+
+/* One matrix per seed whatever the form, so that all results are the same (the contraction's a is the
+ * transpose). */
+static void make(dm_session *s, dm_dtype dtype, int64_t n, int which, form *f)
+{
+    dm_layout rows = dm_layout_rows(s), cols = dm_layout_cols(s), all = dm_layout_replicated(s);
+    memset(f, 0, sizeof *f);
+    f->trans_a = which == 3;
+    f->a = matrix(s, dtype, n, rows, f->trans_a ? 0 : 11);
+    if (f->trans_a) {
+        dm_array t = matrix(s, dtype, n, cols, 11);
+        check(dm_transpose(s, t, f->a));
+        check(dm_array_destroy(s, t));
+    }
+    f->b = matrix(s, dtype, n, which == 0 ? all : which == 2 ? cols : rows, 12);
+    f->c = matrix(s, dtype, n, which == 2 ? cols : rows, 0);
+}
+
+static void multiply(dm_session *s, form *f, int times)
+{
+    for (int i = 0; i < times; i++) {
+        check(dm_gemm(s, f->trans_a ? DM_T : DM_N, DM_N, 1, f->a, f->b, 0, f->c));
+    }
+    check(dm_sync(s));
+}
+
+/* Largest difference from the local product in a corner, relative to the largest element there. */
+static double differs(dm_session *s, form *reference, form *f, int64_t n)
+{
+    static float x[CORNER * CORNER], y[CORNER * CORNER];
+    int64_t side = n < CORNER ? n : CORNER, lo[2] = {n - side, (n - side) / 2}, extent[2] = {side, side};
+    form *of[2] = {reference, f};
+    for (int k = 0; k < 2; k++) {
+        dm_array part, wide;
+        check(dm_array_view(s, of[k]->c, lo, extent, &part));
+        check(dm_array_create(s, DM_F32, 2, extent, NULL, &wide));
+        check(dm_copy(s, part, wide));
+        check(dm_array_read(s, wide, NULL, NULL, k ? y : x, 0));
+        check(dm_array_destroy(s, wide));
+        check(dm_array_destroy(s, part));
+    }
+    double most = 0, big = 0;
+    for (int64_t i = 0; i < side * side; i++) {
+        most = fmax(most, fabs((double)x[i] - (double)y[i]));
+        big = fmax(big, fabs((double)x[i]));
+    }
+    return most / big;
+}
+
+static void measure(dm_session *s, const char *name, dm_dtype dtype, int64_t n, int rounds)
+{
+    form f[FORMS];
+    int times = n <= 4096 ? 40 : n <= 8192 ? 20 : n <= 16384 ? 8 : 3;
+    if (dtype == DM_F32 || dtype == DM_F64) {
+        times = times > 8 ? 8 : times > 3 ? 3 : 1;
+    }
+    for (int k = 0; k < FORMS; k++) {
+        make(s, dtype, n, k, &f[k]);
+        multiply(s, &f[k], 3);
+    }
+    for (int r = 0; r < rounds; r++) {
+        for (int k = 0; k < FORMS; k++) {
+            double begin = now_ms();
+            multiply(s, &f[k], times);
+            f[k].ms[r] = (now_ms() - begin) / times;
+        }
+    }
+    double local = 0;
+    for (int k = 0; k < FORMS; k++) {
+        double error = differs(s, &f[0], &f[k], n);
+        qsort(f[k].ms, (size_t)rounds, sizeof f[k].ms[0], by_value);
+        double median = f[k].ms[rounds / 2];
+        local = k == 0 ? median : local;
+        printf("{\"bench\":\"product\",\"dtype\":\"%s\",\"n\":%lld,\"workers\":%d,\"form\":\"%s\",\"ms\":%.4f,"
+               "\"min\":%.4f,\"max\":%.4f,\"of_local\":%.3f,\"tflops\":%.1f,\"error\":%.1e}\n",
+               name, (long long)n, dm_workers(s), form_names[k], median, f[k].ms[0],
+               f[k].ms[rounds - 1], median / local, 2e-9 * (double)n * (double)n * (double)n / median, error);
+        fflush(stdout);
+        check(dm_array_destroy(s, f[k].a));
+        check(dm_array_destroy(s, f[k].b));
+    }
+    for (int k = 0; k < FORMS; k++) {
+        check(dm_array_destroy(s, f[k].c));
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const names[] = {"f64", "f32", "f16", "bf16"};
+    static const dm_dtype types[] = {DM_F64, DM_F32, DM_F16, DM_BF16};
+    int at = -1, rounds = argc > 2 ? atoi(argv[2]) : 0;
+    for (int i = 0; i < 4; i++) {
+        at = argc > 1 && strcmp(argv[1], names[i]) == 0 ? i : at;
+    }
+    if (at < 0 || rounds < 1 || rounds > MOST_ROUNDS || argc < 4) {
+        fprintf(stderr, "bench_products DTYPE ROUNDS N...\n");
+        return 2;
+    }
+    dm_session *s;
+    check(dm_init(NULL, &s));
+    for (int i = 3; i < argc; i++) {
+        measure(s, argv[1], types[at], atoll(argv[i]), rounds);
+    }
+    check(dm_finalize(s, NULL));
+    return 0;
+}

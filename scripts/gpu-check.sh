@@ -1,0 +1,235 @@
+#!/usr/bin/env bash
+# Builds, tests and measures dmath on a host with GPUs, in bounded time, and leaves everything in one folder.
+#
+#   scripts/gpu-check.sh [--results DIR] [--prebuilt DIR] [--minutes N] [--gpus N] [--no-tests] [--no-bench]
+#                        [--sanitizer] [--peers] [--sizes LIST] [--dtypes LIST]
+#
+#   --results DIR    where logs and results go (default: gpu-results)
+#   --prebuilt DIR   a build folder that was made elsewhere: nothing is built. Libraries in DIR/lib are found first
+#   --minutes N      the most that all of it may take (default 25); each part has its own, smaller, limit
+#   --gpus N         how many to use (default: all)
+#   --sanitizer      a subset of the tests under compute-sanitizer too
+#   --peers          PyTorch, JAX, cuBLASMp and cuBLASXt beside dmath (bench/peers), where they are installed
+#   --sizes, --dtypes  of the products (default 4096,8192,16384 and bf16,f32)
+#   --device NAME    cuda, or emulated: GPUs that are threads, of a build without CUDA, to try this script out
+#
+# A part that fails does not stop the rest. DIR/summary.txt has a line a part. The status is 0 if all parts that
+# could run are right, 1 if one is not, 77 where there is no GPU.
+set -uo pipefail
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+usage() {
+    sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}" >&2
+    exit 2
+}
+results=gpu-results prebuilt='' minutes=25 gpus='' sizes=4096,8192,16384 dtypes=bf16,f32
+tests=1 bench=1 sanitizer=0 peers=0 device=cuda
+while [ $# -gt 0 ]; do
+    case $1 in
+    --results | --prebuilt | --minutes | --gpus | --sizes | --dtypes | --device)
+        [ $# -ge 2 ] || usage
+        printf -v "${1#--}" '%s' "$2"
+        shift 2
+        ;;
+    --no-tests) tests=0 && shift ;;
+    --no-bench) bench=0 && shift ;;
+    --sanitizer) sanitizer=1 && shift ;;
+    --peers) peers=1 && shift ;;
+    *) usage ;;
+    esac
+done
+mkdir -p "$results"
+results=$(cd "$results" && pwd)
+summary=$results/summary.txt
+: >"$summary"
+# shellcheck source=scripts/mpi-env.sh
+. "$top/scripts/mpi-env.sh"
+export PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
+# NVLink multicast belongs to the host, not to the process: one that dies with it may leave the links unusable.
+export NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1
+
+failures=0
+deadline=$((minutes * 60))
+left() { echo $((deadline - SECONDS)); }
+note() { printf '%-10s %6s  %s\n' "$1" "$2" "$3" | tee -a "$summary"; }
+# part NAME SECONDS COMMAND...: a bounded command with a log of its own; 77 means skipped, as for CTest
+part() {
+    local name=$1 limit=$2 begin=$SECONDS rc
+    shift 2
+    if [ "$(left)" -lt 20 ]; then
+        note skipped - "$name: the time is over"
+        return 0
+    fi
+    [ "$limit" -le "$(left)" ] || limit=$(left)
+    timeout -k 10 "$limit" "$@" >"$results/$name.log" 2>&1 </dev/null
+    rc=$?
+    case $rc in
+    0) note ok "$((SECONDS - begin)) s" "$name" ;;
+    77) note skipped "$((SECONDS - begin)) s" "$name" ;;
+    *)
+        failures=$((failures + 1))
+        note FAILED "$((SECONDS - begin)) s" "$name: status $rc$([ $rc -ne 124 ] || echo ', the time was over')"
+        tail -n 12 "$results/$name.log" | cut -c1-200 | sed 's/^/    /' | tee -a "$summary"
+        ;;
+    esac
+    return $rc
+}
+
+# ---- the machine
+facts() {
+    date -u
+    uname -a
+    (. /etc/os-release && echo "$PRETTY_NAME")
+    echo "cores $(nproc), $(grep MemTotal /proc/meminfo)"
+    nvidia-smi
+    nvidia-smi topo -m
+    nvidia-smi --query-gpu=index,name,memory.total,driver_version,clocks.sm,clocks.max.sm,power.limit --format=csv
+    nvcc --version | tail -n 2
+    "${CC:-cc}" --version | head -n 1
+    cmake --version | head -n 1
+    mpirun --version | head -n 1
+    ompi_info --parsable --all 2>/dev/null | grep mpi_built_with_cuda_support:value
+    python3 -c 'import torch; print("torch", torch.__version__, "nccl", torch.cuda.nccl.version())'
+    python3 -c 'import jax; print("jax", jax.__version__)'
+    git -C "$top" rev-parse HEAD
+    true
+}
+facts >"$results/machine.txt" 2>&1
+here=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU ')
+names=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | sort -u | tr '\n' ';')
+if [ "$device" = emulated ]; then
+    export DMATH_EMULATED_GPUS=${DMATH_EMULATED_GPUS:-2}
+    here=$DMATH_EMULATED_GPUS names=emulated
+fi
+gpus=${gpus:-$here}
+note facts - "$here GPUs: $names"
+if [ "$here" -eq 0 ] || [ "$gpus" -lt 1 ] || [ "$gpus" -gt "$here" ]; then
+    note skipped - "everything: no GPU here, or fewer than asked for"
+    exit 77
+fi
+
+# ---- the programs
+build=${prebuilt:-$top/build/gpu}
+mkdir -p "$build" && build=$(cd "$build" && pwd)
+if [ -n "$prebuilt" ]; then
+    export LD_LIBRARY_PATH=$build/lib:$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+else
+    options=(-DCMAKE_BUILD_TYPE=Release -DDMATH_CUDA="$([ "$device" = cuda ] && echo ON || echo OFF)")
+    command -v ninja >/dev/null && options+=(-G Ninja)
+    if ! pkg-config --exists cmocka; then
+        options+=(-DDMATH_TESTS=OFF)
+        note skipped - "the tests are not built: cmocka is not installed (--prebuilt brings them)"
+    fi
+    part configure 120 cmake -S "$top" -B "$build" "${options[@]}" &&
+        part build 900 cmake --build "$build" --parallel "$(nproc)" &&
+        part build-bench 300 cmake --build "$build" --target benchmarks --parallel "$(nproc)"
+fi
+tool=$build/dmath
+if ! [ -x "$tool" ]; then
+    note FAILED - "no $tool: there is nothing to run"
+    exit 1
+fi
+
+# ---- tests: the kernels against their oracles, the ops with workers that own GPUs, in process and as ranks
+op_tests=(test_fill test_read test_write test_copy test_permute test_add test_axpby test_multiply test_unary test_sum
+    test_gemm test_load test_save test_program)
+limit_each=120
+# op_test TEST NAME SETTING... [-- LAUNCHER...]. GPUs may be shared, for some tests want a number of workers.
+op_test() {
+    local test=$1 name=$2 settings=(DMATH_DEVICE="$device" DMATH_SHARE_GPU=1 DMATH_TEST_CASES=0.1)
+    shift 2
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do
+        settings+=("$1") && shift
+    done
+    [ $# -eq 0 ] || shift
+    part "$test-$name" "$limit_each" env "${settings[@]}" "$@" "$build/tests/$test"
+}
+if [ $tests = 1 ]; then
+    [ $((bench + peers)) = 0 ] || deadline=$((minutes * 60 * 6 / 10)) # the rest is for what follows
+    mkdir -p "$results/work" && cd "$results/work" || exit 1          # tests write files where they are run
+    if [ -z "$prebuilt" ] && (cd "$build" && ctest -N -L gpu 2>/dev/null) | grep -q 'Total Tests: [1-9]'; then
+        part ctest-gpu 600 ctest --test-dir "$build" -L gpu --output-on-failure --timeout "$limit_each"
+    fi
+    for t in "$build"/tests/test_cuda_*; do
+        [ -x "$t" ] && part "$(basename "$t")" "$limit_each" "$t"
+    done
+    for t in "${op_tests[@]}"; do
+        [ -x "$build/tests/$t" ] || continue
+        op_test "$t" near DMATH_TEST_WORKERS="$gpus"
+        [ "$gpus" -lt 2 ] || op_test "$t" far DMATH_TEST_WORKERS="$gpus" DMATH_PRETEND_HOSTS=2
+        for transport in auto mpi; do
+            command -v mpirun >/dev/null || continue
+            op_test "$t" "ranks-$transport" DMATH_TEST_LAUNCHED=1 DMATH_TRANSPORT=$transport -- mpirun -n $((gpus + 1))
+        done
+    done
+    cd "$top" || exit 1
+    deadline=$((minutes * 60))
+fi
+
+# ---- compute-sanitizer: memory of the kernels, and of two ops from end to end
+if [ $sanitizer = 1 ]; then
+    if command -v compute-sanitizer >/dev/null; then
+        check=(compute-sanitizer --error-exitcode 9 --print-limit 20)
+        for t in "$build"/tests/test_cuda_*; do
+            [ -x "$t" ] && part "memcheck-$(basename "$t")" 240 env DMATH_TEST_CASES=0.05 "${check[@]}" "$t"
+        done
+        for t in test_copy test_gemm; do
+            [ -x "$build/tests/$t" ] && part "memcheck-$t" 240 env DMATH_DEVICE="$device" DMATH_TEST_WORKERS="$gpus" \
+                DMATH_SHARE_GPU=1 DMATH_TEST_CASES=0.02 DMATH_WATCHDOG_S=0 "${check[@]}" "$build/tests/$t"
+        done
+        for t in test_cuda_copy test_cuda_sums; do
+            [ -x "$build/tests/$t" ] && part "racecheck-$t" 240 env DMATH_TEST_CASES=0.05 \
+                "${check[@]}" --tool racecheck "$build/tests/$t"
+        done
+    else
+        note skipped - "compute-sanitizer is not installed"
+    fi
+fi
+
+# ---- measurements
+small=$(tr ',' '\n' <<<"$sizes" | awk '$1 <= 4096' | paste -sd,)
+if [ $bench = 1 ]; then
+    on=(-O device="$device")
+    # The product's bench compares with the host's BLAS, which takes long for what a GPU calls small.
+    part bench-gemm 300 "$tool" bench gemm "${on[@]}" -w "$gpus" -s "${small:-1024}" -d "$dtypes" \
+        -l rows/rows/rows,rows/cols/cols,cols/rows/rows
+    part bench-remap 180 "$tool" bench remap "${on[@]}" -w "$gpus" -s "$sizes"
+    part bench-dispatch 120 "$tool" bench dispatch "${on[@]}" -w "$gpus"
+    if [ "$gpus" -ge 2 ]; then
+        part bench-transport 180 "$tool" bench transport "${on[@]}" -w "$gpus" --large
+        if command -v mpirun >/dev/null; then
+            for transport in direct mpi; do
+                part "bench-transport-ranks-$transport" 180 mpirun -n 3 "$tool" bench transport \
+                    "${on[@]}" -t "$transport" --max 64M
+            done
+            part bench-gemm-ranks 300 mpirun -n $((gpus + 1)) "$tool" bench gemm "${on[@]}" -s "${small:-1024}" \
+                -d "$dtypes" -l rows/rows/rows,rows/cols/cols
+        fi
+    fi
+    for program in "$build"/bench/bench_cuda_*; do
+        [ -x "$program" ] && part "$(basename "$program")" 180 "$program"
+    done
+    if [ -x "$build/bench/bench_products" ]; then # sizes that the host's BLAS would take too long for
+        for type in ${dtypes//,/ }; do
+            # shellcheck disable=SC2086  # a word a size
+            part "bench-products-$type" 240 env DMATH_DEVICE="$device" DMATH_WORKERS="$gpus" \
+                "$build/bench/bench_products" "$type" 21 ${sizes//,/ }
+        done
+    fi
+fi
+if [ $peers = 1 ] && [ "$device" != cuda ]; then
+    note skipped - "peers: they need GPUs"
+elif [ $peers = 1 ]; then
+    if [ -d "$build/peers" ]; then
+        programs=$build/peers
+    else
+        programs=$results/peers-bin
+        part peers-build 600 "$top/bench/peers/build.sh" "$programs" "$build"
+    fi
+    part peers "$(left)" python3 "$top/bench/peers/run.py" --results "$results/peers" --bin "$programs" --tool "$tool" \
+        --gpus "$gpus" --sizes "$sizes" --dtypes "$dtypes" --minutes $(($(left) / 60))
+    [ -e "$results/peers/table.md" ] && cat "$results/peers/table.md" >>"$summary"
+fi
+
+note "$([ $failures = 0 ] && echo ok || echo FAILED)" "$SECONDS s" "$failures parts failed; results in $results"
+[ $failures = 0 ]

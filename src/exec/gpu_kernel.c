@@ -1,0 +1,192 @@
+/* Steps of the compute lanes on a GPU: kernels, parts of files, functions of the user's. */
+#include "exec/gpu_parts.h"
+#include "io/file.h"
+#include "ops/common_task.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- run tables --- */
+
+static void free_tables(dmi_plan *plan)
+{
+    for (int i = 0; i < plan->nstep; i++) {
+        if (plan->device[i].memory.base) {
+            (void)!dmi_pool_free(plan->device_pool, &plan->device[i].memory, NULL);
+        }
+    }
+    free(plan->device);
+    plan->device = NULL;
+}
+
+static bool make_tables(dmi_engine *e, dmi_step_tables *t, const dmi_copy *c, int64_t runs)
+{
+    dmi_gpu *g = e->gpu;
+    int64_t bytes = runs * (int64_t)sizeof(dmi_run), n = 0;
+    dmi_run *host = malloc((size_t)bytes);
+    if (!host || dmi_pool_alloc(g->tables, bytes, DMI_OWNER_STAGING, &t->memory) != DM_OK) {
+        free(host);
+        memset(&t->memory, 0, sizeof t->memory);
+        return false;
+    }
+    dmi_run *device = t->memory.base;
+    for (int d = 0; d < c->ndim; d++) {
+        if (c->nrun[d] > 1) {
+            memcpy(host + n, c->run[d], (size_t)c->nrun[d] * sizeof *host);
+            t->run[d] = device + n;
+            n += c->nrun[d];
+        }
+    }
+    bool ok = dmi_cu_copy(g->stream[STREAM_TABLES], device, host, bytes) == DM_OK &&
+              dmi_cu_stream_wait(g->stream[STREAM_TABLES]) == DM_OK;
+    free(host);
+    return ok;
+}
+
+const dmi_run *const *dmi_gpu_runs(dmi_engine *e, const dmi_work *w, const dmi_copy *c)
+{
+    dmi_plan *plan = w->inst->plan;
+    int64_t runs = 0;
+    for (int d = 0; d < c->ndim; d++) {
+        runs += c->nrun[d] > 1 ? c->nrun[d] : 0;
+    }
+    if (runs == 0) {
+        return NULL;
+    }
+    if (!plan->device) { /* made when a step is first issued, kept with its plan */
+        plan->device = calloc((size_t)plan->nstep, sizeof *plan->device);
+        plan->device_pool = e->gpu->tables;
+        plan->device_free = free_tables;
+    }
+    dmi_step_tables *t = plan->device ? &plan->device[w->step - plan->step] : NULL;
+    return t && (t->memory.base || make_tables(e, t, c, runs)) ? t->run : NULL;
+}
+
+/* --- files --- */
+
+/* A part of a file, in pieces of the plan that fit a place in pinned memory; the host waits for the device, so
+ * that the place is free again when it returns. */
+static dm_status file_step(dmi_engine *e, dmi_queue *queue, dmi_work *w)
+{
+    const dmi_file_part *part = w->step->desc;
+    dmi_file_part dense = *part;
+    dmi_copy rest;
+    dmi_arena arena = {0};
+    dmi_staged *piece = &e->gpu->file;
+    bool reading = w->step->kind == DMI_STEP_FILE_READ;
+    int64_t bytes = part->geometry.count * dmi_dtype_bytes(part->geometry.src_dtype);
+    char *memory = dmi_ref_pointer(w->inst, &w->step->ref[0]);
+    bool ok = reading ? dmi_copy_pack(&part->geometry, &dense.geometry, &arena) &&
+                            dmi_copy_unpack(&part->geometry, &rest, &arena)
+                      : dmi_copy_pack(&part->geometry, &rest, &arena) &&
+                            dmi_copy_unpack(&part->geometry, &dense.geometry, &arena);
+    dm_status status = ok ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for a file's geometry");
+    queue->device_run = ok ? dmi_gpu_runs(e, w, &rest) : NULL;
+    if (status == DM_OK && reading) {
+        status = dmi_file_read(&dense, w->inst->tail, piece->pinned);
+        status = status == DM_OK ? dmi_cu_copy(queue->stream, piece->device, piece->pinned, bytes) : status;
+        if (status == DM_OK) {
+            e->config.backend->copy(queue, &rest, piece->device, memory);
+        }
+    } else if (status == DM_OK) {
+        e->config.backend->copy(queue, &rest, memory, piece->device);
+        status = dmi_cu_copy(queue->stream, piece->pinned, piece->device, bytes);
+    }
+    status = status == DM_OK ? dmi_cu_stream_wait(queue->stream) : status;
+    if (status == DM_OK && !reading) {
+        status = dmi_file_write(&dense, w->inst->tail, piece->pinned);
+    }
+    dmi_arena_free(&arena);
+    return status;
+}
+
+/* --- functions of the user's --- */
+
+/* They work on the host, on copies of all the memory of their operands. */
+static dm_status task_step(dmi_engine *e, dmi_queue *queue, dmi_work *w)
+{
+    void *host[DMI_MAX_REFS] = {0};
+    dm_status status = DM_OK;
+    int n = w->step->nref;
+    for (int i = 0; i < n && status == DM_OK; i++) {
+        const dmi_block *block = &w->inst->memory[w->step->ref[i].index]->block;
+        host[i] = dmi_cu_malloc_host(DMI_MAX(block->bytes, 1));
+        status = host[i] ? dmi_cu_copy(queue->stream, host[i], block->base, block->bytes)
+                         : dmi_fail(DM_ERR_NOMEM, "no pinned memory for %lld bytes of an operand",
+                                    (long long)block->bytes);
+    }
+    status = status == DM_OK ? dmi_cu_stream_wait(queue->stream) : status;
+    if (status == DM_OK) {
+        status = dmi_task_run(w->step->desc, e->config.me, n, host, w->inst->tail, w->inst->tail_bytes);
+    }
+    for (int i = 0; i < n && status == DM_OK; i++) {
+        const dmi_block *block = &w->inst->memory[w->step->ref[i].index]->block;
+        if (w->step->ref[i].mode & DMI_WRITE) {
+            status = dmi_cu_copy(queue->stream, block->base, host[i], block->bytes);
+        }
+    }
+    status = status == DM_OK ? dmi_cu_stream_wait(queue->stream) : status;
+    for (int i = 0; i < n; i++) {
+        dmi_cu_release_host(host[i]);
+    }
+    return status;
+}
+
+/* --- any step --- */
+
+static bool has_memory(const dmi_work *w)
+{
+    for (int i = 0; i < w->step->nref; i++) {
+        if (!dmi_ref_pointer(w->inst, &w->step->ref[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static dm_status execute(dmi_engine *e, dmi_queue *queue, dmi_work *w)
+{
+    queue->device_run = NULL;
+    switch (w->step->kind) {
+    case DMI_STEP_FILE_READ:
+    case DMI_STEP_FILE_WRITE:
+        return file_step(e, queue, w);
+    case DMI_STEP_TASK:
+        return task_step(e, queue, w);
+    case DMI_STEP_COPY:
+        queue->device_run = dmi_gpu_runs(e, w, w->step->desc);
+        break;
+    case DMI_STEP_ACC_ADD:
+        queue->device_run = dmi_gpu_runs(e, w, &((const dmi_acc_add *)w->step->desc)->geometry);
+        break;
+    default:
+        break;
+    }
+    dm_status status = dmi_execute(e, queue, w);
+    return status == DM_OK && queue->error ? dmi_fail(DM_ERR_INTERNAL, "%s", queue->error_text) : status;
+}
+
+bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_work *w)
+{
+    /* What the host does itself with finished data is not to run on the result of a failed command, so it is
+     * done when that is known. */
+    bool by_host = w->step->kind == DMI_STEP_FILE_READ || w->step->kind == DMI_STEP_FILE_WRITE ||
+                   w->step->kind == DMI_STEP_TASK;
+    if (by_host) {
+        if (!dmi_engine_reached(e, &w->wait)) {
+            return false;
+        }
+        dmi_compute_check_inputs(e, w);
+    }
+    dm_status status = dmi_gpu_after(e, lane, &w->wait);
+    if (status == DM_OK && !atomic_load(&w->inst->failed) && has_memory(w)) {
+        atomic_store_explicit(&e->port->now_step, w->step->kind, memory_order_relaxed);
+        atomic_store_explicit(&e->port->now_busy, by_host, memory_order_relaxed);
+        dmi_gpu_time_begin(e, lane, w);
+        status = execute(e, e->gpu->queue[lane], w);
+        dmi_gpu_time_end(e, lane, w);
+        atomic_store_explicit(&e->port->now_busy, 0, memory_order_relaxed);
+    }
+    dmi_gpu_failed(e, w, status);
+    return true;
+}

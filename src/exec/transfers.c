@@ -1,0 +1,121 @@
+/* The SEND and RECV lanes of the CPU: blocks to and from peers, by whatever link a pair has. */
+#include "exec/engine.h"
+
+void dmi_lane_advance(dmi_engine *e, int lane)
+{
+    atomic_fetch_add_explicit(&e->lane[lane].done, 1, memory_order_release);
+    atomic_fetch_add_explicit(&e->port->tally.steps, 1, memory_order_relaxed);
+    if (e->thread_runs) {
+        dmi_bell_ring(&e->compute_bell);
+    }
+}
+
+void dmi_transfer_check_source(dmi_engine *e, const dmi_work *w)
+{
+    const dmi_ref *ref = &w->step->ref[0];
+    dmi_memory *source = ref->kind == DMI_REF_OPERAND ? w->inst->memory[ref->index] : NULL;
+    if (source && atomic_load(&source->poisoned) && !atomic_load(&w->inst->failed)) {
+        dmi_engine_fail(e, w->inst, DM_OK, "");
+    }
+}
+
+/* Messages of one lane overlap where the transport allows; they finish in order. */
+static bool progress_send(dmi_engine *e)
+{
+    enum { WINDOW = 8 };
+    dmi_lane *lane = &e->lane[DMI_LANE_SEND];
+    uint64_t done = atomic_load_explicit(&lane->done, memory_order_relaxed);
+    uint64_t end = atomic_load_explicit(&lane->enqueued, memory_order_relaxed);
+    bool moved = false;
+    for (uint64_t i = done; i < end && i < done + WINDOW; i++) {
+        dmi_work *w = dmi_lane_slot(lane, i);
+        if (!w->started) {
+            if (!dmi_engine_reached(e, &w->wait)) {
+                break;
+            }
+            dmi_transfer_check_source(e, w);
+            w->started = moved = true;
+            w->begun_ns = e->trace ? dmi_now_ns() : 0;
+        }
+        if (!w->finished) {
+            int64_t before = w->at + w->run;
+            w->finished = e->peer[w->step->peer].link->push(e, w);
+            moved = moved || w->finished || w->at + w->run != before;
+        }
+        if (!w->finished && e->peer[w->step->peer].link == &dmi_link_direct) {
+            break; /* direct pushes go one after another */
+        }
+    }
+    while (done < end && dmi_lane_slot(lane, done)->finished) {
+        const dmi_work *w = dmi_lane_slot(lane, done);
+        atomic_fetch_add_explicit(&e->port->tally.messages_sent, 1, memory_order_relaxed);
+        if (e->trace) {
+            dmi_trace_step(e, w, w->begun_ns, dmi_now_ns());
+        }
+        dmi_lane_advance(e, DMI_LANE_SEND);
+        done++;
+        moved = true;
+    }
+    return moved;
+}
+
+void dmi_transfer_received(dmi_engine *e, dmi_work *w)
+{
+    dmi_engine_settle(w);
+    atomic_fetch_add_explicit(&e->port->tally.messages_received, 1, memory_order_relaxed);
+    if (e->trace) {
+        dmi_trace_step(e, w, w->begun_ns, dmi_now_ns());
+    }
+}
+
+static bool progress_recv(dmi_engine *e)
+{
+    dmi_lane *lane = &e->lane[DMI_LANE_RECV];
+    uint64_t done = atomic_load_explicit(&lane->done, memory_order_relaxed);
+    uint64_t end = atomic_load_explicit(&lane->enqueued, memory_order_relaxed);
+    bool moved = false;
+    while (lane->started < end) { /* grants in order, ahead of arrivals */
+        dmi_work *w = dmi_lane_slot(lane, lane->started);
+        if (!dmi_engine_reached(e, &w->wait) || !e->peer[w->step->peer].link->grant(e, w)) {
+            break;
+        }
+        w->started = moved = true;
+        w->begun_ns = e->trace ? dmi_now_ns() : 0;
+        lane->started++;
+    }
+    while (done < lane->started) {
+        dmi_work *w = dmi_lane_slot(lane, done);
+        if (!e->peer[w->step->peer].link->arrive(e, w)) {
+            break;
+        }
+        dmi_transfer_received(e, w);
+        dmi_lane_advance(e, DMI_LANE_RECV);
+        done++;
+        moved = true;
+    }
+    return moved;
+}
+
+/* For the watchdog: whose block, or whose place for a block, is waited for. */
+static void note_awaited(dmi_engine *e)
+{
+    int awaited = 0;
+    for (int lane = DMI_LANE_SEND; lane <= DMI_LANE_RECV; lane++) {
+        uint64_t done = atomic_load_explicit(&e->lane[lane].done, memory_order_relaxed);
+        const dmi_work *w = dmi_lane_slot(&e->lane[lane], done);
+        if (done < atomic_load_explicit(&e->lane[lane].enqueued, memory_order_relaxed) && w->started) {
+            awaited = w->step->peer + 1;
+        }
+    }
+    atomic_store_explicit(&e->port->now_peer, awaited, memory_order_relaxed);
+}
+
+bool dmi_transfers_progress(dmi_engine *e)
+{
+    bool moved = progress_recv(e);
+    moved = progress_send(e) || moved;
+    if (!moved) {
+        note_awaited(e);
+    }
+    return moved;
+}

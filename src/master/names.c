@@ -1,0 +1,44 @@
+/* What the public interface says of statuses, types and the version. */
+#include "base/base.h"
+
+#include <dmath/dmath.h>
+
+const char *dm_status_name(dm_status status)
+{
+    return dmi_status_name(status);
+}
+
+const char *dm_status_text(dm_status status)
+{
+    switch (status) {
+#define X(code, name, text)                                                                                    \
+    case DM_##name:                                                                                            \
+        return text;
+        DM_STATUS_MAP(X)
+#undef X
+    }
+    return "unknown status";
+}
+
+const char *dm_error_message(void)
+{
+    return dmi_error_text();
+}
+
+#define TEXT(x) #x
+#define VERSION(a, b, c) TEXT(a) "." TEXT(b) "." TEXT(c)
+
+const char *dm_version(void)
+{
+    return VERSION(DM_VERSION_MAJOR, DM_VERSION_MINOR, DM_VERSION_PATCH);
+}
+
+int64_t dm_dtype_bytes(dm_dtype dtype)
+{
+    return dmi_dtype_bytes(dtype);
+}
+
+const char *dm_dtype_name(dm_dtype dtype)
+{
+    return dmi_dtype_name(dtype);
+}

@@ -1,0 +1,190 @@
+/* The replica cache. What a command has brought whole to every worker stays there, as an array of the session's own
+ * under a replicated layout, until its source is written to or destroyed, room is needed, or a command fails. The
+ * master alone decides, in the order of the commands, so that all workers agree without a word: to them a replica is
+ * an array like others, first written by the command that brings the blocks, then read in place of the source. */
+#include "master/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 64, KEEP = 3 }; /* KEEP: the operand of a command that the blocks are left in */
+
+typedef struct replica {
+    dmi_storage *source;
+    dmi_desc desc;      /* the part of the source */
+    uint32_t layout_id; /* under which it is kept */
+    dm_array array;
+    int64_t bytes; /* at each worker */
+    uint64_t used;
+} replica;
+
+typedef struct dmi_replicas {
+    int count;
+    int64_t bytes, limit;
+    uint64_t tick;
+    replica entry[MOST];
+} dmi_replicas;
+
+dm_status dmi_replicas_start(dmi_session *s)
+{
+    int64_t limit = s->config.replica_limit;
+    if (limit == 0) { /* on CPUs a replica would cost memory of the host that the program may want */
+        limit = s->profile.device_bytes / 8;
+    }
+    if (!s->config.replicas || limit == 0) {
+        return DM_OK;
+    }
+    s->replicas = calloc(1, sizeof *s->replicas);
+    if (!s->replicas) {
+        return dmi_fail(DM_ERR_NOMEM, "no memory for a session");
+    }
+    s->replicas->limit = limit;
+    return dmi_plan_cache_create((int)s->config.plan_cache, &s->plans);
+}
+
+void dmi_replicas_stop(dmi_session *s)
+{
+    dmi_plan_cache_destroy(s->plans);
+    free(s->replicas);
+    s->plans = NULL;
+    s->replicas = NULL;
+}
+
+static void drop(dmi_session *s, int at)
+{
+    dmi_replicas *r = s->replicas;
+    replica gone = r->entry[at];
+    r->entry[at] = r->entry[--r->count];
+    r->bytes -= gone.bytes;
+    gone.source->replicas--;
+    dmi_array_drop(s, gone.array);
+}
+
+void dmi_replicas_forget(dmi_session *s, dmi_storage *storage)
+{
+    for (int i = s->replicas && storage->replicas > 0 ? s->replicas->count - 1 : -1; i >= 0; i--) {
+        if (s->replicas->entry[i].source == storage) {
+            drop(s, i);
+        }
+    }
+}
+
+void dmi_replicas_clear(dmi_session *s)
+{
+    while (s->replicas && s->replicas->count > 0) {
+        drop(s, s->replicas->count - 1);
+    }
+}
+
+static bool make_room(dmi_session *s, int64_t bytes)
+{
+    dmi_replicas *r = s->replicas;
+    if (bytes > r->limit) {
+        return false;
+    }
+    while (r->count == MOST || r->bytes + bytes > r->limit) {
+        int oldest = 0;
+        for (int i = 1; i < r->count; i++) {
+            oldest = r->entry[i].used < r->entry[oldest].used ? i : oldest;
+        }
+        drop(s, oldest);
+    }
+    return true;
+}
+
+static bool same_part(const dmi_desc *a, const dmi_desc *b)
+{
+    size_t bytes = (size_t)a->ndim * sizeof a->lo[0];
+    return a->ndim == b->ndim && a->layout_id == b->layout_id && memcmp(a->lo, b->lo, bytes) == 0 &&
+           memcmp(a->extent, b->extent, bytes) == 0;
+}
+
+static dmi_operand operand_of(dmi_session *s, dm_array a, int mode)
+{
+    const dmi_handle *h = &s->handle[dmi_id_slot(a.id)];
+    return (dmi_operand){.desc = h->desc, .id = a.id, .memory = h->storage->number, .mode = mode};
+}
+
+/* The operand that travels in this call; -1: none. */
+static dm_status travelling(dmi_session *s, const dmi_call *call, int *which)
+{
+    dmi_plan *plan = NULL;
+    bool reused;
+    dm_status status = dmi_plan_cache_get(s->plans, call, &s->profile, 0, &plan, &reused);
+    *which = status == DM_OK ? plan->travels : -1;
+    dmi_plan_release(plan);
+    return status;
+}
+
+/* A copy at every worker that the layout of `of` names. */
+static dm_status replicated(dmi_session *s, const dmi_desc *source, const dmi_layout *of, const dmi_layout **out,
+                            uint32_t *id)
+{
+    dmi_layout_spec spec = {.kind = DMI_LAYOUT_GRID,
+                            .ndim = source->ndim,
+                            .replicas = of->nworkers,
+                            .workers = of->workers,
+                            .nworkers = of->nworkers,
+                            .session_workers = s->workers};
+    for (int d = 0; d < source->ndim; d++) {
+        spec.shape[d] = source->extent[d];
+        spec.grid[d] = 1;
+    }
+    return dmi_layout_intern(s, &spec, out, id);
+}
+
+dm_status dmi_replicas_use(dmi_session *s, dmi_call *call)
+{
+    dmi_replicas *r = s->replicas;
+    const dmi_layout *layout = NULL;
+    uint32_t layout_id = 0;
+    int which = -1;
+    if (!r || !dmi_ops[call->op].operand[KEEP].name || call->noperand != KEEP) {
+        return DM_OK;
+    }
+    dm_status status = travelling(s, call, &which);
+    if (status != DM_OK || which < 0) {
+        return status;
+    }
+    dmi_operand *source = &call->operand[which];
+    dmi_storage *storage = s->handle[dmi_id_slot(source->id)].storage;
+    status = replicated(s, &source->desc, call->operand[KEEP - 1].desc.layout, &layout, &layout_id);
+    for (int i = 0; i < r->count && status == DM_OK; i++) {
+        replica *e = &r->entry[i];
+        if (e->source == storage && e->layout_id == layout_id && same_part(&e->desc, &source->desc)) {
+            e->used = ++r->tick;
+            *source = operand_of(s, e->array, DMI_READ);
+            return DM_OK;
+        }
+    }
+    int64_t bytes = dmi_dtype_bytes(source->desc.dtype);
+    for (int d = 0; d < source->desc.ndim; d++) {
+        bytes *= source->desc.extent[d];
+    }
+    if (status == DM_OK && s->explaining && bytes <= r->limit) { /* as it would be, but nothing is made */
+        call->operand[KEEP] = (dmi_operand){.desc = dmi_desc_whole(source->desc.dtype, layout, layout_id),
+                                            .memory = s->storages + 1,
+                                            .mode = DMI_WRITE};
+        call->noperand = KEEP + 1;
+        return DM_OK;
+    }
+    if (status != DM_OK || s->explaining || !make_room(s, bytes)) {
+        return status;
+    }
+    dm_array kept;
+    if (dmi_array_make(s, source->desc.dtype, layout, layout_id, true, &kept) != DM_OK) {
+        return DM_OK; /* no room under the limit: the product goes on without */
+    }
+    storage = s->handle[dmi_id_slot(source->id)].storage;
+    r->entry[r->count++] = (replica){.source = storage,
+                                     .desc = source->desc,
+                                     .layout_id = layout_id,
+                                     .array = kept,
+                                     .bytes = bytes,
+                                     .used = ++r->tick};
+    r->bytes += bytes;
+    storage->replicas++;
+    call->operand[KEEP] = operand_of(s, kept, DMI_WRITE);
+    call->noperand = KEEP + 1;
+    return DM_OK;
+}

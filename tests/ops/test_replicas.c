@@ -1,0 +1,201 @@
+/* Operands that are kept at all workers after a product: later products find them there, writes make them stale. */
+#include "support/product.h"
+
+#include <stdio.h>
+
+static int64_t bytes_sent(dmt_case *c)
+{
+    int64_t sum = 0;
+    for (int w = 0; w < c->workers; w++) {
+        dm_counters n = {.size = sizeof n};
+        DMT_OK(c, dm_counters_get(c->session, w, &n));
+        sum += n.bytes_sent;
+    }
+    return sum;
+}
+
+static int64_t replica_bytes(dmt_case *c, int worker)
+{
+    dm_memory m = {.size = sizeof m};
+    DMT_OK(c, dm_memory_report(c->session, worker, &m));
+    return m.replicas;
+}
+
+static void multiply(dmt_case *c, const dmt_product *p, dmt_operand *a, dmt_operand *b, dmt_operand *out)
+{
+    dmt_status_is(c, dmt_product_call(c, p, a->array, b->array, out->array), DM_OK, "dm_gemm");
+    dmt_product_check(c, p, true, out);
+}
+
+static void twice(dmt_host *x)
+{
+    for (int64_t i = 0; i < x->count; i++) {
+        x->v[i] *= 2;
+    }
+}
+
+/* Whatever the layouts: the same product again, then after either operand has been written to. */
+static void random_case(dmt_case *c)
+{
+    dmt_product p = {.trans_a = dmt_chance(&c->random, 50), .trans_b = dmt_chance(&c->random, 50), .alpha = 1};
+    dm_dtype dtype = dmt_float_random(c);
+    p.m = dmt_int(&c->random, 1, 40);
+    p.n = dmt_int(&c->random, 1, 40);
+    p.k = dmt_int(&c->random, 1, 40);
+    dmt_product_fill(c, &p, dtype, dtype, DM_F64, DMT_SMALL);
+    dmt_operand *a = dmt_operand_make(c, "a", p.a, 0), *b = dmt_operand_make(c, "b", p.b, 0),
+                *out = dmt_operand_make(c, "c", p.c, DMT_NO_VIEW);
+    dmt_product_say(c, &p);
+    for (int round = 0; round < 5; round++) {
+        multiply(c, &p, a, b, out);
+        int what = (int)dmt_int(&c->random, 0, 3);
+        if (what == 1) {
+            DMT_OK(c, dm_add(c->session, 1, b->array, 1, b->array, b->array));
+            twice(p.b);
+        } else if (what == 2) {
+            DMT_OK(c, dm_scale(c->session, 2, a->array, a->array));
+            twice(p.a);
+        }
+    }
+}
+
+/* Which operand travels, and that it does so once. */
+static void split_case(dmt_case *c)
+{
+    static const int kinds[] = {DMT_ROWS, DMT_LAST};
+    static const char *const names[] = {"a", "b", "c"};
+    dmt_product p = {.m = 24, .n = 32, .k = 40, .alpha = 1};
+    dmt_operand *o[3];
+    int64_t pick = c->number;
+    dmt_product_fill(c, &p, DM_F32, DM_F32, DM_F32, DMT_SMALL);
+    dmt_host *values[] = {p.a, p.b, p.c};
+    for (int i = 0; i < 3; i++, pick /= 2) {
+        dmt_layout layout;
+        int kind = i == 2 ? kinds[c->number % 2] : kinds[pick % 2]; /* c as a, so that b travels, or all is moved */
+        dmt_layout_kind(&layout, &c->scratch, c->session, 2, values[i]->shape, kind);
+        o[i] = dmt_operand_plain(c, names[i], values[i], layout.use, layout.text);
+    }
+    int64_t at[4];
+    dmt_product_say(c, &p);
+    at[0] = bytes_sent(c);
+    multiply(c, &p, o[0], o[1], o[2]);
+    int64_t kept = replica_bytes(c, 0);
+    at[1] = bytes_sent(c);
+    DMT_OK(c, dm_gemm(c->session, DM_N, DM_N, 1, o[0]->array, o[1]->array, 0, o[2]->array));
+    at[2] = bytes_sent(c);
+    if (kept > 0 && at[2] != at[1]) {
+        dmt_fail(c, "the operand is kept, but the second product sends %lld bytes", (long long)(at[2] - at[1]));
+    }
+    if (kept == 0 && c->workers > 1 && c->number % 4 != 1) {
+        dmt_fail(c, "nothing is kept");
+    }
+    DMT_OK(c, dm_scale(c->session, 2, o[1]->array, o[1]->array));
+    DMT_OK(c, dm_scale(c->session, 2, o[0]->array, o[0]->array));
+    DMT_OK(c, dm_sync(c->session));
+    if (replica_bytes(c, 0) != 0) {
+        dmt_fail(c, "%lld bytes are kept of arrays that have been written to", (long long)replica_bytes(c, 0));
+    }
+    twice(p.a);
+    twice(p.b);
+    multiply(c, &p, o[0], o[1], o[2]);
+}
+
+/* More operands than there is room for: the oldest go, and what is kept never exceeds the limit. */
+static void limit_case(dmt_case *c)
+{
+    dm_array a, b[8], out;
+    const int64_t n = 64, shape[2] = {n, n};
+    dm_layout rows = dm_layout_rows(c->session);
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 2, shape, &rows, &a));
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 2, shape, &rows, &out));
+    DMT_OK(c, dm_fill_identity(c->session, a, 1));
+    for (int i = 0; i < 8; i++) {
+        DMT_OK(c, dm_array_create(c->session, DM_F64, 2, shape, &rows, &b[i]));
+        DMT_OK(c, dm_fill(c->session, b[i], i));
+    }
+    for (int round = 0; round < 40; round++) {
+        static double got[64 * 64];
+        int i = (int)dmt_int(&c->random, 0, 7);
+        DMT_OK(c, dm_gemm(c->session, DM_N, DM_N, 1, a, b[i], 0, out));
+        DMT_OK(c, dm_array_read(c->session, out, NULL, NULL, got, 0));
+        if (got[0] != i || got[n * n - 1] != i) {
+            dmt_fail(c, "round %d: %g and %g, not %d", round, got[0], got[n * n - 1], i);
+        }
+        if (replica_bytes(c, 0) > 4 * n * n * 8) {
+            dmt_fail(c, "%lld bytes are kept", (long long)replica_bytes(c, 0));
+        }
+    }
+    for (int i = 0; i < 8; i++) {
+        DMT_OK(c, dm_array_destroy(c->session, b[i]));
+    }
+    DMT_OK(c, dm_sync(c->session));
+    if (replica_bytes(c, 0) != 0) {
+        dmt_fail(c, "%lld bytes are kept of destroyed arrays", (long long)replica_bytes(c, 0));
+    }
+    DMT_OK(c, dm_array_destroy(c->session, a));
+    DMT_OK(c, dm_array_destroy(c->session, out));
+}
+
+static void test_random(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){
+        .name = "replicas", .cases = 300, .fn = random_case, .options = "replica_limit=1048576"});
+}
+
+static void test_split(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){
+        .name = "replicas_split", .cases = 40, .fn = split_case, .options = "replica_limit=1048576"});
+}
+
+static void test_limit(void **state)
+{
+    (void)state;
+    dmt_run(
+        &(dmt_suite){.name = "replicas_limit", .cases = 10, .fn = limit_case, .options = "replica_limit=131072"});
+}
+
+/* A product that fails leaves nothing behind that a later one would take for good. */
+static void test_failed(void **state)
+{
+    (void)state;
+    if (dmt_launched()) {
+        return;
+    }
+    for (int step = 1; step < 12; step++) {
+        char options[80];
+        static double got[32 * 32];
+        const int64_t shape[2] = {32, 32};
+        dm_array a, b, out;
+        snprintf(options, sizeof options, "replica_limit=1048576,fault=compute:%d", step);
+        dm_session *s = dmt_session_open(3, options);
+        dm_layout rows = dm_layout_rows(s);
+        assert_int_equal(dm_array_create(s, DM_F64, 2, shape, &rows, &a), DM_OK);
+        assert_int_equal(dm_array_create(s, DM_F64, 2, shape, &rows, &b), DM_OK);
+        assert_int_equal(dm_array_create(s, DM_F64, 2, shape, &rows, &out), DM_OK);
+        bool failed = false;
+        for (int round = 0; round < 4; round++) {
+            (void)!dm_fill_identity(s, a, 1);
+            (void)!dm_fill(s, b, 7);
+            (void)!dm_gemm(s, DM_N, DM_N, 1, a, b, 0, out);
+            dm_status status = dm_sync(s);
+            failed = failed || status != DM_OK;
+            if (status == DM_OK) {
+                assert_int_equal(dm_array_read(s, out, NULL, NULL, got, 0), DM_OK);
+                assert_true(got[0] == 7 && got[1023] == 7);
+            }
+        }
+        assert_true(failed);
+        assert_true(got[0] == 7);
+        dmt_session_close(s, 3);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_split),
+                                       cmocka_unit_test(test_limit), cmocka_unit_test(test_failed)};
+    return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
+}

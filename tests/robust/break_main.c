@@ -1,0 +1,123 @@
+/* Jobs one rank of which breaks in the middle of a command: break_main <what> <folder>, as job_main.
+ * prepare: its environment plants "no memory for a command" once; prepares: for good; kill: it is killed; stop:
+ * it is stopped, and the error names it, the command and the kernel. Prints "right" at the end of a run that
+ * went as it must. */
+#include "job.h"
+
+#include <signal.h>
+#include <string.h>
+
+static dm_array a, b, c, d;
+
+static dm_session *open_session(const char *options)
+{
+    char text[200];
+    const char *more = getenv("DMATH_TEST_OPTIONS");
+    snprintf(text, sizeof text, "log=error,watchdog_s=30%s%s%s", *options ? "," : "", options,
+             more ? more : "");
+    dm_session *s = start(text);
+    a = matrix(s, dm_layout_rows(s), 1);
+    b = matrix(s, dm_layout_cols(s), 2);
+    c = matrix(s, dm_layout_cyclic(s, 0, 2), 3);
+    d = matrix(s, dm_layout_cols(s), 4);
+    return s;
+}
+
+/* Commands whose workers need one another; the first status that is not DM_OK. */
+static dm_status work(dm_session *s, int turns)
+{
+    dm_status status = DM_OK;
+    for (int i = 0; i < turns && status == DM_OK; i++) {
+        (void)((status = dm_gemm(s, DM_N, DM_N, 1, a, b, 0, c)) == DM_OK &&
+               (status = dm_transpose(s, c, d)) == DM_OK && (status = dm_copy(s, d, c)) == DM_OK &&
+               (status = dm_sync(s)) == DM_OK);
+    }
+    return status;
+}
+
+static void for_a_moment(void)
+{
+    dm_session *s = open_session("");
+    OK(work(s, 5));
+    OK(value_is(s, c, 2 * N));
+    OK(value_is(s, d, 2 * N));
+    const dm_array all[] = {a, b, c, d};
+    for (int i = 0; i < 4; i++) {
+        OK(dm_array_destroy(s, all[i]));
+    }
+    OK(dm_finalize(s, NULL));
+}
+
+static void for_good(void)
+{
+    static double values[N * N];
+    dm_session *s = open_session("");
+    double begin = seconds();
+    dm_status status = work(s, 100);
+    fprintf(stderr, "%.1f s: %s: %s\n", seconds() - begin, dm_status_name(status), dm_error_message());
+    CHECK(status == DM_ERR_NOMEM);
+    CHECK(strstr(dm_error_message(), "planted fault") && strstr(dm_error_message(), "worker 1 ("));
+    CHECK(dm_sync(s) == DM_ERR_NOMEM);
+    CHECK(dm_fill(s, a, 1) == DM_ERR_NOMEM);
+    CHECK(dm_array_read(s, a, NULL, NULL, values, 0) == DM_ERR_NOMEM);
+    CHECK(strstr(dm_error_message(), "worker 1 ("));
+    CHECK(dm_finalize(s, NULL) == DM_ERR_NOMEM);
+    CHECK(dm_sync(s) == DM_ERR_STATE);
+    CHECK(seconds() - begin < 8);
+}
+
+static void kill_in_a_command(void)
+{
+    dm_session *s = open_session("link_latency_us=2e5");
+    OK(work(s, 1));
+    OK(dm_gemm(s, DM_N, DM_N, 1, a, b, 0, c));
+    usleep(100000);
+    CHECK(kill(pid_of(2), SIGKILL) == 0);
+    (void)!dm_sync(s);
+    sleep(60); /* the launcher ends this process */
+    wrong("ended by the launcher", __FILE__, __LINE__);
+}
+
+static void stop_in_a_command(void)
+{
+    dm_session *s = open_session("link_latency_us=2e5,watchdog_s=2");
+    OK(work(s, 1));
+    OK(dm_gemm(s, DM_N, DM_N, 1, a, b, 0, c));
+    usleep(100000);
+    CHECK(kill(pid_of(2), SIGSTOP) == 0);
+    double begin = seconds();
+    dm_status status = dm_sync(s);
+    fprintf(stderr, "%.1f s: %s: %s\n", seconds() - begin, dm_status_name(status), dm_error_message());
+    CHECK(status == DM_ERR_TIMEOUT);
+    CHECK(seconds() - begin < 8);
+    const char *at = strstr(dm_error_message(), "worker 1 (");
+    CHECK(at && strstr(at, "last op gemm, last kernel "));
+    CHECK(strstr(dm_error_message(), "waits for worker 1"));
+    CHECK(kill(pid_of(2), SIGCONT) == 0);
+    OK(dm_sync(s));
+    OK(value_is(s, c, 2 * N));
+    OK(dm_finalize(s, NULL));
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 3) {
+        return 2;
+    }
+    const char *what = argv[1];
+    alarm(90);
+    leave_pid(argv[2]);
+    if (!strcmp(what, "prepare")) {
+        for_a_moment();
+    } else if (!strcmp(what, "prepares")) {
+        for_good();
+    } else if (!strcmp(what, "kill")) {
+        kill_in_a_command();
+    } else if (!strcmp(what, "stop")) {
+        stop_in_a_command();
+    } else {
+        return 2;
+    }
+    printf("right\n");
+    return 0;
+}

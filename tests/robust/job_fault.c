@@ -1,0 +1,82 @@
+/* A failure in one rank; and ranks that idle. */
+#include "job.h"
+
+#include <string.h>
+
+void fault(void)
+{
+    dm_session *s = start(getenv("DMATH_TEST_OPTIONS"));
+    dm_array a = matrix(s, dm_layout_rows(s), 1), b = matrix(s, dm_layout_rows(s), 2),
+             c = matrix(s, dm_layout_cols(s), 3);
+    dm_array d = matrix(s, dm_layout_cyclic(s, 0, 2), 4), e = matrix(s, dm_layout_replicated(s), 5);
+    int failures = 0;
+    for (int turn = 0; turn < 6; turn++) {
+        OK(dm_gemm(s, DM_N, DM_N, 1, a, b, 0, c));
+        OK(dm_copy(s, c, d));
+        OK(dm_transpose(s, d, e));
+        OK(dm_add(s, 1, e, 1, a, d));
+        dm_status status = dm_sync(s);
+        if (status != DM_OK) {
+            failures++;
+            CHECK(strstr(dm_error_message(), "planted fault") && strstr(dm_error_message(), "worker 1 ("));
+            OK(dm_sync(s));
+        }
+        dm_status c_status = value_is(s, c, 2 * N), d_status = value_is(s, d, 2 * N + 1);
+        CHECK(status != DM_OK || (c_status == DM_OK && d_status == DM_OK));
+        CHECK(c_status == DM_OK || c_status == DM_ERR_POISONED);
+        CHECK(d_status == DM_OK || d_status == DM_ERR_POISONED);
+        OK(value_is(s, a, 1));
+        OK(value_is(s, b, 2));
+    }
+    fprintf(stderr, "%d failures\n", failures);
+    CHECK(failures == 1);
+    dm_array all[] = {a, b, c, d, e};
+    for (int i = 0; i < 5; i++) {
+        OK(dm_array_destroy(s, all[i]));
+    }
+    OK(dm_finalize(s, NULL));
+}
+
+static double cpu_seconds(int rank)
+{
+    char path[64], line[1024];
+    unsigned long user = 0, system_time = 0;
+    snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid_of(rank));
+    FILE *f = fopen(path, "r");
+    CHECK(f && fgets(line, sizeof line, f));
+    fclose(f);
+    const char *at = strrchr(line, ')');
+    CHECK(at &&
+          sscanf(at + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system_time) == 2);
+    return (double)(user + system_time) / (double)sysconf(_SC_CLK_TCK);
+}
+
+void idle(void)
+{
+    dm_session *s = start("");
+    dm_array a = matrix(s, dm_layout_rows(s), 1);
+    OK(value_is(s, a, 1));
+    int ranks = dm_workers(s) + 1;
+    double worst = 1, sum = 0;
+    for (int attempt = 0; attempt < 3 && worst > 0.01; attempt++) {
+        double before[64], all = 0;
+        sleep(1);
+        for (int r = 0; r < ranks; r++) {
+            before[r] = cpu_seconds(r);
+            all -= before[r];
+        }
+        sleep(4);
+        worst = 0;
+        for (int r = 0; r < ranks; r++) {
+            double now = cpu_seconds(r), share = (now - before[r]) / 4;
+            all += now;
+            worst = share > worst ? share : worst;
+        }
+        sum = all / 4;
+        fprintf(stderr, "%d idle ranks: the busiest takes %.2f %% of a core, all together %.2f %%\n", ranks,
+                worst * 100, sum * 100);
+    }
+    CHECK(worst <= 0.015); /* one tick of the clock is 0.25 % */
+    OK(dm_array_destroy(s, a));
+    OK(dm_finalize(s, NULL));
+}

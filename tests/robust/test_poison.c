@@ -1,0 +1,146 @@
+/* Where poison goes, and who hears of a failure. */
+#include "op_forms.h"
+
+/* c is rewritten again and again and copied away each time; the failure hits in the middle of the queue. Only
+ * the copies of the failed products may be poisoned, not the ones before, although those are still under way
+ * when the poison comes, nor the ones after. */
+static void chain(const char *options, char of_a, char of_b, char of_c, int at)
+{
+    enum { TURNS = 12 };
+    char text[128];
+    double a[N * N], b[N * N], want[N * N];
+    dm_array out[TURNS], in[TURNS];
+    snprintf(text, sizeof text, "%s,fault='compute:%d',log=error", options, at);
+    dm_session *s = open_session(WORKERS, text);
+    dm_layout la = layout_of(s, of_a), lb = layout_of(s, of_b), lc = layout_of(s, of_c);
+    dm_array right = make_matrix(s, N, &lb, 1), c = make_matrix(s, N, &lc, 2);
+    for (int i = 0; i < TURNS; i++) {
+        in[i] = make_matrix(s, N, &la, 10 + i);
+        out[i] = make_matrix(s, N, &la, 50 + i);
+    }
+    for (int i = 0; i < TURNS; i++) {
+        OK(dm_gemm(s, DM_N, DM_N, 1, in[i], right, 0, c));
+        OK(dm_copy(s, c, out[i]));
+    }
+    assert_int_equal(dm_sync(s), DM_ERR_INTERNAL);
+    int poisoned = 0;
+    element_matrix(N, 1, b);
+    for (int i = 0; i < TURNS; i++) {
+        element_matrix(N, 10 + i, a);
+        product(N, a, b, want);
+        dm_status status = read_matrix(s, out[i], N, want);
+        assert_true(status == DM_OK || status == DM_ERR_POISONED);
+        poisoned += status != DM_OK;
+        matrix_is(s, in[i], N, 10 + i);
+        OK(dm_array_destroy(s, in[i]));
+        OK(dm_array_destroy(s, out[i]));
+    }
+    assert_in_range(poisoned, 1, WORKERS);
+    OK(dm_array_destroy(s, c));
+    OK(dm_array_destroy(s, right));
+    close_session(s);
+}
+
+static void test_poison_stays_in_its_place(void **state)
+{
+    (void)state;
+    for (int at = 1; at <= 24; at += 3) {
+        chain("link_latency_us=200", 'r', 'r', 'r', at);
+        chain("link_latency_us=0", 'r', 'c', 'c', at);
+        chain("gemm_algorithm=stationary", 'y', 'r', 'c', at);
+    }
+}
+
+/* A worker is busy when poison for a later command arrives: the commands before it still get what was there,
+ * and what they write does not hide the poison. */
+static void test_poison_comes_early(void **state)
+{
+    (void)state;
+    const int64_t large[2] = {400, 400};
+    double values[N * N], want[N * N];
+    dm_session *s = open_session(2, "fault='compute:1',log=error");
+    dm_layout here = dm_layout_single(1), there = dm_layout_single(0);
+    dm_array poisoned = make_matrix(s, N, &there, 1), x = make_matrix(s, N, &here, 2),
+             y = make_matrix(s, N, &here, 3);
+    dm_array z = make_matrix(s, N, &here, 4), slow, other;
+    OK(dm_array_create(s, DM_F64, 2, large, &here, &slow));
+    OK(dm_array_create(s, DM_F64, 2, large, &here, &other));
+    OK(dm_fill(s, poisoned, 1));
+    OK(dm_fill(s, slow, 1));
+    assert_int_equal(dm_sync(s), DM_ERR_INTERNAL);
+    OK(dm_fill(s, slow, 1));
+    element_matrix(N, 3, values);
+    product(N, values, values, want);
+    for (int turn = 0; turn < 10; turn++) {
+        OK(dm_array_write(s, y, NULL, NULL, values, 0));
+        OK(dm_gemm(s, DM_N, DM_N, 1, slow, slow, 0, other));
+        OK(dm_gemm(s, DM_N, DM_N, 1, y, y, 0, z));
+        OK(dm_fill(s, y, 5));
+        OK(dm_add(s, 1, poisoned, 1, x, y));
+        OK(read_matrix(s, z, N, want));
+        assert_int_equal(read_matrix(s, y, N, NULL), DM_ERR_POISONED);
+        matrix_is(s, x, N, 2);
+    }
+    dm_array all[] = {poisoned, x, y, z, slow, other};
+    for (int i = 0; i < 6; i++) {
+        OK(dm_array_destroy(s, all[i]));
+    }
+    close_session(s);
+}
+
+static void test_saving_poison(void **state)
+{
+    (void)state;
+    dm_session *s = open_session(2, "fault='compute:1',log=error");
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/dmath-poison-%ld.npy", (long)getpid());
+    dm_array a = make_matrix(s, 8, NULL, 1);
+    OK(dm_fill(s, a, 3));
+    assert_int_equal(dm_sync(s), DM_ERR_INTERNAL);
+    assert_int_equal(dm_array_save(s, a, path), DM_ERR_POISONED);
+    assert_int_equal(access(path, F_OK), -1);
+    OK(dm_fill(s, a, 3));
+    OK(dm_array_save(s, a, path));
+    assert_int_equal(unlink(path), 0);
+    OK(dm_array_destroy(s, a));
+    close_session(s);
+}
+
+/* With option sync the call itself says that it failed. */
+static void test_sync_mode(void **state)
+{
+    (void)state;
+    dm_session *s = open_session(2, "fault='compute:3',log=error,sync=1");
+    dm_array a = make_matrix(s, 8, NULL, 1);
+    OK(dm_fill(s, a, 1));
+    OK(dm_fill(s, a, 2));
+    assert_int_equal(dm_fill(s, a, 3), DM_ERR_INTERNAL);
+    OK(dm_fill(s, a, 4));
+    OK(dm_array_destroy(s, a));
+    close_session(s);
+}
+
+/* A failure that nobody asked for is told by dm_finalize. */
+static void test_finalize_tells(void **state)
+{
+    (void)state;
+    dm_session *s = open_session(2, "fault='compute:1',log=error");
+    int64_t alive = -1;
+    dm_array a = make_matrix(s, 8, NULL, 1);
+    OK(dm_fill(s, a, 1));
+    assert_int_equal(dm_finalize(s, &alive), DM_ERR_INTERNAL);
+    assert_int_equal(alive, 1);
+    assert_int_equal(dm_sync(s), DM_ERR_STATE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_poison_stays_in_its_place, deadline),
+        cmocka_unit_test_setup(test_poison_comes_early, deadline),
+        cmocka_unit_test_setup(test_saving_poison, deadline),
+        cmocka_unit_test_setup(test_sync_mode, deadline),
+        cmocka_unit_test_setup(test_finalize_tells, deadline),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,520 @@
+/* Emulated GPUs: the order of streams, events, words that are waited for, copies, and memory that another
+ * process maps. The program runs itself once more as that process. */
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/runtime.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { WORDS = 256, BLOCK_BYTES = 5000 };
+
+static void ok(dm_status status)
+{
+    if (status != DM_OK) {
+        fail_msg("%s: %s", dmi_status_name(status), dmi_error_text());
+    }
+}
+
+static void nap(int64_t us)
+{
+    struct timespec t = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
+    nanosleep(&t, NULL);
+}
+
+static dmi_stream stream(void)
+{
+    dmi_stream s = NULL;
+    ok(dmi_cu_stream_create(&s));
+    return s;
+}
+
+static dmi_event event(bool timing)
+{
+    dmi_event e = NULL;
+    ok(dmi_cu_event_create(timing, &e));
+    return e;
+}
+
+/* Words of device memory, all zero. */
+static uint32_t *words(void)
+{
+    uint32_t *w = dmi_cu_malloc(WORDS * sizeof *w);
+    assert_non_null(w);
+    ok(dmi_cu_zero(w, WORDS * sizeof *w));
+    return w;
+}
+
+/* The word becomes the value when the stream gets there. */
+static void raise_word(dmi_stream s, uint32_t *word, uint32_t value)
+{
+    ok(dmi_cu_copy(s, word, &value, sizeof value));
+}
+
+static uint32_t word_now(const uint32_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+/* --- streams and events --------------------------------------------------------------------- */
+static void test_order(void **state)
+{
+    (void)state;
+    dmi_stream a = stream(), b = stream();
+    dmi_event e = event(false);
+    uint32_t *w = words(), seen[201];
+    for (uint32_t round = 1; round <= 200; round++) { /* a writes, b carries it on, a waits for that */
+        raise_word(a, &w[0], round);
+        ok(dmi_cu_event_record(e, a));
+        ok(dmi_cu_event_after(b, e));
+        ok(dmi_cu_copy(b, &w[round], &w[0], sizeof *w));
+        ok(dmi_cu_event_record(e, b));
+        ok(dmi_cu_event_after(a, e));
+    }
+    ok(dmi_cu_stream_wait(b));
+    assert_true(dmi_cu_event_reached(e));
+    ok(dmi_cu_copy(b, seen, w, sizeof seen));
+    for (uint32_t round = 1; round <= 200; round++) {
+        assert_int_equal(seen[round], round);
+    }
+    dmi_cu_event_destroy(e);
+    dmi_cu_stream_destroy(a);
+    dmi_cu_stream_destroy(b);
+    dmi_cu_release(w);
+}
+
+static void test_never_recorded(void **state)
+{
+    (void)state;
+    dmi_stream a = stream();
+    dmi_event e = event(true), f = event(true);
+    double seconds;
+    assert_true(dmi_cu_event_reached(e));
+    ok(dmi_cu_event_after(a, e));
+    ok(dmi_cu_stream_wait(a));
+    assert_int_equal(dmi_cu_event_between(e, f, &seconds), DM_ERR_INTERNAL);
+    dmi_cu_event_destroy(e);
+    dmi_cu_event_destroy(f);
+    dmi_cu_event_destroy(NULL);
+    dmi_cu_stream_destroy(a);
+    dmi_cu_stream_destroy(NULL);
+}
+
+/* A wait is for the record that was the latest when it was asked for, whatever is recorded later. */
+static void test_latest_record(void **state)
+{
+    (void)state;
+    dmi_stream slow = stream(), fast = stream(), later = stream(), waiting = stream(), eager = stream();
+    dmi_event e = event(false), done = event(false);
+    uint32_t *gate = words();
+    ok(dmi_cu_wait_value(slow, gate, 1));
+    ok(dmi_cu_event_record(e, slow));
+    assert_false(dmi_cu_event_reached(e));
+    ok(dmi_cu_event_after(waiting, e));
+    ok(dmi_cu_event_record(done, waiting));
+    ok(dmi_cu_event_record(e, fast)); /* reached at once, but not what was waited for */
+    ok(dmi_cu_stream_wait(fast));
+    assert_true(dmi_cu_event_reached(e));
+    ok(dmi_cu_event_after(eager, e));
+    ok(dmi_cu_wait_value(later, gate, 2));
+    ok(dmi_cu_event_record(e, later)); /* is not waited for by eager or waiting */
+    ok(dmi_cu_stream_wait(eager));
+    nap(2000);
+    assert_false(dmi_cu_event_reached(done));
+    raise_word(fast, gate, 1);
+    ok(dmi_cu_stream_wait(waiting));
+    assert_true(dmi_cu_event_reached(done));
+    assert_false(dmi_cu_event_reached(e));
+    dmi_cu_event_destroy(e); /* before it is reached */
+    raise_word(fast, gate, 2);
+    dmi_cu_event_destroy(done);
+    dmi_stream all[] = {slow, later, waiting, eager, fast};
+    for (int i = 0; i < DMI_COUNT(all); i++) {
+        dmi_cu_stream_destroy(all[i]);
+    }
+    dmi_cu_release(gate);
+}
+
+static void test_timing(void **state)
+{
+    (void)state;
+    dmi_stream a = stream(), b = stream();
+    dmi_event from = event(true), to = event(true), plain = event(false);
+    uint32_t *gate = words();
+    double seconds = -1;
+    ok(dmi_cu_event_record(from, a));
+    ok(dmi_cu_wait_value(a, gate, 1));
+    ok(dmi_cu_event_record(to, a));
+    ok(dmi_cu_event_record(plain, a));
+    assert_int_equal(dmi_cu_event_between(from, to, &seconds), DM_ERR_INTERNAL);
+    while (!dmi_cu_event_reached(from)) {
+        nap(100);
+    }
+    nap(5000);
+    raise_word(b, gate, 1);
+    ok(dmi_cu_stream_wait(a));
+    ok(dmi_cu_event_between(from, to, &seconds));
+    assert_true(seconds >= 0.004 && seconds < 60);
+    assert_int_equal(dmi_cu_event_between(from, plain, &seconds), DM_ERR_INTERNAL);
+    dmi_cu_event_destroy(from);
+    dmi_cu_event_destroy(to);
+    dmi_cu_event_destroy(plain);
+    dmi_cu_stream_destroy(a);
+    dmi_cu_stream_destroy(b);
+    dmi_cu_release(gate);
+}
+
+/* --- words that are waited for ---------------------------------------------------------------- */
+/* Two streams hand a block to and fro; the word that says so comes behind the block. */
+static void test_wait_values(void **state)
+{
+    (void)state;
+    enum { N = 1000, ROUNDS = 100 };
+    dmi_stream s[2] = {stream(), stream()};
+    uint32_t *counter = words(), *block[2], first = UINT32_MAX - ROUNDS, host[N];
+    block[0] = dmi_cu_malloc(sizeof host);
+    block[1] = dmi_cu_malloc(sizeof host);
+    assert_true(block[0] != NULL && block[1] != NULL);
+    for (int i = 0; i < 2; i++) {
+        raise_word(s[i], &counter[i], first); /* the values pass zero on their way */
+        ok(dmi_cu_stream_wait(s[i]));
+    }
+    for (uint32_t round = 1; round <= 2 * ROUNDS; round++) {
+        for (uint32_t i = 0; i < N; i++) {
+            host[i] = round * N + i;
+        }
+        ok(dmi_cu_wait_value(s[0], &counter[1], first + round - 1));
+        ok(dmi_cu_copy(s[0], block[0], host, sizeof host)); /* of pageable memory: taken now */
+        raise_word(s[0], &counter[0], first + round);
+        ok(dmi_cu_wait_value(s[1], &counter[0], first + round));
+        ok(dmi_cu_copy(s[1], block[1], block[0], sizeof host));
+        raise_word(s[1], &counter[1], first + round);
+    }
+    ok(dmi_cu_copy(s[1], host, block[1], sizeof host));
+    for (uint32_t i = 0; i < N; i++) {
+        assert_int_equal(host[i], 2 * ROUNDS * N + i);
+    }
+    assert_int_equal(word_now(&counter[0]), first + 2 * ROUNDS);
+    assert_int_equal(dmi_cu_wait_value(s[0], host, 1), DM_ERR_INTERNAL);
+    dmi_cu_stream_destroy(s[0]);
+    dmi_cu_stream_destroy(s[1]);
+    dmi_cu_release(block[0]);
+    dmi_cu_release(block[1]);
+    dmi_cu_release(counter);
+}
+
+/* What waits for what never comes does not keep a program from ending, and nothing behind it is done. */
+static void test_wait_for_ever(void **state)
+{
+    (void)state;
+    dmi_stream a = stream(), b = stream();
+    dmi_event e = event(false);
+    uint32_t *w = words();
+    ok(dmi_cu_wait_value(a, &w[0], 1));
+    raise_word(a, &w[1], 7);
+    ok(dmi_cu_event_record(e, a));
+    ok(dmi_cu_event_after(b, e));
+    int64_t begin = dmi_now_ns();
+    dmi_cu_stream_destroy(a);
+    assert_true(dmi_now_ns() - begin < INT64_C(30000000000));
+    assert_int_equal(word_now(&w[1]), 0);
+    ok(dmi_cu_stream_wait(b)); /* nor does it keep others waiting */
+    dmi_cu_event_destroy(e);
+    dmi_cu_stream_destroy(b);
+    dmi_cu_release(w);
+}
+
+/* --- copies ----------------------------------------------------------------------------------- */
+static void test_host_memory(void **state)
+{
+    (void)state;
+    dmi_stream a = stream(), b = stream();
+    uint32_t *gate = words();
+    char pageable[100], back[100], *pinned = dmi_cu_malloc_host(100), *device = dmi_cu_malloc(200);
+    assert_true(pinned != NULL && device != NULL);
+    memset(pageable, 1, sizeof pageable);
+    memset(pinned, 1, 100);
+    ok(dmi_cu_wait_value(a, gate, 1));
+    ok(dmi_cu_copy(a, device, pageable, 100));
+    ok(dmi_cu_copy(a, device + 100, pinned, 100));
+    memset(pageable, 2, sizeof pageable);
+    memset(pinned, 2, 100);
+    raise_word(b, gate, 1);
+    ok(dmi_cu_copy(a, back, device, 100)); /* and waits */
+    assert_int_equal(back[0], 1);
+    assert_int_equal(back[99], 1);
+    ok(dmi_cu_copy(a, back, device + 100, 100));
+    assert_int_equal(back[0], 2);
+    ok(dmi_cu_pin(back, sizeof back)); /* now to be waited for */
+    assert_int_equal(dmi_cu_pin(back, 1), DM_ERR_INTERNAL);
+    ok(dmi_cu_wait_value(a, gate, 2));
+    ok(dmi_cu_copy(a, back, device, 100));
+    assert_int_equal(back[0], 2);
+    raise_word(b, gate, 2);
+    ok(dmi_cu_stream_wait(a));
+    assert_int_equal(back[0], 1);
+    dmi_cu_unpin(back);
+    assert_int_equal(dmi_cu_copy(a, device + 150, pinned, 51), DM_ERR_INTERNAL);
+    dmi_cu_release_host(pinned);
+    dmi_cu_release(device);
+    dmi_cu_release(gate);
+    dmi_cu_stream_destroy(a);
+    dmi_cu_stream_destroy(b);
+}
+
+static void test_copies_2d(void **state)
+{
+    (void)state;
+    enum { BYTES = 4096 };
+    dmi_stream s = stream();
+    unsigned char *device = dmi_cu_malloc(BYTES), src[BYTES], expected[BYTES], got[BYTES];
+    assert_non_null(device);
+    for (int i = 0; i < BYTES; i++) {
+        src[i] = (unsigned char)(i * 7 + i / 256);
+    }
+    for (int64_t width = 1; width <= 64; width = width * 3 + 1) {
+        for (int64_t height = 0; height <= 20; height += 5) {
+            int64_t from = width + 3, to = width + width % 5;
+            memset(expected, 9, BYTES);
+            ok(dmi_cu_copy(s, device, expected, BYTES));
+            ok(dmi_cu_copy_2d(s, device + 1, to, src + 2, from, width, height));
+            for (int64_t i = 0; i < width * height; i++) {
+                expected[1 + i / width * to + i % width] = src[2 + i / width * from + i % width];
+            }
+            memset(got, 0, BYTES);
+            ok(dmi_cu_copy_2d(s, got, BYTES, device, BYTES, BYTES, 1));
+            assert_memory_equal(got, expected, BYTES);
+        }
+    }
+    assert_int_equal(dmi_cu_copy_2d(s, device, 3, src, 4, 4, 2), DM_ERR_INTERNAL);
+    assert_int_equal(dmi_cu_copy_2d(s, device, BYTES, src, BYTES, 1, 2), DM_ERR_INTERNAL);
+    dmi_cu_release(device);
+    dmi_cu_stream_destroy(s);
+}
+
+/* --- devices and their memory ------------------------------------------------------------------ */
+static void test_devices(void **state)
+{
+    (void)state;
+    char bus[32], model[64];
+    assert_int_equal(dmi_cu_devices(), 2);
+    assert_int_equal(dmi_cu_use(2), DM_ERR_STATE);
+    assert_int_equal(dmi_cu_use(-1), DM_ERR_STATE);
+    ok(dmi_cu_name(1, bus, sizeof bus, model, sizeof model));
+    assert_string_equal(bus, "emulated:1");
+    assert_string_equal(model, "emulated GPU");
+    assert_true(dmi_cu_can_peer(0, 1));
+    ok(dmi_cu_peer(1));
+    ok(dmi_cu_peer(1));
+    dmi_queue *q = NULL;
+    assert_int_equal(dmi_cuda_queue_create(2, &q), DM_ERR_STATE);
+    assert_null(q);
+    dmi_cuda_queue_destroy(q);
+}
+
+static void test_memory(void **state)
+{
+    (void)state;
+    int64_t unused, total, before;
+    ok(dmi_cu_memory(&before, &total));
+    assert_int_equal(total, INT64_C(64) << 20);
+    unsigned char *p = dmi_cu_malloc(40 << 20);
+    assert_non_null(p);
+    assert_true(p[0] != 0 && p[(1 << 20) - 1] != 0); /* not zeroed */
+    ok(dmi_cu_memory(&unused, &total));
+    assert_int_equal(unused, before - (40 << 20));
+    assert_null(dmi_cu_malloc(40 << 20));
+    assert_null(dmi_cu_malloc(0));
+    ok(dmi_cu_use(1)); /* the other has its own */
+    unsigned char *other = dmi_cu_malloc(40 << 20);
+    assert_non_null(other);
+    uint32_t *w = words();
+    ok(dmi_cu_use(0));
+    dmi_stream s = stream();
+    assert_int_equal(dmi_cu_wait_value(s, w, 1), DM_ERR_INTERNAL); /* of the other device */
+    dmi_cu_stream_destroy(s);
+    dmi_cu_release(p);
+    p = dmi_cu_malloc(64 << 20);
+    assert_non_null(p);
+    dmi_cu_release(p);
+    dmi_cu_release(other);
+    dmi_cu_release(w);
+    dmi_cu_release(NULL);
+    ok(dmi_cu_memory(&unused, &total));
+    assert_int_equal(unused, before);
+}
+
+/* Giving memory back waits for what the device's streams have still to do with it. */
+static void test_release_waits(void **state)
+{
+    (void)state;
+    dmi_stream s = stream();
+    char *from = dmi_cu_malloc(1 << 20), *to = dmi_cu_malloc(1 << 20), last;
+    assert_true(from != NULL && to != NULL);
+    ok(dmi_cu_zero(from, 1 << 20));
+    for (int i = 0; i < 20; i++) {
+        ok(dmi_cu_copy(s, to, from, 1 << 20));
+    }
+    dmi_cu_release(from);
+    ok(dmi_cu_copy(s, &last, to + (1 << 20) - 1, 1));
+    assert_int_equal(last, 0);
+    dmi_cu_release(to);
+    dmi_cu_stream_destroy(s);
+}
+
+/* --- another process ------------------------------------------------------------------------------ */
+/* The child waits for a block here, changes it, and brings it back. counter[0]: blocks that came, counter[1]:
+ * blocks that the parent has. */
+static int child(const char *text)
+{
+    dmi_cu_handle handle;
+    void *opened = NULL;
+    for (size_t i = 0; i < sizeof handle.bytes; i++) {
+        unsigned byte = 0;
+        if (sscanf(text + 2 * i, "%2x", &byte) != 1) {
+            return 2;
+        }
+        handle.bytes[i] = (unsigned char)byte;
+    }
+    dmi_stream s = NULL;
+    uint32_t *mine = dmi_cu_malloc(WORDS * sizeof *mine), host[BLOCK_BYTES / 4], one = 1;
+    if (!mine || dmi_cu_use(1) != DM_OK || dmi_cu_open(&handle, &opened) != DM_OK ||
+        dmi_cu_stream_create(&s) != DM_OK) {
+        fprintf(stderr, "%s\n", dmi_error_text());
+        return 3;
+    }
+    uint32_t *counter = opened, *block = counter + WORDS;
+    while (word_now(&counter[0]) != 1) {
+        nap(200);
+    }
+    bool right = dmi_cu_copy(s, host, block, sizeof host) == DM_OK;
+    for (uint32_t i = 0; i < BLOCK_BYTES / 4; i++) {
+        right = right && host[i] == 3 * i;
+        host[i] = 5 * i;
+    }
+    right = right && dmi_cu_copy(s, block, host, sizeof host) == DM_OK;
+    right = right && dmi_cu_copy(s, &counter[1], &one, sizeof one) == DM_OK && dmi_cu_stream_wait(s) == DM_OK;
+    dmi_cu_stream_destroy(s);
+    dmi_cu_close(opened);
+    dmi_cu_release(mine);
+    return right ? 0 : 4;
+}
+
+static pid_t start_child(const dmi_cu_handle *handle)
+{
+    char text[2 * sizeof handle->bytes + 1];
+    for (size_t i = 0; i < sizeof handle->bytes; i++) {
+        snprintf(text + 2 * i, 3, "%02x", handle->bytes[i]);
+    }
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        execl("/proc/self/exe", "test_emulated_gpu", "child", text, (char *)NULL);
+        _exit(9);
+    }
+    return pid;
+}
+
+static void test_processes(void **state)
+{
+    (void)state;
+    dmi_stream s = stream();
+    uint32_t *counter = dmi_cu_malloc(WORDS * sizeof *counter + BLOCK_BYTES), *block = counter + WORDS;
+    uint32_t host[BLOCK_BYTES / 4];
+    dmi_cu_handle handle;
+    void *opened = NULL;
+    int result = -1;
+    assert_non_null(counter);
+    ok(dmi_cu_zero(counter, WORDS * sizeof *counter));
+    ok(dmi_cu_export(counter, &handle));
+    assert_int_equal(dmi_cu_export(counter + 1, &handle), DM_ERR_INTERNAL);
+    assert_int_equal(dmi_cu_open(&handle, &opened), DM_ERR_INTERNAL); /* in the same process, as CUDA has it */
+    assert_null(opened);
+    pid_t pid = start_child(&handle);
+    assert_true(pid > 0);
+    for (uint32_t i = 0; i < BLOCK_BYTES / 4; i++) {
+        host[i] = 3 * i;
+    }
+    ok(dmi_cu_copy(s, block, host, sizeof host));
+    raise_word(s, &counter[0], 1);
+    ok(dmi_cu_wait_value(s, &counter[1], 1));
+    dmi_event back = event(false);
+    ok(dmi_cu_event_record(back, s));
+    for (int i = 0; i < 600 && !dmi_cu_event_reached(back); i++) {
+        nap(50000);
+        assert_int_equal(waitpid(pid, &result, WNOHANG) > 0 && result != 0, 0);
+    }
+    assert_true(dmi_cu_event_reached(back));
+    ok(dmi_cu_copy(s, host, block, sizeof host));
+    for (uint32_t i = 0; i < BLOCK_BYTES / 4; i++) {
+        assert_int_equal(host[i], 5 * i);
+    }
+    if (result != 0) {
+        assert_int_equal(waitpid(pid, &result, 0), pid);
+    }
+    assert_true(WIFEXITED(result) && WEXITSTATUS(result) == 0);
+    dmi_cu_event_destroy(back);
+    dmi_cu_stream_destroy(s);
+    dmi_cu_release(counter);
+}
+
+/* The first tests once more with pauses between operations. */
+static int set_delay(void **state)
+{
+    (void)state;
+    return setenv("DMATH_EMULATED_DELAY_US", "300", 1);
+}
+static int clear_delay(void **state)
+{
+    (void)state;
+    return unsetenv("DMATH_EMULATED_DELAY_US");
+}
+#define DELAYED(test)                                                                                          \
+    {                                                                                                          \
+#test "_delayed", test, set_delay, clear_delay, NULL                                                   \
+    }
+
+int main(int argc, char **argv)
+{
+#ifdef DMATH_WITH_CUDA
+    (void)argc;
+    (void)argv;
+    (void)child;
+    puts("this build has CUDA in place of emulated GPUs");
+    return 0;
+#endif
+    setenv("DMATH_EMULATED_GPUS", "2", 1);
+    setenv("DMATH_EMULATED_GPU_MEMORY", "67108864", 1);
+    if (argc == 3 && strcmp(argv[1], "child") == 0) {
+        return child(argv[2]);
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_never_recorded),
+        cmocka_unit_test(test_latest_record),
+        cmocka_unit_test(test_timing),
+        cmocka_unit_test(test_wait_values),
+        cmocka_unit_test(test_wait_for_ever),
+        cmocka_unit_test(test_host_memory),
+        cmocka_unit_test(test_copies_2d),
+        cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_release_waits),
+        cmocka_unit_test(test_processes),
+        DELAYED(test_order),
+        DELAYED(test_latest_record),
+        DELAYED(test_wait_values),
+        DELAYED(test_host_memory),
+        DELAYED(test_release_waits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
