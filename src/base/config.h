@@ -28,7 +28,10 @@
     DOUBLE(link_latency_us, "0", 0, 1e9, "latency added to every direct link")                                 \
     BYTES(memory_limit, "0", 0, INT64_MAX, "most that a worker may hold; 0: no limit")                         \
     BYTES(gemm_workspace, "0", 0, INT64_MAX, "most that a product may hold beside its operands; 0: chosen")    \
-    ENUM(gemm_algorithm, "auto", "auto|cyclic|stationary|contract|two_block", "how products are computed")     \
+    ENUM(gemm_algorithm, "auto", "auto|cyclic|stationary|contract|two_block|panels",                              \
+         "how products are computed")                                                                          \
+    BYTES(turn, "0", 0, INT64_MAX,                                                                            \
+          "blocks of at least so many bytes come to a GPU one after another; 0: as they like")                 \
     BOOL(replicas, "1", "keep operands that have come to all workers of a product, for later products")        \
     BYTES(replica_limit, "0", 0, INT64_MAX,                                                                    \
           "most that a worker keeps so; 0: an eighth of a GPU's memory, nothing on CPUs")                      \

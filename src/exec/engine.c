@@ -51,6 +51,7 @@ void dmi_engine_stop(dmi_engine *e)
         pthread_join(e->thread, NULL);
         e->thread_runs = false;
     }
+    dmi_engine_trim(e);
     if (e->gpu) {
         e->config.device->stop(e);
     }
@@ -167,45 +168,16 @@ dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_block *o
     if (fault && strncmp(fault, "alloc:", 6) == 0 && ++e->allocations == strtoll(fault + 6, NULL, 10)) {
         return dmi_fail(DM_ERR_NOMEM, "planted fault in an allocation of %lld bytes", (long long)bytes);
     }
-    return dmi_pool_alloc(e->config.pool, bytes, owner, out);
+    dm_status status = dmi_pool_alloc(e->config.pool, bytes, owner, out);
+    if (status != DM_OK && e->gpu) {
+        dmi_engine_trim(e);
+        status = dmi_pool_alloc(e->config.pool, bytes, owner, out);
+    }
+    return status;
 }
 
 /* --- enqueueing
  * ----------------------------------------------------------------------------------------------- */
-
-static void take_workspace(dmi_engine *e, dmi_instance *inst)
-{
-    const dmi_plan *plan = inst->plan;
-    for (int i = 0; i < plan->nwork; i++) {
-        dm_status status = dmi_engine_alloc(e, plan->work_bytes[i], DMI_OWNER_WORKSPACE, &inst->work[i]);
-        if (status != DM_OK) {
-            memset(&inst->work[i], 0, sizeof inst->work[i]);
-            if (!atomic_load(&inst->failed)) {
-                char text[DMI_ERROR_TEXT];
-                snprintf(text, sizeof text, "workspace of %lld bytes (of %lld in all): %s",
-                         (long long)plan->work_bytes[i], (long long)plan->workspace, dmi_error_text());
-                dmi_engine_fail(e, inst, status, text);
-            }
-        }
-    }
-    int64_t peak = atomic_load_explicit(&e->port->tally.workspace_peak, memory_order_relaxed);
-    if (plan->workspace > peak) {
-        atomic_store_explicit(&e->port->tally.workspace_peak, plan->workspace, memory_order_relaxed);
-    }
-}
-
-/* Given back as soon as the command is enqueued: whoever gets this memory next waits for the stamp. */
-static void return_workspace(dmi_engine *e, dmi_instance *inst)
-{
-    for (int i = 0; i < inst->plan->nwork; i++) {
-        if (inst->work[i].base) {
-            dm_status status = dmi_pool_free(e->config.pool, &inst->work[i], &inst->work_use[i]);
-            if (status != DM_OK) {
-                dmi_engine_fail(e, inst, status, dmi_error_text());
-            }
-        }
-    }
-}
 
 static void bind_waits(const dmi_instance *inst, const dmi_step *step, dmi_stamp *wait)
 {
@@ -250,7 +222,7 @@ static void finish_enqueue(dmi_engine *e, dmi_instance *inst)
         }
     }
     if (!e->config.pool_debug) {
-        return_workspace(e, inst);
+        dmi_workspace_return(e, inst);
     }
     e->pending = NULL;
 }
@@ -341,7 +313,7 @@ void dmi_engine_submit(dmi_engine *e, dmi_instance *inst)
     *(e->last ? &e->last->next : &e->first) = inst;
     e->last = inst;
     e->pending = inst;
-    take_workspace(e, inst);
+    dmi_workspace_take(e, inst);
     enqueue_steps(e);
 }
 
@@ -354,7 +326,7 @@ static bool retire(dmi_engine *e)
         e->last = e->first ? e->last : NULL;
         atomic_store_explicit(&e->port->now_peer, 0, memory_order_relaxed);
         if (e->config.pool_debug) {
-            return_workspace(e, inst);
+            dmi_workspace_return(e, inst);
         }
         if (e->config.retired) {
             e->config.retired(e->config.context, inst);
@@ -363,6 +335,9 @@ static bool retire(dmi_engine *e)
         free(inst->tail);
         free(inst);
         moved = true;
+    }
+    if (moved && !e->first) {
+        dmi_engine_trim(e);
     }
     return moved;
 }

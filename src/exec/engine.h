@@ -74,6 +74,15 @@ typedef struct dmi_lane {
 } dmi_lane;
 
 struct dmi_engine;
+/* Workspace of a plan that has been enqueued, for the next command with that plan: block by block, so that a place
+ * that is free early can be written early. */
+typedef struct dmi_kept {
+    dmi_plan *plan; /* NULL: nothing */
+    dmi_block *work;
+    uint64_t used;
+} dmi_kept;
+enum { DMI_KEPT = 4 };
+
 static inline dmi_work *dmi_lane_slot(const dmi_lane *lane, uint64_t index) /* the step before which index are */
 {
     return &lane->ring[index & (DMI_LANE_ROOM - 1)];
@@ -144,6 +153,8 @@ typedef struct dmi_engine {
     dmi_engine_config config;
     dmi_port *port;
     int lanes;                       /* in use: DMI_LANES, and more compute lanes */
+    dmi_kept kept[DMI_KEPT];         /* on a GPU, where transfers run ahead of products */
+    uint64_t kept_tick;
     int next_compute;                /* whose turn it is among the compute lanes */
     dmi_lane lane[DMI_STAMP_LANES];
     dmi_peer *peer;                  /* [endpoints] */
@@ -184,10 +195,15 @@ void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const 
 /* A step is done: what it was to write is poisoned if its command has failed, clean again if it is wholly rewritten.
  * Not earlier: commands before this one may still use that memory until the step may begin. */
 void dmi_engine_settle(const dmi_work *w);
+/* Gives kept workspace back to the pool. */
+void dmi_engine_trim(dmi_engine *e);
 /* Memory from the pool, unless a planted fault says no. */
 DM_CHECKED dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_block *out);
 void dmi_engine_report(dmi_engine *e, uint64_t command, dm_status status, const char *text);
 
+/* --- workspace.c */
+void dmi_workspace_take(dmi_engine *e, dmi_instance *inst);
+void dmi_workspace_return(dmi_engine *e, dmi_instance *inst);
 /* --- transfers.c: SEND and RECV lanes of the CPU */
 bool dmi_transfers_progress(dmi_engine *e);
 /* A step's bytes have come, its lane goes on. */

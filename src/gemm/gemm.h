@@ -1,7 +1,8 @@
-/* Plans of c = alpha * op(a) * op(b) + beta * c. Three forms, by what stays where it is:
+/* Plans of c = alpha * op(a) * op(b) + beta * c. Four forms, by what stays where it is:
  *   cyclic      1-D: c and one operand stay (split along the same dim); the other operand's blocks roll round the
  *               workers, one-to-one, each product beside the next block's transfer (dMath; Fox, Otto & Hey 1987)
  *   stationary  any layouts: c stays; for one slice of k after another, both operands' parts come to it
+ *   panels      the cyclic form's layouts, but the moving operand comes in panels with all of k
  *   contract    a and b are split along k alike: partial products, reduce-scattered into c
  * All compute into an accumulator of the computing type: c itself where it has that type, or where every element is
  * made by one product and the kernel rounds it; else a temporary that is converted once at the end. */
@@ -65,6 +66,10 @@ int64_t dmi_product_traffic(const dmi_product *p, int which);
 bool dmi_cyclic_serves(const dmi_product *p, int which, int64_t *blocks);
 bool dmi_cyclic_single(const dmi_product *p, int which); /* does a block have all of k? */
 void dmi_cyclic_plan(dmi_product *p, int which, bool two_block);
+/* --- panels.c: where the cyclic form serves */
+bool dmi_panels_serve(const dmi_product *p, int which);
+bool dmi_panels_pay(const dmi_product *p, int which);
+void dmi_panels_plan(dmi_product *p, int which);
 bool dmi_stationary_single(const dmi_product *p);
 void dmi_stationary_plan(dmi_product *p);
 bool dmi_contract_serves(const dmi_product *p);

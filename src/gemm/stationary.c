@@ -4,11 +4,12 @@
 
 #include <string.h>
 
-enum { SLOTS = 2 };
+enum { MOST_SLOTS = 4 };
 
 typedef struct stage {
     dmi_product *p;
     int which;
+    int slots;             /* places for slices that travel; workspaces of their own, each free early */
     int64_t slices, slice; /* how many, and how many indices of k each (the last may have fewer) */
     int64_t at;            /* stage number */
 } stage;
@@ -72,7 +73,7 @@ static void choose_slices(const dmi_product *p, stage *s)
     int64_t limit = p->b->profile->gemm_workspace > 0 ? p->b->profile->gemm_workspace : INT64_C(256) << 20;
     s->slice = row == 0 ? p->k : (p->k + workers - 1) / workers;
     if (row > 0) {
-        s->slice = DMI_MIN(s->slice, limit / (SLOTS * row));
+        s->slice = DMI_MIN(s->slice, limit / (s->slots * row));
     }
     s->slice = DMI_MAX(s->slice, 1);
     s->slices = (p->k + s->slice - 1) / s->slice;
@@ -81,8 +82,9 @@ static void choose_slices(const dmi_product *p, stage *s)
 typedef struct source { /* one operand at this worker */
     bool in_place;
     dmi_region region; /* in place: for all of k */
-    int work;          /* landing, SLOTS places; -1 */
-    int64_t place_bytes;
+    int work;    /* the first of the landing places; -1 */
+    bool landed; /* this stage's slice came to one */
+    dmi_mark free[MOST_SLOTS]; /* when they may be written again */
     int convert;     /* workspace for another type; -1 */
     dmi_panel panel; /* in place: in the computing type */
 } source;
@@ -101,20 +103,25 @@ static void begin_side(dmi_product *p, const stage *s, source *side, const dmi_r
                                         &side->convert, NULL, ready);
         return;
     }
-    side->place_bytes =
-        (c->dim[which].count * DMI_MIN(s->slice, p->k) * dmi_dtype_bytes(p->op[which]->dtype) + 255) / 256 *
-        256;
-    side->work = dmi_build_work(p->b, SLOTS * side->place_bytes);
+    for (int i = 0; i < s->slots; i++) {
+        int work = dmi_build_work(p->b, c->dim[which].count * DMI_MIN(s->slice, p->k) *
+                                            dmi_dtype_bytes(p->op[which]->dtype));
+        side->work = i == 0 ? work : side->work;
+    }
 }
 
 /* This stage's slice of one operand, as a panel. */
-static dmi_panel stage_side(stage *s, source *side, int which, const dmi_region *c, const dmi_mark free,
-                            dmi_mark ready)
+static dmi_panel stage_side(stage *s, source *side, int which, const dmi_region *c, dmi_mark ready)
 {
     dmi_product *p = s->p;
     static const bool skip[1] = {true};
-    dmi_ref place = side->work >= 0 ? dmi_ref_work(side->work, DMI_WRITE) : dmi_ref_operand(which, DMI_WRITE);
-    place.offset = side->work >= 0 ? (s->at % SLOTS) * side->place_bytes : 0;
+    dmi_ref place = side->work >= 0 ? dmi_ref_work(side->work + (int)(s->at % s->slots), DMI_WRITE)
+                                    : dmi_ref_operand(which, DMI_WRITE);
+    dmi_dimset inner = slice_of(s, p->b->me);
+    dmi_region landed;
+    bool own = c->count > 0 && !side->in_place &&
+               dmi_product_in_place(p, which, p->b->me, &c->dim[which], &inner, &landed);
+    side->landed = c->count > 0 && !side->in_place && !own;
     s->which = which;
     dmi_fetch fetch = {.src = p->op[which],
                        .src_ref = dmi_ref_operand(which, DMI_READ),
@@ -123,19 +130,21 @@ static dmi_panel stage_side(stage *s, source *side, int which, const dmi_region 
                        .count = want_count,
                        .want = want_region,
                        .context = s,
-                       .skip = side->in_place ? skip : NULL};
+                       .skip = side->in_place || own ? skip : NULL};
     dmi_mark here = {0};
-    dmi_plan_fetch(p->b, &fetch, free, here);
+    dmi_plan_fetch(p->b, &fetch, side->free[s->at % s->slots], here);
     if (c->count == 0) {
         return (dmi_panel){0};
     }
-    dmi_dimset inner = slice_of(s, p->b->me);
+    if (own) {
+        return dmi_product_panel(p, &landed, dmi_ref_operand(which, DMI_READ), p->op[which]->dtype,
+                                 &side->convert, NULL, ready);
+    }
     if (side->in_place) {
         dmi_panel panel = side->panel;
         panel.offset += inner.lo * (p->inner_dim[which] == 0 ? panel.ld : 1);
         return panel;
     }
-    dmi_region landed;
     dmi_product_want(p, which, &c->dim[which], &inner, &landed);
     place.mode = DMI_READ;
     return dmi_product_panel(p, &landed, place, p->op[which]->dtype, &side->convert, here, ready);
@@ -143,28 +152,31 @@ static dmi_panel stage_side(stage *s, source *side, int which, const dmi_region 
 
 void dmi_stationary_plan(dmi_product *p)
 {
-    stage s = {.p = p};
+    stage s = {.p = p, .slots = p->b->profile->gpu ? MOST_SLOTS : 2};
     source sides[2];
     dmi_region c;
-    dmi_mark slot_free[SLOTS] = {{0}}, begun = {0};
+    dmi_mark begun = {0};
     choose_slices(p, &s);
     dmi_product_c(p, p->b->me, &c);
     for (int o = 0; o < 2; o++) {
         begin_side(p, &s, &sides[o], &c, o, begun);
     }
     for (s.at = 0; s.at < s.slices && !p->b->failed; s.at++) {
-        uint32_t *free = slot_free[s.at % SLOTS];
-        dmi_mark ready = {0};
+        dmi_mark ready = {0}, used = {0};
         dmi_mark_merge(ready, begun);
         dmi_panel panel[2];
         for (int o = 0; o < 2; o++) {
-            panel[o] = stage_side(&s, &sides[o], o, &c, free, ready);
+            panel[o] = stage_side(&s, &sides[o], o, &c, ready);
         }
         if (c.count > 0) {
             dmi_dimset inner = slice_of(&s, p->b->me);
-            memset(free, 0, sizeof slot_free[0]);
             dmi_product_step(p, &panel[0], &panel[1], 0, 0, c.dim[0].count, c.dim[1].count, inner.count,
-                             s.at == 0, ready, free);
+                             s.at == 0, ready, used);
+        }
+        for (int o = 0; o < 2; o++) {
+            if (sides[o].landed) {
+                memcpy(sides[o].free[s.at % s.slots], used, sizeof used);
+            }
         }
     }
 }

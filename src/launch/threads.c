@@ -38,6 +38,7 @@ dmi_profile dmi_profile_from(const dmi_config *config, int workers, bool one_spa
                          .one_space = one_space,
                          .gemm_workspace = config->gemm_workspace,
                          .gemm_algorithm = (int)config->gemm_algorithm,
+                         .turn_bytes = config->turn,
                          .piece = 2 << 20};
 }
 

@@ -93,9 +93,16 @@ static dm_status choose(const dmi_product *p, choice *out)
                          : bytes[0] + bytes[1] == 0    ? DMI_GEMM_STATIONARY
                          : any_cyclic                  ? DMI_GEMM_CYCLIC
                                                        : DMI_GEMM_STATIONARY;
+        if (out->algorithm == DMI_GEMM_CYCLIC && dmi_panels_serve(p, out->moving) && dmi_panels_pay(p, out->moving)) {
+            out->algorithm = DMI_GEMM_PANELS;
+        }
         return DM_OK;
     }
     out->algorithm = forced;
+    if (forced == DMI_GEMM_PANELS && (!any_cyclic || !dmi_panels_serve(p, out->moving))) {
+        return dmi_fail(DM_ERR_UNSUPPORTED,
+                        "gemm: the forced algorithm (option gemm_algorithm) cannot serve these layouts and types");
+    }
     if ((forced == DMI_GEMM_CONTRACT && !contract) ||
         ((forced == DMI_GEMM_CYCLIC || forced == DMI_GEMM_TWO_BLOCK) && !any_cyclic)) {
         return dmi_fail(DM_ERR_UNSUPPORTED,
@@ -106,7 +113,7 @@ static dm_status choose(const dmi_product *p, choice *out)
 
 dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)
 {
-    static const char *const names[] = {"auto", "cyclic", "stationary", "contract", "two_block"};
+    static const char *const names[] = {"auto", "cyclic", "stationary", "contract", "two_block", "panels"};
     dmi_product p;
     choice how;
     const dmi_desc *a = &call->operand[0].desc;
@@ -123,14 +130,18 @@ dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)
     }
     bool local = dmi_product_traffic(&p, 0) == 0 && dmi_product_traffic(&p, 1) == 0;
     strcpy(b->plan->algorithm, how.algorithm == DMI_GEMM_STATIONARY && local ? "local" : names[how.algorithm]);
-    b->plan->travels = how.algorithm == DMI_GEMM_CYCLIC ? how.moving : -1;
+    bool panels = how.algorithm == DMI_GEMM_PANELS;
+    b->plan->travels = how.algorithm == DMI_GEMM_CYCLIC || panels ? how.moving : -1;
     bool rolls = how.algorithm == DMI_GEMM_CYCLIC || how.algorithm == DMI_GEMM_TWO_BLOCK;
-    dmi_product_accumulate(&p, rolls ? dmi_cyclic_single(&p, how.moving)
-                                     : how.algorithm == DMI_GEMM_STATIONARY && dmi_stationary_single(&p));
+    dmi_product_accumulate(&p, panels || (rolls && dmi_cyclic_single(&p, how.moving)) ||
+                                   (how.algorithm == DMI_GEMM_STATIONARY && dmi_stationary_single(&p)));
     switch (how.algorithm) {
     case DMI_GEMM_CYCLIC:
     case DMI_GEMM_TWO_BLOCK:
         dmi_cyclic_plan(&p, how.moving, how.algorithm == DMI_GEMM_TWO_BLOCK);
+        break;
+    case DMI_GEMM_PANELS:
+        dmi_panels_plan(&p, how.moving);
         break;
     case DMI_GEMM_CONTRACT:
         dmi_contract_plan(&p);

@@ -155,6 +155,12 @@ static dmi_step *expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy *g
     step->ref[0] = dst;
     step->ref[0].mode = DMI_WRITE;
     dmi_copy_span(geometry, true, &step->ref[0].from, &step->ref[0].to);
+    if (b->profile->gpu && b->profile->turn_bytes > 0 && step->bytes >= b->profile->turn_bytes) {
+        /* Two senders to one GPU would each get half of its link, and leave other GPUs waiting. Senders and
+         * receivers walk the turns in the same order, so nobody waits in a circle. */
+        step->wait[DMI_LANE_RECV] = DMI_MAX(step->wait[DMI_LANE_RECV], b->large_expect);
+        b->large_expect = step->ordinal;
+    }
     b->plan->bytes_received += step->bytes;
     b->plan->messages_received++;
     return step;

@@ -54,7 +54,8 @@ typedef struct dmi_call {
     int64_t tail_bytes, tail_key;
 } dmi_call;
 
-enum dmi_gemm_algorithm { DMI_GEMM_AUTO, DMI_GEMM_CYCLIC, DMI_GEMM_STATIONARY, DMI_GEMM_CONTRACT, DMI_GEMM_TWO_BLOCK };
+enum dmi_gemm_algorithm { DMI_GEMM_AUTO, DMI_GEMM_CYCLIC, DMI_GEMM_STATIONARY, DMI_GEMM_CONTRACT, DMI_GEMM_TWO_BLOCK,
+                          DMI_GEMM_PANELS };
 
 /* What plans may know of the machine and the session's settings. */
 typedef struct dmi_profile {
@@ -63,6 +64,7 @@ typedef struct dmi_profile {
     int64_t gemm_workspace;  /* bytes a worker; 0: automatic */
     int gemm_algorithm;      /* enum dmi_gemm_algorithm */
     int64_t device_bytes;    /* memory of the smallest GPU of a worker */
+    int64_t turn_bytes;      /* on GPUs: a block of at least so much waits until the one before has come; 0: never */
     int64_t piece;           /* most bytes at once of data that goes through staging memory of the host */
     bool gpu;                /* workers hold arrays in device memory: what goes through the host goes in pieces */
     const int *host_of;      /* [workers] or NULL: on a GPU, blocks between two hosts go in pieces too */
@@ -129,6 +131,7 @@ typedef struct dmi_builder {
     dmi_plan *plan;
     int step_room, work_room;
     bool failed; /* out of memory: sticky */
+    uint32_t large_expect; /* ordinal of the last EXPECT of at least turn_bytes */
     dmi_step scrap; /* what step calls return once failed */
 } dmi_builder;
 

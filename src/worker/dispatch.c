@@ -185,6 +185,7 @@ void dmi_dispatch(dmi_worker *w, const dmi_frame *frame)
         dispatch_op(w, (const dmi_op_frame *)(const void *)frame);
         break;
     case DMI_FRAME_TRIM: {
+        dmi_engine_trim(&w->engine);
         dmi_stamp done = dmi_engine_done(&w->engine);
         dmi_pool_trim(w->pool, &done);
         break;

@@ -1,0 +1,98 @@
+/* Workspace of commands: taken when a command is enqueued, given back right after, with the stamps of its last use. */
+#include "exec/engine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void give_back(dmi_engine *e, dmi_kept *kept)
+{
+    for (int i = 0; kept->plan && i < kept->plan->nwork; i++) {
+        if (kept->work[i].base) {
+            (void)!dmi_pool_free(e->config.pool, &kept->work[i], &kept->work[i].ready);
+        }
+    }
+    dmi_plan_release(kept->plan);
+    free(kept->work);
+    memset(kept, 0, sizeof *kept);
+}
+
+void dmi_engine_trim(dmi_engine *e)
+{
+    for (int i = 0; i < DMI_KEPT; i++) {
+        give_back(e, &e->kept[i]);
+    }
+}
+
+static bool take_kept(dmi_engine *e, dmi_instance *inst)
+{
+    for (int i = 0; i < DMI_KEPT; i++) {
+        dmi_kept *kept = &e->kept[i];
+        if (kept->plan == inst->plan) {
+            memcpy(inst->work, kept->work, (size_t)inst->plan->nwork * sizeof *inst->work);
+            free(kept->work);
+            dmi_plan_release(kept->plan);
+            memset(kept, 0, sizeof *kept);
+            return true;
+        }
+    }
+    return false;
+}
+
+void dmi_workspace_take(dmi_engine *e, dmi_instance *inst)
+{
+    const dmi_plan *plan = inst->plan;
+    bool kept = take_kept(e, inst);
+    for (int i = 0; i < plan->nwork && !kept; i++) {
+        dm_status status = dmi_engine_alloc(e, plan->work_bytes[i], DMI_OWNER_WORKSPACE, &inst->work[i]);
+        if (status != DM_OK) {
+            memset(&inst->work[i], 0, sizeof inst->work[i]);
+            if (!atomic_load(&inst->failed)) {
+                char text[DMI_ERROR_TEXT];
+                snprintf(text, sizeof text, "workspace of %lld bytes (of %lld in all): %s",
+                         (long long)plan->work_bytes[i], (long long)plan->workspace, dmi_error_text());
+                dmi_engine_fail(e, inst, status, text);
+            }
+        }
+    }
+    int64_t peak = atomic_load_explicit(&e->port->tally.workspace_peak, memory_order_relaxed);
+    if (plan->workspace > peak) {
+        atomic_store_explicit(&e->port->tally.workspace_peak, plan->workspace, memory_order_relaxed);
+    }
+}
+
+/* For the next command with this plan; the least recently used gives way. */
+static bool keep(dmi_engine *e, const dmi_instance *inst)
+{
+    size_t n = (size_t)inst->plan->nwork;
+    dmi_block *work = e->gpu && n > 0 && !atomic_load(&inst->failed) ? malloc(n * sizeof *work) : NULL;
+    if (!work) {
+        return false;
+    }
+    dmi_kept *place = &e->kept[0];
+    for (int i = 1; i < DMI_KEPT; i++) {
+        place = e->kept[i].used < place->used ? &e->kept[i] : place;
+    }
+    give_back(e, place);
+    memcpy(work, inst->work, n * sizeof *work);
+    for (size_t i = 0; i < n; i++) {
+        dmi_stamp_merge(&work[i].ready, &inst->work_use[i]);
+    }
+    atomic_fetch_add(&inst->plan->refs, 1);
+    *place = (dmi_kept){.plan = inst->plan, .work = work, .used = ++e->kept_tick};
+    return true;
+}
+
+/* As soon as the command is enqueued: whoever gets this memory next waits for the stamp. */
+void dmi_workspace_return(dmi_engine *e, dmi_instance *inst)
+{
+    bool kept = keep(e, inst);
+    for (int i = 0; i < inst->plan->nwork && !kept; i++) {
+        if (inst->work[i].base) {
+            dm_status status = dmi_pool_free(e->config.pool, &inst->work[i], &inst->work_use[i]);
+            if (status != DM_OK) {
+                dmi_engine_fail(e, inst, status, dmi_error_text());
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+/* The cyclic product's layouts, where the contracted dim of the operand that moves is the spread one and c is of 16 bits:
+ * c must be rounded once, so slices of k would have to be added up in a wider temporary, which costs more than the
+ * transfers. Here the operand comes in panels of its outer dim with all of k; each makes its part of c whole. */
+#include "gemm/gemm.h"
+
+#include <string.h>
+
+enum { KEEP = 3, PLACES = 3, MOST_PANELS = 8 };
+#define PUSH_BYTES (INT64_C(16) << 20) /* a part of a panel, about */
+
+typedef struct rolling {
+    dmi_product *p;
+    int which;
+    int64_t outer, width; /* indices of the outer dim in all, and of a panel */
+    int64_t at;           /* panel */
+} rolling;
+
+static int64_t panels_of(const dmi_product *p, int which, int64_t outer)
+{
+    int64_t bytes = outer * p->k * dmi_dtype_bytes(p->op[which]->dtype) / p->op[which]->layout->group;
+    int64_t limit = p->b->profile->gemm_workspace;
+    int64_t n = DMI_MAX(2, DMI_MIN(MOST_PANELS, bytes / PUSH_BYTES));
+    if (limit > 0 && !p->keep) { /* narrower, where that is what the workspace holds */
+        int64_t column = p->k * dmi_dtype_bytes(p->op[which]->dtype);
+        n = DMI_MAX(n, (outer * column * PLACES + limit - 1) / limit);
+    }
+    return DMI_MAX(1, DMI_MIN(n, outer));
+}
+
+static int64_t want_count(const void *context, int worker)
+{
+    const rolling *g = context;
+    dmi_region c;
+    dmi_product_c(g->p, worker, &c);
+    return c.count > 0;
+}
+
+/* Panel `at` with all of k; dense, or where worker's kept copy has it. */
+static void want_region(const void *context, int worker, int64_t which, dmi_region *out)
+{
+    (void)which;
+    const rolling *g = context;
+    int64_t lo = g->at * g->width;
+    dmi_dimset outer = dmi_dimset_interval(lo, DMI_MIN(g->width, g->outer - lo));
+    dmi_dimset inner = dmi_dimset_interval(0, g->p->k);
+    dmi_product_want(g->p, g->which, &outer, &inner, out);
+    if (g->p->keep && !dmi_fetch_in_place(g->p->keep, worker, out)) {
+        g->p->b->failed = true;
+    }
+}
+
+static void multiply(rolling *g, const dmi_panel *stay, dmi_ref ref, const dmi_mark arrived, dmi_mark used)
+{
+    dmi_product *p = g->p;
+    dmi_region c, panel;
+    int work = -1;
+    dmi_mark ready = {0};
+    dmi_product_c(p, p->b->me, &c);
+    want_region(g, p->b->me, 0, &panel);
+    ref.mode = DMI_READ;
+    dmi_panel moved = dmi_product_panel(p, &panel, ref, p->op[g->which]->dtype, &work, arrived, ready);
+    int64_t lo = g->at * g->width, n = DMI_MIN(g->width, g->outer - lo);
+    if (g->which == 0) {
+        dmi_product_step(p, &moved, stay, lo, 0, n, c.dim[1].count, p->k, true, ready, used);
+    } else {
+        dmi_product_step(p, stay, &moved, 0, lo, c.dim[0].count, n, p->k, true, ready, used);
+    }
+}
+
+/* Measured on H200: below that size slices of k are faster, for the first panel is waited for longer. */
+bool dmi_panels_pay(const dmi_product *p, int which)
+{
+    int64_t outer = which == 0 ? p->m : p->n;
+    return outer * p->k * dmi_dtype_bytes(p->op[which]->dtype) / p->op[which]->layout->group >= INT64_C(64) << 20;
+}
+
+bool dmi_panels_serve(const dmi_product *p, int which)
+{
+    return p->op[which]->dtype == p->panel_type && p->c->dtype == p->panel_type && p->panel_type != p->type &&
+           p->c == p->user_c && !dmi_cyclic_single(p, which);
+}
+
+void dmi_panels_plan(dmi_product *p, int which)
+{
+    dmi_builder *b = p->b;
+    int64_t outer = which == 0 ? p->m : p->n, n = panels_of(p, which, outer);
+    rolling g = {.p = p, .which = which, .outer = outer, .width = (outer + n - 1) / n};
+    dmi_mark free[PLACES] = {{0}}, ready = {0};
+    dmi_region c, stay_region;
+    dmi_panel stay = {0};
+    int place = -1, unused = -1;
+    dmi_product_c(p, b->me, &c);
+    for (int i = 0; i < PLACES && !p->keep && c.count > 0; i++) { /* each free for the next command early */
+        int work = dmi_build_work(b, g.width * p->k * dmi_dtype_bytes(p->op[which]->dtype));
+        place = i == 0 ? work : place;
+    }
+    if (c.count > 0) {
+        dmi_dimset inner = dmi_dimset_interval(0, p->k);
+        (void)dmi_product_in_place(p, 1 - which, b->me, &c.dim[1 - which], &inner, &stay_region);
+        stay = dmi_product_panel(p, &stay_region, dmi_ref_operand(1 - which, DMI_READ), p->op[1 - which]->dtype,
+                                 &unused, NULL, ready);
+    }
+    for (g.at = 0; g.at * g.width < outer && !b->failed; g.at++) {
+        uint32_t *gone = free[g.at % PLACES];
+        dmi_mark arrived = {0};
+        dmi_ref ref = p->keep || place < 0 ? dmi_ref_operand(p->keep ? KEEP : which, DMI_WRITE)
+                                           : dmi_ref_work(place + (int)(g.at % PLACES), DMI_WRITE);
+        dmi_fetch fetch = {.src = p->op[which],
+                           .src_ref = dmi_ref_operand(which, DMI_READ),
+                           .dst_dtype = p->op[which]->dtype,
+                           .dst_ref = ref,
+                           .count = want_count,
+                           .want = want_region,
+                           .context = &g};
+        dmi_plan_fetch(b, &fetch, gone, arrived);
+        memset(gone, 0, sizeof free[0]);
+        if (c.count > 0) {
+            multiply(&g, &stay, ref, arrived, gone);
+        }
+    }
+}
