@@ -39,12 +39,22 @@ elseif(NOT CMAKE_CUDA_ARCHITECTURES)
   set(CMAKE_CUDA_ARCHITECTURES 90)
 endif()
 enable_language(CUDA)
-message(STATUS "CUDA backend: nvcc ${CMAKE_CUDA_COMPILER_VERSION}, for ${CMAKE_CUDA_ARCHITECTURES}")
+# Hopper's own instructions, which the fused product needs, are only in code for 90a; later GPUs take that for 90.
+set(DMATH_CUDA_CODE ${CMAKE_CUDA_ARCHITECTURES})
+if(DMATH_CUDA_CODE STREQUAL "native" AND CMAKE_CUDA_ARCHITECTURES_NATIVE)
+  set(DMATH_CUDA_CODE ${CMAKE_CUDA_ARCHITECTURES_NATIVE})
+endif()
+list(TRANSFORM DMATH_CUDA_CODE REPLACE "^90$" "90a-real;90-virtual")
+list(TRANSFORM DMATH_CUDA_CODE REPLACE "^90-real$" "90a-real")
+if(DMATH_CUDA_CODE MATCHES "90a")
+  set_source_files_properties(src/kernels/cuda/fused.cu PROPERTIES COMPILE_DEFINITIONS DMATH_CUDA_SM90A)
+endif()
+message(STATUS "CUDA backend: nvcc ${CMAKE_CUDA_COMPILER_VERSION}, for ${DMATH_CUDA_CODE}")
 
 file(GLOB DMATH_CUDA_SOURCES CONFIGURE_DEPENDS src/kernels/cuda/*.cu)
 target_sources(dmath_objects PRIVATE ${DMATH_CUDA_SOURCES})
 set_target_properties(dmath_objects PROPERTIES
-                      CUDA_ARCHITECTURES "${CMAKE_CUDA_ARCHITECTURES}" CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON
+                      CUDA_ARCHITECTURES "${DMATH_CUDA_CODE}" CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON
                       CUDA_RUNTIME_LIBRARY Static CUDA_VISIBILITY_PRESET hidden)
 target_compile_definitions(dmath_objects PUBLIC DMATH_WITH_CUDA)
 set(DMATH_CUDA_LIBRARIES CUDA::cudart_static CUDA::cublas stdc++) # stdc++: for what nvcc writes to launch kernels
