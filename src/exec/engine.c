@@ -179,11 +179,13 @@ dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_block *o
 /* --- enqueueing
  * ----------------------------------------------------------------------------------------------- */
 
-static void bind_waits(const dmi_instance *inst, const dmi_step *step, dmi_stamp *wait)
+static void bind_waits(const dmi_engine *e, const dmi_instance *inst, const dmi_step *step, dmi_stamp *wait)
 {
+    bool by_kernel = step->kind == DMI_STEP_FUSED && e->gpu;
     for (int i = 0; i < DMI_LANES; i++) {
         int lane = inst->lane_of[i];
-        wait->seq[lane] = step->wait[i] ? inst->base.seq[lane] + step->wait[i] : 0;
+        wait->seq[lane] =
+            step->wait[i] && !(by_kernel && i == DMI_LANE_RECV) ? inst->base.seq[lane] + step->wait[i] : 0;
     }
     for (int i = 0; i < step->nref; i++) {
         const dmi_ref *ref = &step->ref[i];
@@ -233,7 +235,10 @@ static void enqueue_step(dmi_engine *e, dmi_instance *inst, const dmi_step *step
     dmi_lane *lane = &e->lane[number];
     dmi_work *w = dmi_lane_slot(lane, at);
     *w = (dmi_work){.step = step, .inst = inst};
-    bind_waits(inst, step, &w->wait);
+    bind_waits(e, inst, step, &w->wait);
+    if (step->kind == DMI_STEP_FUSED && e->gpu) { /* the kernel waits for these, and starts before */
+        w->arrivals = step->wait[DMI_LANE_RECV] ? inst->base.seq[DMI_LANE_RECV] + step->wait[DMI_LANE_RECV] : 0;
+    }
     if (step->lane == DMI_LANE_SEND) {
         w->ordinal = e->peer[step->peer].sent++;
     } else if (step->lane == DMI_LANE_RECV) {
@@ -310,6 +315,15 @@ void dmi_engine_submit(dmi_engine *e, dmi_instance *inst)
         inst->base.seq[i] = atomic_load_explicit(&e->lane[i].enqueued, memory_order_relaxed);
     }
     inst->end = inst->base;
+    if (inst->plan->fused && e->gpu) {
+        inst->before = calloc((size_t)e->config.endpoints, sizeof *inst->before);
+        for (int i = 0; inst->before && i < e->config.endpoints; i++) {
+            inst->before[i] = e->peer[i].granted;
+        }
+        if (!inst->before) {
+            dmi_engine_fail(e, inst, DM_ERR_NOMEM, "no memory for a command");
+        }
+    }
     *(e->last ? &e->last->next : &e->first) = inst;
     e->last = inst;
     e->pending = inst;
@@ -333,6 +347,7 @@ static bool retire(dmi_engine *e)
         }
         dmi_plan_release(inst->plan);
         free(inst->tail);
+        free(inst->before);
         free(inst);
         moved = true;
     }

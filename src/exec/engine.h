@@ -49,6 +49,7 @@ typedef struct dmi_instance { /* a plan on its way */
     char *tail;
     int64_t tail_bytes;
     int lane_of[DMI_LANES];       /* the executor's lane for each lane of the plan */
+    uint64_t *before;             /* of a plan with FUSED steps: [endpoints] EXPECTs from each peer before this command */
     int next_step[DMI_LANES];     /* where each lane's next step is looked for */
     atomic_int failed;            /* no step does its work any more; all still complete */
     struct dmi_instance *next;    /* in order of commands */
@@ -64,6 +65,7 @@ typedef struct dmi_work {
     struct dmi_message *message;  /* message transport: its state */
     bool started, finished;
     struct dmi_staged *staged;    /* GPU: its place in host memory on the way */
+    uint64_t arrivals;            /* FUSED: position in RECV of the last block that the kernel itself waits for */
     uint64_t timing;              /* GPU: its events, from 1; 0: none */
 } dmi_work;
 
@@ -81,7 +83,7 @@ typedef struct dmi_kept {
     dmi_block *work;
     uint64_t used;
 } dmi_kept;
-enum { DMI_KEPT = 4 };
+enum { DMI_KEPT = 6 };
 
 static inline dmi_work *dmi_lane_slot(const dmi_lane *lane, uint64_t index) /* the step before which index are */
 {
@@ -162,6 +164,7 @@ typedef struct dmi_engine {
     dmi_instance *pending;           /* the one being enqueued, or NULL */
     dmi_bell compute_bell;           /* its compute thread sleeps here */
     struct dmi_gpu *gpu;             /* with config.device */
+    bool fused;                      /* its GPU has products that wait piece by piece */
     char *host_memory;               /* of a GPU's worker: slab DMI_MAX_SLABS - 1 */
     pthread_t thread;
     bool thread_runs;
@@ -215,6 +218,7 @@ void dmi_transfer_check_source(dmi_engine *e, const dmi_work *w);
 void *dmi_direct_map(dmi_engine *e, int peer, int index);
 void dmi_direct_unmap(dmi_engine *e);
 /* --- execute.c */
+double dmi_step_scalar(const dmi_work *w, int which);
 void *dmi_ref_pointer(const dmi_instance *inst, const dmi_ref *ref);
 /* The work of a COMPUTE step, put into q where that is a GPU's. */
 dm_status dmi_execute(dmi_engine *e, dmi_queue *q, dmi_work *w);

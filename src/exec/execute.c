@@ -26,7 +26,7 @@ void *dmi_ref_pointer(const dmi_instance *inst, const dmi_ref *ref)
     return base ? base + ref->offset : NULL;
 }
 
-static double scalar(const dmi_work *w, int which)
+double dmi_step_scalar(const dmi_work *w, int which)
 {
     switch (w->step->scalar[which]) {
     case DMI_SCALAR_ONE:
@@ -64,10 +64,10 @@ dm_status dmi_execute(dmi_engine *e, dmi_queue *q, dmi_work *w)
         k->copy(q, step->desc, p[0], p[1]);
         return DM_OK;
     case DMI_STEP_GEMM:
-        k->gemm(q, step->desc, scalar(w, 0), p[0], p[1], scalar(w, 1), p[2]);
+        k->gemm(q, step->desc, dmi_step_scalar(w, 0), p[0], p[1], dmi_step_scalar(w, 1), p[2]);
         return DM_OK;
     case DMI_STEP_EWISE: /* a, out [, b] */
-        k->ewise(q, step->desc, scalar(w, 0), p[0], scalar(w, 1), step->nref > 2 ? p[2] : NULL, p[1]);
+        k->ewise(q, step->desc, dmi_step_scalar(w, 0), p[0], dmi_step_scalar(w, 1), step->nref > 2 ? p[2] : NULL, p[1]);
         return DM_OK;
     case DMI_STEP_FILL:
         k->fill(q, step->desc, &w->inst->args.fill, p[0]);
@@ -79,7 +79,10 @@ dm_status dmi_execute(dmi_engine *e, dmi_queue *q, dmi_work *w)
         k->acc_add(q, step->desc, p[0], p[1]);
         return DM_OK;
     case DMI_STEP_ACC_STORE:
-        k->acc_store(q, step->desc, scalar(w, 0), p[0], scalar(w, 1), p[1]);
+        k->acc_store(q, step->desc, dmi_step_scalar(w, 0), p[0], dmi_step_scalar(w, 1), p[1]);
+        return DM_OK;
+    case DMI_STEP_FUSED: /* all has arrived */
+        k->fused(q, step->desc, NULL, dmi_step_scalar(w, 0), p[0], p[1], p[3], dmi_step_scalar(w, 1), p[2]);
         return DM_OK;
     case DMI_STEP_FILE_READ:
         return dmi_file_read(step->desc, w->inst->tail, p[0]);

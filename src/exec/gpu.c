@@ -250,7 +250,8 @@ static bool settle_lane(dmi_engine *e, int number)
     bool moved = false;
     for (; done < end; done++) {
         dmi_work *w = dmi_lane_slot(lane, done);
-        if (!finished(e, number, w, done + 1) || !dmi_engine_reached(e, &w->wait)) {
+        bool came = atomic_load(&e->lane[DMI_LANE_RECV].done) >= w->arrivals;
+        if (!finished(e, number, w, done + 1) || !came || !dmi_engine_reached(e, &w->wait)) {
             break;
         }
         if (number == DMI_LANE_SEND) {

@@ -144,8 +144,40 @@ static bool has_memory(const dmi_work *w)
     return true;
 }
 
-static dm_status execute(dmi_engine *e, dmi_queue *queue, dmi_work *w)
+/* --- products that wait themselves --- */
+
+/* One at a time on a GPU: such a kernel leaves some multiprocessors to what was issued before it, but two of them
+ * would leave none. */
+static dm_status fused_step(dmi_engine *e, int lane, dmi_work *w)
 {
+    dmi_gpu *g = e->gpu;
+    const dmi_fused_gemm *d = w->step->desc;
+    dmi_arrival arrival[DMI_FUSED_MOST];
+    dmi_stamp last = {{0}};
+    void *p[DMI_MAX_REFS] = {0};
+    for (int i = 0; i < w->step->nref; i++) {
+        p[i] = dmi_ref_pointer(w->inst, &w->step->ref[i]);
+    }
+    for (int i = 0; i < d->parts; i++) {
+        int peer = d->part[i].peer;
+        uint64_t ordinal = w->inst->before[peer] + d->part[i].nth;
+        bool here = e->peer[peer].retired >= ordinal;
+        arrival[i] = (dmi_arrival){.counter = here ? NULL : &g->arrived[peer], .value = dmi_gpu_value(ordinal)};
+    }
+    last.seq[g->fused_lane] = g->fused_seq;
+    dm_status status = dmi_gpu_after(e, lane, &last);
+    g->fused_lane = lane;
+    g->fused_seq = g->issued[lane] + 1;
+    if (status == DM_OK) {
+        e->config.backend->fused(g->queue[lane], d, arrival, dmi_step_scalar(w, 0), p[0], p[1], p[3],
+                                 dmi_step_scalar(w, 1), p[2]);
+    }
+    return status;
+}
+
+static dm_status execute(dmi_engine *e, int lane, dmi_work *w)
+{
+    dmi_queue *queue = e->gpu->queue[lane];
     queue->device_run = NULL;
     switch (w->step->kind) {
     case DMI_STEP_FILE_READ:
@@ -162,7 +194,7 @@ static dm_status execute(dmi_engine *e, dmi_queue *queue, dmi_work *w)
     default:
         break;
     }
-    dm_status status = dmi_execute(e, queue, w);
+    dm_status status = w->step->kind == DMI_STEP_FUSED ? fused_step(e, lane, w) : dmi_execute(e, queue, w);
     return status == DM_OK && queue->error ? dmi_fail(DM_ERR_INTERNAL, "%s", queue->error_text) : status;
 }
 
@@ -178,12 +210,15 @@ bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_work *w)
         }
         dmi_compute_check_inputs(e, w);
     }
+    if (w->arrivals > e->gpu->issued[DMI_LANE_RECV]) { /* they must be on their way */
+        return false;
+    }
     dm_status status = dmi_gpu_after(e, lane, &w->wait);
     if (status == DM_OK && !atomic_load(&w->inst->failed) && has_memory(w)) {
         atomic_store_explicit(&e->port->now_step, w->step->kind, memory_order_relaxed);
         atomic_store_explicit(&e->port->now_busy, by_host, memory_order_relaxed);
         dmi_gpu_time_begin(e, lane, w);
-        status = execute(e, e->gpu->queue[lane], w);
+        status = execute(e, lane, w);
         dmi_gpu_time_end(e, lane, w);
         atomic_store_explicit(&e->port->now_busy, 0, memory_order_relaxed);
     }

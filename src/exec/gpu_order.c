@@ -103,6 +103,11 @@ static uint32_t number_of(uint64_t ordinal)
     return (uint32_t)(ordinal & ((UINT64_C(1) << NUMBER_BITS) - 1));
 }
 
+uint32_t dmi_gpu_value(uint64_t ordinal)
+{
+    return number_of(ordinal) << (32 - NUMBER_BITS);
+}
+
 dm_status dmi_gpu_raise(dmi_engine *e, int stream, uint32_t *counter, uint64_t ordinal)
 {
     dmi_gpu *g = e->gpu;
@@ -111,7 +116,7 @@ dm_status dmi_gpu_raise(dmi_engine *e, int stream, uint32_t *counter, uint64_t o
 
 dm_status dmi_gpu_wait(dmi_engine *e, int stream, uint32_t *counter, uint64_t ordinal)
 {
-    return dmi_cu_wait_value(e->gpu->stream[stream], counter, number_of(ordinal) << (32 - NUMBER_BITS));
+    return dmi_cu_wait_value(e->gpu->stream[stream], counter, dmi_gpu_value(ordinal));
 }
 
 bool dmi_gpu_look(dmi_engine *e)

@@ -59,6 +59,8 @@ struct dmi_gpu {
     uint32_t *arrived, *freed; /* [endpoints] this device's counters */
     uint32_t *numbers;         /* [1 << NUMBER_BITS] what counters are raised to, in device memory */
     dmi_gpu_peer *peer;        /* [endpoints] */
+    int fused_lane; /* the last product that waits by itself */
+    uint64_t fused_seq;
     dmi_staging out, in;
     dmi_staged file; /* for parts of files */
     char *pinned;    /* host memory of all pieces */
@@ -75,6 +77,7 @@ dm_status dmi_gpu_after(dmi_engine *e, int stream, const dmi_stamp *stamp);
 /* Raises a counter, of any device, to an ordinal when the stream gets there: a 4-byte copy, which follows a
  * block's copy without a gap. */
 dm_status dmi_gpu_raise(dmi_engine *e, int stream, uint32_t *counter, uint64_t ordinal);
+uint32_t dmi_gpu_value(uint64_t ordinal); /* what a counter holds then */
 dm_status dmi_gpu_wait(dmi_engine *e, int stream, uint32_t *counter, uint64_t ordinal);
 void dmi_gpu_mark(dmi_engine *e, int lane, const dmi_work *w); /* w has just been issued */
 /* Looks how far the device is; true if it is further than before. */

@@ -24,19 +24,28 @@ void dmi_engine_trim(dmi_engine *e)
     }
 }
 
+/* The older of two sets: a plan whose blocks come into one image has two, so that a command's can come while the
+ * command before it still works. */
 static bool take_kept(dmi_engine *e, dmi_instance *inst)
 {
+    const dmi_plan *plan = inst->plan;
+    dmi_kept *oldest = NULL;
+    int sets = 0;
     for (int i = 0; i < DMI_KEPT; i++) {
         dmi_kept *kept = &e->kept[i];
-        if (kept->plan == inst->plan) {
-            memcpy(inst->work, kept->work, (size_t)inst->plan->nwork * sizeof *inst->work);
-            free(kept->work);
-            dmi_plan_release(kept->plan);
-            memset(kept, 0, sizeof *kept);
-            return true;
+        if (kept->plan == plan) {
+            oldest = oldest && oldest->used < kept->used ? oldest : kept;
+            sets++;
         }
     }
-    return false;
+    if (sets == 0 || (sets == 1 && plan->fused)) {
+        return false;
+    }
+    memcpy(inst->work, oldest->work, (size_t)plan->nwork * sizeof *inst->work);
+    free(oldest->work);
+    dmi_plan_release(oldest->plan);
+    memset(oldest, 0, sizeof *oldest);
+    return true;
 }
 
 void dmi_workspace_take(dmi_engine *e, dmi_instance *inst)

@@ -70,6 +70,11 @@ void dmi_cyclic_plan(dmi_product *p, int which, bool two_block);
 bool dmi_panels_serve(const dmi_product *p, int which);
 bool dmi_panels_pay(const dmi_product *p, int which);
 void dmi_panels_plan(dmi_product *p, int which);
+/* --- fused.c: products by kernels that wait for what arrives */
+bool dmi_fused_serves(const dmi_product *p);
+bool dmi_fused_pays(const dmi_product *p); /* where the cyclic form could serve too */
+int dmi_fused_travels(const dmi_product *p); /* 1: b comes whole to all workers of c; else -1 */
+void dmi_fused_plan(dmi_product *p);
 bool dmi_stationary_single(const dmi_product *p);
 void dmi_stationary_plan(dmi_product *p);
 bool dmi_contract_serves(const dmi_product *p);

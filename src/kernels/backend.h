@@ -31,6 +31,28 @@ typedef struct dmi_gemm {
     int64_t a_offset, b_offset, c_offset;
 } dmi_gemm;
 
+/* A product whose b lies in an image that is still being filled by peers: rows k0..k1 and columns n0..n1 of op(b) are
+ * there when the nth EXPECT of this plan from that peer is done (and with them all that this peer sent before: parts
+ * of a, say). Rows own_k0..own_k1 of op(b), all columns, are read from a matrix of their own. On GPUs the kernel
+ * itself waits, for what it needs next; sums in f32, 16-bit a and b. */
+typedef struct dmi_fused_part {
+    int64_t k0, k1, n0, n1;
+    int peer;
+    uint32_t nth; /* from 1 */
+} dmi_fused_part;
+typedef struct dmi_fused_gemm {
+    dmi_gemm gemm; /* b: the image */
+    int parts;     /* in the order in which they are expected */
+    const dmi_fused_part *part;
+    int64_t own_k0, own_k1, own_offset, ld_own; /* empty: there is none */
+} dmi_fused_gemm;
+enum { DMI_FUSED_MOST = 64 };
+/* Where a part's arrival is told: *counter has reached value (cyclic compare); counter NULL: it is here. */
+typedef struct dmi_arrival {
+    const uint32_t *counter;
+    uint32_t value;
+} dmi_arrival;
+
 /* out = f(a, b) elementwise on strided boxes, computed in dmi_dtype_promote of the inputs' types (f16/bf16 in
  * f32), except that with integer inputs and a floating out it is computed in f64; then converted as dmi_copy does.
  * Integer arithmetic is in int64 with wrap-around; alpha and beta are whole numbers there (the caller checked).
@@ -116,6 +138,9 @@ typedef struct dmi_backend {
     void (*reduce)(dmi_queue *q, const dmi_reduce *d, const void *in, void *acc);
     void (*acc_add)(dmi_queue *q, const dmi_acc_add *d, const void *part, void *acc);
     void (*acc_store)(dmi_queue *q, const dmi_acc_store *d, double scale, const void *acc, double beta, void *out);
+    /* arrival[parts]; NULL: all are here. own may be NULL where there is none. */
+    void (*fused)(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arrival, double alpha, const void *a,
+                  const void *b, const void *own, double beta, void *c);
 } dmi_backend;
 
 const dmi_backend *dmi_backend_cpu(void);

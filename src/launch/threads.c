@@ -138,6 +138,14 @@ static dm_status start_workers(thread_launch *l)
                                   w % gpus, &host);
         l->made += status == DM_OK;
     }
+    bool fused = l->device && l->host_of == NULL; /* between pretended hosts blocks pass through the host */
+    for (int w = 0; w < l->workers && fused; w++) {
+        fused = l->thread[w].worker.engine.fused;
+    }
+    l->profile.fused = fused;
+    for (int w = 0; w < l->workers; w++) {
+        l->thread[w].worker.profile.fused = fused;
+    }
     for (int a = 0; a < l->workers && l->device && status == DM_OK; a++) {
         for (int b = 0; b < l->workers && status == DM_OK; b++) {
             bool direct = a != b && (!l->host_of || l->host_of[a] == l->host_of[b]);

@@ -93,12 +93,19 @@ static dm_status choose(const dmi_product *p, choice *out)
                          : bytes[0] + bytes[1] == 0    ? DMI_GEMM_STATIONARY
                          : any_cyclic                  ? DMI_GEMM_CYCLIC
                                                        : DMI_GEMM_STATIONARY;
-        if (out->algorithm == DMI_GEMM_CYCLIC && dmi_panels_serve(p, out->moving) && dmi_panels_pay(p, out->moving)) {
+        if (out->algorithm != DMI_GEMM_CONTRACT && bytes[0] + bytes[1] > 0 && dmi_fused_serves(p) &&
+            (out->algorithm == DMI_GEMM_STATIONARY || dmi_fused_pays(p))) {
+            out->algorithm = DMI_GEMM_FUSED;
+        } else if (out->algorithm == DMI_GEMM_CYCLIC && dmi_panels_serve(p, out->moving) && dmi_panels_pay(p, out->moving)) {
             out->algorithm = DMI_GEMM_PANELS;
         }
         return DM_OK;
     }
     out->algorithm = forced;
+    if (forced == DMI_GEMM_FUSED && !dmi_fused_serves(p)) {
+        return dmi_fail(DM_ERR_UNSUPPORTED,
+                        "gemm: the forced algorithm (option gemm_algorithm) cannot serve these layouts and types");
+    }
     if (forced == DMI_GEMM_PANELS && (!any_cyclic || !dmi_panels_serve(p, out->moving))) {
         return dmi_fail(DM_ERR_UNSUPPORTED,
                         "gemm: the forced algorithm (option gemm_algorithm) cannot serve these layouts and types");
@@ -113,7 +120,7 @@ static dm_status choose(const dmi_product *p, choice *out)
 
 dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)
 {
-    static const char *const names[] = {"auto", "cyclic", "stationary", "contract", "two_block", "panels"};
+    static const char *const names[] = {"auto", "cyclic", "stationary", "contract", "two_block", "panels", "fused"};
     dmi_product p;
     choice how;
     const dmi_desc *a = &call->operand[0].desc;
@@ -131,11 +138,16 @@ dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)
     bool local = dmi_product_traffic(&p, 0) == 0 && dmi_product_traffic(&p, 1) == 0;
     strcpy(b->plan->algorithm, how.algorithm == DMI_GEMM_STATIONARY && local ? "local" : names[how.algorithm]);
     bool panels = how.algorithm == DMI_GEMM_PANELS;
-    b->plan->travels = how.algorithm == DMI_GEMM_CYCLIC || panels ? how.moving : -1;
+    b->plan->travels = how.algorithm == DMI_GEMM_CYCLIC || panels ? how.moving
+                       : how.algorithm == DMI_GEMM_FUSED          ? dmi_fused_travels(&p)
+                                                                  : -1;
     bool rolls = how.algorithm == DMI_GEMM_CYCLIC || how.algorithm == DMI_GEMM_TWO_BLOCK;
-    dmi_product_accumulate(&p, panels || (rolls && dmi_cyclic_single(&p, how.moving)) ||
+    dmi_product_accumulate(&p, panels || how.algorithm == DMI_GEMM_FUSED || (rolls && dmi_cyclic_single(&p, how.moving)) ||
                                    (how.algorithm == DMI_GEMM_STATIONARY && dmi_stationary_single(&p)));
     switch (how.algorithm) {
+    case DMI_GEMM_FUSED:
+        dmi_fused_plan(&p);
+        break;
     case DMI_GEMM_CYCLIC:
     case DMI_GEMM_TWO_BLOCK:
         dmi_cyclic_plan(&p, how.moving, how.algorithm == DMI_GEMM_TWO_BLOCK);

@@ -55,7 +55,7 @@ typedef struct dmi_call {
 } dmi_call;
 
 enum dmi_gemm_algorithm { DMI_GEMM_AUTO, DMI_GEMM_CYCLIC, DMI_GEMM_STATIONARY, DMI_GEMM_CONTRACT, DMI_GEMM_TWO_BLOCK,
-                          DMI_GEMM_PANELS };
+                          DMI_GEMM_PANELS, DMI_GEMM_FUSED };
 
 /* What plans may know of the machine and the session's settings. */
 typedef struct dmi_profile {
@@ -64,6 +64,7 @@ typedef struct dmi_profile {
     int64_t gemm_workspace;  /* bytes a worker; 0: automatic */
     int gemm_algorithm;      /* enum dmi_gemm_algorithm */
     int64_t device_bytes;    /* memory of the smallest GPU of a worker */
+    bool fused;              /* every worker's GPU has products that wait for their operand piece by piece */
     int64_t turn_bytes;      /* on GPUs: a block of at least so much waits until the one before has come; 0: never */
     int64_t piece;           /* most bytes at once of data that goes through staging memory of the host */
     bool gpu;                /* workers hold arrays in device memory: what goes through the host goes in pieces */
@@ -81,7 +82,9 @@ typedef struct dmi_ref {
 
 enum dmi_step_kind {
     DMI_STEP_PUSH, DMI_STEP_EXPECT, DMI_STEP_COPY, DMI_STEP_GEMM, DMI_STEP_EWISE, DMI_STEP_FILL, DMI_STEP_REDUCE,
-    DMI_STEP_ACC_ADD, DMI_STEP_ACC_STORE, DMI_STEP_FILE_READ, DMI_STEP_FILE_WRITE, DMI_STEP_TASK, DMI_STEP_KINDS
+    DMI_STEP_ACC_ADD, DMI_STEP_ACC_STORE, DMI_STEP_FILE_READ, DMI_STEP_FILE_WRITE, DMI_STEP_TASK,
+    DMI_STEP_FUSED, /* a GPU does not wait for the EXPECTs of its plan: the kernel does, see dmi_fused_gemm */
+    DMI_STEP_KINDS
 };
 extern const char *const dmi_step_names[DMI_STEP_KINDS];
 
@@ -109,6 +112,7 @@ typedef struct dmi_step_tables {
 typedef struct dmi_plan {
     int me;
     char algorithm[32];
+    bool fused;  /* has FUSED steps */
     int travels; /* the operand that comes whole to every worker of the last one, block by block; -1: none does */
     int nstep;
     dmi_step *step;

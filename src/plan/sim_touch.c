@@ -94,6 +94,17 @@ static void touch_gemm(const dmi_step *step, const dmi_args *args, dmi_touch out
               scalar(step, args, 1) != 0 ? DMI_READWRITE : DMI_WRITE);
 }
 
+static void touch_own(const dmi_step *step, dmi_touch *out)
+{
+    const dmi_fused_gemm *f = step->desc;
+    int64_t own = f->own_k1 - f->own_k0, extent[2] = {own, f->gemm.n}, stride[2] = {f->ld_own, 1};
+    if (f->gemm.trans_b) {
+        extent[0] = f->gemm.n;
+        extent[1] = own;
+    }
+    touch_box(out, 2, extent, stride, f->own_offset, dmi_dtype_bytes(f->gemm.dtype), own > 0 ? DMI_READ : 0);
+}
+
 static void touch_ewise(const dmi_step *step, const dmi_args *args, dmi_touch out[DMI_MAX_REFS])
 {
     const dmi_ewise *e = step->desc;
@@ -163,6 +174,10 @@ void dmi_sim_touches(const dmi_step *step, const dmi_args *args, dmi_touch out[D
         break;
     case DMI_STEP_GEMM:
         touch_gemm(step, args, out);
+        break;
+    case DMI_STEP_FUSED:
+        touch_gemm(step, args, out); /* begins with one */
+        touch_own(step, &out[3]);
         break;
     case DMI_STEP_EWISE:
         touch_ewise(step, args, out);

@@ -2,6 +2,8 @@
 #include "support/product.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* Half of the cases have small whole numbers: all sums are exact in every type, so nothing may be off at all.
  */
@@ -44,6 +46,38 @@ static void gemm_case(dmt_case *c)
         dmt_operand_unchanged(c, a);
         dmt_operand_unchanged(c, b);
     }
+}
+
+/* 16-bit operands of extents that GPU kernels like, split in one dim each. */
+static void aligned_case(dmt_case *c)
+{
+    static const int kinds[] = {DMT_ROWS, DMT_LAST, DMT_REPLICATED, DMT_GRID_BLOCKS, DMT_SUBSET};
+    static const char *const names[] = {"a", "b", "c"};
+    dmt_product p = {.trans_a = dmt_chance(&c->random, 30), .trans_b = dmt_chance(&c->random, 30), .alpha = 1};
+    dm_dtype dtype = dmt_chance(&c->random, 50) ? DM_BF16 : DM_F16;
+    int64_t unit = dmt_chance(&c->random, 70) ? 8 * c->workers : 8; /* parts of whole groups of 16 bytes */
+    p.m = unit * dmt_int(&c->random, 1, 160 / unit);
+    p.n = unit * dmt_int(&c->random, 1, 320 / unit);
+    p.k = unit * dmt_int(&c->random, 1, 240 / unit);
+    p.beta = dmt_chance(&c->random, 50) ? 0 : -1;
+    dmt_product_fill(c, &p, dtype, dtype, dmt_chance(&c->random, 70) ? dtype : DM_F32, DMT_SMALL);
+    dmt_host *values[] = {p.a, p.b, p.c};
+    dmt_operand *o[3];
+    for (int i = 0; i < 3; i++) {
+        dmt_layout layout;
+        dmt_layout_kind(&layout, &c->scratch, c->session, 2, values[i]->shape,
+                        kinds[dmt_int(&c->random, 0, dmt_chance(&c->random, 70) ? 1 : 4)]);
+        o[i] = dmt_operand_plain(c, names[i], values[i], layout.use, layout.text);
+    }
+    dmt_product_say(c, &p);
+    dm_status status = dmt_product_call(c, &p, o[0]->array, o[1]->array, o[2]->array);
+    int64_t *skipped = c->user;
+    if (skipped && status == DM_ERR_UNSUPPORTED) {
+        ++*skipped;
+        return;
+    }
+    dmt_status_is(c, status, DM_OK, "dm_gemm");
+    dmt_product_check(c, &p, true, o[2]);
 }
 
 /* Every triple of a few layouts, in the deterministic list's order. */
@@ -190,6 +224,26 @@ static void test_gemm(void **state)
     dmt_run(&(dmt_suite){.name = "gemm", .cases = 1000, .fn = gemm_case});
 }
 
+static void test_aligned(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "gemm_aligned", .cases = 400, .fn = aligned_case});
+}
+
+/* Only GPUs have it; on CPUs every case is refused. */
+static void test_fused(void **state)
+{
+    (void)state;
+    const char *device = getenv("DMATH_DEVICE");
+    int64_t skipped = 0, ran = dmt_run(&(dmt_suite){.name = "gemm_fused",
+                                                    .cases = 400,
+                                                    .fn = aligned_case,
+                                                    .options = "gemm_algorithm=fused",
+                                                    .user = &skipped});
+    print_message("gemm_fused: %d of %d cases not served\n", (int)skipped, (int)ran);
+    assert_true(ran < 20 || !device || strcmp(device, "cpu") == 0 || getenv("DMATH_PRETEND_HOSTS") || skipped < ran);
+}
+
 static void test_layouts(void **state)
 {
     (void)state;
@@ -269,7 +323,8 @@ int main(void)
         cmocka_unit_test(test_gemm),         cmocka_unit_test(test_layouts),  cmocka_unit_test(test_cyclic),
         cmocka_unit_test(test_stationary),   cmocka_unit_test(test_contract), cmocka_unit_test(test_two_block),
         cmocka_unit_test(test_same_operand), cmocka_unit_test(test_overlap),  cmocka_unit_test(test_propagate),
-        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_large),        cmocka_unit_test(test_aligned),
+        cmocka_unit_test(test_fused),
     };
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

@@ -43,7 +43,29 @@ static void acc_store(dmi_queue *q, const dmi_acc_store *d, double scale, const 
     dmi_cpu_acc_store(d, scale, acc, beta, out);
 }
 
-static const dmi_backend cpu = {"cpu", copy, gemm, ewise, fill, reduce, acc_add, acc_store};
+/* Everything is here: the stretches of k before, in and behind the own rows. */
+static void fused(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arrival, double alpha, const void *a,
+                  const void *b, const void *own, double beta, void *c)
+{
+    bool some = d->own_k1 > d->own_k0;
+    int64_t cut[4] = {0, some ? d->own_k0 : d->gemm.k, some ? d->own_k1 : d->gemm.k, d->gemm.k};
+    (void)q;
+    (void)arrival;
+    for (int i = 0, first = 1; i < 3; i++) {
+        dmi_gemm g = d->gemm;
+        g.k = cut[i + 1] - cut[i];
+        if (g.k == 0 && (d->gemm.k > 0 || !first)) {
+            continue;
+        }
+        g.a_offset += cut[i] * (g.trans_a ? g.lda : 1);
+        g.b_offset = i == 1 ? d->own_offset : g.b_offset + cut[i] * (g.trans_b ? 1 : g.ldb);
+        g.ldb = i == 1 ? d->ld_own : g.ldb;
+        dmi_cpu_gemm(&g, alpha, a, i == 1 ? own : b, first ? beta : 1, c);
+        first = 0;
+    }
+}
+
+static const dmi_backend cpu = {"cpu", copy, gemm, ewise, fill, reduce, acc_add, acc_store, fused};
 
 const dmi_backend *dmi_backend_cpu(void)
 {

@@ -1,4 +1,6 @@
 /* The vtable of the CUDA backend: every call is made on the queue's device, and none after an error. */
+#include "kernels/cpu/convert.h"
+#include "kernels/cuda/fused.h"
 #include "kernels/cuda/launch.h"
 #include <cuda_runtime_api.h>
 
@@ -66,7 +68,48 @@ static void acc_store(dmi_queue *q, const dmi_acc_store *d, double scale, const 
     }
 }
 
-static const dmi_backend cuda = {"cuda", copy, gemm, ewise, fill, reduce, acc_add, acc_store};
+/* Multiprocessors that a waiting kernel leaves to others, so that whatever was put on streams before it can end. */
+enum { LEFT_FREE = 4 };
+
+static void fused(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arrival, double alpha, const void *a,
+                  const void *b, const void *own, double beta, void *c)
+{
+    const dmi_gemm *g = &d->gemm;
+    dmi_fused_piece piece[DMI_FUSED_MOST];
+    int64_t elem = dmi_dtype_bytes(g->dtype);
+    dm_dtype c_dtype = g->c_dtype == 0 ? g->dtype : g->c_dtype;
+    dmi_fused f = {.dtype = g->dtype, .c_dtype = c_dtype, .trans_a = g->trans_a, .trans_b = g->trans_b,
+                   .m = g->m, .n = g->n, .k = g->k, .lda = g->lda, .ldb = g->ldb, .ldc = g->ldc,
+                   .piece = piece, .pieces = d->parts, .own_k0 = d->own_k0, .own_k1 = d->own_k1, .own_n1 = g->n,
+                   .ld_own = d->ld_own, .blocks = q->multiprocessors - LEFT_FREE};
+    for (int i = 0; i < d->parts; i++) {
+        piece[i] = (dmi_fused_piece){.k0 = d->part[i].k0, .k1 = d->part[i].k1,
+                                     .n0 = d->part[i].n0, .n1 = d->part[i].n1,
+                                     .counter = arrival ? arrival[i].counter : NULL,
+                                     .value = arrival ? arrival[i].value : 0};
+    }
+    a = dmi_at(a, g->a_offset * elem);
+    b = dmi_at(b, g->b_offset * elem);
+    own = d->own_k1 > d->own_k0 ? dmi_at(own, d->own_offset * elem) : NULL;
+    c = dmi_at_mut(c, g->c_offset * dmi_dtype_bytes(c_dtype));
+    if (!begin(q)) {
+        return;
+    }
+    if (!dmi_cuda_fused_serves(q, &f, a, b, own, c)) {
+        dmi_cuda_failed(q, "fused product", -1, "a plan has made one that the kernel does not do");
+        return;
+    }
+    dmi_cuda_launch_fused(q, &f, alpha, a, b, own, beta, c);
+}
+
+bool dmi_cuda_fused_ready(const dmi_queue *q)
+{
+    dmi_fused f = {.dtype = DM_BF16, .c_dtype = DM_BF16, .m = 256, .n = 256, .k = 256, .lda = 256, .ldb = 256, .ldc = 256};
+    const void *aligned = (const void *)(uintptr_t)4096; /* not read */
+    return dmi_cuda_fused_serves(q, &f, aligned, aligned, NULL, aligned);
+}
+
+static const dmi_backend cuda = {"cuda", copy, gemm, ewise, fill, reduce, acc_add, acc_store, fused};
 
 const dmi_backend *dmi_backend_cuda(void)
 {

@@ -35,6 +35,9 @@ void dmi_cuda_queue_destroy(dmi_queue *q);
  * the stream is captured. False: see q->error. */
 bool dmi_cuda_queue_blas(dmi_queue *q);
 
+/* Has this GPU (and the build) products that wait for their operand piece by piece? */
+bool dmi_cuda_fused_ready(const dmi_queue *q);
+
 const dmi_backend *dmi_backend_cuda(void);
 
 #ifdef __cplusplus

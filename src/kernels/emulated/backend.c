@@ -206,7 +206,43 @@ static void acc_store(dmi_queue *q, const dmi_acc_store *d, double scale, const 
     put(q, "acc_store", &k);
 }
 
-static const dmi_backend emulated = {"emulated", copy, gemm, ewise, fill, reduce, acc_add, acc_store};
+/* Waits for all parts, completes the image, multiplies. */
+static void fused(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arrival, double alpha, const void *a,
+                  const void *b, const void *own, double beta, void *c)
+{
+    const dmi_gemm *g = &d->gemm;
+    int64_t rows = d->own_k1 - d->own_k0;
+    for (int i = 0; i < d->parts && arrival; i++) {
+        if (arrival[i].counter && begin(q, "fused") &&
+            dmi_cu_wait_value(q->stream, (uint32_t *)(uintptr_t)arrival[i].counter, arrival[i].value) != DM_OK) {
+            failed(q, "fused", dmi_error_text());
+        }
+    }
+    if (rows > 0) {
+        dmi_run run[2] = {{.len = g->trans_b ? g->n : rows}, {.len = g->trans_b ? rows : g->n}};
+        dmi_copy part = {.ndim = 2,
+                         .src_dtype = g->dtype,
+                         .dst_dtype = g->dtype,
+                         .nrun = {1, 1},
+                         .run = {&run[0], &run[1]},
+                         .src_stride = {d->ld_own, 1},
+                         .dst_stride = {g->ldb, 1},
+                         .src_offset = d->own_offset,
+                         .dst_offset = g->b_offset + d->own_k0 * (g->trans_b ? 1 : g->ldb),
+                         .count = rows * g->n};
+        q->device_run = NULL;
+        copy(q, &part, own, (void *)(uintptr_t)b);
+    }
+    gemm(q, g, alpha, a, b, beta, c);
+}
+
+static const dmi_backend emulated = {"emulated", copy, gemm, ewise, fill, reduce, acc_add, acc_store, fused};
+
+bool dmi_cuda_fused_ready(const dmi_queue *q)
+{
+    (void)q;
+    return true;
+}
 
 /* The name that the executor calls, whichever of the two backends is built. */
 const dmi_backend *dmi_backend_cuda(void)
