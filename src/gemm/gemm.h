@@ -1,8 +1,9 @@
-/* Plans of c = alpha * op(a) * op(b) + beta * c. Four forms, by what stays where it is:
+/* Plans of c = alpha * op(a) * op(b) + beta * c. Five forms, by what stays where it is:
  *   cyclic      1-D: c and one operand stay (split along the same dim); the other operand's blocks roll round the
  *               workers, one-to-one, each product beside the next block's transfer (dMath; Fox, Otto & Hey 1987)
  *   stationary  any layouts: c stays; for one slice of k after another, both operands' parts come to it
  *   panels      the cyclic form's layouts, but the moving operand comes in panels with all of k
+ *   fused       c stays; b (and a) come into images, and one kernel multiplies meanwhile (Hopper GPUs)
  *   contract    a and b are split along k alike: partial products, reduce-scattered into c
  * All compute into an accumulator of the computing type: c itself where it has that type, or where every element is
  * made by one product and the kernel rounds it; else a temporary that is converted once at the end. */
