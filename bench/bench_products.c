@@ -1,7 +1,7 @@
-/* Square products over all workers in the forms of the benchmarks, beside the local product of the same shape on all
- * workers at once, in turns: medians of ms a product, products one after another.
- *   bench_products DTYPE ROUNDS N...        DTYPE f64 f32 bf16 f16
- * Started alone or by mpirun; settings from the environment (DMATH_...). */
+/* Square products over all workers in the forms of the benchmarks, beside the local product of the same shape
+ * on all workers at once, in turns: medians of ms a product, products one after another. bench_products DTYPE
+ * ROUNDS N...        DTYPE f64 f32 bf16 f16 Started alone or by mpirun; settings from the environment
+ * (DMATH_...). */
 #include <dmath/dmath.h>
 #include <math.h>
 #include <stdio.h>
@@ -123,8 +123,8 @@ static void measure(dm_session *s, const char *name, dm_dtype dtype, int64_t n, 
         local = k == 0 ? median : local;
         printf("{\"bench\":\"product\",\"dtype\":\"%s\",\"n\":%lld,\"workers\":%d,\"form\":\"%s\",\"ms\":%.4f,"
                "\"min\":%.4f,\"max\":%.4f,\"of_local\":%.3f,\"tflops\":%.1f,\"error\":%.1e}\n",
-               name, (long long)n, dm_workers(s), form_names[k], median, f[k].ms[0],
-               f[k].ms[rounds - 1], median / local, 2e-9 * (double)n * (double)n * (double)n / median, error);
+               name, (long long)n, dm_workers(s), form_names[k], median, f[k].ms[0], f[k].ms[rounds - 1],
+               median / local, 2e-9 * (double)n * (double)n * (double)n / median, error);
         fflush(stdout);
         check(dm_array_destroy(s, f[k].a));
         check(dm_array_destroy(s, f[k].b));

@@ -4,8 +4,8 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build/release} status=0
-tests=(test_base test_pool test_layout_spec test_session test_handles test_failures test_apply test_trace
-       test_program)
+tests=(test_base test_pool test_pool_cases test_layout_spec test_session test_handles test_failures test_poison test_apply
+       test_trace test_program)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 top=$PWD

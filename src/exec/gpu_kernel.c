@@ -146,8 +146,8 @@ static bool has_memory(const dmi_work *w)
 
 /* --- products that wait themselves --- */
 
-/* One at a time on a GPU: such a kernel leaves some multiprocessors to what was issued before it, but two of them
- * would leave none. */
+/* One at a time on a GPU: such a kernel leaves some multiprocessors to what was issued before it, but two of
+ * them would leave none. */
 static dm_status fused_step(dmi_engine *e, int lane, dmi_work *w)
 {
     dmi_gpu *g = e->gpu;

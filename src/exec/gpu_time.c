@@ -1,5 +1,5 @@
-/* Device times of steps, for the timeline: an event before and one behind each, in a ring. Times count from a base
- * that was recorded at a known time of the host's clock. */
+/* Device times of steps, for the timeline: an event before and one behind each, in a ring. Times count from a
+ * base that was recorded at a known time of the host's clock. */
 #include "exec/gpu_parts.h"
 #include "exec/trace.h"
 
@@ -68,7 +68,8 @@ void dmi_gpu_time_take(dmi_engine *e, const dmi_work *w)
     double from = 0, to = 0;
     int at = (int)(w->timing % TIMINGS);
     int64_t now = dmi_now_ns();
-    if (!t || !w->timing || t->count - w->timing >= TIMINGS) { /* no work on the device, or its events are gone */
+    if (!t || !w->timing ||
+        t->count - w->timing >= TIMINGS) { /* no work on the device, or its events are gone */
         dmi_trace_step(e, w, now, now);
     } else if (dmi_cu_event_between(t->base, t->begin[at], &from) == DM_OK &&
                dmi_cu_event_between(t->base, t->end[at], &to) == DM_OK) {

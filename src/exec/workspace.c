@@ -1,4 +1,5 @@
-/* Workspace of commands: taken when a command is enqueued, given back right after, with the stamps of its last use. */
+/* Workspace of commands: taken when a command is enqueued, given back right after, with the stamps of its last
+ * use. */
 #include "exec/engine.h"
 
 #include <stdio.h>
@@ -24,8 +25,8 @@ void dmi_engine_trim(dmi_engine *e)
     }
 }
 
-/* The older of two sets: a plan whose blocks come into one image has two, so that a command's can come while the
- * command before it still works. */
+/* The older of two sets: a plan whose blocks come into one image has two, so that a command's can come while
+ * the command before it still works. */
 static bool take_kept(dmi_engine *e, dmi_instance *inst)
 {
     const dmi_plan *plan = inst->plan;

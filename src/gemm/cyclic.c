@@ -227,8 +227,8 @@ static void expect_block(rolling *g, int owner, const blocks *bl, int64_t at, co
     in->slot = g->next++ % g->slots;
     in->ref = g->p->keep ? dmi_ref_operand(KEEP, DMI_WRITE) : dmi_ref_work(g->slot_work + in->slot, DMI_WRITE);
     memset(in->arrived, 0, sizeof in->arrived);
-    dmi_mark_step(in->arrived, dmi_build_expect(g->p->b, owner, in->ref, &copy,
-                                                g->p->keep ? NULL : g->slot_free[in->slot]));
+    dmi_mark_step(in->arrived,
+                  dmi_build_expect(g->p->b, owner, in->ref, &copy, g->p->keep ? NULL : g->slot_free[in->slot]));
     in->ref.mode = DMI_READ;
 }
 
@@ -291,7 +291,8 @@ static void make_slots(rolling *g, bool two_block)
         int64_t limit = b->profile->gemm_workspace > 0 ? b->profile->gemm_workspace : 4 * g->slot_bytes;
         g->slots = (int)DMI_MAX(2, DMI_MIN(4, limit / g->slot_bytes));
     }
-    for (int i = g->slots - 1; i >= 0; i--) { /* workspaces of their own: each is free for the next command early */
+    for (int i = g->slots - 1; i >= 0;
+         i--) { /* workspaces of their own: each is free for the next command early */
         int work = dmi_build_work(b, g->slot_bytes);
         g->slot_work = i == g->slots - 1 ? work : g->slot_work;
     }

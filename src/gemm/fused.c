@@ -1,7 +1,7 @@
-/* c stays; b, and a where it is not in place, come into images, owner after owner, and one kernel multiplies while they
- * arrive: it starts with the own rows of b, and waits for the rows of an owner, or for a panel of their columns, when
- * it gets there. c is made whole and rounded once. Serves 16-bit operands whose parts are plain rectangles, each owner
- * of b (and of a) holding one stretch of k. */
+/* c stays; b, and a where it is not in place, come into images, owner after owner, and one kernel multiplies
+ * while they arrive: it starts with the own rows of b, and waits for the rows of an owner, or for a panel of
+ * their columns, when it gets there. c is made whole and rounded once. Serves 16-bit operands whose parts are
+ * plain rectangles, each owner of b (and of a) holding one stretch of k. */
 #include "gemm/gemm.h"
 
 #include <string.h>
@@ -11,7 +11,8 @@ enum { KEEP = 3, STEP_K = 64, STEP_N = 256, ALIGN = 8, MOST_PANELS = 8 };
 
 static bool interval(const dmi_dimset *set)
 {
-    return set->count == 0 || dmi_dimset_index(set, set->count - 1) - dmi_dimset_index(set, 0) == set->count - 1;
+    return set->count == 0 ||
+           dmi_dimset_index(set, set->count - 1) - dmi_dimset_index(set, 0) == set->count - 1;
 }
 
 /* The one part of an operand that a worker holds; false: none, or several. */
@@ -77,7 +78,8 @@ bool dmi_fused_serves(const dmi_product *p)
 {
     bool comes = false;
     if (!p->b->profile->fused || p->panel_type == p->type || p->c != p->user_c ||
-        (p->c->dtype != p->panel_type && p->c->dtype != DM_F32) || p->b->profile->workers > DMI_FUSED_MOST / 2) {
+        (p->c->dtype != p->panel_type && p->c->dtype != DM_F32) ||
+        p->b->profile->workers > DMI_FUSED_MOST / 2) {
         return false;
     }
     for (int w = 0; w < p->b->profile->workers; w++) {
@@ -89,7 +91,8 @@ bool dmi_fused_serves(const dmi_product *p)
         if (c.count == 0) {
             continue;
         }
-        if (!interval(&c.dim[0]) || !interval(&c.dim[1]) || !side_serves(p, 0, w, &c) || !side_serves(p, 1, w, &c)) {
+        if (!interval(&c.dim[0]) || !interval(&c.dim[1]) || !side_serves(p, 0, w, &c) ||
+            !side_serves(p, 1, w, &c)) {
             return false;
         }
         if (dmi_desc_region_count(p->user_c, w) == 1) {
@@ -103,7 +106,8 @@ bool dmi_fused_serves(const dmi_product *p)
     return comes;
 }
 
-/* Measured on H200: smaller parts come so fast that products of slices of k, which need no image, are faster. */
+/* Measured on H200: smaller parts come so fast that products of slices of k, which need no image, are faster.
+ */
 bool dmi_fused_pays(const dmi_product *p)
 {
     return p->n * p->k * dmi_dtype_bytes(p->panel_type) / p->op[1]->layout->group >= INT64_C(16) << 20;
@@ -124,11 +128,11 @@ int dmi_fused_travels(const dmi_product *p)
 typedef struct gathering {
     dmi_product *p;
     dmi_region c;
-    dmi_ref image[2]; /* of a and b here */
+    dmi_ref image[2];      /* of a and b here */
     int64_t panels, width; /* columns of c that come together; of the widest c */
     dmi_fused_part *part;
     int parts;
-    uint32_t *heard;  /* [workers] EXPECTs from each so far */
+    uint32_t *heard; /* [workers] EXPECTs from each so far */
     dmi_mark arrived, ready;
 } gathering;
 
@@ -175,7 +179,8 @@ static bool share(const gathering *g, int which, int owner, int to, int64_t q, d
 static void turn(gathering *g, int which, int64_t q, int t)
 {
     dmi_product *p = g->p;
-    int workers = p->b->profile->workers, me = p->b->me, from = (me - t + workers) % workers, to = (me + t) % workers;
+    int workers = p->b->profile->workers, me = p->b->me, from = (me - t + workers) % workers,
+        to = (me + t) % workers;
     dmi_copy copy;
     dmi_region have;
     if (share(g, which, from, me, q, &copy, &have)) {
@@ -246,8 +251,8 @@ static void multiply(gathering *g, bool own, const dmi_region *mine)
         f.own_k0 = dmi_dimset_index(&mine->dim[p->inner_dim[1]], 0);
         f.own_k1 = f.own_k0 + mine->dim[p->inner_dim[1]].count;
         f.ld_own = mine->stride[0];
-        f.own_offset = dmi_region_start(mine) +
-                       dmi_dimset_index(&g->c.dim[1], 0) * mine->stride[p->outer_dim[1]];
+        f.own_offset =
+            dmi_region_start(mine) + dmi_dimset_index(&g->c.dim[1], 0) * mine->stride[p->outer_dim[1]];
     }
     refs[2] = c.ref;
     refs[3] = dmi_ref_operand(1, DMI_READ);
@@ -295,15 +300,18 @@ void dmi_fused_plan(dmi_product *p)
             continue;
         }
         image_of(p, o, &g.c, &at);
-        g.image[o] = o == 1 && p->keep ? dmi_ref_operand(KEEP, DMI_WRITE)
-                                       : dmi_ref_work(dmi_build_work(b, at.count * dmi_dtype_bytes(p->panel_type)),
-                                                      DMI_WRITE);
+        g.image[o] =
+            o == 1 && p->keep
+                ? dmi_ref_operand(KEEP, DMI_WRITE)
+                : dmi_ref_work(dmi_build_work(b, at.count * dmi_dtype_bytes(p->panel_type)), DMI_WRITE);
     }
     /* The own rows of b are read where they are, if the kernel's steps fit them. */
-    bool gathered = g.c.count > 0 && !in_place(p, 1, b->me, &g.c, &at), own = gathered && part_of(p->op[1], b->me, &mine);
+    bool gathered = g.c.count > 0 && !in_place(p, 1, b->me, &g.c, &at),
+         own = gathered && part_of(p->op[1], b->me, &mine);
     if (own) {
         int64_t k0 = dmi_dimset_index(&mine.dim[p->inner_dim[1]], 0), k1 = k0 + mine.dim[p->inner_dim[1]].count;
-        own = k0 % STEP_K == 0 && (k1 % STEP_K == 0 || k1 == p->k) && dmi_dimset_index(&g.c.dim[1], 0) % ALIGN == 0;
+        own = k0 % STEP_K == 0 && (k1 % STEP_K == 0 || k1 == p->k) &&
+              dmi_dimset_index(&g.c.dim[1], 0) % ALIGN == 0;
     }
     if (g.c.count > 0 && !in_place(p, 0, b->me, &g.c, &at)) {
         own_part(&g, 0, g.image[0], g.ready);

@@ -1,6 +1,7 @@
-/* The cyclic product's layouts, where the contracted dim of the operand that moves is the spread one and c is of 16 bits:
- * c must be rounded once, so slices of k would have to be added up in a wider temporary, which costs more than the
- * transfers. Here the operand comes in panels of its outer dim with all of k; each makes its part of c whole. */
+/* The cyclic product's layouts, where the contracted dim of the operand that moves is the spread one and c is
+ * of 16 bits: c must be rounded once, so slices of k would have to be added up in a wider temporary, which
+ * costs more than the transfers. Here the operand comes in panels of its outer dim with all of k; each makes
+ * its part of c whole. */
 #include "gemm/gemm.h"
 
 #include <string.h>
@@ -71,7 +72,8 @@ static void multiply(rolling *g, const dmi_panel *stay, dmi_ref ref, const dmi_m
 bool dmi_panels_pay(const dmi_product *p, int which)
 {
     int64_t outer = which == 0 ? p->m : p->n;
-    return outer * p->k * dmi_dtype_bytes(p->op[which]->dtype) / p->op[which]->layout->group >= INT64_C(64) << 20;
+    return outer * p->k * dmi_dtype_bytes(p->op[which]->dtype) / p->op[which]->layout->group >= INT64_C(64)
+                                                                                                    << 20;
 }
 
 bool dmi_panels_serve(const dmi_product *p, int which)

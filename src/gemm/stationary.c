@@ -81,12 +81,12 @@ static void choose_slices(const dmi_product *p, stage *s)
 
 typedef struct source { /* one operand at this worker */
     bool in_place;
-    dmi_region region; /* in place: for all of k */
-    int work;    /* the first of the landing places; -1 */
-    bool landed; /* this stage's slice came to one */
+    dmi_region region;         /* in place: for all of k */
+    int work;                  /* the first of the landing places; -1 */
+    bool landed;               /* this stage's slice came to one */
     dmi_mark free[MOST_SLOTS]; /* when they may be written again */
-    int convert;     /* workspace for another type; -1 */
-    dmi_panel panel; /* in place: in the computing type */
+    int convert;               /* workspace for another type; -1 */
+    dmi_panel panel;           /* in place: in the computing type */
 } source;
 
 static void begin_side(dmi_product *p, const stage *s, source *side, const dmi_region *c, int which,

@@ -1,7 +1,8 @@
-/* The replica cache. What a command has brought whole to every worker stays there, as an array of the session's own
- * under a replicated layout, until its source is written to or destroyed, room is needed, or a command fails. The
- * master alone decides, in the order of the commands, so that all workers agree without a word: to them a replica is
- * an array like others, first written by the command that brings the blocks, then read in place of the source. */
+/* The replica cache. What a command has brought whole to every worker stays there, as an array of the session's
+ * own under a replicated layout, until its source is written to or destroyed, room is needed, or a command
+ * fails. The master alone decides, in the order of the commands, so that all workers agree without a word: to
+ * them a replica is an array like others, first written by the command that brings the blocks, then read in
+ * place of the source. */
 #include "master/session.h"
 
 #include <stdlib.h>
@@ -117,8 +118,8 @@ static dm_status travelling(dmi_session *s, const dmi_call *call, int *which)
 }
 
 /* A copy at every worker that the layout of `of` names. */
-static dm_status replicated(dmi_session *s, const dmi_desc *source, const dmi_layout *of, const dmi_layout **out,
-                            uint32_t *id)
+static dm_status replicated(dmi_session *s, const dmi_desc *source, const dmi_layout *of,
+                            const dmi_layout **out, uint32_t *id)
 {
     dmi_layout_spec spec = {.kind = DMI_LAYOUT_GRID,
                             .ndim = source->ndim,

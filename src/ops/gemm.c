@@ -96,19 +96,22 @@ static dm_status choose(const dmi_product *p, choice *out)
         if (out->algorithm != DMI_GEMM_CONTRACT && bytes[0] + bytes[1] > 0 && dmi_fused_serves(p) &&
             (out->algorithm == DMI_GEMM_STATIONARY || dmi_fused_pays(p))) {
             out->algorithm = DMI_GEMM_FUSED;
-        } else if (out->algorithm == DMI_GEMM_CYCLIC && dmi_panels_serve(p, out->moving) && dmi_panels_pay(p, out->moving)) {
+        } else if (out->algorithm == DMI_GEMM_CYCLIC && dmi_panels_serve(p, out->moving) &&
+                   dmi_panels_pay(p, out->moving)) {
             out->algorithm = DMI_GEMM_PANELS;
         }
         return DM_OK;
     }
     out->algorithm = forced;
     if (forced == DMI_GEMM_FUSED && !dmi_fused_serves(p)) {
-        return dmi_fail(DM_ERR_UNSUPPORTED,
-                        "gemm: the forced algorithm (option gemm_algorithm) cannot serve these layouts and types");
+        return dmi_fail(
+            DM_ERR_UNSUPPORTED,
+            "gemm: the forced algorithm (option gemm_algorithm) cannot serve these layouts and types");
     }
     if (forced == DMI_GEMM_PANELS && (!any_cyclic || !dmi_panels_serve(p, out->moving))) {
-        return dmi_fail(DM_ERR_UNSUPPORTED,
-                        "gemm: the forced algorithm (option gemm_algorithm) cannot serve these layouts and types");
+        return dmi_fail(
+            DM_ERR_UNSUPPORTED,
+            "gemm: the forced algorithm (option gemm_algorithm) cannot serve these layouts and types");
     }
     if ((forced == DMI_GEMM_CONTRACT && !contract) ||
         ((forced == DMI_GEMM_CYCLIC || forced == DMI_GEMM_TWO_BLOCK) && !any_cyclic)) {
@@ -120,7 +123,8 @@ static dm_status choose(const dmi_product *p, choice *out)
 
 dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)
 {
-    static const char *const names[] = {"auto", "cyclic", "stationary", "contract", "two_block", "panels", "fused"};
+    static const char *const names[] = {"auto",      "cyclic", "stationary", "contract",
+                                        "two_block", "panels", "fused"};
     dmi_product p;
     choice how;
     const dmi_desc *a = &call->operand[0].desc;
@@ -142,7 +146,8 @@ dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)
                        : how.algorithm == DMI_GEMM_FUSED          ? dmi_fused_travels(&p)
                                                                   : -1;
     bool rolls = how.algorithm == DMI_GEMM_CYCLIC || how.algorithm == DMI_GEMM_TWO_BLOCK;
-    dmi_product_accumulate(&p, panels || how.algorithm == DMI_GEMM_FUSED || (rolls && dmi_cyclic_single(&p, how.moving)) ||
+    dmi_product_accumulate(&p, panels || how.algorithm == DMI_GEMM_FUSED ||
+                                   (rolls && dmi_cyclic_single(&p, how.moving)) ||
                                    (how.algorithm == DMI_GEMM_STATIONARY && dmi_stationary_single(&p)));
     switch (how.algorithm) {
     case DMI_GEMM_FUSED:

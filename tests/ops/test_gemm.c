@@ -241,7 +241,8 @@ static void test_fused(void **state)
                                                     .options = "gemm_algorithm=fused",
                                                     .user = &skipped});
     print_message("gemm_fused: %d of %d cases not served\n", (int)skipped, (int)ran);
-    assert_true(ran < 20 || !device || strcmp(device, "cpu") == 0 || getenv("DMATH_PRETEND_HOSTS") || skipped < ran);
+    assert_true(ran < 20 || !device || strcmp(device, "cpu") == 0 || getenv("DMATH_PRETEND_HOSTS") ||
+                skipped < ran);
 }
 
 static void test_layouts(void **state)
@@ -323,8 +324,7 @@ int main(void)
         cmocka_unit_test(test_gemm),         cmocka_unit_test(test_layouts),  cmocka_unit_test(test_cyclic),
         cmocka_unit_test(test_stationary),   cmocka_unit_test(test_contract), cmocka_unit_test(test_two_block),
         cmocka_unit_test(test_same_operand), cmocka_unit_test(test_overlap),  cmocka_unit_test(test_propagate),
-        cmocka_unit_test(test_large),        cmocka_unit_test(test_aligned),
-        cmocka_unit_test(test_fused),
+        cmocka_unit_test(test_large),        cmocka_unit_test(test_aligned),  cmocka_unit_test(test_fused),
     };
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

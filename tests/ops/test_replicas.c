@@ -1,4 +1,5 @@
-/* Operands that are kept at all workers after a product: later products find them there, writes make them stale. */
+/* Operands that are kept at all workers after a product: later products find them there, writes make them
+ * stale. */
 #include "support/product.h"
 
 #include <stdio.h>
@@ -71,7 +72,8 @@ static void split_case(dmt_case *c)
     dmt_host *values[] = {p.a, p.b, p.c};
     for (int i = 0; i < 3; i++, pick /= 2) {
         dmt_layout layout;
-        int kind = i == 2 ? kinds[c->number % 2] : kinds[pick % 2]; /* c as a, so that b travels, or all is moved */
+        int kind =
+            i == 2 ? kinds[c->number % 2] : kinds[pick % 2]; /* c as a, so that b travels, or all is moved */
         dmt_layout_kind(&layout, &c->scratch, c->session, 2, values[i]->shape, kind);
         o[i] = dmt_operand_plain(c, names[i], values[i], layout.use, layout.text);
     }
@@ -139,8 +141,8 @@ static void limit_case(dmt_case *c)
 static void test_random(void **state)
 {
     (void)state;
-    dmt_run(&(dmt_suite){
-        .name = "replicas", .cases = 300, .fn = random_case, .options = "replica_limit=1048576"});
+    dmt_run(
+        &(dmt_suite){.name = "replicas", .cases = 300, .fn = random_case, .options = "replica_limit=1048576"});
 }
 
 static void test_split(void **state)
@@ -153,8 +155,8 @@ static void test_split(void **state)
 static void test_limit(void **state)
 {
     (void)state;
-    dmt_run(
-        &(dmt_suite){.name = "replicas_limit", .cases = 10, .fn = limit_case, .options = "replica_limit=131072"});
+    dmt_run(&(dmt_suite){
+        .name = "replicas_limit", .cases = 10, .fn = limit_case, .options = "replica_limit=131072"});
 }
 
 /* A product that fails leaves nothing behind that a later one would take for good. */

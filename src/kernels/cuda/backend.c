@@ -68,23 +68,39 @@ static void acc_store(dmi_queue *q, const dmi_acc_store *d, double scale, const 
     }
 }
 
-/* Multiprocessors that a waiting kernel leaves to others, so that whatever was put on streams before it can end. */
+/* Multiprocessors that a waiting kernel leaves to others, so that whatever was put on streams before it can
+ * end. */
 enum { LEFT_FREE = 4 };
 
-static void fused(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arrival, double alpha, const void *a,
-                  const void *b, const void *own, double beta, void *c)
+static void fused(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arrival, double alpha,
+                  const void *a, const void *b, const void *own, double beta, void *c)
 {
     const dmi_gemm *g = &d->gemm;
     dmi_fused_piece piece[DMI_FUSED_MOST];
     int64_t elem = dmi_dtype_bytes(g->dtype);
     dm_dtype c_dtype = g->c_dtype == 0 ? g->dtype : g->c_dtype;
-    dmi_fused f = {.dtype = g->dtype, .c_dtype = c_dtype, .trans_a = g->trans_a, .trans_b = g->trans_b,
-                   .m = g->m, .n = g->n, .k = g->k, .lda = g->lda, .ldb = g->ldb, .ldc = g->ldc,
-                   .piece = piece, .pieces = d->parts, .own_k0 = d->own_k0, .own_k1 = d->own_k1, .own_n1 = g->n,
-                   .ld_own = d->ld_own, .blocks = q->multiprocessors - LEFT_FREE};
+    dmi_fused f = {.dtype = g->dtype,
+                   .c_dtype = c_dtype,
+                   .trans_a = g->trans_a,
+                   .trans_b = g->trans_b,
+                   .m = g->m,
+                   .n = g->n,
+                   .k = g->k,
+                   .lda = g->lda,
+                   .ldb = g->ldb,
+                   .ldc = g->ldc,
+                   .piece = piece,
+                   .pieces = d->parts,
+                   .own_k0 = d->own_k0,
+                   .own_k1 = d->own_k1,
+                   .own_n1 = g->n,
+                   .ld_own = d->ld_own,
+                   .blocks = q->multiprocessors - LEFT_FREE};
     for (int i = 0; i < d->parts; i++) {
-        piece[i] = (dmi_fused_piece){.k0 = d->part[i].k0, .k1 = d->part[i].k1,
-                                     .n0 = d->part[i].n0, .n1 = d->part[i].n1,
+        piece[i] = (dmi_fused_piece){.k0 = d->part[i].k0,
+                                     .k1 = d->part[i].k1,
+                                     .n0 = d->part[i].n0,
+                                     .n1 = d->part[i].n1,
                                      .counter = arrival ? arrival[i].counter : NULL,
                                      .value = arrival ? arrival[i].value : 0};
     }
@@ -104,7 +120,8 @@ static void fused(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arri
 
 bool dmi_cuda_fused_ready(const dmi_queue *q)
 {
-    dmi_fused f = {.dtype = DM_BF16, .c_dtype = DM_BF16, .m = 256, .n = 256, .k = 256, .lda = 256, .ldb = 256, .ldc = 256};
+    dmi_fused f = {
+        .dtype = DM_BF16, .c_dtype = DM_BF16, .m = 256, .n = 256, .k = 256, .lda = 256, .ldb = 256, .ldc = 256};
     const void *aligned = (const void *)(uintptr_t)4096; /* not read */
     return dmi_cuda_fused_serves(q, &f, aligned, aligned, NULL, aligned);
 }
