@@ -77,10 +77,22 @@ void dmi_replicas_clear(dmi_session *s)
     }
 }
 
+/* A replica that finds no memory would fail its product: on GPUs a quarter of the memory is left to workspace. */
+static bool fits_device(const dmi_session *s, int64_t bytes)
+{
+    int64_t most = s->profile.device_bytes / 4 * 3;
+    for (int w = 0; most > 0 && w < s->workers; w++) {
+        if (s->live_bytes[w] > most - bytes) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool make_room(dmi_session *s, int64_t bytes)
 {
     dmi_replicas *r = s->replicas;
-    if (bytes > r->limit) {
+    if (bytes > r->limit || !fits_device(s, bytes)) {
         return false;
     }
     while (r->count == MOST || r->bytes + bytes > r->limit) {
