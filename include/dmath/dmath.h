@@ -190,7 +190,8 @@ DM_API DM_CHECKED dm_status dm_array_read(dm_session *session, dm_array a, const
  * Errors: DM_ERR_IO, DM_ERR_FORMAT, both with the path and the reason; DM_ERR_LIMIT. */
 DM_API DM_CHECKED dm_status dm_array_load(dm_session *session, const char *path, const dm_layout *layout,
                                           dm_array *out);
-/* Writes C order, little endian. The file appears under its name only when it is whole. */
+/* Writes C order, little endian. The file appears under its name only when it is whole, in place of a file of that
+ * name; DM_ERR_IO where something else (a device, a folder) has the name. */
 DM_API DM_CHECKED dm_status dm_array_save(dm_session *session, dm_array a, const char *path);
 
 /* ---- filling --------------------------------------------------------------------------------------------- */

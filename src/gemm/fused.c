@@ -118,8 +118,9 @@ int dmi_fused_travels(const dmi_product *p)
     for (int w = 0; w < p->b->profile->workers; w++) {
         dmi_region c, at;
         dmi_product_c(p, w, &c);
-        if (c.count > 0 && (c.dim[1].count != p->n || !in_place(p, 0, w, &c, &at))) {
-            return -1;
+        if (c.count > 0 &&
+            (c.dim[1].count != p->n || !in_place(p, 0, w, &c, &at) || in_place(p, 1, w, &c, &at))) {
+            return -1; /* a part, or nothing that comes */
         }
     }
     return 1;

@@ -77,12 +77,24 @@ void dmi_replicas_clear(dmi_session *s)
     }
 }
 
-/* A replica that finds no memory would fail its product: on GPUs a quarter of the memory is left to workspace. */
+/* A replica that finds no memory would fail its product: on GPUs a quarter of the memory is left to workspace.
+ */
 static bool fits_device(const dmi_session *s, int64_t bytes)
 {
     int64_t most = s->profile.device_bytes / 4 * 3;
     for (int w = 0; most > 0 && w < s->workers; w++) {
         if (s->live_bytes[w] > most - bytes) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Blocks come to workers that hold part of the output. Where some hold none, what is kept would have holes. */
+static bool all_take_part(const dmi_desc *out)
+{
+    for (int i = 0; i < out->layout->nworkers; i++) {
+        if (dmi_desc_local_count(out, out->layout->workers[i]) == 0) {
             return false;
         }
     }
@@ -169,6 +181,9 @@ dm_status dmi_replicas_use(dmi_session *s, dmi_call *call)
             *source = operand_of(s, e->array, DMI_READ);
             return DM_OK;
         }
+    }
+    if (status == DM_OK && !all_take_part(&call->operand[KEEP - 1].desc)) {
+        return DM_OK;
     }
     int64_t bytes = dmi_dtype_bytes(source->desc.dtype);
     for (int d = 0; d < source->desc.ndim; d++) {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* The file in its full length with its header, under its temporary name. */
@@ -43,6 +44,10 @@ dm_status dm_array_save(dm_session *session, dm_array a, const char *path)
     }
     if (status != DM_OK || (status = dmi_handle_find(s, a, "save: a", &h)) != DM_OK) {
         return status;
+    }
+    struct stat there; /* a device, a pipe or a directory is not to be replaced by a file */
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) {
+        return dmi_fail(DM_ERR_IO, "save: %s is there and is not a regular file", path);
     }
     size_t room = strlen(path) + 48;
     char *partial = malloc(room);

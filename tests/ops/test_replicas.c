@@ -102,6 +102,41 @@ static void split_case(dmt_case *c)
     multiply(c, &p, o[0], o[1], o[2]);
 }
 
+/* An output of which some workers hold nothing, then one of which all hold a part. */
+static void holes_case(dmt_case *c)
+{
+    const bool by_rows = dmt_chance(&c->random, 50); /* c's; the other operand travels */
+    const int64_t n = 24, narrow = 1 + c->number % 3, small[2] = {by_rows ? narrow : n, by_rows ? n : narrow},
+                  whole[2] = {n, n};
+    dm_layout rows = dm_layout_rows(c->session), cols = dm_layout_cols(c->session),
+              *mine = by_rows ? &rows : &cols;
+    dm_array moves, thin, thin_out, wide, out;
+    static double got[24 * 24];
+    DMT_OK(c,
+           dm_array_create(c->session, DM_F64, 2, whole, dmt_chance(&c->random, 50) ? &rows : &cols, &moves));
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 2, small, mine, &thin));
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 2, small, mine, &thin_out));
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 2, whole, mine, &wide));
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 2, whole, mine, &out));
+    DMT_OK(c, dm_fill_arange(c->session, moves, 0, 1));
+    DMT_OK(c, dm_fill(c->session, thin, 1));
+    DMT_OK(c, dm_fill_identity(c->session, wide, 1));
+    DMT_OK(c, by_rows ? dm_gemm(c->session, DM_N, DM_N, 1, thin, moves, 0, thin_out)
+                      : dm_gemm(c->session, DM_N, DM_N, 1, moves, thin, 0, thin_out));
+    DMT_OK(c, by_rows ? dm_gemm(c->session, DM_N, DM_N, 1, wide, moves, 0, out)
+                      : dm_gemm(c->session, DM_N, DM_N, 1, moves, wide, 0, out));
+    DMT_OK(c, dm_array_read(c->session, out, NULL, NULL, got, 0));
+    for (int i = 0; i < n * n; i++) {
+        if (got[i] != i) {
+            dmt_fail(c, "element %d is %g", i, got[i]);
+        }
+    }
+    dm_array all[] = {moves, thin, thin_out, wide, out};
+    for (int i = 0; i < 5; i++) {
+        DMT_OK(c, dm_array_destroy(c->session, all[i]));
+    }
+}
+
 /* More operands than there is room for: the oldest go, and what is kept never exceeds the limit. */
 static void limit_case(dmt_case *c)
 {
@@ -152,6 +187,13 @@ static void test_split(void **state)
         .name = "replicas_split", .cases = 40, .fn = split_case, .options = "replica_limit=1048576"});
 }
 
+static void test_holes(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){
+        .name = "replicas_holes", .cases = 60, .fn = holes_case, .options = "replica_limit=1048576"});
+}
+
 static void test_limit(void **state)
 {
     (void)state;
@@ -198,6 +240,7 @@ static void test_failed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_split),
-                                       cmocka_unit_test(test_limit), cmocka_unit_test(test_failed)};
+                                       cmocka_unit_test(test_limit), cmocka_unit_test(test_holes),
+                                       cmocka_unit_test(test_failed)};
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }
