@@ -187,15 +187,15 @@ static void turn(gathering *g, int which, int64_t q, int t)
     if (share(g, which, from, me, q, &copy, &have)) {
         dmi_mark_step(g->arrived, dmi_build_expect(p->b, from, g->image[which], &copy, NULL));
         g->heard[from]++;
-        if (which == 1) {
-            int64_t k0 = dmi_dimset_index(&have.dim[p->inner_dim[1]], 0), n0 = q * g->width;
-            g->part[g->parts++] = (dmi_fused_part){.k0 = k0,
-                                                   .k1 = k0 + have.dim[p->inner_dim[1]].count,
-                                                   .n0 = n0,
-                                                   .n1 = DMI_MIN(n0 + g->width, g->c.dim[1].count),
-                                                   .peer = from,
-                                                   .nth = g->heard[from]};
-        }
+        /* Rows of a are waited for like rows of b of the same k, for all columns: their owners may differ. */
+        int64_t k0 = dmi_dimset_index(&have.dim[p->inner_dim[which]], 0), n0 = which == 1 ? q * g->width : 0;
+        int64_t n1 = which == 1 ? DMI_MIN(n0 + g->width, g->c.dim[1].count) : g->c.dim[1].count;
+        g->part[g->parts++] = (dmi_fused_part){.k0 = k0,
+                                               .k1 = k0 + have.dim[p->inner_dim[which]].count,
+                                               .n0 = n0,
+                                               .n1 = n1,
+                                               .peer = from,
+                                               .nth = g->heard[from]};
     }
     if (share(g, which, me, to, q, &copy, &have)) {
         dmi_build_push(p->b, to, dmi_ref_operand(which, DMI_READ), &copy, NULL);
@@ -277,7 +277,7 @@ static void choose_panels(gathering *g)
         widest = c.count > 0 ? DMI_MAX(widest, c.dim[1].count) : widest;
     }
     int64_t bytes = widest * p->k * dmi_dtype_bytes(p->panel_type) / p->op[1]->layout->group;
-    int64_t most = DMI_MAX(1, DMI_MIN(MOST_PANELS, DMI_FUSED_MOST / p->b->profile->workers));
+    int64_t most = DMI_MAX(1, DMI_MIN(MOST_PANELS, DMI_FUSED_MOST / p->b->profile->workers - 1));
     g->panels = DMI_MAX(1, DMI_MIN(most, bytes / PUSH_BYTES));
     g->width = ((widest + g->panels - 1) / g->panels + STEP_N - 1) / STEP_N * STEP_N;
     g->panels = (widest + g->width - 1) / g->width;

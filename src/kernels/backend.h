@@ -32,8 +32,8 @@ typedef struct dmi_gemm {
 } dmi_gemm;
 
 /* A product whose b lies in an image that is still being filled by peers: rows k0..k1 and columns n0..n1 of op(b) are
- * there when the nth EXPECT of this plan from that peer is done (and with them all that this peer sent before: parts
- * of a, say). Rows own_k0..own_k1 of op(b), all columns, are read from a matrix of their own. On GPUs the kernel
+ * there when the nth EXPECT of this plan from that peer is done; parts of a that come are listed in the same way, for
+ * all columns. Rows own_k0..own_k1 of op(b), all columns, are read from a matrix of their own. On GPUs the kernel
  * itself waits, for what it needs next; sums in f32, 16-bit a and b. */
 typedef struct dmi_fused_part {
     int64_t k0, k1, n0, n1;
