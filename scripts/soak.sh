@@ -5,7 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 minutes=${1:-30} seed=${2:-1} build=${3:-build/release}
 tests=(test_add test_axpby test_copy test_permute test_fill test_gemm test_multiply test_sum test_unary test_array
-       test_read test_write test_load test_save test_program)
+       test_read test_write test_load test_save test_program test_apply
+       test_replicas)
 # shellcheck source=scripts/mpi-env.sh
 . scripts/mpi-env.sh
 end=$(($(date +%s) + minutes * 60)) runs=0
@@ -25,12 +26,12 @@ while [ "$(date +%s)" -lt $end ]; do
         p=$build/tests/$t
         [ -x "$p" ] || continue
         [ "$(date +%s)" -lt $end ] || break
-        run "in process" env DMATH_TEST_CASES=2 "$p"
+        run "in process" env DMATH_TEST_CASES="${DMATH_TEST_CASES:-2}" "$p"
         for setting in DMATH_TRANSPORT=direct DMATH_TRANSPORT=mpi DMATH_PRETEND_HOSTS=2 DMATH_PRETEND_HOSTS=3; do
             run "${setting#DMATH_}" env $setting DMATH_TEST_LAUNCHED=1 mpirun -n $((3 + seed % 6)) "$p"
         done
     done
-    seed=$((seed + 1))
+    last=$seed seed=$((seed + 1))
 done
 rm -f soak.log
-echo "soak: $runs runs without a failure, last seed $seed"
+echo "soak: $runs runs without a failure, last seed ${last:-none}"

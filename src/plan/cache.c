@@ -44,7 +44,7 @@ dm_status dmi_plan_cache_create(int capacity, dmi_plan_cache **out)
 
 static void put(dmi_plan_cache *cache, size_t *at, const void *bytes, size_t count)
 {
-    if (*at + count <= cache->scratch_room) {
+    if (count > 0 && *at + count <= cache->scratch_room) { /* a call without a tail has no bytes at all */
         memcpy(cache->scratch + *at, bytes, count);
     }
     *at += count;
