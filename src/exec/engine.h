@@ -209,8 +209,6 @@ void dmi_workspace_take(dmi_engine *e, dmi_instance *inst);
 void dmi_workspace_return(dmi_engine *e, dmi_instance *inst);
 /* --- transfers.c: SEND and RECV lanes of the CPU */
 bool dmi_transfers_progress(dmi_engine *e);
-/* A step's bytes have come, its lane goes on. */
-void dmi_transfer_received(dmi_engine *e, dmi_work *w);
 void dmi_lane_advance(dmi_engine *e, int lane);
 /* Before a push: a command that sends what a failed one has made has failed itself. */
 void dmi_transfer_check_source(dmi_engine *e, const dmi_work *w);

@@ -59,7 +59,7 @@ static bool progress_send(dmi_engine *e)
     return moved;
 }
 
-void dmi_transfer_received(dmi_engine *e, dmi_work *w)
+static void received(dmi_engine *e, dmi_work *w)
 {
     dmi_engine_settle(w);
     atomic_fetch_add_explicit(&e->port->tally.messages_received, 1, memory_order_relaxed);
@@ -88,7 +88,7 @@ static bool progress_recv(dmi_engine *e)
         if (!e->peer[w->step->peer].link->arrive(e, w)) {
             break;
         }
-        dmi_transfer_received(e, w);
+        received(e, w);
         dmi_lane_advance(e, DMI_LANE_RECV);
         done++;
         moved = true;

@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-enum { KEEP = 3 };         /* the operand that the moved blocks are left in */
 enum { MOST_BLOCKS = 64 }; /* inner blocks a worker before the stationary form is better */
 
 /* The ring of owners of the moving operand that serve one worker: its replica's workers. */
@@ -225,7 +224,7 @@ static void expect_block(rolling *g, int owner, const blocks *bl, int64_t at, co
     block_region(bl, at / bl->n[1], at % bl->n[1], &block);
     block_copy(g, g->p->b->me, &block, &copy, &in->landed);
     in->slot = g->next++ % g->slots;
-    in->ref = g->p->keep ? dmi_ref_operand(KEEP, DMI_WRITE) : dmi_ref_work(g->slot_work + in->slot, DMI_WRITE);
+    in->ref = g->p->keep ? dmi_ref_operand(DMI_KEEP, DMI_WRITE) : dmi_ref_work(g->slot_work + in->slot, DMI_WRITE);
     memset(in->arrived, 0, sizeof in->arrived);
     dmi_mark_step(in->arrived,
                   dmi_build_expect(g->p->b, owner, in->ref, &copy, g->p->keep ? NULL : g->slot_free[in->slot]));
@@ -308,7 +307,7 @@ static void keep_own(rolling *g, const blocks *own)
     dmi_copy copy;
     dmi_desc_region(p->keep, p->b->me, 0, &place);
     if (dmi_region_copy(p->b, &own->region, &place, type, type, &copy)) {
-        dmi_ref refs[2] = {dmi_ref_operand(g->which, DMI_READ), dmi_ref_operand(KEEP, DMI_WRITE)};
+        dmi_ref refs[2] = {dmi_ref_operand(g->which, DMI_READ), dmi_ref_operand(DMI_KEEP, DMI_WRITE)};
         dmi_build_kernel(p->b, DMI_STEP_COPY, &copy, sizeof copy, refs, 2, NULL);
     }
 }

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { KEEP = 3, STEP_K = 64, STEP_N = 256, ALIGN = 8, MOST_PANELS = 8 };
+enum { STEP_K = 64, STEP_N = 256, ALIGN = 8, MOST_PANELS = 8 };
 #define PUSH_BYTES (INT64_C(16) << 20) /* of a panel from one owner, about */
 
 static bool interval(const dmi_dimset *set)
@@ -303,7 +303,7 @@ void dmi_fused_plan(dmi_product *p)
         image_of(p, o, &g.c, &at);
         g.image[o] =
             o == 1 && p->keep
-                ? dmi_ref_operand(KEEP, DMI_WRITE)
+                ? dmi_ref_operand(DMI_KEEP, DMI_WRITE)
                 : dmi_ref_work(dmi_build_work(b, at.count * dmi_dtype_bytes(p->panel_type)), DMI_WRITE);
     }
     /* The own rows of b are read where they are, if the kernel's steps fit them. */

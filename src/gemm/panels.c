@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { KEEP = 3, PLACES = 3, MOST_PANELS = 8 };
+enum { PLACES = 3, MOST_PANELS = 8 };
 #define PUSH_BYTES (INT64_C(16) << 20) /* a part of a panel, about */
 
 typedef struct rolling {
@@ -105,7 +105,7 @@ void dmi_panels_plan(dmi_product *p, int which)
     for (g.at = 0; g.at * g.width < outer && !b->failed; g.at++) {
         uint32_t *gone = free[g.at % PLACES];
         dmi_mark arrived = {0};
-        dmi_ref ref = p->keep || place < 0 ? dmi_ref_operand(p->keep ? KEEP : which, DMI_WRITE)
+        dmi_ref ref = p->keep || place < 0 ? dmi_ref_operand(p->keep ? DMI_KEEP : which, DMI_WRITE)
                                            : dmi_ref_work(place + (int)(g.at % PLACES), DMI_WRITE);
         dmi_fetch fetch = {.src = p->op[which],
                            .src_ref = dmi_ref_operand(which, DMI_READ),

@@ -29,7 +29,7 @@ dm_status dmi_product_begin(dmi_builder *b, const dmi_call *call, dmi_product *p
                        .trans = {call->args.i[0], call->args.i[1]},
                        .beta_zero = call->args.i[2],
                        .acc_work = -1};
-    p->keep = call->noperand > 3 ? &call->operand[3].desc : NULL;
+    p->keep = call->noperand > DMI_KEEP ? &call->operand[DMI_KEEP].desc : NULL;
     p->outer_dim[0] = p->trans[0] ? 1 : 0;
     p->inner_dim[0] = 1 - p->outer_dim[0];
     p->inner_dim[1] = p->trans[1] ? 1 : 0;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 64, KEEP = 3 }; /* KEEP: the operand of a command that the blocks are left in */
+enum { MOST = 64 };
 
 typedef struct replica {
     dmi_storage *source;
@@ -164,7 +164,7 @@ dm_status dmi_replicas_use(dmi_session *s, dmi_call *call)
     const dmi_layout *layout = NULL;
     uint32_t layout_id = 0;
     int which = -1;
-    if (!r || !dmi_ops[call->op].operand[KEEP].name || call->noperand != KEEP) {
+    if (!r || !dmi_ops[call->op].operand[DMI_KEEP].name || call->noperand != DMI_KEEP) {
         return DM_OK;
     }
     dm_status status = travelling(s, call, &which);
@@ -173,7 +173,7 @@ dm_status dmi_replicas_use(dmi_session *s, dmi_call *call)
     }
     dmi_operand *source = &call->operand[which];
     dmi_storage *storage = s->handle[dmi_id_slot(source->id)].storage;
-    status = replicated(s, &source->desc, call->operand[KEEP - 1].desc.layout, &layout, &layout_id);
+    status = replicated(s, &source->desc, call->operand[DMI_KEEP - 1].desc.layout, &layout, &layout_id);
     for (int i = 0; i < r->count && status == DM_OK; i++) {
         replica *e = &r->entry[i];
         if (e->source == storage && e->layout_id == layout_id && same_part(&e->desc, &source->desc)) {
@@ -182,7 +182,7 @@ dm_status dmi_replicas_use(dmi_session *s, dmi_call *call)
             return DM_OK;
         }
     }
-    if (status == DM_OK && !all_take_part(&call->operand[KEEP - 1].desc)) {
+    if (status == DM_OK && !all_take_part(&call->operand[DMI_KEEP - 1].desc)) {
         return DM_OK;
     }
     int64_t bytes = dmi_dtype_bytes(source->desc.dtype);
@@ -190,10 +190,10 @@ dm_status dmi_replicas_use(dmi_session *s, dmi_call *call)
         bytes *= source->desc.extent[d];
     }
     if (status == DM_OK && s->explaining && bytes <= r->limit) { /* as it would be, but nothing is made */
-        call->operand[KEEP] = (dmi_operand){.desc = dmi_desc_whole(source->desc.dtype, layout, layout_id),
+        call->operand[DMI_KEEP] = (dmi_operand){.desc = dmi_desc_whole(source->desc.dtype, layout, layout_id),
                                             .memory = s->storages + 1,
                                             .mode = DMI_WRITE};
-        call->noperand = KEEP + 1;
+        call->noperand = DMI_KEEP + 1;
         return DM_OK;
     }
     if (status != DM_OK || s->explaining || !make_room(s, bytes)) {
@@ -212,7 +212,7 @@ dm_status dmi_replicas_use(dmi_session *s, dmi_call *call)
                                      .used = ++r->tick};
     r->bytes += bytes;
     storage->replicas++;
-    call->operand[KEEP] = operand_of(s, kept, DMI_WRITE);
-    call->noperand = KEEP + 1;
+    call->operand[DMI_KEEP] = operand_of(s, kept, DMI_WRITE);
+    call->noperand = DMI_KEEP + 1;
     return DM_OK;
 }
