@@ -125,7 +125,7 @@ static void test_words(void **state)
         snprintf(text, sizeof text, "sync=1,sync=%s", no[i]);
         assert_false(load(text).sync);
     }
-    static const char *const algorithms[] = {"auto", "cyclic", "stationary", "contract", "two_block", "panels", "fused"};
+    static const char *const algorithms[] = {"auto", "cyclic", "stationary", "contract", "two_block", "panels", "fused", "ring"};
     for (int i = 0; i < DMI_COUNT(algorithms); i++) {
         snprintf(text, sizeof text, "gemm_algorithm=%s", algorithms[i]);
         assert_int_equal(load(text).gemm_algorithm, i);
@@ -229,7 +229,7 @@ static void test_environment(void **state)
     setenv("DMATH_GEMM_ALGORITHM", "fast", 1);
     assert_int_equal(dmi_config_load(&c, NULL), DM_ERR_CONFIG);
     assert_non_null(strstr(dmi_error_text(), "DMATH_GEMM_ALGORITHM=fast"));
-    assert_non_null(strstr(dmi_error_text(), "auto|cyclic|stationary|contract|two_block|panels|fused"));
+    assert_non_null(strstr(dmi_error_text(), "auto|cyclic|stationary|contract|two_block|panels|fused|ring"));
     assert_int_equal(c.workers, 5);
     /* an option does not heal it: the user is told all the same */
     assert_int_equal(dmi_config_load(&c, "gemm_algorithm=auto"), DM_ERR_CONFIG);

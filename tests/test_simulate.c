@@ -28,7 +28,7 @@ static void test_random(void **state)
 static void test_forms(void **state)
 {
     (void)state;
-    int64_t served[5] = {0};
+    int64_t served[DMI_GEMM_RING + 1] = {0};
     for (int64_t i = 0; i < dmt_case_count(600); i++) {
         sim_program p;
         dmt_random r;
@@ -36,7 +36,7 @@ static void test_forms(void **state)
         sim_begin(&p, (int)dmt_int(&r, 1, 9));
         product_random(&p, &r);
         p.profile.gemm_workspace = dmt_chance(&r, 30) ? dmt_int(&r, 1, 4096) : 0;
-        for (int form = DMI_GEMM_AUTO; form <= DMI_GEMM_TWO_BLOCK; form++) {
+        for (int form = DMI_GEMM_AUTO; form <= DMI_GEMM_RING; form++) {
             dmi_plan *plan = NULL;
             p.profile.gemm_algorithm = form;
             if (dmi_plan_make(&p.call[0], &p.profile, 0, &plan) == DM_OK) {
@@ -48,9 +48,9 @@ static void test_forms(void **state)
         sim_end(&p);
     }
     printf("forms that served: cyclic %" PRId64 ", stationary %" PRId64 ", contract %" PRId64
-           ", two_block %" PRId64 "\n",
-           served[1], served[2], served[3], served[4]);
-    assert_true(served[1] > 0 && served[2] > 0 && served[3] > 0 && served[4] > 0);
+           ", two_block %" PRId64 ", ring %" PRId64 "\n",
+           served[1], served[2], served[3], served[4], served[DMI_GEMM_RING]);
+    assert_true(served[1] > 0 && served[2] > 0 && served[3] > 0 && served[4] > 0 && served[DMI_GEMM_RING] > 0);
 }
 
 int main(void)

@@ -93,6 +93,8 @@ static void test_removed_waits(void **state)
     (void)state;
     mutate_product(DMI_GEMM_CYCLIC, 6, 1, 6, DM_F32, "waits of cyclic");
     mutate_product(DMI_GEMM_TWO_BLOCK, 6, 6, 6, DM_F32, "waits of two_block, b by rows");
+    mutate_product(DMI_GEMM_RING, 6, 1, 6, DM_F32, "waits of ring");
+    mutate_product(DMI_GEMM_RING, 6, 6, 6, DM_F32, "waits of ring, b by rows");
     mutate_product(DMI_GEMM_CYCLIC, 6, 1, 6, DM_BF16, "waits of cyclic, b converted");
     mutate_product(DMI_GEMM_STATIONARY, 3, 3, 3, DM_F32, "waits of stationary");
     mutate_product(DMI_GEMM_STATIONARY, 3, 2, 6, DM_F64, "waits of stationary, wider type");

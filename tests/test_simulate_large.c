@@ -46,6 +46,45 @@ static void test_large_rows_two_block(void **state)
     product(LARGE, 2 * LARGE, true, DMI_GEMM_TWO_BLOCK, 1, STRICT, "large: b by rows, two_block");
 }
 
+static void test_large_ring(void **state)
+{
+    (void)state;
+    product(LARGE, LARGE, false, DMI_GEMM_RING, 0, DIRECT | STRICT, "large: b by columns, ring");
+    product(LARGE / 4, LARGE, true, DMI_GEMM_RING, 1, STRICT, "large: b by rows, ring");
+}
+
+/* On 2 hosts with 8 workers each, all but one of the 16 blocks go over each boundary, once; else 8 times 8
+ * would. */
+static void test_hosts(void **state)
+{
+    (void)state;
+    enum { WORKERS = 16, SIDE = 64 };
+    int host_of[WORKERS];
+    sim_program p;
+    sim_begin(&p, WORKERS);
+    for (int w = 0; w < WORKERS; w++) {
+        host_of[w] = w / 8;
+    }
+    p.profile.host_of = host_of;
+    int a = sim_matrix(&p, DM_F32, SIDE, SIDE, WORKERS, 1, 0),
+        b = sim_matrix(&p, DM_F32, SIDE, SIDE, 1, WORKERS, 0),
+        c = sim_matrix(&p, DM_F32, SIDE, SIDE, WORKERS, 1, 0);
+    assert_true(sim_gemm(&p, 0, 0, 0, a, b, c));
+    int64_t far = 0;
+    for (int w = 0; w < WORKERS; w++) {
+        dmi_plan *plan;
+        assert_int_equal(dmi_plan_make(&p.call[0], &p.profile, w, &plan), DM_OK);
+        assert_string_equal(plan->algorithm, "ring");
+        for (int i = 0; i < plan->nstep; i++) {
+            const dmi_step *step = &plan->step[i];
+            far += step->kind == DMI_STEP_PUSH && host_of[step->peer] != host_of[w] ? step->bytes : 0;
+        }
+        dmi_plan_release(plan);
+    }
+    assert_int_equal(far, 2 * (WORKERS - 1) * SIDE * SIDE / WORKERS * 4);
+    check_and_tell(&p, ALL_ORDERS, ALL_RULES, 2, "16 on 2 hosts: ring");
+}
+
 static void form_of_64(int form, int a_rows, int b_rows, int c_rows, int64_t cyclic, const char *what)
 {
     sim_program p;
@@ -138,10 +177,15 @@ static void test_many_small_blocks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_large_columns),     cmocka_unit_test(test_large_columns_auto),
-        cmocka_unit_test(test_large_rows),        cmocka_unit_test(test_large_rows_two_block),
-        cmocka_unit_test(test_forms_of_64),       cmocka_unit_test(test_ops_of_64),
+        cmocka_unit_test(test_large_columns),
+        cmocka_unit_test(test_large_columns_auto),
+        cmocka_unit_test(test_large_rows),
+        cmocka_unit_test(test_large_rows_two_block),
+        cmocka_unit_test(test_forms_of_64),
+        cmocka_unit_test(test_ops_of_64),
         cmocka_unit_test(test_many_small_blocks),
+        cmocka_unit_test(test_large_ring),
+        cmocka_unit_test(test_hosts),
     };
     return cmocka_run_group_tests_name("simulate_large", tests, NULL, NULL);
 }

@@ -28,7 +28,7 @@
     DOUBLE(link_latency_us, "0", 0, 1e9, "latency added to every direct link")                                 \
     BYTES(memory_limit, "0", 0, INT64_MAX, "most that a worker may hold; 0: no limit")                         \
     BYTES(gemm_workspace, "0", 0, INT64_MAX, "most that a product may hold beside its operands; 0: chosen")    \
-    ENUM(gemm_algorithm, "auto", "auto|cyclic|stationary|contract|two_block|panels|fused",                        \
+    ENUM(gemm_algorithm, "auto", "auto|cyclic|stationary|contract|two_block|panels|fused|ring",                   \
          "how products are computed")                                                                          \
     BYTES(turn, "0", 0, INT64_MAX,                                                                            \
           "blocks of at least so many bytes come to a GPU one after another; 0: as they like")                 \

@@ -1,6 +1,7 @@
-/* Plans of c = alpha * op(a) * op(b) + beta * c. Five forms, by what stays where it is:
+/* Plans of c = alpha * op(a) * op(b) + beta * c. Six forms, by what stays where it is:
  *   cyclic      1-D: c and one operand stay (split along the same dim); the other operand's blocks roll round the
  *               workers, one-to-one, each product beside the next block's transfer (dMath; Fox, Otto & Hey 1987)
+ *   ring        the same, but blocks go from neighbour to neighbour: across hosts, each boundary is crossed once
  *   stationary  any layouts: c stays; for one slice of k after another, both operands' parts come to it
  *   panels      the cyclic form's layouts, but the moving operand comes in panels with all of k
  *   fused       c stays; b (and a) come into images, and one kernel multiplies meanwhile (Hopper GPUs)
@@ -67,6 +68,10 @@ int64_t dmi_product_traffic(const dmi_product *p, int which);
 bool dmi_cyclic_serves(const dmi_product *p, int which, int64_t *blocks);
 bool dmi_cyclic_single(const dmi_product *p, int which); /* does a block have all of k? */
 void dmi_cyclic_plan(dmi_product *p, int which, bool two_block);
+/* --- ring.c: where the cyclic form serves and all who own blocks of the moving operand, and no others, multiply */
+bool dmi_ring_serves(const dmi_product *p, int which);
+bool dmi_ring_pays(const dmi_product *p, int which); /* less goes from host to host than in the cyclic form */
+void dmi_ring_plan(dmi_product *p, int which);
 /* --- panels.c: where the cyclic form serves */
 bool dmi_panels_serve(const dmi_product *p, int which);
 bool dmi_panels_pay(const dmi_product *p, int which);

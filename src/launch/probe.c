@@ -133,5 +133,9 @@ dm_status dmi_job_probe(dmi_job *job, dmi_engine *e)
     }
     free(got);
     free(back);
-    return status == DM_OK && job->profile.gpu ? dmi_job_probe_gpu(job, e) : status;
+    if (status == DM_OK && job->profile.gpu) {
+        return dmi_job_probe_gpu(job, e);
+    }
+    job->profile.host_of = job->hosts > 1 ? job->host_of : NULL;
+    return status;
 }

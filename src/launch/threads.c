@@ -199,7 +199,7 @@ static dm_status choose_device(thread_launch *l)
         }
         l->profile.device_bytes = g == 0 ? memory : DMI_MIN(memory, l->profile.device_bytes);
     }
-    if (gpus > 0 && l->config.pretend_hosts > 0) {
+    if (l->config.pretend_hosts > 1) {
         l->host_of = calloc((size_t)l->workers, sizeof *l->host_of);
         for (int w = 0; l->host_of && w < l->workers; w++) {
             l->host_of[w] = (int)(w * l->config.pretend_hosts / l->workers);

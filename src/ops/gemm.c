@@ -93,8 +93,10 @@ static dm_status choose(const dmi_product *p, choice *out)
                          : bytes[0] + bytes[1] == 0    ? DMI_GEMM_STATIONARY
                          : any_cyclic                  ? DMI_GEMM_CYCLIC
                                                        : DMI_GEMM_STATIONARY;
-        if (out->algorithm != DMI_GEMM_CONTRACT && bytes[0] + bytes[1] > 0 && dmi_fused_serves(p) &&
-            (out->algorithm == DMI_GEMM_STATIONARY || dmi_fused_pays(p))) {
+        if (out->algorithm == DMI_GEMM_CYCLIC && dmi_ring_pays(p, out->moving)) {
+            out->algorithm = DMI_GEMM_RING;
+        } else if (out->algorithm != DMI_GEMM_CONTRACT && bytes[0] + bytes[1] > 0 && dmi_fused_serves(p) &&
+                   (out->algorithm == DMI_GEMM_STATIONARY || dmi_fused_pays(p))) {
             out->algorithm = DMI_GEMM_FUSED;
         } else if (out->algorithm == DMI_GEMM_CYCLIC && dmi_panels_serve(p, out->moving) &&
                    dmi_panels_pay(p, out->moving)) {
@@ -103,20 +105,15 @@ static dm_status choose(const dmi_product *p, choice *out)
         return DM_OK;
     }
     out->algorithm = forced;
-    if (forced == DMI_GEMM_FUSED && !dmi_fused_serves(p)) {
-        return dmi_fail(
-            DM_ERR_UNSUPPORTED,
-            "gemm: the forced algorithm (option gemm_algorithm) cannot serve these layouts and types");
-    }
-    if (forced == DMI_GEMM_PANELS && (!any_cyclic || !dmi_panels_serve(p, out->moving))) {
-        return dmi_fail(
-            DM_ERR_UNSUPPORTED,
-            "gemm: the forced algorithm (option gemm_algorithm) cannot serve these layouts and types");
-    }
-    if ((forced == DMI_GEMM_CONTRACT && !contract) ||
-        ((forced == DMI_GEMM_CYCLIC || forced == DMI_GEMM_TWO_BLOCK) && !any_cyclic)) {
+    bool serves = forced == DMI_GEMM_FUSED      ? dmi_fused_serves(p)
+                  : forced == DMI_GEMM_PANELS   ? any_cyclic && dmi_panels_serve(p, out->moving)
+                  : forced == DMI_GEMM_RING     ? any_cyclic && dmi_ring_serves(p, out->moving)
+                  : forced == DMI_GEMM_CONTRACT ? contract
+                                                : forced == DMI_GEMM_STATIONARY || any_cyclic;
+    if (!serves) {
         return dmi_fail(DM_ERR_UNSUPPORTED,
-                        "gemm: the forced algorithm (option gemm_algorithm) cannot serve these layouts");
+                        "gemm: the forced algorithm (option gemm_algorithm) cannot serve these layouts%s",
+                        forced == DMI_GEMM_FUSED || forced == DMI_GEMM_PANELS ? " and types" : "");
     }
     return DM_OK;
 }
@@ -124,7 +121,7 @@ static dm_status choose(const dmi_product *p, choice *out)
 dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)
 {
     static const char *const names[] = {"auto",      "cyclic", "stationary", "contract",
-                                        "two_block", "panels", "fused"};
+                                        "two_block", "panels", "fused",      "ring"};
     dmi_product p;
     choice how;
     const dmi_desc *a = &call->operand[0].desc;
@@ -142,10 +139,11 @@ dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)
     bool local = dmi_product_traffic(&p, 0) == 0 && dmi_product_traffic(&p, 1) == 0;
     strcpy(b->plan->algorithm, how.algorithm == DMI_GEMM_STATIONARY && local ? "local" : names[how.algorithm]);
     bool panels = how.algorithm == DMI_GEMM_PANELS;
-    b->plan->travels = how.algorithm == DMI_GEMM_CYCLIC || panels ? how.moving
-                       : how.algorithm == DMI_GEMM_FUSED          ? dmi_fused_travels(&p)
-                                                                  : -1;
-    bool rolls = how.algorithm == DMI_GEMM_CYCLIC || how.algorithm == DMI_GEMM_TWO_BLOCK;
+    bool ring = how.algorithm == DMI_GEMM_RING;
+    b->plan->travels = how.algorithm == DMI_GEMM_CYCLIC || panels || ring ? how.moving
+                       : how.algorithm == DMI_GEMM_FUSED                  ? dmi_fused_travels(&p)
+                                                                          : -1;
+    bool rolls = how.algorithm == DMI_GEMM_CYCLIC || how.algorithm == DMI_GEMM_TWO_BLOCK || ring;
     dmi_product_accumulate(&p, panels || how.algorithm == DMI_GEMM_FUSED ||
                                    (rolls && dmi_cyclic_single(&p, how.moving)) ||
                                    (how.algorithm == DMI_GEMM_STATIONARY && dmi_stationary_single(&p)));
@@ -156,6 +154,9 @@ dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)
     case DMI_GEMM_CYCLIC:
     case DMI_GEMM_TWO_BLOCK:
         dmi_cyclic_plan(&p, how.moving, how.algorithm == DMI_GEMM_TWO_BLOCK);
+        break;
+    case DMI_GEMM_RING:
+        dmi_ring_plan(&p, how.moving);
         break;
     case DMI_GEMM_PANELS:
         dmi_panels_plan(&p, how.moving);

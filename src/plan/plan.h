@@ -56,7 +56,7 @@ typedef struct dmi_call {
 } dmi_call;
 
 enum dmi_gemm_algorithm { DMI_GEMM_AUTO, DMI_GEMM_CYCLIC, DMI_GEMM_STATIONARY, DMI_GEMM_CONTRACT, DMI_GEMM_TWO_BLOCK,
-                          DMI_GEMM_PANELS, DMI_GEMM_FUSED };
+                          DMI_GEMM_PANELS, DMI_GEMM_FUSED, DMI_GEMM_RING };
 
 /* What plans may know of the machine and the session's settings. */
 typedef struct dmi_profile {
@@ -69,7 +69,7 @@ typedef struct dmi_profile {
     int64_t turn_bytes;      /* on GPUs: a block of at least so much waits until the one before has come; 0: never */
     int64_t piece;           /* most bytes at once of data that goes through staging memory of the host */
     bool gpu;                /* workers hold arrays in device memory: what goes through the host goes in pieces */
-    const int *host_of;      /* [workers] or NULL: on a GPU, blocks between two hosts go in pieces too */
+    const int *host_of;      /* [workers] or NULL: one host. On a GPU, blocks between two hosts go in pieces too */
 } dmi_profile;
 
 enum dmi_ref_kind { DMI_REF_NONE, DMI_REF_OPERAND, DMI_REF_WORK, DMI_REF_USER };

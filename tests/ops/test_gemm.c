@@ -294,6 +294,12 @@ static void test_two_block(void **state)
     run_forced("gemm_algorithm=two_block", "gemm_two_block", "gemm_two_block_layouts");
 }
 
+static void test_ring(void **state)
+{
+    (void)state;
+    run_forced("gemm_algorithm=ring", "gemm_ring", "gemm_ring_layouts");
+}
+
 static void test_same_operand(void **state)
 {
     (void)state;
@@ -325,6 +331,7 @@ int main(void)
         cmocka_unit_test(test_stationary),   cmocka_unit_test(test_contract), cmocka_unit_test(test_two_block),
         cmocka_unit_test(test_same_operand), cmocka_unit_test(test_overlap),  cmocka_unit_test(test_propagate),
         cmocka_unit_test(test_large),        cmocka_unit_test(test_aligned),  cmocka_unit_test(test_fused),
+        cmocka_unit_test(test_ring),
     };
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }
