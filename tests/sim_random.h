@@ -165,6 +165,20 @@ static inline void sum_random(sim_program *p, dmt_random *r)
     (void)sim_call(p, DMI_OP_sum, &args, 2, (int[]){x, out});
 }
 
+/* Every worker's own addends, summed into copies: the gradients of workers. */
+static inline void gradients_random(sim_program *p, dmt_random *r)
+{
+    int workers = p->profile.workers, replicas = (int)dmt_int(r, 1, workers);
+    int64_t rows = dmt_chance(r, 80) ? workers : dmt_int(r, 0, workers), n = dmt_int(r, 0, 300);
+    double beta = factor(r);
+    dmi_layout_spec spec = {.ndim = 2, .shape = {rows, n}, .grid = {workers, 1}};
+    dmi_layout_spec copies = {.ndim = 1, .shape = {n}, .grid = {workers / replicas}, .replicas = replicas};
+    copies.nworkers = copies.grid[0] * replicas;
+    dmi_args args = {.s = {1, beta}, .i = {1, beta == 0}};
+    int x = sim_array(p, dtype_random(r, false), &spec), out = sim_array(p, dtype_random(r, false), &copies);
+    (void)sim_call(p, DMI_OP_sum, &args, 2, (int[]){x, out});
+}
+
 /* Fills, reads, writes, saves, loads of arrays that are there already, or of parts of them. */
 static inline void touch_random(sim_program *p, dmt_random *r)
 {
@@ -198,9 +212,11 @@ static inline void program_random(sim_program *p, dmt_random *r)
     p->profile.one_space = dmt_chance(r, 50);
     p->profile.piece = dmt_chance(r, 50) ? 8 : 2 << 20;
     p->profile.gemm_workspace = dmt_chance(r, 50) ? dmt_int(r, 1, 4096) : 0;
+    p->profile.reduce_algorithm = (int)dmt_int(r, DMI_REDUCE_AUTO, DMI_REDUCE_SCATTER);
+    p->profile.reduce_piece = dmt_chance(r, 50) ? dmt_int(r, 1, 64) : 0;
     int calls = (int)dmt_int(r, 1, 4);
     for (int i = 0; i < calls; i++) {
-        switch (p->arrays > SIM_ARRAYS - 4 ? 5 : dmt_int(r, 0, 6)) {
+        switch (p->arrays > SIM_ARRAYS - 4 ? 5 : dmt_int(r, 0, 7)) {
         case 0:
         case 1:
             product_random(p, r);
@@ -213,6 +229,9 @@ static inline void program_random(sim_program *p, dmt_random *r)
             break;
         case 4:
             sum_random(p, r);
+            break;
+        case 7:
+            gradients_random(p, r);
             break;
         case 5:
             if (p->arrays > 0) {

@@ -30,6 +30,9 @@
     BYTES(gemm_workspace, "0", 0, INT64_MAX, "most that a product may hold beside its operands; 0: chosen")    \
     ENUM(gemm_algorithm, "auto", "auto|cyclic|stationary|contract|two_block|panels|fused|ring",                   \
          "how products are computed")                                                                          \
+    ENUM(reduce_algorithm, "auto", "auto|direct|scatter",                                                      \
+         "how sums come to all holders of a result: at once, or in slices that are then shared")               \
+    BYTES(reduce_piece, "0", 0, INT64_MAX, "least size of the pieces that such slices come in; 0: chosen")     \
     BYTES(turn, "0", 0, INT64_MAX,                                                                            \
           "blocks of at least so many bytes come to a GPU one after another; 0: as they like")                 \
     BOOL(replicas, "1", "keep operands that have come to all workers of a product, for later products")        \
@@ -48,7 +51,8 @@
     DOUBLE(spin_us, "-1", -1, 1e9, "how long a waiting thread spins before it sleeps; -1: chosen")             \
     INT(plan_cache, "4096", 1, 1 << 24, "plans kept for calls that come again")
 
-/* The numbers of the ENUM rows; those of log are DMI_LOG_*, those of gemm_algorithm enum dmi_gemm_algorithm. */
+/* The numbers of the ENUM rows; those of log are DMI_LOG_*, those of gemm_algorithm enum dmi_gemm_algorithm,
+ * those of reduce_algorithm enum dmi_reduce_algorithm. */
 enum dmi_config_device { DMI_DEVICE_AUTO, DMI_DEVICE_CPU, DMI_DEVICE_CUDA, DMI_DEVICE_EMULATED };
 enum dmi_config_transport { DMI_TRANSPORT_AUTO, DMI_TRANSPORT_DIRECT, DMI_TRANSPORT_MPI };
 

@@ -38,6 +38,8 @@ dmi_profile dmi_profile_from(const dmi_config *config, int workers, bool one_spa
                          .one_space = one_space,
                          .gemm_workspace = config->gemm_workspace,
                          .gemm_algorithm = (int)config->gemm_algorithm,
+                         .reduce_algorithm = (int)config->reduce_algorithm,
+                         .reduce_piece = config->reduce_piece,
                          .turn_bytes = config->turn,
                          .piece = 2 << 20};
 }

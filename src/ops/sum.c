@@ -1,9 +1,10 @@
 /* out = scale * (sum of x over some dims) + beta * out
  *
- * Every worker sums its own part of x into wide accumulators over the kept dims; those go to the workers that
- * hold out, which add them up in a fixed order and round once. Bytes: 8 (16 for f64) an output element and
- * contributor. */
-#include "ops/common.h"
+ * Where a worker has one element of x, at most, for every element of out, as the gradients of workers have, the
+ * elements themselves are pushed from x to where they are summed. Else every worker sums its own part of x into
+ * wide accumulators, which are pushed instead: 8 bytes each, 16 for f64 (common_sum.c). Whether a result with
+ * several holders is made in slices, which are then shared, is a matter of size: see plan/reduce.h. */
+#include "ops/common_sum.h"
 
 #include <string.h>
 
@@ -68,236 +69,144 @@ dm_status dmi_sum_check(dmi_call *call)
     return dmi_check_overlap(call, 0, 1, false);
 }
 
-typedef struct summing {
-    dmi_builder *b;
-    const dmi_desc *x, *out;
-    unsigned reduced;
-    bool keeps;    /* out has all dims */
-    int acc;       /* accumulator type */
-    int64_t elem;  /* its bytes */
-    dmi_late late; /* additions of this turn */
-} summing;
+/* The addends of a call whose workers have one element of x, at most, for every element of out. */
+typedef struct elements {
+    const dmi_summing *s;
+    int count;
+    int *row; /* [workers] */
+} elements;
 
-/* A region's kept dims only. `stays`: bit d set: dim d is kept. */
-static void keep_dims(const dmi_region *in, unsigned stays, dmi_region *out)
+static bool kept_dims_are_whole(const dmi_summing *s)
 {
-    *out = *in;
-    out->ndim = 0;
+    const dmi_layout *x = s->x->layout;
+    for (int d = 0; d < s->x->ndim; d++) {
+        if (!(s->reduced >> d & 1) && x->grid[d] > 1) {
+            return false;
+        }
+    }
+    return x->group > 1;
+}
+
+/* Numbers the workers of each replica of x that have elements, by their positions. */
+static bool find_elements(const dmi_summing *s, elements *e)
+{
+    const dmi_layout *x = s->x->layout;
+    int workers = s->b->profile->workers;
+    *e = (elements){.s = s};
+    if (x->kind != DMI_LAYOUT_GRID || s->out->layout->kind != DMI_LAYOUT_GRID || !kept_dims_are_whole(s)) {
+        return false;
+    }
+    e->row = dmi_build_alloc(s->b, (size_t)workers * sizeof *e->row);
+    for (int w = 0; w < workers && !s->b->failed; w++) {
+        e->row[w] = -1;
+    }
+    for (int i = 0; i < x->nworkers && !s->b->failed; i++) {
+        dmi_region region;
+        dmi_desc_region(s->x, x->workers[i], 0, &region);
+        e->count = i % x->group == 0 ? 0 : e->count;
+        for (int d = 0; d < region.ndim; d++) {
+            if (s->reduced >> d & 1 && region.dim[d].count > 1) {
+                return false;
+            }
+        }
+        if (region.count > 0) {
+            e->row[x->workers[i]] = e->count++;
+        }
+    }
+    return e->count > 0;
+}
+
+/* A region of x in out's coordinates, memory as it is. */
+static void in_out(const dmi_summing *s, const dmi_region *in, dmi_region *out)
+{
+    memset(out, 0, sizeof *out);
+    out->offset = in->offset;
     out->count = in->count > 0;
     for (int d = 0; d < in->ndim; d++) {
-        if (stays >> d & 1) {
-            out->dim[out->ndim] = in->dim[d];
-            out->stride[out->ndim++] = in->stride[d];
-            out->count *= in->dim[d].count;
-        } else if (in->dim[d].count > 0) {
+        bool gone = s->reduced >> d & 1;
+        if (gone && in->dim[d].count > 0) {
             out->offset += dmi_dimset_first_position(&in->dim[d]) * in->stride[d];
         }
+        if (gone && s->keeps) {
+            out->dim[out->ndim++] = dmi_dimset_interval(0, 1);
+        } else if (!gone) {
+            out->count *= in->dim[d].count;
+            out->stride[out->ndim] = in->stride[d];
+            out->dim[out->ndim++] = in->dim[d];
+        }
     }
 }
 
-/* Accumulators worker w makes from region i of x: dense, kept dims. */
-static void partial_region(const summing *s, int worker, int64_t i, int64_t offset, dmi_region *part)
+static bool serves(const void *context, int giver, int taker)
 {
+    const elements *e = context;
+    return dmi_layout_replica(e->s->x->layout, giver) == dmi_fetch_replica(e->s->x, taker);
+}
+
+static void own_elements(const void *context, int giver, dmi_region *out)
+{
+    const elements *e = context;
     dmi_region region;
-    dmi_desc_region(s->x, worker, i, &region);
-    keep_dims(&region, ~s->reduced, part);
-    dmi_region_dense(part, offset);
+    dmi_desc_region(e->s->x, giver, 0, &region);
+    in_out(e->s, &region, out);
 }
 
-static void out_region(const summing *s, int worker, int64_t i, dmi_region *kept)
+/* How many workers have something to add to an element of out. */
+static dmi_load load_of(const dmi_summing *s, const elements *e)
 {
-    dmi_region region;
-    dmi_desc_region(s->out, worker, i, &region);
-    keep_dims(&region, s->keeps ? ~s->reduced : ~0u, kept);
-}
-
-/* The copy of accumulators as a transfer: doubles, two an accumulator for double-double. */
-static void as_transfer(const summing *s, dmi_copy *copy)
-{
-    static const dmi_run pair = {0, 0, 0, 2};
-    copy->src_dtype = copy->dst_dtype = s->acc == DMI_ACC_I64 ? DM_I64 : DM_F64;
-    if (s->acc != DMI_ACC_DD) {
-        return;
-    }
-    for (int d = 0; d < copy->ndim; d++) {
-        copy->src_stride[d] *= 2;
-        copy->dst_stride[d] *= 2;
-    }
-    copy->src_offset *= 2;
-    copy->dst_offset *= 2;
-    copy->count *= 2;
-    copy->nrun[copy->ndim] = 1;
-    copy->run[copy->ndim] = &pair;
-    copy->src_stride[copy->ndim] = copy->dst_stride[copy->ndim] = 1;
-    copy->ndim++;
-}
-
-/* This worker's partial sums; returns the workspace, region i's accumulators one after the other. */
-static int local_sums(summing *s, dmi_mark done)
-{
-    int work = dmi_build_work(s->b, 0);
-    int64_t offset = 0;
-    for (int64_t i = 0; i < dmi_desc_region_count(s->x, s->b->me); i++) {
-        dmi_region region, part;
-        dmi_desc_region(s->x, s->b->me, i, &region);
-        partial_region(s, s->b->me, i, offset, &part);
-        if (region.count == 0) {
-            continue;
+    const dmi_layout *x = s->x->layout;
+    dmi_load load = {.addends = 1, .bytes = s->elem, .givers = x->group, .replicas = x->replicas};
+    if (e->count > 0) {
+        load.addends = e->count;
+        load.bytes = dmi_dtype_bytes(s->x->dtype);
+        load.givers = e->count;
+    } else if (x->kind == DMI_LAYOUT_GRID) {
+        for (int d = 0; d < x->ndim; d++) {
+            load.addends *= s->reduced >> d & 1 ? x->grid[d] : 1;
         }
-        dmi_reduce k = {.ndim = region.ndim,
-                        .dtype = s->x->dtype,
-                        .reduced = s->reduced,
-                        .offset = dmi_region_start(&region)};
-        for (int d = 0; d < region.ndim; d++) {
-            k.extent[d] = region.dim[d].count;
-            k.stride[d] = region.stride[d];
-        }
-        dmi_ref refs[2] = {dmi_ref_operand(0, DMI_READ), dmi_ref_work(work, DMI_WRITE)};
-        refs[1].offset = offset * s->elem;
-        dmi_mark_step(done, dmi_build_kernel(s->b, DMI_STEP_REDUCE, &k, sizeof k, refs, 2, NULL));
-        offset += part.count;
+    } else {
+        load.addends = load.givers = s->b->profile->workers;
+        load.replicas = 1;
     }
-    if (!s->b->failed) {
-        s->b->plan->work_bytes[work] = offset * s->elem;
-    }
-    return work;
-}
-
-/* Every (part of giver, region of out at taker) pair that shares accumulators, in an order both sides walk. */
-static void each_share(summing *s, int giver, int taker, int part_work, int acc_work, int landing,
-                       const dmi_mark ready)
-{
-    int64_t part_at = 0;
-    for (int64_t i = 0; i < dmi_desc_region_count(s->x, giver); i++) {
-        dmi_region part, target;
-        partial_region(s, giver, i, part_at, &part);
-        part_at += part.count;
-        int64_t acc_at = 0;
-        for (int64_t j = 0; j < dmi_desc_region_count(s->out, taker) && part.count > 0; j++) {
-            dmi_acc_add add = {.acc = s->acc};
-            out_region(s, taker, j, &target);
-            dmi_region_dense(&target, acc_at);
-            acc_at += target.count;
-            if (target.count == 0 || !dmi_region_copy(s->b, &part, &target, DM_F64, DM_F64, &add.geometry)) {
-                continue;
-            }
-            dmi_ref part_ref = dmi_ref_work(part_work, DMI_READ),
-                    acc_ref = dmi_ref_work(acc_work, DMI_READWRITE);
-            dmi_mark here = {0};
-            if (ready) {
-                dmi_mark_merge(here, ready);
-            }
-            if (giver != taker) {
-                dmi_copy moved;
-                dmi_build_pack(s->b, &add.geometry, &moved);
-                int64_t bytes = add.geometry.count * s->elem;
-                as_transfer(s, &moved);
-                if (giver == s->b->me) {
-                    dmi_build_push(s->b, taker, part_ref, &moved, ready);
-                    continue;
-                }
-                part_ref = dmi_ref_work(landing, DMI_WRITE);
-                part_ref.offset = s->b->failed ? 0 : s->b->plan->work_bytes[landing];
-                if (!s->b->failed) {
-                    s->b->plan->work_bytes[landing] += bytes;
-                }
-                dmi_mark_step(here, dmi_build_expect(s->b, giver, part_ref, &moved, NULL));
-                part_ref.mode = DMI_READ;
-                dmi_copy packed;
-                dmi_build_unpack(s->b, &add.geometry, &packed);
-                add.geometry = packed;
-            }
-            dmi_late_kernel(s->b, &s->late, DMI_STEP_ACC_ADD, &add, sizeof add, (dmi_ref[]){part_ref, acc_ref},
-                            here);
-        }
-    }
-}
-
-static int zero_accumulators(summing *s, int64_t count)
-{
-    int work = dmi_build_work(s->b, count * s->elem);
-    int64_t doubles = count * s->elem / 8;
-    dmi_fill k = {.kind = DMI_FILL_CONST, .dtype = DM_F64, .shape = {doubles}};
-    k.region.ndim = 1; /* all bits zero is 0 for the integers too */
-    k.region.dim[0] = dmi_dimset_interval(0, doubles);
-    k.region.stride[0] = 1;
-    k.region.count = doubles;
-    dmi_ref ref = dmi_ref_work(work, DMI_WRITE);
-    dmi_build_kernel(s->b, DMI_STEP_FILL, &k, sizeof k, &ref, 1, NULL);
-    return work;
-}
-
-static void store_sums(summing *s, int acc_work, const dmi_mark added)
-{
-    int64_t at = 0;
-    for (int64_t j = 0; j < dmi_desc_region_count(s->out, s->b->me); j++) {
-        dmi_region target;
-        out_region(s, s->b->me, j, &target);
-        if (target.count == 0) {
-            continue;
-        }
-        dmi_acc_store k = {.acc = s->acc,
-                           .ndim = target.ndim,
-                           .out_dtype = s->out->dtype,
-                           .out_offset = dmi_region_start(&target)};
-        for (int d = 0; d < target.ndim; d++) {
-            k.extent[d] = target.dim[d].count;
-            k.out_stride[d] = target.stride[d];
-        }
-        dmi_ref refs[2] = {dmi_ref_work(acc_work, DMI_READ), dmi_ref_operand(1, DMI_READWRITE)};
-        refs[0].offset = at * s->elem;
-        dmi_step *step = dmi_build_kernel(s->b, DMI_STEP_ACC_STORE, &k, sizeof k, refs, 2, added);
-        step->scalar[0] = DMI_SCALAR_S0;
-        step->scalar[1] = DMI_SCALAR_S1;
-        at += target.count;
-    }
-}
-
-static int first_giver(const summing *s, int taker)
-{
-    const dmi_layout *out = s->out->layout;
-    return out->replicas > 1 && out->position[taker] >= 0 ? out->position[taker] % out->group : taker;
+    return load;
 }
 
 dm_status dmi_sum_plan(dmi_builder *b, const dmi_call *call)
 {
-    summing s = {.b = b,
-                 .x = &call->operand[0].desc,
-                 .out = &call->operand[1].desc,
-                 .reduced = (unsigned)call->args.i[0],
-                 .keeps = call->args.i[2]};
+    dmi_summing s = {.b = b,
+                     .x = &call->operand[0].desc,
+                     .out = &call->operand[1].desc,
+                     .reduced = (unsigned)call->args.i[0],
+                     .keeps = call->args.i[2],
+                     .pieces = 1};
+    elements e;
     s.acc = dmi_acc_of(s.x->dtype);
     s.elem = dmi_acc_bytes(s.acc);
-    int workers = b->profile->workers, me = b->me;
-    if (me >= workers) {
+    if (b->me >= b->profile->workers) {
         return DM_OK;
     }
-    dmi_mark summed = {0}, added = {0};
-    int part = local_sums(&s, summed);
-    int64_t count = dmi_desc_local_count(s.out, me);
-    int acc = -1, landing = -1;
-    if (count > 0) {
-        acc = zero_accumulators(&s, count);
-        landing = dmi_build_work(b, 0);
+    if (!find_elements(&s, &e)) {
+        e.count = 0;
     }
-    /* A worker that holds out is served by one replica of x, so that every element is counted once. The order
-     * of the givers depends on the part of out only, so that copies of out come out alike to the last bit. */
-    int mine = dmi_layout_replica(s.x->layout, me), serves_me = dmi_fetch_replica(s.x, me);
-    for (int t = 0; t < workers && !b->failed; t++) {
-        int from = (first_giver(&s, me) + t) % workers;
-        if (count > 0 && dmi_layout_replica(s.x->layout, from) == serves_me) {
-            each_share(&s, from, me, part, acc, landing, from == me ? summed : NULL);
-        }
-        for (int to = 0; to < workers; to++) {
-            if (to != me && (first_giver(&s, to) + t) % workers == me && mine >= 0 &&
-                dmi_fetch_replica(s.x, to) == mine) {
-                each_share(&s, me, to, part, acc, landing, summed);
-            }
-        }
-        dmi_late_make(b, &s.late, added);
+    dmi_load load = load_of(&s, &e);
+    s.scatter = dmi_scatter_pays(b->profile, s.out, &load);
+    if (e.count > 0 && !b->failed) {
+        dmi_addends addends = {.out = s.out,
+                               .operand = 1,
+                               .dtype = s.x->dtype,
+                               .count = e.count,
+                               .row = e.row,
+                               .serves = serves,
+                               .region = own_elements,
+                               .context = &e,
+                               .ref = dmi_ref_operand(0, DMI_READ),
+                               .scatter = s.scatter};
+        dmi_plan_addends(b, &addends);
+    } else {
+        dmi_sum_parts(&s);
     }
-    if (count > 0) {
-        store_sums(&s, acc, added);
+    if (b->plan->messages_sent + b->plan->messages_received > 0) {
+        strcpy(b->plan->algorithm, s.scatter ? "scatter" : "direct");
     }
     return DM_OK;
 }

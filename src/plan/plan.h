@@ -58,12 +58,16 @@ typedef struct dmi_call {
 enum dmi_gemm_algorithm { DMI_GEMM_AUTO, DMI_GEMM_CYCLIC, DMI_GEMM_STATIONARY, DMI_GEMM_CONTRACT, DMI_GEMM_TWO_BLOCK,
                           DMI_GEMM_PANELS, DMI_GEMM_FUSED, DMI_GEMM_RING };
 
+enum dmi_reduce_algorithm { DMI_REDUCE_AUTO, DMI_REDUCE_DIRECT, DMI_REDUCE_SCATTER }; /* see reduce.h */
+
 /* What plans may know of the machine and the session's settings. */
 typedef struct dmi_profile {
     int workers;             /* worker numbers 0 .. workers-1; number `workers` is the master */
     bool one_space;          /* master and workers share an address space */
     int64_t gemm_workspace;  /* bytes a worker; 0: automatic */
     int gemm_algorithm;      /* enum dmi_gemm_algorithm */
+    int reduce_algorithm;    /* enum dmi_reduce_algorithm */
+    int64_t reduce_piece;    /* least bytes of a piece of a slice; 0: chosen */
     int64_t device_bytes;    /* memory of the smallest GPU of a worker */
     bool fused;              /* every worker's GPU has products that wait for their operand piece by piece */
     int64_t turn_bytes;      /* on GPUs: a block of at least so much waits until the one before has come; 0: never */

@@ -1,0 +1,146 @@
+/* Sums of addends that lie at several workers, each for all of the result: they are pushed from where they are
+ * to the rows of a place at the worker that makes this part of the result, summed there in one pass in the
+ * order of the rows, and rounded once. */
+#include "plan/reduce.h"
+
+#include <string.h>
+
+typedef struct adding {
+    dmi_builder *b;
+    const dmi_addends *a;
+    int pieces, acc;
+    int place[DMI_MOST_PIECES]; /* workspaces: a piece's rows; each is free early for the next command */
+    dmi_mark own[DMI_MOST_PIECES], made[DMI_MOST_PIECES];
+} adding;
+
+/* What `worker` makes of the result; false: nothing. */
+static bool makes(const adding *g, int worker, int piece, dmi_region *region)
+{
+    const dmi_desc *out = g->a->out;
+    if (dmi_desc_region_count(out, worker) == 0) {
+        return false;
+    }
+    if (g->a->scatter) {
+        dmi_slice_region(out, worker, g->pieces, piece, region);
+    } else {
+        dmi_desc_region(out, worker, 0, region);
+    }
+    return region->count > 0;
+}
+
+/* From one row to the next, in elements: rows begin at full lines of memory. */
+static int64_t pitch(const adding *g, int64_t count)
+{
+    int64_t bytes = dmi_dtype_bytes(g->a->dtype);
+    return (count * bytes + 255) / 256 * 256 / bytes;
+}
+
+/* Giver's addend of what taker makes, from where it is to its row there. */
+static bool addend(const adding *g, int giver, int taker, int piece, dmi_copy *copy)
+{
+    const dmi_addends *a = g->a;
+    dmi_region want, have;
+    if (g->b->failed || a->row[giver] < 0 || !a->serves(a->context, giver, taker) ||
+        !makes(g, taker, piece, &want)) {
+        return false;
+    }
+    dmi_region_dense(&want, a->row[giver] * pitch(g, want.count));
+    a->region(a->context, giver, &have);
+    return dmi_region_copy(g->b, &have, &want, a->dtype, a->dtype, copy);
+}
+
+static void take_places(adding *g)
+{
+    int me = g->b->me;
+    int64_t most = 0;
+    for (int q = 0; q < g->pieces; q++) {
+        dmi_region region;
+        dmi_copy copy;
+        g->place[q] = -1;
+        if (!makes(g, me, q, &region)) {
+            continue;
+        }
+        most = DMI_MAX(most, region.count);
+        g->place[q] = dmi_build_work(g->b, g->a->count * pitch(g, region.count) * dmi_dtype_bytes(g->a->dtype));
+        if (addend(g, me, me, q, &copy)) { /* while the others' are on their way */
+            dmi_ref refs[2] = {g->a->ref, dmi_ref_work(g->place[q], DMI_WRITE)};
+            dmi_mark_step(g->own[q],
+                          dmi_build_kernel(g->b, DMI_STEP_COPY, &copy, sizeof copy, refs, 2, g->a->ready));
+        }
+    }
+    g->acc = most > 0 ? dmi_build_work(g->b, most * dmi_acc_bytes(dmi_acc_of(g->a->dtype))) : -1;
+}
+
+/* Safe: a place is used by no other step of this command, so it is granted without a wait, and before the push
+ * of the same turn; a push waits for what this worker has made before it (nothing, where it pushes from an
+ * array). */
+static void collect(adding *g, int piece, dmi_mark arrived)
+{
+    dmi_builder *b = g->b;
+    int workers = b->profile->workers, me = b->me;
+    dmi_copy copy;
+    for (int t = 1; t < workers && !b->failed; t++) {
+        int to = (me + t) % workers, from = (me - t + workers) % workers;
+        if (addend(g, from, me, piece, &copy)) {
+            dmi_ref ref = dmi_ref_work(g->place[piece], DMI_WRITE);
+            dmi_mark_step(arrived, dmi_build_expect(b, from, ref, &copy, NULL));
+        }
+        if (addend(g, me, to, piece, &copy)) {
+            dmi_build_push(b, to, g->a->ref, &copy, g->a->ready);
+        }
+    }
+}
+
+static void finish(adding *g, int piece, const dmi_mark arrived)
+{
+    const dmi_addends *a = g->a;
+    dmi_region region;
+    if (g->b->failed || !makes(g, g->b->me, piece, &region)) {
+        return;
+    }
+    dmi_mark ready = {0};
+    dmi_mark_merge(ready, arrived);
+    dmi_mark_merge(ready, g->own[piece]);
+    dmi_reduce sum = {.ndim = 2,
+                      .dtype = a->dtype,
+                      .reduced = 1,
+                      .extent = {a->count, region.count},
+                      .stride = {pitch(g, region.count), 1}};
+    /* the accumulators serve one piece after another: kernels follow one another */
+    dmi_ref refs[2] = {dmi_ref_work(g->place[piece], DMI_READ), dmi_ref_work(g->acc, DMI_WRITE)};
+    dmi_mark summed = {0};
+    dmi_mark_step(summed, dmi_build_kernel(g->b, DMI_STEP_REDUCE, &sum, sizeof sum, refs, 2, ready));
+    dmi_acc_store k = {.acc = dmi_acc_of(a->dtype),
+                       .ndim = region.ndim,
+                       .out_dtype = a->out->dtype,
+                       .out_offset = dmi_region_start(&region)};
+    for (int d = 0; d < region.ndim; d++) {
+        k.extent[d] = region.dim[d].count;
+        k.out_stride[d] = region.stride[d];
+    }
+    refs[0] = dmi_ref_work(g->acc, DMI_READ);
+    refs[1] = dmi_ref_operand(a->operand, DMI_READWRITE);
+    dmi_step *step = dmi_build_kernel(g->b, DMI_STEP_ACC_STORE, &k, sizeof k, refs, 2, summed);
+    step->scalar[0] = DMI_SCALAR_S0;
+    step->scalar[1] = DMI_SCALAR_S1;
+    dmi_mark_step(g->made[piece], step);
+}
+
+void dmi_plan_addends(dmi_builder *b, const dmi_addends *addends)
+{
+    adding g = {.b = b, .a = addends, .pieces = 1};
+    if (addends->scatter) {
+        g.pieces = dmi_slice_pieces(b->profile, addends->out, dmi_dtype_bytes(addends->dtype));
+    }
+    take_places(&g);
+    for (int q = 0; q <= g.pieces && !b->failed; q++) {
+        dmi_mark arrived = {0};
+        if (q < g.pieces) {
+            collect(&g, q, arrived);
+            finish(&g, q, arrived);
+        }
+        if (addends->scatter && q > 0) { /* behind the next piece's pushes: these need not wait for a sum */
+            dmi_slices_share(b, addends->out, addends->operand, g.pieces, q - 1, g.made[q - 1]);
+        }
+    }
+}

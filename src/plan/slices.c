@@ -1,0 +1,139 @@
+/* A replicated result in slices, one a holder. */
+#include "plan/reduce.h"
+
+#include <string.h>
+
+/* Long slices begin at multiples of ALIGN elements, for vector loads and copy engines. */
+enum { ALIGN = 64, LONG = 16 * ALIGN };
+
+bool dmi_slices_serve(const dmi_desc *out)
+{
+    return out->layout->kind == DMI_LAYOUT_GRID && out->layout->replicas > 1 && out->ndim > 0;
+}
+
+/* The first dim that can be cut evenly, for slices of it are the densest in memory; else the longest. */
+static int slice_dim(const dmi_region *region, int slices)
+{
+    int longest = 0;
+    for (int d = 0; d < region->ndim; d++) {
+        if (region->dim[d].count >= (int64_t)16 * slices) {
+            return d;
+        }
+        longest = region->dim[d].count > region->dim[longest].count ? d : longest;
+    }
+    return longest;
+}
+
+static int64_t stretch(int64_t count, int parts)
+{
+    int64_t each = (count + parts - 1) / parts;
+    return each >= LONG ? (each + ALIGN - 1) / ALIGN * ALIGN : each;
+}
+
+/* The elements number lo to hi-1 along dim d, in the same coordinates. */
+static void cut(dmi_region *region, int d, int64_t lo, int64_t hi)
+{
+    dmi_dimset *set = &region->dim[d];
+    if (lo >= hi) {
+        *set = dmi_dimset_interval(0, 0);
+        region->count = 0;
+        return;
+    }
+    int64_t first = dmi_dimset_index(set, lo), last = dmi_dimset_index(set, hi - 1);
+    region->count = region->count / set->count * (hi - lo);
+    dmi_dimset_window(set, first, last - first + 1, set);
+    set->origin -= first; /* indices count as before */
+}
+
+void dmi_slice_region(const dmi_desc *out, int worker, int pieces, int piece, dmi_region *region)
+{
+    int slices = out->layout->replicas;
+    dmi_desc_region(out, worker, 0, region);
+    if (region->count == 0) {
+        return;
+    }
+    int d = slice_dim(region, slices);
+    int64_t n = region->dim[d].count, each = stretch(n, slices);
+    int64_t lo = DMI_MIN(dmi_layout_replica(out->layout, worker) * each, n), hi = DMI_MIN(lo + each, n);
+    each = stretch(hi - lo, pieces);
+    lo = DMI_MIN(lo + piece * each, hi);
+    cut(region, d, lo, DMI_MIN(lo + each, hi));
+}
+
+static double part_elements(const dmi_desc *out)
+{
+    double n = 1;
+    for (int d = 0; d < out->ndim; d++) {
+        n *= (double)out->extent[d];
+    }
+    return n / out->layout->group;
+}
+
+/* Two pieces are enough for a GPU, whose additions are many times faster than the transfers: the first is added
+ * up beside the second's transfer, the second beside the sharing of the first. More would cost a copy and a
+ * raise of a counter each. On CPUs both take about as long. */
+int dmi_slice_pieces(const dmi_profile *profile, const dmi_desc *out, int64_t bytes)
+{
+    int most = profile->gpu && profile->reduce_piece == 0 ? 2 : DMI_MOST_PIECES;
+    int64_t least = profile->reduce_piece > 0 ? profile->reduce_piece
+                    : profile->gpu            ? INT64_C(3) << 20
+                                              : INT64_C(512) << 10;
+    double slice = part_elements(out) / out->layout->replicas * (double)bytes;
+    return (int)DMI_MAX(1, DMI_MIN(most, slice / (double)least));
+}
+
+/* Compared is what a worker sends. The second hop is worth some bytes, and so is every block more; on GPUs,
+ * whose links are so much faster, more of them. */
+bool dmi_scatter_pays(const dmi_profile *profile, const dmi_desc *out, const dmi_load *load)
+{
+    if (!dmi_slices_serve(out) || profile->reduce_algorithm == DMI_REDUCE_DIRECT) {
+        return false;
+    }
+    if (profile->reduce_algorithm == DMI_REDUCE_SCATTER) {
+        return true;
+    }
+    double n = part_elements(out), holders = out->layout->replicas;
+    double own = n * (double)load->addends / DMI_MAX(load->givers, 1) * (double)load->bytes;
+    double direct = own * DMI_MAX(holders / DMI_MAX(load->replicas, 1) - 1, 0);
+    double scatter = direct / holders + n * (holders - 1) / holders * (double)dmi_dtype_bytes(out->dtype);
+    double block = profile->gpu ? 1 << 20 : 16 << 10;
+    return direct - scatter > block * (holders + 3);
+}
+
+static bool hold_the_same(const dmi_layout *layout, int a, int b)
+{
+    int x = layout->position[a], y = layout->position[b];
+    return x >= 0 && y >= 0 && x % layout->group == y % layout->group;
+}
+
+/* What `giver` has finished, as it goes from its copy of the result to taker's. */
+static bool shared(dmi_builder *b, const dmi_desc *out, int giver, int taker, int pieces, int piece,
+                   dmi_copy *copy)
+{
+    dmi_region slice, whole;
+    if (!hold_the_same(out->layout, giver, taker)) {
+        return false;
+    }
+    dmi_slice_region(out, giver, pieces, piece, &slice);
+    dmi_desc_region(out, taker, 0, &whole);
+    return slice.count > 0 && dmi_region_copy(b, &slice, &whole, out->dtype, out->dtype, copy);
+}
+
+/* Safe because nobody reads or writes another's slice of its own copy in this command: places are granted
+ * without a wait, before the pushes of the same turn, and a push waits for steps of this worker only, which
+ * come before it. */
+void dmi_slices_share(dmi_builder *b, const dmi_desc *out, int operand, int pieces, int piece,
+                      const dmi_mark ready)
+{
+    int workers = b->profile->workers, me = b->me;
+    dmi_copy copy;
+    for (int t = 1; t < workers && !b->failed; t++) {
+        int to = (me + t) % workers, from = (me - t + workers) % workers;
+        if (shared(b, out, from, me, pieces, piece, &copy)) {
+            dmi_build_expect(b, from, dmi_ref_operand(operand, DMI_WRITE), &copy, NULL);
+        }
+        if (shared(b, out, me, to, pieces, piece, &copy)) {
+            dmi_build_push(b, to, dmi_ref_operand(operand, DMI_READ), &copy, ready);
+        }
+    }
+}
