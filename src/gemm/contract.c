@@ -1,6 +1,7 @@
 /* a and b are split along k alike: every worker multiplies what it has, for one holder of c after another, and
  * sends the partial product there; the holder adds what arrives in a fixed order (a reduce-scatter in P-1
- * turns). */
+ * turns). Holders of copies of c make a slice each and share them; where c is small everything goes to every holder
+ * at once (plan/reduce.h). */
 #include "gemm/gemm.h"
 
 #include <string.h>
@@ -188,7 +189,7 @@ void dmi_contract_plan(dmi_product *p)
     int out_work = g.inner.count > 0 ? dmi_build_work(b, SLOTS * out_bytes) : -1;
     int in_work = mine.count > 0 ? dmi_build_work(b, SLOTS * in_bytes) : -1;
     dmi_mark out_free[SLOTS] = {{0}}, in_free[SLOTS] = {{0}};
-    if (mine.count > 0) {
+    if (mine.count > 0 && workers == 1) {
         multiply_own(&g, &mine);
     }
     for (int t = 1; t < workers && !b->failed; t++) {
@@ -219,9 +220,53 @@ void dmi_contract_plan(dmi_product *p)
             memset(out_free[out_slot], 0, sizeof out_free[out_slot]);
             dmi_mark_step(out_free[out_slot], dmi_build_push(b, to, out, &copy, ready));
         }
+        if (t == 1 && mine.count > 0) { /* beside the first transfer */
+            multiply_own(&g, &mine);
+        }
         if (takes) {
             memset(in_free[in_slot], 0, sizeof in_free[in_slot]);
             add_arrived(&g, &mine, in, arrived, in_free[in_slot]);
         }
     }
+}
+
+static bool anybody(const void *context, int giver, int taker)
+{
+    (void)context, (void)giver, (void)taker;
+    return true;
+}
+
+static void whole_region(const void *context, int giver, dmi_region *out)
+{
+    const dmi_product *p = context;
+    (void)giver;
+    *out = (dmi_region){.ndim = 2, .count = p->m * p->n};
+    out->dim[0] = dmi_dimset_interval(0, p->m);
+    out->dim[1] = dmi_dimset_interval(0, p->n);
+    dmi_region_dense(out, 0);
+}
+
+void dmi_contract_direct_plan(dmi_product *p)
+{
+    dmi_builder *b = p->b;
+    partial g = {.p = p, .gather = {-1, -1}, .convert = {-1, -1}};
+    dmi_addends addends = {.out = p->user_c, .operand = 2, .dtype = p->type, .serves = anybody,
+                           .region = whole_region, .context = p};
+    dmi_region whole;
+    dmi_mark ready = {0}, nothing = {0};
+    int *row = dmi_build_alloc(b, (size_t)b->profile->workers * sizeof *row);
+    for (int w = 0; w < b->profile->workers && !b->failed; w++) {
+        row[w] = inner_set(p, w, &g.inner) && g.inner.count > 0 ? addends.count++ : -1;
+    }
+    (void)inner_set(p, b->me, &g.inner);
+    p->direct = false; /* alpha and beta apply to the sum */
+    whole_region(p, b->me, &whole);
+    if (!b->failed && row[b->me] >= 0) {
+        addends.ref = dmi_ref_work(dmi_build_work(b, whole.count * p->elem), DMI_WRITE);
+        multiply_for(&g, &whole, addends.ref, nothing, ready);
+        addends.ref.mode = DMI_READ;
+    }
+    addends.row = row;
+    addends.ready = ready;
+    dmi_plan_addends(b, &addends);
 }

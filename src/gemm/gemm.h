@@ -11,7 +11,7 @@
 #ifndef DMI_GEMM_H
 #define DMI_GEMM_H
 
-#include "plan/plan.h"
+#include "plan/reduce.h"
 
 typedef struct dmi_product {
     dmi_builder *b;
@@ -24,6 +24,7 @@ typedef struct dmi_product {
     dmi_desc temporary;
     bool direct;           /* c is the caller's: alpha and beta apply in the products */
     bool beta_zero;
+    bool sliced;           /* holders of the same part of c make a slice of it each, and share them at the end */
     const dmi_desc *keep;  /* where the operand that moves is left whole, at every worker of c; or NULL */
     int acc_work;          /* !direct: the accumulator */
     int64_t m, n, k;
@@ -43,9 +44,9 @@ typedef struct dmi_panel {
 DM_CHECKED dm_status dmi_product_begin(dmi_builder *b, const dmi_call *call, dmi_product *p);
 /* Before the first product. single: every element of c is made by one product over all of k. */
 void dmi_product_accumulate(dmi_product *p, bool single);
-/* From the accumulator to the caller's c where they differ. */
+/* From the accumulator to the caller's c where they differ; slices to the other holders. */
 void dmi_product_end(dmi_product *p);
-/* Worker w's region of c (2-D; count 0 when it holds none). */
+/* What worker w makes of c (2-D; count 0: nothing): its region, or a slice of that. */
 void dmi_product_c(const dmi_product *p, int worker, dmi_region *out);
 /* Region of operand `which` with the given outer (m or n) and inner (k) index sets; memory unset. */
 void dmi_product_want(const dmi_product *p, int which, const dmi_dimset *outer, const dmi_dimset *inner, dmi_region *out);
@@ -86,5 +87,8 @@ void dmi_stationary_plan(dmi_product *p);
 bool dmi_contract_serves(const dmi_product *p);
 int64_t dmi_contract_traffic(const dmi_product *p); /* elements sent in all */
 void dmi_contract_plan(dmi_product *p);
+/* For copies of c that are small: everybody's partial product whole, to every holder. Instead of
+ * dmi_product_accumulate and dmi_product_end too. */
+void dmi_contract_direct_plan(dmi_product *p);
 
 #endif

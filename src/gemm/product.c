@@ -44,11 +44,7 @@ dm_status dmi_product_begin(dmi_builder *b, const dmi_call *call, dmi_product *p
                   (p->op[0]->dtype == DM_F16 || p->op[0]->dtype == DM_BF16) && !wide;
     p->panel_type = narrow ? p->op[0]->dtype : p->type;
     p->direct = p->c->dtype == p->type;
-    /* A contraction into copies of c is a reduce-scatter into a temporary and then a gathering of it. */
-    int forced = b->profile->gemm_algorithm;
-    bool gather = p->c->layout->replicas > 1 && (forced == DMI_GEMM_AUTO || forced == DMI_GEMM_CONTRACT) &&
-                  dmi_contract_serves(p);
-    if (p->c->layout->kind == DMI_LAYOUT_EXPLICIT || gather) {
+    if (p->c->layout->kind == DMI_LAYOUT_EXPLICIT) {
         dm_status status = make_temporary(p);
         if (status != DM_OK) {
             return status;
@@ -76,7 +72,11 @@ void dmi_product_c(const dmi_product *p, int worker, dmi_region *out)
         out->stride[0] = out->stride[1] = 1;
         return;
     }
-    dmi_desc_region(p->c, worker, 0, out);
+    if (p->sliced) {
+        dmi_slice_region(p->c, worker, 1, 0, out);
+    } else {
+        dmi_desc_region(p->c, worker, 0, out);
+    }
     if (!p->direct) {
         dmi_region_dense(out, 0);
     }
@@ -168,7 +168,7 @@ void dmi_product_step(dmi_product *p, const dmi_panel *a, const dmi_panel *b, in
 
 /* c's region as a box: c = alpha * t + beta * c, t dense of the computing type. */
 static void store_region(dmi_product *p, const dmi_region *region, dmi_ref t, int64_t t_offset,
-                         const dmi_mark after)
+                         const dmi_mark after, dmi_mark done)
 {
     if (region->count == 0) {
         return;
@@ -190,6 +190,25 @@ static void store_region(dmi_product *p, const dmi_region *region, dmi_ref t, in
     dmi_step *step = dmi_build_kernel(p->b, DMI_STEP_EWISE, &k, sizeof k, refs, 3, after);
     step->scalar[0] = DMI_SCALAR_S0;
     step->scalar[1] = p->beta_zero ? DMI_SCALAR_ZERO : DMI_SCALAR_S1;
+    if (done) {
+        dmi_mark_step(done, step);
+    }
+}
+
+/* c has the accumulator's regions: only the type differs, and copies may be in slices. */
+static void end_in_place(dmi_product *p)
+{
+    dmi_mark stored = {0};
+    if (!p->direct && dmi_desc_region_count(p->user_c, p->b->me) > 0) {
+        dmi_region region;
+        p->direct = true; /* where in the caller's c */
+        dmi_product_c(p, p->b->me, &region);
+        p->direct = false;
+        store_region(p, &region, dmi_ref_work(p->acc_work, DMI_READ), 0, p->finished, stored);
+    }
+    if (p->sliced) {
+        dmi_slices_share(p->b, p->user_c, 2, 1, 0, p->direct ? p->finished : stored);
+    }
 }
 
 /* What the temporary is brought to: c's own regions. */
@@ -206,18 +225,15 @@ static void landing_region(const void *context, int worker, int64_t which, dmi_r
 void dmi_product_end(dmi_product *p)
 {
     dmi_builder *b = p->b;
-    if (p->direct || b->me >= b->profile->workers) {
+    if (b->me >= b->profile->workers) {
+        return;
+    }
+    if (p->c == p->user_c) {
+        end_in_place(p);
         return;
     }
     dmi_ref acc = dmi_ref_work(p->acc_work, DMI_READ);
     dmi_region region;
-    if (p->c == p->user_c) { /* only the type differs */
-        if (dmi_desc_region_count(p->user_c, b->me) > 0) {
-            dmi_desc_region(p->user_c, b->me, 0, &region);
-            store_region(p, &region, acc, 0, p->finished);
-        }
-        return;
-    }
     /* Another layout: bring the temporary to where c's blocks are, then round once. */
     dmi_ref land = dmi_ref_work(dmi_build_work(b, dmi_desc_local_count(p->user_c, b->me) * p->elem), DMI_WRITE);
     dmi_fetch fetch = {.src = p->c,
@@ -234,7 +250,7 @@ void dmi_product_end(dmi_product *p)
     land.mode = DMI_READ;
     for (int64_t i = 0; i < dmi_desc_region_count(p->user_c, b->me); i++) {
         dmi_desc_region(p->user_c, b->me, i, &region);
-        store_region(p, &region, land, offset, here);
+        store_region(p, &region, land, offset, here, NULL);
         offset += region.count;
     }
 }

@@ -74,10 +74,26 @@ static void scale_only(dmi_builder *b, const dmi_call *call)
 
 typedef struct choice {
     int algorithm, moving;
+    bool direct; /* contract: everything to every holder of c */
 } choice;
 
-static dm_status choose(const dmi_product *p, choice *out)
+/* Bytes that a contraction moves, in the better of its forms. */
+static int64_t contract_bytes(dmi_product *p, choice *out)
 {
+    dmi_load load = {.addends = p->op[0]->layout->group,
+                     .bytes = p->elem,
+                     .givers = p->op[0]->layout->group,
+                     .replicas = 1};
+    bool copies = p->c == p->user_c && dmi_slices_serve(p->c);
+    p->sliced = copies && dmi_scatter_pays(p->b->profile, p->c, &load);
+    out->direct = copies && !p->sliced;
+    int64_t shared = p->sliced ? (p->c->layout->replicas - 1) * p->m * p->n * dmi_dtype_bytes(p->c->dtype) : 0;
+    return dmi_contract_traffic(p) * p->elem + shared;
+}
+
+static dm_status choose(dmi_product *p, choice *out)
+{
+    *out = (choice){0};
     int forced = p->b->profile->gemm_algorithm;
     int64_t blocks[2], bytes[2];
     bool cyclic[2], contract = dmi_contract_serves(p);
@@ -88,11 +104,12 @@ static dm_status choose(const dmi_product *p, choice *out)
     out->moving = cyclic[0] && (!cyclic[1] || bytes[0] < bytes[1]) ? 0 : 1;
     bool any_cyclic = cyclic[0] || cyclic[1];
     if (forced == DMI_GEMM_AUTO) {
-        int64_t partial = contract ? dmi_contract_traffic(p) * p->elem : INT64_MAX;
+        int64_t partial = contract ? contract_bytes(p, out) : INT64_MAX;
         out->algorithm = partial < bytes[0] + bytes[1] ? DMI_GEMM_CONTRACT
                          : bytes[0] + bytes[1] == 0    ? DMI_GEMM_STATIONARY
                          : any_cyclic                  ? DMI_GEMM_CYCLIC
                                                        : DMI_GEMM_STATIONARY;
+        p->sliced = p->sliced && out->algorithm == DMI_GEMM_CONTRACT;
         if (out->algorithm == DMI_GEMM_CYCLIC && dmi_ring_pays(p, out->moving)) {
             out->algorithm = DMI_GEMM_RING;
         } else if (out->algorithm != DMI_GEMM_CONTRACT && bytes[0] + bytes[1] > 0 && dmi_fused_serves(p) &&
@@ -114,6 +131,9 @@ static dm_status choose(const dmi_product *p, choice *out)
         return dmi_fail(DM_ERR_UNSUPPORTED,
                         "gemm: the forced algorithm (option gemm_algorithm) cannot serve these layouts%s",
                         forced == DMI_GEMM_FUSED || forced == DMI_GEMM_PANELS ? " and types" : "");
+    }
+    if (forced == DMI_GEMM_CONTRACT) {
+        (void)contract_bytes(p, out);
     }
     return DM_OK;
 }
@@ -138,6 +158,10 @@ dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)
     }
     bool local = dmi_product_traffic(&p, 0) == 0 && dmi_product_traffic(&p, 1) == 0;
     strcpy(b->plan->algorithm, how.algorithm == DMI_GEMM_STATIONARY && local ? "local" : names[how.algorithm]);
+    if (how.algorithm == DMI_GEMM_CONTRACT && how.direct) {
+        dmi_contract_direct_plan(&p);
+        return DM_OK;
+    }
     bool panels = how.algorithm == DMI_GEMM_PANELS;
     bool ring = how.algorithm == DMI_GEMM_RING;
     b->plan->travels = how.algorithm == DMI_GEMM_CYCLIC || panels || ring ? how.moving
