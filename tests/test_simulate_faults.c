@@ -88,6 +88,26 @@ static void mutate_product(int form, int a_rows, int b_rows, int c_rows, dm_dtyp
     sim_end(&p);
 }
 
+static void mutate_sum(int rows_each, int64_t piece, const char *what)
+{
+    tally t = {0};
+    sim_program p;
+    sim_begin(&p, 5);
+    p.profile.reduce_algorithm = DMI_REDUCE_SCATTER;
+    p.profile.reduce_piece = piece;
+    int x = sim_matrix(&p, DM_F32, 5 * rows_each, 103, 5, 1, 0);
+    dmi_layout_spec line = {.ndim = 1, .shape = {103}, .grid = {1}, .replicas = 5};
+    int out = sim_array(&p, DM_F32, &line);
+    dmi_args down = {.s = {1, 1}, .i = {1}};
+    assert_true(sim_call(&p, DMI_OP_sum, &down, 2, (int[]){x, out}));
+    for (int me = 0; me < 5; me += 2) {
+        weaken_each(&p, me, 0, &t, true);
+    }
+    tell_tally(what, &t);
+    assert_true(t.detected > 0 && t.missed == 0);
+    sim_end(&p);
+}
+
 static void test_removed_waits(void **state)
 {
     (void)state;
@@ -99,6 +119,9 @@ static void test_removed_waits(void **state)
     mutate_product(DMI_GEMM_STATIONARY, 3, 3, 3, DM_F32, "waits of stationary");
     mutate_product(DMI_GEMM_STATIONARY, 3, 2, 6, DM_F64, "waits of stationary, wider type");
     mutate_product(DMI_GEMM_CONTRACT, 1, 6, 6, DM_F32, "waits of contract");
+    mutate_sum(1, 0, "waits of elements in slices");
+    mutate_sum(1, 40, "waits of elements in pieces");
+    mutate_sum(3, 80, "waits of accumulators in pieces");
 }
 
 static void test_removed_waits_random(void **state)

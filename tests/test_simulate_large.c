@@ -85,6 +85,38 @@ static void test_hosts(void **state)
     check_and_tell(&p, ALL_ORDERS, ALL_RULES, 2, "16 on 2 hosts: ring");
 }
 
+/* Gradients: a row a worker, summed into copies. n elements of each worker's row and of the result, in so many
+ * copies; twice, so that the second command meets the memory of the first. */
+static void gradients(int workers, int copies, int64_t n, int algorithm, int64_t piece, unsigned orders,
+                      unsigned rules, const char *what)
+{
+    sim_program p;
+    sim_begin(&p, workers);
+    p.profile.reduce_algorithm = algorithm;
+    p.profile.reduce_piece = piece;
+    int x = sim_matrix(&p, DM_F32, workers, n, workers, 1, 0);
+    dmi_layout_spec line = {.ndim = 1, .shape = {n}, .grid = {workers / copies}, .replicas = copies};
+    int out = sim_array(&p, DM_F32, &line);
+    dmi_args down = {.s = {1, 1}, .i = {1}};
+    assert_true(sim_call(&p, DMI_OP_sum, &down, 2, (int[]){x, out}));
+    assert_true(sim_call(&p, DMI_OP_sum, &down, 2, (int[]){x, out}));
+    check_and_tell(&p, orders, rules, 1, what);
+}
+
+static void test_gradients(void **state)
+{
+    (void)state;
+    enum { MANY = LARGE / 4 };
+    gradients(MANY, MANY, 3 * MANY + 5, DMI_REDUCE_SCATTER, 0, DMI_SIM_GREEDY | DMI_SIM_RANDOM, DIRECT | STRICT,
+              "gradients in slices, ragged");
+    gradients(MANY, MANY, MANY / 2, DMI_REDUCE_SCATTER, 0, DMI_SIM_GREEDY, STRICT,
+              "fewer elements than workers");
+    gradients(MANY, MANY, 64, DMI_REDUCE_AUTO, 0, DMI_SIM_GREEDY | DMI_SIM_RANDOM, DIRECT | STRICT,
+              "small gradients, at once");
+    gradients(48, 48, 4800, DMI_REDUCE_SCATTER, 100, ALL_ORDERS, ALL_RULES, "48: four pieces");
+    gradients(48, 4, 4800, DMI_REDUCE_SCATTER, 100, ALL_ORDERS, ALL_RULES, "48: four copies");
+}
+
 static void form_of_64(int form, int a_rows, int b_rows, int c_rows, int64_t cyclic, const char *what)
 {
     sim_program p;
@@ -177,15 +209,11 @@ static void test_many_small_blocks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_large_columns),
-        cmocka_unit_test(test_large_columns_auto),
-        cmocka_unit_test(test_large_rows),
-        cmocka_unit_test(test_large_rows_two_block),
-        cmocka_unit_test(test_forms_of_64),
-        cmocka_unit_test(test_ops_of_64),
-        cmocka_unit_test(test_many_small_blocks),
-        cmocka_unit_test(test_large_ring),
-        cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_large_columns), cmocka_unit_test(test_large_columns_auto),
+        cmocka_unit_test(test_large_rows),    cmocka_unit_test(test_large_rows_two_block),
+        cmocka_unit_test(test_gradients),     cmocka_unit_test(test_forms_of_64),
+        cmocka_unit_test(test_ops_of_64),     cmocka_unit_test(test_many_small_blocks),
+        cmocka_unit_test(test_large_ring),    cmocka_unit_test(test_hosts),
     };
     return cmocka_run_group_tests_name("simulate_large", tests, NULL, NULL);
 }
