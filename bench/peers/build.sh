@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds the compiled benchmarks: bench/peers/build.sh OUT [BUILD]   (BUILD: dmath's build folder, default build/release)
 #
-#   OUT/dmath_gemm      dmath's own side of the comparison
+#   OUT/dmath_gemm, OUT/dmath_reduce    dmath's own side of the comparison
+#   OUT/nccl_allreduce  where CUDA's headers and NCCL are
 #   OUT/cublasxt        where CUDA's headers and cuBLAS are
 #   OUT/cublasmp_gemm   where nvcc, mpicc, NCCL's header and cuBLASMp are; OUT/lib then has cuBLASMp's library
 #
@@ -34,8 +35,19 @@ built() { # NAME COMMAND...
 if [ -e "$build/libdmath.so" ]; then
     built dmath_gemm "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O2 -Wall -I"$top/include" "$here/dmath_gemm.c" \
         -o "$out/dmath_gemm" -L"$build" -ldmath -lm -Wl,-rpath,"$build"
+    built dmath_reduce "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O2 -Wall -I"$top/include" "$here/../bench_reduce.c" \
+        -o "$out/dmath_reduce" -L"$build" -ldmath -lm -Wl,-rpath,"$build"
 else
     skip dmath_gemm "no libdmath.so in $build"
+    skip dmath_reduce "no libdmath.so in $build"
+fi
+
+# NCCL's headers and library: CUDA's or the system's.
+if [ -e "$cuda/include/nccl.h" ] || [ -e /usr/include/nccl.h ]; then
+    built nccl_allreduce "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O2 -Wall -I"$cuda/include" "$here/nccl_allreduce.c" \
+        -o "$out/nccl_allreduce" -L"$cuda/lib64" -lnccl -lcudart -lm -Wl,-rpath,"$cuda/lib64"
+else
+    skip nccl_allreduce "no nccl.h"
 fi
 
 if [ -e "$cuda/include/cublasXt.h" ]; then

@@ -2,7 +2,7 @@
 """dmath and its peers on one machine in one run: collects their lines and prints a table.
 
   run.py --results DIR [--bin DIR] [--tool build/release/dmath] [--gpus 4] [--sizes ...] [--dtypes ...] [--cases ...]
-         [--peers torch,jax,cublasmp,cublasxt] [--rounds 1] [--minutes 20]
+         [--peers torch,jax,cublasmp,cublasxt,nccl] [--rounds 1] [--minutes 20]
 
 --bin is where build.sh put its programs. dmath runs before every peer, in turns: a machine that becomes slower meets both.
 Without build.sh's dmath_gemm, `dmath bench gemm --json` (--tool) takes its place; it waits for every product and compares
@@ -41,7 +41,8 @@ def options():
     p.add_argument("--single-sizes", default="4096,8192,16384,32768", help="cuBLASXt's")
     p.add_argument("--dtypes", default="bf16,f32")
     p.add_argument("--cases", default="rows/rows/rows,rows/cols/cols,cols/rows/rows,remap,chain100")
-    p.add_argument("--peers", default="torch,jax,cublasmp,cublasxt")
+    p.add_argument("--reduce-sizes", default="1,16,64,256", help="MiB, of all-reduce and all-gather")
+    p.add_argument("--peers", default="torch,jax,cublasmp,cublasxt,nccl")
     p.add_argument("--samples", type=int, default=20)
     p.add_argument("--rounds", type=int, default=1)
     p.add_argument("--minutes", type=float, default=20, help="for all of it")
@@ -132,6 +133,18 @@ class Runner:
         else:
             self.skip("dmath", "neither --bin's dmath_gemm nor --tool is there")
 
+    def dmath_reduce(self):
+        o = self.o
+        program = os.path.join(o.bin, "dmath_reduce")
+        if not o.bin or not os.access(program, os.X_OK):
+            self.skip("dmath-reduce", "dmath_reduce is not built (build.sh)")
+            return
+        settings = {"DMATH_DEVICE": "cpu" if o.cpu else "cuda", "DMATH_WORKERS": str(self.gpus)}
+        for one in filter(None, o.options.split(",")):
+            key, _, value = one.partition("=")
+            settings["DMATH_" + key.upper()] = value
+        self.run("dmath-reduce", [program, str(o.samples), *o.reduce_sizes.split(",")], settings)
+
     def by_tool(self, settings):
         o = self.o
         sizes = ",".join(s for s in o.sizes.split(",") if int(s) <= 4096)
@@ -197,6 +210,11 @@ class Runner:
         for place in ("pinned", "device") if found else ():
             self.run("cublasxt", [found[0], self.o.single_sizes, counts, place, "4096", "10"], found[1])
 
+    def nccl(self):
+        found = self.compiled("nccl", "nccl_allreduce")
+        if found:
+            self.run("nccl", [found[0], str(self.o.samples), str(self.gpus), *self.o.reduce_sizes.split(",")], found[1])
+
 
 def number(value):
     return "" if value is None else f"{value:.3f}" if value < 100 else f"{value:.1f}"
@@ -228,7 +246,8 @@ def table(lines):
     if wrong:
         out += ["", "Not in the table:", ""] + [f"- {' '.join(map(str, w[:4]))}: {w[4]}" for w in wrong]
     return "\n".join(out + ["", "Times in ms, medians. `alone`: one call that is waited for, of dmath and of the quickest "
-                            "peer; otherwise calls given in batches. Ratios above 1: dmath is faster.", ""])
+                            "peer; otherwise calls given in batches. Ratios above 1: dmath is faster. n of all_reduce and "
+                            "all_gather: MiB of the result.", ""])
 
 
 def main():
@@ -239,11 +258,14 @@ def main():
         return 77
     for _ in range(o.rounds):
         for peer in o.peers.split(","):
-            measure = {"torch": r.torch, "jax": r.jax, "cublasmp": r.cublasmp, "cublasxt": r.cublasxt}.get(peer)
+            measure = {"torch": r.torch, "jax": r.jax, "cublasmp": r.cublasmp, "cublasxt": r.cublasxt,
+                       "nccl": r.nccl}.get(peer)
             if not measure:
-                print(f"run: `{peer}' is none of torch, jax, cublasmp, cublasxt")
+                print(f"run: `{peer}' is none of torch, jax, cublasmp, cublasxt, nccl")
                 return 2
-            if peer != "cublasxt":  # which has no case in common
+            if peer == "nccl":
+                r.dmath_reduce()
+            elif peer != "cublasxt":  # which has no case in common
                 r.dmath()
             measure()
     text = table(r.lines)
