@@ -34,6 +34,7 @@ need pkg-config have_program pkg-config
 need libopenmpi-dev have_program mpicc
 need openmpi-bin have_program mpirun
 need libopenblas-dev have_library openblas
+need libhwloc-dev have_library hwloc
 need python3-numpy have_numpy
 if [[ ${1:-} == --test ]]; then
     need libcmocka-dev have_library cmocka

@@ -310,8 +310,12 @@ static void test_devices(void **state)
     assert_int_equal(dmi_cu_use(2), DM_ERR_STATE);
     assert_int_equal(dmi_cu_use(-1), DM_ERR_STATE);
     ok(dmi_cu_name(1, bus, sizeof bus, model, sizeof model));
-    assert_string_equal(bus, "emulated:1");
-    assert_string_equal(model, "emulated GPU");
+    assert_string_equal(bus, "");
+    assert_string_equal(model, "emulated 1");
+    setenv("DMATH_EMULATED_BUS_IDS", "0000:1b:00.0,0000:9c:00.0", 1);
+    ok(dmi_cu_name(1, bus, sizeof bus, model, sizeof model));
+    assert_string_equal(bus, "0000:9c:00.0");
+    unsetenv("DMATH_EMULATED_BUS_IDS");
     assert_true(dmi_cu_can_peer(0, 1));
     ok(dmi_cu_peer(1));
     ok(dmi_cu_peer(1));

@@ -54,8 +54,13 @@ static bool wants_workers(int argc, char **argv)
             }
         }
     }
+    bool asked = false;
+    for (int i = 2; i < argc; i++) {
+        asked = asked || strcmp(argv[i], "--placement") == 0;
+    }
     return argc > 2 && strcmp(argv[2], "help") != 0 &&
-           (strcmp(argv[1], "gemm") == 0 || strcmp(argv[1], "bench") == 0);
+           (strcmp(argv[1], "gemm") == 0 || strcmp(argv[1], "bench") == 0 ||
+            (strcmp(argv[1], "info") == 0 && asked));
 }
 
 /* Of the ranks of a launcher only rank 0 reads its arguments: the others serve. Where it has no work for them,

@@ -1,5 +1,6 @@
 /* dmath info: what this build is and what it would do here. */
 #include "dmath.h"
+#include "place/place.h"
 
 #include <cblas.h>
 #include <mpi.h>
@@ -8,7 +9,18 @@
 
 typedef struct info_options {
     tool_common common;
+    bool placement;
 } info_options;
+
+enum { KEY_PLACEMENT = 256 };
+
+static const struct argp_option options[] = {
+    {"placement", KEY_PLACEMENT, NULL, 0,
+     "start the workers, and tell of each its host, process, device, NUMA node, CPUs, network card, and how blocks "
+     "go to its peers",
+     0},
+    {0},
+};
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -16,6 +28,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &o->common;
+        return 0;
+    case KEY_PLACEMENT:
+        o->placement = true;
         return 0;
     case ARGP_KEY_ARG:
         argp_error(state, "`%s' is one argument too many", arg);
@@ -27,7 +42,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_child children[] = {{&tool_common_argp, 0, NULL, 0}, {0}};
 static const struct argp argp = {
-    NULL, parse, NULL, "Versions, machine, element types, operations, configuration.", children, NULL, NULL};
+    options, parse, NULL, "Versions, machine, element types, operations, configuration.", children, NULL, NULL};
 
 /* The first line of what the MPI library calls itself. */
 static void mpi_name(char out[MPI_MAX_LIBRARY_VERSION_STRING])
@@ -79,6 +94,47 @@ static void print_json(const dmi_config *config, const char *mpi, int workers)
     tool_row_end(&t);
 }
 
+static void print_placement_json(const dmi_session *s)
+{
+    for (int w = 0; w < s->workers; w++) {
+        const dmi_placement *p = &s->placement[w];
+        tool_table t = {.json = true, .command = "info --placement"};
+        tool_row_begin(&t);
+        tool_row_int(&t, "worker", 0, p->worker);
+        tool_row_text(&t, "host", 0, p->host);
+        tool_row_int(&t, "process", 0, p->pid);
+        tool_row_text(&t, "device", 0, p->device);
+        tool_row_text(&t, "pci", 0, p->bus);
+        tool_row_text(&t, "numa", 0, p->numa);
+        tool_row_text(&t, "cpus", 0, p->cpus);
+        tool_row_text(&t, "binding", 0, p->binding);
+        tool_row_text(&t, "network", 0, p->card);
+        tool_row_text(&t, "peers", 0, p->peers);
+        tool_row_end(&t);
+    }
+}
+
+/* Only the workers themselves know: they are started for it. To stdout, where the option of a session says it on
+ * stderr. */
+static int tell_placement(dmi_config *config, bool json)
+{
+    dm_session *session = NULL;
+    dmi_session *s = NULL;
+    config->placement = true;
+    dmi_log_set_level((int)config->log);
+    dmi_log_set_who("master");
+    dm_status status = dmi_session_start(config, DM_OK, &session);
+    if (status == DM_OK) {
+        status = dmi_enter(session, &s);
+    }
+    if (status == DM_OK && json) {
+        print_placement_json(s);
+    } else if (status == DM_OK) {
+        dmi_placement_print(s, stdout);
+    }
+    return tool_close(session, status);
+}
+
 int tool_info(int argc, char **argv)
 {
     info_options o = {{.nworkers = 0}};
@@ -94,6 +150,9 @@ int tool_info(int argc, char **argv)
     }
     if (o.common.nworkers > 0) {
         config.workers = (int)DMI_MIN(o.common.workers[0], INT32_MAX);
+    }
+    if (o.placement) {
+        return tell_placement(&config, o.common.json);
     }
     int ranks = tool_ranks(), workers = ranks > 1 ? ranks - 1 : tool_default_workers(&config);
     mpi_name(mpi);

@@ -22,6 +22,9 @@
          "what workers own; auto: GPUs where there are any; emulated: for tests, GPUs of threads")             \
     INT(lanes, "4", 1, 4, "compute lanes of a worker with a GPU: independent commands run at once")            \
     BOOL(share_gpu, "0", "more than one worker on a GPU")                                                      \
+    ENUM(bind, "auto", "auto|none",                                                                            \
+         "auto: a worker with a GPU runs on the CPUs near it; none: threads stay where they are started")      \
+    BOOL(placement, "0", "tell at the start where each worker is: a line a worker, to stderr")                 \
     ENUM(transport, "auto", "auto|direct|mpi", "how bytes move between workers")                               \
     INT(pretend_hosts, "0", 0, 65536, "split the workers into that many pretended hosts; 0: as they are")      \
     DOUBLE(link_gbps, "0", 0, 1e6, "bandwidth given to every direct link, GB/s; 0: what it has")               \
@@ -54,6 +57,7 @@
 /* The numbers of the ENUM rows; those of log are DMI_LOG_*, those of gemm_algorithm enum dmi_gemm_algorithm,
  * those of reduce_algorithm enum dmi_reduce_algorithm. */
 enum dmi_config_device { DMI_DEVICE_AUTO, DMI_DEVICE_CPU, DMI_DEVICE_CUDA, DMI_DEVICE_EMULATED };
+enum dmi_config_bind { DMI_BIND_AUTO, DMI_BIND_NONE };
 enum dmi_config_transport { DMI_TRANSPORT_AUTO, DMI_TRANSPORT_DIRECT, DMI_TRANSPORT_MPI };
 
 enum { DMI_CONFIG_TEXT = 256 }; /* bytes of a STRING, its end included */

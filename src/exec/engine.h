@@ -115,6 +115,8 @@ typedef struct dmi_device {
     dmi_slab_ops (*slabs)(dmi_port *port);                /* port: where other processes find them; or NULL */
     dm_status (*memory)(int64_t *free_bytes, int64_t *total_bytes); /* of the calling thread's device */
     dm_status (*use)(int number);                         /* makes it the calling thread's device */
+    /* Its PCI address ("": it has none) and its model. */
+    dm_status (*name)(int number, char *bus, size_t bus_room, char *model, size_t model_room);
     dm_status (*start)(struct dmi_engine *e, int number);
     /* What e needs to push to a peer: both in this process, or (peer NULL) by what the peer has published in its
      * port. After it, pushes to that peer go straight into its memory. */
@@ -215,6 +217,9 @@ void dmi_transfer_check_source(dmi_engine *e, const dmi_work *w);
 /* --- comm/direct.c: slab `index` of a peer in another process, mapped here; NULL (logged) where that fails */
 void *dmi_direct_map(dmi_engine *e, int peer, int index);
 void dmi_direct_unmap(dmi_engine *e);
+/* --- tier.c */
+/* How blocks go to a peer: "direct", "mpi"; between GPUs also "ipc", and "staged ..." through memory of the host. */
+const char *dmi_engine_tier(const dmi_engine *e, int peer);
 /* --- execute.c */
 double dmi_step_scalar(const dmi_work *w, int which);
 void *dmi_ref_pointer(const dmi_instance *inst, const dmi_ref *ref);

@@ -1,5 +1,6 @@
 /* Sessions over the ranks of an MPI job. */
 #include "launch/job.h"
+#include "launch/places.h"
 
 #include <dmath/dmath_mpi.h>
 #include <sched.h>
@@ -82,6 +83,25 @@ static bool nothing_moves(dmi_session *s)
 }
 static const dmi_launch message_host = {"mpi", nothing_moves, NULL, master_stop, NULL, abandon_ranks, left};
 
+/* Collective, with option placement: what all workers say of their places, at the master. */
+static dm_status gather_placements(dmi_job *job, const dmi_placement *mine, dmi_session *s)
+{
+    const dmi_placement nothing = {0};
+    dmi_placement *all = s ? calloc((size_t)job->ranks, sizeof *all) : NULL;
+    dm_status status =
+        dmi_job_agree(job, !s || all ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for %d ranks", job->ranks));
+    if (status == DM_OK) {
+        MPI_Gather(mine ? mine : &nothing, sizeof *mine, MPI_BYTE, all, sizeof *mine, MPI_BYTE, 0, job->ctl);
+    }
+    if (status == DM_OK && s) { /* worker w is rank w + 1 */
+        memmove(all, all + 1, (size_t)job->workers * sizeof *all);
+        s->placement = all;
+        return DM_OK;
+    }
+    free(all);
+    return status;
+}
+
 static dm_status open_master(dmi_job *job, dmi_session **out)
 {
     dmi_session *s = NULL;
@@ -90,6 +110,9 @@ static dm_status open_master(dmi_job *job, dmi_session **out)
                                                            job->consumer, job->nconsumer, &s));
     if (status == DM_OK) {
         status = dmi_job_probe(job, &s->engine);
+        if (status == DM_OK && job->config.placement) {
+            status = gather_placements(job, NULL, s);
+        }
         if (status != DM_OK) {
             MPI_Barrier(job->ctl); /* as a worker that ends */
         }
@@ -122,7 +145,7 @@ static bool worker_drained(dmi_worker *w)
 }
 
 /* The launcher may have bound the process to one core: the compute thread stays there, this one may go
- * anywhere. */
+ * anywhere. Not with a GPU, which has no such thread: there the launcher's binding is never widened. */
 static void unbind(void)
 {
     cpu_set_t all;
@@ -133,10 +156,25 @@ static void unbind(void)
     (void)sched_setaffinity(0, sizeof all, &all);
 }
 
+/* This thread is the worker's: it goes to its place before anything is made, so that pinned memory is first touched
+ * there, and threads of the device's library begin there. */
+static bool take_place(const dmi_job *job, dmi_placement *told, cpu_set_t *before)
+{
+    dmi_places places;
+    dmi_place place;
+    dmi_places_begin(&job->config, job->device, &places);
+    dmi_places_choose(&places, job->me, job->device_number, &place, told);
+    dmi_places_end(&places);
+    return dmi_place_enter(&place, before);
+}
+
 static dm_status serve(dmi_job *job)
 {
     dmi_worker *w = calloc(1, sizeof *w);
     dm_status status = DM_ERR_NOMEM;
+    dmi_placement told;
+    cpu_set_t before;
+    bool moved = take_place(job, &told, &before);
     if (w) {
         dmi_port *port = dmi_hub_port(&job->hub, job->me);
         dmi_slab_ops host = dmi_slab_ops_shared(port), slabs = job->device ? job->device->slabs(port) : host;
@@ -145,9 +183,15 @@ static dm_status serve(dmi_job *job)
     }
     status = dmi_job_agree(job, status);
     if (status == DM_OK) {
-        unbind();
+        if (!job->device && job->config.bind == DMI_BIND_AUTO) {
+            unbind();
+        }
         int blas = dmi_cpu_blas_threads(job->config.blas_threads);
         status = dmi_job_probe(job, &w->engine);
+        if (status == DM_OK && job->config.placement) {
+            dmi_places_peers(&w->engine, &told);
+            status = gather_placements(job, &told, NULL);
+        }
         if (status == DM_OK) {
             w->profile = job->profile; /* with what the probe has found */
             w->polls = job->messages || job->hosts > 1;
@@ -170,6 +214,9 @@ static dm_status serve(dmi_job *job)
         }
     } else if (w) {
         dmi_worker_finish(w);
+    }
+    if (moved) { /* dm_init_comm gives the thread back to the program */
+        dmi_place_leave(&before);
     }
     free(w);
     return status;
@@ -293,7 +340,11 @@ dm_status dm_init_comm(MPI_Comm comm, const dm_config *config, dm_session **sess
     if (ranks == 1) {
         int workers = loaded.workers > 0 ? loaded.workers : DMI_MIN(dmi_host_cores(), 4);
         status = status == DM_OK ? dmi_launch_threads(&loaded, workers, &s) : status;
-        return status == DM_OK ? dmi_session_publish(s, session) : status;
+        status = status == DM_OK ? dmi_session_publish(s, session) : status;
+        if (status == DM_OK) {
+            dmi_placement_print(s, stderr);
+        }
+        return status;
     }
     bool worker =
         false; /* with a bad configuration it takes part all the same: all ranks get the same answer */
@@ -304,6 +355,7 @@ dm_status dm_init_comm(MPI_Comm comm, const dm_config *config, dm_session **sess
         } else {
             status = dmi_session_publish(s, session);
             if (status == DM_OK) {
+                dmi_placement_print(s, stderr);
                 end_with_mpi(s, *session);
             }
         }

@@ -1,4 +1,5 @@
 /* Workers as threads of this process. */
+#include "launch/places.h"
 #include "master/session.h"
 #include "worker/worker.h"
 
@@ -11,6 +12,7 @@
 typedef struct worker_thread {
     dmi_worker worker;
     pthread_t thread;
+    dmi_place place;
 } worker_thread;
 
 typedef struct thread_launch {
@@ -23,6 +25,7 @@ typedef struct thread_launch {
     int *host_of;             /* pretended hosts of workers with GPUs, or NULL */
     int *consumer;
     worker_thread *thread;
+    dmi_placement *placement; /* [workers] */
 } thread_launch;
 
 int dmi_host_cores(void)
@@ -54,6 +57,7 @@ static void *worker_main(void *arg)
 {
     worker_thread *t = arg;
     const dmi_device *device = t->worker.engine.config.device;
+    (void)dmi_place_enter(&t->place, NULL);
     if (device && device->use(t->worker.engine.config.device_number) != DM_OK) {
         dmi_log(DMI_LOG_ERROR, "worker %d: %s", t->worker.me, dmi_error_text()); /* its commands will fail */
     }
@@ -78,6 +82,7 @@ static void free_launch(thread_launch *l)
     }
     dmi_hub_close(&l->hub);
     free(l->thread);
+    free(l->placement);
     free(l->consumer);
     free(l->host_of);
     free(l);
@@ -123,23 +128,40 @@ static const dmi_launch launch_ops = {"threads",
                                       abandon_threads,
                                       "its threads and their memory stay until the process ends"};
 
+/* This thread goes to the worker's place meanwhile: pinned memory is first touched, and threads of the device's
+ * library are begun, where the worker will run. */
+static dm_status start_worker(thread_launch *l, int w, int number, dmi_places *places)
+{
+    dmi_slab_ops host = dmi_slab_ops_anonymous(), slabs = l->device ? l->device->slabs(NULL) : host;
+    dmi_port *port = dmi_hub_port(&l->hub, w);
+    cpu_set_t before;
+    l->consumer[w] = w;
+    port->pid = (int)getpid();
+    if (gethostname(port->host, sizeof port->host - 1) != 0) {
+        strcpy(port->host, "localhost");
+    }
+    dmi_places_choose(places, w, number, &l->thread[w].place, &l->placement[w]);
+    bool moved = dmi_place_enter(&l->thread[w].place, &before);
+    dm_status status = dmi_worker_start(&l->thread[w].worker, w, &l->config, &l->profile, &l->hub, &slabs,
+                                        l->device, number, &host);
+    if (moved) {
+        dmi_place_leave(&before);
+    }
+    return status;
+}
+
 /* Every worker's executor first, then what they need of one another, then their threads. */
 static dm_status start_workers(thread_launch *l)
 {
-    dmi_slab_ops host = dmi_slab_ops_anonymous(), slabs = l->device ? l->device->slabs(NULL) : host;
     int gpus = l->device ? l->device->count() : 1;
     dm_status status = DM_OK;
+    dmi_places places;
+    dmi_places_begin(&l->config, l->device, &places);
     for (int w = 0; w < l->workers && status == DM_OK; w++) {
-        dmi_port *port = dmi_hub_port(&l->hub, w);
-        l->consumer[w] = w;
-        port->pid = (int)getpid();
-        if (gethostname(port->host, sizeof port->host - 1) != 0) {
-            strcpy(port->host, "localhost");
-        }
-        status = dmi_worker_start(&l->thread[w].worker, w, &l->config, &l->profile, &l->hub, &slabs, l->device,
-                                  w % gpus, &host);
+        status = start_worker(l, w, w % gpus, &places);
         l->made += status == DM_OK;
     }
+    dmi_places_end(&places);
     bool fused = l->device && l->host_of == NULL; /* between pretended hosts blocks pass through the host */
     for (int w = 0; w < l->workers && fused; w++) {
         fused = l->thread[w].worker.engine.fused;
@@ -156,6 +178,7 @@ static dm_status start_workers(thread_launch *l)
         }
     }
     for (int w = 0; w < l->workers && status == DM_OK; w++) {
+        dmi_places_peers(&l->thread[w].worker.engine, &l->placement[w]);
         if (pthread_create(&l->thread[w].thread, NULL, worker_main, &l->thread[w]) != 0) {
             status = dmi_fail(DM_ERR_NOMEM, "cannot start the thread of worker %d", w);
         } else {
@@ -223,7 +246,8 @@ dm_status dmi_launch_threads(const dmi_config *config, int workers, dmi_session 
     l->profile = dmi_profile_from(config, workers, true);
     l->thread = calloc((size_t)workers, sizeof *l->thread);
     l->consumer = calloc((size_t)workers, sizeof *l->consumer);
-    dm_status status = l->thread && l->consumer ? dmi_hub_create(workers + 1, config->ring, false, &l->hub)
+    l->placement = calloc((size_t)workers, sizeof *l->placement);
+    dm_status status = l->thread && l->consumer && l->placement ? dmi_hub_create(workers + 1, config->ring, false, &l->hub)
                                                 : dmi_fail(DM_ERR_NOMEM, "no memory for %d workers", workers);
     dmi_session *s = NULL;
     if (status == DM_OK) {
@@ -248,6 +272,10 @@ dm_status dmi_launch_threads(const dmi_config *config, int workers, dmi_session 
         }
         free_launch(l);
         return status;
+    }
+    if (config->placement) {
+        s->placement = l->placement;
+        l->placement = NULL;
     }
     s->launch = &launch_ops;
     s->launch_state = l;

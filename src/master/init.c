@@ -1,5 +1,6 @@
 /* dm_init: which kind of launch this is. */
 #include "master/session.h"
+#include "place/place.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,22 +55,39 @@ int dmi_default_workers(const dmi_config *config)
     return gpus > 0 ? gpus : DMI_MIN(dmi_host_cores(), 4);
 }
 
+dm_status dmi_session_start(const dmi_config *config, dm_status loaded, dm_session **session)
+{
+    dmi_session *s = NULL;
+    dm_status status = loaded;
+    if (launched_ranks() > 1) {
+        status = dmi_launch_mpi(config, loaded, &s);
+    } else if (status == DM_OK) {
+        int workers = config->workers > 0 ? config->workers : dmi_default_workers(config);
+        status = dmi_launch_threads(config, workers, &s);
+    }
+    return status == DM_OK ? dmi_session_publish(s, session) : status;
+}
+
+void dmi_placement_print(const dmi_session *s, FILE *to)
+{
+    for (int w = 0; s->placement && w < s->workers; w++) {
+        char line[DMI_PLACEMENT_LINE + 1];
+        dmi_placement_line(&s->placement[w], line);
+        strcat(line, "\n");
+        fputs(line, to); /* a line at once, so that those of other processes cannot come into it */
+    }
+}
+
 dm_status dm_init(const dm_config *config, dm_session **session)
 {
     dmi_config loaded;
-    dmi_session *s = NULL;
     if (!session) {
         return dmi_fail(DM_ERR_ARG, "session is NULL");
     }
     dm_status status = dmi_config_from(config, &loaded);
-    if (launched_ranks() > 1) {
-        status = dmi_launch_mpi(&loaded, status, &s);
-    } else if (status == DM_OK) {
-        int workers = (int)loaded.workers;
-        if (workers == 0) {
-            workers = dmi_default_workers(&loaded);
-        }
-        status = dmi_launch_threads(&loaded, workers, &s);
+    status = dmi_session_start(&loaded, status, session);
+    if (status == DM_OK) {
+        dmi_placement_print((dmi_session *)atomic_load(&(*session)->live), stderr);
     }
-    return status == DM_OK ? dmi_session_publish(s, session) : status;
+    return status;
 }

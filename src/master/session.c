@@ -183,6 +183,7 @@ void dmi_session_close(dmi_session *s)
     free(s->handle);
     free(s->live_bytes);
     free(s->explain_text);
+    free(s->placement);
     free(s->scrap);
     if (s->here) {
         munmap(s->here, (size_t)sysconf(_SC_PAGESIZE));

@@ -8,6 +8,7 @@
 #include "ops/ops.h"
 
 #include <dmath/dmath.h>
+#include <stdio.h>
 
 typedef struct dmi_storage { /* memory behind handles, by its number */
     int handles;
@@ -85,6 +86,7 @@ struct dmi_session {
     dmi_plan_cache *plans; /* worker 0's, for what the master must know of them; NULL: no replicas are kept */
     struct dmi_replicas *replicas;
     int transfer_failed; /* the last transfer to or from the caller met poison */
+    struct dmi_placement *placement; /* [workers] with option placement: where they are; else NULL */
 };
 
 /* The public handle: never freed, so that use after finalize is an error and not undefined behaviour. */
@@ -158,6 +160,10 @@ DM_CHECKED dm_status dmi_launch_threads(const dmi_config *config, int workers, d
 /* Over the ranks of MPI_COMM_WORLD; returns on rank 0 only. loaded: what came of loading config, with its text; the
  * other ranks must learn of it. */
 DM_CHECKED dm_status dmi_launch_mpi(const dmi_config *config, dm_status loaded, dmi_session **out);
+/* A session of a configuration; `loaded` is what came of loading it. As dm_init, but says nothing on stderr. */
+DM_CHECKED dm_status dmi_session_start(const dmi_config *config, dm_status loaded, dm_session **session);
+/* With option placement: a line a worker, in their order. */
+void dmi_placement_print(const dmi_session *s, FILE *to);
 int dmi_host_cores(void);
 int dmi_default_workers(const dmi_config *config);
 /* An error that says why, where the configuration asks for GPUs and there are none. */

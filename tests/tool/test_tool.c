@@ -239,6 +239,10 @@ static void test_info(void **state)
         assert_non_null(strstr(out, wanted[i]));
     }
     assert_non_null(strstr(out, dm_version()));
+    assert_int_equal(run_tool("info --placement --workers 2 --json", out), 0);
+    assert_non_null(strstr(out, "\"worker\": 1"));
+    assert_non_null(strstr(out, "\"network\""));
+    assert_null(strstr(out, "worker 0: ")); /* and nothing on stderr */
     assert_int_equal(run_tool("--version", out), 0);
     assert_non_null(strstr(out, dm_version()));
     assert_int_equal(run_tool("bench --help", out), 0);

@@ -20,6 +20,20 @@ if(TARGET dmath_tool)
 
   # What needs no workers lets them go.
   dmath_mpi_test(tool_info_mpi 3 ${tool} info)
+  # Where the workers are: by the tool on stdout, by an option on stderr; whole lines, in the workers' order.
+  dmath_test(tool_placement dmath_tool info --placement --workers 3)
+  dmath_mpi_test(tool_placement_mpi 4 ${tool} info --placement)
+  dmath_mpi_worker_test(tool_placement_option 4 ${tool} bench dispatch --count 10 --idle 0.01 -O placement=1)
+  foreach(test tool_placement tool_placement_mpi tool_placement_option)
+    if(TEST ${test})
+      set(lines)
+      foreach(worker 0 1 2)
+        string(APPEND lines "worker ${worker}: host [^\n]*, process [0-9]+, cpu, NUMA [^\n]*, cpus [^\n]* to [^\n]*\n")
+      endforeach()
+      set_tests_properties(${test} PROPERTIES PASS_REGULAR_EXPRESSION "${lines}" ENVIRONMENT_MODIFICATION
+                                              "DMATH_DEVICE=set:cpu")
+    endif()
+  endforeach()
   dmath_mpi_worker_test(tool_explain_mpi 3 ${tool} explain gemm --m 64 --n 64 --k 64)
   dmath_mpi_worker_test(tool_help_mpi 3 ${tool} bench gemm --help)
   dmath_mpi_test(tool_refusal_mpi 3 ${tool} bench gemm --sizes none)

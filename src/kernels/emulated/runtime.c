@@ -67,9 +67,13 @@ bool dmi_cu_can_peer(int device, int peer)
 dm_status dmi_cu_name(int device, char *bus, size_t bus_room, char *model, size_t model_room)
 {
     dm_status status = check_device(device);
+    const char *given = getenv("DMATH_EMULATED_BUS_IDS");
+    for (int i = 0; given && i < device; i++) {
+        given = strchr(given, ',') ? strchr(given, ',') + 1 : NULL;
+    }
     if (status == DM_OK) {
-        snprintf(bus, bus_room, "emulated:%d", device);
-        snprintf(model, model_room, "emulated GPU");
+        snprintf(bus, bus_room, "%.*s", given ? (int)strcspn(given, ",") : 0, given ? given : "");
+        snprintf(model, model_room, "emulated %d", device);
     }
     return status;
 }

@@ -1,0 +1,14 @@
+/* How blocks go from one endpoint to another, in words. */
+#include "exec/gpu_parts.h"
+
+const char *dmi_engine_tier(const dmi_engine *e, int peer)
+{
+    bool messages = e->peer[peer].link == &dmi_link_mpi;
+    if (!e->gpu) {
+        return e->peer[peer].link->name;
+    }
+    if (dmi_gpu_direct(e, peer)) {
+        return e->config.one_space ? "direct" : "ipc";
+    }
+    return messages ? "staged mpi" : "staged direct";
+}
