@@ -49,6 +49,13 @@ list(TRANSFORM DMATH_CUDA_CODE REPLACE "^90-real$" "90a-real")
 if(DMATH_CUDA_CODE MATCHES "90a")
   set_source_files_properties(src/kernels/cuda/fused.cu PROPERTIES COMPILE_DEFINITIONS DMATH_CUDA_SM90A)
 endif()
+# Ranges for profilers; headers alone, which older or stripped toolkits lack.
+find_path(DMATH_NVTX_INCLUDE nvtx3/nvToolsExt.h HINTS ${CUDAToolkit_INCLUDE_DIRS} NO_DEFAULT_PATH)
+mark_as_advanced(DMATH_NVTX_INCLUDE)
+if(DMATH_NVTX_INCLUDE)
+  set_source_files_properties(src/kernels/cuda/ranges.c PROPERTIES
+                              COMPILE_DEFINITIONS DMATH_WITH_NVTX INCLUDE_DIRECTORIES ${DMATH_NVTX_INCLUDE})
+endif()
 message(STATUS "CUDA backend: nvcc ${CMAKE_CUDA_COMPILER_VERSION}, for ${DMATH_CUDA_CODE}")
 
 file(GLOB DMATH_CUDA_SOURCES CONFIGURE_DEPENDS src/kernels/cuda/*.cu)

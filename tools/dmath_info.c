@@ -16,7 +16,8 @@ enum { KEY_PLACEMENT = 256 };
 
 static const struct argp_option options[] = {
     {"placement", KEY_PLACEMENT, NULL, 0,
-     "start the workers, and tell of each its host, process, device, NUMA node, CPUs, network card, and how blocks "
+     "start the workers, and tell of each its host, process, device, NUMA node, CPUs, network card, and how "
+     "blocks "
      "go to its peers",
      0},
     {0},
@@ -114,8 +115,8 @@ static void print_placement_json(const dmi_session *s)
     }
 }
 
-/* Only the workers themselves know: they are started for it. To stdout, where the option of a session says it on
- * stderr. */
+/* Only the workers themselves know: they are started for it. To stdout, where the option of a session says it
+ * on stderr. */
 static int tell_placement(dmi_config *config, bool json)
 {
     dm_session *session = NULL;

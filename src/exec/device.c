@@ -21,7 +21,9 @@ static const dmi_device gpu = {.count = dmi_cu_devices,
                                .put = dmi_cu_move,
                                .get = dmi_cu_move,
                                .progress = dmi_gpu_progress,
-                               .stop = dmi_gpu_stop};
+                               .stop = dmi_gpu_stop,
+                               .range_begin = dmi_gpu_range_command,
+                               .range_end = dmi_gpu_range_end};
 
 /* auto: GPUs of this build where there are any; but emulated ones only when asked for. */
 const dmi_device *dmi_device_gpu(int kind)

@@ -128,6 +128,9 @@ typedef struct dmi_device {
     dm_status (*get)(void *host, const void *device, int64_t bytes);
     bool (*progress)(struct dmi_engine *e);
     void (*stop)(struct dmi_engine *e);
+    /* For a profiler: what the calling thread does between the two is for this command. */
+    void (*range_begin)(struct dmi_engine *e, int op, uint64_t command);
+    void (*range_end)(struct dmi_engine *e);
 } dmi_device;
 /* Of a kind (enum dmi_config_device) that this build has; else NULL. */
 const dmi_device *dmi_device_gpu(int kind);

@@ -30,6 +30,8 @@ dm_status dmi_gpu_connect(dmi_engine *e, int number, dmi_engine *peer);
 void dmi_gpu_disconnect(dmi_engine *e);
 void *dmi_gpu_map(dmi_engine *e, int peer, int slab);
 bool dmi_gpu_progress(dmi_engine *e);
+void dmi_gpu_range_command(dmi_engine *e, int op, uint64_t command);
+void dmi_gpu_range_end(dmi_engine *e);
 dmi_slab_ops dmi_gpu_slabs(dmi_port *port);
 
 #endif

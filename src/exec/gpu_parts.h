@@ -68,6 +68,7 @@ struct dmi_gpu {
     dmi_pool *tables; /* run tables of plans, in device memory */
     int64_t busy_ns;  /* when something last moved */
     struct dmi_gpu_time *time;
+    dmi_cu_ranges *ranges; /* NULL: no profiler listens */
 };
 
 /* --- gpu_order.c: waits */
@@ -92,12 +93,16 @@ const dmi_run *const *dmi_gpu_runs(dmi_engine *e, const dmi_work *w, const dmi_c
 bool dmi_gpu_send_staged(dmi_engine *e, dmi_work *w);
 bool dmi_gpu_grant_staged(dmi_engine *e, dmi_work *w);
 bool dmi_gpu_staged_progress(dmi_engine *e);
-/* --- gpu_time.c: when a step's work begins and ends on the device, for the timeline; nothing without one */
+/* --- gpu_time.c: where a step's work begins and ends on the device: for the timeline, nothing without one, and for a
+ * profiler */
 dm_status dmi_gpu_time_start(dmi_engine *e);
 void dmi_gpu_time_stop(dmi_engine *e);
 void dmi_gpu_time_begin(dmi_engine *e, int stream, dmi_work *w);
 void dmi_gpu_time_end(dmi_engine *e, int stream, dmi_work *w);
 void dmi_gpu_time_take(dmi_engine *e, const dmi_work *w); /* the step is done: into the timeline */
+/* --- gpu_range.c: ranges for a profiler; nothing where none listens */
+void dmi_gpu_ranges_start(dmi_engine *e);
+void dmi_gpu_range_step(dmi_engine *e, const dmi_work *w); /* until range_end; the same thread */
 /* --- gpu_start.c */
 void dmi_gpu_failed(dmi_engine *e, const dmi_work *w, dm_status status);
 

@@ -131,6 +131,7 @@ dm_status dmi_gpu_start(dmi_engine *e, int device)
     if (status == DM_OK && e->config.timeline) {
         status = dmi_gpu_time_start(e);
     }
+    dmi_gpu_ranges_start(e);
     if (status == DM_OK) {
         dmi_cu_handle handle;
         atomic_store(&e->port->gpu, device + 1);
@@ -191,6 +192,7 @@ void dmi_gpu_stop(dmi_engine *e)
     dmi_cu_release(g->numbers);
     free(g->peer);
     dmi_pool_destroy(g->tables);
+    dmi_cu_ranges_destroy(g->ranges);
     free(g);
     e->gpu = NULL;
 }

@@ -48,6 +48,7 @@ void dmi_gpu_time_stop(dmi_engine *e)
 void dmi_gpu_time_begin(dmi_engine *e, int stream, dmi_work *w)
 {
     dmi_gpu_time *t = e->gpu->time;
+    dmi_gpu_range_step(e, w);
     if (e->trace && t) {
         w->timing = ++t->count;
         dmi_gpu_failed(e, w, dmi_cu_event_record(t->begin[w->timing % TIMINGS], e->gpu->stream[stream]));
@@ -60,6 +61,7 @@ void dmi_gpu_time_end(dmi_engine *e, int stream, dmi_work *w)
     if (e->trace && t && w->timing) {
         dmi_gpu_failed(e, w, dmi_cu_event_record(t->end[w->timing % TIMINGS], e->gpu->stream[stream]));
     }
+    dmi_gpu_range_end(e);
 }
 
 void dmi_gpu_time_take(dmi_engine *e, const dmi_work *w)

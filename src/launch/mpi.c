@@ -156,8 +156,8 @@ static void unbind(void)
     (void)sched_setaffinity(0, sizeof all, &all);
 }
 
-/* This thread is the worker's: it goes to its place before anything is made, so that pinned memory is first touched
- * there, and threads of the device's library begin there. */
+/* This thread is the worker's: it goes to its place before anything is made, so that pinned memory is first
+ * touched there, and threads of the device's library begin there. */
 static bool take_place(const dmi_job *job, dmi_placement *told, cpu_set_t *before)
 {
     dmi_places places;

@@ -247,8 +247,9 @@ dm_status dmi_launch_threads(const dmi_config *config, int workers, dmi_session 
     l->thread = calloc((size_t)workers, sizeof *l->thread);
     l->consumer = calloc((size_t)workers, sizeof *l->consumer);
     l->placement = calloc((size_t)workers, sizeof *l->placement);
-    dm_status status = l->thread && l->consumer && l->placement ? dmi_hub_create(workers + 1, config->ring, false, &l->hub)
-                                                : dmi_fail(DM_ERR_NOMEM, "no memory for %d workers", workers);
+    dm_status status = l->thread && l->consumer && l->placement
+                           ? dmi_hub_create(workers + 1, config->ring, false, &l->hub)
+                           : dmi_fail(DM_ERR_NOMEM, "no memory for %d workers", workers);
     dmi_session *s = NULL;
     if (status == DM_OK) {
         dmi_hub_tune(&l->hub, workers + 1, dmi_host_cores(), config->spin_us);

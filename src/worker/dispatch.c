@@ -160,6 +160,7 @@ static void dispatch_op(dmi_worker *w, const dmi_op_frame *f)
 
 void dmi_dispatch(dmi_worker *w, const dmi_frame *frame)
 {
+    const dmi_device *device = w->engine.config.device;
     w->dispatched = frame->command;
     atomic_store_explicit(&w->engine.port->now_command, frame->command, memory_order_relaxed);
     if (w->broken && frame->kind != DMI_FRAME_SYNC && frame->kind != DMI_FRAME_STOP) {
@@ -182,7 +183,13 @@ void dmi_dispatch(dmi_worker *w, const dmi_frame *frame)
         break;
     case DMI_FRAME_OP:
         atomic_store_explicit(&w->engine.port->now_op, frame->op, memory_order_relaxed);
+        if (device) {
+            device->range_begin(&w->engine, frame->op, frame->command);
+        }
         dispatch_op(w, (const dmi_op_frame *)(const void *)frame);
+        if (device) {
+            device->range_end(&w->engine);
+        }
         break;
     case DMI_FRAME_TRIM: {
         dmi_engine_trim(&w->engine);

@@ -46,6 +46,13 @@ bool dmi_cu_event_reached(dmi_event e);
 DM_CHECKED dm_status dmi_cu_copy(dmi_stream s, void *dst, const void *src, int64_t bytes);
 DM_CHECKED dm_status dmi_cu_copy_2d(dmi_stream s, void *dst, int64_t dst_pitch, const void *src,
                                     int64_t src_pitch, int64_t width, int64_t height);
+/* Ranges of time for a profiler, in a domain of that name, each with one of the names; of the calling thread, and
+ * nested. create gives NULL where no profiler listens (or there is no memory): then there are none. */
+typedef struct dmi_cu_ranges dmi_cu_ranges;
+dmi_cu_ranges *dmi_cu_ranges_create(const char *domain, const char *const *names, int count);
+void dmi_cu_ranges_destroy(dmi_cu_ranges *r);
+void dmi_cu_range_push(const dmi_cu_ranges *r, int name, uint64_t number);
+void dmi_cu_range_pop(const dmi_cu_ranges *r);
 /* What comes next on s waits until *flag (device memory of this device) has reached value (cyclic compare). */
 DM_CHECKED dm_status dmi_cu_wait_value(dmi_stream s, uint32_t *flag, uint32_t value);
 
