@@ -1,7 +1,7 @@
 /* Square products over all workers in the forms of the benchmarks, beside the local product of the same shape
- * on all workers at once, in turns: medians of ms a product, products one after another. bench_products DTYPE
- * ROUNDS N...        DTYPE f64 f32 bf16 f16 Started alone or by mpirun; settings from the environment
- * (DMATH_...). */
+ * on all workers at once, in turns: medians of ms a product, products one after another.
+ *   bench_products DTYPE ROUNDS N...        DTYPE f64 f32 tf32 bf16 f16; tf32: f32 that may be rounded to TF32
+ * Started alone or by mpirun; settings from the environment (DMATH_...). */
 #include <dmath/dmath.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ static const char *const form_names[FORMS] = {"local", "rows*rows->rows", "rows*
 
 typedef struct form {
     dm_array a, b, c;
-    int trans_a;
+    int trans_a, compute;
     double ms[MOST_ROUNDS];
 } form;
 
@@ -69,7 +69,9 @@ static void make(dm_session *s, dm_dtype dtype, int64_t n, int which, form *f)
 static void multiply(dm_session *s, form *f, int times)
 {
     for (int i = 0; i < times; i++) {
-        check(dm_gemm(s, f->trans_a ? DM_T : DM_N, DM_N, 1, f->a, f->b, 0, f->c));
+        dm_gemm_options options = DM_GEMM_OPTIONS_INIT;
+        options.compute = f->compute;
+        check(dm_gemm_with(s, f->trans_a ? DM_T : DM_N, DM_N, 1, f->a, f->b, 0, f->c, &options));
     }
     check(dm_sync(s));
 }
@@ -97,15 +99,16 @@ static double differs(dm_session *s, form *reference, form *f, int64_t n)
     return most / big;
 }
 
-static void measure(dm_session *s, const char *name, dm_dtype dtype, int64_t n, int rounds)
+static void measure(dm_session *s, const char *name, dm_dtype dtype, int compute, int64_t n, int rounds)
 {
     form f[FORMS];
     int times = n <= 4096 ? 40 : n <= 8192 ? 20 : n <= 16384 ? 8 : 3;
-    if (dtype == DM_F32 || dtype == DM_F64) {
+    if ((dtype == DM_F32 && compute != DM_COMPUTE_TF32) || dtype == DM_F64) {
         times = times > 8 ? 8 : times > 3 ? 3 : 1;
     }
     for (int k = 0; k < FORMS; k++) {
         make(s, dtype, n, k, &f[k]);
+        f[k].compute = compute;
         multiply(s, &f[k], 3);
     }
     for (int r = 0; r < rounds; r++) {
@@ -136,10 +139,10 @@ static void measure(dm_session *s, const char *name, dm_dtype dtype, int64_t n, 
 
 int main(int argc, char **argv)
 {
-    static const char *const names[] = {"f64", "f32", "f16", "bf16"};
-    static const dm_dtype types[] = {DM_F64, DM_F32, DM_F16, DM_BF16};
+    static const char *const names[] = {"f64", "f32", "f16", "bf16", "tf32"};
+    static const dm_dtype types[] = {DM_F64, DM_F32, DM_F16, DM_BF16, DM_F32};
     int at = -1, rounds = argc > 2 ? atoi(argv[2]) : 0;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         at = argc > 1 && strcmp(argv[1], names[i]) == 0 ? i : at;
     }
     if (at < 0 || rounds < 1 || rounds > MOST_ROUNDS || argc < 4) {
@@ -149,7 +152,7 @@ int main(int argc, char **argv)
     dm_session *s;
     check(dm_init(NULL, &s));
     for (int i = 3; i < argc; i++) {
-        measure(s, argv[1], types[at], atoll(argv[i]), rounds);
+        measure(s, argv[1], types[at], at == 4 ? DM_COMPUTE_TF32 : DM_COMPUTE_F32, atoll(argv[i]), rounds);
     }
     check(dm_finalize(s, NULL));
     return 0;

@@ -8,14 +8,14 @@
 typedef struct gemm_bench {
     tool_bench_head head;
     gemm_size size[TOOL_LIST];
-    dm_dtype dtype[TOOL_LIST];
+    gemm_type type[TOOL_LIST];
     gemm_layouts layouts[TOOL_LIST];
-    int nsize, ndtype, nlayouts;
+    int nsize, ntype, nlayouts;
 } gemm_bench;
 
 static const struct argp_option options[] = {
     {"sizes", 's', "LIST", 0, "extents: N or MxNxK (default 256,512,1024)", 0},
-    {"dtypes", 'd', "LIST", 0, "element types: f64, f32, f16, bf16 (default f32)", 0},
+    {"dtypes", 'd', "LIST", 0, "element types: f64, f32, f16, bf16; tf32: f32 whose products may round to TF32 (default f32)", 0},
     {"layouts", 'l', "LIST", 0,
      "one layout for all three matrices, or A/B/C (default rows/cols/rows): " TOOL_LAYOUTS, 0},
     {0},
@@ -41,7 +41,10 @@ static bool size_entry(const char *entry, int at, void *into)
 
 static bool float_entry(const char *entry, int at, void *into)
 {
-    return tool_dtype_entry(entry, at, into) && dmi_dtype_is_float(((dm_dtype *)into)[at]);
+    gemm_type *type = (gemm_type *)into + at;
+    bool tf32 = strcmp(entry, "tf32") == 0;
+    *type = (gemm_type){DM_F32, tf32 ? DM_COMPUTE_TF32 : DM_COMPUTE_F32};
+    return tf32 || (dmi_dtype_parse(entry, &type->dtype) && dmi_dtype_is_float(type->dtype));
 }
 
 static bool layouts_entry(const char *entry, int at, void *into)
@@ -72,7 +75,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         fits = tool_list_parse(arg, size_entry, b->size, &b->nsize);
         break;
     case 'd':
-        fits = tool_list_parse(arg, float_entry, b->dtype, &b->ndtype);
+        fits = tool_list_parse(arg, float_entry, b->type, &b->ntype);
         break;
     case 'l':
         fits = tool_list_parse(arg, layouts_entry, b->layouts, &b->nlayouts);
@@ -127,7 +130,7 @@ static dm_status measure(dm_session *s, gemm_bench *b, gemm_case *g)
         tool_row_int(t, "m", 6, g->size.m);
         tool_row_int(t, "n", 6, g->size.n);
         tool_row_int(t, "k", 6, g->size.k);
-        tool_row_text(t, "dtype", 5, dm_dtype_name(g->dtype));
+        tool_row_text(t, "dtype", 5, g->compute == DM_COMPUTE_TF32 ? "tf32" : dm_dtype_name(g->dtype));
         tool_row_text(t, "layouts", 18, layouts);
         tool_row_real(t, "error", 6, 2, g->error);
         tool_row_stats(t, "ms", 9, 3, us, 1e3);
@@ -148,10 +151,11 @@ static dm_status run(dm_session *s, const tool_where *where, tool_bench_head *he
     dm_status status = DM_OK;
     tool_table_intro(&head->table);
     for (int i = 0; i < b->nsize; i++) {
-        for (int d = 0; d < b->ndtype; d++) {
+        for (int d = 0; d < b->ntype; d++) {
             for (int l = 0; l < b->nlayouts && status == DM_OK; l++) {
                 gemm_case g = {.size = b->size[i],
-                               .dtype = b->dtype[d],
+                               .dtype = b->type[d].dtype,
+                               .compute = b->type[d].compute,
                                .layouts = &b->layouts[l],
                                .threads = where->workers};
                 status = tool_gemm_begin(s, &g);
@@ -174,7 +178,7 @@ int tool_bench_gemm(int argc, char **argv)
     }
     b->head.measure = (tool_measure){.repeats = 10, .warmup = 2};
     (void)tool_list_parse("256,512,1024", size_entry, b->size, &b->nsize);
-    (void)tool_list_parse("f32", float_entry, b->dtype, &b->ndtype);
+    (void)tool_list_parse("f32", float_entry, b->type, &b->ntype);
     (void)tool_list_parse("rows/cols/rows", layouts_entry, b->layouts, &b->nlayouts);
     int code = TOOL_USAGE;
     if (tool_bench_options(&argp, argc, argv, "bench gemm", &b->head)) {

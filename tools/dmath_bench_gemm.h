@@ -11,9 +11,16 @@ typedef struct gemm_layouts {
     tool_layout of[3]; /* A, B, C */
 } gemm_layouts;
 
+/* What the matrices hold, and what products make of it. */
+typedef struct gemm_type {
+    dm_dtype dtype;
+    int compute; /* DM_COMPUTE_TF32 for the name tf32 */
+} gemm_type;
+
 typedef struct gemm_case {
     gemm_size size;
     dm_dtype dtype;
+    int compute;
     const gemm_layouts *layouts;
     int threads;         /* of OpenBLAS alone */
     dm_dtype host_dtype; /* f64 or f32: what OpenBLAS computes in */

@@ -69,7 +69,7 @@ static void apply(const gemm_case *g, int which, int64_t rows, int64_t cols, con
 /* C x against A (B x). The roundings in the elements of a row of C differ and add up as random numbers do, as
  * the root of the sum of their squares. Allowed are four where C was stored, relative to its elements, and four
  * of the type computed in, relative to |A| |B|, which also covers the partial sums: those of an element add up
- * at worst. */
+ * at worst. TF32 has f16's digits, and both operands are rounded to it, perhaps towards zero. */
 static dm_status check(gemm_case *g)
 {
     int64_t m = g->size.m, n = g->size.n, k = g->size.k, most = DMI_MAX(DMI_MAX(m, n), k);
@@ -97,8 +97,9 @@ static dm_status check(gemm_case *g)
     apply(g, 0, m, k, z, z_root, abx);
     apply(g, 2, m, n, x, NULL, cx);
     g->error = 0;
+    double computed = roundoff(g->compute == DM_COMPUTE_TF32 ? DM_F16 : g->host_dtype);
     for (int64_t i = 0; i < m; i++) {
-        double allowed = 4 * roundoff(g->dtype) * cx[i].root + 4 * roundoff(g->host_dtype) * abx[i].weighed;
+        double allowed = 4 * roundoff(g->dtype) * cx[i].root + 4 * computed * abx[i].weighed;
         double off = (double)fabsl(cx[i].value - abx[i].value) / (allowed > 0 ? allowed : 1);
         g->error = off <= g->error ? g->error : off; /* NaN counts as wrong */
     }
@@ -150,7 +151,9 @@ dm_status tool_gemm_end(dm_session *s, gemm_case *g)
 dm_status tool_gemm_ours(dm_session *s, gemm_case *g, double *seconds)
 {
     int64_t begin = dmi_now_ns();
-    dm_status status = dm_gemm(s, DM_N, DM_N, 1, g->array[0], g->array[1], 0, g->array[2]);
+    dm_gemm_options options = DM_GEMM_OPTIONS_INIT;
+    options.compute = g->compute;
+    dm_status status = dm_gemm_with(s, DM_N, DM_N, 1, g->array[0], g->array[1], 0, g->array[2], &options);
     if (status == DM_OK) {
         status = dm_sync(s);
     }

@@ -12,7 +12,8 @@ typedef struct totals {
 
 static void print_head(const dmi_call *call, const dmi_plan *plan, int workers)
 {
-    printf("%d workers\ncall 1: %s algorithm %s\n", workers, dmi_ops[call->op].name, plan->algorithm);
+    printf("%d workers\ncall 1: %s algorithm %s%s%s\n", workers, dmi_ops[call->op].name, plan->algorithm,
+           plan->compute ? " in " : "", plan->compute ? plan->compute : "");
     for (int i = 0; i < call->noperand; i++) {
         char text[400];
         dmi_operand_describe(dmi_ops[call->op].operand[i].name, &call->operand[i], text, sizeof text);
@@ -32,6 +33,9 @@ static void row_of(tool_table *t, const dmi_call *call, const dmi_plan *p, int w
     tool_row_begin(t);
     tool_row_text(t, "op", 0, dmi_ops[call->op].name);
     tool_row_text(t, "algorithm", 0, p->algorithm);
+    if (p->compute) {
+        tool_row_text(t, "compute", 0, p->compute);
+    }
     tool_row_int(t, "workers", 0, workers);
     tool_row_int(t, "worker", 0, p->me);
     tool_row_int(t, "steps", 0, p->nstep);

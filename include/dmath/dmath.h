@@ -258,11 +258,30 @@ enum { DM_N = 0, DM_T = 1 };
 /* c = alpha * op(a) * op(b) + beta * c; op(a): m x k, op(b): k x n, c: m x n, each a matrix or its transpose
  * (trans_a, trans_b: DM_N or DM_T). Floating dtypes, mixed freely: computed in f64 if any operand is f64, else in
  * f32; a 16-bit c is rounded once. beta == 0: c is not read. c may overlap neither a nor b.
- * 2mnk flops. The algorithm (cyclic, stationary c, contraction with reduce-scatter) is chosen by bytes moved;
- * option gemm_algorithm forces one (DM_ERR_UNSUPPORTED where it cannot serve the layouts), gemm_workspace limits
+ * 2mnk flops. The algorithm is chosen by bytes moved and by what the devices can do; option gemm_algorithm forces one
+ * (DM_ERR_UNSUPPORTED where it cannot serve the layouts or types): cyclic and, with two places a pair of workers,
+ * two_block; stationary (c stays); contract (partial products, reduce-scatter); panels (the moving operand comes with
+ * all of k); fused (one kernel multiplies while operands come: Hopper GPUs, 16-bit operands). gemm_workspace limits
  * the workspace a worker. The cyclic form follows Eliuk et al., dMath (2016), a variant of Fox, Otto & Hey (1987). */
 DM_API DM_CHECKED dm_status dm_gemm(dm_session *session, int trans_a, int trans_b, double alpha, dm_array a, dm_array b,
                                     double beta, dm_array c);
+
+/* What a product that is computed in f32 makes of its operands. F32: takes them as they are. TF32: GPUs may round
+ * them to 10 bits behind the point for their tensor cores (range and sums are f32's). CPUs, which have no such units,
+ * compute in f32 all the same, which is at least as exact. Products in f64, and of two 16-bit operands, are not
+ * touched by it. DEFAULT: what the option gemm_compute says, which is f32 unless set. */
+enum { DM_COMPUTE_DEFAULT = 0, DM_COMPUTE_F32 = 1, DM_COMPUTE_TF32 = 2 };
+
+/* Make one with DM_GEMM_OPTIONS_INIT, then set fields. */
+typedef struct dm_gemm_options {
+    size_t size; /* sizeof(dm_gemm_options): set by DM_GEMM_OPTIONS_INIT */
+    int compute; /* DM_COMPUTE_* */
+} dm_gemm_options;
+#define DM_GEMM_OPTIONS_INIT {sizeof(dm_gemm_options), DM_COMPUTE_DEFAULT}
+
+/* dm_gemm with options; NULL: none. DM_ERR_ARG where one has no such value. */
+DM_API DM_CHECKED dm_status dm_gemm_with(dm_session *session, int trans_a, int trans_b, double alpha, dm_array a,
+                                         dm_array b, double beta, dm_array c, const dm_gemm_options *options);
 
 /* ---- operations of your own ------------------------------------------------------------------------------ */
 

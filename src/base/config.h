@@ -36,6 +36,8 @@
     ENUM(reduce_algorithm, "auto", "auto|direct|scatter",                                                      \
          "how sums come to all holders of a result: at once, or in slices that are then shared")               \
     BYTES(reduce_piece, "0", 0, INT64_MAX, "least size of the pieces that such slices come in; 0: chosen")     \
+    ENUM(gemm_compute, "f32", "f32|tf32",                                                                      \
+         "what products in f32 make of their operands on GPUs, where the call does not say it")                \
     BYTES(turn, "0", 0, INT64_MAX,                                                                            \
           "blocks of at least so many bytes come to a GPU one after another; 0: as they like")                 \
     BOOL(replicas, "1", "keep operands that have come to all workers of a product, for later products")        \
@@ -54,8 +56,8 @@
     DOUBLE(spin_us, "-1", -1, 1e9, "how long a waiting thread spins before it sleeps; -1: chosen")             \
     INT(plan_cache, "4096", 1, 1 << 24, "plans kept for calls that come again")
 
-/* The numbers of the ENUM rows; those of log are DMI_LOG_*, those of gemm_algorithm enum dmi_gemm_algorithm,
- * those of reduce_algorithm enum dmi_reduce_algorithm. */
+/* The numbers of the ENUM rows; those of log are DMI_LOG_*, those of gemm_algorithm enum dmi_gemm_algorithm, those of
+ * reduce_algorithm enum dmi_reduce_algorithm, those of gemm_compute enum dmi_gemm_compute from its second on. */
 enum dmi_config_device { DMI_DEVICE_AUTO, DMI_DEVICE_CPU, DMI_DEVICE_CUDA, DMI_DEVICE_EMULATED };
 enum dmi_config_bind { DMI_BIND_AUTO, DMI_BIND_NONE };
 enum dmi_config_transport { DMI_TRANSPORT_AUTO, DMI_TRANSPORT_DIRECT, DMI_TRANSPORT_MPI };

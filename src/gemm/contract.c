@@ -105,6 +105,7 @@ static void multiply_for(partial *g, const dmi_region *c, dmi_ref t, const dmi_m
     dmi_panel a = operand_part(g, 0, &c->dim[0], ready), b = operand_part(g, 1, &c->dim[1], ready);
     dmi_gemm k = {.dtype = p->panel_type,
                   .c_dtype = p->type,
+                  .tf32 = p->tf32,
                   .trans_a = p->trans[0],
                   .trans_b = p->trans[1],
                   .m = c->dim[0].count,

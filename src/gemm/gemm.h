@@ -31,6 +31,8 @@ typedef struct dmi_product {
     dm_dtype type;         /* of computation, and of sums in several parts */
     int64_t elem;          /* its bytes */
     dm_dtype panel_type;   /* of a and b in the kernels: type, or 16 bits where kernels take them so */
+    bool tf32;             /* kernels may round a and b, of f32, to TF32 */
+    const char *compute;   /* for the plan's description */
     dmi_mark finished;     /* all products so far */
 } dmi_product;
 

@@ -43,6 +43,11 @@ dm_status dmi_product_begin(dmi_builder *b, const dmi_call *call, dmi_product *p
     bool narrow = b->profile->gpu && p->op[0]->dtype == p->op[1]->dtype &&
                   (p->op[0]->dtype == DM_F16 || p->op[0]->dtype == DM_BF16) && !wide;
     p->panel_type = narrow ? p->op[0]->dtype : p->type;
+    int compute = call->args.i[4] == DMI_COMPUTE_DEFAULT ? b->profile->gemm_compute : call->args.i[4];
+    bool asked = compute == DMI_COMPUTE_TF32 && p->panel_type == DM_F32 &&
+                 (p->op[0]->dtype == DM_F32 || p->op[1]->dtype == DM_F32);
+    p->tf32 = asked && b->profile->gpu;
+    p->compute = p->tf32 ? "tf32" : asked ? "f32 (tf32 only on GPUs)" : NULL;
     p->direct = p->c->dtype == p->type;
     if (p->c->layout->kind == DMI_LAYOUT_EXPLICIT) {
         dm_status status = make_temporary(p);
@@ -144,6 +149,7 @@ void dmi_product_step(dmi_product *p, const dmi_panel *a, const dmi_panel *b, in
     dmi_panel c = dmi_product_acc(p);
     dmi_gemm g = {.dtype = p->panel_type,
                   .c_dtype = p->direct ? p->c->dtype : p->type,
+                  .tf32 = p->tf32,
                   .trans_a = p->trans[0],
                   .trans_b = p->trans[1],
                   .m = m,

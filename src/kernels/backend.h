@@ -26,6 +26,7 @@ typedef struct dmi_copy {
 typedef struct dmi_gemm {
     dm_dtype dtype;   /* of a and b */
     dm_dtype c_dtype; /* 0: dtype */
+    bool tf32;        /* F32: a and b may be rounded to TF32; a backend without it takes them as they are */
     int trans_a, trans_b;
     int64_t m, n, k, lda, ldb, ldc;
     int64_t a_offset, b_offset, c_offset;

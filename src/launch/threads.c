@@ -43,6 +43,7 @@ dmi_profile dmi_profile_from(const dmi_config *config, int workers, bool one_spa
                          .gemm_algorithm = (int)config->gemm_algorithm,
                          .reduce_algorithm = (int)config->reduce_algorithm,
                          .reduce_piece = config->reduce_piece,
+                         .gemm_compute = DMI_COMPUTE_F32 + (int)config->gemm_compute,
                          .turn_bytes = config->turn,
                          .piece = 2 << 20};
 }

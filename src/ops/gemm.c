@@ -8,9 +8,20 @@
 dm_status dm_gemm(dm_session *session, int trans_a, int trans_b, double alpha, dm_array a, dm_array b,
                   double beta, dm_array c)
 {
+    return dm_gemm_with(session, trans_a, trans_b, alpha, a, b, beta, c, NULL);
+}
+
+dm_status dm_gemm_with(dm_session *session, int trans_a, int trans_b, double alpha, dm_array a, dm_array b,
+                       double beta, dm_array c, const dm_gemm_options *options)
+{
+    if (options && options->size != sizeof *options) {
+        return dmi_fail(DM_ERR_ARG, "gemm: options: size is %zu, not %zu: start from DM_GEMM_OPTIONS_INIT",
+                        options->size, sizeof *options);
+    }
+    int compute = options ? options->compute : DM_COMPUTE_DEFAULT;
     dmi_call call = {.op = DMI_OP_gemm,
                      .noperand = 3,
-                     .args = {.s = {alpha, beta}, .i = {trans_a, trans_b, beta == 0, alpha == 0}}};
+                     .args = {.s = {alpha, beta}, .i = {trans_a, trans_b, beta == 0, alpha == 0, compute}}};
     return dmi_call_submit(session, &call, (dm_array[]){a, b, c});
 }
 
@@ -20,6 +31,15 @@ dm_status dmi_gemm_check(dmi_call *call)
         if (call->args.i[i] != DM_N && call->args.i[i] != DM_T) {
             return dmi_fail(DM_ERR_ARG, "gemm: trans_%c is %d, not DM_N or DM_T", "ab"[i], call -> args.i[i]);
         }
+    }
+    _Static_assert((int)DM_COMPUTE_DEFAULT == DMI_COMPUTE_DEFAULT && (int)DM_COMPUTE_F32 == DMI_COMPUTE_F32 &&
+                       (int)DM_COMPUTE_TF32 == DMI_COMPUTE_TF32,
+                   "plans read what callers give");
+    int compute = call->args.i[4];
+    if (compute != DM_COMPUTE_DEFAULT && compute != DM_COMPUTE_F32 && compute != DM_COMPUTE_TF32) {
+        return dmi_fail(DM_ERR_ARG,
+                        "gemm: options: compute is %d, not DM_COMPUTE_DEFAULT, DM_COMPUTE_F32 or DM_COMPUTE_TF32",
+                        compute);
     }
     for (int i = 0; i < 3; i++) {
         if (call->operand[i].desc.ndim != 2) {
@@ -156,6 +176,7 @@ dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)
     if (status != DM_OK || (status = choose(&p, &how)) != DM_OK) {
         return status;
     }
+    b->plan->compute = p.compute;
     bool local = dmi_product_traffic(&p, 0) == 0 && dmi_product_traffic(&p, 1) == 0;
     strcpy(b->plan->algorithm, how.algorithm == DMI_GEMM_STATIONARY && local ? "local" : names[how.algorithm]);
     if (how.algorithm == DMI_GEMM_CONTRACT && how.direct) {

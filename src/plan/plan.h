@@ -60,6 +60,8 @@ enum dmi_gemm_algorithm { DMI_GEMM_AUTO, DMI_GEMM_CYCLIC, DMI_GEMM_STATIONARY, D
 
 enum dmi_reduce_algorithm { DMI_REDUCE_AUTO, DMI_REDUCE_DIRECT, DMI_REDUCE_SCATTER }; /* see reduce.h */
 
+enum dmi_gemm_compute { DMI_COMPUTE_DEFAULT, DMI_COMPUTE_F32, DMI_COMPUTE_TF32 }; /* as DM_COMPUTE_* */
+
 /* What plans may know of the machine and the session's settings. */
 typedef struct dmi_profile {
     int workers;             /* worker numbers 0 .. workers-1; number `workers` is the master */
@@ -68,6 +70,7 @@ typedef struct dmi_profile {
     int gemm_algorithm;      /* enum dmi_gemm_algorithm */
     int reduce_algorithm;    /* enum dmi_reduce_algorithm */
     int64_t reduce_piece;    /* least bytes of a piece of a slice; 0: chosen */
+    int gemm_compute;        /* enum dmi_gemm_compute: of products that do not say it themselves */
     int64_t device_bytes;    /* memory of the smallest GPU of a worker */
     bool fused;              /* every worker's GPU has products that wait for their operand piece by piece */
     int64_t turn_bytes;      /* on GPUs: a block of at least so much waits until the one before has come; 0: never */
@@ -117,6 +120,7 @@ typedef struct dmi_step_tables {
 typedef struct dmi_plan {
     int me;
     char algorithm[32];
+    const char *compute; /* where more than the operands decides it: what a product is computed in, in words; or NULL */
     bool fused;  /* has FUSED steps */
     int travels; /* the operand that comes whole to every worker of the last one, block by block; -1: none does */
     int nstep;

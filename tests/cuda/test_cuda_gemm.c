@@ -99,9 +99,8 @@ static void test_products(void **state)
         p.a_span = d->a_offset + (d->trans_a ? d->k : d->m) * d->lda;
         p.b_span = d->b_offset + (d->trans_b ? d->n : d->k) * d->ldb;
         p.c_span = d->c_offset + d->m * d->ldc;
-        f->q->tf32 = rng_in(&r, 0, 3) == 0; /* whose 10 bits hold these numbers */
+        d->tf32 = rng_in(&r, 0, 3) == 0; /* whose 10 bits hold these numbers */
         check_product(f, &r, &p);
-        f->q->tf32 = false;
     }
 }
 

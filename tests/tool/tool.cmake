@@ -6,7 +6,7 @@ if(TARGET dmath_tool)
 
   # Every measurement, small, in process and under mpirun, with every transport.
   set(few --repeats 3 --warmup 1)
-  set(bench_gemm gemm --sizes 48,17x33x5 --dtypes f64,f32,f16,bf16
+  set(bench_gemm gemm --sizes 48,17x33x5 --dtypes f64,f32,f16,bf16,tf32
                  --layouts rows/cols/rows,rows,cols/rows/grid,single:0/replicated/cyclic:1:4)
   set(bench_dispatch dispatch --count 20000 --idle 0.1)
   set(bench_transport transport --max 64K)

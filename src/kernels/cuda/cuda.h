@@ -20,7 +20,6 @@ struct dmi_queue {
     int device, multiprocessors;
     int error;
     char error_text[200]; /* "function: text" of the first error */
-    bool tf32;            /* f32 products may use TF32 */
     /* Runs of the copy (or acc_add) about to be called, in device memory: run[d] for dims with more than one
      * run, else NULL. NULL altogether: there is none, and runs that are no strided boxes take a launch each. */
     const dmi_run *const *device_run;

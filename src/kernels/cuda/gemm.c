@@ -47,7 +47,7 @@ void dmi_cuda_gemm(dmi_queue *q, const dmi_gemm *d, double alpha, const void *a,
         return;
     }
     cublasComputeType_t compute = wide                        ? CUBLAS_COMPUTE_64F
-                                  : type == DM_F32 && q->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                  : type == DM_F32 && d->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
                                                               : CUBLAS_COMPUTE_32F;
     cublasStatus_t s = cublasGemmEx_64(
         q->blas, d->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N, d->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N, d->n, d->m,

@@ -1,9 +1,10 @@
 /* Products of the emulated backend. The CPU has none of 16-bit floats: those go through f32, where a GPU's sum,
- * too, is made, and are rounded once. */
+ * too, is made, and are rounded once. Where TF32 is allowed operands are rounded to it, as a GPU may do. */
 #include "kernels/emulated/gemm.h"
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct gemm_op {
     dmi_emu_op op;
@@ -32,6 +33,34 @@ static void convert(int64_t rows, int64_t cols, dm_dtype from, const void *src, 
     dmi_backend_cpu()->copy(NULL, &d, src, dst);
 }
 
+/* Rows and columns of f32, each rounded to the nearest with 10 bits behind the point; infinities and NaN stay. */
+static void round_tf32(int64_t rows, int64_t cols, const float *src, int64_t ld, float *dst)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t j = 0; j < cols; j++) {
+            uint32_t bits;
+            memcpy(&bits, &src[i * ld + j], sizeof bits);
+            if ((bits >> 23 & 0xff) != 0xff) {
+                bits = (bits + 0xfff + (bits >> 13 & 1)) & ~UINT32_C(0x1fff);
+            }
+            memcpy(&dst[i * cols + j], &bits, sizeof bits);
+        }
+    }
+}
+
+static void run_tf32(const gemm_op *g)
+{
+    dmi_gemm d = g->d;
+    int64_t a_rows = d.trans_a ? d.k : d.m, a_cols = d.trans_a ? d.m : d.k;
+    int64_t b_rows = d.trans_b ? d.n : d.k, b_cols = d.trans_b ? d.k : d.n;
+    round_tf32(a_rows, a_cols, (const float *)g->a + d.a_offset, d.lda, g->wide[0]);
+    round_tf32(b_rows, b_cols, (const float *)g->b + d.b_offset, d.ldb, g->wide[1]);
+    d.a_offset = d.b_offset = 0;
+    d.lda = DMI_MAX(a_cols, 1);
+    d.ldb = DMI_MAX(b_cols, 1);
+    dmi_backend_cpu()->gemm(NULL, &d, g->alpha, g->wide[0], g->wide[1], g->beta, g->c);
+}
+
 static void run_gemm(dmi_emu_stream *s, dmi_emu_op *op)
 {
     const gemm_op *g = (const gemm_op *)op;
@@ -40,6 +69,10 @@ static void run_gemm(dmi_emu_stream *s, dmi_emu_op *op)
     const void *a = g->a, *b = g->b;
     void *c = g->c;
     (void)s;
+    if (d->dtype == DM_F32 && d->tf32) {
+        run_tf32(g);
+        return;
+    }
     if (d->dtype == DM_F64 || d->dtype == DM_F32) {
         dmi_backend_cpu()->gemm(NULL, d, g->alpha, a, b, g->beta, c);
         return;
@@ -76,12 +109,13 @@ static void drop_gemm(dmi_emu_op *op)
 bool dmi_emu_gemm(dmi_emu_stream *s, const dmi_gemm *d, double alpha, const void *a, const void *b, double beta,
                   void *c)
 {
-    bool narrow = dmi_dtype_bytes(d->dtype) == 2, wide_c = d->c_dtype == DM_F32;
-    int64_t count[3] = {d->m * d->k, d->k * d->n, wide_c ? -1 : d->m * d->n};
+    bool narrow = dmi_dtype_bytes(d->dtype) == 2, rounded = d->dtype == DM_F32 && d->tf32;
+    bool wide_c = d->c_dtype == DM_F32;
+    int64_t count[3] = {d->m * d->k, d->k * d->n, wide_c || rounded ? -1 : d->m * d->n};
     gemm_op *g = calloc(1, sizeof *g);
     assert(dmi_dtype_is_float(d->dtype) && (d->c_dtype == 0 || d->c_dtype == d->dtype || (narrow && wide_c)));
     bool ok = g != NULL;
-    for (int i = 0; i < 3 && ok && narrow; i++) {
+    for (int i = 0; i < 3 && ok && (narrow || rounded); i++) {
         if (count[i] >= 0) {
             g->wide[i] = malloc((size_t)DMI_MAX(count[i], 1) * sizeof(float));
             ok = g->wide[i] != NULL;
