@@ -70,3 +70,15 @@ target_link_libraries(dmath_objects PUBLIC ${DMATH_CUDA_LIBRARIES})
 get_target_property(options dmath_objects COMPILE_OPTIONS)
 set_property(TARGET dmath_objects PROPERTY COMPILE_OPTIONS
              "$<$<COMPILE_LANGUAGE:C>:${options}>;$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;-Xcompiler=-Wall>")
+
+# CUPTI, by which bench_cuda_calls sees what is called; without it that program is left out.
+find_path(DMATH_CUPTI_INCLUDE cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS}
+          ${CUDAToolkit_TARGET_DIR}/extras/CUPTI/include ${CUDAToolkit_BIN_DIR}/../extras/CUPTI/include)
+find_library(DMATH_CUPTI_LIBRARY cupti HINTS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_TARGET_DIR}/lib
+             ${CUDAToolkit_BIN_DIR}/../extras/CUPTI/lib64 PATH_SUFFIXES lib64 lib/x64)
+mark_as_advanced(DMATH_CUPTI_INCLUDE DMATH_CUPTI_LIBRARY)
+if(DMATH_CUPTI_INCLUDE AND DMATH_CUPTI_LIBRARY)
+  add_library(dmath_cupti INTERFACE)
+  target_include_directories(dmath_cupti SYSTEM INTERFACE ${DMATH_CUPTI_INCLUDE})
+  target_link_libraries(dmath_cupti INTERFACE ${DMATH_CUPTI_LIBRARY})
+endif()
