@@ -40,6 +40,8 @@
          "what products in f32 make of their operands on GPUs, where the call does not say it")                \
     BYTES(turn, "0", 0, INT64_MAX,                                                                            \
           "blocks of at least so many bytes come to a GPU one after another; 0: as they like")                 \
+    BYTES(push_kernel, "0", 0, 1 << 30,                                                                       \
+          "blocks of at most so many bytes go to another GPU by a kernel that tells of them too; 0: none")      \
     BOOL(replicas, "1", "keep operands that have come to all workers of a product, for later products")        \
     BYTES(replica_limit, "0", 0, INT64_MAX,                                                                    \
           "most that a worker keeps so; 0: an eighth of a GPU's memory, nothing on CPUs")                      \

@@ -149,6 +149,7 @@ typedef struct dmi_engine_config {
     int64_t piece;            /* with a device: most bytes of a block that goes through host memory */
     dmi_slab_ops host_memory; /* with a device: where such blocks pass; other processes of the host map it as
                                       * slab DMI_MAX_SLABS - 1 */
+    int64_t push_kernel;      /* with a device: blocks of at most so many bytes go to peers by a kernel */
     double link_gbps, link_latency_us;
     bool pool_debug;
     const char *fault;    /* planted fault of tests: "compute:N" fails the N-th kernel step, "alloc:N" the N-th block */

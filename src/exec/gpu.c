@@ -15,59 +15,6 @@ void dmi_gpu_failed(dmi_engine *e, const dmi_work *w, dm_status status)
 
 /* --- SEND --- */
 
-/* Is one side's memory a stack of rows? Folds the dims of a copy without runs into width, height and two
- * pitches. */
-static bool as_rows(const dmi_copy *c, int64_t elem, int64_t *src, int64_t *dst, int64_t v[4])
-{
-    int64_t width = 1, height = 1, src_pitch = 0, dst_pitch = 0;
-    *src = c->src_offset;
-    *dst = c->dst_offset;
-    for (int d = c->ndim - 1; d >= 0; d--) {
-        if (c->nrun[d] != 1) {
-            return false;
-        }
-        int64_t len = c->run[d][0].len, ss = c->src_stride[d], ds = c->dst_stride[d];
-        *src += c->run[d][0].a * ss;
-        *dst += c->run[d][0].b * ds;
-        if (len == 1) {
-            continue;
-        }
-        if (height == 1 && ss == width && ds == width) {
-            width *= len;
-        } else if (height == 1) {
-            height = len;
-            src_pitch = ss;
-            dst_pitch = ds;
-        } else if (ss == src_pitch * height && ds == dst_pitch * height) {
-            height *= len;
-        } else {
-            return false;
-        }
-    }
-    v[0] = width * elem;
-    v[1] = height;
-    v[2] = (height > 1 ? src_pitch : width) * elem;
-    v[3] = (height > 1 ? dst_pitch : width) * elem;
-    return v[2] >= v[0] && v[3] >= v[0];
-}
-
-static dm_status push_block(dmi_engine *e, dmi_work *w, void *to)
-{
-    dmi_gpu *g = e->gpu;
-    dmi_queue *queue = g->queue[DMI_LANE_SEND];
-    const dmi_copy *c = w->step->desc;
-    char *from = dmi_ref_pointer(w->inst, &w->step->ref[0]);
-    int64_t elem = dmi_dtype_bytes(c->src_dtype), src, dst, v[4];
-    if (as_rows(c, elem, &src, &dst, v)) {
-        char *s = from + src * elem, *d = (char *)to + dst * elem;
-        return v[1] == 1 ? dmi_cu_copy(queue->stream, d, s, v[0])
-                         : dmi_cu_copy_2d(queue->stream, d, v[3], s, v[2], v[0], v[1]);
-    }
-    queue->device_run = dmi_gpu_runs(e, w, c);
-    e->config.backend->copy(queue, c, from, to);
-    return queue->error ? dmi_fail(DM_ERR_INTERNAL, "%s", queue->error_text) : DM_OK;
-}
-
 static void *target(dmi_engine *e, int peer, const dmi_slot *slot)
 {
     if (slot->slab < 0) {
@@ -93,16 +40,20 @@ static bool send_direct(dmi_engine *e, dmi_work *w)
     if (status == DM_OK && !slot->free) {
         status = dmi_gpu_wait(e, DMI_LANE_SEND, &e->gpu->freed[peer], w->ordinal + 1);
     }
+    bool told = false; /* by the kernel that copies the block */
     dmi_gpu_time_begin(e, DMI_LANE_SEND, w);
     if (status == DM_OK && !slot->refused && dmi_ref_pointer(w->inst, &w->step->ref[0]) &&
         !atomic_load(&w->inst->failed)) {
         void *to = target(e, peer, slot);
-        status = to ? push_block(e, w, to) : dmi_fail(DM_ERR_TRANSPORT, "cannot map memory of the receiver");
+        status = to ? dmi_gpu_push_block(e, w, to, &told)
+                    : dmi_fail(DM_ERR_TRANSPORT, "cannot map memory of the receiver");
         atomic_fetch_add_explicit(&e->port->tally.bytes_sent, w->step->bytes, memory_order_relaxed);
     }
     dmi_gpu_failed(e, w, status);
     dmi_gpu_time_end(e, DMI_LANE_SEND, w);
-    dmi_gpu_failed(e, w, dmi_gpu_raise(e, DMI_LANE_SEND, p->arrived, w->ordinal + 1));
+    if (!told) {
+        dmi_gpu_failed(e, w, dmi_gpu_raise(e, DMI_LANE_SEND, p->arrived, w->ordinal + 1));
+    }
     atomic_store_explicit(&box->announced, w->ordinal + 1, memory_order_release);
     dmi_bell_ring(&port->bell);
     return true;

@@ -108,10 +108,14 @@ uint32_t dmi_gpu_value(uint64_t ordinal)
     return number_of(ordinal) << (32 - NUMBER_BITS);
 }
 
+const uint32_t *dmi_gpu_number(const dmi_engine *e, uint64_t ordinal)
+{
+    return &e->gpu->numbers[number_of(ordinal)];
+}
+
 dm_status dmi_gpu_raise(dmi_engine *e, int stream, uint32_t *counter, uint64_t ordinal)
 {
-    dmi_gpu *g = e->gpu;
-    return dmi_cu_copy(g->stream[stream], counter, &g->numbers[number_of(ordinal)], sizeof *counter);
+    return dmi_cu_copy(e->gpu->stream[stream], counter, dmi_gpu_number(e, ordinal), sizeof *counter);
 }
 
 dm_status dmi_gpu_wait(dmi_engine *e, int stream, uint32_t *counter, uint64_t ordinal)

@@ -79,10 +79,13 @@ dm_status dmi_gpu_after(dmi_engine *e, int stream, const dmi_stamp *stamp);
  * block's copy without a gap. */
 dm_status dmi_gpu_raise(dmi_engine *e, int stream, uint32_t *counter, uint64_t ordinal);
 uint32_t dmi_gpu_value(uint64_t ordinal); /* what a counter holds then */
+const uint32_t *dmi_gpu_number(const dmi_engine *e, uint64_t ordinal); /* the same in device memory */
 dm_status dmi_gpu_wait(dmi_engine *e, int stream, uint32_t *counter, uint64_t ordinal);
 void dmi_gpu_mark(dmi_engine *e, int lane, const dmi_work *w); /* w has just been issued */
 /* Looks how far the device is; true if it is further than before. */
 bool dmi_gpu_look(dmi_engine *e);
+/* --- gpu_push.c: the block of a PUSH to where it is wanted. told: the peer's `arrived` is raised too. */
+dm_status dmi_gpu_push_block(dmi_engine *e, const dmi_work *w, void *to, bool *told);
 /* --- gpu_kernel.c: kernels, files, tasks; run tables */
 /* False: to be tried again later. */
 bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_work *w);

@@ -13,7 +13,11 @@ static dm_status make_streams(dmi_engine *e)
     dm_status status = DM_OK;
     for (int lane = 0; lane < e->lanes && status == DM_OK; lane++) {
         bool compute = lane != DMI_LANE_SEND && lane != DMI_LANE_RECV;
+        bool pushes = lane == DMI_LANE_SEND && e->config.push_kernel > 0;
         status = dmi_cuda_queue_create(g->device, &g->queue[lane]);
+        if (status == DM_OK && pushes) { /* not behind all blocks of a product that has been started */
+            status = dmi_cuda_queue_first(g->queue[lane]);
+        }
         if (status == DM_OK && compute && !dmi_cuda_queue_blas(g->queue[lane])) {
             status = dmi_fail(DM_ERR_INTERNAL, "%s", g->queue[lane]->error_text);
         }

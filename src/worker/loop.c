@@ -52,6 +52,7 @@ dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *config, cons
                                     .compute_lanes = (int)config->lanes,
                                     .piece = profile->piece,
                                     .host_memory = host_memory ? *host_memory : (dmi_slab_ops){0},
+                                    .push_kernel = config->push_kernel,
                                     .link_gbps = config->link_gbps,
                                     .link_latency_us = config->link_latency_us,
                                     .pool_debug = config->pool_debug,

@@ -68,6 +68,13 @@ static void acc_store(dmi_queue *q, const dmi_acc_store *d, double scale, const 
     }
 }
 
+void dmi_cuda_push(dmi_queue *q, const dmi_push *p)
+{
+    if (begin(q)) {
+        dmi_cuda_push_rows(q, p);
+    }
+}
+
 /* Multiprocessors that a waiting kernel leaves to others, so that whatever was put on streams before it can
  * end. */
 enum { LEFT_FREE = 4 };

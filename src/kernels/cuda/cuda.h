@@ -17,6 +17,7 @@ struct dmi_queue {
     void *blas;      /* cublasHandle_t bound to the stream and the workspace; made on first use */
     void *workspace; /* of cuBLAS and of sums in parts */
     int64_t workspace_bytes;
+    uint32_t *ticket; /* a word of the device, 0 between kernels: of pushes, which of their blocks is the last */
     int device, multiprocessors;
     int error;
     char error_text[200]; /* "function: text" of the first error */
@@ -33,6 +34,22 @@ void dmi_cuda_queue_destroy(dmi_queue *q);
 /* Makes q->blas now. The first product does it too, but it allocates, so it must not be the first time while
  * the stream is captured. False: see q->error. */
 bool dmi_cuda_queue_blas(dmi_queue *q);
+
+/* What is in it goes before what is in other queues, wherever multiprocessors are short. Only while it is empty and
+ * has no cuBLAS. */
+DM_CHECKED dm_status dmi_cuda_queue_first(dmi_queue *q);
+
+/* Rows of bytes into memory of a peer, and behind all of them *counter = *value: one launch in place of two copies.
+ * Whoever has seen the counter (a stream that waited for it, or a load that acquires) sees the bytes. */
+typedef struct dmi_push {
+    const void *src;
+    void *dst;
+    int64_t src_pitch, dst_pitch, width, height; /* bytes; rows do not overlap */
+    uint32_t *counter;     /* the peer's */
+    const uint32_t *value; /* in memory of this device; nobody writes it */
+} dmi_push;
+enum { DMI_PUSH_MOST = 1 << 30 }; /* bytes */
+void dmi_cuda_push(dmi_queue *q, const dmi_push *p);
 
 /* Has this GPU (and the build) products that wait for their operand piece by piece? */
 bool dmi_cuda_fused_ready(const dmi_queue *q);

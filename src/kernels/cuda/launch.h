@@ -61,6 +61,10 @@ void dmi_cuda_launch_move_runs(dmi_queue *q, int unit, const dmi_cuda_runs *runs
 void dmi_cuda_launch_convert_runs(dmi_queue *q, dm_dtype from, dm_dtype to, const dmi_cuda_runs *runs,
                                   const void *src, void *dst);
 
+/* --- push.cu ---------------------------------------------------------------------------------- */
+/* Units of `unit` bytes as in dmi_cuda_launch_move, then the counter. The box may have no items. */
+void dmi_cuda_launch_push(dmi_queue *q, int unit, const dmi_cuda_box *box, const dmi_push *p);
+
 /* --- turn.cu ---------------------------------------------------------------------------- */
 /* Planes that are dense along i in src and along j in dst, cut into tiles; outer: the planes. */
 typedef struct dmi_cuda_planes {
@@ -198,6 +202,7 @@ void dmi_cuda_launched(dmi_queue *q, const char *what);
 
 /* --- the vtable's functions --------------------------------------------------------------------- */
 void dmi_cuda_copy(dmi_queue *q, const dmi_copy *d, const void *src, void *dst);
+void dmi_cuda_push_rows(dmi_queue *q, const dmi_push *p);
 void dmi_cuda_gemm(dmi_queue *q, const dmi_gemm *d, double alpha, const void *a, const void *b, double beta,
                    void *c);
 void dmi_cuda_ewise_box(dmi_queue *q, const dmi_ewise *d, double alpha, const void *a, double beta,

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { WORKSPACE_BYTES = 32 << 20 };
+enum { WORKSPACE_BYTES = 32 << 20, TICKET_BYTES = 256 };
 
 void dmi_cuda_failed(dmi_queue *q, const char *what, int error, const char *text)
 {
@@ -73,7 +73,10 @@ dm_status dmi_cuda_queue_create(int device, dmi_queue **out)
              cudaDeviceGetAttribute(&q->multiprocessors, cudaDevAttrMultiProcessorCount, device)) &&
         done(q, "cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking))) {
         q->stream = stream;
-        done(q, "cudaMalloc", cudaMalloc(&q->workspace, (size_t)q->workspace_bytes));
+        if (done(q, "cudaMalloc", cudaMalloc(&q->workspace, (size_t)q->workspace_bytes + TICKET_BYTES))) {
+            q->ticket = (uint32_t *)(void *)((char *)q->workspace + q->workspace_bytes);
+            done(q, "cudaMemsetAsync", cudaMemsetAsync(q->ticket, 0, TICKET_BYTES, stream));
+        }
     }
     if (q->error != 0) {
         status = q->error == cudaErrorMemoryAllocation ? DM_ERR_NOMEM : DM_ERR_STATE;
@@ -84,6 +87,21 @@ dm_status dmi_cuda_queue_create(int device, dmi_queue **out)
     }
     *out = q;
     return DM_OK;
+}
+
+dm_status dmi_cuda_queue_first(dmi_queue *q)
+{
+    cudaStream_t stream = NULL;
+    int least = 0, greatest = 0;
+    if (done(q, "cudaSetDevice", cudaSetDevice(q->device)) &&
+        done(q, "cudaStreamSynchronize", cudaStreamSynchronize(q->stream)) &&
+        done(q, "cudaDeviceGetStreamPriorityRange", cudaDeviceGetStreamPriorityRange(&least, &greatest)) &&
+        done(q, "cudaStreamCreateWithPriority",
+             cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest))) {
+        cudaStreamDestroy(q->stream);
+        q->stream = stream;
+    }
+    return q->error == 0 ? DM_OK : dmi_fail(DM_ERR_INTERNAL, "CUDA device %d: %s", q->device, q->error_text);
 }
 
 void dmi_cuda_queue_destroy(dmi_queue *q)

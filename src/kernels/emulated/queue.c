@@ -27,6 +27,11 @@ void dmi_cuda_queue_destroy(dmi_queue *q)
     }
 }
 
+dm_status dmi_cuda_queue_first(dmi_queue *q)
+{
+    return q->error == 0 ? DM_OK : dmi_fail(DM_ERR_INTERNAL, "%s", q->error_text);
+}
+
 bool dmi_cuda_queue_blas(dmi_queue *q)
 {
     return q->error == 0;
