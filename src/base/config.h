@@ -53,6 +53,7 @@
     STRING(trace, "", "file the timeline is written to")                                                       \
     BOOL(explain, "0", "print the plan of every call")                                                         \
     BOOL(pool_debug, DMI_POOL_DEBUG, "red zones round every block of a worker's memory")                                 \
+    BOOL(pool_own, "0", "every block an allocation of its own, for sanitizers; workers must be threads")        \
     STRING(fault, "", "faults planted for tests")                                                              \
     INT(blas_threads, "1", 1, 4096, "threads of each worker's local products")                                 \
     DOUBLE(spin_us, "-1", -1, 1e9, "how long a waiting thread spins before it sleeps; -1: chosen")             \

@@ -151,8 +151,10 @@ typedef struct dmi_engine_config {
                                       * slab DMI_MAX_SLABS - 1 */
     int64_t push_kernel;      /* with a device: blocks of at most so many bytes go to peers by a kernel */
     double link_gbps, link_latency_us;
-    bool pool_debug;
-    const char *fault;    /* planted fault of tests: "compute:N" fails the N-th kernel step, "alloc:N" the N-th block */
+    bool pool_debug; /* memory changes hands only when its last user is done */
+    bool pool_own;
+    const char *fault;    /* planted fault of tests: "compute:N" fails the N-th kernel step, "overrun:N" lets it
+                           * write behind its output, "alloc:N" fails the N-th block */
     void (*retired)(void *context, dmi_instance *inst); /* a command's last step is done; may be NULL */
     void *context;
 } dmi_engine_config;

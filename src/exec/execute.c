@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { OVERRUN_BYTES = 16 };
+
 void *dmi_ref_pointer(const dmi_instance *inst, const dmi_ref *ref)
 {
     char *base = NULL;
@@ -48,6 +50,38 @@ static bool planted(dmi_engine *e)
     return atomic_fetch_add(&e->kernel_steps, 1) + 1 == strtoll(fault + 8, NULL, 10);
 }
 
+/* "overrun:N" makes the N-th kernel of this worker write behind the memory that it writes to. */
+static void plant_overrun(dmi_engine *e, dmi_queue *q, const dmi_work *w)
+{
+    const char *fault = e->config.fault;
+    const dmi_block *block = NULL;
+    if (!fault || strncmp(fault, "overrun:", 8) != 0 ||
+        atomic_fetch_add(&e->kernel_steps, 1) + 1 != strtoll(fault + 8, NULL, 10)) {
+        return;
+    }
+    for (int i = 0; i < w->step->nref; i++) {
+        const dmi_ref *ref = &w->step->ref[i];
+        if (ref->mode & DMI_WRITE) {
+            block = ref->kind == DMI_REF_OPERAND ? &w->inst->memory[ref->index]->block
+                    : ref->kind == DMI_REF_WORK  ? &w->inst->work[ref->index]
+                                                 : block;
+        }
+    }
+    dmi_run run = {.len = block ? DMI_MIN(block->bytes, OVERRUN_BYTES) : 0};
+    dmi_copy copy = {.ndim = 1,
+                     .src_dtype = DM_U8,
+                     .dst_dtype = DM_U8,
+                     .nrun = {1},
+                     .run = {&run},
+                     .src_stride = {1},
+                     .dst_stride = {1},
+                     .dst_offset = block ? block->bytes : 0,
+                     .count = run.len};
+    if (run.len > 0) {
+        e->config.backend->copy(q, &copy, block->base, block->base);
+    }
+}
+
 dm_status dmi_execute(dmi_engine *e, dmi_queue *q, dmi_work *w)
 {
     const dmi_step *step = w->step;
@@ -59,6 +93,7 @@ dm_status dmi_execute(dmi_engine *e, dmi_queue *q, dmi_work *w)
     if (planted(e)) {
         return dmi_fail(DM_ERR_INTERNAL, "planted fault in a %s step", dmi_step_names[step->kind]);
     }
+    plant_overrun(e, q, w);
     switch (step->kind) {
     case DMI_STEP_COPY:
         k->copy(q, step->desc, p[0], p[1]);

@@ -84,43 +84,13 @@ static dm_status make_counters(dmi_engine *e)
     return status;
 }
 
-static void *get_device(void *context, int index, int64_t bytes)
-{
-    dmi_port *port = context;
-    if (port && index >= DMI_MAX_SLABS) {
-        dmi_log(DMI_LOG_ERROR, "more than %d slabs: set a larger slab size (option slab)", DMI_MAX_SLABS);
-        return NULL;
-    }
-    void *at = dmi_cu_malloc(bytes);
-    dmi_cu_handle handle;
-    if (at && port) {
-        if (dmi_cu_export(at, &handle) == DM_OK) {
-            memcpy(port->slab_handle[index], handle.bytes, sizeof handle.bytes);
-            atomic_fetch_add(&port->slab_serial[index], 1);
-        } else {
-            dmi_log(DMI_LOG_WARN, "%s", dmi_error_text());
-        }
-    }
-    return at;
-}
-
-static void release_device(void *context, int index, void *base, int64_t bytes)
-{
-    (void)context;
-    (void)index;
-    (void)bytes;
-    dmi_cu_release(base);
-}
-
-dmi_slab_ops dmi_gpu_slabs(dmi_port *port)
-{
-    return (dmi_slab_ops){.context = port, .get = get_device, .give_back = release_device};
-}
-
 dm_status dmi_gpu_start(dmi_engine *e, int device)
 {
     dmi_gpu *g = calloc(1, sizeof *g);
-    dmi_pool_config tables = {.ops = dmi_gpu_slabs(NULL), .slab_bytes = TABLES_SLAB, .align = 64};
+    dmi_pool_config tables = {.ops = dmi_gpu_slabs(NULL),
+                              .slab_bytes = TABLES_SLAB,
+                              .align = 64,
+                              .own = e->config.pool_own};
     if (!g) {
         return dmi_fail(DM_ERR_NOMEM, "no memory for the executor of GPU %d", device);
     }

@@ -9,8 +9,12 @@
 static void give_back(dmi_engine *e, dmi_kept *kept)
 {
     for (int i = 0; kept->plan && i < kept->plan->nwork; i++) {
-        if (kept->work[i].base) {
-            (void)!dmi_pool_free(e->config.pool, &kept->work[i], &kept->work[i].ready);
+        if (kept->work[i].base &&
+            dmi_pool_free(e->config.pool, &kept->work[i], &kept->work[i].ready) != DM_OK) {
+            char text[DMI_ERROR_TEXT];
+            snprintf(text, sizeof text, "workspace of an earlier command on worker %d (%s): %s", e->config.me,
+                     e->port->host, dmi_error_text());
+            dmi_engine_report(e, 0, DM_ERR_INTERNAL, text);
         }
     }
     dmi_plan_release(kept->plan);

@@ -133,7 +133,10 @@ static const dmi_launch launch_ops = {"threads",
  * library are begun, where the worker will run. */
 static dm_status start_worker(thread_launch *l, int w, int number, dmi_places *places)
 {
-    dmi_slab_ops host = dmi_slab_ops_anonymous(), slabs = l->device ? l->device->slabs(NULL) : host;
+    dmi_slab_ops host = dmi_slab_ops_anonymous();
+    dmi_slab_ops slabs = l->device            ? l->device->slabs(NULL)
+                         : l->config.pool_own ? dmi_slab_ops_malloc()
+                                              : host;
     dmi_port *port = dmi_hub_port(&l->hub, w);
     cpu_set_t before;
     l->consumer[w] = w;

@@ -33,7 +33,11 @@ dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *config, cons
                             .slab_bytes = config->slab,
                             .limit_bytes = config->memory_limit,
                             .align = 256,
-                            .redzone = config->pool_debug && !device ? 256 : 0};
+                            .redzone = config->pool_debug && !config->pool_own ? 256 : 0,
+                            .own = config->pool_own};
+    if (config->pool_own && !profile->one_space) { /* processes map slabs of one another, and not so many */
+        return dmi_fail(DM_ERR_CONFIG, "pool_own=1, but the workers are ranks: only threads can have it");
+    }
     dm_status status = dmi_pool_create(&pool, &w->pool);
     if (status == DM_OK) {
         status = dmi_plan_cache_create((int)config->plan_cache, &w->plans);
@@ -55,7 +59,8 @@ dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *config, cons
                                     .push_kernel = config->push_kernel,
                                     .link_gbps = config->link_gbps,
                                     .link_latency_us = config->link_latency_us,
-                                    .pool_debug = config->pool_debug,
+                                    .pool_debug = config->pool_debug || config->pool_own,
+                                    .pool_own = config->pool_own,
                                     .fault = config->fault[0] ? config->fault : NULL,
                                     .retired = retired,
                                     .context = w};

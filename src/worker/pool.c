@@ -24,7 +24,8 @@ dm_status dmi_pool_create(const dmi_pool_config *config, dmi_pool **out)
 {
     if (config->align < 64 || (config->align & (config->align - 1)) != 0 || config->redzone < 0 ||
         config->redzone % config->align != 0 || config->slab_bytes < 1 ||
-        config->slab_bytes > INT64_MAX - config->align || config->limit_bytes < 0) {
+        config->slab_bytes > INT64_MAX - config->align || config->limit_bytes < 0 ||
+        (config->own && config->redzone > 0)) {
         return dmi_fail(DM_ERR_ARG,
                         "pool: align %" PRId64 ", red zone %" PRId64 ", slab %" PRId64 ", limit %" PRId64
                         " do not make a pool",
@@ -88,17 +89,18 @@ static int slab_number(dmi_pool *pool)
     return number;
 }
 
-static bool add_slab(dmi_pool *pool, int64_t need)
+/* need: the block's size, which is `asked` rounded. */
+static bool add_slab(dmi_pool *pool, int64_t need, int64_t asked)
 {
     const dmi_slab_ops *ops = &pool->config.ops;
     int64_t mask = pool->config.align - 1;
-    int64_t bytes = DMI_MAX((pool->config.slab_bytes + mask) & ~mask, need);
+    int64_t bytes = pool->config.own ? need : DMI_MAX((pool->config.slab_bytes + mask) & ~mask, need);
     int number = slab_number(pool);
     if (number < 0) {
         return false;
     }
     pool->stats.slab_calls++;
-    char *base = ops->get(ops->context, number, bytes);
+    char *base = ops->get(ops->context, number, pool->config.own ? asked : bytes);
     if (!base) {
         return false;
     }
@@ -107,6 +109,16 @@ static bool add_slab(dmi_pool *pool, int64_t need)
     pool->stats.slab_bytes += bytes;
     pool->stats.slabs++;
     return true;
+}
+
+static void drop_slab(dmi_pool *pool, int number)
+{
+    slab *s = &pool->slab[number];
+    dmi_bins_drop_slab(&pool->bins, s->first);
+    pool->config.ops.give_back(pool->config.ops.context, number, s->base, s->bytes);
+    pool->stats.slab_bytes -= s->bytes;
+    pool->stats.slabs--;
+    *s = (slab){0};
 }
 
 typedef struct zones {
@@ -155,6 +167,15 @@ static dm_status zones_check(const dmi_pool *pool, const dmi_pool_node *node)
     return status;
 }
 
+static void poison(const dmi_pool *pool, const dmi_pool_node *node)
+{
+    const dmi_slab_ops *ops = &pool->config.ops;
+    if ((pool->config.redzone > 0 || pool->config.own) && ops->poison) {
+        ops->poison(ops->context, pool->slab[node->slab].base + node->offset + pool->config.redzone,
+                    node->asked);
+    }
+}
+
 static void account(dmi_pool_stats *stats, const dmi_pool_node *node, int sign)
 {
     stats->live_bytes[node->owner] += sign * node->bytes;
@@ -192,7 +213,7 @@ dm_status dmi_pool_alloc(dmi_pool *pool, int64_t bytes, int owner, dmi_block *ou
     }
     uint32_t number = dmi_bins_take(&pool->bins, need);
     if (!number) {
-        if (!add_slab(pool, need)) {
+        if (!add_slab(pool, need, bytes)) {
             return out_of_memory(pool, bytes, need);
         }
         number = dmi_bins_take(&pool->bins, need);
@@ -202,6 +223,7 @@ dm_status dmi_pool_alloc(dmi_pool *pool, int64_t bytes, int owner, dmi_block *ou
     node->asked = bytes;
     account(&pool->stats, node, 1);
     zones_fill(pool, node);
+    poison(pool, node);
     int64_t offset = node->offset + pool->config.redzone;
     *out = (dmi_block){.base = pool->slab[node->slab].base + offset,
                        .slab = node->slab,
@@ -228,8 +250,13 @@ dm_status dmi_pool_free(dmi_pool *pool, const dmi_block *block, const dmi_stamp 
                         block->bytes, block->slab, block->offset);
     }
     dm_status status = zones_check(pool, node);
+    int number = node->slab;
+    poison(pool, node);
     account(&pool->stats, node, -1);
     dmi_bins_put(&pool->bins, block->node, stamp ? stamp : &ended);
+    if (pool->config.own) {
+        drop_slab(pool, number);
+    }
     return status;
 }
 
@@ -250,12 +277,8 @@ int64_t dmi_pool_trim(dmi_pool *pool, const dmi_stamp *done)
         slab *s = &pool->slab[i];
         const dmi_pool_node *first = &pool->bins.node[s->base ? s->first : 0];
         if (s->base && first->owner == DMI_OWNERS && first->bytes == s->bytes && reached(&first->stamp, done)) {
-            dmi_bins_drop_slab(&pool->bins, s->first);
-            pool->config.ops.give_back(pool->config.ops.context, i, s->base, s->bytes);
-            pool->stats.slab_bytes -= s->bytes;
-            pool->stats.slabs--;
             given += s->bytes;
-            *s = (slab){0};
+            drop_slab(pool, i);
         }
     }
     return given;

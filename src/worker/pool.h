@@ -31,6 +31,8 @@ typedef struct dmi_slab_ops {
     /* debug pools only (may be NULL): write the pattern, and verify it (false: overwritten) */
     void (*fill)(void *context, void *at, int64_t bytes);
     bool (*check)(void *context, const void *at, int64_t bytes);
+    /* the same: write what is no number wherever it is read as a float */
+    void (*poison)(void *context, void *at, int64_t bytes);
 } dmi_slab_ops;
 
 typedef struct dmi_pool_config {
@@ -40,7 +42,10 @@ typedef struct dmi_pool_config {
     int64_t align;       /* power of two, at least 64 */
     int64_t redzone;     /* bytes on each side of a block, 0 in release builds; a multiple of align. They are
                             written when a block is handed out and verified when it is freed, at once: the caller
-                            of a debug pool lets `ready` and the stamp of a free be reached before it calls */
+                            of a debug pool lets `ready` and the stamp of a free be reached before it calls.
+                            Blocks are poisoned when they are handed out and when they are freed */
+    bool own;            /* a debug pool for tools that know every allocation: each block is a slab of its own, of
+                            the size asked for, and goes back to the system when it is freed. No red zones */
 } dmi_pool_config;
 
 typedef struct dmi_block {
@@ -81,8 +86,12 @@ int64_t dmi_pool_rounded(const dmi_pool_config *config, int64_t bytes);
 
 /* --- slab_host.c: anonymous memory of the host, in huge pages where a slab has room for one */
 dmi_slab_ops dmi_slab_ops_anonymous(void);
+/* Memory of malloc, for pools whose blocks are slabs of their own. */
+dmi_slab_ops dmi_slab_ops_malloc(void);
 /* The pattern of red zones, for any memory the host can reach; context unused. */
 void dmi_redzone_fill(void *context, void *at, int64_t bytes);
 bool dmi_redzone_check(void *context, const void *at, int64_t bytes);
+enum { DMI_POISON = 0xff }; /* every byte of it: NaN in all floating types */
+void dmi_poison_fill(void *context, void *at, int64_t bytes);
 
 #endif

@@ -161,7 +161,7 @@ static void release_handle(dmi_worker *w, dmi_memory *memory)
     if (--memory->handles == 0) {
         /* Commands before this one may still use it: whoever gets the block next waits for them. With red zones
          * the next owner's zones would lie in it at once, so there they must be done. */
-        if (w->config->pool_debug) {
+        if (w->engine.config.pool_debug) {
             dmi_worker_drain(w);
         }
         dmi_stamp last = memory->write;

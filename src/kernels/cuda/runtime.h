@@ -30,8 +30,9 @@ void *dmi_cu_malloc_host(int64_t bytes); /* pinned */
 void dmi_cu_release_host(void *p);
 DM_CHECKED dm_status dmi_cu_pin(void *p, int64_t bytes); /* memory of the host that is there already */
 void dmi_cu_unpin(void *p);
-DM_CHECKED dm_status dmi_cu_move(void *dst, const void *src, int64_t bytes); /* any memory; waits */
-DM_CHECKED dm_status dmi_cu_zero(void *p, int64_t bytes); /* and waits */
+DM_CHECKED dm_status dmi_cu_move(void *dst, const void *src, int64_t bytes); /* any memory; waits for it */
+DM_CHECKED dm_status dmi_cu_set(void *p, int byte, int64_t bytes); /* and waits for it */
+DM_CHECKED dm_status dmi_cu_zero(void *p, int64_t bytes); /* the same */
 DM_CHECKED dm_status dmi_cu_stream_create(dmi_stream *out); /* of the highest priority; waits for no other */
 void dmi_cu_stream_destroy(dmi_stream s);
 DM_CHECKED dm_status dmi_cu_stream_wait(dmi_stream s); /* host waits for all of it */

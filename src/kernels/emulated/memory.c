@@ -11,6 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
+#endif
+
 /* What new memory holds: no zero, and no number where it is read as a float. A large allocation holds it at its
  * beginning, where a pool's first blocks are: all of its pages would take long to make, and few are ever used.
  */
@@ -112,7 +119,14 @@ static char *map(int fd, int64_t bytes, int64_t *mapped)
         return NULL;
     }
     *mapped = all;
+    ASAN_POISON_MEMORY_REGION(base + bytes, (size_t)(pages - bytes)); /* is nobody's either */
     return base;
+}
+
+static void unmap(char *base, int64_t mapped)
+{
+    ASAN_UNPOISON_MEMORY_REGION(base, (size_t)mapped);
+    munmap(base, (size_t)mapped);
 }
 
 /* By writing to the file: sanitizers do not have to follow it. */
@@ -164,7 +178,7 @@ void *dmi_cu_malloc(int64_t bytes)
         return a.base;
     }
     if (a.base) {
-        munmap(a.base, (size_t)a.mapped);
+        unmap(a.base, a.mapped);
     }
     if (a.fd >= 0) {
         close(a.fd);
@@ -182,7 +196,7 @@ void dmi_cu_release(void *p)
     }
     dmi_emu_device_wait(a.device);
     if (look_up(p, true, &a)) {
-        munmap(a.base, (size_t)a.mapped);
+        unmap(a.base, a.mapped);
         close(a.fd);
         unreserve(a.device, a.bytes);
     }
@@ -201,19 +215,22 @@ dm_status dmi_cu_memory(int64_t *free_bytes, int64_t *total_bytes)
 dm_status dmi_cu_move(void *dst, const void *src, int64_t bytes)
 {
     memcpy(dst, src, (size_t)bytes);
-    dmi_emu_device_wait(dmi_emu_current());
     return DM_OK;
 }
 
-dm_status dmi_cu_zero(void *p, int64_t bytes)
+dm_status dmi_cu_set(void *p, int byte, int64_t bytes)
 {
     dmi_emu_place place = dmi_emu_find(p);
     if (bytes > place.bytes || place.kind == DMI_EMU_PAGEABLE) {
         return dmi_fail(DM_ERR_INTERNAL, "%lld bytes at %p are not memory of a device", (long long)bytes, p);
     }
-    memset(p, 0, (size_t)bytes);
-    dmi_emu_device_wait(dmi_emu_current());
+    memset(p, byte, (size_t)bytes);
     return DM_OK;
+}
+
+dm_status dmi_cu_zero(void *p, int64_t bytes)
+{
+    return dmi_cu_set(p, 0, bytes);
 }
 
 /* --- between processes ----------------------------------------------------------------------- */
@@ -255,7 +272,7 @@ dm_status dmi_cu_open(const dmi_cu_handle *handle, void **out)
                         fd >= 0 && !same ? "it has been given back" : strerror(error));
     }
     if (!insert(a)) {
-        munmap(a.base, (size_t)a.mapped);
+        unmap(a.base, a.mapped);
         return dmi_fail(DM_ERR_NOMEM, "no memory for a mapping");
     }
     *out = a.base;
@@ -266,7 +283,7 @@ void dmi_cu_close(void *p)
 {
     allocation a;
     if (p && look_up(p, true, &a)) {
-        munmap(a.base, (size_t)a.mapped);
+        unmap(a.base, a.mapped);
     }
 }
 
