@@ -169,9 +169,22 @@ dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_block *o
         return dmi_fail(DM_ERR_NOMEM, "planted fault in an allocation of %lld bytes", (long long)bytes);
     }
     dm_status status = dmi_pool_alloc(e->config.pool, bytes, owner, out);
-    if (status != DM_OK && e->gpu) {
-        dmi_engine_trim(e);
-        status = dmi_pool_alloc(e->config.pool, bytes, owner, out);
+    if (status == DM_OK || !e->gpu) {
+        return status;
+    }
+    /* Slabs that hold nothing may be in the way of a larger one. */
+    dmi_stamp done = dmi_engine_done(e);
+    dmi_engine_trim(e);
+    dmi_pool_trim(e->config.pool, &done);
+    status = dmi_pool_alloc(e->config.pool, bytes, owner, out);
+    int64_t unused = 0, total = 0;
+    if (status == DM_ERR_NOMEM) {
+        char text[DMI_ERROR_TEXT];
+        snprintf(text, sizeof text, "%s", dmi_error_text());
+        bool known = e->config.device->memory(&unused, &total) == DM_OK;
+        status = known ? dmi_fail(DM_ERR_NOMEM, "%s; GPU %d has %lld bytes free of %lld", text,
+                                  e->config.device_number, (long long)unused, (long long)total)
+                       : dmi_fail(DM_ERR_NOMEM, "%s", text);
     }
     return status;
 }

@@ -186,10 +186,13 @@ static void account(dmi_pool_stats *stats, const dmi_pool_node *node, int sign)
 
 static dm_status out_of_memory(const dmi_pool *pool, int64_t bytes, int64_t need)
 {
+    const int64_t *live = pool->stats.live_bytes;
     return dmi_fail(DM_ERR_NOMEM,
                     "no memory for a block of %" PRId64 " bytes (%" PRId64 " after rounding): %" PRId64
-                    " are live, %" PRId64 " are held in %d slabs, the limit is %" PRId64,
-                    bytes, need, pool->stats.live_total, pool->stats.slab_bytes, pool->stats.slabs,
+                    " are live (arrays %" PRId64 ", workspace %" PRId64 ", replicas %" PRId64
+                    ", staging %" PRId64 "), %" PRId64 " are held in %d slabs, the limit is %" PRId64,
+                    bytes, need, pool->stats.live_total, live[DMI_OWNER_ARRAY], live[DMI_OWNER_WORKSPACE],
+                    live[DMI_OWNER_REPLICA], live[DMI_OWNER_STAGING], pool->stats.slab_bytes, pool->stats.slabs,
                     pool->config.limit_bytes);
 }
 
