@@ -45,6 +45,10 @@
     BOOL(replicas, "1", "keep operands that have come to all workers of a product, for later products")        \
     BYTES(replica_limit, "0", 0, INT64_MAX,                                                                    \
           "most that a worker keeps so; 0: an eighth of a GPU's memory, nothing on CPUs")                      \
+    INT(file_threads, "0", 0, 256,                                                                             \
+        "threads with which a GPU's worker reads and writes files; 0: its share of the cores less one, up to 16")  \
+    BYTES(file_piece, "2M", 4096, 1 << 30,                                                                     \
+          "most that one of them moves at once; a worker pins 2 * file_threads + 2 such pieces")               \
     BYTES(slab, "64M", 4096, INT64_MAX / 4, "least piece of memory a worker takes from the system")            \
     BYTES(ring, "1M", 4096, 1 << 30, "size of the ring that carries the commands")                             \
     BOOL(sync, "0", "every call waits and reports its own failure")                                            \

@@ -50,6 +50,7 @@ typedef struct dmi_instance { /* a plan on its way */
     int64_t tail_bytes;
     int lane_of[DMI_LANES];       /* the executor's lane for each lane of the plan */
     uint64_t *before;             /* of a plan with FUSED steps: [endpoints] EXPECTs from each peer before this command */
+    struct dmi_file_use *file;    /* GPU: the file that its FILE steps share */
     int next_step[DMI_LANES];     /* where each lane's next step is looked for */
     atomic_int failed;            /* no step does its work any more; all still complete */
     struct dmi_instance *next;    /* in order of commands */
@@ -65,6 +66,7 @@ typedef struct dmi_work {
     struct dmi_message *message;  /* message transport: its state */
     bool started, finished;
     struct dmi_staged *staged;    /* GPU: its place in host memory on the way */
+    struct dmi_piece *piece;      /* GPU, parts of files: the same */
     uint64_t arrivals;            /* FUSED: position in RECV of the last block that the kernel itself waits for */
     uint64_t timing;              /* GPU: its events, from 1; 0: none */
 } dmi_work;
@@ -147,6 +149,8 @@ typedef struct dmi_engine_config {
     bool timeline;            /* there will be one */
     int compute_lanes;        /* with a device; at least 1 */
     int64_t piece;            /* with a device: most bytes of a block that goes through host memory */
+    int64_t file_piece;       /* with a device: most bytes of a file, or of a task's operand, at once */
+    int file_threads;         /* with a device: how many threads move such pieces on the host */
     dmi_slab_ops host_memory; /* with a device: where such blocks pass; other processes of the host map it as
                                       * slab DMI_MAX_SLABS - 1 */
     int64_t push_kernel;      /* with a device: blocks of at most so many bytes go to peers by a kernel */
@@ -154,7 +158,8 @@ typedef struct dmi_engine_config {
     bool pool_debug; /* memory changes hands only when its last user is done */
     bool pool_own;
     const char *fault;    /* planted fault of tests: "compute:N" fails the N-th kernel step, "overrun:N" lets it
-                           * write behind its output, "alloc:N" fails the N-th block */
+                           * write behind its output, "alloc:N" fails the N-th block, on a GPU "file:N" the N-th
+                           * part of a file */
     void (*retired)(void *context, dmi_instance *inst); /* a command's last step is done; may be NULL */
     void *context;
 } dmi_engine_config;

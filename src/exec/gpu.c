@@ -1,5 +1,5 @@
 #include "exec/gpu.h"
-#include "exec/gpu_parts.h"
+#include "exec/gpu_pieces.h"
 #include "exec/trace.h"
 
 #include <string.h>
@@ -152,8 +152,10 @@ static bool finished(dmi_engine *e, int lane, const dmi_work *w, uint64_t seq)
                    ? atomic_load_explicit(&box->arrived, memory_order_acquire) > w->ordinal
                    : w->finished;
     }
-    bool staged = lane == DMI_LANE_SEND && !dmi_gpu_direct(e, w->step->peer);
-    return e->gpu->reached[lane] >= seq && (!staged || w->finished);
+    bool by_host =
+        (lane == DMI_LANE_SEND && !dmi_gpu_direct(e, w->step->peer)) ||
+        w->step->kind == DMI_STEP_FILE_WRITE; /* the host has something to do when the device is done */
+    return e->gpu->reached[lane] >= seq && (!by_host || w->finished);
 }
 
 static void settle_send(dmi_engine *e, dmi_work *w)
@@ -252,6 +254,7 @@ bool dmi_gpu_progress(dmi_engine *e)
         moved = (lane != DMI_LANE_RECV && issue_lane(e, lane)) || moved;
     }
     moved = dmi_gpu_staged_progress(e) || moved;
+    moved = dmi_gpu_hosting_progress(e) || moved;
     moved = dmi_gpu_look(e) || moved;
     for (int lane = 0; lane < e->lanes; lane++) {
         moved = settle_lane(e, lane) || moved;

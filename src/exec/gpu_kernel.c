@@ -1,7 +1,5 @@
-/* Steps of the compute lanes on a GPU: kernels, parts of files, functions of the user's. */
-#include "exec/gpu_parts.h"
-#include "io/file.h"
-#include "ops/common_task.h"
+/* Steps of the compute lanes on a GPU: kernels and their run tables. */
+#include "exec/gpu_pieces.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,76 +60,6 @@ const dmi_run *const *dmi_gpu_runs(dmi_engine *e, const dmi_work *w, const dmi_c
     return t && (t->memory.base || make_tables(e, t, c, runs)) ? t->run : NULL;
 }
 
-/* --- files --- */
-
-/* A part of a file, in pieces of the plan that fit a place in pinned memory; the host waits for the device, so
- * that the place is free again when it returns. */
-static dm_status file_step(dmi_engine *e, dmi_queue *queue, dmi_work *w)
-{
-    const dmi_file_part *part = w->step->desc;
-    dmi_file_part dense = *part;
-    dmi_copy rest;
-    dmi_arena arena = {0};
-    dmi_staged *piece = &e->gpu->file;
-    bool reading = w->step->kind == DMI_STEP_FILE_READ;
-    int64_t bytes = part->geometry.count * dmi_dtype_bytes(part->geometry.src_dtype);
-    char *memory = dmi_ref_pointer(w->inst, &w->step->ref[0]);
-    bool ok = reading ? dmi_copy_pack(&part->geometry, &dense.geometry, &arena) &&
-                            dmi_copy_unpack(&part->geometry, &rest, &arena)
-                      : dmi_copy_pack(&part->geometry, &rest, &arena) &&
-                            dmi_copy_unpack(&part->geometry, &dense.geometry, &arena);
-    dm_status status = ok ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for a file's geometry");
-    queue->device_run = ok ? dmi_gpu_runs(e, w, &rest) : NULL;
-    if (status == DM_OK && reading) {
-        status = dmi_file_read(&dense, w->inst->tail, piece->pinned);
-        status = status == DM_OK ? dmi_cu_copy(queue->stream, piece->device, piece->pinned, bytes) : status;
-        if (status == DM_OK) {
-            e->config.backend->copy(queue, &rest, piece->device, memory);
-        }
-    } else if (status == DM_OK) {
-        e->config.backend->copy(queue, &rest, memory, piece->device);
-        status = dmi_cu_copy(queue->stream, piece->pinned, piece->device, bytes);
-    }
-    status = status == DM_OK ? dmi_cu_stream_wait(queue->stream) : status;
-    if (status == DM_OK && !reading) {
-        status = dmi_file_write(&dense, w->inst->tail, piece->pinned);
-    }
-    dmi_arena_free(&arena);
-    return status;
-}
-
-/* --- functions of the user's --- */
-
-/* They work on the host, on copies of all the memory of their operands. */
-static dm_status task_step(dmi_engine *e, dmi_queue *queue, dmi_work *w)
-{
-    void *host[DMI_MAX_REFS] = {0};
-    dm_status status = DM_OK;
-    int n = w->step->nref;
-    for (int i = 0; i < n && status == DM_OK; i++) {
-        const dmi_block *block = &w->inst->memory[w->step->ref[i].index]->block;
-        host[i] = dmi_cu_malloc_host(DMI_MAX(block->bytes, 1));
-        status = host[i] ? dmi_cu_copy(queue->stream, host[i], block->base, block->bytes)
-                         : dmi_fail(DM_ERR_NOMEM, "no pinned memory for %lld bytes of an operand",
-                                    (long long)block->bytes);
-    }
-    status = status == DM_OK ? dmi_cu_stream_wait(queue->stream) : status;
-    if (status == DM_OK) {
-        status = dmi_task_run(w->step->desc, e->config.me, n, host, w->inst->tail, w->inst->tail_bytes);
-    }
-    for (int i = 0; i < n && status == DM_OK; i++) {
-        const dmi_block *block = &w->inst->memory[w->step->ref[i].index]->block;
-        if (w->step->ref[i].mode & DMI_WRITE) {
-            status = dmi_cu_copy(queue->stream, block->base, host[i], block->bytes);
-        }
-    }
-    status = status == DM_OK ? dmi_cu_stream_wait(queue->stream) : status;
-    for (int i = 0; i < n; i++) {
-        dmi_cu_release_host(host[i]);
-    }
-    return status;
-}
-
 /* --- any step --- */
 
 static bool has_memory(const dmi_work *w)
@@ -180,11 +108,6 @@ static dm_status execute(dmi_engine *e, int lane, dmi_work *w)
     dmi_queue *queue = e->gpu->queue[lane];
     queue->device_run = NULL;
     switch (w->step->kind) {
-    case DMI_STEP_FILE_READ:
-    case DMI_STEP_FILE_WRITE:
-        return file_step(e, queue, w);
-    case DMI_STEP_TASK:
-        return task_step(e, queue, w);
     case DMI_STEP_COPY:
         queue->device_run = dmi_gpu_runs(e, w, w->step->desc);
         break;
@@ -200,15 +123,14 @@ static dm_status execute(dmi_engine *e, int lane, dmi_work *w)
 
 bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_work *w)
 {
-    /* What the host does itself with finished data is not to run on the result of a failed command, so it is
-     * done when that is known. */
-    bool by_host = w->step->kind == DMI_STEP_FILE_READ || w->step->kind == DMI_STEP_FILE_WRITE ||
-                   w->step->kind == DMI_STEP_TASK;
-    if (by_host) {
-        if (!dmi_engine_reached(e, &w->wait)) {
-            return false;
-        }
-        dmi_compute_check_inputs(e, w);
+    switch (w->step->kind) { /* the host has a part in these */
+    case DMI_STEP_FILE_READ:
+    case DMI_STEP_FILE_WRITE:
+        return dmi_gpu_issue_file(e, lane, w);
+    case DMI_STEP_TASK:
+        return dmi_gpu_issue_task(e, lane, w);
+    default:
+        break;
     }
     if (w->arrivals > e->gpu->issued[DMI_LANE_RECV]) { /* they must be on their way */
         return false;
@@ -216,11 +138,9 @@ bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_work *w)
     dm_status status = dmi_gpu_after(e, lane, &w->wait);
     if (status == DM_OK && !atomic_load(&w->inst->failed) && has_memory(w)) {
         atomic_store_explicit(&e->port->now_step, w->step->kind, memory_order_relaxed);
-        atomic_store_explicit(&e->port->now_busy, by_host, memory_order_relaxed);
         dmi_gpu_time_begin(e, lane, w);
         status = execute(e, lane, w);
         dmi_gpu_time_end(e, lane, w);
-        atomic_store_explicit(&e->port->now_busy, 0, memory_order_relaxed);
     }
     dmi_gpu_failed(e, w, status);
     return true;

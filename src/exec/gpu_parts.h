@@ -62,7 +62,7 @@ struct dmi_gpu {
     int fused_lane; /* the last product that waits by itself */
     uint64_t fused_seq;
     dmi_staging out, in;
-    dmi_staged file; /* for parts of files */
+    struct dmi_hosting *hosting; /* files and functions of the user's: gpu_pieces.h; NULL: none yet */
     char *pinned;    /* host memory of all pieces */
     int64_t pinned_bytes, piece_bytes;
     dmi_pool *tables; /* run tables of plans, in device memory */
@@ -86,7 +86,10 @@ void dmi_gpu_mark(dmi_engine *e, int lane, const dmi_work *w); /* w has just bee
 bool dmi_gpu_look(dmi_engine *e);
 /* --- gpu_push.c: the block of a PUSH to where it is wanted. told: the peer's `arrived` is raised too. */
 dm_status dmi_gpu_push_block(dmi_engine *e, const dmi_work *w, void *to, bool *told);
-/* --- gpu_kernel.c: kernels, files, tasks; run tables */
+/* Are both sides of a copy stacks of rows? Then where they begin (elements), and the width of a row in bytes, the number
+ * of rows, and the bytes from one to the next in the source and in the destination. */
+bool dmi_gpu_as_rows(const dmi_copy *c, int64_t elem, int64_t *src, int64_t *dst, int64_t v[4]);
+/* --- gpu_kernel.c: compute lanes; run tables */
 /* False: to be tried again later. */
 bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_work *w);
 /* Run tables of the copy that a step makes, always the same one, in device memory; NULL: it needs none, or there is

@@ -1,9 +1,8 @@
 /* A block's way into memory of another GPU that is mapped here. */
 #include "exec/gpu_parts.h"
 
-/* Is one side's memory a stack of rows? Folds the dims of a copy without runs into width, height and two
- * pitches. */
-static bool as_rows(const dmi_copy *c, int64_t elem, int64_t *src, int64_t *dst, int64_t v[4])
+/* Folds the dims of a copy without runs into width, height and two pitches. */
+bool dmi_gpu_as_rows(const dmi_copy *c, int64_t elem, int64_t *src, int64_t *dst, int64_t v[4])
 {
     int64_t width = 1, height = 1, src_pitch = 0, dst_pitch = 0;
     *src = c->src_offset;
@@ -56,7 +55,7 @@ dm_status dmi_gpu_push_block(dmi_engine *e, const dmi_work *w, void *to, bool *t
     char *from = dmi_ref_pointer(w->inst, &w->step->ref[0]);
     int64_t elem = dmi_dtype_bytes(c->src_dtype), src, dst, v[4];
     *told = false;
-    if (as_rows(c, elem, &src, &dst, v)) {
+    if (dmi_gpu_as_rows(c, elem, &src, &dst, v)) {
         char *s = from + src * elem, *d = (char *)to + dst * elem;
         if (v[0] * v[1] <= e->config.push_kernel) {
             dmi_push p = {

@@ -1,5 +1,5 @@
 /* Making and ending the GPU part of an executor, and its ways to peers. */
-#include "exec/gpu_parts.h"
+#include "exec/gpu_pieces.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static dm_status make_staging(dmi_engine *e)
     dmi_gpu *g = e->gpu;
     const dmi_slab_ops *host = &e->config.host_memory;
     g->piece_bytes = e->config.piece;
-    g->pinned_bytes = (2 * STAGED + 1) * g->piece_bytes;
+    g->pinned_bytes = 2 * STAGED * g->piece_bytes;
     g->pinned = host->get(host->context, DMI_MAX_SLABS - 1, g->pinned_bytes);
     e->host_memory = g->pinned;
     dm_status status = g->pinned
@@ -53,7 +53,7 @@ static dm_status make_staging(dmi_engine *e)
         status = make_piece(g, &g->out.piece[i], i);
         status = status == DM_OK ? make_piece(g, &g->in.piece[i], STAGED + i) : status;
     }
-    return status == DM_OK ? make_piece(g, &g->file, 2 * STAGED) : status;
+    return status;
 }
 
 /* This device's counters, all zero, and the table that raises others'. */
@@ -134,7 +134,6 @@ static void free_staging(dmi_engine *e)
         free_piece(&g->out.piece[i]);
         free_piece(&g->in.piece[i]);
     }
-    free_piece(&g->file);
     if (g->pinned) {
         dmi_cu_unpin(g->pinned);
         host->give_back(host->context, DMI_MAX_SLABS - 1, g->pinned, g->pinned_bytes);
@@ -148,6 +147,7 @@ void dmi_gpu_stop(dmi_engine *e)
         return;
     }
     (void)!dmi_cu_use(g->device);
+    dmi_gpu_hosting_stop(e);
     for (int lane = 0; lane < DMI_STAMP_LANES; lane++) {
         dmi_cuda_queue_destroy(g->queue[lane]); /* waits for what is in it */
         for (int i = 0; i < MARKS; i++) {
@@ -156,6 +156,7 @@ void dmi_gpu_stop(dmi_engine *e)
     }
     dmi_gpu_disconnect(e);
     dmi_gpu_time_stop(e);
+    dmi_gpu_hosting_free(e);
     free_staging(e);
     dmi_cu_stream_destroy(g->stream[STREAM_GRANT]);
     dmi_cu_stream_destroy(g->stream[STREAM_TABLES]);

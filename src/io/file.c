@@ -6,56 +6,71 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WINDOW_BYTES = 4 << 20, GAP_BYTES = 16 << 10 };
+/* Through the window goes what is small: stretches of less than DIRECT_BYTES, and to read, gaps of up to
+ * GAP_BYTES between them, which cost less than another system call. */
+enum { WINDOW_BYTES = 512 << 10, DIRECT_BYTES = 32 << 10, GAP_BYTES = 4 << 10 };
+
+/* A dim of more than one element. */
+typedef struct level {
+    int64_t nrun, count;
+    const dmi_run *run;
+    int64_t file, memory; /* strides */
+    /* joined: the elements of all dims below lie behind one another in the file and `step` apart in memory, and
+     * so do those of a run of this dim: `inner` elements an index, from file_at and memory_at on. */
+    bool joined;
+    int64_t inner, file_at, memory_at;
+} level;
 
 /* Walks a part's elements in the order of the file: segments of consecutive file elements. */
 typedef struct walker {
-    const dmi_copy *g;
-    bool reading;
-    int order[DM_MAX_DIMS]; /* dims by decreasing file stride */
-    int fd;
-    const char *path;
+    const dmi_file *file;
     int64_t elem, data_offset;
     bool swap;
     char *memory;
-    char *window;            /* bytes [at, at+filled) of the file */
+    int levels;
+    level level[DM_MAX_DIMS]; /* by decreasing file stride */
+    int64_t file_at, memory_at, step;
+    char *window;            /* bytes [at, at+filled) of the file; made when it is needed */
     int64_t at, filled, end; /* end: behind the part's last byte in the file */
     bool through_gaps;       /* reading: what lies between segments is cheaper to read than to skip */
     dm_status status;
 } walker;
 
-static int64_t file_stride(const walker *w, int d)
-{
-    return w->reading ? w->g->src_stride[d] : w->g->dst_stride[d];
-}
-
-static int64_t memory_stride(const walker *w, int d)
-{
-    return w->reading ? w->g->dst_stride[d] : w->g->src_stride[d];
-}
-
 static void swap_bytes(char *p, int64_t count, int64_t elem)
 {
-    for (int64_t i = 0; i < count; i++, p += elem) {
-        for (int64_t lo = 0, hi = elem - 1; lo < hi; lo++, hi--) {
-            char t = p[lo];
-            p[lo] = p[hi];
-            p[hi] = t;
-        }
+    for (int64_t i = 0; i < count && elem == 2; i++) {
+        uint16_t v;
+        memcpy(&v, p + 2 * i, sizeof v);
+        v = __builtin_bswap16(v);
+        memcpy(p + 2 * i, &v, sizeof v);
+    }
+    for (int64_t i = 0; i < count && elem == 4; i++) {
+        uint32_t v;
+        memcpy(&v, p + 4 * i, sizeof v);
+        v = __builtin_bswap32(v);
+        memcpy(p + 4 * i, &v, sizeof v);
+    }
+    for (int64_t i = 0; i < count && elem == 8; i++) {
+        uint64_t v;
+        memcpy(&v, p + 8 * i, sizeof v);
+        v = __builtin_bswap64(v);
+        memcpy(p + 8 * i, &v, sizeof v);
     }
 }
 
 static bool transfer(walker *w, char *buffer, int64_t bytes, int64_t at)
 {
+    const dmi_file *f = w->file;
     while (bytes > 0) {
-        ssize_t n = w->reading ? pread(w->fd, buffer, (size_t)bytes, (off_t)at)
-                               : pwrite(w->fd, buffer, (size_t)bytes, (off_t)at);
+        ssize_t n = f->reading ? pread(f->fd, buffer, (size_t)bytes, (off_t)at)
+                               : pwrite(f->fd, buffer, (size_t)bytes, (off_t)at);
         if (n < 0 && errno == EINTR) {
             continue;
         }
         if (n <= 0) {
-            w->status = dmi_fail(DM_ERR_IO, "%s: %s at byte %lld: %s", w->path, w->reading ? "reading" : "writing",
-                                 (long long)at, n < 0 ? strerror(errno) : "the file ends early");
+            w->status =
+                dmi_fail(DM_ERR_IO, "%s: %s at byte %lld: %s", f->path, f->reading ? "reading" : "writing",
+                         (long long)at, n < 0 ? strerror(errno) : "the file ends early");
             return false;
         }
         buffer += n;
@@ -65,17 +80,33 @@ static bool transfer(walker *w, char *buffer, int64_t bytes, int64_t at)
     return true;
 }
 
-/* Copies a stretch between the window and memory with a stride. */
-static void scatter(walker *w, char *window, int64_t memory, int64_t count, int64_t stride)
+/* Elements `to_step` apart from elements `from_step` apart. */
+static void spread(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t count, int64_t elem)
+{
+    for (int64_t i = 0; i < count && elem == 8; i++) {
+        memcpy(to + 8 * i * to_step, from + 8 * i * from_step, 8);
+    }
+    for (int64_t i = 0; i < count && elem == 4; i++) {
+        memcpy(to + 4 * i * to_step, from + 4 * i * from_step, 4);
+    }
+    for (int64_t i = 0; i < count && elem == 2; i++) {
+        memcpy(to + 2 * i * to_step, from + 2 * i * from_step, 2);
+    }
+    for (int64_t i = 0; i < count && elem == 1; i++) {
+        to[i * to_step] = from[i * from_step];
+    }
+}
+
+/* Copies a stretch between the window and memory. */
+static void scatter(const walker *w, char *window, int64_t memory, int64_t count)
 {
     char *m = w->memory + memory * w->elem;
-    if (stride == 1) {
-        memcpy(w->reading ? m : window, w->reading ? window : m, (size_t)(count * w->elem));
-        return;
-    }
-    for (int64_t i = 0; i < count; i++) {
-        char *one = m + i * stride * w->elem, *other = window + i * w->elem;
-        memcpy(w->reading ? one : other, w->reading ? other : one, (size_t)w->elem);
+    if (w->step == 1) {
+        memcpy(w->file->reading ? m : window, w->file->reading ? window : m, (size_t)(count * w->elem));
+    } else if (w->file->reading) {
+        spread(m, w->step, window, 1, count, w->elem);
+    } else {
+        spread(window, 1, m, w->step, count, w->elem);
     }
 }
 
@@ -86,62 +117,92 @@ static bool flush(walker *w)
     return ok;
 }
 
-/* file, memory: element positions; count elements, consecutive in the file. */
-static bool segment(walker *w, int64_t file, int64_t memory, int64_t count, int64_t stride)
+static bool need_window(walker *w)
 {
+    w->window = w->window ? w->window : malloc(WINDOW_BYTES);
+    if (!w->window) {
+        w->status = dmi_fail(DM_ERR_NOMEM, "%s: no memory for a buffer", w->file->path);
+    }
+    return w->window != NULL;
+}
+
+/* As many of `count` elements as the window has after reading more, if need be; 0: failed. */
+static int64_t read_some(walker *w, int64_t byte, int64_t memory, int64_t count)
+{
+    int64_t n = DMI_MIN(count, WINDOW_BYTES / w->elem);
+    if (byte < w->at || byte + w->elem > w->at + w->filled) {
+        int64_t want = w->through_gaps ? DMI_MIN(w->end - byte, WINDOW_BYTES / w->elem * w->elem) : n * w->elem;
+        if (!transfer(w, w->window, want, byte)) {
+            return 0;
+        }
+        w->at = byte;
+        w->filled = want;
+        if (w->swap) {
+            swap_bytes(w->window, want / w->elem, w->elem);
+        }
+    }
+    n = DMI_MIN(n, (w->at + w->filled - byte) / w->elem);
+    scatter(w, w->window + (byte - w->at), memory, n);
+    return n;
+}
+
+static int64_t write_some(walker *w, int64_t byte, int64_t memory, int64_t count)
+{
+    if (((w->filled > 0 && byte != w->at + w->filled) || w->filled + w->elem > WINDOW_BYTES) && !flush(w)) {
+        return 0;
+    }
+    w->at = w->filled == 0 ? byte : w->at;
+    int64_t n = DMI_MIN(count, (WINDOW_BYTES - w->filled) / w->elem);
+    scatter(w, w->window + w->filled, memory, n);
+    w->filled += n * w->elem;
+    return n;
+}
+
+/* file, memory: element positions; count elements, consecutive in the file. */
+static bool segment(walker *w, int64_t file, int64_t memory, int64_t count)
+{
+    bool reading = w->file->reading, large = count * w->elem >= DIRECT_BYTES;
+    if (w->step == 1 && (large || (reading && !w->through_gaps))) {
+        char *m = w->memory + memory * w->elem;
+        bool ok = (reading || flush(w)) && transfer(w, m, count * w->elem, w->data_offset + file * w->elem);
+        if (ok && w->swap) {
+            swap_bytes(m, count, w->elem);
+        }
+        return ok;
+    }
     while (count > 0) {
-        int64_t byte = w->data_offset + file * w->elem, n = DMI_MIN(count, WINDOW_BYTES / w->elem);
-        if (w->reading) {
-            if (byte < w->at || byte + w->elem > w->at + w->filled) {
-                int64_t want = w->through_gaps ? DMI_MIN(w->end - byte, WINDOW_BYTES) : n * w->elem;
-                if (!transfer(w, w->window, want, byte)) {
-                    return false;
-                }
-                w->at = byte;
-                w->filled = want;
-                if (w->swap) {
-                    swap_bytes(w->window, want / w->elem, w->elem);
-                }
-            }
-            n = DMI_MIN(n, (w->at + w->filled - byte) / w->elem);
-            scatter(w, w->window + (byte - w->at), memory, n, stride);
-        } else {
-            if ((w->filled > 0 && byte != w->at + w->filled) || w->filled + w->elem > WINDOW_BYTES) {
-                if (!flush(w)) {
-                    return false;
-                }
-            }
-            w->at = w->filled == 0 ? byte : w->at;
-            n = DMI_MIN(n, (WINDOW_BYTES - w->filled) / w->elem);
-            scatter(w, w->window + w->filled, memory, n, stride);
-            w->filled += n * w->elem;
+        int64_t byte = w->data_offset + file * w->elem, n = 0;
+        if (need_window(w)) {
+            n = reading ? read_some(w, byte, memory, count) : write_some(w, byte, memory, count);
+        }
+        if (n == 0) {
+            return false;
         }
         file += n;
-        memory += n * stride;
+        memory += n * w->step;
         count -= n;
     }
     return true;
 }
 
-static bool descend(walker *w, int level, int64_t file, int64_t memory)
+static bool descend(walker *w, int at, int64_t file, int64_t memory)
 {
-    const dmi_copy *g = w->g;
-    if (level == g->ndim) {
-        return segment(w, file, memory, 1, 1);
+    const level *l = &w->level[at];
+    if (at == w->levels) {
+        return segment(w, file, memory, 1);
     }
-    int d = w->order[level];
-    int64_t fs = file_stride(w, d), ms = memory_stride(w, d);
-    for (int64_t r = 0; r < g->nrun[d]; r++) {
-        const dmi_run *run = &g->run[d][r];
-        int64_t f = file + (w->reading ? run->a : run->b) * fs, m = memory + (w->reading ? run->b : run->a) * ms;
-        if (level == g->ndim - 1 && fs == 1) {
-            if (!segment(w, f, m, run->len, ms)) {
+    for (int64_t r = 0; r < l->nrun; r++) {
+        const dmi_run *run = &l->run[r];
+        int64_t f = file + (w->file->reading ? run->a : run->b) * l->file;
+        int64_t m = memory + (w->file->reading ? run->b : run->a) * l->memory;
+        if (l->joined) {
+            if (!segment(w, f + l->file_at, m + l->memory_at, run->len * l->inner)) {
                 return false;
             }
             continue;
         }
         for (int64_t i = 0; i < run->len; i++) {
-            if (!descend(w, level + 1, f + i * fs, m + i * ms)) {
+            if (!descend(w, at + 1, f + i * l->file, m + i * l->memory)) {
                 return false;
             }
         }
@@ -149,50 +210,109 @@ static bool descend(walker *w, int level, int64_t file, int64_t memory)
     return true;
 }
 
-static dm_status walk(const dmi_file_part *part, const char *path, void *memory, bool reading)
+/* The dims of more than one element by decreasing file stride; what the others add is a constant. */
+static void sort_levels(walker *w, const dmi_copy *g)
 {
-    walker w = {.g = &part->geometry, .reading = reading, .path = path, .data_offset = part->data_offset,
-                .swap = part->swap, .memory = memory, .elem = dmi_dtype_bytes(part->geometry.src_dtype)};
-    const dmi_copy *g = w.g;
-    int64_t begin = w.reading ? g->src_offset : g->dst_offset, last = begin, gap = 0;
+    bool reading = w->file->reading;
+    w->file_at = reading ? g->src_offset : g->dst_offset;
+    w->memory_at = reading ? g->dst_offset : g->src_offset;
     for (int d = 0; d < g->ndim; d++) {
-        int at = d;
-        for (; at > 0 && file_stride(&w, w.order[at - 1]) < file_stride(&w, d); at--) {
-            w.order[at] = w.order[at - 1];
+        level l = {.nrun = g->nrun[d], .run = g->run[d]};
+        l.file = reading ? g->src_stride[d] : g->dst_stride[d];
+        l.memory = reading ? g->dst_stride[d] : g->src_stride[d];
+        for (int64_t r = 0; r < l.nrun; r++) {
+            l.count += l.run[r].len;
         }
-        w.order[at] = d;
-        const dmi_run *head = &g->run[d][0], *tail = &g->run[d][g->nrun[d] - 1];
-        begin += (reading ? head->a : head->b) * file_stride(&w, d);
-        last += ((reading ? tail->a : tail->b) + tail->len - 1) * file_stride(&w, d);
-        gap = DMI_MAX(gap, file_stride(&w, d) * w.elem);
+        if (l.count == 1) {
+            w->file_at += (reading ? l.run->a : l.run->b) * l.file;
+            w->memory_at += (reading ? l.run->b : l.run->a) * l.memory;
+            continue;
+        }
+        int at = w->levels++;
+        for (; at > 0 && w->level[at - 1].file < l.file; at--) {
+            w->level[at] = w->level[at - 1];
+        }
+        w->level[at] = l;
     }
-    w.end = w.data_offset + (last + 1) * w.elem;
-    int64_t span = last + 1 - begin;
-    w.through_gaps = gap <= GAP_BYTES || g->count >= span / 4;
-    w.fd = open(path, (reading ? O_RDONLY : O_WRONLY) | O_CLOEXEC);
-    if (w.fd < 0) {
-        return dmi_fail(DM_ERR_IO, "%s: %s", path, strerror(errno));
+}
+
+/* Which dims make one segment of a run; how many segments there are, and how far apart. */
+static void join_levels(walker *w, int64_t count)
+{
+    bool reading = w->file->reading;
+    int64_t inner = 1, file_at = 0, memory_at = 0, first = w->file_at, last = first, segments = 1;
+    w->step = 1;
+    if (w->levels > 0 && w->level[w->levels - 1].file == 1) {
+        w->step = w->level[w->levels - 1].memory;
     }
-    w.window = malloc(WINDOW_BYTES);
-    if (!w.window) {
-        w.status = dmi_fail(DM_ERR_NOMEM, "%s: no memory for a buffer", path);
-    } else if (descend(&w, 0, reading ? g->src_offset : g->dst_offset, reading ? g->dst_offset : g->src_offset) &&
-               !reading) {
+    for (int i = w->levels - 1; i >= 0; i--) {
+        level *l = &w->level[i];
+        const dmi_run *head = l->run, *tail = &l->run[l->nrun - 1];
+        l->joined = inner > 0 && l->file == inner && l->memory == inner * w->step;
+        l->inner = inner;
+        l->file_at = file_at;
+        l->memory_at = memory_at;
+        file_at += (reading ? head->a : head->b) * l->file;
+        memory_at += (reading ? head->b : head->a) * l->memory;
+        segments = !l->joined ? segments * l->count : l->nrun;
+        inner = l->joined && l->nrun == 1 ? head->len * inner : 0;
+        first += (reading ? head->a : head->b) * l->file;
+        last += ((reading ? tail->a : tail->b) + tail->len - 1) * l->file;
+    }
+    w->end = w->data_offset + (last + 1) * w->elem;
+    w->through_gaps = (last + 1 - first - count) / DMI_MAX(segments - 1, 1) * w->elem <= GAP_BYTES;
+}
+
+dm_status dmi_file_move(const dmi_file *file, const dmi_file_part *part, const dmi_copy *geometry, void *memory)
+{
+    walker w = {.file = file, .data_offset = part->data_offset, .swap = part->swap, .memory = memory};
+    w.elem = dmi_dtype_bytes(geometry->src_dtype);
+    sort_levels(&w, geometry);
+    join_levels(&w, geometry->count);
+    if (descend(&w, 0, w.file_at, w.memory_at) && !file->reading) {
         (void)flush(&w);
     }
     free(w.window);
-    if (close(w.fd) != 0 && w.status == DM_OK && !reading) {
-        w.status = dmi_fail(DM_ERR_IO, "%s: %s", path, strerror(errno));
-    }
     return w.status;
+}
+
+dm_status dmi_file_open(const char *path, bool reading, dmi_file *out)
+{
+    *out = (dmi_file){.path = path, .reading = reading};
+    out->fd = open(path, (reading ? O_RDONLY : O_WRONLY) | O_CLOEXEC);
+    return out->fd >= 0 ? DM_OK : dmi_fail(DM_ERR_IO, "%s: %s", path, strerror(errno));
+}
+
+dm_status dmi_file_close(dmi_file *file)
+{
+    int fd = file->fd;
+    file->fd = -1;
+    return fd < 0 || close(fd) == 0 || file->reading
+               ? DM_OK
+               : dmi_fail(DM_ERR_IO, "%s: %s", file->path, strerror(errno));
+}
+
+static dm_status whole(const dmi_file_part *part, const char *path, bool reading, void *memory)
+{
+    dmi_file file;
+    dm_status status = dmi_file_open(path, reading, &file);
+    if (status != DM_OK) {
+        return status;
+    }
+    status = dmi_file_move(&file, part, &part->geometry, memory);
+    if (status != DM_OK) { /* the first failure is the one to tell */
+        file.reading = true;
+    }
+    dm_status closed = dmi_file_close(&file);
+    return status == DM_OK ? closed : status;
 }
 
 dm_status dmi_file_read(const dmi_file_part *part, const char *path, void *memory)
 {
-    return walk(part, path, memory, true);
+    return whole(part, path, true, memory);
 }
 
 dm_status dmi_file_write(const dmi_file_part *part, const char *path, const void *memory)
 {
-    return walk(part, path, (void *)(uintptr_t)memory, false); /* only read there */
+    return whole(part, path, false, (void *)(uintptr_t)memory); /* only read there */
 }

@@ -1,17 +1,35 @@
-/* Parts of a file's data to and from a worker's memory, by position (pread, pwrite). */
+/* Parts of a file's data to and from a worker's memory, by position (pread, pwrite). Several threads may move parts
+ * of one open file at once. */
 #ifndef DMI_FILE_H
 #define DMI_FILE_H
 
 #include "kernels/backend.h"
 
-/* One side of the geometry is the file: elements from data_offset on. Reading: src is the file, dst the memory;
+/* One side of a geometry is the file: elements from data_offset on. Reading: src is the file, dst the memory;
  * writing: src the memory, dst the file. One dtype. */
 typedef struct dmi_file_part {
     dmi_copy geometry;
+    /* For workers whose memory is a GPU's, the same in two: between the file and a piece of host memory, where the
+     * elements lie one after another in the order of the file, and between the piece and the worker's memory. */
+    dmi_copy packed, rest;
     int64_t data_offset; /* bytes */
     bool swap;           /* elements are byte-swapped in the file */
 } dmi_file_part;
 
+typedef struct dmi_file {
+    const char *path; /* the caller's */
+    bool reading;
+    int fd;
+} dmi_file;
+
+DM_CHECKED dm_status dmi_file_open(const char *path, bool reading, dmi_file *out);
+/* Some file systems tell only now that what was written did not reach the disk. */
+DM_CHECKED dm_status dmi_file_close(dmi_file *file);
+/* Moves what `geometry`, one of the part's, says. */
+DM_CHECKED dm_status dmi_file_move(const dmi_file *file, const dmi_file_part *part, const dmi_copy *geometry,
+                                   void *memory);
+
+/* Opens, moves part->geometry, closes. */
 DM_CHECKED dm_status dmi_file_read(const dmi_file_part *part, const char *path, void *memory);
 DM_CHECKED dm_status dmi_file_write(const dmi_file_part *part, const char *path, const void *memory);
 

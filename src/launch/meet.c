@@ -195,7 +195,10 @@ static dm_status settle(dmi_job *job, const hello *all)
     for (int e = 0; e <= job->workers; e++) {
         threads += job->host_of[e] == job->host_of[job->me];
     }
-    dmi_hub_tune(&job->hub, threads, (int)sysconf(_SC_NPROCESSORS_ONLN), job->config.spin_us);
+    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    dmi_hub_tune(&job->hub, threads, cores, job->config.spin_us);
+    job->config.file_threads =
+        dmi_file_threads(&job->config, threads - (job->host_of[job->workers] == job->host_of[job->me]), cores);
     dmi_port *port = dmi_hub_port(&job->hub, job->me);
     port->pid = (int32_t)getpid();
     for (int e = 0; e <= job->workers; e++) { /* other hosts' ports are mirrors here */

@@ -45,7 +45,14 @@ dmi_profile dmi_profile_from(const dmi_config *config, int workers, bool one_spa
                          .reduce_piece = config->reduce_piece,
                          .gemm_compute = DMI_COMPUTE_F32 + (int)config->gemm_compute,
                          .turn_bytes = config->turn,
-                         .piece = 2 << 20};
+                         .piece = 2 << 20,
+                         .file_piece = config->file_piece};
+}
+
+int dmi_file_threads(const dmi_config *config, int workers, int cores)
+{
+    return config->file_threads > 0 ? config->file_threads
+                                    : DMI_MAX(1, DMI_MIN(cores / DMI_MAX(workers, 1) - 1, 16));
 }
 
 void dmi_hub_tune(dmi_hub *hub, int threads, int cores, double spin_us)
@@ -246,6 +253,7 @@ dm_status dmi_launch_threads(const dmi_config *config, int workers, dmi_session 
         return dmi_fail(DM_ERR_NOMEM, "no memory for a session");
     }
     l->config = *config;
+    l->config.file_threads = dmi_file_threads(config, workers, dmi_host_cores());
     l->workers = workers;
     l->profile = dmi_profile_from(config, workers, true);
     l->thread = calloc((size_t)workers, sizeof *l->thread);
@@ -265,7 +273,7 @@ dm_status dmi_launch_threads(const dmi_config *config, int workers, dmi_session 
     }
     if (status == DM_OK) {
         dmi_slab_ops slabs = dmi_slab_ops_anonymous();
-        status = dmi_session_open(config, &l->profile, &l->hub, &slabs, l->consumer, workers, &s);
+        status = dmi_session_open(&l->config, &l->profile, &l->hub, &slabs, l->consumer, workers, &s);
     }
     if (status != DM_OK) {
         if (l->started > 0) { /* they only know the ring: tell them to go */

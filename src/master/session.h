@@ -169,6 +169,8 @@ int dmi_default_workers(const dmi_config *config);
 /* An error that says why, where the configuration asks for GPUs and there are none. */
 DM_CHECKED dm_status dmi_device_check(const dmi_config *config, int gpus);
 dmi_profile dmi_profile_from(const dmi_config *config, int workers, bool one_space);
+/* The option file_threads, or what it is by itself where so many workers share so many cores. */
+int dmi_file_threads(const dmi_config *config, int workers, int cores);
 /* How to wait on this host, where `threads` of ours may want to run at once. */
 void dmi_hub_tune(dmi_hub *hub, int threads, int cores, double spin_us);
 /* Environment, options and fields of the public struct (NULL: none); sets the log up. On failure *out has what the

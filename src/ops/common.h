@@ -24,6 +24,15 @@ const char *dmi_shape_text(const dmi_desc *desc, char text[192]);
 /* out[...] = f(a, b) with a and b (operand numbers; -1 none) broadcast to out; scalars are args.s[0] and s[1]. */
 DM_CHECKED dm_status dmi_plan_ewise(dmi_builder *b, const dmi_call *call, int ewise_op, int a, int bb, int out);
 
+/* --- common_file.c */
+/* The steps by which this worker moves its part of operand 0 from a .npy file (its whole part) or to one (what it holds
+ * as replica 0). data_offset: bytes before the first element. */
+typedef struct dmi_file_plan {
+    bool reading, fortran, swap;
+    int64_t data_offset;
+} dmi_file_plan;
+DM_CHECKED dm_status dmi_plan_file(dmi_builder *b, const dmi_call *call, const dmi_file_plan *file);
+
 /* --- copy.c */
 /* dst = src with source dim perm[d] along dim d of dst; src is operand number or (work >= 0) that workspace. */
 DM_CHECKED dm_status dmi_plan_copy(dmi_builder *b, const dmi_desc *src, dmi_ref src_ref, const dmi_desc *dst, dmi_ref dst_ref,

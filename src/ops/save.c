@@ -1,5 +1,4 @@
 /* array -> .npy: every worker of replica 0 writes its own part. */
-#include "io/file.h"
 #include "io/npy.h"
 #include "ops/common.h"
 
@@ -77,40 +76,10 @@ dm_status dmi_save_check(dmi_call *call)
     return DM_OK;
 }
 
-typedef struct saving {
-    dmi_builder *b;
-    dmi_file_part part;
-} saving;
-
-static void save_part(void *context, const dmi_copy *geometry)
-{
-    saving *s = context;
-    dmi_ref ref = dmi_ref_operand(0, DMI_READ);
-    s->part.geometry = *geometry;
-    dmi_build_kernel(s->b, DMI_STEP_FILE_WRITE, &s->part, sizeof s->part, &ref, 1, NULL);
-}
-
 dm_status dmi_save_plan(dmi_builder *b, const dmi_call *call)
 {
-    const dmi_desc *a = &call->operand[0].desc;
-    dmi_region file = {.ndim = a->ndim};
-    int64_t stride = 1;
-    for (int d = a->ndim - 1; d >= 0; d--) {
-        file.dim[d] = dmi_dimset_interval(0, a->extent[d]);
-        file.stride[d] = stride;
-        stride *= a->extent[d];
-    }
-    if (b->me >= b->profile->workers || dmi_layout_replica(a->layout, b->me) != 0) {
+    if (b->me >= b->profile->workers || dmi_layout_replica(call->operand[0].desc.layout, b->me) != 0) {
         return DM_OK;
     }
-    for (int64_t i = 0; i < dmi_desc_region_count(a, b->me); i++) {
-        dmi_region region;
-        dmi_copy copy;
-        saving s = {.b = b, .part = {.data_offset = call->args.i[0]}};
-        dmi_desc_region(a, b->me, i, &region);
-        if (region.count > 0 && dmi_region_copy(b, &region, &file, a->dtype, a->dtype, &copy)) {
-            dmi_copy_split(b, &copy, b->profile->gpu ? b->profile->piece : INT64_MAX, save_part, &s);
-        }
-    }
-    return DM_OK;
+    return dmi_plan_file(b, call, &(dmi_file_plan){.data_offset = call->args.i[0]});
 }

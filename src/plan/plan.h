@@ -75,6 +75,7 @@ typedef struct dmi_profile {
     bool fused;              /* every worker's GPU has products that wait for their operand piece by piece */
     int64_t turn_bytes;      /* on GPUs: a block of at least so much waits until the one before has come; 0: never */
     int64_t piece;           /* most bytes at once of data that goes through staging memory of the host */
+    int64_t file_piece;      /* on GPUs: most bytes of a file at once */
     bool gpu;                /* workers hold arrays in device memory: what goes through the host goes in pieces */
     const int *host_of;      /* [workers] or NULL: one host. On a GPU, blocks between two hosts go in pieces too */
 } dmi_profile;

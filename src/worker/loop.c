@@ -55,6 +55,8 @@ dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *config, cons
                                     .timeline = config->trace[0] != 0,
                                     .compute_lanes = (int)config->lanes,
                                     .piece = profile->piece,
+                                    .file_piece = profile->file_piece,
+                                    .file_threads = (int)config->file_threads,
                                     .host_memory = host_memory ? *host_memory : (dmi_slab_ops){0},
                                     .push_kernel = config->push_kernel,
                                     .link_gbps = config->link_gbps,

@@ -1,0 +1,73 @@
+/* The elements of an array and those of a file: what load and save plan. */
+#include "io/file.h"
+#include "ops/common.h"
+
+/* The file's elements as a region: all indices, dims by decreasing stride. */
+static void file_region(const dmi_desc *a, bool reversed, dmi_region *out)
+{
+    *out = (dmi_region){.ndim = a->ndim};
+    int64_t stride = 1;
+    for (int d = a->ndim - 1; d >= 0; d--) {
+        int64_t extent = a->extent[reversed ? a->ndim - 1 - d : d];
+        out->dim[d] = dmi_dimset_interval(0, extent);
+        out->stride[d] = stride;
+        stride *= extent;
+    }
+    out->count = stride;
+}
+
+static void reverse_dims(dmi_region *region)
+{
+    for (int lo = 0, hi = region->ndim - 1; lo < hi; lo++, hi--) {
+        dmi_dimset dim = region->dim[lo];
+        int64_t stride = region->stride[lo];
+        region->dim[lo] = region->dim[hi];
+        region->stride[lo] = region->stride[hi];
+        region->dim[hi] = dim;
+        region->stride[hi] = stride;
+    }
+}
+
+typedef struct filing {
+    dmi_builder *b;
+    bool reading;
+    dmi_file_part part;
+} filing;
+
+static void add_part(void *context, const dmi_copy *geometry)
+{
+    filing *f = context;
+    dmi_ref ref = dmi_ref_operand(0, f->reading ? DMI_WRITE : DMI_READ);
+    f->part.geometry = *geometry;
+    if (f->b->profile->gpu) { /* row-major in the plan's order of dims is the order of the file */
+        dmi_build_pack(f->b, geometry, f->reading ? &f->part.packed : &f->part.rest);
+        dmi_build_unpack(f->b, geometry, f->reading ? &f->part.rest : &f->part.packed);
+    }
+    dmi_build_kernel(f->b, f->reading ? DMI_STEP_FILE_READ : DMI_STEP_FILE_WRITE, &f->part, sizeof f->part,
+                     &ref, 1, NULL);
+}
+
+/* The dims go by decreasing stride in the file, so that a part is one stretch of the file wherever the layout
+ * allows, and a piece is read and written from front to back. Turning the elements is then the device's work.
+ */
+dm_status dmi_plan_file(dmi_builder *b, const dmi_call *call, const dmi_file_plan *plan)
+{
+    const dmi_desc *a = &call->operand[0].desc;
+    dmi_region file, region;
+    file_region(a, plan->fortran, &file);
+    for (int64_t i = 0; b->me < b->profile->workers && i < dmi_desc_region_count(a, b->me); i++) {
+        filing f = {.b = b, .reading = plan->reading};
+        dmi_copy copy;
+        f.part.data_offset = plan->data_offset;
+        f.part.swap = plan->swap;
+        dmi_desc_region(a, b->me, i, &region);
+        if (plan->fortran) {
+            reverse_dims(&region);
+        }
+        if (region.count > 0 && dmi_region_copy(b, plan->reading ? &file : &region,
+                                                plan->reading ? &region : &file, a->dtype, a->dtype, &copy)) {
+            dmi_copy_split(b, &copy, b->profile->gpu ? b->profile->file_piece : INT64_MAX, add_part, &f);
+        }
+    }
+    return DM_OK;
+}
