@@ -8,6 +8,7 @@ static const tool_command benches[] = {
     {"gemm", tool_bench_gemm, "products, against OpenBLAS alone"},
     {"dispatch", tool_bench_dispatch, "what a command costs, and what waiting costs"},
     {"transport", tool_bench_transport, "latency and bandwidth between two workers"},
+    {"file", tool_bench_file, "loading and saving .npy files, against plain reading and writing"},
     {"remap", tool_bench_remap, "from rows to columns, against memcpy"},
     {NULL, NULL, NULL},
 };

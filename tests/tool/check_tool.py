@@ -74,5 +74,7 @@ check_bench(8 * times, triples("ms") + ["gflops", "ratio", "error"], "gemm", "--
             "f64,f16", "--layouts", "rows/cols/rows,grid", *few, *turns)
 check_bench(2 * times, triples("ms") + ["gbps", "memcpy_1_gbps", "memcpy_all_gbps"], "remap", "--sizes", "50,64", *few,
             *turns)
+check_bench(1 * times, triples("load_ms") + triples("save_ms") + ["load_gbps", "read_gbps", "ratio", "save_ratio", "threads"],
+            "file", "--size", "100K", *few, *turns)
 check_bench(4 * times, triples("us") + ["processor_percent"], "dispatch", "--count", 2000, "--idle", 0.05, *few, *turns)
 check_bench(9 * times, triples("us") + triples("mbps"), "transport", "--max", 1024, *few, *turns)

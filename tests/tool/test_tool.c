@@ -290,6 +290,8 @@ static void test_refusals(void **state)
         {"bench dispatch --idle never", "never"},
         {"bench transport --max big", "big"},
         {"bench remap --sizes 0", "0"},
+        {"bench file --size none", "none"},
+        {"bench file --layout diagonal", "diagonal"},
         {"bench remap --colour", "colour"},
     };
     char out[OUTPUT];

@@ -11,12 +11,20 @@ if(TARGET dmath_tool)
   set(bench_dispatch dispatch --count 20000 --idle 0.1)
   set(bench_transport transport --max 64K)
   set(bench_remap remap --sizes 1,33,200 --dtype f64)
-  foreach(bench gemm dispatch transport remap)
+  set(bench_file file --size 900K --dtype f64 --layout cyclic:1:5)
+  foreach(bench gemm dispatch transport remap file)
     dmath_test(tool_bench_${bench} dmath_tool bench ${bench_${bench}} ${few} --workers 2,3)
     foreach(transport direct mpi)
       dmath_mpi_test(tool_bench_${bench}_${transport} 4 ${tool} bench ${bench_${bench}} ${few} --transport ${transport})
     endforeach()
   endforeach()
+
+  # On emulated GPUs a file goes in pieces; a ratio that nothing can reach is a failure.
+  dmath_test(tool_bench_file_emulated dmath_tool bench ${bench_file} ${few} --workers 2 -O file_piece=8K
+             -O file_threads=2)
+  dmath_test(tool_bench_file_least dmath_tool bench ${bench_file} ${few} --workers 2 --least 1000000)
+  set_tests_properties(tool_bench_file_least PROPERTIES WILL_FAIL ON)
+  set_property(TEST tool_bench_file_emulated APPEND PROPERTY ENVIRONMENT DMATH_DEVICE=emulated DMATH_EMULATED_GPUS=2)
 
   # What needs no workers lets them go.
   dmath_mpi_test(tool_info_mpi 3 ${tool} info)
