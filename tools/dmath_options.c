@@ -223,7 +223,7 @@ dm_layout tool_layout_make(const tool_layout *l, int workers)
 
 static const struct argp_option common_options[] = {
     {"workers", 'w', "N", 0, "workers, as threads of this process (a measurement takes a list: 1,2,4)", 10},
-    {"transport", 't', "NAME", 0, "how bytes move between workers: auto, direct, mpi", 10},
+    {"transport", 't', "NAME", 0, "how bytes move between workers: auto, direct, mpi, cuda_mpi, staged", 10},
     {"option", 'O', "KEY=VALUE", 0, "any setting that `dmath info' lists; may be repeated", 10},
     {"json", 'j', NULL, 0, "a JSON object a line", 10},
     {"verbose", 'v', NULL, 0, "say more", 10},

@@ -60,10 +60,14 @@ int tool_close(dm_session *session, dm_status status)
 static const char *transport_of(const dmi_session *s)
 {
     static const char *const names[] = {"auto", "direct", "mpi"};
-    if (s->profile.one_space) {
+    const dmi_profile *p = &s->profile;
+    const dmi_job *job = s->launch_state;
+    if (p->gpu && s->workers > 1 && p->host_of && p->host_of[0] != p->host_of[1]) {
+        return !p->one_space && job->gpu_messages ? "cuda_mpi" : "staged";
+    }
+    if (p->gpu || p->one_space) {
         return "direct";
     }
-    const dmi_job *job = s->launch_state;
     if (s->config.transport != DMI_TRANSPORT_AUTO || s->workers < 2) {
         return names[s->config.transport];
     }

@@ -25,7 +25,7 @@
     ENUM(bind, "auto", "auto|none",                                                                            \
          "auto: a worker with a GPU runs on the CPUs near it; none: threads stay where they are started")      \
     BOOL(placement, "0", "tell at the start where each worker is: a line a worker, to stderr")                 \
-    ENUM(transport, "auto", "auto|direct|mpi", "how bytes move between workers")                               \
+    ENUM(transport, "auto", "auto|direct|mpi|cuda_mpi|staged", "how bytes move between workers")               \
     INT(pretend_hosts, "0", 0, 65536, "split the workers into that many pretended hosts; 0: as they are")      \
     DOUBLE(link_gbps, "0", 0, 1e6, "bandwidth given to every direct link, GB/s; 0: what it has")               \
     DOUBLE(link_latency_us, "0", 0, 1e9, "latency added to every direct link")                                 \
@@ -67,7 +67,13 @@
  * reduce_algorithm enum dmi_reduce_algorithm, those of gemm_compute enum dmi_gemm_compute from its second on. */
 enum dmi_config_device { DMI_DEVICE_AUTO, DMI_DEVICE_CPU, DMI_DEVICE_CUDA, DMI_DEVICE_EMULATED };
 enum dmi_config_bind { DMI_BIND_AUTO, DMI_BIND_NONE };
-enum dmi_config_transport { DMI_TRANSPORT_AUTO, DMI_TRANSPORT_DIRECT, DMI_TRANSPORT_MPI };
+enum dmi_config_transport {
+    DMI_TRANSPORT_AUTO,
+    DMI_TRANSPORT_DIRECT,
+    DMI_TRANSPORT_MPI,
+    DMI_TRANSPORT_CUDA_MPI, /* between GPUs: messages from and to device memory */
+    DMI_TRANSPORT_STAGED    /* between GPUs: through host memory */
+};
 
 enum { DMI_CONFIG_TEXT = 256 }; /* bytes of a STRING, its end included */
 

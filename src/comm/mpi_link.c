@@ -32,9 +32,7 @@ dm_status dmi_mpi_check(int code, const char *function)
     return dmi_fail(DM_ERR_TRANSPORT, "%s: %s", function, text);
 }
 
-/* Are the elements of one side consecutive in memory, in the order of the message? *offset: where they begin.
- */
-static bool contiguous(const dmi_copy *g, bool dst, int64_t *offset)
+bool dmi_mpi_contiguous(const dmi_copy *g, bool dst, int64_t *offset)
 {
     int64_t at = dst ? g->dst_offset : g->src_offset, expect = 1;
     for (int d = g->ndim - 1; d >= 0; d--) {
@@ -138,7 +136,7 @@ static bool start_push(dmi_engine *e, dmi_work *w)
     if (!w->message) {
         return false; /* tried again at the next look */
     }
-    if (source && contiguous(g, false, &offset)) {
+    if (source && dmi_mpi_contiguous(g, false, &offset)) {
         source += offset * elem;
     } else if (source) {
         w->message->buffer = malloc((size_t)w->step->bytes);
@@ -176,7 +174,7 @@ static bool mpi_grant(dmi_engine *e, dmi_work *w)
     const dmi_copy *g = w->step->desc;
     int64_t offset = 0, elem = dmi_dtype_bytes(g->dst_dtype);
     char *place = dmi_ref_pointer(w->inst, &w->step->ref[0]);
-    bool straight = place && contiguous(g, true, &offset);
+    bool straight = place && dmi_mpi_contiguous(g, true, &offset);
     if (!straight && e->mpi->posted >= MOST_POSTED) {
         return false;
     }

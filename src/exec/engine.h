@@ -124,6 +124,10 @@ typedef struct dmi_device {
      * port. After it, pushes to that peer go straight into its memory. */
     dm_status (*connect)(struct dmi_engine *e, int number, struct dmi_engine *peer);
     void (*disconnect)(struct dmi_engine *e);             /* before any peer frees what is mapped here */
+    bool (*in_mpi)(void);                                 /* says the MPI library that it takes device memory? */
+    /* From now on, pushes to workers that e is not connected to are messages from and to device memory, of at most
+     * `piece` bytes; 0: no more. Only where MPI has been seen to do that. */
+    dm_status (*messages)(struct dmi_engine *e, int64_t piece);
     void *(*map)(struct dmi_engine *e, int peer, int slab); /* memory of another process; NULL (logged): no way */
     /* Bytes to and from memory of any GPU that is mapped here; they wait. */
     dm_status (*put)(void *device, const void *host, int64_t bytes);

@@ -61,7 +61,40 @@ static bool send_direct(dmi_engine *e, dmi_work *w)
 
 static bool send_step(dmi_engine *e, dmi_work *w)
 {
-    return dmi_gpu_direct(e, w->step->peer) ? send_direct(e, w) : dmi_gpu_send_staged(e, w);
+    int peer = w->step->peer;
+    return dmi_gpu_direct(e, peer) ? send_direct(e, w)
+           : dmi_gpu_far(e, peer)  ? dmi_gpu_send_message(e, w)
+                                   : dmi_gpu_send_staged(e, w);
+}
+
+/* What overwrites the source of a push waits for the push to be issued, and then on its stream. Where MPI reads
+ * the source no stream knows when it has done so: such a push counts as issued only then. */
+static bool count_sent(dmi_engine *e)
+{
+    const dmi_lane *lane = &e->lane[DMI_LANE_SEND];
+    uint64_t *issued = &e->gpu->issued[DMI_LANE_SEND], before = *issued;
+    while (*issued < lane->started && !dmi_gpu_held(dmi_lane_slot(lane, *issued))) {
+        const dmi_work *w = dmi_lane_slot(lane, (*issued)++);
+        dmi_gpu_mark(e, DMI_LANE_SEND, w);
+    }
+    return *issued != before;
+}
+
+static bool issue_send(dmi_engine *e)
+{
+    dmi_lane *lane = &e->lane[DMI_LANE_SEND];
+    uint64_t end = atomic_load_explicit(&lane->enqueued, memory_order_relaxed);
+    bool moved = count_sent(e);
+    while (lane->started < end) {
+        dmi_work *w = dmi_lane_slot(lane, lane->started);
+        if (!dmi_gpu_issued(e, &w->wait) || !send_step(e, w)) {
+            break;
+        }
+        lane->started++;
+        moved = true;
+        (void)count_sent(e);
+    }
+    return moved;
 }
 
 /* --- RECV --- */
@@ -95,10 +128,18 @@ static bool grant_direct(dmi_engine *e, dmi_work *w)
 static bool on_its_way(dmi_engine *e, const dmi_work *w)
 {
     if (!dmi_gpu_direct(e, w->step->peer)) {
-        return w->started; /* on the stream from host memory */
+        return w->started; /* what brings it from there is on the stream */
     }
     const dmi_mailbox *box = &e->port->mailbox[w->step->peer];
     return atomic_load_explicit(&box->announced, memory_order_acquire) > w->ordinal;
+}
+
+static bool grant_step(dmi_engine *e, dmi_work *w)
+{
+    int peer = w->step->peer;
+    return dmi_gpu_direct(e, peer) ? grant_direct(e, w)
+           : dmi_gpu_far(e, peer)  ? dmi_gpu_grant_message(e, w)
+                                   : dmi_gpu_grant_staged(e, w);
 }
 
 static bool issue_recv(dmi_engine *e)
@@ -109,8 +150,7 @@ static bool issue_recv(dmi_engine *e)
     bool moved = false;
     while (lane->started < end) {
         dmi_work *w = dmi_lane_slot(lane, lane->started);
-        if (!dmi_gpu_issued(e, &w->wait) ||
-            !(dmi_gpu_direct(e, w->step->peer) ? grant_direct(e, w) : dmi_gpu_grant_staged(e, w))) {
+        if (!dmi_gpu_issued(e, &w->wait) || !grant_step(e, w)) {
             break;
         }
         lane->started++;
@@ -123,7 +163,7 @@ static bool issue_recv(dmi_engine *e)
     return moved;
 }
 
-static bool issue_lane(dmi_engine *e, int number)
+static bool issue_compute(dmi_engine *e, int number)
 {
     dmi_lane *lane = &e->lane[number];
     uint64_t end = atomic_load_explicit(&lane->enqueued, memory_order_relaxed);
@@ -131,8 +171,7 @@ static bool issue_lane(dmi_engine *e, int number)
     bool moved = false;
     while (*issued < end) {
         dmi_work *w = dmi_lane_slot(lane, *issued);
-        if (!dmi_gpu_issued(e, &w->wait) ||
-            !(number == DMI_LANE_SEND ? send_step(e, w) : dmi_gpu_issue_compute(e, number, w))) {
+        if (!dmi_gpu_issued(e, &w->wait) || !dmi_gpu_issue_compute(e, number, w)) {
             break;
         }
         ++*issued;
@@ -251,10 +290,12 @@ bool dmi_gpu_progress(dmi_engine *e)
 {
     bool moved = issue_recv(e);
     for (int lane = 0; lane < e->lanes; lane++) {
-        moved = (lane != DMI_LANE_RECV && issue_lane(e, lane)) || moved;
+        moved =
+            (lane == DMI_LANE_SEND ? issue_send(e) : lane != DMI_LANE_RECV && issue_compute(e, lane)) || moved;
     }
     moved = dmi_gpu_staged_progress(e) || moved;
     moved = dmi_gpu_hosting_progress(e) || moved;
+    moved = dmi_gpu_message_progress(e) || moved;
     moved = dmi_gpu_look(e) || moved;
     for (int lane = 0; lane < e->lanes; lane++) {
         moved = settle_lane(e, lane) || moved;

@@ -28,6 +28,7 @@ dm_status dmi_gpu_start(dmi_engine *e, int device);
 void dmi_gpu_stop(dmi_engine *e);
 dm_status dmi_gpu_connect(dmi_engine *e, int number, dmi_engine *peer);
 void dmi_gpu_disconnect(dmi_engine *e);
+dm_status dmi_gpu_messages(dmi_engine *e, int64_t piece);
 void *dmi_gpu_map(dmi_engine *e, int peer, int slab);
 bool dmi_gpu_progress(dmi_engine *e);
 void dmi_gpu_range_command(dmi_engine *e, int op, uint64_t command);

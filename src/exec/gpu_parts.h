@@ -25,10 +25,12 @@ typedef struct dmi_marks {
     uint64_t looked; /* found to be reached, or not looked at any more */
 } dmi_marks;
 
-/* A piece on its way through host memory. */
+/* A piece on its way through host memory, or as a message from device memory to device memory. */
+enum dmi_piece_state { PIECE_ON_DEVICE, PIECE_WITH_LINK, PIECE_DONE };
 typedef struct dmi_staged {
-    char *pinned;
+    char *pinned;    /* NULL: not through host memory */
     void *device;    /* the same bytes, packed */
+    char *straight;  /* the source or the place itself, which MPI reads or writes; NULL: packed */
     dmi_event event; /* device part issued last */
     dmi_work *work;  /* NULL: free for the host */
     dmi_arena arena; /* of the packed geometry */
@@ -41,7 +43,7 @@ typedef struct dmi_staging {
 } dmi_staging;
 
 typedef struct dmi_gpu_peer {
-    uint32_t *arrived, *freed; /* its counters that this device raises; NULL: blocks go through the host */
+    uint32_t *arrived, *freed; /* its counters that this device raises; NULL: this device does not reach them */
     void *counters;            /* their mapping, if it is another process's */
     void **slab;               /* [DMI_MAX_SLABS] mapped slabs of another process */
     unsigned *slab_serial;
@@ -63,6 +65,8 @@ struct dmi_gpu {
     uint64_t fused_seq;
     dmi_staging out, in;
     struct dmi_hosting *hosting; /* files and functions of the user's: gpu_pieces.h; NULL: none yet */
+    dmi_staging message_out, message_in;
+    int64_t message_bytes; /* most of a message; 0: none, blocks to far workers pass through host memory */
     char *pinned;    /* host memory of all pieces */
     int64_t pinned_bytes, piece_bytes;
     dmi_pool *tables; /* run tables of plans, in device memory */
@@ -95,10 +99,27 @@ bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_work *w);
 /* Run tables of the copy that a step makes, always the same one, in device memory; NULL: it needs none, or there is
  * no memory for them. */
 const dmi_run *const *dmi_gpu_runs(dmi_engine *e, const dmi_work *w, const dmi_copy *c);
+/* --- gpu_packed.c: pieces on their way, packed beside the arrays */
+dmi_staged *dmi_gpu_packed_next(dmi_staging *s); /* a free place, or NULL */
+void dmi_gpu_packed_take(dmi_staging *s, dmi_staged *piece, dmi_work *w, int state);
+/* Behind what is on the lane's stream now: the piece's event. */
+void dmi_gpu_packed_mark(dmi_engine *e, dmi_work *w, int lane);
+/* The source's elements into the piece, and from there to pinned memory if it has any; on SEND's stream. */
+void dmi_gpu_packed_pack(dmi_engine *e, dmi_staged *piece, dmi_work *w);
+/* The way back, on RECV's stream, behind what uses the place now; bad: nothing came. Then the block has arrived. */
+void dmi_gpu_packed_unpack(dmi_engine *e, dmi_staged *piece, dmi_work *w, bool good);
+/* Looks at the pieces under way, in their order, while each() says that the next may be looked at too. */
+bool dmi_gpu_packed_progress(dmi_engine *e, dmi_staging *s, bool (*each)(dmi_engine *, dmi_staged *));
 /* --- gpu_staged.c: blocks through host memory */
 bool dmi_gpu_send_staged(dmi_engine *e, dmi_work *w);
 bool dmi_gpu_grant_staged(dmi_engine *e, dmi_work *w);
 bool dmi_gpu_staged_progress(dmi_engine *e);
+/* --- gpu_message.c: blocks that MPI carries from device memory to device memory */
+bool dmi_gpu_send_message(dmi_engine *e, dmi_work *w);
+bool dmi_gpu_grant_message(dmi_engine *e, dmi_work *w);
+bool dmi_gpu_message_progress(dmi_engine *e);
+/* MPI still reads this push's source, which therefore counts as not issued. */
+bool dmi_gpu_held(const dmi_work *w);
 /* --- gpu_time.c: where a step's work begins and ends on the device: for the timeline, nothing without one, and for a
  * profiler */
 dm_status dmi_gpu_time_start(dmi_engine *e);
@@ -110,11 +131,18 @@ void dmi_gpu_time_take(dmi_engine *e, const dmi_work *w); /* the step is done: i
 void dmi_gpu_ranges_start(dmi_engine *e);
 void dmi_gpu_range_step(dmi_engine *e, const dmi_work *w); /* until range_end; the same thread */
 /* --- gpu_start.c */
+dm_status dmi_gpu_packed_make(dmi_gpu *g, dmi_staged *piece, char *pinned, int64_t bytes);
+void dmi_gpu_packed_free(dmi_staged *piece);
 void dmi_gpu_failed(dmi_engine *e, const dmi_work *w, dm_status status);
 
 static inline bool dmi_gpu_direct(const dmi_engine *e, int peer)
 {
     return e->gpu->peer[peer].arrived != NULL;
+}
+/* By messages from and to device memory? */
+static inline bool dmi_gpu_far(const dmi_engine *e, int peer)
+{
+    return e->gpu->message_bytes > 0 && peer < e->config.endpoints - 1 && !dmi_gpu_direct(e, peer);
 }
 
 #endif

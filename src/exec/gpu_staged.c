@@ -2,67 +2,27 @@
  * other's memory. A block comes in pieces of the plan that fit a place in pinned memory (profile.piece).
  *
  * Out: packed on the device, copied to pinned memory, and when the device is there, given to the host's link.
- * In: the link fills pinned memory; then a copy and a kernel bring it to its place, and this device's own
- * `arrived` counter is raised behind them, as a peer would. Pieces are handled in the order of their lane. */
+ * In: the link fills pinned memory; then a copy and a kernel bring it to its place. Pieces are handled in the
+ * order of their lane. */
 #include "comm/mpi_link.h"
 #include "exec/gpu_parts.h"
 
 #include <assert.h>
 #include <string.h>
 
-enum { ON_DEVICE, WITH_LINK, DONE };
-
-static dmi_staged *next_piece(dmi_staging *s)
-{
-    dmi_staged *piece = &s->piece[s->tail % STAGED];
-    if (s->tail - s->head == STAGED || (piece->used && !dmi_cu_event_reached(piece->event))) {
-        return NULL;
-    }
-    dmi_arena_free(&piece->arena);
-    return piece;
-}
-
-static void take_piece(dmi_staging *s, dmi_staged *piece, dmi_work *w, int state)
-{
-    piece->work = w;
-    piece->state = state;
-    w->staged = piece;
-    s->tail++;
-}
-
-static void mark(dmi_engine *e, dmi_work *w, int lane)
-{
-    w->staged->used = true;
-    dmi_gpu_failed(e, w, dmi_cu_event_record(w->staged->event, e->gpu->stream[lane]));
-}
-
 /* --- out --- */
 
 bool dmi_gpu_send_staged(dmi_engine *e, dmi_work *w)
 {
     dmi_gpu *g = e->gpu;
-    dmi_queue *queue = g->queue[DMI_LANE_SEND];
-    dmi_staged *piece = next_piece(&g->out);
+    dmi_staged *piece = dmi_gpu_packed_next(&g->out);
     if (!piece) {
         return false;
     }
     assert(w->step->bytes <= g->piece_bytes);
-    dmi_copy packed;
-    const void *source = dmi_ref_pointer(w->inst, &w->step->ref[0]);
-    dm_status status = dmi_gpu_after(e, DMI_LANE_SEND, &w->wait);
-    dmi_gpu_time_begin(e, DMI_LANE_SEND, w);
-    if (status == DM_OK && !dmi_copy_pack(w->step->desc, &packed, &piece->arena)) {
-        status = dmi_fail(DM_ERR_NOMEM, "no memory for a transfer");
-    }
-    if (status == DM_OK && source && !atomic_load(&w->inst->failed)) {
-        queue->device_run = dmi_gpu_runs(e, w, &packed);
-        e->config.backend->copy(queue, &packed, source, piece->device);
-        status = dmi_cu_copy(queue->stream, piece->pinned, piece->device, w->step->bytes);
-    }
-    dmi_gpu_failed(e, w, status);
-    dmi_gpu_time_end(e, DMI_LANE_SEND, w);
-    take_piece(&g->out, piece, w, ON_DEVICE);
-    mark(e, w, DMI_LANE_SEND);
+    dmi_gpu_packed_pack(e, piece, w);
+    dmi_gpu_packed_take(&g->out, piece, w, PIECE_ON_DEVICE);
+    dmi_gpu_packed_mark(e, w, DMI_LANE_SEND);
     return true;
 }
 
@@ -101,17 +61,18 @@ static bool send_piece(dmi_engine *e, dmi_staged *piece)
 {
     dmi_work *w = piece->work;
     bool message = e->peer[w->step->peer].link == &dmi_link_mpi;
-    if (piece->state == ON_DEVICE) {
+    if (piece->state == PIECE_ON_DEVICE) {
         if (!dmi_cu_event_reached(piece->event) || !dmi_engine_reached(e, &w->wait)) {
             return false;
         }
         dmi_transfer_check_source(e, w);
-        piece->state = WITH_LINK;
+        piece->state = PIECE_WITH_LINK;
     }
-    if (piece->state == WITH_LINK && (message ? dmi_mpi_push_packed(e, w, piece->pinned) : deliver(e, w))) {
-        piece->state = DONE;
+    if (piece->state == PIECE_WITH_LINK &&
+        (message ? dmi_mpi_push_packed(e, w, piece->pinned) : deliver(e, w))) {
+        piece->state = PIECE_DONE;
     }
-    return piece->state == DONE || (message && w->message); /* messages under way overlap */
+    return piece->state == PIECE_DONE || (message && w->message); /* messages under way overlap */
 }
 
 /* --- in --- */
@@ -121,7 +82,7 @@ bool dmi_gpu_grant_staged(dmi_engine *e, dmi_work *w)
     dmi_gpu *g = e->gpu;
     int peer = w->step->peer;
     bool message = e->peer[peer].link == &dmi_link_mpi;
-    dmi_staged *piece = next_piece(&g->in);
+    dmi_staged *piece = dmi_gpu_packed_next(&g->in);
     if (!piece || (!message && w->ordinal - e->peer[peer].retired >= DMI_SLOTS)) {
         return false;
     }
@@ -139,7 +100,7 @@ bool dmi_gpu_grant_staged(dmi_engine *e, dmi_work *w)
         atomic_store_explicit(&box->granted, w->ordinal + 1, memory_order_release);
         dmi_bell_ring(&dmi_hub_port(e->config.hub, peer)->bell);
     }
-    take_piece(&g->in, piece, w, WITH_LINK);
+    dmi_gpu_packed_take(&g->in, piece, w, PIECE_WITH_LINK);
     return true;
 }
 
@@ -158,33 +119,10 @@ static int arrived(dmi_engine *e, dmi_work *w)
     return box->slot[w->ordinal % DMI_SLOTS].poisoned ? -1 : 1;
 }
 
-static dm_status unpack(dmi_engine *e, dmi_work *w, bool good)
-{
-    dmi_gpu *g = e->gpu;
-    dmi_queue *queue = g->queue[DMI_LANE_RECV];
-    dmi_copy unpacked;
-    void *place = dmi_ref_pointer(w->inst, &w->step->ref[0]);
-    dm_status status = dmi_gpu_after(e, DMI_LANE_RECV, &w->wait); /* what uses the place now */
-    if (status != DM_OK || !place || !good) {
-        return status;
-    }
-    if (!dmi_copy_unpack(w->step->desc, &unpacked, &w->staged->arena)) {
-        return dmi_fail(DM_ERR_NOMEM, "no memory for a transfer");
-    }
-    dmi_gpu_time_begin(e, DMI_LANE_RECV, w);
-    status = dmi_cu_copy(queue->stream, w->staged->device, w->staged->pinned, w->step->bytes);
-    queue->device_run = dmi_gpu_runs(e, w, &unpacked);
-    e->config.backend->copy(queue, &unpacked, w->staged->device, place);
-    dmi_gpu_time_end(e, DMI_LANE_RECV, w);
-    atomic_fetch_add_explicit(&e->port->tally.bytes_received, w->step->bytes, memory_order_relaxed);
-    return status == DM_OK && queue->error ? dmi_fail(DM_ERR_INTERNAL, "%s", queue->error_text) : status;
-}
-
 static bool receive_piece(dmi_engine *e, dmi_staged *piece)
 {
-    dmi_gpu *g = e->gpu;
     dmi_work *w = piece->work;
-    if (piece->state == WITH_LINK) {
+    if (piece->state == PIECE_WITH_LINK) {
         int how = arrived(e, w);
         if (how == 0) {
             return false;
@@ -192,38 +130,16 @@ static bool receive_piece(dmi_engine *e, dmi_staged *piece)
         if (how < 0) {
             dmi_engine_fail(e, w->inst, DM_OK, "");
         }
-        dmi_gpu_failed(e, w, unpack(e, w, how > 0));
-        dmi_gpu_failed(e, w, dmi_gpu_raise(e, DMI_LANE_RECV, &g->arrived[w->step->peer], w->ordinal + 1));
-        mark(e, w, DMI_LANE_RECV);
-        piece->state = ON_DEVICE;
-        w->started = true;
+        dmi_gpu_packed_unpack(e, piece, w, how > 0);
     }
     if (dmi_cu_event_reached(piece->event)) {
-        piece->state = DONE;
+        piece->state = PIECE_DONE;
     }
     return true;
 }
 
-static bool progress(dmi_engine *e, dmi_staging *s, bool (*each)(dmi_engine *, dmi_staged *))
-{
-    bool moved = false, on = true;
-    for (uint64_t i = s->head; i < s->tail && on; i++) {
-        dmi_staged *piece = &s->piece[i % STAGED];
-        int before = piece->state;
-        on = piece->state == DONE || each(e, piece);
-        moved = moved || piece->state != before;
-    }
-    while (s->head < s->tail && s->piece[s->head % STAGED].state == DONE) {
-        dmi_staged *piece = &s->piece[s->head++ % STAGED];
-        piece->work->finished = true;
-        piece->work = NULL;
-        moved = true;
-    }
-    return moved;
-}
-
 bool dmi_gpu_staged_progress(dmi_engine *e)
 {
-    bool moved = progress(e, &e->gpu->out, send_piece);
-    return progress(e, &e->gpu->in, receive_piece) || moved;
+    bool moved = dmi_gpu_packed_progress(e, &e->gpu->out, send_piece);
+    return dmi_gpu_packed_progress(e, &e->gpu->in, receive_piece) || moved;
 }

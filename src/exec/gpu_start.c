@@ -30,12 +30,17 @@ static dm_status make_streams(dmi_engine *e)
     return status == DM_OK ? dmi_cu_stream_create(&g->stream[STREAM_TABLES]) : status;
 }
 
-static dm_status make_piece(dmi_gpu *g, dmi_staged *piece, int number)
+dm_status dmi_gpu_packed_make(dmi_gpu *g, dmi_staged *piece, char *pinned, int64_t bytes)
 {
-    piece->pinned = g->pinned + number * g->piece_bytes;
-    piece->device = dmi_cu_malloc(g->piece_bytes);
+    piece->pinned = pinned;
+    piece->device = dmi_cu_malloc(bytes);
     return piece->device ? dmi_cu_event_create(false, &piece->event)
                          : dmi_fail(DM_ERR_NOMEM, "no memory for pieces on GPU %d", g->device);
+}
+
+static dm_status make_piece(dmi_gpu *g, dmi_staged *piece, int number)
+{
+    return dmi_gpu_packed_make(g, piece, g->pinned + number * g->piece_bytes, g->piece_bytes);
 }
 
 static dm_status make_staging(dmi_engine *e)
@@ -119,11 +124,12 @@ dm_status dmi_gpu_start(dmi_engine *e, int device)
     return status;
 }
 
-static void free_piece(dmi_staged *piece)
+void dmi_gpu_packed_free(dmi_staged *piece)
 {
     dmi_cu_release(piece->device);
     dmi_cu_event_destroy(piece->event);
     dmi_arena_free(&piece->arena);
+    memset(piece, 0, sizeof *piece);
 }
 
 static void free_staging(dmi_engine *e)
@@ -131,8 +137,8 @@ static void free_staging(dmi_engine *e)
     dmi_gpu *g = e->gpu;
     const dmi_slab_ops *host = &e->config.host_memory;
     for (int i = 0; i < STAGED; i++) {
-        free_piece(&g->out.piece[i]);
-        free_piece(&g->in.piece[i]);
+        dmi_gpu_packed_free(&g->out.piece[i]);
+        dmi_gpu_packed_free(&g->in.piece[i]);
     }
     if (g->pinned) {
         dmi_cu_unpin(g->pinned);
@@ -157,6 +163,7 @@ void dmi_gpu_stop(dmi_engine *e)
     dmi_gpu_disconnect(e);
     dmi_gpu_time_stop(e);
     dmi_gpu_hosting_free(e);
+    (void)!dmi_gpu_messages(e, 0);
     free_staging(e);
     dmi_cu_stream_destroy(g->stream[STREAM_GRANT]);
     dmi_cu_stream_destroy(g->stream[STREAM_TABLES]);

@@ -71,8 +71,8 @@ void dmi_gpu_time_take(dmi_engine *e, const dmi_work *w)
     int at = (int)(w->timing % TIMINGS);
     int64_t now = dmi_now_ns();
     if (!t || !w->timing ||
-        t->count - w->timing >= TIMINGS) { /* no work on the device, or its events are gone */
-        dmi_trace_step(e, w, now, now);
+        t->count - w->timing >= TIMINGS) { /* none on the device, or its events are gone */
+        dmi_trace_step(e, w, w->begun_ns ? w->begun_ns : now, now);
     } else if (dmi_cu_event_between(t->base, t->begin[at], &from) == DM_OK &&
                dmi_cu_event_between(t->base, t->end[at], &to) == DM_OK) {
         dmi_trace_step(e, w, t->base_ns + (int64_t)(from * 1e9), t->base_ns + (int64_t)(to * 1e9));

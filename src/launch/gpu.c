@@ -118,10 +118,15 @@ static dm_status try_pairs(dmi_job *job, dmi_engine *e, const dmi_block *block, 
     return dmi_job_agree(job, status);
 }
 
-/* Plans know hosts, not pairs: where two workers of a host cannot reach each other, all go through the host. */
+static bool may_be_direct(const dmi_job *job)
+{
+    return job->config.transport == DMI_TRANSPORT_AUTO || job->config.transport == DMI_TRANSPORT_DIRECT;
+}
+
+/* Plans know hosts, not pairs: where two workers of a host cannot reach each other, no two of any host do. */
 static dm_status decide(dmi_job *job, dmi_engine *e, const bool *got)
 {
-    bool good = job->config.transport != DMI_TRANSPORT_MPI;
+    bool good = may_be_direct(job);
     for (int w = 0; w < job->workers && e->gpu && good; w++) {
         good = w == job->me || job->host_of[w] != job->host_of[job->me] || got[w];
     }
@@ -153,11 +158,14 @@ dm_status dmi_job_probe_gpu(dmi_job *job, dmi_engine *e)
         status = dmi_pool_alloc(e->config.pool, (int64_t)job->workers * PROBE_BYTES, DMI_OWNER_STAGING, &block);
     }
     status = dmi_job_agree(job, status);
-    if (status == DM_OK && job->config.transport != DMI_TRANSPORT_MPI) {
+    if (status == DM_OK && may_be_direct(job)) {
         status = try_pairs(job, e, &block, got);
     }
     if (status == DM_OK) {
         status = dmi_job_agree(job, decide(job, e, got));
+    }
+    if (status == DM_OK) {
+        status = dmi_job_probe_messages(job, e);
     }
     if (block.base) {
         dmi_stamp now = {{0}};

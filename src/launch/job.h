@@ -31,6 +31,7 @@ typedef struct dmi_job {
     int device_number;
     int *far_of;           /* [endpoints] GPU workers with equal numbers push straight to each other */
     bool messages;         /* some pair of this process uses messages */
+    bool gpu_messages;     /* GPUs with unequal far_of send messages from and to their memory; the same on all ranks */
 } dmi_job;
 
 /* --- arrive.c */
@@ -54,6 +55,9 @@ void dmi_gpu_before_mpi(const dmi_config *config);
 DM_CHECKED dm_status dmi_job_choose_gpu(dmi_job *job, const int *machine);
 /* Collective: which GPUs reach each other's memory. */
 DM_CHECKED dm_status dmi_job_probe_gpu(dmi_job *job, dmi_engine *engine);
+/* --- gpu_message.c */
+/* Collective: may MPI have the device memory of the pairs that do not reach each other (far_of)? */
+DM_CHECKED dm_status dmi_job_probe_messages(dmi_job *job, dmi_engine *engine);
 /* --- shared.c: slabs that the other processes of the host can map */
 dmi_slab_ops dmi_slab_ops_shared(dmi_port *port);
 /* --- forward.c: commands down a binomial tree of the hosts' leaders, reports straight to the master */

@@ -58,7 +58,7 @@ static void master_stop(dmi_session *s)
 static bool abandon_ranks(dmi_session *s)
 {
     dmi_job *job = s->launch_state;
-    if (job->hosts > 1 || job->messages) {
+    if (job->hosts > 1 || job->messages || job->gpu_messages) {
         return false;
     }
     atomic_store(&job->hub.ring->closed, 1);
@@ -194,7 +194,7 @@ static dm_status serve(dmi_job *job)
         }
         if (status == DM_OK) {
             w->profile = job->profile; /* with what the probe has found */
-            w->polls = job->messages || job->hosts > 1;
+            w->polls = job->messages || job->gpu_messages || job->hosts > 1;
             w->listens = job->forward && job->leader[job->host_of[job->me]] == job->me;
             w->service = job->forward ? worker_service : NULL;
             w->drained = job->forward ? worker_drained : NULL;

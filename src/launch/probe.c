@@ -133,6 +133,7 @@ dm_status dmi_job_probe(dmi_job *job, dmi_engine *e)
     }
     free(got);
     free(back);
+    status = status == DM_OK ? dmi_transport_check(&job->config, job->profile.gpu, true) : status;
     if (status == DM_OK && job->profile.gpu) {
         return dmi_job_probe_gpu(job, e);
     }

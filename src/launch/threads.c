@@ -213,6 +213,23 @@ dm_status dmi_device_check(const dmi_config *config, int gpus)
                                        : "this host has no GPU that CUDA can use");
 }
 
+dm_status dmi_transport_check(const dmi_config *config, bool gpus, bool processes)
+{
+    bool messages = config->transport == DMI_TRANSPORT_CUDA_MPI;
+    if (!messages && config->transport != DMI_TRANSPORT_STAGED) {
+        return DM_OK;
+    }
+    if (!gpus) {
+        return dmi_fail(DM_ERR_TRANSPORT, "transport=%s is for workers with GPUs, these have none",
+                        messages ? "cuda_mpi" : "staged");
+    }
+    return messages && !processes
+               ? dmi_fail(DM_ERR_TRANSPORT,
+                          "transport=cuda_mpi is for workers that are processes (mpirun), these are "
+                          "threads of one")
+               : DM_OK;
+}
+
 /* Which GPUs, if any: one a worker unless sharing is asked for. */
 static dm_status choose_device(thread_launch *l)
 {
@@ -235,15 +252,17 @@ static dm_status choose_device(thread_launch *l)
         }
         l->profile.device_bytes = g == 0 ? memory : DMI_MIN(memory, l->profile.device_bytes);
     }
-    if (l->config.pretend_hosts > 1) {
+    status = dmi_transport_check(&l->config, gpus > 0, false);
+    bool staged = l->config.transport == DMI_TRANSPORT_STAGED;
+    if (status == DM_OK && (l->config.pretend_hosts > 1 || (gpus > 0 && staged))) {
         l->host_of = calloc((size_t)l->workers, sizeof *l->host_of);
         for (int w = 0; l->host_of && w < l->workers; w++) {
-            l->host_of[w] = (int)(w * l->config.pretend_hosts / l->workers);
+            l->host_of[w] = staged ? w : (int)(w * l->config.pretend_hosts / l->workers);
         }
         l->profile.host_of = l->host_of;
         return l->host_of ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for %d workers", l->workers);
     }
-    return DM_OK;
+    return status;
 }
 
 dm_status dmi_launch_threads(const dmi_config *config, int workers, dmi_session **out)

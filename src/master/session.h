@@ -168,6 +168,8 @@ int dmi_host_cores(void);
 int dmi_default_workers(const dmi_config *config);
 /* An error that says why, where the configuration asks for GPUs and there are none. */
 DM_CHECKED dm_status dmi_device_check(const dmi_config *config, int gpus);
+/* The ways between GPUs, where there are none, or where the workers share a process. */
+DM_CHECKED dm_status dmi_transport_check(const dmi_config *config, bool gpus, bool processes);
 dmi_profile dmi_profile_from(const dmi_config *config, int workers, bool one_space);
 /* The option file_threads, or what it is by itself where so many workers share so many cores. */
 int dmi_file_threads(const dmi_config *config, int workers, int cores);

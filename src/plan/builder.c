@@ -90,7 +90,7 @@ static void *keep(dmi_builder *b, const void *from, size_t size)
     return p;
 }
 
-/* A transfer that goes through the host memory of GPU workers comes in pieces; the same ones at both ends. */
+/* A transfer between GPUs that do not reach each other's memory comes in pieces; the same ones at both ends. */
 typedef struct pieces {
     dmi_builder *b;
     dmi_step *(*each)(dmi_builder *b, int peer, dmi_ref ref, const dmi_copy *geometry, const dmi_mark after);
@@ -109,12 +109,12 @@ static void one_piece(void *context, const dmi_copy *geometry)
 static dmi_step *in_pieces(pieces p, const dmi_copy *geometry)
 {
     const dmi_profile *profile = p.b->profile;
-    bool through_host = profile->gpu && profile->host_of && p.peer < profile->workers &&
-                        p.b->me < profile->workers && profile->host_of[p.peer] != profile->host_of[p.b->me];
-    if (!through_host || p.b->failed) {
+    bool far = profile->gpu && profile->host_of && p.peer < profile->workers && p.b->me < profile->workers &&
+               profile->host_of[p.peer] != profile->host_of[p.b->me];
+    if (!far || p.b->failed) {
         return p.each(p.b, p.peer, p.ref, geometry, p.after);
     }
-    dmi_copy_split(p.b, geometry, profile->piece, one_piece, &p);
+    dmi_copy_split(p.b, geometry, DMI_MAX(profile->piece, profile->gpu_piece), one_piece, &p);
     return p.last ? p.last : scrap(p.b);
 }
 

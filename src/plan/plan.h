@@ -78,6 +78,7 @@ typedef struct dmi_profile {
     int64_t file_piece;      /* on GPUs: most bytes of a file at once */
     bool gpu;                /* workers hold arrays in device memory: what goes through the host goes in pieces */
     const int *host_of;      /* [workers] or NULL: one host. On a GPU, blocks between two hosts go in pieces too */
+    int64_t gpu_piece;       /* most bytes of such a piece, if more than `piece`: it does not pass through the host */
 } dmi_profile;
 
 enum dmi_ref_kind { DMI_REF_NONE, DMI_REF_OPERAND, DMI_REF_WORK, DMI_REF_USER };

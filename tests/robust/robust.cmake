@@ -75,6 +75,32 @@ foreach(variant "" DMATH_PRETEND_HOSTS=2 DMATH_TRANSPORT=mpi)
   endif()
 endforeach()
 
+# ---- MPI and memory of GPUs: what it says, what is found, what is asked for ----
+if(TARGET dmath_tool AND NOT DMATH_HAVE_CUDA)
+  set(bench $<TARGET_FILE:dmath_tool> bench transport --max 1K --repeats 2)
+  set(wrong N=1 -x DMATH_FAULT=cuda_mpi $<TARGET_FILE:dmath-worker>) # one rank sends a wrong value at the start
+  set(far -O pretend_hosts=2,log=info)
+  robust_job(cuda_mpi "status:0:transport cuda_mpi" ${run} N=3 ${bench} ${far})
+  robust_job(cuda_mpi_no "status:0:transport staged" ${run} N=3 -x DMATH_EMULATED_CUDA_MPI=0 ${bench} ${far})
+  robust_job(cuda_mpi_no_forced "status:1:transport=cuda_mpi, but the MPI library does not say" ${run} N=3
+             -x DMATH_EMULATED_CUDA_MPI=0 ${bench} -t cuda_mpi)
+  robust_job(cuda_mpi_wrong "status:0:came out wrong: blocks between GPUs pass through host memory" ${run} N=1 ${bench}
+             ${far} : ${wrong} : N=1 $<TARGET_FILE:dmath-worker>)
+  robust_job(cuda_mpi_wrong_forced "status:1:transport=cuda_mpi, but MPI says .* came out wrong" ${run} N=1 ${bench}
+             -t cuda_mpi : ${wrong} : N=1 $<TARGET_FILE:dmath-worker>)
+  robust_job(cuda_mpi_cpu "status:1:transport=cuda_mpi is for workers with GPUs" ${run} N=3 -x DMATH_DEVICE=cpu ${bench}
+             -t cuda_mpi)
+  robust_job(cuda_mpi_threads "status:1:transport=cuda_mpi is for workers that are processes" ${bench} -t cuda_mpi)
+  # Blocks of more than one piece, of rows and not.
+  robust_job(cuda_mpi_pieces "status:0:3000 f64" ${run} N=3 $<TARGET_FILE:dmath_tool> bench remap --sizes 3000
+             --dtype f64 --repeats 1 -t cuda_mpi)
+  foreach(name "" _no _no_forced _wrong _wrong_forced _cpu _threads _pieces)
+    if(TEST robust_cuda_mpi${name})
+      set_property(TEST robust_cuda_mpi${name} APPEND PROPERTY ENVIRONMENT DMATH_DEVICE=emulated DMATH_EMULATED_GPUS=2)
+    endif()
+  endforeach()
+endif()
+
 # These measure time.
 set_tests_properties(test_queueing test_watchdog test_idle PROPERTIES RUN_SERIAL ON)
 

@@ -71,6 +71,15 @@ dm_status dmi_cu_memory(int64_t *free_bytes, int64_t *total_bytes)
     return status;
 }
 
+/* An extension of Open MPI and MPICH. The symbol is weak, so that one program runs with MPIs that have it and with
+ * those that do not, whatever it was built with. */
+int MPIX_Query_cuda_support(void) __attribute__((weak));
+
+bool dmi_cu_in_mpi(void)
+{
+    return MPIX_Query_cuda_support && MPIX_Query_cuda_support() != 0;
+}
+
 dm_status dmi_cu_export(void *p, dmi_cu_handle *out)
 {
     _Static_assert(sizeof(cudaIpcMemHandle_t) == sizeof out->bytes, "a handle is kept in these bytes");

@@ -20,6 +20,8 @@ bool dmi_cu_can_peer(int device, int peer);
 /* Its place on the PCI bus, as 0000:1b:00.0 ("": it has none, for it is emulated), and its model. */
 DM_CHECKED dm_status dmi_cu_name(int device, char *bus, size_t bus_room, char *model, size_t model_room);
 DM_CHECKED dm_status dmi_cu_memory(int64_t *free_bytes, int64_t *total_bytes); /* of the current device */
+/* Does the MPI library of this process say that it takes pointers to device memory? After MPI_Init. */
+bool dmi_cu_in_mpi(void);
 /* Between processes: memory of dmi_cu_malloc, its start; opened once a process, closed before the owner frees it. */
 DM_CHECKED dm_status dmi_cu_export(void *p, dmi_cu_handle *out);
 DM_CHECKED dm_status dmi_cu_open(const dmi_cu_handle *handle, void **out);

@@ -78,6 +78,11 @@ dm_status dmi_cu_name(int device, char *bus, size_t bus_room, char *model, size_
     return status;
 }
 
+bool dmi_cu_in_mpi(void)
+{
+    return number_from("DMATH_EMULATED_CUDA_MPI", 1) != 0;
+}
+
 /* --- copies ---------------------------------------------------------------------------------- */
 typedef struct copy_op {
     dmi_emu_op op;
