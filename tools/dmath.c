@@ -63,12 +63,29 @@ static bool wants_workers(int argc, char **argv)
             (strcmp(argv[1], "info") == 0 && asked));
 }
 
+/* A command with several sessions: all ranks read it, see tool_series_begin. Options may be written in part. */
+static bool wants_series(int argc, char **argv)
+{
+    static const char option[] = "--tiers";
+    bool transport = argc > 2 && strcmp(argv[1], "bench") == 0 && strcmp(argv[2], "transport") == 0;
+    for (int i = 3; i < argc && transport; i++) {
+        size_t n = strcspn(argv[i], "=");
+        if (n >= strlen("--ti") && strncmp(argv[i], option, n) == 0) {
+            return wants_workers(argc, argv);
+        }
+    }
+    return false;
+}
+
 /* Of the ranks of a launcher only rank 0 reads its arguments: the others serve. Where it has no work for them,
  * they are let go before it begins, for they wait for it. */
 static bool serve_or_release(int argc, char **argv)
 {
     dm_session *s = NULL;
     bool other = tool_ranks() > 1 && tool_rank() != 0;
+    if (wants_series(argc, argv)) {
+        return false;
+    }
     if (other || (tool_ranks() > 1 && !wants_workers(argc, argv))) {
         dm_status status = dm_init(NULL, &s);
         if (status == DM_OK) {

@@ -48,6 +48,10 @@ bool tool_layout_entry(const char *entry, int at, void *into); /* into: tool_lay
 /* The number of workers of the turn-th session; 1 turn where none are given. Under a launcher there is one. */
 int tool_turns(const tool_common *common);
 dm_status tool_open(const tool_common *common, int turn, dm_session **out);
+/* More than one session under a launcher, whose ranks all run this tool: it owns MPI then. Ranks other than 0 serve
+ * that many sessions, and end in here; rank 0 opens as many, and then calls tool_series_end. */
+dm_status tool_series_begin(const tool_common *common, int sessions);
+void tool_series_end(void);
 /* Ends the session; prints the failure that `status` stands for, or that of ending. 0 or TOOL_FAILED. */
 int tool_close(dm_session *session, dm_status status);
 void tool_complain(dm_status status);               /* to stderr, with its text; nothing for DM_OK */

@@ -23,6 +23,14 @@ error_t tool_bench_misfit(struct argp_state *state, const char *option, const ch
  * Returns the exit status. */
 int tool_bench_turns(tool_bench_head *head,
                      dm_status (*run)(dm_session *s, const tool_where *where, tool_bench_head *head));
+/* --- dmath_bench_ring.c: every worker pushes a block to the next one, all at once */
+typedef struct tool_ring {
+    tool_stats seconds, bare; /* a block, until the last has come; the same by bare copies between the GPUs */
+    bool has_bare;
+} tool_ring;
+/* Both by turns, after a check that what comes is right. */
+dm_status tool_ring_measure(dm_session *s, const tool_measure *measure, int64_t bytes, tool_ring *out);
+
 /* Destroys arrays (DM_NO_ARRAY too); `status` or, where that is DM_OK, the first failure. */
 dm_status tool_free_arrays(dm_session *s, const dm_array *arrays, int count, dm_status status);
 /* Do two arrays of equal shape (2-D) and type hold the same bytes? Reads both, a few rows at a time. */

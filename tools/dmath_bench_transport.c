@@ -1,26 +1,58 @@
-/* dmath bench transport: latency and bandwidth between workers 0 and 1. */
-#include "dmath_bench.h"
+/* dmath bench transport: latency and bandwidth between workers 0 and 1, and of all workers at once; by one
+ * transport, or by several, one after another. */
+#include "dmath_bench_transport.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIZES = 40, PAIRS = 4 };
-
-typedef struct transport_bench {
-    tool_bench_head head;
-    int64_t most;
-    bool large;
-    int64_t size[SIZES];
-    int nsize;
-    tool_stats latency[SIZES], rate[SIZES]; /* seconds a block */
-} transport_bench;
+enum { PAIRS = 4, KEY_TIERS = 256 };
 
 static const struct argp_option options[] = {
     {"max", 'm', "BYTES", 0, "largest block (default 4M)", 0},
     {"large", 'L', NULL, 0, "up to 1 GiB", 0},
+    {"tiers", KEY_TIERS, "LIST", 0,
+     "these transports one after another, a session each, side by side in one table: direct, cuda_mpi, staged, "
+     "mpi; or "
+     "all, which leaves out those that cannot be had here (under mpirun all ranks must run this program)",
+     0},
+    {"ring", 'R', "BYTES,...", OPTION_ARG_OPTIONAL,
+     "also blocks of these sizes from every worker to the next, all at once (default 2M,256M), beside bare "
+     "copies between "
+     "the GPUs",
+     0},
     {0},
 };
+
+static const char *const tiers[] = {"direct", "cuda_mpi", "staged", "mpi"};
+
+static bool tier_entry(const char *entry, int at, void *into)
+{
+    transport_tier *tier = into;
+    for (int i = 0; i < DMI_COUNT(tiers) && at < TOOL_TIERS; i++) {
+        if (strcmp(entry, tiers[i]) == 0) {
+            tier[at].name = tiers[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_tiers(const char *arg, transport_bench *b)
+{
+    b->every = strcmp(arg, "all") == 0;
+    if (!b->every) {
+        return tool_list_parse(arg, tier_entry, b->tier, &b->ntier);
+    }
+    bool ranks = tool_ranks() > 1;
+    b->ntier = 0;
+    for (int i = 0; i < DMI_COUNT(tiers); i++) {
+        if (ranks || strcmp(tiers[i], "mpi") != 0) { /* threads send no messages */
+            b->tier[b->ntier++].name = tiers[i];
+        }
+    }
+    return true;
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -33,6 +65,20 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'L':
         b->most = 1 << 30;
         return 0;
+    case KEY_TIERS:
+        return parse_tiers(arg, b)
+                   ? 0
+                   : tool_bench_misfit(state, "tiers", arg, "all, or a list of direct, cuda_mpi, staged, mpi");
+    case 'R':
+        if (!arg) {
+            b->ring[0] = 2 << 20;
+            b->ring[1] = 256 << 20;
+            b->nring = 2;
+            return 0;
+        }
+        return tool_list_parse(arg, tool_int_entry, b->ring, &b->nring)
+                   ? 0
+                   : tool_bench_misfit(state, "ring", arg, "a list of sizes in bytes");
     default:
         return tool_bench_key(key, arg, state);
     }
@@ -156,35 +202,12 @@ static dm_status measure(dm_session *s, transport_bench *b, int which, const blo
         }
     }
     if (status == DM_OK) {
-        b->latency[which] = tool_stats_of(times[0], repeats);
-        b->rate[which] = tool_stats_of(times[1], repeats);
+        b->now->latency[which] = tool_stats_of(times[0], repeats);
+        b->now->rate[which] = tool_stats_of(times[1], repeats);
     }
     free(times[0]);
     free(times[1]);
     return status;
-}
-
-static void print_tables(transport_bench *b)
-{
-    tool_table *t = &b->head.table;
-    for (int part = 0; part < (t->json ? 1 : 2); part++) {
-        if (!t->json) {
-            printf("%s\n", part ? "\nBandwidth, worker 0 to worker 1" : "\nLatency, one way");
-        }
-        for (int i = 0; i < b->nsize; i++) {
-            double mb = (double)b->size[i] * 1e-6;
-            const tool_stats *r = &b->rate[i];
-            tool_row_begin(t);
-            tool_row_int(t, "bytes", 11, b->size[i]);
-            if (t->json || part == 0) {
-                tool_row_stats(t, "us", 12, 2, b->latency[i], 1e6);
-            }
-            if (t->json || part == 1) { /* the longest time is the lowest rate */
-                tool_row_stats(t, "mbps", 12, 1, (tool_stats){mb / r->max, mb / r->median, mb / r->min}, 1);
-            }
-            tool_row_end(t);
-        }
-    }
 }
 
 static dm_status run(dm_session *s, const tool_where *where, tool_bench_head *head)
@@ -194,6 +217,7 @@ static dm_status run(dm_session *s, const tool_where *where, tool_bench_head *he
     if (where->workers < 2) {
         return dmi_fail(DM_ERR_ARG, "a transport needs two workers, here is one");
     }
+    b->now->where = *where;
     tool_table_intro(&head->table);
     for (int i = 0; i < b->nsize && status == DM_OK; i++) {
         blocks k = {{{{0}}}};
@@ -207,10 +231,56 @@ static dm_status run(dm_session *s, const tool_where *where, tool_bench_head *he
         status = tool_free_arrays(s, k.at[0], PAIRS, status);
         status = tool_free_arrays(s, k.at[1], PAIRS, status);
     }
+    for (int i = 0; i < b->nring && status == DM_OK; i++) {
+        status = tool_ring_measure(s, &head->measure, b->ring[i], &b->now->ring[i]);
+    }
     if (status == DM_OK) {
-        print_tables(b);
+        b->now->done = true;
+        tool_transport_table(b, b->now);
     }
     return status;
+}
+
+/* A session for each tier. All of them are opened whatever becomes of one, as the other ranks count them. */
+static int run_tiers(transport_bench *b)
+{
+    const tool_common common = b->head.common;
+    int turns = tool_turns(&common), code = 0;
+    dm_status status = tool_series_begin(&common, turns * b->ntier);
+    if (status != DM_OK) {
+        tool_complain(status);
+        return TOOL_FAILED;
+    }
+    for (int turn = 0; turn < turns; turn++) {
+        for (int k = 0; k < b->ntier; k++) {
+            dm_session *s = NULL;
+            tool_common one = common;
+            b->now = &b->tier[k];
+            b->now->done = false;
+            b->head.table.last_head[0] = 0;
+            size_t n = strlen(one.options);
+            snprintf(one.options + n, sizeof one.options - n, "%stransport=%s", n ? "," : "", b->now->name);
+            status = tool_open(&one, turn, &s);
+            if (status == DM_ERR_TRANSPORT && b->every) {
+                fprintf(stderr, "%s: not here: %s\n", b->now->name, dm_error_message());
+                continue;
+            }
+            if (status == DM_OK) {
+                status = tool_where_of(s, &b->now->where);
+            }
+            if (status == DM_OK) {
+                b->head.table.where = &b->now->where;
+                status = run(s, &b->now->where, &b->head);
+            }
+            int closed = tool_close(s, status);
+            code = DMI_MAX(code, closed);
+        }
+        if (!b->head.table.json) {
+            tool_transport_compare(b);
+        }
+    }
+    tool_series_end();
+    return code;
 }
 
 int tool_bench_transport(int argc, char **argv)
@@ -223,5 +293,9 @@ int tool_bench_transport(int argc, char **argv)
     if (b.head.common.nworkers == 0 && tool_ranks() <= 1 && dmi_host_cores() < 2) {
         b.head.common.workers[b.head.common.nworkers++] = 2;
     }
+    if (b.ntier > 0) {
+        return run_tiers(&b);
+    }
+    b.now = &b.tier[0];
     return tool_bench_turns(&b.head, run);
 }

@@ -2,7 +2,9 @@
 #include "dmath.h"
 #include "launch/job.h"
 
+#include <dmath/dmath_mpi.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int tool_turns(const tool_common *common)
@@ -23,13 +25,53 @@ void tool_complain(dm_status status)
     }
 }
 
+dm_status tool_series_begin(const tool_common *common, int sessions)
+{
+    int provided = 0, rank = 0;
+    dmi_config loaded;
+    if (tool_ranks() <= 1) {
+        return DM_OK;
+    }
+    dm_status status = dmi_config_load(&loaded, common->options);
+    if (status == DM_OK) {
+        dmi_gpu_before_mpi(&loaded);
+    }
+    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS) {
+        return dmi_fail(DM_ERR_TRANSPORT, "MPI could not be initialised");
+    }
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 0) {
+        return DM_OK;
+    }
+    for (int i = 0; i < sessions; i++) {
+        dm_config config = DM_CONFIG_INIT;
+        dm_session *none = NULL;
+        config.options = common->options;
+        (void)!dm_init_comm(MPI_COMM_WORLD, &config, &none); /* rank 0 tells what went wrong */
+    }
+    MPI_Finalize();
+    exit(0);
+}
+
+void tool_series_end(void)
+{
+    int begun = 0, ended = 0;
+    MPI_Initialized(&begun);
+    MPI_Finalized(&ended);
+    if (begun && !ended) {
+        MPI_Finalize();
+    }
+}
+
 dm_status tool_open(const tool_common *common, int turn, dm_session **out)
 {
     dm_config config = DM_CONFIG_INIT;
     config.options = common->options;
     config.workers = common->nworkers > 0 ? (int)DMI_MIN(common->workers[turn], INT32_MAX) : 0;
     dm_session *s = NULL;
-    dm_status status = dm_init(&config, &s);
+    int series = 0;
+    MPI_Initialized(&series);
+    dm_status status = series ? dm_init_comm(MPI_COMM_WORLD, &config, &s) : dm_init(&config, &s);
     if (status == DM_OK && config.workers > 0 && config.workers != dm_workers(s)) {
         int have = dm_workers(s);
         status = dm_finalize(s, NULL);

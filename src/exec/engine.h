@@ -132,6 +132,9 @@ typedef struct dmi_device {
     /* Bytes to and from memory of any GPU that is mapped here; they wait. */
     dm_status (*put)(void *device, const void *host, int64_t bytes);
     dm_status (*get)(void *host, const void *device, int64_t bytes);
+    /* For measurements: the first `gpus` GPUs of this host each copy to the next, all at once and `count` times,
+     * with nothing of dmath in between; seconds a copy of the slowest. */
+    dm_status (*bare_ring)(int gpus, int64_t bytes, int count, double *seconds);
     bool (*progress)(struct dmi_engine *e);
     void (*stop)(struct dmi_engine *e);
     /* For a profiler: what the calling thread does between the two is for this command. */
