@@ -78,6 +78,7 @@ void dmi_ring_plan(dmi_product *p, int which);
 /* --- panels.c: where the cyclic form serves */
 bool dmi_panels_serve(const dmi_product *p, int which);
 bool dmi_panels_pay(const dmi_product *p, int which);
+int64_t dmi_panels_count(const dmi_product *p, int which);
 void dmi_panels_plan(dmi_product *p, int which);
 /* --- fused.c: products by kernels that wait for what arrives */
 bool dmi_fused_serves(const dmi_product *p);
@@ -92,5 +93,17 @@ void dmi_contract_plan(dmi_product *p);
 /* For copies of c that are small: everybody's partial product whole, to every holder. Instead of
  * dmi_product_accumulate and dmi_product_end too. */
 void dmi_contract_direct_plan(dmi_product *p);
+/* --- estimate.c: seconds of a product in a form that serves (not ring), where the machine's rates are known. bytes: what
+ * it moves in all. */
+bool dmi_estimate_ready(const dmi_product *p);
+double dmi_estimate(const dmi_product *p, int algorithm, int moving, int64_t bytes);
+/* --- choose.c */
+typedef struct dmi_choice {
+    int algorithm, moving;
+    bool direct; /* contract: everything to every holder of c */
+} dmi_choice;
+/* The forced form, or the fastest: by estimates where the machine's rates are known, else by the bytes that move.
+ * DM_ERR_UNSUPPORTED: the forced one cannot serve. */
+DM_CHECKED dm_status dmi_gemm_choose(dmi_product *p, dmi_choice *out);
 
 #endif

@@ -16,8 +16,9 @@ typedef struct rolling {
     int64_t at;           /* panel */
 } rolling;
 
-static int64_t panels_of(const dmi_product *p, int which, int64_t outer)
+int64_t dmi_panels_count(const dmi_product *p, int which)
 {
+    int64_t outer = which == 0 ? p->m : p->n;
     int64_t bytes = outer * p->k * dmi_dtype_bytes(p->op[which]->dtype) / p->op[which]->layout->group;
     int64_t limit = p->b->profile->gemm_workspace;
     int64_t n = DMI_MAX(2, DMI_MIN(MOST_PANELS, bytes / PUSH_BYTES));
@@ -85,7 +86,7 @@ bool dmi_panels_serve(const dmi_product *p, int which)
 void dmi_panels_plan(dmi_product *p, int which)
 {
     dmi_builder *b = p->b;
-    int64_t outer = which == 0 ? p->m : p->n, n = panels_of(p, which, outer);
+    int64_t outer = which == 0 ? p->m : p->n, n = dmi_panels_count(p, which);
     rolling g = {.p = p, .which = which, .outer = outer, .width = (outer + n - 1) / n};
     dmi_mark free[PLACES] = {{0}}, ready = {0};
     dmi_region c, stay_region;

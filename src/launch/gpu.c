@@ -167,6 +167,7 @@ dm_status dmi_job_probe_gpu(dmi_job *job, dmi_engine *e)
     if (status == DM_OK) {
         status = dmi_job_probe_messages(job, e);
     }
+    status = dmi_job_agree(job, status == DM_OK ? dmi_job_rates(job, e) : status);
     if (block.base) {
         dmi_stamp now = {{0}};
         (void)!dmi_pool_free(e->config.pool, &block, &now);

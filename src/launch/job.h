@@ -56,6 +56,8 @@ DM_CHECKED dm_status dmi_job_choose_gpu(dmi_job *job, const int *machine);
 /* Collective: which GPUs reach each other's memory. */
 DM_CHECKED dm_status dmi_job_probe_gpu(dmi_job *job, dmi_engine *engine);
 /* --- gpu_message.c */
+/* Collective: the rates of the GPUs and their links into the profile. */
+DM_CHECKED dm_status dmi_job_rates(dmi_job *job, dmi_engine *e);
 /* Collective: may MPI have the device memory of the pairs that do not reach each other (far_of)? */
 DM_CHECKED dm_status dmi_job_probe_messages(dmi_job *job, dmi_engine *engine);
 /* --- shared.c: slabs that the other processes of the host can map */

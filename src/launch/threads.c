@@ -1,4 +1,5 @@
 /* Workers as threads of this process. */
+#include "launch/pairs.h"
 #include "launch/places.h"
 #include "master/session.h"
 #include "worker/worker.h"
@@ -141,9 +142,7 @@ static const dmi_launch launch_ops = {"threads",
 static dm_status start_worker(thread_launch *l, int w, int number, dmi_places *places)
 {
     dmi_slab_ops host = dmi_slab_ops_anonymous();
-    dmi_slab_ops slabs = l->device            ? l->device->slabs(NULL)
-                         : l->config.pool_own ? dmi_slab_ops_malloc()
-                                              : host;
+    dmi_slab_ops slabs = l->device ? l->device->slabs(NULL) : l->config.pool_own ? dmi_slab_ops_malloc() : host;
     dmi_port *port = dmi_hub_port(&l->hub, w);
     cpu_set_t before;
     l->consumer[w] = w;
@@ -161,6 +160,46 @@ static dm_status start_worker(thread_launch *l, int w, int number, dmi_places *p
     return status;
 }
 
+/* Blocks between workers that are no neighbours pass through the host. */
+static dm_status part_workers(thread_launch *l)
+{
+    l->host_of = l->host_of ? l->host_of : calloc((size_t)l->workers, sizeof *l->host_of);
+    for (int w = 0; l->host_of && w < l->workers; w++) {
+        l->host_of[w] = w;
+    }
+    return l->host_of ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for %d workers", l->workers);
+}
+
+/* Ways from GPU to GPU, and what plans must know of them. */
+static dm_status connect_workers(thread_launch *l)
+{
+    dmi_engine **engine = calloc((size_t)l->workers, sizeof *engine);
+    if (!engine) {
+        return dmi_fail(DM_ERR_NOMEM, "no memory for %d workers", l->workers);
+    }
+    bool fused = true;
+    for (int w = 0; w < l->workers; w++) {
+        engine[w] = &l->thread[w].worker.engine;
+        fused = fused && engine[w]->fused;
+    }
+    dm_status status = dmi_pairs_connect(l->device, engine, l->workers, l->host_of);
+    if (status != DM_OK && l->config.transport != DMI_TRANSPORT_DIRECT) {
+        dmi_log(DMI_LOG_WARN, "blocks between GPUs go through the host: %s", dmi_error_text());
+        status = part_workers(l);
+    }
+    status = status == DM_OK ? dmi_pairs_rates(l->device, engine, l->workers, &l->profile.rates) : status;
+    l->profile.host_of = l->host_of;
+    l->profile.fused = fused && !l->host_of;
+    for (int w = 0; w < l->workers; w++) {
+        dmi_profile *profile = &l->thread[w].worker.profile;
+        profile->host_of = l->profile.host_of;
+        profile->fused = l->profile.fused;
+        profile->rates = l->profile.rates;
+    }
+    free(engine);
+    return status;
+}
+
 /* Every worker's executor first, then what they need of one another, then their threads. */
 static dm_status start_workers(thread_launch *l)
 {
@@ -173,21 +212,7 @@ static dm_status start_workers(thread_launch *l)
         l->made += status == DM_OK;
     }
     dmi_places_end(&places);
-    bool fused = l->device && l->host_of == NULL; /* between pretended hosts blocks pass through the host */
-    for (int w = 0; w < l->workers && fused; w++) {
-        fused = l->thread[w].worker.engine.fused;
-    }
-    l->profile.fused = fused;
-    for (int w = 0; w < l->workers; w++) {
-        l->thread[w].worker.profile.fused = fused;
-    }
-    for (int a = 0; a < l->workers && l->device && status == DM_OK; a++) {
-        for (int b = 0; b < l->workers && status == DM_OK; b++) {
-            bool direct = a != b && (!l->host_of || l->host_of[a] == l->host_of[b]);
-            status = direct ? l->device->connect(&l->thread[a].worker.engine, b, &l->thread[b].worker.engine)
-                            : DM_OK;
-        }
-    }
+    status = status == DM_OK && l->device ? connect_workers(l) : status;
     for (int w = 0; w < l->workers && status == DM_OK; w++) {
         dmi_places_peers(&l->thread[w].worker.engine, &l->placement[w]);
         if (pthread_create(&l->thread[w].thread, NULL, worker_main, &l->thread[w]) != 0) {

@@ -37,9 +37,9 @@ dm_status dmi_gemm_check(dmi_call *call)
                    "plans read what callers give");
     int compute = call->args.i[4];
     if (compute != DM_COMPUTE_DEFAULT && compute != DM_COMPUTE_F32 && compute != DM_COMPUTE_TF32) {
-        return dmi_fail(DM_ERR_ARG,
-                        "gemm: options: compute is %d, not DM_COMPUTE_DEFAULT, DM_COMPUTE_F32 or DM_COMPUTE_TF32",
-                        compute);
+        return dmi_fail(
+            DM_ERR_ARG,
+            "gemm: options: compute is %d, not DM_COMPUTE_DEFAULT, DM_COMPUTE_F32 or DM_COMPUTE_TF32", compute);
     }
     for (int i = 0; i < 3; i++) {
         if (call->operand[i].desc.ndim != 2) {
@@ -92,78 +92,12 @@ static void scale_only(dmi_builder *b, const dmi_call *call)
     }
 }
 
-typedef struct choice {
-    int algorithm, moving;
-    bool direct; /* contract: everything to every holder of c */
-} choice;
-
-/* Bytes that a contraction moves, in the better of its forms. */
-static int64_t contract_bytes(dmi_product *p, choice *out)
-{
-    dmi_load load = {.addends = p->op[0]->layout->group,
-                     .bytes = p->elem,
-                     .givers = p->op[0]->layout->group,
-                     .replicas = 1};
-    bool copies = p->c == p->user_c && dmi_slices_serve(p->c);
-    p->sliced = copies && dmi_scatter_pays(p->b->profile, p->c, &load);
-    out->direct = copies && !p->sliced;
-    int64_t shared = p->sliced ? (p->c->layout->replicas - 1) * p->m * p->n * dmi_dtype_bytes(p->c->dtype) : 0;
-    return dmi_contract_traffic(p) * p->elem + shared;
-}
-
-static dm_status choose(dmi_product *p, choice *out)
-{
-    *out = (choice){0};
-    int forced = p->b->profile->gemm_algorithm;
-    int64_t blocks[2], bytes[2];
-    bool cyclic[2], contract = dmi_contract_serves(p);
-    for (int o = 0; o < 2; o++) {
-        cyclic[o] = dmi_cyclic_serves(p, o, &blocks[o]);
-        bytes[o] = dmi_product_traffic(p, o) * dmi_dtype_bytes(p->op[o]->dtype);
-    }
-    out->moving = cyclic[0] && (!cyclic[1] || bytes[0] < bytes[1]) ? 0 : 1;
-    bool any_cyclic = cyclic[0] || cyclic[1];
-    if (forced == DMI_GEMM_AUTO) {
-        int64_t partial = contract ? contract_bytes(p, out) : INT64_MAX;
-        out->algorithm = partial < bytes[0] + bytes[1] ? DMI_GEMM_CONTRACT
-                         : bytes[0] + bytes[1] == 0    ? DMI_GEMM_STATIONARY
-                         : any_cyclic                  ? DMI_GEMM_CYCLIC
-                                                       : DMI_GEMM_STATIONARY;
-        p->sliced = p->sliced && out->algorithm == DMI_GEMM_CONTRACT;
-        if (out->algorithm == DMI_GEMM_CYCLIC && dmi_ring_pays(p, out->moving)) {
-            out->algorithm = DMI_GEMM_RING;
-        } else if (out->algorithm != DMI_GEMM_CONTRACT && bytes[0] + bytes[1] > 0 && dmi_fused_serves(p) &&
-                   (out->algorithm == DMI_GEMM_STATIONARY || dmi_fused_pays(p))) {
-            out->algorithm = DMI_GEMM_FUSED;
-        } else if (out->algorithm == DMI_GEMM_CYCLIC && dmi_panels_serve(p, out->moving) &&
-                   dmi_panels_pay(p, out->moving)) {
-            out->algorithm = DMI_GEMM_PANELS;
-        }
-        return DM_OK;
-    }
-    out->algorithm = forced;
-    bool serves = forced == DMI_GEMM_FUSED      ? dmi_fused_serves(p)
-                  : forced == DMI_GEMM_PANELS   ? any_cyclic && dmi_panels_serve(p, out->moving)
-                  : forced == DMI_GEMM_RING     ? any_cyclic && dmi_ring_serves(p, out->moving)
-                  : forced == DMI_GEMM_CONTRACT ? contract
-                                                : forced == DMI_GEMM_STATIONARY || any_cyclic;
-    if (!serves) {
-        return dmi_fail(DM_ERR_UNSUPPORTED,
-                        "gemm: the forced algorithm (option gemm_algorithm) cannot serve these layouts%s",
-                        forced == DMI_GEMM_FUSED || forced == DMI_GEMM_PANELS ? " and types" : "");
-    }
-    if (forced == DMI_GEMM_CONTRACT) {
-        (void)contract_bytes(p, out);
-    }
-    return DM_OK;
-}
-
 dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)
 {
     static const char *const names[] = {"auto",      "cyclic", "stationary", "contract",
                                         "two_block", "panels", "fused",      "ring"};
     dmi_product p;
-    choice how;
+    dmi_choice how;
     const dmi_desc *a = &call->operand[0].desc;
     if (b->me >= b->profile->workers) {
         return DM_OK;
@@ -173,7 +107,7 @@ dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)
         return DM_OK;
     }
     dm_status status = dmi_product_begin(b, call, &p);
-    if (status != DM_OK || (status = choose(&p, &how)) != DM_OK) {
+    if (status != DM_OK || (status = dmi_gemm_choose(&p, &how)) != DM_OK) {
         return status;
     }
     b->plan->compute = p.compute;

@@ -62,6 +62,13 @@ enum dmi_reduce_algorithm { DMI_REDUCE_AUTO, DMI_REDUCE_DIRECT, DMI_REDUCE_SCATT
 
 enum dmi_gemm_compute { DMI_COMPUTE_DEFAULT, DMI_COMPUTE_F32, DMI_COMPUTE_TF32 }; /* as DM_COMPUTE_* */
 
+/* What a worker's machine does in a second, measured at the start of a session with GPUs; 0: not known. */
+typedef struct dmi_rates {
+    double link;                 /* bytes that a worker pushes to another */
+    double memory;               /* bytes read or written on the device */
+    double f64, f32, tf32, half; /* floating-point operations of large products, by the type of the operands */
+} dmi_rates;
+
 /* What plans may know of the machine and the session's settings. */
 typedef struct dmi_profile {
     int workers;             /* worker numbers 0 .. workers-1; number `workers` is the master */
@@ -72,6 +79,7 @@ typedef struct dmi_profile {
     int64_t reduce_piece;    /* least bytes of a piece of a slice; 0: chosen */
     int gemm_compute;        /* enum dmi_gemm_compute: of products that do not say it themselves */
     int64_t device_bytes;    /* memory of the smallest GPU of a worker */
+    dmi_rates rates;         /* of the slowest worker, rounded, alike everywhere */
     bool fused;              /* every worker's GPU has products that wait for their operand piece by piece */
     int64_t turn_bytes;      /* on GPUs: a block of at least so much waits until the one before has come; 0: never */
     int64_t piece;           /* most bytes at once of data that goes through staging memory of the host */

@@ -11,6 +11,11 @@ static dm_status check(cudaError_t code, const char *call)
     return code == cudaSuccess ? DM_OK : dmi_fail(DM_ERR_INTERNAL, "%s: %s", call, cudaGetErrorString(code));
 }
 
+bool dmi_cu_timed(void)
+{
+    return true;
+}
+
 int dmi_cu_devices(void)
 {
     int n = 0;

@@ -12,6 +12,7 @@ typedef struct dmi_cu_handle {
     unsigned char bytes[64];
 } dmi_cu_handle;
 
+bool dmi_cu_timed(void);                     /* do times say something of the machine? */
 int dmi_cu_devices(void);                    /* 0 where there is no GPU or no driver */
 DM_CHECKED dm_status dmi_cu_use(int device); /* of the calling thread; makes the context */
 /* The address space of `peer` may be read and written by kernels and copies of the current device. */

@@ -166,3 +166,8 @@ dm_status dmi_cu_wait_value(dmi_stream s, uint32_t *flag, uint32_t value)
     }
     return dmi_emu_put_wait(s, flag, value, NULL);
 }
+
+bool dmi_cu_timed(void)
+{
+    return false;
+}

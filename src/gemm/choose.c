@@ -1,0 +1,102 @@
+/* Which form a product takes. */
+#include "gemm/gemm.h"
+
+#include <math.h>
+
+/* Bytes that a contraction moves, in the better of its forms. */
+static int64_t contract_bytes(dmi_product *p, dmi_choice *out)
+{
+    dmi_load load = {
+        .addends = p->op[0]->layout->group, .bytes = p->elem, .givers = p->op[0]->layout->group, .replicas = 1};
+    bool copies = p->c == p->user_c && dmi_slices_serve(p->c);
+    p->sliced = copies && dmi_scatter_pays(p->b->profile, p->c, &load);
+    out->direct = copies && !p->sliced;
+    int64_t shared = p->sliced ? (p->c->layout->replicas - 1) * p->m * p->n * dmi_dtype_bytes(p->c->dtype) : 0;
+    return dmi_contract_traffic(p) * p->elem + shared;
+}
+
+typedef struct offers {
+    bool cyclic, contract; /* these can serve */
+    int64_t gather;        /* bytes of both operands that come from others */
+    int64_t partial;       /* bytes of a contraction */
+} offers;
+
+/* By bytes: the machine's rates are not known. Between forms that move the same, by what was measured on H200.
+ */
+static int by_bytes(const dmi_product *p, const offers *o, int moving)
+{
+    if (o->partial < o->gather) {
+        return DMI_GEMM_CONTRACT;
+    }
+    if (o->gather > 0 && dmi_fused_serves(p) && (!o->cyclic || dmi_fused_pays(p))) {
+        return DMI_GEMM_FUSED;
+    }
+    if (o->cyclic && o->gather > 0 && dmi_panels_serve(p, moving) && dmi_panels_pay(p, moving)) {
+        return DMI_GEMM_PANELS;
+    }
+    return o->cyclic && o->gather > 0 ? DMI_GEMM_CYCLIC : DMI_GEMM_STATIONARY;
+}
+
+static int by_time(dmi_product *p, const offers *o, int moving)
+{
+    static const int forms[] = {DMI_GEMM_CYCLIC, DMI_GEMM_FUSED, DMI_GEMM_PANELS, DMI_GEMM_CONTRACT,
+                                DMI_GEMM_STATIONARY};
+    bool sliced = p->sliced;
+    double least = INFINITY;
+    int best = DMI_GEMM_STATIONARY;
+    for (int i = 0; i < DMI_COUNT(forms) && o->gather > 0; i++) {
+        bool contract = forms[i] == DMI_GEMM_CONTRACT;
+        bool serves = contract                      ? o->contract
+                      : forms[i] == DMI_GEMM_FUSED  ? dmi_fused_serves(p)
+                      : forms[i] == DMI_GEMM_PANELS ? o->cyclic && dmi_panels_serve(p, moving)
+                                                    : forms[i] == DMI_GEMM_STATIONARY || o->cyclic;
+        p->sliced = sliced && contract;
+        double time = serves ? dmi_estimate(p, forms[i], moving, contract ? o->partial : o->gather) : INFINITY;
+        if (time < least) {
+            least = time;
+            best = forms[i];
+        }
+    }
+    p->sliced = sliced;
+    return best;
+}
+
+dm_status dmi_gemm_choose(dmi_product *p, dmi_choice *out)
+{
+    *out = (dmi_choice){0};
+    int forced = p->b->profile->gemm_algorithm;
+    int64_t blocks[2], bytes[2];
+    bool cyclic[2];
+    offers o = {.contract = dmi_contract_serves(p)};
+    for (int i = 0; i < 2; i++) {
+        cyclic[i] = dmi_cyclic_serves(p, i, &blocks[i]);
+        bytes[i] = dmi_product_traffic(p, i) * dmi_dtype_bytes(p->op[i]->dtype);
+    }
+    out->moving = cyclic[0] && (!cyclic[1] || bytes[0] < bytes[1]) ? 0 : 1;
+    o.cyclic = cyclic[0] || cyclic[1];
+    o.gather = bytes[0] + bytes[1];
+    if (forced == DMI_GEMM_AUTO) {
+        o.partial = o.contract ? contract_bytes(p, out) : INT64_MAX;
+        out->algorithm = dmi_estimate_ready(p) ? by_time(p, &o, out->moving) : by_bytes(p, &o, out->moving);
+        p->sliced = p->sliced && out->algorithm == DMI_GEMM_CONTRACT;
+        if (o.cyclic && o.gather > 0 && out->algorithm != DMI_GEMM_CONTRACT && dmi_ring_pays(p, out->moving)) {
+            out->algorithm = DMI_GEMM_RING;
+        }
+        return DM_OK;
+    }
+    out->algorithm = forced;
+    bool serves = forced == DMI_GEMM_FUSED      ? dmi_fused_serves(p)
+                  : forced == DMI_GEMM_PANELS   ? o.cyclic && dmi_panels_serve(p, out->moving)
+                  : forced == DMI_GEMM_RING     ? o.cyclic && dmi_ring_serves(p, out->moving)
+                  : forced == DMI_GEMM_CONTRACT ? o.contract
+                                                : forced == DMI_GEMM_STATIONARY || o.cyclic;
+    if (!serves) {
+        return dmi_fail(DM_ERR_UNSUPPORTED,
+                        "gemm: the forced algorithm (option gemm_algorithm) cannot serve these layouts%s",
+                        forced == DMI_GEMM_FUSED || forced == DMI_GEMM_PANELS ? " and types" : "");
+    }
+    if (forced == DMI_GEMM_CONTRACT) {
+        (void)contract_bytes(p, out);
+    }
+    return DM_OK;
+}

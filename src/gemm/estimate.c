@@ -1,0 +1,64 @@
+/* How long a product takes in each form, from the rates of the machine: transfers run beside products, so the
+ * longer of the two counts, and what neither hides. Rough, and enough to tell which form is faster where they
+ * differ much. */
+#include "gemm/gemm.h"
+
+/* Seconds, measured on H200: a step's launch; from a block's end to the start of what waits for it; what a
+ * product that waits by itself loses to its start and to the multiprocessors it leaves free. */
+static const double LAUNCH = 5e-6, HOP = 8e-6, FUSED_START = 30e-6, FUSED_SLOWER = 1.04;
+
+static double product_rate(const dmi_product *p)
+{
+    const dmi_rates *r = &p->b->profile->rates;
+    return p->panel_type == DM_F64 ? r->f64 : p->panel_type == DM_F32 ? (p->tf32 ? r->tf32 : r->f32) : r->half;
+}
+
+bool dmi_estimate_ready(const dmi_product *p)
+{
+    const dmi_rates *r = &p->b->profile->rates;
+    return product_rate(p) > 0 && r->link > 0 && r->memory > 0;
+}
+
+static double longer(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* A sum in several parts goes to memory and back for each, and is rounded from a temporary where c is narrower.
+ */
+static double sums(const dmi_product *p, int64_t count, int parts)
+{
+    double wide = (double)(count * p->elem), narrow = (double)(count * dmi_dtype_bytes(p->user_c->dtype));
+    bool rounds = p->user_c->dtype != p->type;
+    return (2 * wide * (parts - 1) + (rounds ? wide + narrow : 0)) / p->b->profile->rates.memory;
+}
+
+double dmi_estimate(const dmi_product *p, int algorithm, int moving, int64_t bytes)
+{
+    const dmi_rates *r = &p->b->profile->rates;
+    int64_t most = 0, active = 0;
+    for (int w = 0; w < p->b->profile->workers; w++) {
+        dmi_region c;
+        dmi_product_c(p, w, &c);
+        most = DMI_MAX(most, c.count);
+        active += c.count > 0;
+    }
+    double product = 2.0 * (double)most * (double)p->k / product_rate(p);
+    double link = (double)bytes / (double)DMI_MAX(active, 1) / r->link;
+    int stages = algorithm == DMI_GEMM_STATIONARY ? p->b->profile->workers : p->op[moving]->layout->group;
+    bool single = algorithm == DMI_GEMM_STATIONARY ? bytes == 0 : dmi_cyclic_single(p, moving);
+    double steps = stages * (LAUNCH + HOP), piece;
+    switch (algorithm) {
+    case DMI_GEMM_FUSED:
+        return longer(product * FUSED_SLOWER, link + product / (2 * stages)) + FUSED_START;
+    case DMI_GEMM_PANELS: /* the first is waited for */
+        piece = 1.0 / (double)dmi_panels_count(p, moving);
+        return link * piece + longer(product, link * (1 - piece) + product * piece) + LAUNCH / piece;
+    case DMI_GEMM_CONTRACT: /* so is the first partial product; what comes is added */
+        return product / stages + longer(product * (stages - 1) / stages, link) + 1.5 * sums(p, most, stages) +
+               steps;
+    default:
+        product += single ? 0 : sums(p, most, stages);
+        return bytes == 0 ? product + LAUNCH : longer(product, link + product / stages) + steps;
+    }
+}

@@ -1,0 +1,77 @@
+/* GPUs of workers that are threads: can they write each other's memory, and how fast? Real bytes are sent, for
+ * what drivers say of it has been wrong. */
+#include "launch/pairs.h"
+
+#include <string.h>
+
+enum { PROBE_BYTES = 256 };
+#define LINK_BYTES (INT64_C(32) << 20)
+
+/* Pattern in memory of a, from there to memory of b by a's own stream, and looked at. */
+static dm_status try_pair(const dmi_device *device, dmi_engine *a, dmi_engine *b, dmi_block *from,
+                          dmi_block *to)
+{
+    unsigned char sent[PROBE_BYTES], got[PROBE_BYTES] = {0};
+    double seconds;
+    for (int i = 0; i < PROBE_BYTES; i++) {
+        sent[i] = (unsigned char)(a->config.me * 89 + b->config.me * 53 + i * 11 + 3);
+    }
+    dm_status status = device->use(b->config.device_number);
+    status = status == DM_OK ? device->put(to->base, got, sizeof got) : status;
+    status = status == DM_OK ? device->use(a->config.device_number) : status;
+    status = status == DM_OK ? device->put(from->base, sent, sizeof sent) : status;
+    status = status == DM_OK ? device->carry(a, to->base, from->base, sizeof sent, 1, &seconds) : status;
+    status = status == DM_OK ? device->use(b->config.device_number) : status;
+    status = status == DM_OK ? device->get(got, to->base, sizeof got) : status;
+    return status == DM_OK && memcmp(sent, got, sizeof sent) != 0
+               ? dmi_fail(DM_ERR_TRANSPORT, "bytes from GPU %d to GPU %d come out wrong",
+                          a->config.device_number, b->config.device_number)
+               : status;
+}
+
+static dm_status connect_pair(const dmi_device *device, dmi_engine *a, dmi_engine *b)
+{
+    dmi_block from = {0}, to = {0};
+    dmi_stamp now = {{0}};
+    dm_status status = device->connect(a, b->config.me, b);
+    status = status == DM_OK ? dmi_pool_alloc(a->config.pool, PROBE_BYTES, DMI_OWNER_STAGING, &from) : status;
+    status = status == DM_OK ? dmi_pool_alloc(b->config.pool, PROBE_BYTES, DMI_OWNER_STAGING, &to) : status;
+    status = status == DM_OK ? try_pair(device, a, b, &from, &to) : status;
+    if (from.base) {
+        (void)!dmi_pool_free(a->config.pool, &from, &now);
+    }
+    if (to.base) {
+        (void)!dmi_pool_free(b->config.pool, &to, &now);
+    }
+    return status;
+}
+
+dm_status dmi_pairs_connect(const dmi_device *device, dmi_engine *const *engine, int workers,
+                            const int *host_of)
+{
+    dm_status status = DM_OK;
+    for (int a = 0; a < workers && status == DM_OK; a++) {
+        for (int b = 0; b < workers && status == DM_OK; b++) {
+            if (a != b && (!host_of || host_of[a] == host_of[b])) {
+                status = connect_pair(device, engine[a], engine[b]);
+            }
+        }
+    }
+    for (int w = 0; w < workers && status != DM_OK; w++) {
+        device->disconnect(engine[w]);
+    }
+    return status;
+}
+
+dm_status dmi_pairs_rates(const dmi_device *device, dmi_engine *const *engine, int workers, dmi_rates *out)
+{
+    double seconds = 0;
+    int gpus = DMI_MIN(device->count(), workers);
+    dm_status status = device->rates(engine[0], out); /* the GPUs of a host are alike */
+    if (status == DM_OK && out->memory > 0 && gpus > 1) {
+        status = device->bare_ring(gpus, LINK_BYTES, 4, &seconds);
+        out->link = (double)LINK_BYTES / seconds;
+    }
+    dmi_rates_round(out);
+    return status;
+}

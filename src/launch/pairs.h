@@ -1,0 +1,14 @@
+#ifndef DMI_PAIRS_H
+#define DMI_PAIRS_H
+
+#include "exec/engine.h"
+
+/* Connects every pair of workers of a (pretended) host, and tries it. Where one does not work, none is connected. */
+DM_CHECKED dm_status dmi_pairs_connect(const dmi_device *device, dmi_engine *const *engine, int workers,
+                                       const int *host_of);
+/* What plans reckon with; nothing where times say nothing. */
+DM_CHECKED dm_status dmi_pairs_rates(const dmi_device *device, dmi_engine *const *engine, int workers, dmi_rates *out);
+/* To steps of 19 %, so that runs choose alike. */
+void dmi_rates_round(dmi_rates *r);
+
+#endif
