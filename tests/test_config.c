@@ -122,8 +122,8 @@ static void test_words(void **state)
         assert_true(load(text).sync);
     }
     for (int i = 0; i < DMI_COUNT(no); i++) {
-        snprintf(text, sizeof text, "sync=1,sync=%s", no[i]);
-        assert_false(load(text).sync);
+        snprintf(text, sizeof text, "replicas=%s", no[i]);
+        assert_false(load(text).replicas);
     }
     static const char *const algorithms[] = {"auto", "cyclic", "stationary", "contract", "two_block", "panels", "fused", "ring"};
     for (int i = 0; i < DMI_COUNT(algorithms); i++) {
@@ -140,12 +140,13 @@ static void test_words(void **state)
 static void test_option_text(void **state)
 {
     (void)state;
-    dmi_config c = load(" workers = 3 ,\n fault = 'compute:3, then = more' , WORKERS=4,spin_us=-1,");
-    assert_int_equal(c.workers, 4); /* the later one counts */
-    assert_string_equal(c.fault, "compute:3, then = more");
+    dmi_config c = load(" workers = 3 ,\n trace = 'a:3, then = more' , SPIN_US=-1,");
+    assert_int_equal(c.workers, 3);
+    assert_true(c.spin_us == -1);
+    assert_string_equal(c.trace, "a:3, then = more");
     assert_string_equal(load("trace=' a b '").trace, " a b ");
     assert_string_equal(load("trace= a b ").trace, "a b");
-    assert_string_equal(load("trace=x,trace=").trace, "");
+    assert_string_equal(load("trace=").trace, "");
     assert_string_equal(load("trace=''").trace, "");
     assert_string_equal(load("trace=a=b").trace, "a=b");
     char text[DMI_CONFIG_TEXT + 10] = "trace=";
@@ -153,11 +154,39 @@ static void test_option_text(void **state)
     assert_string_equal(load(text).trace, text + 6);
 }
 
+static void test_faults(void **state)
+{
+    (void)state;
+    static const char *const good[] = {
+        "", "compute:1", "compute:9223372036854775807", "alloc:0", "prepare:12", "prepares:3", "version"};
+    static const char *const bad[] = {"compute",    "compute:",    "compute:x", "compute:-1",
+                                      "compute:1x", "compute:1:2", "computer",  "nothing",
+                                      "versions",   "version:1",   "alloc: 1",  ":1",
+                                      "Compute:1",  "compute:N",   "alloc:9223372036854775808"};
+    char text[100];
+    for (int i = 0; i < DMI_COUNT(good); i++) {
+        snprintf(text, sizeof text, "fault='%s'", good[i]);
+        assert_string_equal(load(text).fault, good[i]);
+    }
+    for (int i = 0; i < DMI_COUNT(bad); i++) {
+        dmi_config c;
+        snprintf(text, sizeof text, "fault='%s'", bad[i]);
+        assert_int_equal(dmi_config_load(&c, text), DM_ERR_CONFIG);
+        assert_non_null(strstr(dmi_error_text(), "option fault="));
+        assert_non_null(strstr(dmi_error_text(), "compute:N"));
+    }
+}
+
 /* Each mistake, and the words that must be in the text. */
 static const struct {
     const char *options, *words[3];
 } mistakes[] = {
     {"workers=many", {"workers=many", "a whole number from 0", ""}},
+    {"workers=1,sync=1,WORKERS=2", {"option workers", "twice", "workers=2"}},
+    {"trace=a,trace=a", {"option trace", "twice", ""}},
+    {"fault=comptue:1", {"option fault=comptue:1", "one of", "compute:N"}},
+    {"bind=all", {"bind=all", "one of auto", "none"}},
+    {"gemm_compute=bf16", {"gemm_compute=bf16", "one of f32", "tf32"}},
     {"workers=-1", {"workers=-1", "a whole number from 0", ""}},
     {"workers=99999999999999999999", {"99999999999999999999", "to 65536", ""}},
     {"workers=3x", {"workers=3x", "a whole number", ""}},
@@ -218,13 +247,17 @@ static void test_environment(void **state)
     (void)state;
     setenv("DMATH_WORKERS", "5", 1);
     setenv("DMATH_SLAB", " 1M ", 1);
-    setenv("DMATH_FAULT", "a,b='c'", 1); /* no quotes needed, none taken off */
+    setenv("DMATH_TRACE", "a,b='c'", 1); /* no quotes needed, none taken off */
     setenv("DMATH_RING", "", 1);         /* as if not set */
     setenv("DMATH_WATCHDOG_S", "0.5", 1);
     dmi_config c = load("watchdog_s=7");
     assert_int_equal(c.workers, 5);
     assert_true(c.slab == 1 << 20 && c.ring == 1 << 20 && c.watchdog_s == 7);
-    assert_string_equal(c.fault, "a,b='c'");
+    assert_string_equal(c.trace, "a,b='c'");
+    setenv("DMATH_FAULT", "later", 1);
+    assert_int_equal(dmi_config_load(&c, NULL), DM_ERR_CONFIG);
+    assert_non_null(strstr(dmi_error_text(), "DMATH_FAULT=later"));
+    unsetenv("DMATH_FAULT");
 
     setenv("DMATH_GEMM_ALGORITHM", "fast", 1);
     assert_int_equal(dmi_config_load(&c, NULL), DM_ERR_CONFIG);
@@ -355,7 +388,7 @@ int main(void)
         cmocka_unit_test_setup(test_option_text, clean), cmocka_unit_test_setup(test_mistakes, clean),
         cmocka_unit_test_setup(test_environment, clean), cmocka_unit_test_setup(test_unknown_variables, clean),
         cmocka_unit_test_setup(test_locale, clean),      cmocka_unit_test_setup(test_print, clean),
-        cmocka_unit_test_setup(test_any_text, clean),
+        cmocka_unit_test_setup(test_any_text, clean),    cmocka_unit_test_setup(test_faults, clean),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

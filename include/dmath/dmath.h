@@ -62,7 +62,8 @@ typedef struct dm_session dm_session;
 typedef struct dm_config {
     size_t size;         /* sizeof(dm_config): set by DM_CONFIG_INIT */
     int workers;         /* in-process workers; 0: DMATH_WORKERS, or the cores of this machine up to 4 */
-    const char *options; /* "key=value,key=value" over the environment's DMATH_KEY; see `dmath info`; may be NULL */
+    const char *options; /* "key=value,key=value", each key once, over the environment's DMATH_KEY; see `dmath info`;
+                          * may be NULL */
 } dm_config;
 #define DM_CONFIG_INIT {sizeof(dm_config), 0, NULL}
 
@@ -142,10 +143,12 @@ typedef struct dm_array {
 #define DM_NO_ARRAY ((dm_array){0})
 
 /* Creates an array of undefined contents. ndim 0..8, shape[d] >= 0; layout NULL: the default (split along the first
- * dim long enough). Errors: DM_ERR_ARG, DM_ERR_DTYPE, DM_ERR_LAYOUT, DM_ERR_LIMIT (memory_limit exceeded). */
+ * dim long enough). Errors: DM_ERR_ARG, DM_ERR_DTYPE, DM_ERR_LAYOUT, DM_ERR_LIMIT (memory_limit exceeded, or too many
+ * arrays), DM_ERR_NOMEM (for the handle or the layout's tables; a worker without memory for its part says so at the
+ * next call that waits). */
 DM_API DM_CHECKED dm_status dm_array_create(dm_session *session, dm_dtype dtype, int ndim, const int64_t *shape,
                                             const dm_layout *layout, dm_array *out);
-/* rows x cols with the default layout. */
+/* rows x cols with the default layout. Errors: as dm_array_create. */
 DM_API DM_CHECKED dm_status dm_matrix(dm_session *session, dm_dtype dtype, int64_t rows, int64_t cols, dm_array *out);
 
 /* Destroys an array or a view. Memory is free for later commands at once; commands already queued are not

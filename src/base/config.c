@@ -21,7 +21,7 @@ extern char **environ;
     {#k, DMI_CONFIG_DOUBLE, offsetof(dmi_config, k), s, NULL, d, .least = l, .most = h},
 #define ROW_BOOL(k, s, d) {#k, DMI_CONFIG_BOOL, offsetof(dmi_config, k), s, NULL, d},
 #define ROW_ENUM(k, s, n, d) {#k, DMI_CONFIG_ENUM, offsetof(dmi_config, k), s, n, d},
-#define ROW_STRING(k, s, d) {#k, DMI_CONFIG_STRING, offsetof(dmi_config, k), s, NULL, d},
+#define ROW_STRING(k, s, n, d) {#k, DMI_CONFIG_STRING, offsetof(dmi_config, k), s, n, d},
 static const dmi_config_row rows[] = {
     DMI_CONFIG_MAP(ROW_INT, ROW_BYTES, ROW_DOUBLE, ROW_BOOL, ROW_ENUM, ROW_STRING)};
 
@@ -174,6 +174,7 @@ static dm_status next_option(const char **text, span *key, span *value)
 
 static dm_status load_options(const char *options, dmi_config *out)
 {
+    bool given[DMI_COUNT(rows)] = {false};
     for (;;) {
         options += strspn(options, " \t\n,");
         if (*options == 0) {
@@ -190,6 +191,11 @@ static dm_status load_options(const char *options, dmi_config *out)
                             (int)DMI_MIN(key.bytes, NAME_BYTES), key.at,
                             (int)DMI_MIN(value.bytes, DMI_CONFIG_TEXT), value.at, nearest(key));
         }
+        if (given[row - rows]) {
+            return dmi_fail(DM_ERR_CONFIG, "option %s is given twice, the second time as %s=%.*s", row->key, row->key,
+                            (int)DMI_MIN(value.bytes, DMI_CONFIG_TEXT), value.at);
+        }
+        given[row - rows] = true;
         if (!dmi_config_parse(row, value.at, value.bytes, out)) {
             return not_understood("option", row->key, value, row);
         }

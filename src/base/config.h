@@ -14,7 +14,8 @@
 #endif
 
 /* type(key, default as one would write it, accepted, doc)
- * accepted: of INT, BYTES and DOUBLE the range (lo, hi); of ENUM the names, in the order of their numbers. */
+ * accepted: of INT, BYTES and DOUBLE the range (lo, hi); of ENUM the names, in the order of their numbers; of STRING
+ * the forms that a text may have, ":N" for a whole number at the end of one ("": any text). Nothing is a text too. */
 #define DMI_CONFIG_MAP(INT, BYTES, DOUBLE, BOOL, ENUM, STRING)                                                 \
     INT(workers, "0", 0, 65536, "workers in this process; 0: as many as fit the machine")                      \
     ENUM(log, "warn", "error|warn|info|debug|trace", "what is told on stderr")                                 \
@@ -54,11 +55,12 @@
     BOOL(sync, "0", "every call waits and reports its own failure")                                            \
     DOUBLE(watchdog_s, "120", 0, 1e9, "a worker this long without progress is an error; 0: never")             \
     DOUBLE(meet_s, "120", 0, 1e9, "how long a rank waits for the others at the start; 0: for ever")             \
-    STRING(trace, "", "file the timeline is written to")                                                       \
+    STRING(trace, "", "", "file the timeline is written to")                                                       \
     BOOL(explain, "0", "print the plan of every call")                                                         \
     BOOL(pool_debug, DMI_POOL_DEBUG, "red zones round every block of a worker's memory")                                 \
     BOOL(pool_own, "0", "every block an allocation of its own, for sanitizers; workers must be threads")        \
-    STRING(fault, "", "faults planted for tests")                                                              \
+    STRING(fault, "", "compute:N|overrun:N|alloc:N|file:N|prepare:N|prepares:N|version|cuda_mpi",               \
+           "a fault planted for tests")                                                                         \
     INT(blas_threads, "1", 1, 4096, "threads of each worker's local products")                                 \
     DOUBLE(spin_us, "-1", -1, 1e9, "how long a waiting thread spins before it sleeps; -1: chosen")             \
     INT(plan_cache, "4096", 1, 1 << 24, "plans kept for calls that come again")
@@ -83,7 +85,7 @@ typedef struct dmi_config {
 #define DMI_FIELD_DOUBLE(key, standard, lo, hi, doc) double key;
 #define DMI_FIELD_BOOL(key, standard, doc) bool key;
 #define DMI_FIELD_ENUM(key, standard, names, doc) int key;
-#define DMI_FIELD_STRING(key, standard, doc) char key[DMI_CONFIG_TEXT];
+#define DMI_FIELD_STRING(key, standard, forms, doc) char key[DMI_CONFIG_TEXT];
     DMI_CONFIG_MAP(DMI_FIELD_INT, DMI_FIELD_BYTES, DMI_FIELD_DOUBLE, DMI_FIELD_BOOL, DMI_FIELD_ENUM,
                    DMI_FIELD_STRING)
 #undef DMI_FIELD_INT
@@ -97,7 +99,7 @@ typedef struct dmi_config {
 /* Defaults, over them the environment, over it `options`: "key=value,key=value" (may be NULL). A value may
  * stand in
  * '...', and must if it holds a comma. Bytes take K, M, G or T (powers of 1024; "64M", "64MB", "64MiB").
- * A variable set to nothing counts as not set. DM_ERR_CONFIG names the key, the value and what would be
+ * A variable set to nothing counts as not set; a key may stand in `options` once. DM_ERR_CONFIG names the key, the value and what would be
  * accepted; *out is written on success only. A DMATH_ variable that no row has gets a warning with the nearest
  * name that one has, except DMATH_TEST_*, which belong to the tests. */
 DM_CHECKED dm_status dmi_config_load(dmi_config *out, const char *options);

@@ -96,6 +96,30 @@ static bool parse_enum(const char *names, const char *text, int *out)
     }
 }
 
+/* Is it one of the forms, "name" or "name:N", or nothing? */
+static bool has_form(const char *forms, const char *text)
+{
+    if (*text == 0 || *forms == 0) {
+        return true;
+    }
+    for (;;) {
+        size_t length = strcspn(forms, "|");
+        bool numbered = length > 2 && strncmp(forms + length - 2, ":N", 2) == 0;
+        size_t fixed = numbered ? length - 1 : length; /* with the colon */
+        if (strncmp(forms, text, fixed) == 0) {
+            const char *rest = text + fixed;
+            int64_t number;
+            if (numbered ? parse_digits(&rest, &number) && *rest == 0 : *rest == 0) {
+                return true;
+            }
+        }
+        if (forms[length] == 0) {
+            return false;
+        }
+        forms += length + 1;
+    }
+}
+
 bool dmi_config_parse(const dmi_config_row *row, const char *text, int64_t bytes, dmi_config *out)
 {
     char value[DMI_CONFIG_TEXT];
@@ -131,6 +155,9 @@ bool dmi_config_parse(const dmi_config_row *row, const char *text, int64_t bytes
     case DMI_CONFIG_ENUM:
         return parse_enum(row->names, value, field);
     default:
+        if (!has_form(row->names, value)) {
+            return false;
+        }
         memcpy(field, value, (size_t)bytes + 1);
         return true;
     }
@@ -202,6 +229,10 @@ void dmi_config_accepts(const dmi_config_row *row, char out[DMI_CONFIG_TEXT])
         snprintf(out, DMI_CONFIG_TEXT, "one of %s", row->names);
         return;
     default:
-        snprintf(out, DMI_CONFIG_TEXT, "a text of at most %d bytes", DMI_CONFIG_TEXT - 1);
+        if (*row->names) {
+            snprintf(out, DMI_CONFIG_TEXT, "nothing, or one of %s", row->names);
+        } else {
+            snprintf(out, DMI_CONFIG_TEXT, "a text of at most %d bytes", DMI_CONFIG_TEXT - 1);
+        }
     }
 }

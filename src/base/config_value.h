@@ -17,7 +17,7 @@ typedef struct dmi_config_row {
     const char *key;
     int type;
     size_t offset; /* of the field in dmi_config */
-    const char *standard, *names, *doc;
+    const char *standard, *names, *doc; /* names: of ENUM; of STRING its forms */
     int64_t lo, hi;     /* INT, BYTES */
     double least, most; /* DOUBLE */
 } dmi_config_row;
