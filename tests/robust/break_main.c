@@ -9,12 +9,12 @@
 
 static dm_array a, b, c, d;
 
-static dm_session *open_session(const char *options)
+static dm_session *open_session(double watchdog_s, const char *options)
 {
     char text[200];
     const char *more = getenv("DMATH_TEST_OPTIONS");
-    snprintf(text, sizeof text, "log=error,watchdog_s=30%s%s%s", *options ? "," : "", options,
-             more ? more : "");
+    snprintf(text, sizeof text, "log=error,watchdog_s=%g%s%s%s", watchdog_s, *options ? "," : "",
+             options, more ? more : "");
     dm_session *s = start(text);
     a = matrix(s, dm_layout_rows(s), 1);
     b = matrix(s, dm_layout_cols(s), 2);
@@ -37,7 +37,7 @@ static dm_status work(dm_session *s, int turns)
 
 static void for_a_moment(void)
 {
-    dm_session *s = open_session("");
+    dm_session *s = open_session(30, "");
     OK(work(s, 5));
     OK(value_is(s, c, 2 * N));
     OK(value_is(s, d, 2 * N));
@@ -51,7 +51,7 @@ static void for_a_moment(void)
 static void for_good(void)
 {
     static double values[N * N];
-    dm_session *s = open_session("");
+    dm_session *s = open_session(30, "");
     double begin = seconds();
     dm_status status = work(s, 100);
     fprintf(stderr, "%.1f s: %s: %s\n", seconds() - begin, dm_status_name(status), dm_error_message());
@@ -68,7 +68,7 @@ static void for_good(void)
 
 static void kill_in_a_command(void)
 {
-    dm_session *s = open_session("link_latency_us=2e5");
+    dm_session *s = open_session(30, "link_latency_us=2e5");
     OK(work(s, 1));
     OK(dm_gemm(s, DM_N, DM_N, 1, a, b, 0, c));
     usleep(100000);
@@ -80,7 +80,7 @@ static void kill_in_a_command(void)
 
 static void stop_in_a_command(void)
 {
-    dm_session *s = open_session("link_latency_us=2e5,watchdog_s=2");
+    dm_session *s = open_session(2, "link_latency_us=2e5");
     OK(work(s, 1));
     OK(dm_gemm(s, DM_N, DM_N, 1, a, b, 0, c));
     usleep(100000);
