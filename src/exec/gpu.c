@@ -312,6 +312,9 @@ bool dmi_gpu_progress(dmi_engine *e)
     if (!e->config.hub->oversubscribed && now - e->gpu->busy_ns < EAGER_NS) {
         return true;
     }
+    if (dmi_gpu_hosting_rings(e)) {
+        return false;
+    }
     e->wake_ns = e->wake_ns ? DMI_MIN(e->wake_ns, now + WAKE_NS) : now + WAKE_NS;
     return false;
 }

@@ -206,3 +206,17 @@ bool dmi_gpu_hosting_progress(dmi_engine *e)
     atomic_store_explicit(&e->port->now_busy, h->jobs > 0, memory_order_relaxed);
     return moved;
 }
+
+bool dmi_gpu_hosting_rings(const dmi_engine *e)
+{
+    const dmi_gpu *g = e->gpu;
+    bool rings = g->hosting && g->hosting->jobs > 0 && !g->hosting->to_host.first;
+    for (int i = 0; i < e->lanes && rings; i++) {
+        const dmi_lane *lane = &e->lane[i];
+        bool sends = i == DMI_LANE_SEND || i == DMI_LANE_RECV;
+        rings = sends ? atomic_load_explicit(&lane->done, memory_order_relaxed) ==
+                            atomic_load_explicit(&lane->enqueued, memory_order_relaxed)
+                      : g->issued[i] == g->reached[i];
+    }
+    return rings;
+}

@@ -79,6 +79,8 @@ void dmi_gpu_piece_to_crew(dmi_engine *e, dmi_piece *p, void (*run)(dmi_crew_job
 /* Places of packed elements on the device, for all pieces. */
 DM_CHECKED dm_status dmi_gpu_piece_packed(dmi_engine *e);
 bool dmi_gpu_hosting_progress(dmi_engine *e);
+/* Is nothing waited for but jobs, whose end is told, so that nobody need look again and again? */
+bool dmi_gpu_hosting_rings(const dmi_engine *e);
 
 /* --- gpu_file.c. False: to be tried again later */
 bool dmi_gpu_issue_file(dmi_engine *e, int lane, dmi_work *w);

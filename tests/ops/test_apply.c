@@ -113,6 +113,7 @@ static void all_layouts(dm_session *s)
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
         one_layout(s, &layouts[i], 11, 7);
         if (i != 5) {
+            one_layout(s, &layouts[i], 131, 67); /* on GPUs by way of several pieces of host memory */
             one_layout(s, &layouts[i], 1, 1);
             one_layout(s, &layouts[i], 0, 3);
         }
