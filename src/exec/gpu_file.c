@@ -98,7 +98,9 @@ static dm_status open_once(dmi_file_use *use)
     pthread_mutex_lock(&use->lock);
     if (!use->tried) {
         use->tried = true;
-        status = dmi_file_open(use->file.path, use->file.reading, &use->file);
+        dmi_file opened;
+        status = dmi_file_open(use->file.path, use->file.reading, &opened);
+        use->file.fd = opened.fd; /* the rest is there already, and is read without the lock */
         if (status != DM_OK) {
             atomic_store(&use->stop, 1);
         }
