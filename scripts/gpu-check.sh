@@ -132,11 +132,11 @@ fi
 
 # ---- tests: the kernels against their oracles, the ops with workers that own GPUs, in process and as ranks
 op_tests=(test_fill test_read test_write test_copy test_permute test_add test_axpby test_multiply test_unary test_sum
-    test_gemm test_load test_save test_program)
+    test_gemm test_load test_load_pieces test_save test_apply test_program)
 limit_each=120
 # op_test TEST NAME SETTING... [-- LAUNCHER...]. GPUs may be shared, for some tests want a number of workers.
 op_test() {
-    local test=$1 name=$2 settings=(DMATH_DEVICE="$device" DMATH_SHARE_GPU=1 DMATH_TEST_CASES=0.1)
+    local test=$1 name=$2 settings=(DMATH_DEVICE="$device" DMATH_SHARE_GPU=1 DMATH_TEST_CASES=0.1 DMATH_FILE_PIECE=64K)
     shift 2
     while [ $# -gt 0 ] && [ "$1" != -- ]; do
         settings+=("$1") && shift
@@ -194,6 +194,8 @@ if [ $bench = 1 ]; then
     part bench-gemm 300 "$tool" bench gemm "${on[@]}" -w "$gpus" -s "${small:-1024}" -d "$dtypes" \
         -l rows/rows/rows,rows/cols/cols,cols/rows/rows
     part bench-remap 180 "$tool" bench remap "${on[@]}" -w "$gpus" -s "$sizes"
+    part bench-file 180 "$tool" bench file "${on[@]}" -w "$gpus" --folder "$results" \
+        --size "$([ "$device" = cuda ] && echo 8G || echo 64M)"
     part bench-dispatch 120 "$tool" bench dispatch "${on[@]}" -w "$gpus"
     if [ "$gpus" -ge 2 ]; then
         part bench-transport 180 "$tool" bench transport "${on[@]}" -w "$gpus" --large

@@ -113,7 +113,7 @@ static void beside_case(dmt_case *c)
 static bool on_gpus(void)
 {
     const char *device = getenv("DMATH_DEVICE");
-    return device && strcmp(device, "emulated") == 0 && !dmt_launched();
+    return device && (strcmp(device, "emulated") == 0 || strcmp(device, "cuda") == 0) && !dmt_launched();
 }
 
 /* One part of a file cannot be read on every worker: the load fails with the name of the file, and the next one
