@@ -130,6 +130,11 @@ static void test_words(void **state)
         snprintf(text, sizeof text, "gemm_algorithm=%s", algorithms[i]);
         assert_int_equal(load(text).gemm_algorithm, i);
     }
+    static const char *const sums[] = {"auto", "direct", "scatter"};
+    for (int i = 0; i < DMI_COUNT(sums); i++) {
+        snprintf(text, sizeof text, "reduce_algorithm=%s", sums[i]);
+        assert_int_equal(load(text).reduce_algorithm, i);
+    }
     assert_int_equal(load("transport=Direct").transport, DMI_TRANSPORT_DIRECT);
     assert_int_equal(load("transport=mpi").transport, DMI_TRANSPORT_MPI);
     assert_int_equal(load("log=error").log, DMI_LOG_ERROR);

@@ -94,22 +94,28 @@ static inline dm_status fill(fixture *f)
     return dm_fill(f->session, f->array[C], 4);
 }
 
-static inline dm_status sum_into(fixture *f, int ndims)
+static inline dm_status sum_into(fixture *f, int ndims, const dm_layout *layout)
 {
     const int dims[1] = {0};
     const int64_t shape[2] = {1, ndims ? N : 1};
-    OK(dm_array_create(f->session, DM_F64, 2, shape, NULL, &f->out));
+    OK(dm_array_create(f->session, DM_F64, 2, shape, layout, &f->out));
     return dm_sum(f->session, f->array[A], ndims ? dims : NULL, ndims, 1, 0, f->out);
 }
 
 static inline dm_status sum_rows(fixture *f)
 {
-    return sum_into(f, 1);
+    return sum_into(f, 1, NULL);
+}
+
+static inline dm_status sum_copies(fixture *f)
+{
+    dm_layout everywhere = dm_layout_replicated(f->session);
+    return sum_into(f, 1, &everywhere);
 }
 
 static inline dm_status sum_all(fixture *f)
 {
-    return sum_into(f, 0);
+    return sum_into(f, 0, NULL);
 }
 
 static inline dm_status save(fixture *f)
@@ -151,6 +157,8 @@ static const op_form forms[] = {
     {"gemm", "gemm_algorithm=cyclic,", "rrc", gemm_nt, false, false},
     {"gemm", "gemm_algorithm=contract,", "rrr", gemm_tn, false, false},
     {"gemm", "gemm_algorithm=contract,", "crr", gemm, false, false},
+    {"gemm", "gemm_algorithm=contract,reduce_algorithm=direct,", "rr*", gemm_tn, false, false},
+    {"gemm", "gemm_algorithm=contract,reduce_algorithm=scatter,", "rr*", gemm_tn, false, false},
     {"gemm", "", "rcr", gemm_tt, false, false},
     {"gemm", "", "rrr", gemm_tn, false, false},
     {"gemm", "gemm_workspace=2K,", "rrr", gemm, false, false},
@@ -167,6 +175,8 @@ static const op_form forms[] = {
     {"fill", "", "..*", fill, false, false},
     {"sum", "", "r..", sum_rows, false, false},
     {"sum", "", "c..", sum_rows, false, false},
+    {"sum", "reduce_algorithm=direct,", "r..", sum_copies, false, false},
+    {"sum", "reduce_algorithm=scatter,reduce_piece=16,", "r..", sum_copies, false, false},
     {"sum", "", "y..", sum_all, false, false},
     {"save", "", "r..", save, true, true},
     {"save", "", "g..", save, true, true},
