@@ -7,7 +7,7 @@
 enum { IN = 0, ACC = 1 };
 /* Blocks that fill a device, whichever it is: the number of parts, and so the order of a sum, is to depend on
  * the descriptor alone. LEAST_GROUPS: elements, in groups, that a thread has at least of a part. */
-enum { FULL = 2048, LEAST_GROUPS = 8, WARP = 32, LONG_ROW = 1024, ROW = 256, FEW_RESULTS = 8192 };
+enum { FULL = 2048, LEAST_GROUPS = 8, WARP = 32, LONG_ROW = 1024, ROW = 256, FEW_RESULTS = 8192, FEW_ROWS = 8 };
 
 typedef struct reduce_job {
     dmi_queue *q;
@@ -38,7 +38,8 @@ static void choose_shape(dmi_cuda_reduce *p)
 {
     int64_t items = p->summed.items, kept = p->kept.items, blocks = FULL, rows = 1, parts = 1;
     if (p->across) {
-        p->team = (uint32_t)power_of_two(kept, WARP);
+        /* few rows: a thread adds all of them, and none has nothing to add */
+        p->team = (uint32_t)power_of_two(kept, items <= FEW_ROWS ? DMI_CUDA_THREADS : WARP);
         rows = DMI_CUDA_THREADS / p->team;
         blocks = (kept + p->team - 1) / p->team;
     } else if (items >= LONG_ROW || (items >= ROW && kept < FEW_RESULTS)) {
