@@ -250,7 +250,9 @@ DM_API DM_CHECKED dm_status dm_relu(dm_session *session, dm_array a, dm_array ou
 /* out = scale * (sum of x over dims[ndims]) + beta * out. ndims 0 with dims NULL: over all dims.
  * out.shape is x's without those dims, or with 1 in their place. Accumulates f64 in double-double, the other
  * floats in f64, integers in int64 (wraps). The sum of no elements is 0. beta == 0: out is not read. (x is read
- * even if scale is 0.) */
+ * even if scale is 0.)
+ * Sum of gradients: x is (P, n), a row on each of P workers, dims is 0, and out (n) has a copy on all of them. Out of
+ * each worker go 2 (P-1)/P n elements, (P-1) n where n is small; the copies agree to the last bit. */
 DM_API DM_CHECKED dm_status dm_sum(dm_session *session, dm_array x, const int *dims, int ndims, double scale,
                                    double beta, dm_array out);
 
