@@ -1,7 +1,7 @@
 /* a and b are split along k alike: every worker multiplies what it has, for one holder of c after another, and
  * sends the partial product there; the holder adds what arrives in a fixed order (a reduce-scatter in P-1
- * turns). Holders of copies of c make a slice each and share them; where c is small everything goes to every holder
- * at once (plan/reduce.h). */
+ * turns). Holders of copies of c make a slice each and share them; where c is small everything goes to every
+ * holder at once (plan/reduce.h). */
 #include "gemm/gemm.h"
 
 #include <string.h>
@@ -251,8 +251,12 @@ void dmi_contract_direct_plan(dmi_product *p)
 {
     dmi_builder *b = p->b;
     partial g = {.p = p, .gather = {-1, -1}, .convert = {-1, -1}};
-    dmi_addends addends = {.out = p->user_c, .operand = 2, .dtype = p->type, .serves = anybody,
-                           .region = whole_region, .context = p};
+    dmi_addends addends = {.out = p->user_c,
+                           .operand = 2,
+                           .dtype = p->type,
+                           .serves = anybody,
+                           .region = whole_region,
+                           .context = p};
     dmi_region whole;
     dmi_mark ready = {0}, nothing = {0};
     int *row = dmi_build_alloc(b, (size_t)b->profile->workers * sizeof *row);
