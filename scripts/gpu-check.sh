@@ -218,6 +218,9 @@ if [ $bench = 1 ]; then
                 "$build/bench/bench_products" "$type" 21 ${sizes//,/ }
         done
     fi
+    if [ -x "$build/bench/bench_reduce" ] && [ "$device" = cuda ]; then
+        part bench-reduce 240 env DMATH_DEVICE="$device" DMATH_WORKERS="$gpus" "$build/bench/bench_reduce" 20 1 16 64 256
+    fi
 fi
 if [ $peers = 1 ] && [ "$device" != cuda ]; then
     note skipped - "peers: they need GPUs"
