@@ -58,6 +58,7 @@
     STRING(trace, "", "", "file the timeline is written to")                                                       \
     BOOL(explain, "0", "print the plan of every call")                                                         \
     BOOL(pool_debug, DMI_POOL_DEBUG, "red zones round every block of a worker's memory")                                 \
+    BOOL(capture, "0", "what a step puts on a GPU is captured and run as a graph: a check that it can be, slow") \
     BOOL(pool_own, "0", "every block an allocation of its own, for sanitizers; workers must be threads")        \
     STRING(fault, "", "compute:N|overrun:N|alloc:N|file:N|prepare:N|prepares:N|version|cuda_mpi",               \
            "a fault planted for tests")                                                                         \

@@ -167,6 +167,7 @@ typedef struct dmi_engine_config {
     double link_gbps, link_latency_us;
     bool pool_debug; /* memory changes hands only when its last user is done */
     bool pool_own;
+    bool capture;  /* with a device: each step's work runs as a graph */
     const char *fault;    /* planted fault of tests: "compute:N" fails the N-th kernel step, "overrun:N" lets it
                            * write behind its output, "alloc:N" fails the N-th block, on a GPU "file:N" the N-th
                            * part of a file */

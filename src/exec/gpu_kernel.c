@@ -96,9 +96,22 @@ static dm_status fused_step(dmi_engine *e, int lane, dmi_work *w)
     dm_status status = dmi_gpu_after(e, lane, &last);
     g->fused_lane = lane;
     g->fused_seq = g->issued[lane] + 1;
+    status = status == DM_OK ? dmi_gpu_work_begin(e, lane) : status;
     if (status == DM_OK) {
         e->config.backend->fused(g->queue[lane], d, arrival, dmi_step_scalar(w, 0), p[0], p[1], p[3],
                                  dmi_step_scalar(w, 1), p[2]);
+        status = dmi_gpu_work_end(e, lane, w, dmi_gpu_queued(g->queue[lane], DM_OK));
+    }
+    return status;
+}
+
+static dm_status kernel_step(dmi_engine *e, int lane, dmi_work *w)
+{
+    dmi_queue *queue = e->gpu->queue[lane];
+    dm_status status = dmi_gpu_work_begin(e, lane);
+    if (status == DM_OK) {
+        status = dmi_execute(e, queue, w);
+        status = dmi_gpu_work_end(e, lane, w, dmi_gpu_queued(queue, status));
     }
     return status;
 }
@@ -117,8 +130,7 @@ static dm_status execute(dmi_engine *e, int lane, dmi_work *w)
     default:
         break;
     }
-    dm_status status = w->step->kind == DMI_STEP_FUSED ? fused_step(e, lane, w) : dmi_execute(e, queue, w);
-    return status == DM_OK && queue->error ? dmi_fail(DM_ERR_INTERNAL, "%s", queue->error_text) : status;
+    return w->step->kind == DMI_STEP_FUSED ? fused_step(e, lane, w) : kernel_step(e, lane, w);
 }
 
 bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_work *w)

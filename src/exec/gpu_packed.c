@@ -41,10 +41,11 @@ void dmi_gpu_packed_pack(dmi_engine *e, dmi_staged *piece, dmi_work *w)
     }
     if (status == DM_OK && source && !atomic_load(&w->inst->failed)) {
         queue->device_run = dmi_gpu_runs(e, w, &packed);
-        e->config.backend->copy(queue, &packed, source, piece->device);
-        status = queue->error ? dmi_fail(DM_ERR_INTERNAL, "%s", queue->error_text) : DM_OK;
-        if (status == DM_OK && piece->pinned) {
-            status = dmi_cu_copy(queue->stream, piece->pinned, piece->device, w->step->bytes);
+        status = dmi_gpu_work_begin(e, DMI_LANE_SEND);
+        if (status == DM_OK) {
+            e->config.backend->copy(queue, &packed, source, piece->device);
+            status = piece->pinned ? dmi_cu_copy(queue->stream, piece->pinned, piece->device, w->step->bytes) : DM_OK;
+            status = dmi_gpu_work_end(e, DMI_LANE_SEND, w, dmi_gpu_queued(queue, status));
         }
     }
     dmi_gpu_failed(e, w, status);
@@ -63,13 +64,15 @@ static dm_status bring(dmi_engine *e, dmi_staged *piece, dmi_work *w, void *plac
         return status;
     }
     dmi_gpu_time_begin(e, DMI_LANE_RECV, w);
-    if (piece->pinned) {
-        status = dmi_cu_copy(queue->stream, piece->device, piece->pinned, w->step->bytes);
-    }
     queue->device_run = dmi_gpu_runs(e, w, &unpacked);
-    e->config.backend->copy(queue, &unpacked, piece->device, place);
+    status = dmi_gpu_work_begin(e, DMI_LANE_RECV);
+    if (status == DM_OK) {
+        status = piece->pinned ? dmi_cu_copy(queue->stream, piece->device, piece->pinned, w->step->bytes) : DM_OK;
+        e->config.backend->copy(queue, &unpacked, piece->device, place);
+        status = dmi_gpu_work_end(e, DMI_LANE_RECV, w, dmi_gpu_queued(queue, status));
+    }
     dmi_gpu_time_end(e, DMI_LANE_RECV, w);
-    return status == DM_OK && queue->error ? dmi_fail(DM_ERR_INTERNAL, "%s", queue->error_text) : status;
+    return status;
 }
 
 void dmi_gpu_packed_unpack(dmi_engine *e, dmi_staged *piece, dmi_work *w, bool good)

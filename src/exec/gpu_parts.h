@@ -71,6 +71,7 @@ struct dmi_gpu {
     int64_t pinned_bytes, piece_bytes;
     dmi_pool *tables; /* run tables of plans, in device memory */
     int64_t busy_ns;  /* when something last moved */
+    bool capturing;
     struct dmi_gpu_time *time;
     dmi_cu_ranges *ranges; /* NULL: no profiler listens */
 };
@@ -88,6 +89,11 @@ dm_status dmi_gpu_wait(dmi_engine *e, int stream, uint32_t *counter, uint64_t or
 void dmi_gpu_mark(dmi_engine *e, int lane, const dmi_work *w); /* w has just been issued */
 /* Looks how far the device is; true if it is further than before. */
 bool dmi_gpu_look(dmi_engine *e);
+/* --- gpu_capture.c: round all that a step puts on a stream, but for waits before it and marks behind it: with the
+ * option `capture` it must be what a graph can hold. end: the status so far (begin's, if that failed), or why the
+ * step could not be captured. */
+DM_CHECKED dm_status dmi_gpu_work_begin(dmi_engine *e, int stream);
+DM_CHECKED dm_status dmi_gpu_work_end(dmi_engine *e, int stream, const dmi_work *w, dm_status status);
 /* --- gpu_push.c: the block of a PUSH to where it is wanted. told: the peer's `arrived` is raised too. */
 dm_status dmi_gpu_push_block(dmi_engine *e, const dmi_work *w, void *to, bool *told);
 /* Are both sides of a copy stacks of rows? Then where they begin (elements), and the width of a row in bytes, the number
@@ -134,6 +140,12 @@ void dmi_gpu_range_step(dmi_engine *e, const dmi_work *w); /* until range_end; t
 dm_status dmi_gpu_packed_make(dmi_gpu *g, dmi_staged *piece, char *pinned, int64_t bytes);
 void dmi_gpu_packed_free(dmi_staged *piece);
 void dmi_gpu_failed(dmi_engine *e, const dmi_work *w, dm_status status);
+
+/* The status of calls that put something into a queue, which keeps its own errors. */
+static inline dm_status dmi_gpu_queued(const dmi_queue *queue, dm_status status)
+{
+    return status == DM_OK && queue->error ? dmi_fail(DM_ERR_INTERNAL, "%s", queue->error_text) : status;
+}
 
 static inline bool dmi_gpu_direct(const dmi_engine *e, int peer)
 {

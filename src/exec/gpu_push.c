@@ -45,29 +45,36 @@ static dm_status push_small(dmi_engine *e, const dmi_work *w, dmi_push *p)
     p->counter = e->gpu->peer[w->step->peer].arrived;
     p->value = dmi_gpu_number(e, w->ordinal + 1);
     dmi_cuda_push(queue, p);
-    return queue->error ? dmi_fail(DM_ERR_INTERNAL, "%s", queue->error_text) : DM_OK;
+    return dmi_gpu_queued(queue, DM_OK);
 }
 
-dm_status dmi_gpu_push_block(dmi_engine *e, const dmi_work *w, void *to, bool *told)
+static dm_status push(dmi_engine *e, const dmi_work *w, void *to, bool *told)
 {
     dmi_queue *queue = e->gpu->queue[DMI_LANE_SEND];
     const dmi_copy *c = w->step->desc;
     char *from = dmi_ref_pointer(w->inst, &w->step->ref[0]);
     int64_t elem = dmi_dtype_bytes(c->src_dtype), src, dst, v[4];
-    *told = false;
     if (dmi_gpu_as_rows(c, elem, &src, &dst, v)) {
         char *s = from + src * elem, *d = (char *)to + dst * elem;
         if (v[0] * v[1] <= e->config.push_kernel) {
             dmi_push p = {
                 .src = s, .dst = d, .src_pitch = v[2], .dst_pitch = v[3], .width = v[0], .height = v[1]};
-            dm_status status = push_small(e, w, &p);
-            *told = status == DM_OK;
-            return status;
+            *told = true;
+            return push_small(e, w, &p);
         }
         return v[1] == 1 ? dmi_cu_copy(queue->stream, d, s, v[0])
                          : dmi_cu_copy_2d(queue->stream, d, v[3], s, v[2], v[0], v[1]);
     }
-    queue->device_run = dmi_gpu_runs(e, w, c);
     e->config.backend->copy(queue, c, from, to);
-    return queue->error ? dmi_fail(DM_ERR_INTERNAL, "%s", queue->error_text) : DM_OK;
+    return dmi_gpu_queued(queue, DM_OK);
+}
+
+dm_status dmi_gpu_push_block(dmi_engine *e, const dmi_work *w, void *to, bool *told)
+{
+    e->gpu->queue[DMI_LANE_SEND]->device_run = dmi_gpu_runs(e, w, w->step->desc); /* which may have to be made */
+    *told = false;
+    dm_status status = dmi_gpu_work_begin(e, DMI_LANE_SEND);
+    status = dmi_gpu_work_end(e, DMI_LANE_SEND, w, status == DM_OK ? push(e, w, to, told) : status);
+    *told = *told && status == DM_OK;
+    return status;
 }

@@ -63,6 +63,7 @@ dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *config, cons
                                     .link_latency_us = config->link_latency_us,
                                     .pool_debug = config->pool_debug || config->pool_own,
                                     .pool_own = config->pool_own,
+                                    .capture = config->capture,
                                     .fault = config->fault[0] ? config->fault : NULL,
                                     .retired = retired,
                                     .context = w};

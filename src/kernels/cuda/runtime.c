@@ -255,3 +255,28 @@ dm_status dmi_cu_wait_value(dmi_stream s, uint32_t *flag, uint32_t value)
     CUresult code = ((wait_function)f)(s, (CUdeviceptr)(uintptr_t)flag, value, CU_STREAM_WAIT_VALUE_GEQ);
     return code == CUDA_SUCCESS ? DM_OK : dmi_fail(DM_ERR_INTERNAL, "cuStreamWaitValue32: error %d", (int)code);
 }
+
+dm_status dmi_cu_capture_begin(dmi_stream s)
+{
+    return check(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+}
+
+/* What is launched lives on until it is done, whatever is destroyed here. */
+dm_status dmi_cu_capture_run(dmi_stream s)
+{
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t exec = NULL;
+    dm_status status = check(cudaStreamEndCapture(s, &graph), "cudaStreamEndCapture");
+    status = status == DM_OK ? check(cudaGraphInstantiate(&exec, graph, 0), "cudaGraphInstantiate") : status;
+    status = status == DM_OK ? check(cudaGraphLaunch(exec, s), "cudaGraphLaunch") : status;
+    if (exec) {
+        (void)cudaGraphExecDestroy(exec);
+    }
+    if (graph) {
+        (void)cudaGraphDestroy(graph);
+    }
+    if (status != DM_OK) {
+        (void)cudaGetLastError(); /* it is told, and is not to be found by a later call */
+    }
+    return status;
+}

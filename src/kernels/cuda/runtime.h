@@ -60,4 +60,10 @@ void dmi_cu_range_pop(const dmi_cu_ranges *r);
 /* What comes next on s waits until *flag (device memory of this device) has reached value (cyclic compare). */
 DM_CHECKED dm_status dmi_cu_wait_value(dmi_stream s, uint32_t *flag, uint32_t value);
 
+/* Between begin and run nothing of what this thread puts on the stream is done: it is captured as a graph, which run
+ * then puts on the stream, once. A call in between that cannot be captured (one that allocates, waits, or asks how far
+ * the device is) fails, and so does run, which always ends the capture. */
+DM_CHECKED dm_status dmi_cu_capture_begin(dmi_stream s);
+DM_CHECKED dm_status dmi_cu_capture_run(dmi_stream s);
+
 #endif

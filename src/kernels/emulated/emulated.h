@@ -61,6 +61,13 @@ DM_CHECKED dm_status dmi_emu_put_wait(dmi_emu_stream *s, uint32_t *word, uint32_
 /* The host waits for all that is on a device's streams now. */
 void dmi_emu_device_wait(int device);
 
+/* --- capture.c: what a thread captures ------------------------------------------------------- */
+/* Keeps an operation that the calling thread puts on the stream that it captures; false: it captures no such one. */
+bool dmi_emu_keep(dmi_emu_stream *s, dmi_emu_op *op);
+/* For calls that a graph cannot hold. While the calling thread captures (s: this stream; NULL: any), its capture is
+ * broken, and the status says by what. */
+DM_CHECKED dm_status dmi_emu_refuse(const dmi_emu_stream *s, const char *call);
+
 /* --- words that are waited for: of this process or shared with others ---------------------- */
 bool dmi_emu_has_reached(const uint32_t *word, uint32_t value); /* and what was written before is seen */
 void dmi_emu_raise(uint32_t *word, uint32_t value);

@@ -49,6 +49,10 @@ void dmi_cu_event_destroy(dmi_event event)
 dm_status dmi_cu_event_record(dmi_event event, dmi_stream s)
 {
     emu_event *e = event;
+    dm_status status = dmi_emu_refuse(s, "an event behind a part of a graph");
+    if (status != DM_OK) {
+        return status;
+    }
     if (e->device != dmi_emu_device_of(s)) {
         return dmi_fail(DM_ERR_INTERNAL, "an event of emulated GPU %d is recorded on a stream of GPU %d",
                         e->device, dmi_emu_device_of(s));
@@ -66,14 +70,19 @@ dm_status dmi_cu_event_record(dmi_event event, dmi_stream s)
 
 dm_status dmi_cu_event_after(dmi_stream s, dmi_event event)
 {
+    dm_status status = dmi_emu_refuse(s, "a wait for an event from outside");
+    if (status != DM_OK) {
+        return status;
+    }
     dmi_emu_mark *mark = latest_of(event);
-    dm_status status = mark ? dmi_emu_put_wait(s, &mark->reached, 1, mark) : DM_OK;
+    status = mark ? dmi_emu_put_wait(s, &mark->reached, 1, mark) : DM_OK;
     dmi_emu_mark_unref(mark);
     return status;
 }
 
 bool dmi_cu_event_reached(dmi_event event)
 {
+    (void)!dmi_emu_refuse(NULL, "a question for an event");
     dmi_emu_mark *mark = latest_of(event);
     bool reached = !mark || dmi_emu_has_reached(&mark->reached, 1);
     dmi_emu_mark_unref(mark);

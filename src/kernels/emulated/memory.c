@@ -166,7 +166,8 @@ void *dmi_cu_malloc(int64_t bytes)
 {
     int device = dmi_emu_current();
     allocation a = {.bytes = bytes, .kind = DMI_EMU_DEVICE, .device = device, .fd = -1};
-    if (bytes <= 0 || !reserve(device, bytes, dmi_emu_settings_read().memory_bytes)) {
+    if (bytes <= 0 || dmi_emu_refuse(NULL, "an allocation") != DM_OK ||
+        !reserve(device, bytes, dmi_emu_settings_read().memory_bytes)) {
         return NULL;
     }
     a.fd = memfd_create("dmath-emulated-gpu", MFD_CLOEXEC);
@@ -191,7 +192,7 @@ void *dmi_cu_malloc(int64_t bytes)
 void dmi_cu_release(void *p)
 {
     allocation a;
-    if (!p || !look_up(p, false, &a)) {
+    if (!p || !look_up(p, false, &a) || dmi_emu_refuse(NULL, "giving memory back") != DM_OK) {
         return;
     }
     dmi_emu_device_wait(a.device);
@@ -214,6 +215,10 @@ dm_status dmi_cu_memory(int64_t *free_bytes, int64_t *total_bytes)
 
 dm_status dmi_cu_move(void *dst, const void *src, int64_t bytes)
 {
+    dm_status status = dmi_emu_refuse(NULL, "a copy that waits");
+    if (status != DM_OK) {
+        return status;
+    }
     memcpy(dst, src, (size_t)bytes);
     return DM_OK;
 }
@@ -221,6 +226,10 @@ dm_status dmi_cu_move(void *dst, const void *src, int64_t bytes)
 dm_status dmi_cu_set(void *p, int byte, int64_t bytes)
 {
     dmi_emu_place place = dmi_emu_find(p);
+    dm_status status = dmi_emu_refuse(NULL, "a filling that waits");
+    if (status != DM_OK) {
+        return status;
+    }
     if (bytes > place.bytes || place.kind == DMI_EMU_PAGEABLE) {
         return dmi_fail(DM_ERR_INTERNAL, "%lld bytes at %p are not memory of a device", (long long)bytes, p);
     }
@@ -291,7 +300,8 @@ void dmi_cu_close(void *p)
 void *dmi_cu_malloc_host(int64_t bytes)
 {
     void *p = NULL;
-    if (bytes <= 0 || posix_memalign(&p, (size_t)sysconf(_SC_PAGESIZE), (size_t)bytes) != 0) {
+    if (bytes <= 0 || dmi_emu_refuse(NULL, "an allocation of pinned memory") != DM_OK ||
+        posix_memalign(&p, (size_t)sysconf(_SC_PAGESIZE), (size_t)bytes) != 0) {
         return NULL;
     }
     memset(p, PATTERN, (size_t)bytes);
@@ -305,7 +315,7 @@ void *dmi_cu_malloc_host(int64_t bytes)
 void dmi_cu_release_host(void *p)
 {
     allocation a;
-    if (p && look_up(p, false, &a)) {
+    if (p && look_up(p, false, &a) && dmi_emu_refuse(NULL, "giving pinned memory back") == DM_OK) {
         dmi_emu_device_wait(dmi_emu_current());
         free(look_up(p, true, &a) ? p : NULL);
     }
@@ -313,6 +323,10 @@ void dmi_cu_release_host(void *p)
 
 dm_status dmi_cu_pin(void *p, int64_t bytes)
 {
+    dm_status status = dmi_emu_refuse(NULL, "pinning memory");
+    if (status != DM_OK) {
+        return status;
+    }
     if (dmi_emu_find(p).kind != DMI_EMU_PAGEABLE) {
         return dmi_fail(DM_ERR_INTERNAL, "memory at %p is pinned already", p);
     }

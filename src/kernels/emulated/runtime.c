@@ -131,6 +131,10 @@ dm_status dmi_cu_copy_2d(dmi_stream s, void *dst, int64_t dst_pitch, const void 
     bool at_once = from.kind == DMI_EMU_PAGEABLE,
          waits = to.kind == DMI_EMU_PAGEABLE || (of_host(&to) && of_host(&from));
     at_once = at_once && !waits;
+    dm_status status = at_once || waits ? dmi_emu_refuse(s, "a copy of pageable memory") : DM_OK;
+    if (status != DM_OK) {
+        return status;
+    }
     copy_op *c = malloc(sizeof *c + (at_once ? (size_t)(width * height) : 0));
     if (!c) {
         return dmi_fail(DM_ERR_NOMEM, "no memory for a copy");

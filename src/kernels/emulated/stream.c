@@ -80,6 +80,9 @@ static void *serve(void *argument)
 
 void dmi_emu_put(dmi_emu_stream *s, dmi_emu_op *op)
 {
+    if (dmi_emu_keep(s, op)) {
+        return;
+    }
     op->next = NULL;
     pthread_mutex_lock(&s->lock);
     *s->last = op;
@@ -174,6 +177,10 @@ dm_status dmi_emu_put_wait(dmi_emu_stream *s, uint32_t *word, uint32_t value, dm
 /* --- streams ------------------------------------------------------------------------------- */
 dm_status dmi_cu_stream_create(dmi_stream *out)
 {
+    dm_status status = dmi_emu_refuse(NULL, "a new stream");
+    if (status != DM_OK) {
+        return status;
+    }
     dmi_emu_stream *s = calloc(1, sizeof *s);
     if (!s) {
         return dmi_fail(DM_ERR_NOMEM, "no memory for a stream");
@@ -227,6 +234,10 @@ void dmi_cu_stream_destroy(dmi_stream stream)
 
 dm_status dmi_cu_stream_wait(dmi_stream s)
 {
+    dm_status status = dmi_emu_refuse(NULL, "a wait for a stream");
+    if (status != DM_OK) {
+        return status;
+    }
     dmi_emu_mark *mark = dmi_emu_mark_put(s);
     if (!mark) {
         return dmi_fail(DM_ERR_NOMEM, "no memory to wait for a stream");
