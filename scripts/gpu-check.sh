@@ -144,6 +144,16 @@ op_test() {
     [ $# -eq 0 ] || shift
     part "$test-$name" "$limit_each" env "${settings[@]}" "$@" "$build/tests/$test"
 }
+# Does MPI say that it takes device memory? Whether that is true is then for the tests to find out.
+transports=(auto mpi)
+if command -v mpirun >/dev/null &&
+    timeout 60 mpirun -n 3 "$tool" bench transport -O "device=$device,share_gpu=1" -t cuda_mpi --max 1 --repeats 1 \
+        >"$results/cuda-mpi.log" 2>&1 </dev/null; then
+    transports+=(cuda_mpi mixed)
+elif command -v mpirun >/dev/null; then
+    note facts - "no cuda_mpi: $(grep -m1 -o 'ERR_.*' "$results/cuda-mpi.log" || echo "see cuda-mpi.log")"
+    grep -q 'does not say' "$results/cuda-mpi.log" || failures=$((failures + 1)) # it says so, and does not
+fi
 if [ $tests = 1 ]; then
     [ $((bench + peers)) = 0 ] || deadline=$((minutes * 60 * 6 / 10)) # the rest is for what follows
     mkdir -p "$results/work" && cd "$results/work" || exit 1          # tests write files where they are run
@@ -157,9 +167,11 @@ if [ $tests = 1 ]; then
         [ -x "$build/tests/$t" ] || continue
         op_test "$t" near DMATH_TEST_WORKERS="$gpus"
         [ "$gpus" -lt 2 ] || op_test "$t" far DMATH_TEST_WORKERS="$gpus" DMATH_PRETEND_HOSTS=2
-        for transport in auto mpi; do
+        for transport in "${transports[@]}"; do
             command -v mpirun >/dev/null || continue
-            op_test "$t" "ranks-$transport" DMATH_TEST_LAUNCHED=1 DMATH_TRANSPORT=$transport -- mpirun -n $((gpus + 1))
+            setting=DMATH_TRANSPORT=$transport
+            [ "$transport" != mixed ] || setting=DMATH_PRETEND_HOSTS=2 # as it goes inside, and between, two hosts
+            op_test "$t" "ranks-$transport" DMATH_TEST_LAUNCHED=1 "$setting" -- mpirun -n $((gpus + 1))
         done
     done
     cd "$top" || exit 1
@@ -197,13 +209,12 @@ if [ $bench = 1 ]; then
     part bench-file 180 "$tool" bench file "${on[@]}" -w "$gpus" --folder "$results" \
         --size "$([ "$device" = cuda ] && echo 8G || echo 64M)"
     part bench-dispatch 120 "$tool" bench dispatch "${on[@]}" -w "$gpus"
+    part bench-dispatch-1024 120 "$tool" bench dispatch "${on[@]}" -w "$gpus" -s 1024 -d f32 --idle 0
     if [ "$gpus" -ge 2 ]; then
-        part bench-transport 180 "$tool" bench transport "${on[@]}" -w "$gpus" --large
+        part bench-transport 240 "$tool" bench transport "${on[@]}" -w "$gpus" --tiers all --ring --large
         if command -v mpirun >/dev/null; then
-            for transport in direct mpi; do
-                part "bench-transport-ranks-$transport" 180 mpirun -n 3 "$tool" bench transport \
-                    "${on[@]}" -t "$transport" --max 64M
-            done
+            part bench-transport-ranks 300 mpirun -n $((gpus + 1)) "$tool" bench transport "${on[@]}" --tiers all \
+                --ring --max 64M
             part bench-gemm-ranks 300 mpirun -n $((gpus + 1)) "$tool" bench gemm "${on[@]}" -s "${small:-1024}" \
                 -d "$dtypes" -l rows/rows/rows,rows/cols/cols
         fi
