@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
 # Builds, tests and measures dmath on a host with GPUs, in bounded time, and leaves everything in one folder.
 #
-#   scripts/gpu-check.sh [--results DIR] [--prebuilt DIR] [--minutes N] [--gpus N] [--no-tests] [--no-bench]
+#   scripts/gpu-check.sh [--results DIR] [--binaries DIR] [--minutes N] [--gpus N] [--no-tests] [--no-bench]
 #                        [--sanitizer] [--peers] [--sizes LIST] [--dtypes LIST]
 #
 #   --results DIR    where logs and results go (default: gpu-results)
-#   --prebuilt DIR   a build folder that was made elsewhere: nothing is built. Libraries in DIR/lib are found first
+#   --binaries DIR   programs that were built elsewhere: nothing is built. DIR is a build folder (programs in DIR,
+#                    DIR/tests and DIR/bench), or has them all side by side; libraries in DIR/lib and DIR are found
+#                    first. (--prebuilt is the same)
 #   --minutes N      the most that all of it may take (default 25); each part has its own, smaller, limit
 #   --gpus N         how many to use (default: all)
-#   --sanitizer      a subset of the tests under compute-sanitizer too
+#   --sanitizer      under compute-sanitizer too: memcheck of the kernels and of all ops at small sizes, every block
+#                    of memory an allocation of its own; racecheck and synccheck of the kernels
 #   --peers          PyTorch, JAX, cuBLASMp and cuBLASXt beside dmath (bench/peers), where they are installed
 #   --sizes, --dtypes  of the products (default 4096,8192,16384 and bf16,f32)
 #   --device NAME    cuda, or emulated: GPUs that are threads, of a build without CUDA, to try this script out
@@ -26,6 +29,11 @@ results=gpu-results prebuilt='' minutes=25 gpus='' sizes=4096,8192,16384 dtypes=
 tests=1 bench=1 sanitizer=0 peers=0 device=cuda
 while [ $# -gt 0 ]; do
     case $1 in
+    --binaries)
+        [ $# -ge 2 ] || usage
+        prebuilt=$2
+        shift 2
+        ;;
     --results | --prebuilt | --minutes | --gpus | --sizes | --dtypes | --device)
         [ $# -ge 2 ] || usage
         printf -v "${1#--}" '%s' "$2"
@@ -49,6 +57,7 @@ export PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
 export NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1
 
 failures=0
+skips=0
 deadline=$((minutes * 60))
 left() { echo $((deadline - SECONDS)); }
 note() { printf '%-10s %6s  %s\n' "$1" "$2" "$3" | tee -a "$summary"; }
@@ -58,6 +67,7 @@ part() {
     shift 2
     if [ "$(left)" -lt 20 ]; then
         note skipped - "$name: the time is over"
+        skips=$((skips + 1))
         return 0
     fi
     [ "$limit" -le "$(left)" ] || limit=$(left)
@@ -118,22 +128,41 @@ else
     command -v ninja >/dev/null && options+=(-G Ninja)
     if ! pkg-config --exists cmocka; then
         options+=(-DDMATH_TESTS=OFF)
-        note skipped - "the tests are not built: cmocka is not installed (--prebuilt brings them)"
+        note skipped - "the tests are not built: cmocka is not installed (--binaries brings them)"
     fi
     part configure 120 cmake -S "$top" -B "$build" "${options[@]}" &&
         part build 900 cmake --build "$build" --parallel "$(nproc)" &&
         part build-bench 300 cmake --build "$build" --target benchmarks --parallel "$(nproc)"
 fi
-tool=$build/dmath
-if ! [ -x "$tool" ]; then
-    note FAILED - "no $tool: there is nothing to run"
+# program NAME: its path, or nothing where it was not built
+program() {
+    local at
+    for at in "$build/tests/$1" "$build/bench/$1" "$build/$1"; do
+        if [ -f "$at" ] && [ -x "$at" ]; then
+            echo "$at"
+            return
+        fi
+    done
+}
+# programs FOLDER PATTERN: the names of the sources there, of those that are built
+programs() {
+    local source name
+    for source in "$top/$1"/$2.c; do
+        name=$(basename "$source" .c)
+        [ -z "$(program "$name")" ] || echo "$name"
+    done
+}
+tool=$(program dmath)
+if [ -z "$tool" ]; then
+    note FAILED - "no dmath in $build: there is nothing to run"
     exit 1
 fi
 
-# ---- tests: the kernels against their oracles, the ops with workers that own GPUs, in process and as ranks
-op_tests=(test_fill test_read test_write test_copy test_permute test_add test_axpby test_multiply test_unary test_sum
-    test_gemm test_load test_load_pieces test_save test_apply test_program)
+# ---- tests: the kernels and what is below them, the ops with workers that own GPUs, in process and as ranks
 limit_each=120
+mapfile -t kernel_tests < <(programs tests/cuda 'test_*')
+mapfile -t gpu_tests < <(programs tests/gpu 'test_*')
+mapfile -t op_tests < <(programs tests/ops 'test_*')
 # op_test TEST NAME SETTING... [-- LAUNCHER...]. GPUs may be shared, for some tests want a number of workers.
 op_test() {
     local test=$1 name=$2 settings=(DMATH_DEVICE="$device" DMATH_SHARE_GPU=1 DMATH_TEST_CASES=0.1 DMATH_FILE_PIECE=64K)
@@ -142,7 +171,7 @@ op_test() {
         settings+=("$1") && shift
     done
     [ $# -eq 0 ] || shift
-    part "$test-$name" "$limit_each" env "${settings[@]}" "$@" "$build/tests/$test"
+    part "$test-$name" "$limit_each" env "${settings[@]}" "$@" "$(program "$test")"
 }
 # Does MPI say that it takes device memory? Whether that is true is then for the tests to find out.
 transports=(auto mpi)
@@ -157,15 +186,21 @@ fi
 if [ $tests = 1 ]; then
     [ $((bench + peers)) = 0 ] || deadline=$((minutes * 60 * 6 / 10)) # the rest is for what follows
     mkdir -p "$results/work" && cd "$results/work" || exit 1          # tests write files where they are run
-    if [ -z "$prebuilt" ] && (cd "$build" && ctest -N -L gpu 2>/dev/null) | grep -q 'Total Tests: [1-9]'; then
-        part ctest-gpu 600 ctest --test-dir "$build" -L gpu --output-on-failure --timeout "$limit_each"
-    fi
-    for t in "$build"/tests/test_cuda_*; do
-        [ -x "$t" ] && part "$(basename "$t")" "$limit_each" "$t"
+    for t in "${kernel_tests[@]}" "${gpu_tests[@]}"; do
+        part "$t" "$limit_each" "$(program "$t")"
     done
     for t in "${op_tests[@]}"; do
-        [ -x "$build/tests/$t" ] || continue
         op_test "$t" near DMATH_TEST_WORKERS="$gpus"
+    done
+    # Other ways of the same: blocks that go by a kernel, steps as graphs, red zones. Two workers at least.
+    two=$((gpus > 1 ? gpus : 2))
+    for t in "${op_tests[@]}"; do
+        [[ $t =~ ^test_(copy|permute|sum|gemm|program|replicas)$ ]] || continue
+        op_test "$t" push DMATH_TEST_WORKERS=$two DMATH_PUSH_KERNEL=64M
+        op_test "$t" capture DMATH_TEST_WORKERS=$two DMATH_CAPTURE=1 DMATH_PUSH_KERNEL=1K
+        op_test "$t" debug DMATH_TEST_WORKERS=$two DMATH_POOL_DEBUG=1 DMATH_TEST_CASES=0.03
+    done
+    for t in "${op_tests[@]}"; do
         [ "$gpus" -lt 2 ] || op_test "$t" far DMATH_TEST_WORKERS="$gpus" DMATH_PRETEND_HOSTS=2
         for transport in "${transports[@]}"; do
             command -v mpirun >/dev/null || continue
@@ -178,24 +213,48 @@ if [ $tests = 1 ]; then
     deadline=$((minutes * 60))
 fi
 
-# ---- compute-sanitizer: memory of the kernels, and of two ops from end to end
-if [ $sanitizer = 1 ]; then
-    if command -v compute-sanitizer >/dev/null; then
-        check=(compute-sanitizer --error-exitcode 9 --print-limit 20)
-        for t in "$build"/tests/test_cuda_*; do
-            [ -x "$t" ] && part "memcheck-$(basename "$t")" 240 env DMATH_TEST_CASES=0.05 "${check[@]}" "$t"
+# ---- compute-sanitizer
+# checked NAME TOOL [SETTING...] -- COMMAND...: status 9 where it has something to say
+checked() {
+    local name=$1 which=$2 settings=()
+    shift 2
+    while [ "$1" != -- ]; do
+        settings+=("$1") && shift
+    done
+    shift
+    part "$which-$name" 240 env "${settings[@]}" compute-sanitizer --tool "$which" --error-exitcode 9 --print-limit 20 "$@"
+}
+# A kernel that writes behind its output must be told, or the rest says nothing.
+sees_overrun() {
+    env DMATH_WATCHDOG_S=0 compute-sanitizer --tool memcheck --error-exitcode 9 "$(program test_gpu_pool)" overrun \
+        "device=$device,share_gpu=1,workers=2"
+    [ $? -eq 9 ]
+}
+if [ $sanitizer = 1 ] && [ "$device" != cuda ]; then
+    note skipped - "compute-sanitizer: it needs GPUs"
+elif [ $sanitizer = 1 ] && ! command -v compute-sanitizer >/dev/null; then
+    note skipped - "compute-sanitizer is not installed"
+elif [ $sanitizer = 1 ]; then
+    mkdir -p "$results/work" && cd "$results/work" || exit 1
+    export -f sees_overrun program
+    export build device
+    [ -z "$(program test_gpu_pool)" ] || part memcheck-sees-overrun 120 bash -c sees_overrun
+    for t in "${kernel_tests[@]}" test_gpu_push; do
+        [ -n "$(program "$t")" ] || continue
+        for which in memcheck racecheck synccheck; do
+            checked "$t" $which DMATH_TEST_CASES=0.02 -- "$(program "$t")"
         done
-        for t in test_copy test_gemm; do
-            [ -x "$build/tests/$t" ] && part "memcheck-$t" 240 env DMATH_DEVICE="$device" DMATH_TEST_WORKERS="$gpus" \
-                DMATH_SHARE_GPU=1 DMATH_TEST_CASES=0.02 DMATH_WATCHDOG_S=0 "${check[@]}" "$build/tests/$t"
-        done
-        for t in test_cuda_copy test_cuda_sums; do
-            [ -x "$build/tests/$t" ] && part "racecheck-$t" 240 env DMATH_TEST_CASES=0.05 \
-                "${check[@]}" --tool racecheck "$build/tests/$t"
-        done
-    else
-        note skipped - "compute-sanitizer is not installed"
-    fi
+    done
+    for t in "${op_tests[@]}"; do
+        checked "$t" memcheck DMATH_DEVICE="$device" DMATH_TEST_WORKERS="$gpus" DMATH_SHARE_GPU=1 DMATH_POOL_OWN=1 \
+            DMATH_PUSH_KERNEL=1K DMATH_TEST_CASES=0.01 DMATH_WATCHDOG_S=0 -- "$(program "$t")"
+    done
+    kernels=$(program bench_cuda_kernels) fused=$(program bench_cuda_fused)
+    for which in memcheck racecheck synccheck; do
+        [ -z "$kernels" ] || checked bench_cuda_kernels $which -- "$kernels" 0.004
+        [ -z "$fused" ] || checked bench_cuda_fused $which -- "$fused" check 390 -1024
+    done
+    cd "$top" || exit 1
 fi
 
 # ---- measurements
@@ -208,8 +267,8 @@ if [ $bench = 1 ]; then
     part bench-remap 180 "$tool" bench remap "${on[@]}" -w "$gpus" -s "$sizes"
     part bench-file 180 "$tool" bench file "${on[@]}" -w "$gpus" --folder "$results" \
         --size "$([ "$device" = cuda ] && echo 8G || echo 64M)"
-    part bench-dispatch 120 "$tool" bench dispatch "${on[@]}" -w "$gpus"
     part bench-dispatch-1024 120 "$tool" bench dispatch "${on[@]}" -w "$gpus" -s 1024 -d f32 --idle 0
+    part bench-dispatch 120 "$tool" bench dispatch "${on[@]}" -w "$gpus"
     if [ "$gpus" -ge 2 ]; then
         part bench-transport 240 "$tool" bench transport "${on[@]}" -w "$gpus" --tiers all --ring --large
         if command -v mpirun >/dev/null; then
@@ -219,18 +278,18 @@ if [ $bench = 1 ]; then
                 -d "$dtypes" -l rows/rows/rows,rows/cols/cols
         fi
     fi
-    for program in "$build"/bench/bench_cuda_*; do
-        [ -x "$program" ] && part "$(basename "$program")" 180 "$program"
+    [ "$device" != cuda ] || for t in $(programs bench 'bench_cuda_*'); do
+        part "$t" 180 "$(program "$t")"
     done
-    if [ -x "$build/bench/bench_products" ]; then # sizes that the host's BLAS would take too long for
+    if [ -n "$(program bench_reduce)" ] && [ "$device" = cuda ]; then
+        part bench-reduce 240 env DMATH_DEVICE="$device" DMATH_WORKERS="$gpus" "$(program bench_reduce)" 20 1 16 64 256
+    fi
+    if [ -n "$(program bench_products)" ]; then # sizes that the host's BLAS would take too long for
         for type in ${dtypes//,/ }; do
             # shellcheck disable=SC2086  # a word a size
             part "bench-products-$type" 240 env DMATH_DEVICE="$device" DMATH_WORKERS="$gpus" \
-                "$build/bench/bench_products" "$type" 21 ${sizes//,/ }
+                "$(program bench_products)" "$type" 21 ${sizes//,/ }
         done
-    fi
-    if [ -x "$build/bench/bench_reduce" ] && [ "$device" = cuda ]; then
-        part bench-reduce 240 env DMATH_DEVICE="$device" DMATH_WORKERS="$gpus" "$build/bench/bench_reduce" 20 1 16 64 256
     fi
 fi
 if [ $peers = 1 ] && [ "$device" != cuda ]; then
@@ -247,5 +306,5 @@ elif [ $peers = 1 ]; then
     [ -e "$results/peers/table.md" ] && cat "$results/peers/table.md" >>"$summary"
 fi
 
-note "$([ $failures = 0 ] && echo ok || echo FAILED)" "$SECONDS s" "$failures parts failed; results in $results"
+note "$([ $failures = 0 ] && echo ok || echo FAILED)" "$SECONDS s" "$failures parts failed, $skips not run for lack of time; results in $results"
 [ $failures = 0 ]
