@@ -19,6 +19,7 @@ enum { PICKED = 8, CHAIN = 100, CHAIN_EDGE = 1024, WORD = 32, MOST_SAMPLES = 100
 typedef struct test_case {
     const char *name, *dtype_name;
     dm_dtype dtype;
+    bool tf32; /* f32 whose products may be rounded to TF32 */
     int64_t n;
     int samples, trans_a;
     dm_array a, b, c;
@@ -99,7 +100,9 @@ static dm_status measure(dm_session *s, const test_case *t, work *run, double er
 
 static dm_status product(dm_session *s, const test_case *t)
 {
-    return dm_gemm(s, t->trans_a, DM_N, 1, t->a, t->b, 0, t->c);
+    dm_gemm_options options = DM_GEMM_OPTIONS_INIT;
+    options.compute = t->tf32 ? DM_COMPUTE_TF32 : DM_COMPUTE_F32;
+    return dm_gemm_with(s, t->trans_a, DM_N, 1, t->a, t->b, 0, t->c, &options);
 }
 
 /* The rectangle at (row, col) in f64. */
@@ -163,6 +166,7 @@ static dm_status run_product(dm_session *s, test_case *t)
     const int64_t shape[2] = {t->n, t->n};
     double error = NAN, tolerance = t->dtype == DM_BF16  ? 3e-2
                                     : t->dtype == DM_F16 ? 4e-3
+                                    : t->tf32            ? 5e-3
                                     : t->dtype == DM_F32 ? 1e-4
                                                          : 1e-12;
     if (!third) {
@@ -281,7 +285,8 @@ static int run_one(dm_session *s, const char *name, const char *type, int64_t n,
     } else if (strcmp(name, "chain100") == 0) {
         status = run_chain(s, &t);
     } else {
-        if (!dtype_of(type, &t.dtype)) { /* tf32: not dmath's */
+        t.tf32 = strcmp(type, "tf32") == 0;
+        if (!t.tf32 && !dtype_of(type, &t.dtype)) {
             return 0;
         }
         status = run_product(s, &t);

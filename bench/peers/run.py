@@ -148,7 +148,7 @@ class Runner:
     def by_tool(self, settings):
         o = self.o
         sizes = ",".join(s for s in o.sizes.split(",") if int(s) <= 4096)
-        types = ",".join(d for d in o.dtypes.split(",") if d != "tf32")
+        types = o.dtypes
         layouts = ",".join(c for c in o.cases.split(",") if "/" in c and not c.startswith("rowsT"))
         if not (sizes and types and layouts):
             self.skip("dmath", "`dmath bench gemm' measures none of these")

@@ -30,6 +30,8 @@ static const dmi_topology *look(dmi_places *p)
 
 void dmi_places_choose(dmi_places *p, int worker, int number, dmi_place *place, dmi_placement *told)
 {
+    /* The model is told, but not needed, and CUDA takes its time to say it. */
+    size_t model_room = p->config->placement ? sizeof told->device : 0;
     bool bind = p->config->bind == DMI_BIND_AUTO && p->device && p->restricted;
     dmi_near near;
     memset(told, 0, sizeof *told);
@@ -40,8 +42,7 @@ void dmi_places_choose(dmi_places *p, int worker, int number, dmi_place *place, 
     }
     if (!p->device) {
         snprintf(told->device, sizeof told->device, "cpu");
-    } else if (p->device->name(number, told->bus, sizeof told->bus, told->device, sizeof told->device) !=
-               DM_OK) {
+    } else if (p->device->name(number, told->bus, sizeof told->bus, told->device, model_room) != DM_OK) {
         dmi_log(DMI_LOG_INFO, "worker %d: %s", worker, dmi_error_text());
         snprintf(told->device, sizeof told->device, "GPU %d", number);
         told->bus[0] = 0;

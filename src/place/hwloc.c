@@ -1,5 +1,6 @@
 /* The host as hwloc sees it. GPUs are found by their PCI address among hwloc's own PCI devices: its plugins for
- * CUDA, OpenCL and the like would start those libraries in processes that may have no use for them. */
+ * CUDA, OpenCL and the like would start those libraries in processes that may have no use for them, and that for PCI
+ * leaks; the kernel's files name PCI devices as well. */
 #include "place/place.h"
 
 #include <hwloc.h>
@@ -13,7 +14,7 @@ struct dmi_topology {
 
 dmi_topology *dmi_topology_load(void)
 {
-    static const char *const not_wanted[] = {"cuda", "nvml", "opencl", "rsmi", "levelzero", "gl"};
+    static const char *const not_wanted[] = {"cuda", "nvml", "opencl", "rsmi", "levelzero", "gl", "pci"};
     dmi_topology *t = calloc(1, sizeof *t);
     if (!t || hwloc_topology_init(&t->host) != 0) {
         free(t);

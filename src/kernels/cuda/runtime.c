@@ -59,10 +59,9 @@ dm_status dmi_cu_name(int device, char *bus, size_t bus_room, char *model, size_
 {
     struct cudaDeviceProp properties;
     dm_status status = check(cudaDeviceGetPCIBusId(bus, (int)bus_room, device), "cudaDeviceGetPCIBusId");
-    status = status == DM_OK ? check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties")
-                             : status;
-    if (status == DM_OK) {
-        snprintf(model, model_room, "%s", properties.name);
+    if (status == DM_OK && model_room > 0) {
+        status = check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+        snprintf(model, model_room, "%s", status == DM_OK ? properties.name : "");
     }
     return status;
 }

@@ -18,7 +18,8 @@ DM_CHECKED dm_status dmi_cu_use(int device); /* of the calling thread; makes the
 /* The address space of `peer` may be read and written by kernels and copies of the current device. */
 DM_CHECKED dm_status dmi_cu_peer(int peer);
 bool dmi_cu_can_peer(int device, int peer);
-/* Its place on the PCI bus, as 0000:1b:00.0 ("": it has none, for it is emulated), and its model. */
+/* Its place on the PCI bus, as 0000:1b:00.0 ("": it has none, for it is emulated), and its model (model_room 0: not
+ * asked for). */
 DM_CHECKED dm_status dmi_cu_name(int device, char *bus, size_t bus_room, char *model, size_t model_room);
 DM_CHECKED dm_status dmi_cu_memory(int64_t *free_bytes, int64_t *total_bytes); /* of the current device */
 /* Does the MPI library of this process say that it takes pointers to device memory? After MPI_Init. */
