@@ -168,6 +168,31 @@ static bool take_place(const dmi_job *job, dmi_placement *told, cpu_set_t *befor
     return dmi_place_enter(&place, before);
 }
 
+/* Serves until the session ends. */
+static dm_status serve_session(dmi_job *job, dmi_worker *w, dmi_placement *told)
+{
+    if (!job->device && job->config.bind == DMI_BIND_AUTO) {
+        unbind();
+    }
+    int blas = dmi_cpu_blas_threads(job->config.blas_threads);
+    dm_status status = dmi_job_probe(job, &w->engine);
+    if (status == DM_OK && job->config.placement) {
+        dmi_places_peers(&w->engine, told);
+        status = gather_placements(job, told, NULL);
+    }
+    if (status == DM_OK) {
+        w->profile = job->profile; /* with what the probe has found */
+        w->polls = job->messages || job->gpu_messages || job->hosts > 1;
+        w->listens = job->forward && job->leader[job->host_of[job->me]] == job->me;
+        w->service = job->forward ? worker_service : NULL;
+        w->drained = job->forward ? worker_drained : NULL;
+        w->service_context = job;
+        dmi_worker_serve(w);
+    }
+    (void)dmi_cpu_blas_threads(blas);
+    return status;
+}
+
 static dm_status serve(dmi_job *job)
 {
     dmi_worker *w = calloc(1, sizeof *w);
@@ -183,25 +208,7 @@ static dm_status serve(dmi_job *job)
     }
     status = dmi_job_agree(job, status);
     if (status == DM_OK) {
-        if (!job->device && job->config.bind == DMI_BIND_AUTO) {
-            unbind();
-        }
-        int blas = dmi_cpu_blas_threads(job->config.blas_threads);
-        status = dmi_job_probe(job, &w->engine);
-        if (status == DM_OK && job->config.placement) {
-            dmi_places_peers(&w->engine, &told);
-            status = gather_placements(job, &told, NULL);
-        }
-        if (status == DM_OK) {
-            w->profile = job->profile; /* with what the probe has found */
-            w->polls = job->messages || job->gpu_messages || job->hosts > 1;
-            w->listens = job->forward && job->leader[job->host_of[job->me]] == job->me;
-            w->service = job->forward ? worker_service : NULL;
-            w->drained = job->forward ? worker_drained : NULL;
-            w->service_context = job;
-            dmi_worker_serve(w);
-        }
-        (void)dmi_cpu_blas_threads(blas);
+        status = serve_session(job, w, &told);
         if (job->device) {
             job->device->disconnect(&w->engine);
         }
