@@ -72,7 +72,9 @@ void dmi_trace_step(dmi_engine *e, const dmi_work *w, int64_t begin_ns, int64_t 
         t->dropped++;
         return;
     }
-    /* Grants run ahead and messages overlap, but the events of a row must not. */
+    /* Grants run ahead, messages overlap, and a step that the device has timed may have ended before one was
+     * noticed that the host has timed; but the events of a row must not overlap. */
+    end_ns = DMI_MAX(end_ns, t->last_ns);
     int64_t shown = DMI_MIN(DMI_MAX(begin_ns, t->last_ns), end_ns);
     t->last_ns = end_ns;
     t->event[t->count++] = (event){.begin_ns = shown,
@@ -89,7 +91,7 @@ void dmi_trace_step(dmi_engine *e, const dmi_work *w, int64_t begin_ns, int64_t 
 /* --- writing --- */
 
 static const char *const lane_names[DMI_STAMP_LANES] = {"compute",   "send",      "receive",
-                                                    "compute 2", "compute 3", "compute 4"};
+                                                        "compute 2", "compute 3", "compute 4"};
 
 static void write_event(FILE *to, const event *v, int tid)
 {
