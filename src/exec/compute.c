@@ -109,7 +109,7 @@ void *dmi_compute_thread(void *engine)
                 dmi_bell_cancel(&e->compute_bell);
                 dmi_backoff_reset(&backoff);
             } else {
-                dmi_bell_sleep(&e->compute_bell, token, 100000000);
+                dmi_bell_sleep(&e->compute_bell, token, 500000000);
             }
         }
     }

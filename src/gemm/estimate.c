@@ -4,8 +4,9 @@
 #include "gemm/gemm.h"
 
 /* Seconds, measured on H200: a step's launch; from a block's end to the start of what waits for it; what a
- * product that waits by itself loses to its start and to the multiprocessors it leaves free. */
-static const double LAUNCH = 5e-6, HOP = 8e-6, FUSED_START = 30e-6, FUSED_SLOWER = 1.04;
+ * product that waits by itself loses to its start and to the multiprocessors it leaves free; what panels lose
+ * to their first. */
+static const double LAUNCH = 5e-6, HOP = 8e-6, FUSED_START = 80e-6, FUSED_SLOWER = 1.04, PANELS_START = 30e-6;
 
 static double product_rate(const dmi_product *p)
 {
@@ -47,13 +48,14 @@ double dmi_estimate(const dmi_product *p, int algorithm, int moving, int64_t byt
     double link = (double)bytes / (double)DMI_MAX(active, 1) / r->link;
     int stages = algorithm == DMI_GEMM_STATIONARY ? p->b->profile->workers : p->op[moving]->layout->group;
     bool single = algorithm == DMI_GEMM_STATIONARY ? bytes == 0 : dmi_cyclic_single(p, moving);
-    double steps = stages * (LAUNCH + HOP), piece;
+    double steps = stages * LAUNCH + HOP, piece;
     switch (algorithm) {
     case DMI_GEMM_FUSED:
         return longer(product * FUSED_SLOWER, link + product / (2 * stages)) + FUSED_START;
     case DMI_GEMM_PANELS: /* the first is waited for */
         piece = 1.0 / (double)dmi_panels_count(p, moving);
-        return link * piece + longer(product, link * (1 - piece) + product * piece) + LAUNCH / piece;
+        return link * piece + longer(product, link * (1 - piece) + product * piece) + (LAUNCH + HOP) / piece +
+               PANELS_START;
     case DMI_GEMM_CONTRACT: /* so is the first partial product; what comes is added */
         return product / stages + longer(product * (stages - 1) / stages, link) + 1.5 * sums(p, most, stages) +
                steps;

@@ -29,13 +29,20 @@ static dm_status try_pair(const dmi_device *device, dmi_engine *a, dmi_engine *b
                : status;
 }
 
+/* A pool takes memory of the device that is the thread's. */
+static dm_status take(const dmi_device *device, dmi_engine *e, dmi_block *out)
+{
+    dm_status status = device->use(e->config.device_number);
+    return status == DM_OK ? dmi_pool_alloc(e->config.pool, PROBE_BYTES, DMI_OWNER_STAGING, out) : status;
+}
+
 static dm_status connect_pair(const dmi_device *device, dmi_engine *a, dmi_engine *b)
 {
     dmi_block from = {0}, to = {0};
     dmi_stamp now = {{0}};
     dm_status status = device->connect(a, b->config.me, b);
-    status = status == DM_OK ? dmi_pool_alloc(a->config.pool, PROBE_BYTES, DMI_OWNER_STAGING, &from) : status;
-    status = status == DM_OK ? dmi_pool_alloc(b->config.pool, PROBE_BYTES, DMI_OWNER_STAGING, &to) : status;
+    status = status == DM_OK ? take(device, a, &from) : status;
+    status = status == DM_OK ? take(device, b, &to) : status;
     status = status == DM_OK ? try_pair(device, a, b, &from, &to) : status;
     if (from.base) {
         (void)!dmi_pool_free(a->config.pool, &from, &now);
@@ -67,6 +74,10 @@ dm_status dmi_pairs_rates(const dmi_device *device, dmi_engine *const *engine, i
 {
     double seconds = 0;
     int gpus = DMI_MIN(device->count(), workers);
+    *out = (dmi_rates){0};
+    if (workers < 2) { /* there is nothing to choose */
+        return DM_OK;
+    }
     dm_status status = device->rates(engine[0], out); /* the GPUs of a host are alike */
     if (status == DM_OK && out->memory > 0 && gpus > 1) {
         status = device->bare_ring(gpus, LINK_BYTES, 4, &seconds);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FRAMES_PER_LOOK = 64, COMMANDS_IN_FLIGHT = 4096, LONGEST_POLL_NS = 5000000 };
+enum { FRAMES_PER_LOOK = 64, COMMANDS_IN_FLIGHT = 4096, LONGEST_POLL_NS = 20000000 };
 
 static void retired(void *context, dmi_instance *inst)
 {
@@ -146,7 +146,7 @@ static int64_t sleep_limit(const dmi_worker *w, int64_t idle_ns)
     static const struct {
         int64_t idle_ns, sleep_ns;
     } poll[] = {{1000000, 50000}, {100000000, 500000}, {2000000000, 2000000}, {INT64_MAX, LONGEST_POLL_NS}};
-    int64_t limit = 100000000; /* everybody rings; this is only a safety net */
+    int64_t limit = 500000000; /* everybody rings; this is only a safety net */
     bool under_way = w->under_way > 0 || idle_ns < poll[1].idle_ns; /* a message may be on its way out yet */
     if (w->listens || (w->polls && under_way)) { /* messages do not ring: look often, less so after a while */
         int i = 0;

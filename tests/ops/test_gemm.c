@@ -267,7 +267,8 @@ static void run_forced(const char *options, const char *name, const char *layout
                                 .each = true,
                                 .user = &skipped});
     print_message("%s: %d of %d cases not served\n", name, (int)skipped, (int)ran);
-    assert_true(ran < 20 || skipped < ran);
+    const char *workers = getenv("DMATH_TEST_WORKERS"); /* one: nothing rolls */
+    assert_true(ran < 20 || skipped < ran || (workers && strcmp(workers, "1") == 0));
 }
 
 static void test_cyclic(void **state)

@@ -87,7 +87,7 @@ static __global__ void __launch_bounds__(THREADS)
 {
     typedef typename sum_of<T>::type S;
     const int DEPTH = 4;
-    __shared__ S shared[THREADS];
+    __shared__ S shared[THREADS * N];
     const uint32_t rows = THREADS / p.team, x = threadIdx.x % p.team, y = threadIdx.x / p.team;
     const uint32_t columns = (p.kept.items + p.team - 1) / p.team;
     for (int64_t job = blockIdx.x; job < (int64_t)columns * p.parts; job += gridDim.x) {
@@ -115,6 +115,20 @@ static __global__ void __launch_bounds__(THREADS)
                 }
             }
             add_rows(s, v, valid);
+        }
+        if (rows == 1) { /* the block's results lie together: written side by side */
+            const uint32_t first = result - x, count = DMI_MIN(p.team, p.kept.items - first) * N;
+            S *place = (S *)sums + part * p.results + (int64_t)first * N;
+            __syncthreads();
+#pragma unroll
+            for (int e = 0; e < N; e++) {
+                shared[threadIdx.x * N + e] = finished(s[e]);
+            }
+            __syncthreads();
+            for (uint32_t i = threadIdx.x; i < count; i += THREADS) {
+                place[i] = shared[i];
+            }
+            continue;
         }
 #pragma unroll
         for (int e = 0; e < N; e++) {

@@ -1,0 +1,75 @@
+/* Which form a product takes where the machine's rates are known: those measured on 4 H200, and others. */
+#include "sim_programs.h"
+
+static const dmi_rates h200 = {
+    .link = 380e9, .memory = 4.2e12, .f64 = 55e12, .f32 = 52e12, .tf32 = 370e12, .half = 750e12};
+
+enum { ROWS, COLS };
+
+static const char *chosen(const dmi_rates *rates, dm_dtype dtype, int64_t n, bool trans_a, int b, int c,
+                          bool fused)
+{
+    static char name[32];
+    sim_program p;
+    dmi_plan *plan = NULL;
+    sim_begin(&p, 4);
+    p.profile.gpu = true;
+    p.profile.fused = fused;
+    p.profile.rates = *rates;
+    int ia = sim_matrix(&p, dtype, n, n, 4, 1, 0);
+    int ib = sim_matrix(&p, dtype, n, n, b == ROWS ? 4 : 1, b == ROWS ? 1 : 4, 0);
+    int ic = sim_matrix(&p, dtype, n, n, c == ROWS ? 4 : 1, c == ROWS ? 1 : 4, 0);
+    assert_true(sim_gemm(&p, trans_a, 0, 0, ia, ib, ic));
+    assert_int_equal(dmi_plan_make(&p.call[0], &p.profile, 0, &plan), DM_OK);
+    snprintf(name, sizeof name, "%s", plan->algorithm);
+    dmi_plan_release(plan);
+    sim_end(&p);
+    return name;
+}
+
+/* As measured: slices of k where the kernel that waits would lose more to its start than it saves, that kernel
+ * where temporaries cost more, and no slices where the blocks have all of k. */
+static void test_measured(void **state)
+{
+    (void)state;
+    assert_string_equal(chosen(&h200, DM_BF16, 4096, false, ROWS, ROWS, true), "cyclic");
+    assert_string_equal(chosen(&h200, DM_BF16, 8192, false, ROWS, ROWS, true), "fused");
+    assert_string_equal(chosen(&h200, DM_BF16, 16384, false, ROWS, ROWS, true), "fused");
+    assert_string_equal(chosen(&h200, DM_BF16, 16384, false, ROWS, ROWS, false), "panels");
+    assert_string_equal(chosen(&h200, DM_BF16, 8192, false, COLS, COLS, true), "cyclic");
+    assert_string_equal(chosen(&h200, DM_F32, 16384, false, ROWS, ROWS, true), "cyclic");
+    assert_string_equal(chosen(&h200, DM_BF16, 16384, true, ROWS, ROWS, true), "fused");
+}
+
+/* Where links are slow, what moves least; where they are fast, what multiplies fastest. */
+static void test_links(void **state)
+{
+    (void)state;
+    dmi_rates slow = h200, fast = h200;
+    slow.link = 5e9;
+    fast.link = 1e14;
+    /* contraction: 3/4 of c in f32 from each, or 15/16 of both operands in 16 bits */
+    assert_string_not_equal(chosen(&slow, DM_BF16, 8192, true, ROWS, ROWS, true), "contract");
+    /* f32: the partial products are smaller than the operands */
+    assert_string_equal(chosen(&slow, DM_F32, 8192, true, ROWS, ROWS, true), "contract");
+    assert_string_not_equal(chosen(&fast, DM_BF16, 8192, false, ROWS, ROWS, true), "cyclic");
+}
+
+/* Without rates, by bytes. */
+static void test_unknown(void **state)
+{
+    (void)state;
+    dmi_rates none = {0};
+    assert_string_equal(chosen(&none, DM_F32, 512, false, ROWS, ROWS, false), "cyclic");
+    assert_string_equal(chosen(&none, DM_F32, 512, true, ROWS, ROWS, false), "contract");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_measured),
+        cmocka_unit_test(test_links),
+        cmocka_unit_test(test_unknown),
+    };
+    return cmocka_run_group_tests_name("choose", tests, NULL, NULL);
+}
