@@ -100,21 +100,7 @@ bool dmi_gpu_grant_message(dmi_engine *e, dmi_work *w)
 
 static bool receive_piece(dmi_engine *e, dmi_staged *piece)
 {
-    dmi_work *w = piece->work;
-    if (piece->state == PIECE_WITH_LINK) {
-        int how = dmi_mpi_arrive_packed(e, w);
-        if (how == 0) {
-            return false;
-        }
-        if (how < 0) {
-            dmi_engine_fail(e, w->inst, DM_OK, "");
-        }
-        dmi_gpu_packed_unpack(e, piece, w, how > 0);
-    }
-    if (dmi_cu_event_reached(piece->event)) {
-        piece->state = PIECE_DONE;
-    }
-    return true;
+    return dmi_gpu_packed_receive(e, piece, dmi_mpi_arrive_packed);
 }
 
 bool dmi_gpu_message_progress(dmi_engine *e)

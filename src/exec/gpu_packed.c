@@ -44,7 +44,8 @@ void dmi_gpu_packed_pack(dmi_engine *e, dmi_staged *piece, dmi_work *w)
         status = dmi_gpu_work_begin(e, DMI_LANE_SEND);
         if (status == DM_OK) {
             e->config.backend->copy(queue, &packed, source, piece->device);
-            status = piece->pinned ? dmi_cu_copy(queue->stream, piece->pinned, piece->device, w->step->bytes) : DM_OK;
+            status = piece->pinned ? dmi_cu_copy(queue->stream, piece->pinned, piece->device, w->step->bytes)
+                                   : DM_OK;
             status = dmi_gpu_work_end(e, DMI_LANE_SEND, w, dmi_gpu_queued(queue, status));
         }
     }
@@ -67,7 +68,8 @@ static dm_status bring(dmi_engine *e, dmi_staged *piece, dmi_work *w, void *plac
     queue->device_run = dmi_gpu_runs(e, w, &unpacked);
     status = dmi_gpu_work_begin(e, DMI_LANE_RECV);
     if (status == DM_OK) {
-        status = piece->pinned ? dmi_cu_copy(queue->stream, piece->device, piece->pinned, w->step->bytes) : DM_OK;
+        status =
+            piece->pinned ? dmi_cu_copy(queue->stream, piece->device, piece->pinned, w->step->bytes) : DM_OK;
         e->config.backend->copy(queue, &unpacked, piece->device, place);
         status = dmi_gpu_work_end(e, DMI_LANE_RECV, w, dmi_gpu_queued(queue, status));
     }
@@ -75,7 +77,8 @@ static dm_status bring(dmi_engine *e, dmi_staged *piece, dmi_work *w, void *plac
     return status;
 }
 
-void dmi_gpu_packed_unpack(dmi_engine *e, dmi_staged *piece, dmi_work *w, bool good)
+/* On RECV's stream, behind what uses the place now; bad: nothing came. Then the block has arrived. */
+static void unpack(dmi_engine *e, dmi_staged *piece, dmi_work *w, bool good)
 {
     dmi_gpu *g = e->gpu;
     void *place = dmi_ref_pointer(w->inst, &w->step->ref[0]);
@@ -92,6 +95,25 @@ void dmi_gpu_packed_unpack(dmi_engine *e, dmi_staged *piece, dmi_work *w, bool g
     dmi_gpu_packed_mark(e, w, DMI_LANE_RECV);
     piece->state = PIECE_ON_DEVICE;
     w->started = true;
+}
+
+bool dmi_gpu_packed_receive(dmi_engine *e, dmi_staged *piece, int (*arrived)(dmi_engine *, dmi_work *))
+{
+    dmi_work *w = piece->work;
+    if (piece->state == PIECE_WITH_LINK) {
+        int how = arrived(e, w);
+        if (how == 0) {
+            return false;
+        }
+        if (how < 0) {
+            dmi_engine_fail(e, w->inst, DM_OK, "");
+        }
+        unpack(e, piece, w, how > 0);
+    }
+    if (dmi_cu_event_reached(piece->event)) {
+        piece->state = PIECE_DONE;
+    }
+    return true;
 }
 
 bool dmi_gpu_packed_progress(dmi_engine *e, dmi_staging *s, bool (*each)(dmi_engine *, dmi_staged *))

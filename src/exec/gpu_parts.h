@@ -112,8 +112,9 @@ void dmi_gpu_packed_take(dmi_staging *s, dmi_staged *piece, dmi_work *w, int sta
 void dmi_gpu_packed_mark(dmi_engine *e, dmi_work *w, int lane);
 /* The source's elements into the piece, and from there to pinned memory if it has any; on SEND's stream. */
 void dmi_gpu_packed_pack(dmi_engine *e, dmi_staged *piece, dmi_work *w);
-/* The way back, on RECV's stream, behind what uses the place now; bad: nothing came. Then the block has arrived. */
-void dmi_gpu_packed_unpack(dmi_engine *e, dmi_staged *piece, dmi_work *w, bool good);
+/* A piece's way in. arrived(): 1: its bytes are here, 0: not yet, -1: the sender's command failed. True: the next may be
+ * looked at too. */
+bool dmi_gpu_packed_receive(dmi_engine *e, dmi_staged *piece, int (*arrived)(dmi_engine *, dmi_work *));
 /* Looks at the pieces under way, in their order, while each() says that the next may be looked at too. */
 bool dmi_gpu_packed_progress(dmi_engine *e, dmi_staging *s, bool (*each)(dmi_engine *, dmi_staged *));
 /* --- gpu_staged.c: blocks through host memory */
