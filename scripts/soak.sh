@@ -3,6 +3,7 @@
 # the time is over.   soak.sh [MINUTES [SEED [BUILD]]]    Prints every command; stops at the first failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+case ${1:-} in -h | --help) sed -n '2,3s/^# //p' "$0" && exit 0 ;; esac
 minutes=${1:-30} seed=${2:-1} build=${3:-build/release}
 tests=(test_add test_axpby test_copy test_permute test_fill test_gemm test_multiply test_sum test_unary test_array
        test_read test_write test_load test_save test_program test_apply

@@ -8,7 +8,7 @@ static const tool_command commands[] = {
     {"info", tool_info, "versions, machine, element types, operations, configuration"},
     {"gemm", tool_gemm, "multiply two matrices in .npy files"},
     {"explain", tool_explain, "the plan of an operation, for any number of workers, without running it"},
-    {"bench", tool_bench, "measurements that check their results: gemm, dispatch, transport, remap"},
+    {"bench", tool_bench, "measurements that check their results: gemm, dispatch, transport, remap, file"},
     {NULL, NULL, NULL},
 };
 

@@ -17,8 +17,8 @@ tool_stats tool_stats_of(double *seconds, int64_t count)
 }
 
 static const struct argp_option options[] = {
-    {"repeats", 'r', "N", 0, "measurements, of which minimum, median and maximum are shown (default 10)", 9},
-    {"warmup", 'W', "N", 0, "runs before them that do not count (default 2)", 9},
+    {"repeats", 'r', "N", 0, "measurements, of which minimum, median and maximum are shown (default 10; dispatch and file 5)", 9},
+    {"warmup", 'W', "N", 0, "runs before them that do not count (default 2; dispatch and file 1)", 9},
     {0},
 };
 

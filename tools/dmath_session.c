@@ -1,6 +1,7 @@
 /* Sessions of the tool, and what it says about where it runs. */
 #include "dmath.h"
 #include "launch/job.h"
+#include "master/session.h"
 
 #include <dmath/dmath_mpi.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@ int tool_turns(const tool_common *common)
 
 int tool_default_workers(const dmi_config *config)
 {
-    return config->workers > 0 ? config->workers : DMI_MIN(dmi_host_cores(), 4);
+    return config->workers > 0 ? config->workers : dmi_default_workers(config);
 }
 
 void tool_complain(dm_status status)

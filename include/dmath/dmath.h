@@ -2,7 +2,7 @@
  *
  * BSD-3-Clause, see LICENSE. Link with -ldmath (pkg-config dmath, or CMake's dmath::dmath).
  *
- * Words. A *session* owns *workers*; each worker owns one device (here: CPU cores). An *array* has an element
+ * Words. A *session* owns *workers*; each worker owns one device (CPU cores or a GPU). An *array* has an element
  * type, up to 8 dims (row-major) and is spread over the workers in *blocks* as its *layout* says. A *view* is a
  * rectangle of an array, or its elements under another shape; it is a dm_array too and usable as any operand,
  * outputs included. All indices count from 0, all sizes are int64_t.
@@ -61,7 +61,8 @@ typedef struct dm_session dm_session;
 /* How a session is set up. Make one with DM_CONFIG_INIT, then set fields. */
 typedef struct dm_config {
     size_t size;         /* sizeof(dm_config): set by DM_CONFIG_INIT */
-    int workers;         /* in-process workers; 0: DMATH_WORKERS, or the cores of this machine up to 4 */
+    int workers;         /* in-process workers; 0: DMATH_WORKERS, or one a GPU, or the cores of this machine up
+                          * to 4 */
     const char *options; /* "key=value,key=value", each key once, over the environment's DMATH_KEY; see `dmath info`;
                           * may be NULL */
 } dm_config;
@@ -251,8 +252,11 @@ DM_API DM_CHECKED dm_status dm_relu(dm_session *session, dm_array a, dm_array ou
  * out.shape is x's without those dims, or with 1 in their place. Accumulates f64 in double-double, the other
  * floats in f64, integers in int64 (wraps). The sum of no elements is 0. beta == 0: out is not read. (x is read
  * even if scale is 0.)
+ * x and out may have different dtypes; where both are integers, scale and beta must be whole. x and out may not overlap.
+ * Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP, DM_ERR_ARG (dims).
  * Sum of gradients: x is (P, n), a row on each of P workers, dims is 0, and out (n) has a copy on all of them. Out of
- * each worker go 2 (P-1)/P n elements, (P-1) n where n is small; the copies agree to the last bit. */
+ * each worker go 2 (P-1)/P n elements, (P-1) n where n is small; the copies agree to the last bit. Workers with several rows send their own sums of
+ * them, of 8 bytes an element (16 for f64) on the way to where they are added. */
 DM_API DM_CHECKED dm_status dm_sum(dm_session *session, dm_array x, const int *dims, int ndims, double scale,
                                    double beta, dm_array out);
 
@@ -263,11 +267,15 @@ enum { DM_N = 0, DM_T = 1 };
 /* c = alpha * op(a) * op(b) + beta * c; op(a): m x k, op(b): k x n, c: m x n, each a matrix or its transpose
  * (trans_a, trans_b: DM_N or DM_T). Floating dtypes, mixed freely: computed in f64 if any operand is f64, else in
  * f32; a 16-bit c is rounded once. beta == 0: c is not read. c may overlap neither a nor b.
- * 2mnk flops. The algorithm is chosen by bytes moved and by what the devices can do; option gemm_algorithm forces one
- * (DM_ERR_UNSUPPORTED where it cannot serve the layouts or types): cyclic and, with two places a pair of workers,
- * two_block; stationary (c stays); contract (partial products, reduce-scatter); panels (the moving operand comes with
- * all of k); fused (one kernel multiplies while operands come: Hopper GPUs, 16-bit operands). gemm_workspace limits
- * the workspace a worker. The cyclic form follows Eliuk et al., dMath (2016), a variant of Fox, Otto & Hey (1987). */
+ * 2mnk flops. alpha == 0: a and b are not read. Copies of a replicated c agree to the last bit.
+ * Errors: DM_ERR_SHAPE, DM_ERR_DTYPE (integers), DM_ERR_OVERLAP, DM_ERR_ARG (trans_a, trans_b).
+ * The algorithm is chosen by estimated time, from rates of GPUs and links measured at the start where there are several
+ * GPUs, else by bytes moved. Option gemm_algorithm forces one for all products of a session (DM_ERR_UNSUPPORTED where it
+ * cannot serve the layouts or types): cyclic and, with two places a pair of workers, two_block; ring (the same from
+ * neighbour to neighbour, for several hosts); stationary (c stays); contract (partial products, added up where c is);
+ * panels (the moving operand comes with all of k); fused (one kernel multiplies while operands come: Hopper GPUs, 16-bit
+ * operands). gemm_workspace limits the workspace a worker. On GPUs an operand that has come to all workers is kept there
+ * (option replicas), and the next product with it, which then multiplies in one piece, may differ in the last bits. The cyclic form follows Eliuk et al., dMath (2016), a variant of Fox, Otto & Hey (1987). */
 DM_API DM_CHECKED dm_status dm_gemm(dm_session *session, int trans_a, int trans_b, double alpha, dm_array a, dm_array b,
                                     double beta, dm_array c);
 
@@ -284,7 +292,7 @@ typedef struct dm_gemm_options {
 } dm_gemm_options;
 #define DM_GEMM_OPTIONS_INIT {sizeof(dm_gemm_options), DM_COMPUTE_DEFAULT}
 
-/* dm_gemm with options; NULL: none. DM_ERR_ARG where one has no such value. */
+/* dm_gemm with options; NULL: none. DM_ERR_ARG where one has no such value, or size is not that of this header. */
 DM_API DM_CHECKED dm_status dm_gemm_with(dm_session *session, int trans_a, int trans_b, double alpha, dm_array a,
                                          dm_array b, double beta, dm_array c, const dm_gemm_options *options);
 
@@ -295,7 +303,8 @@ DM_API DM_CHECKED dm_status dm_gemm_with(dm_session *session, int trans_a, int t
 
 /* One rectangle of an array, as it lies in a worker's memory. */
 typedef struct dm_block {
-    void *data; /* its first element (f16 and bf16 as uint16_t); in the memory of the worker's device */
+    void *data; /* its first element (f16 and bf16 as uint16_t); always in memory of the host: of a
+                 * GPU's block a copy, which is brought back if it may be written */
     dm_dtype dtype;
     int ndim;
     int64_t start[DM_MAX_DIMS];  /* index of the first element in the array (or view) given to dm_apply */

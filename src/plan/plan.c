@@ -13,7 +13,7 @@ dm_status dmi_plan_make(const dmi_call *call, const dmi_profile *profile, int me
     }
     plan->me = me;
     atomic_init(&plan->refs, 1);
-    strcpy(plan->algorithm, "local");
+    strcpy(plan->algorithm, "plain");
     plan->travels = -1;
     dmi_builder b = {.profile = profile, .me = me, .plan = plan};
     dm_status status = dmi_ops[call->op].plan(&b, call);
