@@ -90,6 +90,10 @@ dm_status dmi_gemm_choose(dmi_product *p, dmi_choice *out)
                   : forced == DMI_GEMM_RING     ? o.cyclic && dmi_ring_serves(p, out->moving)
                   : forced == DMI_GEMM_CONTRACT ? o.contract
                                                 : forced == DMI_GEMM_STATIONARY || o.cyclic;
+    if (!serves && o.gather == 0) { /* nothing moves, as when an operand has been kept: no form has a say */
+        out->algorithm = DMI_GEMM_STATIONARY;
+        return DM_OK;
+    }
     if (!serves) {
         return dmi_fail(DM_ERR_UNSUPPORTED,
                         "gemm: the forced algorithm (option gemm_algorithm) cannot serve these layouts%s",

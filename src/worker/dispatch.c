@@ -154,6 +154,10 @@ static void dispatch_op(dmi_worker *w, const dmi_op_frame *f)
     for (int i = 0; i < inst->noperand; i++) {
         inst->memory[i]->refs++;
     }
+    if (w->engine.config.pool_debug && w->config->memory_limit > 0 && inst->plan->nwork > 0) {
+        dmi_worker_drain(
+            w); /* workspace of commands before it counts until they are done, and may not be in its way */
+    }
     w->under_way++;
     dmi_engine_submit(&w->engine, inst);
 }

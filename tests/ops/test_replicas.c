@@ -102,6 +102,25 @@ static void split_case(dmt_case *c)
     multiply(c, &p, o[0], o[1], o[2]);
 }
 
+/* The form is forced, and the second product, for which nothing moves, needs none. */
+static void forced_case(dmt_case *c)
+{
+    dmt_product p = {.m = 24, .n = 32, .k = 40, .alpha = 1};
+    dmt_operand *o[3];
+    dmt_product_fill(c, &p, DM_F32, DM_F32, DM_F32, DMT_SMALL);
+    dmt_host *values[] = {p.a, p.b, p.c};
+    static const char *const names[] = {"a", "b", "c"};
+    for (int i = 0; i < 3; i++) {
+        dmt_layout layout;
+        dmt_layout_kind(&layout, &c->scratch, c->session, 2, values[i]->shape, DMT_ROWS);
+        o[i] = dmt_operand_plain(c, names[i], values[i], layout.use, layout.text);
+    }
+    dmt_product_say(c, &p);
+    for (int round = 0; round < 3; round++) {
+        multiply(c, &p, o[0], o[1], o[2]);
+    }
+}
+
 /* An output of which some workers hold nothing, then one of which all hold a part. */
 static void holes_case(dmt_case *c)
 {
@@ -191,6 +210,17 @@ static void test_split(void **state)
     dmt_run(&(dmt_suite){.name = "replicas_split", .cases = 40, .fn = split_case, .options = some_room()});
 }
 
+static void test_forced(void **state)
+{
+    (void)state;
+    if (!dmt_launched()) {
+        dmt_run(&(dmt_suite){.name = "replicas_ring",
+                             .cases = 10,
+                             .fn = forced_case,
+                             .options = "replica_limit=1048576,gemm_algorithm=ring"});
+    }
+}
+
 static void test_holes(void **state)
 {
     (void)state;
@@ -243,7 +273,7 @@ static void test_failed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_split),
-                                       cmocka_unit_test(test_limit), cmocka_unit_test(test_holes),
-                                       cmocka_unit_test(test_failed)};
+                                       cmocka_unit_test(test_limit),  cmocka_unit_test(test_holes),
+                                       cmocka_unit_test(test_failed), cmocka_unit_test(test_forced)};
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

@@ -95,6 +95,29 @@ static void test_every_block(void **state)
     }
 }
 
+/* What has been admitted runs, though a debug pool hands memory on only when its last user is done. */
+static void test_queued(void **state)
+{
+    (void)state;
+    dm_session *s = open_session(7, "memory_limit=262K,pool_debug=1,log=error");
+    const int64_t shape[2] = {37, 196}, square[2] = {196, 196};
+    dm_layout everywhere = dm_layout_replicated(s), halves = dm_layout_grid(2, 1, 0, 0);
+    dm_array a, c;
+    halves.replicas = 2;
+    OK(dm_array_create(s, DM_BF16, 2, shape, &halves, &a));
+    OK(dm_array_create(s, DM_BF16, 2, square, &everywhere, &c));
+    OK(dm_fill(s, a, 1));
+    OK(dm_fill(s, c, 0));
+    for (int i = 0; i < 6; i++) {
+        dm_status status = dm_gemm(s, DM_T, DM_N, 1, a, a, 1, c);
+        assert_true(status == DM_OK || status == DM_ERR_LIMIT);
+    }
+    OK(dm_sync(s));
+    OK(dm_array_destroy(s, a));
+    OK(dm_array_destroy(s, c));
+    close_session(s);
+}
+
 /* Refused at the call, with the numbers, and nothing has changed. */
 static void test_limit(void **state)
 {
@@ -164,6 +187,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_every_block, deadline),
         cmocka_unit_test_setup(test_limit, deadline),
+        cmocka_unit_test_setup(test_queued, deadline),
         cmocka_unit_test_setup(test_more_than_there_is, deadline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
