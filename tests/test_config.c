@@ -200,7 +200,7 @@ static const struct {
     {"blas_threads=0", {"blas_threads=0", "from 1", ""}},
     {"workers", {"option workers", "no value", ""}},
     {"workers,sync=1", {"option workers", "no value", ""}},
-    {"=3", {"unknown", "", ""}},
+    {"=3", {"has no name", "", ""}},
     {"worker=3", {"option worker", "unknown", "did you mean workers"}},
     {"gemm_algorthm=cyclic", {"gemm_algorthm", "cyclic", "did you mean gemm_algorithm"}},
     {"watchdog=3", {"option watchdog", "unknown", "did you mean watchdog_s"}},

@@ -185,6 +185,10 @@ static dm_status load_options(const char *options, dmi_config *out)
         if (status != DM_OK) {
             return status;
         }
+        if (key.bytes == 0) {
+            return dmi_fail(DM_ERR_CONFIG, "option =%.*s has no name: key=value is expected",
+                            (int)DMI_MIN(value.bytes, DMI_CONFIG_TEXT), value.at);
+        }
         const dmi_config_row *row = row_of(key);
         if (!row) {
             return dmi_fail(DM_ERR_CONFIG, "option %.*s (=%.*s) is unknown; did you mean %s?",
