@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#define POISON_END (INT64_C(1) << 20)
+
 typedef struct slab {
     char *base; /* NULL: the number is free for another slab */
     int64_t bytes;
@@ -167,12 +169,15 @@ static dm_status zones_check(const dmi_pool *pool, const dmi_pool_node *node)
     return status;
 }
 
+/* Of large blocks both ends: memory that nobody touches is not to be brought in for it. */
 static void poison(const dmi_pool *pool, const dmi_pool_node *node)
 {
     const dmi_slab_ops *ops = &pool->config.ops;
     if ((pool->config.redzone > 0 || pool->config.own) && ops->poison) {
-        ops->poison(ops->context, pool->slab[node->slab].base + node->offset + pool->config.redzone,
-                    node->asked);
+        char *at = (char *)pool->slab[node->slab].base + node->offset + pool->config.redzone;
+        int64_t end = DMI_MIN(node->asked, POISON_END), rest = DMI_MIN(node->asked - end, POISON_END);
+        ops->poison(ops->context, at, end);
+        ops->poison(ops->context, at + node->asked - rest, rest);
     }
 }
 

@@ -43,7 +43,8 @@ typedef struct dmi_pool_config {
     int64_t redzone;     /* bytes on each side of a block, 0 in release builds; a multiple of align. They are
                             written when a block is handed out and verified when it is freed, at once: the caller
                             of a debug pool lets `ready` and the stamp of a free be reached before it calls.
-                            Blocks are poisoned when they are handed out and when they are freed */
+                            Blocks are poisoned when they are handed out and when they are freed,
+                            large ones at both ends */
     bool own;            /* a debug pool for tools that know every allocation: each block is a slab of its own, of
                             the size asked for, and goes back to the system when it is freed. No red zones */
 } dmi_pool_config;
