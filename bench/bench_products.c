@@ -2,12 +2,13 @@
  * on all workers at once, in turns: medians of ms a product, products one after another.
  *   bench_products DTYPE ROUNDS N...        DTYPE f64 f32 tf32 bf16 f16; tf32: f32 that may be rounded to TF32
  * Started alone or by mpirun; settings from the environment (DMATH_...). */
+#include "bench_time.h"
+
 #include <dmath/dmath.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { FORMS = 4, MOST_ROUNDS = 101, CORNER = 48 };
 static const char *const form_names[FORMS] = {"local", "rows*rows->rows", "rows*cols->cols", "contraction"};
@@ -24,19 +25,6 @@ static void check(dm_status status)
         fprintf(stderr, "bench_products: %s\n", dm_error_message());
         exit(1);
     }
-}
-
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 static dm_array matrix(dm_session *s, dm_dtype dtype, int64_t n, dm_layout layout, uint64_t seed)

@@ -1,13 +1,14 @@
 /* Sums of a row a worker into copies at all of them, one after another, as gradients are; and copies of parts
  * to all of them. One line of JSON a size, as bench/peers prints them. bench_reduce SAMPLES MIB...    f32; MIB:
  * size of the result. Settings from the environment (DMATH_...) The status is 1 if a result is wrong. */
+#include "bench_time.h"
+
 #include <dmath/dmath.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { MOST_SAMPLES = 1001, WINDOW = 512, WINDOWS = 5 };
 
@@ -17,19 +18,6 @@ static void check(dm_status status)
         fprintf(stderr, "bench_reduce: %s\n", dm_error_message());
         exit(2);
     }
-}
-
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 typedef struct job {

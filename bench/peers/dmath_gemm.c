@@ -5,6 +5,8 @@
  *
  * Under mpirun the ranks are the workers, and WORKERS is left out. The program uses the public interface alone.
  */
+#include "../bench_time.h"
+
 #include <dmath/dmath.h>
 
 #include <math.h>
@@ -12,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { PICKED = 8, CHAIN = 100, CHAIN_EDGE = 1024, WORD = 32, MOST_SAMPLES = 1000 };
 
@@ -27,19 +28,6 @@ typedef struct test_case {
 
 /* What is measured: commands are given, none is waited for. */
 typedef dm_status work(dm_session *s, const test_case *t);
-
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* A quantile of sorted values, between neighbours in proportion. */
 static double quantile(const double *v, int count, double part)

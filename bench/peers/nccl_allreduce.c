@@ -3,13 +3,14 @@
  * One process, a communicator and a stream a GPU, calls in groups. A sample is a batch of calls over their
  * number, by events, of the slowest GPU; `alone` is one call that is waited for, by the clock. Without NVLink
  * multicast, which belongs to the host and not to the process. */
+#include "../bench_time.h"
+
 #include <cuda_runtime_api.h>
 #include <math.h>
 #include <nccl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { MOST_GPUS = 16, MOST_SAMPLES = 1001, WINDOW = 512 };
 enum { ALL_REDUCE, ALL_GATHER, CASES };
@@ -42,19 +43,6 @@ static void nccl(ncclResult_t e)
         fprintf(stderr, "nccl_allreduce: NCCL: %s\n", ncclGetErrorString(e));
         exit(2);
     }
-}
-
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 static void call(job *j, int which)

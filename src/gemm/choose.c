@@ -21,13 +21,32 @@ typedef struct offers {
     int64_t partial;       /* bytes of a contraction */
 } offers;
 
+static bool serves(const dmi_product *p, const offers *o, int form, int moving)
+{
+    switch (form) {
+    case DMI_GEMM_STATIONARY:
+        return true;
+    case DMI_GEMM_CONTRACT:
+        return o->contract;
+    case DMI_GEMM_FUSED:
+        return dmi_fused_serves(p);
+    case DMI_GEMM_PANELS:
+        return o->cyclic && dmi_panels_serve(p, moving);
+    case DMI_GEMM_RING:
+        return o->cyclic && dmi_ring_serves(p, moving);
+    default:
+        return o->cyclic;
+    }
+}
+
 /* By bytes: the machine's rates are not known. Between forms that move the same, by what was measured on H200.
  */
-static int by_bytes(const dmi_product *p, const offers *o, int moving)
+static int by_bytes(dmi_product *p, const offers *o, int moving)
 {
     if (o->partial < o->gather) {
         return DMI_GEMM_CONTRACT;
     }
+    p->sliced = false; /* no other form makes slices */
     if (o->gather > 0 && dmi_fused_serves(p) && (!o->cyclic || dmi_fused_pays(p))) {
         return DMI_GEMM_FUSED;
     }
@@ -46,18 +65,17 @@ static int by_time(dmi_product *p, const offers *o, int moving)
     int best = DMI_GEMM_STATIONARY;
     for (int i = 0; i < DMI_COUNT(forms) && o->gather > 0; i++) {
         bool contract = forms[i] == DMI_GEMM_CONTRACT;
-        bool serves = contract                      ? o->contract
-                      : forms[i] == DMI_GEMM_FUSED  ? dmi_fused_serves(p)
-                      : forms[i] == DMI_GEMM_PANELS ? o->cyclic && dmi_panels_serve(p, moving)
-                                                    : forms[i] == DMI_GEMM_STATIONARY || o->cyclic;
-        p->sliced = sliced && contract;
-        double time = serves ? dmi_estimate(p, forms[i], moving, contract ? o->partial : o->gather) : INFINITY;
+        p->sliced = sliced && contract; /* no other form makes slices */
+        if (!serves(p, o, forms[i], moving)) {
+            continue;
+        }
+        double time = dmi_estimate(p, forms[i], moving, contract ? o->partial : o->gather);
         if (time < least) {
             least = time;
             best = forms[i];
         }
     }
-    p->sliced = sliced;
+    p->sliced = sliced && best == DMI_GEMM_CONTRACT;
     return best;
 }
 
@@ -78,23 +96,18 @@ dm_status dmi_gemm_choose(dmi_product *p, dmi_choice *out)
     if (forced == DMI_GEMM_AUTO) {
         o.partial = o.contract ? contract_bytes(p, out) : INT64_MAX;
         out->algorithm = dmi_estimate_ready(p) ? by_time(p, &o, out->moving) : by_bytes(p, &o, out->moving);
-        p->sliced = p->sliced && out->algorithm == DMI_GEMM_CONTRACT;
         if (o.cyclic && o.gather > 0 && out->algorithm != DMI_GEMM_CONTRACT && dmi_ring_pays(p, out->moving)) {
             out->algorithm = DMI_GEMM_RING;
         }
         return DM_OK;
     }
     out->algorithm = forced;
-    bool serves = forced == DMI_GEMM_FUSED      ? dmi_fused_serves(p)
-                  : forced == DMI_GEMM_PANELS   ? o.cyclic && dmi_panels_serve(p, out->moving)
-                  : forced == DMI_GEMM_RING     ? o.cyclic && dmi_ring_serves(p, out->moving)
-                  : forced == DMI_GEMM_CONTRACT ? o.contract
-                                                : forced == DMI_GEMM_STATIONARY || o.cyclic;
-    if (!serves && o.gather == 0) { /* nothing moves, as when an operand has been kept: no form has a say */
+    bool can = serves(p, &o, forced, out->moving);
+    if (!can && o.gather == 0) { /* nothing moves, as when an operand has been kept: no form has a say */
         out->algorithm = DMI_GEMM_STATIONARY;
         return DM_OK;
     }
-    if (!serves) {
+    if (!can) {
         return dmi_fail(DM_ERR_UNSUPPORTED,
                         "gemm: the forced algorithm (option gemm_algorithm) cannot serve these layouts%s",
                         forced == DMI_GEMM_FUSED || forced == DMI_GEMM_PANELS ? " and types" : "");

@@ -9,11 +9,9 @@
  * w gives the place for its block i when its block i - slots has gone, for which the worker before w gives the
  * place for its block i - slots + (own blocks of w), the same one. With more slots than anyone has blocks that
  * number is less than i: the chain of waits goes down to the first blocks and ends. */
-static int64_t places(const dmi_product *p, int which)
+static int64_t places(int64_t most_blocks)
 {
-    int64_t most;
-    (void)dmi_rolling_slot(p, which, &most);
-    return most + 1;
+    return most_blocks + 1;
 }
 
 bool dmi_ring_serves(const dmi_product *p, int which)
@@ -53,9 +51,12 @@ static void crossing(const dmi_product *p, int which, int64_t *direct, int64_t *
 
 bool dmi_ring_pays(const dmi_product *p, int which)
 {
-    int64_t direct, ring, limit = p->b->profile->gemm_workspace;
-    if (!p->b->profile->host_of || !dmi_ring_serves(p, which) ||
-        (limit > 0 && places(p, which) * dmi_rolling_slot(p, which, NULL) > limit)) {
+    int64_t direct, ring, most, limit = p->b->profile->gemm_workspace;
+    if (!p->b->profile->host_of || !dmi_ring_serves(p, which)) {
+        return false;
+    }
+    int64_t bytes = dmi_rolling_slot(p, which, &most);
+    if (limit > 0 && bytes * places(most) > limit) {
         return false;
     }
     crossing(p, which, &direct, &ring);
@@ -105,7 +106,7 @@ void dmi_ring_plan(dmi_product *p, int which)
     passing r = {.before = ring->workers[(at + size - 1) % size], .behind = ring->workers[(at + 1) % size]};
     dmi_blocks held, coming = {0};
     (void)dmi_rolling_slot(p, which, &r.most);
-    dmi_rolling_begin(&r.g, p, which, (int)places(p, which), 1);
+    dmi_rolling_begin(&r.g, p, which, (int)places(r.most), 1);
     r.held = dmi_build_alloc(b, 2 * (size_t)r.most * sizeof *r.held);
     bool have_own = dmi_rolling_blocks(p, which, b->me, &held), have = have_own;
     for (int s = 1; s <= size && !b->failed; s++) {
