@@ -4,7 +4,8 @@
 
 enum { THREADS = DMI_CUDA_THREADS, SIDE = DMI_CUDA_TURN_SIDE };
 
-/* Tile number t: where its plane lies in src and dst, and its first i and j. */
+/* Tile number t: where its plane lies in src and dst, and its first i and j. Tiles beside one another in dst follow
+ * each other: of the two, writes gain more from that. */
 struct tile_place {
     int64_t src, dst, i, j;
 };
@@ -12,12 +13,12 @@ static __device__ __forceinline__ tile_place place(const dmi_cuda_planes &p, uin
 {
     int64_t at[2];
     tile_place r;
-    uint32_t u = divided(t, p.tiles_i), v = divided(u, p.tiles_j);
+    uint32_t u = divided(t, p.tiles_j), v = divided(u, p.tiles_i);
     locate<2>(p.outer, v, at);
     r.src = at[0];
     r.dst = at[1];
-    r.i = side * (t - u * p.tiles_i.extent);
-    r.j = side * (u - v * p.tiles_j.extent);
+    r.i = side * (u - v * p.tiles_i.extent);
+    r.j = side * (t - u * p.tiles_j.extent);
     return r;
 }
 
@@ -46,7 +47,7 @@ static __device__ __forceinline__ void turn_tile(const T *__restrict__ from, int
     for (int k = 0; k < EACH_THREAD; k++) {
         int x = k * THREADS_HERE + threadIdx.x, j = x / GROUPS, g = x % GROUPS;
         if (WHOLE || (j < nj && g * EACH < ni)) {
-            v[k] = *(const group<T, EACH> *)(from + j * src_stride_j + g * EACH);
+            *(uint4 *)&v[k] = __ldcs((const uint4 *)(from + j * src_stride_j + g * EACH));
         }
     }
 #pragma unroll
@@ -69,7 +70,7 @@ static __device__ __forceinline__ void turn_tile(const T *__restrict__ from, int
         int x = k * THREADS_HERE + threadIdx.x, band = x >> 5;
         int h = (x & 7) + 8 * (band % (GROUPS / 8)), i = (x >> 3 & 3) + 4 * (band / (GROUPS / 8));
         if (WHOLE || (i < ni && h * EACH < nj)) {
-            *(group<T, EACH> *)(to + i * dst_stride_i + h * EACH) = v[k];
+            __stcs((uint4 *)(to + i * dst_stride_i + h * EACH), *(uint4 *)&v[k]);
         }
     }
 }
