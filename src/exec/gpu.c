@@ -296,7 +296,11 @@ bool dmi_gpu_progress(dmi_engine *e)
     moved = dmi_gpu_staged_progress(e) || moved;
     moved = dmi_gpu_hosting_progress(e) || moved;
     moved = dmi_gpu_message_progress(e) || moved;
-    moved = dmi_gpu_look(e) || moved;
+    /* A question costs about as much as a launch: as long as there is something to issue, few are asked. */
+    if (!moved || ++e->gpu->rounds >= LOOK_EVERY) {
+        e->gpu->rounds = 0;
+        moved = dmi_gpu_look(e, !moved) || moved;
+    }
     for (int lane = 0; lane < e->lanes; lane++) {
         moved = settle_lane(e, lane) || moved;
     }

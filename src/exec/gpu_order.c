@@ -37,14 +37,16 @@ static dm_status record(dmi_gpu *g, int lane)
     return dmi_cu_event_record(mark->event, g->stream[lane]);
 }
 
-/* An event behind a step that others wait for: one made later would stand behind more than they need. */
+/* An event behind a step that others wait for: one made later would stand behind more than they need. Commands
+ * without transfers are on one lane, mostly behind one another: an event now and then is enough for them. */
 void dmi_gpu_mark(dmi_engine *e, int lane, const dmi_work *w)
 {
     dmi_gpu *g = e->gpu;
     const dmi_marks *m = &g->marks[lane];
     bool transfers = w->inst->plan->messages_sent + w->inst->plan->messages_received > 0;
     uint64_t last = m->head ? m->event[(m->head - 1) % MARKS].seq : 0;
-    if (transfers || g->issued[lane] - last >= MARK_EVERY) {
+    uint64_t since = g->issued[lane] - last;
+    if (transfers ? w->step->awaited || since >= MARK_TRANSFERS : since >= MARK_EVERY) {
         dmi_gpu_failed(e, w, record(g, lane));
     }
 }
@@ -123,7 +125,7 @@ dm_status dmi_gpu_wait(dmi_engine *e, int stream, uint32_t *counter, uint64_t or
     return dmi_cu_wait_value(e->gpu->stream[stream], counter, dmi_gpu_value(ordinal));
 }
 
-bool dmi_gpu_look(dmi_engine *e)
+bool dmi_gpu_look(dmi_engine *e, bool idle)
 {
     dmi_gpu *g = e->gpu;
     bool moved = false;
@@ -136,7 +138,8 @@ bool dmi_gpu_look(dmi_engine *e)
             g->reached[lane] = m->event[m->looked++ % MARKS].seq;
             moved = true;
         }
-        if (m->looked == m->head && g->issued[lane] > g->reached[lane] && record(g, lane) != DM_OK) {
+        bool unmarked = m->looked == m->head && g->issued[lane] > g->reached[lane];
+        if (idle && unmarked && record(g, lane) != DM_OK) {
             dmi_log(DMI_LOG_ERROR, "worker %d: %s", e->config.me, dmi_error_text());
         }
     }

@@ -11,6 +11,8 @@ enum {
     STREAMS,
     MARKS = 256,
     MARK_EVERY = 16, /* steps that nobody waits for */
+    MARK_TRANSFERS = 4, /* such steps of commands with transfers: peers get places back when they are done */
+    LOOK_EVERY = 16, /* rounds in which something was issued */
     STAGED = 8, /* pieces on their way through host memory, each way */
     NUMBER_BITS = 20
 };
@@ -71,6 +73,7 @@ struct dmi_gpu {
     int64_t pinned_bytes, piece_bytes;
     dmi_pool *tables; /* run tables of plans, in device memory */
     int64_t busy_ns;  /* when something last moved */
+    int rounds; /* since the device was looked at */
     bool capturing;
     struct dmi_gpu_time *time;
     dmi_cu_ranges *ranges; /* NULL: no profiler listens */
@@ -87,8 +90,9 @@ uint32_t dmi_gpu_value(uint64_t ordinal); /* what a counter holds then */
 const uint32_t *dmi_gpu_number(const dmi_engine *e, uint64_t ordinal); /* the same in device memory */
 dm_status dmi_gpu_wait(dmi_engine *e, int stream, uint32_t *counter, uint64_t ordinal);
 void dmi_gpu_mark(dmi_engine *e, int lane, const dmi_work *w); /* w has just been issued */
-/* Looks how far the device is; true if it is further than before. */
-bool dmi_gpu_look(dmi_engine *e);
+/* Looks how far the device is; true if it is further than before. idle: nothing was issued just now, so that the end of
+ * what has no event behind it yet is worth one. */
+bool dmi_gpu_look(dmi_engine *e, bool idle);
 /* --- gpu_capture.c: round all that a step puts on a stream, but for waits before it and marks behind it: with the
  * option `capture` it must be what a graph can hold. end: the status so far (begin's, if that failed), or why the
  * step could not be captured. */

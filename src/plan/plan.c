@@ -4,6 +4,42 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Which steps others may wait for by themselves: those that steps on other lanes name, the last on each lane to
+ * read or write an operand or a workspace, for which later commands wait, and the last of all. */
+static void find_awaited(dmi_builder *b)
+{
+    dmi_plan *plan = b->plan;
+    size_t uses = 2 * ((size_t)DMI_MAX_OPERANDS + (size_t)plan->nwork) * DMI_LANES;
+    bool *used = dmi_build_alloc(b, uses * sizeof *used), *named[DMI_LANES];
+    for (int l = 0; l < DMI_LANES; l++) {
+        named[l] = dmi_build_alloc(b, (plan->lane_steps[l] + 1) * sizeof **named);
+    }
+    if (b->failed) {
+        return;
+    }
+    memset(used, 0, uses * sizeof *used);
+    for (int l = 0; l < DMI_LANES; l++) {
+        memset(named[l], 0, plan->lane_steps[l] * sizeof **named);
+        named[l][plan->lane_steps[l]] = true;
+    }
+    for (int i = plan->nstep; i-- > 0;) {
+        dmi_step *step = &plan->step[i];
+        for (int l = 0; l < DMI_LANES; l++) {
+            named[l][step->wait[l]] = named[l][step->wait[l]] || l != step->lane;
+        }
+        for (int r = 0; r < step->nref; r++) {
+            const dmi_ref *ref = &step->ref[r];
+            if (ref->kind == DMI_REF_OPERAND || ref->kind == DMI_REF_WORK) {
+                size_t at = ref->index + (ref->kind == DMI_REF_WORK ? DMI_MAX_OPERANDS : 0);
+                bool *last = &used[(2 * at + (ref->mode & DMI_WRITE ? 1 : 0)) * DMI_LANES + step->lane];
+                step->awaited = step->awaited || !*last;
+                *last = true;
+            }
+        }
+        step->awaited = step->awaited || named[step->lane][step->ordinal]; /* waits name earlier steps */
+    }
+}
+
 dm_status dmi_plan_make(const dmi_call *call, const dmi_profile *profile, int me, dmi_plan **out)
 {
     assert(call->op >= 0 && call->op < DMI_OPS);
@@ -17,6 +53,9 @@ dm_status dmi_plan_make(const dmi_call *call, const dmi_profile *profile, int me
     plan->travels = -1;
     dmi_builder b = {.profile = profile, .me = me, .plan = plan};
     dm_status status = dmi_ops[call->op].plan(&b, call);
+    if (status == DM_OK && profile->gpu && !b.failed) {
+        find_awaited(&b);
+    }
     if (status == DM_OK && b.failed) {
         status = dmi_fail(DM_ERR_NOMEM, "%s: no memory for its plan", dmi_ops[call->op].name);
     }

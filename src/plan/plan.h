@@ -112,6 +112,7 @@ enum { DMI_SCALAR_S0 = 0, DMI_SCALAR_S1 = 1, DMI_SCALAR_ONE = 2, DMI_SCALAR_ZERO
 typedef struct dmi_step {
     uint8_t kind, lane, nref;
     uint8_t scalar[2];
+    bool awaited;          /* something may wait for just this step: see dmi_plan_make */
     int peer;              /* PUSH: to whom, EXPECT: from whom */
     uint32_t ordinal;      /* 1, 2, ... in its lane */
     uint32_t wait[DMI_LANES]; /* steps of each lane (ordinals) that must be done first; 0: none */
