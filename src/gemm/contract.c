@@ -74,7 +74,7 @@ static dmi_panel operand_part(partial *g, int which, const dmi_dimset *outer, dm
     dmi_region want;
     dm_dtype type = p->op[which]->dtype;
     if (dmi_product_in_place(p, which, b->me, outer, &g->inner, &want)) {
-        return dmi_product_panel(p, &want, dmi_ref_operand(which, DMI_READ), type, &g->convert[which], NULL,
+        return dmi_product_panel(p, which, &want, dmi_ref_operand(which, DMI_READ), &g->convert[which], NULL,
                                  ready);
     }
     dmi_region have; /* c's rows are dealt out in blocks: gather them (and convert on the way) */
@@ -93,7 +93,7 @@ static dmi_panel operand_part(partial *g, int which, const dmi_dimset *outer, dm
         dmi_mark_step(ready, dmi_build_kernel(b, DMI_STEP_COPY, &copy, sizeof copy, refs, 2, NULL));
     }
     refs[1].mode = DMI_READ;
-    return (dmi_panel){refs[1], 0, DMI_MAX(want.dim[1].count, 1)};
+    return (dmi_panel){refs[1], 0, DMI_MAX(want.dim[1].count, 1), false};
 }
 
 /* t (+ offset) = own part of op(a) op(b) for a region of c. */
@@ -106,8 +106,8 @@ static void multiply_for(partial *g, const dmi_region *c, dmi_ref t, const dmi_m
     dmi_gemm k = {.dtype = p->panel_type,
                   .c_dtype = p->type,
                   .tf32 = p->tf32,
-                  .trans_a = p->trans[0],
-                  .trans_b = p->trans[1],
+                  .trans_a = p->trans[0] != a.turned,
+                  .trans_b = p->trans[1] != b.turned,
                   .m = c->dim[0].count,
                   .n = c->dim[1].count,
                   .k = g->inner.count,
@@ -128,7 +128,8 @@ static void multiply_for(partial *g, const dmi_region *c, dmi_ref t, const dmi_m
 static void multiply_own(partial *g, const dmi_region *c)
 {
     dmi_mark ready = {0};
-    dmi_panel a = {dmi_product_acc(g->p).ref, 0, DMI_MAX(g->p->trans[0] ? c->dim[0].count : g->inner.count, 1)},
+    dmi_panel a = {.ref = dmi_product_acc(g->p).ref,
+                   .ld = DMI_MAX(g->p->trans[0] ? c->dim[0].count : g->inner.count, 1)},
               b = a;
     b.ld = DMI_MAX(g->p->trans[1] ? g->inner.count : c->dim[1].count, 1);
     if (g->inner.count > 0) {

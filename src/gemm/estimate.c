@@ -6,7 +6,8 @@
 /* Seconds, measured on H200: a step's launch; from a block's end to the start of what waits for it; what a
  * product that waits by itself loses to its start and to the multiprocessors it leaves free; what panels lose
  * to their first. */
-static const double LAUNCH = 5e-6, HOP = 8e-6, FUSED_START = 80e-6, FUSED_SLOWER = 1.04, PANELS_START = 30e-6;
+static const double LAUNCH = 5e-6, HOP = 8e-6, FUSED_START = 80e-6, FUSED_SLOWER = 1.04, PANELS_START = 30e-6,
+                    TF32_SUM = 8.4e-12; /* an element of c of one more product, beyond its memory traffic */
 
 static double product_rate(const dmi_product *p)
 {
@@ -25,13 +26,14 @@ static double longer(double a, double b)
     return a > b ? a : b;
 }
 
-/* A sum in several parts goes to memory and back for each, and is rounded from a temporary where c is narrower.
- */
+/* A sum in several parts goes to memory and back for each, in TF32 slower than that, and is rounded from a
+ * temporary where c is narrower. */
 static double sums(const dmi_product *p, int64_t count, int parts)
 {
     double wide = (double)(count * p->elem), narrow = (double)(count * dmi_dtype_bytes(p->user_c->dtype));
     bool rounds = p->user_c->dtype != p->type;
-    return (2 * wide * (parts - 1) + (rounds ? wide + narrow : 0)) / p->b->profile->rates.memory;
+    double more = p->tf32 ? TF32_SUM * (double)count * (parts - 1) : 0;
+    return (2 * wide * (parts - 1) + (rounds ? wide + narrow : 0)) / p->b->profile->rates.memory + more;
 }
 
 double dmi_estimate(const dmi_product *p, int algorithm, int moving, int64_t bytes)
@@ -56,7 +58,9 @@ double dmi_estimate(const dmi_product *p, int algorithm, int moving, int64_t byt
         piece = 1.0 / (double)dmi_panels_count(p, moving);
         return link * piece + longer(product, link * (1 - piece) + product * piece) + (LAUNCH + HOP) / piece +
                PANELS_START;
-    case DMI_GEMM_CONTRACT: /* so is the first partial product; what comes is added */
+    case DMI_GEMM_CONTRACT: /* so is the first partial product; what comes is added; copies of c are made once
+                             */
+        product = 2.0 * (double)p->m * (double)p->n * (double)p->k / stages / product_rate(p);
         return product / stages + longer(product * (stages - 1) / stages, link) + 1.5 * sums(p, most, stages) +
                steps;
     default:

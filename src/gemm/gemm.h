@@ -40,6 +40,7 @@ typedef struct dmi_product {
 typedef struct dmi_panel {
     dmi_ref ref;
     int64_t offset, ld; /* elements */
+    bool turned;        /* it lies here as the operand's transpose */
 } dmi_panel;
 
 /* --- product.c */
@@ -54,10 +55,13 @@ void dmi_product_c(const dmi_product *p, int worker, dmi_region *out);
 void dmi_product_want(const dmi_product *p, int which, const dmi_dimset *outer, const dmi_dimset *inner, dmi_region *out);
 bool dmi_product_in_place(const dmi_product *p, int which, int worker, const dmi_dimset *outer, const dmi_dimset *inner,
                           dmi_region *out);
-/* A located or dense region of dtype `from` as a panel of the computing type; converted into `work` (a workspace
- * number, or -1: made as needed) when the types differ. after: the region's data is there; done: the panel is. */
-dmi_panel dmi_product_panel(dmi_product *p, const dmi_region *region, dmi_ref ref, dm_dtype from, int *work,
+/* A located or dense region of operand `which` as a panel of the computing type; converted into `work` (a workspace
+ * number, or -1: made as needed) when the types differ, or when kernels are much slower with it as it lies. after: the
+ * region's data is there; done: the panel is. */
+dmi_panel dmi_product_panel(dmi_product *p, int which, const dmi_region *region, dmi_ref ref, int *work,
                             const dmi_mark after, dmi_mark done);
+/* Elements from one index of k to the next. */
+int64_t dmi_panel_step_k(const dmi_product *p, int which, const dmi_panel *panel);
 /* c[rows m0.., cols n0..] of the own region += a * b, sizes m x n x k; first: the first product into this part of c. */
 void dmi_product_step(dmi_product *p, const dmi_panel *a, const dmi_panel *b, int64_t m0, int64_t n0, int64_t m, int64_t n,
                       int64_t k, bool first, const dmi_mark after, dmi_mark done);

@@ -1,7 +1,7 @@
-/* The cyclic product's layouts, where the contracted dim of the operand that moves is the spread one and c is
- * of 16 bits: c must be rounded once, so slices of k would have to be added up in a wider temporary, which
- * costs more than the transfers. Here the operand comes in panels of its outer dim with all of k; each makes
- * its part of c whole. */
+/* The cyclic product's layouts, where the contracted dim of the operand that moves is the spread one and slices
+ * of k would cost more than the transfers: where c is of 16 bits they would have to be added up in a wider
+ * temporary and rounded once, and in TF32 cuBLAS is slow to add to c. Here the operand comes in panels of its
+ * outer dim with all of k; each makes its part of c whole. */
 #include "gemm/gemm.h"
 
 #include <string.h>
@@ -60,7 +60,7 @@ static void multiply(rolling *g, const dmi_panel *stay, dmi_ref ref, const dmi_m
     dmi_product_c(p, p->b->me, &c);
     want_region(g, p->b->me, 0, &panel);
     ref.mode = DMI_READ;
-    dmi_panel moved = dmi_product_panel(p, &panel, ref, p->op[g->which]->dtype, &work, arrived, ready);
+    dmi_panel moved = dmi_product_panel(p, g->which, &panel, ref, &work, arrived, ready);
     int64_t lo = g->at * g->width, n = DMI_MIN(g->width, g->outer - lo);
     if (g->which == 0) {
         dmi_product_step(p, &moved, stay, lo, 0, n, c.dim[1].count, p->k, true, ready, used);
@@ -79,8 +79,8 @@ bool dmi_panels_pay(const dmi_product *p, int which)
 
 bool dmi_panels_serve(const dmi_product *p, int which)
 {
-    return p->op[which]->dtype == p->panel_type && p->c->dtype == p->panel_type && p->panel_type != p->type &&
-           p->c == p->user_c && !dmi_cyclic_single(p, which);
+    return p->op[which]->dtype == p->panel_type && p->c->dtype == p->panel_type &&
+           (p->panel_type != p->type || p->tf32) && p->c == p->user_c && !dmi_cyclic_single(p, which);
 }
 
 void dmi_panels_plan(dmi_product *p, int which)
@@ -100,8 +100,8 @@ void dmi_panels_plan(dmi_product *p, int which)
     if (c.count > 0) {
         dmi_dimset inner = dmi_dimset_interval(0, p->k);
         (void)dmi_product_in_place(p, 1 - which, b->me, &c.dim[1 - which], &inner, &stay_region);
-        stay = dmi_product_panel(p, &stay_region, dmi_ref_operand(1 - which, DMI_READ), p->op[1 - which]->dtype,
-                                 &unused, NULL, ready);
+        stay = dmi_product_panel(p, 1 - which, &stay_region, dmi_ref_operand(1 - which, DMI_READ), &unused,
+                                 NULL, ready);
     }
     for (g.at = 0; g.at * g.width < outer && !b->failed; g.at++) {
         uint32_t *gone = free[g.at % PLACES];

@@ -105,20 +105,49 @@ bool dmi_product_in_place(const dmi_product *p, int which, int worker, const dmi
     return dmi_fetch_in_place(p->op[which], worker, out);
 }
 
-dmi_panel dmi_product_panel(dmi_product *p, const dmi_region *region, dmi_ref ref, dm_dtype from, int *work,
+/* cuBLAS multiplies a transposed a by b as it is in TF32 at little more than half its speed, for Hopper's units
+ * take TF32 along k only, and in f64 up to a tenth slower: to transpose a before costs less, where c has
+ * columns enough. */
+static bool to_be_turned(const dmi_product *p, int which)
+{
+    dmi_region c;
+    if (!p->b->profile->gpu || (!p->tf32 && p->panel_type != DM_F64) || which != 0 || !p->trans[0] ||
+        p->trans[1]) {
+        return false;
+    }
+    dmi_product_c(p, p->b->me, &c);
+    return c.dim[1].count >= p->b->profile->gemm_turn;
+}
+
+int64_t dmi_panel_step_k(const dmi_product *p, int which, const dmi_panel *panel)
+{
+    return (p->inner_dim[which] == 0) != panel->turned ? panel->ld : 1;
+}
+
+dmi_panel dmi_product_panel(dmi_product *p, int which, const dmi_region *region, dmi_ref ref, int *work,
                             const dmi_mark after, dmi_mark done)
 {
-    dmi_panel panel = {ref, region->count > 0 ? dmi_region_start(region) : 0, DMI_MAX(region->stride[0], 1)};
+    dmi_panel panel = {ref, region->count > 0 ? dmi_region_start(region) : 0, DMI_MAX(region->stride[0], 1),
+                       false};
+    dm_dtype from = p->op[which]->dtype;
+    bool turned = to_be_turned(p, which);
     if (after) {
         dmi_mark_merge(done, after);
     }
-    if (from == p->panel_type || region->count == 0) {
+    if ((from == p->panel_type && !turned) || region->count == 0) {
         return panel;
     }
     dmi_builder *b = p->b;
     dmi_region dense = *region;
     dmi_copy copy;
     dmi_region_dense(&dense, 0);
+    int64_t ld = DMI_MAX(dense.dim[turned ? 0 : 1].count, 1);
+    if (turned) {
+        dense.stride[0] = 1;
+        dense.stride[1] = ld;
+        dense.offset = 0;
+        dense.offset = -dmi_region_start(&dense);
+    }
     if (*work < 0) {
         *work = dmi_build_work(b, 0);
     }
@@ -132,7 +161,7 @@ dmi_panel dmi_product_panel(dmi_product *p, const dmi_region *region, dmi_ref re
         refs[0].mode = DMI_READ;
         dmi_mark_step(done, dmi_build_kernel(b, DMI_STEP_COPY, &copy, sizeof copy, refs, 2, after));
     }
-    return (dmi_panel){dmi_ref_work(*work, DMI_READ), 0, DMI_MAX(dense.dim[1].count, 1)};
+    return (dmi_panel){dmi_ref_work(*work, DMI_READ), 0, ld, turned};
 }
 
 dmi_panel dmi_product_acc(const dmi_product *p)
@@ -140,7 +169,7 @@ dmi_panel dmi_product_acc(const dmi_product *p)
     dmi_region own;
     dmi_product_c(p, p->b->me, &own);
     dmi_ref ref = p->direct ? dmi_ref_operand(2, DMI_READWRITE) : dmi_ref_work(p->acc_work, DMI_READWRITE);
-    return (dmi_panel){ref, own.count > 0 ? dmi_region_start(&own) : 0, DMI_MAX(own.stride[0], 1)};
+    return (dmi_panel){ref, own.count > 0 ? dmi_region_start(&own) : 0, DMI_MAX(own.stride[0], 1), false};
 }
 
 void dmi_product_step(dmi_product *p, const dmi_panel *a, const dmi_panel *b, int64_t m0, int64_t n0, int64_t m,
@@ -150,8 +179,8 @@ void dmi_product_step(dmi_product *p, const dmi_panel *a, const dmi_panel *b, in
     dmi_gemm g = {.dtype = p->panel_type,
                   .c_dtype = p->direct ? p->c->dtype : p->type,
                   .tf32 = p->tf32,
-                  .trans_a = p->trans[0],
-                  .trans_b = p->trans[1],
+                  .trans_a = p->trans[0] != a->turned,
+                  .trans_b = p->trans[1] != b->turned,
                   .m = m,
                   .n = n,
                   .k = k,

@@ -55,12 +55,12 @@ static void multiply(dmi_rolling *g, const dmi_region *block, dmi_ref ref, const
     dmi_region c;
     dmi_product_c(p, p->b->me, &c);
     dmi_mark ready = {0};
-    dmi_panel moved = dmi_product_panel(p, block, ref, p->op[g->which]->dtype, &g->convert, arrived, ready);
+    dmi_panel moved = dmi_product_panel(p, g->which, block, ref, &g->convert, arrived, ready);
     dmi_mark_merge(ready, g->stay_ready);
     const dmi_dimset *outer = &block->dim[p->outer_dim[g->which]], *inner = &block->dim[p->inner_dim[g->which]];
     int64_t o0 = dmi_dimset_index(outer, 0), k0 = dmi_dimset_index(inner, 0);
     dmi_panel stay = g->stay_panel; /* its columns (or rows) k0 .. */
-    stay.offset += k0 * (p->inner_dim[g->stay] == 0 ? stay.ld : 1);
+    stay.offset += k0 * dmi_panel_step_k(p, g->stay, &stay);
     bool first = first_touch(g, o0, o0 + outer->count);
     const dmi_panel *a = g->which == 0 ? &moved : &stay, *b = g->which == 0 ? &stay : &moved;
     if (g->which == 0) {
@@ -195,8 +195,8 @@ void dmi_rolling_begin(dmi_rolling *g, dmi_product *p, int which, int slots, int
         dmi_dimset inner = dmi_dimset_interval(0, p->k);
         make_slots(g, slots, slots_more);
         (void)dmi_product_in_place(p, g->stay, p->b->me, &c.dim[g->stay], &inner, &stay);
-        g->stay_panel = dmi_product_panel(p, &stay, dmi_ref_operand(g->stay, DMI_READ), p->op[g->stay]->dtype,
-                                          &work, NULL, g->stay_ready);
+        g->stay_panel = dmi_product_panel(p, g->stay, &stay, dmi_ref_operand(g->stay, DMI_READ), &work, NULL,
+                                          g->stay_ready);
     }
 }
 

@@ -41,6 +41,7 @@ dmi_profile dmi_profile_from(const dmi_config *config, int workers, bool one_spa
     return (dmi_profile){.workers = workers,
                          .one_space = one_space,
                          .gemm_workspace = config->gemm_workspace,
+                         .gemm_turn = config->gemm_turn,
                          .gemm_algorithm = (int)config->gemm_algorithm,
                          .reduce_algorithm = (int)config->reduce_algorithm,
                          .reduce_piece = config->reduce_piece,

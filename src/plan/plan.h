@@ -74,6 +74,7 @@ typedef struct dmi_profile {
     int workers;             /* worker numbers 0 .. workers-1; number `workers` is the master */
     bool one_space;          /* master and workers share an address space */
     int64_t gemm_workspace;  /* bytes a worker; 0: automatic */
+    int64_t gemm_turn;       /* on GPUs: columns of c from which a transposed a is transposed in memory first */
     int gemm_algorithm;      /* enum dmi_gemm_algorithm */
     int reduce_algorithm;    /* enum dmi_reduce_algorithm */
     int64_t reduce_piece;    /* least bytes of a piece of a slice; 0: chosen */
