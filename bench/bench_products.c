@@ -1,7 +1,8 @@
 /* Square products over all workers in the forms of the benchmarks, beside the local product of the same shape
  * on all workers at once, in turns: medians of ms a product, products one after another.
- *   bench_products DTYPE ROUNDS N...        DTYPE f64 f32 tf32 bf16 f16; tf32: f32 that may be rounded to TF32
- * Started alone or by mpirun; settings from the environment (DMATH_...). */
+ *   bench_products DTYPE[:FORMS] ROUNDS N...        DTYPE f64 f32 tf32 bf16 f16; tf32: f32 that may be rounded
+ * to TF32 FORMS some of lrcx: local, rows, columns, contraction Started alone or by mpirun; settings from the
+ * environment (DMATH_...). */
 #include "bench_time.h"
 
 #include <dmath/dmath.h>
@@ -12,6 +13,7 @@
 
 enum { FORMS = 4, MOST_ROUNDS = 101, CORNER = 48 };
 static const char *const form_names[FORMS] = {"local", "rows*rows->rows", "rows*cols->cols", "contraction"};
+static const char form_letters[] = "lrcx";
 
 typedef struct form {
     dm_array a, b, c;
@@ -87,40 +89,47 @@ static double differs(dm_session *s, form *reference, form *f, int64_t n)
     return most / big;
 }
 
-static void measure(dm_session *s, const char *name, dm_dtype dtype, int compute, int64_t n, int rounds)
+static void measure(dm_session *s, const char *name, const char *wanted, dm_dtype dtype, int compute, int64_t n,
+                    int rounds)
 {
     form f[FORMS];
+    int which[FORMS], count = 0;
+    for (int k = 0; k < FORMS; k++) {
+        if (!*wanted || strchr(wanted, form_letters[k])) {
+            which[count++] = k;
+        }
+    }
     int times = n <= 4096 ? 40 : n <= 8192 ? 20 : n <= 16384 ? 8 : 3;
     if ((dtype == DM_F32 && compute != DM_COMPUTE_TF32) || dtype == DM_F64) {
         times = times > 8 ? 8 : times > 3 ? 3 : 1;
     }
-    for (int k = 0; k < FORMS; k++) {
-        make(s, dtype, n, k, &f[k]);
+    for (int k = 0; k < count; k++) {
+        make(s, dtype, n, which[k], &f[k]);
         f[k].compute = compute;
-        multiply(s, &f[k], 3);
+        multiply(s, &f[k], n > 32768 ? 1 : 3);
     }
     for (int r = 0; r < rounds; r++) {
-        for (int k = 0; k < FORMS; k++) {
+        for (int k = 0; k < count; k++) {
             double begin = now_ms();
             multiply(s, &f[k], times);
             f[k].ms[r] = (now_ms() - begin) / times;
         }
     }
-    double local = 0;
-    for (int k = 0; k < FORMS; k++) {
+    double local = 0; /* or the first of those asked for */
+    for (int k = 0; k < count; k++) {
         double error = differs(s, &f[0], &f[k], n);
         qsort(f[k].ms, (size_t)rounds, sizeof f[k].ms[0], by_value);
         double median = f[k].ms[rounds / 2];
         local = k == 0 ? median : local;
         printf("{\"bench\":\"product\",\"dtype\":\"%s\",\"n\":%lld,\"workers\":%d,\"form\":\"%s\",\"ms\":%.4f,"
                "\"min\":%.4f,\"max\":%.4f,\"of_local\":%.3f,\"tflops\":%.1f,\"error\":%.1e}\n",
-               name, (long long)n, dm_workers(s), form_names[k], median, f[k].ms[0], f[k].ms[rounds - 1],
+               name, (long long)n, dm_workers(s), form_names[which[k]], median, f[k].ms[0], f[k].ms[rounds - 1],
                median / local, 2e-9 * (double)n * (double)n * (double)n / median, error);
         fflush(stdout);
         check(dm_array_destroy(s, f[k].a));
         check(dm_array_destroy(s, f[k].b));
     }
-    for (int k = 0; k < FORMS; k++) {
+    for (int k = 0; k < count; k++) {
         check(dm_array_destroy(s, f[k].c));
     }
 }
@@ -130,17 +139,22 @@ int main(int argc, char **argv)
     static const char *const names[] = {"f64", "f32", "f16", "bf16", "tf32"};
     static const dm_dtype types[] = {DM_F64, DM_F32, DM_F16, DM_BF16, DM_F32};
     int at = -1, rounds = argc > 2 ? atoi(argv[2]) : 0;
+    char *wanted = argc > 1 ? strchr(argv[1], ':') : NULL;
+    if (wanted) {
+        *wanted++ = 0;
+    }
     for (int i = 0; i < 5; i++) {
         at = argc > 1 && strcmp(argv[1], names[i]) == 0 ? i : at;
     }
     if (at < 0 || rounds < 1 || rounds > MOST_ROUNDS || argc < 4) {
-        fprintf(stderr, "bench_products DTYPE ROUNDS N...\n");
+        fprintf(stderr, "bench_products DTYPE[:FORMS] ROUNDS N...\n");
         return 2;
     }
     dm_session *s;
     check(dm_init(NULL, &s));
     for (int i = 3; i < argc; i++) {
-        measure(s, argv[1], types[at], at == 4 ? DM_COMPUTE_TF32 : DM_COMPUTE_F32, atoll(argv[i]), rounds);
+        measure(s, argv[1], wanted ? wanted : "", types[at], at == 4 ? DM_COMPUTE_TF32 : DM_COMPUTE_F32,
+                atoll(argv[i]), rounds);
     }
     check(dm_finalize(s, NULL));
     return 0;

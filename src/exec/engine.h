@@ -85,7 +85,7 @@ typedef struct dmi_kept {
     dmi_block *work;
     uint64_t used;
 } dmi_kept;
-enum { DMI_KEPT = 6 };
+enum { DMI_KEPT = 8 };
 
 static inline dmi_work *dmi_lane_slot(const dmi_lane *lane, uint64_t index) /* the step before which index are */
 {

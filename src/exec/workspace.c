@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TWO_SETS_MOST (INT64_C(1) << 30)
+
 static void give_back(dmi_engine *e, dmi_kept *kept)
 {
     for (int i = 0; kept->plan && i < kept->plan->nwork; i++) {
@@ -29,8 +31,15 @@ void dmi_engine_trim(dmi_engine *e)
     }
 }
 
-/* The older of two sets: a plan whose blocks come into one image has two, so that a command's can come while
- * the command before it still works. */
+/* A plan that receives has two sets, so that a command's blocks can come while the command before it still
+ * works; one, where that would be much memory: then products are long, and the wait is not. A single image
+ * would not do at any size. */
+static int sets_of(const dmi_plan *plan)
+{
+    return plan->fused || (plan->messages_received > 0 && plan->workspace <= TWO_SETS_MOST) ? 2 : 1;
+}
+
+/* The older set, once there are as many as there should be. */
 static bool take_kept(dmi_engine *e, dmi_instance *inst)
 {
     const dmi_plan *plan = inst->plan;
@@ -43,7 +52,7 @@ static bool take_kept(dmi_engine *e, dmi_instance *inst)
             sets++;
         }
     }
-    if (sets == 0 || (sets == 1 && plan->fused)) {
+    if (sets < sets_of(plan)) {
         return false;
     }
     memcpy(inst->work, oldest->work, (size_t)plan->nwork * sizeof *inst->work);

@@ -4,10 +4,13 @@
 #include "gemm/gemm.h"
 
 /* Seconds, measured on H200: a step's launch; from a block's end to the start of what waits for it; what a
- * product that waits by itself loses to its start and to the multiprocessors it leaves free; what panels lose
- * to their first. */
-static const double LAUNCH = 5e-6, HOP = 8e-6, FUSED_START = 80e-6, FUSED_SLOWER = 1.04, PANELS_START = 30e-6,
+ * product that waits by itself loses to its start, and to the multiprocessors it leaves free, and more where k
+ * is long; what panels lose to their first. */
+static const double LAUNCH = 5e-6, HOP = 8e-6, FUSED_START = 20e-6, FUSED_SLOWER = 1.04, FUSED_SLOW = 1.09,
+                    PANELS_START = 30e-6,
                     TF32_SUM = 8.4e-12; /* an element of c of one more product, beyond its memory traffic */
+
+enum { FUSED_LONG = 16384 };
 
 static double product_rate(const dmi_product *p)
 {
@@ -53,7 +56,8 @@ double dmi_estimate(const dmi_product *p, int algorithm, int moving, int64_t byt
     double steps = stages * LAUNCH + HOP, piece;
     switch (algorithm) {
     case DMI_GEMM_FUSED:
-        return longer(product * FUSED_SLOWER, link + product / (2 * stages)) + FUSED_START;
+        product *= p->k > FUSED_LONG ? FUSED_SLOW : FUSED_SLOWER;
+        return longer(product, link + product / (2 * stages)) + FUSED_START;
     case DMI_GEMM_PANELS: /* the first is waited for */
         piece = 1.0 / (double)dmi_panels_count(p, moving);
         return link * piece + longer(product, link * (1 - piece) + product * piece) + (LAUNCH + HOP) / piece +

@@ -4,8 +4,8 @@
 
 enum { THREADS = DMI_CUDA_THREADS, SIDE = DMI_CUDA_TURN_SIDE };
 
-/* Tile number t: where its plane lies in src and dst, and its first i and j. Tiles beside one another in dst follow
- * each other: of the two, writes gain more from that. */
+/* Tile number t: where its plane lies in src and dst, and its first i and j. Tiles beside one another in dst
+ * follow each other: of the two, writes gain more from that. */
 struct tile_place {
     int64_t src, dst, i, j;
 };
@@ -23,12 +23,15 @@ static __device__ __forceinline__ tile_place place(const dmi_cuda_planes &p, uin
 }
 
 /* Edge of the tiles that are moved in accesses of 16 bytes, as dmi_cuda_turn_side has it, and threads for one.
- * `unused`: shared memory that is asked for so that no more than 80 KiB of tiles are under way on a
- * multiprocessor: with twice as many, their rows lie in more pages of the memory than it keeps open. */
+ * `unused`: shared memory that is asked for so that fewer tiles are under way on a multiprocessor: their rows
+ * lie in more pages of the memory than it keeps open. The best of a few, measured on H200. */
 template <typename T> struct tile_of {
     static const int edge = sizeof(T) <= 2 ? 128 : sizeof(T) == 8 ? 32 : 64;
     static const int threads = sizeof(T) == 2 ? 256 : 128;
-    static const int unused = sizeof(T) == 4 ? 24 << 10 : sizeof(T) == 8 ? 12 << 10 : 0;
+    static const int unused = sizeof(T) == 2   ? 16 << 10
+                              : sizeof(T) == 4 ? 12 << 10
+                              : sizeof(T) == 8 ? 0
+                                               : 8 << 10;
 };
 
 /* Both sides in accesses of 16 bytes: `EACH` elements. In shared memory row j of the tile has its groups in an
