@@ -87,7 +87,8 @@ static void run_blas(timed *x)
 
 static void run_fused(timed *x)
 {
-    dmi_cuda_launch_fused(x->t->q, &x->d, 1, x->a, x->image, x->own, 0, x->c);
+    const void *own[2] = {NULL, x->own};
+    dmi_cuda_launch_fused(x->t->q, &x->d, 1, x->a, x->image, own, 0, x->c);
     fused_check_queue(x->t->q);
 }
 

@@ -25,7 +25,7 @@ void fused_spread_pieces(const fused_bench *t, const fused_spread *s, dmi_fused 
     d->pieces = 0;
     part_of(0, d->k, row_owners, 0, DMI_FUSED_STEP_K, &d->own_k0, &d->own_k1);
     part_of(0, d->n, col_owners, 0, DMI_FUSED_STEP_N, &d->own_n0, &d->own_n1);
-    d->ld_own = d->ldb;
+    d->ld_own[1] = d->ldb;
     for (int panel = 0; panel < s->panels; panel++) {
         for (int slice = 0; slice < s->slices; slice++) {
             for (int owner = 1; owner < s->owners; owner++) {

@@ -183,7 +183,11 @@ static bool check_one(fused_bench *t, const check_case *w)
     }
     reference(t, w, &d, &x);
     fused_check(cudaDeviceSynchronize(), "reference");
-    const void *b = d.pieces > 0 ? x.image : x.b, *own = fused_own(&d, x.b);
+    const void *b = d.pieces > 0 ? x.image : x.b, *own[2] = {NULL, fused_own(&d, x.b)};
+    if (d.pieces > 0) { /* a's own part from where it is, too: in every second case */
+        d.ld_own[0] = w->m % 2 == 0 ? d.lda : 0;
+        own[0] = (const char *)x.a + 2 * (w->trans_a ? d.own_k0 * d.lda : d.own_k0);
+    }
     bool served = dmi_cuda_fused_serves(t->q, &d, x.a, b, own, x.c);
     if (served) {
         dmi_cuda_launch_fused(t->q, &d, w->alpha, x.a, b, own, w->beta, x.c);

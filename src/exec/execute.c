@@ -117,7 +117,8 @@ dm_status dmi_execute(dmi_engine *e, dmi_queue *q, dmi_work *w)
         k->acc_store(q, step->desc, dmi_step_scalar(w, 0), p[0], dmi_step_scalar(w, 1), p[1]);
         return DM_OK;
     case DMI_STEP_FUSED: /* all has arrived */
-        k->fused(q, step->desc, NULL, dmi_step_scalar(w, 0), p[0], p[1], p[3], dmi_step_scalar(w, 1), p[2]);
+        k->fused(q, step->desc, NULL, dmi_step_scalar(w, 0), p[0], p[1], (const void *const[2]){p[4], p[3]},
+                 dmi_step_scalar(w, 1), p[2]);
         return DM_OK;
     case DMI_STEP_FILE_READ:
         return dmi_file_read(step->desc, w->inst->tail, p[0]);

@@ -98,8 +98,8 @@ static dm_status fused_step(dmi_engine *e, int lane, dmi_work *w)
     g->fused_seq = g->issued[lane] + 1;
     status = status == DM_OK ? dmi_gpu_work_begin(e, lane) : status;
     if (status == DM_OK) {
-        e->config.backend->fused(g->queue[lane], d, arrival, dmi_step_scalar(w, 0), p[0], p[1], p[3],
-                                 dmi_step_scalar(w, 1), p[2]);
+        e->config.backend->fused(g->queue[lane], d, arrival, dmi_step_scalar(w, 0), p[0], p[1],
+                                 (const void *const[2]){p[4], p[3]}, dmi_step_scalar(w, 1), p[2]);
         status = dmi_gpu_work_end(e, lane, w, dmi_gpu_queued(g->queue[lane], DM_OK));
     }
     return status;

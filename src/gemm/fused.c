@@ -215,12 +215,13 @@ static void own_part(gathering *g, int which, dmi_ref into, dmi_mark done)
     }
 }
 
-static void multiply(gathering *g, bool own, const dmi_region *mine)
+/* own: the own rows of b, and of a, are read where they are. */
+static void multiply(gathering *g, const bool own[2], const dmi_region mine[2])
 {
     dmi_product *p = g->p;
     dmi_region at[2];
     dmi_panel c = dmi_product_acc(p);
-    dmi_ref refs[4];
+    dmi_ref refs[5];
     for (int o = 0; o < 2; o++) {
         if (in_place(p, o, p->b->me, &g->c, &at[o])) {
             refs[o] = dmi_ref_operand(o, DMI_READ);
@@ -248,22 +249,38 @@ static void multiply(gathering *g, bool own, const dmi_region *mine)
                                  .c_offset = c.offset},
                         .parts = g->parts,
                         .part = g->part};
-    if (own) {
-        f.own_k0 = dmi_dimset_index(&mine->dim[p->inner_dim[1]], 0);
-        f.own_k1 = f.own_k0 + mine->dim[p->inner_dim[1]].count;
-        f.ld_own = mine->stride[0];
-        f.own_offset =
-            dmi_region_start(mine) + dmi_dimset_index(&g->c.dim[1], 0) * mine->stride[p->outer_dim[1]];
+    for (int o = 0; o < 2; o++) {
+        if (own[o]) {
+            f.own_k0 = dmi_dimset_index(&mine[o].dim[p->inner_dim[o]], 0);
+            f.own_k1 = f.own_k0 + mine[o].dim[p->inner_dim[o]].count;
+            f.ld_own[o] = mine[o].stride[0];
+            f.own_offset[o] = dmi_region_start(&mine[o]) +
+                              dmi_dimset_index(&g->c.dim[o], 0) * mine[o].stride[p->outer_dim[o]];
+        }
     }
     refs[2] = c.ref;
     refs[3] = dmi_ref_operand(1, DMI_READ);
+    refs[4] = dmi_ref_operand(0, DMI_READ);
     dmi_mark_merge(g->ready, g->arrived);
-    dmi_step *step = dmi_build_kernel(p->b, DMI_STEP_FUSED, &f, sizeof f, refs, own ? 4 : 3, g->ready);
+    dmi_step *step = dmi_build_kernel(p->b, DMI_STEP_FUSED, &f, sizeof f, refs,
+                                      own[0]   ? 5
+                                      : own[1] ? 4
+                                               : 3,
+                                      g->ready);
     step->scalar[0] = DMI_SCALAR_S0;
     step->scalar[1] = p->beta_zero ? DMI_SCALAR_ZERO : DMI_SCALAR_S1;
     step->flops = 2 * f.gemm.m * f.gemm.n * f.gemm.k;
     p->b->plan->fused = true;
     dmi_mark_step(p->finished, step);
+}
+
+static bool steps_fit(const gathering *g, int which, const dmi_region *mine)
+{
+    const dmi_product *p = g->p;
+    int64_t k0 = dmi_dimset_index(&mine->dim[p->inner_dim[which]], 0),
+            k1 = k0 + mine->dim[p->inner_dim[which]].count;
+    return k0 % STEP_K == 0 && (k1 % STEP_K == 0 || k1 == p->k) &&
+           dmi_dimset_index(&g->c.dim[which], 0) % ALIGN == 0;
 }
 
 /* Columns come in panels of about PUSH_BYTES from each owner, the same for all workers. */
@@ -287,7 +304,8 @@ void dmi_fused_plan(dmi_product *p)
 {
     dmi_builder *b = p->b;
     gathering g = {.p = p};
-    dmi_region mine, at;
+    dmi_region mine[2], at;
+    bool comes[2], own[2] = {false, false};
     dmi_product_c(p, b->me, &g.c);
     choose_panels(&g);
     g.part = dmi_build_alloc(b, DMI_FUSED_MOST * sizeof *g.part);
@@ -306,19 +324,17 @@ void dmi_fused_plan(dmi_product *p)
                 ? dmi_ref_operand(DMI_KEEP, DMI_WRITE)
                 : dmi_ref_work(dmi_build_work(b, at.count * dmi_dtype_bytes(p->panel_type)), DMI_WRITE);
     }
-    /* The own rows of b are read where they are, if the kernel's steps fit them. */
-    bool gathered = g.c.count > 0 && !in_place(p, 1, b->me, &g.c, &at),
-         own = gathered && part_of(p->op[1], b->me, &mine);
-    if (own) {
-        int64_t k0 = dmi_dimset_index(&mine.dim[p->inner_dim[1]], 0), k1 = k0 + mine.dim[p->inner_dim[1]].count;
-        own = k0 % STEP_K == 0 && (k1 % STEP_K == 0 || k1 == p->k) &&
-              dmi_dimset_index(&g.c.dim[1], 0) % ALIGN == 0;
+    /* The own rows of b, and those of a of the same k, are read where they are, if the kernel's steps fit them.
+     */
+    for (int o = 1; o >= 0; o--) {
+        comes[o] = g.c.count > 0 && !in_place(p, o, b->me, &g.c, &at);
+        own[o] = comes[o] && part_of(p->op[o], b->me, &mine[o]) && steps_fit(&g, o, &mine[o]);
     }
-    if (g.c.count > 0 && !in_place(p, 0, b->me, &g.c, &at)) {
-        own_part(&g, 0, g.image[0], g.ready);
-    }
-    if (gathered && !own) {
-        own_part(&g, 1, g.image[1], g.ready);
+    own[0] = own[0] && own[1] && dmi_dimset_same(&mine[0].dim[p->inner_dim[0]], &mine[1].dim[p->inner_dim[1]]);
+    for (int o = 0; o < 2; o++) {
+        if (comes[o] && !own[o]) {
+            own_part(&g, o, g.image[o], g.ready);
+        }
     }
     for (int t = 1; t < b->profile->workers; t++) {
         turn(&g, 0, 0, t);
@@ -329,9 +345,9 @@ void dmi_fused_plan(dmi_product *p)
         }
     }
     if (g.c.count > 0) {
-        multiply(&g, own, &mine);
+        multiply(&g, own, mine);
     }
-    if (p->keep && own) { /* beside what has come, for later products */
+    if (p->keep && own[1]) { /* beside what has come, for later products */
         dmi_mark done = {0};
         own_part(&g, 1, g.image[1], done);
     }

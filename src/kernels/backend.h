@@ -34,8 +34,9 @@ typedef struct dmi_gemm {
 
 /* A product whose b lies in an image that is still being filled by peers: rows k0..k1 and columns n0..n1 of op(b) are
  * there when the nth EXPECT of this plan from that peer is done; parts of a that come are listed in the same way, for
- * all columns. Rows own_k0..own_k1 of op(b), all columns, are read from a matrix of their own. On GPUs the kernel
- * itself waits, for what it needs next; sums in f32, 16-bit a and b. */
+ * all columns. Rows own_k0..own_k1 of op(b), all columns, are read from a matrix of their own, and so are those columns
+ * of op(a), all rows, where ld_own[0] is not 0. On GPUs the kernel itself waits, for what it needs next; sums in f32,
+ * 16-bit a and b. */
 typedef struct dmi_fused_part {
     int64_t k0, k1, n0, n1;
     int peer;
@@ -45,7 +46,8 @@ typedef struct dmi_fused_gemm {
     dmi_gemm gemm; /* b: the image */
     int parts;     /* in the order in which they are expected */
     const dmi_fused_part *part;
-    int64_t own_k0, own_k1, own_offset, ld_own; /* empty: there is none */
+    int64_t own_k0, own_k1; /* empty: there is none */
+    int64_t own_offset[2], ld_own[2]; /* of a's, of b's */
 } dmi_fused_gemm;
 enum { DMI_FUSED_MOST = 64 };
 /* Where a part's arrival is told: *counter has reached value (cyclic compare); counter NULL: it is here. */
@@ -139,9 +141,9 @@ typedef struct dmi_backend {
     void (*reduce)(dmi_queue *q, const dmi_reduce *d, const void *in, void *acc);
     void (*acc_add)(dmi_queue *q, const dmi_acc_add *d, const void *part, void *acc);
     void (*acc_store)(dmi_queue *q, const dmi_acc_store *d, double scale, const void *acc, double beta, void *out);
-    /* arrival[parts]; NULL: all are here. own may be NULL where there is none. */
+    /* arrival[parts]; NULL: all are here. own: of a and of b, NULL where there is none. */
     void (*fused)(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arrival, double alpha, const void *a,
-                  const void *b, const void *own, double beta, void *c);
+                  const void *b, const void *const own[2], double beta, void *c);
 } dmi_backend;
 
 const dmi_backend *dmi_backend_cpu(void);

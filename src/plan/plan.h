@@ -17,7 +17,7 @@
 #include "worker/pool.h"
 
 #define DMI_MAX_OPERANDS 4
-#define DMI_MAX_REFS 4
+#define DMI_MAX_REFS 5
 enum { DMI_KEEP = 3 }; /* the operand in which an op leaves what has come whole to all workers (master/replicas.c) */
 enum { DMI_LANE_COMPUTE, DMI_LANE_SEND, DMI_LANE_RECV }; /* DMI_LANES of pool.h */
 enum { DMI_READ = 1, DMI_WRITE = 2, DMI_READWRITE = 3 };

@@ -94,15 +94,18 @@ static void touch_gemm(const dmi_step *step, const dmi_args *args, dmi_touch out
               scalar(step, args, 1) != 0 ? DMI_READWRITE : DMI_WRITE);
 }
 
-static void touch_own(const dmi_step *step, dmi_touch *out)
+static void touch_own(const dmi_step *step, int which, dmi_touch *out)
 {
     const dmi_fused_gemm *f = step->desc;
-    int64_t own = f->own_k1 - f->own_k0, extent[2] = {own, f->gemm.n}, stride[2] = {f->ld_own, 1};
-    if (f->gemm.trans_b) {
-        extent[0] = f->gemm.n;
+    int64_t own = f->own_k1 - f->own_k0, other = which == 0 ? f->gemm.m : f->gemm.n;
+    int64_t extent[2] = {own, other}, stride[2] = {f->ld_own[which], 1};
+    bool by_rows = which == 0 ? !f->gemm.trans_a : f->gemm.trans_b; /* k runs along its rows */
+    if (by_rows) {
+        extent[0] = other;
         extent[1] = own;
     }
-    touch_box(out, 2, extent, stride, f->own_offset, dmi_dtype_bytes(f->gemm.dtype), own > 0 ? DMI_READ : 0);
+    touch_box(out, 2, extent, stride, f->own_offset[which], dmi_dtype_bytes(f->gemm.dtype),
+              own > 0 && f->ld_own[which] > 0 ? DMI_READ : 0);
 }
 
 static void touch_ewise(const dmi_step *step, const dmi_args *args, dmi_touch out[DMI_MAX_REFS])
@@ -177,7 +180,8 @@ void dmi_sim_touches(const dmi_step *step, const dmi_args *args, dmi_touch out[D
         break;
     case DMI_STEP_FUSED:
         touch_gemm(step, args, out); /* begins with one */
-        touch_own(step, &out[3]);
+        touch_own(step, 1, &out[3]);
+        touch_own(step, 0, &out[4]);
         break;
     case DMI_STEP_EWISE:
         touch_ewise(step, args, out);

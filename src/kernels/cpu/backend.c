@@ -7,13 +7,15 @@ static void copy(dmi_queue *q, const dmi_copy *d, const void *src, void *dst)
     dmi_cpu_copy(d, src, dst);
 }
 
-static void gemm(dmi_queue *q, const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c)
+static void gemm(dmi_queue *q, const dmi_gemm *d, double alpha, const void *a, const void *b, double beta,
+                 void *c)
 {
     (void)q;
     dmi_cpu_gemm(d, alpha, a, b, beta, c);
 }
 
-static void ewise(dmi_queue *q, const dmi_ewise *d, double alpha, const void *a, double beta, const void *b, void *out)
+static void ewise(dmi_queue *q, const dmi_ewise *d, double alpha, const void *a, double beta, const void *b,
+                  void *out)
 {
     (void)q;
     dmi_cpu_ewise(d, alpha, a, beta, b, out);
@@ -37,15 +39,16 @@ static void acc_add(dmi_queue *q, const dmi_acc_add *d, const void *part, void *
     dmi_cpu_acc_add(d, part, acc);
 }
 
-static void acc_store(dmi_queue *q, const dmi_acc_store *d, double scale, const void *acc, double beta, void *out)
+static void acc_store(dmi_queue *q, const dmi_acc_store *d, double scale, const void *acc, double beta,
+                      void *out)
 {
     (void)q;
     dmi_cpu_acc_store(d, scale, acc, beta, out);
 }
 
-/* Everything is here: the stretches of k before, in and behind the own rows. */
-static void fused(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arrival, double alpha, const void *a,
-                  const void *b, const void *own, double beta, void *c)
+/* Everything is here: the stretches of k before, in and behind the own part. */
+static void fused(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arrival, double alpha,
+                  const void *a, const void *b, const void *const own[2], double beta, void *c)
 {
     bool some = d->own_k1 > d->own_k0;
     int64_t cut[4] = {0, some ? d->own_k0 : d->gemm.k, some ? d->own_k1 : d->gemm.k, d->gemm.k};
@@ -57,10 +60,12 @@ static void fused(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arri
         if (g.k == 0 && (d->gemm.k > 0 || !first)) {
             continue;
         }
-        g.a_offset += cut[i] * (g.trans_a ? g.lda : 1);
-        g.b_offset = i == 1 ? d->own_offset : g.b_offset + cut[i] * (g.trans_b ? 1 : g.ldb);
-        g.ldb = i == 1 ? d->ld_own : g.ldb;
-        dmi_cpu_gemm(&g, alpha, a, i == 1 ? own : b, first ? beta : 1, c);
+        bool own_a = i == 1 && d->ld_own[0] > 0, own_b = i == 1;
+        g.a_offset = own_a ? d->own_offset[0] : g.a_offset + cut[i] * (g.trans_a ? g.lda : 1);
+        g.b_offset = own_b ? d->own_offset[1] : g.b_offset + cut[i] * (g.trans_b ? 1 : g.ldb);
+        g.lda = own_a ? d->ld_own[0] : g.lda;
+        g.ldb = own_b ? d->ld_own[1] : g.ldb;
+        dmi_cpu_gemm(&g, alpha, own_a ? own[0] : a, own_b ? own[1] : b, first ? beta : 1, c);
         first = 0;
     }
 }

@@ -80,7 +80,7 @@ void dmi_cuda_push(dmi_queue *q, const dmi_push *p)
 enum { LEFT_FREE = 4 };
 
 static void fused(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arrival, double alpha,
-                  const void *a, const void *b, const void *own, double beta, void *c)
+                  const void *a, const void *b, const void *const own[2], double beta, void *c)
 {
     const dmi_gemm *g = &d->gemm;
     dmi_fused_piece piece[DMI_FUSED_MOST];
@@ -101,7 +101,7 @@ static void fused(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arri
                    .own_k0 = d->own_k0,
                    .own_k1 = d->own_k1,
                    .own_n1 = g->n,
-                   .ld_own = d->ld_own,
+                   .ld_own = {d->ld_own[0], d->ld_own[1]},
                    .blocks = q->multiprocessors - LEFT_FREE};
     for (int i = 0; i < d->parts; i++) {
         piece[i] = (dmi_fused_piece){.k0 = d->part[i].k0,
@@ -113,24 +113,26 @@ static void fused(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arri
     }
     a = dmi_at(a, g->a_offset * elem);
     b = dmi_at(b, g->b_offset * elem);
-    own = d->own_k1 > d->own_k0 ? dmi_at(own, d->own_offset * elem) : NULL;
+    bool some = d->own_k1 > d->own_k0;
+    const void *from[2] = {some && d->ld_own[0] > 0 ? dmi_at(own[0], d->own_offset[0] * elem) : NULL,
+                           some ? dmi_at(own[1], d->own_offset[1] * elem) : NULL};
     c = dmi_at_mut(c, g->c_offset * dmi_dtype_bytes(c_dtype));
     if (!begin(q)) {
         return;
     }
-    if (!dmi_cuda_fused_serves(q, &f, a, b, own, c)) {
+    if (!dmi_cuda_fused_serves(q, &f, a, b, from, c)) {
         dmi_cuda_failed(q, "fused product", -1, "a plan has made one that the kernel does not do");
         return;
     }
-    dmi_cuda_launch_fused(q, &f, alpha, a, b, own, beta, c);
+    dmi_cuda_launch_fused(q, &f, alpha, a, b, from, beta, c);
 }
 
 bool dmi_cuda_fused_ready(const dmi_queue *q)
 {
     dmi_fused f = {
         .dtype = DM_BF16, .c_dtype = DM_BF16, .m = 256, .n = 256, .k = 256, .lda = 256, .ldb = 256, .ldc = 256};
-    const void *aligned = (const void *)(uintptr_t)4096; /* not read */
-    return dmi_cuda_fused_serves(q, &f, aligned, aligned, NULL, aligned);
+    const void *aligned = (const void *)(uintptr_t)4096, *none[2] = {NULL, NULL}; /* not read */
+    return dmi_cuda_fused_serves(q, &f, aligned, aligned, none, aligned);
 }
 
 static const dmi_backend cuda = {"cuda", copy, gemm, ewise, fill, reduce, acc_add, acc_store, fused};

@@ -143,7 +143,7 @@ static void make_map(dmi_queue *q, CUtensorMap *map, dm_dtype dtype, const void 
 }
 
 static void make_maps(dmi_queue *q, dmi_fused_job *job, const dmi_fused *d, const void *a, const void *b,
-                      const void *own)
+                      const void *const own[2])
 {
     /* The sum's dim runs along a row of op(a) = a and of op(b) = b^T: one box has the rows of the whole tile.
      * Along columns one box has the step's rows, and a tile takes several boxes. */
@@ -152,8 +152,12 @@ static void make_maps(dmi_queue *q, dmi_fused_job *job, const dmi_fused *d, cons
     make_map(q, &job->a, d->dtype, a, d->trans_a ? d->k : d->m, d->trans_a ? d->m : d->k, d->lda, a_rows);
     make_map(q, &job->b, d->dtype, b, d->trans_b ? d->n : d->k, d->trans_b ? d->k : d->n, d->ldb, b_rows);
     if (has_own(d)) {
-        make_map(q, &job->own, d->dtype, own, d->trans_b ? own_n : own_k, d->trans_b ? own_k : own_n, d->ld_own,
-                 b_rows);
+        make_map(q, &job->own_b, d->dtype, own[1], d->trans_b ? own_n : own_k, d->trans_b ? own_k : own_n,
+                 d->ld_own[1], b_rows);
+    }
+    if (job->has_own_a) {
+        make_map(q, &job->own_a, d->dtype, own[0], d->trans_a ? own_k : d->m, d->trans_a ? d->m : own_k,
+                 d->ld_own[0], a_rows);
     }
     make_map(q, &job->c, job->c_f32 ? DM_F32 : d->dtype, job->c_at, d->m, d->n, d->ldc, FUSED_STORE_ROWS);
 }
@@ -164,15 +168,16 @@ static bool on_16_bytes(const void *at, int64_t ld, int64_t bytes)
     return at != NULL && (uintptr_t)at % 16 == 0 && ld * bytes % 16 == 0 && ld * bytes < INT64_C(1) << 40;
 }
 
-static bool own_fits(const dmi_fused *d, const void *own)
+static bool own_fits(const dmi_fused *d, const void *const own[2])
 {
-    return !has_own(d) || (own != NULL && on_16_bytes(own, d->ld_own, 2) && d->own_k0 % FUSED_K == 0 &&
-                           d->own_n0 % FUSED_N == 0 && (d->own_k1 % FUSED_K == 0 || d->own_k1 == d->k) &&
-                           (d->own_n1 % FUSED_N == 0 || d->own_n1 == d->n));
+    return !has_own(d) ||
+           (own[1] != NULL && on_16_bytes(own[1], d->ld_own[1], 2) && d->own_k0 % FUSED_K == 0 &&
+            (d->ld_own[0] == 0 || on_16_bytes(own[0], d->ld_own[0], 2)) && d->own_n0 % FUSED_N == 0 &&
+            (d->own_k1 % FUSED_K == 0 || d->own_k1 == d->k) && (d->own_n1 % FUSED_N == 0 || d->own_n1 == d->n));
 }
 
 bool dmi_cuda_fused_serves(const dmi_queue *q, const dmi_fused *d, const void *a, const void *b,
-                           const void *own, const void *c)
+                           const void *const own[2], const void *c)
 {
     dm_dtype c_dtype = d->c_dtype == 0 ? d->dtype : d->c_dtype;
     int major = 0, minor = 0;
@@ -208,7 +213,7 @@ static void add_waits(dmi_fused_job *job, const dmi_fused *d)
 }
 
 void dmi_cuda_launch_fused(dmi_queue *q, const dmi_fused *d, double alpha, const void *a, const void *b,
-                           const void *own, double beta, void *c)
+                           const void *const own[2], double beta, void *c)
 {
     dm_dtype c_dtype = d->c_dtype == 0 ? d->dtype : d->c_dtype;
     dmi_fused_job job = {.c_f32 = c_dtype == DM_F32,
@@ -236,6 +241,7 @@ void dmi_cuda_launch_fused(dmi_queue *q, const dmi_fused *d, double alpha, const
         job.own_k1 = (int32_t)d->own_k1;
         job.own_n0 = (int32_t)d->own_n0;
         job.own_n1 = (int32_t)d->own_n1;
+        job.has_own_a = d->ld_own[0] > 0;
     }
     add_waits(&job, d);
     job.stretches = order_axis(d, true, job.stretch);

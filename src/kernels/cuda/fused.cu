@@ -82,7 +82,10 @@ static __global__ void __cluster_dims__(FUSED_PAIR) __launch_bounds__(THREADS, 1
         map_prefetch(&job.b);
         map_prefetch(&job.c);
         if (job.own_k1 > 0) {
-            map_prefetch(&job.own);
+            map_prefetch(&job.own_b);
+        }
+        if (job.has_own_a) {
+            map_prefetch(&job.own_a);
         }
         for (int i = 0; i < FUSED_STAGES; i++) {
             barrier_init(s.full + 8 * (uint32_t)i, 1);

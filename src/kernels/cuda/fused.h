@@ -37,20 +37,21 @@ typedef struct dmi_fused {
     const dmi_fused_piece *piece;
     int pieces;
     /* Rows own_k0..own_k1 and columns own_n0..own_n1 of op(b) lie in a matrix of their own (stored as b is, so
-     * transposed with trans_b), which is here; the image need not hold them. Empty: there is none. */
-    int64_t own_k0, own_k1, own_n0, own_n1, ld_own;
+     * transposed with trans_b), which is here; the image need not hold them. Empty: there is none. Columns
+     * own_k0..own_k1 of op(a) do too, where ld_own[0] is not 0. */
+    int64_t own_k0, own_k1, own_n0, own_n1, ld_own[2]; /* of a's, of b's */
     int blocks; /* multiprocessors taken at most, 2 or more; 0: all */
 } dmi_fused;
 
 /* Whether the kernel does this: a Hopper GPU (and a build for it), types, bounds, and addresses and rows of all
- * matrices on 16 bytes. m, n and k are what they like, above 0. `own` may be NULL where there is none. */
+ * matrices on 16 bytes. m, n and k are what they like, above 0. own: a's and b's, NULL where there is none. */
 bool dmi_cuda_fused_serves(const dmi_queue *q, const dmi_fused *d, const void *a, const void *b,
-                           const void *own, const void *c);
+                           const void *const own[2], const void *c);
 /* Only enqueues, and allocates nothing. What has to be true: the call above says yes, and whoever raises the
  * counters needs no multiprocessor of this GPU, as the kernel may hold all of them until the last piece is
  * here. */
 void dmi_cuda_launch_fused(dmi_queue *q, const dmi_fused *d, double alpha, const void *a, const void *b,
-                           const void *own, double beta, void *c);
+                           const void *const own[2], double beta, void *c);
 
 #ifdef __cplusplus
 }

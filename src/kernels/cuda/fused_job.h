@@ -35,7 +35,7 @@ typedef struct dmi_fused_box {
 } dmi_fused_box;
 
 typedef struct dmi_fused_job {
-    CUtensorMap a, b, own, c;
+    CUtensorMap a, b, own_a, own_b, c;
     const uint32_t
         *counter[DMI_FUSED_PIECES];   /* of the pieces that are waited for; small, as a launch takes longer */
     uint32_t value[DMI_FUSED_PIECES]; /* with more parameters */
@@ -44,6 +44,7 @@ typedef struct dmi_fused_job {
     dmi_fused_range panel[FUSED_CUTS];   /* of n, in tiles, in the order of their computation */
     int32_t waits, stretches, panels;
     int32_t own_k0, own_k1, own_n0, own_n1;
+    bool has_own_a;
     int32_t m, n, k;
     int32_t pair_rows;  /* rows of tiles, two at a time */
     int32_t high, wide; /* pairs of rows and tiles of columns that are computed side by side */

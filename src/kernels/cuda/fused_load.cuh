@@ -57,22 +57,22 @@ static __device__ __forceinline__ void wait_for_pieces(lane_pieces *p, uint32_t 
 
 typedef struct source {
     const CUtensorMap *map;
-    int32_t n, k; /* of its first element in op(b) */
+    int32_t n, k; /* of its first element in op(b), or k in op(a) */
 } source;
 
 /* One step's part of a, and this block's half of the step's part of b, which goes to both. By one thread. */
 template <bool trans_a, bool trans_b>
-static __device__ __forceinline__ void load_stage(const dmi_fused_job &job, const source &b, uint32_t to,
-                                                  uint32_t full, int32_t m0, int32_t n0, int32_t k0)
+static __device__ __forceinline__ void load_stage(const source &a, const source &b, uint32_t to, uint32_t full,
+                                                  int32_t m0, int32_t n0, int32_t k0)
 {
     uint32_t half = pair_rank() * (B_BYTES / FUSED_PAIR), to_b = to + A_BYTES + half;
-    int32_t n = n0 - b.n + (int32_t)pair_rank() * (FUSED_N / FUSED_PAIR), k = k0 - b.k;
+    int32_t n = n0 - b.n + (int32_t)pair_rank() * (FUSED_N / FUSED_PAIR), k = k0 - b.k, k_a = k0 - a.k;
     barrier_arrive_expecting(full, STAGE_BYTES);
     if (trans_a) {
-        load_box(&job.a, m0, k0, to, full);
-        load_box(&job.a, m0 + FUSED_M / 2, k0, to + BOX_BYTES, full);
+        load_box(a.map, m0, k_a, to, full);
+        load_box(a.map, m0 + FUSED_M / 2, k_a, to + BOX_BYTES, full);
     } else {
-        load_box(&job.a, k0, m0, to, full);
+        load_box(a.map, k_a, m0, to, full);
     }
     if (trans_b) {
         load_box_both(b.map, k, n, to_b, full);
@@ -95,9 +95,13 @@ static __device__ __forceinline__ void load_all(const dmi_fused_job &job, const 
         for (int i = 0; i < job.stretches; i++) {
             int32_t k0 = job.stretch[i].first * FUSED_K, end = k0 + job.stretch[i].count * FUSED_K;
             int32_t k1 = min(end, job.k);
-            source b = {&job.b, 0, 0};
-            if (own_n && job.own_k0 <= k0 && k1 <= job.own_k1) {
-                b = source{&job.own, job.own_n0, job.own_k0};
+            source a = {&job.a, 0, 0}, b = {&job.b, 0, 0};
+            bool own_k = job.own_k0 <= k0 && k1 <= job.own_k1;
+            if (job.has_own_a && own_k) {
+                a = source{&job.own_a, 0, job.own_k0};
+            }
+            if (own_n && own_k) {
+                b = source{&job.own_b, job.own_n0, job.own_k0};
             } else {
                 wait_for_pieces(&pieces, (uint32_t)k0 / FUSED_K, (uint32_t)end / FUSED_K,
                                 (uint32_t)w.n0 / FUSED_N);
@@ -105,7 +109,7 @@ static __device__ __forceinline__ void load_all(const dmi_fused_job &job, const 
             if (one) {
                 for (int32_t k = k0; k < end; k += FUSED_K) {
                     barrier_wait(s.empty + 8 * r.at, r.parity);
-                    load_stage<trans_a, trans_b>(job, b, s.stage + r.at * STAGE_BYTES, s.full + 8 * r.at, m0,
+                    load_stage<trans_a, trans_b>(a, b, s.stage + r.at * STAGE_BYTES, s.full + 8 * r.at, m0,
                                                  w.n0, k);
                     advance(&r);
                 }

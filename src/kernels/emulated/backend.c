@@ -206,32 +206,43 @@ static void acc_store(dmi_queue *q, const dmi_acc_store *d, double scale, const 
     put(q, "acc_store", &k);
 }
 
-/* Waits for all parts, completes the image, multiplies. */
-static void fused(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arrival, double alpha, const void *a,
-                  const void *b, const void *own, double beta, void *c)
+/* The own part of an operand into its image; by_rows: k runs along its rows. */
+static void complete(dmi_queue *q, const dmi_fused_gemm *d, int which, int64_t other, bool by_rows, int64_t ld,
+                     int64_t offset, const void *own, const void *image)
+{
+    int64_t own_k = d->own_k1 - d->own_k0;
+    dmi_run run[2] = {{.len = by_rows ? other : own_k}, {.len = by_rows ? own_k : other}};
+    dmi_copy part = {.ndim = 2,
+                     .src_dtype = d->gemm.dtype,
+                     .dst_dtype = d->gemm.dtype,
+                     .nrun = {1, 1},
+                     .run = {&run[0], &run[1]},
+                     .src_stride = {d->ld_own[which], 1},
+                     .dst_stride = {ld, 1},
+                     .src_offset = d->own_offset[which],
+                     .dst_offset = offset + d->own_k0 * (by_rows ? 1 : ld),
+                     .count = own_k * other};
+    q->device_run = NULL;
+    copy(q, &part, own, (void *)(uintptr_t)image);
+}
+
+/* Waits for all parts, completes the images, multiplies. */
+static void fused(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arrival, double alpha,
+                  const void *a, const void *b, const void *const own[2], double beta, void *c)
 {
     const dmi_gemm *g = &d->gemm;
-    int64_t rows = d->own_k1 - d->own_k0;
     for (int i = 0; i < d->parts && arrival; i++) {
         if (arrival[i].counter && begin(q, "fused") &&
-            dmi_cu_wait_value(q->stream, (uint32_t *)(uintptr_t)arrival[i].counter, arrival[i].value) != DM_OK) {
+            dmi_cu_wait_value(q->stream, (uint32_t *)(uintptr_t)arrival[i].counter, arrival[i].value) !=
+                DM_OK) {
             failed(q, "fused", dmi_error_text());
         }
     }
-    if (rows > 0) {
-        dmi_run run[2] = {{.len = g->trans_b ? g->n : rows}, {.len = g->trans_b ? rows : g->n}};
-        dmi_copy part = {.ndim = 2,
-                         .src_dtype = g->dtype,
-                         .dst_dtype = g->dtype,
-                         .nrun = {1, 1},
-                         .run = {&run[0], &run[1]},
-                         .src_stride = {d->ld_own, 1},
-                         .dst_stride = {g->ldb, 1},
-                         .src_offset = d->own_offset,
-                         .dst_offset = g->b_offset + d->own_k0 * (g->trans_b ? 1 : g->ldb),
-                         .count = rows * g->n};
-        q->device_run = NULL;
-        copy(q, &part, own, (void *)(uintptr_t)b);
+    if (d->own_k1 > d->own_k0) {
+        complete(q, d, 1, g->n, g->trans_b, g->ldb, g->b_offset, own[1], b);
+    }
+    if (d->own_k1 > d->own_k0 && d->ld_own[0] > 0) {
+        complete(q, d, 0, g->m, !g->trans_a, g->lda, g->a_offset, own[0], a);
     }
     gemm(q, g, alpha, a, b, beta, c);
 }
