@@ -374,7 +374,8 @@ typedef struct dm_memory {
     int64_t limit;       /* 0: none */
 } dm_memory;
 DM_API DM_CHECKED dm_status dm_memory_report(dm_session *session, int worker, dm_memory *out);
-/* Gives unused slabs back to the system. */
+/* Gives unused slabs back to the system. Waits for all commands before it (as dm_sync), so that nobody works with a
+ * mapping of them. */
 DM_API DM_CHECKED dm_status dm_memory_trim(dm_session *session);
 
 #ifdef __cplusplus

@@ -15,6 +15,7 @@ enum dmi_frame_kind {
     DMI_FRAME_VIEW,
     DMI_FRAME_DESTROY,
     DMI_FRAME_OP,
+    DMI_FRAME_UNMAP, /* of other processes' device memory, before they give it back */
     DMI_FRAME_TRIM,
     DMI_FRAME_SYNC,    /* workers of other hosts report when they have done everything before it */
     DMI_FRAME_STOP

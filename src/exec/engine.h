@@ -129,6 +129,7 @@ typedef struct dmi_device {
      * `piece` bytes; 0: no more. Only where MPI has been seen to do that. */
     dm_status (*messages)(struct dmi_engine *e, int64_t piece);
     void *(*map)(struct dmi_engine *e, int peer, int slab); /* memory of another process; NULL (logged): no way */
+    void (*unmap)(struct dmi_engine *e);                   /* all of it; nothing is under way */
     /* Copies on e's device from its own memory to that of a GPU that is mapped here, so many times; waits. */
     dm_status (*carry)(struct dmi_engine *e, void *to, const void *from, int64_t bytes, int times, double *seconds);
     dm_status (*rates)(struct dmi_engine *e, dmi_rates *out); /* of its device, before any command; not of links */

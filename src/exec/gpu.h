@@ -32,6 +32,7 @@ dm_status dmi_gpu_messages(dmi_engine *e, int64_t piece);
 dm_status dmi_gpu_carry(dmi_engine *e, void *to, const void *from, int64_t bytes, int times, double *seconds);
 dm_status dmi_gpu_rates(dmi_engine *e, dmi_rates *out);
 void *dmi_gpu_map(dmi_engine *e, int peer, int slab);
+void dmi_gpu_unmap(dmi_engine *e);
 bool dmi_gpu_progress(dmi_engine *e);
 void dmi_gpu_range_command(dmi_engine *e, int op, uint64_t command);
 void dmi_gpu_range_end(dmi_engine *e);

@@ -26,6 +26,13 @@ static void *get_device(void *context, int index, int64_t bytes)
     return at;
 }
 
+/* A peer that has it mapped closes that first: to free it before is undefined. */
+static bool held(void *context, int index)
+{
+    dmi_port *port = context;
+    return port && index < DMI_MAX_SLABS && atomic_load(&port->slab_users[index]) > 0;
+}
+
 static void release_device(void *context, int index, void *base, int64_t bytes)
 {
     (void)context;
@@ -76,6 +83,7 @@ dmi_slab_ops dmi_gpu_slabs(dmi_port *port)
     return (dmi_slab_ops){.context = port,
                           .get = get_device,
                           .give_back = release_device,
+                          .held = held,
                           .fill = fill_zone,
                           .check = check_zone,
                           .poison = poison_device};

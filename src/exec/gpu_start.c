@@ -220,21 +220,32 @@ dm_status dmi_gpu_connect(dmi_engine *e, int number, dmi_engine *peer)
     return status;
 }
 
-static void unmap(dmi_gpu_peer *p, int slab)
+static void unmap(dmi_engine *e, int peer, int slab)
 {
+    dmi_gpu_peer *p = &e->gpu->peer[peer];
     if (p->slab[slab]) {
         dmi_cu_close(p->slab[slab]);
         p->slab[slab] = NULL;
+        atomic_fetch_sub(&dmi_hub_port(e->config.hub, peer)->slab_users[slab], 1);
+    }
+}
+
+void dmi_gpu_unmap(dmi_engine *e)
+{
+    for (int i = 0; e->gpu->peer && i < e->config.endpoints; i++) {
+        for (int j = 0; e->gpu->peer[i].slab && j < DMI_MAX_SLABS; j++) {
+            unmap(e, i, j);
+        }
     }
 }
 
 void dmi_gpu_disconnect(dmi_engine *e)
 {
+    if (e->gpu) {
+        dmi_gpu_unmap(e);
+    }
     for (int i = 0; e->gpu && e->gpu->peer && i < e->config.endpoints; i++) {
         dmi_gpu_peer *p = &e->gpu->peer[i];
-        for (int j = 0; p->slab && j < DMI_MAX_SLABS; j++) {
-            unmap(p, j);
-        }
         if (p->counters) {
             dmi_cu_close(p->counters);
         }
@@ -250,12 +261,14 @@ void *dmi_gpu_map(dmi_engine *e, int peer, int slab)
     dmi_port *port = dmi_hub_port(e->config.hub, peer);
     unsigned serial = atomic_load(&port->slab_serial[slab]);
     if (p->slab_serial[slab] != serial) { /* given back and made anew since */
-        unmap(p, slab);
+        unmap(e, peer, slab);
     }
     if (!p->slab[slab]) {
         dmi_cu_handle handle;
         memcpy(handle.bytes, port->slab_handle[slab], sizeof handle.bytes);
-        if (dmi_cu_open(&handle, &p->slab[slab]) != DM_OK) {
+        if (dmi_cu_open(&handle, &p->slab[slab]) == DM_OK) {
+            atomic_fetch_add(&port->slab_users[slab], 1);
+        } else {
             dmi_log(DMI_LOG_WARN, "worker %d: slab %d of worker %d: %s", e->config.me, slab, peer,
                     dmi_error_text());
             p->slab[slab] = NULL;

@@ -155,9 +155,14 @@ dm_status dm_memory_trim(dm_session *session)
 {
     dmi_session *s;
     dm_status status = dmi_enter(session, &s);
-    if (status == DM_OK && (status = dmi_wait(s, s->command)) == DM_OK) {
-        (void)dmi_frame_begin(s, sizeof(dmi_frame), DMI_FRAME_TRIM, 0);
-        dmi_frame_send(s);
+    /* Nobody may have mapped what somebody gives back: all close their mappings before anybody begins. */
+    static const int kinds[] = {DMI_FRAME_UNMAP, DMI_FRAME_TRIM};
+    for (int i = 0; i < DMI_COUNT(kinds) && status == DM_OK; i++) {
+        status = dmi_wait(s, s->command);
+        if (status == DM_OK) {
+            (void)dmi_frame_begin(s, sizeof(dmi_frame), kinds[i], 0);
+            dmi_frame_send(s);
+        }
     }
     return status;
 }

@@ -195,6 +195,11 @@ void dmi_dispatch(dmi_worker *w, const dmi_frame *frame)
             device->range_end(&w->engine);
         }
         break;
+    case DMI_FRAME_UNMAP:
+        if (device) {
+            device->unmap(&w->engine);
+        }
+        break;
     case DMI_FRAME_TRIM: {
         dmi_engine_trim(&w->engine);
         dmi_stamp done = dmi_engine_done(&w->engine);

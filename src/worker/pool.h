@@ -28,6 +28,8 @@ typedef struct dmi_slab_ops {
      * give_back). */
     void *(*get)(void *context, int index, int64_t bytes);
     void (*give_back)(void *context, int index, void *base, int64_t bytes);
+    /* May be NULL. Slab is in use elsewhere: it is not to be given back yet. */
+    bool (*held)(void *context, int index);
     /* debug pools only (may be NULL): write the pattern, and verify it (false: overwritten) */
     void (*fill)(void *context, void *at, int64_t bytes);
     bool (*check)(void *context, const void *at, int64_t bytes);
