@@ -36,8 +36,9 @@ dm_status dmi_explain_call(dmi_session *s, const dmi_call *call)
         }
         char text[400];
         if (w == 0) {
-            dmi_explain_printf(s, "call %d: %s algorithm %s%s%s\n", ++s->explain_calls, op->name, plan->algorithm,
-                               plan->compute ? " in " : "", plan->compute ? plan->compute : "");
+            dmi_explain_printf(s, "call %d: %s algorithm %s%s%s\n", ++s->explain_calls, op->name,
+                               plan->algorithm, plan->compute ? " in " : "",
+                               plan->compute ? plan->compute : "");
             for (int i = 0; i < call->noperand; i++) {
                 dmi_operand_describe(op->operand[i].name, &call->operand[i], text, sizeof text);
                 dmi_explain_printf(s, "  operand %s\n", text);
