@@ -55,7 +55,6 @@ void tool_series_end(void);
 /* Ends the session; prints the failure that `status` stands for, or that of ending. 0 or TOOL_FAILED. */
 int tool_close(dm_session *session, dm_status status);
 void tool_complain(dm_status status);               /* to stderr, with its text; nothing for DM_OK */
-int tool_default_workers(const dmi_config *config); /* that an in-process session would have */
 /* Where a measurement ran. */
 typedef struct tool_where {
     int workers, cores, blas_threads;

@@ -243,7 +243,7 @@ int tool_bench_dispatch(int argc, char **argv)
     /* In one process: with one worker and with all, unless told otherwise. */
     if (b.head.common.nworkers == 0 && tool_ranks() <= 1 &&
         dmi_config_load(&config, b.head.common.options) == DM_OK) {
-        int all = tool_default_workers(&config);
+        int all = dmi_thread_workers(&config);
         b.head.common.workers[b.head.common.nworkers++] = 1;
         if (all > 1) {
             b.head.common.workers[b.head.common.nworkers++] = all;

@@ -162,7 +162,7 @@ int tool_explain(int argc, char **argv)
     }
     dm_status status = dmi_config_load(&config, o.common.options);
     if (status == DM_OK) {
-        int ranks = tool_ranks(), workers = ranks > 1 ? ranks - 1 : tool_default_workers(&config);
+        int ranks = tool_ranks(), workers = ranks > 1 ? ranks - 1 : dmi_thread_workers(&config);
         if (o.common.nworkers > 0) {
             workers = (int)DMI_MIN(o.common.workers[0], 1 << 20);
         }

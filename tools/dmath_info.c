@@ -155,7 +155,7 @@ int tool_info(int argc, char **argv)
     if (o.placement) {
         return tell_placement(&config, o.common.json);
     }
-    int ranks = tool_ranks(), workers = ranks > 1 ? ranks - 1 : tool_default_workers(&config);
+    int ranks = tool_ranks(), workers = ranks > 1 ? ranks - 1 : dmi_thread_workers(&config);
     mpi_name(mpi);
     if (o.common.json) {
         print_json(&config, mpi, workers);

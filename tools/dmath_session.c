@@ -13,11 +13,6 @@ int tool_turns(const tool_common *common)
     return common->nworkers > 0 ? common->nworkers : 1;
 }
 
-int tool_default_workers(const dmi_config *config)
-{
-    return config->workers > 0 ? config->workers : dmi_default_workers(config);
-}
-
 void tool_complain(dm_status status)
 {
     if (status != DM_OK) {

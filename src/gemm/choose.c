@@ -108,9 +108,16 @@ dm_status dmi_gemm_choose(dmi_product *p, dmi_choice *out)
         return DM_OK;
     }
     if (!can) {
-        return dmi_fail(DM_ERR_UNSUPPORTED,
-                        "gemm: the forced algorithm (option gemm_algorithm) cannot serve these layouts%s",
-                        forced == DMI_GEMM_FUSED || forced == DMI_GEMM_PANELS ? " and types" : "");
+        char operand[3][160];
+        for (int i = 0; i < 3; i++) {
+            dmi_desc_describe(i < 2 ? p->op[i] : p->user_c, operand[i], sizeof operand[i]);
+        }
+        return dmi_fail(
+            DM_ERR_UNSUPPORTED,
+            "gemm: the forced algorithm (option gemm_algorithm) cannot serve these layouts%s: a: %s; b: %s; "
+            "c: %s",
+            forced == DMI_GEMM_FUSED || forced == DMI_GEMM_PANELS ? " and types" : "", operand[0], operand[1],
+            operand[2]);
     }
     if (forced == DMI_GEMM_CONTRACT) {
         (void)contract_bytes(p, out);

@@ -1,5 +1,6 @@
 /* GPUs of an MPI job: which worker gets which, and which pairs reach each other's memory. */
 #include "launch/job.h"
+#include "launch/pairs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -72,11 +73,6 @@ dm_status dmi_job_choose_gpu(dmi_job *job, const int *machine)
 
 /* --- which pairs can do without the host --- */
 
-static unsigned char pattern(int from, int to, int i)
-{
-    return (unsigned char)(from * 89 + to * 53 + i * 11 + 3);
-}
-
 /* Everybody writes into device memory of everybody on its host, and everybody looks. got[from]: what `from`
  * wrote here was right. */
 static dm_status try_pairs(dmi_job *job, dmi_engine *e, const dmi_block *block, bool *got)
@@ -99,7 +95,7 @@ static dm_status try_pairs(dmi_job *job, dmi_engine *e, const dmi_block *block, 
         const int *place = &at[2 * job->rank_of[to]];
         char *base = job->device->connect(e, to, NULL) == DM_OK ? job->device->map(e, to, place[0]) : NULL;
         for (int i = 0; i < PROBE_BYTES; i++) {
-            bytes[i] = pattern(job->me, to, i);
+            bytes[i] = dmi_probe_byte(job->me, to, i);
         }
         if (!base || job->device->put(base + place[1] + job->me * PROBE_BYTES, bytes, sizeof bytes) != DM_OK) {
             dmi_log(DMI_LOG_INFO, "worker %d cannot write memory of the GPU of worker %d: %s", job->me, to,
@@ -111,7 +107,7 @@ static dm_status try_pairs(dmi_job *job, dmi_engine *e, const dmi_block *block, 
         got[from] = from != job->me &&
                     job->device->get(bytes, (char *)block->base + from * PROBE_BYTES, sizeof bytes) == DM_OK;
         for (int i = 0; i < PROBE_BYTES && got[from]; i++) {
-            got[from] = bytes[i] == pattern(from, job->me, i);
+            got[from] = bytes[i] == dmi_probe_byte(from, job->me, i);
         }
     }
     free(at);

@@ -283,8 +283,7 @@ dm_status dmi_launch_mpi(const dmi_config *config, dm_status loaded, dmi_session
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (ranks == 1) { /* a launcher that did not say how many there are */
         MPI_Finalize();
-        int workers = config->workers > 0 ? config->workers : dmi_default_workers(config);
-        return loaded == DM_OK ? dmi_launch_threads(config, workers, out) : loaded;
+        return loaded == DM_OK ? dmi_launch_threads(config, dmi_thread_workers(config), out) : loaded;
     }
     bool worker = false;
     dm_status status = run(MPI_COMM_WORLD, config, loaded, true, out, &worker);
@@ -345,8 +344,7 @@ dm_status dm_init_comm(MPI_Comm comm, const dm_config *config, dm_session **sess
     dm_status status = dmi_config_from(config, &loaded);
     MPI_Comm_size(comm, &ranks);
     if (ranks == 1) {
-        int workers = loaded.workers > 0 ? loaded.workers : dmi_default_workers(&loaded);
-        status = status == DM_OK ? dmi_launch_threads(&loaded, workers, &s) : status;
+        status = status == DM_OK ? dmi_launch_threads(&loaded, dmi_thread_workers(&loaded), &s) : status;
         status = status == DM_OK ? dmi_session_publish(s, session) : status;
         if (status == DM_OK) {
             dmi_placement_print(s, stderr);

@@ -14,7 +14,7 @@ static dm_status try_pair(const dmi_device *device, dmi_engine *a, dmi_engine *b
     unsigned char sent[PROBE_BYTES], got[PROBE_BYTES] = {0};
     double seconds;
     for (int i = 0; i < PROBE_BYTES; i++) {
-        sent[i] = (unsigned char)(a->config.me * 89 + b->config.me * 53 + i * 11 + 3);
+        sent[i] = dmi_probe_byte(a->config.me, b->config.me, i);
     }
     dm_status status = device->use(b->config.device_number);
     status = status == DM_OK ? device->put(to->base, got, sizeof got) : status;

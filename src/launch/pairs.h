@@ -6,6 +6,11 @@
 /* Connects every pair of workers of a (pretended) host, and tries it. Where one does not work, none is connected. */
 DM_CHECKED dm_status dmi_pairs_connect(const dmi_device *device, dmi_engine *const *engine, int workers,
                                        const int *host_of);
+/* Byte i of what worker `from` writes into memory of worker `to` to try the way. */
+static inline unsigned char dmi_probe_byte(int from, int to, int i)
+{
+    return (unsigned char)(from * 89 + to * 53 + i * 11 + 3);
+}
 /* What plans reckon with; nothing where times say nothing. */
 DM_CHECKED dm_status dmi_pairs_rates(const dmi_device *device, dmi_engine *const *engine, int workers, dmi_rates *out);
 /* To steps of 19 %, so that runs choose alike. */

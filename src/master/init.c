@@ -47,9 +47,12 @@ dm_status dmi_config_from(const dm_config *config, dmi_config *out)
     return status;
 }
 
-/* A worker a GPU, where GPUs are used; else a core each, up to four. */
-int dmi_default_workers(const dmi_config *config)
+/* By default a worker a GPU, where GPUs are used; else a core each, up to four. */
+int dmi_thread_workers(const dmi_config *config)
 {
+    if (config->workers > 0) {
+        return (int)config->workers;
+    }
     const dmi_device *gpu = dmi_device_gpu((int)config->device);
     int gpus = gpu ? gpu->count() : 0;
     return gpus > 0 ? gpus : DMI_MIN(dmi_host_cores(), 4);
@@ -62,8 +65,7 @@ dm_status dmi_session_start(const dmi_config *config, dm_status loaded, dm_sessi
     if (launched_ranks() > 1) {
         status = dmi_launch_mpi(config, loaded, &s);
     } else if (status == DM_OK) {
-        int workers = config->workers > 0 ? config->workers : dmi_default_workers(config);
-        status = dmi_launch_threads(config, workers, &s);
+        status = dmi_launch_threads(config, dmi_thread_workers(config), &s);
     }
     return status == DM_OK ? dmi_session_publish(s, session) : status;
 }

@@ -165,7 +165,8 @@ DM_CHECKED dm_status dmi_session_start(const dmi_config *config, dm_status loade
 /* With option placement: a line a worker, in their order. */
 void dmi_placement_print(const dmi_session *s, FILE *to);
 int dmi_host_cores(void);
-int dmi_default_workers(const dmi_config *config);
+/* Workers of a session without a launcher: as many as the configuration says, or as the machine has room for. */
+int dmi_thread_workers(const dmi_config *config);
 /* An error that says why, where the configuration asks for GPUs and there are none. */
 DM_CHECKED dm_status dmi_device_check(const dmi_config *config, int gpus);
 /* The ways between GPUs, where there are none, or where the workers share a process. */
