@@ -38,15 +38,26 @@ void dmi_compute_check_inputs(dmi_engine *e, const dmi_work *w)
     }
 }
 
-static dm_status execute(dmi_engine *e, dmi_work *w)
+void dmi_compute_enter(dmi_engine *e)
 {
     atomic_store(&e->busy, 1);
-    while (atomic_load(&e->hushed)) { /* the process ends; the libraries that kernels call are being taken down */
+    while (
+        atomic_load(&e->hushed)) { /* the process ends; the libraries that kernels call are being taken down */
         atomic_store(&e->busy, 0);
         pause();
     }
-    dm_status status = dmi_execute(e, NULL, w);
+}
+
+void dmi_compute_leave(dmi_engine *e)
+{
     atomic_store(&e->busy, 0);
+}
+
+static dm_status execute(dmi_engine *e, dmi_work *w)
+{
+    dmi_compute_enter(e);
+    dm_status status = dmi_execute(e, NULL, w);
+    dmi_compute_leave(e);
     return status;
 }
 

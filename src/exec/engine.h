@@ -130,6 +130,7 @@ typedef struct dmi_device {
     dm_status (*messages)(struct dmi_engine *e, int64_t piece);
     void *(*map)(struct dmi_engine *e, int peer, int slab); /* memory of another process; NULL (logged): no way */
     void (*unmap)(struct dmi_engine *e);                   /* all of it; nothing is under way */
+    void (*hush)(int64_t until_ns);                        /* the process ends: devices use no more of it */
     /* Copies on e's device from its own memory to that of a GPU that is mapped here, so many times; waits. */
     dm_status (*carry)(struct dmi_engine *e, void *to, const void *from, int64_t bytes, int times, double *seconds);
     dm_status (*rates)(struct dmi_engine *e, dmi_rates *out); /* of its device, before any command; not of links */
@@ -194,7 +195,7 @@ typedef struct dmi_engine {
     pthread_t thread;
     bool thread_runs;
     atomic_int stop;
-    atomic_int busy, hushed;         /* a kernel runs; none may begin any more */
+    atomic_int busy, hushed;         /* a kernel runs, or a GPU is served; neither may begin any more */
     int64_t link_free_ns;            /* pretended link: when the last byte has gone */
     int64_t wake_ns;                 /* look again at this time even if nobody rings; 0: no need */
     atomic_int_fast64_t kernel_steps; /* for planted faults */
@@ -253,7 +254,10 @@ dm_status dmi_execute(dmi_engine *e, dmi_queue *q, dmi_work *w);
 void dmi_compute_check_inputs(dmi_engine *e, const dmi_work *w);
 bool dmi_compute_one(dmi_engine *e); /* runs the next COMPUTE step if it may start */
 void *dmi_compute_thread(void *engine);
-/* For the end of the process: the compute thread begins no kernel any more; waits until it runs none, or that time. */
+/* Around what calls libraries, on the one thread of the worker that does: the compute thread, or with a GPU the other. */
+void dmi_compute_enter(dmi_engine *e); /* does not return once the process ends */
+void dmi_compute_leave(dmi_engine *e);
+/* For the end of the process: nobody enters any more; waits until nobody is in, or that time. */
 void dmi_compute_hush(dmi_engine *e, int64_t until_ns);
 /* --- trace.c */
 void dmi_trace_step(dmi_engine *e, const dmi_work *w, int64_t begin_ns, int64_t end_ns);

@@ -128,6 +128,9 @@ static void hush_threads(dmi_session *s)
          w++) { /* not in a fork's child */
         dmi_compute_hush(&l->thread[w].worker.engine, until);
     }
+    if (l->device) {
+        l->device->hush(until);
+    }
 }
 
 static const dmi_launch launch_ops = {"threads",

@@ -133,8 +133,14 @@ static void publish_completed(dmi_worker *w)
 static bool look(dmi_worker *w)
 {
     w->engine.wake_ns = 0;
+    if (w->engine.gpu) {
+        dmi_compute_enter(&w->engine);
+    }
     bool moved = take_frames(w);
     moved = dmi_engine_progress(&w->engine) || moved;
+    if (w->engine.gpu) {
+        dmi_compute_leave(&w->engine);
+    }
     if (moved) {
         publish_completed(w);
     }

@@ -39,6 +39,9 @@ DM_CHECKED dm_status dmi_cu_set(void *p, int byte, int64_t bytes); /* and waits 
 DM_CHECKED dm_status dmi_cu_zero(void *p, int64_t bytes); /* the same */
 DM_CHECKED dm_status dmi_cu_stream_create(dmi_stream *out); /* of the highest priority; waits for no other */
 void dmi_cu_stream_destroy(dmi_stream s);
+/* The process ends: nothing that is on streams begins any more to use memory or libraries of it, as emulated devices do;
+ * waits for what does, at most until then. */
+void dmi_cu_hush(int64_t until_ns);
 DM_CHECKED dm_status dmi_cu_stream_wait(dmi_stream s); /* host waits for all of it */
 DM_CHECKED dm_status dmi_cu_event_create(bool timing, dmi_event *out);
 /* Between two events that have been reached, both with timing. */

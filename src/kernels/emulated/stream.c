@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* How long a stream that is to end waits for what may never come; and a host for a whole device. */
 #define GIVE_UP_NS INT64_C(1000000000)
@@ -20,6 +21,7 @@ struct dmi_emu_stream {
     int device;
     int64_t delay_us;
     uint64_t random;
+    atomic_int busy;             /* does an operation, other than to wait */
     bool abandoned;              /* of the thread alone: what remains is dropped */
     _Atomic(int64_t) stopped_ns; /* when it was told to end; 0: not yet */
 };
@@ -29,6 +31,7 @@ static struct {
     pthread_mutex_t lock;
     dmi_emu_stream *first;
     uint64_t made;
+    atomic_int hushed; /* the process ends */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* --- operations ------------------------------------------------------------------------ */
@@ -60,6 +63,20 @@ static dmi_emu_op *next_op(dmi_emu_stream *s)
     return op;
 }
 
+static void wait_for_word(dmi_emu_stream *s, dmi_emu_op *op);
+
+static void run(dmi_emu_stream *s, dmi_emu_op *op)
+{
+    bool uses = op->run != wait_for_word;
+    atomic_store(&s->busy, uses);
+    while (uses && atomic_load(&all.hushed)) {
+        atomic_store(&s->busy, 0);
+        pause();
+    }
+    op->run(s, op);
+    atomic_store(&s->busy, 0);
+}
+
 static void *serve(void *argument)
 {
     dmi_emu_stream *s = argument;
@@ -68,7 +85,7 @@ static void *serve(void *argument)
             delay(s);
         }
         if (op->run && !s->abandoned) {
-            op->run(s, op);
+            run(s, op);
         }
         if (op->drop) {
             op->drop(op);
@@ -230,6 +247,18 @@ void dmi_cu_stream_destroy(dmi_stream stream)
     pthread_cond_destroy(&s->more);
     pthread_mutex_destroy(&s->lock);
     free(s);
+}
+
+void dmi_cu_hush(int64_t until_ns)
+{
+    atomic_store(&all.hushed, 1);
+    pthread_mutex_lock(&all.lock);
+    for (const dmi_emu_stream *s = all.first; s; s = s->next) {
+        while (atomic_load(&s->busy) && dmi_now_ns() < until_ns) {
+            usleep(100);
+        }
+    }
+    pthread_mutex_unlock(&all.lock);
 }
 
 dm_status dmi_cu_stream_wait(dmi_stream s)
