@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds, tests and measures dmath on a host with GPUs, in bounded time, and leaves everything in one folder.
 #
-#   scripts/gpu-check.sh [--results DIR] [--binaries DIR] [--minutes N] [--gpus N] [--no-tests] [--no-bench]
-#                        [--sanitizer] [--peers] [--sizes LIST] [--dtypes LIST]
+#   scripts/gpu-check.sh [--results DIR] [--binaries DIR] [--minutes N] [--gpus N] [--jobs N] [--no-tests]
+#                        [--no-bench] [--sanitizer] [--peers] [--sizes LIST] [--dtypes LIST]
 #
 #   --results DIR    where logs and results go (default: gpu-results)
 #   --binaries DIR   programs that were built elsewhere: nothing is built. DIR is a build folder (programs in DIR,
@@ -10,6 +10,8 @@
 #                    first. (--prebuilt is the same)
 #   --minutes N      the most that all of it may take (default 25); each part has its own, smaller, limit
 #   --gpus N         how many to use (default: all)
+#   --jobs N         op tests at once (default 3): they mostly wait for CUDA to start, but every process has a context
+#                    on every GPU that it uses, and fourteen at once are more than fit
 #   --sanitizer      under compute-sanitizer too: memcheck of the kernels and of all ops at small sizes, every block
 #                    of memory an allocation of its own; racecheck and synccheck of the kernels
 #   --peers          PyTorch, JAX, cuBLASMp and cuBLASXt beside dmath (bench/peers), where they are installed
@@ -25,7 +27,7 @@ usage() {
     sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}" >&2
     exit 2
 }
-results=gpu-results prebuilt='' minutes=25 gpus='' sizes=4096,8192,16384 dtypes=bf16,f32
+results=gpu-results prebuilt='' minutes=25 gpus='' sizes=4096,8192,16384 dtypes=bf16,f32 jobs=3
 tests=1 bench=1 sanitizer=0 peers=0 device=cuda
 while [ $# -gt 0 ]; do
     case $1 in
@@ -34,7 +36,7 @@ while [ $# -gt 0 ]; do
         prebuilt=$2
         shift 2
         ;;
-    --results | --prebuilt | --minutes | --gpus | --sizes | --dtypes | --device)
+    --results | --prebuilt | --minutes | --gpus | --jobs | --sizes | --dtypes | --device)
         [ $# -ge 2 ] || usage
         printf -v "${1#--}" '%s' "$2"
         shift 2
@@ -56,18 +58,18 @@ export PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
 # NVLink multicast belongs to the host, not to the process: one that dies with it may leave the links unusable.
 export NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1
 
-failures=0
-skips=0
+failed() { grep -c '^FAILED' "$summary"; }
+skipped() { grep -c ': the time is over$' "$summary"; }
 deadline=$((minutes * 60))
 left() { echo $((deadline - SECONDS)); }
 note() { printf '%-10s %6s  %s\n' "$1" "$2" "$3" | tee -a "$summary"; }
-# part NAME SECONDS COMMAND...: a bounded command with a log of its own; 77 means skipped, as for CTest
+# part NAME SECONDS COMMAND...: a bounded command with a log of its own; 77 means skipped, as for CTest. Counts are of
+# the summary's lines, so that parts may run side by side.
 part() {
     local name=$1 limit=$2 begin=$SECONDS rc
     shift 2
     if [ "$(left)" -lt 20 ]; then
         note skipped - "$name: the time is over"
-        skips=$((skips + 1))
         return 0
     fi
     [ "$limit" -le "$(left)" ] || limit=$(left)
@@ -77,7 +79,6 @@ part() {
     0) note ok "$((SECONDS - begin)) s" "$name" ;;
     77) note skipped "$((SECONDS - begin)) s" "$name" ;;
     *)
-        failures=$((failures + 1))
         note FAILED "$((SECONDS - begin)) s" "$name: status $rc$([ $rc -ne 124 ] || echo ', the time was over')"
         tail -n 12 "$results/$name.log" | cut -c1-200 | sed 's/^/    /' | tee -a "$summary"
         ;;
@@ -171,7 +172,11 @@ op_test() {
         settings+=("$1") && shift
     done
     [ $# -eq 0 ] || shift
-    part "$test-$name" "$limit_each" env "${settings[@]}" "$@" "$(program "$test")"
+    while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do
+        wait -n
+    done
+    mkdir -p "$test-$name" # tests write files where they are run
+    (cd "$test-$name" && part "$test-$name" "$limit_each" env "${settings[@]}" "$@" "$(program "$test")") &
 }
 # Does MPI say that it takes device memory? Whether that is true is then for the tests to find out.
 transports=(auto mpi)
@@ -181,7 +186,7 @@ if command -v mpirun >/dev/null &&
     transports+=(cuda_mpi mixed)
 elif command -v mpirun >/dev/null; then
     note facts - "no cuda_mpi: $(grep -m1 -o 'ERR_.*' "$results/cuda-mpi.log" || echo "see cuda-mpi.log")"
-    grep -q 'does not say' "$results/cuda-mpi.log" || failures=$((failures + 1)) # it says so, and does not
+    grep -q 'does not say' "$results/cuda-mpi.log" || note FAILED - "cuda_mpi: MPI says that it takes device memory, and does not"
 fi
 if [ $tests = 1 ]; then
     [ $((bench + peers)) = 0 ] || deadline=$((minutes * 60 * 6 / 10)) # the rest is for what follows
@@ -209,6 +214,7 @@ if [ $tests = 1 ]; then
             op_test "$t" "ranks-$transport" DMATH_TEST_LAUNCHED=1 "$setting" -- mpirun -n $((gpus + 1))
         done
     done
+    wait
     cd "$top" || exit 1
     deadline=$((minutes * 60))
 fi
@@ -306,5 +312,6 @@ elif [ $peers = 1 ]; then
     [ -e "$results/peers/table.md" ] && cat "$results/peers/table.md" >>"$summary"
 fi
 
-note "$([ $failures = 0 ] && echo ok || echo FAILED)" "$SECONDS s" "$failures parts failed, $skips not run for lack of time; results in $results"
-[ $failures = 0 ]
+failures=$(failed)
+note "$([ "$failures" = 0 ] && echo ok || echo failed)" "$SECONDS s" "$failures parts failed, $(skipped) not run for lack of time; results in $results"
+[ "$failures" = 0 ]
