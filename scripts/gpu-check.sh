@@ -48,6 +48,7 @@ while [ $# -gt 0 ]; do
     *) usage ;;
     esac
 done
+[[ $jobs =~ ^[1-9][0-9]?$ ]] || usage
 mkdir -p "$results"
 results=$(cd "$results" && pwd)
 summary=$results/summary.txt

@@ -66,12 +66,52 @@ static void test_unknown(void **state)
     assert_string_equal(chosen(&none, DM_F32, 512, true, ROWS, ROWS, false), "contract");
 }
 
+/* The fused kernel waits for nothing in the stretch of k whose rows of b are its own: nothing of a may come
+ * there. */
+static void check_own_part(int a_rows, int a_cols)
+{
+    enum { N = 8192, WORKERS = 4 };
+    sim_program p;
+    bool seen = false;
+    sim_begin(&p, WORKERS);
+    p.profile.gpu = p.profile.fused = true;
+    p.profile.rates = h200;
+    p.profile.gemm_algorithm = DMI_GEMM_FUSED;
+    int ia = sim_matrix(&p, DM_BF16, N, N, a_rows, a_cols, 0), ib = sim_matrix(&p, DM_BF16, N, N, 4, 1, 0);
+    int ic = sim_matrix(&p, DM_BF16, N, N, 4, 1, 0);
+    assert_true(sim_gemm(&p, false, 0, 0, ia, ib, ic));
+    for (int w = 0; w < WORKERS; w++) {
+        dmi_plan *plan = NULL;
+        assert_int_equal(dmi_plan_make(&p.call[0], &p.profile, w, &plan), DM_OK);
+        for (int i = 0; i < plan->nstep; i++) {
+            const dmi_fused_gemm *f = plan->step[i].desc;
+            for (int q = 0; plan->step[i].kind == DMI_STEP_FUSED && q < f->parts; q++) {
+                seen = true;
+                assert_true(f->part[q].k1 <= f->own_k0 || f->part[q].k0 >= f->own_k1);
+            }
+        }
+        dmi_plan_release(plan);
+    }
+    assert_true(seen);
+    sim_end(&p);
+}
+
+static void test_own_part(void **state)
+{
+    (void)state;
+    check_own_part(1, 1);
+    check_own_part(1, 2);
+    check_own_part(1, 4);
+    check_own_part(4, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_measured),
         cmocka_unit_test(test_links),
         cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_own_part),
     };
     return cmocka_run_group_tests_name("choose", tests, NULL, NULL);
 }

@@ -375,7 +375,8 @@ typedef struct dm_memory {
 } dm_memory;
 DM_API DM_CHECKED dm_status dm_memory_report(dm_session *session, int worker, dm_memory *out);
 /* Gives unused slabs back to the system. Waits for all commands before it (as dm_sync), so that nobody works with a
- * mapping of them. */
+ * mapping of them. Workers give back such slabs by themselves when memory runs out, but for those that other processes have
+ * mapped: for them this call is needed. */
 DM_API DM_CHECKED dm_status dm_memory_trim(dm_session *session);
 
 #ifdef __cplusplus

@@ -172,7 +172,7 @@ dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_block *o
     if (status == DM_OK || !e->gpu) {
         return status;
     }
-    /* Slabs that hold nothing may be in the way of a larger one. */
+    /* Slabs that hold nothing may be in the way of a larger one; those that peers have mapped must stay. */
     dmi_stamp done = dmi_engine_done(e);
     dmi_engine_trim(e);
     dmi_pool_trim(e->config.pool, &done);
@@ -182,8 +182,9 @@ dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_block *o
         char text[DMI_ERROR_TEXT];
         snprintf(text, sizeof text, "%s", dmi_error_text());
         bool known = e->config.device->memory(&unused, &total) == DM_OK;
-        status = known ? dmi_fail(DM_ERR_NOMEM, "%s; GPU %d has %lld bytes free of %lld", text,
-                                  e->config.device_number, (long long)unused, (long long)total)
+        status = known ? dmi_fail(DM_ERR_NOMEM, "%s; GPU %d has %lld bytes free of %lld%s", text,
+                                  e->config.device_number, (long long)unused, (long long)total,
+                                  e->config.one_space ? "" : "; dm_memory_trim gives back what peers have mapped")
                        : dmi_fail(DM_ERR_NOMEM, "%s", text);
     }
     return status;

@@ -39,7 +39,23 @@ static int sets_of(const dmi_plan *plan)
     return plan->fused || (plan->messages_received > 0 && plan->workspace <= TWO_SETS_MOST) ? 2 : 1;
 }
 
-/* The older set, once there are as many as there should be. */
+/* All of a further set, where memory is there without giving up anything. */
+static bool take_more(dmi_engine *e, dmi_instance *inst)
+{
+    const dmi_plan *plan = inst->plan;
+    for (int i = 0; i < plan->nwork; i++) {
+        if (dmi_pool_alloc(e->config.pool, plan->work_bytes[i], DMI_OWNER_WORKSPACE, &inst->work[i]) != DM_OK) {
+            while (i-- > 0) {
+                (void)!dmi_pool_free(e->config.pool, &inst->work[i], NULL);
+            }
+            memset(inst->work, 0, (size_t)plan->nwork * sizeof *inst->work);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The older set, once there are as many as there should be, or as there is memory for. */
 static bool take_kept(dmi_engine *e, dmi_instance *inst)
 {
     const dmi_plan *plan = inst->plan;
@@ -52,8 +68,11 @@ static bool take_kept(dmi_engine *e, dmi_instance *inst)
             sets++;
         }
     }
-    if (sets < sets_of(plan)) {
+    if (sets == 0) {
         return false;
+    }
+    if (sets < sets_of(plan) && take_more(e, inst)) {
+        return true;
     }
     memcpy(inst->work, oldest->work, (size_t)plan->nwork * sizeof *inst->work);
     free(oldest->work);
@@ -65,8 +84,8 @@ static bool take_kept(dmi_engine *e, dmi_instance *inst)
 void dmi_workspace_take(dmi_engine *e, dmi_instance *inst)
 {
     const dmi_plan *plan = inst->plan;
-    bool kept = take_kept(e, inst);
-    for (int i = 0; i < plan->nwork && !kept; i++) {
+    bool taken = take_kept(e, inst);
+    for (int i = 0; i < plan->nwork && !taken; i++) {
         dm_status status = dmi_engine_alloc(e, plan->work_bytes[i], DMI_OWNER_WORKSPACE, &inst->work[i]);
         if (status != DM_OK) {
             memset(&inst->work[i], 0, sizeof inst->work[i]);

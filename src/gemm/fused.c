@@ -202,7 +202,7 @@ static void turn(gathering *g, int which, int64_t q, int t)
     }
 }
 
-/* Own rows of a into its image: the kernel reads it as one. */
+/* The own part of an operand into its image, where the kernel reads it there, or a later product will. */
 static void own_part(gathering *g, int which, dmi_ref into, dmi_mark done)
 {
     dmi_copy copy;
@@ -330,7 +330,10 @@ void dmi_fused_plan(dmi_product *p)
         comes[o] = g.c.count > 0 && !in_place(p, o, b->me, &g.c, &at);
         own[o] = comes[o] && part_of(p->op[o], b->me, &mine[o]) && steps_fit(&g, o, &mine[o]);
     }
-    own[0] = own[0] && own[1] && dmi_dimset_same(&mine[0].dim[p->inner_dim[0]], &mine[1].dim[p->inner_dim[1]]);
+    /* The kernel waits for nothing in the own stretch of k: nothing of a may come there. */
+    own[1] = own[1] && (!comes[0] || own[0]) &&
+             (!comes[0] || dmi_dimset_same(&mine[0].dim[p->inner_dim[0]], &mine[1].dim[p->inner_dim[1]]));
+    own[0] = own[0] && own[1];
     for (int o = 0; o < 2; o++) {
         if (comes[o] && !own[o]) {
             own_part(&g, o, g.image[o], g.ready);

@@ -14,6 +14,7 @@ typedef struct rolling {
     int which;
     int64_t outer, width; /* indices of the outer dim in all, and of a panel */
     int64_t at;           /* panel */
+    int convert;          /* workspace for a panel as kernels want it; -1: none yet */
 } rolling;
 
 int64_t dmi_panels_count(const dmi_product *p, int which)
@@ -55,12 +56,11 @@ static void multiply(rolling *g, const dmi_panel *stay, dmi_ref ref, const dmi_m
 {
     dmi_product *p = g->p;
     dmi_region c, panel;
-    int work = -1;
     dmi_mark ready = {0};
     dmi_product_c(p, p->b->me, &c);
     want_region(g, p->b->me, 0, &panel);
     ref.mode = DMI_READ;
-    dmi_panel moved = dmi_product_panel(p, g->which, &panel, ref, &work, arrived, ready);
+    dmi_panel moved = dmi_product_panel(p, g->which, &panel, ref, &g->convert, arrived, ready);
     int64_t lo = g->at * g->width, n = DMI_MIN(g->width, g->outer - lo);
     if (g->which == 0) {
         dmi_product_step(p, &moved, stay, lo, 0, n, c.dim[1].count, p->k, true, ready, used);
@@ -87,11 +87,11 @@ void dmi_panels_plan(dmi_product *p, int which)
 {
     dmi_builder *b = p->b;
     int64_t outer = which == 0 ? p->m : p->n, n = dmi_panels_count(p, which);
-    rolling g = {.p = p, .which = which, .outer = outer, .width = (outer + n - 1) / n};
+    rolling g = {.p = p, .which = which, .outer = outer, .width = (outer + n - 1) / n, .convert = -1};
     dmi_mark free[PLACES] = {{0}}, ready = {0};
     dmi_region c, stay_region;
     dmi_panel stay = {0};
-    int place = -1, unused = -1;
+    int place = -1, convert = -1; /* of the operand that stays: before the products, on their lane */
     dmi_product_c(p, b->me, &c);
     for (int i = 0; i < PLACES && !p->keep && c.count > 0; i++) { /* each free for the next command early */
         int work = dmi_build_work(b, g.width * p->k * dmi_dtype_bytes(p->op[which]->dtype));
@@ -100,7 +100,7 @@ void dmi_panels_plan(dmi_product *p, int which)
     if (c.count > 0) {
         dmi_dimset inner = dmi_dimset_interval(0, p->k);
         (void)dmi_product_in_place(p, 1 - which, b->me, &c.dim[1 - which], &inner, &stay_region);
-        stay = dmi_product_panel(p, 1 - which, &stay_region, dmi_ref_operand(1 - which, DMI_READ), &unused,
+        stay = dmi_product_panel(p, 1 - which, &stay_region, dmi_ref_operand(1 - which, DMI_READ), &convert,
                                  NULL, ready);
     }
     for (g.at = 0; g.at * g.width < outer && !b->failed; g.at++) {

@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+enum { WORKSPACE_SHARE = 16 }; /* of a GPU's memory, where no option says how much a product may take */
+
 /* A temporary c split by rows over all workers, for explicit maps. */
 static dm_status make_temporary(dmi_product *p)
 {
@@ -107,16 +109,20 @@ bool dmi_product_in_place(const dmi_product *p, int which, int worker, const dmi
 
 /* cuBLAS multiplies a transposed a by b as it is in TF32 at little more than half its speed, for Hopper's units
  * take TF32 along k only, and in f64 up to a tenth slower: to transpose a before costs less, where c has
- * columns enough. */
-static bool to_be_turned(const dmi_product *p, int which)
+ * columns enough and the memory for it is there. The same for all copies of a part of c. */
+static bool to_be_turned(const dmi_product *p, int which, int64_t bytes)
 {
     dmi_region c;
-    if (!p->b->profile->gpu || (!p->tf32 && p->panel_type != DM_F64) || which != 0 || !p->trans[0] ||
-        p->trans[1]) {
+    const dmi_profile *profile = p->b->profile;
+    int64_t most = profile->gemm_workspace > 0 ? profile->gemm_workspace
+                   : profile->device_bytes > 0 ? profile->device_bytes / WORKSPACE_SHARE
+                                               : INT64_MAX;
+    if (!profile->gpu || (!p->tf32 && p->panel_type != DM_F64) || which != 0 || !p->trans[0] || p->trans[1] ||
+        bytes > most) {
         return false;
     }
     dmi_product_c(p, p->b->me, &c);
-    return c.dim[1].count >= p->b->profile->gemm_turn;
+    return (c.count > 0 ? c.dim[1].count : p->n) >= profile->gemm_turn;
 }
 
 int64_t dmi_panel_step_k(const dmi_product *p, int which, const dmi_panel *panel)
@@ -130,7 +136,7 @@ dmi_panel dmi_product_panel(dmi_product *p, int which, const dmi_region *region,
     dmi_panel panel = {ref, region->count > 0 ? dmi_region_start(region) : 0, DMI_MAX(region->stride[0], 1),
                        false};
     dm_dtype from = p->op[which]->dtype;
-    bool turned = to_be_turned(p, which);
+    bool turned = to_be_turned(p, which, region->count * p->elem);
     if (after) {
         dmi_mark_merge(done, after);
     }

@@ -78,7 +78,9 @@ static void choose_slices(const dmi_product *p, stage *s)
     int64_t limit = p->b->profile->gemm_workspace;
     s->slice = row == 0 ? p->k : (p->k + workers - 1) / workers;
     if (limit == 0) {
+        int64_t device = p->b->profile->device_bytes;
         limit = p->b->profile->gpu ? GPU_WORKSPACE : WORKSPACE;
+        limit = device > 0 ? DMI_MIN(limit, device / 16) : limit;
         s->slots =
             s->slice * row * s->slots > limit ? LEAST_SLOTS : s->slots; /* rather fewer than thinner slices */
     }

@@ -176,6 +176,19 @@ static bool own_fits(const dmi_fused *d, const void *const own[2])
             (d->own_k1 % FUSED_K == 0 || d->own_k1 == d->k) && (d->own_n1 % FUSED_N == 0 || d->own_n1 == d->n));
 }
 
+/* Nothing is waited for in the own part. */
+static bool comes_into_own(const dmi_fused *d)
+{
+    for (int i = 0; i < d->pieces && has_own(d); i++) {
+        const dmi_fused_piece *p = &d->piece[i];
+        if (p->counter != NULL && p->k0 < d->own_k1 && p->k1 > d->own_k0 && p->n0 < d->own_n1 &&
+            p->n1 > d->own_n0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool dmi_cuda_fused_serves(const dmi_queue *q, const dmi_fused *d, const void *a, const void *b,
                            const void *const own[2], const void *c)
 {
@@ -186,8 +199,8 @@ bool dmi_cuda_fused_serves(const dmi_queue *q, const dmi_fused *d, const void *a
                  d->n <= INT64_C(65535) * FUSED_N &&
                  units(d->m, FUSED_M) * units(d->n, FUSED_N) < INT32_MAX / 2 && d->pieces >= 0 &&
                  d->pieces <= DMI_FUSED_PIECES && (d->blocks == 0 || d->blocks >= FUSED_PAIR);
-    if (!types || !sizes || !own_fits(d, own) || !on_16_bytes(a, d->lda, 2) || !on_16_bytes(b, d->ldb, 2) ||
-        !on_16_bytes(c, d->ldc, dmi_dtype_bytes(c_dtype))) {
+    if (!types || !sizes || !own_fits(d, own) || comes_into_own(d) || !on_16_bytes(a, d->lda, 2) ||
+        !on_16_bytes(b, d->ldb, 2) || !on_16_bytes(c, d->ldc, dmi_dtype_bytes(c_dtype))) {
         return false;
     }
     return dmi_cuda_fused_built() &&

@@ -37,7 +37,8 @@ typedef struct dmi_fused {
     const dmi_fused_piece *piece;
     int pieces;
     /* Rows own_k0..own_k1 and columns own_n0..own_n1 of op(b) lie in a matrix of their own (stored as b is, so
-     * transposed with trans_b), which is here; the image need not hold them. Empty: there is none. Columns
+     * transposed with trans_b), which is here; the image need not hold them, and no piece that is waited for may
+     * have a part of them. Empty: there is none. Columns
      * own_k0..own_k1 of op(a) do too, where ld_own[0] is not 0. */
     int64_t own_k0, own_k1, own_n0, own_n1, ld_own[2]; /* of a's, of b's */
     int blocks; /* multiprocessors taken at most, 2 or more; 0: all */
