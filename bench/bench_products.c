@@ -1,8 +1,11 @@
 /* Square products over all workers in the forms of the benchmarks, beside the local product of the same shape
  * on all workers at once, in turns: medians of ms a product, products one after another.
- *   bench_products DTYPE[:FORMS] ROUNDS N...        DTYPE f64 f32 tf32 bf16 f16; tf32: f32 that may be rounded
- * to TF32 FORMS some of lrcx: local, rows, columns, contraction Started alone or by mpirun; settings from the
- * environment (DMATH_...). */
+ *
+ *   bench_products DTYPE[:FORMS] ROUNDS N...
+ *
+ * DTYPE: f64, f32, f16, bf16, or tf32, which is f32 that may be rounded to TF32. FORMS: some of the letters lrcx, for
+ * local, rows, columns, contraction; all without. Started alone or by mpirun; settings from the environment
+ * (DMATH_...). */
 #include "bench_time.h"
 
 #include <dmath/dmath.h>

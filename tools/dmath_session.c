@@ -1,7 +1,6 @@
 /* Sessions of the tool, and what it says about where it runs. */
 #include "dmath.h"
 #include "launch/job.h"
-#include "master/session.h"
 
 #include <dmath/dmath_mpi.h>
 #include <stdio.h>

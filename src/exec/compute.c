@@ -41,8 +41,8 @@ void dmi_compute_check_inputs(dmi_engine *e, const dmi_work *w)
 void dmi_compute_enter(dmi_engine *e)
 {
     atomic_store(&e->busy, 1);
-    while (
-        atomic_load(&e->hushed)) { /* the process ends; the libraries that kernels call are being taken down */
+    /* Hushed: the process ends, and the libraries that kernels call are being taken down. */
+    while (atomic_load(&e->hushed)) {
         atomic_store(&e->busy, 0);
         pause();
     }

@@ -215,7 +215,7 @@ static void own_part(gathering *g, int which, dmi_ref into, dmi_mark done)
     }
 }
 
-/* own: the own rows of b, and of a, are read where they are. */
+/* own: the own rows of b, and then of a too, are read where they are. */
 static void multiply(gathering *g, const bool own[2], const dmi_region mine[2])
 {
     dmi_product *p = g->p;
@@ -262,11 +262,7 @@ static void multiply(gathering *g, const bool own[2], const dmi_region mine[2])
     refs[3] = dmi_ref_operand(1, DMI_READ);
     refs[4] = dmi_ref_operand(0, DMI_READ);
     dmi_mark_merge(g->ready, g->arrived);
-    dmi_step *step = dmi_build_kernel(p->b, DMI_STEP_FUSED, &f, sizeof f, refs,
-                                      own[0]   ? 5
-                                      : own[1] ? 4
-                                               : 3,
-                                      g->ready);
+    dmi_step *step = dmi_build_kernel(p->b, DMI_STEP_FUSED, &f, sizeof f, refs, 3 + own[1] + own[0], g->ready);
     step->scalar[0] = DMI_SCALAR_S0;
     step->scalar[1] = p->beta_zero ? DMI_SCALAR_ZERO : DMI_SCALAR_S1;
     step->flops = 2 * f.gemm.m * f.gemm.n * f.gemm.k;
@@ -331,9 +327,8 @@ void dmi_fused_plan(dmi_product *p)
         own[o] = comes[o] && part_of(p->op[o], b->me, &mine[o]) && steps_fit(&g, o, &mine[o]);
     }
     /* The kernel waits for nothing in the own stretch of k: nothing of a may come there. */
-    own[1] = own[1] && (!comes[0] || own[0]) &&
-             (!comes[0] || dmi_dimset_same(&mine[0].dim[p->inner_dim[0]], &mine[1].dim[p->inner_dim[1]]));
-    own[0] = own[0] && own[1];
+    own[0] = own[0] && own[1] && dmi_dimset_same(&mine[0].dim[p->inner_dim[0]], &mine[1].dim[p->inner_dim[1]]);
+    own[1] = own[1] && (own[0] || !comes[0]);
     for (int o = 0; o < 2; o++) {
         if (comes[o] && !own[o]) {
             own_part(&g, o, g.image[o], g.ready);

@@ -45,6 +45,8 @@ typedef struct dmi_panel {
 
 /* --- product.c */
 DM_CHECKED dm_status dmi_product_begin(dmi_builder *b, const dmi_call *call, dmi_product *p);
+/* Bytes that it may hold beside its operands: the option gemm_workspace, else a share of a GPU's memory. */
+int64_t dmi_product_allowance(const dmi_product *p);
 /* Before the first product. single: every element of c is made by one product over all of k. */
 void dmi_product_accumulate(dmi_product *p, bool single);
 /* From the accumulator to the caller's c where they differ; slices to the other holders. */

@@ -3,7 +3,15 @@
 #include <assert.h>
 #include <string.h>
 
-enum { WORKSPACE_SHARE = 16 }; /* of a GPU's memory, where no option says how much a product may take */
+enum { MEMORY_SHARE = 16 };
+
+int64_t dmi_product_allowance(const dmi_product *p)
+{
+    const dmi_profile *profile = p->b->profile;
+    return profile->gemm_workspace > 0 ? profile->gemm_workspace
+           : profile->device_bytes > 0 ? profile->device_bytes / MEMORY_SHARE
+                                       : INT64_MAX;
+}
 
 /* A temporary c split by rows over all workers, for explicit maps. */
 static dm_status make_temporary(dmi_product *p)
@@ -114,11 +122,8 @@ static bool to_be_turned(const dmi_product *p, int which, int64_t bytes)
 {
     dmi_region c;
     const dmi_profile *profile = p->b->profile;
-    int64_t most = profile->gemm_workspace > 0 ? profile->gemm_workspace
-                   : profile->device_bytes > 0 ? profile->device_bytes / WORKSPACE_SHARE
-                                               : INT64_MAX;
     if (!profile->gpu || (!p->tf32 && p->panel_type != DM_F64) || which != 0 || !p->trans[0] || p->trans[1] ||
-        bytes > most) {
+        bytes > dmi_product_allowance(p)) {
         return false;
     }
     dmi_product_c(p, p->b->me, &c);

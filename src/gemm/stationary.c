@@ -75,12 +75,10 @@ bool dmi_stationary_single(const dmi_product *p)
 static void choose_slices(const dmi_product *p, stage *s)
 {
     int64_t workers = p->b->profile->workers, row = bytes_per_index(p);
-    int64_t limit = p->b->profile->gemm_workspace;
+    int64_t limit = dmi_product_allowance(p);
     s->slice = row == 0 ? p->k : (p->k + workers - 1) / workers;
-    if (limit == 0) {
-        int64_t device = p->b->profile->device_bytes;
-        limit = p->b->profile->gpu ? GPU_WORKSPACE : WORKSPACE;
-        limit = device > 0 ? DMI_MIN(limit, device / 16) : limit;
+    if (p->b->profile->gemm_workspace == 0) {
+        limit = DMI_MIN(limit, p->b->profile->gpu ? GPU_WORKSPACE : WORKSPACE);
         s->slots =
             s->slice * row * s->slots > limit ? LEAST_SLOTS : s->slots; /* rather fewer than thinner slices */
     }

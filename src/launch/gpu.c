@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROBE_BYTES = 256 };
-
 /* The first of these variables of launchers that is set, as a number; -1: none is. */
 static int launcher_number(const char *const *names)
 {
@@ -79,10 +77,10 @@ static dm_status try_pairs(dmi_job *job, dmi_engine *e, const dmi_block *block, 
 {
     int mine[2] = {block->slab, (int)block->offset}, n = job->workers + 1;
     int *at = calloc(2 * (size_t)n, sizeof *at);
-    unsigned char bytes[PROBE_BYTES] = {0};
+    unsigned char bytes[DMI_PROBE_BYTES] = {0};
     dm_status status = at ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for a probe");
     for (int w = 0; w < job->workers && e->gpu && status == DM_OK; w++) {
-        status = job->device->put((char *)block->base + w * PROBE_BYTES, bytes, sizeof bytes);
+        status = job->device->put((char *)block->base + w * DMI_PROBE_BYTES, bytes, sizeof bytes);
     }
     status = dmi_job_agree(job, status);
     if (status == DM_OK) {
@@ -94,19 +92,20 @@ static dm_status try_pairs(dmi_job *job, dmi_engine *e, const dmi_block *block, 
         }
         const int *place = &at[2 * job->rank_of[to]];
         char *base = job->device->connect(e, to, NULL) == DM_OK ? job->device->map(e, to, place[0]) : NULL;
-        for (int i = 0; i < PROBE_BYTES; i++) {
+        for (int i = 0; i < DMI_PROBE_BYTES; i++) {
             bytes[i] = dmi_probe_byte(job->me, to, i);
         }
-        if (!base || job->device->put(base + place[1] + job->me * PROBE_BYTES, bytes, sizeof bytes) != DM_OK) {
+        if (!base ||
+            job->device->put(base + place[1] + job->me * DMI_PROBE_BYTES, bytes, sizeof bytes) != DM_OK) {
             dmi_log(DMI_LOG_INFO, "worker %d cannot write memory of the GPU of worker %d: %s", job->me, to,
                     dmi_error_text());
         }
     }
     MPI_Barrier(job->ctl);
     for (int from = 0; from < job->workers && e->gpu && status == DM_OK; from++) {
-        got[from] = from != job->me &&
-                    job->device->get(bytes, (char *)block->base + from * PROBE_BYTES, sizeof bytes) == DM_OK;
-        for (int i = 0; i < PROBE_BYTES && got[from]; i++) {
+        got[from] = from != job->me && job->device->get(bytes, (char *)block->base + from * DMI_PROBE_BYTES,
+                                                        sizeof bytes) == DM_OK;
+        for (int i = 0; i < DMI_PROBE_BYTES && got[from]; i++) {
             got[from] = bytes[i] == dmi_probe_byte(from, job->me, i);
         }
     }
@@ -151,7 +150,8 @@ dm_status dmi_job_probe_gpu(dmi_job *job, dmi_engine *e)
     dmi_block block = {0};
     dm_status status = got ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for a probe");
     if (status == DM_OK && e->gpu) {
-        status = dmi_pool_alloc(e->config.pool, (int64_t)job->workers * PROBE_BYTES, DMI_OWNER_STAGING, &block);
+        status =
+            dmi_pool_alloc(e->config.pool, (int64_t)job->workers * DMI_PROBE_BYTES, DMI_OWNER_STAGING, &block);
     }
     status = dmi_job_agree(job, status);
     if (status == DM_OK && may_be_direct(job)) {

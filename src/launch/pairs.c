@@ -4,16 +4,15 @@
 
 #include <string.h>
 
-enum { PROBE_BYTES = 256 };
 #define LINK_BYTES (INT64_C(32) << 20)
 
 /* Pattern in memory of a, from there to memory of b by a's own stream, and looked at. */
 static dm_status try_pair(const dmi_device *device, dmi_engine *a, dmi_engine *b, dmi_block *from,
                           dmi_block *to)
 {
-    unsigned char sent[PROBE_BYTES], got[PROBE_BYTES] = {0};
+    unsigned char sent[DMI_PROBE_BYTES], got[DMI_PROBE_BYTES] = {0};
     double seconds;
-    for (int i = 0; i < PROBE_BYTES; i++) {
+    for (int i = 0; i < DMI_PROBE_BYTES; i++) {
         sent[i] = dmi_probe_byte(a->config.me, b->config.me, i);
     }
     dm_status status = device->use(b->config.device_number);
@@ -33,7 +32,7 @@ static dm_status try_pair(const dmi_device *device, dmi_engine *a, dmi_engine *b
 static dm_status take(const dmi_device *device, dmi_engine *e, dmi_block *out)
 {
     dm_status status = device->use(e->config.device_number);
-    return status == DM_OK ? dmi_pool_alloc(e->config.pool, PROBE_BYTES, DMI_OWNER_STAGING, out) : status;
+    return status == DM_OK ? dmi_pool_alloc(e->config.pool, DMI_PROBE_BYTES, DMI_OWNER_STAGING, out) : status;
 }
 
 static dm_status connect_pair(const dmi_device *device, dmi_engine *a, dmi_engine *b)

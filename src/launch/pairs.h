@@ -6,6 +6,7 @@
 /* Connects every pair of workers of a (pretended) host, and tries it. Where one does not work, none is connected. */
 DM_CHECKED dm_status dmi_pairs_connect(const dmi_device *device, dmi_engine *const *engine, int workers,
                                        const int *host_of);
+enum { DMI_PROBE_BYTES = 256 };
 /* Byte i of what worker `from` writes into memory of worker `to` to try the way. */
 static inline unsigned char dmi_probe_byte(int from, int to, int i)
 {

@@ -280,11 +280,11 @@ static bool reached(const dmi_stamp *stamp, const dmi_stamp *done)
 
 int64_t dmi_pool_trim(dmi_pool *pool, const dmi_stamp *done)
 {
+    const dmi_slab_ops *ops = &pool->config.ops;
     int64_t given = 0;
     for (int i = 0; i < pool->slab_capacity; i++) {
         slab *s = &pool->slab[i];
         const dmi_pool_node *first = &pool->bins.node[s->base ? s->first : 0];
-        const dmi_slab_ops *ops = &pool->config.ops;
         if (s->base && first->owner == DMI_OWNERS && first->bytes == s->bytes && reached(&first->stamp, done) &&
             !(ops->held && ops->held(ops->context, i))) {
             given += s->bytes;

@@ -206,15 +206,17 @@ static void acc_store(dmi_queue *q, const dmi_acc_store *d, double scale, const 
     put(q, "acc_store", &k);
 }
 
-/* The own part of an operand into its image; by_rows: k runs along its rows. */
-static void complete(dmi_queue *q, const dmi_fused_gemm *d, int which, int64_t other, bool by_rows, int64_t ld,
-                     int64_t offset, const void *own, const void *image)
+/* The own part of an operand into its image. */
+static void complete(dmi_queue *q, const dmi_fused_gemm *d, int which, const void *own, const void *image)
 {
-    int64_t own_k = d->own_k1 - d->own_k0;
+    const dmi_gemm *g = &d->gemm;
+    int64_t own_k = d->own_k1 - d->own_k0, other = which == 0 ? g->m : g->n;
+    int64_t ld = which == 0 ? g->lda : g->ldb, offset = which == 0 ? g->a_offset : g->b_offset;
+    bool by_rows = which == 0 ? !g->trans_a : g->trans_b; /* k runs along its rows */
     dmi_run run[2] = {{.len = by_rows ? other : own_k}, {.len = by_rows ? own_k : other}};
     dmi_copy part = {.ndim = 2,
-                     .src_dtype = d->gemm.dtype,
-                     .dst_dtype = d->gemm.dtype,
+                     .src_dtype = g->dtype,
+                     .dst_dtype = g->dtype,
                      .nrun = {1, 1},
                      .run = {&run[0], &run[1]},
                      .src_stride = {d->ld_own[which], 1},
@@ -230,7 +232,6 @@ static void complete(dmi_queue *q, const dmi_fused_gemm *d, int which, int64_t o
 static void fused(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arrival, double alpha,
                   const void *a, const void *b, const void *const own[2], double beta, void *c)
 {
-    const dmi_gemm *g = &d->gemm;
     for (int i = 0; i < d->parts && arrival; i++) {
         if (arrival[i].counter && begin(q, "fused") &&
             dmi_cu_wait_value(q->stream, (uint32_t *)(uintptr_t)arrival[i].counter, arrival[i].value) !=
@@ -238,13 +239,13 @@ static void fused(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arri
             failed(q, "fused", dmi_error_text());
         }
     }
-    if (d->own_k1 > d->own_k0) {
-        complete(q, d, 1, g->n, g->trans_b, g->ldb, g->b_offset, own[1], b);
+    const void *image[2] = {a, b};
+    for (int o = 0; o < 2; o++) {
+        if (d->own_k1 > d->own_k0 && d->ld_own[o] > 0) {
+            complete(q, d, o, own[o], image[o]);
+        }
     }
-    if (d->own_k1 > d->own_k0 && d->ld_own[0] > 0) {
-        complete(q, d, 0, g->m, !g->trans_a, g->lda, g->a_offset, own[0], a);
-    }
-    gemm(q, g, alpha, a, b, beta, c);
+    gemm(q, &d->gemm, alpha, a, b, beta, c);
 }
 
 static const dmi_backend emulated = {"emulated", copy, gemm, ewise, fill, reduce, acc_add, acc_store, fused};
