@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds, tests and measures dmath on a host with GPUs, in bounded time, and leaves everything in one folder.
 #
-#   scripts/gpu-check.sh [--results DIR] [--binaries DIR] [--minutes N] [--gpus N] [--jobs N] [--no-tests]
-#                        [--no-bench] [--sanitizer] [--peers] [--sizes LIST] [--dtypes LIST]
+#   scripts/gpu-check.sh [--results DIR] [--binaries DIR] [--minutes N] [--gpus N] [--jobs N] [--cases X]
+#                        [--no-tests] [--no-bench] [--sanitizer] [--peers] [--sizes LIST] [--dtypes LIST]
 #
 #   --results DIR    where logs and results go (default: gpu-results)
 #   --binaries DIR   programs that were built elsewhere: nothing is built. DIR is a build folder (programs in DIR,
@@ -12,6 +12,7 @@
 #   --gpus N         how many to use (default: all)
 #   --jobs N         op tests at once (default 3): they mostly wait for CUDA to start, but every process has a context
 #                    on every GPU that it uses, and fourteen at once are more than fit
+#   --cases X        how many random cases the op tests take, in parts of their usual number (default 0.1)
 #   --sanitizer      under compute-sanitizer too: memcheck of the kernels and of all ops at small sizes, every block
 #                    of memory an allocation of its own; racecheck and synccheck of the kernels
 #   --peers          PyTorch, JAX, cuBLASMp and cuBLASXt beside dmath (bench/peers), where they are installed
@@ -27,7 +28,7 @@ usage() {
     sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}" >&2
     exit 2
 }
-results=gpu-results prebuilt='' minutes=25 gpus='' sizes=4096,8192,16384 dtypes=bf16,f32 jobs=3
+results=gpu-results prebuilt='' minutes=25 gpus='' sizes=4096,8192,16384 dtypes=bf16,f32 jobs=3 cases=0.1
 tests=1 bench=1 sanitizer=0 peers=0 device=cuda
 while [ $# -gt 0 ]; do
     case $1 in
@@ -36,7 +37,7 @@ while [ $# -gt 0 ]; do
         prebuilt=$2
         shift 2
         ;;
-    --results | --prebuilt | --minutes | --gpus | --jobs | --sizes | --dtypes | --device)
+    --results | --prebuilt | --minutes | --gpus | --jobs | --cases | --sizes | --dtypes | --device)
         [ $# -ge 2 ] || usage
         printf -v "${1#--}" '%s' "$2"
         shift 2
@@ -48,7 +49,7 @@ while [ $# -gt 0 ]; do
     *) usage ;;
     esac
 done
-[[ $jobs =~ ^[1-9][0-9]?$ ]] || usage
+[[ $jobs =~ ^[1-9][0-9]?$ && $cases =~ ^[0-9]*\.?[0-9]+$ ]] || usage
 mkdir -p "$results"
 results=$(cd "$results" && pwd)
 summary=$results/summary.txt
@@ -167,7 +168,7 @@ mapfile -t gpu_tests < <(programs tests/gpu 'test_*')
 mapfile -t op_tests < <(programs tests/ops 'test_*')
 # op_test TEST NAME SETTING... [-- LAUNCHER...]. GPUs may be shared, for some tests want a number of workers.
 op_test() {
-    local test=$1 name=$2 settings=(DMATH_DEVICE="$device" DMATH_SHARE_GPU=1 DMATH_TEST_CASES=0.1 DMATH_FILE_PIECE=64K)
+    local test=$1 name=$2 settings=(DMATH_DEVICE="$device" DMATH_SHARE_GPU=1 DMATH_TEST_CASES="$cases" DMATH_FILE_PIECE=64K)
     shift 2
     while [ $# -gt 0 ] && [ "$1" != -- ]; do
         settings+=("$1") && shift
@@ -204,7 +205,7 @@ if [ $tests = 1 ]; then
         [[ $t =~ ^test_(copy|permute|sum|gemm|program|replicas)$ ]] || continue
         op_test "$t" push DMATH_TEST_WORKERS=$two DMATH_PUSH_KERNEL=64M
         op_test "$t" capture DMATH_TEST_WORKERS=$two DMATH_CAPTURE=1 DMATH_PUSH_KERNEL=1K
-        op_test "$t" debug DMATH_TEST_WORKERS=$two DMATH_POOL_DEBUG=1 DMATH_TEST_CASES=0.03
+        op_test "$t" debug DMATH_TEST_WORKERS=$two DMATH_POOL_DEBUG=1
     done
     for t in "${op_tests[@]}"; do
         [ "$gpus" -lt 2 ] || op_test "$t" far DMATH_TEST_WORKERS="$gpus" DMATH_PRETEND_HOSTS=2

@@ -88,7 +88,8 @@ DM_API DM_CHECKED dm_status dm_init(const dm_config *config, dm_session **sessio
  * (may be NULL; a warning is logged too). The handle is dead afterwards: any use of it is DM_ERR_STATE.
  * Returns the error of a command that failed and was not reported yet; the session is ended all the same.
  * A program that ends without it gets a warning, loses what was not done yet, and under a launcher ends the job as a
- * failed one. */
+ * failed one. Workers on GPUs of this process end with CUDA, in exit(): an atexit() handler may finalize their session
+ * only if it is set after dm_init, else the call is DM_ERR_STATE. */
 DM_API DM_CHECKED dm_status dm_finalize(dm_session *session, int64_t *alive);
 
 /* Waits until all commands given so far are done on all workers. Reports the failures since the last report. */

@@ -45,7 +45,10 @@ dm_status dmi_enter_stuck(const dm_session *session, dmi_session **out)
     uintptr_t live =
         atomic_load_explicit(&((struct dm_session *)(uintptr_t)session)->live, memory_order_acquire);
     if (!live) {
-        return dmi_fail(DM_ERR_STATE, "the session has been finalized");
+        return dmi_fail(DM_ERR_STATE, "%s",
+                        session->quiet ? "the program ends: a session with GPUs has to be finalized before exit(), "
+                                         "or by an atexit() handler that is set after dm_init"
+                                       : "the session has been finalized");
     }
     if (dmi_session_forked((dmi_session *)live)) {
         return dmi_fail(DM_ERR_STATE, "the session belongs to process %d, and this is a child of it by fork",
@@ -129,11 +132,58 @@ dm_status dmi_session_open(const dmi_config *config, const dmi_profile *profile,
     return DM_OK;
 }
 
+/* A program may exit with sessions alive. Their threads run on while exit() takes the libraries down that
+ * kernels call: they have to be quiet before. */
+static void hush(struct dm_session *at)
+{
+    dmi_session *live = (dmi_session *)atomic_load(&at->live), *s = live ? live : at->given_up;
+    if (at->quiet || !s || dmi_session_forked(s)) { /* a child of fork has none of the threads */
+        return;
+    }
+    if (live) {
+        dmi_log(DMI_LOG_WARN,
+                "the program ends, but dm_finalize was not called: %" PRId64
+                " arrays and views are alive, commands may not be done, and failures were not reported",
+                live->alive);
+    }
+    if (s->launch->hush) {
+        s->launch->hush(s);
+    }
+    at->quiet = true;
+    at->given_up = s;
+    atomic_store_explicit(&at->live, 0, memory_order_release);
+}
+
+/* The driver of the GPUs ends by a handler of its own, which it sets when it is started: handlers are called
+ * last one first, so that this one, set later, comes before it. */
+static void hush_gpus(void)
+{
+    for (struct dm_session *at = atomic_load(&all_sessions); at; at = at->next) {
+        dmi_session *live = (dmi_session *)atomic_load(&at->live), *s = live ? live : at->given_up;
+        if (s && s->profile.gpu && s->launch->hush) {
+            hush(at);
+        }
+    }
+}
+
+/* The rest need only come before the libraries' endings, as the library stands on them: handlers of the program
+ * may still finalize them. */
+__attribute__((destructor)) static void hush_all(void)
+{
+    for (struct dm_session *at = atomic_load(&all_sessions); at; at = at->next) {
+        hush(at);
+    }
+}
+
 dm_status dmi_session_publish(dmi_session *s, dm_session **out)
 {
+    static atomic_flag set = ATOMIC_FLAG_INIT;
     struct dm_session *handle = calloc(1, sizeof *handle);
     if (!handle) {
         return dmi_fail(DM_ERR_NOMEM, "no memory for a session");
+    }
+    if (s->profile.gpu && s->launch->hush && !atomic_flag_test_and_set(&set) && atexit(hush_gpus) != 0) {
+        dmi_log(DMI_LOG_WARN, "no memory for an atexit() handler: dm_finalize must be called before exit()");
     }
     handle->next = atomic_load(&all_sessions);
     while (!atomic_compare_exchange_weak(&all_sessions, &handle->next, handle)) {
@@ -237,27 +287,6 @@ dm_status dm_finalize(dm_session *session, int64_t *alive)
     dmi_trace_join(&s->engine, s->config.trace);
     dmi_session_close(s);
     return status;
-}
-
-/* A program may exit with sessions alive. Their threads run on while exit() takes the libraries down that
- * kernels call; this comes before the libraries' own endings, as the library stands on them. */
-__attribute__((destructor)) static void hush_all(void)
-{
-    for (struct dm_session *at = atomic_load(&all_sessions); at; at = at->next) {
-        dmi_session *live = (dmi_session *)atomic_load(&at->live), *s = live ? live : at->given_up;
-        if (!s || dmi_session_forked(s)) { /* a child of fork has none of the threads */
-            continue;
-        }
-        if (live) {
-            dmi_log(DMI_LOG_WARN,
-                    "the program ends, but dm_finalize was not called: %" PRId64
-                    " arrays and views are alive, commands may not be done, and failures were not reported",
-                    live->alive);
-        }
-        if (s->launch->hush) {
-            s->launch->hush(s);
-        }
-    }
 }
 
 dm_status dm_sync(dm_session *session)

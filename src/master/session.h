@@ -93,6 +93,7 @@ struct dmi_session {
 struct dm_session {
     atomic_uintptr_t live; /* dmi_session, 0 after finalize */
     dmi_session *given_up; /* its workers did not end, so its memory is theirs */
+    bool quiet;            /* the program ends, and its workers do nothing more */
     struct dm_session *next;
 };
 

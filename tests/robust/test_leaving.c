@@ -197,6 +197,51 @@ static void test_work_left(void **state)
     }
 }
 
+/* A program that finalizes in a handler of exit(), set before or after dm_init. */
+static dm_session *opened;
+static bool early;
+static void finalizes(void)
+{
+    dm_status status = dm_finalize(opened, NULL);
+    fprintf(stderr, "%s: %s\n", dm_status_name(status), status == DM_OK ? "" : dm_error_message());
+}
+
+static void ends_by_handler(void)
+{
+    dm_config config = DM_CONFIG_INIT;
+    config.workers = 2;
+    config.options = where;
+    if (early) {
+        atexit(finalizes);
+    }
+    if (dm_init(&config, &opened) != DM_OK) {
+        _exit(77);
+    }
+    if (!early) {
+        atexit(finalizes);
+    }
+}
+
+static void test_handlers_of_exit(void **state)
+{
+    (void)state;
+    static char text[20000];
+    setenv("DMATH_EMULATED_GPUS", "2", 1);
+    for (int i = 0; i < 4; i++) {
+        bool gpus = i / 2;
+        early = i % 2;
+        where = gpus ? "device=emulated" : "device=cpu";
+        int status = ending_of(ends_by_handler, text, sizeof text);
+        if (gpus && status == 77) { /* a build without emulated GPUs */
+            continue;
+        }
+        assert_int_equal(status, 3);
+        if (!strstr(text, gpus && early ? "ERR_STATE: the program ends: a session with GPUs" : "OK: ")) {
+            fail_msg("%s, %s: %s", where, early ? "early" : "late", text);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +250,7 @@ int main(void)
         cmocka_unit_test_setup(test_fork, deadline),
         cmocka_unit_test_setup(test_forgotten_finalize, deadline),
         cmocka_unit_test_setup(test_work_left, deadline),
+        cmocka_unit_test_setup(test_handlers_of_exit, deadline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
