@@ -304,4 +304,43 @@ static inline void whole_fill(int kind, dm_dtype t, int ndim, const int64_t *sha
     d->region.count = stride;
 }
 
+/* Strides of a box, dense in half of the cases: the elements from the first to the last. */
+static inline int64_t some_strides(rng *r, int ndim, const int64_t *extent, int64_t *stride)
+{
+    int64_t dense = 1;
+    if (rng_in(r, 0, 1)) {
+        return random_strides(r, ndim, extent, stride);
+    }
+    for (int k = ndim - 1; k >= 0; k--) {
+        stride[k] = dense;
+        dense *= extent[k];
+    }
+    return dense;
+}
+
+/* Any fold of addends of type `type` to a result of type `out`. span: elements of the rows, the result, the
+ * addend that is none of them; at least one each. */
+static inline void random_fold(rng *r, dm_dtype type, dm_dtype out, dmi_fold *d, int64_t span[3])
+{
+    dmi_acc_store *s = &d->store;
+    int64_t n = 1;
+    memset(d, 0, sizeof *d);
+    d->dtype = type;
+    d->addends = (int)rng_in(r, 1, 6);
+    d->own = (int)rng_in(r, -1, d->addends - 1);
+    s->acc = dmi_acc_of(type);
+    s->out_dtype = out;
+    s->ndim = (int)rng_in(r, 0, 3);
+    for (int k = 0; k < s->ndim; k++) {
+        s->extent[k] = rng_in(r, 0, 20) == 0 ? 0 : rng_in(r, 1, s->ndim == 1 ? 1300 : s->ndim == 2 ? 40 : 9);
+        n *= s->extent[k];
+    }
+    d->pitch = rng_in(r, 0, 1) ? (n + 7) / 8 * 8 : n + rng_in(r, 0, 3);
+    s->out_offset = 4 * rng_in(r, 0, 2) + (rng_in(r, 0, 3) == 0);
+    d->own_offset = 4 * rng_in(r, 0, 2) + (rng_in(r, 0, 3) == 0);
+    span[0] = d->pitch * d->addends + 1;
+    span[1] = s->out_offset + some_strides(r, s->ndim, s->extent, s->out_stride) + 1;
+    span[2] = d->own_offset + some_strides(r, s->ndim, s->extent, d->own_stride) + 1;
+}
+
 #endif

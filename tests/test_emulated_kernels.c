@@ -301,6 +301,27 @@ static void test_sums(void **state)
     fixture *f = *state;
     rng r = {5};
     for (int round = 0; round < 100; round++) {
+        dmi_fold d;
+        int64_t span[3];
+        dm_dtype type = any_type(&r), out_type = any_type(&r);
+        random_fold(&r, type, out_type, &d, span);
+        double scale = (double)rng_in(&r, -2, 2), beta = (double)rng_in(&r, 0, 2);
+        void *rows = random_array(&r, type, span[0]), *gpu_rows = upload(f, rows, span[0] * width_of(type));
+        void *own = random_array(&r, type, span[2]), *gpu_own = upload(f, own, span[2] * width_of(type));
+        void *out = random_array(&r, out_type, span[1]),
+             *gpu_out = upload(f, out, span[1] * width_of(out_type));
+        dmi_backend_cpu()->fold(NULL, &d, scale, rows, d.own >= 0 ? own : NULL, beta, out);
+        shut(f);
+        dmi_backend_cuda()->fold(f->q, &d, scale, gpu_rows, d.own >= 0 ? gpu_own : NULL, beta, gpu_out);
+        memset(&d, 0, sizeof d);
+        finish(f);
+        check(f, "fold", out_type, gpu_out, out, span[1]);
+        dmi_cu_release(gpu_rows);
+        dmi_cu_release(gpu_own);
+        free(rows);
+        free(own);
+    }
+    for (int round = 0; round < 100; round++) {
         dmi_reduce d = {.dtype = any_type(&r), .reduced = (unsigned)rng_in(&r, 0, 15)};
         dmi_acc_store s = {.out_dtype = any_type(&r), .acc = dmi_acc_of(d.dtype)};
         d.ndim = random_extents(&r, d.extent);

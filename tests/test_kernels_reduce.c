@@ -340,12 +340,90 @@ static void test_acc_store(void **state)
     }
 }
 
+/* The accumulator that has this sum exactly. */
+static void exact_acc(int acc, wide sum, char *at)
+{
+    double hi = (double)sum, lo = (double)(sum - (wide)hi);
+    uint64_t bits = (uint64_t)sum;
+    memcpy(at, acc == DMI_ACC_I64 ? (const void *)&bits : &hi, 8);
+    if (acc == DMI_ACC_DD) {
+        memcpy(at + 8, &lo, 8);
+    }
+}
+
+static void check_fold(rng *r, dm_dtype type, dm_dtype out_type, double scale, double beta)
+{
+    dmi_fold d;
+    int64_t span[3], n = 1, bytes = width_of(type), out_bytes = width_of(out_type);
+    random_fold(r, type, out_type, &d, span);
+    char *rows = random_array(r, type, span[0]), *own = random_array(r, type, span[2]);
+    char *out = random_array(r, out_type, span[1]), *expected = malloc((size_t)(span[1] * out_bytes));
+    assert_non_null(expected);
+    for (int64_t i = 0; i < span[0]; i++) {
+        exact_element(r, type, rows + i * bytes);
+    }
+    for (int64_t i = 0; i < span[2]; i++) {
+        exact_element(r, type, own + i * bytes);
+    }
+    memcpy(expected, out, (size_t)(span[1] * out_bytes));
+    for (int k = 0; k < d.store.ndim; k++) {
+        n *= d.store.extent[k];
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int64_t rest = i, at = d.store.out_offset, own_at = d.own_offset;
+        char acc[16];
+        wide sum = 0;
+        for (int k = d.store.ndim - 1; k >= 0; k--) {
+            at += rest % d.store.extent[k] * d.store.out_stride[k];
+            own_at += rest % d.store.extent[k] * d.own_stride[k];
+            rest /= d.store.extent[k];
+        }
+        for (int row = 0; row < d.addends - (d.own >= 0); row++) {
+            sum += (wide)decode(type, rows + (row * d.pitch + i) * bytes);
+        }
+        sum += d.own >= 0 ? (wide)decode(type, own + own_at * bytes) : 0;
+        exact_acc(d.store.acc, sum, acc);
+        expect_store(&d.store, scale, acc, 0, beta, expected + at * out_bytes);
+    }
+    dmi_backend_cpu()->fold(NULL, &d, scale, rows, d.own >= 0 ? own : NULL, beta, out);
+    for (int64_t i = 0; i < span[1]; i++) {
+        if (!same_element(out_type, out + i * out_bytes, expected + i * out_bytes) &&
+            decode(out_type, out + i * out_bytes) != decode(out_type, expected + i * out_bytes)) {
+            fail_msg("fold of %d %s -> %s scale %g beta %g: %La, not %La", d.addends, dmi_dtype_name(type),
+                     dmi_dtype_name(out_type), scale, beta, decode(out_type, out + i * out_bytes),
+                     decode(out_type, expected + i * out_bytes));
+        }
+    }
+    free(rows);
+    free(own);
+    free(out);
+    free(expected);
+}
+
+static void test_fold(void **state)
+{
+    (void)state;
+    static const double scales[] = {1, 0.25, 3, 1, 1.0 / 7}, betas[] = {0, 0, 2, 0.5};
+    rng r = {46};
+    for (int type = 0; type < 7; type++) {
+        for (int out = 0; out < 7; out++) {
+            for (int round = 0; round < 40; round++) {
+                bool whole = !floating(all_dtypes[type]) && !floating(all_dtypes[out]);
+                double scale = whole ? (double)rng_in(&r, -2, 3) : scales[rng_in(&r, 0, 4)];
+                double beta = whole ? (double)rng_in(&r, -1, 2) : betas[rng_in(&r, 0, 3)];
+                check_fold(&r, all_dtypes[type], all_dtypes[out], scale, beta);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reduce_all),     cmocka_unit_test(test_reduce_shapes),
         cmocka_unit_test(test_reduce_special), cmocka_unit_test(test_reduce_accuracy),
         cmocka_unit_test(test_acc_add),        cmocka_unit_test(test_acc_store),
+        cmocka_unit_test(test_fold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,6 +34,15 @@ static void run_acc_store(const bench *t)
     dmi_backend_cuda()->acc_store(t->q, &d, 1, t->a, 0, t->c);
 }
 
+static void run_fold(const bench *t) /* two rows and one that lies by itself */
+{
+    int64_t n = t->n * t->n / 4;
+    dmi_fold d = {.addends = 3, .own = t->kind, .dtype = t->type, .pitch = n, .own_stride = {1}};
+    d.store = (dmi_acc_store){
+        .acc = dmi_acc_of(t->type), .ndim = 1, .out_dtype = t->type, .extent = {n}, .out_stride = {1}};
+    dmi_backend_cuda()->fold(t->q, &d, 1, t->a, t->b, 0, t->c);
+}
+
 void cuda_bench_fill(const bench *t, int kind, dm_dtype type, int64_t n, double mean, uint64_t seed, void *at)
 {
     dmi_fill d = {.kind = kind, .dtype = type, .shape = {n}};
@@ -81,6 +90,15 @@ void cuda_bench_sums_and_fills(bench *t)
         t->n = dmi_dtype_bytes(t->type) == 8 ? t->cols / 2 : t->cols;
         double bytes = (double)t->n * (double)t->n * (double)dmi_dtype_bytes(t->type);
         cuda_bench_report(t, table[k].what, bytes, table[k].fn);
+    }
+    static const dm_dtype folded[] = {DM_F32, DM_BF16, DM_F64};
+    static const char *const name[] = {"add up three rows, f32", "add up three rows, bf16",
+                                       "add up three rows, f64"};
+    for (int k = 0; k < DMI_COUNT(folded); k++) {
+        t->kind = 1;
+        t->type = folded[k];
+        t->n = dmi_dtype_bytes(t->type) == 8 ? t->cols / 2 : t->cols;
+        cuda_bench_report(t, name[k], (double)t->n * (double)t->n * (double)dmi_dtype_bytes(t->type), run_fold);
     }
     t->n = t->cols / 2;
     double elements = (double)t->n * (double)t->n;

@@ -116,6 +116,9 @@ dm_status dmi_execute(dmi_engine *e, dmi_queue *q, dmi_work *w)
     case DMI_STEP_ACC_STORE:
         k->acc_store(q, step->desc, dmi_step_scalar(w, 0), p[0], dmi_step_scalar(w, 1), p[1]);
         return DM_OK;
+    case DMI_STEP_FOLD: /* rows, out [, own] */
+        k->fold(q, step->desc, dmi_step_scalar(w, 0), p[0], step->nref > 2 ? p[2] : NULL, dmi_step_scalar(w, 1), p[1]);
+        return DM_OK;
     case DMI_STEP_FUSED: /* all has arrived */
         k->fused(q, step->desc, NULL, dmi_step_scalar(w, 0), p[0], p[1], (const void *const[2]){p[4], p[3]},
                  dmi_step_scalar(w, 1), p[2]);

@@ -126,6 +126,17 @@ typedef struct dmi_acc_store {
     dm_dtype out_dtype;
     int64_t extent[DM_MAX_DIMS], out_stride[DM_MAX_DIMS], out_offset;
 } dmi_acc_store;
+/* out = convert(scale * (sum of the addends) + beta * out), in one pass, without accumulators in memory: addends in the
+ * order of their numbers, with the sums of dmi_reduce and the rounding of dmi_acc_store. They are rows: dense over the
+ * extents of `store`, one every `pitch` elements. Addend `own` (-1: none) is no row but in a matrix of its own, and the
+ * rows are numbered without it. */
+typedef struct dmi_fold {
+    int addends, own;
+    dm_dtype dtype; /* of the addends */
+    int64_t pitch;
+    int64_t own_stride[DM_MAX_DIMS], own_offset;
+    dmi_acc_store store;
+} dmi_fold;
 
 /* Where a device's kernels are put: NULL on the CPU, whose kernels are done when the call returns; on a GPU a stream
  * with what belongs to it (kernels/cuda/cuda.h), where the call only enqueues and errors stay in the queue. */
@@ -141,6 +152,7 @@ typedef struct dmi_backend {
     void (*reduce)(dmi_queue *q, const dmi_reduce *d, const void *in, void *acc);
     void (*acc_add)(dmi_queue *q, const dmi_acc_add *d, const void *part, void *acc);
     void (*acc_store)(dmi_queue *q, const dmi_acc_store *d, double scale, const void *acc, double beta, void *out);
+    void (*fold)(dmi_queue *q, const dmi_fold *d, double scale, const void *rows, const void *own, double beta, void *out);
     /* arrival[parts]; NULL: all are here. own: of a and of b, NULL where there is none. */
     void (*fused)(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arrival, double alpha, const void *a,
                   const void *b, const void *const own[2], double beta, void *c);

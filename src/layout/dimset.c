@@ -217,6 +217,17 @@ static int64_t gcd(int64_t a, int64_t b)
     return a;
 }
 
+int64_t dmi_dimset_stretch(const dmi_dimset *whole, const dmi_dimset *part)
+{
+    int64_t first = (part->lo - part->origin) - (whole->lo - whole->origin);
+    if (whole->g == 1 && part->g == 1) {
+        return first >= 0 && first + part->count <= whole->count ? first : -1;
+    }
+    bool same = first == 0 && whole->g == part->g && whole->c == part->c && whole->block == part->block &&
+                whole->lo == part->lo && whole->count == part->count;
+    return same ? 0 : -1;
+}
+
 int64_t dmi_dimset_overlap(const dmi_dimset *a, const dmi_dimset *b)
 {
     span all = common_bounds(a, b);

@@ -126,6 +126,9 @@ typedef struct dmi_run {
     int64_t a, b;  /* ordinal in set a and in set b: 0 .. count-1 */
     int64_t len;
 } dmi_run;
+/* Ordinal in `whole` of the first index of `part`, all of which `whole` has, if all of it is one stretch there; -1: it is
+ * not, or that is not plain from how the sets are made. */
+int64_t dmi_dimset_stretch(const dmi_dimset *whole, const dmi_dimset *part);
 /* The maximal runs of the intersection of two sets (by caller-visible index), in increasing order. A run ends
  * where either set's next ordinal stops being consecutive with the index. Writes into arena; returns the number
  * of runs, -1 when out of memory. */

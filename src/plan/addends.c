@@ -8,9 +8,9 @@
 typedef struct adding {
     dmi_builder *b;
     const dmi_addends *a;
-    int pieces, acc;
+    int pieces;
     int place[DMI_MOST_PIECES]; /* workspaces: a piece's rows; each is free early for the next command */
-    dmi_mark own[DMI_MOST_PIECES], made[DMI_MOST_PIECES];
+    dmi_mark copied[DMI_MOST_PIECES], made[DMI_MOST_PIECES]; /* own addends, and sums */
 } adding;
 
 /* What `worker` makes of the result; false: nothing. */
@@ -35,40 +35,71 @@ static int64_t pitch(const adding *g, int64_t count)
     return (count * bytes + 255) / 256 * 256 / bytes;
 }
 
+/* Has giver an addend of what taker makes? */
+static bool gives(const adding *g, int giver, int taker, int piece, dmi_region *have, dmi_region *want)
+{
+    const dmi_addends *a = g->a;
+    if (a->row[giver] < 0 || !a->serves(a->context, giver, taker) || !makes(g, taker, piece, want)) {
+        return false;
+    }
+    a->region(a->context, giver, have);
+    return true;
+}
+
+/* Is worker's own addend of what it makes one strided box, which is added from where it is? Else, and where
+ * there would be no rows without it, it is copied to a row, as those of others are. *offset: of the box. */
+static bool in_place(const adding *g, int worker, int piece, dmi_region *have, int64_t *offset)
+{
+    dmi_region want;
+    if (g->a->count < 2 || !gives(g, worker, worker, piece, have, &want)) {
+        return false;
+    }
+    *offset = dmi_region_start(have);
+    for (int d = 0; d < want.ndim; d++) {
+        int64_t first = dmi_dimset_stretch(&have->dim[d], &want.dim[d]);
+        if (first < 0) {
+            return false;
+        }
+        *offset += first * have->stride[d];
+    }
+    return true;
+}
+
 /* Giver's addend of what taker makes, from where it is to its row there. */
 static bool addend(const adding *g, int giver, int taker, int piece, dmi_copy *copy)
 {
     const dmi_addends *a = g->a;
-    dmi_region want, have;
-    if (g->b->failed || a->row[giver] < 0 || !a->serves(a->context, giver, taker) ||
-        !makes(g, taker, piece, &want)) {
+    dmi_region want, have, own;
+    int64_t unused;
+    if (g->b->failed || !gives(g, giver, taker, piece, &have, &want)) {
         return false;
     }
-    dmi_region_dense(&want, a->row[giver] * pitch(g, want.count));
-    a->region(a->context, giver, &have);
+    bool without = giver != taker && in_place(g, taker, piece, &own, &unused);
+    int row = a->row[giver] - (without && a->row[giver] > a->row[taker]);
+    dmi_region_dense(&want, row * pitch(g, want.count));
     return dmi_region_copy(g->b, &have, &want, a->dtype, a->dtype, copy);
 }
 
 static void take_places(adding *g)
 {
     int me = g->b->me;
-    int64_t most = 0;
     for (int q = 0; q < g->pieces; q++) {
-        dmi_region region;
+        dmi_region region, own;
         dmi_copy copy;
+        int64_t unused;
         g->place[q] = -1;
         if (!makes(g, me, q, &region)) {
             continue;
         }
-        most = DMI_MAX(most, region.count);
-        g->place[q] = dmi_build_work(g->b, g->a->count * pitch(g, region.count) * dmi_dtype_bytes(g->a->dtype));
-        if (addend(g, me, me, q, &copy)) { /* while the others' are on their way */
+        bool here = in_place(g, me, q, &own, &unused);
+        g->place[q] =
+            dmi_build_work(g->b, (g->a->count - here) * pitch(g, region.count) * dmi_dtype_bytes(g->a->dtype));
+        if (!here && addend(g, me, me, q, &copy)) { /* while the others' are on their way */
             dmi_ref refs[2] = {g->a->ref, dmi_ref_work(g->place[q], DMI_WRITE)};
-            dmi_mark_step(g->own[q],
+            dmi_mark_step(g->copied[q],
                           dmi_build_kernel(g->b, DMI_STEP_COPY, &copy, sizeof copy, refs, 2, g->a->ready));
         }
     }
-    g->acc = most > 0 ? dmi_build_work(g->b, most * dmi_acc_bytes(dmi_acc_of(g->a->dtype))) : -1;
 }
 
 /* Safe: a place is used by no other step of this command, so it is granted without a wait, and before the push
@@ -94,33 +125,36 @@ static void collect(adding *g, int piece, dmi_mark arrived)
 static void finish(adding *g, int piece, const dmi_mark arrived)
 {
     const dmi_addends *a = g->a;
-    dmi_region region;
-    if (g->b->failed || !makes(g, g->b->me, piece, &region)) {
+    int me = g->b->me;
+    dmi_region region, own;
+    if (g->b->failed || !makes(g, me, piece, &region)) {
         return;
     }
     dmi_mark ready = {0};
     dmi_mark_merge(ready, arrived);
-    dmi_mark_merge(ready, g->own[piece]);
-    dmi_reduce sum = {.ndim = 2,
-                      .dtype = a->dtype,
-                      .reduced = 1,
-                      .extent = {a->count, region.count},
-                      .stride = {pitch(g, region.count), 1}};
-    /* the accumulators serve one piece after another: kernels follow one another */
-    dmi_ref refs[2] = {dmi_ref_work(g->place[piece], DMI_READ), dmi_ref_work(g->acc, DMI_WRITE)};
-    dmi_mark summed = {0};
-    dmi_mark_step(summed, dmi_build_kernel(g->b, DMI_STEP_REDUCE, &sum, sizeof sum, refs, 2, ready));
-    dmi_acc_store k = {.acc = dmi_acc_of(a->dtype),
-                       .ndim = region.ndim,
-                       .out_dtype = a->out->dtype,
-                       .out_offset = dmi_region_start(&region)};
+    dmi_mark_merge(ready, g->copied[piece]);
+    dmi_fold k = {.addends = a->count,
+                  .own = -1,
+                  .dtype = a->dtype,
+                  .pitch = pitch(g, region.count),
+                  .store = {.acc = dmi_acc_of(a->dtype),
+                            .ndim = region.ndim,
+                            .out_dtype = a->out->dtype,
+                            .out_offset = dmi_region_start(&region)}};
     for (int d = 0; d < region.ndim; d++) {
-        k.extent[d] = region.dim[d].count;
-        k.out_stride[d] = region.stride[d];
+        k.store.extent[d] = region.dim[d].count;
+        k.store.out_stride[d] = region.stride[d];
     }
-    refs[0] = dmi_ref_work(g->acc, DMI_READ);
-    refs[1] = dmi_ref_operand(a->operand, DMI_READWRITE);
-    dmi_step *step = dmi_build_kernel(g->b, DMI_STEP_ACC_STORE, &k, sizeof k, refs, 2, summed);
+    if (in_place(g, me, piece, &own, &k.own_offset)) {
+        k.own = a->row[me];
+        memcpy(k.own_stride, own.stride, sizeof k.own_stride);
+        if (a->ready) {
+            dmi_mark_merge(ready, a->ready);
+        }
+    }
+    dmi_ref refs[3] = {dmi_ref_work(g->place[piece], DMI_READ), dmi_ref_operand(a->operand, DMI_READWRITE),
+                       a->ref};
+    dmi_step *step = dmi_build_kernel(g->b, DMI_STEP_FOLD, &k, sizeof k, refs, k.own >= 0 ? 3 : 2, ready);
     step->scalar[0] = DMI_SCALAR_S0;
     step->scalar[1] = DMI_SCALAR_S1;
     dmi_mark_step(g->made[piece], step);

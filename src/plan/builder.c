@@ -7,8 +7,8 @@
 
 const char *const dmi_step_names[DMI_STEP_KINDS] = {"push",      "expect",    "copy",      "gemm",
                                                     "ewise",     "fill",      "reduce",    "acc_add",
-                                                    "acc_store", "file_read", "file_write", "task",
-                                                    "fused"};
+                                                    "acc_store", "fold",      "file_read", "file_write",
+                                                    "task",      "fused"};
 
 void *dmi_build_alloc(dmi_builder *b, size_t bytes)
 {

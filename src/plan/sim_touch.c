@@ -160,6 +160,21 @@ static void touch_acc_store(const dmi_step *step, const dmi_args *args, dmi_touc
               scalar(step, args, 1) != 0 ? DMI_READWRITE : DMI_WRITE);
 }
 
+static void touch_fold(const dmi_step *step, const dmi_args *args, dmi_touch out[DMI_MAX_REFS])
+{
+    const dmi_fold *f = step->desc;
+    const dmi_acc_store *s = &f->store;
+    int64_t elem = dmi_dtype_bytes(f->dtype), rows[2] = {f->addends - (f->own >= 0), 1},
+            stride[2] = {f->pitch, 1};
+    for (int d = 0; d < s->ndim; d++) {
+        rows[1] *= s->extent[d];
+    }
+    touch_box(&out[0], 2, rows, stride, 0, elem, DMI_READ);
+    touch_box(&out[1], s->ndim, s->extent, s->out_stride, s->out_offset, dmi_dtype_bytes(s->out_dtype),
+              scalar(step, args, 1) != 0 ? DMI_READWRITE : DMI_WRITE);
+    touch_box(&out[2], s->ndim, s->extent, f->own_stride, f->own_offset, elem, f->own >= 0 ? DMI_READ : 0);
+}
+
 void dmi_sim_touches(const dmi_step *step, const dmi_args *args, dmi_touch out[DMI_MAX_REFS])
 {
     const dmi_copy *copy = step->desc;
@@ -200,6 +215,9 @@ void dmi_sim_touches(const dmi_step *step, const dmi_args *args, dmi_touch out[D
     }
     case DMI_STEP_ACC_STORE:
         touch_acc_store(step, args, out);
+        break;
+    case DMI_STEP_FOLD:
+        touch_fold(step, args, out);
         break;
     case DMI_STEP_FILE_READ:
     case DMI_STEP_FILE_WRITE: {

@@ -206,13 +206,47 @@ static void test_acc_store(void **state)
     }
 }
 
+static void test_fold(void **state)
+{
+    fixture *f = begin_test(state);
+    static const double scales[] = {1, -2, 0.3, 0}, betas[] = {0, 0, 1, -0.7};
+    rng r = {25};
+    for (int64_t round = 0; round < rounds(f, 3000); round++) {
+        dm_dtype type = all_dtypes[rng_in(&r, 0, 6)], out_type = all_dtypes[rng_in(&r, 0, 6)];
+        double scale = scales[rng_in(&r, 0, 3)], beta = betas[rng_in(&r, 0, 3)];
+        dmi_fold d;
+        int64_t span[3];
+        random_fold(&r, type, out_type, &d, span);
+        if (!floating(type) || !floating(out_type)) {
+            scale = trunc(scale);
+            beta = trunc(beta);
+        }
+        char *rows = random_array(&r, type, span[0]), *own = random_array(&r, type, span[2]);
+        char *out = random_array(&r, out_type, span[1]);
+        int64_t out_bytes = span[1] * width_of(out_type);
+        void *gpu_rows = upload(rows, span[0] * width_of(type)),
+             *gpu_own = upload(own, span[2] * width_of(type));
+        void *gpu_out = upload(out, out_bytes);
+        dmi_backend_cuda()->fold(f->q, &d, scale, gpu_rows, d.own >= 0 ? gpu_own : NULL, beta, gpu_out);
+        dmi_backend_cpu()->fold(NULL, &d, scale, rows, d.own >= 0 ? own : NULL, beta, out);
+        finish(f);
+        char *got = download(gpu_out, out_bytes);
+        check_same("fold", out_type, got, out, span[1]);
+        CUDA(cudaFree(gpu_rows));
+        CUDA(cudaFree(gpu_own));
+        CUDA(cudaFree(gpu_out));
+        free(rows);
+        free(own);
+        free(out);
+        free(got);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random),
-        cmocka_unit_test(test_matrices),
-        cmocka_unit_test(test_acc_add),
-        cmocka_unit_test(test_acc_store),
+        cmocka_unit_test(test_random),    cmocka_unit_test(test_matrices), cmocka_unit_test(test_acc_add),
+        cmocka_unit_test(test_acc_store), cmocka_unit_test(test_fold),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

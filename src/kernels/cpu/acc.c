@@ -1,4 +1,5 @@
-/* Accumulators: partial sums of several workers added up, and the sum written as a result. */
+/* Accumulators: partial sums of several workers added up, and the sum written as a result; and rows added up
+ * and written in one pass. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/dd.h"
 #include <assert.h>
@@ -135,15 +136,27 @@ static void store_row(const store_job *job, int64_t at, int64_t stride, int64_t 
     dmi_row_store(job->compute, &value, out_dtype, out, out_stride, n);
 }
 
+static void store_begin(store_job *job, const dmi_acc_store *d, double scale, const void *acc, double beta,
+                        void *out)
+{
+    bool plain = scale == 1 && beta == 0;
+    bool integers = d->acc == DMI_ACC_I64 && (plain || !dmi_dtype_is_float(d->out_dtype));
+    *job = (store_job){.d = d,
+                       .scale = scale,
+                       .beta = beta,
+                       .plain = plain,
+                       .compute = integers ? DM_I64 : DM_F64,
+                       .acc = acc,
+                       .out = out};
+}
+
 void dmi_cpu_acc_store(const dmi_acc_store *d, double scale, const void *acc, double beta, void *out)
 {
-    store_job job = {.d = d, .scale = scale, .beta = beta, .acc = acc, .out = out};
+    store_job job;
     dmi_box box = {.ndim = d->ndim, .sides = 2};
     int64_t dense = 1;
     assert(d->ndim >= 0 && d->ndim <= DM_MAX_DIMS);
-    job.plain = scale == 1 && beta == 0;
-    bool integers = d->acc == DMI_ACC_I64 && (job.plain || !dmi_dtype_is_float(d->out_dtype));
-    job.compute = integers ? DM_I64 : DM_F64;
+    store_begin(&job, d, scale, acc, beta, out);
     for (int dim = d->ndim - 1; dim >= 0; dim--) {
         if (d->extent[dim] == 0) {
             return;
@@ -160,6 +173,105 @@ void dmi_cpu_acc_store(const dmi_acc_store *d, double scale, const void *acc, do
     do {
         for (int64_t i = 0; i < n; i += DMI_CHUNK) {
             store_row(&job, at[ACC] + i * s, s, at[OUT] + i * t, t, DMI_MIN(DMI_CHUNK, n - i));
+        }
+    } while (dmi_box_next(&box, inner, index, at));
+}
+
+/* --- fold ---------------------------------------------------------------------------- */
+enum { ROWS = 0, OWN = 2 }; /* beside OUT */
+
+typedef union fold_sums {
+    dmi_dd dd[DMI_CHUNK];
+    double f64[DMI_CHUNK];
+    uint64_t i64[DMI_CHUNK];
+} fold_sums;
+
+typedef struct fold_job {
+    const dmi_fold *d;
+    dm_dtype load; /* addends are brought to this type */
+    const void *rows, *own;
+    fold_sums sum;
+    store_job store; /* of sum */
+} fold_job;
+
+static void fold_addend(fold_job *job, const void *addend, int64_t stride, int64_t n)
+{
+    dmi_chunk buffer;
+    const void *x = dmi_row_load(job->d->dtype, addend, stride, job->load, &buffer, n);
+    fold_sums *sum = &job->sum;
+    if (job->load == DM_F64) {
+        const double *v = x;
+        for (int64_t i = 0; i < n; i++) {
+            double e;
+            sum->dd[i].hi = dmi_two_sum(sum->dd[i].hi, v[i], &e);
+            sum->dd[i].lo += e;
+        }
+    } else if (job->load == DM_F32) {
+        const float *v = x;
+        for (int64_t i = 0; i < n; i++) {
+            sum->f64[i] += (double)v[i];
+        }
+    } else {
+        const uint64_t *v = x;
+        for (int64_t i = 0; i < n; i++) {
+            sum->i64[i] += v[i];
+        }
+    }
+}
+
+/* n results (at most DMI_CHUNK) of one row of the box. */
+static void fold_row(fold_job *job, const int64_t *at, const int64_t *stride, int64_t n)
+{
+    const dmi_fold *d = job->d;
+    int64_t bytes = dmi_dtype_bytes(d->dtype), row = at[ROWS];
+    memset(&job->sum, 0, (size_t)(n * dmi_acc_bytes(d->store.acc)));
+    for (int i = 0; i < d->addends; i++) {
+        if (i == d->own) {
+            fold_addend(job, dmi_at(job->own, at[OWN] * bytes), stride[OWN], n);
+            continue;
+        }
+        fold_addend(job, dmi_at(job->rows, row * bytes), stride[ROWS], n);
+        row += d->pitch;
+    }
+    for (int64_t i = 0; i < n && job->load == DM_F64; i++) {
+        job->sum.dd[i] = dmi_dd_normal(job->sum.dd[i].hi, job->sum.dd[i].lo);
+    }
+    store_row(&job->store, 0, 1, at[OUT], stride[OUT], n);
+}
+
+void dmi_cpu_fold(const dmi_fold *d, double scale, const void *rows, const void *own, double beta, void *out)
+{
+    const dmi_acc_store *s = &d->store;
+    fold_job job = {.d = d, .rows = rows, .own = own};
+    dmi_box box = {.ndim = s->ndim, .sides = 3};
+    int64_t dense = 1;
+    assert(s->ndim >= 0 && s->ndim <= DM_MAX_DIMS && s->acc == dmi_acc_of(d->dtype));
+    job.load = s->acc == DMI_ACC_DD ? DM_F64 : s->acc == DMI_ACC_F64 ? DM_F32 : DM_I64;
+    store_begin(&job.store, s, scale, &job.sum, beta, out);
+    for (int dim = s->ndim - 1; dim >= 0; dim--) {
+        if (s->extent[dim] == 0) {
+            return;
+        }
+        box.extent[dim] = s->extent[dim];
+        box.stride[ROWS][dim] = dense;
+        box.stride[OUT][dim] = s->out_stride[dim];
+        box.stride[OWN][dim] = d->own >= 0 ? d->own_stride[dim] : dense;
+        dense *= s->extent[dim];
+    }
+    dmi_box_simplify(&box, ROWS);
+    int inner = box.ndim - 1;
+    int64_t n = box.extent[inner], stride[DMI_BOX_SIDES];
+    int64_t index[DMI_BOX_DIMS] = {0}, at[DMI_BOX_SIDES] = {0, s->out_offset, d->own_offset};
+    for (int side = 0; side < DMI_BOX_SIDES; side++) {
+        stride[side] = box.stride[side][inner];
+    }
+    do {
+        for (int64_t i = 0; i < n; i += DMI_CHUNK) {
+            int64_t here[DMI_BOX_SIDES];
+            for (int side = 0; side < DMI_BOX_SIDES; side++) {
+                here[side] = at[side] + i * stride[side];
+            }
+            fold_row(&job, here, stride, DMI_MIN(DMI_CHUNK, n - i));
         }
     } while (dmi_box_next(&box, inner, index, at));
 }

@@ -46,6 +46,13 @@ static void acc_store(dmi_queue *q, const dmi_acc_store *d, double scale, const 
     dmi_cpu_acc_store(d, scale, acc, beta, out);
 }
 
+static void fold(dmi_queue *q, const dmi_fold *d, double scale, const void *rows, const void *own, double beta,
+                 void *out)
+{
+    (void)q;
+    dmi_cpu_fold(d, scale, rows, own, beta, out);
+}
+
 /* Everything is here: the stretches of k before, in and behind the own part. */
 static void fused(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arrival, double alpha,
                   const void *a, const void *b, const void *const own[2], double beta, void *c)
@@ -70,7 +77,7 @@ static void fused(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arri
     }
 }
 
-static const dmi_backend cpu = {"cpu", copy, gemm, ewise, fill, reduce, acc_add, acc_store, fused};
+static const dmi_backend cpu = {"cpu", copy, gemm, ewise, fill, reduce, acc_add, acc_store, fold, fused};
 
 const dmi_backend *dmi_backend_cpu(void)
 {

@@ -11,6 +11,7 @@ void dmi_cpu_fill(const dmi_fill *d, const dmi_fill_values *v, void *out);
 void dmi_cpu_reduce(const dmi_reduce *d, const void *in, void *acc);
 void dmi_cpu_acc_add(const dmi_acc_add *d, const void *part, void *acc);
 void dmi_cpu_acc_store(const dmi_acc_store *d, double scale, const void *acc, double beta, void *out);
+void dmi_cpu_fold(const dmi_fold *d, double scale, const void *rows, const void *own, double beta, void *out);
 
 /* Product in pieces of which no extent, and no leading dimension that matters, is above `limit`: what the BLAS
  * interface can take. */

@@ -1,6 +1,8 @@
 /* Accumulators: partial sums added up, and the sum written as a result. */
 #include "kernels/cuda/sums.cuh"
 
+#include <type_traits>
+
 enum { THREADS = DMI_CUDA_THREADS, STORE_DEPTH = 2 };
 
 template <typename S>
@@ -59,54 +61,124 @@ static __device__ __forceinline__ double value_of(sum_i64 a, const dmi_cuda_stor
     return (double)(int64_t)a.s;
 }
 
-template <typename S>
+/* scale * sum + beta * out, for the items at side SIDE: in doubles, and, of integers, in integers that wrap. */
+template <int SIDE, typename S, int N, int DEPTH, int SIDES>
+static __device__ __forceinline__ void store_sums(const dmi_cuda_store &p, const int64_t (&at)[DEPTH][SIDES],
+                                                  const bool (&valid)[DEPTH], const S (&sum)[DEPTH][N],
+                                                  void *out)
+{
+    double v[DEPTH][N], old[DEPTH][N] = {};
+    if (p.beta != 0) {
+        load_items(p.out_dtype, out, at, SIDE, valid, old);
+    }
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) {
+#pragma unroll
+        for (int e = 0; e < N; e++) {
+            v[k][e] = value_of(sum[k][e], p);
+            if (!p.plain) {
+                double term = p.beta == 0 ? 0 : __dmul_rn(p.beta, old[k][e]);
+                v[k][e] = __dadd_rn(__dmul_rn(p.scale, v[k][e]), term);
+            }
+        }
+    }
+    store_items(p.out_dtype, out, at, SIDE, valid, v);
+}
+template <int SIDE, int N, int DEPTH, int SIDES>
+static __device__ __forceinline__ void
+store_integers(const dmi_cuda_store &p, const int64_t (&at)[DEPTH][SIDES], const bool (&valid)[DEPTH],
+               const sum_i64 (&sum)[DEPTH][N], void *out)
+{
+    int64_t v[DEPTH][N], old[DEPTH][N] = {};
+    if (!p.plain && p.beta != 0) {
+        load_items(p.out_dtype, out, at, SIDE, valid, old);
+    }
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) {
+#pragma unroll
+        for (int e = 0; e < N; e++) {
+            v[k][e] = (int64_t)sum[k][e].s;
+            if (!p.plain) {
+                v[k][e] = (int64_t)((uint64_t)p.iscale * sum[k][e].s + (uint64_t)p.ibeta * (uint64_t)old[k][e]);
+            }
+        }
+    }
+    store_items(p.out_dtype, out, at, SIDE, valid, v);
+}
+
+template <typename S, bool INTEGERS>
 static __global__ void __launch_bounds__(THREADS)
     acc_store(const __grid_constant__ dmi_cuda_store p, const S *__restrict__ acc, void *out)
 {
     int64_t at[STORE_DEPTH][2];
     bool valid[STORE_DEPTH];
-    double v[STORE_DEPTH][1], old[STORE_DEPTH][1] = {};
-    S sum[STORE_DEPTH];
+    S sum[STORE_DEPTH][1];
     locate_all<2, STORE_DEPTH>(p.box, at, valid);
-    if (p.beta != 0) {
-        load_items(p.out_dtype, out, at, 1, valid, old);
-    }
 #pragma unroll
     for (int k = 0; k < STORE_DEPTH; k++) {
+        clear(&sum[k][0]);
         if (valid[k]) {
-            sum[k] = acc[at[k][0]];
+            sum[k][0] = acc[at[k][0]];
         }
     }
-#pragma unroll
-    for (int k = 0; k < STORE_DEPTH; k++) {
-        v[k][0] = value_of(sum[k], p);
-        if (!p.plain) {
-            double term = p.beta == 0 ? 0 : __dmul_rn(p.beta, old[k][0]);
-            v[k][0] = __dadd_rn(__dmul_rn(p.scale, v[k][0]), term);
-        }
+    if constexpr (INTEGERS) {
+        store_integers<1>(p, at, valid, sum, out);
+    } else {
+        store_sums<1>(p, at, valid, sum, out);
     }
-    store_items(p.out_dtype, out, at, 1, valid, v);
 }
 
-/* Integer sums of integer results, and those that are converted as they are. */
+/* Addends of type T, N to an item. */
+template <typename T, int N>
 static __global__ void __launch_bounds__(THREADS)
-    acc_store_integers(const __grid_constant__ dmi_cuda_store p, const int64_t *__restrict__ acc, void *out)
+    fold(const __grid_constant__ dmi_cuda_fold_rows p, const T *__restrict__ rows, const T *own, void *out)
 {
-    int64_t at[STORE_DEPTH][2], v[STORE_DEPTH][1], old[STORE_DEPTH][1] = {};
+    typedef typename sum_of<T>::type S;
+    const int ROWS = 0, OUT = 1, OWN = 2;
+    int64_t at[STORE_DEPTH][3];
     bool valid[STORE_DEPTH];
-    locate_all<2, STORE_DEPTH>(p.box, at, valid);
-    load_items_typed<int64_t, 1, int64_t>(acc, at, 0, valid, v);
-    if (!p.plain) {
-        if (p.beta != 0) {
-            load_items(p.out_dtype, out, at, 1, valid, old);
+    S sum[STORE_DEPTH][N];
+    locate_all<3, STORE_DEPTH>(p.store.box, at, valid);
+#pragma unroll
+    for (int k = 0; k < STORE_DEPTH; k++) {
+#pragma unroll
+        for (int e = 0; e < N; e++) {
+            clear(&sum[k][e]);
+        }
+    }
+    for (int i = 0; i < p.addends; i++) {
+        bool here = i == p.own;
+        const T *from = here ? own : rows;
+        rows += here ? 0 : p.pitch;
+        group<T, N> v[STORE_DEPTH];
+#pragma unroll
+        for (int k = 0; k < STORE_DEPTH; k++) {
+            if (valid[k]) {
+                v[k] = *(const group<T, N> *)(from + (here ? at[k][OWN] : at[k][ROWS]));
+            }
         }
 #pragma unroll
         for (int k = 0; k < STORE_DEPTH; k++) {
-            v[k][0] =
-                (int64_t)((uint64_t)p.iscale * (uint64_t)v[k][0] + (uint64_t)p.ibeta * (uint64_t)old[k][0]);
+#pragma unroll
+            for (int e = 0; valid[k] && e < N; e++) {
+                add_element(&sum[k][e], v[k].v[e]);
+            }
         }
     }
-    store_items(p.out_dtype, out, at, 1, valid, v);
+#pragma unroll
+    for (int k = 0; k < STORE_DEPTH; k++) {
+#pragma unroll
+        for (int e = 0; e < N; e++) {
+            sum[k][e] = finished(sum[k][e]);
+        }
+    }
+    if constexpr (std::is_same<S, sum_i64>::value) {
+        if (p.store.integers) {
+            store_integers<OUT>(p.store, at, valid, sum, out);
+            return;
+        }
+    }
+    store_sums<OUT>(p.store, at, valid, sum, out);
 }
 
 /* --- launchers ------------------------------------------------------------------------- */
@@ -153,13 +225,37 @@ void dmi_cuda_launch_acc_store(dmi_queue *q, const dmi_cuda_store *p, const void
     dmi_cuda_store here = *p;
     unsigned blocks = blocks_for(&here.box, STORE_DEPTH);
     if (p->integers) {
-        acc_store_integers<<<blocks, THREADS, 0, stream_of(q)>>>(here, (const int64_t *)acc, out);
+        acc_store<sum_i64, true><<<blocks, THREADS, 0, stream_of(q)>>>(here, (const sum_i64 *)acc, out);
     } else if (p->acc == DMI_ACC_DD) {
-        acc_store<sum_dd><<<blocks, THREADS, 0, stream_of(q)>>>(here, (const sum_dd *)acc, out);
+        acc_store<sum_dd, false><<<blocks, THREADS, 0, stream_of(q)>>>(here, (const sum_dd *)acc, out);
     } else if (p->acc == DMI_ACC_F64) {
-        acc_store<sum_f64><<<blocks, THREADS, 0, stream_of(q)>>>(here, (const sum_f64 *)acc, out);
+        acc_store<sum_f64, false><<<blocks, THREADS, 0, stream_of(q)>>>(here, (const sum_f64 *)acc, out);
     } else {
-        acc_store<sum_i64><<<blocks, THREADS, 0, stream_of(q)>>>(here, (const sum_i64 *)acc, out);
+        acc_store<sum_i64, false><<<blocks, THREADS, 0, stream_of(q)>>>(here, (const sum_i64 *)acc, out);
     }
     dmi_cuda_launched(q, "storing of sums");
+}
+
+template <typename T, int N>
+static void launch_fold(dmi_queue *q, const dmi_cuda_fold_rows *p, const void *rows, const void *own, void *out)
+{
+    dmi_cuda_fold_rows here = *p;
+    unsigned blocks = blocks_for(&here.store.box, STORE_DEPTH);
+    fold<T, N><<<blocks, THREADS, 0, stream_of(q)>>>(here, (const T *)rows, (const T *)own, out);
+}
+
+void dmi_cuda_launch_fold(dmi_queue *q, const dmi_cuda_fold_rows *p, bool groups, const void *rows,
+                          const void *own, void *out)
+{
+#define CALL(type)                                                                                             \
+    do {                                                                                                       \
+        if (groups) {                                                                                          \
+            launch_fold<type, DMI_CUDA_FOLD_GROUP>(q, p, rows, own, out);                                      \
+        } else {                                                                                               \
+            launch_fold<type, 1>(q, p, rows, own, out);                                                        \
+        }                                                                                                      \
+    } while (0)
+    DMI_CUDA_BY_TYPE(p->dtype, CALL)
+#undef CALL
+    dmi_cuda_launched(q, "sum of addends");
 }

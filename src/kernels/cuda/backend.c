@@ -68,6 +68,14 @@ static void acc_store(dmi_queue *q, const dmi_acc_store *d, double scale, const 
     }
 }
 
+static void fold(dmi_queue *q, const dmi_fold *d, double scale, const void *rows, const void *own, double beta,
+                 void *out)
+{
+    if (begin(q)) {
+        dmi_cuda_fold(q, d, scale, rows, own, beta, out);
+    }
+}
+
 void dmi_cuda_push(dmi_queue *q, const dmi_push *p)
 {
     if (begin(q)) {
@@ -135,7 +143,7 @@ bool dmi_cuda_fused_ready(const dmi_queue *q)
     return dmi_cuda_fused_serves(q, &f, aligned, aligned, none, aligned);
 }
 
-static const dmi_backend cuda = {"cuda", copy, gemm, ewise, fill, reduce, acc_add, acc_store, fused};
+static const dmi_backend cuda = {"cuda", copy, gemm, ewise, fill, reduce, acc_add, acc_store, fold, fused};
 
 const dmi_backend *dmi_backend_cuda(void)
 {

@@ -134,6 +134,16 @@ typedef struct dmi_cuda_store {
     dm_dtype out_dtype;
 } dmi_cuda_store;
 void dmi_cuda_launch_acc_store(dmi_queue *q, const dmi_cuda_store *p, const void *acc, void *out);
+/* Groups: DMI_CUDA_FOLD_GROUP elements an item, else one. */
+enum { DMI_CUDA_FOLD_GROUP = 4 };
+typedef struct dmi_cuda_fold_rows {
+    dmi_cuda_store store; /* its box's sides 0: rows, 1: out, 2: own */
+    int addends, own;
+    int64_t pitch;
+    dm_dtype dtype;
+} dmi_cuda_fold_rows;
+void dmi_cuda_launch_fold(dmi_queue *q, const dmi_cuda_fold_rows *p, bool groups, const void *rows,
+                          const void *own, void *out);
 
 /* --- fill.cu ------------------------------------------------------------------------------- */
 /* `unit` bytes (1, 2, 4, 8, 16) of value at every item; side 0: out. */
@@ -212,6 +222,8 @@ void dmi_cuda_sum(dmi_queue *q, const dmi_reduce *d, const void *in, void *acc);
 void dmi_cuda_acc_add(dmi_queue *q, const dmi_acc_add *d, const void *part, void *acc);
 void dmi_cuda_acc_store_box(dmi_queue *q, const dmi_acc_store *d, double scale, const void *acc, double beta,
                             void *out);
+void dmi_cuda_fold(dmi_queue *q, const dmi_fold *d, double scale, const void *rows, const void *own,
+                   double beta, void *out);
 
 #ifdef __cplusplus
 }

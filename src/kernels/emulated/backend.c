@@ -19,6 +19,7 @@ typedef struct kernel_op {
         dmi_reduce reduce;
         dmi_acc_add acc_add;
         dmi_acc_store acc_store;
+        dmi_fold fold;
     } d;
     dmi_fill_values values;
     double alpha, beta;
@@ -206,6 +207,21 @@ static void acc_store(dmi_queue *q, const dmi_acc_store *d, double scale, const 
     put(q, "acc_store", &k);
 }
 
+static void run_fold(dmi_emu_stream *s, dmi_emu_op *op)
+{
+    const kernel_op *k = (const kernel_op *)op;
+    (void)s;
+    dmi_backend_cpu()->fold(NULL, &k->d.fold, k->alpha, k->a, k->b, k->beta, k->out);
+}
+
+static void fold(dmi_queue *q, const dmi_fold *d, double scale, const void *rows, const void *own, double beta,
+                 void *out)
+{
+    kernel_op k = {
+        .op.run = run_fold, .d.fold = *d, .alpha = scale, .beta = beta, .a = rows, .b = own, .out = out};
+    put(q, "fold", &k);
+}
+
 /* The own part of an operand into its image. */
 static void complete(dmi_queue *q, const dmi_fused_gemm *d, int which, const void *own, const void *image)
 {
@@ -248,7 +264,8 @@ static void fused(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arri
     gemm(q, &d->gemm, alpha, a, b, beta, c);
 }
 
-static const dmi_backend emulated = {"emulated", copy, gemm, ewise, fill, reduce, acc_add, acc_store, fused};
+static const dmi_backend emulated = {"emulated", copy,    gemm,      ewise, fill,
+                                     reduce,     acc_add, acc_store, fold,  fused};
 
 bool dmi_cuda_fused_ready(const dmi_queue *q)
 {
