@@ -20,6 +20,7 @@ typedef struct file_bench {
     const char *folder, *file;
     tool_layout layout;
     double least;
+    bool no_save;
 } file_bench;
 
 static const struct argp_option options[] = {
@@ -29,6 +30,7 @@ static const struct argp_option options[] = {
     {"dtype", 'd', "TYPE", 0, "element type of the file that is made (default f32)", 0},
     {"layout", 'l', "LAYOUT", 0, TOOL_LAYOUTS " (default rows)", 0},
     {"threads", 'n', "N", 0, "of plain reading and writing (default: as many as all workers have)", 0},
+    {"no-save", 'S', NULL, 0, "only load: for files that take long to write", 0},
     {"least", 'm', "RATIO", 0, "fail where loading comes to less of the rate of plain reading", 0},
     {0},
 };
@@ -55,6 +57,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return tool_int_parse(arg, 1, 4096, &b->threads)
                    ? 0
                    : tool_bench_misfit(state, "threads", arg, "a number from 1 to 4096");
+    case 'S':
+        b->no_save = true;
+        return 0;
     case 'm':
         return tool_double_parse(arg, &b->least) ? 0 : tool_bench_misfit(state, "least", arg, "a number");
     default:
@@ -173,7 +178,7 @@ static dm_status make_file(dm_session *s, const file_bench *b, file_case *c)
     return tool_free_arrays(s, &a, 1, status);
 }
 
-static dm_status check(dm_session *s, file_case *c)
+static dm_status check(dm_session *s, const file_bench *bench, file_case *c)
 {
     dm_array a = DM_NO_ARRAY, b = DM_NO_ARRAY;
     dm_status status = dm_array_load(s, c->path, &c->layout, &a);
@@ -183,9 +188,9 @@ static dm_status check(dm_session *s, file_case *c)
     } else if (status == DM_OK && c->info.ndim == 2) {
         status = sums_of(s, c, a, c->sums);
     }
-    status = status == DM_OK ? dm_array_save(s, a, c->saved) : status;
+    status = status == DM_OK && !bench->no_save ? dm_array_save(s, a, c->saved) : status;
     status = tool_free_arrays(s, &a, 1, status);
-    if (status == DM_OK && c->sums[0]) {
+    if (status == DM_OK && c->sums[0] && !bench->no_save) {
         status = dm_array_load(s, c->saved, &c->layout, &b);
         status = status == DM_OK ? same_sums(s, c, b, c->sums, "the saved file") : status;
         status = tool_free_arrays(s, &b, 1, status);
@@ -202,7 +207,7 @@ static dm_status begin_case(dm_session *s, const tool_where *where, file_bench *
     c->path = b->file;
     status = status == DM_OK && !b->file ? make_file(s, b, c) : status;
     status = status == DM_OK ? dmi_npy_read_header(c->path, &c->info) : status;
-    status = status == DM_OK ? check(s, c) : status;
+    status = status == DM_OK ? check(s, b, c) : status;
     if (status != DM_OK) {
         return status;
     }
@@ -243,7 +248,7 @@ static dm_status end_case(file_case *c, dm_status status)
 /* --- measuring --- */
 
 /* All four, each with the same state of the file that is written: none. */
-static dm_status one_round(dm_session *s, const file_case *c, double t[TIMES])
+static dm_status one_round(dm_session *s, const file_bench *b, const file_case *c, double t[TIMES])
 {
     dm_array a = DM_NO_ARRAY;
     dm_status status = tool_plain_time(&c->read, true, &t[READ]);
@@ -253,6 +258,9 @@ static dm_status one_round(dm_session *s, const file_case *c, double t[TIMES])
     int64_t begin = dmi_now_ns();
     status = dm_array_load(s, c->path, &c->layout, &a);
     t[LOAD] = tool_seconds_since(begin);
+    if (b->no_save) {
+        return tool_free_arrays(s, &a, 1, status);
+    }
     (void)unlink(c->saved);
     if (status == DM_OK) {
         begin = dmi_now_ns();
@@ -270,7 +278,7 @@ static dm_status measure(dm_session *s, file_bench *b, const file_case *c)
     dm_status status = DM_OK;
     for (int64_t i = -b->head.measure.warmup; i < b->head.measure.repeats && status == DM_OK; i++) {
         double t[TIMES] = {0};
-        status = one_round(s, c, t);
+        status = one_round(s, b, c, t);
         for (int j = 0; j < TIMES && i >= 0; j++) {
             c->times[j][i] = t[j];
         }
@@ -292,10 +300,12 @@ static dm_status measure(dm_session *s, file_bench *b, const file_case *c)
     tool_row_real(t, "load_gbps", 9, 3, gigabytes / stats[LOAD].median);
     tool_row_real(t, "read_gbps", 9, 3, gigabytes / stats[READ].median);
     tool_row_real(t, "ratio", 6, 3, ratio);
-    tool_row_stats(t, "save_ms", 11, 3, stats[SAVE], 1e3);
-    tool_row_real(t, "save_gbps", 9, 3, gigabytes / stats[SAVE].median);
-    tool_row_real(t, "write_gbps", 10, 3, gigabytes / stats[WRITE].median);
-    tool_row_real(t, "save_ratio", 10, 3, stats[WRITE].median / stats[SAVE].median);
+    if (!b->no_save) {
+        tool_row_stats(t, "save_ms", 11, 3, stats[SAVE], 1e3);
+        tool_row_real(t, "save_gbps", 9, 3, gigabytes / stats[SAVE].median);
+        tool_row_real(t, "write_gbps", 10, 3, gigabytes / stats[WRITE].median);
+        tool_row_real(t, "save_ratio", 10, 3, stats[WRITE].median / stats[SAVE].median);
+    }
     tool_row_end(t);
     return ratio >= b->least
                ? DM_OK

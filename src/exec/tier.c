@@ -10,5 +10,8 @@ const char *dmi_engine_tier(const dmi_engine *e, int peer)
     if (dmi_gpu_direct(e, peer)) {
         return e->config.one_space ? "direct" : "ipc";
     }
+    if (dmi_gpu_far(e, peer)) {
+        return "cuda_mpi";
+    }
     return messages ? "staged mpi" : "staged direct";
 }

@@ -168,6 +168,10 @@ dm_status dmi_job_probe_messages(dmi_job *job, dmi_engine *e)
     if (status == DM_OK) {
         job->gpu_messages = true;
         job->profile.gpu_piece = PIECE_BYTES;
+        if (job->rank == 0) {
+            dmi_log(DMI_LOG_INFO, "cuda_mpi: blocks between GPUs%s go by messages from device memory",
+                    forced ? "" : " of different hosts");
+        }
     } else if (forced && status != DM_ERR_TIMEOUT) {
         char text[DMI_ERROR_TEXT];
         snprintf(text, sizeof text, "%s", dmi_error_text());

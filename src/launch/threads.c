@@ -245,6 +245,10 @@ dm_status dmi_device_check(const dmi_config *config, int gpus)
 dm_status dmi_transport_check(const dmi_config *config, bool gpus, bool processes)
 {
     bool messages = config->transport == DMI_TRANSPORT_CUDA_MPI;
+    if (config->transport == DMI_TRANSPORT_MPI && !processes) {
+        dmi_log(DMI_LOG_WARN, "transport=mpi is for workers that are processes (mpirun): these are threads of one, and "
+                              "have no messages between them");
+    }
     if (!messages && config->transport != DMI_TRANSPORT_STAGED) {
         return DM_OK;
     }
