@@ -60,15 +60,21 @@ static dm_status admit(dmi_session *s, const dmi_call *call)
     return DM_OK;
 }
 
+/* What is kept of its outputs is out of date now. Before a replica is made for it: that may be of the same
+ * array. */
+static void forget_outputs(dmi_session *s, const dmi_call *call)
+{
+    for (int i = 0; i < call->noperand; i++) {
+        if (call->operand[i].mode & DMI_WRITE) {
+            dmi_replicas_forget(s, s->handle[dmi_id_slot(call->operand[i].id)].storage);
+        }
+    }
+}
+
 static void send_call(dmi_session *s, const dmi_call *call, void *user)
 {
     if (s->config.explain) {
         dmi_explain_log(s, call);
-    }
-    for (int i = 0; i < call->noperand; i++) { /* what is kept of its outputs is out of date now */
-        if (call->operand[i].mode & DMI_WRITE) {
-            dmi_replicas_forget(s, s->handle[dmi_id_slot(call->operand[i].id)].storage);
-        }
     }
     dmi_op_frame *f =
         dmi_frame_begin(s, (uint32_t)(sizeof *f + (size_t)call->tail_bytes), DMI_FRAME_OP, call->op);
@@ -106,6 +112,9 @@ dm_status dmi_call_submit(dm_session *session, dmi_call *call, const dm_array *a
     dm_status status = prepare(session, call, arrays, &s);
     if (status != DM_OK) {
         return status;
+    }
+    if (!s->explaining) {
+        forget_outputs(s, call);
     }
     status = dmi_replicas_use(s, call);
     if (status != DM_OK) {
@@ -158,6 +167,7 @@ dm_status dmi_call_wait(dm_session *session, dmi_call *call, const dm_array *arr
         return dmi_fail(DM_ERR_STATE, "%s returns data, which it cannot while explaining",
                         dmi_ops[call->op].name);
     }
+    forget_outputs(s, call);
     if (!user) {
         send_call(s, call, NULL);
         return dmi_wait(s, s->command);

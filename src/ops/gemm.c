@@ -122,6 +122,9 @@ dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)
     b->plan->travels = how.algorithm == DMI_GEMM_CYCLIC || panels || ring ? how.moving
                        : how.algorithm == DMI_GEMM_FUSED                  ? dmi_fused_travels(&p)
                                                                           : -1;
+    if (p.c != p.user_c) { /* an explicit c: who multiplies is not who holds c */
+        b->plan->travels = -1;
+    }
     bool rolls = how.algorithm == DMI_GEMM_CYCLIC || how.algorithm == DMI_GEMM_TWO_BLOCK || ring;
     dmi_product_accumulate(&p, panels || how.algorithm == DMI_GEMM_FUSED ||
                                    (rolls && dmi_cyclic_single(&p, how.moving)) ||

@@ -3,6 +3,7 @@
 #include "support/product.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 static int64_t bytes_sent(dmt_case *c)
 {
@@ -192,6 +193,90 @@ static void limit_case(dmt_case *c)
     DMT_OK(c, dm_array_destroy(c->session, out));
 }
 
+/* Of what c = a b was with ones in a and b: k everywhere. */
+static void all_are(dmt_case *c, dm_array x, int64_t count, float wanted)
+{
+    float *got = calloc((size_t)count, sizeof *got);
+    DMT_OK(c, dm_array_read(c->session, x, NULL, NULL, got, 0));
+    for (int64_t i = 0; i < count; i++) {
+        if (got[i] != wanted) {
+            dmt_fail(c, "element %lld is %g, not %g", (long long)i, (double)got[i], (double)wanted);
+            break;
+        }
+    }
+    free(got);
+}
+
+/* c in an explicit layout, on all workers or on some, of fewer rows than there are workers: it is made in a
+ * temporary by rows, and who has none of these gets nothing of b. Then b serves again, for a c that needs all
+ * of it. */
+static void explicit_case(dmt_case *c)
+{
+    enum { N = 64 };
+    int64_t m = dmt_int(&c->random, 1, 9), thin[2] = {m, N}, square[2] = {N, N}, block[2] = {m, 16};
+    int map[4], some[2] = {0, c->workers - 1};
+    dm_layout rows = dm_layout_rows(c->session), any = dm_layout_explicit(2, block, map, 4);
+    for (int i = 0; i < 4; i++) {
+        map[i] = (int)dmt_int(&c->random, 0, c->workers - 1);
+    }
+    if (c->workers > 2 && dmt_chance(&c->random, 50)) {
+        any.workers = some;
+        any.nworkers = 2;
+        for (int i = 0; i < 4; i++) {
+            map[i] = some[map[i] % 2];
+        }
+    }
+    dm_array x[5];
+    const int64_t *shape[] = {thin, square, thin, square, square};
+    for (int i = 0; i < 5; i++) {
+        DMT_OK(c, dm_array_create(c->session, DM_F32, 2, shape[i], i == 2 ? &any : &rows, &x[i]));
+        DMT_OK(c, dm_fill(c->session, x[i], 1));
+    }
+    for (int round = 0; round < 2; round++) {
+        DMT_OK(c, dm_gemm(c->session, DM_N, DM_N, 1, x[0], x[1], 0, x[2]));
+        DMT_OK(c, dm_gemm(c->session, DM_N, DM_N, 1, x[3], x[1], 0, x[4]));
+        all_are(c, x[2], m * N, N);
+        all_are(c, x[4], N * N, N);
+    }
+    for (int i = 0; i < 5; i++) {
+        DMT_OK(c, dm_array_destroy(c->session, x[i]));
+    }
+}
+
+/* c and the operand that travels are parts of one array, as in a factorization by blocks: neither harms the
+ * other. */
+static void views_case(dmt_case *c)
+{
+    enum { N = 32 };
+    int64_t shape[2] = {2 * N, 2 * N}, part[2] = {N, N}, lo[4][2] = {{0, 0}, {0, N}, {N, 0}, {N, N}};
+    dm_layout layouts[] = {dm_layout_rows(c->session), dm_layout_cols(c->session),
+                           dm_layout_cyclic(c->session, 0, 3), dm_layout_cyclic(c->session, 1, 5)};
+    dm_array x, view[4], other;
+    const dm_layout *use = &layouts[c->number % 4];
+    DMT_OK(c, dm_array_create(c->session, DM_F32, 2, shape, use, &x));
+    DMT_OK(c, dm_array_create(c->session, DM_F32, 2, part, use, &other));
+    DMT_OK(c, dm_fill(c->session, x, 1));
+    DMT_OK(c, dm_fill(c->session, other, 1));
+    for (int i = 0; i < 4; i++) {
+        DMT_OK(c, dm_array_view(c->session, x, lo[i], part, &view[i]));
+    }
+    for (int round = 0; round < 6; round++) {
+        bool left = dmt_chance(&c->random, 50);
+        dm_array out = view[round % 4], in = view[(round + 1) % 4];
+        DMT_OK(c, dm_fill(c->session, in, 1));
+        DMT_OK(c, dm_gemm(c->session, DM_N, DM_N, 1, left ? in : other, left ? other : in, 0, out));
+        if (dmt_chance(&c->random, 50)) {
+            all_are(c, out, N * N, N);
+        }
+        all_are(c, in, N * N, 1);
+    }
+    for (int i = 0; i < 4; i++) {
+        DMT_OK(c, dm_array_destroy(c->session, view[i]));
+    }
+    DMT_OK(c, dm_array_destroy(c->session, x));
+    DMT_OK(c, dm_array_destroy(c->session, other));
+}
+
 /* Launched, the session is there already: the environment gives it the same limit. */
 static const char *some_room(void)
 {
@@ -225,6 +310,19 @@ static void test_holes(void **state)
 {
     (void)state;
     dmt_run(&(dmt_suite){.name = "replicas_holes", .cases = 60, .fn = holes_case, .options = some_room()});
+}
+
+static void test_explicit(void **state)
+{
+    (void)state;
+    dmt_run(
+        &(dmt_suite){.name = "replicas_explicit", .cases = 60, .fn = explicit_case, .options = some_room()});
+}
+
+static void test_views(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "replicas_views", .cases = 60, .fn = views_case, .options = some_room()});
 }
 
 static void test_limit(void **state)
@@ -272,8 +370,9 @@ static void test_failed(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_split),
-                                       cmocka_unit_test(test_limit),  cmocka_unit_test(test_holes),
-                                       cmocka_unit_test(test_failed), cmocka_unit_test(test_forced)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random),   cmocka_unit_test(test_split),
+                                       cmocka_unit_test(test_limit),    cmocka_unit_test(test_holes),
+                                       cmocka_unit_test(test_failed),   cmocka_unit_test(test_forced),
+                                       cmocka_unit_test(test_explicit), cmocka_unit_test(test_views)};
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }
