@@ -29,6 +29,9 @@ typedef struct dmi_gpu_task {
 static void free_task(dmi_gpu_task *t)
 {
     for (int i = 0; t && i < DMI_MAX_REFS; i++) {
+        for (int j = i + 1; j < DMI_MAX_REFS; j++) { /* views of one array share a copy */
+            t->host[j] = t->host[j] == t->host[i] ? NULL : t->host[j];
+        }
         free(t->host[i]);
     }
     free(t);
@@ -44,6 +47,16 @@ void dmi_gpu_task_free(dmi_engine *e)
 static const dmi_block *block_of(const dmi_gpu_task *t, int operand)
 {
     return &t->work->inst->memory[t->work->step->ref[operand].index]->block;
+}
+
+/* The first operand with the same memory: views of one array have one copy. */
+static int shared_with(const dmi_gpu_task *t, int operand)
+{
+    int i = 0;
+    while (block_of(t, i) != block_of(t, operand)) {
+        i++;
+    }
+    return i;
 }
 
 static dm_status begin(dmi_engine *e, int lane, dmi_work *w)
@@ -65,8 +78,9 @@ static dm_status begin(dmi_engine *e, int lane, dmi_work *w)
         *t = (dmi_gpu_task){.e = e, .work = w, .lane = lane};
     }
     for (int i = 0; all && i < w->step->nref; i++) {
+        int same = shared_with(t, i);
         bytes = block_of(t, i)->bytes;
-        t->host[i] = malloc((size_t)DMI_MAX(bytes, 1));
+        t->host[i] = same < i ? t->host[same] : malloc((size_t)DMI_MAX(bytes, 1));
         all = t->host[i] != NULL;
     }
     if (!all) {
@@ -84,7 +98,11 @@ static bool next_chunk(dmi_gpu_task *t, char **device, char **host, int64_t *byt
 {
     for (; t->operand < t->work->step->nref; t->operand++, t->at = 0) {
         const dmi_block *block = block_of(t, t->operand);
-        bool wanted = t->phase == COMES || (t->work->step->ref[t->operand].mode & DMI_WRITE);
+        bool wanted = t->phase == COMES;
+        for (int i = t->operand; i < t->work->step->nref; i++) {
+            wanted = wanted || (block_of(t, i) == block && (t->work->step->ref[i].mode & DMI_WRITE));
+        }
+        wanted = wanted && shared_with(t, t->operand) == t->operand;
         if (wanted && t->at < block->bytes) {
             *device = (char *)block->base + t->at;
             *host = t->host[t->operand] + t->at;
@@ -224,11 +242,6 @@ bool dmi_gpu_issue_task(dmi_engine *e, int lane, dmi_work *w)
             return false;
         }
         dmi_compute_check_inputs(e, w);
-        for (int i = 0; i < w->step->nref; i++) {
-            if (!dmi_ref_pointer(w->inst, &w->step->ref[i])) {
-                return true;
-            }
-        }
         if (atomic_load(&w->inst->failed)) {
             return true;
         }

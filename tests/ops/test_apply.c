@@ -38,6 +38,22 @@ static int number_them(const dm_task *t)
     return t->count == 1 && t->args_bytes == 8 && t->worker < t->workers ? 0 : 7;
 }
 
+/* Operand i, an i32 array, becomes 10 + i where it is written. */
+static int say_which(const dm_task *t)
+{
+    for (int i = 0; i < t->count; i++) {
+        for (int64_t b = 0; b < t->blocks[i]; b++) {
+            const dm_block *k = &t->block[i][b];
+            for (int64_t r = 0; r < k->extent[0]; r++) {
+                for (int64_t q = 0; q < k->extent[1] && i < t->args_bytes; q++) {
+                    ((int32_t *)k->data)[r * k->stride[0] + q * k->stride[1]] = 10 + i;
+                }
+            }
+        }
+    }
+    return 0;
+}
+
 static int fail_on_last(const dm_task *t)
 {
     return t->worker == t->workers - 1 ? 42 : 0;
@@ -107,8 +123,12 @@ static void all_layouts(dm_session *s)
 {
     int workers = dm_workers(s), map[6] = {0, workers - 1, workers / 2, 0, 0, workers - 1};
     int64_t block[2] = {5, 4};
-    dm_layout layouts[] = {dm_layout_default(), dm_layout_cols(s), dm_layout_cyclic(s, 0, 2), dm_layout_replicated(s),
-                           dm_layout_single(workers - 1), dm_layout_explicit(2, block, map, 6),
+    dm_layout layouts[] = {dm_layout_default(),
+                           dm_layout_cols(s),
+                           dm_layout_cyclic(s, 0, 2),
+                           dm_layout_replicated(s),
+                           dm_layout_single(workers - 1),
+                           dm_layout_explicit(2, block, map, 6),
                            dm_layout_grid(1, workers, 3, 2)};
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
         one_layout(s, &layouts[i], 11, 7);
@@ -141,6 +161,49 @@ static void test_launched(void **state)
     ok(dm_init(NULL, &s));
     all_layouts(s);
     ok(dm_finalize(s, NULL));
+}
+
+static void columns_are(dm_session *s, dm_array a, int32_t left, int32_t right)
+{
+    int32_t got[64];
+    ok(dm_array_read(s, a, NULL, NULL, got, 0));
+    for (int i = 0; i < 64; i++) {
+        assert_int_equal(got[i], i % 8 < 4 ? left : right);
+    }
+}
+
+/* Two parts of one array, both written; and an operand that some workers have nothing of. args_bytes: how many
+ * of the operands are written. */
+static void test_operands(void **state)
+{
+    (void)state;
+    const int64_t shape[2] = {8, 8}, half[2] = {8, 4};
+    const int both[2] = {DM_READWRITE, DM_READWRITE}, first[2] = {DM_WRITE, DM_READ};
+    for (int workers = 1; workers <= 4; workers++) {
+        dm_config config = DM_CONFIG_INIT;
+        dm_session *s = NULL;
+        dm_array x, one, part[2];
+        config.workers = workers;
+        ok(dm_init(&config, &s));
+        dm_layout rows = dm_layout_rows(s), single = dm_layout_single(workers - 1);
+        ok(dm_array_create(s, DM_I32, 2, shape, &rows, &x));
+        ok(dm_array_create(s, DM_I32, 2, shape, &single, &one));
+        ok(dm_fill(s, x, 1));
+        ok(dm_fill(s, one, 1));
+        ok(dm_array_view(s, x, (const int64_t[]){0, 0}, half, &part[0]));
+        ok(dm_array_view(s, x, (const int64_t[]){0, 4}, half, &part[1]));
+        ok(dm_apply(s, "say which", 2, part, both, "..", 2));
+        columns_are(s, x, 10, 11);
+        ok(dm_apply(s, "say which", 2, (dm_array[]){part[1], part[0]}, both, "..", 2));
+        columns_are(s, x, 11, 10);
+        ok(dm_apply(s, "say which", 2, (dm_array[]){part[1], part[0]}, first, ".", 1));
+        columns_are(s, x, 11, 10);
+        ok(dm_fill(s, x, 1));
+        ok(dm_apply(s, "say which", 2, (dm_array[]){x, one}, first, ".", 1));
+        columns_are(s, x, 10, 10);
+        columns_are(s, one, 1, 1);
+        ok(dm_finalize(s, NULL));
+    }
 }
 
 static void test_failure(void **state)
@@ -212,8 +275,8 @@ static void test_arguments(void **state)
 int main(void)
 {
     if (dm_register("number them", number_them) != DM_OK ||
-        dm_register("fail on last", fail_on_last) != DM_OK ||
-        dm_register("call back", call_back) != DM_OK || dm_register("compute long", compute_long) != DM_OK) {
+        dm_register("fail on last", fail_on_last) != DM_OK || dm_register("call back", call_back) != DM_OK ||
+        dm_register("say which", say_which) != DM_OK || dm_register("compute long", compute_long) != DM_OK) {
         fprintf(stderr, "%s\n", dm_error_message());
         return 1;
     }
@@ -222,10 +285,8 @@ int main(void)
         return cmocka_run_group_tests(launched, NULL, NULL);
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_layouts),
-        cmocka_unit_test(test_failure),
-        cmocka_unit_test(test_inside),
+        cmocka_unit_test(test_arguments), cmocka_unit_test(test_layouts), cmocka_unit_test(test_operands),
+        cmocka_unit_test(test_failure),   cmocka_unit_test(test_inside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
