@@ -162,6 +162,13 @@ void dmi_engine_settle(const dmi_work *w)
     }
 }
 
+void dmi_engine_trim_all(dmi_engine *e)
+{
+    dmi_stamp done = dmi_engine_done(e);
+    dmi_engine_trim(e);
+    dmi_pool_trim(e->config.pool, &done);
+}
+
 dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_block *out)
 {
     const char *fault = e->config.fault;
@@ -172,11 +179,14 @@ dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_block *o
     if (status == DM_OK || !e->gpu) {
         return status;
     }
-    /* Slabs that hold nothing may be in the way of a larger one; those that peers have mapped must stay. */
-    dmi_stamp done = dmi_engine_done(e);
-    dmi_engine_trim(e);
-    dmi_pool_trim(e->config.pool, &done);
+    /* Slabs that hold nothing may be in the way of a larger one. */
+    dmi_engine_trim_all(e);
     status = dmi_pool_alloc(e->config.pool, bytes, owner, out);
+    if (status == DM_ERR_NOMEM && e->first != e->pending) {
+        dmi_engine_drain(e);
+        dmi_engine_trim_all(e);
+        status = dmi_pool_alloc(e->config.pool, bytes, owner, out);
+    }
     int64_t unused = 0, total = 0;
     if (status == DM_ERR_NOMEM) {
         char text[DMI_ERROR_TEXT];
@@ -371,19 +381,39 @@ static bool retire(dmi_engine *e)
     return moved;
 }
 
-bool dmi_engine_progress(dmi_engine *e)
+static bool progress(dmi_engine *e)
 {
-    bool moved = e->pending ? enqueue_steps(e) : false;
+    bool moved = false;
     if (e->gpu) {
-        moved = e->config.device->progress(e) || moved;
+        moved = e->config.device->progress(e);
         return retire(e) || moved;
     }
     if (!e->thread_runs) {
-        moved = dmi_compute_one(e) || moved;
+        moved = dmi_compute_one(e);
     }
     if (!e->first) {
         return moved;
     }
     moved = dmi_transfers_progress(e) || moved;
     return retire(e) || moved;
+}
+
+bool dmi_engine_progress(dmi_engine *e)
+{
+    bool moved = e->pending ? enqueue_steps(e) : false;
+    return progress(e) || moved;
+}
+
+void dmi_engine_drain(dmi_engine *e)
+{
+    while (e->first != e->pending) {
+        bool moved = progress(e);
+        int others = e->config.meanwhile ? e->config.meanwhile(e->config.context) : 0;
+        if (others < 0) {
+            return;
+        }
+        if (!moved && others == 0) {
+            sched_yield(); /* the compute thread, or another worker, may need this core */
+        }
+    }
 }

@@ -174,6 +174,9 @@ typedef struct dmi_engine_config {
                            * write behind its output, "alloc:N" fails the N-th block, on a GPU "file:N" the N-th
                            * part of a file */
     void (*retired)(void *context, dmi_instance *inst); /* a command's last step is done; may be NULL */
+    /* Asked while the executor waits for commands under way: what else this endpoint has to do for others. 1: something
+     * moved, 0: nothing, -1: the session is over. NULL: there is nothing. */
+    int (*meanwhile)(void *context);
     void *context;
 } dmi_engine_config;
 
@@ -226,7 +229,12 @@ void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const 
 void dmi_engine_settle(const dmi_work *w);
 /* Gives kept workspace back to the pool. */
 void dmi_engine_trim(dmi_engine *e);
-/* Memory from the pool, unless a planted fault says no. */
+/* That, and slabs of the pool that nothing uses any more, unless peers have mapped them. */
+void dmi_engine_trim_all(dmi_engine *e);
+/* Waits until all commands are done but one that is being enqueued, or until the session is over. */
+void dmi_engine_drain(dmi_engine *e);
+/* Memory from the pool, unless a planted fault says no. A GPU that has none left waits for what earlier commands give back
+ * before that is an error. */
 DM_CHECKED dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_block *out);
 void dmi_engine_report(dmi_engine *e, uint64_t command, dm_status status, const char *text);
 

@@ -105,6 +105,10 @@ dm_status dmi_gpu_piece_packed(dmi_engine *e)
     struct dmi_hosting *h = e->gpu->hosting;
     if (!h->device) {
         h->device = dmi_cu_malloc(h->count * h->bytes);
+        if (!h->device) { /* the pool may hold memory that nothing uses */
+            dmi_engine_trim_all(e);
+            h->device = dmi_cu_malloc(h->count * h->bytes);
+        }
         for (int i = 0; h->device && i < h->count; i++) {
             h->piece[i].device = h->device + i * h->bytes;
         }

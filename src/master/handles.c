@@ -239,6 +239,9 @@ dm_status dmi_array_make(dmi_session *s, dm_dtype dtype, const dmi_layout *layou
     if (status != DM_OK) {
         return status;
     }
+    if (!replica) {
+        dmi_replicas_yield(s);
+    }
     dmi_storage *storage = calloc(1, sizeof *storage);
     status = storage ? dmi_handle_new(s, &a, &h) : dmi_fail(DM_ERR_NOMEM, "no memory for a handle");
     if (status != DM_OK) {

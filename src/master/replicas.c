@@ -90,6 +90,13 @@ static bool fits_device(const dmi_session *s, int64_t bytes)
     return true;
 }
 
+void dmi_replicas_yield(dmi_session *s)
+{
+    if (s->replicas && s->replicas->count > 0 && !fits_device(s, 0)) {
+        dmi_replicas_clear(s);
+    }
+}
+
 /* Blocks come to workers that hold part of the output. Where some hold none, what is kept would have holes. */
 static bool all_take_part(const dmi_desc *out)
 {

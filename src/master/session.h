@@ -142,6 +142,8 @@ void dmi_replicas_stop(dmi_session *s);
 DM_CHECKED dm_status dmi_replicas_use(dmi_session *s, dmi_call *call);
 /* The storage's contents are about to change, or it goes. */
 void dmi_replicas_forget(dmi_session *s, dmi_storage *storage);
+/* Frees all of them where arrays have come to fill the GPUs. */
+void dmi_replicas_yield(dmi_session *s);
 /* Frees all of them: they may hold what a failed command has made, or room is needed. */
 void dmi_replicas_clear(dmi_session *s);
 /* --- submit.c */

@@ -46,7 +46,7 @@ static void fail_unplanned(dmi_worker *w, const dmi_op_frame *f, dm_status statu
              (unsigned long long)f->head.command, dmi_ops[f->head.op].name, w->me, w->engine.port->host,
              dmi_error_text());
     dmi_engine_report(&w->engine, f->head.command, status, text);
-    dmi_worker_drain(w); /* commands before it may still make its outputs clean */
+    dmi_engine_drain(&w->engine); /* commands before it may still make its outputs clean */
     for (int i = 0; i < f->noperand; i++) {
         dmi_entry *entry = dmi_store_find(w, f->id[i]);
         if (entry && (f->mode[i] & DMI_WRITE) && atomic_load(&entry->memory->poisoned) == DMI_CLEAN) {
@@ -117,7 +117,7 @@ static dm_status insist_on_command(dmi_worker *w, const dmi_op_frame *f, dmi_ins
     for (int64_t pause_ns = 1000000; status == DM_ERR_NOMEM && pause_ns < 1000000000; pause_ns *= 4) {
         dmi_log(DMI_LOG_INFO, "command %llu: %s; tried again", (unsigned long long)f->head.command,
                 dmi_error_text());
-        dmi_worker_drain(w);
+        dmi_engine_drain(&w->engine);
         dmi_plan_cache_destroy(w->plans);
         w->plans = NULL;
         nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
@@ -155,8 +155,8 @@ static void dispatch_op(dmi_worker *w, const dmi_op_frame *f)
         inst->memory[i]->refs++;
     }
     if (w->engine.config.pool_debug && w->config->memory_limit > 0 && inst->plan->nwork > 0) {
-        dmi_worker_drain(
-            w); /* workspace of commands before it counts until they are done, and may not be in its way */
+        dmi_engine_drain(
+            &w->engine); /* their workspace counts until they are done, and may not be in its way */
     }
     w->under_way++;
     dmi_engine_submit(&w->engine, inst);

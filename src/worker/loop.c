@@ -20,6 +20,16 @@ static void retired(void *context, dmi_instance *inst)
     free(inst->work);
 }
 
+/* Other hosts may need the commands that it has to pass on, for those here to end. */
+static int meanwhile(void *context)
+{
+    dmi_worker *w = context;
+    if (atomic_load_explicit(&w->hub.ring->closed, memory_order_relaxed)) {
+        return -1;
+    }
+    return w->service && w->service(w);
+}
+
 dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *config, const dmi_profile *profile,
                            const dmi_hub *hub, const dmi_slab_ops *slabs, const dmi_device *device,
                            int device_number, const dmi_slab_ops *host_memory)
@@ -66,6 +76,7 @@ dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *config, cons
                                     .capture = config->capture,
                                     .fault = config->fault[0] ? config->fault : NULL,
                                     .retired = retired,
+                                    .meanwhile = meanwhile,
                                     .context = w};
         status = dmi_engine_start(&w->engine, &engine);
     }
@@ -196,19 +207,6 @@ void dmi_worker_serve(dmi_worker *w)
         }
     }
     publish_completed(w);
-}
-
-void dmi_worker_drain(dmi_worker *w)
-{
-    while (!dmi_engine_idle(&w->engine) && !atomic_load_explicit(&w->hub.ring->closed, memory_order_relaxed)) {
-        bool moved = dmi_engine_progress(&w->engine);
-        if (w->service) { /* other hosts may need the commands that it has to pass on, for this to end */
-            moved = w->service(w) || moved;
-        }
-        if (!moved) {
-            sched_yield(); /* the compute thread, or another worker, may need this core */
-        }
-    }
 }
 
 void dmi_worker_finish(dmi_worker *w)

@@ -116,6 +116,9 @@ void dmi_store_create(dmi_worker *w, const void *frame)
     memory->refs = memory->handles = 1;
     memory->number = ++w->memories;
     int64_t bytes = dmi_layout_shard_count(layout, w->me) * dmi_dtype_bytes((dm_dtype)f->dtype);
+    if (w->engine.config.pool_debug && w->config->memory_limit > 0) {
+        dmi_engine_drain(&w->engine); /* as before a command with workspace */
+    }
     dm_status status = dmi_engine_alloc(&w->engine, bytes, f->owner, &memory->block);
     if (status != DM_OK) {
         memset(&memory->block, 0, sizeof memory->block);
@@ -162,7 +165,7 @@ static void release_handle(dmi_worker *w, dmi_memory *memory)
         /* Commands before this one may still use it: whoever gets the block next waits for them. With red zones
          * the next owner's zones would lie in it at once, so there they must be done. */
         if (w->engine.config.pool_debug) {
-            dmi_worker_drain(w);
+            dmi_engine_drain(&w->engine);
         }
         dmi_stamp last = memory->write;
         dmi_stamp_merge(&last, &memory->read);

@@ -51,8 +51,6 @@ DM_CHECKED dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *c
 void dmi_worker_serve(dmi_worker *w);
 /* Frees everything of it, commands under way too: then no other worker may push to it any more. */
 void dmi_worker_finish(dmi_worker *w);
-/* Lets the commands taken so far come to their end, between two frames. */
-void dmi_worker_drain(dmi_worker *w);
 
 /* --- store.c: handles, layouts, memory */
 void dmi_store_layout(dmi_worker *w, const void *frame);

@@ -171,8 +171,27 @@ static void test_workspace(void **state)
     ok(dm_finalize(s, NULL));
 }
 
+/* What is destroyed is free for the next command at once, though the GPU still works on it. */
+static void test_destroyed(void **state)
+{
+    (void)state;
+    dm_session *s = open_session(options_for(gpus_or_skip()));
+    int64_t bytes = least_free(s) / 16 / 4096 * 4096;
+    dm_array a = flat(s, 6 * bytes);
+    for (int i = 0; i < 4; i++) {
+        ok(dm_scale(s, 1, a, a));
+    }
+    ok(dm_array_destroy(s, a));
+    dm_array b = flat(s, 12 * bytes);
+    ok(dm_fill(s, b, 2));
+    ok(dm_sync(s));
+    ok(dm_array_destroy(s, b));
+    ok(dm_finalize(s, NULL));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_arrays), cmocka_unit_test(test_workspace)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_arrays), cmocka_unit_test(test_workspace),
+                                       cmocka_unit_test(test_destroyed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
