@@ -13,7 +13,9 @@
  *  - It does not block: the command is queued, and commands take effect in the order of the calls. Calls that
  *    return data (dm_array_read, dm_array_load, dm_array_save, dm_sync, ...) wait for what they need.
  *  - A failure on a worker (a full disk, no memory) is reported by the next call that waits, with the command,
- *    the worker and the host; arrays that depend on the failed result are poisoned until wholly rewritten.
+ *    the worker and the host; arrays that depend on the failed result are poisoned until wholly rewritten. What a
+ *    product keeps of an operand for later ones (option replicas) fails with it: a product of the same operand that was
+ *    given before the failure was reported may be poisoned too.
  *  - Any layouts and, where the text lists several, any mixture of element types may be combined: dmath moves
  *    and converts what it must.
  *  - A session is used by one thread at a time. Every call may be made only where dm_init returned: rank 0. Under a

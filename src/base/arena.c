@@ -28,7 +28,7 @@ static dmi_arena_chunk *chunk_make(size_t bytes)
 static dmi_arena_chunk *chunk_add(dmi_arena *arena, size_t bytes)
 {
     dmi_arena_chunk *head = arena->head;
-    size_t normal = head ? head->grow : FIRST_BYTES;
+    size_t normal = head ? head->grow : arena->first ? arena->first : FIRST_BYTES;
     size_t next = DMI_MIN(normal * 2, (size_t)LARGEST_BYTES);
     dmi_arena_chunk *chunk = chunk_make(DMI_MAX(normal, bytes));
     if (!chunk) {
@@ -74,5 +74,5 @@ void dmi_arena_free(dmi_arena *arena)
         free(chunk);
         chunk = next;
     }
-    *arena = (dmi_arena){0};
+    *arena = (dmi_arena){.first = arena->first};
 }

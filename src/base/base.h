@@ -50,6 +50,7 @@ void dmi_log_set_who(const char *who); /* of this thread: "master", "worker 3" *
 typedef struct dmi_arena_chunk dmi_arena_chunk;
 typedef struct dmi_arena {
     dmi_arena_chunk *head;
+    size_t first; /* bytes of its first chunk; 0: chosen */
     size_t bytes; /* handed out in all */
 } dmi_arena;
 void *dmi_arena_alloc(dmi_arena *arena, size_t bytes); /* 16-byte aligned, zeroed; NULL when out of memory */

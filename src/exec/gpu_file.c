@@ -185,7 +185,7 @@ static dm_status move(dmi_engine *e, int lane, dmi_work *w, dmi_piece *p)
     }
     if (status == DM_OK) {
         e->config.backend->copy(queue, rest, reading ? p->device : memory, reading ? memory : p->device);
-        status = queue->error ? dmi_fail(DM_ERR_INTERNAL, "%s", queue->error_text) : DM_OK;
+        status = dmi_gpu_queued(queue, DM_OK);
     }
     if (status == DM_OK && !reading) {
         status = dmi_cu_copy(queue->stream, p->pinned, p->device, bytes);

@@ -147,9 +147,12 @@ void dmi_gpu_packed_free(dmi_staged *piece);
 void dmi_gpu_failed(dmi_engine *e, const dmi_work *w, dm_status status);
 
 /* The status of calls that put something into a queue, which keeps its own errors. */
-static inline dm_status dmi_gpu_queued(const dmi_queue *queue, dm_status status)
+/* The queue's error, if there is one, is that of this step; later ones may do without. */
+static inline dm_status dmi_gpu_queued(dmi_queue *queue, dm_status status)
 {
-    return status == DM_OK && queue->error ? dmi_fail(DM_ERR_INTERNAL, "%s", queue->error_text) : status;
+    bool failed = queue->error != 0;
+    queue->error = 0;
+    return status == DM_OK && failed ? dmi_fail(DM_ERR_INTERNAL, "%s", queue->error_text) : status;
 }
 
 static inline bool dmi_gpu_direct(const dmi_engine *e, int peer)

@@ -42,8 +42,8 @@ static bool progress_send(dmi_engine *e)
             w->finished = e->peer[w->step->peer].link->push(e, w);
             moved = moved || w->finished || w->at + w->run != before;
         }
-        if (!w->finished && e->peer[w->step->peer].link == &dmi_link_direct) {
-            break; /* direct pushes go one after another */
+        if (!w->finished && (e->peer[w->step->peer].link == &dmi_link_direct || !w->message)) {
+            break; /* direct pushes go one after another, and no message before one that had no memory yet */
         }
     }
     while (done < end && dmi_lane_slot(lane, done)->finished) {

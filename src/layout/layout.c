@@ -192,6 +192,7 @@ dm_status dmi_layout_create(const dmi_layout_spec *spec, dmi_layout **out)
         return no_memory();
     }
     y->kind = spec->kind;
+    y->arena.first = 128; /* programs have many, and small ones */
     dm_status status = take_shape(spec, y);
     if (status == DM_OK) {
         status = take_grid(spec, y);
