@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # From a fresh checkout to a result: installs what is missing, builds, computes the principal components of
 # examples/data/digits.npy with four workers, first as threads of one process, then as processes under mpirun, and
-# compares both with NumPy. On CPUs; DMATH_CUDA=ON builds for GPUs too (docs/gpu-hosts.md).
+# compares both with NumPy. On CPUs; DMATH_CUDA=ON builds for GPUs too (docs/gpu-hosts.md). The build folder,
+# build/quickstart, is its own: what is installed is built as README.md says.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/mpi-env.sh
@@ -15,7 +16,7 @@ run() {
 python=python3
 "$python" -c 'import numpy' >/dev/null 2>&1 || python=/usr/bin/python3
 
-build=build/release
+build=build/quickstart
 step "Build ($build)"
 options=()
 if [[ ! -e $build/CMakeCache.txt ]]; then
@@ -23,12 +24,12 @@ if [[ ! -e $build/CMakeCache.txt ]]; then
     # The unit tests are scripts/test.sh's matter.
     pkg-config --exists cmocka || options+=(-DDMATH_TESTS=OFF)
 fi
-run cmake --preset release -DDMATH_CUDA="${DMATH_CUDA:-OFF}" "${options[@]}"
+run cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DDMATH_CUDA="${DMATH_CUDA:-OFF}" "${options[@]}"
 run cmake --build "$build" --target pca dmath-worker --parallel "$(nproc)"
 
 data=examples/data/digits.npy
 pca=$build/examples/pca
-out=$build/quickstart
+out=$build/results
 mkdir -p "$out"
 
 step "Four workers in one process"
