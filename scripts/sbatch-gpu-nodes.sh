@@ -17,7 +17,7 @@
 # No --gpus-per-task and no --gpu-bind: a process must see all GPUs of its node to write into another's memory.
 
 set -euo pipefail
-program=(./build/release/examples/pca examples/data/digits.npy -o "pca-$SLURM_JOB_ID") # <--
+program=(./build/gpu/examples/pca examples/data/digits.npy -o "pca-$SLURM_JOB_ID") # <--
 # Input and output paths must name the same files on every node: a shared file system.
 gpus=${SLURM_GPUS_PER_NODE##*:} # "h200:4" or "4"
 ranks=$((SLURM_NNODES * gpus + 1))

@@ -16,7 +16,7 @@
 # No --gpus-per-task and no --gpu-bind: a process must see all GPUs of its node to write into another's memory.
 
 set -euo pipefail
-program=(./build/release/examples/pca examples/data/digits.npy -o "pca-$SLURM_JOB_ID") # <--
+program=(./build/gpu/examples/pca examples/data/digits.npy -o "pca-$SLURM_JOB_ID") # <--
 gpus=${SLURM_GPUS_ON_NODE:-$(nvidia-smi -L | wc -l)}
 export DMATH_DEVICE=cuda # an error where no GPU is found, instead of a run on the CPU
 

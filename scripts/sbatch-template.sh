@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A Slurm job for a dmath program. Copy it, set the lines marked <--, and submit: sbatch job.sh
 #
-# Rank 0 runs the program (the master), every other rank is a worker. A worker on CPUs uses the cores it is given.
+# Rank 0 runs the program (the master), every other rank is a worker. A worker on CPUs uses as many cores as blas_threads
+# says, which is set to those it is given below.
 #
 #SBATCH --job-name=dmath
 #SBATCH --time=01:00:00                # <--
@@ -22,6 +23,7 @@
 set -euo pipefail
 program=(./build/release/examples/pca examples/data/digits.npy -o "pca-$SLURM_JOB_ID") # <--
 # Input and output paths must name the same files on every node: a shared file system.
+export DMATH_BLAS_THREADS=$SLURM_CPUS_PER_TASK # default 1
 
 # Form 1: srun starts the ranks. Needs a Slurm with PMIx (`srun --mpi=list`) and an Open MPI built for it. A stopped
 # job step ends all its ranks.
