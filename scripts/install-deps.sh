@@ -6,6 +6,11 @@
 #
 # Looks for programs and libraries, not packages: what came from elsewhere counts. Changes nothing when all is there.
 set -euo pipefail
+case $* in
+'' | --test) ;;
+-h | --help) sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}" && exit 0 ;;
+*) echo "install-deps: $*: only --test and --help are understood" >&2 && exit 2 ;;
+esac
 
 have_program() { command -v "$1" >/dev/null 2>&1; }
 have_library() { have_program pkg-config && pkg-config --exists "$1"; }

@@ -4,6 +4,7 @@
 # compares both with NumPy. On CPUs; DMATH_CUDA=ON builds for GPUs too (docs/gpu-hosts.md). The build folder,
 # build/quickstart, is its own: what is installed is built as README.md says.
 set -euo pipefail
+case ${1:-} in -h | --help) sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}" && exit 0 ;; esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/mpi-env.sh
 scripts/install-deps.sh

@@ -10,6 +10,7 @@
 # them; otherwise pip fetches them. NVSHMEM is for linking alone, PyTorch has it too. What cannot be built is skipped with
 # a line saying why; the status is 1 only if something failed that has all it needs.
 set -uo pipefail
+case ${1:-} in -h | --help) sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}" && exit 0 ;; esac
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 top=$(cd "$here/../.." && pwd)
 out=$(realpath -m "${1:?usage: build.sh OUT [BUILD]}")
