@@ -3,6 +3,7 @@
 #
 #   scripts/gpu-check.sh [--results DIR] [--binaries DIR] [--minutes N] [--gpus N] [--jobs N] [--cases X]
 #                        [--no-tests] [--no-bench] [--sanitizer] [--peers] [--sizes LIST] [--dtypes LIST]
+#                        [--device NAME]
 #
 #   --results DIR    where logs and results go (default: gpu-results)
 #   --binaries DIR   programs that were built elsewhere: nothing is built. DIR is a build folder (programs in DIR,
@@ -16,19 +17,26 @@
 #   --sanitizer      under compute-sanitizer too: memcheck of the kernels and of all ops at small sizes, every block
 #                    of memory an allocation of its own; racecheck and synccheck of the kernels
 #   --peers          PyTorch, JAX, cuBLASMp and cuBLASXt beside dmath (bench/peers), where they are installed
-#   --sizes, --dtypes  of the products (default 4096,8192,16384 and bf16,f32)
-#   --device NAME    cuda, or emulated: GPUs that are threads, of a build without CUDA, to try this script out
+#   --sizes, --dtypes  of the products (default 4096,8192,16384 and bf16,f32; emulated: 256,512)
+#   --device NAME    cuda, or emulated: GPUs that are threads, of a build without CUDA (in build/emulated), to try this
+#                    script out
 #
 # A part that fails does not stop the rest. DIR/summary.txt has a line a part. The status is 0 if all parts that
-# could run are right, 1 if one is not, 77 where there is no GPU.
+# could run are right, 1 if one is not, 77 where there is no GPU. A part that the end of the whole time cuts off counts
+# as not run.
 set -uo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
+help() { sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"; }
 usage() {
-    sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}" >&2
+    help >&2
     exit 2
 }
-results=gpu-results prebuilt='' minutes=25 gpus='' sizes=4096,8192,16384 dtypes=bf16,f32 jobs=3 cases=0.1
+# option NAME VALUE PATTERN: what NAME was given is of that form, or the script ends
+option() {
+    [[ $2 =~ ^($3)$ ]] || { echo "gpu-check: --$1 cannot be '$2' (--help)" >&2 && exit 2; }
+}
+results=gpu-results prebuilt='' minutes=25 gpus='' sizes='' dtypes=bf16,f32 jobs=3 cases=0.1
 tests=1 bench=1 sanitizer=0 peers=0 device=cuda
 while [ $# -gt 0 ]; do
     case $1 in
@@ -46,10 +54,22 @@ while [ $# -gt 0 ]; do
     --no-bench) bench=0 && shift ;;
     --sanitizer) sanitizer=1 && shift ;;
     --peers) peers=1 && shift ;;
+    -h | --help) help && exit 0 ;;
     *) usage ;;
     esac
 done
-[[ $jobs =~ ^[1-9][0-9]?$ && $cases =~ ^[0-9]*\.?[0-9]+$ ]] || usage
+option minutes "$minutes" '[1-9][0-9]{0,3}'
+option gpus "$gpus" '([1-9][0-9]?)?'
+option jobs "$jobs" '[1-9][0-9]?'
+option cases "$cases" '[0-9]*\.?[0-9]+'
+option device "$device" 'cuda|emulated'
+if [ "$device" = cuda ]; then
+    folder=gpu sizes=${sizes:-4096,8192,16384}
+    bench_transport=(--ring --large) bench_transport_ranks=(--ring --max 64M)
+else
+    folder=emulated sizes=${sizes:-256,512}
+    bench_transport=("--ring=64K,1M" --max 1M) bench_transport_ranks=("${bench_transport[@]}")
+fi
 mkdir -p "$results"
 results=$(cd "$results" && pwd)
 summary=$results/summary.txt
@@ -68,15 +88,20 @@ note() { printf '%-10s %6s  %s\n' "$1" "$2" "$3" | tee -a "$summary"; }
 # part NAME SECONDS COMMAND...: a bounded command with a log of its own; 77 means skipped, as for CTest. Counts are of
 # the summary's lines, so that parts may run side by side.
 part() {
-    local name=$1 limit=$2 begin=$SECONDS rc
+    local name=$1 limit=$2 begin=$SECONDS clipped=0 rc
     shift 2
     if [ "$(left)" -lt 20 ]; then
         note skipped - "$name: the time is over"
         return 0
     fi
-    [ "$limit" -le "$(left)" ] || limit=$(left)
+    [ "$limit" -lt "$(left)" ] || { clipped=1 && limit=$(left); }
     timeout -k 10 "$limit" "$@" >"$results/$name.log" 2>&1 </dev/null
     rc=$?
+    # 124 is the time's; 137, if it took as long, what had to be killed then
+    if [ $clipped = 1 ] && [[ $rc =~ ^(124|137)$ ]] && [ $((SECONDS - begin)) -ge "$limit" ]; then
+        note skipped "$((SECONDS - begin)) s" "$name: the time is over"
+        return $rc
+    fi
     case $rc in
     0) note ok "$((SECONDS - begin)) s" "$name" ;;
     77) note skipped "$((SECONDS - begin)) s" "$name" ;;
@@ -111,7 +136,7 @@ facts >"$results/machine.txt" 2>&1
 here=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU ')
 names=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | sort -u | tr '\n' ';')
 if [ "$device" = emulated ]; then
-    export DMATH_EMULATED_GPUS=${DMATH_EMULATED_GPUS:-2}
+    export DMATH_EMULATED_GPUS=${DMATH_EMULATED_GPUS:-${gpus:-2}}
     here=$DMATH_EMULATED_GPUS names=emulated
 fi
 gpus=${gpus:-$here}
@@ -122,7 +147,7 @@ if [ "$here" -eq 0 ] || [ "$gpus" -lt 1 ] || [ "$gpus" -gt "$here" ]; then
 fi
 
 # ---- the programs
-build=${prebuilt:-$top/build/gpu}
+build=${prebuilt:-$top/build/$folder}
 mkdir -p "$build" && build=$(cd "$build" && pwd)
 if [ -n "$prebuilt" ]; then
     export LD_LIBRARY_PATH=$build/lib:$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
@@ -162,7 +187,7 @@ if [ -z "$tool" ]; then
 fi
 
 # ---- tests: the kernels and what is below them, the ops with workers that own GPUs, in process and as ranks
-limit_each=120
+limit_each=240
 mapfile -t kernel_tests < <(programs tests/cuda 'test_*')
 mapfile -t gpu_tests < <(programs tests/gpu 'test_*')
 mapfile -t op_tests < <(programs tests/ops 'test_*')
@@ -278,10 +303,10 @@ if [ $bench = 1 ]; then
     part bench-dispatch-1024 120 "$tool" bench dispatch "${on[@]}" -w "$gpus" -s 1024 -d f32 --idle 0
     part bench-dispatch 120 "$tool" bench dispatch "${on[@]}" -w "$gpus"
     if [ "$gpus" -ge 2 ]; then
-        part bench-transport 240 "$tool" bench transport "${on[@]}" -w "$gpus" --tiers all --ring --large
+        part bench-transport 240 "$tool" bench transport "${on[@]}" -w "$gpus" --tiers all "${bench_transport[@]}"
         if command -v mpirun >/dev/null; then
             part bench-transport-ranks 300 mpirun -n $((gpus + 1)) "$tool" bench transport "${on[@]}" --tiers all \
-                --ring --max 64M
+                "${bench_transport_ranks[@]}"
             part bench-gemm-ranks 300 mpirun -n $((gpus + 1)) "$tool" bench gemm "${on[@]}" -s "${small:-1024}" \
                 -d "$dtypes" -l rows/rows/rows,rows/cols/cols
         fi
