@@ -10,6 +10,10 @@
  * Rules that hold for every call unless its own text says otherwise:
  *  - It returns a status; outputs are set only on DM_OK; dm_error_message() then has the details.
  *  - It is checked completely before anything is sent, so a bad call changes nothing.
+ *  - Errors of any call, which the texts below do not repeat: DM_ERR_HANDLE (the session is NULL, an array is zero,
+ *    destroyed or another session's), DM_ERR_STATE (the session has ended), DM_ERR_ARG (an output is NULL, the size field
+ *    of a structure is not set), DM_ERR_NOMEM; with arrays as operands DM_ERR_LIMIT (the option memory_limit leaves no
+ *    room for the workspace). Calls that wait, which with the option sync are all, return what workers report too.
  *  - It does not block: the command is queued, and commands take effect in the order of the calls. Calls that
  *    return data (dm_array_read, dm_array_load, dm_array_save, dm_sync, ...) wait for what they need.
  *  - A failure on a worker (a full disk, no memory) is reported by the next call that waits, with the command,
@@ -78,10 +82,11 @@ typedef struct dm_config {
  * program or `dmath-worker`.
  * config may be NULL: all defaults.
  *
- * Errors: DM_ERR_CONFIG an option is not understood; DM_ERR_VERSION ranks run different builds;
- * DM_ERR_TRANSPORT no transport between two workers passes its check, or the forced one does not;
+ * Errors: DM_ERR_CONFIG an option is not understood; DM_ERR_ARG workers is not 0 to 65536; DM_ERR_VERSION ranks run
+ * different builds; DM_ERR_TRANSPORT no transport between two workers passes its check, or the forced one does not;
  * DM_ERR_STATE MPI was already initialised by the program (use dm_init_comm), or the worker processes of this
- * launch have left with an earlier session; DM_ERR_TIMEOUT a rank did not come within meet_s (option, 120 s);
+ * launch have left with an earlier session; DM_ERR_TIMEOUT a rank did not come within meet_s (option, 120 s) of the
+ * return of MPI_Init on rank 0 (a rank that exits with status 0 before dm_init leaves Open MPI 4.1 waiting in it);
  * DM_ERR_NOMEM. What one rank alone finds wrong, a setting of its own for instance, is returned on all, with the
  * number of that rank. */
 DM_API DM_CHECKED dm_status dm_init(const dm_config *config, dm_session **session);
@@ -94,13 +99,14 @@ DM_API DM_CHECKED dm_status dm_init(const dm_config *config, dm_session **sessio
  * only if it is set after dm_init, else the call is DM_ERR_STATE. */
 DM_API DM_CHECKED dm_status dm_finalize(dm_session *session, int64_t *alive);
 
-/* Waits until all commands given so far are done on all workers. Reports the failures since the last report. */
+/* Waits until all commands given so far are done on all workers. Reports the failures since the last report; no errors
+ * of its own. */
 DM_API DM_CHECKED dm_status dm_sync(dm_session *session);
 
-/* Number of workers. */
+/* Number of workers; 0 of a session that has ended. */
 DM_API int dm_workers(const dm_session *session);
 
-/* An empty command to all workers: for measurements. */
+/* An empty command to all workers: for measurements. No errors of its own. */
 DM_API DM_CHECKED dm_status dm_noop(dm_session *session);
 
 /* ---- layouts --------------------------------------------------------------------------------------------- */
@@ -156,7 +162,8 @@ DM_API DM_CHECKED dm_status dm_array_create(dm_session *session, dm_dtype dtype,
 DM_API DM_CHECKED dm_status dm_matrix(dm_session *session, dm_dtype dtype, int64_t rows, int64_t cols, dm_array *out);
 
 /* Destroys an array or a view. Memory is free for later commands at once; commands already queued are not
- * disturbed. Views of a destroyed array keep its memory alive. A zero handle is accepted and ignored. */
+ * disturbed. Views of a destroyed array keep its memory alive. A zero handle is accepted and ignored. No errors of its
+ * own. */
 DM_API DM_CHECKED dm_status dm_array_destroy(dm_session *session, dm_array a);
 
 typedef struct dm_array_info {
@@ -169,50 +176,61 @@ typedef struct dm_array_info {
     int replicas;
     int is_view;
 } dm_array_info;
+/* No errors of its own. */
 DM_API DM_CHECKED dm_status dm_array_query(dm_session *session, dm_array a, dm_array_info *info);
-/* The worker (of the first replica) that holds the element at index[ndim]. */
+/* The worker (of the first replica) that holds the element at index[ndim]. Errors: DM_ERR_ARG (index). */
 DM_API DM_CHECKED dm_status dm_array_owner(dm_session *session, dm_array a, const int64_t *index, int *worker);
 
-/* A view of the rectangle [lo, lo+extent) of a (an array or a view). */
+/* A view of the rectangle [lo, lo+extent) of a (an array or a view). Errors: DM_ERR_ARG (lo, extent), DM_ERR_LIMIT (too
+ * many arrays). */
 DM_API DM_CHECKED dm_status dm_array_view(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
                                           dm_array *out);
-/* The same elements in row-major order under another shape, without moving any. DM_ERR_UNSUPPORTED where the
- * layout would need data to move (copy to a suitable layout first); always possible for a whole array split
- * along dim 0 whose blocks are whole numbers of new rows. */
+/* The same elements in row-major order under another shape, without moving any. Always possible for a whole array split
+ * along dim 0 whose blocks are whole numbers of new rows. Errors: DM_ERR_UNSUPPORTED where the layout would need data to
+ * move (copy to a suitable layout first), DM_ERR_SHAPE (another number of elements), DM_ERR_ARG (ndim, shape),
+ * DM_ERR_LIMIT (too many arrays). */
 DM_API DM_CHECKED dm_status dm_array_reshape(dm_session *session, dm_array a, int ndim, const int64_t *shape,
                                              dm_array *out);
 
 /* Host memory -> array: the rectangle [lo, lo+extent) (lo, extent NULL: all of it). host holds the rectangle
  * row-major in the array's own dtype; ld: elements from one row (last dim) to the next, 0: packed; dims before the
- * last two are packed with it. host may be reused when the call returns. Blocks until the data has left host. */
+ * last two are packed with it. host may be reused when the call returns. Blocks until the data has left host.
+ * Errors: DM_ERR_ARG (lo, extent, host, ld), DM_ERR_LIMIT (too many arrays: a rectangle is a view for the time),
+ * DM_ERR_STATE (between dm_explain_begin and dm_explain_end). */
 DM_API DM_CHECKED dm_status dm_array_write(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
                                            const void *host, int64_t ld);
-/* Array -> host memory, the same way. Blocks; reports DM_ERR_POISONED if the array is. */
+/* Array -> host memory, the same way. Blocks. Errors: as dm_array_write, and DM_ERR_POISONED if the array is. */
 DM_API DM_CHECKED dm_status dm_array_read(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
                                           void *host, int64_t ld);
 
 /* NumPy .npy files, C and Fortran order, up to 8 dims, the dtypes above, both byte orders (bf16: as ml_dtypes
  * writes it, 'V2'). Every worker reads and writes its own part, so the path must name the same file on all
  * hosts. Blocks. Load creates the array with the file's dtype and shape and the given layout.
- * Errors: DM_ERR_IO, DM_ERR_FORMAT, both with the path and the reason; DM_ERR_LIMIT. */
+ * Errors: DM_ERR_IO, DM_ERR_FORMAT, both with the path and the reason; DM_ERR_ARG (path, layout), DM_ERR_LAYOUT,
+ * DM_ERR_LIMIT and DM_ERR_NOMEM as dm_array_create; DM_ERR_STATE (between dm_explain_begin and dm_explain_end). */
 DM_API DM_CHECKED dm_status dm_array_load(dm_session *session, const char *path, const dm_layout *layout,
                                           dm_array *out);
 /* Writes C order, little endian. The file appears under its name only when it is whole, in place of a file of that
- * name; DM_ERR_IO where something else (a device, a folder) has the name. */
+ * name. Errors: DM_ERR_IO, also where something else (a device, a folder) has the name; DM_ERR_POISONED if the array is;
+ * DM_ERR_ARG (path), DM_ERR_STATE (between dm_explain_begin and dm_explain_end). */
 DM_API DM_CHECKED dm_status dm_array_save(dm_session *session, dm_array a, const char *path);
 
 /* ---- filling --------------------------------------------------------------------------------------------- */
 /* Values depend only on the arguments and on an element's index in x: not on the layout, nor on the number of
  * workers, bit for bit. All dtypes unless said. For integer dtypes the numbers must be whole and in range. */
 
+/* All elements value. Errors: DM_ERR_ARG (value, in an integer dtype). */
 DM_API DM_CHECKED dm_status dm_fill(dm_session *session, dm_array x, double value);
-/* value where all indices are equal, else 0; ndim 2. */
+/* value where all indices are equal, else 0; ndim 2. Errors: DM_ERR_SHAPE, DM_ERR_ARG (value, in an integer dtype). */
 DM_API DM_CHECKED dm_status dm_fill_identity(dm_session *session, dm_array x, double value);
-/* x[i] = start + step * i, i the row-major index. */
+/* x[i] = start + step * i, i the row-major index. Errors, in an integer dtype: DM_ERR_ARG (start, step, or the last
+ * element leaves the dtype). */
 DM_API DM_CHECKED dm_status dm_fill_arange(dm_session *session, dm_array x, double start, double step);
-/* Uniform in [lo, hi): Philox4x32-10 (Salmon et al., SC'11) over the index. Integers: lo <= x < hi. lo == hi: all lo. */
+/* Uniform in [lo, hi): Philox4x32-10 (Salmon et al., SC'11) over the index. Integers: lo <= x < hi. lo == hi: all lo.
+ * Errors: DM_ERR_ARG (lo > hi; lo, hi in an integer dtype). */
 DM_API DM_CHECKED dm_status dm_fill_uniform(dm_session *session, dm_array x, double lo, double hi, uint64_t seed);
-/* Normal with the given mean and standard deviation (floating dtypes). */
+/* Normal with the given mean and standard deviation (floating dtypes). Errors: DM_ERR_DTYPE (integers), DM_ERR_ARG
+ * (deviation < 0). */
 DM_API DM_CHECKED dm_status dm_fill_normal(dm_session *session, dm_array x, double mean, double deviation,
                                            uint64_t seed);
 
@@ -221,11 +239,12 @@ DM_API DM_CHECKED dm_status dm_fill_normal(dm_session *session, dm_array x, doub
 /* dst = src, converted to dst's dtype: copy, conversion and remap between any two layouts in one. Shapes equal.
  * Float to float rounds to nearest even; float to integer truncates and saturates, NaN gives 0; integer to
  * integer wraps. Workers send one another only what the receiver does not hold, in the narrower of the two
- * dtypes. src and dst may not overlap unless they are the same elements. */
+ * dtypes. src and dst may not overlap unless they are the same elements. Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP. */
 DM_API DM_CHECKED dm_status dm_copy(dm_session *session, dm_array src, dm_array dst);
-/* dst = src with its dims in the order perm: dst.shape[d] == src.shape[perm[d]]. */
+/* dst = src with its dims in the order perm: dst.shape[d] == src.shape[perm[d]]. src and dst may not overlap.
+ * Errors: DM_ERR_ARG (perm), DM_ERR_SHAPE, DM_ERR_OVERLAP. */
 DM_API DM_CHECKED dm_status dm_permute(dm_session *session, dm_array src, const int *perm, dm_array dst);
-/* dst = transposed src, ndim 2: m x n -> n x m. */
+/* dst = transposed src, ndim 2: m x n -> n x m. src and dst may not overlap. Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP. */
 DM_API DM_CHECKED dm_status dm_transpose(dm_session *session, dm_array src, dm_array dst);
 
 /* ---- elementwise ----------------------------------------------------------------------------------------- */
@@ -235,16 +254,18 @@ DM_API DM_CHECKED dm_status dm_transpose(dm_session *session, dm_array src, dm_a
  * any other overlap is DM_ERR_OVERLAP.
  * Broadcasting: shapes are aligned at the last dim; a missing dim or a dim of 1 repeats; out has the full shape. */
 
-/* y = alpha * x + beta * y. x broadcasts to y. */
+/* y = alpha * x + beta * y. x broadcasts to y. Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP, DM_ERR_ARG (alpha, beta: not whole
+ * with integers alone). */
 DM_API DM_CHECKED dm_status dm_axpby(dm_session *session, double alpha, dm_array x, double beta, dm_array y);
-/* out = alpha * a + beta * b */
+/* out = alpha * a + beta * b. Errors: as dm_axpby. */
 DM_API DM_CHECKED dm_status dm_add(dm_session *session, double alpha, dm_array a, double beta, dm_array b,
                                    dm_array out);
-/* out = alpha * a * b */
+/* out = alpha * a * b. Errors: as dm_axpby (alpha). */
 DM_API DM_CHECKED dm_status dm_multiply(dm_session *session, double alpha, dm_array a, dm_array b, dm_array out);
-/* out = alpha * a (a broadcasts to out) */
+/* out = alpha * a (a broadcasts to out). Errors: as dm_axpby (alpha). */
 DM_API DM_CHECKED dm_status dm_scale(dm_session *session, double alpha, dm_array a, dm_array out);
-/* out = f(a); exp and tanh for floating a and out, relu for all. Shapes equal. */
+/* out = f(a); exp and tanh for floating a and out, relu for all. Shapes equal. Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP,
+ * DM_ERR_DTYPE (exp, tanh: integers). */
 DM_API DM_CHECKED dm_status dm_exp(dm_session *session, dm_array a, dm_array out);
 DM_API DM_CHECKED dm_status dm_tanh(dm_session *session, dm_array a, dm_array out);
 DM_API DM_CHECKED dm_status dm_relu(dm_session *session, dm_array a, dm_array out);
@@ -256,7 +277,10 @@ DM_API DM_CHECKED dm_status dm_relu(dm_session *session, dm_array a, dm_array ou
  * floats in f64, integers in int64 (wraps). The sum of no elements is 0. beta == 0: out is not read. (x is read
  * even if scale is 0.)
  * x and out may have different dtypes; where both are integers, scale and beta must be whole. x and out may not overlap.
- * Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP, DM_ERR_ARG (dims).
+ * Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP, DM_ERR_ARG (dims, ndims; scale, beta).
+ * An addition an element of x. P workers that each have a part of the sums send at least (P-1) n of them in all, n the
+ * elements of out: 8 bytes each (16 for f64), or the element of x where it is one. None move where the summed dims are not
+ * split and out lies as x does.
  * Sum of gradients: x is (P, n), a row on each of P workers, dims is 0, and out (n) has a copy on all of them. Out of
  * each worker go 2 (P-1)/P n elements, (P-1) n where n is small; the copies agree to the last bit. Workers with several rows send their own sums of
  * them, of 8 bytes an element (16 for f64) on the way to where they are added. */
@@ -270,10 +294,13 @@ enum { DM_N = 0, DM_T = 1 };
 /* c = alpha * op(a) * op(b) + beta * c; op(a): m x k, op(b): k x n, c: m x n, each a matrix or its transpose
  * (trans_a, trans_b: DM_N or DM_T). Floating dtypes, mixed freely: computed in f64 if any operand is f64, else in
  * f32; a 16-bit c is rounded once. beta == 0: c is not read. c may overlap neither a nor b.
- * 2mnk flops. alpha == 0: a and b are not read. Copies of a replicated c agree to the last bit.
- * Errors: DM_ERR_SHAPE, DM_ERR_DTYPE (integers), DM_ERR_OVERLAP, DM_ERR_ARG (trans_a, trans_b).
+ * 2mnk flops. Into each of P workers move at least (P-1)/P of a or b where c and the other are split alike in one dim,
+ * (P-1)/P of c where a and b are split alike along k, ((Q-1) mk + (R-1) kn)/P elements on a grid of R x Q workers.
+ * alpha == 0: a and b are not read. Copies of a replicated c agree to the last bit.
+ * Errors: DM_ERR_SHAPE, DM_ERR_DTYPE (integers), DM_ERR_OVERLAP, DM_ERR_ARG (trans_a, trans_b), DM_ERR_LIMIT
+ * (memory_limit leaves no room for the workspace), DM_ERR_UNSUPPORTED (the option gemm_algorithm, below).
  * The algorithm is chosen by estimated time, from rates of GPUs and links measured at the start where there are several
- * GPUs, else by bytes moved. Option gemm_algorithm forces one for all products of a session (DM_ERR_UNSUPPORTED where it
+ * GPUs, else by bytes moved. Option gemm_algorithm forces one for all products of a session (an error where it
  * cannot serve the layouts or types): cyclic and, with two places a pair of workers, two_block; ring (the same from
  * neighbour to neighbour, for several hosts); stationary (c stays); contract (partial products, added up where c is);
  * panels (the moving operand comes with all of k); fused (one kernel multiplies while operands come: Hopper GPUs, 16-bit
@@ -295,7 +322,8 @@ typedef struct dm_gemm_options {
 } dm_gemm_options;
 #define DM_GEMM_OPTIONS_INIT {sizeof(dm_gemm_options), DM_COMPUTE_DEFAULT}
 
-/* dm_gemm with options; NULL: none. DM_ERR_ARG where one has no such value, or size is not that of this header. */
+/* dm_gemm with options; NULL: none. Errors: as dm_gemm, and DM_ERR_ARG where an option has no such value, or size is not
+ * that of this header. */
 DM_API DM_CHECKED dm_status dm_gemm_with(dm_session *session, int trans_a, int trans_b, double alpha, dm_array a,
                                          dm_array b, double beta, dm_array c, const dm_gemm_options *options);
 
@@ -351,11 +379,13 @@ DM_API DM_CHECKED dm_status dm_apply(dm_session *session, const char *name, int 
 
 /* Between these two, calls on arrays are planned for every worker but not run; the text lists for each call its
  * algorithm, steps, bytes sent and received by each worker, workspace and flops. Create, destroy, view and
- * reshape take effect; calls that return arrays' data are DM_ERR_STATE. *text is freed with free(). */
+ * reshape take effect; calls that move data to or from the program or a file are DM_ERR_STATE. *text is freed with
+ * free().
+ * Errors: DM_ERR_STATE (begin: it has begun; end: it has not). */
 DM_API DM_CHECKED dm_status dm_explain_begin(dm_session *session);
 DM_API DM_CHECKED dm_status dm_explain_end(dm_session *session, char **text);
 
-/* What a worker has done since the session began. Waits (as dm_sync). */
+/* What a worker has done since the session began. Waits (as dm_sync). Errors: DM_ERR_ARG (worker). */
 typedef struct dm_counters {
     size_t size; /* set by the caller: sizeof(dm_counters) */
     int64_t commands, steps;
@@ -367,7 +397,7 @@ typedef struct dm_counters {
 } dm_counters;
 DM_API DM_CHECKED dm_status dm_counters_get(dm_session *session, int worker, dm_counters *out);
 
-/* Memory of a worker by owner, bytes after rounding. Waits (as dm_sync). */
+/* Memory of a worker by owner, bytes after rounding. Waits (as dm_sync). Errors: DM_ERR_ARG (worker). */
 typedef struct dm_memory {
     size_t size; /* set by the caller: sizeof(dm_memory) */
     int64_t arrays, workspace, replicas, staging; /* live now */
@@ -379,7 +409,7 @@ typedef struct dm_memory {
 DM_API DM_CHECKED dm_status dm_memory_report(dm_session *session, int worker, dm_memory *out);
 /* Gives unused slabs back to the system. Waits for all commands before it (as dm_sync), so that nobody works with a
  * mapping of them. Workers give back such slabs by themselves when memory runs out, but for those that other processes have
- * mapped: for them this call is needed. */
+ * mapped: for them this call is needed. No errors of its own. */
 DM_API DM_CHECKED dm_status dm_memory_trim(dm_session *session);
 
 #ifdef __cplusplus
