@@ -161,6 +161,8 @@ static void speak_threads(void)
     assert_int_equal(pthread_create(&thread, NULL, speak_from_thread, NULL), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     dmi_log(DMI_LOG_WARN, "y");
+    dmi_log_set_who("");
+    dmi_log(DMI_LOG_WARN, "z");
 }
 
 static void test_log(void **state)
@@ -177,7 +179,7 @@ static void test_log(void **state)
     assert_memory_equal(end - 3, "...", 3);
     assert_string_equal(end + 1, "dmath[worker 3] warn: next\n");
     captured(speak_threads, text, sizeof text);
-    assert_string_equal(text, "dmath[other] warn: x\ndmath[master] warn: y\n");
+    assert_string_equal(text, "dmath[other] warn: x\ndmath[master] warn: y\ndmath warn: z\n");
     dmi_log_set_level(DMI_LOG_WARN);
     assert_true(dmi_log_on(DMI_LOG_WARN));
     assert_false(dmi_log_on(DMI_LOG_INFO));

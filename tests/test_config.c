@@ -279,6 +279,7 @@ static void test_unknown_variables(void **state)
     setenv("DMATH_WORKRES", "5", 1);
     setenv("DMATH_slab", "1M", 1);
     setenv("DMATH_TEST_SEED", "5", 1);
+    setenv("DMATH_CUDA", "ON", 1);
     setenv("DMATH_RING", "1M", 1);
     setenv("DMATHX", "1", 1);
     char text[4000];
@@ -301,9 +302,10 @@ static void test_unknown_variables(void **state)
     assert_int_equal(c.workers, 0);
     assert_true(c.slab == 64 << 20);
     assert_non_null(
-        strstr(text, "warn: the environment variable DMATH_WORKRES is unknown; did you mean DMATH_WORKERS?"));
+        strstr(text, "dmath warn: the environment variable DMATH_WORKRES is unknown; did you mean DMATH_WORKERS?"));
     assert_non_null(strstr(text, "DMATH_slab is unknown; did you mean DMATH_SLAB?"));
     assert_null(strstr(text, "SEED"));
+    assert_null(strstr(text, "CUDA"));
     assert_null(strstr(text, "RING"));
     assert_null(strstr(text, "DMATHX"));
 }

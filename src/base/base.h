@@ -39,7 +39,7 @@ dm_dtype dmi_dtype_promote(dm_dtype a, dm_dtype b);
 /* --- log.c -------------------------------------------------------------- */
 enum { DMI_LOG_ERROR = 0, DMI_LOG_WARN = 1, DMI_LOG_INFO = 2, DMI_LOG_DEBUG = 3, DMI_LOG_TRACE = 4 };
 /* Level from DMATH_LOG (error, warn, info, debug, trace; default warn). Lines go to stderr, each in one
- * write, as "dmath[<who>] level: text". */
+ * write, as "dmath[<who>] level: text", or "dmath level: text" where nobody is set. */
 void dmi_log(int level, const char *format, ...) DMI_PRINTF(2, 3);
 bool dmi_log_on(int level);
 void dmi_log_set_level(int level);

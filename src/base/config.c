@@ -10,6 +10,7 @@
 
 #define PREFIX "DMATH_"
 #define TESTS_PREFIX "DMATH_TEST_"
+#define SCRIPTS_NAME "DMATH_CUDA" /* quickstart.sh and test.sh take it: how to build */
 #define EMULATED_PREFIX "DMATH_EMULATED_" /* what emulated GPUs are like: of the process, not of a session */
 enum { PREFIX_BYTES = sizeof PREFIX - 1, NAME_BYTES = 64 };
 
@@ -124,7 +125,8 @@ static void warn_of_unknown_variables(void)
 {
     for (char **at = environ; at && *at; at++) {
         if (strncmp(*at, PREFIX, PREFIX_BYTES) != 0 || strncmp(*at, TESTS_PREFIX, strlen(TESTS_PREFIX)) == 0 ||
-            strncmp(*at, EMULATED_PREFIX, strlen(EMULATED_PREFIX)) == 0) {
+            strncmp(*at, EMULATED_PREFIX, strlen(EMULATED_PREFIX)) == 0 ||
+            strncmp(*at, SCRIPTS_NAME "=", strlen(SCRIPTS_NAME "=")) == 0) {
             continue;
         }
         span key = {*at + PREFIX_BYTES, (int64_t)strcspn(*at, "=") - PREFIX_BYTES};

@@ -104,7 +104,7 @@ typedef struct dmi_config {
  * '...', and must if it holds a comma. Bytes take K, M, G or T (powers of 1024; "64M", "64MB", "64MiB").
  * A variable set to nothing counts as not set; a key may stand in `options` once. DM_ERR_CONFIG names the key, the value and what would be
  * accepted; *out is written on success only. A DMATH_ variable that no row has gets a warning with the nearest
- * name that one has, except DMATH_TEST_*, which belong to the tests. */
+ * name that one has, except DMATH_TEST_* and DMATH_CUDA, which belong to the tests and to scripts. */
 DM_CHECKED dm_status dmi_config_load(dmi_config *out, const char *options);
 /* A line for each setting: key, value, doc, what is accepted, default. */
 void dmi_config_print(const dmi_config *config, FILE *to);

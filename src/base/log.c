@@ -54,7 +54,9 @@ void dmi_log(int level, const char *format, ...)
     }
     char line[LINE_BYTES];
     int index = DMI_MAX(0, DMI_MIN(level, DMI_COUNT(level_names) - 1));
-    int length = snprintf(line, sizeof line, "dmath[%s] %s: ", log_who, level_names[index]);
+    bool named = log_who[0] != 0; /* not before a session begins */
+    int length = snprintf(line, sizeof line, "dmath%s%s%s %s: ", named ? "[" : "", log_who, named ? "]" : "",
+                          level_names[index]);
     va_list args;
     va_start(args, format);
     int more = vsnprintf(line + length, sizeof line - (size_t)length, format, args);
