@@ -1,5 +1,6 @@
 /* Emulated GPUs: the order of streams, events, words that are waited for, copies, and memory that another
  * process maps. The program runs itself once more as that process. */
+#include "dmath/dmath.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/runtime.h"
 
@@ -325,6 +326,41 @@ static void test_devices(void **state)
     dmi_cuda_queue_destroy(q);
 }
 
+/* What the environment says and is not understood: an error that names it. */
+static void test_settings(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *value, *accepted;
+    } bad[] = {
+        {"DMATH_EMULATED_GPUS", "abc", "from 0 to 64"}, {"DMATH_EMULATED_GPUS", "65", "from 0 to 64"},
+        {"DMATH_EMULATED_GPUS", "-1", "from 0 to 64"},  {"DMATH_EMULATED_GPU_MEMORY", "1X", "64M"},
+        {"DMATH_EMULATED_GPU_MEMORY", "all", "64M"},    {"DMATH_EMULATED_DELAY_US", "1e3", "from 0 to 1000000"},
+        {"DMATH_EMULATED_CUDA_MPI", "never", "false"},
+    };
+    dm_config config = {sizeof config, 1, "device=emulated"};
+    for (int i = 0; i < DMI_COUNT(bad); i++) {
+        char before[32] = "";
+        const char *old = getenv(bad[i].name);
+        snprintf(before, sizeof before, "%s", old ? old : "");
+        setenv(bad[i].name, bad[i].value, 1);
+        dm_session *s = NULL;
+        assert_int_equal(dm_init(&config, &s), DM_ERR_CONFIG);
+        assert_null(s);
+        assert_non_null(strstr(dm_error_message(), bad[i].name));
+        assert_non_null(strstr(dm_error_message(), bad[i].value));
+        assert_non_null(strstr(dm_error_message(), bad[i].accepted));
+        setenv(bad[i].name, before, 1); /* set to nothing: as if not set */
+    }
+    ok(dmi_cu_settings());
+    int64_t unused, total;
+    setenv("DMATH_EMULATED_GPU_MEMORY", "1M", 1);
+    ok(dmi_cu_use(0));
+    ok(dmi_cu_memory(&unused, &total));
+    assert_int_equal(total, 1 << 20);
+    setenv("DMATH_EMULATED_GPU_MEMORY", "67108864", 1);
+}
+
 static void test_memory(void **state)
 {
     (void)state;
@@ -511,6 +547,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_host_memory),
         cmocka_unit_test(test_copies_2d),
         cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_settings),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_release_waits),
         cmocka_unit_test(test_processes),

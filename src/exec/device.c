@@ -8,7 +8,8 @@ static const int built = DMI_DEVICE_CUDA;
 static const int built = DMI_DEVICE_EMULATED;
 #endif
 
-static const dmi_device gpu = {.count = dmi_cu_devices,
+static const dmi_device gpu = {.settings = dmi_cu_settings,
+                               .count = dmi_cu_devices,
                                .backend = dmi_backend_cuda,
                                .slabs = dmi_gpu_slabs,
                                .memory = dmi_cu_memory,

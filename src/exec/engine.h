@@ -112,6 +112,7 @@ typedef struct dmi_peer {
 
 /* What takes the place of the CPU's lanes where a worker owns a GPU. */
 typedef struct dmi_device {
+    dm_status (*settings)(void);                          /* DM_ERR_CONFIG: the environment's are not understood */
     int (*count)(void);                                   /* GPUs of this host */
     const dmi_backend *(*backend)(void);
     dmi_slab_ops (*slabs)(dmi_port *port);                /* port: where other processes find them; or NULL */

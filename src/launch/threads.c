@@ -231,10 +231,15 @@ static dm_status start_workers(thread_launch *l)
 dm_status dmi_device_check(const dmi_config *config, int gpus)
 {
     bool emulated = config->device == DMI_DEVICE_EMULATED;
+    const dmi_device *gpu = dmi_device_gpu((int)config->device);
+    dm_status status = gpu ? gpu->settings() : DM_OK;
+    if (status != DM_OK) {
+        return status;
+    }
     if (gpus > 0 || config->device == DMI_DEVICE_AUTO || config->device == DMI_DEVICE_CPU) {
         return DM_OK;
     }
-    bool built = dmi_device_gpu((int)config->device) != NULL;
+    bool built = gpu != NULL;
     return dmi_fail(DM_ERR_CONFIG, "device=%s, but %s", emulated ? "emulated" : "cuda",
                     !built && emulated ? "this build of dmath has CUDA, and no emulated GPUs"
                     : !built           ? "this build of dmath has no CUDA"

@@ -16,6 +16,11 @@ bool dmi_cu_timed(void)
     return true;
 }
 
+dm_status dmi_cu_settings(void)
+{
+    return DM_OK;
+}
+
 int dmi_cu_devices(void)
 {
     int n = 0;

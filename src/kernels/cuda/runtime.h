@@ -13,6 +13,7 @@ typedef struct dmi_cu_handle {
 } dmi_cu_handle;
 
 bool dmi_cu_timed(void);                     /* do times say something of the machine? */
+DM_CHECKED dm_status dmi_cu_settings(void);  /* DM_ERR_CONFIG: what the environment says of emulated GPUs */
 int dmi_cu_devices(void);                    /* 0 where there is no GPU or no driver */
 DM_CHECKED dm_status dmi_cu_use(int device); /* of the calling thread; makes the context */
 /* The address space of `peer` may be read and written by kernels and copies of the current device. */

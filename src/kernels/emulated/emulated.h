@@ -5,8 +5,8 @@
  * read are refused.
  *
  * Settings, from the environment:
- *   DMATH_EMULATED_GPUS        how many devices there are (0)
- *   DMATH_EMULATED_GPU_MEMORY  bytes that a process may have of each (2 GiB)
+ *   DMATH_EMULATED_GPUS        how many devices there are, up to 64 (0)
+ *   DMATH_EMULATED_GPU_MEMORY  bytes that a process may have of each (2G)
  *   DMATH_EMULATED_DELAY_US    every operation first sleeps at random, up to so long (0)
  *   DMATH_EMULATED_BUS_IDS     their PCI addresses, with commas between them (they have none)
  *   DMATH_EMULATED_RANGES      a file: what a profiler would be told is added to it (none)

@@ -1,31 +1,61 @@
 /* Devices, copies, and waits for words in memory. */
+#include "base/config_value.h"
 #include "kernels/emulated/emulated.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_MEMORY (INT64_C(2) << 30)
-
 static _Thread_local int current;
 
-/* --- devices ------------------------------------------------------------------------------- */
-static int64_t number_from(const char *name, int64_t otherwise)
+/* --- settings ------------------------------------------------------------------------------ */
+/* Read as the configuration's are, each into a field of its type there. */
+enum { GPUS, GPU_MEMORY, DELAY_US, CUDA_MPI };
+static const dmi_config_row settings[] = {
+    [GPUS] = {"DMATH_EMULATED_GPUS", DMI_CONFIG_INT, offsetof(dmi_config, workers), "0", .hi = DMI_EMU_DEVICES},
+    [GPU_MEMORY] = {"DMATH_EMULATED_GPU_MEMORY", DMI_CONFIG_BYTES, offsetof(dmi_config, memory_limit), "2G",
+                    .hi = INT64_MAX},
+    [DELAY_US] = {"DMATH_EMULATED_DELAY_US", DMI_CONFIG_INT, offsetof(dmi_config, lanes), "0", .hi = 1000000},
+    [CUDA_MPI] = {"DMATH_EMULATED_CUDA_MPI", DMI_CONFIG_BOOL, offsetof(dmi_config, sync), "1"},
+};
+
+/* False: what is set is not understood, and the standard stands. */
+static bool read_setting(int which, dmi_config *out)
 {
-    const char *text = getenv(name);
-    char *end = NULL;
-    long long value = text ? strtoll(text, &end, 10) : 0;
-    return text && end != text && *end == '\0' && value >= 0 ? value : otherwise;
+    const dmi_config_row *row = &settings[which];
+    const char *text = getenv(row->key);
+    bool given = text && *text;
+    bool understood = given && dmi_config_parse(row, text, (int64_t)strlen(text), out);
+    if (!understood) {
+        (void)dmi_config_parse(row, row->standard, (int64_t)strlen(row->standard), out);
+    }
+    return understood || !given;
 }
 
 dmi_emu_settings dmi_emu_settings_read(void)
 {
-    return (dmi_emu_settings){
-        .devices = (int)DMI_MIN(number_from("DMATH_EMULATED_GPUS", 0), DMI_EMU_DEVICES),
-        .memory_bytes = number_from("DMATH_EMULATED_GPU_MEMORY", DEFAULT_MEMORY),
-        .delay_us = DMI_MIN(number_from("DMATH_EMULATED_DELAY_US", 0), 1000000),
-    };
+    dmi_config c = {0};
+    (void)read_setting(GPUS, &c);
+    (void)read_setting(GPU_MEMORY, &c);
+    (void)read_setting(DELAY_US, &c);
+    return (dmi_emu_settings){.devices = c.workers, .memory_bytes = c.memory_limit, .delay_us = c.lanes};
 }
+
+dm_status dmi_cu_settings(void)
+{
+    dmi_config unused;
+    for (int i = 0; i < DMI_COUNT(settings); i++) {
+        if (!read_setting(i, &unused)) {
+            char accepts[DMI_CONFIG_TEXT];
+            dmi_config_accepts(&settings[i], accepts);
+            return dmi_fail(DM_ERR_CONFIG, "environment variable %s=%.*s is not understood: accepted is %s",
+                            settings[i].key, DMI_CONFIG_TEXT, getenv(settings[i].key), accepts);
+        }
+    }
+    return DM_OK;
+}
+
+/* --- devices ------------------------------------------------------------------------------- */
 
 int dmi_emu_current(void)
 {
@@ -80,7 +110,9 @@ dm_status dmi_cu_name(int device, char *bus, size_t bus_room, char *model, size_
 
 bool dmi_cu_in_mpi(void)
 {
-    return number_from("DMATH_EMULATED_CUDA_MPI", 1) != 0;
+    dmi_config c = {0};
+    (void)read_setting(CUDA_MPI, &c);
+    return c.sync;
 }
 
 /* --- copies ---------------------------------------------------------------------------------- */
