@@ -33,6 +33,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_PLACEMENT:
         o->placement = true;
         return 0;
+    case ARGP_KEY_END:
+        if (o->common.nworkers > 1) {
+            argp_error(state, "--workers: one number, not a list");
+            return EINVAL;
+        }
+        return 0;
     case ARGP_KEY_ARG:
         argp_error(state, "`%s' is one argument too many", arg);
         return EINVAL;
@@ -51,6 +57,11 @@ static void mpi_name(char out[MPI_MAX_LIBRARY_VERSION_STRING])
     int bytes = 0;
     MPI_Get_library_version(out, &bytes); /* allowed before MPI_Init */
     out[strcspn(out, "\n")] = 0;
+}
+
+static bool has_cuda(void)
+{
+    return dmi_device_gpu(DMI_DEVICE_CUDA) != NULL;
 }
 
 static const char *mode_name(int mode)
@@ -88,6 +99,8 @@ static void print_json(const dmi_config *config, const char *mpi, int workers)
     tool_row_begin(&t);
     tool_row_text(&t, "mpi", 0, mpi);
     tool_row_text(&t, "openblas", 0, openblas_get_config());
+    tool_row_int(&t, "cuda", 0, has_cuda());
+    tool_row_int(&t, "hwloc", 0, dmi_topology_built);
     tool_row_int(&t, "cores", 0, dmi_host_cores());
     tool_row_int(&t, "workers", 0, workers);
     tool_row_int(&t, "blas_threads", 0, config->blas_threads);
@@ -164,6 +177,8 @@ int tool_info(int argc, char **argv)
     printf("dmath     %s, operations %016llx\n", dm_version(), (unsigned long long)dmi_ops_fingerprint());
     printf("MPI       %s\n", mpi);
     printf("BLAS      %s\n", openblas_get_config());
+    printf("build     CUDA: %s, hwloc: %s\n", has_cuda() ? "yes" : "no (GPUs are emulated, for tests)",
+           dmi_topology_built ? "yes" : "no");
     printf("cores     %d\n", dmi_host_cores());
     printf("workers   %d, %s\n", workers, ranks > 1 ? "ranks of this launch" : "threads of this process");
     print_dtypes();

@@ -12,6 +12,8 @@ struct dmi_topology {
     hwloc_topology_t host;
 };
 
+const bool dmi_topology_built = true;
+
 dmi_topology *dmi_topology_load(void)
 {
     static const char *const not_wanted[] = {"cuda", "nvml", "opencl", "rsmi", "levelzero", "gl", "pci"};

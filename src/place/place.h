@@ -10,6 +10,7 @@
 enum { DMI_PLACE_TEXT = 32, DMI_CPUS_TEXT = 128 };
 
 /* --- hwloc.c, or unknown.c where the build has no hwloc ------------------------------------------------------- */
+extern const bool dmi_topology_built; /* does the build have hwloc? */
 /* What is known of this host's hardware. NULL: nothing; every call takes it. */
 typedef struct dmi_topology dmi_topology;
 dmi_topology *dmi_topology_load(void);

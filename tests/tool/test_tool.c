@@ -232,13 +232,17 @@ static void test_gemm(void **state)
 static void test_info(void **state)
 {
     (void)state;
-    static const char *const wanted[] = {"Open MPI", "OpenBLAS", "bf16", "gemm", "transport", "DMATH_"};
+    static const char *const wanted[] = {"Open MPI", "OpenBLAS", "CUDA",      "hwloc",
+                                         "bf16",     "gemm",     "transport", "DMATH_"};
     char out[OUTPUT];
     assert_int_equal(run_tool("info", out), 0);
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         assert_non_null(strstr(out, wanted[i]));
     }
     assert_non_null(strstr(out, dm_version()));
+    assert_int_equal(run_tool("info --json", out), 0);
+    assert_non_null(strstr(out, "\"cuda\": "));
+    assert_non_null(strstr(out, "\"hwloc\": "));
     assert_int_equal(run_tool("info --placement --workers 2 --json", out), 0);
     assert_non_null(strstr(out, "\"worker\": 1"));
     assert_non_null(strstr(out, "\"network\""));
@@ -262,6 +266,7 @@ static void test_refusals(void **state)
         {"info 7", "one argument too many"},
         {"info --option colour=blue", "colour"},
         {"info --transport pigeon", "pigeon"},
+        {"info --workers 1,2", "not a list"},
         {"gemm a.npy", "two matrices"},
         {"gemm a.npy b.npy", "-o FILE"},
         {"gemm a.npy b.npy c.npy -o d.npy", "one argument too many"},
