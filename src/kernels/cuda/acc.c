@@ -147,8 +147,8 @@ void dmi_cuda_fold(dmi_queue *q, const dmi_fold *d, double scale, const void *ro
                     .own = own,
                     .out = out};
     dmi_box box;
-    int64_t at[DMI_BOX_SIDES] = {0, d->store.out_offset, d->own_offset}, group = DMI_CUDA_FOLD_GROUP;
-    int64_t bytes = dmi_dtype_bytes(d->dtype);
+    int64_t at[DMI_BOX_SIDES] = {0, d->store.out_offset, d->own_offset};
+    int64_t bytes = dmi_dtype_bytes(d->dtype), group = DMI_CUDA_FOLD_GROUP(bytes);
     assert(d->store.acc == dmi_acc_of(d->dtype));
     store_begin(&d->store, scale, beta, &job.p.store);
     if (!store_box(&d->store, &box)) {

@@ -250,7 +250,7 @@ void dmi_cuda_launch_fold(dmi_queue *q, const dmi_cuda_fold_rows *p, bool groups
 #define CALL(type)                                                                                             \
     do {                                                                                                       \
         if (groups) {                                                                                          \
-            launch_fold<type, DMI_CUDA_FOLD_GROUP>(q, p, rows, own, out);                                      \
+            launch_fold<type, DMI_CUDA_FOLD_GROUP(sizeof(type))>(q, p, rows, own, out);                        \
         } else {                                                                                               \
             launch_fold<type, 1>(q, p, rows, own, out);                                                        \
         }                                                                                                      \

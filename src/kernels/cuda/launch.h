@@ -134,8 +134,8 @@ typedef struct dmi_cuda_store {
     dm_dtype out_dtype;
 } dmi_cuda_store;
 void dmi_cuda_launch_acc_store(dmi_queue *q, const dmi_cuda_store *p, const void *acc, void *out);
-/* Groups: DMI_CUDA_FOLD_GROUP elements an item, else one. */
-enum { DMI_CUDA_FOLD_GROUP = 4 };
+/* Groups: so many elements an item, else one. */
+#define DMI_CUDA_FOLD_GROUP(bytes) ((bytes) == 2 ? 8 : 4)
 typedef struct dmi_cuda_fold_rows {
     dmi_cuda_store store; /* its box's sides 0: rows, 1: out, 2: own */
     int addends, own;
