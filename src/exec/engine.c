@@ -412,6 +412,10 @@ void dmi_engine_drain(dmi_engine *e)
         if (others < 0) {
             return;
         }
+        if (e->gpu) { /* the program may be ending: then this is where the worker stays */
+            dmi_compute_leave(e);
+            dmi_compute_enter(e);
+        }
         if (!moved && others == 0) {
             sched_yield(); /* the compute thread, or another worker, may need this core */
         }

@@ -293,12 +293,24 @@ void dmi_gpu_file_written(dmi_engine *e, dmi_piece *p)
     dmi_gpu_piece_free(e, p);
 }
 
+/* Packed pieces, which the device has no memory for while commands before this one hold it. */
+static bool waits_for_memory(dmi_engine *e, const dmi_work *w)
+{
+    const dmi_file_part *part = w->step->desc;
+    int64_t src, dst, v[4];
+    return !atomic_load(&w->inst->failed) && e->first != w->inst && !e->gpu->hosting->device &&
+           !in_rows(&part->rest, &src, &dst, v) && dmi_gpu_piece_packed(e) != DM_OK;
+}
+
 bool dmi_gpu_issue_file(dmi_engine *e, int lane, dmi_work *w)
 {
     bool reading = w->step->kind == DMI_STEP_FILE_READ;
     dm_status status = atomic_load(&w->inst->failed) && !w->inst->file ? DM_ERR_POISONED : dmi_gpu_hosting(e);
     if (status == DM_OK && !use_of(e, w->inst, reading)) {
         status = dmi_fail(DM_ERR_NOMEM, "no memory for a file");
+    }
+    if (status == DM_OK && waits_for_memory(e, w)) {
+        return false;
     }
     if (status == DM_OK) {
         return reading ? issue_read(e, lane, w) : issue_write(e, lane, w);

@@ -62,6 +62,7 @@ dm_status dmi_job_choose_gpu(dmi_job *job, const int *machine)
         job->device_number = before % gpus;
         status = gpu->use(job->device_number);
         status = status == DM_OK ? gpu->memory(&unused, &memory) : status;
+        memory /= (here + gpus - 1) / gpus; /* of each, where they share one */
     }
     MPI_Allreduce(&memory, &job->profile.device_bytes, 1, MPI_INT64_T, MPI_MIN, job->ctl);
     job->profile.device_bytes = some ? job->profile.device_bytes : 0;

@@ -22,7 +22,7 @@ typedef struct thread_launch {
     dmi_hub hub;
     int workers, made, started;
     const dmi_device *device; /* NULL: the CPU */
-    int blas_before;          /* the process's BLAS threads, to be restored; 0: not changed */
+    bool blas;                /* it counts among those that have set the process's BLAS threads */
     int *host_of;             /* pretended hosts of workers with GPUs, or NULL */
     int *consumer;
     worker_thread *thread;
@@ -78,6 +78,30 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
+/* The process's BLAS threads, as the first of its sessions found them: the last one restores them. */
+static struct {
+    pthread_mutex_t lock;
+    int sessions, before; /* 0: not changed */
+} blas = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void blas_take(thread_launch *l)
+{
+    pthread_mutex_lock(&blas.lock);
+    int before = dmi_cpu_blas_threads((int)l->config.blas_threads);
+    blas.before = blas.sessions++ == 0 ? before : blas.before;
+    pthread_mutex_unlock(&blas.lock);
+    l->blas = true;
+}
+
+static void blas_return(void)
+{
+    pthread_mutex_lock(&blas.lock);
+    if (--blas.sessions == 0 && blas.before) {
+        (void)dmi_cpu_blas_threads(blas.before);
+    }
+    pthread_mutex_unlock(&blas.lock);
+}
+
 static void free_launch(thread_launch *l)
 {
     for (int w = 0; w < l->started; w++) {
@@ -87,8 +111,8 @@ static void free_launch(thread_launch *l)
     for (int w = closed ? 0 : l->started; w < l->made; w++) {
         dmi_worker_finish(&l->thread[w].worker);
     }
-    if (l->blas_before) {
-        (void)dmi_cpu_blas_threads(l->blas_before);
+    if (l->blas) {
+        blas_return();
     }
     dmi_hub_close(&l->hub);
     free(l->thread);
@@ -290,6 +314,7 @@ static dm_status choose_device(thread_launch *l)
         }
         l->profile.device_bytes = g == 0 ? memory : DMI_MIN(memory, l->profile.device_bytes);
     }
+    l->profile.device_bytes /= gpus > 0 ? (l->workers + gpus - 1) / gpus : 1; /* of each, where they share one */
     status = dmi_transport_check(&l->config, gpus > 0, false);
     bool staged = l->config.transport == DMI_TRANSPORT_STAGED;
     if (status == DM_OK && (l->config.pretend_hosts > 1 || (gpus > 0 && staged))) {
@@ -322,7 +347,7 @@ dm_status dmi_launch_threads(const dmi_config *config, int workers, dmi_session 
     dmi_session *s = NULL;
     if (status == DM_OK) {
         dmi_hub_tune(&l->hub, workers + 1, dmi_host_cores(), config->spin_us);
-        l->blas_before = dmi_cpu_blas_threads(config->blas_threads);
+        blas_take(l);
         status = choose_device(l);
     }
     if (status == DM_OK) {

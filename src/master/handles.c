@@ -64,16 +64,22 @@ dm_status dmi_handle_new(dmi_session *s, dm_array *out, dmi_handle **handle)
     return DM_OK;
 }
 
+/* What an array takes of every worker, added to (sign 1) or taken from (-1) what lives there. */
+static void count_live(dmi_session *s, const dmi_layout *layout, dm_dtype dtype, int sign)
+{
+    for (int w = 0; w < s->workers; w++) {
+        s->live_bytes[w] += sign * dmi_pool_rounded(&s->pool_config,
+                                                    dmi_layout_shard_count(layout, w) * dmi_dtype_bytes(dtype));
+    }
+}
+
 static void drop_handle(dmi_session *s, uint32_t slot)
 {
     dmi_handle *h = &s->handle[slot];
     s->alive -= !h->storage->replica;
     if (--h->storage->handles == 0) {
         dmi_replicas_forget(s, h->storage);
-        for (int w = 0; w < s->workers; w++) {
-            int64_t bytes = dmi_layout_shard_count(h->storage->layout, w) * dmi_dtype_bytes(h->storage->dtype);
-            s->live_bytes[w] -= dmi_pool_rounded(&s->pool_config, bytes);
-        }
+        count_live(s, h->storage->layout, h->storage->dtype, -1);
         free(h->storage);
     }
     h->live = false;
@@ -203,10 +209,7 @@ static dm_status admit_array(dmi_session *s, const dmi_layout *layout, dm_dtype 
                             w, need, s->live_bytes[w], limit);
         }
     }
-    for (int w = 0; w < s->workers; w++) {
-        s->live_bytes[w] +=
-            dmi_pool_rounded(&s->pool_config, dmi_layout_shard_count(layout, w) * dmi_dtype_bytes(dtype));
-    }
+    count_live(s, layout, dtype, 1);
     return DM_OK;
 }
 
@@ -245,6 +248,7 @@ dm_status dmi_array_make(dmi_session *s, dm_dtype dtype, const dmi_layout *layou
     dmi_storage *storage = calloc(1, sizeof *storage);
     status = storage ? dmi_handle_new(s, &a, &h) : dmi_fail(DM_ERR_NOMEM, "no memory for a handle");
     if (status != DM_OK) {
+        count_live(s, layout, dtype, -1);
         free(storage);
         return status;
     }

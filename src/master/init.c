@@ -61,7 +61,7 @@ int dmi_thread_workers(const dmi_config *config)
 dm_status dmi_session_start(const dmi_config *config, dm_status loaded, dm_session **session)
 {
     dmi_session *s = NULL;
-    dm_status status = loaded;
+    dm_status status = loaded == DM_OK ? dmi_session_may_begin() : loaded;
     if (launched_ranks() > 1) {
         status = dmi_launch_mpi(config, loaded, &s);
     } else if (status == DM_OK) {

@@ -46,8 +46,8 @@ dm_status dmi_enter_stuck(const dm_session *session, dmi_session **out)
         atomic_load_explicit(&((struct dm_session *)(uintptr_t)session)->live, memory_order_acquire);
     if (!live) {
         return dmi_fail(DM_ERR_STATE, "%s",
-                        session->quiet ? "the program ends: a session with GPUs has to be finalized before exit(), "
-                                         "or by an atexit() handler that is set after dm_init"
+                        session->quiet ? "the program ends: a session has to be finalized before exit(), or by an "
+                                         "atexit() handler, with GPUs one that is set after dm_init"
                                        : "the session has been finalized");
     }
     if (dmi_session_forked((dmi_session *)live)) {
@@ -77,8 +77,8 @@ dm_status dmi_enter(const dm_session *session, dmi_session **out)
 bool dmi_session_any(void)
 {
     for (const struct dm_session *h = atomic_load(&all_sessions); h; h = h->next) {
-        const dmi_session *s = (dmi_session *)atomic_load(&((struct dm_session *)(uintptr_t)h)->live);
-        if (s && !dmi_session_forked(s)) {
+        /* not what it points to: another thread may be ending that session */
+        if (atomic_load(&((struct dm_session *)(uintptr_t)h)->live) && h->pid == (int)getpid()) {
             return true;
         }
     }
@@ -156,8 +156,10 @@ static void hush(struct dm_session *at)
 
 /* The driver of the GPUs ends by a handler of its own, which it sets when it is started: handlers are called
  * last one first, so that this one, set later, comes before it. */
+static atomic_bool gpus_end;
 static void hush_gpus(void)
 {
+    atomic_store(&gpus_end, true);
     for (struct dm_session *at = atomic_load(&all_sessions); at; at = at->next) {
         dmi_session *live = (dmi_session *)atomic_load(&at->live), *s = live ? live : at->given_up;
         if (s && s->profile.gpu && s->launch->hush) {
@@ -175,6 +177,11 @@ __attribute__((destructor)) static void hush_all(void)
     }
 }
 
+dm_status dmi_session_may_begin(void)
+{
+    return atomic_load(&gpus_end) ? dmi_fail(DM_ERR_STATE, "the program ends, and its GPUs are given up") : DM_OK;
+}
+
 dm_status dmi_session_publish(dmi_session *s, dm_session **out)
 {
     static atomic_flag set = ATOMIC_FLAG_INIT;
@@ -185,6 +192,7 @@ dm_status dmi_session_publish(dmi_session *s, dm_session **out)
     if (s->profile.gpu && s->launch->hush && !atomic_flag_test_and_set(&set) && atexit(hush_gpus) != 0) {
         dmi_log(DMI_LOG_WARN, "no memory for an atexit() handler: dm_finalize must be called before exit()");
     }
+    handle->pid = s->pid;
     handle->next = atomic_load(&all_sessions);
     while (!atomic_compare_exchange_weak(&all_sessions, &handle->next, handle)) {
     }

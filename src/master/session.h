@@ -94,6 +94,7 @@ struct dm_session {
     atomic_uintptr_t live; /* dmi_session, 0 after finalize */
     dmi_session *given_up; /* its workers did not end, so its memory is theirs */
     bool quiet;            /* the program ends, and its workers do nothing more */
+    int pid;               /* of the process that made it */
     struct dm_session *next;
 };
 
@@ -105,6 +106,8 @@ DM_CHECKED dm_status dmi_enter_stuck(const dm_session *session, dmi_session **ou
 bool dmi_session_forked(const dmi_session *s);
 /* Is any session of this process open? */
 bool dmi_session_any(void);
+/* DM_ERR_STATE once exit() has ended the sessions with GPUs of this process. */
+DM_CHECKED dm_status dmi_session_may_begin(void);
 /* A session around a hub whose workers are there (or are about to serve); on failure everything is freed. */
 DM_CHECKED dm_status dmi_session_open(const dmi_config *config, const dmi_profile *profile, const dmi_hub *hub,
                                       const dmi_slab_ops *slabs, const int *consumers, int nconsumers,

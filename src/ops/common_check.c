@@ -15,12 +15,24 @@ const char *dmi_shape_text(const dmi_desc *desc, char text[192])
     return text;
 }
 
+static bool is_empty(const dmi_desc *x)
+{
+    bool empty = false;
+    for (int d = 0; d < x->ndim; d++) {
+        empty = empty || x->extent[d] == 0;
+    }
+    return empty;
+}
+
 int dmi_operands_overlap(const dmi_operand *a, const dmi_operand *b)
 {
     if (a->memory != b->memory) {
         return DMI_APART;
     }
     const dmi_desc *x = &a->desc, *y = &b->desc;
+    if (is_empty(x) || is_empty(y)) {
+        return DMI_APART;
+    }
     if (x->layout_id !=
         y->layout_id) { /* one of them is reshaped: which elements they share is not worked out */
         return DMI_OVERLAPPING;

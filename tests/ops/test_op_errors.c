@@ -89,6 +89,12 @@ static void gemm_errors(dmt_case *c)
     REFUSED(DMT_ONE(DTYPE), "b", dm_gemm(s, DM_N, DM_T, 1, t.f, t.byte, 0, six));
     REFUSED(DMT_ONE(DTYPE), "c", dm_gemm(s, DM_T, DM_N, 1, t.f, t.g, 0, t.whole));
     REFUSED(DMT_ONE(OVERLAP), "c", dm_gemm(s, DM_N, DM_N, 1, six, six, 0, six));
+    dm_array thin, flat; /* nothing, in the midst of c: no overlap, and c stays as it is */
+    DMT_OK(c, dm_array_view(s, six, (const int64_t[]){0, 3}, (const int64_t[]){6, 0}, &thin));
+    DMT_OK(c, dm_array_view(s, six, (const int64_t[]){3, 0}, (const int64_t[]){0, 6}, &flat));
+    DMT_OK(c, dm_gemm(s, DM_N, DM_N, 1, thin, flat, 1, six));
+    DMT_OK(c, dm_array_destroy(s, thin));
+    DMT_OK(c, dm_array_destroy(s, flat));
     dmt_thing_end(c, six, DM_F32, 2, square);
     dmt_things_end(c, &t);
 }

@@ -204,6 +204,12 @@ static void finalizes(void)
 {
     dm_status status = dm_finalize(opened, NULL);
     fprintf(stderr, "%s: %s\n", dm_status_name(status), status == DM_OK ? "" : dm_error_message());
+    if (status != DM_OK) { /* neither does a new one begin */
+        dm_session *next;
+        if (dm_init(NULL, &next) != DM_ERR_STATE) {
+            _exit(1);
+        }
+    }
 }
 
 static void ends_by_handler(void)
