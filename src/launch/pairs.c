@@ -28,27 +28,31 @@ static dm_status try_pair(const dmi_device *device, dmi_engine *a, dmi_engine *b
                : status;
 }
 
-/* A pool takes memory of the device that is the thread's. */
+/* A pool takes memory of the device that is the thread's, and marks it there. */
 static dm_status take(const dmi_device *device, dmi_engine *e, dmi_block *out)
 {
     dm_status status = device->use(e->config.device_number);
     return status == DM_OK ? dmi_pool_alloc(e->config.pool, DMI_PROBE_BYTES, DMI_OWNER_STAGING, out) : status;
 }
 
+static void give_back(const dmi_device *device, dmi_engine *e, dmi_block *block)
+{
+    dmi_stamp now = {{0}};
+    if (block->base) {
+        (void)!device->use(e->config.device_number);
+        (void)!dmi_pool_free(e->config.pool, block, &now);
+    }
+}
+
 static dm_status connect_pair(const dmi_device *device, dmi_engine *a, dmi_engine *b)
 {
     dmi_block from = {0}, to = {0};
-    dmi_stamp now = {{0}};
     dm_status status = device->connect(a, b->config.me, b);
     status = status == DM_OK ? take(device, a, &from) : status;
     status = status == DM_OK ? take(device, b, &to) : status;
     status = status == DM_OK ? try_pair(device, a, b, &from, &to) : status;
-    if (from.base) {
-        (void)!dmi_pool_free(a->config.pool, &from, &now);
-    }
-    if (to.base) {
-        (void)!dmi_pool_free(b->config.pool, &to, &now);
-    }
+    give_back(device, a, &from);
+    give_back(device, b, &to);
     return status;
 }
 

@@ -2,9 +2,12 @@
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { MOST_DEVICES = 64 };
 
 static dm_status check(cudaError_t code, const char *call)
 {
@@ -40,14 +43,28 @@ dm_status dmi_cu_use(int device)
     return status == DM_OK ? check(cudaFree(NULL), "cudaFree") : status;
 }
 
+/* Asked for twice it is an error, which others who use these GPUs may cause, and which tools report. */
 dm_status dmi_cu_peer(int peer)
 {
-    cudaError_t code = cudaDeviceEnablePeerAccess(peer, 0);
-    if (code == cudaErrorPeerAccessAlreadyEnabled) {
-        (void)cudaGetLastError();
-        code = cudaSuccess;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static bool enabled[MOST_DEVICES][MOST_DEVICES];
+    int here = 0;
+    dm_status status = check(cudaGetDevice(&here), "cudaGetDevice");
+    bool counted = here < MOST_DEVICES && peer < MOST_DEVICES;
+    pthread_mutex_lock(&lock);
+    if (status == DM_OK && !(counted && enabled[here][peer])) {
+        cudaError_t code = cudaDeviceEnablePeerAccess(peer, 0);
+        if (code == cudaErrorPeerAccessAlreadyEnabled) {
+            (void)cudaGetLastError();
+            code = cudaSuccess;
+        }
+        status = check(code, "cudaDeviceEnablePeerAccess");
+        if (counted) {
+            enabled[here][peer] = status == DM_OK;
+        }
     }
-    return check(code, "cudaDeviceEnablePeerAccess");
+    pthread_mutex_unlock(&lock);
+    return status;
 }
 
 bool dmi_cu_can_peer(int device, int peer)
