@@ -21,6 +21,7 @@ static const char form_letters[] = "lrcx";
 typedef struct form {
     dm_array a, b, c;
     int trans_a, compute;
+    char algorithm[32];
     double ms[MOST_ROUNDS];
 } form;
 
@@ -59,12 +60,31 @@ static void make(dm_session *s, dm_dtype dtype, int64_t n, int which, form *f)
     f->c = matrix(s, dtype, n, which == 2 ? cols : rows, 0);
 }
 
-static void multiply(dm_session *s, form *f, int times)
+static void multiply_once(dm_session *s, const form *f)
+{
+    dm_gemm_options options = DM_GEMM_OPTIONS_INIT;
+    options.compute = f->compute;
+    check(dm_gemm_with(s, f->trans_a ? DM_T : DM_N, DM_N, 1, f->a, f->b, 0, f->c, &options));
+}
+
+/* The algorithm that is chosen, "" where nothing moves. */
+static void ask_algorithm(dm_session *s, form *f)
+{
+    char *text = NULL;
+    check(dm_explain_begin(s));
+    multiply_once(s, f);
+    check(dm_explain_end(s, &text));
+    const char *at = strstr(text, " algorithm ");
+    if (at) {
+        (void)sscanf(at, " algorithm %31s", f->algorithm);
+    }
+    free(text);
+}
+
+static void multiply(dm_session *s, const form *f, int times)
 {
     for (int i = 0; i < times; i++) {
-        dm_gemm_options options = DM_GEMM_OPTIONS_INIT;
-        options.compute = f->compute;
-        check(dm_gemm_with(s, f->trans_a ? DM_T : DM_N, DM_N, 1, f->a, f->b, 0, f->c, &options));
+        multiply_once(s, f);
     }
     check(dm_sync(s));
 }
@@ -109,6 +129,7 @@ static void measure(dm_session *s, const char *name, const char *wanted, dm_dtyp
     for (int k = 0; k < count; k++) {
         make(s, dtype, n, which[k], &f[k]);
         f[k].compute = compute;
+        ask_algorithm(s, &f[k]);
         multiply(s, &f[k], n > 32768 ? 1 : 3);
     }
     for (int r = 0; r < rounds; r++) {
@@ -124,9 +145,9 @@ static void measure(dm_session *s, const char *name, const char *wanted, dm_dtyp
         qsort(f[k].ms, (size_t)rounds, sizeof f[k].ms[0], by_value);
         double median = f[k].ms[rounds / 2];
         local = k == 0 ? median : local;
-        printf("{\"bench\":\"product\",\"dtype\":\"%s\",\"n\":%lld,\"workers\":%d,\"form\":\"%s\",\"ms\":%.4f,"
+        printf("{\"bench\":\"product\",\"dtype\":\"%s\",\"n\":%lld,\"workers\":%d,\"form\":\"%s\",\"algorithm\":\"%s\",\"ms\":%.4f,"
                "\"min\":%.4f,\"max\":%.4f,\"of_local\":%.3f,\"tflops\":%.1f,\"error\":%.1e}\n",
-               name, (long long)n, dm_workers(s), form_names[which[k]], median, f[k].ms[0], f[k].ms[rounds - 1],
+               name, (long long)n, dm_workers(s), form_names[which[k]], f[k].algorithm, median, f[k].ms[0], f[k].ms[rounds - 1],
                median / local, 2e-9 * (double)n * (double)n * (double)n / median, error);
         fflush(stdout);
         check(dm_array_destroy(s, f[k].a));

@@ -247,8 +247,14 @@ if [ $tests = 1 ]; then
 fi
 
 # ---- compute-sanitizer
-# checked NAME TOOL [SETTING...] -- COMMAND...: status 9 where it has something to say
+# checked NAME TOOL [SETTING...] -- COMMAND...: status 9 where it has something to say. Several run side by side.
 checked() {
+    while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do
+        wait -n
+    done
+    check_one "$@" &
+}
+check_one() {
     local name=$1 which=$2 settings=()
     shift 2
     while [ "$1" != -- ]; do
@@ -279,14 +285,22 @@ elif [ $sanitizer = 1 ]; then
         done
     done
     for t in "${op_tests[@]}"; do
+        mkdir -p "$t-checked" # tests write files where they are run
+        cd "$t-checked" || exit 1
         checked "$t" memcheck DMATH_DEVICE="$device" DMATH_TEST_WORKERS="$gpus" DMATH_SHARE_GPU=1 DMATH_POOL_OWN=1 \
-            DMATH_PUSH_KERNEL=1K DMATH_TEST_CASES=0.01 DMATH_WATCHDOG_S=0 -- "$(program "$t")"
+            DMATH_PUSH_KERNEL=1K DMATH_TEST_CASES=0.003 DMATH_FILE_PIECE=64K DMATH_WATCHDOG_S=0 -- "$(program "$t")"
+        cd ..
     done
     kernels=$(program bench_cuda_kernels) fused=$(program bench_cuda_fused)
     for which in memcheck racecheck synccheck; do
         [ -z "$kernels" ] || checked bench_cuda_kernels $which -- "$kernels" 0.004
-        [ -z "$fused" ] || checked bench_cuda_fused $which -- "$fused" check 390 -1024
+        if [ -n "$fused" ] && [ $which = racecheck ]; then # CUDA 13.0: an error of the tool's own
+            note skipped - "racecheck-bench_cuda_fused: it reports cuBLAS, and does not end on our kernel alone"
+        elif [ -n "$fused" ]; then
+            checked bench_cuda_fused $which -- "$fused" check 390 -1024
+        fi
     done
+    wait
     cd "$top" || exit 1
 fi
 

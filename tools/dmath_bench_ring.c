@@ -71,9 +71,9 @@ dm_status tool_ring_measure(dm_session *s, const tool_measure *measure, int64_t 
 {
     ring r = {.from = DM_NO_ARRAY};
     int64_t repeats = measure->repeats;
-    int count = (int)DMI_MIN(DMI_MAX((INT64_C(2) << 30) / bytes, 8),
-                             256); /* so that the wait at the end hardly counts */
     const dmi_device *gpu = gpus_of(s);
+    int64_t all = INT64_C(2) << (gpu ? 32 : 30); /* so that the wait at the end hardly counts */
+    int count = (int)DMI_MIN(DMI_MAX(all / bytes, 8), 256);
     double *times[2] = {calloc((size_t)repeats, sizeof(double)), calloc((size_t)repeats, sizeof(double))};
     dm_status status = times[0] && times[1] ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for the measurements");
     status = status == DM_OK ? make_ring(s, bytes, &r) : status;
