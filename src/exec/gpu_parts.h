@@ -146,8 +146,8 @@ dm_status dmi_gpu_packed_make(dmi_gpu *g, dmi_staged *piece, char *pinned, int64
 void dmi_gpu_packed_free(dmi_staged *piece);
 void dmi_gpu_failed(dmi_engine *e, const dmi_work *w, dm_status status);
 
-/* The status of calls that put something into a queue, which keeps its own errors. */
-/* The queue's error, if there is one, is that of this step; later ones may do without. */
+/* The status of calls that put something into a queue, which keeps its own first error: that of this step, and of no later
+ * one. */
 static inline dm_status dmi_gpu_queued(dmi_queue *queue, dm_status status)
 {
     bool failed = queue->error != 0;
