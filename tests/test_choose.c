@@ -43,6 +43,28 @@ static void test_measured(void **state)
     assert_string_equal(chosen(&h200, DM_F32, 16384, true, ROWS, ROWS, true), "stationary");
 }
 
+/* Longer k, or more columns, than the kernel counts: another form. */
+static void test_fused_limits(void **state)
+{
+    (void)state;
+    static const int64_t shape[][3] = {{1024, 4096, 8388608}, {4096, 33554432, 512}, {8192, 8192, 8192}};
+    for (int i = 0; i < 3; i++) {
+        const int64_t m = shape[i][0], n = shape[i][1], k = shape[i][2];
+        sim_program p;
+        dmi_plan *plan = NULL;
+        sim_begin(&p, 4);
+        p.profile.gpu = p.profile.fused = true;
+        p.profile.rates = h200;
+        int ia = sim_matrix(&p, DM_BF16, m, k, 4, 1, 0), ib = sim_matrix(&p, DM_BF16, k, n, 4, 1, 0);
+        int ic = sim_matrix(&p, DM_BF16, m, n, 4, 1, 0);
+        assert_true(sim_gemm(&p, 0, 0, 0, ia, ib, ic));
+        assert_int_equal(dmi_plan_make(&p.call[0], &p.profile, 0, &plan), DM_OK);
+        assert_int_equal(strcmp(plan->algorithm, "fused") == 0, i == 2);
+        dmi_plan_release(plan);
+        sim_end(&p);
+    }
+}
+
 /* Where links are slow, what moves least; where they are fast, what multiplies fastest. */
 static void test_links(void **state)
 {
@@ -108,10 +130,8 @@ static void test_own_part(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_measured),
-        cmocka_unit_test(test_links),
-        cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_own_part),
+        cmocka_unit_test(test_measured), cmocka_unit_test(test_fused_limits), cmocka_unit_test(test_links),
+        cmocka_unit_test(test_unknown),  cmocka_unit_test(test_own_part),
     };
     return cmocka_run_group_tests_name("choose", tests, NULL, NULL);
 }

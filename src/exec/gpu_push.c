@@ -33,7 +33,8 @@ bool dmi_gpu_as_rows(const dmi_copy *c, int64_t elem, int64_t *src, int64_t *dst
     v[1] = height;
     v[2] = (height > 1 ? src_pitch : width) * elem;
     v[3] = (height > 1 ? dst_pitch : width) * elem;
-    return v[2] >= v[0] && v[3] >= v[0];
+    bool few = v[0] <= INT32_MAX && v[2] <= INT32_MAX && v[3] <= INT32_MAX; /* what a copy of rows takes */
+    return v[2] >= v[0] && v[3] >= v[0] && (height == 1 || few);
 }
 
 /* One launch in place of a copy and a copy of the counter. Order: the kernel stands on the stream where the

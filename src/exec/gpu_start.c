@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { TABLES_SLAB = 4 << 20 };
 
@@ -54,6 +55,9 @@ static dm_status make_staging(dmi_engine *e)
     dm_status status = g->pinned
                            ? dmi_cu_pin(g->pinned, g->pinned_bytes)
                            : dmi_fail(DM_ERR_NOMEM, "no host memory for the executor of GPU %d", g->device);
+    if (status == DM_OK) { /* a fork would make these pages copies on writing, and the device would keep the old ones */
+        (void)madvise(g->pinned, (size_t)g->pinned_bytes, MADV_DONTFORK);
+    }
     for (int i = 0; i < STAGED && status == DM_OK; i++) {
         status = make_piece(g, &g->out.piece[i], i);
         status = status == DM_OK ? make_piece(g, &g->in.piece[i], STAGED + i) : status;

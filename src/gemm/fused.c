@@ -79,7 +79,7 @@ bool dmi_fused_serves(const dmi_product *p)
     bool comes = false;
     if (!p->b->profile->fused || p->panel_type == p->type || p->c != p->user_c ||
         (p->c->dtype != p->panel_type && p->c->dtype != DM_F32) ||
-        p->b->profile->workers > DMI_FUSED_MOST / 2) {
+        p->b->profile->workers > DMI_FUSED_MOST / 2 || p->k > DMI_FUSED_MOST_K) {
         return false;
     }
     for (int w = 0; w < p->b->profile->workers; w++) {
@@ -91,8 +91,8 @@ bool dmi_fused_serves(const dmi_product *p)
         if (c.count == 0) {
             continue;
         }
-        if (!interval(&c.dim[0]) || !interval(&c.dim[1]) || !side_serves(p, 0, w, &c) ||
-            !side_serves(p, 1, w, &c)) {
+        if (!interval(&c.dim[0]) || !interval(&c.dim[1]) || c.dim[0].count > DMI_FUSED_MOST_M ||
+            c.dim[1].count > DMI_FUSED_MOST_N || !side_serves(p, 0, w, &c) || !side_serves(p, 1, w, &c)) {
             return false;
         }
         if (dmi_desc_region_count(p->user_c, w) == 1) {

@@ -195,10 +195,11 @@ bool dmi_cuda_fused_serves(const dmi_queue *q, const dmi_fused *d, const void *a
     dm_dtype c_dtype = d->c_dtype == 0 ? d->dtype : d->c_dtype;
     int major = 0, minor = 0;
     bool types = (d->dtype == DM_F16 || d->dtype == DM_BF16) && (c_dtype == d->dtype || c_dtype == DM_F32);
-    bool sizes = d->m > 0 && d->n > 0 && d->k > 0 && d->m < INT32_MAX / 2 && d->k <= INT64_C(65535) * FUSED_K &&
-                 d->n <= INT64_C(65535) * FUSED_N &&
-                 units(d->m, FUSED_M) * units(d->n, FUSED_N) < INT32_MAX / 2 && d->pieces >= 0 &&
-                 d->pieces <= DMI_FUSED_PIECES && (d->blocks == 0 || d->blocks >= FUSED_PAIR);
+    _Static_assert(DMI_FUSED_MOST_K == 65535 * FUSED_K && DMI_FUSED_MOST_N == 65535 * FUSED_N,
+                   "as plans know them");
+    bool sizes = d->m > 0 && d->n > 0 && d->k > 0 && d->m <= DMI_FUSED_MOST_M && d->k <= DMI_FUSED_MOST_K &&
+                 d->n <= DMI_FUSED_MOST_N && units(d->m, FUSED_M) * units(d->n, FUSED_N) < INT32_MAX / 2 &&
+                 d->pieces >= 0 && d->pieces <= DMI_FUSED_PIECES && (d->blocks == 0 || d->blocks >= FUSED_PAIR);
     if (!types || !sizes || !own_fits(d, own) || comes_into_own(d) || !on_16_bytes(a, d->lda, 2) ||
         !on_16_bytes(b, d->ldb, 2) || !on_16_bytes(c, d->ldc, dmi_dtype_bytes(c_dtype))) {
         return false;

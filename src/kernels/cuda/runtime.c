@@ -9,8 +9,18 @@
 
 enum { MOST_DEVICES = 64 };
 
+/* An error that is told here, or that does not matter, is not to be found by whoever asks for the last one after a
+ * launch. Those that stay with the device come back at the next call. */
+static void forget(cudaError_t code)
+{
+    if (code != cudaSuccess) {
+        (void)cudaGetLastError();
+    }
+}
+
 static dm_status check(cudaError_t code, const char *call)
 {
+    forget(code);
     return code == cudaSuccess ? DM_OK : dmi_fail(DM_ERR_INTERNAL, "%s: %s", call, cudaGetErrorString(code));
 }
 
@@ -126,7 +136,7 @@ dm_status dmi_cu_open(const dmi_cu_handle *handle, void **out)
 
 void dmi_cu_close(void *p)
 {
-    (void)cudaIpcCloseMemHandle(p);
+    forget(cudaIpcCloseMemHandle(p));
 }
 
 void *dmi_cu_malloc(int64_t bytes)
@@ -141,7 +151,7 @@ void *dmi_cu_malloc(int64_t bytes)
 
 void dmi_cu_release(void *p)
 {
-    (void)cudaFree(p);
+    forget(cudaFree(p));
 }
 
 void *dmi_cu_malloc_host(int64_t bytes)
@@ -156,7 +166,7 @@ void *dmi_cu_malloc_host(int64_t bytes)
 
 void dmi_cu_release_host(void *p)
 {
-    (void)cudaFreeHost(p);
+    forget(cudaFreeHost(p));
 }
 
 dm_status dmi_cu_pin(void *p, int64_t bytes)
@@ -166,7 +176,7 @@ dm_status dmi_cu_pin(void *p, int64_t bytes)
 
 void dmi_cu_unpin(void *p)
 {
-    (void)cudaHostUnregister(p);
+    forget(cudaHostUnregister(p));
 }
 
 /* The default stream alone is waited for: all of ours are of the kind that has nothing to do with it. */
@@ -199,7 +209,7 @@ dm_status dmi_cu_stream_create(dmi_stream *out)
 void dmi_cu_stream_destroy(dmi_stream s)
 {
     if (s) {
-        (void)cudaStreamDestroy(s);
+        forget(cudaStreamDestroy(s));
     }
 }
 
@@ -230,7 +240,7 @@ dm_status dmi_cu_event_between(dmi_event from, dmi_event to, double *seconds)
 void dmi_cu_event_destroy(dmi_event e)
 {
     if (e) {
-        (void)cudaEventDestroy(e);
+        forget(cudaEventDestroy(e));
     }
 }
 
@@ -296,10 +306,10 @@ dm_status dmi_cu_capture_run(dmi_stream s)
     status = status == DM_OK ? check(cudaGraphInstantiate(&exec, graph, 0), "cudaGraphInstantiate") : status;
     status = status == DM_OK ? check(cudaGraphLaunch(exec, s), "cudaGraphLaunch") : status;
     if (exec) {
-        (void)cudaGraphExecDestroy(exec);
+        forget(cudaGraphExecDestroy(exec));
     }
     if (graph) {
-        (void)cudaGraphDestroy(graph);
+        forget(cudaGraphDestroy(graph));
     }
     if (status != DM_OK) {
         (void)cudaGetLastError(); /* it is told, and is not to be found by a later call */

@@ -248,6 +248,10 @@ static void complete(dmi_queue *q, const dmi_fused_gemm *d, int which, const voi
 static void fused(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arrival, double alpha,
                   const void *a, const void *b, const void *const own[2], double beta, void *c)
 {
+    if (d->gemm.m > DMI_FUSED_MOST_M || d->gemm.k > DMI_FUSED_MOST_K || d->gemm.n > DMI_FUSED_MOST_N) {
+        failed(q, "fused", "a plan has made one that the kernel does not do");
+        return;
+    }
     for (int i = 0; i < d->parts && arrival; i++) {
         if (arrival[i].counter && begin(q, "fused") &&
             dmi_cu_wait_value(q->stream, (uint32_t *)(uintptr_t)arrival[i].counter, arrival[i].value) !=

@@ -149,7 +149,8 @@ dm_status dmi_cu_copy_2d(dmi_stream s, void *dst, int64_t dst_pitch, const void 
                          int64_t width, int64_t height)
 {
     dmi_emu_place to = dmi_emu_find(dst), from = dmi_emu_find(src);
-    if (width < 0 || height < 0 || (height > 1 && (dst_pitch < width || src_pitch < width))) {
+    if (width < 0 || height < 0 || (height > 1 && (dst_pitch < width || src_pitch < width)) ||
+        (height > 1 && DMI_MAX(dst_pitch, src_pitch) > INT32_MAX)) { /* as CUDA says of pitches */
         return dmi_fail(DM_ERR_INTERNAL, "a copy of %lld bytes in %lld rows, %lld and %lld apart",
                         (long long)width, (long long)height, (long long)dst_pitch, (long long)src_pitch);
     }
