@@ -10,6 +10,7 @@ static const int built = DMI_DEVICE_EMULATED;
 
 static const dmi_device gpu = {.settings = dmi_cu_settings,
                                .count = dmi_cu_devices,
+                               .current = dmi_cu_current,
                                .backend = dmi_backend_cuda,
                                .slabs = dmi_gpu_slabs,
                                .memory = dmi_cu_memory,

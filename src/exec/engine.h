@@ -114,6 +114,7 @@ typedef struct dmi_peer {
 typedef struct dmi_device {
     dm_status (*settings)(void);                          /* DM_ERR_CONFIG: the environment's are not understood */
     int (*count)(void);                                   /* GPUs of this host */
+    int (*current)(void);                                 /* the calling thread's device; -1: not known */
     const dmi_backend *(*backend)(void);
     dmi_slab_ops (*slabs)(dmi_port *port);                /* port: where other processes find them; or NULL */
     dm_status (*memory)(int64_t *free_bytes, int64_t *total_bytes); /* of the calling thread's device */

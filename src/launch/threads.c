@@ -328,7 +328,7 @@ static dm_status choose_device(thread_launch *l)
     return status;
 }
 
-dm_status dmi_launch_threads(const dmi_config *config, int workers, dmi_session **out)
+static dm_status launch(const dmi_config *config, int workers, dmi_session **out)
 {
     thread_launch *l = calloc(1, sizeof *l);
     if (!l) {
@@ -376,4 +376,16 @@ dm_status dmi_launch_threads(const dmi_config *config, int workers, dmi_session 
     s->launch_state = l;
     *out = s;
     return DM_OK;
+}
+
+/* The device that is the calling thread's is the program's matter, and stays what it was. */
+dm_status dmi_launch_threads(const dmi_config *config, int workers, dmi_session **out)
+{
+    const dmi_device *gpu = dmi_device_gpu((int)config->device);
+    int before = gpu && gpu->count() > 0 ? gpu->current() : -1;
+    dm_status status = launch(config, workers, out);
+    if (before >= 0) {
+        (void)!gpu->use(before);
+    }
+    return status;
 }

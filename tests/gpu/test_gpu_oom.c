@@ -90,7 +90,9 @@ static void test_arrays(void **state)
 {
     (void)state;
     int gpus = gpus_or_skip(), n = 0;
+    ok(dmi_cu_use(gpus - 1));
     dm_session *s = open_session(options_for(gpus));
+    assert_int_equal(dmi_cu_current(), gpus - 1); /* the program's device is its own */
     dm_array a[MOST_ARRAYS];
     int64_t bytes = least_free(s) / 8 / 4096 * 4096;
     product_works(s);

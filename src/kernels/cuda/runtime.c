@@ -53,6 +53,13 @@ dm_status dmi_cu_use(int device)
     return status == DM_OK ? check(cudaFree(NULL), "cudaFree") : status;
 }
 
+int dmi_cu_current(void)
+{
+    int device = -1;
+    forget(cudaGetDevice(&device));
+    return device;
+}
+
 /* Asked for twice it is an error, which others who use these GPUs may cause, and which tools report. */
 dm_status dmi_cu_peer(int peer)
 {

@@ -16,6 +16,7 @@ bool dmi_cu_timed(void);                     /* do times say something of the ma
 DM_CHECKED dm_status dmi_cu_settings(void);  /* DM_ERR_CONFIG: what the environment says of emulated GPUs */
 int dmi_cu_devices(void);                    /* 0 where there is no GPU or no driver */
 DM_CHECKED dm_status dmi_cu_use(int device); /* of the calling thread; makes the context */
+int dmi_cu_current(void);                    /* the calling thread's; -1: not known */
 /* The address space of `peer` may be read and written by kernels and copies of the current device. */
 DM_CHECKED dm_status dmi_cu_peer(int peer);
 bool dmi_cu_can_peer(int device, int peer);

@@ -82,6 +82,11 @@ dm_status dmi_cu_use(int device)
     return status;
 }
 
+int dmi_cu_current(void)
+{
+    return current;
+}
+
 dm_status dmi_cu_peer(int peer)
 {
     dm_status status = check_device(peer);
