@@ -74,8 +74,9 @@ static bool has_memory(const dmi_work *w)
 
 /* --- products that wait themselves --- */
 
-/* One at a time on a GPU: such a kernel leaves some multiprocessors to what was issued before it, but two of
- * them would leave none. */
+/* Behind all kernels that are issued, on whichever lane: such a kernel leaves some multiprocessors free, but
+ * they would not do for a product whose blocks of threads have to be neighbours (clusters), nor for a second
+ * kernel that waits. What it waits for was issued before, so that it depends on none that comes later. */
 static dm_status fused_step(dmi_engine *e, int lane, dmi_work *w)
 {
     dmi_gpu *g = e->gpu;
@@ -92,10 +93,11 @@ static dm_status fused_step(dmi_engine *e, int lane, dmi_work *w)
         bool here = e->peer[peer].retired >= ordinal;
         arrival[i] = (dmi_arrival){.counter = here ? NULL : &g->arrived[peer], .value = dmi_gpu_value(ordinal)};
     }
-    last.seq[g->fused_lane] = g->fused_seq;
+    for (int i = 0; i < e->lanes; i++) {
+        bool computes = i != DMI_LANE_SEND && i != DMI_LANE_RECV;
+        last.seq[i] = computes ? g->issued[i] : 0;
+    }
     dm_status status = dmi_gpu_after(e, lane, &last);
-    g->fused_lane = lane;
-    g->fused_seq = g->issued[lane] + 1;
     status = status == DM_OK ? dmi_gpu_work_begin(e, lane) : status;
     if (status == DM_OK) {
         e->config.backend->fused(g->queue[lane], d, arrival, dmi_step_scalar(w, 0), p[0], p[1],

@@ -63,8 +63,6 @@ struct dmi_gpu {
     uint32_t *arrived, *freed; /* [endpoints] this device's counters */
     uint32_t *numbers;         /* [1 << NUMBER_BITS] what counters are raised to, in device memory */
     dmi_gpu_peer *peer;        /* [endpoints] */
-    int fused_lane; /* the last product that waits by itself */
-    uint64_t fused_seq;
     dmi_staging out, in;
     struct dmi_hosting *hosting; /* files and functions of the user's: gpu_pieces.h; NULL: none yet */
     dmi_staging message_out, message_in;
