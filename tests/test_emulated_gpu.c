@@ -3,6 +3,7 @@
 #include "dmath/dmath.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/runtime.h"
+#include "kernels/emulated/emulated.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -523,6 +524,35 @@ static int clear_delay(void **state)
 #test "_delayed", test, set_delay, clear_delay, NULL                                                   \
     }
 
+/* A device that fails beside all calls: commands under way are failures, not results. */
+static void test_lost_device(void **state)
+{
+    (void)state;
+    dm_config config = DM_CONFIG_INIT;
+    dm_session *s = NULL;
+    dm_array a;
+    float value;
+    config.workers = 2;
+    config.options = "device=emulated,log=error,slab=1M";
+    ok(dm_init(&config, &s));
+    ok(dm_matrix(s, DM_F32, 64, 64, &a));
+    ok(dm_fill(s, a, 1));
+    ok(dm_sync(s));
+    dmi_emu_lose("a planted fault");
+    ok(dm_fill(s, a, 2));
+    assert_int_equal(dm_sync(s), DM_ERR_INTERNAL);
+    assert_non_null(strstr(dm_error_message(), "has failed: a planted fault"));
+    while (dm_sync(s) != DM_OK) { /* the other worker's */
+    }
+    dmi_emu_lose(NULL);
+    assert_int_equal(dm_array_read(s, a, (const int64_t[]){0, 0}, (const int64_t[]){1, 1}, &value, 0),
+                     DM_ERR_POISONED);
+    while (dm_sync(s) != DM_OK) {
+    }
+    ok(dm_array_destroy(s, a));
+    ok(dm_finalize(s, NULL));
+}
+
 int main(int argc, char **argv)
 {
 #ifdef DMATH_WITH_CUDA
@@ -551,6 +581,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_release_waits),
         cmocka_unit_test(test_processes),
+        cmocka_unit_test(test_lost_device),
         DELAYED(test_order),
         DELAYED(test_latest_record),
         DELAYED(test_wait_values),

@@ -1,6 +1,8 @@
 /* Order between the streams of a GPU, and between GPUs. */
 #include "exec/gpu_parts.h"
 
+#include <stdio.h>
+
 bool dmi_gpu_issued(const dmi_engine *e, const dmi_stamp *stamp)
 {
     for (int lane = 0; lane < e->lanes; lane++) {
@@ -125,6 +127,18 @@ dm_status dmi_gpu_wait(dmi_engine *e, int stream, uint32_t *counter, uint64_t or
     return dmi_cu_wait_value(e->gpu->stream[stream], counter, dmi_gpu_value(ordinal));
 }
 
+/* After a fault of the device nothing tells of a single command whether it was done. */
+static void fail_all(dmi_engine *e, const char *why)
+{
+    char text[128];
+    snprintf(text, sizeof text, "GPU %d has failed: %s", e->gpu->device, why);
+    for (dmi_instance *inst = e->first; inst; inst = inst->next) {
+        if (!atomic_load(&inst->failed)) {
+            dmi_engine_fail(e, inst, DM_ERR_INTERNAL, text);
+        }
+    }
+}
+
 bool dmi_gpu_look(dmi_engine *e, bool idle)
 {
     dmi_gpu *g = e->gpu;
@@ -142,6 +156,10 @@ bool dmi_gpu_look(dmi_engine *e, bool idle)
         if (idle && unmarked && record(g, lane) != DM_OK) {
             dmi_log(DMI_LOG_ERROR, "worker %d: %s", e->config.me, dmi_error_text());
         }
+    }
+    const char *lost = dmi_cu_lost(); /* before anything counts as done */
+    if (lost) {
+        fail_all(e, lost);
     }
     return moved;
 }

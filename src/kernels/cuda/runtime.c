@@ -3,6 +3,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -261,9 +262,21 @@ dm_status dmi_cu_event_after(dmi_stream s, dmi_event e)
     return check(cudaStreamWaitEvent(s, e, 0), "cudaStreamWaitEvent");
 }
 
+static _Atomic(const char *) lost;
+
 bool dmi_cu_event_reached(dmi_event e)
 {
-    return cudaEventQuery(e) != cudaErrorNotReady; /* a broken device is found by the next call */
+    cudaError_t code = cudaEventQuery(e);
+    if (code != cudaSuccess && code != cudaErrorNotReady) {
+        atomic_store(&lost, cudaGetErrorString(code));
+        forget(code);
+    }
+    return code != cudaErrorNotReady;
+}
+
+const char *dmi_cu_lost(void)
+{
+    return atomic_load(&lost);
 }
 
 dm_status dmi_cu_copy(dmi_stream s, void *dst, const void *src, int64_t bytes)

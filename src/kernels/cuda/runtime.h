@@ -51,7 +51,8 @@ DM_CHECKED dm_status dmi_cu_event_between(dmi_event from, dmi_event to, double *
 void dmi_cu_event_destroy(dmi_event e);
 DM_CHECKED dm_status dmi_cu_event_record(dmi_event e, dmi_stream s);
 DM_CHECKED dm_status dmi_cu_event_after(dmi_stream s, dmi_event e); /* what comes next on s waits for e */
-bool dmi_cu_event_reached(dmi_event e);
+bool dmi_cu_event_reached(dmi_event e); /* or its device has failed: dmi_cu_lost() then says so */
+const char *dmi_cu_lost(void); /* what a device of this process has failed of, beside all calls; NULL: none has */
 /* Any memory to any memory, by the copy engine where it can. */
 DM_CHECKED dm_status dmi_cu_copy(dmi_stream s, void *dst, const void *src, int64_t bytes);
 DM_CHECKED dm_status dmi_cu_copy_2d(dmi_stream s, void *dst, int64_t dst_pitch, const void *src,

@@ -73,4 +73,7 @@ bool dmi_emu_has_reached(const uint32_t *word, uint32_t value); /* and what was 
 void dmi_emu_raise(uint32_t *word, uint32_t value);
 void dmi_emu_sleep_on(const uint32_t *word, uint32_t value); /* returns when it has, or a while later */
 
+/* For tests: from now on a device has failed (NULL: none has). What it was to do is done all the same. */
+void dmi_emu_lose(const char *why);
+
 #endif

@@ -80,6 +80,18 @@ dm_status dmi_cu_event_after(dmi_stream s, dmi_event event)
     return status;
 }
 
+static _Atomic(const char *) lost;
+
+void dmi_emu_lose(const char *why)
+{
+    atomic_store(&lost, why);
+}
+
+const char *dmi_cu_lost(void)
+{
+    return atomic_load(&lost);
+}
+
 bool dmi_cu_event_reached(dmi_event event)
 {
     (void)!dmi_emu_refuse(NULL, "a question for an event");
