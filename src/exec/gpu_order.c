@@ -131,7 +131,7 @@ dm_status dmi_gpu_wait(dmi_engine *e, int stream, uint32_t *counter, uint64_t or
 static void fail_all(dmi_engine *e, const char *why)
 {
     char text[128];
-    snprintf(text, sizeof text, "GPU %d has failed: %s", e->gpu->device, why);
+    snprintf(text, sizeof text, "a GPU of this process has failed: %s", why);
     for (dmi_instance *inst = e->first; inst; inst = inst->next) {
         if (!atomic_load(&inst->failed)) {
             dmi_engine_fail(e, inst, DM_ERR_INTERNAL, text);
