@@ -3,9 +3,9 @@
  *
  *   bench_products DTYPE[:FORMS] ROUNDS N...
  *
- * DTYPE: f64, f32, f16, bf16, or tf32, which is f32 that may be rounded to TF32. FORMS: some of the letters lrcx, for
- * local, rows, columns, contraction; all without. Started alone or by mpirun; settings from the environment
- * (DMATH_...). */
+ * DTYPE: f64, f32, f16, bf16, or tf32, which is f32 that may be rounded to TF32. FORMS: some of the letters
+ * lrcx, for local, rows, columns, contraction; all without. Started alone or by mpirun; settings from the
+ * environment (DMATH_...). */
 #include "bench_time.h"
 
 #include <dmath/dmath.h>
@@ -145,10 +145,11 @@ static void measure(dm_session *s, const char *name, const char *wanted, dm_dtyp
         qsort(f[k].ms, (size_t)rounds, sizeof f[k].ms[0], by_value);
         double median = f[k].ms[rounds / 2];
         local = k == 0 ? median : local;
-        printf("{\"bench\":\"product\",\"dtype\":\"%s\",\"n\":%lld,\"workers\":%d,\"form\":\"%s\",\"algorithm\":\"%s\",\"ms\":%.4f,"
+        printf("{\"bench\":\"product\",\"dtype\":\"%s\",\"n\":%lld,\"workers\":%d,\"form\":\"%s\","
+               "\"algorithm\":\"%s\",\"ms\":%.4f,"
                "\"min\":%.4f,\"max\":%.4f,\"of_local\":%.3f,\"tflops\":%.1f,\"error\":%.1e}\n",
-               name, (long long)n, dm_workers(s), form_names[which[k]], f[k].algorithm, median, f[k].ms[0], f[k].ms[rounds - 1],
-               median / local, 2e-9 * (double)n * (double)n * (double)n / median, error);
+               name, (long long)n, dm_workers(s), form_names[which[k]], f[k].algorithm, median, f[k].ms[0],
+               f[k].ms[rounds - 1], median / local, 2e-9 * (double)n * (double)n * (double)n / median, error);
         fflush(stdout);
         check(dm_array_destroy(s, f[k].a));
         check(dm_array_destroy(s, f[k].b));

@@ -9,6 +9,7 @@
 #define dmi_random_init plain_random_init
 #define dmi_random_batch plain_random_batch
 #define dmi_cpu_reduce plain_reduce
+#define dmi_cpu_add_across plain_add_across
 #include "kernel_oracle.h"
 #include "kernels/cpu/convert.c"
 #include "kernels/cpu/fill.c"

@@ -238,6 +238,12 @@ static void test_acc_add(void **state)
     }
 }
 
+/* -0 and 0 are one. */
+static bool same_number(dm_dtype t, const void *a, const void *b)
+{
+    return same_element(t, a, b) || decode(t, a) == decode(t, b);
+}
+
 static void expect_store(const dmi_acc_store *d, double scale, const void *acc, int64_t i, double beta,
                          void *out)
 {
@@ -311,9 +317,7 @@ static void check_store(rng *r, int acc, dm_dtype out_dtype, int ndim, double sc
     }
     dmi_backend_cpu()->acc_store(NULL, &d, scale, sum, beta, out);
     for (int64_t i = 0; i < span; i++) {
-        if (!same_element(out_dtype, out + i * bytes, expected + i * bytes) &&
-            decode(out_dtype, out + i * bytes) !=
-                decode(out_dtype, expected + i * bytes)) { /* -0 and 0 are one */
+        if (!same_number(out_dtype, out + i * bytes, expected + i * bytes)) {
             fail_msg("acc %d -> %s scale %g beta %g: %La, not %La", acc, dmi_dtype_name(out_dtype), scale, beta,
                      decode(out_dtype, out + i * bytes), decode(out_dtype, expected + i * bytes));
         }
@@ -387,8 +391,7 @@ static void check_fold(rng *r, dm_dtype type, dm_dtype out_type, double scale, d
     }
     dmi_backend_cpu()->fold(NULL, &d, scale, rows, d.own >= 0 ? own : NULL, beta, out);
     for (int64_t i = 0; i < span[1]; i++) {
-        if (!same_element(out_type, out + i * out_bytes, expected + i * out_bytes) &&
-            decode(out_type, out + i * out_bytes) != decode(out_type, expected + i * out_bytes)) {
+        if (!same_number(out_type, out + i * out_bytes, expected + i * out_bytes)) {
             fail_msg("fold of %d %s -> %s scale %g beta %g: %La, not %La", d.addends, dmi_dtype_name(type),
                      dmi_dtype_name(out_type), scale, beta, decode(out_type, out + i * out_bytes),
                      decode(out_type, expected + i * out_bytes));

@@ -153,20 +153,11 @@ static void store_begin(store_job *job, const dmi_acc_store *d, double scale, co
 void dmi_cpu_acc_store(const dmi_acc_store *d, double scale, const void *acc, double beta, void *out)
 {
     store_job job;
-    dmi_box box = {.ndim = d->ndim, .sides = 2};
-    int64_t dense = 1;
-    assert(d->ndim >= 0 && d->ndim <= DM_MAX_DIMS);
-    store_begin(&job, d, scale, acc, beta, out);
-    for (int dim = d->ndim - 1; dim >= 0; dim--) {
-        if (d->extent[dim] == 0) {
-            return;
-        }
-        box.extent[dim] = d->extent[dim];
-        box.stride[ACC][dim] = dense;
-        box.stride[OUT][dim] = d->out_stride[dim];
-        dense *= d->extent[dim];
+    dmi_box box;
+    if (!dmi_box_of_store(d, &box)) {
+        return;
     }
-    dmi_box_simplify(&box, ACC);
+    store_begin(&job, d, scale, acc, beta, out);
     int inner = box.ndim - 1;
     int64_t n = box.extent[inner], s = box.stride[ACC][inner], t = box.stride[OUT][inner];
     int64_t index[DMI_BOX_DIMS] = {0}, at[DMI_BOX_SIDES] = {0, d->out_offset};
@@ -180,43 +171,21 @@ void dmi_cpu_acc_store(const dmi_acc_store *d, double scale, const void *acc, do
 /* --- fold ---------------------------------------------------------------------------- */
 enum { ROWS = 0, OWN = 2 }; /* beside OUT */
 
-typedef union fold_sums {
-    dmi_dd dd[DMI_CHUNK];
-    double f64[DMI_CHUNK];
-    uint64_t i64[DMI_CHUNK];
-} fold_sums;
-
 typedef struct fold_job {
     const dmi_fold *d;
     dm_dtype load; /* addends are brought to this type */
     const void *rows, *own;
-    fold_sums sum;
-    store_job store; /* of sum */
+    dmi_chunk sum;
+    double lo[DMI_CHUNK];   /* of pairs: what sum rounds away, */
+    dmi_dd pair[DMI_CHUNK]; /* and both together */
+    store_job store;        /* of pair or sum */
 } fold_job;
 
 static void fold_addend(fold_job *job, const void *addend, int64_t stride, int64_t n)
 {
     dmi_chunk buffer;
     const void *x = dmi_row_load(job->d->dtype, addend, stride, job->load, &buffer, n);
-    fold_sums *sum = &job->sum;
-    if (job->load == DM_F64) {
-        const double *v = x;
-        for (int64_t i = 0; i < n; i++) {
-            double e;
-            sum->dd[i].hi = dmi_two_sum(sum->dd[i].hi, v[i], &e);
-            sum->dd[i].lo += e;
-        }
-    } else if (job->load == DM_F32) {
-        const float *v = x;
-        for (int64_t i = 0; i < n; i++) {
-            sum->f64[i] += (double)v[i];
-        }
-    } else {
-        const uint64_t *v = x;
-        for (int64_t i = 0; i < n; i++) {
-            sum->i64[i] += v[i];
-        }
-    }
+    dmi_cpu_add_across(job->d->store.acc, x, n, &job->sum, job->lo);
 }
 
 /* n results (at most DMI_CHUNK) of one row of the box. */
@@ -224,7 +193,8 @@ static void fold_row(fold_job *job, const int64_t *at, const int64_t *stride, in
 {
     const dmi_fold *d = job->d;
     int64_t bytes = dmi_dtype_bytes(d->dtype), row = at[ROWS];
-    memset(&job->sum, 0, (size_t)(n * dmi_acc_bytes(d->store.acc)));
+    memset(&job->sum, 0, (size_t)n * 8);
+    memset(job->lo, 0, (size_t)n * 8);
     for (int i = 0; i < d->addends; i++) {
         if (i == d->own) {
             fold_addend(job, dmi_at(job->own, at[OWN] * bytes), stride[OWN], n);
@@ -234,7 +204,7 @@ static void fold_row(fold_job *job, const int64_t *at, const int64_t *stride, in
         row += d->pitch;
     }
     for (int64_t i = 0; i < n && job->load == DM_F64; i++) {
-        job->sum.dd[i] = dmi_dd_normal(job->sum.dd[i].hi, job->sum.dd[i].lo);
+        job->pair[i] = dmi_dd_normal(job->sum.f64[i], job->lo[i]);
     }
     store_row(&job->store, 0, 1, at[OUT], stride[OUT], n);
 }
@@ -242,23 +212,17 @@ static void fold_row(fold_job *job, const int64_t *at, const int64_t *stride, in
 void dmi_cpu_fold(const dmi_fold *d, double scale, const void *rows, const void *own, double beta, void *out)
 {
     const dmi_acc_store *s = &d->store;
-    fold_job job = {.d = d, .rows = rows, .own = own};
-    dmi_box box = {.ndim = s->ndim, .sides = 3};
-    int64_t dense = 1;
-    assert(s->ndim >= 0 && s->ndim <= DM_MAX_DIMS && s->acc == dmi_acc_of(d->dtype));
-    job.load = s->acc == DMI_ACC_DD ? DM_F64 : s->acc == DMI_ACC_F64 ? DM_F32 : DM_I64;
-    store_begin(&job.store, s, scale, &job.sum, beta, out);
-    for (int dim = s->ndim - 1; dim >= 0; dim--) {
-        if (s->extent[dim] == 0) {
-            return;
-        }
-        box.extent[dim] = s->extent[dim];
-        box.stride[ROWS][dim] = dense;
-        box.stride[OUT][dim] = s->out_stride[dim];
-        box.stride[OWN][dim] = d->own >= 0 ? d->own_stride[dim] : dense;
-        dense *= s->extent[dim];
+    fold_job job;
+    dmi_box box;
+    assert(s->acc == dmi_acc_of(d->dtype));
+    if (!dmi_box_of_fold(d, &box)) {
+        return;
     }
-    dmi_box_simplify(&box, ROWS);
+    job.d = d;
+    job.rows = rows;
+    job.own = own;
+    job.load = dmi_acc_addend(s->acc);
+    store_begin(&job.store, s, scale, s->acc == DMI_ACC_DD ? (void *)job.pair : &job.sum, beta, out);
     int inner = box.ndim - 1;
     int64_t n = box.extent[inner], stride[DMI_BOX_SIDES];
     int64_t index[DMI_BOX_DIMS] = {0}, at[DMI_BOX_SIDES] = {0, s->out_offset, d->own_offset};

@@ -67,6 +67,36 @@ void dmi_box_simplify(dmi_box *box, int by)
     }
 }
 
+/* own: strides of side 2, NULL: there is none. */
+static bool box_of(const dmi_acc_store *d, const int64_t *own, int sides, dmi_box *box)
+{
+    int64_t dense = 1;
+    assert(d->ndim >= 0 && d->ndim <= DM_MAX_DIMS);
+    *box = (dmi_box){.ndim = d->ndim, .sides = sides};
+    for (int dim = d->ndim - 1; dim >= 0; dim--) {
+        if (d->extent[dim] == 0) {
+            return false;
+        }
+        box->extent[dim] = d->extent[dim];
+        box->stride[0][dim] = dense;
+        box->stride[1][dim] = d->out_stride[dim];
+        box->stride[2][dim] = own ? own[dim] : dense;
+        dense *= d->extent[dim];
+    }
+    dmi_box_simplify(box, 0);
+    return true;
+}
+
+bool dmi_box_of_store(const dmi_acc_store *d, dmi_box *box)
+{
+    return box_of(d, NULL, 2, box);
+}
+
+bool dmi_box_of_fold(const dmi_fold *d, dmi_box *box)
+{
+    return box_of(&d->store, d->own >= 0 ? d->own_stride : NULL, 3, box);
+}
+
 bool dmi_box_next(const dmi_box *box, int ndim, int64_t *index, int64_t *at)
 {
     for (int d = ndim - 1; d >= 0; d--) {

@@ -179,6 +179,10 @@ typedef struct dmi_box {
 /* Drops dims of extent 1, orders dims by decreasing stride of side `by`, joins neighbours that are one run for
  * every side. Afterwards ndim >= 1. The box must not be empty. */
 void dmi_box_simplify(dmi_box *box, int by);
+/* The boxes of these, simplified. Sides 0: accumulators or rows, dense over the extents, 1: out, 2: the addend
+ * that is no row (as side 0 where there is none). False: it has no element. */
+bool dmi_box_of_store(const dmi_acc_store *d, dmi_box *box);
+bool dmi_box_of_fold(const dmi_fold *d, dmi_box *box);
 /* Steps index[] over dims [0, ndim) and at[] (elements) with it; false after the last. */
 bool dmi_box_next(const dmi_box *box, int ndim, int64_t *index, int64_t *at);
 

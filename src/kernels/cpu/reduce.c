@@ -82,6 +82,17 @@ DMI_BODY void across_dd_body(const double *restrict x, int64_t n, double *restri
 DMI_TWICE(static, across_dd, (const double *restrict x, int64_t n, double *restrict hi, double *restrict lo),
           (x, n, hi, lo))
 
+void dmi_cpu_add_across(int acc, const void *x, int64_t n, void *sum, double *lo)
+{
+    if (acc == DMI_ACC_DD) {
+        across_dd(x, n, sum, lo);
+    } else if (acc == DMI_ACC_F64) {
+        across_f32(x, n, sum);
+    } else {
+        across_i64(x, n, sum);
+    }
+}
+
 /* --- both, for any type and stride --------------------------------------------------- */
 typedef union sums {
     double f64[2 * PIECE]; /* f64 inputs: PIECE hi, then PIECE lo (along: LANES and LANES) */
@@ -109,16 +120,14 @@ static void add_row(const reduce_job *job, int64_t at, int64_t stride, int64_t n
         int64_t m = DMI_MIN(step, n - i), to = across ? i : 0;
         const void *x = dmi_at(job->in, (at + i * stride) * job->bytes);
         x = direct ? x : dmi_row_load(job->d->dtype, x, stride, job->load, &buffer, m);
-        if (job->acc == DMI_ACC_DD) {
-            if (across) {
-                across_dd(x, m, sum->f64 + to, sum->f64 + PIECE + to);
-            } else {
-                along_dd(x, m, sum->f64);
-            }
+        if (across) {
+            dmi_cpu_add_across(job->acc, x, m, sum->i64 + to, sum->f64 + PIECE + to);
+        } else if (job->acc == DMI_ACC_DD) {
+            along_dd(x, m, sum->f64);
         } else if (job->acc == DMI_ACC_F64) {
-            (across ? across_f32 : along_f32)(x, m, sum->f64 + to);
+            along_f32(x, m, sum->f64);
         } else {
-            (across ? across_i64 : along_i64)(x, m, sum->i64 + to);
+            along_i64(x, m, sum->i64);
         }
     }
 }
@@ -227,7 +236,7 @@ void dmi_cpu_reduce(const dmi_reduce *d, const void *in, void *acc)
     reduce_job job = {.d = d, .in = in, .out = acc, .kept = {.sides = 2}, .reduced = {.sides = 1}};
     int64_t results = 1, summed = 1;
     job.acc = dmi_acc_of(d->dtype);
-    job.load = job.acc == DMI_ACC_DD ? DM_F64 : job.acc == DMI_ACC_F64 ? DM_F32 : DM_I64;
+    job.load = dmi_acc_addend(job.acc);
     job.bytes = dmi_dtype_bytes(d->dtype);
     assert(job.bytes > 0 && d->ndim >= 0 && d->ndim <= DM_MAX_DIMS);
     for (int dim = d->ndim - 1; dim >= 0;

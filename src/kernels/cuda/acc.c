@@ -58,21 +58,6 @@ static void store_begin(const dmi_acc_store *d, double scale, double beta, dmi_c
                           .out_dtype = d->out_dtype};
 }
 
-/* Sides PART (dense) and OUT; false: it has no element. */
-static bool store_box(const dmi_acc_store *d, dmi_box *box)
-{
-    int64_t dense = 1;
-    assert(d->ndim >= 0 && d->ndim <= DM_MAX_DIMS);
-    *box = (dmi_box){.ndim = d->ndim, .sides = 2};
-    for (int dim = d->ndim - 1; dim >= 0; dim--) {
-        box->extent[dim] = d->extent[dim];
-        box->stride[PART][dim] = dense;
-        box->stride[OUT][dim] = d->out_stride[dim];
-        dense *= d->extent[dim];
-    }
-    return dense > 0;
-}
-
 typedef struct store_job {
     dmi_queue *q;
     dmi_cuda_store p;
@@ -95,8 +80,7 @@ void dmi_cuda_acc_store_box(dmi_queue *q, const dmi_acc_store *d, double scale, 
     dmi_box box;
     int64_t at[DMI_BOX_SIDES] = {0, d->out_offset};
     store_begin(d, scale, beta, &job.p);
-    if (store_box(d, &box)) {
-        dmi_box_simplify(&box, PART);
+    if (dmi_box_of_store(d, &box)) {
         dmi_cuda_split(&box, at, false, store_part, &job);
     }
 }
@@ -151,14 +135,9 @@ void dmi_cuda_fold(dmi_queue *q, const dmi_fold *d, double scale, const void *ro
     int64_t bytes = dmi_dtype_bytes(d->dtype), group = DMI_CUDA_FOLD_GROUP(bytes);
     assert(d->store.acc == dmi_acc_of(d->dtype));
     store_begin(&d->store, scale, beta, &job.p.store);
-    if (!store_box(&d->store, &box)) {
+    if (!dmi_box_of_fold(d, &box)) {
         return;
     }
-    box.sides = 3;
-    for (int dim = 0; dim < box.ndim; dim++) {
-        box.stride[OWN][dim] = d->own >= 0 ? d->own_stride[dim] : box.stride[ROWS][dim];
-    }
-    dmi_box_simplify(&box, ROWS);
     int64_t n = box.extent[box.ndim - 1];
     bool fits = d->pitch % group == 0 && dmi_cuda_grouped(&box, ROWS, rows, 0, bytes, group) &&
                 dmi_cuda_grouped(&box, OUT, out, at[OUT], dmi_dtype_bytes(d->store.out_dtype), group) &&
