@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-enum { WORKERS = 2, N = 1536, ROUNDS = 7 };
+enum { WORKERS = 2, N = 1536, ROUNDS = 7, ATTEMPTS = 6 };
 
 static void ok(dm_status status)
 {
@@ -68,6 +68,14 @@ static setup begin(const char *options, bool moves)
     return u;
 }
 
+static void finish(setup *u)
+{
+    ok(dm_array_destroy(u->s, u->a));
+    ok(dm_array_destroy(u->s, u->b));
+    ok(dm_array_destroy(u->s, u->c));
+    ok(dm_finalize(u->s, NULL));
+}
+
 static double product(setup *u)
 {
     double t = now();
@@ -76,7 +84,11 @@ static double product(setup *u)
     return now() - t;
 }
 
-static void one_balance(double transfer_over_compute)
+typedef struct times {
+    double products, transfers, together, limit;
+} times;
+
+static times measure(double transfer_over_compute)
 {
     char options[128];
     double compute[ROUNDS], both[ROUNDS];
@@ -84,29 +96,36 @@ static void one_balance(double transfer_over_compute)
     for (int i = 0; i < ROUNDS; i++) {
         compute[i] = product(&still);
     }
-    double alone = median(compute, ROUNDS);
     double bytes = (double)N * (N / WORKERS) * 8 * (WORKERS - 1);
-    double transfer = alone * transfer_over_compute;
-    snprintf(options, sizeof options, "gemm_algorithm=cyclic,link_gbps=%.6f", bytes / transfer / 1e9);
+    times t = {.transfers = median(compute, ROUNDS) * transfer_over_compute};
+    snprintf(options, sizeof options, "gemm_algorithm=cyclic,link_gbps=%.6f", bytes / t.transfers / 1e9);
     setup rolling = begin(options, true);
     for (int i = 0; i < ROUNDS; i++) { /* in turn, as the machine's speed drifts */
         compute[i] = product(&still);
         both[i] = product(&rolling);
     }
-    double t = median(both, ROUNDS);
-    alone = median(compute, ROUNDS);
+    t.together = median(both, ROUNDS);
+    t.products = median(compute, ROUNDS);
     /* a step: one of the 4 * WORKERS blocks of k, its product and its transfer */
-    double step = (alone + transfer) / (4 * WORKERS);
-    double limit = 1.1 * (alone > transfer ? alone : transfer) + step;
-    printf("products %.1f ms, transfers %.1f ms, together %.1f ms, limit %.1f ms, without overlap %.1f ms\n",
-           alone * 1e3, transfer * 1e3, t * 1e3, limit * 1e3, (alone + transfer) * 1e3);
-    ok(dm_finalize(still.s, NULL));
-    ok(dm_finalize(rolling.s, NULL));
-    if (getenv("DMATH_TEST_STRICT")) {
-        assert_true(t <= limit);
-    } else { /* a busy machine may be slow, but without overlap it would take the sum of both */
-        assert_true(t <= 1.5 * limit || t < 0.9 * (alone + transfer));
+    double step = (t.products + t.transfers) / (4 * WORKERS);
+    t.limit = 1.1 * (t.products > t.transfers ? t.products : t.transfers) + step;
+    finish(&still);
+    finish(&rolling);
+    return t;
+}
+
+/* A machine with other work on it is measured again: without overlap, no time would be much below the sum of both. */
+static void one_balance(double transfer_over_compute)
+{
+    bool strict = getenv("DMATH_TEST_STRICT") != NULL, shown = false;
+    for (int attempt = 0; attempt < ATTEMPTS && !shown; attempt++) {
+        times t = measure(transfer_over_compute);
+        double sum = t.products + t.transfers;
+        printf("products %.1f ms, transfers %.1f ms, together %.1f ms, limit %.1f ms, without overlap %.1f ms\n",
+               t.products * 1e3, t.transfers * 1e3, t.together * 1e3, t.limit * 1e3, sum * 1e3);
+        shown = t.together <= t.limit || (!strict && t.together < 0.9 * sum);
     }
+    assert_true(shown);
 }
 
 static void test_balanced(void **state)

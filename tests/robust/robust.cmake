@@ -102,6 +102,6 @@ if(TARGET dmath_tool AND NOT DMATH_HAVE_CUDA)
 endif()
 
 # These measure time.
-set_tests_properties(test_queueing test_watchdog test_idle PROPERTIES RUN_SERIAL ON)
+set_tests_properties(test_queueing test_watchdog test_idle test_overlap PROPERTIES RUN_SERIAL ON)
 
 include(robust/break.cmake)
