@@ -204,7 +204,7 @@ void dmi_random_init(int kind, dm_dtype dtype, const dmi_fill_values *v, dmi_ran
     out->make = !dmi_dtype_is_float(dtype) ? DM_I64 : dtype != DM_F64 ? DM_F32 : DM_F64;
     out->per = out->make == DM_F32 ? 4 : 2;
     out->range64 = dmi_uniform64_make(v->p0, v->p1);
-    out->range32 = dmi_uniform32_make(v->p0, v->p1);
+    out->range32 = dmi_uniform32_of(dtype, v->p0, v->p1);
 }
 
 void dmi_random_batch(const dmi_random *g, uint64_t first, int n, dmi_chunk *out)

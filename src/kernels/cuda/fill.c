@@ -1,5 +1,5 @@
 /* dmi_fill on CUDA: regions as boxes of one value, or as stretches of consecutive indices. */
-#include "kernels/cpu/convert.h"
+#include "kernels/cpu/fill_random.h"
 #include "kernels/cuda/launch.h"
 #include <assert.h>
 
@@ -141,7 +141,7 @@ static void fill_part(const fill_job *job, const int64_t *from, const int64_t *c
     }
     p.items = (uint32_t)items;
     p.range64 = dmi_uniform64_make(job->v->p0, job->v->p1);
-    p.range32 = dmi_uniform32_make(job->v->p0, job->v->p1);
+    p.range32 = dmi_uniform32_of(job->d->dtype, job->v->p0, job->v->p1);
     p.width = job->v->i1 > job->v->i0 ? (uint64_t)job->v->i1 - (uint64_t)job->v->i0 : 0;
     p.groups = dmi_cuda_divide_by(groups);
     p.stretches = dmi_cuda_divide_by(stretches);
