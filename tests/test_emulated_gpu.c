@@ -465,6 +465,21 @@ static pid_t start_child(const dmi_cu_handle *handle)
     return pid;
 }
 
+/* A child made by fork has the devices' tables, and none of their threads. */
+static void test_fork(void **state)
+{
+    (void)state;
+    int result = -1;
+    ok(dmi_cu_use(0));
+    ok(dmi_cu_settings());
+    pid_t pid = fork();
+    if (pid == 0) {
+        _exit(dmi_cu_settings() == DM_ERR_STATE ? 0 : 1);
+    }
+    assert_true(pid > 0 && waitpid(pid, &result, 0) == pid);
+    assert_int_equal(result, 0);
+}
+
 static void test_processes(void **state)
 {
     (void)state;
@@ -580,6 +595,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_settings),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_release_waits),
+        cmocka_unit_test(test_fork),
         cmocka_unit_test(test_processes),
         cmocka_unit_test(test_lost_device),
         DELAYED(test_order),

@@ -114,6 +114,8 @@ typedef struct dmi_peer {
 typedef struct dmi_device {
     dm_status (*settings)(void);                          /* DM_ERR_CONFIG: the environment's are not understood */
     int (*count)(void);                                   /* GPUs of this host */
+    const char *(*why_none)(void);                        /* why count() is 0 */
+    dm_status (*own_thread)(void);                        /* told once by a thread of the library's own */
     int (*current)(void);                                 /* the calling thread's device; -1: not known */
     const dmi_backend *(*backend)(void);
     dmi_slab_ops (*slabs)(dmi_port *port);                /* port: where other processes find them; or NULL */

@@ -107,7 +107,7 @@ dm_status dmi_gpu_start(dmi_engine *e, int device)
     g->device = device;
     dm_status status = dmi_cu_use(device);
     status = status == DM_OK ? make_streams(e) : status;
-    e->fused = status == DM_OK && dmi_cuda_fused_ready(g->queue[DMI_LANE_COMPUTE]);
+    e->fused = status == DM_OK && dmi_cuda_fused_take(g->queue[DMI_LANE_COMPUTE]);
     status = status == DM_OK ? make_counters(e) : status;
     status = status == DM_OK ? make_staging(e) : status;
     status = status == DM_OK ? dmi_pool_create(&tables, &g->tables) : status;

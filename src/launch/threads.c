@@ -68,7 +68,7 @@ static void *worker_main(void *arg)
     worker_thread *t = arg;
     const dmi_device *device = t->worker.engine.config.device;
     (void)dmi_place_enter(&t->place, NULL);
-    if (device && device->use(t->worker.engine.config.device_number) != DM_OK) {
+    if (device && (device->own_thread() != DM_OK || device->use(t->worker.engine.config.device_number) != DM_OK)) {
         dmi_log(DMI_LOG_ERROR, "worker %d: %s", t->worker.me, dmi_error_text()); /* its commands will fail */
     }
     dmi_worker_serve(&t->worker);
@@ -264,11 +264,13 @@ dm_status dmi_device_check(const dmi_config *config, int gpus)
         return DM_OK;
     }
     bool built = gpu != NULL;
-    return dmi_fail(DM_ERR_CONFIG, "device=%s, but %s", emulated ? "emulated" : "cuda",
-                    !built && emulated ? "this build of dmath has CUDA, and no emulated GPUs"
+    return dmi_fail(DM_ERR_CONFIG, "device=%s, but %s%s", emulated ? "emulated" : "cuda",
+                    !built && emulated ? "this build of dmath has CUDA, and no emulated GPUs: those are in builds without "
+                                         "(cmake -DDMATH_CUDA=OFF)"
                     : !built           ? "this build of dmath has no CUDA"
                     : emulated         ? "DMATH_EMULATED_GPUS, which says how many there are, is not set"
-                                       : "this host has no GPU that CUDA can use");
+                                       : "this host has no GPU that CUDA can use: ",
+                    built ? gpu->why_none() : "");
 }
 
 dm_status dmi_transport_check(const dmi_config *config, bool gpus, bool processes)
@@ -308,8 +310,8 @@ static dm_status choose_device(thread_launch *l)
     l->device = gpus > 0 ? gpu : NULL;
     l->profile.gpu = gpus > 0;
     for (int g = 0; g < DMI_MIN(gpus, l->workers); g++) {
-        int64_t unused, memory = 0;
-        if ((status = gpu->use(g)) != DM_OK || (status = gpu->memory(&unused, &memory)) != DM_OK) {
+        int64_t memory = 0, total; /* what others have taken is not there for the session */
+        if ((status = gpu->use(g)) != DM_OK || (status = gpu->memory(&memory, &total)) != DM_OK) {
             return status;
         }
         l->profile.device_bytes = g == 0 ? memory : DMI_MIN(memory, l->profile.device_bytes);

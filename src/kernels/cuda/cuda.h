@@ -19,6 +19,7 @@ struct dmi_queue {
     int64_t workspace_bytes;
     uint32_t *ticket; /* a word of the device, 0 between kernels: of pushes, which of their blocks is the last */
     int device, multiprocessors;
+    bool fused; /* its is the right to products that wait, see dmi_cuda_fused_take */
     int error;
     char error_text[200]; /* "function: text" of the first error */
     /* Runs of the copy (or acc_add) about to be called, in device memory: run[d] for dims with more than one
@@ -51,8 +52,10 @@ typedef struct dmi_push {
 enum { DMI_PUSH_MOST = 1 << 30 }; /* bytes */
 void dmi_cuda_push(dmi_queue *q, const dmi_push *p);
 
-/* Has this GPU (and the build) products that wait for their operand piece by piece? */
-bool dmi_cuda_fused_ready(const dmi_queue *q);
+/* Has this GPU (and the build) products that wait for their operand piece by piece, and does no other queue of this
+ * process have them there? Two such kernels at once could wait for each other's senders. Until the queue's end. */
+bool dmi_cuda_fused_take(dmi_queue *q);
+void dmi_cuda_fused_give(dmi_queue *q);
 
 const dmi_backend *dmi_backend_cuda(void);
 

@@ -117,5 +117,6 @@ void dmi_cuda_queue_destroy(dmi_queue *q)
         cudaFree(q->workspace);
         cudaStreamDestroy(q->stream);
     }
+    dmi_cuda_fused_give(q);
     free(q);
 }

@@ -41,17 +41,36 @@ int dmi_cu_devices(void)
     /* A kernel that is loaded at its first launch waits for the whole device, streams that wait for peers
      * included. */
     (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-    if (cudaGetDeviceCount(&n) != cudaSuccess) {
+    cudaError_t code = cudaGetDeviceCount(&n);
+    if (code != cudaSuccess) {
         (void)cudaGetLastError(); /* no driver, no device: not an error here */
+        static atomic_bool told;
+        if (!atomic_exchange(&told, true)) {
+            dmi_log(DMI_LOG_INFO, "CUDA finds no GPU: %s", cudaGetErrorString(code));
+        }
         return 0;
     }
     return n;
+}
+
+const char *dmi_cu_why_none(void)
+{
+    int n = 0;
+    cudaError_t code = cudaGetDeviceCount(&n);
+    (void)cudaGetLastError();
+    return code != cudaSuccess ? cudaGetErrorString(code) : n == 0 ? "there is none" : "";
 }
 
 dm_status dmi_cu_use(int device)
 {
     dm_status status = check(cudaSetDevice(device), "cudaSetDevice");
     return status == DM_OK ? check(cudaFree(NULL), "cudaFree") : status;
+}
+
+dm_status dmi_cu_own_thread(void)
+{
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    return check(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
 }
 
 int dmi_cu_current(void)

@@ -271,7 +271,7 @@ static void fused(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arri
 static const dmi_backend emulated = {"emulated", copy,    gemm,      ewise, fill,
                                      reduce,     acc_add, acc_store, fold,  fused};
 
-bool dmi_cuda_fused_ready(const dmi_queue *q)
+bool dmi_cuda_fused_take(dmi_queue *q) /* kernels are threads: any number of them may wait */
 {
     (void)q;
     return true;

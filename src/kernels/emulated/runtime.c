@@ -2,11 +2,14 @@
 #include "base/config_value.h"
 #include "kernels/emulated/emulated.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static _Thread_local int current;
+static _Atomic(pid_t) owner; /* whose threads the devices are: a child made by fork has not got them */
 
 /* --- settings ------------------------------------------------------------------------------ */
 /* Read as the configuration's are, each into a field of its type there. */
@@ -44,6 +47,11 @@ dmi_emu_settings dmi_emu_settings_read(void)
 dm_status dmi_cu_settings(void)
 {
     dmi_config unused;
+    pid_t of = owner;
+    if (of && of != getpid()) {
+        return dmi_fail(DM_ERR_STATE,
+                        "the emulated GPUs are those of process %ld: a child made by fork has none", (long)of);
+    }
     for (int i = 0; i < DMI_COUNT(settings); i++) {
         if (!read_setting(i, &unused)) {
             char accepts[DMI_CONFIG_TEXT];
@@ -70,6 +78,11 @@ static dm_status check_device(int device)
                : dmi_fail(DM_ERR_STATE, "emulated GPU %d: there are %d", device, devices);
 }
 
+const char *dmi_cu_why_none(void)
+{
+    return "";
+}
+
 int dmi_cu_devices(void)
 {
     return dmi_emu_settings_read().devices;
@@ -79,7 +92,13 @@ dm_status dmi_cu_use(int device)
 {
     dm_status status = check_device(device);
     current = status == DM_OK ? device : current;
+    owner = getpid();
     return status;
+}
+
+dm_status dmi_cu_own_thread(void)
+{
+    return DM_OK;
 }
 
 int dmi_cu_current(void)
