@@ -1,17 +1,28 @@
 /* Device times of steps, for the timeline: an event before and one behind each, in a ring. Times count from a
- * base that was recorded at a known time of the host's clock. */
+ * base that was recorded at a known time of the host's clock, not long ago: they are floats of milliseconds, and the
+ * two clocks drift. */
 #include "exec/gpu_parts.h"
 #include "exec/trace.h"
 
 #include <stdlib.h>
 
 enum { TIMINGS = 4096 };
+#define BASE_NS INT64_C(4000000000)
 
 typedef struct dmi_gpu_time {
     dmi_event base, begin[TIMINGS], end[TIMINGS];
     int64_t base_ns;
     uint64_t count;
 } dmi_gpu_time;
+
+/* Events that are under way have times before it then, which is as good. */
+static dm_status set_base(const dmi_gpu *g)
+{
+    dm_status status = dmi_cu_event_record(g->time->base, g->stream[STREAM_TABLES]);
+    status = status == DM_OK ? dmi_cu_stream_wait(g->stream[STREAM_TABLES]) : status;
+    g->time->base_ns = dmi_now_ns();
+    return status;
+}
 
 dm_status dmi_gpu_time_start(dmi_engine *e)
 {
@@ -23,12 +34,7 @@ dm_status dmi_gpu_time_start(dmi_engine *e)
         status = dmi_cu_event_create(true, &g->time->begin[i]);
         status = status == DM_OK ? dmi_cu_event_create(true, &g->time->end[i]) : status;
     }
-    status = status == DM_OK ? dmi_cu_event_record(g->time->base, g->stream[STREAM_TABLES]) : status;
-    status = status == DM_OK ? dmi_cu_stream_wait(g->stream[STREAM_TABLES]) : status;
-    if (g->time) {
-        g->time->base_ns = dmi_now_ns();
-    }
-    return status;
+    return status == DM_OK ? set_base(g) : status;
 }
 
 void dmi_gpu_time_stop(dmi_engine *e)
@@ -50,6 +56,9 @@ void dmi_gpu_time_begin(dmi_engine *e, int stream, dmi_work *w)
     dmi_gpu_time *t = e->gpu->time;
     dmi_gpu_range_step(e, w);
     if (e->trace && t) {
+        if (dmi_now_ns() - t->base_ns > BASE_NS) {
+            dmi_gpu_failed(e, w, set_base(e->gpu));
+        }
         w->timing = ++t->count;
         dmi_gpu_failed(e, w, dmi_cu_event_record(t->begin[w->timing % TIMINGS], e->gpu->stream[stream]));
     }

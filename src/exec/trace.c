@@ -209,6 +209,14 @@ static bool append(FILE *to, const char *part)
     return ok && unlink(part) == 0;
 }
 
+dm_status dmi_trace_try(const char *path)
+{
+    FILE *to = fopen(path, "a");
+    return to && fclose(to) == 0
+               ? DM_OK
+               : dmi_fail(DM_ERR_CONFIG, "trace=%s: the file cannot be written: %s", path, strerror(errno));
+}
+
 void dmi_trace_join(const dmi_engine *e, const char *path)
 {
     char part[PATH_ROOM], missing[256] = "";

@@ -18,6 +18,8 @@ enum { DMI_TRACE_MOST = 1000000 };
 
 /* A worker's part of the timeline `path`: <path>.<worker>.part. What fails is logged. */
 void dmi_trace_write_part(const dmi_engine *e, const char *path);
+/* At the start: can the file be written? DM_ERR_CONFIG. */
+DM_CHECKED dm_status dmi_trace_try(const char *path);
 /* The parts of all workers and the master's own events become `path`; the parts go. Missing ones are named in a
  * warning. */
 void dmi_trace_join(const dmi_engine *e, const char *path);

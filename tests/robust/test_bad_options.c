@@ -30,6 +30,7 @@ static void test_options(void **state)
         {"workers=65537", "workers"},
         {"workers=99999999999999999999999", "workers"},
         {"workers=2x", "workers"},
+        {"trace=/proc/no/such/folder/t.json", "trace"},
         {"workers='2", "workers"},
         {"workers='2'3", "workers"},
         {"ring=4095", "ring"},
