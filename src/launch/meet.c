@@ -71,8 +71,14 @@ dm_status dmi_job_agree(dmi_job *job, dm_status status)
     if (worst.status == DM_OK) {
         return DM_OK;
     }
-    char text[512] = "";
-    snprintf(text, sizeof text, "%s", status == DM_OK ? "" : dmi_error_text());
+    char text[512] = "", host[256] = "";
+    const char *why = status == DM_OK ? "" : dmi_error_text();
+    if (worst.rank == job->rank && job->rank != 0 && strncmp(why, "rank ", 5) != 0) {
+        (void)gethostname(host, sizeof host - 1);
+        snprintf(text, sizeof text, "rank %d (%s): %s", job->rank, host, why);
+    } else {
+        snprintf(text, sizeof text, "%s", why);
+    }
     MPI_Bcast(text, sizeof text, MPI_CHAR, worst.rank, job->ctl);
     return dmi_fail((dm_status)worst.status, "%s", text);
 }

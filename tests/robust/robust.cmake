@@ -86,7 +86,7 @@ if(TARGET dmath_tool AND NOT DMATH_HAVE_CUDA)
              -x DMATH_EMULATED_CUDA_MPI=0 ${bench} -t cuda_mpi)
   robust_job(cuda_mpi_wrong "status:0:came out wrong: blocks between GPUs pass through host memory" ${run} N=1 ${bench}
              ${far} : ${wrong} : N=1 $<TARGET_FILE:dmath-worker>)
-  robust_job(cuda_mpi_wrong_forced "status:1:transport=cuda_mpi, but MPI says .* came out wrong" ${run} N=1 ${bench}
+  robust_job(cuda_mpi_wrong_forced "status:1:transport=cuda_mpi, but rank 2 .* MPI says .* came out wrong" ${run} N=1 ${bench}
              -t cuda_mpi : ${wrong} : N=1 $<TARGET_FILE:dmath-worker>)
   robust_job(cuda_mpi_cpu "status:1:transport=cuda_mpi is for workers with GPUs" ${run} N=3 -x DMATH_DEVICE=cpu ${bench}
              -t cuda_mpi)
