@@ -66,6 +66,7 @@ static void test_edges(void **state)
     o->fail_every = 1;
     assert_int_equal(dmi_pool_alloc(pool, INT64_MAX, 0, &block), DM_ERR_NOMEM);
     o->fail_every = 0;
+    o->refused = false;
     o->asked = 64;
     assert_int_equal(dmi_pool_alloc(pool, 10, DMI_OWNER_ARRAY, &block), DM_OK);
 

@@ -31,7 +31,7 @@
     DOUBLE(link_gbps, "0", 0, 1e6, "bandwidth given to every direct link, GB/s; 0: what it has")               \
     DOUBLE(link_latency_us, "0", 0, 1e9, "latency added to every direct link")                                 \
     BYTES(memory_limit, "0", 0, INT64_MAX, "most that a worker may hold; 0: no limit")                         \
-    BYTES(gemm_workspace, "0", 0, INT64_MAX, "most that a product may hold beside its operands; 0: chosen")    \
+    BYTES(gemm_workspace, "0", 0, INT64_MAX, "most that blocks of a product on their way take; 0: chosen")    \
     INT(gemm_turn, "2048", 1, INT32_MAX,                                                                       \
         "columns of c from which a GPU's products in f64 and TF32 transpose a transposed a in memory first")   \
     ENUM(gemm_algorithm, "auto", "auto|cyclic|stationary|contract|two_block|panels|fused|ring",                   \

@@ -1,5 +1,6 @@
 /* Which form a product takes. */
 #include "gemm/gemm.h"
+#include "gemm/rolling.h"
 
 #include <math.h>
 
@@ -13,6 +14,28 @@ static int64_t contract_bytes(dmi_product *p, dmi_choice *out)
     out->direct = copies && !p->sliced;
     int64_t shared = p->sliced ? (p->c->layout->replicas - 1) * p->m * p->n * dmi_dtype_bytes(p->c->dtype) : 0;
     return dmi_contract_traffic(p) * p->elem + shared;
+}
+
+/* Would the blocks on their way be no more than the option gemm_workspace? Only these forms are sparing. */
+static bool within(const dmi_product *p, int form, int moving)
+{
+    int64_t limit = p->b->profile->gemm_workspace, largest = 0;
+    switch (limit > 0 ? form : DMI_GEMM_STATIONARY) {
+    case DMI_GEMM_STATIONARY:
+        return true;
+    case DMI_GEMM_CYCLIC:
+    case DMI_GEMM_RING:
+        return 2 * dmi_rolling_slot(p, moving, NULL) <= limit;
+    case DMI_GEMM_CONTRACT: /* two partial products to go, two that have come */
+        for (int w = 0; w < p->b->profile->workers; w++) {
+            dmi_region c;
+            dmi_product_c(p, w, &c);
+            largest = DMI_MAX(largest, c.count);
+        }
+        return 4 * largest * p->elem <= limit;
+    default:
+        return false;
+    }
 }
 
 typedef struct offers {
@@ -43,17 +66,20 @@ static bool serves(const dmi_product *p, const offers *o, int form, int moving)
  */
 static int by_bytes(dmi_product *p, const offers *o, int moving)
 {
-    if (o->partial < o->gather) {
+    if (o->partial < o->gather && within(p, DMI_GEMM_CONTRACT, moving)) {
         return DMI_GEMM_CONTRACT;
     }
     p->sliced = false; /* no other form makes slices */
-    if (o->gather > 0 && dmi_fused_serves(p) && (!o->cyclic || dmi_fused_pays(p))) {
+    if (o->gather > 0 && within(p, DMI_GEMM_FUSED, moving) && dmi_fused_serves(p) &&
+        (!o->cyclic || dmi_fused_pays(p))) {
         return DMI_GEMM_FUSED;
     }
-    if (o->cyclic && o->gather > 0 && dmi_panels_serve(p, moving) && dmi_panels_pay(p, moving)) {
+    if (o->cyclic && o->gather > 0 && within(p, DMI_GEMM_PANELS, moving) && dmi_panels_serve(p, moving) &&
+        dmi_panels_pay(p, moving)) {
         return DMI_GEMM_PANELS;
     }
-    return o->cyclic && o->gather > 0 ? DMI_GEMM_CYCLIC : DMI_GEMM_STATIONARY;
+    return o->cyclic && o->gather > 0 && within(p, DMI_GEMM_CYCLIC, moving) ? DMI_GEMM_CYCLIC
+                                                                            : DMI_GEMM_STATIONARY;
 }
 
 static int by_time(dmi_product *p, const offers *o, int moving)
@@ -66,7 +92,7 @@ static int by_time(dmi_product *p, const offers *o, int moving)
     for (int i = 0; i < DMI_COUNT(forms) && o->gather > 0; i++) {
         bool contract = forms[i] == DMI_GEMM_CONTRACT;
         p->sliced = sliced && contract; /* no other form makes slices */
-        if (!serves(p, o, forms[i], moving)) {
+        if (!serves(p, o, forms[i], moving) || !within(p, forms[i], moving)) {
             continue;
         }
         double time = dmi_estimate(p, forms[i], moving, contract ? o->partial : o->gather);
@@ -77,6 +103,23 @@ static int by_time(dmi_product *p, const offers *o, int moving)
     }
     p->sliced = sliced && best == DMI_GEMM_CONTRACT;
     return best;
+}
+
+static const char *const names[] = {"auto",      "cyclic", "stationary", "contract",
+                                    "two_block", "panels", "fused",      "ring"};
+static const char *const needs[] = {
+    "nothing",
+    "c and one operand split alike along one dimension, and all the rest of them with each worker",
+    "nothing",
+    "a and b split alike along the dimension that is summed",
+    "what cyclic does",
+    "what cyclic does, the other operand split along k, and all three of 16 bits, or f32 in TF32",
+    "Hopper GPUs of one host that workers do not share, and operands of 16 bits, aligned",
+    "what cyclic does, no copies, and workers that all have part of c"};
+
+const char *dmi_gemm_name(int algorithm)
+{
+    return names[algorithm];
 }
 
 dm_status dmi_gemm_choose(dmi_product *p, dmi_choice *out)
@@ -96,7 +139,8 @@ dm_status dmi_gemm_choose(dmi_product *p, dmi_choice *out)
     if (forced == DMI_GEMM_AUTO) {
         o.partial = o.contract ? contract_bytes(p, out) : INT64_MAX;
         out->algorithm = dmi_estimate_ready(p) ? by_time(p, &o, out->moving) : by_bytes(p, &o, out->moving);
-        if (o.cyclic && o.gather > 0 && out->algorithm != DMI_GEMM_CONTRACT && dmi_ring_pays(p, out->moving)) {
+        if (o.cyclic && o.gather > 0 && out->algorithm != DMI_GEMM_CONTRACT &&
+            within(p, DMI_GEMM_RING, out->moving) && dmi_ring_pays(p, out->moving)) {
             out->algorithm = DMI_GEMM_RING;
         }
         return DM_OK;
@@ -112,12 +156,13 @@ dm_status dmi_gemm_choose(dmi_product *p, dmi_choice *out)
         for (int i = 0; i < 3; i++) {
             dmi_desc_describe(i < 2 ? p->op[i] : p->user_c, operand[i], sizeof operand[i]);
         }
-        return dmi_fail(
-            DM_ERR_UNSUPPORTED,
-            "gemm: the forced algorithm (option gemm_algorithm) cannot serve these layouts%s: a: %s; b: %s; "
-            "c: %s",
-            forced == DMI_GEMM_FUSED || forced == DMI_GEMM_PANELS ? " and types" : "", operand[0], operand[1],
-            operand[2]);
+        return dmi_fail(DM_ERR_UNSUPPORTED,
+                        "gemm: the forced algorithm (option gemm_algorithm=%s, which needs %s) cannot serve "
+                        "these layouts%s: a: "
+                        "%s; b: %s; c: %s",
+                        names[forced], needs[forced],
+                        forced == DMI_GEMM_FUSED || forced == DMI_GEMM_PANELS ? " and types" : "", operand[0],
+                        operand[1], operand[2]);
     }
     if (forced == DMI_GEMM_CONTRACT) {
         (void)contract_bytes(p, out);

@@ -108,6 +108,7 @@ typedef struct dmi_choice {
     int algorithm, moving;
     bool direct; /* contract: everything to every holder of c */
 } dmi_choice;
+const char *dmi_gemm_name(int algorithm); /* as the option says it */
 /* The forced form, or the fastest: by estimates where the machine's rates are known, else by the bytes that move.
  * DM_ERR_UNSUPPORTED: the forced one cannot serve. */
 DM_CHECKED dm_status dmi_gemm_choose(dmi_product *p, dmi_choice *out);

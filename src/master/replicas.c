@@ -90,6 +90,11 @@ static bool fits_device(const dmi_session *s, int64_t bytes)
     return true;
 }
 
+int64_t dmi_replicas_bytes(const dmi_session *s)
+{
+    return s->replicas ? s->replicas->bytes : 0;
+}
+
 void dmi_replicas_yield(dmi_session *s)
 {
     if (s->replicas && s->replicas->count > 0 && !fits_device(s, 0)) {

@@ -143,6 +143,7 @@ DM_CHECKED dm_status dmi_replicas_start(dmi_session *s);
 void dmi_replicas_stop(dmi_session *s);
 /* Before a call is sent: the operand that travels is replaced by what is kept of it, or is given a place to be kept. */
 DM_CHECKED dm_status dmi_replicas_use(dmi_session *s, dmi_call *call);
+int64_t dmi_replicas_bytes(const dmi_session *s); /* of all of them, at each worker */
 /* The storage's contents are about to change, or it goes. */
 void dmi_replicas_forget(dmi_session *s, dmi_storage *storage);
 /* Frees all of them where arrays have come to fill the GPUs. */

@@ -29,8 +29,8 @@ static dm_status resolve(dmi_session *s, dmi_call *call, const dm_array *arrays)
 }
 
 /* With a memory limit: would every worker's workspace fit beside the arrays? With a forced algorithm: can it
- * serve? */
-static dm_status admit(dmi_session *s, const dmi_call *call)
+ * serve? spare: bytes at each worker that would give way. */
+static dm_status admit(dmi_session *s, const dmi_call *call, int64_t spare)
 {
     if (s->config.memory_limit <= 0) {
         dmi_plan *plan = NULL;
@@ -50,11 +50,14 @@ static dm_status admit(dmi_session *s, const dmi_call *call)
             need += dmi_pool_rounded(&s->pool_config, plan->work_bytes[i]);
         }
         dmi_plan_release(plan);
-        if (need > s->config.memory_limit - s->live_bytes[w]) {
+        if (need > s->config.memory_limit - s->live_bytes[w] + spare) {
             return dmi_fail(DM_ERR_LIMIT,
                             "%s: worker %d needs %" PRId64 " bytes of workspace, %" PRId64
-                            " of the limit of %" PRId64 " are taken by arrays",
-                            dmi_ops[call->op].name, w, need, s->live_bytes[w], (int64_t)s->config.memory_limit);
+                            " of the limit of %" PRId64 " are taken by arrays%s",
+                            dmi_ops[call->op].name, w, need, s->live_bytes[w], (int64_t)s->config.memory_limit,
+                            dmi_ops[call->op].operand[DMI_KEEP].name
+                                ? ": with the option gemm_workspace products take less"
+                                : "");
         }
     }
     return DM_OK;
@@ -103,7 +106,30 @@ static dm_status prepare(dm_session *session, dmi_call *call, const dm_array *ar
         status = dmi_fail(DM_ERR_ARG, "%s: its arguments take %" PRId64 " bytes, more than a command can hold",
                           dmi_ops[call->op].name, call->tail_bytes);
     }
-    return status == DM_OK ? admit(*out, call) : status;
+    status = status == DM_OK ? admit(*out, call, 0) : status;
+    if (status == DM_ERR_LIMIT && dmi_replicas_bytes(*out) > 0) { /* what is kept of operands gives way */
+        status = admit(*out, call, dmi_replicas_bytes(*out));
+        if (status == DM_OK && !(*out)->explaining) {
+            dmi_replicas_clear(*out);
+        }
+    }
+    return status;
+}
+
+/* Under a memory limit what it makes of the call may fit less than the call as it was given, which was admitted. */
+static dm_status use_replicas(dmi_session *s, dmi_call *call)
+{
+    bool kept = s->replicas && dmi_ops[call->op].operand[DMI_KEEP].name;
+    if (s->config.memory_limit <= 0 || !kept || s->explaining) {
+        return dmi_replicas_use(s, call);
+    }
+    dmi_call as_given = *call;
+    dm_status status = dmi_replicas_use(s, call);
+    if (status == DM_OK && admit(s, call, 0) != DM_OK) {
+        *call = as_given;
+        dmi_replicas_clear(s);
+    }
+    return status;
 }
 
 dm_status dmi_call_submit(dm_session *session, dmi_call *call, const dm_array *arrays)
@@ -116,7 +142,7 @@ dm_status dmi_call_submit(dm_session *session, dmi_call *call, const dm_array *a
     if (!s->explaining) {
         forget_outputs(s, call);
     }
-    status = dmi_replicas_use(s, call);
+    status = use_replicas(s, call);
     if (status != DM_OK) {
         return status;
     }

@@ -94,8 +94,6 @@ static void scale_only(dmi_builder *b, const dmi_call *call)
 
 dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)
 {
-    static const char *const names[] = {"auto",      "cyclic", "stationary", "contract",
-                                        "two_block", "panels", "fused",      "ring"};
     dmi_product p;
     dmi_choice how;
     const dmi_desc *a = &call->operand[0].desc;
@@ -112,7 +110,8 @@ dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)
     }
     b->plan->compute = p.compute;
     bool local = dmi_product_traffic(&p, 0) == 0 && dmi_product_traffic(&p, 1) == 0;
-    strcpy(b->plan->algorithm, how.algorithm == DMI_GEMM_STATIONARY && local ? "local" : names[how.algorithm]);
+    strcpy(b->plan->algorithm,
+           how.algorithm == DMI_GEMM_STATIONARY && local ? "local" : dmi_gemm_name(how.algorithm));
     if (how.algorithm == DMI_GEMM_CONTRACT && how.direct) {
         dmi_contract_direct_plan(&p);
         return DM_OK;

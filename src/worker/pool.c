@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define POISON_END (INT64_C(1) << 20)
@@ -103,6 +104,11 @@ static bool add_slab(dmi_pool *pool, int64_t need, int64_t asked)
     }
     pool->stats.slab_calls++;
     char *base = ops->get(ops->context, number, pool->config.own ? asked : bytes);
+    if (!base && bytes > need) { /* no memory for a whole one */
+        bytes = need;
+        pool->stats.slab_calls++;
+        base = ops->get(ops->context, number, bytes);
+    }
     if (!base) {
         return false;
     }
@@ -192,13 +198,17 @@ static void account(dmi_pool_stats *stats, const dmi_pool_node *node, int sign)
 static dm_status out_of_memory(const dmi_pool *pool, int64_t bytes, int64_t need)
 {
     const int64_t *live = pool->stats.live_bytes;
+    char limit[48] = "there is no limit";
+    if (pool->config.limit_bytes > 0) {
+        snprintf(limit, sizeof limit, "the limit is %" PRId64, pool->config.limit_bytes);
+    }
     return dmi_fail(DM_ERR_NOMEM,
                     "no memory for a block of %" PRId64 " bytes (%" PRId64 " after rounding): %" PRId64
                     " are live (arrays %" PRId64 ", workspace %" PRId64 ", replicas %" PRId64
-                    ", staging %" PRId64 "), %" PRId64 " are held in %d slabs, the limit is %" PRId64,
+                    ", staging %" PRId64 "), %" PRId64 " are held in %d slabs, %s",
                     bytes, need, pool->stats.live_total, live[DMI_OWNER_ARRAY], live[DMI_OWNER_WORKSPACE],
                     live[DMI_OWNER_REPLICA], live[DMI_OWNER_STAGING], pool->stats.slab_bytes, pool->stats.slabs,
-                    pool->config.limit_bytes);
+                    limit);
 }
 
 dm_status dmi_pool_alloc(dmi_pool *pool, int64_t bytes, int owner, dmi_block *out)

@@ -191,9 +191,45 @@ static void test_destroyed(void **state)
     ok(dm_finalize(s, NULL));
 }
 
+/* Six matrices and the workspace of a product fit under the limit; what is kept of an operand does not beside
+ * them: it gives way, and is not made where there is no room for it. */
+static void test_replicas_give_way(void **state)
+{
+    (void)state;
+    enum { SIDE = 512, MATRICES = 6 };
+    int workers = gpus_or_skip() > 1 ? 2 : 1;
+    char options[160];
+    int64_t bytes = SIDE * SIDE * (int64_t)sizeof(float), limit = MATRICES * bytes / workers + bytes * 5 / 2;
+    snprintf(options, sizeof options, "%s,replica_limit=64M,pool_debug=0,pool_own=0,slab=64K,memory_limit=%lld",
+             options_for(workers), (long long)limit);
+    char *slab = strstr(options, ",slab=4M"); /* once is enough */
+    memmove(slab, slab + 8, strlen(slab + 8) + 1);
+    dm_session *s = open_session(options);
+    dm_array m[MATRICES];
+    for (int i = 0; i < MATRICES / 2; i++) {
+        ok(dm_matrix(s, DM_F32, SIDE, SIDE, &m[i]));
+        ok(dm_fill(s, m[i], 1));
+    }
+    ok(dm_gemm(s, DM_N, DM_N, 1, m[0], m[1], 0, m[2]));
+    ok(dm_sync(s));
+    for (int i = MATRICES / 2; i < MATRICES; i++) {
+        ok(dm_matrix(s, DM_F32, SIDE, SIDE, &m[i]));
+        ok(dm_fill(s, m[i], 2));
+    }
+    for (int i = 0; i < 3; i++) {
+        float first = 0;
+        dm_array c = m[i % 2 ? 2 : 5];
+        ok(dm_gemm(s, DM_N, DM_N, 1, m[i % 2 ? 0 : 3], m[i % 2 ? 1 : 4], 0, c));
+        ok(dm_array_read(s, c, (int64_t[]){0, 0}, (int64_t[]){1, 1}, &first, 0));
+        assert_true(first == (i % 2 ? 1.0F : 4.0F) * SIDE);
+    }
+    ok(dm_finalize(s, NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_arrays), cmocka_unit_test(test_workspace),
-                                       cmocka_unit_test(test_destroyed)};
+                                       cmocka_unit_test(test_destroyed),
+                                       cmocka_unit_test(test_replicas_give_way)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,7 +66,7 @@ static void split_case(dmt_case *c)
 {
     static const int kinds[] = {DMT_ROWS, DMT_LAST};
     static const char *const names[] = {"a", "b", "c"};
-    dmt_product p = {.m = 24, .n = 32, .k = 40, .alpha = 1};
+    dmt_product p = {.m = 48, .n = 32, .k = 40, .alpha = 1};
     dmt_operand *o[3];
     int64_t pick = c->number;
     dmt_product_fill(c, &p, DM_F32, DM_F32, DM_F32, DMT_SMALL);
@@ -106,7 +106,7 @@ static void split_case(dmt_case *c)
 /* The form is forced, and the second product, for which nothing moves, needs none. */
 static void forced_case(dmt_case *c)
 {
-    dmt_product p = {.m = 24, .n = 32, .k = 40, .alpha = 1};
+    dmt_product p = {.m = 48, .n = 32, .k = 40, .alpha = 1};
     dmt_operand *o[3];
     dmt_product_fill(c, &p, DM_F32, DM_F32, DM_F32, DMT_SMALL);
     dmt_host *values[] = {p.a, p.b, p.c};
