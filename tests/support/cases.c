@@ -174,7 +174,7 @@ int64_t dmt_run(const dmt_suite *suite)
     static const int counts[] = {1, 2, 3, 5, 8};
     const char *wanted = getenv("DMATH_TEST_SUITE");
     int64_t only = number_of("DMATH_TEST_WORKERS", suite->workers);
-    int64_t cases = suite->each ? suite->cases : dmt_case_count((suite->cases + 4) / 5);
+    int64_t cases = suite->each ? dmt_sweep_count(suite->cases) : dmt_case_count((suite->cases + 4) / 5);
     int64_t ran = 0;
     if ((wanted && *wanted && strcmp(wanted, suite->name) != 0) || (dmt_launched() && suite->options)) {
         print_message("%s: skipped\n", suite->name);

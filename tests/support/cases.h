@@ -35,7 +35,7 @@ typedef struct dmt_suite {
     void (*fn)(dmt_case *c);
     const char *options; /* of the sessions; such a suite is skipped when launched */
     int workers;         /* only with so many workers; 0: 1, 2, 3, 5 and 8 */
-    bool each;           /* `cases` for every worker count, and not DMATH_TEST_CASES times */
+    bool each;           /* `cases` for every worker count: a list, see dmt_sweep_count */
     void *user;
 } dmt_suite;
 

@@ -10,12 +10,23 @@ uint64_t dmt_seed(void)
     return text && *text ? strtoull(text, NULL, 0) : default_seed;
 }
 
-int64_t dmt_case_count(int64_t usual)
+static double factor(void)
 {
     const char *text = getenv("DMATH_TEST_CASES");
-    double factor = text && *text ? strtod(text, NULL) : 1.0;
-    int64_t count = (int64_t)((double)usual * factor);
+    return text && *text ? strtod(text, NULL) : 1.0;
+}
+
+int64_t dmt_case_count(int64_t usual)
+{
+    int64_t count = (int64_t)((double)usual * factor());
     return count < 1 ? 1 : count;
+}
+
+int64_t dmt_sweep_count(int64_t whole)
+{
+    int64_t part = (int64_t)((double)whole * factor() * 100);
+    part = part < 100 ? 100 : part;
+    return part < whole ? part : whole;
 }
 
 /* One step of splitmix64: spreads seeds that differ in a bit over all bits. */

@@ -13,6 +13,9 @@ typedef struct dmt_random {
 uint64_t dmt_seed(void);
 /* `usual` times DMATH_TEST_CASES (a factor, default 1), at least 1. */
 int64_t dmt_case_count(int64_t usual);
+/* The whole of a list of cases; where DMATH_TEST_CASES is below 0.01, as under compute-sanitizer, a hundred
+ * times that part of it, at least 100. */
+int64_t dmt_sweep_count(int64_t whole);
 
 void dmt_random_start(dmt_random *r, uint64_t seed);
 /* A seed for case `number` of the test `name`, so that any case can be run on its own. */
