@@ -1,5 +1,7 @@
 /* Square products over all workers in the forms of the benchmarks, beside the local product of the same shape
- * on all workers at once, in turns: medians of ms a product, products one after another.
+ * on all workers at once, in turns: medians of ms a product, products one after another. The turns are in
+ * another order each round: a GPU at its power limit slows down for some tenths of a second about once in a
+ * second, and in a fixed order that met the same form each time.
  *
  *   bench_products DTYPE[:FORMS] ROUNDS N...
  *
@@ -10,6 +12,7 @@
 
 #include <dmath/dmath.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,13 +115,25 @@ static double differs(dm_session *s, form *reference, form *f, int64_t n)
     return most / big;
 }
 
+static void shuffle(int *order, int count)
+{
+    static uint32_t state = 1;
+    for (int i = count - 1; i > 0; i--) {
+        state = state * 1664525u + 1013904223u;
+        int other = (int)((state >> 16) % (uint32_t)(i + 1)), kept = order[i];
+        order[i] = order[other];
+        order[other] = kept;
+    }
+}
+
 static void measure(dm_session *s, const char *name, const char *wanted, dm_dtype dtype, int compute, int64_t n,
                     int rounds)
 {
     form f[FORMS];
-    int which[FORMS], count = 0;
+    int which[FORMS], order[FORMS], count = 0;
     for (int k = 0; k < FORMS; k++) {
         if (!*wanted || strchr(wanted, form_letters[k])) {
+            order[count] = count;
             which[count++] = k;
         }
     }
@@ -133,7 +148,9 @@ static void measure(dm_session *s, const char *name, const char *wanted, dm_dtyp
         multiply(s, &f[k], n > 32768 ? 1 : 3);
     }
     for (int r = 0; r < rounds; r++) {
-        for (int k = 0; k < count; k++) {
+        shuffle(order, count);
+        for (int i = 0; i < count; i++) {
+            int k = order[i];
             double begin = now_ms();
             multiply(s, &f[k], times);
             f[k].ms[r] = (now_ms() - begin) / times;

@@ -21,9 +21,9 @@
 #   --device NAME    cuda, or emulated: GPUs that are threads, of a build without CUDA (in build/emulated), to try this
 #                    script out
 #
-# A part that fails does not stop the rest. DIR/summary.txt has a line a part. The status is 0 if all parts that
-# could run are right, 1 if one is not, 77 where there is no GPU. A part that the end of the whole time cuts off counts
-# as not run.
+# A part that fails does not stop the rest. DIR/summary.txt has a line a part that was run, DIR/not-run.txt one for each
+# that the end of the whole time kept from running or cut off. The status is 0 if all parts are right, 1 if one is not,
+# 3 if none is wrong but some were not run, 2 for options that cannot be, 77 where there is no GPU.
 set -uo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -63,6 +63,7 @@ option gpus "$gpus" '([1-9][0-9]?)?'
 option jobs "$jobs" '[1-9][0-9]?'
 option cases "$cases" '[0-9]*\.?[0-9]+'
 option device "$device" 'cuda|emulated'
+[ "$device" = cuda ] || option gpus "$gpus" '([1-9]|[1-5][0-9]|6[0-4])?'
 if [ "$device" = cuda ]; then
     folder=gpu sizes=${sizes:-4096,8192,16384}
     bench_transport=(--ring --large) bench_transport_ranks=(--ring --max 64M)
@@ -70,10 +71,14 @@ else
     folder=emulated sizes=${sizes:-256,512}
     bench_transport=("--ring=64K,1M" --max 1M) bench_transport_ranks=("${bench_transport[@]}")
 fi
-mkdir -p "$results"
+if ! mkdir -p "$results" || [ ! -w "$results" ]; then
+    echo "gpu-check: cannot write in --results $results" >&2
+    exit 2
+fi
 results=$(cd "$results" && pwd)
 summary=$results/summary.txt
 : >"$summary"
+: >"$results/not-run.txt"
 # shellcheck source=scripts/mpi-env.sh
 . "$top/scripts/mpi-env.sh"
 export PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
@@ -81,7 +86,7 @@ export PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
 export NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1
 
 failed() { grep -c '^FAILED' "$summary"; }
-skipped() { grep -c ': the time is over$' "$summary"; }
+skipped() { grep -c . "$results/not-run.txt"; }
 deadline=$((minutes * 60))
 left() { echo $((deadline - SECONDS)); }
 note() { printf '%-10s %6s  %s\n' "$1" "$2" "$3" | tee -a "$summary"; }
@@ -91,7 +96,7 @@ part() {
     local name=$1 limit=$2 begin=$SECONDS clipped=0 rc
     shift 2
     if [ "$(left)" -lt 20 ]; then
-        note skipped - "$name: the time is over"
+        echo "$name" >>"$results/not-run.txt"
         return 0
     fi
     [ "$limit" -lt "$(left)" ] || { clipped=1 && limit=$(left); }
@@ -99,7 +104,7 @@ part() {
     rc=$?
     # 124 is the time's; 137, if it took as long, what had to be killed then
     if [ $clipped = 1 ] && [[ $rc =~ ^(124|137)$ ]] && [ $((SECONDS - begin)) -ge "$limit" ]; then
-        note skipped "$((SECONDS - begin)) s" "$name: the time is over"
+        echo "$name (cut off after $((SECONDS - begin)) s)" >>"$results/not-run.txt"
         return $rc
     fi
     case $rc in
@@ -148,6 +153,10 @@ fi
 
 # ---- the programs
 build=${prebuilt:-$top/build/$folder}
+if [ -n "$prebuilt" ] && [ ! -d "$prebuilt" ]; then
+    echo "gpu-check: --binaries $prebuilt is no folder" >&2
+    exit 2
+fi
 mkdir -p "$build" && build=$(cd "$build" && pwd)
 if [ -n "$prebuilt" ]; then
     export LD_LIBRARY_PATH=$build/lib:$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
@@ -353,6 +362,9 @@ elif [ $peers = 1 ]; then
     [ -e "$results/peers/table.md" ] && cat "$results/peers/table.md" >>"$summary"
 fi
 
-failures=$(failed)
-note "$([ "$failures" = 0 ] && echo ok || echo failed)" "$SECONDS s" "$failures parts failed, $(skipped) not run for lack of time; results in $results"
-[ "$failures" = 0 ]
+failures=$(failed) missing=$(skipped)
+word=ok status=0
+[ "$missing" = 0 ] || word=incomplete status=3
+[ "$failures" = 0 ] || word=failed status=1
+note $word "$SECONDS s" "$failures parts failed, $missing not run for lack of time (not-run.txt); results in $results"
+exit $status

@@ -9,12 +9,13 @@ static const Way WAYS[] = {{"cublasmp split", CUBLASMP_MATMUL_ALGO_TYPE_SPLIT_P2
                            {"cublasmp atomic", CUBLASMP_MATMUL_ALGO_TYPE_ATOMIC_P2P},
                            {"cublasmp plain", CUBLASMP_MATMUL_ALGO_TYPE_NO_OVERLAP}};
 
-// All ranks go the same way: a rank that alone stopped would leave the others waiting.
-static bool failed(int status)
+// Empty, or what some rank's call has refused; CUBLASMP_LOG_LEVEL=3 has the library say why. All ranks go the same way:
+// a rank that alone stopped would leave the others waiting.
+static std::string refusal(const char *call, int status)
 {
     int worst = 0;
     MPI_Allreduce(&status, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-    return worst != 0;
+    return worst ? std::string(call) + " refuses it, status " + std::to_string(worst) : "";
 }
 
 // C' = B' A': all three by columns here, which are rows of what is meant.
@@ -26,8 +27,9 @@ template <class T> static void gemm(const Job &j, const std::string &name, const
     int status = (int)cublasMpGemm_bufferSize(j.mp, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, a.memory.at, 1, 1,
                                               a.layout, b.memory.at, 1, 1, b.layout, &zero, c.memory.at, 1, 1,
                                               c.layout, Of<T>::compute, &device, &host);
-    if (failed(status)) {
-        report(j, "cublasmp gemm", name, dtype, n, nullptr, 0, 0, "cublasMpGemm_bufferSize refuses it");
+    std::string refused = refusal("cublasMpGemm_bufferSize", status);
+    if (!refused.empty()) {
+        report(j, "cublasmp gemm", name, dtype, n, nullptr, 0, 0, refused.c_str());
         return;
     }
     Memory workspace(device, false);
@@ -38,8 +40,9 @@ template <class T> static void gemm(const Job &j, const std::string &name, const
                                     Of<T>::compute, workspace.at, device, host_workspace.data(), host);
     };
     call();
-    if (failed(status)) {
-        report(j, "cublasmp gemm", name, dtype, n, nullptr, 0, 0, "cublasMpGemm refuses it");
+    refused = refusal("cublasMpGemm", status);
+    if (!refused.empty()) {
+        report(j, "cublasmp gemm", name, dtype, n, nullptr, 0, 0, refused.c_str());
         return;
     }
     double error = error_of(j, c, n, false);
@@ -56,7 +59,6 @@ static void matmul(const Job &j, const Way &way, bool gather, const std::string 
 {
     typename Of<T>::Scale one = 1, zero = 0;
     const cublasOperation_t transposed = CUBLAS_OP_T, plain = CUBLAS_OP_N;
-    const char *refused = nullptr;
     size_t device = 0, host = 0;
     cublasMpMatmulDescriptor_t how = nullptr;
     Matrix<T> a(j, n, gather, 1, false), b(j, n, gather, 2, gather), c(j, n, !gather, 3, false);
@@ -70,8 +72,8 @@ static void matmul(const Job &j, const Way &way, bool gather, const std::string 
     status |= (int)cublasMpMatmul_bufferSize(j.mp, how, n, n, n, &one, a.memory.at, 1, 1, a.layout, b.memory.at,
                                              1, 1, b.layout, &zero, nullptr, 1, 1, nullptr, c.memory.at, 1, 1,
                                              c.layout, &device, &host);
-    refused = failed(status) ? "cublasMpMatmul_bufferSize refuses it" : nullptr;
-    if (!refused) {
+    std::string refused = refusal("cublasMpMatmul_bufferSize", status);
+    if (refused.empty()) {
         Memory workspace((size_t)slowest((double)device), true);
         std::vector<char> host_workspace(host + 1);
         auto call = [&] {
@@ -81,16 +83,16 @@ static void matmul(const Job &j, const Way &way, bool gather, const std::string 
         };
         check(cudaStreamSynchronize(j.stream), "fill");
         call();
-        refused = failed(status) ? "cublasMpMatmul refuses it" : nullptr;
-        if (!refused) {
+        refused = refusal("cublasMpMatmul", status);
+        if (refused.empty()) {
             double error = error_of(j, c, n, true);
             Sample s = measure(j, call);
             report(j, way.peer, name, dtype, n, &s, error, Of<T>::tolerance, nullptr);
         }
         MPI_Barrier(MPI_COMM_WORLD);
     }
-    if (refused)
-        report(j, way.peer, name, dtype, n, nullptr, 0, 0, refused);
+    if (!refused.empty())
+        report(j, way.peer, name, dtype, n, nullptr, 0, 0, refused.c_str());
     if (how)
         cublasMpMatmulDescriptorDestroy(how);
 }
