@@ -24,13 +24,14 @@
  *    and converts what it must.
  *  - A session is used by one thread at a time. Every call may be made only where dm_init returned: rank 0. Under a
  *    launcher, what the program does before dm_init happens on every rank.
- *  - A worker that makes no progress for watchdog_s (option, 120 s; a kernel that computes is progress) makes the waiting
- *    call return DM_ERR_TIMEOUT. dm_sync waits once more; until it returns DM_OK, host memory given to the call that
- *    timed out stays in use. dm_finalize gives the worker up.
+ *  - A worker that makes no progress for watchdog_s (option, 120 s, ten times as long in files and in functions of
+ *    dm_apply; a kernel that computes is progress; a warning comes after a quarter) makes the waiting call return
+ *    DM_ERR_TIMEOUT. dm_sync waits once more; until it returns DM_OK, host memory given to the call that timed out
+ *    stays in use. dm_finalize gives the worker up.
  *  - A worker whose host has no memory left to take part in a command ends the session: every call returns
  *    DM_ERR_NOMEM, and only dm_finalize is left; until it returns, host memory given to the failing call stays in use.
  *  - A session belongs to the process that made it. In a child made by fork every call on it is DM_ERR_STATE; a child
- *    of a program that runs without a launcher may start its own.
+ *    of a program that runs without a launcher may start its own, on CPUs: GPUs do not follow it there.
  *  - Fills are the same to the last bit on any number of workers and any layout; products and sums to rounding.
  */
 #ifndef DMATH_H
@@ -227,6 +228,7 @@ DM_API DM_CHECKED dm_status dm_fill_identity(dm_session *session, dm_array x, do
  * element leaves the dtype). */
 DM_API DM_CHECKED dm_status dm_fill_arange(dm_session *session, dm_array x, double start, double step);
 /* Uniform in [lo, hi): Philox4x32-10 (Salmon et al., SC'11) over the index. Integers: lo <= x < hi. lo == hi: all lo.
+ * lo and hi are rounded to the element type first.
  * Errors: DM_ERR_ARG (lo > hi; lo, hi in an integer dtype). */
 DM_API DM_CHECKED dm_status dm_fill_uniform(dm_session *session, dm_array x, double lo, double hi, uint64_t seed);
 /* Normal with the given mean and standard deviation (floating dtypes). Errors: DM_ERR_DTYPE (integers), DM_ERR_ARG
@@ -304,8 +306,10 @@ enum { DM_N = 0, DM_T = 1 };
  * cannot serve the layouts or types): cyclic and, with two places a pair of workers, two_block; ring (the same from
  * neighbour to neighbour, for several hosts); stationary (c stays); contract (partial products, added up where c is);
  * panels (the moving operand comes with all of k); fused (one kernel multiplies while operands come: Hopper GPUs, 16-bit
- * operands). gemm_workspace limits the workspace a worker. On GPUs an operand that has come to all workers is kept there
- * (option replicas), and the next product with it, which then multiplies in one piece, may differ in the last bits. The cyclic form follows Eliuk et al., dMath (2016), a variant of Fox, Otto & Hey (1987). */
+ * operands). gemm_workspace limits the blocks that a worker has on their way: forms that need more are not taken then
+ * (a sum in parts, of another type than c, comes on top). On GPUs an operand that has come to all workers is kept there
+ * (option replicas), and the next product with it, which then multiplies in one piece, may differ in the last bits. The
+ * cyclic form follows Eliuk et al., dMath (2016), a variant of Fox, Otto & Hey (1987). */
 DM_API DM_CHECKED dm_status dm_gemm(dm_session *session, int trans_a, int trans_b, double alpha, dm_array a, dm_array b,
                                     double beta, dm_array c);
 
