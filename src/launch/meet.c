@@ -62,6 +62,18 @@ static dm_status compare(const hello *all, int ranks)
     return DM_OK;
 }
 
+/* Says in the error which rank refuses. */
+static dm_status name_rank(int rank, dm_status status)
+{
+    char text[512], host[64] = "";
+    if (status == DM_OK || strncmp(dmi_error_text(), "rank ", 5) == 0) {
+        return status;
+    }
+    (void)gethostname(host, sizeof host - 1);
+    snprintf(text, sizeof text, "%s", dmi_error_text());
+    return dmi_fail(status, "rank %d (%s): %s", rank, host, text);
+}
+
 dm_status dmi_job_agree(dmi_job *job, dm_status status)
 {
     struct {
@@ -71,13 +83,10 @@ dm_status dmi_job_agree(dmi_job *job, dm_status status)
     if (worst.status == DM_OK) {
         return DM_OK;
     }
-    char text[512] = "", host[256] = "";
-    const char *why = status == DM_OK ? "" : dmi_error_text();
-    if (worst.rank == job->rank && job->rank != 0 && strncmp(why, "rank ", 5) != 0) {
-        (void)gethostname(host, sizeof host - 1);
-        snprintf(text, sizeof text, "rank %d (%s): %s", job->rank, host, why);
-    } else {
-        snprintf(text, sizeof text, "%s", why);
+    char text[512] = "";
+    if (worst.rank == job->rank) {
+        (void)name_rank(job->rank, status);
+        snprintf(text, sizeof text, "%s", dmi_error_text());
     }
     MPI_Bcast(text, sizeof text, MPI_CHAR, worst.rank, job->ctl);
     return dmi_fail((dm_status)worst.status, "%s", text);
@@ -232,7 +241,7 @@ dm_status dmi_job_meet(MPI_Comm comm, const dmi_config *config, dm_status loaded
     if (loaded != DM_OK) {
         int rank = 0;
         MPI_Comm_rank(comm, &rank);
-        loaded = dmi_fail(loaded, "rank %d (%s): %s", rank, mine.host, dmi_error_text());
+        loaded = name_rank(rank, loaded);
         dmi_log_set_who(rank == 0 ? "master" : "worker");
         if (rank != 0) { /* rank 0 returns it to the program, which may keep it to itself */
             dmi_log(DMI_LOG_ERROR, "%s", dmi_error_text());
