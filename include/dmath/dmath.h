@@ -212,8 +212,9 @@ DM_API DM_CHECKED dm_status dm_array_read(dm_session *session, dm_array a, const
 DM_API DM_CHECKED dm_status dm_array_load(dm_session *session, const char *path, const dm_layout *layout,
                                           dm_array *out);
 /* Writes C order, little endian. The file appears under its name only when it is whole, in place of a file of that
- * name. Errors: DM_ERR_IO, also where something else (a device, a folder) has the name; DM_ERR_POISONED if the array is;
- * DM_ERR_ARG (path), DM_ERR_STATE (between dm_explain_begin and dm_explain_end). */
+ * name, or of the one that a link of that name leads to; until then <path>.partial-<process>-<number> is written. Errors:
+ * DM_ERR_IO, also where something else (a device, a folder, a link to nothing) has the name; DM_ERR_POISONED if the array
+ * is; DM_ERR_ARG (path), DM_ERR_STATE (between dm_explain_begin and dm_explain_end). */
 DM_API DM_CHECKED dm_status dm_array_save(dm_session *session, dm_array a, const char *path);
 
 /* ---- filling --------------------------------------------------------------------------------------------- */

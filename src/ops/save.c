@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,42 @@ static dm_status begin_file(const char *path, const dmi_desc *a, int *header_byt
     return ok ? DM_OK : dmi_fail(DM_ERR_IO, "save: %s: %s", path, strerror(error));
 }
 
+/* A name beside the file's own for the time that it is written, as much of it as leaves room for the rest. */
+static char *partial_name(const char *path, uint64_t command)
+{
+    enum { ADDED = 48 };
+    const char *slash = strrchr(path, '/');
+    size_t folder = slash ? (size_t)(slash - path) + 1 : 0, name = strlen(path) - folder, room = NAME_MAX - ADDED;
+    char *out = malloc(folder + NAME_MAX + 1);
+    if (out) {
+        snprintf(out, folder + NAME_MAX + 1, "%.*s.partial-%ld-%llu", (int)(folder + DMI_MIN(name, room)), path,
+                 (long)getpid(), (unsigned long long)command);
+    }
+    return out;
+}
+
+static dm_status save_to(dm_session *session, dm_array a, const dmi_handle *h, uint64_t command, const char *path)
+{
+    char *partial = partial_name(path, command);
+    if (!partial) {
+        return dmi_fail(DM_ERR_NOMEM, "save: no memory for a path");
+    }
+    dmi_call call = {
+        .op = DMI_OP_save, .noperand = 1, .tail = partial, .tail_bytes = (int64_t)strlen(partial) + 1};
+    dm_status status = begin_file(partial, &h->desc, &call.args.i[0]);
+    if (status == DM_OK) {
+        status = dmi_call_wait(session, &call, &a, NULL);
+    }
+    if (status == DM_OK && rename(partial, path) != 0) {
+        status = dmi_fail(DM_ERR_IO, "save: %s: %s", path, strerror(errno));
+    }
+    if (status != DM_OK) {
+        (void)unlink(partial);
+    }
+    free(partial);
+    return status;
+}
+
 dm_status dm_array_save(dm_session *session, dm_array a, const char *path)
 {
     dmi_session *s;
@@ -48,25 +85,15 @@ dm_status dm_array_save(dm_session *session, dm_array a, const char *path)
     if (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) {
         return dmi_fail(DM_ERR_IO, "save: %s is there and is not a regular file", path);
     }
-    size_t room = strlen(path) + 48;
-    char *partial = malloc(room);
-    if (!partial) {
-        return dmi_fail(DM_ERR_NOMEM, "save: no memory for a path");
+    /* What a symbolic link points to is written, not the link. Other paths stay as they were given: folders may have
+     * another real name on the workers' hosts. */
+    bool link = lstat(path, &there) == 0 && S_ISLNK(there.st_mode);
+    char *target = link ? realpath(path, NULL) : NULL;
+    if (link && !target) {
+        return dmi_fail(DM_ERR_IO, "save: %s is a symbolic link to nothing: %s", path, strerror(errno));
     }
-    snprintf(partial, room, "%s.partial-%ld-%llu", path, (long)getpid(), (unsigned long long)s->command);
-    dmi_call call = {
-        .op = DMI_OP_save, .noperand = 1, .tail = partial, .tail_bytes = (int64_t)strlen(partial) + 1};
-    status = begin_file(partial, &h->desc, &call.args.i[0]);
-    if (status == DM_OK) {
-        status = dmi_call_wait(session, &call, &a, NULL);
-    }
-    if (status == DM_OK && rename(partial, path) != 0) {
-        status = dmi_fail(DM_ERR_IO, "save: %s: %s", path, strerror(errno));
-    }
-    if (status != DM_OK) {
-        (void)unlink(partial);
-    }
-    free(partial);
+    status = save_to(session, a, h, s->command, target ? target : path);
+    free(target);
     return status;
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static dmt_operand *random_operand(dmt_case *c)
@@ -75,6 +76,45 @@ static void test_replaces(void **state)
     assert_true(got->v[0] == 5 && got->v[3] == 8);
     assert_int_equal(dm_array_destroy(session, a), DM_OK);
     assert_int_equal(dm_array_destroy(session, b), DM_OK);
+    dmt_scratch_free(&scratch);
+    dmt_session_close(session, 0);
+}
+
+/* The longest name that a file can have; a name that is a link, which stays one. */
+static void test_names(void **state)
+{
+    (void)state;
+    dm_session *session = dmt_session_open(3, NULL);
+    char name[256], path[600], link[300], target[300], text[900];
+    struct stat there;
+    dm_array a;
+    dmt_scratch scratch = {0};
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = 0;
+    snprintf(path, sizeof path, "%s/%s", dmt_folder(), name);
+    assert_int_equal(dm_array_create(session, DM_F32, 1, (int64_t[]){5}, NULL, &a), DM_OK);
+    assert_int_equal(dm_fill_arange(session, a, 5, 1), DM_OK);
+    assert_int_equal(dm_array_save(session, a, path), DM_OK);
+    assert_int_equal(unlink(path), 0);
+
+    dmt_path(link, "link.npy");
+    dmt_path(target, "save.npy");
+    (void)unlink(target);
+    assert_int_equal(symlink("save.npy", link), 0);
+    assert_int_equal(dm_array_save(session, a, link), DM_ERR_IO); /* to nothing */
+    assert_non_null(strstr(dm_error_message(), link));
+    FILE *empty = fopen(target, "w");
+    assert_non_null(empty);
+    assert_int_equal(fclose(empty), 0);
+    assert_int_equal(dm_array_save(session, a, link), DM_OK);
+    assert_true(lstat(link, &there) == 0 && S_ISLNK(there.st_mode));
+    dmt_host *got = dmt_host_make(&scratch, DM_F32, 1, (int64_t[]){5});
+    if (!dmt_npy_read(target, got, text, sizeof text)) {
+        fail_msg("%s", text);
+    }
+    assert_true(got->v[0] == 5 && got->v[4] == 9);
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(dm_array_destroy(session, a), DM_OK);
     dmt_scratch_free(&scratch);
     dmt_session_close(session, 0);
 }
@@ -180,7 +220,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_save),  cmocka_unit_test(test_round_trip), cmocka_unit_test(test_replaces),
-        cmocka_unit_test(test_fails), cmocka_unit_test(test_numpy),
+        cmocka_unit_test(test_names), cmocka_unit_test(test_fails),      cmocka_unit_test(test_numpy),
     };
     return cmocka_run_group_tests(tests, dmt_start, dmt_folder_remove);
 }
