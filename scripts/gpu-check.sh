@@ -2,8 +2,8 @@
 # Builds, tests and measures dmath on a host with GPUs, in bounded time, and leaves everything in one folder.
 #
 #   scripts/gpu-check.sh [--results DIR] [--binaries DIR] [--minutes N] [--gpus N] [--jobs N] [--cases X]
-#                        [--no-tests] [--no-bench] [--sanitizer] [--peers] [--sizes LIST] [--dtypes LIST]
-#                        [--device NAME]
+#                        [--no-tests] [--no-bench] [--sanitizer] [--peers] [--only PATTERN] [--sizes LIST]
+#                        [--dtypes LIST] [--device NAME]
 #
 #   --results DIR    where logs and results go (default: gpu-results)
 #   --binaries DIR   programs that were built elsewhere: nothing is built. DIR is a build folder (programs in DIR,
@@ -17,6 +17,8 @@
 #   --sanitizer      under compute-sanitizer too: memcheck of the kernels and of all ops at small sizes, every block
 #                    of memory an allocation of its own; racecheck and synccheck of the kernels
 #   --peers          PyTorch, JAX, cuBLASMp and cuBLASXt beside dmath (bench/peers), where they are installed
+#   --only PATTERN   of all these parts those whose name has this extended regular expression in it; names are those of
+#                    summary.txt: test_gemm-near, ranks-auto, memcheck-test_gemm, bench-products
 #   --sizes, --dtypes  of the products (default 4096,8192,16384 and bf16,f32; emulated: 256,512)
 #   --device NAME    cuda, or emulated: GPUs that are threads, of a build without CUDA (in build/emulated), to try this
 #                    script out
@@ -36,7 +38,7 @@ usage() {
 option() {
     [[ $2 =~ ^($3)$ ]] || { echo "gpu-check: --$1 cannot be '$2' (--help)" >&2 && exit 2; }
 }
-results=gpu-results prebuilt='' minutes=25 gpus='' sizes='' dtypes=bf16,f32 jobs=3 cases=0.1
+results=gpu-results prebuilt='' minutes=25 gpus='' sizes='' dtypes=bf16,f32 jobs=3 cases=0.1 only=
 tests=1 bench=1 sanitizer=0 peers=0 device=cuda
 while [ $# -gt 0 ]; do
     case $1 in
@@ -45,7 +47,7 @@ while [ $# -gt 0 ]; do
         prebuilt=$2
         shift 2
         ;;
-    --results | --prebuilt | --minutes | --gpus | --jobs | --cases | --sizes | --dtypes | --device)
+    --results | --prebuilt | --minutes | --gpus | --jobs | --cases | --only | --sizes | --dtypes | --device)
         [ $# -ge 2 ] || usage
         printf -v "${1#--}" '%s' "$2"
         shift 2
@@ -63,6 +65,11 @@ option gpus "$gpus" '([1-9][0-9]?)?'
 option jobs "$jobs" '[1-9][0-9]?'
 option cases "$cases" '[0-9]*\.?[0-9]+'
 option device "$device" 'cuda|emulated'
+[[ x =~ $only ]]
+if [ $? -eq 2 ]; then
+    echo "gpu-check: --only '$only' is not a regular expression" >&2
+    exit 2
+fi
 [ "$device" = cuda ] || option gpus "$gpus" '([1-9]|[1-5][0-9]|6[0-4])?'
 if [ "$device" = cuda ]; then
     folder=gpu sizes=${sizes:-4096,8192,16384}
@@ -90,11 +97,14 @@ skipped() { grep -c . "$results/not-run.txt"; }
 deadline=$((minutes * 60))
 left() { echo $((deadline - SECONDS)); }
 note() { printf '%-10s %6s  %s\n' "$1" "$2" "$3" | tee -a "$summary"; }
+# wanted NAME: is this part asked for? What the others need always is.
+wanted() { [ -z "$only" ] || [[ $1 =~ ^(configure|build|build-bench|peers-build)$ || $1 =~ $only ]]; }
 # part NAME SECONDS COMMAND...: a bounded command with a log of its own; 77 means skipped, as for CTest. Counts are of
 # the summary's lines, so that parts may run side by side.
 part() {
     local name=$1 limit=$2 begin=$SECONDS clipped=0 rc
     shift 2
+    wanted "$name" || return 0
     if [ "$(left)" -lt 20 ]; then
         echo "$name" >>"$results/not-run.txt"
         return 0
@@ -202,6 +212,7 @@ mapfile -t gpu_tests < <(programs tests/gpu 'test_*')
 mapfile -t op_tests < <(programs tests/ops 'test_*')
 # op_test TEST NAME SETTING... [-- LAUNCHER...]. GPUs may be shared, for some tests want a number of workers.
 op_test() {
+    wanted "$1-$2" || return 0
     local test=$1 name=$2 settings=(DMATH_DEVICE="$device" DMATH_SHARE_GPU=1 DMATH_TEST_CASES="$cases" DMATH_FILE_PIECE=64K)
     shift 2
     while [ $# -gt 0 ] && [ "$1" != -- ]; do
@@ -363,6 +374,10 @@ elif [ $peers = 1 ]; then
 fi
 
 failures=$(failed) missing=$(skipped)
+if [ -n "$only" ] && ! grep -v ' build\|configure' "$summary" | grep -qE '^(ok|FAILED|skipped) +[0-9]' && [ "$missing" = 0 ]; then
+    echo "gpu-check: no part that was asked for has '$only' in its name" >&2
+    exit 2
+fi
 word=ok status=0
 [ "$missing" = 0 ] || word=incomplete status=3
 [ "$failures" = 0 ] || word=failed status=1
