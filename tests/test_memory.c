@@ -150,6 +150,56 @@ static void test_two_block(void **state)
     ok(dm_finalize(s, NULL));
 }
 
+/* Under a limit a product takes what room there is: right in any, and within it, down to an eighth of what it
+ * would have taken; refused where not even that is there. What explain says holds here too. */
+static void test_room(void **state)
+{
+    (void)state;
+    enum { N = 200, WORKERS = 4, ROOMS = 11, ROUNDING = 256 * 4 };
+    static double got[N * N];
+    int served = 0, refused = 0;
+    for (int combination = 0; combination < 4 * ROOMS; combination++) {
+        int64_t room = (INT64_C(512) << 10) >> combination % ROOMS, arrays = 3 * N * N / WORKERS * 8;
+        char options[80];
+        snprintf(options, sizeof options, "memory_limit=%lld", (long long)(arrays + room + ROUNDING));
+        dm_session *s = open_session(WORKERS, options);
+        dm_layout rows = dm_layout_rows(s), cols = dm_layout_cols(s);
+        int64_t shape[2] = {N, N};
+        dm_array a, b, c;
+        ok(dm_array_create(s, DM_F64, 2, shape, combination / ROOMS & 1 ? &cols : &rows, &a));
+        ok(dm_array_create(s, DM_F64, 2, shape, &rows, &b));
+        ok(dm_array_create(s, DM_F64, 2, shape, combination / ROOMS & 2 ? &cols : &rows, &c));
+        ok(dm_fill_arange(s, a, 1, 1));
+        ok(dm_fill_identity(s, b, 3));
+        char *text = NULL;
+        ok(dm_explain_begin(s));
+        dm_status told = dm_gemm(s, DM_N, DM_N, 1, a, b, 0, c);
+        ok(dm_explain_end(s, &text));
+        dm_status status = dm_gemm(s, DM_N, DM_N, 1, a, b, 0, c);
+        assert_int_equal(status, told);
+        assert_true(status == DM_OK || status == DM_ERR_LIMIT);
+        for (int w = 0; w < WORKERS && status == DM_OK; w++) {
+            dm_memory m = report(s, w);
+            dm_counters k = {.size = sizeof k};
+            ok(dm_counters_get(s, w, &k));
+            assert_int_equal(k.workspace_peak_bytes, explained(text, w, " workspace "));
+            assert_true(m.peak <= m.limit);
+        }
+        if (status == DM_OK) {
+            ok(dm_array_read(s, c, NULL, NULL, got, 0));
+            for (int i = 0; i < N * N; i++) {
+                assert_true(got[i] == 3 * (1.0 + i));
+            }
+        }
+        served += status == DM_OK;
+        refused += status != DM_OK;
+        assert_true(status == DM_OK || room < 32 << 10);
+        free(text);
+        ok(dm_finalize(s, NULL));
+    }
+    assert_true(served > 0 && refused > 0);
+}
+
 /* Unused memory goes back to the system on request, and comes again when needed. */
 static void test_trim(void **state)
 {
@@ -171,10 +221,8 @@ static void test_trim(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_steady_state),
-        cmocka_unit_test(test_peak),
-        cmocka_unit_test(test_two_block),
-        cmocka_unit_test(test_trim),
+        cmocka_unit_test(test_steady_state), cmocka_unit_test(test_peak), cmocka_unit_test(test_two_block),
+        cmocka_unit_test(test_room),         cmocka_unit_test(test_trim),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -308,9 +308,10 @@ enum { DM_N = 0, DM_T = 1 };
  * neighbour to neighbour, for several hosts); stationary (c stays); contract (partial products, added up where c is);
  * panels (the moving operand comes with all of k); fused (one kernel multiplies while operands come: Hopper GPUs, 16-bit
  * operands). gemm_workspace limits the blocks that a worker has on their way: forms that need more are not taken then
- * (a sum in parts, of another type than c, comes on top). On GPUs an operand that has come to all workers is kept there
- * (option replicas), and the next product with it, which then multiplies in one piece, may differ in the last bits. The
- * cyclic form follows Eliuk et al., dMath (2016), a variant of Fox, Otto & Hey (1987). */
+ * (a sum in parts, of another type than c, comes on top); so does a memory_limit that leaves less than the fastest form
+ * takes. On GPUs an operand that has come to all workers is kept there (option replicas), and the next product with it,
+ * which then multiplies in one piece, may differ in the last bits. The cyclic form follows Eliuk et al., dMath (2016), a
+ * variant of Fox, Otto & Hey (1987). */
 DM_API DM_CHECKED dm_status dm_gemm(dm_session *session, int trans_a, int trans_b, double alpha, dm_array a, dm_array b,
                                     double beta, dm_array c);
 

@@ -16,10 +16,10 @@ static int64_t contract_bytes(dmi_product *p, dmi_choice *out)
     return dmi_contract_traffic(p) * p->elem + shared;
 }
 
-/* Would the blocks on their way be no more than the option gemm_workspace? Only these forms are sparing. */
+/* Would the blocks on their way be no more than they may? Only these forms are sparing. */
 static bool within(const dmi_product *p, int form, int moving)
 {
-    int64_t limit = p->b->profile->gemm_workspace, largest = 0;
+    int64_t limit = p->workspace, largest = 0;
     switch (limit > 0 ? form : DMI_GEMM_STATIONARY) {
     case DMI_GEMM_STATIONARY:
         return true;

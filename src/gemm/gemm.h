@@ -33,6 +33,7 @@ typedef struct dmi_product {
     dm_dtype panel_type;   /* of a and b in the kernels: type, or 16 bits where kernels take them so */
     bool tf32;             /* kernels may round a and b, of f32, to TF32 */
     const char *compute;   /* for the plan's description */
+    int64_t workspace;     /* most bytes a worker of blocks on their way: the option's, or what the call has left; 0: chosen */
     dmi_mark finished;     /* all products so far */
 } dmi_product;
 
@@ -45,7 +46,7 @@ typedef struct dmi_panel {
 
 /* --- product.c */
 DM_CHECKED dm_status dmi_product_begin(dmi_builder *b, const dmi_call *call, dmi_product *p);
-/* Bytes that it may hold beside its operands: the option gemm_workspace, else a share of a GPU's memory. */
+/* Bytes that it may hold beside its operands: `workspace`, else a share of a GPU's memory. */
 int64_t dmi_product_allowance(const dmi_product *p);
 /* Before the first product. single: every element of c is made by one product over all of k. */
 void dmi_product_accumulate(dmi_product *p, bool single);

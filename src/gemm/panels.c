@@ -21,7 +21,7 @@ int64_t dmi_panels_count(const dmi_product *p, int which)
 {
     int64_t outer = which == 0 ? p->m : p->n;
     int64_t bytes = outer * p->k * dmi_dtype_bytes(p->op[which]->dtype) / p->op[which]->layout->group;
-    int64_t limit = p->b->profile->gemm_workspace;
+    int64_t limit = p->workspace;
     int64_t n = DMI_MAX(2, DMI_MIN(MOST_PANELS, bytes / PUSH_BYTES));
     if (limit > 0 && !p->keep) { /* narrower, where that is what the workspace holds */
         int64_t column = p->k * dmi_dtype_bytes(p->op[which]->dtype);

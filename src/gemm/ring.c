@@ -51,7 +51,7 @@ static void crossing(const dmi_product *p, int which, int64_t *direct, int64_t *
 
 bool dmi_ring_pays(const dmi_product *p, int which)
 {
-    int64_t direct, ring, most, limit = p->b->profile->gemm_workspace;
+    int64_t direct, ring, most, limit = p->workspace;
     if (!p->b->profile->host_of || !dmi_ring_serves(p, which)) {
         return false;
     }

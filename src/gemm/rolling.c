@@ -173,7 +173,7 @@ static void make_slots(dmi_rolling *g, int slots, int slots_more)
         g->p->keep ? 0 : dmi_rolling_slot(g->p, g->which, NULL); /* kept blocks have their own places */
     g->slots = slots;
     if (slots_more > 0 && g->slot_bytes > 0) {
-        int64_t most = slots + slots_more, limit = b->profile->gemm_workspace;
+        int64_t most = slots + slots_more, limit = g->p->workspace;
         g->slots = (int)(limit > 0 ? DMI_MAX(slots, DMI_MIN(most, limit / g->slot_bytes)) : most);
     }
     for (int i = g->slots - 1; i >= 0; i--) {

@@ -6,7 +6,7 @@
 
 enum { MOST_SLOTS = 4, LEAST_SLOTS = 2 };
 
-/* Unless the option gemm_workspace says. On H200 slices of 800 indices of k cost a fifth of the product's time.
+/* Unless p->workspace says. On H200 slices of 800 indices of k cost a fifth of the product's time.
  */
 #define WORKSPACE (INT64_C(256) << 20)
 #define GPU_WORKSPACE (INT64_C(4) << 30)
@@ -77,7 +77,7 @@ static void choose_slices(const dmi_product *p, stage *s)
     int64_t workers = p->b->profile->workers, row = bytes_per_index(p);
     int64_t limit = dmi_product_allowance(p);
     s->slice = row == 0 ? p->k : (p->k + workers - 1) / workers;
-    if (p->b->profile->gemm_workspace == 0) {
+    if (p->workspace == 0) {
         limit = DMI_MIN(limit, p->b->profile->gpu ? GPU_WORKSPACE : WORKSPACE);
         s->slots =
             s->slice * row * s->slots > limit ? LEAST_SLOTS : s->slots; /* rather fewer than thinner slices */

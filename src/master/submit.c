@@ -53,14 +53,29 @@ static dm_status admit(dmi_session *s, const dmi_call *call, int64_t spare)
         if (need > s->config.memory_limit - s->live_bytes[w] + spare) {
             return dmi_fail(DM_ERR_LIMIT,
                             "%s: worker %d needs %" PRId64 " bytes of workspace, %" PRId64
-                            " of the limit of %" PRId64 " are taken by arrays%s",
-                            dmi_ops[call->op].name, w, need, s->live_bytes[w], (int64_t)s->config.memory_limit,
-                            dmi_ops[call->op].operand[DMI_KEEP].name
-                                ? ": with the option gemm_workspace products take less"
-                                : "");
+                            " of the limit of %" PRId64 " are taken by arrays",
+                            dmi_ops[call->op].name, w, need, s->live_bytes[w], (int64_t)s->config.memory_limit);
         }
     }
     return DM_OK;
+}
+
+/* A product that does not fit as it would be fastest is told how little room there is, and then to take still less,
+ * for blocks on their way are not all that it holds. */
+static dm_status admit_sparing(dmi_session *s, dmi_call *call, int64_t spare)
+{
+    enum { TRIES = 4 };
+    dm_status status = admit(s, call, spare);
+    int64_t room = s->config.memory_limit + spare;
+    for (int w = 0; w < s->workers; w++) {
+        room = DMI_MIN(room, s->config.memory_limit - s->live_bytes[w] + spare);
+    }
+    bool can = dmi_ops[call->op].operand[DMI_KEEP].name != NULL;
+    for (int i = 0; i < TRIES && can && status == DM_ERR_LIMIT && room >> 10 > 0; i++, room /= 2) {
+        call->args.i[DMI_ROOM] = (int32_t)DMI_MIN(room >> 10, INT32_MAX);
+        status = admit(s, call, spare);
+    }
+    return status;
 }
 
 /* What is kept of its outputs is out of date now. Before a replica is made for it: that may be of the same
@@ -106,12 +121,13 @@ static dm_status prepare(dm_session *session, dmi_call *call, const dm_array *ar
         status = dmi_fail(DM_ERR_ARG, "%s: its arguments take %" PRId64 " bytes, more than a command can hold",
                           dmi_ops[call->op].name, call->tail_bytes);
     }
-    status = status == DM_OK ? admit(*out, call, 0) : status;
-    if (status == DM_ERR_LIMIT && dmi_replicas_bytes(*out) > 0) { /* what is kept of operands gives way */
-        status = admit(*out, call, dmi_replicas_bytes(*out));
-        if (status == DM_OK && !(*out)->explaining) {
-            dmi_replicas_clear(*out);
-        }
+    if (status != DM_OK || (status = admit(*out, call, 0)) != DM_ERR_LIMIT) {
+        return status;
+    }
+    int64_t kept = dmi_replicas_bytes(*out); /* what is kept of operands gives way */
+    status = admit_sparing(*out, call, kept);
+    if (status == DM_OK && kept > 0 && !(*out)->explaining) {
+        dmi_replicas_clear(*out);
     }
     return status;
 }

@@ -19,6 +19,7 @@
 #define DMI_MAX_OPERANDS 4
 #define DMI_MAX_REFS 5
 enum { DMI_KEEP = 3 }; /* the operand in which an op leaves what has come whole to all workers (master/replicas.c) */
+enum { DMI_ROOM = 5 }; /* of such an op, the argument that says how many KiB of workspace a worker has for it; 0: enough */
 enum { DMI_LANE_COMPUTE, DMI_LANE_SEND, DMI_LANE_RECV }; /* DMI_LANES of pool.h */
 enum { DMI_READ = 1, DMI_WRITE = 2, DMI_READWRITE = 3 };
 
