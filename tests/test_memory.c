@@ -161,7 +161,7 @@ static void test_room(void **state)
     for (int combination = 0; combination < 4 * ROOMS; combination++) {
         int64_t room = (INT64_C(512) << 10) >> combination % ROOMS, arrays = 3 * N * N / WORKERS * 8;
         char options[80];
-        snprintf(options, sizeof options, "memory_limit=%lld", (long long)(arrays + room + ROUNDING));
+        snprintf(options, sizeof options, "pool_debug=0,memory_limit=%lld", (long long)(arrays + room + ROUNDING));
         dm_session *s = open_session(WORKERS, options);
         dm_layout rows = dm_layout_rows(s), cols = dm_layout_cols(s);
         int64_t shape[2] = {N, N};
