@@ -64,12 +64,16 @@ dm_status dmi_handle_new(dmi_session *s, dm_array *out, dmi_handle **handle)
     return DM_OK;
 }
 
+int64_t dmi_array_bytes(const dmi_session *s, const dmi_layout *layout, dm_dtype dtype, int worker)
+{
+    return dmi_pool_rounded(&s->pool_config, dmi_layout_shard_count(layout, worker) * dmi_dtype_bytes(dtype));
+}
+
 /* What an array takes of every worker, added to (sign 1) or taken from (-1) what lives there. */
 static void count_live(dmi_session *s, const dmi_layout *layout, dm_dtype dtype, int sign)
 {
     for (int w = 0; w < s->workers; w++) {
-        s->live_bytes[w] += sign * dmi_pool_rounded(&s->pool_config,
-                                                    dmi_layout_shard_count(layout, w) * dmi_dtype_bytes(dtype));
+        s->live_bytes[w] += sign * dmi_array_bytes(s, layout, dtype, w);
     }
 }
 

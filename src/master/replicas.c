@@ -90,9 +90,14 @@ static bool fits_device(const dmi_session *s, int64_t bytes)
     return true;
 }
 
-int64_t dmi_replicas_bytes(const dmi_session *s)
+int64_t dmi_replicas_bytes(const dmi_session *s, int worker)
 {
-    return s->replicas ? s->replicas->bytes : 0;
+    int64_t bytes = 0;
+    for (int i = 0; s->replicas && i < s->replicas->count; i++) {
+        const dmi_desc *kept = &s->handle[dmi_id_slot(s->replicas->entry[i].array.id)].desc;
+        bytes += dmi_array_bytes(s, kept->layout, kept->dtype, worker);
+    }
+    return bytes;
 }
 
 void dmi_replicas_yield(dmi_session *s)
@@ -113,12 +118,9 @@ static bool all_take_part(const dmi_desc *out)
     return true;
 }
 
-static bool make_room(dmi_session *s, int64_t bytes)
+static void make_room(dmi_session *s, int64_t bytes)
 {
     dmi_replicas *r = s->replicas;
-    if (bytes > r->limit || !fits_device(s, bytes)) {
-        return false;
-    }
     while (r->count == MOST || r->bytes + bytes > r->limit) {
         int oldest = 0;
         for (int i = 1; i < r->count; i++) {
@@ -126,7 +128,6 @@ static bool make_room(dmi_session *s, int64_t bytes)
         }
         drop(s, oldest);
     }
-    return true;
 }
 
 static bool same_part(const dmi_desc *a, const dmi_desc *b)
@@ -170,7 +171,18 @@ static dm_status replicated(dmi_session *s, const dmi_desc *source, const dmi_la
     return dmi_layout_intern(s, &spec, out, id);
 }
 
-dm_status dmi_replicas_use(dmi_session *s, dmi_call *call)
+/* What is kept of an array that the call writes to is forgotten before. */
+static bool written(const dmi_session *s, const dmi_call *call, const dmi_storage *storage)
+{
+    for (int i = 0; i < call->noperand; i++) {
+        if ((call->operand[i].mode & DMI_WRITE) && s->handle[dmi_id_slot(call->operand[i].id)].storage == storage) {
+            return true;
+        }
+    }
+    return false;
+}
+
+dm_status dmi_replicas_use(dmi_session *s, dmi_call *call, bool pretend)
 {
     dmi_replicas *r = s->replicas;
     const dmi_layout *layout = NULL;
@@ -186,10 +198,11 @@ dm_status dmi_replicas_use(dmi_session *s, dmi_call *call)
     dmi_operand *source = &call->operand[which];
     dmi_storage *storage = s->handle[dmi_id_slot(source->id)].storage;
     status = replicated(s, &source->desc, call->operand[DMI_KEEP - 1].desc.layout, &layout, &layout_id);
-    for (int i = 0; i < r->count && status == DM_OK; i++) {
+    bool forgotten = written(s, call, storage);
+    for (int i = 0; i < r->count && status == DM_OK && !forgotten; i++) {
         replica *e = &r->entry[i];
         if (e->source == storage && e->layout_id == layout_id && same_part(&e->desc, &source->desc)) {
-            e->used = ++r->tick;
+            e->used = pretend ? e->used : ++r->tick;
             *source = operand_of(s, e->array, DMI_READ);
             return DM_OK;
         }
@@ -201,16 +214,17 @@ dm_status dmi_replicas_use(dmi_session *s, dmi_call *call)
     for (int d = 0; d < source->desc.ndim; d++) {
         bytes *= source->desc.extent[d];
     }
-    if (status == DM_OK && s->explaining && bytes <= r->limit) { /* as it would be, but nothing is made */
+    if (status != DM_OK || bytes > r->limit || !fits_device(s, bytes)) {
+        return status;
+    }
+    if (pretend) {
         call->operand[DMI_KEEP] = (dmi_operand){.desc = dmi_desc_whole(source->desc.dtype, layout, layout_id),
                                             .memory = s->storages + 1,
                                             .mode = DMI_WRITE};
         call->noperand = DMI_KEEP + 1;
         return DM_OK;
     }
-    if (status != DM_OK || s->explaining || !make_room(s, bytes)) {
-        return status;
-    }
+    make_room(s, bytes);
     dm_array kept;
     if (dmi_array_make(s, source->desc.dtype, layout, layout_id, true, &kept) != DM_OK) {
         return DM_OK; /* no room under the limit: the product goes on without */

@@ -127,6 +127,8 @@ DM_CHECKED dm_status dmi_broken(const dmi_session *s);
 DM_CHECKED dm_status dmi_wait(dmi_session *s, uint64_t command);
 /* --- handles.c */
 DM_CHECKED dm_status dmi_handle_find(dmi_session *s, dm_array a, const char *what, dmi_handle **out);
+/* What an array takes of a worker. */
+int64_t dmi_array_bytes(const dmi_session *s, const dmi_layout *layout, dm_dtype dtype, int worker);
 DM_CHECKED dm_status dmi_handle_new(dmi_session *s, dm_array *out, dmi_handle **handle);
 DM_CHECKED dm_status dmi_layout_intern(dmi_session *s, const dmi_layout_spec *spec, const dmi_layout **out, uint32_t *id);
 /* Spec from the public struct (NULL: default) for a shape. */
@@ -141,9 +143,10 @@ DM_CHECKED dm_status dmi_view_make(dmi_session *s, dm_array base, const dmi_desc
 /* --- replicas.c: operands that came whole to all workers of a command are kept there, until they are written to */
 DM_CHECKED dm_status dmi_replicas_start(dmi_session *s);
 void dmi_replicas_stop(dmi_session *s);
-/* Before a call is sent: the operand that travels is replaced by what is kept of it, or is given a place to be kept. */
-DM_CHECKED dm_status dmi_replicas_use(dmi_session *s, dmi_call *call);
-int64_t dmi_replicas_bytes(const dmi_session *s); /* of all of them, at each worker */
+/* Before a call is sent: the operand that travels is replaced by what is kept of it, or is given a place to be kept.
+ * pretend: the call becomes what it would be, but nothing is made, dropped or noted; a new place has no id. */
+DM_CHECKED dm_status dmi_replicas_use(dmi_session *s, dmi_call *call, bool pretend);
+int64_t dmi_replicas_bytes(const dmi_session *s, int worker); /* what all of them take there */
 /* The storage's contents are about to change, or it goes. */
 void dmi_replicas_forget(dmi_session *s, dmi_storage *storage);
 /* Frees all of them where arrays have come to fill the GPUs. */

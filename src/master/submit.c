@@ -28,9 +28,15 @@ static dm_status resolve(dmi_session *s, dmi_call *call, const dm_array *arrays)
     return op->check(call);
 }
 
-/* With a memory limit: would every worker's workspace fit beside the arrays? With a forced algorithm: can it
- * serve? spare: bytes at each worker that would give way. */
-static dm_status admit(dmi_session *s, const dmi_call *call, int64_t spare)
+/* What worker w has left under the limit; cleared: without what is kept of operands. */
+static int64_t room_at(const dmi_session *s, int w, bool cleared)
+{
+    return s->config.memory_limit - s->live_bytes[w] + (cleared ? dmi_replicas_bytes(s, w) : 0);
+}
+
+/* With a memory limit: would every worker's workspace, and the place for what is to be kept, fit beside the arrays?
+ * With a forced algorithm: can it serve? */
+static dm_status admit(dmi_session *s, const dmi_call *call, bool cleared)
 {
     if (s->config.memory_limit <= 0) {
         dmi_plan *plan = NULL;
@@ -39,41 +45,63 @@ static dm_status admit(dmi_session *s, const dmi_call *call, int64_t spare)
         dmi_plan_release(plan);
         return status;
     }
+    const dmi_operand *keep = &call->operand[DMI_KEEP];
+    bool makes = call->noperand > DMI_KEEP && keep->id == 0;
     for (int w = 0; w < s->workers; w++) {
         dmi_plan *plan = NULL;
         dm_status status = dmi_plan_make(call, &s->profile, w, &plan);
         if (status != DM_OK) {
             return status;
         }
-        int64_t need = 0;
+        int64_t need = makes ? dmi_array_bytes(s, keep->desc.layout, keep->desc.dtype, w) : 0;
         for (int i = 0; i < plan->nwork; i++) {
             need += dmi_pool_rounded(&s->pool_config, plan->work_bytes[i]);
         }
         dmi_plan_release(plan);
-        if (need > s->config.memory_limit - s->live_bytes[w] + spare) {
+        if (need > room_at(s, w, cleared)) {
             return dmi_fail(DM_ERR_LIMIT,
                             "%s: worker %d needs %" PRId64 " bytes of workspace, %" PRId64
                             " of the limit of %" PRId64 " are taken by arrays",
-                            dmi_ops[call->op].name, w, need, s->live_bytes[w], (int64_t)s->config.memory_limit);
+                            dmi_ops[call->op].name, w, need, s->config.memory_limit - room_at(s, w, cleared),
+                            (int64_t)s->config.memory_limit);
         }
     }
     return DM_OK;
 }
 
-/* A product that does not fit as it would be fastest is told how little room there is, and then to take still less,
- * for blocks on their way are not all that it holds. */
-static dm_status admit_sparing(dmi_session *s, dmi_call *call, int64_t spare)
+/* Without what is kept of operands. A product that does not fit as it would be fastest is told how little room there
+ * is, and then to take still less, for blocks on their way are not all that it holds. */
+static dm_status admit_sparing(dmi_session *s, dmi_call *call)
 {
     enum { TRIES = 4 };
-    dm_status status = admit(s, call, spare);
-    int64_t room = s->config.memory_limit + spare;
+    dm_status status = admit(s, call, true);
+    int64_t room = s->config.memory_limit;
     for (int w = 0; w < s->workers; w++) {
-        room = DMI_MIN(room, s->config.memory_limit - s->live_bytes[w] + spare);
+        room = DMI_MIN(room, room_at(s, w, true));
     }
     bool can = dmi_ops[call->op].operand[DMI_KEEP].name != NULL;
     for (int i = 0; i < TRIES && can && status == DM_ERR_LIMIT && room >> 10 > 0; i++, room /= 2) {
         call->args.i[DMI_ROOM] = (int32_t)DMI_MIN(room >> 10, INT32_MAX);
-        status = admit(s, call, spare);
+        status = admit(s, call, true);
+    }
+    return status;
+}
+
+/* Under a memory limit: with what is kept of its operands where that fits, else as it was given, else with all that is
+ * kept given up, and with less room. *keeps: the first. */
+static dm_status admit_limited(dmi_session *s, dmi_call *call, bool *keeps)
+{
+    dmi_call with = *call;
+    *keeps = *keeps && dmi_replicas_use(s, &with, true) == DM_OK &&
+             (with.noperand > call->noperand || with.operand[0].id != call->operand[0].id ||
+              with.operand[1].id != call->operand[1].id) &&
+             admit(s, &with, false) == DM_OK;
+    if (*keeps) {
+        return DM_OK;
+    }
+    dm_status status = admit(s, call, false);
+    if (status == DM_ERR_LIMIT && (status = admit_sparing(s, call)) == DM_OK && !s->explaining) {
+        dmi_replicas_clear(s);
     }
     return status;
 }
@@ -111,7 +139,8 @@ static void send_call(dmi_session *s, const dmi_call *call, void *user)
     dmi_frame_send(s);
 }
 
-static dm_status prepare(dm_session *session, dmi_call *call, const dm_array *arrays, dmi_session **out)
+/* keeps: may what is kept of operands take part in this call? */
+static dm_status prepare(dm_session *session, dmi_call *call, const dm_array *arrays, dmi_session **out, bool *keeps)
 {
     dm_status status = dmi_enter(session, out);
     if (status == DM_OK) {
@@ -121,45 +150,25 @@ static dm_status prepare(dm_session *session, dmi_call *call, const dm_array *ar
         status = dmi_fail(DM_ERR_ARG, "%s: its arguments take %" PRId64 " bytes, more than a command can hold",
                           dmi_ops[call->op].name, call->tail_bytes);
     }
-    if (status != DM_OK || (status = admit(*out, call, 0)) != DM_ERR_LIMIT) {
+    if (status != DM_OK) {
         return status;
     }
-    int64_t kept = dmi_replicas_bytes(*out); /* what is kept of operands gives way */
-    status = admit_sparing(*out, call, kept);
-    if (status == DM_OK && kept > 0 && !(*out)->explaining) {
-        dmi_replicas_clear(*out);
-    }
-    return status;
-}
-
-/* Under a memory limit what it makes of the call may fit less than the call as it was given, which was admitted. */
-static dm_status use_replicas(dmi_session *s, dmi_call *call)
-{
-    bool kept = s->replicas && dmi_ops[call->op].operand[DMI_KEEP].name;
-    if (s->config.memory_limit <= 0 || !kept || s->explaining) {
-        return dmi_replicas_use(s, call);
-    }
-    dmi_call as_given = *call;
-    dm_status status = dmi_replicas_use(s, call);
-    if (status == DM_OK && admit(s, call, 0) != DM_OK) {
-        *call = as_given;
-        dmi_replicas_clear(s);
-    }
-    return status;
+    *keeps = (*out)->replicas && dmi_ops[call->op].operand[DMI_KEEP].name;
+    return (*out)->config.memory_limit > 0 ? admit_limited(*out, call, keeps) : admit(*out, call, false);
 }
 
 dm_status dmi_call_submit(dm_session *session, dmi_call *call, const dm_array *arrays)
 {
     dmi_session *s;
-    dm_status status = prepare(session, call, arrays, &s);
+    bool keeps;
+    dm_status status = prepare(session, call, arrays, &s, &keeps);
     if (status != DM_OK) {
         return status;
     }
     if (!s->explaining) {
         forget_outputs(s, call);
     }
-    status = use_replicas(s, call);
-    if (status != DM_OK) {
+    if (keeps && (status = dmi_replicas_use(s, call, s->explaining)) != DM_OK) {
         return status;
     }
     if (s->explaining) {
@@ -201,7 +210,8 @@ static dm_status take_part(dmi_session *s, const dmi_call *call, void *user)
 dm_status dmi_call_wait(dm_session *session, dmi_call *call, const dm_array *arrays, void *user)
 {
     dmi_session *s;
-    dm_status status = prepare(session, call, arrays, &s);
+    bool unused;
+    dm_status status = prepare(session, call, arrays, &s, &unused);
     if (status != DM_OK) {
         return status;
     }
