@@ -127,11 +127,60 @@ static void test_own_part(void **state)
     check_own_part(4, 1);
 }
 
+/* gemm_workspace binds the choice, and one that leaves enough does not change it. c is of the computing
+ * type: a temporary would come on top. */
+static void check_workspace(bool gpu, dm_dtype dtype, bool trans_a, int b, bool c_copies)
+{
+    enum { N = 2048, WORKERS = 4 };
+    char unlimited[32] = "";
+    for (int shift = 45; shift >= 16; shift--) {
+        sim_program p;
+        sim_begin(&p, WORKERS);
+        p.profile.gpu = p.profile.fused = gpu;
+        p.profile.rates = gpu ? h200 : p.profile.rates;
+        p.profile.gemm_workspace = shift < 45 ? INT64_C(1) << shift : 0;
+        int ia = sim_matrix(&p, dtype, N, N, 4, 1, 0),
+            ib = sim_matrix(&p, dtype, N, N, b == ROWS ? 4 : 1, b == ROWS ? 1 : 4, 0);
+        dmi_layout_spec c = {.ndim = 2,
+                             .shape = {N, N},
+                             .grid = {c_copies ? 1 : WORKERS, 1},
+                             .replicas = c_copies ? WORKERS : 1};
+        int ic = sim_array(&p, gpu ? DM_F32 : DM_F64, &c);
+        assert_true(sim_gemm(&p, trans_a, 0, 0, ia, ib, ic));
+        for (int w = 0; w < WORKERS; w++) {
+            dmi_plan *plan = NULL;
+            int64_t work = 0;
+            assert_int_equal(dmi_plan_make(&p.call[0], &p.profile, w, &plan), DM_OK);
+            for (int i = 0; i < plan->nwork; i++) {
+                work += plan->work_bytes[i];
+            }
+            if (shift == 45) {
+                snprintf(unlimited, sizeof unlimited, "%s", plan->algorithm);
+            } else if (shift > 35) {
+                assert_string_equal(plan->algorithm, unlimited);
+            } else if (work > p.profile.gemm_workspace) {
+                fail_msg("%s takes %lld bytes of %lld", plan->algorithm, (long long)work, 1LL << shift);
+            }
+            dmi_plan_release(plan);
+        }
+        sim_end(&p);
+    }
+}
+
+static void test_workspace(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 16; i++) {
+        bool gpu = i & 8;
+        check_workspace(gpu, gpu ? DM_BF16 : DM_F64, i & 1, i & 2 ? COLS : ROWS, i & 4);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_measured), cmocka_unit_test(test_fused_limits), cmocka_unit_test(test_links),
-        cmocka_unit_test(test_unknown),  cmocka_unit_test(test_own_part),
+        cmocka_unit_test(test_unknown),  cmocka_unit_test(test_own_part),     cmocka_unit_test(test_workspace),
     };
     return cmocka_run_group_tests_name("choose", tests, NULL, NULL);
 }

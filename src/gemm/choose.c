@@ -2,7 +2,10 @@
 #include "gemm/gemm.h"
 #include "gemm/rolling.h"
 
+#include <inttypes.h>
 #include <math.h>
+
+enum { MOST_SLICES = 1024, MOST_PANELS = 32 };
 
 /* Bytes that a contraction moves, in the better of its forms. */
 static int64_t contract_bytes(dmi_product *p, dmi_choice *out)
@@ -16,33 +19,38 @@ static int64_t contract_bytes(dmi_product *p, dmi_choice *out)
     return dmi_contract_traffic(p) * p->elem + shared;
 }
 
-/* Would the blocks on their way be no more than they may? Only these forms are sparing. */
-static bool within(const dmi_product *p, int form, int moving)
+typedef struct offers {
+    bool cyclic, contract; /* these can serve */
+    bool direct;           /* contract: everything to every holder of c */
+    int64_t gather;        /* bytes of both operands that come from others */
+    int64_t partial;       /* bytes of a contraction */
+} offers;
+
+/* Would the blocks on their way be no more than they may? */
+static bool within(const dmi_product *p, const offers *o, int form, int moving)
 {
     int64_t limit = p->workspace, largest = 0;
     switch (limit > 0 ? form : DMI_GEMM_STATIONARY) {
-    case DMI_GEMM_STATIONARY:
+    case DMI_GEMM_STATIONARY: /* its slices are made to fit */
         return true;
-    case DMI_GEMM_CYCLIC:
-    case DMI_GEMM_RING:
-        return 2 * dmi_rolling_slot(p, moving, NULL) <= limit;
-    case DMI_GEMM_CONTRACT: /* two partial products to go, two that have come */
-        for (int w = 0; w < p->b->profile->workers; w++) {
+    case DMI_GEMM_CONTRACT:
+        if (o->direct) { /* the own partial product, and all others' */
+            return p->b->profile->workers * p->m * p->n * p->elem <= limit;
+        }
+        for (int w = 0; w < p->b->profile->workers; w++) { /* two to go, two that have come */
             dmi_region c;
             dmi_product_c(p, w, &c);
             largest = DMI_MAX(largest, c.count);
         }
         return 4 * largest * p->elem <= limit;
+    case DMI_GEMM_FUSED:
+        return dmi_fused_bytes(p) <= limit;
+    case DMI_GEMM_PANELS:
+        return dmi_panels_bytes(p, moving) <= limit && dmi_panels_count(p, moving) <= MOST_PANELS;
     default:
-        return false;
+        return 2 * dmi_rolling_slot(p, moving, NULL) <= limit;
     }
 }
-
-typedef struct offers {
-    bool cyclic, contract; /* these can serve */
-    int64_t gather;        /* bytes of both operands that come from others */
-    int64_t partial;       /* bytes of a contraction */
-} offers;
 
 static bool serves(const dmi_product *p, const offers *o, int form, int moving)
 {
@@ -66,20 +74,20 @@ static bool serves(const dmi_product *p, const offers *o, int form, int moving)
  */
 static int by_bytes(dmi_product *p, const offers *o, int moving)
 {
-    if (o->partial < o->gather && within(p, DMI_GEMM_CONTRACT, moving)) {
+    if (o->partial < o->gather && within(p, o, DMI_GEMM_CONTRACT, moving)) {
         return DMI_GEMM_CONTRACT;
     }
     p->sliced = false; /* no other form makes slices */
-    if (o->gather > 0 && within(p, DMI_GEMM_FUSED, moving) && dmi_fused_serves(p) &&
-        (!o->cyclic || dmi_fused_pays(p))) {
+    if (o->gather > 0 && dmi_fused_serves(p) && (!o->cyclic || dmi_fused_pays(p)) &&
+        within(p, o, DMI_GEMM_FUSED, moving)) {
         return DMI_GEMM_FUSED;
     }
-    if (o->cyclic && o->gather > 0 && within(p, DMI_GEMM_PANELS, moving) && dmi_panels_serve(p, moving) &&
-        dmi_panels_pay(p, moving)) {
+    if (o->cyclic && o->gather > 0 && dmi_panels_serve(p, moving) && dmi_panels_pay(p, moving) &&
+        within(p, o, DMI_GEMM_PANELS, moving)) {
         return DMI_GEMM_PANELS;
     }
-    return o->cyclic && o->gather > 0 && within(p, DMI_GEMM_CYCLIC, moving) ? DMI_GEMM_CYCLIC
-                                                                            : DMI_GEMM_STATIONARY;
+    return o->cyclic && o->gather > 0 && within(p, o, DMI_GEMM_CYCLIC, moving) ? DMI_GEMM_CYCLIC
+                                                                               : DMI_GEMM_STATIONARY;
 }
 
 static int by_time(dmi_product *p, const offers *o, int moving)
@@ -92,7 +100,7 @@ static int by_time(dmi_product *p, const offers *o, int moving)
     for (int i = 0; i < DMI_COUNT(forms) && o->gather > 0; i++) {
         bool contract = forms[i] == DMI_GEMM_CONTRACT;
         p->sliced = sliced && contract; /* no other form makes slices */
-        if (!serves(p, o, forms[i], moving) || !within(p, forms[i], moving)) {
+        if (!serves(p, o, forms[i], moving) || !within(p, o, forms[i], moving)) {
             continue;
         }
         double time = dmi_estimate(p, forms[i], moving, contract ? o->partial : o->gather);
@@ -122,6 +130,18 @@ const char *dmi_gemm_name(int algorithm)
     return names[algorithm];
 }
 
+/* Where a memory limit leaves hardly anything, slices would be so many that planning them takes seconds. */
+static dm_status not_too_many(dmi_product *p)
+{
+    int64_t slices = p->room > 0 ? dmi_stationary_slices(p) : 0;
+    return slices <= MOST_SLICES
+               ? DM_OK
+               : dmi_fail(DM_ERR_LIMIT,
+                          "gemm: the memory limit leaves %" PRId64 " bytes of workspace, in which the product "
+                          "would have %" PRId64 " slices, and %d is the most",
+                          p->room, slices, MOST_SLICES);
+}
+
 dm_status dmi_gemm_choose(dmi_product *p, dmi_choice *out)
 {
     *out = (dmi_choice){0};
@@ -138,12 +158,13 @@ dm_status dmi_gemm_choose(dmi_product *p, dmi_choice *out)
     o.gather = bytes[0] + bytes[1];
     if (forced == DMI_GEMM_AUTO) {
         o.partial = o.contract ? contract_bytes(p, out) : INT64_MAX;
+        o.direct = out->direct;
         out->algorithm = dmi_estimate_ready(p) ? by_time(p, &o, out->moving) : by_bytes(p, &o, out->moving);
         if (o.cyclic && o.gather > 0 && out->algorithm != DMI_GEMM_CONTRACT &&
-            within(p, DMI_GEMM_RING, out->moving) && dmi_ring_pays(p, out->moving)) {
+            within(p, &o, DMI_GEMM_RING, out->moving) && dmi_ring_pays(p, out->moving)) {
             out->algorithm = DMI_GEMM_RING;
         }
-        return DM_OK;
+        return out->algorithm == DMI_GEMM_STATIONARY ? not_too_many(p) : DM_OK;
     }
     out->algorithm = forced;
     bool can = serves(p, &o, forced, out->moving);
@@ -167,5 +188,5 @@ dm_status dmi_gemm_choose(dmi_product *p, dmi_choice *out)
     if (forced == DMI_GEMM_CONTRACT) {
         (void)contract_bytes(p, out);
     }
-    return DM_OK;
+    return forced == DMI_GEMM_STATIONARY ? not_too_many(p) : DM_OK;
 }

@@ -74,6 +74,24 @@ static bool side_serves(const dmi_product *p, int which, int worker, const dmi_r
     return at.dim[1].count % ALIGN == 0;
 }
 
+int64_t dmi_fused_bytes(const dmi_product *p)
+{
+    int64_t most = 0;
+    for (int w = 0; w < p->b->profile->workers; w++) {
+        dmi_region c, at;
+        int64_t bytes = 0;
+        dmi_product_c(p, w, &c);
+        for (int o = 0; o < 2 && c.count > 0; o++) {
+            if (!in_place(p, o, w, &c, &at) && !(o == 1 && p->keep)) {
+                image_of(p, o, &c, &at);
+                bytes += at.count * dmi_dtype_bytes(p->panel_type);
+            }
+        }
+        most = DMI_MAX(most, bytes);
+    }
+    return most;
+}
+
 bool dmi_fused_serves(const dmi_product *p)
 {
     bool comes = false;

@@ -34,6 +34,7 @@ typedef struct dmi_product {
     bool tf32;             /* kernels may round a and b, of f32, to TF32 */
     const char *compute;   /* for the plan's description */
     int64_t workspace;     /* most bytes a worker of blocks on their way: the option's, or what the call has left; 0: chosen */
+    int64_t room;          /* the latter, 0: enough */
     dmi_mark finished;     /* all products so far */
 } dmi_product;
 
@@ -86,14 +87,17 @@ void dmi_ring_plan(dmi_product *p, int which);
 bool dmi_panels_serve(const dmi_product *p, int which);
 bool dmi_panels_pay(const dmi_product *p, int which);
 int64_t dmi_panels_count(const dmi_product *p, int which);
+int64_t dmi_panels_bytes(const dmi_product *p, int which); /* of panels on their way, at a worker */
 void dmi_panels_plan(dmi_product *p, int which);
 /* --- fused.c: products by kernels that wait for what arrives */
 bool dmi_fused_serves(const dmi_product *p);
 bool dmi_fused_pays(const dmi_product *p); /* where the cyclic form could serve too */
 int dmi_fused_travels(const dmi_product *p); /* 1: b comes whole to all workers of c; else -1 */
+int64_t dmi_fused_bytes(const dmi_product *p); /* of images, at the worker with most */
 void dmi_fused_plan(dmi_product *p);
 bool dmi_stationary_single(const dmi_product *p);
 void dmi_stationary_plan(dmi_product *p);
+int64_t dmi_stationary_slices(dmi_product *p); /* of k, one after another */
 bool dmi_contract_serves(const dmi_product *p);
 int64_t dmi_contract_traffic(const dmi_product *p); /* elements sent in all */
 void dmi_contract_plan(dmi_product *p);

@@ -30,6 +30,12 @@ int64_t dmi_panels_count(const dmi_product *p, int which)
     return DMI_MAX(1, DMI_MIN(n, outer));
 }
 
+int64_t dmi_panels_bytes(const dmi_product *p, int which)
+{
+    int64_t outer = which == 0 ? p->m : p->n, n = dmi_panels_count(p, which);
+    return p->keep ? 0 : PLACES * ((outer + n - 1) / n) * p->k * dmi_dtype_bytes(p->op[which]->dtype);
+}
+
 static int64_t want_count(const void *context, int worker)
 {
     const rolling *g = context;

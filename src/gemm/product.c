@@ -39,9 +39,9 @@ dm_status dmi_product_begin(dmi_builder *b, const dmi_call *call, dmi_product *p
                        .trans = {call->args.i[0], call->args.i[1]},
                        .beta_zero = call->args.i[2],
                        .acc_work = -1};
-    int64_t left = (int64_t)call->args.i[DMI_ROOM] << 10;
+    p->room = (int64_t)call->args.i[DMI_ROOM] << 10;
     p->workspace = b->profile->gemm_workspace;
-    p->workspace = left > 0 && (p->workspace == 0 || left < p->workspace) ? left : p->workspace;
+    p->workspace = p->room > 0 && (p->workspace == 0 || p->room < p->workspace) ? p->room : p->workspace;
     p->keep = call->noperand > DMI_KEEP ? &call->operand[DMI_KEEP].desc : NULL;
     p->outer_dim[0] = p->trans[0] ? 1 : 0;
     p->inner_dim[0] = 1 - p->outer_dim[0];

@@ -72,8 +72,9 @@ bool dmi_stationary_single(const dmi_product *p)
     return bytes_per_index(p) == 0; /* then k is one slice */
 }
 
-static void choose_slices(const dmi_product *p, stage *s)
+static void choose_slices(dmi_product *p, stage *s)
 {
+    *s = (stage){.p = p, .slots = p->b->profile->gpu ? MOST_SLOTS : LEAST_SLOTS};
     int64_t workers = p->b->profile->workers, row = bytes_per_index(p);
     int64_t limit = dmi_product_allowance(p);
     s->slice = row == 0 ? p->k : (p->k + workers - 1) / workers;
@@ -87,6 +88,13 @@ static void choose_slices(const dmi_product *p, stage *s)
     }
     s->slice = DMI_MAX(s->slice, 1);
     s->slices = (p->k + s->slice - 1) / s->slice;
+}
+
+int64_t dmi_stationary_slices(dmi_product *p)
+{
+    stage s;
+    choose_slices(p, &s);
+    return s.slices;
 }
 
 typedef struct source { /* one operand at this worker */
@@ -162,7 +170,7 @@ static dmi_panel stage_side(stage *s, source *side, int which, const dmi_region 
 
 void dmi_stationary_plan(dmi_product *p)
 {
-    stage s = {.p = p, .slots = p->b->profile->gpu ? MOST_SLOTS : LEAST_SLOTS};
+    stage s;
     source sides[2];
     dmi_region c;
     dmi_mark begun = {0};
