@@ -212,8 +212,8 @@ DM_API DM_CHECKED dm_status dm_array_read(dm_session *session, dm_array a, const
 DM_API DM_CHECKED dm_status dm_array_load(dm_session *session, const char *path, const dm_layout *layout,
                                           dm_array *out);
 /* Writes C order, little endian. The file appears under its name only when it is whole, in place of a file of that
- * name, or of the one that a link of that name leads to; until then <path>.partial-<process>-<number> is written. Errors:
- * DM_ERR_IO, also where something else (a device, a folder, a link to nothing) has the name; DM_ERR_POISONED if the array
+ * name, or of the one that a link of that name leads to; until then a file beside it, with ".partial-" and a number at the
+ * end of its name, is written. Errors: DM_ERR_IO, also where something else (a device, a folder) has the name; DM_ERR_POISONED if the array
  * is; DM_ERR_ARG (path), DM_ERR_STATE (between dm_explain_begin and dm_explain_end). */
 DM_API DM_CHECKED dm_status dm_array_save(dm_session *session, dm_array a, const char *path);
 
@@ -229,7 +229,7 @@ DM_API DM_CHECKED dm_status dm_fill_identity(dm_session *session, dm_array x, do
  * element leaves the dtype). */
 DM_API DM_CHECKED dm_status dm_fill_arange(dm_session *session, dm_array x, double start, double step);
 /* Uniform in [lo, hi): Philox4x32-10 (Salmon et al., SC'11) over the index. Integers: lo <= x < hi. lo == hi: all lo.
- * lo and hi are rounded to the element type first.
+ * F16, BF16: made in f32 and rounded; what would come to hi, rounded too, is the number before it.
  * Errors: DM_ERR_ARG (lo > hi; lo, hi in an integer dtype). */
 DM_API DM_CHECKED dm_status dm_fill_uniform(dm_session *session, dm_array x, double lo, double hi, uint64_t seed);
 /* Normal with the given mean and standard deviation (floating dtypes). Errors: DM_ERR_DTYPE (integers), DM_ERR_ARG

@@ -198,7 +198,8 @@ static void call(dmi_crew_job *job)
     const dmi_work *w = t->work;
     void *host[DMI_MAX_REFS];
     memcpy(host, t->host, sizeof host);
-    dm_status status = dmi_cu_use(t->e->gpu->device); /* the function may use it too */
+    dm_status status = dmi_cu_own_thread();
+    status = status == DM_OK ? dmi_cu_use(t->e->gpu->device) : status; /* the function may use it too */
     if (status == DM_OK) {
         status = dmi_task_run(w->step->desc, t->e->config.me, w->step->nref, host, w->inst->tail,
                               w->inst->tail_bytes);

@@ -37,7 +37,7 @@ dm_status dmi_job_choose_gpu(dmi_job *job, const int *machine)
     const dmi_device *gpu = dmi_device_gpu((int)job->config.device);
     bool worker = job->me < job->workers;
     int gpus = gpu && worker ? gpu->count() : 0, before = 0, here = 0;
-    int64_t total = 0, memory = INT64_MAX; /* free at the start */
+    int64_t memory = INT64_MAX;
     dm_status status = worker ? dmi_device_check(&job->config, gpus) : DM_OK;
     int have = !worker || gpus > 0, all = 0, any = worker && gpus > 0, some = 0;
     MPI_Allreduce(&have, &all, 1, MPI_INT, MPI_MIN, job->ctl);
@@ -60,8 +60,7 @@ dm_status dmi_job_choose_gpu(dmi_job *job, const int *machine)
     if (status == DM_OK && some && worker) {
         job->device = gpu;
         job->device_number = before % gpus;
-        status = gpu->use(job->device_number);
-        status = status == DM_OK ? gpu->memory(&memory, &total) : status;
+        status = dmi_device_free(gpu, job->device_number, &memory);
         memory /= (here + gpus - 1) / gpus; /* of each, where they share one */
     }
     MPI_Allreduce(&memory, &job->profile.device_bytes, 1, MPI_INT64_T, MPI_MIN, job->ctl);

@@ -32,7 +32,7 @@ static void *get_slab(void *context, int index, int64_t bytes)
         dmi_log(DMI_LOG_ERROR, "more than %d slabs: set a larger slab size (option slab)", DMI_MAX_SLABS);
         return NULL;
     }
-    int64_t available = bytes > 256 << 20 ? available_bytes() : INT64_MAX;
+    int64_t available = available_bytes();
     if (bytes > available) {
         dmi_log(DMI_LOG_WARN, "a slab of %lld bytes is more than the %lld that this host has left",
                 (long long)bytes, (long long)available);

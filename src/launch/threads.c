@@ -273,6 +273,17 @@ dm_status dmi_device_check(const dmi_config *config, int gpus)
                     built ? gpu->why_none() : "");
 }
 
+dm_status dmi_device_free(const dmi_device *gpu, int number, int64_t *bytes)
+{
+    enum { STEPS = 16 };
+    int64_t free = 0, total = 0;
+    dm_status status = gpu->use(number);
+    status = status == DM_OK ? gpu->memory(&free, &total) : status;
+    int64_t step = DMI_MAX(total / STEPS, 1);
+    *bytes = DMI_MAX(free / step, 1) * step;
+    return status;
+}
+
 dm_status dmi_transport_check(const dmi_config *config, bool gpus, bool processes)
 {
     bool messages = config->transport == DMI_TRANSPORT_CUDA_MPI;
@@ -310,8 +321,8 @@ static dm_status choose_device(thread_launch *l)
     l->device = gpus > 0 ? gpu : NULL;
     l->profile.gpu = gpus > 0;
     for (int g = 0; g < DMI_MIN(gpus, l->workers); g++) {
-        int64_t memory = 0, total; /* what others have taken is not there for the session */
-        if ((status = gpu->use(g)) != DM_OK || (status = gpu->memory(&memory, &total)) != DM_OK) {
+        int64_t memory = 0;
+        if ((status = dmi_device_free(gpu, g, &memory)) != DM_OK) {
             return status;
         }
         l->profile.device_bytes = g == 0 ? memory : DMI_MIN(memory, l->profile.device_bytes);

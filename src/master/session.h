@@ -179,6 +179,9 @@ int dmi_host_cores(void);
 int dmi_thread_workers(const dmi_config *config);
 /* An error that says why, where the configuration asks for GPUs and there are none. */
 DM_CHECKED dm_status dmi_device_check(const dmi_config *config, int gpus);
+/* Memory of a GPU, which becomes the thread's, that others have not taken: in sixteenths of all there is, for plans depend
+ * on it, and runs that find some megabytes more or less are to make the same. */
+DM_CHECKED dm_status dmi_device_free(const dmi_device *gpu, int number, int64_t *bytes);
 /* The ways between GPUs, where there are none, or where the workers share a process. */
 DM_CHECKED dm_status dmi_transport_check(const dmi_config *config, bool gpus, bool processes);
 dmi_profile dmi_profile_from(const dmi_config *config, int workers, bool one_space);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,23 +32,56 @@ static dm_status begin_file(const char *path, const dmi_desc *a, int *header_byt
     return ok ? DM_OK : dmi_fail(DM_ERR_IO, "save: %s: %s", path, strerror(error));
 }
 
-/* A name beside the file's own for the time that it is written, as much of it as leaves room for the rest. */
-static char *partial_name(const char *path, uint64_t command)
+/* A name beside the file's own for the time that it is written: as much of it as leaves room for the rest, which no
+ * other save of this process has. */
+static char *partial_name(const char *path)
 {
     enum { ADDED = 48 };
+    static atomic_ullong saves;
     const char *slash = strrchr(path, '/');
-    size_t folder = slash ? (size_t)(slash - path) + 1 : 0, name = strlen(path) - folder, room = NAME_MAX - ADDED;
+    size_t folder = slash ? (size_t)(slash - path) + 1 : 0, name = strlen(path) - folder;
+    if (name > NAME_MAX - ADDED) {
+        for (name = NAME_MAX - ADDED; name > 0 && (path[folder + name] & 0xc0) == 0x80; name--) {
+            /* characters of several bytes stay whole */
+        }
+    }
     char *out = malloc(folder + NAME_MAX + 1);
     if (out) {
-        snprintf(out, folder + NAME_MAX + 1, "%.*s.partial-%ld-%llu", (int)(folder + DMI_MIN(name, room)), path,
-                 (long)getpid(), (unsigned long long)command);
+        snprintf(out, folder + NAME_MAX + 1, "%.*s.partial-%ld-%llu", (int)(folder + name), path, (long)getpid(),
+                 atomic_fetch_add(&saves, 1));
     }
     return out;
 }
 
-static dm_status save_to(dm_session *session, dm_array a, const dmi_handle *h, uint64_t command, const char *path)
+/* What a symbolic link leads to; else the path. Only the last part is looked at: folders may have another real name on
+ * the workers' hosts. NULL: no memory, or links that lead nowhere (errno). */
+static char *behind_links(const char *path)
 {
-    char *partial = partial_name(path, command);
+    enum { MOST_LINKS = 40 };
+    char *at = strdup(path), to[PATH_MAX];
+    for (int i = 0; at; i++) {
+        ssize_t n = readlink(at, to, sizeof to - 1);
+        if (n < 0) {
+            return at; /* not a link */
+        }
+        to[n] = 0;
+        const char *slash = strrchr(at, '/');
+        size_t folder = slash && to[0] != '/' ? (size_t)(slash - at) + 1 : 0;
+        char *next = i < MOST_LINKS ? malloc(folder + (size_t)n + 1) : NULL;
+        if (next) {
+            memcpy(next, at, folder);
+            memcpy(next + folder, to, (size_t)n + 1);
+        }
+        free(at);
+        at = next;
+        errno = i < MOST_LINKS ? ENOMEM : ELOOP;
+    }
+    return NULL;
+}
+
+static dm_status save_to(dm_session *session, dm_array a, const dmi_handle *h, const char *path)
+{
+    char *partial = partial_name(path);
     if (!partial) {
         return dmi_fail(DM_ERR_NOMEM, "save: no memory for a path");
     }
@@ -85,14 +119,8 @@ dm_status dm_array_save(dm_session *session, dm_array a, const char *path)
     if (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) {
         return dmi_fail(DM_ERR_IO, "save: %s is there and is not a regular file", path);
     }
-    /* What a symbolic link points to is written, not the link. Other paths stay as they were given: folders may have
-     * another real name on the workers' hosts. */
-    bool link = lstat(path, &there) == 0 && S_ISLNK(there.st_mode);
-    char *target = link ? realpath(path, NULL) : NULL;
-    if (link && !target) {
-        return dmi_fail(DM_ERR_IO, "save: %s is a symbolic link to nothing: %s", path, strerror(errno));
-    }
-    status = save_to(session, a, h, s->command, target ? target : path);
+    char *target = behind_links(path);
+    status = target ? save_to(session, a, h, target) : dmi_fail(DM_ERR_IO, "save: %s: %s", path, strerror(errno));
     free(target);
     return status;
 }

@@ -80,7 +80,7 @@ typedef struct dmi_profile {
     int reduce_algorithm;    /* enum dmi_reduce_algorithm */
     int64_t reduce_piece;    /* least bytes of a piece of a slice; 0: chosen */
     int gemm_compute;        /* enum dmi_gemm_compute: of products that do not say it themselves */
-    int64_t device_bytes;    /* free memory of the GPU of a worker that had least, at the start */
+    int64_t device_bytes;    /* free memory of the GPU of a worker that had least, at the start; rounded */
     dmi_rates rates;         /* of the slowest worker, rounded, alike everywhere */
     bool fused;              /* every worker's GPU has products that wait for their operand piece by piece */
     int64_t turn_bytes;      /* on GPUs: a block of at least so much waits until the one before has come; 0: never */

@@ -69,7 +69,7 @@ dm_status dmi_cu_use(int device)
 
 dm_status dmi_cu_own_thread(void)
 {
-    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal;
     return check(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
 }
 

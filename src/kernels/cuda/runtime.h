@@ -18,7 +18,7 @@ int dmi_cu_devices(void);                    /* 0 where there is no GPU or no dr
 const char *dmi_cu_why_none(void);           /* why there is none; "" where nothing more is to be said */
 DM_CHECKED dm_status dmi_cu_use(int device); /* of the calling thread; makes the context */
 /* The calling thread is one of the library's: what it allocates does not end a capture that the program makes in a
- * thread of its own. */
+ * thread of its own. In one that it makes itself it still may not. */
 DM_CHECKED dm_status dmi_cu_own_thread(void);
 int dmi_cu_current(void);                    /* the calling thread's; -1: not known */
 /* The address space of `peer` may be read and written by kernels and copies of the current device. */
