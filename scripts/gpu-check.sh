@@ -86,6 +86,7 @@ results=$(cd "$results" && pwd)
 summary=$results/summary.txt
 : >"$summary"
 : >"$results/not-run.txt"
+: >"$results/asked.txt"
 # shellcheck source=scripts/mpi-env.sh
 . "$top/scripts/mpi-env.sh"
 export PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
@@ -97,8 +98,15 @@ skipped() { grep -c . "$results/not-run.txt"; }
 deadline=$((minutes * 60))
 left() { echo $((deadline - SECONDS)); }
 note() { printf '%-10s %6s  %s\n' "$1" "$2" "$3" | tee -a "$summary"; }
-# wanted NAME: is this part asked for? What the others need always is.
-wanted() { [ -z "$only" ] || [[ $1 =~ ^(configure|build|build-bench|peers-build)$ || $1 =~ $only ]]; }
+# matches NAME: is a part of this name asked for? wanted: so, and remembered; or is it one that others rest on?
+matches() { [[ -z $only || $1 =~ $only ]]; }
+wanted() {
+    if matches "$1"; then
+        echo "$1" >>"$results/asked.txt"
+    else
+        [[ $1 =~ ^(configure|build|build-bench|peers-build|memcheck-sees-overrun)$ ]]
+    fi
+}
 # part NAME SECONDS COMMAND...: a bounded command with a log of its own; 77 means skipped, as for CTest. Counts are of
 # the summary's lines, so that parts may run side by side.
 part() {
@@ -227,7 +235,15 @@ op_test() {
 }
 # Does MPI say that it takes device memory? Whether that is true is then for the tests to find out.
 transports=(auto mpi)
-if command -v mpirun >/dev/null &&
+asked=0
+for t in "${op_tests[@]}"; do
+    if matches "$t-ranks-cuda_mpi" || matches "$t-ranks-mixed"; then
+        asked=$tests
+    fi
+done
+if [ $asked = 0 ]; then
+    : # no part needs to know
+elif command -v mpirun >/dev/null &&
     timeout 60 mpirun -n 3 "$tool" bench transport -O "device=$device,share_gpu=1" -t cuda_mpi --max 1 --repeats 1 \
         >"$results/cuda-mpi.log" 2>&1 </dev/null; then
     transports+=(cuda_mpi mixed)
@@ -236,7 +252,7 @@ elif command -v mpirun >/dev/null; then
     grep -q 'does not say' "$results/cuda-mpi.log" || note FAILED - "cuda_mpi: MPI says that it takes device memory, and does not"
 fi
 if [ $tests = 1 ]; then
-    [ $((bench + peers)) = 0 ] || deadline=$((minutes * 60 * 6 / 10)) # the rest is for what follows
+    [ -n "$only" ] || [ $((bench + peers)) = 0 ] || deadline=$((minutes * 60 * 6 / 10)) # the rest is for what follows
     mkdir -p "$results/work" && cd "$results/work" || exit 1          # tests write files where they are run
     for t in "${kernel_tests[@]}" "${gpu_tests[@]}"; do
         part "$t" "$limit_each" "$(program "$t")"
@@ -361,7 +377,7 @@ if [ $bench = 1 ]; then
 fi
 if [ $peers = 1 ] && [ "$device" != cuda ]; then
     note skipped - "peers: they need GPUs"
-elif [ $peers = 1 ]; then
+elif [ $peers = 1 ] && matches peers; then
     if [ -d "$build/peers" ]; then
         programs=$build/peers
     else
@@ -374,8 +390,8 @@ elif [ $peers = 1 ]; then
 fi
 
 failures=$(failed) missing=$(skipped)
-if [ -n "$only" ] && ! grep -v ' build\|configure' "$summary" | grep -qE '^(ok|FAILED|skipped) +[0-9]' && [ "$missing" = 0 ]; then
-    echo "gpu-check: no part that was asked for has '$only' in its name" >&2
+if [ -n "$only" ] && [ ! -s "$results/asked.txt" ] && [ "$failures" = 0 ]; then
+    echo "gpu-check: no part has '$only' in its name" >&2
     exit 2
 fi
 word=ok status=0
