@@ -1,4 +1,5 @@
 /* How ranks become a session. */
+#include "exec/trace.h"
 #include "launch/job.h"
 #include "ops/common_task.h"
 
@@ -238,9 +239,12 @@ dm_status dmi_job_meet(MPI_Comm comm, const dmi_config *config, dm_status loaded
     job->hub.fd = -1;
     job->at_finalize = MPI_KEYVAL_INVALID;
     say_hello(config, &mine);
+    int rank = 0;
+    MPI_Comm_rank(comm, &rank);
+    if (loaded == DM_OK && rank == 0 && config->trace[0]) {
+        loaded = dmi_trace_try(config->trace);
+    }
     if (loaded != DM_OK) {
-        int rank = 0;
-        MPI_Comm_rank(comm, &rank);
         loaded = name_rank(rank, loaded);
         dmi_log_set_who(rank == 0 ? "master" : "worker");
         if (rank != 0) { /* rank 0 returns it to the program, which may keep it to itself */

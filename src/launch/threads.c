@@ -1,4 +1,5 @@
 /* Workers as threads of this process. */
+#include "exec/trace.h"
 #include "launch/pairs.h"
 #include "launch/places.h"
 #include "master/session.h"
@@ -362,6 +363,9 @@ static dm_status launch(const dmi_config *config, int workers, dmi_session **out
         dmi_hub_tune(&l->hub, workers + 1, dmi_host_cores(), config->spin_us);
         blas_take(l);
         status = choose_device(l);
+    }
+    if (status == DM_OK && config->trace[0]) {
+        status = dmi_trace_try(config->trace);
     }
     if (status == DM_OK) {
         status = start_workers(l);

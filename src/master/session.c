@@ -121,7 +121,7 @@ dm_status dmi_session_open(const dmi_config *config, const dmi_profile *profile,
     if (status == DM_OK) {
         status = dmi_replicas_start(s);
     }
-    if (status == DM_OK && config->trace[0] && (status = dmi_trace_try(config->trace)) == DM_OK) {
+    if (status == DM_OK && config->trace[0]) {
         s->engine.trace = dmi_trace_create(DMI_TRACE_MOST);
     }
     if (status != DM_OK) {
