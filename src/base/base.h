@@ -56,6 +56,9 @@ typedef struct dmi_arena {
 void *dmi_arena_alloc(dmi_arena *arena, size_t bytes); /* 16-byte aligned, zeroed; NULL when out of memory */
 void dmi_arena_free(dmi_arena *arena);                 /* frees all, leaves the arena empty and usable */
 
+/* --- host.c ------------------------------------------------------------- */
+void dmi_host_name(char *out, size_t room); /* of this host; "unknown" where it does not fit */
+
 /* --- clock.c ------------------------------------------------------------ */
 int64_t dmi_now_ns(void); /* monotonic */
 

@@ -152,10 +152,8 @@ static void write_lanes(FILE *to, const dmi_engine *e)
 /* The process's row of names; the last event of the file has no comma behind it. */
 static void write_process(FILE *to, const char *end)
 {
-    char host[64] = "";
-    if (gethostname(host, sizeof host - 1) != 0) {
-        strcpy(host, "localhost");
-    }
+    char host[64];
+    dmi_host_name(host, sizeof host);
     for (char *c = host; *c; c++) { /* nothing that would need escaping */
         *c = *c == '"' || *c == '\\' || (unsigned char)*c < ' ' ? '?' : *c;
     }

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-enum { MOST_SLICES = 1024, MOST_PANELS = 32 };
+enum { MOST_SLICES = 1024 };
 
 /* Bytes that a contraction moves, in the better of its forms. */
 static int64_t contract_bytes(dmi_product *p, dmi_choice *out)
@@ -46,7 +46,7 @@ static bool within(const dmi_product *p, const offers *o, int form, int moving)
     case DMI_GEMM_FUSED:
         return dmi_fused_bytes(p) <= limit;
     case DMI_GEMM_PANELS:
-        return dmi_panels_bytes(p, moving) <= limit && dmi_panels_count(p, moving) <= MOST_PANELS;
+        return dmi_panels_fit(p, moving);
     default:
         return 2 * dmi_rolling_slot(p, moving, NULL) <= limit;
     }
@@ -160,8 +160,7 @@ dm_status dmi_gemm_choose(dmi_product *p, dmi_choice *out)
         o.partial = o.contract ? contract_bytes(p, out) : INT64_MAX;
         o.direct = out->direct;
         out->algorithm = dmi_estimate_ready(p) ? by_time(p, &o, out->moving) : by_bytes(p, &o, out->moving);
-        if (o.cyclic && o.gather > 0 && out->algorithm != DMI_GEMM_CONTRACT &&
-            within(p, &o, DMI_GEMM_RING, out->moving) && dmi_ring_pays(p, out->moving)) {
+        if (o.cyclic && o.gather > 0 && out->algorithm != DMI_GEMM_CONTRACT && dmi_ring_pays(p, out->moving)) {
             out->algorithm = DMI_GEMM_RING;
         }
         return out->algorithm == DMI_GEMM_STATIONARY ? not_too_many(p) : DM_OK;
@@ -179,8 +178,7 @@ dm_status dmi_gemm_choose(dmi_product *p, dmi_choice *out)
         }
         return dmi_fail(DM_ERR_UNSUPPORTED,
                         "gemm: the forced algorithm (option gemm_algorithm=%s, which needs %s) cannot serve "
-                        "these layouts%s: a: "
-                        "%s; b: %s; c: %s",
+                        "these layouts%s: a: %s; b: %s; c: %s",
                         names[forced], needs[forced],
                         forced == DMI_GEMM_FUSED || forced == DMI_GEMM_PANELS ? " and types" : "", operand[0],
                         operand[1], operand[2]);

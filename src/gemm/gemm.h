@@ -87,7 +87,7 @@ void dmi_ring_plan(dmi_product *p, int which);
 bool dmi_panels_serve(const dmi_product *p, int which);
 bool dmi_panels_pay(const dmi_product *p, int which);
 int64_t dmi_panels_count(const dmi_product *p, int which);
-int64_t dmi_panels_bytes(const dmi_product *p, int which); /* of panels on their way, at a worker */
+bool dmi_panels_fit(const dmi_product *p, int which); /* p->workspace holds panels of a useful width */
 void dmi_panels_plan(dmi_product *p, int which);
 /* --- fused.c: products by kernels that wait for what arrives */
 bool dmi_fused_serves(const dmi_product *p);

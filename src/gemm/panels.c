@@ -30,10 +30,21 @@ int64_t dmi_panels_count(const dmi_product *p, int which)
     return DMI_MAX(1, DMI_MIN(n, outer));
 }
 
-int64_t dmi_panels_bytes(const dmi_product *p, int which)
+static int64_t panel_width(const dmi_product *p, int which)
 {
     int64_t outer = which == 0 ? p->m : p->n, n = dmi_panels_count(p, which);
-    return p->keep ? 0 : PLACES * ((outer + n - 1) / n) * p->k * dmi_dtype_bytes(p->op[which]->dtype);
+    return (outer + n - 1) / n;
+}
+
+static int64_t panel_bytes(const dmi_product *p, int which)
+{
+    return panel_width(p, which) * p->k * dmi_dtype_bytes(p->op[which]->dtype);
+}
+
+bool dmi_panels_fit(const dmi_product *p, int which)
+{
+    return p->keep ||
+           (PLACES * panel_bytes(p, which) <= p->workspace && dmi_panels_count(p, which) <= 4 * MOST_PANELS);
 }
 
 static int64_t want_count(const void *context, int worker)
@@ -92,15 +103,15 @@ bool dmi_panels_serve(const dmi_product *p, int which)
 void dmi_panels_plan(dmi_product *p, int which)
 {
     dmi_builder *b = p->b;
-    int64_t outer = which == 0 ? p->m : p->n, n = dmi_panels_count(p, which);
-    rolling g = {.p = p, .which = which, .outer = outer, .width = (outer + n - 1) / n, .convert = -1};
+    int64_t outer = which == 0 ? p->m : p->n;
+    rolling g = {.p = p, .which = which, .outer = outer, .width = panel_width(p, which), .convert = -1};
     dmi_mark free[PLACES] = {{0}}, ready = {0};
     dmi_region c, stay_region;
     dmi_panel stay = {0};
     int place = -1, convert = -1; /* of the operand that stays: before the products, on their lane */
     dmi_product_c(p, b->me, &c);
     for (int i = 0; i < PLACES && !p->keep && c.count > 0; i++) { /* each free for the next command early */
-        int work = dmi_build_work(b, g.width * p->k * dmi_dtype_bytes(p->op[which]->dtype));
+        int work = dmi_build_work(b, panel_bytes(p, which));
         place = i == 0 ? work : place;
     }
     if (c.count > 0) {

@@ -38,9 +38,7 @@ static void say_hello(const dmi_config *config, hello *out)
     out->config_bytes = sizeof(dmi_config);
     out->fingerprint = dmi_ops_fingerprint() ^ dmi_task_fingerprint() ^ (strcmp(config->fault, "version") == 0);
     snprintf(out->version, sizeof out->version, "%s", dm_version());
-    if (gethostname(out->host, sizeof out->host - 1) != 0) {
-        strcpy(out->host, "unknown");
-    }
+    dmi_host_name(out->host, sizeof out->host);
     read_boot_id(out->boot, sizeof out->boot);
     out->pid = (int32_t)getpid();
 }
@@ -66,11 +64,11 @@ static dm_status compare(const hello *all, int ranks)
 /* Says in the error which rank refuses. */
 static dm_status name_rank(int rank, dm_status status)
 {
-    char text[512], host[64] = "";
+    char text[512], host[64];
     if (status == DM_OK || strncmp(dmi_error_text(), "rank ", 5) == 0) {
         return status;
     }
-    (void)gethostname(host, sizeof host - 1);
+    dmi_host_name(host, sizeof host);
     snprintf(text, sizeof text, "%s", dmi_error_text());
     return dmi_fail(status, "rank %d (%s): %s", rank, host, text);
 }
@@ -239,15 +237,14 @@ dm_status dmi_job_meet(MPI_Comm comm, const dmi_config *config, dm_status loaded
     job->hub.fd = -1;
     job->at_finalize = MPI_KEYVAL_INVALID;
     say_hello(config, &mine);
-    int rank = 0;
-    MPI_Comm_rank(comm, &rank);
-    if (loaded == DM_OK && rank == 0 && config->trace[0]) {
+    MPI_Comm_rank(comm, &job->rank);
+    if (loaded == DM_OK && job->rank == 0 && config->trace[0]) {
         loaded = dmi_trace_try(config->trace);
     }
     if (loaded != DM_OK) {
-        loaded = name_rank(rank, loaded);
-        dmi_log_set_who(rank == 0 ? "master" : "worker");
-        if (rank != 0) { /* rank 0 returns it to the program, which may keep it to itself */
+        loaded = name_rank(job->rank, loaded);
+        dmi_log_set_who(job->rank == 0 ? "master" : "worker");
+        if (job->rank != 0) { /* rank 0 returns it to the program, which may keep it to itself */
             dmi_log(DMI_LOG_ERROR, "%s", dmi_error_text());
         }
     }
@@ -257,7 +254,6 @@ dm_status dmi_job_meet(MPI_Comm comm, const dmi_config *config, dm_status loaded
     MPI_Comm_set_errhandler(job->ctl, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(job->data, MPI_ERRORS_RETURN);
     MPI_Comm_size(comm, &job->ranks);
-    MPI_Comm_rank(comm, &job->rank);
     job->workers = job->ranks - 1;
     job->me = job->rank == 0 ? job->workers : job->rank - 1;
     all = calloc((size_t)job->ranks, sizeof *all);

@@ -37,9 +37,7 @@ void dmi_places_choose(dmi_places *p, int worker, int number, dmi_place *place, 
     memset(told, 0, sizeof *told);
     told->worker = worker;
     told->pid = (int32_t)getpid();
-    if (gethostname(told->host, sizeof told->host - 1) != 0) {
-        strcpy(told->host, "unknown");
-    }
+    dmi_host_name(told->host, sizeof told->host);
     if (!p->device) {
         snprintf(told->device, sizeof told->device, "cpu");
     } else if (p->device->name(number, told->bus, sizeof told->bus, told->device, model_room) != DM_OK) {

@@ -176,9 +176,7 @@ static dm_status start_worker(thread_launch *l, int w, int number, dmi_places *p
     cpu_set_t before;
     l->consumer[w] = w;
     port->pid = (int)getpid();
-    if (gethostname(port->host, sizeof port->host - 1) != 0) {
-        strcpy(port->host, "localhost");
-    }
+    dmi_host_name(port->host, sizeof port->host);
     dmi_places_choose(places, w, number, &l->thread[w].place, &l->placement[w]);
     bool moved = dmi_place_enter(&l->thread[w].place, &before);
     dm_status status = dmi_worker_start(&l->thread[w].worker, w, &l->config, &l->profile, &l->hub, &slabs,

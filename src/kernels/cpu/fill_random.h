@@ -33,6 +33,7 @@ static inline dmi_uniform32 dmi_uniform32_of(dm_dtype dtype, double p0, double p
     }
     return r;
 }
+
 void dmi_random_init(int kind, dm_dtype dtype, const dmi_fill_values *v, dmi_random *out);
 /* The elements that n (at most DMI_BATCH_COUNTERS) counters from number `first` on serve. */
 void dmi_random_batch(const dmi_random *g, uint64_t first, int n, dmi_chunk *out);
