@@ -83,14 +83,14 @@ static double scalar(const dmi_step *step, const dmi_args *args, int which)
 static void touch_gemm(const dmi_step *step, const dmi_args *args, dmi_touch out[DMI_MAX_REFS])
 {
     const dmi_gemm *g = step->desc;
-    int64_t elem = dmi_dtype_bytes(g->dtype);
+    int64_t elem = dmi_dtype_bytes(g->dtype), c_elem = g->c_dtype == 0 ? elem : dmi_dtype_bytes(g->c_dtype);
     int64_t a[2] = {g->trans_a ? g->k : g->m, g->trans_a ? g->m : g->k}, a_stride[2] = {g->lda, 1};
     int64_t b[2] = {g->trans_b ? g->n : g->k, g->trans_b ? g->k : g->n}, b_stride[2] = {g->ldb, 1};
     int64_t c[2] = {g->m, g->n}, c_stride[2] = {g->ldc, 1};
     bool any = g->m > 0 && g->n > 0;
     touch_box(&out[0], 2, a, a_stride, g->a_offset, elem, any ? DMI_READ : 0);
     touch_box(&out[1], 2, b, b_stride, g->b_offset, elem, any ? DMI_READ : 0);
-    touch_box(&out[2], 2, c, c_stride, g->c_offset, elem,
+    touch_box(&out[2], 2, c, c_stride, g->c_offset, c_elem,
               scalar(step, args, 1) != 0 ? DMI_READWRITE : DMI_WRITE);
 }
 
