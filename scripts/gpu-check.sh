@@ -221,7 +221,8 @@ mapfile -t op_tests < <(programs tests/ops 'test_*')
 # op_test TEST NAME SETTING... [-- LAUNCHER...]. GPUs may be shared, for some tests want a number of workers.
 op_test() {
     wanted "$1-$2" || return 0
-    local test=$1 name=$2 settings=(DMATH_DEVICE="$device" DMATH_SHARE_GPU=1 DMATH_TEST_CASES="$cases" DMATH_FILE_PIECE=64K)
+    local test=$1 name=$2 settings=(DMATH_DEVICE="$device" DMATH_SHARE_GPU=1 DMATH_TEST_CASES="$cases" DMATH_FILE_PIECE=64K
+        DMATH_TURN=1)
     shift 2
     while [ $# -gt 0 ] && [ "$1" != -- ]; do
         settings+=("$1") && shift
@@ -264,7 +265,7 @@ if [ $tests = 1 ]; then
     two=$((gpus > 1 ? gpus : 2))
     for t in "${op_tests[@]}"; do
         [[ $t =~ ^test_(copy|permute|sum|gemm|program|replicas)$ ]] || continue
-        op_test "$t" push DMATH_TEST_WORKERS=$two DMATH_PUSH_KERNEL=64M
+        op_test "$t" push DMATH_TEST_WORKERS=$two DMATH_PUSH_KERNEL=64M DMATH_TURN=0
         op_test "$t" capture DMATH_TEST_WORKERS=$two DMATH_CAPTURE=1 DMATH_PUSH_KERNEL=1K
         op_test "$t" debug DMATH_TEST_WORKERS=$two DMATH_POOL_DEBUG=1
     done
@@ -366,6 +367,9 @@ if [ $bench = 1 ]; then
     done
     if [ -n "$(program bench_reduce)" ] && [ "$device" = cuda ]; then
         part bench-reduce 240 env DMATH_DEVICE="$device" DMATH_WORKERS="$gpus" "$(program bench_reduce)" 20 1 16 64 256
+    fi
+    if [ -n "$(program bench_turns)" ] && [ "$device" = cuda ]; then
+        part bench-turns 120 "$(program bench_turns)"
     fi
     if [ -n "$(program bench_products)" ]; then # sizes that the host's BLAS would take too long for
         for type in ${dtypes//,/ }; do

@@ -13,6 +13,7 @@ static void product(int workers, int64_t n, bool b_rows, int form, double beta, 
     sim_program p;
     sim_begin(&p, workers);
     p.profile.gemm_algorithm = form;
+    p.profile.turn_bytes = b_rows; /* these keep step */
     int a = sim_matrix(&p, DM_F32, n, n, workers, 1, 0);
     int b = sim_matrix(&p, DM_F32, n, n, b_rows ? workers : 1, b_rows ? 1 : workers, 0);
     int c = sim_matrix(&p, DM_F32, n, n, workers, 1, 0);
@@ -141,6 +142,49 @@ static void test_forms_of_64(void **state)
     form_of_64(DMI_GEMM_AUTO, 1, 64, 64, 0, "64: auto, k spread");
 }
 
+/* From rows to columns everybody sends in every turn: a push waits for what came in the turns before, and
+ * smaller pushes for nothing. Where everybody sends in one turn only, into rows of a rotated list, nobody
+ * waits. */
+static void test_in_step(void **state)
+{
+    (void)state;
+    enum { WORKERS = 5, SIDE = 20, BYTES = SIDE / WORKERS * SIDE / WORKERS * 4 };
+    dmi_args none = {.i = {0}};
+    for (int which = 0; which < 3; which++) {
+        sim_program p;
+        sim_begin(&p, WORKERS);
+        p.profile.turn_bytes = which == 1 ? BYTES + 1 : 1;
+        int from = sim_matrix(&p, DM_F32, SIDE, SIDE, WORKERS, 1, 0), to;
+        if (which == 2) {
+            dmi_layout_spec spec = {.ndim = 2,
+                                    .shape = {SIDE, SIDE},
+                                    .grid = {WORKERS, 1},
+                                    .workers = (int[]){3, 0, 4, 2, 1},
+                                    .nworkers = WORKERS};
+            to = sim_array(&p, DM_F32, &spec);
+        } else {
+            to = sim_matrix(&p, DM_F32, SIDE, SIDE, 1, WORKERS, 0);
+        }
+        assert_true(sim_call(&p, DMI_OP_copy, &none, 2, (int[]){from, to}));
+        for (int w = 0; w < WORKERS; w++) {
+            dmi_plan *plan;
+            uint32_t pushes = 0;
+            assert_int_equal(dmi_plan_make(&p.call[0], &p.profile, w, &plan), DM_OK);
+            for (int i = 0; i < plan->nstep; i++) {
+                const dmi_step *step = &plan->step[i];
+                if (step->kind == DMI_STEP_PUSH) {
+                    assert_int_equal(step->wait[DMI_LANE_RECV], which == 0 ? pushes : 0);
+                    pushes++;
+                }
+            }
+            assert_int_equal(pushes, which == 2 ? 1 : WORKERS - 1);
+            dmi_plan_release(plan);
+        }
+        check(&p, ALL_ORDERS, ALL_RULES, 2, "in step");
+        sim_end(&p);
+    }
+}
+
 static void test_ops_of_64(void **state)
 {
     (void)state;
@@ -209,11 +253,17 @@ static void test_many_small_blocks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_large_columns), cmocka_unit_test(test_large_columns_auto),
-        cmocka_unit_test(test_large_rows),    cmocka_unit_test(test_large_rows_two_block),
-        cmocka_unit_test(test_gradients),     cmocka_unit_test(test_forms_of_64),
-        cmocka_unit_test(test_ops_of_64),     cmocka_unit_test(test_many_small_blocks),
-        cmocka_unit_test(test_large_ring),    cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_large_columns),
+        cmocka_unit_test(test_large_columns_auto),
+        cmocka_unit_test(test_large_rows),
+        cmocka_unit_test(test_large_rows_two_block),
+        cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_forms_of_64),
+        cmocka_unit_test(test_in_step),
+        cmocka_unit_test(test_ops_of_64),
+        cmocka_unit_test(test_many_small_blocks),
+        cmocka_unit_test(test_large_ring),
+        cmocka_unit_test(test_hosts),
     };
     return cmocka_run_group_tests_name("simulate_large", tests, NULL, NULL);
 }

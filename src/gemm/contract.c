@@ -195,6 +195,7 @@ void dmi_contract_plan(dmi_product *p)
         multiply_own(&g, &mine);
     }
     for (int t = 1; t < workers && !b->failed; t++) {
+        dmi_build_turn(b);
         int to = (me + t) % workers, from = (me - t + workers) % workers;
         dmi_region c;
         dmi_dimset inner;

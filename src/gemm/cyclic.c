@@ -116,6 +116,7 @@ void dmi_cyclic_plan(dmi_product *p, int which, bool two_block)
         }
     }
     for (int s = 0; s < g.size && !b->failed; s++) {
+        dmi_build_turn(b);
         int takers = my_place >= 0 && have_own ? head[((my_place - s) % g.size + g.size) % g.size] : 0;
         int owner = c.count > 0 ? owner_at(&g, serves_me, begin(&g, me) + s) : -1;
         dmi_blocks theirs;

@@ -352,11 +352,12 @@ void dmi_fused_plan(dmi_product *p)
             own_part(&g, o, g.image[o], g.ready);
         }
     }
-    for (int t = 1; t < b->profile->workers; t++) {
-        turn(&g, 0, 0, t);
-    }
     for (int64_t q = 0; q < g.panels && !b->failed; q++) {
         for (int t = 1; t < b->profile->workers; t++) {
+            dmi_build_turn(b);
+            if (q == 0) {
+                turn(&g, 0, 0, t);
+            }
             turn(&g, 1, q, t);
         }
     }

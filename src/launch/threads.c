@@ -47,9 +47,13 @@ dmi_profile dmi_profile_from(const dmi_config *config, int workers, bool one_spa
                          .reduce_algorithm = (int)config->reduce_algorithm,
                          .reduce_piece = config->reduce_piece,
                          .gemm_compute = DMI_COMPUTE_F32 + (int)config->gemm_compute,
-                         .turn_bytes = config->turn,
                          .piece = 2 << 20,
                          .file_piece = config->file_piece};
+}
+
+int64_t dmi_profile_turn(const dmi_config *config, int workers)
+{
+    return workers > 2 ? config->turn : 0;
 }
 
 int dmi_file_threads(const dmi_config *config, int workers, int cores)
@@ -217,10 +221,12 @@ static dm_status connect_workers(thread_launch *l)
     status = status == DM_OK ? dmi_pairs_rates(l->device, engine, l->workers, &l->profile.rates) : status;
     l->profile.host_of = l->host_of;
     l->profile.fused = fused && !l->host_of;
+    l->profile.turn_bytes = l->host_of ? 0 : dmi_profile_turn(&l->config, l->workers);
     for (int w = 0; w < l->workers; w++) {
         dmi_profile *profile = &l->thread[w].worker.profile;
         profile->host_of = l->profile.host_of;
         profile->fused = l->profile.fused;
+        profile->turn_bytes = l->profile.turn_bytes;
         profile->rates = l->profile.rates;
     }
     free(engine);

@@ -227,6 +227,7 @@ static void collect(dmi_summing *s, int piece, int64_t at, const dmi_mark summed
     int workers = s->b->profile->workers, me = s->b->me;
     int mine = dmi_layout_replica(s->x->layout, me), serves_me = dmi_fetch_replica(s->x, me);
     for (int t = 0; t < workers && !s->b->failed; t++) {
+        dmi_build_turn(s->b);
         int from = (first_giver(s, me) + t) % workers;
         if (dmi_layout_replica(s->x->layout, from) == serves_me) {
             each_share(s, from, me, piece, at, from == me ? summed : NULL);

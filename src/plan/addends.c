@@ -111,6 +111,7 @@ static void collect(adding *g, int piece, dmi_mark arrived)
     int workers = b->profile->workers, me = b->me;
     dmi_copy copy;
     for (int t = 1; t < workers && !b->failed; t++) {
+        dmi_build_turn(b);
         int to = (me + t) % workers, from = (me - t + workers) % workers;
         if (addend(g, from, me, piece, &copy)) {
             dmi_ref ref = dmi_ref_work(g->place[piece], DMI_WRITE);

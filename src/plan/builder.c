@@ -118,6 +118,19 @@ static dmi_step *in_pieces(pieces p, const dmi_copy *geometry)
     return p.last ? p.last : scrap(p.b);
 }
 
+/* Senders keep step: a large push waits for what came to this worker up to the end of the turn of its push before.
+ * Without that senders drift apart until two meet at one receiver: each then has half of its link, and as both
+ * go on to the same next receiver they stay together, while other links rest. (Not for turns without a push of
+ * its own: who sends in one turn and who in another would then take turns too.) A push waits for EXPECTs of
+ * turns before its own only, these for pushes of their own turn: turn by turn all come to an end. */
+void dmi_build_turn(dmi_builder *b)
+{
+    if (b->pushed) {
+        b->before_turn = b->plan->lane_steps[DMI_LANE_RECV];
+        b->pushed = false;
+    }
+}
+
 static dmi_step *push(dmi_builder *b, int peer, dmi_ref src, const dmi_copy *geometry, const dmi_mark after)
 {
     if (b->failed) {
@@ -132,6 +145,10 @@ static dmi_step *push(dmi_builder *b, int peer, dmi_ref src, const dmi_copy *geo
     step->ref[0] = src;
     step->ref[0].mode = DMI_READ;
     dmi_copy_span(geometry, false, &step->ref[0].from, &step->ref[0].to);
+    if (b->profile->turn_bytes > 0 && step->bytes >= b->profile->turn_bytes) {
+        step->wait[DMI_LANE_RECV] = DMI_MAX(step->wait[DMI_LANE_RECV], b->before_turn);
+        b->pushed = true;
+    }
     b->plan->bytes_sent += step->bytes;
     b->plan->messages_sent++;
     return step;
@@ -156,12 +173,6 @@ static dmi_step *expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy *g
     step->ref[0] = dst;
     step->ref[0].mode = DMI_WRITE;
     dmi_copy_span(geometry, true, &step->ref[0].from, &step->ref[0].to);
-    if (b->profile->gpu && b->profile->turn_bytes > 0 && step->bytes >= b->profile->turn_bytes) {
-        /* Two senders to one GPU would each get half of its link, and leave other GPUs waiting. Senders and
-         * receivers walk the turns in the same order, so nobody waits in a circle. */
-        step->wait[DMI_LANE_RECV] = DMI_MAX(step->wait[DMI_LANE_RECV], b->large_expect);
-        b->large_expect = step->ordinal;
-    }
     b->plan->bytes_received += step->bytes;
     b->plan->messages_received++;
     return step;

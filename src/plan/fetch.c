@@ -167,6 +167,7 @@ void dmi_plan_fetch_after(dmi_builder *b, const dmi_fetch *fetch, const dmi_mark
         each_piece(&g, me, me, my_wants, local_piece, me);
     }
     for (int t = 1; t < workers && !b->failed; t++) {
+        dmi_build_turn(b);
         int to = (me + t) % workers, from = (me - t + workers) % workers;
         if (dmi_layout_replica(fetch->src->layout, from) == serves_me) {
             each_piece(&g, from, me, my_wants, expect_piece, from);

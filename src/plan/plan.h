@@ -83,7 +83,7 @@ typedef struct dmi_profile {
     int64_t device_bytes;    /* free memory of the GPU of a worker that had least, at the start; rounded */
     dmi_rates rates;         /* of the slowest worker, rounded, alike everywhere */
     bool fused;              /* every worker's GPU has products that wait for their operand piece by piece */
-    int64_t turn_bytes;      /* on GPUs: a block of at least so much waits until the one before has come; 0: never */
+    int64_t turn_bytes;      /* pushes of at least so much keep step with the others' (dmi_build_turn); 0: none */
     int64_t piece;           /* most bytes at once of data that goes through staging memory of the host */
     int64_t file_piece;      /* on GPUs: most bytes of a file at once */
     bool gpu;                /* workers hold arrays in device memory: what goes through the host goes in pieces */
@@ -157,7 +157,8 @@ typedef struct dmi_builder {
     dmi_plan *plan;
     int step_room, work_room;
     bool failed; /* out of memory: sticky */
-    uint32_t large_expect; /* ordinal of the last EXPECT of at least turn_bytes */
+    bool pushed;          /* in this turn, of what keeps step */
+    uint32_t before_turn; /* EXPECTs up to the end of the last turn with such a push */
     dmi_step scrap; /* what step calls return once failed */
 } dmi_builder;
 
@@ -172,6 +173,9 @@ dmi_ref dmi_ref_operand(int operand, int mode);
  * dtype on both sides; src side of EXPECT and dst side of PUSH through messages are packed. */
 dmi_step *dmi_build_push(dmi_builder *b, int peer, dmi_ref src, const dmi_copy *geometry, const dmi_mark after);
 dmi_step *dmi_build_expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy *geometry, const dmi_mark after);
+/* A turn begins, in which every worker sends to at most one other and hears from at most one, as a rule. Both ends of a
+ * transfer make it in the same turn. */
+void dmi_build_turn(dmi_builder *b);
 /* desc is copied into the plan (size bytes); dmi_copy's runs must live in the plan (dmi_build_alloc). */
 dmi_step *dmi_build_kernel(dmi_builder *b, int kind, const void *desc, size_t size, const dmi_ref *refs, int nref,
                            const dmi_mark after);

@@ -128,6 +128,7 @@ void dmi_slices_share(dmi_builder *b, const dmi_desc *out, int operand, int piec
     int workers = b->profile->workers, me = b->me;
     dmi_copy copy;
     for (int t = 1; t < workers && !b->failed; t++) {
+        dmi_build_turn(b);
         int to = (me + t) % workers, from = (me - t + workers) % workers;
         if (shared(b, out, from, me, pieces, piece, &copy)) {
             dmi_build_expect(b, from, dmi_ref_operand(operand, DMI_WRITE), &copy, NULL);
