@@ -70,13 +70,13 @@ static double part_elements(const dmi_desc *out)
 }
 
 /* Two pieces are enough for a GPU, whose additions are many times faster than the transfers: the first is added
- * up beside the second's transfer, the second beside the sharing of the first. More would cost a copy and a
- * raise of a counter each. On CPUs both take about as long. */
+ * up beside the second's transfer, the second beside the sharing of the first. A piece more costs two pushes to
+ * each other holder, which have to be worth it. On CPUs both take about as long. */
 int dmi_slice_pieces(const dmi_profile *profile, const dmi_desc *out, int64_t bytes)
 {
     int most = profile->gpu && profile->reduce_piece == 0 ? 2 : DMI_MOST_PIECES;
     int64_t least = profile->reduce_piece > 0 ? profile->reduce_piece
-                    : profile->gpu            ? INT64_C(3) << 20
+                    : profile->gpu            ? (INT64_C(3) << 20) * DMI_MAX(out->layout->replicas - 1, 1)
                                               : INT64_C(512) << 10;
     double slice = part_elements(out) / out->layout->replicas * (double)bytes;
     return (int)DMI_MAX(1, DMI_MIN(most, slice / (double)least));
