@@ -142,7 +142,9 @@ struct Memory { // from the symmetric heap where cuBLASMp's overlap asks for it:
     Memory(const Memory &) = delete;
 };
 
-template <class T> struct Matrix { // n x n, split along rows or columns, a block a rank
+// n x n, split along rows or columns. To cuBLASMp it is made of square blocks, for it wants those along k alike in
+// both operands; a rank's lie in memory as one matrix all the same.
+template <class T> struct Matrix {
     Place place;
     Memory memory;
     cublasMpMatrixDescriptor_t layout = nullptr;
@@ -153,7 +155,7 @@ template <class T> struct Matrix { // n x n, split along rows or columns, a bloc
     {
         fill<T><<<1024, 256, 0, j.stream>>>((T *)memory.at, place, seed);
         check(cudaGetLastError(), "fill");
-        if (cublasMpMatrixDescriptorCreate(n, n, place.rows, place.cols, 0, 0, place.rows, Of<T>::type,
+        if (cublasMpMatrixDescriptorCreate(n, n, n / j.ranks, n / j.ranks, 0, 0, place.rows, Of<T>::type,
                                            by_cols ? j.wide : j.tall, &layout) != CUBLASMP_STATUS_SUCCESS)
             stop("cublasMpMatrixDescriptorCreate", "failed");
     }
