@@ -43,6 +43,36 @@ static void test_measured(void **state)
     assert_string_equal(chosen(&h200, DM_F32, 16384, true, ROWS, ROWS, true), "stationary");
 }
 
+/* A contraction in TF32: what has to come whole comes in panels, behind the other operand's own part; neither
+ * is kept. In 16 bits that gains nothing. */
+static void test_brought(void **state)
+{
+    (void)state;
+    assert_string_equal(chosen(&h200, DM_BF16, 32768, true, ROWS, ROWS, true), "stationary");
+    for (int c = ROWS; c <= COLS; c++) {
+        enum { N = 16384 };
+        sim_program p;
+        dmi_plan *plan = NULL;
+        sim_begin(&p, 4);
+        p.profile.gpu = true;
+        p.profile.rates = h200;
+        int ia = sim_matrix(&p, DM_F32, N, N, 4, 1, 0), ib = sim_matrix(&p, DM_F32, N, N, 4, 1, 0);
+        int ic = sim_matrix(&p, DM_F32, N, N, c == ROWS ? 4 : 1, c == ROWS ? 1 : 4, 0);
+        assert_true(sim_gemm(&p, true, 0, 0, ia, ib, ic));
+        p.call[0].args.i[4] = DMI_COMPUTE_TF32;
+        assert_int_equal(dmi_plan_make(&p.call[0], &p.profile, 0, &plan), DM_OK);
+        assert_string_equal(plan->algorithm, "panels");
+        assert_int_equal(plan->travels, -1);
+        for (int i = 0; i < plan->nstep; i++) {
+            const dmi_gemm *product = plan->step[i].desc;
+            assert_true(plan->step[i].kind != DMI_STEP_GEMM ||
+                        (product->k == N && (c == ROWS ? product->m : product->n) == N / 4));
+        }
+        dmi_plan_release(plan);
+        sim_end(&p);
+    }
+}
+
 /* Longer k, or more columns, than the kernel counts: another form. */
 static void test_fused_limits(void **state)
 {
@@ -181,6 +211,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_measured), cmocka_unit_test(test_fused_limits), cmocka_unit_test(test_links),
         cmocka_unit_test(test_unknown),  cmocka_unit_test(test_own_part),     cmocka_unit_test(test_workspace),
+        cmocka_unit_test(test_brought),
     };
     return cmocka_run_group_tests_name("choose", tests, NULL, NULL);
 }

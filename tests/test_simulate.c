@@ -1,4 +1,5 @@
 /* Random programs, run on paper through all checks. */
+#include "gemm/gemm.h"
 #include "sim_random.h"
 
 static void test_random(void **state)
@@ -36,21 +37,25 @@ static void test_forms(void **state)
         sim_begin(&p, (int)dmt_int(&r, 1, 9));
         product_random(&p, &r);
         p.profile.gemm_workspace = dmt_chance(&r, 30) ? dmt_int(&r, 1, 4096) : 0;
+        p.profile.gpu = dmt_chance(&r, 50);
+        p.profile.fused = p.profile.gpu;
+        p.call[0].args.i[4] = dmt_chance(&r, 50) ? DMI_COMPUTE_TF32 : DMI_COMPUTE_DEFAULT;
+        p.profile.turn_bytes = dmt_chance(&r, 50) ? dmt_int(&r, 1, 64) : 0;
         for (int form = DMI_GEMM_AUTO; form <= DMI_GEMM_RING; form++) {
             dmi_plan *plan = NULL;
             p.profile.gemm_algorithm = form;
             if (dmi_plan_make(&p.call[0], &p.profile, 0, &plan) == DM_OK) {
                 dmi_plan_release(plan);
                 served[form]++;
-                check(&p, DMI_SIM_GREEDY | DMI_SIM_RANDOM, ALL_RULES, 2, "form");
+                check(&p, DMI_SIM_GREEDY | DMI_SIM_RANDOM, ALL_RULES, 2, dmi_gemm_name(form));
             }
         }
         sim_end(&p);
     }
-    printf("forms that served: cyclic %" PRId64 ", stationary %" PRId64 ", contract %" PRId64
-           ", two_block %" PRId64 ", ring %" PRId64 "\n",
-           served[1], served[2], served[3], served[4], served[DMI_GEMM_RING]);
-    assert_true(served[1] > 0 && served[2] > 0 && served[3] > 0 && served[4] > 0 && served[DMI_GEMM_RING] > 0);
+    for (int form = DMI_GEMM_CYCLIC; form <= DMI_GEMM_RING; form++) {
+        printf("%s served %" PRId64 " times\n", dmi_gemm_name(form), served[form]);
+        assert_true(served[form] > 0);
+    }
 }
 
 int main(void)

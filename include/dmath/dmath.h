@@ -306,7 +306,7 @@ enum { DM_N = 0, DM_T = 1 };
  * GPUs, else by bytes moved. Option gemm_algorithm forces one for all products of a session (an error where it
  * cannot serve the layouts or types): cyclic and, with two places a pair of workers, two_block; ring (the same from
  * neighbour to neighbour, for several hosts); stationary (c stays); contract (partial products, added up where c is);
- * panels (the moving operand comes with all of k); fused (one kernel multiplies while operands come: Hopper GPUs, 16-bit
+ * panels (an operand comes in panels with all of k); fused (one kernel multiplies while operands come: Hopper GPUs, 16-bit
  * operands). gemm_workspace limits the blocks that a worker has on their way: forms that need more are not taken then
  * (a sum in parts, of another type than c, comes on top); so does a memory_limit that leaves less than the fastest form
  * takes. On GPUs an operand that has come to all workers is kept there (option replicas), and the next product with it,

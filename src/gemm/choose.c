@@ -62,7 +62,7 @@ static bool serves(const dmi_product *p, const offers *o, int form, int moving)
     case DMI_GEMM_FUSED:
         return dmi_fused_serves(p);
     case DMI_GEMM_PANELS:
-        return o->cyclic && dmi_panels_serve(p, moving);
+        return dmi_panels_serve(p, moving);
     case DMI_GEMM_RING:
         return o->cyclic && dmi_ring_serves(p, moving);
     default:
@@ -121,7 +121,8 @@ static const char *const needs[] = {
     "nothing",
     "a and b split alike along the dimension that is summed",
     "what cyclic does",
-    "what cyclic does, the other operand split along k, and all three of 16 bits, or f32 in TF32",
+    "c split along one dimension, the operand that comes whole to each worker split along k, and all three "
+    "of 16 bits, or f32 in TF32",
     "Hopper GPUs of one host that workers do not share, and operands of 16 bits, aligned",
     "what cyclic does, no copies, and workers that all have part of c"};
 
@@ -142,6 +143,19 @@ static dm_status not_too_many(dmi_product *p)
                           p->room, slices, MOST_SLICES);
 }
 
+/* The operand that everybody's part of c needs whole, if there is one. */
+static int comes_whole(const dmi_product *p)
+{
+    bool wide = true, high = true; /* do all have all columns of c, all rows? */
+    for (int w = 0; w < p->b->profile->workers; w++) {
+        dmi_region c;
+        dmi_product_c(p, w, &c);
+        wide = wide && (c.count == 0 || c.dim[1].count == p->n);
+        high = high && (c.count == 0 || c.dim[0].count == p->m);
+    }
+    return high && !wide ? 0 : 1;
+}
+
 dm_status dmi_gemm_choose(dmi_product *p, dmi_choice *out)
 {
     *out = (dmi_choice){0};
@@ -153,8 +167,8 @@ dm_status dmi_gemm_choose(dmi_product *p, dmi_choice *out)
         cyclic[i] = dmi_cyclic_serves(p, i, &blocks[i]);
         bytes[i] = dmi_product_traffic(p, i) * dmi_dtype_bytes(p->op[i]->dtype);
     }
-    out->moving = cyclic[0] && (!cyclic[1] || bytes[0] < bytes[1]) ? 0 : 1;
     o.cyclic = cyclic[0] || cyclic[1];
+    out->moving = o.cyclic ? cyclic[0] && (!cyclic[1] || bytes[0] < bytes[1]) ? 0 : 1 : comes_whole(p);
     o.gather = bytes[0] + bytes[1];
     if (forced == DMI_GEMM_AUTO) {
         o.partial = o.contract ? contract_bytes(p, out) : INT64_MAX;

@@ -5,9 +5,9 @@
 
 /* Seconds, measured on H200: a step's launch; from a block's end to the start of what waits for it; what a
  * product that waits by itself loses to its start, and to the multiprocessors it leaves free, and more where k
- * is long; what panels lose to their first. */
+ * is long; what panels lose to their first, and 16-bit products to what is brought before them. */
 static const double LAUNCH = 5e-6, HOP = 8e-6, FUSED_START = 20e-6, FUSED_SLOWER = 1.04, FUSED_SLOW = 1.09,
-                    PANELS_START = 30e-6,
+                    PANELS_START = 30e-6, PANELS_SLOWER = 1.03,
                     TF32_SUM = 8.4e-12; /* an element of c of one more product, beyond its memory traffic */
 
 enum { FUSED_LONG = 16384 };
@@ -39,6 +39,11 @@ static double sums(const dmi_product *p, int64_t count, int parts)
     return (2 * wide * (parts - 1) + (rounds ? wide + narrow : 0)) / p->b->profile->rates.memory + more;
 }
 
+static double moved_bytes(const dmi_product *p, int which)
+{
+    return (double)(dmi_product_traffic(p, which) * dmi_dtype_bytes(p->op[which]->dtype));
+}
+
 double dmi_estimate(const dmi_product *p, int algorithm, int moving, int64_t bytes)
 {
     const dmi_rates *r = &p->b->profile->rates;
@@ -50,7 +55,7 @@ double dmi_estimate(const dmi_product *p, int algorithm, int moving, int64_t byt
         active += c.count > 0;
     }
     double product = 2.0 * (double)most * (double)p->k / product_rate(p);
-    double link = (double)bytes / (double)DMI_MAX(active, 1) / r->link;
+    double link = (double)bytes / (double)DMI_MAX(active, 1) / r->link, first, other;
     int stages = algorithm == DMI_GEMM_STATIONARY ? p->b->profile->workers : p->op[moving]->layout->group;
     bool single = algorithm == DMI_GEMM_STATIONARY ? bytes == 0 : dmi_cyclic_single(p, moving);
     double steps = stages * LAUNCH + HOP, piece;
@@ -58,10 +63,12 @@ double dmi_estimate(const dmi_product *p, int algorithm, int moving, int64_t byt
     case DMI_GEMM_FUSED:
         product *= p->k > FUSED_LONG ? FUSED_SLOW : FUSED_SLOWER;
         return longer(product, link + product / (2 * stages)) + FUSED_START;
-    case DMI_GEMM_PANELS: /* the first is waited for */
+    case DMI_GEMM_PANELS: /* the first is waited for, and the other operand before it */
         piece = 1.0 / (double)dmi_panels_count(p, moving);
-        return link * piece + longer(product, link * (1 - piece) + product * piece) + (LAUNCH + HOP) / piece +
-               PANELS_START;
+        other = link * moved_bytes(p, 1 - moving) / (double)bytes;
+        product *= other > 0 && !p->tf32 ? PANELS_SLOWER : 1;
+        first = other + (link - other) * piece;
+        return first + longer(product, link - first + product * piece) + (LAUNCH + HOP) / piece + PANELS_START;
     case DMI_GEMM_CONTRACT: /* so is the first partial product; what comes is added; copies of c are made once
                              */
         product = 2.0 * (double)p->m * (double)p->n * (double)p->k / stages / product_rate(p);

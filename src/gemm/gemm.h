@@ -3,7 +3,7 @@
  *               workers, one-to-one, each product beside the next block's transfer (dMath; Fox, Otto & Hey 1987)
  *   ring        the same, but blocks go from neighbour to neighbour: across hosts, each boundary is crossed once
  *   stationary  any layouts: c stays; for one slice of k after another, both operands' parts come to it
- *   panels      the cyclic form's layouts, but the moving operand comes in panels with all of k
+ *   panels      c stays, split along one dim; the operand that has to come whole comes in panels with all of k
  *   fused       c stays; b (and a) come into images, and one kernel multiplies meanwhile (Hopper GPUs)
  *   contract    a and b are split along k alike: partial products, reduce-scattered into c
  * All compute into an accumulator of the computing type: c itself where it has that type, or where every element is
@@ -83,9 +83,9 @@ void dmi_cyclic_plan(dmi_product *p, int which, bool two_block);
 bool dmi_ring_serves(const dmi_product *p, int which);
 bool dmi_ring_pays(const dmi_product *p, int which); /* less goes from host to host than in the cyclic form */
 void dmi_ring_plan(dmi_product *p, int which);
-/* --- panels.c: where the cyclic form serves */
+/* --- panels.c. which: the operand that has to come whole */
 bool dmi_panels_serve(const dmi_product *p, int which);
-bool dmi_panels_pay(const dmi_product *p, int which);
+bool dmi_panels_pay(const dmi_product *p, int which); /* where the cyclic form could serve too */
 int64_t dmi_panels_count(const dmi_product *p, int which);
 bool dmi_panels_fit(const dmi_product *p, int which); /* p->workspace holds panels of a useful width */
 void dmi_panels_plan(dmi_product *p, int which);

@@ -1,7 +1,8 @@
-/* The cyclic product's layouts, where the contracted dim of the operand that moves is the spread one and slices
- * of k would cost more than the transfers: where c is of 16 bits they would have to be added up in a wider
- * temporary and rounded once, and in TF32 cuBLAS is slow to add to c. Here the operand comes in panels of its
- * outer dim with all of k; each makes its part of c whole. */
+/* c is split along one dim, and the operand that has to come whole to every worker is spread along k, where
+ * slices of k would cost more than the transfers: where c is of 16 bits they would have to be added up in a
+ * wider temporary and rounded once, and in TF32 cuBLAS is slow to add to c. Here the operand comes in panels of
+ * its outer dim with all of k; each makes its part of c whole. The other operand's part for the own c stays
+ * where it is, or comes before the panels where it is not here (a contraction over the spread dim). */
 #include "gemm/gemm.h"
 
 #include <string.h>
@@ -17,11 +18,27 @@ typedef struct rolling {
     int convert;          /* workspace for a panel as kernels want it; -1: none yet */
 } rolling;
 
+/* What of the other operand has to come first: is any of it not in place? Bytes of the largest part. */
+static int64_t brought_bytes(const dmi_product *p, int which)
+{
+    int other = 1 - which;
+    dmi_dimset inner = dmi_dimset_interval(0, p->k);
+    int64_t most = 0;
+    for (int w = 0; w < p->b->profile->workers; w++) {
+        dmi_region c, at;
+        dmi_product_c(p, w, &c);
+        if (c.count > 0 && !dmi_product_in_place(p, other, w, &c.dim[other], &inner, &at)) {
+            most = DMI_MAX(most, c.dim[other].count * p->k * dmi_dtype_bytes(p->op[other]->dtype));
+        }
+    }
+    return most;
+}
+
 int64_t dmi_panels_count(const dmi_product *p, int which)
 {
     int64_t outer = which == 0 ? p->m : p->n;
     int64_t bytes = outer * p->k * dmi_dtype_bytes(p->op[which]->dtype) / p->op[which]->layout->group;
-    int64_t limit = p->workspace;
+    int64_t limit = p->workspace > 0 ? DMI_MAX(p->workspace - brought_bytes(p, which), 1) : 0;
     int64_t n = DMI_MAX(2, DMI_MIN(MOST_PANELS, bytes / PUSH_BYTES));
     if (limit > 0 && !p->keep) { /* narrower, where that is what the workspace holds */
         int64_t column = p->k * dmi_dtype_bytes(p->op[which]->dtype);
@@ -43,8 +60,8 @@ static int64_t panel_bytes(const dmi_product *p, int which)
 
 bool dmi_panels_fit(const dmi_product *p, int which)
 {
-    return p->keep ||
-           (PLACES * panel_bytes(p, which) <= p->workspace && dmi_panels_count(p, which) <= 4 * MOST_PANELS);
+    int64_t bytes = (p->keep ? 0 : PLACES * panel_bytes(p, which)) + brought_bytes(p, which);
+    return bytes <= p->workspace && (p->keep || dmi_panels_count(p, which) <= 4 * MOST_PANELS);
 }
 
 static int64_t want_count(const void *context, int worker)
@@ -67,6 +84,53 @@ static void want_region(const void *context, int worker, int64_t which, dmi_regi
     if (g->p->keep && !dmi_fetch_in_place(g->p->keep, worker, out)) {
         g->p->b->failed = true;
     }
+}
+
+static void want_other(const void *context, int worker, int64_t which, dmi_region *out)
+{
+    (void)which;
+    const rolling *g = context;
+    int other = 1 - g->which;
+    dmi_region c;
+    dmi_dimset inner = dmi_dimset_interval(0, g->p->k);
+    dmi_product_c(g->p, worker, &c);
+    dmi_product_want(g->p, other, &c.dim[other], &inner, out);
+}
+
+/* The other operand's part for the own c: where it is in place at all workers it is used there, else all of
+ * them bring it. */
+static dmi_panel other_panel(rolling *g, const dmi_region *c, dmi_mark ready)
+{
+    dmi_product *p = g->p;
+    int other = 1 - g->which;
+    dmi_dimset inner = dmi_dimset_interval(0, p->k);
+    dmi_ref ref = dmi_ref_operand(other, DMI_READ);
+    dmi_region part;
+    dmi_mark here = {0};
+    bool comes = brought_bytes(p, g->which) > 0;
+    if (comes) {
+        int64_t bytes = c->count > 0 ? c->dim[other].count * p->k * dmi_dtype_bytes(p->op[other]->dtype) : 0;
+        ref = dmi_ref_work(dmi_build_work(p->b, bytes), DMI_WRITE);
+        dmi_fetch fetch = {.src = p->op[other],
+                           .src_ref = dmi_ref_operand(other, DMI_READ),
+                           .dst_dtype = p->op[other]->dtype,
+                           .dst_ref = ref,
+                           .count = want_count,
+                           .want = want_other,
+                           .context = g};
+        dmi_plan_fetch(p->b, &fetch, NULL, here);
+        ref.mode = DMI_READ;
+    }
+    if (c->count == 0) {
+        return (dmi_panel){0};
+    }
+    if (comes) {
+        want_other(g, p->b->me, 0, &part);
+    } else {
+        (void)dmi_product_in_place(p, other, p->b->me, &c->dim[other], &inner, &part);
+    }
+    int convert = -1; /* before the products, on their lane */
+    return dmi_product_panel(p, other, &part, ref, &convert, here, ready);
 }
 
 static void multiply(rolling *g, const dmi_panel *stay, dmi_ref ref, const dmi_mark arrived, dmi_mark used)
@@ -96,8 +160,21 @@ bool dmi_panels_pay(const dmi_product *p, int which)
 
 bool dmi_panels_serve(const dmi_product *p, int which)
 {
-    return p->op[which]->dtype == p->panel_type && p->c->dtype == p->panel_type &&
-           (p->panel_type != p->type || p->tf32) && p->c == p->user_c && !dmi_cyclic_single(p, which);
+    int64_t span = which == 0 ? p->m : p->n;
+    dmi_dimset all = dmi_dimset_interval(0, span);
+    if (p->op[which]->dtype != p->panel_type || p->c->dtype != p->panel_type ||
+        (p->panel_type == p->type && !p->tf32) || p->c != p->user_c || p->c->layout->kind != DMI_LAYOUT_GRID ||
+        p->op[which]->layout->kind != DMI_LAYOUT_GRID) {
+        return false;
+    }
+    for (int w = 0; w < p->b->profile->workers; w++) {
+        dmi_region c;
+        dmi_product_c(p, w, &c);
+        if (c.count > 0 && !dmi_dimset_same(&c.dim[which], &all)) {
+            return false;
+        }
+    }
+    return !dmi_cyclic_single(p, which);
 }
 
 void dmi_panels_plan(dmi_product *p, int which)
@@ -106,20 +183,14 @@ void dmi_panels_plan(dmi_product *p, int which)
     int64_t outer = which == 0 ? p->m : p->n;
     rolling g = {.p = p, .which = which, .outer = outer, .width = panel_width(p, which), .convert = -1};
     dmi_mark free[PLACES] = {{0}}, ready = {0};
-    dmi_region c, stay_region;
-    dmi_panel stay = {0};
-    int place = -1, convert = -1; /* of the operand that stays: before the products, on their lane */
+    dmi_region c;
+    int place = -1;
     dmi_product_c(p, b->me, &c);
     for (int i = 0; i < PLACES && !p->keep && c.count > 0; i++) { /* each free for the next command early */
         int work = dmi_build_work(b, panel_bytes(p, which));
         place = i == 0 ? work : place;
     }
-    if (c.count > 0) {
-        dmi_dimset inner = dmi_dimset_interval(0, p->k);
-        (void)dmi_product_in_place(p, 1 - which, b->me, &c.dim[1 - which], &inner, &stay_region);
-        stay = dmi_product_panel(p, 1 - which, &stay_region, dmi_ref_operand(1 - which, DMI_READ), &convert,
-                                 NULL, ready);
-    }
+    dmi_panel stay = other_panel(&g, &c, ready);
     for (g.at = 0; g.at * g.width < outer && !b->failed; g.at++) {
         uint32_t *gone = free[g.at % PLACES];
         dmi_mark arrived = {0};

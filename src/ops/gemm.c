@@ -121,7 +121,8 @@ dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)
     b->plan->travels = how.algorithm == DMI_GEMM_CYCLIC || panels || ring ? how.moving
                        : how.algorithm == DMI_GEMM_FUSED                  ? dmi_fused_travels(&p)
                                                                           : -1;
-    if (p.c != p.user_c) { /* an explicit c: who multiplies is not who holds c */
+    bool both = panels && dmi_product_traffic(&p, 1 - how.moving) > 0;
+    if (both || p.c != p.user_c) { /* (an explicit c: who multiplies is not who holds c) */
         b->plan->travels = -1;
     }
     bool rolls = how.algorithm == DMI_GEMM_CYCLIC || how.algorithm == DMI_GEMM_TWO_BLOCK || ring;

@@ -245,6 +245,28 @@ static void test_fused(void **state)
                 skipped < ran);
 }
 
+/* The same, and in f32 that may be rounded to TF32, which small whole numbers stand. */
+static void test_panels(void **state)
+{
+    (void)state;
+    const char *device = getenv("DMATH_DEVICE"), *workers = getenv("DMATH_TEST_WORKERS");
+    int64_t skipped = 0, ran = dmt_run(&(dmt_suite){.name = "gemm_panels",
+                                                    .cases = 400,
+                                                    .fn = aligned_case,
+                                                    .options = "gemm_algorithm=panels",
+                                                    .user = &skipped});
+    ran += dmt_run(&(dmt_suite){.name = "gemm_panels_layouts",
+                                .cases = 1000,
+                                .fn = layouts_case,
+                                .options = "gemm_algorithm=panels,gemm_compute=tf32",
+                                .workers = 3,
+                                .each = true,
+                                .user = &skipped});
+    print_message("gemm_panels: %d of %d cases not served\n", (int)skipped, (int)ran);
+    assert_true(ran < 20 || !device || strcmp(device, "cpu") == 0 || skipped < ran ||
+                (workers && strcmp(workers, "1") == 0));
+}
+
 static void test_layouts(void **state)
 {
     (void)state;
@@ -332,7 +354,7 @@ int main(void)
         cmocka_unit_test(test_stationary),   cmocka_unit_test(test_contract), cmocka_unit_test(test_two_block),
         cmocka_unit_test(test_same_operand), cmocka_unit_test(test_overlap),  cmocka_unit_test(test_propagate),
         cmocka_unit_test(test_large),        cmocka_unit_test(test_aligned),  cmocka_unit_test(test_fused),
-        cmocka_unit_test(test_ring),
+        cmocka_unit_test(test_panels),       cmocka_unit_test(test_ring),
     };
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }
