@@ -265,9 +265,9 @@ if [ $tests = 1 ]; then
     two=$((gpus > 1 ? gpus : 2))
     for t in "${op_tests[@]}"; do
         [[ $t =~ ^test_(copy|permute|sum|gemm|program|replicas)$ ]] || continue
-        op_test "$t" push DMATH_TEST_WORKERS=$two DMATH_PUSH_KERNEL=64M DMATH_TURN=0
+        op_test "$t" push DMATH_TEST_WORKERS=$two DMATH_PUSH_KERNEL=64M
         op_test "$t" capture DMATH_TEST_WORKERS=$two DMATH_CAPTURE=1 DMATH_PUSH_KERNEL=1K
-        op_test "$t" debug DMATH_TEST_WORKERS=$two DMATH_POOL_DEBUG=1
+        op_test "$t" debug DMATH_TEST_WORKERS=$two DMATH_POOL_DEBUG=1 DMATH_TURN=0
     done
     for t in "${op_tests[@]}"; do
         [ "$gpus" -lt 2 ] || op_test "$t" far DMATH_TEST_WORKERS="$gpus" DMATH_PRETEND_HOSTS=2

@@ -48,26 +48,35 @@ static void test_measured(void **state)
 static void test_brought(void **state)
 {
     (void)state;
+    enum { N = 16384, PARTS = 8 };
+    const int64_t mib = 1 << 20, part = (int64_t)N * N; /* bytes of a worker's part of f32 */
     assert_string_equal(chosen(&h200, DM_BF16, 32768, true, ROWS, ROWS, true), "stationary");
-    for (int c = ROWS; c <= COLS; c++) {
-        enum { N = 16384 };
+    for (int i = 0; i < 6; i++) {
+        bool by_rows = i % 2 == 0, tight = i >= 2, forced = i >= 4;
+        int products = 0;
         sim_program p;
         dmi_plan *plan = NULL;
         sim_begin(&p, 4);
         p.profile.gpu = true;
         p.profile.rates = h200;
+        p.profile.gemm_workspace = tight ? part : 0;
+        p.profile.gemm_algorithm = forced ? DMI_GEMM_PANELS : DMI_GEMM_AUTO;
         int ia = sim_matrix(&p, DM_F32, N, N, 4, 1, 0), ib = sim_matrix(&p, DM_F32, N, N, 4, 1, 0);
-        int ic = sim_matrix(&p, DM_F32, N, N, c == ROWS ? 4 : 1, c == ROWS ? 1 : 4, 0);
+        int ic = sim_matrix(&p, DM_F32, N, N, by_rows ? 4 : 1, by_rows ? 1 : 4, 0);
         assert_true(sim_gemm(&p, true, 0, 0, ia, ib, ic));
         p.call[0].args.i[4] = DMI_COMPUTE_TF32;
         assert_int_equal(dmi_plan_make(&p.call[0], &p.profile, 0, &plan), DM_OK);
-        assert_string_equal(plan->algorithm, "panels");
+        assert_string_equal(plan->algorithm, tight && !forced ? "stationary" : "panels");
         assert_int_equal(plan->travels, -1);
-        for (int i = 0; i < plan->nstep; i++) {
-            const dmi_gemm *product = plan->step[i].desc;
-            assert_true(plan->step[i].kind != DMI_STEP_GEMM ||
-                        (product->k == N && (c == ROWS ? product->m : product->n) == N / 4));
+        for (int k = 0; k < plan->nstep && (forced || !tight); k++) {
+            const dmi_gemm *product = plan->step[k].desc;
+            if (plan->step[k].kind == DMI_STEP_GEMM) {
+                assert_true(product->k == N && (by_rows ? product->m : product->n) == N / 4);
+                products++;
+            }
         }
+        assert_in_range(products, tight && !forced ? 0 : PARTS, forced ? 4 * PARTS : PARTS);
+        assert_true(tight || plan->workspace <= 2 * part + 3 * 4 * part / PARTS + mib);
         dmi_plan_release(plan);
         sim_end(&p);
     }

@@ -42,7 +42,7 @@
     ENUM(gemm_compute, "f32", "f32|tf32",                                                                      \
          "what products in f32 make of their operands on GPUs, where the call does not say it")                \
     BYTES(turn, "2M", 0, INT64_MAX,                                                                           \
-          "three and more GPUs of a host keep step in sending blocks of at least so many bytes; 0: in none")   \
+          "three and more workers with GPUs of one host keep step in sending blocks of so many bytes; 0: none") \
     BYTES(push_kernel, "0", 0, 1 << 30,                                                                       \
           "blocks of at most so many bytes go to another GPU by a kernel that tells of them too; 0: none")      \
     BOOL(replicas, "1", "keep operands that have come to all workers of a product, for later products")        \

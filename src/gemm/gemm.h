@@ -64,6 +64,8 @@ bool dmi_product_in_place(const dmi_product *p, int which, int worker, const dmi
  * region's data is there; done: the panel is. */
 dmi_panel dmi_product_panel(dmi_product *p, int which, const dmi_region *region, dmi_ref ref, int *work,
                             const dmi_mark after, dmi_mark done);
+/* Most bytes of the copy that it makes of so many elements; alike at all workers. */
+int64_t dmi_product_copied(const dmi_product *p, int which, int64_t count);
 /* Elements from one index of k to the next. */
 int64_t dmi_panel_step_k(const dmi_product *p, int which, const dmi_panel *panel);
 /* c[rows m0.., cols n0..] of the own region += a * b, sizes m x n x k; first: the first product into this part of c. */

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { PLACES = 3, MOST_PANELS = 8 };
+enum { PLACES = 3, MOST_PANELS = 8, NARROWEST = 4 /* times as many, at most */ };
 #define PUSH_BYTES (INT64_C(16) << 20) /* a part of a panel, about */
 
 typedef struct rolling {
@@ -18,31 +18,46 @@ typedef struct rolling {
     int convert;          /* workspace for a panel as kernels want it; -1: none yet */
 } rolling;
 
-/* What of the other operand has to come first: is any of it not in place? Bytes of the largest part. */
-static int64_t brought_bytes(const dmi_product *p, int which)
+/* Does the other operand's part for the own c have to come first? To all workers, if one has it not in place.
+ */
+static bool other_comes(const dmi_product *p, int which)
 {
     int other = 1 - which;
     dmi_dimset inner = dmi_dimset_interval(0, p->k);
-    int64_t most = 0;
     for (int w = 0; w < p->b->profile->workers; w++) {
         dmi_region c, at;
         dmi_product_c(p, w, &c);
         if (c.count > 0 && !dmi_product_in_place(p, other, w, &c.dim[other], &inner, &at)) {
-            most = DMI_MAX(most, c.dim[other].count * p->k * dmi_dtype_bytes(p->op[other]->dtype));
+            return true;
         }
     }
-    return most;
+    return false;
+}
+
+/* Where it comes, and is put into another form, at the worker with most. */
+static int64_t other_bytes(const dmi_product *p, int which)
+{
+    int other = 1 - which;
+    int64_t most = 0;
+    for (int w = 0; w < p->b->profile->workers; w++) {
+        dmi_region c;
+        dmi_product_c(p, w, &c);
+        most = c.count > 0 ? DMI_MAX(most, c.dim[other].count * p->k) : most;
+    }
+    return other_comes(p, which)
+               ? most * dmi_dtype_bytes(p->op[other]->dtype) + dmi_product_copied(p, other, most)
+               : 0;
 }
 
 int64_t dmi_panels_count(const dmi_product *p, int which)
 {
     int64_t outer = which == 0 ? p->m : p->n;
     int64_t bytes = outer * p->k * dmi_dtype_bytes(p->op[which]->dtype) / p->op[which]->layout->group;
-    int64_t limit = p->workspace > 0 ? DMI_MAX(p->workspace - brought_bytes(p, which), 1) : 0;
     int64_t n = DMI_MAX(2, DMI_MIN(MOST_PANELS, bytes / PUSH_BYTES));
-    if (limit > 0 && !p->keep) { /* narrower, where that is what the workspace holds */
+    if (p->workspace > 0 && !p->keep) { /* narrower, where that is what the workspace holds */
         int64_t column = p->k * dmi_dtype_bytes(p->op[which]->dtype);
-        n = DMI_MAX(n, (outer * column * PLACES + limit - 1) / limit);
+        int64_t limit = DMI_MAX(p->workspace - other_bytes(p, which), 1);
+        n = DMI_MAX(n, DMI_MIN((outer * column * PLACES + limit - 1) / limit, NARROWEST * MOST_PANELS));
     }
     return DMI_MAX(1, DMI_MIN(n, outer));
 }
@@ -60,8 +75,8 @@ static int64_t panel_bytes(const dmi_product *p, int which)
 
 bool dmi_panels_fit(const dmi_product *p, int which)
 {
-    int64_t bytes = (p->keep ? 0 : PLACES * panel_bytes(p, which)) + brought_bytes(p, which);
-    return bytes <= p->workspace && (p->keep || dmi_panels_count(p, which) <= 4 * MOST_PANELS);
+    int64_t panels = p->keep ? 0 : PLACES * panel_bytes(p, which);
+    return panels + other_bytes(p, which) <= p->workspace;
 }
 
 static int64_t want_count(const void *context, int worker)
@@ -97,8 +112,7 @@ static void want_other(const void *context, int worker, int64_t which, dmi_regio
     dmi_product_want(g->p, other, &c.dim[other], &inner, out);
 }
 
-/* The other operand's part for the own c: where it is in place at all workers it is used there, else all of
- * them bring it. */
+/* The other operand's part for the own c. */
 static dmi_panel other_panel(rolling *g, const dmi_region *c, dmi_mark ready)
 {
     dmi_product *p = g->p;
@@ -107,7 +121,7 @@ static dmi_panel other_panel(rolling *g, const dmi_region *c, dmi_mark ready)
     dmi_ref ref = dmi_ref_operand(other, DMI_READ);
     dmi_region part;
     dmi_mark here = {0};
-    bool comes = brought_bytes(p, g->which) > 0;
+    bool comes = other_comes(p, g->which);
     if (comes) {
         int64_t bytes = c->count > 0 ? c->dim[other].count * p->k * dmi_dtype_bytes(p->op[other]->dtype) : 0;
         ref = dmi_ref_work(dmi_build_work(p->b, bytes), DMI_WRITE);

@@ -121,16 +121,26 @@ bool dmi_product_in_place(const dmi_product *p, int which, int worker, const dmi
 /* cuBLAS multiplies a transposed a by b as it is in TF32 at little more than half its speed, for Hopper's units
  * take TF32 along k only, and in f64 up to a tenth slower: to transpose a before costs less, where c has
  * columns enough and the memory for it is there. The same for all copies of a part of c. */
+static bool may_be_turned(const dmi_product *p, int which)
+{
+    return p->b->profile->gpu && (p->tf32 || p->panel_type == DM_F64) && which == 0 && p->trans[0] &&
+           !p->trans[1];
+}
+
 static bool to_be_turned(const dmi_product *p, int which, int64_t bytes)
 {
     dmi_region c;
-    const dmi_profile *profile = p->b->profile;
-    if (!profile->gpu || (!p->tf32 && p->panel_type != DM_F64) || which != 0 || !p->trans[0] || p->trans[1] ||
-        bytes > dmi_product_allowance(p)) {
+    if (!may_be_turned(p, which) || bytes > dmi_product_allowance(p)) {
         return false;
     }
     dmi_product_c(p, p->b->me, &c);
-    return (c.count > 0 ? c.dim[1].count : p->n) >= profile->gemm_turn;
+    return (c.count > 0 ? c.dim[1].count : p->n) >= p->b->profile->gemm_turn;
+}
+
+int64_t dmi_product_copied(const dmi_product *p, int which, int64_t count)
+{
+    bool copied = p->op[which]->dtype != p->panel_type || may_be_turned(p, which);
+    return copied ? count * dmi_dtype_bytes(p->panel_type) : 0;
 }
 
 int64_t dmi_panel_step_k(const dmi_product *p, int which, const dmi_panel *panel)

@@ -104,7 +104,7 @@ static void take_places(adding *g)
 
 /* Safe: a place is used by no other step of this command, so it is granted without a wait, and before the push
  * of the same turn; a push waits for what this worker has made before it (nothing, where it pushes from an
- * array). */
+ * array), and, to keep step, for what came in turns before. */
 static void collect(adding *g, int piece, dmi_mark arrived)
 {
     dmi_builder *b = g->b;

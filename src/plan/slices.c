@@ -120,8 +120,8 @@ static bool shared(dmi_builder *b, const dmi_desc *out, int giver, int taker, in
 }
 
 /* Safe because nobody reads or writes another's slice of its own copy in this command: places are granted
- * without a wait, before the pushes of the same turn, and a push waits for steps of this worker only, which
- * come before it. */
+ * without a wait, before the pushes of the same turn, and a push waits for kernels of this worker that come
+ * before it, and, to keep step, for what came in turns before. */
 void dmi_slices_share(dmi_builder *b, const dmi_desc *out, int operand, int pieces, int piece,
                       const dmi_mark ready)
 {
