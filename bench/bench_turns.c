@@ -14,7 +14,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_GPUS = 16, COPIES = 36, SAMPLES = 9, WARM = 2, NUMBERS = 64, LATE_BYTES = 28 << 20 };
+enum {
+    MOST_GPUS = 16,
+    COPIES = 36,
+    SAMPLES = 9,
+    WARM = 2,
+    NUMBERS = 64,
+    LATE_BYTES = 28 << 20,
+    MOST_SIZES = 16
+};
 
 typedef struct mode {
     const char *name;
@@ -152,19 +160,20 @@ int main(int argc, char **argv)
     static char *sizes[] = {"2", "8", "16", "32"};
     char **size = argc > 1 ? argv + 1 : sizes;
     int count = argc > 1 ? argc - 1 : 4;
-    int64_t most = 1;
+    int64_t most = 1, mib[MOST_SIZES];
     gpus = dmi_cu_devices() < MOST_GPUS ? dmi_cu_devices() : MOST_GPUS;
     if (gpus < 3) {
         fprintf(stderr, "bench_turns: skipped: %d GPUs, and of two neither meets another sender\n", gpus);
         return 77;
     }
     for (int i = 0; i < count; i++) {
-        int64_t mib = atoll(size[i]);
-        if (mib < 1 || mib > 4096) {
-            fprintf(stderr, "bench_turns: '%s' is no size of 1 to 4096 MiB\n", size[i]);
+        char *end = NULL;
+        mib[i % MOST_SIZES] = strtol(size[i], &end, 10);
+        if (i >= MOST_SIZES || *end || mib[i] < 1 || mib[i] > 4096) {
+            fprintf(stderr, "bench_turns: '%s' is no size of 1 to 4096 MiB, or one too many\n", size[i]);
             return 2;
         }
-        most = mib > most ? mib : most;
+        most = mib[i] > most ? mib[i] : most;
     }
     for (int g = 0; g < gpus; g++) {
         make(g, most << 20);
@@ -174,7 +183,7 @@ int main(int argc, char **argv)
             for (int i = 0; i < count; i++) {
                 double us[SAMPLES];
                 for (int k = -WARM; k < SAMPLES; k++) {
-                    double one = run(&modes[m], atoll(size[i]) << 20, late != 0);
+                    double one = run(&modes[m], mib[i] << 20, late != 0);
                     us[k < 0 ? 0 : k] = one;
                 }
                 qsort(us, SAMPLES, sizeof *us, by_value);

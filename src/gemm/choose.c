@@ -121,8 +121,7 @@ static const char *const needs[] = {
     "nothing",
     "a and b split alike along the dimension that is summed",
     "what cyclic does",
-    "each worker with all rows or all columns of its part of c, the operand that comes whole to it split along "
-    "k, and that and c of 16 bits, or of f32 in TF32",
+    "all rows or columns in each part of c, the whole operand split along k, 16 bits or f32 in TF32",
     "Hopper GPUs of one host that workers do not share, and operands of 16 bits, aligned",
     "what cyclic does, no copies, and workers that all have part of c"};
 

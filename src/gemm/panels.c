@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { PLACES = 3, MOST_PANELS = 8, NARROWEST = 4 /* times as many, at most */ };
+enum { PLACES = 3, MOST_PANELS = 8, NARROW_PANELS = 32 /* at most, where room is short */ };
 #define PUSH_BYTES (INT64_C(16) << 20) /* a part of a panel, about */
 
 typedef struct rolling {
@@ -57,7 +57,7 @@ int64_t dmi_panels_count(const dmi_product *p, int which)
     if (p->workspace > 0 && !p->keep) { /* narrower, where that is what the workspace holds */
         int64_t column = p->k * dmi_dtype_bytes(p->op[which]->dtype);
         int64_t limit = DMI_MAX(p->workspace - other_bytes(p, which), 1);
-        n = DMI_MAX(n, DMI_MIN((outer * column * PLACES + limit - 1) / limit, NARROWEST * MOST_PANELS));
+        n = DMI_MAX(n, DMI_MIN((outer * column * PLACES + limit - 1) / limit, NARROW_PANELS));
     }
     return DMI_MAX(1, DMI_MIN(n, outer));
 }
