@@ -142,19 +142,6 @@ static dm_status not_too_many(dmi_product *p)
                           p->room, slices, MOST_SLICES);
 }
 
-/* The operand that everybody's part of c needs whole, if there is one. */
-static int comes_whole(const dmi_product *p)
-{
-    bool wide = true, high = true; /* do all have all columns of c, all rows? */
-    for (int w = 0; w < p->b->profile->workers; w++) {
-        dmi_region c;
-        dmi_product_c(p, w, &c);
-        wide = wide && (c.count == 0 || c.dim[1].count == p->n);
-        high = high && (c.count == 0 || c.dim[0].count == p->m);
-    }
-    return high && !wide ? 0 : 1;
-}
-
 dm_status dmi_gemm_choose(dmi_product *p, dmi_choice *out)
 {
     *out = (dmi_choice){0};
@@ -167,7 +154,9 @@ dm_status dmi_gemm_choose(dmi_product *p, dmi_choice *out)
         bytes[i] = dmi_product_traffic(p, i) * dmi_dtype_bytes(p->op[i]->dtype);
     }
     o.cyclic = cyclic[0] || cyclic[1];
-    out->moving = o.cyclic ? cyclic[0] && (!cyclic[1] || bytes[0] < bytes[1]) ? 0 : 1 : comes_whole(p);
+    bool a_moves = o.cyclic ? cyclic[0] && (!cyclic[1] || bytes[0] < bytes[1])
+                            : dmi_product_takes_whole(p, 0) && !dmi_product_takes_whole(p, 1);
+    out->moving = a_moves ? 0 : 1;
     o.gather = bytes[0] + bytes[1];
     if (forced == DMI_GEMM_AUTO) {
         o.partial = o.contract ? contract_bytes(p, out) : INT64_MAX;

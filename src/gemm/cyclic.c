@@ -26,18 +26,16 @@ static bool whole_interval(const dmi_dimset *set, int64_t count)
 bool dmi_cyclic_serves(const dmi_product *p, int which, int64_t *blocks)
 {
     int stay = 1 - which;
-    int64_t span = which == 0 ? p->m : p->n;
     const dmi_layout *moving = p->op[which]->layout;
-    dmi_dimset inner = dmi_dimset_interval(0, p->k);
     *blocks = 0;
-    if (p->c->layout->kind != DMI_LAYOUT_GRID || moving->kind != DMI_LAYOUT_GRID || moving->ndim != 2) {
+    if (p->c->layout->kind != DMI_LAYOUT_GRID || moving->kind != DMI_LAYOUT_GRID || moving->ndim != 2 ||
+        !dmi_product_takes_whole(p, which)) {
         return false;
     }
     for (int w = 0; w < p->b->profile->workers; w++) {
         dmi_region c, at;
         dmi_product_c(p, w, &c);
-        if (c.count > 0 && (!whole_interval(&c.dim[which], span) ||
-                            !dmi_product_in_place(p, stay, w, &c.dim[stay], &inner, &at))) {
+        if (c.count > 0 && !dmi_product_image_in_place(p, stay, w, &c, &at)) {
             return false;
         }
         if (dmi_desc_region_count(p->op[which], w) > 0) { /* intervals of blocks: a closed form of the runs */

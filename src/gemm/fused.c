@@ -25,23 +25,10 @@ static bool part_of(const dmi_desc *desc, int worker, dmi_region *out)
     return out->count > 0;
 }
 
-static bool in_place(const dmi_product *p, int which, int worker, const dmi_region *c, dmi_region *at)
-{
-    dmi_dimset inner = dmi_dimset_interval(0, p->k);
-    return dmi_product_in_place(p, which, worker, &c->dim[which], &inner, at);
-}
-
 /* Rows of memory on 16 bytes each? */
 static bool aligned(const dmi_region *at)
 {
     return at->stride[1] == 1 && at->stride[0] % ALIGN == 0 && dmi_region_start(at) % ALIGN == 0;
-}
-
-/* The image of operand `which` for a worker with this part of c: all of k, dense. */
-static void image_of(const dmi_product *p, int which, const dmi_region *c, dmi_region *out)
-{
-    dmi_dimset inner = dmi_dimset_interval(0, p->k);
-    dmi_product_want(p, which, &c->dim[which], &inner, out);
 }
 
 /* Can owner's part of an operand be pushed, as one rectangle, to whoever needs it? */
@@ -62,10 +49,10 @@ static bool pushable(const dmi_product *p, int which, int owner)
 static bool side_serves(const dmi_product *p, int which, int worker, const dmi_region *c)
 {
     dmi_region at;
-    if (in_place(p, which, worker, c, &at)) {
+    if (dmi_product_image_in_place(p, which, worker, c, &at)) {
         return aligned(&at);
     }
-    image_of(p, which, c, &at);
+    dmi_product_image(p, which, c, &at);
     for (int w = 0; w < p->b->profile->workers; w++) {
         if (!pushable(p, which, w)) {
             return false;
@@ -82,8 +69,8 @@ int64_t dmi_fused_bytes(const dmi_product *p)
         int64_t bytes = 0;
         dmi_product_c(p, w, &c);
         for (int o = 0; o < 2 && c.count > 0; o++) {
-            if (!in_place(p, o, w, &c, &at) && !(o == 1 && p->keep)) {
-                image_of(p, o, &c, &at);
+            if (!dmi_product_image_in_place(p, o, w, &c, &at) && !(o == 1 && p->keep)) {
+                dmi_product_image(p, o, &c, &at);
                 bytes += at.count * dmi_dtype_bytes(p->panel_type);
             }
         }
@@ -119,7 +106,7 @@ bool dmi_fused_serves(const dmi_product *p)
                 return false;
             }
         }
-        comes = comes || !in_place(p, 1, w, &c, &at);
+        comes = comes || !dmi_product_image_in_place(p, 1, w, &c, &at);
     }
     return comes;
 }
@@ -136,8 +123,8 @@ int dmi_fused_travels(const dmi_product *p)
     for (int w = 0; w < p->b->profile->workers; w++) {
         dmi_region c, at;
         dmi_product_c(p, w, &c);
-        if (c.count > 0 &&
-            (c.dim[1].count != p->n || !in_place(p, 0, w, &c, &at) || in_place(p, 1, w, &c, &at))) {
+        if (c.count > 0 && (c.dim[1].count != p->n || !dmi_product_image_in_place(p, 0, w, &c, &at) ||
+                            dmi_product_image_in_place(p, 1, w, &c, &at))) {
             return -1; /* a part, or nothing that comes */
         }
     }
@@ -161,10 +148,10 @@ static bool wanted(const gathering *g, int which, int to, int64_t q, dmi_region 
     const dmi_product *p = g->p;
     dmi_region c, image, at;
     dmi_product_c(p, to, &c);
-    if (c.count == 0 || in_place(p, which, to, &c, &at)) {
+    if (c.count == 0 || dmi_product_image_in_place(p, which, to, &c, &at)) {
         return false;
     }
-    image_of(p, which, &c, &image);
+    dmi_product_image(p, which, &c, &image);
     if (which == 1 && p->keep && !dmi_fetch_in_place(p->keep, to, &image)) {
         p->b->failed = true;
         return false;
@@ -241,10 +228,10 @@ static void multiply(gathering *g, const bool own[2], const dmi_region mine[2])
     dmi_panel c = dmi_product_acc(p);
     dmi_ref refs[5];
     for (int o = 0; o < 2; o++) {
-        if (in_place(p, o, p->b->me, &g->c, &at[o])) {
+        if (dmi_product_image_in_place(p, o, p->b->me, &g->c, &at[o])) {
             refs[o] = dmi_ref_operand(o, DMI_READ);
         } else {
-            image_of(p, o, &g->c, &at[o]);
+            dmi_product_image(p, o, &g->c, &at[o]);
             if (o == 1 && p->keep) {
                 (void)dmi_fetch_in_place(p->keep, p->b->me, &at[o]);
             }
@@ -329,10 +316,10 @@ void dmi_fused_plan(dmi_product *p)
     }
     memset(g.heard, 0, (size_t)b->profile->workers * sizeof *g.heard);
     for (int o = 0; o < 2 && g.c.count > 0; o++) {
-        if (in_place(p, o, b->me, &g.c, &at)) {
+        if (dmi_product_image_in_place(p, o, b->me, &g.c, &at)) {
             continue;
         }
-        image_of(p, o, &g.c, &at);
+        dmi_product_image(p, o, &g.c, &at);
         g.image[o] =
             o == 1 && p->keep
                 ? dmi_ref_operand(DMI_KEEP, DMI_WRITE)
@@ -341,7 +328,7 @@ void dmi_fused_plan(dmi_product *p)
     /* The own rows of b, and those of a of the same k, are read where they are, if the kernel's steps fit them.
      */
     for (int o = 1; o >= 0; o--) {
-        comes[o] = g.c.count > 0 && !in_place(p, o, b->me, &g.c, &at);
+        comes[o] = g.c.count > 0 && !dmi_product_image_in_place(p, o, b->me, &g.c, &at);
         own[o] = comes[o] && part_of(p->op[o], b->me, &mine[o]) && steps_fit(&g, o, &mine[o]);
     }
     /* The kernel waits for nothing in the own stretch of k: nothing of a may come there. */

@@ -59,6 +59,10 @@ void dmi_product_c(const dmi_product *p, int worker, dmi_region *out);
 void dmi_product_want(const dmi_product *p, int which, const dmi_dimset *outer, const dmi_dimset *inner, dmi_region *out);
 bool dmi_product_in_place(const dmi_product *p, int which, int worker, const dmi_dimset *outer, const dmi_dimset *inner,
                           dmi_region *out);
+/* What a part of c takes of operand `which`, with all of k: dense, or where `worker` has it, if it lies there as one. */
+void dmi_product_image(const dmi_product *p, int which, const dmi_region *c, dmi_region *out);
+bool dmi_product_image_in_place(const dmi_product *p, int which, int worker, const dmi_region *c, dmi_region *out);
+bool dmi_product_takes_whole(const dmi_product *p, int which); /* do all parts of c take all of operand `which`? */
 /* A located or dense region of operand `which` as a panel of the computing type; converted into `work` (a workspace
  * number, or -1: made as needed) when the types differ, or when kernels are much slower with it as it lies. after: the
  * region's data is there; done: the panel is. */

@@ -23,11 +23,10 @@ typedef struct rolling {
 static bool other_comes(const dmi_product *p, int which)
 {
     int other = 1 - which;
-    dmi_dimset inner = dmi_dimset_interval(0, p->k);
     for (int w = 0; w < p->b->profile->workers; w++) {
         dmi_region c, at;
         dmi_product_c(p, w, &c);
-        if (c.count > 0 && !dmi_product_in_place(p, other, w, &c.dim[other], &inner, &at)) {
+        if (c.count > 0 && !dmi_product_image_in_place(p, other, w, &c, &at)) {
             return true;
         }
     }
@@ -105,19 +104,31 @@ static void want_other(const void *context, int worker, int64_t which, dmi_regio
 {
     (void)which;
     const rolling *g = context;
-    int other = 1 - g->which;
     dmi_region c;
-    dmi_dimset inner = dmi_dimset_interval(0, g->p->k);
     dmi_product_c(g->p, worker, &c);
-    dmi_product_want(g->p, other, &c.dim[other], &inner, out);
+    dmi_product_image(g->p, 1 - g->which, &c, out);
+}
+
+/* Brings to every worker with part of c what it wants of operand `which`. after: the place is free. */
+static void bring(rolling *g, int which,
+                  void (*want)(const void *context, int worker, int64_t which, dmi_region *out), dmi_ref to,
+                  const dmi_mark after, dmi_mark here)
+{
+    dmi_fetch fetch = {.src = g->p->op[which],
+                       .src_ref = dmi_ref_operand(which, DMI_READ),
+                       .dst_dtype = g->p->op[which]->dtype,
+                       .dst_ref = to,
+                       .count = want_count,
+                       .want = want,
+                       .context = g};
+    dmi_plan_fetch(g->p->b, &fetch, after, here);
 }
 
 /* The other operand's part for the own c. */
 static dmi_panel other_panel(rolling *g, const dmi_region *c, dmi_mark ready)
 {
     dmi_product *p = g->p;
-    int other = 1 - g->which;
-    dmi_dimset inner = dmi_dimset_interval(0, p->k);
+    int other = 1 - g->which, convert = -1; /* before the products, on their lane */
     dmi_ref ref = dmi_ref_operand(other, DMI_READ);
     dmi_region part;
     dmi_mark here = {0};
@@ -125,25 +136,16 @@ static dmi_panel other_panel(rolling *g, const dmi_region *c, dmi_mark ready)
     if (comes) {
         int64_t bytes = c->count > 0 ? c->dim[other].count * p->k * dmi_dtype_bytes(p->op[other]->dtype) : 0;
         ref = dmi_ref_work(dmi_build_work(p->b, bytes), DMI_WRITE);
-        dmi_fetch fetch = {.src = p->op[other],
-                           .src_ref = dmi_ref_operand(other, DMI_READ),
-                           .dst_dtype = p->op[other]->dtype,
-                           .dst_ref = ref,
-                           .count = want_count,
-                           .want = want_other,
-                           .context = g};
-        dmi_plan_fetch(p->b, &fetch, NULL, here);
+        bring(g, other, want_other, ref, NULL, here);
         ref.mode = DMI_READ;
     }
     if (c->count == 0) {
         return (dmi_panel){0};
     }
-    if (comes) {
-        want_other(g, p->b->me, 0, &part);
-    } else {
-        (void)dmi_product_in_place(p, other, p->b->me, &c->dim[other], &inner, &part);
+    dmi_product_image(p, other, c, &part);
+    if (!comes) {
+        (void)dmi_fetch_in_place(p->op[other], p->b->me, &part);
     }
-    int convert = -1; /* before the products, on their lane */
     return dmi_product_panel(p, other, &part, ref, &convert, here, ready);
 }
 
@@ -174,21 +176,10 @@ bool dmi_panels_pay(const dmi_product *p, int which)
 
 bool dmi_panels_serve(const dmi_product *p, int which)
 {
-    int64_t span = which == 0 ? p->m : p->n;
-    dmi_dimset all = dmi_dimset_interval(0, span);
-    if (p->op[which]->dtype != p->panel_type || p->c->dtype != p->panel_type ||
-        (p->panel_type == p->type && !p->tf32) || p->c != p->user_c || p->c->layout->kind != DMI_LAYOUT_GRID ||
-        p->op[which]->layout->kind != DMI_LAYOUT_GRID) {
-        return false;
-    }
-    for (int w = 0; w < p->b->profile->workers; w++) {
-        dmi_region c;
-        dmi_product_c(p, w, &c);
-        if (c.count > 0 && !dmi_dimset_same(&c.dim[which], &all)) {
-            return false;
-        }
-    }
-    return !dmi_cyclic_single(p, which);
+    return p->op[which]->dtype == p->panel_type && p->c->dtype == p->panel_type &&
+           (p->panel_type != p->type || p->tf32) && p->c == p->user_c &&
+           p->c->layout->kind == DMI_LAYOUT_GRID && p->op[which]->layout->kind == DMI_LAYOUT_GRID &&
+           dmi_product_takes_whole(p, which) && !dmi_cyclic_single(p, which);
 }
 
 void dmi_panels_plan(dmi_product *p, int which)
@@ -210,14 +201,7 @@ void dmi_panels_plan(dmi_product *p, int which)
         dmi_mark arrived = {0};
         dmi_ref ref = p->keep || place < 0 ? dmi_ref_operand(p->keep ? DMI_KEEP : which, DMI_WRITE)
                                            : dmi_ref_work(place + (int)(g.at % PLACES), DMI_WRITE);
-        dmi_fetch fetch = {.src = p->op[which],
-                           .src_ref = dmi_ref_operand(which, DMI_READ),
-                           .dst_dtype = p->op[which]->dtype,
-                           .dst_ref = ref,
-                           .count = want_count,
-                           .want = want_region,
-                           .context = &g};
-        dmi_plan_fetch(b, &fetch, gone, arrived);
+        bring(&g, which, want_region, ref, gone, arrived);
         memset(gone, 0, sizeof free[0]);
         if (c.count > 0) {
             multiply(&g, &stay, ref, arrived, gone);

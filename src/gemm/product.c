@@ -118,15 +118,42 @@ bool dmi_product_in_place(const dmi_product *p, int which, int worker, const dmi
     return dmi_fetch_in_place(p->op[which], worker, out);
 }
 
+void dmi_product_image(const dmi_product *p, int which, const dmi_region *c, dmi_region *out)
+{
+    dmi_dimset inner = dmi_dimset_interval(0, p->k);
+    dmi_product_want(p, which, &c->dim[which], &inner, out);
+}
+
+bool dmi_product_image_in_place(const dmi_product *p, int which, int worker, const dmi_region *c,
+                                dmi_region *out)
+{
+    dmi_product_image(p, which, c, out);
+    return dmi_fetch_in_place(p->op[which], worker, out);
+}
+
+bool dmi_product_takes_whole(const dmi_product *p, int which)
+{
+    int64_t span = which == 0 ? p->m : p->n;
+    for (int w = 0; w < p->b->profile->workers; w++) {
+        dmi_region c;
+        dmi_product_c(p, w, &c);
+        if (c.count > 0 && c.dim[which].count != span) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* cuBLAS multiplies a transposed a by b as it is in TF32 at little more than half its speed, for Hopper's units
- * take TF32 along k only, and in f64 up to a tenth slower: to transpose a before costs less, where c has
- * columns enough and the memory for it is there. The same for all copies of a part of c. */
+ * take TF32 along k only, and in f64 up to a tenth slower. */
 static bool may_be_turned(const dmi_product *p, int which)
 {
     return p->b->profile->gpu && (p->tf32 || p->panel_type == DM_F64) && which == 0 && p->trans[0] &&
            !p->trans[1];
 }
 
+/* To transpose a before costs less, where c has columns enough and the memory for it is there. The same for all
+ * copies of a part of c. */
 static bool to_be_turned(const dmi_product *p, int which, int64_t bytes)
 {
     dmi_region c;

@@ -192,9 +192,8 @@ void dmi_rolling_begin(dmi_rolling *g, dmi_product *p, int which, int slots, int
     g->seen = dmi_build_alloc(p->b, (size_t)g->size * (DMI_ROLLING_BLOCKS + 1) * sizeof *g->seen);
     if (c.count > 0) {
         int work = -1;
-        dmi_dimset inner = dmi_dimset_interval(0, p->k);
         make_slots(g, slots, slots_more);
-        (void)dmi_product_in_place(p, g->stay, p->b->me, &c.dim[g->stay], &inner, &stay);
+        (void)dmi_product_image_in_place(p, g->stay, p->b->me, &c, &stay);
         g->stay_panel = dmi_product_panel(p, g->stay, &stay, dmi_ref_operand(g->stay, DMI_READ), &work, NULL,
                                           g->stay_ready);
     }

@@ -52,13 +52,12 @@ static void want_region(const void *context, int worker, int64_t which, dmi_regi
 static int64_t bytes_per_index(const dmi_product *p)
 {
     int64_t most = 0;
-    dmi_dimset inner = dmi_dimset_interval(0, p->k);
     for (int w = 0; w < p->b->profile->workers; w++) {
         dmi_region c, at;
         int64_t bytes = 0;
         dmi_product_c(p, w, &c);
         for (int o = 0; o < 2 && c.count > 0; o++) {
-            if (!dmi_product_in_place(p, o, w, &c.dim[o], &inner, &at)) {
+            if (!dmi_product_image_in_place(p, o, w, &c, &at)) {
                 bytes += c.dim[o].count * dmi_dtype_bytes(p->op[o]->dtype);
             }
         }
@@ -110,12 +109,11 @@ typedef struct source { /* one operand at this worker */
 static void begin_side(dmi_product *p, const stage *s, source *side, const dmi_region *c, int which,
                        dmi_mark ready)
 {
-    dmi_dimset inner = dmi_dimset_interval(0, p->k);
     *side = (source){.work = -1, .convert = -1};
     if (c->count == 0) {
         return;
     }
-    side->in_place = dmi_product_in_place(p, which, p->b->me, &c->dim[which], &inner, &side->region);
+    side->in_place = dmi_product_image_in_place(p, which, p->b->me, c, &side->region);
     if (side->in_place) {
         side->panel = dmi_product_panel(p, which, &side->region, dmi_ref_operand(which, DMI_READ),
                                         &side->convert, NULL, ready);

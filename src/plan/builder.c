@@ -118,7 +118,7 @@ static dmi_step *in_pieces(pieces p, const dmi_copy *geometry)
     return p.last ? p.last : scrap(p.b);
 }
 
-/* Senders keep step: a large push waits for what came to this worker up to the end of the turn of its push before.
+/* Senders keep step: a large push waits for what came to this worker up to the end of the turn of its last.
  * Without that senders drift apart until two meet at one receiver: each then has half of its link, and as both
  * go on to the same next receiver they stay together, while other links rest. (Not for turns without a push of
  * its own: who sends in one turn and who in another would then take turns too.) A push waits for EXPECTs of
