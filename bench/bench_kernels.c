@@ -1,6 +1,7 @@
 /* Memory rates of the CPU kernels beside memcpy: bytes read and written a second, best of some runs.
  *     bench_kernels [MiB of f32 data, default 256]  */
 #include "kernels/backend.h"
+#include "kernels/direct.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +48,7 @@ static void run_copy(const bench *t)
 {
     dmi_run run[2];
     dmi_copy d = whole(t, run);
-    dmi_backend_cpu()->copy(NULL, &d, t->a, t->b);
+    dmi_run_copy(dmi_backend_cpu(), NULL, &d, t->a, t->b);
 }
 static void run_rows(const bench *t) /* half of each row: runs, not one stretch */
 {
@@ -55,7 +56,7 @@ static void run_rows(const bench *t) /* half of each row: runs, not one stretch 
     dmi_copy d = whole(t, run);
     run[1].len = t->cols / 2;
     d.count /= 2;
-    dmi_backend_cpu()->copy(NULL, &d, t->a, t->b);
+    dmi_run_copy(dmi_backend_cpu(), NULL, &d, t->a, t->b);
 }
 static void run_transpose(const bench *t)
 {
@@ -63,7 +64,7 @@ static void run_transpose(const bench *t)
     dmi_copy d = whole(t, run);
     d.dst_stride[0] = 1;
     d.dst_stride[1] = t->rows;
-    dmi_backend_cpu()->copy(NULL, &d, t->a, t->b);
+    dmi_run_copy(dmi_backend_cpu(), NULL, &d, t->a, t->b);
 }
 static void run_transpose_f64(const bench *t)
 {
@@ -74,7 +75,7 @@ static void run_transpose_f64(const bench *t)
     d.count /= 2;
     d.dst_stride[0] = 1;
     d.dst_stride[1] = t->rows / 2;
-    dmi_backend_cpu()->copy(NULL, &d, t->a, t->b);
+    dmi_run_copy(dmi_backend_cpu(), NULL, &d, t->a, t->b);
 }
 static void run_transpose_u8(const bench *t)
 {
@@ -83,21 +84,21 @@ static void run_transpose_u8(const bench *t)
     d.src_dtype = d.dst_dtype = DM_U8;
     d.dst_stride[0] = 1;
     d.dst_stride[1] = t->rows;
-    dmi_backend_cpu()->copy(NULL, &d, t->a, t->b);
+    dmi_run_copy(dmi_backend_cpu(), NULL, &d, t->a, t->b);
 }
 static void run_bf16(const bench *t)
 {
     dmi_run run[2];
     dmi_copy d = whole(t, run);
     d.dst_dtype = DM_BF16;
-    dmi_backend_cpu()->copy(NULL, &d, t->a, t->b);
+    dmi_run_copy(dmi_backend_cpu(), NULL, &d, t->a, t->b);
 }
 static void run_f16(const bench *t)
 {
     dmi_run run[2];
     dmi_copy d = whole(t, run);
     d.dst_dtype = DM_F16;
-    dmi_backend_cpu()->copy(NULL, &d, t->a, t->b);
+    dmi_run_copy(dmi_backend_cpu(), NULL, &d, t->a, t->b);
 }
 static void run_transpose_bf16(const bench *t)
 {
@@ -106,7 +107,7 @@ static void run_transpose_bf16(const bench *t)
     d.dst_dtype = DM_BF16;
     d.dst_stride[0] = 1;
     d.dst_stride[1] = t->rows;
-    dmi_backend_cpu()->copy(NULL, &d, t->a, t->b);
+    dmi_run_copy(dmi_backend_cpu(), NULL, &d, t->a, t->b);
 }
 static void run_cyclic(const bench *t) /* rows and columns of every second block of 3: short runs */
 {
@@ -127,7 +128,7 @@ static void run_cyclic(const bench *t) /* rows and columns of every second block
         d.run[k] = many[k];
         d.count *= 3 * n;
     }
-    dmi_backend_cpu()->copy(NULL, &d, t->a, t->b);
+    dmi_run_copy(dmi_backend_cpu(), NULL, &d, t->a, t->b);
     free(many[0]);
     free(many[1]);
 }
@@ -143,7 +144,7 @@ static void run_ewise(const bench *t, int op, const float *b, float *out)
                    .a_stride = {t->cols, 1},
                    .b_stride = {b == t->b ? t->cols : 0, 1},
                    .out_stride = {t->cols, 1}};
-    dmi_backend_cpu()->ewise(NULL, &d, 1, t->a, 2, b, out);
+    dmi_run_ewise(dmi_backend_cpu(), NULL, &d, 1, t->a, 2, b, out);
 }
 static void run_add(const bench *t)
 {
@@ -173,7 +174,7 @@ static void run_reduce(const bench *t, dm_dtype dtype, unsigned mask)
     d.extent[1] = t->cols;
     d.stride[0] = t->cols;
     d.stride[1] = 1;
-    dmi_backend_cpu()->reduce(NULL, &d, t->a, t->acc);
+    dmi_run_reduce(dmi_backend_cpu(), NULL, &d, t->a, t->acc);
 }
 static void run_over_rows(const bench *t)
 {
@@ -202,7 +203,7 @@ static void run_fill(const bench *t, int kind, dm_dtype dtype)
     dmi_fill d = {.kind = kind, .dtype = dtype, .shape = {n}, .region = {.ndim = 1, .stride = {1}, .count = n}};
     dmi_fill_values v = {.p0 = 0, .p1 = 1, .i1 = 1000, .seed = 1};
     d.region.dim[0] = dmi_dimset_interval(0, n);
-    dmi_backend_cpu()->fill(NULL, &d, &v, t->c);
+    dmi_run_fill(dmi_backend_cpu(), NULL, &d, &v, t->c);
 }
 static void run_const(const bench *t)
 {

@@ -70,7 +70,7 @@ static void test_brought(void **state)
         assert_int_equal(plan->travels, -1);
         for (int k = 0; k < plan->nstep && (forced || !tight); k++) {
             const dmi_gemm *product = plan->step[k].desc;
-            if (plan->step[k].kind == DMI_STEP_GEMM) {
+            if (plan->step[k].kind == DMI_STEP(gemm)) {
                 assert_true(product->k == N && (by_rows ? product->m : product->n) == N / 4);
                 products++;
             }
@@ -146,7 +146,7 @@ static void check_own_part(int a_rows, int a_cols)
         assert_int_equal(dmi_plan_make(&p.call[0], &p.profile, w, &plan), DM_OK);
         for (int i = 0; i < plan->nstep; i++) {
             const dmi_fused_gemm *f = plan->step[i].desc;
-            for (int q = 0; plan->step[i].kind == DMI_STEP_FUSED && q < f->parts; q++) {
+            for (int q = 0; plan->step[i].kind == DMI_STEP(fused) && q < f->parts; q++) {
                 seen = true;
                 assert_true(f->part[q].k1 <= f->own_k0 || f->part[q].k0 >= f->own_k1);
             }

@@ -1,6 +1,7 @@
 /* The kernels of emulated GPUs: what they do is what the CPU's do, when the stream gets there, with descriptors
  * as they were at the call and tables of runs as they are then. */
 #include "kernel_oracle.h"
+#include "kernels/direct.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/runtime.h"
 
@@ -140,11 +141,11 @@ static void test_copies(void **state)
         char *src = random_array(&r, g.d.src_dtype, g.src_span),
              *dst = random_array(&r, g.d.dst_dtype, g.dst_span);
         void *gpu_src = upload(f, src, src_bytes), *gpu_dst = upload(f, dst, dst_bytes);
-        dmi_backend_cpu()->copy(NULL, &g.d, src, dst);
+        dmi_run_copy(dmi_backend_cpu(), NULL, &g.d, src, dst);
         shut(f);
         put_tables(f, &g.d, round % 3, &t);
         f->q->device_run = round % 3 == 0 ? NULL : t.run;
-        dmi_backend_cuda()->copy(f->q, &g.d, gpu_src, gpu_dst);
+        dmi_run_copy(dmi_backend_cuda(), f->q, &g.d, gpu_src, gpu_dst);
         lose_runs(f, &g);
         finish(f);
         check(f, "copy", g.d.dst_dtype, gpu_dst, dst, g.dst_span);
@@ -179,7 +180,7 @@ static void test_runs_of_device(void **state)
     void *gpu_src = upload(f, src, sizeof src), *gpu_dst = upload(f, src, sizeof src);
     shut(f);
     f->q->device_run = t.run;
-    dmi_backend_cuda()->copy(f->q, &d, gpu_src, gpu_dst);
+    dmi_run_copy(dmi_backend_cuda(), f->q, &d, gpu_src, gpu_dst);
     f->q->device_run = NULL;
     finish(f);
     check(f, "copy", DM_I32, gpu_dst, expected, 4);
@@ -203,11 +204,11 @@ static void test_acc_adds(void **state)
         void *gpu_part = upload(f, part, g.src_span * words * 8),
              *gpu_sum = upload(f, sum, g.dst_span * words * 8);
         dmi_acc_add d = {.acc = acc, .geometry = g.d};
-        dmi_backend_cpu()->acc_add(NULL, &d, part, sum);
+        dmi_run_acc_add(dmi_backend_cpu(), NULL, &d, part, sum);
         shut(f);
         put_tables(f, &g.d, round % 3, &t);
         f->q->device_run = round % 3 == 0 ? NULL : t.run;
-        dmi_backend_cuda()->acc_add(f->q, &d, gpu_part, gpu_sum);
+        dmi_run_acc_add(dmi_backend_cuda(), f->q, &d, gpu_part, gpu_sum);
         lose_runs(f, &g);
         memset(&d, 0, sizeof d);
         finish(f);
@@ -253,9 +254,9 @@ static void test_ewise(void **state)
         void *out = random_array(&r, d.out_dtype, n[2]), *gpu_a = upload(f, a, n[0] * width_of(d.a_dtype));
         void *gpu_b = upload(f, b, n[1] * width_of(d.b_dtype)),
              *gpu = upload(f, out, n[2] * width_of(d.out_dtype));
-        dmi_backend_cpu()->ewise(NULL, &d, alpha, a, beta, binary ? b : NULL, out);
+        dmi_run_ewise(dmi_backend_cpu(), NULL, &d, alpha, a, beta, binary ? b : NULL, out);
         shut(f);
-        dmi_backend_cuda()->ewise(f->q, &d, alpha, gpu_a, beta, binary ? gpu_b : NULL, gpu);
+        dmi_run_ewise(dmi_backend_cuda(), f->q, &d, alpha, gpu_a, beta, binary ? gpu_b : NULL, gpu);
         dm_dtype type = d.out_dtype;
         memset(&d, 0, sizeof d);
         finish(f);
@@ -285,9 +286,9 @@ static void test_fills(void **state)
         whole_fill(kind, t, ndim, shape, &d);
         int64_t n = d.region.count;
         void *out = random_array(&r, t, n), *gpu = upload(f, out, n * width_of(t));
-        dmi_backend_cpu()->fill(NULL, &d, &v, out);
+        dmi_run_fill(dmi_backend_cpu(), NULL, &d, &v, out);
         shut(f);
-        dmi_backend_cuda()->fill(f->q, &d, &v, gpu);
+        dmi_run_fill(dmi_backend_cuda(), f->q, &d, &v, gpu);
         memset(&d, 0, sizeof d);
         memset(&v, 0, sizeof v);
         finish(f);
@@ -310,9 +311,9 @@ static void test_sums(void **state)
         void *own = random_array(&r, type, span[2]), *gpu_own = upload(f, own, span[2] * width_of(type));
         void *out = random_array(&r, out_type, span[1]),
              *gpu_out = upload(f, out, span[1] * width_of(out_type));
-        dmi_backend_cpu()->fold(NULL, &d, scale, rows, d.own >= 0 ? own : NULL, beta, out);
+        dmi_run_fold(dmi_backend_cpu(), NULL, &d, scale, rows, d.own >= 0 ? own : NULL, beta, out);
         shut(f);
-        dmi_backend_cuda()->fold(f->q, &d, scale, gpu_rows, d.own >= 0 ? gpu_own : NULL, beta, gpu_out);
+        dmi_run_fold(dmi_backend_cuda(), f->q, &d, scale, gpu_rows, d.own >= 0 ? gpu_own : NULL, beta, gpu_out);
         memset(&d, 0, sizeof d);
         finish(f);
         check(f, "fold", out_type, gpu_out, out, span[1]);
@@ -339,11 +340,11 @@ static void test_sums(void **state)
         void *out = random_array(&r, s.out_dtype, n_out), *gpu_in = upload(f, in, n * width_of(d.dtype));
         void *gpu_acc = upload(f, acc, kept * words * 8),
              *gpu_out = upload(f, out, n_out * width_of(s.out_dtype));
-        dmi_backend_cpu()->reduce(NULL, &d, in, acc);
-        dmi_backend_cpu()->acc_store(NULL, &s, scale, acc, beta, out);
+        dmi_run_reduce(dmi_backend_cpu(), NULL, &d, in, acc);
+        dmi_run_acc_store(dmi_backend_cpu(), NULL, &s, scale, acc, beta, out);
         shut(f);
-        dmi_backend_cuda()->reduce(f->q, &d, gpu_in, gpu_acc);
-        dmi_backend_cuda()->acc_store(f->q, &s, scale, gpu_acc, beta, gpu_out);
+        dmi_run_reduce(dmi_backend_cuda(), f->q, &d, gpu_in, gpu_acc);
+        dmi_run_acc_store(dmi_backend_cuda(), f->q, &s, scale, gpu_acc, beta, gpu_out);
         memset(&d, 0, sizeof d);
         memset(&s, 0, sizeof s);
         finish(f);
@@ -420,7 +421,7 @@ static void test_products(void **state)
         void *gpu_c = upload(f, c, n[2] * width_of(c_type));
         naive_product(&d, c_type, alpha, a, b, beta, c);
         shut(f);
-        dmi_backend_cuda()->gemm(f->q, &d, alpha, gpu_a, gpu_b, beta, gpu_c);
+        dmi_run_gemm(dmi_backend_cuda(), f->q, &d, alpha, gpu_a, gpu_b, beta, gpu_c);
         memset(&d, 0, sizeof d);
         finish(f);
         for (int64_t i = 0; i < n[2]; i++) { /* a zero may have either sign */
@@ -451,12 +452,12 @@ static void test_errors(void **state)
     ok(dmi_cuda_queue_create(1, &q));
     memset(host, 1, sizeof host);
     assert_string_equal(dmi_backend_cuda()->name, "emulated");
-    dmi_backend_cuda()->fill(q, &d, &v, host);
+    dmi_run_fill(dmi_backend_cuda(), q, &d, &v, host);
     assert_int_not_equal(q->error, 0);
     assert_non_null(strstr(q->error_text, "fill: "));
     char *device = dmi_cu_malloc(8);
     assert_non_null(device);
-    dmi_backend_cuda()->fill(q, &d, &v, device); /* nothing after an error */
+    dmi_run_fill(dmi_backend_cuda(), q, &d, &v, device); /* nothing after an error */
     ok(dmi_cu_stream_wait(q->stream));
     assert_int_equal(host[0], 1);
     assert_int_not_equal(device[0], 0);

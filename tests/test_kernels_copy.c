@@ -1,5 +1,6 @@
 /* Copies over products of runs, all pairs of types, against one element at a time. */
 #include "copy_cases.h"
+#include "kernels/direct.h"
 
 static void naive(const dmi_copy *d, int dim, int64_t a, int64_t b, const char *src, char *dst)
 {
@@ -32,7 +33,7 @@ static void check_copy(rng *r, geometry *g, dm_dtype from, dm_dtype to)
     assert_non_null(expected);
     memcpy(expected, dst, bytes);
     naive(&g->d, 0, g->d.src_offset, g->d.dst_offset, src, expected);
-    dmi_backend_cpu()->copy(NULL, &g->d, src, dst);
+    dmi_run_copy(dmi_backend_cpu(), NULL, &g->d, src, dst);
     check_same("copy", to, dst, expected, g->dst_span);
     free(src);
     free(dst);
@@ -124,7 +125,7 @@ static void test_large_transposes(void **state)
             }
             memset(src + rows * cols * bytes / 8 * 8, 7, (size_t)(rows * cols * bytes % 8));
             naive(&d, 0, 0, offset, src, expected);
-            dmi_backend_cpu()->copy(NULL, &d, src, dst);
+            dmi_run_copy(dmi_backend_cpu(), NULL, &d, src, dst);
             assert_memory_equal(dst, expected, (size_t)(span * bytes));
             free(src);
             free(dst);
@@ -164,8 +165,8 @@ static void test_pack_unpack(void **state)
         assert_true(expected != NULL && message != NULL);
         memcpy(expected, dst, bytes);
         naive(&g.d, 0, g.d.src_offset, g.d.dst_offset, src, expected);
-        dmi_backend_cpu()->copy(NULL, &packed, src, message);
-        dmi_backend_cpu()->copy(NULL, &unpacked, message, dst);
+        dmi_run_copy(dmi_backend_cpu(), NULL, &packed, src, message);
+        dmi_run_copy(dmi_backend_cpu(), NULL, &unpacked, message, dst);
         check_same("unpacked", DM_I32, dst, expected, g.dst_span);
         assert_int_equal(packed.dst_offset, 0);
         free(src);
@@ -195,7 +196,7 @@ static void test_pack_order(void **state)
                             21, 2,  12, 22}; /* element (i, j) of a 3x3 stored by columns: 10i + j */
     int32_t message[4];
     assert_true(dmi_copy_pack(&d, &packed, &arena));
-    dmi_backend_cpu()->copy(NULL, &packed, src, message);
+    dmi_run_copy(dmi_backend_cpu(), NULL, &packed, src, message);
     const int32_t expected[4] = {1, 2, 21, 22};
     assert_memory_equal(message, expected, sizeof expected);
     dmi_arena_free(&arena);

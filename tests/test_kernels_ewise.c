@@ -1,5 +1,6 @@
 /* Elementwise operations over all triples of types, strides, broadcasts and aliases, one element at a time. */
 #include "kernel_oracle.h"
+#include "kernels/direct.h"
 
 static dm_dtype promoted(dm_dtype a, dm_dtype b)
 {
@@ -187,7 +188,7 @@ static void check_ewise(rng *r, one *o, int ndim, int64_t longest, int share)
     const char *use_a = share == 1 ? out : a, *use_b = share == 2 ? out : b;
     bool no_a = o->op == DMI_EW_ADD && o->alpha == 0,
          no_b = !is_binary(o->op) || (o->op == DMI_EW_ADD && o->beta == 0);
-    dmi_backend_cpu()->ewise(NULL, &d, o->alpha, no_a ? NULL : use_a, o->beta, no_b ? NULL : use_b, out);
+    dmi_run_ewise(dmi_backend_cpu(), NULL, &d, o->alpha, no_a ? NULL : use_a, o->beta, no_b ? NULL : use_b, out);
     for (int64_t i = 0; i < span[2]; i++) {
         if (!agrees(o, out + i * width_of(o->out), expected + i * width_of(o->out))) {
             fail_msg("op %d %s,%s -> %s alpha %g beta %g share %d: element %lld is %Lg, not %Lg", o->op,
@@ -283,15 +284,15 @@ static void test_special(void **state)
                    .a_stride = {1},
                    .b_stride = {1},
                    .out_stride = {1}};
-    dmi_backend_cpu()->ewise(NULL, &d, 0, a, 2, b, out);
+    dmi_run_ewise(dmi_backend_cpu(), NULL, &d, 0, a, 2, b, out);
     assert_true(out[0] == 2 && out[1] == 4 && out[2] == 6);
-    dmi_backend_cpu()->ewise(NULL, &d, 2, b, 0, a, out);
+    dmi_run_ewise(dmi_backend_cpu(), NULL, &d, 2, b, 0, a, out);
     assert_true(out[0] == 2 && out[1] == 4 && out[2] == 6);
     d.op = DMI_EW_RELU;
-    dmi_backend_cpu()->ewise(NULL, &d, 1, a, 0, NULL, out);
+    dmi_run_ewise(dmi_backend_cpu(), NULL, &d, 1, a, 0, NULL, out);
     assert_true(isnan(out[0]) && isinf(out[1]) && out[2] == 0);
     d.op = DMI_EW_TANH;
-    dmi_backend_cpu()->ewise(NULL, &d, 1, a, 0, NULL, out);
+    dmi_run_ewise(dmi_backend_cpu(), NULL, &d, 1, a, 0, NULL, out);
     assert_true(isnan(out[0]) && out[1] == 1 && out[2] == -1);
 }
 

@@ -1,5 +1,6 @@
 /* Random fills: Philox against its published vectors, every value against its formula, statistics. */
 #include "kernel_oracle.h"
+#include "kernels/direct.h"
 #include "kernels/random.h"
 
 /* --- an independent generator, written down from the definition ------------------------------- */
@@ -120,7 +121,7 @@ static void test_random_values(void **state)
                                  .i1 = c * 77,
                                  .seed = UINT64_C(0x123456789abcdef) * (uint64_t)(c + 1)};
             whole_fill(DMI_FILL_UNIFORM, all_dtypes[t], 1, &n, &d);
-            dmi_backend_cpu()->fill(NULL, &d, &v, out);
+            dmi_run_fill(dmi_backend_cpu(), NULL, &d, &v, out);
             for (int64_t i = 0; i < n; i++) {
                 char expected[8];
                 expect_random(DMI_FILL_UNIFORM, all_dtypes[t], &v, i, NULL, expected);
@@ -144,7 +145,7 @@ static void test_integer_ranges(void **state)
         dmi_fill_values v = {.i0 = ranges[c][0], .i1 = ranges[c][1], .seed = 9};
         bool low = false, high = false;
         whole_fill(DMI_FILL_UNIFORM, DM_I64, 1, &n, &d);
-        dmi_backend_cpu()->fill(NULL, &d, &v, out);
+        dmi_run_fill(dmi_backend_cpu(), NULL, &d, &v, out);
         for (int64_t i = 0; i < n; i++) {
             int64_t expected;
             expect_random(DMI_FILL_UNIFORM, DM_I64, &v, i, NULL, &expected);
@@ -194,9 +195,9 @@ static void test_normal_values(void **state)
     dmi_fill d;
     dmi_fill_values v = {.p0 = 0, .p1 = 1, .seed = 77};
     whole_fill(DMI_FILL_NORMAL, DM_F64, 1, &n, &d);
-    dmi_backend_cpu()->fill(NULL, &d, &v, d64);
+    dmi_run_fill(dmi_backend_cpu(), NULL, &d, &v, d64);
     d.dtype = DM_F32;
-    dmi_backend_cpu()->fill(NULL, &d, &v, f32);
+    dmi_run_fill(dmi_backend_cpu(), NULL, &d, &v, f32);
     for (int64_t i = 0; i < n; i++) {
         real z = 0;
         expect_random(DMI_FILL_NORMAL, DM_F64, &v, i, &z, NULL);
@@ -208,7 +209,7 @@ static void test_normal_values(void **state)
     assert_true(worst64 < 2e-15 && worst32 < 1e-6);
     for (int t = 0; t < 2; t++) { /* the 16-bit floats are the f32 values, rounded */
         d.dtype = t == 0 ? DM_F16 : DM_BF16;
-        dmi_backend_cpu()->fill(NULL, &d, &v, h);
+        dmi_run_fill(dmi_backend_cpu(), NULL, &d, &v, h);
         for (int64_t i = 0; i < n; i++) {
             encode_float(d.dtype, f32[i], &rounded);
             assert_true(h[i] == rounded);
@@ -220,7 +221,7 @@ static void test_normal_values(void **state)
     double moved[64];
     d.region.dim[0] = dmi_dimset_interval(0, 64);
     d.region.count = 64;
-    dmi_backend_cpu()->fill(NULL, &d, &v, moved);
+    dmi_run_fill(dmi_backend_cpu(), NULL, &d, &v, moved);
     for (int i = 0; i < 64; i++) {
         assert_true(moved[i] == fma(0.5, d64[i], 3));
     }
@@ -295,7 +296,7 @@ static void test_statistics(void **state)
             dmi_fill d;
             dmi_fill_values v = {.p0 = 0, .p1 = 1, .seed = 2024};
             whole_fill(kind, type, 1, &n, &d);
-            dmi_backend_cpu()->fill(NULL, &d, &v, raw);
+            dmi_run_fill(dmi_backend_cpu(), NULL, &d, &v, raw);
             for (int64_t i = 0; i < n; i++) {
                 x[i] = (double)decode(type, raw + i * width_of(type));
             }
@@ -326,7 +327,7 @@ static void test_far_index(void **state)
         d.region.dim[0] = dmi_dimset_interval(from, n);
         d.region.count = n;
         d.dtype = t == 0 ? DM_F64 : DM_F32;
-        dmi_backend_cpu()->fill(NULL, &d, &v, t == 0 ? (void *)wide_out : (void *)out);
+        dmi_run_fill(dmi_backend_cpu(), NULL, &d, &v, t == 0 ? (void *)wide_out : (void *)out);
         for (int64_t i = 0; i < n; i++) {
             char expected[8];
             expect_random(DMI_FILL_UNIFORM, d.dtype, &v, from + i, NULL, expected);

@@ -1,6 +1,7 @@
 /* Fills of parts: every element of any region, of any layout or view, has the bits it has in the whole array.
  */
 #include "kernel_oracle.h"
+#include "kernels/direct.h"
 
 static bool in_set(const dmi_dimset *s, int64_t index)
 {
@@ -40,7 +41,7 @@ static void check_region(const dmi_fill *d, const dmi_fill_values *v, const char
         }
     }
     assert_true(found == d->region.count);
-    dmi_backend_cpu()->fill(NULL, d, v, out);
+    dmi_run_fill(dmi_backend_cpu(), NULL, d, v, out);
     assert_memory_equal(out, expected, (size_t)(shard * bytes));
     free(out);
     free(expected);
@@ -55,7 +56,7 @@ static void check_layout(rng *r, const dmi_layout_spec *spec, int kind, dm_dtype
     whole_fill(kind, t, spec->ndim, spec->shape, &d);
     char *whole = malloc((size_t)(layout->count * width_of(t)) + 1);
     assert_non_null(whole);
-    dmi_backend_cpu()->fill(NULL, &d, &v, whole);
+    dmi_run_fill(dmi_backend_cpu(), NULL, &d, &v, whole);
     for (int w = 0; w < spec->session_workers; w++) {
         for (int64_t q = 0; q < dmi_layout_region_count(layout, w); q++) {
             dmi_layout_region(layout, w, q, &d.region);
@@ -74,7 +75,7 @@ static void check_layout(rng *r, const dmi_layout_spec *spec, int kind, dm_dtype
             memcpy(window.shape, all.shape, sizeof window.shape);
             char *view = malloc((size_t)(count * width_of(t)) + 1);
             assert_non_null(view);
-            dmi_backend_cpu()->fill(NULL, &all, &v, view);
+            dmi_run_fill(dmi_backend_cpu(), NULL, &all, &v, view);
             check_region(&window, &v, view, dmi_layout_shard_count(layout, w));
             free(view);
         }
@@ -133,7 +134,7 @@ static void test_plain_kinds(void **state)
             dmi_fill d;
             const int64_t *s = kind == DMI_FILL_IDENTITY ? square : shape;
             whole_fill(kind, type, 2, s, &d);
-            dmi_backend_cpu()->fill(NULL, &d, &v, out);
+            dmi_run_fill(dmi_backend_cpu(), NULL, &d, &v, out);
             for (int64_t i = 0; i < s[0] * s[1]; i++) {
                 bool on = kind != DMI_FILL_IDENTITY || i / s[1] == i % s[1];
                 int64_t k = kind == DMI_FILL_ARANGE ? i : 0;

@@ -1,5 +1,6 @@
 /* Products: whole numbers, so that every order of summation gives the same, against integer arithmetic. */
 #include "kernel_oracle.h"
+#include "kernels/direct.h"
 #include "kernels/cpu/cpu.h"
 
 static double get(dm_dtype t, const void *p, int64_t i)
@@ -65,7 +66,7 @@ static void check_product(rng *r, const dmi_gemm *d, double alpha, double beta, 
     }
     memcpy(before, c, (size_t)(size_c * width_of(t)));
     if (limit == 0) {
-        dmi_backend_cpu()->gemm(NULL, d, alpha, a, b, beta, c);
+        dmi_run_gemm(dmi_backend_cpu(), NULL, d, alpha, a, b, beta, c);
     } else {
         dmi_cpu_gemm_limited(d, alpha, a, b, beta, c, limit);
     }
@@ -132,7 +133,7 @@ static void test_rounding(void **state)
         b[i] = (double)rng_in(&r, -1000000, 1000000) / 999983;
         c[i] = NAN;
     }
-    dmi_backend_cpu()->gemm(NULL, &d, 1, a, b, 0, c);
+    dmi_run_gemm(dmi_backend_cpu(), NULL, &d, 1, a, b, 0, c);
     for (int i = 0; i < N * N; i++) {
         real sum = 0, size = 0;
         for (int p = 0; p < N; p++) {

@@ -11,6 +11,7 @@
 #define dmi_cpu_reduce plain_reduce
 #define dmi_cpu_add_across plain_add_across
 #include "kernel_oracle.h"
+#include "kernels/direct.h"
 #include "kernels/cpu/convert.c"
 #include "kernels/cpu/fill.c"
 #include "kernels/cpu/fill_random.c"
@@ -63,7 +64,7 @@ static void test_fills(void **state)
             d.region.stride[0] = 1;
             if (!skip) {
                 plain_fill(&d, &v, a);
-                dmi_backend_cpu()->fill(NULL, &d, &v, b);
+                dmi_run_fill(dmi_backend_cpu(), NULL, &d, &v, b);
                 assert_memory_equal(a, b, (size_t)(N * width_of(t)));
             }
         }
@@ -91,7 +92,7 @@ static void test_sums(void **state)
             memset(a, 0, sizeof a);
             memset(b, 0, sizeof b);
             plain_reduce(&d, in, a);
-            dmi_backend_cpu()->reduce(NULL, &d, in, b);
+            dmi_run_reduce(dmi_backend_cpu(), NULL, &d, in, b);
             assert_memory_equal(a, b, sizeof a);
         }
     }

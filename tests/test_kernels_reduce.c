@@ -1,5 +1,6 @@
 /* Sums over any dims, accumulators added and stored, against integer and long double arithmetic. */
 #include "kernel_oracle.h"
+#include "kernels/direct.h"
 
 __extension__ typedef __int128 wide;
 
@@ -71,7 +72,7 @@ static void check_reduce(rng *r, dmi_reduce *d)
     memset(out, 0x7f, (size_t)(results * dmi_acc_bytes(acc)));
     exact e = {d->dtype, in, sum};
     visit(d, 0, d->offset, 0, add_exact, &e);
-    dmi_backend_cpu()->reduce(NULL, d, in, out);
+    dmi_run_reduce(dmi_backend_cpu(), NULL, d, in, out);
     for (int64_t i = 0; i < results; i++) {
         if (acc_value(acc, out, i) != sum[i]) {
             fail_msg("%s, %d dims, mask %x: sum %lld is %Lg, not %Lg", dmi_dtype_name(d->dtype), d->ndim,
@@ -143,7 +144,7 @@ static void test_reduce_special(void **state)
             }
             in[3] = kind == 0 ? INFINITY : kind == 1 ? -INFINITY : kind == 2 ? NAN : INFINITY;
             in[3 + N / 2] = kind == 3 ? -INFINITY : 1;
-            dmi_backend_cpu()->reduce(NULL, &d, in, acc);
+            dmi_run_reduce(dmi_backend_cpu(), NULL, &d, in, acc);
             int at = form == 0 ? 0 : 6;
             assert_true(kind < 2 ? isinf(acc[at]) && (acc[at] > 0) == (kind == 0) : isnan(acc[at]));
             assert_true(acc[at + 1] == 0);
@@ -167,13 +168,13 @@ static void test_reduce_accuracy(void **state)
         size += fabsl(in[i]);
         plain += in[i];
     }
-    dmi_backend_cpu()->reduce(NULL, &d, in, first);
+    dmi_run_reduce(dmi_backend_cpu(), NULL, &d, in, first);
     assert_true(fabsl((real)first[0] + first[1] - exactly) <= N * 0x1p-64L * size);
     assert_true(fabs(first[1]) <= 0x1p-53 * fabs(first[0]));
     assert_true(first[0] != plain); /* else this test shows nothing */
     for (int shift = 1; shift < 8; shift++) {
         memmove(in + shift, in + shift - 1, N * sizeof *in);
-        dmi_backend_cpu()->reduce(NULL, &d, in + shift, acc);
+        dmi_run_reduce(dmi_backend_cpu(), NULL, &d, in + shift, acc);
         assert_memory_equal(acc, first, sizeof acc);
     }
     free(in);
@@ -226,7 +227,7 @@ static void test_acc_add(void **state)
             expected[b] += acc_value(acc, part, a);
         }
         dmi_acc_add d = {.acc = acc, .geometry = g.d};
-        dmi_backend_cpu()->acc_add(NULL, &d, part, sum);
+        dmi_run_acc_add(dmi_backend_cpu(), NULL, &d, part, sum);
         for (int64_t i = 0; i < g.dst_span; i++) {
             assert_true(acc_value(acc, sum, i) == expected[i]);
         }
@@ -315,7 +316,7 @@ static void check_store(rng *r, int acc, dm_dtype out_dtype, int ndim, double sc
         }
         expect_store(&d, scale, sum, i, beta, expected + at * bytes);
     }
-    dmi_backend_cpu()->acc_store(NULL, &d, scale, sum, beta, out);
+    dmi_run_acc_store(dmi_backend_cpu(), NULL, &d, scale, sum, beta, out);
     for (int64_t i = 0; i < span; i++) {
         if (!same_number(out_dtype, out + i * bytes, expected + i * bytes)) {
             fail_msg("acc %d -> %s scale %g beta %g: %La, not %La", acc, dmi_dtype_name(out_dtype), scale, beta,
@@ -389,7 +390,7 @@ static void check_fold(rng *r, dm_dtype type, dm_dtype out_type, double scale, d
         exact_acc(d.store.acc, sum, acc);
         expect_store(&d.store, scale, acc, 0, beta, expected + at * out_bytes);
     }
-    dmi_backend_cpu()->fold(NULL, &d, scale, rows, d.own >= 0 ? own : NULL, beta, out);
+    dmi_run_fold(dmi_backend_cpu(), NULL, &d, scale, rows, d.own >= 0 ? own : NULL, beta, out);
     for (int64_t i = 0; i < span[1]; i++) {
         if (!same_number(out_type, out + i * out_bytes, expected + i * out_bytes)) {
             fail_msg("fold of %d %s -> %s scale %g beta %g: %La, not %La", d.addends, dmi_dtype_name(type),

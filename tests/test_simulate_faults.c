@@ -50,7 +50,7 @@ static void weaken_each(const sim_program *p, int me, uint32_t less, tally *t, b
                 t->missed++;
                 if (say && t->missed <= 3) {
                     printf("  not needed: %s worker %d step %d (%s) waits for lane %d step %u\n", p->text, me,
-                           s, dmi_step_names[plan->step[s].kind], l, plan->step[s].wait[l]);
+                           s, dmi_step_name(plan->step[s].kind), l, plan->step[s].wait[l]);
                 }
             }
         }
@@ -223,7 +223,7 @@ static void plant(void *context, int me, int call, dmi_plan *plan)
         expect->ref[0].offset += plan->work_bytes[expect->ref[0].index];
         break;
     case WRONG_MODE:
-        first_of(plan, DMI_STEP_GEMM)->ref[2].mode = DMI_READ;
+        first_of(plan, DMI_STEP(gemm))->ref[2].mode = DMI_READ;
         break;
     case LATER:
         plan->step[0].wait[DMI_LANE_RECV] = plan->lane_steps[DMI_LANE_RECV];

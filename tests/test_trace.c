@@ -250,7 +250,7 @@ static void test_bounded(void **state)
     (void)state;
     dmi_engine e = {.config = {.me = 0, .endpoints = 1}, .lanes = DMI_LANES}; /* the master of nobody */
     dmi_instance inst = {.command = 1, .lane_of = {0, 1, 2}};
-    dmi_step step = {.kind = DMI_STEP_GEMM, .lane = DMI_LANE_COMPUTE, .peer = -1, .flops = 2};
+    dmi_step step = {.kind = DMI_STEP(gemm), .lane = DMI_LANE_COMPUTE, .peer = -1, .flops = 2};
     dmi_work w = {.step = &step, .inst = &inst};
     e.trace = dmi_trace_create(2500);
     assert_non_null(e.trace);

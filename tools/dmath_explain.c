@@ -77,7 +77,7 @@ static void rows_of_steps(tool_table *t, const dmi_plan *plan)
         tool_row_int(t, "step", 6, i);
         tool_row_text(t, "lane", 8, lanes[s->lane]);
         tool_row_text(t, "place", 7, place);
-        tool_row_text(t, "kind", 10, dmi_step_names[s->kind]);
+        tool_row_text(t, "kind", 10, dmi_step_name(s->kind));
         tool_row_int(t, "peer", 6, s->kind == DMI_STEP_PUSH || s->kind == DMI_STEP_EXPECT ? s->peer : -1);
         tool_row_int(t, "bytes", 14, s->bytes);
         tool_row_int(t, "flops", 18, s->flops);

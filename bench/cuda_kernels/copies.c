@@ -1,5 +1,6 @@
 /* Copies: dense, with gaps, transposed, of blocks, between types. */
 #include "cuda_bench.h"
+#include "kernels/direct.h"
 
 enum { BLOCK = 96 };
 
@@ -47,7 +48,7 @@ void cuda_bench_copy(const bench *t)
     default:
         break;
     }
-    dmi_backend_cuda()->copy(t->q, &d, t->a, t->b);
+    dmi_run_copy(dmi_backend_cuda(), t->q, &d, t->a, t->b);
     t->q->device_run = NULL;
 }
 

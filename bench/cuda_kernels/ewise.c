@@ -1,5 +1,6 @@
 /* Elementwise kernels: same shapes, a row to every row, a transposed operand. */
 #include "cuda_bench.h"
+#include "kernels/direct.h"
 
 enum { FLAT, BROADCAST, ACROSS };
 void cuda_bench_ewise(const bench *t)
@@ -16,7 +17,7 @@ void cuda_bench_ewise(const bench *t)
         d.b_stride[0] = 1;
         d.b_stride[1] = t->n;
     }
-    dmi_backend_cuda()->ewise(t->q, &d, 0.5, t->a, 0.25, t->b, t->c);
+    dmi_run_ewise(dmi_backend_cuda(), t->q, &d, 0.5, t->a, 0.25, t->b, t->c);
 }
 
 void cuda_bench_ewises(bench *t)

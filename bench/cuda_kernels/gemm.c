@@ -1,5 +1,6 @@
 /* Products. */
 #include "cuda_bench.h"
+#include "kernels/direct.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@ static void run_gemm(const bench *t)
     d.trans_a = t->kind & 1;
     d.trans_b = t->kind >> 1 & 1;
     d.tf32 = t->kind >> 2;
-    dmi_backend_cuda()->gemm(t->q, &d, 1, t->a, t->b, 0, t->c);
+    dmi_run_gemm(dmi_backend_cuda(), t->q, &d, 1, t->a, t->b, 0, t->c);
 }
 
 void cuda_bench_gemms(bench *t)

@@ -1,11 +1,12 @@
 /* Sums, what becomes of them, and fills. */
 #include "cuda_bench.h"
+#include "kernels/direct.h"
 
 void cuda_bench_reduce(const bench *t)
 {
     dmi_reduce d = {
         .ndim = 2, .dtype = t->type, .reduced = (unsigned)t->kind, .extent = {t->n, t->n}, .stride = {t->n, 1}};
-    dmi_backend_cuda()->reduce(t->q, &d, t->a, t->c);
+    dmi_run_reduce(dmi_backend_cuda(), t->q, &d, t->a, t->c);
 }
 
 static void run_narrow(const bench *t) /* rows of 64 */
@@ -15,7 +16,7 @@ static void run_narrow(const bench *t) /* rows of 64 */
                     .reduced = (unsigned)t->kind,
                     .extent = {t->n * t->n / 64, 64},
                     .stride = {64, 1}};
-    dmi_backend_cuda()->reduce(t->q, &d, t->a, t->c);
+    dmi_run_reduce(dmi_backend_cuda(), t->q, &d, t->a, t->c);
 }
 
 static void run_acc_add(const bench *t)
@@ -24,14 +25,14 @@ static void run_acc_add(const bench *t)
     dmi_acc_add d = {.acc = t->kind};
     d.geometry = (dmi_copy){
         .ndim = 1, .nrun = {1}, .run = {&run}, .src_stride = {1}, .dst_stride = {1}, .count = t->n * t->n};
-    dmi_backend_cuda()->acc_add(t->q, &d, t->a, t->c);
+    dmi_run_acc_add(dmi_backend_cuda(), t->q, &d, t->a, t->c);
 }
 
 static void run_acc_store(const bench *t)
 {
     dmi_acc_store d = {
         .acc = t->kind, .ndim = 1, .out_dtype = t->type, .extent = {t->n * t->n}, .out_stride = {1}};
-    dmi_backend_cuda()->acc_store(t->q, &d, 1, t->a, 0, t->c);
+    dmi_run_acc_store(dmi_backend_cuda(), t->q, &d, 1, t->a, 0, t->c);
 }
 
 static void run_fold(const bench *t) /* two rows and one that lies by itself */
@@ -40,7 +41,7 @@ static void run_fold(const bench *t) /* two rows and one that lies by itself */
     dmi_fold d = {.addends = 3, .own = t->kind, .dtype = t->type, .pitch = n, .own_stride = {1}};
     d.store = (dmi_acc_store){
         .acc = dmi_acc_of(t->type), .ndim = 1, .out_dtype = t->type, .extent = {n}, .out_stride = {1}};
-    dmi_backend_cuda()->fold(t->q, &d, 1, t->a, t->b, 0, t->c);
+    dmi_run_fold(dmi_backend_cuda(), t->q, &d, 1, t->a, t->b, 0, t->c);
 }
 
 void cuda_bench_fill(const bench *t, int kind, dm_dtype type, int64_t n, double mean, uint64_t seed, void *at)
@@ -51,7 +52,7 @@ void cuda_bench_fill(const bench *t, int kind, dm_dtype type, int64_t n, double 
     d.region.count = n;
     d.region.dim[0] = dmi_dimset_interval(0, n);
     d.region.stride[0] = 1;
-    dmi_backend_cuda()->fill(t->q, &d, &v, at);
+    dmi_run_fill(dmi_backend_cuda(), t->q, &d, &v, at);
 }
 
 static void run_fill(const bench *t)

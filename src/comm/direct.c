@@ -6,6 +6,7 @@
  * place wait for the EXPECT step, which finishes after `arrived` was read (acquire). A slot is reused only for
  * the grant that is DMI_SLOTS later, and that one is not given before this one's block has arrived. */
 #include "exec/engine.h"
+#include "kernels/direct.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -92,7 +93,7 @@ static bool copy_piece(const dmi_backend *backend, const dmi_copy *d, int64_t *r
         dim++;
     }
     if (bytes <= CHUNK_BYTES || d->ndim == 0) {
-        backend->copy(NULL, d, src, dst);
+        dmi_run_copy(backend, NULL, d, src, dst);
         return true;
     }
     int64_t indices = 0;
@@ -125,7 +126,7 @@ static bool copy_piece(const dmi_backend *backend, const dmi_copy *d, int64_t *r
         piece.count = d->count / indices * len;
         *run += n;
     }
-    backend->copy(NULL, &piece, src, dst);
+    dmi_run_copy(backend, NULL, &piece, src, dst);
     return *run == d->nrun[dim];
 }
 

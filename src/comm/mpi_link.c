@@ -3,6 +3,7 @@
  * without bytes says that the sender's command failed. The receive is posted when the place is free (the
  * EXPECT's waits), so no message ever lands in memory in use; strided sides go through a packed buffer. */
 #include "comm/mpi_link.h"
+#include "kernels/direct.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -144,7 +145,7 @@ static bool start_push(dmi_engine *e, dmi_work *w)
             free_message(w);
             return false;
         }
-        e->config.backend->copy(NULL, &w->message->geometry, source, w->message->buffer);
+        dmi_run_copy(e->config.backend, NULL, &w->message->geometry, source, w->message->buffer);
         source = w->message->buffer;
     }
     send_chunks(e, w, source);
@@ -208,7 +209,7 @@ static bool mpi_arrive(dmi_engine *e, dmi_work *w)
         dmi_engine_fail(e, w->inst, DM_OK, "");
     } else if (place) {
         if (m->buffer) {
-            e->config.backend->copy(NULL, &m->geometry, m->buffer, place);
+            dmi_run_copy(e->config.backend, NULL, &m->geometry, m->buffer, place);
         }
         atomic_fetch_add_explicit(&e->port->tally.bytes_received, w->step->bytes, memory_order_relaxed);
     }

@@ -203,9 +203,16 @@ dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_block *o
 /* --- enqueueing
  * ----------------------------------------------------------------------------------------------- */
 
+/* Does the kernel itself wait for EXPECTs? */
+static bool waits_itself(const dmi_engine *e, const dmi_step *step)
+{
+    const dmi_kernel *kernel = dmi_step_kernel(step);
+    return e->gpu && kernel && kernel->traits & DMI_TRAIT_WAITS;
+}
+
 static void bind_waits(const dmi_engine *e, const dmi_instance *inst, const dmi_step *step, dmi_stamp *wait)
 {
-    bool by_kernel = step->kind == DMI_STEP_FUSED && e->gpu;
+    bool by_kernel = waits_itself(e, step);
     for (int i = 0; i < DMI_LANES; i++) {
         int lane = inst->lane_of[i];
         wait->seq[lane] =
@@ -260,7 +267,7 @@ static void enqueue_step(dmi_engine *e, dmi_instance *inst, const dmi_step *step
     dmi_work *w = dmi_lane_slot(lane, at);
     *w = (dmi_work){.step = step, .inst = inst};
     bind_waits(e, inst, step, &w->wait);
-    if (step->kind == DMI_STEP_FUSED && e->gpu) { /* the kernel waits for these, and starts before */
+    if (waits_itself(e, step)) { /* the kernel waits for these, and starts before */
         w->arrivals = step->wait[DMI_LANE_RECV] ? inst->base.seq[DMI_LANE_RECV] + step->wait[DMI_LANE_RECV] : 0;
     }
     if (step->lane == DMI_LANE_SEND) {

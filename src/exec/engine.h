@@ -259,6 +259,8 @@ const char *dmi_engine_tier(const dmi_engine *e, int peer);
 /* --- execute.c */
 double dmi_step_scalar(const dmi_work *w, int which);
 void *dmi_ref_pointer(const dmi_instance *inst, const dmi_ref *ref);
+/* A COMPUTE step as its kernel is called. */
+void dmi_step_call(const dmi_engine *e, const dmi_work *w, dmi_queue *q, dmi_kernel_call *out);
 /* The work of a COMPUTE step, put into q where that is a GPU's. */
 dm_status dmi_execute(dmi_engine *e, dmi_queue *q, dmi_work *w);
 /* --- compute.c */

@@ -1,7 +1,6 @@
 /* From a COMPUTE step to the backend's kernel. */
 #include "exec/engine.h"
-#include "io/file.h"
-#include "ops/common_task.h"
+#include "kernels/direct.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -78,58 +77,34 @@ static void plant_overrun(dmi_engine *e, dmi_queue *q, const dmi_work *w)
                      .dst_offset = block ? block->bytes : 0,
                      .count = run.len};
     if (run.len > 0) {
-        e->config.backend->copy(q, &copy, block->base, block->base);
+        dmi_run_copy(e->config.backend, q, &copy, block->base, block->base);
+    }
+}
+
+void dmi_step_call(const dmi_engine *e, const dmi_work *w, dmi_queue *q, dmi_kernel_call *out)
+{
+    const dmi_step *step = w->step;
+    *out = (dmi_kernel_call){.queue = q,
+                             .desc = step->desc,
+                             .scalar = {dmi_step_scalar(w, 0), dmi_step_scalar(w, 1)},
+                             .numbers = &w->inst->args.fill,
+                             .numbers_bytes = sizeof w->inst->args.fill,
+                             .tail = w->inst->tail,
+                             .tail_bytes = w->inst->tail_bytes,
+                             .refs = step->nref,
+                             .worker = e->config.me};
+    for (int i = 0; i < step->nref; i++) {
+        out->at[i] = dmi_ref_pointer(w->inst, &step->ref[i]);
     }
 }
 
 dm_status dmi_execute(dmi_engine *e, dmi_queue *q, dmi_work *w)
 {
-    const dmi_step *step = w->step;
-    const dmi_backend *k = e->config.backend;
-    void *p[DMI_MAX_REFS] = {0};
-    for (int i = 0; i < step->nref; i++) {
-        p[i] = dmi_ref_pointer(w->inst, &step->ref[i]);
-    }
+    dmi_kernel_call call;
     if (planted(e)) {
-        return dmi_fail(DM_ERR_INTERNAL, "planted fault in a %s step", dmi_step_names[step->kind]);
+        return dmi_fail(DM_ERR_INTERNAL, "planted fault in a %s step", dmi_step_name(w->step->kind));
     }
     plant_overrun(e, q, w);
-    switch (step->kind) {
-    case DMI_STEP_COPY:
-        k->copy(q, step->desc, p[0], p[1]);
-        return DM_OK;
-    case DMI_STEP_GEMM:
-        k->gemm(q, step->desc, dmi_step_scalar(w, 0), p[0], p[1], dmi_step_scalar(w, 1), p[2]);
-        return DM_OK;
-    case DMI_STEP_EWISE: /* a, out [, b] */
-        k->ewise(q, step->desc, dmi_step_scalar(w, 0), p[0], dmi_step_scalar(w, 1), step->nref > 2 ? p[2] : NULL, p[1]);
-        return DM_OK;
-    case DMI_STEP_FILL:
-        k->fill(q, step->desc, &w->inst->args.fill, p[0]);
-        return DM_OK;
-    case DMI_STEP_REDUCE:
-        k->reduce(q, step->desc, p[0], p[1]);
-        return DM_OK;
-    case DMI_STEP_ACC_ADD:
-        k->acc_add(q, step->desc, p[0], p[1]);
-        return DM_OK;
-    case DMI_STEP_ACC_STORE:
-        k->acc_store(q, step->desc, dmi_step_scalar(w, 0), p[0], dmi_step_scalar(w, 1), p[1]);
-        return DM_OK;
-    case DMI_STEP_FOLD: /* rows, out [, own] */
-        k->fold(q, step->desc, dmi_step_scalar(w, 0), p[0], step->nref > 2 ? p[2] : NULL, dmi_step_scalar(w, 1), p[1]);
-        return DM_OK;
-    case DMI_STEP_FUSED: /* all has arrived */
-        k->fused(q, step->desc, NULL, dmi_step_scalar(w, 0), p[0], p[1], (const void *const[2]){p[4], p[3]},
-                 dmi_step_scalar(w, 1), p[2]);
-        return DM_OK;
-    case DMI_STEP_FILE_READ:
-        return dmi_file_read(step->desc, w->inst->tail, p[0]);
-    case DMI_STEP_FILE_WRITE:
-        return dmi_file_write(step->desc, w->inst->tail, p[0]);
-    case DMI_STEP_TASK:
-        return dmi_task_run(step->desc, e->config.me, step->nref, p, w->inst->tail, w->inst->tail_bytes);
-    default:
-        return dmi_fail(DM_ERR_INTERNAL, "step kind %d is not a kernel", step->kind);
-    }
+    dmi_step_call(e, w, q, &call);
+    return e->config.backend->run(w->step->kind - DMI_STEP_KERNEL, &call);
 }

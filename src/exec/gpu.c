@@ -194,7 +194,7 @@ static bool finished(dmi_engine *e, int lane, const dmi_work *w, uint64_t seq)
     }
     bool by_host =
         (lane == DMI_LANE_SEND && !dmi_gpu_direct(e, w->step->peer)) ||
-        w->step->kind == DMI_STEP_FILE_WRITE; /* the host has something to do when the device is done */
+        w->step->kind == DMI_STEP(file_write); /* the host has something to do when the device is done */
     return e->gpu->reached[lane] >= seq && (!by_host || w->finished);
 }
 

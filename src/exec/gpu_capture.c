@@ -31,6 +31,6 @@ dm_status dmi_gpu_work_end(dmi_engine *e, int stream, const dmi_work *w, dm_stat
     if (status == DM_OK) {
         snprintf(text, sizeof text, "%s", dmi_error_text());
     }
-    return dmi_fail(status == DM_OK ? run : status, "capture of a %s step: %s", dmi_step_names[w->step->kind],
+    return dmi_fail(status == DM_OK ? run : status, "capture of a %s step: %s", dmi_step_name(w->step->kind),
                     text);
 }

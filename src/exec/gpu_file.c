@@ -9,6 +9,7 @@
  * its event has been reached, and everything before the step is done, so that it is known whether the data is
  * good, the crew writes it; then the step is done. */
 #include "exec/gpu_pieces.h"
+#include "kernels/direct.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +46,7 @@ static dmi_file_use *use_of(dmi_engine *e, dmi_instance *inst, bool reading)
     int steps = 0;
     for (int i = 0; i < inst->plan->nstep; i++) {
         int kind = inst->plan->step[i].kind;
-        steps += kind == DMI_STEP_FILE_READ || kind == DMI_STEP_FILE_WRITE;
+        steps += kind == DMI_STEP(file_read) || kind == DMI_STEP(file_write);
     }
     if (use) {
         pthread_mutex_init(&use->lock, NULL);
@@ -170,7 +171,7 @@ static dm_status move(dmi_engine *e, int lane, dmi_work *w, dmi_piece *p)
     dmi_queue *queue = e->gpu->queue[lane];
     const dmi_file_part *part = w->step->desc;
     const dmi_copy *rest = &part->rest;
-    bool reading = w->step->kind == DMI_STEP_FILE_READ;
+    bool reading = w->step->kind == DMI_STEP(file_read);
     int64_t bytes = rest->count * dmi_dtype_bytes(rest->src_dtype), src, dst, v[4];
     char *memory = dmi_ref_pointer(w->inst, &w->step->ref[0]);
     if (in_rows(rest, &src, &dst, v)) {
@@ -184,7 +185,7 @@ static dm_status move(dmi_engine *e, int lane, dmi_work *w, dmi_piece *p)
         status = dmi_cu_copy(queue->stream, p->device, p->pinned, bytes);
     }
     if (status == DM_OK) {
-        e->config.backend->copy(queue, rest, reading ? p->device : memory, reading ? memory : p->device);
+        dmi_run_copy(e->config.backend, queue, rest, reading ? p->device : memory, reading ? memory : p->device);
         status = dmi_gpu_queued(queue, DM_OK);
     }
     if (status == DM_OK && !reading) {
@@ -213,7 +214,7 @@ static void read_ahead(dmi_engine *e, int lane, const dmi_work *w)
     while (h->ahead[lane] < end && !atomic_load(&w->inst->failed)) {
         dmi_work *next = dmi_lane_slot(&e->lane[lane], h->ahead[lane]);
         dmi_piece *p =
-            next->inst == w->inst && next->step->kind == DMI_STEP_FILE_READ ? dmi_gpu_piece_take(e) : NULL;
+            next->inst == w->inst && next->step->kind == DMI_STEP(file_read) ? dmi_gpu_piece_take(e) : NULL;
         if (!p) {
             return;
         }
@@ -304,7 +305,7 @@ static bool waits_for_memory(dmi_engine *e, const dmi_work *w)
 
 bool dmi_gpu_issue_file(dmi_engine *e, int lane, dmi_work *w)
 {
-    bool reading = w->step->kind == DMI_STEP_FILE_READ;
+    bool reading = w->step->kind == DMI_STEP(file_read);
     dm_status status = atomic_load(&w->inst->failed) && !w->inst->file ? DM_ERR_POISONED : dmi_gpu_hosting(e);
     if (status == DM_OK && !use_of(e, w->inst, reading)) {
         status = dmi_fail(DM_ERR_NOMEM, "no memory for a file");

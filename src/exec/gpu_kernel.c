@@ -83,10 +83,6 @@ static dm_status fused_step(dmi_engine *e, int lane, dmi_work *w)
     const dmi_fused_gemm *d = w->step->desc;
     dmi_arrival arrival[DMI_FUSED_MOST];
     dmi_stamp last = {{0}};
-    void *p[DMI_MAX_REFS] = {0};
-    for (int i = 0; i < w->step->nref; i++) {
-        p[i] = dmi_ref_pointer(w->inst, &w->step->ref[i]);
-    }
     for (int i = 0; i < d->parts; i++) {
         int peer = d->part[i].peer;
         uint64_t ordinal = w->inst->before[peer] + d->part[i].nth;
@@ -100,9 +96,11 @@ static dm_status fused_step(dmi_engine *e, int lane, dmi_work *w)
     dm_status status = dmi_gpu_after(e, lane, &last);
     status = status == DM_OK ? dmi_gpu_work_begin(e, lane) : status;
     if (status == DM_OK) {
-        e->config.backend->fused(g->queue[lane], d, arrival, dmi_step_scalar(w, 0), p[0], p[1],
-                                 (const void *const[2]){p[4], p[3]}, dmi_step_scalar(w, 1), p[2]);
-        status = dmi_gpu_work_end(e, lane, w, dmi_gpu_queued(g->queue[lane], DM_OK));
+        dmi_kernel_call call;
+        dmi_step_call(e, w, g->queue[lane], &call);
+        call.arrival = arrival;
+        status = e->config.backend->run(DMI_KERNEL_fused, &call);
+        status = dmi_gpu_work_end(e, lane, w, dmi_gpu_queued(g->queue[lane], status));
     }
     return status;
 }
@@ -120,31 +118,15 @@ static dm_status kernel_step(dmi_engine *e, int lane, dmi_work *w)
 
 static dm_status execute(dmi_engine *e, int lane, dmi_work *w)
 {
-    dmi_queue *queue = e->gpu->queue[lane];
-    queue->device_run = NULL;
-    switch (w->step->kind) {
-    case DMI_STEP_COPY:
-        queue->device_run = dmi_gpu_runs(e, w, w->step->desc);
-        break;
-    case DMI_STEP_ACC_ADD:
-        queue->device_run = dmi_gpu_runs(e, w, &((const dmi_acc_add *)w->step->desc)->geometry);
-        break;
-    default:
-        break;
-    }
-    return w->step->kind == DMI_STEP_FUSED ? fused_step(e, lane, w) : kernel_step(e, lane, w);
+    unsigned traits = dmi_step_kernel(w->step)->traits;
+    e->gpu->queue[lane]->device_run = traits & DMI_TRAIT_RUNS ? dmi_gpu_runs(e, w, w->step->desc) : NULL;
+    return traits & DMI_TRAIT_WAITS ? fused_step(e, lane, w) : kernel_step(e, lane, w);
 }
 
 bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_work *w)
 {
-    switch (w->step->kind) { /* the host has a part in these */
-    case DMI_STEP_FILE_READ:
-    case DMI_STEP_FILE_WRITE:
-        return dmi_gpu_issue_file(e, lane, w);
-    case DMI_STEP_TASK:
-        return dmi_gpu_issue_task(e, lane, w);
-    default:
-        break;
+    if (dmi_step_kernel(w->step)->traits & DMI_TRAIT_HOST) {
+        return w->step->kind == DMI_STEP(task) ? dmi_gpu_issue_task(e, lane, w) : dmi_gpu_issue_file(e, lane, w);
     }
     if (w->arrivals > e->gpu->issued[DMI_LANE_RECV]) { /* they must be on their way */
         return false;

@@ -4,6 +4,7 @@
  * behind it, as a peer that writes here itself would do it: what reads the block waits for the counter in
  * either case. */
 #include "exec/gpu_parts.h"
+#include "kernels/direct.h"
 
 dmi_staged *dmi_gpu_packed_next(dmi_staging *s)
 {
@@ -43,7 +44,7 @@ void dmi_gpu_packed_pack(dmi_engine *e, dmi_staged *piece, dmi_work *w)
         queue->device_run = dmi_gpu_runs(e, w, &packed);
         status = dmi_gpu_work_begin(e, DMI_LANE_SEND);
         if (status == DM_OK) {
-            e->config.backend->copy(queue, &packed, source, piece->device);
+            dmi_run_copy(e->config.backend, queue, &packed, source, piece->device);
             status = piece->pinned ? dmi_cu_copy(queue->stream, piece->pinned, piece->device, w->step->bytes)
                                    : DM_OK;
             status = dmi_gpu_work_end(e, DMI_LANE_SEND, w, dmi_gpu_queued(queue, status));
@@ -70,7 +71,7 @@ static dm_status bring(dmi_engine *e, dmi_staged *piece, dmi_work *w, void *plac
     if (status == DM_OK) {
         status =
             piece->pinned ? dmi_cu_copy(queue->stream, piece->device, piece->pinned, w->step->bytes) : DM_OK;
-        e->config.backend->copy(queue, &unpacked, piece->device, place);
+        dmi_run_copy(e->config.backend, queue, &unpacked, piece->device, place);
         status = dmi_gpu_work_end(e, DMI_LANE_RECV, w, dmi_gpu_queued(queue, status));
     }
     dmi_gpu_time_end(e, DMI_LANE_RECV, w);

@@ -1,5 +1,6 @@
 /* A block's way into memory of another GPU that is mapped here. */
 #include "exec/gpu_parts.h"
+#include "kernels/direct.h"
 
 /* Folds the dims of a copy without runs into width, height and two pitches. */
 bool dmi_gpu_as_rows(const dmi_copy *c, int64_t elem, int64_t *src, int64_t *dst, int64_t v[4])
@@ -66,7 +67,7 @@ static dm_status push(dmi_engine *e, const dmi_work *w, void *to, bool *told)
         return v[1] == 1 ? dmi_cu_copy(queue->stream, d, s, v[0])
                          : dmi_cu_copy_2d(queue->stream, d, v[3], s, v[2], v[0], v[1]);
     }
-    e->config.backend->copy(queue, c, from, to);
+    dmi_run_copy(e->config.backend, queue, c, from, to);
     return dmi_gpu_queued(queue, DM_OK);
 }
 

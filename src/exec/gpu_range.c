@@ -16,7 +16,7 @@ void dmi_gpu_ranges_start(dmi_engine *e)
         const char *op = dmi_ops[i / NAMES_AN_OP].name;
         int kind = i % NAMES_AN_OP - 1;
         snprintf(text[i], NAME_BYTES, "%s%s%s", op, kind >= 0 ? " " : "",
-                 kind >= 0 ? dmi_step_names[kind] : "");
+                 kind >= 0 ? dmi_step_name(kind) : "");
         name[i] = text[i];
     }
     e->gpu->ranges = dmi_cu_ranges_create("dmath", name, NAMES);

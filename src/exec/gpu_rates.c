@@ -1,5 +1,6 @@
 /* What a GPU does in a second, measured before a session's first command; and real bytes from GPU to GPU. */
 #include "exec/gpu_parts.h"
+#include "kernels/direct.h"
 
 #include <math.h>
 
@@ -31,7 +32,8 @@ static dm_status product(dmi_engine *e, dm_dtype dtype, bool tf32, int64_t n, ch
     dm_status status = DM_OK;
     for (int i = 0; i <= PROBES && status == DM_OK; i++) {
         int64_t begin = dmi_now_ns();
-        e->config.backend->gemm(queue, &g, 1, memory, memory + MATRIX_BYTES, 0, memory + 2 * MATRIX_BYTES);
+        dmi_run_gemm(e->config.backend, queue, &g, 1, memory, memory + MATRIX_BYTES, 0,
+                     memory + 2 * MATRIX_BYTES);
         status = queue->error ? dmi_fail(DM_ERR_INTERNAL, "%s", queue->error_text)
                               : dmi_cu_stream_wait(queue->stream);
         least = i > 0 ? fmin(least, (double)(dmi_now_ns() - begin) * 1e-9) : least;

@@ -4,6 +4,7 @@
  * Out: packed on the device, copied to pinned memory, and when the device is there, given to the host's link.
  * In: the link fills pinned memory; then a copy and a kernel bring it to its place. Pieces are handled in the
  * order of their lane. */
+#include "kernels/direct.h"
 #include "comm/mpi_link.h"
 #include "exec/gpu_parts.h"
 
@@ -43,7 +44,7 @@ static bool deliver(dmi_engine *e, dmi_work *w)
             memcpy(to, w->staged->pinned, (size_t)w->step->bytes);
             atomic_fetch_add_explicit(&e->port->tally.bytes_sent, w->step->bytes, memory_order_relaxed);
         } else if (to && dmi_copy_unpack(w->step->desc, &unpacked, &w->staged->arena)) {
-            dmi_backend_cpu()->copy(NULL, &unpacked, w->staged->pinned, to);
+            dmi_run_copy(dmi_backend_cpu(), NULL, &unpacked, w->staged->pinned, to);
             atomic_fetch_add_explicit(&e->port->tally.bytes_sent, w->step->bytes, memory_order_relaxed);
         } else {
             dmi_engine_fail(e, w->inst, to ? DM_ERR_NOMEM : DM_ERR_TRANSPORT,

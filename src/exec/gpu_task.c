@@ -246,7 +246,7 @@ bool dmi_gpu_issue_task(dmi_engine *e, int lane, dmi_work *w)
         if (atomic_load(&w->inst->failed)) {
             return true;
         }
-        atomic_store_explicit(&e->port->now_step, DMI_STEP_TASK, memory_order_relaxed);
+        atomic_store_explicit(&e->port->now_step, DMI_STEP(task), memory_order_relaxed);
         dmi_gpu_time_begin(e, lane, w);
         dm_status status = begin(e, lane, w);
         t = e->gpu->hosting ? e->gpu->hosting->task[lane] : NULL;

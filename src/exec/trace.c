@@ -99,7 +99,7 @@ static void write_event(FILE *to, const event *v, int tid)
     fprintf(to,
             "{\"name\":\"%s "
             "%s\",\"ph\":\"X\",\"ts\":%.3f,\"dur\":%.3f,\"pid\":%d,\"tid\":%d,\"args\":{\"command\":%" PRIu64,
-            dmi_ops[v->op].name, dmi_step_names[v->kind], (double)v->begin_ns / 1e3,
+            dmi_ops[v->op].name, dmi_step_name(v->kind), (double)v->begin_ns / 1e3,
             (double)(v->end_ns - v->begin_ns) / 1e3, (int)getpid(), tid, v->command);
     if (v->peer >= 0) {
         fprintf(to, ",\"peer\":%d,\"bytes\":%" PRId64 ",\"ahead_us\":%.3f", v->peer, v->bytes,

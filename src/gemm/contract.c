@@ -90,7 +90,7 @@ static dmi_panel operand_part(partial *g, int which, const dmi_dimset *outer, dm
     }
     dmi_ref refs[2] = {dmi_ref_operand(which, DMI_READ), dmi_ref_work(g->gather[which], DMI_WRITE)};
     if (dmi_region_copy(b, &have, &want, type, p->panel_type, &copy)) {
-        dmi_mark_step(ready, dmi_build_kernel(b, DMI_STEP_COPY, &copy, sizeof copy, refs, 2, NULL));
+        dmi_mark_step(ready, dmi_build_kernel(b, DMI_KERNEL_copy, &copy, sizeof copy, refs, 2, NULL));
     }
     refs[1].mode = DMI_READ;
     return (dmi_panel){refs[1], 0, DMI_MAX(want.dim[1].count, 1), false};
@@ -117,7 +117,7 @@ static void multiply_for(partial *g, const dmi_region *c, dmi_ref t, const dmi_m
                   .a_offset = a.offset,
                   .b_offset = b.offset};
     dmi_ref refs[3] = {a.ref, b.ref, t};
-    dmi_step *step = dmi_build_kernel(p->b, DMI_STEP_GEMM, &k, sizeof k, refs, 3, ready);
+    dmi_step *step = dmi_build_kernel(p->b, DMI_KERNEL_gemm, &k, sizeof k, refs, 3, ready);
     step->scalar[0] = p->direct ? DMI_SCALAR_S0 : DMI_SCALAR_ONE;
     step->scalar[1] = DMI_SCALAR_ZERO;
     step->flops = 2 * k.m * k.n * k.k;
@@ -158,7 +158,7 @@ static void add_arrived(partial *g, const dmi_region *c, dmi_ref t, const dmi_ma
                    .out_offset = acc.offset};
     dmi_ref refs[3] = {t, acc.ref, acc.ref};
     refs[0].mode = refs[2].mode = DMI_READ;
-    dmi_step *step = dmi_build_kernel(p->b, DMI_STEP_EWISE, &k, sizeof k, refs, 3, arrived);
+    dmi_step *step = dmi_build_kernel(p->b, DMI_KERNEL_ewise, &k, sizeof k, refs, 3, arrived);
     step->scalar[0] = step->scalar[1] = DMI_SCALAR_ONE;
     dmi_mark_step(done, step);
     dmi_mark_step(p->finished, step);

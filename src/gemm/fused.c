@@ -215,7 +215,7 @@ static void own_part(gathering *g, int which, dmi_ref into, dmi_mark done)
     for (int64_t q = 0; q < (which == 1 ? g->panels : 1); q++) {
         if (share(g, which, g->p->b->me, g->p->b->me, q, &copy, &have)) {
             dmi_ref refs[2] = {dmi_ref_operand(which, DMI_READ), into};
-            dmi_mark_step(done, dmi_build_kernel(g->p->b, DMI_STEP_COPY, &copy, sizeof copy, refs, 2, NULL));
+            dmi_mark_step(done, dmi_build_kernel(g->p->b, DMI_KERNEL_copy, &copy, sizeof copy, refs, 2, NULL));
         }
     }
 }
@@ -267,7 +267,7 @@ static void multiply(gathering *g, const bool own[2], const dmi_region mine[2])
     refs[3] = dmi_ref_operand(1, DMI_READ);
     refs[4] = dmi_ref_operand(0, DMI_READ);
     dmi_mark_merge(g->ready, g->arrived);
-    dmi_step *step = dmi_build_kernel(p->b, DMI_STEP_FUSED, &f, sizeof f, refs, 3 + own[1] + own[0], g->ready);
+    dmi_step *step = dmi_build_kernel(p->b, DMI_KERNEL_fused, &f, sizeof f, refs, 3 + own[1] + own[0], g->ready);
     step->scalar[0] = DMI_SCALAR_S0;
     step->scalar[1] = p->beta_zero ? DMI_SCALAR_ZERO : DMI_SCALAR_S1;
     step->flops = 2 * f.gemm.m * f.gemm.n * f.gemm.k;

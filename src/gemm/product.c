@@ -210,7 +210,7 @@ dmi_panel dmi_product_panel(dmi_product *p, int which, const dmi_region *region,
         /* products before this one may still read the workspace: they are on the same lane */
         dmi_ref refs[2] = {ref, dmi_ref_work(*work, DMI_WRITE)};
         refs[0].mode = DMI_READ;
-        dmi_mark_step(done, dmi_build_kernel(b, DMI_STEP_COPY, &copy, sizeof copy, refs, 2, after));
+        dmi_mark_step(done, dmi_build_kernel(b, DMI_KERNEL_copy, &copy, sizeof copy, refs, 2, after));
     }
     return (dmi_panel){dmi_ref_work(*work, DMI_READ), 0, ld, turned};
 }
@@ -242,7 +242,7 @@ void dmi_product_step(dmi_product *p, const dmi_panel *a, const dmi_panel *b, in
                   .b_offset = b->offset,
                   .c_offset = c.offset + m0 * c.ld + n0};
     dmi_ref refs[3] = {a->ref, b->ref, c.ref};
-    dmi_step *step = dmi_build_kernel(p->b, DMI_STEP_GEMM, &g, sizeof g, refs, 3, after);
+    dmi_step *step = dmi_build_kernel(p->b, DMI_KERNEL_gemm, &g, sizeof g, refs, 3, after);
     step->scalar[0] = p->direct ? DMI_SCALAR_S0 : DMI_SCALAR_ONE;
     step->scalar[1] = !first ? DMI_SCALAR_ONE : p->direct && !p->beta_zero ? DMI_SCALAR_S1 : DMI_SCALAR_ZERO;
     step->flops = 2 * m * n * k;
@@ -273,7 +273,7 @@ static void store_region(dmi_product *p, const dmi_region *region, dmi_ref t, in
                    .b_offset = dmi_region_start(region),
                    .out_offset = dmi_region_start(region)};
     dmi_ref refs[3] = {t, dmi_ref_operand(2, DMI_WRITE), dmi_ref_operand(2, DMI_READ)};
-    dmi_step *step = dmi_build_kernel(p->b, DMI_STEP_EWISE, &k, sizeof k, refs, 3, after);
+    dmi_step *step = dmi_build_kernel(p->b, DMI_KERNEL_ewise, &k, sizeof k, refs, 3, after);
     step->scalar[0] = DMI_SCALAR_S0;
     step->scalar[1] = p->beta_zero ? DMI_SCALAR_ZERO : DMI_SCALAR_S1;
     if (done) {

@@ -209,6 +209,6 @@ void dmi_rolling_keep(dmi_rolling *g, const dmi_blocks *own)
     dmi_desc_region(p->keep, p->b->me, 0, &place);
     if (dmi_region_copy(p->b, &own->region, &place, type, type, &copy)) {
         dmi_ref refs[2] = {dmi_ref_operand(g->which, DMI_READ), dmi_ref_operand(DMI_KEEP, DMI_WRITE)};
-        dmi_build_kernel(p->b, DMI_STEP_COPY, &copy, sizeof copy, refs, 2, NULL);
+        dmi_build_kernel(p->b, DMI_KERNEL_copy, &copy, sizeof copy, refs, 2, NULL);
     }
 }

@@ -1,5 +1,5 @@
-/* The kernels a device offers, and the descriptors they take. Pure arithmetic on memory of the device: no
- * layouts' owners, no communication. Extents, strides and offsets count elements. Strides may be 0 (broadcast)
+/* The descriptors of the kernels. Kernels are pure arithmetic on memory of one device: they know no layouts and no
+ * other workers. kernel.h has the table of kernels and how one is called. Extents, strides and offsets count elements. Strides may be 0 (broadcast)
  * on inputs, never on outputs; negative strides do not occur. A count of 0 is valid and does nothing. */
 #ifndef DMI_BACKEND_H
 #define DMI_BACKEND_H
@@ -116,8 +116,8 @@ typedef struct dmi_reduce {
 } dmi_reduce;
 /* acc[dst box] += part[src box], runs as in dmi_copy; dtypes unused. */
 typedef struct dmi_acc_add {
-    int acc;
     dmi_copy geometry; /* src: part, dst: acc */
+    int acc;
 } dmi_acc_add;
 /* out = convert(scale * acc + beta * out): beta == 0 does not read out; acc dense row-major over extent. Integer
  * out: scale and beta whole, int64 wrap, then converted. For DD the sum hi+lo is rounded once where scale is 1
@@ -144,23 +144,6 @@ typedef struct dmi_fold {
  * with what belongs to it (kernels/cuda/cuda.h), where the call only enqueues and errors stay in the queue. */
 typedef struct dmi_queue dmi_queue;
 
-/* Every slot is mandatory; bad descriptors are asserted. */
-typedef struct dmi_backend {
-    const char *name;
-    void (*copy)(dmi_queue *q, const dmi_copy *d, const void *src, void *dst);
-    void (*gemm)(dmi_queue *q, const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c);
-    void (*ewise)(dmi_queue *q, const dmi_ewise *d, double alpha, const void *a, double beta, const void *b, void *out);
-    void (*fill)(dmi_queue *q, const dmi_fill *d, const dmi_fill_values *v, void *out);
-    void (*reduce)(dmi_queue *q, const dmi_reduce *d, const void *in, void *acc);
-    void (*acc_add)(dmi_queue *q, const dmi_acc_add *d, const void *part, void *acc);
-    void (*acc_store)(dmi_queue *q, const dmi_acc_store *d, double scale, const void *acc, double beta, void *out);
-    void (*fold)(dmi_queue *q, const dmi_fold *d, double scale, const void *rows, const void *own, double beta, void *out);
-    /* arrival[parts]; NULL: all are here. own: of a and of b, NULL where there is none. */
-    void (*fused)(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arrival, double alpha, const void *a,
-                  const void *b, const void *const own[2], double beta, void *c);
-} dmi_backend;
-
-const dmi_backend *dmi_backend_cpu(void);
 /* Threads of the BLAS in this process (it has one setting for all callers); returns what it was. */
 int dmi_cpu_blas_threads(int threads);
 

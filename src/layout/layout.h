@@ -109,6 +109,8 @@ void dmi_dimset_window(const dmi_dimset *in, int64_t lo, int64_t extent, dmi_dim
 /* Restricts a region to the rectangle [lo, lo+extent) of the coordinates it now has; afterwards indices count
  * from lo. Returns false when nothing is left (out->count == 0 then). in and out may be the same. */
 bool dmi_region_window(const dmi_region *in, const int64_t *lo, const int64_t *extent, dmi_region *out);
+/* Element offset of a region's first element from the start of its memory. */
+int64_t dmi_region_start(const dmi_region *region);
 
 /* Memory position (along this dim) of the first index (0 for an empty set); and of a given caller-visible index
  * that is in the set. */

@@ -133,3 +133,12 @@ bool dmi_region_window(const dmi_region *in, const int64_t *lo, const int64_t *e
     }
     return out->count > 0;
 }
+
+int64_t dmi_region_start(const dmi_region *region)
+{
+    int64_t at = region->offset;
+    for (int d = 0; d < region->ndim; d++) {
+        at += region->dim[d].count > 0 ? dmi_dimset_first_position(&region->dim[d]) * region->stride[d] : 0;
+    }
+    return at;
+}

@@ -43,7 +43,7 @@ static void name_the_stuck(dmi_session *s, double seconds, char *text, size_t ro
                           " (last op %s, last kernel %s%s);",
                           w, port->host, done, s->command, atomic_load(&port->now_command),
                           op >= 0 && op < DMI_OPS ? dmi_ops[op].name : "?",
-                          step >= 0 && step < DMI_STEP_KINDS ? dmi_step_names[step] : "?", whom);
+                          dmi_step_name(step), whom);
         }
     }
 }
@@ -77,7 +77,8 @@ static bool still_computing(dmi_session *s, waiting *w, int64_t now, double quie
         dmi_port *port = dmi_hub_port(&s->hub, i);
         if (port->pid > 0 && atomic_load(&port->now_busy)) {
             int kind = atomic_load(&port->now_step);
-            slow = slow || kind == DMI_STEP_FILE_READ || kind == DMI_STEP_FILE_WRITE || kind == DMI_STEP_TASK;
+            slow = slow || (kind >= DMI_STEP_KERNEL && kind < DMI_STEP_KINDS &&
+                            dmi_kernels[kind - DMI_STEP_KERNEL].traits & DMI_TRAIT_HOST);
             busy = true;
             cpu += process_cpu_ms(port->pid);
         }

@@ -122,8 +122,9 @@ dm_status dmi_apply_plan(dmi_builder *b, const dmi_call *call)
     }
     for (int i = 0; i < call->noperand; i++) {
         list_blocks(b, &call->operand[i].desc, &task, i);
+        task.mode[i] = call->operand[i].mode;
         refs[i] = dmi_ref_operand(i, call->operand[i].mode);
     }
-    dmi_build_kernel(b, DMI_STEP_TASK, &task, sizeof task, refs, call->noperand, NULL);
+    dmi_build_kernel(b, DMI_KERNEL_task, &task, sizeof task, refs, call->noperand, NULL);
     return DM_OK;
 }

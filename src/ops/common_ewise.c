@@ -140,7 +140,7 @@ dm_status dmi_plan_ewise(dmi_builder *b, const dmi_call *call, int ewise_op, int
             k.out_stride[d] = region.stride[d];
         }
         dmi_step *step =
-            dmi_build_kernel(b, DMI_STEP_EWISE, &k, sizeof k, refs, bb >= 0 || zero ? 3 : 2, ready);
+            dmi_build_kernel(b, DMI_KERNEL_ewise, &k, sizeof k, refs, bb >= 0 || zero ? 3 : 2, ready);
         step->scalar[0] = DMI_SCALAR_S0;
         step->scalar[1] = bb >= 0 && !zero ? DMI_SCALAR_S1 : DMI_SCALAR_ZERO;
     }

@@ -43,7 +43,7 @@ static void add_part(void *context, const dmi_copy *geometry)
         dmi_build_pack(f->b, geometry, f->reading ? &f->part.packed : &f->part.rest);
         dmi_build_unpack(f->b, geometry, f->reading ? &f->part.rest : &f->part.packed);
     }
-    dmi_build_kernel(f->b, f->reading ? DMI_STEP_FILE_READ : DMI_STEP_FILE_WRITE, &f->part, sizeof f->part,
+    dmi_build_kernel(f->b, f->reading ? DMI_KERNEL_file_read : DMI_KERNEL_file_write, &f->part, sizeof f->part,
                      &ref, 1, NULL);
 }
 

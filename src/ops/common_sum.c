@@ -98,7 +98,7 @@ static void local_sums(dmi_summing *s, dmi_mark done)
         }
         dmi_ref refs[2] = {dmi_ref_operand(0, DMI_READ), dmi_ref_work(s->part_work, DMI_WRITE)};
         refs[1].offset = offset * s->elem;
-        dmi_mark_step(done, dmi_build_kernel(s->b, DMI_STEP_REDUCE, &k, sizeof k, refs, 2, NULL));
+        dmi_mark_step(done, dmi_build_kernel(s->b, DMI_KERNEL_reduce, &k, sizeof k, refs, 2, NULL));
         offset += part.count;
     }
     if (!s->b->failed) {
@@ -134,7 +134,7 @@ static void share(dmi_summing *s, int giver, int taker, dmi_acc_add *add, const 
         dmi_build_unpack(s->b, &add->geometry, &packed);
         add->geometry = packed;
     }
-    dmi_late_kernel(s->b, &s->late, DMI_STEP_ACC_ADD, add, sizeof *add, (dmi_ref[]){part, sum}, here);
+    dmi_late_kernel(s->b, &s->late, DMI_KERNEL_acc_add, add, sizeof *add, (dmi_ref[]){part, sum}, here);
 }
 
 /* Every (region that taker makes of out, part of giver) pair that shares accumulators, in an order both sides
@@ -172,7 +172,7 @@ static void zero_accumulators(dmi_summing *s, int64_t count)
     k.region.stride[0] = 1;
     k.region.count = doubles;
     dmi_ref ref = dmi_ref_work(s->acc_work, DMI_WRITE);
-    dmi_build_kernel(s->b, DMI_STEP_FILL, &k, sizeof k, &ref, 1, NULL);
+    dmi_build_kernel(s->b, DMI_KERNEL_fill, &k, sizeof k, &ref, 1, NULL);
 }
 
 static void store_sums(dmi_summing *s, int piece, int64_t at, const dmi_mark added, dmi_mark done)
@@ -193,7 +193,7 @@ static void store_sums(dmi_summing *s, int piece, int64_t at, const dmi_mark add
         }
         dmi_ref refs[2] = {dmi_ref_work(s->acc_work, DMI_READ), dmi_ref_operand(1, DMI_READWRITE)};
         refs[0].offset = at * s->elem;
-        dmi_step *step = dmi_build_kernel(s->b, DMI_STEP_ACC_STORE, &k, sizeof k, refs, 2, added);
+        dmi_step *step = dmi_build_kernel(s->b, DMI_KERNEL_acc_store, &k, sizeof k, refs, 2, added);
         step->scalar[0] = DMI_SCALAR_S0;
         step->scalar[1] = DMI_SCALAR_S1;
         dmi_mark_step(done, step);

@@ -111,3 +111,8 @@ dm_status dmi_task_run(const dmi_task_desc *desc, int worker, int operands, void
     }
     return status;
 }
+
+dm_status dmi_task_cpu(const dmi_kernel_call *call)
+{
+    return dmi_task_run(call->desc, call->worker, call->refs, call->at, call->tail, call->tail_bytes);
+}

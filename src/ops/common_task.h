@@ -2,18 +2,8 @@
 #ifndef DMI_OPS_COMMON_TASK_H
 #define DMI_OPS_COMMON_TASK_H
 
+#include "kernels/task.h"
 #include "plan/plan.h"
-
-#include <dmath/dmath.h>
-
-/* The desc of a TASK step: blocks with element offsets in place of addresses. */
-typedef struct dmi_task_desc {
-    int number; /* in the order of registration */
-    int workers;
-    int64_t blocks[DM_TASK_OPERANDS];
-    const dm_block *block[DM_TASK_OPERANDS];
-    const int64_t *offset[DM_TASK_OPERANDS]; /* elements, a block each */
-} dmi_task_desc;
 
 /* Is this thread inside a function of the user's? It may not call dmath there. */
 bool dmi_task_inside(void);

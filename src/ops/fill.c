@@ -110,7 +110,7 @@ dm_status dmi_fill_plan(dmi_builder *b, const dmi_call *call)
         memcpy(k.shape, x->extent, sizeof k.shape);
         dmi_ref ref = dmi_ref_operand(0, DMI_WRITE);
         if (k.region.count > 0) {
-            dmi_build_kernel(b, DMI_STEP_FILL, &k, sizeof k, &ref, 1, NULL);
+            dmi_build_kernel(b, DMI_KERNEL_fill, &k, sizeof k, &ref, 1, NULL);
         }
     }
     return DM_OK;

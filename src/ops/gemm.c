@@ -86,7 +86,7 @@ static void scale_only(dmi_builder *b, const dmi_call *call)
         }
         dmi_ref refs[3] = {dmi_ref_operand(2, DMI_READ), dmi_ref_operand(2, DMI_WRITE),
                            dmi_ref_operand(2, DMI_READ)};
-        dmi_step *step = dmi_build_kernel(b, DMI_STEP_EWISE, &k, sizeof k, refs, 3, NULL);
+        dmi_step *step = dmi_build_kernel(b, DMI_KERNEL_ewise, &k, sizeof k, refs, 3, NULL);
         step->scalar[0] = DMI_SCALAR_ZERO;
         step->scalar[1] = call->args.i[2] ? DMI_SCALAR_ZERO : DMI_SCALAR_S1;
     }

@@ -59,7 +59,7 @@ static void take_part(void *context, const dmi_copy *part)
     dmi_build_unpack(r->b, part, &half);
     refs[0].mode = DMI_READ;
     memset(r->free[slot], 0, sizeof r->free[slot]);
-    dmi_mark_step(r->free[slot], dmi_build_kernel(r->b, DMI_STEP_COPY, &half, sizeof half, refs, 2, arrived));
+    dmi_mark_step(r->free[slot], dmi_build_kernel(r->b, DMI_KERNEL_copy, &half, sizeof half, refs, 2, arrived));
 }
 
 static void walk(reading *r, const dmi_call *call, void (*each)(void *, const dmi_copy *))

@@ -97,7 +97,7 @@ static void take_places(adding *g)
         if (!here && addend(g, me, me, q, &copy)) { /* while the others' are on their way */
             dmi_ref refs[2] = {g->a->ref, dmi_ref_work(g->place[q], DMI_WRITE)};
             dmi_mark_step(g->copied[q],
-                          dmi_build_kernel(g->b, DMI_STEP_COPY, &copy, sizeof copy, refs, 2, g->a->ready));
+                          dmi_build_kernel(g->b, DMI_KERNEL_copy, &copy, sizeof copy, refs, 2, g->a->ready));
         }
     }
 }
@@ -155,7 +155,7 @@ static void finish(adding *g, int piece, const dmi_mark arrived)
     }
     dmi_ref refs[3] = {dmi_ref_work(g->place[piece], DMI_READ), dmi_ref_operand(a->operand, DMI_READWRITE),
                        a->ref};
-    dmi_step *step = dmi_build_kernel(g->b, DMI_STEP_FOLD, &k, sizeof k, refs, k.own >= 0 ? 3 : 2, ready);
+    dmi_step *step = dmi_build_kernel(g->b, DMI_KERNEL_fold, &k, sizeof k, refs, k.own >= 0 ? 3 : 2, ready);
     step->scalar[0] = DMI_SCALAR_S0;
     step->scalar[1] = DMI_SCALAR_S1;
     dmi_mark_step(g->made[piece], step);

@@ -5,10 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const dmi_step_names[DMI_STEP_KINDS] = {"push",      "expect",    "copy",      "gemm",
-                                                    "ewise",     "fill",      "reduce",    "acc_add",
-                                                    "acc_store", "fold",      "file_read", "file_write",
-                                                    "task",      "fused"};
+const char *dmi_step_name(int kind)
+{
+    return kind == DMI_STEP_PUSH                            ? "push"
+           : kind == DMI_STEP_EXPECT                        ? "expect"
+           : kind >= DMI_STEP_KERNEL && kind < DMI_STEP_KINDS ? dmi_kernels[kind - DMI_STEP_KERNEL].name
+                                                            : "?";
+}
 
 void *dmi_build_alloc(dmi_builder *b, size_t bytes)
 {
@@ -184,14 +187,14 @@ dmi_step *dmi_build_expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy
     return in_pieces((pieces){.b = b, .each = expect, .peer = peer, .ref = dst, .after = after}, geometry);
 }
 
-dmi_step *dmi_build_kernel(dmi_builder *b, int kind, const void *desc, size_t size, const dmi_ref *refs,
+dmi_step *dmi_build_kernel(dmi_builder *b, int kernel, const void *desc, size_t size, const dmi_ref *refs,
                            int nref, const dmi_mark after)
 {
     if (b->failed) {
         return scrap(b);
     }
-    assert(nref <= DMI_MAX_REFS);
-    dmi_step *step = new_step(b, kind, DMI_LANE_COMPUTE, after);
+    assert(nref <= DMI_MAX_REFS && size == dmi_kernels[kernel].desc_bytes);
+    dmi_step *step = new_step(b, DMI_STEP_KERNEL + kernel, DMI_LANE_COMPUTE, after);
     step->desc = keep(b, desc, size);
     step->nref = (uint8_t)nref;
     for (int i = 0; i < nref; i++) {
@@ -199,7 +202,7 @@ dmi_step *dmi_build_kernel(dmi_builder *b, int kind, const void *desc, size_t si
         step->ref[i].from = 0;
         step->ref[i].to = INT64_MAX;
     }
-    if (kind == DMI_STEP_COPY) {
+    if (kernel == DMI_KERNEL_copy) {
         dmi_copy_span(desc, false, &step->ref[0].from, &step->ref[0].to);
         dmi_copy_span(desc, true, &step->ref[1].from, &step->ref[1].to);
     }

@@ -61,7 +61,7 @@ static void copy_local(fetching *g, const dmi_copy *piece)
     dmi_mark ready = {0};
     dmi_mark_merge(ready, g->after);
     dmi_mark_merge(ready, g->source);
-    dmi_mark_step(g->done, dmi_build_kernel(g->b, DMI_STEP_COPY, piece, sizeof *piece, refs, 2, ready));
+    dmi_mark_step(g->done, dmi_build_kernel(g->b, DMI_KERNEL_copy, piece, sizeof *piece, refs, 2, ready));
 }
 
 static void send_piece(fetching *g, int peer, const dmi_copy *piece)
@@ -79,7 +79,7 @@ static void send_piece(fetching *g, int peer, const dmi_copy *piece)
         dmi_build_pack(g->b, piece, &half);
         half.dst_dtype = dst;
         dmi_mark ready = {0};
-        dmi_mark_step(ready, dmi_build_kernel(g->b, DMI_STEP_COPY, &half, sizeof half, refs, 2, g->source));
+        dmi_mark_step(ready, dmi_build_kernel(g->b, DMI_KERNEL_copy, &half, sizeof half, refs, 2, g->source));
         dmi_build_unpack(g->b, piece, &half);
         half.src_dtype = dst;
         dmi_build_push(g->b, peer, refs[1], &half, ready);
@@ -104,7 +104,7 @@ static void expect_piece(fetching *g, int peer, const dmi_copy *piece)
     dmi_build_unpack(g->b, piece, &half);
     half.src_dtype = src;
     refs[0].mode = DMI_READ;
-    dmi_late_kernel(g->b, &g->late, DMI_STEP_COPY, &half, sizeof half, refs, arrived);
+    dmi_late_kernel(g->b, &g->late, DMI_KERNEL_copy, &half, sizeof half, refs, arrived);
 }
 
 /* Every piece of what `taker` wants that `giver` holds; both sides walk them in this order. */

@@ -73,15 +73,6 @@ bool dmi_region_locate(const dmi_region *have, const dmi_region *want, int64_t *
     return true;
 }
 
-int64_t dmi_region_start(const dmi_region *region)
-{
-    int64_t at = region->offset;
-    for (int d = 0; d < region->ndim; d++) {
-        at += region->dim[d].count > 0 ? dmi_dimset_first_position(&region->dim[d]) * region->stride[d] : 0;
-    }
-    return at;
-}
-
 void dmi_region_dense(dmi_region *region, int64_t offset)
 {
     int64_t stride = 1;

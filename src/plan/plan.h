@@ -12,16 +12,14 @@
 #ifndef DMI_PLAN_H
 #define DMI_PLAN_H
 
-#include "kernels/backend.h"
+#include "kernels/kernel.h"
 #include "layout/layout.h"
 #include "worker/pool.h"
 
 #define DMI_MAX_OPERANDS 4
-#define DMI_MAX_REFS 5
 enum { DMI_KEEP = 3 }; /* the operand in which an op leaves what has come whole to all workers (master/replicas.c) */
 enum { DMI_ROOM = 5 }; /* of such an op, the argument that says how many KiB of workspace a worker has for it; 0: enough */
 enum { DMI_LANE_COMPUTE, DMI_LANE_SEND, DMI_LANE_RECV }; /* DMI_LANES of pool.h */
-enum { DMI_READ = 1, DMI_WRITE = 2, DMI_READWRITE = 3 };
 
 /* An array or view as an op sees it. */
 typedef struct dmi_desc {
@@ -100,19 +98,18 @@ typedef struct dmi_ref {
     int64_t from, to; /* bytes touched, from its start: for the simulator's race check; operands: unused */
 } dmi_ref;
 
-enum dmi_step_kind {
-    DMI_STEP_PUSH, DMI_STEP_EXPECT, DMI_STEP_COPY, DMI_STEP_GEMM, DMI_STEP_EWISE, DMI_STEP_FILL, DMI_STEP_REDUCE,
-    DMI_STEP_ACC_ADD, DMI_STEP_ACC_STORE, DMI_STEP_FOLD, DMI_STEP_FILE_READ, DMI_STEP_FILE_WRITE, DMI_STEP_TASK,
-    DMI_STEP_FUSED, /* a GPU does not wait for the EXPECTs of its plan: the kernel does, see dmi_fused_gemm */
-    DMI_STEP_KINDS
-};
-extern const char *const dmi_step_names[DMI_STEP_KINDS];
+/* What a step is: a transfer, or a kernel of the table. */
+enum { DMI_STEP_PUSH, DMI_STEP_EXPECT, DMI_STEP_KERNEL };
+#define DMI_STEP(kernel) (DMI_STEP_KERNEL + DMI_KERNEL_##kernel)
+enum { DMI_STEP_KINDS = DMI_STEP_KERNEL + DMI_KERNELS };
+const char *dmi_step_name(int kind); /* "push", "expect", or the kernel's; "?" for a number that is no kind */
 
 /* Where a kernel step takes a scalar from. */
 enum { DMI_SCALAR_S0 = 0, DMI_SCALAR_S1 = 1, DMI_SCALAR_ONE = 2, DMI_SCALAR_ZERO = 3 };
 
 typedef struct dmi_step {
-    uint8_t kind, lane, nref;
+    uint8_t kind; /* DMI_STEP_PUSH, DMI_STEP_EXPECT, DMI_STEP(kernel) */
+    uint8_t lane, nref;
     uint8_t scalar[2];
     bool awaited;          /* something may wait for just this step: see dmi_plan_make */
     int peer;              /* PUSH: to whom, EXPECT: from whom */
@@ -123,6 +120,10 @@ typedef struct dmi_step {
     int64_t bytes;         /* PUSH, EXPECT: payload */
     int64_t flops;
 } dmi_step;
+static inline const dmi_kernel *dmi_step_kernel(const dmi_step *step) /* NULL: a transfer */
+{
+    return step->kind < DMI_STEP_KERNEL ? NULL : &dmi_kernels[step->kind - DMI_STEP_KERNEL];
+}
 
 /* Run tables of a step's geometry in device memory. */
 typedef struct dmi_step_tables {
@@ -134,7 +135,7 @@ typedef struct dmi_plan {
     int me;
     char algorithm[32];
     const char *compute; /* where more than the operands decides it: what a product is computed in, in words; or NULL */
-    bool fused;  /* has FUSED steps */
+    bool fused;  /* has steps that wait for EXPECTs themselves (DMI_TRAIT_WAITS) */
     int travels; /* the operand that comes whole to every worker of the last one, block by block; -1: none does */
     int nstep;
     dmi_step *step;
@@ -177,7 +178,7 @@ dmi_step *dmi_build_expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy
  * transfer make it in the same turn. */
 void dmi_build_turn(dmi_builder *b);
 /* desc is copied into the plan (size bytes); dmi_copy's runs must live in the plan (dmi_build_alloc). */
-dmi_step *dmi_build_kernel(dmi_builder *b, int kind, const void *desc, size_t size, const dmi_ref *refs, int nref,
+dmi_step *dmi_build_kernel(dmi_builder *b, int kernel, const void *desc, size_t size, const dmi_ref *refs, int nref,
                            const dmi_mark after);
 void dmi_mark_step(dmi_mark mark, const dmi_step *step); /* adds "step is done" to the set */
 void dmi_mark_merge(dmi_mark into, const dmi_mark from);
@@ -189,7 +190,7 @@ typedef struct dmi_late {
     struct dmi_late_step *first, *last;
 } dmi_late;
 /* As dmi_build_kernel with two refs, but makes no step yet. */
-void dmi_late_kernel(dmi_builder *b, dmi_late *late, int kind, const void *desc, size_t size, const dmi_ref refs[2],
+void dmi_late_kernel(dmi_builder *b, dmi_late *late, int kernel, const void *desc, size_t size, const dmi_ref refs[2],
                      const dmi_mark after);
 /* Makes the steps put off so far, adds them to `done`, and empties the list. */
 void dmi_late_make(dmi_builder *b, dmi_late *late, dmi_mark done);
@@ -213,8 +214,6 @@ int64_t dmi_desc_local_count(const dmi_desc *desc, int worker);
 /* Is every element of `want` in `have`, at consecutive memory positions along each dim? Then *offset is the
  * element offset of want's first element and have->stride its strides. */
 bool dmi_region_locate(const dmi_region *have, const dmi_region *want, int64_t *offset);
-/* Element offset of a region's first element from the start of its memory. */
-int64_t dmi_region_start(const dmi_region *region);
 /* Gives a region dense row-major memory of its own, starting at element `offset`. */
 void dmi_region_dense(dmi_region *region, int64_t offset);
 /* Copy of the elements two regions share, from `from`'s memory to `to`'s. Returns false when they share none.

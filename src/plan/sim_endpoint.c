@@ -124,7 +124,7 @@ static void note_step(endpoint *e, int finding, int index, int ref, const char *
 {
     const dmi_step *step = &e->plan->step[index];
     dmi_sim_note(e->report, finding, "endpoint %d: call %d step %d (%s) %s by reference %d", e->me, e->call,
-                 index, dmi_step_names[step->kind], what, ref);
+                 index, dmi_step_name(step->kind), what, ref);
 }
 
 typedef struct extent {

@@ -8,15 +8,6 @@
 void dmi_sim_note(dmi_sim_report *report, int finding, const char *format, ...) DMI_PRINTF(3, 4);
 
 /* --- sim_touch.c: the bytes a step reads and writes, exactly --- */
-typedef struct dmi_touch {
-    int rw; /* 0: nothing */
-    int ndim;
-    int64_t offset, inner;                          /* bytes; inner: consecutive ones at each place */
-    int64_t nrun[DM_MAX_DIMS], stride[DM_MAX_DIMS]; /* stride in bytes */
-    const dmi_run *run[DM_MAX_DIMS];                /* NULL: one run of len[d] from 0 */
-    int64_t len[DM_MAX_DIMS];
-    bool dst;
-} dmi_touch;
 /* One for each reference of the step. */
 void dmi_sim_touches(const dmi_step *step, const dmi_args *args, dmi_touch out[DMI_MAX_REFS]);
 /* The stretches of bytes, in the row-major order of the dims, neighbours joined. */

@@ -125,7 +125,7 @@ bool dmi_race_step(dmi_race *r, int call, const dmi_step *step, const dmi_stamp 
     if (at->seq[lane] != p->ordinal) {
         dmi_sim_note(r->report, DMI_SIM_ORDER,
                      "endpoint %d: call %d step %d (%s) is number %" PRIu64 " of its lane, not %u", r->me, call,
-                     r->index, dmi_step_names[step->kind], at->seq[lane], p->ordinal);
+                     r->index, dmi_step_name(step->kind), at->seq[lane], p->ordinal);
     }
     if (before > 0) {
         merge(&p->start,
@@ -136,7 +136,7 @@ bool dmi_race_step(dmi_race *r, int call, const dmi_step *step, const dmi_stamp 
         if (n > r->count[l]) {
             dmi_sim_note(r->report, DMI_SIM_ORDER,
                          "endpoint %d: call %d step %d (%s) waits for a step made later", r->me, call, r->index,
-                         dmi_step_names[step->kind]);
+                         dmi_step_name(step->kind));
         } else if (n > 0) {
             merge(&p->start, &r->done[l][n]);
         }
@@ -238,8 +238,8 @@ static void tell_race(dmi_race *r, const access *a, int lane, uint32_t ordinal, 
     char text[48];
     dmi_sim_note(r->report, DMI_SIM_RACE,
                  "endpoint %d: call %d step %d (%s) %s %s while call %d step %d (%s) may still %s there", r->me,
-                 p->call, p->index, dmi_step_names[p->kind], a->rw & DMI_WRITE ? "writes" : "reads",
-                 memory_text(a, text), q->call, q->index, dmi_step_names[q->kind],
+                 p->call, p->index, dmi_step_name(p->kind), a->rw & DMI_WRITE ? "writes" : "reads",
+                 memory_text(a, text), q->call, q->index, dmi_step_name(q->kind),
                  other_writes ? "write" : "read");
 }
 
@@ -279,7 +279,7 @@ static void apply_access(dmi_race *r, const access *a, piece *pieces, size_t fir
         char text[48];
         dmi_sim_note(r->report, DMI_SIM_UNSET,
                      "endpoint %d: call %d step %d (%s) reads %s where nothing was written", r->me, p->call,
-                     p->index, dmi_step_names[p->kind], memory_text(a, text));
+                     p->index, dmi_step_name(p->kind), memory_text(a, text));
     }
 }
 

@@ -217,7 +217,7 @@ static void tell_lane(const run *r, int e, int lane, const char *how, dmi_sim_re
                  at < s->granted ? "" : " (not granted)");
     }
     dmi_sim_note(report, DMI_SIM_STUCK, "%s: endpoint %d lane %s step %u (call %d, %s) %s", how, e, lanes[lane],
-                 at + 1, step->call, dmi_step_names[step->kind], why);
+                 at + 1, step->call, dmi_step_name(step->kind), why);
 }
 
 static bool tell_stuck(const run *r, const char *how, dmi_sim_report *report)

@@ -1,5 +1,6 @@
 /* Copies on the GPU against those of the CPU: bit for bit, NaNs' payloads included. */
 #include "copy_cases.h"
+#include "kernels/direct.h"
 #include "cuda/cuda_case.h"
 
 static void check_bits(const char *what, const dmi_copy *d, const char *got, const char *expected, int64_t n)
@@ -28,8 +29,8 @@ static void check_copy(fixture *f, rng *r, geometry *g, dm_dtype from, dm_dtype 
     if (look_up) {
         upload_tables(f, &g->d, &t);
     }
-    dmi_backend_cuda()->copy(f->q, &g->d, gpu_src, gpu_dst);
-    dmi_backend_cpu()->copy(NULL, &g->d, src, dst);
+    dmi_run_copy(dmi_backend_cuda(), f->q, &g->d, gpu_src, gpu_dst);
+    dmi_run_copy(dmi_backend_cpu(), NULL, &g->d, src, dst);
     finish(f);
     char *got = download(gpu_dst, dst_bytes);
     check_bits(look_up ? "copy with tables" : "copy", &g->d, got, dst, g->dst_span);
@@ -83,8 +84,8 @@ static void test_values(void **state)
             memcpy(src + 2 * i, &bits, 2);
         }
         void *gpu_src = upload(src, n * width_of(from)), *gpu_dst = upload(dst, n * width_of(to));
-        dmi_backend_cuda()->copy(f->q, &d, gpu_src, gpu_dst);
-        dmi_backend_cpu()->copy(NULL, &d, src, dst);
+        dmi_run_copy(dmi_backend_cuda(), f->q, &d, gpu_src, gpu_dst);
+        dmi_run_copy(dmi_backend_cpu(), NULL, &d, src, dst);
         finish(f);
         char *got = download(gpu_dst, n * width_of(to));
         check_bits("values", &d, got, dst, n);

@@ -1,5 +1,6 @@
 /* Elementwise operations on the GPU against those of the CPU: the same bits, but for exp and tanh. */
 #include "cuda/cuda_case.h"
+#include "kernels/direct.h"
 
 static double worst_ulps[2]; /* of exp and tanh in f32 and f64, printed at the end */
 
@@ -93,8 +94,8 @@ static void check_ewise(fixture *f, rng *r, dmi_ewise *d, int alias, double alph
         other->host = out;
         other->gpu = gpu_out;
     }
-    dmi_backend_cuda()->ewise(f->q, d, alpha, a.gpu, beta, b.gpu, gpu_out);
-    dmi_backend_cpu()->ewise(NULL, d, alpha, a.host, beta, b.host, out);
+    dmi_run_ewise(dmi_backend_cuda(), f->q, d, alpha, a.gpu, beta, b.gpu, gpu_out);
+    dmi_run_ewise(dmi_backend_cpu(), NULL, d, alpha, a.host, beta, b.host, out);
     finish(f);
     char *got = download(gpu_out, out_span * width_of(d->out_dtype));
     if (d->op == DMI_EW_EXP || d->op == DMI_EW_TANH) {

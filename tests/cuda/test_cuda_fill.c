@@ -1,5 +1,6 @@
 /* Fills on the GPU against those of the CPU: bit for bit, on any region of any layout or view. */
 #include "cuda/cuda_case.h"
+#include "kernels/direct.h"
 
 static void check_fill(fixture *f, rng *r, const dmi_fill *d, int64_t span)
 {
@@ -12,8 +13,8 @@ static void check_fill(fixture *f, rng *r, const dmi_fill *d, int64_t span)
     assert_non_null(out);
     memset(out, 0x5a, (size_t)bytes);
     void *gpu = upload(out, bytes);
-    dmi_backend_cuda()->fill(f->q, d, &v, gpu);
-    dmi_backend_cpu()->fill(NULL, d, &v, out);
+    dmi_run_fill(dmi_backend_cuda(), f->q, d, &v, gpu);
+    dmi_run_fill(dmi_backend_cpu(), NULL, d, &v, out);
     finish(f);
     char *got = download(gpu, bytes);
     check_same("fill", d->dtype, got, out, span);

@@ -1,5 +1,6 @@
 /* Products on the GPU: exact on small whole numbers, all transposes and types; and every kernel in a graph. */
 #include "cuda/cuda_case.h"
+#include "kernels/direct.h"
 
 typedef struct product {
     dmi_gemm d;
@@ -51,7 +52,7 @@ static void check_product(fixture *f, rng *r, const product *p)
     }
     void *gpu_a = upload(a, p->a_span * width_of(t)), *gpu_b = upload(b, p->b_span * width_of(t));
     void *gpu_c = upload(c, p->c_span * width_of(p->c_type));
-    dmi_backend_cuda()->gemm(f->q, &p->d, p->alpha, gpu_a, gpu_b, p->beta, gpu_c);
+    dmi_run_gemm(dmi_backend_cuda(), f->q, &p->d, p->alpha, gpu_a, gpu_b, p->beta, gpu_c);
     naive(p, a, b, c);
     finish(f);
     char *got = download(gpu_c, p->c_span * width_of(p->c_type));
@@ -139,13 +140,13 @@ static void enqueue(dmi_queue *q, const dmi_backend *backend, float *a, float *b
                       .out_stride = {1}};
     dmi_reduce reduce = {.ndim = 2, .dtype = DM_F32, .reduced = 1, .extent = {SIDE, SIDE}, .stride = {SIDE, 1}};
     whole_fill(DMI_FILL_UNIFORM, DM_F32, 2, shape, &fill);
-    backend->fill(q, &fill, &values, c);
-    backend->ewise(q, &floors, 1, c, 0, NULL, a); /* whole numbers: the product is exact */
-    backend->ewise(q, &back, 1, a, 0, NULL, c);
-    backend->copy(q, &turn, c, b);
-    backend->copy(q, &turn, b, a);
-    backend->gemm(q, &gemm, 1, b, c, 1, a);
-    backend->reduce(q, &reduce, a, sums);
+    dmi_run_fill(backend, q, &fill, &values, c);
+    dmi_run_ewise(backend, q, &floors, 1, c, 0, NULL, a); /* whole numbers: the product is exact */
+    dmi_run_ewise(backend, q, &back, 1, a, 0, NULL, c);
+    dmi_run_copy(backend, q, &turn, c, b);
+    dmi_run_copy(backend, q, &turn, b, a);
+    dmi_run_gemm(backend, q, &gemm, 1, b, c, 1, a);
+    dmi_run_reduce(backend, q, &reduce, a, sums);
 }
 
 static void test_graph(void **state)
@@ -201,7 +202,7 @@ static void test_error_stays(void **state)
     dmi_queue *q = NULL;
     assert_int_equal(dmi_cuda_queue_create(0, &q), DM_OK);
     q->error = 1;
-    dmi_backend_cuda()->copy(q, &d, NULL, NULL); /* would fault */
+    dmi_run_copy(dmi_backend_cuda(), q, &d, NULL, NULL); /* would fault */
     assert_int_equal(cudaStreamSynchronize(q->stream), cudaSuccess);
     dmi_cuda_queue_destroy(q);
     assert_int_equal(dmi_cuda_queue_create(1000, &q), DM_ERR_STATE);

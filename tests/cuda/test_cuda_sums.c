@@ -1,6 +1,7 @@
 /* Sums on the GPU against those of the CPU: exact where the numbers allow, else within the accuracy of the
  * accumulators; partial sums added up; sums written as results. */
 #include "cuda/cuda_case.h"
+#include "kernels/direct.h"
 
 typedef struct pair {
     double hi, lo;
@@ -62,8 +63,8 @@ static void check_reduce(fixture *f, rng *r, dmi_reduce *d, int64_t span, int ki
     assert_non_null(expected);
     memset(expected, 0x5a, (size_t)bytes);
     void *gpu_in = upload(in, span * width_of(d->dtype)), *gpu_acc = upload(expected, bytes);
-    dmi_backend_cuda()->reduce(f->q, d, gpu_in, gpu_acc);
-    dmi_backend_cpu()->reduce(NULL, d, in, expected);
+    dmi_run_reduce(dmi_backend_cuda(), f->q, d, gpu_in, gpu_acc);
+    dmi_run_reduce(dmi_backend_cpu(), NULL, d, in, expected);
     finish(f);
     char *got = download(gpu_acc, bytes);
     for (int64_t i = 0; i < results; i++) {
@@ -155,8 +156,8 @@ static void test_acc_add(void **state)
         if (rng_in(&r, 0, 3) > 0) {
             upload_tables(f, &d.geometry, &t);
         }
-        dmi_backend_cuda()->acc_add(f->q, &d, gpu_part, gpu_acc);
-        dmi_backend_cpu()->acc_add(NULL, &d, part, acc);
+        dmi_run_acc_add(dmi_backend_cuda(), f->q, &d, gpu_part, gpu_acc);
+        dmi_run_acc_add(dmi_backend_cpu(), NULL, &d, part, acc);
         finish(f);
         char *got = download(gpu_acc, bytes);
         check_same("acc_add", d.acc == DMI_ACC_I64 ? DM_I64 : DM_F64, got, acc, bytes / 8);
@@ -193,8 +194,8 @@ static void test_acc_store(void **state)
         }
         char *acc = random_accs(&r, d.acc, results), *out = random_array(&r, d.out_dtype, span);
         void *gpu_acc = upload(acc, acc_bytes), *gpu_out = upload(out, bytes);
-        dmi_backend_cuda()->acc_store(f->q, &d, scale, gpu_acc, beta, gpu_out);
-        dmi_backend_cpu()->acc_store(NULL, &d, scale, acc, beta, out);
+        dmi_run_acc_store(dmi_backend_cuda(), f->q, &d, scale, gpu_acc, beta, gpu_out);
+        dmi_run_acc_store(dmi_backend_cpu(), NULL, &d, scale, acc, beta, out);
         finish(f);
         char *got = download(gpu_out, bytes);
         check_same("acc_store", d.out_dtype, got, out, span);
@@ -227,8 +228,8 @@ static void test_fold(void **state)
         void *gpu_rows = upload(rows, span[0] * width_of(type)),
              *gpu_own = upload(own, span[2] * width_of(type));
         void *gpu_out = upload(out, out_bytes);
-        dmi_backend_cuda()->fold(f->q, &d, scale, gpu_rows, d.own >= 0 ? gpu_own : NULL, beta, gpu_out);
-        dmi_backend_cpu()->fold(NULL, &d, scale, rows, d.own >= 0 ? own : NULL, beta, out);
+        dmi_run_fold(dmi_backend_cuda(), f->q, &d, scale, gpu_rows, d.own >= 0 ? gpu_own : NULL, beta, gpu_out);
+        dmi_run_fold(dmi_backend_cpu(), NULL, &d, scale, rows, d.own >= 0 ? own : NULL, beta, out);
         finish(f);
         char *got = download(gpu_out, out_bytes);
         check_same("fold", out_type, got, out, span[1]);

@@ -1,6 +1,7 @@
 /* Work of steps that is captured and run as a graph; what cannot be captured is an error, and the stream works
  * on. */
 #include "gpu/gpu_case.h"
+#include "kernels/direct.h"
 
 enum { N = 64, BYTES = N * N * 4 };
 
@@ -38,7 +39,7 @@ static void expect_scale(const float *p, float scale)
 static void multiply(dmi_queue *q, const float *a, const float *b, float *c)
 {
     dmi_gemm d = {.dtype = DM_F32, .m = N, .n = N, .k = N, .lda = N, .ldb = N, .ldc = N};
-    dmi_backend_cuda()->gemm(q, &d, 1, a, b, 0, c);
+    dmi_run_gemm(dmi_backend_cuda(), q, &d, 1, a, b, 0, c);
     if (q->error) {
         fail_msg("%s", q->error_text);
     }

@@ -1,66 +1,85 @@
+/* The kernels of the CPU as the table has them. There is no queue: a kernel is done when it returns. */
 #include "kernels/cpu/cpu.h"
+#include "kernels/kernel.h"
 
-/* The CPU has no queue: every kernel is done when it returns. */
-static void copy(dmi_queue *q, const dmi_copy *d, const void *src, void *dst)
+#include "io/file.h"
+
+static dm_status run(int kernel, const dmi_kernel_call *call)
 {
-    (void)q;
-    dmi_cpu_copy(d, src, dst);
+    return dmi_kernels[kernel].cpu(call);
 }
 
-static void gemm(dmi_queue *q, const dmi_gemm *d, double alpha, const void *a, const void *b, double beta,
-                 void *c)
+static const dmi_backend cpu = {"cpu", run};
+
+const dmi_backend *dmi_backend_cpu(void)
 {
-    (void)q;
-    dmi_cpu_gemm(d, alpha, a, b, beta, c);
+    return &cpu;
 }
 
-static void ewise(dmi_queue *q, const dmi_ewise *d, double alpha, const void *a, double beta, const void *b,
-                  void *out)
+dm_status dmi_copy_cpu(const dmi_kernel_call *call)
 {
-    (void)q;
-    dmi_cpu_ewise(d, alpha, a, beta, b, out);
+    dmi_cpu_copy(call->desc, call->at[0], call->at[1]);
+    return DM_OK;
 }
 
-static void fill(dmi_queue *q, const dmi_fill *d, const dmi_fill_values *v, void *out)
+dm_status dmi_gemm_cpu(const dmi_kernel_call *call)
 {
-    (void)q;
-    dmi_cpu_fill(d, v, out);
+    dmi_cpu_gemm(call->desc, call->scalar[0], call->at[0], call->at[1], call->scalar[1], call->at[2]);
+    return DM_OK;
 }
 
-static void reduce(dmi_queue *q, const dmi_reduce *d, const void *in, void *acc)
+dm_status dmi_ewise_cpu(const dmi_kernel_call *call)
 {
-    (void)q;
-    dmi_cpu_reduce(d, in, acc);
+    dmi_cpu_ewise(call->desc, call->scalar[0], call->at[0], call->scalar[1], call->at[2], call->at[1]);
+    return DM_OK;
 }
 
-static void acc_add(dmi_queue *q, const dmi_acc_add *d, const void *part, void *acc)
+dm_status dmi_fill_cpu(const dmi_kernel_call *call)
 {
-    (void)q;
-    dmi_cpu_acc_add(d, part, acc);
+    dmi_cpu_fill(call->desc, call->numbers, call->at[0]);
+    return DM_OK;
 }
 
-static void acc_store(dmi_queue *q, const dmi_acc_store *d, double scale, const void *acc, double beta,
-                      void *out)
+dm_status dmi_reduce_cpu(const dmi_kernel_call *call)
 {
-    (void)q;
-    dmi_cpu_acc_store(d, scale, acc, beta, out);
+    dmi_cpu_reduce(call->desc, call->at[0], call->at[1]);
+    return DM_OK;
 }
 
-static void fold(dmi_queue *q, const dmi_fold *d, double scale, const void *rows, const void *own, double beta,
-                 void *out)
+dm_status dmi_acc_add_cpu(const dmi_kernel_call *call)
 {
-    (void)q;
-    dmi_cpu_fold(d, scale, rows, own, beta, out);
+    dmi_cpu_acc_add(call->desc, call->at[0], call->at[1]);
+    return DM_OK;
+}
+
+dm_status dmi_acc_store_cpu(const dmi_kernel_call *call)
+{
+    dmi_cpu_acc_store(call->desc, call->scalar[0], call->at[0], call->scalar[1], call->at[1]);
+    return DM_OK;
+}
+
+dm_status dmi_fold_cpu(const dmi_kernel_call *call)
+{
+    dmi_cpu_fold(call->desc, call->scalar[0], call->at[0], call->at[2], call->scalar[1], call->at[1]);
+    return DM_OK;
+}
+
+dm_status dmi_file_read_cpu(const dmi_kernel_call *call)
+{
+    return dmi_file_read(call->desc, call->tail, call->at[0]);
+}
+
+dm_status dmi_file_write_cpu(const dmi_kernel_call *call)
+{
+    return dmi_file_write(call->desc, call->tail, call->at[0]);
 }
 
 /* Everything is here: the stretches of k before, in and behind the own part. */
-static void fused(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arrival, double alpha,
-                  const void *a, const void *b, const void *const own[2], double beta, void *c)
+dm_status dmi_fused_cpu(const dmi_kernel_call *call)
 {
+    const dmi_fused_gemm *d = call->desc;
     bool some = d->own_k1 > d->own_k0;
     int64_t cut[4] = {0, some ? d->own_k0 : d->gemm.k, some ? d->own_k1 : d->gemm.k, d->gemm.k};
-    (void)q;
-    (void)arrival;
     for (int i = 0, first = 1; i < 3; i++) {
         dmi_gemm g = d->gemm;
         g.k = cut[i + 1] - cut[i];
@@ -72,14 +91,9 @@ static void fused(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arri
         g.b_offset = own_b ? d->own_offset[1] : g.b_offset + cut[i] * (g.trans_b ? 1 : g.ldb);
         g.lda = own_a ? d->ld_own[0] : g.lda;
         g.ldb = own_b ? d->ld_own[1] : g.ldb;
-        dmi_cpu_gemm(&g, alpha, own_a ? own[0] : a, own_b ? own[1] : b, first ? beta : 1, c);
+        dmi_cpu_gemm(&g, call->scalar[0], call->at[own_a ? 4 : 0], call->at[own_b ? 3 : 1],
+                     first ? call->scalar[1] : 1, call->at[2]);
         first = 0;
     }
-}
-
-static const dmi_backend cpu = {"cpu", copy, gemm, ewise, fill, reduce, acc_add, acc_store, fold, fused};
-
-const dmi_backend *dmi_backend_cpu(void)
-{
-    return &cpu;
+    return DM_OK;
 }

@@ -1,4 +1,4 @@
-/* The vtable of the CUDA backend: every call is made on the queue's device, and none after an error. */
+/* The kernels of GPUs as the table has them: every call is made on the queue's device, and none after an error. */
 #include "kernels/cpu/convert.h"
 #include "kernels/cuda/fused.h"
 #include "kernels/cuda/launch.h"
@@ -17,64 +17,53 @@ static bool begin(dmi_queue *q)
     return e == cudaSuccess;
 }
 
-static void copy(dmi_queue *q, const dmi_copy *d, const void *src, void *dst)
+dm_status dmi_copy_cuda(const dmi_kernel_call *call)
 {
-    if (begin(q)) {
-        dmi_cuda_copy(q, d, src, dst);
-    }
+    dmi_cuda_copy(call->queue, call->desc, call->at[0], call->at[1]);
+    return DM_OK;
 }
 
-static void gemm(dmi_queue *q, const dmi_gemm *d, double alpha, const void *a, const void *b, double beta,
-                 void *c)
+dm_status dmi_gemm_cuda(const dmi_kernel_call *call)
 {
-    if (begin(q)) {
-        dmi_cuda_gemm(q, d, alpha, a, b, beta, c);
-    }
+    dmi_cuda_gemm(call->queue, call->desc, call->scalar[0], call->at[0], call->at[1], call->scalar[1], call->at[2]);
+    return DM_OK;
 }
 
-static void ewise(dmi_queue *q, const dmi_ewise *d, double alpha, const void *a, double beta, const void *b,
-                  void *out)
+dm_status dmi_ewise_cuda(const dmi_kernel_call *call)
 {
-    if (begin(q)) {
-        dmi_cuda_ewise_box(q, d, alpha, a, beta, b, out);
-    }
+    dmi_cuda_ewise_box(call->queue, call->desc, call->scalar[0], call->at[0], call->scalar[1], call->at[2],
+                       call->at[1]);
+    return DM_OK;
 }
 
-static void fill(dmi_queue *q, const dmi_fill *d, const dmi_fill_values *v, void *out)
+dm_status dmi_fill_cuda(const dmi_kernel_call *call)
 {
-    if (begin(q)) {
-        dmi_cuda_fill_region(q, d, v, out);
-    }
+    dmi_cuda_fill_region(call->queue, call->desc, call->numbers, call->at[0]);
+    return DM_OK;
 }
 
-static void reduce(dmi_queue *q, const dmi_reduce *d, const void *in, void *acc)
+dm_status dmi_reduce_cuda(const dmi_kernel_call *call)
 {
-    if (begin(q)) {
-        dmi_cuda_sum(q, d, in, acc);
-    }
+    dmi_cuda_sum(call->queue, call->desc, call->at[0], call->at[1]);
+    return DM_OK;
 }
 
-static void acc_add(dmi_queue *q, const dmi_acc_add *d, const void *part, void *acc)
+dm_status dmi_acc_add_cuda(const dmi_kernel_call *call)
 {
-    if (begin(q)) {
-        dmi_cuda_acc_add(q, d, part, acc);
-    }
+    dmi_cuda_acc_add(call->queue, call->desc, call->at[0], call->at[1]);
+    return DM_OK;
 }
 
-static void acc_store(dmi_queue *q, const dmi_acc_store *d, double scale, const void *acc, double beta,
-                      void *out)
+dm_status dmi_acc_store_cuda(const dmi_kernel_call *call)
 {
-    if (begin(q)) {
-        dmi_cuda_acc_store_box(q, d, scale, acc, beta, out);
-    }
+    dmi_cuda_acc_store_box(call->queue, call->desc, call->scalar[0], call->at[0], call->scalar[1], call->at[1]);
+    return DM_OK;
 }
 
-static void fold(dmi_queue *q, const dmi_fold *d, double scale, const void *rows, const void *own, double beta,
-                 void *out)
+dm_status dmi_fold_cuda(const dmi_kernel_call *call)
 {
-    if (begin(q)) {
-        dmi_cuda_fold(q, d, scale, rows, own, beta, out);
-    }
+    dmi_cuda_fold(call->queue, call->desc, call->scalar[0], call->at[0], call->at[2], call->scalar[1], call->at[1]);
+    return DM_OK;
 }
 
 void dmi_cuda_push(dmi_queue *q, const dmi_push *p)
@@ -88,9 +77,11 @@ void dmi_cuda_push(dmi_queue *q, const dmi_push *p)
  * end. */
 enum { LEFT_FREE = 4 };
 
-static void fused(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arrival, double alpha,
-                  const void *a, const void *b, const void *const own[2], double beta, void *c)
+dm_status dmi_fused_cuda(const dmi_kernel_call *call)
 {
+    dmi_queue *q = call->queue;
+    const dmi_fused_gemm *d = call->desc;
+    const dmi_arrival *arrival = call->arrival;
     const dmi_gemm *g = &d->gemm;
     dmi_fused_piece piece[DMI_FUSED_MOST];
     int64_t elem = dmi_dtype_bytes(g->dtype);
@@ -120,20 +111,17 @@ static void fused(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arri
                                      .counter = arrival ? arrival[i].counter : NULL,
                                      .value = arrival ? arrival[i].value : 0};
     }
-    a = dmi_at(a, g->a_offset * elem);
-    b = dmi_at(b, g->b_offset * elem);
+    const void *a = dmi_at(call->at[0], g->a_offset * elem), *b = dmi_at(call->at[1], g->b_offset * elem);
     bool some = d->own_k1 > d->own_k0;
-    const void *from[2] = {some && d->ld_own[0] > 0 ? dmi_at(own[0], d->own_offset[0] * elem) : NULL,
-                           some ? dmi_at(own[1], d->own_offset[1] * elem) : NULL};
-    c = dmi_at_mut(c, g->c_offset * dmi_dtype_bytes(c_dtype));
-    if (!begin(q)) {
-        return;
-    }
+    const void *from[2] = {some && d->ld_own[0] > 0 ? dmi_at(call->at[4], d->own_offset[0] * elem) : NULL,
+                           some ? dmi_at(call->at[3], d->own_offset[1] * elem) : NULL};
+    void *c = dmi_at_mut(call->at[2], g->c_offset * dmi_dtype_bytes(c_dtype));
     if (!dmi_cuda_fused_serves(q, &f, a, b, from, c)) {
         dmi_cuda_failed(q, "fused product", -1, "a plan has made one that the kernel does not do");
-        return;
+        return DM_OK;
     }
-    dmi_cuda_launch_fused(q, &f, alpha, a, b, from, beta, c);
+    dmi_cuda_launch_fused(q, &f, call->scalar[0], a, b, from, call->scalar[1], c);
+    return DM_OK;
 }
 
 /* Of a device beyond these nobody has them. */
@@ -157,7 +145,12 @@ void dmi_cuda_fused_give(dmi_queue *q)
     q->fused = false;
 }
 
-static const dmi_backend cuda = {"cuda", copy, gemm, ewise, fill, reduce, acc_add, acc_store, fold, fused};
+static dm_status run(int kernel, const dmi_kernel_call *call)
+{
+    return begin(call->queue) ? dmi_kernels[kernel].cuda(call) : DM_OK;
+}
+
+static const dmi_backend cuda = {"cuda", run};
 
 const dmi_backend *dmi_backend_cuda(void)
 {

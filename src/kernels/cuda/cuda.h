@@ -1,9 +1,9 @@
-/* The CUDA backend: the kernels of backend.h put into a queue (the pointers and handles are CUDA's own; this
+/* The CUDA backend: the kernels of the table put into a queue (the pointers and handles are CUDA's own; this
  * header is read by host code that may not have CUDA's headers, whose types stay opaque here). */
 #ifndef DMI_CUDA_H
 #define DMI_CUDA_H
 
-#include "kernels/backend.h"
+#include "kernels/kernel.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -56,8 +56,6 @@ void dmi_cuda_push(dmi_queue *q, const dmi_push *p);
  * process have them there? Two such kernels at once could wait for each other's senders. Until the queue's end. */
 bool dmi_cuda_fused_take(dmi_queue *q);
 void dmi_cuda_fused_give(dmi_queue *q);
-
-const dmi_backend *dmi_backend_cuda(void);
 
 #ifdef __cplusplus
 }

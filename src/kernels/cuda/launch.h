@@ -210,7 +210,7 @@ void dmi_cuda_failed(dmi_queue *q, const char *what, int error, const char *text
 /* The error of the launch before. */
 void dmi_cuda_launched(dmi_queue *q, const char *what);
 
-/* --- the vtable's functions --------------------------------------------------------------------- */
+/* --- the kernels' host sides --------------------------------------------------------------------- */
 void dmi_cuda_copy(dmi_queue *q, const dmi_copy *d, const void *src, void *dst);
 void dmi_cuda_push_rows(dmi_queue *q, const dmi_push *p);
 void dmi_cuda_gemm(dmi_queue *q, const dmi_gemm *d, double alpha, const void *a, const void *b, double beta,

@@ -1,8 +1,8 @@
 /* The kernels of the emulated backend: the CPU's, called when the stream gets there. Descriptors are taken at
  * the call; what the pointers point to is read when the kernel runs, tables of runs in device memory included.
  */
-#include "kernels/cpu/convert.h"
 #include "kernels/cuda/cuda.h"
+#include "kernels/direct.h"
 #include "kernels/emulated/emulated.h"
 #include "kernels/emulated/gemm.h"
 
@@ -10,22 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A kernel on a stream: the call with copies of what its pointers may not outlive. */
 typedef struct kernel_op {
     dmi_emu_op op;
-    union {
-        dmi_copy copy;
-        dmi_ewise ewise;
-        dmi_fill fill;
-        dmi_reduce reduce;
-        dmi_acc_add acc_add;
-        dmi_acc_store acc_store;
-        dmi_fold fold;
-    } d;
-    dmi_fill_values values;
-    double alpha, beta;
-    const void *a, *b;
-    void *out;
-    dmi_run run[]; /* of copies: tables that are not in device memory */
+    int kernel;
+    dmi_kernel_call call;
+    char kept[]; /* the descriptor, the numbers, and the runs of a copy that are not in device memory */
 } kernel_op;
 
 /* --- what every call does ------------------------------------------------------------------------ */
@@ -54,172 +44,97 @@ static bool begin(dmi_queue *q, const char *kernel)
     return q->error == 0;
 }
 
-static kernel_op *make(dmi_queue *q, const char *kernel, const kernel_op *content, int64_t runs)
+static bool check_call(dmi_queue *q, const char *kernel, const dmi_kernel_call *call)
 {
-    if (!begin(q, kernel) || !check_memory(q, kernel, content->a) || !check_memory(q, kernel, content->b) ||
-        !check_memory(q, kernel, content->out)) {
-        return NULL;
+    bool ok = begin(q, kernel);
+    for (int i = 0; i < DMI_MAX_REFS; i++) {
+        ok = ok && check_memory(q, kernel, call->at[i]);
     }
-    kernel_op *k = malloc(sizeof *k + (size_t)runs * sizeof *k->run);
-    if (!k) {
-        failed(q, kernel, "no memory");
-        return NULL;
-    }
-    *k = *content;
-    return k;
+    return ok;
 }
 
-static void put(dmi_queue *q, const char *kernel, const kernel_op *content)
+static void run_kernel(dmi_emu_stream *s, dmi_emu_op *op)
 {
-    kernel_op *k = make(q, kernel, content, 0);
-    if (k) {
-        dmi_emu_put(q->stream, &k->op);
-    }
+    const kernel_op *k = (const kernel_op *)op;
+    (void)s;
+    (void)!dmi_kernels[k->kernel].cpu(&k->call);
 }
 
-/* --- copies ---------------------------------------------------------------------------------------- */
+static int64_t room(size_t bytes)
+{
+    return (int64_t)(bytes + 15) / 16 * 16;
+}
+
 static bool from_device(const dmi_queue *q, const dmi_copy *d, int dim)
 {
     return d->nrun[dim] > 1 && q->device_run && q->device_run[dim];
 }
 
-/* d: the copy's place in `content`, whose offset in the operation is the same. */
-static void put_copy(dmi_queue *q, const char *kernel, kernel_op *content, dmi_copy *d)
+/* Runs in device memory are read when the kernel runs, others are taken now. */
+static int64_t count_runs(dmi_queue *q, const char *kernel, const dmi_copy *d)
 {
     int64_t runs = 0;
     for (int dim = 0; dim < d->ndim; dim++) {
         bool on_device = from_device(q, d, dim);
         runs += on_device ? 0 : d->nrun[dim];
         if (on_device && !check_memory(q, kernel, q->device_run[dim])) {
-            return;
+            return -1;
         }
     }
-    dmi_copy given = *d;
-    kernel_op *k = make(q, kernel, content, runs);
-    if (!k) {
-        return;
-    }
-    dmi_copy *kept = (dmi_copy *)(void *)((char *)k + ((char *)d - (char *)content));
-    dmi_run *to = k->run;
-    for (int dim = 0; dim < given.ndim; dim++) {
-        if (from_device(q, &given, dim)) {
-            kept->run[dim] = q->device_run[dim];
+    return runs;
+}
+
+static void keep_runs(const dmi_queue *q, dmi_copy *d, dmi_run *to)
+{
+    for (int dim = 0; dim < d->ndim; dim++) {
+        if (from_device(q, d, dim)) {
+            d->run[dim] = q->device_run[dim];
             continue;
         }
-        for (int64_t r = 0; r < given.nrun[dim]; r++) {
-            to[r] = given.run[dim][r];
+        for (int64_t r = 0; r < d->nrun[dim]; r++) {
+            to[r] = d->run[dim][r];
         }
-        kept->run[dim] = to;
-        to += given.nrun[dim];
+        d->run[dim] = to;
+        to += d->nrun[dim];
+    }
+}
+
+static void put(int kernel, const dmi_kernel_call *call)
+{
+    const dmi_kernel *row = &dmi_kernels[kernel];
+    dmi_queue *q = call->queue;
+    bool copies = row->traits & DMI_TRAIT_RUNS;
+    if (!check_call(q, row->name, call)) {
+        return;
+    }
+    int64_t runs = copies ? count_runs(q, row->name, call->desc) : 0;
+    int64_t desc = room(row->desc_bytes), numbers = room(call->numbers_bytes);
+    kernel_op *k = runs < 0 ? NULL : malloc(sizeof *k + (size_t)(desc + numbers) + (size_t)runs * sizeof(dmi_run));
+    if (!k) {
+        failed(q, row->name, "no memory");
+        return;
+    }
+    k->op = (dmi_emu_op){.run = run_kernel};
+    k->kernel = kernel;
+    k->call = *call;
+    k->call.queue = NULL;
+    k->call.desc = memcpy(k->kept, call->desc, row->desc_bytes);
+    if (call->numbers_bytes > 0) {
+        k->call.numbers = memcpy(k->kept + desc, call->numbers, call->numbers_bytes);
+    }
+    if (copies) {
+        keep_runs(q, (dmi_copy *)(void *)k->kept, (dmi_run *)(void *)(k->kept + desc + numbers));
     }
     dmi_emu_put(q->stream, &k->op);
 }
 
-static void run_copy(dmi_emu_stream *s, dmi_emu_op *op)
+static void gemm(const dmi_kernel_call *call, const dmi_gemm *d)
 {
-    const kernel_op *k = (const kernel_op *)op;
-    (void)s;
-    dmi_backend_cpu()->copy(NULL, &k->d.copy, k->a, k->out);
-}
-
-static void copy(dmi_queue *q, const dmi_copy *d, const void *src, void *dst)
-{
-    kernel_op k = {.op.run = run_copy, .d.copy = *d, .a = src, .out = dst};
-    put_copy(q, "copy", &k, &k.d.copy);
-}
-
-static void run_acc_add(dmi_emu_stream *s, dmi_emu_op *op)
-{
-    const kernel_op *k = (const kernel_op *)op;
-    (void)s;
-    dmi_backend_cpu()->acc_add(NULL, &k->d.acc_add, k->a, k->out);
-}
-
-static void acc_add(dmi_queue *q, const dmi_acc_add *d, const void *part, void *acc)
-{
-    kernel_op k = {.op.run = run_acc_add, .d.acc_add = *d, .a = part, .out = acc};
-    put_copy(q, "acc_add", &k, &k.d.acc_add.geometry);
-}
-
-/* --- all others ------------------------------------------------------------------------------------ */
-static void gemm(dmi_queue *q, const dmi_gemm *d, double alpha, const void *a, const void *b, double beta,
-                 void *c)
-{
-    if (begin(q, "gemm") && check_memory(q, "gemm", a) && check_memory(q, "gemm", b) &&
-        check_memory(q, "gemm", c) && !dmi_emu_gemm(q->stream, d, alpha, a, b, beta, c)) {
-        failed(q, "gemm", "no memory");
+    if (check_call(call->queue, "gemm", call) &&
+        !dmi_emu_gemm(call->queue->stream, d, call->scalar[0], call->at[0], call->at[1], call->scalar[1],
+                      call->at[2])) {
+        failed(call->queue, "gemm", "no memory");
     }
-}
-
-static void run_ewise(dmi_emu_stream *s, dmi_emu_op *op)
-{
-    const kernel_op *k = (const kernel_op *)op;
-    (void)s;
-    dmi_backend_cpu()->ewise(NULL, &k->d.ewise, k->alpha, k->a, k->beta, k->b, k->out);
-}
-
-static void ewise(dmi_queue *q, const dmi_ewise *d, double alpha, const void *a, double beta, const void *b,
-                  void *out)
-{
-    kernel_op k = {
-        .op.run = run_ewise, .d.ewise = *d, .alpha = alpha, .beta = beta, .a = a, .b = b, .out = out};
-    put(q, "ewise", &k);
-}
-
-static void run_fill(dmi_emu_stream *s, dmi_emu_op *op)
-{
-    const kernel_op *k = (const kernel_op *)op;
-    (void)s;
-    dmi_backend_cpu()->fill(NULL, &k->d.fill, &k->values, k->out);
-}
-
-static void fill(dmi_queue *q, const dmi_fill *d, const dmi_fill_values *v, void *out)
-{
-    kernel_op k = {.op.run = run_fill, .d.fill = *d, .values = *v, .out = out};
-    put(q, "fill", &k);
-}
-
-static void run_reduce(dmi_emu_stream *s, dmi_emu_op *op)
-{
-    const kernel_op *k = (const kernel_op *)op;
-    (void)s;
-    dmi_backend_cpu()->reduce(NULL, &k->d.reduce, k->a, k->out);
-}
-
-static void reduce(dmi_queue *q, const dmi_reduce *d, const void *in, void *acc)
-{
-    kernel_op k = {.op.run = run_reduce, .d.reduce = *d, .a = in, .out = acc};
-    put(q, "reduce", &k);
-}
-
-static void run_acc_store(dmi_emu_stream *s, dmi_emu_op *op)
-{
-    const kernel_op *k = (const kernel_op *)op;
-    (void)s;
-    dmi_backend_cpu()->acc_store(NULL, &k->d.acc_store, k->alpha, k->a, k->beta, k->out);
-}
-
-static void acc_store(dmi_queue *q, const dmi_acc_store *d, double scale, const void *acc, double beta,
-                      void *out)
-{
-    kernel_op k = {
-        .op.run = run_acc_store, .d.acc_store = *d, .alpha = scale, .beta = beta, .a = acc, .out = out};
-    put(q, "acc_store", &k);
-}
-
-static void run_fold(dmi_emu_stream *s, dmi_emu_op *op)
-{
-    const kernel_op *k = (const kernel_op *)op;
-    (void)s;
-    dmi_backend_cpu()->fold(NULL, &k->d.fold, k->alpha, k->a, k->b, k->beta, k->out);
-}
-
-static void fold(dmi_queue *q, const dmi_fold *d, double scale, const void *rows, const void *own, double beta,
-                 void *out)
-{
-    kernel_op k = {
-        .op.run = run_fold, .d.fold = *d, .alpha = scale, .beta = beta, .a = rows, .b = own, .out = out};
-    put(q, "fold", &k);
 }
 
 /* The own part of an operand into its image. */
@@ -241,13 +156,15 @@ static void complete(dmi_queue *q, const dmi_fused_gemm *d, int which, const voi
                      .dst_offset = offset + d->own_k0 * (by_rows ? 1 : ld),
                      .count = own_k * other};
     q->device_run = NULL;
-    copy(q, &part, own, (void *)(uintptr_t)image);
+    dmi_run_copy(dmi_backend_cuda(), q, &part, own, dmi_unconst(image));
 }
 
 /* Waits for all parts, completes the images, multiplies. */
-static void fused(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arrival, double alpha,
-                  const void *a, const void *b, const void *const own[2], double beta, void *c)
+static void fused(const dmi_kernel_call *call)
 {
+    dmi_queue *q = call->queue;
+    const dmi_fused_gemm *d = call->desc;
+    const dmi_arrival *arrival = call->arrival;
     if (d->gemm.m > DMI_FUSED_MOST_M || d->gemm.k > DMI_FUSED_MOST_K || d->gemm.n > DMI_FUSED_MOST_N) {
         failed(q, "fused", "a plan has made one that the kernel does not do");
         return;
@@ -259,17 +176,29 @@ static void fused(dmi_queue *q, const dmi_fused_gemm *d, const dmi_arrival *arri
             failed(q, "fused", dmi_error_text());
         }
     }
-    const void *image[2] = {a, b};
     for (int o = 0; o < 2; o++) {
         if (d->own_k1 > d->own_k0 && d->ld_own[o] > 0) {
-            complete(q, d, o, own[o], image[o]);
+            complete(q, d, o, call->at[o == 0 ? 4 : 3], call->at[o]);
         }
     }
-    gemm(q, &d->gemm, alpha, a, b, beta, c);
+    dmi_kernel_call product = *call;
+    product.at[3] = product.at[4] = NULL;
+    gemm(&product, &d->gemm);
 }
 
-static const dmi_backend emulated = {"emulated", copy,    gemm,      ewise, fill,
-                                     reduce,     acc_add, acc_store, fold,  fused};
+static dm_status run(int kernel, const dmi_kernel_call *call)
+{
+    if (kernel == DMI_KERNEL_gemm) {
+        gemm(call, call->desc);
+    } else if (dmi_kernels[kernel].traits & DMI_TRAIT_WAITS) {
+        fused(call);
+    } else {
+        put(kernel, call);
+    }
+    return DM_OK;
+}
+
+static const dmi_backend emulated = {"emulated", run};
 
 bool dmi_cuda_fused_take(dmi_queue *q) /* kernels are threads: any number of them may wait */
 {

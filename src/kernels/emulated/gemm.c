@@ -1,6 +1,7 @@
 /* Products of the emulated backend. The CPU has none of 16-bit floats: those go through f32, where a GPU's sum,
  * too, is made, and are rounded once. Where TF32 is allowed operands are rounded to it, as a GPU may do. */
 #include "kernels/emulated/gemm.h"
+#include "kernels/direct.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@ static void convert(int64_t rows, int64_t cols, dm_dtype from, const void *src, 
                   .src_offset = src_offset,
                   .dst_offset = dst_offset,
                   .count = rows * cols};
-    dmi_backend_cpu()->copy(NULL, &d, src, dst);
+    dmi_run_copy(dmi_backend_cpu(), NULL, &d, src, dst);
 }
 
 /* Rows and columns of f32, each rounded to the nearest with 10 bits behind the point; infinities and NaN stay. */
@@ -58,7 +59,7 @@ static void run_tf32(const gemm_op *g)
     d.a_offset = d.b_offset = 0;
     d.lda = DMI_MAX(a_cols, 1);
     d.ldb = DMI_MAX(b_cols, 1);
-    dmi_backend_cpu()->gemm(NULL, &d, g->alpha, g->wide[0], g->wide[1], g->beta, g->c);
+    dmi_run_gemm(dmi_backend_cpu(), NULL, &d, g->alpha, g->wide[0], g->wide[1], g->beta, g->c);
 }
 
 static void run_gemm(dmi_emu_stream *s, dmi_emu_op *op)
@@ -74,7 +75,7 @@ static void run_gemm(dmi_emu_stream *s, dmi_emu_op *op)
         return;
     }
     if (d->dtype == DM_F64 || d->dtype == DM_F32) {
-        dmi_backend_cpu()->gemm(NULL, d, g->alpha, a, b, g->beta, c);
+        dmi_run_gemm(dmi_backend_cpu(), NULL, d, g->alpha, a, b, g->beta, c);
         return;
     }
     int64_t a_rows = d->trans_a ? d->k : d->m, a_cols = d->trans_a ? d->m : d->k;
@@ -93,7 +94,7 @@ static void run_gemm(dmi_emu_stream *s, dmi_emu_op *op)
             convert(d->m, d->n, d->dtype, g->c, d->c_offset, d->ldc, DM_F32, c, 0, d->n);
         }
     }
-    dmi_backend_cpu()->gemm(NULL, &wide, g->alpha, g->wide[0], g->wide[1], g->beta, c);
+    dmi_run_gemm(dmi_backend_cpu(), NULL, &wide, g->alpha, g->wide[0], g->wide[1], g->beta, c);
     if (g->wide[2]) {
         convert(d->m, d->n, DM_F32, c, 0, d->n, d->dtype, g->c, d->c_offset, d->ldc);
     }

@@ -1,0 +1,83 @@
+/* The table of kernels (kernels.def), and how a kernel is called.
+ *
+ * A kernel is a row of the table and a family of functions:
+ *   dmi_<name>_touches  which bytes of each reference it reads and writes, from its descriptor alone
+ *   dmi_<name>_cpu      does it, on memory of the host
+ *   dmi_<name>_cuda     puts it into a queue of a GPU
+ * A reference is one piece of memory that the step names; kernels.def lists them in order for each kernel. */
+#ifndef DMI_KERNEL_H
+#define DMI_KERNEL_H
+
+#include "kernels/backend.h"
+#include "kernels/touch.h"
+
+enum { DMI_MAX_REFS = 5 };
+
+enum dmi_kernel_number {
+#define DMI_KERNEL(name, descriptor, traits) DMI_KERNEL_##name,
+#define DMI_HOST_KERNEL(name, descriptor) DMI_KERNEL_##name,
+#include "kernels/kernels.def"
+#undef DMI_KERNEL
+#undef DMI_HOST_KERNEL
+    DMI_KERNELS
+};
+
+enum {
+    DMI_TRAIT_RUNS = 1,  /* its descriptor begins with a dmi_copy, whose runs a GPU reads from its own memory */
+    DMI_TRAIT_WAITS = 2, /* on a GPU the kernel itself waits for the EXPECTs of its plan */
+    DMI_TRAIT_HOST = 4   /* work of the host; a GPU's executor does it in pieces (exec/gpu_file.c, gpu_task.c) */
+};
+
+/* One call of a kernel. */
+typedef struct dmi_kernel_call {
+    dmi_queue *queue; /* NULL: the CPU */
+    const void *desc;
+    void *at[DMI_MAX_REFS]; /* address of each reference; NULL: the call has none there */
+    double scalar[2];       /* alpha and beta, or scale and beta */
+    const void *numbers;        /* what kernels.def says; else NULL */
+    size_t numbers_bytes;
+    const dmi_arrival *arrival; /* WAITS: [parts] where arrivals are told; NULL: all is here */
+    const void *tail;       /* HOST: variable part of the command, */
+    int64_t tail_bytes;
+    int refs, worker;       /* HOST: how many references; which worker */
+} dmi_kernel_call;
+
+/* What touches() may look at. */
+typedef struct dmi_touching {
+    const void *desc;
+    int refs;
+    bool zero[2]; /* this scalar is known to be 0: what it multiplies is not read */
+} dmi_touching;
+
+typedef struct dmi_kernel {
+    const char *name;
+    size_t desc_bytes;
+    unsigned traits;
+    void (*touches)(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS]); /* out is zero before */
+    dm_status (*cpu)(const dmi_kernel_call *call);
+    dm_status (*cuda)(const dmi_kernel_call *call); /* on the queue's device, which is current; NULL: HOST, or no CUDA */
+} dmi_kernel;
+extern const dmi_kernel dmi_kernels[DMI_KERNELS];
+
+#define DMI_KERNEL(name, descriptor, traits)                                                                   \
+    void dmi_##name##_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS]);                             \
+    dm_status dmi_##name##_cpu(const dmi_kernel_call *call);                                                   \
+    dm_status dmi_##name##_cuda(const dmi_kernel_call *call);
+#define DMI_HOST_KERNEL(name, descriptor)                                                                      \
+    void dmi_##name##_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS]);                             \
+    dm_status dmi_##name##_cpu(const dmi_kernel_call *call);
+#include "kernels/kernels.def"
+#undef DMI_KERNEL
+#undef DMI_HOST_KERNEL
+
+/* A device that runs kernels. */
+typedef struct dmi_backend {
+    const char *name;
+    /* Runs or enqueues a kernel. CPU: the kernel's status. GPU: DM_OK, errors stay in the queue. */
+    DM_CHECKED dm_status (*run)(int kernel, const dmi_kernel_call *call);
+} dmi_backend;
+const dmi_backend *dmi_backend_cpu(void);
+/* In a build without CUDA that of the emulated GPUs. */
+const dmi_backend *dmi_backend_cuda(void);
+
+#endif
