@@ -133,38 +133,45 @@ static void run_cyclic(const bench *t) /* rows and columns of every second block
     free(many[1]);
 }
 
-static void run_ewise(const bench *t, int op, const float *b, float *out)
+static void run_map(const bench *t, int row, int64_t b_stride, void *const *at)
 {
-    dmi_ewise d = {.op = op,
-                   .ndim = 2,
-                   .extent = {t->rows, t->cols},
-                   .a_dtype = DM_F32,
-                   .b_dtype = DM_F32,
-                   .out_dtype = DM_F32,
-                   .a_stride = {t->cols, 1},
-                   .b_stride = {b == t->b ? t->cols : 0, 1},
-                   .out_stride = {t->cols, 1}};
-    dmi_run_ewise(dmi_backend_cpu(), NULL, &d, 1, t->a, 2, b, out);
+    dmi_map_builder m = {.numbers = 2, .number = {dmi_number_of(1), dmi_number_of(2)}};
+    dmi_map_value value[2], result;
+    int inputs = dmi_ew_rows[row].operands;
+    for (int i = 0; i < inputs; i++) {
+        value[i] = dmi_map_input(&m, DM_F32);
+    }
+    if (dmi_map_apply(&m, row, value, (int[]){0, 1}, &result) != DM_OK) {
+        abort();
+    }
+    dmi_map_result(&m, result, DM_F32);
+    dmi_map d = {.ndim = 2, .extent = {t->rows, t->cols}, .program = m.program};
+    for (int s = 0; s <= inputs; s++) {
+        d.dtype[s] = DM_F32;
+        d.stride[s][0] = s == 1 && inputs == 2 ? b_stride : t->cols;
+        d.stride[s][1] = 1;
+    }
+    dmi_run_map(dmi_backend_cpu(), NULL, &d, m.number, m.numbers, at);
 }
 static void run_add(const bench *t)
 {
-    run_ewise(t, DMI_EW_ADD, t->b, t->c);
+    run_map(t, DMI_EW_linear, t->cols, (void *[]){t->a, t->b, t->c});
 }
 static void run_add_in_place(const bench *t)
 {
-    run_ewise(t, DMI_EW_ADD, t->b, t->b);
+    run_map(t, DMI_EW_linear, t->cols, (void *[]){t->a, t->b, t->b});
 }
 static void run_bias(const bench *t)
 {
-    run_ewise(t, DMI_EW_ADD, t->c, t->b);
+    run_map(t, DMI_EW_linear, 0, (void *[]){t->a, t->c, t->b});
 }
 static void run_relu(const bench *t)
 {
-    run_ewise(t, DMI_EW_RELU, t->b, t->c);
+    run_map(t, DMI_EW_relu, 0, (void *[]){t->a, t->c});
 }
 static void run_exp(const bench *t)
 {
-    run_ewise(t, DMI_EW_EXP, t->b, t->c);
+    run_map(t, DMI_EW_exp, 0, (void *[]){t->a, t->c});
 }
 
 static void run_reduce(const bench *t, dm_dtype dtype, unsigned mask)

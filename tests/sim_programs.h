@@ -84,10 +84,18 @@ static inline int sim_view(sim_program *p, int of, const int64_t *lo, const int6
 }
 
 /* Adds a call if the op's check takes it. */
-static inline bool sim_call(sim_program *p, int op, const dmi_args *args, int count, const int *arrays)
+/* A call's numbers (alpha, beta) and what its plan depends on. */
+typedef struct sim_args {
+    double s[2];
+    int32_t i[DMI_ARG_INTS];
+} sim_args;
+
+static inline bool sim_call(sim_program *p, int op, const sim_args *args, int count, const int *arrays)
 {
     dmi_call *call = &p->call[p->calls];
-    *call = (dmi_call){.op = op, .noperand = count, .args = *args};
+    *call = (dmi_call){.op = op, .noperand = count};
+    memcpy(call->args.i, args->i, sizeof args->i);
+    dmi_call_factors(call, args->s[0], args->s[1]);
     for (int i = 0; i < count; i++) {
         const dmi_operand_rule *rule = &dmi_ops[op].operand[i];
         call->operand[i] = p->array[arrays[i]];
@@ -108,7 +116,7 @@ static inline bool sim_call(sim_program *p, int op, const dmi_args *args, int co
 
 static inline bool sim_gemm(sim_program *p, int trans_a, int trans_b, double beta, int a, int b, int c)
 {
-    dmi_args args = {.s = {1.5, beta}, .i = {trans_a, trans_b, beta == 0, 0}};
+    sim_args args = {.s = {1.5, beta}, .i = {trans_a, trans_b, beta == 0, 0}};
     return sim_call(p, DMI_OP_gemm, &args, 3, (int[]){a, b, c});
 }
 

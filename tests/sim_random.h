@@ -109,8 +109,17 @@ static inline void ewise_random(sim_program *p, dmt_random *r)
     int a = dmt_chance(r, 20) ? out : broadcast_random(p, r, ndim, shape);
     int b = dmt_chance(r, 20) ? out : broadcast_random(p, r, ndim, shape);
     double alpha = factor(r), beta = factor(r);
-    dmi_args args = {.s = {alpha, beta}, .i = {alpha == 0, beta == 0}};
-    switch (dmt_int(r, 0, 3)) {
+    sim_args args = {.s = {alpha, beta}, .i = {alpha == 0, beta == 0}};
+    sim_args row = {.i = {DMI_EW_where}};
+    int c = broadcast_random(p, r, ndim, shape);
+    switch (dmt_int(r, 0, 5)) {
+    case 4:
+        (void)sim_call(p, DMI_OP_ewise, &row, 4, (int[]){a, b, c, out});
+        break;
+    case 5:
+        row.i[0] = DMI_EW_maximum;
+        (void)sim_call(p, DMI_OP_ewise, &row, 3, (int[]){a, b, out});
+        break;
     case 0:
         (void)sim_call(p, DMI_OP_add, &args, 3, (int[]){a, b, out});
         break;
@@ -121,9 +130,7 @@ static inline void ewise_random(sim_program *p, dmt_random *r)
         (void)sim_call(p, DMI_OP_axpby, &args, 2, (int[]){a, out});
         break;
     default:
-        args.i[1] = alpha == 0;
-        args.i[0] = DMI_EW_SCALE;
-        (void)sim_call(p, DMI_OP_unary, &args, 2, (int[]){a, out});
+        (void)sim_call(p, DMI_OP_scale, &args, 2, (int[]){a, out});
     }
 }
 
@@ -131,7 +138,7 @@ static inline void copy_random(sim_program *p, dmt_random *r)
 {
     int64_t shape[DM_MAX_DIMS], turned[DM_MAX_DIMS];
     int ndim = (int)dmt_int(r, 0, 4), perm[DM_MAX_DIMS];
-    dmi_args args = {.i = {dmt_chance(r, 50) ? ndim : 0}};
+    sim_args args = {.i = {dmt_chance(r, 50) ? ndim : 0}};
     shape_random(r, ndim, shape);
     dmt_shuffle(r, ndim, perm);
     for (int d = 0; d < ndim; d++) {
@@ -159,7 +166,7 @@ static inline void sum_random(sim_program *p, dmt_random *r)
             kept[n++] = 1;
         }
     }
-    dmi_args args = {.s = {1, beta}, .i = {reduced, beta == 0}};
+    sim_args args = {.s = {1, beta}, .i = {reduced, beta == 0}};
     int x = sim_array_random(p, r, dtype_random(r, false), ndim, shape);
     int out = sim_array_random(p, r, dtype_random(r, false), n, kept);
     (void)sim_call(p, DMI_OP_sum, &args, 2, (int[]){x, out});
@@ -174,7 +181,7 @@ static inline void gradients_random(sim_program *p, dmt_random *r)
     dmi_layout_spec spec = {.ndim = 2, .shape = {rows, n}, .grid = {workers, 1}};
     dmi_layout_spec copies = {.ndim = 1, .shape = {n}, .grid = {workers / replicas}, .replicas = replicas};
     copies.nworkers = copies.grid[0] * replicas;
-    dmi_args args = {.s = {1, beta}, .i = {1, beta == 0}};
+    sim_args args = {.s = {1, beta}, .i = {1, beta == 0}};
     int x = sim_array(p, dtype_random(r, false), &spec), out = sim_array(p, dtype_random(r, false), &copies);
     (void)sim_call(p, DMI_OP_sum, &args, 2, (int[]){x, out});
 }
@@ -184,7 +191,7 @@ static inline void touch_random(sim_program *p, dmt_random *r)
 {
     static const int ops[] = {DMI_OP_fill, DMI_OP_read, DMI_OP_write, DMI_OP_load, DMI_OP_save};
     int op = ops[dmt_int(r, 0, 4)], which = (int)dmt_int(r, 0, p->arrays - 1);
-    dmi_args args = {.i = {0}};
+    sim_args args = {.i = {0}};
     const dmi_desc *desc = &p->array[which].desc;
     int64_t lo[DM_MAX_DIMS], extent[DM_MAX_DIMS];
     bool part = dmt_chance(r, 50) && p->arrays < SIM_ARRAYS && op != DMI_OP_load;

@@ -1,6 +1,6 @@
 /* The kernels of emulated GPUs: what they do is what the CPU's do, when the stream gets there, with descriptors
  * as they were at the call and tables of runs as they are then. */
-#include "kernel_oracle.h"
+#include "map_cases.h"
 #include "kernels/direct.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/runtime.h"
@@ -230,41 +230,32 @@ static int random_extents(rng *r, int64_t *extent)
     return ndim;
 }
 
-static void test_ewise(void **state)
+static void test_map(void **state)
 {
     fixture *f = *state;
     rng r = {3};
     for (int round = 0; round < 150; round++) {
-        dmi_ewise d = {.op = (int)rng_in(&r, 0, DMI_EW_OPS - 1)};
-        d.ndim = random_extents(&r, d.extent);
-        d.a_dtype = any_type(&r);
-        d.b_dtype = any_type(&r);
-        d.out_dtype = any_type(&r);
-        if (d.op == DMI_EW_EXP || d.op == DMI_EW_TANH) {
-            d.a_dtype = d.out_dtype = all_dtypes[rng_in(&r, 0, 3)];
+        map_case c;
+        void *at[DMI_MAP_INPUTS + 1], *gpu[DMI_MAP_INPUTS + 1];
+        map_case_random(&r, &c, (int)rng_in(&r, 1, 3), true);
+        map_box(&r, &c, (int)rng_in(&r, 0, 4), 7, false);
+        int out = c.d.program.inputs;
+        for (int s = 0; s <= out; s++) {
+            at[s] = random_array(&r, c.d.dtype[s], c.span[s]);
+            gpu[s] = upload(f, at[s], c.span[s] * width_of(c.d.dtype[s]));
         }
-        d.a_offset = rng_in(&r, 0, 3);
-        d.out_offset = rng_in(&r, 0, 3);
-        int64_t n[3] = {d.a_offset + random_strides(&r, d.ndim, d.extent, d.a_stride),
-                        random_strides(&r, d.ndim, d.extent, d.b_stride),
-                        d.out_offset + random_strides(&r, d.ndim, d.extent, d.out_stride)};
-        bool binary = d.op == DMI_EW_ADD || d.op == DMI_EW_MUL;
-        double alpha = (double)rng_in(&r, -2, 2), beta = (double)rng_in(&r, -2, 2);
-        void *a = random_array(&r, d.a_dtype, n[0]), *b = random_array(&r, d.b_dtype, n[1]);
-        void *out = random_array(&r, d.out_dtype, n[2]), *gpu_a = upload(f, a, n[0] * width_of(d.a_dtype));
-        void *gpu_b = upload(f, b, n[1] * width_of(d.b_dtype)),
-             *gpu = upload(f, out, n[2] * width_of(d.out_dtype));
-        dmi_run_ewise(dmi_backend_cpu(), NULL, &d, alpha, a, beta, binary ? b : NULL, out);
+        dmi_run_map(dmi_backend_cpu(), NULL, &c.d, c.m.number, c.m.numbers, at);
         shut(f);
-        dmi_run_ewise(dmi_backend_cuda(), f->q, &d, alpha, gpu_a, beta, binary ? gpu_b : NULL, gpu);
-        dm_dtype type = d.out_dtype;
-        memset(&d, 0, sizeof d);
+        dmi_run_map(dmi_backend_cuda(), f->q, &c.d, c.m.number, c.m.numbers, gpu);
+        dm_dtype type = c.d.dtype[out];
+        memset(&c.d, 0, sizeof c.d);
+        memset(c.m.number, 0, sizeof c.m.number);
         finish(f);
-        check(f, "ewise", type, gpu, out, n[2]);
-        dmi_cu_release(gpu_a);
-        dmi_cu_release(gpu_b);
-        free(a);
-        free(b);
+        check(f, "map", type, gpu[out], at[out], c.span[out]);
+        for (int s = 0; s < out; s++) {
+            dmi_cu_release(gpu[s]);
+            free(at[s]);
+        }
     }
 }
 
@@ -475,7 +466,7 @@ int main(void)
     setenv("DMATH_EMULATED_GPUS", "2", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_copies),   cmocka_unit_test(test_runs_of_device), cmocka_unit_test(test_acc_adds),
-        cmocka_unit_test(test_ewise),    cmocka_unit_test(test_fills),          cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_map),    cmocka_unit_test(test_fills),          cmocka_unit_test(test_sums),
         cmocka_unit_test(test_products), cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -98,7 +98,7 @@ static void mutate_sum(int rows_each, int64_t piece, const char *what)
     int x = sim_matrix(&p, DM_F32, 5 * rows_each, 103, 5, 1, 0);
     dmi_layout_spec line = {.ndim = 1, .shape = {103}, .grid = {1}, .replicas = 5};
     int out = sim_array(&p, DM_F32, &line);
-    dmi_args down = {.s = {1, 1}, .i = {1}};
+    sim_args down = {.s = {1, 1}, .i = {1}};
     assert_true(sim_call(&p, DMI_OP_sum, &down, 2, (int[]){x, out}));
     for (int me = 0; me < 5; me += 2) {
         weaken_each(&p, me, 0, &t, true);

@@ -98,7 +98,7 @@ static void gradients(int workers, int copies, int64_t n, int algorithm, int64_t
     int x = sim_matrix(&p, DM_F32, workers, n, workers, 1, 0);
     dmi_layout_spec line = {.ndim = 1, .shape = {n}, .grid = {workers / copies}, .replicas = copies};
     int out = sim_array(&p, DM_F32, &line);
-    dmi_args down = {.s = {1, 1}, .i = {1}};
+    sim_args down = {.s = {1, 1}, .i = {1}};
     assert_true(sim_call(&p, DMI_OP_sum, &down, 2, (int[]){x, out}));
     assert_true(sim_call(&p, DMI_OP_sum, &down, 2, (int[]){x, out}));
     check_and_tell(&p, orders, rules, 1, what);
@@ -149,7 +149,7 @@ static void test_in_step(void **state)
 {
     (void)state;
     enum { WORKERS = 5, SIDE = 20, BYTES = SIDE / WORKERS * SIDE / WORKERS * 4 };
-    dmi_args none = {.i = {0}};
+    sim_args none = {.i = {0}};
     for (int which = 0; which < 3; which++) {
         sim_program p;
         sim_begin(&p, WORKERS);
@@ -196,8 +196,8 @@ static void test_ops_of_64(void **state)
     int grid = sim_matrix(&p, DM_BF16, 500, 130, 8, 8, 3), turned = sim_matrix(&p, DM_F32, 130, 500, 16, 4, 0);
     dmi_layout_spec line = {.ndim = 1, .shape = {130}, .grid = {16}, .replicas = 4}, one = {.ndim = 0};
     int row = sim_array(&p, DM_F32, &line), scalar = sim_array(&p, DM_F64, &one);
-    dmi_args none = {.i = {0}}, turn = {.i = {2, 1, 0}}, both = {.s = {1, 2}};
-    dmi_args down = {.s = {1, 2}, .i = {1}}, all = {.s = {1, 0}, .i = {-1, 1}};
+    sim_args none = {.i = {0}}, turn = {.i = {2, 1, 0}}, both = {.s = {1, 2}};
+    sim_args down = {.s = {1, 2}, .i = {1}}, all = {.s = {1, 0}, .i = {-1, 1}};
     assert_true(sim_call(&p, DMI_OP_write, &none, 1, &rows));
     assert_true(sim_call(&p, DMI_OP_copy, &none, 2, (int[]){rows, cols}));
     assert_true(sim_call(&p, DMI_OP_copy, &none, 2, (int[]){cols, grid}));
@@ -235,7 +235,7 @@ static void test_many_small_blocks(void **state)
         id[i] = sim_array(&p, DM_F32, &spec);
     }
     free(map);
-    dmi_args none = {.i = {0}};
+    sim_args none = {.i = {0}};
     assert_true(sim_call(&p, DMI_OP_copy, &none, 2, (int[]){id[0], id[1]}));
     check(&p, DMI_SIM_GREEDY, ALL_RULES, 1, "thousands of blocks a pair");
     dmi_sim_program program = {.profile = &p.profile,

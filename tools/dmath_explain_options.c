@@ -225,8 +225,9 @@ static dm_status make_operand(const explain_options *o, int workers, int which, 
 static void pack_arguments(const explain_options *o, dmi_call *call)
 {
     int32_t *i = call->args.i;
-    call->args.s[0] = o->alpha;
-    call->args.s[1] = o->beta;
+    call->numbers = 2;
+    call->number[0] = dmi_number_of(o->alpha);
+    call->number[1] = dmi_number_of(o->beta);
     switch (o->op) {
     case DMI_OP_gemm:
         i[0] = o->trans_a;

@@ -251,9 +251,9 @@ DM_API DM_CHECKED dm_status dm_permute(dm_session *session, dm_array src, const 
 DM_API DM_CHECKED dm_status dm_transpose(dm_session *session, dm_array src, dm_array dst);
 
 /* ---- elementwise ----------------------------------------------------------------------------------------- */
-/* Computed in the wider of the operands' types (f16 and bf16 in f32; integer with floating in f64), converted to
+/* Computed in the type that the operands' types promote to (NumPy's promote_types; f16 and bf16 in f32), converted to
  * the output's dtype as dm_copy does. Integer operands with an integer output: whole alpha and beta, arithmetic in
- * int64 with wrap-around. A term with a zero factor is not read. Outputs may be one of the operands itself;
+ * int64 with wrap-around; with a floating output: in f64. A term with a zero factor is not read. Outputs may be one of the operands itself;
  * any other overlap is DM_ERR_OVERLAP.
  * Broadcasting: shapes are aligned at the last dim; a missing dim or a dim of 1 repeats; out has the full shape. */
 
@@ -267,11 +267,7 @@ DM_API DM_CHECKED dm_status dm_add(dm_session *session, double alpha, dm_array a
 DM_API DM_CHECKED dm_status dm_multiply(dm_session *session, double alpha, dm_array a, dm_array b, dm_array out);
 /* out = alpha * a (a broadcasts to out). Errors: as dm_axpby (alpha). */
 DM_API DM_CHECKED dm_status dm_scale(dm_session *session, double alpha, dm_array a, dm_array out);
-/* out = f(a); exp and tanh for floating a and out, relu for all. Shapes equal. Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP,
- * DM_ERR_DTYPE (exp, tanh: integers). */
-DM_API DM_CHECKED dm_status dm_exp(dm_session *session, dm_array a, dm_array out);
-DM_API DM_CHECKED dm_status dm_tanh(dm_session *session, dm_array a, dm_array out);
-DM_API DM_CHECKED dm_status dm_relu(dm_session *session, dm_array a, dm_array out);
+/* All other elementwise functions are in <dmath/ewise.h>, which this header includes below. */
 
 /* ---- reductions ------------------------------------------------------------------------------------------ */
 
@@ -421,4 +417,7 @@ DM_API DM_CHECKED dm_status dm_memory_trim(dm_session *session);
 #ifdef __cplusplus
 }
 #endif
+
+#include <dmath/ewise.h>
+
 #endif

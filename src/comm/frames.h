@@ -65,16 +65,30 @@ typedef struct dmi_destroy_frame {
     uint64_t id;
 } dmi_destroy_frame;
 
+typedef struct dmi_operand_ref {
+    uint64_t id;
+    int64_t mode;
+} dmi_operand_ref;
+/* The operands, the numbers and the tail follow. */
 typedef struct dmi_op_frame {
     dmi_frame head;
-    uint64_t id[DMI_MAX_OPERANDS];
-    int8_t mode[DMI_MAX_OPERANDS];
-    int32_t noperand;
+    int16_t noperand, numbers;
+    int32_t args[DMI_ARG_INTS];
     int64_t tail_bytes, tail_key;
     uint64_t user; /* one address space: the caller's memory */
-    dmi_args args;
-    /* tail follows */
 } dmi_op_frame;
+static inline const dmi_operand_ref *dmi_op_frame_operands(const dmi_op_frame *f)
+{
+    return (const dmi_operand_ref *)(f + 1);
+}
+static inline const dmi_number *dmi_op_frame_numbers(const dmi_op_frame *f)
+{
+    return (const dmi_number *)(dmi_op_frame_operands(f) + f->noperand);
+}
+static inline const void *dmi_op_frame_tail(const dmi_op_frame *f)
+{
+    return dmi_op_frame_numbers(f) + f->numbers;
+}
 
 /* A layout spec as bytes: the struct, then workers[], then map[]. */
 static inline int64_t dmi_layout_spec_bytes(const dmi_layout_spec *spec)

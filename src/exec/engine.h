@@ -45,7 +45,8 @@ typedef struct dmi_instance { /* a plan on its way */
     dmi_stamp use_read[DMI_MAX_OPERANDS], use_write[DMI_MAX_OPERANDS];
     dmi_stamp base, end;
     void *user;                   /* the caller's memory (master; workers of the same process) */
-    dmi_args args;
+    int numbers;
+    dmi_number number[DMI_CALL_NUMBERS];
     char *tail;
     int64_t tail_bytes;
     int lane_of[DMI_LANES];       /* the executor's lane for each lane of the plan */
@@ -214,7 +215,7 @@ typedef struct dmi_engine {
 DM_CHECKED dm_status dmi_engine_start(dmi_engine *e, const dmi_engine_config *config);
 void dmi_engine_stop(dmi_engine *e); /* lanes must be empty */
 
-/* Takes over an instance (plan reference included). operand memory, user, args must be set; workspace is taken
+/* Takes over an instance (plan reference included). operand memory, user, numbers must be set; workspace is taken
  * here. On DM_ERR_NOMEM/LIMIT the instance runs as a failed one: it keeps its transfers, so that nobody hangs. */
 void dmi_engine_submit(dmi_engine *e, dmi_instance *inst);
 /* Room for another command? (the one before is enqueued entirely) */

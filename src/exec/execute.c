@@ -35,7 +35,7 @@ double dmi_step_scalar(const dmi_work *w, int which)
     case DMI_SCALAR_ZERO:
         return 0.0;
     default:
-        return w->inst->args.s[w->step->scalar[which]];
+        return w->inst->number[w->step->scalar[which]].re;
     }
 }
 
@@ -87,8 +87,8 @@ void dmi_step_call(const dmi_engine *e, const dmi_work *w, dmi_queue *q, dmi_ker
     *out = (dmi_kernel_call){.queue = q,
                              .desc = step->desc,
                              .scalar = {dmi_step_scalar(w, 0), dmi_step_scalar(w, 1)},
-                             .numbers = &w->inst->args.fill,
-                             .numbers_bytes = sizeof w->inst->args.fill,
+                             .number = w->inst->number,
+                             .numbers = w->inst->numbers,
                              .tail = w->inst->tail,
                              .tail_bytes = w->inst->tail_bytes,
                              .refs = step->nref,

@@ -145,21 +145,14 @@ static void add_arrived(partial *g, const dmi_region *c, dmi_ref t, const dmi_ma
 {
     dmi_product *p = g->p;
     dmi_panel acc = dmi_product_acc(p);
-    dmi_ewise k = {.op = DMI_EW_ADD,
-                   .ndim = 2,
-                   .extent = {c->dim[0].count, c->dim[1].count},
-                   .a_dtype = p->type,
-                   .b_dtype = p->type,
-                   .out_dtype = p->type,
-                   .a_stride = {c->dim[1].count, 1},
-                   .b_stride = {acc.ld, 1},
-                   .out_stride = {acc.ld, 1},
-                   .b_offset = acc.offset,
-                   .out_offset = acc.offset};
-    dmi_ref refs[3] = {t, acc.ref, acc.ref};
-    refs[0].mode = refs[2].mode = DMI_READ;
-    dmi_step *step = dmi_build_kernel(p->b, DMI_KERNEL_ewise, &k, sizeof k, refs, 3, arrived);
-    step->scalar[0] = step->scalar[1] = DMI_SCALAR_ONE;
+    int64_t extent[2] = {c->dim[0].count, c->dim[1].count}, dense[2] = {extent[1], 1}, stride[2] = {acc.ld, 1};
+    dmi_side sum = {p->type, stride, acc.offset, acc.ref}, term[2] = {{p->type, dense, 0, t}, sum};
+    dmi_map_builder m = {0};
+    dmi_map_value value[2] = {dmi_map_input(&m, p->type), dmi_map_input(&m, p->type)}, result = {0};
+    if (dmi_map_apply(&m, DMI_EW_add, value, NULL, &result) == DM_OK) {
+        dmi_map_result(&m, result, p->type);
+    }
+    dmi_step *step = dmi_build_map(p->b, &m.program, 2, extent, term, &sum, arrived);
     dmi_mark_step(done, step);
     dmi_mark_step(p->finished, step);
 }

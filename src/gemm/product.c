@@ -259,23 +259,12 @@ static void store_region(dmi_product *p, const dmi_region *region, dmi_ref t, in
     if (region->count == 0) {
         return;
     }
-    const dmi_desc *c = p->user_c;
-    dmi_ewise k = {.op = DMI_EW_ADD,
-                   .ndim = 2,
-                   .extent = {region->dim[0].count, region->dim[1].count},
-                   .a_dtype = p->type,
-                   .b_dtype = c->dtype,
-                   .out_dtype = c->dtype,
-                   .a_offset = t_offset,
-                   .a_stride = {region->dim[1].count, 1},
-                   .b_stride = {region->stride[0], region->stride[1]},
-                   .out_stride = {region->stride[0], region->stride[1]},
-                   .b_offset = dmi_region_start(region),
-                   .out_offset = dmi_region_start(region)};
-    dmi_ref refs[3] = {t, dmi_ref_operand(2, DMI_WRITE), dmi_ref_operand(2, DMI_READ)};
-    dmi_step *step = dmi_build_kernel(p->b, DMI_KERNEL_ewise, &k, sizeof k, refs, 3, after);
-    step->scalar[0] = DMI_SCALAR_S0;
-    step->scalar[1] = p->beta_zero ? DMI_SCALAR_ZERO : DMI_SCALAR_S1;
+    int64_t extent[2] = {region->dim[0].count, region->dim[1].count}, dense[2] = {extent[1], 1};
+    dmi_side c = {p->user_c->dtype, region->stride, dmi_region_start(region), dmi_ref_operand(2, DMI_READ)};
+    dmi_side term[2] = {{p->type, dense, t_offset, t}, c};
+    dmi_map_program program;
+    (void)dmi_linear_program((dm_dtype[]){p->type, c.dtype}, (bool[]){true, !p->beta_zero}, c.dtype, &program);
+    dmi_step *step = dmi_build_map(p->b, &program, 2, extent, term, &c, after);
     if (done) {
         dmi_mark_step(done, step);
     }

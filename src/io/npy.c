@@ -172,7 +172,7 @@ out:
 
 static const char *type_code(dm_dtype dtype)
 {
-    switch (dtype) {
+    switch ((int)dtype) {
     case DM_F64:
         return "f8";
     case DM_F32:

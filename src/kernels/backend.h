@@ -58,23 +58,6 @@ typedef struct dmi_arrival {
     uint32_t value;
 } dmi_arrival;
 
-/* out = f(a, b) elementwise on strided boxes, computed in dmi_dtype_promote of the inputs' types (f16/bf16 in
- * f32), except that with integer inputs and a floating out it is computed in f64; then converted as dmi_copy does.
- * Integer arithmetic is in int64 with wrap-around; alpha and beta are whole numbers there (the caller checked).
- *   ADD: alpha*a + beta*b    MUL: alpha*a*b    SCALE: alpha*a    AXPBY: as ADD with b == out's old value (b given)
- *   EXP: alpha*exp(a)   TANH: alpha*tanh(a)    RELU: alpha*(a > 0 ? a : 0), NaN stays NaN
- * With alpha == 0 the a term is not read (0 even if a is NaN) for ADD/AXPBY; the same for beta and b: BLAS rule.
- * out may be exactly a or exactly b (same address, same strides). */
-enum dmi_ewise_op { DMI_EW_ADD, DMI_EW_MUL, DMI_EW_SCALE, DMI_EW_EXP, DMI_EW_TANH, DMI_EW_RELU, DMI_EW_OPS };
-typedef struct dmi_ewise {
-    int op; /* binary: ADD, MUL; the rest unary */
-    int ndim;
-    int64_t extent[DM_MAX_DIMS];
-    dm_dtype a_dtype, b_dtype, out_dtype;
-    int64_t a_stride[DM_MAX_DIMS], b_stride[DM_MAX_DIMS], out_stride[DM_MAX_DIMS];
-    int64_t a_offset, b_offset, out_offset;
-} dmi_ewise;
-
 /* Fills a region of an array of the given shape (caller-visible coordinates); what is written depends only on
  * the kind, the parameters and the element's index, never on the region's place in memory.
  *   CONST: p0    IDENTITY: p0 where all indices are equal, else 0 (ndim 2)

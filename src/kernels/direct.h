@@ -23,18 +23,23 @@ static inline void dmi_run_gemm(const dmi_backend *on, dmi_queue *q, const dmi_g
     (void)!on->run(DMI_KERNEL_gemm, &call);
 }
 
-static inline void dmi_run_ewise(const dmi_backend *on, dmi_queue *q, const dmi_ewise *d, double alpha, const void *a,
-                                 double beta, const void *b, void *out)
+/* at: the inputs, out. */
+static inline void dmi_run_map(const dmi_backend *on, dmi_queue *q, const dmi_map *d, const dmi_number *number,
+                               int numbers, void *const *at)
 {
-    dmi_kernel_call call = {
-        .queue = q, .desc = d, .at = {dmi_unconst(a), out, dmi_unconst(b)}, .scalar = {alpha, beta}};
-    (void)!on->run(DMI_KERNEL_ewise, &call);
+    dmi_kernel_call call = {.queue = q, .desc = d, .number = number, .numbers = numbers};
+    for (int i = 0; i <= d->program.inputs; i++) {
+        call.at[i] = at[i];
+    }
+    (void)!on->run(DMI_KERNEL_map, &call);
 }
 
 static inline void dmi_run_fill(const dmi_backend *on, dmi_queue *q, const dmi_fill *d, const dmi_fill_values *v,
                                 void *out)
 {
-    dmi_kernel_call call = {.queue = q, .desc = d, .at = {out}, .numbers = v, .numbers_bytes = sizeof *v};
+    dmi_number number[] = {
+        {.re = v->p0, .whole = v->i0}, {.re = v->p1, .whole = v->i1}, {.whole = (int64_t)v->seed}};
+    dmi_kernel_call call = {.queue = q, .desc = d, .at = {out}, .scalar = {1}, .number = number, .numbers = 3};
     (void)!on->run(DMI_KERNEL_fill, &call);
 }
 

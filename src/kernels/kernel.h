@@ -9,9 +9,10 @@
 #define DMI_KERNEL_H
 
 #include "kernels/backend.h"
+#include "kernels/ewise.h"
 #include "kernels/touch.h"
 
-enum { DMI_MAX_REFS = 5 };
+enum { DMI_MAX_REFS = DMI_MAP_INPUTS + 1 };
 
 enum dmi_kernel_number {
 #define DMI_KERNEL(name, descriptor, traits) DMI_KERNEL_##name,
@@ -34,8 +35,8 @@ typedef struct dmi_kernel_call {
     const void *desc;
     void *at[DMI_MAX_REFS]; /* address of each reference; NULL: the call has none there */
     double scalar[2];       /* alpha and beta, or scale and beta */
-    const void *numbers;        /* what kernels.def says; else NULL */
-    size_t numbers_bytes;
+    const dmi_number *number;   /* [numbers] of the call: what kernels.def says */
+    int numbers;
     const dmi_arrival *arrival; /* WAITS: [parts] where arrivals are told; NULL: all is here */
     const void *tail;       /* HOST: variable part of the command, */
     int64_t tail_bytes;
@@ -69,6 +70,16 @@ extern const dmi_kernel dmi_kernels[DMI_KERNELS];
 #include "kernels/kernels.def"
 #undef DMI_KERNEL
 #undef DMI_HOST_KERNEL
+
+/* The numbers of a fill; 0 where the step's scalar is 0. */
+static inline dmi_fill_values dmi_fill_values_of(const dmi_kernel_call *call)
+{
+    if (call->scalar[0] == 0) {
+        return (dmi_fill_values){0};
+    }
+    const dmi_number *n = call->number;
+    return (dmi_fill_values){n[0].re, n[1].re, n[0].whole, n[1].whole, (uint64_t)n[2].whole};
+}
 
 /* A device that runs kernels. */
 typedef struct dmi_backend {

@@ -45,19 +45,13 @@ void dmi_fused_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
     touch_own(t->desc, 0, &out[4]);
 }
 
-void dmi_ewise_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
+void dmi_map_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
 {
-    const dmi_ewise *e = t->desc;
-    bool sum = e->op == DMI_EW_ADD; /* its terms with factor 0 are not read */
-    bool any = true;
-    for (int d = 0; d < e->ndim; d++) {
-        any = any && e->extent[d] > 0;
+    const dmi_map *m = t->desc;
+    for (int i = 0; i <= m->program.inputs; i++) {
+        dmi_touch_box(&out[i], m->ndim, m->extent, m->stride[i], m->offset[i], dmi_dtype_bytes(m->dtype[i]),
+                      i < m->program.inputs ? DMI_READ : DMI_WRITE);
     }
-    bool a = any && (!sum || !t->zero[0]);
-    bool b = any && t->refs > 2 && (e->op == DMI_EW_MUL || (sum && !t->zero[1]));
-    dmi_touch_box(&out[0], e->ndim, e->extent, e->a_stride, e->a_offset, dmi_dtype_bytes(e->a_dtype), a ? DMI_READ : 0);
-    dmi_touch_box(&out[1], e->ndim, e->extent, e->out_stride, e->out_offset, dmi_dtype_bytes(e->out_dtype), DMI_WRITE);
-    dmi_touch_box(&out[2], e->ndim, e->extent, e->b_stride, e->b_offset, dmi_dtype_bytes(e->b_dtype), b ? DMI_READ : 0);
 }
 
 void dmi_fill_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])

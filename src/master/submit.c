@@ -122,19 +122,22 @@ static void send_call(dmi_session *s, const dmi_call *call, void *user)
     if (s->config.explain) {
         dmi_explain_log(s, call);
     }
-    dmi_op_frame *f =
-        dmi_frame_begin(s, (uint32_t)(sizeof *f + (size_t)call->tail_bytes), DMI_FRAME_OP, call->op);
-    f->noperand = call->noperand;
-    for (int i = 0; i < DMI_MAX_OPERANDS; i++) {
-        f->id[i] = call->operand[i].id;
-        f->mode[i] = (int8_t)call->operand[i].mode;
+    size_t numbers = (size_t)call->numbers * sizeof *call->number, operands = (size_t)call->noperand * sizeof(dmi_operand_ref);
+    dmi_op_frame *f = dmi_frame_begin(s, (uint32_t)(sizeof *f + operands + numbers + (size_t)call->tail_bytes),
+                                      DMI_FRAME_OP, call->op);
+    dmi_operand_ref *operand = (dmi_operand_ref *)(f + 1);
+    f->noperand = (int16_t)call->noperand;
+    f->numbers = (int16_t)call->numbers;
+    for (int i = 0; i < call->noperand; i++) {
+        operand[i] = (dmi_operand_ref){.id = call->operand[i].id, .mode = call->operand[i].mode};
     }
     f->tail_bytes = call->tail_bytes;
     f->tail_key = call->tail_key;
     f->user = s->profile.one_space ? (uint64_t)(uintptr_t)user : 0;
-    f->args = call->args;
+    memcpy(f->args, call->args.i, sizeof f->args);
+    memcpy(operand + call->noperand, call->number, numbers);
     if (call->tail_bytes) {
-        memcpy(f + 1, call->tail, (size_t)call->tail_bytes);
+        memcpy((char *)(operand + call->noperand) + numbers, call->tail, (size_t)call->tail_bytes);
     }
     dmi_frame_send(s);
 }
@@ -196,7 +199,8 @@ static dm_status take_part(dmi_session *s, const dmi_call *call, void *user)
     }
     inst->plan = plan;
     inst->op = call->op;
-    inst->args = call->args;
+    inst->numbers = call->numbers;
+    memcpy(inst->number, call->number, (size_t)call->numbers * sizeof *call->number);
     inst->user = user;
     inst->work = work;
     inst->work_use = (dmi_stamp *)(void *)(work + plan->nwork + 1);

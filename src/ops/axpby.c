@@ -3,20 +3,16 @@
 
 dm_status dm_axpby(dm_session *session, double alpha, dm_array x, double beta, dm_array y)
 {
-    dmi_call call = {
-        .op = DMI_OP_axpby, .noperand = 2, .args = {.s = {alpha, beta}, .i = {alpha == 0, beta == 0}}};
+    dmi_call call = {.op = DMI_OP_axpby, .noperand = 2, .args = {.i = {alpha == 0, beta == 0}}};
+    dmi_call_factors(&call, alpha, beta);
     return dmi_call_submit(session, &call, (dm_array[]){x, y});
 }
 
 dm_status dmi_axpby_check(dmi_call *call)
 {
-    dm_dtype computed = dmi_dtype_promote(call->operand[0].desc.dtype, call->operand[1].desc.dtype);
     dm_status status = dmi_check_broadcast(call, 0, 1);
-    if (status == DM_OK) {
-        status = dmi_check_scalar(call, "alpha", call->args.s[0], computed);
-    }
-    if (status == DM_OK) {
-        status = dmi_check_scalar(call, "beta", call->args.s[1], computed);
+    for (int i = 0; i < 2 && status == DM_OK; i++) {
+        status = dmi_check_factor(call, i, i == 0 ? "alpha" : "beta", 2, 1);
     }
     if (call->args.i[0]) {
         call->operand[0].mode = 0;
@@ -27,5 +23,7 @@ dm_status dmi_axpby_check(dmi_call *call)
 
 dm_status dmi_axpby_plan(dmi_builder *b, const dmi_call *call)
 {
-    return dmi_plan_ewise(b, call, DMI_EW_ADD, 0, 1, 1);
+    dmi_value terms[2] = {dmi_value_operand(call, 0), dmi_value_operand(call, 1)}, out = terms[1];
+    dmi_plan_linear(b, terms, (bool[]){!call->args.i[0], !call->args.i[1]}, &out, NULL);
+    return DM_OK;
 }

@@ -14,15 +14,12 @@ DM_CHECKED dm_status dmi_check_overlap(const dmi_call *call, int input, int outp
 DM_CHECKED dm_status dmi_check_same_shape(const dmi_call *call, int a, int b);
 /* Does operand a broadcast to operand out (NumPy's rule, out has the full shape)? */
 DM_CHECKED dm_status dmi_check_broadcast(const dmi_call *call, int a, int out);
-/* With integer operands and output, is the scalar a whole number that int64 holds? */
-DM_CHECKED dm_status dmi_check_scalar(const dmi_call *call, const char *name, double value, dm_dtype computed);
+/* With integer inputs (operands 0 .. inputs-1) and an integer output: is factor number `which` a whole number that int64
+ * holds? */
+DM_CHECKED dm_status dmi_check_factor(const dmi_call *call, int which, const char *name, int inputs, int output);
 bool dmi_is_whole(double value);
 /* "3x5" */
 const char *dmi_shape_text(const dmi_desc *desc, char text[192]);
-
-/* --- common_ewise.c */
-/* out[...] = f(a, b) with a and b (operand numbers; -1 none) broadcast to out; scalars are args.s[0] and s[1]. */
-DM_CHECKED dm_status dmi_plan_ewise(dmi_builder *b, const dmi_call *call, int ewise_op, int a, int bb, int out);
 
 /* --- common_file.c */
 /* The steps by which this worker moves its part of operand 0 from a .npy file (its whole part) or to one (what it holds

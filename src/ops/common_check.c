@@ -92,9 +92,19 @@ bool dmi_is_whole(double value)
     return value == floor(value) && value >= -9223372036854775808.0 && value < 9223372036854775808.0;
 }
 
-dm_status dmi_check_scalar(const dmi_call *call, const char *name, double value, dm_dtype computed)
+static bool is_floating(const dmi_operand *o)
 {
-    if (!dmi_dtype_is_float(computed) && !dmi_is_whole(value)) {
+    return dmi_dtype_is_float(o->desc.dtype) || dmi_dtype_is_complex(o->desc.dtype);
+}
+
+dm_status dmi_check_factor(const dmi_call *call, int which, const char *name, int inputs, int output)
+{
+    bool floating = is_floating(&call->operand[output]);
+    for (int i = 0; i < inputs; i++) {
+        floating = floating || is_floating(&call->operand[i]);
+    }
+    double value = call->number[which].re;
+    if (!floating && !dmi_is_whole(value)) {
         return dmi_fail(DM_ERR_ARG, "%s: %s is %g, but with integer operands it must be a whole number",
                         dmi_ops[call->op].name, name, value);
     }

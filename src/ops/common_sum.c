@@ -172,7 +172,7 @@ static void zero_accumulators(dmi_summing *s, int64_t count)
     k.region.stride[0] = 1;
     k.region.count = doubles;
     dmi_ref ref = dmi_ref_work(s->acc_work, DMI_WRITE);
-    dmi_build_kernel(s->b, DMI_KERNEL_fill, &k, sizeof k, &ref, 1, NULL);
+    dmi_build_kernel(s->b, DMI_KERNEL_fill, &k, sizeof k, &ref, 1, NULL)->scalar[0] = DMI_SCALAR_ZERO;
 }
 
 static void store_sums(dmi_summing *s, int piece, int64_t at, const dmi_mark added, dmi_mark done)

@@ -7,7 +7,11 @@
 
 static dm_status submit(dm_session *session, dm_array x, int kind, double p0, double p1, uint64_t seed)
 {
-    dmi_call call = {.op = DMI_OP_fill, .noperand = 1, .args = {.i = {kind}, .fill = {p0, p1, 0, 0, seed}}};
+    dmi_call call = {.op = DMI_OP_fill,
+                     .noperand = 1,
+                     .args = {.i = {kind}},
+                     .numbers = 3,
+                     .number = {{.re = p0}, {.re = p1}, {.whole = (int64_t)seed}}};
     return dmi_call_submit(session, &call, (dm_array[]){x});
 }
 
@@ -49,9 +53,8 @@ static void int_range(dm_dtype dtype, double *lo, double *hi)
 dm_status dmi_fill_check(dmi_call *call)
 {
     int kind = call->args.i[0];
-    dmi_fill_values *v = &call->args.fill;
     const dmi_desc *x = &call->operand[0].desc;
-    double p[2] = {v->p0, v->p1};
+    double p[2] = {call->number[0].re, call->number[1].re};
     if (kind == DMI_FILL_IDENTITY && x->ndim != 2) {
         return dmi_fail(DM_ERR_SHAPE, "fill_identity: x has %d dims, not 2", x->ndim);
     }
@@ -59,11 +62,11 @@ dm_status dmi_fill_check(dmi_call *call)
         return dmi_fail(DM_ERR_DTYPE, "fill_normal: x has dtype %s; only floating types are taken",
                         dmi_dtype_name(x->dtype));
     }
-    if (kind == DMI_FILL_UNIFORM && !(v->p0 <= v->p1)) {
-        return dmi_fail(DM_ERR_ARG, "fill_uniform: lo is %g, hi is %g", v->p0, v->p1);
+    if (kind == DMI_FILL_UNIFORM && !(p[0] <= p[1])) {
+        return dmi_fail(DM_ERR_ARG, "fill_uniform: lo is %g, hi is %g", p[0], p[1]);
     }
-    if (kind == DMI_FILL_NORMAL && !(v->p1 >= 0)) {
-        return dmi_fail(DM_ERR_ARG, "fill_normal: deviation is %g", v->p1);
+    if (kind == DMI_FILL_NORMAL && !(p[1] >= 0)) {
+        return dmi_fail(DM_ERR_ARG, "fill_normal: deviation is %g", p[1]);
     }
     if (dmi_dtype_is_float(x->dtype)) {
         return DM_OK;
@@ -81,8 +84,8 @@ dm_status dmi_fill_check(dmi_call *call)
                             p[i], dmi_dtype_name(x->dtype));
         }
     }
-    v->i0 = (int64_t)v->p0;
-    v->i1 = (int64_t)v->p1;
+    call->number[0].whole = (int64_t)p[0];
+    call->number[1].whole = (int64_t)p[1];
     int64_t count = 1, last;
     for (int d = 0; d < x->ndim; d++) {
         count *= x->extent[d];
@@ -90,12 +93,13 @@ dm_status dmi_fill_check(dmi_call *call)
     if (kind == DMI_FILL_ARANGE && count > 0) {
         double lo, hi;
         int_range(x->dtype, &lo, &hi);
-        if (__builtin_mul_overflow(v->i1, count - 1, &last) || __builtin_add_overflow(last, v->i0, &last) ||
+        if (__builtin_mul_overflow(call->number[1].whole, count - 1, &last) ||
+            __builtin_add_overflow(last, call->number[0].whole, &last) ||
             (x->dtype != DM_I64 && ((double)last < lo || (double)last > hi))) {
             return dmi_fail(DM_ERR_ARG,
                             "fill_arange: with start %g and step %g the last of %" PRId64
                             " elements leaves dtype %s",
-                            v->p0, v->p1, count, dmi_dtype_name(x->dtype));
+                            p[0], p[1], count, dmi_dtype_name(x->dtype));
         }
     }
     return DM_OK;

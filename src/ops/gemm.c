@@ -21,7 +21,8 @@ dm_status dm_gemm_with(dm_session *session, int trans_a, int trans_b, double alp
     int compute = options ? options->compute : DM_COMPUTE_DEFAULT;
     dmi_call call = {.op = DMI_OP_gemm,
                      .noperand = 3,
-                     .args = {.s = {alpha, beta}, .i = {trans_a, trans_b, beta == 0, alpha == 0, compute}}};
+                     .args = {.i = {trans_a, trans_b, beta == 0, alpha == 0, compute}}};
+    dmi_call_factors(&call, alpha, beta);
     return dmi_call_submit(session, &call, (dm_array[]){a, b, c});
 }
 
@@ -69,27 +70,10 @@ dm_status dmi_gemm_check(dmi_call *call)
 /* alpha == 0 or nothing to add up: c = beta * c, a and b are not touched. */
 static void scale_only(dmi_builder *b, const dmi_call *call)
 {
-    const dmi_desc *c = &call->operand[2].desc;
-    dm_dtype type = dmi_dtype_promote(call->operand[0].desc.dtype, call->operand[1].desc.dtype);
-    for (int64_t i = 0; b->me < b->profile->workers && i < dmi_desc_region_count(c, b->me); i++) {
-        dmi_region region;
-        dmi_desc_region(c, b->me, i, &region);
-        if (region.count == 0) {
-            continue;
-        }
-        dmi_ewise k = {
-            .op = DMI_EW_ADD, .ndim = 2, .a_dtype = type, .b_dtype = c->dtype, .out_dtype = c->dtype};
-        k.a_offset = k.b_offset = k.out_offset = dmi_region_start(&region);
-        for (int d = 0; d < 2; d++) {
-            k.extent[d] = region.dim[d].count;
-            k.a_stride[d] = k.b_stride[d] = k.out_stride[d] = region.stride[d];
-        }
-        dmi_ref refs[3] = {dmi_ref_operand(2, DMI_READ), dmi_ref_operand(2, DMI_WRITE),
-                           dmi_ref_operand(2, DMI_READ)};
-        dmi_step *step = dmi_build_kernel(b, DMI_KERNEL_ewise, &k, sizeof k, refs, 3, NULL);
-        step->scalar[0] = DMI_SCALAR_ZERO;
-        step->scalar[1] = call->args.i[2] ? DMI_SCALAR_ZERO : DMI_SCALAR_S1;
-    }
+    dmi_value c = dmi_value_operand(call, 2);
+    dmi_desc product = *c.desc; /* not made, but c is scaled in its type */
+    product.dtype = dmi_dtype_promote(call->operand[0].desc.dtype, call->operand[1].desc.dtype);
+    dmi_plan_linear(b, (dmi_value[]){{.desc = &product}, c}, (bool[]){false, !call->args.i[2]}, &c, NULL);
 }
 
 dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)

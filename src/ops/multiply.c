@@ -3,13 +3,13 @@
 
 dm_status dm_multiply(dm_session *session, double alpha, dm_array a, dm_array b, dm_array out)
 {
-    dmi_call call = {.op = DMI_OP_multiply, .noperand = 3, .args = {.s = {alpha}, .i = {alpha == 0}}};
+    dmi_call call = {.op = DMI_OP_multiply, .noperand = 3, .args = {.i = {alpha == 0}}};
+    dmi_call_factors(&call, alpha, 0);
     return dmi_call_submit(session, &call, (dm_array[]){a, b, out});
 }
 
 dm_status dmi_multiply_check(dmi_call *call)
 {
-    dm_dtype computed = dmi_dtype_promote(call->operand[0].desc.dtype, call->operand[1].desc.dtype);
     for (int i = 0; i < 2; i++) {
         dm_status status = dmi_check_broadcast(call, i, 2);
         if (call->args.i[0]) {
@@ -22,12 +22,12 @@ dm_status dmi_multiply_check(dmi_call *call)
             return status;
         }
     }
-    return dmi_dtype_is_float(call->operand[2].desc.dtype)
-               ? DM_OK
-               : dmi_check_scalar(call, "alpha", call->args.s[0], computed);
+    return dmi_check_factor(call, 0, "alpha", 2, 2);
 }
 
 dm_status dmi_multiply_plan(dmi_builder *b, const dmi_call *call)
 {
-    return dmi_plan_ewise(b, call, DMI_EW_MUL, 0, 1, 2);
+    dmi_value factors[2] = {dmi_value_operand(call, 0), dmi_value_operand(call, 1)}, out = dmi_value_operand(call, 2);
+    dmi_plan_scaled(b, DMI_EW_product, 2, factors, !call->args.i[0], &out, NULL);
+    return DM_OK;
 }

@@ -27,6 +27,6 @@ uint64_t dmi_ops_fingerprint(void)
             hash = mix(hash, &dmi_ops[op].operand[i].dtypes, sizeof(unsigned));
         }
     }
-    size_t sizes[] = {sizeof(dmi_call), sizeof(dmi_args), sizeof(dmi_desc), sizeof(void *)};
+    size_t sizes[] = {sizeof(dmi_call), sizeof(dmi_desc), sizeof(void *)};
     return mix(hash, sizes, sizeof sizes);
 }

@@ -11,7 +11,8 @@
 dm_status dm_sum(dm_session *session, dm_array x, const int *dims, int ndims, double scale, double beta,
                  dm_array out)
 {
-    dmi_call call = {.op = DMI_OP_sum, .noperand = 2, .args = {.s = {scale, beta}}};
+    dmi_call call = {.op = DMI_OP_sum, .noperand = 2};
+    dmi_call_factors(&call, scale, beta);
     if (!dims) {
         call.args.i[0] = -1; /* all */
         if (ndims != 0) {
@@ -55,12 +56,10 @@ dm_status dmi_sum_check(dmi_call *call)
                         "sum: x is %s; out is %s, not x's shape without the summed dims (or 1 there)",
                         dmi_shape_text(x, s), dmi_shape_text(out, t));
     }
-    if (!dmi_dtype_is_float(out->dtype)) {
-        for (int i = 0; i < 2; i++) {
-            dm_status status = dmi_check_scalar(call, i ? "beta" : "scale", call->args.s[i], x->dtype);
-            if (status != DM_OK) {
-                return status;
-            }
+    for (int i = 0; i < 2; i++) {
+        dm_status status = dmi_check_factor(call, i, i ? "beta" : "scale", 1, 1);
+        if (status != DM_OK) {
+            return status;
         }
     }
     call->args.i[0] = reduced;

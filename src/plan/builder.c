@@ -51,12 +51,14 @@ dmi_ref dmi_ref_operand(int operand, int mode)
 static dmi_step *scrap(dmi_builder *b)
 {
     memset(&b->scrap, 0, sizeof b->scrap);
+    b->scrap.ref = b->scrap_ref;
     return &b->scrap;
 }
 
-static dmi_step *new_step(dmi_builder *b, int kind, int lane, const dmi_mark after)
+static dmi_step *new_step(dmi_builder *b, int kind, int lane, int nref, const dmi_mark after)
 {
     dmi_plan *plan = b->plan;
+    dmi_ref *refs = dmi_build_alloc(b, (size_t)nref * sizeof *refs);
     if (!b->failed && plan->nstep == b->step_room) {
         int room = b->step_room ? 2 * b->step_room : 16;
         dmi_step *grown = realloc(plan->step, (size_t)room * sizeof *grown);
@@ -75,6 +77,8 @@ static dmi_step *new_step(dmi_builder *b, int kind, int lane, const dmi_mark aft
     step->kind = (uint8_t)kind;
     step->lane = (uint8_t)lane;
     step->peer = -1;
+    step->nref = (uint8_t)nref;
+    step->ref = refs;
     step->ordinal = ++plan->lane_steps[lane];
     step->scalar[0] = DMI_SCALAR_ONE;
     step->scalar[1] = DMI_SCALAR_ZERO;
@@ -140,11 +144,10 @@ static dmi_step *push(dmi_builder *b, int peer, dmi_ref src, const dmi_copy *geo
         return scrap(b);
     }
     assert(peer != b->me && geometry->src_dtype == geometry->dst_dtype && geometry->count > 0);
-    dmi_step *step = new_step(b, DMI_STEP_PUSH, DMI_LANE_SEND, after);
+    dmi_step *step = new_step(b, DMI_STEP_PUSH, DMI_LANE_SEND, 1, after);
     step->peer = peer;
     step->desc = keep(b, geometry, sizeof *geometry);
     step->bytes = geometry->count * dmi_dtype_bytes(geometry->src_dtype);
-    step->nref = 1;
     step->ref[0] = src;
     step->ref[0].mode = DMI_READ;
     dmi_copy_span(geometry, false, &step->ref[0].from, &step->ref[0].to);
@@ -168,11 +171,10 @@ static dmi_step *expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy *g
         return scrap(b);
     }
     assert(peer != b->me && geometry->src_dtype == geometry->dst_dtype && geometry->count > 0);
-    dmi_step *step = new_step(b, DMI_STEP_EXPECT, DMI_LANE_RECV, after);
+    dmi_step *step = new_step(b, DMI_STEP_EXPECT, DMI_LANE_RECV, 1, after);
     step->peer = peer;
     step->desc = keep(b, geometry, sizeof *geometry);
     step->bytes = geometry->count * dmi_dtype_bytes(geometry->src_dtype);
-    step->nref = 1;
     step->ref[0] = dst;
     step->ref[0].mode = DMI_WRITE;
     dmi_copy_span(geometry, true, &step->ref[0].from, &step->ref[0].to);
@@ -194,15 +196,14 @@ dmi_step *dmi_build_kernel(dmi_builder *b, int kernel, const void *desc, size_t 
         return scrap(b);
     }
     assert(nref <= DMI_MAX_REFS && size == dmi_kernels[kernel].desc_bytes);
-    dmi_step *step = new_step(b, DMI_STEP_KERNEL + kernel, DMI_LANE_COMPUTE, after);
+    dmi_step *step = new_step(b, DMI_STEP_KERNEL + kernel, DMI_LANE_COMPUTE, nref, after);
     step->desc = keep(b, desc, size);
-    step->nref = (uint8_t)nref;
     for (int i = 0; i < nref; i++) {
         step->ref[i] = refs[i];
         step->ref[i].from = 0;
         step->ref[i].to = INT64_MAX;
     }
-    if (kernel == DMI_KERNEL_copy) {
+    if (kernel == DMI_KERNEL_copy && !b->failed) {
         dmi_copy_span(desc, false, &step->ref[0].from, &step->ref[0].to);
         dmi_copy_span(desc, true, &step->ref[1].from, &step->ref[1].to);
     }

@@ -12,11 +12,12 @@
 #ifndef DMI_PLAN_H
 #define DMI_PLAN_H
 
+#include "kernels/ewise.h"
 #include "kernels/kernel.h"
 #include "layout/layout.h"
 #include "worker/pool.h"
 
-#define DMI_MAX_OPERANDS 4
+enum { DMI_MAX_OPERANDS = 12 };
 enum { DMI_KEEP = 3 }; /* the operand in which an op leaves what has come whole to all workers (master/replicas.c) */
 enum { DMI_ROOM = 5 }; /* of such an op, the argument that says how many KiB of workspace a worker has for it; 0: enough */
 enum { DMI_LANE_COMPUTE, DMI_LANE_SEND, DMI_LANE_RECV }; /* DMI_LANES of pool.h */
@@ -37,19 +38,19 @@ typedef struct dmi_operand {
     int mode;        /* DMI_READ, DMI_WRITE, DMI_READWRITE; 0: operand not used by this call */
 } dmi_operand;
 
-#define DMI_ARG_INTS 20
-typedef struct dmi_args {
-    int32_t i[DMI_ARG_INTS]; /* what the plan depends on: part of its signature */
-    double s[2];             /* scalars the steps read when they run: alpha, beta, ... */
-    dmi_fill_values fill;
-} dmi_args;
+enum { DMI_ARG_INTS = 20, DMI_CALL_NUMBERS = DMI_MAP_NUMBERS };
 
 /* One call of an op: the same on the master and on every worker. */
 typedef struct dmi_call {
     int op;
     int noperand;
     dmi_operand operand[DMI_MAX_OPERANDS];
-    dmi_args args;
+    struct {
+        int32_t i[DMI_ARG_INTS]; /* what the plan depends on: part of its signature */
+    } args;
+    int numbers;
+    dmi_number number[DMI_CALL_NUMBERS]; /* alpha, beta, bounds, ...: steps read them when they run */
+    const char *name; /* of the public call, for messages; NULL: the op's */
     const void *tail; /* variable part (a path); plans may depend on its first tail_key bytes */
     int64_t tail_bytes, tail_key;
 } dmi_call;
@@ -104,8 +105,8 @@ enum { DMI_STEP_PUSH, DMI_STEP_EXPECT, DMI_STEP_KERNEL };
 enum { DMI_STEP_KINDS = DMI_STEP_KERNEL + DMI_KERNELS };
 const char *dmi_step_name(int kind); /* "push", "expect", or the kernel's; "?" for a number that is no kind */
 
-/* Where a kernel step takes a scalar from. */
-enum { DMI_SCALAR_S0 = 0, DMI_SCALAR_S1 = 1, DMI_SCALAR_ONE = 2, DMI_SCALAR_ZERO = 3 };
+/* Where a kernel step takes a scalar from: the call's number of this index, or a constant. */
+enum { DMI_SCALAR_S0 = 0, DMI_SCALAR_S1 = 1, DMI_SCALAR_ONE = 254, DMI_SCALAR_ZERO = 255 };
 
 typedef struct dmi_step {
     uint8_t kind; /* DMI_STEP_PUSH, DMI_STEP_EXPECT, DMI_STEP(kernel) */
@@ -115,7 +116,7 @@ typedef struct dmi_step {
     int peer;              /* PUSH: to whom, EXPECT: from whom */
     uint32_t ordinal;      /* 1, 2, ... in its lane */
     uint32_t wait[DMI_LANES]; /* steps of each lane (ordinals) that must be done first; 0: none */
-    dmi_ref ref[DMI_MAX_REFS];
+    dmi_ref *ref;          /* [nref] */
     const void *desc;      /* the kernel's descriptor; PUSH, EXPECT: dmi_copy */
     int64_t bytes;         /* PUSH, EXPECT: payload */
     int64_t flops;
@@ -161,6 +162,7 @@ typedef struct dmi_builder {
     bool pushed;          /* in this turn, of what keeps step */
     uint32_t before_turn; /* EXPECTs up to the end of the last turn with such a push */
     dmi_step scrap; /* what step calls return once failed */
+    dmi_ref scrap_ref[DMI_MAX_REFS];
 } dmi_builder;
 
 typedef uint32_t dmi_mark[DMI_LANES]; /* a set of waits: highest ordinal a lane */
@@ -180,6 +182,39 @@ void dmi_build_turn(dmi_builder *b);
 /* desc is copied into the plan (size bytes); dmi_copy's runs must live in the plan (dmi_build_alloc). */
 dmi_step *dmi_build_kernel(dmi_builder *b, int kernel, const void *desc, size_t size, const dmi_ref *refs, int nref,
                            const dmi_mark after);
+/* --- map.c: elementwise programs --- */
+/* A value that a planner takes: an array, a view or a temporary of this command. */
+typedef struct dmi_value {
+    const dmi_desc *desc;
+    dmi_ref ref;           /* mode READ; offset 0 of its memory */
+    const uint32_t *ready; /* it is there; NULL: from the start */
+} dmi_value;
+dmi_value dmi_value_operand(const dmi_call *call, int operand);
+/* out = program(in...): out stays where it is, inputs, which broadcast to it, come to it where they are not there already.
+ * done: receives what to wait for until out is written; may be NULL. */
+void dmi_plan_map(dmi_builder *b, const dmi_map_program *program, const dmi_value *in, const dmi_value *out, dmi_mark done);
+
+/* One side of an elementwise step: a strided box. */
+typedef struct dmi_side {
+    dm_dtype dtype;
+    const int64_t *stride;
+    int64_t offset;
+    dmi_ref ref;
+} dmi_side;
+/* One step: the program over a box. */
+dmi_step *dmi_build_map(dmi_builder *b, const dmi_map_program *program, int ndim, const int64_t *extent,
+                        const dmi_side *in, const dmi_side *out, const dmi_mark after);
+
+/* --- linear.c: elementwise programs with the factors of the call, whose numbers are {alpha, beta, 0} --- */
+void dmi_call_factors(dmi_call *call, double alpha, double beta); /* sets them */
+/* out = alpha * value[0] + beta * value[1]; used: is this term read? Both terms count for the type computed in. */
+void dmi_plan_linear(dmi_builder *b, const dmi_value value[2], const bool used[2], const dmi_value *out, dmi_mark done);
+/* The program of that, and the first term that is its input. */
+int dmi_linear_program(const dm_dtype dtype[2], const bool used[2], dm_dtype out, dmi_map_program *program);
+/* out = alpha * value[0] (row `scale`) or alpha * value[0] * value[1] (`product`); not used: 0. */
+void dmi_plan_scaled(dmi_builder *b, int row, int inputs, const dmi_value *value, bool used, const dmi_value *out,
+                     dmi_mark done);
+
 void dmi_mark_step(dmi_mark mark, const dmi_step *step); /* adds "step is done" to the set */
 void dmi_mark_merge(dmi_mark into, const dmi_mark from);
 

@@ -202,7 +202,7 @@ static bool check_steps(endpoint *e, const dmi_call *call)
             return false;
         }
         note_use(e, step, e->enqueued.seq[step->lane]);
-        dmi_sim_touches(step, &call->args, touch);
+        dmi_sim_touches(step, call, touch);
         for (int ref = 0; ref < step->nref; ref++) {
             if (!check_ref(e, i, ref, &touch[ref])) {
                 return false;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-void dmi_sim_touches(const dmi_step *step, const dmi_args *args, dmi_touch out[DMI_MAX_REFS])
+void dmi_sim_touches(const dmi_step *step, const dmi_call *call, dmi_touch out[DMI_MAX_REFS])
 {
     const dmi_copy *copy = step->desc;
     memset(out, 0, DMI_MAX_REFS * sizeof *out);
@@ -15,7 +15,7 @@ void dmi_sim_touches(const dmi_step *step, const dmi_args *args, dmi_touch out[D
         dmi_touching t = {.desc = step->desc, .refs = step->nref};
         for (int i = 0; i < DMI_COUNT(t.zero); i++) {
             int from = step->scalar[i];
-            t.zero[i] = from == DMI_SCALAR_ZERO || (from != DMI_SCALAR_ONE && args->s[from] == 0);
+            t.zero[i] = from == DMI_SCALAR_ZERO || (from != DMI_SCALAR_ONE && call->number[from].re == 0);
         }
         dmi_step_kernel(step)->touches(&t, out);
     }

@@ -17,24 +17,27 @@ static void count_plan(dmi_worker *w, bool reused)
 
 static bool make_call(dmi_worker *w, const dmi_op_frame *f, dmi_call *call, dmi_instance *inst)
 {
-    *call = (dmi_call){.op = f->head.op,
-                       .noperand = f->noperand,
-                       .args = f->args,
-                       .tail = f + 1,
-                       .tail_bytes = f->tail_bytes,
-                       .tail_key = f->tail_key};
+    const dmi_operand_ref *operand = dmi_op_frame_operands(f);
+    call->op = f->head.op;
+    call->noperand = f->noperand;
+    memcpy(call->args.i, f->args, sizeof f->args);
+    call->numbers = f->numbers;
+    memcpy(call->number, dmi_op_frame_numbers(f), (size_t)f->numbers * sizeof *call->number);
+    call->tail = dmi_op_frame_tail(f);
+    call->tail_bytes = f->tail_bytes;
+    call->tail_key = f->tail_key;
     for (int i = 0; i < f->noperand; i++) {
-        dmi_entry *entry = dmi_store_find(w, f->id[i]);
+        dmi_entry *entry = dmi_store_find(w, operand[i].id);
         if (!entry) { /* its creation failed here and was reported */
             return false;
         }
         call->operand[i] = (dmi_operand){
-            .desc = entry->desc, .id = f->id[i], .memory = entry->memory->number, .mode = f->mode[i]};
+            .desc = entry->desc, .id = operand[i].id, .memory = entry->memory->number, .mode = (int)operand[i].mode};
         inst->memory[i] = entry->memory;
-        inst->mode[i] = (uint8_t)f->mode[i];
+        inst->mode[i] = (uint8_t)operand[i].mode;
         inst->desc[i] = entry->desc;
         inst->whole[i] =
-            f->mode[i] == DMI_WRITE && entry->whole && atomic_load(&entry->memory->poisoned) != DMI_NO_MEMORY;
+            operand[i].mode == DMI_WRITE && entry->whole && atomic_load(&entry->memory->poisoned) != DMI_NO_MEMORY;
     }
     return true;
 }
@@ -48,8 +51,9 @@ static void fail_unplanned(dmi_worker *w, const dmi_op_frame *f, dm_status statu
     dmi_engine_report(&w->engine, f->head.command, status, text);
     dmi_engine_drain(&w->engine); /* commands before it may still make its outputs clean */
     for (int i = 0; i < f->noperand; i++) {
-        dmi_entry *entry = dmi_store_find(w, f->id[i]);
-        if (entry && (f->mode[i] & DMI_WRITE) && atomic_load(&entry->memory->poisoned) == DMI_CLEAN) {
+        const dmi_operand_ref *operand = &dmi_op_frame_operands(f)[i];
+        dmi_entry *entry = dmi_store_find(w, operand->id);
+        if (entry && (operand->mode & DMI_WRITE) && atomic_load(&entry->memory->poisoned) == DMI_CLEAN) {
             atomic_store(&entry->memory->poisoned, DMI_POISONED);
         }
     }
@@ -143,9 +147,10 @@ static void dispatch_op(dmi_worker *w, const dmi_op_frame *f)
     inst->command = f->head.command;
     inst->op = f->head.op;
     inst->noperand = f->noperand;
-    inst->args = f->args;
+    inst->numbers = f->numbers;
+    memcpy(inst->number, dmi_op_frame_numbers(f), (size_t)f->numbers * sizeof *inst->number);
     if (f->tail_bytes) {
-        memcpy(inst->tail, f + 1, (size_t)f->tail_bytes);
+        memcpy(inst->tail, dmi_op_frame_tail(f), (size_t)f->tail_bytes);
         inst->tail_bytes = f->tail_bytes;
     }
     if (f->user) {

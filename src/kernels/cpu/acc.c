@@ -226,13 +226,13 @@ void dmi_cpu_fold(const dmi_fold *d, double scale, const void *rows, const void 
     int inner = box.ndim - 1;
     int64_t n = box.extent[inner], stride[DMI_BOX_SIDES];
     int64_t index[DMI_BOX_DIMS] = {0}, at[DMI_BOX_SIDES] = {0, s->out_offset, d->own_offset};
-    for (int side = 0; side < DMI_BOX_SIDES; side++) {
+    for (int side = 0; side < box.sides; side++) {
         stride[side] = box.stride[side][inner];
     }
     do {
         for (int64_t i = 0; i < n; i += DMI_CHUNK) {
             int64_t here[DMI_BOX_SIDES];
-            for (int side = 0; side < DMI_BOX_SIDES; side++) {
+            for (int side = 0; side < box.sides; side++) {
                 here[side] = at[side] + i * stride[side];
             }
             fold_row(&job, here, stride, DMI_MIN(DMI_CHUNK, n - i));

@@ -2,7 +2,7 @@
 #include "kernels/cpu/convert.h"
 #include <assert.h>
 
-static void swap_dims(dmi_box *box, int a, int b)
+void dmi_box_swap(dmi_box *box, int a, int b)
 {
     int64_t t = box->extent[a];
     box->extent[a] = box->extent[b];
@@ -43,7 +43,7 @@ void dmi_box_simplify(dmi_box *box, int by)
     }
     for (int i = 1; i < n; i++) { /* insertion sort: equal strides keep their order */
         for (int j = i; j > 0 && box->stride[by][j] > box->stride[by][j - 1]; j--) {
-            swap_dims(box, j, j - 1);
+            dmi_box_swap(box, j, j - 1);
         }
     }
     int kept = n > 0 ? n - 1 : 0;

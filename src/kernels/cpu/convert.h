@@ -170,7 +170,7 @@ static inline void *dmi_at_mut(void *base, int64_t bytes)
 }
 
 /* A strided box of up to DMI_BOX_DIMS dims seen by up to DMI_BOX_SIDES operands. */
-enum { DMI_BOX_DIMS = 2 * DM_MAX_DIMS, DMI_BOX_SIDES = 3 };
+enum { DMI_BOX_DIMS = 2 * DM_MAX_DIMS, DMI_BOX_SIDES = 12 };
 typedef struct dmi_box {
     int ndim, sides;
     int64_t extent[DMI_BOX_DIMS];
@@ -179,6 +179,7 @@ typedef struct dmi_box {
 /* Drops dims of extent 1, orders dims by decreasing stride of side `by`, joins neighbours that are one run for
  * every side. Afterwards ndim >= 1. The box must not be empty. */
 void dmi_box_simplify(dmi_box *box, int by);
+void dmi_box_swap(dmi_box *box, int a, int b); /* two dims */
 /* The boxes of these, simplified. Sides 0: accumulators or rows, dense over the extents, 1: out, 2: the addend
  * that is no row (as side 0 where there is none). False: it has no element. */
 bool dmi_box_of_store(const dmi_acc_store *d, dmi_box *box);

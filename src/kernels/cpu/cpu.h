@@ -6,7 +6,6 @@
 
 void dmi_cpu_copy(const dmi_copy *d, const void *src, void *dst);
 void dmi_cpu_gemm(const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c);
-void dmi_cpu_ewise(const dmi_ewise *d, double alpha, const void *a, double beta, const void *b, void *out);
 void dmi_cpu_fill(const dmi_fill *d, const dmi_fill_values *v, void *out);
 void dmi_cpu_reduce(const dmi_reduce *d, const void *in, void *acc);
 void dmi_cpu_acc_add(const dmi_acc_add *d, const void *part, void *acc);

@@ -29,16 +29,10 @@ dm_status dmi_gemm_cuda(const dmi_kernel_call *call)
     return DM_OK;
 }
 
-dm_status dmi_ewise_cuda(const dmi_kernel_call *call)
-{
-    dmi_cuda_ewise_box(call->queue, call->desc, call->scalar[0], call->at[0], call->scalar[1], call->at[2],
-                       call->at[1]);
-    return DM_OK;
-}
-
 dm_status dmi_fill_cuda(const dmi_kernel_call *call)
 {
-    dmi_cuda_fill_region(call->queue, call->desc, call->numbers, call->at[0]);
+    dmi_fill_values values = dmi_fill_values_of(call);
+    dmi_cuda_fill_region(call->queue, call->desc, &values, call->at[0]);
     return DM_OK;
 }
 

@@ -16,15 +16,27 @@ static cudaDataType_t blas_type(dm_dtype dtype)
 /* c = beta * c, not read where beta is 0. */
 static void scale_c(dmi_queue *q, const dmi_gemm *d, dm_dtype type, double beta, void *c)
 {
-    dmi_ewise e = {.op = DMI_EW_SCALE, .ndim = 2, .extent = {d->m, d->n}, .a_dtype = type, .out_dtype = type};
-    e.a_stride[0] = e.out_stride[0] = d->ldc;
-    e.a_stride[1] = e.out_stride[1] = 1;
-    e.a_offset = e.out_offset = d->c_offset;
+    dmi_map_builder m = {.numbers = 1};
+    dmi_number number = dmi_number_of(beta);
+    dmi_map map = {.ndim = 2, .extent = {d->m, d->n}};
     if (beta == 0) {
-        e.op = DMI_EW_ADD; /* a sum without terms */
-        e.b_dtype = type;
+        dmi_map_result(&m, dmi_map_constant(&m, 0, type), type);
+    } else {
+        dmi_map_value value = dmi_map_input(&m, type), result = {0};
+        if (dmi_map_apply(&m, DMI_EW_scale, &value, (int[]){0, 0}, &result) == DM_OK) {
+            dmi_map_result(&m, result, type);
+        }
     }
-    dmi_cuda_ewise_box(q, &e, beta, c, 0, NULL, c);
+    map.program = m.program;
+    for (int i = 0; i <= m.program.inputs; i++) {
+        map.dtype[i] = type;
+        map.stride[i][0] = d->ldc;
+        map.stride[i][1] = 1;
+        map.offset[i] = d->c_offset;
+    }
+    dmi_kernel_call call = {
+        .queue = q, .desc = &map, .at = {c, c}, .number = &number, .numbers = 1};
+    (void)!dmi_map_cuda(&call);
 }
 
 void dmi_cuda_gemm(dmi_queue *q, const dmi_gemm *d, double alpha, const void *a, const void *b, double beta,

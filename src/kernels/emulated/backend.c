@@ -108,7 +108,7 @@ static void put(int kernel, const dmi_kernel_call *call)
         return;
     }
     int64_t runs = copies ? count_runs(q, row->name, call->desc) : 0;
-    int64_t desc = room(row->desc_bytes), numbers = room(call->numbers_bytes);
+    int64_t desc = room(row->desc_bytes), numbers = room((size_t)call->numbers * sizeof *call->number);
     kernel_op *k = runs < 0 ? NULL : malloc(sizeof *k + (size_t)(desc + numbers) + (size_t)runs * sizeof(dmi_run));
     if (!k) {
         failed(q, row->name, "no memory");
@@ -119,8 +119,8 @@ static void put(int kernel, const dmi_kernel_call *call)
     k->call = *call;
     k->call.queue = NULL;
     k->call.desc = memcpy(k->kept, call->desc, row->desc_bytes);
-    if (call->numbers_bytes > 0) {
-        k->call.numbers = memcpy(k->kept + desc, call->numbers, call->numbers_bytes);
+    if (call->numbers > 0) {
+        k->call.number = memcpy(k->kept + desc, call->number, (size_t)call->numbers * sizeof *call->number);
     }
     if (copies) {
         keep_runs(q, (dmi_copy *)(void *)k->kept, (dmi_run *)(void *)(k->kept + desc + numbers));

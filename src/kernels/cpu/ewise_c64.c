@@ -1,0 +1,21 @@
+/* Elementwise rows in c64. */
+#define SUFFIX c64
+#define NUMBER float _Complex
+#define PART_NUMBER float
+#define TABLE dmi_ewise_c64
+#define IN_ANY 1
+#define IN_NUMERIC 1
+#define IN_REAL 0
+#define IN_ORDERED 0
+#define IN_INTEGER 0
+#define IN_BITS 0
+#define IN_LOGIC 0
+#define IN_FLOAT 0
+#define IN_FLOATC 1
+#define ADD(a, b) ((a) + (b))
+#define SUB(a, b) ((a) - (b))
+#define MUL(a, b) TY(times)(a, b)
+#define DIV(a, b) TY(quotient)(a, b)
+#define NEG(a) (-(a))
+#define NUMBER_OF(number) TY(pair)((float)(number)->re, (float)(number)->im)
+#include "kernels/cpu/ewise_loops.h"

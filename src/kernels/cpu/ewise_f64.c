@@ -1,0 +1,25 @@
+/* Elementwise rows in f64. */
+#define SUFFIX f64
+#define NUMBER double
+#define PART_NUMBER double
+#define TABLE dmi_ewise_f64
+#define IN_ANY 1
+#define IN_NUMERIC 1
+#define IN_REAL 1
+#define IN_ORDERED 1
+#define IN_INTEGER 0
+#define IN_BITS 0
+#define IN_LOGIC 0
+#define IN_FLOAT 1
+#define IN_FLOATC 1
+#define ADD(a, b) ((a) + (b))
+#define SUB(a, b) ((a) - (b))
+#define MUL(a, b) ((a) * (b))
+#define DIV(a, b) ((a) / (b))
+#define NEG(a) (-(a))
+#define FN(name) name
+#define ROUND(name, a) name(a)
+#define LARGEST DBL_MAX
+#define NUMBER_OF(number) (double)(number)->re
+#include <float.h>
+#include "kernels/cpu/ewise_loops.h"

@@ -1,0 +1,166 @@
+/* What the expressions of ewise.def use on the CPU: functions that the C library lacks, or has in another form. Each is
+ * named after its carrier: TY(remainder) is dmi_remainder_f32 and so on. */
+#ifndef DMI_EWISE_MATH_H
+#define DMI_EWISE_MATH_H
+
+#include <complex.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The formulas serve unsigned types too, which are never below 0. */
+#pragma GCC diagnostic ignored "-Wtype-limits"
+
+#define DMI_EWISE_FN static inline __attribute__((always_inline, unused))
+
+/* --- every ordered type */
+#define DMI_EWISE_ORDERED(suffix, type)                                                                        \
+    DMI_EWISE_FN type dmi_clip_##suffix(type x, type low, type high)                                           \
+    {                                                                                                          \
+        type y = x > low || x != x ? x : low;                                                                  \
+        y = low != low ? low : y;                                                                              \
+        type z = y < high || y != y ? y : high;                                                                \
+        return high != high ? high : z;                                                                        \
+    }                                                                                                          \
+    DMI_EWISE_FN type dmi_conjugate_##suffix(type x) { return x; }                                             \
+    DMI_EWISE_FN type dmi_real_part_##suffix(type x) { return x; }                                             \
+    DMI_EWISE_FN type dmi_imaginary_part_##suffix(type x) { return (void)x, (type)0; }
+
+/* --- integers: the quotient rounds down, the remainder has the divisor's sign, both are 0 for a divisor of 0 */
+#define DMI_EWISE_INTEGER(suffix, type, utype, bits)                                                           \
+    DMI_EWISE_FN type dmi_floor_divide_##suffix(type a, type b)                                                \
+    {                                                                                                          \
+        if (b == 0 || (b == (type)-1 && (type)-1 < 0)) {                                                       \
+            return b == 0 ? 0 : (type)(0 - (utype)a);                                                          \
+        }                                                                                                      \
+        type q = a / b;                                                                                        \
+        return (type)(q - (a % b != 0 && (a < 0) != (b < 0)));                                                 \
+    }                                                                                                          \
+    DMI_EWISE_FN type dmi_remainder_##suffix(type a, type b)                                                   \
+    {                                                                                                          \
+        if (b == 0 || (b == (type)-1 && (type)-1 < 0)) {                                                       \
+            return 0;                                                                                          \
+        }                                                                                                      \
+        type r = a % b;                                                                                        \
+        return (type)(r != 0 && (r < 0) != (b < 0) ? r + b : r);                                               \
+    }                                                                                                          \
+    /* by squaring; with a negative exponent 1 / a^-b, rounded towards zero */                                 \
+    DMI_EWISE_FN type dmi_power_##suffix(type a, type b)                                                       \
+    {                                                                                                          \
+        utype result = 1, base = (utype)a;                                                                     \
+        if (b < 0) {                                                                                           \
+            return (type)(a == 1 ? 1 : a == (type)-1 ? (b % 2 == 0 ? 1 : -1) : 0);                             \
+        }                                                                                                      \
+        for (utype e = (utype)b; e > 0; e >>= 1) {                                                             \
+            result *= e & 1 ? base : 1;                                                                        \
+            base *= base;                                                                                      \
+        }                                                                                                      \
+        return (type)result;                                                                                   \
+    }                                                                                                          \
+    DMI_EWISE_FN type dmi_absolute_##suffix(type x) { return x < 0 ? (type)(0 - (utype)x) : x; }               \
+    DMI_EWISE_FN type dmi_invert_##suffix(type x) { return (type)~x; }                                         \
+    DMI_EWISE_FN type dmi_left_shift_##suffix(type a, type b)                                                  \
+    {                                                                                                          \
+        return b < 0 || b >= (bits) ? 0 : (type)((utype)a << b);                                               \
+    }                                                                                                          \
+    DMI_EWISE_FN type dmi_right_shift_##suffix(type a, type b)                                                 \
+    {                                                                                                          \
+        return b < 0 || b >= (bits) ? (a < 0 ? (type)-1 : 0) : (type)(a >> b);                                 \
+    }
+
+/* --- floats */
+#define DMI_EWISE_FLOAT(suffix, type, f)                                                                       \
+    DMI_EWISE_FN type dmi_remainder_##suffix(type a, type b)                                                   \
+    {                                                                                                          \
+        type r = fmod##f(a, b);                                                                                \
+        if (r == 0) {                                                                                          \
+            return copysign##f(0, b);                                                                          \
+        }                                                                                                      \
+        return (r < 0) != (b < 0) && r == r ? r + b : r;                                                       \
+    }                                                                                                          \
+    DMI_EWISE_FN type dmi_floor_divide_##suffix(type a, type b)                                                \
+    {                                                                                                          \
+        if (b == 0) {                                                                                          \
+            return a / b;                                                                                      \
+        }                                                                                                      \
+        type r = fmod##f(a, b), q = (a - r) / b;                                                               \
+        q -= r != 0 && (r < 0) != (b < 0);                                                                     \
+        if (q == 0) {                                                                                          \
+            return copysign##f(0, a / b);                                                                      \
+        }                                                                                                      \
+        type whole = floor##f(q);                                                                              \
+        return whole + (q - whole > (type)0.5);                                                                \
+    }                                                                                                          \
+    DMI_EWISE_FN type dmi_power_##suffix(type a, type b) { return pow##f(a, b); }                              \
+    DMI_EWISE_FN type dmi_absolute_##suffix(type x) { return fabs##f(x); }                                     \
+    DMI_EWISE_FN bool dmi_sign_bit_##suffix(type x) { return signbit(x) != 0; }                                \
+    DMI_EWISE_FN type dmi_hyperbolic_tangent_##suffix(type x) { return tanh##f(x); }                           \
+    DMI_EWISE_FN type dmi_log_gamma_##suffix(type x)                                                           \
+    {                                                                                                          \
+        int sign; /* lgamma would keep it in a variable that all threads share */                              \
+        return lgamma##f##_r(x, &sign);                                                                        \
+    }                                                                                                          \
+    DMI_EWISE_FN type dmi_log_add_exp_##suffix(type a, type b)                                                 \
+    {                                                                                                          \
+        type high = a > b ? a : b, low = a > b ? b : a;                                                        \
+        return a != a || b != b ? a + b : high == low ? high + log##f(2) : high + log1p##f(exp##f(low - high)); \
+    }
+
+/* --- complex numbers, by the textbook's formulas: infinities may come out as NaN */
+#define DMI_EWISE_COMPLEX(suffix, type, real, f)                                                               \
+    DMI_EWISE_FN type dmi_pair_##suffix(real re, real im)                                                      \
+    {                                                                                                          \
+        union {                                                                                                \
+            real part[2];                                                                                      \
+            type both;                                                                                         \
+        } u = {.part = {re, im}};                                                                              \
+        return u.both;                                                                                         \
+    }                                                                                                          \
+    DMI_EWISE_FN type dmi_times_##suffix(type a, type b)                                                       \
+    {                                                                                                          \
+        real p = creal##f(a), q = cimag##f(a), r = creal##f(b), s = cimag##f(b);                               \
+        return dmi_pair_##suffix(p *r - q * s, p *s + q * r);                                                  \
+    }                                                                                                          \
+    /* Smith's: divides by the larger part first, so that nothing overflows on the way */                      \
+    DMI_EWISE_FN type dmi_quotient_##suffix(type a, type b)                                                    \
+    {                                                                                                          \
+        real p = creal##f(a), q = cimag##f(a), r = creal##f(b), s = cimag##f(b);                               \
+        if (fabs##f(r) >= fabs##f(s)) {                                                                        \
+            real t = r == 0 && s == 0 ? s : s / r, d = r + s * t;                                              \
+            return dmi_pair_##suffix((p + q * t) / d, (q - p * t) / d);                                        \
+        }                                                                                                      \
+        real t = r / s, d = r * t + s;                                                                         \
+        return dmi_pair_##suffix((p * t + q) / d, (q * t - p) / d);                                            \
+    }                                                                                                          \
+    DMI_EWISE_FN real dmi_absolute_##suffix(type x) { return hypot##f(creal##f(x), cimag##f(x)); }             \
+    DMI_EWISE_FN type dmi_conjugate_##suffix(type x) { return dmi_pair_##suffix(creal##f(x), -cimag##f(x)); }  \
+    DMI_EWISE_FN real dmi_real_part_##suffix(type x) { return creal##f(x); }                                   \
+    DMI_EWISE_FN real dmi_imaginary_part_##suffix(type x) { return cimag##f(x); }
+
+DMI_EWISE_FN uint8_t dmi_clip_boolean(uint8_t x, uint8_t low, uint8_t high)
+{
+    uint8_t y = x > low ? x : low;
+    return y < high ? y : high;
+}
+DMI_EWISE_FN uint8_t dmi_absolute_boolean(uint8_t x)
+{
+    return x;
+}
+DMI_EWISE_FN uint8_t dmi_invert_boolean(uint8_t x)
+{
+    return x ^ 1;
+}
+DMI_EWISE_ORDERED(i32, int32_t)
+DMI_EWISE_ORDERED(i64, int64_t)
+DMI_EWISE_ORDERED(u64, uint64_t)
+DMI_EWISE_ORDERED(f32, float)
+DMI_EWISE_ORDERED(f64, double)
+DMI_EWISE_INTEGER(i32, int32_t, uint32_t, 32)
+DMI_EWISE_INTEGER(i64, int64_t, uint64_t, 64)
+DMI_EWISE_INTEGER(u64, uint64_t, uint64_t, 64)
+DMI_EWISE_FLOAT(f32, float, f)
+DMI_EWISE_FLOAT(f64, double, )
+DMI_EWISE_COMPLEX(c64, float _Complex, float, f)
+DMI_EWISE_COMPLEX(c128, double _Complex, double, )
+
+#endif

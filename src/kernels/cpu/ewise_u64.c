@@ -1,0 +1,21 @@
+/* Elementwise rows in u64. */
+#define SUFFIX u64
+#define NUMBER uint64_t
+#define PART_NUMBER uint64_t
+#define TABLE dmi_ewise_u64
+#define IN_ANY 1
+#define IN_NUMERIC 1
+#define IN_REAL 1
+#define IN_ORDERED 1
+#define IN_INTEGER 1
+#define IN_BITS 1
+#define IN_LOGIC 0
+#define IN_FLOAT 0
+#define IN_FLOATC 0
+#define ADD(a, b) (uint64_t)((uint64_t)(a)+(uint64_t)(b))
+#define SUB(a, b) (uint64_t)((uint64_t)(a)-(uint64_t)(b))
+#define MUL(a, b) (uint64_t)((uint64_t)(a)*(uint64_t)(b))
+#define NEG(a) (uint64_t)(0 - (uint64_t)(a))
+#define ROUND(f, a) (a)
+#define NUMBER_OF(number) (uint64_t)(number)->whole
+#include "kernels/cpu/ewise_loops.h"

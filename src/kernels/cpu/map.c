@@ -1,0 +1,210 @@
+/* Elementwise programs on the CPU: a tile of each value fits the first-level cache; every step is a loop over a tile. */
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/ewise_cpu.h"
+#include "kernels/kernel.h"
+#include <assert.h>
+
+enum { TILE_BYTES = 4096, SIDES = DMI_MAP_INPUTS + 1 };
+enum { SLOTS = DMI_MAP_INPUTS + DMI_MAP_NUMBERS + DMI_MAP_TEMPORARIES };
+
+typedef struct tile {
+    _Alignas(64) unsigned char bytes[TILE_BYTES];
+} tile;
+
+typedef struct map_job {
+    const dmi_map *d;
+    const dmi_map_program *p;
+    const dmi_number *number;
+    int64_t most;  /* elements of a tile */
+    bool constant; /* some constant fills tiles */
+    int64_t bytes[SIDES];
+    char *at[SIDES]; /* memory of the inputs and out */
+    tile input[DMI_MAP_INPUTS], constants[DMI_MAP_NUMBERS], temporary[DMI_MAP_TEMPORARIES];
+} map_job;
+
+static dmi_ewise_fn *const *rows_of(dm_dtype carrier)
+{
+    switch ((int)carrier) {
+    case DM_BOOL:
+        return dmi_ewise_bool;
+    case DM_I32:
+        return dmi_ewise_i32;
+    case DM_I64:
+        return dmi_ewise_i64;
+    case DM_U64:
+        return dmi_ewise_u64;
+    case DM_F32:
+        return dmi_ewise_f32;
+    case DM_F64:
+        return dmi_ewise_f64;
+    case DM_C64:
+        return dmi_ewise_c64;
+    case DM_C128:
+        return dmi_ewise_c128;
+    default:
+        assert(!"not a carrier");
+        return NULL;
+    }
+}
+
+/* One number as elements of a carrier. */
+static void fill_tile(dm_dtype carrier, const dmi_number *number, int64_t n, void *out)
+{
+    rows_of(carrier)[DMI_EW_constant](out, out, NULL, NULL, number, number, n);
+}
+
+static void prepare(map_job *job)
+{
+    const dmi_map_program *p = job->p;
+    int64_t widest = dmi_dtype_bytes((dm_dtype)p->result);
+    for (int i = 0; i < p->inputs; i++) {
+        widest = DMI_MAX(widest, dmi_dtype_bytes((dm_dtype)p->input_type[i]));
+    }
+    for (int i = 0; i < p->steps; i++) {
+        widest = DMI_MAX(widest, dmi_dtype_bytes((dm_dtype)p->step[i].type));
+    }
+    job->most = DMI_MIN(TILE_BYTES / widest, DMI_CHUNK);
+    for (int i = 0; i < p->constants; i++) {
+        dm_dtype type = (dm_dtype)p->constant_type[i];
+        fill_tile(type, &job->number[p->constant_number[i]], TILE_BYTES / dmi_dtype_bytes(type), &job->constants[i]);
+        job->constant = true;
+    }
+}
+
+static void cast(const dmi_map_step *step, const void *from, void *to, int64_t n)
+{
+    dm_dtype of = (dm_dtype)step->of, via = (dm_dtype)step->via, type = (dm_dtype)step->type;
+    if (via == type) {
+        dmi_convert_row(of, type, from, to, n);
+        return;
+    }
+    tile between;
+    dmi_convert_row(of, via, from, &between, n);
+    dmi_convert_row(via, type, &between, to, n);
+}
+
+/* n elements at element positions at[] of the sides, with strides; in[]: those inputs that are there already. */
+static void run_tile(map_job *job, const int64_t *at, const int64_t *stride, int64_t n)
+{
+    const dmi_map_program *p = job->p;
+    const void *in[DMI_MAP_INPUTS];
+    dm_dtype result = (dm_dtype)p->result, out_type = job->d->dtype[p->inputs];
+    for (int i = 0; i < p->inputs; i++) {
+        const void *from = job->at[i] ? dmi_at(job->at[i], at[i] * job->bytes[i]) : NULL;
+        dm_dtype carrier = (dm_dtype)p->input_type[i];
+        bool direct = !from || dmi_row_direct(job->d->dtype[i], stride[i], carrier, n);
+        in[i] = direct ? from : dmi_row_load(job->d->dtype[i], from, stride[i], carrier, (dmi_chunk *)&job->input[i], n);
+    }
+    void *out = dmi_at_mut(job->at[p->inputs], at[p->inputs] * job->bytes[p->inputs]);
+    bool direct = dmi_row_direct(result, stride[p->inputs], out_type, n);
+    void *last = NULL;
+    for (int i = 0; i < p->steps; i++) {
+        const dmi_map_step *step = &p->step[i];
+        const void *from[3];
+        int operands = step->row == DMI_EW_CAST ? 1 : dmi_ew_rows[step->row].operands;
+        for (int k = 0; k < operands; k++) {
+            int index = step->from[k] & DMI_AT_INDEX, kind = step->from[k] & DMI_AT_KIND;
+            from[k] = kind == DMI_AT_INPUT      ? in[index]
+                      : kind == DMI_AT_CONSTANT ? (void *)&job->constants[index]
+                                                : (void *)&job->temporary[index];
+        }
+        last = i + 1 == p->steps && direct ? out : (void *)&job->temporary[step->to];
+        if (step->row == DMI_EW_CAST) {
+            cast(step, from[0], last, n);
+        } else {
+            rows_of((dm_dtype)step->type)[step->row](last, from[0], operands > 1 ? from[1] : NULL,
+                                                     operands > 2 ? from[2] : NULL, &job->number[step->number[0]],
+                                                     &job->number[step->number[1]], n);
+        }
+    }
+    if (!direct) {
+        dmi_row_store(result, last, out_type, out, stride[p->inputs], n);
+    }
+}
+
+/* May a row be one tile, however long? Where all of its operands are read from where they are, and there is one step. */
+static bool any_length(const map_job *job, const int64_t *stride)
+{
+    const dmi_map_program *p = job->p;
+    bool direct = p->steps == 1 && !job->constant && p->step[0].row != DMI_EW_CAST &&
+                  dmi_row_direct((dm_dtype)p->result, stride[p->inputs], job->d->dtype[p->inputs], 2);
+    for (int i = 0; i < p->inputs && direct; i++) {
+        direct = !job->at[i] || dmi_row_direct(job->d->dtype[i], stride[i], (dm_dtype)p->input_type[i], 2);
+    }
+    return direct;
+}
+
+/* The innermost dim is where out is densest; if it is short, the longest dim makes better rows. */
+static void choose_inner(dmi_box *box)
+{
+    int inner = box->ndim - 1, best = inner;
+    if (box->extent[inner] >= 16) {
+        return;
+    }
+    for (int d = 0; d < inner; d++) {
+        best = box->extent[d] > box->extent[best] ? d : best;
+    }
+    dmi_box_swap(box, inner, best);
+}
+
+static void walk(map_job *job, dmi_box *box, const int64_t *offset)
+{
+    int sides = job->p->inputs + 1, inner;
+    dmi_box_simplify(box, sides - 1);
+    choose_inner(box);
+    inner = box->ndim - 1;
+    int64_t n = box->extent[inner], stride[SIDES], begin[SIDES];
+    bool far = false;
+    for (int s = 0; s < sides; s++) {
+        stride[s] = box->stride[s][inner];
+        far = far || (s + 1 < sides && stride[s] > 1);
+    }
+    int64_t most = any_length(job, stride) ? n : job->most;
+    /* Across a strided operand the rows come in pieces, so that what one piece draws into the cache, the next
+     * row's piece still finds there. */
+    int64_t piece = far ? DMI_MIN(most, DMI_CHUNK) : n;
+    for (int64_t i = 0; i < n; i += piece) {
+        int64_t index[DMI_BOX_DIMS] = {0}, m = DMI_MIN(piece, n - i);
+        for (int s = 0; s < sides; s++) {
+            begin[s] = offset[s] + i * stride[s];
+        }
+        do {
+            for (int64_t j = 0; j < m; j += most) {
+                int64_t at[SIDES];
+                for (int s = 0; s < sides; s++) {
+                    at[s] = begin[s] + j * stride[s];
+                }
+                run_tile(job, at, stride, DMI_MIN(most, m - j));
+            }
+        } while (dmi_box_next(box, inner, index, begin));
+    }
+}
+
+dm_status dmi_map_cpu(const dmi_kernel_call *call)
+{
+    const dmi_map *d = call->desc;
+    int sides = d->program.inputs + 1;
+    dmi_box box = {.ndim = d->ndim, .sides = sides};
+    map_job job;
+    assert(d->program.steps > 0 && d->ndim >= 0 && d->ndim <= DM_MAX_DIMS);
+    for (int dim = 0; dim < d->ndim; dim++) {
+        if (d->extent[dim] == 0) {
+            return DM_OK;
+        }
+        box.extent[dim] = d->extent[dim];
+        for (int s = 0; s < sides; s++) { /* inputs that are not read do not matter */
+            box.stride[s][dim] = call->at[s] ? d->stride[s][dim] : d->stride[sides - 1][dim];
+        }
+    }
+    job.d = d;
+    job.p = &d->program;
+    job.number = call->number;
+    job.constant = false;
+    for (int s = 0; s < sides; s++) {
+        job.bytes[s] = dmi_dtype_bytes(d->dtype[s]);
+        job.at[s] = call->at[s];
+    }
+    prepare(&job);
+    walk(&job, &box, d->offset);
+    return DM_OK;
+}

@@ -1,0 +1,148 @@
+/* Making elementwise programs. A temporary is free again as soon as the step that uses it is made: values are used once. */
+#include "kernels/ewise.h"
+
+#include <string.h>
+
+dmi_map_value dmi_map_input(dmi_map_builder *b, dm_dtype dtype)
+{
+    if (b->program.inputs == DMI_MAP_INPUTS) {
+        b->full = "operands";
+        return (dmi_map_value){dtype, DMI_AT_INPUT};
+    }
+    b->program.input_type[b->program.inputs] = (uint8_t)dmi_dtype_carrier(dtype);
+    return (dmi_map_value){dtype, (uint8_t)(DMI_AT_INPUT | b->program.inputs++)};
+}
+
+int dmi_map_number(dmi_map_builder *b, dmi_number number)
+{
+    if (b->numbers == DMI_MAP_NUMBERS) {
+        b->full = "numbers";
+        return 0;
+    }
+    b->number[b->numbers] = number;
+    return b->numbers++;
+}
+
+dmi_map_value dmi_map_constant(dmi_map_builder *b, int number, dm_dtype dtype)
+{
+    int c = b->program.constants;
+    if (c == DMI_MAP_NUMBERS) {
+        b->full = "constants";
+        return (dmi_map_value){dtype, DMI_AT_CONSTANT};
+    }
+    b->program.constant_type[c] = (uint8_t)dmi_dtype_carrier(dtype);
+    b->program.constant_number[c] = (uint8_t)number;
+    b->program.constants++;
+    return (dmi_map_value){dtype, (uint8_t)(DMI_AT_CONSTANT | c)};
+}
+
+static void release(dmi_map_builder *b, uint8_t at)
+{
+    if ((at & DMI_AT_KIND) == DMI_AT_TEMPORARY) {
+        b->busy &= ~(1u << (at & DMI_AT_INDEX));
+    }
+}
+
+/* Adds a step whose operands are used up; returns where its result is. */
+static uint8_t add_step(dmi_map_builder *b, dmi_map_step step, int operands, dm_dtype result)
+{
+    int to = 0;
+    while (to < DMI_MAP_TEMPORARIES && b->busy >> to & 1) {
+        to++;
+    }
+    if (to == DMI_MAP_TEMPORARIES || b->program.steps == DMI_MAP_STEPS) {
+        b->full = to == DMI_MAP_TEMPORARIES ? "intermediate results" : "steps";
+        return DMI_AT_TEMPORARY;
+    }
+    for (int i = 0; i < operands; i++) {
+        release(b, step.from[i]);
+    }
+    b->busy |= 1u << to;
+    step.to = (uint8_t)to;
+    b->program.step[b->program.steps++] = step;
+    b->program.temporaries = (uint8_t)DMI_MAX(b->program.temporaries, to + 1);
+    b->program.result = (uint8_t)dmi_dtype_carrier(result);
+    return (uint8_t)to;
+}
+
+static uint8_t add_cast(dmi_map_builder *b, uint8_t from, dm_dtype of, dm_dtype via, dm_dtype type)
+{
+    dmi_map_step step = {
+        .row = DMI_EW_CAST, .type = (uint8_t)type, .of = (uint8_t)of, .via = (uint8_t)via, .from = {from}};
+    return add_step(b, step, 1, type);
+}
+
+dmi_map_value dmi_map_cast(dmi_map_builder *b, dmi_map_value value, dm_dtype to)
+{
+    dm_dtype have = dmi_dtype_carrier(value.dtype), want = dmi_dtype_carrier(to);
+    bool exact = dmi_dtype_promote(value.dtype, to) == to;
+    if ((value.at & DMI_AT_KIND) == DMI_AT_CONSTANT && (exact || to == want) && to != DM_BOOL) {
+        b->program.constant_type[value.at & DMI_AT_INDEX] = (uint8_t)want; /* a number has all forms */
+    } else if (have != want || (!exact && to != want)) {
+        value.at = add_cast(b, value.at, have, exact ? want : to, want);
+    }
+    value.dtype = to;
+    return value;
+}
+
+/* Integers of a type narrower than its carrier may have left its range. */
+static bool may_leave(int row)
+{
+    switch (row) {
+    case DMI_EW_add:
+    case DMI_EW_subtract:
+    case DMI_EW_multiply:
+    case DMI_EW_floor_divide:
+    case DMI_EW_pow:
+    case DMI_EW_negative:
+    case DMI_EW_abs:
+    case DMI_EW_square:
+    case DMI_EW_bitwise_invert:
+    case DMI_EW_bitwise_left_shift:
+        return true;
+    default:
+        return dmi_ew_rows[row].inner;
+    }
+}
+
+dm_status dmi_map_apply(dmi_map_builder *b, int row, const dmi_map_value *values, const int *number,
+                        dmi_map_value *out)
+{
+    const dmi_ew_row *r = &dmi_ew_rows[row];
+    dmi_map_step step = {.row = (uint8_t)row};
+    dm_dtype operand[3] = {0}, taken, result;
+    for (int i = 0; i < r->operands; i++) {
+        operand[i] = values[i].dtype;
+    }
+    if (!dmi_ew_types(row, operand, &taken, &result)) {
+        return DM_ERR_DTYPE;
+    }
+    for (int i = 0; i < r->operands; i++) {
+        bool choice = r->form == DMI_FORM_CHOOSE && i == 0;
+        step.from[i] = dmi_map_cast(b, values[i], choice ? DM_BOOL : taken).at;
+    }
+    step.type = (uint8_t)dmi_dtype_carrier(taken);
+    for (int i = 0; i < 2 && number; i++) {
+        step.number[i] = (uint8_t)number[i];
+    }
+    out->dtype = result;
+    out->at = add_step(b, step, r->operands, result);
+    if (dmi_dtype_is_integer(result) && dmi_dtype_carrier(result) != result && may_leave(row)) {
+        out->at = add_cast(b, out->at, dmi_dtype_carrier(result), result, dmi_dtype_carrier(result));
+    }
+    return DM_OK;
+}
+
+void dmi_map_result(dmi_map_builder *b, dmi_map_value value, dm_dtype out)
+{
+    dmi_map_program *p = &b->program;
+    dm_dtype carrier = dmi_dtype_carrier(value.dtype);
+    if ((value.at & DMI_AT_KIND) != DMI_AT_TEMPORARY) {
+        (void)add_cast(b, value.at, carrier, carrier, carrier);
+    }
+    const dmi_map_step *last = &p->step[DMI_MAX(p->steps, 1) - 1];
+    bool wraps = p->steps > 1 && last->row == DMI_EW_CAST && last->of == last->type && last->via == out;
+    if (wraps && (dmi_dtype_is_integer(out))) { /* storing does that too */
+        p->steps--;
+    }
+}

@@ -1,0 +1,80 @@
+/* out = f(a), f(a, b) or f(a, b, c): the rows of ewise.def, each with a call of its name */
+#include "ops/common.h"
+
+#include <dmath/ewise.h>
+#include <string.h>
+
+static dm_status submit(dm_session *session, int row, const dm_array *arrays)
+{
+    dmi_call call = {.op = DMI_OP_ewise, .noperand = dmi_ew_rows[row].operands + 1, .args = {.i = {row}}};
+    return dmi_call_submit(session, &call, arrays);
+}
+
+#define CALL_1(name)                                                                                           \
+    dm_status dm_##name(dm_session *session, dm_array a, dm_array out)                                         \
+    {                                                                                                          \
+        return submit(session, DMI_EW_##name, (dm_array[]){a, out});                                           \
+    }
+#define CALL_2(name)                                                                                           \
+    dm_status dm_##name(dm_session *session, dm_array a, dm_array b, dm_array out)                             \
+    {                                                                                                          \
+        return submit(session, DMI_EW_##name, (dm_array[]){a, b, out});                                        \
+    }
+#define CALL_3(name)                                                                                           \
+    dm_status dm_##name(dm_session *session, dm_array a, dm_array b, dm_array c, dm_array out)                 \
+    {                                                                                                          \
+        return submit(session, DMI_EW_##name, (dm_array[]){a, b, c, out});                                     \
+    }
+DM_EWISE_MAP(CALL_1, CALL_2, CALL_3)
+
+/* One program of one step. */
+static dm_status make(const dmi_call *call, dmi_map_builder *m)
+{
+    int row = call->args.i[0], operands = dmi_ew_rows[row].operands;
+    dmi_map_value value[3], result = {0};
+    *m = (dmi_map_builder){0};
+    for (int i = 0; i < operands; i++) {
+        value[i] = dmi_map_input(m, call->operand[i].desc.dtype);
+    }
+    dm_status status = dmi_map_apply(m, row, value, NULL, &result);
+    if (status == DM_OK) {
+        dmi_map_result(m, result, call->operand[operands].desc.dtype);
+    }
+    return status;
+}
+
+dm_status dmi_ewise_check(dmi_call *call)
+{
+    int out = call->noperand - 1;
+    dmi_map_builder m;
+    dm_status status = DM_OK;
+    call->name = dmi_ew_rows[call->args.i[0]].name;
+    call->operand[out].mode = DMI_WRITE;
+    for (int i = 0; i < out && status == DM_OK; i++) {
+        call->operand[i].mode = DMI_READ;
+        status = dmi_check_broadcast(call, i, out);
+        status = status == DM_OK ? dmi_check_overlap(call, i, out, true) : status;
+    }
+    if (status == DM_OK && make(call, &m) != DM_OK) {
+        char text[64] = "";
+        for (int i = 0; i < out; i++) {
+            strcat(strcat(text, i ? ", " : ""), dmi_dtype_name(call->operand[i].desc.dtype));
+        }
+        return dmi_fail(DM_ERR_DTYPE, "%s: does not take %s", call->name, text);
+    }
+    return status;
+}
+
+dm_status dmi_ewise_plan(dmi_builder *b, const dmi_call *call)
+{
+    dmi_map_builder m;
+    dmi_value in[3], out = dmi_value_operand(call, call->noperand - 1);
+    for (int i = 0; i < call->noperand - 1; i++) {
+        in[i] = dmi_value_operand(call, i);
+    }
+    dm_status status = make(call, &m);
+    if (status == DM_OK) {
+        dmi_plan_map(b, &m.program, in, &out, NULL);
+    }
+    return status;
+}

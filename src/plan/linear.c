@@ -1,0 +1,94 @@
+/* Elementwise programs with factors. The call's numbers are {alpha, beta, 0}; a term whose factor is 0 is not read. */
+#include "plan/plan.h"
+
+enum { ZERO = 2 };
+
+void dmi_call_factors(dmi_call *call, double alpha, double beta)
+{
+    call->numbers = 3;
+    call->number[0] = dmi_number_of(alpha);
+    call->number[1] = dmi_number_of(beta);
+    call->number[2] = dmi_number_of(0);
+}
+
+static bool is_whole_type(dm_dtype dtype)
+{
+    return !dmi_dtype_is_float(dtype) && !dmi_dtype_is_complex(dtype);
+}
+
+/* Whole numbers are computed in int64 with wrap-around, or in fewer bits where the result has no more. Where a whole
+ * number meets a floating one, or the result is floating, all is computed in f64. */
+static dm_dtype computed_in(const dm_dtype *dtype, int inputs, dm_dtype out)
+{
+    dm_dtype promoted = dtype[0];
+    bool all = is_whole_type(out), any = false, wide = dmi_dtype_bytes(out) > 4, u64 = false;
+    bool floats = false;
+    for (int i = 0; i < inputs; i++) {
+        promoted = dmi_dtype_promote(promoted, dtype[i]);
+        any = any || is_whole_type(dtype[i]);
+        floats = floats || !is_whole_type(dtype[i]);
+        wide = wide || dmi_dtype_bytes(dmi_dtype_carrier(dtype[i])) > 4;
+        u64 = u64 || dtype[i] == DM_U64;
+    }
+    if (floats) {
+        return any ? dmi_dtype_promote(promoted, DM_F64) : promoted;
+    }
+    return !all ? dmi_dtype_promote(DM_F64, out) : u64 ? DM_U64 : wide ? DM_I64 : DM_I32;
+}
+
+static void apply_inner(dmi_map_builder *m, int row, int inputs, const dm_dtype *dtype, dm_dtype computed,
+                        const int *number, dm_dtype out)
+{
+    dmi_map_value value[2], result = {0};
+    for (int i = 0; i < inputs; i++) {
+        value[i] = dmi_map_input(m, dtype[i]);
+    }
+    for (int i = 0; i < inputs; i++) {
+        value[i] = dmi_map_cast(m, value[i], computed);
+    }
+    dm_status status = dmi_map_apply(m, row, value, number, &result);
+    (void)status; /* these rows take every type */
+    dmi_map_result(m, result, out);
+}
+
+static dmi_map_builder builder(void)
+{
+    return (dmi_map_builder){.numbers = ZERO + 1};
+}
+
+int dmi_linear_program(const dm_dtype dtype[2], const bool used[2], dm_dtype out, dmi_map_program *program)
+{
+    dm_dtype computed = computed_in(dtype, 2, out); /* a term that is not read counts too */
+    dmi_map_builder m = builder();
+    int one = used[0] ? 0 : 1;
+    if (used[0] && used[1]) {
+        apply_inner(&m, DMI_EW_linear, 2, dtype, computed, (int[]){0, 1}, out);
+    } else if (used[one]) { /* + 0, so that -0 becomes 0 as in a sum of two terms */
+        apply_inner(&m, DMI_EW_affine, 1, &dtype[one], computed, (int[]){one, ZERO}, out);
+    } else {
+        dmi_map_result(&m, dmi_map_constant(&m, ZERO, out), out);
+    }
+    *program = m.program;
+    return one;
+}
+
+void dmi_plan_linear(dmi_builder *b, const dmi_value value[2], const bool used[2], const dmi_value *out, dmi_mark done)
+{
+    dmi_map_program program;
+    int first =
+        dmi_linear_program((dm_dtype[]){value[0].desc->dtype, value[1].desc->dtype}, used, out->desc->dtype, &program);
+    dmi_plan_map(b, &program, &value[first], out, done);
+}
+
+void dmi_plan_scaled(dmi_builder *b, int row, int inputs, const dmi_value *value, bool used, const dmi_value *out,
+                     dmi_mark done)
+{
+    dm_dtype dtype[2] = {value[0].desc->dtype, value[inputs - 1].desc->dtype}, type = out->desc->dtype;
+    dmi_map_builder m = builder();
+    if (used) {
+        apply_inner(&m, row, inputs, dtype, computed_in(dtype, inputs, type), (int[]){0, 0}, type);
+    } else {
+        dmi_map_result(&m, dmi_map_constant(&m, ZERO, type), type);
+    }
+    dmi_plan_map(b, &m.program, value, out, done);
+}

@@ -1,0 +1,148 @@
+/* Elementwise programs: out stays where it is; inputs come to it where they are not there already. */
+#include "plan/plan.h"
+
+#include <string.h>
+
+dmi_value dmi_value_operand(const dmi_call *call, int operand)
+{
+    return (dmi_value){.desc = &call->operand[operand].desc, .ref = dmi_ref_operand(operand, DMI_READ)};
+}
+
+typedef struct input {
+    const dmi_desc *x, *out;
+    dmi_ref source, landing; /* where it is, and the workspace for what is not in place */
+    bool *in_place;          /* a region of out each */
+    int64_t landed;          /* elements of the landing workspace that regions so far take */
+} input;
+
+static int64_t want_count(const void *context, int worker)
+{
+    return dmi_desc_region_count(((const input *)context)->out, worker);
+}
+
+/* What worker w wants of x for its region `which` of out. */
+static void want_region(const void *context, int worker, int64_t which, dmi_region *want)
+{
+    const input *in = context;
+    dmi_region out;
+    dmi_desc_region(in->out, worker, which, &out);
+    memset(want, 0, sizeof *want);
+    want->ndim = in->x->ndim;
+    want->count = 1;
+    for (int d = 0; d < want->ndim; d++) {
+        int od = d + out.ndim - want->ndim;
+        bool repeats = in->x->extent[d] == 1 && in->out->extent[od] != 1;
+        want->dim[d] = repeats ? dmi_dimset_interval(0, out.dim[od].count > 0) : out.dim[od];
+        want->count *= want->dim[d].count;
+    }
+    /* a dim of out that x lacks altogether and that is empty here: nothing is wanted */
+    want->count = out.count == 0 ? 0 : want->count;
+}
+
+static void bring(dmi_builder *b, input *in, const dmi_value *value, dmi_mark done)
+{
+    int64_t n = b->me < b->profile->workers ? want_count(in, b->me) : 0, landing = 0;
+    bool all = true;
+    in->in_place = dmi_build_alloc(b, (size_t)n + 1);
+    for (int64_t i = 0; i < n && in->in_place; i++) {
+        dmi_region want;
+        want_region(in, b->me, i, &want);
+        landing += want.count;
+        in->in_place[i] = want.count == 0 || dmi_fetch_in_place(in->x, b->me, &want);
+        all = all && in->in_place[i];
+    }
+    in->source = in->landing = value->ref;
+    if (!all) {
+        in->landing = dmi_ref_work(dmi_build_work(b, landing * dmi_dtype_bytes(in->x->dtype)), DMI_WRITE);
+    }
+    dmi_fetch fetch = {.src = in->x,
+                       .src_ref = value->ref,
+                       .dst_dtype = in->x->dtype,
+                       .dst_ref = in->landing,
+                       .count = want_count,
+                       .want = want_region,
+                       .context = in,
+                       .dense = true,
+                       .skip = in->in_place};
+    dmi_plan_fetch_after(b, &fetch, NULL, value->ready, done);
+    if (value->ready) {
+        dmi_mark_merge(done, value->ready);
+    }
+    in->landing.mode = DMI_READ;
+}
+
+/* The side of the kernel for one region of out; called for one region after the other. */
+static void bind_side(dmi_side *side, int64_t *stride, input *in, int me, int64_t index, const dmi_region *out)
+{
+    dmi_region want;
+    want_region(in, me, index, &want);
+    bool here = dmi_fetch_in_place(in->x, me, &want);
+    if (!here) {
+        dmi_region_dense(&want, in->landed);
+    }
+    in->landed += want.count;
+    side->offset = want.count > 0 ? dmi_region_start(&want) : 0;
+    side->dtype = in->x->dtype;
+    for (int d = 0; d < out->ndim; d++) {
+        int xd = d - (out->ndim - in->x->ndim);
+        bool repeats = xd < 0 || (in->x->extent[xd] == 1 && in->out->extent[d] != 1);
+        stride[d] = repeats ? 0 : want.stride[xd];
+    }
+    side->ref = here ? in->source : in->landing;
+}
+
+dmi_step *dmi_build_map(dmi_builder *b, const dmi_map_program *program, int ndim, const int64_t *extent,
+                        const dmi_side *in, const dmi_side *out, const dmi_mark after)
+{
+    dmi_map k = {.program = *program, .ndim = ndim};
+    dmi_ref refs[DMI_MAX_REFS];
+    memcpy(k.extent, extent, (size_t)ndim * sizeof *extent);
+    for (int i = 0; i <= program->inputs; i++) {
+        const dmi_side *side = i < program->inputs ? &in[i] : out;
+        k.dtype[i] = side->dtype;
+        k.offset[i] = side->offset;
+        memcpy(k.stride[i], side->stride, (size_t)ndim * sizeof *extent);
+        refs[i] = side->ref;
+        refs[i].mode = i < program->inputs ? DMI_READ : DMI_WRITE;
+    }
+    return dmi_build_kernel(b, DMI_KERNEL_map, &k, sizeof k, refs, program->inputs + 1, after);
+}
+
+static void map_region(dmi_builder *b, const dmi_map_program *program, input *in, int64_t index, const dmi_value *out,
+                       const dmi_mark ready, dmi_mark done)
+{
+    int64_t stride[DMI_MAP_INPUTS][DM_MAX_DIMS], extent[DM_MAX_DIMS];
+    dmi_side side[DMI_MAP_INPUTS];
+    dmi_region region;
+    dmi_desc_region(out->desc, b->me, index, &region);
+    for (int i = 0; i < program->inputs; i++) {
+        side[i].stride = stride[i];
+        bind_side(&side[i], stride[i], &in[i], b->me, index, &region);
+    }
+    if (region.count == 0) {
+        return;
+    }
+    for (int d = 0; d < region.ndim; d++) {
+        extent[d] = region.dim[d].count;
+    }
+    dmi_side to = {out->desc->dtype, region.stride, dmi_region_start(&region), out->ref};
+    dmi_step *step = dmi_build_map(b, program, region.ndim, extent, side, &to, ready);
+    if (done) {
+        dmi_mark_step(done, step);
+    }
+}
+
+void dmi_plan_map(dmi_builder *b, const dmi_map_program *program, const dmi_value *in, const dmi_value *out,
+                  dmi_mark done)
+{
+    input side[DMI_MAP_INPUTS];
+    dmi_mark ready = {0};
+    for (int i = 0; i < program->inputs; i++) {
+        side[i] = (input){.x = in[i].desc, .out = out->desc};
+        bring(b, &side[i], &in[i], ready);
+    }
+    int64_t regions = b->me < b->profile->workers ? dmi_desc_region_count(out->desc, b->me) : 0;
+    for (int64_t i = 0; i < regions && !b->failed; i++) {
+        map_region(b, program, side, i, out, ready, done);
+    }
+}

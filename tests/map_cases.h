@@ -1,0 +1,92 @@
+/* Random elementwise programs over random boxes, for tests of the kernel `map`. */
+#ifndef MAP_CASES_H
+#define MAP_CASES_H
+
+#include "kernel_oracle.h"
+#include "kernels/direct.h"
+
+typedef struct map_case {
+    dmi_map d;
+    dmi_map_builder m;
+    int64_t span[DMI_MAP_INPUTS + 1]; /* elements of each side's memory */
+} map_case;
+
+static inline int map_pick(rng *r, int many)
+{
+    return (int)rng_in(r, 0, many - 1);
+}
+
+/* Rows whose functions are the same on every device, to the bit; any: all of them. */
+static inline int map_row(rng *r, bool any)
+{
+    static const int exact[] = {DMI_EW_add,      DMI_EW_subtract, DMI_EW_multiply,  DMI_EW_negative, DMI_EW_abs,
+                                DMI_EW_minimum,  DMI_EW_maximum,  DMI_EW_where,     DMI_EW_relu,     DMI_EW_less,
+                                DMI_EW_equal,    DMI_EW_greater,  DMI_EW_clip,      DMI_EW_square,   DMI_EW_sign,
+                                DMI_EW_floor,    DMI_EW_scale,    DMI_EW_affine,    DMI_EW_linear,   DMI_EW_product,
+                                DMI_EW_isfinite, DMI_EW_logical_or, DMI_EW_bitwise_xor, DMI_EW_multiply_add};
+    return any ? map_pick(r, DMI_EW_ROWS) : exact[map_pick(r, DMI_COUNT(exact))];
+}
+
+/* A tree of at most `depth` rows. False: some row takes no such operands. */
+static inline bool map_tree(rng *r, map_case *c, int depth, bool any, dmi_map_value *out)
+{
+    dmi_map_builder *m = &c->m;
+    if (depth == 0 || rng_in(r, 0, 3) == 0) {
+        if (rng_in(r, 0, 3) > 0 && m->program.inputs < 6) {
+            dm_dtype dtype = all_dtypes[map_pick(r, DMI_COUNT(all_dtypes))];
+            c->d.dtype[m->program.inputs] = dtype;
+            *out = dmi_map_input(m, dtype);
+        } else {
+            *out = dmi_map_constant(m, map_pick(r, 3), all_dtypes[map_pick(r, DMI_COUNT(all_dtypes))]);
+        }
+        return true;
+    }
+    int row = map_row(r, any);
+    dmi_map_value value[3];
+    for (int i = 0; i < dmi_ew_rows[row].operands; i++) {
+        if (!map_tree(r, c, depth - 1, any, &value[i])) {
+            return false;
+        }
+    }
+    return dmi_map_apply(m, row, value, (int[]){map_pick(r, 3), map_pick(r, 3)}, out) == DM_OK;
+}
+
+/* share: out is exactly input 0, if they have one type. */
+static inline void map_box(rng *r, map_case *c, int ndim, int64_t longest, bool share)
+{
+    int sides = c->d.program.inputs + 1;
+    c->d.ndim = ndim;
+    for (int k = 0; k < ndim; k++) {
+        c->d.extent[k] = rng_in(r, 0, 30) == 0 ? 0 : rng_in(r, 1, rng_in(r, 0, 2) == 0 ? 2 : longest);
+    }
+    for (int s = 0; s < sides; s++) {
+        c->d.offset[s] = rng_in(r, 0, 3);
+        c->span[s] = c->d.offset[s] + random_strides(r, ndim, c->d.extent, c->d.stride[s]);
+        for (int k = 0; k < ndim && s + 1 < sides; k++) {
+            c->d.stride[s][k] = rng_in(r, 0, 5) == 0 ? 0 : c->d.stride[s][k];
+        }
+    }
+    if (share && sides > 1 && c->d.dtype[0] == c->d.dtype[sides - 1]) {
+        memcpy(c->d.stride[0], c->d.stride[sides - 1], sizeof c->d.stride[0]);
+        c->d.offset[0] = c->d.offset[sides - 1];
+        c->span[0] = -1;
+    }
+}
+
+static inline void map_case_random(rng *r, map_case *c, int depth, bool any)
+{
+    static const double number[] = {0, 1, -1, 2, -3, 7};
+    dmi_map_value value;
+    do {
+        memset(c, 0, sizeof *c);
+        c->m.numbers = 3;
+        for (int i = 0; i < 3; i++) {
+            c->m.number[i] = dmi_number_of(number[map_pick(r, 6)]);
+        }
+    } while (!map_tree(r, c, depth, any, &value) || c->m.full);
+    c->d.dtype[c->m.program.inputs] = all_dtypes[map_pick(r, DMI_COUNT(all_dtypes))];
+    dmi_map_result(&c->m, value, c->d.dtype[c->m.program.inputs]);
+    c->d.program = c->m.program;
+}
+
+#endif
