@@ -77,7 +77,7 @@ static void small_kernels(bench *t)
         t->n = sides[k];
         t->kind = DENSE;
         float copy = cuda_bench_median(t, cuda_bench_copy, 100);
-        t->kind = DMI_EW_ADD;
+        t->kind = DMI_EW_linear;
         float add = cuda_bench_median(t, cuda_bench_ewise, 100);
         t->kind = 3;
         float sum = cuda_bench_median(t, cuda_bench_reduce, 100);

@@ -135,23 +135,17 @@ static void run_cyclic(const bench *t) /* rows and columns of every second block
 
 static void run_map(const bench *t, int row, int64_t b_stride, void *const *at)
 {
-    dmi_map_builder m = {.numbers = 2, .number = {dmi_number_of(1), dmi_number_of(2)}};
-    dmi_map_value value[2], result;
-    int inputs = dmi_ew_rows[row].operands;
-    for (int i = 0; i < inputs; i++) {
-        value[i] = dmi_map_input(&m, DM_F32);
-    }
-    if (dmi_map_apply(&m, row, value, (int[]){0, 1}, &result) != DM_OK) {
+    const dmi_number number[] = {dmi_number_of(1), dmi_number_of(2)};
+    dmi_map d = {.ndim = 2, .extent = {t->rows, t->cols}};
+    if (dmi_map_row(row, (dm_dtype[]){DM_F32, DM_F32}, (int[]){0, 1}, DM_F32, &d.program) != DM_OK) {
         abort();
     }
-    dmi_map_result(&m, result, DM_F32);
-    dmi_map d = {.ndim = 2, .extent = {t->rows, t->cols}, .program = m.program};
-    for (int s = 0; s <= inputs; s++) {
+    for (int s = 0; s <= d.program.inputs; s++) {
         d.dtype[s] = DM_F32;
-        d.stride[s][0] = s == 1 && inputs == 2 ? b_stride : t->cols;
+        d.stride[s][0] = s == 1 && d.program.inputs == 2 ? b_stride : t->cols;
         d.stride[s][1] = 1;
     }
-    dmi_run_map(dmi_backend_cpu(), NULL, &d, m.number, m.numbers, at);
+    dmi_run_map(dmi_backend_cpu(), NULL, &d, number, 2, at);
 }
 static void run_add(const bench *t)
 {

@@ -147,12 +147,10 @@ static void add_arrived(partial *g, const dmi_region *c, dmi_ref t, const dmi_ma
     dmi_panel acc = dmi_product_acc(p);
     int64_t extent[2] = {c->dim[0].count, c->dim[1].count}, dense[2] = {extent[1], 1}, stride[2] = {acc.ld, 1};
     dmi_side sum = {p->type, stride, acc.offset, acc.ref}, term[2] = {{p->type, dense, 0, t}, sum};
-    dmi_map_builder m = {0};
-    dmi_map_value value[2] = {dmi_map_input(&m, p->type), dmi_map_input(&m, p->type)}, result = {0};
-    if (dmi_map_apply(&m, DMI_EW_add, value, NULL, &result) == DM_OK) {
-        dmi_map_result(&m, result, p->type);
-    }
-    dmi_step *step = dmi_build_map(p->b, &m.program, 2, extent, term, &sum, arrived);
+    dmi_map_program add;
+    dm_status status = dmi_map_row(DMI_EW_add, (dm_dtype[]){p->type, p->type}, NULL, p->type, &add);
+    p->b->failed = p->b->failed || status != DM_OK; /* it takes every type */
+    dmi_step *step = dmi_build_map(p->b, &add, 2, extent, term, &sum, arrived);
     dmi_mark_step(done, step);
     dmi_mark_step(p->finished, step);
 }

@@ -18,7 +18,7 @@ enum dmi_ew_number {
     DMI_EW_KINDS
 };
 
-enum { DMI_FORM_UNARY, DMI_FORM_BINARY, DMI_FORM_TERNARY, DMI_FORM_TEST, DMI_FORM_COMPARE, DMI_FORM_CHOOSE, DMI_FORM_PART };
+enum { DMI_FORM_UNARY, DMI_FORM_BINARY, DMI_FORM_TERNARY, DMI_FORM_TEST, DMI_FORM_COMPARE, DMI_FORM_CHOOSE, DMI_FORM_PART, DMI_FORM_NONE };
 
 /* Domains, as bits of carriers. */
 enum {
@@ -116,6 +116,8 @@ dmi_map_value dmi_map_cast(dmi_map_builder *b, dmi_map_value value, dm_dtype to)
  * DM_ERR_DTYPE: the row does not take these types (no text is set). */
 DM_CHECKED dm_status dmi_map_apply(dmi_map_builder *b, int row, const dmi_map_value *values, const int *number,
                                    dmi_map_value *out);
+/* A program of one row on inputs of these types. DM_ERR_DTYPE: it does not take them (no text is set). */
+DM_CHECKED dm_status dmi_map_row(int row, const dm_dtype *in, const int *number, dm_dtype out, dmi_map_program *program);
 /* Ends the program: its result is `value`, to be stored as type `out`. */
 void dmi_map_result(dmi_map_builder *b, dmi_map_value value, dm_dtype out);
 

@@ -133,16 +133,90 @@ dm_status dmi_map_apply(dmi_map_builder *b, int row, const dmi_map_value *values
     return DM_OK;
 }
 
+/* The type that all uses of an input convert it to; 0: some use does not convert, or another way. */
+static int converted_to(const dmi_map_program *p, int input)
+{
+    int type = 0;
+    for (int i = 0; i < p->steps; i++) {
+        const dmi_map_step *s = &p->step[i];
+        int operands = s->row == DMI_EW_CAST ? 1 : dmi_ew_rows[s->row].operands;
+        for (int k = 0; k < operands; k++) {
+            if (s->from[k] != (DMI_AT_INPUT | input)) {
+                continue;
+            }
+            bool plain = s->row == DMI_EW_CAST && s->via == s->type && i + 1 < p->steps;
+            if (!plain || (type != 0 && type != s->type)) {
+                return 0;
+            }
+            type = s->type;
+        }
+    }
+    return type;
+}
+
+/* Takes a step out whose result is the value `from`; the one step that uses it comes later. */
+static void take_out(dmi_map_program *p, int step, uint8_t from)
+{
+    uint8_t to = p->step[step].to;
+    for (int i = step + 1; i < p->steps; i++) {
+        dmi_map_step *s = &p->step[i];
+        int operands = s->row == DMI_EW_CAST ? 1 : dmi_ew_rows[s->row].operands;
+        for (int k = 0; k < operands; k++) {
+            if (s->from[k] == (DMI_AT_TEMPORARY | to)) {
+                s->from[k] = from;
+                memmove(&p->step[step], &p->step[step + 1], (size_t)(p->steps - step - 1) * sizeof *p->step);
+                p->steps--;
+                return;
+            }
+        }
+    }
+}
+
+/* An input that is only used converted is converted when it is read. */
+static void fold_casts(dmi_map_program *p)
+{
+    for (int input = 0; input < p->inputs; input++) {
+        int type = converted_to(p, input);
+        for (int i = p->steps - 1; i >= 0 && type != 0; i--) {
+            if (p->step[i].row == DMI_EW_CAST && p->step[i].from[0] == (DMI_AT_INPUT | input)) {
+                take_out(p, i, (uint8_t)(DMI_AT_INPUT | input));
+            }
+        }
+        p->input_type[input] = type != 0 ? (uint8_t)type : p->input_type[input];
+    }
+}
+
 void dmi_map_result(dmi_map_builder *b, dmi_map_value value, dm_dtype out)
 {
     dmi_map_program *p = &b->program;
     dm_dtype carrier = dmi_dtype_carrier(value.dtype);
-    if ((value.at & DMI_AT_KIND) != DMI_AT_TEMPORARY) {
+    if ((value.at & DMI_AT_KIND) == DMI_AT_CONSTANT) {
+        int c = value.at & DMI_AT_INDEX;
+        dmi_map_step step = {.row = DMI_EW_constant, .type = p->constant_type[c], .number = {p->constant_number[c]}};
+        (void)add_step(b, step, 0, (dm_dtype)step.type);
+        p->constants -= c + 1 == p->constants;
+    } else if ((value.at & DMI_AT_KIND) == DMI_AT_INPUT) {
         (void)add_cast(b, value.at, carrier, carrier, carrier);
     }
+    fold_casts(p);
     const dmi_map_step *last = &p->step[DMI_MAX(p->steps, 1) - 1];
     bool wraps = p->steps > 1 && last->row == DMI_EW_CAST && last->of == last->type && last->via == out;
     if (wraps && (dmi_dtype_is_integer(out))) { /* storing does that too */
         p->steps--;
     }
+}
+
+dm_status dmi_map_row(int row, const dm_dtype *in, const int *number, dm_dtype out, dmi_map_program *program)
+{
+    dmi_map_builder m = {.numbers = DMI_MAP_NUMBERS};
+    dmi_map_value value[3], result = {0};
+    for (int i = 0; i < dmi_ew_rows[row].operands; i++) {
+        value[i] = dmi_map_input(&m, in[i]);
+    }
+    dm_status status = dmi_map_apply(&m, row, value, number, &result);
+    if (status == DM_OK) {
+        dmi_map_result(&m, result, out);
+        *program = m.program;
+    }
+    return status;
 }

@@ -8,6 +8,7 @@ _Static_assert(DMI_EW_KINDS <= UINT8_MAX, "the number of a row is one byte in a 
 #define DMI_FORM_OPERANDS(form)                                                                                \
     ((form) == DMI_FORM_TERNARY || (form) == DMI_FORM_CHOOSE    ? 3                                            \
      : (form) == DMI_FORM_BINARY || (form) == DMI_FORM_COMPARE ? 2                                            \
+     : (form) == DMI_FORM_NONE                                 ? 0                                            \
                                                                : 1)
 #define DMI_CLASS_HOT true
 #define DMI_CLASS_COLD false

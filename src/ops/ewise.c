@@ -27,26 +27,20 @@ static dm_status submit(dm_session *session, int row, const dm_array *arrays)
     }
 DM_EWISE_MAP(CALL_1, CALL_2, CALL_3)
 
-/* One program of one step. */
-static dm_status make(const dmi_call *call, dmi_map_builder *m)
+static dm_status make(const dmi_call *call, dmi_map_program *program)
 {
-    int row = call->args.i[0], operands = dmi_ew_rows[row].operands;
-    dmi_map_value value[3], result = {0};
-    *m = (dmi_map_builder){0};
-    for (int i = 0; i < operands; i++) {
-        value[i] = dmi_map_input(m, call->operand[i].desc.dtype);
+    int out = call->noperand - 1;
+    dm_dtype in[3] = {0};
+    for (int i = 0; i < out; i++) {
+        in[i] = call->operand[i].desc.dtype;
     }
-    dm_status status = dmi_map_apply(m, row, value, NULL, &result);
-    if (status == DM_OK) {
-        dmi_map_result(m, result, call->operand[operands].desc.dtype);
-    }
-    return status;
+    return dmi_map_row(call->args.i[0], in, NULL, call->operand[out].desc.dtype, program);
 }
 
 dm_status dmi_ewise_check(dmi_call *call)
 {
     int out = call->noperand - 1;
-    dmi_map_builder m;
+    dmi_map_program program;
     dm_status status = DM_OK;
     call->name = dmi_ew_rows[call->args.i[0]].name;
     call->operand[out].mode = DMI_WRITE;
@@ -55,7 +49,7 @@ dm_status dmi_ewise_check(dmi_call *call)
         status = dmi_check_broadcast(call, i, out);
         status = status == DM_OK ? dmi_check_overlap(call, i, out, true) : status;
     }
-    if (status == DM_OK && make(call, &m) != DM_OK) {
+    if (status == DM_OK && make(call, &program) != DM_OK) {
         char text[64] = "";
         for (int i = 0; i < out; i++) {
             strcat(strcat(text, i ? ", " : ""), dmi_dtype_name(call->operand[i].desc.dtype));
@@ -67,14 +61,14 @@ dm_status dmi_ewise_check(dmi_call *call)
 
 dm_status dmi_ewise_plan(dmi_builder *b, const dmi_call *call)
 {
-    dmi_map_builder m;
+    dmi_map_program program;
     dmi_value in[3], out = dmi_value_operand(call, call->noperand - 1);
     for (int i = 0; i < call->noperand - 1; i++) {
         in[i] = dmi_value_operand(call, i);
     }
-    dm_status status = make(call, &m);
+    dm_status status = make(call, &program);
     if (status == DM_OK) {
-        dmi_plan_map(b, &m.program, in, &out, NULL);
+        dmi_plan_map(b, &program, in, &out, NULL);
     }
     return status;
 }

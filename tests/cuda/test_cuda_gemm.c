@@ -124,25 +124,15 @@ static void enqueue(dmi_queue *q, const dmi_backend *backend, float *a, float *b
                      .dst_stride = {SIDE, 1},
                      .count = COUNT};
     dmi_gemm gemm = {.dtype = DM_F32, .m = SIDE, .n = SIDE, .k = SIDE, .lda = SIDE, .ldb = SIDE, .ldc = SIDE};
-    dmi_ewise floors = {.op = DMI_EW_RELU,
-                        .ndim = 1,
-                        .extent = {COUNT},
-                        .a_dtype = DM_F32,
-                        .out_dtype = DM_I32,
-                        .a_stride = {1},
-                        .out_stride = {1}};
-    dmi_ewise back = {.op = DMI_EW_SCALE,
-                      .ndim = 1,
-                      .extent = {COUNT},
-                      .a_dtype = DM_I32,
-                      .out_dtype = DM_F32,
-                      .a_stride = {1},
-                      .out_stride = {1}};
+    dmi_map floors = {.ndim = 1, .extent = {COUNT}, .dtype = {DM_F32, DM_I32}, .stride = {{1}, {1}}};
+    dmi_map back = {.ndim = 1, .extent = {COUNT}, .dtype = {DM_I32, DM_F32}, .stride = {{1}, {1}}};
+    assert_int_equal(dmi_map_row(DMI_EW_relu, &floors.dtype[0], NULL, DM_I32, &floors.program), DM_OK);
+    assert_int_equal(dmi_map_row(DMI_EW_positive, &back.dtype[0], NULL, DM_F32, &back.program), DM_OK);
     dmi_reduce reduce = {.ndim = 2, .dtype = DM_F32, .reduced = 1, .extent = {SIDE, SIDE}, .stride = {SIDE, 1}};
     whole_fill(DMI_FILL_UNIFORM, DM_F32, 2, shape, &fill);
     dmi_run_fill(backend, q, &fill, &values, c);
-    dmi_run_ewise(backend, q, &floors, 1, c, 0, NULL, a); /* whole numbers: the product is exact */
-    dmi_run_ewise(backend, q, &back, 1, a, 0, NULL, c);
+    dmi_run_map(backend, q, &floors, NULL, 0, (void *[]){c, a}); /* whole numbers: the product is exact */
+    dmi_run_map(backend, q, &back, NULL, 0, (void *[]){a, c});
     dmi_run_copy(backend, q, &turn, c, b);
     dmi_run_copy(backend, q, &turn, b, a);
     dmi_run_gemm(backend, q, &gemm, 1, b, c, 1, a);

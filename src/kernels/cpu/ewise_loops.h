@@ -31,6 +31,7 @@
 #define LOAD_COMPARE READ_A(NUMBER) READ_B
 #define LOAD_CHOOSE READ_A(uint8_t) READ_B READ_C
 #define LOAD_PART READ_A(NUMBER)
+#define LOAD_NONE const NUMBER A = 0;
 #define RESULT_UNARY NUMBER
 #define RESULT_BINARY NUMBER
 #define RESULT_TERNARY NUMBER
@@ -38,6 +39,7 @@
 #define RESULT_COMPARE uint8_t
 #define RESULT_CHOOSE NUMBER
 #define RESULT_PART PART_NUMBER
+#define RESULT_NONE NUMBER
 
 #define LOOP(name, form, ...)                                                                                  \
     DMI_BODY void name PARAMETERS                                                                              \

@@ -50,7 +50,7 @@ static dmi_ewise_fn *const *rows_of(dm_dtype carrier)
 /* One number as elements of a carrier. */
 static void fill_tile(dm_dtype carrier, const dmi_number *number, int64_t n, void *out)
 {
-    rows_of(carrier)[DMI_EW_constant](out, out, NULL, NULL, number, number, n);
+    rows_of(carrier)[DMI_EW_constant](out, NULL, NULL, NULL, number, number, n);
 }
 
 static void prepare(map_job *job)
@@ -112,7 +112,7 @@ static void run_tile(map_job *job, const int64_t *at, const int64_t *stride, int
         if (step->row == DMI_EW_CAST) {
             cast(step, from[0], last, n);
         } else {
-            rows_of((dm_dtype)step->type)[step->row](last, from[0], operands > 1 ? from[1] : NULL,
+            rows_of((dm_dtype)step->type)[step->row](last, operands > 0 ? from[0] : NULL, operands > 1 ? from[1] : NULL,
                                                      operands > 2 ? from[2] : NULL, &job->number[step->number[0]],
                                                      &job->number[step->number[1]], n);
         }

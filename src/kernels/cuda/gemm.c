@@ -16,19 +16,12 @@ static cudaDataType_t blas_type(dm_dtype dtype)
 /* c = beta * c, not read where beta is 0. */
 static void scale_c(dmi_queue *q, const dmi_gemm *d, dm_dtype type, double beta, void *c)
 {
-    dmi_map_builder m = {.numbers = 1};
     dmi_number number = dmi_number_of(beta);
     dmi_map map = {.ndim = 2, .extent = {d->m, d->n}};
-    if (beta == 0) {
-        dmi_map_result(&m, dmi_map_constant(&m, 0, type), type);
-    } else {
-        dmi_map_value value = dmi_map_input(&m, type), result = {0};
-        if (dmi_map_apply(&m, DMI_EW_scale, &value, (int[]){0, 0}, &result) == DM_OK) {
-            dmi_map_result(&m, result, type);
-        }
+    if (dmi_map_row(beta == 0 ? DMI_EW_constant : DMI_EW_scale, &type, (int[]){0, 0}, type, &map.program) != DM_OK) {
+        return; /* both take every type */
     }
-    map.program = m.program;
-    for (int i = 0; i <= m.program.inputs; i++) {
+    for (int i = 0; i <= map.program.inputs; i++) {
         map.dtype[i] = type;
         map.stride[i][0] = d->ldc;
         map.stride[i][1] = 1;

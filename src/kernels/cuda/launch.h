@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-enum { DMI_CUDA_DIMS = 2 * DM_MAX_DIMS, DMI_CUDA_SIDES = 3, DMI_CUDA_THREADS = 256 };
+enum { DMI_CUDA_DIMS = 2 * DM_MAX_DIMS, DMI_CUDA_SIDES = 4, DMI_CUDA_THREADS = 256 };
 /* Items one launch may have: their numbers are 32-bit, with room for a grid's stride beyond the last. */
 #define DMI_CUDA_ITEMS (INT64_C(1) << 30)
 
@@ -84,23 +84,41 @@ static inline int64_t dmi_cuda_turn_side(int64_t bytes)
 void dmi_cuda_launch_turn(dmi_queue *q, dm_dtype from, dm_dtype to, bool aligned, const dmi_cuda_planes *planes,
                           const void *src, void *dst);
 
-/* --- ewise.cu, ewise_any.cu ---------------------------------------------------------------------------- */
-typedef struct dmi_cuda_ewise {
-    dmi_cuda_box box; /* sides 0: a, 1: b, 2: out */
-    double alpha, beta;
-    int64_t ialpha, ibeta;
-    int op;
-    bool use_a, use_b;
-    bool splat_a, splat_b; /* groups: one element serves a whole group */
-    dm_dtype compute, a_dtype, b_dtype, out_dtype;
-} dmi_cuda_ewise;
-/* All operands that are read and out of one type; groups: 16 bytes of elements an item, else one element, which
- * only F64 and F32 offer. */
-void dmi_cuda_launch_ewise_same(dmi_queue *q, const dmi_cuda_ewise *p, bool groups, const void *a,
-                                const void *b, void *out);
+/* --- map_same.cu, map_hot.cu, map_cold.cu ------------------------------------------------------------ */
+/* One elementwise row. Sides 0 .. inputs-1: its operands; 3: out. */
+typedef struct dmi_cuda_map {
+    dmi_cuda_box box;
+    dmi_number number[2]; /* S and T */
+    int row, inputs;
+    bool choice;   /* the first operand is a condition */
+    bool splat[4]; /* groups: one element serves a whole group */
+    dm_dtype compute, dtype[4];
+} dmi_cuda_map;
+/* All operands and out of one type; groups: 16 bytes of elements an item, else one element. */
+bool dmi_cuda_map_same_has(dm_dtype dtype, bool groups);
+void dmi_cuda_launch_map_same(dmi_queue *q, const dmi_cuda_map *p, bool groups, void *const *at);
 /* Any types; groups: four elements an item, else one. */
-void dmi_cuda_launch_ewise_any(dmi_queue *q, const dmi_cuda_ewise *p, bool groups, const void *a, const void *b,
-                               void *out);
+void dmi_cuda_launch_map_hot(dmi_queue *q, const dmi_cuda_map *p, bool groups, void *const *at);
+void dmi_cuda_launch_map_cold(dmi_queue *q, const dmi_cuda_map *p, bool groups, void *const *at);
+
+/* --- map_program.cu ---------------------------------------------------------------------------------- */
+typedef struct dmi_cuda_step {
+    uint8_t row, type, of, via, to, from[3], number[2], operands;
+    bool compare, choice;
+} dmi_cuda_step;
+/* A program over a box, dims innermost first. */
+typedef struct dmi_cuda_program {
+    uint32_t items;
+    int ndim, inputs, steps, result;
+    dmi_cuda_divisor extent[DMI_CUDA_DIMS];
+    int64_t stride[DMI_MAP_INPUTS + 1][DM_MAX_DIMS];
+    void *memory[DMI_MAP_INPUTS + 1];
+    uint8_t dtype[DMI_MAP_INPUTS + 1], input_type[DMI_MAP_INPUTS];
+    uint8_t constant_type[DMI_MAP_NUMBERS], constant_number[DMI_MAP_NUMBERS];
+    dmi_number number[DMI_MAP_NUMBERS];
+    dmi_cuda_step step[DMI_MAP_STEPS];
+} dmi_cuda_program;
+void dmi_cuda_launch_map_program(dmi_queue *q, const dmi_cuda_program *p);
 
 /* --- reduce.cu --------------------------------------------------------------------------- */
 typedef struct dmi_cuda_reduce {
@@ -215,8 +233,6 @@ void dmi_cuda_copy(dmi_queue *q, const dmi_copy *d, const void *src, void *dst);
 void dmi_cuda_push_rows(dmi_queue *q, const dmi_push *p);
 void dmi_cuda_gemm(dmi_queue *q, const dmi_gemm *d, double alpha, const void *a, const void *b, double beta,
                    void *c);
-void dmi_cuda_ewise_box(dmi_queue *q, const dmi_ewise *d, double alpha, const void *a, double beta,
-                        const void *b, void *out);
 void dmi_cuda_fill_region(dmi_queue *q, const dmi_fill *d, const dmi_fill_values *v, void *out);
 void dmi_cuda_sum(dmi_queue *q, const dmi_reduce *d, const void *in, void *acc);
 void dmi_cuda_acc_add(dmi_queue *q, const dmi_acc_add *d, const void *part, void *acc);

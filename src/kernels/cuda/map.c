@@ -1,0 +1,204 @@
+/* Elementwise programs on GPUs: which kernel, and boxes for it. */
+#include "kernels/cpu/convert.h"
+#include "kernels/cuda/launch.h"
+#include <assert.h>
+
+enum { SIDES = 4, OUT = 3 }; /* of a program of one row; its inputs are the first */
+
+typedef struct map_job {
+    dmi_queue *q;
+    const dmi_map *d;
+    dmi_cuda_map p;
+    bool same, groups;
+    int64_t bytes[SIDES];
+    char *memory[SIDES];
+} map_job;
+
+static void launch_part(void *context, const dmi_box *part, const int64_t *at)
+{
+    map_job *job = context;
+    void *here[SIDES];
+    for (int s = 0; s < SIDES; s++) {
+        here[s] = job->memory[s] ? dmi_at_mut(job->memory[s], at[s] * job->bytes[s]) : NULL;
+    }
+    dmi_cuda_box_make(part, &job->p.box);
+    if (job->same) {
+        dmi_cuda_launch_map_same(job->q, &job->p, job->groups, here);
+    } else if (dmi_ew_rows[job->p.row].hot) {
+        dmi_cuda_launch_map_hot(job->q, &job->p, job->groups, here);
+    } else {
+        dmi_cuda_launch_map_cold(job->q, &job->p, job->groups, here);
+    }
+}
+
+/* Can side s be read or written in groups? An input of which one element serves a whole group can. */
+static bool grouped(map_job *job, const dmi_box *box, const int64_t *at, int64_t group)
+{
+    bool fits = true;
+    for (int s = 0; s < SIDES; s++) {
+        bool used = job->memory[s] != NULL;
+        job->p.splat[s] = used && s != OUT && box->stride[s][box->ndim - 1] == 0;
+        fits = fits && (!used || job->p.splat[s] ||
+                        dmi_cuda_grouped(box, s, job->memory[s], at[s], job->bytes[s], group));
+    }
+    return fits;
+}
+
+static void launch_box(map_job *job, const dmi_box *box, const int64_t *at)
+{
+    dmi_cuda_map *p = &job->p;
+    int inner = box->ndim - 1;
+    bool one_type = dmi_ew_rows[p->row].hot && !p->choice && p->compute == dmi_dtype_carrier(p->dtype[OUT]) &&
+                    dmi_cuda_map_same_has(p->dtype[OUT], true);
+    for (int s = 0; s < p->inputs; s++) {
+        one_type = one_type && p->dtype[s] == p->dtype[OUT];
+    }
+    int64_t group = one_type ? 16 / job->bytes[OUT] : 4, n = box->extent[inner], body = n / group * group;
+    job->same = one_type;
+    body = grouped(job, box, at, group) ? body : 0;
+    dmi_box part = *box;
+    if (body > 0) {
+        part.extent[inner] = body / group;
+        for (int s = 0; s < SIDES; s++) {
+            part.stride[s][inner] *= group;
+        }
+        job->groups = true;
+        dmi_cuda_split(&part, at, false, launch_part, job);
+    }
+    if (body < n) {
+        int64_t rest[DMI_BOX_SIDES];
+        part = *box;
+        part.extent[inner] = n - body;
+        for (int s = 0; s < SIDES; s++) {
+            rest[s] = at[s] + body * box->stride[s][inner];
+            p->splat[s] = false;
+        }
+        job->groups = false;
+        job->same = one_type && dmi_cuda_map_same_has(p->dtype[OUT], false);
+        dmi_cuda_split(&part, rest, false, launch_part, job);
+    }
+}
+
+/* A program of one row, whose operands are inputs in their order. */
+static bool is_one_row(const dmi_map_program *p)
+{
+    bool one = p->steps == 1 && p->step[0].row != DMI_EW_CAST;
+    for (int i = 0; i < p->inputs && one; i++) {
+        bool choice = dmi_ew_rows[p->step[0].row].form == DMI_FORM_CHOOSE && i == 0;
+        one = p->step[0].from[i] == (DMI_AT_INPUT | i) && (choice || p->input_type[i] == p->step[0].type);
+    }
+    return one && p->step[0].type != DM_BOOL && (p->inputs == dmi_ew_rows[p->step[0].row].operands);
+}
+
+static void run_row(const dmi_kernel_call *call, const dmi_map *d)
+{
+    const dmi_map_step *step = &d->program.step[0];
+    int inputs = d->program.inputs;
+    map_job job = {.q = call->queue, .d = d};
+    dmi_box box = {.ndim = d->ndim, .sides = SIDES};
+    int64_t at[DMI_BOX_SIDES] = {0};
+    job.p.row = step->row;
+    job.p.inputs = inputs;
+    job.p.choice = dmi_ew_rows[step->row].form == DMI_FORM_CHOOSE;
+    job.p.compute = (dm_dtype)step->type;
+    for (int i = 0; i < 2; i++) {
+        job.p.number[i] = step->number[i] < call->numbers ? call->number[step->number[i]] : (dmi_number){0};
+    }
+    for (int s = 0; s < SIDES; s++) {
+        int from = s < inputs ? s : inputs; /* sides that are not used lie as out does */
+        bool used = s < inputs || s == OUT;
+        job.memory[s] = used ? call->at[from] : NULL;
+        job.p.dtype[s] = d->dtype[from];
+        job.bytes[s] = dmi_dtype_bytes(d->dtype[from]);
+        at[s] = d->offset[from];
+        memcpy(box.stride[s], d->stride[from], sizeof d->stride[from]);
+    }
+    memcpy(box.extent, d->extent, sizeof d->extent);
+    dmi_box_simplify(&box, OUT);
+    launch_box(&job, &box, at);
+}
+
+typedef struct program_job {
+    dmi_queue *q;
+    const dmi_map *d;
+    dmi_cuda_program p;
+    char *memory[DMI_MAP_INPUTS + 1];
+} program_job;
+
+static void launch_program(void *context, const dmi_box *part, const int64_t *at)
+{
+    program_job *job = context;
+    dmi_cuda_program *p = &job->p;
+    int64_t items = 1;
+    p->ndim = part->ndim;
+    for (int d = 0; d < part->ndim; d++) {
+        int from = part->ndim - 1 - d;
+        p->extent[d] = dmi_cuda_divide_by(part->extent[from]);
+        items *= part->extent[from];
+        for (int s = 0; s <= p->inputs; s++) {
+            p->stride[s][d] = part->stride[s][from];
+        }
+    }
+    p->items = (uint32_t)items;
+    for (int s = 0; s <= p->inputs; s++) {
+        p->memory[s] = dmi_at_mut(job->memory[s], at[s] * dmi_dtype_bytes(job->d->dtype[s]));
+    }
+    dmi_cuda_launch_map_program(job->q, p);
+}
+
+static void run_program(const dmi_kernel_call *call, const dmi_map *d)
+{
+    const dmi_map_program *from = &d->program;
+    program_job job = {.q = call->queue, .d = d};
+    dmi_cuda_program *p = &job.p;
+    dmi_box box = {.ndim = d->ndim, .sides = from->inputs + 1};
+    int64_t at[DMI_BOX_SIDES] = {0};
+    p->inputs = from->inputs;
+    p->steps = from->steps;
+    p->result = from->result;
+    memcpy(p->input_type, from->input_type, sizeof p->input_type);
+    memcpy(p->constant_type, from->constant_type, sizeof p->constant_type);
+    memcpy(p->constant_number, from->constant_number, sizeof p->constant_number);
+    memcpy(p->number, call->number, (size_t)call->numbers * sizeof *call->number);
+    for (int i = 0; i < from->steps; i++) {
+        const dmi_map_step *s = &from->step[i];
+        bool cast = s->row == DMI_EW_CAST;
+        int form = cast ? DMI_FORM_UNARY : dmi_ew_rows[s->row].form;
+        p->step[i] = (dmi_cuda_step){.row = s->row,
+                                     .type = s->type,
+                                     .of = s->of,
+                                     .via = s->via,
+                                     .to = s->to,
+                                     .from = {s->from[0], s->from[1], s->from[2]},
+                                     .number = {s->number[0], s->number[1]},
+                                     .operands = (uint8_t)(cast ? 1 : dmi_ew_rows[s->row].operands),
+                                     .compare = form == DMI_FORM_COMPARE || form == DMI_FORM_TEST,
+                                     .choice = form == DMI_FORM_CHOOSE};
+    }
+    for (int s = 0; s <= from->inputs; s++) {
+        job.memory[s] = call->at[s];
+        p->dtype[s] = (uint8_t)d->dtype[s];
+        at[s] = d->offset[s];
+        memcpy(box.stride[s], d->stride[s], sizeof d->stride[s]);
+    }
+    memcpy(box.extent, d->extent, sizeof d->extent);
+    dmi_box_simplify(&box, from->inputs);
+    dmi_cuda_split(&box, at, false, launch_program, &job);
+}
+
+dm_status dmi_map_cuda(const dmi_kernel_call *call)
+{
+    const dmi_map *d = call->desc;
+    assert(d->program.steps > 0 && d->ndim >= 0 && d->ndim <= DM_MAX_DIMS);
+    for (int dim = 0; dim < d->ndim; dim++) {
+        if (d->extent[dim] == 0) {
+            return DM_OK;
+        }
+    }
+    if (is_one_row(&d->program)) {
+        run_row(call, d);
+    } else {
+        run_program(call, d);
+    }
+    return DM_OK;
+}

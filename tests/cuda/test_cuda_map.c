@@ -1,0 +1,142 @@
+/* Elementwise programs on the GPU against those of the CPU: the same bits, but for functions of the C library. */
+#include "cuda/cuda_case.h"
+#include "kernels/direct.h"
+#include "map_cases.h"
+
+static double worst_ulps[2]; /* of functions in f32 and f64, printed at the end */
+
+/* Steps between two finite numbers of a type. */
+static double ulps_between(dm_dtype t, const void *a, const void *b)
+{
+    real x = decode(t, a), y = decode(t, b), larger = fmaxl(fabsl(x), fabsl(y));
+    int fraction = t == DM_F64 ? 52 : 23, least = t == DM_F64 ? -1022 : -126;
+    int exponent = larger > 0 ? ilogbl(larger) : least;
+    return (double)(fabsl(x - y) / ldexpl(1, (exponent < least ? least : exponent) - fraction));
+}
+
+/* most: steps that results may be apart; 0: the same bits. */
+static void run_case(fixture *f, rng *r, map_case *c, double most, const char *what)
+{
+    int out = c->d.program.inputs;
+    void *at[DMI_MAP_INPUTS + 1], *gpu[DMI_MAP_INPUTS + 1];
+    dm_dtype type = c->d.dtype[out];
+    for (int s = 0; s <= out; s++) {
+        bool shared = c->span[s] < 0;
+        at[s] = shared ? NULL : random_array(r, c->d.dtype[s], c->span[s]);
+        gpu[s] = shared ? NULL : upload(at[s], c->span[s] * width_of(c->d.dtype[s]));
+    }
+    bool shared = out > 0 && c->span[0] < 0;
+    if (shared) {
+        at[0] = at[out];
+        gpu[0] = gpu[out];
+    }
+    dmi_run_map(dmi_backend_cuda(), f->q, &c->d, c->m.number, c->m.numbers, gpu);
+    dmi_run_map(dmi_backend_cpu(), NULL, &c->d, c->m.number, c->m.numbers, at);
+    finish(f);
+    char *got = download(gpu[out], c->span[out] * width_of(type));
+    for (int64_t i = 0; i < c->span[out]; i++) {
+        const char *g = got + i * width_of(type), *e = (char *)at[out] + i * width_of(type);
+        if (same_element(type, g, e)) {
+            continue;
+        }
+        real x = decode(type, g), y = decode(type, e);
+        double ulps = most > 0 && isfinite(x) && isfinite(y) ? ulps_between(type, g, e) : 1e9;
+        if (ulps > most) {
+            fail_msg("%s, %d steps, %d inputs of %s -> %s: element %lld is %.20Lg, not %.20Lg", what,
+                     c->d.program.steps, out, dmi_dtype_name(c->d.dtype[0]), dmi_dtype_name(type), (long long)i, x, y);
+        }
+        worst_ulps[type == DM_F64] = fmax(worst_ulps[type == DM_F64], ulps);
+    }
+    for (int s = shared; s <= out; s++) {
+        CUDA(cudaFree(gpu[s]));
+        free(at[s]);
+    }
+    free(got);
+}
+
+static void random_box(rng *r, map_case *c, bool share)
+{
+    int ndim = (int)rng_in(r, 0, 4);
+    map_box(r, c, ndim, ndim <= 1 ? 3000 : ndim == 2 ? 70 : 9, share);
+}
+
+static void test_one_row(void **state)
+{
+    fixture *f = begin_test(state);
+    rng r = {11};
+    for (int64_t round = 0; round < rounds(f, 6000); round++) {
+        map_case c;
+        map_case_random(&r, &c, 1, false);
+        random_box(&r, &c, round % 3 == 0);
+        run_case(f, &r, &c, 0, "one row");
+    }
+}
+
+static void test_programs(void **state)
+{
+    fixture *f = begin_test(state);
+    rng r = {12};
+    for (int64_t round = 0; round < rounds(f, 4000); round++) {
+        map_case c;
+        map_case_random(&r, &c, (int)rng_in(&r, 2, 3), false);
+        random_box(&r, &c, round % 3 == 0);
+        run_case(f, &r, &c, 0, "program");
+    }
+}
+
+/* Dense and aligned rows, which go in groups, of lengths around the groups'; and more than a grid does in one turn. */
+static void test_dense(void **state)
+{
+    fixture *f = begin_test(state);
+    rng r = {13};
+    for (int64_t round = 0; round < rounds(f, 600); round++) {
+        map_case c;
+        map_case_random(&r, &c, 1 + (round % 8 == 0), false);
+        int64_t n = 64 * rng_in(&r, 1, round % 100 == 0 ? 100000 : 100) + (round % 4 == 0 ? rng_in(&r, 0, 63) : 0);
+        c.d.ndim = 1;
+        c.d.extent[0] = n;
+        for (int s = 0; s <= c.d.program.inputs; s++) {
+            c.d.stride[s][0] = 1;
+            c.d.offset[s] = 0;
+            c.span[s] = n;
+        }
+        run_case(f, &r, &c, 0, "dense");
+    }
+}
+
+/* Every row in f32 and f64 on dense operands: within a few units of the CPU's library. */
+static void test_functions(void **state)
+{
+    fixture *f = begin_test(state);
+    rng r = {14};
+    for (int row = 0; row < DMI_EW_ROWS; row++) {
+        for (int t = 0; t < 2; t++) {
+            dm_dtype type = t == 0 ? DM_F32 : DM_F64, in[3] = {type, type, type}, taken, result;
+            if (!dmi_ew_types(row, in, &taken, &result) || row == DMI_EW_gamma || row == DMI_EW_lgamma) {
+                continue;
+            }
+            map_case c = {.m.numbers = 2, .m.number = {dmi_number_of(2), dmi_number_of(-1)}};
+            assert_int_equal(dmi_map_row(row, in, (int[]){0, 1}, result, &c.d.program), DM_OK);
+            c.d.ndim = 1;
+            c.d.extent[0] = 5000;
+            for (int s = 0; s <= c.d.program.inputs; s++) {
+                c.d.dtype[s] = s == c.d.program.inputs ? result : type;
+                c.d.stride[s][0] = 1;
+                c.span[s] = 5000;
+            }
+            run_case(f, &r, &c, result == DM_BOOL ? 0 : 6, dmi_ew_rows[row].name);
+        }
+    }
+    printf("functions: at most %.2f units of f32 and %.2f of f64 from the CPU's\n", worst_ulps[0], worst_ulps[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_row),
+        cmocka_unit_test(test_programs),
+        cmocka_unit_test(test_dense),
+        cmocka_unit_test(test_functions),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
