@@ -13,7 +13,8 @@ static dm_dtype promoted(dm_dtype a, dm_dtype b)
     if (floating(a) && floating(b)) {
         return a == DM_F64 || b == DM_F64 ? DM_F64 : DM_F32;
     }
-    return DM_F64;
+    dm_dtype x = floating(a) ? a : b, whole = floating(a) ? b : a;
+    return x == DM_F64 || (x != DM_BF16 && width_of(whole) > 2) ? DM_F64 : DM_F32;
 }
 
 typedef struct one {

@@ -48,8 +48,18 @@ typedef enum dm_status {
 #undef X
 } dm_status;
 
+/* Complex numbers, as C's and NumPy's lie in memory. */
+typedef struct dm_c64 {
+    float re, im;
+} dm_c64;
+typedef struct dm_c128 {
+    double re, im;
+} dm_c128;
+
 /* Element types: code, name, C type of one element in host memory, bytes.
- * f16 is IEEE binary16 and bf16 bfloat16, both stored in a uint16_t and computed in f32. */
+ * bool is 0 or 1. f16 is IEEE binary16 and bf16 bfloat16, both stored in a uint16_t; f8e4m3 (no infinity, NaN 0x7f and
+ * 0xff, largest 448) and f8e5m2 are the 8-bit floats of the Open Compute Project, stored in a uint8_t. All four are
+ * computed in f32. */
 #define DM_DTYPE_MAP(X)                                                                           \
     X(1, F64, "f64", double, 8)                                                                   \
     X(2, F32, "f32", float, 4)                                                                    \
@@ -57,7 +67,17 @@ typedef enum dm_status {
     X(4, BF16, "bf16", uint16_t, 2)                                                               \
     X(5, I64, "i64", int64_t, 8)                                                                  \
     X(6, I32, "i32", int32_t, 4)                                                                  \
-    X(7, U8, "u8", uint8_t, 1)
+    X(7, U8, "u8", uint8_t, 1)                                                                    \
+    X(8, BOOL, "bool", uint8_t, 1)                                                                \
+    X(9, I8, "i8", int8_t, 1)                                                                     \
+    X(10, I16, "i16", int16_t, 2)                                                                 \
+    X(11, U16, "u16", uint16_t, 2)                                                                \
+    X(12, U32, "u32", uint32_t, 4)                                                                \
+    X(13, U64, "u64", uint64_t, 8)                                                                \
+    X(14, C64, "c64", dm_c64, 8)                                                                  \
+    X(15, C128, "c128", dm_c128, 16)                                                              \
+    X(16, F8E4M3, "f8e4m3", uint8_t, 1)                                                           \
+    X(17, F8E5M2, "f8e5m2", uint8_t, 1)
 
 typedef enum dm_dtype {
 #define X(code, name, text, ctype, bytes) DM_##name = code,
