@@ -17,15 +17,22 @@
 
 typedef long double real;
 
-static const dm_dtype all_dtypes[7] = {DM_F64, DM_F32, DM_F16, DM_BF16, DM_I64, DM_I32, DM_U8};
+enum { ALL_DTYPES = 13 }; /* the first 4 are floating, the first 7 those of elementwise kernels */
+static const dm_dtype all_dtypes[ALL_DTYPES] = {DM_F64,  DM_F32, DM_F16, DM_BF16, DM_I64, DM_I32, DM_U8,
+                                                DM_BOOL, DM_I8,  DM_I16, DM_U16,  DM_U32, DM_U64};
 
 static inline int64_t width_of(dm_dtype t)
 {
-    return t == DM_F64 || t == DM_I64 ? 8 : t == DM_F32 || t == DM_I32 ? 4 : t == DM_U8 ? 1 : 2;
+    static const int8_t widths[] = {0, 8, 4, 2, 2, 8, 4, 1, 1, 1, 2, 2, 4, 8};
+    return widths[t];
 }
 static inline bool floating(dm_dtype t)
 {
     return t == DM_F64 || t == DM_F32 || t == DM_F16 || t == DM_BF16;
+}
+static inline bool has_sign(dm_dtype t)
+{
+    return floating(t) || t == DM_I64 || t == DM_I32 || t == DM_I16 || t == DM_I8;
 }
 
 /* --- 16-bit floats: `fraction` bits behind the point, exponents from `low` to `high` ------ */
@@ -68,33 +75,34 @@ static inline uint16_t small_encode(real x, int fraction, int bias)
                              : sign | (uint16_t)(((e + bias) << fraction) + (u - (1 << fraction)));
 }
 
-static inline real decode(dm_dtype t, const void *at)
+static inline real decode(dm_dtype t, const void *at) /* little-endian hosts */
 {
-    union {
-        double d;
-        float f;
-        uint16_t h;
-        int64_t l;
-        int32_t i;
-        uint8_t u;
-    } v;
-    memcpy(&v, at, (size_t)width_of(t));
+    double d;
+    float f;
+    uint64_t bits = 0;
+    memcpy(&bits, at, (size_t)width_of(t));
     switch (t) {
     case DM_F64:
-        return v.d;
+        memcpy(&d, at, sizeof d);
+        return d;
     case DM_F32:
-        return v.f;
+        memcpy(&f, at, sizeof f);
+        return f;
     case DM_F16:
-        return small_decode(v.h, 10, 15);
+        return small_decode((uint16_t)bits, 10, 15);
     case DM_BF16:
-        return small_decode(v.h, 7, 127);
-    case DM_I64:
-        return v.l;
-    case DM_I32:
-        return v.i;
-    default:
-        return v.u;
+        return small_decode((uint16_t)bits, 7, 127);
+    default: {
+        real range = ldexpl(1, (int)(8 * width_of(t)));
+        return has_sign(t) && bits >> (8 * width_of(t) - 1) ? (real)bits - range : (real)bits;
     }
+    }
+}
+
+/* The 64 bits of a whole number from -2^63 to 2^64 - 1. */
+static inline uint64_t wrapped(real x)
+{
+    return x < 0 ? (uint64_t)(int64_t)x : (uint64_t)x;
 }
 
 /* The value of a floating type, rounded to type t. */
@@ -102,39 +110,36 @@ static inline void encode_float(dm_dtype t, real x, void *at)
 {
     double d = (double)x;
     float f = (float)x;
-    uint16_t h = t == DM_F16 ? small_encode(x, 10, 15) : small_encode(x, 7, 127);
-    real low = t == DM_I64 ? -0x1p63L : t == DM_I32 ? -0x1p31L : 0;
-    real high = t == DM_I64 ? 0x1p63L - 1 : t == DM_I32 ? 0x1p31L - 1 : 255;
+    if (t == DM_F64 || t == DM_F32) {
+        memcpy(at, t == DM_F64 ? (const void *)&d : &f, (size_t)width_of(t));
+        return;
+    }
+    if (floating(t)) {
+        uint16_t h = t == DM_F16 ? small_encode(x, 10, 15) : small_encode(x, 7, 127);
+        memcpy(at, &h, sizeof h);
+        return;
+    }
+    real range = ldexpl(1, (int)(8 * width_of(t))), low = has_sign(t) ? -range / 2 : 0, high = low + range - 1;
     real c = isnan(x) ? 0 : truncl(x);
-    int64_t i = (int64_t)(c < low ? low : c > high ? high : c);
-    int32_t i32 = (int32_t)i;
-    uint8_t u = (uint8_t)i;
-    const void *from = t == DM_F64   ? (const void *)&d
-                       : t == DM_F32 ? (const void *)&f
-                       : t == DM_I64 ? (const void *)&i
-                       : t == DM_I32 ? (const void *)&i32
-                       : t == DM_U8  ? (const void *)&u
-                                     : (const void *)&h;
-    memcpy(at, from, (size_t)width_of(t));
+    uint64_t bits = t == DM_BOOL ? x != 0 : wrapped(c < low ? low : c > high ? high : c);
+    memcpy(at, &bits, (size_t)width_of(t));
 }
 /* The value of an integer type: integers wrap. */
 static inline void encode_int(dm_dtype t, int64_t x, void *at)
 {
-    if (floating(t)) {
+    if (floating(t) || t == DM_BOOL) {
         encode_float(t, (real)x, at);
         return;
     }
-    for (int64_t b = 0; b < width_of(t); b++) { /* little-endian hosts */
-        ((unsigned char *)at)[b] = (unsigned char)((uint64_t)x >> (8 * b));
-    }
+    memcpy(at, &x, (size_t)width_of(t));
 }
 static inline void convert_one(dm_dtype from, const void *src, dm_dtype to, void *dst)
 {
     real x = decode(from, src);
-    if (floating(from)) {
+    if (floating(from) || floating(to)) {
         encode_float(to, x, dst);
     } else {
-        encode_int(to, (int64_t)x, dst);
+        encode_int(to, (int64_t)wrapped(x), dst);
     }
 }
 
@@ -183,6 +188,7 @@ static inline void random_element(rng *r, dm_dtype t, void *at)
     uint64_t bits = rng_next(r);
     switch (rng_in(r, 0, 2)) {
     case 0:
+        bits &= t == DM_BOOL ? 1 : UINT64_MAX;
         memcpy(at, &bits, (size_t)width_of(t));
         return;
     case 1:
@@ -196,7 +202,7 @@ static inline void random_element(rng *r, dm_dtype t, void *at)
 /* Small whole numbers: sums and products of them are exact in every type. */
 static inline void small_element(rng *r, dm_dtype t, void *at)
 {
-    encode_int(t, rng_in(r, t == DM_U8 ? 0 : -4, 4), at);
+    encode_int(t, rng_in(r, has_sign(t) ? -4 : 0, 4), at);
 }
 
 /* Strides for the extents in a random order of the dims, with gaps; returns how many elements it spans. */

@@ -1,4 +1,4 @@
-/* Status texts, dtype facts, log lines, the arena. */
+/* Status texts, log lines, the arena. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -57,55 +57,6 @@ static void test_fail_is_per_thread(void **state)
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_true(was_empty);
     assert_string_equal(dmi_error_text(), "mine");
-}
-
-static const struct {
-    dm_dtype dtype;
-    const char *name;
-    int bytes, is_float;
-} dtypes[] = {{DM_F64, "f64", 8, 1}, {DM_F32, "f32", 4, 1}, {DM_F16, "f16", 2, 1}, {DM_BF16, "bf16", 2, 1},
-              {DM_I64, "i64", 8, 0}, {DM_I32, "i32", 4, 0}, {DM_U8, "u8", 1, 0}};
-
-static void test_dtype_facts(void **state)
-{
-    (void)state;
-    for (int i = 0; i < DMI_COUNT(dtypes); i++) {
-        dm_dtype parsed = 0;
-        assert_int_equal(dmi_dtype_bytes(dtypes[i].dtype), dtypes[i].bytes);
-        assert_string_equal(dmi_dtype_name(dtypes[i].dtype), dtypes[i].name);
-        assert_int_equal(dmi_dtype_is_float(dtypes[i].dtype), dtypes[i].is_float);
-        assert_true(dmi_dtype_parse(dtypes[i].name, &parsed));
-        assert_int_equal(parsed, dtypes[i].dtype);
-    }
-    dm_dtype untouched = DM_U8;
-    assert_false(dmi_dtype_parse("f8", &untouched));
-    assert_false(dmi_dtype_parse("", &untouched));
-    assert_int_equal(untouched, DM_U8);
-    assert_int_equal(dmi_dtype_bytes((dm_dtype)0), 0);
-    assert_int_equal(dmi_dtype_bytes((dm_dtype)8), 0);
-    assert_string_equal(dmi_dtype_name((dm_dtype)99), "?");
-    assert_false(dmi_dtype_is_float((dm_dtype)99));
-}
-
-static void test_dtype_promote(void **state)
-{
-    (void)state;
-    enum { D = DM_F64, F = DM_F32, H = DM_F16, B = DM_BF16, L = DM_I64, I = DM_I32, U = DM_U8 };
-    static const int order[] = {D, F, H, B, L, I, U};
-    static const int table[7][7] = {
-        {D, D, D, D, D, D, D}, /* f64 */
-        {D, F, F, F, D, D, D}, /* f32 */
-        {D, F, H, F, D, D, D}, /* f16 */
-        {D, F, F, B, D, D, D}, /* bf16 */
-        {D, D, D, D, L, L, L}, /* i64 */
-        {D, D, D, D, L, I, I}, /* i32 */
-        {D, D, D, D, L, I, U}, /* u8 */
-    };
-    for (int i = 0; i < 7; i++) {
-        for (int j = 0; j < 7; j++) {
-            assert_int_equal(dmi_dtype_promote((dm_dtype)order[i], (dm_dtype)order[j]), table[i][j]);
-        }
-    }
 }
 
 /* Runs `speak` with stderr going into a pipe and returns what was written. */
@@ -257,8 +208,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_status_names),       cmocka_unit_test(test_fail_text),
-        cmocka_unit_test(test_fail_is_per_thread), cmocka_unit_test(test_dtype_facts),
-        cmocka_unit_test(test_dtype_promote),      cmocka_unit_test(test_log),
+        cmocka_unit_test(test_fail_is_per_thread), cmocka_unit_test(test_log),
         cmocka_unit_test(test_arena_blocks),       cmocka_unit_test(test_arena_edges),
         cmocka_unit_test(test_clock_and_mul),
     };

@@ -87,7 +87,7 @@ static void check(fixture *f, const char *what, dm_dtype t, void *device, void *
 
 static dm_dtype any_type(rng *r)
 {
-    return all_dtypes[rng_in(r, 0, 6)];
+    return all_dtypes[rng_in(r, 0, ALL_DTYPES - 1)];
 }
 
 /* --- copies ----------------------------------------------------------------------------------- */
@@ -198,7 +198,7 @@ static void test_acc_adds(void **state)
         make_geometry(&r, (int)rng_in(&r, 0, 4), 5, &g);
         int acc = (int)rng_in(&r, 0, 2);
         int64_t words = dmi_acc_bytes(acc) / 8;
-        dm_dtype type = acc == DMI_ACC_I64 ? DM_I64 : DM_F64;
+        dm_dtype type = dmi_acc_whole(acc) ? DM_I64 : DM_F64;
         char *part = random_array(&r, type, g.src_span * words),
              *sum = random_array(&r, type, g.dst_span * words);
         void *gpu_part = upload(f, part, g.src_span * words * 8),
@@ -325,7 +325,7 @@ static void test_sums(void **state)
             }
         }
         int64_t n_out = random_strides(&r, s.ndim, s.extent, s.out_stride), words = dmi_acc_bytes(s.acc) / 8;
-        dm_dtype type = s.acc == DMI_ACC_I64 ? DM_I64 : DM_F64, out_type = s.out_dtype;
+        dm_dtype type = dmi_acc_whole(s.acc) ? DM_I64 : DM_F64, out_type = s.out_dtype;
         double scale = (double)rng_in(&r, -2, 2), beta = (double)rng_in(&r, 0, 2);
         void *in = random_array(&r, d.dtype, n), *acc = random_array(&r, type, kept * words);
         void *out = random_array(&r, s.out_dtype, n_out), *gpu_in = upload(f, in, n * width_of(d.dtype));

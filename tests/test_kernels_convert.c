@@ -29,7 +29,7 @@ static void test_all_patterns(void **state)
     for (int i = 0; i < 65536; i++) {
         all[i] = (uint16_t)i;
     }
-    for (int t = 0; t < 7; t++) {
+    for (int t = 0; t < ALL_DTYPES; t++) {
         check_row(DM_F16, all_dtypes[t], all, 65536);
         check_row(DM_BF16, all_dtypes[t], all, 65536);
     }
@@ -108,8 +108,9 @@ static void test_integers(void **state)
     v[n++] = INT64_MIN;
     v[n++] = INT64_MAX;
     assert_true(n <= MAX);
-    for (int t = 0; t < 7; t++) {
+    for (int t = 0; t < ALL_DTYPES; t++) {
         check_row(DM_I64, all_dtypes[t], v, n);
+        check_row(DM_U64, all_dtypes[t], v, n);
     }
     free(v);
 }
@@ -118,9 +119,9 @@ static void test_random_rows(void **state)
 {
     (void)state;
     rng r = {11};
-    for (int a = 0; a < 7; a++) {
-        for (int b = 0; b < 7; b++) {
-            for (int n = 0; n < 40; n++) {
+    for (int a = 0; a < ALL_DTYPES; a++) {
+        for (int b = 0; b < ALL_DTYPES; b++) {
+            for (int n = (a + b) % 3; n < 40; n += 3) {
                 char *src = malloc((size_t)(n * width_of(all_dtypes[a])) + 1);
                 assert_non_null(src);
                 for (int i = 0; i < n; i++) {
@@ -130,6 +131,28 @@ static void test_random_rows(void **state)
                 free(src);
             }
         }
+    }
+}
+
+/* More than one chunk by way of a third type, in place too. */
+static void test_long_rows(void **state)
+{
+    (void)state;
+    enum { N = 3 * DMI_CHUNK + 5 };
+    rng r = {12};
+    for (int pair = 0; pair < ALL_DTYPES * ALL_DTYPES; pair++) {
+        dm_dtype from = all_dtypes[pair / ALL_DTYPES], to = all_dtypes[pair % ALL_DTYPES];
+        int64_t bytes = width_of(from);
+        char *src = random_array(&r, from, N), *dst = malloc(N * 8);
+        assert_non_null(dst);
+        check_row(from, to, src, N);
+        if (bytes == width_of(to)) {
+            dmi_convert_row(from, to, src, dst, N);
+            dmi_convert_row(from, to, src, src, N);
+            assert_memory_equal(src, dst, (size_t)(N * bytes));
+        }
+        free(src);
+        free(dst);
     }
 }
 
@@ -146,8 +169,13 @@ static void test_saturation(void **state)
                         255.9,         256.0,
                         -0.9,          -1.0,
                         0.9999999,     1e308,
-                        -1e308,        5e-324};
-    for (int t = 0; t < 7; t++) {
+                        -1e308,        5e-324,
+                        65535.5,       65536.0,
+                        32767.9,       -32768.5,
+                        4294967295.5,  4294967296.0,
+                        0x1p64,        0x1.fffffffffffffp63,
+                        127.9,         -128.9};
+    for (int t = 0; t < ALL_DTYPES; t++) {
         check_row(DM_F64, all_dtypes[t], v, DMI_COUNT(v));
     }
     int64_t i;
@@ -162,8 +190,9 @@ static void test_saturation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_patterns), cmocka_unit_test(test_boundaries), cmocka_unit_test(test_integers),
-        cmocka_unit_test(test_random_rows),  cmocka_unit_test(test_saturation),
+        cmocka_unit_test(test_all_patterns), cmocka_unit_test(test_boundaries),
+        cmocka_unit_test(test_integers),     cmocka_unit_test(test_random_rows),
+        cmocka_unit_test(test_long_rows),    cmocka_unit_test(test_saturation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,7 +91,7 @@ static void test_regions(void **state)
     for (int round = 0; round < 700; round++) {
         dmi_layout_spec spec = {.kind = DMI_LAYOUT_GRID, .ndim = (int)rng_in(&r, 0, round % 20 == 0 ? 4 : 3)};
         int workers = 1, map[400], kind = (int)rng_in(&r, 0, DMI_FILL_KINDS - 1);
-        dm_dtype t = all_dtypes[rng_in(&r, 0, kind == DMI_FILL_NORMAL ? 3 : 6)];
+        dm_dtype t = all_dtypes[rng_in(&r, 0, kind == DMI_FILL_NORMAL ? 3 : ALL_DTYPES - 1)];
         spec.ndim = kind == DMI_FILL_IDENTITY ? 2 : spec.ndim;
         int64_t blocks = 1, longest = spec.ndim == 1 ? 3000 : spec.ndim == 2 ? 40 : 8;
         for (int k = 0; k < spec.ndim; k++) {
@@ -126,7 +126,7 @@ static void test_plain_kinds(void **state)
     const int64_t shape[2] = {23, 61}, square[2] = {61, 61};
     char *out = malloc(61 * 61 * 8), expected[8];
     assert_non_null(out);
-    for (int t = 0; t < 7; t++) {
+    for (int t = 0; t < ALL_DTYPES; t++) {
         dm_dtype type = all_dtypes[t];
         dmi_fill_values v = {
             .p0 = 0.1, .p1 = -0.3, .i0 = INT64_C(0x123456789abcdef), .i1 = INT64_C(0x7123456789abcdef)};

@@ -43,6 +43,7 @@ static wide acc_value(int acc, const void *p, int64_t i)
     const double *d = p;
     const int64_t *l = p;
     return acc == DMI_ACC_I64   ? (wide)l[i]
+           : acc == DMI_ACC_U64 ? (wide)(uint64_t)l[i]
            : acc == DMI_ACC_F64 ? (wide)d[i]
                                 : (wide)d[2 * i] + (wide)d[2 * i + 1];
 }
@@ -51,10 +52,10 @@ static wide acc_value(int acc, const void *p, int64_t i)
 static void exact_element(rng *r, dm_dtype t, void *at)
 {
     int64_t v = rng_in(r, -1000, 1000);
-    if (t == DM_F64 || t == DM_I64) { /* 53 bits, far apart: a plain double sum would lose most of them */
+    if (width_of(t) == 8) { /* 53 bits, far apart: a plain double sum would lose most of them */
         v = rng_in(r, -(INT64_C(1) << 52), INT64_C(1) << 52) >> rng_in(r, 0, 50);
     }
-    encode_int(t, t == DM_BF16 ? v / 8 : t == DM_U8 ? v & 255 : v, at);
+    encode_int(t, t == DM_BF16 ? v / 8 : has_sign(t) ? v : v < 0 ? -v : v, at);
 }
 
 static void check_reduce(rng *r, dmi_reduce *d)
@@ -92,7 +93,8 @@ static void test_reduce_all(void **state)
         for (int t = 0; t < 7; t++) {
             for (int ndim = 0; ndim <= 4; ndim++) {
                 for (unsigned mask = 0; mask < 1u << ndim; mask++) {
-                    dmi_reduce d = {.ndim = ndim, .dtype = all_dtypes[t], .reduced = mask};
+                    dm_dtype type = all_dtypes[rng_in(&r, 0, ALL_DTYPES - 1)];
+                    dmi_reduce d = {.ndim = ndim, .dtype = type, .reduced = mask};
                     for (int k = 0; k < ndim; k++) {
                         int64_t longest = ndim == 1 ? 3000 : ndim == 2 ? 60 : 9;
                         d.extent[k] = rng_in(&r, 0, 25) == 0 ? 0 : rng_in(&r, 1, longest);
@@ -110,7 +112,7 @@ static void test_reduce_shapes(void **state)
     static const int64_t shapes[][2] = {{3, 5000}, {5000, 3}, {2, 4097}, {700, 40}, {1, 2049}, {2048, 1}};
     rng r = {42};
     for (int s = 0; s < DMI_COUNT(shapes); s++) {
-        for (int t = 0; t < 7; t++) {
+        for (int t = 0; t < ALL_DTYPES; t++) {
             for (unsigned mask = 0; mask < 4; mask++) {
                 dmi_reduce d = {.ndim = 2, .dtype = all_dtypes[t], .reduced = mask};
                 memcpy(d.extent, shapes[s], sizeof shapes[s]);
@@ -119,7 +121,7 @@ static void test_reduce_shapes(void **state)
         }
     }
     for (unsigned mask = 0; mask < 256; mask += 5) {
-        dmi_reduce d = {.ndim = 8, .dtype = all_dtypes[mask % 7], .reduced = mask};
+        dmi_reduce d = {.ndim = 8, .dtype = all_dtypes[mask % ALL_DTYPES], .reduced = mask};
         for (int k = 0; k < 8; k++) {
             d.extent[k] = rng_in(&r, 1, 3);
         }
@@ -186,8 +188,8 @@ static void test_acc_add(void **state)
     rng r = {44};
     for (int round = 0; round < 600; round++) {
         geometry g;
-        int acc = round % 3;
-        dm_dtype t = acc == DMI_ACC_I64 ? DM_I64 : DM_F64;
+        int acc = round % DMI_ACCS;
+        dm_dtype t = dmi_acc_whole(acc) ? DM_I64 : DM_F64;
         make_geometry(&r, (int)rng_in(&r, 0, 4), 5, &g);
         int64_t bytes = dmi_acc_bytes(acc), words = bytes / 8;
         int64_t ns = g.src_span * words, nd = g.dst_span * words;
@@ -229,7 +231,8 @@ static void test_acc_add(void **state)
         dmi_acc_add d = {.acc = acc, .geometry = g.d};
         dmi_run_acc_add(dmi_backend_cpu(), NULL, &d, part, sum);
         for (int64_t i = 0; i < g.dst_span; i++) {
-            assert_true(acc_value(acc, sum, i) == expected[i]);
+            wide differs = acc_value(acc, sum, i) - expected[i];
+            assert_true(acc == DMI_ACC_U64 ? (uint64_t)differs == 0 : differs == 0);
         }
         free(part);
         free(sum);
@@ -251,13 +254,14 @@ static void expect_store(const dmi_acc_store *d, double scale, const void *acc, 
     const double *f = acc;
     const int64_t *l = acc;
     real old = beta == 0 ? 0 : decode(d->out_dtype, out);
-    if (d->acc == DMI_ACC_I64 && !floating(d->out_dtype)) {
-        uint64_t y = beta == 0 ? 0 : (uint64_t)(int64_t)beta * (uint64_t)(int64_t)old;
+    if (dmi_acc_whole(d->acc) && !floating(d->out_dtype)) {
+        uint64_t y = beta == 0 ? 0 : (uint64_t)(int64_t)beta * wrapped(old);
         encode_int(d->out_dtype, (int64_t)((uint64_t)(int64_t)scale * (uint64_t)l[i] + y), out);
         return;
     }
     bool plain = scale == 1 && beta == 0;
     real x = d->acc == DMI_ACC_I64   ? (real)l[i]
+             : d->acc == DMI_ACC_U64 ? (real)(uint64_t)l[i]
              : d->acc == DMI_ACC_F64 ? (real)f[i]
                                      : (real)f[2 * i] + f[2 * i + 1];
     if (plain) {
@@ -277,6 +281,7 @@ static void tricky_acc(rng *r, int acc, char *at)
     int64_t whole = (int64_t)(bits * 513 + (uint64_t)rng_in(r, -1, 1));
     switch (acc) {
     case DMI_ACC_I64:
+    case DMI_ACC_U64:
         memcpy(at, &whole, 8);
         break;
     case DMI_ACC_F64:
@@ -333,10 +338,10 @@ static void test_acc_store(void **state)
     (void)state;
     static const double scales[] = {1, 0.25, 3, 1, 1.0 / 7}, betas[] = {0, 0, 2, 0.5};
     rng r = {45};
-    for (int acc = 0; acc < 3; acc++) {
-        for (int t = 0; t < 7; t++) {
-            for (int round = 0; round < 60; round++) {
-                bool whole = acc == DMI_ACC_I64 && !floating(all_dtypes[t]);
+    for (int acc = 0; acc < DMI_ACCS; acc++) {
+        for (int t = 0; t < ALL_DTYPES; t++) {
+            for (int round = 0; round < 25; round++) {
+                bool whole = dmi_acc_whole(acc) && !floating(all_dtypes[t]);
                 double scale = whole ? (double)rng_in(&r, -2, 3) : scales[rng_in(&r, 0, 4)];
                 double beta = whole ? (double)rng_in(&r, -1, 2) : betas[rng_in(&r, 0, 3)];
                 check_store(&r, acc, all_dtypes[t], (int)rng_in(&r, 0, 4), scale, beta);
@@ -350,7 +355,7 @@ static void exact_acc(int acc, wide sum, char *at)
 {
     double hi = (double)sum, lo = (double)(sum - (wide)hi);
     uint64_t bits = (uint64_t)sum;
-    memcpy(at, acc == DMI_ACC_I64 ? (const void *)&bits : &hi, 8);
+    memcpy(at, dmi_acc_whole(acc) ? (const void *)&bits : &hi, 8);
     if (acc == DMI_ACC_DD) {
         memcpy(at + 8, &lo, 8);
     }
@@ -409,9 +414,9 @@ static void test_fold(void **state)
     (void)state;
     static const double scales[] = {1, 0.25, 3, 1, 1.0 / 7}, betas[] = {0, 0, 2, 0.5};
     rng r = {46};
-    for (int type = 0; type < 7; type++) {
-        for (int out = 0; out < 7; out++) {
-            for (int round = 0; round < 40; round++) {
+    for (int type = 0; type < ALL_DTYPES; type++) {
+        for (int out = 0; out < ALL_DTYPES; out++) {
+            for (int round = 0; round < 12; round++) {
                 bool whole = !floating(all_dtypes[type]) && !floating(all_dtypes[out]);
                 double scale = whole ? (double)rng_in(&r, -2, 3) : scales[rng_in(&r, 0, 4)];
                 double beta = whole ? (double)rng_in(&r, -1, 2) : betas[rng_in(&r, 0, 3)];

@@ -65,7 +65,10 @@ static const struct {
               {"<f2", DM_F16, 0},  {">f2", DM_F16, 1},  {"<i8", DM_I64, 0},  {">i8", DM_I64, 1},
               {"<i4", DM_I32, 0},  {">i4", DM_I32, 1},  {"|u1", DM_U8, 0},   {">u1", DM_U8, 0},
               {"<u1", DM_U8, 0},   {"u1", DM_U8, 0},    {"<V2", DM_BF16, 0}, {"|V2", DM_BF16, 0},
-              {">V2", DM_BF16, 1}, {"=V2", DM_BF16, 0}, {"V2", DM_BF16, 0},  {"bfloat16", DM_BF16, 0}};
+              {">V2", DM_BF16, 1}, {"=V2", DM_BF16, 0}, {"V2", DM_BF16, 0},  {"bfloat16", DM_BF16, 0},
+              {"|b1", DM_BOOL, 0}, {"b1", DM_BOOL, 0},  {"|i1", DM_I8, 0},   {">i1", DM_I8, 0},
+              {"<i2", DM_I16, 0},  {">i2", DM_I16, 1},  {"<u2", DM_U16, 0},  {">u2", DM_U16, 1},
+              {"<u4", DM_U32, 0},  {">u4", DM_U32, 1},  {"<u8", DM_U64, 0},  {">u8", DM_U64, 1}};
 
 static void test_descrs(void **state)
 {

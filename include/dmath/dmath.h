@@ -204,8 +204,8 @@ DM_API DM_CHECKED dm_status dm_array_write(dm_session *session, dm_array a, cons
 DM_API DM_CHECKED dm_status dm_array_read(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
                                           void *host, int64_t ld);
 
-/* NumPy .npy files, C and Fortran order, up to 8 dims, the dtypes above, both byte orders (bf16: as ml_dtypes
- * writes it, 'V2'). Every worker reads and writes its own part, so the path must name the same file on all
+/* NumPy .npy files, C and Fortran order, up to 8 dims, the dtypes above, both byte orders (bool: '|b1'; bf16: as
+ * ml_dtypes writes it, 'V2'). Every worker reads and writes its own part, so the path must name the same file on all
  * hosts. Blocks. Load creates the array with the file's dtype and shape and the given layout.
  * Errors: DM_ERR_IO, DM_ERR_FORMAT, both with the path and the reason; DM_ERR_ARG (path, layout), DM_ERR_LAYOUT,
  * DM_ERR_LIMIT and DM_ERR_NOMEM as dm_array_create; DM_ERR_STATE (between dm_explain_begin and dm_explain_end). */
@@ -219,7 +219,8 @@ DM_API DM_CHECKED dm_status dm_array_save(dm_session *session, dm_array a, const
 
 /* ---- filling --------------------------------------------------------------------------------------------- */
 /* Values depend only on the arguments and on an element's index in x: not on the layout, nor on the number of
- * workers, bit for bit. All dtypes unless said. For integer dtypes the numbers must be whole and in range. */
+ * workers, bit for bit. All dtypes unless said. For integer dtypes and bool, whose range is 0 to 1, the numbers must be
+ * whole and in range. */
 
 /* All elements value. Errors: DM_ERR_ARG (value, in an integer dtype). */
 DM_API DM_CHECKED dm_status dm_fill(dm_session *session, dm_array x, double value);
@@ -228,8 +229,8 @@ DM_API DM_CHECKED dm_status dm_fill_identity(dm_session *session, dm_array x, do
 /* x[i] = start + step * i, i the row-major index. Errors, in an integer dtype: DM_ERR_ARG (start, step, or the last
  * element leaves the dtype). */
 DM_API DM_CHECKED dm_status dm_fill_arange(dm_session *session, dm_array x, double start, double step);
-/* Uniform in [lo, hi): Philox4x32-10 (Salmon et al., SC'11) over the index. Integers: lo <= x < hi. lo == hi: all lo.
- * F16, BF16: made in f32 and rounded; what would come to hi, rounded too, is the number before it.
+/* Uniform in [lo, hi): Philox4x32-10 (Salmon et al., SC'11) over the index. Integers, bool: lo <= x < hi. lo == hi: all
+ * lo. F16, BF16: made in f32 and rounded; what would come to hi, rounded too, is the number before it.
  * Errors: DM_ERR_ARG (lo > hi; lo, hi in an integer dtype). */
 DM_API DM_CHECKED dm_status dm_fill_uniform(dm_session *session, dm_array x, double lo, double hi, uint64_t seed);
 /* Normal with the given mean and standard deviation (floating dtypes). Errors: DM_ERR_DTYPE (integers), DM_ERR_ARG
@@ -241,8 +242,9 @@ DM_API DM_CHECKED dm_status dm_fill_normal(dm_session *session, dm_array x, doub
 
 /* dst = src, converted to dst's dtype: copy, conversion and remap between any two layouts in one. Shapes equal.
  * Float to float rounds to nearest even; float to integer truncates and saturates, NaN gives 0; integer to
- * integer wraps. Workers send one another only what the receiver does not hold, in the narrower of the two
- * dtypes. src and dst may not overlap unless they are the same elements. Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP. */
+ * integer wraps; to bool: is it not 0 (NaN: yes); from bool: 0 or 1. Workers send one another only what the receiver
+ * does not hold, in the narrower of the two dtypes. src and dst may not overlap unless they are the same elements.
+ * Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP. */
 DM_API DM_CHECKED dm_status dm_copy(dm_session *session, dm_array src, dm_array dst);
 /* dst = src with its dims in the order perm: dst.shape[d] == src.shape[perm[d]]. src and dst may not overlap.
  * Errors: DM_ERR_ARG (perm), DM_ERR_SHAPE, DM_ERR_OVERLAP. */
@@ -251,10 +253,10 @@ DM_API DM_CHECKED dm_status dm_permute(dm_session *session, dm_array src, const 
 DM_API DM_CHECKED dm_status dm_transpose(dm_session *session, dm_array src, dm_array dst);
 
 /* ---- elementwise ----------------------------------------------------------------------------------------- */
-/* Computed in the type that the operands' types promote to (NumPy's promote_types; f16 and bf16 in f32), converted to
- * the output's dtype as dm_copy does. Integer operands with an integer output: whole alpha and beta, arithmetic in
- * int64 with wrap-around; with a floating output: in f64. A term with a zero factor is not read. Outputs may be one of the operands itself;
- * any other overlap is DM_ERR_OVERLAP.
+/* Types: any. Computed in the type that NumPy's promote_types gives for the operands (16-bit floats in f32), but an
+ * integer with a float, and integers with a floating output, in f64; converted to the output's dtype as dm_copy does.
+ * Integer operands with an integer output: whole alpha and beta, arithmetic in int64 with wrap-around. A term with a zero
+ * factor is not read. Outputs may be one of the operands itself; any other overlap is DM_ERR_OVERLAP.
  * Broadcasting: shapes are aligned at the last dim; a missing dim or a dim of 1 repeats; out has the full shape. */
 
 /* y = alpha * x + beta * y. x broadcasts to y. Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP, DM_ERR_ARG (alpha, beta: not whole
@@ -273,8 +275,8 @@ DM_API DM_CHECKED dm_status dm_scale(dm_session *session, double alpha, dm_array
 
 /* out = scale * (sum of x over dims[ndims]) + beta * out. ndims 0 with dims NULL: over all dims.
  * out.shape is x's without those dims, or with 1 in their place. Accumulates f64 in double-double, the other
- * floats in f64, integers in int64 (wraps). The sum of no elements is 0. beta == 0: out is not read. (x is read
- * even if scale is 0.)
+ * floats in f64, integers and bool in 64 bits (wraps). The sum of no elements is 0. beta == 0: out is not read.
+ * (x is read even if scale is 0.)
  * x and out may have different dtypes; where both are integers, scale and beta must be whole. x and out may not overlap.
  * Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP, DM_ERR_ARG (dims, ndims; scale, beta).
  * An addition an element of x. P workers that each have a part of the sums send at least (P-1) n of them in all, n the

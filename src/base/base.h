@@ -31,24 +31,24 @@ const char *dmi_status_name(dm_status status); /* "ERR_SHAPE"; "?" for an unknow
 enum {
     DMI_DTYPE_END = 0 /* one past the last code */
 #define X(code, name, text, ctype, bytes) +1
-        DM_DTYPE_MAP(X)
+                    DM_DTYPE_MAP(X)
 #undef X
-        + 1
+                    + 1
 };
 enum dmi_kind { DMI_KIND_NONE, DMI_KIND_BOOL, DMI_KIND_INT, DMI_KIND_UINT, DMI_KIND_FLOAT, DMI_KIND_COMPLEX };
 int64_t dmi_dtype_bytes(dm_dtype dtype);      /* 0 for an unknown code */
 const char *dmi_dtype_name(dm_dtype dtype);   /* "f64"; "?" for an unknown code */
 enum dmi_kind dmi_dtype_kind(dm_dtype dtype); /* NONE for an unknown code */
-/* The type in which values of it are computed: f32 for the shorter floats, i32 for the shorter integers, i64 for u32;
- * the others are their own. */
+/* The type in which values of it are computed: f32 for the shorter floats, i32 for the shorter integers, i64
+ * for u32; the others are their own. */
 dm_dtype dmi_dtype_carrier(dm_dtype dtype);
 bool dmi_dtype_is_float(dm_dtype dtype); /* real */
 bool dmi_dtype_is_complex(dm_dtype dtype);
 bool dmi_dtype_is_integer(dm_dtype dtype); /* bool is none */
 bool dmi_dtype_parse(const char *name, dm_dtype *out);
-/* The type that values of a and b have together: NumPy's promote_types. Beside it, bf16 and the 8-bit floats with an
- * integer are f32, an 8-bit float with another float is that float, f8e4m3 with f8e5m2 is f16, bf16 with f16 is f32,
- * and each of the three with c64 is c64. */
+/* The type that values of a and b have together: NumPy's promote_types. Beside it, bf16 and the 8-bit floats
+ * with an integer are f32, an 8-bit float with another float is that float, f8e4m3 with f8e5m2 is f16, bf16
+ * with f16 is f32, and each of the three with c64 is c64. */
 dm_dtype dmi_dtype_promote(dm_dtype a, dm_dtype b);
 
 /* --- log.c -------------------------------------------------------------- */

@@ -92,8 +92,8 @@ bool dmi_dtype_parse(const char *name, dm_dtype *out)
     return false;
 }
 
-/* Two integers: the wider if both have signs or neither has; else the signed type that holds both, f64 where none
- * does. */
+/* Two integers: the wider if both have signs or neither has; else the signed type that holds both, f64 where
+ * none does. */
 static dm_dtype promote_integers(dm_dtype a, dm_dtype b)
 {
     const struct facts *wide = facts_of(a), *narrow = facts_of(b);
@@ -125,8 +125,8 @@ static dm_dtype promote_floats(dm_dtype a, dm_dtype b)
     return bytes_a == 1 ? DM_F16 : DM_F32;
 }
 
-/* A float beside an integer: wide enough for the integers of up to 16 bits, as NumPy sees it. bf16 and the 8-bit
- * floats, which NumPy has not, are not made f64 by an integer: f32 has all of their range. */
+/* A float beside an integer: wide enough for the integers of up to 16 bits, as NumPy sees it. bf16 and the
+ * 8-bit floats, which NumPy has not, are not made f64 by an integer: f32 has all of their range. */
 static dm_dtype promote_mixed(dm_dtype real, dm_dtype whole)
 {
     int64_t bytes = dmi_dtype_bytes(whole);

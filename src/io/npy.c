@@ -170,28 +170,6 @@ out:
     return status;
 }
 
-static const char *type_code(dm_dtype dtype)
-{
-    switch ((int)dtype) {
-    case DM_F64:
-        return "f8";
-    case DM_F32:
-        return "f4";
-    case DM_F16:
-        return "f2";
-    case DM_BF16:
-        return "V2";
-    case DM_I64:
-        return "i8";
-    case DM_I32:
-        return "i4";
-    case DM_U8:
-        return "u1";
-    }
-    assert(!"a type without a code");
-    return "V1";
-}
-
 int dmi_npy_format(dm_dtype dtype, int ndim, const int64_t *shape, bool fortran_order, char buf[512])
 {
     assert(ndim >= 0 && ndim <= DM_MAX_DIMS);
@@ -199,7 +177,7 @@ int dmi_npy_format(dm_dtype dtype, int ndim, const int64_t *shape, bool fortran_
     char mark = dmi_dtype_bytes(dtype) == 1 ? '|' : __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? '>' : '<';
     int used =
         PRELUDE + snprintf(buf + PRELUDE, ROOM - PRELUDE, "{'descr': '%c%s', 'fortran_order': %s, 'shape': (",
-                           mark, type_code(dtype), fortran_order ? "True" : "False");
+                           mark, dmi_npy_type_code(dtype), fortran_order ? "True" : "False");
     for (int d = 0; d < ndim; d++) {
         used += snprintf(buf + used, (size_t)(ROOM - used), d == 0 ? "%" PRId64 : ", %" PRId64, shape[d]);
     }

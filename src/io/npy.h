@@ -15,8 +15,8 @@ typedef struct dmi_npy_info {
 } dmi_npy_info;
 
 /* Parses `bytes` bytes from the start of a file of file_bytes bytes. Accepts any key order, quote style and
- * white space that NumPy's own literal_eval would. descr: '<f8' '<f4' '<f2' '<i8' '<i4' '|u1', '>' variants and
- * '='; bfloat16, which NumPy has no code for, is what ml_dtypes writes: 'V2' with any byte-order mark, or
+ * white space that NumPy's own literal_eval would. descr: '<f8' '<f4' '<f2', '<i8' to '|i1', '<u8' to '|u1', '|b1',
+ * '>' variants and '='; bfloat16, which NumPy has no code for, is what ml_dtypes writes: 'V2' with any byte-order mark, or
  * 'bfloat16'. DM_ERR_FORMAT with a text that says what is wrong: bad magic, unknown version, truncated header,
  * header over 1 MiB, not a dict, missing or repeated or unknown key, unsupported descr (named), more than 8
  * dims, negative or overflowing shape, file shorter than its data (numbers named). If more bytes of the file

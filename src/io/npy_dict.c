@@ -2,6 +2,7 @@
  * terminated by a zero, and nothing in the text is trusted. */
 #include "io/npy_dict.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -122,11 +123,36 @@ static bool span_is(span text, const char *word)
     return text.bytes == (int64_t)strlen(word) && memcmp(text.at, word, (size_t)text.bytes) == 0;
 }
 
+/* The codes of NumPy, without the byte order. */
 static const struct type_code {
     const char *code;
     dm_dtype dtype;
-} type_codes[] = {{"f8", DM_F64}, {"f4", DM_F32}, {"f2", DM_F16}, {"i8", DM_I64},
-                  {"i4", DM_I32}, {"u1", DM_U8},  {"V2", DM_BF16}};
+} type_codes[] = {{"f8", DM_F64}, {"f4", DM_F32},  {"f2", DM_F16}, {"i8", DM_I64}, {"i4", DM_I32},
+                  {"i2", DM_I16}, {"i1", DM_I8},   {"u8", DM_U64}, {"u4", DM_U32}, {"u2", DM_U16},
+                  {"u1", DM_U8},  {"b1", DM_BOOL}, {"V2", DM_BF16}};
+
+const char *dmi_npy_type_code(dm_dtype dtype)
+{
+    for (int i = 0; i < DMI_COUNT(type_codes); i++) {
+        if (type_codes[i].dtype == dtype) {
+            return type_codes[i].code;
+        }
+    }
+    assert(!"a type without a code");
+    return "V1";
+}
+
+/* "f8, f4, ... or V2 (bfloat16)" */
+static const char *known_codes(char *out, size_t room)
+{
+    size_t used = 0;
+    for (int i = 0; i < DMI_COUNT(type_codes) && used < room; i++) {
+        const char *before = i == 0 ? "" : i + 1 == DMI_COUNT(type_codes) ? " or " : ", ";
+        const char *behind = type_codes[i].dtype == DM_BF16 ? " (bfloat16)" : "";
+        used += (size_t)snprintf(out + used, room - used, "%s%s%s", before, type_codes[i].code, behind);
+    }
+    return out;
+}
 
 static dm_status parse_descr(cursor *in, dmi_npy_info *out)
 {
@@ -161,8 +187,9 @@ static dm_status parse_descr(cursor *in, dmi_npy_info *out)
         out->big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
         return DM_OK;
     }
-    return dmi_fail(DM_ERR_FORMAT, "descr '%s' is not supported: f8, f4, f2, i8, i4, u1 or V2 (bfloat16) are",
-                    excerpt(text.at, text.at + text.bytes, shown));
+    char known[200];
+    return dmi_fail(DM_ERR_FORMAT, "descr '%s' is not supported: %s are",
+                    excerpt(text.at, text.at + text.bytes, shown), known_codes(known, sizeof known));
 }
 
 static int digit_value(char c)

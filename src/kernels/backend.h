@@ -9,7 +9,8 @@
 /* dst[...] = convert(src[...]) over a product of runs: along dim d the runs run[d][0..nrun[d]) are walked one
  * after another, each `len` long, at memory position a (src) and b (dst).
  * Conversion: float->float rounds to nearest even (overflow to Inf, NaN stays NaN); int->float rounds to nearest
- * even; float->int truncates towards zero and saturates at the range, NaN -> 0; int->int wraps (two's complement). */
+ * even; float->int truncates towards zero and saturates at the range, NaN -> 0; int->int wraps (two's complement);
+ * to bool: 1 where the value is not 0 (NaN: 1); from bool: 0 or 1. */
 typedef struct dmi_copy {
     int ndim;
     dm_dtype src_dtype, dst_dtype;
@@ -80,14 +81,18 @@ typedef struct dmi_fill_values {
     uint64_t seed;
 } dmi_fill_values;
 
-/* Wide accumulators, one an output element: double for f32/f16/bf16, a pair of doubles (hi, lo: an unevaluated
- * sum, lo carries what hi rounds away) for f64, int64 for integers (wraps). */
-enum dmi_acc { DMI_ACC_F64, DMI_ACC_DD, DMI_ACC_I64 };
+/* Wide accumulators, one an output element: double for f32 and shorter floats, a pair of doubles (hi, lo: an
+ * unevaluated sum, lo carries what hi rounds away) for f64, 64 bits that wrap for integers and bool. U64 has the bits
+ * of I64; only as a number it is another. */
+enum dmi_acc { DMI_ACC_F64, DMI_ACC_DD, DMI_ACC_I64, DMI_ACC_U64, DMI_ACCS };
 static inline int64_t dmi_acc_bytes(int acc) { return acc == DMI_ACC_DD ? 16 : 8; }
+static inline bool dmi_acc_whole(int acc) { return acc == DMI_ACC_I64 || acc == DMI_ACC_U64; }
 static inline int dmi_acc_of(dm_dtype dtype)
 {
-    return !(dtype == DM_F64 || dtype == DM_F32 || dtype == DM_F16 || dtype == DM_BF16) ? DMI_ACC_I64
-           : dtype == DM_F64 ? DMI_ACC_DD : DMI_ACC_F64;
+    if (dmi_dtype_is_float(dtype)) {
+        return dtype == DM_F64 ? DMI_ACC_DD : DMI_ACC_F64;
+    }
+    return dtype == DM_U64 ? DMI_ACC_U64 : DMI_ACC_I64;
 }
 /* acc[kept indices] = sum of in over the reduced dims. acc is dense row-major over the kept dims (in order);
  * it is overwritten. No element summed gives 0. */

@@ -5,6 +5,7 @@
 #ifndef DMI_RANDOM_H
 #define DMI_RANDOM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #if defined(__CUDACC__)
@@ -171,7 +172,13 @@ DMI_RANDOM_FN float dmi_uniform32_at(const dmi_uniform32 *r, uint32_t w)
     float v = DMI_MULF(r->base + DMI_MULF(r->width, u), r->gain);
     return v < r->last ? v : r->last;
 }
-/* i0 + floor(width * u), u = the 64 bits / 2^64; width = i1 - i0 as an unsigned number, 0 where i1 <= i0. */
+/* i1 - i0 as an unsigned number, 0 where i1 <= i0 as numbers with or without sign. */
+DMI_RANDOM_FN uint64_t dmi_uniform_width(bool sign, int64_t i0, int64_t i1)
+{
+    bool some = sign ? i1 > i0 : (uint64_t)i1 > (uint64_t)i0;
+    return some ? (uint64_t)i1 - (uint64_t)i0 : 0;
+}
+/* i0 + floor(width * u), u = the 64 bits / 2^64. */
 DMI_RANDOM_FN int64_t dmi_uniform_int_at(int64_t i0, uint64_t width, uint32_t lo, uint32_t hi)
 {
     uint64_t bits = (uint64_t)hi << 32 | lo;

@@ -6,6 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The kernels for CUDA know the first seven types only, as yet. */
+static bool device_takes(const dmi_session *s, dm_dtype dtype)
+{
+#ifdef DMATH_WITH_CUDA
+    return !s->profile.gpu || dtype <= DM_U8;
+#else
+    (void)s;
+    (void)dtype;
+    return true;
+#endif
+}
+
 static dm_status resolve(dmi_session *s, dmi_call *call, const dm_array *arrays)
 {
     const dmi_opdef *op = &dmi_ops[call->op];
@@ -18,9 +30,10 @@ static dm_status resolve(dmi_session *s, dmi_call *call, const dm_array *arrays)
         if (status != DM_OK) {
             return status;
         }
-        if (!(rule->dtypes >> h->desc.dtype & 1)) {
-            return dmi_fail(DM_ERR_DTYPE, "%s has dtype %s, which %s does not take", what,
-                            dmi_dtype_name(h->desc.dtype), op->name);
+        if (!(rule->dtypes >> h->desc.dtype & 1) || !device_takes(s, h->desc.dtype)) {
+            return dmi_fail(DM_ERR_DTYPE, "%s has dtype %s, which %s does not take%s", what,
+                            dmi_dtype_name(h->desc.dtype), op->name,
+                            device_takes(s, h->desc.dtype) ? "" : " on GPUs");
         }
         call->operand[i] = (dmi_operand){
             .desc = h->desc, .id = arrays[i].id, .memory = h->storage->number, .mode = rule->mode};

@@ -57,7 +57,7 @@ static void target_region(const dmi_summing *s, int worker, int64_t j, int piece
 static void as_transfer(const dmi_summing *s, dmi_copy *copy)
 {
     static const dmi_run pair = {0, 0, 0, 2};
-    copy->src_dtype = copy->dst_dtype = s->acc == DMI_ACC_I64 ? DM_I64 : DM_F64;
+    copy->src_dtype = copy->dst_dtype = dmi_acc_whole(s->acc) ? DM_I64 : DM_F64;
     if (s->acc != DMI_ACC_DD) {
         return;
     }

@@ -43,11 +43,36 @@ dm_status dm_fill_normal(dm_session *session, dm_array x, double mean, double de
 static const char *const parameter[DMI_FILL_KINDS][2] = {
     {"value", NULL}, {"value", NULL}, {"start", "step"}, {"lo", "hi"}, {"mean", "deviation"}};
 
-/* Range of an integer dtype; hi of a uniform fill may be one past it. */
+/* Range of an integer dtype, or of bool; of 64 bits the last double in it. hi of a uniform fill may be one past
+ * it. */
 static void int_range(dm_dtype dtype, double *lo, double *hi)
 {
-    *lo = dtype == DM_U8 ? 0 : dtype == DM_I32 ? -2147483648.0 : -9223372036854775808.0;
-    *hi = dtype == DM_U8 ? 255 : dtype == DM_I32 ? 2147483647.0 : 9223372036854774784.0;
+    bool sign = dmi_dtype_kind(dtype) == DMI_KIND_INT;
+    int bits = dtype == DM_BOOL ? 1 : 8 * (int)dmi_dtype_bytes(dtype) - sign;
+    *lo = sign ? -ldexp(1, bits) : 0;
+    *hi = bits > 53 ? ldexp(1, bits) - ldexp(1, bits - 53) : ldexp(1, bits) - 1;
+}
+
+/* The bits of a whole number in the range of an integer dtype. */
+static int64_t whole_of(double p)
+{
+    return p >= 0x1p63 ? (int64_t)(uint64_t)p : (int64_t)p;
+}
+
+/* Does an arange of an integer dtype stay in its range, from the first element to the last? */
+static bool arange_fits(dm_dtype dtype, const dmi_fill_values *v, int64_t count)
+{
+    int64_t way = 0, last = 0;
+    double lo, hi;
+    int_range(dtype, &lo, &hi);
+    if (dtype == DM_U64) { /* down to 0, or up to 2^64 - 1 */
+        uint64_t start = (uint64_t)v->i0, steps = (uint64_t)(count - 1), size = 0;
+        bool down = v->p1 < 0;
+        uint64_t step = down ? 0 - (uint64_t)v->i1 : (uint64_t)v->i1;
+        return !__builtin_mul_overflow(step, steps, &size) && size <= (down ? start : UINT64_MAX - start);
+    }
+    return !__builtin_mul_overflow(v->i1, count - 1, &way) && !__builtin_add_overflow(way, v->i0, &last) &&
+           (dtype == DM_I64 || ((double)last >= lo && (double)last <= hi));
 }
 
 dm_status dmi_fill_check(dmi_call *call)
@@ -76,31 +101,26 @@ dm_status dmi_fill_check(dmi_call *call)
         int_range(x->dtype, &lo, &hi);
         if (kind == DMI_FILL_ARANGE && i == 1) { /* where it leads is checked below */
             lo = -9223372036854775808.0;
-            hi = 9223372036854774784.0;
+            hi = DMI_MAX(hi, 9223372036854774784.0);
         }
-        hi += kind == DMI_FILL_UNIFORM && i == 1 && x->dtype != DM_I64;
-        if (!dmi_is_whole(p[i]) || p[i] < lo || p[i] > hi) {
+        hi += kind == DMI_FILL_UNIFORM && i == 1 && dmi_dtype_bytes(x->dtype) < 8;
+        if (p[i] != floor(p[i]) || !(p[i] >= lo && p[i] <= hi)) {
             return dmi_fail(DM_ERR_ARG, "fill: %s is %g, which is no value of dtype %s", parameter[kind][i],
                             p[i], dmi_dtype_name(x->dtype));
         }
     }
-    call->number[0].whole = (int64_t)p[0];
-    call->number[1].whole = (int64_t)p[1];
-    int64_t count = 1, last;
+    dmi_fill_values v = {.p0 = p[0], .p1 = p[1], .i0 = whole_of(p[0]), .i1 = whole_of(p[1])};
+    call->number[0].whole = v.i0;
+    call->number[1].whole = v.i1;
+    int64_t count = 1;
     for (int d = 0; d < x->ndim; d++) {
         count *= x->extent[d];
     }
-    if (kind == DMI_FILL_ARANGE && count > 0) {
-        double lo, hi;
-        int_range(x->dtype, &lo, &hi);
-        if (__builtin_mul_overflow(call->number[1].whole, count - 1, &last) ||
-            __builtin_add_overflow(last, call->number[0].whole, &last) ||
-            (x->dtype != DM_I64 && ((double)last < lo || (double)last > hi))) {
-            return dmi_fail(DM_ERR_ARG,
-                            "fill_arange: with start %g and step %g the last of %" PRId64
-                            " elements leaves dtype %s",
-                            p[0], p[1], count, dmi_dtype_name(x->dtype));
-        }
+    if (kind == DMI_FILL_ARANGE && count > 0 && !arange_fits(x->dtype, &v, count)) {
+        return dmi_fail(DM_ERR_ARG,
+                        "fill_arange: with start %g and step %g the last of %" PRId64
+                        " elements leaves dtype %s",
+                        p[0], p[1], count, dmi_dtype_name(x->dtype));
     }
     return DM_OK;
 }

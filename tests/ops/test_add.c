@@ -7,7 +7,7 @@ static void add_case(dmt_case *c)
     int ndim = dmt_ewise_shape(c, shape);
     dmt_host *a_value = dmt_broadcast_operand(c, ndim, shape);
     dmt_host *b_value = dmt_broadcast_operand(c, ndim, shape);
-    dmt_host *out_value = dmt_host_for_ewise(c, dmt_dtype_random(c), ndim, shape);
+    dmt_host *out_value = dmt_host_for_ewise(c, dmt_ewise_random(c), ndim, shape);
     bool whole = dmt_all_whole(a_value, b_value, out_value);
     double alpha = dmt_factor_random(c, whole), beta = dmt_factor_random(c, whole);
     dmt_operand *a = dmt_operand_make(c, "a", a_value, 0);
@@ -26,7 +26,7 @@ static void in_place_case(dmt_case *c)
 {
     int64_t shape[DM_MAX_DIMS], zero[DM_MAX_DIMS] = {0};
     int ndim = dmt_ewise_shape(c, shape);
-    dmt_host *out_value = dmt_host_for_ewise(c, dmt_dtype_random(c), ndim, shape);
+    dmt_host *out_value = dmt_host_for_ewise(c, dmt_ewise_random(c), ndim, shape);
     dmt_host *other_value = dmt_broadcast_operand(c, ndim, shape);
     int which = (int)dmt_int(&c->random, 0, 2);
     dmt_host *a_value = which == 1 ? other_value : out_value, *b_value = which == 0 ? other_value : out_value;

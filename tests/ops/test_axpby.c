@@ -6,7 +6,7 @@ static void axpby_case(dmt_case *c)
     int64_t shape[DM_MAX_DIMS];
     int ndim = dmt_ewise_shape(c, shape);
     dmt_host *x_value = dmt_broadcast_operand(c, ndim, shape);
-    dmt_host *y_value = dmt_host_for_ewise(c, dmt_dtype_random(c), ndim, shape);
+    dmt_host *y_value = dmt_host_for_ewise(c, dmt_ewise_random(c), ndim, shape);
     bool whole = dmt_all_whole(x_value, y_value, y_value);
     double alpha = dmt_factor_random(c, whole), beta = dmt_factor_random(c, whole);
     dmt_operand *x = dmt_operand_make(c, "x", x_value, 0);
@@ -23,7 +23,7 @@ static void self_case(dmt_case *c)
 {
     int64_t shape[DM_MAX_DIMS];
     int ndim = dmt_ewise_shape(c, shape);
-    dmt_host *value = dmt_host_for_ewise(c, dmt_dtype_random(c), ndim, shape);
+    dmt_host *value = dmt_host_for_ewise(c, dmt_ewise_random(c), ndim, shape);
     bool whole = !dmt_is_float(value->dtype);
     double alpha = dmt_factor_random(c, whole), beta = dmt_factor_random(c, whole);
     dmt_operand *y = dmt_operand_make(c, "y", value, 0);

@@ -105,8 +105,8 @@ static dmt_host *hard_numbers(dmt_case *c, dm_dtype dtype)
     for (size_t i = 0; i < sizeof points / sizeof points[0]; i++) {
         add_neighbours(h, &used, points[i]);
     }
-    h->v[used] = dmt_is_float(dtype) ? (long double)NAN : (long double)dmt_int_min(dtype);
-    h->v[used + 1] = dmt_is_float(dtype) ? (long double)INFINITY : (long double)dmt_int_max(dtype);
+    h->v[used] = dmt_is_float(dtype) ? (long double)NAN : dmt_int_min(dtype);
+    h->v[used + 1] = dmt_is_float(dtype) ? (long double)INFINITY : dmt_int_max(dtype);
     h->v[used + 2] = dmt_is_float(dtype) ? -(long double)INFINITY : 0;
     return h;
 }

@@ -10,7 +10,7 @@ static void create_errors(dmt_case *c)
     dm_session *s = c->session;
     dm_array a = {42};
     REFUSED(DMT_ONE(DTYPE), "dtype", dm_array_create(s, (dm_dtype)0, 2, shape, NULL, &a));
-    REFUSED(DMT_ONE(DTYPE), "dtype", dm_array_create(s, (dm_dtype)8, 2, shape, NULL, &a));
+    REFUSED(DMT_ONE(DTYPE), "dtype", dm_array_create(s, (dm_dtype)18, 2, shape, NULL, &a));
     REFUSED(DMT_ONE(DTYPE), "dtype", dm_array_create(s, (dm_dtype)-1, 2, shape, NULL, &a));
     REFUSED(DMT_ONE(ARG), "ndim", dm_array_create(s, DM_F32, -1, shape, NULL, &a));
     REFUSED(DMT_ONE(ARG), "ndim", dm_array_create(s, DM_F32, 9, long_shape, NULL, &a));

@@ -56,10 +56,10 @@ static void function_case(dmt_case *c)
     const function *f = c->user;
     int64_t shape[DM_MAX_DIMS];
     int ndim = dmt_ewise_shape(c, shape);
-    dm_dtype from = f->floats_only ? dmt_float_random(c) : dmt_dtype_random(c);
+    dm_dtype from = f->floats_only ? dmt_float_random(c) : dmt_ewise_random(c);
     dm_dtype to = dmt_chance(&c->random, 50) ? from
                   : f->floats_only           ? dmt_float_random(c)
-                                             : dmt_dtype_random(c);
+                                             : dmt_ewise_random(c);
     dmt_host *a_value = dmt_host_for_ewise(c, from, ndim, shape);
     add_range(c, a_value);
     bool in_place = from == to && dmt_chance(&c->random, 30);

@@ -20,16 +20,21 @@ static dmt_operand *random_output(dmt_case *c, dm_dtype dtype)
     return make_output(c, dtype, ndim, shape);
 }
 
+/* The largest number of an integer type that a double holds beside all before it. */
+static int64_t whole_most(dm_dtype dtype)
+{
+    long double most = dmt_int_max(dtype);
+    return most < 0x1p53L ? (int64_t)most : INT64_C(1) << 53;
+}
+
 /* A number that may be asked of any type: whole and in range for integers, anything for floats. */
 static double random_number(dmt_case *c, dm_dtype dtype)
 {
     static const double extremes[] = {INFINITY, -INFINITY, NAN, 65504, 65520, 1e300, 1e-310, 0.1, -0.0};
-    if (dtype == DM_U8) {
-        return (double)dmt_int(&c->random, 0, 255);
-    }
     if (!dmt_is_float(dtype)) {
-        int64_t most = dtype == DM_I32 ? INT32_MAX : INT64_C(1) << 53;
-        return (double)dmt_int(&c->random, -most, most);
+        int64_t most = whole_most(dtype);
+        double far = dtype == DM_U64 && dmt_chance(&c->random, 30) ? 0x1p63 : 0;
+        return (double)dmt_int(&c->random, dmt_int_min(dtype) < 0 ? -most : 0, most) + far;
     }
     return dmt_chance(&c->random, 25) ? extremes[dmt_int(&c->random, 0, 8)] : 200 * dmt_unit(&c->random) - 100;
 }
@@ -71,12 +76,12 @@ static void arange_case(dmt_case *c)
            step = dmt_chance(&c->random, 50) ? 1 : 3 * dmt_unit(&c->random) - 1;
     if (!dmt_is_float(dtype)) {
         /* all of start + step * i stays in range */
-        int64_t room = dtype == DM_U8 ? 255 : INT32_MAX;
+        int64_t room = whole_most(dtype) < INT32_MAX ? whole_most(dtype) : INT32_MAX;
         int64_t most = count > 1 ? room / (count - 1) : 9;
         step = (double)dmt_int(&c->random, 0, most < 9 ? most : 9);
         start = (double)dmt_int(&c->random, 0, room - (int64_t)step * (count > 1 ? count - 1 : 0));
-        if (dtype == DM_I64) {
-            start = -start * 4096;
+        if (dtype == DM_I64 || dtype == DM_U64) {
+            start = dtype == DM_I64 ? -start * 4096 : 0x1p63 + start * 4096;
         }
     } else if (!isfinite(start) || fabs(start) > 1e200) {
         start = 0;
@@ -122,7 +127,7 @@ static dmt_host *on_one_worker(dmt_case *c, const dmt_host *like, bool normal, d
 static void check_range(dmt_case *c, const dmt_host *h, double lo, double hi)
 {
     for (int64_t i = 0; i < h->count; i++) {
-        long double v = h->v[i], top = dmt_from_real(h->dtype, hi);
+        long double v = h->v[i], top = dmt_is_float(h->dtype) ? dmt_from_real(h->dtype, hi) : (long double)hi;
         if (!(v >= dmt_from_real(h->dtype, lo) && v < top)) {
             dmt_fail(c, "element %d is %.17Lg, outside [%.17g, %.17g)", (int)i, v, lo, hi);
         }
@@ -133,11 +138,14 @@ static void uniform_case(dmt_case *c)
 {
     dm_dtype dtype = dmt_dtype_random(c);
     uint64_t seed = dmt_bits(&c->random);
-    double lo = dtype == DM_U8 ? 3 : (double)dmt_int(&c->random, -50, 20);
+    double lo = !dmt_is_float(dtype) && dmt_int_min(dtype) == 0 ? 3 : (double)dmt_int(&c->random, -50, 20);
     double hi = lo + (double)dmt_int(&c->random, 1, 100);
-    if (dmt_is_float(dtype) && dmt_chance(&c->random, 50)) {
+    if (dtype == DM_BOOL || (dmt_is_float(dtype) && dmt_chance(&c->random, 50))) {
         lo = 0;
-        hi = 1;
+        hi = dtype == DM_BOOL ? 2 : 1;
+    } else if (dtype == DM_U64) {
+        lo = 0x1p63 - 0x1p62;
+        hi = 0x1p64 - 4096;
     }
     dmt_operand *x = random_output(c, dtype);
     dmt_say(c, "\n    dm_fill_uniform %.17g %.17g %llu", lo, hi, (unsigned long long)seed);

@@ -83,7 +83,7 @@ static const char *const bad_headers[] = {
     "{'descr': '<c16', " GOOD_TAIL,
     "{'descr': '|S8', " GOOD_TAIL,
     "{'descr': '|O', " GOOD_TAIL,
-    "{'descr': '<u4', " GOOD_TAIL,
+    "{'descr': '<m8', " GOOD_TAIL,
     "{'descr': 'f', " GOOD_TAIL,
     "{'descr': '', " GOOD_TAIL,
     "{'descr': 8, " GOOD_TAIL,

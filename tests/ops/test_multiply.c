@@ -7,7 +7,7 @@ static void multiply_case(dmt_case *c)
     int ndim = dmt_ewise_shape(c, shape);
     dmt_host *a_value = dmt_broadcast_operand(c, ndim, shape);
     dmt_host *b_value = dmt_broadcast_operand(c, ndim, shape);
-    dmt_host *out_value = dmt_host_for_ewise(c, dmt_dtype_random(c), ndim, shape);
+    dmt_host *out_value = dmt_host_for_ewise(c, dmt_ewise_random(c), ndim, shape);
     double alpha = dmt_factor_random(c, dmt_all_whole(a_value, b_value, out_value));
     dmt_operand *a = dmt_operand_make(c, "a", a_value, 0);
     dmt_operand *b = dmt_operand_make(c, "b", b_value, 0);
@@ -24,7 +24,7 @@ static void in_place_case(dmt_case *c)
 {
     int64_t shape[DM_MAX_DIMS];
     int ndim = dmt_ewise_shape(c, shape);
-    dmt_host *out_value = dmt_host_for_ewise(c, dmt_dtype_random(c), ndim, shape);
+    dmt_host *out_value = dmt_host_for_ewise(c, dmt_ewise_random(c), ndim, shape);
     dmt_host *other_value = dmt_broadcast_operand(c, ndim, shape);
     int which = (int)dmt_int(&c->random, 0, 2);
     dmt_host *a_value = which == 1 ? other_value : out_value, *b_value = which == 0 ? other_value : out_value;

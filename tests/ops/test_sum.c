@@ -17,7 +17,7 @@ static void add_to(exact_sum *s, long double v, bool whole)
     s->high = sum;
     s->low += isfinite(sum) ? error : 0;
     s->magnitude += fabsl(v);
-    s->whole += whole ? (uint64_t)(int64_t)v : 0;
+    s->whole += whole ? dmt_wrapped(v) : 0;
     s->count++;
 }
 
@@ -53,12 +53,14 @@ static void expect(dmt_case *c, const request *q, dmt_host *want, dmt_host *boun
     for (int64_t i = 0; i < want->count; i++) {
         exact_sum s = sums[i];
         if (whole_x && whole_out) {
-            uint64_t old = q->beta == 0 ? 0 : (uint64_t)(int64_t)q->out->v[i];
+            uint64_t old = q->beta == 0 ? 0 : dmt_wrapped(q->out->v[i]);
             want->v[i] = dmt_from_whole(want->dtype, (int64_t)((uint64_t)(int64_t)q->scale * s.whole +
                                                                (uint64_t)(int64_t)q->beta * old));
             continue;
         }
-        long double sum = whole_x ? (long double)(int64_t)s.whole : s.high + s.low;
+        long double sum = !whole_x                ? s.high + s.low
+                          : q->x->dtype == DM_U64 ? (long double)s.whole
+                                                  : (long double)(int64_t)s.whole;
         long double old = q->beta == 0 ? 0 : (long double)q->beta * q->out->v[i];
         long double adding =
             whole_x ? 0 : (long double)s.count * (q->x->dtype == DM_F64 ? 0x1p-98L : eps) * s.magnitude;

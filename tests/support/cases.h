@@ -94,6 +94,7 @@ int64_t dmt_extent_random(dmt_case *c, int64_t most);
 /* A random shape that broadcasts to that one; returns its ndim. */
 int dmt_shape_narrowed(dmt_case *c, int ndim, const int64_t *shape, int64_t *narrowed);
 dm_dtype dmt_dtype_random(dmt_case *c);
+dm_dtype dmt_ewise_random(dmt_case *c); /* that elementwise ops take */
 dm_dtype dmt_float_random(dmt_case *c);
 /* 0, 1, -1, or a number; whole: a small whole one. */
 double dmt_factor_random(dmt_case *c, bool whole);

@@ -104,10 +104,11 @@ dmt_host *dmt_host_copy(dmt_scratch *scratch, const dmt_host *h)
 static long double random_whole(dm_dtype dtype, dmt_random *r, int kind)
 {
     int64_t most = kind == DMT_SMALL ? 4 : 100;
+    long double low = dmt_int_min(dtype), high = dmt_int_max(dtype);
     if (kind == DMT_WILD) {
-        return (long double)dmt_int(r, dmt_int_min(dtype), dmt_int_max(dtype));
+        return dmt_from_whole(dtype, (int64_t)dmt_bits(r));
     }
-    return (long double)dmt_int(r, dtype == DM_U8 ? 0 : -most, most);
+    return (long double)dmt_int(r, low < 0 ? -most : 0, high < most ? (int64_t)high : most);
 }
 
 static long double random_real(dm_dtype dtype, dmt_random *r, int kind)

@@ -90,7 +90,7 @@ dmt_host *dmt_broadcast_operand(dmt_case *c, int ndim, const int64_t *shape)
     int64_t own[DM_MAX_DIMS];
     bool full = dmt_chance(&c->random, 60);
     int own_ndim = full ? ndim : dmt_shape_narrowed(c, ndim, shape, own);
-    return dmt_host_for_ewise(c, dmt_dtype_random(c), own_ndim, full ? shape : own);
+    return dmt_host_for_ewise(c, dmt_ewise_random(c), own_ndim, full ? shape : own);
 }
 
 int dmt_ewise_shape(dmt_case *c, int64_t *shape)

@@ -42,6 +42,11 @@ dm_dtype dmt_dtype_random(dmt_case *c)
     return dmt_dtypes[dmt_int(&c->random, 0, DMT_DTYPES - 1)];
 }
 
+dm_dtype dmt_ewise_random(dmt_case *c)
+{
+    return dmt_dtypes[dmt_int(&c->random, 0, DMT_EWISE - 1)];
+}
+
 dm_dtype dmt_float_random(dmt_case *c)
 {
     return dmt_floats[dmt_int(&c->random, 0, 3)];

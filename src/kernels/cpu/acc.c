@@ -84,10 +84,16 @@ typedef struct store_job {
     const dmi_acc_store *d;
     double scale, beta;
     bool plain;       /* scale 1, beta 0: the sum itself, rounded once */
-    dm_dtype compute; /* of scale * acc + beta * out: I64 where both are integers, else F64 */
+    dm_dtype compute; /* of scale * acc + beta * out: that of acc where both are integers, else F64 */
     const void *acc;
     void *out;
 } store_job;
+
+/* The type of accumulators that are one number. */
+static dm_dtype number_of(int acc)
+{
+    return acc == DMI_ACC_F64 ? DM_F64 : acc == DMI_ACC_U64 ? DM_U64 : DM_I64;
+}
 
 /* value[0..n) = accumulators from element position `at` on, in the type to compute in. */
 static void load_acc(const store_job *job, int64_t at, int64_t stride, int64_t n, dmi_chunk *value)
@@ -101,8 +107,8 @@ static void load_acc(const store_job *job, int64_t at, int64_t stride, int64_t n
         }
         return;
     }
-    dm_dtype from = job->d->acc == DMI_ACC_F64 ? DM_F64 : DM_I64;
-    const void *x = dmi_row_load(from, dmi_at(job->acc, at * 8), stride, job->compute, value, n);
+    const void *x =
+        dmi_row_load(number_of(job->d->acc), dmi_at(job->acc, at * 8), stride, job->compute, value, n);
     if (x != value) {
         memcpy(value, x, (size_t)n * 8);
     }
@@ -121,7 +127,7 @@ static void store_row(const store_job *job, int64_t at, int64_t stride, int64_t 
     }
     const void *old =
         job->beta == 0 ? NULL : dmi_row_load(out_dtype, out, out_stride, job->compute, &buffer, n);
-    if (job->compute == DM_I64) {
+    if (job->compute != DM_F64) {
         const uint64_t *y = old;
         uint64_t scale = (uint64_t)dmi_f64_to_i64(job->scale), beta = (uint64_t)dmi_f64_to_i64(job->beta);
         for (int64_t i = 0; i < n; i++) {
@@ -140,12 +146,12 @@ static void store_begin(store_job *job, const dmi_acc_store *d, double scale, co
                         void *out)
 {
     bool plain = scale == 1 && beta == 0;
-    bool integers = d->acc == DMI_ACC_I64 && (plain || !dmi_dtype_is_float(d->out_dtype));
+    bool integers = dmi_acc_whole(d->acc) && (plain || !dmi_dtype_is_float(d->out_dtype));
     *job = (store_job){.d = d,
                        .scale = scale,
                        .beta = beta,
                        .plain = plain,
-                       .compute = integers ? DM_I64 : DM_F64,
+                       .compute = integers ? number_of(d->acc) : DM_F64,
                        .acc = acc,
                        .out = out};
 }

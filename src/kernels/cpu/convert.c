@@ -6,44 +6,88 @@
 #include <immintrin.h>
 #endif
 
-/* A value on its way is held in a carrier that holds it exactly: f64, f32 (for the 16-bit floats too), i64 or
- * i32 (for u8 too). FROM_x gives the carrier of an x; TO_x_y makes an x of carrier y. */
+/* A value on its way is held in a type that holds it exactly: f64, f32 (the shorter floats), i64 (u32), i32
+ * (the shorter integers, and bool) or u64. FROM_x gives that of an x; TO_x_y makes an x of a y, which is one of
+ * the five. */
 #define FROM_F64(v) (v)
 #define FROM_F32(v) (v)
 #define FROM_F16(v) dmi_f16_to_f32(v)
 #define FROM_BF16(v) dmi_bf16_to_f32(v)
 #define FROM_I64(v) (v)
 #define FROM_I32(v) (v)
+#define FROM_U64(v) (v)
+#define FROM_U32(v) ((int64_t)(v))
 #define FROM_U8(v) ((int32_t)(v))
+#define FROM_I8(v) ((int32_t)(v))
+#define FROM_I16(v) ((int32_t)(v))
+#define FROM_U16(v) ((int32_t)(v))
+#define FROM_BOOL(v) ((int32_t)((v) != 0))
 
 #define TO_F64_F64(v) (v)
 #define TO_F64_F32(v) ((double)(v))
 #define TO_F64_I64(v) ((double)(v))
 #define TO_F64_I32(v) ((double)(v))
+#define TO_F64_U64(v) ((double)(v))
 #define TO_F32_F64(v) ((float)(v))
 #define TO_F32_F32(v) (v)
 #define TO_F32_I64(v) ((float)(v))
 #define TO_F32_I32(v) ((float)(v))
+#define TO_F32_U64(v) ((float)(v))
 #define TO_F16_F64(v) dmi_f64_to_f16(v)
 #define TO_F16_F32(v) dmi_f32_to_f16(v)
 #define TO_F16_I64(v) dmi_f64_to_f16(dmi_i64_to_sticky(v))
 #define TO_F16_I32(v) dmi_f64_to_f16((double)(v))
+#define TO_F16_U64(v) dmi_f64_to_f16(dmi_u64_to_sticky(v))
 #define TO_BF16_F64(v) dmi_f64_to_bf16(v)
 #define TO_BF16_F32(v) dmi_f32_to_bf16(v)
 #define TO_BF16_I64(v) dmi_f64_to_bf16(dmi_i64_to_sticky(v))
 #define TO_BF16_I32(v) dmi_f64_to_bf16((double)(v))
+#define TO_BF16_U64(v) dmi_f64_to_bf16(dmi_u64_to_sticky(v))
 #define TO_I64_F64(v) dmi_f64_to_i64(v)
 #define TO_I64_F32(v) dmi_f64_to_i64((double)(v))
 #define TO_I64_I64(v) (v)
 #define TO_I64_I32(v) ((int64_t)(v))
+#define TO_I64_U64(v) ((int64_t)(v))
 #define TO_I32_F64(v) dmi_f64_to_i32(v)
 #define TO_I32_F32(v) dmi_f64_to_i32((double)(v))
 #define TO_I32_I64(v) ((int32_t)(v))
 #define TO_I32_I32(v) (v)
-#define TO_U8_F64(v) dmi_f64_to_u8(v)
-#define TO_U8_F32(v) dmi_f32_to_u8(v)
+#define TO_I32_U64(v) ((int32_t)(v))
+#define TO_U64_F64(v) dmi_f64_to_u64(v)
+#define TO_U64_F32(v) dmi_f64_to_u64((double)(v))
+#define TO_U64_I64(v) ((uint64_t)(v))
+#define TO_U64_I32(v) ((uint64_t)(v))
+#define TO_U64_U64(v) (v)
+#define TO_U32_F64(v) dmi_f64_to_u32(v)
+#define TO_U32_F32(v) dmi_f64_to_u32((double)(v))
+#define TO_U32_I64(v) ((uint32_t)(v))
+#define TO_U32_I32(v) ((uint32_t)(v))
+#define TO_U32_U64(v) ((uint32_t)(v))
+#define TO_U8_F64(v) ((uint8_t)dmi_f64_to_small(v, 0, UINT8_MAX))
+#define TO_U8_F32(v) ((uint8_t)dmi_f32_to_small(v, 0, UINT8_MAX))
 #define TO_U8_I64(v) ((uint8_t)(v))
 #define TO_U8_I32(v) ((uint8_t)(v))
+#define TO_U8_U64(v) ((uint8_t)(v))
+#define TO_I8_F64(v) ((int8_t)dmi_f64_to_small(v, INT8_MIN, INT8_MAX))
+#define TO_I8_F32(v) ((int8_t)dmi_f32_to_small(v, INT8_MIN, INT8_MAX))
+#define TO_I8_I64(v) ((int8_t)(v))
+#define TO_I8_I32(v) ((int8_t)(v))
+#define TO_I8_U64(v) ((int8_t)(v))
+#define TO_I16_F64(v) ((int16_t)dmi_f64_to_small(v, INT16_MIN, INT16_MAX))
+#define TO_I16_F32(v) ((int16_t)dmi_f32_to_small(v, INT16_MIN, INT16_MAX))
+#define TO_I16_I64(v) ((int16_t)(v))
+#define TO_I16_I32(v) ((int16_t)(v))
+#define TO_I16_U64(v) ((int16_t)(v))
+#define TO_U16_F64(v) ((uint16_t)dmi_f64_to_small(v, 0, UINT16_MAX))
+#define TO_U16_F32(v) ((uint16_t)dmi_f32_to_small(v, 0, UINT16_MAX))
+#define TO_U16_I64(v) ((uint16_t)(v))
+#define TO_U16_I32(v) ((uint16_t)(v))
+#define TO_U16_U64(v) ((uint16_t)(v))
+#define TO_BOOL_F64(v) ((uint8_t)((v) != 0))
+#define TO_BOOL_F32(v) ((uint8_t)((v) != 0))
+#define TO_BOOL_I64(v) ((uint8_t)((v) != 0))
+#define TO_BOOL_I32(v) ((uint8_t)((v) != 0))
+#define TO_BOOL_U64(v) ((uint8_t)((v) != 0))
 
 typedef void row_fn(const void *src, void *dst, int64_t n);
 
@@ -58,6 +102,7 @@ typedef void row_fn(const void *src, void *dst, int64_t n);
         }                                                                                                      \
     }                                                                                                          \
     DMI_TWICE(static, from##_##to, (const void *src, void *dst, int64_t n), (src, dst, n))
+/* To the seven types in which most data is, and to the others. */
 #define ROWS(from, carrier, stype)                                                                             \
     ROW(from, F64, carrier, stype, double)                                                                     \
     ROW(from, F32, carrier, stype, float)                                                                      \
@@ -66,6 +111,13 @@ typedef void row_fn(const void *src, void *dst, int64_t n);
     ROW(from, I64, carrier, stype, int64_t)                                                                    \
     ROW(from, I32, carrier, stype, int32_t)                                                                    \
     ROW(from, U8, carrier, stype, uint8_t)
+#define MORE_ROWS(from, carrier, stype)                                                                        \
+    ROW(from, BOOL, carrier, stype, uint8_t)                                                                   \
+    ROW(from, I8, carrier, stype, int8_t)                                                                      \
+    ROW(from, I16, carrier, stype, int16_t)                                                                    \
+    ROW(from, U16, carrier, stype, uint16_t)                                                                   \
+    ROW(from, U32, carrier, stype, uint32_t)                                                                   \
+    ROW(from, U64, carrier, stype, uint64_t)
 ROWS(F64, F64, double)
 ROWS(F32, F32, float)
 ROWS(F16, F32, uint16_t)
@@ -73,21 +125,51 @@ ROWS(BF16, F32, uint16_t)
 ROWS(I64, I64, int64_t)
 ROWS(I32, I32, int32_t)
 ROWS(U8, I32, uint8_t)
+ROWS(U64, U64, uint64_t)
+MORE_ROWS(F64, F64, double)
+MORE_ROWS(F32, F32, float)
+MORE_ROWS(I64, I64, int64_t)
+MORE_ROWS(I32, I32, int32_t)
+MORE_ROWS(U64, U64, uint64_t)
+ROW(BOOL, I32, I32, uint8_t, int32_t)
+ROW(I8, I32, I32, int8_t, int32_t)
+ROW(I16, I32, I32, int16_t, int32_t)
+ROW(U16, I32, I32, uint16_t, int32_t)
+ROW(U32, I64, I64, uint32_t, int64_t)
 
+/* NULL: no row leads there directly. */
 #define TABLE_ROW(from)                                                                                        \
-    {                                                                                                          \
-        0, from##_F64, from##_F32, from##_F16, from##_BF16, from##_I64, from##_I32, from##_U8                  \
-    }
-static row_fn *const table[8][8] = {
-    {0},
-    TABLE_ROW(F64),
-    TABLE_ROW(F32),
-    TABLE_ROW(F16),
-    TABLE_ROW(BF16),
-    TABLE_ROW(I64),
-    TABLE_ROW(I32),
-    TABLE_ROW(U8),
+    [DM_F64] = from##_F64, [DM_F32] = from##_F32, [DM_F16] = from##_F16, [DM_BF16] = from##_BF16,              \
+    [DM_I64] = from##_I64, [DM_I32] = from##_I32, [DM_U8] = from##_U8
+#define TABLE_ROW_MORE(from)                                                                                   \
+    TABLE_ROW(from), [DM_BOOL] = from##_BOOL, [DM_I8] = from##_I8, [DM_I16] = from##_I16,                      \
+                     [DM_U16] = from##_U16, [DM_U32] = from##_U32, [DM_U64] = from##_U64
+static row_fn *const table[DMI_DTYPE_END][DMI_DTYPE_END] = {
+    [DM_F64] = {TABLE_ROW_MORE(F64)}, [DM_F32] = {TABLE_ROW_MORE(F32)}, [DM_F16] = {TABLE_ROW(F16)},
+    [DM_BF16] = {TABLE_ROW(BF16)},    [DM_I64] = {TABLE_ROW_MORE(I64)}, [DM_I32] = {TABLE_ROW_MORE(I32)},
+    [DM_U8] = {TABLE_ROW(U8)},        [DM_U64] = {TABLE_ROW_MORE(U64)}, [DM_BOOL] = {[DM_I32] = BOOL_I32},
+    [DM_I8] = {[DM_I32] = I8_I32},    [DM_I16] = {[DM_I32] = I16_I32},  [DM_U16] = {[DM_I32] = U16_I32},
+    [DM_U32] = {[DM_I64] = U32_I64},
 };
+
+/* A type on the way between two that no row joins: the one that a value of `from` is held in. */
+static dm_dtype half_way(dm_dtype from)
+{
+    return from == DM_BOOL ? DM_I32 : dmi_dtype_carrier(from);
+}
+
+static void convert_twice(dm_dtype from, dm_dtype to, const void *src, void *dst, int64_t n)
+{
+    dm_dtype middle = half_way(from);
+    int64_t src_bytes = dmi_dtype_bytes(from), dst_bytes = dmi_dtype_bytes(to);
+    dmi_chunk held;
+    assert(table[from][middle] != NULL && table[middle][to] != NULL);
+    for (int64_t i = 0; i < n; i += DMI_CHUNK) {
+        int64_t m = DMI_MIN(DMI_CHUNK, n - i);
+        table[from][middle](dmi_at(src, i * src_bytes), &held, m);
+        table[middle][to](&held, dmi_at_mut(dst, i * dst_bytes), m);
+    }
+}
 
 #if defined(DMI_HAVE_WIDE)
 DMI_WIDE static void f16_to_f32_f16c(const void *src, void *dst, int64_t n)
@@ -120,7 +202,7 @@ DMI_WIDE static void f32_to_f16_f16c(const void *src, void *dst, int64_t n)
 
 void dmi_convert_row(dm_dtype from, dm_dtype to, const void *src, void *dst, int64_t n)
 {
-    assert(from >= DM_F64 && from <= DM_U8 && to >= DM_F64 && to <= DM_U8);
+    assert(dmi_dtype_bytes(from) > 0 && dmi_dtype_bytes(to) > 0);
     if (from == to) {
         memmove(dst, src, (size_t)(n * dmi_dtype_bytes(from)));
         return;
@@ -135,6 +217,10 @@ void dmi_convert_row(dm_dtype from, dm_dtype to, const void *src, void *dst, int
         return;
     }
 #endif
+    if (table[from][to] == NULL) {
+        convert_twice(from, to, src, dst, n);
+        return;
+    }
     table[from][to](src, dst, n);
 }
 
@@ -178,9 +264,12 @@ void dmi_move_row(int64_t bytes, const void *src, int64_t src_stride, void *dst,
     case 4:
         MOVE(dmi_raw32);
         break;
-    default:
-        assert(bytes == 8);
+    case 8:
         MOVE(dmi_raw64);
+        break;
+    default:
+        assert(bytes == 16);
+        MOVE(dmi_raw128);
         break;
     }
 }

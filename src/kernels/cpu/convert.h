@@ -91,12 +91,17 @@ static inline uint16_t dmi_f64_to_bf16(double x)
 }
 
 /* --- integers ---------------------------------------------------------------
- * i64 to a 16-bit float: bits that a double cannot hold are gathered into one that it can, far below the
- * rounding position, so that going through double rounds once. */
+ * 64 bits to a shorter float than f32: bits that a double cannot hold are gathered into one that it can, far
+ * below the rounding position, so that going through double rounds once. */
 static inline double dmi_i64_to_sticky(int64_t v)
 {
     bool big = v > INT64_C(1) << 53 || v < -(INT64_C(1) << 53);
     return big ? (double)((v & ~INT64_C(0xfff)) | ((v & 0xfff) != 0 ? 0x800 : 0)) : (double)v;
+}
+static inline double dmi_u64_to_sticky(uint64_t v)
+{
+    bool big = v > UINT64_C(1) << 53;
+    return big ? (double)((v & ~UINT64_C(0xfff)) | ((v & 0xfff) != 0 ? 0x800 : 0)) : (double)v;
 }
 static inline int64_t dmi_f64_to_i64(double x)
 {
@@ -109,19 +114,29 @@ static inline int32_t dmi_f64_to_i32(double x)
     t = t < 0x1.fffffffcp30 ? t : 0x1.fffffffcp30;
     return (int32_t)t;
 }
-static inline uint8_t dmi_f64_to_u8(double x)
+static inline uint64_t dmi_f64_to_u64(double x)
+{
+    return x >= 0x1p64 ? UINT64_MAX : x > 0 ? (uint64_t)x : 0;
+}
+static inline uint32_t dmi_f64_to_u32(double x)
+{
+    double t = x > 0 ? x : 0;
+    return (uint32_t)(int64_t)(t < 0x1.fffffffep31 ? t : 0x1.fffffffep31);
+}
+/* To an integer of 16 bits or fewer, which holds lo to hi. */
+static inline int32_t dmi_f64_to_small(double x, int32_t lo, int32_t hi)
 {
     double t = x == x ? x : 0;
-    t = t > 0 ? t : 0;
-    t = t < 255 ? t : 255;
-    return (uint8_t)(int32_t)t;
+    t = t > lo ? t : lo;
+    t = t < hi ? t : hi;
+    return (int32_t)t;
 }
-static inline uint8_t dmi_f32_to_u8(float x)
+static inline int32_t dmi_f32_to_small(float x, int32_t lo, int32_t hi)
 {
     float t = x == x ? x : 0;
-    t = t > 0 ? t : 0;
-    t = t < 255 ? t : 255;
-    return (uint8_t)(int32_t)t;
+    t = t > (float)lo ? t : (float)lo;
+    t = t < (float)hi ? t : (float)hi;
+    return (int32_t)t;
 }
 
 /* Elements moved as bits, whatever their type. */
@@ -134,12 +149,15 @@ typedef uint8_t DMI_ALIAS dmi_raw8;
 typedef uint16_t DMI_ALIAS dmi_raw16;
 typedef uint32_t DMI_ALIAS dmi_raw32;
 typedef uint64_t DMI_ALIAS dmi_raw64;
+typedef struct DMI_ALIAS dmi_raw128 {
+    uint64_t half[2];
+} dmi_raw128;
 
 /* --- rows (convert.c) --------------------------------------------------------- */
 /* dst[0..n) = convert(src[0..n)), both dense, not overlapping unless the types are the same size and the
  * addresses equal. */
 void dmi_convert_row(dm_dtype from, dm_dtype to, const void *src, void *dst, int64_t n);
-/* Elements of `bytes` (1, 2, 4 or 8) moved between strided rows. */
+/* Elements of `bytes` (1, 2, 4, 8 or 16) moved between strided rows. */
 void dmi_move_row(int64_t bytes, const void *src, int64_t src_stride, void *dst, int64_t dst_stride, int64_t n);
 
 enum { DMI_CHUNK = 512 }; /* elements that rows are worked on in, where they need a buffer */
@@ -147,7 +165,8 @@ typedef union dmi_chunk {
     double f64[DMI_CHUNK];
     float f32[DMI_CHUNK];
     int64_t i64[DMI_CHUNK];
-    unsigned char bytes[DMI_CHUNK * 8];
+    dm_c128 c128[DMI_CHUNK];
+    unsigned char bytes[DMI_CHUNK * 16];
 } dmi_chunk;
 /* n elements (at most DMI_CHUNK) of a strided row as a dense row of type `to`: in buffer, or, where nothing has
  * to be done, src itself. */

@@ -8,6 +8,7 @@ enum { SRC = 0, DST = 1 };
  */
 enum { MIN_BOX = 32 };
 enum { TILE = 4096, TURNED = 32 }; /* elements of a tile that is converted; its width where it transposes */
+enum { TILE_BYTES = 8 * TILE };    /* elements of 16 bytes: half as many */
 
 typedef struct copy_job {
     const dmi_copy *d;
@@ -29,8 +30,9 @@ static void convert_plane(const copy_job *job, int64_t n0, int64_t n1, const voi
         }
         return;
     }
-    uint64_t gathered[TILE], converted[TILE];
-    int64_t t1 = DMI_MIN(n1, s1 > s0 && s0 > 0 && n0 > 1 ? TURNED : TILE), t0 = TILE / t1;
+    dmi_raw64 gathered[TILE_BYTES / 8], converted[TILE_BYTES / 8];
+    int64_t most = TILE_BYTES / DMI_MAX(8, DMI_MAX(sb, db));
+    int64_t t1 = DMI_MIN(n1, s1 > s0 && s0 > 0 && n0 > 1 ? TURNED : most), t0 = most / t1;
     for (int64_t i = 0; i < n0; i += t0) {
         for (int64_t j = 0; j < n1; j += t1) {
             int64_t m0 = DMI_MIN(t0, n0 - i), m1 = DMI_MIN(t1, n1 - j);

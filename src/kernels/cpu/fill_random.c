@@ -2,7 +2,7 @@
  *
  * Words: Philox4x32-10 with key (k0, k1) = (low, high half of the seed) and counter (c0, c1, c2, c3) =
  * (low, high half of the counter number, stream, 0); the stream is 0 for UNIFORM and 1 for NORMAL. The four
- * words w0..w3 of a counter serve UNIFORM f64, i64, i32, u8:  two elements, counter i / 2: i % 2 == 0 has
+ * words w0..w3 of a counter serve UNIFORM f64, integers, bool:  two elements, counter i / 2: i % 2 == 0 has
  * (w1:w0), 1 has (w3:w2), w0 and w2 the low halves. f64 uses the upper 53 bits, integers all 64 UNIFORM f32,
  * f16, bf16:     four elements, counter i / 4, word i % 4, its upper 24 bits NORMAL  f64:                two
  * elements, counter i / 2: radius from (w1:w0), angle from (w3:w2); i % 2 == 0 is the cosine, 1 the sine NORMAL
@@ -203,6 +203,7 @@ void dmi_random_init(int kind, dm_dtype dtype, const dmi_fill_values *v, dmi_ran
     out->values = *v;
     out->make = !dmi_dtype_is_float(dtype) ? DM_I64 : dtype != DM_F64 ? DM_F32 : DM_F64;
     out->per = out->make == DM_F32 ? 4 : 2;
+    out->width = dmi_uniform_width(dtype != DM_U64, v->i0, v->i1);
     out->range64 = dmi_uniform64_make(v->p0, v->p1);
     out->range32 = dmi_uniform32_of(dtype, v->p0, v->p1);
 }
@@ -226,10 +227,9 @@ void dmi_random_batch(const dmi_random *g, uint64_t first, int n, dmi_chunk *out
             uniform_f32(&w, n, &g->range32, out->f32);
         }
     } else {
-        uint64_t width = v->i1 > v->i0 ? (uint64_t)v->i1 - (uint64_t)v->i0 : 0;
         for (int j = 0; j < n; j++) {
-            out->i64[2 * j] = dmi_uniform_int_at(v->i0, width, w.w0[j], w.w1[j]);
-            out->i64[2 * j + 1] = dmi_uniform_int_at(v->i0, width, w.w2[j], w.w3[j]);
+            out->i64[2 * j] = dmi_uniform_int_at(v->i0, g->width, w.w0[j], w.w1[j]);
+            out->i64[2 * j + 1] = dmi_uniform_int_at(v->i0, g->width, w.w2[j], w.w3[j]);
         }
     }
 }

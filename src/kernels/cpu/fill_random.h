@@ -13,6 +13,7 @@ typedef struct dmi_random {
     dm_dtype
         make; /* the type they are made in: f64, f32 (for the 16-bit floats too) or i64 (for all integers) */
     dmi_fill_values values;
+    uint64_t width; /* of a range of integers */
     dmi_uniform64 range64;
     dmi_uniform32 range32;
 } dmi_random;

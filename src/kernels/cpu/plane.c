@@ -108,6 +108,7 @@ TRANSPOSE_SQUARE(dmi_raw8, 4, _mm_unpacklo_epi8, _mm_unpackhi_epi8)
 TRANSPOSE_SQUARE(dmi_raw16, 3, _mm_unpacklo_epi16, _mm_unpackhi_epi16)
 TRANSPOSE_SQUARE(dmi_raw32, 2, _mm_unpacklo_epi32, _mm_unpackhi_epi32)
 TRANSPOSE_SQUARE(dmi_raw64, 1, _mm_unpacklo_epi64, _mm_unpackhi_epi64)
+TRANSPOSE_SQUARE(dmi_raw128, 0, _mm_unpacklo_epi64, _mm_unpackhi_epi64) /* one element: moved as it is */
 
 #define TRANSPOSE(type)                                                                                        \
     /* buffer[i][j] = s[i * s0 + j * s1] */                                                                    \
@@ -156,6 +157,7 @@ TRANSPOSE(dmi_raw8)
 TRANSPOSE(dmi_raw16)
 TRANSPOSE(dmi_raw32)
 TRANSPOSE(dmi_raw64)
+TRANSPOSE(dmi_raw128)
 
 static void transpose(int64_t bytes, int64_t n0, int64_t n1, const void *src, int64_t s0, int64_t s1, void *dst,
                       int64_t d0, int64_t d1, bool stream)
@@ -170,9 +172,12 @@ static void transpose(int64_t bytes, int64_t n0, int64_t n1, const void *src, in
     case 4:
         transpose_dmi_raw32(n0, n1, src, s0, s1, dst, d0, d1, stream);
         break;
-    default:
-        assert(bytes == 8);
+    case 8:
         transpose_dmi_raw64(n0, n1, src, s0, s1, dst, d0, d1, stream);
+        break;
+    default:
+        assert(bytes == 16);
+        transpose_dmi_raw128(n0, n1, src, s0, s1, dst, d0, d1, stream);
         break;
     }
 }
