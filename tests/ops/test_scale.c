@@ -6,7 +6,7 @@ static void scale_case(dmt_case *c)
     int64_t shape[DM_MAX_DIMS];
     int ndim = dmt_ewise_shape(c, shape);
     dmt_host *a_value = dmt_broadcast_operand(c, ndim, shape);
-    dmt_host *out_value = dmt_host_for_ewise(c, dmt_dtype_random(c), ndim, shape);
+    dmt_host *out_value = dmt_host_for_ewise(c, dmt_ewise_random(c), ndim, shape);
     double alpha = dmt_factor_random(c, dmt_all_whole(a_value, a_value, out_value));
     dmt_operand *a = dmt_operand_make(c, "a", a_value, 0);
     dmt_operand *out = dmt_operand_make(c, "out", out_value, DMT_UNSET);
@@ -21,7 +21,7 @@ static void scale_in_place_case(dmt_case *c)
 {
     int64_t shape[DM_MAX_DIMS];
     int ndim = dmt_ewise_shape(c, shape);
-    dmt_host *value = dmt_host_for_ewise(c, dmt_dtype_random(c), ndim, shape);
+    dmt_host *value = dmt_host_for_ewise(c, dmt_ewise_random(c), ndim, shape);
     double alpha = dmt_factor_random(c, !dmt_is_float(value->dtype));
     dmt_operand *x = dmt_operand_make(c, "x", value, 0);
     dmt_say(c, "\n    alpha %.17g", alpha);
