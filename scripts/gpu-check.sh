@@ -5,27 +5,27 @@
 #                        [--no-tests] [--no-bench] [--sanitizer] [--peers] [--only PATTERN] [--sizes LIST]
 #                        [--dtypes LIST] [--device NAME]
 #
-#   --results DIR    where logs and results go (default: gpu-results)
-#   --binaries DIR   programs that were built elsewhere: nothing is built. DIR is a build folder (programs in DIR,
+#   --results DIR    folder for logs and results (default: gpu-results)
+#   --binaries DIR   uses programs that were built elsewhere and builds nothing. DIR is a build folder (programs in DIR,
 #                    DIR/tests and DIR/bench), or has them all side by side; libraries in DIR/lib and DIR are found
 #                    first. (--prebuilt is the same)
-#   --minutes N      the most that all of it may take (default 25); each part has its own, smaller, limit
-#   --gpus N         how many to use (default: all)
+#   --minutes N      time limit for everything (default 25); each test and measurement has its own, smaller limit
+#   --gpus N         number of GPUs to use (default: all)
 #   --jobs N         op tests at once (default 3): they mostly wait for CUDA to start, but every process has a context
-#                    on every GPU that it uses, and fourteen at once are more than fit
-#   --cases X        how many random cases the op tests take, in parts of their usual number (default 0.1)
-#   --sanitizer      under compute-sanitizer too: memcheck of the kernels and of all ops at small sizes, every block
-#                    of memory an allocation of its own; racecheck and synccheck of the kernels
-#   --peers          PyTorch, JAX, cuBLASMp and cuBLASXt beside dmath (bench/peers), where they are installed
-#   --only PATTERN   of all these parts those whose name has this extended regular expression in it; names are those of
-#                    summary.txt: test_gemm-near, ranks-auto, memcheck-test_gemm, bench-products
+#                    on every GPU that it uses, and fourteen at once do not fit
+#   --cases X        fraction of the usual number of random cases in op tests (default 0.1)
+#   --sanitizer      runs under compute-sanitizer too: memcheck of the kernels and of all ops at small sizes, with
+#                    separate allocations; racecheck and synccheck of the kernels
+#   --peers          measures PyTorch, JAX, cuBLASMp and cuBLASXt beside dmath (bench/peers), if they are installed
+#   --only PATTERN   runs only the tests and measurements whose name matches this extended regular expression; the
+#                    names are those of summary.txt: test_gemm-near, ranks-auto, memcheck-test_gemm, bench-products
 #   --sizes, --dtypes  of the products (default 4096,8192,16384 and bf16,f32; emulated: 256,512)
-#   --device NAME    cuda, or emulated: GPUs that are threads, of a build without CUDA (in build/emulated), to try this
-#                    script out
+#   --device NAME    cuda, or emulated: GPUs made of threads, in a build without CUDA (in build/emulated), to try this
+#                    script
 #
-# A part that fails does not stop the rest. DIR/summary.txt has a line a part that was run, DIR/not-run.txt one for each
-# that the end of the whole time kept from running or cut off. The status is 0 if all parts are right, 1 if one is not,
-# 3 if none is wrong but some were not run, 2 for options that cannot be, 77 where there is no GPU.
+# A failure does not stop the rest. DIR/summary.txt has a line for each test or measurement that ran, DIR/not-run.txt a
+# line for each that the total time limit prevented or cut off. Exit status: 0 all succeeded; 1 one failed; 2 invalid
+# options; 3 none failed, but some were not run; 77 no GPU.
 set -uo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
