@@ -179,3 +179,12 @@ ops_way(emulated_debug_ranks 4 "${core}" ${ranks} ${debug} DMATH_TEST_WINDOW=11)
 ops_way(emulated_own 0 "${core}" ${threads} DMATH_POOL_OWN=1 DMATH_EMULATED_DELAY_US=0 DMATH_TEST_WINDOW=12)
 ops_way(emulated_capture 0 "${core}" ${threads} ${capture} DMATH_TEST_WINDOW=13)
 ops_way(emulated_capture_far 0 "${core}" ${threads} ${capture} ${far} DMATH_POOL_DEBUG=0 DMATH_TEST_WINDOW=14)
+
+# Under sanitizers all programs with few cases: what scripts/test.sh runs of such a build.
+if(DMATH_SANITIZE)
+  set(brief DMATH_TEST_LISTS=0.1 DMATH_TEST_CASES=0.05)
+  ops_entry(ops_brief_0 0 "${half_0}" ${brief} DMATH_TEST_WINDOW=6)
+  ops_entry(ops_brief_1 0 "${half_1}" ${brief} DMATH_TEST_WINDOW=7 ${handover})
+  ops_entry(ops_brief_emulated 0 "${core}" ${threads} ${brief} DMATH_POOL_OWN=1 DMATH_EMULATED_DELAY_US=0)
+  set_property(TEST ops_brief_0 ops_brief_1 ops_brief_emulated APPEND PROPERTY LABELS brief)
+endif()
