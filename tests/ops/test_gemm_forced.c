@@ -17,7 +17,7 @@ static int available(const char *algorithm, int workers)
 {
     const char *transport = getenv("DMATH_TRANSPORT");
     if (workers < 2) {
-        return is(algorithm, "stationary") ? -1 : 0; /* nothing moves */
+        return -1; /* nothing moves, and some forms then have nothing to refuse */
     }
     bool fused = is(algorithm, "fused");
     if (!fused && !is(algorithm, "panels")) {
