@@ -26,6 +26,9 @@ static int available(const char *algorithm, int workers)
     if (dmt_on_cpu() || (fused && (getenv("DMATH_PRETEND_HOSTS") || is(transport, "mpi")))) {
         return 0;
     }
+    if (fused && is(getenv("DMATH_TEST_FUSED"), "1")) {
+        return 1;
+    }
     return !fused || (is(getenv("DMATH_DEVICE"), "emulated") && !is(transport, "cuda_mpi")) ? 1 : -1;
 }
 
