@@ -264,7 +264,7 @@ if [ $tests = 1 ]; then
     # Other ways of the same: blocks that go by a kernel, steps as graphs, red zones. Two workers at least.
     two=$((gpus > 1 ? gpus : 2))
     for t in "${op_tests[@]}"; do
-        [[ $t =~ ^test_(copy|permute|sum|gemm|program|replicas)$ ]] || continue
+        [[ $t =~ ^test_(copy|permute|sum|gemm|gemm_forced|program|replicas)$ ]] || continue
         op_test "$t" push DMATH_TEST_WORKERS=$two DMATH_PUSH_KERNEL=64M
         op_test "$t" capture DMATH_TEST_WORKERS=$two DMATH_CAPTURE=1 DMATH_PUSH_KERNEL=1K
         op_test "$t" debug DMATH_TEST_WORKERS=$two DMATH_POOL_DEBUG=1 DMATH_TURN=0
@@ -277,6 +277,17 @@ if [ $tests = 1 ]; then
             [ "$transport" != mixed ] || setting=DMATH_PRETEND_HOSTS=2 # as it goes inside, and between, two hosts
             op_test "$t" "ranks-$transport" DMATH_TEST_LAUNCHED=1 "$setting" -- mpirun -n $((gpus + 1))
         done
+    done
+    # Forms of the product, forced with ranks; the fused one has to serve where every worker has a Hopper GPU.
+    fused=0
+    if [[ $device != cuda || $names =~ ^[^\;]*H[12]00[^\;]*\;?$ ]]; then
+        fused=1
+    fi
+    for algorithm in cyclic contract panels fused; do
+        if [ -n "$(program test_gemm_forced)" ] && command -v mpirun >/dev/null; then
+            op_test test_gemm_forced "ranks-$algorithm" DMATH_TEST_LAUNCHED=1 DMATH_GEMM_ALGORITHM=$algorithm \
+                DMATH_TEST_FUSED=$fused -- mpirun -n $((gpus + 1))
+        fi
     done
     wait
     cd "$top" || exit 1

@@ -1,22 +1,56 @@
 #!/usr/bin/env bash
-# Builds and runs the tests; arguments go to ctest (scripts/test.sh -R pca).
+# Builds and runs the tests.
 #
-#   DMATH_TEST_PRESET   which preset of CMakePresets.json: dev (default), release, asan, tsan
+#   scripts/test.sh                   all tests of preset dev, then some under sanitizers (preset asan, label brief)
+#   scripts/test.sh ARGUMENT...       preset dev alone, with arguments for ctest (scripts/test.sh -R pca)
+#   scripts/test.sh --full [...]      each program of the ops in each way, alone (tests/README.md): takes an hour
+#
+#   DMATH_TEST_PRESET   that preset of CMakePresets.json alone: dev, release, asan, tsan
 #   DMATH_CUDA          OFF (default): CPU workers and emulated GPUs; ON: a build with CUDA. build/<preset> keeps it
-#   DMATH_TEST_LIMIT_S  the whole run ends after so many seconds (default 1500)
+#   DMATH_TEST_LIMIT_S  each preset's tests end after so many seconds (default 1500; 7200 with --full)
 set -euo pipefail
 case ${1:-} in -h | --help) sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}" && exit 0 ;; esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=scripts/mpi-env.sh
 source scripts/mpi-env.sh
-scripts/install-deps.sh --test
 
-preset=${DMATH_TEST_PRESET:-dev}
-options=()
-if [[ ! -e build/$preset/CMakeCache.txt ]] && command -v ninja >/dev/null; then
-    options+=(-G Ninja)
+product=PAIRWISE limit_s=${DMATH_TEST_LIMIT_S:-1500}
+if [[ ${1:-} == --full ]]; then
+    product=FULL limit_s=${DMATH_TEST_LIMIT_S:-7200}
+    shift
 fi
-cmake --preset "$preset" -DDMATH_TESTS=ON -DDMATH_CUDA="${DMATH_CUDA:-OFF}" "${options[@]}"
-cmake --build "build/$preset" --parallel "$(nproc)"
-# INT, on which ctest ends its tests; KILL if that is not enough.
-exec timeout --signal=INT --kill-after=30 "${DMATH_TEST_LIMIT_S:-1500}" \
-    ctest --preset "$preset" --output-on-failure --parallel "$(nproc)" "$@"
+phases=()
+# phase NAME COMMAND...: its time is printed at the end.
+phase() {
+    local name=$1 begin=$SECONDS status=0
+    shift
+    echo "== $name"
+    "$@" || status=$?
+    phases+=("$name: $((SECONDS - begin)) s$([[ $status -eq 0 ]] || echo ", status $status")")
+    return "$status"
+}
+configure() { # PRESET
+    local options=()
+    if [[ ! -e build/$1/CMakeCache.txt ]] && command -v ninja >/dev/null; then
+        options+=(-G Ninja)
+    fi
+    cmake --preset "$1" -DDMATH_TESTS=ON -DDMATH_CUDA="${DMATH_CUDA:-OFF}" -DDMATH_TEST_PRODUCT="$product" "${options[@]}"
+}
+build() { # PRESET [TARGET...]
+    configure "$1" && cmake --build "build/$1" --parallel "$(nproc)" ${2:+--target "${@:2}"}
+}
+run() { # PRESET [ARGUMENT...]: INT, on which ctest ends its tests; KILL if that is not enough
+    timeout --signal=INT --kill-after=30 "$limit_s" ctest --preset "$1" --output-on-failure --parallel "$(nproc)" "${@:2}"
+}
+
+preset=${DMATH_TEST_PRESET:-dev} status=0
+phase "install" scripts/install-deps.sh --test
+phase "build $preset" build "$preset"
+phase "tests of $preset" run "$preset" "$@" || status=$?
+if [[ $# -eq 0 && -z ${DMATH_TEST_PRESET:-} ]]; then
+    phase "build asan" build asan tests_brief || status=$?
+    phase "tests of asan" run asan -L brief || status=$?
+fi
+echo "== phases, ${SECONDS} s in all"
+printf '   %s\n' "${phases[@]}"
+exit "$status"

@@ -4,7 +4,6 @@
 
 #include <dmath/types.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -7,6 +7,7 @@
 #include "base/base.h"
 
 #include <stdalign.h>
+#include <stdatomic.h>
 
 #define DMI_LINE 64
 #define DMI_SLOTS 32       /* grants that may be outstanding between a pair */

@@ -5,6 +5,8 @@
 
 #include "comm/hub.h"
 
+#include <stdatomic.h>
+
 typedef struct dmi_crew dmi_crew;
 typedef struct dmi_crew_job {
     void (*run)(struct dmi_crew_job *job);

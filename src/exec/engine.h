@@ -16,6 +16,7 @@
 #include "plan/plan.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #define DMI_LANE_ROOM 4096 /* steps a lane can hold; power of two */
 

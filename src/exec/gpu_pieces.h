@@ -16,6 +16,7 @@
 #include "io/file.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 /* The file of a command, open for all its parts here: from the first that needs it to the last. */
 typedef struct dmi_file_use {

@@ -8,6 +8,7 @@
 #include "ops/ops.h"
 
 #include <dmath/dmath.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 typedef struct dmi_storage { /* memory behind handles, by its number */

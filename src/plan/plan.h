@@ -17,6 +17,8 @@
 #include "layout/layout.h"
 #include "worker/pool.h"
 
+#include <stdatomic.h>
+
 enum { DMI_MAX_OPERANDS = 12 };
 enum { DMI_KEEP = 3 }; /* the operand in which an op leaves what has come whole to all workers (master/replicas.c) */
 enum { DMI_ROOM = 5 }; /* of such an op, the argument that says how many KiB of workspace a worker has for it; 0: enough */

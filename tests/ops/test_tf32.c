@@ -1,9 +1,6 @@
 /* Products that may round their operands to TF32: what may be rounded, where, and that nothing else is. */
 #include "support/product.h"
 
-#include "base/config.h"
-#include "exec/engine.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,14 +17,6 @@ static bool emulated(void)
 {
     const char *device = getenv("DMATH_DEVICE");
     return device && strcmp(device, "emulated") == 0;
-}
-
-/* Where workers have no GPUs, f32 is computed as f32. */
-static bool on_cpu(void)
-{
-    const char *device = getenv("DMATH_DEVICE");
-    const dmi_device *gpu = dmi_device_gpu(emulated() ? DMI_DEVICE_EMULATED : DMI_DEVICE_AUTO);
-    return (device && strcmp(device, "cpu") == 0) || !gpu || gpu->count() == 0;
 }
 
 /* Small whole numbers have no more than 10 bits: exact in any type, any layouts, any mixture of types. */
@@ -91,12 +80,14 @@ static void rounding_case(dmt_case *c)
         dm_dtype dtype = dmt_chance(&c->random, 20) ? DM_F64 : DM_F32;
         product_of(c, dtype, a, plain ? NULL : &options, got);
         bool as_f32 = got[0] == kept && got[1] == kept, as_tf32 = got[0] == rounded && got[1] == rounded;
-        bool right = !tf32 || dtype == DM_F64 || on_cpu() ? as_f32 : emulated() ? as_tf32 : as_f32 || as_tf32;
+        bool right = !tf32 || dtype == DM_F64 || dmt_on_cpu() ? as_f32
+                     : emulated()                             ? as_tf32
+                                                              : as_f32 || as_tf32;
         if (!right) {
             dmt_fail(c, "turn %d, %s, compute %d: %.17g to %.17g", i, dm_dtype_name(dtype), compute, got[0],
                      got[1]);
         }
-        if (tf32 && dtype == DM_F32 && c->number == 0 && !on_cpu() && !emulated()) {
+        if (tf32 && dtype == DM_F32 && c->number == 0 && !dmt_on_cpu() && !emulated()) {
             print_message("a GPU has computed by %s\n", as_tf32 ? "tf32" : "f32");
         }
     }
@@ -120,7 +111,7 @@ static void explain_case(dmt_case *c)
         DMT_OK(c, dm_array_destroy(c->session, b));
         DMT_OK(c, dm_array_destroy(c->session, out));
         DMT_OK(c, dm_explain_end(c->session, &text));
-        const char *want = on_cpu() ? " in f32 (tf32 only on GPUs)\n" : " in tf32\n";
+        const char *want = dmt_on_cpu() ? " in f32 (tf32 only on GPUs)\n" : " in tf32\n";
         bool said = i == 0 ? strstr(text, want) != NULL : strstr(text, "tf32") == NULL;
         dmt_say(c, "%s", text);
         free(text);

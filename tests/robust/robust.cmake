@@ -101,6 +101,19 @@ if(TARGET dmath_tool AND NOT DMATH_HAVE_CUDA)
   endforeach()
 endif()
 
+# Jobs in which nothing stops, dies or waits for a while may run beside other tests.
+foreach(name twice twice_worker own_mpi one_rank no_launcher worker_alone worker_alone_launched version direct_hosts
+             init_comm_2 init_comm_4 init_comm_5)
+  list(APPEND beside robust_${name})
+endforeach()
+get_property(tests DIRECTORY PROPERTY TESTS)
+list(FILTER tests INCLUDE REGEX "^robust_(fault|cuda_mpi)")
+foreach(test IN LISTS beside tests)
+  if(TEST ${test})
+    set_tests_properties(${test} PROPERTIES RUN_SERIAL OFF)
+  endif()
+endforeach()
+
 # These measure time.
 set_tests_properties(test_queueing test_watchdog test_idle test_overlap PROPERTIES RUN_SERIAL ON)
 

@@ -7,6 +7,7 @@
 
 /* The one session of a launched test: a launch has no second one. */
 static dm_session *launched_session;
+static bool held; /* by dmt_hold */
 
 bool dmt_launched(void)
 {
@@ -14,9 +15,8 @@ bool dmt_launched(void)
     return text && strcmp(text, "1") == 0;
 }
 
-int dmt_start(void **state)
+static int open_launched(void)
 {
-    (void)state;
     if (dmt_launched()) {
         if (dm_init(NULL, &launched_session) != DM_OK) {
             print_error("dm_init: %s\n", dm_error_message());
@@ -24,13 +24,11 @@ int dmt_start(void **state)
         }
         print_message("launched with %d workers\n", dm_workers(launched_session));
     }
-    print_message("DMATH_TEST_SEED=%" PRIu64 "\n", dmt_seed());
     return 0;
 }
 
-int dmt_finish(void **state)
+static int close_launched(void)
 {
-    (void)state;
     if (launched_session) {
         int64_t alive = -1;
         dm_status status = dm_finalize(launched_session, &alive);
@@ -42,6 +40,31 @@ int dmt_finish(void **state)
         }
     }
     return 0;
+}
+
+int dmt_hold(void)
+{
+    held = true;
+    return open_launched();
+}
+
+int dmt_release(void)
+{
+    held = false;
+    return close_launched();
+}
+
+int dmt_start(void **state)
+{
+    (void)state;
+    print_message("DMATH_TEST_SEED=%" PRIu64 "\n", dmt_seed());
+    return held ? 0 : open_launched();
+}
+
+int dmt_finish(void **state)
+{
+    (void)state;
+    return held ? 0 : close_launched();
 }
 
 dm_session *dmt_session_open(int workers, const char *options)
@@ -140,33 +163,36 @@ static int64_t number_of(const char *name, int64_t otherwise)
     return text && *text ? strtoll(text, NULL, 0) : otherwise;
 }
 
+/* The j-th case of this window: random ones follow those of earlier windows, a list is gone round. */
+static int64_t case_number(const dmt_suite *suite, int64_t cases, int64_t j)
+{
+    int64_t number = number_of("DMATH_TEST_WINDOW", 0) * cases + j;
+    return suite->each ? number % suite->cases : number;
+}
+
 static int64_t run_on(const dmt_suite *suite, int workers, int64_t cases)
 {
     dmt_case c = {.suite = suite->name, .user = suite->user};
     int64_t only = number_of("DMATH_TEST_CASE", -1);
-    int64_t ran = 0;
+    int64_t count = only < 0 ? cases : suite->each && only >= suite->cases ? 0 : 1;
     c.session = dmt_session_open(workers, suite->options);
     c.workers = dm_workers(c.session);
-    for (int64_t number = 0; number < cases; number++) {
-        if (only >= 0 && number != only) {
-            continue;
-        }
-        c.number = number;
+    for (int64_t j = 0; j < count; j++) {
+        c.number = only >= 0 ? only : case_number(suite, cases, j);
         c.operands = NULL;
         c.wrong = 0;
         snprintf(c.text, sizeof c.text, "%d workers: ", c.workers);
-        dmt_random_start(&c.random, dmt_seed_of(suite->name, c.workers, number));
+        dmt_random_start(&c.random, dmt_seed_of(suite->name, c.workers, c.number));
         suite->fn(&c);
         if (c.wrong) {
             dmt_fail(&c, "%d complaints, see above", c.wrong);
         }
         end_case(&c);
-        ran++;
     }
     snprintf(c.text, sizeof c.text, "%d workers, after all cases", c.workers);
     check_memory(&c);
     dmt_session_close(c.session, 0);
-    return ran;
+    return count;
 }
 
 int64_t dmt_run(const dmt_suite *suite)

@@ -2,7 +2,8 @@
  * of (DMATH_TEST_SEED, the suite's name, workers, case number) alone, so one that fails can be run by itself:
  *   DMATH_TEST_SEED=s DMATH_TEST_WORKERS=w DMATH_TEST_CASE=n DMATH_TEST_SUITE=name ./test_x
  * With DMATH_TEST_LAUNCHED=1 the session comes from the launcher (mpirun -n P+1 ./test_x) and has its P
- * workers. */
+ * workers. How many cases, and which: DMATH_TEST_CASES (a factor), DMATH_TEST_LISTS (a part of each list, all
+ * by default) and DMATH_TEST_WINDOW (n: the n-th such part, and other random cases than windows 0 to n-1). */
 #ifndef DMT_CASES_H
 #define DMT_CASES_H
 
@@ -42,9 +43,14 @@ typedef struct dmt_suite {
 /* Returns the number of cases run. */
 int64_t dmt_run(const dmt_suite *suite);
 bool dmt_launched(void);
+bool dmt_on_cpu(void); /* by DMATH_DEVICE and what there is: the workers have no GPUs */
 /* For cmocka_run_group_tests: start prints the seed; finish ends the launched session. */
 int dmt_start(void **state);
 int dmt_finish(void **state);
+/* Several groups share the launched session, which is opened here and ends with dmt_release. Not 0: that
+ * failed. */
+int dmt_hold(void);
+int dmt_release(void);
 /* A session of so many workers, or the launched one. Ending the launched one does nothing: it lives on. */
 dm_session *dmt_session_open(int workers, const char *options);
 void dmt_session_close(dm_session *session, int64_t alive);

@@ -20,4 +20,19 @@ dm_status dmt_product_call(dmt_case *c, const dmt_product *p, dm_array a, dm_arr
 void dmt_product_expect(const dmt_product *p, bool exact, dmt_host *want, dmt_host *bound);
 void dmt_product_check(dmt_case *c, const dmt_product *p, bool exact, dmt_operand *out);
 
+/* In c->user where the session forces an algorithm: how its products went. */
+typedef struct dmt_forced {
+    const char *algorithm;
+    int64_t served;    /* by the forced algorithm */
+    int64_t otherwise; /* in another form, as nothing had to move */
+    int64_t refused;
+} dmt_forced;
+/* The product, which has to succeed; false: the forced algorithm does not serve these layouts. */
+bool dmt_product_run(dmt_case *c, const dmt_product *p, dm_array a, dm_array b, dm_array out);
+/* Cases, with c->user a dmt_forced or NULL. Anything; 16-bit operands of extents that GPU kernels like, split
+ * in one dim each; the triples of a list of layouts, of which there are 1000. */
+void dmt_product_case(dmt_case *c);
+void dmt_product_aligned_case(dmt_case *c);
+void dmt_product_layouts_case(dmt_case *c);
+
 #endif

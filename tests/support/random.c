@@ -1,5 +1,6 @@
 #include "support/random.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static const uint64_t default_seed = 20240611;
@@ -10,23 +11,26 @@ uint64_t dmt_seed(void)
     return text && *text ? strtoull(text, NULL, 0) : default_seed;
 }
 
-static double factor(void)
+static double factor(const char *name, double otherwise)
 {
-    const char *text = getenv("DMATH_TEST_CASES");
-    return text && *text ? strtod(text, NULL) : 1.0;
+    const char *text = getenv(name);
+    return text && *text ? strtod(text, NULL) : otherwise;
 }
 
 int64_t dmt_case_count(int64_t usual)
 {
-    int64_t count = (int64_t)((double)usual * factor());
+    int64_t count = (int64_t)((double)usual * factor("DMATH_TEST_CASES", 1));
     return count < 1 ? 1 : count;
 }
 
 int64_t dmt_sweep_count(int64_t whole)
 {
-    int64_t part = (int64_t)((double)whole * factor() * 100);
+    double few = 100 * factor("DMATH_TEST_CASES", 1);
+    int64_t part = (int64_t)((double)whole * (few < 1 ? few : 1));
     part = part < 100 ? 100 : part;
-    return part < whole ? part : whole;
+    part = part < whole ? part : whole;
+    part = (int64_t)ceil((double)part * factor("DMATH_TEST_LISTS", 1));
+    return part < 1 ? 1 : part < whole ? part : whole;
 }
 
 /* One step of splitmix64: spreads seeds that differ in a bit over all bits. */

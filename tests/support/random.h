@@ -14,7 +14,7 @@ uint64_t dmt_seed(void);
 /* `usual` times DMATH_TEST_CASES (a factor, default 1), at least 1. */
 int64_t dmt_case_count(int64_t usual);
 /* The whole of a list of cases; where DMATH_TEST_CASES is below 0.01, as under compute-sanitizer, a hundred
- * times that part of it, at least 100. */
+ * times that part of it, at least 100. Of that the part DMATH_TEST_LISTS (default 1). */
 int64_t dmt_sweep_count(int64_t whole);
 
 void dmt_random_start(dmt_random *r, uint64_t seed);

@@ -3,6 +3,7 @@
 #include "kernels/cuda/launch.h"
 #include <assert.h>
 #include <cuda_runtime_api.h>
+#include <stdatomic.h>
 #include <string.h>
 
 /* Tiles computed side by side: a square of about as much as one GPU has in work at once, so that few rows of a

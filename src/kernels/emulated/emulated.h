@@ -16,6 +16,8 @@
 
 #include "kernels/cuda/runtime.h"
 
+#include <stdatomic.h>
+
 enum { DMI_EMU_DEVICES = 64 };
 
 typedef struct dmi_emu_settings {
