@@ -16,6 +16,16 @@ static inline int map_pick(rng *r, int many)
     return (int)rng_in(r, 0, many - 1);
 }
 
+/* GPUs know the first seven types, as yet. */
+static inline dm_dtype map_dtype(rng *r)
+{
+#ifdef DMATH_WITH_CUDA
+    return all_dtypes[map_pick(r, 7)];
+#else
+    return all_dtypes[map_pick(r, DMI_COUNT(all_dtypes))];
+#endif
+}
+
 /* Rows whose functions are the same on every device, to the bit; any: all of them. */
 static inline int map_row(rng *r, bool any)
 {
@@ -33,11 +43,11 @@ static inline bool map_tree(rng *r, map_case *c, int depth, bool any, dmi_map_va
     dmi_map_builder *m = &c->m;
     if (depth == 0 || rng_in(r, 0, 3) == 0) {
         if (rng_in(r, 0, 3) > 0 && m->program.inputs < 6) {
-            dm_dtype dtype = all_dtypes[map_pick(r, DMI_COUNT(all_dtypes))];
+            dm_dtype dtype = map_dtype(r);
             c->d.dtype[m->program.inputs] = dtype;
             *out = dmi_map_input(m, dtype);
         } else {
-            *out = dmi_map_constant(m, map_pick(r, 3), all_dtypes[map_pick(r, DMI_COUNT(all_dtypes))]);
+            *out = dmi_map_constant(m, map_pick(r, 3), map_dtype(r));
         }
         return true;
     }
@@ -84,7 +94,7 @@ static inline void map_case_random(rng *r, map_case *c, int depth, bool any)
             c->m.number[i] = dmi_number_of(number[map_pick(r, 6)]);
         }
     } while (!map_tree(r, c, depth, any, &value) || c->m.full);
-    c->d.dtype[c->m.program.inputs] = all_dtypes[map_pick(r, DMI_COUNT(all_dtypes))];
+    c->d.dtype[c->m.program.inputs] = map_dtype(r);
     dmi_map_result(&c->m, value, c->d.dtype[c->m.program.inputs]);
     c->d.program = c->m.program;
 }

@@ -20,6 +20,8 @@ enum dmi_ew_number {
 
 enum { DMI_FORM_UNARY, DMI_FORM_BINARY, DMI_FORM_TERNARY, DMI_FORM_TEST, DMI_FORM_COMPARE, DMI_FORM_CHOOSE, DMI_FORM_PART, DMI_FORM_NONE };
 
+enum { DMI_COLD, DMI_WARM, DMI_HOT };
+
 /* Domains, as bits of carriers. */
 enum {
     DMI_EW_BOOL = 1 << DM_BOOL,
@@ -39,7 +41,8 @@ typedef struct dmi_ew_row {
     const char *name;
     int form, operands;
     unsigned domain;
-    bool hot, inner;
+    int heat; /* DMI_COLD, DMI_WARM, DMI_HOT */
+    bool inner;
 } dmi_ew_row;
 extern const dmi_ew_row dmi_ew_rows[DMI_EW_ROWS];
 int dmi_ew_find(const char *name, size_t length); /* a row that is not inner; -1: there is none */

@@ -10,14 +10,11 @@ _Static_assert(DMI_EW_KINDS <= UINT8_MAX, "the number of a row is one byte in a 
      : (form) == DMI_FORM_BINARY || (form) == DMI_FORM_COMPARE ? 2                                            \
      : (form) == DMI_FORM_NONE                                 ? 0                                            \
                                                                : 1)
-#define DMI_CLASS_HOT true
-#define DMI_CLASS_COLD false
-
 const dmi_ew_row dmi_ew_rows[DMI_EW_ROWS] = {
 #define DMI_EW(name, form, domain, class, ...)                                                                 \
-    {#name, DMI_FORM_##form, DMI_FORM_OPERANDS(DMI_FORM_##form), DMI_DOMAIN_##domain, DMI_CLASS_##class, false},
+    {#name, DMI_FORM_##form, DMI_FORM_OPERANDS(DMI_FORM_##form), DMI_DOMAIN_##domain, DMI_##class, false},
 #define DMI_EW_INNER(name, form, domain, class, ...)                                                           \
-    {#name, DMI_FORM_##form, DMI_FORM_OPERANDS(DMI_FORM_##form), DMI_DOMAIN_##domain, DMI_CLASS_##class, true},
+    {#name, DMI_FORM_##form, DMI_FORM_OPERANDS(DMI_FORM_##form), DMI_DOMAIN_##domain, DMI_##class, true},
 #include "kernels/ewise.def"
 #undef DMI_EW
 #undef DMI_EW_INNER

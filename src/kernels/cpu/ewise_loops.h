@@ -3,7 +3,7 @@
  *   TABLE                       the name of the table made here
  *   IN_<domain>                 1 where the carrier is in it, else 0; all domains
  *   ADD SUB MUL DIV NEG FN ROUND LARGEST NUMBER_OF(number)
- * Rows of class HOT are compiled twice, see simd.h: the others mostly call functions, which that does not help. */
+ * Rows that are not COLD are compiled twice, see simd.h: cold ones mostly call functions, which that does not help. */
 #include "kernels/cpu/ewise_cpu.h"
 #include "kernels/cpu/ewise_math.h"
 #include "kernels/cpu/simd.h"
@@ -57,6 +57,7 @@
 #define DEFINE_HOT(name, form, ...)                                                                            \
     LOOP(JOIN(name, _body), form, __VA_ARGS__)                                                                 \
     DMI_TWICE(static, name, PARAMETERS, ARGUMENTS)
+#define DEFINE_WARM DEFINE_HOT
 #define DEFINE_COLD(name, form, ...)                                                                           \
     LOOP(JOIN(name, _body), form, __VA_ARGS__)                                                                 \
     static void name PARAMETERS                                                                                \

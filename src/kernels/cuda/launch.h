@@ -84,22 +84,25 @@ static inline int64_t dmi_cuda_turn_side(int64_t bytes)
 void dmi_cuda_launch_turn(dmi_queue *q, dm_dtype from, dm_dtype to, bool aligned, const dmi_cuda_planes *planes,
                           const void *src, void *dst);
 
-/* --- map_same.cu, map_hot.cu, map_cold.cu ------------------------------------------------------------ */
-/* One elementwise row. Sides 0 .. inputs-1: its operands; 3: out. */
+/* --- map_hot.cu, map_warm.cu, map_cold.cu -------------------------------------------------------------- */
+/* One elementwise row. Sides 0 .. inputs-1: its operands; inputs: out. */
 typedef struct dmi_cuda_map {
     dmi_cuda_box box;
+    void *memory[4];
     dmi_number number[2]; /* S and T */
     int row, inputs;
     bool choice;   /* the first operand is a condition */
     bool splat[4]; /* groups: one element serves a whole group */
     dm_dtype compute, dtype[4];
 } dmi_cuda_map;
-/* All operands and out of one type; groups: 16 bytes of elements an item, else one element. */
-bool dmi_cuda_map_same_has(dm_dtype dtype, bool groups);
-void dmi_cuda_launch_map_same(dmi_queue *q, const dmi_cuda_map *p, bool groups, void *const *at);
+/* Launchers for operands and out of one type; groups: 16 bytes of elements an item, else one element. NULL: there is none. */
+typedef void dmi_cuda_map_launcher(dmi_queue *q, dmi_cuda_map *p);
+dmi_cuda_map_launcher *dmi_cuda_map_hot_same(int row, dm_dtype dtype, bool groups);
+dmi_cuda_map_launcher *dmi_cuda_map_warm_same(int inputs, dm_dtype dtype, bool groups);
 /* Any types; groups: four elements an item, else one. */
-void dmi_cuda_launch_map_hot(dmi_queue *q, const dmi_cuda_map *p, bool groups, void *const *at);
-void dmi_cuda_launch_map_cold(dmi_queue *q, const dmi_cuda_map *p, bool groups, void *const *at);
+void dmi_cuda_map_hot_any(dmi_queue *q, dmi_cuda_map *p, bool groups);
+void dmi_cuda_map_warm_any(dmi_queue *q, dmi_cuda_map *p, bool groups);
+void dmi_cuda_map_cold_any(dmi_queue *q, dmi_cuda_map *p, bool groups);
 
 /* --- map_program.cu ---------------------------------------------------------------------------------- */
 typedef struct dmi_cuda_step {

@@ -3,13 +3,13 @@
 #include "kernels/cuda/launch.h"
 #include <assert.h>
 
-enum { SIDES = 4, OUT = 3 }; /* of a program of one row; its inputs are the first */
+enum { SIDES = 4 }; /* most that a row has; its operands, then out */
 
 typedef struct map_job {
     dmi_queue *q;
-    const dmi_map *d;
     dmi_cuda_map p;
-    bool same, groups;
+    dmi_cuda_map_launcher *same;
+    bool groups;
     int64_t bytes[SIDES];
     char *memory[SIDES];
 } map_job;
@@ -17,29 +17,46 @@ typedef struct map_job {
 static void launch_part(void *context, const dmi_box *part, const int64_t *at)
 {
     map_job *job = context;
-    void *here[SIDES];
-    for (int s = 0; s < SIDES; s++) {
-        here[s] = job->memory[s] ? dmi_at_mut(job->memory[s], at[s] * job->bytes[s]) : NULL;
+    dmi_cuda_map *p = &job->p;
+    int heat = dmi_ew_rows[p->row].heat;
+    for (int s = 0; s <= p->inputs; s++) {
+        p->memory[s] = dmi_at_mut(job->memory[s], at[s] * job->bytes[s]);
     }
-    dmi_cuda_box_make(part, &job->p.box);
+    dmi_cuda_box_make(part, &p->box);
     if (job->same) {
-        dmi_cuda_launch_map_same(job->q, &job->p, job->groups, here);
-    } else if (dmi_ew_rows[job->p.row].hot) {
-        dmi_cuda_launch_map_hot(job->q, &job->p, job->groups, here);
+        job->same(job->q, p);
+    } else if (heat == DMI_HOT) {
+        dmi_cuda_map_hot_any(job->q, p, job->groups);
+    } else if (heat == DMI_WARM) {
+        dmi_cuda_map_warm_any(job->q, p, job->groups);
     } else {
-        dmi_cuda_launch_map_cold(job->q, &job->p, job->groups, here);
+        dmi_cuda_map_cold_any(job->q, p, job->groups);
     }
+    dmi_cuda_launched(job->q, "elementwise kernel");
 }
 
-/* Can side s be read or written in groups? An input of which one element serves a whole group can. */
+/* The kernel for operands of one type, where they have one and there is such a kernel. */
+static dmi_cuda_map_launcher *same_launcher(const dmi_cuda_map *p, bool groups)
+{
+    int heat = dmi_ew_rows[p->row].heat;
+    dm_dtype dtype = p->dtype[p->inputs];
+    bool one_type = !p->choice && p->compute == dmi_dtype_carrier(dtype);
+    for (int s = 0; s < p->inputs; s++) {
+        one_type = one_type && p->dtype[s] == dtype;
+    }
+    return !one_type || heat == DMI_COLD ? NULL
+           : heat == DMI_HOT             ? dmi_cuda_map_hot_same(p->row, dtype, groups)
+                                         : dmi_cuda_map_warm_same(p->inputs, dtype, groups);
+}
+
+/* Can all sides be read and written in groups? An input of which one element serves a whole group can. */
 static bool grouped(map_job *job, const dmi_box *box, const int64_t *at, int64_t group)
 {
     bool fits = true;
-    for (int s = 0; s < SIDES; s++) {
-        bool used = job->memory[s] != NULL;
-        job->p.splat[s] = used && s != OUT && box->stride[s][box->ndim - 1] == 0;
-        fits = fits && (!used || job->p.splat[s] ||
-                        dmi_cuda_grouped(box, s, job->memory[s], at[s], job->bytes[s], group));
+    for (int s = 0; s <= job->p.inputs; s++) {
+        job->p.splat[s] = s < job->p.inputs && box->stride[s][box->ndim - 1] == 0;
+        fits = fits &&
+               (job->p.splat[s] || dmi_cuda_grouped(box, s, job->memory[s], at[s], job->bytes[s], group));
     }
     return fits;
 }
@@ -48,18 +65,13 @@ static void launch_box(map_job *job, const dmi_box *box, const int64_t *at)
 {
     dmi_cuda_map *p = &job->p;
     int inner = box->ndim - 1;
-    bool one_type = dmi_ew_rows[p->row].hot && !p->choice && p->compute == dmi_dtype_carrier(p->dtype[OUT]) &&
-                    dmi_cuda_map_same_has(p->dtype[OUT], true);
-    for (int s = 0; s < p->inputs; s++) {
-        one_type = one_type && p->dtype[s] == p->dtype[OUT];
-    }
-    int64_t group = one_type ? 16 / job->bytes[OUT] : 4, n = box->extent[inner], body = n / group * group;
-    job->same = one_type;
+    job->same = same_launcher(p, true);
+    int64_t group = job->same ? 16 / job->bytes[p->inputs] : 4, n = box->extent[inner], body = n / group * group;
     body = grouped(job, box, at, group) ? body : 0;
     dmi_box part = *box;
     if (body > 0) {
         part.extent[inner] = body / group;
-        for (int s = 0; s < SIDES; s++) {
+        for (int s = 0; s <= p->inputs; s++) {
             part.stride[s][inner] *= group;
         }
         job->groups = true;
@@ -69,12 +81,12 @@ static void launch_box(map_job *job, const dmi_box *box, const int64_t *at)
         int64_t rest[DMI_BOX_SIDES];
         part = *box;
         part.extent[inner] = n - body;
-        for (int s = 0; s < SIDES; s++) {
+        for (int s = 0; s <= p->inputs; s++) {
             rest[s] = at[s] + body * box->stride[s][inner];
             p->splat[s] = false;
         }
         job->groups = false;
-        job->same = one_type && dmi_cuda_map_same_has(p->dtype[OUT], false);
+        job->same = same_launcher(p, false);
         dmi_cuda_split(&part, rest, false, launch_part, job);
     }
 }
@@ -94,8 +106,8 @@ static void run_row(const dmi_kernel_call *call, const dmi_map *d)
 {
     const dmi_map_step *step = &d->program.step[0];
     int inputs = d->program.inputs;
-    map_job job = {.q = call->queue, .d = d};
-    dmi_box box = {.ndim = d->ndim, .sides = SIDES};
+    map_job job = {.q = call->queue};
+    dmi_box box = {.ndim = d->ndim, .sides = inputs + 1};
     int64_t at[DMI_BOX_SIDES] = {0};
     job.p.row = step->row;
     job.p.inputs = inputs;
@@ -104,17 +116,15 @@ static void run_row(const dmi_kernel_call *call, const dmi_map *d)
     for (int i = 0; i < 2; i++) {
         job.p.number[i] = step->number[i] < call->numbers ? call->number[step->number[i]] : (dmi_number){0};
     }
-    for (int s = 0; s < SIDES; s++) {
-        int from = s < inputs ? s : inputs; /* sides that are not used lie as out does */
-        bool used = s < inputs || s == OUT;
-        job.memory[s] = used ? call->at[from] : NULL;
-        job.p.dtype[s] = d->dtype[from];
-        job.bytes[s] = dmi_dtype_bytes(d->dtype[from]);
-        at[s] = d->offset[from];
-        memcpy(box.stride[s], d->stride[from], sizeof d->stride[from]);
+    for (int s = 0; s <= inputs; s++) {
+        job.memory[s] = call->at[s];
+        job.p.dtype[s] = d->dtype[s];
+        job.bytes[s] = dmi_dtype_bytes(d->dtype[s]);
+        at[s] = d->offset[s];
+        memcpy(box.stride[s], d->stride[s], sizeof d->stride[s]);
     }
     memcpy(box.extent, d->extent, sizeof d->extent);
-    dmi_box_simplify(&box, OUT);
+    dmi_box_simplify(&box, inputs);
     launch_box(&job, &box, at);
 }
 

@@ -1,37 +1,16 @@
-/* One cold row on operands of any types. */
+/* Costly elementwise rows, which share kernels. */
 #include "kernels/cuda/map.cuh"
 
-enum { THREADS = DMI_CUDA_THREADS };
-
-template <typename C> static void launch(dmi_queue *q, const dmi_cuda_map *p, bool groups, void *const *at)
+void dmi_cuda_map_cold_any(dmi_queue *q, dmi_cuda_map *p, bool groups)
 {
-    dmi_cuda_map here = *p;
-    unsigned blocks = blocks_for(&here.box, groups ? 2 : 4);
-    if (groups) {
-        map_any<false, C, 4, 2><<<blocks, THREADS, 0, stream_of(q)>>>(here, at[0], at[1], at[2], at[3]);
-    } else {
-        map_any<false, C, 1, 4><<<blocks, THREADS, 0, stream_of(q)>>>(here, at[0], at[1], at[2], at[3]);
-    }
-}
-
-void dmi_cuda_launch_map_cold(dmi_queue *q, const dmi_cuda_map *p, bool groups, void *const *at)
-{
-    switch ((int)p->compute) {
-    case DM_F64:
-        launch<double>(q, p, groups, at);
+    switch (p->inputs) {
+    case 1:
+        launch_any_in<-1, DMI_COLD, 1>(q, p, groups);
         break;
-    case DM_F32:
-        launch<float>(q, p, groups, at);
-        break;
-    case DM_I32:
-        launch<int32_t>(q, p, groups, at);
-        break;
-    case DM_I64:
-        launch<int64_t>(q, p, groups, at);
+    case 2:
+        launch_any_in<-1, DMI_COLD, 2>(q, p, groups);
         break;
     default:
-        dmi_cuda_failed(q, "elementwise kernel", -1, "no kernel for this type");
-        return;
+        launch_any_in<-1, DMI_COLD, 3>(q, p, groups);
     }
-    dmi_cuda_launched(q, "elementwise kernel");
 }

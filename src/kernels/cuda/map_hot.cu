@@ -1,37 +1,36 @@
-/* One hot row on operands of any types. */
+/* Elementwise rows that have kernels of their own. */
 #include "kernels/cuda/map.cuh"
 
-enum { THREADS = DMI_CUDA_THREADS };
-
-template <typename C> static void launch(dmi_queue *q, const dmi_cuda_map *p, bool groups, void *const *at)
+map_launcher *dmi_cuda_map_hot_same(int row, dm_dtype dtype, bool groups)
 {
-    dmi_cuda_map here = *p;
-    unsigned blocks = blocks_for(&here.box, groups ? 2 : 4);
-    if (groups) {
-        map_any<true, C, 4, 2><<<blocks, THREADS, 0, stream_of(q)>>>(here, at[0], at[1], at[2], at[3]);
-    } else {
-        map_any<true, C, 1, 4><<<blocks, THREADS, 0, stream_of(q)>>>(here, at[0], at[1], at[2], at[3]);
+    switch (row) {
+#define HAS_DMI_HOT(name, form)                                                                                \
+    case DMI_EW_##name:                                                                                        \
+        return same_launcher<DMI_EW_##name, operands_of(DMI_FORM_##form)>(dtype, groups);
+#define HAS_DMI_WARM(name, form)
+#define HAS_DMI_COLD(name, form)
+#define DMI_EW(name, form, domain, class, ...) HAS_DMI_##class(name, form)
+#define DMI_EW_INNER DMI_EW
+#include "kernels/ewise.def"
+#undef DMI_EW
+#undef DMI_EW_INNER
+#undef HAS_DMI_HOT
+    default:
+        return NULL;
     }
 }
 
-void dmi_cuda_launch_map_hot(dmi_queue *q, const dmi_cuda_map *p, bool groups, void *const *at)
+void dmi_cuda_map_hot_any(dmi_queue *q, dmi_cuda_map *p, bool groups)
 {
-    switch ((int)p->compute) {
-    case DM_F64:
-        launch<double>(q, p, groups, at);
+    switch (p->row) {
+#define HAS_DMI_HOT(name, form)                                                                                \
+    case DMI_EW_##name:                                                                                        \
+        launch_any_in<DMI_EW_##name, DMI_HOT, operands_of(DMI_FORM_##form)>(q, p, groups);                     \
         break;
-    case DM_F32:
-        launch<float>(q, p, groups, at);
-        break;
-    case DM_I32:
-        launch<int32_t>(q, p, groups, at);
-        break;
-    case DM_I64:
-        launch<int64_t>(q, p, groups, at);
-        break;
+#define DMI_EW(name, form, domain, class, ...) HAS_DMI_##class(name, form)
+#define DMI_EW_INNER DMI_EW
+#include "kernels/ewise.def"
     default:
-        dmi_cuda_failed(q, "elementwise kernel", -1, "no kernel for this type");
-        return;
+        dmi_cuda_failed(q, "elementwise kernel", -1, "not a row with kernels of its own");
     }
-    dmi_cuda_launched(q, "elementwise kernel");
 }
