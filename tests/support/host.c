@@ -214,6 +214,10 @@ static bool within(dm_dtype dtype, long double got, long double want, long doubl
     if (isnan(want) || isinf(want) || isnan(bound)) {
         return got == dmt_from_real(dtype, want);
     }
+    if (dtype == DM_BOOL) { /* not in order: any number but 0 is 1 */
+        bool may_be_0 = want - bound <= 0 && want + bound >= 0, may_be_1 = want != 0 || bound > 0;
+        return got == 0 ? may_be_0 : got == 1 && may_be_1;
+    }
     return got >= dmt_from_real(dtype, want - bound) && got <= dmt_from_real(dtype, want + bound);
 }
 
