@@ -93,7 +93,7 @@ typedef struct dm_config {
 DM_API DM_CHECKED dm_status dm_init(const dm_config *config, dm_session **session);
 
 /* Ends a session: waits for all commands, frees arrays that are still alive and reports how many through *alive
- * (may be NULL; a warning is logged too). The handle is dead afterwards: any use of it is DM_ERR_STATE.
+ * (NULL: a warning is logged instead, if there are any). The handle is dead afterwards: any use of it is DM_ERR_STATE.
  * Returns the error of a command that failed and was not reported yet; the session is ended all the same.
  * A program that ends without it gets a warning, loses what was not done yet, and under a launcher ends the job as a
  * failed one. Workers on GPUs of this process end with CUDA, in exit(): an atexit() handler may finalize their session
@@ -161,11 +161,24 @@ DM_API DM_CHECKED dm_status dm_array_create(dm_session *session, dm_dtype dtype,
                                             const dm_layout *layout, dm_array *out);
 /* rows x cols with the default layout. Errors: as dm_array_create. */
 DM_API DM_CHECKED dm_status dm_matrix(dm_session *session, dm_dtype dtype, int64_t rows, int64_t cols, dm_array *out);
+/* n elements, ndim 1, with the default layout. Errors: as dm_array_create. */
+DM_API DM_CHECKED dm_status dm_vector(dm_session *session, dm_dtype dtype, int64_t n, dm_array *out);
+/* A new array of undefined contents with a's shape and layout; dtype 0: a's. Where a is a rectangle of another array, it
+ * is dealt out as that array is, by its own extents; where that array has an explicit map, by the default.
+ * Errors: as dm_array_create. */
+DM_API DM_CHECKED dm_status dm_array_like(dm_session *session, dm_array a, dm_dtype dtype, dm_array *out);
 
 /* Destroys an array or a view. Memory is free for later commands at once; commands already queued are not
  * disturbed. Views of a destroyed array keep its memory alive. A zero handle is accepted and ignored. No errors of its
  * own. */
 DM_API DM_CHECKED dm_status dm_array_destroy(dm_session *session, dm_array a);
+
+/* A scope: arrays and views made between dm_scope_begin and dm_scope_end are destroyed by the latter, but for
+ * those in keep[nkeep], which belong to the scope around it from then on, or to none. Scopes nest. What was made before
+ * the scope, or is destroyed inside it, is none of its business, and may stand in keep all the same, as may zero handles.
+ * Neither call blocks. Errors: DM_ERR_STATE (end: no scope is open), DM_ERR_ARG (keep, nkeep), DM_ERR_HANDLE (keep). */
+DM_API DM_CHECKED dm_status dm_scope_begin(dm_session *session);
+DM_API DM_CHECKED dm_status dm_scope_end(dm_session *session, const dm_array *keep, int nkeep);
 
 typedef struct dm_array_info {
     size_t size; /* set by the caller: sizeof(dm_array_info) */
@@ -186,6 +199,9 @@ DM_API DM_CHECKED dm_status dm_array_owner(dm_session *session, dm_array a, cons
  * many arrays). */
 DM_API DM_CHECKED dm_status dm_array_view(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
                                           dm_array *out);
+/* A view of the rows [first, first+count) of a: indices of dim 0. ndim at least 1. Errors: DM_ERR_ARG (first, count),
+ * DM_ERR_SHAPE (ndim 0), DM_ERR_LIMIT (too many arrays). */
+DM_API DM_CHECKED dm_status dm_rows(dm_session *session, dm_array a, int64_t first, int64_t count, dm_array *out);
 /* The same elements in row-major order under another shape, without moving any. Always possible for a whole array split
  * along dim 0 whose blocks are whole numbers of new rows. Errors: DM_ERR_UNSUPPORTED where the layout would need data to
  * move (copy to a suitable layout first), DM_ERR_SHAPE (another number of elements), DM_ERR_ARG (ndim, shape),
@@ -194,7 +210,7 @@ DM_API DM_CHECKED dm_status dm_array_reshape(dm_session *session, dm_array a, in
                                              dm_array *out);
 
 /* Host memory -> array: the rectangle [lo, lo+extent) (lo, extent NULL: all of it). host holds the rectangle
- * row-major in the array's own dtype; ld: elements from one row (last dim) to the next, 0: packed; dims before the
+ * row-major in the array's own dtype, which nothing checks: dm_write and dm_write_as below know the memory's type. ld: elements from one row (last dim) to the next, 0: packed; dims before the
  * last two are packed with it. host may be reused when the call returns. Blocks until the data has left host.
  * Errors: DM_ERR_ARG (lo, extent, host, ld), DM_ERR_LIMIT (too many arrays: a rectangle is a view for the time),
  * DM_ERR_STATE (between dm_explain_begin and dm_explain_end). */
@@ -204,6 +220,35 @@ DM_API DM_CHECKED dm_status dm_array_write(dm_session *session, dm_array a, cons
 DM_API DM_CHECKED dm_status dm_array_read(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
                                           void *host, int64_t ld);
 
+/* The same with host memory of elements of `dtype`, converted as dm_copy does. The calling thread converts, in pieces of
+ * up to 2^19 elements, each of which is a read or a write of its own: after a failure on a worker some may have been
+ * moved. Errors: as dm_array_read and dm_array_write, DM_ERR_DTYPE (dtype), DM_ERR_NOMEM (for a piece). */
+DM_API DM_CHECKED dm_status dm_array_read_as(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
+                                             dm_dtype dtype, void *host, int64_t ld);
+DM_API DM_CHECKED dm_status dm_array_write_as(dm_session *session, dm_array a, const int64_t *lo,
+                                              const int64_t *extent, dm_dtype dtype, const void *host, int64_t ld);
+/* All of a, packed, where host's elements have the C type that elements of `dtype` have (f16 and bf16: uint16_t both).
+ * Errors: as dm_array_read and dm_array_write, DM_ERR_DTYPE where a's elements have another C type. */
+DM_API DM_CHECKED dm_status dm_read_checked(dm_session *session, dm_array a, dm_dtype dtype, void *host);
+DM_API DM_CHECKED dm_status dm_write_checked(dm_session *session, dm_array a, dm_dtype dtype, const void *host);
+/* Macros that take the type from a pointer (C11, C++), for whole arrays, packed:
+ *   dm_read(session, a, pointer), dm_write(session, a, pointer): refuse another type (DM_ERR_DTYPE);
+ *   dm_read_as(session, a, pointer), dm_write_as(session, a, pointer): convert.
+ * A pointer to what is no element type does not compile, nor does uint16_t, which is two types, with the last two. */
+#define dm_read(session, a, pointer) dm_read_checked((session), (a), DM_DTYPE_OF(pointer), (pointer))
+#define dm_write(session, a, pointer) dm_write_checked((session), (a), DM_DTYPE_OF(pointer), (pointer))
+#define dm_read_as(session, a, pointer)                                                                        \
+    dm_array_read_as((session), (a), NULL, NULL, DM_NUMBER_OF(pointer), (pointer), 0)
+#define dm_write_as(session, a, pointer)                                                                       \
+    dm_array_write_as((session), (a), NULL, NULL, DM_NUMBER_OF(pointer), (pointer), 0)
+
+/* *value = a[index[ndim]], converted to f64 as dm_copy does. Blocks. Errors: DM_ERR_ARG (index, value), DM_ERR_POISONED,
+ * DM_ERR_STATE (between dm_explain_begin and dm_explain_end), DM_ERR_LIMIT (too many arrays). For more than a few
+ * elements dm_array_read is the call: each item is a round trip to a worker. */
+DM_API DM_CHECKED dm_status dm_item(dm_session *session, dm_array a, const int64_t *index, double *value);
+/* a[index[ndim]] = value. Errors: DM_ERR_ARG (index; value, in an integer dtype), DM_ERR_LIMIT (too many arrays). */
+DM_API DM_CHECKED dm_status dm_set_item(dm_session *session, dm_array a, const int64_t *index, double value);
+
 /* NumPy .npy files, C and Fortran order, up to 8 dims, the dtypes above, both byte orders (bool: '|b1'; bf16: as
  * ml_dtypes writes it, 'V2'). Every worker reads and writes its own part, so the path must name the same file on all
  * hosts. Blocks. Load creates the array with the file's dtype and shape and the given layout.
@@ -211,6 +256,10 @@ DM_API DM_CHECKED dm_status dm_array_read(dm_session *session, dm_array a, const
  * DM_ERR_LIMIT and DM_ERR_NOMEM as dm_array_create; DM_ERR_STATE (between dm_explain_begin and dm_explain_end). */
 DM_API DM_CHECKED dm_status dm_array_load(dm_session *session, const char *path, const dm_layout *layout,
                                           dm_array *out);
+/* The same, converted to `dtype` as dm_copy does; 0: the file's. What was read is in memory in both types for the time.
+ * Errors: as dm_array_load, and DM_ERR_DTYPE (dtype). */
+DM_API DM_CHECKED dm_status dm_array_load_as(dm_session *session, const char *path, dm_dtype dtype,
+                                             const dm_layout *layout, dm_array *out);
 /* Writes C order, little endian. The file appears under its name only when it is whole, in place of a file of that
  * name, or of the one that a link of that name leads to; until then a file beside it, with ".partial-" and a number at the
  * end of its name, is written. Errors: DM_ERR_IO, also where something else (a device, a folder) has the name; DM_ERR_POISONED if the array
@@ -288,6 +337,9 @@ DM_API DM_CHECKED dm_status dm_scale(dm_session *session, double alpha, dm_array
 DM_API DM_CHECKED dm_status dm_sum(dm_session *session, dm_array x, const int *dims, int ndims, double scale,
                                    double beta, dm_array out);
 
+/* out = the sum of x over dim `dim`: dm_sum of that dim with scale 1 and beta 0. Errors: as dm_sum, DM_ERR_ARG (dim). */
+DM_API DM_CHECKED dm_status dm_sum_dim(dm_session *session, dm_array x, int dim, dm_array out);
+
 /* ---- products -------------------------------------------------------------------------------------------- */
 
 enum { DM_N = 0, DM_T = 1 };
@@ -312,6 +364,9 @@ enum { DM_N = 0, DM_T = 1 };
  * variant of Fox, Otto & Hey (1987). */
 DM_API DM_CHECKED dm_status dm_gemm(dm_session *session, int trans_a, int trans_b, double alpha, dm_array a, dm_array b,
                                     double beta, dm_array c);
+
+/* c = a * b: dm_gemm without transposes, alpha 1, beta 0. Errors: as dm_gemm. */
+DM_API DM_CHECKED dm_status dm_matmul(dm_session *session, dm_array a, dm_array b, dm_array c);
 
 /* What a product that is computed in f32 makes of its operands. F32: takes them as they are. TF32: GPUs may round
  * them to 10 bits behind the point for their tensor cores (range and sums are f32's). CPUs, which have no such units,
@@ -418,6 +473,30 @@ DM_API DM_CHECKED dm_status dm_memory_trim(dm_session *session);
 
 #ifdef __cplusplus
 }
+#endif
+
+/* ---- types of pointers ----------------------------------------------------------------------------------- */
+
+/* The dtype of the elements that a pointer leads to, const or not; uint16_t is DM_F16 here, and stands for bf16 too. */
+#if defined(__cplusplus)
+#define DM_DTYPE_OF(pointer) (dm_dtype_of(pointer))
+#define DM_NUMBER_OF(pointer) (dm_number_of(pointer))
+static inline dm_dtype dm_number_of(const double *) { return DM_F64; }
+static inline dm_dtype dm_number_of(const float *) { return DM_F32; }
+static inline dm_dtype dm_number_of(const long *) { return sizeof(long) == 8 ? DM_I64 : DM_I32; }
+static inline dm_dtype dm_number_of(const long long *) { return DM_I64; }
+static inline dm_dtype dm_number_of(const int *) { return DM_I32; }
+static inline dm_dtype dm_number_of(const unsigned char *) { return DM_U8; }
+template <typename T> static inline dm_dtype dm_dtype_of(const T *pointer) { return dm_number_of(pointer); }
+static inline dm_dtype dm_dtype_of(const uint16_t *) { return DM_F16; }
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define DM_NUMBERS                                                                                             \
+    double * : DM_F64, const double * : DM_F64, float * : DM_F32, const float * : DM_F32,                      \
+    long * : sizeof(long) == 8 ? DM_I64 : DM_I32, const long * : sizeof(long) == 8 ? DM_I64 : DM_I32,          \
+    long long * : DM_I64, const long long * : DM_I64, int * : DM_I32, const int * : DM_I32,                    \
+    unsigned char * : DM_U8, const unsigned char * : DM_U8
+#define DM_DTYPE_OF(pointer) _Generic((pointer) + 0, DM_NUMBERS, uint16_t * : DM_F16, const uint16_t * : DM_F16)
+#define DM_NUMBER_OF(pointer) _Generic((pointer) + 0, DM_NUMBERS)
 #endif
 
 #include <dmath/ewise.h>

@@ -81,6 +81,7 @@ static void drop_handle(dmi_session *s, uint32_t slot)
 {
     dmi_handle *h = &s->handle[slot];
     s->alive -= !h->storage->replica;
+    dmi_scope_leave(s, slot);
     if (--h->storage->handles == 0) {
         dmi_replicas_forget(s, h->storage);
         count_live(s, h->storage->layout, h->storage->dtype, -1);
@@ -261,6 +262,9 @@ dm_status dmi_array_make(dmi_session *s, dm_dtype dtype, const dmi_layout *layou
     s->alive -= replica;
     h->storage = storage;
     h->desc = dmi_desc_whole(dtype, layout, layout_id);
+    if (!replica) {
+        dmi_scope_join(s, dmi_id_slot(a.id));
+    }
     dmi_create_frame *f = dmi_frame_begin(s, sizeof *f, DMI_FRAME_CREATE, 0);
     f->id = a.id;
     f->layout_id = layout_id;
@@ -296,12 +300,6 @@ dm_status dm_array_create(dm_session *session, dm_dtype dtype, int ndim, const i
     return dmi_array_make(s, dtype, made, layout_id, false, out);
 }
 
-dm_status dm_matrix(dm_session *session, dm_dtype dtype, int64_t rows, int64_t cols, dm_array *out)
-{
-    int64_t shape[2] = {rows, cols};
-    return dm_array_create(session, dtype, 2, shape, NULL, out);
-}
-
 dm_status dm_array_destroy(dm_session *session, dm_array a)
 {
     dmi_session *s;
@@ -312,6 +310,18 @@ dm_status dm_array_destroy(dm_session *session, dm_array a)
     }
     dmi_array_drop(s, a);
     return DM_OK;
+}
+
+dm_status dmi_array_release(dm_session *session, dm_array a, dm_status status)
+{
+    if (status == DM_OK) {
+        return dm_array_destroy(session, a);
+    }
+    char *text = strdup(dmi_error_text());
+    (void)!dm_array_destroy(session, a);
+    status = dmi_fail(status, "%s", text ? text : "no memory for the reason");
+    free(text);
+    return status;
 }
 
 void dmi_array_drop(dmi_session *s, dm_array a)
@@ -334,6 +344,7 @@ dm_status dmi_view_make(dmi_session *s, dm_array base, const dmi_desc *desc, dm_
     h->storage->handles++;
     h->desc = *desc;
     h->view = true;
+    dmi_scope_join(s, dmi_id_slot(a.id));
     dmi_view_frame *f = dmi_frame_begin(s, sizeof *f, DMI_FRAME_VIEW, 0);
     f->id = a.id;
     f->base = base.id;

@@ -239,6 +239,7 @@ void dmi_session_close(dmi_session *s)
         }
     }
     free(s->handle);
+    free(s->scope);
     free(s->live_bytes);
     free(s->explain_text);
     free(s->placement);
@@ -284,7 +285,7 @@ dm_status dm_finalize(dm_session *session, int64_t *alive)
     if (s->stuck) {
         return give_up(session, s);
     }
-    if (s->alive > 0) {
+    if (s->alive > 0 && !alive) { /* else the caller knows */
         dmi_log(DMI_LOG_WARN, "dm_finalize: %" PRId64 " arrays and views were still alive; they are freed",
                 s->alive);
     }

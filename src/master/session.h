@@ -23,9 +23,11 @@ typedef struct dmi_storage { /* memory behind handles, by its number */
 typedef struct dmi_handle {
     uint32_t generation;
     bool live, view;
+    bool kept; /* by the dm_scope_end that runs */
     dmi_desc desc;
     dmi_storage *storage;
     uint32_t next_free;
+    uint32_t scope, scope_next, scope_prev; /* scope: 0 none, else from 1; its handles are a list of slots */
 } dmi_handle;
 
 typedef struct dmi_interned { /* a layout the workers know */
@@ -73,6 +75,8 @@ struct dmi_session {
     uint32_t handles, handle_room, free_handle; /* slot 0 is never used */
     uint32_t storages;
     int64_t alive;
+    uint32_t *scope; /* [scopes] first handle of each open scope, 0: none */
+    uint32_t scopes, scope_room;
     dmi_interned *layout[DMI_LAYOUT_BUCKETS];
     uint32_t layouts;
     int64_t *live_bytes; /* [workers] arrays, rounded: admission */
@@ -139,8 +143,14 @@ DM_CHECKED dm_status dmi_layout_spec_from(dmi_session *s, const dm_layout *layou
 DM_CHECKED dm_status dmi_array_make(dmi_session *s, dm_dtype dtype, const dmi_layout *layout, uint32_t layout_id,
                                     bool replica, dm_array *out);
 void dmi_array_drop(dmi_session *s, dm_array a); /* a live one */
+/* Destroys what a call has made for itself and returns the call's status; the text of a failure stays. */
+DM_CHECKED dm_status dmi_array_release(dm_session *session, dm_array a, dm_status status);
 /* A handle on part of base's memory, described by desc. */
 DM_CHECKED dm_status dmi_view_make(dmi_session *s, dm_array base, const dmi_desc *desc, dm_array *out);
+/* --- scopes.c: arrays and views that go together */
+/* A new handle joins the innermost open scope. */
+void dmi_scope_join(dmi_session *s, uint32_t slot);
+void dmi_scope_leave(dmi_session *s, uint32_t slot);
 /* --- replicas.c: operands that came whole to all workers of a command are kept there, until they are written to */
 DM_CHECKED dm_status dmi_replicas_start(dmi_session *s);
 void dmi_replicas_stop(dmi_session *s);
