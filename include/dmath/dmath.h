@@ -9,6 +9,9 @@
  *
  * Rules that hold for every call unless its own text says otherwise:
  *  - It returns a status; outputs are set only on DM_OK; dm_error_message() then has the details.
+ *  - Structures with a field `size` carry sizeof of the caller's header. A smaller one, of a program built with an older
+ *    header, is accepted: what it lacks counts as zero, and is not written. Of a larger one, of a newer header, what this
+ *    library does not know must be zero (DM_ERR_ARG), or becomes zero in an output.
  *  - It is checked completely before anything is sent, so a bad call changes nothing.
  *  - Errors of any call, which the texts below do not repeat: DM_ERR_HANDLE (the session is NULL, an array is zero,
  *    destroyed or another session's), DM_ERR_STATE (the session has ended), DM_ERR_ARG (an output is NULL, the size field
@@ -65,6 +68,13 @@ DM_API const char *dm_dtype_name(dm_dtype dtype);
 
 typedef struct dm_session dm_session;
 
+/* Called at every failing call on the session (its dm_init included) that returns a status, in the thread of the caller,
+ * before the call returns: after the message is set, which stays what it was whatever the handler calls. It is not called
+ * for calls that fail inside it. It may end the program (exit, abort), but not leave by longjmp or an exception. What
+ * context points to must last as long as calls are made on the session, failing ones after dm_finalize included.
+ * A call that names no session, or NULL, has no handler. */
+typedef void (*dm_error_function)(void *context, dm_status status, const char *message);
+
 /* How a session is set up. Make one with DM_CONFIG_INIT, then set fields. */
 typedef struct dm_config {
     size_t size;         /* sizeof(dm_config): set by DM_CONFIG_INIT */
@@ -72,8 +82,10 @@ typedef struct dm_config {
                           * to 4 */
     const char *options; /* "key=value,key=value", each key once, over the environment's DMATH_KEY; see `dmath info`;
                           * may be NULL */
+    dm_error_function on_error; /* NULL: failures are statuses, and nothing more */
+    void *error_context;
 } dm_config;
-#define DM_CONFIG_INIT {sizeof(dm_config), 0, NULL}
+#define DM_CONFIG_INIT {sizeof(dm_config), 0, NULL, NULL, NULL}
 
 /* Starts a session. Collective over all ranks of an MPI job.
  *

@@ -42,7 +42,7 @@ dm_status dm_array_like(dm_session *session, dm_array a, dm_dtype dtype, dm_arra
     dmi_session *s;
     dmi_handle *h = NULL;
     dm_status status = dmi_enter(session, &s);
-    if (status != DM_OK || (status = dmi_handle_find(s, a, "array_like: a", &h)) != DM_OK) {
+    if (status != DM_OK || (status = dmi_handle_find(s, a, "a", &h)) != DM_OK) {
         return status;
     }
     if (!out) {

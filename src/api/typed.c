@@ -1,4 +1,5 @@
 /* Reads and writes that know the type of the caller's memory: they convert, or refuse. */
+#include "api/call.h"
 #include "master/session.h"
 #include "ops/common_host.h"
 
@@ -99,15 +100,14 @@ static dm_status move_all(transfer *t, const dmi_desc *desc, int64_t ld)
     return status;
 }
 
-static dm_status transfer_as(dm_session *session, const char *call, bool writing, dm_array a, const int64_t *lo,
+static dm_status transfer_as(dm_session *session, bool writing, dm_array a, const int64_t *lo,
                              const int64_t *extent, dm_dtype dtype, void *host, int64_t ld)
 {
     dmi_session *s;
     dmi_handle *h = NULL;
-    char what[64];
-    snprintf(what, sizeof what, "%s: a", call);
+    const char *call = dmi_api_called();
     dm_status status = dmi_enter(session, &s);
-    if (status != DM_OK || (status = dmi_handle_find(s, a, what, &h)) != DM_OK) {
+    if (status != DM_OK || (status = dmi_handle_find(s, a, "a", &h)) != DM_OK) {
         return status;
     }
     if (!dmi_dtype_bytes(dtype)) {
@@ -144,13 +144,13 @@ static dm_status transfer_as(dm_session *session, const char *call, bool writing
 dm_status dm_array_read_as(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
                            dm_dtype dtype, void *host, int64_t ld)
 {
-    return transfer_as(session, "array_read_as", false, a, lo, extent, dtype, host, ld);
+    return transfer_as(session, false, a, lo, extent, dtype, host, ld);
 }
 
 dm_status dm_array_write_as(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
                             dm_dtype dtype, const void *host, int64_t ld)
 {
-    return transfer_as(session, "array_write_as", true, a, lo, extent, dtype, (void *)(uintptr_t)host, ld);
+    return transfer_as(session, true, a, lo, extent, dtype, (void *)(uintptr_t)host, ld);
 }
 
 /* The C type of an element in host memory, as a number: f16 and bf16 have the same. */

@@ -1,4 +1,6 @@
 /* Handles: creation, views, queries; layouts known to the workers. */
+#include "api/call.h"
+#include "api/sized.h"
 #include "master/session.h"
 
 #include <assert.h>
@@ -11,20 +13,26 @@ static uint64_t make_id(const dmi_session *s, uint32_t slot)
     return dmi_id_make(s->number, s->handle[slot].generation, slot);
 }
 
+static dm_status no_handle(const char *what, const char *why)
+{
+    const char *call = dmi_api_called();
+    return dmi_fail(DM_ERR_HANDLE, "%s%s%s %s", call ? call : "", call ? ": " : "", what, why);
+}
+
 dm_status dmi_handle_find(dmi_session *s, dm_array a, const char *what, dmi_handle **out)
 {
     uint32_t slot = dmi_id_slot(a.id);
     if (a.id == 0) {
-        return dmi_fail(DM_ERR_HANDLE, "%s is a zero handle", what);
+        return no_handle(what, "is a zero handle");
     }
     if (dmi_id_session(a.id) != s->number) {
-        return dmi_fail(DM_ERR_HANDLE, "%s belongs to another session", what);
+        return no_handle(what, "belongs to another session");
     }
     if (slot == 0 || slot >= s->handles) {
-        return dmi_fail(DM_ERR_HANDLE, "%s is not a handle of this session", what);
+        return no_handle(what, "is not a handle of this session");
     }
     if (!s->handle[slot].live || make_id(s, slot) != a.id) {
-        return dmi_fail(DM_ERR_HANDLE, "%s has been destroyed", what);
+        return no_handle(what, "has been destroyed");
     }
     *out = &s->handle[slot];
     return DM_OK;
@@ -156,9 +164,12 @@ dm_status dmi_layout_intern(dmi_session *s, const dmi_layout_spec *spec, const d
 dm_status dmi_layout_spec_from(dmi_session *s, const dm_layout *layout, int ndim, const int64_t *shape,
                                dmi_layout_spec *out)
 {
-    if (layout && layout->size != sizeof *layout) {
-        return dmi_fail(DM_ERR_ARG, "layout: size is %zu, not %zu: start from one of the dm_layout_* makers",
-                        layout->size, sizeof *layout);
+    dm_layout known; /* read where it is: `single` is pointed to, and the structure stays as it is (api/sized.h) */
+    dm_status status = layout ? dmi_sized_take(layout, DMI_SIZED_LEAST(dm_layout, map_count), &known, sizeof known,
+                                               "layout: start from one of the dm_layout_* makers")
+                              : DM_OK;
+    if (status != DM_OK) {
+        return status;
     }
     if (!layout || layout->kind == -1) {
         dmi_layout_default(ndim, shape, s->workers, out);

@@ -74,7 +74,7 @@ static dm_status check_keep(dmi_session *s, const dm_array *keep, int nkeep)
     }
     for (int i = 0; i < nkeep; i++) {
         dmi_handle *unused;
-        dm_status status = keep[i].id ? dmi_handle_find(s, keep[i], "scope_end: keep", &unused) : DM_OK;
+        dm_status status = keep[i].id ? dmi_handle_find(s, keep[i], "keep", &unused) : DM_OK;
         if (status != DM_OK) {
             return status;
         }

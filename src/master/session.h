@@ -94,12 +94,19 @@ struct dmi_session {
     struct dmi_placement *placement; /* [workers] with option placement: where they are; else NULL */
 };
 
+/* What the program wants to be told of failures by; call NULL: nothing. */
+typedef struct dmi_error_handler {
+    dm_error_function call;
+    void *context;
+} dmi_error_handler;
+
 /* The public handle: never freed, so that use after finalize is an error and not undefined behaviour. */
 struct dm_session {
     atomic_uintptr_t live; /* dmi_session, 0 after finalize */
     dmi_session *given_up; /* its workers did not end, so its memory is theirs */
     bool quiet;            /* the program ends, and its workers do nothing more */
     int pid;               /* of the process that made it */
+    dmi_error_handler on_error;
     struct dm_session *next;
 };
 
@@ -118,7 +125,7 @@ DM_CHECKED dm_status dmi_session_open(const dmi_config *config, const dmi_profil
                                       const dmi_slab_ops *slabs, const int *consumers, int nconsumers,
                                       dmi_session **out);
 /* Public handle for an opened session. */
-DM_CHECKED dm_status dmi_session_publish(dmi_session *s, dm_session **out);
+DM_CHECKED dm_status dmi_session_publish(dmi_session *s, const dmi_error_handler *on_error, dm_session **out);
 void dmi_session_close(dmi_session *s);
 /* --- wait.c */
 /* Puts a frame into the ring (blocking while it is full): reserve, fill in behind the head, send. */
@@ -131,6 +138,7 @@ DM_CHECKED dm_status dmi_broken(const dmi_session *s);
 /* Waits until all workers have done command `command`; then takes and returns their first error. */
 DM_CHECKED dm_status dmi_wait(dmi_session *s, uint64_t command);
 /* --- handles.c */
+/* what: the argument, for the message. */
 DM_CHECKED dm_status dmi_handle_find(dmi_session *s, dm_array a, const char *what, dmi_handle **out);
 /* What an array takes of a worker. */
 int64_t dmi_array_bytes(const dmi_session *s, const dmi_layout *layout, dm_dtype dtype, int worker);
@@ -182,7 +190,8 @@ DM_CHECKED dm_status dmi_launch_threads(const dmi_config *config, int workers, d
  * other ranks must learn of it. */
 DM_CHECKED dm_status dmi_launch_mpi(const dmi_config *config, dm_status loaded, dmi_session **out);
 /* A session of a configuration; `loaded` is what came of loading it. As dm_init, but says nothing on stderr. */
-DM_CHECKED dm_status dmi_session_start(const dmi_config *config, dm_status loaded, dm_session **session);
+DM_CHECKED dm_status dmi_session_start(const dmi_config *config, dm_status loaded, const dmi_error_handler *on_error,
+                                       dm_session **session);
 /* With option placement: a line a worker, in their order. */
 void dmi_placement_print(const dmi_session *s, FILE *to);
 int dmi_host_cores(void);
@@ -205,5 +214,7 @@ void dmi_hub_tune(dmi_hub *hub, int threads, int cores, double spin_us);
 /* Environment, options and fields of the public struct (NULL: none); sets the log up. On failure *out has what the
  * meeting of ranks needs, the rest is zero. */
 DM_CHECKED dm_status dmi_config_from(const dm_config *config, dmi_config *out);
+/* Of a configuration that may be NULL or of no valid size: then there is none. */
+dmi_error_handler dmi_error_handler_of(const dm_config *config);
 
 #endif

@@ -1,4 +1,5 @@
 #include "ops/common_host.h"
+#include "api/call.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -46,7 +47,7 @@ dm_status dmi_host_transfer(dm_session *session, int op, dm_array a, const int64
     dmi_handle *h = NULL;
     dm_status status = dmi_enter(session, &s);
     if (status != DM_OK || (status = dmi_handle_find(s, a, "a", &h)) != DM_OK ||
-        (status = dmi_host_check_call(s, dmi_ops[op].name, &h->desc, lo, extent, host)) != DM_OK) {
+        (status = dmi_host_check_call(s, dmi_api_called(), &h->desc, lo, extent, host)) != DM_OK) {
         return status;
     }
     dmi_call call = {.op = op, .noperand = 1};
@@ -65,7 +66,7 @@ dm_status dmi_host_transfer(dm_session *session, int op, dm_array a, const int64
 dm_status dmi_host_check(const dmi_call *call)
 {
     const dmi_desc *a = &call->operand[0].desc;
-    return dmi_host_check_ld(dmi_ops[call->op].name, a, a->dtype, ld_of(call));
+    return dmi_host_check_ld(dmi_call_name(call), a, a->dtype, ld_of(call));
 }
 
 void dmi_host_region(const dmi_call *call, dmi_region *out)

@@ -43,8 +43,8 @@ dm_status dmi_copy_check(dmi_call *call)
         return status == DM_OK ? dmi_check_overlap(call, 0, 1, true) : status;
     }
     if (src->ndim != n || dst->ndim != n) {
-        return dmi_fail(DM_ERR_SHAPE, "transpose: src has %d dims and dst %d, but %d are permuted", src->ndim,
-                        dst->ndim, n);
+        return dmi_fail(DM_ERR_SHAPE, "%s: src has %d dims and dst %d, but %d are permuted", dmi_call_name(call),
+                        src->ndim, dst->ndim, n);
     }
     unsigned seen = 0;
     for (int d = 0; d < n; d++) {
@@ -58,8 +58,8 @@ dm_status dmi_copy_check(dmi_call *call)
         if (dst->extent[d] != src->extent[perm[d]]) {
             char s[192], t[192];
             return dmi_fail(DM_ERR_SHAPE,
-                            "transpose: src is %s and dst %s: dim %d of dst must be dim %d of src",
-                            dmi_shape_text(src, s), dmi_shape_text(dst, t), d, perm[d]);
+                            "%s: src is %s and dst %s: dim %d of dst must be dim %d of src",
+                            dmi_call_name(call), dmi_shape_text(src, s), dmi_shape_text(dst, t), d, perm[d]);
         }
     }
     return dmi_check_overlap(call, 0, 1, false);

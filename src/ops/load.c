@@ -1,4 +1,5 @@
 /* .npy -> array: every worker reads its own part. */
+#include "api/call.h"
 #include "io/npy.h"
 #include "ops/common.h"
 
@@ -38,13 +39,13 @@ dm_status dm_array_load_as(dm_session *session, const char *path, dm_dtype dtype
     dm_array loaded, converted;
     dm_status status = dmi_enter(session, &s);
     if (status == DM_OK && (!path || !out)) {
-        status = dmi_fail(DM_ERR_ARG, "load: %s is NULL", path ? "out" : "path");
+        status = dmi_fail(DM_ERR_ARG, "%s: %s is NULL", dmi_api_called(), path ? "out" : "path");
     }
     if (status == DM_OK && dtype && !dmi_dtype_bytes(dtype)) {
-        status = dmi_fail(DM_ERR_DTYPE, "load: dtype %d is unknown", (int)dtype);
+        status = dmi_fail(DM_ERR_DTYPE, "%s: dtype %d is unknown", dmi_api_called(), (int)dtype);
     }
     if (status == DM_OK && s->explaining) {
-        status = dmi_fail(DM_ERR_STATE, "load: not while explaining");
+        status = dmi_fail(DM_ERR_STATE, "%s: not while explaining", dmi_api_called());
     }
     if (status != DM_OK || (status = dmi_npy_read_header(path, &info)) != DM_OK) {
         return status;

@@ -55,6 +55,7 @@ typedef struct dmi_call {
     const char *name; /* of the public call, for messages; NULL: the op's */
     const void *tail; /* variable part (a path); plans may depend on its first tail_key bytes */
     int64_t tail_bytes, tail_key;
+    const char *name; /* of the public call, for messages; NULL: see dmi_call_name */
 } dmi_call;
 
 enum dmi_gemm_algorithm { DMI_GEMM_AUTO, DMI_GEMM_CYCLIC, DMI_GEMM_STATIONARY, DMI_GEMM_CONTRACT, DMI_GEMM_TWO_BLOCK,

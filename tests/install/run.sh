@@ -25,7 +25,7 @@ foreign=$(grep -v '^dm_' <<<"$names" | grep -Ev '^(_init|_fini|__bss_start|_edat
 test -z "$foreign" || { echo "not public, but visible: $foreign"; exit 1; }
 grep -qx dm_init <<<"$names" || { echo "dm_init is not visible"; exit 1; }
 for header in "$prefix"/include/dmath/*.h; do
-    for name in $(grep -Ev '^(typedef|#|/\*| \*)' "$header" | grep -oE '\bdm_[a-z0-9_]+\(' | tr -d '('); do
+    for name in $(grep -Ev '^(typedef|static|template|#|/\*| \*)' "$header" | grep -oE '\bdm_[a-z0-9_]+\(' | tr -d '('); do
         grep -qx "$name" <<<"$names" || { echo "$name is in $(basename "$header") but not in the library"; exit 1; }
     done
 done
@@ -59,5 +59,5 @@ grep -q "start it beside a master" <<<"$worker" || { echo "dmath-worker says: $w
 if command -v c++ >/dev/null; then
     echo "-- the header is C++ too"
     c++ -std=c++11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c++ -I"$prefix/include" - \
-        <<<'#include <dmath/dmath.h>'
+        <<<'#include <dmath/check.h>'
 fi
