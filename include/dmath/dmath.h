@@ -301,10 +301,11 @@ DM_API DM_CHECKED dm_status dm_fill_normal(dm_session *session, dm_array x, doub
 
 /* ---- moving ---------------------------------------------------------------------------------------------- */
 
-/* dst = src, converted to dst's dtype: copy, conversion and remap between any two layouts in one. Shapes equal.
+/* dst = src, converted to dst's dtype: copy, conversion and remap between any two layouts in one. src broadcasts to dst:
+ * shapes are aligned at the last dim, and a missing dim or a dim of 1 repeats.
  * Float to float rounds to nearest even; float to integer truncates and saturates, NaN gives 0; integer to
  * integer wraps; to bool: is it not 0 (NaN: yes); from bool: 0 or 1. Workers send one another only what the receiver
- * does not hold, in the narrower of the two dtypes. src and dst may not overlap unless they are the same elements.
+ * does not hold, in the narrower of the two dtypes, each element once. src and dst may not overlap unless they are the same elements.
  * Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP. */
 DM_API DM_CHECKED dm_status dm_copy(dm_session *session, dm_array src, dm_array dst);
 /* dst = src with its dims in the order perm: dst.shape[d] == src.shape[perm[d]]. src and dst may not overlap.
