@@ -95,8 +95,8 @@ typedef struct dm_config {
  * program or `dmath-worker`.
  * config may be NULL: all defaults.
  *
- * Errors: DM_ERR_CONFIG an option is not understood; DM_ERR_ARG workers is not 0 to 65536; DM_ERR_VERSION ranks run
- * different builds; DM_ERR_TRANSPORT no transport between two workers passes its check, or the forced one does not;
+ * Errors: DM_ERR_CONFIG an option is not understood, or an object of the option load not found; DM_ERR_ARG workers is not
+ * 0 to 65536; DM_ERR_VERSION ranks run different builds, or registered different functions; DM_ERR_TRANSPORT no transport between two workers passes its check, or the forced one does not;
  * DM_ERR_STATE MPI was already initialised by the program (use dm_init_comm), or the worker processes of this
  * launch have left with an earlier session; DM_ERR_TIMEOUT a rank did not come within meet_s (option, 120 s) of the
  * return of MPI_Init on rank 0 (a rank that exits with status 0 before dm_init leaves Open MPI 4.1 waiting in it);
@@ -432,8 +432,11 @@ typedef struct dm_task {
 typedef int (*dm_task_function)(const dm_task *task);
 
 /* Makes the function known under a name (at most 63 characters, new). Before dm_init, in the same order on all ranks:
- * ranks that register other names refuse to meet (DM_ERR_VERSION), so use your own program on the workers' ranks and
- * not dmath-worker. At most 256. Errors: DM_ERR_ARG, DM_ERR_STATE (a session is open). */
+ * ranks that register other names refuse to meet (DM_ERR_VERSION, with the names). Either the program registers its
+ * functions itself and runs on all ranks; or they are in a shared object with a function `void dmath_ops(void)` that
+ * registers them, which dm_init loads and calls on every rank whose option `load` (DMATH_LOAD=a.so:b.so) names it, and
+ * `dmath-worker --load a.so` too. The program is linked with the shared libdmath then. At most 256.
+ * Errors: DM_ERR_ARG, DM_ERR_STATE (a session is open); those of a call inside dmath_ops are dm_init's too. */
 DM_API DM_CHECKED dm_status dm_register(const char *name, dm_task_function function);
 
 /* Runs it once on every worker. modes[i]: what it does with arrays[i]: DM_READ, DM_WRITE (overwrites all of it) or

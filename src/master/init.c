@@ -1,5 +1,6 @@
 /* dm_init: which kind of launch this is. */
 #include "api/sized.h"
+#include "launch/load.h"
 #include "master/session.h"
 #include "place/place.h"
 
@@ -63,6 +64,7 @@ dm_status dmi_config_from(const dm_config *config, dmi_config *out)
         out->workers = known.workers > 0 ? known.workers : out->workers;
         dmi_log_set_level((int)out->log);
         dmi_log_set_who("master");
+        status = dmi_load_operations(out->load);
     }
     return status;
 }

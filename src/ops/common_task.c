@@ -2,6 +2,7 @@
 #include "master/session.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,12 +18,21 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static _Thread_local bool inside;
 
+static void (*loaded[MOST_TASKS])(void); /* functions that have been called to register others */
+static int loaded_count;
+/* What went wrong in the one that is being called now. */
+static _Thread_local struct {
+    bool now;
+    dm_status status;
+    char text[256];
+} loading;
+
 bool dmi_task_inside(void)
 {
     return inside;
 }
 
-dm_status dm_register(const char *name, dm_task_function function)
+static dm_status add_task(const char *name, dm_task_function function)
 {
     if (!name || !function) {
         return dmi_fail(DM_ERR_ARG, "register: %s is NULL", name ? "function" : "name");
@@ -46,6 +56,56 @@ dm_status dm_register(const char *name, dm_task_function function)
     }
     pthread_mutex_unlock(&lock);
     return status;
+}
+
+dm_status dm_register(const char *name, dm_task_function function)
+{
+    dm_status status = add_task(name, function);
+    if (status != DM_OK && loading.now && loading.status == DM_OK) {
+        loading.status = status;
+        snprintf(loading.text, sizeof loading.text, "%s", dmi_error_text());
+    }
+    return status;
+}
+
+dm_status dmi_task_load(void (*ops)(void))
+{
+    pthread_mutex_lock(&lock);
+    bool known = false, room = loaded_count < MOST_TASKS;
+    for (int i = 0; i < loaded_count; i++) {
+        known = known || loaded[i] == ops;
+    }
+    if (!known && room) {
+        loaded[loaded_count++] = ops;
+    }
+    pthread_mutex_unlock(&lock);
+    if (known || !room) {
+        return known ? DM_OK : dmi_fail(DM_ERR_LIMIT, "%d objects have been loaded already", MOST_TASKS);
+    }
+    loading.status = DM_OK;
+    loading.now = true;
+    ops();
+    loading.now = false;
+    if (loading.status == DM_OK) {
+        return DM_OK;
+    }
+    pthread_mutex_lock(&lock); /* it may be tried again */
+    loaded_count--;
+    pthread_mutex_unlock(&lock);
+    return dmi_fail(loading.status, "%s", loading.text);
+}
+
+int dmi_task_names(char *text)
+{
+    int bytes = 0;
+    for (int i = 0; i < count; i++) {
+        int length = (int)strlen(table[i].name) + 1;
+        if (text) {
+            memcpy(text + bytes, table[i].name, (size_t)length);
+        }
+        bytes += length;
+    }
+    return bytes;
 }
 
 int dmi_task_find(const char *name)
