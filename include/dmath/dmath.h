@@ -428,8 +428,15 @@ typedef struct dm_task {
 } dm_task;
 
 /* 0: well. Anything else fails the command as any failure on a worker does, with DM_ERR_TASK and this number. Runs
- * on a thread of the library; may not call dmath. */
+ * on a thread of the library; may call nothing of dmath but dm_task_fail. */
 typedef int (*dm_task_function)(const dm_task *task);
+/* For use inside such a function, with the task it was given: the command fails, whatever the function returns, and the
+ * text (printf's format; at most 255 characters; the first of several) is in the error's message. Returns 1:
+ *     return dm_task_fail(task, "row %d is negative", row); */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+DM_API int dm_task_fail(const dm_task *task, const char *format, ...);
 
 /* Makes the function known under a name (at most 63 characters, new). Before dm_init, in the same order on all ranks:
  * ranks that register other names refuse to meet (DM_ERR_VERSION, with the names). Either the program registers its
@@ -442,13 +449,31 @@ DM_API DM_CHECKED dm_status dm_register(const char *name, dm_task_function funct
 /* Runs it once on every worker. modes[i]: what it does with arrays[i]: DM_READ, DM_WRITE (overwrites all of it) or
  * DM_READWRITE; an array that is written may overlap no other. Where copies are held (replicas) each is handed
  * out at its worker, and all must be written alike. args is copied. Errors: DM_ERR_ARG an unknown name, a bad mode,
- * more than DM_TASK_OPERANDS arrays or 64 KiB of args; DM_ERR_OVERLAP. A
- * non-zero result of the function comes as DM_ERR_TASK from the next call that waits.
- * Blocks are the largest rectangles that lie together, in increasing order, the last dim fastest: operands of one
- * shape and layout get the same blocks in the same order, others need not. The function is called once a worker, in
- * process by several threads at once. */
+ * more than DM_TASK_OPERANDS arrays or 64 KiB of args; DM_ERR_OVERLAP; DM_ERR_LAYOUT arrays of one shape of which a
+ * worker has not the same blocks (dm_apply_with can help). A non-zero result of the function comes as DM_ERR_TASK from the
+ * next call that waits.
+ * Blocks are the largest rectangles that lie together, in increasing order, the last dim fastest: arrays of one shape
+ * have the same blocks in the same order, of arrays of other shapes nothing is asked. The function is called once a
+ * worker, in process by several threads at once. */
 DM_API DM_CHECKED dm_status dm_apply(dm_session *session, const char *name, int count, const dm_array *arrays,
                                      const int *modes, const void *args, int64_t args_bytes);
+
+/* Make one with DM_APPLY_OPTIONS_INIT, then set fields. */
+typedef struct dm_apply_options {
+    size_t size;    /* sizeof(dm_apply_options): set by DM_APPLY_OPTIONS_INIT */
+    int align;      /* not 0: arrays of arrays[0]'s shape are handed out in the layout of arrays[0] */
+    int whole_rows; /* not 0: of every array only dim 0 is split; all other dims are whole in every block */
+} dm_apply_options;
+#define DM_APPLY_OPTIONS_INIT {sizeof(dm_apply_options), 0, 0}
+
+/* dm_apply on arrays that do not lie as an option asks: they are handed out as temporaries that do, copied there before
+ * if they are read and back afterwards if they are written. whole_rows takes dm_layout_rows for them; align takes the
+ * layout that arrays[0] is handed out in (of a rectangle of another array: that of dm_array_like). options NULL: none.
+ * Errors: as dm_apply, and DM_ERR_ARG (options), DM_ERR_LIMIT (temporaries). Moves what dm_copy between the layouts
+ * moves; an array that lies right already is not copied. */
+DM_API DM_CHECKED dm_status dm_apply_with(dm_session *session, const char *name, int count, const dm_array *arrays,
+                                          const int *modes, const void *args, int64_t args_bytes,
+                                          const dm_apply_options *options);
 
 /* ---- looking inside -------------------------------------------------------------------------------------- */
 

@@ -37,6 +37,19 @@ static void spec_like(const dmi_desc *desc, dmi_layout_spec *out)
     }
 }
 
+dm_status dmi_layout_like(dmi_session *s, const dmi_desc *desc, const dmi_layout **out, uint32_t *id)
+{
+    const dmi_layout *layout = desc->layout;
+    dmi_layout_spec spec;
+    if (memcmp(desc->extent, layout->shape, (size_t)desc->ndim * sizeof(int64_t)) == 0) {
+        *out = layout;
+        *id = desc->layout_id;
+        return DM_OK;
+    }
+    spec_like(desc, &spec);
+    return dmi_layout_intern(s, &spec, out, id);
+}
+
 dm_status dm_array_like(dm_session *session, dm_array a, dm_dtype dtype, dm_array *out)
 {
     dmi_session *s;
@@ -52,16 +65,10 @@ dm_status dm_array_like(dm_session *session, dm_array a, dm_dtype dtype, dm_arra
     if (!dmi_dtype_bytes(dtype)) {
         return dmi_fail(DM_ERR_DTYPE, "array_like: dtype %d is unknown", (int)dtype);
     }
-    const dmi_layout *layout = h->desc.layout;
-    uint32_t id = h->desc.layout_id;
-    if (memcmp(h->desc.extent, layout->shape, (size_t)h->desc.ndim * sizeof(int64_t)) != 0) {
-        dmi_layout_spec spec;
-        spec_like(&h->desc, &spec);
-        if ((status = dmi_layout_intern(s, &spec, &layout, &id)) != DM_OK) {
-            return status;
-        }
-    }
-    return dmi_array_make(s, dtype, layout, id, false, out);
+    const dmi_layout *layout = NULL;
+    uint32_t id = 0;
+    status = dmi_layout_like(s, &h->desc, &layout, &id);
+    return status == DM_OK ? dmi_array_make(s, dtype, layout, id, false, out) : status;
 }
 
 dm_status dm_rows(dm_session *session, dm_array a, int64_t first, int64_t count, dm_array *out)

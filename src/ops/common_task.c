@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_TASKS = 256, NAME_BYTES = 64 };
+enum { MOST_TASKS = 256, NAME_BYTES = 64, TEXT_BYTES = 256 };
 
 /* Filled before any session is open, read only afterwards. */
 static struct {
@@ -135,15 +135,35 @@ uint64_t dmi_task_fingerprint(void)
     return hash;
 }
 
+/* What a function is given, with room for what it says. */
+typedef struct running {
+    dm_task task; /* first: dm_task_fail finds the rest by it */
+    atomic_flag said;
+    char text[TEXT_BYTES];
+} running;
+
+int dm_task_fail(const dm_task *task, const char *format, ...)
+{
+    running *r = (running *)(uintptr_t)task;
+    if (task && !atomic_flag_test_and_set(&r->said)) { /* the first of several threads */
+        va_list args;
+        va_start(args, format);
+        (void)vsnprintf(r->text, sizeof r->text, format, args);
+        va_end(args);
+    }
+    return 1;
+}
+
 dm_status dmi_task_run(const dmi_task_desc *desc, int worker, int operands, void *const *base, const void *args,
                        int64_t args_bytes)
 {
-    dm_task task = {.size = sizeof task,
-                    .worker = worker,
-                    .workers = desc->workers,
-                    .args = args,
-                    .args_bytes = args_bytes,
-                    .count = operands};
+    running r = {.said = ATOMIC_FLAG_INIT};
+    r.task = (dm_task){.size = sizeof r.task,
+                       .worker = worker,
+                       .workers = desc->workers,
+                       .args = args,
+                       .args_bytes = args_bytes,
+                       .count = operands};
     dm_block *blocks[DM_TASK_OPERANDS] = {0};
     dm_status status = DM_OK;
     for (int i = 0; i < operands && status == DM_OK; i++) {
@@ -157,13 +177,15 @@ dm_status dmi_task_run(const dmi_task_desc *desc, int worker, int operands, void
             blocks[i][b] = desc->block[i][b];
             blocks[i][b].data = (char *)base[i] + desc->offset[i][b] * dmi_dtype_bytes(blocks[i][b].dtype);
         }
-        task.block[i] = blocks[i];
-        task.blocks[i] = desc->blocks[i];
+        r.task.block[i] = blocks[i];
+        r.task.blocks[i] = desc->blocks[i];
     }
     inside = true;
-    int result = status == DM_OK ? table[desc->number].function(&task) : 0;
+    int result = status == DM_OK ? table[desc->number].function(&r.task) : 0;
     inside = false;
-    if (result != 0) {
+    if (atomic_flag_test_and_set(&r.said)) {
+        status = dmi_fail(DM_ERR_TASK, "%s: %s", dmi_task_name(desc->number), r.text);
+    } else if (result != 0) {
         status = dmi_fail(DM_ERR_TASK, "%s returned %d", dmi_task_name(desc->number), result);
     }
     for (int i = 0; i < operands; i++) {
