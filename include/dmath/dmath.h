@@ -141,6 +141,8 @@ typedef struct dm_layout {
     int64_t map_count;
 } dm_layout;
 
+/* Dim 0 split over all workers, one contiguous block each, and no other dim. A small array lies whole on worker 0: one
+ * with fewer than 2 indices of dim 0 for each worker, or of less than 4 KiB. */
 DM_API dm_layout dm_layout_default(void);
 /* Split along dim 0 / dim 1 / dim `dim` over all workers of the session, one contiguous block each. */
 DM_API dm_layout dm_layout_rows(const dm_session *session);
@@ -165,8 +167,7 @@ typedef struct dm_array {
 } dm_array;
 #define DM_NO_ARRAY ((dm_array){0})
 
-/* Creates an array of undefined contents. ndim 0..8, shape[d] >= 0; layout NULL: the default (split along the first
- * dim long enough). Errors: DM_ERR_ARG, DM_ERR_DTYPE, DM_ERR_LAYOUT, DM_ERR_LIMIT (memory_limit exceeded, or too many
+/* Creates an array of undefined contents. ndim 0..8, shape[d] >= 0; layout NULL: dm_layout_default(). Errors: DM_ERR_ARG, DM_ERR_DTYPE, DM_ERR_LAYOUT, DM_ERR_LIMIT (memory_limit exceeded, or too many
  * arrays), DM_ERR_NOMEM (for the handle or the layout's tables; a worker without memory for its part says so at the
  * next call that waits). */
 DM_API DM_CHECKED dm_status dm_array_create(dm_session *session, dm_dtype dtype, int ndim, const int64_t *shape,

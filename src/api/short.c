@@ -20,7 +20,8 @@ static void spec_like(const dmi_desc *desc, dmi_layout_spec *out)
 {
     const dmi_layout *layout = desc->layout;
     if (layout->kind == DMI_LAYOUT_EXPLICIT) {
-        dmi_layout_default(desc->ndim, desc->extent, layout->session_workers, out);
+        dmi_layout_default(desc->ndim, desc->extent, dmi_dtype_bytes(desc->dtype), layout->session_workers,
+                           out);
         return;
     }
     *out = (dmi_layout_spec){.kind = DMI_LAYOUT_GRID,

@@ -161,8 +161,8 @@ dm_status dmi_layout_intern(dmi_session *s, const dmi_layout_spec *spec, const d
     return DM_OK;
 }
 
-dm_status dmi_layout_spec_from(dmi_session *s, const dm_layout *layout, int ndim, const int64_t *shape,
-                               dmi_layout_spec *out)
+dm_status dmi_layout_spec_from(dmi_session *s, const dm_layout *layout, dm_dtype dtype, int ndim,
+                               const int64_t *shape, dmi_layout_spec *out)
 {
     dm_layout known; /* read where it is: `single` is pointed to, and the structure stays as it is (api/sized.h) */
     dm_status status = layout ? dmi_sized_take(layout, DMI_SIZED_LEAST(dm_layout, map_count), &known, sizeof known,
@@ -172,7 +172,7 @@ dm_status dmi_layout_spec_from(dmi_session *s, const dm_layout *layout, int ndim
         return status;
     }
     if (!layout || layout->kind == -1) {
-        dmi_layout_default(ndim, shape, s->workers, out);
+        dmi_layout_default(ndim, shape, dmi_dtype_bytes(dtype), s->workers, out);
         return DM_OK;
     }
     if (layout->kind < 0 || layout->kind > 2) {
@@ -304,7 +304,7 @@ dm_status dm_array_create(dm_session *session, dm_dtype dtype, int ndim, const i
         return dmi_fail(DM_ERR_DTYPE, "dtype %d is unknown", (int)dtype);
     }
     if ((status = check_shape(ndim, shape)) != DM_OK ||
-        (status = dmi_layout_spec_from(s, layout, ndim, shape, &spec)) != DM_OK ||
+        (status = dmi_layout_spec_from(s, layout, dtype, ndim, shape, &spec)) != DM_OK ||
         (status = dmi_layout_intern(s, &spec, &made, &layout_id)) != DM_OK) {
         return status;
     }

@@ -144,9 +144,9 @@ DM_CHECKED dm_status dmi_handle_find(dmi_session *s, dm_array a, const char *wha
 int64_t dmi_array_bytes(const dmi_session *s, const dmi_layout *layout, dm_dtype dtype, int worker);
 DM_CHECKED dm_status dmi_handle_new(dmi_session *s, dm_array *out, dmi_handle **handle);
 DM_CHECKED dm_status dmi_layout_intern(dmi_session *s, const dmi_layout_spec *spec, const dmi_layout **out, uint32_t *id);
-/* Spec from the public struct (NULL: default) for a shape. */
-DM_CHECKED dm_status dmi_layout_spec_from(dmi_session *s, const dm_layout *layout, int ndim, const int64_t *shape,
-                                          dmi_layout_spec *out);
+/* Spec from the public struct (NULL: default) for an array. */
+DM_CHECKED dm_status dmi_layout_spec_from(dmi_session *s, const dm_layout *layout, dm_dtype dtype, int ndim,
+                                          const int64_t *shape, dmi_layout_spec *out);
 /* That of an array: a whole one's own; for a rectangle one that deals it out as the whole array is. */
 DM_CHECKED dm_status dmi_layout_like(dmi_session *s, const dmi_desc *desc, const dmi_layout **out, uint32_t *id);
 /* An array with a layout that the workers know. replica: it is the session's own. */

@@ -28,7 +28,8 @@ static dm_status take_rows(dmi_session *s, aligned *x, int i)
     if (dmi_blocks_whole_rows(&x->desc[i])) {
         return DM_OK;
     }
-    dm_status status = dmi_layout_spec_from(s, &rows, x->desc[i].ndim, x->desc[i].extent, &spec);
+    dm_status status =
+        dmi_layout_spec_from(s, &rows, x->desc[i].dtype, x->desc[i].ndim, x->desc[i].extent, &spec);
     if (status == DM_OK) {
         status = dmi_layout_intern(s, &spec, &layout, &id);
     }

@@ -79,10 +79,11 @@ int main(void)
     for (int i = 0; i < 64; i++) {
         require(l.mark[i] == 0xa5, "a maker writes a layout and no more");
     }
-    const int64_t shape[] = {M, K};
+    const int64_t shape[] = {M, K}, result[] = {M, N};
+    dm_layout rows = dm_layout_rows(s);
     CHECK(dm_array_create(s, DM_F32, 2, shape, &l.layout, &a));
     CHECK(dm_matrix(s, DM_F32, K, N, &b));
-    CHECK(dm_matrix(s, DM_F32, M, N, &c));
+    CHECK(dm_array_create(s, DM_F32, 2, result, &rows, &c));
     CHECK(dm_fill(s, a, 1));
     CHECK(dm_fill(s, b, 3));
     dm_gemm_options *options = marked(sizeof *options);

@@ -224,8 +224,9 @@ static void test_failure(void **state)
     int modes[2] = {DM_WRITE, DM_READ};
     config.workers = 3;
     ok(dm_init(&config, &s));
-    ok(dm_matrix(s, DM_F32, 9, 4, &a));
-    ok(dm_matrix(s, DM_F32, 9, 4, &b));
+    dm_layout rows = dm_layout_rows(s);
+    ok(dm_array_create(s, DM_F32, 2, (const int64_t[]){9, 4}, &rows, &a));
+    ok(dm_array_like(s, a, 0, &b));
     ok(dm_fill(s, a, 1));
     ok(dm_fill(s, b, 1));
     ok(dm_apply(s, "fail on last", 2, (dm_array[]){a, b}, modes, NULL, 0));
