@@ -15,7 +15,8 @@ mv "$work/first" "$work/prefix"
 prefix=$work/prefix
 libdir=$(dirname "$(find "$prefix" -name libdmath.so)")
 for file in "$libdir/libdmath.a" "$libdir/pkgconfig/dmath.pc" "$prefix/include/dmath/dmath.h" \
-    "$prefix/bin/dmath-worker"; do
+    "$prefix/include/dmath/check.h" "$prefix/bin/dmath-worker" "$prefix/share/doc/dmath/README.md" \
+    "$prefix/share/doc/dmath/docs/architecture.md" "$prefix/share/doc/dmath/examples/data/digits.npy"; do
     test -e "$file" || { echo "not installed: $file"; exit 1; }
 done
 
@@ -51,6 +52,15 @@ export PKG_CONFIG_PATH=$libdir/pkgconfig
 # shellcheck disable=SC2086,SC2046
 "$cc" $flags "$here/user.c" $(pkg-config --cflags --libs dmath) -Wl,-rpath,"$libdir" -o "$work/user"
 check "pkg-config" "$work/user"
+
+echo "-- the installed examples"
+"$cmake" -S "$prefix/share/doc/dmath/examples" -B "$work/examples" -DCMAKE_PREFIX_PATH="$prefix" \
+    -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="$flags" >/dev/null
+"$cmake" --build "$work/examples" >/dev/null
+product=$("$work/examples/product")
+echo "product: $product"
+grep -q '^2 workers, column sums ' <<<"$product" || { echo "expected: 2 workers, column sums ..."; exit 1; }
+"$work/examples/pca" "$prefix/share/doc/dmath/examples/data/digits.npy" -o "$work/pca" >/dev/null
 
 echo "-- installed programs run from where they are"
 worker=$("$prefix/bin/dmath-worker" 2>&1 || true)
