@@ -4,16 +4,20 @@
 #                 calls from inside the library go there too;
 #   api_calls.c   dm_copy itself: notes the name of the call, calls dmi_api_copy, hands failures to the error handler of
 #                 the session (src/api/call.h).
-# cmake -DHEADERS=a.h,b.h -DOUT=<folder> -P this
+# dmath.h and what it includes goes through the preprocessor first, because lists of calls may be made by macros;
+# dmath_mpi.h, which needs MPI, is read as it is.
+# cmake -DINCLUDE=<folder of dmath/> -DCC=<C compiler> -DOUT=<folder> -P this
 cmake_minimum_required(VERSION 3.22)
-string(REPLACE "," ";" HEADERS "${HEADERS}")
+execute_process(COMMAND ${CC} -E -P -I${INCLUDE} ${INCLUDE}/dmath/dmath.h OUTPUT_VARIABLE dmath COMMAND_ERROR_IS_FATAL ANY)
+string(REPLACE "__attribute__((visibility(\"default\"))) __attribute__((warn_unused_result))" "DM_API DM_CHECKED" dmath
+               "${dmath}")
+file(READ ${INCLUDE}/dmath/dmath_mpi.h dmath_mpi)
 set(renames "")
 set(calls "")
 set(includes "")
-foreach(header IN LISTS HEADERS)
-  get_filename_component(file ${header} NAME)
-  string(APPEND includes "#include <dmath/${file}>\n")
-  file(READ ${header} text)
+foreach(file dmath dmath_mpi)
+  string(APPEND includes "#include <dmath/${file}.h>\n")
+  set(text "${${file}}")
   string(REGEX MATCHALL "DM_API DM_CHECKED dm_status[ \n]+dm_[a-z0-9_]+\\([^();]*\\)" prototypes "${text}")
   foreach(prototype IN LISTS prototypes)
     string(REGEX REPLACE "[ \n]+" " " prototype "${prototype}")
@@ -27,7 +31,7 @@ foreach(header IN LISTS HEADERS)
       string(STRIP "${parameter}" parameter)
       string(REGEX MATCH "[A-Za-z0-9_]+$" argument "${parameter}")
       if(argument STREQUAL "")
-        message(FATAL_ERROR "${file}: dm_${name}: no name at the end of the parameter '${parameter}'")
+        message(FATAL_ERROR "${file}.h: dm_${name}: no name at the end of the parameter '${parameter}'")
       endif()
       list(APPEND arguments ${argument})
       if(parameter MATCHES "^dm_session \\*[a-z]+$")
@@ -44,7 +48,7 @@ foreach(header IN LISTS HEADERS)
   endforeach()
 endforeach()
 if(renames STREQUAL "")
-  message(FATAL_ERROR "no public calls are found in ${HEADERS}")
+  message(FATAL_ERROR "no public calls are found in ${INCLUDE}/dmath")
 endif()
 set(head "/* Made by cmake/api_calls.cmake from the public headers. */\n")
 file(CONFIGURE OUTPUT ${OUT}/api_calls.h CONTENT "${head}${renames}" @ONLY)

@@ -240,14 +240,15 @@ DM_API DM_CHECKED dm_status dm_array_read_as(dm_session *session, dm_array a, co
                                              dm_dtype dtype, void *host, int64_t ld);
 DM_API DM_CHECKED dm_status dm_array_write_as(dm_session *session, dm_array a, const int64_t *lo,
                                               const int64_t *extent, dm_dtype dtype, const void *host, int64_t ld);
-/* All of a, packed, where host's elements have the C type that elements of `dtype` have (f16 and bf16: uint16_t both).
+/* All of a, packed, where host's elements have the C type that elements of `dtype` have (f16, bf16 and u16: uint16_t all).
  * Errors: as dm_array_read and dm_array_write, DM_ERR_DTYPE where a's elements have another C type. */
 DM_API DM_CHECKED dm_status dm_read_checked(dm_session *session, dm_array a, dm_dtype dtype, void *host);
 DM_API DM_CHECKED dm_status dm_write_checked(dm_session *session, dm_array a, dm_dtype dtype, const void *host);
 /* Macros that take the type from a pointer (C11, C++), for whole arrays, packed:
  *   dm_read(session, a, pointer), dm_write(session, a, pointer): refuse another type (DM_ERR_DTYPE);
  *   dm_read_as(session, a, pointer), dm_write_as(session, a, pointer): convert.
- * A pointer to what is no element type does not compile, nor does uint16_t, which is two types, with the last two. */
+ * A pointer to what is no element type does not compile, nor does uint16_t, which is three types, with the last two.
+ * With those uint8_t is u8. bool is for arrays of bool alone. */
 #define dm_read(session, a, pointer) dm_read_checked((session), (a), DM_DTYPE_OF(pointer), (pointer))
 #define dm_write(session, a, pointer) dm_write_checked((session), (a), DM_DTYPE_OF(pointer), (pointer))
 #define dm_read_as(session, a, pointer)                                                                        \
@@ -519,25 +520,39 @@ DM_API DM_CHECKED dm_status dm_memory_trim(dm_session *session);
 
 /* ---- types of pointers ----------------------------------------------------------------------------------- */
 
-/* The dtype of the elements that a pointer leads to, const or not; uint16_t is DM_F16 here, and stands for bf16 too. */
+/* The dtype of the elements that a pointer leads to, const or not. uint16_t is DM_F16 here, and stands for bf16 and u16
+ * too, as uint8_t, which is DM_U8, does for the 8-bit floats and bool. DM_NUMBER_OF does not take uint16_t. */
 #if defined(__cplusplus)
 #define DM_DTYPE_OF(pointer) (dm_dtype_of(pointer))
 #define DM_NUMBER_OF(pointer) (dm_number_of(pointer))
-static inline dm_dtype dm_number_of(const double *) { return DM_F64; }
-static inline dm_dtype dm_number_of(const float *) { return DM_F32; }
-static inline dm_dtype dm_number_of(const long *) { return sizeof(long) == 8 ? DM_I64 : DM_I32; }
-static inline dm_dtype dm_number_of(const long long *) { return DM_I64; }
-static inline dm_dtype dm_number_of(const int *) { return DM_I32; }
-static inline dm_dtype dm_number_of(const unsigned char *) { return DM_U8; }
+#define DM_OVERLOAD(ctype, code) static inline dm_dtype dm_number_of(const ctype *) { return (code); }
+DM_OVERLOAD(double, DM_F64)
+DM_OVERLOAD(float, DM_F32)
+DM_OVERLOAD(dm_c64, DM_C64)
+DM_OVERLOAD(dm_c128, DM_C128)
+DM_OVERLOAD(bool, DM_BOOL)
+DM_OVERLOAD(signed char, DM_I8)
+DM_OVERLOAD(unsigned char, DM_U8)
+DM_OVERLOAD(short, DM_I16)
+DM_OVERLOAD(int, DM_I32)
+DM_OVERLOAD(unsigned, DM_U32)
+DM_OVERLOAD(long, sizeof(long) == 8 ? DM_I64 : DM_I32)
+DM_OVERLOAD(unsigned long, sizeof(long) == 8 ? DM_U64 : DM_U32)
+DM_OVERLOAD(long long, DM_I64)
+DM_OVERLOAD(unsigned long long, DM_U64)
+#undef DM_OVERLOAD
 template <typename T> static inline dm_dtype dm_dtype_of(const T *pointer) { return dm_number_of(pointer); }
 static inline dm_dtype dm_dtype_of(const uint16_t *) { return DM_F16; }
 #elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define DM_EITHER(ctype, code) ctype * : (code), const ctype * : (code)
 #define DM_NUMBERS                                                                                             \
-    double * : DM_F64, const double * : DM_F64, float * : DM_F32, const float * : DM_F32,                      \
-    long * : sizeof(long) == 8 ? DM_I64 : DM_I32, const long * : sizeof(long) == 8 ? DM_I64 : DM_I32,          \
-    long long * : DM_I64, const long long * : DM_I64, int * : DM_I32, const int * : DM_I32,                    \
-    unsigned char * : DM_U8, const unsigned char * : DM_U8
-#define DM_DTYPE_OF(pointer) _Generic((pointer) + 0, DM_NUMBERS, uint16_t * : DM_F16, const uint16_t * : DM_F16)
+    DM_EITHER(double, DM_F64), DM_EITHER(float, DM_F32), DM_EITHER(dm_c64, DM_C64),                            \
+        DM_EITHER(dm_c128, DM_C128), DM_EITHER(_Bool, DM_BOOL), DM_EITHER(signed char, DM_I8),                 \
+        DM_EITHER(unsigned char, DM_U8), DM_EITHER(short, DM_I16), DM_EITHER(int, DM_I32),                     \
+        DM_EITHER(unsigned, DM_U32), DM_EITHER(long, sizeof(long) == 8 ? DM_I64 : DM_I32),                     \
+        DM_EITHER(unsigned long, sizeof(long) == 8 ? DM_U64 : DM_U32), DM_EITHER(long long, DM_I64),           \
+        DM_EITHER(unsigned long long, DM_U64)
+#define DM_DTYPE_OF(pointer) _Generic((pointer) + 0, DM_NUMBERS, DM_EITHER(uint16_t, DM_F16))
 #define DM_NUMBER_OF(pointer) _Generic((pointer) + 0, DM_NUMBERS)
 #endif
 

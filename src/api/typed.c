@@ -3,6 +3,7 @@
 #include "master/session.h"
 #include "ops/common_host.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,8 +38,14 @@ static void convert(const transfer *t, const int64_t *extent, int64_t at)
         copy.count *= extent[d];
     }
     char *host = t->host + at * dmi_dtype_bytes(t->host_dtype);
-    dmi_backend_cpu()->copy(NULL, &copy, t->writing ? (void *)host : t->packed,
-                            t->writing ? t->packed : (void *)host);
+    dmi_kernel_call call = {.desc = &copy, .at = {host, t->packed}, .refs = 2};
+    if (!t->writing) {
+        call.at[0] = t->packed;
+        call.at[1] = host;
+    }
+    dm_status status = dmi_backend_cpu()->run(DMI_KERNEL_copy, &call);
+    assert(status == DM_OK);
+    (void)status;
 }
 
 static dm_status move_piece(const transfer *t, const int64_t *lo, const int64_t *extent, int64_t at)
@@ -100,6 +107,12 @@ static dm_status move_all(transfer *t, const dmi_desc *desc, int64_t ld)
     return status;
 }
 
+/* Types that are converted: those that dm_copy takes. */
+static bool takes(dm_dtype dtype)
+{
+    return dmi_dtype_bytes(dtype) > 0 && (dmi_ops[DMI_OP_copy].operand[0].dtypes >> dtype & 1);
+}
+
 static dm_status transfer_as(dm_session *session, bool writing, dm_array a, const int64_t *lo,
                              const int64_t *extent, dm_dtype dtype, void *host, int64_t ld)
 {
@@ -110,15 +123,16 @@ static dm_status transfer_as(dm_session *session, bool writing, dm_array a, cons
     if (status != DM_OK || (status = dmi_handle_find(s, a, "a", &h)) != DM_OK) {
         return status;
     }
-    if (!dmi_dtype_bytes(dtype)) {
-        return dmi_fail(DM_ERR_DTYPE, "%s: dtype %d is unknown", call, (int)dtype);
-    }
     if (dtype == h->desc.dtype) {
         return writing ? dm_array_write(session, a, lo, extent, host, ld)
                        : dm_array_read(session, a, lo, extent, host, ld);
     }
     if ((status = dmi_host_check_call(s, call, &h->desc, lo, extent, host)) != DM_OK) {
         return status;
+    }
+    if (!takes(dtype) || !takes(h->desc.dtype)) {
+        return dmi_fail(DM_ERR_DTYPE, "%s: dtype: %s is not converted to and from %s", call, dmi_dtype_name(dtype),
+                        dmi_dtype_name(h->desc.dtype));
     }
     transfer t = {.session = session,
                   .a = a,
@@ -153,24 +167,25 @@ dm_status dm_array_write_as(dm_session *session, dm_array a, const int64_t *lo, 
     return transfer_as(session, true, a, lo, extent, dtype, (void *)(uintptr_t)host, ld);
 }
 
-/* The C type of an element in host memory, as a number: f16 and bf16 have the same. */
-static int host_type(dm_dtype dtype)
+/* The C type of an element in host memory, as the dtype that stands for it: f16, bf16 and u16 have the same. */
+static dm_dtype host_type(dm_dtype dtype)
 {
     switch (dtype) {
 #define X(code, name, text, ctype, bytes)                                                                      \
     case DM_##name:                                                                                            \
-        return (int)DM_DTYPE_OF((ctype *)0);
+        return DM_DTYPE_OF((ctype *)0);
         DM_DTYPE_MAP(X)
 #undef X
     }
-    return 0;
+    return (dm_dtype)0;
 }
 
 static dm_status check_type(dm_session *session, const char *call, dm_array a, dm_dtype dtype)
 {
     dm_array_info info = {.size = sizeof info};
     dm_status status = dm_array_query(session, a, &info);
-    if (status != DM_OK || (host_type(dtype) != 0 && host_type(dtype) == host_type(info.dtype))) {
+    bool any_byte = dtype == DM_BOOL && info.dtype != DM_BOOL; /* C's bool holds 0 and 1 only */
+    if (status != DM_OK || (host_type(dtype) && host_type(dtype) == host_type(info.dtype) && !any_byte)) {
         return status;
     }
     return dmi_fail(DM_ERR_DTYPE, "%s: the array is %s, but the host memory %s; dm_%s_as converts", call,

@@ -54,7 +54,7 @@ static void repeat(dmi_builder *b, const spread *s, const dmi_region *out, const
         copy.src_stride[d] = repeats(s, d) ? 0 : want->stride[d - (s->dst->ndim - s->src->ndim)];
     }
     dmi_ref refs[2] = {src, dmi_ref_operand(1, DMI_WRITE)};
-    dmi_build_kernel(b, DMI_STEP_COPY, &copy, sizeof copy, refs, 2, ready);
+    dmi_build_kernel(b, DMI_KERNEL_copy, &copy, sizeof copy, refs, 2, ready);
 }
 
 dm_status dmi_plan_broadcast(dmi_builder *b, const dmi_desc *src, const dmi_desc *dst)

@@ -52,10 +52,9 @@ typedef struct dmi_call {
     } args;
     int numbers;
     dmi_number number[DMI_CALL_NUMBERS]; /* alpha, beta, bounds, ...: steps read them when they run */
-    const char *name; /* of the public call, for messages; NULL: the op's */
+    const char *name; /* of the public call, for messages; NULL: the op's. Read by dmi_call_name */
     const void *tail; /* variable part (a path); plans may depend on its first tail_key bytes */
     int64_t tail_bytes, tail_key;
-    const char *name; /* of the public call, for messages; NULL: see dmi_call_name */
 } dmi_call;
 
 enum dmi_gemm_algorithm { DMI_GEMM_AUTO, DMI_GEMM_CYCLIC, DMI_GEMM_STATIONARY, DMI_GEMM_CONTRACT, DMI_GEMM_TWO_BLOCK,

@@ -67,8 +67,9 @@ static void item_case(dmt_case *c)
         }
         i = dmt_int(&c->random, 0, h->count - 1);
         dmt_unlinear(ndim, shape, i, index);
-        DMT_OK(c, dm_set_item(c->session, a->array, ndim ? index : NULL, turn + 1));
-        a->value->v[i] = turn + 1;
+        int number = h->dtype == DM_BOOL ? turn % 2 : turn + 1;
+        DMT_OK(c, dm_set_item(c->session, a->array, ndim ? index : NULL, number));
+        a->value->v[i] = number;
     }
     dmt_operand_unchanged(c, a);
 }

@@ -98,7 +98,7 @@ static void large_case(dmt_case *c)
 #define MACROS(c, ctype, code)                                                                                 \
     do {                                                                                                       \
         const int64_t six = 6;                                                                                 \
-        const ctype in[6] = {1, 2, 3, 4, 5, 6};                                                                \
+        const ctype in[6] = {1, 0, 1, (ctype)(code != DM_BOOL ? 4 : 1), 1, 0};                                 \
         ctype out[6] = {0};                                                                                    \
         dm_array made;                                                                                         \
         DMT_OK(c, dm_array_create((c)->session, code, 1, &six, NULL, &made));                                  \
@@ -123,12 +123,25 @@ static void macros_case(dmt_case *c)
     MACROS(c, long long, DM_I64);
     MACROS(c, int32_t, DM_I32);
     MACROS(c, uint8_t, DM_U8);
+    MACROS(c, uint8_t, DM_BOOL);
+    MACROS(c, bool, DM_BOOL);
+    MACROS(c, int8_t, DM_I8);
+    MACROS(c, int16_t, DM_I16);
+    MACROS(c, uint16_t, DM_U16);
+    MACROS(c, uint32_t, DM_U32);
+    MACROS(c, uint64_t, DM_U64);
     DMT_OK(c, dm_vector(c->session, DM_F64, 6, &a));
     DMT_OK(c, dm_write(c->session, a, d));
     REFUSED(DMT_ONE(DTYPE), "f64", dm_read(c->session, a, f));
     REFUSED(DMT_ONE(DTYPE), "f32", dm_write(c->session, a, heap));
     REFUSED(DMT_ONE(DTYPE), NULL, dm_read(c->session, a, half));
     REFUSED(DMT_ONE(DTYPE), "i32", dm_read(c->session, a, whole));
+    REFUSED(DMT_ONE(DTYPE), "c64", dm_array_read_as(c->session, a, NULL, NULL, DM_C64, half, 0));
+    dm_array bytes;
+    bool truth[6];
+    DMT_OK(c, dm_vector(c->session, DM_U8, 6, &bytes));
+    REFUSED(DMT_ONE(DTYPE), "bool", dm_read(c->session, bytes, truth));
+    DMT_OK(c, dm_array_destroy(c->session, bytes));
     DMT_OK(c, dm_read_as(c->session, a, f));
     DMT_OK(c, dm_read_as(c->session, a, heap));
     DMT_OK(c, dm_read_as(c->session, a, whole));
