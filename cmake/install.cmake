@@ -5,7 +5,10 @@ install(DIRECTORY include/dmath TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
 install(TARGETS dmath EXPORT dmathTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # An export of its own: whoever links the static library needs MPI and OpenBLAS too.
 install(TARGETS dmath_static EXPORT dmathStaticTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
+# The examples with their data: a project of their own, which finds the installed library.
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # Installed programs find the library beside them, wherever the prefix is moved.
 file(RELATIVE_PATH DMATH_BIN_TO_LIB ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})

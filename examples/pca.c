@@ -8,31 +8,24 @@
 #include "common/plot.h"
 #include "common/support.h"
 
+#include <dmath/check.h>
 #include <dmath/dmath.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-static void check(dm_status status)
-{
-    if (status != DM_OK) {
-        fprintf(stderr, "pca: %s: %s\n", dm_status_name(status), dm_error_message());
-        exit(1);
-    }
-}
 
 /* Rows around a subspace of the given rank, with noise: rows x rank times rank x cols, plus 0.1 normal. */
 static dm_array generate(dm_session *s, const options *o)
 {
     dm_array a, b, x;
-    check(dm_matrix(s, DM_F64, o->rows, o->rank, &a));
-    check(dm_matrix(s, DM_F64, o->rank, o->cols, &b));
-    check(dm_matrix(s, DM_F64, o->rows, o->cols, &x));
-    check(dm_fill_normal(s, a, 0, 1, 1));
-    check(dm_fill_normal(s, b, 0, 1, 2));
-    check(dm_fill_normal(s, x, 0, 0.1, 3));
-    check(dm_gemm(s, DM_N, DM_N, 1, a, b, 1, x));
-    check(dm_array_destroy(s, a));
-    check(dm_array_destroy(s, b));
+    DM_CHECK(dm_matrix(s, DM_F64, o->rows, o->rank, &a));
+    DM_CHECK(dm_matrix(s, DM_F64, o->rank, o->cols, &b));
+    DM_CHECK(dm_matrix(s, DM_F64, o->rows, o->cols, &x));
+    DM_CHECK(dm_fill_normal(s, a, 0, 1, 1));
+    DM_CHECK(dm_fill_normal(s, b, 0, 1, 2));
+    DM_CHECK(dm_fill_normal(s, x, 0, 0.1, 3));
+    DM_CHECK(dm_gemm(s, DM_N, DM_N, 1, a, b, 1, x));
+    DM_CHECK(dm_array_destroy(s, a));
+    DM_CHECK(dm_array_destroy(s, b));
     return x;
 }
 
@@ -41,17 +34,17 @@ static dm_array load(dm_session *s, const char *path)
 {
     dm_array x, converted;
     dm_array_info info = {.size = sizeof info};
-    check(dm_array_load(s, path, NULL, &x));
-    check(dm_array_query(s, x, &info));
+    DM_CHECK(dm_array_load(s, path, NULL, &x));
+    DM_CHECK(dm_array_query(s, x, &info));
     if (info.ndim != 2) {
         die("%s: a matrix is needed, this has %d dims", path, info.ndim);
     }
     if (info.dtype == DM_F64 || info.dtype == DM_F32) {
         return x;
     }
-    check(dm_matrix(s, DM_F64, info.shape[0], info.shape[1], &converted));
-    check(dm_copy(s, x, converted));
-    check(dm_array_destroy(s, x));
+    DM_CHECK(dm_matrix(s, DM_F64, info.shape[0], info.shape[1], &converted));
+    DM_CHECK(dm_copy(s, x, converted));
+    DM_CHECK(dm_array_destroy(s, x));
     return converted;
 }
 
@@ -63,14 +56,14 @@ static uint8_t *load_labels(dm_session *s, const char *path, int64_t m)
     if (!file_exists(path)) {
         return NULL;
     }
-    check(dm_array_load(s, path, NULL, &labels));
-    check(dm_array_query(s, labels, &info));
+    DM_CHECK(dm_array_load(s, path, NULL, &labels));
+    DM_CHECK(dm_array_query(s, labels, &info));
     uint8_t *out = NULL;
     if (info.dtype == DM_U8 && info.ndim == 1 && info.shape[0] == m) {
         out = allocate(m, sizeof *out);
-        check(dm_array_read(s, labels, NULL, NULL, out, 0));
+        DM_CHECK(dm_array_read(s, labels, NULL, NULL, out, 0));
     }
-    check(dm_array_destroy(s, labels));
+    DM_CHECK(dm_array_destroy(s, labels));
     return out;
 }
 
@@ -79,7 +72,7 @@ static void plot_projections(dm_session *s, dm_array projections, int64_t m, con
     int64_t first[] = {0, 0}, extent[] = {m < 20000 ? m : 20000, 2};
     double *points = allocate(2 * extent[0], sizeof *points);
     uint8_t *labels = o->labels[0] ? load_labels(s, o->labels, m) : NULL;
-    check(dm_array_read(s, projections, first, extent, points, 0));
+    DM_CHECK(dm_array_read(s, projections, first, extent, points, 0));
     plot p = {"Projection onto the first two principal components",
               "component 1",
               "component 2",
@@ -96,40 +89,40 @@ static void plot_projections(dm_session *s, dm_array projections, int64_t m, con
 int main(int argc, char **argv)
 {
     dm_session *s;
-    check(dm_init(NULL, &s));
+    DM_CHECK(dm_init(NULL, &s));
     options o = parse_options(argc, argv);
     dm_array x = o.file ? load(s, o.file) : generate(s, &o);
     if (o.save_data) {
-        check(dm_array_save(s, x, in_folder(&o, "data.npy")));
+        DM_CHECK(dm_array_save(s, x, in_folder(&o, "data.npy")));
     }
     dm_array_info info = {.size = sizeof info};
-    check(dm_array_query(s, x, &info));
+    DM_CHECK(dm_array_query(s, x, &info));
     int64_t m = info.shape[0], n = info.shape[1], k = o.k < n ? o.k : n;
     if (m < 2 || n < 1) {
         die("at least two rows and one column are needed, here are %lld x %lld", (long long)m, (long long)n);
     }
 
     dm_array mean, covariance, variance, components, projections;
-    check(dm_array_create(s, DM_F64, 1, &n, NULL, &mean));
-    check(dm_matrix(s, DM_F64, n, n, &covariance));
-    check(dm_sum(s, x, (int[]){0}, 1, 1.0 / (double)m, 0, mean));
-    check(dm_add(s, 1, x, -1, mean, x)); /* the mean is repeated for every row */
-    check(dm_gemm(s, DM_T, DM_N, 1.0 / (double)(m - 1), x, x, 0, covariance));
+    DM_CHECK(dm_vector(s, DM_F64, n, &mean));
+    DM_CHECK(dm_matrix(s, DM_F64, n, n, &covariance));
+    DM_CHECK(dm_sum(s, x, (int[]){0}, 1, 1.0 / (double)m, 0, mean));
+    DM_CHECK(dm_add(s, 1, x, -1, mean, x)); /* the mean is repeated for every row */
+    DM_CHECK(dm_gemm(s, DM_T, DM_N, 1.0 / (double)(m - 1), x, x, 0, covariance));
 
     double *vectors = allocate(n * n, sizeof *vectors), *values = allocate(n, sizeof *values);
-    check(dm_array_read(s, covariance, NULL, NULL, vectors, 0));
+    DM_CHECK(dm_array_read(s, covariance, NULL, NULL, vectors, 0));
     symmetric_eigen((int)n, vectors, values); /* row i of vectors: the component of the i-th largest value */
 
-    check(dm_array_create(s, DM_F64, 1, &n, NULL, &variance));
-    check(dm_matrix(s, DM_F64, k, n, &components));
-    check(dm_matrix(s, DM_F64, m, k, &projections));
-    check(dm_array_write(s, variance, NULL, NULL, values, 0));
-    check(dm_array_write(s, components, NULL, NULL, vectors, 0));
-    check(dm_gemm(s, DM_N, DM_T, 1, x, components, 0, projections));
+    DM_CHECK(dm_vector(s, DM_F64, n, &variance));
+    DM_CHECK(dm_matrix(s, DM_F64, k, n, &components));
+    DM_CHECK(dm_matrix(s, DM_F64, m, k, &projections));
+    DM_CHECK(dm_array_write(s, variance, NULL, NULL, values, 0));
+    DM_CHECK(dm_array_write(s, components, NULL, NULL, vectors, 0));
+    DM_CHECK(dm_gemm(s, DM_N, DM_T, 1, x, components, 0, projections));
 
-    check(dm_array_save(s, variance, in_folder(&o, "explained_variance.npy")));
-    check(dm_array_save(s, components, in_folder(&o, "components.npy")));
-    check(dm_array_save(s, projections, in_folder(&o, "projections.npy")));
+    DM_CHECK(dm_array_save(s, variance, in_folder(&o, "explained_variance.npy")));
+    DM_CHECK(dm_array_save(s, components, in_folder(&o, "components.npy")));
+    DM_CHECK(dm_array_save(s, projections, in_folder(&o, "projections.npy")));
     printf("%lld samples of %lld features on %d workers\n", (long long)m, (long long)n, dm_workers(s));
     print_variance(values, n, k);
     if (k >= 2) {
@@ -140,8 +133,8 @@ int main(int argc, char **argv)
     free(values);
     dm_array all[] = {x, mean, covariance, variance, components, projections};
     for (int i = 0; i < 6; i++) {
-        check(dm_array_destroy(s, all[i]));
+        DM_CHECK(dm_array_destroy(s, all[i]));
     }
-    check(dm_finalize(s, NULL));
+    DM_CHECK(dm_finalize(s, NULL));
     return 0;
 }

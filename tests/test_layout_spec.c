@@ -4,29 +4,24 @@
 static void defaults_are_as_documented(void **state)
 {
     (void)state;
-    int64_t tried = 0;
+    int64_t tried = 0, spreads = 0;
     for (int k = 0; k < 20000; k++) {
-        int ndim = (int)pick(0, 5), workers = (int)pick(1, 8), split = -1;
-        int64_t shape[DM_MAX_DIMS];
+        int ndim = (int)pick(0, 5), workers = (int)pick(1, 8);
+        int64_t shape[DM_MAX_DIMS] = {0}, element = 1 << pick(0, 3), bytes = element;
         for (int d = 0; d < ndim; d++) {
-            shape[d] = pick(0, 10);
-            split = split < 0 && shape[d] >= workers ? d : split;
+            shape[d] = pick(0, 20);
+            bytes *= shape[d];
         }
-        for (int d = 0; d < ndim && split < 0; d++) {
-            bool longest = true;
-            for (int other = 0; other < ndim; other++) {
-                longest = longest && shape[other] <= shape[d];
-            }
-            split = longest ? d : -1;
-        }
+        bool spread = ndim > 0 && shape[0] >= 2 * workers && bytes >= 4096;
+        spreads += spread;
         dmi_layout_spec s;
         dmi_layout *y = NULL;
-        dmi_layout_default(ndim, shape, workers, &s);
+        dmi_layout_default(ndim, shape, element, workers, &s);
         assert_int_equal(dmi_layout_create(&s, &y), DM_OK);
-        assert_int_equal(y->nworkers, ndim > 0 ? workers : 1);
+        assert_int_equal(y->nworkers, spread ? workers : 1);
         for (int d = 0; d < ndim; d++) {
             assert_int_equal(y->shape[d], shape[d]);
-            assert_int_equal(y->grid[d], d == split ? workers : 1);
+            assert_int_equal(y->grid[d], d == 0 && spread ? workers : 1);
             assert_int_equal(y->order[d], DMI_ORDER_CONTIGUOUS);
         }
         dmi_layout_destroy(y);
@@ -34,8 +29,11 @@ static void defaults_are_as_documented(void **state)
     }
     dmi_layout_spec s;
     dmi_layout *y;
-    dmi_layout_default(DM_MAX_DIMS + 3, (int64_t[DM_MAX_DIMS + 3]){0}, 2, &s);
+    dmi_layout_default(DM_MAX_DIMS + 3, (int64_t[DM_MAX_DIMS + 3]){0}, 8, 2, &s);
     assert_int_equal(dmi_layout_create(&s, &y), DM_ERR_ARG);
+    dmi_layout_default(2, (int64_t[]){INT64_MAX / 4, INT64_MAX / 4}, 8, 2, &s);
+    assert_int_equal(s.grid[0], 2);
+    assert_true(spreads > 1000 && tried - spreads > 1000);
     print_message("%" PRId64 " shapes\n", tried);
 }
 

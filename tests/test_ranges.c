@@ -14,7 +14,7 @@
 
 #define OK(call) assert_int_equal((call), DM_OK)
 
-enum { WORKERS = 2, THREADS = 16, N = 24 };
+enum { WORKERS = 2, THREADS = 16, N = 48 };
 static const char *const path = "ranges.txt";
 
 typedef struct thread_ranges {

@@ -204,7 +204,7 @@ static dm_status make_operand(const explain_options *o, int workers, int which, 
         asked = tool_layout_make(&(tool_layout){.kind = TOOL_SPLIT}, workers);
     }
     dmi_layout_spec spec;
-    dm_status status = dmi_layout_spec_from(&planning, &asked, ndim, shape, &spec);
+    dm_status status = dmi_layout_spec_from(&planning, &asked, dtype, ndim, shape, &spec);
     if (status == DM_OK) {
         status = dmi_layout_create(&spec, &layouts[which]);
     }

@@ -137,7 +137,7 @@ static int tell_placement(dmi_config *config, bool json)
     config->placement = true;
     dmi_log_set_level((int)config->log);
     dmi_log_set_who("master");
-    dm_status status = dmi_session_start(config, DM_OK, &session);
+    dm_status status = dmi_session_start(config, DM_OK, &(dmi_error_handler){0}, &session);
     if (status == DM_OK) {
         status = dmi_enter(session, &s);
     }

@@ -9,6 +9,9 @@
  *
  * Rules that hold for every call unless its own text says otherwise:
  *  - It returns a status; outputs are set only on DM_OK; dm_error_message() then has the details.
+ *  - Structures with a field `size` carry sizeof of the caller's header. A smaller one, of a program built with an older
+ *    header, is accepted: what it lacks counts as zero, and is not written. Of a larger one, of a newer header, what this
+ *    library does not know must be zero (DM_ERR_ARG), or becomes zero in an output.
  *  - It is checked completely before anything is sent, so a bad call changes nothing.
  *  - Errors of any call, which the texts below do not repeat: DM_ERR_HANDLE (the session is NULL, an array is zero,
  *    destroyed or another session's), DM_ERR_STATE (the session has ended), DM_ERR_ARG (an output is NULL, the size field
@@ -65,6 +68,13 @@ DM_API const char *dm_dtype_name(dm_dtype dtype);
 
 typedef struct dm_session dm_session;
 
+/* Called at every failing call on the session (its dm_init included) that returns a status, in the thread of the caller,
+ * before the call returns: after the message is set, which stays what it was whatever the handler calls. It is not called
+ * for calls that fail inside it. It may end the program (exit, abort), but not leave by longjmp or an exception. What
+ * context points to must last as long as calls are made on the session, failing ones after dm_finalize included.
+ * A call that names no session, or NULL, has no handler. */
+typedef void (*dm_error_function)(void *context, dm_status status, const char *message);
+
 /* How a session is set up. Make one with DM_CONFIG_INIT, then set fields. */
 typedef struct dm_config {
     size_t size;         /* sizeof(dm_config): set by DM_CONFIG_INIT */
@@ -72,8 +82,10 @@ typedef struct dm_config {
                           * to 4 */
     const char *options; /* "key=value,key=value", each key once, over the environment's DMATH_KEY; see `dmath info`;
                           * may be NULL */
+    dm_error_function on_error; /* NULL: failures are statuses, and nothing more */
+    void *error_context;
 } dm_config;
-#define DM_CONFIG_INIT {sizeof(dm_config), 0, NULL}
+#define DM_CONFIG_INIT {sizeof(dm_config), 0, NULL, NULL, NULL}
 
 /* Starts a session. Collective over all ranks of an MPI job.
  *
@@ -83,8 +95,8 @@ typedef struct dm_config {
  * program or `dmath-worker`.
  * config may be NULL: all defaults.
  *
- * Errors: DM_ERR_CONFIG an option is not understood; DM_ERR_ARG workers is not 0 to 65536; DM_ERR_VERSION ranks run
- * different builds; DM_ERR_TRANSPORT no transport between two workers passes its check, or the forced one does not;
+ * Errors: DM_ERR_CONFIG an option is not understood, or an object of the option load not found; DM_ERR_ARG workers is not
+ * 0 to 65536; DM_ERR_VERSION ranks run different builds, or registered different functions; DM_ERR_TRANSPORT no transport between two workers passes its check, or the forced one does not;
  * DM_ERR_STATE MPI was already initialised by the program (use dm_init_comm), or the worker processes of this
  * launch have left with an earlier session; DM_ERR_TIMEOUT a rank did not come within meet_s (option, 120 s) of the
  * return of MPI_Init on rank 0 (a rank that exits with status 0 before dm_init leaves Open MPI 4.1 waiting in it);
@@ -93,7 +105,7 @@ typedef struct dm_config {
 DM_API DM_CHECKED dm_status dm_init(const dm_config *config, dm_session **session);
 
 /* Ends a session: waits for all commands, frees arrays that are still alive and reports how many through *alive
- * (may be NULL; a warning is logged too). The handle is dead afterwards: any use of it is DM_ERR_STATE.
+ * (NULL: a warning is logged instead, if there are any). The handle is dead afterwards: any use of it is DM_ERR_STATE.
  * Returns the error of a command that failed and was not reported yet; the session is ended all the same.
  * A program that ends without it gets a warning, loses what was not done yet, and under a launcher ends the job as a
  * failed one. Workers on GPUs of this process end with CUDA, in exit(): an atexit() handler may finalize their session
@@ -129,6 +141,8 @@ typedef struct dm_layout {
     int64_t map_count;
 } dm_layout;
 
+/* Dim 0 split over all workers, one contiguous block each, and no other dim. A small array lies whole on worker 0: one
+ * with fewer than 2 indices of dim 0 for each worker, or of less than 4 KiB. */
 DM_API dm_layout dm_layout_default(void);
 /* Split along dim 0 / dim 1 / dim `dim` over all workers of the session, one contiguous block each. */
 DM_API dm_layout dm_layout_rows(const dm_session *session);
@@ -153,19 +167,31 @@ typedef struct dm_array {
 } dm_array;
 #define DM_NO_ARRAY ((dm_array){0})
 
-/* Creates an array of undefined contents. ndim 0..8, shape[d] >= 0; layout NULL: the default (split along the first
- * dim long enough). Errors: DM_ERR_ARG, DM_ERR_DTYPE, DM_ERR_LAYOUT, DM_ERR_LIMIT (memory_limit exceeded, or too many
+/* Creates an array of undefined contents. ndim 0..8, shape[d] >= 0; layout NULL: dm_layout_default(). Errors: DM_ERR_ARG, DM_ERR_DTYPE, DM_ERR_LAYOUT, DM_ERR_LIMIT (memory_limit exceeded, or too many
  * arrays), DM_ERR_NOMEM (for the handle or the layout's tables; a worker without memory for its part says so at the
  * next call that waits). */
 DM_API DM_CHECKED dm_status dm_array_create(dm_session *session, dm_dtype dtype, int ndim, const int64_t *shape,
                                             const dm_layout *layout, dm_array *out);
 /* rows x cols with the default layout. Errors: as dm_array_create. */
 DM_API DM_CHECKED dm_status dm_matrix(dm_session *session, dm_dtype dtype, int64_t rows, int64_t cols, dm_array *out);
+/* n elements, ndim 1, with the default layout. Errors: as dm_array_create. */
+DM_API DM_CHECKED dm_status dm_vector(dm_session *session, dm_dtype dtype, int64_t n, dm_array *out);
+/* A new array of undefined contents with a's shape and layout; dtype 0: a's. Where a is a rectangle of another array, it
+ * is dealt out as that array is, by its own extents; where that array has an explicit map, by the default.
+ * Errors: as dm_array_create. */
+DM_API DM_CHECKED dm_status dm_array_like(dm_session *session, dm_array a, dm_dtype dtype, dm_array *out);
 
 /* Destroys an array or a view. Memory is free for later commands at once; commands already queued are not
  * disturbed. Views of a destroyed array keep its memory alive. A zero handle is accepted and ignored. No errors of its
  * own. */
 DM_API DM_CHECKED dm_status dm_array_destroy(dm_session *session, dm_array a);
+
+/* A scope: arrays and views made between dm_scope_begin and dm_scope_end are destroyed by the latter, but for
+ * those in keep[nkeep], which belong to the scope around it from then on, or to none. Scopes nest. What was made before
+ * the scope, or is destroyed inside it, is none of its business, and may stand in keep all the same, as may zero handles.
+ * Neither call blocks. Errors: DM_ERR_STATE (end: no scope is open), DM_ERR_ARG (keep, nkeep), DM_ERR_HANDLE (keep). */
+DM_API DM_CHECKED dm_status dm_scope_begin(dm_session *session);
+DM_API DM_CHECKED dm_status dm_scope_end(dm_session *session, const dm_array *keep, int nkeep);
 
 typedef struct dm_array_info {
     size_t size; /* set by the caller: sizeof(dm_array_info) */
@@ -186,6 +212,9 @@ DM_API DM_CHECKED dm_status dm_array_owner(dm_session *session, dm_array a, cons
  * many arrays). */
 DM_API DM_CHECKED dm_status dm_array_view(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
                                           dm_array *out);
+/* A view of the rows [first, first+count) of a: indices of dim 0. ndim at least 1. Errors: DM_ERR_ARG (first, count),
+ * DM_ERR_SHAPE (ndim 0), DM_ERR_LIMIT (too many arrays). */
+DM_API DM_CHECKED dm_status dm_rows(dm_session *session, dm_array a, int64_t first, int64_t count, dm_array *out);
 /* The same elements in row-major order under another shape, without moving any. Always possible for a whole array split
  * along dim 0 whose blocks are whole numbers of new rows. Errors: DM_ERR_UNSUPPORTED where the layout would need data to
  * move (copy to a suitable layout first), DM_ERR_SHAPE (another number of elements), DM_ERR_ARG (ndim, shape),
@@ -194,7 +223,7 @@ DM_API DM_CHECKED dm_status dm_array_reshape(dm_session *session, dm_array a, in
                                              dm_array *out);
 
 /* Host memory -> array: the rectangle [lo, lo+extent) (lo, extent NULL: all of it). host holds the rectangle
- * row-major in the array's own dtype; ld: elements from one row (last dim) to the next, 0: packed; dims before the
+ * row-major in the array's own dtype, which nothing checks: dm_write and dm_write_as below know the memory's type. ld: elements from one row (last dim) to the next, 0: packed; dims before the
  * last two are packed with it. host may be reused when the call returns. Blocks until the data has left host.
  * Errors: DM_ERR_ARG (lo, extent, host, ld), DM_ERR_LIMIT (too many arrays: a rectangle is a view for the time),
  * DM_ERR_STATE (between dm_explain_begin and dm_explain_end). */
@@ -204,6 +233,36 @@ DM_API DM_CHECKED dm_status dm_array_write(dm_session *session, dm_array a, cons
 DM_API DM_CHECKED dm_status dm_array_read(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
                                           void *host, int64_t ld);
 
+/* The same with host memory of elements of `dtype`, converted as dm_copy does. The calling thread converts, in pieces of
+ * up to 2^19 elements, each of which is a read or a write of its own: after a failure on a worker some may have been
+ * moved. Errors: as dm_array_read and dm_array_write, DM_ERR_DTYPE (dtype), DM_ERR_NOMEM (for a piece). */
+DM_API DM_CHECKED dm_status dm_array_read_as(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
+                                             dm_dtype dtype, void *host, int64_t ld);
+DM_API DM_CHECKED dm_status dm_array_write_as(dm_session *session, dm_array a, const int64_t *lo,
+                                              const int64_t *extent, dm_dtype dtype, const void *host, int64_t ld);
+/* All of a, packed, where host's elements have the C type that elements of `dtype` have (f16, bf16 and u16: uint16_t all).
+ * Errors: as dm_array_read and dm_array_write, DM_ERR_DTYPE where a's elements have another C type. */
+DM_API DM_CHECKED dm_status dm_read_checked(dm_session *session, dm_array a, dm_dtype dtype, void *host);
+DM_API DM_CHECKED dm_status dm_write_checked(dm_session *session, dm_array a, dm_dtype dtype, const void *host);
+/* Macros that take the type from a pointer (C11, C++), for whole arrays, packed:
+ *   dm_read(session, a, pointer), dm_write(session, a, pointer): refuse another type (DM_ERR_DTYPE);
+ *   dm_read_as(session, a, pointer), dm_write_as(session, a, pointer): convert.
+ * A pointer to what is no element type does not compile, nor does uint16_t, which is three types, with the last two.
+ * With those uint8_t is u8. bool is for arrays of bool alone. */
+#define dm_read(session, a, pointer) dm_read_checked((session), (a), DM_DTYPE_OF(pointer), (pointer))
+#define dm_write(session, a, pointer) dm_write_checked((session), (a), DM_DTYPE_OF(pointer), (pointer))
+#define dm_read_as(session, a, pointer)                                                                        \
+    dm_array_read_as((session), (a), NULL, NULL, DM_NUMBER_OF(pointer), (pointer), 0)
+#define dm_write_as(session, a, pointer)                                                                       \
+    dm_array_write_as((session), (a), NULL, NULL, DM_NUMBER_OF(pointer), (pointer), 0)
+
+/* *value = a[index[ndim]], converted to f64 as dm_copy does. Blocks. Errors: DM_ERR_ARG (index, value), DM_ERR_POISONED,
+ * DM_ERR_STATE (between dm_explain_begin and dm_explain_end), DM_ERR_LIMIT (too many arrays). For more than a few
+ * elements dm_array_read is the call: each item is a round trip to a worker. */
+DM_API DM_CHECKED dm_status dm_item(dm_session *session, dm_array a, const int64_t *index, double *value);
+/* a[index[ndim]] = value. Errors: DM_ERR_ARG (index; value, in an integer dtype), DM_ERR_LIMIT (too many arrays). */
+DM_API DM_CHECKED dm_status dm_set_item(dm_session *session, dm_array a, const int64_t *index, double value);
+
 /* NumPy .npy files, C and Fortran order, up to 8 dims, the dtypes above, both byte orders (bool: '|b1'; bf16: as
  * ml_dtypes writes it, 'V2'). Every worker reads and writes its own part, so the path must name the same file on all
  * hosts. Blocks. Load creates the array with the file's dtype and shape and the given layout.
@@ -211,6 +270,10 @@ DM_API DM_CHECKED dm_status dm_array_read(dm_session *session, dm_array a, const
  * DM_ERR_LIMIT and DM_ERR_NOMEM as dm_array_create; DM_ERR_STATE (between dm_explain_begin and dm_explain_end). */
 DM_API DM_CHECKED dm_status dm_array_load(dm_session *session, const char *path, const dm_layout *layout,
                                           dm_array *out);
+/* The same, converted to `dtype` as dm_copy does; 0: the file's. What was read is in memory in both types for the time.
+ * Errors: as dm_array_load, and DM_ERR_DTYPE (dtype). */
+DM_API DM_CHECKED dm_status dm_array_load_as(dm_session *session, const char *path, dm_dtype dtype,
+                                             const dm_layout *layout, dm_array *out);
 /* Writes C order, little endian. The file appears under its name only when it is whole, in place of a file of that
  * name, or of the one that a link of that name leads to; until then a file beside it, with ".partial-" and a number at the
  * end of its name, is written. Errors: DM_ERR_IO, also where something else (a device, a folder) has the name; DM_ERR_POISONED if the array
@@ -240,10 +303,11 @@ DM_API DM_CHECKED dm_status dm_fill_normal(dm_session *session, dm_array x, doub
 
 /* ---- moving ---------------------------------------------------------------------------------------------- */
 
-/* dst = src, converted to dst's dtype: copy, conversion and remap between any two layouts in one. Shapes equal.
+/* dst = src, converted to dst's dtype: copy, conversion and remap between any two layouts in one. src broadcasts to dst:
+ * shapes are aligned at the last dim, and a missing dim or a dim of 1 repeats.
  * Float to float rounds to nearest even; float to integer truncates and saturates, NaN gives 0; integer to
  * integer wraps; to bool: is it not 0 (NaN: yes); from bool: 0 or 1. Workers send one another only what the receiver
- * does not hold, in the narrower of the two dtypes. src and dst may not overlap unless they are the same elements.
+ * does not hold, in the narrower of the two dtypes, each element once. src and dst may not overlap unless they are the same elements.
  * Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP. */
 DM_API DM_CHECKED dm_status dm_copy(dm_session *session, dm_array src, dm_array dst);
 /* dst = src with its dims in the order perm: dst.shape[d] == src.shape[perm[d]]. src and dst may not overlap.
@@ -288,6 +352,9 @@ DM_API DM_CHECKED dm_status dm_scale(dm_session *session, double alpha, dm_array
 DM_API DM_CHECKED dm_status dm_sum(dm_session *session, dm_array x, const int *dims, int ndims, double scale,
                                    double beta, dm_array out);
 
+/* out = the sum of x over dim `dim`: dm_sum of that dim with scale 1 and beta 0. Errors: as dm_sum, DM_ERR_ARG (dim). */
+DM_API DM_CHECKED dm_status dm_sum_dim(dm_session *session, dm_array x, int dim, dm_array out);
+
 /* ---- products -------------------------------------------------------------------------------------------- */
 
 enum { DM_N = 0, DM_T = 1 };
@@ -312,6 +379,9 @@ enum { DM_N = 0, DM_T = 1 };
  * variant of Fox, Otto & Hey (1987). */
 DM_API DM_CHECKED dm_status dm_gemm(dm_session *session, int trans_a, int trans_b, double alpha, dm_array a, dm_array b,
                                     double beta, dm_array c);
+
+/* c = a * b: dm_gemm without transposes, alpha 1, beta 0. Errors: as dm_gemm. */
+DM_API DM_CHECKED dm_status dm_matmul(dm_session *session, dm_array a, dm_array b, dm_array c);
 
 /* What a product that is computed in f32 makes of its operands. F32: takes them as they are. TF32: GPUs may round
  * them to 10 bits behind the point for their tensor cores (range and sums are f32's). CPUs, which have no such units,
@@ -360,24 +430,52 @@ typedef struct dm_task {
 } dm_task;
 
 /* 0: well. Anything else fails the command as any failure on a worker does, with DM_ERR_TASK and this number. Runs
- * on a thread of the library; may not call dmath. */
+ * on a thread of the library; may call nothing of dmath but dm_task_fail. */
 typedef int (*dm_task_function)(const dm_task *task);
+/* For use inside such a function, with the task it was given: the command fails, whatever the function returns, and the
+ * text (printf's format; at most 255 characters; the first of several) is in the error's message. Returns 1:
+ *     return dm_task_fail(task, "row %d is negative", row); */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+DM_API int dm_task_fail(const dm_task *task, const char *format, ...);
 
 /* Makes the function known under a name (at most 63 characters, new). Before dm_init, in the same order on all ranks:
- * ranks that register other names refuse to meet (DM_ERR_VERSION), so use your own program on the workers' ranks and
- * not dmath-worker. At most 256. Errors: DM_ERR_ARG, DM_ERR_STATE (a session is open). */
+ * ranks that register other names refuse to meet (DM_ERR_VERSION, with the names). Either the program registers its
+ * functions itself and runs on all ranks; or they are in a shared object with a function `void dmath_ops(void)` that
+ * registers them, which dm_init loads and calls on every rank whose option `load` (DMATH_LOAD=a.so:b.so) names it, and
+ * `dmath-worker --load a.so` too. The program is linked with the shared libdmath then. At most 256.
+ * Errors: DM_ERR_ARG, DM_ERR_STATE (a session is open); those of a call inside dmath_ops are dm_init's too. */
 DM_API DM_CHECKED dm_status dm_register(const char *name, dm_task_function function);
 
 /* Runs it once on every worker. modes[i]: what it does with arrays[i]: DM_READ, DM_WRITE (overwrites all of it) or
  * DM_READWRITE; an array that is written may overlap no other. Where copies are held (replicas) each is handed
  * out at its worker, and all must be written alike. args is copied. Errors: DM_ERR_ARG an unknown name, a bad mode,
- * more than DM_TASK_OPERANDS arrays or 64 KiB of args; DM_ERR_OVERLAP. A
- * non-zero result of the function comes as DM_ERR_TASK from the next call that waits.
- * Blocks are the largest rectangles that lie together, in increasing order, the last dim fastest: operands of one
- * shape and layout get the same blocks in the same order, others need not. The function is called once a worker, in
- * process by several threads at once. */
+ * more than DM_TASK_OPERANDS arrays or 64 KiB of args; DM_ERR_OVERLAP; DM_ERR_LAYOUT arrays of one shape of which a
+ * worker has not the same blocks (dm_apply_with can help). A non-zero result of the function comes as DM_ERR_TASK from the
+ * next call that waits.
+ * Blocks are the largest rectangles that lie together, in increasing order, the last dim fastest: arrays of one shape
+ * have the same blocks in the same order, of arrays of other shapes nothing is asked. The function is called once a
+ * worker, in process by several threads at once. */
 DM_API DM_CHECKED dm_status dm_apply(dm_session *session, const char *name, int count, const dm_array *arrays,
                                      const int *modes, const void *args, int64_t args_bytes);
+
+/* Make one with DM_APPLY_OPTIONS_INIT, then set fields. */
+typedef struct dm_apply_options {
+    size_t size;    /* sizeof(dm_apply_options): set by DM_APPLY_OPTIONS_INIT */
+    int align;      /* not 0: arrays of arrays[0]'s shape are handed out in the layout of arrays[0] */
+    int whole_rows; /* not 0: of every array only dim 0 is split; all other dims are whole in every block */
+} dm_apply_options;
+#define DM_APPLY_OPTIONS_INIT {sizeof(dm_apply_options), 0, 0}
+
+/* dm_apply on arrays that do not lie as an option asks: they are handed out as temporaries that do, copied there before
+ * if they are read and back afterwards if they are written. whole_rows takes dm_layout_rows for them; align takes the
+ * layout that arrays[0] is handed out in (of a rectangle of another array: that of dm_array_like). options NULL: none.
+ * Errors: as dm_apply, and DM_ERR_ARG (options), DM_ERR_LIMIT (temporaries). Moves what dm_copy between the layouts
+ * moves; an array that lies right already is not copied. */
+DM_API DM_CHECKED dm_status dm_apply_with(dm_session *session, const char *name, int count, const dm_array *arrays,
+                                          const int *modes, const void *args, int64_t args_bytes,
+                                          const dm_apply_options *options);
 
 /* ---- looking inside -------------------------------------------------------------------------------------- */
 
@@ -418,6 +516,44 @@ DM_API DM_CHECKED dm_status dm_memory_trim(dm_session *session);
 
 #ifdef __cplusplus
 }
+#endif
+
+/* ---- types of pointers ----------------------------------------------------------------------------------- */
+
+/* The dtype of the elements that a pointer leads to, const or not. uint16_t is DM_F16 here, and stands for bf16 and u16
+ * too, as uint8_t, which is DM_U8, does for the 8-bit floats and bool. DM_NUMBER_OF does not take uint16_t. */
+#if defined(__cplusplus)
+#define DM_DTYPE_OF(pointer) (dm_dtype_of(pointer))
+#define DM_NUMBER_OF(pointer) (dm_number_of(pointer))
+#define DM_OVERLOAD(ctype, code) static inline dm_dtype dm_number_of(const ctype *) { return (code); }
+DM_OVERLOAD(double, DM_F64)
+DM_OVERLOAD(float, DM_F32)
+DM_OVERLOAD(dm_c64, DM_C64)
+DM_OVERLOAD(dm_c128, DM_C128)
+DM_OVERLOAD(bool, DM_BOOL)
+DM_OVERLOAD(signed char, DM_I8)
+DM_OVERLOAD(unsigned char, DM_U8)
+DM_OVERLOAD(short, DM_I16)
+DM_OVERLOAD(int, DM_I32)
+DM_OVERLOAD(unsigned, DM_U32)
+DM_OVERLOAD(long, sizeof(long) == 8 ? DM_I64 : DM_I32)
+DM_OVERLOAD(unsigned long, sizeof(long) == 8 ? DM_U64 : DM_U32)
+DM_OVERLOAD(long long, DM_I64)
+DM_OVERLOAD(unsigned long long, DM_U64)
+#undef DM_OVERLOAD
+template <typename T> static inline dm_dtype dm_dtype_of(const T *pointer) { return dm_number_of(pointer); }
+static inline dm_dtype dm_dtype_of(const uint16_t *) { return DM_F16; }
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define DM_EITHER(ctype, code) ctype * : (code), const ctype * : (code)
+#define DM_NUMBERS                                                                                             \
+    DM_EITHER(double, DM_F64), DM_EITHER(float, DM_F32), DM_EITHER(dm_c64, DM_C64),                            \
+        DM_EITHER(dm_c128, DM_C128), DM_EITHER(_Bool, DM_BOOL), DM_EITHER(signed char, DM_I8),                 \
+        DM_EITHER(unsigned char, DM_U8), DM_EITHER(short, DM_I16), DM_EITHER(int, DM_I32),                     \
+        DM_EITHER(unsigned, DM_U32), DM_EITHER(long, sizeof(long) == 8 ? DM_I64 : DM_I32),                     \
+        DM_EITHER(unsigned long, sizeof(long) == 8 ? DM_U64 : DM_U32), DM_EITHER(long long, DM_I64),           \
+        DM_EITHER(unsigned long long, DM_U64)
+#define DM_DTYPE_OF(pointer) _Generic((pointer) + 0, DM_NUMBERS, DM_EITHER(uint16_t, DM_F16))
+#define DM_NUMBER_OF(pointer) _Generic((pointer) + 0, DM_NUMBERS)
 #endif
 
 #include <dmath/ewise.h>

@@ -57,6 +57,7 @@
     BOOL(sync, "0", "every call waits and reports its own failure")                                            \
     DOUBLE(watchdog_s, "120", 0, 1e9, "a worker this long without progress is an error; 0: never")             \
     DOUBLE(meet_s, "120", 0, 1e9, "how long a rank waits for the others at the start; 0: for ever")             \
+    STRING(load, "", "", "shared objects with operations of your own, loaded at the start: a.so:b.so")           \
     STRING(trace, "", "", "file the timeline is written to")                                                       \
     BOOL(explain, "0", "print the plan of every call")                                                         \
     BOOL(pool_debug, DMI_POOL_DEBUG, "red zones round every block of a worker's memory")                                 \

@@ -45,6 +45,9 @@ DM_CHECKED dm_status dmi_job_meet(MPI_Comm comm, const dmi_config *config, dm_st
 void dmi_job_free(dmi_job *job); /* collective */
 /* The worst status of all ranks, with its text, on all ranks. */
 DM_CHECKED dm_status dmi_job_agree(dmi_job *job, dm_status status);
+/* --- tasks.c */
+/* Collective, where rank `rank` has registered other functions than rank 0: an error on rank 0, which says which. */
+DM_CHECKED dm_status dmi_job_tell_tasks(dmi_job *job, int rank, const char *host, const char *host0);
 /* --- probe.c */
 /* Collective: tries every pair with real data and sets the engine's links. */
 DM_CHECKED dm_status dmi_job_probe(dmi_job *job, dmi_engine *engine);

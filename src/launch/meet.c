@@ -12,10 +12,12 @@
 typedef struct hello {
     char magic[8];
     uint32_t protocol, config_bytes;
-    uint64_t fingerprint;
+    uint64_t fingerprint; /* of the library's own operations */
     char version[32], host[64], boot[64];
     int32_t pid;
-    char reserved[68];
+    char reserved[4];
+    uint64_t tasks; /* of the functions that were registered */
+    char more[56];
 } hello;
 _Static_assert(sizeof(hello) == 256, "ranks of different builds must understand each other's hello");
 
@@ -36,7 +38,8 @@ static void say_hello(const dmi_config *config, hello *out)
     memcpy(out->magic, "dmath", 6);
     out->protocol = DMI_PROTOCOL;
     out->config_bytes = sizeof(dmi_config);
-    out->fingerprint = dmi_ops_fingerprint() ^ dmi_task_fingerprint() ^ (strcmp(config->fault, "version") == 0);
+    out->fingerprint = dmi_ops_fingerprint() ^ (strcmp(config->fault, "version") == 0);
+    out->tasks = dmi_task_fingerprint();
     snprintf(out->version, sizeof out->version, "%s", dm_version());
     dmi_host_name(out->host, sizeof out->host);
     read_boot_id(out->boot, sizeof out->boot);
@@ -53,7 +56,7 @@ static dm_status compare(const hello *all, int ranks)
             return dmi_fail(
                 DM_ERR_VERSION,
                 "rank %d (%s) runs dmath %s (build %016llx), rank 0 (%s) runs dmath %s (build %016llx): all "
-                "ranks must use the same library and dm_register the same operations in the same order",
+                "ranks must use the same library",
                 r, b->host, b->version, (unsigned long long)b->fingerprint, a->host, a->version,
                 (unsigned long long)a->fingerprint);
         }
@@ -265,6 +268,11 @@ dm_status dmi_job_meet(MPI_Comm comm, const dmi_config *config, dm_status loaded
     }
     if (status == DM_OK) {
         status = dmi_job_agree(job, loaded);
+    }
+    for (int r = 1; r < job->ranks && status == DM_OK; r++) {
+        if (all[r].tasks != all[0].tasks) { /* on all ranks alike */
+            status = dmi_job_agree(job, dmi_job_tell_tasks(job, r, all[r].host, all[0].host));
+        }
     }
     if (status == DM_OK) {
         char fault[DMI_CONFIG_TEXT]; /* faults are planted in single ranks */

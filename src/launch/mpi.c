@@ -342,10 +342,11 @@ dm_status dm_init_comm(MPI_Comm comm, const dm_config *config, dm_session **sess
                         flag ? "comm is MPI_COMM_NULL" : "dm_init_comm: MPI has not been initialised");
     }
     dm_status status = dmi_config_from(config, &loaded);
+    dmi_error_handler on_error = dmi_error_handler_of(config);
     MPI_Comm_size(comm, &ranks);
     if (ranks == 1) {
         status = status == DM_OK ? dmi_launch_threads(&loaded, dmi_thread_workers(&loaded), &s) : status;
-        status = status == DM_OK ? dmi_session_publish(s, session) : status;
+        status = status == DM_OK ? dmi_session_publish(s, &on_error, session) : status;
         if (status == DM_OK) {
             dmi_placement_print(s, stderr);
         }
@@ -358,7 +359,7 @@ dm_status dm_init_comm(MPI_Comm comm, const dm_config *config, dm_session **sess
         if (worker) {
             *session = NULL;
         } else {
-            status = dmi_session_publish(s, session);
+            status = dmi_session_publish(s, &on_error, session);
             if (status == DM_OK) {
                 dmi_placement_print(s, stderr);
                 end_with_mpi(s, *session);

@@ -244,19 +244,33 @@ bool dmi_layout_equal(const dmi_layout *a, const dmi_layout *b)
     return a->kind != DMI_LAYOUT_EXPLICIT || !memcmp(a->map, b->map, (size_t)a->blocks * sizeof *a->map);
 }
 
-void dmi_layout_default(int ndim, const int64_t *shape, int session_workers, dmi_layout_spec *out)
+/* Fewer rows or bytes are not worth the messages that parts of them would cost. */
+enum { LEAST_ROWS = 2, LEAST_BYTES = 4096 }; /* rows: a worker */
+
+static bool is_small(int dims, const int64_t *shape, int64_t element_bytes, int workers)
+{
+    int64_t bytes = element_bytes;
+    for (int d = 0; d < dims; d++) {
+        if (shape[d] <= 0) {
+            return true;
+        }
+        if (!dmi_mul_fits(bytes, shape[d], &bytes)) {
+            bytes = INT64_MAX / 2; /* too large anyway: dmi_layout_create says so */
+        }
+    }
+    return dims == 0 || shape[0] / LEAST_ROWS < workers || bytes < LEAST_BYTES;
+}
+
+void dmi_layout_default(int ndim, const int64_t *shape, int64_t element_bytes, int session_workers,
+                        dmi_layout_spec *out)
 {
     *out = (dmi_layout_spec){.kind = DMI_LAYOUT_GRID, .ndim = ndim, .session_workers = session_workers};
-    int split = -1, dims = DMI_MIN(ndim, DM_MAX_DIMS); /* that ndim is too large dmi_layout_create reports */
+    int dims = DMI_MIN(ndim, DM_MAX_DIMS); /* that ndim is too large dmi_layout_create reports */
     for (int d = 0; d < dims; d++) {
         out->shape[d] = shape[d];
         out->grid[d] = 1;
-        bool enough = split >= 0 && shape[split] >= session_workers;
-        if (split < 0 || (!enough && shape[d] > shape[split])) {
-            split = d;
-        }
     }
-    if (split >= 0) {
-        out->grid[split] = session_workers;
+    if (!is_small(dims, shape, element_bytes, session_workers)) {
+        out->grid[0] = session_workers;
     }
 }

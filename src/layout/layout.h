@@ -57,9 +57,10 @@ DM_CHECKED dm_status dmi_layout_create(const dmi_layout_spec *spec, dmi_layout *
 void dmi_layout_destroy(dmi_layout *layout);
 bool dmi_layout_equal(const dmi_layout *a, const dmi_layout *b);
 
-/* The default for a shape: split contiguously over all workers along the first dim that has at least
- * session_workers elements, else along the longest (the first of equals). */
-void dmi_layout_default(int ndim, const int64_t *shape, int session_workers, dmi_layout_spec *out);
+/* The default for a shape: dim 0 split contiguously over all workers, and no other; all of it on worker 0 where dim 0 has
+ * fewer than 2 * session_workers elements, or the array less than 4 KiB. */
+void dmi_layout_default(int ndim, const int64_t *shape, int64_t element_bytes, int session_workers,
+                        dmi_layout_spec *out);
 
 /* Elements in the shard of worker w (0 if it holds nothing). */
 int64_t dmi_layout_shard_count(const dmi_layout *layout, int worker);

@@ -1,4 +1,5 @@
 /* Plans as text, without running them; and what the workers' counters say. */
+#include "api/sized.h"
 #include "master/session.h"
 
 #include <stdarg.h>
@@ -103,20 +104,23 @@ static dm_status enter_worker(dm_session *session, int worker, dmi_session **s)
     return status == DM_OK ? dmi_wait(*s, (*s)->command) : status;
 }
 
+static dm_status check_out(const void *out, size_t least, const char *what)
+{
+    return out ? dmi_sized_check(out, least, what) : dmi_fail(DM_ERR_ARG, "out is NULL");
+}
+
 dm_status dm_counters_get(dm_session *session, int worker, dm_counters *out)
 {
     dmi_session *s;
-    if (!out || out->size != sizeof *out) {
-        return dmi_fail(DM_ERR_ARG, out ? "out: size must be sizeof(dm_counters)" : "out is NULL");
-    }
-    dm_status status = enter_worker(session, worker, &s);
+    dm_status status = check_out(out, DMI_SIZED_LEAST(dm_counters, plans_reused),
+                                 "counters_get: out: set size to sizeof(dm_counters)");
+    status = status == DM_OK ? enter_worker(session, worker, &s) : status;
     if (status != DM_OK) {
         return status;
     }
     dmi_port *port = dmi_hub_port(&s->hub, worker);
     dmi_tally *t = &port->tally;
-    *out = (dm_counters){.size = sizeof *out,
-                         .commands = (int64_t)atomic_load(&port->completed),
+    dm_counters r = {.commands = (int64_t)atomic_load(&port->completed),
                          .steps = atomic_load(&t->steps),
                          .bytes_sent = atomic_load(&t->bytes_sent),
                          .bytes_received = atomic_load(&t->bytes_received),
@@ -126,22 +130,21 @@ dm_status dm_counters_get(dm_session *session, int worker, dm_counters *out)
                          .workspace_peak_bytes = atomic_load(&t->workspace_peak),
                          .plans_made = atomic_load(&t->plans_made),
                          .plans_reused = atomic_load(&t->plans_reused)};
+    dmi_sized_give(&r, sizeof r, out);
     return DM_OK;
 }
 
 dm_status dm_memory_report(dm_session *session, int worker, dm_memory *out)
 {
     dmi_session *s;
-    if (!out || out->size != sizeof *out) {
-        return dmi_fail(DM_ERR_ARG, out ? "out: size must be sizeof(dm_memory)" : "out is NULL");
-    }
-    dm_status status = enter_worker(session, worker, &s);
+    dm_status status =
+        check_out(out, DMI_SIZED_LEAST(dm_memory, limit), "memory_report: out: set size to sizeof(dm_memory)");
+    status = status == DM_OK ? enter_worker(session, worker, &s) : status;
     if (status != DM_OK) {
         return status;
     }
     atomic_int_fast64_t *m = dmi_hub_port(&s->hub, worker)->tally.memory;
-    *out = (dm_memory){.size = sizeof *out,
-                       .arrays = atomic_load(&m[DMI_MEM_ARRAYS]),
+    dm_memory r = {.arrays = atomic_load(&m[DMI_MEM_ARRAYS]),
                        .workspace = atomic_load(&m[DMI_MEM_WORKSPACE]),
                        .replicas = atomic_load(&m[DMI_MEM_REPLICAS]),
                        .staging = atomic_load(&m[DMI_MEM_STAGING]),
@@ -149,6 +152,7 @@ dm_status dm_memory_report(dm_session *session, int worker, dm_memory *out)
                        .held = atomic_load(&m[DMI_MEM_HELD]),
                        .system_calls = atomic_load(&m[DMI_MEM_CALLS]),
                        .limit = s->config.memory_limit};
+    dmi_sized_give(&r, sizeof r, out);
     return DM_OK;
 }
 

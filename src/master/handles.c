@@ -1,4 +1,6 @@
 /* Handles: creation, views, queries; layouts known to the workers. */
+#include "api/call.h"
+#include "api/sized.h"
 #include "master/session.h"
 
 #include <assert.h>
@@ -11,20 +13,26 @@ static uint64_t make_id(const dmi_session *s, uint32_t slot)
     return dmi_id_make(s->number, s->handle[slot].generation, slot);
 }
 
+static dm_status no_handle(const char *what, const char *why)
+{
+    const char *call = dmi_api_called();
+    return dmi_fail(DM_ERR_HANDLE, "%s%s%s %s", call ? call : "", call ? ": " : "", what, why);
+}
+
 dm_status dmi_handle_find(dmi_session *s, dm_array a, const char *what, dmi_handle **out)
 {
     uint32_t slot = dmi_id_slot(a.id);
     if (a.id == 0) {
-        return dmi_fail(DM_ERR_HANDLE, "%s is a zero handle", what);
+        return no_handle(what, "is a zero handle");
     }
     if (dmi_id_session(a.id) != s->number) {
-        return dmi_fail(DM_ERR_HANDLE, "%s belongs to another session", what);
+        return no_handle(what, "belongs to another session");
     }
     if (slot == 0 || slot >= s->handles) {
-        return dmi_fail(DM_ERR_HANDLE, "%s is not a handle of this session", what);
+        return no_handle(what, "is not a handle of this session");
     }
     if (!s->handle[slot].live || make_id(s, slot) != a.id) {
-        return dmi_fail(DM_ERR_HANDLE, "%s has been destroyed", what);
+        return no_handle(what, "has been destroyed");
     }
     *out = &s->handle[slot];
     return DM_OK;
@@ -81,6 +89,7 @@ static void drop_handle(dmi_session *s, uint32_t slot)
 {
     dmi_handle *h = &s->handle[slot];
     s->alive -= !h->storage->replica;
+    dmi_scope_leave(s, slot);
     if (--h->storage->handles == 0) {
         dmi_replicas_forget(s, h->storage);
         count_live(s, h->storage->layout, h->storage->dtype, -1);
@@ -152,15 +161,18 @@ dm_status dmi_layout_intern(dmi_session *s, const dmi_layout_spec *spec, const d
     return DM_OK;
 }
 
-dm_status dmi_layout_spec_from(dmi_session *s, const dm_layout *layout, int ndim, const int64_t *shape,
-                               dmi_layout_spec *out)
+dm_status dmi_layout_spec_from(dmi_session *s, const dm_layout *layout, dm_dtype dtype, int ndim,
+                               const int64_t *shape, dmi_layout_spec *out)
 {
-    if (layout && layout->size != sizeof *layout) {
-        return dmi_fail(DM_ERR_ARG, "layout: size is %zu, not %zu: start from one of the dm_layout_* makers",
-                        layout->size, sizeof *layout);
+    dm_layout known; /* read where it is: `single` is pointed to, and the structure stays as it is (api/sized.h) */
+    dm_status status = layout ? dmi_sized_take(layout, DMI_SIZED_LEAST(dm_layout, map_count), &known, sizeof known,
+                                               "layout: start from one of the dm_layout_* makers")
+                              : DM_OK;
+    if (status != DM_OK) {
+        return status;
     }
     if (!layout || layout->kind == -1) {
-        dmi_layout_default(ndim, shape, s->workers, out);
+        dmi_layout_default(ndim, shape, dmi_dtype_bytes(dtype), s->workers, out);
         return DM_OK;
     }
     if (layout->kind < 0 || layout->kind > 2) {
@@ -261,6 +273,9 @@ dm_status dmi_array_make(dmi_session *s, dm_dtype dtype, const dmi_layout *layou
     s->alive -= replica;
     h->storage = storage;
     h->desc = dmi_desc_whole(dtype, layout, layout_id);
+    if (!replica) {
+        dmi_scope_join(s, dmi_id_slot(a.id));
+    }
     dmi_create_frame *f = dmi_frame_begin(s, sizeof *f, DMI_FRAME_CREATE, 0);
     f->id = a.id;
     f->layout_id = layout_id;
@@ -289,17 +304,11 @@ dm_status dm_array_create(dm_session *session, dm_dtype dtype, int ndim, const i
         return dmi_fail(DM_ERR_DTYPE, "dtype %d is unknown", (int)dtype);
     }
     if ((status = check_shape(ndim, shape)) != DM_OK ||
-        (status = dmi_layout_spec_from(s, layout, ndim, shape, &spec)) != DM_OK ||
+        (status = dmi_layout_spec_from(s, layout, dtype, ndim, shape, &spec)) != DM_OK ||
         (status = dmi_layout_intern(s, &spec, &made, &layout_id)) != DM_OK) {
         return status;
     }
     return dmi_array_make(s, dtype, made, layout_id, false, out);
-}
-
-dm_status dm_matrix(dm_session *session, dm_dtype dtype, int64_t rows, int64_t cols, dm_array *out)
-{
-    int64_t shape[2] = {rows, cols};
-    return dm_array_create(session, dtype, 2, shape, NULL, out);
 }
 
 dm_status dm_array_destroy(dm_session *session, dm_array a)
@@ -312,6 +321,18 @@ dm_status dm_array_destroy(dm_session *session, dm_array a)
     }
     dmi_array_drop(s, a);
     return DM_OK;
+}
+
+dm_status dmi_array_release(dm_session *session, dm_array a, dm_status status)
+{
+    if (status == DM_OK) {
+        return dm_array_destroy(session, a);
+    }
+    char *text = strdup(dmi_error_text());
+    (void)!dm_array_destroy(session, a);
+    status = dmi_fail(status, "%s", text ? text : "no memory for the reason");
+    free(text);
+    return status;
 }
 
 void dmi_array_drop(dmi_session *s, dm_array a)
@@ -334,6 +355,7 @@ dm_status dmi_view_make(dmi_session *s, dm_array base, const dmi_desc *desc, dm_
     h->storage->handles++;
     h->desc = *desc;
     h->view = true;
+    dmi_scope_join(s, dmi_id_slot(a.id));
     dmi_view_frame *f = dmi_frame_begin(s, sizeof *f, DMI_FRAME_VIEW, 0);
     f->id = a.id;
     f->base = base.id;

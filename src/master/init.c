@@ -1,4 +1,6 @@
 /* dm_init: which kind of launch this is. */
+#include "api/sized.h"
+#include "launch/load.h"
 #include "master/session.h"
 #include "place/place.h"
 
@@ -27,22 +29,42 @@ static int launched_ranks(void)
     return 0;
 }
 
+static dm_status take_config(const dm_config *config, dm_config *known)
+{
+    if (!config) {
+        *known = (dm_config)DM_CONFIG_INIT;
+        return DM_OK;
+    }
+    return dmi_sized_take(config, DMI_SIZED_LEAST(dm_config, options), known, sizeof *known,
+                          "config: start from DM_CONFIG_INIT");
+}
+
+dmi_error_handler dmi_error_handler_of(const dm_config *config)
+{
+    dm_config known;
+    if (take_config(config, &known) != DM_OK) {
+        return (dmi_error_handler){0};
+    }
+    return (dmi_error_handler){known.on_error, known.error_context};
+}
+
 dm_status dmi_config_from(const dm_config *config, dmi_config *out)
 {
     memset(out, 0, sizeof *out);
     out->meet_s = MEET_S;
-    if (config && config->size != sizeof *config) {
-        return dmi_fail(DM_ERR_ARG, "config: size is %zu, not %zu: start from DM_CONFIG_INIT", config->size,
-                        sizeof *config);
+    dm_config known;
+    dm_status status = take_config(config, &known);
+    if (status == DM_OK) {
+        status = dmi_config_load(out, known.options);
     }
-    dm_status status = dmi_config_load(out, config ? config->options : NULL);
-    if (status == DM_OK && config && (config->workers < 0 || config->workers > MOST_WORKERS)) {
-        status = dmi_fail(DM_ERR_ARG, "config: workers is %d, not 0 to %d", config->workers, MOST_WORKERS);
+    if (status == DM_OK && (known.workers < 0 || known.workers > MOST_WORKERS)) {
+        status = dmi_fail(DM_ERR_ARG, "config: workers is %d, not 0 to %d", known.workers, MOST_WORKERS);
     }
     if (status == DM_OK) {
-        out->workers = config && config->workers > 0 ? config->workers : out->workers;
+        out->workers = known.workers > 0 ? known.workers : out->workers;
         dmi_log_set_level((int)out->log);
         dmi_log_set_who("master");
+        status = dmi_load_operations(out->load);
     }
     return status;
 }
@@ -58,7 +80,8 @@ int dmi_thread_workers(const dmi_config *config)
     return gpus > 0 ? gpus : DMI_MIN(dmi_host_cores(), 4);
 }
 
-dm_status dmi_session_start(const dmi_config *config, dm_status loaded, dm_session **session)
+dm_status dmi_session_start(const dmi_config *config, dm_status loaded, const dmi_error_handler *on_error,
+                            dm_session **session)
 {
     dmi_session *s = NULL;
     dm_status status = loaded == DM_OK ? dmi_session_may_begin() : loaded;
@@ -67,7 +90,7 @@ dm_status dmi_session_start(const dmi_config *config, dm_status loaded, dm_sessi
     } else if (status == DM_OK) {
         status = dmi_launch_threads(config, dmi_thread_workers(config), &s);
     }
-    return status == DM_OK ? dmi_session_publish(s, session) : status;
+    return status == DM_OK ? dmi_session_publish(s, on_error, session) : status;
 }
 
 void dmi_placement_print(const dmi_session *s, FILE *to)
@@ -87,7 +110,8 @@ dm_status dm_init(const dm_config *config, dm_session **session)
         return dmi_fail(DM_ERR_ARG, "session is NULL");
     }
     dm_status status = dmi_config_from(config, &loaded);
-    status = dmi_session_start(&loaded, status, session);
+    dmi_error_handler on_error = dmi_error_handler_of(config);
+    status = dmi_session_start(&loaded, status, &on_error, session);
     if (status == DM_OK) {
         dmi_placement_print((dmi_session *)atomic_load(&(*session)->live), stderr);
     }

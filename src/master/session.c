@@ -182,7 +182,7 @@ dm_status dmi_session_may_begin(void)
     return atomic_load(&gpus_end) ? dmi_fail(DM_ERR_STATE, "the program ends, and its GPUs are given up") : DM_OK;
 }
 
-dm_status dmi_session_publish(dmi_session *s, dm_session **out)
+dm_status dmi_session_publish(dmi_session *s, const dmi_error_handler *on_error, dm_session **out)
 {
     static atomic_flag set = ATOMIC_FLAG_INIT;
     struct dm_session *handle = calloc(1, sizeof *handle);
@@ -193,6 +193,7 @@ dm_status dmi_session_publish(dmi_session *s, dm_session **out)
         dmi_log(DMI_LOG_WARN, "no memory for an atexit() handler: dm_finalize must be called before exit()");
     }
     handle->pid = s->pid;
+    handle->on_error = *on_error;
     handle->next = atomic_load(&all_sessions);
     while (!atomic_compare_exchange_weak(&all_sessions, &handle->next, handle)) {
     }
@@ -239,6 +240,7 @@ void dmi_session_close(dmi_session *s)
         }
     }
     free(s->handle);
+    free(s->scope);
     free(s->live_bytes);
     free(s->explain_text);
     free(s->placement);
@@ -284,7 +286,7 @@ dm_status dm_finalize(dm_session *session, int64_t *alive)
     if (s->stuck) {
         return give_up(session, s);
     }
-    if (s->alive > 0) {
+    if (s->alive > 0 && !alive) { /* else the caller knows */
         dmi_log(DMI_LOG_WARN, "dm_finalize: %" PRId64 " arrays and views were still alive; they are freed",
                 s->alive);
     }

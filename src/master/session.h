@@ -23,9 +23,11 @@ typedef struct dmi_storage { /* memory behind handles, by its number */
 typedef struct dmi_handle {
     uint32_t generation;
     bool live, view;
+    bool kept; /* by the dm_scope_end that runs */
     dmi_desc desc;
     dmi_storage *storage;
     uint32_t next_free;
+    uint32_t scope, scope_next, scope_prev; /* scope: 0 none, else from 1; its handles are a list of slots */
 } dmi_handle;
 
 typedef struct dmi_interned { /* a layout the workers know */
@@ -73,6 +75,8 @@ struct dmi_session {
     uint32_t handles, handle_room, free_handle; /* slot 0 is never used */
     uint32_t storages;
     int64_t alive;
+    uint32_t *scope; /* [scopes] first handle of each open scope, 0: none */
+    uint32_t scopes, scope_room;
     dmi_interned *layout[DMI_LAYOUT_BUCKETS];
     uint32_t layouts;
     int64_t *live_bytes; /* [workers] arrays, rounded: admission */
@@ -90,12 +94,19 @@ struct dmi_session {
     struct dmi_placement *placement; /* [workers] with option placement: where they are; else NULL */
 };
 
+/* What the program wants to be told of failures by; call NULL: nothing. */
+typedef struct dmi_error_handler {
+    dm_error_function call;
+    void *context;
+} dmi_error_handler;
+
 /* The public handle: never freed, so that use after finalize is an error and not undefined behaviour. */
 struct dm_session {
     atomic_uintptr_t live; /* dmi_session, 0 after finalize */
     dmi_session *given_up; /* its workers did not end, so its memory is theirs */
     bool quiet;            /* the program ends, and its workers do nothing more */
     int pid;               /* of the process that made it */
+    dmi_error_handler on_error;
     struct dm_session *next;
 };
 
@@ -114,7 +125,7 @@ DM_CHECKED dm_status dmi_session_open(const dmi_config *config, const dmi_profil
                                       const dmi_slab_ops *slabs, const int *consumers, int nconsumers,
                                       dmi_session **out);
 /* Public handle for an opened session. */
-DM_CHECKED dm_status dmi_session_publish(dmi_session *s, dm_session **out);
+DM_CHECKED dm_status dmi_session_publish(dmi_session *s, const dmi_error_handler *on_error, dm_session **out);
 void dmi_session_close(dmi_session *s);
 /* --- wait.c */
 /* Puts a frame into the ring (blocking while it is full): reserve, fill in behind the head, send. */
@@ -127,20 +138,29 @@ DM_CHECKED dm_status dmi_broken(const dmi_session *s);
 /* Waits until all workers have done command `command`; then takes and returns their first error. */
 DM_CHECKED dm_status dmi_wait(dmi_session *s, uint64_t command);
 /* --- handles.c */
+/* what: the argument, for the message. */
 DM_CHECKED dm_status dmi_handle_find(dmi_session *s, dm_array a, const char *what, dmi_handle **out);
 /* What an array takes of a worker. */
 int64_t dmi_array_bytes(const dmi_session *s, const dmi_layout *layout, dm_dtype dtype, int worker);
 DM_CHECKED dm_status dmi_handle_new(dmi_session *s, dm_array *out, dmi_handle **handle);
 DM_CHECKED dm_status dmi_layout_intern(dmi_session *s, const dmi_layout_spec *spec, const dmi_layout **out, uint32_t *id);
-/* Spec from the public struct (NULL: default) for a shape. */
-DM_CHECKED dm_status dmi_layout_spec_from(dmi_session *s, const dm_layout *layout, int ndim, const int64_t *shape,
-                                          dmi_layout_spec *out);
+/* Spec from the public struct (NULL: default) for an array. */
+DM_CHECKED dm_status dmi_layout_spec_from(dmi_session *s, const dm_layout *layout, dm_dtype dtype, int ndim,
+                                          const int64_t *shape, dmi_layout_spec *out);
+/* That of an array: a whole one's own; for a rectangle one that deals it out as the whole array is. */
+DM_CHECKED dm_status dmi_layout_like(dmi_session *s, const dmi_desc *desc, const dmi_layout **out, uint32_t *id);
 /* An array with a layout that the workers know. replica: it is the session's own. */
 DM_CHECKED dm_status dmi_array_make(dmi_session *s, dm_dtype dtype, const dmi_layout *layout, uint32_t layout_id,
                                     bool replica, dm_array *out);
 void dmi_array_drop(dmi_session *s, dm_array a); /* a live one */
+/* Destroys what a call has made for itself and returns the call's status; the text of a failure stays. */
+DM_CHECKED dm_status dmi_array_release(dm_session *session, dm_array a, dm_status status);
 /* A handle on part of base's memory, described by desc. */
 DM_CHECKED dm_status dmi_view_make(dmi_session *s, dm_array base, const dmi_desc *desc, dm_array *out);
+/* --- scopes.c: arrays and views that go together */
+/* A new handle joins the innermost open scope. */
+void dmi_scope_join(dmi_session *s, uint32_t slot);
+void dmi_scope_leave(dmi_session *s, uint32_t slot);
 /* --- replicas.c: operands that came whole to all workers of a command are kept there, until they are written to */
 DM_CHECKED dm_status dmi_replicas_start(dmi_session *s);
 void dmi_replicas_stop(dmi_session *s);
@@ -172,7 +192,8 @@ DM_CHECKED dm_status dmi_launch_threads(const dmi_config *config, int workers, d
  * other ranks must learn of it. */
 DM_CHECKED dm_status dmi_launch_mpi(const dmi_config *config, dm_status loaded, dmi_session **out);
 /* A session of a configuration; `loaded` is what came of loading it. As dm_init, but says nothing on stderr. */
-DM_CHECKED dm_status dmi_session_start(const dmi_config *config, dm_status loaded, dm_session **session);
+DM_CHECKED dm_status dmi_session_start(const dmi_config *config, dm_status loaded, const dmi_error_handler *on_error,
+                                       dm_session **session);
 /* With option placement: a line a worker, in their order. */
 void dmi_placement_print(const dmi_session *s, FILE *to);
 int dmi_host_cores(void);
@@ -195,5 +216,7 @@ void dmi_hub_tune(dmi_hub *hub, int threads, int cores, double spin_us);
 /* Environment, options and fields of the public struct (NULL: none); sets the log up. On failure *out has what the
  * meeting of ranks needs, the rest is zero. */
 DM_CHECKED dm_status dmi_config_from(const dm_config *config, dmi_config *out);
+/* Of a configuration that may be NULL or of no valid size: then there is none. */
+dmi_error_handler dmi_error_handler_of(const dm_config *config);
 
 #endif

@@ -1,4 +1,5 @@
 /* The one path every op call takes from the user to the ring. */
+#include "api/call.h"
 #include "master/session.h"
 
 #include <inttypes.h>
@@ -24,15 +25,13 @@ static dm_status resolve(dmi_session *s, dmi_call *call, const dm_array *arrays)
     for (int i = 0; i < call->noperand; i++) {
         const dmi_operand_rule *rule = &op->operand[i];
         dmi_handle *h = NULL;
-        char what[64];
-        snprintf(what, sizeof what, "%s: %s", op->name, rule->name);
-        dm_status status = dmi_handle_find(s, arrays[i], what, &h);
+        dm_status status = dmi_handle_find(s, arrays[i], rule->name, &h);
         if (status != DM_OK) {
             return status;
         }
         if (!(rule->dtypes >> h->desc.dtype & 1) || !device_takes(s, h->desc.dtype)) {
-            return dmi_fail(DM_ERR_DTYPE, "%s has dtype %s, which %s does not take%s", what,
-                            dmi_dtype_name(h->desc.dtype), op->name,
+            return dmi_fail(DM_ERR_DTYPE, "%s: %s has dtype %s, which is not taken%s", dmi_call_name(call), rule->name,
+                            dmi_dtype_name(h->desc.dtype),
                             device_takes(s, h->desc.dtype) ? "" : " on GPUs");
         }
         call->operand[i] = (dmi_operand){
@@ -75,7 +74,7 @@ static dm_status admit(dmi_session *s, const dmi_call *call, bool cleared)
             return dmi_fail(DM_ERR_LIMIT,
                             "%s: worker %d needs %" PRId64 " bytes of workspace, %" PRId64
                             " of the limit of %" PRId64 " are taken by arrays",
-                            dmi_ops[call->op].name, w, need, s->config.memory_limit - room_at(s, w, cleared),
+                            dmi_call_name(call), w, need, s->config.memory_limit - room_at(s, w, cleared),
                             (int64_t)s->config.memory_limit);
         }
     }
@@ -159,12 +158,13 @@ static void send_call(dmi_session *s, const dmi_call *call, void *user)
 static dm_status prepare(dm_session *session, dmi_call *call, const dm_array *arrays, dmi_session **out, bool *keeps)
 {
     dm_status status = dmi_enter(session, out);
+    call->name = dmi_api_called();
     if (status == DM_OK) {
         status = resolve(*out, call, arrays);
     }
     if (status == DM_OK && call->tail_bytes > (int64_t)((*out)->hub.ring->size / 8)) {
         status = dmi_fail(DM_ERR_ARG, "%s: its arguments take %" PRId64 " bytes, more than a command can hold",
-                          dmi_ops[call->op].name, call->tail_bytes);
+                          dmi_call_name(call), call->tail_bytes);
     }
     if (status != DM_OK) {
         return status;
@@ -234,7 +234,7 @@ dm_status dmi_call_wait(dm_session *session, dmi_call *call, const dm_array *arr
     }
     if (s->explaining) {
         return dmi_fail(DM_ERR_STATE, "%s returns data, which it cannot while explaining",
-                        dmi_ops[call->op].name);
+                        dmi_call_name(call));
     }
     forget_outputs(s, call);
     if (!user) {
@@ -248,7 +248,7 @@ dm_status dmi_call_wait(dm_session *session, dmi_call *call, const dm_array *arr
     status = dmi_wait(s, s->command);
     if (status == DM_OK && s->transfer_failed) {
         status = dmi_fail(DM_ERR_POISONED, "%s: the array holds the result of a command that failed earlier",
-                          dmi_ops[call->op].name);
+                          dmi_call_name(call));
     }
     return status;
 }

@@ -1,4 +1,5 @@
 /* Views, reshapes, queries, and the makers of layouts. */
+#include "api/sized.h"
 #include "master/session.h"
 
 #include <inttypes.h>
@@ -143,17 +144,21 @@ dm_status dm_array_query(dm_session *session, dm_array a, dm_array_info *info)
     if (status != DM_OK || (status = dmi_handle_find(s, a, "a", &h)) != DM_OK) {
         return status;
     }
-    if (!info || info->size != sizeof *info) {
-        return dmi_fail(DM_ERR_ARG, info ? "info: size must be sizeof(dm_array_info)" : "info is NULL");
+    if (!info) {
+        return dmi_fail(DM_ERR_ARG, "info is NULL");
     }
-    dm_array_info r = {.size = sizeof r, .dtype = h->desc.dtype, .ndim = h->desc.ndim, .is_view = h->view};
+    if ((status = dmi_sized_check(info, DMI_SIZED_LEAST(dm_array_info, is_view),
+                                  "info: set size to sizeof(dm_array_info)")) != DM_OK) {
+        return status;
+    }
+    dm_array_info r = {.dtype = h->desc.dtype, .ndim = h->desc.ndim, .is_view = h->view};
     r.replicas = h->desc.layout->replicas;
     for (int d = 0; d < r.ndim; d++) {
         r.shape[d] = h->desc.extent[d];
         r.block[d] = h->desc.layout->block[d];
         r.grid[d] = h->desc.layout->kind == DMI_LAYOUT_GRID ? h->desc.layout->grid[d] : 1;
     }
-    *info = r;
+    dmi_sized_give(&r, sizeof r, info);
     return DM_OK;
 }
 

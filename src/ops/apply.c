@@ -1,54 +1,97 @@
 /* A function of the user's, run by every worker on the blocks it holds. */
-#include "ops/common.h"
+#include "api/call.h"
+#include "ops/apply_parts.h"
 #include "ops/common_task.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-dm_status dm_apply(dm_session *session, const char *name, int count, const dm_array *arrays, const int *modes,
-                   const void *args, int64_t args_bytes)
+dm_status dmi_apply_make(const char *name, int count, const dm_array *arrays, const int *modes,
+                         const void *args, int64_t args_bytes, dmi_call *out)
 {
-    dmi_call call = {.op = DMI_OP_apply, .noperand = count, .tail = args, .tail_bytes = args_bytes};
+    const char *called = dmi_api_called();
+    *out = (dmi_call){
+        .op = DMI_OP_apply, .noperand = count, .tail = args, .tail_bytes = args_bytes, .name = called};
     if (!name || (count > 0 && (!arrays || !modes)) || (args_bytes > 0 && !args)) {
-        return dmi_fail(DM_ERR_ARG, "apply: %s is NULL",
+        return dmi_fail(DM_ERR_ARG, "%s: %s is NULL", called,
                         !name                     ? "name"
                         : args_bytes > 0 && !args ? "args"
                         : !arrays                 ? "arrays"
                                                   : "modes");
     }
     if (count < 0 || count > DM_TASK_OPERANDS) {
-        return dmi_fail(DM_ERR_ARG, "apply: count is %d, not 0 to %d", count, DM_TASK_OPERANDS);
+        return dmi_fail(DM_ERR_ARG, "%s: count is %d, not 0 to %d", called, count, DM_TASK_OPERANDS);
     }
     if (args_bytes < 0 || args_bytes > 65536) {
-        return dmi_fail(DM_ERR_ARG, "apply: args_bytes is %" PRId64 ", not 0 to 65536", args_bytes);
+        return dmi_fail(DM_ERR_ARG, "%s: args_bytes is %" PRId64 ", not 0 to 65536", called, args_bytes);
     }
-    call.args.i[0] = dmi_task_find(name);
-    if (call.args.i[0] < 0) {
-        return dmi_fail(DM_ERR_ARG, "apply: name: no operation %s has been registered", name);
+    out->args.i[0] = dmi_task_find(name);
+    if (out->args.i[0] < 0) {
+        return dmi_fail(DM_ERR_ARG, "%s: name: no operation %s has been registered", called, name);
     }
     for (int i = 0; i < count; i++) {
         if (modes[i] < DM_READ || modes[i] > DM_READWRITE) {
-            return dmi_fail(DM_ERR_ARG, "apply: modes[%d] is %d, not DM_READ, DM_WRITE or DM_READWRITE", i,
+            return dmi_fail(DM_ERR_ARG, "%s: modes[%d] is %d, not DM_READ, DM_WRITE or DM_READWRITE", called, i,
                             modes[i]);
         }
-        call.args.i[1 + i] = modes[i];
+        out->args.i[1 + i] = modes[i];
     }
-    return dmi_call_submit(session, &call, arrays);
+    return DM_OK;
+}
+
+dm_status dm_apply(dm_session *session, const char *name, int count, const dm_array *arrays, const int *modes,
+                   const void *args, int64_t args_bytes)
+{
+    dmi_call call;
+    dm_status status = dmi_apply_make(name, count, arrays, modes, args, args_bytes, &call);
+    return status == DM_OK ? dmi_call_submit(session, &call, arrays) : status;
+}
+
+dm_status dmi_apply_check_overlap(const dmi_call *call)
+{
+    for (int i = 0; i < call->noperand; i++) {
+        for (int j = 0; j < i; j++) {
+            if (((call->operand[i].mode | call->operand[j].mode) & DMI_WRITE) &&
+                dmi_operands_overlap(&call->operand[i], &call->operand[j]) != DMI_APART) {
+                return dmi_fail(DM_ERR_OVERLAP,
+                                "%s: arrays[%d] and arrays[%d] share memory, and one is written",
+                                dmi_call_name(call), j, i);
+            }
+        }
+    }
+    return DM_OK;
+}
+
+/* A function that walks the blocks of several arrays of one shape together must find the same ones in all. */
+static dm_status check_blocks(const dmi_call *call)
+{
+    for (int i = 1; i < call->noperand; i++) {
+        for (int j = 0; j < i; j++) {
+            const dmi_desc *a = &call->operand[j].desc, *b = &call->operand[i].desc;
+            int worker = 0;
+            if (dmi_same_extents(a, b) && !dmi_blocks_alike(a, b, &worker)) {
+                char x[160], y[160];
+                dmi_desc_describe(a, x, sizeof x);
+                dmi_desc_describe(b, y, sizeof y);
+                return dmi_fail(
+                    DM_ERR_LAYOUT,
+                    "%s: arrays[%d] (%s) and arrays[%d] (%s) have one shape, but worker %d has other blocks "
+                    "of one than of the other: make one like the other (dm_array_like, dm_copy), or use "
+                    "dm_apply_with and its option align",
+                    dmi_call_name(call), j, x, i, y, worker);
+            }
+        }
+    }
+    return DM_OK;
 }
 
 dm_status dmi_apply_check(dmi_call *call)
 {
     for (int i = 0; i < call->noperand; i++) {
         call->operand[i].mode = call->args.i[1 + i];
-        for (int j = 0; j < i; j++) {
-            if (((call->operand[i].mode | call->operand[j].mode) & DMI_WRITE) &&
-                dmi_operands_overlap(&call->operand[i], &call->operand[j]) != DMI_APART) {
-                return dmi_fail(DM_ERR_OVERLAP,
-                                "apply: arrays[%d] and arrays[%d] share memory, and one is written", j, i);
-            }
-        }
     }
-    return DM_OK;
+    dm_status status = dmi_apply_check_overlap(call);
+    return status == DM_OK ? check_blocks(call) : status;
 }
 
 /* Blocks of one operand here: the products of its regions' runs. */

@@ -55,7 +55,7 @@ dm_status dmi_check_overlap(const dmi_call *call, int input, int output, bool sa
     if (how == DMI_APART || (how == DMI_SAME && same_allowed)) {
         return DM_OK;
     }
-    return dmi_fail(DM_ERR_OVERLAP, "%s: %s and %s share memory%s", op->name, op->operand[input].name,
+    return dmi_fail(DM_ERR_OVERLAP, "%s: %s and %s share memory%s", dmi_call_name(call), op->operand[input].name,
                     op->operand[output].name, same_allowed ? " without being the same elements" : "");
 }
 
@@ -67,7 +67,7 @@ dm_status dmi_check_same_shape(const dmi_call *call, int a, int b)
     }
     char s[192], t[192];
     const dmi_opdef *op = &dmi_ops[call->op];
-    return dmi_fail(DM_ERR_SHAPE, "%s: %s is %s, but %s is %s", op->name, op->operand[a].name,
+    return dmi_fail(DM_ERR_SHAPE, "%s: %s is %s, but %s is %s", dmi_call_name(call), op->operand[a].name,
                     dmi_shape_text(x, s), op->operand[b].name, dmi_shape_text(y, t));
 }
 
@@ -83,7 +83,7 @@ dm_status dmi_check_broadcast(const dmi_call *call, int a, int out)
     }
     char s[192], t[192];
     const dmi_opdef *op = &dmi_ops[call->op];
-    return dmi_fail(DM_ERR_SHAPE, "%s: %s is %s and does not broadcast to %s, which is %s", op->name,
+    return dmi_fail(DM_ERR_SHAPE, "%s: %s is %s and does not broadcast to %s, which is %s", dmi_call_name(call),
                     op->operand[a].name, dmi_shape_text(x, s), op->operand[out].name, dmi_shape_text(y, t));
 }
 
@@ -106,7 +106,7 @@ dm_status dmi_check_factor(const dmi_call *call, int which, const char *name, in
     double value = call->number[which].re;
     if (!floating && !dmi_is_whole(value)) {
         return dmi_fail(DM_ERR_ARG, "%s: %s is %g, but with integer operands it must be a whole number",
-                        dmi_ops[call->op].name, name, value);
+                        dmi_call_name(call), name, value);
     }
     return DM_OK;
 }

@@ -1,4 +1,5 @@
 #include "ops/common_host.h"
+#include "api/call.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -8,29 +9,46 @@ static int64_t ld_of(const dmi_call *call)
     return (int64_t)((uint64_t)(uint32_t)call->args.i[0] | (uint64_t)(uint32_t)call->args.i[1] << 32);
 }
 
+dm_status dmi_host_check_call(const dmi_session *s, const char *call, const dmi_desc *a, const int64_t *lo,
+                              const int64_t *extent, const void *host)
+{
+    if (s->explaining) {
+        return dmi_fail(DM_ERR_STATE, "%s moves data, which it cannot while explaining", call);
+    }
+    if (!lo != !extent) {
+        return dmi_fail(DM_ERR_ARG, "%s: %s is NULL, but %s is not", call, lo ? "extent" : "lo", lo ? "lo" : "extent");
+    }
+    bool any = true;
+    const int64_t *shape = extent ? extent : a->extent;
+    for (int d = 0; d < a->ndim; d++) {
+        any = any && shape[d] > 0;
+    }
+    return host || !any ? DM_OK : dmi_fail(DM_ERR_ARG, "%s: host is NULL", call);
+}
+
+dm_status dmi_host_check_ld(const char *call, const dmi_desc *a, dm_dtype dtype, int64_t ld)
+{
+    int64_t least = a->ndim > 0 ? a->extent[a->ndim - 1] : 1;
+    if (ld != 0 && ld < least) {
+        return dmi_fail(DM_ERR_ARG, "%s: ld is %" PRId64 ", less than a row of %" PRId64, call, ld, least);
+    }
+    int64_t most;
+    bool fits = dmi_mul_fits(DMI_MAX(ld, 1), dmi_dtype_bytes(dtype), &most);
+    for (int d = 0; d < a->ndim - 1 && fits; d++) {
+        fits = dmi_mul_fits(most, DMI_MAX(a->extent[d], 1), &most);
+    }
+    return fits ? DM_OK : dmi_fail(DM_ERR_ARG, "%s: ld is %" PRId64 ", more than any memory holds", call, ld);
+}
+
 dm_status dmi_host_transfer(dm_session *session, int op, dm_array a, const int64_t *lo, const int64_t *extent,
                             void *host, int64_t ld)
 {
     dmi_session *s;
     dmi_handle *h = NULL;
     dm_status status = dmi_enter(session, &s);
-    if (status == DM_OK && s->explaining) {
-        status = dmi_fail(DM_ERR_STATE, "%s moves data, which it cannot while explaining", dmi_ops[op].name);
-    }
-    if (status != DM_OK || (status = dmi_handle_find(s, a, "a", &h)) != DM_OK) {
+    if (status != DM_OK || (status = dmi_handle_find(s, a, "a", &h)) != DM_OK ||
+        (status = dmi_host_check_call(s, dmi_api_called(), &h->desc, lo, extent, host)) != DM_OK) {
         return status;
-    }
-    if (!lo != !extent) {
-        return dmi_fail(DM_ERR_ARG, "%s: %s is NULL, but %s is not", dmi_ops[op].name, lo ? "extent" : "lo",
-                        lo ? "lo" : "extent");
-    }
-    int64_t count = 1;
-    const int64_t *shape = extent ? extent : h->desc.extent;
-    for (int d = 0; d < h->desc.ndim; d++) {
-        count *= shape[d] > 0 ? 1 : 0;
-    }
-    if (!host && count > 0) {
-        return dmi_fail(DM_ERR_ARG, "%s: host is NULL", dmi_ops[op].name);
     }
     dmi_call call = {.op = op, .noperand = 1};
     call.args.i[0] = (int32_t)(uint32_t)(uint64_t)ld;
@@ -42,34 +60,13 @@ dm_status dmi_host_transfer(dm_session *session, int op, dm_array a, const int64
     if ((status = dm_array_view(session, a, lo, extent, &part)) != DM_OK) {
         return status;
     }
-    status = dmi_call_wait(session, &call, &part, host);
-    if (status == DM_OK) {
-        return dm_array_destroy(session, part);
-    }
-    char text[512]; /* the view goes all the same, and the first text stays */
-    strncpy(text, dmi_error_text(), sizeof text - 1);
-    text[sizeof text - 1] = 0;
-    (void)!dm_array_destroy(session, part);
-    return dmi_fail(status, "%s", text);
+    return dmi_array_release(session, part, dmi_call_wait(session, &call, &part, host));
 }
 
 dm_status dmi_host_check(const dmi_call *call)
 {
     const dmi_desc *a = &call->operand[0].desc;
-    int64_t ld = ld_of(call), least = a->ndim > 0 ? a->extent[a->ndim - 1] : 1;
-    if (ld != 0 && ld < least) {
-        return dmi_fail(DM_ERR_ARG, "%s: ld is %" PRId64 ", less than a row of %" PRId64,
-                        dmi_ops[call->op].name, ld, least);
-    }
-    int64_t most;
-    bool fits = dmi_mul_fits(DMI_MAX(ld, 1), dmi_dtype_bytes(a->dtype), &most);
-    for (int d = 0; d < a->ndim - 1 && fits; d++) {
-        fits = dmi_mul_fits(most, DMI_MAX(a->extent[d], 1), &most);
-    }
-    if (!fits) {
-        return dmi_fail(DM_ERR_ARG, "%s: ld is %" PRId64 ", more than any memory holds", dmi_ops[call->op].name, ld);
-    }
-    return DM_OK;
+    return dmi_host_check_ld(dmi_call_name(call), a, a->dtype, ld_of(call));
 }
 
 void dmi_host_region(const dmi_call *call, dmi_region *out)

@@ -2,10 +2,11 @@
 #include "master/session.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_TASKS = 256, NAME_BYTES = 64 };
+enum { MOST_TASKS = 256, NAME_BYTES = 64, TEXT_BYTES = 256 };
 
 /* Filled before any session is open, read only afterwards. */
 static struct {
@@ -17,12 +18,21 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static _Thread_local bool inside;
 
+static void (*loaded[MOST_TASKS])(void); /* functions that have been called to register others */
+static int loaded_count;
+/* What went wrong in the one that is being called now. */
+static _Thread_local struct {
+    bool now;
+    dm_status status;
+    char text[256];
+} loading;
+
 bool dmi_task_inside(void)
 {
     return inside;
 }
 
-dm_status dm_register(const char *name, dm_task_function function)
+static dm_status add_task(const char *name, dm_task_function function)
 {
     if (!name || !function) {
         return dmi_fail(DM_ERR_ARG, "register: %s is NULL", name ? "function" : "name");
@@ -46,6 +56,56 @@ dm_status dm_register(const char *name, dm_task_function function)
     }
     pthread_mutex_unlock(&lock);
     return status;
+}
+
+dm_status dm_register(const char *name, dm_task_function function)
+{
+    dm_status status = add_task(name, function);
+    if (status != DM_OK && loading.now && loading.status == DM_OK) {
+        loading.status = status;
+        snprintf(loading.text, sizeof loading.text, "%s", dmi_error_text());
+    }
+    return status;
+}
+
+dm_status dmi_task_load(void (*ops)(void))
+{
+    pthread_mutex_lock(&lock);
+    bool known = false, room = loaded_count < MOST_TASKS;
+    for (int i = 0; i < loaded_count; i++) {
+        known = known || loaded[i] == ops;
+    }
+    if (!known && room) {
+        loaded[loaded_count++] = ops;
+    }
+    pthread_mutex_unlock(&lock);
+    if (known || !room) {
+        return known ? DM_OK : dmi_fail(DM_ERR_LIMIT, "%d objects have been loaded already", MOST_TASKS);
+    }
+    loading.status = DM_OK;
+    loading.now = true;
+    ops();
+    loading.now = false;
+    if (loading.status == DM_OK) {
+        return DM_OK;
+    }
+    pthread_mutex_lock(&lock); /* it may be tried again */
+    loaded_count--;
+    pthread_mutex_unlock(&lock);
+    return dmi_fail(loading.status, "%s", loading.text);
+}
+
+int dmi_task_names(char *text)
+{
+    int bytes = 0;
+    for (int i = 0; i < count; i++) {
+        int length = (int)strlen(table[i].name) + 1;
+        if (text) {
+            memcpy(text + bytes, table[i].name, (size_t)length);
+        }
+        bytes += length;
+    }
+    return bytes;
 }
 
 int dmi_task_find(const char *name)
@@ -75,15 +135,35 @@ uint64_t dmi_task_fingerprint(void)
     return hash;
 }
 
+/* What a function is given, with room for what it says. */
+typedef struct running {
+    dm_task task; /* first: dm_task_fail finds the rest by it */
+    atomic_flag said;
+    char text[TEXT_BYTES];
+} running;
+
+int dm_task_fail(const dm_task *task, const char *format, ...)
+{
+    running *r = (running *)(uintptr_t)task;
+    if (task && !atomic_flag_test_and_set(&r->said)) { /* the first of several threads */
+        va_list args;
+        va_start(args, format);
+        (void)vsnprintf(r->text, sizeof r->text, format, args);
+        va_end(args);
+    }
+    return 1;
+}
+
 dm_status dmi_task_run(const dmi_task_desc *desc, int worker, int operands, void *const *base, const void *args,
                        int64_t args_bytes)
 {
-    dm_task task = {.size = sizeof task,
-                    .worker = worker,
-                    .workers = desc->workers,
-                    .args = args,
-                    .args_bytes = args_bytes,
-                    .count = operands};
+    running r = {.said = ATOMIC_FLAG_INIT};
+    r.task = (dm_task){.size = sizeof r.task,
+                       .worker = worker,
+                       .workers = desc->workers,
+                       .args = args,
+                       .args_bytes = args_bytes,
+                       .count = operands};
     dm_block *blocks[DM_TASK_OPERANDS] = {0};
     dm_status status = DM_OK;
     for (int i = 0; i < operands && status == DM_OK; i++) {
@@ -97,13 +177,15 @@ dm_status dmi_task_run(const dmi_task_desc *desc, int worker, int operands, void
             blocks[i][b] = desc->block[i][b];
             blocks[i][b].data = (char *)base[i] + desc->offset[i][b] * dmi_dtype_bytes(blocks[i][b].dtype);
         }
-        task.block[i] = blocks[i];
-        task.blocks[i] = desc->blocks[i];
+        r.task.block[i] = blocks[i];
+        r.task.blocks[i] = desc->blocks[i];
     }
     inside = true;
-    int result = status == DM_OK ? table[desc->number].function(&task) : 0;
+    int result = status == DM_OK ? table[desc->number].function(&r.task) : 0;
     inside = false;
-    if (result != 0) {
+    if (atomic_flag_test_and_set(&r.said)) {
+        status = dmi_fail(DM_ERR_TASK, "%s: %s", dmi_task_name(desc->number), r.text);
+    } else if (result != 0) {
         status = dmi_fail(DM_ERR_TASK, "%s returned %d", dmi_task_name(desc->number), result);
     }
     for (int i = 0; i < operands; i++) {

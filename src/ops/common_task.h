@@ -11,6 +11,10 @@ int dmi_task_find(const char *name); /* its number, or -1 */
 const char *dmi_task_name(int number);
 /* For the handshake: equal only where the same names were registered in the same order. */
 uint64_t dmi_task_fingerprint(void);
+/* All names in their order, each with a 0 behind it. Returns the bytes; text may be NULL. */
+int dmi_task_names(char *text);
+/* Calls a loaded object's function that registers operations, once a process: the first failure inside is returned. */
+DM_CHECKED dm_status dmi_task_load(void (*ops)(void));
 /* Calls function `number`; base[i]: address of operand i's memory. */
 DM_CHECKED dm_status dmi_task_run(const dmi_task_desc *desc, int worker, int count, void *const *base,
                                   const void *args, int64_t args_bytes);

@@ -1,5 +1,5 @@
-/* dst = src: copy, conversion, remap and permutation of dims in one */
-#include "ops/common.h"
+/* dst = src: copy, conversion, remap, repetition and permutation of dims in one */
+#include "ops/copy_parts.h"
 
 #include <string.h>
 
@@ -39,12 +39,12 @@ dm_status dmi_copy_check(dmi_call *call)
     int n = call->args.i[0];
     const int32_t *perm = &call->args.i[1];
     if (n == 0) {
-        dm_status status = dmi_check_same_shape(call, 0, 1);
+        dm_status status = dmi_check_broadcast(call, 0, 1);
         return status == DM_OK ? dmi_check_overlap(call, 0, 1, true) : status;
     }
     if (src->ndim != n || dst->ndim != n) {
-        return dmi_fail(DM_ERR_SHAPE, "transpose: src has %d dims and dst %d, but %d are permuted", src->ndim,
-                        dst->ndim, n);
+        return dmi_fail(DM_ERR_SHAPE, "%s: src has %d dims and dst %d, but %d are permuted", dmi_call_name(call),
+                        src->ndim, dst->ndim, n);
     }
     unsigned seen = 0;
     for (int d = 0; d < n; d++) {
@@ -58,8 +58,8 @@ dm_status dmi_copy_check(dmi_call *call)
         if (dst->extent[d] != src->extent[perm[d]]) {
             char s[192], t[192];
             return dmi_fail(DM_ERR_SHAPE,
-                            "transpose: src is %s and dst %s: dim %d of dst must be dim %d of src",
-                            dmi_shape_text(src, s), dmi_shape_text(dst, t), d, perm[d]);
+                            "%s: src is %s and dst %s: dim %d of dst must be dim %d of src",
+                            dmi_call_name(call), dmi_shape_text(src, s), dmi_shape_text(dst, t), d, perm[d]);
         }
     }
     return dmi_check_overlap(call, 0, 1, false);
@@ -114,6 +114,11 @@ dm_status dmi_copy_plan(dmi_builder *b, const dmi_call *call)
     }
     if (dmi_operands_overlap(src, dst) == DMI_SAME && call->args.i[0] == 0) {
         return DM_OK; /* the same elements: nothing to do */
+    }
+    bool same_shape = src->desc.ndim == dst->desc.ndim &&
+                      memcmp(src->desc.extent, dst->desc.extent, (size_t)src->desc.ndim * sizeof(int64_t)) == 0;
+    if (!same_shape && call->args.i[0] == 0) {
+        return dmi_plan_broadcast(b, &src->desc, &dst->desc);
     }
     dmi_mark done = {0};
     return dmi_plan_copy(b, &src->desc, dmi_ref_operand(0, DMI_READ), &dst->desc, dmi_ref_operand(1, DMI_WRITE),

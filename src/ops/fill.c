@@ -105,7 +105,7 @@ dm_status dmi_fill_check(dmi_call *call)
         }
         hi += kind == DMI_FILL_UNIFORM && i == 1 && dmi_dtype_bytes(x->dtype) < 8;
         if (p[i] != floor(p[i]) || !(p[i] >= lo && p[i] <= hi)) {
-            return dmi_fail(DM_ERR_ARG, "fill: %s is %g, which is no value of dtype %s", parameter[kind][i],
+            return dmi_fail(DM_ERR_ARG, "%s: %s is %g, which is no value of dtype %s", dmi_call_name(call), parameter[kind][i],
                             p[i], dmi_dtype_name(x->dtype));
         }
     }

@@ -1,4 +1,5 @@
 /* c = alpha * op(a) * op(b) + beta * c: checks, and the choice among the forms of src/gemm. */
+#include "api/sized.h"
 #include "gemm/gemm.h"
 #include "ops/common.h"
 
@@ -14,14 +15,16 @@ dm_status dm_gemm(dm_session *session, int trans_a, int trans_b, double alpha, d
 dm_status dm_gemm_with(dm_session *session, int trans_a, int trans_b, double alpha, dm_array a, dm_array b,
                        double beta, dm_array c, const dm_gemm_options *options)
 {
-    if (options && options->size != sizeof *options) {
-        return dmi_fail(DM_ERR_ARG, "gemm: options: size is %zu, not %zu: start from DM_GEMM_OPTIONS_INIT",
-                        options->size, sizeof *options);
+    dm_gemm_options known = DM_GEMM_OPTIONS_INIT;
+    dm_status status = options ? dmi_sized_take(options, DMI_SIZED_LEAST(dm_gemm_options, compute), &known, sizeof known,
+                                                "gemm_with: options: start from DM_GEMM_OPTIONS_INIT")
+                               : DM_OK;
+    if (status != DM_OK) {
+        return status;
     }
-    int compute = options ? options->compute : DM_COMPUTE_DEFAULT;
     dmi_call call = {.op = DMI_OP_gemm,
                      .noperand = 3,
-                     .args = {.i = {trans_a, trans_b, beta == 0, alpha == 0, compute}}};
+                     .args = {.i = {trans_a, trans_b, beta == 0, alpha == 0, known.compute}}};
     dmi_call_factors(&call, alpha, beta);
     return dmi_call_submit(session, &call, (dm_array[]){a, b, c});
 }
@@ -30,7 +33,7 @@ dm_status dmi_gemm_check(dmi_call *call)
 {
     for (int i = 0; i < 2; i++) {
         if (call->args.i[i] != DM_N && call->args.i[i] != DM_T) {
-            return dmi_fail(DM_ERR_ARG, "gemm: trans_%c is %d, not DM_N or DM_T", "ab"[i], call -> args.i[i]);
+            return dmi_fail(DM_ERR_ARG, "%s: trans_%c is %d, not DM_N or DM_T", dmi_call_name(call), "ab"[i], call -> args.i[i]);
         }
     }
     _Static_assert((int)DM_COMPUTE_DEFAULT == DMI_COMPUTE_DEFAULT && (int)DM_COMPUTE_F32 == DMI_COMPUTE_F32 &&
@@ -40,11 +43,12 @@ dm_status dmi_gemm_check(dmi_call *call)
     if (compute != DM_COMPUTE_DEFAULT && compute != DM_COMPUTE_F32 && compute != DM_COMPUTE_TF32) {
         return dmi_fail(
             DM_ERR_ARG,
-            "gemm: options: compute is %d, not DM_COMPUTE_DEFAULT, DM_COMPUTE_F32 or DM_COMPUTE_TF32", compute);
+            "%s: options: compute is %d, not DM_COMPUTE_DEFAULT, DM_COMPUTE_F32 or DM_COMPUTE_TF32",
+            dmi_call_name(call), compute);
     }
     for (int i = 0; i < 3; i++) {
         if (call->operand[i].desc.ndim != 2) {
-            return dmi_fail(DM_ERR_SHAPE, "gemm: %c has %d dims, not 2", "abc"[i],
+            return dmi_fail(DM_ERR_SHAPE, "%s: %c has %d dims, not 2", dmi_call_name(call), "abc"[i],
                             call -> operand[i].desc.ndim);
         }
     }
@@ -53,9 +57,9 @@ dm_status dmi_gemm_check(dmi_call *call)
     int ta = call->args.i[0], tb = call->args.i[1];
     if (a[ta] != c[0] || b[!tb] != c[1] || a[!ta] != b[tb]) {
         return dmi_fail(DM_ERR_SHAPE,
-                        "gemm: op(a) is %" PRId64 "x%" PRId64 ", op(b) %" PRId64 "x%" PRId64 ", c %" PRId64
+                        "%s: op(a) is %" PRId64 "x%" PRId64 ", op(b) %" PRId64 "x%" PRId64 ", c %" PRId64
                         "x%" PRId64,
-                        a[ta], a[!ta], b[tb], b[!tb], c[0], c[1]);
+                        dmi_call_name(call), a[ta], a[!ta], b[tb], b[!tb], c[0], c[1]);
     }
     call->operand[2].mode = call->args.i[2] ? DMI_WRITE : DMI_READWRITE;
     for (int i = 0; i < 2; i++) {

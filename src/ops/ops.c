@@ -8,6 +8,11 @@ const dmi_opdef dmi_ops[DMI_OPS] = {
 #undef DMI_OP
 };
 
+const char *dmi_call_name(const dmi_call *call)
+{
+    return call->name ? call->name : dmi_ops[call->op].name;
+}
+
 static uint64_t mix(uint64_t hash, const void *bytes, size_t count)
 {
     const unsigned char *p = bytes;

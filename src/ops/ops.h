@@ -43,6 +43,8 @@ enum dmi_op {
 #undef DMI_OP
 
 extern const dmi_opdef dmi_ops[DMI_OPS];
+/* How messages call it: the public call without "dm_" where that is known, as on the master, else the op. */
+const char *dmi_call_name(const dmi_call *call);
 /* One number for the table (names, operands, protocol): ranks compare it when they meet. */
 uint64_t dmi_ops_fingerprint(void);
 

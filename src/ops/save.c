@@ -29,7 +29,7 @@ static dm_status begin_file(const char *path, const dmi_desc *a, int *header_byt
         ok = false;
         error = errno;
     }
-    return ok ? DM_OK : dmi_fail(DM_ERR_IO, "save: %s: %s", path, strerror(error));
+    return ok ? DM_OK : dmi_fail(DM_ERR_IO, "array_save: %s: %s", path, strerror(error));
 }
 
 /* A name beside the file's own for the time that it is written: as much of it as leaves room for the rest, which no
@@ -83,7 +83,7 @@ static dm_status save_to(dm_session *session, dm_array a, const dmi_handle *h, c
 {
     char *partial = partial_name(path);
     if (!partial) {
-        return dmi_fail(DM_ERR_NOMEM, "save: no memory for a path");
+        return dmi_fail(DM_ERR_NOMEM, "array_save: no memory for a path");
     }
     dmi_call call = {
         .op = DMI_OP_save, .noperand = 1, .tail = partial, .tail_bytes = (int64_t)strlen(partial) + 1};
@@ -92,7 +92,7 @@ static dm_status save_to(dm_session *session, dm_array a, const dmi_handle *h, c
         status = dmi_call_wait(session, &call, &a, NULL);
     }
     if (status == DM_OK && rename(partial, path) != 0) {
-        status = dmi_fail(DM_ERR_IO, "save: %s: %s", path, strerror(errno));
+        status = dmi_fail(DM_ERR_IO, "array_save: %s: %s", path, strerror(errno));
     }
     if (status != DM_OK) {
         (void)unlink(partial);
@@ -107,20 +107,20 @@ dm_status dm_array_save(dm_session *session, dm_array a, const char *path)
     dmi_handle *h = NULL;
     dm_status status = dmi_enter(session, &s);
     if (status == DM_OK && !path) {
-        status = dmi_fail(DM_ERR_ARG, "save: path is NULL");
+        status = dmi_fail(DM_ERR_ARG, "array_save: path is NULL");
     }
     if (status == DM_OK && s->explaining) {
-        status = dmi_fail(DM_ERR_STATE, "save: not while explaining");
+        status = dmi_fail(DM_ERR_STATE, "array_save: not while explaining");
     }
-    if (status != DM_OK || (status = dmi_handle_find(s, a, "save: a", &h)) != DM_OK) {
+    if (status != DM_OK || (status = dmi_handle_find(s, a, "a", &h)) != DM_OK) {
         return status;
     }
     struct stat there; /* a device, a pipe or a directory is not to be replaced by a file */
     if (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) {
-        return dmi_fail(DM_ERR_IO, "save: %s is there and is not a regular file", path);
+        return dmi_fail(DM_ERR_IO, "array_save: %s is there and is not a regular file", path);
     }
     char *target = behind_links(path);
-    status = target ? save_to(session, a, h, target) : dmi_fail(DM_ERR_IO, "save: %s: %s", path, strerror(errno));
+    status = target ? save_to(session, a, h, target) : dmi_fail(DM_ERR_IO, "array_save: %s: %s", path, strerror(errno));
     free(target);
     return status;
 }

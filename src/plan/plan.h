@@ -52,7 +52,7 @@ typedef struct dmi_call {
     } args;
     int numbers;
     dmi_number number[DMI_CALL_NUMBERS]; /* alpha, beta, bounds, ...: steps read them when they run */
-    const char *name; /* of the public call, for messages; NULL: the op's */
+    const char *name; /* of the public call, for messages; NULL: the op's. Read by dmi_call_name */
     const void *tail; /* variable part (a path); plans may depend on its first tail_key bytes */
     int64_t tail_bytes, tail_key;
 } dmi_call;

@@ -15,7 +15,8 @@ mv "$work/first" "$work/prefix"
 prefix=$work/prefix
 libdir=$(dirname "$(find "$prefix" -name libdmath.so)")
 for file in "$libdir/libdmath.a" "$libdir/pkgconfig/dmath.pc" "$prefix/include/dmath/dmath.h" \
-    "$prefix/bin/dmath-worker"; do
+    "$prefix/include/dmath/check.h" "$prefix/bin/dmath-worker" "$prefix/share/doc/dmath/README.md" \
+    "$prefix/share/doc/dmath/docs/architecture.md" "$prefix/share/doc/dmath/examples/data/digits.npy"; do
     test -e "$file" || { echo "not installed: $file"; exit 1; }
 done
 
@@ -25,7 +26,7 @@ foreign=$(grep -v '^dm_' <<<"$names" | grep -Ev '^(_init|_fini|__bss_start|_edat
 test -z "$foreign" || { echo "not public, but visible: $foreign"; exit 1; }
 grep -qx dm_init <<<"$names" || { echo "dm_init is not visible"; exit 1; }
 for header in "$prefix"/include/dmath/*.h; do
-    for name in $(grep -Ev '^(typedef|#|/\*| \*)' "$header" | grep -oE '\bdm_[a-z0-9_]+\(' | tr -d '('); do
+    for name in $(grep -Ev '^(typedef|static|template|#|/\*| \*)' "$header" | grep -oE '\bdm_[a-z0-9_]+\(' | tr -d '('); do
         grep -qx "$name" <<<"$names" || { echo "$name is in $(basename "$header") but not in the library"; exit 1; }
     done
 done
@@ -52,6 +53,15 @@ export PKG_CONFIG_PATH=$libdir/pkgconfig
 "$cc" $flags "$here/user.c" $(pkg-config --cflags --libs dmath) -Wl,-rpath,"$libdir" -o "$work/user"
 check "pkg-config" "$work/user"
 
+echo "-- the installed examples"
+"$cmake" -S "$prefix/share/doc/dmath/examples" -B "$work/examples" -DCMAKE_PREFIX_PATH="$prefix" \
+    -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="$flags" >/dev/null
+"$cmake" --build "$work/examples" >/dev/null
+product=$("$work/examples/product")
+echo "product: $product"
+grep -q '^2 workers, column sums ' <<<"$product" || { echo "expected: 2 workers, column sums ..."; exit 1; }
+"$work/examples/pca" "$prefix/share/doc/dmath/examples/data/digits.npy" -o "$work/pca" >/dev/null
+
 echo "-- installed programs run from where they are"
 worker=$("$prefix/bin/dmath-worker" 2>&1 || true)
 grep -q "start it beside a master" <<<"$worker" || { echo "dmath-worker says: $worker"; exit 1; }
@@ -59,5 +69,5 @@ grep -q "start it beside a master" <<<"$worker" || { echo "dmath-worker says: $w
 if command -v c++ >/dev/null; then
     echo "-- the header is C++ too"
     c++ -std=c++11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c++ -I"$prefix/include" - \
-        <<<'#include <dmath/dmath.h>'
+        <<<'#include <dmath/check.h>'
 fi

@@ -199,9 +199,18 @@ static void test_operands(void **state)
         ok(dm_apply(s, "say which", 2, (dm_array[]){part[1], part[0]}, first, ".", 1));
         columns_are(s, x, 11, 10);
         ok(dm_fill(s, x, 1));
-        ok(dm_apply(s, "say which", 2, (dm_array[]){x, one}, first, ".", 1));
+        dm_apply_options align = DM_APPLY_OPTIONS_INIT;
+        align.align = 1;
+        assert_int_equal(dm_apply(s, "say which", 2, (dm_array[]){x, one}, first, ".", 1),
+                         workers > 1 ? DM_ERR_LAYOUT : DM_OK);
+        ok(dm_apply_with(s, "say which", 2, (dm_array[]){x, one}, first, ".", 1, &align));
         columns_are(s, x, 10, 10);
         columns_are(s, one, 1, 1);
+        dm_array flat; /* of another shape: its blocks are its own */
+        ok(dm_array_reshape(s, one, 2, (const int64_t[]){16, 4}, &flat));
+        ok(dm_apply(s, "say which", 2, (dm_array[]){x, flat}, both, "..", 2));
+        columns_are(s, x, 10, 10);
+        columns_are(s, one, 11, 11);
         ok(dm_finalize(s, NULL));
     }
 }
@@ -215,8 +224,9 @@ static void test_failure(void **state)
     int modes[2] = {DM_WRITE, DM_READ};
     config.workers = 3;
     ok(dm_init(&config, &s));
-    ok(dm_matrix(s, DM_F32, 9, 4, &a));
-    ok(dm_matrix(s, DM_F32, 9, 4, &b));
+    dm_layout rows = dm_layout_rows(s);
+    ok(dm_array_create(s, DM_F32, 2, (const int64_t[]){9, 4}, &rows, &a));
+    ok(dm_array_like(s, a, 0, &b));
     ok(dm_fill(s, a, 1));
     ok(dm_fill(s, b, 1));
     ok(dm_apply(s, "fail on last", 2, (dm_array[]){a, b}, modes, NULL, 0));

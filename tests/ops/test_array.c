@@ -97,26 +97,30 @@ static void create_case(dmt_case *c)
     dmt_operand_unchanged(c, a);
 }
 
-/* The layout dmath chooses: split over all workers along one dim. */
+/* The layout dmath chooses: dim 0 split over all workers, or all of a small array on worker 0. */
 static void default_case(dmt_case *c)
 {
-    int64_t shape[3];
-    int split = 0;
+    int64_t shape[3], bytes = 4, last[3];
+    int owner = -1;
     dm_array a;
     dm_layout layout = dm_layout_default();
     for (int d = 0; d < 3; d++) {
-        shape[d] = dmt_int(&c->random, 1, 12);
+        shape[d] = dmt_int(&c->random, 1, 24);
+        last[d] = shape[d] - 1;
+        bytes *= shape[d];
     }
+    bool spread = c->workers > 1 && shape[0] >= 2 * c->workers && bytes >= 4096;
     DMT_OK(c, dm_array_create(c->session, DM_F32, 3, shape, dmt_chance(&c->random, 50) ? NULL : &layout, &a));
     dm_array_info info = query(c, a);
-    for (int d = 0; d < 3; d++) {
-        split += info.grid[d] != 1;
-        if (info.grid[d] != 1 && info.grid[d] != c->workers) {
-            dmt_fail(c, "dim %d is split over %d of %d workers", d, info.grid[d], c->workers);
-        }
+    DMT_OK(c, dm_array_owner(c->session, a, last, &owner));
+    if (info.grid[0] != (spread ? c->workers : 1) || info.grid[1] != 1 || info.grid[2] != 1 ||
+        info.replicas != 1) {
+        dmt_fail(c, "%d x %d x %d is on %d x %d x %d, %d replicas", (int)shape[0], (int)shape[1], (int)shape[2],
+                 info.grid[0], info.grid[1], info.grid[2], info.replicas);
     }
-    if (split != (c->workers > 1) || info.replicas != 1) {
-        dmt_fail(c, "%d dims are split, %d replicas", split, info.replicas);
+    int64_t block = (shape[0] + c->workers - 1) / c->workers;
+    if (owner != (spread ? last[0] / block : 0)) {
+        dmt_fail(c, "the last element is on worker %d", owner);
     }
     DMT_OK(c, dm_array_destroy(c->session, a));
     DMT_OK(c, dm_matrix(c->session, DM_I32, shape[0], shape[1], &a));

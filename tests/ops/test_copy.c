@@ -40,6 +40,26 @@ static void pair_case(dmt_case *c)
     dmt_operand_unchanged(c, src);
 }
 
+/* A source of fewer or shorter dims is repeated. */
+static void broadcast_case(dmt_case *c)
+{
+    int64_t shape[DM_MAX_DIMS], narrow[DM_MAX_DIMS];
+    int ndim = (int)dmt_int(&c->random, 1, 4);
+    dmt_shape_random(c, ndim, 3000, shape);
+    int narrow_ndim = dmt_shape_narrowed(c, ndim, shape, narrow);
+    dmt_host *h = random_host(c, dmt_dtype_random(c), narrow_ndim, narrow, DMT_ODD);
+    dmt_host *junk = random_host(c, dmt_dtype_random(c), ndim, shape, DMT_SMOOTH);
+    dmt_operand *src = dmt_operand_make(c, "src", h, 0);
+    dmt_operand *dst = dmt_operand_make(c, "dst", junk, DMT_UNSET);
+    DMT_OK(c, dm_copy(c->session, src->array, dst->array));
+    dmt_host *want = dmt_host_copy(&c->scratch, junk);
+    for (int64_t i = 0; i < want->count; i++) {
+        want->v[i] = dmt_convert(h->dtype, want->dtype, h->v[dmt_broadcast(h, want, i)]);
+    }
+    dmt_operand_check_same(c, dst, want);
+    dmt_operand_unchanged(c, src);
+}
+
 /* Numbers around which conversions go wrong: halfway between two, at the ends of ranges, subnormal. */
 static void add_neighbours(dmt_host *h, int64_t *used, long double v)
 {
@@ -225,6 +245,12 @@ static void test_copy(void **state)
     dmt_run(&(dmt_suite){.name = "copy", .cases = 1200, .fn = copy_case});
 }
 
+static void test_broadcast(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "copy_broadcast", .cases = 800, .fn = broadcast_case});
+}
+
 static void test_copy_self(void **state)
 {
     (void)state;
@@ -247,6 +273,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_layout_pairs), cmocka_unit_test(test_conversions),
                                        cmocka_unit_test(test_copy),         cmocka_unit_test(test_copy_self),
-                                       cmocka_unit_test(test_copy_within),  cmocka_unit_test(test_chain)};
+                                       cmocka_unit_test(test_copy_within),  cmocka_unit_test(test_chain),
+                                       cmocka_unit_test(test_broadcast)};
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

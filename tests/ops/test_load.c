@@ -37,6 +37,33 @@ static void load_case(dmt_case *c)
     DMT_OK(c, dm_array_destroy(c->session, a));
 }
 
+/* The file's elements in another type. */
+static void load_as_case(dmt_case *c)
+{
+    int64_t shape[DM_MAX_DIMS];
+    int ndim = (int)dmt_int(&c->random, 0, 3);
+    char path[300], where[400];
+    dm_array a;
+    dmt_layout layout;
+    dmt_shape_random(c, ndim, 2000, shape);
+    dmt_host *h = dmt_host_make(&c->scratch, dmt_dtype_random(c), ndim, shape);
+    dmt_host *want = dmt_host_make(&c->scratch, dmt_dtype_random(c), ndim, shape);
+    dmt_host_random(h, &c->random, DMT_ODD);
+    for (int64_t i = 0; i < h->count; i++) {
+        want->v[i] = dmt_convert(h->dtype, want->dtype, h->v[i]);
+    }
+    dmt_layout_random(&layout, &c->scratch, &c->random, c->session, ndim, shape);
+    dmt_path(path, "load_as.npy");
+    dmt_npy_write(path, h, (dmt_npy){.version = 1});
+    DMT_OK(c, dm_array_load_as(c->session, path, want->dtype, layout.use, &a));
+    dmt_host *got = dmt_read(c, a, want->dtype, ndim, shape);
+    if (!dmt_host_same(got, want, where, sizeof where)) {
+        dmt_fail(c, "%s as %s: %s", dmt_name(h->dtype), dmt_name(want->dtype), where);
+    }
+    DMT_OK(c, dm_array_destroy(c->session, a));
+    DMT_REFUSED(c, DM_ERR_DTYPE, dm_array_load_as(c->session, path, (dm_dtype)55, NULL, &a));
+}
+
 /* Two million elements, of which each worker must read its own. */
 static void large_case(dmt_case *c)
 {
@@ -210,6 +237,12 @@ static void test_load(void **state)
     dmt_run(&(dmt_suite){.name = "load", .cases = 1000, .fn = load_case});
 }
 
+static void test_load_as(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "load_as", .cases = 400, .fn = load_as_case});
+}
+
 static void test_large(void **state)
 {
     (void)state;
@@ -225,8 +258,8 @@ static void test_damaged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_load),       cmocka_unit_test(test_large),   cmocka_unit_test(test_malformed),
-        cmocka_unit_test(test_unreadable), cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_load),      cmocka_unit_test(test_load_as),    cmocka_unit_test(test_large),
+        cmocka_unit_test(test_malformed), cmocka_unit_test(test_unreadable), cmocka_unit_test(test_damaged),
     };
     return cmocka_run_group_tests(tests, dmt_start, dmt_folder_remove);
 }

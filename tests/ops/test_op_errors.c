@@ -11,7 +11,7 @@ static void move_errors(dmt_case *c)
     dmt_things t = dmt_things_make(c);
     const int twice[] = {0, 0}, outside[] = {0, 2}, below[] = {0, -1}, swap[] = {1, 0};
     REFUSED(DMT_ONE(SHAPE), NULL, dm_copy(s, t.f, t.wide));
-    REFUSED(DMT_ONE(SHAPE), NULL, dm_copy(s, t.row, t.f));
+    REFUSED(DMT_ONE(SHAPE), NULL, dm_copy(s, t.row, t.wide));
     REFUSED(DMT_ONE(SHAPE), NULL, dm_copy(s, t.cube, t.f));
     REFUSED(DMT_ONE(ARG), "perm", dm_permute(s, t.f, NULL, t.g));
     REFUSED(DMT_ONE(ARG), "perm", dm_permute(s, t.f, twice, t.g));

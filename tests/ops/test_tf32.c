@@ -138,7 +138,7 @@ static void refused_case(dmt_case *c)
             dmt_fail(c, "%s", dm_error_message());
         }
     }
-    dm_gemm_options small = {sizeof small - 1, DM_COMPUTE_TF32}, none = {0, 0};
+    dm_gemm_options small = {sizeof(size_t), DM_COMPUTE_TF32}, none = {0, 0};
     DMT_REFUSED(c, DM_ERR_ARG, dm_gemm_with(c->session, DM_N, DM_N, 1, x[0], x[1], 0, x[2], &small));
     DMT_REFUSED(c, DM_ERR_ARG, dm_gemm_with(c->session, DM_N, DM_N, 1, x[0], x[1], 0, x[2], &none));
     if (!strstr(dm_error_message(), "size")) {

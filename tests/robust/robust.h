@@ -78,14 +78,15 @@ static inline void element_matrix(int n, int seed, double *out)
     }
 }
 
-/* n x n of f64. */
+/* n x n of f64; layout NULL: rows, which the default is for large matrices. */
 static inline dm_array make_matrix(dm_session *session, int n, const dm_layout *layout, int seed)
 {
     double values[MOST * MOST];
     dm_array a = DM_NO_ARRAY;
     const int64_t shape[2] = {n, n};
+    dm_layout rows = dm_layout_rows(session);
     element_matrix(n, seed, values);
-    OK(dm_array_create(session, DM_F64, 2, shape, layout, &a));
+    OK(dm_array_create(session, DM_F64, 2, shape, layout ? layout : &rows, &a));
     OK(dm_array_write(session, a, NULL, NULL, values, 0));
     return a;
 }

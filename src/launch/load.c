@@ -1,0 +1,48 @@
+#include "launch/load.h"
+#include "base/config.h"
+#include "ops/common_task.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* dlopen looks for a name without a slash in the system's folders only; a file of that name here comes first.
+ */
+static void *open_object(const char *path)
+{
+    char here[DMI_CONFIG_TEXT + 2];
+    snprintf(here, sizeof here, "./%s", path);
+    bool beside = !strchr(path, '/') && access(here, F_OK) == 0;
+    return dlopen(beside ? here : path, RTLD_NOW | RTLD_LOCAL);
+}
+
+static dm_status load_one(const char *path)
+{
+    void *object = open_object(path);
+    if (!object) {
+        return dmi_fail(DM_ERR_CONFIG, "load: %s", dlerror());
+    }
+    void *symbol = dlsym(object, "dmath_ops");
+    void (*ops)(void) = NULL;
+    memcpy(&ops, &symbol, sizeof ops); /* POSIX says that they are alike, C does not */
+    if (!ops) {
+        return dmi_fail(DM_ERR_CONFIG, "load: %s has no function dmath_ops", path);
+    }
+    dm_status status = dmi_task_load(ops);
+    return status == DM_OK ? DM_OK : dmi_fail(status, "load: %s: %s", path, dmi_error_text());
+}
+
+dm_status dmi_load_operations(const char *list)
+{
+    dm_status status = DM_OK;
+    while (*list && status == DM_OK) {
+        char path[DMI_CONFIG_TEXT];
+        size_t length = strcspn(list, ":");
+        memcpy(path, list, length);
+        path[length] = 0;
+        list += length + (list[length] == ':');
+        status = length > 0 ? load_one(path) : DM_OK;
+    }
+    return status;
+}

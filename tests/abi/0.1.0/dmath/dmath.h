@@ -1,0 +1,424 @@
+/* dmath: mathematics on matrices spread over many workers, from a sequential program.
+ *
+ * BSD-3-Clause, see LICENSE. Link with -ldmath (pkg-config dmath, or CMake's dmath::dmath).
+ *
+ * Words. A *session* owns *workers*; each worker owns one device (CPU cores or a GPU). An *array* has an element
+ * type, up to 8 dims (row-major) and is spread over the workers in *blocks* as its *layout* says. A *view* is a
+ * rectangle of an array, or its elements under another shape; it is a dm_array too and usable as any operand,
+ * outputs included. All indices count from 0, all sizes are int64_t.
+ *
+ * Rules that hold for every call unless its own text says otherwise:
+ *  - It returns a status; outputs are set only on DM_OK; dm_error_message() then has the details.
+ *  - It is checked completely before anything is sent, so a bad call changes nothing.
+ *  - Errors of any call, which the texts below do not repeat: DM_ERR_HANDLE (the session is NULL, an array is zero,
+ *    destroyed or another session's), DM_ERR_STATE (the session has ended), DM_ERR_ARG (an output is NULL, the size field
+ *    of a structure is not set), DM_ERR_NOMEM; with arrays as operands DM_ERR_LIMIT (the option memory_limit leaves no
+ *    room for the workspace). Calls that wait, which with the option sync are all, return what workers report too.
+ *  - It does not block: the command is queued, and commands take effect in the order of the calls. Calls that
+ *    return data (dm_array_read, dm_array_load, dm_array_save, dm_sync, ...) wait for what they need.
+ *  - A failure on a worker (a full disk, no memory) is reported by the next call that waits, with the command,
+ *    the worker and the host; arrays that depend on the failed result are poisoned until wholly rewritten. What a
+ *    product keeps of an operand for later ones (option replicas) fails with it: a product of the same operand that was
+ *    given before the failure was reported may be poisoned too.
+ *  - Any layouts and, where the text lists several, any mixture of element types may be combined: dmath moves
+ *    and converts what it must.
+ *  - A session is used by one thread at a time. Every call may be made only where dm_init returned: rank 0. Under a
+ *    launcher, what the program does before dm_init happens on every rank.
+ *  - A worker that makes no progress for watchdog_s (option, 120 s, ten times as long in files and in functions of
+ *    dm_apply; a kernel that computes is progress; a warning comes after a quarter) makes the waiting call return
+ *    DM_ERR_TIMEOUT. dm_sync waits once more; until it returns DM_OK, host memory given to the call that timed out
+ *    stays in use. dm_finalize gives the worker up.
+ *  - A worker whose host has no memory left to take part in a command ends the session: every call returns
+ *    DM_ERR_NOMEM, and only dm_finalize is left; until it returns, host memory given to the failing call stays in use.
+ *  - A session belongs to the process that made it. In a child made by fork every call on it is DM_ERR_STATE; a child
+ *    of a program that runs without a launcher may start its own, on CPUs: GPUs do not follow it there.
+ *  - Fills are the same to the last bit on any number of workers and any layout; products and sums to rounding.
+ */
+#ifndef DMATH_H
+#define DMATH_H
+
+#include <dmath/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DM_VERSION_MAJOR 0
+#define DM_VERSION_MINOR 1
+#define DM_VERSION_PATCH 0
+
+/* ---- status ---------------------------------------------------------------------------------------------- */
+
+/* "ERR_SHAPE" for DM_ERR_SHAPE; "?" for an unknown code. */
+DM_API const char *dm_status_name(dm_status status);
+/* What the status means, one sentence. */
+DM_API const char *dm_status_text(dm_status status);
+/* Details of the last failure in the calling thread; valid until that thread's next failing call. */
+DM_API const char *dm_error_message(void);
+/* "0.1.0" of the library that is running (the header's is DM_VERSION_*). */
+DM_API const char *dm_version(void);
+/* Bytes of one element; 0 for an unknown code. */
+DM_API int64_t dm_dtype_bytes(dm_dtype dtype);
+DM_API const char *dm_dtype_name(dm_dtype dtype);
+
+/* ---- session --------------------------------------------------------------------------------------------- */
+
+typedef struct dm_session dm_session;
+
+/* How a session is set up. Make one with DM_CONFIG_INIT, then set fields. */
+typedef struct dm_config {
+    size_t size;         /* sizeof(dm_config): set by DM_CONFIG_INIT */
+    int workers;         /* in-process workers; 0: DMATH_WORKERS, or one a GPU, or the cores of this machine up
+                          * to 4 */
+    const char *options; /* "key=value,key=value", each key once, over the environment's DMATH_KEY; see `dmath info`;
+                          * may be NULL */
+} dm_config;
+#define DM_CONFIG_INIT {sizeof(dm_config), 0, NULL}
+
+/* Starts a session. Collective over all ranks of an MPI job.
+ *
+ * Without a launcher, or as `mpirun -n 1`: the workers are threads of this process, MPI is not initialised.
+ * Under `mpirun -n P+1`: MPI is initialised here; rank 0 returns with P workers. On the other ranks the call does
+ * not return: they serve until rank 0's dm_finalize and then end the process with status 0. Ranks may run this
+ * program or `dmath-worker`.
+ * config may be NULL: all defaults.
+ *
+ * Errors: DM_ERR_CONFIG an option is not understood; DM_ERR_ARG workers is not 0 to 65536; DM_ERR_VERSION ranks run
+ * different builds; DM_ERR_TRANSPORT no transport between two workers passes its check, or the forced one does not;
+ * DM_ERR_STATE MPI was already initialised by the program (use dm_init_comm), or the worker processes of this
+ * launch have left with an earlier session; DM_ERR_TIMEOUT a rank did not come within meet_s (option, 120 s) of the
+ * return of MPI_Init on rank 0 (a rank that exits with status 0 before dm_init leaves Open MPI 4.1 waiting in it);
+ * DM_ERR_NOMEM. What one rank alone finds wrong, a setting of its own for instance, is returned on all, with the
+ * number of that rank. */
+DM_API DM_CHECKED dm_status dm_init(const dm_config *config, dm_session **session);
+
+/* Ends a session: waits for all commands, frees arrays that are still alive and reports how many through *alive
+ * (may be NULL; a warning is logged too). The handle is dead afterwards: any use of it is DM_ERR_STATE.
+ * Returns the error of a command that failed and was not reported yet; the session is ended all the same.
+ * A program that ends without it gets a warning, loses what was not done yet, and under a launcher ends the job as a
+ * failed one. Workers on GPUs of this process end with CUDA, in exit(): an atexit() handler may finalize their session
+ * only if it is set after dm_init, else the call is DM_ERR_STATE. */
+DM_API DM_CHECKED dm_status dm_finalize(dm_session *session, int64_t *alive);
+
+/* Waits until all commands given so far are done on all workers. Reports the failures since the last report; no errors
+ * of its own. */
+DM_API DM_CHECKED dm_status dm_sync(dm_session *session);
+
+/* Number of workers; 0 of a session that has ended. */
+DM_API int dm_workers(const dm_session *session);
+
+/* An empty command to all workers: for measurements. No errors of its own. */
+DM_API DM_CHECKED dm_status dm_noop(dm_session *session);
+
+/* ---- layouts --------------------------------------------------------------------------------------------- */
+
+enum { DM_CONTIGUOUS = 0, DM_CYCLIC = 1 };
+
+/* Which worker holds which block. Start from one of the dm_layout_* makers below and change fields as needed. */
+typedef struct dm_layout {
+    size_t size;                 /* sizeof(dm_layout): set by the makers */
+    int kind;                    /* 0: grid; 1: explicit map; 2: all on worker `single`; -1: default of the shape */
+    int single;
+    int64_t block[DM_MAX_DIMS];  /* block size of each dim in elements; 0: chosen for you */
+    int grid[DM_MAX_DIMS];       /* workers along each dim; 0 means 1 */
+    int order[DM_MAX_DIMS];      /* DM_CONTIGUOUS or DM_CYCLIC, a dim */
+    int replicas;                /* copies of the whole array, each on its own product(grid) workers; 0 means 1 */
+    const int *workers;          /* which workers, in this order; NULL: 0, 1, 2, ...; read during the call */
+    int nworkers;                /* how many in workers[] */
+    const int *map;              /* explicit: worker of each block, row-major over the blocks; read during the call */
+    int64_t map_count;
+} dm_layout;
+
+DM_API dm_layout dm_layout_default(void);
+/* Split along dim 0 / dim 1 / dim `dim` over all workers of the session, one contiguous block each. */
+DM_API dm_layout dm_layout_rows(const dm_session *session);
+DM_API dm_layout dm_layout_cols(const dm_session *session);
+DM_API dm_layout dm_layout_split(const dm_session *session, int dim);
+/* Blocks of `block` elements of dim `dim` dealt out in turn. */
+DM_API dm_layout dm_layout_cyclic(const dm_session *session, int dim, int64_t block);
+/* 2-D block-cyclic on a grid of grid_rows x grid_cols workers (row-major), as ScaLAPACK's. */
+DM_API dm_layout dm_layout_grid(int grid_rows, int grid_cols, int64_t block_rows, int64_t block_cols);
+/* Every worker holds the whole array. */
+DM_API dm_layout dm_layout_replicated(const dm_session *session);
+/* All of it on one worker. */
+DM_API dm_layout dm_layout_single(int worker);
+/* Blocks of block[ndim] elements, map[k] the worker of block k (row-major over the blocks). */
+DM_API dm_layout dm_layout_explicit(int ndim, const int64_t *block, const int *map, int64_t map_count);
+
+/* ---- arrays ---------------------------------------------------------------------------------------------- */
+
+/* A handle; plain data, copy it freely. A destroyed, foreign or zero handle is an error and nothing worse. */
+typedef struct dm_array {
+    uint64_t id;
+} dm_array;
+#define DM_NO_ARRAY ((dm_array){0})
+
+/* Creates an array of undefined contents. ndim 0..8, shape[d] >= 0; layout NULL: the default (split along the first
+ * dim long enough). Errors: DM_ERR_ARG, DM_ERR_DTYPE, DM_ERR_LAYOUT, DM_ERR_LIMIT (memory_limit exceeded, or too many
+ * arrays), DM_ERR_NOMEM (for the handle or the layout's tables; a worker without memory for its part says so at the
+ * next call that waits). */
+DM_API DM_CHECKED dm_status dm_array_create(dm_session *session, dm_dtype dtype, int ndim, const int64_t *shape,
+                                            const dm_layout *layout, dm_array *out);
+/* rows x cols with the default layout. Errors: as dm_array_create. */
+DM_API DM_CHECKED dm_status dm_matrix(dm_session *session, dm_dtype dtype, int64_t rows, int64_t cols, dm_array *out);
+
+/* Destroys an array or a view. Memory is free for later commands at once; commands already queued are not
+ * disturbed. Views of a destroyed array keep its memory alive. A zero handle is accepted and ignored. No errors of its
+ * own. */
+DM_API DM_CHECKED dm_status dm_array_destroy(dm_session *session, dm_array a);
+
+typedef struct dm_array_info {
+    size_t size; /* set by the caller: sizeof(dm_array_info) */
+    dm_dtype dtype;
+    int ndim;
+    int64_t shape[DM_MAX_DIMS];
+    int64_t block[DM_MAX_DIMS]; /* of the base array's layout */
+    int grid[DM_MAX_DIMS];      /* 1 everywhere for an explicit map */
+    int replicas;
+    int is_view;
+} dm_array_info;
+/* No errors of its own. */
+DM_API DM_CHECKED dm_status dm_array_query(dm_session *session, dm_array a, dm_array_info *info);
+/* The worker (of the first replica) that holds the element at index[ndim]. Errors: DM_ERR_ARG (index). */
+DM_API DM_CHECKED dm_status dm_array_owner(dm_session *session, dm_array a, const int64_t *index, int *worker);
+
+/* A view of the rectangle [lo, lo+extent) of a (an array or a view). Errors: DM_ERR_ARG (lo, extent), DM_ERR_LIMIT (too
+ * many arrays). */
+DM_API DM_CHECKED dm_status dm_array_view(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
+                                          dm_array *out);
+/* The same elements in row-major order under another shape, without moving any. Always possible for a whole array split
+ * along dim 0 whose blocks are whole numbers of new rows. Errors: DM_ERR_UNSUPPORTED where the layout would need data to
+ * move (copy to a suitable layout first), DM_ERR_SHAPE (another number of elements), DM_ERR_ARG (ndim, shape),
+ * DM_ERR_LIMIT (too many arrays). */
+DM_API DM_CHECKED dm_status dm_array_reshape(dm_session *session, dm_array a, int ndim, const int64_t *shape,
+                                             dm_array *out);
+
+/* Host memory -> array: the rectangle [lo, lo+extent) (lo, extent NULL: all of it). host holds the rectangle
+ * row-major in the array's own dtype; ld: elements from one row (last dim) to the next, 0: packed; dims before the
+ * last two are packed with it. host may be reused when the call returns. Blocks until the data has left host.
+ * Errors: DM_ERR_ARG (lo, extent, host, ld), DM_ERR_LIMIT (too many arrays: a rectangle is a view for the time),
+ * DM_ERR_STATE (between dm_explain_begin and dm_explain_end). */
+DM_API DM_CHECKED dm_status dm_array_write(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
+                                           const void *host, int64_t ld);
+/* Array -> host memory, the same way. Blocks. Errors: as dm_array_write, and DM_ERR_POISONED if the array is. */
+DM_API DM_CHECKED dm_status dm_array_read(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
+                                          void *host, int64_t ld);
+
+/* NumPy .npy files, C and Fortran order, up to 8 dims, the dtypes above, both byte orders (bf16: as ml_dtypes
+ * writes it, 'V2'). Every worker reads and writes its own part, so the path must name the same file on all
+ * hosts. Blocks. Load creates the array with the file's dtype and shape and the given layout.
+ * Errors: DM_ERR_IO, DM_ERR_FORMAT, both with the path and the reason; DM_ERR_ARG (path, layout), DM_ERR_LAYOUT,
+ * DM_ERR_LIMIT and DM_ERR_NOMEM as dm_array_create; DM_ERR_STATE (between dm_explain_begin and dm_explain_end). */
+DM_API DM_CHECKED dm_status dm_array_load(dm_session *session, const char *path, const dm_layout *layout,
+                                          dm_array *out);
+/* Writes C order, little endian. The file appears under its name only when it is whole, in place of a file of that
+ * name, or of the one that a link of that name leads to; until then a file beside it, with ".partial-" and a number at the
+ * end of its name, is written. Errors: DM_ERR_IO, also where something else (a device, a folder) has the name; DM_ERR_POISONED if the array
+ * is; DM_ERR_ARG (path), DM_ERR_STATE (between dm_explain_begin and dm_explain_end). */
+DM_API DM_CHECKED dm_status dm_array_save(dm_session *session, dm_array a, const char *path);
+
+/* ---- filling --------------------------------------------------------------------------------------------- */
+/* Values depend only on the arguments and on an element's index in x: not on the layout, nor on the number of
+ * workers, bit for bit. All dtypes unless said. For integer dtypes the numbers must be whole and in range. */
+
+/* All elements value. Errors: DM_ERR_ARG (value, in an integer dtype). */
+DM_API DM_CHECKED dm_status dm_fill(dm_session *session, dm_array x, double value);
+/* value where all indices are equal, else 0; ndim 2. Errors: DM_ERR_SHAPE, DM_ERR_ARG (value, in an integer dtype). */
+DM_API DM_CHECKED dm_status dm_fill_identity(dm_session *session, dm_array x, double value);
+/* x[i] = start + step * i, i the row-major index. Errors, in an integer dtype: DM_ERR_ARG (start, step, or the last
+ * element leaves the dtype). */
+DM_API DM_CHECKED dm_status dm_fill_arange(dm_session *session, dm_array x, double start, double step);
+/* Uniform in [lo, hi): Philox4x32-10 (Salmon et al., SC'11) over the index. Integers: lo <= x < hi. lo == hi: all lo.
+ * F16, BF16: made in f32 and rounded; what would come to hi, rounded too, is the number before it.
+ * Errors: DM_ERR_ARG (lo > hi; lo, hi in an integer dtype). */
+DM_API DM_CHECKED dm_status dm_fill_uniform(dm_session *session, dm_array x, double lo, double hi, uint64_t seed);
+/* Normal with the given mean and standard deviation (floating dtypes). Errors: DM_ERR_DTYPE (integers), DM_ERR_ARG
+ * (deviation < 0). */
+DM_API DM_CHECKED dm_status dm_fill_normal(dm_session *session, dm_array x, double mean, double deviation,
+                                           uint64_t seed);
+
+/* ---- moving ---------------------------------------------------------------------------------------------- */
+
+/* dst = src, converted to dst's dtype: copy, conversion and remap between any two layouts in one. Shapes equal.
+ * Float to float rounds to nearest even; float to integer truncates and saturates, NaN gives 0; integer to
+ * integer wraps. Workers send one another only what the receiver does not hold, in the narrower of the two
+ * dtypes. src and dst may not overlap unless they are the same elements. Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP. */
+DM_API DM_CHECKED dm_status dm_copy(dm_session *session, dm_array src, dm_array dst);
+/* dst = src with its dims in the order perm: dst.shape[d] == src.shape[perm[d]]. src and dst may not overlap.
+ * Errors: DM_ERR_ARG (perm), DM_ERR_SHAPE, DM_ERR_OVERLAP. */
+DM_API DM_CHECKED dm_status dm_permute(dm_session *session, dm_array src, const int *perm, dm_array dst);
+/* dst = transposed src, ndim 2: m x n -> n x m. src and dst may not overlap. Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP. */
+DM_API DM_CHECKED dm_status dm_transpose(dm_session *session, dm_array src, dm_array dst);
+
+/* ---- elementwise ----------------------------------------------------------------------------------------- */
+/* Computed in the wider of the operands' types (f16 and bf16 in f32; integer with floating in f64), converted to
+ * the output's dtype as dm_copy does. Integer operands with an integer output: whole alpha and beta, arithmetic in
+ * int64 with wrap-around. A term with a zero factor is not read. Outputs may be one of the operands itself;
+ * any other overlap is DM_ERR_OVERLAP.
+ * Broadcasting: shapes are aligned at the last dim; a missing dim or a dim of 1 repeats; out has the full shape. */
+
+/* y = alpha * x + beta * y. x broadcasts to y. Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP, DM_ERR_ARG (alpha, beta: not whole
+ * with integers alone). */
+DM_API DM_CHECKED dm_status dm_axpby(dm_session *session, double alpha, dm_array x, double beta, dm_array y);
+/* out = alpha * a + beta * b. Errors: as dm_axpby. */
+DM_API DM_CHECKED dm_status dm_add(dm_session *session, double alpha, dm_array a, double beta, dm_array b,
+                                   dm_array out);
+/* out = alpha * a * b. Errors: as dm_axpby (alpha). */
+DM_API DM_CHECKED dm_status dm_multiply(dm_session *session, double alpha, dm_array a, dm_array b, dm_array out);
+/* out = alpha * a (a broadcasts to out). Errors: as dm_axpby (alpha). */
+DM_API DM_CHECKED dm_status dm_scale(dm_session *session, double alpha, dm_array a, dm_array out);
+/* out = f(a); exp and tanh for floating a and out, relu for all. Shapes equal. Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP,
+ * DM_ERR_DTYPE (exp, tanh: integers). */
+DM_API DM_CHECKED dm_status dm_exp(dm_session *session, dm_array a, dm_array out);
+DM_API DM_CHECKED dm_status dm_tanh(dm_session *session, dm_array a, dm_array out);
+DM_API DM_CHECKED dm_status dm_relu(dm_session *session, dm_array a, dm_array out);
+
+/* ---- reductions ------------------------------------------------------------------------------------------ */
+
+/* out = scale * (sum of x over dims[ndims]) + beta * out. ndims 0 with dims NULL: over all dims.
+ * out.shape is x's without those dims, or with 1 in their place. Accumulates f64 in double-double, the other
+ * floats in f64, integers in int64 (wraps). The sum of no elements is 0. beta == 0: out is not read. (x is read
+ * even if scale is 0.)
+ * x and out may have different dtypes; where both are integers, scale and beta must be whole. x and out may not overlap.
+ * Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP, DM_ERR_ARG (dims, ndims; scale, beta).
+ * An addition an element of x. P workers that each have a part of the sums send at least (P-1) n of them in all, n the
+ * elements of out: 8 bytes each (16 for f64), or the element of x where it is one. None move where the summed dims are not
+ * split and out lies as x does.
+ * Sum of gradients: x is (P, n), a row on each of P workers, dims is 0, and out (n) has a copy on all of them. Out of
+ * each worker go 2 (P-1)/P n elements, (P-1) n where n is small; the copies agree to the last bit. Workers with several rows send their own sums of
+ * them, of 8 bytes an element (16 for f64) on the way to where they are added. */
+DM_API DM_CHECKED dm_status dm_sum(dm_session *session, dm_array x, const int *dims, int ndims, double scale,
+                                   double beta, dm_array out);
+
+/* ---- products -------------------------------------------------------------------------------------------- */
+
+enum { DM_N = 0, DM_T = 1 };
+
+/* c = alpha * op(a) * op(b) + beta * c; op(a): m x k, op(b): k x n, c: m x n, each a matrix or its transpose
+ * (trans_a, trans_b: DM_N or DM_T). Floating dtypes, mixed freely: computed in f64 if any operand is f64, else in
+ * f32; a 16-bit c is rounded once. beta == 0: c is not read. c may overlap neither a nor b.
+ * 2mnk flops. Into each of P workers move at least (P-1)/P of a or b where c and the other are split alike in one dim,
+ * (P-1)/P of c where a and b are split alike along k, ((Q-1) mk + (R-1) kn)/P elements on a grid of R x Q workers.
+ * alpha == 0: a and b are not read. Copies of a replicated c agree to the last bit.
+ * Errors: DM_ERR_SHAPE, DM_ERR_DTYPE (integers), DM_ERR_OVERLAP, DM_ERR_ARG (trans_a, trans_b), DM_ERR_LIMIT
+ * (memory_limit leaves no room for the workspace), DM_ERR_UNSUPPORTED (the option gemm_algorithm, below).
+ * The algorithm is chosen by estimated time, from rates of GPUs and links measured at the start where there are several
+ * GPUs, else by bytes moved. Option gemm_algorithm forces one for all products of a session (an error where it
+ * cannot serve the layouts or types): cyclic and, with two places a pair of workers, two_block; ring (the same from
+ * neighbour to neighbour, for several hosts); stationary (c stays); contract (partial products, added up where c is);
+ * panels (an operand comes in panels with all of k); fused (one kernel multiplies while operands come: Hopper GPUs, 16-bit
+ * operands). gemm_workspace limits the blocks that a worker has on their way: forms that need more are not taken then
+ * (a sum in parts, of another type than c, comes on top); so does a memory_limit that leaves less than the fastest form
+ * takes. On GPUs an operand that has come to all workers is kept there (option replicas), and the next product with it,
+ * which then multiplies in one piece, may differ in the last bits. The cyclic form follows Eliuk et al., dMath (2016), a
+ * variant of Fox, Otto & Hey (1987). */
+DM_API DM_CHECKED dm_status dm_gemm(dm_session *session, int trans_a, int trans_b, double alpha, dm_array a, dm_array b,
+                                    double beta, dm_array c);
+
+/* What a product that is computed in f32 makes of its operands. F32: takes them as they are. TF32: GPUs may round
+ * them to 10 bits behind the point for their tensor cores (range and sums are f32's). CPUs, which have no such units,
+ * compute in f32 all the same, which is at least as exact. Products in f64, and of two 16-bit operands, are not
+ * touched by it. DEFAULT: what the option gemm_compute says, which is f32 unless set. */
+enum { DM_COMPUTE_DEFAULT = 0, DM_COMPUTE_F32 = 1, DM_COMPUTE_TF32 = 2 };
+
+/* Make one with DM_GEMM_OPTIONS_INIT, then set fields. */
+typedef struct dm_gemm_options {
+    size_t size; /* sizeof(dm_gemm_options): set by DM_GEMM_OPTIONS_INIT */
+    int compute; /* DM_COMPUTE_* */
+} dm_gemm_options;
+#define DM_GEMM_OPTIONS_INIT {sizeof(dm_gemm_options), DM_COMPUTE_DEFAULT}
+
+/* dm_gemm with options; NULL: none. Errors: as dm_gemm, and DM_ERR_ARG where an option has no such value, or size is not
+ * that of this header. */
+DM_API DM_CHECKED dm_status dm_gemm_with(dm_session *session, int trans_a, int trans_b, double alpha, dm_array a,
+                                         dm_array b, double beta, dm_array c, const dm_gemm_options *options);
+
+/* ---- operations of your own ------------------------------------------------------------------------------ */
+
+/* A function of yours, run by every worker on the parts it holds: post-processing, generation, statistics, anything
+ * that needs no data of other workers. */
+
+/* One rectangle of an array, as it lies in a worker's memory. */
+typedef struct dm_block {
+    void *data; /* its first element (f16 and bf16 as uint16_t); always in memory of the host: of a
+                 * GPU's block a copy, which is brought back if it may be written */
+    dm_dtype dtype;
+    int ndim;
+    int64_t start[DM_MAX_DIMS];  /* index of the first element in the array (or view) given to dm_apply */
+    int64_t extent[DM_MAX_DIMS];
+    int64_t stride[DM_MAX_DIMS]; /* elements from one index to the next, a dim */
+} dm_block;
+
+enum { DM_READ = 1, DM_WRITE = 2, DM_READWRITE = 3, DM_TASK_OPERANDS = 4 };
+
+typedef struct dm_task {
+    size_t size;
+    int worker, workers;      /* this worker's number, and how many there are */
+    const void *args;         /* a copy of what dm_apply was given */
+    int64_t args_bytes;
+    int count;                /* operands */
+    const dm_block *block[DM_TASK_OPERANDS]; /* [blocks[i]] of operand i */
+    int64_t blocks[DM_TASK_OPERANDS];        /* 0 where this worker holds nothing of it */
+} dm_task;
+
+/* 0: well. Anything else fails the command as any failure on a worker does, with DM_ERR_TASK and this number. Runs
+ * on a thread of the library; may not call dmath. */
+typedef int (*dm_task_function)(const dm_task *task);
+
+/* Makes the function known under a name (at most 63 characters, new). Before dm_init, in the same order on all ranks:
+ * ranks that register other names refuse to meet (DM_ERR_VERSION), so use your own program on the workers' ranks and
+ * not dmath-worker. At most 256. Errors: DM_ERR_ARG, DM_ERR_STATE (a session is open). */
+DM_API DM_CHECKED dm_status dm_register(const char *name, dm_task_function function);
+
+/* Runs it once on every worker. modes[i]: what it does with arrays[i]: DM_READ, DM_WRITE (overwrites all of it) or
+ * DM_READWRITE; an array that is written may overlap no other. Where copies are held (replicas) each is handed
+ * out at its worker, and all must be written alike. args is copied. Errors: DM_ERR_ARG an unknown name, a bad mode,
+ * more than DM_TASK_OPERANDS arrays or 64 KiB of args; DM_ERR_OVERLAP. A
+ * non-zero result of the function comes as DM_ERR_TASK from the next call that waits.
+ * Blocks are the largest rectangles that lie together, in increasing order, the last dim fastest: operands of one
+ * shape and layout get the same blocks in the same order, others need not. The function is called once a worker, in
+ * process by several threads at once. */
+DM_API DM_CHECKED dm_status dm_apply(dm_session *session, const char *name, int count, const dm_array *arrays,
+                                     const int *modes, const void *args, int64_t args_bytes);
+
+/* ---- looking inside -------------------------------------------------------------------------------------- */
+
+/* Between these two, calls on arrays are planned for every worker but not run; the text lists for each call its
+ * algorithm, steps, bytes sent and received by each worker, workspace and flops. Create, destroy, view and
+ * reshape take effect; calls that move data to or from the program or a file are DM_ERR_STATE. *text is freed with
+ * free().
+ * Errors: DM_ERR_STATE (begin: it has begun; end: it has not). */
+DM_API DM_CHECKED dm_status dm_explain_begin(dm_session *session);
+DM_API DM_CHECKED dm_status dm_explain_end(dm_session *session, char **text);
+
+/* What a worker has done since the session began. Waits (as dm_sync). Errors: DM_ERR_ARG (worker). */
+typedef struct dm_counters {
+    size_t size; /* set by the caller: sizeof(dm_counters) */
+    int64_t commands, steps;
+    int64_t bytes_sent, bytes_received; /* to and from other workers and the master, payload */
+    int64_t messages_sent, messages_received;
+    int64_t flops;                      /* of products */
+    int64_t workspace_peak_bytes;       /* largest workspace of one command */
+    int64_t plans_made, plans_reused;
+} dm_counters;
+DM_API DM_CHECKED dm_status dm_counters_get(dm_session *session, int worker, dm_counters *out);
+
+/* Memory of a worker by owner, bytes after rounding. Waits (as dm_sync). Errors: DM_ERR_ARG (worker). */
+typedef struct dm_memory {
+    size_t size; /* set by the caller: sizeof(dm_memory) */
+    int64_t arrays, workspace, replicas, staging; /* live now */
+    int64_t peak;        /* highest sum of the above so far */
+    int64_t held;        /* slabs held from the system */
+    int64_t system_calls; /* how often the system was asked for memory */
+    int64_t limit;       /* 0: none */
+} dm_memory;
+DM_API DM_CHECKED dm_status dm_memory_report(dm_session *session, int worker, dm_memory *out);
+/* Gives unused slabs back to the system. Waits for all commands before it (as dm_sync), so that nobody works with a
+ * mapping of them. Workers give back such slabs by themselves when memory runs out, but for those that other processes have
+ * mapped: for them this call is needed. No errors of its own. */
+DM_API DM_CHECKED dm_status dm_memory_trim(dm_session *session);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
