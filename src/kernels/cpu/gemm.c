@@ -5,13 +5,33 @@
 #include <cblas.h>
 #include <limits.h>
 
+/* y = alpha * op(a) * x + beta * y, a as it lies: rows x cols. */
+static void vector_piece(dm_dtype dtype, bool trans, int64_t rows, int64_t cols, double alpha, const void *a,
+                         int64_t lda, const void *x, int64_t x_step, double beta, void *y, int64_t y_step)
+{
+    CBLAS_TRANSPOSE t = trans ? CblasTrans : CblasNoTrans;
+    if (dtype == DM_F64) {
+        cblas_dgemv(CblasRowMajor, t, (int)rows, (int)cols, alpha, a, (int)lda, x, (int)x_step, beta, y,
+                    (int)y_step);
+    } else {
+        cblas_sgemv(CblasRowMajor, t, (int)rows, (int)cols, (float)alpha, a, (int)lda, x, (int)x_step,
+                    (float)beta, y, (int)y_step);
+    }
+}
+
 /* One piece: every number fits in an int. */
 static void piece(const dmi_gemm *d, int64_t m, int64_t n, int64_t k, const int64_t *ld, double alpha,
                   const void *a, const void *b, double beta, void *c)
 {
     CBLAS_TRANSPOSE ta = d->trans_a ? CblasTrans : CblasNoTrans, tb = d->trans_b ? CblasTrans : CblasNoTrans;
     int lda = (int)ld[0], ldb = (int)ld[1], ldc = (int)ld[2];
-    if (d->dtype == DM_F64) {
+    if (n == 1) {
+        vector_piece(d->dtype, d->trans_a, d->trans_a ? k : m, d->trans_a ? m : k, alpha, a, lda, b,
+                     d->trans_b ? 1 : ldb, beta, c, ldc);
+    } else if (m == 1) { /* c^T = op(b)^T op(a)^T */
+        vector_piece(d->dtype, !d->trans_b, d->trans_b ? n : k, d->trans_b ? k : n, alpha, b, ldb, a,
+                     d->trans_a ? lda : 1, beta, c, 1);
+    } else if (d->dtype == DM_F64) {
         cblas_dgemm(CblasRowMajor, ta, tb, (int)m, (int)n, (int)k, alpha, a, lda, b, ldb, beta, c, ldc);
     } else {
         cblas_sgemm(CblasRowMajor, ta, tb, (int)m, (int)n, (int)k, (float)alpha, a, lda, b, ldb, (float)beta, c,
@@ -77,7 +97,11 @@ void dmi_cpu_gemm_limited(const dmi_gemm *d, double alpha, const void *a, const 
 
 void dmi_cpu_gemm(const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c)
 {
-    dmi_cpu_gemm_limited(d, alpha, a, b, beta, c, INT_MAX);
+    if (openblas_get_num_threads() == 1 && alpha != 0 && dmi_cpu_thin_pays(d)) {
+        dmi_cpu_thin(d, alpha, a, b, beta, c);
+    } else {
+        dmi_cpu_gemm_limited(d, alpha, a, b, beta, c, INT_MAX);
+    }
 }
 
 int dmi_cpu_blas_threads(int threads)

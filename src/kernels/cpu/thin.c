@@ -1,0 +1,226 @@
+/* Products of a large matrix by a thin one, of few columns. BLAS packs the large one first, which takes longer
+ * than to multiply; here it is read once, nearly at the memory's rate. (For one column BLAS has gemv.) a: the
+ * large operand; x: the thin one; y: the result, as thin. Where c has few rows, a and x are op(b) and op(a),
+ * transposed. Three loops: where a's rows lie along k, dots (for two columns) and rows (for more), else adds.
+ */
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/simd.h"
+#include <assert.h>
+
+enum { THIN_VECTOR = 32, THIN_SUMS = 8 }; /* bytes; most sums that a loop keeps in registers */
+enum { PIECE_BYTES = 64 << 10, PIECE_MOST = 4096, TURN = 32 };
+/* Measured: BLAS is as fast where a fits the cache, or has few rows or columns; the more, the more columns x
+ * has. */
+enum { WIDE = 8, LEAST = 64, LEAST_ACROSS = 512, LEAST_WIDE = 256 };
+enum { LEAST_BYTES = 1 << 20, LEAST_BYTES_WIDE = 8 << 20 };
+
+/* y[i][j] = alpha * (sum over p of a(i, p) * x(p, j)) + beta * y[i][j] */
+typedef struct thin_part {
+    int64_t rows, cols, k;
+    const void *a, *x;
+    int64_t lda;
+    int64_t ldx;        /* dots: from one column to the next */
+    int64_t x_k, x_col; /* adds */
+    void *y;
+    int64_t y_row, y_col;
+    double alpha, beta;
+    void *sum; /* adds: sums, a stretch of lds for each column */
+    int64_t lds;
+    int64_t row, at; /* what is done: rows of a (dots, rows), indices of k (adds) */
+} thin_part;
+
+typedef void thin_loop(thin_part *t);
+typedef struct thin_loops {
+    thin_loop *dots[2], *rows[2][2],
+        *adds[3][2]; /* by the columns they take; several rows or indices at a time, one */
+    void (*store)(const thin_part *t);
+} thin_loops;
+
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#elif defined(__GNUC__)
+#define UNROLL _Pragma("GCC unroll 16")
+#else
+#define UNROLL
+#endif
+#define LOOP_OF(name, call)                                                                                    \
+    DMI_BODY void name##_body(thin_part *t)                                                                    \
+    {                                                                                                          \
+        call;                                                                                                  \
+    }                                                                                                          \
+    DMI_TWICE(static, name, (thin_part * t), (t))
+#define LOOP(name, call) LOOP_OF(name, call)
+
+#define REAL double
+#define NAME(x) x##_f64
+#include "kernels/cpu/thin_type.h"
+#undef REAL
+#undef NAME
+#define REAL float
+#define NAME(x) x##_f32
+#include "kernels/cpu/thin_type.h"
+
+/* The product as a whole. */
+typedef struct thin {
+    thin_part all;
+    bool along; /* a's rows lie along k */
+    int64_t bytes;
+    const thin_loops *loops;
+} thin;
+
+/* Columns first .. first + t.cols of x, packed as their loop wants them. */
+typedef struct group {
+    thin_part t;
+    const void *x; /* as given */
+    thin_loop *const *loop;
+    int64_t width; /* columns with those that only fill a vector up */
+    bool dots;
+} group;
+
+static void run(group *g)
+{
+    g->loop[0](&g->t);
+    g->loop[1](&g->t);
+}
+
+/* The columns in groups; returns how many there are. */
+static int make_groups(const thin *t, group *g)
+{
+    int64_t lanes = THIN_VECTOR / t->bytes, cols = t->all.cols;
+    int count = 0;
+    for (int64_t col = 0; col < cols; col += g[count++].t.cols) {
+        int64_t left = cols - col;
+        g[count] = (group){.t = t->all};
+        thin_part *p = &g[count].t;
+        p->y = dmi_at_mut(p->y, col * p->y_col * t->bytes);
+        p->x = g[count].x = dmi_at(p->x, col * p->x_col * t->bytes);
+        if (!t->along) {
+            int size = left <= 2 ? 0 : left <= 4 ? 1 : 2;
+            g[count].loop = t->loops->adds[size];
+            g[count].width = (int64_t)2 << size;
+        } else if (left <= 2) {
+            g[count].dots = true;
+            g[count].loop = t->loops->dots;
+            g[count].width = 2;
+        } else {
+            g[count].loop = t->loops->rows[left > lanes];
+            g[count].width = left > lanes ? 2 * lanes : lanes;
+        }
+        p->cols = DMI_MIN(left, g[count].width);
+    }
+    return count;
+}
+
+/* Elements of k, or of a's rows, for which all columns fit into a piece. */
+static int64_t piece_of(const thin *t, const group *g, int groups)
+{
+    int64_t width = 0;
+    for (int i = 0; i < groups; i++) {
+        width += g[i].width;
+    }
+    return DMI_MIN(PIECE_MOST, PIECE_BYTES / (width * t->bytes));
+}
+
+/* x's n indices of k from p on, for one group. */
+static void pack(const thin *t, group *g, int64_t p, int64_t n, void *room)
+{
+    const void *x = dmi_at(g->x, p * t->all.x_k * t->bytes);
+    g->t.k = g->t.ldx = n;
+    g->t.x = room;
+    if (g->width > g->t.cols) {
+        memset(room, 0, (size_t)(g->width * n * t->bytes));
+    }
+    dmi_move_plane(t->bytes, n, g->t.cols, x, t->all.x_k, t->all.x_col, room, g->dots ? 1 : g->width,
+                   g->dots ? n : 1);
+}
+
+/* a's rows lie along k: y for one stretch of k after another. Several groups take turns, so that the second
+ * finds a's rows in the cache. */
+static void along(const thin *t, group *g, int groups, char *room)
+{
+    int64_t piece = piece_of(t, g, groups), rows = t->all.rows, turn = groups == 1 ? rows : TURN;
+    for (int64_t p = 0; p < t->all.k; p += piece) {
+        int64_t n = DMI_MIN(piece, t->all.k - p), used = 0;
+        for (int i = 0; i < groups; i++) {
+            pack(t, &g[i], p, n, room + used);
+            used += g[i].width * n * t->bytes;
+            g[i].t.a = dmi_at(t->all.a, p * t->bytes);
+            g[i].t.beta = p == 0 ? t->all.beta : 1;
+        }
+        for (int64_t row = 0; row < rows; row += turn) {
+            for (int i = 0; i < groups; i++) {
+                g[i].t.row = row;
+                g[i].t.rows = DMI_MIN(rows, row + turn);
+                run(&g[i]);
+            }
+        }
+    }
+}
+
+/* a's rows lie across k: all of k for one stretch of y after another. */
+static void across(const thin *t, group *g, int groups, char *room)
+{
+    int64_t piece = piece_of(t, g, groups), k = t->all.k, turn = groups == 1 ? k : TURN;
+    for (int64_t row = 0; row < t->all.rows; row += piece) {
+        int64_t n = DMI_MIN(piece, t->all.rows - row), used = 0;
+        for (int i = 0; i < groups; i++) {
+            g[i].t.sum = room + used;
+            used += g[i].width * n * t->bytes;
+            g[i].t.rows = g[i].t.lds = n;
+            g[i].t.at = 0;
+            g[i].t.a = dmi_at(t->all.a, row * t->bytes);
+        }
+        memset(room, 0, (size_t)used);
+        for (int64_t p = 0; p < k; p += turn) {
+            for (int i = 0; i < groups; i++) {
+                g[i].t.k = DMI_MIN(k, p + turn);
+                run(&g[i]);
+            }
+        }
+        for (int i = 0; i < groups; i++) {
+            t->loops->store(&g[i].t);
+            g[i].t.y = dmi_at_mut(g[i].t.y, n * t->all.y_row * t->bytes);
+        }
+    }
+}
+
+bool dmi_cpu_thin_pays(const dmi_gemm *d)
+{
+    int64_t rows = DMI_MAX(d->m, d->n), cols = DMI_MIN(d->m, d->n);
+    bool few = d->n <= d->m, lies_along = few ? !d->trans_a : d->trans_b;
+    return cols > 1 && cols <= DMI_CPU_THIN && rows >= (lies_along ? LEAST : LEAST_ACROSS) &&
+           d->k >= (cols > WIDE ? LEAST_WIDE : LEAST) &&
+           rows * d->k * dmi_dtype_bytes(d->dtype) >= (cols > WIDE ? LEAST_BYTES_WIDE : LEAST_BYTES);
+}
+
+void dmi_cpu_thin(const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c)
+{
+    _Alignas(64) char room[PIECE_BYTES];
+    group g[DMI_CPU_THIN];
+    int64_t bytes = dmi_dtype_bytes(d->dtype);
+    bool few = d->n <= d->m; /* columns of c; else rows: c^T = op(b)^T op(a)^T */
+    assert(DMI_MIN(d->m, d->n) <= DMI_CPU_THIN && d->k > 0);
+    /* The two operands' steps along k and along the other dim. */
+    int64_t a_k = d->trans_a ? d->lda : 1, a_m = d->trans_a ? 1 : d->lda;
+    int64_t b_k = d->trans_b ? 1 : d->ldb, b_n = d->trans_b ? d->ldb : 1;
+    const void *pa = dmi_at(a, d->a_offset * bytes), *pb = dmi_at(b, d->b_offset * bytes);
+    thin t = {.all = {.rows = few ? d->m : d->n,
+                      .cols = few ? d->n : d->m,
+                      .k = d->k,
+                      .a = few ? pa : pb,
+                      .x = few ? pb : pa,
+                      .lda = few ? d->lda : d->ldb,
+                      .x_k = few ? b_k : a_k,
+                      .x_col = few ? b_n : a_m,
+                      .y = dmi_at_mut(c, d->c_offset * bytes),
+                      .y_row = few ? d->ldc : 1,
+                      .y_col = few ? 1 : d->ldc,
+                      .alpha = alpha,
+                      .beta = beta},
+              .along = few ? !d->trans_a : d->trans_b,
+              .bytes = bytes,
+              .loops = d->dtype == DM_F64 ? &loops_f64 : &loops_f32};
+    int groups = make_groups(&t, g);
+    (t.along ? along : across)(&t, g, groups, room);
+}

@@ -1,0 +1,167 @@
+/* The loops of thin.c for one type; included once for each, with
+ *   REAL     the type
+ *   NAME(x)  the name x of this type's function
+ * Sums are written out lane by lane, so that both compilations of a loop give the same bits. */
+typedef REAL NAME(vec) __attribute__((vector_size(THIN_VECTOR)));
+typedef REAL NAME(vec_at) __attribute__((vector_size(THIN_VECTOR), aligned(sizeof(REAL)), may_alias));
+enum { NAME(LANES) = THIN_VECTOR / sizeof(REAL) };
+#define LOAD(p) (*(const NAME(vec_at) *)(p))
+
+DMI_BODY void NAME(put)(const thin_part *t, int64_t row, int64_t col, REAL sum)
+{
+    REAL *y = (REAL *)t->y + row * t->y_row + col * t->y_col;
+    *y = t->beta == 0 ? (REAL)t->alpha * sum : (REAL)t->alpha * sum + (REAL)t->beta * *y;
+}
+
+/* R rows of a at a time, which lie along k, by W columns of x, each a stretch of its own. What the next rows
+ * have here is prefetched, for hardware stops at the end of a page. */
+DMI_BODY void NAME(dots)(thin_part *t, const int R, const int W)
+{
+    enum { STEP = 2 * NAME(LANES) };
+    const REAL *x = t->x;
+    int64_t lda = t->lda, ldx = t->ldx, k = t->k;
+    for (; t->row + R <= t->rows; t->row += R) {
+        const REAL *a = (const REAL *)t->a + t->row * lda;
+        NAME(vec) s[THIN_SUMS];
+        REAL lane[THIN_SUMS][NAME(LANES)] = {{0}};
+        int64_t p = 0;
+        UNROLL
+        for (int i = 0; i < R * W; i++) {
+            s[i] = (NAME(vec)){0};
+        }
+        for (; p + STEP <= k; p += STEP) {
+            UNROLL
+            for (int r = 0; r < R; r++) {
+                __builtin_prefetch(a + (r + R) * lda + p);
+            }
+            UNROLL
+            for (int i = 0; i < 2 * R * W; i++) {
+                int64_t at = p + i / (R * W) * NAME(LANES);
+                s[i % (R * W)] += LOAD(a + i % R * lda + at) * LOAD(x + i / R % W * ldx + at);
+            }
+        }
+        UNROLL
+        for (int i = 0; i < R * W; i++) {
+            memcpy(lane[i], &s[i], sizeof s[i]);
+        }
+        for (int i = 0; i < R * DMI_MIN(W, t->cols); i++) {
+            REAL sum[4] = {lane[i][0], lane[i][1], lane[i][2], lane[i][3]};
+            int w = i / R, r = i % R;
+            for (int l = 4; l < NAME(LANES); l++) {
+                sum[l % 4] += lane[i][l];
+            }
+            for (int64_t q = p; q < k; q++) {
+                sum[q % 4] += a[r * lda + q] * x[w * ldx + q];
+            }
+            NAME(put)(t, t->row + r, w, (sum[0] + sum[1]) + (sum[2] + sum[3]));
+        }
+    }
+}
+
+/* R rows of a at a time, which lie along k, by the columns of x in C vectors: a[r][p] times a row of x. */
+DMI_BODY void NAME(rows)(thin_part *t, const int R, const int C)
+{
+    enum { LINE = 64 / sizeof(REAL) };
+    int64_t lda = t->lda;
+    for (; t->row + R <= t->rows; t->row += R) {
+        const REAL *a = (const REAL *)t->a + t->row * lda, *x = t->x;
+        NAME(vec) s[THIN_SUMS];
+        REAL sum[THIN_SUMS * NAME(LANES)] = {0};
+        UNROLL
+        for (int i = 0; i < R * C; i++) {
+            s[i] = (NAME(vec)){0};
+        }
+        for (int64_t p = 0; p < t->k; p++, x += C * NAME(LANES)) {
+            if (p % LINE == 0) {
+                UNROLL
+                for (int r = 0; r < R; r++) {
+                    __builtin_prefetch(a + (r + R) * lda + p);
+                }
+            }
+            UNROLL
+            for (int i = 0; i < R * C; i++) {
+                s[i] += a[i / C * lda + p] * LOAD(x + i % C * NAME(LANES));
+            }
+        }
+        UNROLL
+        for (int i = 0; i < R * C; i++) {
+            memcpy(sum + i * NAME(LANES), &s[i], sizeof s[i]);
+        }
+        for (int r = 0; r < R; r++) {
+            for (int64_t j = 0; j < DMI_MIN(t->cols, C * NAME(LANES)); j++) {
+                NAME(put)(t, t->row + r, j, sum[r * C * NAME(LANES) + j]);
+            }
+        }
+    }
+}
+
+/* sum[w][i] += a[p][i] * x[p][w], P indices of k at a time, W columns. */
+DMI_BODY void NAME(adds)(thin_part *t, const int P, const int W)
+{
+    int64_t lda = t->lda, rows = t->rows, lds = t->lds;
+    REAL *sum = t->sum;
+    for (; t->at + P <= t->k; t->at += P) {
+        const REAL *a = (const REAL *)t->a + t->at * lda;
+        REAL x[4 * THIN_SUMS] = {0};
+        int64_t i = 0;
+        for (int j = 0; j < P * DMI_MIN(W, t->cols); j++) {
+            x[j] = ((const REAL *)t->x)[(t->at + j % P) * t->x_k + j / P * t->x_col];
+        }
+        for (; i + NAME(LANES) <= rows; i += NAME(LANES)) {
+            NAME(vec) v[4];
+            UNROLL
+            for (int p = 0; p < P; p++) {
+                __builtin_prefetch(a + (p + P) * lda + i);
+                v[p] = LOAD(a + p * lda + i);
+            }
+            UNROLL
+            for (int w = 0; w < W; w++) {
+                NAME(vec) s = LOAD(sum + w * lds + i);
+                UNROLL
+                for (int p = 0; p < P; p++) {
+                    s += v[p] * x[w * P + p];
+                }
+                *(NAME(vec_at) *)(sum + w * lds + i) = s;
+            }
+        }
+        for (; i < rows; i++) {
+            for (int j = 0; j < P * W; j++) {
+                sum[j / P * lds + i] += a[j % P * lda + i] * x[j];
+            }
+        }
+    }
+}
+
+LOOP(NAME(dots_1_2), NAME(dots)(t, 1, 2))
+LOOP(NAME(dots_4_2), NAME(dots)(t, 4, 2))
+LOOP(NAME(rows_1_1), NAME(rows)(t, 1, 1))
+LOOP(NAME(rows_8_1), NAME(rows)(t, 8, 1))
+LOOP(NAME(rows_1_2), NAME(rows)(t, 1, 2))
+LOOP(NAME(rows_4_2), NAME(rows)(t, 4, 2))
+LOOP(NAME(adds_1_2), NAME(adds)(t, 1, 2))
+LOOP(NAME(adds_4_2), NAME(adds)(t, 4, 2))
+LOOP(NAME(adds_1_4), NAME(adds)(t, 1, 4))
+LOOP(NAME(adds_4_4), NAME(adds)(t, 4, 4))
+LOOP(NAME(adds_1_8), NAME(adds)(t, 1, 8))
+LOOP(NAME(adds_4_8), NAME(adds)(t, 4, 8))
+
+/* The sums of a part to where they belong. */
+static void NAME(store)(const thin_part *t)
+{
+    for (int64_t j = 0; j < t->cols; j++) {
+        for (int64_t i = 0; i < t->rows; i++) {
+            NAME(put)(t, i, j, ((const REAL *)t->sum)[j * t->lds + i]);
+        }
+    }
+}
+
+static const thin_loops NAME(loops) = {
+    .dots = {NAME(dots_4_2), NAME(dots_1_2)},
+    .rows = {{NAME(rows_8_1), NAME(rows_1_1)}, {NAME(rows_4_2), NAME(rows_1_2)}},
+    .adds = {{NAME(adds_4_2), NAME(adds_1_2)},
+             {NAME(adds_4_4), NAME(adds_1_4)},
+             {NAME(adds_4_8), NAME(adds_1_8)}},
+    .store = NAME(store),
+};
+
+#undef LOAD
