@@ -152,6 +152,27 @@ static void test_thin_large(void **state)
     }
 }
 
+/* With several threads of BLAS vectors go to its gemv. */
+static void test_vectors(void **state)
+{
+    (void)state;
+    static const double coefficient[] = {0, 1, -1, 2};
+    rng r = {36};
+    int before = dmi_cpu_blas_threads(2);
+    for (int round = 0; round < 1000; round++) {
+        dmi_gemm d;
+        make_product(&r, round % 2 == 0 ? DM_F64 : DM_F32, 20, &d);
+        d.k = round % 50 == 0 ? 9001 : d.k;
+        *(round / 2 % 2 ? &d.m : &d.n) = 1;
+        d.lda = (d.trans_a ? d.m : d.k) + rng_in(&r, 0, 3);
+        d.ldb = (d.trans_b ? d.k : d.n) + rng_in(&r, 0, 3);
+        d.ldc = d.n + rng_in(&r, 0, 3);
+        check_product(&r, &d, coefficient[rng_in(&r, 0, 3)], coefficient[rng_in(&r, 0, 3)],
+                      round % 3 == 0 ? rng_in(&r, 1, 9) : 0);
+    }
+    (void)dmi_cpu_blas_threads(before);
+}
+
 static void test_empty(void **state)
 {
     (void)state;
@@ -199,8 +220,8 @@ static void test_rounding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_products), cmocka_unit_test(test_thin),     cmocka_unit_test(test_thin_large),
-        cmocka_unit_test(test_empty),    cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_products), cmocka_unit_test(test_thin),  cmocka_unit_test(test_thin_large),
+        cmocka_unit_test(test_vectors),  cmocka_unit_test(test_empty), cmocka_unit_test(test_rounding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,17 +5,37 @@
 #include <cblas.h>
 #include <limits.h>
 
-/* y = alpha * op(a) * x + beta * y, a as it lies: rows x cols. */
-static void vector_piece(dm_dtype dtype, bool trans, int64_t rows, int64_t cols, double alpha, const void *a,
-                         int64_t lda, const void *x, int64_t x_step, double beta, void *y, int64_t y_step)
+/* A matrix in rows, `trans`: its transpose is meant. */
+typedef struct matrix {
+    const void *at;
+    bool trans;
+    int64_t rows, cols, ld; /* as meant; in memory */
+} matrix;
+
+/* y = alpha * op(a) * x + beta * y by several threads of BLAS. Strides of x change the bits of BLAS' result,
+ * and copies of a result are to agree: x comes dense, in stretches. */
+static void vector_piece(dm_dtype dtype, double alpha, const matrix *a, const void *x, int64_t x_step,
+                         double beta, void *y, int64_t y_step)
 {
-    CBLAS_TRANSPOSE t = trans ? CblasTrans : CblasNoTrans;
-    if (dtype == DM_F64) {
-        cblas_dgemv(CblasRowMajor, t, (int)rows, (int)cols, alpha, a, (int)lda, x, (int)x_step, beta, y,
-                    (int)y_step);
-    } else {
-        cblas_sgemv(CblasRowMajor, t, (int)rows, (int)cols, (float)alpha, a, (int)lda, x, (int)x_step,
-                    (float)beta, y, (int)y_step);
+    enum { STRETCH = 4096 };
+    double room[STRETCH];
+    CBLAS_TRANSPOSE t = a->trans ? CblasTrans : CblasNoTrans;
+    int64_t bytes = dmi_dtype_bytes(dtype);
+    for (int64_t p = 0; p < a->cols; p += STRETCH) {
+        int64_t n = DMI_MIN(STRETCH, a->cols - p);
+        const void *from = dmi_at(a->at, p * (a->trans ? a->ld : 1) * bytes), *dense = dmi_at(x, p * bytes);
+        int rows = (int)(a->trans ? n : a->rows), cols = (int)(a->trans ? a->rows : n);
+        if (x_step != 1) {
+            dmi_move_plane(bytes, 1, n, dmi_at(x, p * x_step * bytes), 0, x_step, room, 0, 1);
+            dense = room;
+        }
+        if (dtype == DM_F64) {
+            cblas_dgemv(CblasRowMajor, t, rows, cols, alpha, from, (int)a->ld, dense, 1, p == 0 ? beta : 1, y,
+                        (int)y_step);
+        } else {
+            cblas_sgemv(CblasRowMajor, t, rows, cols, (float)alpha, from, (int)a->ld, dense, 1,
+                        p == 0 ? (float)beta : 1, y, (int)y_step);
+        }
     }
 }
 
@@ -25,12 +45,13 @@ static void piece(const dmi_gemm *d, int64_t m, int64_t n, int64_t k, const int6
 {
     CBLAS_TRANSPOSE ta = d->trans_a ? CblasTrans : CblasNoTrans, tb = d->trans_b ? CblasTrans : CblasNoTrans;
     int lda = (int)ld[0], ldb = (int)ld[1], ldc = (int)ld[2];
-    if (n == 1) {
-        vector_piece(d->dtype, d->trans_a, d->trans_a ? k : m, d->trans_a ? m : k, alpha, a, lda, b,
-                     d->trans_b ? 1 : ldb, beta, c, ldc);
-    } else if (m == 1) { /* c^T = op(b)^T op(a)^T */
-        vector_piece(d->dtype, !d->trans_b, d->trans_b ? n : k, d->trans_b ? k : n, alpha, b, ldb, a,
-                     d->trans_a ? lda : 1, beta, c, 1);
+    bool vector = (d->m == 1 || d->n == 1) && openblas_get_num_threads() > 1;
+    if (vector && d->n == 1) {
+        matrix x = {a, d->trans_a, m, k, lda};
+        vector_piece(d->dtype, alpha, &x, b, d->trans_b ? 1 : ldb, beta, c, ldc);
+    } else if (vector) { /* c^T = op(b)^T op(a)^T */
+        matrix x = {b, !d->trans_b, n, k, ldb};
+        vector_piece(d->dtype, alpha, &x, a, d->trans_a ? lda : 1, beta, c, 1);
     } else if (d->dtype == DM_F64) {
         cblas_dgemm(CblasRowMajor, ta, tb, (int)m, (int)n, (int)k, alpha, a, lda, b, ldb, beta, c, ldc);
     } else {

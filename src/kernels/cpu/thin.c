@@ -1,8 +1,9 @@
-/* Products of a large matrix by a thin one, of few columns. BLAS packs the large one first, which takes longer
- * than to multiply; here it is read once, nearly at the memory's rate. (For one column BLAS has gemv.) a: the
- * large operand; x: the thin one; y: the result, as thin. Where c has few rows, a and x are op(b) and op(a),
- * transposed. Three loops: where a's rows lie along k, dots (for two columns) and rows (for more), else adds.
- */
+/* Products of a large matrix by a vector or a thin matrix, of few columns. BLAS' gemm packs the large one
+ * first, which takes longer than to multiply; here it is read once, nearly at the memory's rate. BLAS has gemv
+ * for one column, but the bits of its results depend on the strides of the vector, and copies of c are to
+ * agree. a: the large operand; x: the thin one; y: the result, as thin. Where c has few rows, a and x are op(b)
+ * and op(a), transposed. Three loops: where a's rows lie along k, dots (for one or two columns) and rows (for
+ * more), else adds. */
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/simd.h"
@@ -10,9 +11,9 @@
 
 enum { THIN_VECTOR = 32, THIN_SUMS = 8 }; /* bytes; most sums that a loop keeps in registers */
 enum { PIECE_BYTES = 64 << 10, PIECE_MOST = 4096, TURN = 32 };
-/* Measured: BLAS is as fast where a fits the cache, or has few rows or columns; the more, the more columns x
- * has. */
-enum { WIDE = 8, LEAST = 64, LEAST_ACROSS = 512, LEAST_WIDE = 256 };
+/* Measured: BLAS is as fast where a has few rows or columns, and, for several columns of x, where a fits the
+ * cache; the more, the more columns x has. */
+enum { LEAST_VECTOR = 16, LEAST = 64, LEAST_ACROSS = 512, WIDE = 8, LEAST_WIDE = 256 };
 enum { LEAST_BYTES = 1 << 20, LEAST_BYTES_WIDE = 8 << 20 };
 
 /* y[i][j] = alpha * (sum over p of a(i, p) * x(p, j)) + beta * y[i][j] */
@@ -32,8 +33,8 @@ typedef struct thin_part {
 
 typedef void thin_loop(thin_part *t);
 typedef struct thin_loops {
-    thin_loop *dots[2], *rows[2][2],
-        *adds[3][2]; /* by the columns they take; several rows or indices at a time, one */
+    thin_loop *dots[2][2], *rows[2][2],
+        *adds[4][2]; /* by the columns they take; several rows or indices at a time, one */
     void (*store)(const thin_part *t);
 } thin_loops;
 
@@ -96,13 +97,13 @@ static int make_groups(const thin *t, group *g)
         p->y = dmi_at_mut(p->y, col * p->y_col * t->bytes);
         p->x = g[count].x = dmi_at(p->x, col * p->x_col * t->bytes);
         if (!t->along) {
-            int size = left <= 2 ? 0 : left <= 4 ? 1 : 2;
+            int size = left == 1 ? 0 : left == 2 ? 1 : left <= 4 ? 2 : 3;
             g[count].loop = t->loops->adds[size];
-            g[count].width = (int64_t)2 << size;
+            g[count].width = (int64_t)1 << size;
         } else if (left <= 2) {
             g[count].dots = true;
-            g[count].loop = t->loops->dots;
-            g[count].width = 2;
+            g[count].loop = t->loops->dots[left - 1];
+            g[count].width = left;
         } else {
             g[count].loop = t->loops->rows[left > lanes];
             g[count].width = left > lanes ? 2 * lanes : lanes;
@@ -128,6 +129,10 @@ static void pack(const thin *t, group *g, int64_t p, int64_t n, void *room)
     const void *x = dmi_at(g->x, p * t->all.x_k * t->bytes);
     g->t.k = g->t.ldx = n;
     g->t.x = room;
+    if (g->dots && g->width == 1 && t->all.x_k == 1) {
+        g->t.x = x;
+        return;
+    }
     if (g->width > g->t.cols) {
         memset(room, 0, (size_t)(g->width * n * t->bytes));
     }
@@ -189,7 +194,10 @@ bool dmi_cpu_thin_pays(const dmi_gemm *d)
 {
     int64_t rows = DMI_MAX(d->m, d->n), cols = DMI_MIN(d->m, d->n);
     bool few = d->n <= d->m, lies_along = few ? !d->trans_a : d->trans_b;
-    return cols > 1 && cols <= DMI_CPU_THIN && rows >= (lies_along ? LEAST : LEAST_ACROSS) &&
+    if (cols == 1) {
+        return d->k >= LEAST_VECTOR && (lies_along || rows >= LEAST_VECTOR);
+    }
+    return cols <= DMI_CPU_THIN && rows >= (lies_along ? LEAST : LEAST_ACROSS) &&
            d->k >= (cols > WIDE ? LEAST_WIDE : LEAST) &&
            rows * d->k * dmi_dtype_bytes(d->dtype) >= (cols > WIDE ? LEAST_BYTES_WIDE : LEAST_BYTES);
 }

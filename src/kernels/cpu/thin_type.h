@@ -18,30 +18,33 @@ DMI_BODY void NAME(put)(const thin_part *t, int64_t row, int64_t col, REAL sum)
 DMI_BODY void NAME(dots)(thin_part *t, const int R, const int W)
 {
     enum { STEP = 2 * NAME(LANES) };
+    const int U = R * W > 4 ? 1 : 2; /* sums of each, as registers allow */
     const REAL *x = t->x;
     int64_t lda = t->lda, ldx = t->ldx, k = t->k;
     for (; t->row + R <= t->rows; t->row += R) {
         const REAL *a = (const REAL *)t->a + t->row * lda;
+        const REAL *ahead = t->row + 2 * R <= t->rows ? a + R * lda : a;
         NAME(vec) s[THIN_SUMS];
         REAL lane[THIN_SUMS][NAME(LANES)] = {{0}};
         int64_t p = 0;
         UNROLL
-        for (int i = 0; i < R * W; i++) {
+        for (int i = 0; i < R * W * U; i++) {
             s[i] = (NAME(vec)){0};
         }
         for (; p + STEP <= k; p += STEP) {
             UNROLL
             for (int r = 0; r < R; r++) {
-                __builtin_prefetch(a + (r + R) * lda + p);
+                __builtin_prefetch(ahead + r * lda + p);
             }
             UNROLL
             for (int i = 0; i < 2 * R * W; i++) {
                 int64_t at = p + i / (R * W) * NAME(LANES);
-                s[i % (R * W)] += LOAD(a + i % R * lda + at) * LOAD(x + i / R % W * ldx + at);
+                s[i % (R * W * U)] += LOAD(a + i % R * lda + at) * LOAD(x + i / R % W * ldx + at);
             }
         }
         UNROLL
         for (int i = 0; i < R * W; i++) {
+            s[i] = U == 2 ? s[i] + s[i + R * W * (U - 1)] : s[i];
             memcpy(lane[i], &s[i], sizeof s[i]);
         }
         for (int i = 0; i < R * DMI_MIN(W, t->cols); i++) {
@@ -65,6 +68,7 @@ DMI_BODY void NAME(rows)(thin_part *t, const int R, const int C)
     int64_t lda = t->lda;
     for (; t->row + R <= t->rows; t->row += R) {
         const REAL *a = (const REAL *)t->a + t->row * lda, *x = t->x;
+        const REAL *ahead = t->row + 2 * R <= t->rows ? a + R * lda : a;
         NAME(vec) s[THIN_SUMS];
         REAL sum[THIN_SUMS * NAME(LANES)] = {0};
         UNROLL
@@ -75,7 +79,7 @@ DMI_BODY void NAME(rows)(thin_part *t, const int R, const int C)
             if (p % LINE == 0) {
                 UNROLL
                 for (int r = 0; r < R; r++) {
-                    __builtin_prefetch(a + (r + R) * lda + p);
+                    __builtin_prefetch(ahead + r * lda + p);
                 }
             }
             UNROLL
@@ -101,7 +105,7 @@ DMI_BODY void NAME(adds)(thin_part *t, const int P, const int W)
     int64_t lda = t->lda, rows = t->rows, lds = t->lds;
     REAL *sum = t->sum;
     for (; t->at + P <= t->k; t->at += P) {
-        const REAL *a = (const REAL *)t->a + t->at * lda;
+        const REAL *a = (const REAL *)t->a + t->at * lda, *ahead = t->at + 2 * P <= t->k ? a + P * lda : a;
         REAL x[4 * THIN_SUMS] = {0};
         int64_t i = 0;
         for (int j = 0; j < P * DMI_MIN(W, t->cols); j++) {
@@ -111,7 +115,7 @@ DMI_BODY void NAME(adds)(thin_part *t, const int P, const int W)
             NAME(vec) v[4];
             UNROLL
             for (int p = 0; p < P; p++) {
-                __builtin_prefetch(a + (p + P) * lda + i);
+                __builtin_prefetch(ahead + p * lda + i);
                 v[p] = LOAD(a + p * lda + i);
             }
             UNROLL
@@ -132,12 +136,16 @@ DMI_BODY void NAME(adds)(thin_part *t, const int P, const int W)
     }
 }
 
+LOOP(NAME(dots_1_1), NAME(dots)(t, 1, 1))
+LOOP(NAME(dots_4_1), NAME(dots)(t, 4, 1))
 LOOP(NAME(dots_1_2), NAME(dots)(t, 1, 2))
 LOOP(NAME(dots_4_2), NAME(dots)(t, 4, 2))
 LOOP(NAME(rows_1_1), NAME(rows)(t, 1, 1))
 LOOP(NAME(rows_8_1), NAME(rows)(t, 8, 1))
 LOOP(NAME(rows_1_2), NAME(rows)(t, 1, 2))
 LOOP(NAME(rows_4_2), NAME(rows)(t, 4, 2))
+LOOP(NAME(adds_1_1), NAME(adds)(t, 1, 1))
+LOOP(NAME(adds_4_1), NAME(adds)(t, 4, 1))
 LOOP(NAME(adds_1_2), NAME(adds)(t, 1, 2))
 LOOP(NAME(adds_4_2), NAME(adds)(t, 4, 2))
 LOOP(NAME(adds_1_4), NAME(adds)(t, 1, 4))
@@ -156,9 +164,10 @@ static void NAME(store)(const thin_part *t)
 }
 
 static const thin_loops NAME(loops) = {
-    .dots = {NAME(dots_4_2), NAME(dots_1_2)},
+    .dots = {{NAME(dots_4_1), NAME(dots_1_1)}, {NAME(dots_4_2), NAME(dots_1_2)}},
     .rows = {{NAME(rows_8_1), NAME(rows_1_1)}, {NAME(rows_4_2), NAME(rows_1_2)}},
-    .adds = {{NAME(adds_4_2), NAME(adds_1_2)},
+    .adds = {{NAME(adds_4_1), NAME(adds_1_1)},
+             {NAME(adds_4_2), NAME(adds_1_2)},
              {NAME(adds_4_4), NAME(adds_1_4)},
              {NAME(adds_4_8), NAME(adds_1_8)}},
     .store = NAME(store),
