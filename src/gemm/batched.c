@@ -84,7 +84,14 @@ static bool in_place(const batched *s, int which, int worker, const dmi_region *
 {
     const dmi_desc *x = s->p->op[which];
     wanted(s, which, c, out);
-    return x->dtype == s->p->panel_type && dmi_fetch_in_place(x, worker, out);
+    if (x->dtype != s->p->panel_type || !dmi_fetch_in_place(x, worker, out)) {
+        return false;
+    }
+    bool spread = dmi_product_spread(s->p, which, out);
+    if (spread) {
+        dmi_region_dense(out, 0);
+    }
+    return !spread;
 }
 
 static int64_t want_count(const void *context, int worker)

@@ -80,6 +80,9 @@ bool dmi_product_takes_whole(const dmi_product *p, int which); /* do all parts o
  * region's data is there; done: the panel is. */
 dmi_panel dmi_product_panel(dmi_product *p, int which, const dmi_region *region, dmi_ref ref, int *work,
                             const dmi_mark after, dmi_mark done);
+/* Is this part of operand `which` a vector that kernels get packed? On GPUs the bits of a product may depend on a vector's
+ * stride, and copies of c are to agree. */
+bool dmi_product_spread(const dmi_product *p, int which, const dmi_region *region);
 /* Most bytes of the copy that it makes of so many elements; alike at all workers. */
 int64_t dmi_product_copied(const dmi_product *p, int which, int64_t count);
 /* Elements from one index of k to the next. */

@@ -175,6 +175,13 @@ static bool to_be_turned(const dmi_product *p, int which, int64_t bytes)
     return (c.count > 0 ? c.dim[1].count : p->n) >= p->b->profile->gemm_turn;
 }
 
+bool dmi_product_spread(const dmi_product *p, int which, const dmi_region *region)
+{
+    int rows = region->ndim - 2;
+    return p->b->profile->gpu && p->inner_dim[which] == 0 && region->dim[rows + 1].count == 1 &&
+           region->dim[rows].count > 1 && region->stride[rows] != 1;
+}
+
 int64_t dmi_product_copied(const dmi_product *p, int which, int64_t count)
 {
     bool copied = p->op[which]->dtype != p->panel_type || may_be_turned(p, which);
@@ -193,10 +200,11 @@ dmi_panel dmi_product_panel(dmi_product *p, int which, const dmi_region *region,
                        false};
     dm_dtype from = p->op[which]->dtype;
     bool turned = to_be_turned(p, which, region->count * p->elem);
+    bool as_it_lies = from == p->panel_type && !turned && !dmi_product_spread(p, which, region);
     if (after) {
         dmi_mark_merge(done, after);
     }
-    if ((from == p->panel_type && !turned) || region->count == 0) {
+    if (as_it_lies || region->count == 0) {
         return panel;
     }
     dmi_builder *b = p->b;
