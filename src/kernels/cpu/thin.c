@@ -45,6 +45,7 @@ typedef struct thin_loops {
 #else
 #define UNROLL
 #endif
+#define THIN_REST static __attribute__((noinline))
 #define LOOP_OF(name, call)                                                                                    \
     DMI_BODY void name##_body(thin_part *t)                                                                    \
     {                                                                                                          \

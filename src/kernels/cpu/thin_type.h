@@ -7,10 +7,54 @@ typedef REAL NAME(vec_at) __attribute__((vector_size(THIN_VECTOR), aligned(sizeo
 enum { NAME(LANES) = THIN_VECTOR / sizeof(REAL) };
 #define LOAD(p) (*(const NAME(vec_at) *)(p))
 
-DMI_BODY void NAME(put)(const thin_part *t, int64_t row, int64_t col, REAL sum)
+static inline void NAME(put)(const thin_part *t, int64_t row, int64_t col, REAL sum)
 {
     REAL *y = (REAL *)t->y + row * t->y_row + col * t->y_col;
     *y = t->beta == 0 ? (REAL)t->alpha * sum : (REAL)t->alpha * sum + (REAL)t->beta * *y;
+}
+
+/* What is the same for all loops, once: sums of lanes, and the rest of k from p on. */
+THIN_REST void NAME(put_dots)(const thin_part *t, const REAL *lane, int64_t p, int R, int W)
+{
+    const REAL *a = (const REAL *)t->a + t->row * t->lda, *x = t->x;
+    for (int i = 0; i < R * DMI_MIN(W, t->cols); i++) {
+        REAL sum[4] = {0};
+        int w = i / R, r = i % R;
+        for (int l = 0; l < NAME(LANES); l++) {
+            sum[l % 4] += lane[i * NAME(LANES) + l];
+        }
+        for (int64_t q = p; q < t->k; q++) {
+            sum[q % 4] += a[r * t->lda + q] * x[w * t->ldx + q];
+        }
+        NAME(put)(t, t->row + r, w, (sum[0] + sum[1]) + (sum[2] + sum[3]));
+    }
+}
+
+THIN_REST void NAME(put_rows)(const thin_part *t, const REAL *sum, int R, int lanes)
+{
+    for (int r = 0; r < R; r++) {
+        for (int64_t j = 0; j < DMI_MIN(t->cols, lanes); j++) {
+            NAME(put)(t, t->row + r, j, sum[r * lanes + j]);
+        }
+    }
+}
+
+THIN_REST void NAME(take_x)(const thin_part *t, int P, int W, REAL *x)
+{
+    for (int j = 0; j < P * W; j++) {
+        bool filling = j / P >= t->cols;
+        x[j] = filling ? 0 : ((const REAL *)t->x)[(t->at + j % P) * t->x_k + j / P * t->x_col];
+    }
+}
+
+THIN_REST void NAME(add_rest)(const thin_part *t, const REAL *x, int64_t i, int P, int W)
+{
+    const REAL *a = (const REAL *)t->a + t->at * t->lda;
+    for (; i < t->rows; i++) {
+        for (int j = 0; j < P * W; j++) {
+            ((REAL *)t->sum)[j / P * t->lds + i] += a[j % P * t->lda + i] * x[j];
+        }
+    }
 }
 
 /* R rows of a at a time, which lie along k, by W columns of x, each a stretch of its own. What the next rows
@@ -25,7 +69,7 @@ DMI_BODY void NAME(dots)(thin_part *t, const int R, const int W)
         const REAL *a = (const REAL *)t->a + t->row * lda;
         const REAL *ahead = t->row + 2 * R <= t->rows ? a + R * lda : a;
         NAME(vec) s[THIN_SUMS];
-        REAL lane[THIN_SUMS][NAME(LANES)] = {{0}};
+        REAL lane[THIN_SUMS][NAME(LANES)];
         int64_t p = 0;
         UNROLL
         for (int i = 0; i < R * W * U; i++) {
@@ -47,17 +91,7 @@ DMI_BODY void NAME(dots)(thin_part *t, const int R, const int W)
             s[i] = U == 2 ? s[i] + s[i + R * W * (U - 1)] : s[i];
             memcpy(lane[i], &s[i], sizeof s[i]);
         }
-        for (int i = 0; i < R * DMI_MIN(W, t->cols); i++) {
-            REAL sum[4] = {lane[i][0], lane[i][1], lane[i][2], lane[i][3]};
-            int w = i / R, r = i % R;
-            for (int l = 4; l < NAME(LANES); l++) {
-                sum[l % 4] += lane[i][l];
-            }
-            for (int64_t q = p; q < k; q++) {
-                sum[q % 4] += a[r * lda + q] * x[w * ldx + q];
-            }
-            NAME(put)(t, t->row + r, w, (sum[0] + sum[1]) + (sum[2] + sum[3]));
-        }
+        NAME(put_dots)(t, lane[0], p, R, W);
     }
 }
 
@@ -70,7 +104,7 @@ DMI_BODY void NAME(rows)(thin_part *t, const int R, const int C)
         const REAL *a = (const REAL *)t->a + t->row * lda, *x = t->x;
         const REAL *ahead = t->row + 2 * R <= t->rows ? a + R * lda : a;
         NAME(vec) s[THIN_SUMS];
-        REAL sum[THIN_SUMS * NAME(LANES)] = {0};
+        REAL sum[THIN_SUMS * NAME(LANES)];
         UNROLL
         for (int i = 0; i < R * C; i++) {
             s[i] = (NAME(vec)){0};
@@ -91,11 +125,7 @@ DMI_BODY void NAME(rows)(thin_part *t, const int R, const int C)
         for (int i = 0; i < R * C; i++) {
             memcpy(sum + i * NAME(LANES), &s[i], sizeof s[i]);
         }
-        for (int r = 0; r < R; r++) {
-            for (int64_t j = 0; j < DMI_MIN(t->cols, C * NAME(LANES)); j++) {
-                NAME(put)(t, t->row + r, j, sum[r * C * NAME(LANES) + j]);
-            }
-        }
+        NAME(put_rows)(t, sum, R, C * NAME(LANES));
     }
 }
 
@@ -106,11 +136,9 @@ DMI_BODY void NAME(adds)(thin_part *t, const int P, const int W)
     REAL *sum = t->sum;
     for (; t->at + P <= t->k; t->at += P) {
         const REAL *a = (const REAL *)t->a + t->at * lda, *ahead = t->at + 2 * P <= t->k ? a + P * lda : a;
-        REAL x[4 * THIN_SUMS] = {0};
+        REAL x[4 * THIN_SUMS];
         int64_t i = 0;
-        for (int j = 0; j < P * DMI_MIN(W, t->cols); j++) {
-            x[j] = ((const REAL *)t->x)[(t->at + j % P) * t->x_k + j / P * t->x_col];
-        }
+        NAME(take_x)(t, P, W, x);
         for (; i + NAME(LANES) <= rows; i += NAME(LANES)) {
             NAME(vec) v[4];
             UNROLL
@@ -128,11 +156,7 @@ DMI_BODY void NAME(adds)(thin_part *t, const int P, const int W)
                 *(NAME(vec_at) *)(sum + w * lds + i) = s;
             }
         }
-        for (; i < rows; i++) {
-            for (int j = 0; j < P * W; j++) {
-                sum[j / P * lds + i] += a[j % P * lda + i] * x[j];
-            }
-        }
+        NAME(add_rest)(t, x, i, P, W);
     }
 }
 
