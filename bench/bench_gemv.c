@@ -1,15 +1,13 @@
-/* Products of a large matrix by a vector, or by few columns, beside what the machine can do: as many threads as
- * there are workers read the same bytes, or call BLAS for a part each, in turns with the product; medians of
- * ms.
+/* Products of a large matrix by a vector, or by few columns, compared with what the machine can do. In turn with the product,
+ * one thread per worker reads the same bytes, or calls BLAS for its share of the rows. Medians of ms.
  *
  *   bench_gemv DTYPE[:FORMS] ROUNDS M K [N]
  *
  * DTYPE: f64 or f32. N: columns of the thin operand, 1 without. FORMS, some of the letters nts, all without:
- *   n   c (M x N) = a (M x K) * b, split by rows, b in parts too
+ *   n   c (M x N) = a (M x K) * b, all split by rows
  *   t   c (M x N) = a^T * b, a (K x M) split by rows
  *   s   as n, b and c columns 1 .. N of wider matrices
- * of_read: the reading time over the product's, as the median of the rounds' quotients. Started alone, on CPUs.
- */
+ * of_read: time to read over time of the product, median over the rounds. Run it alone, on CPUs. */
 #include "bench_time.h"
 
 #include <cblas.h>

@@ -1,43 +1,43 @@
 /* Products of stacks of matrices: c[..., i, j] = alpha * (sum over p of op(a)[..., i, p] * op(b)[..., p, j]) +
- * beta * c, where a and b may lack leading dims or have 1 there. c stays where it is; what its parts take of a
- * and b comes to them, unless it lies there. One leading dim, `split`, is walked in pieces: the next piece
- * travels beside the products of this one. An operand that has no such dim comes once, before. */
+ * beta * c. a and b may lack leading dims or have 1 there. c stays. Each worker fetches what its region of c
+ * needs of a and b, if it does not hold that. The regions are computed in stages, one range of one leading dim
+ * (`split`) after another, so that the next stage's operands move beside this stage's products. An operand that
+ * does not vary along the split dim is fetched once, before the first stage. */
 #include "gemm/gemm.h"
 
 #include <string.h>
 
-enum { SLOTS = 2, LEAST_PIECES = 4, PIECE_BYTES = 1 << 20 };
+enum { BUFFERS = 2, LEAST_STAGES = 4, STAGE_BYTES = 1 << 20 };
 
 typedef struct batched {
     dmi_product *p;
     const dmi_desc *c;
-    bool maps; /* c has an explicit map: a piece is one of its blocks */
+    bool maps; /* c has an explicit layout: a stage computes one block */
     int split;
-    int64_t step;  /* indices of the split dim in a piece */
-    int64_t turns; /* pieces of the worker that has most */
-    int64_t turn;
-    bool held[2]; /* comes whole, before the turns */
-    int which;    /* the operand that is fetched */
+    int64_t step;   /* indices of the split dim in a stage */
+    int64_t stages; /* of the worker with most */
+    int64_t stage;
+    bool held[2]; /* fetched once, before the stages */
+    int which;    /* the operand being fetched */
 } batched;
 
-typedef struct side {     /* one operand at this worker */
-    int work;             /* the first landing place; -1: none yet */
-    int64_t bytes;        /* of each */
-    dmi_mark free[SLOTS]; /* when it may be written again */
-    dmi_ref ref;          /* where this piece of it is */
+typedef struct side {       /* one operand at this worker */
+    int work;               /* the first receive buffer; -1: none yet */
+    dmi_mark free[BUFFERS]; /* when they may be written again */
+    dmi_ref ref;            /* where this stage's matrices are */
     dmi_region region;
 } side;
 
-/* The part of c that worker w makes in this turn; `whole`: in all turns. False: none. */
-static bool piece_of(const batched *s, int worker, bool whole, dmi_region *out)
+/* The region of c that a worker computes in this stage; whole: in all stages. False: none. */
+static bool stage_region(const batched *s, int worker, bool whole, dmi_region *out)
 {
-    int64_t which = s->maps ? s->turn : 0;
+    int64_t which = s->maps ? s->stage : 0;
     if (which >= dmi_desc_region_count(s->c, worker)) {
         return false;
     }
     dmi_desc_region(s->c, worker, which, out);
     dmi_dimset *set = &out->dim[s->split];
-    int64_t count = set->count, first = s->turn * s->step, n = DMI_MIN(s->step, count - first);
+    int64_t count = set->count, first = s->stage * s->step, n = DMI_MIN(s->step, count - first);
     if (s->maps || whole || out->count == 0) {
         return out->count > 0;
     }
@@ -60,7 +60,7 @@ static bool repeats(const batched *s, int which, int d)
     return own < 0 || (x->extent[own] == 1 && s->c->extent[d] != 1);
 }
 
-/* What a part of c takes of operand `which`; dense. */
+/* What a region of c needs of operand `which`; dense. */
 static void wanted(const batched *s, int which, const dmi_region *c, dmi_region *out)
 {
     const dmi_product *p = s->p;
@@ -79,7 +79,7 @@ static void wanted(const batched *s, int which, const dmi_region *c, dmi_region 
     dmi_region_dense(out, 0);
 }
 
-/* The same, and where it lies if the worker has it as kernels take it. */
+/* The same. True: the worker holds it as kernels take it, and *out says where. */
 static bool in_place(const batched *s, int which, int worker, const dmi_region *c, dmi_region *out)
 {
     const dmi_desc *x = s->p->op[which];
@@ -98,7 +98,7 @@ static int64_t want_count(const void *context, int worker)
 {
     const batched *s = context;
     dmi_region c;
-    return piece_of(s, worker, s->held[s->which], &c);
+    return stage_region(s, worker, s->held[s->which], &c);
 }
 
 static void want_region(const void *context, int worker, int64_t which, dmi_region *out)
@@ -106,12 +106,12 @@ static void want_region(const void *context, int worker, int64_t which, dmi_regi
     (void)which;
     const batched *s = context;
     dmi_region c;
-    (void)piece_of(s, worker, s->held[s->which], &c);
+    (void)stage_region(s, worker, s->held[s->which], &c);
     wanted(s, s->which, &c, out);
 }
 
-/* --- pieces -------------------------------------------------------------------------------- */
-/* The first leading dim of which a worker has several indices. */
+/* --- stages ------------------------------------------------------------------------------- */
+/* The first leading dim of which a worker holds several indices in c. */
 static int choose_split(const batched *s)
 {
     int last = s->c->ndim - 3;
@@ -129,8 +129,8 @@ static int choose_split(const batched *s)
     return last;
 }
 
-/* Bytes that a worker takes for one index of the split dim, where it takes most; *count: indices, where most.
- */
+/* Bytes fetched for one index of the split dim, by the worker with most; *count: indices of the worker with
+ * most. */
 static int64_t bytes_per_index(const batched *s, int64_t *count)
 {
     int64_t most = 0;
@@ -138,7 +138,7 @@ static int64_t bytes_per_index(const batched *s, int64_t *count)
     for (int w = 0; w < s->p->b->profile->workers; w++) {
         dmi_region c, at;
         int64_t bytes = 0;
-        if (!piece_of(s, w, true, &c)) {
+        if (!stage_region(s, w, true, &c)) {
             continue;
         }
         int64_t n = c.dim[s->split].count;
@@ -151,13 +151,13 @@ static int64_t bytes_per_index(const batched *s, int64_t *count)
     return most;
 }
 
-static void choose_pieces(dmi_product *p, batched *s)
+static void choose_stages(dmi_product *p, batched *s)
 {
     int64_t count, bytes;
     *s = (batched){.p = p, .c = p->user_c, .maps = p->user_c->layout->kind == DMI_LAYOUT_EXPLICIT};
     if (s->maps) {
         for (int w = 0; w < p->b->profile->workers; w++) {
-            s->turns = DMI_MAX(s->turns, dmi_desc_region_count(s->c, w));
+            s->stages = DMI_MAX(s->stages, dmi_desc_region_count(s->c, w));
         }
         return;
     }
@@ -168,20 +168,21 @@ static void choose_pieces(dmi_product *p, batched *s)
     bytes = bytes_per_index(s, &count);
     s->step = DMI_MAX(count, 1);
     if (bytes > 0) {
-        int64_t few = DMI_MAX((count + LEAST_PIECES - 1) / LEAST_PIECES, PIECE_BYTES / bytes);
-        s->step = DMI_MAX(DMI_MIN(few, dmi_product_in_flight(p) / (SLOTS * bytes)), 1);
+        int64_t few = DMI_MAX((count + LEAST_STAGES - 1) / LEAST_STAGES, STAGE_BYTES / bytes);
+        s->step = DMI_MAX(DMI_MIN(few, dmi_product_in_flight(p) / (BUFFERS * bytes)), 1);
     }
-    s->turns = DMI_MAX((count + s->step - 1) / s->step, 1);
+    s->stages = DMI_MAX((count + s->step - 1) / s->step, 1);
 }
 
 bool dmi_batched_local(dmi_product *p)
 {
     batched s;
-    choose_pieces(p, &s);
-    for (s.turn = 0; s.turn < s.turns; s.turn++) {
+    choose_stages(p, &s);
+    for (s.stage = 0; s.stage < s.stages; s.stage++) {
         for (int w = 0; w < p->b->profile->workers; w++) {
             dmi_region c, at;
-            if (piece_of(&s, w, false, &c) && !(in_place(&s, 0, w, &c, &at) && in_place(&s, 1, w, &c, &at))) {
+            if (stage_region(&s, w, false, &c) &&
+                !(in_place(&s, 0, w, &c, &at) && in_place(&s, 1, w, &c, &at))) {
                 return false;
             }
         }
@@ -189,46 +190,46 @@ bool dmi_batched_local(dmi_product *p)
     return true;
 }
 
-/* --- one turn -------------------------------------------------------------------------------- */
-/* Brings what this turn takes of operand `which`, here and elsewhere. */
-static void bring(batched *s, side *x, int which, dmi_mark ready)
+/* --- one stage ------------------------------------------------------------------------------ */
+/* Fetches what this stage needs of operand `which`, at all workers. */
+static void fetch_side(batched *s, side *x, int which, dmi_mark ready)
 {
     static const bool skip[1] = {true};
     dmi_product *p = s->p;
     dmi_region c;
-    bool takes = piece_of(s, p->b->me, s->held[which], &c);
-    bool here = takes && in_place(s, which, p->b->me, &c, &x->region);
-    int64_t slot = s->held[which] ? 0 : s->turn % SLOTS;
-    dmi_ref place = dmi_ref_operand(which, DMI_WRITE);
+    bool needs = stage_region(s, p->b->me, s->held[which], &c);
+    bool here = needs && in_place(s, which, p->b->me, &c, &x->region);
+    int64_t buffer = s->held[which] ? 0 : s->stage % BUFFERS;
+    dmi_ref to = dmi_ref_operand(which, DMI_WRITE);
     s->which = which;
-    if (takes && !here) {
+    if (needs && !here) {
         if (x->work < 0) {
-            for (int i = 0; i < (s->held[which] || s->turns == 1 ? 1 : SLOTS); i++) {
+            for (int i = 0; i < (s->held[which] || s->stages == 1 ? 1 : BUFFERS); i++) {
                 int work = dmi_build_work(p->b, 0);
                 x->work = i == 0 ? work : x->work;
             }
         }
-        place = dmi_ref_work(x->work + (int)slot, DMI_WRITE);
+        to = dmi_ref_work(x->work + (int)buffer, DMI_WRITE);
         if (!p->b->failed) {
-            int64_t *bytes = &p->b->plan->work_bytes[place.index];
+            int64_t *bytes = &p->b->plan->work_bytes[to.index];
             *bytes = DMI_MAX(*bytes, x->region.count * dmi_dtype_bytes(p->panel_type));
         }
     }
     dmi_fetch fetch = {.src = p->op[which],
                        .src_ref = dmi_ref_operand(which, DMI_READ),
                        .dst_dtype = p->panel_type,
-                       .dst_ref = place,
+                       .dst_ref = to,
                        .count = want_count,
                        .want = want_region,
                        .context = s,
                        .dense = true,
                        .skip = here ? skip : NULL};
-    dmi_plan_fetch(p->b, &fetch, x->free[slot], ready);
-    x->ref = here ? dmi_ref_operand(which, DMI_READ) : place;
+    dmi_plan_fetch(p->b, &fetch, x->free[buffer], ready);
+    x->ref = here ? dmi_ref_operand(which, DMI_READ) : to;
     x->ref.mode = DMI_READ;
 }
 
-/* A matrix in each of a, b and c, and the strides from one to the next. */
+/* The first matrix of a, b and c, and the strides to the next ones. */
 typedef struct stack {
     int dims;
     int64_t count[DM_MAX_DIMS], stride[DM_MAX_DIMS][3];
@@ -268,8 +269,8 @@ static void make_stack(const batched *s, const side x[2], const dmi_region *c, d
                            .c_offset = offset[2]};
 }
 
-/* Matrices of a, one behind the other, that all multiply the same b are one matrix with more rows. Not for
- * copies of c: where they lie otherwise the sums might be rounded otherwise. */
+/* If consecutive matrices of a multiply the same b, they are one matrix with more rows. Not for a replicated c:
+ * replicas must agree to the last bit, but operands may lie otherwise at each holder. */
 static void merge_rows(const batched *s, stack *k)
 {
     dmi_gemm *g = &k->gemm;
@@ -290,8 +291,7 @@ static void merge_rows(const batched *s, stack *k)
     }
 }
 
-/* A step for each matrix. (With a count and strides in dmi_gemm the innermost dim of the stack would be one
- * step.) */
+/* One step per matrix. (If dmi_gemm had a count and strides, the innermost dim of the stack would be one step.) */
 static void multiply(dmi_product *p, const stack *k, const dmi_mark ready, dmi_mark done)
 {
     int64_t at[DM_MAX_DIMS] = {0};
@@ -313,8 +313,8 @@ static void multiply(dmi_product *p, const stack *k, const dmi_mark ready, dmi_m
     }
 }
 
-/* This worker's products of this turn, of operands that are there after `ready`. */
-static void make_piece(batched *s, side x[2], const dmi_region *c, const dmi_mark ready)
+/* This worker's products of this stage; ready: the operands are there. */
+static void compute_stage(batched *s, side x[2], const dmi_region *c, const dmi_mark ready)
 {
     dmi_product *p = s->p;
     dmi_region acc = *c;
@@ -337,7 +337,7 @@ static void make_piece(batched *s, side x[2], const dmi_region *c, const dmi_mar
         dmi_product_store(p, c, dmi_ref_work(p->acc_work, DMI_READ), 0, used, NULL);
     }
     for (int o = 0; o < 2; o++) {
-        memcpy(x[o].free[s->turn % SLOTS], used, sizeof used);
+        memcpy(x[o].free[s->stage % BUFFERS], used, sizeof used);
     }
 }
 
@@ -346,24 +346,24 @@ void dmi_batched_plan(dmi_product *p)
     batched s;
     side x[2] = {{.work = -1}, {.work = -1}};
     dmi_mark held = {0};
-    choose_pieces(p, &s);
+    choose_stages(p, &s);
     p->direct = p->direct || p->user_c->dtype == p->panel_type; /* every element is made by one product */
     for (int o = 0; o < 2; o++) {
         if (s.held[o]) {
-            bring(&s, &x[o], o, held);
+            fetch_side(&s, &x[o], o, held);
         }
     }
-    for (s.turn = 0; s.turn < s.turns && !p->b->failed; s.turn++) {
+    for (s.stage = 0; s.stage < s.stages && !p->b->failed; s.stage++) {
         dmi_mark ready = {0};
         dmi_region c;
         dmi_mark_merge(ready, held);
         for (int o = 0; o < 2; o++) {
             if (!s.held[o]) {
-                bring(&s, &x[o], o, ready);
+                fetch_side(&s, &x[o], o, ready);
             }
         }
-        if (piece_of(&s, p->b->me, false, &c)) {
-            make_piece(&s, x, &c, ready);
+        if (stage_region(&s, p->b->me, false, &c)) {
+            compute_stage(&s, x, &c, ready);
         }
     }
 }

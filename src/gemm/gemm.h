@@ -46,20 +46,20 @@ typedef struct dmi_panel {
     bool turned;        /* it lies here as the operand's transpose */
 } dmi_panel;
 
-/* --- lift.c: a call whose operands have two dims at least */
+/* --- lift.c: the call with vectors as matrices */
 typedef struct dmi_lifted {
     dmi_call call;
-    dmi_layout layout[3]; /* of the operands that had fewer; they share all arrays with their own */
+    dmi_layout layout[3]; /* of lifted operands; they share the arrays of the original layouts */
 } dmi_lifted;
 void dmi_lift(const dmi_call *call, dmi_lifted *out);
 
 /* --- product.c */
-/* What follows from the operands alone; k is that of their last two dims. */
+/* Sets what follows from the operands alone. m, n and k are those of their last two dims. */
 void dmi_product_operands(dmi_builder *b, const dmi_call *call, dmi_product *p);
 DM_CHECKED dm_status dmi_product_begin(dmi_builder *b, const dmi_call *call, dmi_product *p);
 /* Bytes that it may hold beside its operands: `workspace`, else a share of a GPU's memory. */
 int64_t dmi_product_allowance(const dmi_product *p);
-/* Most bytes of blocks on their way: the same, but no more than is of use. */
+/* Limit on bytes in flight: the same, but no more than is useful. */
 int64_t dmi_product_in_flight(const dmi_product *p);
 /* Before the first product. single: every element of c is made by one product over all of k. */
 void dmi_product_accumulate(dmi_product *p, bool single);
@@ -80,8 +80,8 @@ bool dmi_product_takes_whole(const dmi_product *p, int which); /* do all parts o
  * region's data is there; done: the panel is. */
 dmi_panel dmi_product_panel(dmi_product *p, int which, const dmi_region *region, dmi_ref ref, int *work,
                             const dmi_mark after, dmi_mark done);
-/* Is this part of operand `which` a vector that kernels get packed? On GPUs the bits of a product may depend on a vector's
- * stride, and copies of c are to agree. */
+/* Is this region of operand `which` a strided vector, to be packed first? On GPUs the stride of a vector may change the bits
+ * of a product, and replicas of c must agree. */
 bool dmi_product_spread(const dmi_product *p, int which, const dmi_region *region);
 /* Most bytes of the copy that it makes of so many elements; alike at all workers. */
 int64_t dmi_product_copied(const dmi_product *p, int which, int64_t count);
@@ -129,7 +129,7 @@ void dmi_contract_plan(dmi_product *p);
  * dmi_product_accumulate and dmi_product_end too. */
 void dmi_contract_direct_plan(dmi_product *p);
 /* --- batched.c: operands of more than two dims; after dmi_product_operands */
-bool dmi_batched_local(dmi_product *p); /* has every worker what it takes, as kernels take it? */
+bool dmi_batched_local(dmi_product *p); /* does every worker hold what it needs, as kernels take it? */
 void dmi_batched_plan(dmi_product *p);
 /* --- estimate.c: seconds of a product in a form that serves (not ring), where the machine's rates are known. bytes: what
  * it moves in all. */

@@ -1,10 +1,10 @@
-/* Vectors as matrices: an operand of one dim is seen with a dim of 1 beside it, under a layout that differs in
- * this only, so that the planners know of matrices alone. Memory is the same. */
+/* Vectors as matrices: adds a dim of extent 1 to operands of one dim and to their layouts, so that the planners of products
+ * see matrices only. The memory stays the same. */
 #include "gemm/gemm.h"
 
 #include <string.h>
 
-/* desc with a dim of extent 1 before dim `at`; *layout: room for its layout. */
+/* Adds a dim of extent 1 to desc, before dim `at`. *layout receives its layout. */
 static void add_dim(dmi_desc *desc, int at, dmi_layout *layout)
 {
     if (desc->layout != layout) {

@@ -26,8 +26,8 @@ dm_status dm_gemm_with(dm_session *session, int trans_a, int trans_b, double alp
     return dmi_call_submit(session, &call, (dm_array[]){a, b, c});
 }
 
-/* Shapes as NumPy's matmul has them: the matrix of an operand is in its last two dims, a vector is a row of the
- * left operand or a column of the right one, whose dim c lacks, and leading dims are broadcast. */
+/* Shapes as in NumPy's matmul: the last two dims are the matrix. A vector is a row (left) or a column (right), whose dim c
+ * lacks. Leading dims of a and b are broadcast to those of c. */
 static dm_status check_shapes(dmi_call *call)
 {
     const dmi_desc *x[3] = {&call->operand[0].desc, &call->operand[1].desc, &call->operand[2].desc};
@@ -118,7 +118,7 @@ static void scale_only(dmi_builder *b, const dmi_call *call)
     dmi_plan_linear(b, (dmi_value[]){{.desc = &product}, c}, (bool[]){false, !call->args.i[2]}, &c, NULL);
 }
 
-/* A product of matrices, in the form that is chosen. */
+/* A product of matrices, by the algorithm that fits best. */
 static dm_status plan_matrices(dmi_builder *b, const dmi_call *call)
 {
     dmi_product p;

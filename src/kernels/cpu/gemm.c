@@ -5,24 +5,24 @@
 #include <cblas.h>
 #include <limits.h>
 
-/* A matrix in rows, `trans`: its transpose is meant. */
+/* A row-major matrix; trans: its transpose is the operand. */
 typedef struct matrix {
     const void *at;
     bool trans;
-    int64_t rows, cols, ld; /* as meant; in memory */
+    int64_t rows, cols, ld; /* rows and cols of the operand */
 } matrix;
 
-/* y = alpha * op(a) * x + beta * y by several threads of BLAS. Strides of x change the bits of BLAS' result,
- * and copies of a result are to agree: x comes dense, in stretches. */
-static void vector_piece(dm_dtype dtype, double alpha, const matrix *a, const void *x, int64_t x_step,
-                         double beta, void *y, int64_t y_step)
+/* y = alpha * op(a) * x + beta * y by several threads of BLAS. The stride of x changes the bits of BLAS'
+ * result, and replicas of c must agree: x is packed, one range after another. */
+static void vector_tile(dm_dtype dtype, double alpha, const matrix *a, const void *x, int64_t x_step,
+                        double beta, void *y, int64_t y_step)
 {
-    enum { STRETCH = 4096 };
-    double room[STRETCH];
+    enum { RANGE = 4096 };
+    double room[RANGE];
     CBLAS_TRANSPOSE t = a->trans ? CblasTrans : CblasNoTrans;
     int64_t bytes = dmi_dtype_bytes(dtype);
-    for (int64_t p = 0; p < a->cols; p += STRETCH) {
-        int64_t n = DMI_MIN(STRETCH, a->cols - p);
+    for (int64_t p = 0; p < a->cols; p += RANGE) {
+        int64_t n = DMI_MIN(RANGE, a->cols - p);
         const void *from = dmi_at(a->at, p * (a->trans ? a->ld : 1) * bytes), *dense = dmi_at(x, p * bytes);
         int rows = (int)(a->trans ? n : a->rows), cols = (int)(a->trans ? a->rows : n);
         if (x_step != 1) {
@@ -48,10 +48,10 @@ static void piece(const dmi_gemm *d, int64_t m, int64_t n, int64_t k, const int6
     bool vector = (d->m == 1 || d->n == 1) && openblas_get_num_threads() > 1;
     if (vector && d->n == 1) {
         matrix x = {a, d->trans_a, m, k, lda};
-        vector_piece(d->dtype, alpha, &x, b, d->trans_b ? 1 : ldb, beta, c, ldc);
+        vector_tile(d->dtype, alpha, &x, b, d->trans_b ? 1 : ldb, beta, c, ldc);
     } else if (vector) { /* c^T = op(b)^T op(a)^T */
         matrix x = {b, !d->trans_b, n, k, ldb};
-        vector_piece(d->dtype, alpha, &x, a, d->trans_a ? lda : 1, beta, c, 1);
+        vector_tile(d->dtype, alpha, &x, a, d->trans_a ? lda : 1, beta, c, 1);
     } else if (d->dtype == DM_F64) {
         cblas_dgemm(CblasRowMajor, ta, tb, (int)m, (int)n, (int)k, alpha, a, lda, b, ldb, beta, c, ldc);
     } else {

@@ -1,23 +1,28 @@
-/* Products of a large matrix by a vector or a thin matrix, of few columns. BLAS' gemm packs the large one
- * first, which takes longer than to multiply; here it is read once, nearly at the memory's rate. BLAS has gemv
- * for one column, but the bits of its results depend on the strides of the vector, and copies of c are to
- * agree. a: the large operand; x: the thin one; y: the result, as thin. Where c has few rows, a and x are op(b)
- * and op(a), transposed. Three loops: where a's rows lie along k, dots (for one or two columns) and rows (for
- * more), else adds. */
+/* Products of a large matrix by a vector or by a thin matrix. gemm of BLAS packs the large matrix first, which
+ * takes longer than the product. These loops read it once, near the memory's rate. gemv of BLAS is as fast, but
+ * the stride of the vector changes the bits of its result, and replicas of c must agree.
+ *
+ * Names: a is the large operand, x the thin one, y the result. If c has few rows, a and x are op(b) and op(a),
+ * transposed. Three loops: dots (rows of a lie along k, x has one or two columns), rows (the same, more
+ * columns), adds (rows of a lie across k). */
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/simd.h"
 #include <assert.h>
 
-enum { THIN_VECTOR = 32, THIN_SUMS = 8 }; /* bytes; most sums that a loop keeps in registers */
-enum { PIECE_BYTES = 64 << 10, PIECE_MOST = 4096, TURN = 32 };
-/* Measured: BLAS is as fast where a has few rows or columns, and, for several columns of x, where a fits the
- * cache; the more, the more columns x has. */
+enum { THIN_VECTOR = 32, THIN_SUMS = 8 }; /* bytes; the most sums that a loop keeps in registers */
+enum {
+    TILE_BYTES = 64 << 10,
+    TILE_MOST = 4096,
+    ROWS_EACH = 32
+}; /* of x or y; of a, for one group of columns */
+/* Measured: BLAS is as fast if a has few rows or columns. For several columns of x it is also as fast if a fits
+ * the cache. */
 enum { LEAST_VECTOR = 16, LEAST = 64, LEAST_ACROSS = 512, WIDE = 8, LEAST_WIDE = 256 };
 enum { LEAST_BYTES = 1 << 20, LEAST_BYTES_WIDE = 8 << 20 };
 
 /* y[i][j] = alpha * (sum over p of a(i, p) * x(p, j)) + beta * y[i][j] */
-typedef struct thin_part {
+typedef struct thin_tile {
     int64_t rows, cols, k;
     const void *a, *x;
     int64_t lda;
@@ -26,16 +31,16 @@ typedef struct thin_part {
     void *y;
     int64_t y_row, y_col;
     double alpha, beta;
-    void *sum; /* adds: sums, a stretch of lds for each column */
+    void *sum; /* adds: sums of each column, one every lds elements */
     int64_t lds;
-    int64_t row, at; /* what is done: rows of a (dots, rows), indices of k (adds) */
-} thin_part;
+    int64_t row, at; /* done so far: rows of a (dots, rows), indices of k (adds) */
+} thin_tile;
 
-typedef void thin_loop(thin_part *t);
+typedef void thin_loop(thin_tile *t);
 typedef struct thin_loops {
     thin_loop *dots[2][2], *rows[2][2],
         *adds[4][2]; /* by the columns they take; several rows or indices at a time, one */
-    void (*store)(const thin_part *t);
+    void (*store)(const thin_tile *t);
 } thin_loops;
 
 #if defined(__clang__)
@@ -47,11 +52,11 @@ typedef struct thin_loops {
 #endif
 #define THIN_REST static __attribute__((noinline))
 #define LOOP_OF(name, call)                                                                                    \
-    DMI_BODY void name##_body(thin_part *t)                                                                    \
+    DMI_BODY void name##_body(thin_tile *t)                                                                    \
     {                                                                                                          \
         call;                                                                                                  \
     }                                                                                                          \
-    DMI_TWICE(static, name, (thin_part * t), (t))
+    DMI_TWICE(static, name, (thin_tile * t), (t))
 #define LOOP(name, call) LOOP_OF(name, call)
 
 #define REAL double
@@ -65,7 +70,7 @@ typedef struct thin_loops {
 
 /* The product as a whole. */
 typedef struct thin {
-    thin_part all;
+    thin_tile all;
     bool along; /* a's rows lie along k */
     int64_t bytes;
     const thin_loops *loops;
@@ -73,7 +78,7 @@ typedef struct thin {
 
 /* Columns first .. first + t.cols of x, packed as their loop wants them. */
 typedef struct group {
-    thin_part t;
+    thin_tile t;
     const void *x; /* as given */
     thin_loop *const *loop;
     int64_t width; /* columns with those that only fill a vector up */
@@ -86,7 +91,7 @@ static void run(group *g)
     g->loop[1](&g->t);
 }
 
-/* The columns in groups; returns how many there are. */
+/* Puts the columns into groups and returns the number of groups. */
 static int make_groups(const thin *t, group *g)
 {
     int64_t lanes = THIN_VECTOR / t->bytes, cols = t->all.cols;
@@ -94,7 +99,7 @@ static int make_groups(const thin *t, group *g)
     for (int64_t col = 0; col < cols; col += g[count++].t.cols) {
         int64_t left = cols - col;
         g[count] = (group){.t = t->all};
-        thin_part *p = &g[count].t;
+        thin_tile *p = &g[count].t;
         p->y = dmi_at_mut(p->y, col * p->y_col * t->bytes);
         p->x = g[count].x = dmi_at(p->x, col * p->x_col * t->bytes);
         if (!t->along) {
@@ -114,17 +119,17 @@ static int make_groups(const thin *t, group *g)
     return count;
 }
 
-/* Elements of k, or of a's rows, for which all columns fit into a piece. */
-static int64_t piece_of(const thin *t, const group *g, int groups)
+/* Indices of k, or rows of a, in a tile: all columns fit into TILE_BYTES. */
+static int64_t tile_of(const thin *t, const group *g, int groups)
 {
     int64_t width = 0;
     for (int i = 0; i < groups; i++) {
         width += g[i].width;
     }
-    return DMI_MIN(PIECE_MOST, PIECE_BYTES / (width * t->bytes));
+    return DMI_MIN(TILE_MOST, TILE_BYTES / (width * t->bytes));
 }
 
-/* x's n indices of k from p on, for one group. */
+/* Packs x for one group: n indices of k from p. */
 static void pack(const thin *t, group *g, int64_t p, int64_t n, void *room)
 {
     const void *x = dmi_at(g->x, p * t->all.x_k * t->bytes);
@@ -141,35 +146,35 @@ static void pack(const thin *t, group *g, int64_t p, int64_t n, void *room)
                    g->dots ? n : 1);
 }
 
-/* a's rows lie along k: y for one stretch of k after another. Several groups take turns, so that the second
- * finds a's rows in the cache. */
+/* Rows of a lie along k: one range of k after another. With several groups of columns, each takes a few rows of
+ * a in turn, so that the second group finds them in the cache. */
 static void along(const thin *t, group *g, int groups, char *room)
 {
-    int64_t piece = piece_of(t, g, groups), rows = t->all.rows, turn = groups == 1 ? rows : TURN;
-    for (int64_t p = 0; p < t->all.k; p += piece) {
-        int64_t n = DMI_MIN(piece, t->all.k - p), used = 0;
+    int64_t tile = tile_of(t, g, groups), rows = t->all.rows, step = groups == 1 ? rows : ROWS_EACH;
+    for (int64_t p = 0; p < t->all.k; p += tile) {
+        int64_t n = DMI_MIN(tile, t->all.k - p), used = 0;
         for (int i = 0; i < groups; i++) {
             pack(t, &g[i], p, n, room + used);
             used += g[i].width * n * t->bytes;
             g[i].t.a = dmi_at(t->all.a, p * t->bytes);
             g[i].t.beta = p == 0 ? t->all.beta : 1;
         }
-        for (int64_t row = 0; row < rows; row += turn) {
+        for (int64_t row = 0; row < rows; row += step) {
             for (int i = 0; i < groups; i++) {
                 g[i].t.row = row;
-                g[i].t.rows = DMI_MIN(rows, row + turn);
+                g[i].t.rows = DMI_MIN(rows, row + step);
                 run(&g[i]);
             }
         }
     }
 }
 
-/* a's rows lie across k: all of k for one stretch of y after another. */
+/* Rows of a lie across k: all of k for one range of y after another. */
 static void across(const thin *t, group *g, int groups, char *room)
 {
-    int64_t piece = piece_of(t, g, groups), k = t->all.k, turn = groups == 1 ? k : TURN;
-    for (int64_t row = 0; row < t->all.rows; row += piece) {
-        int64_t n = DMI_MIN(piece, t->all.rows - row), used = 0;
+    int64_t tile = tile_of(t, g, groups), k = t->all.k, step = groups == 1 ? k : ROWS_EACH;
+    for (int64_t row = 0; row < t->all.rows; row += tile) {
+        int64_t n = DMI_MIN(tile, t->all.rows - row), used = 0;
         for (int i = 0; i < groups; i++) {
             g[i].t.sum = room + used;
             used += g[i].width * n * t->bytes;
@@ -178,9 +183,9 @@ static void across(const thin *t, group *g, int groups, char *room)
             g[i].t.a = dmi_at(t->all.a, row * t->bytes);
         }
         memset(room, 0, (size_t)used);
-        for (int64_t p = 0; p < k; p += turn) {
+        for (int64_t p = 0; p < k; p += step) {
             for (int i = 0; i < groups; i++) {
-                g[i].t.k = DMI_MIN(k, p + turn);
+                g[i].t.k = DMI_MIN(k, p + step);
                 run(&g[i]);
             }
         }
@@ -205,7 +210,7 @@ bool dmi_cpu_thin_pays(const dmi_gemm *d)
 
 void dmi_cpu_thin(const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c)
 {
-    _Alignas(64) char room[PIECE_BYTES];
+    _Alignas(64) char room[TILE_BYTES];
     group g[DMI_CPU_THIN];
     int64_t bytes = dmi_dtype_bytes(d->dtype);
     bool few = d->n <= d->m; /* columns of c; else rows: c^T = op(b)^T op(a)^T */

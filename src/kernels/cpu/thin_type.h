@@ -7,14 +7,14 @@ typedef REAL NAME(vec_at) __attribute__((vector_size(THIN_VECTOR), aligned(sizeo
 enum { NAME(LANES) = THIN_VECTOR / sizeof(REAL) };
 #define LOAD(p) (*(const NAME(vec_at) *)(p))
 
-static inline void NAME(put)(const thin_part *t, int64_t row, int64_t col, REAL sum)
+static inline void NAME(put)(const thin_tile *t, int64_t row, int64_t col, REAL sum)
 {
     REAL *y = (REAL *)t->y + row * t->y_row + col * t->y_col;
     *y = t->beta == 0 ? (REAL)t->alpha * sum : (REAL)t->alpha * sum + (REAL)t->beta * *y;
 }
 
-/* What is the same for all loops, once: sums of lanes, and the rest of k from p on. */
-THIN_REST void NAME(put_dots)(const thin_part *t, const REAL *lane, int64_t p, int R, int W)
+/* The ends of the loops, compiled once for all of them: sums of vector lanes, and k from p. */
+THIN_REST void NAME(put_dots)(const thin_tile *t, const REAL *lane, int64_t p, int R, int W)
 {
     const REAL *a = (const REAL *)t->a + t->row * t->lda, *x = t->x;
     for (int i = 0; i < R * DMI_MIN(W, t->cols); i++) {
@@ -30,7 +30,7 @@ THIN_REST void NAME(put_dots)(const thin_part *t, const REAL *lane, int64_t p, i
     }
 }
 
-THIN_REST void NAME(put_rows)(const thin_part *t, const REAL *sum, int R, int lanes)
+THIN_REST void NAME(put_rows)(const thin_tile *t, const REAL *sum, int R, int lanes)
 {
     for (int r = 0; r < R; r++) {
         for (int64_t j = 0; j < DMI_MIN(t->cols, lanes); j++) {
@@ -39,7 +39,7 @@ THIN_REST void NAME(put_rows)(const thin_part *t, const REAL *sum, int R, int la
     }
 }
 
-THIN_REST void NAME(take_x)(const thin_part *t, int P, int W, REAL *x)
+THIN_REST void NAME(take_x)(const thin_tile *t, int P, int W, REAL *x)
 {
     for (int j = 0; j < P * W; j++) {
         bool filling = j / P >= t->cols;
@@ -47,7 +47,7 @@ THIN_REST void NAME(take_x)(const thin_part *t, int P, int W, REAL *x)
     }
 }
 
-THIN_REST void NAME(add_rest)(const thin_part *t, const REAL *x, int64_t i, int P, int W)
+THIN_REST void NAME(add_rest)(const thin_tile *t, const REAL *x, int64_t i, int P, int W)
 {
     const REAL *a = (const REAL *)t->a + t->at * t->lda;
     for (; i < t->rows; i++) {
@@ -57,9 +57,9 @@ THIN_REST void NAME(add_rest)(const thin_part *t, const REAL *x, int64_t i, int 
     }
 }
 
-/* R rows of a at a time, which lie along k, by W columns of x, each a stretch of its own. What the next rows
- * have here is prefetched, for hardware stops at the end of a page. */
-DMI_BODY void NAME(dots)(thin_part *t, const int R, const int W)
+/* R rows of a, which lie along k, by W packed columns of x. Prefetches the next rows: the hardware stops at the
+ * end of a page. */
+DMI_BODY void NAME(dots)(thin_tile *t, const int R, const int W)
 {
     enum { STEP = 2 * NAME(LANES) };
     const int U = R * W > 4 ? 1 : 2; /* sums of each, as registers allow */
@@ -95,8 +95,8 @@ DMI_BODY void NAME(dots)(thin_part *t, const int R, const int W)
     }
 }
 
-/* R rows of a at a time, which lie along k, by the columns of x in C vectors: a[r][p] times a row of x. */
-DMI_BODY void NAME(rows)(thin_part *t, const int R, const int C)
+/* R rows of a, which lie along k, by the columns of x in C vectors: a[r][p] times row p of x. */
+DMI_BODY void NAME(rows)(thin_tile *t, const int R, const int C)
 {
     enum { LINE = 64 / sizeof(REAL) };
     int64_t lda = t->lda;
@@ -130,7 +130,7 @@ DMI_BODY void NAME(rows)(thin_part *t, const int R, const int C)
 }
 
 /* sum[w][i] += a[p][i] * x[p][w], P indices of k at a time, W columns. */
-DMI_BODY void NAME(adds)(thin_part *t, const int P, const int W)
+DMI_BODY void NAME(adds)(thin_tile *t, const int P, const int W)
 {
     int64_t lda = t->lda, rows = t->rows, lds = t->lds;
     REAL *sum = t->sum;
@@ -177,8 +177,8 @@ LOOP(NAME(adds_4_4), NAME(adds)(t, 4, 4))
 LOOP(NAME(adds_1_8), NAME(adds)(t, 1, 8))
 LOOP(NAME(adds_4_8), NAME(adds)(t, 4, 8))
 
-/* The sums of a part to where they belong. */
-static void NAME(store)(const thin_part *t)
+/* Writes the sums of adds to y. */
+static void NAME(store)(const thin_tile *t)
 {
     for (int64_t j = 0; j < t->cols; j++) {
         for (int64_t i = 0; i < t->rows; i++) {
