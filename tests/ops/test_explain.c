@@ -43,7 +43,7 @@ static dmt_operand *operand(dmt_case *c, const char *name, dm_dtype dtype, int n
 enum { FILL, COPY, PERMUTE, TRANSPOSE, AXPBY, ADD, MULTIPLY, SCALE, TANH, SUM, GEMM, VECTOR, STACK, OPS };
 /* Of the ops that explain names: several calls share one. */
 static const char *const names[] = {"fill",  "copy",  "copy", "copy", "axpby", "add", "multiply",
-                                    "unary", "unary", "sum",  "gemm", "gemm",  "gemm"};
+                                    "scale", "ewise", "sum",  "gemm", "gemm",  "gemm"};
 
 static call random_call(dmt_case *c)
 {
