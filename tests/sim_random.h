@@ -79,8 +79,45 @@ static inline double factor(dmt_random *r)
     return (double)dmt_int(r, -1, 2);
 }
 
+/* A vector, or leading dims. */
+static inline void stack_random(sim_program *p, dmt_random *r)
+{
+    int na = (int)dmt_int(r, 1, 4), nb = (int)dmt_int(r, 1, na < 3 ? 2 : na);
+    int ta = dmt_chance(r, 50), tb = dmt_chance(r, 50), rest = na > 2 ? na - 2 : 0;
+    int64_t m = dmt_int(r, 0, 12), n = dmt_int(r, 1, 12), k = dmt_int(r, 0, 12), a[4], b[4], c[4];
+    for (int d = 0; d < rest; d++) {
+        c[d] = a[d] = dmt_int(r, 0, 5);
+        if (d >= na - nb) {
+            b[d - (na - nb)] = dmt_chance(r, 25) ? 1 : c[d];
+        }
+    }
+    int nc = rest;
+    if (na > 1) {
+        a[na - 2] = ta ? k : m;
+        a[na - 1] = ta ? m : k;
+        c[nc++] = m;
+    } else {
+        a[0] = k;
+    }
+    if (nb > 1) {
+        b[nb - 2] = tb ? n : k;
+        b[nb - 1] = tb ? k : n;
+        c[nc++] = n;
+    } else {
+        b[0] = k;
+    }
+    int id[3] = {sim_array_random(p, r, dtype_random(r, true), na, a),
+                 sim_array_random(p, r, dtype_random(r, true), nb, b),
+                 sim_array_random(p, r, dtype_random(r, true), nc, c)};
+    (void)sim_gemm(p, ta, tb, factor(r), id[0], id[1], id[2]);
+}
+
 static inline void product_random(sim_program *p, dmt_random *r)
 {
+    if (dmt_chance(r, 30)) {
+        stack_random(p, r);
+        return;
+    }
     int ta = dmt_chance(r, 50), tb = dmt_chance(r, 50);
     int64_t m = dmt_int(r, 0, 40), n = dmt_int(r, 1, 40), k = dmt_int(r, 0, 40);
     int64_t a[2] = {ta ? k : m, ta ? m : k}, b[2] = {tb ? n : k, tb ? k : n}, c[2] = {m, n};

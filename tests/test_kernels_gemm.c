@@ -51,6 +51,8 @@ static double product_at(const dmi_gemm *d, const void *a, const void *b, int64_
     return (double)sum;
 }
 
+enum { THIN = -1 }; /* instead of a limit: by the loops for thin products */
+
 static void check_product(rng *r, const dmi_gemm *d, double alpha, double beta, int64_t limit)
 {
     dm_dtype t = d->dtype;
@@ -65,7 +67,9 @@ static void check_product(rng *r, const dmi_gemm *d, double alpha, double beta, 
         }
     }
     memcpy(before, c, (size_t)(size_c * width_of(t)));
-    if (limit == 0) {
+    if (limit == THIN) {
+        dmi_cpu_thin(d, alpha, a, b, beta, c);
+    } else if (limit == 0) {
         dmi_run_gemm(dmi_backend_cpu(), NULL, d, alpha, a, b, beta, c);
     } else {
         dmi_cpu_gemm_limited(d, alpha, a, b, beta, c, limit);
@@ -99,6 +103,74 @@ static void test_products(void **state)
         double alpha = coefficient[rng_in(&r, 0, 4)], beta = coefficient[rng_in(&r, 0, 4)];
         check_product(&r, &d, alpha, beta, round % 3 == 0 ? rng_in(&r, 1, 9) : 0);
     }
+}
+
+/* Every number of columns or rows that the loops for thin products take, and c as it lies in two of them. */
+static void test_thin(void **state)
+{
+    (void)state;
+    static const double coefficient[] = {1, -1, 0.5, 2};
+    rng r = {34};
+    for (int round = 0; round < 3000; round++) {
+        dmi_gemm d;
+        dm_dtype t = round % 2 == 0 ? DM_F64 : DM_F32;
+        int64_t most = round % 50 == 0 ? 700 : 40, thin = 1 + round / 2 % DMI_CPU_THIN;
+        make_product(&r, t, 3, &d);
+        bool columns = rng_in(&r, 0, 1);
+        d.m = columns ? rng_in(&r, 1, most) : thin;
+        d.n = columns ? thin : rng_in(&r, 1, most);
+        d.k = rng_in(&r, 1, most);
+        d.lda = (d.trans_a ? d.m : d.k) + rng_in(&r, 0, 3);
+        d.ldb = (d.trans_b ? d.k : d.n) + rng_in(&r, 0, 3);
+        d.ldc = d.n + rng_in(&r, 0, 3);
+        check_product(&r, &d, coefficient[rng_in(&r, 0, 3)], round % 3 == 0 ? 0 : coefficient[rng_in(&r, 0, 3)],
+                      THIN);
+    }
+}
+
+/* More of k than is packed at once, and a's rows in several turns; large enough for dmi_cpu_gemm to take them.
+ */
+static void test_thin_large(void **state)
+{
+    (void)state;
+    static const int64_t shape[][3] = {
+        {70, 7, 9001}, {9001, 3, 67}, {2, 5000, 70}, {1030, 16, 1031}, {13, 1030, 1031}};
+    rng r = {35};
+    for (int i = 0; i < 4 * DMI_COUNT(shape); i++) {
+        for (int t = 0; t < 2; t++) {
+            const int64_t *s = shape[i / 4];
+            dmi_gemm d = {.dtype = t ? DM_F32 : DM_F64, .trans_a = i & 1, .trans_b = i >> 1 & 1};
+            d.m = s[0];
+            d.n = s[1];
+            d.k = s[2];
+            d.lda = (d.trans_a ? d.m : d.k) + 1;
+            d.ldb = d.trans_b ? d.k : d.n;
+            d.ldc = d.n;
+            check_product(&r, &d, 1, 0, THIN);
+            check_product(&r, &d, 2, -1, 0);
+        }
+    }
+}
+
+/* With several threads of BLAS vectors go to its gemv. */
+static void test_vectors(void **state)
+{
+    (void)state;
+    static const double coefficient[] = {0, 1, -1, 2};
+    rng r = {36};
+    int before = dmi_cpu_blas_threads(2);
+    for (int round = 0; round < 1000; round++) {
+        dmi_gemm d;
+        make_product(&r, round % 2 == 0 ? DM_F64 : DM_F32, 20, &d);
+        d.k = round % 50 == 0 ? 9001 : d.k;
+        *(round / 2 % 2 ? &d.m : &d.n) = 1;
+        d.lda = (d.trans_a ? d.m : d.k) + rng_in(&r, 0, 3);
+        d.ldb = (d.trans_b ? d.k : d.n) + rng_in(&r, 0, 3);
+        d.ldc = d.n + rng_in(&r, 0, 3);
+        check_product(&r, &d, coefficient[rng_in(&r, 0, 3)], coefficient[rng_in(&r, 0, 3)],
+                      round % 3 == 0 ? rng_in(&r, 1, 9) : 0);
+    }
+    (void)dmi_cpu_blas_threads(before);
 }
 
 static void test_empty(void **state)
@@ -148,9 +220,8 @@ static void test_rounding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_products),
-        cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_products), cmocka_unit_test(test_thin),  cmocka_unit_test(test_thin_large),
+        cmocka_unit_test(test_vectors),  cmocka_unit_test(test_empty), cmocka_unit_test(test_rounding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

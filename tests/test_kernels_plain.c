@@ -10,14 +10,19 @@
 #define dmi_random_batch plain_random_batch
 #define dmi_cpu_reduce plain_reduce
 #define dmi_cpu_add_across plain_add_across
+#define dmi_cpu_thin plain_thin
+#define dmi_cpu_thin_pays plain_thin_pays
 #include "kernel_oracle.h"
 #include "kernels/direct.h"
 #include "kernels/cpu/convert.c"
 #include "kernels/cpu/fill.c"
 #include "kernels/cpu/fill_random.c"
 #include "kernels/cpu/reduce.c"
+#include "kernels/cpu/thin.c"
 #undef dmi_convert_row
+#undef dmi_cpu_thin
 void dmi_convert_row(dm_dtype from, dm_dtype to, const void *src, void *dst, int64_t n);
+void dmi_cpu_thin(const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c);
 
 static void test_conversions(void **state)
 {
@@ -99,12 +104,49 @@ static void test_sums(void **state)
     free(in);
 }
 
+static void test_thin_products(void **state)
+{
+    (void)state;
+    enum { N = 150 };
+    rng r = {64};
+    double *in = malloc(N * N * 8), *a = malloc(N * N * 8), *b = malloc(N * N * 8);
+    assert_true(in != NULL && a != NULL && b != NULL);
+    for (int t = 0; t < 2; t++) {
+        dm_dtype type = t ? DM_F32 : DM_F64;
+        for (int64_t i = 0; i < N * N; i++) {
+            double x = (double)rng_in(&r, -1000000, 1000000) / 7;
+            plain_convert_row(DM_F64, type, &x, (char *)in + i * width_of(type), 1);
+        }
+        for (int i = 0; i < 8 * DMI_CPU_THIN; i++) {
+            int64_t cols = 1 + i / 8;
+            dmi_gemm d = {.dtype = type,
+                          .trans_a = i & 1,
+                          .trans_b = i >> 1 & 1,
+                          .m = i & 4 ? N - 1 : cols,
+                          .n = i & 4 ? cols : N - 1,
+                          .k = N - 2,
+                          .lda = N,
+                          .ldb = N,
+                          .ldc = N};
+            memset(a, 0, N * N * 8);
+            memset(b, 0, N * N * 8);
+            plain_thin(&d, 1.5, in, in, 0, a);
+            dmi_cpu_thin(&d, 1.5, in, in, 0, b);
+            assert_memory_equal(a, b, N * N * 8);
+        }
+    }
+    free(in);
+    free(a);
+    free(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conversions),
         cmocka_unit_test(test_fills),
         cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_thin_products),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -362,8 +362,14 @@ enum { DM_N = 0, DM_T = 1 };
 /* c = alpha * op(a) * op(b) + beta * c; op(a): m x k, op(b): k x n, c: m x n, each a matrix or its transpose
  * (trans_a, trans_b: DM_N or DM_T). Floating dtypes, mixed freely: computed in f64 if any operand is f64, else in
  * f32; a 16-bit c is rounded once. beta == 0: c is not read. c may overlap neither a nor b.
- * 2mnk flops. Into each of P workers move at least (P-1)/P of a or b where c and the other are split alike in one dim,
+ * Vectors: a may be a row (k), b a column (k). c lacks the dim of a vector: it is (n), (m), or without dims. Transposes of
+ * vectors have no effect.
+ * Stacks: dims before the last two number matrices. Those of a and b are broadcast, as in NumPy's matmul, to those of c.
+ * 2mnk flops, for each matrix of a stack. Into each of P workers move at least (P-1)/P of a or b where c and the other are
+ * split alike in one dim,
  * (P-1)/P of c where a and b are split alike along k, ((Q-1) mk + (R-1) kn)/P elements on a grid of R x Q workers.
+ * For stacks each worker fetches the matrices of a and b that its part of c needs, with all of k: none where the leading
+ * dims are split alike.
  * alpha == 0: a and b are not read. Copies of a replicated c agree to the last bit.
  * Errors: DM_ERR_SHAPE, DM_ERR_DTYPE (integers), DM_ERR_OVERLAP, DM_ERR_ARG (trans_a, trans_b), DM_ERR_LIMIT
  * (memory_limit leaves no room for the workspace), DM_ERR_UNSUPPORTED (the option gemm_algorithm, below).

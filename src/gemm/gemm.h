@@ -1,4 +1,5 @@
-/* Plans of c = alpha * op(a) * op(b) + beta * c. Six forms, by what stays where it is:
+/* Plans of c = alpha * op(a) * op(b) + beta * c. Six forms for matrices, by what stays where it is (stacks of them:
+ * batched.c):
  *   cyclic      1-D: c and one operand stay (split along the same dim); the other operand's blocks roll round the
  *               workers, one-to-one, each product beside the next block's transfer (dMath; Fox, Otto & Hey 1987)
  *   ring        the same, but blocks go from neighbour to neighbour: across hosts, each boundary is crossed once
@@ -45,10 +46,21 @@ typedef struct dmi_panel {
     bool turned;        /* it lies here as the operand's transpose */
 } dmi_panel;
 
+/* --- lift.c: the call with vectors as matrices */
+typedef struct dmi_lifted {
+    dmi_call call;
+    dmi_layout layout[3]; /* of lifted operands; they share the arrays of the original layouts */
+} dmi_lifted;
+void dmi_lift(const dmi_call *call, dmi_lifted *out);
+
 /* --- product.c */
+/* Sets what follows from the operands alone. m, n and k are those of their last two dims. */
+void dmi_product_operands(dmi_builder *b, const dmi_call *call, dmi_product *p);
 DM_CHECKED dm_status dmi_product_begin(dmi_builder *b, const dmi_call *call, dmi_product *p);
 /* Bytes that it may hold beside its operands: `workspace`, else a share of a GPU's memory. */
 int64_t dmi_product_allowance(const dmi_product *p);
+/* Limit on bytes in flight: the same, but no more than is useful. */
+int64_t dmi_product_in_flight(const dmi_product *p);
 /* Before the first product. single: every element of c is made by one product over all of k. */
 void dmi_product_accumulate(dmi_product *p, bool single);
 /* From the accumulator to the caller's c where they differ; slices to the other holders. */
@@ -68,6 +80,9 @@ bool dmi_product_takes_whole(const dmi_product *p, int which); /* do all parts o
  * region's data is there; done: the panel is. */
 dmi_panel dmi_product_panel(dmi_product *p, int which, const dmi_region *region, dmi_ref ref, int *work,
                             const dmi_mark after, dmi_mark done);
+/* Is this region of operand `which` a strided vector, to be packed first? On GPUs the stride of a vector may change the bits
+ * of a product, and replicas of c must agree. */
+bool dmi_product_spread(const dmi_product *p, int which, const dmi_region *region);
 /* Most bytes of the copy that it makes of so many elements; alike at all workers. */
 int64_t dmi_product_copied(const dmi_product *p, int which, int64_t count);
 /* Elements from one index of k to the next. */
@@ -77,6 +92,9 @@ void dmi_product_step(dmi_product *p, const dmi_panel *a, const dmi_panel *b, in
                       int64_t k, bool first, const dmi_mark after, dmi_mark done);
 /* Where the own region of c lies. */
 dmi_panel dmi_product_acc(const dmi_product *p);
+/* c = alpha * t + beta * c for a region of the caller's c; t: as the region, dense, of the computing type. */
+void dmi_product_store(dmi_product *p, const dmi_region *region, dmi_ref t, int64_t t_offset, const dmi_mark after,
+                       dmi_mark done);
 /* Elements of operand `which` that must come to all workers' c from others. */
 int64_t dmi_product_traffic(const dmi_product *p, int which);
 
@@ -110,6 +128,9 @@ void dmi_contract_plan(dmi_product *p);
 /* For copies of c that are small: everybody's partial product whole, to every holder. Instead of
  * dmi_product_accumulate and dmi_product_end too. */
 void dmi_contract_direct_plan(dmi_product *p);
+/* --- batched.c: operands of more than two dims; after dmi_product_operands */
+bool dmi_batched_local(dmi_product *p); /* does every worker hold what it needs, as kernels take it? */
+void dmi_batched_plan(dmi_product *p);
 /* --- estimate.c: seconds of a product in a form that serves (not ring), where the machine's rates are known. bytes: what
  * it moves in all. */
 bool dmi_estimate_ready(const dmi_product *p);

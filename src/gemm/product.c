@@ -5,6 +5,10 @@
 
 enum { MEMORY_SHARE = 16 };
 
+/* Unless p->workspace says. On H200 slices of 800 indices of k cost a fifth of the product's time. */
+#define IN_FLIGHT (INT64_C(256) << 20)
+#define GPU_IN_FLIGHT (INT64_C(4) << 30)
+
 int64_t dmi_product_allowance(const dmi_product *p)
 {
     const dmi_profile *profile = p->b->profile;
@@ -13,14 +17,22 @@ int64_t dmi_product_allowance(const dmi_product *p)
                                        : INT64_MAX;
 }
 
-/* A temporary c split by rows over all workers, for explicit maps. */
+int64_t dmi_product_in_flight(const dmi_product *p)
+{
+    int64_t limit = dmi_product_allowance(p);
+    return p->workspace > 0 ? limit : DMI_MIN(limit, p->b->profile->gpu ? GPU_IN_FLIGHT : IN_FLIGHT);
+}
+
+/* A temporary c split by rows over all workers, or by columns where there are few rows, for explicit maps. */
 static dm_status make_temporary(dmi_product *p)
 {
+    int workers = p->b->profile->workers;
+    bool by_rows = p->m >= workers || p->m >= p->n;
     dmi_layout_spec spec = {.kind = DMI_LAYOUT_GRID,
                             .ndim = 2,
                             .shape = {p->m, p->n},
-                            .grid = {p->b->profile->workers, 1},
-                            .session_workers = p->b->profile->workers};
+                            .grid = {by_rows ? workers : 1, by_rows ? 1 : workers},
+                            .session_workers = workers};
     dm_status status = dmi_layout_create(&spec, &p->b->plan->temporary);
     if (status == DM_OK) {
         p->temporary = dmi_desc_whole(p->type, p->b->plan->temporary, 0);
@@ -30,7 +42,7 @@ static dm_status make_temporary(dmi_product *p)
     return status;
 }
 
-dm_status dmi_product_begin(dmi_builder *b, const dmi_call *call, dmi_product *p)
+void dmi_product_operands(dmi_builder *b, const dmi_call *call, dmi_product *p)
 {
     *p = (dmi_product){.b = b,
                        .op = {&call->operand[0].desc, &call->operand[1].desc},
@@ -47,9 +59,9 @@ dm_status dmi_product_begin(dmi_builder *b, const dmi_call *call, dmi_product *p
     p->inner_dim[0] = 1 - p->outer_dim[0];
     p->inner_dim[1] = p->trans[1] ? 1 : 0;
     p->outer_dim[1] = 1 - p->inner_dim[1];
-    p->m = p->c->extent[0];
-    p->n = p->c->extent[1];
-    p->k = p->op[0]->extent[p->inner_dim[0]];
+    p->m = p->c->extent[p->c->ndim - 2];
+    p->n = p->c->extent[p->c->ndim - 1];
+    p->k = p->op[0]->extent[p->op[0]->ndim - 2 + p->inner_dim[0]];
     bool wide = p->op[0]->dtype == DM_F64 || p->op[1]->dtype == DM_F64 || p->c->dtype == DM_F64;
     p->type = wide ? DM_F64 : DM_F32;
     p->elem = dmi_dtype_bytes(p->type);
@@ -62,13 +74,12 @@ dm_status dmi_product_begin(dmi_builder *b, const dmi_call *call, dmi_product *p
     p->tf32 = asked && b->profile->gpu;
     p->compute = p->tf32 ? "tf32" : asked ? "f32 (tf32 only on GPUs)" : NULL;
     p->direct = p->c->dtype == p->type;
-    if (p->c->layout->kind == DMI_LAYOUT_EXPLICIT) {
-        dm_status status = make_temporary(p);
-        if (status != DM_OK) {
-            return status;
-        }
-    }
-    return DM_OK;
+}
+
+dm_status dmi_product_begin(dmi_builder *b, const dmi_call *call, dmi_product *p)
+{
+    dmi_product_operands(b, call, p);
+    return p->c->layout->kind == DMI_LAYOUT_EXPLICIT ? make_temporary(p) : DM_OK;
 }
 
 void dmi_product_accumulate(dmi_product *p, bool single)
@@ -164,6 +175,13 @@ static bool to_be_turned(const dmi_product *p, int which, int64_t bytes)
     return (c.count > 0 ? c.dim[1].count : p->n) >= p->b->profile->gemm_turn;
 }
 
+bool dmi_product_spread(const dmi_product *p, int which, const dmi_region *region)
+{
+    int rows = region->ndim - 2;
+    return p->b->profile->gpu && p->inner_dim[which] == 0 && region->dim[rows + 1].count == 1 &&
+           region->dim[rows].count > 1 && region->stride[rows] != 1;
+}
+
 int64_t dmi_product_copied(const dmi_product *p, int which, int64_t count)
 {
     bool copied = p->op[which]->dtype != p->panel_type || may_be_turned(p, which);
@@ -182,10 +200,11 @@ dmi_panel dmi_product_panel(dmi_product *p, int which, const dmi_region *region,
                        false};
     dm_dtype from = p->op[which]->dtype;
     bool turned = to_be_turned(p, which, region->count * p->elem);
+    bool as_it_lies = from == p->panel_type && !turned && !dmi_product_spread(p, which, region);
     if (after) {
         dmi_mark_merge(done, after);
     }
-    if ((from == p->panel_type && !turned) || region->count == 0) {
+    if (as_it_lies || region->count == 0) {
         return panel;
     }
     dmi_builder *b = p->b;
@@ -252,19 +271,23 @@ void dmi_product_step(dmi_product *p, const dmi_panel *a, const dmi_panel *b, in
     }
 }
 
-/* c's region as a box: c = alpha * t + beta * c, t dense of the computing type. */
-static void store_region(dmi_product *p, const dmi_region *region, dmi_ref t, int64_t t_offset,
-                         const dmi_mark after, dmi_mark done)
+void dmi_product_store(dmi_product *p, const dmi_region *region, dmi_ref t, int64_t t_offset,
+                       const dmi_mark after, dmi_mark done)
 {
     if (region->count == 0) {
         return;
     }
-    int64_t extent[2] = {region->dim[0].count, region->dim[1].count}, dense[2] = {extent[1], 1};
+    dmi_region dense = *region;
+    int64_t extent[DM_MAX_DIMS];
+    dmi_region_dense(&dense, 0);
+    for (int d = 0; d < region->ndim; d++) {
+        extent[d] = region->dim[d].count;
+    }
     dmi_side c = {p->user_c->dtype, region->stride, dmi_region_start(region), dmi_ref_operand(2, DMI_READ)};
-    dmi_side term[2] = {{p->type, dense, t_offset, t}, c};
+    dmi_side term[2] = {{p->type, dense.stride, t_offset, t}, c};
     dmi_map_program program;
     (void)dmi_linear_program((dm_dtype[]){p->type, c.dtype}, (bool[]){true, !p->beta_zero}, c.dtype, &program);
-    dmi_step *step = dmi_build_map(p->b, &program, 2, extent, term, &c, after);
+    dmi_step *step = dmi_build_map(p->b, &program, region->ndim, extent, term, &c, after);
     if (done) {
         dmi_mark_step(done, step);
     }
@@ -279,7 +302,7 @@ static void end_in_place(dmi_product *p)
         p->direct = true; /* where in the caller's c */
         dmi_product_c(p, p->b->me, &region);
         p->direct = false;
-        store_region(p, &region, dmi_ref_work(p->acc_work, DMI_READ), 0, p->finished, stored);
+        dmi_product_store(p, &region, dmi_ref_work(p->acc_work, DMI_READ), 0, p->finished, stored);
     }
     if (p->sliced) {
         dmi_slices_share(p->b, p->user_c, 2, 1, 0, p->direct ? p->finished : stored);
@@ -325,7 +348,7 @@ void dmi_product_end(dmi_product *p)
     land.mode = DMI_READ;
     for (int64_t i = 0; i < dmi_desc_region_count(p->user_c, b->me); i++) {
         dmi_desc_region(p->user_c, b->me, i, &region);
-        store_region(p, &region, land, offset, here, NULL);
+        dmi_product_store(p, &region, land, offset, here, NULL);
         offset += region.count;
     }
 }

@@ -6,11 +6,6 @@
 
 enum { MOST_SLOTS = 4, LEAST_SLOTS = 2 };
 
-/* Unless p->workspace says. On H200 slices of 800 indices of k cost a fifth of the product's time.
- */
-#define WORKSPACE (INT64_C(256) << 20)
-#define GPU_WORKSPACE (INT64_C(4) << 30)
-
 typedef struct stage {
     dmi_product *p;
     int which;
@@ -75,12 +70,10 @@ static void choose_slices(dmi_product *p, stage *s)
 {
     *s = (stage){.p = p, .slots = p->b->profile->gpu ? MOST_SLOTS : LEAST_SLOTS};
     int64_t workers = p->b->profile->workers, row = bytes_per_index(p);
-    int64_t limit = dmi_product_allowance(p);
+    int64_t limit = dmi_product_in_flight(p);
     s->slice = row == 0 ? p->k : (p->k + workers - 1) / workers;
-    if (p->workspace == 0) {
-        limit = DMI_MIN(limit, p->b->profile->gpu ? GPU_WORKSPACE : WORKSPACE);
-        s->slots =
-            s->slice * row * s->slots > limit ? LEAST_SLOTS : s->slots; /* rather fewer than thinner slices */
+    if (p->workspace == 0 && s->slice * row * s->slots > limit) { /* rather fewer than thinner slices */
+        s->slots = LEAST_SLOTS;
     }
     if (row > 0) {
         s->slice = DMI_MIN(s->slice, limit / (s->slots * row));

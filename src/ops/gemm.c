@@ -29,6 +29,59 @@ dm_status dm_gemm_with(dm_session *session, int trans_a, int trans_b, double alp
     return dmi_call_submit(session, &call, (dm_array[]){a, b, c});
 }
 
+/* Shapes as in NumPy's matmul: the last two dims are the matrix. A vector is a row (left) or a column (right), whose dim c
+ * lacks. Leading dims of a and b are broadcast to those of c. */
+static dm_status check_shapes(dmi_call *call)
+{
+    const dmi_desc *x[3] = {&call->operand[0].desc, &call->operand[1].desc, &call->operand[2].desc};
+    char text[3][192];
+    for (int i = 0; i < 3; i++) {
+        dmi_shape_text(x[i], text[i]);
+    }
+    int matrices = 0, rest[3]; /* leading dims */
+    for (int i = 0; i < 2; i++) {
+        if (x[i]->ndim == 0) {
+            return dmi_fail(DM_ERR_SHAPE, "%s: %c has 0 dims, not 1 or more", dmi_call_name(call), "ab"[i]);
+        }
+        matrices += x[i]->ndim > 1;
+        rest[i] = DMI_MAX(x[i]->ndim - 2, 0);
+        call->args.i[i] = x[i]->ndim > 1 ? call->args.i[i] : DM_N; /* a vector is its own transpose */
+    }
+    int ta = call->args.i[0], tb = call->args.i[1];
+    rest[2] = x[2]->ndim - matrices;
+    if (rest[2] != DMI_MAX(rest[0], rest[1])) {
+        return dmi_fail(DM_ERR_SHAPE, "%s: c is %s, but the product of a, %s, and b, %s, has %d dims",
+                        dmi_call_name(call), text[2], text[0], text[1], DMI_MAX(rest[0], rest[1]) + matrices);
+    }
+    if (rest[2] + 2 > DM_MAX_DIMS) {
+        return dmi_fail(DM_ERR_SHAPE, "%s: c is %s: with vectors it may have %d leading dims at most",
+                        dmi_call_name(call), text[2], DM_MAX_DIMS - 2);
+    }
+    const int64_t *a = x[0]->extent + rest[0], *b = x[1]->extent + rest[1], *c = x[2]->extent + rest[2];
+    bool row = x[0]->ndim == 1, column = x[1]->ndim == 1;
+    bool fits = (row ? a[0] : a[!ta]) == b[tb] && (row || a[ta] == c[0]) && (column || b[!tb] == c[!row]);
+    for (int d = 0; d < rest[2] && fits; d++) {
+        int64_t have[2];
+        for (int i = 0; i < 2; i++) {
+            int own = d - (rest[2] - rest[i]);
+            have[i] = own < 0 ? 1 : x[i]->extent[own];
+        }
+        fits = (have[0] == 1 || have[1] == 1 || have[0] == have[1]) &&
+               x[2]->extent[d] == (have[0] == 1 ? have[1] : have[0]);
+    }
+    if (fits) {
+        return DM_OK;
+    }
+    if (x[0]->ndim == 2 && x[1]->ndim == 2 && x[2]->ndim == 2) {
+        return dmi_fail(DM_ERR_SHAPE,
+                        "%s: op(a) is %" PRId64 "x%" PRId64 ", op(b) %" PRId64 "x%" PRId64 ", c %" PRId64
+                        "x%" PRId64,
+                        dmi_call_name(call), a[ta], a[!ta], b[tb], b[!tb], c[0], c[1]);
+    }
+    return dmi_fail(DM_ERR_SHAPE, "%s: a is %s%s, b %s%s, c %s", dmi_call_name(call), text[0], ta ? " (transposed)" : "", text[1],
+                    tb ? " (transposed)" : "", text[2]);
+}
+
 dm_status dmi_gemm_check(dmi_call *call)
 {
     for (int i = 0; i < 2; i++) {
@@ -46,20 +99,9 @@ dm_status dmi_gemm_check(dmi_call *call)
             "%s: options: compute is %d, not DM_COMPUTE_DEFAULT, DM_COMPUTE_F32 or DM_COMPUTE_TF32",
             dmi_call_name(call), compute);
     }
-    for (int i = 0; i < 3; i++) {
-        if (call->operand[i].desc.ndim != 2) {
-            return dmi_fail(DM_ERR_SHAPE, "%s: %c has %d dims, not 2", dmi_call_name(call), "abc"[i],
-                            call -> operand[i].desc.ndim);
-        }
-    }
-    const int64_t *a = call->operand[0].desc.extent, *b = call->operand[1].desc.extent,
-                  *c = call->operand[2].desc.extent;
-    int ta = call->args.i[0], tb = call->args.i[1];
-    if (a[ta] != c[0] || b[!tb] != c[1] || a[!ta] != b[tb]) {
-        return dmi_fail(DM_ERR_SHAPE,
-                        "%s: op(a) is %" PRId64 "x%" PRId64 ", op(b) %" PRId64 "x%" PRId64 ", c %" PRId64
-                        "x%" PRId64,
-                        dmi_call_name(call), a[ta], a[!ta], b[tb], b[!tb], c[0], c[1]);
+    dm_status fits = check_shapes(call);
+    if (fits != DM_OK) {
+        return fits;
     }
     call->operand[2].mode = call->args.i[2] ? DMI_WRITE : DMI_READWRITE;
     for (int i = 0; i < 2; i++) {
@@ -80,18 +122,11 @@ static void scale_only(dmi_builder *b, const dmi_call *call)
     dmi_plan_linear(b, (dmi_value[]){{.desc = &product}, c}, (bool[]){false, !call->args.i[2]}, &c, NULL);
 }
 
-dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)
+/* A product of matrices, by the algorithm that fits best. */
+static dm_status plan_matrices(dmi_builder *b, const dmi_call *call)
 {
     dmi_product p;
     dmi_choice how;
-    const dmi_desc *a = &call->operand[0].desc;
-    if (b->me >= b->profile->workers) {
-        return DM_OK;
-    }
-    if (call->args.i[3] || a->extent[!call->args.i[0]] == 0) {
-        scale_only(b, call);
-        return DM_OK;
-    }
     dm_status status = dmi_product_begin(b, call, &p);
     if (status != DM_OK || (status = dmi_gemm_choose(&p, &how)) != DM_OK) {
         return status;
@@ -139,4 +174,44 @@ dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)
     }
     dmi_product_end(&p);
     return DM_OK;
+}
+
+static dm_status plan_batched(dmi_builder *b, const dmi_call *call)
+{
+    dmi_product p;
+    dmi_product_operands(b, call, &p);
+    int forced = b->profile->gemm_algorithm;
+    bool local = dmi_batched_local(&p);
+    if (forced != DMI_GEMM_AUTO && forced != DMI_GEMM_STATIONARY && !local) {
+        return dmi_fail(
+            DM_ERR_UNSUPPORTED,
+            "%s: the forced algorithm (option gemm_algorithm=%s) is for matrices; operands of more "
+            "dims have a form of their own",
+            dmi_call_name(call), dmi_gemm_name(forced));
+    }
+    b->plan->compute = p.compute;
+    strcpy(b->plan->algorithm, local ? "local" : "batched");
+    dmi_batched_plan(&p);
+    return DM_OK;
+}
+
+dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)
+{
+    const dmi_desc *a = &call->operand[0].desc;
+    dmi_lifted lifted;
+    if (b->me >= b->profile->workers) {
+        return DM_OK;
+    }
+    int64_t k = a->ndim == 1 ? a->extent[0] : a->extent[a->ndim - 1 - call->args.i[0]];
+    if (call->args.i[3] || k == 0) {
+        scale_only(b, call);
+        return DM_OK;
+    }
+    dmi_lift(call, &lifted);
+    dm_status status = (lifted.call.operand[2].desc.ndim > 2 ? plan_batched : plan_matrices)(b, &lifted.call);
+    if (b->plan->travels >= 0 && call->operand[b->plan->travels].desc.ndim != 2) {
+        b->plan->travels =
+            -1; /* a vector is not kept: its replica would be seen as it is, and not as a matrix */
+    }
+    return status;
 }

@@ -91,6 +91,9 @@ static void test_products(void **state)
         d->m = rng_in(&r, 0, longest);
         d->n = rng_in(&r, 0, longest);
         d->k = rng_in(&r, 0, longest);
+        if (round % 3 == 0) { /* a column or a row */
+            *(rng_in(&r, 0, 1) ? &d->m : &d->n) = 1;
+        }
         d->lda = DMI_MAX((d->trans_a ? d->m : d->k) + rng_in(&r, 0, 5), 1);
         d->ldb = DMI_MAX((d->trans_b ? d->k : d->n) + rng_in(&r, 0, 5), 1);
         d->ldc = DMI_MAX(d->n + rng_in(&r, 0, 5), 1);

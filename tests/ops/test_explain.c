@@ -40,10 +40,10 @@ static dmt_operand *operand(dmt_case *c, const char *name, dm_dtype dtype, int n
     return dmt_operand_make(c, name, h, 0);
 }
 
-enum { FILL, COPY, PERMUTE, TRANSPOSE, AXPBY, ADD, MULTIPLY, SCALE, TANH, SUM, GEMM, OPS };
+enum { FILL, COPY, PERMUTE, TRANSPOSE, AXPBY, ADD, MULTIPLY, SCALE, TANH, SUM, GEMM, VECTOR, STACK, OPS };
 /* Of the ops that explain names: several calls share one. */
-static const char *const names[] = {"fill",     "copy",  "copy",  "copy", "axpby", "add",
-                                    "multiply", "scale", "ewise", "sum",  "gemm"};
+static const char *const names[] = {"fill",  "copy",  "copy", "copy", "axpby", "add", "multiply",
+                                    "scale", "ewise", "sum",  "gemm", "gemm",  "gemm"};
 
 static call random_call(dmt_case *c)
 {
@@ -63,6 +63,18 @@ static call random_call(dmt_case *c)
         k.o[0] = operand(c, "a", one, 2, left);
         k.o[1] = operand(c, "b", two, 2, right);
         k.o[2] = operand(c, "c", one, 2, shape);
+    } else if (k.op == VECTOR) {
+        const int64_t left[] = {shape[0], inner};
+        k.o[0] = operand(c, "a", one, 2, left);
+        k.o[1] = operand(c, "b", two, 1, left + 1);
+        k.o[2] = operand(c, "c", one, 1, left);
+    } else if (k.op == STACK) {
+        const int64_t left[] = {7, shape[0] % 20, inner}, right[] = {7, inner, shape[1] % 20},
+                      result[] = {7, left[1], right[2]};
+        bool shared = dmt_chance(&c->random, 30);
+        k.o[0] = operand(c, "a", one, 3, left);
+        k.o[1] = operand(c, "b", two, shared ? 2 : 3, shared ? right + 1 : right);
+        k.o[2] = operand(c, "c", one, 3, result);
     } else {
         k.o[0] = operand(c, "first", one, 2, shape);
         k.o[1] = k.op == FILL ? NULL : operand(c, "second", moves ? one : two, 2, moves ? swapped : shape);

@@ -25,6 +25,12 @@ void dmi_cpu_add_across(int acc, const void *x, int64_t n, void *sum, double *lo
 void dmi_cpu_gemm_limited(const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c,
                           int64_t limit);
 
+/* The product where c has few columns or few rows (DMI_CPU_THIN at most) and k > 0; whether that beats one thread of
+ * BLAS. */
+enum { DMI_CPU_THIN = 16 };
+void dmi_cpu_thin(const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c);
+bool dmi_cpu_thin_pays(const dmi_gemm *d);
+
 /* Elements of `bytes` between two strided planes of n0 x n1 (strides s0, s1 and d0, d1). */
 void dmi_move_plane(int64_t bytes, int64_t n0, int64_t n1, const void *src, int64_t s0, int64_t s1, void *dst,
                     int64_t d0, int64_t d1);

@@ -5,13 +5,54 @@
 #include <cblas.h>
 #include <limits.h>
 
+/* A row-major matrix; trans: its transpose is the operand. */
+typedef struct matrix {
+    const void *at;
+    bool trans;
+    int64_t rows, cols, ld; /* rows and cols of the operand */
+} matrix;
+
+/* y = alpha * op(a) * x + beta * y by several threads of BLAS. The stride of x changes the bits of BLAS'
+ * result, and replicas of c must agree: x is packed, one range after another. */
+static void vector_tile(dm_dtype dtype, double alpha, const matrix *a, const void *x, int64_t x_step,
+                        double beta, void *y, int64_t y_step)
+{
+    enum { RANGE = 4096 };
+    double room[RANGE];
+    CBLAS_TRANSPOSE t = a->trans ? CblasTrans : CblasNoTrans;
+    int64_t bytes = dmi_dtype_bytes(dtype);
+    for (int64_t p = 0; p < a->cols; p += RANGE) {
+        int64_t n = DMI_MIN(RANGE, a->cols - p);
+        const void *from = dmi_at(a->at, p * (a->trans ? a->ld : 1) * bytes), *dense = dmi_at(x, p * bytes);
+        int rows = (int)(a->trans ? n : a->rows), cols = (int)(a->trans ? a->rows : n);
+        if (x_step != 1) {
+            dmi_move_plane(bytes, 1, n, dmi_at(x, p * x_step * bytes), 0, x_step, room, 0, 1);
+            dense = room;
+        }
+        if (dtype == DM_F64) {
+            cblas_dgemv(CblasRowMajor, t, rows, cols, alpha, from, (int)a->ld, dense, 1, p == 0 ? beta : 1, y,
+                        (int)y_step);
+        } else {
+            cblas_sgemv(CblasRowMajor, t, rows, cols, (float)alpha, from, (int)a->ld, dense, 1,
+                        p == 0 ? (float)beta : 1, y, (int)y_step);
+        }
+    }
+}
+
 /* One piece: every number fits in an int. */
 static void piece(const dmi_gemm *d, int64_t m, int64_t n, int64_t k, const int64_t *ld, double alpha,
                   const void *a, const void *b, double beta, void *c)
 {
     CBLAS_TRANSPOSE ta = d->trans_a ? CblasTrans : CblasNoTrans, tb = d->trans_b ? CblasTrans : CblasNoTrans;
     int lda = (int)ld[0], ldb = (int)ld[1], ldc = (int)ld[2];
-    if (d->dtype == DM_F64) {
+    bool vector = (d->m == 1 || d->n == 1) && openblas_get_num_threads() > 1;
+    if (vector && d->n == 1) {
+        matrix x = {a, d->trans_a, m, k, lda};
+        vector_tile(d->dtype, alpha, &x, b, d->trans_b ? 1 : ldb, beta, c, ldc);
+    } else if (vector) { /* c^T = op(b)^T op(a)^T */
+        matrix x = {b, !d->trans_b, n, k, ldb};
+        vector_tile(d->dtype, alpha, &x, a, d->trans_a ? lda : 1, beta, c, 1);
+    } else if (d->dtype == DM_F64) {
         cblas_dgemm(CblasRowMajor, ta, tb, (int)m, (int)n, (int)k, alpha, a, lda, b, ldb, beta, c, ldc);
     } else {
         cblas_sgemm(CblasRowMajor, ta, tb, (int)m, (int)n, (int)k, (float)alpha, a, lda, b, ldb, (float)beta, c,
@@ -77,7 +118,11 @@ void dmi_cpu_gemm_limited(const dmi_gemm *d, double alpha, const void *a, const 
 
 void dmi_cpu_gemm(const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c)
 {
-    dmi_cpu_gemm_limited(d, alpha, a, b, beta, c, INT_MAX);
+    if (openblas_get_num_threads() == 1 && alpha != 0 && dmi_cpu_thin_pays(d)) {
+        dmi_cpu_thin(d, alpha, a, b, beta, c);
+    } else {
+        dmi_cpu_gemm_limited(d, alpha, a, b, beta, c, INT_MAX);
+    }
 }
 
 int dmi_cpu_blas_threads(int threads)

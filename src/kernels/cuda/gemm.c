@@ -48,7 +48,7 @@ void dmi_cuda_gemm(dmi_queue *q, const dmi_gemm *d, double alpha, const void *a,
         return;
     }
     assert(d->lda >= (d->trans_a ? d->m : d->k) && d->ldb >= (d->trans_b ? d->k : d->n));
-    if (!dmi_cuda_queue_blas(q)) {
+    if (!dmi_cuda_queue_blas(q) || dmi_cuda_gemv(q, d, alpha, a, b, beta, c)) {
         return;
     }
     cublasComputeType_t compute = wide                        ? CUBLAS_COMPUTE_64F

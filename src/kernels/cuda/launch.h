@@ -236,6 +236,9 @@ void dmi_cuda_copy(dmi_queue *q, const dmi_copy *d, const void *src, void *dst);
 void dmi_cuda_push_rows(dmi_queue *q, const dmi_push *p);
 void dmi_cuda_gemm(dmi_queue *q, const dmi_gemm *d, double alpha, const void *a, const void *b, double beta,
                    void *c);
+/* The same where c is a column or a row, of f64 or f32 (with cuBLAS there, m, n, k > 0); false: it is not. */
+bool dmi_cuda_gemv(dmi_queue *q, const dmi_gemm *d, double alpha, const void *a, const void *b, double beta,
+                   void *c);
 void dmi_cuda_fill_region(dmi_queue *q, const dmi_fill *d, const dmi_fill_values *v, void *out);
 void dmi_cuda_sum(dmi_queue *q, const dmi_reduce *d, const void *in, void *acc);
 void dmi_cuda_acc_add(dmi_queue *q, const dmi_acc_add *d, const void *part, void *acc);
