@@ -170,7 +170,7 @@ static const op_form forms[] = {
     {"add", "", "rcy", add, false, false},
     {"axpby", "", "r.c", axpby, false, false},
     {"multiply", "", "gcr", multiply, false, false},
-    {"unary", "", "r.s", tanh_of, false, false},
+    {"ewise", "", "r.s", tanh_of, false, false},
     {"fill", "", "..r", fill, false, false},
     {"fill", "", "..*", fill, false, false},
     {"sum", "", "r..", sum_rows, false, false},
