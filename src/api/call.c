@@ -4,18 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static _Thread_local const char *called;
 static _Thread_local bool handling; /* the handler runs, and is not called for what fails inside it */
-
-const char *dmi_api_called(void)
-{
-    return called;
-}
-
-void dmi_api_begin(const char *name)
-{
-    called = name;
-}
 
 /* The text is the handler's while it runs, and the caller's afterwards, whatever the handler calls. */
 static void handle(const dmi_error_handler *handler, dm_status status)
@@ -32,7 +21,7 @@ static void handle(const dmi_error_handler *handler, dm_status status)
 
 dm_status dmi_api_end(const dm_session *session, dm_status status)
 {
-    called = NULL;
+    dmi_api_begin(NULL);
     if (status != DM_OK && session && session->on_error.call && !handling) {
         handle(&session->on_error, status);
     }
@@ -41,7 +30,7 @@ dm_status dmi_api_end(const dm_session *session, dm_status status)
 
 dm_status dmi_api_end_start(const dm_config *config, dm_status status)
 {
-    called = NULL;
+    dmi_api_begin(NULL);
     if (status != DM_OK && !handling) {
         dmi_error_handler handler = dmi_error_handler_of(config);
         if (handler.call) {

@@ -2,11 +2,10 @@
 #ifndef DMI_API_CALL_H
 #define DMI_API_CALL_H
 
+#include "base/base.h"
+
 #include <dmath/dmath.h>
 
-/* The public call that this thread is in, without "dm_"; NULL outside of any. */
-const char *dmi_api_called(void);
-void dmi_api_begin(const char *name);
 /* Calls the session's error handler where the status is a failure; returns the status. The session may be NULL.
  */
 DM_CHECKED dm_status dmi_api_end(const dm_session *session, dm_status status);

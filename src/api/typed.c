@@ -1,5 +1,4 @@
 /* Reads and writes that know the type of the caller's memory: they convert, or refuse. */
-#include "api/call.h"
 #include "master/session.h"
 #include "ops/common_host.h"
 
@@ -131,8 +130,8 @@ static dm_status transfer_as(dm_session *session, bool writing, dm_array a, cons
         return status;
     }
     if (!takes(dtype) || !takes(h->desc.dtype)) {
-        return dmi_fail(DM_ERR_DTYPE, "%s: dtype: %s is not converted to and from %s", call, dmi_dtype_name(dtype),
-                        dmi_dtype_name(h->desc.dtype));
+        return dmi_fail(DM_ERR_DTYPE, "%s: dtype: %s is not converted to and from %s", call,
+                        dmi_dtype_name(dtype), dmi_dtype_name(h->desc.dtype));
     }
     transfer t = {.session = session,
                   .a = a,

@@ -26,6 +26,12 @@ dm_status dmi_fail(dm_status status, const char *format, ...) DMI_PRINTF(2, 3);
 const char *dmi_error_text(void);
 const char *dmi_status_name(dm_status status); /* "ERR_SHAPE"; "?" for an unknown code */
 
+/* --- called.c ----------------------------------------------------------- */
+/* The public call that this thread is in, without "dm_", for messages; NULL outside of any. Calls from inside the library
+ * do not count: cmake/api_calls.cmake. */
+const char *dmi_api_called(void);
+void dmi_api_begin(const char *name); /* NULL: the call ends */
+
 /* --- dtype.c ------------------------------------------------------------ */
 enum {
     DMI_DTYPE_END = 0 /* one past the last code */

@@ -1,5 +1,5 @@
 /* Plans as text, without running them; and what the workers' counters say. */
-#include "api/sized.h"
+#include "base/sized.h"
 #include "master/session.h"
 
 #include <stdarg.h>

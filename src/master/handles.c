@@ -1,6 +1,5 @@
 /* Handles: creation, views, queries; layouts known to the workers. */
-#include "api/call.h"
-#include "api/sized.h"
+#include "base/sized.h"
 #include "master/session.h"
 
 #include <assert.h>
@@ -164,7 +163,7 @@ dm_status dmi_layout_intern(dmi_session *s, const dmi_layout_spec *spec, const d
 dm_status dmi_layout_spec_from(dmi_session *s, const dm_layout *layout, dm_dtype dtype, int ndim,
                                const int64_t *shape, dmi_layout_spec *out)
 {
-    dm_layout known; /* read where it is: `single` is pointed to, and the structure stays as it is (api/sized.h) */
+    dm_layout known; /* read where it is: `single` is pointed to, and the structure stays as it is (base/sized.h) */
     dm_status status = layout ? dmi_sized_take(layout, DMI_SIZED_LEAST(dm_layout, map_count), &known, sizeof known,
                                                "layout: start from one of the dm_layout_* makers")
                               : DM_OK;

@@ -1,7 +1,7 @@
 /* dm_init: which kind of launch this is. */
-#include "api/sized.h"
-#include "launch/load.h"
+#include "base/sized.h"
 #include "master/session.h"
+#include "ops/common_task.h"
 #include "place/place.h"
 
 #include <stdlib.h>

@@ -147,8 +147,10 @@ DM_CHECKED dm_status dmi_layout_intern(dmi_session *s, const dmi_layout_spec *sp
 /* Spec from the public struct (NULL: default) for an array. */
 DM_CHECKED dm_status dmi_layout_spec_from(dmi_session *s, const dm_layout *layout, dm_dtype dtype, int ndim,
                                           const int64_t *shape, dmi_layout_spec *out);
-/* That of an array: a whole one's own; for a rectangle one that deals it out as the whole array is. */
+/* --- views.c */
+/* The layout of an array: a whole one's own; for a rectangle one that deals it out as the whole array is. */
 DM_CHECKED dm_status dmi_layout_like(dmi_session *s, const dmi_desc *desc, const dmi_layout **out, uint32_t *id);
+/* --- handles.c */
 /* An array with a layout that the workers know. replica: it is the session's own. */
 DM_CHECKED dm_status dmi_array_make(dmi_session *s, dm_dtype dtype, const dmi_layout *layout, uint32_t layout_id,
                                     bool replica, dm_array *out);

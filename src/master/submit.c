@@ -1,5 +1,4 @@
 /* The one path every op call takes from the user to the ring. */
-#include "api/call.h"
 #include "master/session.h"
 
 #include <inttypes.h>

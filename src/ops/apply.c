@@ -1,5 +1,4 @@
 /* A function of the user's, run by every worker on the blocks it holds. */
-#include "api/call.h"
 #include "ops/apply_parts.h"
 #include "ops/common_task.h"
 

@@ -1,6 +1,5 @@
 /* dm_apply on operands that are brought into matching layouts first: temporaries, copied there and back. */
-#include "api/call.h"
-#include "api/sized.h"
+#include "base/sized.h"
 #include "ops/apply_parts.h"
 
 #include <string.h>

@@ -1,5 +1,4 @@
 #include "ops/common_host.h"
-#include "api/call.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -13,6 +13,8 @@ const char *dmi_task_name(int number);
 uint64_t dmi_task_fingerprint(void);
 /* All names in their order, each with a 0 behind it. Returns the bytes; text may be NULL. */
 int dmi_task_names(char *text);
+/* --- common_load.c: loads each of "a.so:b.so" that this process does not have yet and calls its dmath_ops() */
+DM_CHECKED dm_status dmi_load_operations(const char *list);
 /* Calls a loaded object's function that registers operations, once a process: the first failure inside is returned. */
 DM_CHECKED dm_status dmi_task_load(void (*ops)(void));
 /* Calls function `number`; base[i]: address of operand i's memory. */

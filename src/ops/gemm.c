@@ -1,5 +1,5 @@
 /* c = alpha * op(a) * op(b) + beta * c: checks, and the choice among the forms of src/gemm. */
-#include "api/sized.h"
+#include "base/sized.h"
 #include "gemm/gemm.h"
 #include "ops/common.h"
 

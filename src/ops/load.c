@@ -1,5 +1,4 @@
 /* .npy -> array: every worker reads its own part. */
-#include "api/call.h"
 #include "io/npy.h"
 #include "ops/common.h"
 

@@ -1,5 +1,5 @@
 /* Structures of older and newer headers. */
-#include "api/sized.h"
+#include "base/sized.h"
 #include "support/cases.h"
 
 #include <stdlib.h>

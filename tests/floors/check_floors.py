@@ -18,7 +18,7 @@ import tempfile
 
 # From the ground up.
 FLOORS = ["base", "layout", "io", "memory", "kernels", "plan", "gemm", "ops", "comm", "place", "exec", "worker", "master",
-          "launch", "api"]
+          "api", "launch"]
 # CUDA sources are C++, in which this header is another one, or none.
 BARRED = "stdatomic.h"
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)

@@ -5,8 +5,8 @@
  * newer header's: an input is taken if what is unknown here is zero; of an output the rest is set to zero. A
  * structure is only ever extended at its end, and not into the padding there, and one that calls return by
  * value (dm_layout) not at all. */
-#ifndef DMI_API_SIZED_H
-#define DMI_API_SIZED_H
+#ifndef DMI_SIZED_H
+#define DMI_SIZED_H
 
 #include "base/base.h"
 

@@ -1,4 +1,4 @@
-#include "launch/load.h"
+/* Shared objects with user functions. */
 #include "base/config.h"
 #include "ops/common_task.h"
 
