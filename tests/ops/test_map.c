@@ -1,0 +1,2 @@
+#include "support/oracle.h"
+int main(void) { return 0; }
