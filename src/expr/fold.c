@@ -179,6 +179,7 @@ int dmi_expr_fold(expr_parser *p, int at, int row, const int *child)
         }
     }
     origin = origin == ORIGIN_TEXT ? ORIGIN_TEXT : ORIGIN_MIXED;
+    truths = truths && row != DMI_EW_add && row != DMI_EW_multiply; /* True + True is 2 */
     /* Python's: a negative power of an integer is a float */
     real = real || (row == DMI_EW_pow && dmi_expr_integer(&value[1]) < 0);
     for (int tries = 0; tries < 2 && (tries == 0 || (truths && taken != DM_BOOL)); tries++) {
