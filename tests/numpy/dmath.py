@@ -72,7 +72,7 @@ class Session:
             raise AssertionError(f"{alive.value} arrays are left")
 
     def put(self, values, layout=None):
-        values = np.ascontiguousarray(values)
+        values = np.array(values, order="C") # which leaves scalars scalars
         shape = (ctypes.c_int64 * 8)(*values.shape)
         handle = Handle()
         self.library.check(self.c.dm_array_create(self.at, CODES[values.dtype], values.ndim, shape,
