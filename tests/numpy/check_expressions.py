@@ -204,7 +204,7 @@ class Drawer:
     def leaf(self):
         if self.random.random() < 0.72:
             return self.pick(self.names)
-        return self.pick(["0", "1", "2", "3", "7", "0.5", "2.25", "1e1", "0x11", ".125"])
+        return self.pick(["0", "1", "2", "3", "7", "0.5", "0.1", "2.7", "1e1", "0x11", ".125"])
 
     def text(self, depth):
         if depth == 0 or self.random.random() < 0.1:
@@ -213,7 +213,7 @@ class Drawer:
         one, two = self.text(depth - 1), self.text(depth - 1)
         if kind < 0.58:
             sign = self.pick(self.signs)
-            if self.random.random() < 0.6:  # else as it comes: another tree, by precedence
+            if self.random.random() < 0.4:  # else as it comes: another tree, by precedence
                 one, two = f"({one})", f"({two})"
             text = f"{one} {sign} {two}"
             return f"({text})" if self.random.random() < 0.5 else text
