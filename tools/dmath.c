@@ -7,6 +7,7 @@
 static const tool_command commands[] = {
     {"info", tool_info, "versions, machine, element types, operations, configuration"},
     {"gemm", tool_gemm, "multiply two matrices in .npy files"},
+    {"map", tool_map, "an elementwise expression of arrays in .npy files"},
     {"explain", tool_explain, "the plan of an operation, for any number of workers, without running it"},
     {"bench", tool_bench, "measurements that check their results: gemm, dispatch, transport, remap, file"},
     {NULL, NULL, NULL},
@@ -46,7 +47,7 @@ int tool_dispatch(const char *prefix, const tool_command *list, int argc, char *
 /* Do the arguments ask for something that runs on workers? */
 static bool wants_workers(int argc, char **argv)
 {
-    static const char *const words[] = {"--help", "-?", "--usage", "--version", "-V"};
+    static const char *const words[] = {"--help", "-?", "--usage", "--version", "-V", "--rows"};
     for (int i = 1; i < argc; i++) {
         for (int j = 0; j < DMI_COUNT(words); j++) {
             if (strcmp(argv[i], words[j]) == 0) {
@@ -59,7 +60,7 @@ static bool wants_workers(int argc, char **argv)
         asked = asked || strcmp(argv[i], "--placement") == 0;
     }
     return argc > 2 && strcmp(argv[2], "help") != 0 &&
-           (strcmp(argv[1], "gemm") == 0 || strcmp(argv[1], "bench") == 0 ||
+           (strcmp(argv[1], "gemm") == 0 || strcmp(argv[1], "map") == 0 || strcmp(argv[1], "bench") == 0 ||
             (strcmp(argv[1], "info") == 0 && asked));
 }
 

@@ -92,6 +92,7 @@ void tool_table_intro(const tool_table *t);
 /* --- subcommands; each returns the exit status */
 int tool_info(int argc, char **argv);
 int tool_gemm(int argc, char **argv);
+int tool_map(int argc, char **argv);
 int tool_explain(int argc, char **argv);
 int tool_bench(int argc, char **argv);
 int tool_bench_gemm(int argc, char **argv);

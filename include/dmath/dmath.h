@@ -335,6 +335,42 @@ DM_API DM_CHECKED dm_status dm_multiply(dm_session *session, double alpha, dm_ar
 DM_API DM_CHECKED dm_status dm_scale(dm_session *session, double alpha, dm_array a, dm_array out);
 /* All other elementwise functions are in <dmath/ewise.h>, which this header includes below. */
 
+/* What a name in an expression stands for. Make one with DM_ARG, DM_NUMBER or DM_INTEGER. */
+enum { DM_MAP_ARRAY = 0, DM_MAP_NUMBER = 1, DM_MAP_INTEGER = 2 };
+typedef struct dm_map_arg {
+    const char *name; /* a C identifier of at most 63 characters */
+    dm_array array;
+    int kind;         /* DM_MAP_* */
+    double number;    /* DM_MAP_NUMBER */
+    int64_t integer;  /* DM_MAP_INTEGER */
+} dm_map_arg;
+#define DM_ARG(name, array) {(name), (array), DM_MAP_ARRAY, 0, 0}
+#define DM_NUMBER(name, value) {(name), {0}, DM_MAP_NUMBER, (value), 0}
+#define DM_INTEGER(name, value) {(name), {0}, DM_MAP_INTEGER, 0, (value)}
+
+/* out = expression, element by element, in one pass over memory:
+ *     dm_map(s, "where(x > 0, a * x + y, 0)", 3, (dm_map_arg[]){DM_ARG("x", x), DM_ARG("y", y), DM_NUMBER("a", 2)}, out)
+ * Operators, precedence and types are NumPy's: + - * / // % ** << >> & ^ | ~ < <= > >= == !=, parentheses, numbers, pi, inf,
+ * nan, True, False, the functions of <dmath/ewise.h> and NumPy's names for them, and casts by the name of a type: f32(x).
+ * Comparisons are not chained. "name = " may stand before it; where name is that of an array, out must be that array.
+ * Each array must be used, and broadcasts to out. out may be one of them itself. The result is converted to out's dtype as
+ * dm_copy does.
+ * Types: arrays promote as NumPy's promote_types does. Numbers, of the text or given, take the type of the arrays that they
+ * meet; a float beside integers makes f64; an integer must fit. f16, bf16 and 8-bit floats are computed in f32 and rounded
+ * at the end, or by a cast. docs/expressions.md has the grammar and all rules.
+ * Errors: DM_ERR_ARG the text is not understood (the message shows where), a name is unknown, given twice or not used, or the
+ * expression is longer than 64 steps, 11 arrays, 16 numbers; DM_ERR_DTYPE a function does not take such operands;
+ * DM_ERR_UNSUPPORTED reductions and random numbers; DM_ERR_SHAPE, DM_ERR_OVERLAP.
+ * Reads every array once and writes out once. Arrays that lie as out does are read in place; of others each worker is sent
+ * what it lacks. The text is read at every call (microseconds); a plan is made once for a text, types, shapes and layouts,
+ * whatever the numbers are. */
+DM_API DM_CHECKED dm_status dm_map(dm_session *session, const char *expression, int count, const dm_map_arg *args,
+                                   dm_array out);
+/* The same into a new array of the expression's type and the shape that its arrays broadcast to. layout NULL: that of the first
+ * array given that has this shape and is no view, else the default. Errors: as dm_map and dm_array_create. */
+DM_API DM_CHECKED dm_status dm_map_new(dm_session *session, const char *expression, int count, const dm_map_arg *args,
+                                       const dm_layout *layout, dm_array *out);
+
 /* ---- reductions ------------------------------------------------------------------------------------------ */
 
 /* out = scale * (sum of x over dims[ndims]) + beta * out. ndims 0 with dims NULL: over all dims.

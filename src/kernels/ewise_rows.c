@@ -31,29 +31,49 @@ int dmi_ew_find(const char *name, size_t length)
     return -1;
 }
 
-/* The floating type that NumPy computes a function of an integer in. */
-static dm_dtype float_of(dm_dtype dtype)
+/* The floating type that NumPy computes a function of an integer in: of quotients always f64. */
+static dm_dtype float_of(int row, dm_dtype dtype)
 {
     int64_t bytes = dmi_dtype_bytes(dtype);
-    return bytes == 1 ? DM_F16 : bytes == 2 ? DM_F32 : DM_F64;
+    bool quotient = row == DMI_EW_divide || row == DMI_EW_reciprocal;
+    return bytes > 2 || quotient ? DM_F64 : bytes == 1 ? DM_F16 : DM_F32;
+}
+
+static bool is_floating(dm_dtype dtype)
+{
+    return dmi_dtype_is_float(dtype) || dmi_dtype_is_complex(dtype);
+}
+
+/* What operands [first, end) promote to. Integers beside a float each meet the float, and not each other first. */
+static dm_dtype promote_all(const dm_dtype *operand, int first, int end)
+{
+    dm_dtype t = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = first; i < end; i++) {
+            if (is_floating(operand[i]) == (pass == 0)) {
+                t = t ? dmi_dtype_promote(t, operand[i]) : operand[i];
+            }
+        }
+    }
+    return t;
 }
 
 bool dmi_ew_types(int row, const dm_dtype *operand, dm_dtype *taken, dm_dtype *result)
 {
     const dmi_ew_row *r = &dmi_ew_rows[row];
     int first = r->form == DMI_FORM_CHOOSE;
-    dm_dtype t = operand[first];
-    for (int i = first + 1; i < r->operands; i++) {
-        t = dmi_dtype_promote(t, operand[i]);
-    }
+    dm_dtype t = promote_all(operand, first, r->operands);
     if (r->domain == DMI_DOMAIN_LOGIC) {
         t = DM_BOOL;
     }
     if (t == DM_BOOL && !(r->domain >> DM_BOOL & 1) && r->domain >> DM_I32 & 1) {
         t = DM_I8;
     }
-    if (!(r->domain >> dmi_dtype_carrier(t) & 1) && !dmi_dtype_is_float(t) && !dmi_dtype_is_complex(t)) {
-        t = float_of(t);
+    if (!(r->domain >> dmi_dtype_carrier(t) & 1) && !is_floating(t)) {
+        t = float_of(row, operand[first]);
+        for (int i = first + 1; i < r->operands; i++) {
+            t = dmi_dtype_promote(t, float_of(row, operand[i]));
+        }
     }
     *taken = t;
     *result = r->form == DMI_FORM_TEST || r->form == DMI_FORM_COMPARE   ? DM_BOOL

@@ -45,6 +45,18 @@ def check_gemm(case, trans_a, trans_b, beta, types, dtype, layout):
         sys.exit(f"case {case}: {said}")
 
 
+def check_map(layout):
+    random = np.random.default_rng(7)
+    x, y = random.normal(size=(31, 8)), random.integers(-9, 9, (31, 1)).astype("i4")
+    for name, values in {"x": x, "y": y}.items():
+        np.save(os.path.join(folder, f"{name}.npy"), values)
+    said = json.loads(run("map", "z = where((y % 3 == 0) & (x < a), abs(x) // 0.25 - y, -x ** 2)", "x=x.npy", "y=y.npy",
+                          "a=0.75", "-o", "z.npy", "--layout", layout, "--json"))
+    got, want = np.load(os.path.join(folder, "z.npy")), np.where((y % 3 == 0) & (x < 0.75), np.abs(x) // 0.25 - y, -x ** 2)
+    if got.dtype != want.dtype or not np.array_equal(got, want) or said["elements"] != 31 * 8:
+        sys.exit(f"map, {layout}: {got.dtype} {got}, not {want}\n{said}")
+
+
 def check_bench(rows, keys, *arguments):
     lines = [json.loads(line) for line in run("bench", *arguments, "--json").splitlines()]
     if len(lines) != rows:
@@ -67,6 +79,8 @@ for case, (trans_a, trans_b, beta, types, dtype) in enumerate(cases):
     if not launched or case % 5 == 0:
         check_gemm(case, trans_a, trans_b, beta, types, dtype, next(layouts))
 
+for layout in ("default", "rows", "cyclic:0:4", "replicated", "single:1"):
+    check_map(layout)
 few = ["--repeats", 3, "--warmup", 1]
 turns = [] if launched else ["--workers", "2,3"]
 times = 1 if launched else 2

@@ -226,6 +226,58 @@ static void test_gemm(void **state)
     OK(dm_finalize(s, NULL));
 }
 
+/* --- map
+ * ------------------------------------------------------------------------------------------------------ */
+
+static void test_map(void **state)
+{
+    (void)state;
+    enum { ROWS = 19, COLS = 7 };
+    char out[OUTPUT];
+    double got[ROWS * COLS];
+    dm_session *s = open_session();
+    const int64_t shape[] = {COLS};
+    dm_array x, y, z;
+    OK(dm_matrix(s, DM_F64, ROWS, COLS, &x));
+    OK(dm_array_create(s, DM_F32, 1, shape, NULL, &y));
+    OK(dm_fill_arange(s, x, -20, 0.5));
+    OK(dm_fill_arange(s, y, 0, 1));
+    OK(dm_array_save(s, x, "x.npy"));
+    OK(dm_array_save(s, y, "y.npy"));
+    OK(dm_array_destroy(s, x));
+    OK(dm_array_destroy(s, y));
+    for (int l = 0; l < LAYOUTS; l++) {
+        char arguments[256];
+        bool vectors = l != 2 && l != 6; /* layouts that a vector may have */
+        snprintf(arguments, sizeof arguments,
+                 "map 'where(x > 0, a * x + %s, n)' a=2.5 x=x.npy n=3 %s -o z.npy -w 4 --layout %s %s",
+                 vectors ? "y" : "1", vectors ? "y=y.npy" : "", layout_names[l], l == 1 ? "--dtype f32" : "");
+        if (run_tool(arguments, out) != 0 || !strstr(out, l == 1 ? "f32" : "f64")) {
+            fail_msg("dmath %s:\n%s", arguments, out);
+        }
+        OK(dm_array_load(s, "z.npy", NULL, &x));
+        OK(dm_matrix(s, DM_F64, ROWS, COLS, &z));
+        OK(dm_copy(s, x, z));
+        OK(dm_array_read(s, z, NULL, NULL, got, 0));
+        for (int i = 0; i < ROWS * COLS; i++) {
+            double v = -20 + 0.5 * i;
+            assert_true(got[i] == (v > 0 ? 2.5 * v + (vectors ? i % COLS : 1) : 3));
+        }
+        OK(dm_array_destroy(s, x));
+        OK(dm_array_destroy(s, z));
+    }
+    /* Failures leave no arrays behind, of which the library would warn. */
+    assert_int_equal(run_tool("map '2 * x' x=absent.npy -o z.npy", out), 1);
+    assert_non_null(strstr(out, "absent.npy"));
+    assert_int_equal(run_tool("map 'x + (2' x=x.npy -o z.npy", out), 1);
+    assert_non_null(strstr(out, "at column 7\n  x + (2\n        ^"));
+    assert_null(strstr(out, "alive"));
+    assert_int_equal(run_tool("map --rows", out), 0);
+    assert_non_null(strstr(out, "logaddexp                   2 f64"));
+    assert_null(strstr(out, "affine"));
+    OK(dm_finalize(s, NULL));
+}
+
 /* --- the rest
  * -------------------------------------------------------------------------------------------------- */
 
@@ -274,6 +326,14 @@ static void test_refusals(void **state)
         {"gemm a.npy b.npy -o c.npy --dtype i32", "i32"},
         {"gemm a.npy b.npy -o c.npy --layout diagonal", "diagonal"},
         {"gemm a.npy b.npy -o c.npy --workers 1,2", "not a list"},
+        {"map", "an expression is needed"},
+        {"map x x=a.npy", "-o FILE"},
+        {"map x 3 -o b.npy", "NAME=FILE"},
+        {"map x =3 -o b.npy", "NAME=FILE"},
+        {"map x x= -o b.npy", "NAME=FILE"},
+        {"map x x=a.npy -o b.npy --dtype f31", "f31"},
+        {"map x x=a.npy -o b.npy --layout diagonal", "diagonal"},
+        {"map x x=a.npy -o b.npy --workers 1,2", "not a list"},
         {"explain", "which operation"},
         {"explain sort --m 3 --n 3", "sort"},
         {"explain gemm --m 3 --n 3", "--k is needed"},
@@ -317,7 +377,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_explain), cmocka_unit_test(test_explain_steps), cmocka_unit_test(test_gemm),
-        cmocka_unit_test(test_info),    cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_map),     cmocka_unit_test(test_info),          cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

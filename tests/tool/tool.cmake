@@ -46,6 +46,7 @@ if(TARGET dmath_tool)
 
   # What needs no workers lets them go.
   dmath_mpi_test(tool_info_mpi 3 ${tool} info)
+  dmath_mpi_test(tool_map_rows_mpi 3 ${tool} map --rows)
   # Where the workers are: by the tool on stdout, by an option on stderr; whole lines, in the workers' order.
   dmath_test(tool_placement dmath_tool info --placement --workers 3)
   dmath_mpi_test(tool_placement_mpi 4 ${tool} info --placement)

@@ -1,0 +1,74 @@
+/* An expression's text becomes a program. */
+#include "expr/parts.h"
+
+#include <string.h>
+
+static dm_status check_names(int count, const dmi_expr_variable *variables)
+{
+    if (count > DMI_EXPR_VARIABLES) {
+        return dmi_fail(DM_ERR_ARG, "map: %d arrays and numbers are given, there may be %d", count,
+                        DMI_EXPR_VARIABLES);
+    }
+    for (int i = 0; i < count; i++) {
+        const char *name = variables[i].name;
+        if (!name || !dmi_expr_name_ok(name)) {
+            return dmi_fail(DM_ERR_ARG, "map: `%s` cannot be the name of an array or a number",
+                            name ? name : "(NULL)");
+        }
+        for (int j = 0; j < i; j++) {
+            if (strcmp(name, variables[j].name) == 0) {
+                return dmi_fail(DM_ERR_ARG, "map: %s is given twice", name);
+            }
+        }
+    }
+    return DM_OK;
+}
+
+static dm_status check_limits(const dmi_map_builder *b)
+{
+    static const struct {
+        const char *what;
+        int most;
+    } limits[] = {{"operands", DMI_MAP_INPUTS},
+                  {"numbers", DMI_MAP_NUMBERS},
+                  {"constants", DMI_MAP_NUMBERS},
+                  {"intermediate results", DMI_MAP_TEMPORARIES},
+                  {"steps", DMI_MAP_STEPS}};
+    for (int i = 0; i < DMI_COUNT(limits) && b->full; i++) {
+        if (strcmp(b->full, limits[i].what) == 0) {
+            return dmi_fail(DM_ERR_ARG, "map: the expression is too long: it takes more than %d %s",
+                            limits[i].most, b->full);
+        }
+    }
+    return b->full ? dmi_fail(DM_ERR_INTERNAL, "map: %s", b->full) : DM_OK;
+}
+
+dm_status dmi_expr_compile(const char *text, int count, const dmi_expr_variable *variables, dmi_expr *out)
+{
+    expr_parser p = {.text = text, .count = count, .variable = variables};
+    int arrays = 0;
+    dm_status status = check_names(count, variables);
+    if (status == DM_OK && strlen(text) > EXPR_BYTES) {
+        status =
+            dmi_fail(DM_ERR_ARG, "map: the expression is too long: it has more than %d characters", EXPR_BYTES);
+    }
+    if (status != DM_OK) {
+        return status;
+    }
+    for (int i = 0; i < count; i++) {
+        p.input[i] = variables[i].kind == DMI_EXPR_ARRAY ? arrays++ : 0;
+    }
+    *out = (dmi_expr){0};
+    int root = dmi_expr_parse(&p, out->target);
+    if (p.status != DM_OK) {
+        return p.status;
+    }
+    for (int i = 0; i < count; i++) {
+        if (!p.used[i]) {
+            return dmi_fail(DM_ERR_ARG, "map: %s is given, but \"%.200s\" does not use it", variables[i].name,
+                            text);
+        }
+    }
+    dmi_expr_emit(&p, root, out);
+    return check_limits(&out->map);
+}

@@ -1,0 +1,36 @@
+/* Elementwise expressions: "out = where(x > 0, a * x + b, 0)" becomes a program of the kernel `map`. Pure:
+ * text, names and types in, program and numbers out. Functions are the rows of ewise.def by their names;
+ * docs/expressions.md has the rules. */
+#ifndef DMI_EXPR_H
+#define DMI_EXPR_H
+
+#include "kernels/ewise.h"
+
+enum { DMI_EXPR_NAME = 64, DMI_EXPR_VARIABLES = DMI_MAP_INPUTS + DMI_MAP_NUMBERS };
+
+/* What a name stands for. Numbers take the type of the other operand, as literals do. */
+enum dmi_expr_kind { DMI_EXPR_ARRAY, DMI_EXPR_NUMBER, DMI_EXPR_INTEGER };
+typedef struct dmi_expr_variable {
+    const char *name;
+    enum dmi_expr_kind kind;
+    dm_dtype dtype; /* ARRAY */
+    double number;
+    int64_t integer;
+} dmi_expr_variable;
+
+typedef struct dmi_expr {
+    dmi_map_builder map;        /* its inputs are the arrays, in the order of the variables */
+    dmi_map_value value;        /* what the expression comes to: for dmi_map_result */
+    char target[DMI_EXPR_NAME]; /* the name before '='; "out" where there is none */
+} dmi_expr;
+
+/* Every variable must be used. DM_ERR_ARG: the text is wrong, a name is unknown or too many, a limit of ewise.h
+ * is passed; DM_ERR_DTYPE: a function does not take such operands; DM_ERR_UNSUPPORTED: a reduction or random
+ * numbers. Messages begin with "map:" and point into the text. */
+DM_CHECKED dm_status dmi_expr_compile(const char *text, int count, const dmi_expr_variable *variables,
+                                      dmi_expr *out);
+
+/* May an array or a number be called so? */
+bool dmi_expr_name_ok(const char *name);
+
+#endif

@@ -1,0 +1,220 @@
+/* out = an expression of arrays and numbers */
+#include "expr/expr.h"
+#include "ops/common.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The call's tail. The workers get the program, in the bytes that it has; the rest is for messages. */
+typedef struct tail {
+    dmi_map_program program;
+    const char *name[DMI_MAP_INPUTS + 1]; /* of each operand; the last is the target's */
+} tail;
+
+/* An expression and what its names stand for in a session. */
+typedef struct request {
+    dmi_session *s;
+    dmi_expr expr;
+    int arrays;
+    dm_array array[DMI_MAP_INPUTS + 1];
+    dmi_handle *handle[DMI_MAP_INPUTS];
+    tail tail;
+} request;
+
+static dm_status find_array(request *q, const dm_map_arg *arg, dmi_expr_variable *v)
+{
+    char what[DMI_EXPR_NAME + 8];
+    dmi_handle *h = NULL;
+    snprintf(what, sizeof what, "map: %s", arg->name ? arg->name : "(NULL)");
+    dm_status status = q->arrays < DMI_MAP_INPUTS
+                           ? dmi_handle_find(q->s, arg->array, what, &h)
+                           : dmi_fail(DM_ERR_ARG, "map: more than %d arrays are given", DMI_MAP_INPUTS);
+    if (status != DM_OK) {
+        return status;
+    }
+    v->dtype = h->desc.dtype;
+    q->tail.name[q->arrays] = arg->name;
+    q->array[q->arrays] = arg->array;
+    q->handle[q->arrays++] = h;
+    return DM_OK;
+}
+
+static dm_status compile(request *q, dm_session *session, const char *expression, int count,
+                         const dm_map_arg *args)
+{
+    dmi_expr_variable variable[DMI_EXPR_VARIABLES] = {0};
+    dm_status status = dmi_enter(session, &q->s);
+    if (status != DM_OK) {
+        return status;
+    }
+    if (!expression || (count > 0 && !args)) {
+        return dmi_fail(DM_ERR_ARG, "map: %s is NULL", !expression ? "expression" : "args");
+    }
+    if (count < 0 || count > DMI_EXPR_VARIABLES) {
+        return dmi_fail(DM_ERR_ARG, "map: count is %d, not 0 to %d", count, DMI_EXPR_VARIABLES);
+    }
+    for (int i = 0; i < count && status == DM_OK; i++) {
+        if (args[i].kind < DM_MAP_ARRAY || args[i].kind > DM_MAP_INTEGER) {
+            return dmi_fail(DM_ERR_ARG, "map: args[%d].kind is %d: use DM_ARG, DM_NUMBER or DM_INTEGER", i,
+                            args[i].kind);
+        }
+        variable[i] = (dmi_expr_variable){.name = args[i].name,
+                                          .kind = (enum dmi_expr_kind)args[i].kind,
+                                          .number = args[i].number,
+                                          .integer = args[i].integer};
+        status = args[i].kind == DM_MAP_ARRAY ? find_array(q, &args[i], &variable[i]) : DM_OK;
+    }
+    return status == DM_OK ? dmi_expr_compile(expression, count, variable, &q->expr) : status;
+}
+
+static dm_status submit(request *q, dm_session *session, dm_array out)
+{
+    dmi_handle *h = NULL;
+    dm_status status = dmi_handle_find(q->s, out, "map: out", &h);
+    if (status != DM_OK) {
+        return status;
+    }
+    dmi_map_builder *map = &q->expr.map;
+    dmi_map_result(map, q->expr.value, h->desc.dtype);
+    if (map->full) {
+        return dmi_fail(DM_ERR_ARG, "map: the expression is too long: it takes too many %s", map->full);
+    }
+    q->tail.program = map->program;
+    q->tail.name[q->arrays] = q->expr.target;
+    q->array[q->arrays] = out;
+    int64_t bytes = (int64_t)dmi_map_program_bytes(&map->program);
+    dmi_call call = {.op = DMI_OP_map,
+                     .noperand = q->arrays + 1,
+                     .numbers = map->numbers,
+                     .tail = &q->tail,
+                     .tail_bytes = bytes,
+                     .tail_key = bytes};
+    memcpy(call.number, map->number, (size_t)map->numbers * sizeof *map->number);
+    return dmi_call_submit(session, &call, q->array);
+}
+
+dm_status dm_map(dm_session *session, const char *expression, int count, const dm_map_arg *args, dm_array out)
+{
+    request q = {0};
+    dm_status status = compile(&q, session, expression, count, args);
+    return status == DM_OK ? submit(&q, session, out) : status;
+}
+
+/* The shape that the arrays broadcast to. */
+static dm_status joined_shape(const request *q, int *ndim, int64_t *shape)
+{
+    *ndim = 0;
+    for (int i = 0; i < q->arrays; i++) {
+        *ndim = DMI_MAX(*ndim, q->handle[i]->desc.ndim);
+    }
+    for (int d = 0; d < *ndim; d++) {
+        shape[d] = 1;
+    }
+    for (int i = 0; i < q->arrays; i++) {
+        const dmi_desc *x = &q->handle[i]->desc;
+        for (int d = 0; d < x->ndim; d++) {
+            int64_t *to = &shape[d + *ndim - x->ndim];
+            if (*to != x->extent[d] && *to != 1 && x->extent[d] != 1) {
+                char text[192];
+                return dmi_fail(DM_ERR_SHAPE, "map: %s is %s, which does not broadcast with the other arrays",
+                                q->tail.name[i], dmi_shape_text(x, text));
+            }
+            *to = *to == 1 ? x->extent[d] : *to;
+        }
+    }
+    return DM_OK;
+}
+
+/* An array whose layout a result of this shape can have as it is; NULL: none is. */
+static const dmi_handle *layout_giver(const request *q, int ndim, const int64_t *shape)
+{
+    for (int i = 0; i < q->arrays; i++) {
+        const dmi_handle *h = q->handle[i];
+        if (!h->view && h->desc.ndim == ndim &&
+            memcmp(h->desc.extent, shape, (size_t)ndim * sizeof *shape) == 0) {
+            return h;
+        }
+    }
+    return NULL;
+}
+
+dm_status dm_map_new(dm_session *session, const char *expression, int count, const dm_map_arg *args,
+                     const dm_layout *layout, dm_array *out)
+{
+    request q = {0};
+    int ndim = 0;
+    int64_t shape[DM_MAX_DIMS] = {0};
+    dm_array made;
+    dm_status status = compile(&q, session, expression, count, args);
+    if (status == DM_OK && !out) {
+        status = dmi_fail(DM_ERR_ARG, "map: out is NULL");
+    }
+    if (status != DM_OK || (status = joined_shape(&q, &ndim, shape)) != DM_OK) {
+        return status;
+    }
+    dm_dtype dtype = q.expr.value.dtype;
+    if (!(dmi_ops[DMI_OP_map].operand[0].dtypes >> dtype & 1)) {
+        return dmi_fail(DM_ERR_DTYPE, "map: the result is %s, which arrays of expressions cannot be",
+                        dmi_dtype_name(dtype));
+    }
+    const dmi_handle *like = layout ? NULL : layout_giver(&q, ndim, shape);
+    status = like ? dmi_array_make(q.s, dtype, like->desc.layout, like->desc.layout_id, false, &made)
+                  : dm_array_create(session, dtype, ndim, shape, layout, &made);
+    if (status != DM_OK) {
+        return status;
+    }
+    for (int i = 0; i < q.arrays; i++) { /* the table of handles may have moved */
+        q.handle[i] = NULL;
+    }
+    status = submit(&q, session, made);
+    if (status != DM_OK) {
+        dmi_array_drop(q.s, made);
+        return status;
+    }
+    *out = made;
+    return DM_OK;
+}
+
+static dm_status check_input(const dmi_call *call, const char *const *name, int i, int out)
+{
+    const dmi_operand *x = &call->operand[i], *y = &call->operand[out];
+    char s[192], t[192];
+    if (!dmi_broadcasts(&x->desc, &y->desc)) {
+        return dmi_fail(DM_ERR_SHAPE, "map: %s is %s and does not broadcast to out, which is %s", name[i],
+                        dmi_shape_text(&x->desc, s), dmi_shape_text(&y->desc, t));
+    }
+    int how = dmi_operands_overlap(x, y);
+    if (strcmp(name[i], name[out]) == 0 && (x->memory != y->memory || how == DMI_OVERLAPPING)) {
+        return dmi_fail(DM_ERR_ARG, "map: the expression assigns to %s, but out is another array", name[i]);
+    }
+    if (how == DMI_OVERLAPPING) {
+        return dmi_fail(DM_ERR_OVERLAP, "map: %s and out share memory without being the same elements",
+                        name[i]);
+    }
+    return DM_OK;
+}
+
+dm_status dmi_map_check(dmi_call *call)
+{
+    const tail *t = call->tail;
+    int out = call->noperand - 1;
+    dm_status status = DM_OK;
+    call->operand[out].mode = DMI_WRITE;
+    for (int i = 0; i < out && status == DM_OK; i++) {
+        call->operand[i].mode = DMI_READ;
+        status = check_input(call, t->name, i, out);
+    }
+    return status;
+}
+
+dm_status dmi_map_plan(dmi_builder *b, const dmi_call *call)
+{
+    dmi_map_program program = {0};
+    dmi_value in[DMI_MAP_INPUTS], out = dmi_value_operand(call, call->noperand - 1);
+    memcpy(&program, call->tail, (size_t)call->tail_key);
+    for (int i = 0; i < call->noperand - 1; i++) {
+        in[i] = dmi_value_operand(call, i);
+    }
+    dmi_plan_map(b, &program, in, &out, NULL);
+    return DM_OK;
+}

@@ -1,0 +1,278 @@
+"""Every elementwise function that `dmath map --rows` lists, for all types it takes and pairs of them, against NumPy.
+
+    check_rows.py LIBDMATH TOOL
+
+A function that this file has no oracle for is a failure: it is looked for in NumPy by its own name first, then in NAMES and
+FORMULAS.
+"""
+
+import itertools
+import json
+import math
+import os
+import subprocess
+import sys
+import zlib
+
+os.environ.setdefault("NPY_PROMOTION_STATE", "weak")  # NumPy 1.24 to 1.26: as NumPy 2
+import numpy as np
+
+import dmath
+
+# NumPy's names for rows that it calls otherwise.
+NAMES = {"pow": "power", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh",
+         "acosh": "arccosh", "atanh": "arctanh", "bitwise_invert": "invert", "bitwise_left_shift": "left_shift",
+         "bitwise_right_shift": "right_shift"}
+
+
+def each(f):
+    """A function of Python's math for arrays; x is f64 or wider."""
+    def one(v):
+        try:
+            return f(float(v))
+        except OverflowError:  # of gamma beside its pole at 0, too
+            return math.copysign(math.inf, v) if abs(v) < 1 else math.inf
+        except ValueError:  # a pole or no real value: the C library's answer
+            return at_pole(f, float(v))
+    return lambda x: np.array([one(v) for v in x.ravel()], "f8").reshape(x.shape)
+
+
+def at_pole(f, v):
+    if f is math.gamma:
+        return math.copysign(math.inf, v) if v == 0 else math.nan
+    return math.inf if f is math.lgamma else math.nan
+
+
+def clip(x, low, high):
+    return np.minimum(np.maximum(x, low), high)
+
+
+# What NumPy has not. Arguments are of the widest floating type, or integers.
+FORMULAS = {
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "erf": each(math.erf),
+    "erfc": each(math.erfc),
+    "gamma": each(math.gamma),
+    "lgamma": each(math.lgamma),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "softplus": lambda x: np.logaddexp(x, np.zeros_like(x)),
+    "gelu": lambda x: each(lambda v: 0.5 * v * math.erfc(-v / math.sqrt(2)))(x),
+    "relu": lambda x: np.where(np.isnan(x), x, np.maximum(x, 0)) if x.dtype.kind in "fc" else np.maximum(x, np.zeros_like(x)),
+    "clip": clip,
+}
+# Not exact: how many units in the last place they may be off.
+ULPS = dict.fromkeys(["rsqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "logaddexp", "sin", "cos", "tan",
+                      "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "pow",
+                      "sigmoid", "softplus", "lgamma"], 4)
+ULPS["gamma"] = 16  # Python's own has that error
+ULPS["gelu"] = 700  # at -17.75, where erfc multiplies the error of its rounded argument
+# Rows whose integers stay integers; NumPy before 2.1 makes floats of some.
+ROUNDING = {"floor", "ceil", "trunc", "round"}
+# Rows where NumPy keeps the type, and we compute integers in floating point. include/dmath/ewise.h says so.
+FLOATS_OF_INTEGERS = {"reciprocal", "nan_to_num"}
+# The sign of a zero is either operand's.
+ANY_ZERO = {"minimum", "maximum", "clip", "relu"}
+# bool counts as i8 here: NumPy refuses it, keeps it, or has changed its mind.
+BOOL_AS_I8 = {"subtract", "negative", "positive", "sign", "relu", "real", "imag", *ROUNDING}
+COMPARES = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
+
+TYPE_OF = {"f64": "f8", "f32": "f4", "f16": "f2", "i64": "i8", "i32": "i4", "i16": "i2", "i8": "i1", "u64": "u8", "u32": "u4",
+           "u16": "u2", "u8": "u1", "bool": "?", "c64": "c8", "c128": "c16"}
+
+
+def specials(dtype):
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return np.array([False, True])
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        values = [0, 1, 2, 3, 5, 7, 31, 100, info.max, info.max - 1, info.min, info.min + 1]
+        return np.array(values + ([-1, -2, -3, -7, -100] if info.min else [8, 64]), dtype)
+    real = np.dtype({"c8": "f4", "c16": "f8"}.get(dtype.str[1:], dtype))
+    info = np.finfo(real)
+    values = [0.0, -0.0, 1, -1, 0.5, -0.5, 2, -2, 1.5, -2.5, 3, 0.1, -0.7, 10.25, -17.75, 100.5, info.max, -info.max, info.tiny,
+              -info.tiny, info.smallest_subnormal, -info.smallest_subnormal, np.inf, -np.inf, np.nan, 1 + info.eps, 3.1415927]
+    if dtype.kind == "c":
+        some = [0.0, 1, -0.5, 2.25, -3]
+        return np.array([complex(a, b) for a in some for b in some], dtype)
+    return np.array(values, real)
+
+
+def oracle(name):
+    """(function, is it NumPy's own)"""
+    if hasattr(np, name) and name not in FORMULAS:
+        return getattr(np, name), True
+    if name in NAMES:
+        return getattr(np, NAMES[name]), True
+    return FORMULAS.get(name), False
+
+
+def wanted_type(name, function, own, operands):
+    """The dtype that NumPy gives, or None where it refuses."""
+    empty = [np.zeros(0, o) for o in operands]
+    if name in BOOL_AS_I8 and all(o == np.dtype("?") for o in operands):
+        return np.dtype("i1")
+    if name in ROUNDING and operands[0].kind in "iu":
+        return operands[0]
+    try:
+        if name == "reciprocal" and operands[0].kind != "f":
+            return np.divide(empty[0], empty[0]).dtype
+        if name == "clip":
+            return np.result_type(*operands)
+        like = np.positive if name == "relu" else np.sqrt if not own or name == "nan_to_num" else function
+        return like(*empty).dtype
+    except TypeError:
+        return None
+
+
+def power_of_integers(x, y):
+    one = np.where((x == -1) & (y % 2 != 0), -1, np.where(np.abs(x) == 1, 1, 0)) if x.dtype.kind == "i" else x == 1
+    return np.where(y < 0, one.astype(x.dtype), np.power(x, np.where(y < 0, np.zeros_like(y), y)))
+
+
+def wanted_values(name, function, own, operands, dtype):
+    """In the type that they are computed in, as exactly as there is a way to."""
+    if name in COMPARES:
+        common = np.result_type(*operands)
+        return function(*(o.astype(common) for o in operands))
+    if name == "where":
+        return np.where(operands[0] != 0, operands[1].astype(dtype), operands[2].astype(dtype))
+    if name == "pow" and dtype.kind in "iu":
+        return power_of_integers(*(o.astype(dtype) for o in operands))
+    if name in BOOL_AS_I8 | ROUNDING and dtype.kind in "iu":
+        if name in ROUNDING:
+            return operands[0].astype(dtype)
+        operands = [o.astype(dtype) for o in operands]
+    if name in ULPS and dtype.kind == "f":
+        wide = np.longdouble if dtype == np.dtype("f8") and name != "pow" else np.float64
+        return function(*(o.astype(dtype).astype(wide) for o in operands)).astype(dtype)
+    if name in ULPS or not own or name in FLOATS_OF_INTEGERS:
+        operands = [o.astype(dtype) for o in operands]
+    return function(*operands)
+
+
+def unit(want, dtype):
+    info = np.finfo(dtype)
+    size = np.maximum(np.abs(want.astype("g")), np.longdouble(info.tiny))
+    return np.exp2(np.floor(np.log2(size))) * np.longdouble(info.eps)
+
+
+# Sums that cancel: the unit is that of their terms.
+TERMS = {"logaddexp": 0.5, "lgamma": 1}
+# exp(-x) overflows where the result is no normal number.
+FLUSHED = {"sigmoid"}
+
+
+def differences(name, got, want):
+    """Where they differ by more than they may."""
+    if got.dtype.kind not in "fc":
+        return got != want
+    nan = np.isnan(got) & np.isnan(want)
+    same = got == want
+    if got.dtype.kind == "c":
+        return ~(nan | (np.abs(got - want) <= 4 * np.finfo(got.dtype).eps * np.abs(want)))
+    if name not in ANY_ZERO and name not in ULPS:
+        same &= np.signbit(got) == np.signbit(want)
+    if name in ULPS:
+        finite = np.isfinite(got) & np.isfinite(want)
+        g, w = (np.where(finite, v, 1).astype("g") for v in (got, want))
+        same |= finite & (np.abs(g - w) <= ULPS[name] * unit(np.maximum(np.abs(w), TERMS.get(name, 0)), got.dtype))
+        if name in FLUSHED:
+            same |= (got == 0) & (np.abs(want) < np.finfo(got.dtype).tiny)
+        top = np.finfo(got.dtype).max  # rounding to infinity or just not
+        same |= (np.isinf(got) | np.isinf(want)) & (np.abs(got) >= top) & (np.abs(want) >= top) & (np.sign(got) == np.sign(want))
+    return ~(nan | same)
+
+
+class Checker:
+    def __init__(self, session):
+        self.session, self.cases, self.wrong, self.refused = session, 0, [], set()
+        self.values = {t: specials(TYPE_OF[t]) for t in TYPE_OF}
+        self.handles = {}
+
+    def handle(self, values):
+        key = values.dtype.str, values.shape, values.tobytes()
+        if key not in self.handles:
+            self.handles[key] = self.session.put(values)
+        return self.handles[key]
+
+    def fail(self, text):
+        self.wrong.append(text)
+
+    def check(self, name, function, own, types, operands):
+        text = f"{name}({', '.join('abc'[:len(operands)])})"
+        dtype = wanted_type(name, function, own, [o.dtype for o in operands])
+        self.cases += 1
+        try:
+            got = self.session.map(text, **{n: self.handle(o) for n, o in zip("abc", operands)})
+        except dmath.Refused as refusal:
+            if dtype is not None and refusal.status != dmath.OK:
+                self.fail(f"{name} of {types}: refused, NumPy gives {dtype}: {refusal}")
+            return
+        if dtype is None:
+            self.fail(f"{name} of {types}: {got.dtype}, but NumPy refuses it")
+            return
+        if got.dtype != dtype:
+            self.fail(f"{name} of {types}: {got.dtype}, but NumPy's is {dtype}")
+            return
+        with np.errstate(all="ignore"):
+            want = np.asarray(wanted_values(name, function, own, operands, dtype)).astype(dtype)
+            off = differences(name, got, want)
+        if name == "nan_to_num" and got.dtype == np.dtype("f2"):
+            off &= ~np.isinf(np.broadcast_to(operands[0], got.shape))  # the largest f32, which is documented
+        if off.any():
+            at = tuple(np.argwhere(off)[0])
+            from_ = [np.broadcast_to(o, got.shape)[at] for o in operands]
+            self.fail(f"{name} of {types}: {int(off.sum())} differ, first of {from_}: {got[at]!r}, not {want[at]!r}")
+
+    def row(self, row):
+        name, operands, types = row["name"], row["operands"], [t for t in row["types"].split() if t in TYPE_OF]
+        types = [t for t in types if t in self.takes]
+        function, own = oracle(name)
+        if function is None:
+            self.fail(f"{name}: no oracle: NumPy has none of that name; add it to NAMES or FORMULAS")
+            return
+        if operands == 1:
+            for t in types:
+                self.check(name, function, own, t, [self.values[t]])
+        elif operands == 2:
+            for a, b in itertools.product(types, types):
+                self.check(name, function, own, f"{a}, {b}", [self.values[a][:, None], self.values[b][None, :]])
+        else:
+            random = np.random.default_rng(zlib.crc32(name.encode()))
+            some = [(t, t, t) for t in types] + [tuple(random.choice(types, 3)) for _ in range(60)]
+            for triple in some:
+                triple = (triple[0], *triple[1:])
+                self.check(name, function, own, ", ".join(triple),
+                           [random.choice(self.values[t], 300) for t in triple])
+
+    def find_types(self):
+        """Types that arrays of expressions have."""
+        self.takes = set()
+        for t in TYPE_OF:
+            try:
+                self.session.map("a", a=self.handle(self.values[t]))
+                self.takes.add(t)
+            except dmath.Refused:
+                print(f"note: expressions do not take arrays of {t}")
+
+
+def main():
+    library, tool = dmath.Library(sys.argv[1]), sys.argv[2]
+    listed = subprocess.run([tool, "map", "--rows", "--json"], capture_output=True, text=True, check=True).stdout
+    rows = [json.loads(line) for line in listed.splitlines()]
+    session = dmath.Session(library, 2)
+    checker = Checker(session)
+    checker.find_types()
+    for row in rows:
+        checker.row(row)
+    for handle in checker.handles.values():
+        session.drop(handle)
+    session.close()
+    print(f"{len(rows)} functions, {checker.cases} cases, {len(checker.wrong)} wrong")
+    for text in checker.wrong[:40]:
+        print(text)
+    sys.exit(len(rows) < 50 or checker.wrong != [])
+
+
+main()
