@@ -8,6 +8,15 @@ const dmi_opdef dmi_ops[DMI_OPS] = {
 #undef DMI_OP
 };
 
+const char *dmi_operand_name(const dmi_call *call, int i)
+{
+    const dmi_operand_rule *rule = dmi_ops[call->op].operand, *last = rule;
+    for (int k = 1; k < DMI_MAX_OPERANDS && rule[k].name; k++) {
+        last = &rule[k];
+    }
+    return i == call->noperand - 1 && strcmp(last->name, "out") == 0 ? last->name : rule[i].name;
+}
+
 const char *dmi_call_name(const dmi_call *call)
 {
     return call->name ? call->name : dmi_ops[call->op].name;

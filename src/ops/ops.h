@@ -43,6 +43,8 @@ enum dmi_op {
 #undef DMI_OP
 
 extern const dmi_opdef dmi_ops[DMI_OPS];
+/* The name of operand i in messages. An op that takes some of its operands only has its output last: ewise. */
+const char *dmi_operand_name(const dmi_call *call, int i);
 /* How messages call it: the public call without "dm_" where that is known, as on the master, else the op. */
 const char *dmi_call_name(const dmi_call *call);
 /* One number for the table (names, operands, protocol): ranks compare it when they meet. */
