@@ -184,7 +184,8 @@ static dm_status check_input(const dmi_call *call, const char *const *name, int 
                         dmi_shape_text(&x->desc, s), dmi_shape_text(&y->desc, t));
     }
     int how = dmi_operands_overlap(x, y);
-    if (strcmp(name[i], name[out]) == 0 && (x->memory != y->memory || how == DMI_OVERLAPPING)) {
+    bool target = strcmp(name[i], name[out]) == 0;
+    if (target && (x->memory != y->memory || memcmp(x->desc.lo, y->desc.lo, sizeof x->desc.lo) != 0)) {
         return dmi_fail(DM_ERR_ARG, "map: the expression assigns to %s, but out is another array", name[i]);
     }
     if (how == DMI_OVERLAPPING) {
