@@ -24,13 +24,13 @@ static dm_status resolve(dmi_session *s, dmi_call *call, const dm_array *arrays)
     for (int i = 0; i < call->noperand; i++) {
         const dmi_operand_rule *rule = &op->operand[i];
         dmi_handle *h = NULL;
-        dm_status status = dmi_handle_find(s, arrays[i], rule->name, &h);
+        dm_status status = dmi_handle_find(s, arrays[i], dmi_operand_name(call, i), &h);
         if (status != DM_OK) {
             return status;
         }
         if (!(rule->dtypes >> h->desc.dtype & 1) || !device_takes(s, h->desc.dtype)) {
-            return dmi_fail(DM_ERR_DTYPE, "%s: %s has dtype %s, which is not taken%s", dmi_call_name(call), rule->name,
-                            dmi_dtype_name(h->desc.dtype),
+            return dmi_fail(DM_ERR_DTYPE, "%s: %s has dtype %s, which is not taken%s", dmi_call_name(call),
+                            dmi_operand_name(call, i), dmi_dtype_name(h->desc.dtype),
                             device_takes(s, h->desc.dtype) ? "" : " on GPUs");
         }
         call->operand[i] = (dmi_operand){

@@ -49,14 +49,13 @@ int dmi_operands_overlap(const dmi_operand *a, const dmi_operand *b)
 
 dm_status dmi_check_overlap(const dmi_call *call, int input, int output, bool same_allowed)
 {
-    const dmi_opdef *op = &dmi_ops[call->op];
     int how = call->operand[input].mode ? dmi_operands_overlap(&call->operand[input], &call->operand[output])
                                         : DMI_APART;
     if (how == DMI_APART || (how == DMI_SAME && same_allowed)) {
         return DM_OK;
     }
-    return dmi_fail(DM_ERR_OVERLAP, "%s: %s and %s share memory%s", dmi_call_name(call), op->operand[input].name,
-                    op->operand[output].name, same_allowed ? " without being the same elements" : "");
+    return dmi_fail(DM_ERR_OVERLAP, "%s: %s and %s share memory%s", dmi_call_name(call), dmi_operand_name(call, input),
+                    dmi_operand_name(call, output), same_allowed ? " without being the same elements" : "");
 }
 
 dm_status dmi_check_same_shape(const dmi_call *call, int a, int b)
@@ -66,30 +65,23 @@ dm_status dmi_check_same_shape(const dmi_call *call, int a, int b)
         return DM_OK;
     }
     char s[192], t[192];
-    const dmi_opdef *op = &dmi_ops[call->op];
-    return dmi_fail(DM_ERR_SHAPE, "%s: %s is %s, but %s is %s", dmi_call_name(call), op->operand[a].name,
-                    dmi_shape_text(x, s), op->operand[b].name, dmi_shape_text(y, t));
-}
-
-bool dmi_broadcasts(const dmi_desc *x, const dmi_desc *out)
-{
-    bool fits = x->ndim <= out->ndim;
-    for (int d = 0; fits && d < x->ndim; d++) {
-        fits = x->extent[d] == 1 || x->extent[d] == out->extent[d + out->ndim - x->ndim];
-    }
-    return fits;
+    return dmi_fail(DM_ERR_SHAPE, "%s: %s is %s, but %s is %s", dmi_call_name(call), dmi_operand_name(call, a),
+                    dmi_shape_text(x, s), dmi_operand_name(call, b), dmi_shape_text(y, t));
 }
 
 dm_status dmi_check_broadcast(const dmi_call *call, int a, int out)
 {
     const dmi_desc *x = &call->operand[a].desc, *y = &call->operand[out].desc;
-    if (dmi_broadcasts(x, y)) {
+    bool fits = x->ndim <= y->ndim;
+    for (int d = 0; fits && d < x->ndim; d++) {
+        fits = x->extent[d] == 1 || x->extent[d] == y->extent[d + y->ndim - x->ndim];
+    }
+    if (fits) {
         return DM_OK;
     }
     char s[192], t[192];
-    const dmi_opdef *op = &dmi_ops[call->op];
     return dmi_fail(DM_ERR_SHAPE, "%s: %s is %s and does not broadcast to %s, which is %s", dmi_call_name(call),
-                    op->operand[a].name, dmi_shape_text(x, s), op->operand[out].name, dmi_shape_text(y, t));
+                    dmi_operand_name(call, a), dmi_shape_text(x, s), dmi_operand_name(call, out), dmi_shape_text(y, t));
 }
 
 bool dmi_is_whole(double value)

@@ -45,6 +45,11 @@ enum dmi_op {
 #undef DMI_OP
 
 extern const dmi_opdef dmi_ops[DMI_OPS];
+/* What messages call an operand. */
+static inline const char *dmi_operand_name(const dmi_call *call, int operand)
+{
+    return call->names ? call->names[operand] : dmi_ops[call->op].operand[operand].name;
+}
 /* Does the op leave an operand that came whole to all workers in its operand DMI_KEEP? */
 static inline bool dmi_op_keeps(int op)
 {
