@@ -45,7 +45,7 @@ static int number_new(emitter *e, dmi_number number, int origin, dm_dtype rounde
 static int number_of(emitter *e, const expr_node *n, dm_dtype type)
 {
     bool narrow = dmi_dtype_is_float(type) && dmi_dtype_carrier(type) != type;
-    dmi_number number = 0 ? dmi_expr_converted(n, type).number : n->constant.number;
+    dmi_number number = narrow ? dmi_expr_converted(n, type).number : n->constant.number;
     return number_new(e, number, n->constant.origin, narrow ? type : 0);
 }
 

@@ -45,7 +45,8 @@ static dm_status check_limits(const dmi_map_builder *b)
 
 dm_status dmi_expr_compile(const char *text, int count, const dmi_expr_variable *variables, dmi_expr *out)
 {
-    expr_parser p = {.text = text, .count = count, .variable = variables};
+    expr_node nodes[EXPR_NODES]; /* a node is written when it is made */
+    expr_parser p = {.text = text, .count = count, .variable = variables, .node = nodes};
     int arrays = 0;
     dm_status status = check_names(count, variables);
     if (status == DM_OK && strlen(text) > EXPR_BYTES) {

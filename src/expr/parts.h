@@ -10,6 +10,7 @@ enum expr_token_kind { TOKEN_END, TOKEN_NUMBER, TOKEN_NAME, TOKEN_SIGN };
 typedef struct expr_token {
     enum expr_token_kind kind;
     int at, length; /* in the text */
+    char sign[3];   /* SIGN: its characters */
     bool whole;     /* NUMBER: an integer, in `integer`; else in `real` */
     __int128 integer;
     double real;
@@ -50,7 +51,7 @@ typedef struct expr_parser {
     bool used[DMI_EXPR_VARIABLES];
     int input[DMI_EXPR_VARIABLES];
     dm_status status; /* the first failure */
-    expr_node node[EXPR_NODES];
+    expr_node *node;  /* [EXPR_NODES] */
 } expr_parser;
 
 /* --- scan.c */

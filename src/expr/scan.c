@@ -166,6 +166,7 @@ void dmi_expr_next(expr_parser *p)
     } else if (at[0] && strchr("+-*/%<>=!&|^~(),", at[0])) {
         t.kind = TOKEN_SIGN;
         t.length = sign_length(at);
+        memcpy(t.sign, at, (size_t)t.length);
     } else if (at[0]) {
         dmi_expr_fail(p, DM_ERR_ARG, p->at, "a character that means nothing here");
     }
@@ -177,8 +178,7 @@ void dmi_expr_next(expr_parser *p)
 
 bool dmi_expr_is(const expr_parser *p, const char *sign)
 {
-    return p->token.kind == TOKEN_SIGN && p->token.length == (int)strlen(sign) &&
-           memcmp(p->text + p->token.at, sign, strlen(sign)) == 0;
+    return p->token.kind == TOKEN_SIGN && p->token.sign[0] == sign[0] && p->token.sign[1] == sign[1];
 }
 
 bool dmi_expr_take(expr_parser *p, const char *sign)

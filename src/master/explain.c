@@ -41,7 +41,7 @@ dm_status dmi_explain_call(dmi_session *s, const dmi_call *call)
                                plan->algorithm, plan->compute ? " in " : "",
                                plan->compute ? plan->compute : "");
             for (int i = 0; i < call->noperand; i++) {
-                dmi_operand_describe(op->operand[i].name, &call->operand[i], text, sizeof text);
+                dmi_operand_describe(dmi_operand_name(call, i), &call->operand[i], text, sizeof text);
                 dmi_explain_printf(s, "  operand %s\n", text);
             }
         }

@@ -188,7 +188,7 @@ dm_status dmi_replicas_use(dmi_session *s, dmi_call *call, bool pretend)
     const dmi_layout *layout = NULL;
     uint32_t layout_id = 0;
     int which = -1;
-    if (!r || !dmi_ops[call->op].operand[DMI_KEEP].name || call->noperand != DMI_KEEP) {
+    if (!r || !dmi_op_keeps(call->op) || call->noperand != DMI_KEEP) {
         return DM_OK;
     }
     dm_status status = travelling(s, call, &which);

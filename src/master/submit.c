@@ -29,8 +29,8 @@ static dm_status resolve(dmi_session *s, dmi_call *call, const dm_array *arrays)
             return status;
         }
         if (!(rule->dtypes >> h->desc.dtype & 1) || !device_takes(s, h->desc.dtype)) {
-            return dmi_fail(DM_ERR_DTYPE, "%s: %s has dtype %s, which is not taken%s", dmi_call_name(call), dmi_operand_name(call, i),
-                            dmi_dtype_name(h->desc.dtype),
+            return dmi_fail(DM_ERR_DTYPE, "%s: %s has dtype %s, which is not taken%s", dmi_call_name(call),
+                            dmi_operand_name(call, i), dmi_dtype_name(h->desc.dtype),
                             device_takes(s, h->desc.dtype) ? "" : " on GPUs");
         }
         call->operand[i] = (dmi_operand){
@@ -90,7 +90,7 @@ static dm_status admit_sparing(dmi_session *s, dmi_call *call)
     for (int w = 0; w < s->workers; w++) {
         room = DMI_MIN(room, room_at(s, w, true));
     }
-    bool can = dmi_ops[call->op].operand[DMI_KEEP].name != NULL;
+    bool can = dmi_op_keeps(call->op);
     for (int i = 0; i < TRIES && can && status == DM_ERR_LIMIT && room >> 10 > 0; i++, room /= 2) {
         call->args.i[DMI_ROOM] = (int32_t)DMI_MIN(room >> 10, INT32_MAX);
         status = admit(s, call, true);
@@ -168,7 +168,7 @@ static dm_status prepare(dm_session *session, dmi_call *call, const dm_array *ar
     if (status != DM_OK) {
         return status;
     }
-    *keeps = (*out)->replicas && dmi_ops[call->op].operand[DMI_KEEP].name;
+    *keeps = (*out)->replicas && dmi_op_keeps(call->op);
     return (*out)->config.memory_limit > 0 ? admit_limited(*out, call, keeps) : admit(*out, call, false);
 }
 

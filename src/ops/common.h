@@ -12,9 +12,7 @@ int dmi_operands_overlap(const dmi_operand *a, const dmi_operand *b);
 /* DM_ERR_OVERLAP unless input and output are apart or (if same_allowed) the same elements. */
 DM_CHECKED dm_status dmi_check_overlap(const dmi_call *call, int input, int output, bool same_allowed);
 DM_CHECKED dm_status dmi_check_same_shape(const dmi_call *call, int a, int b);
-/* Does x broadcast to out (NumPy's rule, out has the full shape)? */
-bool dmi_broadcasts(const dmi_desc *x, const dmi_desc *out);
-/* The same for operands a and out. */
+/* Does operand a broadcast to operand out (NumPy's rule, out has the full shape)? */
 DM_CHECKED dm_status dmi_check_broadcast(const dmi_call *call, int a, int out);
 /* With integer inputs (operands 0 .. inputs-1) and an integer output: is factor number `which` a whole number that int64
  * holds? */

@@ -81,7 +81,11 @@ bool dmi_broadcasts(const dmi_desc *x, const dmi_desc *out)
 dm_status dmi_check_broadcast(const dmi_call *call, int a, int out)
 {
     const dmi_desc *x = &call->operand[a].desc, *y = &call->operand[out].desc;
-    if (dmi_broadcasts(x, y)) {
+    bool fits = x->ndim <= y->ndim;
+    for (int d = 0; fits && d < x->ndim; d++) {
+        fits = x->extent[d] == 1 || x->extent[d] == y->extent[d + y->ndim - x->ndim];
+    }
+    if (fits) {
         return DM_OK;
     }
     char s[192], t[192];

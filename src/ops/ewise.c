@@ -6,7 +6,10 @@
 
 static dm_status submit(dm_session *session, int row, const dm_array *arrays)
 {
-    dmi_call call = {.op = DMI_OP_ewise, .noperand = dmi_ew_rows[row].operands + 1, .args = {.i = {row}}};
+    static const char *const names[3][4] = {{"a", "out"}, {"a", "b", "out"}, {"a", "b", "c", "out"}};
+    int operands = dmi_ew_rows[row].operands;
+    dmi_call call = {
+        .op = DMI_OP_ewise, .noperand = operands + 1, .names = names[operands - 1], .args = {.i = {row}}};
     return dmi_call_submit(session, &call, arrays);
 }
 

@@ -2,14 +2,7 @@
 #include "expr/expr.h"
 #include "ops/common.h"
 
-#include <stdio.h>
 #include <string.h>
-
-/* The call's tail. The workers get the program, in the bytes that it has; the rest is for messages. */
-typedef struct tail {
-    dmi_map_program program;
-    const char *name[DMI_MAP_INPUTS + 1]; /* of each operand; the last is the target's */
-} tail;
 
 /* An expression and what its names stand for in a session. */
 typedef struct request {
@@ -18,14 +11,13 @@ typedef struct request {
     int arrays;
     dm_array array[DMI_MAP_INPUTS + 1];
     dmi_handle *handle[DMI_MAP_INPUTS];
-    tail tail;
+    const char *name[DMI_MAP_INPUTS + 1];
 } request;
 
 static dm_status find_array(request *q, const dm_map_arg *arg, dmi_expr_variable *v)
 {
-    char what[DMI_EXPR_NAME + 8];
+    const char *what = arg->name ? arg->name : "an array without a name";
     dmi_handle *h = NULL;
-    snprintf(what, sizeof what, "map: %s", arg->name ? arg->name : "(NULL)");
     dm_status status = q->arrays < DMI_MAP_INPUTS
                            ? dmi_handle_find(q->s, arg->array, what, &h)
                            : dmi_fail(DM_ERR_ARG, "map: more than %d arrays are given", DMI_MAP_INPUTS);
@@ -33,7 +25,7 @@ static dm_status find_array(request *q, const dm_map_arg *arg, dmi_expr_variable
         return status;
     }
     v->dtype = h->desc.dtype;
-    q->tail.name[q->arrays] = arg->name;
+    q->name[q->arrays] = arg->name;
     q->array[q->arrays] = arg->array;
     q->handle[q->arrays++] = h;
     return DM_OK;
@@ -67,11 +59,31 @@ static dm_status compile(request *q, dm_session *session, const char *expression
     return status == DM_OK ? dmi_expr_compile(expression, count, variable, &q->expr) : status;
 }
 
+/* An array that is named before the '=' must be out. */
+static dm_status check_target(const request *q, const dmi_handle *out)
+{
+    for (int i = 0; i < q->arrays; i++) {
+        dmi_handle *x = NULL;
+        dm_status status = strcmp(q->name[i], q->expr.target) == 0
+                               ? dmi_handle_find(q->s, q->array[i], q->name[i], &x)
+                               : DM_OK;
+        if (status != DM_OK) {
+            return status;
+        }
+        if (x && (x->storage != out->storage || memcmp(x->desc.lo, out->desc.lo, sizeof out->desc.lo) != 0 ||
+                  memcmp(x->desc.extent, out->desc.extent, sizeof out->desc.extent) != 0)) {
+            return dmi_fail(DM_ERR_ARG, "map: the expression assigns to %s, but out is another array",
+                            q->name[i]);
+        }
+    }
+    return DM_OK;
+}
+
 static dm_status submit(request *q, dm_session *session, dm_array out)
 {
     dmi_handle *h = NULL;
-    dm_status status = dmi_handle_find(q->s, out, "map: out", &h);
-    if (status != DM_OK) {
+    dm_status status = dmi_handle_find(q->s, out, "out", &h);
+    if (status != DM_OK || (status = check_target(q, h)) != DM_OK) {
         return status;
     }
     dmi_map_builder *map = &q->expr.map;
@@ -79,14 +91,14 @@ static dm_status submit(request *q, dm_session *session, dm_array out)
     if (map->full) {
         return dmi_fail(DM_ERR_ARG, "map: the expression is too long: it takes too many %s", map->full);
     }
-    q->tail.program = map->program;
-    q->tail.name[q->arrays] = q->expr.target;
+    q->name[q->arrays] = "out";
     q->array[q->arrays] = out;
     int64_t bytes = (int64_t)dmi_map_program_bytes(&map->program);
     dmi_call call = {.op = DMI_OP_map,
                      .noperand = q->arrays + 1,
+                     .names = q->name,
                      .numbers = map->numbers,
-                     .tail = &q->tail,
+                     .tail = &map->program,
                      .tail_bytes = bytes,
                      .tail_key = bytes};
     memcpy(call.number, map->number, (size_t)map->numbers * sizeof *map->number);
@@ -117,7 +129,7 @@ static dm_status joined_shape(const request *q, int *ndim, int64_t *shape)
             if (*to != x->extent[d] && *to != 1 && x->extent[d] != 1) {
                 char text[192];
                 return dmi_fail(DM_ERR_SHAPE, "map: %s is %s, which does not broadcast with the other arrays",
-                                q->tail.name[i], dmi_shape_text(x, text));
+                                q->name[i], dmi_shape_text(x, text));
             }
             *to = *to == 1 ? x->extent[d] : *to;
         }
@@ -163,9 +175,6 @@ dm_status dm_map_new(dm_session *session, const char *expression, int count, con
     if (status != DM_OK) {
         return status;
     }
-    for (int i = 0; i < q.arrays; i++) { /* the table of handles may have moved */
-        q.handle[i] = NULL;
-    }
     status = submit(&q, session, made);
     if (status != DM_OK) {
         dmi_array_drop(q.s, made);
@@ -175,34 +184,15 @@ dm_status dm_map_new(dm_session *session, const char *expression, int count, con
     return DM_OK;
 }
 
-static dm_status check_input(const dmi_call *call, const char *const *name, int i, int out)
-{
-    const dmi_operand *x = &call->operand[i], *y = &call->operand[out];
-    char s[192], t[192];
-    if (!dmi_broadcasts(&x->desc, &y->desc)) {
-        return dmi_fail(DM_ERR_SHAPE, "map: %s is %s and does not broadcast to out, which is %s", name[i],
-                        dmi_shape_text(&x->desc, s), dmi_shape_text(&y->desc, t));
-    }
-    int how = dmi_operands_overlap(x, y);
-    if (strcmp(name[i], name[out]) == 0 && (x->memory != y->memory || how == DMI_OVERLAPPING)) {
-        return dmi_fail(DM_ERR_ARG, "map: the expression assigns to %s, but out is another array", name[i]);
-    }
-    if (how == DMI_OVERLAPPING) {
-        return dmi_fail(DM_ERR_OVERLAP, "map: %s and out share memory without being the same elements",
-                        name[i]);
-    }
-    return DM_OK;
-}
-
 dm_status dmi_map_check(dmi_call *call)
 {
-    const tail *t = call->tail;
     int out = call->noperand - 1;
     dm_status status = DM_OK;
     call->operand[out].mode = DMI_WRITE;
     for (int i = 0; i < out && status == DM_OK; i++) {
         call->operand[i].mode = DMI_READ;
-        status = check_input(call, t->name, i, out);
+        status = dmi_check_broadcast(call, i, out);
+        status = status == DM_OK ? dmi_check_overlap(call, i, out, true) : status;
     }
     return status;
 }

@@ -11,6 +11,9 @@ const dmi_opdef dmi_ops[DMI_OPS] = {
 const char *dmi_operand_name(const dmi_call *call, int i)
 {
     const dmi_operand_rule *rule = dmi_ops[call->op].operand, *last = rule;
+    if (call->names) {
+        return call->names[i];
+    }
     for (int k = 1; k < DMI_MAX_OPERANDS && rule[k].name; k++) {
         last = &rule[k];
     }

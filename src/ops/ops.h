@@ -4,6 +4,8 @@
 
 #include "plan/plan.h"
 
+#include <string.h>
+
 enum {
     DMI_DT_FLOAT = 1 << DM_F64 | 1 << DM_F32 | 1 << DM_F16 | 1 << DM_BF16,
     DMI_DT_INT = 1 << DM_I64 | 1 << DM_I32 | 1 << DM_I16 | 1 << DM_I8 | 1 << DM_U64 | 1 << DM_U32 | 1 << DM_U16 |
@@ -43,8 +45,15 @@ enum dmi_op {
 #undef DMI_OP
 
 extern const dmi_opdef dmi_ops[DMI_OPS];
-/* The name of operand i in messages. An op that takes some of its operands only has its output last: ewise. */
+/* What messages call operand i: as the call names it where that is known, as on the master. An op that takes some of its
+ * operands only has its output last: ewise. */
 const char *dmi_operand_name(const dmi_call *call, int i);
+/* Does the op leave an operand that came whole to all workers in its operand DMI_KEEP? */
+static inline bool dmi_op_keeps(int op)
+{
+    const char *name = dmi_ops[op].operand[DMI_KEEP].name;
+    return name && strcmp(name, "keep") == 0;
+}
 /* How messages call it: the public call without "dm_" where that is known, as on the master, else the op. */
 const char *dmi_call_name(const dmi_call *call);
 /* One number for the table (names, operands, protocol): ranks compare it when they meet. */

@@ -53,6 +53,7 @@ typedef struct dmi_call {
     int numbers;
     dmi_number number[DMI_CALL_NUMBERS]; /* alpha, beta, bounds, ...: steps read them when they run */
     const char *name; /* of the public call, for messages; NULL: the op's. Read by dmi_call_name */
+    const char *const *names; /* of its operands, on the master; NULL: those of the table */
     const void *tail; /* variable part (a path); plans may depend on its first tail_key bytes */
     int64_t tail_bytes, tail_key;
 } dmi_call;

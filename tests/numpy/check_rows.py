@@ -229,6 +229,8 @@ class Checker:
         name, operands, types = row["name"], row["operands"], [t for t in row["types"].split() if t in TYPE_OF]
         types = [t for t in types if t in self.takes]
         function, own = oracle(name)
+        if not hasattr(self.session.c, f"dm_{name}"):
+            self.fail(f"{name}: the library has no dm_{name}; add its line to include/dmath/ewise.h")
         if function is None:
             self.fail(f"{name}: no oracle: NumPy has none of that name; add it to NAMES or FORMULAS")
             return

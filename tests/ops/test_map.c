@@ -208,7 +208,11 @@ static void map_case(dmt_case *c)
 {
     int64_t shape[DM_MAX_DIMS], own[DM_MAX_DIMS];
     int ndim = dmt_ewise_shape(c, shape);
-    dm_dtype dtype = dmt_ewise_random(c), to = dmt_chance(&c->random, 60) ? dtype : dmt_ewise_random(c);
+    dm_dtype dtype, to;
+    do {
+        dtype = dmt_dtype_random(c);
+    } while (dtype == DM_BOOL); /* whose arithmetic is another */
+    to = dmt_chance(&c->random, 60) ? dtype : dmt_dtype_random(c);
     tree t = tree_random(c, dtype);
     dmt_host *value[ARRAYS];
     dmt_operand *x[ARRAYS], *out = NULL;
@@ -261,6 +265,29 @@ static void test_overlap(void **state)
     (void)state;
     dmt_run(&(dmt_suite){.name = "map_overlap", .cases = 90, .fn = overlap_case});
 }
+
+/* The master plans too: for admission under a limit, and to explain. */
+static void test_limit(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "map_limit", .cases = 60, .fn = map_case, .options = "memory_limit=200M"});
+}
+
+static void explained(dmt_case *c)
+{
+    dmt_things t = dmt_things_make(c);
+    char *text = NULL;
+    dm_map_arg args[] = {DM_ARG("x", t.f), DM_ARG("y", t.row)};
+    DMT_OK(c, dm_explain_begin(c->session));
+    DMT_OK(c, dm_map(c->session, "x * y + 1", 2, args, t.g));
+    DMT_OK(c, dm_explain_end(c->session, &text));
+    if (!strstr(text, "map") || !strstr(text, "operand y: ") || !strstr(text, "operand out: ")) {
+        dmt_fail(c, "explained as %s", text);
+    }
+    free(text);
+    dmt_things_end(c, &t); /* nothing was done */
+}
+DMT_ONE_CASE(explained)
 
 /* --- refusals */
 static void refusals(dmt_case *c)
@@ -399,8 +426,9 @@ DMT_ONE_CASE(new_arrays)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_map),   cmocka_unit_test(test_overlap),    cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_plans), cmocka_unit_test(test_new_arrays),
+        cmocka_unit_test(test_map),        cmocka_unit_test(test_overlap),  cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_explained),  cmocka_unit_test(test_refusals), cmocka_unit_test(test_plans),
+        cmocka_unit_test(test_new_arrays),
     };
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

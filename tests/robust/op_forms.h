@@ -84,6 +84,12 @@ static inline dm_status multiply(fixture *f)
     return dm_multiply(f->session, 2, f->array[A], f->array[B], f->array[C]);
 }
 
+static inline dm_status map(fixture *f)
+{
+    dm_map_arg args[] = {DM_ARG("a", f->array[A]), DM_ARG("b", f->array[B]), DM_NUMBER("s", 2)};
+    return dm_map(f->session, "where(a < b, s * a + b, a)", 3, args, f->array[C]);
+}
+
 static inline dm_status tanh_of(fixture *f)
 {
     return dm_tanh(f->session, f->array[A], f->array[C]);
@@ -170,6 +176,8 @@ static const op_form forms[] = {
     {"add", "", "rcy", add, false, false},
     {"axpby", "", "r.c", axpby, false, false},
     {"multiply", "", "gcr", multiply, false, false},
+    {"map", "", "rrr", map, false, false},
+    {"map", "", "gyc", map, false, false},
     {"ewise", "", "r.s", tanh_of, false, false},
     {"fill", "", "..r", fill, false, false},
     {"fill", "", "..*", fill, false, false},

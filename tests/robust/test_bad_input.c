@@ -97,6 +97,9 @@ static void wild(dm_session *s, dm_array bad, dm_array good)
     REFUSED(handle, "out ", dm_exp(s, good, bad));
     REFUSED(handle, "a ", dm_tanh(s, bad, good));
     REFUSED(handle, "a ", dm_relu(s, bad, good));
+    REFUSED(handle, "x ", dm_map(s, "x + 1", 1, (dm_map_arg[]){DM_ARG("x", bad)}, good));
+    REFUSED(handle, "out ", dm_map(s, "x + 1", 1, (dm_map_arg[]){DM_ARG("x", good)}, bad));
+    REFUSED(handle, "x ", dm_map_new(s, "x + 1", 1, (dm_map_arg[]){DM_ARG("x", bad)}, NULL, &out));
     REFUSED(handle, "x ", dm_sum(s, bad, NULL, 0, 1, 0, good));
     REFUSED(handle, "a ", dm_gemm(s, DM_N, DM_N, 1, bad, good, 0, good));
     REFUSED(handle, "b ", dm_gemm(s, DM_N, DM_N, 1, good, bad, 0, good));
