@@ -263,8 +263,8 @@ DM_API DM_CHECKED dm_status dm_item(dm_session *session, dm_array a, const int64
 /* a[index[ndim]] = value. Errors: DM_ERR_ARG (index; value, in an integer dtype), DM_ERR_LIMIT (too many arrays). */
 DM_API DM_CHECKED dm_status dm_set_item(dm_session *session, dm_array a, const int64_t *index, double value);
 
-/* NumPy .npy files, C and Fortran order, up to 8 dims, the dtypes above, both byte orders (bool: '|b1'; bf16: as
- * ml_dtypes writes it, 'V2'). Every worker reads and writes its own part, so the path must name the same file on all
+/* NumPy .npy files, C and Fortran order, up to 8 dims, the dtypes above, both byte orders (bool: '|b1'; bf16 and
+ * the 8-bit floats: as ml_dtypes writes them, 'V2', 'V1', 'f1'). Every worker reads and writes its own part, so the path must name the same file on all
  * hosts. Blocks. Load creates the array with the file's dtype and shape and the given layout.
  * Errors: DM_ERR_IO, DM_ERR_FORMAT, both with the path and the reason; DM_ERR_ARG (path, layout), DM_ERR_LAYOUT,
  * DM_ERR_LIMIT and DM_ERR_NOMEM as dm_array_create; DM_ERR_STATE (between dm_explain_begin and dm_explain_end). */
@@ -292,11 +292,11 @@ DM_API DM_CHECKED dm_status dm_fill_identity(dm_session *session, dm_array x, do
 /* x[i] = start + step * i, i the row-major index. Errors, in an integer dtype: DM_ERR_ARG (start, step, or the last
  * element leaves the dtype). */
 DM_API DM_CHECKED dm_status dm_fill_arange(dm_session *session, dm_array x, double start, double step);
-/* Uniform in [lo, hi): Philox4x32-10 (Salmon et al., SC'11) over the index. Integers, bool: lo <= x < hi. lo == hi: all
+/* Uniform in [lo, hi), of real types: Philox4x32-10 (Salmon et al., SC'11) over the index. Integers, bool: lo <= x < hi. lo == hi: all
  * lo. F16, BF16: made in f32 and rounded; what would come to hi, rounded too, is the number before it.
- * Errors: DM_ERR_ARG (lo > hi; lo, hi in an integer dtype). */
+ * Errors: DM_ERR_DTYPE (complex), DM_ERR_ARG (lo > hi; lo, hi in an integer dtype). */
 DM_API DM_CHECKED dm_status dm_fill_uniform(dm_session *session, dm_array x, double lo, double hi, uint64_t seed);
-/* Normal with the given mean and standard deviation (floating dtypes). Errors: DM_ERR_DTYPE (integers), DM_ERR_ARG
+/* Normal with the given mean and standard deviation (floating dtypes). Errors: DM_ERR_DTYPE (other dtypes), DM_ERR_ARG
  * (deviation < 0). */
 DM_API DM_CHECKED dm_status dm_fill_normal(dm_session *session, dm_array x, double mean, double deviation,
                                            uint64_t seed);
@@ -306,8 +306,9 @@ DM_API DM_CHECKED dm_status dm_fill_normal(dm_session *session, dm_array x, doub
 /* dst = src, converted to dst's dtype: copy, conversion and remap between any two layouts in one. src broadcasts to dst:
  * shapes are aligned at the last dim, and a missing dim or a dim of 1 repeats.
  * Float to float rounds to nearest even; float to integer truncates and saturates, NaN gives 0; integer to
- * integer wraps; to bool: is it not 0 (NaN: yes); from bool: 0 or 1. Workers send one another only what the receiver
- * does not hold, in the narrower of the two dtypes, each element once. src and dst may not overlap unless they are the same elements.
+ * integer wraps; to bool: is it not 0 (NaN: yes); from bool: 0 or 1; complex to real takes the real part. What rounds
+ * beyond the range of f8e4m3, which has no Inf, is NaN. Workers send one another only what the receiver does not hold, in
+ * the narrower of the two dtypes, each element once. src and dst may not overlap unless they are the same elements.
  * Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP. */
 DM_API DM_CHECKED dm_status dm_copy(dm_session *session, dm_array src, dm_array dst);
 /* dst = src with its dims in the order perm: dst.shape[d] == src.shape[perm[d]]. src and dst may not overlap.
@@ -375,7 +376,7 @@ DM_API DM_CHECKED dm_status dm_map_new(dm_session *session, const char *expressi
 
 /* out = scale * (sum of x over dims[ndims]) + beta * out. ndims 0 with dims NULL: over all dims.
  * out.shape is x's without those dims, or with 1 in their place. Accumulates f64 in double-double, the other
- * floats in f64, integers and bool in 64 bits (wraps). The sum of no elements is 0. beta == 0: out is not read.
+ * floats in f64, complex types part by part, integers and bool in 64 bits (wraps). The sum of no elements is 0. beta == 0: out is not read.
  * (x is read even if scale is 0.)
  * x and out may have different dtypes; where both are integers, scale and beta must be whole. x and out may not overlap.
  * Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP, DM_ERR_ARG (dims, ndims; scale, beta).
