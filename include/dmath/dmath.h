@@ -394,13 +394,14 @@ DM_API DM_CHECKED dm_status dm_sum_dim(dm_session *session, dm_array x, int dim,
 
 /* ---- products -------------------------------------------------------------------------------------------- */
 
-enum { DM_N = 0, DM_T = 1 };
+enum { DM_N = 0, DM_T = 1, DM_C = 2 };
 
 /* c = alpha * op(a) * op(b) + beta * c; op(a): m x k, op(b): k x n, c: m x n, each a matrix or its transpose
- * (trans_a, trans_b: DM_N or DM_T). Floating dtypes, mixed freely: computed in f64 if any operand is f64, else in
- * f32; a 16-bit c is rounded once. beta == 0: c is not read. c may overlap neither a nor b.
+ * (trans_a, trans_b: DM_N or DM_T; DM_C: the transpose's conjugate, of a real matrix its transpose). f64, f32, f16, bf16,
+ * mixed freely: computed in f64 if any operand is f64, else in f32; a 16-bit c is rounded once. On CPUs complex dtypes too,
+ * with real a or b; c is complex if a or b is. beta == 0: c is not read. c may overlap neither a nor b.
  * Vectors: a may be a row (k), b a column (k). c lacks the dim of a vector: it is (n), (m), or without dims. Transposes of
- * vectors have no effect.
+ * vectors have no effect, nor do conjugates.
  * Stacks: dims before the last two number matrices. Those of a and b are broadcast, as in NumPy's matmul, to those of c.
  * 2mnk flops, for each matrix of a stack. Into each of P workers move at least (P-1)/P of a or b where c and the other are
  * split alike in one dim,
@@ -408,7 +409,7 @@ enum { DM_N = 0, DM_T = 1 };
  * For stacks each worker fetches the matrices of a and b that its part of c needs, with all of k: none where the leading
  * dims are split alike.
  * alpha == 0: a and b are not read. Copies of a replicated c agree to the last bit.
- * Errors: DM_ERR_SHAPE, DM_ERR_DTYPE (integers), DM_ERR_OVERLAP, DM_ERR_ARG (trans_a, trans_b), DM_ERR_LIMIT
+ * Errors: DM_ERR_SHAPE, DM_ERR_DTYPE (other dtypes; complex on GPUs), DM_ERR_OVERLAP, DM_ERR_ARG (trans_a, trans_b), DM_ERR_LIMIT
  * (memory_limit leaves no room for the workspace), DM_ERR_UNSUPPORTED (the option gemm_algorithm, below).
  * The algorithm is chosen by estimated time, from rates of GPUs and links measured at the start where there are several
  * GPUs, else by bytes moved. Option gemm_algorithm forces one for all products of a session (an error where it

@@ -23,13 +23,14 @@ typedef struct dmi_copy {
 } dmi_copy;
 
 /* c = alpha * op(a) * op(b) + beta * c, row-major: op(a) m x k, op(b) k x n, c m x n. One dtype for all three,
- * F64 or F32; on CUDA F16 and BF16 too, summed in f32, c in that type or in F32.
+ * F64 or F32, on the CPU C64 or C128; on CUDA F16 and BF16 too, summed in f32, c in that type or in F32.
  * beta == 0: c is not read. k == 0: c = beta * c. */
 typedef struct dmi_gemm {
     dm_dtype dtype;   /* of a and b */
     dm_dtype c_dtype; /* 0: dtype */
     bool tf32;        /* F32: a and b may be rounded to TF32; a backend without it takes them as they are */
     int trans_a, trans_b;
+    bool conj_a, conj_b; /* complex, and transposed: the conjugate */
     int64_t m, n, k, lda, ldb, ldc;
     int64_t a_offset, b_offset, c_offset;
 } dmi_gemm;

@@ -6,17 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The elementwise kernels for CUDA know the first seven types only, as yet. */
+/* The elementwise kernels for CUDA know the first seven types only, as yet, and no GPU multiplies complex
+ * matrices. */
 static bool device_takes(const dmi_session *s, int op, dm_dtype dtype)
 {
+    if (op == DMI_OP_gemm && s->profile.gpu && dmi_dtype_is_complex(dtype)) {
+        return false;
+    }
 #ifdef DMATH_WITH_CUDA
     bool elementwise = op == DMI_OP_axpby || op == DMI_OP_add || op == DMI_OP_multiply || op == DMI_OP_scale ||
-                       op == DMI_OP_ewise;
+                       op == DMI_OP_ewise || op == DMI_OP_map;
     return !s->profile.gpu || !elementwise || dtype <= DM_U8;
 #else
-    (void)s;
-    (void)op;
-    (void)dtype;
     return true;
 #endif
 }

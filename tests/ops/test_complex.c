@@ -174,6 +174,72 @@ static void file_case(dmt_case *c)
     DMT_OK(c, dm_array_destroy(c->session, a));
 }
 
+/* c = op(a) op(b) + beta * c of small whole numbers: exact. Conjugates; real with complex. GPUs refuse. */
+static dm_c128 small_number(int64_t i)
+{
+    return (dm_c128){(double)(i * 7 % 11 - 5), (double)(i * 5 % 13 - 6)};
+}
+
+static void product_case(dmt_case *c)
+{
+    enum { M = 9, N = 14, K = 20 };
+    dm_dtype dtype = c->number % 2 ? DM_C64 : DM_C128;
+    int trans[2] = {(int)dmt_int(&c->random, DM_N, DM_C), (int)dmt_int(&c->random, DM_N, DM_C)};
+    bool real_b = dmt_chance(&c->random, 25);
+    const int64_t outer[2] = {M, N};
+    dm_array op[2], out = make(c, dtype, 2, (const int64_t[]){M, N}), wide, real;
+    dm_c128 number[2][K * N], got[COUNT];
+    double beta = (double)dmt_int(&c->random, 0, 2);
+    for (int i = 0; i < 2; i++) {
+        bool k_first = (i == 0) == (trans[i] != DM_N); /* a: m x k, b: k x n, or their transposes */
+        const int64_t extent[2] = {k_first ? K : outer[i], k_first ? outer[i] : K};
+        op[i] = make(c, dtype, 2, extent);
+        wide = make(c, DM_C128, 2, extent);
+        for (int64_t e = 0; e < K * outer[i]; e++) {
+            number[i][e] = small_number(e + i);
+            number[i][e].im = i == 1 && real_b ? 0 : number[i][e].im;
+        }
+        DMT_OK(c, dm_array_write(c->session, wide, NULL, NULL, number[i], 0));
+        DMT_OK(c, dm_copy(c->session, wide, op[i]));
+        if (i == 1 && real_b) {
+            real = make(c, DM_F32, 2, extent);
+            DMT_OK(c, dm_copy(c->session, wide, real));
+            DMT_OK(c, dm_array_destroy(c->session, op[1]));
+            op[1] = real;
+        }
+        DMT_OK(c, dm_array_destroy(c->session, wide));
+    }
+    dmt_say(c, "trans %d %d, beta %g", trans[0], trans[1], beta);
+    DMT_OK(c, dm_fill(c->session, out, 3));
+    dm_status status = dm_gemm(c->session, trans[0], trans[1], 2, op[0], op[1], beta, out);
+    if (status != DM_ERR_DTYPE || !getenv("DMATH_DEVICE")) {
+        dmt_status_is(c, status, DM_OK, "dm_gemm");
+        read_numbers(c, dtype, out, M * N, got);
+        for (int64_t e = 0; e < M * N; e++) {
+            dm_c128 sum = {3 * beta, 0};
+            for (int64_t k = 0; k < K; k++) {
+                dm_c128 a = number[0][trans[0] ? k * M + e / N : e / N * K + k];
+                dm_c128 b = number[1][trans[1] ? e % N * K + k : k * N + e % N];
+                a.im = trans[0] == DM_C ? -a.im : a.im;
+                b.im = trans[1] == DM_C ? -b.im : b.im;
+                sum.re += 2 * (a.re * b.re - a.im * b.im);
+                sum.im += 2 * (a.re * b.im + a.im * b.re);
+            }
+            check_number(c, "product", e, got[e], sum.re, sum.im);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        DMT_OK(c, dm_array_destroy(c->session, op[i]));
+    }
+    DMT_OK(c, dm_array_destroy(c->session, out));
+}
+
+static void test_products(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "complex_product", .cases = 150, .fn = product_case});
+}
+
 static void test_copies(void **state)
 {
     (void)state;
@@ -198,6 +264,7 @@ int main(void)
         cmocka_unit_test(test_copies),
         cmocka_unit_test(test_sums),
         cmocka_unit_test(test_files),
+        cmocka_unit_test(test_products),
     };
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

@@ -34,6 +34,9 @@ void dmi_cpu_gemm_limited(const dmi_gemm *d, double alpha, const void *a, const 
 enum { DMI_CPU_THIN = 16 };
 void dmi_cpu_thin(const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c);
 bool dmi_cpu_thin_pays(const dmi_gemm *d);
+/* One piece of a product in C64 or C128. */
+void dmi_cpu_gemm_complex(const dmi_gemm *d, int m, int n, int k, const int ld[3], double alpha, const void *a,
+                          const void *b, double beta, void *c);
 
 /* Elements of `bytes` between two strided planes of n0 x n1 (strides s0, s1 and d0, d1). */
 void dmi_move_plane(int64_t bytes, int64_t n0, int64_t n1, const void *src, int64_t s0, int64_t s1, void *dst,
