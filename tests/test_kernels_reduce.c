@@ -284,7 +284,8 @@ static void tricky_acc(rng *r, int acc, char *at)
     uint64_t bits = UINT64_C(1) << rng_in(r, 1, 40);
     double hi = (double)(rng_in(r, 1, 3000) * 2 + 1) * (rng_in(r, 0, 1) ? 1 : -1);
     double lo = rng_in(r, -1, 1) * ldexp(hi, -56);
-    int64_t whole = (int64_t)(bits * 513 + (uint64_t)rng_in(r, -1, 1));
+    uint64_t top = (uint64_t)rng_in(r, 0, 1) << 63; /* a sign, or more than an int64 holds */
+    int64_t whole = (int64_t)(top + bits * 513 + (uint64_t)rng_in(r, -1, 1));
     switch (acc) {
     case DMI_ACC_I64:
     case DMI_ACC_U64:

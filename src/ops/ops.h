@@ -10,8 +10,7 @@ enum {
                  1 << DM_U8,
     DMI_DT_COMPLEX = 1 << DM_C64 | 1 << DM_C128,
     DMI_DT_PRODUCT = DMI_DT_FLOAT | DMI_DT_COMPLEX,
-    DMI_DT_ALL = DMI_DT_FLOAT | 1 << DM_F8E4M3 | 1 << DM_F8E5M2 | DMI_DT_INT | 1 << DM_BOOL | DMI_DT_COMPLEX,
-    DMI_DT_EWISE = DMI_DT_FLOAT | 1 << DM_I64 | 1 << DM_I32 | 1 << DM_U8 /* of the elementwise kernels */
+    DMI_DT_ALL = DMI_DT_FLOAT | 1 << DM_F8E4M3 | 1 << DM_F8E5M2 | DMI_DT_INT | 1 << DM_BOOL | DMI_DT_COMPLEX
 };
 
 typedef struct dmi_operand_rule {
