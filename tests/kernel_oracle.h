@@ -17,18 +17,19 @@
 
 typedef long double real;
 
-enum { ALL_DTYPES = 13 }; /* the first 4 are floating, the first 7 those of elementwise kernels */
+/* Real types; the first 4 are floating, the first 7 those of elementwise kernels. */
+enum { ALL_DTYPES = 15 };
 static const dm_dtype all_dtypes[ALL_DTYPES] = {DM_F64,  DM_F32, DM_F16, DM_BF16, DM_I64, DM_I32, DM_U8,
-                                                DM_BOOL, DM_I8,  DM_I16, DM_U16,  DM_U32, DM_U64};
+                                                DM_BOOL, DM_I8,  DM_I16, DM_U16,  DM_U32, DM_U64, DM_F8E4M3, DM_F8E5M2};
 
 static inline int64_t width_of(dm_dtype t)
 {
-    static const int8_t widths[] = {0, 8, 4, 2, 2, 8, 4, 1, 1, 1, 2, 2, 4, 8};
+    static const int8_t widths[] = {0, 8, 4, 2, 2, 8, 4, 1, 1, 1, 2, 2, 4, 8, 8, 16, 1, 1};
     return widths[t];
 }
 static inline bool floating(dm_dtype t)
 {
-    return t == DM_F64 || t == DM_F32 || t == DM_F16 || t == DM_BF16;
+    return t == DM_F64 || t == DM_F32 || t == DM_F16 || t == DM_BF16 || t == DM_F8E4M3 || t == DM_F8E5M2;
 }
 static inline bool has_sign(dm_dtype t)
 {
@@ -75,6 +76,39 @@ static inline uint16_t small_encode(real x, int fraction, int bias)
                              : sign | (uint16_t)(((e + bias) << fraction) + (u - (1 << fraction)));
 }
 
+/* f8e5m2 is an f16 cut short. f8e4m3 by search: its 127 numbers from 0 to 448, then NaN. */
+static inline real e4m3_value(int i)
+{
+    return i < 8 ? ldexpl(i, -9) : ldexpl(8 + i % 8, i / 8 - 10);
+}
+static inline uint8_t e4m3_encode(real x)
+{
+    uint8_t sign = signbit(x) ? 0x80 : 0;
+    real a = fabsl(x);
+    int i = 0;
+    if (isnan(x) || a > 464) {
+        return sign | 0x7f;
+    }
+    while (i < 0x7e && e4m3_value(i + 1) <= a) {
+        i++;
+    }
+    real below = a - e4m3_value(i), above = e4m3_value(i + 1) - a; /* 480 would follow 448 */
+    return sign | (uint8_t)(below < above || (below == above && i % 2 == 0) ? i : i + 1);
+}
+static inline real e4m3_decode(uint8_t v)
+{
+    real x = (v & 0x7f) == 0x7f ? (real)NAN : e4m3_value(v & 0x7f);
+    return v & 0x80 ? -x : x;
+}
+static inline uint8_t e5m2_encode(real x)
+{
+    uint8_t sign = signbit(x) ? 0x80 : 0;
+    real a = fabsl(x);
+    int e = a > 0 && !isinf(a) ? ilogbl(a) : 0;
+    real unit = ldexpl(1, (e < -14 ? -14 : e) - 2), rounded = isnan(x) || isinf(x) ? a : rintl(a / unit) * unit;
+    return sign | (isnan(x) ? 0x7e : rounded >= 65536 ? 0x7c : small_encode(rounded, 10, 15) >> 8);
+}
+
 static inline real decode(dm_dtype t, const void *at) /* little-endian hosts */
 {
     double d;
@@ -92,6 +126,10 @@ static inline real decode(dm_dtype t, const void *at) /* little-endian hosts */
         return small_decode((uint16_t)bits, 10, 15);
     case DM_BF16:
         return small_decode((uint16_t)bits, 7, 127);
+    case DM_F8E4M3:
+        return e4m3_decode((uint8_t)bits);
+    case DM_F8E5M2:
+        return small_decode((uint16_t)(bits << 8), 10, 15);
     default: {
         real range = ldexpl(1, (int)(8 * width_of(t)));
         return has_sign(t) && bits >> (8 * width_of(t) - 1) ? (real)bits - range : (real)bits;
@@ -115,8 +153,11 @@ static inline void encode_float(dm_dtype t, real x, void *at)
         return;
     }
     if (floating(t)) {
-        uint16_t h = t == DM_F16 ? small_encode(x, 10, 15) : small_encode(x, 7, 127);
-        memcpy(at, &h, sizeof h);
+        uint16_t h = t == DM_F16      ? small_encode(x, 10, 15)
+                     : t == DM_BF16   ? small_encode(x, 7, 127)
+                     : t == DM_F8E4M3 ? e4m3_encode(x)
+                                      : e5m2_encode(x);
+        memcpy(at, &h, (size_t)width_of(t));
         return;
     }
     real range = ldexpl(1, (int)(8 * width_of(t))), low = has_sign(t) ? -range / 2 : 0, high = low + range - 1;
@@ -143,6 +184,20 @@ static inline void convert_one(dm_dtype from, const void *src, dm_dtype to, void
     }
 }
 
+/* --- complex types: two numbers of the type of their parts --- */
+static inline bool is_complex(dm_dtype t)
+{
+    return t == DM_C64 || t == DM_C128;
+}
+static inline dm_dtype part_of(dm_dtype t)
+{
+    return t == DM_C64 ? DM_F32 : t == DM_C128 ? DM_F64 : t;
+}
+static inline int parts_in(dm_dtype t)
+{
+    return is_complex(t) ? 2 : 1;
+}
+
 /* The same bits, or both NaN. */
 static inline bool same_element(dm_dtype t, const void *a, const void *b)
 {
@@ -152,7 +207,7 @@ static inline bool same_element(dm_dtype t, const void *a, const void *b)
     return floating(t) && isnan(decode(t, a)) && isnan(decode(t, b));
 }
 
-/* Every one of n elements has the bits of the expected one, or both are NaN. */
+/* Every one of n elements has the bits of the expected one, or both are NaN. Of a real type. */
 static inline void check_same(const char *what, dm_dtype t, const void *got, const void *expected, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -178,6 +233,12 @@ static inline uint64_t rng_next(rng *r)
 static inline int64_t rng_in(rng *r, int64_t lo, int64_t hi) /* lo .. hi */
 {
     return lo + (int64_t)((rng_next(r) >> 8) % (uint64_t)(hi - lo + 1));
+}
+/* Any type, complex ones too. */
+static inline dm_dtype any_dtype(rng *r)
+{
+    int64_t i = rng_in(r, 0, ALL_DTYPES + 1);
+    return i < ALL_DTYPES ? all_dtypes[i] : i == ALL_DTYPES ? DM_C64 : DM_C128;
 }
 /* Random elements: arbitrary bits, special values, and numbers of middling size. */
 static inline void random_element(rng *r, dm_dtype t, void *at)
@@ -287,8 +348,8 @@ static inline void *random_array(rng *r, dm_dtype t, int64_t n)
 {
     char *p = malloc((size_t)(n * width_of(t)) + 1);
     assert_non_null(p);
-    for (int64_t i = 0; i < n; i++) {
-        random_element(r, t, p + i * width_of(t));
+    for (int64_t i = 0; i < n * parts_in(t); i++) {
+        random_element(r, part_of(t), p + i * width_of(part_of(t)));
     }
     return p;
 }

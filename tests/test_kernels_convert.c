@@ -25,13 +25,17 @@ static void test_all_patterns(void **state)
 {
     (void)state;
     uint16_t *all = malloc(65536 * sizeof *all);
+    uint8_t bytes[256];
     assert_non_null(all);
     for (int i = 0; i < 65536; i++) {
         all[i] = (uint16_t)i;
+        bytes[i % 256] = (uint8_t)i;
     }
     for (int t = 0; t < ALL_DTYPES; t++) {
         check_row(DM_F16, all_dtypes[t], all, 65536);
         check_row(DM_BF16, all_dtypes[t], all, 65536);
+        check_row(DM_F8E4M3, all_dtypes[t], bytes, 256);
+        check_row(DM_F8E5M2, all_dtypes[t], bytes, 256);
     }
     for (int i = 0; i < 65536; i++) {
         float one = dmi_f16_to_f32(all[i]), expected = (float)decode(DM_F16, &all[i]);
@@ -86,6 +90,33 @@ static void test_boundaries(void **state)
     }
     free(d);
     free(f);
+}
+
+/* Each 8-bit float, the middle to its neighbour, and what lies just beside both. */
+static void test_short_boundaries(void **state)
+{
+    (void)state;
+    static const dm_dtype types[] = {DM_F8E4M3, DM_F8E5M2};
+    for (int t = 0; t < 2; t++) {
+        double v[128 * 12];
+        float f[128 * 12];
+        int n = 0;
+        for (int i = 0; i < 127; i++) {
+            uint8_t here = (uint8_t)i, next = (uint8_t)(i + 1);
+            double a = (double)decode(types[t], &here), b = (double)decode(types[t], &next);
+            b = isnan(b) ? 480 : isinf(b) ? 65536 : b;
+            for (int k = 0; k < 6 && isfinite(a); k++) {
+                double middle = (a + b) / 2, x = k < 3 ? a : middle;
+                double near = k % 3 == 0 ? x : nextafter(x, k % 3 == 1 ? INFINITY : -INFINITY);
+                v[n] = near;
+                f[n++] = (float)near;
+                v[n] = -near;
+                f[n++] = k % 3 == 0 ? -(float)x : nextafterf((float)-x, k % 3 == 1 ? INFINITY : -INFINITY);
+            }
+        }
+        check_row(DM_F64, types[t], v, n);
+        check_row(DM_F32, types[t], f, n);
+    }
 }
 
 static void test_integers(void **state)
@@ -190,9 +221,10 @@ static void test_saturation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_patterns), cmocka_unit_test(test_boundaries),
-        cmocka_unit_test(test_integers),     cmocka_unit_test(test_random_rows),
-        cmocka_unit_test(test_long_rows),    cmocka_unit_test(test_saturation),
+        cmocka_unit_test(test_all_patterns), cmocka_unit_test(test_short_boundaries),
+        cmocka_unit_test(test_boundaries),   cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_random_rows),  cmocka_unit_test(test_long_rows),
+        cmocka_unit_test(test_saturation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

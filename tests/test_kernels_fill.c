@@ -92,15 +92,15 @@ static void expect_random(int kind, dm_dtype t, const dmi_fill_values *v, int64_
         float u = (float)(w[which] >> 8) / 0x1p24f, p0 = (float)v->p0, p1 = (float)v->p1;
         float x = p0 + (p1 - p0) * u;
         encode_float(t, x < p1 ? x : nextafterf(p1, -INFINITY), out);
-        if (t == DM_F16 || t == DM_BF16) { /* nor does rounding reach the end */
-            uint16_t from, to, here;
+        if (width_of(t) <= 2) { /* nor does rounding reach the end */
+            uint16_t from = 0, to = 0, here = 0, sign = width_of(t) == 2 ? 0x8000 : 0x80;
             encode_float(t, p0, &from);
             encode_float(t, p1, &to);
-            memcpy(&here, out, sizeof here);
-            bool zeros = ((here | to) & 0x7fff) == 0;
-            if ((here == to || zeros) && from != to) {
-                here = zeros ? 0x8001 : (uint16_t)(to & 0x8000 ? to + 1 : to - 1);
-                memcpy(out, &here, sizeof here);
+            memcpy(&here, out, (size_t)width_of(t));
+            bool zeros = ((here | to) & (sign - 1)) == 0, same = ((from | to) & (sign - 1)) == 0 || from == to;
+            if ((here == to || zeros) && !same) {
+                here = zeros ? sign | 1 : (uint16_t)(to & sign ? to + 1 : to - 1);
+                memcpy(out, &here, (size_t)width_of(t));
             }
         }
     }

@@ -55,7 +55,13 @@ static void exact_element(rng *r, dm_dtype t, void *at)
     if (width_of(t) == 8) { /* 53 bits, far apart: a plain double sum would lose most of them */
         v = rng_in(r, -(INT64_C(1) << 52), INT64_C(1) << 52) >> rng_in(r, 0, 50);
     }
-    encode_int(t, t == DM_BF16 ? v / 8 : has_sign(t) ? v : v < 0 ? -v : v, at);
+    encode_int(t,
+               t == DM_BF16                      ? v / 8
+               : floating(t) && width_of(t) == 1 ? v % 5
+               : has_sign(t)                     ? v
+               : v < 0                           ? -v
+                                                 : v,
+               at);
 }
 
 static void check_reduce(rng *r, dmi_reduce *d)
@@ -188,7 +194,7 @@ static void test_acc_add(void **state)
     rng r = {44};
     for (int round = 0; round < 600; round++) {
         geometry g;
-        int acc = round % DMI_ACCS;
+        int acc = round % 4; /* complex ones: test_kernels_complex */
         dm_dtype t = dmi_acc_whole(acc) ? DM_I64 : DM_F64;
         make_geometry(&r, (int)rng_in(&r, 0, 4), 5, &g);
         int64_t bytes = dmi_acc_bytes(acc), words = bytes / 8;
@@ -278,7 +284,8 @@ static void tricky_acc(rng *r, int acc, char *at)
     uint64_t bits = UINT64_C(1) << rng_in(r, 1, 40);
     double hi = (double)(rng_in(r, 1, 3000) * 2 + 1) * (rng_in(r, 0, 1) ? 1 : -1);
     double lo = rng_in(r, -1, 1) * ldexp(hi, -56);
-    int64_t whole = (int64_t)(bits * 513 + (uint64_t)rng_in(r, -1, 1));
+    uint64_t top = (uint64_t)rng_in(r, 0, 1) << 63; /* a sign, or more than an int64 holds */
+    int64_t whole = (int64_t)(top + bits * 513 + (uint64_t)rng_in(r, -1, 1));
     switch (acc) {
     case DMI_ACC_I64:
     case DMI_ACC_U64:
@@ -338,7 +345,7 @@ static void test_acc_store(void **state)
     (void)state;
     static const double scales[] = {1, 0.25, 3, 1, 1.0 / 7}, betas[] = {0, 0, 2, 0.5};
     rng r = {45};
-    for (int acc = 0; acc < DMI_ACCS; acc++) {
+    for (int acc = 0; acc < 4; acc++) {
         for (int t = 0; t < ALL_DTYPES; t++) {
             for (int round = 0; round < 25; round++) {
                 bool whole = dmi_acc_whole(acc) && !floating(all_dtypes[t]);

@@ -22,7 +22,7 @@ static const struct {
     {"{,'descr': '<f4'}", "a key"},
     {"{'descr': '<f4", "descr '<f4 is not supported"},
     {"{'descr': ", "ends where descr"},
-    {"{'descr': '<c16'}", "'<c16' is not supported"},
+    {"{'descr': '<c4'}", "'<c4' is not supported"},
     {"{'descr': '<i3'}", "'<i3' is not supported"},
     {"{'descr': '<u3'}", "'<u3' is not supported"},
     {"{'descr': '|b2'}", "'|b2' is not supported"},

@@ -3,8 +3,8 @@
 
 static void random_shape(uint64_t *random, dm_dtype *dtype, int *ndim, int64_t *shape)
 {
-    static const dm_dtype all[] = {DM_F64,  DM_F32, DM_F16, DM_BF16, DM_I64, DM_I32, DM_U8,
-                                   DM_BOOL, DM_I8,  DM_I16, DM_U16,  DM_U32, DM_U64};
+    static const dm_dtype all[] = {DM_F64, DM_F32, DM_F16, DM_BF16, DM_I64, DM_I32, DM_U8,   DM_BOOL,
+                                   DM_I8,  DM_I16, DM_U16, DM_U32,  DM_U64, DM_C64, DM_C128, DM_F8E4M3};
     *random = *random * 6364136223846793005u + 1442695040888963407u;
     *dtype = all[(*random >> 33) % DMI_COUNT(all)];
     *ndim = (int)((*random >> 40) % (DM_MAX_DIMS + 1));
@@ -87,7 +87,8 @@ static void test_numpy_reads_ours(void **state)
     python_agrees(
         "import numpy as np\n"
         "codes = dict(f64='<f8', f32='<f4', f16='<f2', bf16='V2', i64='<i8', i32='<i4', u8='u1', bool='?',\n"
-        "             i8='i1', i16='<i2', u16='<u2', u32='<u4', u64='<u8')\n"
+        "             i8='i1', i16='<i2', u16='<u2', u32='<u4', u64='<u8', c64='<c8', c128='<c16', "
+        "f8e4m3='V1')\n"
         "for i, line in enumerate(open('list')):\n"
         "    dtype, fortran, *shape = line.split()\n"
         "    shape, order = tuple(map(int, shape)), 'F' if fortran == '1' else 'C'\n"
@@ -106,7 +107,7 @@ static const char *const numpy_writer =
     "import numpy as np, itertools, warnings\n"
     "warnings.simplefilter('ignore')\n"
     "names = dict(f8='f64', f4='f32', f2='f16', i8='i64', i4='i32', u1='u8', b1='bool', i1='i8', i2='i16',\n"
-    "             u2='u16', u4='u32', u8='u64')\n"
+    "             u2='u16', u4='u32', u8='u64', c8='c64', c16='c128')\n"
     "shapes = [(), (1,), (0,), (7,), (3, 4), (0, 5), (5, 0), (2, 3, 4), (1, 2, 1, 3, 1, 2, 1, 2), (1000, 3)]\n"
     "n = 0\n"
     "with open('theirs', 'w') as out:\n"
@@ -119,7 +120,7 @@ static const char *const numpy_writer =
     "            np.lib.format.write_array(f, a, version)\n"
     "            offset = f.tell() - a.nbytes\n"
     "        fortran = not a.flags.c_contiguous and a.flags.f_contiguous\n"
-    "        big = mark == '>' and code[1] != '1'\n"
+    "        big = mark == '>' and code[1:] != '1'\n"
     "        print(names[code], int(big), int(fortran), offset, len(shape), *shape, file=out)\n";
 
 static void test_numpy_writes(void **state)
@@ -151,7 +152,7 @@ static void test_numpy_writes(void **state)
         assert_same(&info, &wanted);
     }
     fclose(list);
-    assert_int_equal(n, 12 * 2 * 10 * 2 * 4 / 3);
+    assert_int_equal(n, (14 * 2 * 10 * 2 * 4 + 2) / 3);
 }
 
 int main(void)

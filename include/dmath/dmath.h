@@ -263,8 +263,8 @@ DM_API DM_CHECKED dm_status dm_item(dm_session *session, dm_array a, const int64
 /* a[index[ndim]] = value. Errors: DM_ERR_ARG (index; value, in an integer dtype), DM_ERR_LIMIT (too many arrays). */
 DM_API DM_CHECKED dm_status dm_set_item(dm_session *session, dm_array a, const int64_t *index, double value);
 
-/* NumPy .npy files, C and Fortran order, up to 8 dims, the dtypes above, both byte orders (bool: '|b1'; bf16: as
- * ml_dtypes writes it, 'V2'). Every worker reads and writes its own part, so the path must name the same file on all
+/* NumPy .npy files, C and Fortran order, up to 8 dims, the dtypes above, both byte orders (bool: '|b1'; bf16 and
+ * the 8-bit floats: as ml_dtypes writes them, 'V2', 'V1', 'f1'). Every worker reads and writes its own part, so the path must name the same file on all
  * hosts. Blocks. Load creates the array with the file's dtype and shape and the given layout.
  * Errors: DM_ERR_IO, DM_ERR_FORMAT, both with the path and the reason; DM_ERR_ARG (path, layout), DM_ERR_LAYOUT,
  * DM_ERR_LIMIT and DM_ERR_NOMEM as dm_array_create; DM_ERR_STATE (between dm_explain_begin and dm_explain_end). */
@@ -292,11 +292,11 @@ DM_API DM_CHECKED dm_status dm_fill_identity(dm_session *session, dm_array x, do
 /* x[i] = start + step * i, i the row-major index. Errors, in an integer dtype: DM_ERR_ARG (start, step, or the last
  * element leaves the dtype). */
 DM_API DM_CHECKED dm_status dm_fill_arange(dm_session *session, dm_array x, double start, double step);
-/* Uniform in [lo, hi): Philox4x32-10 (Salmon et al., SC'11) over the index. Integers, bool: lo <= x < hi. lo == hi: all
+/* Uniform in [lo, hi), of real types: Philox4x32-10 (Salmon et al., SC'11) over the index. Integers, bool: lo <= x < hi. lo == hi: all
  * lo. F16, BF16: made in f32 and rounded; what would come to hi, rounded too, is the number before it.
- * Errors: DM_ERR_ARG (lo > hi; lo, hi in an integer dtype). */
+ * Errors: DM_ERR_DTYPE (complex), DM_ERR_ARG (lo > hi; lo, hi in an integer dtype). */
 DM_API DM_CHECKED dm_status dm_fill_uniform(dm_session *session, dm_array x, double lo, double hi, uint64_t seed);
-/* Normal with the given mean and standard deviation (floating dtypes). Errors: DM_ERR_DTYPE (integers), DM_ERR_ARG
+/* Normal with the given mean and standard deviation (floating dtypes). Errors: DM_ERR_DTYPE (other dtypes), DM_ERR_ARG
  * (deviation < 0). */
 DM_API DM_CHECKED dm_status dm_fill_normal(dm_session *session, dm_array x, double mean, double deviation,
                                            uint64_t seed);
@@ -306,8 +306,9 @@ DM_API DM_CHECKED dm_status dm_fill_normal(dm_session *session, dm_array x, doub
 /* dst = src, converted to dst's dtype: copy, conversion and remap between any two layouts in one. src broadcasts to dst:
  * shapes are aligned at the last dim, and a missing dim or a dim of 1 repeats.
  * Float to float rounds to nearest even; float to integer truncates and saturates, NaN gives 0; integer to
- * integer wraps; to bool: is it not 0 (NaN: yes); from bool: 0 or 1. Workers send one another only what the receiver
- * does not hold, in the narrower of the two dtypes, each element once. src and dst may not overlap unless they are the same elements.
+ * integer wraps; to bool: is it not 0 (NaN: yes); from bool: 0 or 1; complex to real takes the real part. What rounds
+ * beyond the range of f8e4m3, which has no Inf, is NaN. Workers send one another only what the receiver does not hold, in
+ * the narrower of the two dtypes, each element once. src and dst may not overlap unless they are the same elements.
  * Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP. */
 DM_API DM_CHECKED dm_status dm_copy(dm_session *session, dm_array src, dm_array dst);
 /* dst = src with its dims in the order perm: dst.shape[d] == src.shape[perm[d]]. src and dst may not overlap.
@@ -375,7 +376,7 @@ DM_API DM_CHECKED dm_status dm_map_new(dm_session *session, const char *expressi
 
 /* out = scale * (sum of x over dims[ndims]) + beta * out. ndims 0 with dims NULL: over all dims.
  * out.shape is x's without those dims, or with 1 in their place. Accumulates f64 in double-double, the other
- * floats in f64, integers and bool in 64 bits (wraps). The sum of no elements is 0. beta == 0: out is not read.
+ * floats in f64, complex types part by part, integers and bool in 64 bits (wraps). The sum of no elements is 0. beta == 0: out is not read.
  * (x is read even if scale is 0.)
  * x and out may have different dtypes; where both are integers, scale and beta must be whole. x and out may not overlap.
  * Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP, DM_ERR_ARG (dims, ndims; scale, beta).
@@ -393,13 +394,14 @@ DM_API DM_CHECKED dm_status dm_sum_dim(dm_session *session, dm_array x, int dim,
 
 /* ---- products -------------------------------------------------------------------------------------------- */
 
-enum { DM_N = 0, DM_T = 1 };
+enum { DM_N = 0, DM_T = 1, DM_C = 2 };
 
 /* c = alpha * op(a) * op(b) + beta * c; op(a): m x k, op(b): k x n, c: m x n, each a matrix or its transpose
- * (trans_a, trans_b: DM_N or DM_T). Floating dtypes, mixed freely: computed in f64 if any operand is f64, else in
- * f32; a 16-bit c is rounded once. beta == 0: c is not read. c may overlap neither a nor b.
+ * (trans_a, trans_b: DM_N or DM_T; DM_C: the transpose's conjugate, of a real matrix its transpose). f64, f32, f16, bf16,
+ * mixed freely: computed in f64 if any operand is f64, else in f32; a 16-bit c is rounded once. On CPUs complex dtypes too,
+ * with real a or b; c is complex if a or b is. beta == 0: c is not read. c may overlap neither a nor b.
  * Vectors: a may be a row (k), b a column (k). c lacks the dim of a vector: it is (n), (m), or without dims. Transposes of
- * vectors have no effect.
+ * vectors have no effect, nor do conjugates.
  * Stacks: dims before the last two number matrices. Those of a and b are broadcast, as in NumPy's matmul, to those of c.
  * 2mnk flops, for each matrix of a stack. Into each of P workers move at least (P-1)/P of a or b where c and the other are
  * split alike in one dim,
@@ -407,7 +409,7 @@ enum { DM_N = 0, DM_T = 1 };
  * For stacks each worker fetches the matrices of a and b that its part of c needs, with all of k: none where the leading
  * dims are split alike.
  * alpha == 0: a and b are not read. Copies of a replicated c agree to the last bit.
- * Errors: DM_ERR_SHAPE, DM_ERR_DTYPE (integers), DM_ERR_OVERLAP, DM_ERR_ARG (trans_a, trans_b), DM_ERR_LIMIT
+ * Errors: DM_ERR_SHAPE, DM_ERR_DTYPE (other dtypes; complex on GPUs), DM_ERR_OVERLAP, DM_ERR_ARG (trans_a, trans_b), DM_ERR_LIMIT
  * (memory_limit leaves no room for the workspace), DM_ERR_UNSUPPORTED (the option gemm_algorithm, below).
  * The algorithm is chosen by estimated time, from rates of GPUs and links measured at the start where there are several
  * GPUs, else by bytes moved. Option gemm_algorithm forces one for all products of a session (an error where it

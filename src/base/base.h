@@ -49,6 +49,7 @@ enum dmi_kind dmi_dtype_kind(dm_dtype dtype); /* NONE for an unknown code */
 dm_dtype dmi_dtype_carrier(dm_dtype dtype);
 bool dmi_dtype_is_float(dm_dtype dtype); /* real */
 bool dmi_dtype_is_complex(dm_dtype dtype);
+dm_dtype dmi_dtype_part(dm_dtype dtype); /* of a complex type: that of its two parts; else the type itself */
 bool dmi_dtype_is_integer(dm_dtype dtype); /* bool is none */
 bool dmi_dtype_parse(const char *name, dm_dtype *out);
 /* The type that values of a and b have together: NumPy's promote_types. Beside it, bf16 and the 8-bit floats

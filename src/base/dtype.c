@@ -76,6 +76,11 @@ bool dmi_dtype_is_complex(dm_dtype dtype)
     return dmi_dtype_kind(dtype) == DMI_KIND_COMPLEX;
 }
 
+dm_dtype dmi_dtype_part(dm_dtype dtype)
+{
+    return dtype == DM_C64 ? DM_F32 : dtype == DM_C128 ? DM_F64 : dtype;
+}
+
 bool dmi_dtype_is_integer(dm_dtype dtype)
 {
     return dmi_dtype_kind(dtype) == DMI_KIND_INT || dmi_dtype_kind(dtype) == DMI_KIND_UINT;

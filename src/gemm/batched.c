@@ -258,6 +258,8 @@ static void make_stack(const batched *s, const side x[2], const dmi_region *c, d
                            .tf32 = p->tf32,
                            .trans_a = p->trans[0],
                            .trans_b = p->trans[1],
+                           .conj_a = p->conj[0],
+                           .conj_b = p->conj[1],
                            .m = c->dim[c->ndim - 2].count,
                            .n = c->dim[c->ndim - 1].count,
                            .k = p->k,

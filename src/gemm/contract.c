@@ -108,6 +108,8 @@ static void multiply_for(partial *g, const dmi_region *c, dmi_ref t, const dmi_m
                   .tf32 = p->tf32,
                   .trans_a = p->trans[0] != a.turned,
                   .trans_b = p->trans[1] != b.turned,
+                  .conj_a = p->conj[0],
+                  .conj_b = p->conj[1],
                   .m = c->dim[0].count,
                   .n = c->dim[1].count,
                   .k = g->inner.count,

@@ -14,10 +14,12 @@
 
 #include "plan/reduce.h"
 
+enum { DMI_CONJUGATED = 2 }; /* args.i of an operand that is transposed and conjugated: DM_C */
 typedef struct dmi_product {
     dmi_builder *b;
     const dmi_desc *op[2]; /* a, b */
     int trans[2];
+    bool conj[2]; /* transposed and conjugated */
     int outer_dim[2];      /* the dim of a that is m, of b that is n */
     int inner_dim[2];      /* the dim that is k */
     const dmi_desc *c;     /* what is computed into: the caller's c, or the temporary */

@@ -48,7 +48,8 @@ void dmi_product_operands(dmi_builder *b, const dmi_call *call, dmi_product *p)
                        .op = {&call->operand[0].desc, &call->operand[1].desc},
                        .c = &call->operand[2].desc,
                        .user_c = &call->operand[2].desc,
-                       .trans = {call->args.i[0], call->args.i[1]},
+                       .trans = {call->args.i[0] != 0, call->args.i[1] != 0},
+                       .conj = {call->args.i[0] == DMI_CONJUGATED, call->args.i[1] == DMI_CONJUGATED},
                        .beta_zero = call->args.i[2],
                        .acc_work = -1};
     p->room = (int64_t)call->args.i[DMI_ROOM] << 10;
@@ -64,6 +65,10 @@ void dmi_product_operands(dmi_builder *b, const dmi_call *call, dmi_product *p)
     p->k = p->op[0]->extent[p->op[0]->ndim - 2 + p->inner_dim[0]];
     bool wide = p->op[0]->dtype == DM_F64 || p->op[1]->dtype == DM_F64 || p->c->dtype == DM_F64;
     p->type = wide ? DM_F64 : DM_F32;
+    for (int i = 0; i < 2; i++) {
+        p->type = dmi_dtype_is_complex(p->op[i]->dtype) ? dmi_dtype_promote(p->type, p->op[i]->dtype) : p->type;
+    }
+    p->type = dmi_dtype_is_complex(p->c->dtype) ? dmi_dtype_promote(p->type, p->c->dtype) : p->type;
     p->elem = dmi_dtype_bytes(p->type);
     bool narrow = b->profile->gpu && p->op[0]->dtype == p->op[1]->dtype &&
                   (p->op[0]->dtype == DM_F16 || p->op[0]->dtype == DM_BF16) && !wide;
@@ -251,6 +256,8 @@ void dmi_product_step(dmi_product *p, const dmi_panel *a, const dmi_panel *b, in
                   .tf32 = p->tf32,
                   .trans_a = p->trans[0] != a->turned,
                   .trans_b = p->trans[1] != b->turned,
+                  .conj_a = p->conj[0],
+                  .conj_b = p->conj[1],
                   .m = m,
                   .n = n,
                   .k = k,

@@ -25,7 +25,7 @@ typedef struct level {
 typedef struct walker {
     const dmi_file *file;
     int64_t elem, data_offset;
-    bool swap;
+    int64_t swap; /* bytes of the numbers whose bytes are swapped; 0: none */
     char *memory;
     int levels;
     level level[DM_MAX_DIMS]; /* by decreasing file stride */
@@ -83,6 +83,9 @@ static bool transfer(walker *w, char *buffer, int64_t bytes, int64_t at)
 /* Elements `to_step` apart from elements `from_step` apart. */
 static void spread(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t count, int64_t elem)
 {
+    for (int64_t i = 0; i < count && elem == 16; i++) {
+        memcpy(to + 16 * i * to_step, from + 16 * i * from_step, 16);
+    }
     for (int64_t i = 0; i < count && elem == 8; i++) {
         memcpy(to + 8 * i * to_step, from + 8 * i * from_step, 8);
     }
@@ -137,8 +140,8 @@ static int64_t read_some(walker *w, int64_t byte, int64_t memory, int64_t count)
         }
         w->at = byte;
         w->filled = want;
-        if (w->swap) {
-            swap_bytes(w->window, want / w->elem, w->elem);
+        if (w->swap > 0) {
+            swap_bytes(w->window, want / w->swap, w->swap);
         }
     }
     n = DMI_MIN(n, (w->at + w->filled - byte) / w->elem);
@@ -165,8 +168,8 @@ static bool segment(walker *w, int64_t file, int64_t memory, int64_t count)
     if (w->step == 1 && (large || (reading && !w->through_gaps))) {
         char *m = w->memory + memory * w->elem;
         bool ok = (reading || flush(w)) && transfer(w, m, count * w->elem, w->data_offset + file * w->elem);
-        if (ok && w->swap) {
-            swap_bytes(m, count, w->elem);
+        if (ok && w->swap > 0) {
+            swap_bytes(m, count * w->elem / w->swap, w->swap);
         }
         return ok;
     }
@@ -265,8 +268,9 @@ static void join_levels(walker *w, int64_t count)
 
 dm_status dmi_file_move(const dmi_file *file, const dmi_file_part *part, const dmi_copy *geometry, void *memory)
 {
-    walker w = {.file = file, .data_offset = part->data_offset, .swap = part->swap, .memory = memory};
+    walker w = {.file = file, .data_offset = part->data_offset, .memory = memory};
     w.elem = dmi_dtype_bytes(geometry->src_dtype);
+    w.swap = part->swap ? dmi_dtype_bytes(dmi_dtype_part(geometry->src_dtype)) : 0;
     sort_levels(&w, geometry);
     join_levels(&w, geometry->count);
     if (descend(&w, 0, w.file_at, w.memory_at) && !file->reading) {

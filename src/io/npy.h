@@ -16,10 +16,11 @@ typedef struct dmi_npy_info {
 
 /* Parses `bytes` bytes from the start of a file of file_bytes bytes. Accepts any key order, quote style and
  * white space that NumPy's own literal_eval would. descr: '<f8' '<f4' '<f2', '<i8' to '|i1', '<u8' to '|u1', '|b1',
- * '>' variants and '='; bfloat16, which NumPy has no code for, is what ml_dtypes writes: 'V2' with any byte-order mark, or
- * 'bfloat16'. DM_ERR_FORMAT with a text that says what is wrong: bad magic, unknown version, truncated header,
- * header over 1 MiB, not a dict, missing or repeated or unknown key, unsupported descr (named), more than 8
- * dims, negative or overflowing shape, file shorter than its data (numbers named). If more bytes of the file
+ * '<c8' '<c16', '>' variants and '='; what NumPy has no code for is as ml_dtypes writes it: 'V2' with any byte-order
+ * mark or 'bfloat16', 'V1' or 'float8_e4m3fn', 'f1' or 'float8_e5m2'. DM_ERR_FORMAT with a text that says what is
+ * wrong: bad magic, unknown version, truncated header, header over 1 MiB, not a dict, missing or repeated or unknown
+ * key, unsupported descr (named), more than 8 dims, negative or overflowing shape, file shorter than its data (numbers
+ * named). If more bytes of the file
  * are needed to hold the header, *need is set (> bytes, <= 1 MiB + 12) and DM_OK returned with out->data_offset
  * == 0. */
 DM_CHECKED dm_status dmi_npy_parse(const void *start, int64_t bytes, int64_t file_bytes, dmi_npy_info *out,

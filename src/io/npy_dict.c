@@ -123,13 +123,18 @@ static bool span_is(span text, const char *word)
     return text.bytes == (int64_t)strlen(word) && memcmp(text.at, word, (size_t)text.bytes) == 0;
 }
 
-/* The codes of NumPy, without the byte order. */
+/* The codes of NumPy, and of ml_dtypes for what NumPy has not, without the byte order. */
 static const struct type_code {
     const char *code;
     dm_dtype dtype;
-} type_codes[] = {{"f8", DM_F64}, {"f4", DM_F32},  {"f2", DM_F16}, {"i8", DM_I64}, {"i4", DM_I32},
-                  {"i2", DM_I16}, {"i1", DM_I8},   {"u8", DM_U64}, {"u4", DM_U32}, {"u2", DM_U16},
-                  {"u1", DM_U8},  {"b1", DM_BOOL}, {"V2", DM_BF16}};
+} type_codes[] = {{"f8", DM_F64},    {"f4", DM_F32},   {"f2", DM_F16}, {"i8", DM_I64},   {"i4", DM_I32},
+                  {"i2", DM_I16},    {"i1", DM_I8},    {"u8", DM_U64}, {"u4", DM_U32},   {"u2", DM_U16},
+                  {"u1", DM_U8},     {"b1", DM_BOOL},  {"c8", DM_C64}, {"c16", DM_C128}, {"V2", DM_BF16},
+                  {"V1", DM_F8E4M3}, {"f1", DM_F8E5M2}};
+
+/* Types that NumPy has not, by name. */
+static const struct type_code type_names[] = {
+    {"bfloat16", DM_BF16}, {"float8_e4m3fn", DM_F8E4M3}, {"float8_e5m2", DM_F8E5M2}};
 
 const char *dmi_npy_type_code(dm_dtype dtype)
 {
@@ -148,7 +153,10 @@ static const char *known_codes(char *out, size_t room)
     size_t used = 0;
     for (int i = 0; i < DMI_COUNT(type_codes) && used < room; i++) {
         const char *before = i == 0 ? "" : i + 1 == DMI_COUNT(type_codes) ? " or " : ", ";
-        const char *behind = type_codes[i].dtype == DM_BF16 ? " (bfloat16)" : "";
+        const char *behind = type_codes[i].dtype == DM_BF16     ? " (bfloat16)"
+                             : type_codes[i].dtype == DM_F8E4M3 ? " (float8_e4m3fn)"
+                             : type_codes[i].dtype == DM_F8E5M2 ? " (float8_e5m2)"
+                                                                : "";
         used += (size_t)snprintf(out + used, room - used, "%s%s%s", before, type_codes[i].code, behind);
     }
     return out;
@@ -182,12 +190,14 @@ static dm_status parse_descr(cursor *in, dmi_npy_info *out)
             return DM_OK;
         }
     }
-    if (span_is(text, "bfloat16")) {
-        out->dtype = DM_BF16;
-        out->big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
-        return DM_OK;
+    for (int i = 0; i < DMI_COUNT(type_names); i++) {
+        if (span_is(text, type_names[i].code)) {
+            out->dtype = type_names[i].dtype;
+            out->big_endian = dmi_dtype_bytes(out->dtype) > 1 && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+            return DM_OK;
+        }
     }
-    char known[200];
+    char known[300];
     return dmi_fail(DM_ERR_FORMAT, "descr '%s' is not supported: %s are",
                     excerpt(text.at, text.at + text.bytes, shown), known_codes(known, sizeof known));
 }

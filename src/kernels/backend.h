@@ -10,7 +10,8 @@
  * after another, each `len` long, at memory position a (src) and b (dst).
  * Conversion: float->float rounds to nearest even (overflow to Inf, NaN stays NaN); int->float rounds to nearest
  * even; float->int truncates towards zero and saturates at the range, NaN -> 0; int->int wraps (two's complement);
- * to bool: 1 where the value is not 0 (NaN: 1); from bool: 0 or 1. */
+ * to bool: 1 where the value is not 0 (NaN: 1); from bool: 0 or 1; complex->real: the real part; real->complex: with
+ * an imaginary part of 0. f8e4m3 has no Inf: overflow gives NaN. */
 typedef struct dmi_copy {
     int ndim;
     dm_dtype src_dtype, dst_dtype;
@@ -22,13 +23,14 @@ typedef struct dmi_copy {
 } dmi_copy;
 
 /* c = alpha * op(a) * op(b) + beta * c, row-major: op(a) m x k, op(b) k x n, c m x n. One dtype for all three,
- * F64 or F32; on CUDA F16 and BF16 too, summed in f32, c in that type or in F32.
+ * F64 or F32, on the CPU C64 or C128; on CUDA F16 and BF16 too, summed in f32, c in that type or in F32.
  * beta == 0: c is not read. k == 0: c = beta * c. */
 typedef struct dmi_gemm {
     dm_dtype dtype;   /* of a and b */
     dm_dtype c_dtype; /* 0: dtype */
     bool tf32;        /* F32: a and b may be rounded to TF32; a backend without it takes them as they are */
     int trans_a, trans_b;
+    bool conj_a, conj_b; /* complex, and transposed: the conjugate */
     int64_t m, n, k, lda, ldb, ldc;
     int64_t a_offset, b_offset, c_offset;
 } dmi_gemm;
@@ -83,14 +85,27 @@ typedef struct dmi_fill_values {
 
 /* Wide accumulators, one an output element: double for f32 and shorter floats, a pair of doubles (hi, lo: an
  * unevaluated sum, lo carries what hi rounds away) for f64, 64 bits that wrap for integers and bool. U64 has the bits
- * of I64; only as a number it is another. */
-enum dmi_acc { DMI_ACC_F64, DMI_ACC_DD, DMI_ACC_I64, DMI_ACC_U64, DMI_ACCS };
-static inline int64_t dmi_acc_bytes(int acc) { return acc == DMI_ACC_DD ? 16 : 8; }
+ * of I64; only as a number it is another. Of complex types two, for the real part and for the imaginary one: C64 of
+ * doubles, C128 of pairs. */
+enum dmi_acc { DMI_ACC_F64, DMI_ACC_DD, DMI_ACC_I64, DMI_ACC_U64, DMI_ACC_C64, DMI_ACC_C128, DMI_ACCS };
+static inline int64_t dmi_acc_bytes(int acc)
+{
+    return acc == DMI_ACC_C128 ? 32 : acc == DMI_ACC_DD || acc == DMI_ACC_C64 ? 16 : 8;
+}
+/* The accumulators of the parts of a complex one, and how many these are; of others: itself, 1. */
+static inline int dmi_acc_part(int acc)
+{
+    return acc == DMI_ACC_C64 ? DMI_ACC_F64 : acc == DMI_ACC_C128 ? DMI_ACC_DD : acc;
+}
+static inline int dmi_acc_parts(int acc) { return acc == DMI_ACC_C64 || acc == DMI_ACC_C128 ? 2 : 1; }
 static inline bool dmi_acc_whole(int acc) { return acc == DMI_ACC_I64 || acc == DMI_ACC_U64; }
 static inline int dmi_acc_of(dm_dtype dtype)
 {
     if (dmi_dtype_is_float(dtype)) {
         return dtype == DM_F64 ? DMI_ACC_DD : DMI_ACC_F64;
+    }
+    if (dmi_dtype_is_complex(dtype)) {
+        return dtype == DM_C128 ? DMI_ACC_C128 : DMI_ACC_C64;
     }
     return dtype == DM_U64 ? DMI_ACC_U64 : DMI_ACC_I64;
 }

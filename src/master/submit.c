@@ -6,14 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The kernels for CUDA know the first seven types only, as yet. */
-static bool device_takes(const dmi_session *s, dm_dtype dtype)
+/* The elementwise kernels for CUDA know the first seven types only, as yet, and no GPU multiplies complex
+ * matrices. */
+static bool device_takes(const dmi_session *s, int op, dm_dtype dtype)
 {
+    if (op == DMI_OP_gemm && s->profile.gpu && dmi_dtype_is_complex(dtype)) {
+        return false;
+    }
 #ifdef DMATH_WITH_CUDA
-    return !s->profile.gpu || dtype <= DM_U8;
+    bool elementwise = op == DMI_OP_axpby || op == DMI_OP_add || op == DMI_OP_multiply || op == DMI_OP_scale ||
+                       op == DMI_OP_ewise || op == DMI_OP_map;
+    return !s->profile.gpu || !elementwise || dtype <= DM_U8;
 #else
-    (void)s;
-    (void)dtype;
     return true;
 #endif
 }
@@ -28,10 +32,10 @@ static dm_status resolve(dmi_session *s, dmi_call *call, const dm_array *arrays)
         if (status != DM_OK) {
             return status;
         }
-        if (!(rule->dtypes >> h->desc.dtype & 1) || !device_takes(s, h->desc.dtype)) {
+        if (!(rule->dtypes >> h->desc.dtype & 1) || !device_takes(s, call->op, h->desc.dtype)) {
             return dmi_fail(DM_ERR_DTYPE, "%s: %s has dtype %s, which is not taken%s", dmi_call_name(call),
                             dmi_operand_name(call, i), dmi_dtype_name(h->desc.dtype),
-                            device_takes(s, h->desc.dtype) ? "" : " on GPUs");
+                            device_takes(s, call->op, h->desc.dtype) ? "" : " on GPUs");
         }
         call->operand[i] = (dmi_operand){
             .desc = h->desc, .id = arrays[i].id, .memory = h->storage->number, .mode = rule->mode};

@@ -69,15 +69,6 @@ dm_status dmi_check_same_shape(const dmi_call *call, int a, int b)
                     dmi_shape_text(x, s), dmi_operand_name(call, b), dmi_shape_text(y, t));
 }
 
-bool dmi_broadcasts(const dmi_desc *x, const dmi_desc *out)
-{
-    bool fits = x->ndim <= out->ndim;
-    for (int d = 0; fits && d < x->ndim; d++) {
-        fits = x->extent[d] == 1 || x->extent[d] == out->extent[d + out->ndim - x->ndim];
-    }
-    return fits;
-}
-
 dm_status dmi_check_broadcast(const dmi_call *call, int a, int out)
 {
     const dmi_desc *x = &call->operand[a].desc, *y = &call->operand[out].desc;

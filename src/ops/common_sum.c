@@ -53,23 +53,24 @@ static void target_region(const dmi_summing *s, int worker, int64_t j, int piece
     keep_dims(&region, s->keeps ? ~s->reduced : ~0u, out);
 }
 
-/* The copy of accumulators as a transfer: doubles, two an accumulator for double-double. */
+/* The copy of accumulators as a transfer: 8 bytes each, or a run of so many. */
 static void as_transfer(const dmi_summing *s, dmi_copy *copy)
 {
-    static const dmi_run pair = {0, 0, 0, 2};
+    static const dmi_run two = {0, 0, 0, 2}, four = {0, 0, 0, 4};
+    int64_t words = s->elem / 8;
     copy->src_dtype = copy->dst_dtype = dmi_acc_whole(s->acc) ? DM_I64 : DM_F64;
-    if (s->acc != DMI_ACC_DD) {
+    if (words == 1) {
         return;
     }
     for (int d = 0; d < copy->ndim; d++) {
-        copy->src_stride[d] *= 2;
-        copy->dst_stride[d] *= 2;
+        copy->src_stride[d] *= words;
+        copy->dst_stride[d] *= words;
     }
-    copy->src_offset *= 2;
-    copy->dst_offset *= 2;
-    copy->count *= 2;
+    copy->src_offset *= words;
+    copy->dst_offset *= words;
+    copy->count *= words;
     copy->nrun[copy->ndim] = 1;
-    copy->run[copy->ndim] = &pair;
+    copy->run[copy->ndim] = words == 2 ? &two : &four;
     copy->src_stride[copy->ndim] = copy->dst_stride[copy->ndim] = 1;
     copy->ndim++;
 }

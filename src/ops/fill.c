@@ -87,13 +87,17 @@ dm_status dmi_fill_check(dmi_call *call)
         return dmi_fail(DM_ERR_DTYPE, "fill_normal: x has dtype %s; only floating types are taken",
                         dmi_dtype_name(x->dtype));
     }
+    if (kind == DMI_FILL_UNIFORM && dmi_dtype_is_complex(x->dtype)) {
+        return dmi_fail(DM_ERR_DTYPE, "fill_uniform: x has dtype %s; complex types are not taken",
+                        dmi_dtype_name(x->dtype));
+    }
     if (kind == DMI_FILL_UNIFORM && !(p[0] <= p[1])) {
         return dmi_fail(DM_ERR_ARG, "fill_uniform: lo is %g, hi is %g", p[0], p[1]);
     }
     if (kind == DMI_FILL_NORMAL && !(p[1] >= 0)) {
         return dmi_fail(DM_ERR_ARG, "fill_normal: deviation is %g", p[1]);
     }
-    if (dmi_dtype_is_float(x->dtype)) {
+    if (dmi_dtype_is_float(dmi_dtype_part(x->dtype))) {
         return DM_OK;
     }
     for (int i = 0; i < 2 && parameter[kind][i]; i++) {

@@ -47,7 +47,7 @@ static dm_status check_shapes(dmi_call *call)
         rest[i] = DMI_MAX(x[i]->ndim - 2, 0);
         call->args.i[i] = x[i]->ndim > 1 ? call->args.i[i] : DM_N; /* a vector is its own transpose */
     }
-    int ta = call->args.i[0], tb = call->args.i[1];
+    int ta = call->args.i[0] != DM_N, tb = call->args.i[1] != DM_N;
     rest[2] = x[2]->ndim - matrices;
     if (rest[2] != DMI_MAX(rest[0], rest[1])) {
         return dmi_fail(DM_ERR_SHAPE, "%s: c is %s, but the product of a, %s, and b, %s, has %d dims",
@@ -85,10 +85,12 @@ static dm_status check_shapes(dmi_call *call)
 dm_status dmi_gemm_check(dmi_call *call)
 {
     for (int i = 0; i < 2; i++) {
-        if (call->args.i[i] != DM_N && call->args.i[i] != DM_T) {
-            return dmi_fail(DM_ERR_ARG, "%s: trans_%c is %d, not DM_N or DM_T", dmi_call_name(call), "ab"[i], call -> args.i[i]);
+        if (call->args.i[i] != DM_N && call->args.i[i] != DM_T && call->args.i[i] != DM_C) {
+            return dmi_fail(DM_ERR_ARG, "%s: trans_%c is %d, not DM_N, DM_T or DM_C", dmi_call_name(call), "ab"[i],
+                            call -> args.i[i]);
         }
     }
+    _Static_assert((int)DM_N == 0 && (int)DM_C == DMI_CONJUGATED, "plans read what callers give");
     _Static_assert((int)DM_COMPUTE_DEFAULT == DMI_COMPUTE_DEFAULT && (int)DM_COMPUTE_F32 == DMI_COMPUTE_F32 &&
                        (int)DM_COMPUTE_TF32 == DMI_COMPUTE_TF32,
                    "plans read what callers give");
@@ -102,6 +104,13 @@ dm_status dmi_gemm_check(dmi_call *call)
     dm_status fits = check_shapes(call);
     if (fits != DM_OK) {
         return fits;
+    }
+    for (int i = 0; i < 2; i++) {
+        dm_dtype type = call->operand[i].desc.dtype;
+        if (dmi_dtype_is_complex(type) && !dmi_dtype_is_complex(call->operand[2].desc.dtype)) {
+            return dmi_fail(DM_ERR_DTYPE, "%s: %c has dtype %s, but c has %s", dmi_call_name(call), "ab"[i],
+                            dmi_dtype_name(type), dmi_dtype_name(call->operand[2].desc.dtype));
+        }
     }
     call->operand[2].mode = call->args.i[2] ? DMI_WRITE : DMI_READWRITE;
     for (int i = 0; i < 2; i++) {
@@ -202,7 +211,7 @@ dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)
     if (b->me >= b->profile->workers) {
         return DM_OK;
     }
-    int64_t k = a->ndim == 1 ? a->extent[0] : a->extent[a->ndim - 1 - call->args.i[0]];
+    int64_t k = a->ndim == 1 ? a->extent[0] : a->extent[a->ndim - 1 - (call->args.i[0] != DM_N)];
     if (call->args.i[3] || k == 0) {
         scale_only(b, call);
         return DM_OK;

@@ -39,6 +39,10 @@ dm_status dmi_sum_check(dmi_call *call)
     if (reduced & ~all) {
         return dmi_fail(DM_ERR_ARG, "sum: dims[0..ndims) names a dim that x, which has %d, lacks", x->ndim);
     }
+    if (dmi_dtype_is_complex(x->dtype) && out->dtype == DM_BOOL) {
+        return dmi_fail(DM_ERR_DTYPE, "sum: x has dtype %s and out bool; a complex sum is taken by a number",
+                        dmi_dtype_name(x->dtype));
+    }
     bool keep = out->ndim == x->ndim && out->ndim > 0 && reduced != 0, drop = true;
     int kept = 0;
     for (int d = 0; d < x->ndim; d++) {

@@ -9,8 +9,8 @@ static void check_bits(const char *what, const dmi_copy *d, const char *got, con
     for (int64_t i = 0; i < n; i++) {
         if (memcmp(got + i * bytes, expected + i * bytes, (size_t)bytes) != 0) {
             uint64_t g = 0, e = 0;
-            memcpy(&g, got + i * bytes, (size_t)bytes);
-            memcpy(&e, expected + i * bytes, (size_t)bytes);
+            memcpy(&g, got + i * bytes, (size_t)DMI_MIN(bytes, 8));
+            memcpy(&e, expected + i * bytes, (size_t)DMI_MIN(bytes, 8));
             fail_msg("%s, %s to %s, ndim %d: element %lld of %lld: %llx, not %llx", what,
                      dmi_dtype_name(d->src_dtype), dmi_dtype_name(d->dst_dtype), d->ndim, (long long)i,
                      (long long)n, (unsigned long long)g, (unsigned long long)e);
@@ -55,18 +55,28 @@ static void test_all_pairs(void **state)
                 check_copy(f, &r, &g, all_dtypes[pair / 7], all_dtypes[pair % 7], rng_in(&r, 0, 3) > 0);
                 pair += round % 8 == 0 ? 0 : (int)rng_in(&r, 0, 8);
             }
+            for (int pair = 0; pair < 6; pair++) { /* the types that share kernels, among all */
+                dm_dtype from = any_dtype(&r), to = pair % 3 == 0 ? from : any_dtype(&r);
+                check_copy(f, &r, &g, from, to, rng_in(&r, 0, 3) > 0);
+            }
             free_geometry(&g);
         }
     }
 }
 
-/* Every value of the 16-bit types, and many bits of the others, dense: the kernels for groups. */
+static dm_dtype type_number(int i)
+{
+    return i < ALL_DTYPES ? all_dtypes[i] : i == ALL_DTYPES ? DM_C64 : DM_C128;
+}
+
+/* Every value of the 8-bit and 16-bit types, and many bits of the others, dense: the kernels for groups. */
 static void test_values(void **state)
 {
     fixture *f = begin_test(state);
     rng r = {2};
-    for (int pair = 0; pair < 49; pair++) {
-        dm_dtype from = all_dtypes[pair / 7], to = all_dtypes[pair % 7];
+    const int types = ALL_DTYPES + 2;
+    for (int pair = 0; pair < types * types; pair++) {
+        dm_dtype from = type_number(pair / types), to = type_number(pair % types);
         int64_t n = 65536 + 3;
         dmi_run run = {.len = n};
         dmi_copy d = {.ndim = 1,
@@ -79,9 +89,9 @@ static void test_values(void **state)
                       .count = n};
         char *src = random_array(&r, from, n), *dst = calloc((size_t)n, (size_t)width_of(to));
         assert_non_null(dst);
-        for (int64_t i = 0; i < 65536 && width_of(from) == 2; i++) {
-            uint16_t bits = (uint16_t)i;
-            memcpy(src + 2 * i, &bits, 2);
+        for (int64_t i = 0; i < 65536 && width_of(from) <= 2; i++) {
+            uint16_t bits = from == DM_BOOL ? i % 2 : (uint16_t)i;
+            memcpy(src + width_of(from) * i, &bits, (size_t)width_of(from));
         }
         void *gpu_src = upload(src, n * width_of(from)), *gpu_dst = upload(dst, n * width_of(to));
         dmi_run_copy(dmi_backend_cuda(), f->q, &d, gpu_src, gpu_dst);
@@ -118,6 +128,8 @@ static void test_matrices(void **state)
             dm_dtype t = all_dtypes[(k + form) % 7];
             check_copy(f, &r, &g, t, t, true);
             check_copy(f, &r, &g, t, all_dtypes[(k * 3 + form) % 7], true);
+            dm_dtype any = any_dtype(&r);
+            check_copy(f, &r, &g, any, rng_in(&r, 0, 1) ? any : any_dtype(&r), true);
             free_geometry(&g);
         }
     }

@@ -51,15 +51,16 @@ static char *make_input(rng *r, dm_dtype t, int64_t n, int kind, real *most)
 
 static void check_reduce(fixture *f, rng *r, dmi_reduce *d, int64_t span, int kind)
 {
-    int acc = dmi_acc_of(d->dtype);
-    int64_t results = 1, summed = 1;
+    int acc = dmi_acc_part(dmi_acc_of(d->dtype)), parts = parts_in(d->dtype); /* part by part */
+    dm_dtype type = part_of(d->dtype);
+    int64_t results = parts, summed = 1;
     real most;
-    kind = kind == SPECIAL && !floating(d->dtype) ? SMALL : kind;
+    kind = (kind == SPECIAL && !floating(type)) || (kind == WIDE && width_of(type) == 1) ? SMALL : kind;
     for (int k = 0; k < d->ndim; k++) {
         *(d->reduced >> k & 1 ? &summed : &results) *= d->extent[k];
     }
     int64_t bytes = results * dmi_acc_bytes(acc);
-    char *in = make_input(r, d->dtype, span, kind, &most), *expected = malloc((size_t)bytes + 1);
+    char *in = make_input(r, type, span * parts, kind, &most), *expected = malloc((size_t)bytes + 1);
     assert_non_null(expected);
     memset(expected, 0x5a, (size_t)bytes);
     void *gpu_in = upload(in, span * width_of(d->dtype)), *gpu_acc = upload(expected, bytes);
@@ -68,7 +69,7 @@ static void check_reduce(fixture *f, rng *r, dmi_reduce *d, int64_t span, int ki
     finish(f);
     char *got = download(gpu_acc, bytes);
     for (int64_t i = 0; i < results; i++) {
-        bool exact = acc == DMI_ACC_I64 || kind != WIDE;
+        bool exact = dmi_acc_whole(acc) || kind != WIDE;
         bool same = acc == DMI_ACC_DD
                         ? same_element(DM_F64, &((pair *)got)[i].hi, &((pair *)expected)[i].hi) &&
                               same_element(DM_F64, &((pair *)got)[i].lo, &((pair *)expected)[i].lo)
@@ -91,7 +92,7 @@ static void test_random(void **state)
     fixture *f = begin_test(state);
     rng r = {21};
     for (int64_t round = 0; round < rounds(f, 4000); round++) {
-        dmi_reduce d = {.ndim = (int)rng_in(&r, 0, 5), .dtype = all_dtypes[rng_in(&r, 0, 6)]};
+        dmi_reduce d = {.ndim = (int)rng_in(&r, 0, 5), .dtype = any_dtype(&r)};
         int64_t longest = d.ndim <= 1 ? 5000 : d.ndim == 2 ? 90 : d.ndim == 3 ? 20 : 7;
         for (int k = 0; k < d.ndim; k++) {
             d.extent[k] = rng_in(&r, 0, 30) == 0 ? 0 : rng_in(&r, 1, longest);
@@ -119,6 +120,7 @@ static void test_matrices(void **state)
         const int64_t *shape = shapes[i % DMI_COUNT(shapes)];
         int64_t form = i / DMI_COUNT(shapes);
         dmi_reduce d = {.ndim = 2, .dtype = all_dtypes[form % 7], .reduced = (unsigned)(1 + form / 7)};
+        d.dtype = i % 3 ? d.dtype : any_dtype(&r);
         d.extent[0] = shape[0];
         d.extent[1] = shape[1];
         d.stride[0] = shape[1];
@@ -130,8 +132,8 @@ static void test_matrices(void **state)
 
 static char *random_accs(rng *r, int acc, int64_t n)
 {
-    char *p = random_array(r, acc == DMI_ACC_I64 ? DM_I64 : DM_F64, acc == DMI_ACC_DD ? 2 * n : n);
-    for (int64_t i = 0; acc == DMI_ACC_DD && i < n; i++) {
+    char *p = random_array(r, dmi_acc_whole(acc) ? DM_I64 : DM_F64, n * dmi_acc_bytes(acc) / 8);
+    for (int64_t i = 0; dmi_acc_part(acc) == DMI_ACC_DD && i < n * dmi_acc_parts(acc); i++) {
         pair *x = (pair *)p + i;
         double half = isfinite(x->hi) ? fabs(nextafter(x->hi, INFINITY) - x->hi) / 2 : 0;
         x->lo = isfinite(half) ? half * (double)rng_in(r, -8, 8) / 8 : 0;
@@ -145,7 +147,7 @@ static void test_acc_add(void **state)
     rng r = {23};
     for (int64_t round = 0; round < rounds(f, 600); round++) {
         geometry g;
-        dmi_acc_add d = {.acc = (int)rng_in(&r, DMI_ACC_F64, DMI_ACC_I64)};
+        dmi_acc_add d = {.acc = (int)rng_in(&r, 0, DMI_ACCS - 1)};
         int ndim = (int)rng_in(&r, 0, 4);
         make_geometry(&r, ndim, ndim <= 1 ? 1000 : ndim == 2 ? 40 : 6, &g);
         d.geometry = g.d;
@@ -160,7 +162,7 @@ static void test_acc_add(void **state)
         dmi_run_acc_add(dmi_backend_cpu(), NULL, &d, part, acc);
         finish(f);
         char *got = download(gpu_acc, bytes);
-        check_same("acc_add", d.acc == DMI_ACC_I64 ? DM_I64 : DM_F64, got, acc, bytes / 8);
+        check_same("acc_add", dmi_acc_whole(d.acc) ? DM_I64 : DM_F64, got, acc, bytes / 8);
         free_tables(f, &t);
         CUDA(cudaFree(gpu_part));
         CUDA(cudaFree(gpu_acc));
@@ -177,9 +179,9 @@ static void test_acc_store(void **state)
     static const double scales[] = {1, -2, 0.3, 0}, betas[] = {0, 0, 1, -0.7};
     rng r = {24};
     for (int64_t round = 0; round < rounds(f, 1500); round++) {
-        dmi_acc_store d = {.acc = (int)rng_in(&r, DMI_ACC_F64, DMI_ACC_I64), .ndim = (int)rng_in(&r, 0, 3)};
+        dmi_acc_store d = {.acc = (int)rng_in(&r, 0, DMI_ACCS - 1), .ndim = (int)rng_in(&r, 0, 3)};
         int64_t results = 1, longest = d.ndim <= 1 ? 2000 : d.ndim == 2 ? 50 : 9;
-        d.out_dtype = all_dtypes[rng_in(&r, 0, 6)];
+        d.out_dtype = any_dtype(&r);
         for (int k = 0; k < d.ndim; k++) {
             d.extent[k] = rng_in(&r, 0, 20) == 0 ? 0 : rng_in(&r, 1, longest);
             results *= d.extent[k];
@@ -188,7 +190,7 @@ static void test_acc_store(void **state)
         int64_t span = d.out_offset + random_strides(&r, d.ndim, d.extent, d.out_stride);
         int64_t acc_bytes = results * dmi_acc_bytes(d.acc), bytes = span * width_of(d.out_dtype);
         double scale = scales[rng_in(&r, 0, 3)], beta = betas[rng_in(&r, 0, 3)];
-        if (!floating(d.out_dtype) || d.acc == DMI_ACC_I64) {
+        if (!floating(part_of(d.out_dtype)) || dmi_acc_whole(d.acc)) {
             scale = trunc(scale);
             beta = trunc(beta);
         }
@@ -198,7 +200,7 @@ static void test_acc_store(void **state)
         dmi_run_acc_store(dmi_backend_cpu(), NULL, &d, scale, acc, beta, out);
         finish(f);
         char *got = download(gpu_out, bytes);
-        check_same("acc_store", d.out_dtype, got, out, span);
+        check_same("acc_store", part_of(d.out_dtype), got, out, span * parts_in(d.out_dtype));
         CUDA(cudaFree(gpu_acc));
         CUDA(cudaFree(gpu_out));
         free(acc);
@@ -213,12 +215,14 @@ static void test_fold(void **state)
     static const double scales[] = {1, -2, 0.3, 0}, betas[] = {0, 0, 1, -0.7};
     rng r = {25};
     for (int64_t round = 0; round < rounds(f, 3000); round++) {
-        dm_dtype type = all_dtypes[rng_in(&r, 0, 6)], out_type = all_dtypes[rng_in(&r, 0, 6)];
+        bool few = rng_in(&r, 0, 1); /* of the types that have kernels of their own */
+        dm_dtype type = few ? all_dtypes[rng_in(&r, 0, 6)] : any_dtype(&r);
+        dm_dtype out_type = few ? all_dtypes[rng_in(&r, 0, 6)] : any_dtype(&r);
         double scale = scales[rng_in(&r, 0, 3)], beta = betas[rng_in(&r, 0, 3)];
         dmi_fold d;
         int64_t span[3];
         random_fold(&r, type, out_type, &d, span);
-        if (!floating(type) || !floating(out_type)) {
+        if (!floating(part_of(type)) || !floating(part_of(out_type))) {
             scale = trunc(scale);
             beta = trunc(beta);
         }
@@ -232,7 +236,7 @@ static void test_fold(void **state)
         dmi_run_fold(dmi_backend_cpu(), NULL, &d, scale, rows, d.own >= 0 ? own : NULL, beta, out);
         finish(f);
         char *got = download(gpu_out, out_bytes);
-        check_same("fold", out_type, got, out, span[1]);
+        check_same("fold", part_of(out_type), got, out, span[1] * parts_in(out_type));
         CUDA(cudaFree(gpu_rows));
         CUDA(cudaFree(gpu_own));
         CUDA(cudaFree(gpu_out));

@@ -140,7 +140,8 @@ static void uniform_case(dmt_case *c)
     uint64_t seed = dmt_bits(&c->random);
     double lo = !dmt_is_float(dtype) && dmt_int_min(dtype) == 0 ? 3 : (double)dmt_int(&c->random, -50, 20);
     double hi = lo + (double)dmt_int(&c->random, 1, 100);
-    if (dtype == DM_BOOL || (dmt_is_float(dtype) && dmt_chance(&c->random, 50))) {
+    bool short_float = dmt_is_float(dtype) && dmt_bytes(dtype) == 1; /* lo and hi are to differ in it */
+    if (dtype == DM_BOOL || short_float || (dmt_is_float(dtype) && dmt_chance(&c->random, 50))) {
         lo = 0;
         hi = dtype == DM_BOOL ? 2 : 1;
     } else if (dtype == DM_U64) {

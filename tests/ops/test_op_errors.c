@@ -75,7 +75,7 @@ static void gemm_errors(dmt_case *c)
     dmt_things t = dmt_things_make(c);
     const int64_t square[] = {6, 6};
     dm_array six = dmt_thing_make(c, DM_F32, 2, square);
-    REFUSED(DMT_ONE(ARG), "trans_a", dm_gemm(s, 2, DM_N, 1, t.f, t.g, 0, six));
+    REFUSED(DMT_ONE(ARG), "trans_a", dm_gemm(s, 3, DM_N, 1, t.f, t.g, 0, six));
     REFUSED(DMT_ONE(ARG), "trans_b", dm_gemm(s, DM_N, -1, 1, t.f, t.g, 0, six));
     REFUSED(DMT_ONE(SHAPE), NULL, dm_gemm(s, DM_N, DM_N, 1, t.f, t.g, 0, six));
     REFUSED(DMT_ONE(SHAPE), NULL, dm_gemm(s, DM_N, DM_T, 1, t.f, t.wide, 0, six));

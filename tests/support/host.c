@@ -126,7 +126,7 @@ static long double random_real(dm_dtype dtype, dmt_random *r, int kind)
                                                                (int)dmt_int(r, -60, -10)));
     }
     if (kind == DMT_ODD && dmt_chance(r, 5)) {
-        return specials[dmt_int(r, 0, 4)];
+        return dmt_from_real(dtype, specials[dmt_int(r, 0, 4)]);
     }
     return dmt_from_real(dtype, 4.0L * (long double)dmt_unit(r) - 2.0L);
 }
@@ -211,14 +211,18 @@ static bool within(dm_dtype dtype, long double got, long double want, long doubl
     if (isnan(want) && dmt_is_float(dtype)) {
         return isnan(got);
     }
-    if (isnan(want) || isinf(want) || isnan(bound)) {
-        return got == dmt_from_real(dtype, want);
-    }
     if (dtype == DM_BOOL) { /* not in order: any number but 0 is 1 */
         bool may_be_0 = want - bound <= 0 && want + bound >= 0, may_be_1 = want != 0 || bound > 0;
         return got == 0 ? may_be_0 : got == 1 && may_be_1;
     }
-    return got >= dmt_from_real(dtype, want - bound) && got <= dmt_from_real(dtype, want + bound);
+    long double low = dmt_from_real(dtype, want - bound), high = dmt_from_real(dtype, want + bound);
+    if (isnan(want) || isinf(want) || isnan(bound)) {
+        low = high = dmt_from_real(dtype, want);
+    }
+    if (dmt_is_float(dtype) && (isnan(low) || isnan(high))) { /* a type without Inf: around its end */
+        return isnan(got) || got == low || got == high;
+    }
+    return got >= low && got <= high;
 }
 
 static bool same(dm_dtype dtype, long double got, long double want)

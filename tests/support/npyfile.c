@@ -62,10 +62,10 @@ int dmt_folder_remove(void **state)
 
 const char *dmt_npy_descr(dm_dtype dtype, bool big_endian)
 {
-    static const char *const little[] = {"?",   "<f8", "<f4", "<f2", "<V2", "<i8", "<i4",
-                                         "|u1", "|b1", "|i1", "<i2", "<u2", "<u4", "<u8"};
-    static const char *const big[] = {"?",   ">f8", ">f4", ">f2", ">V2", ">i8", ">i4",
-                                      "|u1", "|b1", "|i1", ">i2", ">u2", ">u4", ">u8"};
+    static const char *const little[] = {"?",   "<f8", "<f4", "<f2", "<V2", "<i8", "<i4",  "|u1", "|b1",
+                                         "|i1", "<i2", "<u2", "<u4", "<u8", "<c8", "<c16", "|V1", "|f1"};
+    static const char *const big[] = {"?",   ">f8", ">f4", ">f2", ">V2", ">i8", ">i4",  "|u1", "|b1",
+                                      "|i1", ">i2", ">u2", ">u4", ">u8", ">c8", ">c16", "|V1", "|f1"};
     return (big_endian ? big : little)[dtype];
 }
 

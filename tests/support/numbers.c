@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-const dm_dtype dmt_dtypes[DMT_DTYPES] = {DM_F64,  DM_F32, DM_F16, DM_BF16, DM_I64, DM_I32, DM_U8,
-                                         DM_BOOL, DM_I8,  DM_I16, DM_U16,  DM_U32, DM_U64};
+const dm_dtype dmt_dtypes[DMT_DTYPES] = {DM_F64, DM_F32, DM_F16, DM_BF16, DM_I64, DM_I32,    DM_U8,    DM_BOOL,
+                                         DM_I8,  DM_I16, DM_U16, DM_U32,  DM_U64, DM_F8E4M3, DM_F8E5M2};
 const dm_dtype dmt_floats[4] = {DM_F64, DM_F32, DM_F16, DM_BF16};
 
 /* 'f': bits of precision (the hidden one counted) and exponents of the normal numbers; 'i': with sign, 'u',
@@ -17,13 +17,21 @@ typedef struct format {
 } format;
 
 static const format formats[] = {
-    [DM_F64] = {"f64", 8, 'f', 53, -1022, 1023}, [DM_F32] = {"f32", 4, 'f', 24, -126, 127},
-    [DM_F16] = {"f16", 2, 'f', 11, -14, 15},     [DM_BF16] = {"bf16", 2, 'f', 8, -126, 127},
-    [DM_I64] = {"i64", 8, 'i', 0, 0, 0},         [DM_I32] = {"i32", 4, 'i', 0, 0, 0},
-    [DM_U8] = {"u8", 1, 'u', 0, 0, 0},           [DM_BOOL] = {"bool", 1, 'b', 0, 0, 0},
-    [DM_I8] = {"i8", 1, 'i', 0, 0, 0},           [DM_I16] = {"i16", 2, 'i', 0, 0, 0},
-    [DM_U16] = {"u16", 2, 'u', 0, 0, 0},         [DM_U32] = {"u32", 4, 'u', 0, 0, 0},
+    [DM_F64] = {"f64", 8, 'f', 53, -1022, 1023},
+    [DM_F32] = {"f32", 4, 'f', 24, -126, 127},
+    [DM_F16] = {"f16", 2, 'f', 11, -14, 15},
+    [DM_BF16] = {"bf16", 2, 'f', 8, -126, 127},
+    [DM_I64] = {"i64", 8, 'i', 0, 0, 0},
+    [DM_I32] = {"i32", 4, 'i', 0, 0, 0},
+    [DM_U8] = {"u8", 1, 'u', 0, 0, 0},
+    [DM_BOOL] = {"bool", 1, 'b', 0, 0, 0},
+    [DM_I8] = {"i8", 1, 'i', 0, 0, 0},
+    [DM_I16] = {"i16", 2, 'i', 0, 0, 0},
+    [DM_U16] = {"u16", 2, 'u', 0, 0, 0},
+    [DM_U32] = {"u32", 4, 'u', 0, 0, 0},
     [DM_U64] = {"u64", 8, 'u', 0, 0, 0},
+    [DM_F8E4M3] = {"f8e4m3", 1, 'f', 4, -6, 8},
+    [DM_F8E5M2] = {"f8e5m2", 1, 'f', 3, -14, 15},
 };
 
 static const format *format_of(dm_dtype dtype)
@@ -91,17 +99,26 @@ dm_dtype dmt_computing(dm_dtype a, dm_dtype b, dm_dtype out)
     return dmt_is_float(out) ? DM_F64 : DM_I64;
 }
 
+/* f8e4m3: its numbers go on to where Inf would be, and the last pattern is NaN. */
+static bool without_inf(const format *f)
+{
+    return f->emax == -f->emin + 2;
+}
+
 /* Nearest multiple of the spacing of the format's numbers around v. rintl rounds ties to even. */
 static long double round_short(const format *f, long double v)
 {
     int exponent;
     if (v == 0 || isnan(v) || isinf(v)) {
-        return v;
+        return isinf(v) && without_inf(f) ? (long double)NAN : v;
     }
     frexpl(v, &exponent);
     int leading = exponent - 1 > f->emin ? exponent - 1 : f->emin;
     int spacing = leading - (f->precision - 1);
     long double rounded = ldexpl(rintl(ldexpl(v, -spacing)), spacing);
+    if (without_inf(f)) {
+        return fabsl(rounded) > 448 ? (long double)NAN : rounded;
+    }
     return fabsl(rounded) >= ldexpl(1, f->emax + 1) ? copysignl(INFINITY, v) : rounded;
 }
 
@@ -150,11 +167,11 @@ long double dmt_convert(dm_dtype from, dm_dtype to, long double v)
 
 static uint16_t encode_short(const format *f, long double v)
 {
-    uint32_t sign = signbit(v) ? 0x8000u : 0;
+    uint32_t sign = signbit(v) ? 1u << (8 * f->bytes - 1) : 0;
     uint32_t top = (uint32_t)(f->emax + f->emax + 1) << (f->precision - 1);
     int exponent;
     if (isnan(v)) {
-        return (uint16_t)(top | 1u << (f->precision - 2));
+        return (uint16_t)(without_inf(f) ? 0x7f : top | 1u << (f->precision - 2));
     }
     if (isinf(v)) {
         return (uint16_t)(sign | top);
@@ -174,8 +191,12 @@ static uint16_t encode_short(const format *f, long double v)
 static long double decode_short(const format *f, uint16_t bits)
 {
     uint32_t digits = bits & ((1u << (f->precision - 1)) - 1);
-    int field = (bits & 0x7fff) >> (f->precision - 1);
-    long double sign = bits & 0x8000 ? -1.0L : 1.0L;
+    uint32_t last = (1u << (8 * f->bytes - 1)) - 1;
+    int field = (int)((bits & last) >> (f->precision - 1));
+    long double sign = bits > last ? -1.0L : 1.0L;
+    if (without_inf(f) && (bits & last) == last) {
+        return NAN;
+    }
     if (field == f->emax + f->emax + 1) {
         return digits ? (long double)NAN : sign * (long double)INFINITY;
     }

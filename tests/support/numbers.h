@@ -9,8 +9,8 @@
 
 _Static_assert(LDBL_MANT_DIG >= 64, "the oracles need a long double that holds any int64");
 
-enum { DMT_DTYPES = 13, DMT_EWISE = 7 };
-extern const dm_dtype dmt_dtypes[DMT_DTYPES]; /* the first DMT_EWISE: of elementwise ops */
+enum { DMT_DTYPES = 15, DMT_EWISE = 7 };
+extern const dm_dtype dmt_dtypes[DMT_DTYPES]; /* real; the first DMT_EWISE: of elementwise ops */
 extern const dm_dtype dmt_floats[4];          /* f64 f32 f16 bf16 */
 
 bool dmt_is_float(dm_dtype dtype);

@@ -15,15 +15,15 @@ typedef struct add_job {
     void *sum;
 } add_job;
 
-static void add_row(const add_job *job, int64_t a, int64_t s, int64_t b, int64_t t, int64_t n)
+static void add_real_row(const add_job *job, int64_t a, int64_t s, int64_t b, int64_t t, int64_t n)
 {
-    if (job->acc == DMI_ACC_DD) {
+    if (dmi_acc_part(job->acc) == DMI_ACC_DD) {
         const dmi_dd *x = (const dmi_dd *)job->part + a;
         dmi_dd *y = (dmi_dd *)job->sum + b;
         for (int64_t i = 0; i < n; i++) {
             y[i * t] = dmi_dd_add(y[i * t], x[i * s]);
         }
-    } else if (job->acc == DMI_ACC_F64) {
+    } else if (dmi_acc_part(job->acc) == DMI_ACC_F64) {
         const double *x = (const double *)job->part + a;
         double *y = (double *)job->sum + b;
         for (int64_t i = 0; i < n; i++) {
@@ -35,6 +35,14 @@ static void add_row(const add_job *job, int64_t a, int64_t s, int64_t b, int64_t
         for (int64_t i = 0; i < n; i++) {
             y[i * t] += x[i * s];
         }
+    }
+}
+
+static void add_row(const add_job *job, int64_t a, int64_t s, int64_t b, int64_t t, int64_t n)
+{
+    int parts = dmi_acc_parts(job->acc);
+    for (int k = 0; k < parts; k++) {
+        add_real_row(job, a * parts + k, s * parts, b * parts + k, t * parts, n);
     }
 }
 
@@ -84,33 +92,48 @@ typedef struct store_job {
     const dmi_acc_store *d;
     double scale, beta;
     bool plain;       /* scale 1, beta 0: the sum itself, rounded once */
-    dm_dtype compute; /* of scale * acc + beta * out: that of acc where both are integers, else F64 */
+    dm_dtype compute; /* of scale * acc + beta * out: that of acc where both are integers, else F64, or C128
+                         where both parts count */
     const void *acc;
     void *out;
 } store_job;
 
-/* The type of accumulators that are one number. */
+/* The type of accumulators that are one number, or one of each part. */
 static dm_dtype number_of(int acc)
 {
-    return acc == DMI_ACC_F64 ? DM_F64 : acc == DMI_ACC_U64 ? DM_U64 : DM_I64;
+    return acc == DMI_ACC_F64 ? DM_F64 : acc == DMI_ACC_C64 ? DM_C128 : acc == DMI_ACC_U64 ? DM_U64 : DM_I64;
+}
+
+/* value[0..n) = pairs x, stride apart, as one double each. */
+static void load_pairs(const store_job *job, const dmi_dd *x, int64_t stride, int64_t n, double *value,
+                       int64_t step)
+{
+    bool odd = job->plain && dmi_dtype_part(job->d->out_dtype) != DM_F64;
+    for (int64_t i = 0; i < n; i++) {
+        dmi_dd v = x[i * stride];
+        value[i * step] = odd ? dmi_dd_odd(v) : dmi_finite(v.hi) ? v.hi + v.lo : v.hi;
+    }
 }
 
 /* value[0..n) = accumulators from element position `at` on, in the type to compute in. */
 static void load_acc(const store_job *job, int64_t at, int64_t stride, int64_t n, dmi_chunk *value)
 {
-    if (job->d->acc == DMI_ACC_DD) {
-        const dmi_dd *x = (const dmi_dd *)job->acc + at;
-        bool odd = job->plain && job->d->out_dtype != DM_F64;
-        for (int64_t i = 0; i < n; i++) {
-            dmi_dd v = x[i * stride];
-            value->f64[i] = odd ? dmi_dd_odd(v) : dmi_finite(v.hi) ? v.hi + v.lo : v.hi;
+    int acc = job->d->acc, parts = dmi_acc_parts(acc);
+    if (dmi_acc_part(acc) == DMI_ACC_DD) {
+        const dmi_dd *x = (const dmi_dd *)job->acc + at * parts;
+        int step = job->compute == DM_C128 ? 2 : 1;
+        if (step == 2) {
+            memset(value, 0, (size_t)n * sizeof value->c128[0]);
+        }
+        for (int k = 0; k < parts && k < step; k++) {
+            load_pairs(job, x + k, stride * parts, n, (double *)(void *)value + k, step);
         }
         return;
     }
-    const void *x =
-        dmi_row_load(number_of(job->d->acc), dmi_at(job->acc, at * 8), stride, job->compute, value, n);
+    int64_t bytes = dmi_acc_bytes(acc);
+    const void *x = dmi_row_load(number_of(acc), dmi_at(job->acc, at * bytes), stride, job->compute, value, n);
     if (x != value) {
-        memcpy(value, x, (size_t)n * 8);
+        memcpy(value, x, (size_t)(n * dmi_dtype_bytes(job->compute)));
     }
 }
 
@@ -127,7 +150,7 @@ static void store_row(const store_job *job, int64_t at, int64_t stride, int64_t 
     }
     const void *old =
         job->beta == 0 ? NULL : dmi_row_load(out_dtype, out, out_stride, job->compute, &buffer, n);
-    if (job->compute != DM_F64) {
+    if (dmi_dtype_is_integer(job->compute)) {
         const uint64_t *y = old;
         uint64_t scale = (uint64_t)dmi_f64_to_i64(job->scale), beta = (uint64_t)dmi_f64_to_i64(job->beta);
         for (int64_t i = 0; i < n; i++) {
@@ -135,8 +158,9 @@ static void store_row(const store_job *job, int64_t at, int64_t stride, int64_t 
         }
     } else {
         const double *y = old;
-        for (int64_t i = 0; i < n; i++) {
-            value.f64[i] = job->scale * value.f64[i] + (y == NULL ? 0 : job->beta * y[i]);
+        double *v = (double *)(void *)&value;
+        for (int64_t i = 0; i < n * (job->compute == DM_C128 ? 2 : 1); i++) {
+            v[i] = job->scale * v[i] + (y == NULL ? 0 : job->beta * y[i]);
         }
     }
     dmi_row_store(job->compute, &value, out_dtype, out, out_stride, n);
@@ -146,12 +170,14 @@ static void store_begin(store_job *job, const dmi_acc_store *d, double scale, co
                         void *out)
 {
     bool plain = scale == 1 && beta == 0;
-    bool integers = dmi_acc_whole(d->acc) && (plain || !dmi_dtype_is_float(d->out_dtype));
+    bool integers = dmi_acc_whole(d->acc) && (plain || !dmi_dtype_is_float(dmi_dtype_part(d->out_dtype)));
     *job = (store_job){.d = d,
                        .scale = scale,
                        .beta = beta,
                        .plain = plain,
-                       .compute = integers ? number_of(d->acc) : DM_F64,
+                       .compute = integers                             ? number_of(d->acc)
+                                  : dmi_dtype_is_complex(d->out_dtype) ? DM_C128
+                                                                       : DM_F64,
                        .acc = acc,
                        .out = out};
 }
@@ -182,8 +208,8 @@ typedef struct fold_job {
     dm_dtype load; /* addends are brought to this type */
     const void *rows, *own;
     dmi_chunk sum;
-    double lo[DMI_CHUNK];   /* of pairs: what sum rounds away, */
-    dmi_dd pair[DMI_CHUNK]; /* and both together */
+    double lo[2 * DMI_CHUNK];   /* of pairs: what sum rounds away, */
+    dmi_dd pair[2 * DMI_CHUNK]; /* and both together */
     store_job store;        /* of pair or sum */
 } fold_job;
 
@@ -191,16 +217,18 @@ static void fold_addend(fold_job *job, const void *addend, int64_t stride, int64
 {
     dmi_chunk buffer;
     const void *x = dmi_row_load(job->d->dtype, addend, stride, job->load, &buffer, n);
-    dmi_cpu_add_across(job->d->store.acc, x, n, &job->sum, job->lo);
+    int acc = job->d->store.acc;
+    dmi_cpu_add_across(dmi_acc_part(acc), x, n * dmi_acc_parts(acc), &job->sum, job->lo);
 }
 
 /* n results (at most DMI_CHUNK) of one row of the box. */
 static void fold_row(fold_job *job, const int64_t *at, const int64_t *stride, int64_t n)
 {
     const dmi_fold *d = job->d;
-    int64_t bytes = dmi_dtype_bytes(d->dtype), row = at[ROWS];
-    memset(&job->sum, 0, (size_t)n * 8);
-    memset(job->lo, 0, (size_t)n * 8);
+    int64_t bytes = dmi_dtype_bytes(d->dtype), row = at[ROWS], numbers = n * dmi_acc_parts(d->store.acc);
+    const double *hi = (const double *)(const void *)&job->sum;
+    memset(&job->sum, 0, (size_t)numbers * 8);
+    memset(job->lo, 0, (size_t)numbers * 8);
     for (int i = 0; i < d->addends; i++) {
         if (i == d->own) {
             fold_addend(job, dmi_at(job->own, at[OWN] * bytes), stride[OWN], n);
@@ -209,8 +237,8 @@ static void fold_row(fold_job *job, const int64_t *at, const int64_t *stride, in
         fold_addend(job, dmi_at(job->rows, row * bytes), stride[ROWS], n);
         row += d->pitch;
     }
-    for (int64_t i = 0; i < n && job->load == DM_F64; i++) {
-        job->pair[i] = dmi_dd_normal(job->sum.f64[i], job->lo[i]);
+    for (int64_t i = 0; i < numbers && dmi_acc_part(d->store.acc) == DMI_ACC_DD; i++) {
+        job->pair[i] = dmi_dd_normal(hi[i], job->lo[i]);
     }
     store_row(&job->store, 0, 1, at[OUT], stride[OUT], n);
 }
@@ -228,7 +256,8 @@ void dmi_cpu_fold(const dmi_fold *d, double scale, const void *rows, const void 
     job.rows = rows;
     job.own = own;
     job.load = dmi_acc_addend(s->acc);
-    store_begin(&job.store, s, scale, s->acc == DMI_ACC_DD ? (void *)job.pair : &job.sum, beta, out);
+    store_begin(&job.store, s, scale, dmi_acc_part(s->acc) == DMI_ACC_DD ? (void *)job.pair : &job.sum, beta,
+                out);
     int inner = box.ndim - 1;
     int64_t n = box.extent[inner], stride[DMI_BOX_SIDES];
     int64_t index[DMI_BOX_DIMS] = {0}, at[DMI_BOX_SIDES] = {0, s->out_offset, d->own_offset};

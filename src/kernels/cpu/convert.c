@@ -21,6 +21,8 @@
 #define FROM_I8(v) ((int32_t)(v))
 #define FROM_I16(v) ((int32_t)(v))
 #define FROM_U16(v) ((int32_t)(v))
+#define FROM_F8E4M3(v) dmi_f8e4m3_to_f32(v)
+#define FROM_F8E5M2(v) dmi_f8e5m2_to_f32(v)
 #define FROM_BOOL(v) ((int32_t)((v) != 0))
 
 #define TO_F64_F64(v) (v)
@@ -83,6 +85,16 @@
 #define TO_U16_I64(v) ((uint16_t)(v))
 #define TO_U16_I32(v) ((uint16_t)(v))
 #define TO_U16_U64(v) ((uint16_t)(v))
+#define TO_F8E4M3_F64(v) dmi_f64_to_f8e4m3(v)
+#define TO_F8E4M3_F32(v) dmi_f64_to_f8e4m3((double)(v))
+#define TO_F8E4M3_I64(v) dmi_f64_to_f8e4m3(dmi_i64_to_sticky(v))
+#define TO_F8E4M3_I32(v) dmi_f64_to_f8e4m3((double)(v))
+#define TO_F8E4M3_U64(v) dmi_f64_to_f8e4m3(dmi_u64_to_sticky(v))
+#define TO_F8E5M2_F64(v) dmi_f64_to_f8e5m2(v)
+#define TO_F8E5M2_F32(v) dmi_f64_to_f8e5m2((double)(v))
+#define TO_F8E5M2_I64(v) dmi_f64_to_f8e5m2(dmi_i64_to_sticky(v))
+#define TO_F8E5M2_I32(v) dmi_f64_to_f8e5m2((double)(v))
+#define TO_F8E5M2_U64(v) dmi_f64_to_f8e5m2(dmi_u64_to_sticky(v))
 #define TO_BOOL_F64(v) ((uint8_t)((v) != 0))
 #define TO_BOOL_F32(v) ((uint8_t)((v) != 0))
 #define TO_BOOL_I64(v) ((uint8_t)((v) != 0))
@@ -117,7 +129,9 @@ typedef void row_fn(const void *src, void *dst, int64_t n);
     ROW(from, I16, carrier, stype, int16_t)                                                                    \
     ROW(from, U16, carrier, stype, uint16_t)                                                                   \
     ROW(from, U32, carrier, stype, uint32_t)                                                                   \
-    ROW(from, U64, carrier, stype, uint64_t)
+    ROW(from, U64, carrier, stype, uint64_t)                                                                   \
+    ROW(from, F8E4M3, carrier, stype, uint8_t)                                                                 \
+    ROW(from, F8E5M2, carrier, stype, uint8_t)
 ROWS(F64, F64, double)
 ROWS(F32, F32, float)
 ROWS(F16, F32, uint16_t)
@@ -136,6 +150,28 @@ ROW(I8, I32, I32, int8_t, int32_t)
 ROW(I16, I32, I32, int16_t, int32_t)
 ROW(U16, I32, I32, uint16_t, int32_t)
 ROW(U32, I64, I64, uint32_t, int64_t)
+ROW(F8E4M3, F32, F32, uint8_t, float)
+ROW(F8E5M2, F32, F32, uint8_t, float)
+
+/* A complex number as a real one is its real part; a real number has no imaginary part. */
+#define COMPLEX_ROW(from, to, stype, dtype, value)                                                             \
+    static void from##_##to(const void *src, void *dst, int64_t n)                                             \
+    {                                                                                                          \
+        const stype *s = src;                                                                                  \
+        dtype *d = dst;                                                                                        \
+        for (int64_t i = 0; i < n; i++) {                                                                      \
+            stype v = s[i];                                                                                    \
+            d[i] = value;                                                                                      \
+        }                                                                                                      \
+    }
+COMPLEX_ROW(C64, C128, dm_c64, dm_c128, ((dm_c128){(double)v.re, (double)v.im}))
+COMPLEX_ROW(C128, C64, dm_c128, dm_c64, ((dm_c64){(float)v.re, (float)v.im}))
+COMPLEX_ROW(C64, F32, dm_c64, float, v.re)
+COMPLEX_ROW(C128, F64, dm_c128, double, v.re)
+COMPLEX_ROW(F32, C64, float, dm_c64, ((dm_c64){v, 0}))
+COMPLEX_ROW(F64, C128, double, dm_c128, ((dm_c128){v, 0}))
+COMPLEX_ROW(C64, BOOL, dm_c64, uint8_t, v.re != 0 || v.im != 0)
+COMPLEX_ROW(C128, BOOL, dm_c128, uint8_t, v.re != 0 || v.im != 0)
 
 /* NULL: no row leads there directly. */
 #define TABLE_ROW(from)                                                                                        \
@@ -143,31 +179,51 @@ ROW(U32, I64, I64, uint32_t, int64_t)
     [DM_I64] = from##_I64, [DM_I32] = from##_I32, [DM_U8] = from##_U8
 #define TABLE_ROW_MORE(from)                                                                                   \
     TABLE_ROW(from), [DM_BOOL] = from##_BOOL, [DM_I8] = from##_I8, [DM_I16] = from##_I16,                      \
-                     [DM_U16] = from##_U16, [DM_U32] = from##_U32, [DM_U64] = from##_U64
+                     [DM_U16] = from##_U16, [DM_U32] = from##_U32, [DM_U64] = from##_U64,                      \
+                     [DM_F8E4M3] = from##_F8E4M3, [DM_F8E5M2] = from##_F8E5M2
 static row_fn *const table[DMI_DTYPE_END][DMI_DTYPE_END] = {
-    [DM_F64] = {TABLE_ROW_MORE(F64)}, [DM_F32] = {TABLE_ROW_MORE(F32)}, [DM_F16] = {TABLE_ROW(F16)},
-    [DM_BF16] = {TABLE_ROW(BF16)},    [DM_I64] = {TABLE_ROW_MORE(I64)}, [DM_I32] = {TABLE_ROW_MORE(I32)},
-    [DM_U8] = {TABLE_ROW(U8)},        [DM_U64] = {TABLE_ROW_MORE(U64)}, [DM_BOOL] = {[DM_I32] = BOOL_I32},
-    [DM_I8] = {[DM_I32] = I8_I32},    [DM_I16] = {[DM_I32] = I16_I32},  [DM_U16] = {[DM_I32] = U16_I32},
+    [DM_F64] = {TABLE_ROW_MORE(F64), [DM_C128] = F64_C128},
+    [DM_F32] = {TABLE_ROW_MORE(F32), [DM_C64] = F32_C64},
+    [DM_F16] = {TABLE_ROW(F16)},
+    [DM_BF16] = {TABLE_ROW(BF16)},
+    [DM_I64] = {TABLE_ROW_MORE(I64)},
+    [DM_I32] = {TABLE_ROW_MORE(I32)},
+    [DM_U8] = {TABLE_ROW(U8)},
+    [DM_U64] = {TABLE_ROW_MORE(U64)},
+    [DM_BOOL] = {[DM_I32] = BOOL_I32},
+    [DM_I8] = {[DM_I32] = I8_I32},
+    [DM_I16] = {[DM_I32] = I16_I32},
+    [DM_U16] = {[DM_I32] = U16_I32},
     [DM_U32] = {[DM_I64] = U32_I64},
+    [DM_C64] = {[DM_F32] = C64_F32, [DM_C128] = C64_C128, [DM_BOOL] = C64_BOOL},
+    [DM_C128] = {[DM_F64] = C128_F64, [DM_C64] = C128_C64, [DM_BOOL] = C128_BOOL},
+    [DM_F8E4M3] = {[DM_F32] = F8E4M3_F32},
+    [DM_F8E5M2] = {[DM_F32] = F8E5M2_F32},
 };
 
-/* A type on the way between two that no row joins: the one that a value of `from` is held in. */
-static dm_dtype half_way(dm_dtype from)
+/* A type on the way between two that no row joins: the one that a value of `from` is held in, or the real part
+ * of a complex type. */
+static dm_dtype half_way(dm_dtype from, dm_dtype to)
 {
+    if (dmi_dtype_is_complex(from)) {
+        return dmi_dtype_part(from);
+    }
+    if (dmi_dtype_is_complex(to)) {
+        return dmi_dtype_part(to);
+    }
     return from == DM_BOOL ? DM_I32 : dmi_dtype_carrier(from);
 }
 
 static void convert_twice(dm_dtype from, dm_dtype to, const void *src, void *dst, int64_t n)
 {
-    dm_dtype middle = half_way(from);
+    dm_dtype middle = half_way(from, to);
     int64_t src_bytes = dmi_dtype_bytes(from), dst_bytes = dmi_dtype_bytes(to);
     dmi_chunk held;
-    assert(table[from][middle] != NULL && table[middle][to] != NULL);
+    assert(middle != from && middle != to);
     for (int64_t i = 0; i < n; i += DMI_CHUNK) {
         int64_t m = DMI_MIN(DMI_CHUNK, n - i);
-        table[from][middle](dmi_at(src, i * src_bytes), &held, m);
-        table[middle][to](&held, dmi_at_mut(dst, i * dst_bytes), m);
+        dmi_convert_row(from, middle, dmi_at(src, i * src_bytes), &held, m);
+        dmi_convert_row(middle, to, &held, dmi_at_mut(dst, i * dst_bytes), m);
     }
 }
 

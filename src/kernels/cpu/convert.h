@@ -90,6 +90,40 @@ static inline uint16_t dmi_f64_to_bf16(double x)
     return (uint16_t)(sign | r);
 }
 
+/* --- 8-bit floats -------------------------------------------------------------
+ * f8e5m2 is the upper byte of an f16. f8e4m3 with its exponent put into an f16's is 2^-8 of its value. */
+static inline float dmi_f8e5m2_to_f32(uint8_t v)
+{
+    return dmi_f16_to_f32((uint16_t)(v << 8));
+}
+static inline float dmi_f8e4m3_to_f32(uint8_t v)
+{
+    uint32_t nan = (uint32_t)(v & 0x80u) << 24 | 0x7fc00000u;
+    float x = dmi_f16_to_f32((uint16_t)((v & 0x80u) << 8 | (v & 0x7fu) << 7)) * 0x1p8f;
+    return (v & 0x7fu) == 0x7fu ? dmi_f32_from_bits(nan) : x;
+}
+static inline uint8_t dmi_f64_to_f8e5m2(double x)
+{
+    uint64_t b = dmi_f64_bits(x), sign = b >> 56 & 0x80u, a = b & 0x7fffffffffffffffu;
+    uint64_t normal = (a - (1008ull << 52) + 0x1ffffffffffffull + (a >> 50 & 1u)) >> 50;
+    uint64_t small = dmi_f64_bits(dmi_f64_from_bits(a) + 0x1p36) - 0x4230000000000000u;
+    uint64_t nan = 0x7eu | (a >> 50 & 0x3u);
+    uint64_t r = a < 0x3f10000000000000u ? small : normal;
+    r = a >= 0x40f0000000000000u ? 0x7cu : r;
+    r = a > 0x7ff0000000000000u ? nan : r;
+    return (uint8_t)(sign | r);
+}
+/* There is no infinity: what rounds beyond 448 is NaN. */
+static inline uint8_t dmi_f64_to_f8e4m3(double x)
+{
+    uint64_t b = dmi_f64_bits(x), sign = b >> 56 & 0x80u, a = b & 0x7fffffffffffffffu;
+    uint64_t normal = (a - (1016ull << 52) + 0xffffffffffffull + (a >> 49 & 1u)) >> 49;
+    uint64_t small = dmi_f64_bits(dmi_f64_from_bits(a) + 0x1p43) - 0x42a0000000000000u;
+    uint64_t r = a < 0x3f90000000000000u ? small : normal;
+    r = a > 0x407d000000000000u ? 0x7fu : r; /* 464, halfway to what would follow */
+    return (uint8_t)(sign | r);
+}
+
 /* --- integers ---------------------------------------------------------------
  * 64 bits to a shorter float than f32: bits that a double cannot hold are gathered into one that it can, far
  * below the rounding position, so that going through double rounds once. */

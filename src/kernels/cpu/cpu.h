@@ -15,9 +15,13 @@ void dmi_cpu_fold(const dmi_fold *d, double scale, const void *rows, const void 
 /* The type that addends are brought to for accumulators of a kind. */
 static inline dm_dtype dmi_acc_addend(int acc)
 {
-    return acc == DMI_ACC_DD ? DM_F64 : acc == DMI_ACC_F64 ? DM_F32 : DM_I64;
+    return acc == DMI_ACC_DD     ? DM_F64
+           : acc == DMI_ACC_F64  ? DM_F32
+           : acc == DMI_ACC_C64  ? DM_C64
+           : acc == DMI_ACC_C128 ? DM_C128
+                                 : DM_I64;
 }
-/* sum[i] += x[i], i < n, of addends in that type; lo[i]: what sum[i] rounds away, of pairs only. */
+/* sum[i] += x[i], i < n, of real addends in that type; lo[i]: what sum[i] rounds away, of pairs only. */
 void dmi_cpu_add_across(int acc, const void *x, int64_t n, void *sum, double *lo);
 
 /* Product in pieces of which no extent, and no leading dimension that matters, is above `limit`: what the BLAS
@@ -30,6 +34,9 @@ void dmi_cpu_gemm_limited(const dmi_gemm *d, double alpha, const void *a, const 
 enum { DMI_CPU_THIN = 16 };
 void dmi_cpu_thin(const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c);
 bool dmi_cpu_thin_pays(const dmi_gemm *d);
+/* One piece of a product in C64 or C128. */
+void dmi_cpu_gemm_complex(const dmi_gemm *d, int m, int n, int k, const int ld[3], double alpha, const void *a,
+                          const void *b, double beta, void *c);
 
 /* Elements of `bytes` between two strided planes of n0 x n1 (strides s0, s1 and d0, d1). */
 void dmi_move_plane(int64_t bytes, int64_t n0, int64_t n1, const void *src, int64_t s0, int64_t s1, void *dst,

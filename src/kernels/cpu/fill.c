@@ -57,19 +57,17 @@ static void arange_stretch(const fill_job *job, int64_t index, int64_t n, int64_
 /* n times one value: p0 where `set`, else 0. */
 static void constant_stretch(const fill_job *job, bool set, int64_t n, int64_t at, int64_t stride)
 {
-    dmi_chunk one;
-    uint64_t value = 0;
+    dmi_raw64 value[2] = {0};
     if (set && job->make == DM_I64) {
-        dmi_convert_row(DM_I64, job->d->dtype, &job->v->i0, &value, 1);
+        dmi_convert_row(DM_I64, job->d->dtype, &job->v->i0, value, 1);
     } else if (set) {
-        dmi_convert_row(DM_F64, job->d->dtype, &job->v->p0, &value, 1);
+        dmi_convert_row(DM_F64, job->d->dtype, &job->v->p0, value, 1);
     }
-    if (value == 0 && stride == 1) {
+    if (value[0] == 0 && value[1] == 0 && stride == 1) {
         memset(dmi_at_mut(job->out, at * job->bytes), 0, (size_t)(n * job->bytes));
         return;
     }
-    memcpy(&one, &value, sizeof value);
-    dmi_move_row(job->bytes, &one, 0, dmi_at_mut(job->out, at * job->bytes), stride, n);
+    dmi_move_row(job->bytes, value, 0, dmi_at_mut(job->out, at * job->bytes), stride, n);
 }
 
 /* --- the region ---------------------------------------------------------------------------- */
@@ -163,9 +161,10 @@ static void join_dims(fill_job *job)
 void dmi_cpu_fill(const dmi_fill *d, const dmi_fill_values *v, void *out)
 {
     fill_job job = {.d = d, .v = v, .region = d->region, .out = out};
-    bool floating = dmi_dtype_is_float(d->dtype);
+    bool floating = dmi_dtype_is_float(dmi_dtype_part(d->dtype));
     assert(d->kind >= 0 && d->kind < DMI_FILL_KINDS && dmi_dtype_bytes(d->dtype) > 0);
-    assert(floating || d->kind != DMI_FILL_NORMAL);
+    assert(dmi_dtype_is_float(d->dtype) || d->kind != DMI_FILL_NORMAL);
+    assert(!dmi_dtype_is_complex(d->dtype) || d->kind != DMI_FILL_UNIFORM);
     assert(d->kind != DMI_FILL_IDENTITY || d->region.ndim == 2);
     if (d->region.count == 0) {
         return;

@@ -46,7 +46,9 @@ static void piece(const dmi_gemm *d, int64_t m, int64_t n, int64_t k, const int6
     CBLAS_TRANSPOSE ta = d->trans_a ? CblasTrans : CblasNoTrans, tb = d->trans_b ? CblasTrans : CblasNoTrans;
     int lda = (int)ld[0], ldb = (int)ld[1], ldc = (int)ld[2];
     bool vector = (d->m == 1 || d->n == 1) && openblas_get_num_threads() > 1;
-    if (vector && d->n == 1) {
+    if (dmi_dtype_is_complex(d->dtype)) {
+        dmi_cpu_gemm_complex(d, (int)m, (int)n, (int)k, (int[]){lda, ldb, ldc}, alpha, a, b, beta, c);
+    } else if (vector && d->n == 1) {
         matrix x = {a, d->trans_a, m, k, lda};
         vector_tile(d->dtype, alpha, &x, b, d->trans_b ? 1 : ldb, beta, c, ldc);
     } else if (vector) { /* c^T = op(b)^T op(a)^T */
@@ -64,16 +66,18 @@ static void piece(const dmi_gemm *d, int64_t m, int64_t n, int64_t k, const int6
 static void scale_c(const dmi_gemm *d, double beta, void *c)
 {
     int64_t bytes = dmi_dtype_bytes(d->dtype);
+    dm_dtype part = dmi_dtype_part(d->dtype);
+    int64_t numbers = d->n * (part == d->dtype ? 1 : 2);
     for (int64_t i = 0; i < d->m; i++) {
         void *row = dmi_at_mut(c, i * d->ldc * bytes);
         if (beta == 0) {
             memset(row, 0, (size_t)(d->n * bytes));
-        } else if (d->dtype == DM_F64) {
-            for (int64_t j = 0; j < d->n; j++) {
+        } else if (part == DM_F64) {
+            for (int64_t j = 0; j < numbers; j++) {
                 ((double *)row)[j] *= beta;
             }
         } else {
-            for (int64_t j = 0; j < d->n; j++) {
+            for (int64_t j = 0; j < numbers; j++) {
                 ((float *)row)[j] *= (float)beta;
             }
         }
@@ -84,7 +88,7 @@ void dmi_cpu_gemm_limited(const dmi_gemm *d, double alpha, const void *a, const 
                           int64_t limit)
 {
     int64_t bytes = dmi_dtype_bytes(d->dtype);
-    assert(d->dtype == DM_F64 || d->dtype == DM_F32);
+    assert(d->dtype == DM_F64 || d->dtype == DM_F32 || dmi_dtype_is_complex(d->dtype));
     if (d->m == 0 || d->n == 0) {
         return;
     }
@@ -118,7 +122,8 @@ void dmi_cpu_gemm_limited(const dmi_gemm *d, double alpha, const void *a, const 
 
 void dmi_cpu_gemm(const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c)
 {
-    if (openblas_get_num_threads() == 1 && alpha != 0 && dmi_cpu_thin_pays(d)) {
+    bool real = !dmi_dtype_is_complex(d->dtype);
+    if (real && openblas_get_num_threads() == 1 && alpha != 0 && dmi_cpu_thin_pays(d)) {
         dmi_cpu_thin(d, alpha, a, b, beta, c);
     } else {
         dmi_cpu_gemm_limited(d, alpha, a, b, beta, c, INT_MAX);

@@ -100,10 +100,9 @@ typedef union sums {
 } sums;
 
 typedef struct reduce_job {
-    const dmi_reduce *d;
     int acc;
-    dm_dtype load; /* rows are brought to this type: f64, f32 or i64 */
-    int64_t bytes;
+    dm_dtype dtype, load; /* of the elements; rows are brought to `load`: f64, f32 or i64 */
+    int64_t offset, bytes;
     const void *in;
     void *out;
     dmi_box kept, reduced; /* kept: strides of in and of acc; reduced: of in */
@@ -114,12 +113,12 @@ typedef struct reduce_job {
 static void add_row(const reduce_job *job, int64_t at, int64_t stride, int64_t n, bool across, sums *sum)
 {
     dmi_chunk buffer;
-    bool direct = dmi_row_direct(job->d->dtype, stride, job->load, n);
+    bool direct = dmi_row_direct(job->dtype, stride, job->load, n);
     int64_t step = direct ? n : DMI_CHUNK;
     for (int64_t i = 0; i < n; i += step) {
         int64_t m = DMI_MIN(step, n - i), to = across ? i : 0;
         const void *x = dmi_at(job->in, (at + i * stride) * job->bytes);
-        x = direct ? x : dmi_row_load(job->d->dtype, x, stride, job->load, &buffer, m);
+        x = direct ? x : dmi_row_load(job->dtype, x, stride, job->load, &buffer, m);
         if (across) {
             dmi_cpu_add_across(job->acc, x, m, sum->i64 + to, sum->f64 + PIECE + to);
         } else if (job->acc == DMI_ACC_DD) {
@@ -185,7 +184,7 @@ static void reduce_along(const reduce_job *job)
 {
     const dmi_box *rows = &job->reduced;
     int inner = rows->ndim - 1;
-    int64_t kept_index[DMI_BOX_DIMS] = {0}, at[DMI_BOX_SIDES] = {job->d->offset, 0};
+    int64_t kept_index[DMI_BOX_DIMS] = {0}, at[DMI_BOX_SIDES] = {job->offset, 0};
     sums sum;
     do {
         int64_t index[DMI_BOX_DIMS] = {0}, row_at[DMI_BOX_SIDES] = {at[IN]};
@@ -204,8 +203,8 @@ static void reduce_across(const reduce_job *job)
     const dmi_box *kept = &job->kept;
     int inner = kept->ndim - 1;
     int64_t n = kept->extent[inner], s = kept->stride[IN][inner], t = kept->stride[ACC][inner];
-    int64_t step = dmi_row_direct(job->d->dtype, s, job->load, n) ? PIECE : DMI_CHUNK;
-    int64_t kept_index[DMI_BOX_DIMS] = {0}, at[DMI_BOX_SIDES] = {job->d->offset, 0};
+    int64_t step = dmi_row_direct(job->dtype, s, job->load, n) ? PIECE : DMI_CHUNK;
+    int64_t kept_index[DMI_BOX_DIMS] = {0}, at[DMI_BOX_SIDES] = {job->offset, 0};
     sums sum;
     do {
         for (int64_t i = 0; i < n; i += step) {
@@ -231,22 +230,31 @@ static bool better_across(const reduce_job *job)
     return !(nk < LANES && nr > nk);
 }
 
+static void add_dim(dmi_box *box, int64_t extent, int64_t in_stride, int64_t acc_stride)
+{
+    box->extent[box->ndim] = extent;
+    box->stride[IN][box->ndim] = in_stride;
+    box->stride[ACC][box->ndim++] = acc_stride;
+}
+
 void dmi_cpu_reduce(const dmi_reduce *d, const void *in, void *acc)
 {
-    reduce_job job = {.d = d, .in = in, .out = acc, .kept = {.sides = 2}, .reduced = {.sides = 1}};
-    int64_t results = 1, summed = 1;
-    job.acc = dmi_acc_of(d->dtype);
+    reduce_job job = {.in = in, .out = acc, .kept = {.sides = 2}, .reduced = {.sides = 1}};
+    int64_t results = 1, summed = 1, parts = dmi_acc_parts(dmi_acc_of(d->dtype));
+    job.acc = dmi_acc_part(dmi_acc_of(d->dtype));
     job.load = dmi_acc_addend(job.acc);
-    job.bytes = dmi_dtype_bytes(d->dtype);
+    job.dtype = dmi_dtype_part(d->dtype);
+    job.bytes = dmi_dtype_bytes(job.dtype);
+    job.offset = d->offset * parts;
     assert(job.bytes > 0 && d->ndim >= 0 && d->ndim <= DM_MAX_DIMS);
+    if (parts > 1) { /* complex: one more kept dim, of the two parts */
+        add_dim(&job.kept, parts, 1, 1);
+        results = parts;
+    }
     for (int dim = d->ndim - 1; dim >= 0;
          dim--) { /* dims of the kept box come in reverse; simplify orders them */
         bool reduced = d->reduced >> dim & 1;
-        dmi_box *box = reduced ? &job.reduced : &job.kept;
-        box->extent[box->ndim] = d->extent[dim];
-        box->stride[IN][box->ndim] = d->stride[dim];
-        box->stride[ACC][box->ndim] = results;
-        box->ndim++;
+        add_dim(reduced ? &job.reduced : &job.kept, d->extent[dim], d->stride[dim] * parts, results);
         *(reduced ? &summed : &results) *= d->extent[dim];
     }
     if (results == 0 || summed == 0) {

@@ -45,17 +45,32 @@ void dmi_cuda_acc_add(dmi_queue *q, const dmi_acc_add *d, const void *part, void
 }
 
 /* --- acc_store ------------------------------------------------------------------------- */
+/* Of real numbers: complex accumulators and results are taken part by part. */
 static void store_begin(const dmi_acc_store *d, double scale, double beta, dmi_cuda_store *p)
 {
     bool plain = scale == 1 && beta == 0;
-    *p = (dmi_cuda_store){.acc = d->acc,
+    dm_dtype out = dmi_dtype_part(d->out_dtype);
+    *p = (dmi_cuda_store){.acc = dmi_acc_part(d->acc),
                           .scale = scale,
                           .beta = beta,
                           .iscale = dmi_f64_to_i64(scale),
                           .ibeta = dmi_f64_to_i64(beta),
                           .plain = plain,
-                          .integers = d->acc == DMI_ACC_I64 && (plain || !dmi_dtype_is_float(d->out_dtype)),
-                          .out_dtype = d->out_dtype};
+                          .integers = dmi_acc_whole(d->acc) && (plain || !dmi_dtype_is_float(out)),
+                          .out_dtype = out};
+}
+
+static int parts_of(dm_dtype dtype)
+{
+    return dmi_dtype_is_complex(dtype) ? 2 : 1;
+}
+
+/* The side as one of its parts. */
+static void widen(dmi_box *box, int side, int parts)
+{
+    for (int d = 0; d < box->ndim; d++) {
+        box->stride[side][d] *= parts;
+    }
 }
 
 typedef struct store_job {
@@ -73,15 +88,38 @@ static void store_part(void *context, const dmi_box *part, const int64_t *at)
                               dmi_at_mut(job->out, at[OUT] * dmi_dtype_bytes(job->p.out_dtype)));
 }
 
+/* A part of out that the sums have not. */
+static void store_zero(dmi_queue *q, dmi_cuda_store p, const dmi_box *box, int64_t at, void *out)
+{
+    store_job job = {.q = q, .p = p, .out = out};
+    dmi_box only = {.ndim = box->ndim, .sides = 2};
+    int64_t begin[DMI_BOX_SIDES] = {0, at};
+    memcpy(only.extent, box->extent, sizeof only.extent);
+    memcpy(only.stride[OUT], box->stride[OUT], sizeof only.stride[OUT]);
+    job.p.zero = true;
+    job.p.integers = false;
+    dmi_cuda_split(&only, begin, false, store_part, &job);
+}
+
 void dmi_cuda_acc_store_box(dmi_queue *q, const dmi_acc_store *d, double scale, const void *acc, double beta,
                             void *out)
 {
     store_job job = {.q = q, .acc = acc, .out = out};
+    int sums = dmi_acc_parts(d->acc), parts = parts_of(d->out_dtype);
     dmi_box box;
-    int64_t at[DMI_BOX_SIDES] = {0, d->out_offset};
     store_begin(d, scale, beta, &job.p);
-    if (dmi_box_of_store(d, &box)) {
-        dmi_cuda_split(&box, at, false, store_part, &job);
+    if (!dmi_box_of_store(d, &box)) {
+        return;
+    }
+    widen(&box, PART, sums);
+    widen(&box, OUT, parts);
+    for (int k = 0; k < parts; k++) {
+        int64_t at[DMI_BOX_SIDES] = {k, d->out_offset * parts + k};
+        if (k < sums) {
+            dmi_cuda_split(&box, at, false, store_part, &job);
+        } else {
+            store_zero(q, job.p, &box, at[OUT], out);
+        }
     }
 }
 
@@ -122,27 +160,46 @@ static void fold_columns(fold_job *job, const dmi_box *box, const int64_t *at, i
     }
 }
 
+/* Part k of the addends to part k of the results. */
+static void fold_part_of(fold_job *job, const dmi_fold *d, const dmi_box *box, int k)
+{
+    int sums = parts_of(d->dtype), parts = parts_of(d->store.out_dtype);
+    int64_t at[DMI_BOX_SIDES] = {k, d->store.out_offset * parts + k, d->own_offset * sums + k};
+    dm_dtype type = job->p.dtype, out_type = job->p.store.out_dtype;
+    int64_t bytes = dmi_dtype_bytes(type), group = DMI_CUDA_FOLD_GROUP(bytes), n = box->extent[box->ndim - 1];
+    if (k >= sums) {
+        store_zero(job->q, job->p.store, box, at[OUT], job->out);
+        return;
+    }
+    bool fits = dmi_cuda_hot(type) && dmi_cuda_hot(out_type) && d->pitch % group == 0 &&
+                dmi_cuda_grouped(box, ROWS, job->rows, at[ROWS], bytes, group) &&
+                dmi_cuda_grouped(box, OUT, job->out, at[OUT], dmi_dtype_bytes(out_type), group) &&
+                (d->own < 0 || dmi_cuda_grouped(box, OWN, job->own, at[OWN], bytes, group));
+    int64_t body = fits ? n / group * group : 0;
+    fold_columns(job, box, at, 0, body, group);
+    fold_columns(job, box, at, body, n - body, 1);
+}
+
 void dmi_cuda_fold(dmi_queue *q, const dmi_fold *d, double scale, const void *rows, const void *own,
                    double beta, void *out)
 {
+    int sums = parts_of(d->dtype), parts = parts_of(d->store.out_dtype);
     fold_job job = {.q = q,
-                    .p = {.addends = d->addends, .own = d->own, .pitch = d->pitch, .dtype = d->dtype},
+                    .p = {.addends = d->addends, .own = d->own, .dtype = dmi_dtype_part(d->dtype)},
                     .rows = rows,
                     .own = own,
                     .out = out};
     dmi_box box;
-    int64_t at[DMI_BOX_SIDES] = {0, d->store.out_offset, d->own_offset};
-    int64_t bytes = dmi_dtype_bytes(d->dtype), group = DMI_CUDA_FOLD_GROUP(bytes);
     assert(d->store.acc == dmi_acc_of(d->dtype));
+    job.p.pitch = d->pitch * sums;
     store_begin(&d->store, scale, beta, &job.p.store);
     if (!dmi_box_of_fold(d, &box)) {
         return;
     }
-    int64_t n = box.extent[box.ndim - 1];
-    bool fits = d->pitch % group == 0 && dmi_cuda_grouped(&box, ROWS, rows, 0, bytes, group) &&
-                dmi_cuda_grouped(&box, OUT, out, at[OUT], dmi_dtype_bytes(d->store.out_dtype), group) &&
-                (d->own < 0 || dmi_cuda_grouped(&box, OWN, own, at[OWN], bytes, group));
-    int64_t body = fits ? n / group * group : 0;
-    fold_columns(&job, &box, at, 0, body, group);
-    fold_columns(&job, &box, at, body, n - body, 1);
+    widen(&box, ROWS, sums);
+    widen(&box, OUT, parts);
+    widen(&box, OWN, sums);
+    for (int k = 0; k < parts; k++) {
+        fold_part_of(&job, d, &box, k);
+    }
 }

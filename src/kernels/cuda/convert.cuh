@@ -1,6 +1,7 @@
 /* Conversions between element types, bit for bit those of the CPU (kernels/cpu/convert.h), NaNs' payloads
- * included. A value on its way is held in a carrier that holds it exactly: double, float (for the 16-bit floats
- * too), int64_t or int32_t (for u8 too). */
+ * included. A value on its way is held in a carrier that holds it exactly: double, float (for the shorter
+ * floats too), int64_t (for u32 too), int32_t (for the shorter integers and bool too) or uint64_t. A complex
+ * number is held as its real part, or, on its way to another complex type, as a dm_c128. */
 #ifndef DMI_CUDA_CONVERT_CUH
 #define DMI_CUDA_CONVERT_CUH
 
@@ -14,6 +15,15 @@ struct f16 {
 };
 struct bf16 {
     uint16_t bits;
+};
+struct bool8 {
+    uint8_t bits;
+};
+struct f8e4m3 {
+    uint8_t bits;
+};
+struct f8e5m2 {
+    uint8_t bits;
 };
 
 /* --- to the carrier ------------------------------------------------------------------ */
@@ -48,6 +58,50 @@ static __device__ __forceinline__ int32_t carried(int32_t v)
 static __device__ __forceinline__ int32_t carried(uint8_t v)
 {
     return v;
+}
+
+static __device__ __forceinline__ int32_t carried(int8_t v)
+{
+    return v;
+}
+static __device__ __forceinline__ int32_t carried(int16_t v)
+{
+    return v;
+}
+static __device__ __forceinline__ int32_t carried(uint16_t v)
+{
+    return v;
+}
+static __device__ __forceinline__ int64_t carried(uint32_t v)
+{
+    return v;
+}
+static __device__ __forceinline__ uint64_t carried(uint64_t v)
+{
+    return v;
+}
+static __device__ __forceinline__ int32_t carried(bool8 v)
+{
+    return v.bits != 0;
+}
+static __device__ __forceinline__ float carried(f8e5m2 v)
+{
+    f16 x = {(uint16_t)(v.bits << 8)};
+    return carried(x);
+}
+static __device__ __forceinline__ float carried(f8e4m3 v)
+{
+    f16 x = {(uint16_t)((v.bits & 0x80u) << 8 | (v.bits & 0x7fu) << 7)}; /* 2^-8 of the value */
+    uint32_t nan = (uint32_t)(v.bits & 0x80u) << 24 | 0x7fc00000u;
+    return (v.bits & 0x7fu) == 0x7fu ? __uint_as_float(nan) : __fmul_rn(carried(x), 256.0f);
+}
+static __device__ __forceinline__ float carried(dm_c64 v)
+{
+    return v.re;
+}
+static __device__ __forceinline__ double carried(dm_c128 v)
+{
+    return v.re;
 }
 
 /* --- between floats -------------------------------------------------------------------- */
@@ -105,6 +159,34 @@ static __device__ __forceinline__ double sticky(int64_t v)
     return big ? (double)((v & ~INT64_C(0xfff)) | ((v & 0xfff) != 0 ? 0x800 : 0)) : (double)v;
 }
 
+static __device__ __forceinline__ double sticky(uint64_t v)
+{
+    bool big = v > UINT64_C(1) << 53;
+    return big ? (double)((v & ~UINT64_C(0xfff)) | ((v & 0xfff) != 0 ? 0x800 : 0)) : (double)v;
+}
+static __device__ __forceinline__ f8e5m2 to_f8e5m2(double v)
+{
+    uint64_t b = (uint64_t)__double_as_longlong(v), sign = b >> 56 & 0x80u, a = b & 0x7fffffffffffffffu;
+    uint64_t normal = (a - (1008ull << 52) + 0x1ffffffffffffull + (a >> 50 & 1u)) >> 50;
+    double sum = __dadd_rn(__longlong_as_double((long long)a), 0x1p36);
+    uint64_t small = (uint64_t)__double_as_longlong(sum) - 0x4230000000000000u;
+    uint64_t nan = 0x7eu | (a >> 50 & 0x3u);
+    uint64_t r = a < 0x3f10000000000000u ? small : normal;
+    r = a >= 0x40f0000000000000u ? 0x7cu : r;
+    r = a > 0x7ff0000000000000u ? nan : r;
+    return {(uint8_t)(sign | r)};
+}
+static __device__ __forceinline__ f8e4m3 to_f8e4m3(double v)
+{
+    uint64_t b = (uint64_t)__double_as_longlong(v), sign = b >> 56 & 0x80u, a = b & 0x7fffffffffffffffu;
+    uint64_t normal = (a - (1016ull << 52) + 0xffffffffffffull + (a >> 49 & 1u)) >> 49;
+    double sum = __dadd_rn(__longlong_as_double((long long)a), 0x1p43);
+    uint64_t small = (uint64_t)__double_as_longlong(sum) - 0x42a0000000000000u;
+    uint64_t r = a < 0x3f90000000000000u ? small : normal;
+    r = a > 0x407d000000000000u ? 0x7fu : r;
+    return {(uint8_t)(sign | r)};
+}
+
 /* --- floats to integers: towards zero, saturating, NaN gives 0 --------------------------- */
 static __device__ __forceinline__ int64_t to_i64(double v)
 {
@@ -137,6 +219,20 @@ static __device__ __forceinline__ uint8_t to_u8(float v)
     return (uint8_t)__float2int_rz(t);
 }
 
+static __device__ __forceinline__ uint32_t to_u32(double v)
+{
+    return v == v ? __double2uint_rz(v) : 0;
+}
+static __device__ __forceinline__ uint64_t to_u64(double v)
+{
+    return v == v ? (uint64_t)__double2ull_rz(v) : 0;
+}
+static __device__ __forceinline__ int32_t to_small(double v, int32_t lo, int32_t hi)
+{
+    int32_t i = to_i32(v);
+    return i < lo ? lo : i > hi ? hi : i;
+}
+
 /* --- from a carrier ------------------------------------------------------------------------ */
 template <typename To> struct made;
 template <> struct made<double> {
@@ -153,6 +249,10 @@ template <> struct made<double> {
         return (double)v;
     }
     static __device__ __forceinline__ double of(int32_t v)
+    {
+        return (double)v;
+    }
+    static __device__ __forceinline__ double of(uint64_t v)
     {
         return (double)v;
     }
@@ -174,6 +274,10 @@ template <> struct made<float> {
     {
         return (float)v;
     }
+    static __device__ __forceinline__ float of(uint64_t v)
+    {
+        return (float)v;
+    }
 };
 template <> struct made<f16> {
     static __device__ __forceinline__ f16 of(double v)
@@ -191,6 +295,10 @@ template <> struct made<f16> {
     static __device__ __forceinline__ f16 of(int32_t v)
     {
         return to_f16((double)v);
+    }
+    static __device__ __forceinline__ f16 of(uint64_t v)
+    {
+        return to_f16(sticky(v));
     }
 };
 template <> struct made<bf16> {
@@ -210,6 +318,10 @@ template <> struct made<bf16> {
     {
         return to_bf16((double)v);
     }
+    static __device__ __forceinline__ bf16 of(uint64_t v)
+    {
+        return to_bf16(sticky(v));
+    }
 };
 template <> struct made<int64_t> {
     static __device__ __forceinline__ int64_t of(double v)
@@ -227,6 +339,10 @@ template <> struct made<int64_t> {
     static __device__ __forceinline__ int64_t of(int32_t v)
     {
         return v;
+    }
+    static __device__ __forceinline__ int64_t of(uint64_t v)
+    {
+        return (int64_t)v;
     }
 };
 template <> struct made<int32_t> {
@@ -246,6 +362,10 @@ template <> struct made<int32_t> {
     {
         return v;
     }
+    static __device__ __forceinline__ int32_t of(uint64_t v)
+    {
+        return (int32_t)v;
+    }
 };
 template <> struct made<uint8_t> {
     static __device__ __forceinline__ uint8_t of(double v)
@@ -263,6 +383,80 @@ template <> struct made<uint8_t> {
     static __device__ __forceinline__ uint8_t of(int32_t v)
     {
         return (uint8_t)v;
+    }
+    static __device__ __forceinline__ uint8_t of(uint64_t v)
+    {
+        return (uint8_t)v;
+    }
+};
+
+static __device__ __forceinline__ double wide(float v)
+{
+    return widened(v);
+}
+static __device__ __forceinline__ double wide(double v)
+{
+    return v;
+}
+static __device__ __forceinline__ int64_t whole(int32_t v)
+{
+    return v;
+}
+static __device__ __forceinline__ int64_t whole(int64_t v)
+{
+    return v;
+}
+static __device__ __forceinline__ uint64_t whole(uint64_t v)
+{
+    return v;
+}
+#define MADE(type, from_real, from_integer)                                                                    \
+    template <> struct made<type> {                                                                            \
+        template <typename C> static __device__ __forceinline__ type of(C v)                                   \
+        {                                                                                                      \
+            if constexpr ((C)0.5 != 0) {                                                                       \
+                return from_real;                                                                              \
+            } else {                                                                                           \
+                return from_integer;                                                                           \
+            }                                                                                                  \
+        }                                                                                                      \
+    };
+MADE(int8_t, (int8_t)to_small(wide(v), INT8_MIN, INT8_MAX), (int8_t)v)
+MADE(int16_t, (int16_t)to_small(wide(v), INT16_MIN, INT16_MAX), (int16_t)v)
+MADE(uint16_t, (uint16_t)to_small(wide(v), 0, UINT16_MAX), (uint16_t)v)
+MADE(uint32_t, to_u32(wide(v)), (uint32_t)v)
+MADE(uint64_t, to_u64(wide(v)), (uint64_t)v)
+MADE(f8e4m3, to_f8e4m3(wide(v)), to_f8e4m3(sticky(whole(v))))
+MADE(f8e5m2, to_f8e5m2(wide(v)), to_f8e5m2(sticky(whole(v))))
+#undef MADE
+template <> struct made<bool8> {
+    template <typename C> static __device__ __forceinline__ bool8 of(C v)
+    {
+        return {(uint8_t)(v != 0)};
+    }
+    static __device__ __forceinline__ bool8 of(dm_c128 v)
+    {
+        return {(uint8_t)(v.re != 0 || v.im != 0)};
+    }
+};
+template <> struct made<dm_c64> {
+    template <typename C> static __device__ __forceinline__ dm_c64 of(C v)
+    {
+        return {made<float>::of(v), 0.0f};
+    }
+    static __device__ __forceinline__ dm_c64 of(dm_c128 v)
+    {
+        return {narrowed(v.re), narrowed(v.im)};
+    }
+};
+template <> struct made<dm_c128> {
+    template <typename C> static __device__ __forceinline__ dm_c128 of(C v)
+    {
+        return {made<double>::of(v), 0.0};
+    }
+    static __device__ __forceinline__ dm_c128 of(dm_c128 v)
+    {
+        return v;
     }
 };
 

@@ -82,7 +82,8 @@ static void convert_rows(copy_job *job, const dmi_box *box, const int64_t *at)
     int64_t body = n / group * group;
     dmi_box part = *box;
     job->unit = 0;
-    if (!dmi_cuda_grouped(box, SRC, job->src, at[SRC], job->src_bytes, group) ||
+    if (!dmi_cuda_hot(from) || !dmi_cuda_hot(to) ||
+        !dmi_cuda_grouped(box, SRC, job->src, at[SRC], job->src_bytes, group) ||
         !dmi_cuda_grouped(box, DST, job->dst, at[DST], job->dst_bytes, group)) {
         body = 0;
     }
@@ -120,7 +121,10 @@ static bool turn_planes(copy_job *job, const dmi_box *box, const int64_t *at)
     for (int d = 0; d < inner; d++) {
         other = box->stride[SRC][d] == 1 ? d : other;
     }
-    if (other < 0 || box->stride[DST][inner] != 1 || box->extent[inner] < LEAST_TURNED ||
+    bool tiles = job->d->src_dtype == job->d->dst_dtype
+                     ? job->src_bytes <= 8
+                     : dmi_cuda_hot(job->d->src_dtype) && dmi_cuda_hot(job->d->dst_dtype);
+    if (!tiles || other < 0 || box->stride[DST][inner] != 1 || box->extent[inner] < LEAST_TURNED ||
         box->extent[other] < LEAST_TURNED) {
         return false;
     }

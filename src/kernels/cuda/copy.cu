@@ -81,6 +81,36 @@ static __global__ void __launch_bounds__(THREADS)
     store_items(to, dst, at, 1, valid, v);
 }
 
+/* The same for every type, an item at a time. */
+template <typename C>
+static __global__ void __launch_bounds__(THREADS)
+    convert_every(const __grid_constant__ dmi_cuda_box box, dm_dtype from, dm_dtype to,
+                  const void *__restrict__ src, void *__restrict__ dst)
+{
+    int64_t at[1][2];
+    bool valid[1];
+    locate_all<2, 1>(box, at, valid);
+    if (valid[0]) {
+        C v;
+        load_one(from, src, at[0][0], &v);
+        store_one(to, dst, at[0][1], v);
+    }
+}
+template <typename C>
+static __global__ void __launch_bounds__(THREADS)
+    convert_every_runs(const __grid_constant__ dmi_cuda_runs runs, dm_dtype from, dm_dtype to,
+                       const void *__restrict__ src, void *__restrict__ dst)
+{
+    int64_t at[1][2];
+    bool valid[1];
+    locate_all<1>(runs, at, valid);
+    if (valid[0]) {
+        C v;
+        load_one(from, src, at[0][0], &v);
+        store_one(to, dst, at[0][1], v);
+    }
+}
+
 /* --- launchers ------------------------------------------------------------------------- */
 template <typename T> static void move_box(dmi_queue *q, const dmi_cuda_box *box, const void *src, void *dst)
 {
@@ -141,12 +171,49 @@ void dmi_cuda_launch_move_runs(dmi_queue *q, int unit, const dmi_cuda_runs *runs
     dmi_cuda_launched(q, "copy of runs");
 }
 
+static bool is_complex(dm_dtype t)
+{
+    return t == DM_C64 || t == DM_C128;
+}
+
+template <typename C>
+static void every_box(dmi_queue *q, dm_dtype from, dm_dtype to, const dmi_cuda_box *box, const void *src,
+                      void *dst)
+{
+    dmi_cuda_box b = *box;
+    unsigned blocks = blocks_for(&b, 1);
+    convert_every<C><<<blocks, THREADS, 0, stream_of(q)>>>(b, from, to, src, dst);
+}
+template <typename C>
+static void every_runs(dmi_queue *q, dm_dtype from, dm_dtype to, const dmi_cuda_runs *runs, const void *src,
+                       void *dst)
+{
+    dmi_cuda_runs here = *runs;
+    unsigned blocks = blocks_for(&here, 1);
+    convert_every_runs<C><<<blocks, THREADS, 0, stream_of(q)>>>(here, from, to, src, dst);
+}
+/* FN by the carrier of the source. */
+#define BY_CARRIER(FN, q, from, to, geometry, src, dst)                                                        \
+    do {                                                                                                       \
+        if (is_complex(from) && (is_complex(to) || (to) == DM_BOOL)) {                                         \
+            FN<dm_c128>(q, from, to, geometry, src, dst);                                                      \
+        } else if ((from) == DM_U64) {                                                                         \
+            FN<uint64_t>(q, from, to, geometry, src, dst);                                                     \
+        } else if (is_complex(from) || dmi_dtype_is_float(from)) {                                             \
+            FN<double>(q, from, to, geometry, src, dst);                                                       \
+        } else {                                                                                               \
+            FN<int64_t>(q, from, to, geometry, src, dst);                                                      \
+        }                                                                                                      \
+    } while (0)
+
 void dmi_cuda_launch_convert(dmi_queue *q, dm_dtype from, dm_dtype to, const dmi_cuda_box *box, const void *src,
                              void *dst)
 {
     dmi_cuda_box b = *box;
     unsigned blocks = blocks_for(&b, CONVERT_DEPTH);
-    if (from <= DM_BF16) {
+    if (!dmi_cuda_hot(from) || !dmi_cuda_hot(to)) {
+        BY_CARRIER(every_box, q, from, to, box, src, dst);
+    } else if (from <= DM_BF16) {
         convert<double><<<blocks, THREADS, 0, stream_of(q)>>>(b, from, to, src, dst);
     } else {
         convert<int64_t><<<blocks, THREADS, 0, stream_of(q)>>>(b, from, to, src, dst);
@@ -159,7 +226,9 @@ void dmi_cuda_launch_convert_runs(dmi_queue *q, dm_dtype from, dm_dtype to, cons
 {
     dmi_cuda_runs here = *runs;
     unsigned blocks = blocks_for(&here, RUNS_DEPTH);
-    if (from <= DM_BF16) {
+    if (!dmi_cuda_hot(from) || !dmi_cuda_hot(to)) {
+        BY_CARRIER(every_runs, q, from, to, runs, src, dst);
+    } else if (from <= DM_BF16) {
         convert_runs<double><<<blocks, THREADS, 0, stream_of(q)>>>(here, from, to, src, dst);
     } else {
         convert_runs<int64_t><<<blocks, THREADS, 0, stream_of(q)>>>(here, from, to, src, dst);

@@ -18,14 +18,14 @@ typedef struct fill_job {
 /* --- one value ------------------------------------------------------------------------- */
 static void set_value(fill_job *job, bool zero)
 {
-    uint64_t value = 0;
-    bool floating = dmi_dtype_is_float(job->d->dtype);
+    uint64_t value[2] = {0};
+    bool floating = dmi_dtype_is_float(dmi_dtype_part(job->d->dtype));
     if (!zero) {
         const void *from = floating ? (const void *)&job->v->p0 : &job->v->i0;
-        dmi_convert_row(floating ? DM_F64 : DM_I64, job->d->dtype, from, &value, 1);
+        dmi_convert_row(floating ? DM_F64 : DM_I64, job->d->dtype, from, value, 1);
     }
     for (int64_t b = 0; b < 16; b += job->bytes) {
-        memcpy((char *)job->value + b, &value, (size_t)job->bytes);
+        memcpy((char *)job->value + b, value, (size_t)job->bytes);
     }
 }
 
@@ -85,7 +85,7 @@ static void identity(fill_job *job)
     p.row_position = dmi_dimset_first_position(&r->dim[0]);
     for (p.first_row = 0; p.first_row < r->dim[0].count; p.first_row += p.count) {
         p.count = DMI_MIN(r->dim[0].count - p.first_row, DMI_CUDA_ITEMS);
-        dmi_cuda_launch_diagonal(job->q, job->bytes, &p, job->value[0],
+        dmi_cuda_launch_diagonal(job->q, job->bytes, &p, job->value,
                                  dmi_at_mut(job->out, r->offset * job->bytes));
     }
 }
@@ -142,7 +142,7 @@ static void fill_part(const fill_job *job, const int64_t *from, const int64_t *c
     p.items = (uint32_t)items;
     p.range64 = dmi_uniform64_make(job->v->p0, job->v->p1);
     p.range32 = dmi_uniform32_of(job->d->dtype, job->v->p0, job->v->p1);
-    p.width = job->v->i1 > job->v->i0 ? (uint64_t)job->v->i1 - (uint64_t)job->v->i0 : 0;
+    p.width = dmi_uniform_width(job->d->dtype != DM_U64, job->v->i0, job->v->i1);
     p.groups = dmi_cuda_divide_by(groups);
     p.stretches = dmi_cuda_divide_by(stretches);
     for (int d = 1; d < p.ndim; d++) {
@@ -180,6 +180,7 @@ void dmi_cuda_fill_region(dmi_queue *q, const dmi_fill *d, const dmi_fill_values
     int64_t from[DM_MAX_DIMS] = {0}, count[DM_MAX_DIMS] = {0};
     assert(d->kind >= 0 && d->kind < DMI_FILL_KINDS && dmi_dtype_bytes(d->dtype) > 0);
     assert(dmi_dtype_is_float(d->dtype) || d->kind != DMI_FILL_NORMAL);
+    assert(!dmi_dtype_is_complex(d->dtype) || d->kind != DMI_FILL_UNIFORM);
     assert(d->kind != DMI_FILL_IDENTITY || d->region.ndim == 2);
     if (d->region.count == 0) {
         return;

@@ -1,6 +1,6 @@
 /* Fills. Items and their numbers are worked out from an element's row-major index, so that a thread makes all
  * the elements of a Philox counter. */
-#include "kernels/cuda/convert.cuh"
+#include "kernels/cuda/dtypes.cuh"
 
 enum { THREADS = DMI_CUDA_THREADS };
 
@@ -168,13 +168,16 @@ static __device__ __forceinline__ int64_t index_at(const dmi_cuda_stretches &dim
     return dim.jump_start + (1 + beyond / dim.block) * dim.jump + beyond % dim.block;
 }
 
-template <int KIND, typename T, int N>
-static __global__ void __launch_bounds__(THREADS)
-    by_index(const __grid_constant__ dmi_cuda_fill p, T *__restrict__ out)
+/* Where an item's group of N elements is: `at` in memory, the first `skip` of them, if negative, before the
+ * item's stretch, which ends `len` elements after its begin. False: nothing of it is in the stretch. */
+struct group_place {
+    int64_t counter, at, skip, len;
+};
+template <int N> static __device__ __forceinline__ bool find_group(const dmi_cuda_fill &p, group_place *place)
 {
     uint32_t item = blockIdx.x * THREADS + threadIdx.x;
     if (item >= p.items) {
-        return;
+        return false;
     }
     uint32_t rest = divided(item, p.groups), g = item - rest * p.groups.extent, i = divided(rest, p.stretches);
     int64_t s = rest - i * p.stretches.extent, linear = 0, at = 0;
@@ -189,20 +192,48 @@ static __global__ void __launch_bounds__(THREADS)
     int64_t len = s == 0 ? inner.first_len : DMI_MIN(inner.block, inner.count - done);
     int64_t first = linear + (s == 0 ? inner.start : inner.jump_start + s * inner.jump);
     int64_t counter = (int64_t)((uint64_t)first / N) + g,
-            skip = counter * N - first; /* skip < 0: it begins before */
-    if (skip >= len) {
+            skip = counter * N - first; /* < 0: it begins before */
+    *place = {counter, at + (done + skip) * inner.stride, skip, len};
+    return skip < len;
+}
+
+template <int KIND, typename T, int N>
+static __global__ void __launch_bounds__(THREADS)
+    by_index(const __grid_constant__ dmi_cuda_fill p, T *__restrict__ out)
+{
+    group_place o;
+    if (!find_group<N>(p, &o)) {
         return;
     }
-    group<T, N> v = make_group<KIND, T, N>(p, counter);
-    T *to = out + at + (done + skip) * inner.stride;
-    if (inner.stride == 1 && skip >= 0 && skip + N <= len && (uintptr_t)to % sizeof v == 0) {
+    const int64_t stride = p.dim[0].stride;
+    group<T, N> v = make_group<KIND, T, N>(p, o.counter);
+    T *to = out + o.at;
+    if (stride == 1 && o.skip >= 0 && o.skip + N <= o.len && (uintptr_t)to % sizeof v == 0) {
         *(group<T, N> *)to = v;
         return;
     }
 #pragma unroll
     for (int e = 0; e < N; e++) {
-        if (skip + e >= 0 && skip + e < len) {
-            to[e * inner.stride] = v.v[e];
+        if (o.skip + e >= 0 && o.skip + e < o.len) {
+            to[e * stride] = v.v[e];
+        }
+    }
+}
+
+/* Any type, made in M. */
+template <int KIND, typename M, int N>
+static __global__ void __launch_bounds__(THREADS)
+    by_index_every(const __grid_constant__ dmi_cuda_fill p, void *__restrict__ out)
+{
+    group_place o;
+    if (!find_group<N>(p, &o)) {
+        return;
+    }
+    group<M, N> v = make_group<KIND, M, N>(p, o.counter);
+#pragma unroll
+    for (int e = 0; e < N; e++) {
+        if (o.skip + e >= 0 && o.skip + e < o.len) {
+            store_one(p.dtype, out, o.at + e * p.dim[0].stride, v.v[e]);
         }
     }
 }
@@ -241,13 +272,15 @@ void dmi_cuda_launch_constant(dmi_queue *q, int unit, const dmi_cuda_box *box, c
 }
 
 template <typename T>
-static void launch_diagonal(dmi_queue *q, const dmi_cuda_diagonal *p, uint64_t value, void *out)
+static void launch_diagonal(dmi_queue *q, const dmi_cuda_diagonal *p, const uint64_t *value, void *out)
 {
+    T v;
+    memcpy(&v, value, sizeof v);
     unsigned blocks = blocks_for(p->count, THREADS);
-    diagonal<T><<<blocks, THREADS, 0, stream_of(q)>>>(*p, (T)value, (T *)out);
+    diagonal<T><<<blocks, THREADS, 0, stream_of(q)>>>(*p, v, (T *)out);
 }
 
-void dmi_cuda_launch_diagonal(dmi_queue *q, int64_t bytes, const dmi_cuda_diagonal *p, uint64_t value,
+void dmi_cuda_launch_diagonal(dmi_queue *q, int64_t bytes, const dmi_cuda_diagonal *p, const uint64_t *value,
                               void *out)
 {
     switch (bytes) {
@@ -260,8 +293,11 @@ void dmi_cuda_launch_diagonal(dmi_queue *q, int64_t bytes, const dmi_cuda_diagon
     case 4:
         launch_diagonal<uint32_t>(q, p, value, out);
         break;
-    default:
+    case 8:
         launch_diagonal<uint64_t>(q, p, value, out);
+        break;
+    default:
+        launch_diagonal<uint4>(q, p, value, out);
         break;
     }
     dmi_cuda_launched(q, "fill of a diagonal");
@@ -276,6 +312,31 @@ template <typename T, int N> static void launch_by_index(dmi_queue *q, const dmi
         by_index<DMI_FILL_UNIFORM, T, N><<<blocks, THREADS, 0, stream_of(q)>>>(*p, (T *)out);
     } else {
         by_index<DMI_FILL_NORMAL, T, N><<<blocks, THREADS, 0, stream_of(q)>>>(*p, (T *)out);
+    }
+}
+
+template <int KIND, typename M, int N> static void launch_every(dmi_queue *q, const dmi_cuda_fill *p, void *out)
+{
+    unsigned blocks = blocks_for(p->items, THREADS);
+    by_index_every<KIND, M, N><<<blocks, THREADS, 0, stream_of(q)>>>(*p, out);
+}
+
+/* Types without kernels of their own: N is dmi_cuda_fill_group's. */
+static void launch_shared(dmi_queue *q, const dmi_cuda_fill *p, void *out)
+{
+    bool real = dmi_dtype_is_float(p->dtype);
+    if (p->kind == DMI_FILL_ARANGE && real) {
+        launch_every<DMI_FILL_ARANGE, double, 4>(q, p, out);
+    } else if (p->kind == DMI_FILL_ARANGE && dmi_dtype_is_complex(p->dtype)) {
+        launch_every<DMI_FILL_ARANGE, double, 2>(q, p, out);
+    } else if (p->kind == DMI_FILL_ARANGE) {
+        launch_every<DMI_FILL_ARANGE, int64_t, 2>(q, p, out);
+    } else if (p->kind == DMI_FILL_NORMAL) {
+        launch_every<DMI_FILL_NORMAL, float, 4>(q, p, out);
+    } else if (real) {
+        launch_every<DMI_FILL_UNIFORM, float, 4>(q, p, out);
+    } else {
+        launch_every<DMI_FILL_UNIFORM, int64_t, 2>(q, p, out);
     }
 }
 
@@ -300,8 +361,11 @@ void dmi_cuda_launch_fill(dmi_queue *q, const dmi_cuda_fill *p, void *out)
     case DM_I32:
         launch_by_index<int32_t, 2>(q, p, out);
         break;
-    default:
+    case DM_U8:
         launch_by_index<uint8_t, 2>(q, p, out);
+        break;
+    default:
+        launch_shared(q, p, out);
         break;
     }
     dmi_cuda_launched(q, "fill");

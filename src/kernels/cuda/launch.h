@@ -28,6 +28,13 @@ typedef struct dmi_cuda_box {
     int64_t stride[DMI_CUDA_SIDES][DMI_CUDA_DIMS];
 } dmi_cuda_box;
 
+/* The types in which most data is: kernels are made for each of them. The others share kernels that look at the type
+ * element by element. */
+static inline bool dmi_cuda_hot(dm_dtype dtype)
+{
+    return dtype <= DM_U8;
+}
+
 /* --- copy.cu, convert.cu --------------------------------------------------------------------------- */
 /* Units of `unit` bytes (1, 2, 4, 8, 16) as they are; sides 0: src, 1: dst, strides in units. */
 void dmi_cuda_launch_move(dmi_queue *q, int unit, const dmi_cuda_box *box, const void *src, void *dst);
@@ -135,9 +142,10 @@ typedef struct dmi_cuda_reduce {
     uint32_t parts; /* every result is summed in so many parts */
     uint32_t items_per_part;
     int64_t results; /* elements between parts in `sums` */
+    dm_dtype dtype;  /* not complex: a complex array is one of its parts */
 } dmi_cuda_reduce;
 /* sums[part * results + result] */
-void dmi_cuda_launch_reduce(dmi_queue *q, dm_dtype dtype, const dmi_cuda_reduce *p, const void *in, void *sums);
+void dmi_cuda_launch_reduce(dmi_queue *q, const dmi_cuda_reduce *p, const void *in, void *sums);
 /* acc[i] = sum over part of sums[part * results + i] */
 void dmi_cuda_launch_join(dmi_queue *q, int acc_kind, int64_t parts, int64_t results, const void *sums,
                           void *acc);
@@ -152,6 +160,7 @@ typedef struct dmi_cuda_store {
     double scale, beta;
     int64_t iscale, ibeta;
     bool plain, integers;
+    bool zero; /* the sums are not read and count as 0 */
     dm_dtype out_dtype;
 } dmi_cuda_store;
 void dmi_cuda_launch_acc_store(dmi_queue *q, const dmi_cuda_store *p, const void *acc, void *out);
@@ -176,7 +185,7 @@ typedef struct dmi_cuda_diagonal {
     int64_t row_stride, col_stride, row_position; /* row_position: of the first row */
     int64_t first_row, count;
 } dmi_cuda_diagonal;
-void dmi_cuda_launch_diagonal(dmi_queue *q, int64_t bytes, const dmi_cuda_diagonal *p, uint64_t value,
+void dmi_cuda_launch_diagonal(dmi_queue *q, int64_t bytes, const dmi_cuda_diagonal *p, const uint64_t *value,
                               void *out);
 /* Elements of one dim in order, as stretches of consecutive indices: the first begins at index `start`, stretch
  * s > 0 at jump_start + s * jump with `block` elements. One stretch: first_len is count. */
@@ -202,7 +211,7 @@ typedef struct dmi_cuda_fill {
 } dmi_cuda_fill;
 static inline int64_t dmi_cuda_fill_group(dm_dtype dtype)
 {
-    return dtype == DM_F32 || dtype == DM_F16 || dtype == DM_BF16 ? 4 : 2;
+    return dmi_dtype_is_float(dtype) && dtype != DM_F64 ? 4 : 2;
 }
 void dmi_cuda_launch_fill(dmi_queue *q, const dmi_cuda_fill *p, void *out);
 

@@ -11,9 +11,8 @@ enum { FULL = 2048, LEAST_GROUPS = 8, WARP = 32, LONG_ROW = 1024, ROW = 256, FEW
 
 typedef struct reduce_job {
     dmi_queue *q;
-    const dmi_reduce *d;
     int acc;
-    int64_t bytes, acc_bytes;
+    int64_t offset, bytes, acc_bytes;
     dmi_box kept, summed;
     const void *in;
     void *out;
@@ -68,7 +67,7 @@ static void sum_stretch(void *context, const dmi_box *part, const int64_t *at)
         job->parts += p->parts;
         assert(job->parts * p->results * job->acc_bytes <= job->q->workspace_bytes);
     }
-    dmi_cuda_launch_reduce(job->q, job->d->dtype, p, in, sums);
+    dmi_cuda_launch_reduce(job->q, p, in, sums);
     p->tail = 0; /* one of the sums has it */
 }
 
@@ -106,9 +105,10 @@ static void sum_along(reduce_job *job)
 {
     dmi_cuda_reduce *p = &job->p;
     dmi_box *rows = &job->summed;
-    int64_t group = 16 / job->bytes, begin[DMI_BOX_SIDES] = {job->d->offset, 0};
+    int64_t group = 16 / job->bytes, begin[DMI_BOX_SIDES] = {job->offset, 0};
     int inner = rows->ndim - 1;
-    bool grouped = dmi_cuda_grouped(rows, IN, job->in, job->d->offset, job->bytes, group) &&
+    bool grouped = dmi_cuda_hot(p->dtype) &&
+                   dmi_cuda_grouped(rows, IN, job->in, job->offset, job->bytes, group) &&
                    rows->extent[inner] >= group && (inner == 0 || rows->extent[inner] % group == 0);
     for (int d = 0; d < job->kept.ndim; d++) {
         grouped = grouped && (job->kept.extent[d] == 1 || job->kept.stride[IN][d] % group == 0);
@@ -128,10 +128,11 @@ static void sum_across(reduce_job *job)
 {
     dmi_cuda_reduce *p = &job->p;
     dmi_box part = job->kept;
-    int64_t group = 16 / job->bytes, begin[DMI_BOX_SIDES] = {job->d->offset, 0};
+    int64_t group = 16 / job->bytes, begin[DMI_BOX_SIDES] = {job->offset, 0};
     int inner = part.ndim - 1;
     int64_t n = part.extent[inner], body = n / group * group;
-    bool grouped = dmi_cuda_grouped(&part, IN, job->in, job->d->offset, job->bytes, group) && body > 0 &&
+    bool grouped = dmi_cuda_hot(p->dtype) &&
+                   dmi_cuda_grouped(&part, IN, job->in, job->offset, job->bytes, group) && body > 0 &&
                    (inner == 0 || body == n);
     for (int d = 0; d < job->summed.ndim; d++) {
         grouped = grouped && (job->summed.extent[d] == 1 || job->summed.stride[IN][d] % group == 0);
@@ -154,21 +155,30 @@ static void sum_across(reduce_job *job)
     }
 }
 
+static void add_dim(dmi_box *box, int64_t extent, int64_t in_stride, int64_t acc_stride)
+{
+    box->extent[box->ndim] = extent;
+    box->stride[IN][box->ndim] = in_stride;
+    box->stride[ACC][box->ndim++] = acc_stride;
+}
+
 void dmi_cuda_sum(dmi_queue *q, const dmi_reduce *d, const void *in, void *acc)
 {
-    reduce_job job = {.q = q, .d = d, .in = in, .out = acc, .kept = {.sides = 2}, .summed = {.sides = 1}};
-    int64_t results = 1, summed = 1;
-    job.acc = dmi_acc_of(d->dtype);
+    reduce_job job = {.q = q, .in = in, .out = acc, .kept = {.sides = 2}, .summed = {.sides = 1}};
+    int64_t results = 1, summed = 1, parts = dmi_acc_parts(dmi_acc_of(d->dtype));
+    job.acc = dmi_acc_part(dmi_acc_of(d->dtype));
     job.acc_bytes = dmi_acc_bytes(job.acc);
-    job.bytes = dmi_dtype_bytes(d->dtype);
+    job.p.dtype = dmi_dtype_part(d->dtype);
+    job.bytes = dmi_dtype_bytes(job.p.dtype);
+    job.offset = d->offset * parts;
     assert(job.bytes > 0 && d->ndim >= 0 && d->ndim <= DM_MAX_DIMS);
+    if (parts > 1) { /* complex: one more kept dim, of the two parts */
+        add_dim(&job.kept, parts, 1, 1);
+        results = parts;
+    }
     for (int dim = d->ndim - 1; dim >= 0; dim--) {
         bool reduced = d->reduced >> dim & 1;
-        dmi_box *box = reduced ? &job.summed : &job.kept;
-        box->extent[box->ndim] = d->extent[dim];
-        box->stride[IN][box->ndim] = d->stride[dim];
-        box->stride[ACC][box->ndim] = results;
-        box->ndim++;
+        add_dim(reduced ? &job.summed : &job.kept, d->extent[dim], d->stride[dim] * parts, results);
         *(reduced ? &summed : &results) *= d->extent[dim];
     }
     if (results == 0) {

@@ -28,7 +28,7 @@ template <typename S> static __device__ __forceinline__ S team_sum(S s, int team
 
 template <typename T, int N>
 static __global__ void __launch_bounds__(THREADS)
-    along(const __grid_constant__ dmi_cuda_reduce p, const T *__restrict__ in, void *sums)
+    along(const __grid_constant__ dmi_cuda_reduce p, const void *__restrict__ in, void *sums)
 {
     typedef typename sum_of<T>::type S;
     const int CHAINS = N < 4 ? N : 4, DEPTH = 4;
@@ -42,7 +42,7 @@ static __global__ void __launch_bounds__(THREADS)
         locate<1>(p.kept, result, &at);
         uint32_t begin = part * p.items_per_part, end = DMI_MIN(begin + p.items_per_part, p.summed.items);
         end = active ? end : begin;
-        const T *row = in + at;
+        const int64_t row = at;
         S s[CHAINS];
 #pragma unroll
         for (int c = 0; c < CHAINS; c++) {
@@ -55,7 +55,7 @@ static __global__ void __launch_bounds__(THREADS)
                 uint32_t i = first + k * p.team;
                 if (i < end) {
                     locate<1>(p.summed, i, &at);
-                    v[k] = *(const group<T, N> *)(row + at);
+                    v[k] = fetched<T, N>::from(p.dtype, in, row + at);
                 }
             }
 #pragma unroll
@@ -67,7 +67,7 @@ static __global__ void __launch_bounds__(THREADS)
         }
         if (active && part + 1 == p.parts) {
             for (uint32_t i = lane; i < p.tail; i += p.team) {
-                add_element(&s[0], row[p.tail_at + i]);
+                add_element(&s[0], fetched<T, 1>::from(p.dtype, in, row + p.tail_at + i).v[0]);
             }
         }
 #pragma unroll
@@ -83,7 +83,7 @@ static __global__ void __launch_bounds__(THREADS)
 
 template <typename T, int N>
 static __global__ void __launch_bounds__(THREADS)
-    across(const __grid_constant__ dmi_cuda_reduce p, const T *__restrict__ in, void *sums)
+    across(const __grid_constant__ dmi_cuda_reduce p, const void *__restrict__ in, void *sums)
 {
     typedef typename sum_of<T>::type S;
     const int DEPTH = 4;
@@ -96,7 +96,7 @@ static __global__ void __launch_bounds__(THREADS)
         uint32_t begin = part * p.items_per_part, end = DMI_MIN(begin + p.items_per_part, p.summed.items);
         int64_t at;
         locate<1>(p.kept, active ? result : 0, &at);
-        const T *column = in + at;
+        const int64_t column = at;
         S s[N];
 #pragma unroll
         for (int e = 0; e < N; e++) {
@@ -111,7 +111,7 @@ static __global__ void __launch_bounds__(THREADS)
                 valid[k] = i < end;
                 if (valid[k]) {
                     locate<1>(p.summed, i, &at);
-                    v[k] = *(const group<T, N> *)(column + at);
+                    v[k] = fetched<T, N>::from(p.dtype, in, column + at);
                 }
             }
             add_rows(s, v, valid);
@@ -172,17 +172,18 @@ static void launch(dmi_queue *q, const dmi_cuda_reduce *p, const void *in, void 
 {
     if (p->across) {
         int64_t jobs = ((int64_t)p->kept.items + p->team - 1) / p->team * p->parts;
-        across<T, N><<<blocks_for(jobs, 1), THREADS, 0, stream_of(q)>>>(*p, (const T *)in, sums);
+        across<T, N><<<blocks_for(jobs, 1), THREADS, 0, stream_of(q)>>>(*p, in, sums);
     } else {
         int64_t jobs = (int64_t)p->kept.items * p->parts;
         unsigned blocks = blocks_for(jobs, THREADS / p->team);
         blocks = p->team == THREADS ? blocks : DMI_MIN(blocks, MOST_BLOCKS); /* short rows: several a thread */
-        along<T, N><<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const T *)in, sums);
+        along<T, N><<<blocks, THREADS, 0, stream_of(q)>>>(*p, in, sums);
     }
 }
 
-void dmi_cuda_launch_reduce(dmi_queue *q, dm_dtype dtype, const dmi_cuda_reduce *p, const void *in, void *sums)
+void dmi_cuda_launch_reduce(dmi_queue *q, const dmi_cuda_reduce *p, const void *in, void *sums)
 {
+    const dm_dtype dtype = p->dtype;
 #define CALL(type)                                                                                             \
     do {                                                                                                       \
         if (p->group > 1) {                                                                                    \
@@ -191,7 +192,13 @@ void dmi_cuda_launch_reduce(dmi_queue *q, dm_dtype dtype, const dmi_cuda_reduce 
             launch<type, 1>(q, p, in, sums);                                                                   \
         }                                                                                                      \
     } while (0)
-    DMI_CUDA_BY_TYPE(dtype, CALL)
+    if (!dmi_cuda_hot(dtype) && dmi_dtype_is_float(dtype)) {
+        launch<every_float, 1>(q, p, in, sums);
+    } else if (!dmi_cuda_hot(dtype)) {
+        launch<every_whole, 1>(q, p, in, sums);
+    } else {
+        DMI_CUDA_BY_TYPE(dtype, CALL)
+    }
 #undef CALL
     dmi_cuda_launched(q, "sum");
 }

@@ -1,4 +1,5 @@
-/* Accumulators of sums, as the CPU has them (kernels/cpu/dd.h): double, a pair of doubles, int64 that wraps. */
+/* Accumulators of sums, as the CPU has them (kernels/cpu/dd.h): double, a pair of doubles, int64 that wraps;
+ * two of the first or of the second for a complex number. */
 #ifndef DMI_CUDA_SUMS_CUH
 #define DMI_CUDA_SUMS_CUH
 
@@ -12,6 +13,17 @@ struct alignas(16) sum_dd {
 };
 struct sum_i64 {
     uint64_t s;
+};
+template <typename S> struct sum_complex {
+    S re, im;
+};
+
+/* An element whose type is known at run time. */
+struct every_float {
+    double v;
+};
+struct every_whole {
+    int64_t v;
 };
 
 /* s + e == a + b exactly (D. Knuth, The Art of Computer Programming 2, 4.2.2). */
@@ -71,6 +83,40 @@ template <> struct summand<f16> {
 };
 template <> struct summand<bf16> {
     typedef float type;
+};
+template <> struct summand<every_float> {
+    typedef float type;
+};
+template <> __device__ __forceinline__ float opened<float, every_float>(every_float v)
+{
+    return (float)v.v;
+}
+template <> __device__ __forceinline__ int64_t opened<int64_t, every_whole>(every_whole v)
+{
+    return v.v;
+}
+/* N elements from position `at` on. */
+template <typename T, int N> struct fetched {
+    static __device__ __forceinline__ group<T, N> from(dm_dtype, const void *p, int64_t at)
+    {
+        return *(const group<T, N> *)((const T *)p + at);
+    }
+};
+template <> struct fetched<every_float, 1> {
+    static __device__ __forceinline__ group<every_float, 1> from(dm_dtype dtype, const void *p, int64_t at)
+    {
+        group<every_float, 1> g;
+        load_one(dtype, p, at, &g.v[0].v);
+        return g;
+    }
+};
+template <> struct fetched<every_whole, 1> {
+    static __device__ __forceinline__ group<every_whole, 1> from(dm_dtype dtype, const void *p, int64_t at)
+    {
+        group<every_whole, 1> g;
+        load_one(dtype, p, at, &g.v[0].v);
+        return g;
+    }
 };
 template <typename S, typename T> static __device__ __forceinline__ void add_element(S *a, T v)
 {
@@ -164,6 +210,11 @@ static __device__ __forceinline__ sum_i64 joined(sum_i64 a, sum_i64 b)
 {
     return {a.s + b.s};
 }
+template <typename S>
+static __device__ __forceinline__ sum_complex<S> joined(sum_complex<S> a, sum_complex<S> b)
+{
+    return {joined(a.re, b.re), joined(a.im, b.im)};
+}
 static __device__ __forceinline__ sum_f64 finished(sum_f64 a)
 {
     return a;
@@ -207,6 +258,9 @@ template <> struct sum_of<f16> {
     typedef sum_f64 type;
 };
 template <> struct sum_of<bf16> {
+    typedef sum_f64 type;
+};
+template <> struct sum_of<every_float> {
     typedef sum_f64 type;
 };
 
