@@ -136,7 +136,6 @@ static void macros_case(dmt_case *c)
     REFUSED(DMT_ONE(DTYPE), "f32", dm_write(c->session, a, heap));
     REFUSED(DMT_ONE(DTYPE), NULL, dm_read(c->session, a, half));
     REFUSED(DMT_ONE(DTYPE), "i32", dm_read(c->session, a, whole));
-    REFUSED(DMT_ONE(DTYPE), "c64", dm_array_read_as(c->session, a, NULL, NULL, DM_C64, half, 0));
     dm_array bytes;
     bool truth[6];
     DMT_OK(c, dm_vector(c->session, DM_U8, 6, &bytes));

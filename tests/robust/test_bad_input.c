@@ -143,7 +143,7 @@ static void test_wild_arguments(void **state)
     double values[N * N];
     const int twice[2] = {0, 0}, outside[2] = {0, 2}, below[2] = {-1, 0};
     const int many[9] = {0};
-    REFUSED(ONE(ARG), "trans", dm_gemm(s, 2, DM_N, 1, a, b, 0, b));
+    REFUSED(ONE(ARG), "trans", dm_gemm(s, 3, DM_N, 1, a, b, 0, b));
     REFUSED(ONE(ARG), "trans", dm_gemm(s, DM_N, -1, 1, a, b, 0, a));
     REFUSED(ONE(OVERLAP), NULL, dm_gemm(s, DM_N, DM_N, 1, a, b, 0, a));
     REFUSED(ONE(ARG), "perm", dm_permute(s, a, twice, b));
