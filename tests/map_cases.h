@@ -16,13 +16,14 @@ static inline int map_pick(rng *r, int many)
     return (int)rng_in(r, 0, many - 1);
 }
 
-/* GPUs know the first seven types, as yet. */
+/* GPUs do not compute with complex numbers, as yet. */
 static inline dm_dtype map_dtype(rng *r)
 {
+    dm_dtype dtype = all_dtypes[map_pick(r, DMI_COUNT(all_dtypes))];
 #ifdef DMATH_WITH_CUDA
-    return all_dtypes[map_pick(r, 7)];
+    return dmi_dtype_is_complex(dtype) ? DM_F32 : dtype;
 #else
-    return all_dtypes[map_pick(r, DMI_COUNT(all_dtypes))];
+    return dtype;
 #endif
 }
 

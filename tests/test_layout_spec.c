@@ -12,7 +12,7 @@ static void defaults_are_as_documented(void **state)
             shape[d] = pick(0, 20);
             bytes *= shape[d];
         }
-        bool spread = ndim > 0 && shape[0] >= 2 * workers && bytes >= 4096;
+        bool spread = ndim > 0 && bytes >= 4096;
         spreads += spread;
         dmi_layout_spec s;
         dmi_layout *y = NULL;

@@ -141,8 +141,8 @@ typedef struct dm_layout {
     int64_t map_count;
 } dm_layout;
 
-/* Dim 0 split over all workers, one contiguous block each, and no other dim. A small array lies whole on worker 0: one
- * with fewer than 2 indices of dim 0 for each worker, or of less than 4 KiB. */
+/* Dim 0 split over all workers, one contiguous block each, and no other dim. An array of less than 4 KiB
+ * lies whole on worker 0. */
 DM_API dm_layout dm_layout_default(void);
 /* Split along dim 0 / dim 1 / dim `dim` over all workers of the session, one contiguous block each. */
 DM_API dm_layout dm_layout_rows(const dm_session *session);

@@ -244,10 +244,10 @@ bool dmi_layout_equal(const dmi_layout *a, const dmi_layout *b)
     return a->kind != DMI_LAYOUT_EXPLICIT || !memcmp(a->map, b->map, (size_t)a->blocks * sizeof *a->map);
 }
 
-/* Fewer rows or bytes are not worth the messages that parts of them would cost. */
-enum { LEAST_ROWS = 2, LEAST_BYTES = 4096 }; /* rows: a worker */
+/* Fewer bytes are not worth the messages that parts of them would cost. */
+enum { LEAST_BYTES = 4096 };
 
-static bool is_small(int dims, const int64_t *shape, int64_t element_bytes, int workers)
+static bool is_small(int dims, const int64_t *shape, int64_t element_bytes)
 {
     int64_t bytes = element_bytes;
     for (int d = 0; d < dims; d++) {
@@ -258,7 +258,7 @@ static bool is_small(int dims, const int64_t *shape, int64_t element_bytes, int 
             bytes = INT64_MAX / 2; /* too large anyway: dmi_layout_create says so */
         }
     }
-    return dims == 0 || shape[0] / LEAST_ROWS < workers || bytes < LEAST_BYTES;
+    return dims == 0 || bytes < LEAST_BYTES;
 }
 
 void dmi_layout_default(int ndim, const int64_t *shape, int64_t element_bytes, int session_workers,
@@ -270,7 +270,7 @@ void dmi_layout_default(int ndim, const int64_t *shape, int64_t element_bytes, i
         out->shape[d] = shape[d];
         out->grid[d] = 1;
     }
-    if (!is_small(dims, shape, element_bytes, session_workers)) {
+    if (!is_small(dims, shape, element_bytes)) {
         out->grid[0] = session_workers;
     }
 }

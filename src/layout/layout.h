@@ -57,8 +57,8 @@ DM_CHECKED dm_status dmi_layout_create(const dmi_layout_spec *spec, dmi_layout *
 void dmi_layout_destroy(dmi_layout *layout);
 bool dmi_layout_equal(const dmi_layout *a, const dmi_layout *b);
 
-/* The default for a shape: dim 0 split contiguously over all workers, and no other; all of it on worker 0 where dim 0 has
- * fewer than 2 * session_workers elements, or the array less than 4 KiB. */
+/* The default for a shape: dim 0 split contiguously over all workers, and no other; all of it on worker 0 where it has
+ * less than 4 KiB. */
 void dmi_layout_default(int ndim, const int64_t *shape, int64_t element_bytes, int session_workers,
                         dmi_layout_spec *out);
 

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The elementwise kernels for CUDA know the first seven types only, as yet, and no GPU multiplies complex
- * matrices. */
+/* No GPU multiplies complex matrices, as yet, nor computes elementwise with complex numbers. */
 static bool device_takes(const dmi_session *s, int op, dm_dtype dtype)
 {
     if (op == DMI_OP_gemm && s->profile.gpu && dmi_dtype_is_complex(dtype)) {
@@ -16,7 +15,7 @@ static bool device_takes(const dmi_session *s, int op, dm_dtype dtype)
 #ifdef DMATH_WITH_CUDA
     bool elementwise = op == DMI_OP_axpby || op == DMI_OP_add || op == DMI_OP_multiply || op == DMI_OP_scale ||
                        op == DMI_OP_ewise || op == DMI_OP_map;
-    return !s->profile.gpu || !elementwise || dtype <= DM_U8;
+    return !s->profile.gpu || !elementwise || !dmi_dtype_is_complex(dtype);
 #else
     return true;
 #endif

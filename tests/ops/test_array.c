@@ -109,7 +109,7 @@ static void default_case(dmt_case *c)
         last[d] = shape[d] - 1;
         bytes *= shape[d];
     }
-    bool spread = c->workers > 1 && shape[0] >= 2 * c->workers && bytes >= 4096;
+    bool spread = c->workers > 1 && bytes >= 4096;
     DMT_OK(c, dm_array_create(c->session, DM_F32, 3, shape, dmt_chance(&c->random, 50) ? NULL : &layout, &a));
     dm_array_info info = query(c, a);
     DMT_OK(c, dm_array_owner(c->session, a, last, &owner));

@@ -91,10 +91,14 @@ static void launch_box(map_job *job, const dmi_box *box, const int64_t *at)
     }
 }
 
-/* A program of one row, whose operands are inputs in their order. */
-static bool is_one_row(const dmi_map_program *p)
+/* A program of one row, whose operands are inputs in their order, on the types that the kernels of one row know. */
+static bool is_one_row(const dmi_map *d)
 {
-    bool one = p->steps == 1 && p->step[0].row != DMI_EW_CAST;
+    const dmi_map_program *p = &d->program;
+    bool one = p->steps == 1 && p->step[0].row != DMI_EW_CAST && p->step[0].type != DM_U64;
+    for (int s = 0; s <= p->inputs; s++) {
+        one = one && d->dtype[s] <= DM_U8;
+    }
     for (int i = 0; i < p->inputs && one; i++) {
         bool choice = dmi_ew_rows[p->step[0].row].form == DMI_FORM_CHOOSE && i == 0;
         one = p->step[0].from[i] == (DMI_AT_INPUT | i) && (choice || p->input_type[i] == p->step[0].type);
@@ -205,7 +209,7 @@ dm_status dmi_map_cuda(const dmi_kernel_call *call)
             return DM_OK;
         }
     }
-    if (is_one_row(&d->program)) {
+    if (is_one_row(d)) {
         run_row(call, d);
     } else {
         run_program(call, d);

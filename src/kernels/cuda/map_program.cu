@@ -36,54 +36,83 @@ template <> __device__ __forceinline__ unsigned char &part<unsigned char>(value 
     return v.truth;
 }
 
-/* An element as a value of a carrier. */
-static __device__ __noinline__ value load_value(int dtype, int carrier, const void *p, int64_t at)
+template <> __device__ __forceinline__ uint64_t &part<uint64_t>(value &v)
+{
+    return v.u64;
+}
+
+template <typename From> static __device__ __forceinline__ value in_carrier(int carrier, From x)
 {
     value v;
     switch (carrier) {
     case DM_F64:
-        load_any<double, 1>((dm_dtype)dtype, p, at, &v.f64);
+        v.f64 = made<double>::of(x);
         break;
     case DM_F32:
-        load_any<float, 1>((dm_dtype)dtype, p, at, &v.f32);
+        v.f32 = made<float>::of(x);
         break;
     case DM_I64:
-        load_any<int64_t, 1>((dm_dtype)dtype, p, at, &v.i64);
+        v.i64 = made<int64_t>::of(x);
         break;
     case DM_I32:
-        load_any<int32_t, 1>((dm_dtype)dtype, p, at, &v.i32);
+        v.i32 = made<int32_t>::of(x);
         break;
-    case DM_BOOL: {
-        double x;
-        load_any<double, 1>((dm_dtype)dtype, p, at, &x);
+    case DM_U64:
+        v.u64 = made<uint64_t>::of(x);
+        break;
+    case DM_BOOL:
         v.truth = x != 0;
         break;
-    }
     default:
         __trap();
     }
     return v;
 }
 
+static __device__ __forceinline__ bool floating(int dtype)
+{
+    return dtype == DM_F64 || dtype == DM_F32 || dtype == DM_F16 || dtype == DM_BF16 || dtype == DM_F8E4M3 ||
+           dtype == DM_F8E5M2;
+}
+
+/* An element as a value of a carrier. */
+static __device__ __noinline__ value load_value(int dtype, int carrier, const void *p, int64_t at)
+{
+    if (floating(dtype)) {
+        double x;
+        load_one((dm_dtype)dtype, p, at, &x);
+        return in_carrier(carrier, x);
+    }
+    if (dtype == DM_U64) {
+        uint64_t x;
+        load_one((dm_dtype)dtype, p, at, &x);
+        return in_carrier(carrier, x);
+    }
+    int64_t x;
+    load_one((dm_dtype)dtype, p, at, &x);
+    return in_carrier(carrier, x);
+}
+
 static __device__ __noinline__ void store_value(int dtype, int carrier, void *p, int64_t at, value v)
 {
-    int32_t truth;
     switch (carrier) {
     case DM_F64:
-        store_any<double, 1>((dm_dtype)dtype, p, at, &v.f64);
+        store_one((dm_dtype)dtype, p, at, v.f64);
         break;
     case DM_F32:
-        store_any<float, 1>((dm_dtype)dtype, p, at, &v.f32);
+        store_one((dm_dtype)dtype, p, at, widened(v.f32));
         break;
     case DM_I64:
-        store_any<int64_t, 1>((dm_dtype)dtype, p, at, &v.i64);
+        store_one((dm_dtype)dtype, p, at, v.i64);
         break;
     case DM_I32:
-        store_any<int32_t, 1>((dm_dtype)dtype, p, at, &v.i32);
+        store_one((dm_dtype)dtype, p, at, (int64_t)v.i32);
+        break;
+    case DM_U64:
+        store_one((dm_dtype)dtype, p, at, v.u64);
         break;
     case DM_BOOL:
-        truth = v.truth;
-        store_any<int32_t, 1>((dm_dtype)dtype, p, at, &truth);
+        store_one((dm_dtype)dtype, p, at, (int64_t)v.truth);
         break;
     default:
         __trap();
@@ -94,13 +123,6 @@ static __device__ __noinline__ void store_value(int dtype, int carrier, void *p,
 static __device__ __noinline__ value cast_value(value v, int of, int via, int type)
 {
     uint64_t slot = 0;
-    if (of == DM_BOOL) {
-        v.i32 = v.truth;
-        of = DM_I32;
-    }
-    if (via == DM_BOOL) {
-        return load_value(of, type == DM_BOOL ? DM_BOOL : DM_I32, &v, 0);
-    }
     store_value(via, of, &slot, 0, v);
     return load_value(via, type, &slot, 0);
 }
@@ -146,6 +168,8 @@ static __device__ __forceinline__ value run_step(const dmi_cuda_program &p, int 
         return step_value<int64_t>(s.row, s.compare, s.choice, a, b, c, n0, n1);
     case DM_I32:
         return step_value<int32_t>(s.row, s.compare, s.choice, a, b, c, n0, n1);
+    case DM_U64:
+        return step_value<uint64_t>(s.row, s.compare, s.choice, a, b, c, n0, n1);
     default:
         return step_value<unsigned char>(s.row, s.compare, s.choice, a, b, c, n0, n1);
     }
@@ -167,6 +191,9 @@ static __device__ __forceinline__ value constant_value(const dmi_cuda_program &p
         break;
     case DM_I32:
         v.i32 = number_in<int32_t>(n);
+        break;
+    case DM_U64:
+        v.u64 = number_in<uint64_t>(n);
         break;
     default:
         v.truth = number_in<unsigned char>(n);
