@@ -30,10 +30,11 @@ static inline dm_dtype map_dtype(rng *r)
 /* Rows whose functions are the same on every device, to the bit; any: all of them. */
 static inline int map_row(rng *r, bool any)
 {
-    static const int exact[] = {DMI_EW_add,      DMI_EW_subtract, DMI_EW_multiply,  DMI_EW_negative, DMI_EW_abs,
-                                DMI_EW_minimum,  DMI_EW_maximum,  DMI_EW_where,     DMI_EW_relu,     DMI_EW_less,
-                                DMI_EW_equal,    DMI_EW_greater,  DMI_EW_clip,      DMI_EW_square,   DMI_EW_sign,
-                                DMI_EW_floor,    DMI_EW_scale,    DMI_EW_affine,    DMI_EW_linear,   DMI_EW_product,
+    static const int exact[] = {DMI_EW_add,      DMI_EW_subtract,   DMI_EW_multiply,    DMI_EW_negative,
+                                DMI_EW_abs,      DMI_EW_minimum,    DMI_EW_maximum,     DMI_EW_where,
+                                DMI_EW_relu,     DMI_EW_less,       DMI_EW_equal,       DMI_EW_greater,
+                                DMI_EW_clip,     DMI_EW_square,     DMI_EW_sign,        DMI_EW_floor,
+                                DMI_EW_scale,    DMI_EW_affine,     DMI_EW_linear,      DMI_EW_product,
                                 DMI_EW_isfinite, DMI_EW_logical_or, DMI_EW_bitwise_xor, DMI_EW_multiply_add};
     return any ? map_pick(r, DMI_EW_ROWS) : exact[map_pick(r, DMI_COUNT(exact))];
 }

@@ -1,5 +1,5 @@
-/* Elementwise programs by tiles against the same programs one element at a time; shapes, strides and aliases. What each
- * row computes is compared with NumPy elsewhere. */
+/* Elementwise programs by tiles against the same programs one element at a time; shapes, strides and aliases.
+ * What each row computes is compared with NumPy elsewhere. */
 #include "map_cases.h"
 
 /* One element: a box without dims has one tile of one element. */
@@ -60,7 +60,8 @@ static void check_case(rng *r, int depth, int ndim, int64_t longest, bool share)
     expect_all(&c, expected_at);
     dmi_run_map(dmi_backend_cpu(), NULL, &c.d, c.m.number, c.m.numbers, at);
     for (int64_t i = 0; i < c.span[out]; i++) {
-        const char *got = (char *)at[out] + i * width_of(type), *want = (char *)expected_at[out] + i * width_of(type);
+        const char *got = (char *)at[out] + i * width_of(type),
+                   *want = (char *)expected_at[out] + i * width_of(type);
         if (!same_element(type, got, want)) {
             fail_msg("%d steps, %d inputs -> %s: element %lld is %Lg, not %Lg", c.d.program.steps, out,
                      dmi_dtype_name(type), (long long)i, decode(type, got), decode(type, want));

@@ -113,7 +113,7 @@ int dmi_expr_apply(expr_parser *p, int at, int row, const int *child)
 {
     const dmi_ew_row *r = &dmi_ew_rows[row];
     bool constants;
-    dm_dtype operand[3], common;
+    dm_dtype operand[3] = {0}, common;
     expr_node node = {.kind = NODE_ROW, .at = at, .row = row, .children = r->operands};
     if (p->status != DM_OK) {
         return -1;

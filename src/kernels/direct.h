@@ -1,4 +1,5 @@
-/* Kernels called by themselves, outside a plan: transports, measurements and tests. On a GPU, errors stay in the queue. */
+/* Kernels called by themselves, outside a plan: transports, measurements and tests. On a GPU, errors stay in
+ * the queue. */
 #ifndef DMI_DIRECT_H
 #define DMI_DIRECT_H
 
@@ -9,14 +10,15 @@ static inline void *dmi_unconst(const void *p)
     return (void *)(uintptr_t)p;
 }
 
-static inline void dmi_run_copy(const dmi_backend *on, dmi_queue *q, const dmi_copy *d, const void *src, void *dst)
+static inline void dmi_run_copy(const dmi_backend *on, dmi_queue *q, const dmi_copy *d, const void *src,
+                                void *dst)
 {
     dmi_kernel_call call = {.queue = q, .desc = d, .at = {dmi_unconst(src), dst}};
     (void)!on->run(DMI_KERNEL_copy, &call);
 }
 
-static inline void dmi_run_gemm(const dmi_backend *on, dmi_queue *q, const dmi_gemm *d, double alpha, const void *a,
-                                const void *b, double beta, void *c)
+static inline void dmi_run_gemm(const dmi_backend *on, dmi_queue *q, const dmi_gemm *d, double alpha,
+                                const void *a, const void *b, double beta, void *c)
 {
     dmi_kernel_call call = {
         .queue = q, .desc = d, .at = {dmi_unconst(a), dmi_unconst(b), c}, .scalar = {alpha, beta}};
@@ -34,8 +36,8 @@ static inline void dmi_run_map(const dmi_backend *on, dmi_queue *q, const dmi_ma
     (void)!on->run(DMI_KERNEL_map, &call);
 }
 
-static inline void dmi_run_fill(const dmi_backend *on, dmi_queue *q, const dmi_fill *d, const dmi_fill_values *v,
-                                void *out)
+static inline void dmi_run_fill(const dmi_backend *on, dmi_queue *q, const dmi_fill *d,
+                                const dmi_fill_values *v, void *out)
 {
     dmi_number number[] = {
         {.re = v->p0, .whole = v->i0}, {.re = v->p1, .whole = v->i1}, {.whole = (int64_t)v->seed}};
@@ -43,7 +45,8 @@ static inline void dmi_run_fill(const dmi_backend *on, dmi_queue *q, const dmi_f
     (void)!on->run(DMI_KERNEL_fill, &call);
 }
 
-static inline void dmi_run_reduce(const dmi_backend *on, dmi_queue *q, const dmi_reduce *d, const void *in, void *acc)
+static inline void dmi_run_reduce(const dmi_backend *on, dmi_queue *q, const dmi_reduce *d, const void *in,
+                                  void *acc)
 {
     dmi_kernel_call call = {.queue = q, .desc = d, .at = {dmi_unconst(in), acc}};
     (void)!on->run(DMI_KERNEL_reduce, &call);
@@ -63,8 +66,8 @@ static inline void dmi_run_acc_store(const dmi_backend *on, dmi_queue *q, const 
     (void)!on->run(DMI_KERNEL_acc_store, &call);
 }
 
-static inline void dmi_run_fold(const dmi_backend *on, dmi_queue *q, const dmi_fold *d, double scale, const void *rows,
-                                const void *own, double beta, void *out)
+static inline void dmi_run_fold(const dmi_backend *on, dmi_queue *q, const dmi_fold *d, double scale,
+                                const void *rows, const void *own, double beta, void *out)
 {
     dmi_kernel_call call = {
         .queue = q, .desc = d, .at = {dmi_unconst(rows), out, dmi_unconst(own)}, .scalar = {scale, beta}};

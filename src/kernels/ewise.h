@@ -1,7 +1,8 @@
-/* Elementwise functions: the rows of ewise.def, and programs of several of them that run in one pass over memory.
+/* Elementwise functions: the rows of ewise.def, and programs of several of them that run in one pass over
+ * memory.
  *
- * Values are computed in a *carrier*: bool, i32, i64, u64, f32, f64, c64 or c128. A carrier holds every value of the
- * types that are computed in it (dmi_dtype_carrier). */
+ * Values are computed in a *carrier*: bool, i32, i64, u64, f32, f64, c64 or c128. A carrier holds every value
+ * of the types that are computed in it (dmi_dtype_carrier). */
 #ifndef DMI_EWISE_H
 #define DMI_EWISE_H
 
@@ -14,11 +15,21 @@ enum dmi_ew_number {
 #undef DMI_EW
 #undef DMI_EW_INNER
     DMI_EW_ROWS,
-    DMI_EW_CAST = DMI_EW_ROWS, /* a step that converts: to another carrier, or to the values of a narrower type */
+    DMI_EW_CAST =
+        DMI_EW_ROWS, /* a step that converts: to another carrier, or to the values of a narrower type */
     DMI_EW_KINDS
 };
 
-enum { DMI_FORM_UNARY, DMI_FORM_BINARY, DMI_FORM_TERNARY, DMI_FORM_TEST, DMI_FORM_COMPARE, DMI_FORM_CHOOSE, DMI_FORM_PART, DMI_FORM_NONE };
+enum {
+    DMI_FORM_UNARY,
+    DMI_FORM_BINARY,
+    DMI_FORM_TERNARY,
+    DMI_FORM_TEST,
+    DMI_FORM_COMPARE,
+    DMI_FORM_CHOOSE,
+    DMI_FORM_PART,
+    DMI_FORM_NONE
+};
 
 enum { DMI_COLD, DMI_WARM, DMI_HOT };
 
@@ -28,7 +39,7 @@ enum {
     DMI_DOMAIN_INTEGER = 1 << DM_I32 | 1 << DM_I64 | 1 << DM_U64,
     DMI_DOMAIN_FLOAT = 1 << DM_F32 | 1 << DM_F64,
     DMI_DOMAIN_COMPLEX = 1 << DM_C64 | 1 << DM_C128,
-    DMI_DOMAIN_LOGIC = DMI_EW_BOOL,                                        /* operands are taken as bool */
+    DMI_DOMAIN_LOGIC = DMI_EW_BOOL, /* operands are taken as bool */
     DMI_DOMAIN_BITS = DMI_EW_BOOL | DMI_DOMAIN_INTEGER,
     DMI_DOMAIN_ORDERED = DMI_DOMAIN_INTEGER | DMI_DOMAIN_FLOAT,
     DMI_DOMAIN_REAL = DMI_EW_BOOL | DMI_DOMAIN_ORDERED,
@@ -47,8 +58,8 @@ typedef struct dmi_ew_row {
 extern const dmi_ew_row dmi_ew_rows[DMI_EW_ROWS];
 int dmi_ew_find(const char *name, size_t length); /* a row that is not inner; -1: there is none */
 
-/* The type in which a row takes operands of these types (CHOOSE: its A aside), and the type of its result. False: it takes
- * no such operands. */
+/* The type in which a row takes operands of these types (CHOOSE: its A aside), and the type of its result.
+ * False: it takes no such operands. */
 bool dmi_ew_types(int row, const dm_dtype *operand, dm_dtype *taken, dm_dtype *result);
 
 /* A number of the call in all forms. */
@@ -61,7 +72,13 @@ dmi_number dmi_number_of(double value); /* whole: saturated */
 /* --- programs */
 enum { DMI_MAP_INPUTS = 11, DMI_MAP_NUMBERS = 16, DMI_MAP_TEMPORARIES = 10, DMI_MAP_STEPS = 64 };
 /* Where a value is: a temporary, an input, or a constant (a number that fills a tile). */
-enum { DMI_AT_TEMPORARY = 0, DMI_AT_INPUT = 0x20, DMI_AT_CONSTANT = 0x40, DMI_AT_KIND = 0x60, DMI_AT_INDEX = 0x1f };
+enum {
+    DMI_AT_TEMPORARY = 0,
+    DMI_AT_INPUT = 0x20,
+    DMI_AT_CONSTANT = 0x40,
+    DMI_AT_KIND = 0x60,
+    DMI_AT_INDEX = 0x1f
+};
 
 typedef struct dmi_map_step {
     uint8_t row;       /* or DMI_EW_CAST */
@@ -75,7 +92,7 @@ typedef struct dmi_map_step {
 /* The last step's result is the program's. */
 typedef struct dmi_map_program {
     uint8_t inputs, constants, temporaries, steps;
-    uint8_t result; /* its carrier */
+    uint8_t result;                     /* its carrier */
     uint8_t input_type[DMI_MAP_INPUTS]; /* carriers */
     uint8_t constant_type[DMI_MAP_NUMBERS], constant_number[DMI_MAP_NUMBERS];
     dmi_map_step step[DMI_MAP_STEPS];
@@ -85,8 +102,9 @@ static inline size_t dmi_map_program_bytes(const dmi_map_program *p) /* with the
     return sizeof *p - sizeof p->step + p->steps * sizeof p->step[0];
 }
 
-/* The descriptor of the kernel `map`: out[...] = program(inputs) over a strided box; inputs 0 .. inputs-1, then out. An
- * input may be exactly out (same address, same strides). References: the inputs in their order, out. The result is converted to out's type as dmi_copy does. */
+/* The descriptor of the kernel `map`: out[...] = program(inputs) over a strided box; inputs 0 .. inputs-1, then
+ * out. An input may be exactly out (same address, same strides). References: the inputs in their order, out.
+ * The result is converted to out's type as dmi_copy does. */
 typedef struct dmi_map {
     int ndim;
     int64_t extent[DM_MAX_DIMS];
@@ -120,7 +138,8 @@ dmi_map_value dmi_map_cast(dmi_map_builder *b, dmi_map_value value, dm_dtype to)
 DM_CHECKED dm_status dmi_map_apply(dmi_map_builder *b, int row, const dmi_map_value *values, const int *number,
                                    dmi_map_value *out);
 /* A program of one row on inputs of these types. DM_ERR_DTYPE: it does not take them (no text is set). */
-DM_CHECKED dm_status dmi_map_row(int row, const dm_dtype *in, const int *number, dm_dtype out, dmi_map_program *program);
+DM_CHECKED dm_status dmi_map_row(int row, const dm_dtype *in, const int *number, dm_dtype out,
+                                 dmi_map_program *program);
 /* Ends the program: its result is `value`, to be stored as type `out`. */
 void dmi_map_result(dmi_map_builder *b, dmi_map_value value, dm_dtype out);
 

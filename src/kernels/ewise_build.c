@@ -1,4 +1,5 @@
-/* Making elementwise programs. A temporary is free again as soon as the step that uses it is made: values are used once. */
+/* Making elementwise programs. A temporary is free again as soon as the step that uses it is made: values are
+ * used once. */
 #include "kernels/ewise.h"
 
 #include <string.h>
@@ -192,7 +193,8 @@ void dmi_map_result(dmi_map_builder *b, dmi_map_value value, dm_dtype out)
     dm_dtype carrier = dmi_dtype_carrier(value.dtype);
     if ((value.at & DMI_AT_KIND) == DMI_AT_CONSTANT) {
         int c = value.at & DMI_AT_INDEX;
-        dmi_map_step step = {.row = DMI_EW_constant, .type = p->constant_type[c], .number = {p->constant_number[c]}};
+        dmi_map_step step = {
+            .row = DMI_EW_constant, .type = p->constant_type[c], .number = {p->constant_number[c]}};
         (void)add_step(b, step, 0, (dm_dtype)step.type);
         p->constants -= c + 1 == p->constants;
     } else if ((value.at & DMI_AT_KIND) == DMI_AT_INPUT) {

@@ -6,9 +6,9 @@
 _Static_assert(DMI_EW_KINDS <= UINT8_MAX, "the number of a row is one byte in a program");
 
 #define DMI_FORM_OPERANDS(form)                                                                                \
-    ((form) == DMI_FORM_TERNARY || (form) == DMI_FORM_CHOOSE    ? 3                                            \
-     : (form) == DMI_FORM_BINARY || (form) == DMI_FORM_COMPARE ? 2                                            \
-     : (form) == DMI_FORM_NONE                                 ? 0                                            \
+    ((form) == DMI_FORM_TERNARY || (form) == DMI_FORM_CHOOSE   ? 3                                             \
+     : (form) == DMI_FORM_BINARY || (form) == DMI_FORM_COMPARE ? 2                                             \
+     : (form) == DMI_FORM_NONE                                 ? 0                                             \
                                                                : 1)
 const dmi_ew_row dmi_ew_rows[DMI_EW_ROWS] = {
 #define DMI_EW(name, form, domain, class, ...)                                                                 \
@@ -44,7 +44,8 @@ static bool is_floating(dm_dtype dtype)
     return dmi_dtype_is_float(dtype) || dmi_dtype_is_complex(dtype);
 }
 
-/* What operands [first, end) promote to. Integers beside a float each meet the float, and not each other first. */
+/* What operands [first, end) promote to. Integers beside a float each meet the float, and not each other first.
+ */
 static dm_dtype promote_all(const dm_dtype *operand, int first, int end)
 {
     dm_dtype t = 0;
@@ -76,14 +77,17 @@ bool dmi_ew_types(int row, const dm_dtype *operand, dm_dtype *taken, dm_dtype *r
         }
     }
     *taken = t;
-    *result = r->form == DMI_FORM_TEST || r->form == DMI_FORM_COMPARE   ? DM_BOOL
-              : r->form == DMI_FORM_PART && dmi_dtype_is_complex(t) ? (t == DM_C64 ? DM_F32 : DM_F64)
-                                                                    : t;
+    *result = r->form == DMI_FORM_TEST || r->form == DMI_FORM_COMPARE ? DM_BOOL
+              : r->form == DMI_FORM_PART && dmi_dtype_is_complex(t)   ? (t == DM_C64 ? DM_F32 : DM_F64)
+                                                                      : t;
     return r->domain >> dmi_dtype_carrier(t) & 1;
 }
 
 dmi_number dmi_number_of(double value)
 {
-    int64_t whole = value >= 0x1p63 ? INT64_MAX : value < -0x1p63 ? INT64_MIN : value == value ? (int64_t)value : 0;
+    int64_t whole = value >= 0x1p63   ? INT64_MAX
+                    : value < -0x1p63 ? INT64_MIN
+                    : value == value  ? (int64_t)value
+                                      : 0;
     return (dmi_number){.re = value, .whole = whole};
 }

@@ -26,21 +26,21 @@ enum dmi_kernel_number {
 enum {
     DMI_TRAIT_RUNS = 1,  /* its descriptor begins with a dmi_copy, whose runs a GPU reads from its own memory */
     DMI_TRAIT_WAITS = 2, /* on a GPU the kernel itself waits for the EXPECTs of its plan */
-    DMI_TRAIT_HOST = 4   /* work of the host; a GPU's executor does it in pieces (exec/gpu_file.c, gpu_task.c) */
+    DMI_TRAIT_HOST = 4 /* work of the host; a GPU's executor does it in pieces (exec/gpu_file.c, gpu_task.c) */
 };
 
 /* One call of a kernel. */
 typedef struct dmi_kernel_call {
     dmi_queue *queue; /* NULL: the CPU */
     const void *desc;
-    void *at[DMI_MAX_REFS]; /* address of each reference; NULL: the call has none there */
-    double scalar[2];       /* alpha and beta, or scale and beta */
-    const dmi_number *number;   /* [numbers] of the call: what kernels.def says */
+    void *at[DMI_MAX_REFS];   /* address of each reference; NULL: the call has none there */
+    double scalar[2];         /* alpha and beta, or scale and beta */
+    const dmi_number *number; /* [numbers] of the call: what kernels.def says */
     int numbers;
     const dmi_arrival *arrival; /* WAITS: [parts] where arrivals are told; NULL: all is here */
-    const void *tail;       /* HOST: variable part of the command, */
+    const void *tail;           /* HOST: variable part of the command, */
     int64_t tail_bytes;
-    int refs, worker;       /* HOST: how many references; which worker */
+    int refs, worker; /* HOST: how many references; which worker */
 } dmi_kernel_call;
 
 /* What touches() may look at. */
@@ -56,7 +56,8 @@ typedef struct dmi_kernel {
     unsigned traits;
     void (*touches)(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS]); /* out is zero before */
     dm_status (*cpu)(const dmi_kernel_call *call);
-    dm_status (*cuda)(const dmi_kernel_call *call); /* on the queue's device, which is current; NULL: HOST, or no CUDA */
+    dm_status (*cuda)(
+        const dmi_kernel_call *call); /* on the queue's device, which is current; NULL: HOST, or no CUDA */
 } dmi_kernel;
 extern const dmi_kernel dmi_kernels[DMI_KERNELS];
 

@@ -49,7 +49,7 @@ void dmi_touch_copy(dmi_touch *t, const dmi_copy *copy, bool dst, int64_t elem, 
 }
 
 void dmi_touch_box(dmi_touch *t, int ndim, const int64_t *extent, const int64_t *stride, int64_t offset,
-                      int64_t elem, int rw)
+                   int64_t elem, int rw)
 {
     memset(t, 0, sizeof *t);
     t->rw = rw;

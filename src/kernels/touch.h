@@ -20,8 +20,8 @@ typedef struct dmi_touch {
 /* One side of a copy, of elements of `elem` bytes. */
 void dmi_touch_copy(dmi_touch *t, const dmi_copy *copy, bool dst, int64_t elem, int rw);
 /* A strided box. */
-void dmi_touch_box(dmi_touch *t, int ndim, const int64_t *extent, const int64_t *stride, int64_t offset, int64_t elem,
-                   int rw);
+void dmi_touch_box(dmi_touch *t, int ndim, const int64_t *extent, const int64_t *stride, int64_t offset,
+                   int64_t elem, int rw);
 /* count elements from the reference's start. */
 void dmi_touch_dense(dmi_touch *t, int64_t count, int64_t elem, int rw);
 

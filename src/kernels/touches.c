@@ -104,7 +104,8 @@ void dmi_fold_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
 {
     const dmi_fold *f = t->desc;
     const dmi_acc_store *s = &f->store;
-    int64_t elem = dmi_dtype_bytes(f->dtype), rows[2] = {f->addends - (f->own >= 0), 1}, stride[2] = {f->pitch, 1};
+    int64_t elem = dmi_dtype_bytes(f->dtype), rows[2] = {f->addends - (f->own >= 0), 1},
+            stride[2] = {f->pitch, 1};
     for (int d = 0; d < s->ndim; d++) {
         rows[1] *= s->extent[d];
     }
@@ -125,7 +126,8 @@ void dmi_file_write_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
     dmi_touch_copy(&out[0], &part->geometry, false, dmi_dtype_bytes(part->geometry.src_dtype), DMI_READ);
 }
 
-/* From the first byte of all blocks of an operand to the last: views leave gaps, which nobody else uses meanwhile. */
+/* From the first byte of all blocks of an operand to the last: views leave gaps, which nobody else uses
+ * meanwhile. */
 void dmi_task_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
 {
     const dmi_task_desc *task = t->desc;

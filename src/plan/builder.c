@@ -7,10 +7,10 @@
 
 const char *dmi_step_name(int kind)
 {
-    return kind == DMI_STEP_PUSH                            ? "push"
-           : kind == DMI_STEP_EXPECT                        ? "expect"
+    return kind == DMI_STEP_PUSH                              ? "push"
+           : kind == DMI_STEP_EXPECT                          ? "expect"
            : kind >= DMI_STEP_KERNEL && kind < DMI_STEP_KINDS ? dmi_kernels[kind - DMI_STEP_KERNEL].name
-                                                            : "?";
+                                                              : "?";
 }
 
 void *dmi_build_alloc(dmi_builder *b, size_t bytes)

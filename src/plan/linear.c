@@ -1,4 +1,5 @@
-/* Elementwise programs with factors. The call's numbers are {alpha, beta, 0}; a term whose factor is 0 is not read. */
+/* Elementwise programs with factors. The call's numbers are {alpha, beta, 0}; a term whose factor is 0 is not
+ * read. */
 #include "plan/plan.h"
 
 enum { ZERO = 2 };
@@ -16,8 +17,8 @@ static bool is_whole_type(dm_dtype dtype)
     return !dmi_dtype_is_float(dtype) && !dmi_dtype_is_complex(dtype);
 }
 
-/* Whole numbers are computed in int64 with wrap-around, or in fewer bits where the result has no more. Where a whole
- * number meets a floating one, or the result is floating, all is computed in f64. */
+/* Whole numbers are computed in int64 with wrap-around, or in fewer bits where the result has no more. Where a
+ * whole number meets a floating one, or the result is floating, all is computed in f64. */
 static dm_dtype computed_in(const dm_dtype *dtype, int inputs, dm_dtype out)
 {
     dm_dtype promoted = dtype[0];
@@ -72,16 +73,17 @@ int dmi_linear_program(const dm_dtype dtype[2], const bool used[2], dm_dtype out
     return one;
 }
 
-void dmi_plan_linear(dmi_builder *b, const dmi_value value[2], const bool used[2], const dmi_value *out, dmi_mark done)
+void dmi_plan_linear(dmi_builder *b, const dmi_value value[2], const bool used[2], const dmi_value *out,
+                     dmi_mark done)
 {
     dmi_map_program program;
-    int first =
-        dmi_linear_program((dm_dtype[]){value[0].desc->dtype, value[1].desc->dtype}, used, out->desc->dtype, &program);
+    int first = dmi_linear_program((dm_dtype[]){value[0].desc->dtype, value[1].desc->dtype}, used,
+                                   out->desc->dtype, &program);
     dmi_plan_map(b, &program, &value[first], out, done);
 }
 
-void dmi_plan_scaled(dmi_builder *b, int row, int inputs, const dmi_value *value, bool used, const dmi_value *out,
-                     dmi_mark done)
+void dmi_plan_scaled(dmi_builder *b, int row, int inputs, const dmi_value *value, bool used,
+                     const dmi_value *out, dmi_mark done)
 {
     dm_dtype dtype[2] = {value[0].desc->dtype, value[inputs - 1].desc->dtype}, type = out->desc->dtype;
     dmi_map_builder m = builder();

@@ -108,8 +108,8 @@ dmi_step *dmi_build_map(dmi_builder *b, const dmi_map_program *program, int ndim
     return dmi_build_kernel(b, DMI_KERNEL_map, &k, sizeof k, refs, program->inputs + 1, after);
 }
 
-static void map_region(dmi_builder *b, const dmi_map_program *program, input *in, int64_t index, const dmi_value *out,
-                       const dmi_mark ready, dmi_mark done)
+static void map_region(dmi_builder *b, const dmi_map_program *program, input *in, int64_t index,
+                       const dmi_value *out, const dmi_mark ready, dmi_mark done)
 {
     int64_t stride[DMI_MAP_INPUTS][DM_MAX_DIMS], extent[DM_MAX_DIMS];
     dmi_side side[DMI_MAP_INPUTS];

@@ -1,15 +1,16 @@
-/* Copies on the GPU against those of the CPU: bit for bit, NaNs' payloads included, but for those of complex numbers. */
+/* Copies on the GPU against those of the CPU: bit for bit, NaNs' payloads included, but for those of complex
+ * numbers. */
 #include "copy_cases.h"
-#include "kernels/direct.h"
 #include "cuda/cuda_case.h"
+#include "kernels/direct.h"
 
 static void check_bits(const char *what, const dmi_copy *d, const char *got, const char *expected, int64_t n)
 {
-    bool complex = dmi_dtype_is_complex(d->dst_dtype);
-    dm_dtype part = d->dst_dtype == DM_C64 ? DM_F32 : DM_F64;
-    int64_t bytes = complex ? width_of(part) : width_of(d->dst_dtype);
-    for (int64_t i = 0; i < n * (complex ? 2 : 1); i++) {
-        if (complex && same_element(part, got + i * bytes, expected + i * bytes)) {
+    bool to = dmi_dtype_is_complex(d->dst_dtype), from = dmi_dtype_is_complex(d->src_dtype);
+    dm_dtype part = d->dst_dtype == DM_C64 ? DM_F32 : d->dst_dtype == DM_C128 ? DM_F64 : d->dst_dtype;
+    int64_t bytes = width_of(part);
+    for (int64_t i = 0; i < n * (to ? 2 : 1); i++) {
+        if ((to || from) && same_element(part, got + i * bytes, expected + i * bytes)) {
             continue;
         }
         if (memcmp(got + i * bytes, expected + i * bytes, (size_t)bytes) != 0) {

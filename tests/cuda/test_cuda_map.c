@@ -1,4 +1,5 @@
-/* Elementwise programs on the GPU against those of the CPU: the same bits, but for functions of the C library. */
+/* Elementwise programs on the GPU against those of the CPU: the same bits, but for functions of the C library.
+ */
 #include "cuda/cuda_case.h"
 #include "kernels/direct.h"
 #include "map_cases.h"
@@ -43,7 +44,8 @@ static void run_case(fixture *f, rng *r, map_case *c, double most, const char *w
         double ulps = most > 0 && isfinite(x) && isfinite(y) ? ulps_between(type, g, e) : 1e9;
         if (ulps > most) {
             fail_msg("%s, %d steps, %d inputs of %s -> %s: element %lld is %.20Lg, not %.20Lg", what,
-                     c->d.program.steps, out, dmi_dtype_name(c->d.dtype[0]), dmi_dtype_name(type), (long long)i, x, y);
+                     c->d.program.steps, out, dmi_dtype_name(c->d.dtype[0]), dmi_dtype_name(type), (long long)i,
+                     x, y);
         }
         worst_ulps[type == DM_F64] = fmax(worst_ulps[type == DM_F64], ulps);
     }
@@ -84,7 +86,8 @@ static void test_programs(void **state)
     }
 }
 
-/* Dense and aligned rows, which go in groups, of lengths around the groups'; and more than a grid does in one turn. */
+/* Dense and aligned rows, which go in groups, of lengths around the groups'; and more than a grid does in one
+ * turn. */
 static void test_dense(void **state)
 {
     fixture *f = begin_test(state);
@@ -92,7 +95,8 @@ static void test_dense(void **state)
     for (int64_t round = 0; round < rounds(f, 600); round++) {
         map_case c;
         map_case_random(&r, &c, 1 + (round % 8 == 0), false);
-        int64_t n = 64 * rng_in(&r, 1, round % 100 == 0 ? 100000 : 100) + (round % 4 == 0 ? rng_in(&r, 0, 63) : 0);
+        int64_t n =
+            64 * rng_in(&r, 1, round % 100 == 0 ? 100000 : 100) + (round % 4 == 0 ? rng_in(&r, 0, 63) : 0);
         c.d.ndim = 1;
         c.d.extent[0] = n;
         for (int s = 0; s <= c.d.program.inputs; s++) {
@@ -127,7 +131,8 @@ static void test_functions(void **state)
             run_case(f, &r, &c, result == DM_BOOL ? 0 : 6, dmi_ew_rows[row].name);
         }
     }
-    printf("functions: at most %.2f units of f32 and %.2f of f64 from the CPU's\n", worst_ulps[0], worst_ulps[1]);
+    printf("functions: at most %.2f units of f32 and %.2f of f64 from the CPU's\n", worst_ulps[0],
+           worst_ulps[1]);
 }
 
 int main(void)

@@ -1,4 +1,5 @@
-/* Elementwise programs on the CPU: a tile of each value fits the first-level cache; every step is a loop over a tile. */
+/* Elementwise programs on the CPU: a tile of each value fits the first-level cache; every step is a loop over a
+ * tile. */
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/ewise_cpu.h"
 #include "kernels/kernel.h"
@@ -66,7 +67,8 @@ static void prepare(map_job *job)
     job->most = DMI_MIN(TILE_BYTES / widest, DMI_CHUNK);
     for (int i = 0; i < p->constants; i++) {
         dm_dtype type = (dm_dtype)p->constant_type[i];
-        fill_tile(type, &job->number[p->constant_number[i]], TILE_BYTES / dmi_dtype_bytes(type), &job->constants[i]);
+        fill_tile(type, &job->number[p->constant_number[i]], TILE_BYTES / dmi_dtype_bytes(type),
+                  &job->constants[i]);
         job->constant = true;
     }
 }
@@ -83,7 +85,8 @@ static void cast(const dmi_map_step *step, const void *from, void *to, int64_t n
     dmi_convert_row(via, type, &between, to, n);
 }
 
-/* n elements at element positions at[] of the sides, with strides; in[]: those inputs that are there already. */
+/* n elements at element positions at[] of the sides, with strides; in[]: those inputs that are there already.
+ */
 static void run_tile(map_job *job, const int64_t *at, const int64_t *stride, int64_t n)
 {
     const dmi_map_program *p = job->p;
@@ -93,7 +96,9 @@ static void run_tile(map_job *job, const int64_t *at, const int64_t *stride, int
         const void *from = job->at[i] ? dmi_at(job->at[i], at[i] * job->bytes[i]) : NULL;
         dm_dtype carrier = (dm_dtype)p->input_type[i];
         bool direct = !from || dmi_row_direct(job->d->dtype[i], stride[i], carrier, n);
-        in[i] = direct ? from : dmi_row_load(job->d->dtype[i], from, stride[i], carrier, (dmi_chunk *)&job->input[i], n);
+        in[i] = direct
+                    ? from
+                    : dmi_row_load(job->d->dtype[i], from, stride[i], carrier, (dmi_chunk *)&job->input[i], n);
     }
     void *out = dmi_at_mut(job->at[p->inputs], at[p->inputs] * job->bytes[p->inputs]);
     bool direct = dmi_row_direct(result, stride[p->inputs], out_type, n);
@@ -112,9 +117,9 @@ static void run_tile(map_job *job, const int64_t *at, const int64_t *stride, int
         if (step->row == DMI_EW_CAST) {
             cast(step, from[0], last, n);
         } else {
-            rows_of((dm_dtype)step->type)[step->row](last, operands > 0 ? from[0] : NULL, operands > 1 ? from[1] : NULL,
-                                                     operands > 2 ? from[2] : NULL, &job->number[step->number[0]],
-                                                     &job->number[step->number[1]], n);
+            rows_of((dm_dtype)step->type)[step->row](
+                last, operands > 0 ? from[0] : NULL, operands > 1 ? from[1] : NULL,
+                operands > 2 ? from[2] : NULL, &job->number[step->number[0]], &job->number[step->number[1]], n);
         }
     }
     if (!direct) {
@@ -122,7 +127,8 @@ static void run_tile(map_job *job, const int64_t *at, const int64_t *stride, int
     }
 }
 
-/* May a row be one tile, however long? Where all of its operands are read from where they are, and there is one step. */
+/* May a row be one tile, however long? Where all of its operands are read from where they are, and there is one
+ * step. */
 static bool any_length(const map_job *job, const int64_t *stride)
 {
     const dmi_map_program *p = job->p;

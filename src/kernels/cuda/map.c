@@ -55,8 +55,8 @@ static bool grouped(map_job *job, const dmi_box *box, const int64_t *at, int64_t
     bool fits = true;
     for (int s = 0; s <= job->p.inputs; s++) {
         job->p.splat[s] = s < job->p.inputs && box->stride[s][box->ndim - 1] == 0;
-        fits = fits &&
-               (job->p.splat[s] || dmi_cuda_grouped(box, s, job->memory[s], at[s], job->bytes[s], group));
+        fits =
+            fits && (job->p.splat[s] || dmi_cuda_grouped(box, s, job->memory[s], at[s], job->bytes[s], group));
     }
     return fits;
 }
@@ -66,7 +66,8 @@ static void launch_box(map_job *job, const dmi_box *box, const int64_t *at)
     dmi_cuda_map *p = &job->p;
     int inner = box->ndim - 1;
     job->same = same_launcher(p, true);
-    int64_t group = job->same ? 16 / job->bytes[p->inputs] : 4, n = box->extent[inner], body = n / group * group;
+    int64_t group = job->same ? 16 / job->bytes[p->inputs] : 4, n = box->extent[inner],
+            body = n / group * group;
     body = grouped(job, box, at, group) ? body : 0;
     dmi_box part = *box;
     if (body > 0) {
@@ -91,7 +92,8 @@ static void launch_box(map_job *job, const dmi_box *box, const int64_t *at)
     }
 }
 
-/* A program of one row, whose operands are inputs in their order, on the types that the kernels of one row know. */
+/* A program of one row, whose operands are inputs in their order, on the types that the kernels of one row
+ * know. */
 static bool is_one_row(const dmi_map *d)
 {
     const dmi_map_program *p = &d->program;

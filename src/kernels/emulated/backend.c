@@ -109,7 +109,8 @@ static void put(int kernel, const dmi_kernel_call *call)
     }
     int64_t runs = copies ? count_runs(q, row->name, call->desc) : 0;
     int64_t desc = room(row->desc_bytes), numbers = room((size_t)call->numbers * sizeof *call->number);
-    kernel_op *k = runs < 0 ? NULL : malloc(sizeof *k + (size_t)(desc + numbers) + (size_t)runs * sizeof(dmi_run));
+    kernel_op *k =
+        runs < 0 ? NULL : malloc(sizeof *k + (size_t)(desc + numbers) + (size_t)runs * sizeof(dmi_run));
     if (!k) {
         failed(q, row->name, "no memory");
         return;
