@@ -153,6 +153,25 @@ static void choose_inner(dmi_box *box)
     dmi_box_swap(box, inner, best);
 }
 
+/* Rows of one step on operands where they are: one loop a row. */
+static void walk_rows(const map_job *job, const dmi_box *box, int inner, const int64_t *offset)
+{
+    const dmi_map_program *p = job->p;
+    const dmi_map_step *step = &p->step[0];
+    dmi_ewise_fn *fn = rows_of((dm_dtype)step->type)[step->row];
+    int64_t index[DMI_BOX_DIMS] = {0}, at[SIDES], n = box->extent[inner];
+    memcpy(at, offset, sizeof at);
+    do {
+        const void *from[3] = {0};
+        for (int k = 0; k < dmi_ew_rows[step->row].operands; k++) {
+            int input = step->from[k] & DMI_AT_INDEX;
+            from[k] = dmi_at(job->at[input], at[input] * job->bytes[input]);
+        }
+        fn(dmi_at_mut(job->at[p->inputs], at[p->inputs] * job->bytes[p->inputs]), from[0], from[1], from[2],
+           &job->number[step->number[0]], &job->number[step->number[1]], n);
+    } while (dmi_box_next(box, inner, index, at));
+}
+
 static void walk(map_job *job, dmi_box *box, const int64_t *offset)
 {
     int sides = job->p->inputs + 1, inner;
@@ -165,22 +184,25 @@ static void walk(map_job *job, dmi_box *box, const int64_t *offset)
         stride[s] = box->stride[s][inner];
         far = far || (s + 1 < sides && stride[s] > 1);
     }
-    int64_t most = any_length(job, stride) ? n : job->most;
+    if (any_length(job, stride)) {
+        walk_rows(job, box, inner, offset);
+        return;
+    }
     /* Across a strided operand the rows come in pieces, so that what one piece draws into the cache, the next
      * row's piece still finds there. */
-    int64_t piece = far ? DMI_MIN(most, DMI_CHUNK) : n;
+    int64_t piece = far ? DMI_MIN(job->most, DMI_CHUNK) : n;
     for (int64_t i = 0; i < n; i += piece) {
         int64_t index[DMI_BOX_DIMS] = {0}, m = DMI_MIN(piece, n - i);
         for (int s = 0; s < sides; s++) {
             begin[s] = offset[s] + i * stride[s];
         }
         do {
-            for (int64_t j = 0; j < m; j += most) {
+            for (int64_t j = 0; j < m; j += job->most) {
                 int64_t at[SIDES];
                 for (int s = 0; s < sides; s++) {
                     at[s] = begin[s] + j * stride[s];
                 }
-                run_tile(job, at, stride, DMI_MIN(most, m - j));
+                run_tile(job, at, stride, DMI_MIN(job->most, m - j));
             }
         } while (dmi_box_next(box, inner, index, begin));
     }
