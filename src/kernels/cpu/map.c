@@ -65,7 +65,10 @@ static void prepare(map_job *job)
     for (int i = 0; i < p->steps; i++) {
         widest = DMI_MAX(widest, dmi_dtype_bytes((dm_dtype)p->step[i].type));
     }
-    job->most = TILE_BYTES / widest;
+    for (int i = 0; i < p->constants; i++) { /* of which some are only converted */
+        widest = DMI_MAX(widest, dmi_dtype_bytes((dm_dtype)p->constant_type[i]));
+    }
+    job->most = DMI_MIN(TILE_BYTES / widest, DMI_CHUNK);
     for (int i = 0; i < p->constants; i++) {
         dm_dtype type = (dm_dtype)p->constant_type[i];
         fill_tile(type, &job->number[p->constant_number[i]], TILE_BYTES / dmi_dtype_bytes(type),
@@ -128,23 +131,17 @@ static void run_tile(map_job *job, const int64_t *at, const int64_t *stride, int
     }
 }
 
-/* Are all operands, and out, read and written where they are? */
-static bool all_direct(const map_job *job, const int64_t *stride)
-{
-    const dmi_map_program *p = job->p;
-    bool direct = dmi_row_direct((dm_dtype)p->result, stride[p->inputs], job->d->dtype[p->inputs], 2);
-    for (int i = 0; i < p->inputs && direct; i++) {
-        direct = dmi_row_direct(job->d->dtype[i], stride[i], (dm_dtype)p->input_type[i], 2);
-    }
-    return direct;
-}
-
 /* May a row be one tile, however long? Where all of its operands are read from where they are, and there is one
  * step. */
 static bool any_length(const map_job *job, const int64_t *stride)
 {
     const dmi_map_program *p = job->p;
-    return p->steps == 1 && !job->constant && p->step[0].row != DMI_EW_CAST && all_direct(job, stride);
+    bool direct = p->steps == 1 && !job->constant && p->step[0].row != DMI_EW_CAST &&
+                  dmi_row_direct((dm_dtype)p->result, stride[p->inputs], job->d->dtype[p->inputs], 2);
+    for (int i = 0; i < p->inputs && direct; i++) {
+        direct = dmi_row_direct(job->d->dtype[i], stride[i], (dm_dtype)p->input_type[i], 2);
+    }
+    return direct;
 }
 
 /* The innermost dim is where out is densest; if it is short, the longest dim makes better rows. */
@@ -195,7 +192,6 @@ static void walk(map_job *job, dmi_box *box, const int64_t *offset)
         walk_rows(job, box, inner, offset);
         return;
     }
-    job->most = all_direct(job, stride) ? job->most : DMI_MIN(job->most, DMI_CHUNK);
     /* Across a strided operand the rows come in pieces, so that what one piece draws into the cache, the next
      * row's piece still finds there. */
     int64_t piece = far ? DMI_MIN(job->most, DMI_CHUNK) : n;
