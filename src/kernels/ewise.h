@@ -89,6 +89,11 @@ typedef struct dmi_map_step {
     uint8_t number[2]; /* S and T: numbers of the call */
 } dmi_map_step;
 
+static inline int dmi_map_operands(const dmi_map_step *step)
+{
+    return step->row == DMI_EW_CAST ? 1 : dmi_ew_rows[step->row].operands;
+}
+
 /* The last step's result is the program's. */
 typedef struct dmi_map_program {
     uint8_t inputs, constants, temporaries, steps;

@@ -86,23 +86,33 @@ dmi_map_value dmi_map_cast(dmi_map_builder *b, dmi_map_value value, dm_dtype to)
     return value;
 }
 
-/* Integers of a type narrower than its carrier may have left its range. */
+/* May an integer result have left the range of a type narrower than its carrier? A row that is not named here may: that
+ * costs a step and is never wrong. */
 static bool may_leave(int row)
 {
     switch (row) {
-    case DMI_EW_add:
-    case DMI_EW_subtract:
-    case DMI_EW_multiply:
-    case DMI_EW_floor_divide:
-    case DMI_EW_pow:
-    case DMI_EW_negative:
-    case DMI_EW_abs:
-    case DMI_EW_square:
-    case DMI_EW_bitwise_invert:
-    case DMI_EW_bitwise_left_shift:
-        return true;
+    case DMI_EW_positive:
+    case DMI_EW_remainder:
+    case DMI_EW_sign:
+    case DMI_EW_minimum:
+    case DMI_EW_maximum:
+    case DMI_EW_clip:
+    case DMI_EW_where:
+    case DMI_EW_relu:
+    case DMI_EW_conj:
+    case DMI_EW_real:
+    case DMI_EW_imag:
+    case DMI_EW_bitwise_and:
+    case DMI_EW_bitwise_or:
+    case DMI_EW_bitwise_xor:
+    case DMI_EW_bitwise_right_shift:
+    case DMI_EW_floor:
+    case DMI_EW_ceil:
+    case DMI_EW_trunc:
+    case DMI_EW_round:
+        return false;
     default:
-        return dmi_ew_rows[row].inner;
+        return true;
     }
 }
 
@@ -140,7 +150,7 @@ static int converted_to(const dmi_map_program *p, int input)
     int type = 0;
     for (int i = 0; i < p->steps; i++) {
         const dmi_map_step *s = &p->step[i];
-        int operands = s->row == DMI_EW_CAST ? 1 : dmi_ew_rows[s->row].operands;
+        int operands = dmi_map_operands(s);
         for (int k = 0; k < operands; k++) {
             if (s->from[k] != (DMI_AT_INPUT | input)) {
                 continue;
@@ -161,7 +171,7 @@ static void take_out(dmi_map_program *p, int step, uint8_t from)
     uint8_t to = p->step[step].to;
     for (int i = step + 1; i < p->steps; i++) {
         dmi_map_step *s = &p->step[i];
-        int operands = s->row == DMI_EW_CAST ? 1 : dmi_ew_rows[s->row].operands;
+        int operands = dmi_map_operands(s);
         for (int k = 0; k < operands; k++) {
             if (s->from[k] == (DMI_AT_TEMPORARY | to)) {
                 s->from[k] = from;

@@ -110,7 +110,7 @@ static void run_tile(map_job *job, const int64_t *at, const int64_t *stride, int
     for (int i = 0; i < p->steps; i++) {
         const dmi_map_step *step = &p->step[i];
         const void *from[3];
-        int operands = step->row == DMI_EW_CAST ? 1 : dmi_ew_rows[step->row].operands;
+        int operands = dmi_map_operands(step);
         for (int k = 0; k < operands; k++) {
             int index = step->from[k] & DMI_AT_INDEX, kind = step->from[k] & DMI_AT_KIND;
             from[k] = kind == DMI_AT_INPUT      ? in[index]
