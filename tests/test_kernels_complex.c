@@ -278,7 +278,7 @@ static void test_acc_store(void **state)
     static const double scales[] = {1, 1, 0.25, -3}, betas[] = {0, 0, 2, 0.5};
     rng r = {76};
     for (int round = 0; round < 1500; round++) {
-        int acc = (int)rng_in(&r, 0, DMI_ACCS - 1);
+        int acc = (int)rng_in(&r, 0, DMI_ACC_SUMS - 1);
         bool complex_acc = dmi_acc_parts(acc) == 2;
         dmi_acc_store d = {.acc = acc, .ndim = 2, .extent = {rng_in(&r, 1, 9), rng_in(&r, 1, 700)}};
         d.out_dtype = complex_acc ? any_dtype(&r) : complex_dtypes[round % 2];

@@ -8,7 +8,8 @@
 #define dmi_cpu_fill plain_fill
 #define dmi_random_init plain_random_init
 #define dmi_random_batch plain_random_batch
-#define dmi_cpu_reduce plain_reduce
+#define dmi_reduce_cpu plain_reduce
+#define dmi_reducer_of plain_reducer_of
 #define dmi_cpu_add_across plain_add_across
 #define dmi_cpu_thin plain_thin
 #define dmi_cpu_thin_pays plain_thin_pays
@@ -96,7 +97,7 @@ static void test_sums(void **state)
                 .ndim = 2, .dtype = all_dtypes[t], .reduced = mask, .extent = {N, N}, .stride = {N, 1}};
             memset(a, 0, sizeof a);
             memset(b, 0, sizeof b);
-            plain_reduce(&d, in, a);
+            (void)!plain_reduce(&(dmi_kernel_call){.desc = &d, .at = {in, a}});
             dmi_run_reduce(dmi_backend_cpu(), NULL, &d, in, b);
             assert_memory_equal(a, b, sizeof a);
         }

@@ -4,6 +4,7 @@
 #ifndef DMI_BACKEND_H
 #define DMI_BACKEND_H
 
+#include "kernels/reduction.h"
 #include "layout/layout.h"
 
 /* dst[...] = convert(src[...]) over a product of runs: along dim d the runs run[d][0..nrun[d]) are walked one
@@ -83,48 +84,32 @@ typedef struct dmi_fill_values {
     uint64_t seed;
 } dmi_fill_values;
 
-/* Wide accumulators, one an output element: double for f32 and shorter floats, a pair of doubles (hi, lo: an
- * unevaluated sum, lo carries what hi rounds away) for f64, 64 bits that wrap for integers and bool. U64 has the bits
- * of I64; only as a number it is another. Of complex types two, for the real part and for the imaginary one: C64 of
- * doubles, C128 of pairs. */
-enum dmi_acc { DMI_ACC_F64, DMI_ACC_DD, DMI_ACC_I64, DMI_ACC_U64, DMI_ACC_C64, DMI_ACC_C128, DMI_ACCS };
-static inline int64_t dmi_acc_bytes(int acc)
-{
-    return acc == DMI_ACC_C128 ? 32 : acc == DMI_ACC_DD || acc == DMI_ACC_C64 ? 16 : 8;
-}
-/* The accumulators of the parts of a complex one, and how many these are; of others: itself, 1. */
-static inline int dmi_acc_part(int acc)
-{
-    return acc == DMI_ACC_C64 ? DMI_ACC_F64 : acc == DMI_ACC_C128 ? DMI_ACC_DD : acc;
-}
-static inline int dmi_acc_parts(int acc) { return acc == DMI_ACC_C64 || acc == DMI_ACC_C128 ? 2 : 1; }
-static inline bool dmi_acc_whole(int acc) { return acc == DMI_ACC_I64 || acc == DMI_ACC_U64; }
-static inline int dmi_acc_of(dm_dtype dtype)
-{
-    if (dmi_dtype_is_float(dtype)) {
-        return dtype == DM_F64 ? DMI_ACC_DD : DMI_ACC_F64;
-    }
-    if (dmi_dtype_is_complex(dtype)) {
-        return dtype == DM_C128 ? DMI_ACC_C128 : DMI_ACC_C64;
-    }
-    return dtype == DM_U64 ? DMI_ACC_U64 : DMI_ACC_I64;
-}
-/* acc[kept indices] = sum of in over the reduced dims. acc is dense row-major over the kept dims (in order);
- * it is overwritten. No element summed gives 0. */
+/* acc[kept indices] = the reduction of the elements over the reduced dims. acc is dense row-major over the kept dims (in
+ * order); it is overwritten. No element gives what the row starts with.
+ * The elements are x's, or those that a program makes of its inputs (map: its own extents, strides and offsets of the
+ * inputs, and the type of its elements as that of its out; GPUs refuse it). References: x or the inputs, then acc.
+ * index: for rows that keep indices, those of x along each reduced dim; an element's index is its place, row-major, in
+ * the box of the extents `whole` over the reduced dims. */
+struct dmi_map;
 typedef struct dmi_reduce {
     int ndim;
     dm_dtype dtype;
-    unsigned reduced; /* bit d: dim d is summed over */
+    unsigned reduced; /* bit d: dim d is reduced over */
     int64_t extent[DM_MAX_DIMS], stride[DM_MAX_DIMS], offset;
+    int row; /* DMI_REDUCTION_*; 0: the sum */
+    const struct dmi_map *map;
+    const dmi_dimset *index; /* [ndim] */
+    int64_t whole[DM_MAX_DIMS];
 } dmi_reduce;
-/* acc[dst box] += part[src box], runs as in dmi_copy; dtypes unused. */
+/* acc[dst box] = acc and part[src box] combined, runs as in dmi_copy; dtypes unused. */
 typedef struct dmi_acc_add {
     dmi_copy geometry; /* src: part, dst: acc */
     int acc;
 } dmi_acc_add;
-/* out = convert(scale * acc + beta * out): beta == 0 does not read out; acc dense row-major over extent. Integer
+/* Of sums: out = convert(scale * acc + beta * out): beta == 0 does not read out; acc dense row-major over extent. Integer
  * out: scale and beta whole, int64 wrap, then converted. For DD the sum hi+lo is rounded once where scale is 1
- * and beta 0. */
+ * and beta 0.
+ * Of other rows: out = convert(finished acc); S is scale, beta is 0. */
 typedef struct dmi_acc_store {
     int acc;
     int ndim;

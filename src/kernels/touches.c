@@ -72,8 +72,15 @@ void dmi_reduce_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
     for (int d = 0; d < r->ndim; d++) {
         kept *= r->reduced >> d & 1 ? 1 : r->extent[d];
     }
-    dmi_touch_box(&out[0], r->ndim, r->extent, r->stride, r->offset, dmi_dtype_bytes(r->dtype), DMI_READ);
-    dmi_touch_dense(&out[1], kept, dmi_acc_bytes(dmi_acc_of(r->dtype)), DMI_WRITE);
+    int inputs = r->map ? r->map->program.inputs : 1;
+    for (int i = 0; i < inputs && r->map; i++) {
+        dmi_touch_box(&out[i], r->ndim, r->extent, r->map->stride[i], r->map->offset[i],
+                      dmi_dtype_bytes(r->map->dtype[i]), DMI_READ);
+    }
+    if (!r->map) {
+        dmi_touch_box(&out[0], r->ndim, r->extent, r->stride, r->offset, dmi_dtype_bytes(r->dtype), DMI_READ);
+    }
+    dmi_touch_dense(&out[inputs], kept, dmi_acc_bytes(dmi_acc_for(r->row, r->dtype)), DMI_WRITE);
 }
 
 void dmi_acc_add_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])

@@ -147,7 +147,7 @@ static void test_acc_add(void **state)
     rng r = {23};
     for (int64_t round = 0; round < rounds(f, 600); round++) {
         geometry g;
-        dmi_acc_add d = {.acc = (int)rng_in(&r, 0, DMI_ACCS - 1)};
+        dmi_acc_add d = {.acc = (int)rng_in(&r, 0, DMI_ACC_SUMS - 1)};
         int ndim = (int)rng_in(&r, 0, 4);
         make_geometry(&r, ndim, ndim <= 1 ? 1000 : ndim == 2 ? 40 : 6, &g);
         d.geometry = g.d;
@@ -179,7 +179,7 @@ static void test_acc_store(void **state)
     static const double scales[] = {1, -2, 0.3, 0}, betas[] = {0, 0, 1, -0.7};
     rng r = {24};
     for (int64_t round = 0; round < rounds(f, 1500); round++) {
-        dmi_acc_store d = {.acc = (int)rng_in(&r, 0, DMI_ACCS - 1), .ndim = (int)rng_in(&r, 0, 3)};
+        dmi_acc_store d = {.acc = (int)rng_in(&r, 0, DMI_ACC_SUMS - 1), .ndim = (int)rng_in(&r, 0, 3)};
         int64_t results = 1, longest = d.ndim <= 1 ? 2000 : d.ndim == 2 ? 50 : 9;
         d.out_dtype = any_dtype(&r);
         for (int k = 0; k < d.ndim; k++) {

@@ -1,7 +1,8 @@
-/* Accumulators: partial sums of several workers added up, and the sum written as a result; and rows added up
- * and written in one pass. */
+/* Accumulators: partial results of several workers combined, and results written; and rows added up and written
+ * in one pass. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/dd.h"
+#include "kernels/cpu/reducer.h"
 #include <assert.h>
 
 enum { ACC = 0, OUT = 1 };
@@ -38,9 +39,36 @@ static void add_real_row(const add_job *job, int64_t a, int64_t s, int64_t b, in
     }
 }
 
+/* Accumulators of a row other than the sum. Those that are one number are combined in its carrier. */
+static void combine_row(const add_job *job, int64_t a, int64_t s, int64_t b, int64_t t, int64_t n)
+{
+    const dmi_reducer *reducer = dmi_reducer_of(job->acc);
+    int64_t bytes = dmi_acc_bytes(job->acc);
+    dm_dtype number = dmi_acc_number(job->acc), carrier = dmi_dtype_carrier(number);
+    const void *from = dmi_at(job->part, a * bytes);
+    void *into = dmi_at_mut(job->sum, b * bytes);
+    if (!number || carrier == number) {
+        reducer->combine(into, t, from, s, n);
+        return;
+    }
+    for (int64_t i = 0; i < n; i += DMI_CHUNK) {
+        dmi_chunk x, y;
+        int64_t m = DMI_MIN(DMI_CHUNK, n - i);
+        const void *part = dmi_row_load(number, dmi_at(from, i * s * bytes), s, carrier, &x, m);
+        void *at = dmi_at_mut(into, i * t * bytes);
+        (void)dmi_row_load(number, at, t, carrier, &y, m); /* another type: always in the buffer */
+        reducer->combine(&y, 1, part, 1, m);
+        dmi_row_store(carrier, &y, number, at, t, m);
+    }
+}
+
 static void add_row(const add_job *job, int64_t a, int64_t s, int64_t b, int64_t t, int64_t n)
 {
     int parts = dmi_acc_parts(job->acc);
+    if (job->acc >= DMI_ACC_SUMS) {
+        combine_row(job, a, s, b, t, n);
+        return;
+    }
     for (int k = 0; k < parts; k++) {
         add_real_row(job, a * parts + k, s * parts, b * parts + k, t * parts, n);
     }
@@ -98,12 +126,6 @@ typedef struct store_job {
     void *out;
 } store_job;
 
-/* The type of accumulators that are one number, or one of each part. */
-static dm_dtype number_of(int acc)
-{
-    return acc == DMI_ACC_F64 ? DM_F64 : acc == DMI_ACC_C64 ? DM_C128 : acc == DMI_ACC_U64 ? DM_U64 : DM_I64;
-}
-
 /* value[0..n) = pairs x, stride apart, as one double each. */
 static void load_pairs(const store_job *job, const dmi_dd *x, int64_t stride, int64_t n, double *value,
                        int64_t step)
@@ -131,10 +153,33 @@ static void load_acc(const store_job *job, int64_t at, int64_t stride, int64_t n
         return;
     }
     int64_t bytes = dmi_acc_bytes(acc);
-    const void *x = dmi_row_load(number_of(acc), dmi_at(job->acc, at * bytes), stride, job->compute, value, n);
+    const void *x =
+        dmi_row_load(dmi_acc_result(acc), dmi_at(job->acc, at * bytes), stride, job->compute, value, n);
     if (x != value) {
         memcpy(value, x, (size_t)(n * dmi_dtype_bytes(job->compute)));
     }
+}
+
+/* Results of a row other than the sum. */
+static void finish_row(const store_job *job, int64_t at, int64_t stride, void *out, int64_t out_stride,
+                       int64_t n)
+{
+    const dmi_reducer *reducer = dmi_reducer_of(job->d->acc);
+    dm_dtype number = dmi_acc_number(job->d->acc), carrier = dmi_dtype_carrier(number);
+    int64_t bytes = dmi_acc_bytes(job->d->acc);
+    dmi_chunk states[2], value; /* a state takes 24 bytes at most */
+    const void *from = dmi_at(job->acc, at * bytes);
+    _Static_assert(sizeof states >= DMI_CHUNK * 24, "states do not fit");
+    if (number) {
+        from = dmi_row_load(number, from, stride, carrier, states, n);
+    } else {
+        for (int64_t i = 0; i < n; i++) {
+            memcpy(dmi_at_mut(states, i * bytes), dmi_at(from, i * stride * bytes), (size_t)bytes);
+        }
+        from = states;
+    }
+    reducer->finish(from, n, job->scale, &value);
+    dmi_row_store(dmi_acc_result(job->d->acc), &value, job->d->out_dtype, out, out_stride, n);
 }
 
 static void store_row(const store_job *job, int64_t at, int64_t stride, int64_t out_at, int64_t out_stride,
@@ -143,6 +188,10 @@ static void store_row(const store_job *job, int64_t at, int64_t stride, int64_t 
     dm_dtype out_dtype = job->d->out_dtype;
     void *out = dmi_at_mut(job->out, out_at * dmi_dtype_bytes(out_dtype));
     dmi_chunk value, buffer;
+    if (job->d->acc >= DMI_ACC_SUMS) {
+        finish_row(job, at, stride, out, out_stride, n);
+        return;
+    }
     load_acc(job, at, stride, n, &value);
     if (job->plain) {
         dmi_row_store(job->compute, &value, out_dtype, out, out_stride, n);
@@ -175,7 +224,7 @@ static void store_begin(store_job *job, const dmi_acc_store *d, double scale, co
                        .scale = scale,
                        .beta = beta,
                        .plain = plain,
-                       .compute = integers                             ? number_of(d->acc)
+                       .compute = integers                             ? dmi_acc_result(d->acc)
                                   : dmi_dtype_is_complex(d->out_dtype) ? DM_C128
                                                                        : DM_F64,
                        .acc = acc,
@@ -210,7 +259,7 @@ typedef struct fold_job {
     dmi_chunk sum;
     double lo[2 * DMI_CHUNK];   /* of pairs: what sum rounds away, */
     dmi_dd pair[2 * DMI_CHUNK]; /* and both together */
-    store_job store;        /* of pair or sum */
+    store_job store;            /* of pair or sum */
 } fold_job;
 
 static void fold_addend(fold_job *job, const void *addend, int64_t stride, int64_t n)
@@ -255,7 +304,7 @@ void dmi_cpu_fold(const dmi_fold *d, double scale, const void *rows, const void 
     job.d = d;
     job.rows = rows;
     job.own = own;
-    job.load = dmi_acc_addend(s->acc);
+    job.load = dmi_acc_takes(s->acc);
     store_begin(&job.store, s, scale, dmi_acc_part(s->acc) == DMI_ACC_DD ? (void *)job.pair : &job.sum, beta,
                 out);
     int inner = box.ndim - 1;

@@ -35,12 +35,6 @@ dm_status dmi_fill_cpu(const dmi_kernel_call *call)
     return DM_OK;
 }
 
-dm_status dmi_reduce_cpu(const dmi_kernel_call *call)
-{
-    dmi_cpu_reduce(call->desc, call->at[0], call->at[1]);
-    return DM_OK;
-}
-
 dm_status dmi_acc_add_cpu(const dmi_kernel_call *call)
 {
     dmi_cpu_acc_add(call->desc, call->at[0], call->at[1]);

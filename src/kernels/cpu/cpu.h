@@ -7,20 +7,10 @@
 void dmi_cpu_copy(const dmi_copy *d, const void *src, void *dst);
 void dmi_cpu_gemm(const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c);
 void dmi_cpu_fill(const dmi_fill *d, const dmi_fill_values *v, void *out);
-void dmi_cpu_reduce(const dmi_reduce *d, const void *in, void *acc);
 void dmi_cpu_acc_add(const dmi_acc_add *d, const void *part, void *acc);
 void dmi_cpu_acc_store(const dmi_acc_store *d, double scale, const void *acc, double beta, void *out);
 void dmi_cpu_fold(const dmi_fold *d, double scale, const void *rows, const void *own, double beta, void *out);
 
-/* The type that addends are brought to for accumulators of a kind. */
-static inline dm_dtype dmi_acc_addend(int acc)
-{
-    return acc == DMI_ACC_DD     ? DM_F64
-           : acc == DMI_ACC_F64  ? DM_F32
-           : acc == DMI_ACC_C64  ? DM_C64
-           : acc == DMI_ACC_C128 ? DM_C128
-                                 : DM_I64;
-}
 /* sum[i] += x[i], i < n, of real addends in that type; lo[i]: what sum[i] rounds away, of pairs only. */
 void dmi_cpu_add_across(int acc, const void *x, int64_t n, void *sum, double *lo);
 

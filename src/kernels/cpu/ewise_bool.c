@@ -1,4 +1,4 @@
-/* Elementwise rows in bool. */
+/* Elementwise rows and reductions in bool. */
 #define SUFFIX boolean
 #define NUMBER uint8_t
 #define PART_NUMBER uint8_t
@@ -16,3 +16,10 @@
 #define MUL(a, b) (uint8_t)((a) & (b))
 #define NUMBER_OF(number) (uint8_t)((number)->re != 0)
 #include "kernels/cpu/ewise_loops.h"
+
+#define REDUCERS dmi_reducers_bool
+#define WIDE_NUMBER int64_t
+#define WIDE_MUL(a, b) (int64_t)((uint64_t)(a) * (uint64_t)(b))
+#define HIGHEST 1
+#define LOWEST 0
+#include "kernels/cpu/reduce_loops.h"

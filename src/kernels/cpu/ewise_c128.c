@@ -1,4 +1,4 @@
-/* Elementwise rows in c128. */
+/* Elementwise rows and reductions in c128. */
 #define SUFFIX c128
 #define NUMBER double _Complex
 #define PART_NUMBER double
@@ -19,3 +19,10 @@
 #define NEG(a) (-(a))
 #define NUMBER_OF(number) TY(pair)((double)(number)->re, (double)(number)->im)
 #include "kernels/cpu/ewise_loops.h"
+
+#define REDUCERS dmi_reducers_c128
+#define WIDE_NUMBER double _Complex
+#define WIDE_MUL(a, b) dmi_times_c128(a, b)
+#define ABSOLUTE(x) hypot((double)creal(x), (double)cimag(x))
+#define SQUARED(x) ((double)creal(x) * (double)creal(x) + (double)cimag(x) * (double)cimag(x))
+#include "kernels/cpu/reduce_loops.h"

@@ -1,4 +1,4 @@
-/* Elementwise rows in c64. */
+/* Elementwise rows and reductions in c64. */
 #define SUFFIX c64
 #define NUMBER float _Complex
 #define PART_NUMBER float
@@ -19,3 +19,10 @@
 #define NEG(a) (-(a))
 #define NUMBER_OF(number) TY(pair)((float)(number)->re, (float)(number)->im)
 #include "kernels/cpu/ewise_loops.h"
+
+#define REDUCERS dmi_reducers_c64
+#define WIDE_NUMBER double _Complex
+#define WIDE_MUL(a, b) dmi_times_c128(a, b)
+#define ABSOLUTE(x) hypot((double)crealf(x), (double)cimagf(x))
+#define SQUARED(x) ((double)crealf(x) * (double)crealf(x) + (double)cimagf(x) * (double)cimagf(x))
+#include "kernels/cpu/reduce_loops.h"

@@ -1,4 +1,4 @@
-/* Elementwise rows in f32. */
+/* Elementwise rows and reductions in f32. */
 #define SUFFIX f32
 #define NUMBER float
 #define PART_NUMBER float
@@ -23,3 +23,12 @@
 #define NUMBER_OF(number) (float)(number)->re
 #include <float.h>
 #include "kernels/cpu/ewise_loops.h"
+
+#define REDUCERS dmi_reducers_f32
+#define WIDE_NUMBER double
+#define WIDE_MUL(a, b) ((a) * (double)(b))
+#define ABSOLUTE(x) fabs((double)(x))
+#define SQUARED(x) ((double)(x) * (double)(x))
+#define HIGHEST ((NUMBER)INFINITY)
+#define LOWEST (-(NUMBER)INFINITY)
+#include "kernels/cpu/reduce_loops.h"

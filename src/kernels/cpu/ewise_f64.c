@@ -1,4 +1,4 @@
-/* Elementwise rows in f64. */
+/* Elementwise rows and reductions in f64. */
 #define SUFFIX f64
 #define NUMBER double
 #define PART_NUMBER double
@@ -23,3 +23,12 @@
 #define NUMBER_OF(number) (double)(number)->re
 #include <float.h>
 #include "kernels/cpu/ewise_loops.h"
+
+#define REDUCERS dmi_reducers_f64
+#define WIDE_NUMBER double
+#define WIDE_MUL(a, b) ((a) * (double)(b))
+#define ABSOLUTE(x) fabs((double)(x))
+#define SQUARED(x) ((double)(x) * (double)(x))
+#define HIGHEST ((NUMBER)INFINITY)
+#define LOWEST (-(NUMBER)INFINITY)
+#include "kernels/cpu/reduce_loops.h"

@@ -1,4 +1,4 @@
-/* Elementwise rows in i32. */
+/* Elementwise rows and reductions in i32. */
 #define SUFFIX i32
 #define NUMBER int32_t
 #define PART_NUMBER int32_t
@@ -19,3 +19,10 @@
 #define ROUND(f, a) (a)
 #define NUMBER_OF(number) (int32_t)(number)->whole
 #include "kernels/cpu/ewise_loops.h"
+
+#define REDUCERS dmi_reducers_i32
+#define WIDE_NUMBER int64_t
+#define WIDE_MUL(a, b) (int64_t)((uint64_t)(a) * (uint64_t)(b))
+#define HIGHEST INT32_MAX
+#define LOWEST INT32_MIN
+#include "kernels/cpu/reduce_loops.h"

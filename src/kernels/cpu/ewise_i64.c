@@ -1,4 +1,4 @@
-/* Elementwise rows in i64. */
+/* Elementwise rows and reductions in i64. */
 #define SUFFIX i64
 #define NUMBER int64_t
 #define PART_NUMBER int64_t
@@ -19,3 +19,10 @@
 #define ROUND(f, a) (a)
 #define NUMBER_OF(number) (int64_t)(number)->whole
 #include "kernels/cpu/ewise_loops.h"
+
+#define REDUCERS dmi_reducers_i64
+#define WIDE_NUMBER int64_t
+#define WIDE_MUL(a, b) (int64_t)((uint64_t)(a) * (uint64_t)(b))
+#define HIGHEST INT64_MAX
+#define LOWEST INT64_MIN
+#include "kernels/cpu/reduce_loops.h"

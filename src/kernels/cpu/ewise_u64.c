@@ -1,4 +1,4 @@
-/* Elementwise rows in u64. */
+/* Elementwise rows and reductions in u64. */
 #define SUFFIX u64
 #define NUMBER uint64_t
 #define PART_NUMBER uint64_t
@@ -19,3 +19,10 @@
 #define ROUND(f, a) (a)
 #define NUMBER_OF(number) (uint64_t)(number)->whole
 #include "kernels/cpu/ewise_loops.h"
+
+#define REDUCERS dmi_reducers_u64
+#define WIDE_NUMBER uint64_t
+#define WIDE_MUL(a, b) (uint64_t)((uint64_t)(a) * (uint64_t)(b))
+#define HIGHEST UINT64_MAX
+#define LOWEST 0
+#include "kernels/cpu/reduce_loops.h"

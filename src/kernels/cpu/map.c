@@ -1,28 +1,12 @@
 /* Elementwise programs on the CPU: a tile of each value fits the first-level cache; every step is a loop over a
  * tile. */
+#include "kernels/cpu/map.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/ewise_cpu.h"
 #include "kernels/kernel.h"
 #include <assert.h>
 
-/* Measured on an expression of seven operations in f32: 1 and 2 KiB are alike, 4 and 8 are 1.1 and 1.25 times slower. */
-enum { TILE_BYTES = 2048, SIDES = DMI_MAP_INPUTS + 1 };
-enum { SLOTS = DMI_MAP_INPUTS + DMI_MAP_NUMBERS + DMI_MAP_TEMPORARIES };
-
-typedef struct tile {
-    _Alignas(64) unsigned char bytes[TILE_BYTES];
-} tile;
-
-typedef struct map_job {
-    const dmi_map *d;
-    const dmi_map_program *p;
-    const dmi_number *number;
-    int64_t most;  /* elements of a tile */
-    bool constant; /* some constant fills tiles */
-    int64_t bytes[SIDES];
-    char *at[SIDES]; /* memory of the inputs and out */
-    tile input[DMI_MAP_INPUTS], constants[DMI_MAP_NUMBERS], temporary[DMI_MAP_TEMPORARIES];
-} map_job;
+enum { SIDES = DMI_MAP_SIDES };
 
 static dmi_ewise_fn *const *rows_of(dm_dtype carrier)
 {
@@ -55,9 +39,17 @@ static void fill_tile(dm_dtype carrier, const dmi_number *number, int64_t n, voi
     rows_of(carrier)[DMI_EW_constant](out, NULL, NULL, NULL, number, number, n);
 }
 
-static void prepare(map_job *job)
+void dmi_map_begin(dmi_map_job *job, const dmi_map *d, const dmi_number *number, void *const *at)
 {
-    const dmi_map_program *p = job->p;
+    const dmi_map_program *p = &d->program;
+    job->d = d;
+    job->p = p;
+    job->number = number;
+    job->constant = false;
+    for (int i = 0; i < p->inputs; i++) {
+        job->bytes[i] = dmi_dtype_bytes(d->dtype[i]);
+        job->at[i] = at[i];
+    }
     int64_t widest = dmi_dtype_bytes((dm_dtype)p->result);
     for (int i = 0; i < p->inputs; i++) {
         widest = DMI_MAX(widest, dmi_dtype_bytes((dm_dtype)p->input_type[i]));
@@ -68,10 +60,10 @@ static void prepare(map_job *job)
     for (int i = 0; i < p->constants; i++) { /* of which some are only converted */
         widest = DMI_MAX(widest, dmi_dtype_bytes((dm_dtype)p->constant_type[i]));
     }
-    job->most = DMI_MIN(TILE_BYTES / widest, DMI_CHUNK);
+    job->most = DMI_MIN(DMI_TILE_BYTES / widest, DMI_CHUNK);
     for (int i = 0; i < p->constants; i++) {
         dm_dtype type = (dm_dtype)p->constant_type[i];
-        fill_tile(type, &job->number[p->constant_number[i]], TILE_BYTES / dmi_dtype_bytes(type),
+        fill_tile(type, &job->number[p->constant_number[i]], DMI_TILE_BYTES / dmi_dtype_bytes(type),
                   &job->constants[i]);
         job->constant = true;
     }
@@ -84,18 +76,15 @@ static void cast(const dmi_map_step *step, const void *from, void *to, int64_t n
         dmi_convert_row(of, type, from, to, n);
         return;
     }
-    tile between;
+    dmi_tile between;
     dmi_convert_row(of, via, from, &between, n);
     dmi_convert_row(via, type, &between, to, n);
 }
 
-/* n elements at element positions at[] of the sides, with strides; in[]: those inputs that are there already.
- */
-static void run_tile(map_job *job, const int64_t *at, const int64_t *stride, int64_t n)
+void *dmi_map_values(dmi_map_job *job, const int64_t *at, const int64_t *stride, int64_t n, void *out)
 {
     const dmi_map_program *p = job->p;
     const void *in[DMI_MAP_INPUTS];
-    dm_dtype result = (dm_dtype)p->result, out_type = job->d->dtype[p->inputs];
     for (int i = 0; i < p->inputs; i++) {
         const void *from = job->at[i] ? dmi_at(job->at[i], at[i] * job->bytes[i]) : NULL;
         dm_dtype carrier = (dm_dtype)p->input_type[i];
@@ -104,8 +93,6 @@ static void run_tile(map_job *job, const int64_t *at, const int64_t *stride, int
                     ? from
                     : dmi_row_load(job->d->dtype[i], from, stride[i], carrier, (dmi_chunk *)&job->input[i], n);
     }
-    void *out = dmi_at_mut(job->at[p->inputs], at[p->inputs] * job->bytes[p->inputs]);
-    bool direct = dmi_row_direct(result, stride[p->inputs], out_type, n);
     void *last = NULL;
     for (int i = 0; i < p->steps; i++) {
         const dmi_map_step *step = &p->step[i];
@@ -117,7 +104,7 @@ static void run_tile(map_job *job, const int64_t *at, const int64_t *stride, int
                       : kind == DMI_AT_CONSTANT ? (void *)&job->constants[index]
                                                 : (void *)&job->temporary[index];
         }
-        last = i + 1 == p->steps && direct ? out : (void *)&job->temporary[step->to];
+        last = i + 1 == p->steps && out ? out : (void *)&job->temporary[step->to];
         if (step->row == DMI_EW_CAST) {
             cast(step, from[0], last, n);
         } else {
@@ -126,14 +113,25 @@ static void run_tile(map_job *job, const int64_t *at, const int64_t *stride, int
                 operands > 2 ? from[2] : NULL, &job->number[step->number[0]], &job->number[step->number[1]], n);
         }
     }
+    return last;
+}
+
+/* n elements at element positions at[] of the sides, with strides. */
+static void run_tile(dmi_map_job *job, const int64_t *at, const int64_t *stride, int64_t n)
+{
+    int side = job->p->inputs;
+    dm_dtype result = (dm_dtype)job->p->result, out_type = job->d->dtype[side];
+    void *out = dmi_at_mut(job->at[side], at[side] * job->bytes[side]);
+    bool direct = dmi_row_direct(result, stride[side], out_type, n);
+    void *values = dmi_map_values(job, at, stride, n, direct ? out : NULL);
     if (!direct) {
-        dmi_row_store(result, last, out_type, out, stride[p->inputs], n);
+        dmi_row_store(result, values, out_type, out, stride[side], n);
     }
 }
 
 /* May a row be one tile, however long? Where all of its operands are read from where they are, and there is one
  * step. */
-static bool any_length(const map_job *job, const int64_t *stride)
+static bool any_length(const dmi_map_job *job, const int64_t *stride)
 {
     const dmi_map_program *p = job->p;
     bool direct = p->steps == 1 && !job->constant && p->step[0].row != DMI_EW_CAST &&
@@ -158,7 +156,7 @@ static void choose_inner(dmi_box *box)
 }
 
 /* Rows of one step on operands where they are: one loop a row. */
-static void walk_rows(const map_job *job, const dmi_box *box, int inner, const int64_t *offset)
+static void walk_rows(const dmi_map_job *job, const dmi_box *box, int inner, const int64_t *offset)
 {
     const dmi_map_program *p = job->p;
     const dmi_map_step *step = &p->step[0];
@@ -176,7 +174,7 @@ static void walk_rows(const map_job *job, const dmi_box *box, int inner, const i
     } while (dmi_box_next(box, inner, index, at));
 }
 
-static void walk(map_job *job, dmi_box *box, const int64_t *offset)
+static void walk(dmi_map_job *job, dmi_box *box, const int64_t *offset)
 {
     int sides = job->p->inputs + 1, inner;
     dmi_box_simplify(box, sides - 1);
@@ -217,7 +215,7 @@ dm_status dmi_map_cpu(const dmi_kernel_call *call)
     const dmi_map *d = call->desc;
     int sides = d->program.inputs + 1;
     dmi_box box = {.ndim = d->ndim, .sides = sides};
-    map_job job;
+    dmi_map_job job;
     assert(d->program.steps > 0 && d->ndim >= 0 && d->ndim <= DM_MAX_DIMS);
     for (int dim = 0; dim < d->ndim; dim++) {
         if (d->extent[dim] == 0) {
@@ -228,15 +226,9 @@ dm_status dmi_map_cpu(const dmi_kernel_call *call)
             box.stride[s][dim] = call->at[s] ? d->stride[s][dim] : d->stride[sides - 1][dim];
         }
     }
-    job.d = d;
-    job.p = &d->program;
-    job.number = call->number;
-    job.constant = false;
-    for (int s = 0; s < sides; s++) {
-        job.bytes[s] = dmi_dtype_bytes(d->dtype[s]);
-        job.at[s] = call->at[s];
-    }
-    prepare(&job);
+    dmi_map_begin(&job, d, call->number, call->at);
+    job.bytes[sides - 1] = dmi_dtype_bytes(d->dtype[sides - 1]);
+    job.at[sides - 1] = call->at[sides - 1];
     walk(&job, &box, d->offset);
     return DM_OK;
 }

@@ -1,12 +1,15 @@
-/* Sums over any dims. Two forms: `along` sums a dense stretch in several independent lanes, `across` adds whole
- * rows to a piece of the result held in the first-level cache. Which form and which order depends only on the
- * descriptor, and so do the bits of the result. */
+/* Reductions over any dims, sums first of all. Two forms: `along` takes a dense stretch in several independent
+ * lanes, `across` takes whole rows into a piece of the result held in the first-level cache. Which form and
+ * which order depends only on the descriptor, and so do the bits of the result. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/dd.h"
+#include "kernels/cpu/map.h"
+#include "kernels/cpu/reducer.h"
+#include "kernels/kernel.h"
 #include <assert.h>
 
-enum { IN = 0, ACC = 1 };
-enum { LANES = 16, PIECE = 4096 };
+enum { IN = 0, SIDES = DMI_MAP_SIDES };
+enum { LANES = DMI_REDUCE_LANES, PIECE = 4096 };
 
 /* --- along: lane[l] += x[i] for i % LANES == l ------------------------------------- */
 #define ALONG(name, type, wide)                                                                                \
@@ -38,7 +41,7 @@ DMI_BODY void along_dd_body(const double *x, int64_t n, double *lane)
     four hi[FOURS], lo[FOURS];
     int64_t i = 0;
     memcpy(hi, lane, sizeof hi);
-    memcpy(lo, lane + LANES, sizeof lo);
+    memcpy(lo, lane + PIECE, sizeof lo);
     for (; i + LANES <= n; i += LANES) {
         for (int l = 0; l < FOURS; l++) {
             four v, s, t;
@@ -50,11 +53,11 @@ DMI_BODY void along_dd_body(const double *x, int64_t n, double *lane)
         }
     }
     memcpy(lane, hi, sizeof hi);
-    memcpy(lane + LANES, lo, sizeof lo);
+    memcpy(lane + PIECE, lo, sizeof lo);
     for (int l = 0; i + l < n; l++) {
         double e;
         lane[l] = dmi_two_sum(lane[l], x[i + l], &e);
-        lane[LANES + l] += e;
+        lane[PIECE + l] += e;
     }
 }
 DMI_TWICE(static, along_dd, (const double *x, int64_t n, double *lane), (x, n, lane))
@@ -94,127 +97,252 @@ void dmi_cpu_add_across(int acc, const void *x, int64_t n, void *sum, double *lo
 }
 
 /* --- both, for any type and stride --------------------------------------------------- */
-typedef union sums {
-    double f64[2 * PIECE]; /* f64 inputs: PIECE hi, then PIECE lo (along: LANES and LANES) */
+typedef union states {
+    double f64[2 * PIECE]; /* sums of f64: PIECE hi, then PIECE lo */
     uint64_t i64[PIECE];
-} sums;
+    unsigned char bytes[2 * PIECE * sizeof(double)]; /* of other rows */
+} states;
 
 typedef struct reduce_job {
+    const dmi_reduce *d;
     int acc;
-    dm_dtype dtype, load; /* of the elements; rows are brought to `load`: f64, f32 or i64 */
-    int64_t offset, bytes;
+    const dmi_reducer *reducer; /* NULL: a sum */
+    dm_dtype dtype, load;       /* of the elements; rows are brought to `load` */
+    int inputs;                 /* sides of the boxes before the last one */
+    dmi_map_job *map;           /* makes the elements; NULL: they are in memory */
+    int64_t bytes;
     const void *in;
     void *out;
-    dmi_box kept, reduced; /* kept: strides of in and of acc; reduced: of in */
+    /* Their last sides: accumulators, and elements counted in the order of x's dims, from which its index
+     * follows (0 where indices are not kept). */
+    dmi_box kept, reduced;
+    int64_t offset[SIDES];
+    states state;
 } reduce_job;
 
-/* One row of n elements at position `at` with a stride, added in lanes (across == false) or element by element.
+/* m elements as a dense row of type `load`. */
+static const void *elements(reduce_job *job, const int64_t *at, const int64_t *stride, int64_t m,
+                            dmi_chunk *buffer)
+{
+    if (job->map) {
+        dm_dtype made = (dm_dtype)job->map->p->result;
+        return dmi_row_load(made, dmi_map_values(job->map, at, stride, m, NULL), 1, job->load, buffer, m);
+    }
+    const void *x = dmi_at(job->in, at[IN] * job->bytes);
+    return dmi_row_direct(job->dtype, stride[IN], job->load, m)
+               ? x
+               : dmi_row_load(job->dtype, x, stride[IN], job->load, buffer, m);
+}
+
+/* How many elements of a row with these strides come at once. */
+static int64_t most_at_once(const reduce_job *job, const int64_t *stride, int64_t n)
+{
+    return job->map ? job->map->most : dmi_row_direct(job->dtype, stride[IN], job->load, n) ? n : DMI_CHUNK;
+}
+
+static bool keeps_places(const reduce_job *job)
+{
+    return dmi_reductions[dmi_acc_row(job->acc)].state == DMI_STATE_PLACE;
+}
+
+/* The index of element number `at` of those that are reduced over, in the order of x's dims. */
+static int64_t index_of(const dmi_reduce *d, int64_t at)
+{
+    int64_t index = 0, scale = 1;
+    for (int dim = d->ndim - 1; dim >= 0; dim--) {
+        if (d->reduced >> dim & 1) {
+            index += dmi_dimset_index(&d->index[dim], at % d->extent[dim]) * scale;
+            at /= d->extent[dim];
+            scale *= d->whole[dim];
+        }
+    }
+    return index;
+}
+
+static void take(reduce_job *job, const void *x, int64_t n, bool across, int64_t to, int64_t index,
+                 int64_t step)
+{
+    states *s = &job->state;
+    if (job->reducer && across) {
+        job->reducer->across(s->bytes + to * job->reducer->bytes, x, n, index);
+    } else if (job->reducer) {
+        job->reducer->along(s, x, n, index, step);
+    } else if (across) {
+        dmi_cpu_add_across(job->acc, x, n, s->i64 + to, s->f64 + PIECE + to);
+    } else if (job->acc == DMI_ACC_DD) {
+        along_dd(x, n, s->f64);
+    } else if (job->acc == DMI_ACC_F64) {
+        along_f32(x, n, s->f64);
+    } else {
+        along_i64(x, n, s->i64);
+    }
+}
+
+/* One row of n elements at positions at[] with strides, taken in lanes (across == false) or element by element.
  */
-static void add_row(const reduce_job *job, int64_t at, int64_t stride, int64_t n, bool across, sums *sum)
+static void take_row(reduce_job *job, const int64_t *at, const dmi_box *box, int dim, int64_t n, bool across)
 {
     dmi_chunk buffer;
-    bool direct = dmi_row_direct(job->dtype, stride, job->load, n);
-    int64_t step = direct ? n : DMI_CHUNK;
+    int64_t stride[SIDES], here[SIDES], step;
+    for (int side = 0; side <= job->inputs; side++) {
+        stride[side] = box->stride[side][dim];
+        here[side] = at[side];
+    }
+    step = most_at_once(job, stride, n);
     for (int64_t i = 0; i < n; i += step) {
-        int64_t m = DMI_MIN(step, n - i), to = across ? i : 0;
-        const void *x = dmi_at(job->in, (at + i * stride) * job->bytes);
-        x = direct ? x : dmi_row_load(job->dtype, x, stride, job->load, &buffer, m);
-        if (across) {
-            dmi_cpu_add_across(job->acc, x, m, sum->i64 + to, sum->f64 + PIECE + to);
-        } else if (job->acc == DMI_ACC_DD) {
-            along_dd(x, m, sum->f64);
-        } else if (job->acc == DMI_ACC_F64) {
-            along_f32(x, m, sum->f64);
-        } else {
-            along_i64(x, m, sum->i64);
+        int64_t m = DMI_MIN(step, n - i);
+        take(job, elements(job, here, stride, m, &buffer), m, across, across ? i : 0, here[job->inputs],
+             stride[job->inputs]);
+        for (int side = 0; side <= job->inputs; side++) {
+            here[side] += step * stride[side];
         }
     }
 }
 
-/* lane[0] = the sum of the lanes, in one fixed tree. */
-static void join_lanes(const reduce_job *job, sums *sum)
+/* The first state = the lanes together, in one fixed tree. */
+static void join_lanes(reduce_job *job)
 {
+    states *s = &job->state;
     for (int w = LANES / 2; w > 0; w /= 2) {
+        if (job->reducer) {
+            job->reducer->combine(s, 1, s->bytes + w * job->reducer->bytes, 1, w);
+            continue;
+        }
         for (int l = 0; l < w; l++) {
             if (job->acc == DMI_ACC_DD) {
-                dmi_dd a = {sum->f64[l], sum->f64[LANES + l]}, b = {sum->f64[l + w], sum->f64[LANES + l + w]};
-                dmi_dd s = dmi_dd_add(a, b);
-                sum->f64[l] = s.hi;
-                sum->f64[LANES + l] = s.lo;
+                dmi_dd a = {s->f64[l], s->f64[PIECE + l]}, b = {s->f64[l + w], s->f64[PIECE + l + w]};
+                dmi_dd sum = dmi_dd_add(a, b);
+                s->f64[l] = sum.hi;
+                s->f64[PIECE + l] = sum.lo;
             } else if (job->acc == DMI_ACC_F64) {
-                sum->f64[l] += sum->f64[l + w];
+                s->f64[l] += s->f64[l + w];
             } else {
-                sum->i64[l] += sum->i64[l + w];
+                s->i64[l] += s->i64[l + w];
             }
         }
     }
 }
 
-/* n finished sums to acc at element position `at`; the lo parts begin at f64[lo]. */
-static void store_sums(const reduce_job *job, const sums *sum, int lo, int64_t at, int64_t stride, int64_t n)
+/* n states of a row other than the sum to acc at position `at`. A state that is one number may be narrower
+ * there; what no elements give is then the narrow type's largest or smallest. */
+static void store_states(reduce_job *job, const void *s, int64_t at, int64_t stride, int64_t n)
 {
-    if (job->acc == DMI_ACC_DD) {
+    dm_dtype number = dmi_acc_number(job->acc), carrier = dmi_dtype_carrier(number);
+    int64_t bytes = dmi_acc_bytes(job->acc);
+    char *out = (char *)job->out + at * bytes;
+    if (number && dmi_reductions[dmi_acc_row(job->acc)].state == DMI_STATE_VALUE) {
+        for (int64_t i = 0; i < n; i += DMI_CHUNK) {
+            dmi_chunk wide;
+            int64_t m = DMI_MIN(DMI_CHUNK, n - i);
+            const void *from = dmi_at(s, i * job->reducer->bytes);
+            if (carrier == number) {
+                dmi_row_store(carrier, from, number, out + i * stride * bytes, stride, m);
+                continue;
+            }
+            dmi_convert_row(carrier, DM_F64, from, &wide, m); /* from there it saturates */
+            dmi_row_store(DM_F64, &wide, number, out + i * stride * bytes, stride, m);
+        }
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        memcpy(out + i * stride * bytes, dmi_at(s, i * bytes), (size_t)bytes);
+    }
+}
+
+/* n finished states to acc at position `at`. */
+static void store(reduce_job *job, int64_t at, int64_t stride, int64_t n)
+{
+    const states *s = &job->state;
+    if (job->reducer) {
+        store_states(job, s, at, stride, n);
+    } else if (job->acc == DMI_ACC_DD) {
         dmi_dd *out = (dmi_dd *)job->out + at;
         for (int64_t i = 0; i < n; i++) {
-            out[i * stride] = dmi_dd_normal(sum->f64[i], sum->f64[lo + i]);
+            out[i * stride] = dmi_dd_normal(s->f64[i], s->f64[PIECE + i]);
         }
     } else if (job->acc == DMI_ACC_F64) {
         double *out = (double *)job->out + at;
         for (int64_t i = 0; i < n; i++) {
-            out[i * stride] = sum->f64[i];
+            out[i * stride] = s->f64[i];
         }
     } else {
         uint64_t *out = (uint64_t *)job->out + at;
         for (int64_t i = 0; i < n; i++) {
-            out[i * stride] = sum->i64[i];
+            out[i * stride] = s->i64[i];
         }
     }
 }
 
-static void clear_sums(const reduce_job *job, sums *sum, int lo, int64_t n)
+static void clear(reduce_job *job, int64_t n)
 {
-    memset(sum, 0, (size_t)n * 8);
+    if (job->reducer) {
+        job->reducer->clear(&job->state, n);
+        return;
+    }
+    memset(&job->state, 0, (size_t)n * 8);
     if (job->acc == DMI_ACC_DD) {
-        memset(sum->f64 + lo, 0, (size_t)n * 8);
+        memset(job->state.f64 + PIECE, 0, (size_t)n * 8);
+    }
+}
+
+/* Places counted in the order of x's dims become indices. */
+static void set_indices(reduce_job *job, int64_t n)
+{
+    for (int64_t i = 0; i < n && keeps_places(job); i++) {
+        int64_t at;
+        void *field = job->state.bytes + (i + 1) * job->reducer->bytes - sizeof at; /* the last of the state */
+        memcpy(&at, field, sizeof at);
+        at = at < 0 ? at : index_of(job->d, at);
+        memcpy(field, &at, sizeof at);
     }
 }
 
 /* Each result by itself: its rows run along the innermost reduced dim. */
-static void reduce_along(const reduce_job *job)
+static void reduce_along(reduce_job *job)
 {
     const dmi_box *rows = &job->reduced;
-    int inner = rows->ndim - 1;
-    int64_t kept_index[DMI_BOX_DIMS] = {0}, at[DMI_BOX_SIDES] = {job->offset, 0};
-    sums sum;
+    int inner = rows->ndim - 1, last = job->inputs;
+    int64_t kept_index[DMI_BOX_DIMS] = {0}, at[DMI_BOX_SIDES];
+    memcpy(at, job->offset, sizeof job->offset);
     do {
-        int64_t index[DMI_BOX_DIMS] = {0}, row_at[DMI_BOX_SIDES] = {at[IN]};
-        clear_sums(job, &sum, LANES, LANES);
+        int64_t index[DMI_BOX_DIMS] = {0}, row_at[DMI_BOX_SIDES];
+        memcpy(row_at, at, sizeof row_at);
+        row_at[last] = 0;
+        clear(job, LANES);
         do {
-            add_row(job, row_at[IN], rows->stride[IN][inner], rows->extent[inner], false, &sum);
+            take_row(job, row_at, rows, inner, rows->extent[inner], false);
         } while (dmi_box_next(rows, inner, index, row_at));
-        join_lanes(job, &sum);
-        store_sums(job, &sum, LANES, at[ACC], 1, 1);
+        join_lanes(job);
+        set_indices(job, 1);
+        store(job, at[last], 1, 1);
     } while (dmi_box_next(&job->kept, job->kept.ndim, kept_index, at));
 }
 
 /* A piece of results together: its rows run along the innermost kept dim. */
-static void reduce_across(const reduce_job *job)
+static void reduce_across(reduce_job *job)
 {
     const dmi_box *kept = &job->kept;
-    int inner = kept->ndim - 1;
-    int64_t n = kept->extent[inner], s = kept->stride[IN][inner], t = kept->stride[ACC][inner];
-    int64_t step = dmi_row_direct(job->dtype, s, job->load, n) ? PIECE : DMI_CHUNK;
-    int64_t kept_index[DMI_BOX_DIMS] = {0}, at[DMI_BOX_SIDES] = {job->offset, 0};
-    sums sum;
+    int inner = kept->ndim - 1, last = job->inputs;
+    int64_t n = kept->extent[inner], t = kept->stride[last][inner];
+    int64_t most = job->reducer ? (int64_t)sizeof job->state / job->reducer->bytes : PIECE;
+    int64_t step =
+        !job->map && dmi_row_direct(job->dtype, kept->stride[IN][inner], job->load, n) ? most : DMI_CHUNK;
+    int64_t kept_index[DMI_BOX_DIMS] = {0}, at[DMI_BOX_SIDES];
+    memcpy(at, job->offset, sizeof job->offset);
     do {
         for (int64_t i = 0; i < n; i += step) {
             int64_t m = DMI_MIN(step, n - i);
-            int64_t index[DMI_BOX_DIMS] = {0}, row_at[DMI_BOX_SIDES] = {at[IN] + i * s};
-            clear_sums(job, &sum, PIECE, m);
+            int64_t index[DMI_BOX_DIMS] = {0}, row_at[DMI_BOX_SIDES];
+            for (int side = 0; side < last; side++) {
+                row_at[side] = at[side] + i * kept->stride[side][inner];
+            }
+            row_at[last] = 0;
+            clear(job, m);
             do {
-                add_row(job, row_at[IN], s, m, true, &sum);
+                take_row(job, row_at, kept, inner, m, true);
             } while (dmi_box_next(&job->reduced, job->reduced.ndim, index, row_at));
-            store_sums(job, &sum, PIECE, at[ACC] + i * t, t, m);
+            set_indices(job, m);
+            store(job, at[last] + i * t, t, m);
         }
     } while (dmi_box_next(kept, inner, kept_index, at));
 }
@@ -230,42 +358,118 @@ static bool better_across(const reduce_job *job)
     return !(nk < LANES && nr > nk);
 }
 
-static void add_dim(dmi_box *box, int64_t extent, int64_t in_stride, int64_t acc_stride)
+/* No elements: what the row starts with. */
+static void reduce_nothing(reduce_job *job, int64_t results)
 {
-    box->extent[box->ndim] = extent;
-    box->stride[IN][box->ndim] = in_stride;
-    box->stride[ACC][box->ndim++] = acc_stride;
+    for (int64_t i = 0; i < results; i += DMI_CHUNK) {
+        int64_t m = DMI_MIN(DMI_CHUNK, results - i);
+        clear(job, m);
+        store(job, i, 1, m);
+    }
 }
 
-void dmi_cpu_reduce(const dmi_reduce *d, const void *in, void *acc)
+static void add_dim(reduce_job *job, dmi_box *box, int64_t extent, const int64_t *stride, int64_t last)
 {
-    reduce_job job = {.in = in, .out = acc, .kept = {.sides = 2}, .reduced = {.sides = 1}};
-    int64_t results = 1, summed = 1, parts = dmi_acc_parts(dmi_acc_of(d->dtype));
-    job.acc = dmi_acc_part(dmi_acc_of(d->dtype));
-    job.load = dmi_acc_addend(job.acc);
-    job.dtype = dmi_dtype_part(d->dtype);
-    job.bytes = dmi_dtype_bytes(job.dtype);
-    job.offset = d->offset * parts;
-    assert(job.bytes > 0 && d->ndim >= 0 && d->ndim <= DM_MAX_DIMS);
+    box->extent[box->ndim] = extent;
+    for (int side = 0; side < job->inputs; side++) {
+        box->stride[side][box->ndim] = stride[side];
+    }
+    box->stride[job->inputs][box->ndim++] = last;
+}
+
+/* The boxes over which x is walked; false: there is no element. */
+static bool make_boxes(reduce_job *job, const dmi_reduce *d, int64_t *results)
+{
+    int64_t elements = 1, parts = job->map ? 1 : dmi_acc_parts(dmi_acc_for(d->row, d->dtype));
+    *results = parts;
+    job->kept.sides = job->reduced.sides = job->inputs + 1;
     if (parts > 1) { /* complex: one more kept dim, of the two parts */
-        add_dim(&job.kept, parts, 1, 1);
-        results = parts;
+        add_dim(job, &job->kept, parts, (int64_t[]){1}, 1);
     }
-    for (int dim = d->ndim - 1; dim >= 0;
-         dim--) { /* dims of the kept box come in reverse; simplify orders them */
+    for (int dim = d->ndim - 1; dim >= 0; dim--) { /* dims come in reverse; simplify orders them */
         bool reduced = d->reduced >> dim & 1;
-        add_dim(reduced ? &job.reduced : &job.kept, d->extent[dim], d->stride[dim] * parts, results);
-        *(reduced ? &summed : &results) *= d->extent[dim];
+        int64_t *count = reduced ? &elements : results, stride[SIDES] = {d->stride[dim] * parts};
+        int64_t last = reduced && !keeps_places(job) ? 0 : *count;
+        for (int side = 0; side < job->inputs && job->map; side++) {
+            stride[side] = d->map->stride[side][dim];
+        }
+        add_dim(job, reduced ? &job->reduced : &job->kept, d->extent[dim], stride, last);
+        *count *= d->extent[dim];
     }
-    if (results == 0 || summed == 0) {
-        memset(acc, 0, (size_t)(results * dmi_acc_bytes(job.acc)));
-        return;
+    return elements > 0;
+}
+
+static void begin(reduce_job *job, const dmi_reduce *d, const dmi_kernel_call *call, dmi_map_job *map)
+{
+    int acc = dmi_acc_for(d->row, d->dtype);
+    assert(acc >= 0 && d->ndim >= 0 && d->ndim <= DM_MAX_DIMS);
+    job->d = d;
+    job->acc = dmi_acc_part(acc);
+    job->reducer = acc < DMI_ACC_SUMS ? NULL : dmi_reducer_of(acc);
+    job->load = job->reducer ? dmi_dtype_carrier(dmi_acc_takes(acc)) : dmi_acc_takes(job->acc);
+    job->dtype = job->reducer ? d->dtype : dmi_dtype_part(d->dtype);
+    job->bytes = dmi_dtype_bytes(job->dtype);
+    job->inputs = d->map ? d->map->program.inputs : 1;
+    job->map = d->map ? map : NULL;
+    job->in = call->at[0];
+    job->out = call->at[job->inputs];
+    job->kept.ndim = job->reduced.ndim = 0;
+    memset(job->offset, 0, sizeof job->offset);
+    job->offset[IN] = d->offset * dmi_acc_parts(acc);
+    if (d->map) {
+        assert(dmi_acc_parts(acc) == 1 && job->inputs < SIDES);
+        dmi_map_begin(map, d->map, call->number, call->at);
+        memcpy(job->offset, d->map->offset, (size_t)job->inputs * sizeof *job->offset);
     }
-    dmi_box_simplify(&job.kept, ACC);
+}
+
+dm_status dmi_reduce_cpu(const dmi_kernel_call *call)
+{
+    const dmi_reduce *d = call->desc;
+    dmi_map_job map;
+    reduce_job job;
+    int64_t results;
+    begin(&job, d, call, &map);
+    bool some = make_boxes(&job, d, &results);
+    if (results == 0) {
+        return DM_OK;
+    }
+    if (!some) {
+        reduce_nothing(&job, results);
+        return DM_OK;
+    }
+    dmi_box_simplify(&job.kept, job.inputs);
     dmi_box_simplify(&job.reduced, IN);
     if (better_across(&job)) {
         reduce_across(&job);
     } else {
         reduce_along(&job);
+    }
+    return DM_OK;
+}
+
+const dmi_reducer *dmi_reducer_of(int acc)
+{
+    int row = dmi_acc_row(acc);
+    switch ((int)dmi_dtype_carrier(dmi_acc_takes(acc))) {
+    case DM_BOOL:
+        return &dmi_reducers_bool[row];
+    case DM_I32:
+        return &dmi_reducers_i32[row];
+    case DM_I64:
+        return &dmi_reducers_i64[row];
+    case DM_U64:
+        return &dmi_reducers_u64[row];
+    case DM_F32:
+        return &dmi_reducers_f32[row];
+    case DM_F64:
+        return &dmi_reducers_f64[row];
+    case DM_C64:
+        return &dmi_reducers_c64[row];
+    case DM_C128:
+        return &dmi_reducers_c128[row];
+    default:
+        assert(!"not a carrier");
+        return NULL;
     }
 }
