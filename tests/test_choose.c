@@ -14,7 +14,7 @@ static const char *chosen(const dmi_rates *rates, dm_dtype dtype, int64_t n, boo
     dmi_plan *plan = NULL;
     sim_begin(&p, 4);
     p.profile.gpu = true;
-    p.profile.fused = fused;
+    p.profile.gemm_fused = fused;
     p.profile.rates = *rates;
     int ia = sim_matrix(&p, dtype, n, n, 4, 1, 0);
     int ib = sim_matrix(&p, dtype, n, n, b == ROWS ? 4 : 1, b == ROWS ? 1 : 4, 0);
@@ -64,10 +64,10 @@ static void test_brought(void **state)
         int ia = sim_matrix(&p, DM_F32, N, N, 4, 1, 0), ib = sim_matrix(&p, DM_F32, N, N, 4, 1, 0);
         int ic = sim_matrix(&p, DM_F32, N, N, by_rows ? 4 : 1, by_rows ? 1 : 4, 0);
         assert_true(sim_gemm(&p, true, 0, 0, ia, ib, ic));
-        p.call[0].args.i[4] = DMI_COMPUTE_TF32;
+        p.call[0].compute = DMI_COMPUTE_TF32;
         assert_int_equal(dmi_plan_make(&p.call[0], &p.profile, 0, &plan), DM_OK);
         assert_string_equal(plan->algorithm, tight && !forced ? "stationary" : "panels");
-        assert_int_equal(plan->travels, -1);
+        assert_int_equal(plan->moving, -1);
         for (int k = 0; k < plan->nstep && (forced || !tight); k++) {
             const dmi_gemm *product = plan->step[k].desc;
             if (plan->step[k].kind == DMI_STEP(gemm)) {
@@ -92,7 +92,7 @@ static void test_fused_limits(void **state)
         sim_program p;
         dmi_plan *plan = NULL;
         sim_begin(&p, 4);
-        p.profile.gpu = p.profile.fused = true;
+        p.profile.gpu = p.profile.gemm_fused = true;
         p.profile.rates = h200;
         int ia = sim_matrix(&p, DM_BF16, m, k, 4, 1, 0), ib = sim_matrix(&p, DM_BF16, k, n, 4, 1, 0);
         int ic = sim_matrix(&p, DM_BF16, m, n, 4, 1, 0);
@@ -135,7 +135,7 @@ static void check_own_part(int a_rows, int a_cols)
     sim_program p;
     bool seen = false;
     sim_begin(&p, WORKERS);
-    p.profile.gpu = p.profile.fused = true;
+    p.profile.gpu = p.profile.gemm_fused = true;
     p.profile.rates = h200;
     p.profile.gemm_algorithm = DMI_GEMM_FUSED;
     int ia = sim_matrix(&p, DM_BF16, N, N, a_rows, a_cols, 0), ib = sim_matrix(&p, DM_BF16, N, N, 4, 1, 0);
@@ -175,7 +175,7 @@ static void check_workspace(bool gpu, dm_dtype dtype, bool trans_a, int b, bool 
     for (int shift = 45; shift >= 16; shift--) {
         sim_program p;
         sim_begin(&p, WORKERS);
-        p.profile.gpu = p.profile.fused = gpu;
+        p.profile.gpu = p.profile.gemm_fused = gpu;
         p.profile.rates = gpu ? h200 : p.profile.rates;
         p.profile.gemm_workspace = shift < 45 ? INT64_C(1) << shift : 0;
         int ia = sim_matrix(&p, dtype, N, N, 4, 1, 0),

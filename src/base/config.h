@@ -70,7 +70,7 @@
     INT(plan_cache, "4096", 1, 1 << 24, "plans kept for calls that come again")
 
 /* The numbers of the ENUM rows; those of log are DMI_LOG_*, those of gemm_algorithm enum dmi_gemm_algorithm, those of
- * reduce_algorithm enum dmi_reduce_algorithm, those of gemm_compute enum dmi_gemm_compute from its second on. */
+ * reduce_algorithm enum dmi_reduce_algorithm, those of gemm_compute enum dmi_compute from its second on. */
 enum dmi_config_device { DMI_DEVICE_AUTO, DMI_DEVICE_CPU, DMI_DEVICE_CUDA, DMI_DEVICE_EMULATED };
 enum dmi_config_bind { DMI_BIND_AUTO, DMI_BIND_NONE };
 enum dmi_config_transport {

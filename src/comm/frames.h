@@ -73,7 +73,8 @@ typedef struct dmi_operand_ref {
 typedef struct dmi_op_frame {
     dmi_frame head;
     int16_t noperand, numbers;
-    int32_t args[DMI_ARG_INTS];
+    int32_t args[DMI_ARG_INTS], compute;
+    int64_t workspace_limit;
     int64_t tail_bytes, tail_key;
     uint64_t user; /* one address space: the caller's memory */
 } dmi_op_frame;

@@ -346,7 +346,7 @@ void dmi_engine_submit(dmi_engine *e, dmi_instance *inst)
         inst->base.seq[i] = atomic_load_explicit(&e->lane[i].enqueued, memory_order_relaxed);
     }
     inst->end = inst->base;
-    if (inst->plan->fused && e->gpu) {
+    if (inst->plan->waits && e->gpu) {
         inst->before = calloc((size_t)e->config.endpoints, sizeof *inst->before);
         for (int i = 0; inst->before && i < e->config.endpoints; i++) {
             inst->before[i] = e->peer[i].granted;

@@ -36,7 +36,7 @@ void dmi_engine_trim(dmi_engine *e)
  * would not do at any size. */
 static int sets_of(const dmi_plan *plan)
 {
-    return plan->fused || (plan->messages_received > 0 && plan->workspace <= TWO_SETS_MOST) ? 2 : 1;
+    return plan->waits || (plan->messages_received > 0 && plan->workspace <= TWO_SETS_MOST) ? 2 : 1;
 }
 
 /* All of a further set, where memory is there without giving up anything. */

@@ -133,13 +133,13 @@ const char *dmi_gemm_name(int algorithm)
 /* Where a memory limit leaves hardly anything, slices would be so many that planning them takes seconds. */
 static dm_status not_too_many(dmi_product *p)
 {
-    int64_t slices = p->room > 0 ? dmi_stationary_slices(p) : 0;
+    int64_t slices = p->workspace_limit > 0 ? dmi_stationary_slices(p) : 0;
     return slices <= MOST_SLICES
                ? DM_OK
                : dmi_fail(DM_ERR_LIMIT,
                           "gemm: the memory limit leaves %" PRId64 " bytes of workspace, in which the product "
                           "would have %" PRId64 " slices, and %d is the most",
-                          p->room, slices, MOST_SLICES);
+                          p->workspace_limit, slices, MOST_SLICES);
 }
 
 dm_status dmi_gemm_choose(dmi_product *p, dmi_choice *out)
@@ -169,7 +169,7 @@ dm_status dmi_gemm_choose(dmi_product *p, dmi_choice *out)
     }
     out->algorithm = forced;
     bool can = serves(p, &o, forced, out->moving);
-    if (!can && o.gather == 0) { /* nothing moves, as when an operand has been kept: no form has a say */
+    if (!can && o.gather == 0) { /* nothing moves, as where a cached replica serves: no algorithm has a say */
         out->algorithm = DMI_GEMM_STATIONARY;
         return DM_OK;
     }

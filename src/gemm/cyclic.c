@@ -124,7 +124,7 @@ void dmi_cyclic_plan(dmi_product *p, int which, bool two_block)
         }
         stage(&g, owner, comes ? &theirs : NULL, takers ? &own : NULL, takers, next);
     }
-    if (p->keep && c.count > 0 && have_own) {
-        dmi_rolling_keep(&g, &own);
+    if (p->replica && c.count > 0 && have_own) {
+        dmi_rolling_replicate(&g, &own);
     }
 }

@@ -69,7 +69,7 @@ int64_t dmi_fused_bytes(const dmi_product *p)
         int64_t bytes = 0;
         dmi_product_c(p, w, &c);
         for (int o = 0; o < 2 && c.count > 0; o++) {
-            if (!dmi_product_image_in_place(p, o, w, &c, &at) && !(o == 1 && p->keep)) {
+            if (!dmi_product_image_in_place(p, o, w, &c, &at) && !(o == 1 && p->replica)) {
                 dmi_product_image(p, o, &c, &at);
                 bytes += at.count * dmi_dtype_bytes(p->panel_type);
             }
@@ -82,7 +82,7 @@ int64_t dmi_fused_bytes(const dmi_product *p)
 bool dmi_fused_serves(const dmi_product *p)
 {
     bool comes = false;
-    if (!p->b->profile->fused || p->panel_type == p->type || p->c != p->user_c ||
+    if (!p->b->profile->gemm_fused || p->panel_type == p->type || p->c != p->user_c ||
         (p->c->dtype != p->panel_type && p->c->dtype != DM_F32) ||
         p->b->profile->workers > DMI_FUSED_MOST / 2 || p->k > DMI_FUSED_MOST_K) {
         return false;
@@ -118,7 +118,7 @@ bool dmi_fused_pays(const dmi_product *p)
     return p->n * p->k * dmi_dtype_bytes(p->panel_type) / p->op[1]->layout->group >= INT64_C(16) << 20;
 }
 
-int dmi_fused_travels(const dmi_product *p)
+int dmi_fused_moving(const dmi_product *p)
 {
     for (int w = 0; w < p->b->profile->workers; w++) {
         dmi_region c, at;
@@ -152,7 +152,7 @@ static bool wanted(const gathering *g, int which, int to, int64_t q, dmi_region 
         return false;
     }
     dmi_product_image(p, which, &c, &image);
-    if (which == 1 && p->keep && !dmi_fetch_in_place(p->keep, to, &image)) {
+    if (which == 1 && p->replica && !dmi_fetch_in_place(p->replica, to, &image)) {
         p->b->failed = true;
         return false;
     }
@@ -232,8 +232,8 @@ static void multiply(gathering *g, const bool own[2], const dmi_region mine[2])
             refs[o] = dmi_ref_operand(o, DMI_READ);
         } else {
             dmi_product_image(p, o, &g->c, &at[o]);
-            if (o == 1 && p->keep) {
-                (void)dmi_fetch_in_place(p->keep, p->b->me, &at[o]);
+            if (o == 1 && p->replica) {
+                (void)dmi_fetch_in_place(p->replica, p->b->me, &at[o]);
             }
             refs[o] = g->image[o];
             refs[o].mode = DMI_READ;
@@ -271,7 +271,6 @@ static void multiply(gathering *g, const bool own[2], const dmi_region mine[2])
     step->scalar[0] = DMI_SCALAR_S0;
     step->scalar[1] = p->beta_zero ? DMI_SCALAR_ZERO : DMI_SCALAR_S1;
     step->flops = 2 * f.gemm.m * f.gemm.n * f.gemm.k;
-    p->b->plan->fused = true;
     dmi_mark_step(p->finished, step);
 }
 
@@ -321,8 +320,8 @@ void dmi_fused_plan(dmi_product *p)
         }
         dmi_product_image(p, o, &g.c, &at);
         g.image[o] =
-            o == 1 && p->keep
-                ? dmi_ref_operand(DMI_KEEP, DMI_WRITE)
+            o == 1 && p->replica
+                ? dmi_ref_operand(DMI_GEMM_REPLICA, DMI_WRITE)
                 : dmi_ref_work(dmi_build_work(b, at.count * dmi_dtype_bytes(p->panel_type)), DMI_WRITE);
     }
     /* The own rows of b, and those of a of the same k, are read where they are, if the kernel's steps fit them.
@@ -351,7 +350,7 @@ void dmi_fused_plan(dmi_product *p)
     if (g.c.count > 0) {
         multiply(&g, own, mine);
     }
-    if (p->keep && own[1]) { /* beside what has come, for later products */
+    if (p->replica && own[1]) { /* beside what has come, for later products */
         dmi_mark done = {0};
         own_part(&g, 1, g.image[1], done);
     }

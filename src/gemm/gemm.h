@@ -14,6 +14,7 @@
 
 #include "plan/reduce.h"
 
+enum { DMI_GEMM_A, DMI_GEMM_B, DMI_GEMM_C, DMI_GEMM_REPLICA }; /* the operands, as in the op's row */
 enum { DMI_CONJUGATED = 2 }; /* args.i of an operand that is transposed and conjugated: DM_C */
 typedef struct dmi_product {
     dmi_builder *b;
@@ -28,7 +29,7 @@ typedef struct dmi_product {
     bool direct;           /* c is the caller's: alpha and beta apply in the products */
     bool beta_zero;
     bool sliced;           /* holders of the same part of c make a slice of it each, and share them at the end */
-    const dmi_desc *keep;  /* where the operand that moves is left whole, at every worker of c; or NULL */
+    const dmi_desc *replica; /* the cached replica to fill with the moving operand, at every worker of c; or NULL */
     int acc_work;          /* !direct: the accumulator */
     int64_t m, n, k;
     dm_dtype type;         /* of computation, and of sums in several parts */
@@ -36,8 +37,8 @@ typedef struct dmi_product {
     dm_dtype panel_type;   /* of a and b in the kernels: type, or 16 bits where kernels take them so */
     bool tf32;             /* kernels may round a and b, of f32, to TF32 */
     const char *compute;   /* for the plan's description */
-    int64_t workspace;     /* most bytes a worker of blocks on their way: the option's, or what the call has left; 0: chosen */
-    int64_t room;          /* the latter, 0: enough */
+    int64_t workspace;     /* most bytes a worker of payloads in flight: the option's or the call's; 0: chosen */
+    int64_t workspace_limit; /* the call's; 0: none */
     dmi_mark finished;     /* all products so far */
 } dmi_product;
 
@@ -118,7 +119,7 @@ void dmi_panels_plan(dmi_product *p, int which);
 /* --- fused.c: products by kernels that wait for what arrives */
 bool dmi_fused_serves(const dmi_product *p);
 bool dmi_fused_pays(const dmi_product *p); /* where the cyclic form could serve too */
-int dmi_fused_travels(const dmi_product *p); /* 1: b comes whole to all workers of c; else -1 */
+int dmi_fused_moving(const dmi_product *p);    /* 1: b comes whole to all workers of c; else -1 */
 int64_t dmi_fused_bytes(const dmi_product *p); /* of images, at the worker with most */
 void dmi_fused_plan(dmi_product *p);
 bool dmi_stationary_single(const dmi_product *p);

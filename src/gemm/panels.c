@@ -53,7 +53,7 @@ int64_t dmi_panels_count(const dmi_product *p, int which)
     int64_t outer = which == 0 ? p->m : p->n;
     int64_t bytes = outer * p->k * dmi_dtype_bytes(p->op[which]->dtype) / p->op[which]->layout->group;
     int64_t n = DMI_MAX(2, DMI_MIN(MOST_PANELS, bytes / PUSH_BYTES));
-    if (p->workspace > 0 && !p->keep) { /* narrower, where that is what the workspace holds */
+    if (p->workspace > 0 && !p->replica) { /* narrower, where that is what the workspace holds */
         int64_t column = p->k * dmi_dtype_bytes(p->op[which]->dtype);
         int64_t limit = DMI_MAX(p->workspace - other_bytes(p, which), 1);
         n = DMI_MAX(n, DMI_MIN((outer * column * PLACES + limit - 1) / limit, NARROW_PANELS));
@@ -74,7 +74,7 @@ static int64_t panel_bytes(const dmi_product *p, int which)
 
 bool dmi_panels_fit(const dmi_product *p, int which)
 {
-    int64_t panels = p->keep ? 0 : PLACES * panel_bytes(p, which);
+    int64_t panels = p->replica ? 0 : PLACES * panel_bytes(p, which);
     return panels + other_bytes(p, which) <= p->workspace;
 }
 
@@ -86,7 +86,7 @@ static int64_t want_count(const void *context, int worker)
     return c.count > 0;
 }
 
-/* Panel `at` with all of k; dense, or where worker's kept copy has it. */
+/* Panel `at` with all of k; dense, or where worker's cached replica has it. */
 static void want_region(const void *context, int worker, int64_t which, dmi_region *out)
 {
     (void)which;
@@ -95,7 +95,7 @@ static void want_region(const void *context, int worker, int64_t which, dmi_regi
     dmi_dimset outer = dmi_dimset_interval(lo, DMI_MIN(g->width, g->outer - lo));
     dmi_dimset inner = dmi_dimset_interval(0, g->p->k);
     dmi_product_want(g->p, g->which, &outer, &inner, out);
-    if (g->p->keep && !dmi_fetch_in_place(g->p->keep, worker, out)) {
+    if (g->p->replica && !dmi_fetch_in_place(g->p->replica, worker, out)) {
         g->p->b->failed = true;
     }
 }
@@ -191,7 +191,7 @@ void dmi_panels_plan(dmi_product *p, int which)
     dmi_region c;
     int place = -1;
     dmi_product_c(p, b->me, &c);
-    for (int i = 0; i < PLACES && !p->keep && c.count > 0; i++) { /* each free for the next command early */
+    for (int i = 0; i < PLACES && !p->replica && c.count > 0; i++) { /* each free for the next command early */
         int work = dmi_build_work(b, panel_bytes(p, which));
         place = i == 0 ? work : place;
     }
@@ -199,8 +199,9 @@ void dmi_panels_plan(dmi_product *p, int which)
     for (g.at = 0; g.at * g.width < outer && !b->failed; g.at++) {
         uint32_t *gone = free[g.at % PLACES];
         dmi_mark arrived = {0};
-        dmi_ref ref = p->keep || place < 0 ? dmi_ref_operand(p->keep ? DMI_KEEP : which, DMI_WRITE)
-                                           : dmi_ref_work(place + (int)(g.at % PLACES), DMI_WRITE);
+        dmi_ref ref = p->replica || place < 0
+                          ? dmi_ref_operand(p->replica ? DMI_GEMM_REPLICA : which, DMI_WRITE)
+                          : dmi_ref_work(place + (int)(g.at % PLACES), DMI_WRITE);
         bring(&g, which, want_region, ref, gone, arrived);
         memset(gone, 0, sizeof free[0]);
         if (c.count > 0) {

@@ -33,9 +33,10 @@ static dm_status make_temporary(dmi_product *p)
                             .shape = {p->m, p->n},
                             .grid = {by_rows ? workers : 1, by_rows ? 1 : workers},
                             .session_workers = workers};
-    dm_status status = dmi_layout_create(&spec, &p->b->plan->temporary);
+    const dmi_layout *layout = NULL;
+    dm_status status = dmi_build_layout(p->b, &spec, &layout);
     if (status == DM_OK) {
-        p->temporary = dmi_desc_whole(p->type, p->b->plan->temporary, 0);
+        p->temporary = dmi_desc_whole(p->type, layout, 0);
         p->c = &p->temporary;
         p->direct = false;
     }
@@ -45,17 +46,19 @@ static dm_status make_temporary(dmi_product *p)
 void dmi_product_operands(dmi_builder *b, const dmi_call *call, dmi_product *p)
 {
     *p = (dmi_product){.b = b,
-                       .op = {&call->operand[0].desc, &call->operand[1].desc},
-                       .c = &call->operand[2].desc,
-                       .user_c = &call->operand[2].desc,
+                       .op = {&call->operand[DMI_GEMM_A].desc, &call->operand[DMI_GEMM_B].desc},
+                       .c = &call->operand[DMI_GEMM_C].desc,
+                       .user_c = &call->operand[DMI_GEMM_C].desc,
                        .trans = {call->args.i[0] != 0, call->args.i[1] != 0},
                        .conj = {call->args.i[0] == DMI_CONJUGATED, call->args.i[1] == DMI_CONJUGATED},
                        .beta_zero = call->args.i[2],
-                       .acc_work = -1};
-    p->room = (int64_t)call->args.i[DMI_ROOM] << 10;
-    p->workspace = b->profile->gemm_workspace;
-    p->workspace = p->room > 0 && (p->workspace == 0 || p->room < p->workspace) ? p->room : p->workspace;
-    p->keep = call->noperand > DMI_KEEP ? &call->operand[DMI_KEEP].desc : NULL;
+                       .acc_work = -1,
+                       .workspace = b->profile->gemm_workspace,
+                       .workspace_limit = call->workspace_limit};
+    if (p->workspace_limit > 0 && (p->workspace == 0 || p->workspace_limit < p->workspace)) {
+        p->workspace = p->workspace_limit;
+    }
+    p->replica = call->noperand > DMI_GEMM_REPLICA ? &call->operand[DMI_GEMM_REPLICA].desc : NULL;
     p->outer_dim[0] = p->trans[0] ? 1 : 0;
     p->inner_dim[0] = 1 - p->outer_dim[0];
     p->inner_dim[1] = p->trans[1] ? 1 : 0;
@@ -73,7 +76,7 @@ void dmi_product_operands(dmi_builder *b, const dmi_call *call, dmi_product *p)
     bool narrow = b->profile->gpu && p->op[0]->dtype == p->op[1]->dtype &&
                   (p->op[0]->dtype == DM_F16 || p->op[0]->dtype == DM_BF16) && !wide;
     p->panel_type = narrow ? p->op[0]->dtype : p->type;
-    int compute = call->args.i[4] == DMI_COMPUTE_DEFAULT ? b->profile->gemm_compute : call->args.i[4];
+    int compute = call->compute == DMI_COMPUTE_DEFAULT ? b->profile->gemm_compute : call->compute;
     bool asked = compute == DMI_COMPUTE_TF32 && p->panel_type == DM_F32 &&
                  (p->op[0]->dtype == DM_F32 || p->op[1]->dtype == DM_F32);
     p->tf32 = asked && b->profile->gpu;

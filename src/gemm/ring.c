@@ -115,7 +115,7 @@ void dmi_ring_plan(dmi_product *p, int which)
         held = coming;
         have = comes;
     }
-    if (p->keep && have_own && dmi_rolling_blocks(p, which, b->me, &held)) {
-        dmi_rolling_keep(&r.g, &held);
+    if (p->replica && have_own && dmi_rolling_blocks(p, which, b->me, &held)) {
+        dmi_rolling_replicate(&r.g, &held);
     }
 }

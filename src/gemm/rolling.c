@@ -82,18 +82,18 @@ void dmi_rolling_own(dmi_rolling *g, const dmi_blocks *bl)
     }
 }
 
-/* A block, where it lies here, to worker `to`: into a landing place, packed, or to where it is kept. */
+/* A block, where it lies here, to worker `to`: packed into a landing place, or into the cached replica there. */
 static void block_copy(dmi_rolling *g, int to, const dmi_region *block, dmi_copy *copy, dmi_region *landed)
 {
     dm_dtype type = g->p->op[g->which]->dtype;
     *landed = *block;
-    if (g->p->keep) {
-        g->p->b->failed = g->p->b->failed || !dmi_fetch_in_place(g->p->keep, to, landed);
+    if (g->p->replica) {
+        g->p->b->failed = g->p->b->failed || !dmi_fetch_in_place(g->p->replica, to, landed);
     } else {
         dmi_region_dense(landed, 0);
     }
     (void)dmi_region_copy(g->p->b, block, landed, type, type, copy);
-    if (!g->p->keep) {
+    if (!g->p->replica) {
         dmi_build_pack(g->p->b, copy, copy);
     }
 }
@@ -105,11 +105,11 @@ void dmi_rolling_expect(dmi_rolling *g, int peer, const dmi_blocks *theirs, int6
     block_region(theirs, at / theirs->n[1], at % theirs->n[1], &block);
     block_copy(g, g->p->b->me, &block, &copy, &in->landed);
     in->slot = g->next++ % g->slots;
-    in->ref =
-        g->p->keep ? dmi_ref_operand(DMI_KEEP, DMI_WRITE) : dmi_ref_work(g->slot_work + in->slot, DMI_WRITE);
+    in->ref = g->p->replica ? dmi_ref_operand(DMI_GEMM_REPLICA, DMI_WRITE)
+                            : dmi_ref_work(g->slot_work + in->slot, DMI_WRITE);
     memset(in->arrived, 0, sizeof in->arrived);
-    dmi_mark_step(in->arrived,
-                  dmi_build_expect(g->p->b, peer, in->ref, &copy, g->p->keep ? NULL : g->slot_free[in->slot]));
+    dmi_mark_step(in->arrived, dmi_build_expect(g->p->b, peer, in->ref, &copy,
+                                                g->p->replica ? NULL : g->slot_free[in->slot]));
     in->ref.mode = DMI_READ;
 }
 
@@ -169,8 +169,8 @@ int64_t dmi_rolling_slot(const dmi_product *p, int which, int64_t *most)
 static void make_slots(dmi_rolling *g, int slots, int slots_more)
 {
     dmi_builder *b = g->p->b;
-    g->slot_bytes =
-        g->p->keep ? 0 : dmi_rolling_slot(g->p, g->which, NULL); /* kept blocks have their own places */
+    /* in a cached replica every block has memory of its own */
+    g->slot_bytes = g->p->replica ? 0 : dmi_rolling_slot(g->p, g->which, NULL);
     g->slots = slots;
     if (slots_more > 0 && g->slot_bytes > 0) {
         int64_t most = slots + slots_more, limit = g->p->workspace;
@@ -199,16 +199,17 @@ void dmi_rolling_begin(dmi_rolling *g, dmi_product *p, int which, int slots, int
     }
 }
 
-/* The own part beside the blocks that have come: behind the products, which do not need it there. */
-void dmi_rolling_keep(dmi_rolling *g, const dmi_blocks *own)
+/* The own shard into the cached replica, beside the blocks that have come: behind the products, which do not
+ * need it there. */
+void dmi_rolling_replicate(dmi_rolling *g, const dmi_blocks *own)
 {
     dmi_product *p = g->p;
     dm_dtype type = p->op[g->which]->dtype;
     dmi_region place;
     dmi_copy copy;
-    dmi_desc_region(p->keep, p->b->me, 0, &place);
+    dmi_desc_region(p->replica, p->b->me, 0, &place);
     if (dmi_region_copy(p->b, &own->region, &place, type, type, &copy)) {
-        dmi_ref refs[2] = {dmi_ref_operand(g->which, DMI_READ), dmi_ref_operand(DMI_KEEP, DMI_WRITE)};
+        dmi_ref refs[2] = {dmi_ref_operand(g->which, DMI_READ), dmi_ref_operand(DMI_GEMM_REPLICA, DMI_WRITE)};
         dmi_build_kernel(p->b, DMI_KERNEL_copy, &copy, sizeof copy, refs, 2, NULL);
     }
 }

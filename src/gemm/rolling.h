@@ -58,7 +58,7 @@ void dmi_rolling_send(dmi_rolling *g, int to, const dmi_blocks *own, int64_t at)
 void dmi_rolling_pass(dmi_rolling *g, int to, const dmi_coming *in, dmi_mark gone);
 /* The product with a block that came. gone: other steps that read its place, or NULL. */
 void dmi_rolling_use(dmi_rolling *g, const dmi_coming *in, const dmi_mark gone);
-/* The own part beside the blocks that have come, where they are kept. */
-void dmi_rolling_keep(dmi_rolling *g, const dmi_blocks *own);
+/* The own shard into the cached replica, beside the blocks that have come. */
+void dmi_rolling_replicate(dmi_rolling *g, const dmi_blocks *own);
 
 #endif

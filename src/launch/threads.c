@@ -43,6 +43,7 @@ dmi_profile dmi_profile_from(const dmi_config *config, int workers, bool one_spa
                          .one_space = one_space,
                          .gemm_workspace = config->gemm_workspace,
                          .gemm_turn = config->gemm_turn,
+                         .forced = config->gemm_algorithm != DMI_GEMM_AUTO,
                          .gemm_algorithm = (int)config->gemm_algorithm,
                          .reduce_algorithm = (int)config->reduce_algorithm,
                          .reduce_piece = config->reduce_piece,
@@ -220,12 +221,12 @@ static dm_status connect_workers(thread_launch *l)
     }
     status = status == DM_OK ? dmi_pairs_rates(l->device, engine, l->workers, &l->profile.rates) : status;
     l->profile.host_of = l->host_of;
-    l->profile.fused = fused && !l->host_of;
+    l->profile.gemm_fused = fused && !l->host_of;
     l->profile.turn_bytes = l->host_of ? 0 : dmi_profile_turn(&l->config, l->workers);
     for (int w = 0; w < l->workers; w++) {
         dmi_profile *profile = &l->thread[w].worker.profile;
         profile->host_of = l->profile.host_of;
-        profile->fused = l->profile.fused;
+        profile->gemm_fused = l->profile.gemm_fused;
         profile->turn_bytes = l->profile.turn_bytes;
         profile->rates = l->profile.rates;
     }

@@ -13,7 +13,7 @@ enum { MOST = 64 };
 typedef struct replica {
     dmi_storage *source;
     dmi_desc desc;      /* the part of the source */
-    uint32_t layout_id; /* under which it is kept */
+    uint32_t layout_id; /* the array's */
     dm_array array;
     int64_t bytes; /* at each worker */
     uint64_t used;
@@ -94,8 +94,8 @@ int64_t dmi_replicas_bytes(const dmi_session *s, int worker)
 {
     int64_t bytes = 0;
     for (int i = 0; s->replicas && i < s->replicas->count; i++) {
-        const dmi_desc *kept = &s->handle[dmi_id_slot(s->replicas->entry[i].array.id)].desc;
-        bytes += dmi_array_bytes(s, kept->layout, kept->dtype, worker);
+        const dmi_desc *desc = &s->handle[dmi_id_slot(s->replicas->entry[i].array.id)].desc;
+        bytes += dmi_array_bytes(s, desc->layout, desc->dtype, worker);
     }
     return bytes;
 }
@@ -107,7 +107,7 @@ void dmi_replicas_yield(dmi_session *s)
     }
 }
 
-/* Blocks come to workers that hold part of the output. Where some hold none, what is kept would have holes. */
+/* Blocks come to workers that hold part of the output. Where some hold none, the replica would have holes. */
 static bool all_take_part(const dmi_desc *out)
 {
     for (int i = 0; i < out->layout->nworkers; i++) {
@@ -143,13 +143,13 @@ static dmi_operand operand_of(dmi_session *s, dm_array a, int mode)
     return (dmi_operand){.desc = h->desc, .id = a.id, .memory = h->storage->number, .mode = mode};
 }
 
-/* The operand that travels in this call; -1: none. */
-static dm_status travelling(dmi_session *s, const dmi_call *call, int *which)
+/* The operand that moves in this call; -1: none. */
+static dm_status find_moving(dmi_session *s, const dmi_call *call, int *which)
 {
     dmi_plan *plan = NULL;
     bool reused;
     dm_status status = dmi_plan_cache_get(s->plans, call, &s->profile, 0, &plan, &reused);
-    *which = status == DM_OK ? plan->travels : -1;
+    *which = status == DM_OK ? plan->moving : -1;
     dmi_plan_release(plan);
     return status;
 }
@@ -171,7 +171,7 @@ static dm_status replicated(dmi_session *s, const dmi_desc *source, const dmi_la
     return dmi_layout_intern(s, &spec, out, id);
 }
 
-/* What is kept of an array that the call writes to is forgotten before. */
+/* Replicas of an array that the call writes to are forgotten before. */
 static bool written(const dmi_session *s, const dmi_call *call, const dmi_storage *storage)
 {
     for (int i = 0; i < call->noperand; i++) {
@@ -187,17 +187,18 @@ dm_status dmi_replicas_use(dmi_session *s, dmi_call *call, bool pretend)
     dmi_replicas *r = s->replicas;
     const dmi_layout *layout = NULL;
     uint32_t layout_id = 0;
-    int which = -1;
-    if (!r || !dmi_op_keeps(call->op) || call->noperand != DMI_KEEP) {
+    int which = -1, place = dmi_op_replica(call->op);
+    if (!r || place < 0 || call->noperand != place) {
         return DM_OK;
     }
-    dm_status status = travelling(s, call, &which);
+    const dmi_desc *output = &call->operand[place - 1].desc;
+    dm_status status = find_moving(s, call, &which);
     if (status != DM_OK || which < 0) {
         return status;
     }
     dmi_operand *source = &call->operand[which];
     dmi_storage *storage = s->handle[dmi_id_slot(source->id)].storage;
-    status = replicated(s, &source->desc, call->operand[DMI_KEEP - 1].desc.layout, &layout, &layout_id);
+    status = replicated(s, &source->desc, output->layout, &layout, &layout_id);
     bool forgotten = written(s, call, storage);
     for (int i = 0; i < r->count && status == DM_OK && !forgotten; i++) {
         replica *e = &r->entry[i];
@@ -207,7 +208,7 @@ dm_status dmi_replicas_use(dmi_session *s, dmi_call *call, bool pretend)
             return DM_OK;
         }
     }
-    if (status == DM_OK && !all_take_part(&call->operand[DMI_KEEP - 1].desc)) {
+    if (status == DM_OK && !all_take_part(output)) {
         return DM_OK;
     }
     int64_t bytes = dmi_dtype_bytes(source->desc.dtype);
@@ -218,27 +219,27 @@ dm_status dmi_replicas_use(dmi_session *s, dmi_call *call, bool pretend)
         return status;
     }
     if (pretend) {
-        call->operand[DMI_KEEP] = (dmi_operand){.desc = dmi_desc_whole(source->desc.dtype, layout, layout_id),
-                                            .memory = s->storages + 1,
-                                            .mode = DMI_WRITE};
-        call->noperand = DMI_KEEP + 1;
+        call->operand[place] = (dmi_operand){.desc = dmi_desc_whole(source->desc.dtype, layout, layout_id),
+                                             .memory = s->storages + 1,
+                                             .mode = DMI_WRITE};
+        call->noperand = place + 1;
         return DM_OK;
     }
     make_room(s, bytes);
-    dm_array kept;
-    if (dmi_array_make(s, source->desc.dtype, layout, layout_id, true, &kept) != DM_OK) {
-        return DM_OK; /* no room under the limit: the product goes on without */
+    dm_array made;
+    if (dmi_array_make(s, source->desc.dtype, layout, layout_id, true, &made) != DM_OK) {
+        return DM_OK; /* it does not fit under the limit: the call goes on without */
     }
     storage = s->handle[dmi_id_slot(source->id)].storage;
     r->entry[r->count++] = (replica){.source = storage,
                                      .desc = source->desc,
                                      .layout_id = layout_id,
-                                     .array = kept,
+                                     .array = made,
                                      .bytes = bytes,
                                      .used = ++r->tick};
     r->bytes += bytes;
     storage->replicas++;
-    call->operand[DMI_KEEP] = operand_of(s, kept, DMI_WRITE);
-    call->noperand = DMI_KEEP + 1;
+    call->operand[place] = operand_of(s, made, DMI_WRITE);
+    call->noperand = place + 1;
     return DM_OK;
 }

@@ -163,11 +163,13 @@ DM_CHECKED dm_status dmi_view_make(dmi_session *s, dm_array base, const dmi_desc
 /* A new handle joins the innermost open scope. */
 void dmi_scope_join(dmi_session *s, uint32_t slot);
 void dmi_scope_leave(dmi_session *s, uint32_t slot);
-/* --- replicas.c: operands that came whole to all workers of a command are kept there, until they are written to */
+/* --- replicas.c: the replica cache: operands that came whole to all workers of a command, until they are
+ * written to */
 DM_CHECKED dm_status dmi_replicas_start(dmi_session *s);
 void dmi_replicas_stop(dmi_session *s);
-/* Before a call is sent: the operand that travels is replaced by what is kept of it, or is given a place to be kept.
- * pretend: the call becomes what it would be, but nothing is made, dropped or noted; a new place has no id. */
+/* Before a call is sent: a cached replica takes the place of the operand that moves, or the call is given one
+ * to fill. pretend: the call becomes what it would be, but nothing is made, dropped or noted; a new replica has
+ * no id. */
 DM_CHECKED dm_status dmi_replicas_use(dmi_session *s, dmi_call *call, bool pretend);
 int64_t dmi_replicas_bytes(const dmi_session *s, int worker); /* what all of them take there */
 /* The storage's contents are about to change, or it goes. */

@@ -42,75 +42,83 @@ static dm_status resolve(dmi_session *s, dmi_call *call, const dm_array *arrays)
     return op->check(call);
 }
 
-/* What worker w has left under the limit; cleared: without what is kept of operands. */
-static int64_t room_at(const dmi_session *s, int w, bool cleared)
+/* What worker w has left under the limit; cleared: without cached replicas. */
+static int64_t left_at(const dmi_session *s, int w, bool cleared)
 {
     return s->config.memory_limit - s->live_bytes[w] + (cleared ? dmi_replicas_bytes(s, w) : 0);
 }
 
-/* With a memory limit: would every worker's workspace, and the place for what is to be kept, fit beside the arrays?
- * With a forced algorithm: can it serve? */
+/* With a memory limit: would every worker's workspace, and a new cached replica, fit beside the arrays? With a
+ * forced algorithm: can it serve? */
 static dm_status admit(dmi_session *s, const dmi_call *call, bool cleared)
 {
     if (s->config.memory_limit <= 0) {
         dmi_plan *plan = NULL;
-        dm_status status =
-            s->profile.gemm_algorithm == DMI_GEMM_AUTO ? DM_OK : dmi_plan_make(call, &s->profile, 0, &plan);
+        bool may_refuse = s->profile.forced && dmi_ops[call->op].attributes & DMI_FORCIBLE;
+        dm_status status = may_refuse ? dmi_plan_make(call, &s->profile, 0, &plan) : DM_OK;
         dmi_plan_release(plan);
         return status;
     }
-    const dmi_operand *keep = &call->operand[DMI_KEEP];
-    bool makes = call->noperand > DMI_KEEP && keep->id == 0;
+    int place = dmi_op_replica(call->op);
+    const dmi_operand *replica =
+        place >= 0 && call->noperand > place && call->operand[place].id == 0 ? &call->operand[place] : NULL;
     for (int w = 0; w < s->workers; w++) {
         dmi_plan *plan = NULL;
         dm_status status = dmi_plan_make(call, &s->profile, w, &plan);
         if (status != DM_OK) {
             return status;
         }
-        int64_t need = makes ? dmi_array_bytes(s, keep->desc.layout, keep->desc.dtype, w) : 0;
+        int64_t need = replica ? dmi_array_bytes(s, replica->desc.layout, replica->desc.dtype, w) : 0;
         for (int i = 0; i < plan->nwork; i++) {
             need += dmi_pool_rounded(&s->pool_config, plan->work_bytes[i]);
         }
         dmi_plan_release(plan);
-        if (need > room_at(s, w, cleared)) {
+        if (need > left_at(s, w, cleared)) {
             return dmi_fail(DM_ERR_LIMIT,
                             "%s: worker %d needs %" PRId64 " bytes of workspace, %" PRId64
                             " of the limit of %" PRId64 " are taken by arrays",
-                            dmi_call_name(call), w, need, s->config.memory_limit - room_at(s, w, cleared),
+                            dmi_call_name(call), w, need, s->config.memory_limit - left_at(s, w, cleared),
                             (int64_t)s->config.memory_limit);
         }
     }
     return DM_OK;
 }
 
-/* Without what is kept of operands. A product that does not fit as it would be fastest is told how little room there
- * is, and then to take still less, for blocks on their way are not all that it holds. */
+/* Without cached replicas. A call that does not fit as it would be fastest gets what is left as its workspace
+ * limit, and then still less: planners bound the payloads in flight, and those are not all that it holds. */
 static dm_status admit_sparing(dmi_session *s, dmi_call *call)
 {
-    enum { TRIES = 4 };
+    enum { TRIES = 4, STEP = 1024 /* so that few limits, and few plans, differ */ };
     dm_status status = admit(s, call, true);
-    int64_t room = s->config.memory_limit;
+    int64_t left = s->config.memory_limit;
     for (int w = 0; w < s->workers; w++) {
-        room = DMI_MIN(room, room_at(s, w, true));
+        left = DMI_MIN(left, left_at(s, w, true));
     }
-    bool can = dmi_op_keeps(call->op);
-    for (int i = 0; i < TRIES && can && status == DM_ERR_LIMIT && room >> 10 > 0; i++, room /= 2) {
-        call->args.i[DMI_ROOM] = (int32_t)DMI_MIN(room >> 10, INT32_MAX);
+    bool can = dmi_ops[call->op].attributes & DMI_LIMITED;
+    for (int i = 0; i < TRIES && can && status == DM_ERR_LIMIT && left >= STEP; i++, left /= 2) {
+        call->workspace_limit = left / STEP * STEP;
         status = admit(s, call, true);
     }
     return status;
 }
 
-/* Under a memory limit: with what is kept of its operands where that fits, else as it was given, else with all that is
- * kept given up, and with less room. *keeps: the first. */
-static dm_status admit_limited(dmi_session *s, dmi_call *call, bool *keeps)
+static bool same_operands(const dmi_call *a, const dmi_call *b)
+{
+    bool same = a->noperand == b->noperand;
+    for (int i = 0; i < a->noperand && same; i++) {
+        same = a->operand[i].id == b->operand[i].id;
+    }
+    return same;
+}
+
+/* Under a memory limit: with a cached replica of an operand where that fits, else as it was given, else with
+ * all cached replicas given up, and with a workspace limit. *caches: the first. */
+static dm_status admit_limited(dmi_session *s, dmi_call *call, bool *caches)
 {
     dmi_call with = *call;
-    *keeps = *keeps && dmi_replicas_use(s, &with, true) == DM_OK &&
-             (with.noperand > call->noperand || with.operand[0].id != call->operand[0].id ||
-              with.operand[1].id != call->operand[1].id) &&
-             admit(s, &with, false) == DM_OK;
-    if (*keeps) {
+    *caches = *caches && dmi_replicas_use(s, &with, true) == DM_OK && !same_operands(&with, call) &&
+              admit(s, &with, false) == DM_OK;
+    if (*caches) {
         return DM_OK;
     }
     dm_status status = admit(s, call, false);
@@ -120,7 +128,7 @@ static dm_status admit_limited(dmi_session *s, dmi_call *call, bool *keeps)
     return status;
 }
 
-/* What is kept of its outputs is out of date now. Before a replica is made for it: that may be of the same
+/* Cached replicas of its outputs are out of date now. Before a replica is made for it: that may be of the same
  * array. */
 static void forget_outputs(dmi_session *s, const dmi_call *call)
 {
@@ -149,6 +157,8 @@ static void send_call(dmi_session *s, const dmi_call *call, void *user)
     f->tail_key = call->tail_key;
     f->user = s->profile.one_space ? (uint64_t)(uintptr_t)user : 0;
     memcpy(f->args, call->args.i, sizeof f->args);
+    f->compute = call->compute;
+    f->workspace_limit = call->workspace_limit;
     memcpy(operand + call->noperand, call->number, numbers);
     if (call->tail_bytes) {
         memcpy((char *)(operand + call->noperand) + numbers, call->tail, (size_t)call->tail_bytes);
@@ -156,8 +166,9 @@ static void send_call(dmi_session *s, const dmi_call *call, void *user)
     dmi_frame_send(s);
 }
 
-/* keeps: may what is kept of operands take part in this call? */
-static dm_status prepare(dm_session *session, dmi_call *call, const dm_array *arrays, dmi_session **out, bool *keeps)
+/* caches: may cached replicas take part in this call? */
+static dm_status prepare(dm_session *session, dmi_call *call, const dm_array *arrays, dmi_session **out,
+                         bool *caches)
 {
     dm_status status = dmi_enter(session, out);
     call->name = dmi_api_called();
@@ -171,22 +182,22 @@ static dm_status prepare(dm_session *session, dmi_call *call, const dm_array *ar
     if (status != DM_OK) {
         return status;
     }
-    *keeps = (*out)->replicas && dmi_op_keeps(call->op);
-    return (*out)->config.memory_limit > 0 ? admit_limited(*out, call, keeps) : admit(*out, call, false);
+    *caches = (*out)->replicas && dmi_op_replica(call->op) >= 0;
+    return (*out)->config.memory_limit > 0 ? admit_limited(*out, call, caches) : admit(*out, call, false);
 }
 
 dm_status dmi_call_submit(dm_session *session, dmi_call *call, const dm_array *arrays)
 {
     dmi_session *s;
-    bool keeps;
-    dm_status status = prepare(session, call, arrays, &s, &keeps);
+    bool caches;
+    dm_status status = prepare(session, call, arrays, &s, &caches);
     if (status != DM_OK) {
         return status;
     }
     if (!s->explaining) {
         forget_outputs(s, call);
     }
-    if (keeps && (status = dmi_replicas_use(s, call, s->explaining)) != DM_OK) {
+    if (caches && (status = dmi_replicas_use(s, call, s->explaining)) != DM_OK) {
         return status;
     }
     if (s->explaining) {

@@ -24,7 +24,8 @@ dm_status dm_gemm_with(dm_session *session, int trans_a, int trans_b, double alp
     }
     dmi_call call = {.op = DMI_OP_gemm,
                      .noperand = 3,
-                     .args = {.i = {trans_a, trans_b, beta == 0, alpha == 0, known.compute}}};
+                     .args = {.i = {trans_a, trans_b, beta == 0, alpha == 0}},
+                     .compute = known.compute};
     dmi_call_factors(&call, alpha, beta);
     return dmi_call_submit(session, &call, (dm_array[]){a, b, c});
 }
@@ -94,7 +95,7 @@ dm_status dmi_gemm_check(dmi_call *call)
     _Static_assert((int)DM_COMPUTE_DEFAULT == DMI_COMPUTE_DEFAULT && (int)DM_COMPUTE_F32 == DMI_COMPUTE_F32 &&
                        (int)DM_COMPUTE_TF32 == DMI_COMPUTE_TF32,
                    "plans read what callers give");
-    int compute = call->args.i[4];
+    int compute = call->compute;
     if (compute != DM_COMPUTE_DEFAULT && compute != DM_COMPUTE_F32 && compute != DM_COMPUTE_TF32) {
         return dmi_fail(
             DM_ERR_ARG,
@@ -150,12 +151,12 @@ static dm_status plan_matrices(dmi_builder *b, const dmi_call *call)
     }
     bool panels = how.algorithm == DMI_GEMM_PANELS;
     bool ring = how.algorithm == DMI_GEMM_RING;
-    b->plan->travels = how.algorithm == DMI_GEMM_CYCLIC || panels || ring ? how.moving
-                       : how.algorithm == DMI_GEMM_FUSED                  ? dmi_fused_travels(&p)
-                                                                          : -1;
+    b->plan->moving = how.algorithm == DMI_GEMM_CYCLIC || panels || ring ? how.moving
+                      : how.algorithm == DMI_GEMM_FUSED                  ? dmi_fused_moving(&p)
+                                                                         : -1;
     bool both = panels && dmi_product_traffic(&p, 1 - how.moving) > 0;
     if (both || p.c != p.user_c) { /* (an explicit c: who multiplies is not who holds c) */
-        b->plan->travels = -1;
+        b->plan->moving = -1;
     }
     bool rolls = how.algorithm == DMI_GEMM_CYCLIC || how.algorithm == DMI_GEMM_TWO_BLOCK || ring;
     dmi_product_accumulate(&p, panels || how.algorithm == DMI_GEMM_FUSED ||
@@ -218,9 +219,8 @@ dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)
     }
     dmi_lift(call, &lifted);
     dm_status status = (lifted.call.operand[2].desc.ndim > 2 ? plan_batched : plan_matrices)(b, &lifted.call);
-    if (b->plan->travels >= 0 && call->operand[b->plan->travels].desc.ndim != 2) {
-        b->plan->travels =
-            -1; /* a vector is not kept: its replica would be seen as it is, and not as a matrix */
+    if (b->plan->moving >= 0 && call->operand[b->plan->moving].desc.ndim != 2) {
+        b->plan->moving = -1; /* the replica of a vector would be seen as it is, and not as a matrix */
     }
     return status;
 }

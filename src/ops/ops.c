@@ -3,7 +3,7 @@
 #include <string.h>
 
 const dmi_opdef dmi_ops[DMI_OPS] = {
-#define DMI_OP(name, ...) {#name, dmi_##name##_check, dmi_##name##_plan, {__VA_ARGS__}},
+#define DMI_OP(name, attributes, ...) {#name, attributes, dmi_##name##_check, dmi_##name##_plan, {__VA_ARGS__}},
 #include "ops/ops.def"
 #undef DMI_OP
 };
@@ -39,9 +39,11 @@ uint64_t dmi_ops_fingerprint(void)
     uint64_t hash = UINT64_C(14695981039346656037);
     for (int op = 0; op < DMI_OPS; op++) {
         hash = mix(hash, dmi_ops[op].name, strlen(dmi_ops[op].name) + 1);
+        hash = mix(hash, &dmi_ops[op].attributes, sizeof(unsigned));
         for (int i = 0; i < DMI_MAX_OPERANDS; i++) {
             hash = mix(hash, &dmi_ops[op].operand[i].mode, sizeof(int));
             hash = mix(hash, &dmi_ops[op].operand[i].dtypes, sizeof(unsigned));
+            hash = mix(hash, &dmi_ops[op].operand[i].replica, sizeof(bool));
         }
     }
     size_t sizes[] = {sizeof(dmi_call), sizeof(dmi_desc), sizeof(void *)};

@@ -4,8 +4,6 @@
 
 #include "plan/plan.h"
 
-#include <string.h>
-
 enum {
     DMI_DT_FLOAT = 1 << DM_F64 | 1 << DM_F32 | 1 << DM_F16 | 1 << DM_BF16,
     DMI_DT_INT = 1 << DM_I64 | 1 << DM_I32 | 1 << DM_I16 | 1 << DM_I8 | 1 << DM_U64 | 1 << DM_U32 | 1 << DM_U16 |
@@ -19,20 +17,24 @@ typedef struct dmi_operand_rule {
     const char *name;
     int mode;
     unsigned dtypes; /* bit 1 << dtype */
+    bool replica;    /* it receives a cached replica of the moving operand */
 } dmi_operand_rule;
+
+enum dmi_op_attribute { DMI_LIMITED = 1, DMI_FORCIBLE = 2 }; /* see ops.def */
 
 /* check: shapes, overlap and arguments beyond what the rules say; runs on the master; may lower an operand's mode
  *        (beta == 0 makes y write-only). DM_OK or a status with a text.
- * plan:  emits the steps of builder->me. Pure: depends on the call's operands (but their ids), args.i and the
- *        profile. */
+ * plan:  emits the steps of builder->me. Pure: depends on what is in the plan key (cache.c) and on the profile. */
 typedef struct dmi_opdef {
     const char *name;
+    unsigned attributes; /* enum dmi_op_attribute */
     dm_status (*check)(dmi_call *call);
     dm_status (*plan)(dmi_builder *b, const dmi_call *call);
     dmi_operand_rule operand[DMI_MAX_OPERANDS];
 } dmi_opdef;
 
-#define OPERAND(name, mode, dtypes) {#name, DMI_##mode, DMI_DT_##dtypes}
+#define OPERAND(name, mode, dtypes) {#name, DMI_##mode, DMI_DT_##dtypes, false}
+#define REPLICA(dtypes) {"replica", DMI_WRITE, DMI_DT_##dtypes, true}
 enum dmi_op {
 #define DMI_OP(name, ...) DMI_OP_##name,
 #include "ops/ops.def"
@@ -49,11 +51,16 @@ extern const dmi_opdef dmi_ops[DMI_OPS];
 /* What messages call operand i: as the call names it where that is known, as on the master. An op that takes some of its
  * operands only has its output last: ewise. */
 const char *dmi_operand_name(const dmi_call *call, int i);
-/* Does the op leave an operand that came whole to all workers in its operand DMI_KEEP? */
-static inline bool dmi_op_keeps(int op)
+/* The operand that receives a cached replica; -1: the op has none. */
+static inline int dmi_op_replica(int op)
 {
-    const char *name = dmi_ops[op].operand[DMI_KEEP].name;
-    return name && strcmp(name, "keep") == 0;
+    const dmi_operand_rule *rule = dmi_ops[op].operand;
+    for (int i = 0; i < DMI_MAX_OPERANDS && rule[i].name; i++) {
+        if (rule[i].replica) {
+            return i;
+        }
+    }
+    return -1;
 }
 /* How messages call it: the public call without "dm_" where that is known, as on the master, else the op. */
 const char *dmi_call_name(const dmi_call *call);

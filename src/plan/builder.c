@@ -20,6 +20,34 @@ void *dmi_build_alloc(dmi_builder *b, size_t bytes)
     return p;
 }
 
+struct dmi_built_layout {
+    dmi_layout *layout;
+    struct dmi_built_layout *next;
+};
+
+dm_status dmi_build_layout(dmi_builder *b, const dmi_layout_spec *spec, const dmi_layout **out)
+{
+    struct dmi_built_layout *made = dmi_build_alloc(b, sizeof *made);
+    if (!made) {
+        return dmi_fail(DM_ERR_NOMEM, "no memory for a plan");
+    }
+    made->layout = NULL;
+    dm_status status = dmi_layout_create(spec, &made->layout);
+    if (status == DM_OK) {
+        made->next = b->layouts;
+        b->layouts = made;
+        *out = made->layout;
+    }
+    return status;
+}
+
+void dmi_build_end(dmi_builder *b)
+{
+    for (; b->layouts; b->layouts = b->layouts->next) {
+        dmi_layout_destroy(b->layouts->layout);
+    }
+}
+
 int dmi_build_work(dmi_builder *b, int64_t bytes)
 {
     dmi_plan *plan = b->plan;
@@ -198,6 +226,7 @@ dmi_step *dmi_build_kernel(dmi_builder *b, int kernel, const void *desc, size_t 
     assert(nref <= DMI_MAX_REFS && size == dmi_kernels[kernel].desc_bytes);
     dmi_step *step = new_step(b, DMI_STEP_KERNEL + kernel, DMI_LANE_COMPUTE, nref, after);
     step->desc = keep(b, desc, size);
+    b->plan->waits = b->plan->waits || dmi_kernels[kernel].traits & DMI_TRAIT_WAITS;
     for (int i = 0; i < nref; i++) {
         step->ref[i] = refs[i];
         step->ref[i].from = 0;

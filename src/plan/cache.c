@@ -50,7 +50,8 @@ static void put(dmi_plan_cache *cache, size_t *at, const void *bytes, size_t cou
     *at += count;
 }
 
-/* What the plan depends on: op, operands' descriptors and which share memory, integer arguments, tail. */
+/* The plan key, what the plan depends on: op, operands' descriptors and which share memory, integer arguments,
+ * what the call asks for, tail. */
 static size_t make_key(dmi_plan_cache *cache, const dmi_call *call)
 {
     size_t at = 0;
@@ -68,6 +69,8 @@ static size_t make_key(dmi_plan_cache *cache, const dmi_call *call)
         put(cache, &at, o->desc.extent, (size_t)o->desc.ndim * sizeof(int64_t));
     }
     put(cache, &at, call->args.i, sizeof call->args.i);
+    put(cache, &at, &call->compute, sizeof call->compute);
+    put(cache, &at, &call->workspace_limit, sizeof call->workspace_limit);
     put(cache, &at, call->tail, (size_t)call->tail_key);
     return at;
 }

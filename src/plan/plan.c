@@ -50,9 +50,10 @@ dm_status dmi_plan_make(const dmi_call *call, const dmi_profile *profile, int me
     plan->me = me;
     atomic_init(&plan->refs, 1);
     strcpy(plan->algorithm, "plain");
-    plan->travels = -1;
+    plan->moving = -1;
     dmi_builder b = {.profile = profile, .me = me, .plan = plan};
     dm_status status = dmi_ops[call->op].plan(&b, call);
+    dmi_build_end(&b);
     if (status == DM_OK && profile->gpu && !b.failed) {
         find_awaited(&b);
     }
@@ -79,7 +80,6 @@ void dmi_plan_release(dmi_plan *plan)
         if (plan->device) {
             plan->device_free(plan);
         }
-        dmi_layout_destroy(plan->temporary);
         dmi_arena_free(&plan->arena);
         free(plan->step);
         free(plan->work_bytes);

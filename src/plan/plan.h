@@ -20,8 +20,6 @@
 #include <stdatomic.h>
 
 enum { DMI_MAX_OPERANDS = 12 };
-enum { DMI_KEEP = 3 }; /* the operand in which an op leaves what has come whole to all workers (master/replicas.c) */
-enum { DMI_ROOM = 5 }; /* of such an op, the argument that says how many KiB of workspace a worker has for it; 0: enough */
 enum { DMI_LANE_COMPUTE, DMI_LANE_SEND, DMI_LANE_RECV }; /* DMI_LANES of pool.h */
 
 /* An array or view as an op sees it. */
@@ -48,8 +46,10 @@ typedef struct dmi_call {
     int noperand;
     dmi_operand operand[DMI_MAX_OPERANDS];
     struct {
-        int32_t i[DMI_ARG_INTS]; /* what the plan depends on: part of its signature */
+        int32_t i[DMI_ARG_INTS]; /* what the plan depends on: part of the plan key */
     } args;
+    int compute;             /* what the call asks to compute in: enum dmi_compute; part of the plan key */
+    int64_t workspace_limit; /* bytes a worker; 0: none. Part of the plan key. Set by admission, for ops of DMI_LIMITED */
     int numbers;
     dmi_number number[DMI_CALL_NUMBERS]; /* alpha, beta, bounds, ...: steps read them when they run */
     const char *name; /* of the public call, for messages; NULL: the op's. Read by dmi_call_name */
@@ -63,7 +63,7 @@ enum dmi_gemm_algorithm { DMI_GEMM_AUTO, DMI_GEMM_CYCLIC, DMI_GEMM_STATIONARY, D
 
 enum dmi_reduce_algorithm { DMI_REDUCE_AUTO, DMI_REDUCE_DIRECT, DMI_REDUCE_SCATTER }; /* see reduce.h */
 
-enum dmi_gemm_compute { DMI_COMPUTE_DEFAULT, DMI_COMPUTE_F32, DMI_COMPUTE_TF32 }; /* as DM_COMPUTE_* */
+enum dmi_compute { DMI_COMPUTE_DEFAULT, DMI_COMPUTE_F32, DMI_COMPUTE_TF32 }; /* as DM_COMPUTE_* */
 
 /* What a worker's machine does in a second, measured at the start of a session with GPUs; 0: not known. */
 typedef struct dmi_rates {
@@ -72,19 +72,20 @@ typedef struct dmi_rates {
     double f64, f32, tf32, half; /* floating-point operations of large products, by the type of the operands */
 } dmi_rates;
 
-/* What plans may know of the machine and the session's settings. */
+/* What plans may know of the machine and the session's settings. Settings of one op bear its name. */
 typedef struct dmi_profile {
     int workers;             /* worker numbers 0 .. workers-1; number `workers` is the master */
     bool one_space;          /* master and workers share an address space */
     int64_t gemm_workspace;  /* bytes a worker; 0: automatic */
     int64_t gemm_turn;       /* on GPUs: columns of c from which a transposed a is transposed in memory first */
+    bool forced;             /* an option forces an algorithm: ops of DMI_FORCIBLE may refuse to plan a call */
     int gemm_algorithm;      /* enum dmi_gemm_algorithm */
     int reduce_algorithm;    /* enum dmi_reduce_algorithm */
     int64_t reduce_piece;    /* least bytes of a piece of a slice; 0: chosen */
-    int gemm_compute;        /* enum dmi_gemm_compute: of products that do not say it themselves */
+    int gemm_compute;        /* enum dmi_compute: of products that do not say it themselves */
+    bool gemm_fused;         /* every worker's GPU has the fused product */
     int64_t device_bytes;    /* free memory of the GPU of a worker that had least, at the start; rounded */
     dmi_rates rates;         /* of the slowest worker, rounded, alike everywhere */
-    bool fused;              /* every worker's GPU has products that wait for their operand piece by piece */
     int64_t turn_bytes;      /* pushes of at least so much keep step with the others' (dmi_build_turn); 0: none */
     int64_t piece;           /* most bytes at once of data that goes through staging memory of the host */
     int64_t file_piece;      /* on GPUs: most bytes of a file at once */
@@ -137,10 +138,10 @@ typedef struct dmi_step_tables {
 
 typedef struct dmi_plan {
     int me;
-    char algorithm[32];
-    const char *compute; /* where more than the operands decides it: what a product is computed in, in words; or NULL */
-    bool fused;  /* has steps that wait for EXPECTs themselves (DMI_TRAIT_WAITS) */
-    int travels; /* the operand that comes whole to every worker of the last one, block by block; -1: none does */
+    char algorithm[32];  /* a word for explain: planners with a choice set it */
+    const char *compute; /* the type computed in, in words, where more than the operands decides it; or NULL */
+    int moving; /* the operand that comes whole to every worker of the output, so that a cached replica can serve; -1: none */
+    bool waits; /* has kernels that wait for EXPECTs themselves (DMI_TRAIT_WAITS) */
     int nstep;
     dmi_step *step;
     int nwork;
@@ -148,7 +149,6 @@ typedef struct dmi_plan {
     uint32_t lane_steps[DMI_LANES];
     int64_t bytes_sent, bytes_received, messages_sent, messages_received, workspace, flops;
     dmi_arena arena;
-    dmi_layout *temporary; /* layout of a temporary that the plan makes itself, or NULL */
     dmi_step_tables *device;  /* [nstep] or NULL: what a GPU keeps for the steps */
     dmi_pool *device_pool;    /* where they are */
     void (*device_free)(struct dmi_plan *plan);
@@ -162,6 +162,7 @@ typedef struct dmi_builder {
     dmi_plan *plan;
     int step_room, work_room;
     bool failed; /* out of memory: sticky */
+    struct dmi_built_layout *layouts;
     bool pushed;          /* in this turn, of what keeps step */
     uint32_t before_turn; /* EXPECTs up to the end of the last turn with such a push */
     dmi_step scrap; /* what step calls return once failed */
@@ -171,6 +172,9 @@ typedef struct dmi_builder {
 typedef uint32_t dmi_mark[DMI_LANES]; /* a set of waits: highest ordinal a lane */
 
 void *dmi_build_alloc(dmi_builder *b, size_t bytes); /* lives as long as the plan; NULL sets failed */
+/* A layout for a temporary; lives until the plan is made: steps have no layouts. */
+DM_CHECKED dm_status dmi_build_layout(dmi_builder *b, const dmi_layout_spec *spec, const dmi_layout **out);
+void dmi_build_end(dmi_builder *b); /* dmi_plan_make's: frees what does not live as long as the plan */
 /* Workspace of the command; live from its first to its last step. Returns its number. */
 int dmi_build_work(dmi_builder *b, int64_t bytes);
 dmi_ref dmi_ref_work(int work, int mode);

@@ -21,6 +21,8 @@ static bool make_call(dmi_worker *w, const dmi_op_frame *f, dmi_call *call, dmi_
     call->op = f->head.op;
     call->noperand = f->noperand;
     memcpy(call->args.i, f->args, sizeof f->args);
+    call->compute = f->compute;
+    call->workspace_limit = f->workspace_limit;
     call->numbers = f->numbers;
     memcpy(call->number, dmi_op_frame_numbers(f), (size_t)f->numbers * sizeof *call->number);
     call->tail = dmi_op_frame_tail(f);
