@@ -391,6 +391,7 @@ DM_API DM_CHECKED dm_status dm_sum(dm_session *session, dm_array x, const int *d
 
 /* out = the sum of x over dim `dim`: dm_sum of that dim with scale 1 and beta 0. Errors: as dm_sum, DM_ERR_ARG (dim). */
 DM_API DM_CHECKED dm_status dm_sum_dim(dm_session *session, dm_array x, int dim, dm_array out);
+/* All other reductions are in <dmath/reduce.h>, which this header includes below. */
 
 /* ---- products -------------------------------------------------------------------------------------------- */
 
@@ -601,5 +602,6 @@ static inline dm_dtype dm_dtype_of(const uint16_t *) { return DM_F16; }
 #endif
 
 #include <dmath/ewise.h>
+#include <dmath/reduce.h>
 
 #endif

@@ -246,12 +246,13 @@ void dmi_contract_direct_plan(dmi_product *p)
 {
     dmi_builder *b = p->b;
     partial g = {.p = p, .gather = {-1, -1}, .convert = {-1, -1}};
-    dmi_addends addends = {.out = p->user_c,
-                           .operand = 2,
+    dmi_value out = {.desc = p->user_c, .ref = dmi_ref_operand(2, DMI_READ)};
+    dmi_addends addends = {.out = &out,
                            .dtype = p->type,
                            .serves = anybody,
                            .region = whole_region,
-                           .context = p};
+                           .context = p,
+                           .scalar = {DMI_SCALAR_S0, DMI_SCALAR_S1}};
     dmi_region whole;
     dmi_mark ready = {0}, nothing = {0};
     int *row = dmi_build_alloc(b, (size_t)b->profile->workers * sizeof *row);
@@ -268,5 +269,5 @@ void dmi_contract_direct_plan(dmi_product *p)
     }
     addends.row = row;
     addends.ready = ready;
-    dmi_plan_addends(b, &addends);
+    dmi_plan_addends(b, &addends, NULL);
 }

@@ -315,7 +315,8 @@ static void end_in_place(dmi_product *p)
         dmi_product_store(p, &region, dmi_ref_work(p->acc_work, DMI_READ), 0, p->finished, stored);
     }
     if (p->sliced) {
-        dmi_slices_share(p->b, p->user_c, 2, 1, 0, p->direct ? p->finished : stored);
+        dmi_value out = {.desc = p->user_c, .ref = dmi_ref_operand(2, DMI_READ)};
+        dmi_slices_share(p->b, &out, 1, 0, p->direct ? p->finished : stored, NULL);
     }
 }
 

@@ -18,6 +18,12 @@ DM_CHECKED dm_status dmi_check_broadcast(const dmi_call *call, int a, int out);
  * holds? */
 DM_CHECKED dm_status dmi_check_factor(const dmi_call *call, int which, const char *name, int inputs, int output);
 bool dmi_is_whole(double value);
+/* Dims to reduce over, as public calls take them, become bits of args.i[0]; -1: all. */
+DM_CHECKED dm_status dmi_call_dims(dmi_call *call, const int *dims, int ndims);
+/* Has x those dims? Writes x's bits where args.i[0] is -1. */
+DM_CHECKED dm_status dmi_check_dims(dmi_call *call, const dmi_desc *x);
+/* And is operand `out` of the shape of x without those dims, or with 1 in their place? */
+DM_CHECKED dm_status dmi_check_reduced(dmi_call *call, const dmi_desc *x, int out);
 /* "3x5" */
 const char *dmi_shape_text(const dmi_desc *desc, char text[192]);
 

@@ -107,3 +107,59 @@ dm_status dmi_check_factor(const dmi_call *call, int which, const char *name, in
     }
     return DM_OK;
 }
+
+dm_status dmi_call_dims(dmi_call *call, const int *dims, int ndims)
+{
+    const char *name = dmi_call_name(call);
+    if (!dims) {
+        call->args.i[0] = -1;
+        return ndims == 0 ? DM_OK : dmi_fail(DM_ERR_ARG, "%s: dims is NULL but ndims is %d", name, ndims);
+    }
+    if (ndims < 1) {
+        return dmi_fail(DM_ERR_ARG, "%s: ndims is %d: name the dims to reduce over, or pass NULL for all", name, ndims);
+    }
+    for (int i = 0; i < ndims; i++) {
+        if (dims[i] < 0 || dims[i] >= DM_MAX_DIMS || (call->args.i[0] >> dims[i] & 1)) {
+            return dmi_fail(DM_ERR_ARG, "%s: dims[%d] is %d, out of range or named twice", name, i, dims[i]);
+        }
+        call->args.i[0] |= 1 << dims[i];
+    }
+    return DM_OK;
+}
+
+dm_status dmi_check_dims(dmi_call *call, const dmi_desc *x)
+{
+    int32_t all = (int32_t)((1u << x->ndim) - 1), reduced = call->args.i[0] == -1 ? all : call->args.i[0];
+    if (reduced & ~all) {
+        return dmi_fail(DM_ERR_ARG, "%s: dims[0..ndims) names a dim that x, which has %d, lacks", dmi_call_name(call),
+                        x->ndim);
+    }
+    call->args.i[0] = reduced;
+    return DM_OK;
+}
+
+dm_status dmi_check_reduced(dmi_call *call, const dmi_desc *x, int which)
+{
+    const dmi_desc *out = &call->operand[which].desc;
+    dm_status status = dmi_check_dims(call, x);
+    if (status != DM_OK) {
+        return status;
+    }
+    int32_t reduced = call->args.i[0];
+    bool keep = out->ndim == x->ndim && out->ndim > 0 && reduced != 0, drop = true;
+    int kept = 0;
+    for (int d = 0; d < x->ndim; d++) {
+        bool gone = reduced >> d & 1;
+        keep = keep && out->extent[d] == (gone ? 1 : x->extent[d]);
+        if (!gone) {
+            drop = drop && kept < out->ndim && out->extent[kept] == x->extent[d];
+            kept++;
+        }
+    }
+    if (!keep && !(drop && kept == out->ndim)) {
+        char s[192], t[192];
+        return dmi_fail(DM_ERR_SHAPE, "%s: x is %s; out is %s, not x's shape without the reduced dims (or 1 there)",
+                        dmi_call_name(call), dmi_shape_text(x, s), dmi_shape_text(out, t));
+    }
+    return DM_OK;
+}

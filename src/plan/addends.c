@@ -16,7 +16,7 @@ typedef struct adding {
 /* What `worker` makes of the result; false: nothing. */
 static bool makes(const adding *g, int worker, int piece, dmi_region *region)
 {
-    const dmi_desc *out = g->a->out;
+    const dmi_desc *out = g->a->out->desc;
     if (dmi_desc_region_count(out, worker) == 0) {
         return false;
     }
@@ -140,7 +140,7 @@ static void finish(adding *g, int piece, const dmi_mark arrived)
                   .pitch = pitch(g, region.count),
                   .store = {.acc = dmi_acc_of(a->dtype),
                             .ndim = region.ndim,
-                            .out_dtype = a->out->dtype,
+                            .out_dtype = a->out->desc->dtype,
                             .out_offset = dmi_region_start(&region)}};
     for (int d = 0; d < region.ndim; d++) {
         k.store.extent[d] = region.dim[d].count;
@@ -153,19 +153,18 @@ static void finish(adding *g, int piece, const dmi_mark arrived)
             dmi_mark_merge(ready, a->ready);
         }
     }
-    dmi_ref refs[3] = {dmi_ref_work(g->place[piece], DMI_READ), dmi_ref_operand(a->operand, DMI_READWRITE),
-                       a->ref};
+    dmi_ref refs[3] = {dmi_ref_work(g->place[piece], DMI_READ), a->out->ref, a->ref};
+    refs[1].mode = DMI_READWRITE;
     dmi_step *step = dmi_build_kernel(g->b, DMI_KERNEL_fold, &k, sizeof k, refs, k.own >= 0 ? 3 : 2, ready);
-    step->scalar[0] = DMI_SCALAR_S0;
-    step->scalar[1] = DMI_SCALAR_S1;
+    memcpy(step->scalar, a->scalar, sizeof step->scalar);
     dmi_mark_step(g->made[piece], step);
 }
 
-void dmi_plan_addends(dmi_builder *b, const dmi_addends *addends)
+void dmi_plan_addends(dmi_builder *b, const dmi_addends *addends, dmi_mark done)
 {
     adding g = {.b = b, .a = addends, .pieces = 1};
     if (addends->scatter) {
-        g.pieces = dmi_slice_pieces(b->profile, addends->out, dmi_dtype_bytes(addends->dtype));
+        g.pieces = dmi_slice_pieces(b->profile, addends->out->desc, dmi_dtype_bytes(addends->dtype));
     }
     take_places(&g);
     for (int q = 0; q <= g.pieces && !b->failed; q++) {
@@ -173,9 +172,12 @@ void dmi_plan_addends(dmi_builder *b, const dmi_addends *addends)
         if (q < g.pieces) {
             collect(&g, q, arrived);
             finish(&g, q, arrived);
+            if (done) {
+                dmi_mark_merge(done, g.made[q]);
+            }
         }
         if (addends->scatter && q > 0) { /* behind the next piece's pushes: these need not wait for a sum */
-            dmi_slices_share(b, addends->out, addends->operand, g.pieces, q - 1, g.made[q - 1]);
+            dmi_slices_share(b, addends->out, g.pieces, q - 1, g.made[q - 1], done);
         }
     }
 }

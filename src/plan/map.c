@@ -8,12 +8,7 @@ dmi_value dmi_value_operand(const dmi_call *call, int operand)
     return (dmi_value){.desc = &call->operand[operand].desc, .ref = dmi_ref_operand(operand, DMI_READ)};
 }
 
-typedef struct input {
-    const dmi_desc *x, *out;
-    dmi_ref source, landing; /* where it is, and the workspace for what is not in place */
-    bool *in_place;          /* a region of out each */
-    int64_t landed;          /* elements of the landing workspace that regions so far take */
-} input;
+typedef dmi_input input;
 
 static int64_t want_count(const void *context, int worker)
 {
@@ -39,8 +34,9 @@ static void want_region(const void *context, int worker, int64_t which, dmi_regi
     want->count = out.count == 0 ? 0 : want->count;
 }
 
-static void bring(dmi_builder *b, input *in, const dmi_value *value, dmi_mark done)
+void dmi_plan_input(dmi_builder *b, input *in, const dmi_value *value, const dmi_desc *out, dmi_mark done)
 {
+    *in = (input){.x = value->desc, .out = out};
     int64_t n = b->me < b->profile->workers ? want_count(in, b->me) : 0, landing = 0;
     bool all = true;
     in->in_place = dmi_build_alloc(b, (size_t)n + 1);
@@ -71,8 +67,7 @@ static void bring(dmi_builder *b, input *in, const dmi_value *value, dmi_mark do
     in->landing.mode = DMI_READ;
 }
 
-/* The side of the kernel for one region of out; called for one region after the other. */
-static void bind_side(dmi_side *side, int64_t *stride, input *in, int me, int64_t index, const dmi_region *out)
+void dmi_input_side(dmi_side *side, int64_t *stride, input *in, int me, int64_t index, const dmi_region *out)
 {
     dmi_region want;
     want_region(in, me, index, &want);
@@ -88,6 +83,7 @@ static void bind_side(dmi_side *side, int64_t *stride, input *in, int me, int64_
         bool repeats = xd < 0 || (in->x->extent[xd] == 1 && in->out->extent[d] != 1);
         stride[d] = repeats ? 0 : want.stride[xd];
     }
+    side->stride = stride;
     side->ref = here ? in->source : in->landing;
 }
 
@@ -116,8 +112,7 @@ static void map_region(dmi_builder *b, const dmi_map_program *program, input *in
     dmi_region region;
     dmi_desc_region(out->desc, b->me, index, &region);
     for (int i = 0; i < program->inputs; i++) {
-        side[i].stride = stride[i];
-        bind_side(&side[i], stride[i], &in[i], b->me, index, &region);
+        dmi_input_side(&side[i], stride[i], &in[i], b->me, index, &region);
     }
     if (region.count == 0) {
         return;
@@ -138,8 +133,7 @@ void dmi_plan_map(dmi_builder *b, const dmi_map_program *program, const dmi_valu
     input side[DMI_MAP_INPUTS];
     dmi_mark ready = {0};
     for (int i = 0; i < program->inputs; i++) {
-        side[i] = (input){.x = in[i].desc, .out = out->desc};
-        bring(b, &side[i], &in[i], ready);
+        dmi_plan_input(b, &side[i], &in[i], out->desc, ready);
     }
     int64_t regions = b->me < b->profile->workers ? dmi_desc_region_count(out->desc, b->me) : 0;
     for (int64_t i = 0; i < regions && !b->failed; i++) {

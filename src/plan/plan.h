@@ -208,6 +208,18 @@ typedef struct dmi_side {
     int64_t offset;
     dmi_ref ref;
 } dmi_side;
+/* Inputs of a program that are brought to where the elements of another array are: those of `out`. */
+typedef struct dmi_input {
+    const dmi_desc *x, *out;
+    dmi_ref source, landing; /* where it is, and the workspace for what is not in place */
+    bool *in_place;          /* a region of out each */
+    int64_t landed;          /* elements of the landing workspace that regions so far take */
+} dmi_input;
+/* Makes the steps that bring it; done: what to wait for. */
+void dmi_plan_input(dmi_builder *b, dmi_input *in, const dmi_value *value, const dmi_desc *out, dmi_mark done);
+/* Where it is for region number `index` of out, at this worker; for one region after the other. stride: memory of the
+ * side's strides. */
+void dmi_input_side(dmi_side *side, int64_t *stride, dmi_input *in, int me, int64_t index, const dmi_region *out);
 /* One step: the program over a box. */
 dmi_step *dmi_build_map(dmi_builder *b, const dmi_map_program *program, int ndim, const int64_t *extent,
                         const dmi_side *in, const dmi_side *out, const dmi_mark after);

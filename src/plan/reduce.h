@@ -1,6 +1,6 @@
-/* Sums of what several workers have, left at all holders of a result.
+/* Reductions over what several workers have, left at all holders of a result.
  *
- * Two forms, for a result of n elements that P workers hold and P workers add to:
+ * dmi_plan_reduce chooses. Two forms, for a result of n elements that P workers hold and P workers add to:
  *   direct   everybody sends what it has to every holder, which adds it up: one hop, (P-1) n elements out of a worker
  *   scatter  the holders of the same elements have a slice of them each. What belongs to a slice goes to its owner
  *            alone, which finishes it and pushes it to the other holders: two hops, 2 (P-1)/P n elements
@@ -31,12 +31,11 @@ typedef struct dmi_load {
 /* Scatter, and not direct? By bytes and hops, unless an option forces one. */
 bool dmi_scatter_pays(const dmi_profile *profile, const dmi_desc *out, const dmi_load *load);
 /* A piece of every slice to the other holders of the same elements; `ready`: this worker's own is finished. */
-void dmi_slices_share(dmi_builder *b, const dmi_desc *out, int operand, int pieces, int piece, const dmi_mark ready);
+void dmi_slices_share(dmi_builder *b, const dmi_value *out, int pieces, int piece, const dmi_mark ready, dmi_mark done);
 
 /* --- addends.c: every giver has one addend of each element of the result, all of them in one region */
 typedef struct dmi_addends {
-    const dmi_desc *out; /* of a grid layout */
-    int operand;         /* its number */
+    const dmi_value *out; /* of a grid layout */
     dm_dtype dtype;      /* of the addends */
     int count;           /* of an element */
     const int *row;      /* [workers] which of them a worker has: 0 .. count-1 in the order of addition; -1: none */
@@ -46,8 +45,46 @@ typedef struct dmi_addends {
     dmi_ref ref;           /* own addend */
     const uint32_t *ready; /* it is there; may be NULL */
     bool scatter;
+    uint8_t scalar[2]; /* DMI_SCALAR_* */
 } dmi_addends;
-/* out = s0 * (sum of the addends) + s1 * out */
-void dmi_plan_addends(dmi_builder *b, const dmi_addends *addends);
+/* out = scale * (sum of the addends) + beta * out. done: what to wait for until out is there; may be NULL. */
+void dmi_plan_addends(dmi_builder *b, const dmi_addends *addends, dmi_mark done);
+
+/* --- reduce.c: the planner */
+/* out = scale * (reduction of the elements over dims) + beta * out. The elements are x's, or those that a program makes of
+ * several inputs, which broadcast: one of them has the full shape, and the elements are reduced where it is. Rows other
+ * than the sum take `scale` as reduce.def says; their beta is DMI_SCALAR_ZERO. */
+typedef struct dmi_reducing {
+    int row;          /* DMI_REDUCTION_* */
+    unsigned reduced; /* bit d: dim d */
+    const dmi_map_program *program; /* NULL: in[0] has the elements */
+    dm_dtype made;                  /* the type of those that it makes */
+    int inputs;
+    const dmi_value *in;
+    const dmi_value *out;
+    uint8_t scalar[2]; /* scale, beta: DMI_SCALAR_* */
+} dmi_reducing;
+/* done: what to wait for until out is there; may be NULL. */
+DM_CHECKED dm_status dmi_plan_reduce(dmi_builder *b, const dmi_reducing *r, dmi_mark done);
+/* A temporary that has a reduction of x over dims, with extents of 1 there. Every worker that has elements of x has
+ * those that belong to them. `value` is to be written by dmi_plan_reduce. */
+DM_CHECKED dm_status dmi_build_reduced(dmi_builder *b, const dmi_desc *x, unsigned reduced, dm_dtype dtype, dmi_desc *desc,
+                                       dmi_value *value);
+
+/* --- partials.c: every worker reduces its elements into accumulators, which are sent and combined */
+typedef struct dmi_partials {
+    dmi_builder *b;
+    const dmi_reducing *r;
+    const dmi_desc *x, *out; /* x: the elements */
+    bool keeps;   /* out has all dims */
+    int acc;      /* kind of accumulator */
+    int64_t elem; /* its bytes */
+    bool scatter; /* out is made in slices, of so many pieces */
+    int pieces;
+    int part_work, acc_work, landing;
+    int64_t *part_at; /* in part_work: where the accumulators of each own region of x begin */
+    dmi_late late;    /* additions of this turn */
+} dmi_partials;
+void dmi_plan_partials(dmi_partials *s, dmi_mark done);
 
 #endif

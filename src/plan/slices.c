@@ -122,19 +122,22 @@ static bool shared(dmi_builder *b, const dmi_desc *out, int giver, int taker, in
 /* Safe because nobody reads or writes another's slice of its own copy in this command: places are granted
  * without a wait, before the pushes of the same turn, and a push waits for kernels of this worker that come
  * before it, and, to keep step, for what came in turns before. */
-void dmi_slices_share(dmi_builder *b, const dmi_desc *out, int operand, int pieces, int piece,
-                      const dmi_mark ready)
+void dmi_slices_share(dmi_builder *b, const dmi_value *out, int pieces, int piece, const dmi_mark ready,
+                      dmi_mark done)
 {
     int workers = b->profile->workers, me = b->me;
     dmi_copy copy;
     for (int t = 1; t < workers && !b->failed; t++) {
         dmi_build_turn(b);
         int to = (me + t) % workers, from = (me - t + workers) % workers;
-        if (shared(b, out, from, me, pieces, piece, &copy)) {
-            dmi_build_expect(b, from, dmi_ref_operand(operand, DMI_WRITE), &copy, NULL);
+        if (shared(b, out->desc, from, me, pieces, piece, &copy)) {
+            dmi_step *step = dmi_build_expect(b, from, out->ref, &copy, NULL);
+            if (done) {
+                dmi_mark_step(done, step);
+            }
         }
-        if (shared(b, out, me, to, pieces, piece, &copy)) {
-            dmi_build_push(b, to, dmi_ref_operand(operand, DMI_READ), &copy, ready);
+        if (shared(b, out->desc, me, to, pieces, piece, &copy)) {
+            dmi_build_push(b, to, out->ref, &copy, ready);
         }
     }
 }

@@ -1,5 +1,5 @@
 /* out = scale * (sum of x over dims) + beta * out */
-#include "support/cases.h"
+#include "support/reduced.h"
 
 #include <math.h>
 
@@ -23,8 +23,7 @@ static void add_to(exact_sum *s, long double v, bool whole)
 
 typedef struct request {
     dmt_host *x, *out;
-    int dims[DM_MAX_DIMS], ndims;
-    bool reduced[DM_MAX_DIMS], keep;
+    dmt_dims d;
     double scale, beta;
 } request;
 
@@ -36,7 +35,7 @@ static exact_sum *sums_of(dmt_case *c, const request *q)
     for (int64_t i = 0; i < q->x->count; i++) {
         int64_t at = 0;
         for (int d = 0; d < q->x->ndim; d++) {
-            at = q->reduced[d] ? at : at * q->x->shape[d] + index[d];
+            at = q->d.reduced[d] ? at : at * q->x->shape[d] + index[d];
         }
         add_to(&sums[at], q->x->v[i], !dmt_is_float(q->x->dtype));
         dmt_next(q->x->ndim, q->x->shape, index);
@@ -72,55 +71,25 @@ static void expect(dmt_case *c, const request *q, dmt_host *want, dmt_host *boun
     }
 }
 
-static void pick_dims(dmt_case *c, request *q)
-{
-    int order[DM_MAX_DIMS], ndim = q->x->ndim;
-    dmt_shuffle(&c->random, ndim, order);
-    q->ndims = (int)dmt_int(&c->random, 0, ndim);
-    for (int i = 0; i < q->ndims; i++) {
-        q->dims[i] = order[i];
-        q->reduced[order[i]] = true;
-    }
-    for (int d = 0; d < ndim && q->ndims == 0; d++) {
-        q->reduced[d] = true;
-    }
-}
-
 static void make_out(dmt_case *c, request *q, dm_dtype dtype)
 {
-    int64_t shape[DM_MAX_DIMS];
-    int ndim = 0;
-    q->keep = dmt_chance(&c->random, 40);
-    for (int d = 0; d < q->x->ndim; d++) {
-        if (!q->reduced[d] || q->keep) {
-            shape[ndim++] = q->reduced[d] ? 1 : q->x->shape[d];
-        }
-    }
-    q->out = dmt_host_make(&c->scratch, dtype, ndim, shape);
+    q->out = dmt_reduced_make(c, q->x, &q->d, dtype);
     dmt_host_random(q->out, &c->random, DMT_SMOOTH);
     for (int64_t i = 0; i < q->out->count && q->beta == 0 && dmt_is_float(dtype); i++) {
         q->out->v[i] = NAN; /* must not be read */
     }
 }
 
-static void say_request(dmt_case *c, const request *q)
-{
-    dmt_say(c, "\n    over dims");
-    for (int i = 0; i < q->ndims; i++) {
-        dmt_say(c, " %d", q->dims[i]);
-    }
-    dmt_say(c, "%s, scale %.17g beta %.17g", q->ndims == 0 ? " (all)" : "", q->scale, q->beta);
-}
-
 static void run_request(dmt_case *c, request *q)
 {
     dmt_operand *x = dmt_operand_make(c, "x", q->x, 0);
     dmt_operand *out = dmt_operand_make(c, "out", q->out, q->beta == 0 ? DMT_UNSET : 0);
-    say_request(c, q);
+    dmt_say_dims(c, &q->d);
+    dmt_say(c, ", scale %.17g beta %.17g", q->scale, q->beta);
     dmt_host *want = dmt_host_make(&c->scratch, q->out->dtype, q->out->ndim, q->out->shape);
     dmt_host *bound = dmt_host_copy(&c->scratch, want);
     expect(c, q, want, bound);
-    DMT_OK(c, dm_sum(c->session, x->array, q->ndims ? q->dims : NULL, q->ndims, q->scale, q->beta, out->array));
+    DMT_OK(c, dm_sum(c->session, x->array, dmt_dims_given(&q->d), q->d.ndims, q->scale, q->beta, out->array));
     dmt_operand_check(c, out, want, bound);
     dmt_operand_unchanged(c, x);
 }
@@ -137,7 +106,7 @@ static void sum_case(dmt_case *c)
                     dmt_chance(&c->random, 15)                          ? DMT_ODD
                     : !dmt_is_float(from) && dmt_chance(&c->random, 30) ? DMT_WILD
                                                                         : DMT_SMOOTH);
-    pick_dims(c, &q);
+    dmt_dims_random(c, q.x, &q.d);
     bool whole = !dmt_is_float(to);
     q.scale = dmt_chance(&c->random, 60) ? 1 : dmt_factor_random(c, whole);
     q.beta = dmt_chance(&c->random, 60) ? 0 : dmt_factor_random(c, whole);
@@ -157,7 +126,7 @@ static void cancelling_case(dmt_case *c)
         q.x->v[i + 1] = -big + dmt_unit(&c->random);
         q.x->v[i + 1] = dmt_from_real(DM_F64, q.x->v[i + 1]);
     }
-    q.reduced[0] = true;
+    q.d.reduced[0] = true;
     make_out(c, &q, DM_F64);
     run_request(c, &q);
 }
@@ -189,7 +158,7 @@ static void many_ones_case(dmt_case *c)
 /* The output lies inside what is summed. */
 static void overlap_case(dmt_case *c)
 {
-    request q = {.scale = 1, .ndims = 1, .dims = {0}, .reduced = {true, false}};
+    request q = {.scale = 1, .d = {.ndims = 1, .dims = {0}, .reduced = {true, false}}};
     const int64_t shape[] = {6, 7}, extent[] = {1, 7};
     int64_t lo[2] = {dmt_int(&c->random, 0, 5), 0};
     dm_array row;
@@ -198,7 +167,7 @@ static void overlap_case(dmt_case *c)
     dmt_host_random(q.x, &c->random, DMT_SMALL);
     dmt_operand *x = dmt_operand_make(c, "x", q.x, 0);
     DMT_OK(c, dm_array_view(c->session, x->array, lo, extent, &row));
-    dm_status status = dm_sum(c->session, x->array, q.dims, 1, 1, 0, row);
+    dm_status status = dm_sum(c->session, x->array, q.d.dims, 1, 1, 0, row);
     DMT_OK(c, dm_array_destroy(c->session, row));
     if (status != DM_ERR_OVERLAP) {
         dmt_status_is(c, status, DM_OK, "dm_sum into a row of x");

@@ -1,4 +1,5 @@
-#include "ops/common_sum.h"
+/* Reductions of what is accumulated before it is sent. */
+#include "plan/reduce.h"
 
 #include <string.h>
 
@@ -20,29 +21,29 @@ static void keep_dims(const dmi_region *in, unsigned stays, dmi_region *out)
 }
 
 /* Where in x the addends of a region of out, its kept dims, are. */
-static void box_in_x(const dmi_summing *s, const dmi_region *target, dmi_region *box)
+static void box_in_x(const dmi_partials *s, const dmi_region *target, dmi_region *box)
 {
     int k = 0;
     memset(box, 0, sizeof *box);
     box->ndim = s->x->ndim;
     for (int d = 0; d < box->ndim; d++) {
-        bool gone = s->reduced >> d & 1;
+        bool gone = s->r->reduced >> d & 1;
         box->dim[d] = gone ? dmi_dimset_interval(0, s->x->extent[d]) : target->dim[k];
         k += !gone;
     }
 }
 
 /* Accumulators worker w makes from region i of x: dense, kept dims. */
-static void partial_region(const dmi_summing *s, int worker, int64_t i, int64_t offset, dmi_region *part)
+static void partial_region(const dmi_partials *s, int worker, int64_t i, int64_t offset, dmi_region *part)
 {
     dmi_region region;
     dmi_desc_region(s->x, worker, i, &region);
-    keep_dims(&region, ~s->reduced, part);
+    keep_dims(&region, ~s->r->reduced, part);
     dmi_region_dense(part, offset);
 }
 
 /* Region j of what worker w makes of out: kept dims. */
-static void target_region(const dmi_summing *s, int worker, int64_t j, int piece, dmi_region *out)
+static void target_region(const dmi_partials *s, int worker, int64_t j, int piece, dmi_region *out)
 {
     dmi_region region;
     if (s->scatter) {
@@ -50,18 +51,23 @@ static void target_region(const dmi_summing *s, int worker, int64_t j, int piece
     } else {
         dmi_desc_region(s->out, worker, j, &region);
     }
-    keep_dims(&region, s->keeps ? ~s->reduced : ~0u, out);
+    keep_dims(&region, s->keeps ? ~s->r->reduced : ~0u, out);
 }
 
-/* The copy of accumulators as a transfer: 8 bytes each, or a run of so many. */
-static void as_transfer(const dmi_summing *s, dmi_copy *copy)
+/* The copy of accumulators as a transfer: of words, or of runs of so many. */
+static void as_transfer(const dmi_partials *s, dmi_copy *copy)
 {
-    static const dmi_run two = {0, 0, 0, 2}, four = {0, 0, 0, 4};
-    int64_t words = s->elem / 8;
-    copy->src_dtype = copy->dst_dtype = dmi_acc_whole(s->acc) ? DM_I64 : DM_F64;
+    dm_dtype word = s->elem % 8 == 0 ? DM_I64 : s->elem == 4 ? DM_I32 : s->elem == 2 ? DM_I16 : DM_U8;
+    int64_t words = s->elem / dmi_dtype_bytes(word);
+    copy->src_dtype = copy->dst_dtype = word;
     if (words == 1) {
         return;
     }
+    dmi_run *run = dmi_build_alloc(s->b, sizeof *run);
+    if (!run) {
+        return;
+    }
+    *run = (dmi_run){.len = words};
     for (int d = 0; d < copy->ndim; d++) {
         copy->src_stride[d] *= words;
         copy->dst_stride[d] *= words;
@@ -70,15 +76,59 @@ static void as_transfer(const dmi_summing *s, dmi_copy *copy)
     copy->dst_offset *= words;
     copy->count *= words;
     copy->nrun[copy->ndim] = 1;
-    copy->run[copy->ndim] = words == 2 ? &two : &four;
+    copy->run[copy->ndim] = run;
     copy->src_stride[copy->ndim] = copy->dst_stride[copy->ndim] = 1;
     copy->ndim++;
 }
 
-/* This worker's partial sums, region after region. */
-static void local_sums(dmi_summing *s, dmi_mark done)
+/* What a row that keeps indices must know of this region. */
+static void add_indices(const dmi_partials *s, const dmi_region *region, dmi_reduce *k)
 {
+    dmi_dimset *index = dmi_build_alloc(s->b, sizeof region->dim);
+    if (index) {
+        memcpy(index, region->dim, sizeof region->dim);
+        k->index = index;
+        memcpy(k->whole, s->x->extent, sizeof k->whole);
+    }
+}
+
+/* The elements of one region are made by the program. Returns the number of its references. */
+static int add_program(const dmi_partials *s, dmi_input *in, int64_t index, const dmi_region *region, dmi_reduce *k,
+                       dmi_ref *refs)
+{
+    dmi_map *map = dmi_build_alloc(s->b, sizeof *map);
+    int inputs = s->r->program->inputs;
+    if (!map) {
+        return 0;
+    }
+    *map = (dmi_map){.program = *s->r->program, .ndim = k->ndim};
+    memcpy(map->extent, k->extent, sizeof map->extent);
+    map->dtype[inputs] = k->dtype;
+    for (int i = 0; i < inputs; i++) {
+        dmi_side side;
+        dmi_input_side(&side, map->stride[i], &in[i], s->b->me, index, region);
+        map->dtype[i] = side.dtype;
+        map->offset[i] = side.offset;
+        refs[i] = side.ref;
+        refs[i].mode = DMI_READ;
+    }
+    k->map = map;
+    return inputs;
+}
+
+/* This worker's partial results, region after region. */
+static void local_parts(dmi_partials *s, dmi_mark done)
+{
+    const dmi_reducing *r = s->r;
     int64_t offset = 0, regions = dmi_desc_region_count(s->x, s->b->me);
+    dmi_input in[DMI_MAP_INPUTS];
+    dmi_mark ready = {0};
+    for (int i = 0; i < r->inputs && r->program; i++) {
+        dmi_plan_input(s->b, &in[i], &r->in[i], s->x, ready);
+    }
+    if (!r->program && r->in[0].ready) {
+        dmi_mark_merge(ready, r->in[0].ready);
+    }
     s->part_work = dmi_build_work(s->b, 0);
     s->part_at = dmi_build_alloc(s->b, (size_t)(regions + 1) * sizeof *s->part_at);
     for (int64_t i = 0; i < regions && !s->b->failed; i++) {
@@ -86,20 +136,29 @@ static void local_sums(dmi_summing *s, dmi_mark done)
         dmi_desc_region(s->x, s->b->me, i, &region);
         partial_region(s, s->b->me, i, offset, &part);
         s->part_at[i] = offset;
-        if (region.count == 0) {
-            continue;
-        }
         dmi_reduce k = {.ndim = region.ndim,
-                        .dtype = s->x->dtype,
-                        .reduced = s->reduced,
+                        .dtype = r->program ? r->made : s->x->dtype,
+                        .reduced = r->reduced,
+                        .row = r->row,
                         .offset = dmi_region_start(&region)};
+        dmi_ref refs[DMI_MAX_REFS] = {r->in[0].ref};
+        int nref = 1;
         for (int d = 0; d < region.ndim; d++) {
             k.extent[d] = region.dim[d].count;
             k.stride[d] = region.stride[d];
         }
-        dmi_ref refs[2] = {dmi_ref_operand(0, DMI_READ), dmi_ref_work(s->part_work, DMI_WRITE)};
-        refs[1].offset = offset * s->elem;
-        dmi_mark_step(done, dmi_build_kernel(s->b, DMI_KERNEL_reduce, &k, sizeof k, refs, 2, NULL));
+        if (dmi_reductions[r->row].state == DMI_STATE_PLACE) {
+            add_indices(s, &region, &k);
+        }
+        if (r->program) { /* for empty regions too: sides are counted off one after the other */
+            nref = add_program(s, in, i, &region, &k, refs);
+        }
+        if (region.count == 0) {
+            continue;
+        }
+        refs[nref] = dmi_ref_work(s->part_work, DMI_WRITE);
+        refs[nref].offset = offset * s->elem;
+        dmi_mark_step(done, dmi_build_kernel(s->b, DMI_KERNEL_reduce, &k, sizeof k, refs, nref + 1, ready));
         offset += part.count;
     }
     if (!s->b->failed) {
@@ -108,7 +167,7 @@ static void local_sums(dmi_summing *s, dmi_mark done)
 }
 
 /* Accumulators that go from giver to taker (or stay), to be added there. */
-static void share(dmi_summing *s, int giver, int taker, dmi_acc_add *add, const dmi_mark ready)
+static void share(dmi_partials *s, int giver, int taker, dmi_acc_add *add, const dmi_mark ready)
 {
     dmi_ref part = dmi_ref_work(s->part_work, DMI_READ), sum = dmi_ref_work(s->acc_work, DMI_READWRITE);
     dmi_mark here = {0};
@@ -140,7 +199,7 @@ static void share(dmi_summing *s, int giver, int taker, dmi_acc_add *add, const 
 
 /* Every (region that taker makes of out, part of giver) pair that shares accumulators, in an order both sides
  * walk; of the giver's regions only those that may. at: where the taker's accumulators begin. */
-static void each_share(dmi_summing *s, int giver, int taker, int piece, int64_t at, const dmi_mark ready)
+static void each_share(dmi_partials *s, int giver, int taker, int piece, int64_t at, const dmi_mark ready)
 {
     int64_t parts = dmi_desc_region_count(s->x, giver);
     for (int64_t j = 0; j < dmi_desc_region_count(s->out, taker) && !s->b->failed; j++) {
@@ -163,20 +222,21 @@ static void each_share(dmi_summing *s, int giver, int taker, int piece, int64_t 
     }
 }
 
-static void zero_accumulators(dmi_summing *s, int64_t count)
+/* Accumulators of nothing. */
+static void clear_accumulators(dmi_partials *s, int64_t count)
 {
     s->acc_work = dmi_build_work(s->b, count * s->elem);
-    int64_t doubles = count * s->elem / 8;
-    dmi_fill k = {.kind = DMI_FILL_CONST, .dtype = DM_F64, .shape = {doubles}};
-    k.region.ndim = 1; /* all bits zero is 0 for the integers too */
-    k.region.dim[0] = dmi_dimset_interval(0, doubles);
-    k.region.stride[0] = 1;
-    k.region.count = doubles;
-    dmi_ref ref = dmi_ref_work(s->acc_work, DMI_WRITE);
-    dmi_build_kernel(s->b, DMI_KERNEL_fill, &k, sizeof k, &ref, 1, NULL)->scalar[0] = DMI_SCALAR_ZERO;
+    dmi_reduce k = {.ndim = 2,
+                    .dtype = s->r->program ? s->r->made : s->x->dtype,
+                    .reduced = 2,
+                    .row = s->r->row,
+                    .extent = {count, 0},
+                    .stride = {1, 1}};
+    dmi_ref refs[2] = {s->r->in[0].ref, dmi_ref_work(s->acc_work, DMI_WRITE)};
+    dmi_build_kernel(s->b, DMI_KERNEL_reduce, &k, sizeof k, refs, 2, NULL);
 }
 
-static void store_sums(dmi_summing *s, int piece, int64_t at, const dmi_mark added, dmi_mark done)
+static void store_results(dmi_partials *s, int piece, int64_t at, const dmi_mark added, dmi_mark done)
 {
     for (int64_t j = 0; j < dmi_desc_region_count(s->out, s->b->me); j++) {
         dmi_region target;
@@ -192,24 +252,24 @@ static void store_sums(dmi_summing *s, int piece, int64_t at, const dmi_mark add
             k.extent[d] = target.dim[d].count;
             k.out_stride[d] = target.stride[d];
         }
-        dmi_ref refs[2] = {dmi_ref_work(s->acc_work, DMI_READ), dmi_ref_operand(1, DMI_READWRITE)};
+        dmi_ref refs[2] = {dmi_ref_work(s->acc_work, DMI_READ), s->r->out->ref};
+        refs[1].mode = DMI_READWRITE;
         refs[0].offset = at * s->elem;
         dmi_step *step = dmi_build_kernel(s->b, DMI_KERNEL_acc_store, &k, sizeof k, refs, 2, added);
-        step->scalar[0] = DMI_SCALAR_S0;
-        step->scalar[1] = DMI_SCALAR_S1;
+        memcpy(step->scalar, s->r->scalar, sizeof step->scalar);
         dmi_mark_step(done, step);
         at += target.count;
     }
 }
 
-static int first_giver(const dmi_summing *s, int taker)
+static int first_giver(const dmi_partials *s, int taker)
 {
     const dmi_layout *out = s->out->layout;
     return out->replicas > 1 && out->position[taker] >= 0 ? out->position[taker] % out->group : taker;
 }
 
 /* Elements of out that this worker makes. */
-static int64_t made_here(const dmi_summing *s, int piece)
+static int64_t made_here(const dmi_partials *s, int piece)
 {
     int64_t count = 0;
     for (int64_t j = 0; j < dmi_desc_region_count(s->out, s->b->me); j++) {
@@ -223,7 +283,7 @@ static int64_t made_here(const dmi_summing *s, int piece)
 /* A worker that makes a part of out is served by one replica of x, so that every element is counted once. The
  * order of the givers depends on the part of out only, so that copies of out that are not shared come out alike
  * to the last bit, too. Grants come before the pushes of a turn, what waits for them after it. */
-static void collect(dmi_summing *s, int piece, int64_t at, const dmi_mark summed, dmi_mark added)
+static void collect(dmi_partials *s, int piece, int64_t at, const dmi_mark summed, dmi_mark added)
 {
     int workers = s->b->profile->workers, me = s->b->me;
     int mine = dmi_layout_replica(s->x->layout, me), serves_me = dmi_fetch_replica(s->x, me);
@@ -243,29 +303,32 @@ static void collect(dmi_summing *s, int piece, int64_t at, const dmi_mark summed
     }
 }
 
-void dmi_sum_parts(dmi_summing *s)
+void dmi_plan_partials(dmi_partials *s, dmi_mark done)
 {
     dmi_builder *b = s->b;
     dmi_mark summed = {0}, made[DMI_MOST_PIECES] = {{0}};
     int64_t count = 0, at = 0;
     s->pieces = s->scatter ? dmi_slice_pieces(b->profile, s->out, s->elem) : 1;
-    local_sums(s, summed);
+    local_parts(s, summed);
     for (int q = 0; q < s->pieces; q++) {
         count += made_here(s, q);
     }
     if (count > 0) {
-        zero_accumulators(s, count);
+        clear_accumulators(s, count);
         s->landing = dmi_build_work(b, 0);
     }
     for (int q = 0; q <= s->pieces && !b->failed; q++) {
         dmi_mark added = {0};
         if (q < s->pieces) {
             collect(s, q, at, summed, added);
-            store_sums(s, q, at, added, made[q]);
+            store_results(s, q, at, added, made[q]);
             at += made_here(s, q);
+            if (done) {
+                dmi_mark_merge(done, made[q]);
+            }
         }
         if (s->scatter && q > 0) { /* behind the next piece's pushes: these need not wait for a sum */
-            dmi_slices_share(b, s->out, 1, s->pieces, q - 1, made[q - 1]);
+            dmi_slices_share(b, s->r->out, s->pieces, q - 1, made[q - 1], done);
         }
     }
 }

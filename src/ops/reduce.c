@@ -1,0 +1,167 @@
+/* out = the reduction of x over dims: the rows of reduce.def, each with a call of its name */
+#include "ops/common.h"
+#include "plan/reduce.h"
+
+#include <dmath/reduce.h>
+#include <math.h>
+#include <string.h>
+
+/* What the arguments say besides the dims. */
+enum { ROW = 1, MADE, SCALE };
+/* Which scale a row takes: none, 1 / n, or 1 / (n - correction). */
+enum { NO_SCALE, OF_COUNT };
+
+static dm_status submit(dm_session *session, const char *name, int row, int scale, double correction, dm_array x,
+                        const int *dims, int ndims, dm_array out)
+{
+    static const char *const names[] = {"x", "out"};
+    dmi_call call = {.op = DMI_OP_reduce,
+                     .noperand = 2,
+                     .name = name,
+                     .names = names,
+                     .args = {.i = {[ROW] = row, [SCALE] = scale}},
+                     .numbers = 1,
+                     .number = {{.re = correction}}};
+    dm_status status = dmi_call_dims(&call, dims, ndims);
+    return status == DM_OK ? dmi_call_submit(session, &call, (dm_array[]){x, out}) : status;
+}
+
+enum { DMI_REDUCTION_mean = DMI_REDUCTION_sum };
+#define CALL(name)                                                                                             \
+    dm_status dm_##name(dm_session *session, dm_array x, const int *dims, int ndims, dm_array out)             \
+    {                                                                                                          \
+        int row = DMI_REDUCTION_##name;                                                                        \
+        return submit(session, #name, row, row == DMI_REDUCTION_mean ? OF_COUNT : NO_SCALE, 0, x, dims, ndims, \
+                      out);                                                                                    \
+    }
+DM_REDUCE_MAP(CALL)
+
+dm_status dm_var(dm_session *session, dm_array x, const int *dims, int ndims, double correction, dm_array out)
+{
+    return submit(session, "var", DMI_REDUCTION_var, OF_COUNT, correction, x, dims, ndims, out);
+}
+
+dm_status dm_std(dm_session *session, dm_array x, const int *dims, int ndims, double correction, dm_array out)
+{
+    return submit(session, "std", DMI_REDUCTION_std, OF_COUNT, correction, x, dims, ndims, out);
+}
+
+dm_status dm_norm(dm_session *session, dm_array x, double order, const int *dims, int ndims, dm_array out)
+{
+    int row = order == 1   ? DMI_REDUCTION_norm_1
+              : order == 2 ? DMI_REDUCTION_norm_2
+              : order == (double)INFINITY ? DMI_REDUCTION_norm_inf
+                                          : -1;
+    if (row < 0) {
+        return dmi_fail(DM_ERR_ARG, "norm: order is %g, not 1, 2 or INFINITY", order);
+    }
+    return submit(session, "norm", row, NO_SCALE, 0, x, dims, ndims, out);
+}
+
+/* The shape that the inputs broadcast to, and the first of them that has it; NULL: none has. */
+static const dmi_desc *find_frame(const dmi_call *call, dmi_desc *shape)
+{
+    *shape = (dmi_desc){0};
+    for (int i = 0; i < call->noperand - 1; i++) {
+        shape->ndim = DMI_MAX(shape->ndim, call->operand[i].desc.ndim);
+    }
+    for (int d = 0; d < shape->ndim; d++) {
+        shape->extent[d] = 1;
+    }
+    for (int i = 0; i < call->noperand - 1; i++) {
+        const dmi_desc *x = &call->operand[i].desc;
+        for (int d = 0; d < x->ndim; d++) {
+            int64_t *extent = &shape->extent[d + shape->ndim - x->ndim];
+            *extent = *extent == 1 ? x->extent[d] : *extent;
+        }
+    }
+    for (int i = 0; i < call->noperand - 1; i++) {
+        const dmi_desc *x = &call->operand[i].desc;
+        if (x->ndim == shape->ndim && memcmp(x->extent, shape->extent, sizeof x->extent) == 0) {
+            return x;
+        }
+    }
+    return NULL;
+}
+
+/* How many elements each result has. */
+static double elements_of(const dmi_call *call, const dmi_desc *x)
+{
+    double n = 1;
+    for (int d = 0; d < x->ndim; d++) {
+        n *= call->args.i[0] >> d & 1 ? (double)x->extent[d] : 1;
+    }
+    return n;
+}
+
+static dm_status check_types(const dmi_call *call, dm_dtype x, dm_dtype out)
+{
+    int acc = dmi_acc_for(call->args.i[ROW], x);
+    if (acc < 0) {
+        return dmi_fail(DM_ERR_DTYPE, "%s: does not take %s", dmi_call_name(call), dmi_dtype_name(x));
+    }
+    if (call->args.i[SCALE] && !dmi_dtype_is_float(out) && !dmi_dtype_is_complex(out)) {
+        return dmi_fail(DM_ERR_DTYPE, "%s: out has dtype %s; the result is a floating-point number", dmi_call_name(call),
+                        dmi_dtype_name(out));
+    }
+    if (dmi_dtype_is_complex(dmi_acc_result(acc)) && out == DM_BOOL) {
+        return dmi_fail(DM_ERR_DTYPE, "%s: out has dtype bool; a complex result is taken by a number",
+                        dmi_call_name(call));
+    }
+    return DM_OK;
+}
+
+dm_status dmi_reduce_check(dmi_call *call)
+{
+    int out = call->noperand - 1, row = call->args.i[ROW];
+    dmi_desc x;
+    (void)find_frame(call, &x);
+    call->operand[out].mode = DMI_WRITE;
+    dm_status status = dmi_check_reduced(call, &x, out);
+    for (int i = 0; i < out && status == DM_OK; i++) {
+        call->operand[i].mode = DMI_READ;
+        status = dmi_check_overlap(call, i, out, false);
+    }
+    dm_dtype made = call->args.i[MADE] ? (dm_dtype)call->args.i[MADE] : call->operand[0].desc.dtype;
+    status = status == DM_OK ? check_types(call, made, call->operand[out].desc.dtype) : status;
+    if (status != DM_OK) {
+        return status;
+    }
+    double n = elements_of(call, &x);
+    bool start = row == DMI_REDUCTION_min || row == DMI_REDUCTION_max || row == DMI_REDUCTION_argmin ||
+                 row == DMI_REDUCTION_argmax;
+    bool results = true;
+    for (int d = 0; d < call->operand[out].desc.ndim; d++) {
+        results = results && call->operand[out].desc.extent[d] > 0;
+    }
+    if (n == 0 && start && results) {
+        return dmi_fail(DM_ERR_SHAPE, "%s: x has no elements along the reduced dims", dmi_call_name(call));
+    }
+    if (call->args.i[SCALE] == OF_COUNT) {
+        double less = n - call->number[0].re;
+        call->number[0] = dmi_number_of(1 / (less > 0 ? less : 0));
+    }
+    return DM_OK;
+}
+
+dm_status dmi_reduce_plan(dmi_builder *b, const dmi_call *call)
+{
+    int inputs = call->noperand - 1;
+    dmi_value in[DMI_MAP_INPUTS], out = dmi_value_operand(call, inputs);
+    dmi_map_program program = {0};
+    dmi_reducing r = {.row = call->args.i[ROW],
+                      .reduced = (unsigned)call->args.i[0],
+                      .inputs = inputs,
+                      .in = in,
+                      .out = &out,
+                      .scalar = {call->args.i[SCALE] ? DMI_SCALAR_S0 : DMI_SCALAR_ONE, DMI_SCALAR_ZERO}};
+    for (int i = 0; i < inputs; i++) {
+        in[i] = dmi_value_operand(call, i);
+    }
+    if (call->tail_key > 0) {
+        memcpy(&program, call->tail, (size_t)call->tail_key);
+        r.program = &program;
+        r.made = (dm_dtype)call->args.i[MADE];
+    }
+    return dmi_plan_reduce(b, &r, NULL);
+}

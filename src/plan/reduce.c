@@ -1,0 +1,290 @@
+/* Reductions: what is sent to whom.
+ *
+ * Where a worker has one element, at most, for every element of out, as the gradients of workers have, and they are
+ * summed, the elements themselves are pushed from where they are to where they are summed (addends.c). Else every worker
+ * reduces its own elements into accumulators, which are pushed instead (partials.c). Whether a result with several
+ * holders is made in slices, which are then shared, is a matter of size. */
+#include "plan/reduce.h"
+
+#include <string.h>
+
+/* The addends of a call whose workers have one element of x, at most, for every element of out. */
+typedef struct elements {
+    const dmi_partials *s;
+    int count;
+    int *row; /* [workers] */
+} elements;
+
+static bool kept_dims_are_whole(const dmi_partials *s)
+{
+    const dmi_layout *x = s->x->layout;
+    for (int d = 0; d < s->x->ndim; d++) {
+        if (!(s->r->reduced >> d & 1) && x->grid[d] > 1) {
+            return false;
+        }
+    }
+    return x->group > 1;
+}
+
+/* Numbers the workers of each replica of x that have elements, by their positions. */
+static bool find_elements(const dmi_partials *s, elements *e)
+{
+    const dmi_layout *x = s->x->layout;
+    int workers = s->b->profile->workers;
+    *e = (elements){.s = s};
+    if (x->kind != DMI_LAYOUT_GRID || s->out->layout->kind != DMI_LAYOUT_GRID || !kept_dims_are_whole(s)) {
+        return false;
+    }
+    e->row = dmi_build_alloc(s->b, (size_t)workers * sizeof *e->row);
+    for (int w = 0; w < workers && !s->b->failed; w++) {
+        e->row[w] = -1;
+    }
+    for (int i = 0; i < x->nworkers && !s->b->failed; i++) {
+        dmi_region region;
+        dmi_desc_region(s->x, x->workers[i], 0, &region);
+        e->count = i % x->group == 0 ? 0 : e->count;
+        for (int d = 0; d < region.ndim; d++) {
+            if (s->r->reduced >> d & 1 && region.dim[d].count > 1) {
+                return false;
+            }
+        }
+        if (region.count > 0) {
+            e->row[x->workers[i]] = e->count++;
+        }
+    }
+    return e->count > 0;
+}
+
+/* A region of x in out's coordinates, memory as it is. */
+static void in_out(const dmi_partials *s, const dmi_region *in, dmi_region *out)
+{
+    memset(out, 0, sizeof *out);
+    out->offset = in->offset;
+    out->count = in->count > 0;
+    for (int d = 0; d < in->ndim; d++) {
+        bool gone = s->r->reduced >> d & 1;
+        if (gone && in->dim[d].count > 0) {
+            out->offset += dmi_dimset_first_position(&in->dim[d]) * in->stride[d];
+        }
+        if (gone && s->keeps) {
+            out->dim[out->ndim++] = dmi_dimset_interval(0, 1);
+        } else if (!gone) {
+            out->count *= in->dim[d].count;
+            out->stride[out->ndim] = in->stride[d];
+            out->dim[out->ndim++] = in->dim[d];
+        }
+    }
+}
+
+static bool serves(const void *context, int giver, int taker)
+{
+    const elements *e = context;
+    return dmi_layout_replica(e->s->x->layout, giver) == dmi_fetch_replica(e->s->x, taker);
+}
+
+static void own_elements(const void *context, int giver, dmi_region *out)
+{
+    const elements *e = context;
+    dmi_region region;
+    dmi_desc_region(e->s->x, giver, 0, &region);
+    in_out(e->s, &region, out);
+}
+
+/* How many workers have something to add to an element of out. */
+static dmi_load load_of(const dmi_partials *s, const elements *e)
+{
+    const dmi_layout *x = s->x->layout;
+    dmi_load load = {.addends = 1, .bytes = s->elem, .givers = x->group, .replicas = x->replicas};
+    if (e->count > 0) {
+        load.addends = e->count;
+        load.bytes = dmi_dtype_bytes(s->x->dtype);
+        load.givers = e->count;
+    } else if (x->kind == DMI_LAYOUT_GRID) {
+        for (int d = 0; d < x->ndim; d++) {
+            load.addends *= s->r->reduced >> d & 1 ? x->grid[d] : 1;
+        }
+    } else {
+        load.addends = load.givers = s->b->profile->workers;
+        load.replicas = 1;
+    }
+    return load;
+}
+
+
+/* Where the elements of the program are: where an input of the full shape is, else dealt out by the default. */
+static dm_status find_frame(dmi_builder *b, const dmi_reducing *r, dmi_desc *frame, bool *own)
+{
+    int ndim = 0;
+    int64_t extent[DM_MAX_DIMS];
+    for (int i = 0; i < r->inputs; i++) {
+        ndim = DMI_MAX(ndim, r->in[i].desc->ndim);
+    }
+    for (int d = 0; d < ndim; d++) {
+        extent[d] = 1;
+        for (int i = 0; i < r->inputs; i++) {
+            const dmi_desc *x = r->in[i].desc;
+            int xd = d - (ndim - x->ndim);
+            extent[d] = xd >= 0 && x->extent[xd] != 1 ? x->extent[xd] : extent[d];
+        }
+    }
+    *own = true;
+    for (int i = 0; i < r->inputs; i++) {
+        const dmi_desc *x = r->in[i].desc;
+        if (x->ndim == ndim && memcmp(x->extent, extent, (size_t)ndim * sizeof *extent) == 0) {
+            *frame = *x;
+            *own = false;
+            break;
+        }
+    }
+    if (*own) {
+        dmi_layout_spec spec;
+        const dmi_layout *layout;
+        dmi_layout_default(ndim, extent, dmi_dtype_bytes(r->made), b->profile->workers, &spec);
+        dm_status status = dmi_build_layout(b, &spec, &layout);
+        if (status != DM_OK) {
+            return status;
+        }
+        *frame = dmi_desc_whole(r->made, layout, 0);
+    }
+    frame->dtype = r->made;
+    return DM_OK;
+}
+
+/* The elements of the program are written to a temporary, and reduced from there. */
+static dm_status reduce_written(dmi_builder *b, const dmi_reducing *r, const dmi_desc *frame, dmi_mark done)
+{
+    dmi_reducing plain = *r;
+    dmi_mark ready = {0};
+    int64_t count = b->me < b->profile->workers ? dmi_layout_shard_count(frame->layout, b->me) : 0;
+    dmi_value made = {.desc = frame,
+                      .ref = dmi_ref_work(dmi_build_work(b, count * dmi_dtype_bytes(r->made)), DMI_READ),
+                      .ready = ready};
+    dmi_plan_map(b, r->program, r->in, &made, ready);
+    plain.program = NULL;
+    plain.inputs = 1;
+    plain.in = &made;
+    return dmi_plan_reduce(b, &plain, done);
+}
+
+static void plan_addends(dmi_partials *s, const elements *e, dmi_mark done)
+{
+    const dmi_value *x = &s->r->in[0];
+    dmi_addends addends = {.out = s->r->out,
+                           .dtype = s->x->dtype,
+                           .count = e->count,
+                           .row = e->row,
+                           .serves = serves,
+                           .region = own_elements,
+                           .context = e,
+                           .ref = x->ref,
+                           .ready = x->ready,
+                           .scatter = s->scatter};
+    memcpy(addends.scalar, s->r->scalar, sizeof addends.scalar);
+    dmi_plan_addends(s->b, &addends, done);
+}
+
+dm_status dmi_plan_reduce(dmi_builder *b, const dmi_reducing *r, dmi_mark done)
+{
+    dmi_desc frame;
+    bool own = false;
+    int acc = dmi_acc_for(r->row, r->program ? r->made : r->in[0].desc->dtype);
+    dm_status status = r->program ? find_frame(b, r, &frame, &own) : DM_OK;
+    if (status != DM_OK || b->failed) {
+        return status;
+    }
+    /* Kernels of GPUs take no program, and those of CPUs make no complex sums of one. */
+    if (r->program && (own || b->profile->gpu || dmi_acc_parts(acc) > 1)) {
+        return reduce_written(b, r, &frame, done);
+    }
+    dmi_partials s = {.b = b,
+                      .r = r,
+                      .x = r->program ? &frame : r->in[0].desc,
+                      .out = r->out->desc,
+                      .pieces = 1,
+                      .acc = acc,
+                      .elem = dmi_acc_bytes(acc)};
+    elements e;
+    s.keeps = s.out->ndim == s.x->ndim && r->reduced != 0;
+    if (b->me >= b->profile->workers) {
+        return DM_OK;
+    }
+    if (r->program || r->row != DMI_REDUCTION_sum || !find_elements(&s, &e)) {
+        e.count = 0;
+    }
+    dmi_load load = load_of(&s, &e);
+    s.scatter = dmi_scatter_pays(b->profile, s.out, &load);
+    if (e.count > 0 && !b->failed) {
+        plan_addends(&s, &e, done);
+    } else {
+        dmi_plan_partials(&s, done);
+    }
+    if (b->plan->messages_sent + b->plan->messages_received > 0) {
+        strcpy(b->plan->algorithm, s.scatter ? "scatter" : "direct");
+    }
+    return DM_OK;
+}
+
+/* Whole-number coordinates of position `at` in a grid. */
+static void grid_place(const dmi_layout *layout, int at, int *place)
+{
+    for (int d = layout->ndim - 1; d >= 0; d--) {
+        place[d] = at % layout->grid[d];
+        at /= layout->grid[d];
+    }
+}
+
+/* The workers of x's grid in the order of a layout whose replicas are the workers with the same kept indices. */
+static int *order_workers(dmi_builder *b, const dmi_layout *from, unsigned reduced)
+{
+    int *workers = dmi_build_alloc(b, (size_t)from->nworkers * sizeof *workers), group = 1;
+    for (int d = 0; d < from->ndim; d++) {
+        group *= reduced >> d & 1 ? 1 : from->grid[d];
+    }
+    for (int i = 0; i < from->nworkers && workers; i++) {
+        int place[DM_MAX_DIMS], kept = 0, replica = i / from->group;
+        grid_place(from, i % from->group, place);
+        for (int d = 0; d < from->ndim; d++) {
+            int *number = reduced >> d & 1 ? &replica : &kept;
+            *number = *number * from->grid[d] + place[d];
+        }
+        workers[replica * group + kept] = from->workers[i];
+    }
+    return workers;
+}
+
+dm_status dmi_build_reduced(dmi_builder *b, const dmi_desc *x, unsigned reduced, dm_dtype dtype, dmi_desc *desc,
+                            dmi_value *value)
+{
+    const dmi_layout *from = x->layout, *layout;
+    bool grid = from->kind == DMI_LAYOUT_GRID;
+    dmi_layout_spec spec = {.kind = DMI_LAYOUT_GRID,
+                            .ndim = x->ndim,
+                            .session_workers = from->session_workers,
+                            .nworkers = grid ? from->nworkers : from->session_workers,
+                            .workers = grid ? order_workers(b, from, reduced) : NULL,
+                            .replicas = grid ? from->nworkers : from->session_workers};
+    *desc = *x;
+    desc->dtype = dtype;
+    for (int d = 0; d < x->ndim; d++) {
+        bool gone = reduced >> d & 1;
+        spec.shape[d] = gone ? 1 : from->shape[d];
+        spec.block[d] = gone ? 1 : from->block[d];
+        spec.order[d] = gone ? DMI_ORDER_CONTIGUOUS : from->order[d];
+        spec.grid[d] = gone || !grid ? 1 : from->grid[d];
+        spec.replicas /= spec.grid[d];
+        desc->lo[d] = gone ? 0 : x->lo[d];
+        desc->extent[d] = gone ? 1 : x->extent[d];
+    }
+    if (b->failed) {
+        return DM_OK; /* dmi_plan_make says so */
+    }
+    dm_status status = dmi_build_layout(b, &spec, &layout);
+    if (status != DM_OK) {
+        return status;
+    }
+    desc->layout = layout;
+    int64_t count = b->me < b->profile->workers ? dmi_layout_shard_count(layout, b->me) : 0;
+    *value = (dmi_value){.desc = desc,
+                         .ref = dmi_ref_work(dmi_build_work(b, count * dmi_dtype_bytes(dtype)), DMI_READ)};
+    return DM_OK;
+}
