@@ -222,7 +222,7 @@ static void each_share(dmi_partials *s, int giver, int taker, int piece, int64_t
     }
 }
 
-/* Accumulators of nothing. */
+/* Accumulators of nothing: no element is read, so the memory of the elements is any. */
 static void clear_accumulators(dmi_partials *s, int64_t count)
 {
     s->acc_work = dmi_build_work(s->b, count * s->elem);
@@ -232,7 +232,7 @@ static void clear_accumulators(dmi_partials *s, int64_t count)
                     .row = s->r->row,
                     .extent = {count, 0},
                     .stride = {1, 1}};
-    dmi_ref refs[2] = {s->r->in[0].ref, dmi_ref_work(s->acc_work, DMI_WRITE)};
+    dmi_ref refs[2] = {dmi_ref_work(s->acc_work, DMI_READ), dmi_ref_work(s->acc_work, DMI_WRITE)};
     dmi_build_kernel(s->b, DMI_KERNEL_reduce, &k, sizeof k, refs, 2, NULL);
 }
 
