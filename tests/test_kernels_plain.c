@@ -79,6 +79,14 @@ static void test_fills(void **state)
     free(b);
 }
 
+/* Of several NaNs a sum may be any, as the compiler orders the addends: all become one. */
+static void settle_nans(double *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = isnan(x[i]) ? NAN : x[i];
+    }
+}
+
 static void test_sums(void **state)
 {
     (void)state;
@@ -99,6 +107,10 @@ static void test_sums(void **state)
             memset(b, 0, sizeof b);
             (void)!plain_reduce(&(dmi_kernel_call){.desc = &d, .at = {in, a}});
             dmi_run_reduce(dmi_backend_cpu(), NULL, &d, in, b);
+            if (floating(all_dtypes[t]) || dmi_dtype_is_complex(all_dtypes[t])) {
+                settle_nans(a, DMI_COUNT(a));
+                settle_nans(b, DMI_COUNT(b));
+            }
             assert_memory_equal(a, b, sizeof a);
         }
     }

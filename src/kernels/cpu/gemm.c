@@ -120,12 +120,42 @@ void dmi_cpu_gemm_limited(const dmi_gemm *d, double alpha, const void *a, const 
     }
 }
 
+/* ThreadSanitizer does not see inside BLAS: what a product reads and writes is reported to it here. */
+#ifdef __SANITIZE_THREAD__
+void __tsan_read_range(void *at, unsigned long bytes);  /* NOLINT(bugprone-reserved-identifier): libtsan's */
+void __tsan_write_range(void *at, unsigned long bytes); /* NOLINT(bugprone-reserved-identifier) */
+
+static void report(void (*range)(void *, unsigned long), void *at, int64_t rows, int64_t cols, int64_t ld,
+                   int64_t bytes)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        range((char *)at + i * ld * bytes, (unsigned long)(cols * bytes));
+    }
+}
+
+static void report_product(const dmi_gemm *d, const void *a, const void *b, void *c)
+{
+    int64_t bytes = dmi_dtype_bytes(d->dtype);
+    report(__tsan_read_range, dmi_at_mut((void *)a, d->a_offset * bytes), d->trans_a ? d->k : d->m,
+           d->trans_a ? d->m : d->k, d->lda, bytes);
+    report(__tsan_read_range, dmi_at_mut((void *)b, d->b_offset * bytes), d->trans_b ? d->n : d->k,
+           d->trans_b ? d->k : d->n, d->ldb, bytes);
+    report(__tsan_write_range, dmi_at_mut(c, d->c_offset * bytes), d->m, d->n, d->ldc, bytes);
+}
+#else
+static void report_product(const dmi_gemm *d, const void *a, const void *b, const void *c)
+{
+    (void)d, (void)a, (void)b, (void)c;
+}
+#endif
+
 void dmi_cpu_gemm(const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c)
 {
     bool real = !dmi_dtype_is_complex(d->dtype);
     if (real && openblas_get_num_threads() == 1 && alpha != 0 && dmi_cpu_thin_pays(d)) {
         dmi_cpu_thin(d, alpha, a, b, beta, c);
     } else {
+        report_product(d, a, b, c);
         dmi_cpu_gemm_limited(d, alpha, a, b, beta, c, INT_MAX);
     }
 }

@@ -57,8 +57,16 @@ THIN_REST void NAME(add_rest)(const thin_tile *t, const REAL *x, int64_t i, int 
     }
 }
 
-/* R rows of a, which lie along k, by W packed columns of x. Prefetches the next rows: the hardware stops at the
- * end of a page. */
+/* What is read THIN_AHEAD bytes after element `at` of a row of `count`: further on in the row, or in the row
+ * `next` of the next group. The hardware prefetches less well: it stops at the end of a page, and not all rows
+ * begin on one. */
+static inline const REAL *NAME(soon)(const REAL *row, const REAL *next, int64_t at, int64_t count)
+{
+    int64_t far = at + DMI_MIN(THIN_AHEAD / (int64_t)sizeof(REAL), count);
+    return far < count ? row + far : next + (far - count);
+}
+
+/* R rows of a, which lie along k, by W packed columns of x. */
 DMI_BODY void NAME(dots)(thin_tile *t, const int R, const int W)
 {
     enum { STEP = 2 * NAME(LANES) };
@@ -76,9 +84,10 @@ DMI_BODY void NAME(dots)(thin_tile *t, const int R, const int W)
             s[i] = (NAME(vec)){0};
         }
         for (; p + STEP <= k; p += STEP) {
+            const REAL *soon = NAME(soon)(a, ahead, p, k);
             UNROLL
             for (int r = 0; r < R; r++) {
-                __builtin_prefetch(ahead + r * lda + p);
+                __builtin_prefetch(soon + r * lda);
             }
             UNROLL
             for (int i = 0; i < 2 * R * W; i++) {
@@ -111,9 +120,10 @@ DMI_BODY void NAME(rows)(thin_tile *t, const int R, const int C)
         }
         for (int64_t p = 0; p < t->k; p++, x += C * NAME(LANES)) {
             if (p % LINE == 0) {
+                const REAL *soon = NAME(soon)(a, ahead, p, t->k);
                 UNROLL
                 for (int r = 0; r < R; r++) {
-                    __builtin_prefetch(ahead + r * lda + p);
+                    __builtin_prefetch(soon + r * lda);
                 }
             }
             UNROLL
@@ -141,9 +151,10 @@ DMI_BODY void NAME(adds)(thin_tile *t, const int P, const int W)
         NAME(take_x)(t, P, W, x);
         for (; i + NAME(LANES) <= rows; i += NAME(LANES)) {
             NAME(vec) v[4];
+            const REAL *soon = NAME(soon)(a, ahead, i, rows);
             UNROLL
             for (int p = 0; p < P; p++) {
-                __builtin_prefetch(ahead + p * lda + i);
+                __builtin_prefetch(soon + p * lda);
                 v[p] = LOAD(a + p * lda + i);
             }
             UNROLL
