@@ -15,7 +15,7 @@
 #include "kernels/ewise.h"
 #include "kernels/kernel.h"
 #include "layout/layout.h"
-#include "worker/pool.h"
+#include "memory/pool.h"
 
 #include <stdatomic.h>
 

@@ -3,7 +3,7 @@
 #include "dmath/dmath.h"
 #include "exec/gpu.h"
 #include "gpu/gpu_case.h"
-#include "worker/pool.h"
+#include "memory/pool.h"
 
 enum { ZONE = 256, BYTES = 1000 };
 

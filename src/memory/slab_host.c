@@ -1,5 +1,5 @@
 /* Slabs of anonymous host memory, and the pattern of red zones. */
-#include "worker/pool.h"
+#include "memory/pool.h"
 
 #include <stdlib.h>
 #include <string.h>

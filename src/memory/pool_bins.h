@@ -3,7 +3,7 @@
 #ifndef DMI_POOL_BINS_H
 #define DMI_POOL_BINS_H
 
-#include "worker/pool.h"
+#include "memory/pool.h"
 
 typedef struct dmi_pool_node {
     int64_t offset, bytes;  /* in the slab; bytes is a multiple of the unit */

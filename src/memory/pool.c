@@ -1,6 +1,6 @@
 /* Pools: limits, slabs, red zones and figures round the bins. */
-#include "worker/pool.h"
-#include "worker/pool_bins.h"
+#include "memory/pool.h"
+#include "memory/pool_bins.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* Size classes of free pieces, found by two look-ups of bits (after TLSF: Masmano, Ripoll, Crespo, Real 2004),
  * and the splitting and joining of pieces. Unlike TLSF the pieces of the request's own class are looked at too:
  * of those some may be large enough, and to pass one by could cost a slab. */
-#include "worker/pool_bins.h"
+#include "memory/pool_bins.h"
 
 #include <assert.h>
 #include <stdlib.h>
