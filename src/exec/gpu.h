@@ -18,9 +18,9 @@
 #ifndef DMI_GPU_H
 #define DMI_GPU_H
 
+#include "device/runtime.h"
 #include "exec/engine.h"
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/runtime.h"
 
 typedef struct dmi_gpu dmi_gpu;
 

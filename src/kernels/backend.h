@@ -128,10 +128,6 @@ typedef struct dmi_fold {
     dmi_acc_store store;
 } dmi_fold;
 
-/* Where a device's kernels are put: NULL on the CPU, whose kernels are done when the call returns; on a GPU a stream
- * with what belongs to it (kernels/cuda/cuda.h), where the call only enqueues and errors stay in the queue. */
-typedef struct dmi_queue dmi_queue;
-
 /* Threads of the BLAS in this process (it has one setting for all callers); returns what it was. */
 int dmi_cpu_blas_threads(int threads);
 

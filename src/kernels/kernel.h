@@ -8,6 +8,7 @@
 #ifndef DMI_KERNEL_H
 #define DMI_KERNEL_H
 
+#include "device/queue.h"
 #include "kernels/backend.h"
 #include "kernels/ewise.h"
 #include "kernels/touch.h"
@@ -31,7 +32,7 @@ enum {
 
 /* One call of a kernel. */
 typedef struct dmi_kernel_call {
-    dmi_queue *queue; /* NULL: the CPU */
+    dmi_queue *queue; /* NULL: the CPU, whose kernels are done when the call returns; a GPU's only enqueue */
     const void *desc;
     void *at[DMI_MAX_REFS];   /* address of each reference; NULL: the call has none there */
     double scalar[2];         /* alpha and beta, or scale and beta */

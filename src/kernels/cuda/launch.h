@@ -234,12 +234,6 @@ int64_t dmi_cuda_row_unit(const dmi_box *box, const uintptr_t *address, int64_t 
 /* The box in units of `group` elements along the innermost dim, whose extent is a multiple. */
 void dmi_cuda_in_units(const dmi_box *box, int64_t group, dmi_box *out);
 
-/* --- queue.c --------------------------------------------------------------------------------- */
-/* Keeps the first error. */
-void dmi_cuda_failed(dmi_queue *q, const char *what, int error, const char *text);
-/* The error of the launch before. */
-void dmi_cuda_launched(dmi_queue *q, const char *what);
-
 /* --- the kernels' host sides --------------------------------------------------------------------- */
 void dmi_cuda_copy(dmi_queue *q, const dmi_copy *d, const void *src, void *dst);
 void dmi_cuda_push_rows(dmi_queue *q, const dmi_push *p);

@@ -1,6 +1,6 @@
 /* Pushes: one operation that copies rows and then raises a word. */
+#include "device/emulated/emulated.h"
 #include "kernels/cuda/cuda.h"
-#include "kernels/emulated/emulated.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* Queues of the CUDA backend: a stream, its workspace and its cuBLAS. */
-#include "kernels/cuda/launch.h"
+#include "device/queue.h"
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -104,6 +105,15 @@ dm_status dmi_cuda_queue_first(dmi_queue *q)
     return q->error == 0 ? DM_OK : dmi_fail(DM_ERR_INTERNAL, "CUDA device %d: %s", q->device, q->error_text);
 }
 
+/* Of a device beyond these nobody has them. */
+static atomic_bool claimed[256];
+
+bool dmi_cuda_queue_claim(dmi_queue *q)
+{
+    q->fused = q->device < (int)(sizeof claimed / sizeof *claimed) && !atomic_exchange(&claimed[q->device], true);
+    return q->fused;
+}
+
 void dmi_cuda_queue_destroy(dmi_queue *q)
 {
     if (q == NULL) {
@@ -117,6 +127,8 @@ void dmi_cuda_queue_destroy(dmi_queue *q)
         cudaFree(q->workspace);
         cudaStreamDestroy(q->stream);
     }
-    dmi_cuda_fused_give(q);
+    if (q->fused) {
+        atomic_store(&claimed[q->device], false);
+    }
     free(q);
 }

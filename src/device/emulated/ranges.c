@@ -1,5 +1,5 @@
 /* Ranges, written to a file where one is named: a line a beginning, a line an end. */
-#include "kernels/cuda/runtime.h"
+#include "device/runtime.h"
 
 #include <assert.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* Events. Each record is a mark of its own, so that a wait is for the record that was the latest when it was
  * asked for, however the event is recorded afterwards, on this stream or another. */
-#include "kernels/emulated/emulated.h"
+#include "device/emulated/emulated.h"
 
 #include <pthread.h>
 #include <stdlib.h>

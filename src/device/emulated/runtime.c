@@ -1,6 +1,6 @@
 /* Devices, copies, and waits for words in memory. */
 #include "base/config_value.h"
-#include "kernels/emulated/emulated.h"
+#include "device/emulated/emulated.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

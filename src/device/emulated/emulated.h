@@ -1,4 +1,4 @@
-/* Emulated GPUs: what kernels/cuda/runtime.h and kernels/cuda/cuda.h declare, by threads and memory of this host,
+/* Emulated GPUs: what device/runtime.h and device/queue.h declare, by threads and memory of this host,
  * for builds without CUDA. A stream is a thread that does one operation after another; memory of a device is a
  * file in memory that other processes can map. It is as strict as CUDA where that finds mistakes: memory is never
  * zero at first, what is put on a stream runs later and beside other streams, and pointers that a GPU could not
@@ -14,7 +14,7 @@
 #ifndef DMI_EMULATED_H
 #define DMI_EMULATED_H
 
-#include "kernels/cuda/runtime.h"
+#include "device/runtime.h"
 
 #include <stdatomic.h>
 

@@ -1,6 +1,6 @@
 /* Streams: a queue of operations and a thread that does them. Each has its own, so that streams really run
  * beside one another. */
-#include "kernels/emulated/emulated.h"
+#include "device/emulated/emulated.h"
 
 #include <pthread.h>
 #include <stdlib.h>

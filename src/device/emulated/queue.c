@@ -1,6 +1,6 @@
 /* Queues of the emulated backend: a stream without cuBLAS or workspace. */
-#include "kernels/cuda/cuda.h"
-#include "kernels/emulated/emulated.h"
+#include "device/emulated/emulated.h"
+#include "device/queue.h"
 
 #include <stdlib.h>
 

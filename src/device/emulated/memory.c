@@ -1,5 +1,5 @@
 /* Memory of emulated devices, and what is known of the host's. */
-#include "kernels/emulated/emulated.h"
+#include "device/emulated/emulated.h"
 
 #include <errno.h>
 #include <fcntl.h>

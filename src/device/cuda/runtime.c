@@ -1,4 +1,4 @@
-#include "kernels/cuda/runtime.h"
+#include "device/runtime.h"
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>

@@ -1,5 +1,5 @@
 /* Words that streams wait for. The kernel's futexes work across processes that map the same memory. */
-#include "kernels/emulated/emulated.h"
+#include "device/emulated/emulated.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>

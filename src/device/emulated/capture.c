@@ -1,6 +1,6 @@
 /* Captures: operations are kept until the capture ends. As strict as CUDA's in the mode in which the calls of
  * other threads do not matter: what allocates, waits or asks how far a device is breaks the capture. */
-#include "kernels/emulated/emulated.h"
+#include "device/emulated/emulated.h"
 
 #include <stdio.h>
 #include <stdlib.h>

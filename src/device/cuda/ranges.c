@@ -1,5 +1,5 @@
 /* Ranges by NVTX, whose C interface is headers alone: they look for a tool when they are first called. */
-#include "kernels/cuda/runtime.h"
+#include "device/runtime.h"
 
 #ifdef DMATH_WITH_NVTX
 
