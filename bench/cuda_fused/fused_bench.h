@@ -3,7 +3,7 @@
 #define FUSED_BENCH_H
 
 #include "device/runtime.h"
-#include "kernels/cuda/fused.h"
+#include "kernels/gemm/fused_cuda.h"
 #include <cuda_runtime_api.h>
 
 typedef struct fused_bench {

@@ -4,13 +4,18 @@
  *   dmi_<name>_touches  which bytes of each reference it reads and writes, from its descriptor alone
  *   dmi_<name>_cpu      does it, on memory of the host
  *   dmi_<name>_cuda     puts it into a queue of a GPU
- * A reference is one piece of memory that the step names; kernels.def lists them in order for each kernel. */
+ * A reference is one piece of memory that the step names; kernels.def lists them in order for each kernel.
+ * Kernels are pure arithmetic on memory of one device: they know no layouts and no other workers. In descriptors extents,
+ * strides and offsets count elements. Strides may be 0 (broadcast) on inputs, never on outputs; negative strides do not
+ * occur. A count of 0 is valid and does nothing. */
 #ifndef DMI_KERNEL_H
 #define DMI_KERNEL_H
 
 #include "device/queue.h"
-#include "kernels/backend.h"
-#include "kernels/ewise.h"
+#include "kernels/ewise/ewise.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/random/fill.h"
+#include "kernels/reduce/reduce.h"
 #include "kernels/touch.h"
 
 enum { DMI_MAX_REFS = DMI_MAP_INPUTS + 1 };

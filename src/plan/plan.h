@@ -12,7 +12,7 @@
 #ifndef DMI_PLAN_H
 #define DMI_PLAN_H
 
-#include "kernels/ewise.h"
+#include "kernels/ewise/ewise.h"
 #include "kernels/kernel.h"
 #include "layout/layout.h"
 #include "memory/pool.h"

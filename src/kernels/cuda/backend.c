@@ -1,7 +1,7 @@
 /* The kernels of GPUs as the table has them: every call is made on the queue's device, and none after an error. */
-#include "kernels/cpu/convert.h"
-#include "kernels/cuda/fused.h"
+#include "kernels/box/convert.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/gemm/fused_cuda.h"
 #include <cuda_runtime_api.h>
 
 static bool begin(dmi_queue *q)

@@ -4,7 +4,7 @@
 #define DMI_CUDA_LAUNCH_H
 
 #include "kernels/cuda/cuda.h"
-#include "kernels/random.h"
+#include "kernels/random/random.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -215,7 +215,7 @@ static inline int64_t dmi_cuda_fill_group(dm_dtype dtype)
 }
 void dmi_cuda_launch_fill(dmi_queue *q, const dmi_cuda_fill *p, void *out);
 
-/* --- geometry.c ------------------------------------------------------------------------------ */
+/* --- box/geometry_cuda.c ------------------------------------------------------------------------------ */
 typedef struct dmi_box dmi_box;
 dmi_cuda_divisor dmi_cuda_divide_by(int64_t extent);
 /* box (simplified; extents' product at most DMI_CUDA_ITEMS) as a kernel takes it. */

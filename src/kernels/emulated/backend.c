@@ -4,7 +4,7 @@
 #include "device/emulated/emulated.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/direct.h"
-#include "kernels/emulated/gemm.h"
+#include "kernels/gemm/gemm_emulated.h"
 
 #include <stdio.h>
 #include <stdlib.h>
