@@ -1,6 +1,6 @@
 /* What ops declare in their rows beside their operands: a cached replica, a workspace limit, an algorithm that
  * an option may force; and that plans follow. */
-#include "gemm/gemm.h"
+#include "ops/product/gemm.h"
 #include "sim_programs.h"
 
 /* The operand of a row that is called so; -1: none. */

@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 # From the ground up.
-FLOORS = ["base", "layout", "io", "memory", "device", "kernels", "expr", "plan", "gemm", "ops", "comm", "place", "exec", "worker",
+FLOORS = ["base", "layout", "io", "memory", "device", "kernels", "expr", "plan", "ops", "comm", "place", "exec", "worker",
           "master", "api", "launch"]
 # CUDA sources are C++, in which this header is another one, or none.
 BARRED = "stdatomic.h"

@@ -2,7 +2,7 @@
  * while they arrive: it starts with the own rows of b, and waits for the rows of an owner, or for a panel of
  * their columns, when it gets there. c is made whole and rounded once. Serves 16-bit operands whose parts are
  * plain rectangles, each owner of b (and of a) holding one stretch of k. */
-#include "gemm/gemm.h"
+#include "ops/product/gemm.h"
 
 #include <string.h>
 

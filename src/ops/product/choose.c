@@ -1,6 +1,6 @@
 /* Which form a product takes. */
-#include "gemm/gemm.h"
-#include "gemm/rolling.h"
+#include "ops/product/gemm.h"
+#include "ops/product/rolling.h"
 
 #include <inttypes.h>
 #include <math.h>

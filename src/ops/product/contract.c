@@ -2,7 +2,7 @@
  * sends the partial product there; the holder adds what arrives in a fixed order (a reduce-scatter in P-1
  * turns). Holders of copies of c make a slice each and share them; where c is small everything goes to every
  * holder at once (plan/reduce.h). */
-#include "gemm/gemm.h"
+#include "ops/product/gemm.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* How long a product takes in each form, from the rates of the machine: transfers run beside products, so the
  * longer of the two counts, and what neither hides. Rough, and enough to tell which form is faster where they
  * differ much. */
-#include "gemm/gemm.h"
+#include "ops/product/gemm.h"
 
 /* Seconds, measured on H200: a step's launch; from a block's end to the start of what waits for it; what a
  * product that waits by itself loses to its start, and to the multiprocessors it leaves free, and more where k

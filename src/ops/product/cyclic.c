@@ -1,7 +1,7 @@
 /* The cyclic product: at outer stage s a worker multiplies with the blocks of the worker s places on; the owner
  * pushes each block straight to the worker that needs it next, so that every stage is a permutation of the
  * workers. */
-#include "gemm/rolling.h"
+#include "ops/product/rolling.h"
 
 /* Where worker w, which holds part of c, begins: with its own block where it has one. Copies of c must come out
  * alike to the last bit, so where c is replicated the order depends on the part of c only. */

@@ -1,4 +1,4 @@
-#include "gemm/rolling.h"
+#include "ops/product/rolling.h"
 
 #include <string.h>
 

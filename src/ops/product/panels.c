@@ -3,7 +3,7 @@
  * wider temporary and rounded once, and in TF32 cuBLAS is slow to add to c. Here the operand comes in panels of
  * its outer dim with all of k; each makes its part of c whole. The other operand's part for the own c stays
  * where it is, or comes before the panels where it is not here (a contraction over the spread dim). */
-#include "gemm/gemm.h"
+#include "ops/product/gemm.h"
 
 #include <string.h>
 

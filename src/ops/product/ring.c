@@ -1,7 +1,7 @@
 /* The cyclic product for workers on several hosts: a worker multiplies with a block and passes it on to the
  * worker before it, so that a block goes over the boundary of a host once and not once for each worker there.
  */
-#include "gemm/rolling.h"
+#include "ops/product/rolling.h"
 
 #include <string.h>
 

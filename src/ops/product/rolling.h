@@ -2,7 +2,7 @@
 #ifndef DMI_ROLLING_H
 #define DMI_ROLLING_H
 
-#include "gemm/gemm.h"
+#include "ops/product/gemm.h"
 
 enum { DMI_ROLLING_BLOCKS = 64 }; /* inner blocks a worker before the stationary form is better */
 

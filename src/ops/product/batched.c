@@ -3,7 +3,7 @@
  * needs of a and b, if it does not hold that. The regions are computed in stages, one range of one leading dim
  * (`split`) after another, so that the next stage's operands move beside this stage's products. An operand that
  * does not vary along the split dim is fetched once, before the first stage. */
-#include "gemm/gemm.h"
+#include "ops/product/gemm.h"
 
 #include <string.h>
 

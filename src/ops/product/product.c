@@ -1,4 +1,4 @@
-#include "gemm/gemm.h"
+#include "ops/product/gemm.h"
 
 #include <assert.h>
 #include <string.h>

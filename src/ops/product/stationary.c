@@ -1,6 +1,6 @@
 /* c stays; slice after slice of k comes to it. Serves every layout. Workers begin at different slices, so that
  * not all of them ask the same owner at once. */
-#include "gemm/gemm.h"
+#include "ops/product/gemm.h"
 
 #include <string.h>
 
