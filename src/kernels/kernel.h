@@ -32,7 +32,7 @@ enum dmi_kernel_number {
 enum {
     DMI_TRAIT_RUNS = 1,  /* its descriptor begins with a dmi_copy, whose runs a GPU reads from its own memory */
     DMI_TRAIT_WAITS = 2, /* on a GPU the kernel itself waits for the EXPECTs of its plan */
-    DMI_TRAIT_HOST = 4 /* work of the host; a GPU's executor does it in pieces (exec/gpu_file.c, gpu_task.c) */
+    DMI_TRAIT_HOST = 4 /* work of the host; a GPU's executor does it in pieces (exec/gpu/file.c, task.c) */
 };
 
 /* One call of a kernel. */

@@ -37,7 +37,7 @@ bool dmi_gpu_progress(dmi_engine *e);
 void dmi_gpu_range_command(dmi_engine *e, int op, uint64_t command);
 void dmi_gpu_range_end(dmi_engine *e);
 dmi_slab_ops dmi_gpu_slabs(dmi_port *port);
-/* --- gpu_bare.c: GPU g of the first `gpus` copies to g + 1, all at once and `count` times; seconds a copy of the
+/* --- bare.c: GPU g of the first `gpus` copies to g + 1, all at once and `count` times; seconds a copy of the
  * slowest */
 dm_status dmi_gpu_bare_ring(int gpus, int64_t bytes, int count, double *seconds);
 

@@ -11,8 +11,8 @@
 #ifndef DMI_GPU_PIECES_H
 #define DMI_GPU_PIECES_H
 
-#include "exec/crew.h"
-#include "exec/gpu_parts.h"
+#include "exec/gpu/crew.h"
+#include "exec/gpu/parts.h"
 #include "io/file.h"
 
 #include <pthread.h>
@@ -66,7 +66,7 @@ struct dmi_hosting {
     int64_t parts; /* of files, for planted faults */
 };
 
-/* --- gpu_pieces.c */
+/* --- pieces.c */
 DM_CHECKED dm_status dmi_gpu_hosting(dmi_engine *e); /* makes them, the first time */
 void dmi_gpu_hosting_stop(dmi_engine *e);            /* no thread of it runs any more */
 void dmi_gpu_hosting_free(dmi_engine *e);            /* when the streams have ended */
@@ -83,13 +83,13 @@ bool dmi_gpu_hosting_progress(dmi_engine *e);
 /* Is nothing waited for but jobs, whose end is told, so that nobody need look again and again? */
 bool dmi_gpu_hosting_rings(const dmi_engine *e);
 
-/* --- gpu_file.c. False: to be tried again later */
+/* --- file.c. False: to be tried again later */
 bool dmi_gpu_issue_file(dmi_engine *e, int lane, dmi_work *w);
 void dmi_gpu_file_arrived(dmi_engine *e, dmi_piece *p); /* what is to be written is here, and final */
 void dmi_gpu_file_written(dmi_engine *e, dmi_piece *p);
 void dmi_gpu_file_free(dmi_engine *e);
 
-/* --- gpu_task.c */
+/* --- task.c */
 bool dmi_gpu_issue_task(dmi_engine *e, int lane, dmi_work *w);
 void dmi_gpu_task_arrived(dmi_engine *e, dmi_piece *p);
 void dmi_gpu_task_copied(dmi_engine *e, dmi_piece *p);

@@ -8,7 +8,7 @@
  * Writing: a step is issued when there is a piece for it: the copy from the device is put on the stream. When
  * its event has been reached, and everything before the step is done, so that it is known whether the data is
  * good, the crew writes it; then the step is done. */
-#include "exec/gpu_pieces.h"
+#include "exec/gpu/pieces.h"
 #include "kernels/direct.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Ranges for a profiler that listens (NVTX): of a command while it is planned and enqueued, of a step while it
  * is put on its stream. What the device then does for a step the profiler shows below the step's range. */
-#include "exec/gpu_parts.h"
+#include "exec/gpu/parts.h"
 #include "ops/ops.h"
 
 #include <stdio.h>

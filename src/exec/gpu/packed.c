@@ -3,7 +3,7 @@
  * What has come is brought to its place by RECV's stream, and this device's own `arrived` counter is raised
  * behind it, as a peer that writes here itself would do it: what reads the block waits for the counter in
  * either case. */
-#include "exec/gpu_parts.h"
+#include "exec/gpu/parts.h"
 #include "kernels/direct.h"
 
 dmi_staged *dmi_gpu_packed_next(dmi_staging *s)

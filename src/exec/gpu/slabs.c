@@ -1,6 +1,6 @@
 /* Slabs of a GPU's memory. What a debug pool writes and reads there is done when the call returns, beside all
  * streams: it may, for the pool's caller lets the block's users be done before. */
-#include "exec/gpu.h"
+#include "exec/gpu/gpu.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #ifndef DMI_GPU_PARTS_H
 #define DMI_GPU_PARTS_H
 
-#include "exec/gpu.h"
+#include "exec/gpu/gpu.h"
 
 enum {
     STREAM_GRANT =
@@ -64,7 +64,7 @@ struct dmi_gpu {
     uint32_t *numbers;         /* [1 << NUMBER_BITS] what counters are raised to, in device memory */
     dmi_gpu_peer *peer;        /* [endpoints] */
     dmi_staging out, in;
-    struct dmi_hosting *hosting; /* files and functions of the user's: gpu_pieces.h; NULL: none yet */
+    struct dmi_hosting *hosting; /* files and functions of the user's: pieces.h; NULL: none yet */
     dmi_staging message_out, message_in;
     int64_t message_bytes; /* most of a message; 0: none, blocks to far workers pass through host memory */
     char *pinned;    /* host memory of all pieces */
@@ -77,7 +77,7 @@ struct dmi_gpu {
     dmi_cu_ranges *ranges; /* NULL: no profiler listens */
 };
 
-/* --- gpu_order.c: waits */
+/* --- order.c: waits */
 bool dmi_gpu_issued(const dmi_engine *e, const dmi_stamp *stamp);
 /* What comes next on a stream waits for what the stamp names (all of it is issued). */
 dm_status dmi_gpu_after(dmi_engine *e, int stream, const dmi_stamp *stamp);
@@ -91,23 +91,23 @@ void dmi_gpu_mark(dmi_engine *e, int lane, const dmi_work *w); /* w has just bee
 /* Looks how far the device is; true if it is further than before. idle: nothing was issued just now, so that the end of
  * what has no event behind it yet is worth one. */
 bool dmi_gpu_look(dmi_engine *e, bool idle);
-/* --- gpu_capture.c: round all that a step puts on a stream, but for waits before it and marks behind it: with the
+/* --- capture.c: round all that a step puts on a stream, but for waits before it and marks behind it: with the
  * option `capture` it must be what a graph can hold. end: the status so far (begin's, if that failed), or why the
  * step could not be captured. */
 DM_CHECKED dm_status dmi_gpu_work_begin(dmi_engine *e, int stream);
 DM_CHECKED dm_status dmi_gpu_work_end(dmi_engine *e, int stream, const dmi_work *w, dm_status status);
-/* --- gpu_push.c: the block of a PUSH to where it is wanted. told: the peer's `arrived` is raised too. */
+/* --- push.c: the block of a PUSH to where it is wanted. told: the peer's `arrived` is raised too. */
 dm_status dmi_gpu_push_block(dmi_engine *e, const dmi_work *w, void *to, bool *told);
 /* Are both sides of a copy stacks of rows? Then where they begin (elements), and the width of a row in bytes, the number
  * of rows, and the bytes from one to the next in the source and in the destination. */
 bool dmi_gpu_as_rows(const dmi_copy *c, int64_t elem, int64_t *src, int64_t *dst, int64_t v[4]);
-/* --- gpu_kernel.c: compute lanes; run tables */
+/* --- kernel.c: compute lanes; run tables */
 /* False: to be tried again later. */
 bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_work *w);
 /* Run tables of the copy that a step makes, always the same one, in device memory; NULL: it needs none, or there is
  * no memory for them. */
 const dmi_run *const *dmi_gpu_runs(dmi_engine *e, const dmi_work *w, const dmi_copy *c);
-/* --- gpu_packed.c: pieces on their way, packed beside the arrays */
+/* --- packed.c: pieces on their way, packed beside the arrays */
 dmi_staged *dmi_gpu_packed_next(dmi_staging *s); /* a free place, or NULL */
 void dmi_gpu_packed_take(dmi_staging *s, dmi_staged *piece, dmi_work *w, int state);
 /* Behind what is on the lane's stream now: the piece's event. */
@@ -119,27 +119,27 @@ void dmi_gpu_packed_pack(dmi_engine *e, dmi_staged *piece, dmi_work *w);
 bool dmi_gpu_packed_receive(dmi_engine *e, dmi_staged *piece, int (*arrived)(dmi_engine *, dmi_work *));
 /* Looks at the pieces under way, in their order, while each() says that the next may be looked at too. */
 bool dmi_gpu_packed_progress(dmi_engine *e, dmi_staging *s, bool (*each)(dmi_engine *, dmi_staged *));
-/* --- gpu_staged.c: blocks through host memory */
+/* --- staged.c: blocks through host memory */
 bool dmi_gpu_send_staged(dmi_engine *e, dmi_work *w);
 bool dmi_gpu_grant_staged(dmi_engine *e, dmi_work *w);
 bool dmi_gpu_staged_progress(dmi_engine *e);
-/* --- gpu_message.c: blocks that MPI carries from device memory to device memory */
+/* --- message.c: blocks that MPI carries from device memory to device memory */
 bool dmi_gpu_send_message(dmi_engine *e, dmi_work *w);
 bool dmi_gpu_grant_message(dmi_engine *e, dmi_work *w);
 bool dmi_gpu_message_progress(dmi_engine *e);
 /* MPI still reads this push's source, which therefore counts as not issued. */
 bool dmi_gpu_held(const dmi_work *w);
-/* --- gpu_time.c: where a step's work begins and ends on the device: for the timeline, nothing without one, and for a
+/* --- time.c: where a step's work begins and ends on the device: for the timeline, nothing without one, and for a
  * profiler */
 dm_status dmi_gpu_time_start(dmi_engine *e);
 void dmi_gpu_time_stop(dmi_engine *e);
 void dmi_gpu_time_begin(dmi_engine *e, int stream, dmi_work *w);
 void dmi_gpu_time_end(dmi_engine *e, int stream, dmi_work *w);
 void dmi_gpu_time_take(dmi_engine *e, const dmi_work *w); /* the step is done: into the timeline */
-/* --- gpu_range.c: ranges for a profiler; nothing where none listens */
+/* --- range.c: ranges for a profiler; nothing where none listens */
 void dmi_gpu_ranges_start(dmi_engine *e);
 void dmi_gpu_range_step(dmi_engine *e, const dmi_work *w); /* until range_end; the same thread */
-/* --- gpu_start.c */
+/* --- start.c */
 dm_status dmi_gpu_packed_make(dmi_gpu *g, dmi_staged *piece, char *pinned, int64_t bytes);
 void dmi_gpu_packed_free(dmi_staged *piece);
 void dmi_gpu_failed(dmi_engine *e, const dmi_work *w, dm_status status);

@@ -1,5 +1,5 @@
 /* Making and ending the GPU part of an executor, and its ways to peers. */
-#include "exec/gpu_pieces.h"
+#include "exec/gpu/pieces.h"
 
 #include <stdlib.h>
 #include <string.h>

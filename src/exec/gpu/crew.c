@@ -1,4 +1,4 @@
-#include "exec/crew.h"
+#include "exec/gpu/crew.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* A check that steps do nothing that a graph cannot hold: no allocation, no wait, no question to the device.
  * Steps that are work of the host (files, functions of the user's) are left out. */
-#include "exec/gpu_parts.h"
+#include "exec/gpu/parts.h"
 
 #include <stdio.h>
 

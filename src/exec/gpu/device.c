@@ -1,6 +1,6 @@
 /* The one place that knows whether this build has CUDA. */
 #include "base/config.h"
-#include "exec/gpu.h"
+#include "exec/gpu/gpu.h"
 
 #ifdef DMATH_WITH_CUDA
 static const int built = DMI_DEVICE_CUDA;

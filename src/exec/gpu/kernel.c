@@ -1,5 +1,5 @@
 /* Steps of the compute lanes on a GPU: kernels and their run tables. */
-#include "exec/gpu_pieces.h"
+#include "exec/gpu/pieces.h"
 
 #include <stdlib.h>
 #include <string.h>

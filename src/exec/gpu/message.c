@@ -15,7 +15,7 @@
  *     not count as issued, so that nothing that waits for it is put on a stream (dmi_gpu_held).
  * So no stream ever waits for MPI, and MPI may wait for the device in any of its calls. */
 #include "comm/mpi_link.h"
-#include "exec/gpu_parts.h"
+#include "exec/gpu/parts.h"
 
 #include <assert.h>
 

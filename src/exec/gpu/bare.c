@@ -1,5 +1,5 @@
 /* What the links between GPUs give without dmath: a reference for measurements. */
-#include "exec/gpu.h"
+#include "exec/gpu/gpu.h"
 
 #include <pthread.h>
 #include <sched.h>

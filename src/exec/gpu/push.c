@@ -1,5 +1,5 @@
 /* A block's way into memory of another GPU that is mapped here. */
-#include "exec/gpu_parts.h"
+#include "exec/gpu/parts.h"
 #include "kernels/direct.h"
 
 /* Folds the dims of a copy without runs into width, height and two pitches. */

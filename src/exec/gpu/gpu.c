@@ -1,5 +1,5 @@
-#include "exec/gpu.h"
-#include "exec/gpu_pieces.h"
+#include "exec/gpu/gpu.h"
+#include "exec/gpu/pieces.h"
 #include "exec/trace.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Device times of steps, for the timeline: an event before and one behind each, in a ring. Times count from a
  * base that was recorded at a known time of the host's clock, not long ago: they are floats of milliseconds, and the
  * two clocks drift. */
-#include "exec/gpu_parts.h"
+#include "exec/gpu/parts.h"
 #include "exec/trace.h"
 
 #include <stdlib.h>

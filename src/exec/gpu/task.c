@@ -4,7 +4,7 @@
  * to the host piece by piece; the function is called on a thread of its own, always the same one; what it may
  * have written is copied back. The step is issued with the last copy to the device, so that nothing on a stream
  * waits for the function. The lane waits meanwhile, others do not. */
-#include "exec/gpu_pieces.h"
+#include "exec/gpu/pieces.h"
 #include "ops/common_task.h"
 
 #include <stdio.h>

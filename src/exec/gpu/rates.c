@@ -1,5 +1,5 @@
 /* What a GPU does in a second, measured before a session's first command; and real bytes from GPU to GPU. */
-#include "exec/gpu_parts.h"
+#include "exec/gpu/parts.h"
 #include "kernels/direct.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Order between the streams of a GPU, and between GPUs. */
-#include "exec/gpu_parts.h"
+#include "exec/gpu/parts.h"
 
 #include <stdio.h>
 

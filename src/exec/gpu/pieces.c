@@ -1,5 +1,5 @@
 /* Pinned pieces, and who has them. */
-#include "exec/gpu_pieces.h"
+#include "exec/gpu/pieces.h"
 
 #include <stdio.h>
 #include <stdlib.h>
