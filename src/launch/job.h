@@ -2,7 +2,7 @@
 #ifndef DMI_JOB_H
 #define DMI_JOB_H
 
-#include "comm/mpi_link.h"
+#include "exec/mpi_link.h"
 #include "master/session.h"
 #include "worker/worker.h"
 

@@ -14,8 +14,8 @@
  *   - what MPI reads of an array itself may be overwritten when the send is complete: until then the step does
  *     not count as issued, so that nothing that waits for it is put on a stream (dmi_gpu_held).
  * So no stream ever waits for MPI, and MPI may wait for the device in any of its calls. */
-#include "comm/mpi_link.h"
 #include "exec/gpu/parts.h"
+#include "exec/mpi_link.h"
 
 #include <assert.h>
 

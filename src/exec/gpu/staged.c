@@ -4,8 +4,8 @@
  * Out: packed on the device, copied to pinned memory, and when the device is there, given to the host's link.
  * In: the link fills pinned memory; then a copy and a kernel bring it to its place. Pieces are handled in the
  * order of their lane. */
-#include "comm/mpi_link.h"
 #include "exec/gpu/parts.h"
+#include "exec/mpi_link.h"
 #include "kernels/direct.h"
 
 #include <assert.h>

@@ -2,7 +2,7 @@
  * MPI's own order (per sender, tag and communicator) matches the k-th PUSH with the k-th EXPECT. A chunk
  * without bytes says that the sender's command failed. The receive is posted when the place is free (the
  * EXPECT's waits), so no message ever lands in memory in use; strided sides go through a packed buffer. */
-#include "comm/mpi_link.h"
+#include "exec/mpi_link.h"
 #include "kernels/direct.h"
 
 #include <limits.h>
