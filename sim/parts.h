@@ -2,12 +2,12 @@
 #ifndef DMI_SIM_PARTS_H
 #define DMI_SIM_PARTS_H
 
-#include "plan/simulate.h"
+#include "sim/simulate.h"
 
 /* Notes a finding: counted, and its line kept while there is room. */
 void dmi_sim_note(dmi_sim_report *report, int finding, const char *format, ...) DMI_PRINTF(3, 4);
 
-/* --- sim_touch.c: the bytes a step reads and writes, exactly --- */
+/* --- touch.c: the bytes a step reads and writes, exactly --- */
 /* One for each reference of the step. */
 void dmi_sim_touches(const dmi_step *step, const dmi_call *call, dmi_touch out[DMI_MAX_REFS]);
 /* The stretches of bytes, in the row-major order of the dims, neighbours joined. */
@@ -15,7 +15,7 @@ void dmi_sim_walk(const dmi_touch *touch, void (*each)(void *context, int64_t fr
 /* Of the order of bytes that a transfer writes: equal for a PUSH and an EXPECT that mean the same places. */
 uint64_t dmi_sim_landing_hash(const dmi_step *step);
 
-/* --- sim_race.c: one endpoint's steps ordered --- */
+/* --- race.c: one endpoint's steps ordered --- */
 typedef struct dmi_race dmi_race;
 dmi_race *dmi_race_new(int me, dmi_sim_report *report); /* NULL: no memory */
 void dmi_race_free(dmi_race *race);
@@ -27,7 +27,7 @@ DM_CHECKED bool dmi_race_step(dmi_race *race, int call, const dmi_step *step, co
 DM_CHECKED bool dmi_race_touch(dmi_race *race, int ref, const dmi_touch *touch, uint64_t base);
 DM_CHECKED bool dmi_race_check(dmi_race *race);
 
-/* --- sim_pairs.c, sim_run.c: all endpoints together --- */
+/* --- pairs.c, run.c: all endpoints together --- */
 typedef struct dmi_run_step {
     uint32_t wait[DMI_LANES];
     int32_t peer;
@@ -51,7 +51,7 @@ DM_CHECKED bool dmi_run_pairs(const dmi_run_end *end, int ends, dmi_sim_report *
 DM_CHECKED bool dmi_run_all(const dmi_run_end *end, int ends, const dmi_sim_program *program,
                             dmi_sim_report *report);
 
-/* --- sim_endpoint.c --- */
+/* --- endpoint.c --- */
 /* Makes and checks all plans of endpoint `me`; run (may be NULL) receives its steps. */
 DM_CHECKED dm_status dmi_sim_endpoint(const dmi_sim_program *program, int me, dmi_run_end *run,
                                       dmi_sim_report *report);

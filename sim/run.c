@@ -1,5 +1,5 @@
 /* All endpoints together: a run to the end. */
-#include "plan/sim_parts.h"
+#include "sim/parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * finished; what was known at the start of the step before in the lane; on the COMPUTE lane also that step
  * itself (pushes and grants of one lane may overlap). Bytes are cut where any access begins or ends; each piece
  * keeps the last reader and writer of each lane, which is enough for the same reason. */
-#include "plan/sim_parts.h"
+#include "sim/parts.h"
 
 #include <inttypes.h>
 #include <stdio.h>

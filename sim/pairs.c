@@ -1,5 +1,5 @@
 /* The steps of all endpoints, and their transfers in pairs. */
-#include "plan/sim_parts.h"
+#include "sim/parts.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

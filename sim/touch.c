@@ -1,5 +1,5 @@
 /* Which bytes a step touches, from its descriptor and not from what its references claim; and walking over them. */
-#include "plan/sim_parts.h"
+#include "sim/parts.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Driving the simulator: endpoint after endpoint, then all together. */
-#include "plan/sim_parts.h"
+#include "sim/parts.h"
 
 #include <stdarg.h>
 #include <stdio.h>
