@@ -3,7 +3,7 @@
 #define DMI_JOB_H
 
 #include "exec/mpi_link.h"
-#include "master/session.h"
+#include "launch/launch.h"
 #include "worker/worker.h"
 
 typedef struct dmi_forward dmi_forward;

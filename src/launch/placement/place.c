@@ -1,5 +1,5 @@
 /* The choice of a place, and places in words. */
-#include "place/place.h"
+#include "launch/placement/place.h"
 
 #include <stdio.h>
 #include <string.h>
