@@ -1,4 +1,5 @@
 /* One endpoint: its plans bound to memory and hazards as the executor binds them, and checked step by step. */
+#include "ops/ops.h"
 #include "sim/parts.h"
 
 #include <stdlib.h>
