@@ -1,8 +1,8 @@
 /* Where workers run: places on a host described by a file, what is told of them, and threads that are really
  * there. The host has three sockets, each with a CPU, a NUMA node and a GPU: 0 and 1 with CPUs that this
  * process may use, 2 with one that no process here may. */
-#include "master/session.h"
 #include "launch/places.h"
+#include "master/session.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,8 +5,8 @@
  * (acquire), and publishes `arrived` with release order after its last byte; the receiver's steps that read the
  * place wait for the EXPECT step, which finishes after `arrived` was read (acquire). A slot is reused only for
  * the grant that is DMI_SLOTS later, and that one is not given before this one's block has arrived. */
-#include "exec/engine.h"
 #include "kernels/direct.h"
+#include "exec/engine.h"
 
 #include <assert.h>
 #include <errno.h>

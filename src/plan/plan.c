@@ -39,8 +39,8 @@ static void find_awaited(dmi_builder *b)
     }
 }
 
-dm_status dmi_plan_make_by(dmi_planner *planner, const char *op, const dmi_call *call, const dmi_profile *profile, int me,
-                           dmi_plan **out)
+dm_status dmi_plan_make_by(dmi_planner *planner, const char *op, const dmi_call *call,
+                           const dmi_profile *profile, int me, dmi_plan **out)
 {
     dmi_plan *plan = calloc(1, sizeof *plan);
     if (!plan) {

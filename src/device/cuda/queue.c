@@ -110,7 +110,8 @@ static atomic_bool claimed[256];
 
 bool dmi_cuda_queue_claim(dmi_queue *q)
 {
-    q->fused = q->device < (int)(sizeof claimed / sizeof *claimed) && !atomic_exchange(&claimed[q->device], true);
+    q->fused =
+        q->device < (int)(sizeof claimed / sizeof *claimed) && !atomic_exchange(&claimed[q->device], true);
     return q->fused;
 }
 

@@ -1,6 +1,6 @@
 /* Queues of the emulated backend: a stream without cuBLAS or workspace. */
-#include "device/emulated/emulated.h"
 #include "device/queue.h"
+#include "device/emulated/emulated.h"
 
 #include <stdlib.h>
 

@@ -8,8 +8,8 @@
  * elements, counter i / 2: radius from (w1:w0), angle from (w3:w2); i % 2 == 0 is the cosine, 1 the sine NORMAL
  * f32, f16, bf16:     four elements, counter i / 4: two such pairs, radius and angle from w0, w1 and from w2,
  * w3 The arithmetic from there on is in kernels/random/random.h. The 16-bit floats are the f32 values, rounded. */
-#include "kernels/random/fill_random.h"
 #include "kernels/cpu/simd.h"
+#include "kernels/random/fill_random.h"
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
