@@ -4,7 +4,7 @@
  * are threads; DMATH_WORKERS and DMATH_SHARE_GPU as for any program. Status 0: right, 1: a call that is
  * refused, or CUPTI sees no calls, 77: no GPU. */
 #include "cuda_calls/calls.h"
-#include "kernels/cuda/runtime.h"
+#include "device/runtime.h"
 
 #include <stdio.h>
 #include <stdlib.h>

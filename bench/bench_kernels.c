@@ -1,6 +1,5 @@
 /* Memory rates of the CPU kernels beside memcpy: bytes read and written a second, best of some runs.
  *     bench_kernels [MiB of f32 data, default 256]  */
-#include "kernels/backend.h"
 #include "kernels/direct.h"
 #include <inttypes.h>
 #include <stdio.h>

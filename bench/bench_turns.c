@@ -7,7 +7,7 @@
  *
  * In step: a copy waits for the counter of what came in the turn before. Status 77: fewer than three GPUs. */
 #include "bench_time.h"
-#include "kernels/cuda/runtime.h"
+#include "device/runtime.h"
 
 #include <stdbool.h>
 #include <stdint.h>

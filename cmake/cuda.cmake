@@ -1,4 +1,4 @@
-# The CUDA backend, a part of dmath_objects where nvcc and cuBLAS are there and DMATH_CUDA does not say OFF. Everything
+# The CUDA backend (folders cuda/ of src/, files *_cuda.c and *.cu), a part of dmath_objects where nvcc and cuBLAS are there and DMATH_CUDA does not say OFF. Everything
 # that is CUDA's is in this file; DMATH_WITH_CUDA (a definition for all that uses dmath_objects) is what C sees of it.
 set(DMATH_CUDA AUTO CACHE STRING "the CUDA backend: AUTO, ON or OFF")
 set_property(CACHE DMATH_CUDA PROPERTY STRINGS AUTO ON OFF)
@@ -20,9 +20,9 @@ endif()
 # Without CUDA its place is taken by GPUs that are emulated by threads, for tests.
 get_target_property(sources dmath_objects SOURCES)
 if(DMATH_HAVE_CUDA)
-  list(FILTER sources EXCLUDE REGEX "/src/kernels/emulated/")
+  list(FILTER sources EXCLUDE REGEX "/src/(device|kernels)/emulated/|_emulated\\.c$")
 else()
-  list(FILTER sources EXCLUDE REGEX "/src/kernels/cuda/")
+  list(FILTER sources EXCLUDE REGEX "/src/(device|kernels)/cuda/|_cuda\\.c$")
 endif()
 set_property(TARGET dmath_objects PROPERTY SOURCES ${sources})
 
@@ -47,18 +47,18 @@ endif()
 list(TRANSFORM DMATH_CUDA_CODE REPLACE "^90$" "90a-real;90-virtual")
 list(TRANSFORM DMATH_CUDA_CODE REPLACE "^90-real$" "90a-real")
 if(DMATH_CUDA_CODE MATCHES "90a")
-  set_source_files_properties(src/kernels/cuda/fused.cu PROPERTIES COMPILE_DEFINITIONS DMATH_CUDA_SM90A)
+  set_source_files_properties(src/kernels/gemm/fused.cu PROPERTIES COMPILE_DEFINITIONS DMATH_CUDA_SM90A)
 endif()
 # Ranges for profilers; headers alone, which older or stripped toolkits lack.
 find_path(DMATH_NVTX_INCLUDE nvtx3/nvToolsExt.h HINTS ${CUDAToolkit_INCLUDE_DIRS} NO_DEFAULT_PATH)
 mark_as_advanced(DMATH_NVTX_INCLUDE)
 if(DMATH_NVTX_INCLUDE)
-  set_source_files_properties(src/kernels/cuda/ranges.c PROPERTIES
+  set_source_files_properties(src/device/cuda/ranges.c PROPERTIES
                               COMPILE_DEFINITIONS DMATH_WITH_NVTX INCLUDE_DIRECTORIES ${DMATH_NVTX_INCLUDE})
 endif()
 message(STATUS "CUDA backend: nvcc ${CMAKE_CUDA_COMPILER_VERSION}, for ${DMATH_CUDA_CODE}")
 
-file(GLOB DMATH_CUDA_SOURCES CONFIGURE_DEPENDS src/kernels/cuda/*.cu)
+file(GLOB_RECURSE DMATH_CUDA_SOURCES CONFIGURE_DEPENDS src/kernels/*.cu)
 target_sources(dmath_objects PRIVATE ${DMATH_CUDA_SOURCES})
 set_target_properties(dmath_objects PROPERTIES
                       CUDA_ARCHITECTURES "${DMATH_CUDA_CODE}" CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON

@@ -3,7 +3,7 @@
 #ifndef KERNEL_ORACLE_H
 #define KERNEL_ORACLE_H
 
-#include "kernels/backend.h"
+#include "kernels/kernel.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

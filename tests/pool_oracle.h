@@ -3,7 +3,7 @@
 #ifndef POOL_ORACLE_H
 #define POOL_ORACLE_H
 
-#include "worker/pool.h"
+#include "memory/pool.h"
 
 /* cmocka wants these first */
 #include <setjmp.h>

@@ -3,7 +3,7 @@
 #define DMT_SIM_PROGRAMS_H
 
 #include "ops/ops.h"
-#include "plan/simulate.h"
+#include "sim/simulate.h"
 #include "support/random.h"
 
 #include <setjmp.h>

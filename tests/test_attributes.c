@@ -1,6 +1,6 @@
 /* What ops declare in their rows beside their operands: a cached replica, a workspace limit, an algorithm that
  * an option may force; and that plans follow. */
-#include "gemm/gemm.h"
+#include "ops/product/gemm.h"
 #include "sim_programs.h"
 
 /* The operand of a row that is called so; -1: none. */
@@ -103,7 +103,7 @@ static void test_plan_key(void **state)
     int a = sim_matrix(&p, DM_F32, 8, 8, 2, 1, 0), b = sim_matrix(&p, DM_F32, 8, 8, 2, 1, 0);
     int c = sim_matrix(&p, DM_F32, 8, 8, 2, 1, 0);
     assert_true(sim_gemm(&p, 0, 0, 0, a, b, c));
-    assert_int_equal(dmi_plan_cache_create(8, &cache), DM_OK);
+    assert_int_equal(dmi_plan_cache_create(8, dmi_plan_make, &cache), DM_OK);
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < 4; i++) {
             dmi_plan *plan = NULL;

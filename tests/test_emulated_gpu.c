@@ -1,9 +1,9 @@
 /* Emulated GPUs: the order of streams, events, words that are waited for, copies, and memory that another
  * process maps. The program runs itself once more as that process. */
+#include "device/emulated/emulated.h"
+#include "device/runtime.h"
 #include "dmath/dmath.h"
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/runtime.h"
-#include "kernels/emulated/emulated.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /* The kernels of emulated GPUs: what they do is what the CPU's do, when the stream gets there, with descriptors
  * as they were at the call and tables of runs as they are then. */
-#include "map_cases.h"
-#include "kernels/direct.h"
+#include "device/runtime.h"
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/runtime.h"
+#include "kernels/direct.h"
+#include "map_cases.h"
 
 static void ok(dm_status status)
 {

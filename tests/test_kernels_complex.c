@@ -1,6 +1,6 @@
 /* The kernels on complex elements: conversions, copies, fills and sums, part by part against plain loops. */
 #include "kernel_oracle.h"
-#include "kernels/cpu/convert.h"
+#include "kernels/box/convert.h"
 #include "kernels/direct.h"
 
 static const dm_dtype complex_dtypes[2] = {DM_C64, DM_C128};

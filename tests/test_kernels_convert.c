@@ -1,7 +1,7 @@
 /* Conversions between element types: every 16-bit pattern, every boundary between two 16-bit floats, and the
  * edges of the integers, against long double arithmetic. */
 #include "kernel_oracle.h"
-#include "kernels/cpu/convert.h"
+#include "kernels/box/convert.h"
 
 static void check_row(dm_dtype from, dm_dtype to, const void *src, int64_t n)
 {

@@ -1,7 +1,7 @@
 /* Random fills: Philox against its published vectors, every value against its formula, statistics. */
 #include "kernel_oracle.h"
 #include "kernels/direct.h"
-#include "kernels/random.h"
+#include "kernels/random/random.h"
 
 /* --- an independent generator, written down from the definition ------------------------------- */
 static void philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])

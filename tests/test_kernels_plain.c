@@ -14,12 +14,12 @@
 #define dmi_cpu_thin plain_thin
 #define dmi_cpu_thin_pays plain_thin_pays
 #include "kernel_oracle.h"
+#include "kernels/box/convert_cpu.c"
 #include "kernels/direct.h"
-#include "kernels/cpu/convert.c"
-#include "kernels/cpu/fill.c"
-#include "kernels/cpu/fill_random.c"
-#include "kernels/cpu/reduce.c"
-#include "kernels/cpu/thin.c"
+#include "kernels/gemm/thin_cpu.c"
+#include "kernels/random/fill_cpu.c"
+#include "kernels/random/fill_random_cpu.c"
+#include "kernels/reduce/reduce_cpu.c"
 #undef dmi_convert_row
 #undef dmi_cpu_thin
 void dmi_convert_row(dm_dtype from, dm_dtype to, const void *src, void *dst, int64_t n);

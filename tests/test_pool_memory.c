@@ -1,5 +1,5 @@
 /* The pool on real memory: red zones, and the slabs of a host. */
-#include "worker/pool.h"
+#include "memory/pool.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

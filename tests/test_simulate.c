@@ -1,5 +1,5 @@
 /* Random programs, run on paper through all checks. */
-#include "gemm/gemm.h"
+#include "ops/product/gemm.h"
 #include "sim_random.h"
 
 static void test_random(void **state)

@@ -2,7 +2,7 @@
 #ifndef DMATH_TOOL_H
 #define DMATH_TOOL_H
 
-#include "master/session.h"
+#include "launch/launch.h"
 
 #include <argp.h>
 

@@ -1,6 +1,6 @@
 /* dmath info: what this build is and what it would do here. */
 #include "dmath.h"
-#include "place/place.h"
+#include "launch/placement/place.h"
 
 #include <cblas.h>
 #include <mpi.h>

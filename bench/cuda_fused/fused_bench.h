@@ -2,8 +2,8 @@
 #ifndef FUSED_BENCH_H
 #define FUSED_BENCH_H
 
-#include "kernels/cuda/fused.h"
-#include "kernels/cuda/runtime.h"
+#include "device/runtime.h"
+#include "kernels/gemm/fused_cuda.h"
 #include <cuda_runtime_api.h>
 
 typedef struct fused_bench {

@@ -71,7 +71,7 @@ typedef struct dmi_port {
     atomic_uint slab_serial[DMI_MAX_SLABS];           /* grows with every new slab of that number */
     atomic_uint slab_users[DMI_MAX_SLABS];            /* processes that have this slab of device memory mapped */
     unsigned char slab_handle[DMI_MAX_SLABS][64];      /* of slabs in device memory, in place of slab_fd */
-    unsigned char counter_handle[64];                  /* of a GPU's counters (exec/gpu.h) */
+    unsigned char counter_handle[64];                  /* of a GPU's counters (exec/gpu/gpu.h) */
     atomic_int gpu;                                    /* number of its GPU on this host + 1; 0: none */
     alignas(DMI_LINE) dmi_mailbox mailbox[];          /* [endpoints]: from each sender */
 } dmi_port;

@@ -252,7 +252,7 @@ bool dmi_transfers_progress(dmi_engine *e);
 void dmi_lane_advance(dmi_engine *e, int lane);
 /* Before a push: a command that sends what a failed one has made has failed itself. */
 void dmi_transfer_check_source(dmi_engine *e, const dmi_work *w);
-/* --- comm/direct.c: slab `index` of a peer in another process, mapped here; NULL (logged) where that fails */
+/* --- exec/direct.c: slab `index` of a peer in another process, mapped here; NULL (logged) where that fails */
 void *dmi_direct_map(dmi_engine *e, int peer, int index);
 void dmi_direct_unmap(dmi_engine *e);
 /* --- tier.c */

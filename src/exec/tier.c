@@ -1,5 +1,5 @@
 /* How blocks go from one endpoint to another, in words. */
-#include "exec/gpu_parts.h"
+#include "exec/gpu/parts.h"
 
 const char *dmi_engine_tier(const dmi_engine *e, int peer)
 {

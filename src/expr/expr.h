@@ -4,7 +4,7 @@
 #ifndef DMI_EXPR_H
 #define DMI_EXPR_H
 
-#include "kernels/ewise.h"
+#include "kernels/ewise/ewise.h"
 
 enum { DMI_EXPR_NAME = 64, DMI_EXPR_VARIABLES = DMI_MAP_INPUTS + DMI_MAP_NUMBERS };
 

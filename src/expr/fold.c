@@ -1,7 +1,7 @@
 /* Constants: integers are exact from -2^63 to 2^64 - 1, floats are doubles, and rows of them are computed by
  * the kernel itself, once. */
 #include "expr/parts.h"
-#include "kernels/cpu/convert.h"
+#include "kernels/box/convert.h"
 #include "kernels/kernel.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 #ifndef DMI_FILE_H
 #define DMI_FILE_H
 
-#include "kernels/backend.h"
+#include "layout/copy.h"
 
 /* One side of a geometry is the file: elements from data_offset on. Reading: src is the file, dst the memory;
  * writing: src the memory, dst the file. One dtype. */

@@ -4,12 +4,18 @@
  *   dmi_<name>_touches  which bytes of each reference it reads and writes, from its descriptor alone
  *   dmi_<name>_cpu      does it, on memory of the host
  *   dmi_<name>_cuda     puts it into a queue of a GPU
- * A reference is one piece of memory that the step names; kernels.def lists them in order for each kernel. */
+ * A reference is one piece of memory that the step names; kernels.def lists them in order for each kernel.
+ * Kernels are pure arithmetic on memory of one device: they know no layouts and no other workers. In descriptors extents,
+ * strides and offsets count elements. Strides may be 0 (broadcast) on inputs, never on outputs; negative strides do not
+ * occur. A count of 0 is valid and does nothing. */
 #ifndef DMI_KERNEL_H
 #define DMI_KERNEL_H
 
-#include "kernels/backend.h"
-#include "kernels/ewise.h"
+#include "device/queue.h"
+#include "kernels/ewise/ewise.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/random/fill.h"
+#include "kernels/reduce/reduce.h"
 #include "kernels/touch.h"
 
 enum { DMI_MAX_REFS = DMI_MAP_INPUTS + 1 };
@@ -26,12 +32,12 @@ enum dmi_kernel_number {
 enum {
     DMI_TRAIT_RUNS = 1,  /* its descriptor begins with a dmi_copy, whose runs a GPU reads from its own memory */
     DMI_TRAIT_WAITS = 2, /* on a GPU the kernel itself waits for the EXPECTs of its plan */
-    DMI_TRAIT_HOST = 4 /* work of the host; a GPU's executor does it in pieces (exec/gpu_file.c, gpu_task.c) */
+    DMI_TRAIT_HOST = 4 /* work of the host; a GPU's executor does it in pieces (exec/gpu/file.c, task.c) */
 };
 
 /* One call of a kernel. */
 typedef struct dmi_kernel_call {
-    dmi_queue *queue; /* NULL: the CPU */
+    dmi_queue *queue; /* NULL: the CPU, whose kernels are done when the call returns; a GPU's only enqueue */
     const void *desc;
     void *at[DMI_MAX_REFS];   /* address of each reference; NULL: the call has none there */
     double scalar[2];         /* alpha and beta, or scale and beta */

@@ -2,7 +2,7 @@
 #include "kernels/kernel.h"
 
 #include "io/file.h"
-#include "kernels/task.h"
+#include "kernels/host/task.h"
 
 #ifdef DMATH_WITH_CUDA
 #define ON_CUDA(name) dmi_##name##_cuda

@@ -2,7 +2,7 @@
 #ifndef DMI_TOUCH_H
 #define DMI_TOUCH_H
 
-#include "kernels/backend.h"
+#include "layout/copy.h"
 
 enum { DMI_READ = 1, DMI_WRITE = 2, DMI_READWRITE = 3 };
 

@@ -2,8 +2,8 @@
 #ifndef DMI_JOB_H
 #define DMI_JOB_H
 
-#include "comm/mpi_link.h"
-#include "master/session.h"
+#include "exec/mpi_link.h"
+#include "launch/launch.h"
 #include "worker/worker.h"
 
 typedef struct dmi_forward dmi_forward;

@@ -4,7 +4,7 @@
 
 #include "base/config.h"
 #include "exec/engine.h"
-#include "place/place.h"
+#include "launch/placement/place.h"
 
 /* What the workers of this process choose their places from. */
 typedef struct dmi_places {

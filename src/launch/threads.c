@@ -1,8 +1,8 @@
 /* Workers as threads of this process. */
 #include "exec/trace.h"
+#include "launch/launch.h"
 #include "launch/pairs.h"
 #include "launch/places.h"
-#include "master/session.h"
 #include "worker/worker.h"
 
 #include <pthread.h>

@@ -40,7 +40,7 @@ dm_status dmi_replicas_start(dmi_session *s)
         return dmi_fail(DM_ERR_NOMEM, "no memory for a session");
     }
     s->replicas->limit = limit;
-    return dmi_plan_cache_create((int)s->config.plan_cache, &s->plans);
+    return dmi_plan_cache_create((int)s->config.plan_cache, dmi_plan_make, &s->plans);
 }
 
 void dmi_replicas_stop(dmi_session *s)

@@ -190,33 +190,7 @@ void dmi_explain_printf(dmi_session *s, const char *format, ...) DMI_PRINTF(2, 3
 DM_CHECKED dm_status dmi_explain_call(dmi_session *s, const dmi_call *call);
 /* Option explain: the plan of a call that is about to run, to stderr. */
 void dmi_explain_log(dmi_session *s, const dmi_call *call);
-/* --- src/launch */
-DM_CHECKED dm_status dmi_launch_threads(const dmi_config *config, int workers, dmi_session **out);
-/* Over the ranks of MPI_COMM_WORLD; returns on rank 0 only. loaded: what came of loading config, with its text; the
- * other ranks must learn of it. */
-DM_CHECKED dm_status dmi_launch_mpi(const dmi_config *config, dm_status loaded, dmi_session **out);
-/* A session of a configuration; `loaded` is what came of loading it. As dm_init, but says nothing on stderr. */
-DM_CHECKED dm_status dmi_session_start(const dmi_config *config, dm_status loaded, const dmi_error_handler *on_error,
-                                       dm_session **session);
-/* With option placement: a line a worker, in their order. */
-void dmi_placement_print(const dmi_session *s, FILE *to);
-int dmi_host_cores(void);
-/* Workers of a session without a launcher: as many as the configuration says, or as the machine has room for. */
-int dmi_thread_workers(const dmi_config *config);
-/* An error that says why, where the configuration asks for GPUs and there are none. */
-DM_CHECKED dm_status dmi_device_check(const dmi_config *config, int gpus);
-/* Memory of a GPU, which becomes the thread's, that others have not taken: in sixteenths of all there is, for plans depend
- * on it, and runs that find some megabytes more or less are to make the same. */
-DM_CHECKED dm_status dmi_device_free(const dmi_device *gpu, int number, int64_t *bytes);
-/* The ways between GPUs, where there are none, or where the workers share a process. */
-DM_CHECKED dm_status dmi_transport_check(const dmi_config *config, bool gpus, bool processes);
-dmi_profile dmi_profile_from(const dmi_config *config, int workers, bool one_space);
-/* The option turn, where workers push to each other's GPUs: 0 where nobody can meet another at a receiver. */
-int64_t dmi_profile_turn(const dmi_config *config, int workers);
-/* The option file_threads, or what it is by itself where so many workers share so many cores. */
-int dmi_file_threads(const dmi_config *config, int workers, int cores);
-/* How to wait on this host, where `threads` of ours may want to run at once. */
-void dmi_hub_tune(dmi_hub *hub, int threads, int cores, double spin_us);
+/* --- config.c */
 /* Environment, options and fields of the public struct (NULL: none); sets the log up. On failure *out has what the
  * meeting of ranks needs, the rest is zero. */
 DM_CHECKED dm_status dmi_config_from(const dm_config *config, dmi_config *out);

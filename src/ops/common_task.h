@@ -2,7 +2,7 @@
 #ifndef DMI_OPS_COMMON_TASK_H
 #define DMI_OPS_COMMON_TASK_H
 
-#include "kernels/task.h"
+#include "kernels/host/task.h"
 #include "plan/plan.h"
 
 /* Is this thread inside a function of the user's? It may not call dmath there. */

@@ -1,6 +1,6 @@
 /* c = alpha * op(a) * op(b) + beta * c: checks, and the choice among the forms of src/gemm. */
+#include "ops/product/gemm.h"
 #include "base/sized.h"
-#include "gemm/gemm.h"
 #include "ops/common.h"
 
 #include <inttypes.h>

@@ -1,5 +1,6 @@
 #include "ops/ops.h"
 
+#include <assert.h>
 #include <string.h>
 
 const dmi_opdef dmi_ops[DMI_OPS] = {
@@ -7,6 +8,12 @@ const dmi_opdef dmi_ops[DMI_OPS] = {
 #include "ops/ops.def"
 #undef DMI_OP
 };
+
+dm_status dmi_plan_make(const dmi_call *call, const dmi_profile *profile, int me, dmi_plan **out)
+{
+    assert(call->op >= 0 && call->op < DMI_OPS);
+    return dmi_plan_make_by(dmi_ops[call->op].plan, dmi_ops[call->op].name, call, profile, me, out);
+}
 
 const char *dmi_operand_name(const dmi_call *call, int i)
 {

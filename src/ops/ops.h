@@ -29,7 +29,7 @@ typedef struct dmi_opdef {
     const char *name;
     unsigned attributes; /* enum dmi_op_attribute */
     dm_status (*check)(dmi_call *call);
-    dm_status (*plan)(dmi_builder *b, const dmi_call *call);
+    dmi_planner *plan;
     dmi_operand_rule operand[DMI_MAX_OPERANDS];
 } dmi_opdef;
 
@@ -48,6 +48,8 @@ enum dmi_op {
 #undef DMI_OP
 
 extern const dmi_opdef dmi_ops[DMI_OPS];
+/* Plans `call` for worker `me`. On failure: the op's status and text. */
+DM_CHECKED dm_status dmi_plan_make(const dmi_call *call, const dmi_profile *profile, int me, dmi_plan **out);
 /* What messages call operand i: as the call names it where that is known, as on the master. An op that takes some of its
  * operands only has its output last: ewise. */
 const char *dmi_operand_name(const dmi_call *call, int i);

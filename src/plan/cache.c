@@ -14,6 +14,7 @@ typedef struct entry {
 } entry;
 
 struct dmi_plan_cache {
+    dmi_plan_maker *make;
     int capacity, count;
     size_t buckets; /* power of two */
     entry **bucket;
@@ -22,12 +23,13 @@ struct dmi_plan_cache {
     size_t scratch_room;
 };
 
-dm_status dmi_plan_cache_create(int capacity, dmi_plan_cache **out)
+dm_status dmi_plan_cache_create(int capacity, dmi_plan_maker *make, dmi_plan_cache **out)
 {
     dmi_plan_cache *cache = calloc(1, sizeof *cache);
     if (!cache) {
         return dmi_fail(DM_ERR_NOMEM, "no memory for the plan cache");
     }
+    cache->make = make;
     cache->capacity = DMI_MAX(capacity, 1);
     cache->buckets = 64;
     while (cache->buckets < (size_t)cache->capacity) {
@@ -153,7 +155,7 @@ dm_status dmi_plan_cache_get(dmi_plan_cache *cache, const dmi_call *call, const 
         unlink_use(cache, e);
     } else {
         dmi_plan *plan = NULL;
-        dm_status status = dmi_plan_make(call, profile, me, &plan);
+        dm_status status = cache->make(call, profile, me, &plan);
         if (status != DM_OK) {
             return status;
         }

@@ -1,6 +1,5 @@
-#include "ops/ops.h"
+#include "plan/plan.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,25 +39,25 @@ static void find_awaited(dmi_builder *b)
     }
 }
 
-dm_status dmi_plan_make(const dmi_call *call, const dmi_profile *profile, int me, dmi_plan **out)
+dm_status dmi_plan_make_by(dmi_planner *planner, const char *op, const dmi_call *call,
+                           const dmi_profile *profile, int me, dmi_plan **out)
 {
-    assert(call->op >= 0 && call->op < DMI_OPS);
     dmi_plan *plan = calloc(1, sizeof *plan);
     if (!plan) {
-        return dmi_fail(DM_ERR_NOMEM, "%s: no memory for its plan", dmi_ops[call->op].name);
+        return dmi_fail(DM_ERR_NOMEM, "%s: no memory for its plan", op);
     }
     plan->me = me;
     atomic_init(&plan->refs, 1);
     strcpy(plan->algorithm, "plain");
     plan->moving = -1;
     dmi_builder b = {.profile = profile, .me = me, .plan = plan};
-    dm_status status = dmi_ops[call->op].plan(&b, call);
+    dm_status status = planner(&b, call);
     dmi_build_end(&b);
     if (status == DM_OK && profile->gpu && !b.failed) {
         find_awaited(&b);
     }
     if (status == DM_OK && b.failed) {
-        status = dmi_fail(DM_ERR_NOMEM, "%s: no memory for its plan", dmi_ops[call->op].name);
+        status = dmi_fail(DM_ERR_NOMEM, "%s: no memory for its plan", op);
     }
     if (status != DM_OK) {
         dmi_plan_release(plan);

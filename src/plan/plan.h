@@ -12,10 +12,10 @@
 #ifndef DMI_PLAN_H
 #define DMI_PLAN_H
 
-#include "kernels/ewise.h"
+#include "kernels/ewise/ewise.h"
 #include "kernels/kernel.h"
 #include "layout/layout.h"
-#include "worker/pool.h"
+#include "memory/pool.h"
 
 #include <stdatomic.h>
 
@@ -313,13 +313,19 @@ bool dmi_fetch_in_place(const dmi_desc *src, int me, dmi_region *want);
 int dmi_fetch_replica(const dmi_desc *src, int worker);
 
 /* --- plan.c ------------------------------------------------------------------------------------------------- */
-/* Plans `call` for worker `me`. On failure: the op's status and text. */
-DM_CHECKED dm_status dmi_plan_make(const dmi_call *call, const dmi_profile *profile, int me, dmi_plan **out);
+/* An op's: emits the steps of builder->me. */
+typedef dm_status dmi_planner(dmi_builder *b, const dmi_call *call);
+/* Plans `call` of the op with that name for worker `me`; dmi_plan_make (ops/ops.h) calls it. On failure: the op's status
+ * and text. */
+DM_CHECKED dm_status dmi_plan_make_by(dmi_planner *planner, const char *op, const dmi_call *call, const dmi_profile *profile,
+                                      int me, dmi_plan **out);
 void dmi_plan_release(dmi_plan *plan); /* one reference; frees at zero */
 
 /* --- cache.c ------------------------------------------------------------------------------------------------ */
 typedef struct dmi_plan_cache dmi_plan_cache;
-DM_CHECKED dm_status dmi_plan_cache_create(int capacity, dmi_plan_cache **out);
+typedef dm_status dmi_plan_maker(const dmi_call *call, const dmi_profile *profile, int me, dmi_plan **out);
+/* make: makes a plan that the cache lacks. */
+DM_CHECKED dm_status dmi_plan_cache_create(int capacity, dmi_plan_maker *make, dmi_plan_cache **out);
 void dmi_plan_cache_destroy(dmi_plan_cache *cache);
 /* The plan for this call, from the cache or made now; the caller holds a reference. */
 DM_CHECKED dm_status dmi_plan_cache_get(dmi_plan_cache *cache, const dmi_call *call, const dmi_profile *profile, int me,

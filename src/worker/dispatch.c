@@ -93,7 +93,7 @@ static dm_status make_command(dmi_worker *w, const dmi_op_frame *f, dmi_instance
         status = dmi_fail(DM_ERR_NOMEM, "an operand does not exist here");
     }
     if (status == DM_OK && !w->plans) {
-        status = dmi_plan_cache_create((int)w->config->plan_cache, &w->plans);
+        status = dmi_plan_cache_create((int)w->config->plan_cache, dmi_plan_make, &w->plans);
     }
     if (status == DM_OK) {
         status = dmi_plan_cache_get(w->plans, &call, &w->profile, w->me, &inst->plan, &reused);

@@ -1,6 +1,7 @@
 /* The communication thread of a worker: ring, lanes, replies, and waiting without burning the core. */
 #include "comm/frames.h"
 #include "exec/trace.h"
+#include "ops/ops.h"
 #include "worker/worker.h"
 
 #include <sched.h>
@@ -50,7 +51,7 @@ dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *config, cons
     }
     dm_status status = dmi_pool_create(&pool, &w->pool);
     if (status == DM_OK) {
-        status = dmi_plan_cache_create((int)config->plan_cache, &w->plans);
+        status = dmi_plan_cache_create((int)config->plan_cache, dmi_plan_make, &w->plans);
     }
     if (status == DM_OK) {
         dmi_engine_config engine = {.me = me,

@@ -17,8 +17,8 @@ import sys
 import tempfile
 
 # From the ground up.
-FLOORS = ["base", "layout", "io", "memory", "kernels", "expr", "plan", "gemm", "ops", "comm", "place", "exec", "worker",
-          "master", "api", "launch"]
+FLOORS = ["base", "layout", "io", "memory", "device", "kernels", "expr", "plan", "ops", "comm", "exec", "worker", "master",
+          "api", "launch"]
 # CUDA sources are C++, in which this header is another one, or none.
 BARRED = "stdatomic.h"
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)

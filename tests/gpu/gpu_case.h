@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
+#include "device/runtime.h"
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/runtime.h"
 
 #include <stdio.h>
 #include <stdlib.h>

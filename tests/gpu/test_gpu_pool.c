@@ -1,9 +1,9 @@
 /* The pool on a GPU's memory as debug builds have it: red zones, poison, and blocks that are allocations of
  * their own; and a kernel that writes behind its output is found from end to end. */
 #include "dmath/dmath.h"
-#include "exec/gpu.h"
+#include "exec/gpu/gpu.h"
 #include "gpu/gpu_case.h"
-#include "worker/pool.h"
+#include "memory/pool.h"
 
 enum { ZONE = 256, BYTES = 1000 };
 

@@ -2,7 +2,9 @@
 #ifndef DMI_CPU_H
 #define DMI_CPU_H
 
-#include "kernels/backend.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/random/fill.h"
+#include "kernels/reduce/reduce.h"
 
 void dmi_cpu_copy(const dmi_copy *d, const void *src, void *dst);
 void dmi_cpu_gemm(const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c);

@@ -1,9 +1,8 @@
 /* The kernels of GPUs as the table has them: every call is made on the queue's device, and none after an error. */
-#include "kernels/cpu/convert.h"
-#include "kernels/cuda/fused.h"
+#include "kernels/box/convert.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/gemm/fused_cuda.h"
 #include <cuda_runtime_api.h>
-#include <stdatomic.h>
 
 static bool begin(dmi_queue *q)
 {
@@ -118,25 +117,12 @@ dm_status dmi_fused_cuda(const dmi_kernel_call *call)
     return DM_OK;
 }
 
-/* Of a device beyond these nobody has them. */
-static atomic_bool taken[256];
-
 bool dmi_cuda_fused_take(dmi_queue *q)
 {
     dmi_fused f = {
         .dtype = DM_BF16, .c_dtype = DM_BF16, .m = 256, .n = 256, .k = 256, .lda = 256, .ldb = 256, .ldc = 256};
     const void *aligned = (const void *)(uintptr_t)4096, *none[2] = {NULL, NULL}; /* not read */
-    q->fused = dmi_cuda_fused_serves(q, &f, aligned, aligned, none, aligned) &&
-               q->device < (int)(sizeof taken / sizeof *taken) && !atomic_exchange(&taken[q->device], true);
-    return q->fused;
-}
-
-void dmi_cuda_fused_give(dmi_queue *q)
-{
-    if (q->fused) {
-        atomic_store(&taken[q->device], false);
-    }
-    q->fused = false;
+    return dmi_cuda_fused_serves(q, &f, aligned, aligned, none, aligned) && dmi_cuda_queue_claim(q);
 }
 
 static dm_status run(int kernel, const dmi_kernel_call *call)

@@ -2,7 +2,7 @@
 #ifndef DMI_CUDA_DTYPES_CUH
 #define DMI_CUDA_DTYPES_CUH
 
-#include "kernels/cuda/convert.cuh"
+#include "kernels/box/convert.cuh"
 
 #include <type_traits>
 

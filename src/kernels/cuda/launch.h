@@ -4,7 +4,7 @@
 #define DMI_CUDA_LAUNCH_H
 
 #include "kernels/cuda/cuda.h"
-#include "kernels/random.h"
+#include "kernels/random/random.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -215,7 +215,7 @@ static inline int64_t dmi_cuda_fill_group(dm_dtype dtype)
 }
 void dmi_cuda_launch_fill(dmi_queue *q, const dmi_cuda_fill *p, void *out);
 
-/* --- geometry.c ------------------------------------------------------------------------------ */
+/* --- box/geometry_cuda.c ------------------------------------------------------------------------------ */
 typedef struct dmi_box dmi_box;
 dmi_cuda_divisor dmi_cuda_divide_by(int64_t extent);
 /* box (simplified; extents' product at most DMI_CUDA_ITEMS) as a kernel takes it. */
@@ -233,12 +233,6 @@ bool dmi_cuda_grouped(const dmi_box *box, int side, const void *base, int64_t at
 int64_t dmi_cuda_row_unit(const dmi_box *box, const uintptr_t *address, int64_t bytes);
 /* The box in units of `group` elements along the innermost dim, whose extent is a multiple. */
 void dmi_cuda_in_units(const dmi_box *box, int64_t group, dmi_box *out);
-
-/* --- queue.c --------------------------------------------------------------------------------- */
-/* Keeps the first error. */
-void dmi_cuda_failed(dmi_queue *q, const char *what, int error, const char *text);
-/* The error of the launch before. */
-void dmi_cuda_launched(dmi_queue *q, const char *what);
 
 /* --- the kernels' host sides --------------------------------------------------------------------- */
 void dmi_cuda_copy(dmi_queue *q, const dmi_copy *d, const void *src, void *dst);

@@ -1,10 +1,10 @@
 /* The kernels of the emulated backend: the CPU's, called when the stream gets there. Descriptors are taken at
  * the call; what the pointers point to is read when the kernel runs, tables of runs in device memory included.
  */
+#include "device/emulated/emulated.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/direct.h"
-#include "kernels/emulated/emulated.h"
-#include "kernels/emulated/gemm.h"
+#include "kernels/gemm/gemm_emulated.h"
 
 #include <stdio.h>
 #include <stdlib.h>

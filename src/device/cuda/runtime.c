@@ -1,0 +1,357 @@
+#include "device/runtime.h"
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_DEVICES = 64 };
+
+/* An error that is told here, or that does not matter, is not to be found by whoever asks for the last one after a
+ * launch. Those that stay with the device come back at the next call. */
+static void forget(cudaError_t code)
+{
+    if (code != cudaSuccess) {
+        (void)cudaGetLastError();
+    }
+}
+
+static dm_status check(cudaError_t code, const char *call)
+{
+    forget(code);
+    return code == cudaSuccess ? DM_OK : dmi_fail(DM_ERR_INTERNAL, "%s: %s", call, cudaGetErrorString(code));
+}
+
+bool dmi_cu_timed(void)
+{
+    return true;
+}
+
+dm_status dmi_cu_settings(void)
+{
+    return DM_OK;
+}
+
+int dmi_cu_devices(void)
+{
+    int n = 0;
+    /* A kernel that is loaded at its first launch waits for the whole device, streams that wait for peers
+     * included. */
+    (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+    cudaError_t code = cudaGetDeviceCount(&n);
+    if (code != cudaSuccess) {
+        (void)cudaGetLastError(); /* no driver, no device: not an error here */
+        static atomic_bool told;
+        if (!atomic_exchange(&told, true)) {
+            dmi_log(DMI_LOG_INFO, "CUDA finds no GPU: %s", cudaGetErrorString(code));
+        }
+        return 0;
+    }
+    return n;
+}
+
+const char *dmi_cu_why_none(void)
+{
+    int n = 0;
+    cudaError_t code = cudaGetDeviceCount(&n);
+    (void)cudaGetLastError();
+    return code != cudaSuccess ? cudaGetErrorString(code) : n == 0 ? "there is none" : "";
+}
+
+dm_status dmi_cu_use(int device)
+{
+    dm_status status = check(cudaSetDevice(device), "cudaSetDevice");
+    return status == DM_OK ? check(cudaFree(NULL), "cudaFree") : status;
+}
+
+dm_status dmi_cu_own_thread(void)
+{
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal;
+    return check(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
+}
+
+int dmi_cu_current(void)
+{
+    int device = -1;
+    forget(cudaGetDevice(&device));
+    return device;
+}
+
+/* Asked for twice it is an error, which others who use these GPUs may cause, and which tools report. */
+dm_status dmi_cu_peer(int peer)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static bool enabled[MOST_DEVICES][MOST_DEVICES];
+    int here = 0;
+    dm_status status = check(cudaGetDevice(&here), "cudaGetDevice");
+    bool counted = here < MOST_DEVICES && peer < MOST_DEVICES;
+    pthread_mutex_lock(&lock);
+    if (status == DM_OK && !(counted && enabled[here][peer])) {
+        cudaError_t code = cudaDeviceEnablePeerAccess(peer, 0);
+        if (code == cudaErrorPeerAccessAlreadyEnabled) {
+            (void)cudaGetLastError();
+            code = cudaSuccess;
+        }
+        status = check(code, "cudaDeviceEnablePeerAccess");
+        if (counted) {
+            enabled[here][peer] = status == DM_OK;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+bool dmi_cu_can_peer(int device, int peer)
+{
+    int can = 0;
+    if (cudaDeviceCanAccessPeer(&can, device, peer) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return false;
+    }
+    return can != 0;
+}
+
+dm_status dmi_cu_name(int device, char *bus, size_t bus_room, char *model, size_t model_room)
+{
+    struct cudaDeviceProp properties;
+    dm_status status = check(cudaDeviceGetPCIBusId(bus, (int)bus_room, device), "cudaDeviceGetPCIBusId");
+    if (status == DM_OK && model_room > 0) {
+        status = check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+        snprintf(model, model_room, "%s", status == DM_OK ? properties.name : "");
+    }
+    return status;
+}
+
+dm_status dmi_cu_memory(int64_t *free_bytes, int64_t *total_bytes)
+{
+    size_t unused = 0, total = 0;
+    dm_status status = check(cudaMemGetInfo(&unused, &total), "cudaMemGetInfo");
+    *free_bytes = (int64_t)unused;
+    *total_bytes = (int64_t)total;
+    return status;
+}
+
+/* An extension of Open MPI and MPICH. The symbol is weak, so that one program runs with MPIs that have it and with
+ * those that do not, whatever it was built with. */
+int MPIX_Query_cuda_support(void) __attribute__((weak));
+
+bool dmi_cu_in_mpi(void)
+{
+    return MPIX_Query_cuda_support && MPIX_Query_cuda_support() != 0;
+}
+
+dm_status dmi_cu_export(void *p, dmi_cu_handle *out)
+{
+    _Static_assert(sizeof(cudaIpcMemHandle_t) == sizeof out->bytes, "a handle is kept in these bytes");
+    cudaIpcMemHandle_t handle;
+    dm_status status = check(cudaIpcGetMemHandle(&handle, p), "cudaIpcGetMemHandle");
+    if (status == DM_OK) {
+        memcpy(out->bytes, &handle, sizeof out->bytes);
+    }
+    return status;
+}
+
+dm_status dmi_cu_open(const dmi_cu_handle *handle, void **out)
+{
+    cudaIpcMemHandle_t h;
+    memcpy(&h, handle->bytes, sizeof h);
+    return check(cudaIpcOpenMemHandle(out, h, cudaIpcMemLazyEnablePeerAccess), "cudaIpcOpenMemHandle");
+}
+
+void dmi_cu_close(void *p)
+{
+    forget(cudaIpcCloseMemHandle(p));
+}
+
+void *dmi_cu_malloc(int64_t bytes)
+{
+    void *p = NULL;
+    if (cudaMalloc(&p, (size_t)bytes) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return NULL;
+    }
+    return p;
+}
+
+void dmi_cu_release(void *p)
+{
+    forget(cudaFree(p));
+}
+
+void *dmi_cu_malloc_host(int64_t bytes)
+{
+    void *p = NULL;
+    if (cudaHostAlloc(&p, (size_t)bytes, cudaHostAllocPortable) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return NULL;
+    }
+    return p;
+}
+
+void dmi_cu_release_host(void *p)
+{
+    forget(cudaFreeHost(p));
+}
+
+dm_status dmi_cu_pin(void *p, int64_t bytes)
+{
+    return check(cudaHostRegister(p, (size_t)bytes, cudaHostRegisterPortable), "cudaHostRegister");
+}
+
+void dmi_cu_unpin(void *p)
+{
+    forget(cudaHostUnregister(p));
+}
+
+/* The default stream alone is waited for: all of ours are of the kind that has nothing to do with it. */
+dm_status dmi_cu_move(void *dst, const void *src, int64_t bytes)
+{
+    dm_status status = check(cudaMemcpy(dst, src, (size_t)bytes, cudaMemcpyDefault), "cudaMemcpy");
+    return status == DM_OK ? check(cudaStreamSynchronize(NULL), "cudaStreamSynchronize") : status;
+}
+
+dm_status dmi_cu_set(void *p, int byte, int64_t bytes)
+{
+    dm_status status = check(cudaMemset(p, byte, (size_t)bytes), "cudaMemset");
+    return status == DM_OK ? check(cudaStreamSynchronize(NULL), "cudaStreamSynchronize") : status;
+}
+
+dm_status dmi_cu_zero(void *p, int64_t bytes)
+{
+    return dmi_cu_set(p, 0, bytes);
+}
+
+dm_status dmi_cu_stream_create(dmi_stream *out)
+{
+    int least = 0, greatest = 0;
+    dm_status status = check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+    return status != DM_OK ? status
+                           : check(cudaStreamCreateWithPriority((cudaStream_t *)out, cudaStreamNonBlocking, greatest),
+                                   "cudaStreamCreateWithPriority");
+}
+
+void dmi_cu_stream_destroy(dmi_stream s)
+{
+    if (s) {
+        forget(cudaStreamDestroy(s));
+    }
+}
+
+void dmi_cu_hush(int64_t until_ns)
+{
+    (void)until_ns; /* a device needs nothing of the process, and the driver ends what it does */
+}
+
+dm_status dmi_cu_stream_wait(dmi_stream s)
+{
+    return check(cudaStreamSynchronize(s), "cudaStreamSynchronize");
+}
+
+dm_status dmi_cu_event_create(bool timing, dmi_event *out)
+{
+    return check(cudaEventCreateWithFlags((cudaEvent_t *)out, timing ? cudaEventDefault : cudaEventDisableTiming),
+                 "cudaEventCreateWithFlags");
+}
+
+dm_status dmi_cu_event_between(dmi_event from, dmi_event to, double *seconds)
+{
+    float ms = 0;
+    dm_status status = check(cudaEventElapsedTime(&ms, from, to), "cudaEventElapsedTime");
+    *seconds = (double)ms * 1e-3;
+    return status;
+}
+
+void dmi_cu_event_destroy(dmi_event e)
+{
+    if (e) {
+        forget(cudaEventDestroy(e));
+    }
+}
+
+dm_status dmi_cu_event_record(dmi_event e, dmi_stream s)
+{
+    return check(cudaEventRecord(e, s), "cudaEventRecord");
+}
+
+dm_status dmi_cu_event_after(dmi_stream s, dmi_event e)
+{
+    return check(cudaStreamWaitEvent(s, e, 0), "cudaStreamWaitEvent");
+}
+
+static _Atomic(const char *) lost;
+
+bool dmi_cu_event_reached(dmi_event e)
+{
+    cudaError_t code = cudaEventQuery(e);
+    if (code != cudaSuccess && code != cudaErrorNotReady) {
+        atomic_store(&lost, cudaGetErrorString(code));
+        forget(code);
+    }
+    return code != cudaErrorNotReady;
+}
+
+const char *dmi_cu_lost(void)
+{
+    return atomic_load(&lost);
+}
+
+dm_status dmi_cu_copy(dmi_stream s, void *dst, const void *src, int64_t bytes)
+{
+    return check(cudaMemcpyAsync(dst, src, (size_t)bytes, cudaMemcpyDefault, s), "cudaMemcpyAsync");
+}
+
+dm_status dmi_cu_copy_2d(dmi_stream s, void *dst, int64_t dst_pitch, const void *src, int64_t src_pitch,
+                         int64_t width, int64_t height)
+{
+    return check(cudaMemcpy2DAsync(dst, (size_t)dst_pitch, src, (size_t)src_pitch, (size_t)width,
+                                   (size_t)height, cudaMemcpyDefault, s),
+                 "cudaMemcpy2DAsync");
+}
+
+dm_status dmi_cu_wait_value(dmi_stream s, uint32_t *flag, uint32_t value)
+{
+    typedef CUresult (*wait_function)(CUstream, CUdeviceptr, cuuint32_t, unsigned);
+    static _Atomic(void *) entry; /* the driver's function: the same for all */
+    void *f = atomic_load_explicit(&entry, memory_order_relaxed);
+    if (!f) {
+        enum cudaDriverEntryPointQueryResult found;
+        dm_status status =
+            check(cudaGetDriverEntryPointByVersion("cuStreamWaitValue32", &f, 12000, cudaEnableDefault, &found),
+                  "cudaGetDriverEntryPointByVersion");
+        if (status != DM_OK || found != cudaDriverEntryPointSuccess) {
+            return status != DM_OK ? status
+                                   : dmi_fail(DM_ERR_UNSUPPORTED, "the driver lacks cuStreamWaitValue32");
+        }
+        atomic_store_explicit(&entry, f, memory_order_relaxed);
+    }
+    CUresult code = ((wait_function)f)(s, (CUdeviceptr)(uintptr_t)flag, value, CU_STREAM_WAIT_VALUE_GEQ);
+    return code == CUDA_SUCCESS ? DM_OK : dmi_fail(DM_ERR_INTERNAL, "cuStreamWaitValue32: error %d", (int)code);
+}
+
+dm_status dmi_cu_capture_begin(dmi_stream s)
+{
+    return check(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+}
+
+/* What is launched lives on until it is done, whatever is destroyed here. */
+dm_status dmi_cu_capture_run(dmi_stream s)
+{
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t exec = NULL;
+    dm_status status = check(cudaStreamEndCapture(s, &graph), "cudaStreamEndCapture");
+    status = status == DM_OK ? check(cudaGraphInstantiate(&exec, graph, 0), "cudaGraphInstantiate") : status;
+    status = status == DM_OK ? check(cudaGraphLaunch(exec, s), "cudaGraphLaunch") : status;
+    if (exec) {
+        forget(cudaGraphExecDestroy(exec));
+    }
+    if (graph) {
+        forget(cudaGraphDestroy(graph));
+    }
+    if (status != DM_OK) {
+        (void)cudaGetLastError(); /* it is told, and is not to be found by a later call */
+    }
+    return status;
+}

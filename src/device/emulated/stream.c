@@ -1,0 +1,316 @@
+/* Streams: a queue of operations and a thread that does them. Each has its own, so that streams really run
+ * beside one another. */
+#include "device/emulated/emulated.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How long a stream that is to end waits for what may never come; and a host for a whole device. */
+#define GIVE_UP_NS INT64_C(1000000000)
+#define DEVICE_WAIT_NS INT64_C(10000000000)
+
+struct dmi_emu_stream {
+    dmi_emu_stream *next; /* of all */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    dmi_emu_op *first, **last;
+    int device;
+    int64_t delay_us;
+    uint64_t random;
+    atomic_int busy;             /* does an operation, other than to wait */
+    bool abandoned;              /* of the thread alone: what remains is dropped */
+    _Atomic(int64_t) stopped_ns; /* when it was told to end; 0: not yet */
+};
+
+/* All streams of the process: a device waits for its own. */
+static struct {
+    pthread_mutex_t lock;
+    dmi_emu_stream *first;
+    uint64_t made;
+    atomic_int hushed; /* the process ends */
+} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* --- operations ------------------------------------------------------------------------ */
+static void delay(dmi_emu_stream *s)
+{
+    if (s->delay_us > 0) {
+        s->random ^= s->random << 13;
+        s->random ^= s->random >> 7;
+        s->random ^= s->random << 17;
+        int64_t us = (int64_t)((s->random >> 11) % (uint64_t)(s->delay_us + 1));
+        struct timespec pause = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* NULL: the stream ends. */
+static dmi_emu_op *next_op(dmi_emu_stream *s)
+{
+    pthread_mutex_lock(&s->lock);
+    while (!s->first && atomic_load(&s->stopped_ns) == 0) {
+        pthread_cond_wait(&s->more, &s->lock);
+    }
+    dmi_emu_op *op = s->first;
+    if (op) {
+        s->first = op->next;
+        s->last = s->first ? s->last : &s->first;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return op;
+}
+
+static void wait_for_word(dmi_emu_stream *s, dmi_emu_op *op);
+
+static void run(dmi_emu_stream *s, dmi_emu_op *op)
+{
+    bool uses = op->run != wait_for_word;
+    atomic_store(&s->busy, uses);
+    while (uses && atomic_load(&all.hushed)) {
+        atomic_store(&s->busy, 0);
+        pause();
+    }
+    op->run(s, op);
+    atomic_store(&s->busy, 0);
+}
+
+static void *serve(void *argument)
+{
+    dmi_emu_stream *s = argument;
+    for (dmi_emu_op *op; (op = next_op(s)) != NULL;) {
+        if (!s->abandoned) {
+            delay(s);
+        }
+        if (op->run && !s->abandoned) {
+            run(s, op);
+        }
+        if (op->drop) {
+            op->drop(op);
+        }
+        free(op);
+    }
+    return NULL;
+}
+
+void dmi_emu_put(dmi_emu_stream *s, dmi_emu_op *op)
+{
+    if (dmi_emu_keep(s, op)) {
+        return;
+    }
+    op->next = NULL;
+    pthread_mutex_lock(&s->lock);
+    *s->last = op;
+    s->last = &op->next;
+    pthread_cond_signal(&s->more);
+    pthread_mutex_unlock(&s->lock);
+}
+
+int dmi_emu_device_of(const dmi_emu_stream *s)
+{
+    return s->device;
+}
+
+/* --- marks and waits ----------------------------------------------------------------------- */
+typedef struct mark_op {
+    dmi_emu_op op;
+    dmi_emu_mark *mark;
+} mark_op;
+
+/* Also where the stream was abandoned: nobody is to wait for it any more. */
+static void reach_mark(dmi_emu_op *op)
+{
+    dmi_emu_mark *mark = ((mark_op *)op)->mark;
+    mark->when_ns = dmi_now_ns();
+    dmi_emu_raise(&mark->reached, 1);
+    dmi_emu_mark_unref(mark);
+}
+
+dmi_emu_mark *dmi_emu_mark_put(dmi_emu_stream *s)
+{
+    dmi_emu_mark *mark = calloc(1, sizeof *mark);
+    mark_op *m = calloc(1, sizeof *m);
+    if (!mark || !m) {
+        free(mark);
+        free(m);
+        return NULL;
+    }
+    atomic_init(&mark->references, 2);
+    m->mark = mark;
+    m->op.drop = reach_mark;
+    dmi_emu_put(s, &m->op);
+    return mark;
+}
+
+void dmi_emu_mark_unref(dmi_emu_mark *mark)
+{
+    if (mark && atomic_fetch_sub(&mark->references, 1) == 1) {
+        free(mark);
+    }
+}
+
+typedef struct wait_op {
+    dmi_emu_op op;
+    const uint32_t *word;
+    uint32_t value;
+    dmi_emu_mark *mark;
+} wait_op;
+
+static void wait_for_word(dmi_emu_stream *s, dmi_emu_op *op)
+{
+    const wait_op *w = (const wait_op *)op;
+    while (!dmi_emu_has_reached(w->word, w->value)) {
+        int64_t stopped = atomic_load(&s->stopped_ns);
+        if (stopped != 0 && dmi_now_ns() - stopped > GIVE_UP_NS) {
+            dmi_log(DMI_LOG_DEBUG, "a stream of emulated GPU %d ended while it waited", s->device);
+            s->abandoned = true;
+            return;
+        }
+        dmi_emu_sleep_on(w->word, w->value);
+    }
+}
+
+static void drop_wait(dmi_emu_op *op)
+{
+    dmi_emu_mark_unref(((wait_op *)op)->mark);
+}
+
+dm_status dmi_emu_put_wait(dmi_emu_stream *s, uint32_t *word, uint32_t value, dmi_emu_mark *mark)
+{
+    wait_op *w = calloc(1, sizeof *w);
+    if (!w) {
+        return dmi_fail(DM_ERR_NOMEM, "no memory for an operation of emulated GPU %d", s->device);
+    }
+    *w = (wait_op){.op = {.run = wait_for_word, .drop = drop_wait}, .word = word, .value = value, .mark = mark};
+    if (mark) {
+        atomic_fetch_add(&mark->references, 1);
+    }
+    dmi_emu_put(s, &w->op);
+    return DM_OK;
+}
+
+/* --- streams ------------------------------------------------------------------------------- */
+dm_status dmi_cu_stream_create(dmi_stream *out)
+{
+    dm_status status = dmi_emu_refuse(NULL, "a new stream");
+    if (status != DM_OK) {
+        return status;
+    }
+    dmi_emu_stream *s = calloc(1, sizeof *s);
+    if (!s) {
+        return dmi_fail(DM_ERR_NOMEM, "no memory for a stream");
+    }
+    s->last = &s->first;
+    s->device = dmi_emu_current();
+    s->delay_us = dmi_emu_settings_read().delay_us;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->more, NULL);
+    pthread_mutex_lock(&all.lock);
+    s->random = (++all.made * UINT64_C(0x9E3779B97F4A7C15)) | 1;
+    int error = pthread_create(&s->thread, NULL, serve, s);
+    if (error == 0) {
+        s->next = all.first;
+        all.first = s;
+    }
+    pthread_mutex_unlock(&all.lock);
+    if (error != 0) {
+        pthread_cond_destroy(&s->more);
+        pthread_mutex_destroy(&s->lock);
+        free(s);
+        return dmi_fail(DM_ERR_NOMEM, "a thread for a stream: %s", strerror(error));
+    }
+    *out = s;
+    return DM_OK;
+}
+
+/* What is on it is done, unless it waits for what does not come. */
+void dmi_cu_stream_destroy(dmi_stream stream)
+{
+    dmi_emu_stream *s = stream;
+    if (!s) {
+        return;
+    }
+    pthread_mutex_lock(&all.lock);
+    dmi_emu_stream **at = &all.first;
+    while (*at != s) {
+        at = &(*at)->next;
+    }
+    *at = s->next;
+    pthread_mutex_unlock(&all.lock);
+    pthread_mutex_lock(&s->lock);
+    atomic_store(&s->stopped_ns, dmi_now_ns());
+    pthread_cond_signal(&s->more);
+    pthread_mutex_unlock(&s->lock);
+    pthread_join(s->thread, NULL);
+    pthread_cond_destroy(&s->more);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+void dmi_cu_hush(int64_t until_ns)
+{
+    atomic_store(&all.hushed, 1);
+    pthread_mutex_lock(&all.lock);
+    for (const dmi_emu_stream *s = all.first; s; s = s->next) {
+        while (atomic_load(&s->busy) && dmi_now_ns() < until_ns) {
+            usleep(100);
+        }
+    }
+    pthread_mutex_unlock(&all.lock);
+}
+
+dm_status dmi_cu_stream_wait(dmi_stream s)
+{
+    dm_status status = dmi_emu_refuse(NULL, "a wait for a stream");
+    if (status != DM_OK) {
+        return status;
+    }
+    dmi_emu_mark *mark = dmi_emu_mark_put(s);
+    if (!mark) {
+        return dmi_fail(DM_ERR_NOMEM, "no memory to wait for a stream");
+    }
+    while (!dmi_emu_has_reached(&mark->reached, 1)) {
+        dmi_emu_sleep_on(&mark->reached, 1);
+    }
+    dmi_emu_mark_unref(mark);
+    return DM_OK;
+}
+
+/* A device whose streams wait for what only this host thread would issue stands still for ever; here that is
+ * told, and ends. */
+static void wait_some_time(dmi_emu_mark *mark, int device, int64_t until_ns)
+{
+    while (!dmi_emu_has_reached(&mark->reached, 1)) {
+        if (dmi_now_ns() > until_ns) {
+            dmi_log(DMI_LOG_ERROR, "a call that waits for all of emulated GPU %d would never return", device);
+            return;
+        }
+        dmi_emu_sleep_on(&mark->reached, 1);
+    }
+}
+
+void dmi_emu_device_wait(int device)
+{
+    int64_t until_ns = dmi_now_ns() + DEVICE_WAIT_NS, n = 0, room = 0;
+    dmi_emu_mark **marks = NULL;
+    pthread_mutex_lock(&all.lock);
+    for (const dmi_emu_stream *s = all.first; s; s = s->next) {
+        room += s->device == device;
+    }
+    marks = calloc((size_t)DMI_MAX(room, 1), sizeof *marks);
+    for (dmi_emu_stream *s = all.first; s && marks; s = s->next) {
+        if (s->device == device) {
+            marks[n++] = dmi_emu_mark_put(s);
+        }
+    }
+    pthread_mutex_unlock(&all.lock);
+    for (int64_t i = 0; i < n; i++) {
+        if (marks[i]) {
+            wait_some_time(marks[i], device, until_ns);
+            dmi_emu_mark_unref(marks[i]);
+        }
+    }
+    free(marks);
+}

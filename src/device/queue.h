@@ -1,0 +1,55 @@
+/* Queues of a GPU, where kernels are put. The pointers and handles are CUDA's own; this header is read by host code that
+ * may not have CUDA's headers, whose types stay opaque here. */
+#ifndef DMI_QUEUE_H
+#define DMI_QUEUE_H
+
+#include "layout/layout.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A stream with what its kernels need. Made by dmi_cuda_queue_create, used by one host thread at a time. Calls
+ * make the queue's device current and only enqueue; the first error stays in `error` (a cudaError_t, or -1 - a
+ * cublasStatus_t; 0: none), and later calls do nothing. */
+typedef struct dmi_queue {
+    void *stream;    /* cudaStream_t, non-blocking */
+    void *blas;      /* cublasHandle_t bound to the stream and the workspace; made on first use */
+    void *workspace; /* of cuBLAS and of sums in parts */
+    int64_t workspace_bytes;
+    uint32_t *ticket; /* a word of the device, 0 between kernels: of pushes, which of their blocks is the last */
+    int device, multiprocessors;
+    bool fused; /* its is the right to products that wait, see dmi_cuda_queue_claim */
+    int error;
+    char error_text[200]; /* "function: text" of the first error */
+    /* Runs of the copy (or acc_add) about to be called, in device memory: run[d] for dims with more than one
+     * run, else NULL. NULL altogether: there is none, and runs that are no strided boxes take a launch each. */
+    const dmi_run *const *device_run;
+} dmi_queue;
+
+/* A queue on a device, which becomes the current one of this thread.
+ * DM_ERR_STATE: no such device, or no driver; DM_ERR_NOMEM: no room on the device. */
+DM_CHECKED dm_status dmi_cuda_queue_create(int device, dmi_queue **out);
+/* Waits for what is in the queue. NULL is fine. */
+void dmi_cuda_queue_destroy(dmi_queue *q);
+/* Makes q->blas now. The first product does it too, but it allocates, so it must not be the first time while
+ * the stream is captured. False: see q->error. */
+bool dmi_cuda_queue_blas(dmi_queue *q);
+
+/* What is in it goes before what is in other queues, wherever multiprocessors are short. Only while it is empty and
+ * has no cuBLAS. */
+DM_CHECKED dm_status dmi_cuda_queue_first(dmi_queue *q);
+
+/* The right to kernels that wait on the device for what peers send, until the queue's end: of the queues of this process on
+ * one device, one has it, for two such kernels at once could wait for each other's senders. */
+bool dmi_cuda_queue_claim(dmi_queue *q);
+
+/* Keeps the first error. */
+void dmi_cuda_failed(dmi_queue *q, const char *what, int error, const char *text);
+/* The error of the launch before. */
+void dmi_cuda_launched(dmi_queue *q, const char *what);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

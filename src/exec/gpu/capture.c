@@ -1,0 +1,36 @@
+/* A check that steps do nothing that a graph cannot hold: no allocation, no wait, no question to the device.
+ * Steps that are work of the host (files, functions of the user's) are left out. */
+#include "exec/gpu/parts.h"
+
+#include <stdio.h>
+
+dm_status dmi_gpu_work_begin(dmi_engine *e, int stream)
+{
+    if (!e->config.capture) {
+        return DM_OK;
+    }
+    dm_status status = dmi_cu_capture_begin(e->gpu->stream[stream]);
+    e->gpu->capturing = status == DM_OK;
+    return status;
+}
+
+dm_status dmi_gpu_work_end(dmi_engine *e, int stream, const dmi_work *w, dm_status status)
+{
+    char text[DMI_ERROR_TEXT] = "";
+    if (!e->gpu->capturing) {
+        return status;
+    }
+    e->gpu->capturing = false;
+    if (status != DM_OK) {
+        snprintf(text, sizeof text, "%s", dmi_error_text());
+    }
+    dm_status run = dmi_cu_capture_run(e->gpu->stream[stream]);
+    if (status == DM_OK && run == DM_OK) {
+        return DM_OK;
+    }
+    if (status == DM_OK) {
+        snprintf(text, sizeof text, "%s", dmi_error_text());
+    }
+    return dmi_fail(status == DM_OK ? run : status, "capture of a %s step: %s", dmi_step_name(w->step->kind),
+                    text);
+}

@@ -1,0 +1,325 @@
+#include "exec/gpu/gpu.h"
+#include "exec/gpu/pieces.h"
+#include "exec/trace.h"
+
+#include <string.h>
+
+enum { EAGER_NS = 2000000, WAKE_NS = 20000 };
+
+void dmi_gpu_failed(dmi_engine *e, const dmi_work *w, dm_status status)
+{
+    if (status != DM_OK) {
+        dmi_engine_fail(e, w->inst, status, dmi_error_text());
+    }
+}
+
+/* --- SEND --- */
+
+static void *target(dmi_engine *e, int peer, const dmi_slot *slot)
+{
+    if (slot->slab < 0) {
+        return (void *)(uintptr_t)slot->address;
+    }
+    char *base = dmi_gpu_map(e, peer, slot->slab);
+    return base ? base + slot->address : NULL;
+}
+
+/* The copy waits for the place (freed), the counter is raised behind the copy, and only then the block is
+ * announced: see gpu.h. */
+static bool send_direct(dmi_engine *e, dmi_work *w)
+{
+    int peer = w->step->peer;
+    dmi_gpu_peer *p = &e->gpu->peer[peer];
+    dmi_port *port = dmi_hub_port(e->config.hub, peer);
+    dmi_mailbox *box = &port->mailbox[e->config.me];
+    if (atomic_load_explicit(&box->granted, memory_order_acquire) <= w->ordinal) {
+        return false;
+    }
+    const dmi_slot *slot = &box->slot[w->ordinal % DMI_SLOTS];
+    dm_status status = dmi_gpu_after(e, DMI_LANE_SEND, &w->wait);
+    if (status == DM_OK && !slot->free) {
+        status = dmi_gpu_wait(e, DMI_LANE_SEND, &e->gpu->freed[peer], w->ordinal + 1);
+    }
+    bool told = false; /* by the kernel that copies the block */
+    dmi_gpu_time_begin(e, DMI_LANE_SEND, w);
+    if (status == DM_OK && !slot->refused && dmi_ref_pointer(w->inst, &w->step->ref[0]) &&
+        !atomic_load(&w->inst->failed)) {
+        void *to = target(e, peer, slot);
+        status = to ? dmi_gpu_push_block(e, w, to, &told)
+                    : dmi_fail(DM_ERR_TRANSPORT, "cannot map memory of the receiver");
+        atomic_fetch_add_explicit(&e->port->tally.bytes_sent, w->step->bytes, memory_order_relaxed);
+    }
+    dmi_gpu_failed(e, w, status);
+    dmi_gpu_time_end(e, DMI_LANE_SEND, w);
+    if (!told) {
+        dmi_gpu_failed(e, w, dmi_gpu_raise(e, DMI_LANE_SEND, p->arrived, w->ordinal + 1));
+    }
+    atomic_store_explicit(&box->announced, w->ordinal + 1, memory_order_release);
+    dmi_bell_ring(&port->bell);
+    return true;
+}
+
+static bool send_step(dmi_engine *e, dmi_work *w)
+{
+    int peer = w->step->peer;
+    return dmi_gpu_direct(e, peer) ? send_direct(e, w)
+           : dmi_gpu_far(e, peer)  ? dmi_gpu_send_message(e, w)
+                                   : dmi_gpu_send_staged(e, w);
+}
+
+/* What overwrites the source of a push waits for the push to be issued, and then on its stream. Where MPI reads
+ * the source no stream knows when it has done so: such a push counts as issued only then. */
+static bool count_sent(dmi_engine *e)
+{
+    const dmi_lane *lane = &e->lane[DMI_LANE_SEND];
+    uint64_t *issued = &e->gpu->issued[DMI_LANE_SEND], before = *issued;
+    while (*issued < lane->started && !dmi_gpu_held(dmi_lane_slot(lane, *issued))) {
+        const dmi_work *w = dmi_lane_slot(lane, (*issued)++);
+        dmi_gpu_mark(e, DMI_LANE_SEND, w);
+    }
+    return *issued != before;
+}
+
+static bool issue_send(dmi_engine *e)
+{
+    dmi_lane *lane = &e->lane[DMI_LANE_SEND];
+    uint64_t end = atomic_load_explicit(&lane->enqueued, memory_order_relaxed);
+    bool moved = count_sent(e);
+    while (lane->started < end) {
+        dmi_work *w = dmi_lane_slot(lane, lane->started);
+        if (!dmi_gpu_issued(e, &w->wait) || !send_step(e, w)) {
+            break;
+        }
+        lane->started++;
+        moved = true;
+        (void)count_sent(e);
+    }
+    return moved;
+}
+
+/* --- RECV --- */
+
+static bool grant_direct(dmi_engine *e, dmi_work *w)
+{
+    int peer = w->step->peer;
+    if (w->ordinal - e->peer[peer].retired >= DMI_SLOTS) {
+        return false;
+    }
+    const dmi_ref *ref = &w->step->ref[0];
+    const dmi_block *block =
+        ref->kind == DMI_REF_OPERAND ? &w->inst->memory[ref->index]->block : &w->inst->work[ref->index];
+    dmi_mailbox *box = &e->port->mailbox[peer];
+    dmi_slot *slot = &box->slot[w->ordinal % DMI_SLOTS];
+    char *at = dmi_ref_pointer(w->inst, ref);
+    bool mapped = e->gpu->peer[peer].counters != NULL; /* the peer is another process */
+    *slot = (dmi_slot){.slab = at && mapped ? block->slab : -1, .refused = at == NULL};
+    slot->address = at && mapped ? (uint64_t)(block->offset + ref->offset) : (uint64_t)(uintptr_t)at;
+    /* raised now and then all the same: a counter left behind by half its range would look like one ahead */
+    slot->free = dmi_engine_reached(e, &w->wait) && (w->ordinal + 1) % (UINT64_C(1) << (NUMBER_BITS - 2)) != 0;
+    if (!slot->free) { /* the place becomes free when the device gets there */
+        dm_status status = dmi_gpu_after(e, STREAM_GRANT, &w->wait);
+        dmi_gpu_failed(e, w, status);
+        dmi_gpu_failed(e, w, dmi_gpu_raise(e, STREAM_GRANT, e->gpu->peer[peer].freed, w->ordinal + 1));
+    }
+    atomic_store_explicit(&box->granted, w->ordinal + 1, memory_order_release);
+    dmi_bell_ring(&dmi_hub_port(e->config.hub, peer)->bell);
+    return true;
+}
+
+static bool on_its_way(dmi_engine *e, const dmi_work *w)
+{
+    if (!dmi_gpu_direct(e, w->step->peer)) {
+        return w->started; /* what brings it from there is on the stream */
+    }
+    const dmi_mailbox *box = &e->port->mailbox[w->step->peer];
+    return atomic_load_explicit(&box->announced, memory_order_acquire) > w->ordinal;
+}
+
+static bool grant_step(dmi_engine *e, dmi_work *w)
+{
+    int peer = w->step->peer;
+    return dmi_gpu_direct(e, peer) ? grant_direct(e, w)
+           : dmi_gpu_far(e, peer)  ? dmi_gpu_grant_message(e, w)
+                                   : dmi_gpu_grant_staged(e, w);
+}
+
+static bool issue_recv(dmi_engine *e)
+{
+    dmi_lane *lane = &e->lane[DMI_LANE_RECV];
+    uint64_t end = atomic_load_explicit(&lane->enqueued, memory_order_relaxed);
+    uint64_t *issued = &e->gpu->issued[DMI_LANE_RECV];
+    bool moved = false;
+    while (lane->started < end) {
+        dmi_work *w = dmi_lane_slot(lane, lane->started);
+        if (!dmi_gpu_issued(e, &w->wait) || !grant_step(e, w)) {
+            break;
+        }
+        lane->started++;
+        moved = true;
+    }
+    while (*issued < lane->started && on_its_way(e, dmi_lane_slot(lane, *issued))) {
+        ++*issued;
+        moved = true;
+    }
+    return moved;
+}
+
+static bool issue_compute(dmi_engine *e, int number)
+{
+    dmi_lane *lane = &e->lane[number];
+    uint64_t end = atomic_load_explicit(&lane->enqueued, memory_order_relaxed);
+    uint64_t *issued = &e->gpu->issued[number];
+    bool moved = false;
+    while (*issued < end) {
+        dmi_work *w = dmi_lane_slot(lane, *issued);
+        if (!dmi_gpu_issued(e, &w->wait) || !dmi_gpu_issue_compute(e, number, w)) {
+            break;
+        }
+        ++*issued;
+        dmi_gpu_mark(e, number, w);
+        moved = true;
+    }
+    return moved;
+}
+
+/* --- what is done --- */
+
+static bool finished(dmi_engine *e, int lane, const dmi_work *w, uint64_t seq)
+{
+    if (lane == DMI_LANE_RECV) {
+        const dmi_mailbox *box = &e->port->mailbox[w->step->peer];
+        return dmi_gpu_direct(e, w->step->peer)
+                   ? atomic_load_explicit(&box->arrived, memory_order_acquire) > w->ordinal
+                   : w->finished;
+    }
+    bool by_host =
+        (lane == DMI_LANE_SEND && !dmi_gpu_direct(e, w->step->peer)) ||
+        w->step->kind == DMI_STEP(file_write); /* the host has something to do when the device is done */
+    return e->gpu->reached[lane] >= seq && (!by_host || w->finished);
+}
+
+static void settle_send(dmi_engine *e, dmi_work *w)
+{
+    dmi_port *port = dmi_hub_port(e->config.hub, w->step->peer);
+    dmi_mailbox *box = &port->mailbox[e->config.me];
+    if (dmi_gpu_direct(e, w->step->peer)) { /* the receiver learns now that it has come, and what it is worth */
+        dmi_transfer_check_source(e, w);
+        box->slot[w->ordinal % DMI_SLOTS].poisoned = atomic_load(&w->inst->failed);
+        atomic_store_explicit(&box->arrived, w->ordinal + 1, memory_order_release);
+        dmi_bell_ring(&port->bell);
+    }
+    atomic_fetch_add_explicit(&e->port->tally.messages_sent, 1, memory_order_relaxed);
+}
+
+static void settle_recv(dmi_engine *e, dmi_work *w)
+{
+    const dmi_slot *slot = &e->port->mailbox[w->step->peer].slot[w->ordinal % DMI_SLOTS];
+    if (dmi_gpu_direct(e, w->step->peer)) {
+        if (slot->poisoned) {
+            dmi_engine_fail(e, w->inst, DM_OK, "");
+        } else if (!slot->refused) {
+            atomic_fetch_add_explicit(&e->port->tally.bytes_received, w->step->bytes, memory_order_relaxed);
+        }
+        e->peer[w->step->peer].retired++;
+    }
+    dmi_engine_settle(w);
+    atomic_fetch_add_explicit(&e->port->tally.messages_received, 1, memory_order_relaxed);
+}
+
+static void settle_compute(dmi_engine *e, dmi_work *w)
+{
+    dmi_compute_check_inputs(e, w);
+    if (!atomic_load(&w->inst->failed)) {
+        atomic_fetch_add_explicit(&e->port->tally.flops, w->step->flops, memory_order_relaxed);
+    }
+    dmi_engine_settle(w);
+}
+
+static bool settle_lane(dmi_engine *e, int number)
+{
+    dmi_lane *lane = &e->lane[number];
+    uint64_t done = atomic_load_explicit(&lane->done, memory_order_relaxed);
+    uint64_t end = e->gpu->issued[number];
+    bool moved = false;
+    for (; done < end; done++) {
+        dmi_work *w = dmi_lane_slot(lane, done);
+        bool came = atomic_load(&e->lane[DMI_LANE_RECV].done) >= w->arrivals;
+        if (!finished(e, number, w, done + 1) || !came || !dmi_engine_reached(e, &w->wait)) {
+            break;
+        }
+        if (number == DMI_LANE_SEND) {
+            settle_send(e, w);
+        } else if (number == DMI_LANE_RECV) {
+            settle_recv(e, w);
+        } else {
+            settle_compute(e, w);
+        }
+        if (e->trace) {
+            dmi_gpu_time_take(e, w);
+        }
+        dmi_lane_advance(e, number);
+        moved = true;
+    }
+    return moved;
+}
+
+static bool under_way(const dmi_engine *e)
+{
+    for (int lane = 0; lane < e->lanes; lane++) {
+        if (atomic_load_explicit(&e->lane[lane].done, memory_order_relaxed) <
+            atomic_load_explicit(&e->lane[lane].enqueued, memory_order_relaxed)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* For the watchdog: whose block, or whose place for a block, is waited for. */
+static void note_awaited(dmi_engine *e)
+{
+    int awaited = 0;
+    for (int lane = DMI_LANE_SEND; lane <= DMI_LANE_RECV; lane++) {
+        uint64_t done = atomic_load_explicit(&e->lane[lane].done, memory_order_relaxed);
+        if (done < atomic_load_explicit(&e->lane[lane].enqueued, memory_order_relaxed)) {
+            awaited = dmi_lane_slot(&e->lane[lane], done)->step->peer + 1;
+        }
+    }
+    atomic_store_explicit(&e->port->now_peer, awaited, memory_order_relaxed);
+}
+
+bool dmi_gpu_progress(dmi_engine *e)
+{
+    bool moved = issue_recv(e);
+    for (int lane = 0; lane < e->lanes; lane++) {
+        moved =
+            (lane == DMI_LANE_SEND ? issue_send(e) : lane != DMI_LANE_RECV && issue_compute(e, lane)) || moved;
+    }
+    moved = dmi_gpu_staged_progress(e) || moved;
+    moved = dmi_gpu_hosting_progress(e) || moved;
+    moved = dmi_gpu_message_progress(e) || moved;
+    /* A question costs about as much as a launch: as long as there is something to issue, few are asked. */
+    if (!moved || ++e->gpu->rounds >= LOOK_EVERY) {
+        e->gpu->rounds = 0;
+        moved = dmi_gpu_look(e, !moved) || moved;
+    }
+    for (int lane = 0; lane < e->lanes; lane++) {
+        moved = settle_lane(e, lane) || moved;
+    }
+    if (moved || !under_way(e)) {
+        e->gpu->busy_ns = moved ? 0 : e->gpu->busy_ns;
+        return moved;
+    }
+    /* The device rings no bell: it is looked at without a pause while it may be done soon, then now and then.
+     */
+    int64_t now = dmi_now_ns();
+    e->gpu->busy_ns = e->gpu->busy_ns ? e->gpu->busy_ns : now;
+    note_awaited(e);
+    if (!e->config.hub->oversubscribed && now - e->gpu->busy_ns < EAGER_NS) {
+        return true;
+    }
+    if (dmi_gpu_hosting_rings(e)) {
+        return false;
+    }
+    e->wake_ns = e->wake_ns ? DMI_MIN(e->wake_ns, now + WAKE_NS) : now + WAKE_NS;
+    return false;
+}

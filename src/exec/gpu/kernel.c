@@ -1,0 +1,143 @@
+/* Steps of the compute lanes on a GPU: kernels and their run tables. */
+#include "exec/gpu/pieces.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- run tables --- */
+
+static void free_tables(dmi_plan *plan)
+{
+    for (int i = 0; i < plan->nstep; i++) {
+        if (plan->device[i].memory.base) {
+            (void)!dmi_pool_free(plan->device_pool, &plan->device[i].memory, NULL);
+        }
+    }
+    free(plan->device);
+    plan->device = NULL;
+}
+
+static bool make_tables(dmi_engine *e, dmi_step_tables *t, const dmi_copy *c, int64_t runs)
+{
+    dmi_gpu *g = e->gpu;
+    int64_t bytes = runs * (int64_t)sizeof(dmi_run), n = 0;
+    dmi_run *host = malloc((size_t)bytes);
+    if (!host || dmi_pool_alloc(g->tables, bytes, DMI_OWNER_STAGING, &t->memory) != DM_OK) {
+        free(host);
+        memset(&t->memory, 0, sizeof t->memory);
+        return false;
+    }
+    dmi_run *device = t->memory.base;
+    for (int d = 0; d < c->ndim; d++) {
+        if (c->nrun[d] > 1) {
+            memcpy(host + n, c->run[d], (size_t)c->nrun[d] * sizeof *host);
+            t->run[d] = device + n;
+            n += c->nrun[d];
+        }
+    }
+    bool ok = dmi_cu_copy(g->stream[STREAM_TABLES], device, host, bytes) == DM_OK &&
+              dmi_cu_stream_wait(g->stream[STREAM_TABLES]) == DM_OK;
+    free(host);
+    return ok;
+}
+
+const dmi_run *const *dmi_gpu_runs(dmi_engine *e, const dmi_work *w, const dmi_copy *c)
+{
+    dmi_plan *plan = w->inst->plan;
+    int64_t runs = 0;
+    for (int d = 0; d < c->ndim; d++) {
+        runs += c->nrun[d] > 1 ? c->nrun[d] : 0;
+    }
+    if (runs == 0) {
+        return NULL;
+    }
+    if (!plan->device) { /* made when a step is first issued, kept with its plan */
+        plan->device = calloc((size_t)plan->nstep, sizeof *plan->device);
+        plan->device_pool = e->gpu->tables;
+        plan->device_free = free_tables;
+    }
+    dmi_step_tables *t = plan->device ? &plan->device[w->step - plan->step] : NULL;
+    return t && (t->memory.base || make_tables(e, t, c, runs)) ? t->run : NULL;
+}
+
+/* --- any step --- */
+
+static bool has_memory(const dmi_work *w)
+{
+    for (int i = 0; i < w->step->nref; i++) {
+        if (!dmi_ref_pointer(w->inst, &w->step->ref[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* --- products that wait themselves --- */
+
+/* Behind all kernels that are issued, on whichever lane: such a kernel leaves some multiprocessors free, but
+ * they would not do for a product whose blocks of threads have to be neighbours (clusters), nor for a second
+ * kernel that waits. What it waits for was issued before, so that it depends on none that comes later. */
+static dm_status fused_step(dmi_engine *e, int lane, dmi_work *w)
+{
+    dmi_gpu *g = e->gpu;
+    const dmi_fused_gemm *d = w->step->desc;
+    dmi_arrival arrival[DMI_FUSED_MOST];
+    dmi_stamp last = {{0}};
+    for (int i = 0; i < d->parts; i++) {
+        int peer = d->part[i].peer;
+        uint64_t ordinal = w->inst->before[peer] + d->part[i].nth;
+        bool here = e->peer[peer].retired >= ordinal;
+        arrival[i] = (dmi_arrival){.counter = here ? NULL : &g->arrived[peer], .value = dmi_gpu_value(ordinal)};
+    }
+    for (int i = 0; i < e->lanes; i++) {
+        bool computes = i != DMI_LANE_SEND && i != DMI_LANE_RECV;
+        last.seq[i] = computes ? g->issued[i] : 0;
+    }
+    dm_status status = dmi_gpu_after(e, lane, &last);
+    status = status == DM_OK ? dmi_gpu_work_begin(e, lane) : status;
+    if (status == DM_OK) {
+        dmi_kernel_call call;
+        dmi_step_call(e, w, g->queue[lane], &call);
+        call.arrival = arrival;
+        status = e->config.backend->run(DMI_KERNEL_fused, &call);
+        status = dmi_gpu_work_end(e, lane, w, dmi_gpu_queued(g->queue[lane], status));
+    }
+    return status;
+}
+
+static dm_status kernel_step(dmi_engine *e, int lane, dmi_work *w)
+{
+    dmi_queue *queue = e->gpu->queue[lane];
+    dm_status status = dmi_gpu_work_begin(e, lane);
+    if (status == DM_OK) {
+        status = dmi_execute(e, queue, w);
+        status = dmi_gpu_work_end(e, lane, w, dmi_gpu_queued(queue, status));
+    }
+    return status;
+}
+
+static dm_status execute(dmi_engine *e, int lane, dmi_work *w)
+{
+    unsigned traits = dmi_step_kernel(w->step)->traits;
+    e->gpu->queue[lane]->device_run = traits & DMI_TRAIT_RUNS ? dmi_gpu_runs(e, w, w->step->desc) : NULL;
+    return traits & DMI_TRAIT_WAITS ? fused_step(e, lane, w) : kernel_step(e, lane, w);
+}
+
+bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_work *w)
+{
+    if (dmi_step_kernel(w->step)->traits & DMI_TRAIT_HOST) {
+        return w->step->kind == DMI_STEP(task) ? dmi_gpu_issue_task(e, lane, w) : dmi_gpu_issue_file(e, lane, w);
+    }
+    if (w->arrivals > e->gpu->issued[DMI_LANE_RECV]) { /* they must be on their way */
+        return false;
+    }
+    dm_status status = dmi_gpu_after(e, lane, &w->wait);
+    if (status == DM_OK && !atomic_load(&w->inst->failed) && has_memory(w)) {
+        atomic_store_explicit(&e->port->now_step, w->step->kind, memory_order_relaxed);
+        dmi_gpu_time_begin(e, lane, w);
+        status = execute(e, lane, w);
+        dmi_gpu_time_end(e, lane, w);
+    }
+    dmi_gpu_failed(e, w, status);
+    return true;
+}

@@ -1,0 +1,128 @@
+/* Blocks that MPI carries from device memory to device memory: between GPUs that do not reach each other's
+ * memory, where the MPI library has been seen to do that (launch/gpu_message.c). They come in pieces of the
+ * plan, as blocks through host memory do.
+ *
+ * A side whose elements are consecutive is handed to MPI itself; any other is packed by a kernel into a piece
+ * of device memory beside it, and what lands in one is unpacked. Each side chooses for itself, since a message
+ * is the same bytes in either case. MPI knows no streams, hence the host waits, without blocking, where a
+ * stream would:
+ *   - MPI_Isend: the device has made what it reads. The step's waits are done, or the packing is;
+ *   - MPI_Irecv: the device is done with what lies there. The step's waits are done, so the place is free; or
+ *     the piece has been unpacked;
+ *   - the block is announced to this device's streams, by its own `arrived` counter, when MPI has said that it
+ *     is here; only then may something that waits for the counter be put on a stream;
+ *   - what MPI reads of an array itself may be overwritten when the send is complete: until then the step does
+ *     not count as issued, so that nothing that waits for it is put on a stream (dmi_gpu_held).
+ * So no stream ever waits for MPI, and MPI may wait for the device in any of its calls. */
+#include "exec/gpu/parts.h"
+#include "exec/mpi_link.h"
+
+#include <assert.h>
+
+static char *straight(const dmi_work *w, bool dst)
+{
+    const dmi_copy *c = w->step->desc;
+    char *memory = dmi_ref_pointer(w->inst, &w->step->ref[0]);
+    int64_t offset = 0;
+    return memory && dmi_mpi_contiguous(c, dst, &offset) ? memory + offset * dmi_dtype_bytes(c->src_dtype)
+                                                         : NULL;
+}
+
+static void with_mpi(const dmi_engine *e, dmi_staged *piece)
+{
+    piece->state = PIECE_WITH_LINK;
+    piece->work->begun_ns = e->trace ? dmi_now_ns() : 0;
+}
+
+/* --- out --- */
+
+bool dmi_gpu_held(const dmi_work *w)
+{
+    return w->staged && w->staged->work == w && w->staged->straight;
+}
+
+bool dmi_gpu_send_message(dmi_engine *e, dmi_work *w)
+{
+    dmi_gpu *g = e->gpu;
+    dmi_staged *piece = dmi_gpu_packed_next(&g->message_out);
+    if (!piece) {
+        return false;
+    }
+    assert(w->step->bytes <= g->message_bytes);
+    piece->straight = straight(w, false);
+    if (!piece->straight) {
+        dmi_gpu_packed_pack(e, piece, w);
+    }
+    dmi_gpu_packed_take(&g->message_out, piece, w, PIECE_ON_DEVICE);
+    if (!piece->straight) {
+        dmi_gpu_packed_mark(e, w, DMI_LANE_SEND);
+    }
+    return true;
+}
+
+/* True: the next piece may be looked at too. */
+static bool send_piece(dmi_engine *e, dmi_staged *piece)
+{
+    dmi_work *w = piece->work;
+    if (piece->state == PIECE_ON_DEVICE) {
+        if (!dmi_engine_reached(e, &w->wait) || (!piece->straight && !dmi_cu_event_reached(piece->event))) {
+            return false;
+        }
+        dmi_transfer_check_source(e, w);
+        with_mpi(e, piece);
+    }
+    if (piece->state == PIECE_WITH_LINK &&
+        dmi_mpi_push_packed(e, w, piece->straight ? piece->straight : piece->device)) {
+        piece->state = PIECE_DONE;
+    }
+    return piece->state == PIECE_DONE || w->message;
+}
+
+/* --- in --- */
+
+bool dmi_gpu_grant_message(dmi_engine *e, dmi_work *w)
+{
+    dmi_gpu *g = e->gpu;
+    dmi_staged *piece = dmi_gpu_packed_next(&g->message_in);
+    if (!piece) {
+        return false;
+    }
+    assert(w->step->bytes <= g->message_bytes);
+    piece->straight = straight(w, true);
+    if ((piece->straight && !dmi_engine_reached(e, &w->wait)) ||
+        !dmi_mpi_grant_packed(e, w, piece->straight ? piece->straight : piece->device)) {
+        return false;
+    }
+    dmi_gpu_packed_take(&g->message_in, piece, w, PIECE_WITH_LINK);
+    with_mpi(e, piece);
+    return true;
+}
+
+static bool receive_piece(dmi_engine *e, dmi_staged *piece)
+{
+    return dmi_gpu_packed_receive(e, piece, dmi_mpi_arrive_packed);
+}
+
+bool dmi_gpu_message_progress(dmi_engine *e)
+{
+    bool moved = dmi_gpu_packed_progress(e, &e->gpu->message_out, send_piece);
+    return dmi_gpu_packed_progress(e, &e->gpu->message_in, receive_piece) || moved;
+}
+
+/* --- beginning and end --- */
+
+dm_status dmi_gpu_messages(dmi_engine *e, int64_t piece)
+{
+    dmi_gpu *g = e->gpu;
+    dm_status status = DM_OK;
+    for (int i = 0; i < STAGED && piece > 0 && status == DM_OK; i++) {
+        status = dmi_gpu_packed_make(g, &g->message_out.piece[i], NULL, piece);
+        status = status == DM_OK ? dmi_gpu_packed_make(g, &g->message_in.piece[i], NULL, piece) : status;
+    }
+    for (int i = 0; i < STAGED && (piece == 0 || status != DM_OK); i++) {
+        dmi_gpu_packed_free(&g->message_out.piece[i]);
+        dmi_gpu_packed_free(&g->message_in.piece[i]);
+    }
+    g->message_bytes = status == DM_OK ? piece : 0;
+    return status;
+}

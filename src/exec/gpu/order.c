@@ -1,0 +1,165 @@
+/* Order between the streams of a GPU, and between GPUs. */
+#include "exec/gpu/parts.h"
+
+#include <stdio.h>
+
+bool dmi_gpu_issued(const dmi_engine *e, const dmi_stamp *stamp)
+{
+    for (int lane = 0; lane < e->lanes; lane++) {
+        if (stamp->seq[lane] > e->gpu->issued[lane]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The oldest event of a lane at or behind position seq; NULL: none yet. Events older than MARKS records are
+ * gone, and a newer one serves as well. */
+static dmi_mark_event *find_mark(dmi_gpu *g, int lane, uint64_t seq)
+{
+    dmi_marks *m = &g->marks[lane];
+    dmi_mark_event *best = NULL;
+    uint64_t first = m->head > MARKS ? m->head - MARKS : 0;
+    for (uint64_t i = m->head; i-- > first;) {
+        dmi_mark_event *at = &m->event[i % MARKS];
+        if (at->seq < seq) {
+            break;
+        }
+        best = at;
+    }
+    return best;
+}
+
+static dm_status record(dmi_gpu *g, int lane)
+{
+    dmi_marks *m = &g->marks[lane];
+    dmi_mark_event *mark = &m->event[m->head++ % MARKS];
+    m->looked = DMI_MAX(m->looked, m->head > MARKS ? m->head - MARKS : 0);
+    mark->seq = g->issued[lane];
+    return dmi_cu_event_record(mark->event, g->stream[lane]);
+}
+
+/* An event behind a step that others wait for: one made later would stand behind more than they need. Commands
+ * without transfers are on one lane, mostly behind one another: an event now and then is enough for them. */
+void dmi_gpu_mark(dmi_engine *e, int lane, const dmi_work *w)
+{
+    dmi_gpu *g = e->gpu;
+    const dmi_marks *m = &g->marks[lane];
+    bool transfers = w->inst->plan->messages_sent + w->inst->plan->messages_received > 0;
+    uint64_t last = m->head ? m->event[(m->head - 1) % MARKS].seq : 0;
+    uint64_t since = g->issued[lane] - last;
+    if (transfers ? w->step->awaited || since >= MARK_TRANSFERS : since >= MARK_EVERY) {
+        dmi_gpu_failed(e, w, record(g, lane));
+    }
+}
+
+static dm_status after_lane(dmi_gpu *g, int stream, int lane, uint64_t seq)
+{
+    if (stream == lane || seq <= g->known[stream].seq[lane]) { /* a stream keeps its own order */
+        return DM_OK;
+    }
+    dmi_mark_event *mark = find_mark(g, lane, seq);
+    dm_status status = DM_OK;
+    if (!mark) {
+        status = record(g, lane);
+        mark = &g->marks[lane].event[(g->marks[lane].head - 1) % MARKS];
+    }
+    if (status == DM_OK) {
+        status = dmi_cu_event_after(g->stream[stream], mark->event);
+        g->known[stream].seq[lane] = mark->seq;
+    }
+    return status;
+}
+
+/* The latest block of each peer among them: a peer's blocks come in order. */
+static dm_status after_arrivals(dmi_engine *e, int stream, uint64_t seq)
+{
+    dmi_gpu *g = e->gpu;
+    dmi_lane *lane = &e->lane[DMI_LANE_RECV];
+    uint64_t from = DMI_MAX(atomic_load(&lane->done), g->known[stream].seq[DMI_LANE_RECV]);
+    dm_status status = DM_OK;
+    for (uint64_t i = seq; i > from && status == DM_OK; i--) {
+        const dmi_work *w = dmi_lane_slot(lane, i - 1);
+        uint64_t *known = &g->arrivals[stream][w->step->peer];
+        if (*known < w->ordinal + 1) {
+            *known = w->ordinal + 1;
+            status = dmi_gpu_wait(e, stream, &g->arrived[w->step->peer], w->ordinal + 1);
+        }
+    }
+    g->known[stream].seq[DMI_LANE_RECV] = DMI_MAX(from, seq);
+    return status;
+}
+
+dm_status dmi_gpu_after(dmi_engine *e, int stream, const dmi_stamp *stamp)
+{
+    dm_status status = DM_OK;
+    for (int lane = 0; lane < e->lanes && status == DM_OK; lane++) {
+        if (stamp->seq[lane] > atomic_load_explicit(&e->lane[lane].done, memory_order_relaxed)) {
+            status = lane == DMI_LANE_RECV ? after_arrivals(e, stream, stamp->seq[lane])
+                                           : after_lane(e->gpu, stream, lane, stamp->seq[lane]);
+        }
+    }
+    return status;
+}
+
+static uint32_t number_of(uint64_t ordinal)
+{
+    return (uint32_t)(ordinal & ((UINT64_C(1) << NUMBER_BITS) - 1));
+}
+
+uint32_t dmi_gpu_value(uint64_t ordinal)
+{
+    return number_of(ordinal) << (32 - NUMBER_BITS);
+}
+
+const uint32_t *dmi_gpu_number(const dmi_engine *e, uint64_t ordinal)
+{
+    return &e->gpu->numbers[number_of(ordinal)];
+}
+
+dm_status dmi_gpu_raise(dmi_engine *e, int stream, uint32_t *counter, uint64_t ordinal)
+{
+    return dmi_cu_copy(e->gpu->stream[stream], counter, dmi_gpu_number(e, ordinal), sizeof *counter);
+}
+
+dm_status dmi_gpu_wait(dmi_engine *e, int stream, uint32_t *counter, uint64_t ordinal)
+{
+    return dmi_cu_wait_value(e->gpu->stream[stream], counter, dmi_gpu_value(ordinal));
+}
+
+/* After a fault of the device nothing tells of a single command whether it was done. */
+static void fail_all(dmi_engine *e, const char *why)
+{
+    char text[128];
+    snprintf(text, sizeof text, "a GPU of this process has failed: %s", why);
+    for (dmi_instance *inst = e->first; inst; inst = inst->next) {
+        if (!atomic_load(&inst->failed)) {
+            dmi_engine_fail(e, inst, DM_ERR_INTERNAL, text);
+        }
+    }
+}
+
+bool dmi_gpu_look(dmi_engine *e, bool idle)
+{
+    dmi_gpu *g = e->gpu;
+    bool moved = false;
+    for (int lane = 0; lane < e->lanes; lane++) {
+        dmi_marks *m = &g->marks[lane];
+        if (lane == DMI_LANE_RECV) {
+            continue; /* its blocks are told by those who send them */
+        }
+        while (m->looked < m->head && dmi_cu_event_reached(m->event[m->looked % MARKS].event)) {
+            g->reached[lane] = m->event[m->looked++ % MARKS].seq;
+            moved = true;
+        }
+        bool unmarked = m->looked == m->head && g->issued[lane] > g->reached[lane];
+        if (idle && unmarked && record(g, lane) != DM_OK) {
+            dmi_log(DMI_LOG_ERROR, "worker %d: %s", e->config.me, dmi_error_text());
+        }
+    }
+    const char *lost = dmi_cu_lost(); /* before anything counts as done */
+    if (lost) {
+        fail_all(e, lost);
+    }
+    return moved;
+}

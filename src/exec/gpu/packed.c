@@ -1,0 +1,136 @@
+/* Pieces on their way that are packed beside the arrays: through host memory, or as messages of device memory.
+ *
+ * What has come is brought to its place by RECV's stream, and this device's own `arrived` counter is raised
+ * behind it, as a peer that writes here itself would do it: what reads the block waits for the counter in
+ * either case. */
+#include "exec/gpu/parts.h"
+#include "kernels/direct.h"
+
+dmi_staged *dmi_gpu_packed_next(dmi_staging *s)
+{
+    dmi_staged *piece = &s->piece[s->tail % STAGED];
+    if (s->tail - s->head == STAGED || (piece->used && !dmi_cu_event_reached(piece->event))) {
+        return NULL;
+    }
+    dmi_arena_free(&piece->arena);
+    return piece;
+}
+
+void dmi_gpu_packed_take(dmi_staging *s, dmi_staged *piece, dmi_work *w, int state)
+{
+    piece->work = w;
+    piece->state = state;
+    w->staged = piece;
+    s->tail++;
+}
+
+void dmi_gpu_packed_mark(dmi_engine *e, dmi_work *w, int lane)
+{
+    w->staged->used = true;
+    dmi_gpu_failed(e, w, dmi_cu_event_record(w->staged->event, e->gpu->stream[lane]));
+}
+
+void dmi_gpu_packed_pack(dmi_engine *e, dmi_staged *piece, dmi_work *w)
+{
+    dmi_queue *queue = e->gpu->queue[DMI_LANE_SEND];
+    dmi_copy packed;
+    const void *source = dmi_ref_pointer(w->inst, &w->step->ref[0]);
+    dm_status status = dmi_gpu_after(e, DMI_LANE_SEND, &w->wait);
+    dmi_gpu_time_begin(e, DMI_LANE_SEND, w);
+    if (status == DM_OK && !dmi_copy_pack(w->step->desc, &packed, &piece->arena)) {
+        status = dmi_fail(DM_ERR_NOMEM, "no memory for a transfer");
+    }
+    if (status == DM_OK && source && !atomic_load(&w->inst->failed)) {
+        queue->device_run = dmi_gpu_runs(e, w, &packed);
+        status = dmi_gpu_work_begin(e, DMI_LANE_SEND);
+        if (status == DM_OK) {
+            dmi_run_copy(e->config.backend, queue, &packed, source, piece->device);
+            status = piece->pinned ? dmi_cu_copy(queue->stream, piece->pinned, piece->device, w->step->bytes)
+                                   : DM_OK;
+            status = dmi_gpu_work_end(e, DMI_LANE_SEND, w, dmi_gpu_queued(queue, status));
+        }
+    }
+    dmi_gpu_failed(e, w, status);
+    dmi_gpu_time_end(e, DMI_LANE_SEND, w);
+}
+
+static dm_status bring(dmi_engine *e, dmi_staged *piece, dmi_work *w, void *place)
+{
+    dmi_queue *queue = e->gpu->queue[DMI_LANE_RECV];
+    dmi_copy unpacked;
+    dm_status status = dmi_gpu_after(e, DMI_LANE_RECV, &w->wait); /* what uses the place now */
+    if (status == DM_OK && !dmi_copy_unpack(w->step->desc, &unpacked, &piece->arena)) {
+        status = dmi_fail(DM_ERR_NOMEM, "no memory for a transfer");
+    }
+    if (status != DM_OK) {
+        return status;
+    }
+    dmi_gpu_time_begin(e, DMI_LANE_RECV, w);
+    queue->device_run = dmi_gpu_runs(e, w, &unpacked);
+    status = dmi_gpu_work_begin(e, DMI_LANE_RECV);
+    if (status == DM_OK) {
+        status =
+            piece->pinned ? dmi_cu_copy(queue->stream, piece->device, piece->pinned, w->step->bytes) : DM_OK;
+        dmi_run_copy(e->config.backend, queue, &unpacked, piece->device, place);
+        status = dmi_gpu_work_end(e, DMI_LANE_RECV, w, dmi_gpu_queued(queue, status));
+    }
+    dmi_gpu_time_end(e, DMI_LANE_RECV, w);
+    return status;
+}
+
+/* On RECV's stream, behind what uses the place now; bad: nothing came. Then the block has arrived. */
+static void unpack(dmi_engine *e, dmi_staged *piece, dmi_work *w, bool good)
+{
+    dmi_gpu *g = e->gpu;
+    void *place = dmi_ref_pointer(w->inst, &w->step->ref[0]);
+    dm_status status = DM_OK;
+    if (good && place) {
+        status = piece->straight ? DM_OK : bring(e, piece, w, place); /* straight: it lies where it belongs */
+        int64_t came = status == DM_OK ? w->step->bytes : 0;
+        atomic_fetch_add_explicit(&e->port->tally.bytes_received, came, memory_order_relaxed);
+    } else { /* what comes later on this stream must not raise the counter before the place is free */
+        status = dmi_gpu_after(e, DMI_LANE_RECV, &w->wait);
+    }
+    dmi_gpu_failed(e, w, status);
+    dmi_gpu_failed(e, w, dmi_gpu_raise(e, DMI_LANE_RECV, &g->arrived[w->step->peer], w->ordinal + 1));
+    dmi_gpu_packed_mark(e, w, DMI_LANE_RECV);
+    piece->state = PIECE_ON_DEVICE;
+    w->started = true;
+}
+
+bool dmi_gpu_packed_receive(dmi_engine *e, dmi_staged *piece, int (*arrived)(dmi_engine *, dmi_work *))
+{
+    dmi_work *w = piece->work;
+    if (piece->state == PIECE_WITH_LINK) {
+        int how = arrived(e, w);
+        if (how == 0) {
+            return false;
+        }
+        if (how < 0) {
+            dmi_engine_fail(e, w->inst, DM_OK, "");
+        }
+        unpack(e, piece, w, how > 0);
+    }
+    if (dmi_cu_event_reached(piece->event)) {
+        piece->state = PIECE_DONE;
+    }
+    return true;
+}
+
+bool dmi_gpu_packed_progress(dmi_engine *e, dmi_staging *s, bool (*each)(dmi_engine *, dmi_staged *))
+{
+    bool moved = false, on = true;
+    for (uint64_t i = s->head; i < s->tail && on; i++) {
+        dmi_staged *piece = &s->piece[i % STAGED];
+        int before = piece->state;
+        on = piece->state == PIECE_DONE || each(e, piece);
+        moved = moved || piece->state != before;
+    }
+    while (s->head < s->tail && s->piece[s->head % STAGED].state == PIECE_DONE) {
+        dmi_staged *piece = &s->piece[s->head++ % STAGED];
+        piece->work->finished = true;
+        piece->work = NULL;
+        moved = true;
+    }
+    return moved;
+}

@@ -1,0 +1,98 @@
+/* What a GPU's worker does on the host, outside the communication thread: parts of files, functions of the user's.
+ *
+ * The bytes pass through pieces of pinned memory. A piece is filled by one side and emptied by the other: by the device
+ * (a copy on a lane's stream, with an event behind it) and by a thread of the crew. Whoever has it is told by the list
+ * it is in, and it changes hands only when the event has been reached, or the job is done. The communication thread
+ * waits for neither: it looks, and other lanes go on.
+ *
+ * Pieces, threads and packed places on the device are made when the first step needs them, and kept to the end:
+ * (2 * file_threads + 2) * file_piece bytes of pinned memory, and as many of the device's where a part is no stack of
+ * rows in the worker's memory. */
+#ifndef DMI_GPU_PIECES_H
+#define DMI_GPU_PIECES_H
+
+#include "exec/gpu/crew.h"
+#include "exec/gpu/parts.h"
+#include "io/file.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* The file of a command, open for all its parts here: from the first that needs it to the last. */
+typedef struct dmi_file_use {
+    struct dmi_file_use *next;
+    pthread_mutex_t lock; /* of file, tried and left */
+    dmi_file file;
+    bool tried;      /* to open it */
+    int left;        /* parts that are still to be moved: the last one closes it */
+    atomic_int stop; /* one has failed: the rest do nothing */
+    int steps;       /* of which the communication thread has not heard yet: with the last one this goes */
+} dmi_file_use;
+
+typedef struct dmi_piece {
+    dmi_crew_job job; /* the first member: what the crew knows of a piece */
+    struct dmi_piece *next;
+    char *pinned, *device;
+    dmi_event event;
+    dmi_work *work;
+    dmi_file_use *use;          /* a part of a file */
+    bool skipped, planted;
+    struct dmi_gpu_task *task;  /* else a part of its operand, at `host` */
+    char *host;
+    int64_t bytes;
+    dm_status status; /* of the job */
+    char text[DMI_ERROR_TEXT];
+} dmi_piece;
+
+typedef struct dmi_pieces {
+    dmi_piece *first, **last;
+} dmi_pieces;
+
+struct dmi_hosting {
+    int count;
+    dmi_piece *piece;
+    int64_t bytes; /* of a piece */
+    char *pinned, *device;
+    dmi_pieces free;
+    dmi_pieces to_device; /* copied there */
+    dmi_pieces to_host;   /* copied here, then for the crew */
+    dmi_pieces with_crew; /* but those read from files, which their steps know */
+    dmi_crew *crew;
+    dmi_crew *caller;     /* one thread, which calls the user's functions */
+    dmi_file_use *use;
+    uint64_t ahead[DMI_STAMP_LANES]; /* steps of a lane before this one have been looked at for reading ahead */
+    struct dmi_gpu_task *task[DMI_STAMP_LANES];
+    int jobs; /* with the crew or the caller, for the watchdog */
+    int64_t parts; /* of files, for planted faults */
+};
+
+/* --- pieces.c */
+DM_CHECKED dm_status dmi_gpu_hosting(dmi_engine *e); /* makes them, the first time */
+void dmi_gpu_hosting_stop(dmi_engine *e);            /* no thread of it runs any more */
+void dmi_gpu_hosting_free(dmi_engine *e);            /* when the streams have ended */
+/* A piece that nobody has; NULL: none now. */
+dmi_piece *dmi_gpu_piece_take(dmi_engine *e);
+void dmi_gpu_piece_free(dmi_engine *e, dmi_piece *p);
+void dmi_gpu_piece_append(dmi_pieces *list, dmi_piece *p);
+/* Records the piece's event behind what the lane's stream does with it. */
+void dmi_gpu_piece_on_device(dmi_engine *e, int lane, dmi_pieces *list, dmi_piece *p);
+void dmi_gpu_piece_to_crew(dmi_engine *e, dmi_piece *p, void (*run)(dmi_crew_job *job));
+/* Places of packed elements on the device, for all pieces. */
+DM_CHECKED dm_status dmi_gpu_piece_packed(dmi_engine *e);
+bool dmi_gpu_hosting_progress(dmi_engine *e);
+/* Is nothing waited for but jobs, whose end is told, so that nobody need look again and again? */
+bool dmi_gpu_hosting_rings(const dmi_engine *e);
+
+/* --- file.c. False: to be tried again later */
+bool dmi_gpu_issue_file(dmi_engine *e, int lane, dmi_work *w);
+void dmi_gpu_file_arrived(dmi_engine *e, dmi_piece *p); /* what is to be written is here, and final */
+void dmi_gpu_file_written(dmi_engine *e, dmi_piece *p);
+void dmi_gpu_file_free(dmi_engine *e);
+
+/* --- task.c */
+bool dmi_gpu_issue_task(dmi_engine *e, int lane, dmi_work *w);
+void dmi_gpu_task_arrived(dmi_engine *e, dmi_piece *p);
+void dmi_gpu_task_copied(dmi_engine *e, dmi_piece *p);
+void dmi_gpu_task_free(dmi_engine *e);
+
+#endif

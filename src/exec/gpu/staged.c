@@ -1,0 +1,132 @@
+/* Blocks through host memory: to and from the master, who works there, and between GPUs that cannot reach each
+ * other's memory. A block comes in pieces of the plan that fit a place in pinned memory (profile.piece).
+ *
+ * Out: packed on the device, copied to pinned memory, and when the device is there, given to the host's link.
+ * In: the link fills pinned memory; then a copy and a kernel bring it to its place. Pieces are handled in the
+ * order of their lane. */
+#include "exec/gpu/parts.h"
+#include "exec/mpi_link.h"
+#include "kernels/direct.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* --- out --- */
+
+bool dmi_gpu_send_staged(dmi_engine *e, dmi_work *w)
+{
+    dmi_gpu *g = e->gpu;
+    dmi_staged *piece = dmi_gpu_packed_next(&g->out);
+    if (!piece) {
+        return false;
+    }
+    assert(w->step->bytes <= g->piece_bytes);
+    dmi_gpu_packed_pack(e, piece, w);
+    dmi_gpu_packed_take(&g->out, piece, w, PIECE_ON_DEVICE);
+    dmi_gpu_packed_mark(e, w, DMI_LANE_SEND);
+    return true;
+}
+
+static bool deliver(dmi_engine *e, dmi_work *w)
+{
+    dmi_port *port = dmi_hub_port(e->config.hub, w->step->peer);
+    dmi_mailbox *box = &port->mailbox[e->config.me];
+    if (atomic_load_explicit(&box->granted, memory_order_acquire) <= w->ordinal) {
+        return false;
+    }
+    dmi_slot *slot = &box->slot[w->ordinal % DMI_SLOTS];
+    dmi_copy unpacked;
+    char *base = slot->slab < 0 ? NULL : dmi_direct_map(e, w->step->peer, slot->slab);
+    void *to = slot->slab < 0 ? (void *)(uintptr_t)slot->address : base ? (void *)(base + slot->address) : NULL;
+    bool to_worker = w->step->peer < e->config.endpoints - 1; /* into such a piece, as it is */
+    if (!slot->refused && !atomic_load(&w->inst->failed)) {
+        if (to && to_worker) {
+            memcpy(to, w->staged->pinned, (size_t)w->step->bytes);
+            atomic_fetch_add_explicit(&e->port->tally.bytes_sent, w->step->bytes, memory_order_relaxed);
+        } else if (to && dmi_copy_unpack(w->step->desc, &unpacked, &w->staged->arena)) {
+            dmi_run_copy(dmi_backend_cpu(), NULL, &unpacked, w->staged->pinned, to);
+            atomic_fetch_add_explicit(&e->port->tally.bytes_sent, w->step->bytes, memory_order_relaxed);
+        } else {
+            dmi_engine_fail(e, w->inst, to ? DM_ERR_NOMEM : DM_ERR_TRANSPORT,
+                            to ? "no memory for a transfer" : "cannot map memory of the receiver");
+        }
+    }
+    slot->poisoned = atomic_load(&w->inst->failed);
+    atomic_store_explicit(&box->arrived, w->ordinal + 1, memory_order_release);
+    dmi_bell_ring(&port->bell);
+    return true;
+}
+
+/* True: the next piece may be looked at too. */
+static bool send_piece(dmi_engine *e, dmi_staged *piece)
+{
+    dmi_work *w = piece->work;
+    bool message = e->peer[w->step->peer].link == &dmi_link_mpi;
+    if (piece->state == PIECE_ON_DEVICE) {
+        if (!dmi_cu_event_reached(piece->event) || !dmi_engine_reached(e, &w->wait)) {
+            return false;
+        }
+        dmi_transfer_check_source(e, w);
+        piece->state = PIECE_WITH_LINK;
+    }
+    if (piece->state == PIECE_WITH_LINK &&
+        (message ? dmi_mpi_push_packed(e, w, piece->pinned) : deliver(e, w))) {
+        piece->state = PIECE_DONE;
+    }
+    return piece->state == PIECE_DONE || (message && w->message); /* messages under way overlap */
+}
+
+/* --- in --- */
+
+bool dmi_gpu_grant_staged(dmi_engine *e, dmi_work *w)
+{
+    dmi_gpu *g = e->gpu;
+    int peer = w->step->peer;
+    bool message = e->peer[peer].link == &dmi_link_mpi;
+    dmi_staged *piece = dmi_gpu_packed_next(&g->in);
+    if (!piece || (!message && w->ordinal - e->peer[peer].retired >= DMI_SLOTS)) {
+        return false;
+    }
+    assert(w->step->bytes <= g->piece_bytes);
+    if (message) {
+        if (!dmi_mpi_grant_packed(e, w, piece->pinned)) {
+            return false;
+        }
+    } else {
+        dmi_mailbox *box = &e->port->mailbox[peer];
+        dmi_slot *slot = &box->slot[w->ordinal % DMI_SLOTS];
+        *slot = e->config.one_space
+                    ? (dmi_slot){.slab = -1, .address = (uint64_t)(uintptr_t)piece->pinned}
+                    : (dmi_slot){.slab = DMI_MAX_SLABS - 1, .address = (uint64_t)(piece->pinned - g->pinned)};
+        atomic_store_explicit(&box->granted, w->ordinal + 1, memory_order_release);
+        dmi_bell_ring(&dmi_hub_port(e->config.hub, peer)->bell);
+    }
+    dmi_gpu_packed_take(&g->in, piece, w, PIECE_WITH_LINK);
+    return true;
+}
+
+/* -1: the sender's command failed; 0: not yet; 1: here. */
+static int arrived(dmi_engine *e, dmi_work *w)
+{
+    int peer = w->step->peer;
+    if (e->peer[peer].link == &dmi_link_mpi) {
+        return dmi_mpi_arrive_packed(e, w);
+    }
+    const dmi_mailbox *box = &e->port->mailbox[peer];
+    if (atomic_load_explicit(&box->arrived, memory_order_acquire) <= w->ordinal) {
+        return 0;
+    }
+    e->peer[peer].retired++;
+    return box->slot[w->ordinal % DMI_SLOTS].poisoned ? -1 : 1;
+}
+
+static bool receive_piece(dmi_engine *e, dmi_staged *piece)
+{
+    return dmi_gpu_packed_receive(e, piece, arrived);
+}
+
+bool dmi_gpu_staged_progress(dmi_engine *e)
+{
+    bool moved = dmi_gpu_packed_progress(e, &e->gpu->out, send_piece);
+    return dmi_gpu_packed_progress(e, &e->gpu->in, receive_piece) || moved;
+}

@@ -1,0 +1,283 @@
+/* Making and ending the GPU part of an executor, and its ways to peers. */
+#include "exec/gpu/pieces.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { TABLES_SLAB = 4 << 20 };
+
+/* Everything that the libraries allocate at first use is made now: later it would wait for the whole device. */
+static dm_status make_streams(dmi_engine *e)
+{
+    dmi_gpu *g = e->gpu;
+    dm_status status = DM_OK;
+    for (int lane = 0; lane < e->lanes && status == DM_OK; lane++) {
+        bool compute = lane != DMI_LANE_SEND && lane != DMI_LANE_RECV;
+        bool pushes = lane == DMI_LANE_SEND && e->config.push_kernel > 0;
+        status = dmi_cuda_queue_create(g->device, &g->queue[lane]);
+        if (status == DM_OK && pushes) { /* not behind all blocks of a product that has been started */
+            status = dmi_cuda_queue_first(g->queue[lane]);
+        }
+        if (status == DM_OK && compute && !dmi_cuda_queue_blas(g->queue[lane])) {
+            status = dmi_fail(DM_ERR_INTERNAL, "%s", g->queue[lane]->error_text);
+        }
+        g->stream[lane] = status == DM_OK ? g->queue[lane]->stream : NULL;
+        for (int i = 0; i < MARKS && status == DM_OK; i++) {
+            status = dmi_cu_event_create(false, &g->marks[lane].event[i].event);
+        }
+    }
+    status = status == DM_OK ? dmi_cu_stream_create(&g->stream[STREAM_GRANT]) : status;
+    return status == DM_OK ? dmi_cu_stream_create(&g->stream[STREAM_TABLES]) : status;
+}
+
+dm_status dmi_gpu_packed_make(dmi_gpu *g, dmi_staged *piece, char *pinned, int64_t bytes)
+{
+    piece->pinned = pinned;
+    piece->device = dmi_cu_malloc(bytes);
+    return piece->device ? dmi_cu_event_create(false, &piece->event)
+                         : dmi_fail(DM_ERR_NOMEM, "no memory for pieces on GPU %d", g->device);
+}
+
+static dm_status make_piece(dmi_gpu *g, dmi_staged *piece, int number)
+{
+    return dmi_gpu_packed_make(g, piece, g->pinned + number * g->piece_bytes, g->piece_bytes);
+}
+
+static dm_status make_staging(dmi_engine *e)
+{
+    dmi_gpu *g = e->gpu;
+    const dmi_slab_ops *host = &e->config.host_memory;
+    g->piece_bytes = e->config.piece;
+    g->pinned_bytes = 2 * STAGED * g->piece_bytes;
+    g->pinned = host->get(host->context, DMI_MAX_SLABS - 1, g->pinned_bytes);
+    e->host_memory = g->pinned;
+    dm_status status = g->pinned
+                           ? dmi_cu_pin(g->pinned, g->pinned_bytes)
+                           : dmi_fail(DM_ERR_NOMEM, "no host memory for the executor of GPU %d", g->device);
+    if (status == DM_OK) { /* a fork would make these pages copies on writing, and the device would keep the old ones */
+        (void)madvise(g->pinned, (size_t)g->pinned_bytes, MADV_DONTFORK);
+    }
+    for (int i = 0; i < STAGED && status == DM_OK; i++) {
+        status = make_piece(g, &g->out.piece[i], i);
+        status = status == DM_OK ? make_piece(g, &g->in.piece[i], STAGED + i) : status;
+    }
+    return status;
+}
+
+/* This device's counters, all zero, and the table that raises others'. */
+static dm_status make_counters(dmi_engine *e)
+{
+    dmi_gpu *g = e->gpu;
+    int64_t n = e->config.endpoints, numbers = INT64_C(1) << NUMBER_BITS;
+    uint32_t *host = dmi_cu_malloc_host(numbers * (int64_t)sizeof *host);
+    g->arrived = dmi_cu_malloc(2 * n * (int64_t)sizeof *g->arrived);
+    g->freed = g->arrived ? g->arrived + n : NULL;
+    g->numbers = dmi_cu_malloc(numbers * (int64_t)sizeof *g->numbers);
+    g->peer = calloc((size_t)n, sizeof *g->peer);
+    dm_status status = host && g->arrived && g->numbers && g->peer
+                           ? dmi_cu_zero(g->arrived, 2 * n * (int64_t)sizeof *g->arrived)
+                           : dmi_fail(DM_ERR_NOMEM, "no memory for the executor of GPU %d", g->device);
+    for (int s = 0; s < STREAMS && status == DM_OK; s++) {
+        g->arrivals[s] = calloc((size_t)n, sizeof *g->arrivals[s]);
+        status = g->arrivals[s] ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for an executor");
+    }
+    if (status == DM_OK) {
+        for (int64_t i = 0; i < numbers; i++) {
+            host[i] = (uint32_t)i << (32 - NUMBER_BITS);
+        }
+        status = dmi_cu_copy(g->stream[STREAM_TABLES], g->numbers, host, numbers * (int64_t)sizeof *host);
+        status = status == DM_OK ? dmi_cu_stream_wait(g->stream[STREAM_TABLES]) : status;
+    }
+    dmi_cu_release_host(host);
+    return status;
+}
+
+dm_status dmi_gpu_start(dmi_engine *e, int device)
+{
+    dmi_gpu *g = calloc(1, sizeof *g);
+    dmi_pool_config tables = {.ops = dmi_gpu_slabs(NULL),
+                              .slab_bytes = TABLES_SLAB,
+                              .align = 64,
+                              .own = e->config.pool_own};
+    if (!g) {
+        return dmi_fail(DM_ERR_NOMEM, "no memory for the executor of GPU %d", device);
+    }
+    e->gpu = g;
+    g->device = device;
+    dm_status status = dmi_cu_use(device);
+    status = status == DM_OK ? make_streams(e) : status;
+    e->fused = status == DM_OK && dmi_cuda_fused_take(g->queue[DMI_LANE_COMPUTE]);
+    status = status == DM_OK ? make_counters(e) : status;
+    status = status == DM_OK ? make_staging(e) : status;
+    status = status == DM_OK ? dmi_pool_create(&tables, &g->tables) : status;
+    if (status == DM_OK && e->config.timeline) {
+        status = dmi_gpu_time_start(e);
+    }
+    dmi_gpu_ranges_start(e);
+    if (status == DM_OK) {
+        dmi_cu_handle handle;
+        atomic_store(&e->port->gpu, device + 1);
+        if (!e->config.one_space && (status = dmi_cu_export(g->arrived, &handle)) == DM_OK) {
+            memcpy(e->port->counter_handle, handle.bytes, sizeof handle.bytes);
+        }
+    }
+    if (status != DM_OK) {
+        dmi_gpu_stop(e);
+    }
+    return status;
+}
+
+void dmi_gpu_packed_free(dmi_staged *piece)
+{
+    dmi_cu_release(piece->device);
+    dmi_cu_event_destroy(piece->event);
+    dmi_arena_free(&piece->arena);
+    memset(piece, 0, sizeof *piece);
+}
+
+static void free_staging(dmi_engine *e)
+{
+    dmi_gpu *g = e->gpu;
+    const dmi_slab_ops *host = &e->config.host_memory;
+    for (int i = 0; i < STAGED; i++) {
+        dmi_gpu_packed_free(&g->out.piece[i]);
+        dmi_gpu_packed_free(&g->in.piece[i]);
+    }
+    if (g->pinned) {
+        dmi_cu_unpin(g->pinned);
+        host->give_back(host->context, DMI_MAX_SLABS - 1, g->pinned, g->pinned_bytes);
+    }
+}
+
+void dmi_gpu_stop(dmi_engine *e)
+{
+    dmi_gpu *g = e->gpu;
+    if (!g) {
+        return;
+    }
+    (void)!dmi_cu_use(g->device);
+    dmi_gpu_hosting_stop(e);
+    for (int lane = 0; lane < DMI_STAMP_LANES; lane++) {
+        dmi_cuda_queue_destroy(g->queue[lane]); /* waits for what is in it */
+        for (int i = 0; i < MARKS; i++) {
+            dmi_cu_event_destroy(g->marks[lane].event[i].event);
+        }
+    }
+    dmi_gpu_disconnect(e);
+    dmi_gpu_time_stop(e);
+    dmi_gpu_hosting_free(e);
+    (void)!dmi_gpu_messages(e, 0);
+    free_staging(e);
+    dmi_cu_stream_destroy(g->stream[STREAM_GRANT]);
+    dmi_cu_stream_destroy(g->stream[STREAM_TABLES]);
+    for (int s = 0; s < STREAMS; s++) {
+        free(g->arrivals[s]);
+    }
+    dmi_cu_release(g->arrived);
+    dmi_cu_release(g->numbers);
+    free(g->peer);
+    dmi_pool_destroy(g->tables);
+    dmi_cu_ranges_destroy(g->ranges);
+    free(g);
+    e->gpu = NULL;
+}
+
+/* --- peers --- */
+
+/* Another process's: its counters are mapped now, its slabs when a block goes there. */
+static dm_status connect_process(dmi_engine *e, int number)
+{
+    dmi_gpu_peer *p = &e->gpu->peer[number];
+    const dmi_port *port = dmi_hub_port(e->config.hub, number);
+    dmi_cu_handle handle;
+    memcpy(handle.bytes, port->counter_handle, sizeof handle.bytes);
+    p->slab = calloc(DMI_MAX_SLABS, sizeof *p->slab);
+    p->slab_serial = calloc(DMI_MAX_SLABS, sizeof *p->slab_serial);
+    dm_status status = p->slab && p->slab_serial ? dmi_cu_open(&handle, &p->counters)
+                                                 : dmi_fail(DM_ERR_NOMEM, "no memory for a peer");
+    if (status == DM_OK) {
+        uint32_t *counters = p->counters;
+        p->arrived = counters + e->config.me;
+        p->freed = counters + e->config.endpoints + e->config.me;
+    }
+    return status;
+}
+
+dm_status dmi_gpu_connect(dmi_engine *e, int number, dmi_engine *peer)
+{
+    dmi_gpu *g = e->gpu;
+    dm_status status = dmi_cu_use(g->device);
+    if (status != DM_OK || !peer) {
+        return status == DM_OK ? connect_process(e, number) : status;
+    }
+    if (peer->gpu->device != g->device) {
+        status = dmi_cu_can_peer(g->device, peer->gpu->device)
+                     ? dmi_cu_peer(peer->gpu->device)
+                     : dmi_fail(DM_ERR_TRANSPORT, "GPU %d cannot reach the memory of GPU %d", g->device,
+                                peer->gpu->device);
+    }
+    if (status == DM_OK) {
+        g->peer[number].arrived = peer->gpu->arrived + e->config.me;
+        g->peer[number].freed = peer->gpu->freed + e->config.me;
+    }
+    return status;
+}
+
+static void unmap(dmi_engine *e, int peer, int slab)
+{
+    dmi_gpu_peer *p = &e->gpu->peer[peer];
+    if (p->slab[slab]) {
+        dmi_cu_close(p->slab[slab]);
+        p->slab[slab] = NULL;
+        atomic_fetch_sub(&dmi_hub_port(e->config.hub, peer)->slab_users[slab], 1);
+    }
+}
+
+void dmi_gpu_unmap(dmi_engine *e)
+{
+    for (int i = 0; e->gpu->peer && i < e->config.endpoints; i++) {
+        for (int j = 0; e->gpu->peer[i].slab && j < DMI_MAX_SLABS; j++) {
+            unmap(e, i, j);
+        }
+    }
+}
+
+void dmi_gpu_disconnect(dmi_engine *e)
+{
+    if (e->gpu) {
+        dmi_gpu_unmap(e);
+    }
+    for (int i = 0; e->gpu && e->gpu->peer && i < e->config.endpoints; i++) {
+        dmi_gpu_peer *p = &e->gpu->peer[i];
+        if (p->counters) {
+            dmi_cu_close(p->counters);
+        }
+        free(p->slab);
+        free(p->slab_serial);
+        memset(p, 0, sizeof *p);
+    }
+}
+
+void *dmi_gpu_map(dmi_engine *e, int peer, int slab)
+{
+    dmi_gpu_peer *p = &e->gpu->peer[peer];
+    dmi_port *port = dmi_hub_port(e->config.hub, peer);
+    unsigned serial = atomic_load(&port->slab_serial[slab]);
+    if (p->slab_serial[slab] != serial) { /* given back and made anew since */
+        unmap(e, peer, slab);
+    }
+    if (!p->slab[slab]) {
+        dmi_cu_handle handle;
+        memcpy(handle.bytes, port->slab_handle[slab], sizeof handle.bytes);
+        if (dmi_cu_open(&handle, &p->slab[slab]) == DM_OK) {
+            atomic_fetch_add(&port->slab_users[slab], 1);
+        } else {
+            dmi_log(DMI_LOG_WARN, "worker %d: slab %d of worker %d: %s", e->config.me, slab, peer,
+                    dmi_error_text());
+            p->slab[slab] = NULL;
+        }
+        p->slab_serial[slab] = serial;
+    }
+    return p->slab[slab];
+}

@@ -1,0 +1,269 @@
+/* Functions of the user's on a GPU: they work on the host, on copies of all the memory of their operands.
+ *
+ * When everything before the step is done, and it is known that its operands are good, their memory is copied
+ * to the host piece by piece; the function is called on a thread of its own, always the same one; what it may
+ * have written is copied back. The step is issued with the last copy to the device, so that nothing on a stream
+ * waits for the function. The lane waits meanwhile, others do not. */
+#include "exec/gpu/pieces.h"
+#include "ops/common_task.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COMES, RUNS, GOES };
+
+typedef struct dmi_gpu_task {
+    dmi_crew_job job;
+    dmi_engine *e;
+    dmi_work *work;
+    int lane, phase;
+    char *host[DMI_MAX_REFS];
+    int operand; /* the next chunk: of this one, from byte `at` on */
+    int64_t at;
+    int under_way; /* chunks that pieces hold */
+    dm_status status;
+    char text[DMI_ERROR_TEXT];
+} dmi_gpu_task;
+
+static void free_task(dmi_gpu_task *t)
+{
+    for (int i = 0; t && i < DMI_MAX_REFS; i++) {
+        for (int j = i + 1; j < DMI_MAX_REFS; j++) { /* views of one array share a copy */
+            t->host[j] = t->host[j] == t->host[i] ? NULL : t->host[j];
+        }
+        free(t->host[i]);
+    }
+    free(t);
+}
+
+void dmi_gpu_task_free(dmi_engine *e)
+{
+    for (int lane = 0; lane < DMI_STAMP_LANES; lane++) {
+        free_task(e->gpu->hosting->task[lane]);
+    }
+}
+
+static const dmi_block *block_of(const dmi_gpu_task *t, int operand)
+{
+    return &t->work->inst->memory[t->work->step->ref[operand].index]->block;
+}
+
+/* The first operand with the same memory: views of one array have one copy. */
+static int shared_with(const dmi_gpu_task *t, int operand)
+{
+    int i = 0;
+    while (block_of(t, i) != block_of(t, operand)) {
+        i++;
+    }
+    return i;
+}
+
+static dm_status begin(dmi_engine *e, int lane, dmi_work *w)
+{
+    dm_status status = dmi_gpu_hosting(e);
+    struct dmi_hosting *h = e->gpu->hosting;
+    if (status == DM_OK && !h->caller) {
+        char name[32];
+        snprintf(name, sizeof name, "worker %d tasks", e->config.me);
+        status = dmi_crew_start(1, &e->port->bell, name, &h->caller);
+    }
+    if (status != DM_OK) {
+        return status;
+    }
+    dmi_gpu_task *t = calloc(1, sizeof *t);
+    bool all = t != NULL;
+    int64_t bytes = 0;
+    if (t) {
+        *t = (dmi_gpu_task){.e = e, .work = w, .lane = lane};
+    }
+    for (int i = 0; all && i < w->step->nref; i++) {
+        int same = shared_with(t, i);
+        bytes = block_of(t, i)->bytes;
+        t->host[i] = same < i ? t->host[same] : malloc((size_t)DMI_MAX(bytes, 1));
+        all = t->host[i] != NULL;
+    }
+    if (!all) {
+        free_task(t);
+        return dmi_fail(DM_ERR_NOMEM, "no memory on the host for %lld bytes of an operand", (long long)bytes);
+    }
+    h->task[lane] = t;
+    return dmi_gpu_after(e, lane, &w->wait);
+}
+
+/* --- chunks --- */
+
+/* The next one: false when all have been begun. */
+static bool next_chunk(dmi_gpu_task *t, char **device, char **host, int64_t *bytes)
+{
+    for (; t->operand < t->work->step->nref; t->operand++, t->at = 0) {
+        const dmi_block *block = block_of(t, t->operand);
+        bool wanted = t->phase == COMES;
+        for (int i = t->operand; i < t->work->step->nref; i++) {
+            wanted = wanted || (block_of(t, i) == block && (t->work->step->ref[i].mode & DMI_WRITE));
+        }
+        wanted = wanted && shared_with(t, t->operand) == t->operand;
+        if (wanted && t->at < block->bytes) {
+            *device = (char *)block->base + t->at;
+            *host = t->host[t->operand] + t->at;
+            *bytes = DMI_MIN(block->bytes - t->at, t->e->gpu->hosting->bytes);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void copy_in(dmi_crew_job *job)
+{
+    dmi_piece *p = (dmi_piece *)job;
+    memcpy(p->host, p->pinned, (size_t)p->bytes);
+}
+
+static void copy_out(dmi_crew_job *job)
+{
+    dmi_piece *p = (dmi_piece *)job;
+    memcpy(p->pinned, p->host, (size_t)p->bytes);
+}
+
+static void fail(dmi_gpu_task *t, dm_status status)
+{
+    if (status != DM_OK && t->status == DM_OK) {
+        t->status = status;
+        snprintf(t->text, sizeof t->text, "%s", dmi_error_text());
+    }
+}
+
+/* Begins as many as there are pieces for; false while some are missing or under way. */
+static bool chunks_done(dmi_engine *e, dmi_gpu_task *t)
+{
+    struct dmi_hosting *h = e->gpu->hosting;
+    char *device, *host;
+    int64_t bytes;
+    while (t->status == DM_OK && next_chunk(t, &device, &host, &bytes)) {
+        dmi_piece *p = dmi_gpu_piece_take(e);
+        if (!p) {
+            return false;
+        }
+        p->work = t->work;
+        p->task = t;
+        p->host = host;
+        p->bytes = bytes;
+        t->at += bytes;
+        t->under_way++;
+        if (t->phase == COMES) {
+            fail(t, dmi_cu_copy(e->gpu->stream[t->lane], p->pinned, device, bytes));
+            dmi_gpu_piece_on_device(e, t->lane, &h->to_host, p);
+        } else {
+            dmi_gpu_piece_to_crew(e, p, copy_out);
+            dmi_gpu_piece_append(&h->with_crew, p);
+        }
+    }
+    return t->under_way == 0;
+}
+
+void dmi_gpu_task_arrived(dmi_engine *e, dmi_piece *p)
+{
+    dmi_gpu_piece_to_crew(e, p, copy_in);
+    dmi_gpu_piece_append(&e->gpu->hosting->with_crew, p);
+}
+
+/* Where on the device a chunk belongs. */
+static char *device_of(const dmi_piece *p)
+{
+    const dmi_gpu_task *t = p->task;
+    int i = 0;
+    while (p->host < t->host[i] || p->host >= t->host[i] + block_of(t, i)->bytes) {
+        i++;
+    }
+    return (char *)block_of(t, i)->base + (p->host - t->host[i]);
+}
+
+void dmi_gpu_task_copied(dmi_engine *e, dmi_piece *p)
+{
+    dmi_gpu_task *t = p->task;
+    t->under_way--;
+    if (t->phase == COMES) {
+        dmi_gpu_piece_free(e, p);
+        return;
+    }
+    fail(t, dmi_cu_copy(e->gpu->stream[t->lane], device_of(p), p->pinned, p->bytes));
+    dmi_gpu_piece_on_device(e, t->lane, &e->gpu->hosting->to_device, p);
+}
+
+/* --- the call --- */
+
+static void call(dmi_crew_job *job)
+{
+    dmi_gpu_task *t = (dmi_gpu_task *)job;
+    const dmi_work *w = t->work;
+    void *host[DMI_MAX_REFS];
+    memcpy(host, t->host, sizeof host);
+    dm_status status = dmi_cu_own_thread();
+    status = status == DM_OK ? dmi_cu_use(t->e->gpu->device) : status; /* the function may use it too */
+    if (status == DM_OK) {
+        status = dmi_task_run(w->step->desc, t->e->config.me, w->step->nref, host, w->inst->tail,
+                              w->inst->tail_bytes);
+    }
+    fail(t, status);
+}
+
+static bool advance(dmi_engine *e, dmi_gpu_task *t)
+{
+    struct dmi_hosting *h = e->gpu->hosting;
+    if (t->phase == COMES) {
+        if (!chunks_done(e, t)) {
+            return false;
+        }
+        t->phase = RUNS;
+        if (t->status == DM_OK) {
+            t->job.run = call;
+            h->jobs++;
+            dmi_crew_put(h->caller, &t->job);
+        }
+    }
+    if (t->phase == RUNS && t->job.run) {
+        if (!dmi_crew_done(&t->job)) {
+            return false;
+        }
+        h->jobs--;
+    }
+    if (t->phase == RUNS) {
+        t->phase = GOES;
+        t->operand = 0;
+        t->at = 0;
+    }
+    return chunks_done(e, t);
+}
+
+bool dmi_gpu_issue_task(dmi_engine *e, int lane, dmi_work *w)
+{
+    dmi_gpu_task *t = e->gpu->hosting ? e->gpu->hosting->task[lane] : NULL;
+    if (!t) {
+        if (!dmi_engine_reached(e, &w->wait)) {
+            return false;
+        }
+        dmi_compute_check_inputs(e, w);
+        if (atomic_load(&w->inst->failed)) {
+            return true;
+        }
+        atomic_store_explicit(&e->port->now_step, DMI_STEP(task), memory_order_relaxed);
+        dmi_gpu_time_begin(e, lane, w);
+        dm_status status = begin(e, lane, w);
+        t = e->gpu->hosting ? e->gpu->hosting->task[lane] : NULL;
+        if (!t) {
+            dmi_gpu_failed(e, w, status);
+            return true;
+        }
+        fail(t, status);
+    }
+    if (!advance(e, t)) {
+        return false;
+    }
+    dmi_gpu_time_end(e, lane, w);
+    if (t->status != DM_OK) {
+        dmi_gpu_failed(e, w, dmi_fail(t->status, "%s", t->text));
+    }
+    e->gpu->hosting->task[lane] = NULL;
+    free_task(t);
+    return true;
+}

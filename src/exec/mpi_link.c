@@ -1,0 +1,254 @@
+/* A block is one message stream of the pair: chunks of at most CHUNK_BYTES in order, all with one tag, so that
+ * MPI's own order (per sender, tag and communicator) matches the k-th PUSH with the k-th EXPECT. A chunk
+ * without bytes says that the sender's command failed. The receive is posted when the place is free (the
+ * EXPECT's waits), so no message ever lands in memory in use; strided sides go through a packed buffer. */
+#include "exec/mpi_link.h"
+#include "kernels/direct.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHUNK_BYTES (INT64_C(16) << 20)
+enum { TAG_BLOCK = 1, MOST_POSTED = 16 };
+
+struct dmi_message {
+    char *buffer;      /* packed; NULL: the block itself is contiguous */
+    int count, done;   /* chunks */
+    dmi_copy geometry; /* pack or unpack */
+    dmi_arena arena;
+    bool poisoned;
+    MPI_Request request[];
+};
+
+dm_status dmi_mpi_check(int code, const char *function)
+{
+    if (code == MPI_SUCCESS) {
+        return DM_OK;
+    }
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    return dmi_fail(DM_ERR_TRANSPORT, "%s: %s", function, text);
+}
+
+bool dmi_mpi_contiguous(const dmi_copy *g, bool dst, int64_t *offset)
+{
+    int64_t at = dst ? g->dst_offset : g->src_offset, expect = 1;
+    for (int d = g->ndim - 1; d >= 0; d--) {
+        if (g->nrun[d] != 1) {
+            return false;
+        }
+        int64_t stride = dst ? g->dst_stride[d] : g->src_stride[d];
+        if (g->run[d][0].len > 1 && stride != expect) {
+            return false;
+        }
+        at += (dst ? g->run[d][0].b : g->run[d][0].a) * stride;
+        expect *= g->run[d][0].len;
+    }
+    *offset = at;
+    return true;
+}
+
+static struct dmi_message *new_message(int64_t bytes)
+{
+    int count = (int)((bytes + CHUNK_BYTES - 1) / CHUNK_BYTES);
+    struct dmi_message *m = calloc(1, sizeof *m + (size_t)count * sizeof(MPI_Request));
+    if (m) {
+        m->count = count;
+    }
+    return m;
+}
+
+static void free_message(dmi_work *w)
+{
+    if (w->message) {
+        dmi_arena_free(&w->message->arena);
+        free(w->message->buffer);
+        free(w->message);
+        w->message = NULL;
+    }
+}
+
+static int chunk_bytes(const dmi_work *w, int chunk)
+{
+    return (int)DMI_MIN(CHUNK_BYTES, w->step->bytes - chunk * CHUNK_BYTES);
+}
+
+/* A failed call leaves this command's transfers in an unknown state: nothing to retry, say it and stop the job,
+ * as a lost message would leave a peer waiting for ever. */
+static void fatal(dmi_engine *e, const char *what)
+{
+    dmi_log(DMI_LOG_ERROR, "endpoint %d: %s: %s; the job cannot go on", e->config.me, what, dmi_error_text());
+    MPI_Abort(e->mpi->data, 1);
+}
+
+/* The message's bytes from `source` on; NULL: chunks without bytes, for the command has failed. */
+static void send_chunks(dmi_engine *e, dmi_work *w, char *source)
+{
+    for (int i = 0; i < w->message->count; i++) {
+        int code = MPI_Isend(source ? source + i * CHUNK_BYTES : NULL, source ? chunk_bytes(w, i) : 0, MPI_BYTE,
+                             e->mpi->rank[w->step->peer], TAG_BLOCK, e->mpi->data, &w->message->request[i]);
+        if (dmi_mpi_check(code, "MPI_Isend") != DM_OK) {
+            fatal(e, "sending a block");
+        }
+    }
+    if (source) {
+        atomic_fetch_add_explicit(&e->port->tally.bytes_sent, w->step->bytes, memory_order_relaxed);
+    }
+}
+
+static void receive_chunks(dmi_engine *e, dmi_work *w, char *place)
+{
+    for (int i = 0; i < w->message->count; i++) {
+        int code = MPI_Irecv(place + i * CHUNK_BYTES, chunk_bytes(w, i), MPI_BYTE, e->mpi->rank[w->step->peer],
+                             TAG_BLOCK, e->mpi->data, &w->message->request[i]);
+        if (dmi_mpi_check(code, "MPI_Irecv") != DM_OK) {
+            fatal(e, "receiving a block");
+        }
+    }
+}
+
+static bool chunks_arrived(dmi_engine *e, struct dmi_message *m)
+{
+    while (m->done < m->count) {
+        MPI_Status status;
+        int flag = 0, bytes = 0;
+        if (dmi_mpi_check(MPI_Test(&m->request[m->done], &flag, &status), "MPI_Test") != DM_OK) {
+            fatal(e, "receiving a block");
+        }
+        if (!flag) {
+            return false;
+        }
+        MPI_Get_count(&status, MPI_BYTE, &bytes);
+        m->poisoned = m->poisoned || bytes == 0;
+        m->done++;
+    }
+    return true;
+}
+
+static bool start_push(dmi_engine *e, dmi_work *w)
+{
+    const dmi_copy *g = w->step->desc;
+    char *source = atomic_load(&w->inst->failed) ? NULL : dmi_ref_pointer(w->inst, &w->step->ref[0]);
+    int64_t offset = 0, elem = dmi_dtype_bytes(g->src_dtype);
+    w->message = new_message(w->step->bytes);
+    if (!w->message) {
+        return false; /* tried again at the next look */
+    }
+    if (source && dmi_mpi_contiguous(g, false, &offset)) {
+        source += offset * elem;
+    } else if (source) {
+        w->message->buffer = malloc((size_t)w->step->bytes);
+        if (!w->message->buffer || !dmi_copy_pack(g, &w->message->geometry, &w->message->arena)) {
+            free_message(w);
+            return false;
+        }
+        dmi_run_copy(e->config.backend, NULL, &w->message->geometry, source, w->message->buffer);
+        source = w->message->buffer;
+    }
+    send_chunks(e, w, source);
+    return true;
+}
+
+static bool test_push(dmi_engine *e, dmi_work *w)
+{
+    int flag = 0;
+    int code = MPI_Testall(w->message->count, w->message->request, &flag, MPI_STATUSES_IGNORE);
+    if (dmi_mpi_check(code, "MPI_Testall") != DM_OK) {
+        fatal(e, "sending a block");
+    }
+    if (flag) {
+        free_message(w);
+    }
+    return flag;
+}
+
+static bool mpi_push(dmi_engine *e, dmi_work *w)
+{
+    return (w->message || start_push(e, w)) && test_push(e, w);
+}
+
+static bool mpi_grant(dmi_engine *e, dmi_work *w)
+{
+    const dmi_copy *g = w->step->desc;
+    int64_t offset = 0, elem = dmi_dtype_bytes(g->dst_dtype);
+    char *place = dmi_ref_pointer(w->inst, &w->step->ref[0]);
+    bool straight = place && dmi_mpi_contiguous(g, true, &offset);
+    if (!straight && e->mpi->posted >= MOST_POSTED) {
+        return false;
+    }
+    w->message = new_message(w->step->bytes);
+    if (!w->message) {
+        return false;
+    }
+    if (straight) {
+        place += offset * elem;
+    } else {
+        w->message->buffer = malloc((size_t)w->step->bytes);
+        if (!w->message->buffer || (place && !dmi_copy_unpack(g, &w->message->geometry, &w->message->arena))) {
+            free_message(w);
+            return false;
+        }
+        place = w->message->buffer;
+        e->mpi->posted++;
+    }
+    receive_chunks(e, w, place);
+    return true;
+}
+
+static bool mpi_arrive(dmi_engine *e, dmi_work *w)
+{
+    struct dmi_message *m = w->message;
+    if (!chunks_arrived(e, m)) {
+        return false;
+    }
+    char *place = dmi_ref_pointer(w->inst, &w->step->ref[0]);
+    if (m->poisoned) {
+        dmi_engine_fail(e, w->inst, DM_OK, "");
+    } else if (place) {
+        if (m->buffer) {
+            dmi_run_copy(e->config.backend, NULL, &m->geometry, m->buffer, place);
+        }
+        atomic_fetch_add_explicit(&e->port->tally.bytes_received, w->step->bytes, memory_order_relaxed);
+    }
+    e->mpi->posted -= m->buffer != NULL;
+    free_message(w);
+    return true;
+}
+
+/* --- blocks that are packed elsewhere --- */
+
+bool dmi_mpi_push_packed(dmi_engine *e, dmi_work *w, char *buffer)
+{
+    if (!w->message) {
+        w->message = new_message(w->step->bytes);
+        if (!w->message) {
+            return false; /* tried again at the next look */
+        }
+        send_chunks(e, w, atomic_load(&w->inst->failed) ? NULL : buffer);
+    }
+    return test_push(e, w);
+}
+
+bool dmi_mpi_grant_packed(dmi_engine *e, dmi_work *w, char *buffer)
+{
+    w->message = new_message(w->step->bytes);
+    if (w->message) {
+        receive_chunks(e, w, buffer);
+    }
+    return w->message != NULL;
+}
+
+int dmi_mpi_arrive_packed(dmi_engine *e, dmi_work *w)
+{
+    if (!chunks_arrived(e, w->message)) {
+        return 0;
+    }
+    int result = w->message->poisoned ? -1 : 1;
+    free_message(w);
+    return result;
+}
+
+const dmi_link_ops dmi_link_mpi = {"mpi", mpi_push, mpi_grant, mpi_arrive};

@@ -1,0 +1,151 @@
+/* Elementwise functions: the rows of ewise.def, and programs of several of them that run in one pass over
+ * memory.
+ *
+ * Values are computed in a *carrier*: bool, i32, i64, u64, f32, f64, c64 or c128. A carrier holds every value
+ * of the types that are computed in it (dmi_dtype_carrier). */
+#ifndef DMI_EWISE_H
+#define DMI_EWISE_H
+
+#include "layout/layout.h"
+
+enum dmi_ew_number {
+#define DMI_EW(name, form, domain, class, ...) DMI_EW_##name,
+#define DMI_EW_INNER(name, form, domain, class, ...) DMI_EW_##name,
+#include "kernels/ewise/ewise.def"
+#undef DMI_EW
+#undef DMI_EW_INNER
+    DMI_EW_ROWS,
+    DMI_EW_CAST =
+        DMI_EW_ROWS, /* a step that converts: to another carrier, or to the values of a narrower type */
+    DMI_EW_KINDS
+};
+
+enum {
+    DMI_FORM_UNARY,
+    DMI_FORM_BINARY,
+    DMI_FORM_TERNARY,
+    DMI_FORM_TEST,
+    DMI_FORM_COMPARE,
+    DMI_FORM_CHOOSE,
+    DMI_FORM_PART,
+    DMI_FORM_NONE
+};
+
+enum { DMI_COLD, DMI_WARM, DMI_HOT };
+
+/* Domains, as bits of carriers. */
+enum {
+    DMI_EW_BOOL = 1 << DM_BOOL,
+    DMI_DOMAIN_INTEGER = 1 << DM_I32 | 1 << DM_I64 | 1 << DM_U64,
+    DMI_DOMAIN_FLOAT = 1 << DM_F32 | 1 << DM_F64,
+    DMI_DOMAIN_COMPLEX = 1 << DM_C64 | 1 << DM_C128,
+    DMI_DOMAIN_LOGIC = DMI_EW_BOOL, /* operands are taken as bool */
+    DMI_DOMAIN_BITS = DMI_EW_BOOL | DMI_DOMAIN_INTEGER,
+    DMI_DOMAIN_ORDERED = DMI_DOMAIN_INTEGER | DMI_DOMAIN_FLOAT,
+    DMI_DOMAIN_REAL = DMI_EW_BOOL | DMI_DOMAIN_ORDERED,
+    DMI_DOMAIN_NUMERIC = DMI_DOMAIN_ORDERED | DMI_DOMAIN_COMPLEX,
+    DMI_DOMAIN_FLOATC = DMI_DOMAIN_FLOAT | DMI_DOMAIN_COMPLEX,
+    DMI_DOMAIN_ANY = DMI_EW_BOOL | DMI_DOMAIN_NUMERIC
+};
+
+typedef struct dmi_ew_row {
+    const char *name;
+    int form, operands;
+    unsigned domain;
+    int heat; /* DMI_COLD, DMI_WARM, DMI_HOT */
+    bool inner;
+} dmi_ew_row;
+extern const dmi_ew_row dmi_ew_rows[DMI_EW_ROWS];
+int dmi_ew_find(const char *name, size_t length); /* a row that is not inner; -1: there is none */
+
+/* The type in which a row takes operands of these types (CHOOSE: its A aside), and the type of its result.
+ * False: it takes no such operands. */
+bool dmi_ew_types(int row, const dm_dtype *operand, dm_dtype *taken, dm_dtype *result);
+
+/* A number of the call in all forms. */
+typedef struct dmi_number {
+    double re, im;
+    int64_t whole; /* for integer carriers; of u64 its bits */
+} dmi_number;
+dmi_number dmi_number_of(double value); /* whole: saturated */
+
+/* --- programs */
+enum { DMI_MAP_INPUTS = 11, DMI_MAP_NUMBERS = 16, DMI_MAP_TEMPORARIES = 10, DMI_MAP_STEPS = 64 };
+/* Where a value is: a temporary, an input, or a constant (a number that fills a tile). */
+enum {
+    DMI_AT_TEMPORARY = 0,
+    DMI_AT_INPUT = 0x20,
+    DMI_AT_CONSTANT = 0x40,
+    DMI_AT_KIND = 0x60,
+    DMI_AT_INDEX = 0x1f
+};
+
+typedef struct dmi_map_step {
+    uint8_t row;       /* or DMI_EW_CAST */
+    uint8_t type;      /* carrier of the operands; CAST: of the result */
+    uint8_t of, via;   /* CAST: converts from carrier `of` to type `via`, and that to carrier `type` */
+    uint8_t to;        /* temporary that is written; not one that it reads */
+    uint8_t from[3];   /* DMI_AT_* | index */
+    uint8_t number[2]; /* S and T: numbers of the call */
+} dmi_map_step;
+
+static inline int dmi_map_operands(const dmi_map_step *step)
+{
+    return step->row == DMI_EW_CAST ? 1 : dmi_ew_rows[step->row].operands;
+}
+
+/* The last step's result is the program's. */
+typedef struct dmi_map_program {
+    uint8_t inputs, constants, temporaries, steps;
+    uint8_t result;                     /* its carrier */
+    uint8_t input_type[DMI_MAP_INPUTS]; /* carriers */
+    uint8_t constant_type[DMI_MAP_NUMBERS], constant_number[DMI_MAP_NUMBERS];
+    dmi_map_step step[DMI_MAP_STEPS];
+} dmi_map_program;
+static inline size_t dmi_map_program_bytes(const dmi_map_program *p) /* with the steps that it has */
+{
+    return sizeof *p - sizeof p->step + p->steps * sizeof p->step[0];
+}
+
+/* The descriptor of the kernel `map`: out[...] = program(inputs) over a strided box; inputs 0 .. inputs-1, then
+ * out. An input may be exactly out (same address, same strides). References: the inputs in their order, out.
+ * The result is converted to out's type as dmi_copy does. */
+typedef struct dmi_map {
+    int ndim;
+    int64_t extent[DM_MAX_DIMS];
+    dm_dtype dtype[DMI_MAP_INPUTS + 1];
+    int64_t stride[DMI_MAP_INPUTS + 1][DM_MAX_DIMS], offset[DMI_MAP_INPUTS + 1]; /* [inputs] is out's */
+    dmi_map_program program;
+} dmi_map;
+
+/* --- ewise_build.c: making programs */
+typedef struct dmi_map_value {
+    dm_dtype dtype;
+    uint8_t at;
+} dmi_map_value;
+
+typedef struct dmi_map_builder {
+    dmi_map_program program;
+    dmi_number number[DMI_MAP_NUMBERS];
+    int numbers;
+    unsigned busy;    /* temporaries in use */
+    const char *full; /* what there is no more room for; NULL: all fits */
+} dmi_map_builder;
+
+dmi_map_value dmi_map_input(dmi_map_builder *b, dm_dtype dtype);
+/* A number of the call, for S, T and constants. */
+int dmi_map_number(dmi_map_builder *b, dmi_number number);
+dmi_map_value dmi_map_constant(dmi_map_builder *b, int number, dm_dtype dtype);
+/* As another type: bool by x != 0, else as dm_copy converts. The value given is used up. */
+dmi_map_value dmi_map_cast(dmi_map_builder *b, dmi_map_value value, dm_dtype to);
+/* Applies a row to values, which are used up, cast to the types it takes. number: S and T, or NULL.
+ * DM_ERR_DTYPE: the row does not take these types (no text is set). */
+DM_CHECKED dm_status dmi_map_apply(dmi_map_builder *b, int row, const dmi_map_value *values, const int *number,
+                                   dmi_map_value *out);
+/* A program of one row on inputs of these types. DM_ERR_DTYPE: it does not take them (no text is set). */
+DM_CHECKED dm_status dmi_map_row(int row, const dm_dtype *in, const int *number, dm_dtype out,
+                                 dmi_map_program *program);
+/* Ends the program: its result is `value`, to be stored as type `out`. */
+void dmi_map_result(dmi_map_builder *b, dmi_map_value value, dm_dtype out);
+
+#endif

@@ -1,0 +1,234 @@
+/* Elementwise programs on the CPU: a tile of each value fits the first-level cache; every step is a loop over a
+ * tile. */
+#include "kernels/ewise/map_cpu.h"
+#include "kernels/box/convert.h"
+#include "kernels/ewise/ewise_cpu.h"
+#include "kernels/kernel.h"
+#include <assert.h>
+
+enum { SIDES = DMI_MAP_SIDES };
+
+static dmi_ewise_fn *const *rows_of(dm_dtype carrier)
+{
+    switch ((int)carrier) {
+    case DM_BOOL:
+        return dmi_ewise_bool;
+    case DM_I32:
+        return dmi_ewise_i32;
+    case DM_I64:
+        return dmi_ewise_i64;
+    case DM_U64:
+        return dmi_ewise_u64;
+    case DM_F32:
+        return dmi_ewise_f32;
+    case DM_F64:
+        return dmi_ewise_f64;
+    case DM_C64:
+        return dmi_ewise_c64;
+    case DM_C128:
+        return dmi_ewise_c128;
+    default:
+        assert(!"not a carrier");
+        return NULL;
+    }
+}
+
+/* One number as elements of a carrier. */
+static void fill_tile(dm_dtype carrier, const dmi_number *number, int64_t n, void *out)
+{
+    rows_of(carrier)[DMI_EW_constant](out, NULL, NULL, NULL, number, number, n);
+}
+
+void dmi_map_begin(dmi_map_job *job, const dmi_map *d, const dmi_number *number, void *const *at)
+{
+    const dmi_map_program *p = &d->program;
+    job->d = d;
+    job->p = p;
+    job->number = number;
+    job->constant = false;
+    for (int i = 0; i < p->inputs; i++) {
+        job->bytes[i] = dmi_dtype_bytes(d->dtype[i]);
+        job->at[i] = at[i];
+    }
+    int64_t widest = dmi_dtype_bytes((dm_dtype)p->result);
+    for (int i = 0; i < p->inputs; i++) {
+        widest = DMI_MAX(widest, dmi_dtype_bytes((dm_dtype)p->input_type[i]));
+    }
+    for (int i = 0; i < p->steps; i++) {
+        widest = DMI_MAX(widest, dmi_dtype_bytes((dm_dtype)p->step[i].type));
+    }
+    for (int i = 0; i < p->constants; i++) { /* of which some are only converted */
+        widest = DMI_MAX(widest, dmi_dtype_bytes((dm_dtype)p->constant_type[i]));
+    }
+    job->most = DMI_MIN(DMI_TILE_BYTES / widest, DMI_CHUNK);
+    for (int i = 0; i < p->constants; i++) {
+        dm_dtype type = (dm_dtype)p->constant_type[i];
+        fill_tile(type, &job->number[p->constant_number[i]], DMI_TILE_BYTES / dmi_dtype_bytes(type),
+                  &job->constants[i]);
+        job->constant = true;
+    }
+}
+
+static void cast(const dmi_map_step *step, const void *from, void *to, int64_t n)
+{
+    dm_dtype of = (dm_dtype)step->of, via = (dm_dtype)step->via, type = (dm_dtype)step->type;
+    if (via == type) {
+        dmi_convert_row(of, type, from, to, n);
+        return;
+    }
+    dmi_tile between;
+    dmi_convert_row(of, via, from, &between, n);
+    dmi_convert_row(via, type, &between, to, n);
+}
+
+void *dmi_map_values(dmi_map_job *job, const int64_t *at, const int64_t *stride, int64_t n, void *out)
+{
+    const dmi_map_program *p = job->p;
+    const void *in[DMI_MAP_INPUTS];
+    for (int i = 0; i < p->inputs; i++) {
+        const void *from = job->at[i] ? dmi_at(job->at[i], at[i] * job->bytes[i]) : NULL;
+        dm_dtype carrier = (dm_dtype)p->input_type[i];
+        bool direct = !from || dmi_row_direct(job->d->dtype[i], stride[i], carrier, n);
+        in[i] = direct
+                    ? from
+                    : dmi_row_load(job->d->dtype[i], from, stride[i], carrier, (dmi_chunk *)&job->input[i], n);
+    }
+    void *last = NULL;
+    for (int i = 0; i < p->steps; i++) {
+        const dmi_map_step *step = &p->step[i];
+        const void *from[3];
+        int operands = dmi_map_operands(step);
+        for (int k = 0; k < operands; k++) {
+            int index = step->from[k] & DMI_AT_INDEX, kind = step->from[k] & DMI_AT_KIND;
+            from[k] = kind == DMI_AT_INPUT      ? in[index]
+                      : kind == DMI_AT_CONSTANT ? (void *)&job->constants[index]
+                                                : (void *)&job->temporary[index];
+        }
+        last = i + 1 == p->steps && out ? out : (void *)&job->temporary[step->to];
+        if (step->row == DMI_EW_CAST) {
+            cast(step, from[0], last, n);
+        } else {
+            rows_of((dm_dtype)step->type)[step->row](
+                last, operands > 0 ? from[0] : NULL, operands > 1 ? from[1] : NULL,
+                operands > 2 ? from[2] : NULL, &job->number[step->number[0]], &job->number[step->number[1]], n);
+        }
+    }
+    return last;
+}
+
+/* n elements at element positions at[] of the sides, with strides. */
+static void run_tile(dmi_map_job *job, const int64_t *at, const int64_t *stride, int64_t n)
+{
+    int side = job->p->inputs;
+    dm_dtype result = (dm_dtype)job->p->result, out_type = job->d->dtype[side];
+    void *out = dmi_at_mut(job->at[side], at[side] * job->bytes[side]);
+    bool direct = dmi_row_direct(result, stride[side], out_type, n);
+    void *values = dmi_map_values(job, at, stride, n, direct ? out : NULL);
+    if (!direct) {
+        dmi_row_store(result, values, out_type, out, stride[side], n);
+    }
+}
+
+/* May a row be one tile, however long? Where all of its operands are read from where they are, and there is one
+ * step. */
+static bool any_length(const dmi_map_job *job, const int64_t *stride)
+{
+    const dmi_map_program *p = job->p;
+    bool direct = p->steps == 1 && !job->constant && p->step[0].row != DMI_EW_CAST &&
+                  dmi_row_direct((dm_dtype)p->result, stride[p->inputs], job->d->dtype[p->inputs], 2);
+    for (int i = 0; i < p->inputs && direct; i++) {
+        direct = dmi_row_direct(job->d->dtype[i], stride[i], (dm_dtype)p->input_type[i], 2);
+    }
+    return direct;
+}
+
+/* The innermost dim is where out is densest; if it is short, the longest dim makes better rows. */
+static void choose_inner(dmi_box *box)
+{
+    int inner = box->ndim - 1, best = inner;
+    if (box->extent[inner] >= 16) {
+        return;
+    }
+    for (int d = 0; d < inner; d++) {
+        best = box->extent[d] > box->extent[best] ? d : best;
+    }
+    dmi_box_swap(box, inner, best);
+}
+
+/* Rows of one step on operands where they are: one loop a row. */
+static void walk_rows(const dmi_map_job *job, const dmi_box *box, int inner, const int64_t *offset)
+{
+    const dmi_map_program *p = job->p;
+    const dmi_map_step *step = &p->step[0];
+    dmi_ewise_fn *fn = rows_of((dm_dtype)step->type)[step->row];
+    int64_t index[DMI_BOX_DIMS] = {0}, at[SIDES], n = box->extent[inner];
+    memcpy(at, offset, sizeof at);
+    do {
+        const void *from[3] = {0};
+        for (int k = 0; k < dmi_ew_rows[step->row].operands; k++) {
+            int input = step->from[k] & DMI_AT_INDEX;
+            from[k] = dmi_at(job->at[input], at[input] * job->bytes[input]);
+        }
+        fn(dmi_at_mut(job->at[p->inputs], at[p->inputs] * job->bytes[p->inputs]), from[0], from[1], from[2],
+           &job->number[step->number[0]], &job->number[step->number[1]], n);
+    } while (dmi_box_next(box, inner, index, at));
+}
+
+static void walk(dmi_map_job *job, dmi_box *box, const int64_t *offset)
+{
+    int sides = job->p->inputs + 1, inner;
+    dmi_box_simplify(box, sides - 1);
+    choose_inner(box);
+    inner = box->ndim - 1;
+    int64_t n = box->extent[inner], stride[SIDES], begin[SIDES];
+    bool far = false;
+    for (int s = 0; s < sides; s++) {
+        stride[s] = box->stride[s][inner];
+        far = far || (s + 1 < sides && stride[s] > 1);
+    }
+    if (any_length(job, stride)) {
+        walk_rows(job, box, inner, offset);
+        return;
+    }
+    /* Across a strided operand the rows come in pieces, so that what one piece draws into the cache, the next
+     * row's piece still finds there. */
+    int64_t piece = far ? DMI_MIN(job->most, DMI_CHUNK) : n;
+    for (int64_t i = 0; i < n; i += piece) {
+        int64_t index[DMI_BOX_DIMS] = {0}, m = DMI_MIN(piece, n - i);
+        for (int s = 0; s < sides; s++) {
+            begin[s] = offset[s] + i * stride[s];
+        }
+        do {
+            for (int64_t j = 0; j < m; j += job->most) {
+                int64_t at[SIDES];
+                for (int s = 0; s < sides; s++) {
+                    at[s] = begin[s] + j * stride[s];
+                }
+                run_tile(job, at, stride, DMI_MIN(job->most, m - j));
+            }
+        } while (dmi_box_next(box, inner, index, begin));
+    }
+}
+
+dm_status dmi_map_cpu(const dmi_kernel_call *call)
+{
+    const dmi_map *d = call->desc;
+    int sides = d->program.inputs + 1;
+    dmi_box box = {.ndim = d->ndim, .sides = sides};
+    dmi_map_job job;
+    assert(d->program.steps > 0 && d->ndim >= 0 && d->ndim <= DM_MAX_DIMS);
+    for (int dim = 0; dim < d->ndim; dim++) {
+        if (d->extent[dim] == 0) {
+            return DM_OK;
+        }
+        box.extent[dim] = d->extent[dim];
+        for (int s = 0; s < sides; s++) { /* inputs that are not read do not matter */
+            box.stride[s][dim] = call->at[s] ? d->stride[s][dim] : d->stride[sides - 1][dim];
+        }
+    }
+    dmi_map_begin(&job, d, call->number, call->at);
+    job.bytes[sides - 1] = dmi_dtype_bytes(d->dtype[sides - 1]);
+    job.at[sides - 1] = call->at[sides - 1];
+    walk(&job, &box, d->offset);
+    return DM_OK;
+}

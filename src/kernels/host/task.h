@@ -1,0 +1,19 @@
+/* What a step needs to call a function of the user's. */
+#ifndef DMI_TASK_H
+#define DMI_TASK_H
+
+#include "base/base.h"
+
+#include <dmath/dmath.h>
+
+/* The descriptor of a `task` step: blocks with element offsets in place of addresses. */
+typedef struct dmi_task_desc {
+    int number; /* of the function, in the order of registration */
+    int workers;
+    int mode[DM_TASK_OPERANDS]; /* DM_READ, DM_WRITE, DM_READWRITE */
+    int64_t blocks[DM_TASK_OPERANDS];
+    const dm_block *block[DM_TASK_OPERANDS];
+    const int64_t *offset[DM_TASK_OPERANDS]; /* elements, a block each */
+} dmi_task_desc;
+
+#endif

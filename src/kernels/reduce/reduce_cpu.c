@@ -1,0 +1,475 @@
+/* Reductions over any dims, sums first of all. Two forms: `along` takes a dense stretch in several independent
+ * lanes, `across` takes whole rows into a piece of the result held in the first-level cache. Which form and
+ * which order depends only on the descriptor, and so do the bits of the result. */
+#include "kernels/cpu/cpu.h"
+#include "kernels/ewise/map_cpu.h"
+#include "kernels/kernel.h"
+#include "kernels/reduce/dd_cpu.h"
+#include "kernels/reduce/reducer_cpu.h"
+#include <assert.h>
+
+enum { IN = 0, SIDES = DMI_MAP_SIDES };
+enum { LANES = DMI_REDUCE_LANES, PIECE = 4096 };
+
+/* --- along: lane[l] += x[i] for i % LANES == l ------------------------------------- */
+#define ALONG(name, type, wide)                                                                                \
+    DMI_BODY void name##_body(const type *x, int64_t n, wide *lane)                                            \
+    {                                                                                                          \
+        wide s[LANES];                                                                                         \
+        int64_t i = 0;                                                                                         \
+        memcpy(s, lane, sizeof s);                                                                             \
+        for (; i + LANES <= n; i += LANES) {                                                                   \
+            for (int l = 0; l < LANES; l++) {                                                                  \
+                s[l] += (wide)x[i + l];                                                                        \
+            }                                                                                                  \
+        }                                                                                                      \
+        for (int l = 0; i + l < n; l++) {                                                                      \
+            s[l] += (wide)x[i + l];                                                                            \
+        }                                                                                                      \
+        memcpy(lane, s, sizeof s);                                                                             \
+    }                                                                                                          \
+    DMI_TWICE(static, name, (const type *x, int64_t n, wide *lane), (x, n, lane))
+ALONG(along_f32, float, double)
+ALONG(along_i64, uint64_t, uint64_t)
+
+/* Vectors, so that the lanes stay in registers. */
+typedef double four __attribute__((vector_size(32)));
+enum { FOURS = LANES / 4 };
+
+DMI_BODY void along_dd_body(const double *x, int64_t n, double *lane)
+{
+    four hi[FOURS], lo[FOURS];
+    int64_t i = 0;
+    memcpy(hi, lane, sizeof hi);
+    memcpy(lo, lane + PIECE, sizeof lo);
+    for (; i + LANES <= n; i += LANES) {
+        for (int l = 0; l < FOURS; l++) {
+            four v, s, t;
+            memcpy(&v, x + i + 4 * l, sizeof v);
+            s = hi[l] + v; /* as dmi_two_sum */
+            t = s - hi[l];
+            lo[l] += (hi[l] - (s - t)) + (v - t);
+            hi[l] = s;
+        }
+    }
+    memcpy(lane, hi, sizeof hi);
+    memcpy(lane + PIECE, lo, sizeof lo);
+    for (int l = 0; i + l < n; l++) {
+        double e;
+        lane[l] = dmi_two_sum(lane[l], x[i + l], &e);
+        lane[PIECE + l] += e;
+    }
+}
+DMI_TWICE(static, along_dd, (const double *x, int64_t n, double *lane), (x, n, lane))
+
+/* --- across: sum[i] += x[i] -------------------------------------------------------- */
+#define ACROSS(name, type, wide)                                                                               \
+    DMI_BODY void name##_body(const type *restrict x, int64_t n, wide *restrict sum)                           \
+    {                                                                                                          \
+        for (int64_t i = 0; i < n; i++) {                                                                      \
+            sum[i] += (wide)x[i];                                                                              \
+        }                                                                                                      \
+    }                                                                                                          \
+    DMI_TWICE(static, name, (const type *restrict x, int64_t n, wide *restrict sum), (x, n, sum))
+ACROSS(across_f32, float, double)
+ACROSS(across_i64, uint64_t, uint64_t)
+
+DMI_BODY void across_dd_body(const double *restrict x, int64_t n, double *restrict hi, double *restrict lo)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double e;
+        hi[i] = dmi_two_sum(hi[i], x[i], &e);
+        lo[i] += e;
+    }
+}
+DMI_TWICE(static, across_dd, (const double *restrict x, int64_t n, double *restrict hi, double *restrict lo),
+          (x, n, hi, lo))
+
+void dmi_cpu_add_across(int acc, const void *x, int64_t n, void *sum, double *lo)
+{
+    if (acc == DMI_ACC_DD) {
+        across_dd(x, n, sum, lo);
+    } else if (acc == DMI_ACC_F64) {
+        across_f32(x, n, sum);
+    } else {
+        across_i64(x, n, sum);
+    }
+}
+
+/* --- both, for any type and stride --------------------------------------------------- */
+typedef union states {
+    double f64[2 * PIECE]; /* sums of f64: PIECE hi, then PIECE lo */
+    uint64_t i64[PIECE];
+    unsigned char bytes[2 * PIECE * sizeof(double)]; /* of other rows */
+} states;
+
+typedef struct reduce_job {
+    const dmi_reduce *d;
+    int acc;
+    const dmi_reducer *reducer; /* NULL: a sum */
+    dm_dtype dtype, load;       /* of the elements; rows are brought to `load` */
+    int inputs;                 /* sides of the boxes before the last one */
+    dmi_map_job *map;           /* makes the elements; NULL: they are in memory */
+    int64_t bytes;
+    const void *in;
+    void *out;
+    /* Their last sides: accumulators, and elements counted in the order of x's dims, from which its index
+     * follows (0 where indices are not kept). */
+    dmi_box kept, reduced;
+    int64_t offset[SIDES];
+    states state;
+} reduce_job;
+
+/* m elements as a dense row of type `load`. */
+static const void *elements(reduce_job *job, const int64_t *at, const int64_t *stride, int64_t m,
+                            dmi_chunk *buffer)
+{
+    if (job->map) {
+        dm_dtype made = (dm_dtype)job->map->p->result;
+        return dmi_row_load(made, dmi_map_values(job->map, at, stride, m, NULL), 1, job->load, buffer, m);
+    }
+    const void *x = dmi_at(job->in, at[IN] * job->bytes);
+    return dmi_row_direct(job->dtype, stride[IN], job->load, m)
+               ? x
+               : dmi_row_load(job->dtype, x, stride[IN], job->load, buffer, m);
+}
+
+/* How many elements of a row with these strides come at once. */
+static int64_t most_at_once(const reduce_job *job, const int64_t *stride, int64_t n)
+{
+    return job->map ? job->map->most : dmi_row_direct(job->dtype, stride[IN], job->load, n) ? n : DMI_CHUNK;
+}
+
+static bool keeps_places(const reduce_job *job)
+{
+    return dmi_reductions[dmi_acc_row(job->acc)].state == DMI_STATE_PLACE;
+}
+
+/* The index of element number `at` of those that are reduced over, in the order of x's dims. */
+static int64_t index_of(const dmi_reduce *d, int64_t at)
+{
+    int64_t index = 0, scale = 1;
+    for (int dim = d->ndim - 1; dim >= 0; dim--) {
+        if (d->reduced >> dim & 1) {
+            index += dmi_dimset_index(&d->index[dim], at % d->extent[dim]) * scale;
+            at /= d->extent[dim];
+            scale *= d->whole[dim];
+        }
+    }
+    return index;
+}
+
+static void take(reduce_job *job, const void *x, int64_t n, bool across, int64_t to, int64_t index,
+                 int64_t step)
+{
+    states *s = &job->state;
+    if (job->reducer && across) {
+        job->reducer->across(s->bytes + to * job->reducer->bytes, x, n, index);
+    } else if (job->reducer) {
+        job->reducer->along(s, x, n, index, step);
+    } else if (across) {
+        dmi_cpu_add_across(job->acc, x, n, s->i64 + to, s->f64 + PIECE + to);
+    } else if (job->acc == DMI_ACC_DD) {
+        along_dd(x, n, s->f64);
+    } else if (job->acc == DMI_ACC_F64) {
+        along_f32(x, n, s->f64);
+    } else {
+        along_i64(x, n, s->i64);
+    }
+}
+
+/* One row of n elements at positions at[] with strides, taken in lanes (across == false) or element by element.
+ */
+static void take_row(reduce_job *job, const int64_t *at, const dmi_box *box, int dim, int64_t n, bool across)
+{
+    dmi_chunk buffer;
+    int64_t stride[SIDES], here[SIDES], step;
+    for (int side = 0; side <= job->inputs; side++) {
+        stride[side] = box->stride[side][dim];
+        here[side] = at[side];
+    }
+    step = most_at_once(job, stride, n);
+    for (int64_t i = 0; i < n; i += step) {
+        int64_t m = DMI_MIN(step, n - i);
+        take(job, elements(job, here, stride, m, &buffer), m, across, across ? i : 0, here[job->inputs],
+             stride[job->inputs]);
+        for (int side = 0; side <= job->inputs; side++) {
+            here[side] += step * stride[side];
+        }
+    }
+}
+
+/* The first state = the lanes together, in one fixed tree. */
+static void join_lanes(reduce_job *job)
+{
+    states *s = &job->state;
+    for (int w = LANES / 2; w > 0; w /= 2) {
+        if (job->reducer) {
+            job->reducer->combine(s, 1, s->bytes + w * job->reducer->bytes, 1, w);
+            continue;
+        }
+        for (int l = 0; l < w; l++) {
+            if (job->acc == DMI_ACC_DD) {
+                dmi_dd a = {s->f64[l], s->f64[PIECE + l]}, b = {s->f64[l + w], s->f64[PIECE + l + w]};
+                dmi_dd sum = dmi_dd_add(a, b);
+                s->f64[l] = sum.hi;
+                s->f64[PIECE + l] = sum.lo;
+            } else if (job->acc == DMI_ACC_F64) {
+                s->f64[l] += s->f64[l + w];
+            } else {
+                s->i64[l] += s->i64[l + w];
+            }
+        }
+    }
+}
+
+/* n states of a row other than the sum to acc at position `at`. A state that is one number may be narrower
+ * there; what no elements give is then the narrow type's largest or smallest. */
+static void store_states(reduce_job *job, const void *s, int64_t at, int64_t stride, int64_t n)
+{
+    dm_dtype number = dmi_acc_number(job->acc), carrier = dmi_dtype_carrier(number);
+    int64_t bytes = dmi_acc_bytes(job->acc);
+    char *out = (char *)job->out + at * bytes;
+    if (number && dmi_reductions[dmi_acc_row(job->acc)].state == DMI_STATE_VALUE) {
+        for (int64_t i = 0; i < n; i += DMI_CHUNK) {
+            dmi_chunk wide;
+            int64_t m = DMI_MIN(DMI_CHUNK, n - i);
+            const void *from = dmi_at(s, i * job->reducer->bytes);
+            if (carrier == number) {
+                dmi_row_store(carrier, from, number, out + i * stride * bytes, stride, m);
+                continue;
+            }
+            dmi_convert_row(carrier, DM_F64, from, &wide, m); /* from there it saturates */
+            dmi_row_store(DM_F64, &wide, number, out + i * stride * bytes, stride, m);
+        }
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        memcpy(out + i * stride * bytes, dmi_at(s, i * bytes), (size_t)bytes);
+    }
+}
+
+/* n finished states to acc at position `at`. */
+static void store(reduce_job *job, int64_t at, int64_t stride, int64_t n)
+{
+    const states *s = &job->state;
+    if (job->reducer) {
+        store_states(job, s, at, stride, n);
+    } else if (job->acc == DMI_ACC_DD) {
+        dmi_dd *out = (dmi_dd *)job->out + at;
+        for (int64_t i = 0; i < n; i++) {
+            out[i * stride] = dmi_dd_normal(s->f64[i], s->f64[PIECE + i]);
+        }
+    } else if (job->acc == DMI_ACC_F64) {
+        double *out = (double *)job->out + at;
+        for (int64_t i = 0; i < n; i++) {
+            out[i * stride] = s->f64[i];
+        }
+    } else {
+        uint64_t *out = (uint64_t *)job->out + at;
+        for (int64_t i = 0; i < n; i++) {
+            out[i * stride] = s->i64[i];
+        }
+    }
+}
+
+static void clear(reduce_job *job, int64_t n)
+{
+    if (job->reducer) {
+        job->reducer->clear(&job->state, n);
+        return;
+    }
+    memset(&job->state, 0, (size_t)n * 8);
+    if (job->acc == DMI_ACC_DD) {
+        memset(job->state.f64 + PIECE, 0, (size_t)n * 8);
+    }
+}
+
+/* Places counted in the order of x's dims become indices. */
+static void set_indices(reduce_job *job, int64_t n)
+{
+    for (int64_t i = 0; i < n && keeps_places(job); i++) {
+        int64_t at;
+        void *field = job->state.bytes + (i + 1) * job->reducer->bytes - sizeof at; /* the last of the state */
+        memcpy(&at, field, sizeof at);
+        at = at < 0 ? at : index_of(job->d, at);
+        memcpy(field, &at, sizeof at);
+    }
+}
+
+/* Each result by itself: its rows run along the innermost reduced dim. */
+static void reduce_along(reduce_job *job)
+{
+    const dmi_box *rows = &job->reduced;
+    int inner = rows->ndim - 1, last = job->inputs;
+    int64_t kept_index[DMI_BOX_DIMS] = {0}, at[DMI_BOX_SIDES];
+    memcpy(at, job->offset, sizeof job->offset);
+    do {
+        int64_t index[DMI_BOX_DIMS] = {0}, row_at[DMI_BOX_SIDES];
+        memcpy(row_at, at, sizeof row_at);
+        row_at[last] = 0;
+        clear(job, LANES);
+        do {
+            take_row(job, row_at, rows, inner, rows->extent[inner], false);
+        } while (dmi_box_next(rows, inner, index, row_at));
+        join_lanes(job);
+        set_indices(job, 1);
+        store(job, at[last], 1, 1);
+    } while (dmi_box_next(&job->kept, job->kept.ndim, kept_index, at));
+}
+
+/* A piece of results together: its rows run along the innermost kept dim. */
+static void reduce_across(reduce_job *job)
+{
+    const dmi_box *kept = &job->kept;
+    int inner = kept->ndim - 1, last = job->inputs;
+    int64_t n = kept->extent[inner], t = kept->stride[last][inner];
+    int64_t most = job->reducer ? (int64_t)sizeof job->state / job->reducer->bytes : PIECE;
+    int64_t step =
+        !job->map && dmi_row_direct(job->dtype, kept->stride[IN][inner], job->load, n) ? most : DMI_CHUNK;
+    int64_t kept_index[DMI_BOX_DIMS] = {0}, at[DMI_BOX_SIDES];
+    memcpy(at, job->offset, sizeof job->offset);
+    do {
+        for (int64_t i = 0; i < n; i += step) {
+            int64_t m = DMI_MIN(step, n - i);
+            int64_t index[DMI_BOX_DIMS] = {0}, row_at[DMI_BOX_SIDES];
+            for (int side = 0; side < last; side++) {
+                row_at[side] = at[side] + i * kept->stride[side][inner];
+            }
+            row_at[last] = 0;
+            clear(job, m);
+            do {
+                take_row(job, row_at, kept, inner, m, true);
+            } while (dmi_box_next(&job->reduced, job->reduced.ndim, index, row_at));
+            set_indices(job, m);
+            store(job, at[last] + i * t, t, m);
+        }
+    } while (dmi_box_next(kept, inner, kept_index, at));
+}
+
+/* Rows run where memory is denser, except that a short row is worse than a strided one. */
+static bool better_across(const reduce_job *job)
+{
+    int k = job->kept.ndim - 1, r = job->reduced.ndim - 1;
+    int64_t nk = job->kept.extent[k], nr = job->reduced.extent[r];
+    if (job->reduced.stride[IN][r] < job->kept.stride[IN][k]) {
+        return nr < LANES && nk > nr;
+    }
+    return !(nk < LANES && nr > nk);
+}
+
+/* No elements: what the row starts with. */
+static void reduce_nothing(reduce_job *job, int64_t results)
+{
+    for (int64_t i = 0; i < results; i += DMI_CHUNK) {
+        int64_t m = DMI_MIN(DMI_CHUNK, results - i);
+        clear(job, m);
+        store(job, i, 1, m);
+    }
+}
+
+static void add_dim(reduce_job *job, dmi_box *box, int64_t extent, const int64_t *stride, int64_t last)
+{
+    box->extent[box->ndim] = extent;
+    for (int side = 0; side < job->inputs; side++) {
+        box->stride[side][box->ndim] = stride[side];
+    }
+    box->stride[job->inputs][box->ndim++] = last;
+}
+
+/* The boxes over which x is walked; false: there is no element. */
+static bool make_boxes(reduce_job *job, const dmi_reduce *d, int64_t *results)
+{
+    int64_t elements = 1, parts = job->map ? 1 : dmi_acc_parts(dmi_acc_for(d->row, d->dtype));
+    *results = parts;
+    job->kept.sides = job->reduced.sides = job->inputs + 1;
+    if (parts > 1) { /* complex: one more kept dim, of the two parts */
+        add_dim(job, &job->kept, parts, (int64_t[]){1}, 1);
+    }
+    for (int dim = d->ndim - 1; dim >= 0; dim--) { /* dims come in reverse; simplify orders them */
+        bool reduced = d->reduced >> dim & 1;
+        int64_t *count = reduced ? &elements : results, stride[SIDES] = {d->stride[dim] * parts};
+        int64_t last = reduced && !keeps_places(job) ? 0 : *count;
+        for (int side = 0; side < job->inputs && job->map; side++) {
+            stride[side] = d->map->stride[side][dim];
+        }
+        add_dim(job, reduced ? &job->reduced : &job->kept, d->extent[dim], stride, last);
+        *count *= d->extent[dim];
+    }
+    return elements > 0;
+}
+
+static void begin(reduce_job *job, const dmi_reduce *d, const dmi_kernel_call *call, dmi_map_job *map)
+{
+    int acc = dmi_acc_for(d->row, d->dtype);
+    assert(acc >= 0 && d->ndim >= 0 && d->ndim <= DM_MAX_DIMS);
+    job->d = d;
+    job->acc = dmi_acc_part(acc);
+    job->reducer = acc < DMI_ACC_SUMS ? NULL : dmi_reducer_of(acc);
+    job->load = job->reducer ? dmi_dtype_carrier(dmi_acc_takes(acc)) : dmi_acc_takes(job->acc);
+    job->dtype = job->reducer ? d->dtype : dmi_dtype_part(d->dtype);
+    job->bytes = dmi_dtype_bytes(job->dtype);
+    job->inputs = d->map ? d->map->program.inputs : 1;
+    job->map = d->map ? map : NULL;
+    job->in = call->at[0];
+    job->out = call->at[job->inputs];
+    job->kept.ndim = job->reduced.ndim = 0;
+    memset(job->offset, 0, sizeof job->offset);
+    job->offset[IN] = d->offset * dmi_acc_parts(acc);
+    if (d->map) {
+        assert(dmi_acc_parts(acc) == 1 && job->inputs < SIDES);
+        dmi_map_begin(map, d->map, call->number, call->at);
+        memcpy(job->offset, d->map->offset, (size_t)job->inputs * sizeof *job->offset);
+    }
+}
+
+dm_status dmi_reduce_cpu(const dmi_kernel_call *call)
+{
+    const dmi_reduce *d = call->desc;
+    dmi_map_job map;
+    reduce_job job;
+    int64_t results;
+    begin(&job, d, call, &map);
+    bool some = make_boxes(&job, d, &results);
+    if (results == 0) {
+        return DM_OK;
+    }
+    if (!some) {
+        reduce_nothing(&job, results);
+        return DM_OK;
+    }
+    dmi_box_simplify(&job.kept, job.inputs);
+    dmi_box_simplify(&job.reduced, IN);
+    if (better_across(&job)) {
+        reduce_across(&job);
+    } else {
+        reduce_along(&job);
+    }
+    return DM_OK;
+}
+
+const dmi_reducer *dmi_reducer_of(int acc)
+{
+    int row = dmi_acc_row(acc);
+    switch ((int)dmi_dtype_carrier(dmi_acc_takes(acc))) {
+    case DM_BOOL:
+        return &dmi_reducers_bool[row];
+    case DM_I32:
+        return &dmi_reducers_i32[row];
+    case DM_I64:
+        return &dmi_reducers_i64[row];
+    case DM_U64:
+        return &dmi_reducers_u64[row];
+    case DM_F32:
+        return &dmi_reducers_f32[row];
+    case DM_F64:
+        return &dmi_reducers_f64[row];
+    case DM_C64:
+        return &dmi_reducers_c64[row];
+    case DM_C128:
+        return &dmi_reducers_c128[row];
+    default:
+        assert(!"not a carrier");
+        return NULL;
+    }
+}

@@ -1,0 +1,129 @@
+/* The loops of all reductions for one carrier. The file that includes this has included ewise_loops.h, whose definitions
+ * serve here too, and has defined
+ *   REDUCERS               the name of the table made here
+ *   WIDE_NUMBER WIDE_MUL   the wide type, and products in it
+ *   ABSOLUTE SQUARED       in f64; of floats and complex numbers only
+ *   HIGHEST LOWEST         of real types only */
+#include "kernels/reduce/reducer_cpu.h"
+
+#include <string.h>
+
+enum { LANES = DMI_REDUCE_LANES, NOWHERE = -1 };
+
+#define AHEAD(better, x, i)                                                                                    \
+    (A.at == NOWHERE || (better) || (x != x && A.v == A.v) || ((x == A.v || (x != x && A.v != A.v)) && i < A.at))
+
+typedef struct {
+    NUMBER v;
+} state_VALUE;
+typedef struct {
+    WIDE_NUMBER v;
+} state_WIDE;
+typedef struct {
+    double v;
+} state_REAL;
+typedef struct {
+    int64_t n;
+} state_COUNT;
+typedef struct {
+    NUMBER v;
+    int64_t at;
+} state_PLACE;
+typedef struct {
+    double n, mean, squares;
+} state_MOMENTS;
+typedef struct {
+    double top, sum;
+} state_LOGSUM;
+typedef NUMBER result_SAME;
+typedef WIDE_NUMBER result_WIDE;
+typedef int64_t result_WHOLE;
+typedef double result_REAL;
+
+#define TAKE_ONE(state, kept, element, place, take)                                                            \
+    do {                                                                                                       \
+        const NUMBER X = (element);                                                                            \
+        const int64_t INDEX = (place);                                                                         \
+        state_##state A = (kept);                                                                              \
+        (void)INDEX;                                                                                           \
+        take;                                                                                                  \
+        (kept) = A;                                                                                            \
+    } while (0);
+#define REDUCE_1(name, state, start, take, combine, result, finish)                                            \
+    static void JOIN(clear_, name)(void *states, int64_t n)                                                    \
+    {                                                                                                          \
+        state_##state *s = states;                                                                             \
+        for (int64_t i = 0; i < n; i++) {                                                                      \
+            state_##state A;                                                                                   \
+            memset(&A, 0, sizeof A);                                                                           \
+            start;                                                                                             \
+            s[i] = A;                                                                                          \
+        }                                                                                                      \
+    }                                                                                                          \
+    DMI_BODY void JOIN(along_##name, _body)(void *lanes, const void *elements, int64_t n, int64_t index,       \
+                                            int64_t step)                                                      \
+    {                                                                                                          \
+        const NUMBER *x = elements;                                                                            \
+        state_##state s[LANES];                                                                                \
+        memcpy(s, lanes, sizeof s);                                                                            \
+int64_t i = 0;                                                                                                 \
+        for (; i + LANES <= n; i += LANES) {                                                                   \
+            for (int l = 0; l < LANES; l++) {                                                                  \
+                TAKE_ONE(state, s[l], x[i + l], index + (i + l) * step, take)                                  \
+            }                                                                                                  \
+        }                                                                                                      \
+        for (int l = 0; i + l < n; l++) {                                                                      \
+            TAKE_ONE(state, s[l], x[i + l], index + (i + l) * step, take)                                      \
+        }                                                                                                      \
+        memcpy(lanes, s, sizeof s);                                                                            \
+    }                                                                                                          \
+    DMI_TWICE(static, along_##name,                                                                            \
+              (void *lanes, const void *elements, int64_t n, int64_t index, int64_t step),                     \
+              (lanes, elements, n, index, step))                                                               \
+    DMI_BODY void JOIN(across_##name, _body)(void *states, const void *elements, int64_t n, int64_t index)     \
+    {                                                                                                          \
+        const NUMBER *restrict x = elements;                                                                   \
+        state_##state *restrict s = states;                                                                    \
+        for (int64_t i = 0; i < n; i++) {                                                                      \
+TAKE_ONE(state, s[i], x[i], index, take)                                                                       \
+        }                                                                                                      \
+    }                                                                                                          \
+    DMI_TWICE(static, across_##name, (void *states, const void *elements, int64_t n, int64_t index),           \
+              (states, elements, n, index))                                                                    \
+    static void JOIN(combine_, name)(void *into, int64_t into_stride, const void *from, int64_t from_stride,   \
+                                     int64_t n)                                                                \
+    {                                                                                                          \
+        state_##state *a = into;                                                                               \
+        const state_##state *b = from;                                                                         \
+        for (int64_t i = 0; i < n; i++) {                                                                      \
+            state_##state A = a[i * into_stride], B = b[i * from_stride];                                      \
+            combine;                                                                                           \
+            a[i * into_stride] = A;                                                                            \
+        }                                                                                                      \
+    }                                                                                                          \
+    static void JOIN(finish_, name)(const void *states, int64_t n, double S, void *out)                        \
+    {                                                                                                          \
+        const state_##state *s = states;                                                                       \
+        result_##result *o = out;                                                                              \
+        (void)S;                                                                                               \
+        for (int64_t i = 0; i < n; i++) {                                                                      \
+            const state_##state A = s[i];                                                                      \
+            o[i] = finish;                                                                                     \
+        }                                                                                                      \
+    }
+#define REDUCE_0(name, state, start, take, combine, result, finish)
+#define REDUCER_1(name, state)                                                                                 \
+    [DMI_REDUCTION_##name] = {sizeof(state_##state), clear_##name, along_##name,                               \
+                              across_##name,         combine_##name, finish_##name},
+#define REDUCER_0(name, state)
+
+#define DMI_REDUCTION(name, domain, state, start, take, combine, result, finish)                               \
+    JOIN(REDUCE_, IN_##domain)(name, state, start, take, combine, result, finish)
+#include "kernels/reduce/reduce.def"
+#undef DMI_REDUCTION
+
+#define DMI_REDUCTION(name, domain, state, start, take, combine, result, finish)                               \
+    JOIN(REDUCER_, IN_##domain)(name, state)
+const dmi_reducer REDUCERS[DMI_REDUCTIONS] = {
+#include "kernels/reduce/reduce.def"
+};

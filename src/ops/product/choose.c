@@ -1,0 +1,192 @@
+/* Which form a product takes. */
+#include "ops/product/gemm.h"
+#include "ops/product/rolling.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+enum { MOST_SLICES = 1024 };
+
+/* Bytes that a contraction moves, in the better of its forms. */
+static int64_t contract_bytes(dmi_product *p, dmi_choice *out)
+{
+    dmi_load load = {
+        .addends = p->op[0]->layout->group, .bytes = p->elem, .givers = p->op[0]->layout->group, .replicas = 1};
+    bool copies = p->c == p->user_c && dmi_slices_serve(p->c);
+    p->sliced = copies && dmi_scatter_pays(p->b->profile, p->c, &load);
+    out->direct = copies && !p->sliced;
+    int64_t shared = p->sliced ? (p->c->layout->replicas - 1) * p->m * p->n * dmi_dtype_bytes(p->c->dtype) : 0;
+    return dmi_contract_traffic(p) * p->elem + shared;
+}
+
+typedef struct offers {
+    bool cyclic, contract; /* these can serve */
+    bool direct;           /* contract: everything to every holder of c */
+    int64_t gather;        /* bytes of both operands that come from others */
+    int64_t partial;       /* bytes of a contraction */
+} offers;
+
+/* Would the blocks on their way be no more than they may? */
+static bool within(const dmi_product *p, const offers *o, int form, int moving)
+{
+    int64_t limit = p->workspace, largest = 0;
+    switch (limit > 0 ? form : DMI_GEMM_STATIONARY) {
+    case DMI_GEMM_STATIONARY: /* its slices are made to fit */
+        return true;
+    case DMI_GEMM_CONTRACT:
+        if (o->direct) { /* the own partial product, and all others' */
+            return p->b->profile->workers * p->m * p->n * p->elem <= limit;
+        }
+        for (int w = 0; w < p->b->profile->workers; w++) { /* two to go, two that have come */
+            dmi_region c;
+            dmi_product_c(p, w, &c);
+            largest = DMI_MAX(largest, c.count);
+        }
+        return 4 * largest * p->elem <= limit;
+    case DMI_GEMM_FUSED:
+        return dmi_fused_bytes(p) <= limit;
+    case DMI_GEMM_PANELS:
+        return dmi_panels_fit(p, moving);
+    default:
+        return 2 * dmi_rolling_slot(p, moving, NULL) <= limit;
+    }
+}
+
+static bool serves(const dmi_product *p, const offers *o, int form, int moving)
+{
+    switch (form) {
+    case DMI_GEMM_STATIONARY:
+        return true;
+    case DMI_GEMM_CONTRACT:
+        return o->contract;
+    case DMI_GEMM_FUSED:
+        return dmi_fused_serves(p);
+    case DMI_GEMM_PANELS:
+        return dmi_panels_serve(p, moving);
+    case DMI_GEMM_RING:
+        return o->cyclic && dmi_ring_serves(p, moving);
+    default:
+        return o->cyclic;
+    }
+}
+
+/* By bytes: the machine's rates are not known. Between forms that move the same, by what was measured on H200.
+ */
+static int by_bytes(dmi_product *p, const offers *o, int moving)
+{
+    if (o->partial < o->gather && within(p, o, DMI_GEMM_CONTRACT, moving)) {
+        return DMI_GEMM_CONTRACT;
+    }
+    p->sliced = false; /* no other form makes slices */
+    if (o->gather > 0 && dmi_fused_serves(p) && (!o->cyclic || dmi_fused_pays(p)) &&
+        within(p, o, DMI_GEMM_FUSED, moving)) {
+        return DMI_GEMM_FUSED;
+    }
+    if (o->cyclic && o->gather > 0 && dmi_panels_serve(p, moving) && dmi_panels_pay(p, moving) &&
+        within(p, o, DMI_GEMM_PANELS, moving)) {
+        return DMI_GEMM_PANELS;
+    }
+    return o->cyclic && o->gather > 0 && within(p, o, DMI_GEMM_CYCLIC, moving) ? DMI_GEMM_CYCLIC
+                                                                               : DMI_GEMM_STATIONARY;
+}
+
+static int by_time(dmi_product *p, const offers *o, int moving)
+{
+    static const int forms[] = {DMI_GEMM_CYCLIC, DMI_GEMM_FUSED, DMI_GEMM_PANELS, DMI_GEMM_CONTRACT,
+                                DMI_GEMM_STATIONARY};
+    bool sliced = p->sliced;
+    double least = INFINITY;
+    int best = DMI_GEMM_STATIONARY;
+    for (int i = 0; i < DMI_COUNT(forms) && o->gather > 0; i++) {
+        bool contract = forms[i] == DMI_GEMM_CONTRACT;
+        p->sliced = sliced && contract; /* no other form makes slices */
+        if (!serves(p, o, forms[i], moving) || !within(p, o, forms[i], moving)) {
+            continue;
+        }
+        double time = dmi_estimate(p, forms[i], moving, contract ? o->partial : o->gather);
+        if (time < least) {
+            least = time;
+            best = forms[i];
+        }
+    }
+    p->sliced = sliced && best == DMI_GEMM_CONTRACT;
+    return best;
+}
+
+static const char *const names[] = {"auto",      "cyclic", "stationary", "contract",
+                                    "two_block", "panels", "fused",      "ring"};
+static const char *const needs[] = {
+    "nothing",
+    "c and one operand split alike along one dimension, and all the rest of them with each worker",
+    "nothing",
+    "a and b split alike along the dimension that is summed",
+    "what cyclic does",
+    "all rows or columns in each part of c, the whole operand split along k, 16 bits or f32 in TF32",
+    "Hopper GPUs of one host that workers do not share, and operands of 16 bits, aligned",
+    "what cyclic does, no copies, and workers that all have part of c"};
+
+const char *dmi_gemm_name(int algorithm)
+{
+    return names[algorithm];
+}
+
+/* Where a memory limit leaves hardly anything, slices would be so many that planning them takes seconds. */
+static dm_status not_too_many(dmi_product *p)
+{
+    int64_t slices = p->workspace_limit > 0 ? dmi_stationary_slices(p) : 0;
+    return slices <= MOST_SLICES
+               ? DM_OK
+               : dmi_fail(DM_ERR_LIMIT,
+                          "gemm: the memory limit leaves %" PRId64 " bytes of workspace, in which the product "
+                          "would have %" PRId64 " slices, and %d is the most",
+                          p->workspace_limit, slices, MOST_SLICES);
+}
+
+dm_status dmi_gemm_choose(dmi_product *p, dmi_choice *out)
+{
+    *out = (dmi_choice){0};
+    int forced = p->b->profile->gemm_algorithm;
+    int64_t blocks[2], bytes[2];
+    bool cyclic[2];
+    offers o = {.contract = dmi_contract_serves(p)};
+    for (int i = 0; i < 2; i++) {
+        cyclic[i] = dmi_cyclic_serves(p, i, &blocks[i]);
+        bytes[i] = dmi_product_traffic(p, i) * dmi_dtype_bytes(p->op[i]->dtype);
+    }
+    o.cyclic = cyclic[0] || cyclic[1];
+    bool a_moves = o.cyclic ? cyclic[0] && (!cyclic[1] || bytes[0] < bytes[1])
+                            : dmi_product_takes_whole(p, 0) && !dmi_product_takes_whole(p, 1);
+    out->moving = a_moves ? 0 : 1;
+    o.gather = bytes[0] + bytes[1];
+    if (forced == DMI_GEMM_AUTO) {
+        o.partial = o.contract ? contract_bytes(p, out) : INT64_MAX;
+        o.direct = out->direct;
+        out->algorithm = dmi_estimate_ready(p) ? by_time(p, &o, out->moving) : by_bytes(p, &o, out->moving);
+        if (o.cyclic && o.gather > 0 && out->algorithm != DMI_GEMM_CONTRACT && dmi_ring_pays(p, out->moving)) {
+            out->algorithm = DMI_GEMM_RING;
+        }
+        return out->algorithm == DMI_GEMM_STATIONARY ? not_too_many(p) : DM_OK;
+    }
+    out->algorithm = forced;
+    bool can = serves(p, &o, forced, out->moving);
+    if (!can && o.gather == 0) { /* nothing moves, as where a cached replica serves: no algorithm has a say */
+        out->algorithm = DMI_GEMM_STATIONARY;
+        return DM_OK;
+    }
+    if (!can) {
+        char operand[3][160];
+        for (int i = 0; i < 3; i++) {
+            dmi_desc_describe(i < 2 ? p->op[i] : p->user_c, operand[i], sizeof operand[i]);
+        }
+        return dmi_fail(DM_ERR_UNSUPPORTED,
+                        "gemm: the forced algorithm (option gemm_algorithm=%s, which needs %s) cannot serve "
+                        "these layouts%s: a: %s; b: %s; c: %s",
+                        names[forced], needs[forced],
+                        forced == DMI_GEMM_FUSED || forced == DMI_GEMM_PANELS ? " and types" : "", operand[0],
+                        operand[1], operand[2]);
+    }
+    if (forced == DMI_GEMM_CONTRACT) {
+        (void)contract_bytes(p, out);
+    }
+    return forced == DMI_GEMM_STATIONARY ? not_too_many(p) : DM_OK;
+}

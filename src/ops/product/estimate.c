@@ -1,0 +1,81 @@
+/* How long a product takes in each form, from the rates of the machine: transfers run beside products, so the
+ * longer of the two counts, and what neither hides. Rough, and enough to tell which form is faster where they
+ * differ much. */
+#include "ops/product/gemm.h"
+
+/* Seconds, measured on H200: a step's launch; from a block's end to the start of what waits for it; what a
+ * product that waits by itself loses to its start, and to the multiprocessors it leaves free, and more where k
+ * is long; what panels lose to their first, and 16-bit products to what is brought before them. */
+static const double LAUNCH = 5e-6, HOP = 8e-6, FUSED_START = 20e-6, FUSED_SLOWER = 1.04, FUSED_SLOW = 1.09,
+                    PANELS_START = 30e-6, PANELS_SLOWER = 1.03,
+                    TF32_SUM = 8.4e-12; /* an element of c of one more product, beyond its memory traffic */
+
+enum { FUSED_LONG = 16384 };
+
+static double product_rate(const dmi_product *p)
+{
+    const dmi_rates *r = &p->b->profile->rates;
+    return p->panel_type == DM_F64 ? r->f64 : p->panel_type == DM_F32 ? (p->tf32 ? r->tf32 : r->f32) : r->half;
+}
+
+bool dmi_estimate_ready(const dmi_product *p)
+{
+    const dmi_rates *r = &p->b->profile->rates;
+    return product_rate(p) > 0 && r->link > 0 && r->memory > 0;
+}
+
+static double longer(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* A sum in several parts goes to memory and back for each, in TF32 slower than that, and is rounded from a
+ * temporary where c is narrower. */
+static double sums(const dmi_product *p, int64_t count, int parts)
+{
+    double wide = (double)(count * p->elem), narrow = (double)(count * dmi_dtype_bytes(p->user_c->dtype));
+    bool rounds = p->user_c->dtype != p->type;
+    double more = p->tf32 ? TF32_SUM * (double)count * (parts - 1) : 0;
+    return (2 * wide * (parts - 1) + (rounds ? wide + narrow : 0)) / p->b->profile->rates.memory + more;
+}
+
+static double moved_bytes(const dmi_product *p, int which)
+{
+    return (double)(dmi_product_traffic(p, which) * dmi_dtype_bytes(p->op[which]->dtype));
+}
+
+double dmi_estimate(const dmi_product *p, int algorithm, int moving, int64_t bytes)
+{
+    const dmi_rates *r = &p->b->profile->rates;
+    int64_t most = 0, active = 0;
+    for (int w = 0; w < p->b->profile->workers; w++) {
+        dmi_region c;
+        dmi_product_c(p, w, &c);
+        most = DMI_MAX(most, c.count);
+        active += c.count > 0;
+    }
+    double product = 2.0 * (double)most * (double)p->k / product_rate(p);
+    double link = (double)bytes / (double)DMI_MAX(active, 1) / r->link, first, other;
+    int stages = algorithm == DMI_GEMM_STATIONARY ? p->b->profile->workers : p->op[moving]->layout->group;
+    bool single = algorithm == DMI_GEMM_STATIONARY ? bytes == 0 : dmi_cyclic_single(p, moving);
+    double steps = stages * LAUNCH + HOP, piece;
+    switch (algorithm) {
+    case DMI_GEMM_FUSED:
+        product *= p->k > FUSED_LONG ? FUSED_SLOW : FUSED_SLOWER;
+        return longer(product, link + product / (2 * stages)) + FUSED_START;
+    case DMI_GEMM_PANELS: /* the first is waited for, and the other operand before it */
+        piece = 1.0 / (double)dmi_panels_count(p, moving);
+        other = link * moved_bytes(p, 1 - moving) / (double)bytes;
+        product *= other > 0 && !p->tf32 ? PANELS_SLOWER : 1;
+        first = other + (link - other) * piece;
+        return first + longer(product, link - first + product * piece) + (LAUNCH + HOP) / piece + PANELS_START;
+    case DMI_GEMM_CONTRACT: /* so is the first partial product; what comes is added; copies of c are made once
+                             */
+        product = 2.0 * (double)p->m * (double)p->n * (double)p->k / stages / product_rate(p);
+        return product / stages + longer(product * (stages - 1) / stages, link) + 1.5 * sums(p, most, stages) +
+               steps;
+    default:
+        product += single ? 0 : sums(p, most, stages);
+        return bytes == 0 ? product + LAUNCH : longer(product, link + product / stages) + steps;
+    }
+}

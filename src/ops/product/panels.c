@@ -1,0 +1,211 @@
+/* c is split along one dim, and the operand that has to come whole to every worker is spread along k, where
+ * slices of k would cost more than the transfers: where c is of 16 bits they would have to be added up in a
+ * wider temporary and rounded once, and in TF32 cuBLAS is slow to add to c. Here the operand comes in panels of
+ * its outer dim with all of k; each makes its part of c whole. The other operand's part for the own c stays
+ * where it is, or comes before the panels where it is not here (a contraction over the spread dim). */
+#include "ops/product/gemm.h"
+
+#include <string.h>
+
+enum { PLACES = 3, MOST_PANELS = 8, NARROW_PANELS = 32 /* at most, where room is short */ };
+#define PUSH_BYTES (INT64_C(16) << 20) /* a part of a panel, about */
+
+typedef struct rolling {
+    dmi_product *p;
+    int which;
+    int64_t outer, width; /* indices of the outer dim in all, and of a panel */
+    int64_t at;           /* panel */
+    int convert;          /* workspace for a panel as kernels want it; -1: none yet */
+} rolling;
+
+/* Does the other operand's part for the own c have to come first? To all workers, if one has it not in place.
+ */
+static bool other_comes(const dmi_product *p, int which)
+{
+    int other = 1 - which;
+    for (int w = 0; w < p->b->profile->workers; w++) {
+        dmi_region c, at;
+        dmi_product_c(p, w, &c);
+        if (c.count > 0 && !dmi_product_image_in_place(p, other, w, &c, &at)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Where it comes, and is put into another form, at the worker with most. */
+static int64_t other_bytes(const dmi_product *p, int which)
+{
+    int other = 1 - which;
+    int64_t most = 0;
+    for (int w = 0; w < p->b->profile->workers; w++) {
+        dmi_region c;
+        dmi_product_c(p, w, &c);
+        most = c.count > 0 ? DMI_MAX(most, c.dim[other].count * p->k) : most;
+    }
+    return other_comes(p, which)
+               ? most * dmi_dtype_bytes(p->op[other]->dtype) + dmi_product_copied(p, other, most)
+               : 0;
+}
+
+int64_t dmi_panels_count(const dmi_product *p, int which)
+{
+    int64_t outer = which == 0 ? p->m : p->n;
+    int64_t bytes = outer * p->k * dmi_dtype_bytes(p->op[which]->dtype) / p->op[which]->layout->group;
+    int64_t n = DMI_MAX(2, DMI_MIN(MOST_PANELS, bytes / PUSH_BYTES));
+    if (p->workspace > 0 && !p->replica) { /* narrower, where that is what the workspace holds */
+        int64_t column = p->k * dmi_dtype_bytes(p->op[which]->dtype);
+        int64_t limit = DMI_MAX(p->workspace - other_bytes(p, which), 1);
+        n = DMI_MAX(n, DMI_MIN((outer * column * PLACES + limit - 1) / limit, NARROW_PANELS));
+    }
+    return DMI_MAX(1, DMI_MIN(n, outer));
+}
+
+static int64_t panel_width(const dmi_product *p, int which)
+{
+    int64_t outer = which == 0 ? p->m : p->n, n = dmi_panels_count(p, which);
+    return (outer + n - 1) / n;
+}
+
+static int64_t panel_bytes(const dmi_product *p, int which)
+{
+    return panel_width(p, which) * p->k * dmi_dtype_bytes(p->op[which]->dtype);
+}
+
+bool dmi_panels_fit(const dmi_product *p, int which)
+{
+    int64_t panels = p->replica ? 0 : PLACES * panel_bytes(p, which);
+    return panels + other_bytes(p, which) <= p->workspace;
+}
+
+static int64_t want_count(const void *context, int worker)
+{
+    const rolling *g = context;
+    dmi_region c;
+    dmi_product_c(g->p, worker, &c);
+    return c.count > 0;
+}
+
+/* Panel `at` with all of k; dense, or where worker's cached replica has it. */
+static void want_region(const void *context, int worker, int64_t which, dmi_region *out)
+{
+    (void)which;
+    const rolling *g = context;
+    int64_t lo = g->at * g->width;
+    dmi_dimset outer = dmi_dimset_interval(lo, DMI_MIN(g->width, g->outer - lo));
+    dmi_dimset inner = dmi_dimset_interval(0, g->p->k);
+    dmi_product_want(g->p, g->which, &outer, &inner, out);
+    if (g->p->replica && !dmi_fetch_in_place(g->p->replica, worker, out)) {
+        g->p->b->failed = true;
+    }
+}
+
+static void want_other(const void *context, int worker, int64_t which, dmi_region *out)
+{
+    (void)which;
+    const rolling *g = context;
+    dmi_region c;
+    dmi_product_c(g->p, worker, &c);
+    dmi_product_image(g->p, 1 - g->which, &c, out);
+}
+
+/* Brings to every worker with part of c what it wants of operand `which`. after: the place is free. */
+static void bring(rolling *g, int which,
+                  void (*want)(const void *context, int worker, int64_t which, dmi_region *out), dmi_ref to,
+                  const dmi_mark after, dmi_mark here)
+{
+    dmi_fetch fetch = {.src = g->p->op[which],
+                       .src_ref = dmi_ref_operand(which, DMI_READ),
+                       .dst_dtype = g->p->op[which]->dtype,
+                       .dst_ref = to,
+                       .count = want_count,
+                       .want = want,
+                       .context = g};
+    dmi_plan_fetch(g->p->b, &fetch, after, here);
+}
+
+/* The other operand's part for the own c. */
+static dmi_panel other_panel(rolling *g, const dmi_region *c, dmi_mark ready)
+{
+    dmi_product *p = g->p;
+    int other = 1 - g->which, convert = -1; /* before the products, on their lane */
+    dmi_ref ref = dmi_ref_operand(other, DMI_READ);
+    dmi_region part;
+    dmi_mark here = {0};
+    bool comes = other_comes(p, g->which);
+    if (comes) {
+        int64_t bytes = c->count > 0 ? c->dim[other].count * p->k * dmi_dtype_bytes(p->op[other]->dtype) : 0;
+        ref = dmi_ref_work(dmi_build_work(p->b, bytes), DMI_WRITE);
+        bring(g, other, want_other, ref, NULL, here);
+        ref.mode = DMI_READ;
+    }
+    if (c->count == 0) {
+        return (dmi_panel){0};
+    }
+    dmi_product_image(p, other, c, &part);
+    if (!comes) {
+        (void)dmi_fetch_in_place(p->op[other], p->b->me, &part);
+    }
+    return dmi_product_panel(p, other, &part, ref, &convert, here, ready);
+}
+
+static void multiply(rolling *g, const dmi_panel *stay, dmi_ref ref, const dmi_mark arrived, dmi_mark used)
+{
+    dmi_product *p = g->p;
+    dmi_region c, panel;
+    dmi_mark ready = {0};
+    dmi_product_c(p, p->b->me, &c);
+    want_region(g, p->b->me, 0, &panel);
+    ref.mode = DMI_READ;
+    dmi_panel moved = dmi_product_panel(p, g->which, &panel, ref, &g->convert, arrived, ready);
+    int64_t lo = g->at * g->width, n = DMI_MIN(g->width, g->outer - lo);
+    if (g->which == 0) {
+        dmi_product_step(p, &moved, stay, lo, 0, n, c.dim[1].count, p->k, true, ready, used);
+    } else {
+        dmi_product_step(p, stay, &moved, 0, lo, c.dim[0].count, n, p->k, true, ready, used);
+    }
+}
+
+/* Measured on H200: below that size slices of k are faster, for the first panel is waited for longer. */
+bool dmi_panels_pay(const dmi_product *p, int which)
+{
+    int64_t outer = which == 0 ? p->m : p->n;
+    return outer * p->k * dmi_dtype_bytes(p->op[which]->dtype) / p->op[which]->layout->group >= INT64_C(64)
+                                                                                                    << 20;
+}
+
+bool dmi_panels_serve(const dmi_product *p, int which)
+{
+    return p->op[which]->dtype == p->panel_type && p->c->dtype == p->panel_type &&
+           (p->panel_type != p->type || p->tf32) && p->c == p->user_c &&
+           p->c->layout->kind == DMI_LAYOUT_GRID && p->op[which]->layout->kind == DMI_LAYOUT_GRID &&
+           dmi_product_takes_whole(p, which) && !dmi_cyclic_single(p, which);
+}
+
+void dmi_panels_plan(dmi_product *p, int which)
+{
+    dmi_builder *b = p->b;
+    int64_t outer = which == 0 ? p->m : p->n;
+    rolling g = {.p = p, .which = which, .outer = outer, .width = panel_width(p, which), .convert = -1};
+    dmi_mark free[PLACES] = {{0}}, ready = {0};
+    dmi_region c;
+    int place = -1;
+    dmi_product_c(p, b->me, &c);
+    for (int i = 0; i < PLACES && !p->replica && c.count > 0; i++) { /* each free for the next command early */
+        int work = dmi_build_work(b, panel_bytes(p, which));
+        place = i == 0 ? work : place;
+    }
+    dmi_panel stay = other_panel(&g, &c, ready);
+    for (g.at = 0; g.at * g.width < outer && !b->failed; g.at++) {
+        uint32_t *gone = free[g.at % PLACES];
+        dmi_mark arrived = {0};
+        dmi_ref ref = p->replica || place < 0
+                          ? dmi_ref_operand(p->replica ? DMI_GEMM_REPLICA : which, DMI_WRITE)
+                          : dmi_ref_work(place + (int)(g.at % PLACES), DMI_WRITE);
+        bring(&g, which, want_region, ref, gone, arrived);
+        memset(gone, 0, sizeof free[0]);
+        if (c.count > 0) {
+            multiply(&g, &stay, ref, arrived, gone);
+        }
+    }
+}
