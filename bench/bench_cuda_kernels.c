@@ -1,6 +1,6 @@
 /* Rates of the CUDA kernels: bytes read and written a second, beside the driver's copy on the device; products
  * in operations a second. Medians of some runs, timed on the device. bench_cuda_kernels [GiB of an f32 matrix,
- * default 4]  */
+ * default 4] [programs]: those of elementwise programs alone  */
 #include "cuda_kernels/cuda_bench.h"
 
 #include <inttypes.h>
@@ -111,8 +111,13 @@ int main(int argc, char **argv)
     printf("f32 %" PRId64 " x %" PRId64 ", %.2f GiB\n", t.rows, t.cols,
            (double)(t.rows * t.cols) / 268435456.0);
     t.copy_rate = cuda_bench_report(&t, "the driver's copy", 8.0 * (double)t.rows * (double)t.cols, run_driver);
+    if (argc > 2 && strcmp(argv[2], "programs") == 0) {
+        cuda_bench_programs(&t);
+        return 0;
+    }
     cuda_bench_copies(&t);
     cuda_bench_ewises(&t);
+    cuda_bench_programs(&t);
     cuda_bench_sums_and_fills(&t);
     cuda_bench_gemms(&t);
     small_kernels(&t);

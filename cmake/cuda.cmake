@@ -56,6 +56,8 @@ if(DMATH_NVTX_INCLUDE)
   set_source_files_properties(src/device/cuda/ranges.c PROPERTIES
                               COMPILE_DEFINITIONS DMATH_WITH_NVTX INCLUDE_DIRECTORIES ${DMATH_NVTX_INCLUDE})
 endif()
+set_source_files_properties(src/kernels/ewise/nvrtc_cuda.c PROPERTIES
+                            COMPILE_DEFINITIONS "DMATH_CUDA_LIBRARY_DIR=\"${CUDAToolkit_LIBRARY_DIR}\"")
 message(STATUS "CUDA backend: nvcc ${CMAKE_CUDA_COMPILER_VERSION}, for ${DMATH_CUDA_CODE}")
 
 file(GLOB_RECURSE DMATH_CUDA_SOURCES CONFIGURE_DEPENDS src/kernels/*.cu)

@@ -1,5 +1,6 @@
 /* dmath info: what this build is and what it would do here. */
 #include "dmath.h"
+#include "device/queue.h"
 #include "launch/placement/place.h"
 
 #include <cblas.h>
@@ -100,6 +101,7 @@ static void print_json(const dmi_config *config, const char *mpi, int workers)
     tool_row_text(&t, "mpi", 0, mpi);
     tool_row_text(&t, "openblas", 0, openblas_get_config());
     tool_row_int(&t, "cuda", 0, has_cuda());
+    tool_row_text(&t, "map_compiler", 0, dmi_cuda_compiler());
     tool_row_int(&t, "hwloc", 0, dmi_topology_built);
     tool_row_int(&t, "cores", 0, dmi_host_cores());
     tool_row_int(&t, "workers", 0, workers);
@@ -179,6 +181,7 @@ int tool_info(int argc, char **argv)
     printf("BLAS      %s\n", openblas_get_config());
     printf("build     CUDA: %s, hwloc: %s\n", has_cuda() ? "yes" : "no (GPUs are emulated, for tests)",
            dmi_topology_built ? "yes" : "no");
+    printf("programs  compiled for GPUs: %s\n", dmi_cuda_compiler());
     printf("cores     %d\n", dmi_host_cores());
     printf("workers   %d, %s\n", workers, ranks > 1 ? "ranks of this launch" : "threads of this process");
     print_dtypes();

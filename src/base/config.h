@@ -45,6 +45,9 @@
           "three and more workers with GPUs of one host keep step in sending blocks of so many bytes; 0: none") \
     BYTES(push_kernel, "0", 0, 1 << 30,                                                                       \
           "blocks of at most so many bytes go to another GPU by a kernel that tells of them too; 0: none")      \
+    ENUM(map_compile, "auto", "auto|never|always",                                                             \
+         "are elementwise programs compiled for the GPU? auto: those that move much or come often")            \
+    STRING(cache_dir, "", "", "folder for compiled programs; nothing: $XDG_CACHE_HOME/dmath or ~/.cache/dmath") \
     BOOL(replicas, "1", "keep operands that have come to all workers of a product, for later products")        \
     BYTES(replica_limit, "0", 0, INT64_MAX,                                                                    \
           "most that a worker keeps so; 0: an eighth of a GPU's memory, nothing on CPUs")                      \
@@ -73,6 +76,7 @@
  * reduce_algorithm enum dmi_reduce_algorithm, those of gemm_compute enum dmi_compute from its second on. */
 enum dmi_config_device { DMI_DEVICE_AUTO, DMI_DEVICE_CPU, DMI_DEVICE_CUDA, DMI_DEVICE_EMULATED };
 enum dmi_config_bind { DMI_BIND_AUTO, DMI_BIND_NONE };
+enum dmi_config_map_compile { DMI_COMPILE_AUTO, DMI_COMPILE_NEVER, DMI_COMPILE_ALWAYS };
 enum dmi_config_transport {
     DMI_TRANSPORT_AUTO,
     DMI_TRANSPORT_DIRECT,

@@ -20,6 +20,8 @@ typedef struct dmi_queue {
     uint32_t *ticket; /* a word of the device, 0 between kernels: of pushes, which of their blocks is the last */
     int device, multiprocessors;
     bool fused; /* its is the right to products that wait, see dmi_cuda_queue_claim */
+    int compile;           /* elementwise programs: enum dmi_config_map_compile */
+    const char *cache_dir; /* as the option; NULL: none is given. Of whoever made the queue */
     int error;
     char error_text[200]; /* "function: text" of the first error */
     /* Runs of the copy (or acc_add) about to be called, in device memory: run[d] for dims with more than one
@@ -35,6 +37,9 @@ void dmi_cuda_queue_destroy(dmi_queue *q);
 /* Makes q->blas now. The first product does it too, but it allocates, so it must not be the first time while
  * the stream is captured. False: see q->error. */
 bool dmi_cuda_queue_blas(dmi_queue *q);
+
+/* How elementwise programs are compiled here, in words: "NVRTC 13.0", or why they are not. */
+const char *dmi_cuda_compiler(void);
 
 /* What is in it goes before what is in other queues, wherever multiprocessors are short. Only while it is empty and
  * has no cuBLAS. */

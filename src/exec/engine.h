@@ -172,6 +172,8 @@ typedef struct dmi_engine_config {
     dmi_slab_ops host_memory; /* with a device: where such blocks pass; other processes of the host map it as
                                       * slab DMI_MAX_SLABS - 1 */
     int64_t push_kernel;      /* with a device: blocks of at most so many bytes go to peers by a kernel */
+    int map_compile;          /* with a device: enum dmi_config_map_compile */
+    const char *cache_dir;    /* with a device: the option; lives as long as the engine */
     double link_gbps, link_latency_us;
     bool pool_debug; /* memory changes hands only when its last user is done */
     bool pool_own;

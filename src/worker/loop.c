@@ -70,6 +70,8 @@ dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *config, cons
                                     .file_threads = (int)config->file_threads,
                                     .host_memory = host_memory ? *host_memory : (dmi_slab_ops){0},
                                     .push_kernel = config->push_kernel,
+                                    .map_compile = config->map_compile,
+                                    .cache_dir = config->cache_dir,
                                     .link_gbps = config->link_gbps,
                                     .link_latency_us = config->link_latency_us,
                                     .pool_debug = config->pool_debug || config->pool_own,

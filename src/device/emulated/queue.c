@@ -32,6 +32,11 @@ dm_status dmi_cuda_queue_first(dmi_queue *q)
     return q->error == 0 ? DM_OK : dmi_fail(DM_ERR_INTERNAL, "%s", q->error_text);
 }
 
+const char *dmi_cuda_compiler(void)
+{
+    return "no: GPUs are emulated";
+}
+
 bool dmi_cuda_queue_blas(dmi_queue *q)
 {
     return q->error == 0;

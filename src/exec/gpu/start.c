@@ -16,6 +16,10 @@ static dm_status make_streams(dmi_engine *e)
         bool compute = lane != DMI_LANE_SEND && lane != DMI_LANE_RECV;
         bool pushes = lane == DMI_LANE_SEND && e->config.push_kernel > 0;
         status = dmi_cuda_queue_create(g->device, &g->queue[lane]);
+        if (status == DM_OK) {
+            g->queue[lane]->compile = e->config.map_compile;
+            g->queue[lane]->cache_dir = e->config.cache_dir;
+        }
         if (status == DM_OK && pushes) { /* not behind all blocks of a product that has been started */
             status = dmi_cuda_queue_first(g->queue[lane]);
         }

@@ -6,6 +6,7 @@
 #ifndef DMI_EWISE_H
 #define DMI_EWISE_H
 
+#include "kernels/ewise/ewise_domains.h"
 #include "layout/layout.h"
 
 enum dmi_ew_number {
@@ -32,21 +33,6 @@ enum {
 };
 
 enum { DMI_COLD, DMI_WARM, DMI_HOT };
-
-/* Domains, as bits of carriers. */
-enum {
-    DMI_EW_BOOL = 1 << DM_BOOL,
-    DMI_DOMAIN_INTEGER = 1 << DM_I32 | 1 << DM_I64 | 1 << DM_U64,
-    DMI_DOMAIN_FLOAT = 1 << DM_F32 | 1 << DM_F64,
-    DMI_DOMAIN_COMPLEX = 1 << DM_C64 | 1 << DM_C128,
-    DMI_DOMAIN_LOGIC = DMI_EW_BOOL, /* operands are taken as bool */
-    DMI_DOMAIN_BITS = DMI_EW_BOOL | DMI_DOMAIN_INTEGER,
-    DMI_DOMAIN_ORDERED = DMI_DOMAIN_INTEGER | DMI_DOMAIN_FLOAT,
-    DMI_DOMAIN_REAL = DMI_EW_BOOL | DMI_DOMAIN_ORDERED,
-    DMI_DOMAIN_NUMERIC = DMI_DOMAIN_ORDERED | DMI_DOMAIN_COMPLEX,
-    DMI_DOMAIN_FLOATC = DMI_DOMAIN_FLOAT | DMI_DOMAIN_COMPLEX,
-    DMI_DOMAIN_ANY = DMI_EW_BOOL | DMI_DOMAIN_NUMERIC
-};
 
 typedef struct dmi_ew_row {
     const char *name;

@@ -1,6 +1,7 @@
 /* Elementwise programs on GPUs: which kernel, and boxes for it. */
 #include "kernels/box/convert.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/ewise/map_compiled.h"
 #include <assert.h>
 
 enum { SIDES = 4 }; /* most that a row has; its operands, then out */
@@ -105,7 +106,7 @@ static bool is_one_row(const dmi_map *d)
         bool choice = dmi_ew_rows[p->step[0].row].form == DMI_FORM_CHOOSE && i == 0;
         one = p->step[0].from[i] == (DMI_AT_INPUT | i) && (choice || p->input_type[i] == p->step[0].type);
     }
-    return one && p->step[0].type != DM_BOOL && (p->inputs == dmi_ew_rows[p->step[0].row].operands);
+    return one && p->step[0].type != DM_BOOL && p->inputs == dmi_map_operands(&p->step[0]);
 }
 
 static void run_row(const dmi_kernel_call *call, const dmi_map *d)
@@ -187,7 +188,7 @@ static void run_program(const dmi_kernel_call *call, const dmi_map *d)
                                      .to = s->to,
                                      .from = {s->from[0], s->from[1], s->from[2]},
                                      .number = {s->number[0], s->number[1]},
-                                     .operands = (uint8_t)(cast ? 1 : dmi_ew_rows[s->row].operands),
+                                     .operands = (uint8_t)dmi_map_operands(s),
                                      .compare = form == DMI_FORM_COMPARE || form == DMI_FORM_TEST,
                                      .choice = form == DMI_FORM_CHOOSE};
     }
@@ -213,7 +214,7 @@ dm_status dmi_map_cuda(const dmi_kernel_call *call)
     }
     if (is_one_row(d)) {
         run_row(call, d);
-    } else {
+    } else if (!dmi_cuda_map_compiled(call, d)) {
         run_program(call, d);
     }
     return DM_OK;

@@ -1,0 +1,37 @@
+/* The parameter of the kernels that are compiled for an elementwise program. This file is also compiled at run
+ * time, so it includes nothing: whoever includes it has int64_t and uint32_t. */
+#ifndef DMI_MAP_ARGS_H
+#define DMI_MAP_ARGS_H
+
+enum {
+    DMI_MAP_ARG_SIDES = 12, /* DMI_MAP_INPUTS + 1 */
+    DMI_MAP_ARG_DIMS = 8,   /* DM_MAX_DIMS */
+    DMI_MAP_ARG_NUMBERS = 16,
+    DMI_MAP_THREADS = 256,
+    DMI_MAP_DEPTH = 4 /* items of a thread, where an item is one element */
+};
+
+/* i / extent, for i < 2^31, as i * factor >> 31 + shift. */
+typedef struct dmi_map_divisor {
+    uint32_t extent, factor, shift;
+} dmi_map_divisor;
+
+typedef struct dmi_map_scalar {
+    double re;
+    int64_t whole;
+} dmi_map_scalar;
+
+/* A strided box of items, dims innermost first, at least one. Sides: the inputs, then out. */
+typedef struct dmi_map_args {
+    uint32_t items;
+    int ndim;
+    dmi_map_divisor
+        chunks; /* blocks of threads for a row of the innermost dim; extent 0: blocks do not keep to rows */
+    dmi_map_divisor extent[DMI_MAP_ARG_DIMS];
+    int64_t stride[DMI_MAP_ARG_SIDES][DMI_MAP_ARG_DIMS]; /* elements */
+    void *memory[DMI_MAP_ARG_SIDES];
+    dmi_map_scalar number[DMI_MAP_ARG_NUMBERS];
+    unsigned char splat[DMI_MAP_ARG_SIDES]; /* groups: one element serves a whole group */
+} dmi_map_args;
+
+#endif

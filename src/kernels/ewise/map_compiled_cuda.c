@@ -1,0 +1,123 @@
+/* Boxes for the kernels that are made for a program. */
+#include "kernels/box/convert.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/ewise/map_args.h"
+#include "kernels/ewise/map_compiled.h"
+#include "kernels/ewise/map_source.h"
+
+typedef struct compiled_job {
+    dmi_queue *q;
+    const dmi_map *d;
+    dmi_map_kernels kernels;
+    bool groups;
+    char *memory[DMI_MAP_INPUTS + 1];
+    dmi_map_args args;
+} compiled_job;
+
+static dmi_map_divisor divide_by(int64_t extent)
+{
+    dmi_cuda_divisor d = dmi_cuda_divide_by(extent);
+    return (dmi_map_divisor){d.extent, d.factor, d.shift};
+}
+
+/* Blocks for so many items. A block keeps to one row where that leaves at most a fifth of the threads idle. */
+static unsigned blocks_for(dmi_map_args *a, int64_t row, int depth)
+{
+    int64_t per_block = (int64_t)DMI_MAP_THREADS * depth, each = (row + per_block - 1) / per_block;
+    if (each * per_block * 4 > row * 5) {
+        a->chunks = (dmi_map_divisor){0};
+        return (unsigned)((a->items + per_block - 1) / per_block);
+    }
+    a->chunks = divide_by(each);
+    return (unsigned)(a->items / row * each);
+}
+
+static void launch_part(void *context, const dmi_box *part, const int64_t *at)
+{
+    compiled_job *job = context;
+    dmi_map_args *a = &job->args;
+    int sides = job->d->program.inputs + 1, inner = part->ndim - 1;
+    int64_t items = 1;
+    a->ndim = part->ndim;
+    for (int d = 0; d < part->ndim; d++) {
+        a->extent[d] = divide_by(part->extent[inner - d]);
+        items *= part->extent[inner - d];
+        for (int s = 0; s < sides; s++) {
+            a->stride[s][d] = part->stride[s][inner - d];
+        }
+    }
+    a->items = (uint32_t)items;
+    for (int s = 0; s < sides; s++) {
+        a->memory[s] = dmi_at_mut(job->memory[s], at[s] * dmi_dtype_bytes(job->d->dtype[s]));
+    }
+    unsigned blocks = blocks_for(a, part->extent[inner], job->groups ? 1 : DMI_MAP_DEPTH);
+    dmi_cuda_map_launch(job->q, job->groups ? job->kernels.groups : job->kernels.items, blocks, a);
+}
+
+/* Can all sides be read and written in groups? An input of which one element serves a whole group can. */
+static bool grouped(compiled_job *job, const dmi_box *box, const int64_t *at, int64_t group)
+{
+    int out = job->d->program.inputs;
+    bool fits = true;
+    for (int s = 0; s <= out; s++) {
+        bool splat = s < out && box->stride[s][box->ndim - 1] == 0;
+        job->args.splat[s] = splat;
+        fits = fits && (splat || dmi_cuda_grouped(box, s, job->memory[s], at[s],
+                                                  dmi_dtype_bytes(job->d->dtype[s]), group));
+    }
+    return fits;
+}
+
+/* Groups, then the elements of each row that are left over. */
+static void launch_box(compiled_job *job, const dmi_box *box, const int64_t *at)
+{
+    int sides = job->d->program.inputs + 1, inner = box->ndim - 1;
+    int64_t group = dmi_map_group(job->d), n = box->extent[inner];
+    int64_t body = grouped(job, box, at, group) ? n / group * group : 0;
+    dmi_box part = *box;
+    if (body > 0) {
+        part.extent[inner] = body / group;
+        for (int s = 0; s < sides; s++) {
+            part.stride[s][inner] *= group;
+        }
+        job->groups = true;
+        dmi_cuda_split(&part, at, false, launch_part, job);
+    }
+    if (body < n) {
+        int64_t rest[DMI_BOX_SIDES];
+        part = *box;
+        part.extent[inner] = n - body;
+        for (int s = 0; s < sides; s++) {
+            rest[s] = at[s] + body * box->stride[s][inner];
+        }
+        job->groups = false;
+        dmi_cuda_split(&part, rest, false, launch_part, job);
+    }
+}
+
+bool dmi_cuda_map_compiled(const dmi_kernel_call *call, const dmi_map *d)
+{
+    int inputs = d->program.inputs;
+    compiled_job job = {.q = call->queue, .d = d};
+    dmi_box box = {.ndim = d->ndim, .sides = inputs + 1};
+    int64_t at[DMI_BOX_SIDES] = {0}, elements = 1, bytes = 0;
+    for (int i = 0; i < d->ndim; i++) {
+        elements *= d->extent[i];
+    }
+    for (int s = 0; s <= inputs; s++) {
+        job.memory[s] = call->at[s];
+        at[s] = d->offset[s];
+        bytes += elements * dmi_dtype_bytes(d->dtype[s]);
+        memcpy(box.stride[s], d->stride[s], sizeof d->stride[s]);
+    }
+    if (!dmi_cuda_map_kernels(call->queue, d, bytes, &job.kernels)) {
+        return false;
+    }
+    for (int i = 0; i < call->numbers && i < DMI_MAP_ARG_NUMBERS; i++) {
+        job.args.number[i] = (dmi_map_scalar){call->number[i].re, call->number[i].whole};
+    }
+    memcpy(box.extent, d->extent, sizeof d->extent);
+    dmi_box_simplify(&box, inputs);
+    launch_box(&job, &box, at);
+    return true;
+}

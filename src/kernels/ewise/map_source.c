@@ -1,0 +1,203 @@
+/* The source of a program: the types, the embedded text of the rows, one function that computes an element, and
+ * two kernels around it. A step is a constant of that function, so that the compiler sees all of the program at
+ * once. */
+#include "kernels/ewise/map_source.h"
+#include "kernels/ewise/map_args.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert((int)DMI_MAP_ARG_SIDES == (int)DMI_MAP_INPUTS + 1 && DMI_MAP_ARG_DIMS == DM_MAX_DIMS &&
+                   (int)DMI_MAP_ARG_NUMBERS == (int)DMI_MAP_NUMBERS,
+               "map_args.h has room for every program");
+
+/* Beyond so many units of work in one item, its elements share the code of the program. */
+enum { MOST_INLINE = 128, WORK_OF_COLD = 4 };
+
+/* Types of elements in memory. NULL: GPUs do not compute with it. */
+static const char *element_type(int dtype)
+{
+    static const char *const name[] = {
+        [DM_F64] = "double",   [DM_F32] = "float",     [DM_F16] = "f16",       [DM_BF16] = "bf16",
+        [DM_I64] = "int64_t",  [DM_I32] = "int32_t",   [DM_U8] = "uint8_t",    [DM_BOOL] = "bool8",
+        [DM_I8] = "int8_t",    [DM_I16] = "int16_t",   [DM_U16] = "uint16_t",  [DM_U32] = "uint32_t",
+        [DM_U64] = "uint64_t", [DM_F8E4M3] = "f8e4m3", [DM_F8E5M2] = "f8e5m2",
+    };
+    return dtype >= 0 && dtype < DMI_COUNT(name) ? name[dtype] : NULL;
+}
+
+static const char *carrier_type(int dtype)
+{
+    return dtype == DM_BOOL ? "unsigned char" : element_type(dtype);
+}
+
+bool dmi_map_has_source(const dmi_map *d)
+{
+    const dmi_map_program *p = &d->program;
+    bool has = p->steps > 0;
+    for (int s = 0; s <= p->inputs; s++) {
+        has = has && element_type((int)d->dtype[s]);
+    }
+    for (int i = 0; i < p->constants; i++) {
+        has = has && carrier_type(p->constant_type[i]);
+    }
+    for (int i = 0; i < p->steps; i++) {
+        const dmi_map_step *s = &p->step[i];
+        bool cast = s->row == DMI_EW_CAST;
+        has = has && carrier_type(s->type) && (!cast || (carrier_type(s->of) && element_type(s->via)));
+    }
+    return has;
+}
+
+int dmi_map_group(const dmi_map *d)
+{
+    int64_t widest = 1;
+    for (int s = 0; s <= d->program.inputs; s++) {
+        widest = DMI_MAX(widest, dmi_dtype_bytes(d->dtype[s]));
+    }
+    return (int)(16 / widest);
+}
+
+static bool is_inline(const dmi_map *d)
+{
+    int work = 0;
+    for (int i = 0; i < d->program.steps; i++) {
+        int row = d->program.step[i].row;
+        work += row != DMI_EW_CAST && dmi_ew_rows[row].heat == DMI_COLD ? WORK_OF_COLD : 1;
+    }
+    return work * DMI_MAX(dmi_map_group(d), DMI_MAP_DEPTH) <= MOST_INLINE;
+}
+
+/* writer[]: the step that has last written each temporary. */
+static void write_operand(FILE *to, uint8_t from, const int *writer)
+{
+    int index = from & DMI_AT_INDEX, kind = from & DMI_AT_KIND;
+    if (kind == DMI_AT_TEMPORARY) {
+        fprintf(to, "v%d", writer[index]);
+    } else {
+        fprintf(to, "%c%d", kind == DMI_AT_INPUT ? 'a' : 'c', index);
+    }
+}
+
+static void write_cast(FILE *to, const dmi_map_step *s, int number, const int *writer)
+{
+    const char *type = carrier_type(s->type);
+    fprintf(to, "    const %s v%d = loaded<%s>(stored<%s>(", type, number, type, element_type(s->via));
+    write_operand(to, s->from[0], writer);
+    fprintf(to, "));\n");
+}
+
+static void write_step(FILE *to, const dmi_map_step *s, int number, const int *writer)
+{
+    if (s->row == DMI_EW_CAST) {
+        write_cast(to, s, number, writer);
+        return;
+    }
+    const dmi_ew_row *row = &dmi_ew_rows[s->row];
+    const char *type = carrier_type(s->type);
+    bool test = row->form == DMI_FORM_COMPARE || row->form == DMI_FORM_TEST;
+    fprintf(to, "    const %s v%d = row_%s<%s>(", test ? "unsigned char" : type, number, row->name, type);
+    for (int i = 0; i < 3; i++) {
+        bool choice = row->form == DMI_FORM_CHOOSE && i == 0;
+        if (i < row->operands) {
+            fprintf(to, "(%s)(", type);
+            write_operand(to, s->from[i], writer);
+            fprintf(to, "%s), ", choice ? " != 0" : "");
+        } else {
+            fprintf(to, "0, ");
+        }
+    }
+    fprintf(to, "number_in<%s>(p.number[%d]), number_in<%s>(p.number[%d]))%s;\n", type,
+            s->number[0] % DMI_MAP_NUMBERS, type, s->number[1] % DMI_MAP_NUMBERS, test ? " != 0" : "");
+}
+
+static void write_program(FILE *to, const dmi_map *d)
+{
+    const dmi_map_program *p = &d->program;
+    int writer[DMI_MAP_TEMPORARIES] = {0};
+    fprintf(to, "static __device__ %s out_type program(const dmi_map_args &p",
+            is_inline(d) ? "__forceinline__" : "__noinline__");
+    for (int i = 0; i < p->inputs; i++) {
+        fprintf(to, ", in_type_%d x%d", i, i);
+    }
+    fprintf(to, ")\n{\n");
+    for (int i = 0; i < p->inputs; i++) {
+        const char *type = carrier_type(p->input_type[i]);
+        fprintf(to, "    const %s a%d = loaded<%s>(x%d);\n", type, i, type, i);
+    }
+    for (int i = 0; i < p->constants; i++) {
+        const char *type = carrier_type(p->constant_type[i]);
+        fprintf(to, "    const %s c%d = number_in<%s>(p.number[%d]);\n", type, i, type,
+                p->constant_number[i] % DMI_MAP_NUMBERS);
+    }
+    for (int i = 0; i < p->steps; i++) {
+        write_step(to, &p->step[i], i, writer);
+        writer[p->step[i].to] = i;
+    }
+    fprintf(to, "    return stored<out_type>(v%d);\n}\n\n", p->steps - 1);
+}
+
+static void write_kernels(FILE *to, const dmi_map *d)
+{
+    int inputs = d->program.inputs;
+    fprintf(to,
+            "template <int N, int DEPTH> static __device__ __forceinline__ void run(const dmi_map_args &p)\n"
+            "{\n"
+            "    int64_t at[DEPTH][%d];\n"
+            "    bool valid[DEPTH];\n"
+            "    locate_all<%d, DEPTH>(p, at, valid);\n",
+            inputs + 1, inputs + 1);
+    for (int i = 0; i < inputs; i++) {
+        fprintf(to, "    group<in_type_%d, N> g%d[DEPTH];\n", i, i);
+    }
+    fprintf(to, "#pragma unroll\n    for (int k = 0; k < DEPTH; k++) {\n        if (valid[k]) {\n");
+    for (int i = 0; i < inputs; i++) {
+        fprintf(to, "            g%d[k] = load_group<in_type_%d, N>(p, %d, at[k][%d]);\n", i, i, i, i);
+    }
+    fprintf(to, "        }\n    }\n"
+                "#pragma unroll\n    for (int k = 0; k < DEPTH; k++) {\n        if (valid[k]) {\n"
+                "            group<out_type, N> r;\n#pragma unroll\n            for (int e = 0; e < N; e++) {\n"
+                "                r.v[e] = program(p");
+    for (int i = 0; i < inputs; i++) {
+        fprintf(to, ", g%d[k].v[e]", i);
+    }
+    fprintf(to,
+            ");\n            }\n            store_group<out_type, N>(p, %d, at[k][%d], r);\n        }\n    "
+            "}\n}\n\n",
+            inputs, inputs);
+    fprintf(to,
+            "extern \"C\" __global__ void __launch_bounds__(%d) " DMI_MAP_KERNEL_GROUPS
+            "(const __grid_constant__ dmi_map_args p)\n{\n    run<%d, 1>(p);\n}\n\n"
+            "extern \"C\" __global__ void __launch_bounds__(%d) " DMI_MAP_KERNEL_ITEMS
+            "(const __grid_constant__ dmi_map_args p)\n{\n    run<1, %d>(p);\n}\n",
+            DMI_MAP_THREADS, dmi_map_group(d), DMI_MAP_THREADS, DMI_MAP_DEPTH);
+}
+
+char *dmi_map_source(const dmi_map *d)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *to = open_memstream(&text, &bytes);
+    if (!to) {
+        return NULL;
+    }
+    fprintf(to, "enum dm_dtype {");
+#define X(code, name, word, ctype, size) fprintf(to, " DM_%s = %d,", #name, code);
+    DM_DTYPE_MAP(X)
+#undef X
+    fprintf(to, " };\n");
+    fputs(dmi_map_text, to);
+    for (int i = 0; i < d->program.inputs; i++) {
+        fprintf(to, "typedef %s in_type_%d;\n", element_type((int)d->dtype[i]), i);
+    }
+    fprintf(to, "typedef %s out_type;\n\n", element_type((int)d->dtype[d->program.inputs]));
+    write_program(to, d);
+    write_kernels(to, d);
+    bool whole = !ferror(to);
+    if (fclose(to) != 0 || !whole) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}

@@ -1,0 +1,212 @@
+/* The source of elementwise programs and the boxes that their kernels get, without a GPU: the C++ compiler
+ * compiles the source for the host, with stand-ins for what CUDA has, and threads run one after another.
+ * Against the CPU's kernel. */
+#include "map_cases.h"
+
+#ifdef DMATH_WITH_CUDA
+int main(void)
+{
+    return 0; /* tests/cuda/test_cuda_map_compiled.c has the real thing */
+}
+#else
+/* Of the CUDA backend, which this build has not. */
+#include "kernels/box/geometry_cuda.c"
+#include "kernels/ewise/map_compiled_cuda.c"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+typedef void host_run(int groups, unsigned blocks, const dmi_map_args *args);
+static host_run *current;
+
+bool dmi_cuda_map_kernels(dmi_queue *q, const dmi_map *d, int64_t bytes, dmi_map_kernels *out)
+{
+    static int name[2];
+    (void)q, (void)d, (void)bytes;
+    *out = (dmi_map_kernels){&name[0], &name[1]};
+    return true;
+}
+
+static bool is_groups; /* whether the kernel launched is the one for groups */
+static int64_t launches[2];
+
+void dmi_cuda_map_launch(dmi_queue *q, void *kernel, unsigned blocks, void *args)
+{
+    dmi_map_kernels k;
+    (void)dmi_cuda_map_kernels(q, NULL, 0, &k);
+    is_groups = kernel == k.groups;
+    launches[is_groups]++;
+    current(is_groups, blocks, args);
+}
+
+/* Conversions of f16 are instructions of a GPU: cases have none. */
+static const char before[] =
+    "#include <math.h>\n#include <stdint.h>\n#include <string.h>\n"
+    "#define __device__\n#define __global__\n#define __forceinline__ inline\n#define __noinline__\n"
+    "#define __launch_bounds__(n)\n#define __grid_constant__\n#define asm(...)\n"
+    "static struct { unsigned x; } blockIdx, threadIdx;\n"
+    "template <typename T, typename F> static T bits(F v) { T r; memcpy(&r, &v, sizeof r); return r; }\n"
+    "#define __double_as_longlong(v) bits<long long>((double)(v))\n"
+    "#define __longlong_as_double(v) bits<double>((long long)(v))\n"
+    "#define __float_as_uint(v) bits<unsigned>((float)(v))\n#define __float_as_int(v) bits<int>((float)(v))\n"
+    "#define __uint_as_float(v) bits<float>((unsigned)(v))\n"
+    "#define __double2hiint(v) ((int)(__double_as_longlong(v) >> 32))\n"
+    "#define __double2loint(v) ((int)__double_as_longlong(v))\n"
+    "#define __hiloint2double(h, l) __longlong_as_double((unsigned long long)(unsigned)(h) << 32 | "
+    "(unsigned)(l))\n"
+    "template <typename T> static T clamped(double v, double low, double high, T least, T most)\n"
+    "{ return v <= low ? least : v >= high ? most : (T)v; }\n"
+    "#define __double2ll_rz(v) clamped<long long>(v, -0x1p63, 0x1p63, INT64_MIN, INT64_MAX)\n"
+    "#define __double2ull_rz(v) clamped<unsigned long long>(v, 0, 0x1p64, 0, UINT64_MAX)\n"
+    "#define __double2int_rz(v) clamped<int>(v, -0x1p31, 0x1p31, INT32_MIN, INT32_MAX)\n"
+    "#define __double2uint_rz(v) clamped<unsigned>(v, 0, 0x1p32, 0, UINT32_MAX)\n"
+    "#define __float2ll_rz __double2ll_rz\n#define __float2int_rz __double2int_rz\n"
+    "#define __double2float_rn(v) ((float)(v))\n#define __frcp_rn(v) (1.0f / (v))\n#define __fma_rn fma\n"
+    "static double __dadd_rn(double a, double b) { return a + b; }\n"
+    "static double __dsub_rn(double a, double b) { return a - b; }\n"
+    "static double __dmul_rn(double a, double b) { return a * b; }\n"
+    "static float __fadd_rn(float a, float b) { return a + b; }\n"
+    "static float __fsub_rn(float a, float b) { return a - b; }\n"
+    "static float __fmul_rn(float a, float b) { return a * b; }\n";
+static const char after[] = "extern \"C\" void host_run(int groups, unsigned blocks, const dmi_map_args *p)\n"
+                            "{ for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++)\n"
+                            "  for (threadIdx.x = 0; threadIdx.x < 256; threadIdx.x++)\n"
+                            "  { if (groups) dmath_map_groups(*p); else dmath_map_items(*p); } }\n";
+
+static bool is_half(int dtype)
+{
+    return dtype == DM_F16 || dtype == DM_F8E4M3 || dtype == DM_F8E5M2;
+}
+
+static bool suits(const dmi_map *d)
+{
+    bool fine = dmi_map_has_source(d);
+    for (int s = 0; s <= d->program.inputs; s++) {
+        fine = fine && !is_half((int)d->dtype[s]);
+    }
+    for (int i = 0; i < d->program.steps; i++) {
+        fine = fine && (d->program.step[i].row != DMI_EW_CAST || !is_half(d->program.step[i].via));
+    }
+    return fine;
+}
+
+/* NULL: there is no C++ compiler. */
+static void *compile(const dmi_map *d, const char *folder)
+{
+    char path[200], command[700];
+    char *source = dmi_map_source(d);
+    assert_non_null(source);
+    snprintf(path, sizeof path, "%s/map.cc", folder);
+    FILE *to = fopen(path, "w");
+    assert_non_null(to);
+    fprintf(to, "%s%s%s", before, source, after);
+    fclose(to);
+    free(source);
+    snprintf(command, sizeof command, "c++ -std=c++17 -w -O0 -ffp-contract=off -fPIC -shared -o %s/map.so %s",
+             folder, path);
+    void *library = NULL;
+    if (system("c++ --version >/dev/null 2>&1") == 0) {
+        assert_int_equal(system(command), 0);
+        snprintf(path, sizeof path, "%s/map.so", folder);
+        library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        assert_non_null(library);
+        unlink(path);
+    }
+    snprintf(path, sizeof path, "%s/map.cc", folder);
+    unlink(path);
+    return library;
+}
+
+/* Aligned, as memory of GPUs is. */
+static void *copy_of(const void *data, int64_t bytes)
+{
+    void *p = NULL;
+    assert_int_equal(posix_memalign(&p, 256, (size_t)bytes + 1), 0);
+    memcpy(p, data, (size_t)bytes);
+    return p;
+}
+
+static void run_box(rng *r, map_case *c)
+{
+    int out = c->d.program.inputs;
+    void *at[DMI_MAP_INPUTS + 1], *other[DMI_MAP_INPUTS + 1];
+    dmi_kernel_call call = {.desc = &c->d, .number = c->m.number, .numbers = c->m.numbers};
+    for (int k = 0; k < c->d.ndim; k++) {
+        if (c->d.extent[k] == 0) {
+            return;
+        }
+    }
+    for (int s = 0; s <= out; s++) {
+        at[s] = c->span[s] < 0 ? NULL : random_array(r, c->d.dtype[s], c->span[s]);
+        other[s] = at[s] ? copy_of(at[s], c->span[s] * width_of(c->d.dtype[s])) : NULL;
+    }
+    at[0] = at[0] ? at[0] : at[out];
+    other[0] = other[0] ? other[0] : other[out];
+    memcpy(call.at, other, sizeof other);
+    assert_true(dmi_cuda_map_compiled(&call, &c->d));
+    dmi_run_map(dmi_backend_cpu(), NULL, &c->d, c->m.number, c->m.numbers, at);
+    check_same("compiled for the host", c->d.dtype[out], other[out], at[out], c->span[out]);
+    for (int s = out > 0 && c->span[0] < 0; s <= out; s++) {
+        free(at[s]);
+        free(other[s]);
+    }
+}
+
+static void dense_box(map_case *c, int64_t n, int64_t rows)
+{
+    int out = c->d.program.inputs;
+    memset(c->d.stride, 0, sizeof c->d.stride);
+    memset(c->d.offset, 0, sizeof c->d.offset);
+    c->d.ndim = 2;
+    c->d.extent[0] = rows;
+    c->d.extent[1] = n;
+    for (int s = 0; s <= out; s++) { /* the inputs in turn: a matrix, a row to every row, one of each row */
+        int form = s == out ? 0 : s % 3;
+        c->d.stride[s][0] = form == 1 ? 0 : form == 2 ? 1 : n;
+        c->d.stride[s][1] = form == 2 ? 0 : 1;
+        c->span[s] = n * rows;
+    }
+}
+
+static void test_programs(void **state)
+{
+    (void)state;
+    const char *cases = getenv("DMATH_TEST_CASES");
+    int rounds = cases ? (int)(12 * atof(cases)) : 12;
+    char folder[] = "/tmp/dmath-map-XXXXXX";
+    rng r = {31};
+    assert_non_null(mkdtemp(folder));
+    for (int round = 0; round < rounds; round++) {
+        map_case c;
+        do {
+            map_case_random(&r, &c, (int)rng_in(&r, 1, 3), false);
+        } while (!suits(&c.d) || c.d.program.inputs == 0);
+        void *library = compile(&c.d, folder);
+        if (!library) {
+            rmdir(folder);
+            skip();
+        }
+        *(void **)&current = dlsym(library, "host_run");
+        assert_non_null(current);
+        for (int box = 0; box < 40; box++) {
+            int ndim = (int)rng_in(&r, 0, 4);
+            map_box(&r, &c, ndim, ndim <= 1 ? 3000 : ndim == 2 ? 70 : 9, box % 3 == 0);
+            run_box(&r, &c);
+            c.m.number[box % 3] = dmi_number_of((double)rng_in(&r, -3, 9));
+        }
+        for (int box = 0; box < 10; box++) {
+            dense_box(&c, 16 * rng_in(&r, 1, 100) + (box == 3 ? 5 : 0), rng_in(&r, 1, 20));
+            run_box(&r, &c);
+        }
+        dlclose(library);
+    }
+    rmdir(folder);
+    assert_true(launches[0] > 0 && launches[1] > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_programs)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+#endif
