@@ -27,6 +27,11 @@ DM_CHECKED dm_status dmi_check_reduced(dmi_call *call, const dmi_desc *x, int ou
 /* "3x5" */
 const char *dmi_shape_text(const dmi_desc *desc, char text[192]);
 
+/* --- common_program.c */
+/* A program of up to three inputs, x, y and z, without numbers: "exp(x - y)". Its result is stored as type `out`. */
+DM_CHECKED dm_status dmi_program_of(const char *text, int inputs, const dm_dtype *in, dm_dtype out,
+                                    dmi_map_program *program);
+
 /* --- common_file.c */
 /* The steps by which this worker moves its part of operand 0 from a .npy file (its whole part) or to one (what it holds
  * as replica 0). data_offset: bytes before the first element. */

@@ -22,43 +22,24 @@ dm_status dmi_softmax_check(dmi_call *call)
     return status == DM_OK ? dmi_check_overlap(call, 0, 1, true) : status;
 }
 
-/* e^(x - m), and with a third input divided by it. */
-static dm_status power_program(dm_dtype x, dm_dtype type, bool divided, dm_dtype out, dmi_map_program *program)
-{
-    dmi_map_builder map = {0};
-    dmi_map_value v[2] = {dmi_map_input(&map, x), dmi_map_input(&map, type)}, made;
-    dmi_map_value sum = divided ? dmi_map_input(&map, type) : v[0];
-    v[0] = dmi_map_cast(&map, v[0], type);
-    dm_status status = dmi_map_apply(&map, DMI_EW_subtract, v, NULL, &made);
-    status = status == DM_OK ? dmi_map_apply(&map, DMI_EW_exp, &made, NULL, &v[0]) : status;
-    v[1] = sum;
-    if (status == DM_OK && divided) {
-        status = dmi_map_apply(&map, DMI_EW_divide, v, NULL, &v[0]);
-    }
-    dmi_map_result(&map, v[0], out);
-    *program = map.program;
-    return status;
-}
-
 dm_status dmi_softmax_plan(dmi_builder *b, const dmi_call *call)
 {
-    dm_dtype x = call->operand[0].desc.dtype, type = dmi_dtype_promote(x, DM_F32);
+    dm_dtype x = call->operand[0].desc.dtype, t = dmi_dtype_promote(x, DM_F32), types[3] = {x, t, t};
     unsigned dims = (unsigned)call->args.i[0];
-    dmi_value in[3] = {dmi_value_operand(call, 0)}, out = dmi_value_operand(call, 1);
-    dmi_desc desc[2];
-    dmi_mark ready[2] = {{0}};
+    dmi_value in[3] = {dmi_value_operand(call, 0)}, out = dmi_value_operand(call, 1); /* x, m, and the sum */
+    dmi_desc desc[3];
+    dmi_mark ready[3] = {{0}};
     dmi_map_program power, quotient;
-    dm_status status = power_program(x, type, false, type, &power);
-    status = status == DM_OK ? power_program(x, type, true, out.desc->dtype, &quotient) : status;
-    dmi_reducing step[2] = {
-        {.row = DMI_REDUCTION_max, .reduced = dims, .inputs = 1, .scalar = {DMI_SCALAR_ONE, DMI_SCALAR_ZERO}},
-        {.reduced = dims, .program = &power, .made = type, .inputs = 2, .scalar = {DMI_SCALAR_ONE, DMI_SCALAR_ZERO}}};
-    for (int i = 0; i < 2 && status == DM_OK; i++) {
-        status = dmi_build_reduced(b, in[0].desc, dims, type, &desc[i], &in[i + 1]);
-        step[i].in = in;
-        step[i].out = &in[i + 1];
-        status = status == DM_OK ? dmi_plan_reduce(b, &step[i], ready[i]) : status;
-        in[i + 1].ready = ready[i];
+    dm_status status = dmi_program_of("exp(x - y)", 2, types, t, &power);
+    status = status == DM_OK ? dmi_program_of("exp(x - y) / z", 3, types, out.desc->dtype, &quotient) : status;
+    dmi_reducing max = {.row = DMI_REDUCTION_max, .reduced = dims, .inputs = 1, .in = in, .out = &in[1], .scalar = DMI_UNSCALED};
+    dmi_reducing sum = {.reduced = dims, .inputs = 2, .in = in, .out = &in[2], .scalar = DMI_UNSCALED};
+    sum.program = &power;
+    sum.made = t;
+    for (int i = 1; i < 3 && status == DM_OK; i++) {
+        status = dmi_build_reduced(b, in[0].desc, dims, t, &desc[i], &in[i]);
+        status = status == DM_OK ? dmi_plan_reduce(b, i == 1 ? &max : &sum, ready[i]) : status;
+        in[i].ready = ready[i];
     }
     if (status == DM_OK && !b->failed) {
         dmi_plan_map(b, &quotient, in, &out, NULL);

@@ -111,6 +111,7 @@ const char *dmi_step_name(int kind); /* "push", "expect", or the kernel's; "?" f
 
 /* Where a kernel step takes a scalar from: the call's number of this index, or a constant. */
 enum { DMI_SCALAR_S0 = 0, DMI_SCALAR_S1 = 1, DMI_SCALAR_ONE = 254, DMI_SCALAR_ZERO = 255 };
+#define DMI_UNSCALED {DMI_SCALAR_ONE, DMI_SCALAR_ZERO} /* scale 1, beta 0 */
 
 typedef struct dmi_step {
     uint8_t kind; /* DMI_STEP_PUSH, DMI_STEP_EXPECT, DMI_STEP(kernel) */

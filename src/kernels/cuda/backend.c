@@ -37,7 +37,7 @@ dm_status dmi_fill_cuda(const dmi_kernel_call *call)
 
 dm_status dmi_reduce_cuda(const dmi_kernel_call *call)
 {
-    dmi_cuda_sum(call->queue, call->desc, call->at[0], call->at[1]);
+    dmi_cuda_reduce_box(call->queue, call->desc, call->at[0], call->at[1]);
     return DM_OK;
 }
 

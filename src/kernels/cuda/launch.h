@@ -150,6 +150,38 @@ void dmi_cuda_launch_reduce(dmi_queue *q, const dmi_cuda_reduce *p, const void *
 void dmi_cuda_launch_join(dmi_queue *q, int acc_kind, int64_t parts, int64_t results, const void *sums,
                           void *acc);
 
+/* --- reduction.cu, reduction_acc.cu: rows of reduce.def ---------------------------------------- */
+/* How the number of an element among those reduced over becomes its index: dims, the innermost first. */
+typedef struct dmi_cuda_place {
+    int64_t extent, whole;                /* of the dim here, and of x */
+    int64_t first;                        /* g == 1: index of the first */
+    int64_t place, block, g, c, origin;   /* else as a dmi_dimset; place: of the first */
+} dmi_cuda_place;
+typedef struct dmi_cuda_places {
+    int ndim;
+    dmi_cuda_place dim[DM_MAX_DIMS];
+} dmi_cuda_places;
+typedef struct dmi_cuda_rows {
+    dmi_cuda_reduce base; /* group 1; side 1 of `summed`: numbers of elements */
+    int acc;
+    dm_dtype number; /* dmi_acc_number */
+    bool last;       /* out receives accumulators; else states, of parts */
+    int64_t place;   /* number of the first element */
+    dmi_cuda_places places;
+} dmi_cuda_rows;
+/* Bytes of a state. */
+static inline int64_t dmi_cuda_state_bytes(int acc)
+{
+    return dmi_reductions[dmi_acc_row(acc)].state == DMI_STATE_VALUE ? 8 : dmi_acc_bytes(acc);
+}
+void dmi_cuda_launch_rows(dmi_queue *q, const dmi_cuda_rows *p, const void *in, void *out);
+void dmi_cuda_launch_rows_join(dmi_queue *q, const dmi_cuda_rows *p, int64_t parts, const void *in, void *out);
+void dmi_cuda_launch_rows_start(dmi_queue *q, int acc, int64_t results, void *out);
+void dmi_cuda_launch_rows_combine(dmi_queue *q, int acc_kind, const dmi_cuda_box *box, const void *part, void *acc);
+void dmi_cuda_launch_rows_combine_runs(dmi_queue *q, int acc_kind, const dmi_cuda_runs *runs, const void *part, void *acc);
+void dmi_cuda_launch_rows_finish(dmi_queue *q, int acc_kind, double scale, const dmi_cuda_box *box, const void *acc,
+                                 dm_dtype out_dtype, void *out);
+
 /* --- acc.cu -------------------------------------------------------------------------------- */
 void dmi_cuda_launch_acc_add(dmi_queue *q, int acc_kind, const dmi_cuda_box *box, const void *part, void *acc);
 void dmi_cuda_launch_acc_add_runs(dmi_queue *q, int acc_kind, const dmi_cuda_runs *runs, const void *part,
@@ -243,7 +275,7 @@ void dmi_cuda_gemm(dmi_queue *q, const dmi_gemm *d, double alpha, const void *a,
 bool dmi_cuda_gemv(dmi_queue *q, const dmi_gemm *d, double alpha, const void *a, const void *b, double beta,
                    void *c);
 void dmi_cuda_fill_region(dmi_queue *q, const dmi_fill *d, const dmi_fill_values *v, void *out);
-void dmi_cuda_sum(dmi_queue *q, const dmi_reduce *d, const void *in, void *acc);
+void dmi_cuda_reduce_box(dmi_queue *q, const dmi_reduce *d, const void *in, void *acc);
 void dmi_cuda_acc_add(dmi_queue *q, const dmi_acc_add *d, const void *part, void *acc);
 void dmi_cuda_acc_store_box(dmi_queue *q, const dmi_acc_store *d, double scale, const void *acc, double beta,
                             void *out);

@@ -18,8 +18,8 @@ static void add_part(void *context, const dmi_box *part, const int64_t *at)
     const add_job *job = context;
     dmi_cuda_box box;
     dmi_cuda_box_make(part, &box);
-    dmi_cuda_launch_acc_add(job->q, job->acc, &box, dmi_at(job->part, at[PART] * job->bytes),
-                            dmi_at_mut(job->sum, at[ACC] * job->bytes));
+    (job->acc < DMI_ACC_SUMS ? dmi_cuda_launch_acc_add : dmi_cuda_launch_rows_combine)(
+        job->q, job->acc, &box, dmi_at(job->part, at[PART] * job->bytes), dmi_at_mut(job->sum, at[ACC] * job->bytes));
 }
 
 static void add_box(void *context, dmi_box *box, const int64_t *at)
@@ -33,8 +33,9 @@ static void add_runs(void *context, const dmi_cuda_product *product)
     const add_job *job = context;
     dmi_cuda_runs runs;
     dmi_cuda_product_make(product, 1, &runs);
-    dmi_cuda_launch_acc_add_runs(job->q, job->acc, &runs, dmi_at(job->part, product->src_at * job->bytes),
-                                 dmi_at_mut(job->sum, product->dst_at * job->bytes));
+    (job->acc < DMI_ACC_SUMS ? dmi_cuda_launch_acc_add_runs : dmi_cuda_launch_rows_combine_runs)(
+        job->q, job->acc, &runs, dmi_at(job->part, product->src_at * job->bytes),
+        dmi_at_mut(job->sum, product->dst_at * job->bytes));
 }
 
 void dmi_cuda_acc_add(dmi_queue *q, const dmi_acc_add *d, const void *part, void *acc)
@@ -101,12 +102,38 @@ static void store_zero(dmi_queue *q, dmi_cuda_store p, const dmi_box *box, int64
     dmi_cuda_split(&only, begin, false, store_part, &job);
 }
 
+/* Results of a row other than the sum. */
+static void finish_part(void *context, const dmi_box *part, const int64_t *at)
+{
+    const store_job *job = context;
+    dmi_cuda_box box;
+    dmi_cuda_box_make(part, &box);
+    dmi_cuda_launch_rows_finish(job->q, job->p.acc, job->p.scale, &box,
+                                dmi_at(job->acc, at[PART] * dmi_acc_bytes(job->p.acc)), job->p.out_dtype,
+                                dmi_at_mut(job->out, at[OUT] * dmi_dtype_bytes(job->p.out_dtype)));
+}
+
+static void finish_row(dmi_queue *q, const dmi_acc_store *d, double scale, const void *acc, void *out)
+{
+    store_job job = {
+        .q = q, .p = {.acc = d->acc, .scale = scale, .out_dtype = d->out_dtype}, .acc = acc, .out = out};
+    int64_t at[DMI_BOX_SIDES] = {0, d->out_offset};
+    dmi_box box;
+    if (dmi_box_of_store(d, &box)) {
+        dmi_cuda_split(&box, at, false, finish_part, &job);
+    }
+}
+
 void dmi_cuda_acc_store_box(dmi_queue *q, const dmi_acc_store *d, double scale, const void *acc, double beta,
                             void *out)
 {
     store_job job = {.q = q, .acc = acc, .out = out};
     int sums = dmi_acc_parts(d->acc), parts = parts_of(d->out_dtype);
     dmi_box box;
+    if (d->acc >= DMI_ACC_SUMS) {
+        finish_row(q, d, scale, acc, out);
+        return;
+    }
     store_begin(d, scale, beta, &job.p);
     if (!dmi_box_of_store(d, &box)) {
         return;

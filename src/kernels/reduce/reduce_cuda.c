@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <cuda_runtime_api.h>
 
-enum { IN = 0, ACC = 1 };
+enum { IN = 0, ACC = 1, PLACE = 1 };
 /* Blocks that fill a device, whichever it is: the number of parts, and so the order of a sum, is to depend on
  * the descriptor alone. LEAST_GROUPS: elements, in groups, that a thread has at least of a part. */
 enum { FULL = 2048, LEAST_GROUPS = 8, WARP = 32, LONG_ROW = 1024, ROW = 256, FEW_RESULTS = 8192, FEW_ROWS = 8 };
@@ -12,11 +12,13 @@ enum { FULL = 2048, LEAST_GROUPS = 8, WARP = 32, LONG_ROW = 1024, ROW = 256, FEW
 typedef struct reduce_job {
     dmi_queue *q;
     int acc;
-    int64_t offset, bytes, acc_bytes;
+    int64_t offset, bytes, acc_bytes, state_bytes;
     dmi_box kept, summed;
     const void *in;
     void *out;
     dmi_cuda_reduce p;
+    bool row; /* of reduce.def, not the sum: with `rows` */
+    dmi_cuda_rows rows;
     /* of the part of the kept box that is on: */
     int64_t at, result_at;
     bool one_launch;
@@ -63,9 +65,16 @@ static void sum_stretch(void *context, const dmi_box *part, const int64_t *at)
     dmi_cuda_box_make(part, &p->summed);
     choose_shape(p);
     if (!job->one_launch || p->parts > 1) {
-        sums = dmi_at_mut(job->q->workspace, job->parts * p->results * job->acc_bytes);
+        sums = dmi_at_mut(job->q->workspace, job->parts * p->results * job->state_bytes);
         job->parts += p->parts;
-        assert(job->parts * p->results * job->acc_bytes <= job->q->workspace_bytes);
+        assert(job->parts * p->results * job->state_bytes <= job->q->workspace_bytes);
+    }
+    if (job->row) {
+        job->rows.base = *p;
+        job->rows.last = job->parts == 0;
+        job->rows.place = at[PLACE];
+        dmi_cuda_launch_rows(job->q, &job->rows, in, sums);
+        return;
     }
     dmi_cuda_launch_reduce(job->q, p, in, sums);
     p->tail = 0; /* one of the sums has it */
@@ -93,7 +102,12 @@ static void sum_results(void *context, const dmi_box *part, const int64_t *at)
     dmi_cuda_box_make(part, &p->kept);
     p->results = (int64_t)p->kept.items * (p->across ? p->group : 1);
     dmi_cuda_split(&job->summed, begin, true, sum_stretch, job);
-    if (job->parts > 0) {
+    if (job->parts > 0 && job->row) {
+        job->rows.base = *p;
+        job->rows.last = true;
+        dmi_cuda_launch_rows_join(job->q, &job->rows, job->parts, job->q->workspace,
+                                  dmi_at_mut(job->out, job->result_at * job->acc_bytes));
+    } else if (job->parts > 0) {
         dmi_cuda_launch_join(job->q, job->acc, job->parts, p->results, job->q->workspace,
                              dmi_at_mut(job->out, job->result_at * job->acc_bytes));
     }
@@ -107,7 +121,7 @@ static void sum_along(reduce_job *job)
     dmi_box *rows = &job->summed;
     int64_t group = 16 / job->bytes, begin[DMI_BOX_SIDES] = {job->offset, 0};
     int inner = rows->ndim - 1;
-    bool grouped = dmi_cuda_hot(p->dtype) &&
+    bool grouped = !job->row && dmi_cuda_hot(p->dtype) &&
                    dmi_cuda_grouped(rows, IN, job->in, job->offset, job->bytes, group) &&
                    rows->extent[inner] >= group && (inner == 0 || rows->extent[inner] % group == 0);
     for (int d = 0; d < job->kept.ndim; d++) {
@@ -131,7 +145,7 @@ static void sum_across(reduce_job *job)
     int64_t group = 16 / job->bytes, begin[DMI_BOX_SIDES] = {job->offset, 0};
     int inner = part.ndim - 1;
     int64_t n = part.extent[inner], body = n / group * group;
-    bool grouped = dmi_cuda_hot(p->dtype) &&
+    bool grouped = !job->row && dmi_cuda_hot(p->dtype) &&
                    dmi_cuda_grouped(&part, IN, job->in, job->offset, job->bytes, group) && body > 0 &&
                    (inner == 0 || body == n);
     for (int d = 0; d < job->summed.ndim; d++) {
@@ -162,34 +176,82 @@ static void add_dim(dmi_box *box, int64_t extent, int64_t in_stride, int64_t acc
     box->stride[ACC][box->ndim++] = acc_stride;
 }
 
-void dmi_cuda_sum(dmi_queue *q, const dmi_reduce *d, const void *in, void *acc)
+/* How numbers of elements become indices. */
+static void set_places(reduce_job *job, const dmi_reduce *d)
 {
-    reduce_job job = {.q = q, .in = in, .out = acc, .kept = {.sides = 2}, .summed = {.sides = 1}};
-    int64_t results = 1, summed = 1, parts = dmi_acc_parts(dmi_acc_of(d->dtype));
-    job.acc = dmi_acc_part(dmi_acc_of(d->dtype));
-    job.acc_bytes = dmi_acc_bytes(job.acc);
-    job.p.dtype = dmi_dtype_part(d->dtype);
-    job.bytes = dmi_dtype_bytes(job.p.dtype);
-    job.offset = d->offset * parts;
-    assert(job.bytes > 0 && d->ndim >= 0 && d->ndim <= DM_MAX_DIMS);
+    dmi_cuda_places *places = &job->rows.places;
+    for (int dim = d->ndim - 1; dim >= 0 && d->index; dim--) {
+        const dmi_dimset *set = &d->index[dim];
+        if (!(d->reduced >> dim & 1)) {
+            continue;
+        }
+        int64_t first = dmi_dimset_index(set, 0), raw = first + set->origin;
+        places->dim[places->ndim++] = (dmi_cuda_place){.extent = d->extent[dim],
+                                                       .whole = d->whole[dim],
+                                                       .first = first,
+                                                       .place = raw / set->block / set->g * set->block + raw % set->block,
+                                                       .block = set->block,
+                                                       .g = set->g,
+                                                       .c = set->c,
+                                                       .origin = set->origin};
+    }
+}
+
+static void begin(reduce_job *job, const dmi_reduce *d)
+{
+    int acc = dmi_acc_for(d->row, d->dtype);
+    assert(acc >= 0 && d->ndim >= 0 && d->ndim <= DM_MAX_DIMS && !d->map);
+    job->row = acc >= DMI_ACC_SUMS;
+    job->acc = dmi_acc_part(acc);
+    job->acc_bytes = dmi_acc_bytes(job->acc);
+    job->state_bytes = job->row ? dmi_cuda_state_bytes(acc) : job->acc_bytes;
+    job->p.dtype = job->row ? d->dtype : dmi_dtype_part(d->dtype);
+    job->bytes = dmi_dtype_bytes(job->p.dtype);
+    job->offset = d->offset * dmi_acc_parts(acc);
+    job->kept.sides = job->summed.sides = 2;
+    job->rows.acc = acc;
+    job->rows.number = job->row ? dmi_acc_number(acc) : 0;
+}
+
+/* No elements. */
+static void reduce_nothing(reduce_job *job, int64_t results)
+{
+    dmi_queue *q = job->q;
+    if (job->row) {
+        dmi_cuda_launch_rows_start(q, job->acc, results, job->out);
+        return;
+    }
+    cudaError_t e = cudaMemsetAsync(job->out, 0, (size_t)(results * job->acc_bytes), q->stream);
+    if (e != cudaSuccess) {
+        dmi_cuda_failed(q, "cudaMemsetAsync", (int)e, cudaGetErrorString(e));
+    }
+}
+
+void dmi_cuda_reduce_box(dmi_queue *q, const dmi_reduce *d, const void *in, void *acc)
+{
+    reduce_job job = {.q = q, .in = in, .out = acc};
+    int64_t results, summed = 1;
+    begin(&job, d);
+    results = dmi_acc_parts(dmi_acc_for(d->row, d->dtype));
+    bool places = job.row && dmi_reductions[d->row].state == DMI_STATE_PLACE;
+    int64_t parts = results;
     if (parts > 1) { /* complex: one more kept dim, of the two parts */
         add_dim(&job.kept, parts, 1, 1);
-        results = parts;
     }
     for (int dim = d->ndim - 1; dim >= 0; dim--) {
         bool reduced = d->reduced >> dim & 1;
-        add_dim(reduced ? &job.summed : &job.kept, d->extent[dim], d->stride[dim] * parts, results);
-        *(reduced ? &summed : &results) *= d->extent[dim];
+        int64_t *count = reduced ? &summed : &results;
+        add_dim(reduced ? &job.summed : &job.kept, d->extent[dim], d->stride[dim] * parts, reduced && !places ? 0 : *count);
+        *count *= d->extent[dim];
     }
-    if (results == 0) {
-        return;
-    }
-    if (summed == 0) {
-        cudaError_t e = cudaMemsetAsync(acc, 0, (size_t)(results * job.acc_bytes), q->stream);
-        if (e != cudaSuccess) {
-            dmi_cuda_failed(q, "cudaMemsetAsync", (int)e, cudaGetErrorString(e));
+    if (results == 0 || summed == 0) {
+        if (results > 0) {
+            reduce_nothing(&job, results);
         }
         return;
+    }
+    if (places) {
+        set_places(&job, d);
     }
     dmi_box_simplify(&job.kept, ACC);
     dmi_box_simplify(&job.summed, IN);
