@@ -80,8 +80,8 @@ typedef struct dmi_lane {
 } dmi_lane;
 
 struct dmi_engine;
-/* Workspace of a plan that has been enqueued, for the next command with that plan: block by block, so that a place
- * that is free early can be written early. */
+/* Workspace of a plan that has been enqueued, for the next command with that plan: allocation by allocation, so
+ * that one that is free early can be written early. */
 typedef struct dmi_kept {
     dmi_plan *plan; /* NULL: nothing */
     dmi_block *work;
@@ -106,7 +106,7 @@ extern const dmi_link_ops dmi_link_direct, dmi_link_mpi;
 typedef struct dmi_peer {
     const dmi_link_ops *link;
     uint64_t sent, granted; /* ordinals given to steps so far */
-    uint64_t retired; /* blocks from this peer that have arrived and been taken note of */
+    uint64_t retired;       /* payloads from this peer whose arrival has been processed */
     void **slab;            /* mapped slabs of this peer (other processes) */
     int64_t *slab_bytes;
     unsigned *slab_serial;
@@ -235,7 +235,7 @@ void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const 
 /* A step is done: what it was to write is poisoned if its command has failed, clean again if it is wholly rewritten.
  * Not earlier: commands before this one may still use that memory until the step may begin. */
 void dmi_engine_settle(const dmi_work *w);
-/* Gives kept workspace back to the pool. */
+/* Returns the workspace sets to the pool. */
 void dmi_engine_trim(dmi_engine *e);
 /* That, and slabs of the pool that nothing uses any more, unless peers have mapped them. */
 void dmi_engine_trim_all(dmi_engine *e);

@@ -49,7 +49,7 @@ static bool planted(dmi_engine *e)
     return atomic_fetch_add(&e->kernel_steps, 1) + 1 == strtoll(fault + 8, NULL, 10);
 }
 
-/* "overrun:N" makes the N-th kernel of this worker write behind the memory that it writes to. */
+/* "overrun:N" makes the N-th kernel of this worker write beyond the end of its output. */
 static void plant_overrun(dmi_engine *e, dmi_queue *q, const dmi_work *w)
 {
     const char *fault = e->config.fault;

@@ -43,7 +43,9 @@ static bool progress_send(dmi_engine *e)
             moved = moved || w->finished || w->at + w->run != before;
         }
         if (!w->finished && (e->peer[w->step->peer].link == &dmi_link_direct || !w->message)) {
-            break; /* direct pushes go one after another, and no message before one that had no memory yet */
+            /* direct pushes run one after another; a message does not overtake one that still waits for
+             * memory */
+            break;
         }
     }
     while (done < end && dmi_lane_slot(lane, done)->finished) {
@@ -96,7 +98,7 @@ static bool progress_recv(dmi_engine *e)
     return moved;
 }
 
-/* For the watchdog: whose block, or whose place for a block, is waited for. */
+/* For the watchdog: the peer whose payload or grant is waited for. */
 static void note_awaited(dmi_engine *e)
 {
     int awaited = 0;

@@ -304,7 +304,7 @@ static dm_status whole(const dmi_file_part *part, const char *path, bool reading
         return status;
     }
     status = dmi_file_move(&file, part, &part->geometry, memory);
-    if (status != DM_OK) { /* the first failure is the one to tell */
+    if (status != DM_OK) { /* report the first failure */
         file.reading = true;
     }
     dm_status closed = dmi_file_close(&file);

@@ -1,7 +1,7 @@
 /* Commands to other hosts. The hosts form a binomial tree, the master's at the root; each leader passes the
  * frames of its ring on to its children, and puts what it gets from its parent into its own ring. A parent has
- * at most WINDOW unacknowledged messages to a child, so a slow host blocks the master as a full ring does, and
- * no message waits unexpected in MPI. Reports go straight to the master, one a SYNC. */
+ * at most WINDOW unacknowledged messages to a child, so a slow host blocks the master as a full command ring
+ * does, and MPI never queues unexpected messages. Reports go straight to the master, one a SYNC. */
 #include "launch/job.h"
 
 #include <assert.h>
@@ -84,7 +84,8 @@ dm_status dmi_forward_start(dmi_job *job)
             f->child[i].send = f->child[i].ack = MPI_REQUEST_NULL;
             ok = ok && f->child[i].buffer;
         }
-        if (f->children > 0) { /* the forwarder reads the ring too; its mark is kept in the master's port */
+        /* the forwarder reads the command ring too; its position is stored in the master's port */
+        if (f->children > 0) {
             job->consumer[job->nconsumer++] = job->workers;
         }
         f->ring = (dmi_ring_writer){.hub = &job->hub, .consumer = job->consumer, .nconsumer = job->nconsumer};

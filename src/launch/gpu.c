@@ -71,8 +71,8 @@ dm_status dmi_job_choose_gpu(dmi_job *job, const int *machine)
 
 /* --- which pairs can do without the host --- */
 
-/* Everybody writes into device memory of everybody on its host, and everybody looks. got[from]: what `from`
- * wrote here was right. */
+/* Every worker writes into device memory of every worker on its host, then checks its own memory. got[from]:
+ * the bytes from `from` were right. */
 static dm_status try_pairs(dmi_job *job, dmi_engine *e, const dmi_block *block, bool *got)
 {
     int mine[2] = {block->slab, (int)block->offset}, n = job->workers + 1;
@@ -118,7 +118,8 @@ static bool may_be_direct(const dmi_job *job)
     return job->config.transport == DMI_TRANSPORT_AUTO || job->config.transport == DMI_TRANSPORT_DIRECT;
 }
 
-/* Plans know hosts, not pairs: where two workers of a host cannot reach each other, no two of any host do. */
+/* Planners know hosts, not pairs. So if one pair of a host has no direct access, no pair of any host uses
+ * it. */
 static dm_status decide(dmi_job *job, dmi_engine *e, const bool *got)
 {
     bool good = may_be_direct(job);

@@ -6,7 +6,7 @@
 
 #define LINK_BYTES (INT64_C(32) << 20)
 
-/* Pattern in memory of a, from there to memory of b by a's own stream, and looked at. */
+/* Writes a pattern into a's memory, copies it to b's memory on a's stream, and checks it. */
 static dm_status try_pair(const dmi_device *device, dmi_engine *a, dmi_engine *b, dmi_block *from,
                           dmi_block *to)
 {

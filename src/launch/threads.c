@@ -135,7 +135,7 @@ static void stop_threads(dmi_session *s)
     s->engine.port = NULL;
 }
 
-/* What a GPU has been given may wait on the GPU itself, for ever. */
+/* Work on a GPU may wait there for ever, so such workers cannot be ended. */
 static bool abandon_threads(dmi_session *s)
 {
     thread_launch *l = s->launch_state;
@@ -216,7 +216,7 @@ static dm_status connect_workers(thread_launch *l)
     }
     dm_status status = dmi_pairs_connect(l->device, engine, l->workers, l->host_of);
     if (status != DM_OK && l->config.transport != DMI_TRANSPORT_DIRECT) {
-        dmi_log(DMI_LOG_WARN, "blocks between GPUs go through the host: %s", dmi_error_text());
+        dmi_log(DMI_LOG_WARN, "payloads between GPUs go through host memory: %s", dmi_error_text());
         status = part_workers(l);
     }
     status = status == DM_OK ? dmi_pairs_rates(l->device, engine, l->workers, &l->profile.rates) : status;

@@ -92,12 +92,13 @@ typedef struct dmi_region {
  * EXPLICIT: one a block it owns. */
 int64_t dmi_layout_region_count(const dmi_layout *layout, int worker);
 void dmi_layout_region(const dmi_layout *layout, int worker, int64_t which, dmi_region *out);
-/* The next region after number `after` (-1: the first) that may have elements with lo[d] <= index[d] < hi[d]; the
- * count of regions or more when there is none. May name some that have none, and misses none that have. */
+/* The next region after number `after` (-1: the first) that may have elements with lo[d] <= index[d] < hi[d];
+ * the count of regions or more when there is none. May return regions without such elements, but misses none
+ * with them. */
 int64_t dmi_layout_region_next(const dmi_layout *layout, int worker, const int64_t *lo, const int64_t *hi,
                                int64_t after);
-/* Replica that worker w belongs to, or -1 when it holds nothing by this layout, which is when it has no region.
- * EXPLICIT: 0 for workers that own a block. */
+/* Replica that worker w belongs to; -1: the worker has no region in this layout. EXPLICIT: 0 for workers that
+ * own a block. */
 int dmi_layout_replica(const dmi_layout *layout, int worker);
 /* Worker that holds the element in replica r (index in whole-array coordinates). */
 int dmi_layout_owner(const dmi_layout *layout, const int64_t *index, int replica);
@@ -129,8 +130,8 @@ typedef struct dmi_run {
     int64_t a, b;  /* ordinal in set a and in set b: 0 .. count-1 */
     int64_t len;
 } dmi_run;
-/* Ordinal in `whole` of the first index of `part`, all of which `whole` has, if all of it is one stretch there; -1: it is
- * not, or that is not plain from how the sets are made. */
+/* If `part`, a subset of `whole`, is one range of ordinals there: its first ordinal. -1: it is not, or the
+ * closed forms do not show it. */
 int64_t dmi_dimset_stretch(const dmi_dimset *whole, const dmi_dimset *part);
 /* The maximal runs of the intersection of two sets (by caller-visible index), in increasing order. A run ends
  * where either set's next ordinal stops being consecutive with the index. Writes into arena; returns the number

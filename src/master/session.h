@@ -167,9 +167,8 @@ void dmi_scope_leave(dmi_session *s, uint32_t slot);
  * written to */
 DM_CHECKED dm_status dmi_replicas_start(dmi_session *s);
 void dmi_replicas_stop(dmi_session *s);
-/* Before a call is sent: a cached replica takes the place of the operand that moves, or the call is given one
- * to fill. pretend: the call becomes what it would be, but nothing is made, dropped or noted; a new replica has
- * no id. */
+/* Before a call is sent: replaces the moving operand by its cached replica, or adds an operand for a new
+ * replica. pretend: changes the call only; makes, drops and records nothing; a new replica has no id. */
 DM_CHECKED dm_status dmi_replicas_use(dmi_session *s, dmi_call *call, bool pretend);
 int64_t dmi_replicas_bytes(const dmi_session *s, int worker); /* what all of them take there */
 /* The storage's contents are about to change, or it goes. */

@@ -164,18 +164,18 @@ static dm_status zones_check(const dmi_pool *pool, const dmi_pool_node *node)
     if (low && high) {
         return DM_OK;
     }
-    dm_status status =
-        dmi_fail(DM_ERR_INTERNAL,
-                 "memory %s a block of %" PRId64 " bytes (%s, slab %d, offset %" PRId64 ") was written over",
-                 low    ? "after"
-                 : high ? "before"
-                        : "before and after",
-                 node->asked, owners[node->owner], node->slab, node->offset + pool->config.redzone);
+    dm_status status = dmi_fail(
+        DM_ERR_INTERNAL,
+        "the red zone %s an allocation of %" PRId64 " bytes (%s, slab %d, offset %" PRId64 ") was overwritten",
+        low    ? "after"
+        : high ? "before"
+               : "before and after",
+        node->asked, owners[node->owner], node->slab, node->offset + pool->config.redzone);
     dmi_log(DMI_LOG_ERROR, "%s", dmi_error_text());
     return status;
 }
 
-/* Of large blocks both ends: memory that nobody touches is not to be brought in for it. */
+/* Large allocations are filled at both ends only, so that untouched pages stay unmapped. */
 static void poison(const dmi_pool *pool, const dmi_pool_node *node)
 {
     const dmi_slab_ops *ops = &pool->config.ops;
@@ -203,7 +203,7 @@ static dm_status out_of_memory(const dmi_pool *pool, int64_t bytes, int64_t need
         snprintf(limit, sizeof limit, "the limit is %" PRId64, pool->config.limit_bytes);
     }
     return dmi_fail(DM_ERR_NOMEM,
-                    "no memory for a block of %" PRId64 " bytes (%" PRId64 " after rounding): %" PRId64
+                    "no memory for an allocation of %" PRId64 " bytes (%" PRId64 " after rounding): %" PRId64
                     " are live (arrays %" PRId64 ", workspace %" PRId64 ", replicas %" PRId64
                     ", staging %" PRId64 "), %" PRId64 " are held in %d slabs, %s",
                     bytes, need, pool->stats.live_total, live[DMI_OWNER_ARRAY], live[DMI_OWNER_WORKSPACE],
@@ -221,8 +221,8 @@ dm_status dmi_pool_alloc(dmi_pool *pool, int64_t bytes, int owner, dmi_block *ou
     }
     if (limit > 0 && need > limit - pool->stats.live_total) {
         return dmi_fail(DM_ERR_LIMIT,
-                        "a block of %" PRId64 " bytes (%" PRId64 " after rounding) is too much: %" PRId64
-                        " are live, the limit is %" PRId64,
+                        "an allocation of %" PRId64 " bytes (%" PRId64
+                        " after rounding) exceeds the limit: %" PRId64 " are live, the limit is %" PRId64,
                         bytes, need, pool->stats.live_total, limit);
     }
     /* One node for a slab and one for what is left of it: from here on only the slab can fail. */
@@ -263,8 +263,8 @@ dm_status dmi_pool_free(dmi_pool *pool, const dmi_block *block, const dmi_stamp 
     if (!node || node->owner == DMI_OWNERS || node->owner != block->owner || node->asked != block->bytes ||
         node->slab != block->slab || node->offset + pool->config.redzone != block->offset) {
         return dmi_fail(DM_ERR_INTERNAL,
-                        "a block of %" PRId64 " bytes at slab %d, offset %" PRId64
-                        " is freed that is not handed out",
+                        "an allocation of %" PRId64 " bytes at slab %d, offset %" PRId64
+                        " is freed that is not live",
                         block->bytes, block->slab, block->offset);
     }
     dm_status status = zones_check(pool, node);

@@ -28,12 +28,12 @@ typedef struct dmi_slab_ops {
      * give_back). */
     void *(*get)(void *context, int index, int64_t bytes);
     void (*give_back)(void *context, int index, void *base, int64_t bytes);
-    /* May be NULL. Slab is in use elsewhere: it is not to be given back yet. */
+    /* May be NULL. True: other processes have the slab mapped, so it must not be returned yet. */
     bool (*held)(void *context, int index);
     /* debug pools only (may be NULL): write the pattern, and verify it (false: overwritten) */
     void (*fill)(void *context, void *at, int64_t bytes);
     bool (*check)(void *context, const void *at, int64_t bytes);
-    /* the same: write what is no number wherever it is read as a float */
+    /* debug pools only: fill with bytes that are NaN in every floating type */
     void (*poison)(void *context, void *at, int64_t bytes);
 } dmi_slab_ops;
 
@@ -78,7 +78,7 @@ void dmi_pool_destroy(dmi_pool *pool);
 DM_CHECKED dm_status dmi_pool_alloc(dmi_pool *pool, int64_t bytes, int owner, dmi_block *out);
 /* stamp: when the last use of the block ends (what it had to wait for itself stays in force beside it); NULL:
  * it has ended. DM_ERR_INTERNAL (and a log line) if a red zone was overwritten; the block is freed all the
- * same. Also if the block is not one that is handed out now; then nothing happens. */
+ * same. DM_ERR_INTERNAL too if the allocation is not live; then nothing is freed. */
 dm_status dmi_pool_free(dmi_pool *pool, const dmi_block *block, const dmi_stamp *stamp);
 /* Gives wholly free slabs, whose stamps are all reached (<= done), back to the system; returns bytes given
  * back. */

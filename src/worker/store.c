@@ -163,7 +163,7 @@ static void release_handle(dmi_worker *w, dmi_memory *memory)
 {
     if (--memory->handles == 0) {
         /* Commands before this one may still use it: whoever gets the block next waits for them. With red zones
-         * the next owner's zones would lie in it at once, so there they must be done. */
+         * the next owner's zones are written at once, so those commands must be done first. */
         if (w->engine.config.pool_debug) {
             dmi_engine_drain(&w->engine);
         }

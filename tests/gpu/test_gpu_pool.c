@@ -143,7 +143,7 @@ static void test_overrun_is_found(void **state)
     ok(dm_array_destroy(s, y));
     status = status == DM_OK ? dm_sync(s) : status;
     assert_int_equal(status, DM_ERR_INTERNAL);
-    assert_non_null(strstr(dm_error_message(), "was written over"));
+    assert_non_null(strstr(dm_error_message(), "was overwritten"));
     (void)!dm_sync(s); /* the other worker's report */
     dmi_log_set_level(DMI_LOG_WARN);
     ok(dm_array_create(s, DM_F32, 2, shape, &rows, &x));

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long a stream that is to end waits for what may never come; and a host for a whole device. */
+/* Time limit for a stream that must end while it waits, and for a host that waits for a whole device. */
 #define GIVE_UP_NS INT64_C(1000000000)
 #define DEVICE_WAIT_NS INT64_C(10000000000)
 
@@ -278,8 +278,8 @@ dm_status dmi_cu_stream_wait(dmi_stream s)
     return DM_OK;
 }
 
-/* A device whose streams wait for what only this host thread would issue stands still for ever; here that is
- * told, and ends. */
+/* If a device's streams wait for work that only this host thread could issue, the call would never return.
+ * Report that and give up. */
 static void wait_some_time(dmi_emu_mark *mark, int device, int64_t until_ns)
 {
     while (!dmi_emu_has_reached(&mark->reached, 1)) {

@@ -82,7 +82,7 @@ void dmi_rolling_own(dmi_rolling *g, const dmi_blocks *bl)
     }
 }
 
-/* A block, where it lies here, to worker `to`: packed into a landing place, or into the cached replica there. */
+/* The copy of a block to worker `to`: packed into a receive buffer, or into the cached replica. */
 static void block_copy(dmi_rolling *g, int to, const dmi_region *block, dmi_copy *copy, dmi_region *landed)
 {
     dm_dtype type = g->p->op[g->which]->dtype;
