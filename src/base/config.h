@@ -69,9 +69,9 @@
     STRING(load, "", "", "shared objects with operations of your own, loaded at the start: a.so:b.so")         \
     STRING(trace, "", "", "file the timeline is written to")                                                   \
     BOOL(explain, "0", "print the plan of every call")                                                         \
-    BOOL(pool_debug, DMI_POOL_DEBUG, "red zones round every block of a worker's memory")                       \
+    BOOL(pool_debug, DMI_POOL_DEBUG, "red zones round every allocation of a worker's memory")                  \
     BOOL(capture, "0", "capture the work of each step and run it as a CUDA graph: a check, slow")              \
-    BOOL(pool_own, "0", "every block an allocation of its own, for sanitizers; workers must be threads")       \
+    BOOL(pool_own, "0", "a slab for every allocation, for sanitizers; workers must be threads")                \
     STRING(fault, "", "compute:N|overrun:N|alloc:N|file:N|prepare:N|prepares:N|version|cuda_mpi",              \
            "a fault planted for tests")                                                                        \
     INT(blas_threads, "1", 1, 4096, "threads of each worker's local products")                                 \

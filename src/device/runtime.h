@@ -47,7 +47,7 @@ DM_CHECKED dm_status dmi_cu_stream_create(dmi_stream *out); /* of the highest pr
 void dmi_cu_stream_destroy(dmi_stream s);
 /* The process is ending. Operations on streams of emulated GPUs must not use its memory or libraries any more.
  * Waits for running ones, at most until the given time. */
-void dmi_cu_hush(int64_t until_ns);
+void dmi_cu_quiesce(int64_t until_ns);
 DM_CHECKED dm_status dmi_cu_stream_wait(dmi_stream s); /* host waits for all of it */
 DM_CHECKED dm_status dmi_cu_event_create(bool timing, dmi_event *out);
 /* Between two events that have been reached, both with timing. */

@@ -42,7 +42,7 @@ void dmi_compute_enter(dmi_engine *e)
 {
     atomic_store(&e->busy, 1);
     /* Quiesced: the process is ending and unloads the libraries that kernels call. */
-    while (atomic_load(&e->hushed)) {
+    while (atomic_load(&e->quiesced)) {
         atomic_store(&e->busy, 0);
         pause();
     }
@@ -61,9 +61,9 @@ static dm_status execute(dmi_engine *e, dmi_work *w)
     return status;
 }
 
-void dmi_compute_hush(dmi_engine *e, int64_t until_ns)
+void dmi_compute_quiesce(dmi_engine *e, int64_t until_ns)
 {
-    atomic_store(&e->hushed, 1);
+    atomic_store(&e->quiesced, 1);
     while (atomic_load(&e->busy) && dmi_now_ns() < until_ns) {
         usleep(100);
     }

@@ -199,11 +199,12 @@ static bool direct_grant(dmi_engine *e, dmi_work *w)
     if (at && e->config.one_space) {
         slot->address = (uint64_t)(uintptr_t)at;
     } else if (at) {
-        const dmi_block *block =
-            ref->kind == DMI_REF_OPERAND ? &w->inst->memory[ref->index]->block : &w->inst->work[ref->index];
+        const dmi_allocation *allocation = ref->kind == DMI_REF_OPERAND
+                                               ? &w->inst->memory[ref->index]->allocation
+                                               : &w->inst->work[ref->index];
         assert(ref->kind != DMI_REF_USER);
-        slot->slab = block->slab;
-        slot->address = (uint64_t)(block->offset + ref->offset);
+        slot->slab = allocation->slab;
+        slot->address = (uint64_t)(allocation->offset + ref->offset);
     }
     atomic_store_explicit(&box->granted, w->ordinal + 1, memory_order_release);
     dmi_bell_ring(&dmi_hub_port(e->config.hub, w->step->peer)->bell);

@@ -169,7 +169,7 @@ void dmi_engine_trim_all(dmi_engine *e)
     dmi_pool_trim(e->config.pool, &done);
 }
 
-dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_block *out)
+dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_allocation *out)
 {
     const char *fault = e->config.fault;
     if (fault && strncmp(fault, "alloc:", 6) == 0 && ++e->allocations == strtoll(fault + 6, NULL, 10)) {

@@ -22,12 +22,12 @@ void dmi_transfer_check_source(dmi_engine *e, const dmi_work *w)
 /* Messages of one lane overlap where the transport allows; they finish in order. */
 static bool progress_send(dmi_engine *e)
 {
-    enum { WINDOW = 8 };
+    enum { MOST_STEPS = 8 };
     dmi_lane *lane = &e->lane[DMI_LANE_SEND];
     uint64_t done = atomic_load_explicit(&lane->done, memory_order_relaxed);
     uint64_t end = atomic_load_explicit(&lane->enqueued, memory_order_relaxed);
     bool moved = false;
-    for (uint64_t i = done; i < end && i < done + WINDOW; i++) {
+    for (uint64_t i = done; i < end && i < done + MOST_STEPS; i++) {
         dmi_work *w = dmi_lane_slot(lane, i);
         if (!w->started) {
             if (!dmi_engine_reached(e, &w->wait)) {

@@ -107,7 +107,7 @@ void dmi_workspace_take(dmi_engine *e, dmi_instance *inst)
 static bool keep(dmi_engine *e, const dmi_instance *inst)
 {
     size_t n = (size_t)inst->plan->nwork;
-    dmi_block *work = e->gpu && n > 0 && !atomic_load(&inst->failed) ? malloc(n * sizeof *work) : NULL;
+    dmi_allocation *work = e->gpu && n > 0 && !atomic_load(&inst->failed) ? malloc(n * sizeof *work) : NULL;
     if (!work) {
         return false;
     }

@@ -115,16 +115,16 @@ static dm_status try_all(dmi_job *job, trial *t)
 
 static dm_status try_device(dmi_job *job, dmi_engine *e)
 {
-    dmi_block block = {0};
+    dmi_allocation allocation = {0};
     dmi_stamp now = {{0}};
     int64_t most = (sizes[SIZES - 1] + 4095) / 4096 * 4096;
     trial t = {.planted = strcmp(job->config.fault, "cuda_mpi") == 0};
     dm_status status = DM_OK;
     if (e->gpu) {
         t.host = malloc((size_t)most);
-        status = t.host ? dmi_pool_alloc(e->config.pool, 2 * most, DMI_OWNER_STAGING, &block)
+        status = t.host ? dmi_pool_alloc(e->config.pool, 2 * most, DMI_OWNER_STAGING, &allocation)
                         : dmi_fail(DM_ERR_NOMEM, "no memory for a probe");
-        t.out = block.base;
+        t.out = allocation.base;
         t.in = t.out ? t.out + most : NULL;
     }
     status = dmi_job_agree(job, status);
@@ -139,8 +139,8 @@ static dm_status try_device(dmi_job *job, dmi_engine *e)
                      ? dmi_fail(DM_ERR_TIMEOUT, "a message between GPUs has not come")
                      : status;
     }
-    if (block.base && !t.stuck) {
-        (void)!dmi_pool_free(e->config.pool, &block, &now);
+    if (allocation.base && !t.stuck) {
+        (void)!dmi_pool_free(e->config.pool, &allocation, &now);
     }
     free(t.host);
     return status;

@@ -150,16 +150,16 @@ static bool abandon_threads(dmi_session *s)
     return true;
 }
 
-static void hush_threads(dmi_session *s)
+static void quiesce_threads(dmi_session *s)
 {
     thread_launch *l = s->launch_state;
     int64_t until = dmi_now_ns() + INT64_C(5000000000);
     for (int w = 0; w < l->workers && dmi_hub_port(&l->hub, w)->pid == (int)getpid();
          w++) { /* not in a fork's child */
-        dmi_compute_hush(&l->thread[w].worker.engine, until);
+        dmi_compute_quiesce(&l->thread[w].worker.engine, until);
     }
     if (l->device) {
-        l->device->hush(until);
+        l->device->quiesce(until);
     }
 }
 
@@ -167,7 +167,7 @@ static const dmi_launch launch_ops = {"threads",
                                       NULL,
                                       NULL,
                                       stop_threads,
-                                      hush_threads,
+                                      quiesce_threads,
                                       abandon_threads,
                                       "its threads and their memory stay until the process ends"};
 

@@ -85,7 +85,7 @@ static void tighten(dmi_dimset *set)
     set->hi = last + 1;
 }
 
-void dmi_dimset_window(const dmi_dimset *in, int64_t lo, int64_t extent, dmi_dimset *out)
+void dmi_dimset_clip(const dmi_dimset *in, int64_t lo, int64_t extent, dmi_dimset *out)
 {
     assert(extent >= 0 && in->g >= 1 && in->block >= 1);
     *out = *in;

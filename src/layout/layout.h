@@ -106,11 +106,11 @@ int dmi_layout_owner(const dmi_layout *layout, const int64_t *index, int replica
 /* Restricts a set to [lo, lo+extent) of the coordinates it now has, which may reach beyond the set; afterwards
  * indices count from lo. The set's lo and hi become its first index and last + 1, and a set that is left without
  * gaps becomes an interval (g == 1). in and out may be the same; in->count is not read. */
-void dmi_dimset_window(const dmi_dimset *in, int64_t lo, int64_t extent, dmi_dimset *out);
+void dmi_dimset_clip(const dmi_dimset *in, int64_t lo, int64_t extent, dmi_dimset *out);
 
 /* Restricts a region to the rectangle [lo, lo+extent) of the coordinates it now has; afterwards indices count
  * from lo. Returns false when nothing is left (out->count == 0 then). in and out may be the same. */
-bool dmi_region_window(const dmi_region *in, const int64_t *lo, const int64_t *extent, dmi_region *out);
+bool dmi_region_clip(const dmi_region *in, const int64_t *lo, const int64_t *extent, dmi_region *out);
 /* Element offset of a region's first element from the start of its memory. */
 int64_t dmi_region_start(const dmi_region *region);
 

@@ -46,9 +46,9 @@ dm_status dmi_enter_stuck(const dm_session *session, dmi_session **out)
         atomic_load_explicit(&((struct dm_session *)(uintptr_t)session)->live, memory_order_acquire);
     if (!live) {
         return dmi_fail(DM_ERR_STATE, "%s",
-                        session->quiet ? "the program is ending. Call dm_finalize before exit(), or in an "
-                                         "atexit() handler (with GPUs: one set after dm_init)"
-                                       : "the session has been finalized");
+                        session->quiesced ? "the program is ending. Call dm_finalize before exit(), or in an "
+                                            "atexit() handler (with GPUs: one set after dm_init)"
+                                          : "the session has been finalized");
     }
     if (dmi_session_forked((dmi_session *)live)) {
         return dmi_fail(DM_ERR_STATE, "the session belongs to process %d, and this process was forked from it",
@@ -134,10 +134,10 @@ dm_status dmi_session_open(const dmi_config *config, const dmi_profile *profile,
 
 /* A program may exit with sessions alive. Their threads still run while exit() unloads the libraries that
  * kernels call. So stop them first. */
-static void hush(struct dm_session *at)
+static void quiesce(struct dm_session *at)
 {
     dmi_session *live = (dmi_session *)atomic_load(&at->live), *s = live ? live : at->given_up;
-    if (at->quiet || !s || dmi_session_forked(s)) { /* a child of fork has none of the threads */
+    if (at->quiesced || !s || dmi_session_forked(s)) { /* a child of fork has none of the threads */
         return;
     }
     if (live) {
@@ -146,10 +146,10 @@ static void hush(struct dm_session *at)
                 " arrays and views are alive, commands may not be done, and failures were not reported",
                 live->alive);
     }
-    if (s->launch->hush) {
-        s->launch->hush(s);
+    if (s->launch->quiesce) {
+        s->launch->quiesce(s);
     }
-    at->quiet = true;
+    at->quiesced = true;
     at->given_up = s;
     atomic_store_explicit(&at->live, 0, memory_order_release);
 }
@@ -157,23 +157,23 @@ static void hush(struct dm_session *at)
 /* The driver of the GPUs ends by a handler of its own, which it sets when it is started: handlers are called
  * last one first, so that this one, set later, comes before it. */
 static atomic_bool gpus_end;
-static void hush_gpus(void)
+static void quiesce_gpus(void)
 {
     atomic_store(&gpus_end, true);
     for (struct dm_session *at = atomic_load(&all_sessions); at; at = at->next) {
         dmi_session *live = (dmi_session *)atomic_load(&at->live), *s = live ? live : at->given_up;
-        if (s && s->profile.gpu && s->launch->hush) {
-            hush(at);
+        if (s && s->profile.gpu && s->launch->quiesce) {
+            quiesce(at);
         }
     }
 }
 
 /* Other sessions need to stop only before the libraries that dmath uses are unloaded. So exit handlers of the
  * program may still finalize them. */
-__attribute__((destructor)) static void hush_all(void)
+__attribute__((destructor)) static void quiesce_all(void)
 {
     for (struct dm_session *at = atomic_load(&all_sessions); at; at = at->next) {
-        hush(at);
+        quiesce(at);
     }
 }
 
@@ -190,7 +190,7 @@ dm_status dmi_session_publish(dmi_session *s, const dmi_error_handler *on_error,
     if (!handle) {
         return dmi_fail(DM_ERR_NOMEM, "no memory for a session");
     }
-    if (s->profile.gpu && s->launch->hush && !atomic_flag_test_and_set(&set) && atexit(hush_gpus) != 0) {
+    if (s->profile.gpu && s->launch->quiesce && !atomic_flag_test_and_set(&set) && atexit(quiesce_gpus) != 0) {
         dmi_log(DMI_LOG_WARN, "no memory for an atexit() handler: dm_finalize must be called before exit()");
     }
     handle->pid = s->pid;

@@ -48,7 +48,7 @@ typedef struct dmi_launch {
     bool (*progress)(dmi_session *s);  /* messages: true if something moved; NULL: there are none */
     void (*published)(dmi_session *s); /* a frame was put into the ring; NULL: nobody else needs it */
     void (*stop)(dmi_session *s);      /* after the STOP frame: until all workers have left */
-    void (*hush)(dmi_session *s);      /* the process ends before the session: no more kernels; may be NULL */
+    void (*quiesce)(dmi_session *s);   /* the process ends before the session: no more kernels; may be NULL */
     /* Ends workers some of which wait for ever, and frees them; false: they cannot be ended so. */
     bool (*abandon)(dmi_session *s);
     const char *left; /* what becomes of workers that are given up */
@@ -104,7 +104,7 @@ typedef struct dmi_error_handler {
 struct dm_session {
     atomic_uintptr_t live; /* dmi_session, 0 after finalize */
     dmi_session *given_up; /* its workers did not end, so its memory is theirs */
-    bool quiet;            /* the program ends, and its workers do nothing more */
+    bool quiesced;         /* the program ends, and its workers do nothing more */
     int pid;               /* of the process that made it */
     dmi_error_handler on_error;
     struct dm_session *next;

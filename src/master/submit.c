@@ -216,7 +216,7 @@ static dm_status take_part(dmi_session *s, const dmi_call *call, void *user)
         return status;
     }
     dmi_instance *inst = calloc(1, sizeof *inst);
-    dmi_block *work = calloc((size_t)plan->nwork + 1, sizeof *work + sizeof(dmi_stamp));
+    dmi_allocation *work = calloc((size_t)plan->nwork + 1, sizeof *work + sizeof(dmi_stamp));
     if (!inst || !work) {
         free(inst);
         free(work);

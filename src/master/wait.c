@@ -263,8 +263,7 @@ dm_status dmi_wait(dmi_session *s, uint64_t command)
                 dm_status first = take_errors(s); /* of the worker, unless one was there before */
                 return first == DM_OK
                            ? dmi_broken(s)
-                           : dmi_fail(first, "%s; the session cannot go on, only dm_finalize is left",
-                                      dmi_error_text());
+                           : dmi_fail(first, "%s. The session has failed; call dm_finalize", dmi_error_text());
             }
             char text[2048];
             name_the_stuck(s, s->config.watchdog_s, text, sizeof text);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define POISON_END (INT64_C(1) << 20)
+#define FILL_END (INT64_C(1) << 20)
 
 typedef struct slab {
     char *base; /* NULL: the number is free for another slab */
@@ -92,7 +92,7 @@ static int slab_number(dmi_pool *pool)
     return number;
 }
 
-/* need: the block's size, which is `asked` rounded. */
+/* need: the allocation's size, which is `asked` rounded. */
 static bool add_slab(dmi_pool *pool, int64_t need, int64_t asked)
 {
     const dmi_slab_ops *ops = &pool->config.ops;
@@ -176,21 +176,21 @@ static dm_status zones_check(const dmi_pool *pool, const dmi_pool_node *node)
 }
 
 /* Large allocations are filled at both ends only, so that untouched pages stay unmapped. */
-static void poison(const dmi_pool *pool, const dmi_pool_node *node)
+static void debug_fill(const dmi_pool *pool, const dmi_pool_node *node)
 {
     const dmi_slab_ops *ops = &pool->config.ops;
-    if ((pool->config.redzone > 0 || pool->config.own) && ops->poison) {
+    if ((pool->config.redzone > 0 || pool->config.own) && ops->debug_fill) {
         char *at = (char *)pool->slab[node->slab].base + node->offset + pool->config.redzone;
-        int64_t end = DMI_MIN(node->asked, POISON_END), rest = DMI_MIN(node->asked - end, POISON_END);
-        ops->poison(ops->context, at, end);
-        ops->poison(ops->context, at + node->asked - rest, rest);
+        int64_t end = DMI_MIN(node->asked, FILL_END), rest = DMI_MIN(node->asked - end, FILL_END);
+        ops->debug_fill(ops->context, at, end);
+        ops->debug_fill(ops->context, at + node->asked - rest, rest);
     }
 }
 
 static void account(dmi_pool_stats *stats, const dmi_pool_node *node, int sign)
 {
     stats->live_bytes[node->owner] += sign * node->bytes;
-    stats->live_blocks[node->owner] += sign;
+    stats->live_allocations[node->owner] += sign;
     stats->live_total += sign * node->bytes;
     stats->peak_total = DMI_MAX(stats->peak_total, stats->live_total);
 }
@@ -211,12 +211,12 @@ static dm_status out_of_memory(const dmi_pool *pool, int64_t bytes, int64_t need
                     limit);
 }
 
-dm_status dmi_pool_alloc(dmi_pool *pool, int64_t bytes, int owner, dmi_block *out)
+dm_status dmi_pool_alloc(dmi_pool *pool, int64_t bytes, int owner, dmi_allocation *out)
 {
     assert(bytes >= 0 && owner >= 0 && owner < DMI_OWNERS);
     int64_t need = dmi_pool_rounded(&pool->config, bytes), limit = pool->config.limit_bytes;
     if (need == 0) {
-        *out = (dmi_block){.slab = -1, .owner = owner};
+        *out = (dmi_allocation){.slab = -1, .owner = owner};
         return DM_OK;
     }
     if (limit > 0 && need > limit - pool->stats.live_total) {
@@ -241,37 +241,38 @@ dm_status dmi_pool_alloc(dmi_pool *pool, int64_t bytes, int owner, dmi_block *ou
     node->asked = bytes;
     account(&pool->stats, node, 1);
     zones_fill(pool, node);
-    poison(pool, node);
+    debug_fill(pool, node);
     int64_t offset = node->offset + pool->config.redzone;
-    *out = (dmi_block){.base = pool->slab[node->slab].base + offset,
-                       .slab = node->slab,
-                       .offset = offset,
-                       .bytes = bytes,
-                       .ready = node->stamp,
-                       .node = number,
-                       .owner = owner};
+    *out = (dmi_allocation){.base = pool->slab[node->slab].base + offset,
+                            .slab = node->slab,
+                            .offset = offset,
+                            .bytes = bytes,
+                            .ready = node->stamp,
+                            .node = number,
+                            .owner = owner};
     return DM_OK;
 }
 
-dm_status dmi_pool_free(dmi_pool *pool, const dmi_block *block, const dmi_stamp *stamp)
+dm_status dmi_pool_free(dmi_pool *pool, const dmi_allocation *allocation, const dmi_stamp *stamp)
 {
     static const dmi_stamp ended = {{0}};
-    if (block->node == 0) {
+    if (allocation->node == 0) {
         return DM_OK;
     }
-    dmi_pool_node *node = block->node < pool->bins.capacity ? &pool->bins.node[block->node] : NULL;
-    if (!node || node->owner == DMI_OWNERS || node->owner != block->owner || node->asked != block->bytes ||
-        node->slab != block->slab || node->offset + pool->config.redzone != block->offset) {
+    dmi_pool_node *node = allocation->node < pool->bins.capacity ? &pool->bins.node[allocation->node] : NULL;
+    if (!node || node->owner == DMI_OWNERS || node->owner != allocation->owner ||
+        node->asked != allocation->bytes || node->slab != allocation->slab ||
+        node->offset + pool->config.redzone != allocation->offset) {
         return dmi_fail(DM_ERR_INTERNAL,
                         "an allocation of %" PRId64 " bytes at slab %d, offset %" PRId64
                         " is freed that is not live",
-                        block->bytes, block->slab, block->offset);
+                        allocation->bytes, allocation->slab, allocation->offset);
     }
     dm_status status = zones_check(pool, node);
     int number = node->slab;
-    poison(pool, node);
+    debug_fill(pool, node);
     account(&pool->stats, node, -1);
-    dmi_bins_put(&pool->bins, block->node, stamp ? stamp : &ended);
+    dmi_bins_put(&pool->bins, allocation->node, stamp ? stamp : &ended);
     if (pool->config.own) {
         drop_slab(pool, number);
     }

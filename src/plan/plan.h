@@ -133,7 +133,7 @@ static inline const dmi_kernel *dmi_step_kernel(const dmi_step *step) /* NULL: a
 
 /* Run tables of a step's geometry in device memory. */
 typedef struct dmi_step_tables {
-    dmi_block memory;
+    dmi_allocation memory;
     const dmi_run *run[DM_MAX_DIMS];
 } dmi_step_tables;
 
@@ -260,7 +260,7 @@ void dmi_desc_describe(const dmi_desc *desc, char *text, size_t room);
 void dmi_operand_describe(const char *name, const dmi_operand *operand, char *text, size_t room);
 /* One line of a plan's counts. */
 void dmi_plan_describe(const dmi_plan *plan, char *text, size_t room);
-/* Regions of worker w's part of a (possibly windowed) array, in caller-visible coordinates; empty ones too. */
+/* Regions of worker w's part of a (possibly clipped) array, in caller-visible coordinates; empty ones too. */
 int64_t dmi_desc_region_count(const dmi_desc *desc, int worker);
 void dmi_desc_region(const dmi_desc *desc, int worker, int64_t which, dmi_region *out);
 /* The next region after number `after` (-1: the first) that may share elements with `box`; the count of regions or

@@ -41,7 +41,7 @@ static void cut(dmi_region *region, int d, int64_t lo, int64_t hi)
     }
     int64_t first = dmi_dimset_index(set, lo), last = dmi_dimset_index(set, hi - 1);
     region->count = region->count / set->count * (hi - lo);
-    dmi_dimset_window(set, first, last - first + 1, set);
+    dmi_dimset_clip(set, first, last - first + 1, set);
     set->origin -= first; /* indices count as before */
 }
 

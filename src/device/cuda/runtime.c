@@ -240,7 +240,7 @@ void dmi_cu_stream_destroy(dmi_stream s)
     }
 }
 
-void dmi_cu_hush(int64_t until_ns)
+void dmi_cu_quiesce(int64_t until_ns)
 {
     (void)until_ns; /* nothing to do: the driver ends the device's work */
 }

@@ -31,7 +31,7 @@ static struct {
     pthread_mutex_t lock;
     dmi_emu_stream *first;
     uint64_t made;
-    atomic_int hushed; /* the process ends */
+    atomic_int quiesced; /* the process ends */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* --- operations ------------------------------------------------------------------------ */
@@ -69,7 +69,7 @@ static void run(dmi_emu_stream *s, dmi_emu_op *op)
 {
     bool uses = op->run != wait_for_word;
     atomic_store(&s->busy, uses);
-    while (uses && atomic_load(&all.hushed)) {
+    while (uses && atomic_load(&all.quiesced)) {
         atomic_store(&s->busy, 0);
         pause();
     }
@@ -249,9 +249,9 @@ void dmi_cu_stream_destroy(dmi_stream stream)
     free(s);
 }
 
-void dmi_cu_hush(int64_t until_ns)
+void dmi_cu_quiesce(int64_t until_ns)
 {
-    atomic_store(&all.hushed, 1);
+    atomic_store(&all.quiesced, 1);
     pthread_mutex_lock(&all.lock);
     for (const dmi_emu_stream *s = all.first; s; s = s->next) {
         while (atomic_load(&s->busy) && dmi_now_ns() < until_ns) {

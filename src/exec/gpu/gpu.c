@@ -107,14 +107,14 @@ static bool grant_direct(dmi_engine *e, dmi_work *w)
         return false;
     }
     const dmi_ref *ref = &w->step->ref[0];
-    const dmi_block *block =
-        ref->kind == DMI_REF_OPERAND ? &w->inst->memory[ref->index]->block : &w->inst->work[ref->index];
+    const dmi_allocation *allocation =
+        ref->kind == DMI_REF_OPERAND ? &w->inst->memory[ref->index]->allocation : &w->inst->work[ref->index];
     dmi_mailbox *box = &e->port->mailbox[peer];
     dmi_slot *slot = &box->slot[w->ordinal % DMI_SLOTS];
     char *at = dmi_ref_pointer(w->inst, ref);
     bool mapped = e->gpu->peer[peer].counters != NULL; /* the peer is another process */
-    *slot = (dmi_slot){.slab = at && mapped ? block->slab : -1, .refused = at == NULL};
-    slot->address = at && mapped ? (uint64_t)(block->offset + ref->offset) : (uint64_t)(uintptr_t)at;
+    *slot = (dmi_slot){.slab = at && mapped ? allocation->slab : -1, .refused = at == NULL};
+    slot->address = at && mapped ? (uint64_t)(allocation->offset + ref->offset) : (uint64_t)(uintptr_t)at;
     /* raised now and then even so: counters are compared cyclically, and one that lags by half its range would
      * look ahead */
     slot->free = dmi_engine_reached(e, &w->wait) && (w->ordinal + 1) % (UINT64_C(1) << (NUMBER_BITS - 2)) != 0;

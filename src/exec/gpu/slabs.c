@@ -72,10 +72,10 @@ static bool check_zone(void *context, const void *at, int64_t bytes)
     return right;
 }
 
-static void poison_device(void *context, void *at, int64_t bytes)
+static void debug_fill_device(void *context, void *at, int64_t bytes)
 {
     (void)context;
-    tell(dmi_cu_set(at, DMI_POISON, bytes));
+    tell(dmi_cu_set(at, DMI_DEBUG_FILL, bytes));
 }
 
 dmi_slab_ops dmi_gpu_slabs(dmi_port *port)
@@ -86,5 +86,5 @@ dmi_slab_ops dmi_gpu_slabs(dmi_port *port)
                           .held = held,
                           .fill = fill_zone,
                           .check = check_zone,
-                          .poison = poison_device};
+                          .debug_fill = debug_fill_device};
 }

@@ -168,7 +168,7 @@ static bool wanted(const gathering *g, int which, int to, int64_t q, dmi_region 
     int64_t first = dmi_dimset_index(&image.dim[d], 0);
     lo[d] = first + from;
     extent[d] = DMI_MIN(g->width, extent[d] - from);
-    dmi_region_window(&image, lo, extent, out);
+    dmi_region_clip(&image, lo, extent, out);
     out->dim[d].origin -= lo[d]; /* back to indices of the whole operand */
     return true;
 }
