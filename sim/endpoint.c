@@ -7,7 +7,7 @@
 
 typedef struct memory { /* an array at one endpoint */
     uint32_t number;
-    dmi_block block;
+    dmi_allocation allocation;
     dmi_stamp write, read;
 } memory;
 
@@ -26,7 +26,7 @@ typedef struct endpoint {
     const dmi_plan *plan;
     memory *operand[DMI_MAX_OPERANDS];
     dmi_stamp use_read[DMI_MAX_OPERANDS], use_write[DMI_MAX_OPERANDS];
-    dmi_block *work;
+    dmi_allocation *work;
     dmi_stamp *work_use;
 } endpoint;
 
@@ -60,12 +60,12 @@ static dm_status find_memory(endpoint *e, const dmi_operand *o, memory **out)
     *m = (memory){.number = o->memory};
     if (e->me < e->program->profile->workers) {
         int64_t bytes = dmi_layout_shard_count(o->desc.layout, e->me) * dmi_dtype_bytes(o->desc.dtype);
-        dm_status status = dmi_pool_alloc(e->pool, bytes, DMI_OWNER_ARRAY, &m->block);
+        dm_status status = dmi_pool_alloc(e->pool, bytes, DMI_OWNER_ARRAY, &m->allocation);
         if (status != DM_OK) {
             return status;
         }
     }
-    m->write = m->block.ready;
+    m->write = m->allocation.ready;
     e->memories++;
     *out = m;
     return DM_OK;
@@ -155,9 +155,9 @@ static bool check_ref(endpoint *e, int index, int which, const dmi_touch *touch)
         note_step(e, DMI_SIM_MODE, index, which, "touches more than is declared");
     }
     if (ref->kind == DMI_REF_OPERAND) {
-        const dmi_block *block = &e->operand[ref->index]->block;
-        base = (uint64_t)(uintptr_t)block->base;
-        bytes = block->bytes;
+        const dmi_allocation *allocation = &e->operand[ref->index]->allocation;
+        base = (uint64_t)(uintptr_t)allocation->base;
+        bytes = allocation->bytes;
         if (touch->rw & DMI_WRITE && !(call->operand[ref->index].mode & DMI_WRITE)) {
             note_step(e, DMI_SIM_MODE, index, which, "writes an operand that is only read");
         }

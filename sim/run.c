@@ -69,7 +69,7 @@ static bool send(run *r, int e)
     seat *s = &r->seat[e];
     bool moved = false;
     uint32_t first = s->done[DMI_LANE_SEND];
-    for (uint32_t i = 0; i < (uint32_t)r->rule->window && first + i < s->enqueued[DMI_LANE_SEND]; i++) {
+    for (uint32_t i = 0; i < (uint32_t)r->rule->pushes && first + i < s->enqueued[DMI_LANE_SEND]; i++) {
         const dmi_run_step *step = &r->end[e].step[DMI_LANE_SEND][first + i];
         if (!reached(s, step->wait)) {
             break;

@@ -1,5 +1,5 @@
-/* The plans of all endpoints run on paper, without data: do transfers meet, does everything come to an end in
- * whatever order the endpoints get to run, and is every pair of steps that touch the same bytes ordered?
+/* Simulates the plans of all endpoints without data. Checks that every push meets its expect, that all steps
+ * finish in any order of the endpoints, and that steps which touch the same bytes are ordered.
  *
  * The rules are those of plan.h and of the executor: lanes take their steps in order; a step starts when its
  * waits are met and, for each memory it touches, the steps of earlier calls that the hazards name; grants run
@@ -27,19 +27,18 @@ extern const char *const dmi_sim_names[DMI_SIM_FINDINGS];
 /* How strictly transfers are scheduled. */
 typedef struct dmi_sim_rule {
     const char *name;
-    int window;     /* pushes of an endpoint that may be under way at once */
+    int pushes;     /* pushes of an endpoint that may be under way at once */
     int slots;      /* grants that may be outstanding between a pair */
     int grants;     /* grants that may be outstanding at an endpoint; 0: any number */
     bool one_queue; /* an endpoint has one queue: it takes its steps in plan order, granting without waiting */
 } dmi_sim_rule;
-/* As messages go, as direct pushes go, the same with one slot a pair, one block at a time an endpoint, and as
- * an executor would do it that has a single queue. */
+/* One for each transport and stricter. */
 enum {
     DMI_SIM_MESSAGES,
-    DMI_SIM_DIRECT,
-    DMI_SIM_ONE_SLOT,
-    DMI_SIM_RENDEZVOUS,
-    DMI_SIM_ONE_QUEUE,
+    DMI_SIM_DIRECT,     /* direct pushes */
+    DMI_SIM_ONE_SLOT,   /* direct pushes with one grant per pair */
+    DMI_SIM_RENDEZVOUS, /* one transfer per endpoint at a time */
+    DMI_SIM_ONE_QUEUE,  /* an executor with a single queue */
     DMI_SIM_RULES
 };
 extern const dmi_sim_rule dmi_sim_rules[DMI_SIM_RULES];

@@ -34,7 +34,7 @@ typedef struct oracle {
     int64_t units[SLABS_MOST]; /* 0: no such slab */
     char *base[SLABS_MOST];
     place place[SLABS_MOST][UNITS_MOST];
-    dmi_block block[BLOCKS_MOST];
+    dmi_allocation block[BLOCKS_MOST];
     bool live[BLOCKS_MOST];
     int64_t peak;
 } oracle;
@@ -114,7 +114,7 @@ static inline int64_t rounded(const oracle *o, int64_t bytes)
 }
 
 /* The places a block takes, its red zones included. */
-static inline place *places(oracle *o, const dmi_block *b, int64_t *count)
+static inline place *places(oracle *o, const dmi_allocation *b, int64_t *count)
 {
     int64_t first = (b->offset - o->redzone) / UNIT;
     *count = rounded(o, b->bytes) / UNIT;
@@ -125,7 +125,7 @@ static inline place *places(oracle *o, const dmi_block *b, int64_t *count)
 
 static inline void check_new_block(oracle *o, int i, int64_t bytes, int owner)
 {
-    const dmi_block *b = &o->block[i];
+    const dmi_allocation *b = &o->block[i];
     assert_true(b->bytes == bytes && b->owner == owner);
     if (bytes == 0) {
         return;

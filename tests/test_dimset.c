@@ -78,7 +78,7 @@ static void add_windows(const dmi_dimset *set, const plain *want, int64_t n, int
             continue;
         }
         dmi_dimset cut;
-        dmi_dimset_window(set, cuts[k][0], cuts[k][1], &cut);
+        dmi_dimset_clip(set, cuts[k][0], cuts[k][1], &cut);
         plain plain_cut = plain_window(want, cuts[k][0], cuts[k][1]);
         add_windows(&cut, &plain_cut, n - cuts[k][0], depth - 1);
     }
@@ -158,7 +158,7 @@ static void windows_are_tight(void **state)
     int cyclic = 0;
     for (int s = 0; s < nsets; s++) {
         dmi_dimset set;
-        dmi_dimset_window(&sets[s].set, 0, 20, &set);
+        dmi_dimset_clip(&sets[s].set, 0, 20, &set);
         assert_true(set.lo <= set.hi);
         assert_int_equal(set.count == 0, set.lo == set.hi);
         if (set.count > 0) {
@@ -238,7 +238,7 @@ static void long_sets_overlap_as_their_runs(void **state)
             dmi_dimset all = {
                 .lo = 0, .hi = (int64_t)(300 + v[1] % 200), .block = (int64_t)(v[2] % 6 + 1), .g = g};
             all.c = (int32_t)(v[3] % (uint64_t)g);
-            dmi_dimset_window(&all, (int64_t)(v[4] % 50), (int64_t)(v[5] % 450), &set[s]);
+            dmi_dimset_clip(&all, (int64_t)(v[4] % 50), (int64_t)(v[5] % 450), &set[s]);
         }
         int64_t common = 0, of_runs = 0;
         for (int64_t i = 0; i < 500; i++) {
@@ -266,13 +266,13 @@ static void huge_extents(void **state)
     (void)state;
     const int64_t n = DMI_LAYOUT_MOST, block = n / 10;
     dmi_dimset set = {.lo = 0, .hi = n, .block = block, .g = 7, .c = 2};
-    dmi_dimset_window(&set, 0, n, &set);
+    dmi_dimset_clip(&set, 0, n, &set);
     assert_int_equal(set.g, 7);
     assert_true(set.count == 2 * block);
     assert_true(dmi_dimset_index(&set, block) == 9 * block);
     assert_true(dmi_dimset_position(&set, 9 * block) == block);
     dmi_dimset half, whole = dmi_dimset_interval(0, n);
-    dmi_dimset_window(&whole, n / 2, INT64_MAX, &half);
+    dmi_dimset_clip(&whole, n / 2, INT64_MAX, &half);
     assert_true(half.count == n - n / 2);
     assert_true(dmi_dimset_overlap(&set, &whole) == set.count);
     assert_true(dmi_dimset_overlap(&set, &set) == set.count);
@@ -288,13 +288,13 @@ static void long_dims_are_quick(void **state)
     (void)state;
     const int64_t n = 1000000;
     dmi_dimset cyclic = {.lo = 0, .hi = n, .block = 1, .g = 7, .c = 3}, other = cyclic, odd = cyclic;
-    dmi_dimset_window(&cyclic, 0, n, &cyclic);
+    dmi_dimset_clip(&cyclic, 0, n, &cyclic);
     dmi_dimset half = dmi_dimset_interval(n / 2, n / 2);
     other.g = 8;
     odd.g = 2;
     odd.c = 1;
-    dmi_dimset_window(&other, 0, n, &other);
-    dmi_dimset_window(&odd, 0, n, &odd);
+    dmi_dimset_clip(&other, 0, n, &other);
+    dmi_dimset_clip(&odd, 0, n, &odd);
     dmi_arena arena = {0};
     dmi_run *runs;
     int64_t start_ns = dmi_now_ns();

@@ -68,7 +68,7 @@ static void check_layout(rng *r, const dmi_layout_spec *spec, int kind, dm_dtype
                 count *= extent[k];
             }
             dmi_fill window = d, all;
-            if (!dmi_region_window(&d.region, lo, extent, &window.region)) {
+            if (!dmi_region_clip(&d.region, lo, extent, &window.region)) {
                 continue;
             }
             whole_fill(kind, t, spec->ndim, extent, &all);

@@ -72,8 +72,8 @@ static void check_windows(const dmi_layout_spec *s, const dmi_layout *y, const o
         dmi_layout_region(y, w, i, &region);
         bool some = true;
         for (int k = 0; k < depth; k++) {
-            some = dmi_region_window(&region, lo[k], extent[k], &other);
-            assert_int_equal(dmi_region_window(&region, lo[k], extent[k], &region), some);
+            some = dmi_region_clip(&region, lo[k], extent[k], &other);
+            assert_int_equal(dmi_region_clip(&region, lo[k], extent[k], &region), some);
             assert_memory_equal(&region, &other, sizeof region);
         }
         assert_int_equal(some, region.count > 0);

@@ -7,7 +7,7 @@ static void check_stats(oracle *o, const dmi_pool *pool)
     for (int i = 0; i < BLOCKS_MOST; i++) {
         if (o->live[i] && o->block[i].bytes) {
             want.live_bytes[o->block[i].owner] += rounded(o, o->block[i].bytes);
-            want.live_blocks[o->block[i].owner]++;
+            want.live_allocations[o->block[i].owner]++;
             want.live_total += rounded(o, o->block[i].bytes);
         }
     }
@@ -19,7 +19,7 @@ static void check_stats(oracle *o, const dmi_pool *pool)
     want.slab_calls = o->calls;
     dmi_pool_stats_get(pool, &stats);
     assert_memory_equal(stats.live_bytes, want.live_bytes, sizeof want.live_bytes);
-    assert_memory_equal(stats.live_blocks, want.live_blocks, sizeof want.live_blocks);
+    assert_memory_equal(stats.live_allocations, want.live_allocations, sizeof want.live_allocations);
     assert_true(stats.live_total == want.live_total && stats.peak_total == want.peak_total);
     assert_true(stats.slab_bytes == want.slab_bytes && stats.slab_calls == want.slab_calls);
     assert_int_equal(stats.slabs, want.slabs);
@@ -51,7 +51,7 @@ static void one_alloc(oracle *o, dmi_pool *pool, int i)
     o->asked = rounded(o, bytes);
     o->refused = false;
     bool over = bytes && o->limit && live + o->asked > o->limit;
-    o->block[i] = (dmi_block){.slab = -77};
+    o->block[i] = (dmi_allocation){.slab = -77};
     dm_status status = dmi_pool_alloc(pool, bytes, owner, &o->block[i]);
     assert_int_equal(status, over ? DM_ERR_LIMIT : o->refused ? DM_ERR_NOMEM : DM_OK);
     o->asked = 0;
@@ -104,7 +104,7 @@ static void free_all(oracle *o, dmi_pool *pool)
             one_free(o, pool, i);
         }
     }
-    dmi_block whole;
+    dmi_allocation whole;
     int64_t bytes = longest_free_run(o) - 2 * o->redzone;
     if (bytes > 0 && (!o->limit || longest_free_run(o) <= o->limit)) {
         o->peak = longest_free_run(o) > o->peak ? longest_free_run(o) : o->peak;
@@ -159,7 +159,7 @@ static void test_deterministic(void **state)
             run_random(a, pa, 10);
             run_random(b, pb, 10);
             for (int i = 0; i < BLOCKS_MOST; i++) {
-                const dmi_block *x = &a->block[i], *y = &b->block[i];
+                const dmi_allocation *x = &a->block[i], *y = &b->block[i];
                 assert_true(a->live[i] == b->live[i]);
                 assert_true(x->slab == y->slab && x->offset == y->offset && x->node == y->node);
                 assert_memory_equal(&x->ready, &y->ready, sizeof x->ready);

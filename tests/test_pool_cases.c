@@ -41,7 +41,7 @@ static void test_tightest_of_class(void **state)
     for (int i = 0; i < DMI_COUNT(sizes); i += 2) {
         assert_int_equal(dmi_pool_free(pool, &o->block[i], NULL), DM_OK);
     }
-    dmi_block block;
+    dmi_allocation block;
     assert_int_equal(dmi_pool_alloc(pool, 8192, 0, &block), DM_OK);
     assert_true(block.offset == hole);
     assert_int_equal(dmi_pool_alloc(pool, 8192, 0, &block), DM_OK); /* no exact one is left: the next larger */
@@ -61,7 +61,7 @@ static void test_edges(void **state)
     assert_true(dmi_pool_rounded(&config, INT64_MAX) > INT64_MAX - 256);
     assert_true(dmi_pool_rounded(&config, INT64_MAX - 1000) > INT64_MAX - 256);
 
-    dmi_block block;
+    dmi_allocation block;
     o->asked = INT64_MAX - 63; /* beyond any memory, refused by the system and not by overflow */
     o->fail_every = 1;
     assert_int_equal(dmi_pool_alloc(pool, INT64_MAX, 0, &block), DM_ERR_NOMEM);
@@ -71,7 +71,7 @@ static void test_edges(void **state)
     assert_int_equal(dmi_pool_alloc(pool, 10, DMI_OWNER_ARRAY, &block), DM_OK);
 
     /* What is not handed out cannot be freed, and the attempt changes nothing. */
-    dmi_block wrong = block;
+    dmi_allocation wrong = block;
     wrong.offset += 64;
     assert_int_equal(dmi_pool_free(pool, &wrong, NULL), DM_ERR_INTERNAL);
     wrong = block;
@@ -81,7 +81,7 @@ static void test_edges(void **state)
     assert_int_equal(dmi_pool_free(pool, &block, NULL), DM_ERR_INTERNAL);
     dmi_pool_stats stats;
     dmi_pool_stats_get(pool, &stats);
-    assert_true(stats.live_total == 0 && stats.live_blocks[DMI_OWNER_ARRAY] == 0);
+    assert_true(stats.live_total == 0 && stats.live_allocations[DMI_OWNER_ARRAY] == 0);
     dmi_pool_destroy(pool);
     dmi_pool_destroy(NULL);
     free(o);
@@ -94,7 +94,7 @@ static void test_exact_limit(void **state)
     oracle *o = make_oracle(0, 3);
     o->limit = 3 * 64;
     dmi_pool *pool = make(o, UINT64_C(1) << 40);
-    dmi_block a, b, c;
+    dmi_allocation a, b, c;
     o->asked = 128;
     assert_int_equal(dmi_pool_alloc(pool, 193, 0, &a), DM_ERR_LIMIT);
     assert_int_equal(dmi_pool_alloc(pool, 128, 0, &a), DM_OK);
@@ -133,7 +133,7 @@ static void test_stamps_by_hand(void **state)
     (void)state;
     oracle *o = make_oracle(0, 3);
     dmi_pool *pool = make(o, UINT64_C(1) << 40);
-    dmi_block a, b, c;
+    dmi_allocation a, b, c;
     static const dmi_stamp first = {{5, 1, 0}}, second = {{2, 9, 0}};
     o->asked = o->slab_bytes / 2;
     assert_int_equal(dmi_pool_alloc(pool, o->asked, 0, &a), DM_OK);

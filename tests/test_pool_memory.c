@@ -19,7 +19,7 @@ static void test_redzones(void **state)
     assert_int_equal(dmi_pool_create(&config, &pool), DM_OK);
     dmi_log_set_level(DMI_LOG_ERROR);
     static const int at[] = {-128, -1, 0, 99, 100, 127, 128, 255}; /* of a block of 100 bytes */
-    dmi_block around[2], block;
+    dmi_allocation around[2], block;
     assert_int_equal(dmi_pool_alloc(pool, 1, 0, &around[0]), DM_OK);
     assert_int_equal(dmi_pool_alloc(pool, 100, DMI_OWNER_STAGING, &block), DM_OK);
     assert_int_equal(dmi_pool_alloc(pool, 1, 0, &around[1]), DM_OK);
@@ -28,8 +28,9 @@ static void test_redzones(void **state)
         ((char *)block.base)[at[i]] ^= 1;
         assert_int_equal(dmi_pool_free(pool, &block, NULL), inside ? DM_OK : DM_ERR_INTERNAL);
         if (!inside) {
-            assert_non_null(strstr(dmi_error_text(), at[i] < 0 ? "memory before a block of 100 bytes (staging"
-                                                               : "memory after a block of 100 bytes (staging"));
+            assert_non_null(strstr(dmi_error_text(), at[i] < 0
+                                                         ? "zone before an allocation of 100 bytes (staging"
+                                                         : "zone after an allocation of 100 bytes (staging"));
         }
         void *base = block.base; /* freed all the same, and clean when handed out again */
         assert_int_equal(dmi_pool_alloc(pool, 100, DMI_OWNER_STAGING, &block), DM_OK);

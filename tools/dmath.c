@@ -1,4 +1,4 @@
-/* dmath: the command line. What there is to run, and which of it is meant. */
+/* dmath: the command line. The table of subcommands, and the choice of one. */
 #include "dmath.h"
 
 #include <stdio.h>
@@ -78,8 +78,8 @@ static bool wants_series(int argc, char **argv)
     return false;
 }
 
-/* Of the ranks of a launcher only rank 0 reads its arguments: the others serve. Where it has no work for them,
- * they are let go before it begins, for they wait for it. */
+/* Only rank 0 reads the arguments; the other ranks serve. If the command needs no workers, they are released
+ * first, because they wait for rank 0. */
 static bool serve_or_release(int argc, char **argv)
 {
     dm_session *s = NULL;

@@ -45,7 +45,8 @@ bool tool_dtype_entry(const char *entry, int at, void *into);  /* into: dm_dtype
 bool tool_layout_entry(const char *entry, int at, void *into); /* into: tool_layout[TOOL_LIST] */
 
 /* --- dmath_session.c */
-/* The number of workers of the turn-th session; 1 turn where none are given. Under a launcher there is one. */
+/* Number of sessions that a measurement runs: one per entry of --workers, 1 without the option or under a
+ * launcher. */
 int tool_turns(const tool_common *common);
 dm_status tool_open(const tool_common *common, int turn, dm_session **out);
 /* More than one session under a launcher, whose ranks all run this tool: it owns MPI then. Ranks other than 0 serve

@@ -31,7 +31,7 @@ static const struct argp_option options[] = {
     {"layout", 'l', "LAYOUT", 0, TOOL_LAYOUTS " (default rows)", 0},
     {"threads", 'n', "N", 0, "of plain reading and writing (default: as many as all workers have)", 0},
     {"no-save", 'S', NULL, 0, "only load: for files that take long to write", 0},
-    {"least", 'm', "RATIO", 0, "fail where loading comes to less of the rate of plain reading", 0},
+    {"least", 'm', "RATIO", 0, "fail if the ratio is lower than this", 0},
     {0},
 };
 
@@ -72,9 +72,9 @@ static const struct argp argp = {
     parse,
     NULL,
     "A .npy file is loaded by the workers, and saved. What was loaded is compared with "
-    "the file, and what was saved with what was loaded. Then the time is measured in "
-    "turns with threads of this process that only read the same file into memory, and "
-    "write it. `ratio' is the median time of plain reading over that of loading, "
+    "the file, and what was saved with what was loaded. Then it measures loading and "
+    "saving, alternating with threads of this process that only read and write the same bytes. `ratio' is the "
+    "median time of plain reading over that of loading, "
     "`save_ratio' the same of writing and saving: above 1, dmath is faster. The file is "
     "in the page cache, if it fits.",
     tool_bench_children,
@@ -247,7 +247,7 @@ static dm_status end_case(file_case *c, dm_status status)
 
 /* --- measuring --- */
 
-/* All four, each with the same state of the file that is written: none. */
+/* Runs all four. The output file is removed before each, so that all start alike. */
 static dm_status one_round(dm_session *s, const file_bench *b, const file_case *c, double t[TIMES])
 {
     dm_array a = DM_NO_ARRAY;
@@ -309,7 +309,8 @@ static dm_status measure(dm_session *s, file_bench *b, const file_case *c)
     tool_row_end(t);
     return ratio >= b->least
                ? DM_OK
-               : dmi_fail(DM_ERR_LIMIT, "loading comes to %.3f of the rate of plain reading, not %.3f", ratio,
+               : dmi_fail(DM_ERR_LIMIT,
+                          "loading reaches %.3f of the rate of plain reading; --least asks for %.3f", ratio,
                           b->least);
 }
 

@@ -95,8 +95,8 @@ static const struct argp argp = {options,
                                  parse,
                                  NULL,
                                  "Products of random matrices. Each is checked with a random vector (C x "
-                                 "against A (B x)), then measured in turns "
-                                 "with OpenBLAS's product of the same size in this process, with as many "
+                                 "against A (B x)), then measured, alternating with OpenBLAS's product of the "
+                                 "same size in this process, with as many "
                                  "threads as there are workers. `ratio' is "
                                  "OpenBLAS's median time over dmath's: above 1, dmath is faster.",
                                  tool_bench_children,

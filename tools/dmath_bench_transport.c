@@ -180,7 +180,7 @@ static dm_status time_copies(dm_session *s, const blocks *k, bool back, int64_t 
     return status;
 }
 
-/* So many copies that starting and waiting do not count, and so few that it ends soon. */
+/* Enough copies to hide the start and the wait, few enough to end soon. */
 static int64_t copies_for(int64_t bytes)
 {
     int64_t count = (64 << 20) / DMI_MAX(bytes, 1);

@@ -1,4 +1,4 @@
-/* Status, error text, log, dtype facts, arena: what every part stands on. */
+/* Status, error text, log, dtype facts, arena: used by all other folders. */
 #ifndef DMI_BASE_H
 #define DMI_BASE_H
 

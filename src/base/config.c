@@ -42,7 +42,7 @@ static const dmi_config_row *row_of(span key)
     return NULL;
 }
 
-/* How many letters must be put in, left out or changed to make a into b (Levenshtein), case aside. */
+/* Levenshtein distance of a and b, ignoring case. */
 static int distance(span a, const char *b)
 {
     int row[NAME_BYTES + 1];
@@ -140,7 +140,7 @@ static void warn_of_unknown_variables(void)
     }
 }
 
-/* Takes "key=value" or "key='value'" and what ends it from the text. */
+/* Consumes one "key=value" or "key='value'" and the comma behind it. */
 static dm_status next_option(const char **text, span *key, span *value)
 {
     const char *at = *text;

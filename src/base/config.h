@@ -9,65 +9,71 @@
 
 #if defined(NDEBUG) || defined(__SANITIZE_THREAD__)
 #define DMI_POOL_DEBUG "0"
-#else /* debug builds look for overruns; memory then changes hands only when its last user is done */
+#else /* debug builds check for overruns; an allocation is then reused only when its last user is done */
 #define DMI_POOL_DEBUG "1"
 #endif
 
 /* type(key, default as one would write it, accepted, doc)
- * accepted: of INT, BYTES and DOUBLE the range (lo, hi); of ENUM the names, in the order of their numbers; of STRING
- * the forms that a text may have, ":N" for a whole number at the end of one ("": any text). Nothing is a text too. */
+ * accepted: of INT, BYTES and DOUBLE the range (lo, hi); of ENUM the names, in the order of their numbers; of
+ * STRING the forms that a text may have, ":N" for a whole number at the end of one ("": any text). The empty
+ * text is allowed too. */
 #define DMI_CONFIG_MAP(INT, BYTES, DOUBLE, BOOL, ENUM, STRING)                                                 \
-    INT(workers, "0", 0, 65536, "workers in this process; 0: as many as fit the machine")                      \
-    ENUM(log, "warn", "error|warn|info|debug|trace", "what is told on stderr")                                 \
-    ENUM(device, "auto", "auto|cpu|cuda|emulated",                                                        \
-         "what workers own; auto: GPUs where there are any; emulated: for tests, GPUs of threads")             \
+    INT(workers, "0", 0, 65536, "workers in this process; 0: one per GPU, or one per core up to 4")            \
+    ENUM(log, "warn", "error|warn|info|debug|trace", "level of messages on stderr")                            \
+    ENUM(device, "auto", "auto|cpu|cuda|emulated",                                                             \
+         "devices of the workers; auto: GPUs if there are any; emulated: GPUs made of threads, for tests")     \
     INT(lanes, "4", 1, 4, "compute lanes of a worker with a GPU: independent commands run at once")            \
     BOOL(share_gpu, "0", "more than one worker on a GPU")                                                      \
     ENUM(bind, "auto", "auto|none",                                                                            \
          "auto: a worker with a GPU runs on the CPUs near it; none: threads stay where they are started")      \
     BOOL(placement, "0", "tell at the start where each worker is: a line a worker, to stderr")                 \
     ENUM(transport, "auto", "auto|direct|mpi|cuda_mpi|staged", "how bytes move between workers")               \
-    INT(pretend_hosts, "0", 0, 65536, "split the workers into that many pretended hosts; 0: as they are")      \
+    INT(pretend_hosts, "0", 0, 65536,                                                                          \
+        "split the workers into so many simulated hosts, for tests; 0: no split")                              \
     DOUBLE(link_gbps, "0", 0, 1e6, "bandwidth given to every direct link, GB/s; 0: what it has")               \
     DOUBLE(link_latency_us, "0", 0, 1e9, "latency added to every direct link")                                 \
-    BYTES(memory_limit, "0", 0, INT64_MAX, "most that a worker may hold; 0: no limit")                         \
-    BYTES(gemm_workspace, "0", 0, INT64_MAX, "most that blocks of a product on their way take; 0: chosen")    \
+    BYTES(memory_limit, "0", 0, INT64_MAX, "limit on the memory of a worker; 0: none")                         \
+    BYTES(gemm_workspace, "0", 0, INT64_MAX,                                                                   \
+          "limit on bytes in flight for one product, per worker; 0: chosen")                                   \
     INT(gemm_turn, "2048", 1, INT32_MAX,                                                                       \
-        "columns of c from which a GPU's products in f64 and TF32 transpose a transposed a in memory first")   \
-    ENUM(gemm_algorithm, "auto", "auto|cyclic|stationary|contract|two_block|panels|fused|ring",                   \
+        "columns of c from which f64 and TF32 products on GPUs transpose a in memory first (if a is "          \
+        "transposed and b is not)")                                                                            \
+    ENUM(gemm_algorithm, "auto", "auto|cyclic|stationary|contract|two_block|panels|fused|ring",                \
          "how products are computed")                                                                          \
     ENUM(reduce_algorithm, "auto", "auto|direct|scatter",                                                      \
-         "how sums come to all holders of a result: at once, or in slices that are then shared")               \
-    BYTES(reduce_piece, "0", 0, INT64_MAX, "least size of the pieces that such slices come in; 0: chosen")     \
-    ENUM(gemm_compute, "f32", "f32|tf32",                                                                      \
-         "what products in f32 make of their operands on GPUs, where the call does not say it")                \
-    BYTES(turn, "2M", 0, INT64_MAX,                                                                           \
-          "three and more workers with GPUs of one host keep step in sending blocks of so many bytes; 0: none") \
-    BYTES(push_kernel, "0", 0, 1 << 30,                                                                       \
-          "blocks of at most so many bytes go to another GPU by a kernel that tells of them too; 0: none")      \
+         "how sums reach all holders of a result: direct, or scatter (reduce-scatter and all-gather)")         \
+    BYTES(reduce_piece, "0", 0, INT64_MAX, "minimum chunk size of the algorithm scatter; 0: chosen")           \
+    ENUM(gemm_compute, "f32", "f32|tf32", "computing type of f32 products on GPUs, if the call gives none")    \
+    BYTES(turn, "2M", 0, INT64_MAX,                                                                            \
+          "pace payloads of at least so many bytes on three or more GPUs of one host; 0: none")                \
+    BYTES(push_kernel, "0", 0, 1 << 30,                                                                        \
+          "send payloads of at most so many bytes to another GPU by one kernel that also raises the counter; " \
+          "0: none")                                                                                           \
     ENUM(map_compile, "auto", "auto|never|always",                                                             \
          "are elementwise programs compiled for the GPU? auto: those that move much or come often")            \
-    STRING(cache_dir, "", "", "folder for compiled programs; nothing: $XDG_CACHE_HOME/dmath or ~/.cache/dmath") \
-    BOOL(replicas, "1", "keep operands that have come to all workers of a product, for later products")        \
+    STRING(cache_dir, "", "",                                                                                  \
+           "folder for compiled programs; nothing: $XDG_CACHE_HOME/dmath or ~/.cache/dmath")                   \
+    BOOL(replicas, "1", "cache replicas of operands that a product has brought to all workers")                \
     BYTES(replica_limit, "0", 0, INT64_MAX,                                                                    \
-          "most that a worker keeps so; 0: an eighth of a GPU's memory, nothing on CPUs")                      \
+          "size of the replica cache per worker; 0: an eighth of a GPU's memory, nothing on CPUs")             \
     INT(file_threads, "0", 0, 256,                                                                             \
-        "threads with which a GPU's worker reads and writes files; 0: its share of the cores less one, up to 16")  \
+        "threads of a GPU worker that read and write files; 0: its share of the cores less one, up to 16")     \
     BYTES(file_piece, "2M", 4096, 1 << 30,                                                                     \
-          "most that one of them moves at once; a worker pins 2 * file_threads + 2 such pieces")               \
-    BYTES(slab, "64M", 4096, INT64_MAX / 4, "least piece of memory a worker takes from the system")            \
-    BYTES(ring, "1M", 4096, 1 << 30, "size of the ring that carries the commands")                             \
+          "chunk size of a file thread; a worker pins 2 * file_threads + 2 chunks")                            \
+    BYTES(slab, "64M", 4096, INT64_MAX / 4,                                                                    \
+          "minimum size of the memory that a worker takes from the system at once")                            \
+    BYTES(ring, "1M", 4096, 1 << 30, "size of the command ring")                                               \
     BOOL(sync, "0", "every call waits and reports its own failure")                                            \
     DOUBLE(watchdog_s, "120", 0, 1e9, "a worker this long without progress is an error; 0: never")             \
-    DOUBLE(meet_s, "120", 0, 1e9, "how long a rank waits for the others at the start; 0: for ever")             \
-    STRING(load, "", "", "shared objects with operations of your own, loaded at the start: a.so:b.so")           \
-    STRING(trace, "", "", "file the timeline is written to")                                                       \
+    DOUBLE(meet_s, "120", 0, 1e9, "how long a rank waits for the others at the start; 0: for ever")            \
+    STRING(load, "", "", "shared objects with operations of your own, loaded at the start: a.so:b.so")         \
+    STRING(trace, "", "", "file the timeline is written to")                                                   \
     BOOL(explain, "0", "print the plan of every call")                                                         \
-    BOOL(pool_debug, DMI_POOL_DEBUG, "red zones round every block of a worker's memory")                                 \
-    BOOL(capture, "0", "what a step puts on a GPU is captured and run as a graph: a check that it can be, slow") \
-    BOOL(pool_own, "0", "every block an allocation of its own, for sanitizers; workers must be threads")        \
-    STRING(fault, "", "compute:N|overrun:N|alloc:N|file:N|prepare:N|prepares:N|version|cuda_mpi",               \
-           "a fault planted for tests")                                                                         \
+    BOOL(pool_debug, DMI_POOL_DEBUG, "red zones round every allocation of a worker's memory")                  \
+    BOOL(capture, "0", "capture the work of each step and run it as a CUDA graph: a check, slow")              \
+    BOOL(pool_own, "0", "a slab for every allocation, for sanitizers; workers must be threads")                \
+    STRING(fault, "", "compute:N|overrun:N|alloc:N|file:N|prepare:N|prepares:N|version|cuda_mpi",              \
+           "a fault planted for tests")                                                                        \
     INT(blas_threads, "1", 1, 4096, "threads of each worker's local products")                                 \
     DOUBLE(spin_us, "-1", -1, 1e9, "how long a waiting thread spins before it sleeps; -1: chosen")             \
     INT(plan_cache, "4096", 1, 1 << 24, "plans kept for calls that come again")
@@ -105,11 +111,11 @@ typedef struct dmi_config {
 } dmi_config;
 
 /* Defaults, over them the environment, over it `options`: "key=value,key=value" (may be NULL). A value may
- * stand in
- * '...', and must if it holds a comma. Bytes take K, M, G or T (powers of 1024; "64M", "64MB", "64MiB").
- * A variable set to nothing counts as not set; a key may stand in `options` once. DM_ERR_CONFIG names the key, the value and what would be
- * accepted; *out is written on success only. A DMATH_ variable that no row has gets a warning with the nearest
- * name that one has, except DMATH_TEST_* and DMATH_CUDA, which belong to the tests and to scripts. */
+ * stand in '...', and must if it holds a comma. Bytes take K, M, G or T (powers of 1024; "64M", "64MB",
+ * "64MiB"). An empty variable counts as not set. A key may occur once in `options`. DM_ERR_CONFIG names the
+ * key, the value and what would be accepted; *out is written on success only. An unknown DMATH_ variable gets a
+ * warning with the nearest known name, except DMATH_TEST_* and DMATH_CUDA, which belong to the tests and to
+ * scripts. */
 DM_CHECKED dm_status dmi_config_load(dmi_config *out, const char *options);
 /* A line for each setting: key, value, doc, what is accepted, default. */
 void dmi_config_print(const dmi_config *config, FILE *to);

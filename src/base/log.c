@@ -1,5 +1,4 @@
-/* Lines for people, to stderr. The level is one for the process, the name of the speaker one for each thread.
- */
+/* Lines for people, to stderr. One level for the process; each thread has its own name in the log. */
 #include "base/base.h"
 
 #include <stdatomic.h>
@@ -55,7 +54,7 @@ void dmi_log(int level, const char *format, ...)
     }
     char line[LINE_BYTES];
     int index = DMI_MAX(0, DMI_MIN(level, DMI_COUNT(level_names) - 1));
-    bool named = log_who[0] != 0; /* not before a session begins */
+    bool named = log_who[0] != 0; /* empty until a session begins */
     int length = snprintf(line, sizeof line, "dmath%s%s%s %s: ", named ? "[" : "", log_who, named ? "]" : "",
                           level_names[index]);
     va_list args;

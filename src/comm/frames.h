@@ -21,8 +21,9 @@ enum dmi_frame_kind {
     DMI_FRAME_STOP
 };
 
-/* Handles: session (24 bits), generation (16), slot (24). A slot whose generations are used up is not used again, and
- * session numbers are told apart over 16 million sessions of a process: a handle that is dead stays so. */
+/* Handles: session (24 bits), generation (16), slot (24). A slot whose generations are used up is not used
+ * again, and session numbers are told apart over 16 million sessions of a process: so a destroyed handle never
+ * becomes valid again. */
 enum { DMI_ID_SLOT_BITS = 24, DMI_ID_GENERATION_BITS = 16 };
 enum { DMI_ID_MOST_SLOTS = 1 << DMI_ID_SLOT_BITS, DMI_ID_LAST_GENERATION = (1 << DMI_ID_GENERATION_BITS) - 1 };
 static inline uint32_t dmi_id_slot(uint64_t id)

@@ -171,7 +171,7 @@ int dmi_backoff_step(dmi_backoff *backoff, const dmi_hub *hub)
         }
         return DMI_WAIT_AGAIN;
     }
-    if (waited < hub->spin_ns + 100000) { /* 0.1 ms of yielding: others of ours may need the core */
+    if (waited < hub->spin_ns + 100000) { /* yields for 0.1 ms: other threads of dmath may need the core */
         sched_yield();
         return DMI_WAIT_AGAIN;
     }

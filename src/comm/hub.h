@@ -59,10 +59,11 @@ typedef struct dmi_port {
     alignas(DMI_LINE) atomic_uint_fast64_t completed; /* commands done, in order */
     dmi_error_record error;
     dmi_tally tally;
-    /* for the watchdog: command, step kind, lane, peer of what it does or waits for now */
+    /* for the watchdog: the command, op, step kind and peer of the current step */
     alignas(DMI_LINE) atomic_uint_fast64_t now_command;
-    atomic_int now_op, now_step, now_peer;
-    atomic_int now_busy; /* inside a kernel, a file transfer or a function of the user */ /* now_peer: endpoint + 1 whose block or place it waits for; 0: none */
+    atomic_int now_op, now_step;
+    atomic_int now_peer; /* endpoint + 1 whose payload or grant it waits for; 0: none */
+    atomic_int now_busy; /* inside a kernel, a file transfer or a user function */
     atomic_int broken; /* it could not take part in a command, for which others wait: the session cannot go on */
     int32_t pid;
     char host[64];
@@ -73,7 +74,7 @@ typedef struct dmi_port {
     unsigned char slab_handle[DMI_MAX_SLABS][64];      /* of slabs in device memory, in place of slab_fd */
     unsigned char counter_handle[64];                  /* of a GPU's counters (exec/gpu/gpu.h) */
     atomic_int gpu;                                    /* number of its GPU on this host + 1; 0: none */
-    alignas(DMI_LINE) dmi_mailbox mailbox[];          /* [endpoints]: from each sender */
+    alignas(DMI_LINE) dmi_mailbox mailbox[];           /* [endpoints], one for each sender */
 } dmi_port;
 
 typedef struct dmi_ring {

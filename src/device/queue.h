@@ -19,7 +19,7 @@ typedef struct dmi_queue {
     int64_t workspace_bytes;
     uint32_t *ticket; /* a word of the device, 0 between kernels: of pushes, which of their blocks is the last */
     int device, multiprocessors;
-    bool fused; /* its is the right to products that wait, see dmi_cuda_queue_claim */
+    bool fused;            /* this queue may run fused products; one queue per GPU may (dmi_cuda_queue_claim) */
     int compile;           /* elementwise programs: enum dmi_config_map_compile */
     const char *cache_dir; /* as the option; NULL: none is given. Of whoever made the queue */
     int error;
@@ -41,12 +41,11 @@ bool dmi_cuda_queue_blas(dmi_queue *q);
 /* How elementwise programs are compiled here, in words: "NVRTC 13.0", or why they are not. */
 const char *dmi_cuda_compiler(void);
 
-/* What is in it goes before what is in other queues, wherever multiprocessors are short. Only while it is empty and
- * has no cuBLAS. */
+/* Gives the queue the highest priority. Only while it is empty and has no cuBLAS. */
 DM_CHECKED dm_status dmi_cuda_queue_first(dmi_queue *q);
 
-/* The right to kernels that wait on the device for what peers send, until the queue's end: of the queues of this process on
- * one device, one has it, for two such kernels at once could wait for each other's senders. */
+/* Takes the right to run fused products for this queue, until it is destroyed. False: another queue of this
+ * process has it on this GPU. Two fused products at once could wait for each other's senders. */
 bool dmi_cuda_queue_claim(dmi_queue *q);
 
 /* Keeps the first error. */

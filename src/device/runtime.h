@@ -12,7 +12,7 @@ typedef struct dmi_cu_handle {
     unsigned char bytes[64];
 } dmi_cu_handle;
 
-bool dmi_cu_timed(void);                     /* do times say something of the machine? */
+bool dmi_cu_timed(void);                     /* do measured times mean anything? (not on emulated GPUs) */
 DM_CHECKED dm_status dmi_cu_settings(void);  /* DM_ERR_CONFIG: what the environment says of emulated GPUs */
 int dmi_cu_devices(void);                    /* 0 where there is no GPU or no driver */
 const char *dmi_cu_why_none(void);           /* why there is none; "" where nothing more is to be said */
@@ -45,9 +45,9 @@ DM_CHECKED dm_status dmi_cu_set(void *p, int byte, int64_t bytes); /* and waits 
 DM_CHECKED dm_status dmi_cu_zero(void *p, int64_t bytes); /* the same */
 DM_CHECKED dm_status dmi_cu_stream_create(dmi_stream *out); /* of the highest priority; waits for no other */
 void dmi_cu_stream_destroy(dmi_stream s);
-/* The process ends: nothing that is on streams begins any more to use memory or libraries of it, as emulated devices do;
- * waits for what does, at most until then. */
-void dmi_cu_hush(int64_t until_ns);
+/* The process is ending. Operations on streams of emulated GPUs must not use its memory or libraries any more.
+ * Waits for running ones, at most until the given time. */
+void dmi_cu_quiesce(int64_t until_ns);
 DM_CHECKED dm_status dmi_cu_stream_wait(dmi_stream s); /* host waits for all of it */
 DM_CHECKED dm_status dmi_cu_event_create(bool timing, dmi_event *out);
 /* Between two events that have been reached, both with timing. */

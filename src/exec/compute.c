@@ -10,8 +10,8 @@ static bool inputs_clean(const dmi_work *w)
     for (int i = 0; i < w->step->nref; i++) {
         const dmi_ref *ref = &w->step->ref[i];
         int poisoned = ref->kind == DMI_REF_OPERAND ? atomic_load(&w->inst->memory[ref->index]->poisoned) : 0;
-        /* An output that this command itself rewrites as a whole may be read back by its later steps; one
-         * without memory can be neither read nor written. */
+        /* Later steps may read an output that this command rewrites as a whole, even if it was poisoned. An
+         * array without memory can be neither read nor written. */
         if (poisoned &&
             (poisoned == DMI_NO_MEMORY || ((ref->mode & DMI_READ) && !w->inst->whole[ref->index]))) {
             return false;
@@ -20,7 +20,7 @@ static bool inputs_clean(const dmi_work *w)
     return true;
 }
 
-/* A poisoned input is news only where nothing inherits the poison: what the command makes leaves the arrays. */
+/* Report a poisoned input only if no output inherits the poison, as in reads and saves. */
 static void fail_by_input(dmi_engine *e, dmi_instance *inst)
 {
     bool writes = false;
@@ -41,8 +41,8 @@ void dmi_compute_check_inputs(dmi_engine *e, const dmi_work *w)
 void dmi_compute_enter(dmi_engine *e)
 {
     atomic_store(&e->busy, 1);
-    /* Hushed: the process ends, and the libraries that kernels call are being taken down. */
-    while (atomic_load(&e->hushed)) {
+    /* Quiesced: the process is ending and unloads the libraries that kernels call. */
+    while (atomic_load(&e->quiesced)) {
         atomic_store(&e->busy, 0);
         pause();
     }
@@ -61,9 +61,9 @@ static dm_status execute(dmi_engine *e, dmi_work *w)
     return status;
 }
 
-void dmi_compute_hush(dmi_engine *e, int64_t until_ns)
+void dmi_compute_quiesce(dmi_engine *e, int64_t until_ns)
 {
-    atomic_store(&e->hushed, 1);
+    atomic_store(&e->quiesced, 1);
     while (atomic_load(&e->busy) && dmi_now_ns() < until_ns) {
         usleep(100);
     }

@@ -3,8 +3,8 @@
  * Why it is safe: the receiver grants a place only when its own lanes no longer use it (the EXPECT step's
  * waits), and publishes the grant with release order; the sender writes only after it has read that grant
  * (acquire), and publishes `arrived` with release order after its last byte; the receiver's steps that read the
- * place wait for the EXPECT step, which finishes after `arrived` was read (acquire). A slot is reused only for
- * the grant that is DMI_SLOTS later, and that one is not given before this one's block has arrived. */
+ * place wait for the EXPECT step, which finishes after `arrived` was read (acquire). A slot is reused only by
+ * the grant DMI_SLOTS later, and that grant is given only after this one's payload has arrived. */
 #include "kernels/direct.h"
 #include "exec/engine.h"
 
@@ -17,7 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define CHUNK_BYTES (1 << 20) /* between two looks at everything else */
+#define CHUNK_BYTES (1 << 20) /* bytes copied before the thread looks at its other work */
 
 static void unmap(dmi_peer *p, int index)
 {
@@ -130,7 +130,7 @@ static bool copy_piece(const dmi_backend *backend, const dmi_copy *d, int64_t *r
     return *run == d->nrun[dim];
 }
 
-/* A link that is pretended to be slow: the block may be signalled when its last byte would have come. */
+/* Simulates a slow link: the arrival is signalled when the last byte would have arrived. */
 static bool still_under_way(dmi_engine *e, dmi_work *w)
 {
     int64_t now = dmi_now_ns();
@@ -199,11 +199,12 @@ static bool direct_grant(dmi_engine *e, dmi_work *w)
     if (at && e->config.one_space) {
         slot->address = (uint64_t)(uintptr_t)at;
     } else if (at) {
-        const dmi_block *block =
-            ref->kind == DMI_REF_OPERAND ? &w->inst->memory[ref->index]->block : &w->inst->work[ref->index];
+        const dmi_allocation *allocation = ref->kind == DMI_REF_OPERAND
+                                               ? &w->inst->memory[ref->index]->allocation
+                                               : &w->inst->work[ref->index];
         assert(ref->kind != DMI_REF_USER);
-        slot->slab = block->slab;
-        slot->address = (uint64_t)(block->offset + ref->offset);
+        slot->slab = allocation->slab;
+        slot->address = (uint64_t)(allocation->offset + ref->offset);
     }
     atomic_store_explicit(&box->granted, w->ordinal + 1, memory_order_release);
     dmi_bell_ring(&dmi_hub_port(e->config.hub, w->step->peer)->bell);

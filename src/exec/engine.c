@@ -169,7 +169,7 @@ void dmi_engine_trim_all(dmi_engine *e)
     dmi_pool_trim(e->config.pool, &done);
 }
 
-dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_block *out)
+dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_allocation *out)
 {
     const char *fault = e->config.fault;
     if (fault && strncmp(fault, "alloc:", 6) == 0 && ++e->allocations == strtoll(fault + 6, NULL, 10)) {
@@ -194,7 +194,9 @@ dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_block *o
         bool known = e->config.device->memory(&unused, &total) == DM_OK;
         status = known ? dmi_fail(DM_ERR_NOMEM, "%s; GPU %d has %lld bytes free of %lld%s", text,
                                   e->config.device_number, (long long)unused, (long long)total,
-                                  e->config.one_space ? "" : "; dm_memory_trim gives back what peers have mapped")
+                                  e->config.one_space
+                                      ? ""
+                                      : "; call dm_memory_trim to return slabs that peers have mapped")
                        : dmi_fail(DM_ERR_NOMEM, "%s", text);
     }
     return status;
@@ -280,8 +282,8 @@ static void enqueue_step(dmi_engine *e, dmi_instance *inst, const dmi_step *step
     atomic_store_explicit(&lane->enqueued, at + 1, memory_order_release);
 }
 
-/* Enqueues steps of the pending instance while there is room, each lane on its own: were they taken in the
- * plan's order, a full lane that waits for a peer would keep back the very steps that the peer waits for. */
+/* Enqueues steps of the pending command while lanes have space, each lane by itself. In the plan's order, a
+ * full lane that waits for a peer could hold back the steps that the peer waits for. */
 static bool enqueue_steps(dmi_engine *e)
 {
     dmi_instance *inst = e->pending;
@@ -313,8 +315,8 @@ static bool enqueue_steps(dmi_engine *e)
     return moved;
 }
 
-/* The compute lane for a command: the one that still works on one of its operands, so that a chain of commands
- * needs no waits; else the next in turn. */
+/* Chooses the compute lane: one that still works on an operand of the command, so that a chain of commands
+ * needs no waits; else the next lane. */
 static int choose_compute_lane(dmi_engine *e, const dmi_instance *inst)
 {
     int last = -1;

@@ -24,9 +24,9 @@ enum { DMI_CLEAN, DMI_POISONED, DMI_NO_MEMORY };
 
 /* Storage of one array on this worker. */
 typedef struct dmi_memory {
-    dmi_block block;
+    dmi_allocation allocation;
     dmi_stamp write, read;  /* last writes, last reads enqueued */
-    int handles;            /* array and views: at zero the block goes back to the pool */
+    int handles;            /* array and views: at zero the allocation goes back to the pool */
     int refs;               /* handles and commands under way: at zero this struct goes */
     uint32_t number;
     atomic_int poisoned;    /* DMI_POISONED: holds (partly) the result of a command that failed; DMI_NO_MEMORY: there
@@ -41,7 +41,7 @@ typedef struct dmi_instance { /* a plan on its way */
     uint8_t mode[DMI_MAX_OPERANDS];
     dmi_desc desc[DMI_MAX_OPERANDS]; /* for error texts; layout NULL: not known here */
     bool whole[DMI_MAX_OPERANDS]; /* a clean write makes all of this memory valid again */
-    dmi_block *work;              /* [plan->nwork] */
+    dmi_allocation *work;         /* [plan->nwork] */
     dmi_stamp *work_use;          /* [plan->nwork] last use, for the pool */
     dmi_stamp use_read[DMI_MAX_OPERANDS], use_write[DMI_MAX_OPERANDS];
     dmi_stamp base, end;
@@ -80,11 +80,11 @@ typedef struct dmi_lane {
 } dmi_lane;
 
 struct dmi_engine;
-/* Workspace of a plan that has been enqueued, for the next command with that plan: block by block, so that a place
- * that is free early can be written early. */
+/* Workspace of a plan that has been enqueued, for the next command with that plan: allocation by allocation, so
+ * that one that is free early can be written early. */
 typedef struct dmi_kept {
     dmi_plan *plan; /* NULL: nothing */
-    dmi_block *work;
+    dmi_allocation *work;
     uint64_t used;
 } dmi_kept;
 enum { DMI_KEPT = 8 };
@@ -106,7 +106,7 @@ extern const dmi_link_ops dmi_link_direct, dmi_link_mpi;
 typedef struct dmi_peer {
     const dmi_link_ops *link;
     uint64_t sent, granted; /* ordinals given to steps so far */
-    uint64_t retired; /* blocks from this peer that have arrived and been taken note of */
+    uint64_t retired;       /* payloads from this peer whose arrival has been processed */
     void **slab;            /* mapped slabs of this peer (other processes) */
     int64_t *slab_bytes;
     unsigned *slab_serial;
@@ -136,7 +136,7 @@ typedef struct dmi_device {
     dm_status (*messages)(struct dmi_engine *e, int64_t piece);
     void *(*map)(struct dmi_engine *e, int peer, int slab); /* memory of another process; NULL (logged): no way */
     void (*unmap)(struct dmi_engine *e);                   /* all of it; nothing is under way */
-    void (*hush)(int64_t until_ns);                        /* the process ends: devices use no more of it */
+    void (*quiesce)(int64_t until_ns);                     /* the process ends: devices use no more of it */
     /* Copies on e's device from its own memory to that of a GPU that is mapped here, so many times; waits. */
     dm_status (*carry)(struct dmi_engine *e, void *to, const void *from, int64_t bytes, int times, double *seconds);
     dm_status (*rates)(struct dmi_engine *e, dmi_rates *out); /* of its device, before any command; not of links */
@@ -178,9 +178,9 @@ typedef struct dmi_engine_config {
     bool pool_debug; /* memory changes hands only when its last user is done */
     bool pool_own;
     bool capture;  /* with a device: each step's work runs as a graph */
-    const char *fault;    /* planted fault of tests: "compute:N" fails the N-th kernel step, "overrun:N" lets it
-                           * write behind its output, "alloc:N" fails the N-th block, on a GPU "file:N" the N-th
-                           * part of a file */
+    const char *fault; /* planted fault of tests: "compute:N" fails the N-th kernel step, "overrun:N" lets it
+                        * write behind its output, "alloc:N" fails the N-th allocation, on a GPU "file:N" the
+                        * N-th part of a file */
     void (*retired)(void *context, dmi_instance *inst); /* a command's last step is done; may be NULL */
     /* Asked while the executor waits for commands under way: what else this endpoint has to do for others. 1: something
      * moved, 0: nothing, -1: the session is over. NULL: there is nothing. */
@@ -206,7 +206,7 @@ typedef struct dmi_engine {
     pthread_t thread;
     bool thread_runs;
     atomic_int stop;
-    atomic_int busy, hushed;         /* a kernel runs, or a GPU is served; neither may begin any more */
+    atomic_int busy, quiesced;       /* a kernel runs, or a GPU is served; neither may begin any more */
     int64_t link_free_ns;            /* pretended link: when the last byte has gone */
     int64_t wake_ns;                 /* look again at this time even if nobody rings; 0: no need */
     atomic_int_fast64_t kernel_steps; /* for planted faults */
@@ -235,7 +235,7 @@ void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const 
 /* A step is done: what it was to write is poisoned if its command has failed, clean again if it is wholly rewritten.
  * Not earlier: commands before this one may still use that memory until the step may begin. */
 void dmi_engine_settle(const dmi_work *w);
-/* Gives kept workspace back to the pool. */
+/* Returns the workspace sets to the pool. */
 void dmi_engine_trim(dmi_engine *e);
 /* That, and slabs of the pool that nothing uses any more, unless peers have mapped them. */
 void dmi_engine_trim_all(dmi_engine *e);
@@ -243,7 +243,7 @@ void dmi_engine_trim_all(dmi_engine *e);
 void dmi_engine_drain(dmi_engine *e);
 /* Memory from the pool, unless a planted fault says no. A GPU that has none left waits for what earlier commands give back
  * before that is an error. */
-DM_CHECKED dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_block *out);
+DM_CHECKED dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_allocation *out);
 void dmi_engine_report(dmi_engine *e, uint64_t command, dm_status status, const char *text);
 
 /* --- workspace.c */
@@ -276,7 +276,7 @@ void *dmi_compute_thread(void *engine);
 void dmi_compute_enter(dmi_engine *e); /* does not return once the process ends */
 void dmi_compute_leave(dmi_engine *e);
 /* For the end of the process: nobody enters any more; waits until nobody is in, or that time. */
-void dmi_compute_hush(dmi_engine *e, int64_t until_ns);
+void dmi_compute_quiesce(dmi_engine *e, int64_t until_ns);
 /* --- trace.c */
 void dmi_trace_step(dmi_engine *e, const dmi_work *w, int64_t begin_ns, int64_t end_ns);
 

@@ -13,7 +13,7 @@ void *dmi_ref_pointer(const dmi_instance *inst, const dmi_ref *ref)
     char *base = NULL;
     switch (ref->kind) {
     case DMI_REF_OPERAND:
-        base = inst->memory[ref->index]->block.base;
+        base = inst->memory[ref->index]->allocation.base;
         break;
     case DMI_REF_WORK:
         base = inst->work[ref->index].base;
@@ -49,11 +49,11 @@ static bool planted(dmi_engine *e)
     return atomic_fetch_add(&e->kernel_steps, 1) + 1 == strtoll(fault + 8, NULL, 10);
 }
 
-/* "overrun:N" makes the N-th kernel of this worker write behind the memory that it writes to. */
+/* "overrun:N" makes the N-th kernel of this worker write beyond the end of its output. */
 static void plant_overrun(dmi_engine *e, dmi_queue *q, const dmi_work *w)
 {
     const char *fault = e->config.fault;
-    const dmi_block *block = NULL;
+    const dmi_allocation *allocation = NULL;
     if (!fault || strncmp(fault, "overrun:", 8) != 0 ||
         atomic_fetch_add(&e->kernel_steps, 1) + 1 != strtoll(fault + 8, NULL, 10)) {
         return;
@@ -61,12 +61,12 @@ static void plant_overrun(dmi_engine *e, dmi_queue *q, const dmi_work *w)
     for (int i = 0; i < w->step->nref; i++) {
         const dmi_ref *ref = &w->step->ref[i];
         if (ref->mode & DMI_WRITE) {
-            block = ref->kind == DMI_REF_OPERAND ? &w->inst->memory[ref->index]->block
-                    : ref->kind == DMI_REF_WORK  ? &w->inst->work[ref->index]
-                                                 : block;
+            allocation = ref->kind == DMI_REF_OPERAND ? &w->inst->memory[ref->index]->allocation
+                         : ref->kind == DMI_REF_WORK  ? &w->inst->work[ref->index]
+                                                      : allocation;
         }
     }
-    dmi_run run = {.len = block ? DMI_MIN(block->bytes, OVERRUN_BYTES) : 0};
+    dmi_run run = {.len = allocation ? DMI_MIN(allocation->bytes, OVERRUN_BYTES) : 0};
     dmi_copy copy = {.ndim = 1,
                      .src_dtype = DM_U8,
                      .dst_dtype = DM_U8,
@@ -74,10 +74,10 @@ static void plant_overrun(dmi_engine *e, dmi_queue *q, const dmi_work *w)
                      .run = {&run},
                      .src_stride = {1},
                      .dst_stride = {1},
-                     .dst_offset = block ? block->bytes : 0,
+                     .dst_offset = allocation ? allocation->bytes : 0,
                      .count = run.len};
     if (run.len > 0) {
-        dmi_run_copy(e->config.backend, q, &copy, block->base, block->base);
+        dmi_run_copy(e->config.backend, q, &copy, allocation->base, allocation->base);
     }
 }
 

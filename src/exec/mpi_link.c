@@ -76,15 +76,15 @@ static int chunk_bytes(const dmi_work *w, int chunk)
     return (int)DMI_MIN(CHUNK_BYTES, w->step->bytes - chunk * CHUNK_BYTES);
 }
 
-/* A failed call leaves this command's transfers in an unknown state: nothing to retry, say it and stop the job,
- * as a lost message would leave a peer waiting for ever. */
+/* A failed MPI call leaves transfers in an unknown state. Report it and stop the job: a lost message would
+ * leave a peer waiting for ever. */
 static void fatal(dmi_engine *e, const char *what)
 {
     dmi_log(DMI_LOG_ERROR, "endpoint %d: %s: %s; the job cannot go on", e->config.me, what, dmi_error_text());
     MPI_Abort(e->mpi->data, 1);
 }
 
-/* The message's bytes from `source` on; NULL: chunks without bytes, for the command has failed. */
+/* Sends the bytes from `source` on. NULL: the command has failed; sends empty chunks. */
 static void send_chunks(dmi_engine *e, dmi_work *w, char *source)
 {
     for (int i = 0; i < w->message->count; i++) {

@@ -18,8 +18,8 @@ DM_CHECKED dm_status dmi_mpi_check(int code, const char *function);
 
 /* Are the elements of one side consecutive in memory, in the order of the message? *offset: where they begin. */
 bool dmi_mpi_contiguous(const dmi_copy *g, bool dst, int64_t *offset);
-/* Blocks that are packed, and of which the bytes lie elsewhere (memory of a GPU, or pinned beside it). push: starts it or looks
- * at it, true: `buffer` may change again. arrive: 0 not yet, 1 here, -1 the sender's command failed. */
+/* Payloads packed by the caller (in GPU memory, or pinned). push starts the send, or polls it; true: `buffer`
+ * may change again. arrive: 0 not yet, 1 here, -1 the sender's command failed. */
 bool dmi_mpi_push_packed(dmi_engine *e, dmi_work *w, char *buffer);
 bool dmi_mpi_grant_packed(dmi_engine *e, dmi_work *w, char *buffer);
 int dmi_mpi_arrive_packed(dmi_engine *e, dmi_work *w);

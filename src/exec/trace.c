@@ -13,7 +13,9 @@
 
 typedef struct event {
     int64_t begin_ns, end_ns;
-    int64_t ahead_ns; /* transfers: begun this long before the row shows it, beside the one before */
+    /* transfers: time between the real start and the shown start, because it overlapped with the transfer
+     * before */
+    int64_t ahead_ns;
     uint64_t command;
     int64_t bytes, flops;
     int32_t peer;
@@ -73,8 +75,8 @@ void dmi_trace_step(dmi_engine *e, const dmi_work *w, int64_t begin_ns, int64_t 
         t->dropped++;
         return;
     }
-    /* Grants run ahead, messages overlap, and a step that the device has timed may have ended before one was
-     * noticed that the host has timed; but the events of a row must not overlap. */
+    /* Events in one row must not overlap, but real times may: grants run ahead, messages overlap, and device
+     * and host clocks differ. So later events are moved back. */
     end_ns = DMI_MAX(end_ns, t->last_ns);
     int64_t shown = DMI_MIN(DMI_MAX(begin_ns, t->last_ns), end_ns);
     t->last_ns = end_ns;
@@ -134,8 +136,9 @@ static void write_lane(FILE *to, const track *t, int lane, int me, bool master)
                 " more steps not recorded\",\"ph\":\"i\",\"s\":\"t\",\"ts\":%.3f,\"pid\":%d,\"tid\":%d,"
                 "\"args\":{\"dropped\":%" PRId64 "}},\n",
                 t->dropped, (double)t->last_ns / 1e3, (int)getpid(), tid, t->dropped);
-        dmi_log(DMI_LOG_WARN, "timeline: %" PRId64 " steps of lane %s of %s are not in it", t->dropped,
-                lane_names[lane], who);
+        dmi_log(DMI_LOG_WARN,
+                "timeline: %" PRId64 " steps of lane %s of %s were dropped, because the buffer was full",
+                t->dropped, lane_names[lane], who);
     }
 }
 
@@ -246,7 +249,8 @@ void dmi_trace_join(const dmi_engine *e, const char *path)
     write_process(to, "\n]\n");
     close_file(to, path);
     if (lost > 0) {
-        dmi_log(DMI_LOG_WARN, "timeline: %s lacks %d parts, of workers%s: their file systems are not this one?",
-                path, lost, missing);
+        dmi_log(DMI_LOG_WARN,
+                "timeline: %s lacks the events of %d workers (%s). Do they write to another file system?", path,
+                lost, missing + 1);
     }
 }

@@ -22,12 +22,12 @@ void dmi_transfer_check_source(dmi_engine *e, const dmi_work *w)
 /* Messages of one lane overlap where the transport allows; they finish in order. */
 static bool progress_send(dmi_engine *e)
 {
-    enum { WINDOW = 8 };
+    enum { MOST_STEPS = 8 };
     dmi_lane *lane = &e->lane[DMI_LANE_SEND];
     uint64_t done = atomic_load_explicit(&lane->done, memory_order_relaxed);
     uint64_t end = atomic_load_explicit(&lane->enqueued, memory_order_relaxed);
     bool moved = false;
-    for (uint64_t i = done; i < end && i < done + WINDOW; i++) {
+    for (uint64_t i = done; i < end && i < done + MOST_STEPS; i++) {
         dmi_work *w = dmi_lane_slot(lane, i);
         if (!w->started) {
             if (!dmi_engine_reached(e, &w->wait)) {
@@ -43,7 +43,9 @@ static bool progress_send(dmi_engine *e)
             moved = moved || w->finished || w->at + w->run != before;
         }
         if (!w->finished && (e->peer[w->step->peer].link == &dmi_link_direct || !w->message)) {
-            break; /* direct pushes go one after another, and no message before one that had no memory yet */
+            /* direct pushes run one after another; a message does not overtake one that still waits for
+             * memory */
+            break;
         }
     }
     while (done < end && dmi_lane_slot(lane, done)->finished) {
@@ -96,7 +98,7 @@ static bool progress_recv(dmi_engine *e)
     return moved;
 }
 
-/* For the watchdog: whose block, or whose place for a block, is waited for. */
+/* For the watchdog: the peer whose payload or grant is waited for. */
 static void note_awaited(dmi_engine *e)
 {
     int awaited = 0;

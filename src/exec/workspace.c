@@ -31,9 +31,9 @@ void dmi_engine_trim(dmi_engine *e)
     }
 }
 
-/* A plan that receives has two sets, so that a command's blocks can come while the command before it still
- * works; one, where that would be much memory: then products are long, and the wait is not. A single image
- * would not do at any size. */
+/* A plan that receives has two workspace sets, so that its payloads can arrive while the command before it
+ * still runs. It has one set if a set is larger than 1 GiB: products are then long, and the wait is short by
+ * comparison. Fused plans always have two. */
 static int sets_of(const dmi_plan *plan)
 {
     return plan->waits || (plan->messages_received > 0 && plan->workspace <= TWO_SETS_MOST) ? 2 : 1;
@@ -55,7 +55,7 @@ static bool take_more(dmi_engine *e, dmi_instance *inst)
     return true;
 }
 
-/* The older set, once there are as many as there should be, or as there is memory for. */
+/* Takes the older set, if the plan has all its sets or there is no memory for another. */
 static bool take_kept(dmi_engine *e, dmi_instance *inst)
 {
     const dmi_plan *plan = inst->plan;
@@ -107,7 +107,7 @@ void dmi_workspace_take(dmi_engine *e, dmi_instance *inst)
 static bool keep(dmi_engine *e, const dmi_instance *inst)
 {
     size_t n = (size_t)inst->plan->nwork;
-    dmi_block *work = e->gpu && n > 0 && !atomic_load(&inst->failed) ? malloc(n * sizeof *work) : NULL;
+    dmi_allocation *work = e->gpu && n > 0 && !atomic_load(&inst->failed) ? malloc(n * sizeof *work) : NULL;
     if (!work) {
         return false;
     }

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Through the window goes what is small: stretches of less than DIRECT_BYTES, and to read, gaps of up to
- * GAP_BYTES between them, which cost less than another system call. */
-enum { WINDOW_BYTES = 512 << 10, DIRECT_BYTES = 32 << 10, GAP_BYTES = 4 << 10 };
+/* Small ranges go through the buffer: of less than DIRECT_BYTES, and to read, gaps of up to GAP_BYTES between
+ * them, which cost less than another system call. */
+enum { BUFFER_BYTES = 512 << 10, DIRECT_BYTES = 32 << 10, GAP_BYTES = 4 << 10 };
 
 /* A dim of more than one element. */
 typedef struct level {
@@ -30,7 +30,7 @@ typedef struct walker {
     int levels;
     level level[DM_MAX_DIMS]; /* by decreasing file stride */
     int64_t file_at, memory_at, step;
-    char *window;            /* bytes [at, at+filled) of the file; made when it is needed */
+    char *buffer;            /* bytes [at, at+filled) of the file; made when it is needed */
     int64_t at, filled, end; /* end: behind the part's last byte in the file */
     bool through_gaps;       /* reading: what lies between segments is cheaper to read than to skip */
     dm_status status;
@@ -100,63 +100,63 @@ static void spread(char *to, int64_t to_step, const char *from, int64_t from_ste
     }
 }
 
-/* Copies a stretch between the window and memory. */
-static void scatter(const walker *w, char *window, int64_t memory, int64_t count)
+/* Copies a range between the buffer and memory. */
+static void scatter(const walker *w, char *buffer, int64_t memory, int64_t count)
 {
     char *m = w->memory + memory * w->elem;
     if (w->step == 1) {
-        memcpy(w->file->reading ? m : window, w->file->reading ? window : m, (size_t)(count * w->elem));
+        memcpy(w->file->reading ? m : buffer, w->file->reading ? buffer : m, (size_t)(count * w->elem));
     } else if (w->file->reading) {
-        spread(m, w->step, window, 1, count, w->elem);
+        spread(m, w->step, buffer, 1, count, w->elem);
     } else {
-        spread(window, 1, m, w->step, count, w->elem);
+        spread(buffer, 1, m, w->step, count, w->elem);
     }
 }
 
 static bool flush(walker *w)
 {
-    bool ok = w->filled == 0 || transfer(w, w->window, w->filled, w->at);
+    bool ok = w->filled == 0 || transfer(w, w->buffer, w->filled, w->at);
     w->filled = 0;
     return ok;
 }
 
-static bool need_window(walker *w)
+static bool need_buffer(walker *w)
 {
-    w->window = w->window ? w->window : malloc(WINDOW_BYTES);
-    if (!w->window) {
+    w->buffer = w->buffer ? w->buffer : malloc(BUFFER_BYTES);
+    if (!w->buffer) {
         w->status = dmi_fail(DM_ERR_NOMEM, "%s: no memory for a buffer", w->file->path);
     }
-    return w->window != NULL;
+    return w->buffer != NULL;
 }
 
-/* As many of `count` elements as the window has after reading more, if need be; 0: failed. */
+/* As many of `count` elements as the buffer has after reading more, if need be; 0: failed. */
 static int64_t read_some(walker *w, int64_t byte, int64_t memory, int64_t count)
 {
-    int64_t n = DMI_MIN(count, WINDOW_BYTES / w->elem);
+    int64_t n = DMI_MIN(count, BUFFER_BYTES / w->elem);
     if (byte < w->at || byte + w->elem > w->at + w->filled) {
-        int64_t want = w->through_gaps ? DMI_MIN(w->end - byte, WINDOW_BYTES / w->elem * w->elem) : n * w->elem;
-        if (!transfer(w, w->window, want, byte)) {
+        int64_t want = w->through_gaps ? DMI_MIN(w->end - byte, BUFFER_BYTES / w->elem * w->elem) : n * w->elem;
+        if (!transfer(w, w->buffer, want, byte)) {
             return 0;
         }
         w->at = byte;
         w->filled = want;
         if (w->swap > 0) {
-            swap_bytes(w->window, want / w->swap, w->swap);
+            swap_bytes(w->buffer, want / w->swap, w->swap);
         }
     }
     n = DMI_MIN(n, (w->at + w->filled - byte) / w->elem);
-    scatter(w, w->window + (byte - w->at), memory, n);
+    scatter(w, w->buffer + (byte - w->at), memory, n);
     return n;
 }
 
 static int64_t write_some(walker *w, int64_t byte, int64_t memory, int64_t count)
 {
-    if (((w->filled > 0 && byte != w->at + w->filled) || w->filled + w->elem > WINDOW_BYTES) && !flush(w)) {
+    if (((w->filled > 0 && byte != w->at + w->filled) || w->filled + w->elem > BUFFER_BYTES) && !flush(w)) {
         return 0;
     }
     w->at = w->filled == 0 ? byte : w->at;
-    int64_t n = DMI_MIN(count, (WINDOW_BYTES - w->filled) / w->elem);
-    scatter(w, w->window + w->filled, memory, n);
+    int64_t n = DMI_MIN(count, (BUFFER_BYTES - w->filled) / w->elem);
+    scatter(w, w->buffer + w->filled, memory, n);
     w->filled += n * w->elem;
     return n;
 }
@@ -175,7 +175,7 @@ static bool segment(walker *w, int64_t file, int64_t memory, int64_t count)
     }
     while (count > 0) {
         int64_t byte = w->data_offset + file * w->elem, n = 0;
-        if (need_window(w)) {
+        if (need_buffer(w)) {
             n = reading ? read_some(w, byte, memory, count) : write_some(w, byte, memory, count);
         }
         if (n == 0) {
@@ -276,7 +276,7 @@ dm_status dmi_file_move(const dmi_file *file, const dmi_file_part *part, const d
     if (descend(&w, 0, w.file_at, w.memory_at) && !file->reading) {
         (void)flush(&w);
     }
-    free(w.window);
+    free(w.buffer);
     return w.status;
 }
 
@@ -304,7 +304,7 @@ static dm_status whole(const dmi_file_part *part, const char *path, bool reading
         return status;
     }
     status = dmi_file_move(&file, part, &part->geometry, memory);
-    if (status != DM_OK) { /* the first failure is the one to tell */
+    if (status != DM_OK) { /* report the first failure */
         file.reading = true;
     }
     dm_status closed = dmi_file_close(&file);

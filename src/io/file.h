@@ -23,7 +23,7 @@ typedef struct dmi_file {
 } dmi_file;
 
 DM_CHECKED dm_status dmi_file_open(const char *path, bool reading, dmi_file *out);
-/* Some file systems tell only now that what was written did not reach the disk. */
+/* Some file systems report only at close that written data did not reach the disk. */
 DM_CHECKED dm_status dmi_file_close(dmi_file *file);
 /* Moves what `geometry`, one of the part's, says. */
 DM_CHECKED dm_status dmi_file_move(const dmi_file *file, const dmi_file_part *part, const dmi_copy *geometry,

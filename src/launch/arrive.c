@@ -18,9 +18,9 @@ static bool meet(MPI_Request *request, double limit_s)
     }
 }
 
-/* The job's own communicators. All must have come before any call that waits without a limit. Whoever gives up
- * in the first meeting is missed in the second; that one is given longer, so that a rank gives up there for no
- * other reason. */
+/* Makes the job's communicators. All ranks must arrive before any call without a time limit. A rank that gives
+ * up in the first barrier is missing in the second. The second has a longer limit, so a rank gives up there
+ * only for that reason. */
 dm_status dmi_job_communicators(MPI_Comm comm, double limit_s, dmi_job *job)
 {
     MPI_Request request;

@@ -1,14 +1,14 @@
 /* Commands to other hosts. The hosts form a binomial tree, the master's at the root; each leader passes the
  * frames of its ring on to its children, and puts what it gets from its parent into its own ring. A parent has
- * at most WINDOW unacknowledged messages to a child, so a slow host blocks the master as a full ring does, and
- * no message waits unexpected in MPI. Reports go straight to the master, one a SYNC. */
+ * at most MOST_UNACKED unacknowledged messages to a child, so a slow host blocks the master as a full command
+ * ring does, and MPI never queues unexpected messages. Reports go straight to the master, one a SYNC. */
 #include "launch/job.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TAG_FRAMES = 11, TAG_ACK = 12, TAG_REPORT = 13, WINDOW = 4, MOST_CHILDREN = 32 };
+enum { TAG_FRAMES = 11, TAG_ACK = 12, TAG_REPORT = 13, MOST_UNACKED = 4, MOST_CHILDREN = 32 };
 
 typedef struct report {
     int32_t worker;
@@ -84,7 +84,8 @@ dm_status dmi_forward_start(dmi_job *job)
             f->child[i].send = f->child[i].ack = MPI_REQUEST_NULL;
             ok = ok && f->child[i].buffer;
         }
-        if (f->children > 0) { /* the forwarder reads the ring too; its mark is kept in the master's port */
+        /* the forwarder reads the command ring too; its position is stored in the master's port */
+        if (f->children > 0) {
             job->consumer[job->nconsumer++] = job->workers;
         }
         f->ring = (dmi_ring_writer){.hub = &job->hub, .consumer = job->consumer, .nconsumer = job->nconsumer};
@@ -145,7 +146,7 @@ static bool serve_child(dmi_job *job, child *c)
     if (c->ack == MPI_REQUEST_NULL && c->unacked > 0) {
         MPI_Irecv(&c->ack_byte, 1, MPI_BYTE, c->rank, TAG_ACK, job->ctl, &c->ack);
     }
-    if (!c->sending && c->unacked < WINDOW) {
+    if (!c->sending && c->unacked < MOST_UNACKED) {
         int bytes = collect(job, c, job->forward->room);
         if (bytes > 0) {
             MPI_Isend(c->buffer, bytes, MPI_BYTE, c->rank, TAG_FRAMES, job->ctl, &c->send);

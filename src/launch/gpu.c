@@ -71,16 +71,16 @@ dm_status dmi_job_choose_gpu(dmi_job *job, const int *machine)
 
 /* --- which pairs can do without the host --- */
 
-/* Everybody writes into device memory of everybody on its host, and everybody looks. got[from]: what `from`
- * wrote here was right. */
-static dm_status try_pairs(dmi_job *job, dmi_engine *e, const dmi_block *block, bool *got)
+/* Every worker writes into device memory of every worker on its host, then checks its own memory. got[from]:
+ * the bytes from `from` were right. */
+static dm_status try_pairs(dmi_job *job, dmi_engine *e, const dmi_allocation *allocation, bool *got)
 {
-    int mine[2] = {block->slab, (int)block->offset}, n = job->workers + 1;
+    int mine[2] = {allocation->slab, (int)allocation->offset}, n = job->workers + 1;
     int *at = calloc(2 * (size_t)n, sizeof *at);
     unsigned char bytes[DMI_PROBE_BYTES] = {0};
     dm_status status = at ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for a probe");
     for (int w = 0; w < job->workers && e->gpu && status == DM_OK; w++) {
-        status = job->device->put((char *)block->base + w * DMI_PROBE_BYTES, bytes, sizeof bytes);
+        status = job->device->put((char *)allocation->base + w * DMI_PROBE_BYTES, bytes, sizeof bytes);
     }
     status = dmi_job_agree(job, status);
     if (status == DM_OK) {
@@ -103,8 +103,9 @@ static dm_status try_pairs(dmi_job *job, dmi_engine *e, const dmi_block *block, 
     }
     MPI_Barrier(job->ctl);
     for (int from = 0; from < job->workers && e->gpu && status == DM_OK; from++) {
-        got[from] = from != job->me && job->device->get(bytes, (char *)block->base + from * DMI_PROBE_BYTES,
-                                                        sizeof bytes) == DM_OK;
+        got[from] =
+            from != job->me &&
+            job->device->get(bytes, (char *)allocation->base + from * DMI_PROBE_BYTES, sizeof bytes) == DM_OK;
         for (int i = 0; i < DMI_PROBE_BYTES && got[from]; i++) {
             got[from] = bytes[i] == dmi_probe_byte(from, job->me, i);
         }
@@ -118,7 +119,8 @@ static bool may_be_direct(const dmi_job *job)
     return job->config.transport == DMI_TRANSPORT_AUTO || job->config.transport == DMI_TRANSPORT_DIRECT;
 }
 
-/* Plans know hosts, not pairs: where two workers of a host cannot reach each other, no two of any host do. */
+/* Planners know hosts, not pairs. So if one pair of a host has no direct access, no pair of any host uses
+ * it. */
 static dm_status decide(dmi_job *job, dmi_engine *e, const bool *got)
 {
     bool good = may_be_direct(job);
@@ -148,15 +150,15 @@ static dm_status decide(dmi_job *job, dmi_engine *e, const bool *got)
 dm_status dmi_job_probe_gpu(dmi_job *job, dmi_engine *e)
 {
     bool *got = calloc((size_t)job->workers + 1, sizeof *got);
-    dmi_block block = {0};
+    dmi_allocation allocation = {0};
     dm_status status = got ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for a probe");
     if (status == DM_OK && e->gpu) {
-        status =
-            dmi_pool_alloc(e->config.pool, (int64_t)job->workers * DMI_PROBE_BYTES, DMI_OWNER_STAGING, &block);
+        status = dmi_pool_alloc(e->config.pool, (int64_t)job->workers * DMI_PROBE_BYTES, DMI_OWNER_STAGING,
+                                &allocation);
     }
     status = dmi_job_agree(job, status);
     if (status == DM_OK && may_be_direct(job)) {
-        status = try_pairs(job, e, &block, got);
+        status = try_pairs(job, e, &allocation, got);
     }
     if (status == DM_OK) {
         status = dmi_job_agree(job, decide(job, e, got));
@@ -165,9 +167,9 @@ dm_status dmi_job_probe_gpu(dmi_job *job, dmi_engine *e)
         status = dmi_job_probe_messages(job, e);
     }
     status = dmi_job_agree(job, status == DM_OK ? dmi_job_rates(job, e) : status);
-    if (block.base) {
+    if (allocation.base) {
         dmi_stamp now = {{0}};
-        (void)!dmi_pool_free(e->config.pool, &block, &now);
+        (void)!dmi_pool_free(e->config.pool, &allocation, &now);
     }
     free(got);
     return status;

@@ -1,12 +1,12 @@
-/* May MPI be given pointers to device memory? Many cannot take them, and crash; so the library is asked first,
- * and what it says is tried with real data before it is trusted. */
+/* May MPI get pointers to device memory? Many MPIs crash on them. So ask the library first, and test its answer
+ * with real data. */
 #include "launch/job.h"
 
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The last is above what MPIs send at once, without having asked the receiver; and no round number. */
+/* The last size is above MPI's eager limit, and is no round number. */
 static const int64_t sizes[] = {24, 4096, (3 << 20) + 1000};
 enum { TAG_PROBE = 3, SIZES = sizeof sizes / sizeof *sizes };
 /* As one MPI message, and near the full rate of links inside a host. */
@@ -63,7 +63,8 @@ static dm_status exchange(dmi_job *job, trial *t, int to, int from, int64_t byte
         t->host[i] = value(job->me, to, bytes, i) + (t->planted && i == n / 2);
     }
     status = status == DM_OK ? job->device->put(t->out, t->host, bytes) : status;
-    if (status != DM_OK) { /* messages without bytes, so that nobody waits: theirs is not what is expected */
+    /* sends empty messages, so that nobody waits; the peer sees that they are not the expected ones */
+    if (status != DM_OK) {
         n = bytes = 0;
     }
     if (from >= 0) {
@@ -114,16 +115,16 @@ static dm_status try_all(dmi_job *job, trial *t)
 
 static dm_status try_device(dmi_job *job, dmi_engine *e)
 {
-    dmi_block block = {0};
+    dmi_allocation allocation = {0};
     dmi_stamp now = {{0}};
     int64_t most = (sizes[SIZES - 1] + 4095) / 4096 * 4096;
     trial t = {.planted = strcmp(job->config.fault, "cuda_mpi") == 0};
     dm_status status = DM_OK;
     if (e->gpu) {
         t.host = malloc((size_t)most);
-        status = t.host ? dmi_pool_alloc(e->config.pool, 2 * most, DMI_OWNER_STAGING, &block)
+        status = t.host ? dmi_pool_alloc(e->config.pool, 2 * most, DMI_OWNER_STAGING, &allocation)
                         : dmi_fail(DM_ERR_NOMEM, "no memory for a probe");
-        t.out = block.base;
+        t.out = allocation.base;
         t.in = t.out ? t.out + most : NULL;
     }
     status = dmi_job_agree(job, status);
@@ -138,8 +139,8 @@ static dm_status try_device(dmi_job *job, dmi_engine *e)
                      ? dmi_fail(DM_ERR_TIMEOUT, "a message between GPUs has not come")
                      : status;
     }
-    if (block.base && !t.stuck) {
-        (void)!dmi_pool_free(e->config.pool, &block, &now);
+    if (allocation.base && !t.stuck) {
+        (void)!dmi_pool_free(e->config.pool, &allocation, &now);
     }
     free(t.host);
     return status;
@@ -156,9 +157,9 @@ dm_status dmi_job_probe_messages(dmi_job *job, dmi_engine *e)
         return DM_OK;
     }
     MPI_Allreduce(&says, &all, 1, MPI_INT, MPI_MIN, job->ctl);
-    dm_status status = all ? try_device(job, e)
-                           : dmi_fail(DM_ERR_TRANSPORT,
-                                      "the MPI library does not say that it takes pointers to device memory");
+    dm_status status =
+        all ? try_device(job, e)
+            : dmi_fail(DM_ERR_TRANSPORT, "the MPI library does not report support for device memory");
     if (status == DM_OK) {
         status = dmi_job_agree(job, e->gpu ? job->device->messages(e, PIECE_BYTES) : DM_OK);
         if (status != DM_OK && e->gpu) {
@@ -169,7 +170,7 @@ dm_status dmi_job_probe_messages(dmi_job *job, dmi_engine *e)
         job->gpu_messages = true;
         job->profile.gpu_piece = PIECE_BYTES;
         if (job->rank == 0) {
-            dmi_log(DMI_LOG_INFO, "cuda_mpi: blocks between GPUs%s go by messages from device memory",
+            dmi_log(DMI_LOG_INFO, "cuda_mpi: MPI sends payloads between GPUs%s from device memory",
                     forced ? "" : " of different hosts");
         }
     } else if (forced && status != DM_ERR_TIMEOUT) {

@@ -54,7 +54,7 @@ void dmi_placement_print(const dmi_session *s, FILE *to)
         char line[DMI_PLACEMENT_LINE + 1];
         dmi_placement_line(&s->placement[w], line);
         strcat(line, "\n");
-        fputs(line, to); /* a line at once, so that those of other processes cannot come into it */
+        fputs(line, to); /* one write per line, so that lines of several processes do not mix */
     }
 }
 

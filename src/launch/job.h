@@ -35,8 +35,8 @@ typedef struct dmi_job {
 } dmi_job;
 
 /* --- arrive.c */
-/* Collective: the job's own communicators; DM_ERR_TIMEOUT where some rank does not come. Then MPI may still write into
- * the job. */
+/* Collective: the job's own communicators; DM_ERR_TIMEOUT where some rank does not come. After that MPI may
+ * still write into the job's buffers, so keep them. */
 DM_CHECKED dm_status dmi_job_communicators(MPI_Comm comm, double limit_s, dmi_job *job);
 /* --- meet.c */
 /* Collective: the ranks compare what they run, agree on rank 0's configuration, and share a hub a host. The same

@@ -18,15 +18,15 @@ int dmi_host_cores(void);
 int dmi_thread_workers(const dmi_config *config);
 /* An error that says why, where the configuration asks for GPUs and there are none. */
 DM_CHECKED dm_status dmi_device_check(const dmi_config *config, int gpus);
-/* Memory of a GPU, which becomes the thread's, that others have not taken: in sixteenths of all there is, for plans depend
- * on it, and runs that find some megabytes more or less are to make the same. */
+/* Free memory of a GPU, rounded to sixteenths of its memory. Plans depend on it, and runs that differ by some
+ * megabytes should make the same plans. Makes the GPU current for the thread. */
 DM_CHECKED dm_status dmi_device_free(const dmi_device *gpu, int number, int64_t *bytes);
-/* The ways between GPUs, where there are none, or where the workers share a process. */
+/* Checks the option transport against GPUs and processes. */
 DM_CHECKED dm_status dmi_transport_check(const dmi_config *config, bool gpus, bool processes);
 dmi_profile dmi_profile_from(const dmi_config *config, int workers, bool one_space);
 /* The option turn, where workers push to each other's GPUs: 0 where nobody can meet another at a receiver. */
 int64_t dmi_profile_turn(const dmi_config *config, int workers);
-/* The option file_threads, or what it is by itself where so many workers share so many cores. */
+/* The option file_threads, or its default for so many workers and cores. */
 int dmi_file_threads(const dmi_config *config, int workers, int cores);
 /* How to wait on this host, where `threads` of ours may want to run at once. */
 void dmi_hub_tune(dmi_hub *hub, int threads, int cores, double spin_us);

@@ -247,7 +247,7 @@ dm_status dmi_job_meet(MPI_Comm comm, const dmi_config *config, dm_status loaded
     if (loaded != DM_OK) {
         loaded = name_rank(job->rank, loaded);
         dmi_log_set_who(job->rank == 0 ? "master" : "worker");
-        if (job->rank != 0) { /* rank 0 returns it to the program, which may keep it to itself */
+        if (job->rank != 0) { /* rank 0 returns it to the program, which may not print it */
             dmi_log(DMI_LOG_ERROR, "%s", dmi_error_text());
         }
     }

@@ -27,7 +27,8 @@ static void leave(dmi_job *job)
     bool owns = job->owns_mpi;
     MPI_Barrier(job->ctl);
     if (job->at_finalize != MPI_KEYVAL_INVALID) {
-        MPI_Comm_delete_attr(MPI_COMM_SELF, job->at_finalize); /* and calls end_session, to no effect */
+        /* and then calls end_session, which does nothing */
+        MPI_Comm_delete_attr(MPI_COMM_SELF, job->at_finalize);
     }
     dmi_job_free(job);
     if (owns) {
@@ -288,8 +289,8 @@ dm_status dmi_launch_mpi(const dmi_config *config, dm_status loaded, dmi_session
     bool worker = false;
     dm_status status = run(MPI_COMM_WORLD, config, loaded, true, out, &worker);
     if (worker) {
-        /* The one place where the library ends a process. Rank 0 reports what went wrong, so the status is 0
-         * here: another would make the launcher kill rank 0 before it can. */
+        /* The only place where the library ends a process. Rank 0 reports the error. The exit status here is 0,
+         * because any other would make the launcher kill rank 0 before it reports. */
         MPI_Finalize();
         exit(0);
     }

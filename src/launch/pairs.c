@@ -6,9 +6,9 @@
 
 #define LINK_BYTES (INT64_C(32) << 20)
 
-/* Pattern in memory of a, from there to memory of b by a's own stream, and looked at. */
-static dm_status try_pair(const dmi_device *device, dmi_engine *a, dmi_engine *b, dmi_block *from,
-                          dmi_block *to)
+/* Writes a pattern into a's memory, copies it to b's memory on a's stream, and checks it. */
+static dm_status try_pair(const dmi_device *device, dmi_engine *a, dmi_engine *b, dmi_allocation *from,
+                          dmi_allocation *to)
 {
     unsigned char sent[DMI_PROBE_BYTES], got[DMI_PROBE_BYTES] = {0};
     double seconds;
@@ -29,24 +29,24 @@ static dm_status try_pair(const dmi_device *device, dmi_engine *a, dmi_engine *b
 }
 
 /* A pool takes memory of the device that is the thread's, and marks it there. */
-static dm_status take(const dmi_device *device, dmi_engine *e, dmi_block *out)
+static dm_status take(const dmi_device *device, dmi_engine *e, dmi_allocation *out)
 {
     dm_status status = device->use(e->config.device_number);
     return status == DM_OK ? dmi_pool_alloc(e->config.pool, DMI_PROBE_BYTES, DMI_OWNER_STAGING, out) : status;
 }
 
-static void give_back(const dmi_device *device, dmi_engine *e, dmi_block *block)
+static void give_back(const dmi_device *device, dmi_engine *e, dmi_allocation *allocation)
 {
     dmi_stamp now = {{0}};
-    if (block->base) {
+    if (allocation->base) {
         (void)!device->use(e->config.device_number);
-        (void)!dmi_pool_free(e->config.pool, block, &now);
+        (void)!dmi_pool_free(e->config.pool, allocation, &now);
     }
 }
 
 static dm_status connect_pair(const dmi_device *device, dmi_engine *a, dmi_engine *b)
 {
-    dmi_block from = {0}, to = {0};
+    dmi_allocation from = {0}, to = {0};
     dm_status status = device->connect(a, b->config.me, b);
     status = status == DM_OK ? take(device, a, &from) : status;
     status = status == DM_OK ? take(device, b, &to) : status;

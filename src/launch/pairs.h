@@ -12,7 +12,7 @@ static inline unsigned char dmi_probe_byte(int from, int to, int i)
 {
     return (unsigned char)(from * 89 + to * 53 + i * 11 + 3);
 }
-/* What plans reckon with; nothing where times say nothing. */
+/* Measures the rates for the profile; leaves them 0 on devices whose times mean nothing (emulated GPUs). */
 DM_CHECKED dm_status dmi_pairs_rates(const dmi_device *device, dmi_engine *const *engine, int workers, dmi_rates *out);
 /* To steps of 19 %, so that runs choose alike. */
 void dmi_rates_round(dmi_rates *r);

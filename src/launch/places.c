@@ -30,7 +30,7 @@ static const dmi_topology *look(dmi_places *p)
 
 void dmi_places_choose(dmi_places *p, int worker, int number, dmi_place *place, dmi_placement *told)
 {
-    /* The model is told, but not needed, and CUDA takes its time to say it. */
+    /* The model is only printed, and CUDA is slow to return it. */
     size_t model_room = p->config->placement ? sizeof told->device : 0;
     bool bind = p->config->bind == DMI_BIND_AUTO && p->device && p->restricted;
     dmi_near near;

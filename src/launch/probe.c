@@ -21,25 +21,25 @@ static bool right(const unsigned char *p, int from, int to)
     return true;
 }
 
-/* Everybody writes into a slab of everybody on its host, as blocks will be; then everybody looks. got[from]:
+/* Everybody writes into a slab of everybody on its host, as payloads will be; then everybody looks. got[from]:
  * what `from` wrote here was right. */
 static dm_status try_direct(dmi_job *job, dmi_engine *e, bool *got)
 {
-    dmi_block block;
+    dmi_allocation allocation;
     int n = job->workers + 1, *place = calloc(2 * (size_t)n, sizeof *place);
     dm_status status = place ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for a probe");
-    if (e->host_memory) { /* beside a GPU this is where blocks of the master pass */
-        block = (dmi_block){.base = e->host_memory, .slab = DMI_MAX_SLABS - 1};
+    if (e->host_memory) { /* beside a GPU this is where payloads of the master pass */
+        allocation = (dmi_allocation){.base = e->host_memory, .slab = DMI_MAX_SLABS - 1};
     } else if (status == DM_OK) {
-        status = dmi_pool_alloc(e->config.pool, (int64_t)n * PROBE_BYTES, DMI_OWNER_STAGING, &block);
+        status = dmi_pool_alloc(e->config.pool, (int64_t)n * PROBE_BYTES, DMI_OWNER_STAGING, &allocation);
     }
     status = dmi_job_agree(job, status);
     if (status != DM_OK) {
         free(place);
         return status;
     }
-    int mine[2] = {block.slab, (int)block.offset}, *by_rank = calloc(2 * (size_t)n, sizeof *by_rank);
-    memset(block.base, 0, (size_t)n * PROBE_BYTES);
+    int mine[2] = {allocation.slab, (int)allocation.offset}, *by_rank = calloc(2 * (size_t)n, sizeof *by_rank);
+    memset(allocation.base, 0, (size_t)n * PROBE_BYTES);
     status = dmi_job_agree(job, by_rank ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for a probe"));
     if (status == DM_OK) {
         MPI_Allgather(mine, 2, MPI_INT, by_rank, 2, MPI_INT, job->ctl); /* after it: all have cleared theirs */
@@ -55,12 +55,12 @@ static dm_status try_direct(dmi_job *job, dmi_engine *e, bool *got)
         MPI_Barrier(job->ctl);
         for (int from = 0; from < n; from++) {
             got[from] = from != job->me && job->host_of[from] == job->host_of[job->me] &&
-                        right((unsigned char *)block.base + from * PROBE_BYTES, from, job->me);
+                        right((unsigned char *)allocation.base + from * PROBE_BYTES, from, job->me);
         }
     }
     dmi_stamp now = {{0}};
     if (!e->host_memory) {
-        (void)!dmi_pool_free(e->config.pool, &block, &now);
+        (void)!dmi_pool_free(e->config.pool, &allocation, &now);
     }
     free(place);
     free(by_rank);

@@ -28,10 +28,10 @@ static void agree(dmi_job *job, bool worker, const dmi_rates *mine)
 }
 
 /* To the next worker, if its memory can be reached; all at once. */
-static dm_status link_rate(dmi_job *job, dmi_engine *e, const dmi_block *block, double *rate)
+static dm_status link_rate(dmi_job *job, dmi_engine *e, const dmi_allocation *allocation, double *rate)
 {
     int n = job->workers, next = (job->me + 1) % n;
-    int64_t mine[2] = {block->slab, block->offset}, *at = calloc(2 * ((size_t)n + 1), sizeof *at);
+    int64_t mine[2] = {allocation->slab, allocation->offset}, *at = calloc(2 * ((size_t)n + 1), sizeof *at);
     dm_status status =
         dmi_job_agree(job, at ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory to measure links with"));
     if (status == DM_OK) {
@@ -43,7 +43,7 @@ static dm_status link_rate(dmi_job *job, dmi_engine *e, const dmi_block *block, 
         for (int times = 1; times <= 4; times += 3) { /* the first makes the mapping */
             MPI_Barrier(job->ctl);
             status = base && status == DM_OK
-                         ? job->device->carry(e, base + place[1], block->base, LINK_BYTES, times, &seconds)
+                         ? job->device->carry(e, base + place[1], allocation->base, LINK_BYTES, times, &seconds)
                          : status;
         }
         *rate = base ? 4 * (double)LINK_BYTES / seconds : 0;
@@ -55,21 +55,21 @@ static dm_status link_rate(dmi_job *job, dmi_engine *e, const dmi_block *block, 
 dm_status dmi_job_rates(dmi_job *job, dmi_engine *e)
 {
     dmi_rates mine = {0};
-    dmi_block block = {0};
+    dmi_allocation allocation = {0};
     dmi_stamp now = {{0}};
     dm_status status = dmi_job_agree(job, e->gpu ? job->device->rates(e, &mine) : DM_OK);
     bool timed = status == DM_OK && mine.memory > 0;
-    if (timed && dmi_pool_alloc(e->config.pool, LINK_BYTES, DMI_OWNER_STAGING, &block) != DM_OK) {
-        block.base = NULL; /* too little memory to measure with: plans choose by bytes */
+    if (timed && dmi_pool_alloc(e->config.pool, LINK_BYTES, DMI_OWNER_STAGING, &allocation) != DM_OK) {
+        allocation.base = NULL; /* too little memory to measure with: plans choose by bytes */
     }
-    int have = !e->gpu || block.base != NULL, all = 0;
+    int have = !e->gpu || allocation.base != NULL, all = 0;
     MPI_Allreduce(&have, &all, 1, MPI_INT, MPI_MIN, job->ctl);
     if (status == DM_OK && all) {
-        status = link_rate(job, e, &block, &mine.link);
+        status = link_rate(job, e, &allocation, &mine.link);
         agree(job, e->gpu != NULL, &mine);
     }
-    if (block.base) {
-        (void)!dmi_pool_free(e->config.pool, &block, &now);
+    if (allocation.base) {
+        (void)!dmi_pool_free(e->config.pool, &allocation, &now);
     }
     return status;
 }

@@ -135,7 +135,7 @@ static void stop_threads(dmi_session *s)
     s->engine.port = NULL;
 }
 
-/* What a GPU has been given may wait on the GPU itself, for ever. */
+/* Work on a GPU may wait there for ever, so such workers cannot be ended. */
 static bool abandon_threads(dmi_session *s)
 {
     thread_launch *l = s->launch_state;
@@ -150,16 +150,16 @@ static bool abandon_threads(dmi_session *s)
     return true;
 }
 
-static void hush_threads(dmi_session *s)
+static void quiesce_threads(dmi_session *s)
 {
     thread_launch *l = s->launch_state;
     int64_t until = dmi_now_ns() + INT64_C(5000000000);
     for (int w = 0; w < l->workers && dmi_hub_port(&l->hub, w)->pid == (int)getpid();
          w++) { /* not in a fork's child */
-        dmi_compute_hush(&l->thread[w].worker.engine, until);
+        dmi_compute_quiesce(&l->thread[w].worker.engine, until);
     }
     if (l->device) {
-        l->device->hush(until);
+        l->device->quiesce(until);
     }
 }
 
@@ -167,7 +167,7 @@ static const dmi_launch launch_ops = {"threads",
                                       NULL,
                                       NULL,
                                       stop_threads,
-                                      hush_threads,
+                                      quiesce_threads,
                                       abandon_threads,
                                       "its threads and their memory stay until the process ends"};
 
@@ -216,7 +216,7 @@ static dm_status connect_workers(thread_launch *l)
     }
     dm_status status = dmi_pairs_connect(l->device, engine, l->workers, l->host_of);
     if (status != DM_OK && l->config.transport != DMI_TRANSPORT_DIRECT) {
-        dmi_log(DMI_LOG_WARN, "blocks between GPUs go through the host: %s", dmi_error_text());
+        dmi_log(DMI_LOG_WARN, "payloads between GPUs go through host memory: %s", dmi_error_text());
         status = part_workers(l);
     }
     status = status == DM_OK ? dmi_pairs_rates(l->device, engine, l->workers, &l->profile.rates) : status;

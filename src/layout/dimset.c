@@ -1,7 +1,7 @@
 /* Sets of indices along one dim: closed forms, and the walk over what two sets have in common.
  *
- * Let a cyclic set's period be block * g. Every period holds one block of the set, so how many indices of the
- * endless set lie below x is a formula (below), and that number is also the memory position, but for lbase. */
+ * Let a cyclic set's period be block * g. Every period holds one block of the set, so a formula (below) gives
+ * the number of indices of the unbounded set below x. That number minus lbase is the memory position. */
 #include "layout/layout.h"
 
 #include <assert.h>
@@ -63,8 +63,8 @@ dmi_dimset dmi_dimset_interval(int64_t lo, int64_t count)
     return (dmi_dimset){.lo = lo, .hi = lo + count, .block = 1, .g = 1, .lbase = lo, .count = count};
 }
 
-/* Bounds moved to the first and last index, and a set without gaps turned into an interval: so that what
- * kernels and copies meet as g > 1 really has gaps. */
+/* Bounds moved to the first and last index, and a set without gaps turned into an interval: then a set with g >
+ * 1 always has gaps. */
 static void tighten(dmi_dimset *set)
 {
     set->count = set->lo < set->hi ? below(set, set->hi) - below(set, set->lo) : 0;
@@ -85,7 +85,7 @@ static void tighten(dmi_dimset *set)
     set->hi = last + 1;
 }
 
-void dmi_dimset_window(const dmi_dimset *in, int64_t lo, int64_t extent, dmi_dimset *out)
+void dmi_dimset_clip(const dmi_dimset *in, int64_t lo, int64_t extent, dmi_dimset *out)
 {
     assert(extent >= 0 && in->g >= 1 && in->block >= 1);
     *out = *in;

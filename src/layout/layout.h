@@ -92,12 +92,13 @@ typedef struct dmi_region {
  * EXPLICIT: one a block it owns. */
 int64_t dmi_layout_region_count(const dmi_layout *layout, int worker);
 void dmi_layout_region(const dmi_layout *layout, int worker, int64_t which, dmi_region *out);
-/* The next region after number `after` (-1: the first) that may have elements with lo[d] <= index[d] < hi[d]; the
- * count of regions or more when there is none. May name some that have none, and misses none that have. */
+/* The next region after number `after` (-1: the first) that may have elements with lo[d] <= index[d] < hi[d];
+ * the count of regions or more when there is none. May return regions without such elements, but misses none
+ * with them. */
 int64_t dmi_layout_region_next(const dmi_layout *layout, int worker, const int64_t *lo, const int64_t *hi,
                                int64_t after);
-/* Replica that worker w belongs to, or -1 when it holds nothing by this layout, which is when it has no region.
- * EXPLICIT: 0 for workers that own a block. */
+/* Replica that worker w belongs to; -1: the worker has no region in this layout. EXPLICIT: 0 for workers that
+ * own a block. */
 int dmi_layout_replica(const dmi_layout *layout, int worker);
 /* Worker that holds the element in replica r (index in whole-array coordinates). */
 int dmi_layout_owner(const dmi_layout *layout, const int64_t *index, int replica);
@@ -105,11 +106,11 @@ int dmi_layout_owner(const dmi_layout *layout, const int64_t *index, int replica
 /* Restricts a set to [lo, lo+extent) of the coordinates it now has, which may reach beyond the set; afterwards
  * indices count from lo. The set's lo and hi become its first index and last + 1, and a set that is left without
  * gaps becomes an interval (g == 1). in and out may be the same; in->count is not read. */
-void dmi_dimset_window(const dmi_dimset *in, int64_t lo, int64_t extent, dmi_dimset *out);
+void dmi_dimset_clip(const dmi_dimset *in, int64_t lo, int64_t extent, dmi_dimset *out);
 
 /* Restricts a region to the rectangle [lo, lo+extent) of the coordinates it now has; afterwards indices count
  * from lo. Returns false when nothing is left (out->count == 0 then). in and out may be the same. */
-bool dmi_region_window(const dmi_region *in, const int64_t *lo, const int64_t *extent, dmi_region *out);
+bool dmi_region_clip(const dmi_region *in, const int64_t *lo, const int64_t *extent, dmi_region *out);
 /* Element offset of a region's first element from the start of its memory. */
 int64_t dmi_region_start(const dmi_region *region);
 
@@ -129,8 +130,8 @@ typedef struct dmi_run {
     int64_t a, b;  /* ordinal in set a and in set b: 0 .. count-1 */
     int64_t len;
 } dmi_run;
-/* Ordinal in `whole` of the first index of `part`, all of which `whole` has, if all of it is one stretch there; -1: it is
- * not, or that is not plain from how the sets are made. */
+/* If `part`, a subset of `whole`, is one range of ordinals there: its first ordinal. -1: it is not, or the
+ * closed forms do not show it. */
 int64_t dmi_dimset_stretch(const dmi_dimset *whole, const dmi_dimset *part);
 /* The maximal runs of the intersection of two sets (by caller-visible index), in increasing order. A run ends
  * where either set's next ordinal stops being consecutive with the index. Writes into arena; returns the number

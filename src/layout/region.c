@@ -1,4 +1,4 @@
-/* What a worker holds, as boxes of its shard; who holds an element; windows. */
+/* What a worker holds, as boxes of its shard; who holds an element; clipping. */
 #include "layout/layout.h"
 
 #include <assert.h>
@@ -29,7 +29,7 @@ static dmi_dimset grid_dimset(const dmi_layout *layout, int d, int c)
                           .c = c,
                           .origin = 0,
                           .lbase = 0};
-        dmi_dimset_window(&all, 0, layout->shape[d], &all);
+        dmi_dimset_clip(&all, 0, layout->shape[d], &all);
         return all;
     }
     int64_t each = cyclic ? 1 : blocks_each(layout, d);
@@ -121,14 +121,14 @@ int dmi_layout_owner(const dmi_layout *layout, const int64_t *index, int replica
     return layout->workers[(int64_t)replica * layout->group + at];
 }
 
-bool dmi_region_window(const dmi_region *in, const int64_t *lo, const int64_t *extent, dmi_region *out)
+bool dmi_region_clip(const dmi_region *in, const int64_t *lo, const int64_t *extent, dmi_region *out)
 {
     if (out != in) {
         *out = *in;
     }
     out->count = 1;
     for (int d = 0; d < out->ndim; d++) {
-        dmi_dimset_window(&out->dim[d], lo[d], extent[d], &out->dim[d]);
+        dmi_dimset_clip(&out->dim[d], lo[d], extent[d], &out->dim[d]);
         out->count *= out->dim[d].count;
     }
     return out->count > 0;

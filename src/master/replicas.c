@@ -107,7 +107,8 @@ void dmi_replicas_yield(dmi_session *s)
     }
 }
 
-/* Blocks come to workers that hold part of the output. Where some hold none, the replica would have holes. */
+/* Payloads go only to workers with a region of the output. If a worker has none, its replica would have
+ * holes. */
 static bool all_take_part(const dmi_desc *out)
 {
     for (int i = 0; i < out->layout->nworkers; i++) {

@@ -9,11 +9,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* All public handles ever made, so that a dead one can be told from a wild one. Never freed (16 bytes each). */
+/* All public handles ever made, so that a dead one can be told from a wild one. Never freed (32 bytes each). */
 static _Atomic(struct dm_session *) all_sessions;
 static atomic_uint session_numbers;
 
-/* Asked by every call, so it may not cost a system call where that can be helped. */
+/* Every call checks this, so it avoids a system call if it can. */
 static void know_the_process(dmi_session *s)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -46,12 +46,12 @@ dm_status dmi_enter_stuck(const dm_session *session, dmi_session **out)
         atomic_load_explicit(&((struct dm_session *)(uintptr_t)session)->live, memory_order_acquire);
     if (!live) {
         return dmi_fail(DM_ERR_STATE, "%s",
-                        session->quiet ? "the program ends: a session has to be finalized before exit(), or by an "
-                                         "atexit() handler, with GPUs one that is set after dm_init"
-                                       : "the session has been finalized");
+                        session->quiesced ? "the program is ending. Call dm_finalize before exit(), or in an "
+                                            "atexit() handler (with GPUs: one set after dm_init)"
+                                          : "the session has been finalized");
     }
     if (dmi_session_forked((dmi_session *)live)) {
-        return dmi_fail(DM_ERR_STATE, "the session belongs to process %d, and this is a child of it by fork",
+        return dmi_fail(DM_ERR_STATE, "the session belongs to process %d, and this process was forked from it",
                         ((dmi_session *)live)->pid);
     }
     *out = (dmi_session *)live;
@@ -68,7 +68,7 @@ dm_status dmi_enter(const dm_session *session, dmi_session **out)
     if (status == DM_OK && s->stuck) {
         return dmi_fail(DM_ERR_TIMEOUT, "a worker made no progress in an earlier call: %s",
                         s->stuck == DMI_STUCK_LOST ? "only dm_finalize is left"
-                                                   : "dm_sync waits for it once more, dm_finalize gives it up");
+                                                   : "call dm_sync to wait again, or dm_finalize to give up");
     }
     *out = s;
     return status;
@@ -132,12 +132,12 @@ dm_status dmi_session_open(const dmi_config *config, const dmi_profile *profile,
     return DM_OK;
 }
 
-/* A program may exit with sessions alive. Their threads run on while exit() takes the libraries down that
- * kernels call: they have to be quiet before. */
-static void hush(struct dm_session *at)
+/* A program may exit with sessions alive. Their threads still run while exit() unloads the libraries that
+ * kernels call. So stop them first. */
+static void quiesce(struct dm_session *at)
 {
     dmi_session *live = (dmi_session *)atomic_load(&at->live), *s = live ? live : at->given_up;
-    if (at->quiet || !s || dmi_session_forked(s)) { /* a child of fork has none of the threads */
+    if (at->quiesced || !s || dmi_session_forked(s)) { /* a child of fork has none of the threads */
         return;
     }
     if (live) {
@@ -146,10 +146,10 @@ static void hush(struct dm_session *at)
                 " arrays and views are alive, commands may not be done, and failures were not reported",
                 live->alive);
     }
-    if (s->launch->hush) {
-        s->launch->hush(s);
+    if (s->launch->quiesce) {
+        s->launch->quiesce(s);
     }
-    at->quiet = true;
+    at->quiesced = true;
     at->given_up = s;
     atomic_store_explicit(&at->live, 0, memory_order_release);
 }
@@ -157,29 +157,30 @@ static void hush(struct dm_session *at)
 /* The driver of the GPUs ends by a handler of its own, which it sets when it is started: handlers are called
  * last one first, so that this one, set later, comes before it. */
 static atomic_bool gpus_end;
-static void hush_gpus(void)
+static void quiesce_gpus(void)
 {
     atomic_store(&gpus_end, true);
     for (struct dm_session *at = atomic_load(&all_sessions); at; at = at->next) {
         dmi_session *live = (dmi_session *)atomic_load(&at->live), *s = live ? live : at->given_up;
-        if (s && s->profile.gpu && s->launch->hush) {
-            hush(at);
+        if (s && s->profile.gpu && s->launch->quiesce) {
+            quiesce(at);
         }
     }
 }
 
-/* The rest need only come before the libraries' endings, as the library stands on them: handlers of the program
- * may still finalize them. */
-__attribute__((destructor)) static void hush_all(void)
+/* Other sessions need to stop only before the libraries that dmath uses are unloaded. So exit handlers of the
+ * program may still finalize them. */
+__attribute__((destructor)) static void quiesce_all(void)
 {
     for (struct dm_session *at = atomic_load(&all_sessions); at; at = at->next) {
-        hush(at);
+        quiesce(at);
     }
 }
 
 dm_status dmi_session_may_begin(void)
 {
-    return atomic_load(&gpus_end) ? dmi_fail(DM_ERR_STATE, "the program ends, and its GPUs are given up") : DM_OK;
+    return atomic_load(&gpus_end) ? dmi_fail(DM_ERR_STATE, "the program is ending and has released its GPUs")
+                                  : DM_OK;
 }
 
 dm_status dmi_session_publish(dmi_session *s, const dmi_error_handler *on_error, dm_session **out)
@@ -189,7 +190,7 @@ dm_status dmi_session_publish(dmi_session *s, const dmi_error_handler *on_error,
     if (!handle) {
         return dmi_fail(DM_ERR_NOMEM, "no memory for a session");
     }
-    if (s->profile.gpu && s->launch->hush && !atomic_flag_test_and_set(&set) && atexit(hush_gpus) != 0) {
+    if (s->profile.gpu && s->launch->quiesce && !atomic_flag_test_and_set(&set) && atexit(quiesce_gpus) != 0) {
         dmi_log(DMI_LOG_WARN, "no memory for an atexit() handler: dm_finalize must be called before exit()");
     }
     handle->pid = s->pid;
@@ -262,9 +263,8 @@ static dm_status give_up(dm_session *session, dmi_session *s)
                         "a worker had no memory to take part in a command; the session has ended");
     }
     session->given_up = s;
-    dm_status status =
-        dmi_fail(broken ? DM_ERR_NOMEM : DM_ERR_TIMEOUT,
-                 "the session is ended without its workers, one of which is stuck: %s", s->launch->left);
+    dm_status status = dmi_fail(broken ? DM_ERR_NOMEM : DM_ERR_TIMEOUT,
+                                "a worker is stuck; the session ends without its workers: %s", s->launch->left);
     dmi_log(DMI_LOG_ERROR, "dm_finalize: %s", dmi_error_text());
     return status;
 }

@@ -48,7 +48,7 @@ typedef struct dmi_launch {
     bool (*progress)(dmi_session *s);  /* messages: true if something moved; NULL: there are none */
     void (*published)(dmi_session *s); /* a frame was put into the ring; NULL: nobody else needs it */
     void (*stop)(dmi_session *s);      /* after the STOP frame: until all workers have left */
-    void (*hush)(dmi_session *s);      /* the process ends before the session: no more kernels; may be NULL */
+    void (*quiesce)(dmi_session *s);   /* the process ends before the session: no more kernels; may be NULL */
     /* Ends workers some of which wait for ever, and frees them; false: they cannot be ended so. */
     bool (*abandon)(dmi_session *s);
     const char *left; /* what becomes of workers that are given up */
@@ -104,7 +104,7 @@ typedef struct dmi_error_handler {
 struct dm_session {
     atomic_uintptr_t live; /* dmi_session, 0 after finalize */
     dmi_session *given_up; /* its workers did not end, so its memory is theirs */
-    bool quiet;            /* the program ends, and its workers do nothing more */
+    bool quiesced;         /* the program ends, and its workers do nothing more */
     int pid;               /* of the process that made it */
     dmi_error_handler on_error;
     struct dm_session *next;
@@ -167,9 +167,8 @@ void dmi_scope_leave(dmi_session *s, uint32_t slot);
  * written to */
 DM_CHECKED dm_status dmi_replicas_start(dmi_session *s);
 void dmi_replicas_stop(dmi_session *s);
-/* Before a call is sent: a cached replica takes the place of the operand that moves, or the call is given one
- * to fill. pretend: the call becomes what it would be, but nothing is made, dropped or noted; a new replica has
- * no id. */
+/* Before a call is sent: replaces the moving operand by its cached replica, or adds an operand for a new
+ * replica. pretend: changes the call only; makes, drops and records nothing; a new replica has no id. */
 DM_CHECKED dm_status dmi_replicas_use(dmi_session *s, dmi_call *call, bool pretend);
 int64_t dmi_replicas_bytes(const dmi_session *s, int worker); /* what all of them take there */
 /* The storage's contents are about to change, or it goes. */

@@ -84,8 +84,8 @@ static dm_status admit(dmi_session *s, const dmi_call *call, bool cleared)
     return DM_OK;
 }
 
-/* Without cached replicas. A call that does not fit as it would be fastest gets what is left as its workspace
- * limit, and then still less: planners bound the payloads in flight, and those are not all that it holds. */
+/* Admission without the replica cache. If the fastest algorithm does not fit, plan again with a workspace
+ * limit, and halve the limit up to three times: a product also holds memory that the limit does not count. */
 static dm_status admit_sparing(dmi_session *s, dmi_call *call)
 {
     enum { TRIES = 4, STEP = 1024 /* so that few limits, and few plans, differ */ };
@@ -111,8 +111,8 @@ static bool same_operands(const dmi_call *a, const dmi_call *b)
     return same;
 }
 
-/* Under a memory limit: with a cached replica of an operand where that fits, else as it was given, else with
- * all cached replicas given up, and with a workspace limit. *caches: the first. */
+/* Admission under a memory limit. Try in this order: with cached replicas; without; with an empty replica cache
+ * and a smaller workspace limit. *caches: the first try fitted. */
 static dm_status admit_limited(dmi_session *s, dmi_call *call, bool *caches)
 {
     dmi_call with = *call;
@@ -128,8 +128,8 @@ static dm_status admit_limited(dmi_session *s, dmi_call *call, bool *caches)
     return status;
 }
 
-/* Cached replicas of its outputs are out of date now. Before a replica is made for it: that may be of the same
- * array. */
+/* Drop the cached replicas of all outputs. This comes before new replicas are made, because an operand may be
+ * an output too. */
 static void forget_outputs(dmi_session *s, const dmi_call *call)
 {
     for (int i = 0; i < call->noperand; i++) {
@@ -216,7 +216,7 @@ static dm_status take_part(dmi_session *s, const dmi_call *call, void *user)
         return status;
     }
     dmi_instance *inst = calloc(1, sizeof *inst);
-    dmi_block *work = calloc((size_t)plan->nwork + 1, sizeof *work + sizeof(dmi_stamp));
+    dmi_allocation *work = calloc((size_t)plan->nwork + 1, sizeof *work + sizeof(dmi_stamp));
     if (!inst || !work) {
         free(inst);
         free(work);
@@ -246,7 +246,8 @@ dm_status dmi_call_wait(dm_session *session, dmi_call *call, const dm_array *arr
         return status;
     }
     if (s->explaining) {
-        return dmi_fail(DM_ERR_STATE, "%s returns data, which it cannot while explaining",
+        return dmi_fail(DM_ERR_STATE,
+                        "%s returns data and cannot be called between dm_explain_begin and dm_explain_end",
                         dmi_call_name(call));
     }
     forget_outputs(s, call);

@@ -123,7 +123,7 @@ dm_status dm_array_reshape(dm_session *session, dm_array a, int ndim, const int6
         dmi_layout_spec spec;
         if (!whole || !reshaped_spec(old, ndim, shape, &spec)) {
             return dmi_fail(DM_ERR_UNSUPPORTED, "this shape would move data between workers: %s",
-                            whole ? "blocks of the array are not whole numbers of the new rows"
+                            whole ? "a block of the array does not hold a whole number of new rows"
                                   : "the array is a rectangle of another one; copy it first");
         }
         const dmi_layout *layout = NULL;

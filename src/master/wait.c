@@ -68,7 +68,7 @@ static int64_t process_cpu_ms(int pid)
 }
 
 /* A kernel may take longer than the watchdog's time: no worker is stuck while one is inside a kernel and uses
- * its processor. What waits for a disk, or is the user's own function, gets ten times as long. */
+ * its processor. Files and user functions get ten times as long. */
 static bool still_computing(dmi_session *s, waiting *w, int64_t now, double quiet)
 {
     int64_t cpu = 0;
@@ -130,10 +130,10 @@ static bool watch(dmi_session *s, waiting *w)
 
 dm_status dmi_broken(const dmi_session *s)
 {
-    return dmi_fail(DM_ERR_NOMEM,
-                    "worker %d (%s) had no memory to take part in a command: the session cannot go on, only "
-                    "dm_finalize is left",
-                    s->broken, dmi_hub_port(&s->hub, s->broken)->host);
+    return dmi_fail(
+        DM_ERR_NOMEM,
+        "worker %d (%s) ran out of host memory inside a command. The session has failed; call dm_finalize",
+        s->broken, dmi_hub_port(&s->hub, s->broken)->host);
 }
 
 static bool is_broken(dmi_session *s)
@@ -187,9 +187,10 @@ void *dmi_frame_begin(dmi_session *s, uint32_t bytes, int kind, int op)
     while (!frame && s->stuck < DMI_STUCK_LOST) { /* the slowest worker is a whole ring behind */
         if (!wait_step(s, &w, ring_has_room, bytes) && s->stuck != DMI_STUCK_BROKEN) {
             dmi_log(DMI_LOG_ERROR,
-                    "a worker is stuck and the ring is full: commands from %" PRIu64 " on are not sent",
+                    "a worker is stuck and the command ring is full: commands from number %" PRIu64
+                    " on were not sent",
                     s->command + 1);
-            s->stuck = DMI_STUCK_LOST; /* the next call says so; this one has nobody to tell */
+            s->stuck = DMI_STUCK_LOST; /* the next call reports it; this one returns no status */
         }
         frame = dmi_ring_reserve(&s->ring, bytes);
     }
@@ -262,8 +263,7 @@ dm_status dmi_wait(dmi_session *s, uint64_t command)
                 dm_status first = take_errors(s); /* of the worker, unless one was there before */
                 return first == DM_OK
                            ? dmi_broken(s)
-                           : dmi_fail(first, "%s; the session cannot go on, only dm_finalize is left",
-                                      dmi_error_text());
+                           : dmi_fail(first, "%s. The session has failed; call dm_finalize", dmi_error_text());
             }
             char text[2048];
             name_the_stuck(s, s->config.watchdog_s, text, sizeof text);

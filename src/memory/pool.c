@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define POISON_END (INT64_C(1) << 20)
+#define FILL_END (INT64_C(1) << 20)
 
 typedef struct slab {
     char *base; /* NULL: the number is free for another slab */
@@ -92,7 +92,7 @@ static int slab_number(dmi_pool *pool)
     return number;
 }
 
-/* need: the block's size, which is `asked` rounded. */
+/* need: the allocation's size, which is `asked` rounded. */
 static bool add_slab(dmi_pool *pool, int64_t need, int64_t asked)
 {
     const dmi_slab_ops *ops = &pool->config.ops;
@@ -164,33 +164,33 @@ static dm_status zones_check(const dmi_pool *pool, const dmi_pool_node *node)
     if (low && high) {
         return DM_OK;
     }
-    dm_status status =
-        dmi_fail(DM_ERR_INTERNAL,
-                 "memory %s a block of %" PRId64 " bytes (%s, slab %d, offset %" PRId64 ") was written over",
-                 low    ? "after"
-                 : high ? "before"
-                        : "before and after",
-                 node->asked, owners[node->owner], node->slab, node->offset + pool->config.redzone);
+    dm_status status = dmi_fail(
+        DM_ERR_INTERNAL,
+        "the red zone %s an allocation of %" PRId64 " bytes (%s, slab %d, offset %" PRId64 ") was overwritten",
+        low    ? "after"
+        : high ? "before"
+               : "before and after",
+        node->asked, owners[node->owner], node->slab, node->offset + pool->config.redzone);
     dmi_log(DMI_LOG_ERROR, "%s", dmi_error_text());
     return status;
 }
 
-/* Of large blocks both ends: memory that nobody touches is not to be brought in for it. */
-static void poison(const dmi_pool *pool, const dmi_pool_node *node)
+/* Large allocations are filled at both ends only, so that untouched pages stay unmapped. */
+static void debug_fill(const dmi_pool *pool, const dmi_pool_node *node)
 {
     const dmi_slab_ops *ops = &pool->config.ops;
-    if ((pool->config.redzone > 0 || pool->config.own) && ops->poison) {
+    if ((pool->config.redzone > 0 || pool->config.own) && ops->debug_fill) {
         char *at = (char *)pool->slab[node->slab].base + node->offset + pool->config.redzone;
-        int64_t end = DMI_MIN(node->asked, POISON_END), rest = DMI_MIN(node->asked - end, POISON_END);
-        ops->poison(ops->context, at, end);
-        ops->poison(ops->context, at + node->asked - rest, rest);
+        int64_t end = DMI_MIN(node->asked, FILL_END), rest = DMI_MIN(node->asked - end, FILL_END);
+        ops->debug_fill(ops->context, at, end);
+        ops->debug_fill(ops->context, at + node->asked - rest, rest);
     }
 }
 
 static void account(dmi_pool_stats *stats, const dmi_pool_node *node, int sign)
 {
     stats->live_bytes[node->owner] += sign * node->bytes;
-    stats->live_blocks[node->owner] += sign;
+    stats->live_allocations[node->owner] += sign;
     stats->live_total += sign * node->bytes;
     stats->peak_total = DMI_MAX(stats->peak_total, stats->live_total);
 }
@@ -203,7 +203,7 @@ static dm_status out_of_memory(const dmi_pool *pool, int64_t bytes, int64_t need
         snprintf(limit, sizeof limit, "the limit is %" PRId64, pool->config.limit_bytes);
     }
     return dmi_fail(DM_ERR_NOMEM,
-                    "no memory for a block of %" PRId64 " bytes (%" PRId64 " after rounding): %" PRId64
+                    "no memory for an allocation of %" PRId64 " bytes (%" PRId64 " after rounding): %" PRId64
                     " are live (arrays %" PRId64 ", workspace %" PRId64 ", replicas %" PRId64
                     ", staging %" PRId64 "), %" PRId64 " are held in %d slabs, %s",
                     bytes, need, pool->stats.live_total, live[DMI_OWNER_ARRAY], live[DMI_OWNER_WORKSPACE],
@@ -211,18 +211,18 @@ static dm_status out_of_memory(const dmi_pool *pool, int64_t bytes, int64_t need
                     limit);
 }
 
-dm_status dmi_pool_alloc(dmi_pool *pool, int64_t bytes, int owner, dmi_block *out)
+dm_status dmi_pool_alloc(dmi_pool *pool, int64_t bytes, int owner, dmi_allocation *out)
 {
     assert(bytes >= 0 && owner >= 0 && owner < DMI_OWNERS);
     int64_t need = dmi_pool_rounded(&pool->config, bytes), limit = pool->config.limit_bytes;
     if (need == 0) {
-        *out = (dmi_block){.slab = -1, .owner = owner};
+        *out = (dmi_allocation){.slab = -1, .owner = owner};
         return DM_OK;
     }
     if (limit > 0 && need > limit - pool->stats.live_total) {
         return dmi_fail(DM_ERR_LIMIT,
-                        "a block of %" PRId64 " bytes (%" PRId64 " after rounding) is too much: %" PRId64
-                        " are live, the limit is %" PRId64,
+                        "an allocation of %" PRId64 " bytes (%" PRId64
+                        " after rounding) exceeds the limit: %" PRId64 " are live, the limit is %" PRId64,
                         bytes, need, pool->stats.live_total, limit);
     }
     /* One node for a slab and one for what is left of it: from here on only the slab can fail. */
@@ -241,37 +241,38 @@ dm_status dmi_pool_alloc(dmi_pool *pool, int64_t bytes, int owner, dmi_block *ou
     node->asked = bytes;
     account(&pool->stats, node, 1);
     zones_fill(pool, node);
-    poison(pool, node);
+    debug_fill(pool, node);
     int64_t offset = node->offset + pool->config.redzone;
-    *out = (dmi_block){.base = pool->slab[node->slab].base + offset,
-                       .slab = node->slab,
-                       .offset = offset,
-                       .bytes = bytes,
-                       .ready = node->stamp,
-                       .node = number,
-                       .owner = owner};
+    *out = (dmi_allocation){.base = pool->slab[node->slab].base + offset,
+                            .slab = node->slab,
+                            .offset = offset,
+                            .bytes = bytes,
+                            .ready = node->stamp,
+                            .node = number,
+                            .owner = owner};
     return DM_OK;
 }
 
-dm_status dmi_pool_free(dmi_pool *pool, const dmi_block *block, const dmi_stamp *stamp)
+dm_status dmi_pool_free(dmi_pool *pool, const dmi_allocation *allocation, const dmi_stamp *stamp)
 {
     static const dmi_stamp ended = {{0}};
-    if (block->node == 0) {
+    if (allocation->node == 0) {
         return DM_OK;
     }
-    dmi_pool_node *node = block->node < pool->bins.capacity ? &pool->bins.node[block->node] : NULL;
-    if (!node || node->owner == DMI_OWNERS || node->owner != block->owner || node->asked != block->bytes ||
-        node->slab != block->slab || node->offset + pool->config.redzone != block->offset) {
+    dmi_pool_node *node = allocation->node < pool->bins.capacity ? &pool->bins.node[allocation->node] : NULL;
+    if (!node || node->owner == DMI_OWNERS || node->owner != allocation->owner ||
+        node->asked != allocation->bytes || node->slab != allocation->slab ||
+        node->offset + pool->config.redzone != allocation->offset) {
         return dmi_fail(DM_ERR_INTERNAL,
-                        "a block of %" PRId64 " bytes at slab %d, offset %" PRId64
-                        " is freed that is not handed out",
-                        block->bytes, block->slab, block->offset);
+                        "an allocation of %" PRId64 " bytes at slab %d, offset %" PRId64
+                        " is freed that is not live",
+                        allocation->bytes, allocation->slab, allocation->offset);
     }
     dm_status status = zones_check(pool, node);
     int number = node->slab;
-    poison(pool, node);
+    debug_fill(pool, node);
     account(&pool->stats, node, -1);
-    dmi_bins_put(&pool->bins, block->node, stamp ? stamp : &ended);
+    dmi_bins_put(&pool->bins, allocation->node, stamp ? stamp : &ended);
     if (pool->config.own) {
         drop_slab(pool, number);
     }

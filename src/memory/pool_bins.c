@@ -1,6 +1,6 @@
 /* Size classes of free pieces, found by two look-ups of bits (after TLSF: Masmano, Ripoll, Crespo, Real 2004),
- * and the splitting and joining of pieces. Unlike TLSF the pieces of the request's own class are looked at too:
- * of those some may be large enough, and to pass one by could cost a slab. */
+ * and the splitting and joining of pieces. Unlike TLSF, the search includes the request's own class: some of
+ * its ranges may be large enough, and skipping them could cost a slab. */
 #include "memory/pool_bins.h"
 
 #include <assert.h>

@@ -51,7 +51,7 @@ dmi_slab_ops dmi_slab_ops_anonymous(void)
                           .give_back = give_back_anonymous,
                           .fill = dmi_redzone_fill,
                           .check = dmi_redzone_check,
-                          .poison = dmi_poison_fill};
+                          .debug_fill = dmi_debug_fill};
 }
 
 static void *get_malloc(void *context, int index, int64_t bytes)
@@ -69,7 +69,7 @@ static void give_back_malloc(void *context, int index, void *base, int64_t bytes
 
 dmi_slab_ops dmi_slab_ops_malloc(void)
 {
-    return (dmi_slab_ops){.get = get_malloc, .give_back = give_back_malloc, .poison = dmi_poison_fill};
+    return (dmi_slab_ops){.get = get_malloc, .give_back = give_back_malloc, .debug_fill = dmi_debug_fill};
 }
 
 void dmi_redzone_fill(void *context, void *at, int64_t bytes)
@@ -86,8 +86,8 @@ bool dmi_redzone_check(void *context, const void *at, int64_t bytes)
     return bytes == 0 || (byte[0] == PATTERN && memcmp(byte, byte + 1, (size_t)bytes - 1) == 0);
 }
 
-void dmi_poison_fill(void *context, void *at, int64_t bytes)
+void dmi_debug_fill(void *context, void *at, int64_t bytes)
 {
     (void)context;
-    memset(at, DMI_POISON, (size_t)bytes);
+    memset(at, DMI_DEBUG_FILL, (size_t)bytes);
 }

@@ -131,8 +131,8 @@ dm_status dmi_check_dims(dmi_call *call, const dmi_desc *x)
 {
     int32_t all = (int32_t)((1u << x->ndim) - 1), reduced = call->args.i[0] == -1 ? all : call->args.i[0];
     if (reduced & ~all) {
-        return dmi_fail(DM_ERR_ARG, "%s: dims[0..ndims) names a dim that x, which has %d, lacks", dmi_call_name(call),
-                        x->ndim);
+        return dmi_fail(DM_ERR_ARG, "%s: dims names a dim that x does not have; x has %d dims",
+                        dmi_call_name(call), x->ndim);
     }
     call->args.i[0] = reduced;
     return DM_OK;

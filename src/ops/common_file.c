@@ -47,9 +47,8 @@ static void add_part(void *context, const dmi_copy *geometry)
                      &ref, 1, NULL);
 }
 
-/* The dims go by decreasing stride in the file, so that a part is one stretch of the file wherever the layout
- * allows, and a piece is read and written from front to back. Turning the elements is then the device's work.
- */
+/* Dims are ordered by decreasing stride in the file. So a file range is contiguous where the layout allows, and
+ * a staging buffer is filled from front to back. The device transposes the elements. */
 dm_status dmi_plan_file(dmi_builder *b, const dmi_call *call, const dmi_file_plan *plan)
 {
     const dmi_desc *a = &call->operand[0].desc;

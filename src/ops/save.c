@@ -32,8 +32,7 @@ static dm_status begin_file(const char *path, const dmi_desc *a, int *header_byt
     return ok ? DM_OK : dmi_fail(DM_ERR_IO, "array_save: %s: %s", path, strerror(error));
 }
 
-/* A name beside the file's own for the time that it is written: as much of it as leaves room for the rest, which no
- * other save of this process has. */
+/* Makes the temporary name: the file's name, cut if needed, and a suffix that is unique in this process. */
 static char *partial_name(const char *path)
 {
     enum { ADDED = 48 };
@@ -110,7 +109,8 @@ dm_status dm_array_save(dm_session *session, dm_array a, const char *path)
         status = dmi_fail(DM_ERR_ARG, "array_save: path is NULL");
     }
     if (status == DM_OK && s->explaining) {
-        status = dmi_fail(DM_ERR_STATE, "array_save: not while explaining");
+        status =
+            dmi_fail(DM_ERR_STATE, "array_save: cannot be called between dm_explain_begin and dm_explain_end");
     }
     if (status != DM_OK || (status = dmi_handle_find(s, a, "a", &h)) != DM_OK) {
         return status;

@@ -46,8 +46,8 @@ static bool gives(const adding *g, int giver, int taker, int piece, dmi_region *
     return true;
 }
 
-/* Is worker's own addend of what it makes one strided box, which is added from where it is? Else, and where
- * there would be no rows without it, it is copied to a row, as those of others are. *offset: of the box. */
+/* Is the worker's own addend one strided box? Then fold reads it in place, from *offset. Otherwise, and if it
+ * is the only addend, it is copied to a row like the others. */
 static bool in_place(const adding *g, int worker, int piece, dmi_region *have, int64_t *offset)
 {
     dmi_region want;
@@ -102,9 +102,9 @@ static void take_places(adding *g)
     }
 }
 
-/* Safe: a place is used by no other step of this command, so it is granted without a wait, and before the push
- * of the same turn; a push waits for what this worker has made before it (nothing, where it pushes from an
- * array), and, to keep step, for what came in turns before. */
+/* No deadlock: no other step of this command uses the receive buffer, so its grant waits for nothing and comes
+ * before the push of the same round. A push waits for kernels of this worker only (for none if it pushes from
+ * an array) and, if paced, for payloads of earlier rounds. */
 static void collect(adding *g, int piece, dmi_mark arrived)
 {
     dmi_builder *b = g->b;

@@ -75,7 +75,7 @@ dmi_ref dmi_ref_operand(int operand, int mode)
     return (dmi_ref){.kind = DMI_REF_OPERAND, .mode = (uint8_t)mode, .index = (uint16_t)operand};
 }
 
-/* Once memory has run out geometries may be half made: nothing of them is looked at any more. */
+/* After out-of-memory geometries may be incomplete, so nothing reads them. */
 static dmi_step *scrap(dmi_builder *b)
 {
     memset(&b->scrap, 0, sizeof b->scrap);
@@ -153,11 +153,12 @@ static dmi_step *in_pieces(pieces p, const dmi_copy *geometry)
     return p.last ? p.last : scrap(p.b);
 }
 
-/* Senders keep step: a large push waits for what came to this worker up to the end of the turn of its last.
- * Without that senders drift apart until two meet at one receiver: each then has half of its link, and as both
- * go on to the same next receiver they stay together, while other links rest. (Not for turns without a push of
- * its own: who sends in one turn and who in another would then take turns too.) A push waits for EXPECTs of
- * turns before its own only, these for pushes of their own turn: turn by turn all come to an end. */
+/* Pacing: a large push waits for all payloads that came to this worker up to the end of the round of its last
+ * large push. Without pacing, senders drift apart until two push to one receiver. Each then gets half of the
+ * link. Both go on to the same next receiver, so they stay together, and other links rest. A worker without a
+ * push in a round does not wait for that round; otherwise workers that send in different rounds would send one
+ * after another. A push waits only for EXPECTs of earlier rounds, and those wait for pushes of their own round,
+ * so every round ends. */
 void dmi_build_turn(dmi_builder *b)
 {
     if (b->pushed) {

@@ -1,5 +1,5 @@
-/* Bringing elements of a source to every worker that wants some, one-to-one and in rotated order: at turn t
- * worker w sends to w+t and hears from w-t, so that every turn is a permutation of the workers. */
+/* Fetch: brings elements of a source to every worker that wants some, in rounds. In round t worker w sends to w
+ * + t and receives from w - t, so that every turn is a permutation of the workers. */
 #include "plan/plan.h"
 
 #include <string.h>

@@ -19,7 +19,7 @@ int64_t dmi_desc_region_count(const dmi_desc *desc, int worker)
 void dmi_desc_region(const dmi_desc *desc, int worker, int64_t which, dmi_region *out)
 {
     dmi_layout_region(desc->layout, worker, which, out);
-    dmi_region_window(out, desc->lo, desc->extent, out);
+    dmi_region_clip(out, desc->lo, desc->extent, out);
 }
 
 int64_t dmi_desc_region_next(const dmi_desc *desc, int worker, const dmi_region *box, int64_t after)

@@ -280,9 +280,9 @@ static int64_t made_here(const dmi_partials *s, int piece)
     return count;
 }
 
-/* A worker that makes a part of out is served by one replica of x, so that every element is counted once. The
- * order of the givers depends on the part of out only, so that copies of out that are not shared come out alike
- * to the last bit, too. Grants come before the pushes of a turn, what waits for them after it. */
+/* Each region of out gets its addends from one replica of x, so every element counts once. The order of the
+ * senders depends only on the region of out, so replicas of out agree to the last bit. In a round, grants come
+ * before pushes, and kernels that wait for arrivals come last. */
 static void collect(dmi_partials *s, int piece, int64_t at, const dmi_mark summed, dmi_mark added)
 {
     int workers = s->b->profile->workers, me = s->b->me;

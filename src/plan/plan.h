@@ -65,7 +65,7 @@ enum dmi_reduce_algorithm { DMI_REDUCE_AUTO, DMI_REDUCE_DIRECT, DMI_REDUCE_SCATT
 
 enum dmi_compute { DMI_COMPUTE_DEFAULT, DMI_COMPUTE_F32, DMI_COMPUTE_TF32 }; /* as DM_COMPUTE_* */
 
-/* What a worker's machine does in a second, measured at the start of a session with GPUs; 0: not known. */
+/* Rates of a worker, per second, measured at the start of a session with GPUs; 0: unknown. */
 typedef struct dmi_rates {
     double link;                 /* bytes that a worker pushes to another */
     double memory;               /* bytes read or written on the device */
@@ -76,7 +76,7 @@ typedef struct dmi_rates {
 typedef struct dmi_profile {
     int workers;             /* worker numbers 0 .. workers-1; number `workers` is the master */
     bool one_space;          /* master and workers share an address space */
-    int64_t gemm_workspace;  /* bytes a worker; 0: automatic */
+    int64_t gemm_workspace;  /* limit on bytes in flight for one product, per worker; 0: chosen */
     int64_t gemm_turn;       /* on GPUs: columns of c from which a transposed a is transposed in memory first */
     bool forced;             /* an option forces an algorithm: ops of DMI_FORCIBLE may refuse to plan a call */
     int gemm_algorithm;      /* enum dmi_gemm_algorithm */
@@ -117,7 +117,8 @@ typedef struct dmi_step {
     uint8_t kind; /* DMI_STEP_PUSH, DMI_STEP_EXPECT, DMI_STEP(kernel) */
     uint8_t lane, nref;
     uint8_t scalar[2];
-    bool awaited;          /* something may wait for just this step: see dmi_plan_make */
+    /* another step may wait for this step by itself (set by dmi_plan_make) */
+    bool awaited;
     int peer;              /* PUSH: to whom, EXPECT: from whom */
     uint32_t ordinal;      /* 1, 2, ... in its lane */
     uint32_t wait[DMI_LANES]; /* steps of each lane (ordinals) that must be done first; 0: none */
@@ -133,15 +134,17 @@ static inline const dmi_kernel *dmi_step_kernel(const dmi_step *step) /* NULL: a
 
 /* Run tables of a step's geometry in device memory. */
 typedef struct dmi_step_tables {
-    dmi_block memory;
+    dmi_allocation memory;
     const dmi_run *run[DM_MAX_DIMS];
 } dmi_step_tables;
 
 typedef struct dmi_plan {
     int me;
     char algorithm[32];  /* a word for explain: planners with a choice set it */
-    const char *compute; /* the type computed in, in words, where more than the operands decides it; or NULL */
-    int moving; /* the operand that comes whole to every worker of the output, so that a cached replica can serve; -1: none */
+    const char *compute; /* computing type in words, if more than the operands decides it; or NULL */
+    /* number of the moving operand, if it comes whole to every worker of the output: a cached replica can
+     * replace it; -1: none */
+    int moving;
     bool waits; /* has kernels that wait for EXPECTs themselves (DMI_TRAIT_WAITS) */
     int nstep;
     dmi_step *step;
@@ -184,8 +187,8 @@ dmi_ref dmi_ref_operand(int operand, int mode);
  * dtype on both sides; src side of EXPECT and dst side of PUSH through messages are packed. */
 dmi_step *dmi_build_push(dmi_builder *b, int peer, dmi_ref src, const dmi_copy *geometry, const dmi_mark after);
 dmi_step *dmi_build_expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy *geometry, const dmi_mark after);
-/* A turn begins, in which every worker sends to at most one other and hears from at most one, as a rule. Both ends of a
- * transfer make it in the same turn. */
+/* Begins a round. In a round every worker usually sends to at most one peer and receives from at most one. Both
+ * ends of a transfer belong to the same round. */
 void dmi_build_turn(dmi_builder *b);
 /* desc is copied into the plan (size bytes); dmi_copy's runs must live in the plan (dmi_build_alloc). */
 dmi_step *dmi_build_kernel(dmi_builder *b, int kernel, const void *desc, size_t size, const dmi_ref *refs, int nref,
@@ -258,7 +261,7 @@ void dmi_desc_describe(const dmi_desc *desc, char *text, size_t room);
 void dmi_operand_describe(const char *name, const dmi_operand *operand, char *text, size_t room);
 /* One line of a plan's counts. */
 void dmi_plan_describe(const dmi_plan *plan, char *text, size_t room);
-/* Regions of worker w's part of a (possibly windowed) array, in caller-visible coordinates; empty ones too. */
+/* Regions of worker w's part of a (possibly clipped) array, in caller-visible coordinates; empty ones too. */
 int64_t dmi_desc_region_count(const dmi_desc *desc, int worker);
 void dmi_desc_region(const dmi_desc *desc, int worker, int64_t which, dmi_region *out);
 /* The next region after number `after` (-1: the first) that may share elements with `box`; the count of regions or

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* The addends of a call whose workers have one element of x, at most, for every element of out. */
+/* The addends of a sum in which every worker has at most one element of x for each element of out. */
 typedef struct elements {
     const dmi_partials *s;
     int count;

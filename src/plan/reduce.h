@@ -16,8 +16,8 @@ enum { DMI_MOST_PIECES = 8 };
 /* --- slices.c */
 /* May a result of this layout be made in slices? */
 bool dmi_slices_serve(const dmi_desc *out);
-/* Piece `piece` of the slice of its part that worker, which holds one, makes: index sets and memory as there. The
- * slices of all holders of the same elements make up these. */
+/* Chunk `piece` of the worker's segment, as a region of the worker's shard. The segments of all holders of the
+ * same elements cover those elements. */
 void dmi_slice_region(const dmi_desc *out, int worker, int pieces, int piece, dmi_region *region);
 /* In how many pieces slices come; the same for all workers. bytes: of an element that travels. */
 int dmi_slice_pieces(const dmi_profile *profile, const dmi_desc *out, int64_t bytes);
@@ -25,8 +25,8 @@ int dmi_slice_pieces(const dmi_profile *profile, const dmi_desc *out, int64_t by
 typedef struct dmi_load {
     int64_t addends; /* of an element */
     int64_t bytes;   /* of an addend on its way */
-    int givers;      /* workers that have addends, */
-    int replicas;    /* each of so many sets of them all addends */
+    int givers;      /* workers with addends */
+    int replicas;    /* replicas of the addends: each replica's workers have all of them */
 } dmi_load;
 /* Scatter, and not direct? By bytes and hops, unless an option forces one. */
 bool dmi_scatter_pays(const dmi_profile *profile, const dmi_desc *out, const dmi_load *load);

@@ -114,9 +114,9 @@ static dm_status make_command(dmi_worker *w, const dmi_op_frame *f, dmi_instance
     return DM_OK;
 }
 
-/* A command without a plan cannot even be failed: other workers wait for transfers that only the plan knows. So
- * memory is looked for: first what the commands under way and the kept plans hold, then what others may give
- * back. */
+/* A command without a plan cannot be failed, because only the plan knows the transfers that other workers wait
+ * for. So free memory: wait for commands in flight, drop cached plans, then wait a while for other
+ * processes. */
 static dm_status insist_on_command(dmi_worker *w, const dmi_op_frame *f, dmi_instance **out)
 {
     dm_status status = make_command(w, f, out);
@@ -138,7 +138,7 @@ static void dispatch_op(dmi_worker *w, const dmi_op_frame *f)
     dm_status status = insist_on_command(w, f, &inst);
     if (status != DM_OK) {
         fail_unplanned(w, f, status);
-        if (status == DM_ERR_NOMEM) { /* what fails otherwise fails alike on all workers, and nobody waits */
+        if (status == DM_ERR_NOMEM) { /* any other failure happens on all workers alike, so nobody waits */
             w->broken = true;
             atomic_store(&w->engine.port->broken, 1);
             dmi_bell_ring(&dmi_hub_port(&w->hub, w->hub.endpoints - 1)->bell);

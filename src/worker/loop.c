@@ -21,7 +21,7 @@ static void retired(void *context, dmi_instance *inst)
     free(inst->work);
 }
 
-/* Other hosts may need the commands that it has to pass on, for those here to end. */
+/* Keep forwarding: commands here may wait for hosts that have not received theirs. */
 static int meanwhile(void *context)
 {
     dmi_worker *w = context;
@@ -227,7 +227,7 @@ void dmi_worker_finish(dmi_worker *w)
         free(inst->tail);
         free(inst);
     }
-    if (w->cursor > 0) { /* it has served: the master looks for its part */
+    if (w->cursor > 0) { /* the worker has served: the master expects its timeline file */
         dmi_trace_write_part(&w->engine, w->config->trace);
     }
     dmi_trace_destroy(w->engine.trace);

@@ -119,13 +119,13 @@ void dmi_store_create(dmi_worker *w, const void *frame)
     if (w->engine.config.pool_debug && w->config->memory_limit > 0) {
         dmi_engine_drain(&w->engine); /* as before a command with workspace */
     }
-    dm_status status = dmi_engine_alloc(&w->engine, bytes, f->owner, &memory->block);
+    dm_status status = dmi_engine_alloc(&w->engine, bytes, f->owner, &memory->allocation);
     if (status != DM_OK) {
-        memset(&memory->block, 0, sizeof memory->block);
+        memset(&memory->allocation, 0, sizeof memory->allocation);
         atomic_store(&memory->poisoned, DMI_NO_MEMORY);
         report(w, f->head.command, "create", status);
     }
-    memory->write = memory->block.ready;
+    memory->write = memory->allocation.ready;
 }
 
 void dmi_store_view(dmi_worker *w, const void *frame)
@@ -162,14 +162,14 @@ void dmi_memory_unref(dmi_memory *memory)
 static void release_handle(dmi_worker *w, dmi_memory *memory)
 {
     if (--memory->handles == 0) {
-        /* Commands before this one may still use it: whoever gets the block next waits for them. With red zones
-         * the next owner's zones would lie in it at once, so there they must be done. */
+        /* Commands before this one may still use it: whoever gets the allocation next waits for them. With red
+         * zones the next owner's zones are written at once, so those commands must be done first. */
         if (w->engine.config.pool_debug) {
             dmi_engine_drain(&w->engine);
         }
         dmi_stamp last = memory->write;
         dmi_stamp_merge(&last, &memory->read);
-        if (memory->block.base && dmi_pool_free(w->pool, &memory->block, &last) != DM_OK) {
+        if (memory->allocation.base && dmi_pool_free(w->pool, &memory->allocation, &last) != DM_OK) {
             dmi_engine_report(&w->engine, w->dispatched, DM_ERR_INTERNAL, dmi_error_text());
         }
     }

@@ -30,7 +30,7 @@ typedef struct dmi_worker {
     uint64_t dispatched;       /* last command taken from the ring */
     int under_way;             /* commands handed to the executor and not retired */
     bool stopping;
-    bool broken;               /* does nothing more: it has missed a command */
+    bool broken;               /* it has missed a command and takes no more */
     int64_t prepared;          /* for planted faults: commands it has tried to prepare */
     uint64_t sync_command;     /* last SYNC seen */
     bool polls;                /* blocks come by messages, which must be looked for: they ring no bell */

@@ -38,7 +38,7 @@ static void check_layout(fixture *f, rng *r, const dmi_layout_spec *spec, dmi_fi
                 lo[k] = rng_in(r, 0, spec->shape[k]);
                 window.shape[k] = rng_in(r, 0, spec->shape[k] - lo[k]);
             }
-            if (dmi_region_window(&d->region, lo, window.shape, &window.region)) {
+            if (dmi_region_clip(&d->region, lo, window.shape, &window.region)) {
                 check_fill(f, r, &window, span);
             }
         }

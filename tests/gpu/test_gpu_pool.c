@@ -34,7 +34,7 @@ static void is_poisoned(const char *at, int64_t bytes)
     unsigned char host[BYTES];
     ok(dmi_cu_move(host, at, bytes));
     for (int64_t i = 0; i < bytes; i++) {
-        assert_int_equal(host[i], DMI_POISON);
+        assert_int_equal(host[i], DMI_DEBUG_FILL);
     }
 }
 
@@ -46,7 +46,7 @@ static void test_red_zones(void **state)
     dmi_stream s = NULL;
     ok(dmi_cu_stream_create(&s));
     dmi_pool *pool = pool_make(ZONE, false);
-    dmi_block before, block, behind;
+    dmi_allocation before, block, behind;
     ok(dmi_pool_alloc(pool, 1, DMI_OWNER_ARRAY, &before));
     ok(dmi_pool_alloc(pool, BYTES, DMI_OWNER_WORKSPACE, &block));
     ok(dmi_pool_alloc(pool, 1, DMI_OWNER_ARRAY, &behind));
@@ -58,7 +58,7 @@ static void test_red_zones(void **state)
         write_byte(s, base + at[i], 7);
         assert_int_equal(dmi_pool_free(pool, &block, NULL), inside ? DM_OK : DM_ERR_INTERNAL);
         if (!inside) {
-            assert_non_null(strstr(dmi_error_text(), "a block of 1000 bytes (workspace"));
+            assert_non_null(strstr(dmi_error_text(), "an allocation of 1000 bytes (workspace"));
         }
         is_poisoned(base, BYTES); /* what was freed is no number any more */
         ok(dmi_pool_alloc(pool, BYTES, DMI_OWNER_WORKSPACE, &block));
@@ -74,7 +74,7 @@ static void test_red_zones(void **state)
 
 static void test_own(void **state)
 {
-    dmi_block block[20];
+    dmi_allocation block[20];
     dmi_pool_stats stats;
     (void)state;
     gpus_or_skip();
@@ -143,7 +143,7 @@ static void test_overrun_is_found(void **state)
     ok(dm_array_destroy(s, y));
     status = status == DM_OK ? dm_sync(s) : status;
     assert_int_equal(status, DM_ERR_INTERNAL);
-    assert_non_null(strstr(dm_error_message(), "was written over"));
+    assert_non_null(strstr(dm_error_message(), "was overwritten"));
     (void)!dm_sync(s); /* the other worker's report */
     dmi_log_set_level(DMI_LOG_WARN);
     ok(dm_array_create(s, DM_F32, 2, shape, &rows, &x));

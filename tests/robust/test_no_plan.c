@@ -68,7 +68,7 @@ static void test_for_good(void **state)
         assert_int_equal(status, DM_ERR_NOMEM);
         assert_non_null(strstr(dm_error_message(), "worker "));
         assert_non_null(strstr(dm_error_message(), "planted fault"));
-        assert_non_null(strstr(dm_error_message(), "only dm_finalize is left"));
+        assert_non_null(strstr(dm_error_message(), "The session has failed; call dm_finalize"));
         assert_true(seconds() - begin < 8);
         assert_int_equal(dm_sync(s), DM_ERR_NOMEM);
         assert_int_equal(dm_fill(s, a[0], 2), DM_ERR_NOMEM);

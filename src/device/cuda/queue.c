@@ -82,7 +82,7 @@ dm_status dmi_cuda_queue_create(int device, dmi_queue **out)
     if (q->error != 0) {
         status = q->error == cudaErrorMemoryAllocation ? DM_ERR_NOMEM : DM_ERR_STATE;
         status = dmi_fail(status, "CUDA device %d: %s", device, q->error_text);
-        (void)cudaGetLastError(); /* it is told, and is not to be found by a later call */
+        (void)cudaGetLastError(); /* reported here; clear it, so that no later call finds it */
         dmi_cuda_queue_destroy(q);
         return status;
     }
@@ -105,7 +105,7 @@ dm_status dmi_cuda_queue_first(dmi_queue *q)
     return q->error == 0 ? DM_OK : dmi_fail(DM_ERR_INTERNAL, "CUDA device %d: %s", q->device, q->error_text);
 }
 
-/* Of a device beyond these nobody has them. */
+/* Devices with higher numbers cannot run fused products. */
 static atomic_bool claimed[256];
 
 bool dmi_cuda_queue_claim(dmi_queue *q)

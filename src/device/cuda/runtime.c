@@ -10,8 +10,8 @@
 
 enum { MOST_DEVICES = 64 };
 
-/* An error that is told here, or that does not matter, is not to be found by whoever asks for the last one after a
- * launch. Those that stay with the device come back at the next call. */
+/* Clears an error that is reported here or ignored, so that the check after a later launch does not find it.
+ * Sticky device errors return at the next call. */
 static void forget(cudaError_t code)
 {
     if (code != cudaSuccess) {
@@ -240,9 +240,9 @@ void dmi_cu_stream_destroy(dmi_stream s)
     }
 }
 
-void dmi_cu_hush(int64_t until_ns)
+void dmi_cu_quiesce(int64_t until_ns)
 {
-    (void)until_ns; /* a device needs nothing of the process, and the driver ends what it does */
+    (void)until_ns; /* nothing to do: the driver ends the device's work */
 }
 
 dm_status dmi_cu_stream_wait(dmi_stream s)
@@ -351,7 +351,7 @@ dm_status dmi_cu_capture_run(dmi_stream s)
         forget(cudaGraphDestroy(graph));
     }
     if (status != DM_OK) {
-        (void)cudaGetLastError(); /* it is told, and is not to be found by a later call */
+        (void)cudaGetLastError(); /* reported here; clear it, so that no later call finds it */
     }
     return status;
 }

@@ -1,8 +1,8 @@
-/* Emulated GPUs: what device/runtime.h and device/queue.h declare, by threads and memory of this host,
- * for builds without CUDA. A stream is a thread that does one operation after another; memory of a device is a
- * file in memory that other processes can map. It is as strict as CUDA where that finds mistakes: memory is never
- * zero at first, what is put on a stream runs later and beside other streams, and pointers that a GPU could not
- * read are refused.
+/* Emulated GPUs: what device/runtime.h and device/queue.h declare, by threads and memory of this host, for
+ * builds without CUDA. A stream is a thread that does one operation after another; memory of a device is a file
+ * in memory that other processes can map. It is as strict as CUDA, to find mistakes: memory is never zero at
+ * first, what is put on a stream runs later and beside other streams, and pointers that a GPU could not read
+ * are refused.
  *
  * Settings, from the environment:
  *   DMATH_EMULATED_GPUS        how many devices there are, up to 64 (0)

@@ -114,5 +114,6 @@ dm_status dmi_cu_event_between(dmi_event from, dmi_event to, double *seconds)
     }
     dmi_emu_mark_unref(mark[0]);
     dmi_emu_mark_unref(mark[1]);
-    return known ? DM_OK : dmi_fail(DM_ERR_INTERNAL, "time between events that have no time or no place yet");
+    return known ? DM_OK
+                 : dmi_fail(DM_ERR_INTERNAL, "elapsed time of events that were not recorded or not reached");
 }

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long a stream that is to end waits for what may never come; and a host for a whole device. */
+/* Time limit for a stream that must end while it waits, and for a host that waits for a whole device. */
 #define GIVE_UP_NS INT64_C(1000000000)
 #define DEVICE_WAIT_NS INT64_C(10000000000)
 
@@ -31,7 +31,7 @@ static struct {
     pthread_mutex_t lock;
     dmi_emu_stream *first;
     uint64_t made;
-    atomic_int hushed; /* the process ends */
+    atomic_int quiesced; /* the process ends */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* --- operations ------------------------------------------------------------------------ */
@@ -69,7 +69,7 @@ static void run(dmi_emu_stream *s, dmi_emu_op *op)
 {
     bool uses = op->run != wait_for_word;
     atomic_store(&s->busy, uses);
-    while (uses && atomic_load(&all.hushed)) {
+    while (uses && atomic_load(&all.quiesced)) {
         atomic_store(&s->busy, 0);
         pause();
     }
@@ -249,9 +249,9 @@ void dmi_cu_stream_destroy(dmi_stream stream)
     free(s);
 }
 
-void dmi_cu_hush(int64_t until_ns)
+void dmi_cu_quiesce(int64_t until_ns)
 {
-    atomic_store(&all.hushed, 1);
+    atomic_store(&all.quiesced, 1);
     pthread_mutex_lock(&all.lock);
     for (const dmi_emu_stream *s = all.first; s; s = s->next) {
         while (atomic_load(&s->busy) && dmi_now_ns() < until_ns) {
@@ -278,8 +278,8 @@ dm_status dmi_cu_stream_wait(dmi_stream s)
     return DM_OK;
 }
 
-/* A device whose streams wait for what only this host thread would issue stands still for ever; here that is
- * told, and ends. */
+/* If a device's streams wait for work that only this host thread could issue, the call would never return.
+ * Report that and give up. */
 static void wait_some_time(dmi_emu_mark *mark, int device, int64_t until_ns)
 {
     while (!dmi_emu_has_reached(&mark->reached, 1)) {

@@ -1,4 +1,4 @@
-/* A check that steps do nothing that a graph cannot hold: no allocation, no wait, no question to the device.
+/* Checks that a CUDA graph can hold the work of every step: no allocation, no wait, no query of the device.
  * Steps that are work of the host (files, functions of the user's) are left out. */
 #include "exec/gpu/parts.h"
 

@@ -1,5 +1,5 @@
-/* A few threads of a worker for work of the host that may take long: reading and writing files, functions of the
- * user's. Its jobs are begun in the order in which they are given, and end in any. */
+/* Threads of a GPU worker for slow host work: reading and writing files, user functions. Jobs start in the
+ * order in which they are given and end in any order. */
 #ifndef DMI_CREW_H
 #define DMI_CREW_H
 
@@ -11,7 +11,7 @@ typedef struct dmi_crew dmi_crew;
 typedef struct dmi_crew_job {
     void (*run)(struct dmi_crew_job *job);
     struct dmi_crew_job *next;
-    atomic_int done; /* set last, after run: everything it wrote is seen by who sees this */
+    atomic_int done; /* set after run() with release order: whoever reads 1 sees everything run() wrote */
 } dmi_crew_job;
 
 /* bell: rung when a job is done. name: of the threads, in the log. */

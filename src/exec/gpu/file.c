@@ -59,8 +59,8 @@ static dmi_file_use *use_of(dmi_engine *e, dmi_instance *inst, bool reading)
     return use;
 }
 
-/* A part is moved, or never will be. The last one closes the file; what was written may turn out to be lost
- * then. */
+/* A file step is finished or cancelled. The last one closes the file; only closing may report that written data
+ * was lost. */
 static dm_status leave(dmi_file_use *use)
 {
     dm_status status = DM_OK;
@@ -72,7 +72,7 @@ static dm_status leave(dmi_file_use *use)
     return atomic_load(&use->stop) ? DM_OK : status;
 }
 
-/* A step has done with it. Any job of it is done: no thread is inside. */
+/* A step releases the file. Its jobs are done, so no thread uses it. */
 static void forget(dmi_engine *e, dmi_instance *inst)
 {
     dmi_file_use *use = inst->file;
@@ -294,7 +294,7 @@ void dmi_gpu_file_written(dmi_engine *e, dmi_piece *p)
     dmi_gpu_piece_free(e, p);
 }
 
-/* Packed pieces, which the device has no memory for while commands before this one hold it. */
+/* True if the step must wait because earlier commands hold the device memory for packed staging buffers. */
 static bool waits_for_memory(dmi_engine *e, const dmi_work *w)
 {
     const dmi_file_part *part = w->step->desc;

@@ -67,8 +67,9 @@ static bool send_step(dmi_engine *e, dmi_work *w)
                                    : dmi_gpu_send_staged(e, w);
 }
 
-/* What overwrites the source of a push waits for the push to be issued, and then on its stream. Where MPI reads
- * the source no stream knows when it has done so: such a push counts as issued only then. */
+/* A step that overwrites the source of a push waits until the push is issued, and then for its stream. If MPI
+ * reads the source, no stream knows when MPI has finished. So such a push counts as issued only when MPI has
+ * sent it. */
 static bool count_sent(dmi_engine *e)
 {
     const dmi_lane *lane = &e->lane[DMI_LANE_SEND];
@@ -106,15 +107,16 @@ static bool grant_direct(dmi_engine *e, dmi_work *w)
         return false;
     }
     const dmi_ref *ref = &w->step->ref[0];
-    const dmi_block *block =
-        ref->kind == DMI_REF_OPERAND ? &w->inst->memory[ref->index]->block : &w->inst->work[ref->index];
+    const dmi_allocation *allocation =
+        ref->kind == DMI_REF_OPERAND ? &w->inst->memory[ref->index]->allocation : &w->inst->work[ref->index];
     dmi_mailbox *box = &e->port->mailbox[peer];
     dmi_slot *slot = &box->slot[w->ordinal % DMI_SLOTS];
     char *at = dmi_ref_pointer(w->inst, ref);
     bool mapped = e->gpu->peer[peer].counters != NULL; /* the peer is another process */
-    *slot = (dmi_slot){.slab = at && mapped ? block->slab : -1, .refused = at == NULL};
-    slot->address = at && mapped ? (uint64_t)(block->offset + ref->offset) : (uint64_t)(uintptr_t)at;
-    /* raised now and then all the same: a counter left behind by half its range would look like one ahead */
+    *slot = (dmi_slot){.slab = at && mapped ? allocation->slab : -1, .refused = at == NULL};
+    slot->address = at && mapped ? (uint64_t)(allocation->offset + ref->offset) : (uint64_t)(uintptr_t)at;
+    /* raised now and then even so: counters are compared cyclically, and one that lags by half its range would
+     * look ahead */
     slot->free = dmi_engine_reached(e, &w->wait) && (w->ordinal + 1) % (UINT64_C(1) << (NUMBER_BITS - 2)) != 0;
     if (!slot->free) { /* the place becomes free when the device gets there */
         dm_status status = dmi_gpu_after(e, STREAM_GRANT, &w->wait);
@@ -129,7 +131,7 @@ static bool grant_direct(dmi_engine *e, dmi_work *w)
 static bool on_its_way(dmi_engine *e, const dmi_work *w)
 {
     if (!dmi_gpu_direct(e, w->step->peer)) {
-        return w->started; /* what brings it from there is on the stream */
+        return w->started; /* the copy from the staging buffer is on the stream */
     }
     const dmi_mailbox *box = &e->port->mailbox[w->step->peer];
     return atomic_load_explicit(&box->announced, memory_order_acquire) > w->ordinal;
@@ -202,7 +204,8 @@ static void settle_send(dmi_engine *e, dmi_work *w)
 {
     dmi_port *port = dmi_hub_port(e->config.hub, w->step->peer);
     dmi_mailbox *box = &port->mailbox[e->config.me];
-    if (dmi_gpu_direct(e, w->step->peer)) { /* the receiver learns now that it has come, and what it is worth */
+    /* the receiver now learns that the payload has arrived, and whether it is poisoned */
+    if (dmi_gpu_direct(e, w->step->peer)) {
         dmi_transfer_check_source(e, w);
         box->slot[w->ordinal % DMI_SLOTS].poisoned = atomic_load(&w->inst->failed);
         atomic_store_explicit(&box->arrived, w->ordinal + 1, memory_order_release);
@@ -274,7 +277,7 @@ static bool under_way(const dmi_engine *e)
     return false;
 }
 
-/* For the watchdog: whose block, or whose place for a block, is waited for. */
+/* For the watchdog: the peer whose payload or grant is waited for. */
 static void note_awaited(dmi_engine *e)
 {
     int awaited = 0;
@@ -297,7 +300,7 @@ bool dmi_gpu_progress(dmi_engine *e)
     moved = dmi_gpu_staged_progress(e) || moved;
     moved = dmi_gpu_hosting_progress(e) || moved;
     moved = dmi_gpu_message_progress(e) || moved;
-    /* A question costs about as much as a launch: as long as there is something to issue, few are asked. */
+    /* Querying an event costs about as much as a launch. So query rarely while there are steps to issue. */
     if (!moved || ++e->gpu->rounds >= LOOK_EVERY) {
         e->gpu->rounds = 0;
         moved = dmi_gpu_look(e, !moved) || moved;
@@ -309,8 +312,7 @@ bool dmi_gpu_progress(dmi_engine *e)
         e->gpu->busy_ns = moved ? 0 : e->gpu->busy_ns;
         return moved;
     }
-    /* The device rings no bell: it is looked at without a pause while it may be done soon, then now and then.
-     */
+    /* The device rings no bell. Poll it without a pause while it may be done soon, later less often. */
     int64_t now = dmi_now_ns();
     e->gpu->busy_ns = e->gpu->busy_ns ? e->gpu->busy_ns : now;
     note_awaited(e);

@@ -74,9 +74,9 @@ static bool has_memory(const dmi_work *w)
 
 /* --- products that wait themselves --- */
 
-/* Behind all kernels that are issued, on whichever lane: such a kernel leaves some multiprocessors free, but
- * they would not do for a product whose blocks of threads have to be neighbours (clusters), nor for a second
- * kernel that waits. What it waits for was issued before, so that it depends on none that comes later. */
+/* A fused product starts behind all kernels issued so far on any lane. It leaves some multiprocessors free, but
+ * they are too few for a kernel in clusters or for a second fused product. Everything that it waits for was
+ * issued before it, so it depends on nothing that comes later. */
 static dm_status fused_step(dmi_engine *e, int lane, dmi_work *w)
 {
     dmi_gpu *g = e->gpu;

@@ -1,6 +1,6 @@
-/* Blocks that MPI carries from device memory to device memory: between GPUs that do not reach each other's
- * memory, where the MPI library has been seen to do that (launch/gpu_message.c). They come in pieces of the
- * plan, as blocks through host memory do.
+/* Blocks that MPI carries from device memory to device memory: between GPUs without direct access, if the
+ * start-up test has shown that MPI takes device memory (launch/gpu_message.c). They come in pieces of the plan,
+ * as blocks through host memory do.
  *
  * A side whose elements are consecutive is handed to MPI itself; any other is packed by a kernel into a piece
  * of device memory beside it, and what lands in one is unpacked. Each side chooses for itself, since a message

@@ -13,8 +13,8 @@ bool dmi_gpu_issued(const dmi_engine *e, const dmi_stamp *stamp)
     return true;
 }
 
-/* The oldest event of a lane at or behind position seq; NULL: none yet. Events older than MARKS records are
- * gone, and a newer one serves as well. */
+/* The oldest event of a lane at or behind position seq; NULL: none yet. Only the last MARKS events are kept; a
+ * newer event is as good. */
 static dmi_mark_event *find_mark(dmi_gpu *g, int lane, uint64_t seq)
 {
     dmi_marks *m = &g->marks[lane];
@@ -39,8 +39,9 @@ static dm_status record(dmi_gpu *g, int lane)
     return dmi_cu_event_record(mark->event, g->stream[lane]);
 }
 
-/* An event behind a step that others wait for: one made later would stand behind more than they need. Commands
- * without transfers are on one lane, mostly behind one another: an event now and then is enough for them. */
+/* Records an event behind a step that others may wait for. An event recorded later would stand behind more work
+ * than they need. Commands without transfers mostly follow one another on one lane; an event for every 16th
+ * step is enough for them. */
 void dmi_gpu_mark(dmi_engine *e, int lane, const dmi_work *w)
 {
     dmi_gpu *g = e->gpu;
@@ -127,7 +128,7 @@ dm_status dmi_gpu_wait(dmi_engine *e, int stream, uint32_t *counter, uint64_t or
     return dmi_cu_wait_value(e->gpu->stream[stream], counter, dmi_gpu_value(ordinal));
 }
 
-/* After a fault of the device nothing tells of a single command whether it was done. */
+/* After a device fault nobody knows which commands were done. */
 static void fail_all(dmi_engine *e, const char *why)
 {
     char text[128];
@@ -146,7 +147,7 @@ bool dmi_gpu_look(dmi_engine *e, bool idle)
     for (int lane = 0; lane < e->lanes; lane++) {
         dmi_marks *m = &g->marks[lane];
         if (lane == DMI_LANE_RECV) {
-            continue; /* its blocks are told by those who send them */
+            continue; /* the senders announce its payloads */
         }
         while (m->looked < m->head && dmi_cu_event_reached(m->event[m->looked % MARKS].event)) {
             g->reached[lane] = m->event[m->looked++ % MARKS].seq;

@@ -78,7 +78,8 @@ static dm_status bring(dmi_engine *e, dmi_staged *piece, dmi_work *w, void *plac
     return status;
 }
 
-/* On RECV's stream, behind what uses the place now; bad: nothing came. Then the block has arrived. */
+/* Unpacks on RECV's stream, behind the current users of the destination, and raises the counter. !good: no data
+ * came; only raises the counter. */
 static void unpack(dmi_engine *e, dmi_staged *piece, dmi_work *w, bool good)
 {
     dmi_gpu *g = e->gpu;

@@ -11,9 +11,10 @@ enum {
     STREAMS,
     MARKS = 256,
     MARK_EVERY = 16, /* steps that nobody waits for */
-    MARK_TRANSFERS = 4, /* such steps of commands with transfers: peers get places back when they are done */
+    /* the same for commands with transfers, more often: peers wait for their receive buffers */
+    MARK_TRANSFERS = 4,
     LOOK_EVERY = 16, /* rounds in which something was issued */
-    STAGED = 8, /* pieces on their way through host memory, each way */
+    STAGED = 8,      /* pieces on their way through host memory, each way */
     NUMBER_BITS = 20
 };
 
@@ -32,7 +33,7 @@ enum dmi_piece_state { PIECE_ON_DEVICE, PIECE_WITH_LINK, PIECE_DONE };
 typedef struct dmi_staged {
     char *pinned;    /* NULL: not through host memory */
     void *device;    /* the same bytes, packed */
-    char *straight;  /* the source or the place itself, which MPI reads or writes; NULL: packed */
+    char *straight;  /* memory that MPI reads or writes in place; NULL: packed */
     dmi_event event; /* device part issued last */
     dmi_work *work;  /* NULL: free for the host */
     dmi_arena arena; /* of the packed geometry */
@@ -88,8 +89,8 @@ uint32_t dmi_gpu_value(uint64_t ordinal); /* what a counter holds then */
 const uint32_t *dmi_gpu_number(const dmi_engine *e, uint64_t ordinal); /* the same in device memory */
 dm_status dmi_gpu_wait(dmi_engine *e, int stream, uint32_t *counter, uint64_t ordinal);
 void dmi_gpu_mark(dmi_engine *e, int lane, const dmi_work *w); /* w has just been issued */
-/* Looks how far the device is; true if it is further than before. idle: nothing was issued just now, so that the end of
- * what has no event behind it yet is worth one. */
+/* Polls the device; true if it has advanced. idle: nothing was issued just now, so an event at the end of the
+ * stream is worth its cost. */
 bool dmi_gpu_look(dmi_engine *e, bool idle);
 /* --- capture.c: round all that a step puts on a stream, but for waits before it and marks behind it: with the
  * option `capture` it must be what a graph can hold. end: the status so far (begin's, if that failed), or why the

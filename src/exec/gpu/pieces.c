@@ -34,7 +34,7 @@ static dm_status make_pieces(dmi_engine *e, struct dmi_hosting *h)
     h->piece = calloc((size_t)h->count, sizeof *h->piece);
     if (!h->pinned || !h->piece) {
         return dmi_fail(DM_ERR_NOMEM,
-                        "no pinned memory for %d pieces of %lld bytes (options file_threads, file_piece)",
+                        "cannot pin %d staging buffers of %lld bytes (options file_threads, file_piece)",
                         h->count, (long long)h->bytes);
     }
     for (int i = 0; i < h->count && status == DM_OK; i++) {
@@ -65,7 +65,7 @@ dm_status dmi_gpu_hosting(dmi_engine *e)
     clear(&h->with_crew);
     g->hosting = h;
     dm_status status = make_pieces(e, h);
-    if (status != DM_OK) { /* the next command may have more luck */
+    if (status != DM_OK) { /* the next command tries again */
         dmi_gpu_hosting_stop(e);
         dmi_gpu_hosting_free(e);
     }
@@ -120,8 +120,8 @@ dm_status dmi_gpu_piece_packed(dmi_engine *e)
                           e->gpu->device, h->count, (long long)h->bytes);
 }
 
-/* Copies of one lane are reached in their order; where several lanes have some, a later one may be reached
- * earlier, and waits here for no longer than the first. */
+/* Copies of one lane finish in order. With several lanes a later copy may finish first; it then waits for the
+ * first. */
 dmi_piece *dmi_gpu_piece_take(dmi_engine *e)
 {
     struct dmi_hosting *h = e->gpu->hosting;

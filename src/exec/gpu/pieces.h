@@ -1,13 +1,13 @@
-/* What a GPU's worker does on the host, outside the communication thread: parts of files, functions of the user's.
+/* Host work of a GPU worker, outside the communication thread: files and user functions.
  *
- * The bytes pass through pieces of pinned memory. A piece is filled by one side and emptied by the other: by the device
- * (a copy on a lane's stream, with an event behind it) and by a thread of the crew. Whoever has it is told by the list
- * it is in, and it changes hands only when the event has been reached, or the job is done. The communication thread
- * waits for neither: it looks, and other lanes go on.
+ * The bytes pass through staging buffers of pinned memory. One side fills a staging buffer and the other
+ * empties it: the device (a copy with an event behind it) and a thread of the crew. The list that a buffer is
+ * in names its user. It changes lists only when the event is reached or the job is done. The communication
+ * thread polls both and never waits, so other lanes go on.
  *
- * Pieces, threads and packed places on the device are made when the first step needs them, and kept to the end:
- * (2 * file_threads + 2) * file_piece bytes of pinned memory, and as many of the device's where a part is no stack of
- * rows in the worker's memory. */
+ * Buffers and threads are made when the first step needs them, and live to the end: (2 * file_threads + 2) *
+ * file_piece bytes of pinned memory, and as many of device memory if a file range is no stack of rows in the
+ * worker's memory. */
 #ifndef DMI_GPU_PIECES_H
 #define DMI_GPU_PIECES_H
 

@@ -1,4 +1,4 @@
-/* What a GPU does in a second, measured before a session's first command; and real bytes from GPU to GPU. */
+/* Rates of a GPU, measured before the first command of a session, and test copies between GPUs. */
 #include "exec/gpu/parts.h"
 #include "kernels/direct.h"
 

@@ -1,5 +1,5 @@
-/* Slabs of a GPU's memory. What a debug pool writes and reads there is done when the call returns, beside all
- * streams: it may, for the pool's caller lets the block's users be done before. */
+/* Slabs of a GPU's memory. Red zones and debug fill are written and checked synchronously, on no stream. That
+ * is safe because the pool's caller first waits for all users of the allocation. */
 #include "exec/gpu/gpu.h"
 
 #include <string.h>
@@ -46,7 +46,7 @@ static void release_device(void *context, int index, void *base, int64_t bytes)
 static void tell(dm_status status)
 {
     if (status != DM_OK) {
-        dmi_log(DMI_LOG_ERROR, "red zones of a GPU's memory: %s", dmi_error_text());
+        dmi_log(DMI_LOG_ERROR, "cannot check red zones in GPU memory: %s", dmi_error_text());
     }
 }
 
@@ -72,10 +72,10 @@ static bool check_zone(void *context, const void *at, int64_t bytes)
     return right;
 }
 
-static void poison_device(void *context, void *at, int64_t bytes)
+static void debug_fill_device(void *context, void *at, int64_t bytes)
 {
     (void)context;
-    tell(dmi_cu_set(at, DMI_POISON, bytes));
+    tell(dmi_cu_set(at, DMI_DEBUG_FILL, bytes));
 }
 
 dmi_slab_ops dmi_gpu_slabs(dmi_port *port)
@@ -86,5 +86,5 @@ dmi_slab_ops dmi_gpu_slabs(dmi_port *port)
                           .held = held,
                           .fill = fill_zone,
                           .check = check_zone,
-                          .poison = poison_device};
+                          .debug_fill = debug_fill_device};
 }

@@ -7,7 +7,8 @@
 
 enum { TABLES_SLAB = 4 << 20 };
 
-/* Everything that the libraries allocate at first use is made now: later it would wait for the whole device. */
+/* Lets the libraries allocate now what they allocate at first use. Later, allocation would wait for the whole
+ * device. */
 static dm_status make_streams(dmi_engine *e)
 {
     dmi_gpu *g = e->gpu;
@@ -40,7 +41,7 @@ dm_status dmi_gpu_packed_make(dmi_gpu *g, dmi_staged *piece, char *pinned, int64
     piece->pinned = pinned;
     piece->device = dmi_cu_malloc(bytes);
     return piece->device ? dmi_cu_event_create(false, &piece->event)
-                         : dmi_fail(DM_ERR_NOMEM, "no memory for pieces on GPU %d", g->device);
+                         : dmi_fail(DM_ERR_NOMEM, "no memory for staging buffers on GPU %d", g->device);
 }
 
 static dm_status make_piece(dmi_gpu *g, dmi_staged *piece, int number)
@@ -59,7 +60,9 @@ static dm_status make_staging(dmi_engine *e)
     dm_status status = g->pinned
                            ? dmi_cu_pin(g->pinned, g->pinned_bytes)
                            : dmi_fail(DM_ERR_NOMEM, "no host memory for the executor of GPU %d", g->device);
-    if (status == DM_OK) { /* a fork would make these pages copies on writing, and the device would keep the old ones */
+    /* keep these pages out of forked children: after a fork, copy-on-write would give the process new pages
+     * while the device uses the old ones */
+    if (status == DM_OK) {
         (void)madvise(g->pinned, (size_t)g->pinned_bytes, MADV_DONTFORK);
     }
     for (int i = 0; i < STAGED && status == DM_OK; i++) {

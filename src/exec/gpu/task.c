@@ -44,16 +44,16 @@ void dmi_gpu_task_free(dmi_engine *e)
     }
 }
 
-static const dmi_block *block_of(const dmi_gpu_task *t, int operand)
+static const dmi_allocation *allocation_of(const dmi_gpu_task *t, int operand)
 {
-    return &t->work->inst->memory[t->work->step->ref[operand].index]->block;
+    return &t->work->inst->memory[t->work->step->ref[operand].index]->allocation;
 }
 
 /* The first operand with the same memory: views of one array have one copy. */
 static int shared_with(const dmi_gpu_task *t, int operand)
 {
     int i = 0;
-    while (block_of(t, i) != block_of(t, operand)) {
+    while (allocation_of(t, i) != allocation_of(t, operand)) {
         i++;
     }
     return i;
@@ -79,7 +79,7 @@ static dm_status begin(dmi_engine *e, int lane, dmi_work *w)
     }
     for (int i = 0; all && i < w->step->nref; i++) {
         int same = shared_with(t, i);
-        bytes = block_of(t, i)->bytes;
+        bytes = allocation_of(t, i)->bytes;
         t->host[i] = same < i ? t->host[same] : malloc((size_t)DMI_MAX(bytes, 1));
         all = t->host[i] != NULL;
     }
@@ -97,16 +97,16 @@ static dm_status begin(dmi_engine *e, int lane, dmi_work *w)
 static bool next_chunk(dmi_gpu_task *t, char **device, char **host, int64_t *bytes)
 {
     for (; t->operand < t->work->step->nref; t->operand++, t->at = 0) {
-        const dmi_block *block = block_of(t, t->operand);
+        const dmi_allocation *allocation = allocation_of(t, t->operand);
         bool wanted = t->phase == COMES;
         for (int i = t->operand; i < t->work->step->nref; i++) {
-            wanted = wanted || (block_of(t, i) == block && (t->work->step->ref[i].mode & DMI_WRITE));
+            wanted = wanted || (allocation_of(t, i) == allocation && (t->work->step->ref[i].mode & DMI_WRITE));
         }
         wanted = wanted && shared_with(t, t->operand) == t->operand;
-        if (wanted && t->at < block->bytes) {
-            *device = (char *)block->base + t->at;
+        if (wanted && t->at < allocation->bytes) {
+            *device = (char *)allocation->base + t->at;
             *host = t->host[t->operand] + t->at;
-            *bytes = DMI_MIN(block->bytes - t->at, t->e->gpu->hosting->bytes);
+            *bytes = DMI_MIN(allocation->bytes - t->at, t->e->gpu->hosting->bytes);
             return true;
         }
     }
@@ -172,10 +172,10 @@ static char *device_of(const dmi_piece *p)
 {
     const dmi_gpu_task *t = p->task;
     int i = 0;
-    while (p->host < t->host[i] || p->host >= t->host[i] + block_of(t, i)->bytes) {
+    while (p->host < t->host[i] || p->host >= t->host[i] + allocation_of(t, i)->bytes) {
         i++;
     }
-    return (char *)block_of(t, i)->base + (p->host - t->host[i]);
+    return (char *)allocation_of(t, i)->base + (p->host - t->host[i]);
 }
 
 void dmi_gpu_task_copied(dmi_engine *e, dmi_piece *p)

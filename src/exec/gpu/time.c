@@ -1,6 +1,6 @@
-/* Device times of steps, for the timeline: an event before and one behind each, in a ring. Times count from a
- * base that was recorded at a known time of the host's clock, not long ago: they are floats of milliseconds, and the
- * two clocks drift. */
+/* Device times of steps, for the timeline: an event before and one behind each, in a ring. Times are relative
+ * to a base event recorded at a known host time. The base is renewed often, because times are float
+ * milliseconds and the two clocks drift. */
 #include "exec/gpu/parts.h"
 #include "exec/trace.h"
 

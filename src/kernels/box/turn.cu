@@ -23,8 +23,8 @@ static __device__ __forceinline__ tile_place place(const dmi_cuda_planes &p, uin
 }
 
 /* Edge of the tiles that are moved in accesses of 16 bytes, as dmi_cuda_turn_side has it, and threads for one.
- * `unused`: shared memory that is asked for so that fewer tiles are under way on a multiprocessor: their rows
- * lie in more pages of the memory than it keeps open. The best of a few, measured on H200. */
+ * `unused`: extra shared memory, requested so that fewer tiles run on a multiprocessor at once. The rows of
+ * more tiles lie in more DRAM pages than the memory keeps open. The best of a few, measured on H200. */
 template <typename T> struct tile_of {
     static const int edge = sizeof(T) <= 2 ? 128 : sizeof(T) == 8 ? 32 : 64;
     static const int threads = sizeof(T) == 2 ? 256 : 128;

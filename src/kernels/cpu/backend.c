@@ -63,7 +63,7 @@ dm_status dmi_file_write_cpu(const dmi_kernel_call *call)
     return dmi_file_write(call->desc, call->tail, call->at[0]);
 }
 
-/* Everything is here: the stretches of k before, in and behind the own part. */
+/* All data has arrived: multiply the ranges of k before, inside and behind the worker's own rows. */
 dm_status dmi_fused_cpu(const dmi_kernel_call *call)
 {
     const dmi_fused_gemm *d = call->desc;

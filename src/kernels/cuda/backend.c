@@ -66,8 +66,7 @@ void dmi_cuda_push(dmi_queue *q, const dmi_push *p)
     }
 }
 
-/* Multiprocessors that a waiting kernel leaves to others, so that whatever was put on streams before it can
- * end. */
+/* Multiprocessors that a fused product leaves free, so that work issued before it can finish. */
 enum { LEFT_FREE = 4 };
 
 dm_status dmi_fused_cuda(const dmi_kernel_call *call)

@@ -21,8 +21,8 @@ typedef struct dmi_push {
 enum { DMI_PUSH_MOST = 1 << 30 }; /* bytes */
 void dmi_cuda_push(dmi_queue *q, const dmi_push *p);
 
-/* Has this GPU (and the build) products that wait for their operand piece by piece, and does no other queue of this
- * process have them there? Two such kernels at once could wait for each other's senders. Until the queue's end. */
+/* Takes the right to run fused products for this queue. False: GPU or build has none, or another queue of this
+ * process has the right on this GPU (dmi_cuda_queue_claim). */
 bool dmi_cuda_fused_take(dmi_queue *q);
 
 #ifdef __cplusplus

@@ -28,12 +28,12 @@ typedef struct dmi_fused {
     dm_dtype dtype, c_dtype;
     int trans_a, trans_b;
     int64_t m, n, k, lda, ldb, ldc;
-    /* Read during the call, in the order in which they are expected. Columns of c come in the order of the last
-     * piece that each needs; the sum runs over the stretches of k in the order of the first piece of each. What
-     * waits for no piece comes first, and what no piece covers is here. A good order: one panel of columns
-     * after the other, a panel being as wide as the GPU's multiprocessors take at once (tiles of 128 x 256).
-     * Where all of c is one such panel, pieces in turn from every owner, each a part of its rows: a tile whose
-     * pieces all come at the end has all of its work left then. */
+    /* The chunks, in the order in which they are expected; read during the call. A column of c is computed in
+     * the order of the last chunk that it needs. The sum takes the ranges of k in the order of the first chunk
+     * of each. Ranges that wait for no chunk come first; elements that no chunk covers are here already. A good
+     * order: one panel of columns after the other, a panel being as wide as the GPU's multiprocessors take at
+     * once (tiles of 128 x 256). Where all of c is one such panel, pieces in turn from every owner, each a part
+     * of its rows: a tile whose pieces all come at the end has all of its work left then. */
     const dmi_fused_piece *piece;
     int pieces;
     /* Rows own_k0..own_k1 and columns own_n0..own_n1 of op(b) lie in a matrix of their own (stored as b is, so
@@ -45,7 +45,7 @@ typedef struct dmi_fused {
 } dmi_fused;
 
 /* Whether the kernel does this: a Hopper GPU (and a build for it), types, bounds, and addresses and rows of all
- * matrices on 16 bytes. m, n and k are what they like, above 0. own: a's and b's, NULL where there is none. */
+ * matrices on 16 bytes. m, n and k may be any numbers above 0. own: a's and b's, NULL where there is none. */
 bool dmi_cuda_fused_serves(const dmi_queue *q, const dmi_fused *d, const void *a, const void *b,
                            const void *const own[2], const void *c);
 /* Only enqueues, and allocates nothing. What has to be true: the call above says yes, and whoever raises the

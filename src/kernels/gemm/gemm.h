@@ -17,11 +17,11 @@ typedef struct dmi_gemm {
     int64_t a_offset, b_offset, c_offset;
 } dmi_gemm;
 
-/* A product whose b lies in an image that is still being filled by peers: rows k0..k1 and columns n0..n1 of op(b) are
- * there when the nth EXPECT of this plan from that peer is done; parts of a that come are listed in the same way, for
- * all columns. Rows own_k0..own_k1 of op(b), all columns, are read from a matrix of their own, and so are those columns
- * of op(a), all rows, where ld_own[0] is not 0. On GPUs the kernel itself waits, for what it needs next; sums in f32,
- * 16-bit a and b. */
+/* A fused product: peers still fill the gathered b while the kernel runs. Chunk {k0, k1, n0, n1} of op(b) has
+ * arrived when the nth EXPECT of this plan from `peer` is done. Chunks of a are listed in the same way, for all
+ * columns. The kernel reads the worker's own rows own_k0..own_k1 of op(b) from its shard, and the same columns
+ * of op(a) if ld_own[0] is not 0. On GPUs the kernel itself waits for each chunk when it needs it. Sums in f32;
+ * a and b have 16 bits. */
 typedef struct dmi_fused_part {
     int64_t k0, k1, n0, n1;
     int peer;

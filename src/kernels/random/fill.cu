@@ -21,8 +21,8 @@ static __global__ void __launch_bounds__(THREADS)
 /* As dmi_dimset_index, dmi_dimset_contains and dmi_dimset_position, with indices of the base (origin 0). */
 static __device__ __forceinline__ int64_t first_own(const dmi_dimset &set)
 {
-    int64_t block = set.lo / set.block, turn = block % set.g;
-    return turn == set.c ? set.lo : (block + (set.c - turn + set.g) % set.g) * set.block;
+    int64_t block = set.lo / set.block, position = block % set.g; /* of the block in its period */
+    return position == set.c ? set.lo : (block + (set.c - position + set.g) % set.g) * set.block;
 }
 static __device__ __forceinline__ int64_t base_index(const dmi_dimset &set, int64_t k)
 {

@@ -26,7 +26,8 @@ typedef struct dmi_near {
 void dmi_topology_near(const dmi_topology *t, const char *bus, const cpu_set_t *cpus, dmi_near *out);
 
 /* --- place.c -------------------------------------------------------------------------------------------------- */
-/* STARTED: threads stay where they were started. KEPT: so too, for all CPUs near the device are forbidden. */
+/* STARTED: threads stay where they were started. KEPT: the same, because the process may not use any CPU near
+ * the device. */
 enum dmi_place_how { DMI_PLACE_STARTED, DMI_PLACE_BOUND, DMI_PLACE_KEPT };
 typedef struct dmi_place {
     int how;

@@ -46,7 +46,7 @@ static bool stage_region(const batched *s, int worker, bool whole, dmi_region *o
     }
     int64_t lo = dmi_dimset_index(set, first), hi = dmi_dimset_index(set, first + n - 1) + 1,
             origin = set->origin;
-    dmi_dimset_window(set, lo, hi - lo, set);
+    dmi_dimset_clip(set, lo, hi - lo, set);
     set->origin = origin; /* indices count as before */
     out->count = out->count / count * n;
     return true;

@@ -26,7 +26,7 @@ typedef struct offers {
     int64_t partial;       /* bytes of a contraction */
 } offers;
 
-/* Would the blocks on their way be no more than they may? */
+/* Does the workspace for payloads in flight fit the limit? */
 static bool within(const dmi_product *p, const offers *o, int form, int moving)
 {
     int64_t limit = p->workspace, largest = 0;
@@ -34,10 +34,10 @@ static bool within(const dmi_product *p, const offers *o, int form, int moving)
     case DMI_GEMM_STATIONARY: /* its slices are made to fit */
         return true;
     case DMI_GEMM_CONTRACT:
-        if (o->direct) { /* the own partial product, and all others' */
+        if (o->direct) { /* every holder has its own partial product and those of all others */
             return p->b->profile->workers * p->m * p->n * p->elem <= limit;
         }
-        for (int w = 0; w < p->b->profile->workers; w++) { /* two to go, two that have come */
+        for (int w = 0; w < p->b->profile->workers; w++) { /* two partial products to send, two received */
             dmi_region c;
             dmi_product_c(p, w, &c);
             largest = DMI_MAX(largest, c.count);
@@ -70,8 +70,7 @@ static bool serves(const dmi_product *p, const offers *o, int form, int moving)
     }
 }
 
-/* By bytes: the machine's rates are not known. Between forms that move the same, by what was measured on H200.
- */
+/* Chooses by bytes, without rates. Algorithms that move the same bytes are ordered by measurements on H200. */
 static int by_bytes(dmi_product *p, const offers *o, int moving)
 {
     if (o->partial < o->gather && within(p, o, DMI_GEMM_CONTRACT, moving)) {
@@ -117,13 +116,13 @@ static const char *const names[] = {"auto",      "cyclic", "stationary", "contra
                                     "two_block", "panels", "fused",      "ring"};
 static const char *const needs[] = {
     "nothing",
-    "c and one operand split alike along one dimension, and all the rest of them with each worker",
+    "c and one operand split alike along one dimension, and split in no other",
     "nothing",
     "a and b split alike along the dimension that is summed",
     "what cyclic does",
-    "all rows or columns in each part of c, the whole operand split along k, 16 bits or f32 in TF32",
+    "c split along one dimension only, the moving operand split along k, and 16-bit types or TF32",
     "Hopper GPUs of one host that workers do not share, and operands of 16 bits, aligned",
-    "what cyclic does, no copies, and workers that all have part of c"};
+    "what cyclic needs, no replicas, and a region of c on every owner of the moving operand"};
 
 const char *dmi_gemm_name(int algorithm)
 {
@@ -137,8 +136,8 @@ static dm_status not_too_many(dmi_product *p)
     return slices <= MOST_SLICES
                ? DM_OK
                : dmi_fail(DM_ERR_LIMIT,
-                          "gemm: the memory limit leaves %" PRId64 " bytes of workspace, in which the product "
-                          "would have %" PRId64 " slices, and %d is the most",
+                          "gemm: the memory limit leaves %" PRId64 " bytes of workspace. The product would "
+                          "need %" PRId64 " slices of k; at most %d are allowed",
                           p->workspace_limit, slices, MOST_SLICES);
 }
 

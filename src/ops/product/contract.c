@@ -8,7 +8,8 @@
 
 enum { SLOTS = 2 };
 
-/* Worker w's indices of k, when it has all of m in a and all of n in b; false where the layouts are not so. */
+/* Worker w's indices of k. False unless its shards have all of m in a, all of n in b, and the same indices of
+ * k. */
 static bool inner_set(const dmi_product *p, int worker, dmi_dimset *out)
 {
     dmi_region at[2];
@@ -126,7 +127,7 @@ static void multiply_for(partial *g, const dmi_region *c, dmi_ref t, const dmi_m
     dmi_mark_step(done, step);
 }
 
-/* The product into the own region of c: what alpha and beta of the whole call mean happens here. */
+/* The product into the own region of c: applies the call's alpha and beta. */
 static void multiply_own(partial *g, const dmi_region *c)
 {
     dmi_mark ready = {0};
@@ -194,7 +195,8 @@ void dmi_contract_plan(dmi_product *p)
         dmi_dimset inner;
         dmi_copy copy;
         dmi_product_c(p, to, &c);
-        /* Order: product, grant, push, addition, as one queue could take them (see fetch.c). */
+        /* Order of steps: product, grant, push, addition, so that one queue could run them (see late.c in
+         * plan.h). */
         dmi_ref out = dmi_ref_work(out_work, DMI_WRITE), in = dmi_ref_work(in_work, DMI_WRITE);
         int out_slot = sent % SLOTS, in_slot = heard % SLOTS;
         dmi_mark ready = {0}, arrived = {0};

@@ -3,8 +3,8 @@
  * workers. */
 #include "ops/product/rolling.h"
 
-/* Where worker w, which holds part of c, begins: with its own block where it has one. Copies of c must come out
- * alike to the last bit, so where c is replicated the order depends on the part of c only. */
+/* The owner with whose blocks worker w begins: itself if it owns a block. Copies of c must come out alike to
+ * the last bit, so where c is replicated the order depends on the part of c only. */
 static int begin(const dmi_rolling *g, int worker)
 {
     const dmi_layout *c = g->p->c->layout;

@@ -1,14 +1,17 @@
 /* How long a product takes in each form, from the rates of the machine: transfers run beside products, so the
- * longer of the two counts, and what neither hides. Rough, and enough to tell which form is faster where they
- * differ much. */
+ * longer of the two counts, and what neither hides. Rough, but good enough to rank algorithms that differ
+ * much. */
 #include "ops/product/gemm.h"
 
-/* Seconds, measured on H200: a step's launch; from a block's end to the start of what waits for it; what a
- * product that waits by itself loses to its start, and to the multiprocessors it leaves free, and more where k
- * is long; what panels lose to their first, and 16-bit products to what is brought before them. */
-static const double LAUNCH = 5e-6, HOP = 8e-6, FUSED_START = 20e-6, FUSED_SLOWER = 1.04, FUSED_SLOW = 1.09,
-                    PANELS_START = 30e-6, PANELS_SLOWER = 1.03,
-                    TF32_SUM = 8.4e-12; /* an element of c of one more product, beyond its memory traffic */
+/* Seconds, and ratios of times, measured on H200. */
+static const double LAUNCH = 5e-6, /* launch of a step */
+    HOP = 8e-6,                    /* from the arrival of a payload to the start of the waiting kernel */
+    FUSED_START = 20e-6,           /* start of the fused kernel */
+    FUSED_SLOWER = 1.04,           /* slowdown by its free multiprocessors */
+    FUSED_SLOW = 1.09,             /* the same for long k */
+    PANELS_START = 30e-6,          /* wait for the first panel */
+    PANELS_SLOWER = 1.03,          /* slowdown of 16-bit panels */
+    TF32_SUM = 8.4e-12;            /* per element of c and further product into c, beyond memory traffic */
 
 enum { FUSED_LONG = 16384 };
 

@@ -1,7 +1,7 @@
-/* c stays; b, and a where it is not in place, come into images, owner after owner, and one kernel multiplies
- * while they arrive: it starts with the own rows of b, and waits for the rows of an owner, or for a panel of
- * their columns, when it gets there. c is made whole and rounded once. Serves 16-bit operands whose parts are
- * plain rectangles, each owner of b (and of a) holding one stretch of k. */
+/* The fused algorithm. c stays. b, and a if it is not in place, are gathered owner by owner while one kernel
+ * multiplies. The kernel starts with the worker's own rows of b and waits for each chunk of the others when it
+ * needs it. c is rounded once. Serves 16-bit operands whose shards are plain rectangles, where each owner of b
+ * (and of a) holds one range of k. */
 #include "ops/product/gemm.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ static bool part_of(const dmi_desc *desc, int worker, dmi_region *out)
     return out->count > 0;
 }
 
-/* Rows of memory on 16 bytes each? */
+/* Does every row begin at a multiple of 16 bytes? */
 static bool aligned(const dmi_region *at)
 {
     return at->stride[1] == 1 && at->stride[0] % ALIGN == 0 && dmi_region_start(at) % ALIGN == 0;
@@ -125,7 +125,7 @@ int dmi_fused_moving(const dmi_product *p)
         dmi_product_c(p, w, &c);
         if (c.count > 0 && (c.dim[1].count != p->n || !dmi_product_image_in_place(p, 0, w, &c, &at) ||
                             dmi_product_image_in_place(p, 1, w, &c, &at))) {
-            return -1; /* a part, or nothing that comes */
+            return -1; /* b does not move, or not whole */
         }
     }
     return 1;
@@ -168,7 +168,7 @@ static bool wanted(const gathering *g, int which, int to, int64_t q, dmi_region 
     int64_t first = dmi_dimset_index(&image.dim[d], 0);
     lo[d] = first + from;
     extent[d] = DMI_MIN(g->width, extent[d] - from);
-    dmi_region_window(&image, lo, extent, out);
+    dmi_region_clip(&image, lo, extent, out);
     out->dim[d].origin -= lo[d]; /* back to indices of the whole operand */
     return true;
 }
@@ -207,7 +207,7 @@ static void turn(gathering *g, int which, int64_t q, int t)
     }
 }
 
-/* The own part of an operand into its image, where the kernel reads it there, or a later product will. */
+/* Copies the worker's shard into the gathered operand, for this kernel or for a later product. */
 static void own_part(gathering *g, int which, dmi_ref into, dmi_mark done)
 {
     dmi_copy copy;
@@ -330,7 +330,7 @@ void dmi_fused_plan(dmi_product *p)
         comes[o] = g.c.count > 0 && !dmi_product_image_in_place(p, o, b->me, &g.c, &at);
         own[o] = comes[o] && part_of(p->op[o], b->me, &mine[o]) && steps_fit(&g, o, &mine[o]);
     }
-    /* The kernel waits for nothing in the own stretch of k: nothing of a may come there. */
+    /* The kernel does not wait in its own range of k, so no payload of a may belong to that range. */
     own[0] = own[0] && own[1] && dmi_dimset_same(&mine[0].dim[p->inner_dim[0]], &mine[1].dim[p->inner_dim[1]]);
     own[1] = own[1] && (own[0] || !comes[0]);
     for (int o = 0; o < 2; o++) {

@@ -37,8 +37,9 @@ typedef struct dmi_product {
     dm_dtype panel_type;   /* of a and b in the kernels: type, or 16 bits where kernels take them so */
     bool tf32;             /* kernels may round a and b, of f32, to TF32 */
     const char *compute;   /* for the plan's description */
-    int64_t workspace;     /* most bytes a worker of payloads in flight: the option's or the call's; 0: chosen */
-    int64_t workspace_limit; /* the call's; 0: none */
+    /* limit on bytes in flight, per worker: the smaller of the option and the call's limit; 0: chosen */
+    int64_t workspace;
+    int64_t workspace_limit; /* the call's limit alone; 0: none */
     dmi_mark finished;     /* all products so far */
 } dmi_product;
 

@@ -1,8 +1,8 @@
-/* c is split along one dim, and the operand that has to come whole to every worker is spread along k, where
- * slices of k would cost more than the transfers: where c is of 16 bits they would have to be added up in a
- * wider temporary and rounded once, and in TF32 cuBLAS is slow to add to c. Here the operand comes in panels of
- * its outer dim with all of k; each makes its part of c whole. The other operand's part for the own c stays
- * where it is, or comes before the panels where it is not here (a contraction over the spread dim). */
+/* The panels algorithm. c is split along one dim. Every worker needs all of one operand, which is split along
+ * k. Slices of k would cost more than the transfers here: a 16-bit c would need a wider temporary, and cuBLAS
+ * is slow to add to c in TF32. So the operand arrives in panels of its outer dim, with all of k, and each
+ * product makes whole columns (or rows) of c. The other operand stays, or arrives before the panels if it is
+ * not in place (a contraction over the split dim). */
 #include "ops/product/gemm.h"
 
 #include <string.h>
@@ -18,8 +18,7 @@ typedef struct rolling {
     int convert;          /* workspace for a panel as kernels want it; -1: none yet */
 } rolling;
 
-/* Does the other operand's part for the own c have to come first? To all workers, if one has it not in place.
- */
+/* Must the other operand be gathered first? If one worker lacks it in place, all gather it. */
 static bool other_comes(const dmi_product *p, int which)
 {
     int other = 1 - which;
@@ -33,7 +32,7 @@ static bool other_comes(const dmi_product *p, int which)
     return false;
 }
 
-/* Where it comes, and is put into another form, at the worker with most. */
+/* Bytes of the gathered and the converted other operand, at the worker that needs most. */
 static int64_t other_bytes(const dmi_product *p, int which)
 {
     int other = 1 - which;

@@ -163,16 +163,16 @@ bool dmi_product_takes_whole(const dmi_product *p, int which)
     return true;
 }
 
-/* cuBLAS multiplies a transposed a by b as it is in TF32 at little more than half its speed, for Hopper's units
- * take TF32 along k only, and in f64 up to a tenth slower. */
+/* If a is transposed and b is not, cuBLAS runs at little more than half its speed in TF32, because Hopper's
+ * units take TF32 along k only. In f64 it is up to a tenth slower. */
 static bool may_be_turned(const dmi_product *p, int which)
 {
     return p->b->profile->gpu && (p->tf32 || p->panel_type == DM_F64) && which == 0 && p->trans[0] &&
            !p->trans[1];
 }
 
-/* To transpose a before costs less, where c has columns enough and the memory for it is there. The same for all
- * copies of a part of c. */
+/* Transposing a first is faster if c has enough columns and there is memory for the copy. All holders of a
+ * region of c decide alike. */
 static bool to_be_turned(const dmi_product *p, int which, int64_t bytes)
 {
     dmi_region c;

@@ -5,10 +5,11 @@
 
 #include <string.h>
 
-/* A block stays in its place until it has been passed on, for which the next worker needs a free place. Worker
- * w gives the place for its block i when its block i - slots has gone, for which the worker before w gives the
- * place for its block i - slots + (own blocks of w), the same one. With more slots than anyone has blocks that
- * number is less than i: the chain of waits goes down to the first blocks and ends. */
+/* No deadlock: a block stays in its receive buffer until it has been passed on, and the next worker must have a
+ * free buffer for it. Worker w grants the buffer for its block i when its block i - slots has left. That block
+ * leaves when the worker before w grants a buffer, for its block i - slots + (own blocks of w), which is the
+ * same block. With more buffers than any worker has blocks, that number is less than i. So the chain of waits
+ * goes down to the first blocks and ends. */
 static int64_t places(int64_t most_blocks)
 {
     return most_blocks + 1;

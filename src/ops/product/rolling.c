@@ -29,7 +29,7 @@ static void block_region(const dmi_blocks *bl, int64_t i, int64_t j, dmi_region 
 {
     int64_t lo[2] = {bl->run[0][i].index, bl->run[1][j].index};
     int64_t extent[2] = {bl->run[0][i].len, bl->run[1][j].len};
-    dmi_region_window(&bl->region, lo, extent, out);
+    dmi_region_clip(&bl->region, lo, extent, out);
     for (int d = 0; d < 2; d++) { /* back to indices of the whole operand */
         out->dim[d].origin -= lo[d];
     }
@@ -82,7 +82,7 @@ void dmi_rolling_own(dmi_rolling *g, const dmi_blocks *bl)
     }
 }
 
-/* A block, where it lies here, to worker `to`: packed into a landing place, or into the cached replica there. */
+/* The copy of a block to worker `to`: packed into a receive buffer, or into the cached replica. */
 static void block_copy(dmi_rolling *g, int to, const dmi_region *block, dmi_copy *copy, dmi_region *landed)
 {
     dm_dtype type = g->p->op[g->which]->dtype;

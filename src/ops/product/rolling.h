@@ -29,7 +29,7 @@ typedef struct dmi_blocks {
     dmi_region region;
 } dmi_blocks;
 
-/* What a block that is on its way here needs: its place, and when it is there. */
+/* A block in flight to this worker: its receive buffer and the mark of its arrival. */
 typedef struct dmi_coming {
     dmi_region landed;
     dmi_ref ref;
@@ -37,8 +37,9 @@ typedef struct dmi_coming {
     int slot;
 } dmi_coming;
 
-/* Of operand `which`; the operand that stays as a panel, and the landing places if this worker has part of c.
- * slots: how many places at least, slots_more: as many more where the workspace allows. */
+/* Prepares to move operand `which`: the stationary operand in kernel form and, if this worker has a region of
+ * c, the receive buffers. slots: how many places at least, slots_more: as many more where the workspace
+ * allows. */
 void dmi_rolling_begin(dmi_rolling *g, dmi_product *p, int which, int slots, int slots_more);
 /* Bytes of a landing place: the largest block of all owners; most: blocks of one owner, or NULL. */
 int64_t dmi_rolling_slot(const dmi_product *p, int which, int64_t *most);
@@ -58,7 +59,7 @@ void dmi_rolling_send(dmi_rolling *g, int to, const dmi_blocks *own, int64_t at)
 void dmi_rolling_pass(dmi_rolling *g, int to, const dmi_coming *in, dmi_mark gone);
 /* The product with a block that came. gone: other steps that read its place, or NULL. */
 void dmi_rolling_use(dmi_rolling *g, const dmi_coming *in, const dmi_mark gone);
-/* The own shard into the cached replica, beside the blocks that have come. */
+/* Copies the worker's shard into the cached replica, beside the received blocks. */
 void dmi_rolling_replicate(dmi_rolling *g, const dmi_blocks *own);
 
 #endif

@@ -72,7 +72,7 @@ static void choose_slices(dmi_product *p, stage *s)
     int64_t workers = p->b->profile->workers, row = bytes_per_index(p);
     int64_t limit = dmi_product_in_flight(p);
     s->slice = row == 0 ? p->k : (p->k + workers - 1) / workers;
-    if (p->workspace == 0 && s->slice * row * s->slots > limit) { /* rather fewer than thinner slices */
+    if (p->workspace == 0 && s->slice * row * s->slots > limit) { /* fewer buffers rather than thinner slices */
         s->slots = LEAST_SLOTS;
     }
     if (row > 0) {
