@@ -8,7 +8,7 @@
 typedef struct memory { /* an array at one endpoint */
     uint32_t number;
     dmi_allocation allocation;
-    dmi_stamp write, read;
+    dmi_hazard last;
 } memory;
 
 typedef struct endpoint {
@@ -25,7 +25,7 @@ typedef struct endpoint {
     int call;
     const dmi_plan *plan;
     memory *operand[DMI_MAX_OPERANDS];
-    dmi_stamp use_read[DMI_MAX_OPERANDS], use_write[DMI_MAX_OPERANDS];
+    dmi_hazard use[DMI_MAX_OPERANDS];
     dmi_allocation *work;
     dmi_stamp *work_use;
 } endpoint;
@@ -65,7 +65,7 @@ static dm_status find_memory(endpoint *e, const dmi_operand *o, memory **out)
             return status;
         }
     }
-    m->write = m->allocation.ready;
+    m->last.write = m->allocation.ready;
     e->memories++;
     *out = m;
     return DM_OK;
@@ -76,8 +76,7 @@ static dm_status take_memory(endpoint *e, const dmi_call *call)
     dm_status status = DM_OK;
     for (int i = 0; i < call->noperand && status == DM_OK; i++) {
         status = find_memory(e, &call->operand[i], &e->operand[i]);
-        memset(&e->use_read[i], 0, sizeof e->use_read[i]);
-        memset(&e->use_write[i], 0, sizeof e->use_write[i]);
+        memset(&e->use[i], 0, sizeof e->use[i]);
     }
     e->work = calloc((size_t)e->plan->nwork + 1, sizeof *e->work);
     e->work_use = calloc((size_t)e->plan->nwork + 1, sizeof *e->work_use);
@@ -98,10 +97,7 @@ static void bind_waits(const endpoint *e, const dmi_step *step, const dmi_stamp 
     for (int i = 0; i < step->nref && !e->program->no_hazards; i++) {
         const dmi_ref *ref = &step->ref[i];
         if (ref->kind == DMI_REF_OPERAND) {
-            dmi_stamp_merge(wait, &e->operand[ref->index]->write);
-            if (ref->mode & DMI_WRITE) {
-                dmi_stamp_merge(wait, &e->operand[ref->index]->read);
-            }
+            dmi_hazard_wait(&e->operand[ref->index]->last, ref->mode, wait);
         } else if (ref->kind == DMI_REF_WORK) {
             dmi_stamp_merge(wait, &e->work[ref->index].ready);
         }
@@ -113,8 +109,7 @@ static void note_use(endpoint *e, const dmi_step *step, uint64_t seq)
     for (int i = 0; i < step->nref; i++) {
         const dmi_ref *ref = &step->ref[i];
         if (ref->kind == DMI_REF_OPERAND) {
-            dmi_stamp *use = ref->mode & DMI_WRITE ? e->use_write : e->use_read;
-            use[ref->index].seq[step->lane] = DMI_MAX(use[ref->index].seq[step->lane], seq);
+            dmi_hazard_use(&e->use[ref->index], ref->mode, step->lane, seq);
         } else if (ref->kind == DMI_REF_WORK) {
             e->work_use[ref->index].seq[step->lane] = seq;
         }
@@ -259,8 +254,7 @@ static dm_status end_call(endpoint *e, const dmi_call *call)
 {
     dm_status status = DM_OK;
     for (int i = 0; i < call->noperand; i++) {
-        dmi_stamp_merge(&e->operand[i]->write, &e->use_write[i]);
-        dmi_stamp_merge(&e->operand[i]->read, &e->use_read[i]);
+        dmi_hazard_merge(&e->operand[i]->last, &e->use[i]);
     }
     for (int i = 0; i < e->plan->nwork && status == DM_OK; i++) {
         if (e->work[i].base) {

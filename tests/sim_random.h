@@ -207,6 +207,20 @@ static inline void sum_random(sim_program *p, dmt_random *r)
     int x = sim_array_random(p, r, dtype_random(r, false), ndim, shape);
     int out = sim_array_random(p, r, dtype_random(r, false), n, kept);
     (void)sim_call(p, DMI_OP_sum, &args, 2, (int[]){x, out});
+    args.i[1] = (int)dmt_int(r, 1, DMI_REDUCTIONS - 1);
+    (void)sim_call(p, DMI_OP_reduce, &args, 2, (int[]){x, out});
+}
+
+/* An op of several phases. */
+static inline void softmax_random(sim_program *p, dmt_random *r)
+{
+    int64_t shape[DM_MAX_DIMS];
+    int ndim = (int)dmt_int(r, 1, 3);
+    sim_args args = {.i = {(int)dmt_int(r, 0, (1 << ndim) - 1)}};
+    shape_random(r, ndim, shape);
+    int x = sim_array_random(p, r, dtype_random(r, false), ndim, shape);
+    int out = dmt_chance(r, 20) ? x : sim_array_random(p, r, dtype_random(r, false), ndim, shape);
+    (void)sim_call(p, DMI_OP_softmax, &args, 2, (int[]){x, out});
 }
 
 /* Every worker's own addends, summed into copies: the gradients of workers. */
@@ -261,10 +275,14 @@ static inline void program_random(sim_program *p, dmt_random *r)
     p->profile.turn_bytes = dmt_chance(r, 50) ? dmt_int(r, 1, 64) : 0;
     int calls = (int)dmt_int(r, 1, 4);
     for (int i = 0; i < calls; i++) {
-        switch (p->arrays > SIM_ARRAYS - 4 ? 5 : dmt_int(r, 0, 7)) {
+        switch (p->arrays > SIM_ARRAYS - 4 ? 5 : dmt_int(r, 0, 9)) {
         case 0:
         case 1:
             product_random(p, r);
+            break;
+        case 8:
+        case 9:
+            softmax_random(p, r);
             break;
         case 2:
             ewise_random(p, r);

@@ -223,11 +223,7 @@ static void bind_waits(const dmi_engine *e, const dmi_instance *inst, const dmi_
     for (int i = 0; i < step->nref; i++) {
         const dmi_ref *ref = &step->ref[i];
         if (ref->kind == DMI_REF_OPERAND) {
-            const dmi_memory *memory = inst->memory[ref->index];
-            dmi_stamp_merge(wait, &memory->write);
-            if (ref->mode & DMI_WRITE) {
-                dmi_stamp_merge(wait, &memory->read);
-            }
+            dmi_hazard_wait(&inst->memory[ref->index]->last, ref->mode, wait);
         } else if (ref->kind == DMI_REF_WORK) {
             dmi_stamp_merge(wait, &inst->work[ref->index].ready);
         }
@@ -239,8 +235,7 @@ static void note_use(dmi_instance *inst, const dmi_step *step, int lane, uint64_
     for (int i = 0; i < step->nref; i++) {
         const dmi_ref *ref = &step->ref[i];
         if (ref->kind == DMI_REF_OPERAND) {
-            dmi_stamp *use = ref->mode & DMI_WRITE ? inst->use_write : inst->use_read;
-            use[ref->index].seq[lane] = DMI_MAX(use[ref->index].seq[lane], seq);
+            dmi_hazard_use(&inst->use[ref->index], ref->mode, lane, seq);
         } else if (ref->kind == DMI_REF_WORK) {
             inst->work_use[ref->index].seq[lane] = seq;
         }
@@ -252,8 +247,7 @@ static void finish_enqueue(dmi_engine *e, dmi_instance *inst)
 {
     for (int i = 0; i < inst->noperand; i++) {
         if (inst->memory[i]) {
-            dmi_stamp_merge(&inst->memory[i]->write, &inst->use_write[i]);
-            dmi_stamp_merge(&inst->memory[i]->read, &inst->use_read[i]);
+            dmi_hazard_merge(&inst->memory[i]->last, &inst->use[i]);
         }
     }
     if (!e->config.pool_debug) {
@@ -326,7 +320,7 @@ static int choose_compute_lane(dmi_engine *e, const dmi_instance *inst)
     for (int i = 0; i < inst->noperand; i++) {
         for (int l = 0; inst->memory[i] && l < e->lanes; l++) {
             bool compute = l != DMI_LANE_SEND && l != DMI_LANE_RECV;
-            if (compute && inst->memory[i]->write.seq[l] > atomic_load(&e->lane[l].done)) {
+            if (compute && inst->memory[i]->last.write.seq[l] > atomic_load(&e->lane[l].done)) {
                 last = l;
             }
         }

@@ -25,7 +25,7 @@ enum { DMI_CLEAN, DMI_POISONED, DMI_NO_MEMORY };
 /* Storage of one array on this worker. */
 typedef struct dmi_memory {
     dmi_allocation allocation;
-    dmi_stamp write, read;  /* last writes, last reads enqueued */
+    dmi_hazard last;        /* writes and reads enqueued */
     int handles;            /* array and views: at zero the allocation goes back to the pool */
     int refs;               /* handles and commands under way: at zero this struct goes */
     uint32_t number;
@@ -43,7 +43,7 @@ typedef struct dmi_instance { /* a plan on its way */
     bool whole[DMI_MAX_OPERANDS]; /* a clean write makes all of this memory valid again */
     dmi_allocation *work;         /* [plan->nwork] */
     dmi_stamp *work_use;          /* [plan->nwork] last use, for the pool */
-    dmi_stamp use_read[DMI_MAX_OPERANDS], use_write[DMI_MAX_OPERANDS];
+    dmi_hazard use[DMI_MAX_OPERANDS]; /* by this command */
     dmi_stamp base, end;
     void *user;                   /* the caller's memory (master; workers of the same process) */
     int numbers;

@@ -2,9 +2,8 @@
 #ifndef DMI_TOUCH_H
 #define DMI_TOUCH_H
 
+#include "memory/hazard.h"
 #include "layout/copy.h"
-
-enum { DMI_READ = 1, DMI_WRITE = 2, DMI_READWRITE = 3 };
 
 /* Stretches of `inner` bytes over a product of runs, or of plain extents. */
 typedef struct dmi_touch {

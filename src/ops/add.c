@@ -32,6 +32,6 @@ dm_status dmi_add_plan(dmi_builder *b, const dmi_call *call)
 {
     dmi_value terms[2] = {dmi_value_operand(call, 0), dmi_value_operand(call, 1)},
               out = dmi_value_operand(call, 2);
-    dmi_plan_linear(b, terms, (bool[]){!call->args.i[0], !call->args.i[1]}, &out, NULL);
+    dmi_plan_linear(b, terms, (bool[]){!call->args.i[0], !call->args.i[1]}, &out);
     return DM_OK;
 }

@@ -24,6 +24,6 @@ dm_status dmi_axpby_check(dmi_call *call)
 dm_status dmi_axpby_plan(dmi_builder *b, const dmi_call *call)
 {
     dmi_value terms[2] = {dmi_value_operand(call, 0), dmi_value_operand(call, 1)}, out = terms[1];
-    dmi_plan_linear(b, terms, (bool[]){!call->args.i[0], !call->args.i[1]}, &out, NULL);
+    dmi_plan_linear(b, terms, (bool[]){!call->args.i[0], !call->args.i[1]}, &out);
     return DM_OK;
 }

@@ -71,7 +71,7 @@ dm_status dmi_ewise_plan(dmi_builder *b, const dmi_call *call)
     }
     dm_status status = make(call, &program);
     if (status == DM_OK) {
-        dmi_plan_map(b, &program, in, &out, NULL);
+        dmi_plan_map(b, &program, in, &out);
     }
     return status;
 }

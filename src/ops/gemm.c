@@ -129,7 +129,7 @@ static void scale_only(dmi_builder *b, const dmi_call *call)
     dmi_value c = dmi_value_operand(call, 2);
     dmi_desc product = *c.desc; /* not made, but c is scaled in its type */
     product.dtype = dmi_dtype_promote(call->operand[0].desc.dtype, call->operand[1].desc.dtype);
-    dmi_plan_linear(b, (dmi_value[]){{.desc = &product}, c}, (bool[]){false, !call->args.i[2]}, &c, NULL);
+    dmi_plan_linear(b, (dmi_value[]){{.desc = &product}, c}, (bool[]){false, !call->args.i[2]}, &c);
 }
 
 /* A product of matrices, by the algorithm that fits best. */

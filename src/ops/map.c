@@ -205,6 +205,6 @@ dm_status dmi_map_plan(dmi_builder *b, const dmi_call *call)
     for (int i = 0; i < call->noperand - 1; i++) {
         in[i] = dmi_value_operand(call, i);
     }
-    dmi_plan_map(b, &program, in, &out, NULL);
+    dmi_plan_map(b, &program, in, &out);
     return DM_OK;
 }

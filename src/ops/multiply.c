@@ -29,6 +29,6 @@ dm_status dmi_multiply_plan(dmi_builder *b, const dmi_call *call)
 {
     dmi_value factors[2] = {dmi_value_operand(call, 0), dmi_value_operand(call, 1)},
               out = dmi_value_operand(call, 2);
-    dmi_plan_scaled(b, DMI_EW_product, 2, factors, !call->args.i[0], &out, NULL);
+    dmi_plan_scaled(b, DMI_EW_product, 2, factors, !call->args.i[0], &out);
     return DM_OK;
 }

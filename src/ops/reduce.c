@@ -163,5 +163,5 @@ dm_status dmi_reduce_plan(dmi_builder *b, const dmi_call *call)
         r.program = &program;
         r.made = (dm_dtype)call->args.i[MADE];
     }
-    return dmi_plan_reduce(b, &r, NULL);
+    return dmi_plan_reduce(b, &r);
 }

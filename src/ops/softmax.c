@@ -28,7 +28,6 @@ dm_status dmi_softmax_plan(dmi_builder *b, const dmi_call *call)
     unsigned dims = (unsigned)call->args.i[0];
     dmi_value in[3] = {dmi_value_operand(call, 0)}, out = dmi_value_operand(call, 1); /* x, m, and the sum */
     dmi_desc desc[3];
-    dmi_mark ready[3] = {{0}};
     dmi_map_program power, quotient;
     dm_status status = dmi_program_of("exp(x - y)", 2, types, t, &power);
     status = status == DM_OK ? dmi_program_of("exp(x - y) / z", 3, types, out.desc->dtype, &quotient) : status;
@@ -38,11 +37,11 @@ dm_status dmi_softmax_plan(dmi_builder *b, const dmi_call *call)
     sum.made = t;
     for (int i = 1; i < 3 && status == DM_OK; i++) {
         status = dmi_build_reduced(b, in[0].desc, dims, t, &desc[i], &in[i]);
-        status = status == DM_OK ? dmi_plan_reduce(b, i == 1 ? &max : &sum, ready[i]) : status;
-        in[i].ready = ready[i];
+        status = status == DM_OK ? dmi_plan_reduce(b, i == 1 ? &max : &sum) : status;
+        dmi_build_phase(b);
     }
     if (status == DM_OK && !b->failed) {
-        dmi_plan_map(b, &quotient, in, &out, NULL);
+        dmi_plan_map(b, &quotient, in, &out);
     }
     return status;
 }

@@ -35,5 +35,5 @@ dm_status dmi_sum_plan(dmi_builder *b, const dmi_call *call)
                         .in = &x,
                         .out = &out,
                         .scalar = {DMI_SCALAR_S0, DMI_SCALAR_S1}};
-    return dmi_plan_reduce(b, &sum, NULL);
+    return dmi_plan_reduce(b, &sum);
 }

@@ -160,7 +160,7 @@ static void finish(adding *g, int piece, const dmi_mark arrived)
     dmi_mark_step(g->made[piece], step);
 }
 
-void dmi_plan_addends(dmi_builder *b, const dmi_addends *addends, dmi_mark done)
+void dmi_plan_addends(dmi_builder *b, const dmi_addends *addends)
 {
     adding g = {.b = b, .a = addends, .pieces = 1};
     if (addends->scatter) {
@@ -172,12 +172,9 @@ void dmi_plan_addends(dmi_builder *b, const dmi_addends *addends, dmi_mark done)
         if (q < g.pieces) {
             collect(&g, q, arrived);
             finish(&g, q, arrived);
-            if (done) {
-                dmi_mark_merge(done, g.made[q]);
-            }
         }
         if (addends->scatter && q > 0) { /* behind the next piece's pushes: these need not wait for a sum */
-            dmi_slices_share(b, addends->out, g.pieces, q - 1, g.made[q - 1], done);
+            dmi_slices_share(b, addends->out, g.pieces, q - 1, g.made[q - 1]);
         }
     }
 }

@@ -73,17 +73,16 @@ int dmi_linear_program(const dm_dtype dtype[2], const bool used[2], dm_dtype out
     return one;
 }
 
-void dmi_plan_linear(dmi_builder *b, const dmi_value value[2], const bool used[2], const dmi_value *out,
-                     dmi_mark done)
+void dmi_plan_linear(dmi_builder *b, const dmi_value value[2], const bool used[2], const dmi_value *out)
 {
     dmi_map_program program;
     int first = dmi_linear_program((dm_dtype[]){value[0].desc->dtype, value[1].desc->dtype}, used,
                                    out->desc->dtype, &program);
-    dmi_plan_map(b, &program, &value[first], out, done);
+    dmi_plan_map(b, &program, &value[first], out);
 }
 
 void dmi_plan_scaled(dmi_builder *b, int row, int inputs, const dmi_value *value, bool used,
-                     const dmi_value *out, dmi_mark done)
+                     const dmi_value *out)
 {
     dm_dtype dtype[2] = {value[0].desc->dtype, value[inputs - 1].desc->dtype}, type = out->desc->dtype;
     dmi_map_builder m = builder();
@@ -92,5 +91,5 @@ void dmi_plan_scaled(dmi_builder *b, int row, int inputs, const dmi_value *value
     } else {
         dmi_map_result(&m, dmi_map_constant(&m, ZERO, type), type);
     }
-    dmi_plan_map(b, &m.program, value, out, done);
+    dmi_plan_map(b, &m.program, value, out);
 }

@@ -60,10 +60,7 @@ void dmi_plan_input(dmi_builder *b, input *in, const dmi_value *value, const dmi
                        .context = in,
                        .dense = true,
                        .skip = in->in_place};
-    dmi_plan_fetch_after(b, &fetch, NULL, value->ready, done);
-    if (value->ready) {
-        dmi_mark_merge(done, value->ready);
-    }
+    dmi_plan_fetch(b, &fetch, NULL, done);
     in->landing.mode = DMI_READ;
 }
 
@@ -105,7 +102,7 @@ dmi_step *dmi_build_map(dmi_builder *b, const dmi_map_program *program, int ndim
 }
 
 static void map_region(dmi_builder *b, const dmi_map_program *program, input *in, int64_t index,
-                       const dmi_value *out, const dmi_mark ready, dmi_mark done)
+                       const dmi_value *out, const dmi_mark ready)
 {
     int64_t stride[DMI_MAP_INPUTS][DM_MAX_DIMS], extent[DM_MAX_DIMS];
     dmi_side side[DMI_MAP_INPUTS];
@@ -121,14 +118,10 @@ static void map_region(dmi_builder *b, const dmi_map_program *program, input *in
         extent[d] = region.dim[d].count;
     }
     dmi_side to = {out->desc->dtype, region.stride, dmi_region_start(&region), out->ref};
-    dmi_step *step = dmi_build_map(b, program, region.ndim, extent, side, &to, ready);
-    if (done) {
-        dmi_mark_step(done, step);
-    }
+    dmi_build_map(b, program, region.ndim, extent, side, &to, ready);
 }
 
-void dmi_plan_map(dmi_builder *b, const dmi_map_program *program, const dmi_value *in, const dmi_value *out,
-                  dmi_mark done)
+void dmi_plan_map(dmi_builder *b, const dmi_map_program *program, const dmi_value *in, const dmi_value *out)
 {
     input side[DMI_MAP_INPUTS];
     dmi_mark ready = {0};
@@ -137,6 +130,6 @@ void dmi_plan_map(dmi_builder *b, const dmi_map_program *program, const dmi_valu
     }
     int64_t regions = b->me < b->profile->workers ? dmi_desc_region_count(out->desc, b->me) : 0;
     for (int64_t i = 0; i < regions && !b->failed; i++) {
-        map_region(b, program, side, i, out, ready, done);
+        map_region(b, program, side, i, out, ready);
     }
 }

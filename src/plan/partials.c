@@ -126,9 +126,6 @@ static void local_parts(dmi_partials *s, dmi_mark done)
     for (int i = 0; i < r->inputs && r->program; i++) {
         dmi_plan_input(s->b, &in[i], &r->in[i], s->x, ready);
     }
-    if (!r->program && r->in[0].ready) {
-        dmi_mark_merge(ready, r->in[0].ready);
-    }
     s->part_work = dmi_build_work(s->b, 0);
     s->part_at = dmi_build_alloc(s->b, (size_t)(regions + 1) * sizeof *s->part_at);
     for (int64_t i = 0; i < regions && !s->b->failed; i++) {
@@ -303,7 +300,7 @@ static void collect(dmi_partials *s, int piece, int64_t at, const dmi_mark summe
     }
 }
 
-void dmi_plan_partials(dmi_partials *s, dmi_mark done)
+void dmi_plan_partials(dmi_partials *s)
 {
     dmi_builder *b = s->b;
     dmi_mark summed = {0}, made[DMI_MOST_PIECES] = {{0}};
@@ -323,12 +320,9 @@ void dmi_plan_partials(dmi_partials *s, dmi_mark done)
             collect(s, q, at, summed, added);
             store_results(s, q, at, added, made[q]);
             at += made_here(s, q);
-            if (done) {
-                dmi_mark_merge(done, made[q]);
-            }
         }
         if (s->scatter && q > 0) { /* behind the next piece's pushes: these need not wait for a sum */
-            dmi_slices_share(b, s->r->out, s->pieces, q - 1, made[q - 1], done);
+            dmi_slices_share(b, s->r->out, s->pieces, q - 1, made[q - 1]);
         }
     }
 }

@@ -52,6 +52,9 @@ dm_status dmi_plan_make_by(dmi_planner *planner, const char *op, const dmi_call 
     plan->moving = -1;
     dmi_builder b = {.profile = profile, .me = me, .plan = plan};
     dm_status status = planner(&b, call);
+    if (status == DM_OK) {
+        dmi_build_phases_end(&b, call);
+    }
     dmi_build_end(&b);
     if (status == DM_OK && profile->gpu && !b.failed) {
         find_awaited(&b);

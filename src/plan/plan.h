@@ -159,6 +159,7 @@ typedef struct dmi_plan {
     atomic_int refs;
 } dmi_plan;
 
+enum { DMI_PHASES = 16 };
 /* --- builder.c: making plans --------------------------------------------------------------------------------- */
 typedef struct dmi_builder {
     const dmi_profile *profile;
@@ -167,6 +168,8 @@ typedef struct dmi_builder {
     int step_room, work_room;
     bool failed; /* out of memory: sticky */
     struct dmi_built_layout *layouts;
+    int phases, phase_end[DMI_PHASES]; /* see phases.c: steps before the end of each */
+    int *work_phase;                   /* [work_room] the phase that uses it; -1: all */
     bool pushed;          /* in this turn, of what keeps step */
     uint32_t before_turn; /* EXPECTs up to the end of the last turn with such a push */
     dmi_step scrap; /* what step calls return once failed */
@@ -198,12 +201,10 @@ dmi_step *dmi_build_kernel(dmi_builder *b, int kernel, const void *desc, size_t 
 typedef struct dmi_value {
     const dmi_desc *desc;
     dmi_ref ref;           /* mode READ; offset 0 of its memory */
-    const uint32_t *ready; /* it is there; NULL: from the start */
 } dmi_value;
 dmi_value dmi_value_operand(const dmi_call *call, int operand);
-/* out = program(in...): out stays where it is, inputs, which broadcast to it, come to it where they are not there already.
- * done: receives what to wait for until out is written; may be NULL. */
-void dmi_plan_map(dmi_builder *b, const dmi_map_program *program, const dmi_value *in, const dmi_value *out, dmi_mark done);
+/* out = program(in...): out stays where it is, inputs, which broadcast to it, come to it where they are not there already. */
+void dmi_plan_map(dmi_builder *b, const dmi_map_program *program, const dmi_value *in, const dmi_value *out);
 
 /* One side of an elementwise step: a strided box. */
 typedef struct dmi_side {
@@ -231,15 +232,21 @@ dmi_step *dmi_build_map(dmi_builder *b, const dmi_map_program *program, int ndim
 /* --- linear.c: elementwise programs with the factors of the call, whose numbers are {alpha, beta, 0} --- */
 void dmi_call_factors(dmi_call *call, double alpha, double beta); /* sets them */
 /* out = alpha * value[0] + beta * value[1]; used: is this term read? Both terms count for the type computed in. */
-void dmi_plan_linear(dmi_builder *b, const dmi_value value[2], const bool used[2], const dmi_value *out, dmi_mark done);
+void dmi_plan_linear(dmi_builder *b, const dmi_value value[2], const bool used[2], const dmi_value *out);
 /* The program of that, and the first term that is its input. */
 int dmi_linear_program(const dm_dtype dtype[2], const bool used[2], dm_dtype out, dmi_map_program *program);
 /* out = alpha * value[0] (row `scale`) or alpha * value[0] * value[1] (`product`); not used: 0. */
-void dmi_plan_scaled(dmi_builder *b, int row, int inputs, const dmi_value *value, bool used, const dmi_value *out,
-                     dmi_mark done);
+void dmi_plan_scaled(dmi_builder *b, int row, int inputs, const dmi_value *value, bool used, const dmi_value *out);
 
 void dmi_mark_step(dmi_mark mark, const dmi_step *step); /* adds "step is done" to the set */
 void dmi_mark_merge(dmi_mark into, const dmi_mark from);
+
+/* --- phases.c: ops made of several planners --- */
+/* The planner before has ended. What follows waits for its steps where it touches the same memory, without marks. */
+void dmi_build_phase(dmi_builder *b);
+/* Workspace that later phases of the command read. That of dmi_build_work belongs to its phase. */
+int dmi_build_kept(dmi_builder *b, int64_t bytes);
+void dmi_build_phases_end(dmi_builder *b, const dmi_call *call); /* dmi_plan_make_by's */
 
 /* --- late.c: kernel steps put off to the end of a turn -------------------------------------------------------- */
 /* A kernel that waits for what arrives in a turn comes after the turn's pushes, so that even an executor with one

@@ -151,22 +151,21 @@ static dm_status find_frame(dmi_builder *b, const dmi_reducing *r, dmi_desc *fra
 }
 
 /* The elements of the program are written to a temporary, and reduced from there. */
-static dm_status reduce_written(dmi_builder *b, const dmi_reducing *r, const dmi_desc *frame, dmi_mark done)
+static dm_status reduce_written(dmi_builder *b, const dmi_reducing *r, const dmi_desc *frame)
 {
     dmi_reducing plain = *r;
-    dmi_mark ready = {0};
     int64_t count = b->me < b->profile->workers ? dmi_layout_shard_count(frame->layout, b->me) : 0;
     dmi_value made = {.desc = frame,
-                      .ref = dmi_ref_work(dmi_build_work(b, count * dmi_dtype_bytes(r->made)), DMI_READ),
-                      .ready = ready};
-    dmi_plan_map(b, r->program, r->in, &made, ready);
+                      .ref = dmi_ref_work(dmi_build_kept(b, count * dmi_dtype_bytes(r->made)), DMI_READ)};
+    dmi_plan_map(b, r->program, r->in, &made);
+    dmi_build_phase(b);
     plain.program = NULL;
     plain.inputs = 1;
     plain.in = &made;
-    return dmi_plan_reduce(b, &plain, done);
+    return dmi_plan_reduce(b, &plain);
 }
 
-static void plan_addends(dmi_partials *s, const elements *e, dmi_mark done)
+static void plan_addends(dmi_partials *s, const elements *e)
 {
     const dmi_value *x = &s->r->in[0];
     dmi_addends addends = {.out = s->r->out,
@@ -177,13 +176,12 @@ static void plan_addends(dmi_partials *s, const elements *e, dmi_mark done)
                            .region = own_elements,
                            .context = e,
                            .ref = x->ref,
-                           .ready = x->ready,
                            .scatter = s->scatter};
     memcpy(addends.scalar, s->r->scalar, sizeof addends.scalar);
-    dmi_plan_addends(s->b, &addends, done);
+    dmi_plan_addends(s->b, &addends);
 }
 
-dm_status dmi_plan_reduce(dmi_builder *b, const dmi_reducing *r, dmi_mark done)
+dm_status dmi_plan_reduce(dmi_builder *b, const dmi_reducing *r)
 {
     dmi_desc frame;
     bool own = false;
@@ -194,7 +192,7 @@ dm_status dmi_plan_reduce(dmi_builder *b, const dmi_reducing *r, dmi_mark done)
     }
     /* Kernels of GPUs take no program, and those of CPUs make no complex sums of one. */
     if (r->program && (own || b->profile->gpu || dmi_acc_parts(acc) > 1)) {
-        return reduce_written(b, r, &frame, done);
+        return reduce_written(b, r, &frame);
     }
     dmi_partials s = {.b = b,
                       .r = r,
@@ -214,9 +212,9 @@ dm_status dmi_plan_reduce(dmi_builder *b, const dmi_reducing *r, dmi_mark done)
     dmi_load load = load_of(&s, &e);
     s.scatter = dmi_scatter_pays(b->profile, s.out, &load);
     if (e.count > 0 && !b->failed) {
-        plan_addends(&s, &e, done);
+        plan_addends(&s, &e);
     } else {
-        dmi_plan_partials(&s, done);
+        dmi_plan_partials(&s);
     }
     if (b->plan->messages_sent + b->plan->messages_received > 0) {
         strcpy(b->plan->algorithm, s.scatter ? "scatter" : "direct");
@@ -285,6 +283,6 @@ dm_status dmi_build_reduced(dmi_builder *b, const dmi_desc *x, unsigned reduced,
     desc->layout = layout;
     int64_t count = b->me < b->profile->workers ? dmi_layout_shard_count(layout, b->me) : 0;
     *value = (dmi_value){.desc = desc,
-                         .ref = dmi_ref_work(dmi_build_work(b, count * dmi_dtype_bytes(dtype)), DMI_READ)};
+                         .ref = dmi_ref_work(dmi_build_kept(b, count * dmi_dtype_bytes(dtype)), DMI_READ)};
     return DM_OK;
 }

@@ -31,7 +31,7 @@ typedef struct dmi_load {
 /* Scatter, and not direct? By bytes and hops, unless an option forces one. */
 bool dmi_scatter_pays(const dmi_profile *profile, const dmi_desc *out, const dmi_load *load);
 /* A piece of every slice to the other holders of the same elements; `ready`: this worker's own is finished. */
-void dmi_slices_share(dmi_builder *b, const dmi_value *out, int pieces, int piece, const dmi_mark ready, dmi_mark done);
+void dmi_slices_share(dmi_builder *b, const dmi_value *out, int pieces, int piece, const dmi_mark ready);
 
 /* --- addends.c: every giver has one addend of each element of the result, all of them in one region */
 typedef struct dmi_addends {
@@ -47,8 +47,8 @@ typedef struct dmi_addends {
     bool scatter;
     uint8_t scalar[2]; /* DMI_SCALAR_* */
 } dmi_addends;
-/* out = scale * (sum of the addends) + beta * out. done: what to wait for until out is there; may be NULL. */
-void dmi_plan_addends(dmi_builder *b, const dmi_addends *addends, dmi_mark done);
+/* out = scale * (sum of the addends) + beta * out. */
+void dmi_plan_addends(dmi_builder *b, const dmi_addends *addends);
 
 /* --- reduce.c: the planner */
 /* out = scale * (reduction of the elements over dims) + beta * out. The elements are x's, or those that a program makes of
@@ -64,10 +64,9 @@ typedef struct dmi_reducing {
     const dmi_value *out;
     uint8_t scalar[2]; /* scale, beta: DMI_SCALAR_* */
 } dmi_reducing;
-/* done: what to wait for until out is there; may be NULL. */
-DM_CHECKED dm_status dmi_plan_reduce(dmi_builder *b, const dmi_reducing *r, dmi_mark done);
+DM_CHECKED dm_status dmi_plan_reduce(dmi_builder *b, const dmi_reducing *r);
 /* A temporary that has a reduction of x over dims, with extents of 1 there. Every worker that has elements of x has
- * those that belong to them. `value` is to be written by dmi_plan_reduce. */
+ * those that belong to them. A planner writes it, and a later phase reads it. */
 DM_CHECKED dm_status dmi_build_reduced(dmi_builder *b, const dmi_desc *x, unsigned reduced, dm_dtype dtype, dmi_desc *desc,
                                        dmi_value *value);
 
@@ -85,6 +84,6 @@ typedef struct dmi_partials {
     int64_t *part_at; /* in part_work: where the accumulators of each own region of x begin */
     dmi_late late;    /* additions of this turn */
 } dmi_partials;
-void dmi_plan_partials(dmi_partials *s, dmi_mark done);
+void dmi_plan_partials(dmi_partials *s);
 
 #endif

@@ -122,8 +122,7 @@ static bool shared(dmi_builder *b, const dmi_desc *out, int giver, int taker, in
 /* Safe because nobody reads or writes another's slice of its own copy in this command: places are granted
  * without a wait, before the pushes of the same turn, and a push waits for kernels of this worker that come
  * before it, and, to keep step, for what came in turns before. */
-void dmi_slices_share(dmi_builder *b, const dmi_value *out, int pieces, int piece, const dmi_mark ready,
-                      dmi_mark done)
+void dmi_slices_share(dmi_builder *b, const dmi_value *out, int pieces, int piece, const dmi_mark ready)
 {
     int workers = b->profile->workers, me = b->me;
     dmi_copy copy;
@@ -131,10 +130,7 @@ void dmi_slices_share(dmi_builder *b, const dmi_value *out, int pieces, int piec
         dmi_build_turn(b);
         int to = (me + t) % workers, from = (me - t + workers) % workers;
         if (shared(b, out->desc, from, me, pieces, piece, &copy)) {
-            dmi_step *step = dmi_build_expect(b, from, out->ref, &copy, NULL);
-            if (done) {
-                dmi_mark_step(done, step);
-            }
+            dmi_build_expect(b, from, out->ref, &copy, NULL);
         }
         if (shared(b, out->desc, me, to, pieces, piece, &copy)) {
             dmi_build_push(b, to, out->ref, &copy, ready);

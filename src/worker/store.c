@@ -125,7 +125,7 @@ void dmi_store_create(dmi_worker *w, const void *frame)
         atomic_store(&memory->poisoned, DMI_NO_MEMORY);
         report(w, f->head.command, "create", status);
     }
-    memory->write = memory->allocation.ready;
+    memory->last.write = memory->allocation.ready;
 }
 
 void dmi_store_view(dmi_worker *w, const void *frame)
@@ -167,8 +167,8 @@ static void release_handle(dmi_worker *w, dmi_memory *memory)
         if (w->engine.config.pool_debug) {
             dmi_engine_drain(&w->engine);
         }
-        dmi_stamp last = memory->write;
-        dmi_stamp_merge(&last, &memory->read);
+        dmi_stamp last = memory->last.write;
+        dmi_stamp_merge(&last, &memory->last.read);
         if (memory->allocation.base && dmi_pool_free(w->pool, &memory->allocation, &last) != DM_OK) {
             dmi_engine_report(&w->engine, w->dispatched, DM_ERR_INTERNAL, dmi_error_text());
         }

@@ -271,5 +271,5 @@ void dmi_contract_direct_plan(dmi_product *p)
     }
     addends.row = row;
     addends.ready = ready;
-    dmi_plan_addends(b, &addends, NULL);
+    dmi_plan_addends(b, &addends);
 }

@@ -316,7 +316,7 @@ static void end_in_place(dmi_product *p)
     }
     if (p->sliced) {
         dmi_value out = {.desc = p->user_c, .ref = dmi_ref_operand(2, DMI_READ)};
-        dmi_slices_share(p->b, &out, 1, 0, p->direct ? p->finished : stored, NULL);
+        dmi_slices_share(p->b, &out, 1, 0, p->direct ? p->finished : stored);
     }
 }
 
