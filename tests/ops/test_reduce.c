@@ -1,7 +1,9 @@
 /* out = the reduction of x over dims, against loops in long double */
+#include "kernels/reduce/reduction.h"
 #include "support/reduced.h"
 
 #include <math.h>
+#include <string.h>
 
 /* What a row of reductions makes of n elements. */
 typedef struct answer {
@@ -304,8 +306,24 @@ static void test_ties(void **state)
     dmt_run(&(dmt_suite){.name = "reduce_ties", .cases = 400, .fn = tie_case});
 }
 
+/* Every row of reduce.def has its loop here. */
+static void test_table(void **state)
+{
+    (void)state;
+    for (int i = DMI_REDUCTION_sum + 1; i < DMI_REDUCTIONS; i++) {
+        bool known = false;
+        for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+            known = known || strcmp(rows[k].name, dmi_reductions[i].name) == 0;
+        }
+        if (!known) {
+            fail_msg("reduce.def has a row %s, whose values no test knows", dmi_reductions[i].name);
+        }
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reduce), cmocka_unit_test(test_ties)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_table), cmocka_unit_test(test_reduce),
+                                       cmocka_unit_test(test_ties)};
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }
