@@ -221,7 +221,7 @@ mapfile -t op_tests < <(programs tests/ops 'test_*')
 # op_test TEST NAME SETTING... [-- LAUNCHER...]. GPUs may be shared, for some tests want a number of workers.
 op_test() {
     wanted "$1-$2" || return 0
-    local test=$1 name=$2 settings=(DMATH_DEVICE="$device" DMATH_SHARE_GPU=1 DMATH_TEST_CASES="$cases" DMATH_FILE_PIECE=64K
+    local test=$1 name=$2 settings=(DMATH_DEVICE="$device" DMATH_SHARE_GPU=1 DMATH_TEST_CASES="$cases" DMATH_FILE_CHUNK=64K
         DMATH_TURN=1)
     shift 2
     while [ $# -gt 0 ] && [ "$1" != -- ]; do
@@ -336,7 +336,7 @@ elif [ $sanitizer = 1 ]; then
         mkdir -p "$t-checked" # tests write files where they are run
         cd "$t-checked" || exit 1
         checked "$t" memcheck DMATH_DEVICE="$device" DMATH_TEST_WORKERS="$gpus" DMATH_SHARE_GPU=1 DMATH_POOL_OWN=1 \
-            DMATH_PUSH_KERNEL=1K DMATH_TEST_CASES=0.003 DMATH_FILE_PIECE=64K DMATH_WATCHDOG_S=0 -- "$(program "$t")"
+            DMATH_PUSH_KERNEL=1K DMATH_TEST_CASES=0.003 DMATH_FILE_CHUNK=64K DMATH_WATCHDOG_S=0 -- "$(program "$t")"
         cd ..
     done
     kernels=$(program bench_cuda_kernels) fused=$(program bench_cuda_fused)

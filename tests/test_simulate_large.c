@@ -94,7 +94,7 @@ static void gradients(int workers, int copies, int64_t n, int algorithm, int64_t
     sim_program p;
     sim_begin(&p, workers);
     p.profile.reduce_algorithm = algorithm;
-    p.profile.reduce_piece = piece;
+    p.profile.reduce_chunk = piece;
     int x = sim_matrix(&p, DM_F32, workers, n, workers, 1, 0);
     dmi_layout_spec line = {.ndim = 1, .shape = {n}, .grid = {workers / copies}, .replicas = copies};
     int out = sim_array(&p, DM_F32, &line);
@@ -191,7 +191,7 @@ static void test_ops_of_64(void **state)
     sim_program p;
     sim_begin(&p, 64);
     p.profile.one_space = false;
-    p.profile.piece = 512;
+    p.profile.chunk = 512;
     int rows = sim_matrix(&p, DM_F32, 500, 130, 64, 1, 0), cols = sim_matrix(&p, DM_F64, 500, 130, 1, 64, 0);
     int grid = sim_matrix(&p, DM_BF16, 500, 130, 8, 8, 3), turned = sim_matrix(&p, DM_F32, 130, 500, 16, 4, 0);
     dmi_layout_spec line = {.ndim = 1, .shape = {130}, .grid = {16}, .replicas = 4}, one = {.ndim = 0};

@@ -1,14 +1,15 @@
-/* The executor: runs the plans of one endpoint (a worker or the master) on its lanes: COMPUTE, SEND and RECV, and on
- * a GPU more compute lanes, of which a command takes one.
+/* The executor: runs the plans of one endpoint (a worker or the master) on its lanes: COMPUTE, SEND and RECV,
+ * and on a GPU more compute lanes, of which a command takes one.
  *
  * Two threads serve a worker's engine: the communication thread (SEND and RECV lanes, the command ring, all MPI
- * calls) and the compute thread (COMPUTE lane). The master's engine is driven by the user's thread alone, within
- * calls that wait.
+ * calls) and the compute thread (COMPUTE lane). The master's engine is driven by the user's thread alone,
+ * within calls that wait.
  *
- * Order: a lane counts its finished steps from 1 on, over all commands. A stamp names one position of each lane;
- * a step starts when the lanes have reached the stamp it was given when its command was enqueued: the waits of its
- * plan, and for each piece of memory it touches the stamp after which that is safe (reads: the last writes;
- * writes: the last writes and reads). Commands are enqueued in the order of the stream, on every worker alike. */
+ * Order: a lane counts its finished steps from 1 on, over all commands. A stamp names one position of each
+ * lane; a step starts when the lanes have reached the stamp it was given when its command was enqueued: the
+ * waits of its plan, and for each memory it touches the stamp after which that is safe (reads: the last writes;
+ * writes: the last writes and reads). Commands are enqueued in the order of the stream, on every worker alike.
+ */
 #ifndef DMI_ENGINE_H
 #define DMI_ENGINE_H
 
@@ -68,7 +69,7 @@ typedef struct dmi_work {
     struct dmi_message *message;  /* message transport: its state */
     bool started, finished;
     struct dmi_staged *staged;    /* GPU: its place in host memory on the way */
-    struct dmi_piece *piece;      /* GPU, parts of files: the same */
+    struct dmi_staging_buffer *buffer; /* GPU, file ranges: the same */
     uint64_t arrivals;            /* FUSED: position in RECV of the last block that the kernel itself waits for */
     uint64_t timing;              /* GPU: its events, from 1; 0: none */
 } dmi_work;
@@ -131,9 +132,9 @@ typedef struct dmi_device {
     dm_status (*connect)(struct dmi_engine *e, int number, struct dmi_engine *peer);
     void (*disconnect)(struct dmi_engine *e);             /* before any peer frees what is mapped here */
     bool (*in_mpi)(void);                                 /* says the MPI library that it takes device memory? */
-    /* From now on, pushes to workers that e is not connected to are messages from and to device memory, of at most
-     * `piece` bytes; 0: no more. Only where MPI has been seen to do that. */
-    dm_status (*messages)(struct dmi_engine *e, int64_t piece);
+    /* From now on, pushes to workers that e is not connected to are messages from and to device memory, of at
+     * most `chunk_bytes`; 0: no more. Only where MPI has been seen to do that. */
+    dm_status (*messages)(struct dmi_engine *e, int64_t chunk_bytes);
     void *(*map)(struct dmi_engine *e, int peer, int slab); /* memory of another process; NULL (logged): no way */
     void (*unmap)(struct dmi_engine *e);                   /* all of it; nothing is under way */
     void (*quiesce)(int64_t until_ns);                     /* the process ends: devices use no more of it */
@@ -166,9 +167,9 @@ typedef struct dmi_engine_config {
     int device_number;
     bool timeline;            /* there will be one */
     int compute_lanes;        /* with a device; at least 1 */
-    int64_t piece;            /* with a device: most bytes of a block that goes through host memory */
-    int64_t file_piece;       /* with a device: most bytes of a file, or of a task's operand, at once */
-    int file_threads;         /* with a device: how many threads move such pieces on the host */
+    int64_t chunk;            /* with a device: most bytes of a payload that goes through host memory */
+    int64_t file_chunk;       /* with a device: most bytes of a file, or of a task's operand, at once */
+    int file_threads;         /* with a device: how many threads move such chunks on the host */
     dmi_slab_ops host_memory; /* with a device: where such blocks pass; other processes of the host map it as
                                       * slab DMI_MAX_SLABS - 1 */
     int64_t push_kernel;      /* with a device: blocks of at most so many bytes go to peers by a kernel */
@@ -201,7 +202,7 @@ typedef struct dmi_engine {
     dmi_instance *pending;           /* the one being enqueued, or NULL */
     dmi_bell compute_bell;           /* its compute thread sleeps here */
     struct dmi_gpu *gpu;             /* with config.device */
-    bool fused;                      /* its GPU has products that wait piece by piece */
+    bool fused;                      /* its GPU has products that wait chunk by chunk */
     char *host_memory;               /* of a GPU's worker: slab DMI_MAX_SLABS - 1 */
     pthread_t thread;
     bool thread_runs;

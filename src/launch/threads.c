@@ -46,10 +46,10 @@ dmi_profile dmi_profile_from(const dmi_config *config, int workers, bool one_spa
                          .forced = config->gemm_algorithm != DMI_GEMM_AUTO,
                          .gemm_algorithm = (int)config->gemm_algorithm,
                          .reduce_algorithm = (int)config->reduce_algorithm,
-                         .reduce_piece = config->reduce_piece,
+                         .reduce_chunk = config->reduce_chunk,
                          .gemm_compute = DMI_COMPUTE_F32 + (int)config->gemm_compute,
-                         .piece = 2 << 20,
-                         .file_piece = config->file_piece};
+                         .chunk = 2 << 20,
+                         .file_chunk = config->file_chunk};
 }
 
 int64_t dmi_profile_turn(const dmi_config *config, int workers)

@@ -43,11 +43,11 @@ static void partial_region(const dmi_partials *s, int worker, int64_t i, int64_t
 }
 
 /* Region j of what worker w makes of out: kept dims. */
-static void target_region(const dmi_partials *s, int worker, int64_t j, int piece, dmi_region *out)
+static void target_region(const dmi_partials *s, int worker, int64_t j, int chunk, dmi_region *out)
 {
     dmi_region region;
     if (s->scatter) {
-        dmi_slice_region(s->out, worker, s->pieces, piece, &region);
+        dmi_segment_region(s->out, worker, s->chunks, chunk, &region);
     } else {
         dmi_desc_region(s->out, worker, j, &region);
     }
@@ -199,12 +199,12 @@ static void share(dmi_partials *s, int giver, int taker, dmi_acc_add *add, const
 
 /* Every (region that taker makes of out, part of giver) pair that shares accumulators, in an order both sides
  * walk; of the giver's regions only those that may. at: where the taker's accumulators begin. */
-static void each_share(dmi_partials *s, int giver, int taker, int piece, int64_t at, const dmi_mark ready)
+static void each_share(dmi_partials *s, int giver, int taker, int chunk, int64_t at, const dmi_mark ready)
 {
     int64_t parts = dmi_desc_region_count(s->x, giver);
     for (int64_t j = 0; j < dmi_desc_region_count(s->out, taker) && !s->b->failed; j++) {
         dmi_region part, target, box;
-        target_region(s, taker, j, piece, &target);
+        target_region(s, taker, j, chunk, &target);
         dmi_region_dense(&target, at);
         at += target.count;
         if (target.count == 0) {
@@ -236,11 +236,11 @@ static void clear_accumulators(dmi_partials *s, int64_t count)
     dmi_build_kernel(s->b, DMI_KERNEL_reduce, &k, sizeof k, refs, 2, NULL);
 }
 
-static void store_results(dmi_partials *s, int piece, int64_t at, const dmi_mark added, dmi_mark done)
+static void store_results(dmi_partials *s, int chunk, int64_t at, const dmi_mark added, dmi_mark done)
 {
     for (int64_t j = 0; j < dmi_desc_region_count(s->out, s->b->me); j++) {
         dmi_region target;
-        target_region(s, s->b->me, j, piece, &target);
+        target_region(s, s->b->me, j, chunk, &target);
         if (target.count == 0) {
             continue;
         }
@@ -269,12 +269,12 @@ static int first_giver(const dmi_partials *s, int taker)
 }
 
 /* Elements of out that this worker makes. */
-static int64_t made_here(const dmi_partials *s, int piece)
+static int64_t made_here(const dmi_partials *s, int chunk)
 {
     int64_t count = 0;
     for (int64_t j = 0; j < dmi_desc_region_count(s->out, s->b->me); j++) {
         dmi_region target;
-        target_region(s, s->b->me, j, piece, &target);
+        target_region(s, s->b->me, j, chunk, &target);
         count += target.count;
     }
     return count;
@@ -283,7 +283,7 @@ static int64_t made_here(const dmi_partials *s, int piece)
 /* Each region of out gets its addends from one replica of x, so every element counts once. The order of the
  * senders depends only on the region of out, so replicas of out agree to the last bit. In a round, grants come
  * before pushes, and kernels that wait for arrivals come last. */
-static void collect(dmi_partials *s, int piece, int64_t at, const dmi_mark summed, dmi_mark added)
+static void collect(dmi_partials *s, int chunk, int64_t at, const dmi_mark summed, dmi_mark added)
 {
     int workers = s->b->profile->workers, me = s->b->me;
     int mine = dmi_layout_replica(s->x->layout, me), serves_me = dmi_fetch_replica(s->x, me);
@@ -291,12 +291,12 @@ static void collect(dmi_partials *s, int piece, int64_t at, const dmi_mark summe
         dmi_build_turn(s->b);
         int from = (first_giver(s, me) + t) % workers;
         if (dmi_layout_replica(s->x->layout, from) == serves_me) {
-            each_share(s, from, me, piece, at, from == me ? summed : NULL);
+            each_share(s, from, me, chunk, at, from == me ? summed : NULL);
         }
         for (int to = 0; to < workers; to++) {
             if (to != me && (first_giver(s, to) + t) % workers == me && mine >= 0 &&
                 dmi_fetch_replica(s->x, to) == mine) {
-                each_share(s, me, to, piece, 0, summed);
+                each_share(s, me, to, chunk, 0, summed);
             }
         }
         dmi_late_make(s->b, &s->late, added);
@@ -306,20 +306,20 @@ static void collect(dmi_partials *s, int piece, int64_t at, const dmi_mark summe
 void dmi_plan_partials(dmi_partials *s, dmi_mark done)
 {
     dmi_builder *b = s->b;
-    dmi_mark summed = {0}, made[DMI_MOST_PIECES] = {{0}};
+    dmi_mark summed = {0}, made[DMI_MOST_CHUNKS] = {{0}};
     int64_t count = 0, at = 0;
-    s->pieces = s->scatter ? dmi_slice_pieces(b->profile, s->out, s->elem) : 1;
+    s->chunks = s->scatter ? dmi_segment_chunks(b->profile, s->out, s->elem) : 1;
     local_parts(s, summed);
-    for (int q = 0; q < s->pieces; q++) {
+    for (int q = 0; q < s->chunks; q++) {
         count += made_here(s, q);
     }
     if (count > 0) {
         clear_accumulators(s, count);
         s->landing = dmi_build_work(b, 0);
     }
-    for (int q = 0; q <= s->pieces && !b->failed; q++) {
+    for (int q = 0; q <= s->chunks && !b->failed; q++) {
         dmi_mark added = {0};
-        if (q < s->pieces) {
+        if (q < s->chunks) {
             collect(s, q, at, summed, added);
             store_results(s, q, at, added, made[q]);
             at += made_here(s, q);
@@ -327,8 +327,8 @@ void dmi_plan_partials(dmi_partials *s, dmi_mark done)
                 dmi_mark_merge(done, made[q]);
             }
         }
-        if (s->scatter && q > 0) { /* behind the next piece's pushes: these need not wait for a sum */
-            dmi_slices_share(b, s->r->out, s->pieces, q - 1, made[q - 1], done);
+        if (s->scatter && q > 0) { /* behind the next chunk's pushes: these need not wait for a sum */
+            dmi_segments_share(b, s->r->out, s->chunks, q - 1, made[q - 1], done);
         }
     }
 }

@@ -81,17 +81,17 @@ typedef struct dmi_profile {
     bool forced;             /* an option forces an algorithm: ops of DMI_FORCIBLE may refuse to plan a call */
     int gemm_algorithm;      /* enum dmi_gemm_algorithm */
     int reduce_algorithm;    /* enum dmi_reduce_algorithm */
-    int64_t reduce_piece;    /* least bytes of a piece of a slice; 0: chosen */
+    int64_t reduce_chunk;    /* least bytes of a piece of a slice; 0: chosen */
     int gemm_compute;        /* enum dmi_compute: of products that do not say it themselves */
     bool gemm_fused;         /* every worker's GPU has the fused product */
     int64_t device_bytes;    /* free memory of the GPU of a worker that had least, at the start; rounded */
     dmi_rates rates;         /* of the slowest worker, rounded, alike everywhere */
     int64_t turn_bytes;      /* pushes of at least so much keep step with the others' (dmi_build_turn); 0: none */
-    int64_t piece;           /* most bytes at once of data that goes through staging memory of the host */
-    int64_t file_piece;      /* on GPUs: most bytes of a file at once */
-    bool gpu;                /* workers hold arrays in device memory: what goes through the host goes in pieces */
-    const int *host_of;      /* [workers] or NULL: one host. On a GPU, blocks between two hosts go in pieces too */
-    int64_t gpu_piece;       /* most bytes of such a piece, if more than `piece`: it does not pass through the host */
+    int64_t chunk;           /* most bytes at once of data that goes through staging memory of the host */
+    int64_t file_chunk;      /* on GPUs: most bytes of a file at once */
+    bool gpu;           /* workers hold arrays in device memory: what goes through the host goes in chunks */
+    const int *host_of; /* [workers] or NULL: one host. On a GPU, payloads between two hosts go in chunks too */
+    int64_t gpu_chunk; /* most bytes of such a chunk, if more than `chunk`: it does not pass through the host */
 } dmi_profile;
 
 enum dmi_ref_kind { DMI_REF_NONE, DMI_REF_OPERAND, DMI_REF_WORK, DMI_REF_USER };

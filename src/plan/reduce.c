@@ -1,9 +1,9 @@
 /* Reductions: what is sent to whom.
  *
- * Where a worker has one element, at most, for every element of out, as the gradients of workers have, and they are
- * summed, the elements themselves are pushed from where they are to where they are summed (addends.c). Else every worker
- * reduces its own elements into accumulators, which are pushed instead (partials.c). Whether a result with several
- * holders is made in slices, which are then shared, is a matter of size. */
+ * Where a worker has one element, at most, for every element of out, as the gradients of workers have, and they
+ * are summed, the elements themselves are pushed from where they are to where they are summed (addends.c). Else
+ * every worker reduces its own elements into accumulators, which are pushed instead (partials.c). Whether a
+ * result with several holders is made in segments, which are then shared, is a matter of size. */
 #include "plan/reduce.h"
 
 #include <string.h>
@@ -200,7 +200,7 @@ dm_status dmi_plan_reduce(dmi_builder *b, const dmi_reducing *r, dmi_mark done)
                       .r = r,
                       .x = r->program ? &frame : r->in[0].desc,
                       .out = r->out->desc,
-                      .pieces = 1,
+                      .chunks = 1,
                       .acc = acc,
                       .elem = dmi_acc_bytes(acc)};
     elements e;

@@ -20,7 +20,7 @@ if(TARGET dmath_tool)
   endforeach()
 
   # On emulated GPUs a file goes in pieces; a ratio that nothing can reach is a failure.
-  dmath_test(tool_bench_file_emulated dmath_tool bench ${bench_file} ${few} --workers 2 -O file_piece=8K
+  dmath_test(tool_bench_file_emulated dmath_tool bench ${bench_file} ${few} --workers 2 -O file_chunk=8K
              -O file_threads=2)
   dmath_test(tool_bench_file_least dmath_tool bench ${bench_file} ${few} --workers 2 --least 1000000)
   set_tests_properties(tool_bench_file_least PROPERTIES WILL_FAIL ON)

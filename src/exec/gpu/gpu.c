@@ -1,5 +1,5 @@
 #include "exec/gpu/gpu.h"
-#include "exec/gpu/pieces.h"
+#include "exec/gpu/host_work.h"
 #include "exec/trace.h"
 
 #include <string.h>
@@ -298,7 +298,7 @@ bool dmi_gpu_progress(dmi_engine *e)
             (lane == DMI_LANE_SEND ? issue_send(e) : lane != DMI_LANE_RECV && issue_compute(e, lane)) || moved;
     }
     moved = dmi_gpu_staged_progress(e) || moved;
-    moved = dmi_gpu_hosting_progress(e) || moved;
+    moved = dmi_gpu_host_work_progress(e) || moved;
     moved = dmi_gpu_message_progress(e) || moved;
     /* Querying an event costs about as much as a launch. So query rarely while there are steps to issue. */
     if (!moved || ++e->gpu->rounds >= LOOK_EVERY) {
@@ -319,7 +319,7 @@ bool dmi_gpu_progress(dmi_engine *e)
     if (!e->config.hub->oversubscribed && now - e->gpu->busy_ns < EAGER_NS) {
         return true;
     }
-    if (dmi_gpu_hosting_rings(e)) {
+    if (dmi_gpu_host_work_rings(e)) {
         return false;
     }
     e->wake_ns = e->wake_ns ? DMI_MIN(e->wake_ns, now + WAKE_NS) : now + WAKE_NS;

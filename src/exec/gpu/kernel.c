@@ -1,5 +1,5 @@
 /* Steps of the compute lanes on a GPU: kernels and their run tables. */
-#include "exec/gpu/pieces.h"
+#include "exec/gpu/host_work.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -83,9 +83,9 @@ static dm_status fused_step(dmi_engine *e, int lane, dmi_work *w)
     const dmi_fused_gemm *d = w->step->desc;
     dmi_arrival arrival[DMI_FUSED_MOST];
     dmi_stamp last = {{0}};
-    for (int i = 0; i < d->parts; i++) {
-        int peer = d->part[i].peer;
-        uint64_t ordinal = w->inst->before[peer] + d->part[i].nth;
+    for (int i = 0; i < d->chunks; i++) {
+        int peer = d->chunk[i].peer;
+        uint64_t ordinal = w->inst->before[peer] + d->chunk[i].nth;
         bool here = e->peer[peer].retired >= ordinal;
         arrival[i] = (dmi_arrival){.counter = here ? NULL : &g->arrived[peer], .value = dmi_gpu_value(ordinal)};
     }

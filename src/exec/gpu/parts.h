@@ -14,7 +14,7 @@ enum {
     /* the same for commands with transfers, more often: peers wait for their receive buffers */
     MARK_TRANSFERS = 4,
     LOOK_EVERY = 16, /* rounds in which something was issued */
-    STAGED = 8,      /* pieces on their way through host memory, each way */
+    STAGED = 8,      /* chunks on their way through host memory, each way */
     NUMBER_BITS = 20
 };
 
@@ -28,8 +28,8 @@ typedef struct dmi_marks {
     uint64_t looked; /* found to be reached, or not looked at any more */
 } dmi_marks;
 
-/* A piece on its way through host memory, or as a message from device memory to device memory. */
-enum dmi_piece_state { PIECE_ON_DEVICE, PIECE_WITH_LINK, PIECE_DONE };
+/* A chunk on its way through host memory, or as a message from device memory to device memory. */
+enum dmi_chunk_state { CHUNK_ON_DEVICE, CHUNK_WITH_LINK, CHUNK_DONE };
 typedef struct dmi_staged {
     char *pinned;    /* NULL: not through host memory */
     void *device;    /* the same bytes, packed */
@@ -41,8 +41,8 @@ typedef struct dmi_staged {
     bool used; /* event has been recorded */
 } dmi_staged;
 typedef struct dmi_staging {
-    dmi_staged piece[STAGED];
-    uint64_t head, tail; /* pieces head .. tail-1 are under way, in order */
+    dmi_staged buffer[STAGED];
+    uint64_t head, tail; /* chunks head .. tail-1 are under way, in order */
 } dmi_staging;
 
 typedef struct dmi_gpu_peer {
@@ -65,11 +65,11 @@ struct dmi_gpu {
     uint32_t *numbers;         /* [1 << NUMBER_BITS] what counters are raised to, in device memory */
     dmi_gpu_peer *peer;        /* [endpoints] */
     dmi_staging out, in;
-    struct dmi_hosting *hosting; /* files and functions of the user's: pieces.h; NULL: none yet */
+    struct dmi_host_work *host_work; /* files and functions of the user's: host_work.h; NULL: none yet */
     dmi_staging message_out, message_in;
     int64_t message_bytes; /* most of a message; 0: none, blocks to far workers pass through host memory */
-    char *pinned;    /* host memory of all pieces */
-    int64_t pinned_bytes, piece_bytes;
+    char *pinned;          /* host memory of all buffers */
+    int64_t pinned_bytes, chunk_bytes;
     dmi_pool *tables; /* run tables of plans, in device memory */
     int64_t busy_ns;  /* when something last moved */
     int rounds; /* since the device was looked at */
@@ -108,17 +108,17 @@ bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_work *w);
 /* Run tables of the copy that a step makes, always the same one, in device memory; NULL: it needs none, or there is
  * no memory for them. */
 const dmi_run *const *dmi_gpu_runs(dmi_engine *e, const dmi_work *w, const dmi_copy *c);
-/* --- packed.c: pieces on their way, packed beside the arrays */
+/* --- packed.c: chunks on their way, packed beside the arrays */
 dmi_staged *dmi_gpu_packed_next(dmi_staging *s); /* a free place, or NULL */
-void dmi_gpu_packed_take(dmi_staging *s, dmi_staged *piece, dmi_work *w, int state);
-/* Behind what is on the lane's stream now: the piece's event. */
+void dmi_gpu_packed_take(dmi_staging *s, dmi_staged *buffer, dmi_work *w, int state);
+/* Behind what is on the lane's stream now: the buffer's event. */
 void dmi_gpu_packed_mark(dmi_engine *e, dmi_work *w, int lane);
-/* The source's elements into the piece, and from there to pinned memory if it has any; on SEND's stream. */
-void dmi_gpu_packed_pack(dmi_engine *e, dmi_staged *piece, dmi_work *w);
-/* A piece's way in. arrived(): 1: its bytes are here, 0: not yet, -1: the sender's command failed. True: the next may be
- * looked at too. */
-bool dmi_gpu_packed_receive(dmi_engine *e, dmi_staged *piece, int (*arrived)(dmi_engine *, dmi_work *));
-/* Looks at the pieces under way, in their order, while each() says that the next may be looked at too. */
+/* The source's elements into the buffer, and from there to pinned memory if it has any; on SEND's stream. */
+void dmi_gpu_packed_pack(dmi_engine *e, dmi_staged *buffer, dmi_work *w);
+/* A chunk's way in. arrived(): 1: its bytes are here, 0: not yet, -1: the sender's command failed. True: the
+ * next may be looked at too. */
+bool dmi_gpu_packed_receive(dmi_engine *e, dmi_staged *buffer, int (*arrived)(dmi_engine *, dmi_work *));
+/* Looks at the chunks under way, in their order, while each() says that the next may be looked at too. */
 bool dmi_gpu_packed_progress(dmi_engine *e, dmi_staging *s, bool (*each)(dmi_engine *, dmi_staged *));
 /* --- staged.c: blocks through host memory */
 bool dmi_gpu_send_staged(dmi_engine *e, dmi_work *w);
@@ -141,8 +141,8 @@ void dmi_gpu_time_take(dmi_engine *e, const dmi_work *w); /* the step is done: i
 void dmi_gpu_ranges_start(dmi_engine *e);
 void dmi_gpu_range_step(dmi_engine *e, const dmi_work *w); /* until range_end; the same thread */
 /* --- start.c */
-dm_status dmi_gpu_packed_make(dmi_gpu *g, dmi_staged *piece, char *pinned, int64_t bytes);
-void dmi_gpu_packed_free(dmi_staged *piece);
+dm_status dmi_gpu_packed_make(dmi_gpu *g, dmi_staged *buffer, char *pinned, int64_t bytes);
+void dmi_gpu_packed_free(dmi_staged *buffer);
 void dmi_gpu_failed(dmi_engine *e, const dmi_work *w, dm_status status);
 
 /* The status of calls that put something into a queue, which keeps its own first error: that of this step, and of no later

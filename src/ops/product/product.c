@@ -110,7 +110,7 @@ void dmi_product_c(const dmi_product *p, int worker, dmi_region *out)
         return;
     }
     if (p->sliced) {
-        dmi_slice_region(p->c, worker, 1, 0, out);
+        dmi_segment_region(p->c, worker, 1, 0, out);
     } else {
         dmi_desc_region(p->c, worker, 0, out);
     }
@@ -316,7 +316,7 @@ static void end_in_place(dmi_product *p)
     }
     if (p->sliced) {
         dmi_value out = {.desc = p->user_c, .ref = dmi_ref_operand(2, DMI_READ)};
-        dmi_slices_share(p->b, &out, 1, 0, p->direct ? p->finished : stored, NULL);
+        dmi_segments_share(p->b, &out, 1, 0, p->direct ? p->finished : stored, NULL);
     }
 }
 
