@@ -334,5 +334,5 @@ int tool_bench_file(int argc, char **argv)
     if (!tool_bench_options(&argp, argc, argv, "bench file", &b.head)) {
         return TOOL_USAGE;
     }
-    return tool_bench_turns(&b.head, run);
+    return tool_bench_runs(&b.head, run);
 }

@@ -227,4 +227,4 @@ static bool direct_arrive(dmi_engine *e, dmi_work *w)
     return true;
 }
 
-const dmi_link_ops dmi_link_direct = {"direct", direct_push, direct_grant, direct_arrive};
+const dmi_transport dmi_transport_direct = {"direct", direct_push, direct_grant, direct_arrive};

@@ -24,7 +24,7 @@ dm_status dmi_engine_start(dmi_engine *e, const dmi_engine_config *config)
         return dmi_fail(DM_ERR_NOMEM, "no memory for the executor of endpoint %d", config->me);
     }
     for (int i = 0; i < config->endpoints; i++) {
-        e->peer[i].link = &dmi_link_direct;
+        e->peer[i].transport = &dmi_transport_direct;
     }
     if (config->device) {
         dm_status status = config->device->start(e, config->device_number);
@@ -332,8 +332,8 @@ static int choose_compute_lane(dmi_engine *e, const dmi_instance *inst)
         }
     }
     if (last < 0) {
-        int turn = e->next_compute++ % (e->lanes - 2);
-        last = turn == 0 ? DMI_LANE_COMPUTE : DMI_LANES + turn - 1;
+        int next = e->next_compute++ % (e->lanes - 2);
+        last = next == 0 ? DMI_LANE_COMPUTE : DMI_LANES + next - 1;
     }
     return last;
 }

@@ -96,16 +96,16 @@ static inline dmi_work *dmi_lane_slot(const dmi_lane *lane, uint64_t index) /* t
 }
 
 /* How bytes move between a pair. All calls come from the communication thread and return at once. */
-typedef struct dmi_link_ops {
+typedef struct dmi_transport {
     const char *name;
     bool (*push)(struct dmi_engine *e, dmi_work *w);   /* true: the source may change again */
     bool (*grant)(struct dmi_engine *e, dmi_work *w);  /* offers the place; true: done */
     bool (*arrive)(struct dmi_engine *e, dmi_work *w); /* true: the block is here */
-} dmi_link_ops;
-extern const dmi_link_ops dmi_link_direct, dmi_link_mpi;
+} dmi_transport;
+extern const dmi_transport dmi_transport_direct, dmi_transport_mpi;
 
 typedef struct dmi_peer {
-    const dmi_link_ops *link;
+    const dmi_transport *transport;
     uint64_t sent, granted; /* ordinals given to steps so far */
     uint64_t retired;       /* payloads from this peer whose arrival has been processed */
     void **slab;            /* mapped slabs of this peer (other processes) */
@@ -195,7 +195,7 @@ typedef struct dmi_engine {
     int lanes;                       /* in use: DMI_LANES, and more compute lanes */
     dmi_kept kept[DMI_KEPT];         /* on a GPU, where transfers run ahead of products */
     uint64_t kept_tick;
-    int next_compute;                /* whose turn it is among the compute lanes */
+    int next_compute; /* counts the choices of the next compute lane */
     dmi_lane lane[DMI_STAMP_LANES];
     dmi_peer *peer;                  /* [endpoints] */
     dmi_instance *first, *last;      /* enqueued and not retired, in order */
@@ -258,9 +258,10 @@ void dmi_transfer_check_source(dmi_engine *e, const dmi_work *w);
 /* --- exec/direct.c: slab `index` of a peer in another process, mapped here; NULL (logged) where that fails */
 void *dmi_direct_map(dmi_engine *e, int peer, int index);
 void dmi_direct_unmap(dmi_engine *e);
-/* --- tier.c */
-/* How blocks go to a peer: "direct", "mpi"; between GPUs also "ipc", and "staged ..." through memory of the host. */
-const char *dmi_engine_tier(const dmi_engine *e, int peer);
+/* --- transport.c */
+/* How blocks go to a peer: "direct", "mpi"; between GPUs also "ipc", and "staged ..." through memory of the
+ * host. */
+const char *dmi_engine_transport(const dmi_engine *e, int peer);
 /* --- execute.c */
 double dmi_step_scalar(const dmi_work *w, int which);
 void *dmi_ref_pointer(const dmi_instance *inst, const dmi_ref *ref);

@@ -251,4 +251,4 @@ int dmi_mpi_arrive_packed(dmi_engine *e, dmi_work *w)
     return result;
 }
 
-const dmi_link_ops dmi_link_mpi = {"mpi", mpi_push, mpi_grant, mpi_arrive};
+const dmi_transport dmi_transport_mpi = {"mpi", mpi_push, mpi_grant, mpi_arrive};

@@ -1,4 +1,4 @@
-/* The SEND and RECV lanes of the CPU: blocks to and from peers, by whatever link a pair has. */
+/* The SEND and RECV lanes of the CPU: blocks to and from peers, by the transport of each pair. */
 #include "exec/engine.h"
 
 void dmi_lane_advance(dmi_engine *e, int lane)
@@ -39,10 +39,10 @@ static bool progress_send(dmi_engine *e)
         }
         if (!w->finished) {
             int64_t before = w->at + w->run;
-            w->finished = e->peer[w->step->peer].link->push(e, w);
+            w->finished = e->peer[w->step->peer].transport->push(e, w);
             moved = moved || w->finished || w->at + w->run != before;
         }
-        if (!w->finished && (e->peer[w->step->peer].link == &dmi_link_direct || !w->message)) {
+        if (!w->finished && (e->peer[w->step->peer].transport == &dmi_transport_direct || !w->message)) {
             /* direct pushes run one after another; a message does not overtake one that still waits for
              * memory */
             break;
@@ -78,7 +78,7 @@ static bool progress_recv(dmi_engine *e)
     bool moved = false;
     while (lane->started < end) { /* grants in order, ahead of arrivals */
         dmi_work *w = dmi_lane_slot(lane, lane->started);
-        if (!dmi_engine_reached(e, &w->wait) || !e->peer[w->step->peer].link->grant(e, w)) {
+        if (!dmi_engine_reached(e, &w->wait) || !e->peer[w->step->peer].transport->grant(e, w)) {
             break;
         }
         w->started = moved = true;
@@ -87,7 +87,7 @@ static bool progress_recv(dmi_engine *e)
     }
     while (done < lane->started) {
         dmi_work *w = dmi_lane_slot(lane, done);
-        if (!e->peer[w->step->peer].link->arrive(e, w)) {
+        if (!e->peer[w->step->peer].transport->arrive(e, w)) {
             break;
         }
         received(e, w);

@@ -91,15 +91,15 @@ static dm_status exchange(dmi_job *job, trial *t, int to, int from, int64_t byte
     return status;
 }
 
-/* The same turns on all workers: a permutation each. After a failure the others' messages are taken all the
+/* The same rounds on all workers: a permutation each. After a failure the others' messages are taken all the
  * same. */
 static dm_status try_all(dmi_job *job, trial *t)
 {
     dm_status status = DM_OK;
     int n = job->workers;
     char text[DMI_ERROR_TEXT] = "";
-    for (int turn = 1; turn < n && !t->stuck; turn++) {
-        int to = (job->me + turn) % n, from = (job->me - turn + n) % n;
+    for (int round = 1; round < n && !t->stuck; round++) {
+        int to = (job->me + round) % n, from = (job->me - round + n) % n;
         to = job->far_of[to] == job->far_of[job->me] ? -1 : to;
         from = job->far_of[from] == job->far_of[job->me] ? -1 : from;
         for (int i = 0; i < SIZES && (to >= 0 || from >= 0) && !t->stuck; i++) {

@@ -35,14 +35,14 @@ static int64_t pitch(const adding *g, int64_t count)
     return (count * bytes + 255) / 256 * 256 / bytes;
 }
 
-/* Has giver an addend of what taker makes? */
-static bool gives(const adding *g, int giver, int taker, int chunk, dmi_region *have, dmi_region *want)
+/* Has sender an addend of what receiver makes? */
+static bool gives(const adding *g, int sender, int receiver, int chunk, dmi_region *have, dmi_region *want)
 {
     const dmi_addends *a = g->a;
-    if (a->row[giver] < 0 || !a->serves(a->context, giver, taker) || !makes(g, taker, chunk, want)) {
+    if (a->row[sender] < 0 || !a->serves(a->context, sender, receiver) || !makes(g, receiver, chunk, want)) {
         return false;
     }
-    a->region(a->context, giver, have);
+    a->region(a->context, sender, have);
     return true;
 }
 
@@ -65,17 +65,17 @@ static bool in_place(const adding *g, int worker, int chunk, dmi_region *have, i
     return true;
 }
 
-/* Giver's addend of what taker makes, from where it is to its row there. */
-static bool addend(const adding *g, int giver, int taker, int chunk, dmi_copy *copy)
+/* Giver's addend of what receiver makes, from where it is to its row there. */
+static bool addend(const adding *g, int sender, int receiver, int chunk, dmi_copy *copy)
 {
     const dmi_addends *a = g->a;
     dmi_region want, have, own;
     int64_t unused;
-    if (g->b->failed || !gives(g, giver, taker, chunk, &have, &want)) {
+    if (g->b->failed || !gives(g, sender, receiver, chunk, &have, &want)) {
         return false;
     }
-    bool without = giver != taker && in_place(g, taker, chunk, &own, &unused);
-    int row = a->row[giver] - (without && a->row[giver] > a->row[taker]);
+    bool without = sender != receiver && in_place(g, receiver, chunk, &own, &unused);
+    int row = a->row[sender] - (without && a->row[sender] > a->row[receiver]);
     dmi_region_dense(&want, row * pitch(g, want.count));
     return dmi_region_copy(g->b, &have, &want, a->dtype, a->dtype, copy);
 }
@@ -111,7 +111,7 @@ static void collect(adding *g, int chunk, dmi_mark arrived)
     int workers = b->profile->workers, me = b->me;
     dmi_copy copy;
     for (int t = 1; t < workers && !b->failed; t++) {
-        dmi_build_turn(b);
+        dmi_build_round(b);
         int to = (me + t) % workers, from = (me - t + workers) % workers;
         if (addend(g, from, me, chunk, &copy)) {
             dmi_ref ref = dmi_ref_work(g->place[chunk], DMI_WRITE);

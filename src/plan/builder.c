@@ -159,10 +159,10 @@ static dmi_step *in_chunks(chunks p, const dmi_copy *geometry)
  * push in a round does not wait for that round; otherwise workers that send in different rounds would send one
  * after another. A push waits only for EXPECTs of earlier rounds, and those wait for pushes of their own round,
  * so every round ends. */
-void dmi_build_turn(dmi_builder *b)
+void dmi_build_round(dmi_builder *b)
 {
     if (b->pushed) {
-        b->before_turn = b->plan->lane_steps[DMI_LANE_RECV];
+        b->before_round = b->plan->lane_steps[DMI_LANE_RECV];
         b->pushed = false;
     }
 }
@@ -180,8 +180,8 @@ static dmi_step *push(dmi_builder *b, int peer, dmi_ref src, const dmi_copy *geo
     step->ref[0] = src;
     step->ref[0].mode = DMI_READ;
     dmi_copy_span(geometry, false, &step->ref[0].from, &step->ref[0].to);
-    if (b->profile->turn_bytes > 0 && step->bytes >= b->profile->turn_bytes) {
-        step->wait[DMI_LANE_RECV] = DMI_MAX(step->wait[DMI_LANE_RECV], b->before_turn);
+    if (b->profile->pace_bytes > 0 && step->bytes >= b->profile->pace_bytes) {
+        step->wait[DMI_LANE_RECV] = DMI_MAX(step->wait[DMI_LANE_RECV], b->before_round);
         b->pushed = true;
     }
     b->plan->bytes_sent += step->bytes;

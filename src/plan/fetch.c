@@ -1,5 +1,5 @@
 /* Fetch: brings elements of a source to every worker that wants some, in rounds. In round t worker w sends to w
- * + t and receives from w - t, so that every turn is a permutation of the workers. */
+ * + t and receives from w - t, so that every round is a permutation of the workers. */
 #include "plan/plan.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ typedef struct fetching {
     uint32_t *done;
     dm_dtype wire; /* what travels: the narrower of the two types */
     int convert;   /* workspace number of overlaps converted before sending or after arrival; -1: none yet */
-    dmi_late late; /* conversions of what arrives in this turn */
+    dmi_late late; /* conversions of what arrives in this round */
 } fetching;
 
 static dmi_ref convert_space(fetching *g, const dmi_copy *overlap, int mode)
@@ -107,25 +107,25 @@ static void expect_overlap(fetching *g, int peer, const dmi_copy *overlap)
     dmi_late_kernel(g->b, &g->late, DMI_KERNEL_copy, &half, sizeof half, refs, arrived);
 }
 
-/* Every overlap of what `taker` wants that `giver` holds; both sides walk them in this order. */
-static void each_overlap(fetching *g, int giver, int taker, int64_t wants,
+/* Every overlap of what `receiver` wants that `sender` holds; both sides walk them in this order. */
+static void each_overlap(fetching *g, int sender, int receiver, int64_t wants,
                          void (*act)(fetching *, int, const dmi_copy *), int peer)
 {
-    int64_t gives = dmi_desc_region_count(g->f->src, giver), landed = 0;
+    int64_t gives = dmi_desc_region_count(g->f->src, sender), landed = 0;
     for (int64_t i = 0; i < wants && gives > 0; i++) {
         dmi_region want, have;
-        g->f->want(g->f->context, taker, i, &want);
+        g->f->want(g->f->context, receiver, i, &want);
         if (g->f->dense) {
             dmi_region_dense(&want, landed);
             landed += want.count;
         }
-        if (giver == taker && g->f->skip && g->f->skip[i]) {
+        if (sender == receiver && g->f->skip && g->f->skip[i]) {
             continue;
         }
         int64_t j = want.count > 0 ? -1 : gives;
-        while ((j = dmi_desc_region_next(g->f->src, giver, &want, j)) < gives) {
+        while ((j = dmi_desc_region_next(g->f->src, sender, &want, j)) < gives) {
             dmi_copy overlap;
-            dmi_desc_region(g->f->src, giver, j, &have);
+            dmi_desc_region(g->f->src, sender, j, &have);
             if (have.count > 0 &&
                 dmi_region_copy(g->b, &have, &want, g->f->src->dtype, g->f->dst_dtype, &overlap)) {
                 act(g, peer, &overlap);
@@ -167,7 +167,7 @@ void dmi_plan_fetch_after(dmi_builder *b, const dmi_fetch *fetch, const dmi_mark
         each_overlap(&g, me, me, my_wants, local_overlap, me);
     }
     for (int t = 1; t < workers && !b->failed; t++) {
-        dmi_build_turn(b);
+        dmi_build_round(b);
         int to = (me + t) % workers, from = (me - t + workers) % workers;
         if (dmi_layout_replica(fetch->src->layout, from) == serves_me) {
             each_overlap(&g, from, me, my_wants, expect_overlap, from);

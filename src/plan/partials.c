@@ -166,21 +166,21 @@ static void local_parts(dmi_partials *s, dmi_mark done)
     }
 }
 
-/* Accumulators that go from giver to taker (or stay), to be added there. */
-static void share(dmi_partials *s, int giver, int taker, dmi_acc_add *add, const dmi_mark ready)
+/* Accumulators that go from sender to receiver (or stay), to be added there. */
+static void share(dmi_partials *s, int sender, int receiver, dmi_acc_add *add, const dmi_mark ready)
 {
     dmi_ref part = dmi_ref_work(s->part_work, DMI_READ), sum = dmi_ref_work(s->acc_work, DMI_READWRITE);
     dmi_mark here = {0};
     if (ready) {
         dmi_mark_merge(here, ready);
     }
-    if (giver != taker) {
+    if (sender != receiver) {
         dmi_copy moved;
         dmi_build_pack(s->b, &add->geometry, &moved);
         int64_t bytes = add->geometry.count * s->elem;
         as_transfer(s, &moved);
-        if (giver == s->b->me) {
-            dmi_build_push(s->b, taker, part, &moved, ready);
+        if (sender == s->b->me) {
+            dmi_build_push(s->b, receiver, part, &moved, ready);
             return;
         }
         part = dmi_ref_work(s->landing, DMI_WRITE);
@@ -188,7 +188,7 @@ static void share(dmi_partials *s, int giver, int taker, dmi_acc_add *add, const
         if (!s->b->failed) {
             s->b->plan->work_bytes[s->landing] += bytes;
         }
-        dmi_mark_step(here, dmi_build_expect(s->b, giver, part, &moved, NULL));
+        dmi_mark_step(here, dmi_build_expect(s->b, sender, part, &moved, NULL));
         part.mode = DMI_READ;
         dmi_copy packed;
         dmi_build_unpack(s->b, &add->geometry, &packed);
@@ -197,14 +197,14 @@ static void share(dmi_partials *s, int giver, int taker, dmi_acc_add *add, const
     dmi_late_kernel(s->b, &s->late, DMI_KERNEL_acc_add, add, sizeof *add, (dmi_ref[]){part, sum}, here);
 }
 
-/* Every (region that taker makes of out, part of giver) pair that shares accumulators, in an order both sides
- * walk; of the giver's regions only those that may. at: where the taker's accumulators begin. */
-static void each_share(dmi_partials *s, int giver, int taker, int chunk, int64_t at, const dmi_mark ready)
+/* Every (region that receiver makes of out, part of sender) pair that shares accumulators, in an order both
+ * sides walk; of the sender's regions only those that may. at: where the receiver's accumulators begin. */
+static void each_share(dmi_partials *s, int sender, int receiver, int chunk, int64_t at, const dmi_mark ready)
 {
-    int64_t parts = dmi_desc_region_count(s->x, giver);
-    for (int64_t j = 0; j < dmi_desc_region_count(s->out, taker) && !s->b->failed; j++) {
+    int64_t parts = dmi_desc_region_count(s->x, sender);
+    for (int64_t j = 0; j < dmi_desc_region_count(s->out, receiver) && !s->b->failed; j++) {
         dmi_region part, target, box;
-        target_region(s, taker, j, chunk, &target);
+        target_region(s, receiver, j, chunk, &target);
         dmi_region_dense(&target, at);
         at += target.count;
         if (target.count == 0) {
@@ -212,11 +212,11 @@ static void each_share(dmi_partials *s, int giver, int taker, int chunk, int64_t
         }
         box_in_x(s, &target, &box);
         int64_t i = -1;
-        while ((i = dmi_desc_region_next(s->x, giver, &box, i)) < parts) {
+        while ((i = dmi_desc_region_next(s->x, sender, &box, i)) < parts) {
             dmi_acc_add add = {.acc = s->acc};
-            partial_region(s, giver, i, giver == s->b->me ? s->part_at[i] : 0, &part);
+            partial_region(s, sender, i, sender == s->b->me ? s->part_at[i] : 0, &part);
             if (part.count > 0 && dmi_region_copy(s->b, &part, &target, DM_F64, DM_F64, &add.geometry)) {
-                share(s, giver, taker, &add, ready);
+                share(s, sender, receiver, &add, ready);
             }
         }
     }
@@ -262,10 +262,10 @@ static void store_results(dmi_partials *s, int chunk, int64_t at, const dmi_mark
     }
 }
 
-static int first_giver(const dmi_partials *s, int taker)
+static int first_giver(const dmi_partials *s, int receiver)
 {
     const dmi_layout *out = s->out->layout;
-    return out->replicas > 1 && out->position[taker] >= 0 ? out->position[taker] % out->group : taker;
+    return out->replicas > 1 && out->position[receiver] >= 0 ? out->position[receiver] % out->group : receiver;
 }
 
 /* Elements of out that this worker makes. */
@@ -288,7 +288,7 @@ static void collect(dmi_partials *s, int chunk, int64_t at, const dmi_mark summe
     int workers = s->b->profile->workers, me = s->b->me;
     int mine = dmi_layout_replica(s->x->layout, me), serves_me = dmi_fetch_replica(s->x, me);
     for (int t = 0; t < workers && !s->b->failed; t++) {
-        dmi_build_turn(s->b);
+        dmi_build_round(s->b);
         int from = (first_giver(s, me) + t) % workers;
         if (dmi_layout_replica(s->x->layout, from) == serves_me) {
             each_share(s, from, me, chunk, at, from == me ? summed : NULL);

@@ -77,7 +77,7 @@ typedef struct dmi_profile {
     int workers;             /* worker numbers 0 .. workers-1; number `workers` is the master */
     bool one_space;          /* master and workers share an address space */
     int64_t gemm_workspace;  /* limit on bytes in flight for one product, per worker; 0: chosen */
-    int64_t gemm_turn;       /* on GPUs: columns of c from which a transposed a is transposed in memory first */
+    int64_t gemm_transpose;  /* on GPUs: columns of c from which a transposed a is transposed in memory first */
     bool forced;             /* an option forces an algorithm: ops of DMI_FORCIBLE may refuse to plan a call */
     int gemm_algorithm;      /* enum dmi_gemm_algorithm */
     int reduce_algorithm;    /* enum dmi_reduce_algorithm */
@@ -86,7 +86,7 @@ typedef struct dmi_profile {
     bool gemm_fused;         /* every worker's GPU has the fused product */
     int64_t device_bytes;    /* free memory of the GPU of a worker that had least, at the start; rounded */
     dmi_rates rates;         /* of the slowest worker, rounded, alike everywhere */
-    int64_t turn_bytes;      /* pushes of at least so much keep step with the others' (dmi_build_turn); 0: none */
+    int64_t pace_bytes;      /* pushes of at least so much are paced (dmi_build_round); 0: none */
     int64_t chunk;           /* most bytes at once of data that goes through staging memory of the host */
     int64_t file_chunk;      /* on GPUs: most bytes of a file at once */
     bool gpu;           /* workers hold arrays in device memory: what goes through the host goes in chunks */
@@ -167,8 +167,8 @@ typedef struct dmi_builder {
     int step_room, work_room;
     bool failed; /* out of memory: sticky */
     struct dmi_built_layout *layouts;
-    bool pushed;          /* in this turn, of what keeps step */
-    uint32_t before_turn; /* EXPECTs up to the end of the last turn with such a push */
+    bool pushed;           /* in this round, a paced push */
+    uint32_t before_round; /* EXPECTs up to the end of the last round with such a push */
     dmi_step scrap; /* what step calls return once failed */
     dmi_ref scrap_ref[DMI_MAX_REFS];
 } dmi_builder;
@@ -189,7 +189,7 @@ dmi_step *dmi_build_push(dmi_builder *b, int peer, dmi_ref src, const dmi_copy *
 dmi_step *dmi_build_expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy *geometry, const dmi_mark after);
 /* Begins a round. In a round every worker usually sends to at most one peer and receives from at most one. Both
  * ends of a transfer belong to the same round. */
-void dmi_build_turn(dmi_builder *b);
+void dmi_build_round(dmi_builder *b);
 /* desc is copied into the plan (size bytes); dmi_copy's runs must live in the plan (dmi_build_alloc). */
 dmi_step *dmi_build_kernel(dmi_builder *b, int kernel, const void *desc, size_t size, const dmi_ref *refs, int nref,
                            const dmi_mark after);
@@ -241,9 +241,10 @@ void dmi_plan_scaled(dmi_builder *b, int row, int inputs, const dmi_value *value
 void dmi_mark_step(dmi_mark mark, const dmi_step *step); /* adds "step is done" to the set */
 void dmi_mark_merge(dmi_mark into, const dmi_mark from);
 
-/* --- late.c: kernel steps put off to the end of a turn -------------------------------------------------------- */
-/* A kernel that waits for what arrives in a turn comes after the turn's pushes, so that even an executor with one
- * queue for everything could take the steps in their order: grant, push, then wait for what was granted. */
+/* --- late.c: kernel steps put off to the end of a round
+ * -------------------------------------------------------- */
+/* A kernel that waits for what arrives in a round comes after the round's pushes, so that even an executor with
+ * one queue for everything could take the steps in their order: grant, push, then wait for what was granted. */
 typedef struct dmi_late {
     struct dmi_late_step *first, *last;
 } dmi_late;

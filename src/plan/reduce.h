@@ -25,7 +25,7 @@ int dmi_segment_chunks(const dmi_profile *profile, const dmi_desc *out, int64_t 
 typedef struct dmi_load {
     int64_t addends; /* of an element */
     int64_t bytes;   /* of an addend on its way */
-    int givers;      /* workers with addends */
+    int senders;     /* workers with addends */
     int replicas;    /* replicas of the addends: each replica's workers have all of them */
 } dmi_load;
 /* Scatter, and not direct? By bytes and hops, unless an option forces one. */
@@ -35,14 +35,16 @@ bool dmi_scatter_pays(const dmi_profile *profile, const dmi_desc *out, const dmi
 void dmi_segments_share(dmi_builder *b, const dmi_value *out, int chunks, int chunk, const dmi_mark ready,
                         dmi_mark done);
 
-/* --- addends.c: every giver has one addend of each element of the result, all of them in one region */
+/* --- addends.c: every sender has one addend of each element of the result, all of them in one region */
 typedef struct dmi_addends {
     const dmi_value *out; /* of a grid layout */
     dm_dtype dtype;      /* of the addends */
     int count;           /* of an element */
     const int *row;      /* [workers] which of them a worker has: 0 .. count-1 in the order of addition; -1: none */
-    bool (*serves)(const void *context, int giver, int taker); /* does taker get its addends from this giver? */
-    void (*region)(const void *context, int giver, dmi_region *region); /* in out's coordinates; memory as there */
+    bool (*serves)(const void *context, int sender,
+                   int receiver); /* does receiver get its addends from this sender? */
+    void (*region)(const void *context, int sender,
+                   dmi_region *region); /* in out's coordinates; memory as there */
     const void *context;
     dmi_ref ref;           /* own addend */
     const uint32_t *ready; /* it is there; may be NULL */
@@ -85,7 +87,7 @@ typedef struct dmi_partials {
     int chunks;
     int part_work, acc_work, landing;
     int64_t *part_at; /* in part_work: where the accumulators of each own region of x begin */
-    dmi_late late;    /* additions of this turn */
+    dmi_late late;    /* additions of this round */
 } dmi_partials;
 void dmi_plan_partials(dmi_partials *s, dmi_mark done);
 

@@ -93,7 +93,7 @@ bool dmi_scatter_pays(const dmi_profile *profile, const dmi_desc *out, const dmi
         return true;
     }
     double n = part_elements(out), holders = out->layout->replicas;
-    double own = n * (double)load->addends / DMI_MAX(load->givers, 1) * (double)load->bytes;
+    double own = n * (double)load->addends / DMI_MAX(load->senders, 1) * (double)load->bytes;
     double direct = own * DMI_MAX(holders / DMI_MAX(load->replicas, 1) - 1, 0);
     double scatter = direct / holders + n * (holders - 1) / holders * (double)dmi_dtype_bytes(out->dtype);
     double block = profile->gpu ? 1 << 20 : 16 << 10;
@@ -106,29 +106,29 @@ static bool hold_the_same(const dmi_layout *layout, int a, int b)
     return x >= 0 && y >= 0 && x % layout->group == y % layout->group;
 }
 
-/* What `giver` has finished, as it goes from its copy of the result to taker's. */
-static bool shared(dmi_builder *b, const dmi_desc *out, int giver, int taker, int chunks, int chunk,
+/* What `sender` has finished, as it goes from its copy of the result to receiver's. */
+static bool shared(dmi_builder *b, const dmi_desc *out, int sender, int receiver, int chunks, int chunk,
                    dmi_copy *copy)
 {
     dmi_region segment, whole;
-    if (!hold_the_same(out->layout, giver, taker)) {
+    if (!hold_the_same(out->layout, sender, receiver)) {
         return false;
     }
-    dmi_segment_region(out, giver, chunks, chunk, &segment);
-    dmi_desc_region(out, taker, 0, &whole);
+    dmi_segment_region(out, sender, chunks, chunk, &segment);
+    dmi_desc_region(out, receiver, 0, &whole);
     return segment.count > 0 && dmi_region_copy(b, &segment, &whole, out->dtype, out->dtype, copy);
 }
 
 /* Safe because nobody reads or writes another's segment of its own copy in this command: places are granted
- * without a wait, before the pushes of the same turn, and a push waits for kernels of this worker that come
- * before it, and, to keep step, for what came in turns before. */
+ * without a wait, before the pushes of the same round, and a push waits for kernels of this worker that come
+ * before it, and, if paced, for what came in rounds before. */
 void dmi_segments_share(dmi_builder *b, const dmi_value *out, int chunks, int chunk, const dmi_mark ready,
                         dmi_mark done)
 {
     int workers = b->profile->workers, me = b->me;
     dmi_copy copy;
     for (int t = 1; t < workers && !b->failed; t++) {
-        dmi_build_turn(b);
+        dmi_build_round(b);
         int to = (me + t) % workers, from = (me - t + workers) % workers;
         if (shared(b, out->desc, from, me, chunks, chunk, &copy)) {
             dmi_step *step = dmi_build_expect(b, from, out->ref, &copy, NULL);

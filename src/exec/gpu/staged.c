@@ -61,7 +61,7 @@ static bool deliver(dmi_engine *e, dmi_work *w)
 static bool send_chunk(dmi_engine *e, dmi_staged *buffer)
 {
     dmi_work *w = buffer->work;
-    bool message = e->peer[w->step->peer].link == &dmi_link_mpi;
+    bool message = e->peer[w->step->peer].transport == &dmi_transport_mpi;
     if (buffer->state == CHUNK_ON_DEVICE) {
         if (!dmi_cu_event_reached(buffer->event) || !dmi_engine_reached(e, &w->wait)) {
             return false;
@@ -82,7 +82,7 @@ bool dmi_gpu_grant_staged(dmi_engine *e, dmi_work *w)
 {
     dmi_gpu *g = e->gpu;
     int peer = w->step->peer;
-    bool message = e->peer[peer].link == &dmi_link_mpi;
+    bool message = e->peer[peer].transport == &dmi_transport_mpi;
     dmi_staged *buffer = dmi_gpu_packed_next(&g->in);
     if (!buffer || (!message && w->ordinal - e->peer[peer].retired >= DMI_SLOTS)) {
         return false;
@@ -109,7 +109,7 @@ bool dmi_gpu_grant_staged(dmi_engine *e, dmi_work *w)
 static int arrived(dmi_engine *e, dmi_work *w)
 {
     int peer = w->step->peer;
-    if (e->peer[peer].link == &dmi_link_mpi) {
+    if (e->peer[peer].transport == &dmi_transport_mpi) {
         return dmi_mpi_arrive_packed(e, w);
     }
     const dmi_mailbox *box = &e->port->mailbox[peer];

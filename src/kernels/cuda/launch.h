@@ -72,7 +72,7 @@ void dmi_cuda_launch_convert_runs(dmi_queue *q, dm_dtype from, dm_dtype to, cons
 /* Units of `unit` bytes as in dmi_cuda_launch_move, then the counter. The box may have no items. */
 void dmi_cuda_launch_push(dmi_queue *q, int unit, const dmi_cuda_box *box, const dmi_push *p);
 
-/* --- turn.cu ---------------------------------------------------------------------------- */
+/* --- transpose.cu ---------------------------------------------------------------------------- */
 /* Planes that are dense along i in src and along j in dst, cut into tiles; outer: the planes. */
 typedef struct dmi_cuda_planes {
     int64_t ni, nj;
@@ -81,15 +81,15 @@ typedef struct dmi_cuda_planes {
     dmi_cuda_divisor tiles_i, tiles_j;
     dmi_cuda_box outer;
 } dmi_cuda_planes;
-enum { DMI_CUDA_TURN_SIDE = 64 }; /* of tiles for any element */
+enum { DMI_CUDA_TRANSPOSE_SIDE = 64 }; /* of tiles for any element */
 /* Side of the tiles for elements of `bytes` where ni, nj and strides are multiples of 16 bytes, pointers too.
  */
-static inline int64_t dmi_cuda_turn_side(int64_t bytes)
+static inline int64_t dmi_cuda_transpose_side(int64_t bytes)
 {
     return bytes <= 2 ? 128 : bytes == 8 ? 32 : 64;
 }
-void dmi_cuda_launch_turn(dmi_queue *q, dm_dtype from, dm_dtype to, bool aligned, const dmi_cuda_planes *planes,
-                          const void *src, void *dst);
+void dmi_cuda_launch_transpose(dmi_queue *q, dm_dtype from, dm_dtype to, bool aligned,
+                               const dmi_cuda_planes *planes, const void *src, void *dst);
 
 /* --- map_hot.cu, map_warm.cu, map_cold.cu -------------------------------------------------------------- */
 /* One elementwise row. Sides 0 .. inputs-1: its operands; inputs: out. */

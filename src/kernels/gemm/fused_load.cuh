@@ -5,11 +5,11 @@
 #include "kernels/gemm/fused_shape.cuh"
 
 /* The chunks that one lane looks at, and which of them have come. */
-enum { TURNS = DMI_FUSED_CHUNKS / 32 };
+enum { GROUPS = DMI_FUSED_CHUNKS / 32 };
 typedef struct lane_chunks {
-    const uint32_t *counter[TURNS];
-    uint32_t value[TURNS];
-    uint2 box[TURNS]; /* dmi_fused_box */
+    const uint32_t *counter[GROUPS];
+    uint32_t value[GROUPS];
+    uint2 box[GROUPS]; /* dmi_fused_box */
     uint32_t here;
 } lane_chunks;
 static_assert(sizeof(dmi_fused_box) == 8 && offsetof(dmi_fused_job, wait) % 8 == 0, "a box is read at once");
@@ -20,13 +20,13 @@ static __device__ __forceinline__ lane_chunks lane_chunks_of(const dmi_fused_job
     lane_chunks p;
     p.here = 0;
 #pragma unroll
-    for (int turn = 0; turn < TURNS; turn++) {
-        int i = turn * 32 + (int)(threadIdx.x & 31);
-        p.counter[turn] = (const uint32_t *)load_parameter_64(&job.counter[i]);
-        p.value[turn] = load_parameter_32(&job.value[i]);
+    for (int group = 0; group < GROUPS; group++) {
+        int i = group * 32 + (int)(threadIdx.x & 31);
+        p.counter[group] = (const uint32_t *)load_parameter_64(&job.counter[i]);
+        p.value[group] = load_parameter_32(&job.value[i]);
         uint64_t box = load_parameter_64(&job.wait[i]);
-        p.box[turn] = make_uint2((uint32_t)box, (uint32_t)(box >> 32));
-        p.here |= (uint32_t)(i >= job.waits) << turn;
+        p.box[group] = make_uint2((uint32_t)box, (uint32_t)(box >> 32));
+        p.here |= (uint32_t)(i >= job.waits) << group;
     }
     return p;
 }
@@ -37,15 +37,15 @@ static __device__ __forceinline__ void wait_for_chunks(lane_chunks *p, uint32_t 
 {
     uint32_t waited = 0;
 #pragma unroll
-    for (int turn = 0; turn < TURNS; turn++) {
-        uint2 box = p->box[turn];
+    for (int group = 0; group < GROUPS; group++) {
+        uint2 box = p->box[group];
         bool meets =
             (box.x & 0xffff) < step_end && box.x >> 16 > step && (box.y & 0xffff) <= tile && tile < box.y >> 16;
-        if (meets && !(p->here >> turn & 1)) {
-            while ((int32_t)(load_acquire_system(p->counter[turn]) - p->value[turn]) < 0) {
+        if (meets && !(p->here >> group & 1)) {
+            while ((int32_t)(load_acquire_system(p->counter[group]) - p->value[group]) < 0) {
                 __nanosleep(64);
             }
-            p->here |= 1u << turn;
+            p->here |= 1u << group;
             waited = 1;
         }
     }

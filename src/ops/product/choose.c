@@ -10,8 +10,10 @@ enum { MOST_SLICES = 1024 };
 /* Bytes that a contraction moves, in the better of its forms. */
 static int64_t contract_bytes(dmi_product *p, dmi_choice *out)
 {
-    dmi_load load = {
-        .addends = p->op[0]->layout->group, .bytes = p->elem, .givers = p->op[0]->layout->group, .replicas = 1};
+    dmi_load load = {.addends = p->op[0]->layout->group,
+                     .bytes = p->elem,
+                     .senders = p->op[0]->layout->group,
+                     .replicas = 1};
     bool copies = p->c == p->user_c && dmi_segments_serve(p->c);
     p->sliced = copies && dmi_scatter_pays(p->b->profile, p->c, &load);
     out->direct = copies && !p->sliced;

@@ -182,7 +182,7 @@ static bool share(const gathering *g, int which, int owner, int to, int64_t q, d
            dmi_region_copy(g->p->b, have, &want, type, type, copy);
 }
 
-static void turn(gathering *g, int which, int64_t q, int t)
+static void exchange_round(gathering *g, int which, int64_t q, int t)
 {
     dmi_product *p = g->p;
     int workers = p->b->profile->workers, me = p->b->me, from = (me - t + workers) % workers,
@@ -340,11 +340,11 @@ void dmi_fused_plan(dmi_product *p)
     }
     for (int64_t q = 0; q < g.panels && !b->failed; q++) {
         for (int t = 1; t < b->profile->workers; t++) {
-            dmi_build_turn(b);
+            dmi_build_round(b);
             if (q == 0) {
-                turn(&g, 0, 0, t);
+                exchange_round(&g, 0, 0, t);
             }
-            turn(&g, 1, q, t);
+            exchange_round(&g, 1, q, t);
         }
     }
     if (g.c.count > 0) {
