@@ -31,7 +31,7 @@ static void reverse_dims(dmi_region *region)
 typedef struct filing {
     dmi_builder *b;
     bool reading;
-    dmi_file_part part;
+    dmi_file_range part;
 } filing;
 
 static void add_part(void *context, const dmi_copy *geometry)

@@ -56,7 +56,7 @@ static bool in_place(const adding *g, int worker, int chunk, dmi_region *have, i
     }
     *offset = dmi_region_start(have);
     for (int d = 0; d < want.ndim; d++) {
-        int64_t first = dmi_dimset_stretch(&have->dim[d], &want.dim[d]);
+        int64_t first = dmi_dimset_range_within(&have->dim[d], &want.dim[d]);
         if (first < 0) {
             return false;
         }

@@ -24,7 +24,7 @@ static int segment_dim(const dmi_region *region, int segments)
     return longest;
 }
 
-static int64_t stretch(int64_t count, int parts)
+static int64_t even_range(int64_t count, int parts)
 {
     int64_t each = (count + parts - 1) / parts;
     return each >= LONG ? (each + ALIGN - 1) / ALIGN * ALIGN : each;
@@ -53,9 +53,9 @@ void dmi_segment_region(const dmi_desc *out, int worker, int chunks, int chunk, 
         return;
     }
     int d = segment_dim(region, segments);
-    int64_t n = region->dim[d].count, each = stretch(n, segments);
+    int64_t n = region->dim[d].count, each = even_range(n, segments);
     int64_t lo = DMI_MIN(dmi_layout_replica(out->layout, worker) * each, n), hi = DMI_MIN(lo + each, n);
-    each = stretch(hi - lo, chunks);
+    each = even_range(hi - lo, chunks);
     lo = DMI_MIN(lo + chunk * each, hi);
     cut(region, d, lo, DMI_MIN(lo + each, hi));
 }

@@ -116,7 +116,7 @@ static void run_part(dmi_crew_job *job)
 {
     dmi_staging_buffer *p = (dmi_staging_buffer *)job;
     dmi_file_use *use = p->use;
-    const dmi_file_part *part = p->work->step->desc;
+    const dmi_file_range *part = p->work->step->desc;
     dm_status status = DM_OK;
     if (p->planted) {
         status = dmi_fail(DM_ERR_IO, "%s: planted fault", use->file.path);
@@ -147,7 +147,7 @@ static bool planted(dmi_engine *e)
            ++e->gpu->host_work->parts == strtoll(fault + 5, NULL, 10);
 }
 
-static void begin_job(dmi_engine *e, dmi_staging_buffer *p, dmi_work *w)
+static void begin_job(dmi_engine *e, dmi_staging_buffer *p, dmi_queued_step *w)
 {
     p->work = w;
     p->use = w->inst->file;
@@ -167,10 +167,10 @@ static bool in_rows(const dmi_copy *c, int64_t *src, int64_t *dst, int64_t v[4])
     return rows;
 }
 
-static dm_status move(dmi_engine *e, int lane, dmi_work *w, dmi_staging_buffer *p)
+static dm_status move(dmi_engine *e, int lane, dmi_queued_step *w, dmi_staging_buffer *p)
 {
     dmi_queue *queue = e->gpu->queue[lane];
-    const dmi_file_part *part = w->step->desc;
+    const dmi_file_range *part = w->step->desc;
     const dmi_copy *rest = &part->rest;
     bool reading = w->step->kind == DMI_STEP(file_read);
     int64_t bytes = rest->count * dmi_dtype_bytes(rest->src_dtype), src, dst, v[4];
@@ -196,7 +196,8 @@ static dm_status move(dmi_engine *e, int lane, dmi_work *w, dmi_staging_buffer *
 }
 
 /* The lane's stream waits for what the step waits for, all of which has been issued; then the copy. */
-static void put_on_stream(dmi_engine *e, int lane, dmi_work *w, dmi_staging_buffer *p, dmi_buffer_list *list)
+static void put_on_stream(dmi_engine *e, int lane, dmi_queued_step *w, dmi_staging_buffer *p,
+                          dmi_buffer_list *list)
 {
     dm_status status = dmi_gpu_after(e, lane, &w->wait);
     dmi_gpu_time_begin(e, lane, w);
@@ -207,13 +208,13 @@ static void put_on_stream(dmi_engine *e, int lane, dmi_work *w, dmi_staging_buff
 
 /* --- reading --- */
 
-static void read_ahead(dmi_engine *e, int lane, const dmi_work *w)
+static void read_ahead(dmi_engine *e, int lane, const dmi_queued_step *w)
 {
     struct dmi_host_work *h = e->gpu->host_work;
     uint64_t end = atomic_load_explicit(&e->lane[lane].enqueued, memory_order_relaxed);
     h->ahead[lane] = DMI_MAX(h->ahead[lane], e->gpu->issued[lane]);
     while (h->ahead[lane] < end && !atomic_load(&w->inst->failed)) {
-        dmi_work *next = dmi_lane_slot(&e->lane[lane], h->ahead[lane]);
+        dmi_queued_step *next = dmi_lane_slot(&e->lane[lane], h->ahead[lane]);
         dmi_staging_buffer *p =
             next->inst == w->inst && next->step->kind == DMI_STEP(file_read) ? dmi_gpu_buffer_take(e) : NULL;
         if (!p) {
@@ -225,7 +226,7 @@ static void read_ahead(dmi_engine *e, int lane, const dmi_work *w)
     }
 }
 
-static bool issue_read(dmi_engine *e, int lane, dmi_work *w)
+static bool issue_read(dmi_engine *e, int lane, dmi_queued_step *w)
 {
     struct dmi_host_work *h = e->gpu->host_work;
     read_ahead(e, lane, w);
@@ -256,7 +257,7 @@ static bool issue_read(dmi_engine *e, int lane, dmi_work *w)
 
 /* --- writing --- */
 
-static bool issue_write(dmi_engine *e, int lane, dmi_work *w)
+static bool issue_write(dmi_engine *e, int lane, dmi_queued_step *w)
 {
     struct dmi_host_work *h = e->gpu->host_work;
     bool nothing = atomic_load(&w->inst->failed) || !dmi_ref_pointer(w->inst, &w->step->ref[0]);
@@ -273,7 +274,7 @@ static bool issue_write(dmi_engine *e, int lane, dmi_work *w)
 
 void dmi_gpu_file_arrived(dmi_engine *e, dmi_staging_buffer *p)
 {
-    dmi_work *w = p->work;
+    dmi_queued_step *w = p->work;
     dmi_compute_check_inputs(e, w);
     if (atomic_load(&w->inst->failed)) {
         skip(e, w->inst);
@@ -296,15 +297,15 @@ void dmi_gpu_file_written(dmi_engine *e, dmi_staging_buffer *p)
 }
 
 /* True if the step must wait because earlier commands hold the device memory for packed staging buffers. */
-static bool waits_for_memory(dmi_engine *e, const dmi_work *w)
+static bool waits_for_memory(dmi_engine *e, const dmi_queued_step *w)
 {
-    const dmi_file_part *part = w->step->desc;
+    const dmi_file_range *part = w->step->desc;
     int64_t src, dst, v[4];
     return !atomic_load(&w->inst->failed) && e->first != w->inst && !e->gpu->host_work->device &&
            !in_rows(&part->rest, &src, &dst, v) && dmi_gpu_buffer_packed(e) != DM_OK;
 }
 
-bool dmi_gpu_issue_file(dmi_engine *e, int lane, dmi_work *w)
+bool dmi_gpu_issue_file(dmi_engine *e, int lane, dmi_queued_step *w)
 {
     bool reading = w->step->kind == DMI_STEP(file_read);
     dm_status status = atomic_load(&w->inst->failed) && !w->inst->file ? DM_ERR_POISONED : dmi_gpu_host_work(e);

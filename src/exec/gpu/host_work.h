@@ -34,7 +34,7 @@ typedef struct dmi_staging_buffer {
     struct dmi_staging_buffer *next;
     char *pinned, *device;
     dmi_event event;
-    dmi_work *work;
+    dmi_queued_step *work;
     dmi_file_use *use; /* a part of a file */
     bool skipped, planted;
     struct dmi_gpu_task *task; /* else a part of its operand, at `host` */
@@ -84,13 +84,13 @@ bool dmi_gpu_host_work_progress(dmi_engine *e);
 bool dmi_gpu_host_work_rings(const dmi_engine *e);
 
 /* --- file.c. False: to be tried again later */
-bool dmi_gpu_issue_file(dmi_engine *e, int lane, dmi_work *w);
+bool dmi_gpu_issue_file(dmi_engine *e, int lane, dmi_queued_step *w);
 void dmi_gpu_file_arrived(dmi_engine *e, dmi_staging_buffer *p); /* what is to be written is here, and final */
 void dmi_gpu_file_written(dmi_engine *e, dmi_staging_buffer *p);
 void dmi_gpu_file_free(dmi_engine *e);
 
 /* --- task.c */
-bool dmi_gpu_issue_task(dmi_engine *e, int lane, dmi_work *w);
+bool dmi_gpu_issue_task(dmi_engine *e, int lane, dmi_queued_step *w);
 void dmi_gpu_task_arrived(dmi_engine *e, dmi_staging_buffer *p);
 void dmi_gpu_task_copied(dmi_engine *e, dmi_staging_buffer *p);
 void dmi_gpu_task_free(dmi_engine *e);

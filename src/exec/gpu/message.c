@@ -19,7 +19,7 @@
 
 #include <assert.h>
 
-static char *straight(const dmi_work *w, bool dst)
+static char *straight(const dmi_queued_step *w, bool dst)
 {
     const dmi_copy *c = w->step->desc;
     char *memory = dmi_ref_pointer(w->inst, &w->step->ref[0]);
@@ -36,12 +36,12 @@ static void with_mpi(const dmi_engine *e, dmi_staged *buffer)
 
 /* --- out --- */
 
-bool dmi_gpu_held(const dmi_work *w)
+bool dmi_gpu_held(const dmi_queued_step *w)
 {
     return w->staged && w->staged->work == w && w->staged->straight;
 }
 
-bool dmi_gpu_send_message(dmi_engine *e, dmi_work *w)
+bool dmi_gpu_send_message(dmi_engine *e, dmi_queued_step *w)
 {
     dmi_gpu *g = e->gpu;
     dmi_staged *buffer = dmi_gpu_packed_next(&g->message_out);
@@ -55,7 +55,7 @@ bool dmi_gpu_send_message(dmi_engine *e, dmi_work *w)
     }
     dmi_gpu_packed_take(&g->message_out, buffer, w, CHUNK_ON_DEVICE);
     if (!buffer->straight) {
-        dmi_gpu_packed_mark(e, w, DMI_LANE_SEND);
+        dmi_gpu_packed_record(e, w, DMI_LANE_SEND);
     }
     return true;
 }
@@ -63,7 +63,7 @@ bool dmi_gpu_send_message(dmi_engine *e, dmi_work *w)
 /* True: the next chunk may be looked at too. */
 static bool send_chunk(dmi_engine *e, dmi_staged *buffer)
 {
-    dmi_work *w = buffer->work;
+    dmi_queued_step *w = buffer->work;
     if (buffer->state == CHUNK_ON_DEVICE) {
         if (!dmi_engine_reached(e, &w->wait) || (!buffer->straight && !dmi_cu_event_reached(buffer->event))) {
             return false;
@@ -80,7 +80,7 @@ static bool send_chunk(dmi_engine *e, dmi_staged *buffer)
 
 /* --- in --- */
 
-bool dmi_gpu_grant_message(dmi_engine *e, dmi_work *w)
+bool dmi_gpu_grant_message(dmi_engine *e, dmi_queued_step *w)
 {
     dmi_gpu *g = e->gpu;
     dmi_staged *buffer = dmi_gpu_packed_next(&g->message_in);

@@ -16,7 +16,7 @@ dmi_staged *dmi_gpu_packed_next(dmi_staging *s)
     return buffer;
 }
 
-void dmi_gpu_packed_take(dmi_staging *s, dmi_staged *buffer, dmi_work *w, int state)
+void dmi_gpu_packed_take(dmi_staging *s, dmi_staged *buffer, dmi_queued_step *w, int state)
 {
     buffer->work = w;
     buffer->state = state;
@@ -24,13 +24,13 @@ void dmi_gpu_packed_take(dmi_staging *s, dmi_staged *buffer, dmi_work *w, int st
     s->tail++;
 }
 
-void dmi_gpu_packed_mark(dmi_engine *e, dmi_work *w, int lane)
+void dmi_gpu_packed_record(dmi_engine *e, dmi_queued_step *w, int lane)
 {
     w->staged->used = true;
     dmi_gpu_failed(e, w, dmi_cu_event_record(w->staged->event, e->gpu->stream[lane]));
 }
 
-void dmi_gpu_packed_pack(dmi_engine *e, dmi_staged *buffer, dmi_work *w)
+void dmi_gpu_packed_pack(dmi_engine *e, dmi_staged *buffer, dmi_queued_step *w)
 {
     dmi_queue *queue = e->gpu->queue[DMI_LANE_SEND];
     dmi_copy packed;
@@ -54,7 +54,7 @@ void dmi_gpu_packed_pack(dmi_engine *e, dmi_staged *buffer, dmi_work *w)
     dmi_gpu_time_end(e, DMI_LANE_SEND, w);
 }
 
-static dm_status bring(dmi_engine *e, dmi_staged *buffer, dmi_work *w, void *place)
+static dm_status bring(dmi_engine *e, dmi_staged *buffer, dmi_queued_step *w, void *place)
 {
     dmi_queue *queue = e->gpu->queue[DMI_LANE_RECV];
     dmi_copy unpacked;
@@ -80,7 +80,7 @@ static dm_status bring(dmi_engine *e, dmi_staged *buffer, dmi_work *w, void *pla
 
 /* Unpacks on RECV's stream, behind the current users of the destination, and raises the counter. !good: no data
  * came; only raises the counter. */
-static void unpack(dmi_engine *e, dmi_staged *buffer, dmi_work *w, bool good)
+static void unpack(dmi_engine *e, dmi_staged *buffer, dmi_queued_step *w, bool good)
 {
     dmi_gpu *g = e->gpu;
     void *place = dmi_ref_pointer(w->inst, &w->step->ref[0]);
@@ -94,14 +94,14 @@ static void unpack(dmi_engine *e, dmi_staged *buffer, dmi_work *w, bool good)
     }
     dmi_gpu_failed(e, w, status);
     dmi_gpu_failed(e, w, dmi_gpu_raise(e, DMI_LANE_RECV, &g->arrived[w->step->peer], w->ordinal + 1));
-    dmi_gpu_packed_mark(e, w, DMI_LANE_RECV);
+    dmi_gpu_packed_record(e, w, DMI_LANE_RECV);
     buffer->state = CHUNK_ON_DEVICE;
     w->started = true;
 }
 
-bool dmi_gpu_packed_receive(dmi_engine *e, dmi_staged *buffer, int (*arrived)(dmi_engine *, dmi_work *))
+bool dmi_gpu_packed_receive(dmi_engine *e, dmi_staged *buffer, int (*arrived)(dmi_engine *, dmi_queued_step *))
 {
-    dmi_work *w = buffer->work;
+    dmi_queued_step *w = buffer->work;
     if (buffer->state == CHUNK_WITH_LINK) {
         int how = arrived(e, w);
         if (how == 0) {

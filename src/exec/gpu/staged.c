@@ -13,7 +13,7 @@
 
 /* --- out --- */
 
-bool dmi_gpu_send_staged(dmi_engine *e, dmi_work *w)
+bool dmi_gpu_send_staged(dmi_engine *e, dmi_queued_step *w)
 {
     dmi_gpu *g = e->gpu;
     dmi_staged *buffer = dmi_gpu_packed_next(&g->out);
@@ -23,11 +23,11 @@ bool dmi_gpu_send_staged(dmi_engine *e, dmi_work *w)
     assert(w->step->bytes <= g->chunk_bytes);
     dmi_gpu_packed_pack(e, buffer, w);
     dmi_gpu_packed_take(&g->out, buffer, w, CHUNK_ON_DEVICE);
-    dmi_gpu_packed_mark(e, w, DMI_LANE_SEND);
+    dmi_gpu_packed_record(e, w, DMI_LANE_SEND);
     return true;
 }
 
-static bool deliver(dmi_engine *e, dmi_work *w)
+static bool deliver(dmi_engine *e, dmi_queued_step *w)
 {
     dmi_port *port = dmi_hub_port(e->config.hub, w->step->peer);
     dmi_mailbox *box = &port->mailbox[e->config.me];
@@ -60,7 +60,7 @@ static bool deliver(dmi_engine *e, dmi_work *w)
 /* True: the next chunk may be looked at too. */
 static bool send_chunk(dmi_engine *e, dmi_staged *buffer)
 {
-    dmi_work *w = buffer->work;
+    dmi_queued_step *w = buffer->work;
     bool message = e->peer[w->step->peer].transport == &dmi_transport_mpi;
     if (buffer->state == CHUNK_ON_DEVICE) {
         if (!dmi_cu_event_reached(buffer->event) || !dmi_engine_reached(e, &w->wait)) {
@@ -78,7 +78,7 @@ static bool send_chunk(dmi_engine *e, dmi_staged *buffer)
 
 /* --- in --- */
 
-bool dmi_gpu_grant_staged(dmi_engine *e, dmi_work *w)
+bool dmi_gpu_grant_staged(dmi_engine *e, dmi_queued_step *w)
 {
     dmi_gpu *g = e->gpu;
     int peer = w->step->peer;
@@ -106,7 +106,7 @@ bool dmi_gpu_grant_staged(dmi_engine *e, dmi_work *w)
 }
 
 /* -1: the sender's command failed; 0: not yet; 1: here. */
-static int arrived(dmi_engine *e, dmi_work *w)
+static int arrived(dmi_engine *e, dmi_queued_step *w)
 {
     int peer = w->step->peer;
     if (e->peer[peer].transport == &dmi_transport_mpi) {

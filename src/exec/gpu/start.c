@@ -28,8 +28,8 @@ static dm_status make_streams(dmi_engine *e)
             status = dmi_fail(DM_ERR_INTERNAL, "%s", g->queue[lane]->error_text);
         }
         g->stream[lane] = status == DM_OK ? g->queue[lane]->stream : NULL;
-        for (int i = 0; i < MARKS && status == DM_OK; i++) {
-            status = dmi_cu_event_create(false, &g->marks[lane].event[i].event);
+        for (int i = 0; i < EVENTS && status == DM_OK; i++) {
+            status = dmi_cu_event_create(false, &g->events[lane].event[i].event);
         }
     }
     status = status == DM_OK ? dmi_cu_stream_create(&g->stream[STREAM_GRANT]) : status;
@@ -167,8 +167,8 @@ void dmi_gpu_stop(dmi_engine *e)
     dmi_gpu_host_work_stop(e);
     for (int lane = 0; lane < DMI_STAMP_LANES; lane++) {
         dmi_cuda_queue_destroy(g->queue[lane]); /* waits for what is in it */
-        for (int i = 0; i < MARKS; i++) {
-            dmi_cu_event_destroy(g->marks[lane].event[i].event);
+        for (int i = 0; i < EVENTS; i++) {
+            dmi_cu_event_destroy(g->events[lane].event[i].event);
         }
     }
     dmi_gpu_disconnect(e);

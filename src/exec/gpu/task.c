@@ -16,7 +16,7 @@ enum { COMES, RUNS, GOES };
 typedef struct dmi_gpu_task {
     dmi_crew_job job;
     dmi_engine *e;
-    dmi_work *work;
+    dmi_queued_step *work;
     int lane, phase;
     char *host[DMI_MAX_REFS];
     int operand; /* the next chunk: of this one, from byte `at` on */
@@ -59,7 +59,7 @@ static int shared_with(const dmi_gpu_task *t, int operand)
     return i;
 }
 
-static dm_status begin(dmi_engine *e, int lane, dmi_work *w)
+static dm_status begin(dmi_engine *e, int lane, dmi_queued_step *w)
 {
     dm_status status = dmi_gpu_host_work(e);
     struct dmi_host_work *h = e->gpu->host_work;
@@ -195,7 +195,7 @@ void dmi_gpu_task_copied(dmi_engine *e, dmi_staging_buffer *p)
 static void call(dmi_crew_job *job)
 {
     dmi_gpu_task *t = (dmi_gpu_task *)job;
-    const dmi_work *w = t->work;
+    const dmi_queued_step *w = t->work;
     void *host[DMI_MAX_REFS];
     memcpy(host, t->host, sizeof host);
     dm_status status = dmi_cu_own_thread();
@@ -235,7 +235,7 @@ static bool advance(dmi_engine *e, dmi_gpu_task *t)
     return chunks_done(e, t);
 }
 
-bool dmi_gpu_issue_task(dmi_engine *e, int lane, dmi_work *w)
+bool dmi_gpu_issue_task(dmi_engine *e, int lane, dmi_queued_step *w)
 {
     dmi_gpu_task *t = e->gpu->host_work ? e->gpu->host_work->task[lane] : NULL;
     if (!t) {

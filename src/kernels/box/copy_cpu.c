@@ -88,7 +88,7 @@ static void copy_box(const copy_job *job, dmi_box box, int64_t src_at, int64_t d
     } while (dmi_box_next(&box, outer, index, at));
 }
 
-/* End of the longest stretch of runs from `first` that have one length and one distance: two dims of a box. */
+/* End of the longest range of runs from `first` that have one length and one distance: two dims of a box. */
 static int64_t group_end(const dmi_copy *d, int dim, int64_t first)
 {
     const dmi_run *run = d->run[dim];

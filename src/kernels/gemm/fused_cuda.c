@@ -259,8 +259,8 @@ void dmi_cuda_launch_fused(dmi_queue *q, const dmi_fused *d, double alpha, const
         job.has_own_a = d->ld_own[0] > 0;
     }
     add_waits(&job, d);
-    job.stretches = order_axis(d, true, job.stretch);
-    job.panels = order_axis(d, false, job.panel);
+    job.ranges = order_axis(d, true, job.range);
+    job.column_ranges = order_axis(d, false, job.column_range);
     make_maps(q, &job, d, a, b, own);
     if (q->error == 0) {
         int64_t pairs = job.pair_rows * units(d->n, FUSED_N);

@@ -31,9 +31,9 @@ typedef struct dmi_fused {
     /* The chunks, in the order in which they are expected; read during the call. A column of c is computed in
      * the order of the last chunk that it needs. The sum takes the ranges of k in the order of the first chunk
      * of each. Ranges that wait for no chunk come first; elements that no chunk covers are here already. A good
-     * order: one panel of columns after the other, a panel being as wide as the GPU's multiprocessors take at
-     * once (tiles of 128 x 256). Where all of c is one such panel, chunks in turn from every owner, each a part
-     * of its rows: a tile whose chunks all come at the end has all of its work left then. */
+     * order: one range of tile columns after the other, a range being as wide as the GPU's multiprocessors take
+     * at once (tiles of 128 x 256). Where all of c is one such range, chunks in turn from every owner, each a
+     * part of its rows: a tile whose chunks all come at the end has all of its work left then. */
     const dmi_fused_arrival *chunk;
     int chunks;
     /* Rows own_k0..own_k1 and columns own_n0..own_n1 of op(b) lie in a matrix of their own (stored as b is, so

@@ -40,9 +40,9 @@ typedef struct dmi_fused_job {
         *counter[DMI_FUSED_CHUNKS];   /* of the chunks that are waited for; small, as a launch takes longer */
     uint32_t value[DMI_FUSED_CHUNKS]; /* with more parameters */
     dmi_fused_box wait[DMI_FUSED_CHUNKS];
-    dmi_fused_range stretch[FUSED_CUTS]; /* of k, in steps, in the order of the sum */
-    dmi_fused_range panel[FUSED_CUTS];   /* of n, in tiles, in the order of their computation */
-    int32_t waits, stretches, panels;
+    dmi_fused_range range[FUSED_CUTS];        /* of k, in steps, in the order of the sum */
+    dmi_fused_range column_range[FUSED_CUTS]; /* of n, in tiles, in the order of their computation */
+    int32_t waits, ranges, column_ranges;
     int32_t own_k0, own_k1, own_n0, own_n1;
     bool has_own_a;
     int32_t m, n, k;

@@ -31,7 +31,7 @@ static __device__ __forceinline__ lane_chunks lane_chunks_of(const dmi_fused_job
     return p;
 }
 
-/* Until the chunks that the stretch's steps need for this column of tiles are here. The whole warp. */
+/* Until the chunks that the range's steps need for this column of tiles are here. The whole warp. */
 static __device__ __forceinline__ void wait_for_chunks(lane_chunks *p, uint32_t step, uint32_t step_end,
                                                        uint32_t tile)
 {
@@ -92,8 +92,8 @@ static __device__ __forceinline__ void load_all(const dmi_fused_job &job, const 
         int32_t n1 = min(w.n0 + FUSED_N, job.n);
         int32_t m0 = (w.row * FUSED_PAIR + (int32_t)pair_rank()) * FUSED_M;
         bool own_n = job.own_n0 <= w.n0 && n1 <= job.own_n1;
-        for (int i = 0; i < job.stretches; i++) {
-            int32_t k0 = job.stretch[i].first * FUSED_K, end = k0 + job.stretch[i].count * FUSED_K;
+        for (int i = 0; i < job.ranges; i++) {
+            int32_t k0 = job.range[i].first * FUSED_K, end = k0 + job.range[i].count * FUSED_K;
             int32_t k1 = min(end, job.k);
             source a = {&job.a, 0, 0}, b = {&job.b, 0, 0};
             bool own_k = job.own_k0 <= k0 && k1 <= job.own_k1;

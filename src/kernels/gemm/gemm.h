@@ -35,7 +35,7 @@ typedef struct dmi_fused_gemm {
     int64_t own_offset[2], ld_own[2]; /* of a's, of b's */
 } dmi_fused_gemm;
 enum { DMI_FUSED_MOST = 64 };
-/* What the kernel counts in 16 bits: stretches of 64 indices of k, of 256 columns. */
+/* What the kernel counts in 16 bits: ranges of 64 indices of k, of 256 columns. */
 enum { DMI_FUSED_MOST_K = 65535 * 64, DMI_FUSED_MOST_N = 65535 * 256, DMI_FUSED_MOST_M = INT32_MAX / 2 - 1 };
 /* Where a chunk's arrival is counted: *counter has reached value (cyclic compare); counter NULL: it is here. */
 typedef struct dmi_arrival {
