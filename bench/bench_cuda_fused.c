@@ -1,6 +1,6 @@
 /* The fused product beside cuBLAS, after a check of both against each other: N x N bf16 matrices on four GPUs,
  * as one of them sees it, with all of b here and with three quarters of it arriving. With a second GPU the
- * pieces come from there; else they are here, and only their counters are raised, at the rate given.
+ * chunks come from there; else they are here, and only their counters are raised, at the rate given.
  * bench_cuda_fused [check] [GB/s, default 390] [N, default 4096 8192 16384; -N: nothing arrives] */
 #include "cuda_fused/fused_bench.h"
 
@@ -17,7 +17,7 @@ enum { RUNS = 9, RUN_KINDS = 4, GPUS = 4 };
 typedef struct timed {
     fused_bench *t;
     dmi_fused d;
-    dmi_fused_piece piece[DMI_FUSED_PIECES];
+    dmi_fused_arrival chunk[DMI_FUSED_CHUNKS];
     fused_spread spread;
     int64_t n;
     void *a, *b, *image, *c; /* b: of the other GPU, NULL where there is none; own: this GPU's part */
@@ -95,8 +95,8 @@ static void run_fused(timed *x)
 /* The same order of work, and nothing to wait for. */
 static void run_here(timed *x)
 {
-    for (int i = 0; i < x->d.pieces; i++) {
-        x->piece[i].counter = NULL;
+    for (int i = 0; i < x->d.chunks; i++) {
+        x->chunk[i].counter = NULL;
     }
     run_fused(x);
 }
@@ -141,8 +141,8 @@ static float once_alone(timed *x, run_fn *run)
     return ms / (float)some(x);
 }
 
-/* Milliseconds from the moment when pieces begin to come: until the product is done, or (run_nothing) until the
- * last piece is here. Other products go before, as in a longer computation. */
+/* Milliseconds from the moment when chunks begin to come: until the product is done, or (run_nothing) until the
+ * last chunk is here. Other products go before, as in a longer computation. */
 static float once_arriving(timed *x, run_fn *run)
 {
     float ms;
@@ -152,7 +152,7 @@ static float once_arriving(timed *x, run_fn *run)
         run_blas(x);
     }
     fused_check(cudaEventRecord(x->heated, t->q->stream), "record");
-    fused_spread_pieces(t, &x->spread, &x->d, x->piece);
+    fused_spread_chunks(t, &x->spread, &x->d, x->chunk);
     fused_wait_gate(t);
     fused_check(cudaEventRecord(x->begin, t->q->stream), "record");
     run(x);
@@ -200,17 +200,17 @@ static void time_spread(timed *x, bool by_col, int panels, int slices)
     char what[80];
     float ms[RUN_KINDS];
     x->spread = (fused_spread){GPUS, by_col, panels, slices};
-    fused_spread_pieces(x->t, &x->spread, &x->d, x->piece);
+    fused_spread_chunks(x->t, &x->spread, &x->d, x->chunk);
     x->own = fused_own(&x->d, x->image);
     time_in_turn(x, once_arriving, run, DMI_COUNT(run), ms);
-    snprintf(what, sizeof what, "b by %s, %d x %d pieces an owner: arriving", by_col ? "columns" : "rows",
+    snprintf(what, sizeof what, "b by %s, %d x %d chunks an owner: arriving", by_col ? "columns" : "rows",
              panels, slices);
     report(x, what, ms[2], ms[0]);
     report(x, "   in the same order, all here", ms[1], ms[0]);
-    printf("           the pieces alone %8.4f ms, %.1f GB/s; cuBLAS %8.4f ms\n", (double)ms[3],
+    printf("           the chunks alone %8.4f ms, %.1f GB/s; cuBLAS %8.4f ms\n", (double)ms[3],
            1.5 * (double)x->n * (double)x->n / (double)ms[3] * 1e-6, (double)ms[0]);
     fflush(stdout);
-    x->d.pieces = 0;
+    x->d.chunks = 0;
     x->d.own_k1 = 0;
 }
 
@@ -259,9 +259,9 @@ static void set_up(fused_bench *t)
     int devices = 0;
     fused_check(cudaGetDeviceCount(&devices), "devices");
     t->other_gpu = devices > 1;
-    fused_check(cudaMalloc((void **)&t->counter, DMI_FUSED_PIECES * 4), "memory");
-    fused_check(cudaMemset(t->counter, 0, DMI_FUSED_PIECES * 4), "memory");
-    fused_check(cudaHostAlloc((void **)&t->source, DMI_FUSED_PIECES * 4, cudaHostAllocPortable), "memory");
+    fused_check(cudaMalloc((void **)&t->counter, DMI_FUSED_CHUNKS * 4), "memory");
+    fused_check(cudaMemset(t->counter, 0, DMI_FUSED_CHUNKS * 4), "memory");
+    fused_check(cudaHostAlloc((void **)&t->source, DMI_FUSED_CHUNKS * 4, cudaHostAllocPortable), "memory");
     fused_check(cudaHostAlloc((void **)&t->gate, 4, cudaHostAllocPortable | cudaHostAllocMapped), "memory");
     *t->gate = 0;
     if (t->other_gpu) {

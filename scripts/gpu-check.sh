@@ -221,8 +221,8 @@ mapfile -t op_tests < <(programs tests/ops 'test_*')
 # op_test TEST NAME SETTING... [-- LAUNCHER...]. GPUs may be shared, for some tests want a number of workers.
 op_test() {
     wanted "$1-$2" || return 0
-    local test=$1 name=$2 settings=(DMATH_DEVICE="$device" DMATH_SHARE_GPU=1 DMATH_TEST_CASES="$cases" DMATH_FILE_PIECE=64K
-        DMATH_TURN=1)
+    local test=$1 name=$2 settings=(DMATH_DEVICE="$device" DMATH_SHARE_GPU=1 DMATH_TEST_CASES="$cases" DMATH_FILE_CHUNK=64K
+        DMATH_PACE_BYTES=1)
     shift 2
     while [ $# -gt 0 ] && [ "$1" != -- ]; do
         settings+=("$1") && shift
@@ -267,7 +267,7 @@ if [ $tests = 1 ]; then
         [[ $t =~ ^test_(copy|permute|sum|gemm|gemm_forced|program|replicas)$ ]] || continue
         op_test "$t" push DMATH_TEST_WORKERS=$two DMATH_PUSH_KERNEL=64M
         op_test "$t" capture DMATH_TEST_WORKERS=$two DMATH_CAPTURE=1 DMATH_PUSH_KERNEL=1K
-        op_test "$t" debug DMATH_TEST_WORKERS=$two DMATH_POOL_DEBUG=1 DMATH_TURN=0
+        op_test "$t" debug DMATH_TEST_WORKERS=$two DMATH_POOL_DEBUG=1 DMATH_PACE_BYTES=0
     done
     for t in "${op_tests[@]}"; do
         [ "$gpus" -lt 2 ] || op_test "$t" far DMATH_TEST_WORKERS="$gpus" DMATH_PRETEND_HOSTS=2
@@ -336,7 +336,7 @@ elif [ $sanitizer = 1 ]; then
         mkdir -p "$t-checked" # tests write files where they are run
         cd "$t-checked" || exit 1
         checked "$t" memcheck DMATH_DEVICE="$device" DMATH_TEST_WORKERS="$gpus" DMATH_SHARE_GPU=1 DMATH_POOL_OWN=1 \
-            DMATH_PUSH_KERNEL=1K DMATH_TEST_CASES=0.003 DMATH_FILE_PIECE=64K DMATH_WATCHDOG_S=0 -- "$(program "$t")"
+            DMATH_PUSH_KERNEL=1K DMATH_TEST_CASES=0.003 DMATH_FILE_CHUNK=64K DMATH_WATCHDOG_S=0 -- "$(program "$t")"
         cd ..
     done
     kernels=$(program bench_cuda_kernels) fused=$(program bench_cuda_fused)
@@ -365,9 +365,9 @@ if [ $bench = 1 ]; then
     part bench-dispatch-1024 120 "$tool" bench dispatch "${on[@]}" -w "$gpus" -s 1024 -d f32 --idle 0
     part bench-dispatch 120 "$tool" bench dispatch "${on[@]}" -w "$gpus"
     if [ "$gpus" -ge 2 ]; then
-        part bench-transport 240 "$tool" bench transport "${on[@]}" -w "$gpus" --tiers all "${bench_transport[@]}"
+        part bench-transport 240 "$tool" bench transport "${on[@]}" -w "$gpus" --transports all "${bench_transport[@]}"
         if command -v mpirun >/dev/null; then
-            part bench-transport-ranks 300 mpirun -n $((gpus + 1)) "$tool" bench transport "${on[@]}" --tiers all \
+            part bench-transport-ranks 300 mpirun -n $((gpus + 1)) "$tool" bench transport "${on[@]}" --transports all \
                 "${bench_transport_ranks[@]}"
             part bench-gemm-ranks 300 mpirun -n $((gpus + 1)) "$tool" bench gemm "${on[@]}" -s "${small:-1024}" \
                 -d "$dtypes" -l rows/rows/rows,rows/cols/cols
@@ -379,8 +379,8 @@ if [ $bench = 1 ]; then
     if [ -n "$(program bench_reduce)" ] && [ "$device" = cuda ]; then
         part bench-reduce 240 env DMATH_DEVICE="$device" DMATH_WORKERS="$gpus" "$(program bench_reduce)" 20 1 16 64 256
     fi
-    if [ -n "$(program bench_turns)" ] && [ "$device" = cuda ]; then
-        part bench-turns 120 "$(program bench_turns)"
+    if [ -n "$(program bench_pacing)" ] && [ "$device" = cuda ]; then
+        part bench-pacing 120 "$(program bench_pacing)"
     fi
     if [ -n "$(program bench_products)" ]; then # sizes that the host's BLAS would take too long for
         for type in ${dtypes//,/ }; do

@@ -70,9 +70,9 @@ add_one() {
 
 choose_gpus() {
     random "$workers"
-    add DMATH_DEVICE=emulated DMATH_SHARE_GPU=1 DMATH_EMULATED_GPUS=$((picked + 1)) DMATH_FILE_PIECE=8K DMATH_GEMM_TURN=20
+    add DMATH_DEVICE=emulated DMATH_SHARE_GPU=1 DMATH_EMULATED_GPUS=$((picked + 1)) DMATH_FILE_CHUNK=8K DMATH_GEMM_TRANSPOSE=20
     add_one DMATH_EMULATED_DELAY_US 0 20 100
-    add_one DMATH_TURN 0 1
+    add_one DMATH_PACE_BYTES 0 1
     add_one DMATH_PUSH_KERNEL - - 1K 64M
     add_one DMATH_CAPTURE - - 1
     [ $launched = 1 ] || add_one DMATH_POOL_OWN - - - 1
@@ -112,7 +112,7 @@ choose() {
     esac
     add_one DMATH_POOL_DEBUG 0 0 1
     add_one DMATH_REDUCE_ALGORITHM - - direct scatter
-    add_one DMATH_REDUCE_PIECE - 256
+    add_one DMATH_REDUCE_CHUNK - 256
     random ${#programs[@]}
     chosen=("${programs[picked]}")
     if [ -z "$filter" ] && [ $launched = 1 ] && chance 50; then

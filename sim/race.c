@@ -3,7 +3,7 @@
  * What is known to be done when a step starts is a stamp, one position a lane: lanes finish in order, so "n
  * steps of that lane" says it all. Known at the start: what the waits name and what was known when those steps
  * finished; what was known at the start of the step before in the lane; on the COMPUTE lane also that step
- * itself (pushes and grants of one lane may overlap). Bytes are cut where any access begins or ends; each piece
+ * itself (pushes and grants of one lane may overlap). Bytes are cut where any access begins or ends; each range
  * keeps the last reader and writer of each lane, which is enough for the same reason. */
 #include "sim/parts.h"
 
@@ -30,10 +30,10 @@ typedef struct access {
     uint16_t ref_index;
 } access;
 
-typedef struct piece {
+typedef struct range {
     uint32_t read[DMI_LANES], write[DMI_LANES];
     int32_t written_by; /* call + 1 */
-} piece;
+} range;
 
 struct dmi_race {
     int me, call, index;
@@ -243,8 +243,8 @@ static void tell_race(dmi_race *r, const access *a, int lane, uint32_t ordinal, 
                  other_writes ? "write" : "read");
 }
 
-/* One access to one piece; true if it raced. */
-static bool check_piece(dmi_race *r, const access *a, piece *at)
+/* One access to one range; true if it raced. */
+static bool check_range(dmi_race *r, const access *a, range *at)
 {
     const place *p = &r->place[a->place];
     for (int l = 0; l < DMI_LANES; l++) {
@@ -259,13 +259,13 @@ static bool check_piece(dmi_race *r, const access *a, piece *at)
     return false;
 }
 
-static void apply_access(dmi_race *r, const access *a, piece *pieces, size_t first, size_t last)
+static void apply_access(dmi_race *r, const access *a, range *ranges, size_t first, size_t last)
 {
     const place *p = &r->place[a->place];
     bool raced = false, unset = false;
     for (size_t i = first; i < last; i++) {
-        piece *at = &pieces[i];
-        raced = raced || check_piece(r, a, at);
+        range *at = &ranges[i];
+        raced = raced || check_range(r, a, at);
         unset = unset || ((a->rw & DMI_READ) && a->ref_kind == DMI_REF_WORK && at->written_by != p->call + 1);
         if (a->rw & DMI_WRITE) {
             at->write[p->lane] = p->ordinal;
@@ -290,7 +290,7 @@ bool dmi_race_check(dmi_race *r)
         return true;
     }
     uint64_t *points = malloc(2 * n * sizeof *points);
-    piece *pieces = NULL;
+    range *ranges = NULL;
     if (!points) {
         return false;
     }
@@ -304,13 +304,13 @@ bool dmi_race_check(dmi_race *r)
             cut[cuts++] = cut[i];
         }
     }
-    pieces = calloc(cuts, sizeof *pieces);
-    for (size_t i = 0; i < r->accesses && pieces; i++) {
+    ranges = calloc(cuts, sizeof *ranges);
+    for (size_t i = 0; i < r->accesses && ranges; i++) {
         const access *a = &r->access[i];
-        apply_access(r, a, pieces, find(cut, cuts, a->from), find(cut, cuts, a->to));
+        apply_access(r, a, ranges, find(cut, cuts, a->from), find(cut, cuts, a->to));
     }
-    bool ok = pieces != NULL;
-    free(pieces);
+    bool ok = ranges != NULL;
+    free(ranges);
     free(points);
     return ok;
 }

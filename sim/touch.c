@@ -30,7 +30,7 @@ typedef struct walker {
     int64_t from, to; /* not yet told */
 } walker;
 
-static void stretch(walker *w, int64_t from)
+static void visit_range(walker *w, int64_t from)
 {
     if (from != w->to) {
         if (w->from < w->to) {
@@ -45,7 +45,7 @@ static void walk_dim(walker *w, int d, int64_t at)
 {
     const dmi_touch *t = w->t;
     if (d == t->ndim) {
-        stretch(w, at);
+        visit_range(w, at);
         return;
     }
     for (int64_t r = 0; r < t->nrun[d]; r++) {
@@ -67,7 +67,7 @@ void dmi_sim_walk(const dmi_touch *touch, void (*each)(void *context, int64_t fr
     each(context, w.from, w.to);
 }
 
-static void hash_stretch(void *context, int64_t from, int64_t to)
+static void hash_range(void *context, int64_t from, int64_t to)
 {
     uint64_t *h = context;
     *h = (*h ^ (uint64_t)from) * UINT64_C(0x9e3779b97f4a7c15);
@@ -81,6 +81,6 @@ uint64_t dmi_sim_landing_hash(const dmi_step *step)
     dmi_touch t;
     uint64_t hash = (uint64_t)copy->dst_dtype + 1;
     dmi_touch_copy(&t, copy, true, dmi_dtype_bytes(copy->dst_dtype), DMI_WRITE);
-    dmi_sim_walk(&t, hash_stretch, &hash);
+    dmi_sim_walk(&t, hash_range, &hash);
     return hash;
 }

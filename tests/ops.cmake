@@ -107,7 +107,7 @@ list(REMOVE_ITEM launched ${DMATH_OPS_ALONE})
 # Debug builds run commands one after another where memory changes hands (pool_debug); releases do not. Here memory
 # changes hands as in a release, sums go in slices, slabs are small, and kept operands have little room.
 set(handover DMATH_POOL_DEBUG=0 DMATH_SLAB=1M DMATH_REPLICA_LIMIT=1M)
-set(slices DMATH_REDUCE_ALGORITHM=scatter DMATH_REDUCE_PIECE=256)
+set(slices DMATH_REDUCE_ALGORITHM=scatter DMATH_REDUCE_CHUNK=256)
 ops_way(handover_0 0 "${half_0}" ${handover} DMATH_TEST_CASES=0.3 DMATH_TEST_WINDOW=4)
 ops_way(handover_1 0 "${half_1}" ${handover} DMATH_TEST_CASES=0.3 DMATH_TEST_WINDOW=5)
 
@@ -144,7 +144,7 @@ endif()
 # And with GPUs that are emulated: two for three workers, as threads that push to each other or through the host, and as
 # ranks: pushing to each other, by messages of device memory, and both within one command.
 set(gpus DMATH_DEVICE=emulated DMATH_EMULATED_GPUS=2 DMATH_EMULATED_DELAY_US=50 DMATH_SHARE_GPU=1 DMATH_TEST_CASES=0.03
-    DMATH_FILE_PIECE=8K DMATH_FILE_THREADS=3 DMATH_GEMM_TURN=20 DMATH_TURN=1)
+    DMATH_FILE_CHUNK=8K DMATH_FILE_THREADS=3 DMATH_GEMM_TRANSPOSE=20 DMATH_PACE_BYTES=1)
 set(few DMATH_TEST_LISTS=0.1)
 set(threads ${gpus} ${few} DMATH_TEST_WORKERS=3)
 set(far DMATH_PRETEND_HOSTS=2)
@@ -174,7 +174,7 @@ endforeach()
 # steps as graphs.
 set(ranks ${gpus} ${few} DMATH_TEST_LAUNCHED=1)
 set(push DMATH_PUSH_KERNEL=64M)
-set(debug DMATH_POOL_DEBUG=1 DMATH_TURN=0 DMATH_EMULATED_DELAY_US=0)
+set(debug DMATH_POOL_DEBUG=1 DMATH_PACE_BYTES=0 DMATH_EMULATED_DELAY_US=0)
 set(capture DMATH_CAPTURE=1 DMATH_PUSH_KERNEL=1K)
 set(core "${DMATH_OPS_CORE}")
 ops_way(emulated_push 0 "${core}" ${threads} ${push} DMATH_TEST_WINDOW=8)

@@ -32,7 +32,7 @@ typedef struct sim_program {
 static inline void sim_begin(sim_program *p, int workers)
 {
     memset(p, 0, sizeof *p);
-    p->profile = (dmi_profile){.workers = workers, .one_space = true, .piece = 2 << 20};
+    p->profile = (dmi_profile){.workers = workers, .one_space = true, .chunk = 2 << 20};
 }
 
 static inline void sim_end(sim_program *p)

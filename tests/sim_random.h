@@ -268,11 +268,11 @@ static inline void program_random(sim_program *p, dmt_random *r)
 {
     sim_begin(p, (int)dmt_int(r, 1, 12));
     p->profile.one_space = dmt_chance(r, 50);
-    p->profile.piece = dmt_chance(r, 50) ? 8 : 2 << 20;
+    p->profile.chunk = dmt_chance(r, 50) ? 8 : 2 << 20;
     p->profile.gemm_workspace = dmt_chance(r, 50) ? dmt_int(r, 1, 4096) : 0;
     p->profile.reduce_algorithm = (int)dmt_int(r, DMI_REDUCE_AUTO, DMI_REDUCE_SCATTER);
-    p->profile.reduce_piece = dmt_chance(r, 50) ? dmt_int(r, 1, 64) : 0;
-    p->profile.turn_bytes = dmt_chance(r, 50) ? dmt_int(r, 1, 64) : 0;
+    p->profile.reduce_chunk = dmt_chance(r, 50) ? dmt_int(r, 1, 64) : 0;
+    p->profile.pace_bytes = dmt_chance(r, 50) ? dmt_int(r, 1, 64) : 0;
     int calls = (int)dmt_int(r, 1, 4);
     for (int i = 0; i < calls; i++) {
         switch (p->arrays > SIM_ARRAYS - 4 ? 5 : dmt_int(r, 0, 9)) {

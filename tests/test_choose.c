@@ -146,9 +146,9 @@ static void check_own_part(int a_rows, int a_cols)
         assert_int_equal(dmi_plan_make(&p.call[0], &p.profile, w, &plan), DM_OK);
         for (int i = 0; i < plan->nstep; i++) {
             const dmi_fused_gemm *f = plan->step[i].desc;
-            for (int q = 0; plan->step[i].kind == DMI_STEP(fused) && q < f->parts; q++) {
+            for (int q = 0; plan->step[i].kind == DMI_STEP(fused) && q < f->chunks; q++) {
                 seen = true;
-                assert_true(f->part[q].k1 <= f->own_k0 || f->part[q].k0 >= f->own_k1);
+                assert_true(f->chunk[q].k1 <= f->own_k0 || f->chunk[q].k0 >= f->own_k1);
             }
         }
         dmi_plan_release(plan);

@@ -83,7 +83,7 @@ static void one_copy(void)
         }
     }
     expected *= DMI_MIN(dmi_dtype_bytes(from), dmi_dtype_bytes(to));
-    dmi_profile profile = {.workers = workers, .piece = 1 << 17};
+    dmi_profile profile = {.workers = workers, .chunk = 1 << 17};
     dmi_call call = {.op = DMI_OP_copy, .noperand = 2};
     call.operand[0] = (dmi_operand){.desc = dmi_desc_whole(from, src, 1), .memory = 1, .mode = DMI_READ};
     call.operand[1] = (dmi_operand){.desc = dmi_desc_whole(to, dst, 2), .memory = 2, .mode = DMI_WRITE};

@@ -12,7 +12,7 @@
 enum { DIMS = 4, OFFSET = 80, MOST_RUNS = 4, MOST_ELEMENTS = 300000 };
 
 typedef struct part_case {
-    dmi_file_part part;
+    dmi_file_range part;
     dmi_run run[DIMS][MOST_RUNS];
     int64_t file_elements, memory_elements, elem;
     bool reading;
@@ -168,7 +168,7 @@ static void test_short(void **state)
     (void)state;
     enum { COUNT = 100000, HAS = 70000 };
     dmi_run all = {.len = COUNT};
-    dmi_file_part part = {.data_offset = OFFSET};
+    dmi_file_range part = {.data_offset = OFFSET};
     part.geometry = (dmi_copy){.ndim = 1, .src_dtype = DM_U8, .dst_dtype = DM_U8, .count = COUNT};
     part.geometry.nrun[0] = 1;
     part.geometry.run[0] = &all;

@@ -250,10 +250,10 @@ static void test_words(void **state)
     }
     dmi_cpus_describe(&set, text, sizeof text);
     assert_true(strlen(text) < sizeof text && strcmp(text + strlen(text) - 3, "...") == 0);
-    static const char *const tier[] = {"ipc", NULL, "ipc", "staged mpi", "ipc", "ipc", "staged mpi"};
+    static const char *const transport[] = {"ipc", NULL, "ipc", "staged mpi", "ipc", "ipc", "staged mpi"};
     dmi_placement p = {
         .worker = 1, .pid = 7, .host = "h", .device = "G", .bus = "0:1", .numa = "0", .card = "none"};
-    dmi_placement_peers(tier, 7, &p);
+    dmi_placement_peers(transport, 7, &p);
     assert_string_equal(p.peers, "ipc to 0,2,4-5, staged mpi to 3,6");
     dmi_near near = {.known = true, .numa = "0", .card = "none", .cpus = cpu_set(2, 8, 9)};
     cpu_set_t allowed = cpu_set(2, 0, 1);

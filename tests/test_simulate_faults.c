@@ -94,7 +94,7 @@ static void mutate_sum(int rows_each, int64_t piece, const char *what)
     sim_program p;
     sim_begin(&p, 5);
     p.profile.reduce_algorithm = DMI_REDUCE_SCATTER;
-    p.profile.reduce_piece = piece;
+    p.profile.reduce_chunk = piece;
     int x = sim_matrix(&p, DM_F32, 5 * rows_each, 103, 5, 1, 0);
     dmi_layout_spec line = {.ndim = 1, .shape = {103}, .grid = {1}, .replicas = 5};
     int out = sim_array(&p, DM_F32, &line);
@@ -133,7 +133,7 @@ static void test_removed_waits_random(void **state)
         dmt_random r;
         dmt_random_start(&r, dmt_seed_of("simulate waits", 0, i));
         program_random(&p, &r);
-        p.profile.turn_bytes = 0; /* pushes that keep step wait for no hazard */
+        p.profile.pace_bytes = 0; /* paced pushes wait for no hazard */
         if (p.calls > 0) {
             weaken_each(&p, (int)dmt_int(&r, 0, p.profile.workers), 0, &t, true);
         }

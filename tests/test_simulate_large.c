@@ -13,7 +13,7 @@ static void product(int workers, int64_t n, bool b_rows, int form, double beta, 
     sim_program p;
     sim_begin(&p, workers);
     p.profile.gemm_algorithm = form;
-    p.profile.turn_bytes = b_rows; /* these keep step */
+    p.profile.pace_bytes = b_rows; /* these are paced */
     int a = sim_matrix(&p, DM_F32, n, n, workers, 1, 0);
     int b = sim_matrix(&p, DM_F32, n, n, b_rows ? workers : 1, b_rows ? 1 : workers, 0);
     int c = sim_matrix(&p, DM_F32, n, n, workers, 1, 0);
@@ -94,7 +94,7 @@ static void gradients(int workers, int copies, int64_t n, int algorithm, int64_t
     sim_program p;
     sim_begin(&p, workers);
     p.profile.reduce_algorithm = algorithm;
-    p.profile.reduce_piece = piece;
+    p.profile.reduce_chunk = piece;
     int x = sim_matrix(&p, DM_F32, workers, n, workers, 1, 0);
     dmi_layout_spec line = {.ndim = 1, .shape = {n}, .grid = {workers / copies}, .replicas = copies};
     int out = sim_array(&p, DM_F32, &line);
@@ -142,8 +142,8 @@ static void test_forms_of_64(void **state)
     form_of_64(DMI_GEMM_AUTO, 1, 64, 64, 0, "64: auto, k spread");
 }
 
-/* From rows to columns everybody sends in every turn: a push waits for what came in the turns before, and
- * smaller pushes for nothing. Where everybody sends in one turn only, into rows of a rotated list, nobody
+/* From rows to columns everybody sends in every round: a push waits for what came in the rounds before, and
+ * smaller pushes for nothing. Where everybody sends in one round only, into rows of a rotated list, nobody
  * waits. */
 static void test_in_step(void **state)
 {
@@ -153,7 +153,7 @@ static void test_in_step(void **state)
     for (int which = 0; which < 3; which++) {
         sim_program p;
         sim_begin(&p, WORKERS);
-        p.profile.turn_bytes = which == 1 ? BYTES + 1 : 1;
+        p.profile.pace_bytes = which == 1 ? BYTES + 1 : 1;
         int from = sim_matrix(&p, DM_F32, SIDE, SIDE, WORKERS, 1, 0), to;
         if (which == 2) {
             dmi_layout_spec spec = {.ndim = 2,
@@ -191,7 +191,7 @@ static void test_ops_of_64(void **state)
     sim_program p;
     sim_begin(&p, 64);
     p.profile.one_space = false;
-    p.profile.piece = 512;
+    p.profile.chunk = 512;
     int rows = sim_matrix(&p, DM_F32, 500, 130, 64, 1, 0), cols = sim_matrix(&p, DM_F64, 500, 130, 1, 64, 0);
     int grid = sim_matrix(&p, DM_BF16, 500, 130, 8, 8, 3), turned = sim_matrix(&p, DM_F32, 130, 500, 16, 4, 0);
     dmi_layout_spec line = {.ndim = 1, .shape = {130}, .grid = {16}, .replicas = 4}, one = {.ndim = 0};

@@ -251,7 +251,7 @@ static void test_bounded(void **state)
     dmi_engine e = {.config = {.me = 0, .endpoints = 1}, .lanes = DMI_LANES}; /* the master of nobody */
     dmi_instance inst = {.command = 1, .lane_of = {0, 1, 2}};
     dmi_step step = {.kind = DMI_STEP(gemm), .lane = DMI_LANE_COMPUTE, .peer = -1, .flops = 2};
-    dmi_work w = {.step = &step, .inst = &inst};
+    dmi_queued_step w = {.step = &step, .inst = &inst};
     e.trace = dmi_trace_create(2500);
     assert_non_null(e.trace);
     for (int i = 0; i < 3000; i++) {

@@ -67,7 +67,7 @@ static bool wants_workers(int argc, char **argv)
 /* A command with several sessions: all ranks read it, see tool_series_begin. Options may be written in part. */
 static bool wants_series(int argc, char **argv)
 {
-    static const char option[] = "--tiers";
+    static const char option[] = "--transports";
     bool transport = argc > 2 && strcmp(argv[1], "bench") == 0 && strcmp(argv[2], "transport") == 0;
     for (int i = 3; i < argc && transport; i++) {
         size_t n = strcspn(argv[i], "=");

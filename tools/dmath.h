@@ -47,8 +47,8 @@ bool tool_layout_entry(const char *entry, int at, void *into); /* into: tool_lay
 /* --- dmath_session.c */
 /* Number of sessions that a measurement runs: one per entry of --workers, 1 without the option or under a
  * launcher. */
-int tool_turns(const tool_common *common);
-dm_status tool_open(const tool_common *common, int turn, dm_session **out);
+int tool_runs(const tool_common *common);
+dm_status tool_open(const tool_common *common, int run_number, dm_session **out);
 /* More than one session under a launcher, whose ranks all run this tool: it owns MPI then. Ranks other than 0 serve
  * that many sessions, and end in here; rank 0 opens as many, and then calls tool_series_end. */
 dm_status tool_series_begin(const tool_common *common, int sessions);

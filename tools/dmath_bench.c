@@ -53,14 +53,14 @@ error_t tool_bench_misfit(struct argp_state *state, const char *option, const ch
     return EINVAL;
 }
 
-int tool_bench_turns(tool_bench_head *head,
-                     dm_status (*run)(dm_session *s, const tool_where *where, tool_bench_head *head))
+int tool_bench_runs(tool_bench_head *head,
+                    dm_status (*run)(dm_session *s, const tool_where *where, tool_bench_head *head))
 {
     int code = 0;
-    for (int turn = 0; turn < tool_turns(&head->common) && code == 0; turn++) {
+    for (int run_number = 0; run_number < tool_runs(&head->common) && code == 0; run_number++) {
         dm_session *s = NULL;
         tool_where where;
-        dm_status status = tool_open(&head->common, turn, &s);
+        dm_status status = tool_open(&head->common, run_number, &s);
         if (status == DM_OK) {
             status = tool_where_of(s, &where);
         }

@@ -21,8 +21,8 @@ error_t tool_bench_misfit(struct argp_state *state, const char *option, const ch
 
 /* One measurement with every number of workers that is asked for: opens a session, calls run, closes it.
  * Returns the exit status. */
-int tool_bench_turns(tool_bench_head *head,
-                     dm_status (*run)(dm_session *s, const tool_where *where, tool_bench_head *head));
+int tool_bench_runs(tool_bench_head *head,
+                    dm_status (*run)(dm_session *s, const tool_where *where, tool_bench_head *head));
 /* --- dmath_bench_ring.c: every worker pushes a block to the next one, all at once */
 typedef struct tool_ring {
     tool_stats seconds, bare; /* a block, until the last has come; the same by bare copies between the GPUs */

@@ -249,5 +249,5 @@ int tool_bench_dispatch(int argc, char **argv)
             b.head.common.workers[b.head.common.nworkers++] = all;
         }
     }
-    return tool_bench_turns(&b.head, run);
+    return tool_bench_runs(&b.head, run);
 }

@@ -212,7 +212,7 @@ static dm_status begin_case(dm_session *s, const tool_where *where, file_bench *
         return status;
     }
     c->read =
-        (tool_plain_file){.path = c->path, .offset = c->info.data_offset, .piece = own->config.file_piece};
+        (tool_plain_file){.path = c->path, .offset = c->info.data_offset, .piece = own->config.file_chunk};
     c->read.bytes = c->info.count * dmi_dtype_bytes(c->info.dtype);
     c->read.threads = (int)(b->threads         ? b->threads
                             : own->profile.gpu ? where->workers * own->config.file_threads
@@ -334,5 +334,5 @@ int tool_bench_file(int argc, char **argv)
     if (!tool_bench_options(&argp, argc, argv, "bench file", &b.head)) {
         return TOOL_USAGE;
     }
-    return tool_bench_turns(&b.head, run);
+    return tool_bench_runs(&b.head, run);
 }

@@ -182,7 +182,7 @@ int tool_bench_gemm(int argc, char **argv)
     (void)tool_list_parse("rows/cols/rows", layouts_entry, b->layouts, &b->nlayouts);
     int code = TOOL_USAGE;
     if (tool_bench_options(&argp, argc, argv, "bench gemm", &b->head)) {
-        code = tool_bench_turns(&b->head, run);
+        code = tool_bench_runs(&b->head, run);
     }
     free(b);
     return code;

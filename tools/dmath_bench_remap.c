@@ -221,5 +221,5 @@ int tool_bench_remap(int argc, char **argv)
     if (!tool_bench_options(&argp, argc, argv, "bench remap", &b.head)) {
         return TOOL_USAGE;
     }
-    return tool_bench_turns(&b.head, run);
+    return tool_bench_runs(&b.head, run);
 }

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAIRS = 4, KEY_TIERS = 256 };
+enum { PAIRS = 4, KEY_TRANSPORTS = 256 };
 
 static const struct argp_option options[] = {
     {"max", 'm', "BYTES", 0, "largest block (default 4M)", 0},
     {"large", 'L', NULL, 0, "up to 1 GiB", 0},
-    {"tiers", KEY_TIERS, "LIST", 0,
+    {"transports", KEY_TRANSPORTS, "LIST", 0,
      "these transports one after another, a session each, side by side in one table: direct, cuda_mpi, staged, "
      "mpi; or "
      "all, which leaves out those that cannot be had here (under mpirun all ranks must run this program)",
@@ -24,14 +24,14 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static const char *const tiers[] = {"direct", "cuda_mpi", "staged", "mpi"};
+static const char *const transports[] = {"direct", "cuda_mpi", "staged", "mpi"};
 
-static bool tier_entry(const char *entry, int at, void *into)
+static bool transport_entry(const char *entry, int at, void *into)
 {
-    transport_tier *tier = into;
-    for (int i = 0; i < DMI_COUNT(tiers) && at < TOOL_TIERS; i++) {
-        if (strcmp(entry, tiers[i]) == 0) {
-            tier[at].name = tiers[i];
+    transport_run *transport = into;
+    for (int i = 0; i < DMI_COUNT(transports) && at < TOOL_TRANSPORTS; i++) {
+        if (strcmp(entry, transports[i]) == 0) {
+            transport[at].name = transports[i];
             return true;
         }
     }
@@ -42,13 +42,13 @@ static bool parse_tiers(const char *arg, transport_bench *b)
 {
     b->every = strcmp(arg, "all") == 0;
     if (!b->every) {
-        return tool_list_parse(arg, tier_entry, b->tier, &b->ntier);
+        return tool_list_parse(arg, transport_entry, b->transport, &b->ntransport);
     }
     bool ranks = tool_ranks() > 1;
-    b->ntier = 0;
-    for (int i = 0; i < DMI_COUNT(tiers); i++) {
-        if (ranks || strcmp(tiers[i], "mpi") != 0) { /* threads send no messages */
-            b->tier[b->ntier++].name = tiers[i];
+    b->ntransport = 0;
+    for (int i = 0; i < DMI_COUNT(transports); i++) {
+        if (ranks || strcmp(transports[i], "mpi") != 0) { /* threads send no messages */
+            b->transport[b->ntransport++].name = transports[i];
         }
     }
     return true;
@@ -65,10 +65,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'L':
         b->most = 1 << 30;
         return 0;
-    case KEY_TIERS:
-        return parse_tiers(arg, b)
-                   ? 0
-                   : tool_bench_misfit(state, "tiers", arg, "all, or a list of direct, cuda_mpi, staged, mpi");
+    case KEY_TRANSPORTS:
+        return parse_tiers(arg, b) ? 0
+                                   : tool_bench_misfit(state, "transports", arg,
+                                                       "all, or a list of direct, cuda_mpi, staged, mpi");
     case 'R':
         if (!arg) {
             b->ring[0] = 2 << 20;
@@ -241,26 +241,27 @@ static dm_status run(dm_session *s, const tool_where *where, tool_bench_head *he
     return status;
 }
 
-/* A session for each tier. All of them are opened whatever becomes of one, as the other ranks count them. */
+/* A session for each transport. All of them are opened whatever becomes of one, as the other ranks count them.
+ */
 static int run_tiers(transport_bench *b)
 {
     const tool_common common = b->head.common;
-    int turns = tool_turns(&common), code = 0;
-    dm_status status = tool_series_begin(&common, turns * b->ntier);
+    int runs = tool_runs(&common), code = 0;
+    dm_status status = tool_series_begin(&common, runs * b->ntransport);
     if (status != DM_OK) {
         tool_complain(status);
         return TOOL_FAILED;
     }
-    for (int turn = 0; turn < turns; turn++) {
-        for (int k = 0; k < b->ntier; k++) {
+    for (int run_number = 0; run_number < runs; run_number++) {
+        for (int k = 0; k < b->ntransport; k++) {
             dm_session *s = NULL;
             tool_common one = common;
-            b->now = &b->tier[k];
+            b->now = &b->transport[k];
             b->now->done = false;
             b->head.table.last_head[0] = 0;
             size_t n = strlen(one.options);
             snprintf(one.options + n, sizeof one.options - n, "%stransport=%s", n ? "," : "", b->now->name);
-            status = tool_open(&one, turn, &s);
+            status = tool_open(&one, run_number, &s);
             if (status == DM_ERR_TRANSPORT && b->every) {
                 fprintf(stderr, "%s: not here: %s\n", b->now->name, dm_error_message());
                 continue;
@@ -276,8 +277,8 @@ static int run_tiers(transport_bench *b)
             code = DMI_MAX(code, closed);
         }
         bool any = false;
-        for (int k = 0; k < b->ntier; k++) {
-            any = any || b->tier[k].done;
+        for (int k = 0; k < b->ntransport; k++) {
+            any = any || b->transport[k].done;
         }
         if (any && !b->head.table.json) {
             tool_transport_compare(b);
@@ -297,9 +298,9 @@ int tool_bench_transport(int argc, char **argv)
     if (b.head.common.nworkers == 0 && tool_ranks() <= 1 && dmi_host_cores() < 2) {
         b.head.common.workers[b.head.common.nworkers++] = 2;
     }
-    if (b.ntier > 0) {
+    if (b.ntransport > 0) {
         return run_tiers(&b);
     }
-    b.now = &b.tier[0];
-    return tool_bench_turns(&b.head, run);
+    b.now = &b.transport[0];
+    return tool_bench_runs(&b.head, run);
 }

@@ -9,14 +9,14 @@ static tool_stats rate_of(double amount, tool_stats seconds)
     return (tool_stats){amount / seconds.max, amount / seconds.median, amount / seconds.min};
 }
 
-static void print_ring(transport_bench *b, const transport_tier *tier)
+static void print_ring(transport_bench *b, const transport_run *transport)
 {
     tool_table *t = &b->head.table;
     if (!t->json && b->nring > 0) {
         printf("\nEvery worker to the next, all at once; a worker's share\n");
     }
     for (int i = 0; i < b->nring; i++) {
-        const tool_ring *r = &tier->ring[i];
+        const tool_ring *r = &transport->ring[i];
         double gb = (double)b->ring[i] * 1e-9;
         tool_row_begin(t);
         tool_row_text(t, "what", 4, "ring");
@@ -30,7 +30,7 @@ static void print_ring(transport_bench *b, const transport_tier *tier)
     }
 }
 
-void tool_transport_table(transport_bench *b, const transport_tier *tier)
+void tool_transport_table(transport_bench *b, const transport_run *transport)
 {
     tool_table *t = &b->head.table;
     for (int part = 0; part < (t->json ? 1 : 2); part++) {
@@ -41,15 +41,15 @@ void tool_transport_table(transport_bench *b, const transport_tier *tier)
             tool_row_begin(t);
             tool_row_int(t, "bytes", 11, b->size[i]);
             if (t->json || part == 0) {
-                tool_row_stats(t, "us", 12, 2, tier->latency[i], 1e6);
+                tool_row_stats(t, "us", 12, 2, transport->latency[i], 1e6);
             }
             if (t->json || part == 1) {
-                tool_row_stats(t, "mbps", 12, 1, rate_of((double)b->size[i] * 1e-6, tier->rate[i]), 1);
+                tool_row_stats(t, "mbps", 12, 1, rate_of((double)b->size[i] * 1e-6, transport->rate[i]), 1);
             }
             tool_row_end(t);
         }
     }
-    print_ring(b, tier);
+    print_ring(b, transport);
 }
 
 void tool_transport_compare(transport_bench *b)
@@ -66,13 +66,13 @@ void tool_transport_compare(transport_bench *b)
             int64_t bytes = part < 2 ? b->size[i] : b->ring[i];
             tool_row_begin(t);
             tool_row_int(t, "bytes", 11, bytes);
-            for (int k = 0; k < b->ntier; k++) {
-                const transport_tier *tier = &b->tier[k];
-                double value = part == 0   ? tier->latency[i].median * 1e6
-                               : part == 1 ? (double)bytes * 1e-6 / tier->rate[i].median
-                                           : (double)bytes * 1e-9 / tier->ring[i].seconds.median;
-                if (tier->done) {
-                    tool_row_real(t, tier->name, 12, part == 1 ? 1 : 2, value);
+            for (int k = 0; k < b->ntransport; k++) {
+                const transport_run *transport = &b->transport[k];
+                double value = part == 0   ? transport->latency[i].median * 1e6
+                               : part == 1 ? (double)bytes * 1e-6 / transport->rate[i].median
+                                           : (double)bytes * 1e-9 / transport->ring[i].seconds.median;
+                if (transport->done) {
+                    tool_row_real(t, transport->name, 12, part == 1 ? 1 : 2, value);
                 }
             }
             tool_row_end(t);

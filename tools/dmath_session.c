@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int tool_turns(const tool_common *common)
+int tool_runs(const tool_common *common)
 {
     return common->nworkers > 0 ? common->nworkers : 1;
 }
@@ -58,11 +58,11 @@ void tool_series_end(void)
     }
 }
 
-dm_status tool_open(const tool_common *common, int turn, dm_session **out)
+dm_status tool_open(const tool_common *common, int run_number, dm_session **out)
 {
     dm_config config = DM_CONFIG_INIT;
     config.options = common->options;
-    config.workers = common->nworkers > 0 ? (int)DMI_MIN(common->workers[turn], INT32_MAX) : 0;
+    config.workers = common->nworkers > 0 ? (int)DMI_MIN(common->workers[run_number], INT32_MAX) : 0;
     dm_session *s = NULL;
     int series = 0;
     MPI_Initialized(&series);

@@ -1,4 +1,4 @@
-/* Pieces of b that arrive while the product runs. */
+/* Chunks of b that arrive while the product runs. */
 #include "fused_bench.h"
 
 #include <time.h>
@@ -18,11 +18,11 @@ static void part_of(int64_t from, int64_t to, int parts, int i, int64_t unit, in
     *end = i == parts - 1 ? to : from + length * (i + 1) / parts / unit * unit;
 }
 
-void fused_spread_pieces(const fused_bench *t, const fused_spread *s, dmi_fused *d, dmi_fused_piece *piece)
+void fused_spread_chunks(const fused_bench *t, const fused_spread *s, dmi_fused *d, dmi_fused_arrival *chunk)
 {
     int row_owners = s->by_col ? 1 : s->owners, col_owners = s->by_col ? s->owners : 1;
-    d->piece = piece;
-    d->pieces = 0;
+    d->chunk = chunk;
+    d->chunks = 0;
     part_of(0, d->k, row_owners, 0, DMI_FUSED_STEP_K, &d->own_k0, &d->own_k1);
     part_of(0, d->n, col_owners, 0, DMI_FUSED_STEP_N, &d->own_n0, &d->own_n1);
     d->ld_own[1] = d->ldb;
@@ -30,12 +30,12 @@ void fused_spread_pieces(const fused_bench *t, const fused_spread *s, dmi_fused 
         for (int slice = 0; slice < s->slices; slice++) {
             for (int owner = 1; owner < s->owners; owner++) {
                 int row = s->by_col ? 0 : owner, col = s->by_col ? owner : 0;
-                dmi_fused_piece *p = &piece[d->pieces];
+                dmi_fused_arrival *p = &chunk[d->chunks];
                 part_of(0, d->k, row_owners, row, DMI_FUSED_STEP_K, &p->k0, &p->k1);
                 part_of(p->k0, p->k1, s->slices, slice, DMI_FUSED_STEP_K, &p->k0, &p->k1);
                 part_of(0, d->n, col_owners, col, DMI_FUSED_STEP_N, &p->n0, &p->n1);
                 part_of(p->n0, p->n1, s->panels, panel, DMI_FUSED_STEP_N, &p->n0, &p->n1);
-                p->counter = t->counter + d->pieces++;
+                p->counter = t->counter + d->chunks++;
                 p->value = t->value;
             }
         }
@@ -60,7 +60,8 @@ void fused_open_gate(fused_bench *t)
 }
 
 /* What is copied from the host or another GPU needs no multiprocessor, as a copy within this GPU might. */
-static void copy_piece(fused_bench *t, const dmi_fused *d, const dmi_fused_piece *p, const void *b, void *image)
+static void copy_piece(fused_bench *t, const dmi_fused *d, const dmi_fused_arrival *p, const void *b,
+                       void *image)
 {
     int64_t rows = d->trans_b ? p->n1 - p->n0 : p->k1 - p->k0,
             cols = d->trans_b ? p->k1 - p->k0 : p->n1 - p->n0;
@@ -81,8 +82,8 @@ void fused_arrive(fused_bench *t, const dmi_fused *d, const void *b, void *image
     } else if (gated && dmi_cu_wait_value(t->arrivals, t->gate, t->value) != DM_OK) {
         fused_check(cudaErrorUnknown, dmi_error_text());
     }
-    for (int i = 0; i < d->pieces; i++) {
-        const dmi_fused_piece *p = &d->piece[i];
+    for (int i = 0; i < d->chunks; i++) {
+        const dmi_fused_arrival *p = &d->chunk[i];
         if (b != NULL) {
             copy_piece(t, d, p, b, image);
         }

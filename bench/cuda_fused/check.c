@@ -161,7 +161,7 @@ static void free_all(buffers *x)
 
 static bool check_one(fused_bench *t, const check_case *w)
 {
-    dmi_fused_piece piece[DMI_FUSED_PIECES];
+    dmi_fused_arrival chunk[DMI_FUSED_CHUNKS];
     buffers x = {0};
     int64_t first = 0, wrong, a_rows = w->trans_a ? w->k : w->m, b_rows = w->trans_b ? w->n : w->k;
     dmi_fused d = {.dtype = w->dtype, .c_dtype = w->c_dtype, .trans_a = w->trans_a, .trans_b = w->trans_b};
@@ -179,12 +179,12 @@ static bool check_one(fused_bench *t, const check_case *w)
     fused_check(cudaMalloc(&x.image, (size_t)(b_rows * d.ldb) * 2), "memory");
     fused_check(cudaMemset(x.image, 0xff, (size_t)(b_rows * d.ldb) * 2), "image");
     if (w->spread.owners > 0) {
-        fused_spread_pieces(t, &w->spread, &d, piece);
+        fused_spread_chunks(t, &w->spread, &d, chunk);
     }
     reference(t, w, &d, &x);
     fused_check(cudaDeviceSynchronize(), "reference");
-    const void *b = d.pieces > 0 ? x.image : x.b, *own[2] = {NULL, fused_own(&d, x.b)};
-    if (d.pieces > 0) { /* a's own part from where it is, too: in every second case */
+    const void *b = d.chunks > 0 ? x.image : x.b, *own[2] = {NULL, fused_own(&d, x.b)};
+    if (d.chunks > 0) { /* a's own part from where it is, too: in every second case */
         d.ld_own[0] = w->m % 2 == 0 ? d.lda : 0;
         own[0] = (const char *)x.a + 2 * (w->trans_a ? d.own_k0 * d.lda : d.own_k0);
     }
@@ -196,9 +196,9 @@ static bool check_one(fused_bench *t, const check_case *w)
         fused_check(cudaStreamSynchronize(t->q->stream), "fused product");
     }
     wrong = compare(w, d.ldc, &x, &first);
-    printf("%-5s %5" PRId64 " %5" PRId64 " %5" PRId64 " %c%c %s -> %s alpha %4g beta %4g, %2d pieces",
+    printf("%-5s %5" PRId64 " %5" PRId64 " %5" PRId64 " %c%c %s -> %s alpha %4g beta %4g, %2d chunks",
            wrong ? "WRONG" : "ok", w->m, w->n, w->k, w->trans_a ? 'T' : 'N', w->trans_b ? 'T' : 'N',
-           dmi_dtype_name(w->dtype), dmi_dtype_name(w->c_dtype), w->alpha, w->beta, d.pieces);
+           dmi_dtype_name(w->dtype), dmi_dtype_name(w->c_dtype), w->alpha, w->beta, d.chunks);
     if (wrong) {
         printf(": %" PRId64 " wrong, first at %" PRId64 ", %" PRId64 "%s", wrong, first / d.ldc, first % d.ldc,
                served ? "" : " (not served)");

@@ -8,12 +8,12 @@
 
 typedef struct fused_bench {
     dmi_queue *q;
-    cudaStream_t arrivals; /* where b's pieces are copied to the image: of the other GPU, where there is one */
+    cudaStream_t arrivals; /* where b's chunks are copied to the image: of the other GPU, where there is one */
     bool other_gpu;
-    uint32_t *counter, *source; /* of the pieces; where the copies that raise them read: the host's memory */
+    uint32_t *counter, *source; /* of the chunks; where the copies that raise them read: the host's memory */
     uint32_t *gate;             /* the host's: streams that wait for it begin together */
     uint32_t value;             /* of the counters and the gate, this time */
-    double rate;                /* bytes a second at which pieces seem to come where there is no other GPU */
+    double rate;                /* bytes a second at which chunks seem to come where there is no other GPU */
 } fused_bench;
 
 /* How b is spread and sent. */
@@ -28,12 +28,12 @@ typedef struct fused_spread {
 void fused_check(cudaError_t e, const char *what);
 void fused_check_queue(const dmi_queue *q);
 
-/* arrivals.c: the description's pieces (room for DMI_FUSED_PIECES) and its own part, with the bench's counters
+/* arrivals.c: the description's chunks (room for DMI_FUSED_CHUNKS) and its own part, with the bench's counters
  * and the values they get this time. */
-void fused_spread_pieces(const fused_bench *t, const fused_spread *s, dmi_fused *d, dmi_fused_piece *piece);
+void fused_spread_chunks(const fused_bench *t, const fused_spread *s, dmi_fused *d, dmi_fused_arrival *chunk);
 /* Own part, in b. */
 const void *fused_own(const dmi_fused *d, const void *b);
-/* Copies all pieces from b (of the host or the other GPU) into the image and raises their counters. b NULL:
+/* Copies all chunks from b (of the host or the other GPU) into the image and raises their counters. b NULL:
  * only raises them, at the bench's rate, which the calling thread sees to. gated: begins with the gate, and
  * opens it. */
 void fused_arrive(fused_bench *t, const dmi_fused *d, const void *b, void *image, bool gated);

@@ -30,9 +30,9 @@ void cuda_bench_copy(const bench *t)
     case ODD_PITCH:
         d.src_stride[0] = t->n + 1;
         break;
-    case TURNED:
-    case TURNED_ODD:
-        run[0].len = run[1].len = t->n - (t->kind == TURNED_ODD);
+    case TRANSPOSED:
+    case TRANSPOSED_ODD:
+        run[0].len = run[1].len = t->n - (t->kind == TRANSPOSED_ODD);
         d.src_stride[0] = run[0].len;
         d.dst_stride[0] = 1;
         d.dst_stride[1] = run[0].len;
@@ -82,12 +82,12 @@ void cuda_bench_copies(bench *t)
                  {"copy bf16, rows of odd pitch", ODD_PITCH, DM_BF16, DM_BF16},
                  {"copy f32, every second block", CYCLIC, DM_F32, DM_F32},
                  {"copy f32, runs of several lengths", IRREGULAR, DM_F32, DM_F32},
-                 {"transpose f32", TURNED, DM_F32, DM_F32},
-                 {"transpose f32, odd extents", TURNED_ODD, DM_F32, DM_F32},
-                 {"transpose f64", TURNED, DM_F64, DM_F64},
-                 {"transpose bf16", TURNED, DM_BF16, DM_BF16},
-                 {"transpose u8", TURNED, DM_U8, DM_U8},
-                 {"transpose f32 to bf16", TURNED, DM_F32, DM_BF16},
+                 {"transpose f32", TRANSPOSED, DM_F32, DM_F32},
+                 {"transpose f32, odd extents", TRANSPOSED_ODD, DM_F32, DM_F32},
+                 {"transpose f64", TRANSPOSED, DM_F64, DM_F64},
+                 {"transpose bf16", TRANSPOSED, DM_BF16, DM_BF16},
+                 {"transpose u8", TRANSPOSED, DM_U8, DM_U8},
+                 {"transpose f32 to bf16", TRANSPOSED, DM_F32, DM_BF16},
                  {"cast f32 to bf16", DENSE, DM_F32, DM_BF16},
                  {"cast f32 to f16", DENSE, DM_F32, DM_F16},
                  {"cast bf16 to f32", DENSE, DM_BF16, DM_F32},

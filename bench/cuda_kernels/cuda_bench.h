@@ -36,7 +36,15 @@ void cuda_bench_programs(bench *t);
 void cuda_bench_sums_and_fills(bench *t);
 void cuda_bench_gemms(bench *t);
 /* Single calls that small matrices are measured with too. */
-enum { DENSE, PITCHED, ODD_PITCH, TURNED, TURNED_ODD, CYCLIC, IRREGULAR }; /* kinds of cuda_bench_copy */
+enum {
+    DENSE,
+    PITCHED,
+    ODD_PITCH,
+    TRANSPOSED,
+    TRANSPOSED_ODD,
+    CYCLIC,
+    IRREGULAR
+}; /* kinds of cuda_bench_copy */
 bench_fn cuda_bench_copy, cuda_bench_ewise, cuda_bench_reduce;
 /* Fills n elements of `type` at `at`; uniform numbers begin at `mean`, normals have it. */
 void cuda_bench_fill(const bench *t, int kind, dm_dtype type, int64_t n, double mean, uint64_t seed, void *at);

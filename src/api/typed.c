@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE = 1 << 19 }; /* elements converted at once */
+enum { CHUNK = 1 << 19 }; /* elements converted at once */
 
 typedef struct transfer {
     dm_session *session;
@@ -17,10 +17,10 @@ typedef struct transfer {
     dm_dtype array_dtype, host_dtype;
     int64_t extent[DM_MAX_DIMS], stride[DM_MAX_DIMS]; /* stride: of host, elements */
     char *host;
-    void *packed; /* a piece in the array's type */
+    void *packed; /* a chunk in the array's type */
 } transfer;
 
-/* Between the caller's memory from element `at` on and the packed piece. */
+/* Between the caller's memory from element `at` on and the packed chunk. */
 static void convert(const transfer *t, const int64_t *extent, int64_t at)
 {
     dmi_run run[DM_MAX_DIMS];
@@ -47,7 +47,7 @@ static void convert(const transfer *t, const int64_t *extent, int64_t at)
     (void)status;
 }
 
-static dm_status move_piece(const transfer *t, const int64_t *lo, const int64_t *extent, int64_t at)
+static dm_status move_chunk(const transfer *t, const int64_t *lo, const int64_t *extent, int64_t at)
 {
     if (t->writing) {
         convert(t, extent, at);
@@ -60,7 +60,7 @@ static dm_status move_piece(const transfer *t, const int64_t *lo, const int64_t 
     return status;
 }
 
-/* In pieces of whole rows of dim d, or, where one row is too long, each of its rows in the same way. lo and
+/* In chunks of whole rows of dim d, or, where one row is too long, each of its rows in the same way. lo and
  * extent say which element the dims before d stand at. */
 static dm_status move_dim(const transfer *t, int d, int64_t *lo, int64_t *extent, int64_t at)
 {
@@ -71,14 +71,14 @@ static dm_status move_dim(const transfer *t, int d, int64_t *lo, int64_t *extent
         row *= t->extent[i];
     }
     if (t->ndim == 0) {
-        return move_piece(t, lo, extent, at);
+        return move_chunk(t, lo, extent, at);
     }
-    int64_t step = row <= PIECE ? PIECE / row : 1;
+    int64_t step = row <= CHUNK ? CHUNK / row : 1;
     dm_status status = DM_OK;
     for (int64_t i = 0; i < t->extent[d] && status == DM_OK; i += step) {
         lo[d] = i;
         extent[d] = DMI_MIN(step, t->extent[d] - i);
-        status = row <= PIECE ? move_piece(t, lo, extent, at + i * t->stride[d])
+        status = row <= CHUNK ? move_chunk(t, lo, extent, at + i * t->stride[d])
                               : move_dim(t, d + 1, lo, extent, at + i * t->stride[d]);
     }
     return status;
@@ -97,7 +97,7 @@ static dm_status move_all(transfer *t, const dmi_desc *desc, int64_t ld)
     if (count == 0) {
         return dm_sync(t->session); /* a read waits, whatever it reads */
     }
-    t->packed = malloc((size_t)DMI_MIN(count, PIECE) * (size_t)dmi_dtype_bytes(t->array_dtype));
+    t->packed = malloc((size_t)DMI_MIN(count, CHUNK) * (size_t)dmi_dtype_bytes(t->array_dtype));
     if (!t->packed) {
         return dmi_fail(DM_ERR_NOMEM, "no memory for elements that are converted");
     }

@@ -35,16 +35,16 @@
     BYTES(memory_limit, "0", 0, INT64_MAX, "limit on the memory of a worker; 0: none")                         \
     BYTES(gemm_workspace, "0", 0, INT64_MAX,                                                                   \
           "limit on bytes in flight for one product, per worker; 0: chosen")                                   \
-    INT(gemm_turn, "2048", 1, INT32_MAX,                                                                       \
+    INT(gemm_transpose, "2048", 1, INT32_MAX,                                                                  \
         "columns of c from which f64 and TF32 products on GPUs transpose a in memory first (if a is "          \
         "transposed and b is not)")                                                                            \
     ENUM(gemm_algorithm, "auto", "auto|cyclic|stationary|contract|two_block|panels|fused|ring",                \
          "how products are computed")                                                                          \
     ENUM(reduce_algorithm, "auto", "auto|direct|scatter",                                                      \
          "how sums reach all holders of a result: direct, or scatter (reduce-scatter and all-gather)")         \
-    BYTES(reduce_piece, "0", 0, INT64_MAX, "minimum chunk size of the algorithm scatter; 0: chosen")           \
+    BYTES(reduce_chunk, "0", 0, INT64_MAX, "minimum chunk size of the algorithm scatter; 0: chosen")           \
     ENUM(gemm_compute, "f32", "f32|tf32", "computing type of f32 products on GPUs, if the call gives none")    \
-    BYTES(turn, "2M", 0, INT64_MAX,                                                                            \
+    BYTES(pace_bytes, "2M", 0, INT64_MAX,                                                                      \
           "pace payloads of at least so many bytes on three or more GPUs of one host; 0: none")                \
     BYTES(push_kernel, "0", 0, 1 << 30,                                                                        \
           "send payloads of at most so many bytes to another GPU by one kernel that also raises the counter; " \
@@ -58,7 +58,7 @@
           "size of the replica cache per worker; 0: an eighth of a GPU's memory, nothing on CPUs")             \
     INT(file_threads, "0", 0, 256,                                                                             \
         "threads of a GPU worker that read and write files; 0: its share of the cores less one, up to 16")     \
-    BYTES(file_piece, "2M", 4096, 1 << 30,                                                                     \
+    BYTES(file_chunk, "2M", 4096, 1 << 30,                                                                     \
           "chunk size of a file thread; a worker pins 2 * file_threads + 2 chunks")                            \
     BYTES(slab, "64M", 4096, INT64_MAX / 4,                                                                    \
           "minimum size of the memory that a worker takes from the system at once")                            \

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static bool inputs_clean(const dmi_work *w)
+static bool inputs_clean(const dmi_queued_step *w)
 {
     for (int i = 0; i < w->step->nref; i++) {
         const dmi_ref *ref = &w->step->ref[i];
@@ -31,7 +31,7 @@ static void fail_by_input(dmi_engine *e, dmi_instance *inst)
                     "the array holds the result of a command that failed earlier");
 }
 
-void dmi_compute_check_inputs(dmi_engine *e, const dmi_work *w)
+void dmi_compute_check_inputs(dmi_engine *e, const dmi_queued_step *w)
 {
     if (!atomic_load(&w->inst->failed) && !inputs_clean(w)) {
         fail_by_input(e, w->inst);
@@ -53,7 +53,7 @@ void dmi_compute_leave(dmi_engine *e)
     atomic_store(&e->busy, 0);
 }
 
-static dm_status execute(dmi_engine *e, dmi_work *w)
+static dm_status execute(dmi_engine *e, dmi_queued_step *w)
 {
     dmi_compute_enter(e);
     dm_status status = dmi_execute(e, NULL, w);
@@ -76,7 +76,7 @@ bool dmi_compute_one(dmi_engine *e)
     if (at == atomic_load_explicit(&lane->enqueued, memory_order_acquire)) {
         return false;
     }
-    dmi_work *w = &lane->ring[at & (DMI_LANE_ROOM - 1)];
+    dmi_queued_step *w = &lane->queue[at & (DMI_LANE_ROOM - 1)];
     if (!dmi_engine_reached(e, &w->wait)) {
         return false;
     }

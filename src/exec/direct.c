@@ -131,7 +131,7 @@ static bool copy_piece(const dmi_backend *backend, const dmi_copy *d, int64_t *r
 }
 
 /* Simulates a slow link: the arrival is signalled when the last byte would have arrived. */
-static bool still_under_way(dmi_engine *e, dmi_work *w)
+static bool still_under_way(dmi_engine *e, dmi_queued_step *w)
 {
     int64_t now = dmi_now_ns();
     if (w->due_ns == 0) {
@@ -147,7 +147,7 @@ static bool still_under_way(dmi_engine *e, dmi_work *w)
     return true;
 }
 
-static bool direct_push(dmi_engine *e, dmi_work *w)
+static bool direct_push(dmi_engine *e, dmi_queued_step *w)
 {
     int peer = w->step->peer, me = e->config.me;
     dmi_port *port = dmi_hub_port(e->config.hub, peer);
@@ -185,7 +185,7 @@ static bool direct_push(dmi_engine *e, dmi_work *w)
     return true;
 }
 
-static bool direct_grant(dmi_engine *e, dmi_work *w)
+static bool direct_grant(dmi_engine *e, dmi_queued_step *w)
 {
     dmi_peer *peer = &e->peer[w->step->peer];
     if (w->ordinal - peer->retired >= DMI_SLOTS) {
@@ -211,7 +211,7 @@ static bool direct_grant(dmi_engine *e, dmi_work *w)
     return true;
 }
 
-static bool direct_arrive(dmi_engine *e, dmi_work *w)
+static bool direct_arrive(dmi_engine *e, dmi_queued_step *w)
 {
     dmi_mailbox *box = &e->port->mailbox[w->step->peer];
     if (atomic_load_explicit(&box->arrived, memory_order_acquire) <= w->ordinal) {
@@ -227,4 +227,4 @@ static bool direct_arrive(dmi_engine *e, dmi_work *w)
     return true;
 }
 
-const dmi_link_ops dmi_link_direct = {"direct", direct_push, direct_grant, direct_arrive};
+const dmi_transport dmi_transport_direct = {"direct", direct_push, direct_grant, direct_arrive};

@@ -16,15 +16,15 @@ dm_status dmi_engine_start(dmi_engine *e, const dmi_engine_config *config)
     e->lanes = DMI_LANES + (config->device ? DMI_MIN(config->compute_lanes, DMI_STAMP_LANES - 2) - 1 : 0);
     bool ok = e->peer != NULL;
     for (int i = 0; i < e->lanes; i++) {
-        e->lane[i].ring = calloc(DMI_LANE_ROOM, sizeof(dmi_work));
-        ok = ok && e->lane[i].ring;
+        e->lane[i].queue = calloc(DMI_LANE_ROOM, sizeof(dmi_queued_step));
+        ok = ok && e->lane[i].queue;
     }
     if (!ok) {
         dmi_engine_stop(e);
         return dmi_fail(DM_ERR_NOMEM, "no memory for the executor of endpoint %d", config->me);
     }
     for (int i = 0; i < config->endpoints; i++) {
-        e->peer[i].link = &dmi_link_direct;
+        e->peer[i].transport = &dmi_transport_direct;
     }
     if (config->device) {
         dm_status status = config->device->start(e, config->device_number);
@@ -56,8 +56,8 @@ void dmi_engine_stop(dmi_engine *e)
         e->config.device->stop(e);
     }
     for (int i = 0; i < DMI_STAMP_LANES; i++) {
-        free(e->lane[i].ring);
-        e->lane[i].ring = NULL;
+        free(e->lane[i].queue);
+        e->lane[i].queue = NULL;
     }
     dmi_direct_unmap(e);
     free(e->peer);
@@ -142,7 +142,7 @@ static void poison(dmi_memory *memory)
     atomic_compare_exchange_strong(&memory->poisoned, &clean, DMI_POISONED);
 }
 
-void dmi_engine_settle(const dmi_work *w)
+void dmi_engine_settle(const dmi_queued_step *w)
 {
     const dmi_instance *inst = w->inst;
     for (int i = 0; i < w->step->nref; i++) {
@@ -260,8 +260,8 @@ static void enqueue_step(dmi_engine *e, dmi_instance *inst, const dmi_step *step
 {
     int number = inst->lane_of[step->lane];
     dmi_lane *lane = &e->lane[number];
-    dmi_work *w = dmi_lane_slot(lane, at);
-    *w = (dmi_work){.step = step, .inst = inst};
+    dmi_queued_step *w = dmi_lane_slot(lane, at);
+    *w = (dmi_queued_step){.step = step, .inst = inst};
     bind_waits(e, inst, step, &w->wait);
     if (waits_itself(e, step)) { /* the kernel waits for these, and starts before */
         w->arrivals = step->wait[DMI_LANE_RECV] ? inst->base.seq[DMI_LANE_RECV] + step->wait[DMI_LANE_RECV] : 0;
@@ -326,8 +326,8 @@ static int choose_compute_lane(dmi_engine *e, const dmi_instance *inst)
         }
     }
     if (last < 0) {
-        int turn = e->next_compute++ % (e->lanes - 2);
-        last = turn == 0 ? DMI_LANE_COMPUTE : DMI_LANES + turn - 1;
+        int next = e->next_compute++ % (e->lanes - 2);
+        last = next == 0 ? DMI_LANE_COMPUTE : DMI_LANES + next - 1;
     }
     return last;
 }

@@ -1,14 +1,15 @@
-/* The executor: runs the plans of one endpoint (a worker or the master) on its lanes: COMPUTE, SEND and RECV, and on
- * a GPU more compute lanes, of which a command takes one.
+/* The executor: runs the plans of one endpoint (a worker or the master) on its lanes: COMPUTE, SEND and RECV,
+ * and on a GPU more compute lanes, of which a command takes one.
  *
  * Two threads serve a worker's engine: the communication thread (SEND and RECV lanes, the command ring, all MPI
- * calls) and the compute thread (COMPUTE lane). The master's engine is driven by the user's thread alone, within
- * calls that wait.
+ * calls) and the compute thread (COMPUTE lane). The master's engine is driven by the user's thread alone,
+ * within calls that wait.
  *
- * Order: a lane counts its finished steps from 1 on, over all commands. A stamp names one position of each lane;
- * a step starts when the lanes have reached the stamp it was given when its command was enqueued: the waits of its
- * plan, and for each piece of memory it touches the stamp after which that is safe (reads: the last writes;
- * writes: the last writes and reads). Commands are enqueued in the order of the stream, on every worker alike. */
+ * Order: a lane counts its finished steps from 1 on, over all commands. A stamp names one position of each
+ * lane; a step starts when the lanes have reached the stamp it was given when its command was enqueued: the
+ * waits of its plan, and for each memory it touches the stamp after which that is safe (reads: the last writes;
+ * writes: the last writes and reads). Commands are enqueued in the order of the stream, on every worker alike.
+ */
 #ifndef DMI_ENGINE_H
 #define DMI_ENGINE_H
 
@@ -58,7 +59,7 @@ typedef struct dmi_instance { /* a plan on its way */
     struct dmi_instance *next;    /* in order of commands */
 } dmi_instance;
 
-typedef struct dmi_work {
+typedef struct dmi_queued_step {
     const dmi_step *step;
     dmi_instance *inst;
     dmi_stamp wait;
@@ -68,13 +69,13 @@ typedef struct dmi_work {
     struct dmi_message *message;  /* message transport: its state */
     bool started, finished;
     struct dmi_staged *staged;    /* GPU: its place in host memory on the way */
-    struct dmi_piece *piece;      /* GPU, parts of files: the same */
+    struct dmi_staging_buffer *buffer; /* GPU, file ranges: the same */
     uint64_t arrivals;            /* FUSED: position in RECV of the last block that the kernel itself waits for */
     uint64_t timing;              /* GPU: its events, from 1; 0: none */
-} dmi_work;
+} dmi_queued_step;
 
 typedef struct dmi_lane {
-    dmi_work *ring;                    /* [DMI_LANE_ROOM] */
+    dmi_queued_step *queue;              /* [DMI_LANE_ROOM] */
     atomic_uint_fast64_t enqueued, done; /* steps; done <= started <= enqueued */
     uint64_t started;
 } dmi_lane;
@@ -82,29 +83,30 @@ typedef struct dmi_lane {
 struct dmi_engine;
 /* Workspace of a plan that has been enqueued, for the next command with that plan: allocation by allocation, so
  * that one that is free early can be written early. */
-typedef struct dmi_kept {
+typedef struct dmi_workspace_set {
     dmi_plan *plan; /* NULL: nothing */
     dmi_allocation *work;
     uint64_t used;
-} dmi_kept;
-enum { DMI_KEPT = 8 };
+} dmi_workspace_set;
+enum { DMI_WORKSPACE_SETS = 8 };
 
-static inline dmi_work *dmi_lane_slot(const dmi_lane *lane, uint64_t index) /* the step before which index are */
+static inline dmi_queued_step *dmi_lane_slot(const dmi_lane *lane,
+                                             uint64_t index) /* the step before which index are */
 {
-    return &lane->ring[index & (DMI_LANE_ROOM - 1)];
+    return &lane->queue[index & (DMI_LANE_ROOM - 1)];
 }
 
 /* How bytes move between a pair. All calls come from the communication thread and return at once. */
-typedef struct dmi_link_ops {
+typedef struct dmi_transport {
     const char *name;
-    bool (*push)(struct dmi_engine *e, dmi_work *w);   /* true: the source may change again */
-    bool (*grant)(struct dmi_engine *e, dmi_work *w);  /* offers the place; true: done */
-    bool (*arrive)(struct dmi_engine *e, dmi_work *w); /* true: the block is here */
-} dmi_link_ops;
-extern const dmi_link_ops dmi_link_direct, dmi_link_mpi;
+    bool (*push)(struct dmi_engine *e, dmi_queued_step *w);   /* true: the source may change again */
+    bool (*grant)(struct dmi_engine *e, dmi_queued_step *w);  /* offers the place; true: done */
+    bool (*arrive)(struct dmi_engine *e, dmi_queued_step *w); /* true: the block is here */
+} dmi_transport;
+extern const dmi_transport dmi_transport_direct, dmi_transport_mpi;
 
 typedef struct dmi_peer {
-    const dmi_link_ops *link;
+    const dmi_transport *transport;
     uint64_t sent, granted; /* ordinals given to steps so far */
     uint64_t retired;       /* payloads from this peer whose arrival has been processed */
     void **slab;            /* mapped slabs of this peer (other processes) */
@@ -131,9 +133,9 @@ typedef struct dmi_device {
     dm_status (*connect)(struct dmi_engine *e, int number, struct dmi_engine *peer);
     void (*disconnect)(struct dmi_engine *e);             /* before any peer frees what is mapped here */
     bool (*in_mpi)(void);                                 /* says the MPI library that it takes device memory? */
-    /* From now on, pushes to workers that e is not connected to are messages from and to device memory, of at most
-     * `piece` bytes; 0: no more. Only where MPI has been seen to do that. */
-    dm_status (*messages)(struct dmi_engine *e, int64_t piece);
+    /* From now on, pushes to workers that e is not connected to are messages from and to device memory, of at
+     * most `chunk_bytes`; 0: no more. Only where MPI has been seen to do that. */
+    dm_status (*messages)(struct dmi_engine *e, int64_t chunk_bytes);
     void *(*map)(struct dmi_engine *e, int peer, int slab); /* memory of another process; NULL (logged): no way */
     void (*unmap)(struct dmi_engine *e);                   /* all of it; nothing is under way */
     void (*quiesce)(int64_t until_ns);                     /* the process ends: devices use no more of it */
@@ -166,9 +168,9 @@ typedef struct dmi_engine_config {
     int device_number;
     bool timeline;            /* there will be one */
     int compute_lanes;        /* with a device; at least 1 */
-    int64_t piece;            /* with a device: most bytes of a block that goes through host memory */
-    int64_t file_piece;       /* with a device: most bytes of a file, or of a task's operand, at once */
-    int file_threads;         /* with a device: how many threads move such pieces on the host */
+    int64_t chunk;            /* with a device: most bytes of a payload that goes through host memory */
+    int64_t file_chunk;       /* with a device: most bytes of a file, or of a task's operand, at once */
+    int file_threads;         /* with a device: how many threads move such chunks on the host */
     dmi_slab_ops host_memory; /* with a device: where such blocks pass; other processes of the host map it as
                                       * slab DMI_MAX_SLABS - 1 */
     int64_t push_kernel;      /* with a device: blocks of at most so many bytes go to peers by a kernel */
@@ -192,16 +194,16 @@ typedef struct dmi_engine {
     dmi_engine_config config;
     dmi_port *port;
     int lanes;                       /* in use: DMI_LANES, and more compute lanes */
-    dmi_kept kept[DMI_KEPT];         /* on a GPU, where transfers run ahead of products */
-    uint64_t kept_tick;
-    int next_compute;                /* whose turn it is among the compute lanes */
+    dmi_workspace_set workspace_sets[DMI_WORKSPACE_SETS]; /* on a GPU, where transfers run ahead of products */
+    uint64_t workspace_tick;
+    int next_compute; /* counts the choices of the next compute lane */
     dmi_lane lane[DMI_STAMP_LANES];
     dmi_peer *peer;                  /* [endpoints] */
     dmi_instance *first, *last;      /* enqueued and not retired, in order */
     dmi_instance *pending;           /* the one being enqueued, or NULL */
     dmi_bell compute_bell;           /* its compute thread sleeps here */
     struct dmi_gpu *gpu;             /* with config.device */
-    bool fused;                      /* its GPU has products that wait piece by piece */
+    bool fused;                      /* its GPU has products that wait chunk by chunk */
     char *host_memory;               /* of a GPU's worker: slab DMI_MAX_SLABS - 1 */
     pthread_t thread;
     bool thread_runs;
@@ -234,7 +236,7 @@ dmi_stamp dmi_engine_done(const dmi_engine *e);
 void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const char *text);
 /* A step is done: what it was to write is poisoned if its command has failed, clean again if it is wholly rewritten.
  * Not earlier: commands before this one may still use that memory until the step may begin. */
-void dmi_engine_settle(const dmi_work *w);
+void dmi_engine_settle(const dmi_queued_step *w);
 /* Returns the workspace sets to the pool. */
 void dmi_engine_trim(dmi_engine *e);
 /* That, and slabs of the pool that nothing uses any more, unless peers have mapped them. */
@@ -253,23 +255,24 @@ void dmi_workspace_return(dmi_engine *e, dmi_instance *inst);
 bool dmi_transfers_progress(dmi_engine *e);
 void dmi_lane_advance(dmi_engine *e, int lane);
 /* Before a push: a command that sends what a failed one has made has failed itself. */
-void dmi_transfer_check_source(dmi_engine *e, const dmi_work *w);
+void dmi_transfer_check_source(dmi_engine *e, const dmi_queued_step *w);
 /* --- exec/direct.c: slab `index` of a peer in another process, mapped here; NULL (logged) where that fails */
 void *dmi_direct_map(dmi_engine *e, int peer, int index);
 void dmi_direct_unmap(dmi_engine *e);
-/* --- tier.c */
-/* How blocks go to a peer: "direct", "mpi"; between GPUs also "ipc", and "staged ..." through memory of the host. */
-const char *dmi_engine_tier(const dmi_engine *e, int peer);
+/* --- transport.c */
+/* How blocks go to a peer: "direct", "mpi"; between GPUs also "ipc", and "staged ..." through memory of the
+ * host. */
+const char *dmi_engine_transport(const dmi_engine *e, int peer);
 /* --- execute.c */
-double dmi_step_scalar(const dmi_work *w, int which);
+double dmi_step_scalar(const dmi_queued_step *w, int which);
 void *dmi_ref_pointer(const dmi_instance *inst, const dmi_ref *ref);
 /* A COMPUTE step as its kernel is called. */
-void dmi_step_call(const dmi_engine *e, const dmi_work *w, dmi_queue *q, dmi_kernel_call *out);
+void dmi_step_call(const dmi_engine *e, const dmi_queued_step *w, dmi_queue *q, dmi_kernel_call *out);
 /* The work of a COMPUTE step, put into q where that is a GPU's. */
-dm_status dmi_execute(dmi_engine *e, dmi_queue *q, dmi_work *w);
+dm_status dmi_execute(dmi_engine *e, dmi_queue *q, dmi_queued_step *w);
 /* --- compute.c */
 /* Fails the step's command where it reads what a failed one has made. */
-void dmi_compute_check_inputs(dmi_engine *e, const dmi_work *w);
+void dmi_compute_check_inputs(dmi_engine *e, const dmi_queued_step *w);
 bool dmi_compute_one(dmi_engine *e); /* runs the next COMPUTE step if it may start */
 void *dmi_compute_thread(void *engine);
 /* Around what calls libraries, on the one thread of the worker that does: the compute thread, or with a GPU the other. */
@@ -278,6 +281,6 @@ void dmi_compute_leave(dmi_engine *e);
 /* For the end of the process: nobody enters any more; waits until nobody is in, or that time. */
 void dmi_compute_quiesce(dmi_engine *e, int64_t until_ns);
 /* --- trace.c */
-void dmi_trace_step(dmi_engine *e, const dmi_work *w, int64_t begin_ns, int64_t end_ns);
+void dmi_trace_step(dmi_engine *e, const dmi_queued_step *w, int64_t begin_ns, int64_t end_ns);
 
 #endif

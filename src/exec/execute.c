@@ -27,7 +27,7 @@ void *dmi_ref_pointer(const dmi_instance *inst, const dmi_ref *ref)
     return base ? base + ref->offset : NULL;
 }
 
-double dmi_step_scalar(const dmi_work *w, int which)
+double dmi_step_scalar(const dmi_queued_step *w, int which)
 {
     switch (w->step->scalar[which]) {
     case DMI_SCALAR_ONE:
@@ -50,7 +50,7 @@ static bool planted(dmi_engine *e)
 }
 
 /* "overrun:N" makes the N-th kernel of this worker write beyond the end of its output. */
-static void plant_overrun(dmi_engine *e, dmi_queue *q, const dmi_work *w)
+static void plant_overrun(dmi_engine *e, dmi_queue *q, const dmi_queued_step *w)
 {
     const char *fault = e->config.fault;
     const dmi_allocation *allocation = NULL;
@@ -81,7 +81,7 @@ static void plant_overrun(dmi_engine *e, dmi_queue *q, const dmi_work *w)
     }
 }
 
-void dmi_step_call(const dmi_engine *e, const dmi_work *w, dmi_queue *q, dmi_kernel_call *out)
+void dmi_step_call(const dmi_engine *e, const dmi_queued_step *w, dmi_queue *q, dmi_kernel_call *out)
 {
     const dmi_step *step = w->step;
     *out = (dmi_kernel_call){.queue = q,
@@ -98,7 +98,7 @@ void dmi_step_call(const dmi_engine *e, const dmi_work *w, dmi_queue *q, dmi_ker
     }
 }
 
-dm_status dmi_execute(dmi_engine *e, dmi_queue *q, dmi_work *w)
+dm_status dmi_execute(dmi_engine *e, dmi_queue *q, dmi_queued_step *w)
 {
     dmi_kernel_call call;
     if (planted(e)) {

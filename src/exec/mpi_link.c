@@ -61,7 +61,7 @@ static struct dmi_message *new_message(int64_t bytes)
     return m;
 }
 
-static void free_message(dmi_work *w)
+static void free_message(dmi_queued_step *w)
 {
     if (w->message) {
         dmi_arena_free(&w->message->arena);
@@ -71,7 +71,7 @@ static void free_message(dmi_work *w)
     }
 }
 
-static int chunk_bytes(const dmi_work *w, int chunk)
+static int chunk_bytes(const dmi_queued_step *w, int chunk)
 {
     return (int)DMI_MIN(CHUNK_BYTES, w->step->bytes - chunk * CHUNK_BYTES);
 }
@@ -85,7 +85,7 @@ static void fatal(dmi_engine *e, const char *what)
 }
 
 /* Sends the bytes from `source` on. NULL: the command has failed; sends empty chunks. */
-static void send_chunks(dmi_engine *e, dmi_work *w, char *source)
+static void send_chunks(dmi_engine *e, dmi_queued_step *w, char *source)
 {
     for (int i = 0; i < w->message->count; i++) {
         int code = MPI_Isend(source ? source + i * CHUNK_BYTES : NULL, source ? chunk_bytes(w, i) : 0, MPI_BYTE,
@@ -99,7 +99,7 @@ static void send_chunks(dmi_engine *e, dmi_work *w, char *source)
     }
 }
 
-static void receive_chunks(dmi_engine *e, dmi_work *w, char *place)
+static void receive_chunks(dmi_engine *e, dmi_queued_step *w, char *place)
 {
     for (int i = 0; i < w->message->count; i++) {
         int code = MPI_Irecv(place + i * CHUNK_BYTES, chunk_bytes(w, i), MPI_BYTE, e->mpi->rank[w->step->peer],
@@ -128,7 +128,7 @@ static bool chunks_arrived(dmi_engine *e, struct dmi_message *m)
     return true;
 }
 
-static bool start_push(dmi_engine *e, dmi_work *w)
+static bool start_push(dmi_engine *e, dmi_queued_step *w)
 {
     const dmi_copy *g = w->step->desc;
     char *source = atomic_load(&w->inst->failed) ? NULL : dmi_ref_pointer(w->inst, &w->step->ref[0]);
@@ -152,7 +152,7 @@ static bool start_push(dmi_engine *e, dmi_work *w)
     return true;
 }
 
-static bool test_push(dmi_engine *e, dmi_work *w)
+static bool test_push(dmi_engine *e, dmi_queued_step *w)
 {
     int flag = 0;
     int code = MPI_Testall(w->message->count, w->message->request, &flag, MPI_STATUSES_IGNORE);
@@ -165,12 +165,12 @@ static bool test_push(dmi_engine *e, dmi_work *w)
     return flag;
 }
 
-static bool mpi_push(dmi_engine *e, dmi_work *w)
+static bool mpi_push(dmi_engine *e, dmi_queued_step *w)
 {
     return (w->message || start_push(e, w)) && test_push(e, w);
 }
 
-static bool mpi_grant(dmi_engine *e, dmi_work *w)
+static bool mpi_grant(dmi_engine *e, dmi_queued_step *w)
 {
     const dmi_copy *g = w->step->desc;
     int64_t offset = 0, elem = dmi_dtype_bytes(g->dst_dtype);
@@ -198,7 +198,7 @@ static bool mpi_grant(dmi_engine *e, dmi_work *w)
     return true;
 }
 
-static bool mpi_arrive(dmi_engine *e, dmi_work *w)
+static bool mpi_arrive(dmi_engine *e, dmi_queued_step *w)
 {
     struct dmi_message *m = w->message;
     if (!chunks_arrived(e, m)) {
@@ -220,7 +220,7 @@ static bool mpi_arrive(dmi_engine *e, dmi_work *w)
 
 /* --- blocks that are packed elsewhere --- */
 
-bool dmi_mpi_push_packed(dmi_engine *e, dmi_work *w, char *buffer)
+bool dmi_mpi_push_packed(dmi_engine *e, dmi_queued_step *w, char *buffer)
 {
     if (!w->message) {
         w->message = new_message(w->step->bytes);
@@ -232,7 +232,7 @@ bool dmi_mpi_push_packed(dmi_engine *e, dmi_work *w, char *buffer)
     return test_push(e, w);
 }
 
-bool dmi_mpi_grant_packed(dmi_engine *e, dmi_work *w, char *buffer)
+bool dmi_mpi_grant_packed(dmi_engine *e, dmi_queued_step *w, char *buffer)
 {
     w->message = new_message(w->step->bytes);
     if (w->message) {
@@ -241,7 +241,7 @@ bool dmi_mpi_grant_packed(dmi_engine *e, dmi_work *w, char *buffer)
     return w->message != NULL;
 }
 
-int dmi_mpi_arrive_packed(dmi_engine *e, dmi_work *w)
+int dmi_mpi_arrive_packed(dmi_engine *e, dmi_queued_step *w)
 {
     if (!chunks_arrived(e, w->message)) {
         return 0;
@@ -251,4 +251,4 @@ int dmi_mpi_arrive_packed(dmi_engine *e, dmi_work *w)
     return result;
 }
 
-const dmi_link_ops dmi_link_mpi = {"mpi", mpi_push, mpi_grant, mpi_arrive};
+const dmi_transport dmi_transport_mpi = {"mpi", mpi_push, mpi_grant, mpi_arrive};

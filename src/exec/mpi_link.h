@@ -20,8 +20,8 @@ DM_CHECKED dm_status dmi_mpi_check(int code, const char *function);
 bool dmi_mpi_contiguous(const dmi_copy *g, bool dst, int64_t *offset);
 /* Payloads packed by the caller (in GPU memory, or pinned). push starts the send, or polls it; true: `buffer`
  * may change again. arrive: 0 not yet, 1 here, -1 the sender's command failed. */
-bool dmi_mpi_push_packed(dmi_engine *e, dmi_work *w, char *buffer);
-bool dmi_mpi_grant_packed(dmi_engine *e, dmi_work *w, char *buffer);
-int dmi_mpi_arrive_packed(dmi_engine *e, dmi_work *w);
+bool dmi_mpi_push_packed(dmi_engine *e, dmi_queued_step *w, char *buffer);
+bool dmi_mpi_grant_packed(dmi_engine *e, dmi_queued_step *w, char *buffer);
+int dmi_mpi_arrive_packed(dmi_engine *e, dmi_queued_step *w);
 
 #endif

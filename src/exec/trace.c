@@ -67,7 +67,7 @@ static bool make_room(const dmi_trace *trace, track *t)
     return grown != NULL;
 }
 
-void dmi_trace_step(dmi_engine *e, const dmi_work *w, int64_t begin_ns, int64_t end_ns)
+void dmi_trace_step(dmi_engine *e, const dmi_queued_step *w, int64_t begin_ns, int64_t end_ns)
 {
     const dmi_step *step = w->step;
     track *t = &e->trace->track[w->inst->lane_of[step->lane]];

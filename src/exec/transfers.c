@@ -1,4 +1,4 @@
-/* The SEND and RECV lanes of the CPU: blocks to and from peers, by whatever link a pair has. */
+/* The SEND and RECV lanes of the CPU: blocks to and from peers, by the transport of each pair. */
 #include "exec/engine.h"
 
 void dmi_lane_advance(dmi_engine *e, int lane)
@@ -10,7 +10,7 @@ void dmi_lane_advance(dmi_engine *e, int lane)
     }
 }
 
-void dmi_transfer_check_source(dmi_engine *e, const dmi_work *w)
+void dmi_transfer_check_source(dmi_engine *e, const dmi_queued_step *w)
 {
     const dmi_ref *ref = &w->step->ref[0];
     dmi_memory *source = ref->kind == DMI_REF_OPERAND ? w->inst->memory[ref->index] : NULL;
@@ -28,7 +28,7 @@ static bool progress_send(dmi_engine *e)
     uint64_t end = atomic_load_explicit(&lane->enqueued, memory_order_relaxed);
     bool moved = false;
     for (uint64_t i = done; i < end && i < done + MOST_STEPS; i++) {
-        dmi_work *w = dmi_lane_slot(lane, i);
+        dmi_queued_step *w = dmi_lane_slot(lane, i);
         if (!w->started) {
             if (!dmi_engine_reached(e, &w->wait)) {
                 break;
@@ -39,17 +39,17 @@ static bool progress_send(dmi_engine *e)
         }
         if (!w->finished) {
             int64_t before = w->at + w->run;
-            w->finished = e->peer[w->step->peer].link->push(e, w);
+            w->finished = e->peer[w->step->peer].transport->push(e, w);
             moved = moved || w->finished || w->at + w->run != before;
         }
-        if (!w->finished && (e->peer[w->step->peer].link == &dmi_link_direct || !w->message)) {
+        if (!w->finished && (e->peer[w->step->peer].transport == &dmi_transport_direct || !w->message)) {
             /* direct pushes run one after another; a message does not overtake one that still waits for
              * memory */
             break;
         }
     }
     while (done < end && dmi_lane_slot(lane, done)->finished) {
-        const dmi_work *w = dmi_lane_slot(lane, done);
+        const dmi_queued_step *w = dmi_lane_slot(lane, done);
         atomic_fetch_add_explicit(&e->port->tally.messages_sent, 1, memory_order_relaxed);
         if (e->trace) {
             dmi_trace_step(e, w, w->begun_ns, dmi_now_ns());
@@ -61,7 +61,7 @@ static bool progress_send(dmi_engine *e)
     return moved;
 }
 
-static void received(dmi_engine *e, dmi_work *w)
+static void received(dmi_engine *e, dmi_queued_step *w)
 {
     dmi_engine_settle(w);
     atomic_fetch_add_explicit(&e->port->tally.messages_received, 1, memory_order_relaxed);
@@ -77,8 +77,8 @@ static bool progress_recv(dmi_engine *e)
     uint64_t end = atomic_load_explicit(&lane->enqueued, memory_order_relaxed);
     bool moved = false;
     while (lane->started < end) { /* grants in order, ahead of arrivals */
-        dmi_work *w = dmi_lane_slot(lane, lane->started);
-        if (!dmi_engine_reached(e, &w->wait) || !e->peer[w->step->peer].link->grant(e, w)) {
+        dmi_queued_step *w = dmi_lane_slot(lane, lane->started);
+        if (!dmi_engine_reached(e, &w->wait) || !e->peer[w->step->peer].transport->grant(e, w)) {
             break;
         }
         w->started = moved = true;
@@ -86,8 +86,8 @@ static bool progress_recv(dmi_engine *e)
         lane->started++;
     }
     while (done < lane->started) {
-        dmi_work *w = dmi_lane_slot(lane, done);
-        if (!e->peer[w->step->peer].link->arrive(e, w)) {
+        dmi_queued_step *w = dmi_lane_slot(lane, done);
+        if (!e->peer[w->step->peer].transport->arrive(e, w)) {
             break;
         }
         received(e, w);
@@ -104,7 +104,7 @@ static void note_awaited(dmi_engine *e)
     int awaited = 0;
     for (int lane = DMI_LANE_SEND; lane <= DMI_LANE_RECV; lane++) {
         uint64_t done = atomic_load_explicit(&e->lane[lane].done, memory_order_relaxed);
-        const dmi_work *w = dmi_lane_slot(&e->lane[lane], done);
+        const dmi_queued_step *w = dmi_lane_slot(&e->lane[lane], done);
         if (done < atomic_load_explicit(&e->lane[lane].enqueued, memory_order_relaxed) && w->started) {
             awaited = w->step->peer + 1;
         }

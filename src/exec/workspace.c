@@ -8,26 +8,25 @@
 
 #define TWO_SETS_MOST (INT64_C(1) << 30)
 
-static void give_back(dmi_engine *e, dmi_kept *kept)
+static void give_back(dmi_engine *e, dmi_workspace_set *set)
 {
-    for (int i = 0; kept->plan && i < kept->plan->nwork; i++) {
-        if (kept->work[i].base &&
-            dmi_pool_free(e->config.pool, &kept->work[i], &kept->work[i].ready) != DM_OK) {
+    for (int i = 0; set->plan && i < set->plan->nwork; i++) {
+        if (set->work[i].base && dmi_pool_free(e->config.pool, &set->work[i], &set->work[i].ready) != DM_OK) {
             char text[DMI_ERROR_TEXT];
             snprintf(text, sizeof text, "workspace of an earlier command on worker %d (%s): %s", e->config.me,
                      e->port->host, dmi_error_text());
             dmi_engine_report(e, 0, DM_ERR_INTERNAL, text);
         }
     }
-    dmi_plan_release(kept->plan);
-    free(kept->work);
-    memset(kept, 0, sizeof *kept);
+    dmi_plan_release(set->plan);
+    free(set->work);
+    memset(set, 0, sizeof *set);
 }
 
 void dmi_engine_trim(dmi_engine *e)
 {
-    for (int i = 0; i < DMI_KEPT; i++) {
-        give_back(e, &e->kept[i]);
+    for (int i = 0; i < DMI_WORKSPACE_SETS; i++) {
+        give_back(e, &e->workspace_sets[i]);
     }
 }
 
@@ -56,15 +55,15 @@ static bool take_more(dmi_engine *e, dmi_instance *inst)
 }
 
 /* Takes the older set, if the plan has all its sets or there is no memory for another. */
-static bool take_kept(dmi_engine *e, dmi_instance *inst)
+static bool take_set(dmi_engine *e, dmi_instance *inst)
 {
     const dmi_plan *plan = inst->plan;
-    dmi_kept *oldest = NULL;
+    dmi_workspace_set *oldest = NULL;
     int sets = 0;
-    for (int i = 0; i < DMI_KEPT; i++) {
-        dmi_kept *kept = &e->kept[i];
-        if (kept->plan == plan) {
-            oldest = oldest && oldest->used < kept->used ? oldest : kept;
+    for (int i = 0; i < DMI_WORKSPACE_SETS; i++) {
+        dmi_workspace_set *set = &e->workspace_sets[i];
+        if (set->plan == plan) {
+            oldest = oldest && oldest->used < set->used ? oldest : set;
             sets++;
         }
     }
@@ -84,7 +83,7 @@ static bool take_kept(dmi_engine *e, dmi_instance *inst)
 void dmi_workspace_take(dmi_engine *e, dmi_instance *inst)
 {
     const dmi_plan *plan = inst->plan;
-    bool taken = take_kept(e, inst);
+    bool taken = take_set(e, inst);
     for (int i = 0; i < plan->nwork && !taken; i++) {
         dm_status status = dmi_engine_alloc(e, plan->work_bytes[i], DMI_OWNER_WORKSPACE, &inst->work[i]);
         if (status != DM_OK) {
@@ -111,17 +110,17 @@ static bool keep(dmi_engine *e, const dmi_instance *inst)
     if (!work) {
         return false;
     }
-    dmi_kept *place = &e->kept[0];
-    for (int i = 1; i < DMI_KEPT; i++) {
-        place = e->kept[i].used < place->used ? &e->kept[i] : place;
+    dmi_workspace_set *set = &e->workspace_sets[0];
+    for (int i = 1; i < DMI_WORKSPACE_SETS; i++) {
+        set = e->workspace_sets[i].used < set->used ? &e->workspace_sets[i] : set;
     }
-    give_back(e, place);
+    give_back(e, set);
     memcpy(work, inst->work, n * sizeof *work);
     for (size_t i = 0; i < n; i++) {
         dmi_stamp_merge(&work[i].ready, &inst->work_use[i]);
     }
     atomic_fetch_add(&inst->plan->refs, 1);
-    *place = (dmi_kept){.plan = inst->plan, .work = work, .used = ++e->kept_tick};
+    *set = (dmi_workspace_set){.plan = inst->plan, .work = work, .used = ++e->workspace_tick};
     return true;
 }
 

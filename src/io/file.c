@@ -266,7 +266,8 @@ static void join_levels(walker *w, int64_t count)
     w->through_gaps = (last + 1 - first - count) / DMI_MAX(segments - 1, 1) * w->elem <= GAP_BYTES;
 }
 
-dm_status dmi_file_move(const dmi_file *file, const dmi_file_part *part, const dmi_copy *geometry, void *memory)
+dm_status dmi_file_move(const dmi_file *file, const dmi_file_range *part, const dmi_copy *geometry,
+                        void *memory)
 {
     walker w = {.file = file, .data_offset = part->data_offset, .memory = memory};
     w.elem = dmi_dtype_bytes(geometry->src_dtype);
@@ -296,7 +297,7 @@ dm_status dmi_file_close(dmi_file *file)
                : dmi_fail(DM_ERR_IO, "%s: %s", file->path, strerror(errno));
 }
 
-static dm_status whole(const dmi_file_part *part, const char *path, bool reading, void *memory)
+static dm_status whole(const dmi_file_range *part, const char *path, bool reading, void *memory)
 {
     dmi_file file;
     dm_status status = dmi_file_open(path, reading, &file);
@@ -311,12 +312,12 @@ static dm_status whole(const dmi_file_part *part, const char *path, bool reading
     return status == DM_OK ? closed : status;
 }
 
-dm_status dmi_file_read(const dmi_file_part *part, const char *path, void *memory)
+dm_status dmi_file_read(const dmi_file_range *part, const char *path, void *memory)
 {
     return whole(part, path, true, memory);
 }
 
-dm_status dmi_file_write(const dmi_file_part *part, const char *path, const void *memory)
+dm_status dmi_file_write(const dmi_file_range *part, const char *path, const void *memory)
 {
     return whole(part, path, false, (void *)(uintptr_t)memory); /* only read there */
 }

@@ -7,14 +7,14 @@
 
 /* One side of a geometry is the file: elements from data_offset on. Reading: src is the file, dst the memory;
  * writing: src the memory, dst the file. One dtype. */
-typedef struct dmi_file_part {
+typedef struct dmi_file_range {
     dmi_copy geometry;
     /* For workers whose memory is a GPU's, the same in two: between the file and a piece of host memory, where the
      * elements lie one after another in the order of the file, and between the piece and the worker's memory. */
     dmi_copy packed, rest;
     int64_t data_offset; /* bytes */
     bool swap;           /* elements are byte-swapped in the file */
-} dmi_file_part;
+} dmi_file_range;
 
 typedef struct dmi_file {
     const char *path; /* the caller's */
@@ -26,11 +26,11 @@ DM_CHECKED dm_status dmi_file_open(const char *path, bool reading, dmi_file *out
 /* Some file systems report only at close that written data did not reach the disk. */
 DM_CHECKED dm_status dmi_file_close(dmi_file *file);
 /* Moves what `geometry`, one of the part's, says. */
-DM_CHECKED dm_status dmi_file_move(const dmi_file *file, const dmi_file_part *part, const dmi_copy *geometry,
+DM_CHECKED dm_status dmi_file_move(const dmi_file *file, const dmi_file_range *part, const dmi_copy *geometry,
                                    void *memory);
 
 /* Opens, moves part->geometry, closes. */
-DM_CHECKED dm_status dmi_file_read(const dmi_file_part *part, const char *path, void *memory);
-DM_CHECKED dm_status dmi_file_write(const dmi_file_part *part, const char *path, const void *memory);
+DM_CHECKED dm_status dmi_file_read(const dmi_file_range *part, const char *path, void *memory);
+DM_CHECKED dm_status dmi_file_write(const dmi_file_range *part, const char *path, const void *memory);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Trailing dims that are packed become part of the stretch, dims that repeat (stride 0) or hold one index go.
+/* Trailing dims that are packed become part of the range, dims that repeat (stride 0) or hold one index go.
  */
 static void simplify(dmi_touch *t)
 {

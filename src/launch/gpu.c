@@ -140,7 +140,7 @@ static dm_status decide(dmi_job *job, dmi_engine *e, const bool *got)
         job->far_of[w] = all ? job->host_of[w] : w;
     }
     job->profile.host_of = job->far_of;
-    job->profile.turn_bytes = all && job->hosts == 1 ? dmi_profile_turn(&job->config, job->workers) : 0;
+    job->profile.pace_bytes = all && job->hosts == 1 ? dmi_profile_pace(&job->config, job->workers) : 0;
     mine = job->me == job->workers || (e->fused && all && job->hosts == 1);
     MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, job->ctl);
     job->profile.gemm_fused = all;

@@ -10,7 +10,7 @@
 static const int64_t sizes[] = {24, 4096, (3 << 20) + 1000};
 enum { TAG_PROBE = 3, SIZES = sizeof sizes / sizeof *sizes };
 /* As one MPI message, and near the full rate of links inside a host. */
-#define PIECE_BYTES (INT64_C(8) << 20)
+#define CHUNK_BYTES (INT64_C(8) << 20)
 
 /* Eight bytes that no other pair, size or place has. */
 static uint64_t value(int from, int to, int64_t bytes, int64_t i)
@@ -91,15 +91,15 @@ static dm_status exchange(dmi_job *job, trial *t, int to, int from, int64_t byte
     return status;
 }
 
-/* The same turns on all workers: a permutation each. After a failure the others' messages are taken all the
+/* The same rounds on all workers: a permutation each. After a failure the others' messages are taken all the
  * same. */
 static dm_status try_all(dmi_job *job, trial *t)
 {
     dm_status status = DM_OK;
     int n = job->workers;
     char text[DMI_ERROR_TEXT] = "";
-    for (int turn = 1; turn < n && !t->stuck; turn++) {
-        int to = (job->me + turn) % n, from = (job->me - turn + n) % n;
+    for (int round = 1; round < n && !t->stuck; round++) {
+        int to = (job->me + round) % n, from = (job->me - round + n) % n;
         to = job->far_of[to] == job->far_of[job->me] ? -1 : to;
         from = job->far_of[from] == job->far_of[job->me] ? -1 : from;
         for (int i = 0; i < SIZES && (to >= 0 || from >= 0) && !t->stuck; i++) {
@@ -161,14 +161,14 @@ dm_status dmi_job_probe_messages(dmi_job *job, dmi_engine *e)
         all ? try_device(job, e)
             : dmi_fail(DM_ERR_TRANSPORT, "the MPI library does not report support for device memory");
     if (status == DM_OK) {
-        status = dmi_job_agree(job, e->gpu ? job->device->messages(e, PIECE_BYTES) : DM_OK);
+        status = dmi_job_agree(job, e->gpu ? job->device->messages(e, CHUNK_BYTES) : DM_OK);
         if (status != DM_OK && e->gpu) {
             (void)!job->device->messages(e, 0);
         }
     }
     if (status == DM_OK) {
         job->gpu_messages = true;
-        job->profile.gpu_piece = PIECE_BYTES;
+        job->profile.gpu_chunk = CHUNK_BYTES;
         if (job->rank == 0) {
             dmi_log(DMI_LOG_INFO, "cuda_mpi: MPI sends payloads between GPUs%s from device memory",
                     forced ? "" : " of different hosts");

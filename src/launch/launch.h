@@ -24,8 +24,9 @@ DM_CHECKED dm_status dmi_device_free(const dmi_device *gpu, int number, int64_t 
 /* Checks the option transport against GPUs and processes. */
 DM_CHECKED dm_status dmi_transport_check(const dmi_config *config, bool gpus, bool processes);
 dmi_profile dmi_profile_from(const dmi_config *config, int workers, bool one_space);
-/* The option turn, where workers push to each other's GPUs: 0 where nobody can meet another at a receiver. */
-int64_t dmi_profile_turn(const dmi_config *config, int workers);
+/* The option pace_bytes, where workers push to each other's GPUs: 0 where nobody can meet another at a
+ * receiver. */
+int64_t dmi_profile_pace(const dmi_config *config, int workers);
 /* The option file_threads, or its default for so many workers and cores. */
 int dmi_file_threads(const dmi_config *config, int workers, int cores);
 /* How to wait on this host, where `threads` of ours may want to run at once. */

@@ -61,14 +61,14 @@ void dmi_places_choose(dmi_places *p, int worker, int number, dmi_place *place, 
 void dmi_places_peers(const dmi_engine *e, dmi_placement *told)
 {
     int workers = e->config.endpoints - 1;
-    const char **tier = calloc((size_t)workers + 1, sizeof *tier);
-    for (int w = 0; tier && w < workers; w++) {
-        tier[w] = w == e->config.me ? NULL : dmi_engine_tier(e, w);
+    const char **transport = calloc((size_t)workers + 1, sizeof *transport);
+    for (int w = 0; transport && w < workers; w++) {
+        transport[w] = w == e->config.me ? NULL : dmi_engine_transport(e, w);
     }
-    if (tier) {
-        dmi_placement_peers(tier, workers, told);
+    if (transport) {
+        dmi_placement_peers(transport, workers, told);
     } else {
         snprintf(told->peers, sizeof told->peers, "peers unknown");
     }
-    free(tier);
+    free(transport);
 }

@@ -70,7 +70,7 @@ static dm_status try_direct(dmi_job *job, dmi_engine *e, bool *got)
 static dm_status try_messages(dmi_job *job, const bool *direct)
 {
     dm_status status = DM_OK;
-    for (int t = 1; t <= job->workers; t++) { /* the same turns on all: a permutation each */
+    for (int t = 1; t <= job->workers; t++) { /* the same rounds on all: a permutation each */
         int n = job->workers + 1, to = (job->me + t) % n, from = (job->me - t + n) % n;
         unsigned char out[PROBE_BYTES], in[PROBE_BYTES] = {0};
         MPI_Request request[2];
@@ -126,9 +126,9 @@ dm_status dmi_job_probe(dmi_job *job, dmi_engine *e)
     e->mpi = &job->mpi;
     for (int p = 0; p < n && status == DM_OK; p++) {
         if (p != job->me) {
-            e->peer[p].link = job->direct[p] ? &dmi_link_direct : &dmi_link_mpi;
+            e->peer[p].transport = job->direct[p] ? &dmi_transport_direct : &dmi_transport_mpi;
             job->messages = job->messages || !job->direct[p];
-            dmi_log(DMI_LOG_DEBUG, "endpoint %d to %d: %s", job->me, p, e->peer[p].link->name);
+            dmi_log(DMI_LOG_DEBUG, "endpoint %d to %d: %s", job->me, p, e->peer[p].transport->name);
         }
     }
     free(got);

@@ -42,19 +42,19 @@ dmi_profile dmi_profile_from(const dmi_config *config, int workers, bool one_spa
     return (dmi_profile){.workers = workers,
                          .one_space = one_space,
                          .gemm_workspace = config->gemm_workspace,
-                         .gemm_turn = config->gemm_turn,
+                         .gemm_transpose = config->gemm_transpose,
                          .forced = config->gemm_algorithm != DMI_GEMM_AUTO,
                          .gemm_algorithm = (int)config->gemm_algorithm,
                          .reduce_algorithm = (int)config->reduce_algorithm,
-                         .reduce_piece = config->reduce_piece,
+                         .reduce_chunk = config->reduce_chunk,
                          .gemm_compute = DMI_COMPUTE_F32 + (int)config->gemm_compute,
-                         .piece = 2 << 20,
-                         .file_piece = config->file_piece};
+                         .chunk = 2 << 20,
+                         .file_chunk = config->file_chunk};
 }
 
-int64_t dmi_profile_turn(const dmi_config *config, int workers)
+int64_t dmi_profile_pace(const dmi_config *config, int workers)
 {
-    return workers > 2 ? config->turn : 0;
+    return workers > 2 ? config->pace_bytes : 0;
 }
 
 int dmi_file_threads(const dmi_config *config, int workers, int cores)
@@ -222,12 +222,12 @@ static dm_status connect_workers(thread_launch *l)
     status = status == DM_OK ? dmi_pairs_rates(l->device, engine, l->workers, &l->profile.rates) : status;
     l->profile.host_of = l->host_of;
     l->profile.gemm_fused = fused && !l->host_of;
-    l->profile.turn_bytes = l->host_of ? 0 : dmi_profile_turn(&l->config, l->workers);
+    l->profile.pace_bytes = l->host_of ? 0 : dmi_profile_pace(&l->config, l->workers);
     for (int w = 0; w < l->workers; w++) {
         dmi_profile *profile = &l->thread[w].worker.profile;
         profile->host_of = l->profile.host_of;
         profile->gemm_fused = l->profile.gemm_fused;
-        profile->turn_bytes = l->profile.turn_bytes;
+        profile->pace_bytes = l->profile.pace_bytes;
         profile->rates = l->profile.rates;
     }
     free(engine);

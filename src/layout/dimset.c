@@ -22,7 +22,7 @@ static int64_t below(const dmi_dimset *set, int64_t x)
     return x / period * set->block + DMI_MIN(DMI_MAX(rest, 0), set->block);
 }
 
-/* The stretch of neighbours that holds the first index >= x of the set, from that index on. */
+/* The range of neighbours that holds the first index >= x of the set, from that index on. */
 static span run_from(const dmi_dimset *set, int64_t x)
 {
     span none = {set->hi, set->hi};
@@ -144,7 +144,7 @@ bool dmi_dimset_same(const dmi_dimset *a, const dmi_dimset *b)
     return true;
 }
 
-/* The first stretch of indices >= x that are in both sets. Each step leaps to where the set that lags behind
+/* The first range of indices >= x that are in both sets. Each step leaps to where the set that lags behind
  * may meet the other again, so runs of one that lie in a gap of the other are not visited one by one. */
 static bool next_common(const dmi_dimset *a, const dmi_dimset *b, int64_t x, span *out)
 {
@@ -217,7 +217,7 @@ static int64_t gcd(int64_t a, int64_t b)
     return a;
 }
 
-int64_t dmi_dimset_stretch(const dmi_dimset *whole, const dmi_dimset *part)
+int64_t dmi_dimset_range_within(const dmi_dimset *whole, const dmi_dimset *part)
 {
     int64_t first = (part->lo - part->origin) - (whole->lo - whole->origin);
     if (whole->g == 1 && part->g == 1) {

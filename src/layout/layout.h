@@ -124,7 +124,7 @@ bool dmi_dimset_contains(const dmi_dimset *set, int64_t index);
 /* Same caller-visible indices? (memory positions and origin may differ) */
 bool dmi_dimset_same(const dmi_dimset *a, const dmi_dimset *b);
 
-/* A stretch of consecutive indices, with where it begins in two sets, counted from each set's first element. */
+/* A range of consecutive indices, with where it begins in two sets, counted from each set's first element. */
 typedef struct dmi_run {
     int64_t index; /* caller-visible */
     int64_t a, b;  /* ordinal in set a and in set b: 0 .. count-1 */
@@ -132,7 +132,7 @@ typedef struct dmi_run {
 } dmi_run;
 /* If `part`, a subset of `whole`, is one range of ordinals there: its first ordinal. -1: it is not, or the
  * closed forms do not show it. */
-int64_t dmi_dimset_stretch(const dmi_dimset *whole, const dmi_dimset *part);
+int64_t dmi_dimset_range_within(const dmi_dimset *whole, const dmi_dimset *part);
 /* The maximal runs of the intersection of two sets (by caller-visible index), in increasing order. A run ends
  * where either set's next ordinal stops being consecutive with the index. Writes into arena; returns the number
  * of runs, -1 when out of memory. */

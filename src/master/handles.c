@@ -110,19 +110,19 @@ static void send_layout(dmi_session *s, const dmi_layout_spec *spec, uint32_t id
     const struct {
         const void *at;
         int64_t bytes;
-    } piece[3] = {{spec, (int64_t)sizeof *spec},
-                  {spec->workers, spec->workers ? spec->nworkers * (int64_t)sizeof(int) : 0},
-                  {spec->map, spec->map ? spec->map_count * (int64_t)sizeof(int) : 0}};
+    } fragment[3] = {{spec, (int64_t)sizeof *spec},
+                     {spec->workers, spec->workers ? spec->nworkers * (int64_t)sizeof(int) : 0},
+                     {spec->map, spec->map ? spec->map_count * (int64_t)sizeof(int) : 0}};
     int64_t sent = 0;
     for (int i = 0; i < 3; i++) {
-        for (int64_t at = 0; at < piece[i].bytes;) {
-            int64_t bytes = DMI_MIN(piece[i].bytes - at, room);
+        for (int64_t at = 0; at < fragment[i].bytes;) {
+            int64_t bytes = DMI_MIN(fragment[i].bytes - at, room);
             dmi_layout_frame *f =
                 dmi_frame_begin(s, (uint32_t)(sizeof *f + (size_t)bytes), DMI_FRAME_LAYOUT, 0);
             f->layout_id = id;
             f->total = total;
             f->bytes = bytes;
-            memcpy(f + 1, (const char *)piece[i].at + at, (size_t)bytes);
+            memcpy(f + 1, (const char *)fragment[i].at + at, (size_t)bytes);
             at += bytes;
             sent += bytes;
             f->last = sent == total;

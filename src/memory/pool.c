@@ -12,7 +12,7 @@
 typedef struct slab {
     char *base; /* NULL: the number is free for another slab */
     int64_t bytes;
-    uint32_t first; /* node of the piece at offset 0 */
+    uint32_t first; /* node of the range at offset 0 */
 } slab;
 
 struct dmi_pool {

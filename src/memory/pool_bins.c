@@ -1,5 +1,5 @@
-/* Size classes of free pieces, found by two look-ups of bits (after TLSF: Masmano, Ripoll, Crespo, Real 2004),
- * and the splitting and joining of pieces. Unlike TLSF, the search includes the request's own class: some of
+/* Size classes of free ranges, found by two look-ups of bits (after TLSF: Masmano, Ripoll, Crespo, Real 2004),
+ * and the splitting and joining of ranges. Unlike TLSF, the search includes the request's own class: some of
  * its ranges may be large enough, and skipping them could cost a slab. */
 #include "memory/pool_bins.h"
 
@@ -123,7 +123,7 @@ void dmi_bins_drop_slab(dmi_bins *bins, uint32_t first)
     node_put(bins, first);
 }
 
-/* The tightest piece of the request's own class that is large enough; the oldest of equals, whose stamp is
+/* The tightest range of the request's own class that is large enough; the oldest of equals, whose stamp is
  * likely to be reached first. */
 static uint32_t find_in_class(const dmi_bins *bins, bin b, int64_t bytes)
 {
@@ -194,7 +194,7 @@ static bool is_free(const dmi_bins *bins, uint32_t number)
     return number && bins->node[number].owner == DMI_OWNERS;
 }
 
-/* The piece after `number` becomes part of it. */
+/* The range after `number` becomes part of it. */
 static void swallow_next(dmi_bins *bins, uint32_t number)
 {
     dmi_pool_node *node = &bins->node[number];

@@ -1,5 +1,5 @@
-/* The book-keeping under a pool: pieces of slabs as nodes in a table of the host, linked by index (0: none) to
- * their neighbours in the slab and, when free, into a bin of pieces of like size. */
+/* The book-keeping under a pool: ranges of slabs as nodes in a table of the host, linked by index (0: none) to
+ * their neighbours in the slab and, when free, into a bin of ranges of like size. */
 #ifndef DMI_POOL_BINS_H
 #define DMI_POOL_BINS_H
 
@@ -29,15 +29,15 @@ typedef struct dmi_bins {
 
 /* Makes sure of `count` unused nodes; false when out of memory. Only this call allocates. */
 bool dmi_bins_reserve(dmi_bins *bins, uint32_t count);
-/* A new slab as one free piece whose stamp is zero; the node of the piece at offset 0 keeps this number as long
+/* A new slab as one free range whose stamp is zero; the node of the range at offset 0 keeps this number as long
  * as the slab is there. Takes one unused node. */
 uint32_t dmi_bins_add_slab(dmi_bins *bins, int slab, int64_t bytes);
-/* Forgets a slab that is one free piece. */
+/* Forgets a slab that is one free range. */
 void dmi_bins_drop_slab(dmi_bins *bins, uint32_t first);
-/* A piece of exactly `bytes` (a multiple of the unit), out of the smallest size class that has one large
- * enough, the oldest of those; 0 if no piece is. Takes up to one unused node. */
+/* A range of exactly `bytes` (a multiple of the unit), out of the smallest size class that has one large
+ * enough, the oldest of those; 0 if no range is. Takes up to one unused node. */
 uint32_t dmi_bins_take(dmi_bins *bins, int64_t bytes);
-/* Frees a piece: joined with its free neighbours, the stamps merged. */
+/* Frees a range: joined with its free neighbours, the stamps merged. */
 void dmi_bins_put(dmi_bins *bins, uint32_t number, const dmi_stamp *stamp);
 
 #endif

@@ -31,7 +31,7 @@ static void reverse_dims(dmi_region *region)
 typedef struct filing {
     dmi_builder *b;
     bool reading;
-    dmi_file_part part;
+    dmi_file_range part;
 } filing;
 
 static void add_part(void *context, const dmi_copy *geometry)
@@ -65,7 +65,7 @@ dm_status dmi_plan_file(dmi_builder *b, const dmi_call *call, const dmi_file_pla
         }
         if (region.count > 0 && dmi_region_copy(b, plan->reading ? &file : &region,
                                                 plan->reading ? &region : &file, a->dtype, a->dtype, &copy)) {
-            dmi_copy_split(b, &copy, b->profile->gpu ? b->profile->file_piece : INT64_MAX, add_part, &f);
+            dmi_copy_split(b, &copy, b->profile->gpu ? b->profile->file_chunk : INT64_MAX, add_part, &f);
         }
     }
     return DM_OK;

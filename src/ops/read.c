@@ -75,7 +75,7 @@ static void walk(reading *r, const dmi_call *call, void (*each)(void *, const dm
             if (r->b->profile->one_space && !r->b->profile->gpu) {
                 each(r, &copy);
             } else {
-                dmi_copy_split(r->b, &copy, r->b->profile->piece, each, r);
+                dmi_copy_split(r->b, &copy, r->b->profile->chunk, each, r);
             }
         }
     }

@@ -46,7 +46,7 @@ static void walk(dmi_builder *b, const dmi_call *call, int worker)
         if (region.count == 0 || !dmi_region_copy(b, &host, &region, a->dtype, a->dtype, &copy)) {
             continue;
         }
-        dmi_copy_split(b, &copy, b->profile->gpu ? b->profile->piece : INT64_MAX, part_of, &w);
+        dmi_copy_split(b, &copy, b->profile->gpu ? b->profile->chunk : INT64_MAX, part_of, &w);
     }
 }
 

@@ -8,20 +8,20 @@
 typedef struct adding {
     dmi_builder *b;
     const dmi_addends *a;
-    int pieces;
-    int place[DMI_MOST_PIECES]; /* workspaces: a piece's rows; each is free early for the next command */
-    dmi_mark copied[DMI_MOST_PIECES], made[DMI_MOST_PIECES]; /* own addends, and sums */
+    int chunks;
+    int place[DMI_MOST_CHUNKS]; /* workspaces: a chunk's rows; each is free early for the next command */
+    dmi_mark copied[DMI_MOST_CHUNKS], made[DMI_MOST_CHUNKS]; /* own addends, and sums */
 } adding;
 
 /* What `worker` makes of the result; false: nothing. */
-static bool makes(const adding *g, int worker, int piece, dmi_region *region)
+static bool makes(const adding *g, int worker, int chunk, dmi_region *region)
 {
     const dmi_desc *out = g->a->out->desc;
     if (dmi_desc_region_count(out, worker) == 0) {
         return false;
     }
     if (g->a->scatter) {
-        dmi_slice_region(out, worker, g->pieces, piece, region);
+        dmi_segment_region(out, worker, g->chunks, chunk, region);
     } else {
         dmi_desc_region(out, worker, 0, region);
     }
@@ -35,28 +35,28 @@ static int64_t pitch(const adding *g, int64_t count)
     return (count * bytes + 255) / 256 * 256 / bytes;
 }
 
-/* Has giver an addend of what taker makes? */
-static bool gives(const adding *g, int giver, int taker, int piece, dmi_region *have, dmi_region *want)
+/* Has sender an addend of what receiver makes? */
+static bool gives(const adding *g, int sender, int receiver, int chunk, dmi_region *have, dmi_region *want)
 {
     const dmi_addends *a = g->a;
-    if (a->row[giver] < 0 || !a->serves(a->context, giver, taker) || !makes(g, taker, piece, want)) {
+    if (a->row[sender] < 0 || !a->serves(a->context, sender, receiver) || !makes(g, receiver, chunk, want)) {
         return false;
     }
-    a->region(a->context, giver, have);
+    a->region(a->context, sender, have);
     return true;
 }
 
 /* Is the worker's own addend one strided box? Then fold reads it in place, from *offset. Otherwise, and if it
  * is the only addend, it is copied to a row like the others. */
-static bool in_place(const adding *g, int worker, int piece, dmi_region *have, int64_t *offset)
+static bool in_place(const adding *g, int worker, int chunk, dmi_region *have, int64_t *offset)
 {
     dmi_region want;
-    if (g->a->count < 2 || !gives(g, worker, worker, piece, have, &want)) {
+    if (g->a->count < 2 || !gives(g, worker, worker, chunk, have, &want)) {
         return false;
     }
     *offset = dmi_region_start(have);
     for (int d = 0; d < want.ndim; d++) {
-        int64_t first = dmi_dimset_stretch(&have->dim[d], &want.dim[d]);
+        int64_t first = dmi_dimset_range_within(&have->dim[d], &want.dim[d]);
         if (first < 0) {
             return false;
         }
@@ -65,17 +65,17 @@ static bool in_place(const adding *g, int worker, int piece, dmi_region *have, i
     return true;
 }
 
-/* Giver's addend of what taker makes, from where it is to its row there. */
-static bool addend(const adding *g, int giver, int taker, int piece, dmi_copy *copy)
+/* Giver's addend of what receiver makes, from where it is to its row there. */
+static bool addend(const adding *g, int sender, int receiver, int chunk, dmi_copy *copy)
 {
     const dmi_addends *a = g->a;
     dmi_region want, have, own;
     int64_t unused;
-    if (g->b->failed || !gives(g, giver, taker, piece, &have, &want)) {
+    if (g->b->failed || !gives(g, sender, receiver, chunk, &have, &want)) {
         return false;
     }
-    bool without = giver != taker && in_place(g, taker, piece, &own, &unused);
-    int row = a->row[giver] - (without && a->row[giver] > a->row[taker]);
+    bool without = sender != receiver && in_place(g, receiver, chunk, &own, &unused);
+    int row = a->row[sender] - (without && a->row[sender] > a->row[receiver]);
     dmi_region_dense(&want, row * pitch(g, want.count));
     return dmi_region_copy(g->b, &have, &want, a->dtype, a->dtype, copy);
 }
@@ -83,7 +83,7 @@ static bool addend(const adding *g, int giver, int taker, int piece, dmi_copy *c
 static void take_places(adding *g)
 {
     int me = g->b->me;
-    for (int q = 0; q < g->pieces; q++) {
+    for (int q = 0; q < g->chunks; q++) {
         dmi_region region, own;
         dmi_copy copy;
         int64_t unused;
@@ -105,35 +105,35 @@ static void take_places(adding *g)
 /* No deadlock: no other step of this command uses the receive buffer, so its grant waits for nothing and comes
  * before the push of the same round. A push waits for kernels of this worker only (for none if it pushes from
  * an array) and, if paced, for payloads of earlier rounds. */
-static void collect(adding *g, int piece, dmi_mark arrived)
+static void collect(adding *g, int chunk, dmi_mark arrived)
 {
     dmi_builder *b = g->b;
     int workers = b->profile->workers, me = b->me;
     dmi_copy copy;
     for (int t = 1; t < workers && !b->failed; t++) {
-        dmi_build_turn(b);
+        dmi_build_round(b);
         int to = (me + t) % workers, from = (me - t + workers) % workers;
-        if (addend(g, from, me, piece, &copy)) {
-            dmi_ref ref = dmi_ref_work(g->place[piece], DMI_WRITE);
+        if (addend(g, from, me, chunk, &copy)) {
+            dmi_ref ref = dmi_ref_work(g->place[chunk], DMI_WRITE);
             dmi_mark_step(arrived, dmi_build_expect(b, from, ref, &copy, NULL));
         }
-        if (addend(g, me, to, piece, &copy)) {
+        if (addend(g, me, to, chunk, &copy)) {
             dmi_build_push(b, to, g->a->ref, &copy, g->a->ready);
         }
     }
 }
 
-static void finish(adding *g, int piece, const dmi_mark arrived)
+static void finish(adding *g, int chunk, const dmi_mark arrived)
 {
     const dmi_addends *a = g->a;
     int me = g->b->me;
     dmi_region region, own;
-    if (g->b->failed || !makes(g, me, piece, &region)) {
+    if (g->b->failed || !makes(g, me, chunk, &region)) {
         return;
     }
     dmi_mark ready = {0};
     dmi_mark_merge(ready, arrived);
-    dmi_mark_merge(ready, g->copied[piece]);
+    dmi_mark_merge(ready, g->copied[chunk]);
     dmi_fold k = {.addends = a->count,
                   .own = -1,
                   .dtype = a->dtype,
@@ -146,35 +146,35 @@ static void finish(adding *g, int piece, const dmi_mark arrived)
         k.store.extent[d] = region.dim[d].count;
         k.store.out_stride[d] = region.stride[d];
     }
-    if (in_place(g, me, piece, &own, &k.own_offset)) {
+    if (in_place(g, me, chunk, &own, &k.own_offset)) {
         k.own = a->row[me];
         memcpy(k.own_stride, own.stride, sizeof k.own_stride);
         if (a->ready) {
             dmi_mark_merge(ready, a->ready);
         }
     }
-    dmi_ref refs[3] = {dmi_ref_work(g->place[piece], DMI_READ), a->out->ref, a->ref};
+    dmi_ref refs[3] = {dmi_ref_work(g->place[chunk], DMI_READ), a->out->ref, a->ref};
     refs[1].mode = DMI_READWRITE;
     dmi_step *step = dmi_build_kernel(g->b, DMI_KERNEL_fold, &k, sizeof k, refs, k.own >= 0 ? 3 : 2, ready);
     memcpy(step->scalar, a->scalar, sizeof step->scalar);
-    dmi_mark_step(g->made[piece], step);
+    dmi_mark_step(g->made[chunk], step);
 }
 
 void dmi_plan_addends(dmi_builder *b, const dmi_addends *addends)
 {
-    adding g = {.b = b, .a = addends, .pieces = 1};
+    adding g = {.b = b, .a = addends, .chunks = 1};
     if (addends->scatter) {
-        g.pieces = dmi_slice_pieces(b->profile, addends->out->desc, dmi_dtype_bytes(addends->dtype));
+        g.chunks = dmi_segment_chunks(b->profile, addends->out->desc, dmi_dtype_bytes(addends->dtype));
     }
     take_places(&g);
-    for (int q = 0; q <= g.pieces && !b->failed; q++) {
+    for (int q = 0; q <= g.chunks && !b->failed; q++) {
         dmi_mark arrived = {0};
-        if (q < g.pieces) {
+        if (q < g.chunks) {
             collect(&g, q, arrived);
             finish(&g, q, arrived);
         }
-        if (addends->scatter && q > 0) { /* behind the next piece's pushes: these need not wait for a sum */
-            dmi_slices_share(b, addends->out, g.pieces, q - 1, g.made[q - 1]);
+        if (addends->scatter && q > 0) { /* behind the next chunk's pushes: these need not wait for a sum */
+            dmi_segments_share(b, addends->out, g.chunks, q - 1, g.made[q - 1]);
         }
     }
 }

@@ -133,23 +133,23 @@ static void *keep(dmi_builder *b, const void *from, size_t size)
     return p;
 }
 
-/* A transfer between GPUs that do not reach each other's memory comes in pieces; the same ones at both ends. */
-typedef struct pieces {
+/* A transfer between GPUs that do not reach each other's memory comes in chunks; the same ones at both ends. */
+typedef struct chunks {
     dmi_builder *b;
     dmi_step *(*each)(dmi_builder *b, int peer, dmi_ref ref, const dmi_copy *geometry, const dmi_mark after);
     int peer;
     dmi_ref ref;
     const uint32_t *after;
     dmi_step *last;
-} pieces;
+} chunks;
 
-static void one_piece(void *context, const dmi_copy *geometry)
+static void one_chunk(void *context, const dmi_copy *geometry)
 {
-    pieces *p = context;
+    chunks *p = context;
     p->last = p->each(p->b, p->peer, p->ref, geometry, p->after);
 }
 
-static dmi_step *in_pieces(pieces p, const dmi_copy *geometry)
+static dmi_step *in_chunks(chunks p, const dmi_copy *geometry)
 {
     const dmi_profile *profile = p.b->profile;
     bool far = profile->gpu && profile->host_of && p.peer < profile->workers && p.b->me < profile->workers &&
@@ -157,7 +157,7 @@ static dmi_step *in_pieces(pieces p, const dmi_copy *geometry)
     if (!far || p.b->failed) {
         return p.each(p.b, p.peer, p.ref, geometry, p.after);
     }
-    dmi_copy_split(p.b, geometry, DMI_MAX(profile->piece, profile->gpu_piece), one_piece, &p);
+    dmi_copy_split(p.b, geometry, DMI_MAX(profile->chunk, profile->gpu_chunk), one_chunk, &p);
     return p.last ? p.last : scrap(p.b);
 }
 
@@ -167,10 +167,10 @@ static dmi_step *in_pieces(pieces p, const dmi_copy *geometry)
  * push in a round does not wait for that round; otherwise workers that send in different rounds would send one
  * after another. A push waits only for EXPECTs of earlier rounds, and those wait for pushes of their own round,
  * so every round ends. */
-void dmi_build_turn(dmi_builder *b)
+void dmi_build_round(dmi_builder *b)
 {
     if (b->pushed) {
-        b->before_turn = b->plan->lane_steps[DMI_LANE_RECV];
+        b->before_round = b->plan->lane_steps[DMI_LANE_RECV];
         b->pushed = false;
     }
 }
@@ -188,8 +188,8 @@ static dmi_step *push(dmi_builder *b, int peer, dmi_ref src, const dmi_copy *geo
     step->ref[0] = src;
     step->ref[0].mode = DMI_READ;
     dmi_copy_span(geometry, false, &step->ref[0].from, &step->ref[0].to);
-    if (b->profile->turn_bytes > 0 && step->bytes >= b->profile->turn_bytes) {
-        step->wait[DMI_LANE_RECV] = DMI_MAX(step->wait[DMI_LANE_RECV], b->before_turn);
+    if (b->profile->pace_bytes > 0 && step->bytes >= b->profile->pace_bytes) {
+        step->wait[DMI_LANE_RECV] = DMI_MAX(step->wait[DMI_LANE_RECV], b->before_round);
         b->pushed = true;
     }
     b->plan->bytes_sent += step->bytes;
@@ -199,7 +199,7 @@ static dmi_step *push(dmi_builder *b, int peer, dmi_ref src, const dmi_copy *geo
 
 dmi_step *dmi_build_push(dmi_builder *b, int peer, dmi_ref src, const dmi_copy *geometry, const dmi_mark after)
 {
-    return in_pieces((pieces){.b = b, .each = push, .peer = peer, .ref = src, .after = after}, geometry);
+    return in_chunks((chunks){.b = b, .each = push, .peer = peer, .ref = src, .after = after}, geometry);
 }
 
 static dmi_step *expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy *geometry, const dmi_mark after)
@@ -223,7 +223,7 @@ static dmi_step *expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy *g
 dmi_step *dmi_build_expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy *geometry,
                            const dmi_mark after)
 {
-    return in_pieces((pieces){.b = b, .each = expect, .peer = peer, .ref = dst, .after = after}, geometry);
+    return in_chunks((chunks){.b = b, .each = expect, .peer = peer, .ref = dst, .after = after}, geometry);
 }
 
 dmi_step *dmi_build_kernel(dmi_builder *b, int kernel, const void *desc, size_t size, const dmi_ref *refs,

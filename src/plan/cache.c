@@ -1,4 +1,4 @@
-/* Plans by the signature of their call: chained hash table, least recently used plan goes first. */
+/* Plans by their plan key: chained hash table, least recently used plan goes first. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
@@ -139,7 +139,7 @@ dm_status dmi_plan_cache_get(dmi_plan_cache *cache, const dmi_call *call, const 
     if (bytes > cache->scratch_room) {
         unsigned char *grown = realloc(cache->scratch, 2 * bytes);
         if (!grown) {
-            return dmi_fail(DM_ERR_NOMEM, "no memory for a plan's signature");
+            return dmi_fail(DM_ERR_NOMEM, "no memory for a plan key");
         }
         cache->scratch = grown;
         cache->scratch_room = 2 * bytes;

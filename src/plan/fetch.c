@@ -1,5 +1,5 @@
 /* Fetch: brings elements of a source to every worker that wants some, in rounds. In round t worker w sends to w
- * + t and receives from w - t, so that every turn is a permutation of the workers. */
+ * + t and receives from w - t, so that every round is a permutation of the workers. */
 #include "plan/plan.h"
 
 #include <string.h>
@@ -37,11 +37,11 @@ typedef struct fetching {
     const uint32_t *source; /* the source is there */
     uint32_t *done;
     dm_dtype wire; /* what travels: the narrower of the two types */
-    int convert;   /* workspace number of pieces converted before sending or after arrival; -1: none yet */
-    dmi_late late; /* conversions of what arrives in this turn */
+    int convert;   /* workspace number of overlaps converted before sending or after arrival; -1: none yet */
+    dmi_late late; /* conversions of what arrives in this round */
 } fetching;
 
-static dmi_ref convert_space(fetching *g, const dmi_copy *piece, int mode)
+static dmi_ref convert_space(fetching *g, const dmi_copy *overlap, int mode)
 {
     if (g->convert < 0) {
         g->convert = dmi_build_work(g->b, 0);
@@ -50,94 +50,94 @@ static dmi_ref convert_space(fetching *g, const dmi_copy *piece, int mode)
     if (!g->b->failed) {
         int64_t *bytes = &g->b->plan->work_bytes[g->convert];
         ref.offset = *bytes;
-        *bytes += (piece->count * dmi_dtype_bytes(g->wire) + 63) / 64 * 64;
+        *bytes += (overlap->count * dmi_dtype_bytes(g->wire) + 63) / 64 * 64;
     }
     return ref;
 }
 
-static void copy_local(fetching *g, const dmi_copy *piece)
+static void copy_local(fetching *g, const dmi_copy *overlap)
 {
     dmi_ref refs[2] = {g->f->src_ref, g->f->dst_ref};
     dmi_mark ready = {0};
     dmi_mark_merge(ready, g->after);
     dmi_mark_merge(ready, g->source);
-    dmi_mark_step(g->done, dmi_build_kernel(g->b, DMI_KERNEL_copy, piece, sizeof *piece, refs, 2, ready));
+    dmi_mark_step(g->done, dmi_build_kernel(g->b, DMI_KERNEL_copy, overlap, sizeof *overlap, refs, 2, ready));
 }
 
-static void send_piece(fetching *g, int peer, const dmi_copy *piece)
+static void send_overlap(fetching *g, int peer, const dmi_copy *overlap)
 {
     dm_dtype src = g->f->src->dtype, dst = g->f->dst_dtype;
-    dmi_copy half = *piece;
+    dmi_copy half = *overlap;
     if (src == dst) {
-        dmi_build_push(g->b, peer, g->f->src_ref, piece, g->source);
+        dmi_build_push(g->b, peer, g->f->src_ref, overlap, g->source);
     } else if (g->wire == src) { /* the receiver converts: it lands packed there */
-        dmi_build_pack(g->b, piece, &half);
+        dmi_build_pack(g->b, overlap, &half);
         half.dst_dtype = src;
         dmi_build_push(g->b, peer, g->f->src_ref, &half, g->source);
     } else { /* convert here, into packed space, then push that to its place */
-        dmi_ref refs[2] = {g->f->src_ref, convert_space(g, piece, DMI_WRITE)};
-        dmi_build_pack(g->b, piece, &half);
+        dmi_ref refs[2] = {g->f->src_ref, convert_space(g, overlap, DMI_WRITE)};
+        dmi_build_pack(g->b, overlap, &half);
         half.dst_dtype = dst;
         dmi_mark ready = {0};
         dmi_mark_step(ready, dmi_build_kernel(g->b, DMI_KERNEL_copy, &half, sizeof half, refs, 2, g->source));
-        dmi_build_unpack(g->b, piece, &half);
+        dmi_build_unpack(g->b, overlap, &half);
         half.src_dtype = dst;
         dmi_build_push(g->b, peer, refs[1], &half, ready);
     }
 }
 
-static void expect_piece(fetching *g, int peer, const dmi_copy *piece)
+static void expect_overlap(fetching *g, int peer, const dmi_copy *overlap)
 {
     dm_dtype src = g->f->src->dtype, dst = g->f->dst_dtype;
-    dmi_copy half = *piece;
+    dmi_copy half = *overlap;
     if (src == dst || g->wire == dst) {
         half.src_dtype = dst;
         dmi_mark_step(g->done, dmi_build_expect(g->b, peer, g->f->dst_ref, &half, g->after));
         return;
     }
-    dmi_ref refs[2] = {convert_space(g, piece, DMI_WRITE), g->f->dst_ref};
+    dmi_ref refs[2] = {convert_space(g, overlap, DMI_WRITE), g->f->dst_ref};
     dmi_mark arrived = {0};
     dmi_mark_merge(arrived, g->after);
-    dmi_build_pack(g->b, piece, &half);
+    dmi_build_pack(g->b, overlap, &half);
     half.dst_dtype = src;
     dmi_mark_step(arrived, dmi_build_expect(g->b, peer, refs[0], &half, NULL));
-    dmi_build_unpack(g->b, piece, &half);
+    dmi_build_unpack(g->b, overlap, &half);
     half.src_dtype = src;
     refs[0].mode = DMI_READ;
     dmi_late_kernel(g->b, &g->late, DMI_KERNEL_copy, &half, sizeof half, refs, arrived);
 }
 
-/* Every piece of what `taker` wants that `giver` holds; both sides walk them in this order. */
-static void each_piece(fetching *g, int giver, int taker, int64_t wants,
-                       void (*act)(fetching *, int, const dmi_copy *), int peer)
+/* Every overlap of what `receiver` wants that `sender` holds; both sides walk them in this order. */
+static void each_overlap(fetching *g, int sender, int receiver, int64_t wants,
+                         void (*act)(fetching *, int, const dmi_copy *), int peer)
 {
-    int64_t gives = dmi_desc_region_count(g->f->src, giver), landed = 0;
+    int64_t gives = dmi_desc_region_count(g->f->src, sender), landed = 0;
     for (int64_t i = 0; i < wants && gives > 0; i++) {
         dmi_region want, have;
-        g->f->want(g->f->context, taker, i, &want);
+        g->f->want(g->f->context, receiver, i, &want);
         if (g->f->dense) {
             dmi_region_dense(&want, landed);
             landed += want.count;
         }
-        if (giver == taker && g->f->skip && g->f->skip[i]) {
+        if (sender == receiver && g->f->skip && g->f->skip[i]) {
             continue;
         }
         int64_t j = want.count > 0 ? -1 : gives;
-        while ((j = dmi_desc_region_next(g->f->src, giver, &want, j)) < gives) {
-            dmi_copy piece;
-            dmi_desc_region(g->f->src, giver, j, &have);
+        while ((j = dmi_desc_region_next(g->f->src, sender, &want, j)) < gives) {
+            dmi_copy overlap;
+            dmi_desc_region(g->f->src, sender, j, &have);
             if (have.count > 0 &&
-                dmi_region_copy(g->b, &have, &want, g->f->src->dtype, g->f->dst_dtype, &piece)) {
-                act(g, peer, &piece);
+                dmi_region_copy(g->b, &have, &want, g->f->src->dtype, g->f->dst_dtype, &overlap)) {
+                act(g, peer, &overlap);
             }
         }
     }
 }
 
-static void local_piece(fetching *g, int peer, const dmi_copy *piece)
+static void local_overlap(fetching *g, int peer, const dmi_copy *overlap)
 {
     (void)peer;
-    copy_local(g, piece);
+    copy_local(g, overlap);
 }
 
 void dmi_plan_fetch(dmi_builder *b, const dmi_fetch *fetch, const dmi_mark after, dmi_mark done)
@@ -164,16 +164,16 @@ void dmi_plan_fetch_after(dmi_builder *b, const dmi_fetch *fetch, const dmi_mark
     int my_replica = dmi_layout_replica(fetch->src->layout, me), serves_me = dmi_fetch_replica(fetch->src, me);
     int64_t my_wants = fetch->count(fetch->context, me);
     if (my_replica == serves_me) {
-        each_piece(&g, me, me, my_wants, local_piece, me);
+        each_overlap(&g, me, me, my_wants, local_overlap, me);
     }
     for (int t = 1; t < workers && !b->failed; t++) {
-        dmi_build_turn(b);
+        dmi_build_round(b);
         int to = (me + t) % workers, from = (me - t + workers) % workers;
         if (dmi_layout_replica(fetch->src->layout, from) == serves_me) {
-            each_piece(&g, from, me, my_wants, expect_piece, from);
+            each_overlap(&g, from, me, my_wants, expect_overlap, from);
         }
         if (my_replica >= 0 && dmi_fetch_replica(fetch->src, to) == my_replica) {
-            each_piece(&g, me, to, fetch->count(fetch->context, to), send_piece, to);
+            each_overlap(&g, me, to, fetch->count(fetch->context, to), send_overlap, to);
         }
         dmi_late_make(b, &g.late, done);
     }

@@ -127,7 +127,7 @@ static int64_t dim_count(const dmi_copy *copy, int d)
 }
 
 /* The part of the copy whose ordinals along dim d (over its runs) are [first, first+len). */
-static bool take_slice(dmi_builder *b, const dmi_copy *copy, int d, int64_t first, int64_t len, dmi_copy *part)
+static bool take_range(dmi_builder *b, const dmi_copy *copy, int d, int64_t first, int64_t len, dmi_copy *part)
 {
     dmi_run *runs = dmi_build_alloc(b, (size_t)copy->nrun[d] * sizeof *runs);
     if (!runs) {
@@ -165,7 +165,7 @@ void dmi_copy_split(dmi_builder *b, const dmi_copy *copy, int64_t max_bytes,
     int64_t step = DMI_MAX(max_bytes / row, 1);
     for (int64_t i = 0; i < n; i += step) {
         dmi_copy part;
-        if (!take_slice(b, copy, d, i, DMI_MIN(step, n - i), &part)) {
+        if (!take_range(b, copy, d, i, DMI_MIN(step, n - i), &part)) {
             return;
         }
         if (row > max_bytes) { /* one index of this dim is still too much: split the next */

@@ -1,4 +1,4 @@
-/* Kernel steps put off to the end of a turn. */
+/* Kernel steps put off to the end of a round. */
 #include "plan/plan.h"
 
 #include <string.h>

@@ -43,11 +43,11 @@ static void partial_region(const dmi_partials *s, int worker, int64_t i, int64_t
 }
 
 /* Region j of what worker w makes of out: kept dims. */
-static void target_region(const dmi_partials *s, int worker, int64_t j, int piece, dmi_region *out)
+static void target_region(const dmi_partials *s, int worker, int64_t j, int chunk, dmi_region *out)
 {
     dmi_region region;
     if (s->scatter) {
-        dmi_slice_region(s->out, worker, s->pieces, piece, &region);
+        dmi_segment_region(s->out, worker, s->chunks, chunk, &region);
     } else {
         dmi_desc_region(s->out, worker, j, &region);
     }
@@ -163,21 +163,21 @@ static void local_parts(dmi_partials *s, dmi_mark done)
     }
 }
 
-/* Accumulators that go from giver to taker (or stay), to be added there. */
-static void share(dmi_partials *s, int giver, int taker, dmi_acc_add *add, const dmi_mark ready)
+/* Accumulators that go from sender to receiver (or stay), to be added there. */
+static void share(dmi_partials *s, int sender, int receiver, dmi_acc_add *add, const dmi_mark ready)
 {
     dmi_ref part = dmi_ref_work(s->part_work, DMI_READ), sum = dmi_ref_work(s->acc_work, DMI_READWRITE);
     dmi_mark here = {0};
     if (ready) {
         dmi_mark_merge(here, ready);
     }
-    if (giver != taker) {
+    if (sender != receiver) {
         dmi_copy moved;
         dmi_build_pack(s->b, &add->geometry, &moved);
         int64_t bytes = add->geometry.count * s->elem;
         as_transfer(s, &moved);
-        if (giver == s->b->me) {
-            dmi_build_push(s->b, taker, part, &moved, ready);
+        if (sender == s->b->me) {
+            dmi_build_push(s->b, receiver, part, &moved, ready);
             return;
         }
         part = dmi_ref_work(s->landing, DMI_WRITE);
@@ -185,7 +185,7 @@ static void share(dmi_partials *s, int giver, int taker, dmi_acc_add *add, const
         if (!s->b->failed) {
             s->b->plan->work_bytes[s->landing] += bytes;
         }
-        dmi_mark_step(here, dmi_build_expect(s->b, giver, part, &moved, NULL));
+        dmi_mark_step(here, dmi_build_expect(s->b, sender, part, &moved, NULL));
         part.mode = DMI_READ;
         dmi_copy packed;
         dmi_build_unpack(s->b, &add->geometry, &packed);
@@ -194,14 +194,14 @@ static void share(dmi_partials *s, int giver, int taker, dmi_acc_add *add, const
     dmi_late_kernel(s->b, &s->late, DMI_KERNEL_acc_add, add, sizeof *add, (dmi_ref[]){part, sum}, here);
 }
 
-/* Every (region that taker makes of out, part of giver) pair that shares accumulators, in an order both sides
- * walk; of the giver's regions only those that may. at: where the taker's accumulators begin. */
-static void each_share(dmi_partials *s, int giver, int taker, int piece, int64_t at, const dmi_mark ready)
+/* Every (region that receiver makes of out, part of sender) pair that shares accumulators, in an order both
+ * sides walk; of the sender's regions only those that may. at: where the receiver's accumulators begin. */
+static void each_share(dmi_partials *s, int sender, int receiver, int chunk, int64_t at, const dmi_mark ready)
 {
-    int64_t parts = dmi_desc_region_count(s->x, giver);
-    for (int64_t j = 0; j < dmi_desc_region_count(s->out, taker) && !s->b->failed; j++) {
+    int64_t parts = dmi_desc_region_count(s->x, sender);
+    for (int64_t j = 0; j < dmi_desc_region_count(s->out, receiver) && !s->b->failed; j++) {
         dmi_region part, target, box;
-        target_region(s, taker, j, piece, &target);
+        target_region(s, receiver, j, chunk, &target);
         dmi_region_dense(&target, at);
         at += target.count;
         if (target.count == 0) {
@@ -209,11 +209,11 @@ static void each_share(dmi_partials *s, int giver, int taker, int piece, int64_t
         }
         box_in_x(s, &target, &box);
         int64_t i = -1;
-        while ((i = dmi_desc_region_next(s->x, giver, &box, i)) < parts) {
+        while ((i = dmi_desc_region_next(s->x, sender, &box, i)) < parts) {
             dmi_acc_add add = {.acc = s->acc};
-            partial_region(s, giver, i, giver == s->b->me ? s->part_at[i] : 0, &part);
+            partial_region(s, sender, i, sender == s->b->me ? s->part_at[i] : 0, &part);
             if (part.count > 0 && dmi_region_copy(s->b, &part, &target, DM_F64, DM_F64, &add.geometry)) {
-                share(s, giver, taker, &add, ready);
+                share(s, sender, receiver, &add, ready);
             }
         }
     }
@@ -233,11 +233,11 @@ static void clear_accumulators(dmi_partials *s, int64_t count)
     dmi_build_kernel(s->b, DMI_KERNEL_reduce, &k, sizeof k, refs, 2, NULL);
 }
 
-static void store_results(dmi_partials *s, int piece, int64_t at, const dmi_mark added, dmi_mark done)
+static void store_results(dmi_partials *s, int chunk, int64_t at, const dmi_mark added, dmi_mark done)
 {
     for (int64_t j = 0; j < dmi_desc_region_count(s->out, s->b->me); j++) {
         dmi_region target;
-        target_region(s, s->b->me, j, piece, &target);
+        target_region(s, s->b->me, j, chunk, &target);
         if (target.count == 0) {
             continue;
         }
@@ -259,19 +259,19 @@ static void store_results(dmi_partials *s, int piece, int64_t at, const dmi_mark
     }
 }
 
-static int first_giver(const dmi_partials *s, int taker)
+static int first_giver(const dmi_partials *s, int receiver)
 {
     const dmi_layout *out = s->out->layout;
-    return out->replicas > 1 && out->position[taker] >= 0 ? out->position[taker] % out->group : taker;
+    return out->replicas > 1 && out->position[receiver] >= 0 ? out->position[receiver] % out->group : receiver;
 }
 
 /* Elements of out that this worker makes. */
-static int64_t made_here(const dmi_partials *s, int piece)
+static int64_t made_here(const dmi_partials *s, int chunk)
 {
     int64_t count = 0;
     for (int64_t j = 0; j < dmi_desc_region_count(s->out, s->b->me); j++) {
         dmi_region target;
-        target_region(s, s->b->me, j, piece, &target);
+        target_region(s, s->b->me, j, chunk, &target);
         count += target.count;
     }
     return count;
@@ -280,20 +280,20 @@ static int64_t made_here(const dmi_partials *s, int piece)
 /* Each region of out gets its addends from one replica of x, so every element counts once. The order of the
  * senders depends only on the region of out, so replicas of out agree to the last bit. In a round, grants come
  * before pushes, and kernels that wait for arrivals come last. */
-static void collect(dmi_partials *s, int piece, int64_t at, const dmi_mark summed, dmi_mark added)
+static void collect(dmi_partials *s, int chunk, int64_t at, const dmi_mark summed, dmi_mark added)
 {
     int workers = s->b->profile->workers, me = s->b->me;
     int mine = dmi_layout_replica(s->x->layout, me), serves_me = dmi_fetch_replica(s->x, me);
     for (int t = 0; t < workers && !s->b->failed; t++) {
-        dmi_build_turn(s->b);
+        dmi_build_round(s->b);
         int from = (first_giver(s, me) + t) % workers;
         if (dmi_layout_replica(s->x->layout, from) == serves_me) {
-            each_share(s, from, me, piece, at, from == me ? summed : NULL);
+            each_share(s, from, me, chunk, at, from == me ? summed : NULL);
         }
         for (int to = 0; to < workers; to++) {
             if (to != me && (first_giver(s, to) + t) % workers == me && mine >= 0 &&
                 dmi_fetch_replica(s->x, to) == mine) {
-                each_share(s, me, to, piece, 0, summed);
+                each_share(s, me, to, chunk, 0, summed);
             }
         }
         dmi_late_make(s->b, &s->late, added);
@@ -303,26 +303,26 @@ static void collect(dmi_partials *s, int piece, int64_t at, const dmi_mark summe
 void dmi_plan_partials(dmi_partials *s)
 {
     dmi_builder *b = s->b;
-    dmi_mark summed = {0}, made[DMI_MOST_PIECES] = {{0}};
+    dmi_mark summed = {0}, made[DMI_MOST_CHUNKS] = {{0}};
     int64_t count = 0, at = 0;
-    s->pieces = s->scatter ? dmi_slice_pieces(b->profile, s->out, s->elem) : 1;
+    s->chunks = s->scatter ? dmi_segment_chunks(b->profile, s->out, s->elem) : 1;
     local_parts(s, summed);
-    for (int q = 0; q < s->pieces; q++) {
+    for (int q = 0; q < s->chunks; q++) {
         count += made_here(s, q);
     }
     if (count > 0) {
         clear_accumulators(s, count);
         s->landing = dmi_build_work(b, 0);
     }
-    for (int q = 0; q <= s->pieces && !b->failed; q++) {
+    for (int q = 0; q <= s->chunks && !b->failed; q++) {
         dmi_mark added = {0};
-        if (q < s->pieces) {
+        if (q < s->chunks) {
             collect(s, q, at, summed, added);
             store_results(s, q, at, added, made[q]);
             at += made_here(s, q);
         }
-        if (s->scatter && q > 0) { /* behind the next piece's pushes: these need not wait for a sum */
-            dmi_slices_share(b, s->r->out, s->pieces, q - 1, made[q - 1]);
+        if (s->scatter && q > 0) { /* behind the next chunk's pushes: these need not wait for a sum */
+            dmi_segments_share(b, s->r->out, s->chunks, q - 1, made[q - 1]);
         }
     }
 }

@@ -77,21 +77,21 @@ typedef struct dmi_profile {
     int workers;             /* worker numbers 0 .. workers-1; number `workers` is the master */
     bool one_space;          /* master and workers share an address space */
     int64_t gemm_workspace;  /* limit on bytes in flight for one product, per worker; 0: chosen */
-    int64_t gemm_turn;       /* on GPUs: columns of c from which a transposed a is transposed in memory first */
+    int64_t gemm_transpose;  /* on GPUs: columns of c from which a transposed a is transposed in memory first */
     bool forced;             /* an option forces an algorithm: ops of DMI_FORCIBLE may refuse to plan a call */
     int gemm_algorithm;      /* enum dmi_gemm_algorithm */
     int reduce_algorithm;    /* enum dmi_reduce_algorithm */
-    int64_t reduce_piece;    /* least bytes of a piece of a slice; 0: chosen */
+    int64_t reduce_chunk;    /* least bytes of a piece of a slice; 0: chosen */
     int gemm_compute;        /* enum dmi_compute: of products that do not say it themselves */
     bool gemm_fused;         /* every worker's GPU has the fused product */
     int64_t device_bytes;    /* free memory of the GPU of a worker that had least, at the start; rounded */
     dmi_rates rates;         /* of the slowest worker, rounded, alike everywhere */
-    int64_t turn_bytes;      /* pushes of at least so much keep step with the others' (dmi_build_turn); 0: none */
-    int64_t piece;           /* most bytes at once of data that goes through staging memory of the host */
-    int64_t file_piece;      /* on GPUs: most bytes of a file at once */
-    bool gpu;                /* workers hold arrays in device memory: what goes through the host goes in pieces */
-    const int *host_of;      /* [workers] or NULL: one host. On a GPU, blocks between two hosts go in pieces too */
-    int64_t gpu_piece;       /* most bytes of such a piece, if more than `piece`: it does not pass through the host */
+    int64_t pace_bytes;      /* pushes of at least so much are paced (dmi_build_round); 0: none */
+    int64_t chunk;           /* most bytes at once of data that goes through staging memory of the host */
+    int64_t file_chunk;      /* on GPUs: most bytes of a file at once */
+    bool gpu;           /* workers hold arrays in device memory: what goes through the host goes in chunks */
+    const int *host_of; /* [workers] or NULL: one host. On a GPU, payloads between two hosts go in chunks too */
+    int64_t gpu_chunk; /* most bytes of such a chunk, if more than `chunk`: it does not pass through the host */
 } dmi_profile;
 
 enum dmi_ref_kind { DMI_REF_NONE, DMI_REF_OPERAND, DMI_REF_WORK, DMI_REF_USER };
@@ -170,8 +170,8 @@ typedef struct dmi_builder {
     struct dmi_built_layout *layouts;
     int phases, phase_end[DMI_PHASES]; /* see phases.c: steps before the end of each */
     int *work_phase;                   /* [work_room] the phase that uses it; -1: all */
-    bool pushed;          /* in this turn, of what keeps step */
-    uint32_t before_turn; /* EXPECTs up to the end of the last turn with such a push */
+    bool pushed;           /* in this round, a paced push */
+    uint32_t before_round; /* EXPECTs up to the end of the last round with such a push */
     dmi_step scrap; /* what step calls return once failed */
     dmi_ref scrap_ref[DMI_MAX_REFS];
 } dmi_builder;
@@ -192,7 +192,7 @@ dmi_step *dmi_build_push(dmi_builder *b, int peer, dmi_ref src, const dmi_copy *
 dmi_step *dmi_build_expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy *geometry, const dmi_mark after);
 /* Begins a round. In a round every worker usually sends to at most one peer and receives from at most one. Both
  * ends of a transfer belong to the same round. */
-void dmi_build_turn(dmi_builder *b);
+void dmi_build_round(dmi_builder *b);
 /* desc is copied into the plan (size bytes); dmi_copy's runs must live in the plan (dmi_build_alloc). */
 dmi_step *dmi_build_kernel(dmi_builder *b, int kernel, const void *desc, size_t size, const dmi_ref *refs, int nref,
                            const dmi_mark after);
@@ -248,9 +248,10 @@ void dmi_build_phase(dmi_builder *b);
 int dmi_build_kept(dmi_builder *b, int64_t bytes);
 void dmi_build_phases_end(dmi_builder *b, const dmi_call *call); /* dmi_plan_make_by's */
 
-/* --- late.c: kernel steps put off to the end of a turn -------------------------------------------------------- */
-/* A kernel that waits for what arrives in a turn comes after the turn's pushes, so that even an executor with one
- * queue for everything could take the steps in their order: grant, push, then wait for what was granted. */
+/* --- late.c: kernel steps put off to the end of a round
+ * -------------------------------------------------------- */
+/* A kernel that waits for what arrives in a round comes after the round's pushes, so that even an executor with
+ * one queue for everything could take the steps in their order: grant, push, then wait for what was granted. */
 typedef struct dmi_late {
     struct dmi_late_step *first, *last;
 } dmi_late;

@@ -1,9 +1,9 @@
 /* Reductions: what is sent to whom.
  *
- * Where a worker has one element, at most, for every element of out, as the gradients of workers have, and they are
- * summed, the elements themselves are pushed from where they are to where they are summed (addends.c). Else every worker
- * reduces its own elements into accumulators, which are pushed instead (partials.c). Whether a result with several
- * holders is made in slices, which are then shared, is a matter of size. */
+ * Where a worker has one element, at most, for every element of out, as the gradients of workers have, and they
+ * are summed, the elements themselves are pushed from where they are to where they are summed (addends.c). Else
+ * every worker reduces its own elements into accumulators, which are pushed instead (partials.c). Whether a
+ * result with several holders is made in segments, which are then shared, is a matter of size. */
 #include "plan/reduce.h"
 
 #include <string.h>
@@ -76,17 +76,17 @@ static void in_out(const dmi_partials *s, const dmi_region *in, dmi_region *out)
     }
 }
 
-static bool serves(const void *context, int giver, int taker)
+static bool serves(const void *context, int sender, int receiver)
 {
     const elements *e = context;
-    return dmi_layout_replica(e->s->x->layout, giver) == dmi_fetch_replica(e->s->x, taker);
+    return dmi_layout_replica(e->s->x->layout, sender) == dmi_fetch_replica(e->s->x, receiver);
 }
 
-static void own_elements(const void *context, int giver, dmi_region *out)
+static void own_elements(const void *context, int sender, dmi_region *out)
 {
     const elements *e = context;
     dmi_region region;
-    dmi_desc_region(e->s->x, giver, 0, &region);
+    dmi_desc_region(e->s->x, sender, 0, &region);
     in_out(e->s, &region, out);
 }
 
@@ -94,17 +94,17 @@ static void own_elements(const void *context, int giver, dmi_region *out)
 static dmi_load load_of(const dmi_partials *s, const elements *e)
 {
     const dmi_layout *x = s->x->layout;
-    dmi_load load = {.addends = 1, .bytes = s->elem, .givers = x->group, .replicas = x->replicas};
+    dmi_load load = {.addends = 1, .bytes = s->elem, .senders = x->group, .replicas = x->replicas};
     if (e->count > 0) {
         load.addends = e->count;
         load.bytes = dmi_dtype_bytes(s->x->dtype);
-        load.givers = e->count;
+        load.senders = e->count;
     } else if (x->kind == DMI_LAYOUT_GRID) {
         for (int d = 0; d < x->ndim; d++) {
             load.addends *= s->r->reduced >> d & 1 ? x->grid[d] : 1;
         }
     } else {
-        load.addends = load.givers = s->b->profile->workers;
+        load.addends = load.senders = s->b->profile->workers;
         load.replicas = 1;
     }
     return load;
@@ -198,7 +198,7 @@ dm_status dmi_plan_reduce(dmi_builder *b, const dmi_reducing *r)
                       .r = r,
                       .x = r->program ? &frame : r->in[0].desc,
                       .out = r->out->desc,
-                      .pieces = 1,
+                      .chunks = 1,
                       .acc = acc,
                       .elem = dmi_acc_bytes(acc)};
     elements e;

@@ -1,46 +1,49 @@
 /* Reductions over what several workers have, left at all holders of a result.
  *
  * dmi_plan_reduce chooses. Two forms, for a result of n elements that P workers hold and P workers add to:
- *   direct   everybody sends what it has to every holder, which adds it up: one hop, (P-1) n elements out of a worker
- *   scatter  the holders of the same elements have a slice of them each. What belongs to a slice goes to its owner
- *            alone, which finishes it and pushes it to the other holders: two hops, 2 (P-1)/P n elements
- * In both, copies of the result agree to the last bit: they are added in the same order, or are copies of one.
- * Slices come in pieces, so that one is added up while the next is on its way. */
+ *   direct   everybody sends what it has to every holder, which adds it up: one hop, (P-1) n elements out of a
+ * worker scatter  the holders of the same elements have a segment of them each. What belongs to a segment goes
+ * to its owner alone, which finishes it and pushes it to the other holders: two hops, 2 (P-1)/P n elements In
+ * both, copies of the result agree to the last bit: they are added in the same order, or are copies of one.
+ * Segments come in chunks, so that one is added up while the next is on its way. */
 #ifndef DMI_REDUCE_H
 #define DMI_REDUCE_H
 
 #include "plan/plan.h"
 
-enum { DMI_MOST_PIECES = 8 };
+enum { DMI_MOST_CHUNKS = 8 };
 
-/* --- slices.c */
-/* May a result of this layout be made in slices? */
-bool dmi_slices_serve(const dmi_desc *out);
-/* Chunk `piece` of the worker's segment, as a region of the worker's shard. The segments of all holders of the
+/* --- segments.c */
+/* May a result of this layout be made in segments? */
+bool dmi_segments_serve(const dmi_desc *out);
+/* Chunk `chunk` of the worker's segment, as a region of the worker's shard. The segments of all holders of the
  * same elements cover those elements. */
-void dmi_slice_region(const dmi_desc *out, int worker, int pieces, int piece, dmi_region *region);
-/* In how many pieces slices come; the same for all workers. bytes: of an element that travels. */
-int dmi_slice_pieces(const dmi_profile *profile, const dmi_desc *out, int64_t bytes);
+void dmi_segment_region(const dmi_desc *out, int worker, int chunks, int chunk, dmi_region *region);
+/* In how many chunks segments come; the same for all workers. bytes: of an element that travels. */
+int dmi_segment_chunks(const dmi_profile *profile, const dmi_desc *out, int64_t bytes);
 /* What is added up for a result, as far as the choice between the forms needs it. */
 typedef struct dmi_load {
     int64_t addends; /* of an element */
     int64_t bytes;   /* of an addend on its way */
-    int givers;      /* workers with addends */
+    int senders;     /* workers with addends */
     int replicas;    /* replicas of the addends: each replica's workers have all of them */
 } dmi_load;
 /* Scatter, and not direct? By bytes and hops, unless an option forces one. */
 bool dmi_scatter_pays(const dmi_profile *profile, const dmi_desc *out, const dmi_load *load);
-/* A piece of every slice to the other holders of the same elements; `ready`: this worker's own is finished. */
-void dmi_slices_share(dmi_builder *b, const dmi_value *out, int pieces, int piece, const dmi_mark ready);
+/* A chunk of every segment to the other holders of the same elements; `ready`: this worker's own is finished.
+ */
+void dmi_segments_share(dmi_builder *b, const dmi_value *out, int chunks, int chunk, const dmi_mark ready);
 
-/* --- addends.c: every giver has one addend of each element of the result, all of them in one region */
+/* --- addends.c: every sender has one addend of each element of the result, all of them in one region */
 typedef struct dmi_addends {
     const dmi_value *out; /* of a grid layout */
     dm_dtype dtype;      /* of the addends */
     int count;           /* of an element */
     const int *row;      /* [workers] which of them a worker has: 0 .. count-1 in the order of addition; -1: none */
-    bool (*serves)(const void *context, int giver, int taker); /* does taker get its addends from this giver? */
-    void (*region)(const void *context, int giver, dmi_region *region); /* in out's coordinates; memory as there */
+    bool (*serves)(const void *context, int sender,
+                   int receiver); /* does receiver get its addends from this sender? */
+    void (*region)(const void *context, int sender,
+                   dmi_region *region); /* in out's coordinates; memory as there */
     const void *context;
     dmi_ref ref;           /* own addend */
     const uint32_t *ready; /* it is there; may be NULL */
@@ -78,11 +81,11 @@ typedef struct dmi_partials {
     bool keeps;   /* out has all dims */
     int acc;      /* kind of accumulator */
     int64_t elem; /* its bytes */
-    bool scatter; /* out is made in slices, of so many pieces */
-    int pieces;
+    bool scatter; /* out is made in segments, of so many chunks */
+    int chunks;
     int part_work, acc_work, landing;
     int64_t *part_at; /* in part_work: where the accumulators of each own region of x begin */
-    dmi_late late;    /* additions of this turn */
+    dmi_late late;    /* additions of this round */
 } dmi_partials;
 void dmi_plan_partials(dmi_partials *s);
 

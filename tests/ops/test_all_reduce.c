@@ -218,9 +218,9 @@ static void run_forced(const char *name, int64_t cases, void (*fn)(dmt_case *))
     } ways[] = {{"auto", NULL},
                 {"direct", "reduce_algorithm=direct"},
                 {"scatter", "reduce_algorithm=scatter"},
-                {"pieces", "reduce_algorithm=scatter,reduce_piece=128"},
-                {"messages", "reduce_algorithm=scatter,reduce_piece=128,transport=mpi"},
-                {"hosts", "reduce_algorithm=scatter,reduce_piece=128,pretend_hosts=2"}};
+                {"pieces", "reduce_algorithm=scatter,reduce_chunk=128"},
+                {"messages", "reduce_algorithm=scatter,reduce_chunk=128,transport=mpi"},
+                {"hosts", "reduce_algorithm=scatter,reduce_chunk=128,pretend_hosts=2"}};
     for (int i = 0; i < (int)(sizeof ways / sizeof ways[0]); i++) {
         char suite[64];
         snprintf(suite, sizeof suite, "%s_%s", name, ways[i].way);
@@ -245,7 +245,7 @@ static void test_other_counts(void **state)
 {
     (void)state;
     for (int w = 4; w <= 7; w++) {
-        static const char options[] = "reduce_algorithm=scatter,reduce_piece=128";
+        static const char options[] = "reduce_algorithm=scatter,reduce_chunk=128";
         dmt_run(&(dmt_suite){
             .name = "gradients_counts", .cases = 100, .fn = gradients_case, .options = options, .workers = w});
         dmt_run(&(dmt_suite){

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MANY_PIECES "file_piece=4096,file_threads=3"
+#define MANY_PIECES "file_chunk=4096,file_threads=3"
 
 static dm_layout layout_of(dm_session *s, int which)
 {

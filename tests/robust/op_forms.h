@@ -184,7 +184,7 @@ static const op_form forms[] = {
     {"sum", "", "r..", sum_rows, false, false},
     {"sum", "", "c..", sum_rows, false, false},
     {"sum", "reduce_algorithm=direct,", "r..", sum_copies, false, false},
-    {"sum", "reduce_algorithm=scatter,reduce_piece=16,", "r..", sum_copies, false, false},
+    {"sum", "reduce_algorithm=scatter,reduce_chunk=16,", "r..", sum_copies, false, false},
     {"sum", "", "y..", sum_all, false, false},
     {"save", "", "r..", save, true, true},
     {"save", "", "g..", save, true, true},

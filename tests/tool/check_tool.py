@@ -93,4 +93,4 @@ check_bench(1 * times, triples("load_ms") + triples("save_ms") + ["load_gbps", "
 check_bench(4 * times, triples("us") + ["processor_percent"], "dispatch", "--count", 2000, "--idle", 0.05, *few, *turns)
 check_bench(9 * times, triples("us") + triples("mbps"), "transport", "--max", 1024, *few, *turns)
 check_bench((2 if launched else 1) * 3 * times, triples("us") + triples("gbps"), "transport", "--max", 1, "--ring=4K",
-            "--tiers", "direct,mpi" if launched else "direct", *few, *turns)
+            "--transports", "direct,mpi" if launched else "direct", *few, *turns)

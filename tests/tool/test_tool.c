@@ -354,7 +354,7 @@ static void test_refusals(void **state)
         {"bench dispatch --count -1", "-1"},
         {"bench dispatch --idle never", "never"},
         {"bench transport --max big", "big"},
-        {"bench transport --tiers pigeon", "pigeon"},
+        {"bench transport --transports pigeon", "pigeon"},
         {"bench transport --ring=0", "--ring"},
         {"bench dispatch --size 0", "--size"},
         {"bench dispatch --dtype i32", "i32"},

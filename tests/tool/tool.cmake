@@ -20,25 +20,25 @@ if(TARGET dmath_tool)
   endforeach()
 
   # On emulated GPUs a file goes in pieces; a ratio that nothing can reach is a failure.
-  dmath_test(tool_bench_file_emulated dmath_tool bench ${bench_file} ${few} --workers 2 -O file_piece=8K
+  dmath_test(tool_bench_file_emulated dmath_tool bench ${bench_file} ${few} --workers 2 -O file_chunk=8K
              -O file_threads=2)
   dmath_test(tool_bench_file_least dmath_tool bench ${bench_file} ${few} --workers 2 --least 1000000)
   set_tests_properties(tool_bench_file_least PROPERTIES WILL_FAIL ON)
   set_property(TEST tool_bench_file_emulated APPEND PROPERTY ENVIRONMENT DMATH_DEVICE=emulated DMATH_EMULATED_GPUS=2)
   # Transports one after another, and all workers at once.
-  set(tiers bench transport --max 256 --tiers all --ring=1K,40000 ${few})
-  dmath_test(tool_bench_tiers dmath_tool ${tiers} --workers 2,3)
-  dmath_mpi_test(tool_bench_tiers_mpi 4 ${tool} ${tiers})
+  set(transports bench transport --max 256 --transports all --ring=1K,40000 ${few})
+  dmath_test(tool_bench_transports dmath_tool ${transports} --workers 2,3)
+  dmath_mpi_test(tool_bench_transports_mpi 4 ${tool} ${transports})
   if(NOT DMATH_HAVE_CUDA)
-    dmath_test(tool_bench_tiers_emulated dmath_tool ${tiers} --workers 2)
-    dmath_mpi_test(tool_bench_tiers_emulated_mpi 3 ${tool} ${tiers})
-    foreach(test tool_bench_tiers_emulated tool_bench_tiers_emulated_mpi)
+    dmath_test(tool_bench_transports_emulated dmath_tool ${transports} --workers 2)
+    dmath_mpi_test(tool_bench_transports_emulated_mpi 3 ${tool} ${transports})
+    foreach(test tool_bench_transports_emulated tool_bench_transports_emulated_mpi)
       if(TEST ${test})
         set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT DMATH_DEVICE=emulated DMATH_EMULATED_GPUS=2)
       endif()
     endforeach()
-    if(TEST tool_bench_tiers_emulated_mpi)
-      set_tests_properties(tool_bench_tiers_emulated_mpi PROPERTIES PASS_REGULAR_EXPRESSION
+    if(TEST tool_bench_transports_emulated_mpi)
+      set_tests_properties(tool_bench_transports_emulated_mpi PROPERTIES PASS_REGULAR_EXPRESSION
                            "bytes +direct +cuda_mpi +staged +mpi")
     endif()
   endif()

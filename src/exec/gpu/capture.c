@@ -14,7 +14,7 @@ dm_status dmi_gpu_work_begin(dmi_engine *e, int stream)
     return status;
 }
 
-dm_status dmi_gpu_work_end(dmi_engine *e, int stream, const dmi_work *w, dm_status status)
+dm_status dmi_gpu_work_end(dmi_engine *e, int stream, const dmi_queued_step *w, dm_status status)
 {
     char text[DMI_ERROR_TEXT] = "";
     if (!e->gpu->capturing) {

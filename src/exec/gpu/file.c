@@ -1,14 +1,14 @@
 /* Parts of files on a GPU.
  *
- * Reading: the crew reads ahead of the lane, all parts of a command for which there are pieces. A step is
- * issued when its piece is full: the copy to the device is put on the lane's stream, behind waits for what uses
- * the memory now (all of it issued). So nothing on a stream waits for a file. The piece is free again when its
- * event is reached.
+ * Reading: the crew reads ahead of the lane, all file ranges of a command for which there are buffers. A step
+ * is issued when its staging buffer is full: the copy to the device is put on the lane's stream, behind waits
+ * for what uses the memory now (all of it issued). So nothing on a stream waits for a file. The staging buffer
+ * is free again when its event is reached.
  *
- * Writing: a step is issued when there is a piece for it: the copy from the device is put on the stream. When
- * its event has been reached, and everything before the step is done, so that it is known whether the data is
- * good, the crew writes it; then the step is done. */
-#include "exec/gpu/pieces.h"
+ * Writing: a step is issued when there is a staging buffer for it: the copy from the device is put on the
+ * stream. When its event has been reached, and everything before the step is done, so that it is known whether
+ * the data is good, the crew writes it; then the step is done. */
+#include "exec/gpu/host_work.h"
 #include "kernels/direct.h"
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ static void free_use(dmi_file_use *use)
 
 void dmi_gpu_file_free(dmi_engine *e)
 {
-    struct dmi_hosting *h = e->gpu->hosting;
+    struct dmi_host_work *h = e->gpu->host_work;
     while (h->use) {
         dmi_file_use *use = h->use;
         h->use = use->next;
@@ -38,7 +38,7 @@ void dmi_gpu_file_free(dmi_engine *e)
 
 static dmi_file_use *use_of(dmi_engine *e, dmi_instance *inst, bool reading)
 {
-    struct dmi_hosting *h = e->gpu->hosting;
+    struct dmi_host_work *h = e->gpu->host_work;
     if (inst->file) {
         return inst->file;
     }
@@ -77,7 +77,7 @@ static void forget(dmi_engine *e, dmi_instance *inst)
 {
     dmi_file_use *use = inst->file;
     if (--use->steps == 0) {
-        dmi_file_use **at = &e->gpu->hosting->use;
+        dmi_file_use **at = &e->gpu->host_work->use;
         while (*at != use) {
             at = &(*at)->next;
         }
@@ -114,9 +114,9 @@ static dm_status open_once(dmi_file_use *use)
 
 static void run_part(dmi_crew_job *job)
 {
-    dmi_piece *p = (dmi_piece *)job;
+    dmi_staging_buffer *p = (dmi_staging_buffer *)job;
     dmi_file_use *use = p->use;
-    const dmi_file_part *part = p->work->step->desc;
+    const dmi_file_range *part = p->work->step->desc;
     dm_status status = DM_OK;
     if (p->planted) {
         status = dmi_fail(DM_ERR_IO, "%s: planted fault", use->file.path);
@@ -143,19 +143,20 @@ static void run_part(dmi_crew_job *job)
 static bool planted(dmi_engine *e)
 {
     const char *fault = e->config.fault;
-    return fault && strncmp(fault, "file:", 5) == 0 && ++e->gpu->hosting->parts == strtoll(fault + 5, NULL, 10);
+    return fault && strncmp(fault, "file:", 5) == 0 &&
+           ++e->gpu->host_work->parts == strtoll(fault + 5, NULL, 10);
 }
 
-static void begin_job(dmi_engine *e, dmi_piece *p, dmi_work *w)
+static void begin_job(dmi_engine *e, dmi_staging_buffer *p, dmi_queued_step *w)
 {
     p->work = w;
     p->use = w->inst->file;
     p->planted = planted(e);
-    dmi_gpu_piece_to_crew(e, p, run_part);
+    dmi_gpu_buffer_to_crew(e, p, run_part);
     atomic_store_explicit(&e->port->now_step, w->step->kind, memory_order_relaxed);
 }
 
-/* --- between a piece and the worker's memory --- */
+/* --- between a staging buffer and the worker's memory --- */
 
 static bool in_rows(const dmi_copy *c, int64_t *src, int64_t *dst, int64_t v[4])
 {
@@ -166,10 +167,10 @@ static bool in_rows(const dmi_copy *c, int64_t *src, int64_t *dst, int64_t v[4])
     return rows;
 }
 
-static dm_status move(dmi_engine *e, int lane, dmi_work *w, dmi_piece *p)
+static dm_status move(dmi_engine *e, int lane, dmi_queued_step *w, dmi_staging_buffer *p)
 {
     dmi_queue *queue = e->gpu->queue[lane];
-    const dmi_file_part *part = w->step->desc;
+    const dmi_file_range *part = w->step->desc;
     const dmi_copy *rest = &part->rest;
     bool reading = w->step->kind == DMI_STEP(file_read);
     int64_t bytes = rest->count * dmi_dtype_bytes(rest->src_dtype), src, dst, v[4];
@@ -179,7 +180,7 @@ static dm_status move(dmi_engine *e, int lane, dmi_work *w, dmi_piece *p)
         return v[1] == 1 ? dmi_cu_copy(queue->stream, to, from, v[0])
                          : dmi_cu_copy_2d(queue->stream, to, v[3], from, v[2], v[0], v[1]);
     }
-    dm_status status = dmi_gpu_piece_packed(e);
+    dm_status status = dmi_gpu_buffer_packed(e);
     queue->device_run = status == DM_OK ? dmi_gpu_runs(e, w, rest) : NULL;
     if (status == DM_OK && reading) {
         status = dmi_cu_copy(queue->stream, p->device, p->pinned, bytes);
@@ -195,43 +196,44 @@ static dm_status move(dmi_engine *e, int lane, dmi_work *w, dmi_piece *p)
 }
 
 /* The lane's stream waits for what the step waits for, all of which has been issued; then the copy. */
-static void put_on_stream(dmi_engine *e, int lane, dmi_work *w, dmi_piece *p, dmi_pieces *list)
+static void put_on_stream(dmi_engine *e, int lane, dmi_queued_step *w, dmi_staging_buffer *p,
+                          dmi_buffer_list *list)
 {
     dm_status status = dmi_gpu_after(e, lane, &w->wait);
     dmi_gpu_time_begin(e, lane, w);
     dmi_gpu_failed(e, w, status == DM_OK ? move(e, lane, w, p) : status);
     dmi_gpu_time_end(e, lane, w);
-    dmi_gpu_piece_on_device(e, lane, list, p);
+    dmi_gpu_buffer_on_device(e, lane, list, p);
 }
 
 /* --- reading --- */
 
-static void read_ahead(dmi_engine *e, int lane, const dmi_work *w)
+static void read_ahead(dmi_engine *e, int lane, const dmi_queued_step *w)
 {
-    struct dmi_hosting *h = e->gpu->hosting;
+    struct dmi_host_work *h = e->gpu->host_work;
     uint64_t end = atomic_load_explicit(&e->lane[lane].enqueued, memory_order_relaxed);
     h->ahead[lane] = DMI_MAX(h->ahead[lane], e->gpu->issued[lane]);
     while (h->ahead[lane] < end && !atomic_load(&w->inst->failed)) {
-        dmi_work *next = dmi_lane_slot(&e->lane[lane], h->ahead[lane]);
-        dmi_piece *p =
-            next->inst == w->inst && next->step->kind == DMI_STEP(file_read) ? dmi_gpu_piece_take(e) : NULL;
+        dmi_queued_step *next = dmi_lane_slot(&e->lane[lane], h->ahead[lane]);
+        dmi_staging_buffer *p =
+            next->inst == w->inst && next->step->kind == DMI_STEP(file_read) ? dmi_gpu_buffer_take(e) : NULL;
         if (!p) {
             return;
         }
-        next->piece = p;
+        next->buffer = p;
         begin_job(e, p, next);
         h->ahead[lane]++;
     }
 }
 
-static bool issue_read(dmi_engine *e, int lane, dmi_work *w)
+static bool issue_read(dmi_engine *e, int lane, dmi_queued_step *w)
 {
-    struct dmi_hosting *h = e->gpu->hosting;
+    struct dmi_host_work *h = e->gpu->host_work;
     read_ahead(e, lane, w);
-    dmi_piece *p = w->piece;
+    dmi_staging_buffer *p = w->buffer;
     if (!p) {
         if (!atomic_load(&w->inst->failed)) {
-            return false; /* all pieces are in use */
+            return false; /* all staging buffers are in use */
         }
         skip(e, w->inst);
         return true;
@@ -239,7 +241,7 @@ static bool issue_read(dmi_engine *e, int lane, dmi_work *w)
     if (!dmi_crew_done(&p->job)) {
         return false;
     }
-    w->piece = NULL;
+    w->buffer = NULL;
     h->jobs--;
     forget(e, w->inst);
     if (p->status != DM_OK) {
@@ -248,18 +250,18 @@ static bool issue_read(dmi_engine *e, int lane, dmi_work *w)
     if (!p->skipped && !atomic_load(&w->inst->failed) && dmi_ref_pointer(w->inst, &w->step->ref[0])) {
         put_on_stream(e, lane, w, p, &h->to_device);
     } else {
-        dmi_gpu_piece_free(e, p);
+        dmi_gpu_buffer_free(e, p);
     }
     return true;
 }
 
 /* --- writing --- */
 
-static bool issue_write(dmi_engine *e, int lane, dmi_work *w)
+static bool issue_write(dmi_engine *e, int lane, dmi_queued_step *w)
 {
-    struct dmi_hosting *h = e->gpu->hosting;
+    struct dmi_host_work *h = e->gpu->host_work;
     bool nothing = atomic_load(&w->inst->failed) || !dmi_ref_pointer(w->inst, &w->step->ref[0]);
-    dmi_piece *p = nothing ? NULL : dmi_gpu_piece_take(e);
+    dmi_staging_buffer *p = nothing ? NULL : dmi_gpu_buffer_take(e);
     if (nothing) {
         skip(e, w->inst);
         w->finished = true;
@@ -270,43 +272,43 @@ static bool issue_write(dmi_engine *e, int lane, dmi_work *w)
     return nothing || p;
 }
 
-void dmi_gpu_file_arrived(dmi_engine *e, dmi_piece *p)
+void dmi_gpu_file_arrived(dmi_engine *e, dmi_staging_buffer *p)
 {
-    dmi_work *w = p->work;
+    dmi_queued_step *w = p->work;
     dmi_compute_check_inputs(e, w);
     if (atomic_load(&w->inst->failed)) {
         skip(e, w->inst);
         w->finished = true;
-        dmi_gpu_piece_free(e, p);
+        dmi_gpu_buffer_free(e, p);
         return;
     }
     begin_job(e, p, w);
-    dmi_gpu_piece_append(&e->gpu->hosting->with_crew, p);
+    dmi_gpu_buffer_append(&e->gpu->host_work->with_crew, p);
 }
 
-void dmi_gpu_file_written(dmi_engine *e, dmi_piece *p)
+void dmi_gpu_file_written(dmi_engine *e, dmi_staging_buffer *p)
 {
     if (p->status != DM_OK) {
         dmi_gpu_failed(e, p->work, dmi_fail(p->status, "%s", p->text));
     }
     forget(e, p->work->inst);
     p->work->finished = true;
-    dmi_gpu_piece_free(e, p);
+    dmi_gpu_buffer_free(e, p);
 }
 
 /* True if the step must wait because earlier commands hold the device memory for packed staging buffers. */
-static bool waits_for_memory(dmi_engine *e, const dmi_work *w)
+static bool waits_for_memory(dmi_engine *e, const dmi_queued_step *w)
 {
-    const dmi_file_part *part = w->step->desc;
+    const dmi_file_range *part = w->step->desc;
     int64_t src, dst, v[4];
-    return !atomic_load(&w->inst->failed) && e->first != w->inst && !e->gpu->hosting->device &&
-           !in_rows(&part->rest, &src, &dst, v) && dmi_gpu_piece_packed(e) != DM_OK;
+    return !atomic_load(&w->inst->failed) && e->first != w->inst && !e->gpu->host_work->device &&
+           !in_rows(&part->rest, &src, &dst, v) && dmi_gpu_buffer_packed(e) != DM_OK;
 }
 
-bool dmi_gpu_issue_file(dmi_engine *e, int lane, dmi_work *w)
+bool dmi_gpu_issue_file(dmi_engine *e, int lane, dmi_queued_step *w)
 {
     bool reading = w->step->kind == DMI_STEP(file_read);
-    dm_status status = atomic_load(&w->inst->failed) && !w->inst->file ? DM_ERR_POISONED : dmi_gpu_hosting(e);
+    dm_status status = atomic_load(&w->inst->failed) && !w->inst->file ? DM_ERR_POISONED : dmi_gpu_host_work(e);
     if (status == DM_OK && !use_of(e, w->inst, reading)) {
         status = dmi_fail(DM_ERR_NOMEM, "no memory for a file");
     }

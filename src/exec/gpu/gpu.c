@@ -1,12 +1,12 @@
 #include "exec/gpu/gpu.h"
-#include "exec/gpu/pieces.h"
+#include "exec/gpu/host_work.h"
 #include "exec/trace.h"
 
 #include <string.h>
 
 enum { EAGER_NS = 2000000, WAKE_NS = 20000 };
 
-void dmi_gpu_failed(dmi_engine *e, const dmi_work *w, dm_status status)
+void dmi_gpu_failed(dmi_engine *e, const dmi_queued_step *w, dm_status status)
 {
     if (status != DM_OK) {
         dmi_engine_fail(e, w->inst, status, dmi_error_text());
@@ -26,7 +26,7 @@ static void *target(dmi_engine *e, int peer, const dmi_slot *slot)
 
 /* The copy waits for the place (freed), the counter is raised behind the copy, and only then the block is
  * announced: see gpu.h. */
-static bool send_direct(dmi_engine *e, dmi_work *w)
+static bool send_direct(dmi_engine *e, dmi_queued_step *w)
 {
     int peer = w->step->peer;
     dmi_gpu_peer *p = &e->gpu->peer[peer];
@@ -59,7 +59,7 @@ static bool send_direct(dmi_engine *e, dmi_work *w)
     return true;
 }
 
-static bool send_step(dmi_engine *e, dmi_work *w)
+static bool send_step(dmi_engine *e, dmi_queued_step *w)
 {
     int peer = w->step->peer;
     return dmi_gpu_direct(e, peer) ? send_direct(e, w)
@@ -75,8 +75,8 @@ static bool count_sent(dmi_engine *e)
     const dmi_lane *lane = &e->lane[DMI_LANE_SEND];
     uint64_t *issued = &e->gpu->issued[DMI_LANE_SEND], before = *issued;
     while (*issued < lane->started && !dmi_gpu_held(dmi_lane_slot(lane, *issued))) {
-        const dmi_work *w = dmi_lane_slot(lane, (*issued)++);
-        dmi_gpu_mark(e, DMI_LANE_SEND, w);
+        const dmi_queued_step *w = dmi_lane_slot(lane, (*issued)++);
+        dmi_gpu_record(e, DMI_LANE_SEND, w);
     }
     return *issued != before;
 }
@@ -87,7 +87,7 @@ static bool issue_send(dmi_engine *e)
     uint64_t end = atomic_load_explicit(&lane->enqueued, memory_order_relaxed);
     bool moved = count_sent(e);
     while (lane->started < end) {
-        dmi_work *w = dmi_lane_slot(lane, lane->started);
+        dmi_queued_step *w = dmi_lane_slot(lane, lane->started);
         if (!dmi_gpu_issued(e, &w->wait) || !send_step(e, w)) {
             break;
         }
@@ -100,7 +100,7 @@ static bool issue_send(dmi_engine *e)
 
 /* --- RECV --- */
 
-static bool grant_direct(dmi_engine *e, dmi_work *w)
+static bool grant_direct(dmi_engine *e, dmi_queued_step *w)
 {
     int peer = w->step->peer;
     if (w->ordinal - e->peer[peer].retired >= DMI_SLOTS) {
@@ -128,7 +128,7 @@ static bool grant_direct(dmi_engine *e, dmi_work *w)
     return true;
 }
 
-static bool on_its_way(dmi_engine *e, const dmi_work *w)
+static bool on_its_way(dmi_engine *e, const dmi_queued_step *w)
 {
     if (!dmi_gpu_direct(e, w->step->peer)) {
         return w->started; /* the copy from the staging buffer is on the stream */
@@ -137,7 +137,7 @@ static bool on_its_way(dmi_engine *e, const dmi_work *w)
     return atomic_load_explicit(&box->announced, memory_order_acquire) > w->ordinal;
 }
 
-static bool grant_step(dmi_engine *e, dmi_work *w)
+static bool grant_step(dmi_engine *e, dmi_queued_step *w)
 {
     int peer = w->step->peer;
     return dmi_gpu_direct(e, peer) ? grant_direct(e, w)
@@ -152,7 +152,7 @@ static bool issue_recv(dmi_engine *e)
     uint64_t *issued = &e->gpu->issued[DMI_LANE_RECV];
     bool moved = false;
     while (lane->started < end) {
-        dmi_work *w = dmi_lane_slot(lane, lane->started);
+        dmi_queued_step *w = dmi_lane_slot(lane, lane->started);
         if (!dmi_gpu_issued(e, &w->wait) || !grant_step(e, w)) {
             break;
         }
@@ -173,12 +173,12 @@ static bool issue_compute(dmi_engine *e, int number)
     uint64_t *issued = &e->gpu->issued[number];
     bool moved = false;
     while (*issued < end) {
-        dmi_work *w = dmi_lane_slot(lane, *issued);
+        dmi_queued_step *w = dmi_lane_slot(lane, *issued);
         if (!dmi_gpu_issued(e, &w->wait) || !dmi_gpu_issue_compute(e, number, w)) {
             break;
         }
         ++*issued;
-        dmi_gpu_mark(e, number, w);
+        dmi_gpu_record(e, number, w);
         moved = true;
     }
     return moved;
@@ -186,7 +186,7 @@ static bool issue_compute(dmi_engine *e, int number)
 
 /* --- what is done --- */
 
-static bool finished(dmi_engine *e, int lane, const dmi_work *w, uint64_t seq)
+static bool finished(dmi_engine *e, int lane, const dmi_queued_step *w, uint64_t seq)
 {
     if (lane == DMI_LANE_RECV) {
         const dmi_mailbox *box = &e->port->mailbox[w->step->peer];
@@ -200,7 +200,7 @@ static bool finished(dmi_engine *e, int lane, const dmi_work *w, uint64_t seq)
     return e->gpu->reached[lane] >= seq && (!by_host || w->finished);
 }
 
-static void settle_send(dmi_engine *e, dmi_work *w)
+static void settle_send(dmi_engine *e, dmi_queued_step *w)
 {
     dmi_port *port = dmi_hub_port(e->config.hub, w->step->peer);
     dmi_mailbox *box = &port->mailbox[e->config.me];
@@ -214,7 +214,7 @@ static void settle_send(dmi_engine *e, dmi_work *w)
     atomic_fetch_add_explicit(&e->port->tally.messages_sent, 1, memory_order_relaxed);
 }
 
-static void settle_recv(dmi_engine *e, dmi_work *w)
+static void settle_recv(dmi_engine *e, dmi_queued_step *w)
 {
     const dmi_slot *slot = &e->port->mailbox[w->step->peer].slot[w->ordinal % DMI_SLOTS];
     if (dmi_gpu_direct(e, w->step->peer)) {
@@ -229,7 +229,7 @@ static void settle_recv(dmi_engine *e, dmi_work *w)
     atomic_fetch_add_explicit(&e->port->tally.messages_received, 1, memory_order_relaxed);
 }
 
-static void settle_compute(dmi_engine *e, dmi_work *w)
+static void settle_compute(dmi_engine *e, dmi_queued_step *w)
 {
     dmi_compute_check_inputs(e, w);
     if (!atomic_load(&w->inst->failed)) {
@@ -245,7 +245,7 @@ static bool settle_lane(dmi_engine *e, int number)
     uint64_t end = e->gpu->issued[number];
     bool moved = false;
     for (; done < end; done++) {
-        dmi_work *w = dmi_lane_slot(lane, done);
+        dmi_queued_step *w = dmi_lane_slot(lane, done);
         bool came = atomic_load(&e->lane[DMI_LANE_RECV].done) >= w->arrivals;
         if (!finished(e, number, w, done + 1) || !came || !dmi_engine_reached(e, &w->wait)) {
             break;
@@ -298,7 +298,7 @@ bool dmi_gpu_progress(dmi_engine *e)
             (lane == DMI_LANE_SEND ? issue_send(e) : lane != DMI_LANE_RECV && issue_compute(e, lane)) || moved;
     }
     moved = dmi_gpu_staged_progress(e) || moved;
-    moved = dmi_gpu_hosting_progress(e) || moved;
+    moved = dmi_gpu_host_work_progress(e) || moved;
     moved = dmi_gpu_message_progress(e) || moved;
     /* Querying an event costs about as much as a launch. So query rarely while there are steps to issue. */
     if (!moved || ++e->gpu->rounds >= LOOK_EVERY) {
@@ -319,7 +319,7 @@ bool dmi_gpu_progress(dmi_engine *e)
     if (!e->config.hub->oversubscribed && now - e->gpu->busy_ns < EAGER_NS) {
         return true;
     }
-    if (dmi_gpu_hosting_rings(e)) {
+    if (dmi_gpu_host_work_rings(e)) {
         return false;
     }
     e->wake_ns = e->wake_ns ? DMI_MIN(e->wake_ns, now + WAKE_NS) : now + WAKE_NS;

@@ -28,7 +28,7 @@ dm_status dmi_gpu_start(dmi_engine *e, int device);
 void dmi_gpu_stop(dmi_engine *e);
 dm_status dmi_gpu_connect(dmi_engine *e, int number, dmi_engine *peer);
 void dmi_gpu_disconnect(dmi_engine *e);
-dm_status dmi_gpu_messages(dmi_engine *e, int64_t piece);
+dm_status dmi_gpu_messages(dmi_engine *e, int64_t chunk_bytes);
 dm_status dmi_gpu_carry(dmi_engine *e, void *to, const void *from, int64_t bytes, int times, double *seconds);
 dm_status dmi_gpu_rates(dmi_engine *e, dmi_rates *out);
 void *dmi_gpu_map(dmi_engine *e, int peer, int slab);

@@ -1,5 +1,5 @@
 /* Steps of the compute lanes on a GPU: kernels and their run tables. */
-#include "exec/gpu/pieces.h"
+#include "exec/gpu/host_work.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static bool make_tables(dmi_engine *e, dmi_step_tables *t, const dmi_copy *c, in
     return ok;
 }
 
-const dmi_run *const *dmi_gpu_runs(dmi_engine *e, const dmi_work *w, const dmi_copy *c)
+const dmi_run *const *dmi_gpu_runs(dmi_engine *e, const dmi_queued_step *w, const dmi_copy *c)
 {
     dmi_plan *plan = w->inst->plan;
     int64_t runs = 0;
@@ -62,7 +62,7 @@ const dmi_run *const *dmi_gpu_runs(dmi_engine *e, const dmi_work *w, const dmi_c
 
 /* --- any step --- */
 
-static bool has_memory(const dmi_work *w)
+static bool has_memory(const dmi_queued_step *w)
 {
     for (int i = 0; i < w->step->nref; i++) {
         if (!dmi_ref_pointer(w->inst, &w->step->ref[i])) {
@@ -77,15 +77,15 @@ static bool has_memory(const dmi_work *w)
 /* A fused product starts behind all kernels issued so far on any lane. It leaves some multiprocessors free, but
  * they are too few for a kernel in clusters or for a second fused product. Everything that it waits for was
  * issued before it, so it depends on nothing that comes later. */
-static dm_status fused_step(dmi_engine *e, int lane, dmi_work *w)
+static dm_status fused_step(dmi_engine *e, int lane, dmi_queued_step *w)
 {
     dmi_gpu *g = e->gpu;
     const dmi_fused_gemm *d = w->step->desc;
     dmi_arrival arrival[DMI_FUSED_MOST];
     dmi_stamp last = {{0}};
-    for (int i = 0; i < d->parts; i++) {
-        int peer = d->part[i].peer;
-        uint64_t ordinal = w->inst->before[peer] + d->part[i].nth;
+    for (int i = 0; i < d->chunks; i++) {
+        int peer = d->chunk[i].peer;
+        uint64_t ordinal = w->inst->before[peer] + d->chunk[i].nth;
         bool here = e->peer[peer].retired >= ordinal;
         arrival[i] = (dmi_arrival){.counter = here ? NULL : &g->arrived[peer], .value = dmi_gpu_value(ordinal)};
     }
@@ -105,7 +105,7 @@ static dm_status fused_step(dmi_engine *e, int lane, dmi_work *w)
     return status;
 }
 
-static dm_status kernel_step(dmi_engine *e, int lane, dmi_work *w)
+static dm_status kernel_step(dmi_engine *e, int lane, dmi_queued_step *w)
 {
     dmi_queue *queue = e->gpu->queue[lane];
     dm_status status = dmi_gpu_work_begin(e, lane);
@@ -116,14 +116,14 @@ static dm_status kernel_step(dmi_engine *e, int lane, dmi_work *w)
     return status;
 }
 
-static dm_status execute(dmi_engine *e, int lane, dmi_work *w)
+static dm_status execute(dmi_engine *e, int lane, dmi_queued_step *w)
 {
     unsigned traits = dmi_step_kernel(w->step)->traits;
     e->gpu->queue[lane]->device_run = traits & DMI_TRAIT_RUNS ? dmi_gpu_runs(e, w, w->step->desc) : NULL;
     return traits & DMI_TRAIT_WAITS ? fused_step(e, lane, w) : kernel_step(e, lane, w);
 }
 
-bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_work *w)
+bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_queued_step *w)
 {
     if (dmi_step_kernel(w->step)->traits & DMI_TRAIT_HOST) {
         return w->step->kind == DMI_STEP(task) ? dmi_gpu_issue_task(e, lane, w) : dmi_gpu_issue_file(e, lane, w);

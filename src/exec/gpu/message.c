@@ -1,14 +1,14 @@
 /* Blocks that MPI carries from device memory to device memory: between GPUs without direct access, if the
- * start-up test has shown that MPI takes device memory (launch/gpu_message.c). They come in pieces of the plan,
+ * start-up test has shown that MPI takes device memory (launch/gpu_message.c). They come in chunks of the plan,
  * as blocks through host memory do.
  *
- * A side whose elements are consecutive is handed to MPI itself; any other is packed by a kernel into a piece
+ * A side whose elements are consecutive is handed to MPI itself; any other is packed by a kernel into a chunk
  * of device memory beside it, and what lands in one is unpacked. Each side chooses for itself, since a message
  * is the same bytes in either case. MPI knows no streams, hence the host waits, without blocking, where a
  * stream would:
  *   - MPI_Isend: the device has made what it reads. The step's waits are done, or the packing is;
  *   - MPI_Irecv: the device is done with what lies there. The step's waits are done, so the place is free; or
- *     the piece has been unpacked;
+ *     the chunk has been unpacked;
  *   - the block is announced to this device's streams, by its own `arrived` counter, when MPI has said that it
  *     is here; only then may something that waits for the counter be put on a stream;
  *   - what MPI reads of an array itself may be overwritten when the send is complete: until then the step does
@@ -19,7 +19,7 @@
 
 #include <assert.h>
 
-static char *straight(const dmi_work *w, bool dst)
+static char *straight(const dmi_queued_step *w, bool dst)
 {
     const dmi_copy *c = w->step->desc;
     char *memory = dmi_ref_pointer(w->inst, &w->step->ref[0]);
@@ -28,101 +28,101 @@ static char *straight(const dmi_work *w, bool dst)
                                                          : NULL;
 }
 
-static void with_mpi(const dmi_engine *e, dmi_staged *piece)
+static void with_mpi(const dmi_engine *e, dmi_staged *buffer)
 {
-    piece->state = PIECE_WITH_LINK;
-    piece->work->begun_ns = e->trace ? dmi_now_ns() : 0;
+    buffer->state = CHUNK_WITH_LINK;
+    buffer->work->begun_ns = e->trace ? dmi_now_ns() : 0;
 }
 
 /* --- out --- */
 
-bool dmi_gpu_held(const dmi_work *w)
+bool dmi_gpu_held(const dmi_queued_step *w)
 {
     return w->staged && w->staged->work == w && w->staged->straight;
 }
 
-bool dmi_gpu_send_message(dmi_engine *e, dmi_work *w)
+bool dmi_gpu_send_message(dmi_engine *e, dmi_queued_step *w)
 {
     dmi_gpu *g = e->gpu;
-    dmi_staged *piece = dmi_gpu_packed_next(&g->message_out);
-    if (!piece) {
+    dmi_staged *buffer = dmi_gpu_packed_next(&g->message_out);
+    if (!buffer) {
         return false;
     }
     assert(w->step->bytes <= g->message_bytes);
-    piece->straight = straight(w, false);
-    if (!piece->straight) {
-        dmi_gpu_packed_pack(e, piece, w);
+    buffer->straight = straight(w, false);
+    if (!buffer->straight) {
+        dmi_gpu_packed_pack(e, buffer, w);
     }
-    dmi_gpu_packed_take(&g->message_out, piece, w, PIECE_ON_DEVICE);
-    if (!piece->straight) {
-        dmi_gpu_packed_mark(e, w, DMI_LANE_SEND);
+    dmi_gpu_packed_take(&g->message_out, buffer, w, CHUNK_ON_DEVICE);
+    if (!buffer->straight) {
+        dmi_gpu_packed_record(e, w, DMI_LANE_SEND);
     }
     return true;
 }
 
-/* True: the next piece may be looked at too. */
-static bool send_piece(dmi_engine *e, dmi_staged *piece)
+/* True: the next chunk may be looked at too. */
+static bool send_chunk(dmi_engine *e, dmi_staged *buffer)
 {
-    dmi_work *w = piece->work;
-    if (piece->state == PIECE_ON_DEVICE) {
-        if (!dmi_engine_reached(e, &w->wait) || (!piece->straight && !dmi_cu_event_reached(piece->event))) {
+    dmi_queued_step *w = buffer->work;
+    if (buffer->state == CHUNK_ON_DEVICE) {
+        if (!dmi_engine_reached(e, &w->wait) || (!buffer->straight && !dmi_cu_event_reached(buffer->event))) {
             return false;
         }
         dmi_transfer_check_source(e, w);
-        with_mpi(e, piece);
+        with_mpi(e, buffer);
     }
-    if (piece->state == PIECE_WITH_LINK &&
-        dmi_mpi_push_packed(e, w, piece->straight ? piece->straight : piece->device)) {
-        piece->state = PIECE_DONE;
+    if (buffer->state == CHUNK_WITH_LINK &&
+        dmi_mpi_push_packed(e, w, buffer->straight ? buffer->straight : buffer->device)) {
+        buffer->state = CHUNK_DONE;
     }
-    return piece->state == PIECE_DONE || w->message;
+    return buffer->state == CHUNK_DONE || w->message;
 }
 
 /* --- in --- */
 
-bool dmi_gpu_grant_message(dmi_engine *e, dmi_work *w)
+bool dmi_gpu_grant_message(dmi_engine *e, dmi_queued_step *w)
 {
     dmi_gpu *g = e->gpu;
-    dmi_staged *piece = dmi_gpu_packed_next(&g->message_in);
-    if (!piece) {
+    dmi_staged *buffer = dmi_gpu_packed_next(&g->message_in);
+    if (!buffer) {
         return false;
     }
     assert(w->step->bytes <= g->message_bytes);
-    piece->straight = straight(w, true);
-    if ((piece->straight && !dmi_engine_reached(e, &w->wait)) ||
-        !dmi_mpi_grant_packed(e, w, piece->straight ? piece->straight : piece->device)) {
+    buffer->straight = straight(w, true);
+    if ((buffer->straight && !dmi_engine_reached(e, &w->wait)) ||
+        !dmi_mpi_grant_packed(e, w, buffer->straight ? buffer->straight : buffer->device)) {
         return false;
     }
-    dmi_gpu_packed_take(&g->message_in, piece, w, PIECE_WITH_LINK);
-    with_mpi(e, piece);
+    dmi_gpu_packed_take(&g->message_in, buffer, w, CHUNK_WITH_LINK);
+    with_mpi(e, buffer);
     return true;
 }
 
-static bool receive_piece(dmi_engine *e, dmi_staged *piece)
+static bool receive_chunk(dmi_engine *e, dmi_staged *buffer)
 {
-    return dmi_gpu_packed_receive(e, piece, dmi_mpi_arrive_packed);
+    return dmi_gpu_packed_receive(e, buffer, dmi_mpi_arrive_packed);
 }
 
 bool dmi_gpu_message_progress(dmi_engine *e)
 {
-    bool moved = dmi_gpu_packed_progress(e, &e->gpu->message_out, send_piece);
-    return dmi_gpu_packed_progress(e, &e->gpu->message_in, receive_piece) || moved;
+    bool moved = dmi_gpu_packed_progress(e, &e->gpu->message_out, send_chunk);
+    return dmi_gpu_packed_progress(e, &e->gpu->message_in, receive_chunk) || moved;
 }
 
 /* --- beginning and end --- */
 
-dm_status dmi_gpu_messages(dmi_engine *e, int64_t piece)
+dm_status dmi_gpu_messages(dmi_engine *e, int64_t chunk_bytes)
 {
     dmi_gpu *g = e->gpu;
     dm_status status = DM_OK;
-    for (int i = 0; i < STAGED && piece > 0 && status == DM_OK; i++) {
-        status = dmi_gpu_packed_make(g, &g->message_out.piece[i], NULL, piece);
-        status = status == DM_OK ? dmi_gpu_packed_make(g, &g->message_in.piece[i], NULL, piece) : status;
+    for (int i = 0; i < STAGED && chunk_bytes > 0 && status == DM_OK; i++) {
+        status = dmi_gpu_packed_make(g, &g->message_out.buffer[i], NULL, chunk_bytes);
+        status = status == DM_OK ? dmi_gpu_packed_make(g, &g->message_in.buffer[i], NULL, chunk_bytes) : status;
     }
-    for (int i = 0; i < STAGED && (piece == 0 || status != DM_OK); i++) {
-        dmi_gpu_packed_free(&g->message_out.piece[i]);
-        dmi_gpu_packed_free(&g->message_in.piece[i]);
+    for (int i = 0; i < STAGED && (chunk_bytes == 0 || status != DM_OK); i++) {
+        dmi_gpu_packed_free(&g->message_out.buffer[i]);
+        dmi_gpu_packed_free(&g->message_in.buffer[i]);
     }
-    g->message_bytes = status == DM_OK ? piece : 0;
+    g->message_bytes = status == DM_OK ? chunk_bytes : 0;
     return status;
 }

@@ -13,15 +13,15 @@ bool dmi_gpu_issued(const dmi_engine *e, const dmi_stamp *stamp)
     return true;
 }
 
-/* The oldest event of a lane at or behind position seq; NULL: none yet. Only the last MARKS events are kept; a
+/* The oldest event of a lane at or behind position seq; NULL: none yet. Only the last EVENTS events are kept; a
  * newer event is as good. */
-static dmi_mark_event *find_mark(dmi_gpu *g, int lane, uint64_t seq)
+static dmi_lane_event *find_event(dmi_gpu *g, int lane, uint64_t seq)
 {
-    dmi_marks *m = &g->marks[lane];
-    dmi_mark_event *best = NULL;
-    uint64_t first = m->head > MARKS ? m->head - MARKS : 0;
+    dmi_lane_events *m = &g->events[lane];
+    dmi_lane_event *best = NULL;
+    uint64_t first = m->head > EVENTS ? m->head - EVENTS : 0;
     for (uint64_t i = m->head; i-- > first;) {
-        dmi_mark_event *at = &m->event[i % MARKS];
+        dmi_lane_event *at = &m->event[i % EVENTS];
         if (at->seq < seq) {
             break;
         }
@@ -32,24 +32,24 @@ static dmi_mark_event *find_mark(dmi_gpu *g, int lane, uint64_t seq)
 
 static dm_status record(dmi_gpu *g, int lane)
 {
-    dmi_marks *m = &g->marks[lane];
-    dmi_mark_event *mark = &m->event[m->head++ % MARKS];
-    m->looked = DMI_MAX(m->looked, m->head > MARKS ? m->head - MARKS : 0);
-    mark->seq = g->issued[lane];
-    return dmi_cu_event_record(mark->event, g->stream[lane]);
+    dmi_lane_events *m = &g->events[lane];
+    dmi_lane_event *found = &m->event[m->head++ % EVENTS];
+    m->looked = DMI_MAX(m->looked, m->head > EVENTS ? m->head - EVENTS : 0);
+    found->seq = g->issued[lane];
+    return dmi_cu_event_record(found->event, g->stream[lane]);
 }
 
 /* Records an event behind a step that others may wait for. An event recorded later would stand behind more work
  * than they need. Commands without transfers mostly follow one another on one lane; an event for every 16th
  * step is enough for them. */
-void dmi_gpu_mark(dmi_engine *e, int lane, const dmi_work *w)
+void dmi_gpu_record(dmi_engine *e, int lane, const dmi_queued_step *w)
 {
     dmi_gpu *g = e->gpu;
-    const dmi_marks *m = &g->marks[lane];
+    const dmi_lane_events *m = &g->events[lane];
     bool transfers = w->inst->plan->messages_sent + w->inst->plan->messages_received > 0;
-    uint64_t last = m->head ? m->event[(m->head - 1) % MARKS].seq : 0;
+    uint64_t last = m->head ? m->event[(m->head - 1) % EVENTS].seq : 0;
     uint64_t since = g->issued[lane] - last;
-    if (transfers ? w->step->awaited || since >= MARK_TRANSFERS : since >= MARK_EVERY) {
+    if (transfers ? w->step->awaited || since >= EVENT_TRANSFERS : since >= EVENT_EVERY) {
         dmi_gpu_failed(e, w, record(g, lane));
     }
 }
@@ -59,15 +59,15 @@ static dm_status after_lane(dmi_gpu *g, int stream, int lane, uint64_t seq)
     if (stream == lane || seq <= g->known[stream].seq[lane]) { /* a stream keeps its own order */
         return DM_OK;
     }
-    dmi_mark_event *mark = find_mark(g, lane, seq);
+    dmi_lane_event *found = find_event(g, lane, seq);
     dm_status status = DM_OK;
-    if (!mark) {
+    if (!found) {
         status = record(g, lane);
-        mark = &g->marks[lane].event[(g->marks[lane].head - 1) % MARKS];
+        found = &g->events[lane].event[(g->events[lane].head - 1) % EVENTS];
     }
     if (status == DM_OK) {
-        status = dmi_cu_event_after(g->stream[stream], mark->event);
-        g->known[stream].seq[lane] = mark->seq;
+        status = dmi_cu_event_after(g->stream[stream], found->event);
+        g->known[stream].seq[lane] = found->seq;
     }
     return status;
 }
@@ -80,7 +80,7 @@ static dm_status after_arrivals(dmi_engine *e, int stream, uint64_t seq)
     uint64_t from = DMI_MAX(atomic_load(&lane->done), g->known[stream].seq[DMI_LANE_RECV]);
     dm_status status = DM_OK;
     for (uint64_t i = seq; i > from && status == DM_OK; i--) {
-        const dmi_work *w = dmi_lane_slot(lane, i - 1);
+        const dmi_queued_step *w = dmi_lane_slot(lane, i - 1);
         uint64_t *known = &g->arrivals[stream][w->step->peer];
         if (*known < w->ordinal + 1) {
             *known = w->ordinal + 1;
@@ -145,12 +145,12 @@ bool dmi_gpu_look(dmi_engine *e, bool idle)
     dmi_gpu *g = e->gpu;
     bool moved = false;
     for (int lane = 0; lane < e->lanes; lane++) {
-        dmi_marks *m = &g->marks[lane];
+        dmi_lane_events *m = &g->events[lane];
         if (lane == DMI_LANE_RECV) {
             continue; /* the senders announce its payloads */
         }
-        while (m->looked < m->head && dmi_cu_event_reached(m->event[m->looked % MARKS].event)) {
-            g->reached[lane] = m->event[m->looked++ % MARKS].seq;
+        while (m->looked < m->head && dmi_cu_event_reached(m->event[m->looked % EVENTS].event)) {
+            g->reached[lane] = m->event[m->looked++ % EVENTS].seq;
             moved = true;
         }
         bool unmarked = m->looked == m->head && g->issued[lane] > g->reached[lane];

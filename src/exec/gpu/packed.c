@@ -8,45 +8,45 @@
 
 dmi_staged *dmi_gpu_packed_next(dmi_staging *s)
 {
-    dmi_staged *piece = &s->piece[s->tail % STAGED];
-    if (s->tail - s->head == STAGED || (piece->used && !dmi_cu_event_reached(piece->event))) {
+    dmi_staged *buffer = &s->buffer[s->tail % STAGED];
+    if (s->tail - s->head == STAGED || (buffer->used && !dmi_cu_event_reached(buffer->event))) {
         return NULL;
     }
-    dmi_arena_free(&piece->arena);
-    return piece;
+    dmi_arena_free(&buffer->arena);
+    return buffer;
 }
 
-void dmi_gpu_packed_take(dmi_staging *s, dmi_staged *piece, dmi_work *w, int state)
+void dmi_gpu_packed_take(dmi_staging *s, dmi_staged *buffer, dmi_queued_step *w, int state)
 {
-    piece->work = w;
-    piece->state = state;
-    w->staged = piece;
+    buffer->work = w;
+    buffer->state = state;
+    w->staged = buffer;
     s->tail++;
 }
 
-void dmi_gpu_packed_mark(dmi_engine *e, dmi_work *w, int lane)
+void dmi_gpu_packed_record(dmi_engine *e, dmi_queued_step *w, int lane)
 {
     w->staged->used = true;
     dmi_gpu_failed(e, w, dmi_cu_event_record(w->staged->event, e->gpu->stream[lane]));
 }
 
-void dmi_gpu_packed_pack(dmi_engine *e, dmi_staged *piece, dmi_work *w)
+void dmi_gpu_packed_pack(dmi_engine *e, dmi_staged *buffer, dmi_queued_step *w)
 {
     dmi_queue *queue = e->gpu->queue[DMI_LANE_SEND];
     dmi_copy packed;
     const void *source = dmi_ref_pointer(w->inst, &w->step->ref[0]);
     dm_status status = dmi_gpu_after(e, DMI_LANE_SEND, &w->wait);
     dmi_gpu_time_begin(e, DMI_LANE_SEND, w);
-    if (status == DM_OK && !dmi_copy_pack(w->step->desc, &packed, &piece->arena)) {
+    if (status == DM_OK && !dmi_copy_pack(w->step->desc, &packed, &buffer->arena)) {
         status = dmi_fail(DM_ERR_NOMEM, "no memory for a transfer");
     }
     if (status == DM_OK && source && !atomic_load(&w->inst->failed)) {
         queue->device_run = dmi_gpu_runs(e, w, &packed);
         status = dmi_gpu_work_begin(e, DMI_LANE_SEND);
         if (status == DM_OK) {
-            dmi_run_copy(e->config.backend, queue, &packed, source, piece->device);
-            status = piece->pinned ? dmi_cu_copy(queue->stream, piece->pinned, piece->device, w->step->bytes)
-                                   : DM_OK;
+            dmi_run_copy(e->config.backend, queue, &packed, source, buffer->device);
+            status = buffer->pinned ? dmi_cu_copy(queue->stream, buffer->pinned, buffer->device, w->step->bytes)
+                                    : DM_OK;
             status = dmi_gpu_work_end(e, DMI_LANE_SEND, w, dmi_gpu_queued(queue, status));
         }
     }
@@ -54,12 +54,12 @@ void dmi_gpu_packed_pack(dmi_engine *e, dmi_staged *piece, dmi_work *w)
     dmi_gpu_time_end(e, DMI_LANE_SEND, w);
 }
 
-static dm_status bring(dmi_engine *e, dmi_staged *piece, dmi_work *w, void *place)
+static dm_status bring(dmi_engine *e, dmi_staged *buffer, dmi_queued_step *w, void *place)
 {
     dmi_queue *queue = e->gpu->queue[DMI_LANE_RECV];
     dmi_copy unpacked;
     dm_status status = dmi_gpu_after(e, DMI_LANE_RECV, &w->wait); /* what uses the place now */
-    if (status == DM_OK && !dmi_copy_unpack(w->step->desc, &unpacked, &piece->arena)) {
+    if (status == DM_OK && !dmi_copy_unpack(w->step->desc, &unpacked, &buffer->arena)) {
         status = dmi_fail(DM_ERR_NOMEM, "no memory for a transfer");
     }
     if (status != DM_OK) {
@@ -70,8 +70,8 @@ static dm_status bring(dmi_engine *e, dmi_staged *piece, dmi_work *w, void *plac
     status = dmi_gpu_work_begin(e, DMI_LANE_RECV);
     if (status == DM_OK) {
         status =
-            piece->pinned ? dmi_cu_copy(queue->stream, piece->device, piece->pinned, w->step->bytes) : DM_OK;
-        dmi_run_copy(e->config.backend, queue, &unpacked, piece->device, place);
+            buffer->pinned ? dmi_cu_copy(queue->stream, buffer->device, buffer->pinned, w->step->bytes) : DM_OK;
+        dmi_run_copy(e->config.backend, queue, &unpacked, buffer->device, place);
         status = dmi_gpu_work_end(e, DMI_LANE_RECV, w, dmi_gpu_queued(queue, status));
     }
     dmi_gpu_time_end(e, DMI_LANE_RECV, w);
@@ -80,13 +80,13 @@ static dm_status bring(dmi_engine *e, dmi_staged *piece, dmi_work *w, void *plac
 
 /* Unpacks on RECV's stream, behind the current users of the destination, and raises the counter. !good: no data
  * came; only raises the counter. */
-static void unpack(dmi_engine *e, dmi_staged *piece, dmi_work *w, bool good)
+static void unpack(dmi_engine *e, dmi_staged *buffer, dmi_queued_step *w, bool good)
 {
     dmi_gpu *g = e->gpu;
     void *place = dmi_ref_pointer(w->inst, &w->step->ref[0]);
     dm_status status = DM_OK;
     if (good && place) {
-        status = piece->straight ? DM_OK : bring(e, piece, w, place); /* straight: it lies where it belongs */
+        status = buffer->straight ? DM_OK : bring(e, buffer, w, place); /* straight: it lies where it belongs */
         int64_t came = status == DM_OK ? w->step->bytes : 0;
         atomic_fetch_add_explicit(&e->port->tally.bytes_received, came, memory_order_relaxed);
     } else { /* what comes later on this stream must not raise the counter before the place is free */
@@ -94,15 +94,15 @@ static void unpack(dmi_engine *e, dmi_staged *piece, dmi_work *w, bool good)
     }
     dmi_gpu_failed(e, w, status);
     dmi_gpu_failed(e, w, dmi_gpu_raise(e, DMI_LANE_RECV, &g->arrived[w->step->peer], w->ordinal + 1));
-    dmi_gpu_packed_mark(e, w, DMI_LANE_RECV);
-    piece->state = PIECE_ON_DEVICE;
+    dmi_gpu_packed_record(e, w, DMI_LANE_RECV);
+    buffer->state = CHUNK_ON_DEVICE;
     w->started = true;
 }
 
-bool dmi_gpu_packed_receive(dmi_engine *e, dmi_staged *piece, int (*arrived)(dmi_engine *, dmi_work *))
+bool dmi_gpu_packed_receive(dmi_engine *e, dmi_staged *buffer, int (*arrived)(dmi_engine *, dmi_queued_step *))
 {
-    dmi_work *w = piece->work;
-    if (piece->state == PIECE_WITH_LINK) {
+    dmi_queued_step *w = buffer->work;
+    if (buffer->state == CHUNK_WITH_LINK) {
         int how = arrived(e, w);
         if (how == 0) {
             return false;
@@ -110,10 +110,10 @@ bool dmi_gpu_packed_receive(dmi_engine *e, dmi_staged *piece, int (*arrived)(dmi
         if (how < 0) {
             dmi_engine_fail(e, w->inst, DM_OK, "");
         }
-        unpack(e, piece, w, how > 0);
+        unpack(e, buffer, w, how > 0);
     }
-    if (dmi_cu_event_reached(piece->event)) {
-        piece->state = PIECE_DONE;
+    if (dmi_cu_event_reached(buffer->event)) {
+        buffer->state = CHUNK_DONE;
     }
     return true;
 }
@@ -122,15 +122,15 @@ bool dmi_gpu_packed_progress(dmi_engine *e, dmi_staging *s, bool (*each)(dmi_eng
 {
     bool moved = false, on = true;
     for (uint64_t i = s->head; i < s->tail && on; i++) {
-        dmi_staged *piece = &s->piece[i % STAGED];
-        int before = piece->state;
-        on = piece->state == PIECE_DONE || each(e, piece);
-        moved = moved || piece->state != before;
+        dmi_staged *buffer = &s->buffer[i % STAGED];
+        int before = buffer->state;
+        on = buffer->state == CHUNK_DONE || each(e, buffer);
+        moved = moved || buffer->state != before;
     }
-    while (s->head < s->tail && s->piece[s->head % STAGED].state == PIECE_DONE) {
-        dmi_staged *piece = &s->piece[s->head++ % STAGED];
-        piece->work->finished = true;
-        piece->work = NULL;
+    while (s->head < s->tail && s->buffer[s->head % STAGED].state == CHUNK_DONE) {
+        dmi_staged *buffer = &s->buffer[s->head++ % STAGED];
+        buffer->work->finished = true;
+        buffer->work = NULL;
         moved = true;
     }
     return moved;

@@ -9,40 +9,40 @@ enum {
         DMI_STAMP_LANES, /* the others are the lanes'; RECV's is for blocks that came through the host */
     STREAM_TABLES,
     STREAMS,
-    MARKS = 256,
-    MARK_EVERY = 16, /* steps that nobody waits for */
+    EVENTS = 256,
+    EVENT_EVERY = 16, /* steps that nobody waits for */
     /* the same for commands with transfers, more often: peers wait for their receive buffers */
-    MARK_TRANSFERS = 4,
+    EVENT_TRANSFERS = 4,
     LOOK_EVERY = 16, /* rounds in which something was issued */
-    STAGED = 8,      /* pieces on their way through host memory, each way */
+    STAGED = 8,      /* chunks on their way through host memory, each way */
     NUMBER_BITS = 20
 };
 
-typedef struct dmi_mark_event {
+typedef struct dmi_lane_event {
     dmi_event event;
     uint64_t seq; /* position of its lane when it was recorded */
-} dmi_mark_event;
-typedef struct dmi_marks {
-    dmi_mark_event event[MARKS];
+} dmi_lane_event;
+typedef struct dmi_lane_events {
+    dmi_lane_event event[EVENTS];
     uint64_t head;   /* recorded so far */
     uint64_t looked; /* found to be reached, or not looked at any more */
-} dmi_marks;
+} dmi_lane_events;
 
-/* A piece on its way through host memory, or as a message from device memory to device memory. */
-enum dmi_piece_state { PIECE_ON_DEVICE, PIECE_WITH_LINK, PIECE_DONE };
+/* A chunk on its way through host memory, or as a message from device memory to device memory. */
+enum dmi_chunk_state { CHUNK_ON_DEVICE, CHUNK_WITH_LINK, CHUNK_DONE };
 typedef struct dmi_staged {
     char *pinned;    /* NULL: not through host memory */
     void *device;    /* the same bytes, packed */
     char *straight;  /* memory that MPI reads or writes in place; NULL: packed */
     dmi_event event; /* device part issued last */
-    dmi_work *work;  /* NULL: free for the host */
+    dmi_queued_step *work; /* NULL: free for the host */
     dmi_arena arena; /* of the packed geometry */
     int state;
     bool used; /* event has been recorded */
 } dmi_staged;
 typedef struct dmi_staging {
-    dmi_staged piece[STAGED];
-    uint64_t head, tail; /* pieces head .. tail-1 are under way, in order */
+    dmi_staged buffer[STAGED];
+    uint64_t head, tail; /* chunks head .. tail-1 are under way, in order */
 } dmi_staging;
 
 typedef struct dmi_gpu_peer {
@@ -58,18 +58,18 @@ struct dmi_gpu {
     dmi_stream stream[STREAMS];
     dmi_stamp known[STREAMS];    /* positions of lanes a stream waits for already */
     uint64_t *arrivals[STREAMS]; /* [endpoints] blocks of a peer a stream waits for already */
-    dmi_marks marks[DMI_STAMP_LANES];
+    dmi_lane_events events[DMI_STAMP_LANES];
     uint64_t issued[DMI_STAMP_LANES]; /* RECV: blocks that are on their way, of which the waits may be issued */
     uint64_t reached[DMI_STAMP_LANES]; /* what the device has finished */
     uint32_t *arrived, *freed; /* [endpoints] this device's counters */
     uint32_t *numbers;         /* [1 << NUMBER_BITS] what counters are raised to, in device memory */
     dmi_gpu_peer *peer;        /* [endpoints] */
     dmi_staging out, in;
-    struct dmi_hosting *hosting; /* files and functions of the user's: pieces.h; NULL: none yet */
+    struct dmi_host_work *host_work; /* files and functions of the user's: host_work.h; NULL: none yet */
     dmi_staging message_out, message_in;
     int64_t message_bytes; /* most of a message; 0: none, blocks to far workers pass through host memory */
-    char *pinned;    /* host memory of all pieces */
-    int64_t pinned_bytes, piece_bytes;
+    char *pinned;          /* host memory of all buffers */
+    int64_t pinned_bytes, chunk_bytes;
     dmi_pool *tables; /* run tables of plans, in device memory */
     int64_t busy_ns;  /* when something last moved */
     int rounds; /* since the device was looked at */
@@ -88,62 +88,62 @@ dm_status dmi_gpu_raise(dmi_engine *e, int stream, uint32_t *counter, uint64_t o
 uint32_t dmi_gpu_value(uint64_t ordinal); /* what a counter holds then */
 const uint32_t *dmi_gpu_number(const dmi_engine *e, uint64_t ordinal); /* the same in device memory */
 dm_status dmi_gpu_wait(dmi_engine *e, int stream, uint32_t *counter, uint64_t ordinal);
-void dmi_gpu_mark(dmi_engine *e, int lane, const dmi_work *w); /* w has just been issued */
+void dmi_gpu_record(dmi_engine *e, int lane, const dmi_queued_step *w); /* w has just been issued */
 /* Polls the device; true if it has advanced. idle: nothing was issued just now, so an event at the end of the
  * stream is worth its cost. */
 bool dmi_gpu_look(dmi_engine *e, bool idle);
-/* --- capture.c: round all that a step puts on a stream, but for waits before it and marks behind it: with the
- * option `capture` it must be what a graph can hold. end: the status so far (begin's, if that failed), or why the
- * step could not be captured. */
+/* --- capture.c: round all that a step puts on a stream, but for waits before it and events behind it: with the
+ * option `capture` it must be what a graph can hold. end: the status so far (begin's, if that failed), or why
+ * the step could not be captured. */
 DM_CHECKED dm_status dmi_gpu_work_begin(dmi_engine *e, int stream);
-DM_CHECKED dm_status dmi_gpu_work_end(dmi_engine *e, int stream, const dmi_work *w, dm_status status);
+DM_CHECKED dm_status dmi_gpu_work_end(dmi_engine *e, int stream, const dmi_queued_step *w, dm_status status);
 /* --- push.c: the block of a PUSH to where it is wanted. told: the peer's `arrived` is raised too. */
-dm_status dmi_gpu_push_block(dmi_engine *e, const dmi_work *w, void *to, bool *told);
+dm_status dmi_gpu_push_block(dmi_engine *e, const dmi_queued_step *w, void *to, bool *told);
 /* Are both sides of a copy stacks of rows? Then where they begin (elements), and the width of a row in bytes, the number
  * of rows, and the bytes from one to the next in the source and in the destination. */
 bool dmi_gpu_as_rows(const dmi_copy *c, int64_t elem, int64_t *src, int64_t *dst, int64_t v[4]);
 /* --- kernel.c: compute lanes; run tables */
 /* False: to be tried again later. */
-bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_work *w);
+bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_queued_step *w);
 /* Run tables of the copy that a step makes, always the same one, in device memory; NULL: it needs none, or there is
  * no memory for them. */
-const dmi_run *const *dmi_gpu_runs(dmi_engine *e, const dmi_work *w, const dmi_copy *c);
-/* --- packed.c: pieces on their way, packed beside the arrays */
+const dmi_run *const *dmi_gpu_runs(dmi_engine *e, const dmi_queued_step *w, const dmi_copy *c);
+/* --- packed.c: chunks on their way, packed beside the arrays */
 dmi_staged *dmi_gpu_packed_next(dmi_staging *s); /* a free place, or NULL */
-void dmi_gpu_packed_take(dmi_staging *s, dmi_staged *piece, dmi_work *w, int state);
-/* Behind what is on the lane's stream now: the piece's event. */
-void dmi_gpu_packed_mark(dmi_engine *e, dmi_work *w, int lane);
-/* The source's elements into the piece, and from there to pinned memory if it has any; on SEND's stream. */
-void dmi_gpu_packed_pack(dmi_engine *e, dmi_staged *piece, dmi_work *w);
-/* A piece's way in. arrived(): 1: its bytes are here, 0: not yet, -1: the sender's command failed. True: the next may be
- * looked at too. */
-bool dmi_gpu_packed_receive(dmi_engine *e, dmi_staged *piece, int (*arrived)(dmi_engine *, dmi_work *));
-/* Looks at the pieces under way, in their order, while each() says that the next may be looked at too. */
+void dmi_gpu_packed_take(dmi_staging *s, dmi_staged *buffer, dmi_queued_step *w, int state);
+/* Behind what is on the lane's stream now: the buffer's event. */
+void dmi_gpu_packed_record(dmi_engine *e, dmi_queued_step *w, int lane);
+/* The source's elements into the buffer, and from there to pinned memory if it has any; on SEND's stream. */
+void dmi_gpu_packed_pack(dmi_engine *e, dmi_staged *buffer, dmi_queued_step *w);
+/* A chunk's way in. arrived(): 1: its bytes are here, 0: not yet, -1: the sender's command failed. True: the
+ * next may be looked at too. */
+bool dmi_gpu_packed_receive(dmi_engine *e, dmi_staged *buffer, int (*arrived)(dmi_engine *, dmi_queued_step *));
+/* Looks at the chunks under way, in their order, while each() says that the next may be looked at too. */
 bool dmi_gpu_packed_progress(dmi_engine *e, dmi_staging *s, bool (*each)(dmi_engine *, dmi_staged *));
 /* --- staged.c: blocks through host memory */
-bool dmi_gpu_send_staged(dmi_engine *e, dmi_work *w);
-bool dmi_gpu_grant_staged(dmi_engine *e, dmi_work *w);
+bool dmi_gpu_send_staged(dmi_engine *e, dmi_queued_step *w);
+bool dmi_gpu_grant_staged(dmi_engine *e, dmi_queued_step *w);
 bool dmi_gpu_staged_progress(dmi_engine *e);
 /* --- message.c: blocks that MPI carries from device memory to device memory */
-bool dmi_gpu_send_message(dmi_engine *e, dmi_work *w);
-bool dmi_gpu_grant_message(dmi_engine *e, dmi_work *w);
+bool dmi_gpu_send_message(dmi_engine *e, dmi_queued_step *w);
+bool dmi_gpu_grant_message(dmi_engine *e, dmi_queued_step *w);
 bool dmi_gpu_message_progress(dmi_engine *e);
 /* MPI still reads this push's source, which therefore counts as not issued. */
-bool dmi_gpu_held(const dmi_work *w);
+bool dmi_gpu_held(const dmi_queued_step *w);
 /* --- time.c: where a step's work begins and ends on the device: for the timeline, nothing without one, and for a
  * profiler */
 dm_status dmi_gpu_time_start(dmi_engine *e);
 void dmi_gpu_time_stop(dmi_engine *e);
-void dmi_gpu_time_begin(dmi_engine *e, int stream, dmi_work *w);
-void dmi_gpu_time_end(dmi_engine *e, int stream, dmi_work *w);
-void dmi_gpu_time_take(dmi_engine *e, const dmi_work *w); /* the step is done: into the timeline */
+void dmi_gpu_time_begin(dmi_engine *e, int stream, dmi_queued_step *w);
+void dmi_gpu_time_end(dmi_engine *e, int stream, dmi_queued_step *w);
+void dmi_gpu_time_take(dmi_engine *e, const dmi_queued_step *w); /* the step is done: into the timeline */
 /* --- range.c: ranges for a profiler; nothing where none listens */
 void dmi_gpu_ranges_start(dmi_engine *e);
-void dmi_gpu_range_step(dmi_engine *e, const dmi_work *w); /* until range_end; the same thread */
+void dmi_gpu_range_step(dmi_engine *e, const dmi_queued_step *w); /* until range_end; the same thread */
 /* --- start.c */
-dm_status dmi_gpu_packed_make(dmi_gpu *g, dmi_staged *piece, char *pinned, int64_t bytes);
-void dmi_gpu_packed_free(dmi_staged *piece);
-void dmi_gpu_failed(dmi_engine *e, const dmi_work *w, dm_status status);
+dm_status dmi_gpu_packed_make(dmi_gpu *g, dmi_staged *buffer, char *pinned, int64_t bytes);
+void dmi_gpu_packed_free(dmi_staged *buffer);
+void dmi_gpu_failed(dmi_engine *e, const dmi_queued_step *w, dm_status status);
 
 /* The status of calls that put something into a queue, which keeps its own first error: that of this step, and of no later
  * one. */

@@ -41,7 +41,7 @@ bool dmi_gpu_as_rows(const dmi_copy *c, int64_t elem, int64_t *src, int64_t *dst
 /* One launch in place of a copy and a copy of the counter. Order: the kernel stands on the stream where the
  * copy would, behind the wait for the place; it raises the counter when all of its bytes are there for whoever
  * sees the counter (dmi_push); and the block is announced when it has been launched, as with a copy. */
-static dm_status push_small(dmi_engine *e, const dmi_work *w, dmi_push *p)
+static dm_status push_small(dmi_engine *e, const dmi_queued_step *w, dmi_push *p)
 {
     dmi_queue *queue = e->gpu->queue[DMI_LANE_SEND];
     p->counter = e->gpu->peer[w->step->peer].arrived;
@@ -50,7 +50,7 @@ static dm_status push_small(dmi_engine *e, const dmi_work *w, dmi_push *p)
     return dmi_gpu_queued(queue, DM_OK);
 }
 
-static dm_status push(dmi_engine *e, const dmi_work *w, void *to, bool *told)
+static dm_status push(dmi_engine *e, const dmi_queued_step *w, void *to, bool *told)
 {
     dmi_queue *queue = e->gpu->queue[DMI_LANE_SEND];
     const dmi_copy *c = w->step->desc;
@@ -71,7 +71,7 @@ static dm_status push(dmi_engine *e, const dmi_work *w, void *to, bool *told)
     return dmi_gpu_queued(queue, DM_OK);
 }
 
-dm_status dmi_gpu_push_block(dmi_engine *e, const dmi_work *w, void *to, bool *told)
+dm_status dmi_gpu_push_block(dmi_engine *e, const dmi_queued_step *w, void *to, bool *told)
 {
     e->gpu->queue[DMI_LANE_SEND]->device_run = dmi_gpu_runs(e, w, w->step->desc); /* which may have to be made */
     *told = false;

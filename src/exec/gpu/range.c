@@ -29,7 +29,7 @@ void dmi_gpu_range_command(dmi_engine *e, int op, uint64_t command)
     }
 }
 
-void dmi_gpu_range_step(dmi_engine *e, const dmi_work *w)
+void dmi_gpu_range_step(dmi_engine *e, const dmi_queued_step *w)
 {
     if (e->gpu->ranges) {
         dmi_cu_range_push(e->gpu->ranges, w->inst->op * NAMES_AN_OP + 1 + w->step->kind, w->inst->command);

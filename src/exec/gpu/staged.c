@@ -1,5 +1,5 @@
 /* Blocks through host memory: to and from the master, who works there, and between GPUs that cannot reach each
- * other's memory. A block comes in pieces of the plan that fit a place in pinned memory (profile.piece).
+ * other's memory. A block comes in chunks of the plan that fit a place in pinned memory (profile.chunk).
  *
  * Out: packed on the device, copied to pinned memory, and when the device is there, given to the host's link.
  * In: the link fills pinned memory; then a copy and a kernel bring it to its place. Pieces are handled in the
@@ -13,21 +13,21 @@
 
 /* --- out --- */
 
-bool dmi_gpu_send_staged(dmi_engine *e, dmi_work *w)
+bool dmi_gpu_send_staged(dmi_engine *e, dmi_queued_step *w)
 {
     dmi_gpu *g = e->gpu;
-    dmi_staged *piece = dmi_gpu_packed_next(&g->out);
-    if (!piece) {
+    dmi_staged *buffer = dmi_gpu_packed_next(&g->out);
+    if (!buffer) {
         return false;
     }
-    assert(w->step->bytes <= g->piece_bytes);
-    dmi_gpu_packed_pack(e, piece, w);
-    dmi_gpu_packed_take(&g->out, piece, w, PIECE_ON_DEVICE);
-    dmi_gpu_packed_mark(e, w, DMI_LANE_SEND);
+    assert(w->step->bytes <= g->chunk_bytes);
+    dmi_gpu_packed_pack(e, buffer, w);
+    dmi_gpu_packed_take(&g->out, buffer, w, CHUNK_ON_DEVICE);
+    dmi_gpu_packed_record(e, w, DMI_LANE_SEND);
     return true;
 }
 
-static bool deliver(dmi_engine *e, dmi_work *w)
+static bool deliver(dmi_engine *e, dmi_queued_step *w)
 {
     dmi_port *port = dmi_hub_port(e->config.hub, w->step->peer);
     dmi_mailbox *box = &port->mailbox[e->config.me];
@@ -38,7 +38,7 @@ static bool deliver(dmi_engine *e, dmi_work *w)
     dmi_copy unpacked;
     char *base = slot->slab < 0 ? NULL : dmi_direct_map(e, w->step->peer, slot->slab);
     void *to = slot->slab < 0 ? (void *)(uintptr_t)slot->address : base ? (void *)(base + slot->address) : NULL;
-    bool to_worker = w->step->peer < e->config.endpoints - 1; /* into such a piece, as it is */
+    bool to_worker = w->step->peer < e->config.endpoints - 1; /* into such a chunk, as it is */
     if (!slot->refused && !atomic_load(&w->inst->failed)) {
         if (to && to_worker) {
             memcpy(to, w->staged->pinned, (size_t)w->step->bytes);
@@ -57,59 +57,59 @@ static bool deliver(dmi_engine *e, dmi_work *w)
     return true;
 }
 
-/* True: the next piece may be looked at too. */
-static bool send_piece(dmi_engine *e, dmi_staged *piece)
+/* True: the next chunk may be looked at too. */
+static bool send_chunk(dmi_engine *e, dmi_staged *buffer)
 {
-    dmi_work *w = piece->work;
-    bool message = e->peer[w->step->peer].link == &dmi_link_mpi;
-    if (piece->state == PIECE_ON_DEVICE) {
-        if (!dmi_cu_event_reached(piece->event) || !dmi_engine_reached(e, &w->wait)) {
+    dmi_queued_step *w = buffer->work;
+    bool message = e->peer[w->step->peer].transport == &dmi_transport_mpi;
+    if (buffer->state == CHUNK_ON_DEVICE) {
+        if (!dmi_cu_event_reached(buffer->event) || !dmi_engine_reached(e, &w->wait)) {
             return false;
         }
         dmi_transfer_check_source(e, w);
-        piece->state = PIECE_WITH_LINK;
+        buffer->state = CHUNK_WITH_LINK;
     }
-    if (piece->state == PIECE_WITH_LINK &&
-        (message ? dmi_mpi_push_packed(e, w, piece->pinned) : deliver(e, w))) {
-        piece->state = PIECE_DONE;
+    if (buffer->state == CHUNK_WITH_LINK &&
+        (message ? dmi_mpi_push_packed(e, w, buffer->pinned) : deliver(e, w))) {
+        buffer->state = CHUNK_DONE;
     }
-    return piece->state == PIECE_DONE || (message && w->message); /* messages under way overlap */
+    return buffer->state == CHUNK_DONE || (message && w->message); /* messages under way overlap */
 }
 
 /* --- in --- */
 
-bool dmi_gpu_grant_staged(dmi_engine *e, dmi_work *w)
+bool dmi_gpu_grant_staged(dmi_engine *e, dmi_queued_step *w)
 {
     dmi_gpu *g = e->gpu;
     int peer = w->step->peer;
-    bool message = e->peer[peer].link == &dmi_link_mpi;
-    dmi_staged *piece = dmi_gpu_packed_next(&g->in);
-    if (!piece || (!message && w->ordinal - e->peer[peer].retired >= DMI_SLOTS)) {
+    bool message = e->peer[peer].transport == &dmi_transport_mpi;
+    dmi_staged *buffer = dmi_gpu_packed_next(&g->in);
+    if (!buffer || (!message && w->ordinal - e->peer[peer].retired >= DMI_SLOTS)) {
         return false;
     }
-    assert(w->step->bytes <= g->piece_bytes);
+    assert(w->step->bytes <= g->chunk_bytes);
     if (message) {
-        if (!dmi_mpi_grant_packed(e, w, piece->pinned)) {
+        if (!dmi_mpi_grant_packed(e, w, buffer->pinned)) {
             return false;
         }
     } else {
         dmi_mailbox *box = &e->port->mailbox[peer];
         dmi_slot *slot = &box->slot[w->ordinal % DMI_SLOTS];
         *slot = e->config.one_space
-                    ? (dmi_slot){.slab = -1, .address = (uint64_t)(uintptr_t)piece->pinned}
-                    : (dmi_slot){.slab = DMI_MAX_SLABS - 1, .address = (uint64_t)(piece->pinned - g->pinned)};
+                    ? (dmi_slot){.slab = -1, .address = (uint64_t)(uintptr_t)buffer->pinned}
+                    : (dmi_slot){.slab = DMI_MAX_SLABS - 1, .address = (uint64_t)(buffer->pinned - g->pinned)};
         atomic_store_explicit(&box->granted, w->ordinal + 1, memory_order_release);
         dmi_bell_ring(&dmi_hub_port(e->config.hub, peer)->bell);
     }
-    dmi_gpu_packed_take(&g->in, piece, w, PIECE_WITH_LINK);
+    dmi_gpu_packed_take(&g->in, buffer, w, CHUNK_WITH_LINK);
     return true;
 }
 
 /* -1: the sender's command failed; 0: not yet; 1: here. */
-static int arrived(dmi_engine *e, dmi_work *w)
+static int arrived(dmi_engine *e, dmi_queued_step *w)
 {
     int peer = w->step->peer;
-    if (e->peer[peer].link == &dmi_link_mpi) {
+    if (e->peer[peer].transport == &dmi_transport_mpi) {
         return dmi_mpi_arrive_packed(e, w);
     }
     const dmi_mailbox *box = &e->port->mailbox[peer];
@@ -120,13 +120,13 @@ static int arrived(dmi_engine *e, dmi_work *w)
     return box->slot[w->ordinal % DMI_SLOTS].poisoned ? -1 : 1;
 }
 
-static bool receive_piece(dmi_engine *e, dmi_staged *piece)
+static bool receive_chunk(dmi_engine *e, dmi_staged *buffer)
 {
-    return dmi_gpu_packed_receive(e, piece, arrived);
+    return dmi_gpu_packed_receive(e, buffer, arrived);
 }
 
 bool dmi_gpu_staged_progress(dmi_engine *e)
 {
-    bool moved = dmi_gpu_packed_progress(e, &e->gpu->out, send_piece);
-    return dmi_gpu_packed_progress(e, &e->gpu->in, receive_piece) || moved;
+    bool moved = dmi_gpu_packed_progress(e, &e->gpu->out, send_chunk);
+    return dmi_gpu_packed_progress(e, &e->gpu->in, receive_chunk) || moved;
 }

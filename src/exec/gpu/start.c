@@ -1,5 +1,5 @@
 /* Making and ending the GPU part of an executor, and its ways to peers. */
-#include "exec/gpu/pieces.h"
+#include "exec/gpu/host_work.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,33 +28,33 @@ static dm_status make_streams(dmi_engine *e)
             status = dmi_fail(DM_ERR_INTERNAL, "%s", g->queue[lane]->error_text);
         }
         g->stream[lane] = status == DM_OK ? g->queue[lane]->stream : NULL;
-        for (int i = 0; i < MARKS && status == DM_OK; i++) {
-            status = dmi_cu_event_create(false, &g->marks[lane].event[i].event);
+        for (int i = 0; i < EVENTS && status == DM_OK; i++) {
+            status = dmi_cu_event_create(false, &g->events[lane].event[i].event);
         }
     }
     status = status == DM_OK ? dmi_cu_stream_create(&g->stream[STREAM_GRANT]) : status;
     return status == DM_OK ? dmi_cu_stream_create(&g->stream[STREAM_TABLES]) : status;
 }
 
-dm_status dmi_gpu_packed_make(dmi_gpu *g, dmi_staged *piece, char *pinned, int64_t bytes)
+dm_status dmi_gpu_packed_make(dmi_gpu *g, dmi_staged *buffer, char *pinned, int64_t bytes)
 {
-    piece->pinned = pinned;
-    piece->device = dmi_cu_malloc(bytes);
-    return piece->device ? dmi_cu_event_create(false, &piece->event)
-                         : dmi_fail(DM_ERR_NOMEM, "no memory for staging buffers on GPU %d", g->device);
+    buffer->pinned = pinned;
+    buffer->device = dmi_cu_malloc(bytes);
+    return buffer->device ? dmi_cu_event_create(false, &buffer->event)
+                          : dmi_fail(DM_ERR_NOMEM, "no memory for staging buffers on GPU %d", g->device);
 }
 
-static dm_status make_piece(dmi_gpu *g, dmi_staged *piece, int number)
+static dm_status make_buffer(dmi_gpu *g, dmi_staged *buffer, int number)
 {
-    return dmi_gpu_packed_make(g, piece, g->pinned + number * g->piece_bytes, g->piece_bytes);
+    return dmi_gpu_packed_make(g, buffer, g->pinned + number * g->chunk_bytes, g->chunk_bytes);
 }
 
 static dm_status make_staging(dmi_engine *e)
 {
     dmi_gpu *g = e->gpu;
     const dmi_slab_ops *host = &e->config.host_memory;
-    g->piece_bytes = e->config.piece;
-    g->pinned_bytes = 2 * STAGED * g->piece_bytes;
+    g->chunk_bytes = e->config.chunk;
+    g->pinned_bytes = 2 * STAGED * g->chunk_bytes;
     g->pinned = host->get(host->context, DMI_MAX_SLABS - 1, g->pinned_bytes);
     e->host_memory = g->pinned;
     dm_status status = g->pinned
@@ -66,8 +66,8 @@ static dm_status make_staging(dmi_engine *e)
         (void)madvise(g->pinned, (size_t)g->pinned_bytes, MADV_DONTFORK);
     }
     for (int i = 0; i < STAGED && status == DM_OK; i++) {
-        status = make_piece(g, &g->out.piece[i], i);
-        status = status == DM_OK ? make_piece(g, &g->in.piece[i], STAGED + i) : status;
+        status = make_buffer(g, &g->out.buffer[i], i);
+        status = status == DM_OK ? make_buffer(g, &g->in.buffer[i], STAGED + i) : status;
     }
     return status;
 }
@@ -135,12 +135,12 @@ dm_status dmi_gpu_start(dmi_engine *e, int device)
     return status;
 }
 
-void dmi_gpu_packed_free(dmi_staged *piece)
+void dmi_gpu_packed_free(dmi_staged *buffer)
 {
-    dmi_cu_release(piece->device);
-    dmi_cu_event_destroy(piece->event);
-    dmi_arena_free(&piece->arena);
-    memset(piece, 0, sizeof *piece);
+    dmi_cu_release(buffer->device);
+    dmi_cu_event_destroy(buffer->event);
+    dmi_arena_free(&buffer->arena);
+    memset(buffer, 0, sizeof *buffer);
 }
 
 static void free_staging(dmi_engine *e)
@@ -148,8 +148,8 @@ static void free_staging(dmi_engine *e)
     dmi_gpu *g = e->gpu;
     const dmi_slab_ops *host = &e->config.host_memory;
     for (int i = 0; i < STAGED; i++) {
-        dmi_gpu_packed_free(&g->out.piece[i]);
-        dmi_gpu_packed_free(&g->in.piece[i]);
+        dmi_gpu_packed_free(&g->out.buffer[i]);
+        dmi_gpu_packed_free(&g->in.buffer[i]);
     }
     if (g->pinned) {
         dmi_cu_unpin(g->pinned);
@@ -164,16 +164,16 @@ void dmi_gpu_stop(dmi_engine *e)
         return;
     }
     (void)!dmi_cu_use(g->device);
-    dmi_gpu_hosting_stop(e);
+    dmi_gpu_host_work_stop(e);
     for (int lane = 0; lane < DMI_STAMP_LANES; lane++) {
         dmi_cuda_queue_destroy(g->queue[lane]); /* waits for what is in it */
-        for (int i = 0; i < MARKS; i++) {
-            dmi_cu_event_destroy(g->marks[lane].event[i].event);
+        for (int i = 0; i < EVENTS; i++) {
+            dmi_cu_event_destroy(g->events[lane].event[i].event);
         }
     }
     dmi_gpu_disconnect(e);
     dmi_gpu_time_stop(e);
-    dmi_gpu_hosting_free(e);
+    dmi_gpu_host_work_free(e);
     (void)!dmi_gpu_messages(e, 0);
     free_staging(e);
     dmi_cu_stream_destroy(g->stream[STREAM_GRANT]);

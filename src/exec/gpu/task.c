@@ -1,10 +1,10 @@
 /* Functions of the user's on a GPU: they work on the host, on copies of all the memory of their operands.
  *
  * When everything before the step is done, and it is known that its operands are good, their memory is copied
- * to the host piece by piece; the function is called on a thread of its own, always the same one; what it may
+ * to the host chunk by chunk; the function is called on a thread of its own, always the same one; what it may
  * have written is copied back. The step is issued with the last copy to the device, so that nothing on a stream
  * waits for the function. The lane waits meanwhile, others do not. */
-#include "exec/gpu/pieces.h"
+#include "exec/gpu/host_work.h"
 #include "ops/common_task.h"
 
 #include <stdio.h>
@@ -16,12 +16,12 @@ enum { COMES, RUNS, GOES };
 typedef struct dmi_gpu_task {
     dmi_crew_job job;
     dmi_engine *e;
-    dmi_work *work;
+    dmi_queued_step *work;
     int lane, phase;
     char *host[DMI_MAX_REFS];
     int operand; /* the next chunk: of this one, from byte `at` on */
     int64_t at;
-    int under_way; /* chunks that pieces hold */
+    int under_way; /* chunks that staging buffers hold */
     dm_status status;
     char text[DMI_ERROR_TEXT];
 } dmi_gpu_task;
@@ -40,7 +40,7 @@ static void free_task(dmi_gpu_task *t)
 void dmi_gpu_task_free(dmi_engine *e)
 {
     for (int lane = 0; lane < DMI_STAMP_LANES; lane++) {
-        free_task(e->gpu->hosting->task[lane]);
+        free_task(e->gpu->host_work->task[lane]);
     }
 }
 
@@ -59,10 +59,10 @@ static int shared_with(const dmi_gpu_task *t, int operand)
     return i;
 }
 
-static dm_status begin(dmi_engine *e, int lane, dmi_work *w)
+static dm_status begin(dmi_engine *e, int lane, dmi_queued_step *w)
 {
-    dm_status status = dmi_gpu_hosting(e);
-    struct dmi_hosting *h = e->gpu->hosting;
+    dm_status status = dmi_gpu_host_work(e);
+    struct dmi_host_work *h = e->gpu->host_work;
     if (status == DM_OK && !h->caller) {
         char name[32];
         snprintf(name, sizeof name, "worker %d tasks", e->config.me);
@@ -106,7 +106,7 @@ static bool next_chunk(dmi_gpu_task *t, char **device, char **host, int64_t *byt
         if (wanted && t->at < allocation->bytes) {
             *device = (char *)allocation->base + t->at;
             *host = t->host[t->operand] + t->at;
-            *bytes = DMI_MIN(allocation->bytes - t->at, t->e->gpu->hosting->bytes);
+            *bytes = DMI_MIN(allocation->bytes - t->at, t->e->gpu->host_work->bytes);
             return true;
         }
     }
@@ -115,13 +115,13 @@ static bool next_chunk(dmi_gpu_task *t, char **device, char **host, int64_t *byt
 
 static void copy_in(dmi_crew_job *job)
 {
-    dmi_piece *p = (dmi_piece *)job;
+    dmi_staging_buffer *p = (dmi_staging_buffer *)job;
     memcpy(p->host, p->pinned, (size_t)p->bytes);
 }
 
 static void copy_out(dmi_crew_job *job)
 {
-    dmi_piece *p = (dmi_piece *)job;
+    dmi_staging_buffer *p = (dmi_staging_buffer *)job;
     memcpy(p->pinned, p->host, (size_t)p->bytes);
 }
 
@@ -133,14 +133,14 @@ static void fail(dmi_gpu_task *t, dm_status status)
     }
 }
 
-/* Begins as many as there are pieces for; false while some are missing or under way. */
+/* Begins as many as there are staging buffers for; false while some are missing or under way. */
 static bool chunks_done(dmi_engine *e, dmi_gpu_task *t)
 {
-    struct dmi_hosting *h = e->gpu->hosting;
+    struct dmi_host_work *h = e->gpu->host_work;
     char *device, *host;
     int64_t bytes;
     while (t->status == DM_OK && next_chunk(t, &device, &host, &bytes)) {
-        dmi_piece *p = dmi_gpu_piece_take(e);
+        dmi_staging_buffer *p = dmi_gpu_buffer_take(e);
         if (!p) {
             return false;
         }
@@ -152,23 +152,23 @@ static bool chunks_done(dmi_engine *e, dmi_gpu_task *t)
         t->under_way++;
         if (t->phase == COMES) {
             fail(t, dmi_cu_copy(e->gpu->stream[t->lane], p->pinned, device, bytes));
-            dmi_gpu_piece_on_device(e, t->lane, &h->to_host, p);
+            dmi_gpu_buffer_on_device(e, t->lane, &h->to_host, p);
         } else {
-            dmi_gpu_piece_to_crew(e, p, copy_out);
-            dmi_gpu_piece_append(&h->with_crew, p);
+            dmi_gpu_buffer_to_crew(e, p, copy_out);
+            dmi_gpu_buffer_append(&h->with_crew, p);
         }
     }
     return t->under_way == 0;
 }
 
-void dmi_gpu_task_arrived(dmi_engine *e, dmi_piece *p)
+void dmi_gpu_task_arrived(dmi_engine *e, dmi_staging_buffer *p)
 {
-    dmi_gpu_piece_to_crew(e, p, copy_in);
-    dmi_gpu_piece_append(&e->gpu->hosting->with_crew, p);
+    dmi_gpu_buffer_to_crew(e, p, copy_in);
+    dmi_gpu_buffer_append(&e->gpu->host_work->with_crew, p);
 }
 
 /* Where on the device a chunk belongs. */
-static char *device_of(const dmi_piece *p)
+static char *device_of(const dmi_staging_buffer *p)
 {
     const dmi_gpu_task *t = p->task;
     int i = 0;
@@ -178,16 +178,16 @@ static char *device_of(const dmi_piece *p)
     return (char *)allocation_of(t, i)->base + (p->host - t->host[i]);
 }
 
-void dmi_gpu_task_copied(dmi_engine *e, dmi_piece *p)
+void dmi_gpu_task_copied(dmi_engine *e, dmi_staging_buffer *p)
 {
     dmi_gpu_task *t = p->task;
     t->under_way--;
     if (t->phase == COMES) {
-        dmi_gpu_piece_free(e, p);
+        dmi_gpu_buffer_free(e, p);
         return;
     }
     fail(t, dmi_cu_copy(e->gpu->stream[t->lane], device_of(p), p->pinned, p->bytes));
-    dmi_gpu_piece_on_device(e, t->lane, &e->gpu->hosting->to_device, p);
+    dmi_gpu_buffer_on_device(e, t->lane, &e->gpu->host_work->to_device, p);
 }
 
 /* --- the call --- */
@@ -195,7 +195,7 @@ void dmi_gpu_task_copied(dmi_engine *e, dmi_piece *p)
 static void call(dmi_crew_job *job)
 {
     dmi_gpu_task *t = (dmi_gpu_task *)job;
-    const dmi_work *w = t->work;
+    const dmi_queued_step *w = t->work;
     void *host[DMI_MAX_REFS];
     memcpy(host, t->host, sizeof host);
     dm_status status = dmi_cu_own_thread();
@@ -209,7 +209,7 @@ static void call(dmi_crew_job *job)
 
 static bool advance(dmi_engine *e, dmi_gpu_task *t)
 {
-    struct dmi_hosting *h = e->gpu->hosting;
+    struct dmi_host_work *h = e->gpu->host_work;
     if (t->phase == COMES) {
         if (!chunks_done(e, t)) {
             return false;
@@ -235,9 +235,9 @@ static bool advance(dmi_engine *e, dmi_gpu_task *t)
     return chunks_done(e, t);
 }
 
-bool dmi_gpu_issue_task(dmi_engine *e, int lane, dmi_work *w)
+bool dmi_gpu_issue_task(dmi_engine *e, int lane, dmi_queued_step *w)
 {
-    dmi_gpu_task *t = e->gpu->hosting ? e->gpu->hosting->task[lane] : NULL;
+    dmi_gpu_task *t = e->gpu->host_work ? e->gpu->host_work->task[lane] : NULL;
     if (!t) {
         if (!dmi_engine_reached(e, &w->wait)) {
             return false;
@@ -249,7 +249,7 @@ bool dmi_gpu_issue_task(dmi_engine *e, int lane, dmi_work *w)
         atomic_store_explicit(&e->port->now_step, DMI_STEP(task), memory_order_relaxed);
         dmi_gpu_time_begin(e, lane, w);
         dm_status status = begin(e, lane, w);
-        t = e->gpu->hosting ? e->gpu->hosting->task[lane] : NULL;
+        t = e->gpu->host_work ? e->gpu->host_work->task[lane] : NULL;
         if (!t) {
             dmi_gpu_failed(e, w, status);
             return true;
@@ -263,7 +263,7 @@ bool dmi_gpu_issue_task(dmi_engine *e, int lane, dmi_work *w)
     if (t->status != DM_OK) {
         dmi_gpu_failed(e, w, dmi_fail(t->status, "%s", t->text));
     }
-    e->gpu->hosting->task[lane] = NULL;
+    e->gpu->host_work->task[lane] = NULL;
     free_task(t);
     return true;
 }

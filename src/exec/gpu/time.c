@@ -51,7 +51,7 @@ void dmi_gpu_time_stop(dmi_engine *e)
     e->gpu->time = NULL;
 }
 
-void dmi_gpu_time_begin(dmi_engine *e, int stream, dmi_work *w)
+void dmi_gpu_time_begin(dmi_engine *e, int stream, dmi_queued_step *w)
 {
     dmi_gpu_time *t = e->gpu->time;
     dmi_gpu_range_step(e, w);
@@ -64,7 +64,7 @@ void dmi_gpu_time_begin(dmi_engine *e, int stream, dmi_work *w)
     }
 }
 
-void dmi_gpu_time_end(dmi_engine *e, int stream, dmi_work *w)
+void dmi_gpu_time_end(dmi_engine *e, int stream, dmi_queued_step *w)
 {
     dmi_gpu_time *t = e->gpu->time;
     if (e->trace && t && w->timing) {
@@ -73,7 +73,7 @@ void dmi_gpu_time_end(dmi_engine *e, int stream, dmi_work *w)
     dmi_gpu_range_end(e);
 }
 
-void dmi_gpu_time_take(dmi_engine *e, const dmi_work *w)
+void dmi_gpu_time_take(dmi_engine *e, const dmi_queued_step *w)
 {
     const dmi_gpu_time *t = e->gpu->time;
     double from = 0, to = 0;

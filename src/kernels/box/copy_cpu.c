@@ -7,7 +7,7 @@ enum { SRC = 0, DST = 1 };
 /* Below this many elements a box, the runs are walked row by row: making a box costs as much as copying these.
  */
 enum { MIN_BOX = 32 };
-enum { TILE = 4096, TURNED = 32 }; /* elements of a tile that is converted; its width where it transposes */
+enum { TILE = 4096, TRANSPOSED = 32 }; /* elements of a tile that is converted; its width where it transposes */
 enum { TILE_BYTES = 8 * TILE };    /* elements of 16 bytes: half as many */
 
 typedef struct copy_job {
@@ -32,7 +32,7 @@ static void convert_plane(const copy_job *job, int64_t n0, int64_t n1, const voi
     }
     dmi_raw64 gathered[TILE_BYTES / 8], converted[TILE_BYTES / 8];
     int64_t most = TILE_BYTES / DMI_MAX(8, DMI_MAX(sb, db));
-    int64_t t1 = DMI_MIN(n1, s1 > s0 && s0 > 0 && n0 > 1 ? TURNED : most), t0 = most / t1;
+    int64_t t1 = DMI_MIN(n1, s1 > s0 && s0 > 0 && n0 > 1 ? TRANSPOSED : most), t0 = most / t1;
     for (int64_t i = 0; i < n0; i += t0) {
         for (int64_t j = 0; j < n1; j += t1) {
             int64_t m0 = DMI_MIN(t0, n0 - i), m1 = DMI_MIN(t1, n1 - j);
@@ -88,7 +88,7 @@ static void copy_box(const copy_job *job, dmi_box box, int64_t src_at, int64_t d
     } while (dmi_box_next(&box, outer, index, at));
 }
 
-/* End of the longest stretch of runs from `first` that have one length and one distance: two dims of a box. */
+/* End of the longest range of runs from `first` that have one length and one distance: two dims of a box. */
 static int64_t group_end(const dmi_copy *d, int dim, int64_t first)
 {
     const dmi_run *run = d->run[dim];

@@ -6,7 +6,7 @@
 enum { SRC = 0, DST = 1 };
 /* Bytes from which a dense copy is left to the driver; the least extents for which a transposition goes through
  * tiles. */
-enum { DRIVER_BYTES = 1 << 20, LEAST_TURNED = 8 };
+enum { DRIVER_BYTES = 1 << 20, LEAST_TRANSPOSED = 8 };
 
 typedef struct copy_job {
     dmi_queue *q;
@@ -115,7 +115,7 @@ static bool multiple_of(int64_t unit, const dmi_box *box, int inner, int other, 
 }
 
 /* Planes of the innermost dim, dense in dst, and `other`, dense in src. False: the plane is not for tiles. */
-static bool turn_planes(copy_job *job, const dmi_box *box, const int64_t *at)
+static bool transpose_planes(copy_job *job, const dmi_box *box, const int64_t *at)
 {
     int inner = box->ndim - 1, other = -1;
     for (int d = 0; d < inner; d++) {
@@ -124,8 +124,8 @@ static bool turn_planes(copy_job *job, const dmi_box *box, const int64_t *at)
     bool tiles = job->d->src_dtype == job->d->dst_dtype
                      ? job->src_bytes <= 8
                      : dmi_cuda_hot(job->d->src_dtype) && dmi_cuda_hot(job->d->dst_dtype);
-    if (!tiles || other < 0 || box->stride[DST][inner] != 1 || box->extent[inner] < LEAST_TURNED ||
-        box->extent[other] < LEAST_TURNED) {
+    if (!tiles || other < 0 || box->stride[DST][inner] != 1 || box->extent[inner] < LEAST_TRANSPOSED ||
+        box->extent[other] < LEAST_TRANSPOSED) {
         return false;
     }
     const void *src = dmi_at(job->src, at[SRC] * job->src_bytes);
@@ -133,7 +133,7 @@ static bool turn_planes(copy_job *job, const dmi_box *box, const int64_t *at)
     dm_dtype from = job->d->src_dtype, to = job->d->dst_dtype;
     bool aligned = from == to && ((uintptr_t)src | (uintptr_t)dst) % 16 == 0 &&
                    multiple_of(16, box, inner, other, job->src_bytes);
-    int64_t side = aligned ? dmi_cuda_turn_side(job->src_bytes) : DMI_CUDA_TURN_SIDE;
+    int64_t side = aligned ? dmi_cuda_transpose_side(job->src_bytes) : DMI_CUDA_TRANSPOSE_SIDE;
     dmi_cuda_planes p = {.ni = box->extent[other], .nj = box->extent[inner]};
     p.src_stride_j = box->stride[SRC][inner];
     p.dst_stride_i = box->stride[DST][other];
@@ -157,7 +157,7 @@ static bool turn_planes(copy_job *job, const dmi_box *box, const int64_t *at)
     p.tiles_i = dmi_cuda_divide_by(tiles_i);
     p.tiles_j = dmi_cuda_divide_by(tiles_j);
     dmi_cuda_box_make(&outer, &p.outer);
-    dmi_cuda_launch_turn(job->q, from, to, aligned, &p, src, dst);
+    dmi_cuda_launch_transpose(job->q, from, to, aligned, &p, src, dst);
     return true;
 }
 
@@ -166,7 +166,7 @@ static void copy_box(void *context, dmi_box *box, const int64_t *at)
     copy_job *job = context;
     dmi_box_simplify(box, DST);
     int inner = box->ndim - 1;
-    if (box->ndim > 1 && box->stride[SRC][inner] != 1 && turn_planes(job, box, at)) {
+    if (box->ndim > 1 && box->stride[SRC][inner] != 1 && transpose_planes(job, box, at)) {
         return;
     }
     if (job->d->src_dtype != job->d->dst_dtype) {

@@ -91,7 +91,7 @@ static void finish(const cut_job *job, const dmi_cuda_product *p)
 }
 
 /* --- runs of one dim -------------------------------------------------------------------------------- */
-/* End of the longest stretch of runs from `first` that have one length and one distance. */
+/* End of the longest range of runs from `first` that have one length and one distance. */
 static int64_t even_end(const dmi_run *run, int64_t nrun, int64_t first)
 {
     int64_t end = first + 1;

@@ -16,7 +16,7 @@ void dmi_cpu_fold(const dmi_fold *d, double scale, const void *rows, const void 
 /* sum[i] += x[i], i < n, of real addends in that type; lo[i]: what sum[i] rounds away, of pairs only. */
 void dmi_cpu_add_across(int acc, const void *x, int64_t n, void *sum, double *lo);
 
-/* Product in pieces of which no extent, and no leading dimension that matters, is above `limit`: what the BLAS
+/* Product in tiles of which no extent, and no leading dimension that matters, is above `limit`: what the BLAS
  * interface can take. */
 void dmi_cpu_gemm_limited(const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c,
                           int64_t limit);
@@ -26,7 +26,7 @@ void dmi_cpu_gemm_limited(const dmi_gemm *d, double alpha, const void *a, const 
 enum { DMI_CPU_THIN = 16 };
 void dmi_cpu_thin(const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c);
 bool dmi_cpu_thin_pays(const dmi_gemm *d);
-/* One piece of a product in C64 or C128. */
+/* One tile of a product in C64 or C128. */
 void dmi_cpu_gemm_complex(const dmi_gemm *d, int m, int n, int k, const int ld[3], double alpha, const void *a,
                           const void *b, double beta, void *c);
 

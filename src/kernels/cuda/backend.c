@@ -75,7 +75,7 @@ dm_status dmi_fused_cuda(const dmi_kernel_call *call)
     const dmi_fused_gemm *d = call->desc;
     const dmi_arrival *arrival = call->arrival;
     const dmi_gemm *g = &d->gemm;
-    dmi_fused_piece piece[DMI_FUSED_MOST];
+    dmi_fused_arrival chunk[DMI_FUSED_MOST];
     int64_t elem = dmi_dtype_bytes(g->dtype);
     dm_dtype c_dtype = g->c_dtype == 0 ? g->dtype : g->c_dtype;
     dmi_fused f = {.dtype = g->dtype,
@@ -88,20 +88,20 @@ dm_status dmi_fused_cuda(const dmi_kernel_call *call)
                    .lda = g->lda,
                    .ldb = g->ldb,
                    .ldc = g->ldc,
-                   .piece = piece,
-                   .pieces = d->parts,
+                   .chunk = chunk,
+                   .chunks = d->chunks,
                    .own_k0 = d->own_k0,
                    .own_k1 = d->own_k1,
                    .own_n1 = g->n,
                    .ld_own = {d->ld_own[0], d->ld_own[1]},
                    .blocks = q->multiprocessors - LEFT_FREE};
-    for (int i = 0; i < d->parts; i++) {
-        piece[i] = (dmi_fused_piece){.k0 = d->part[i].k0,
-                                     .k1 = d->part[i].k1,
-                                     .n0 = d->part[i].n0,
-                                     .n1 = d->part[i].n1,
-                                     .counter = arrival ? arrival[i].counter : NULL,
-                                     .value = arrival ? arrival[i].value : 0};
+    for (int i = 0; i < d->chunks; i++) {
+        chunk[i] = (dmi_fused_arrival){.k0 = d->chunk[i].k0,
+                                       .k1 = d->chunk[i].k1,
+                                       .n0 = d->chunk[i].n0,
+                                       .n1 = d->chunk[i].n1,
+                                       .counter = arrival ? arrival[i].counter : NULL,
+                                       .value = arrival ? arrival[i].value : 0};
     }
     const void *a = dmi_at(call->at[0], g->a_offset * elem), *b = dmi_at(call->at[1], g->b_offset * elem);
     bool some = d->own_k1 > d->own_k0;

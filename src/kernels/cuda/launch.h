@@ -72,7 +72,7 @@ void dmi_cuda_launch_convert_runs(dmi_queue *q, dm_dtype from, dm_dtype to, cons
 /* Units of `unit` bytes as in dmi_cuda_launch_move, then the counter. The box may have no items. */
 void dmi_cuda_launch_push(dmi_queue *q, int unit, const dmi_cuda_box *box, const dmi_push *p);
 
-/* --- turn.cu ---------------------------------------------------------------------------- */
+/* --- transpose.cu ---------------------------------------------------------------------------- */
 /* Planes that are dense along i in src and along j in dst, cut into tiles; outer: the planes. */
 typedef struct dmi_cuda_planes {
     int64_t ni, nj;
@@ -81,15 +81,15 @@ typedef struct dmi_cuda_planes {
     dmi_cuda_divisor tiles_i, tiles_j;
     dmi_cuda_box outer;
 } dmi_cuda_planes;
-enum { DMI_CUDA_TURN_SIDE = 64 }; /* of tiles for any element */
+enum { DMI_CUDA_TRANSPOSE_SIDE = 64 }; /* of tiles for any element */
 /* Side of the tiles for elements of `bytes` where ni, nj and strides are multiples of 16 bytes, pointers too.
  */
-static inline int64_t dmi_cuda_turn_side(int64_t bytes)
+static inline int64_t dmi_cuda_transpose_side(int64_t bytes)
 {
     return bytes <= 2 ? 128 : bytes == 8 ? 32 : 64;
 }
-void dmi_cuda_launch_turn(dmi_queue *q, dm_dtype from, dm_dtype to, bool aligned, const dmi_cuda_planes *planes,
-                          const void *src, void *dst);
+void dmi_cuda_launch_transpose(dmi_queue *q, dm_dtype from, dm_dtype to, bool aligned,
+                               const dmi_cuda_planes *planes, const void *src, void *dst);
 
 /* --- map_hot.cu, map_warm.cu, map_cold.cu -------------------------------------------------------------- */
 /* One elementwise row. Sides 0 .. inputs-1: its operands; inputs: out. */
@@ -219,21 +219,21 @@ typedef struct dmi_cuda_diagonal {
 } dmi_cuda_diagonal;
 void dmi_cuda_launch_diagonal(dmi_queue *q, int64_t bytes, const dmi_cuda_diagonal *p, const uint64_t *value,
                               void *out);
-/* Elements of one dim in order, as stretches of consecutive indices: the first begins at index `start`, stretch
- * s > 0 at jump_start + s * jump with `block` elements. One stretch: first_len is count. */
-typedef struct dmi_cuda_stretches {
+/* Elements of one dim in order, as ranges of consecutive indices: the first begins at index `start`, range
+ * s > 0 at jump_start + s * jump with `block` elements. One range: first_len is count. */
+typedef struct dmi_cuda_dim_ranges {
     int64_t count, start, first_len;
     int64_t jump_start, jump, block;
     int64_t stride, weight; /* in memory, of consecutive elements; in the row-major index, of an index */
-} dmi_cuda_stretches;
-/* Items: groups of elements whose row-major index begins at a multiple of the group, as many for every stretch
- * of the innermost dim as the longest may need; the stretches; then the elements of the other dims. */
+} dmi_cuda_dim_ranges;
+/* Items: groups of elements whose row-major index begins at a multiple of the group, as many for every range
+ * of the innermost dim as the longest may need; the ranges; then the elements of the other dims. */
 typedef struct dmi_cuda_fill {
     uint32_t items;
     int ndim; /* at least 1; innermost first */
-    dmi_cuda_divisor groups, stretches;
+    dmi_cuda_divisor groups, ranges;
     dmi_cuda_divisor extent[DM_MAX_DIMS]; /* of dims beyond the innermost */
-    dmi_cuda_stretches dim[DM_MAX_DIMS];
+    dmi_cuda_dim_ranges dim[DM_MAX_DIMS];
     int kind;
     dm_dtype dtype;
     dmi_fill_values values;
@@ -253,7 +253,7 @@ dmi_cuda_divisor dmi_cuda_divide_by(int64_t extent);
 /* box (simplified; extents' product at most DMI_CUDA_ITEMS) as a kernel takes it. */
 void dmi_cuda_box_make(const dmi_box *box, dmi_cuda_box *out);
 /* Calls fn for parts of a box that have at most DMI_CUDA_ITEMS items; at: element positions of the sides. With
- * `in_order` a part is always a whole stretch of the box's row-major order. */
+ * `in_order` a part is always a whole range of the box's row-major order. */
 typedef void dmi_cuda_part_fn(void *context, const dmi_box *part, const int64_t *at);
 void dmi_cuda_split(const dmi_box *box, const int64_t *at, bool in_order, dmi_cuda_part_fn *fn, void *context);
 /* Are side's elements of `bytes` dense along the innermost dim, and every group of `group` of them that begins

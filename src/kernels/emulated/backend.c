@@ -138,7 +138,7 @@ static void gemm(const dmi_kernel_call *call, const dmi_gemm *d)
     }
 }
 
-/* The own part of an operand into its image. */
+/* Copies the worker's shard into the gathered operand. */
 static void complete(dmi_queue *q, const dmi_fused_gemm *d, int which, const void *own, const void *image)
 {
     const dmi_gemm *g = &d->gemm;
@@ -160,7 +160,7 @@ static void complete(dmi_queue *q, const dmi_fused_gemm *d, int which, const voi
     dmi_run_copy(dmi_backend_cuda(), q, &part, own, dmi_unconst(image));
 }
 
-/* Waits for all parts, completes the images, multiplies. */
+/* Waits for all chunks, completes the gathered operands, multiplies. */
 static void fused(const dmi_kernel_call *call)
 {
     dmi_queue *q = call->queue;
@@ -170,7 +170,7 @@ static void fused(const dmi_kernel_call *call)
         failed(q, "fused", "a plan has made one that the kernel does not do");
         return;
     }
-    for (int i = 0; i < d->parts && arrival; i++) {
+    for (int i = 0; i < d->chunks && arrival; i++) {
         if (arrival[i].counter && begin(q, "fused") &&
             dmi_cu_wait_value(q->stream, (uint32_t *)(uintptr_t)arrival[i].counter, arrival[i].value) !=
                 DM_OK) {

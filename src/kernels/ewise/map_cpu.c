@@ -190,11 +190,11 @@ static void walk(dmi_map_job *job, dmi_box *box, const int64_t *offset)
         walk_rows(job, box, inner, offset);
         return;
     }
-    /* Across a strided operand the rows come in pieces, so that what one piece draws into the cache, the next
-     * row's piece still finds there. */
-    int64_t piece = far ? DMI_MIN(job->most, DMI_CHUNK) : n;
-    for (int64_t i = 0; i < n; i += piece) {
-        int64_t index[DMI_BOX_DIMS] = {0}, m = DMI_MIN(piece, n - i);
+    /* Across a strided operand the rows come in tiles, so that what one tile draws into the cache, the next
+     * row's tile still finds there. */
+    int64_t tile = far ? DMI_MIN(job->most, DMI_CHUNK) : n;
+    for (int64_t i = 0; i < n; i += tile) {
+        int64_t index[DMI_BOX_DIMS] = {0}, m = DMI_MIN(tile, n - i);
         for (int s = 0; s < sides; s++) {
             begin[s] = offset[s] + i * stride[s];
         }

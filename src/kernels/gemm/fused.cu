@@ -1,6 +1,6 @@
 /* The fused product's kernel. A block has three warpgroups: one that loads, of which one warp works, and two
  * that multiply, each its 64 rows of the block's tile. Blocks stay, and take the tiles of c in a fixed order:
- * panel after panel of columns, as b arrives. */
+ * one tile column after another, as b arrives. */
 #include "kernels/gemm/fused_load.cuh"
 #include "kernels/gemm/fused_store.cuh"
 

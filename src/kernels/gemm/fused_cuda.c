@@ -1,4 +1,4 @@
-/* The fused product: the order of its work, worked out from the pieces, and its maps of the matrices. */
+/* The fused product: the order of its work, worked out from the chunks, and its maps of the matrices. */
 #include "kernels/cuda/launch.h"
 #include "kernels/gemm/fused_job.h"
 #include <assert.h>
@@ -21,7 +21,7 @@ static bool has_own(const dmi_fused *d)
 }
 
 /* --- order ---------------------------------------------------------------------------------------- */
-/* One axis of op(b), k or n, cut wherever a piece begins or ends. */
+/* One axis of op(b), k or n, cut wherever a chunk begins or ends. */
 typedef struct axis {
     int64_t length, unit;
     bool is_k;
@@ -55,14 +55,14 @@ static bool within_own(const axis *x, const dmi_fused *d, int r)
                     : d->own_n0 <= from && to <= d->own_n1 && d->own_k0 == 0 && d->own_k1 == d->k);
 }
 
-/* The piece by which a range has its place in the order: -1 where it waits for none, else for k the first, for
+/* The chunk by which a range has its place in the order: -1 where it waits for none, else for k the first, for
  * n the last that meets it. */
 static int key_of(const axis *x, const dmi_fused *d, int r)
 {
     int key = -1;
     int64_t from = x->cut[r] * x->unit, to = x->cut[r + 1] * x->unit;
-    for (int i = 0; i < d->pieces && !within_own(x, d, r); i++) {
-        const dmi_fused_piece *p = &d->piece[i];
+    for (int i = 0; i < d->chunks && !within_own(x, d, r); i++) {
+        const dmi_fused_arrival *p = &d->chunk[i];
         bool meets = x->is_k ? p->k0 < to && p->k1 > from : p->n0 < to && p->n1 > from;
         if (meets && p->counter != NULL && (key < 0 || !x->is_k)) {
             key = i;
@@ -78,9 +78,9 @@ static int order_axis(const dmi_fused *d, bool is_k, dmi_fused_range *out)
     int count = 0;
     add_cut(&x, 0);
     add_cut(&x, x.length);
-    for (int i = 0; i < d->pieces; i++) {
-        add_cut(&x, is_k ? d->piece[i].k0 : d->piece[i].n0);
-        add_cut(&x, is_k ? d->piece[i].k1 : d->piece[i].n1);
+    for (int i = 0; i < d->chunks; i++) {
+        add_cut(&x, is_k ? d->chunk[i].k0 : d->chunk[i].n0);
+        add_cut(&x, is_k ? d->chunk[i].k1 : d->chunk[i].n1);
     }
     if (has_own(d)) {
         add_cut(&x, is_k ? d->own_k0 : d->own_n0);
@@ -89,7 +89,7 @@ static int order_axis(const dmi_fused *d, bool is_k, dmi_fused_range *out)
     for (int r = 0; r < x.cuts - 1; r++) {
         x.key[r] = key_of(&x, d, r);
     }
-    for (int key = -1; key < d->pieces; key++) {
+    for (int key = -1; key < d->chunks; key++) {
         for (int r = 0; r < x.cuts - 1; r++) {
             if (x.key[r] == key) {
                 out[count++] = (dmi_fused_range){.first = (uint16_t)x.cut[r],
@@ -177,11 +177,11 @@ static bool own_fits(const dmi_fused *d, const void *const own[2])
             (d->own_k1 % FUSED_K == 0 || d->own_k1 == d->k) && (d->own_n1 % FUSED_N == 0 || d->own_n1 == d->n));
 }
 
-/* Nothing is waited for in the own part. */
+/* The kernel waits for nothing in the worker's own range. */
 static bool comes_into_own(const dmi_fused *d)
 {
-    for (int i = 0; i < d->pieces && has_own(d); i++) {
-        const dmi_fused_piece *p = &d->piece[i];
+    for (int i = 0; i < d->chunks && has_own(d); i++) {
+        const dmi_fused_arrival *p = &d->chunk[i];
         if (p->counter != NULL && p->k0 < d->own_k1 && p->k1 > d->own_k0 && p->n0 < d->own_n1 &&
             p->n1 > d->own_n0) {
             return true;
@@ -200,7 +200,7 @@ bool dmi_cuda_fused_serves(const dmi_queue *q, const dmi_fused *d, const void *a
                    "as plans know them");
     bool sizes = d->m > 0 && d->n > 0 && d->k > 0 && d->m <= DMI_FUSED_MOST_M && d->k <= DMI_FUSED_MOST_K &&
                  d->n <= DMI_FUSED_MOST_N && units(d->m, FUSED_M) * units(d->n, FUSED_N) < INT32_MAX / 2 &&
-                 d->pieces >= 0 && d->pieces <= DMI_FUSED_PIECES && (d->blocks == 0 || d->blocks >= FUSED_PAIR);
+                 d->chunks >= 0 && d->chunks <= DMI_FUSED_CHUNKS && (d->blocks == 0 || d->blocks >= FUSED_PAIR);
     if (!types || !sizes || !own_fits(d, own) || comes_into_own(d) || !on_16_bytes(a, d->lda, 2) ||
         !on_16_bytes(b, d->ldb, 2) || !on_16_bytes(c, d->ldc, dmi_dtype_bytes(c_dtype))) {
         return false;
@@ -213,8 +213,8 @@ bool dmi_cuda_fused_serves(const dmi_queue *q, const dmi_fused *d, const void *a
 
 static void add_waits(dmi_fused_job *job, const dmi_fused *d)
 {
-    for (int i = 0; i < d->pieces; i++) {
-        const dmi_fused_piece *p = &d->piece[i];
+    for (int i = 0; i < d->chunks; i++) {
+        const dmi_fused_arrival *p = &d->chunk[i];
         assert(0 <= p->k0 && p->k0 <= p->k1 && p->k1 <= d->k && 0 <= p->n0 && p->n0 <= p->n1 && p->n1 <= d->n);
         if (p->counter != NULL && p->k0 < p->k1 && p->n0 < p->n1) {
             job->counter[job->waits] = p->counter;
@@ -259,8 +259,8 @@ void dmi_cuda_launch_fused(dmi_queue *q, const dmi_fused *d, double alpha, const
         job.has_own_a = d->ld_own[0] > 0;
     }
     add_waits(&job, d);
-    job.stretches = order_axis(d, true, job.stretch);
-    job.panels = order_axis(d, false, job.panel);
+    job.ranges = order_axis(d, true, job.range);
+    job.column_ranges = order_axis(d, false, job.column_range);
     make_maps(q, &job, d, a, b, own);
     if (q->error == 0) {
         int64_t pairs = job.pair_rows * units(d->n, FUSED_N);

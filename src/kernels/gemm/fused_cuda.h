@@ -1,6 +1,6 @@
 /* The fused product of Hopper GPUs: one kernel that multiplies while b is still arriving. Others write their
- * pieces of b into its image on this GPU, with copies, and then raise a counter each; the kernel starts with
- * what is here and waits for a piece only when its next step reads it. */
+ * chunks of b into its image on this GPU, with copies, and then raise a counter each; the kernel starts with
+ * what is here and waits for a chunk only when its next step reads it. */
 #ifndef DMI_CUDA_FUSED_H
 #define DMI_CUDA_FUSED_H
 
@@ -10,20 +10,20 @@
 extern "C" {
 #endif
 
-enum { DMI_FUSED_PIECES = 64 }; /* of one product */
-/* Bounds of `own` and, for no needless waits, of the pieces are multiples of these, or the matrix's end. */
+enum { DMI_FUSED_CHUNKS = 64 }; /* of one product */
+/* Bounds of `own` and, for no needless waits, of the chunks are multiples of these, or the matrix's end. */
 enum { DMI_FUSED_STEP_K = 64, DMI_FUSED_STEP_N = 256 };
 
 /* Rows k0..k1 and columns n0..n1 of op(b). They are in the image once (int32_t)(*counter - value) >= 0. */
-typedef struct dmi_fused_piece {
+typedef struct dmi_fused_arrival {
     int64_t k0, k1, n0, n1;
     const uint32_t *counter; /* memory of this device; NULL: is here already */
     uint32_t value;
-} dmi_fused_piece;
+} dmi_fused_arrival;
 
 /* c = alpha * op(a) * op(b) + beta * c, all row-major: op(a) m x k, op(b) k x n, c m x n. a and b F16 or BF16,
  * c of their type or F32 (0: their type); sums in f32, rounded once. beta == 0: c is not read. The order of the
- * sum is a function of this description alone, so that the result does not depend on when the pieces come. */
+ * sum is a function of this description alone, so that the result does not depend on when the chunks come. */
 typedef struct dmi_fused {
     dm_dtype dtype, c_dtype;
     int trans_a, trans_b;
@@ -31,15 +31,15 @@ typedef struct dmi_fused {
     /* The chunks, in the order in which they are expected; read during the call. A column of c is computed in
      * the order of the last chunk that it needs. The sum takes the ranges of k in the order of the first chunk
      * of each. Ranges that wait for no chunk come first; elements that no chunk covers are here already. A good
-     * order: one panel of columns after the other, a panel being as wide as the GPU's multiprocessors take at
-     * once (tiles of 128 x 256). Where all of c is one such panel, pieces in turn from every owner, each a part
-     * of its rows: a tile whose pieces all come at the end has all of its work left then. */
-    const dmi_fused_piece *piece;
-    int pieces;
+     * order: one range of tile columns after the other, a range being as wide as the GPU's multiprocessors take
+     * at once (tiles of 128 x 256). Where all of c is one such range, chunks in turn from every owner, each a
+     * part of its rows: a tile whose chunks all come at the end has all of its work left then. */
+    const dmi_fused_arrival *chunk;
+    int chunks;
     /* Rows own_k0..own_k1 and columns own_n0..own_n1 of op(b) lie in a matrix of their own (stored as b is, so
-     * transposed with trans_b), which is here; the image need not hold them, and no piece that is waited for may
-     * have a part of them. Empty: there is none. Columns
-     * own_k0..own_k1 of op(a) do too, where ld_own[0] is not 0. */
+     * transposed with trans_b), which is here; the image need not hold them, and no chunk that is waited for
+     * may have a part of them. Empty: there is none. Columns own_k0..own_k1 of op(a) do too, where ld_own[0] is
+     * not 0. */
     int64_t own_k0, own_k1, own_n0, own_n1, ld_own[2]; /* of a's, of b's */
     int blocks; /* multiprocessors taken at most, 2 or more; 0: all */
 } dmi_fused;
@@ -49,7 +49,7 @@ typedef struct dmi_fused {
 bool dmi_cuda_fused_serves(const dmi_queue *q, const dmi_fused *d, const void *a, const void *b,
                            const void *const own[2], const void *c);
 /* Only enqueues, and allocates nothing. What has to be true: the call above says yes, and whoever raises the
- * counters needs no multiprocessor of this GPU, as the kernel may hold all of them until the last piece is
+ * counters needs no multiprocessor of this GPU, as the kernel may hold all of them until the last chunk is
  * here. */
 void dmi_cuda_launch_fused(dmi_queue *q, const dmi_fused *d, double alpha, const void *a, const void *b,
                            const void *const own[2], double beta, void *c);

@@ -22,14 +22,14 @@ enum {
 };
 /* Bytes along a row of every box that is loaded or stored: what the copy engine's widest swizzle has. */
 enum { FUSED_ROW = 128, FUSED_STORE_ROWS = 16 };
-enum { FUSED_CUTS = 2 * DMI_FUSED_PIECES + 4 };
+enum { FUSED_CUTS = 2 * DMI_FUSED_CHUNKS + 4 };
 
 /* Steps or tiles: first..first+count. */
 typedef struct dmi_fused_range {
     uint16_t first, count;
 } dmi_fused_range;
 
-/* Where a piece is: in steps of k and tiles of n, those that it has a part of. */
+/* Where a chunk is: in steps of k and tiles of n, those that it has a part of. */
 typedef struct dmi_fused_box {
     uint16_t step, step_end, tile, tile_end;
 } dmi_fused_box;
@@ -37,12 +37,12 @@ typedef struct dmi_fused_box {
 typedef struct dmi_fused_job {
     CUtensorMap a, b, own_a, own_b, c;
     const uint32_t
-        *counter[DMI_FUSED_PIECES];   /* of the pieces that are waited for; small, as a launch takes longer */
-    uint32_t value[DMI_FUSED_PIECES]; /* with more parameters */
-    dmi_fused_box wait[DMI_FUSED_PIECES];
-    dmi_fused_range stretch[FUSED_CUTS]; /* of k, in steps, in the order of the sum */
-    dmi_fused_range panel[FUSED_CUTS];   /* of n, in tiles, in the order of their computation */
-    int32_t waits, stretches, panels;
+        *counter[DMI_FUSED_CHUNKS];   /* of the chunks that are waited for; small, as a launch takes longer */
+    uint32_t value[DMI_FUSED_CHUNKS]; /* with more parameters */
+    dmi_fused_box wait[DMI_FUSED_CHUNKS];
+    dmi_fused_range range[FUSED_CUTS];        /* of k, in steps, in the order of the sum */
+    dmi_fused_range column_range[FUSED_CUTS]; /* of n, in tiles, in the order of their computation */
+    int32_t waits, ranges, column_ranges;
     int32_t own_k0, own_k1, own_n0, own_n1;
     bool has_own_a;
     int32_t m, n, k;

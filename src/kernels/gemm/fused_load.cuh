@@ -1,51 +1,51 @@
-/* The fused product's loading warp: waits for the pieces of b, and keeps the stages full. */
+/* The fused product's loading warp: waits for the chunks of b, and keeps the stages full. */
 #ifndef DMI_CUDA_FUSED_LOAD_CUH
 #define DMI_CUDA_FUSED_LOAD_CUH
 
 #include "kernels/gemm/fused_shape.cuh"
 
-/* The pieces that one lane looks at, and which of them have come. */
-enum { TURNS = DMI_FUSED_PIECES / 32 };
-typedef struct lane_pieces {
-    const uint32_t *counter[TURNS];
-    uint32_t value[TURNS];
-    uint2 box[TURNS]; /* dmi_fused_box */
+/* The chunks that one lane looks at, and which of them have come. */
+enum { GROUPS = DMI_FUSED_CHUNKS / 32 };
+typedef struct lane_chunks {
+    const uint32_t *counter[GROUPS];
+    uint32_t value[GROUPS];
+    uint2 box[GROUPS]; /* dmi_fused_box */
     uint32_t here;
-} lane_pieces;
+} lane_chunks;
 static_assert(sizeof(dmi_fused_box) == 8 && offsetof(dmi_fused_job, wait) % 8 == 0, "a box is read at once");
 
 /* Read once, and as memory: as parameters the lanes' different addresses would be read one after the other. */
-static __device__ __forceinline__ lane_pieces lane_pieces_of(const dmi_fused_job &job)
+static __device__ __forceinline__ lane_chunks lane_chunks_of(const dmi_fused_job &job)
 {
-    lane_pieces p;
+    lane_chunks p;
     p.here = 0;
 #pragma unroll
-    for (int turn = 0; turn < TURNS; turn++) {
-        int i = turn * 32 + (int)(threadIdx.x & 31);
-        p.counter[turn] = (const uint32_t *)load_parameter_64(&job.counter[i]);
-        p.value[turn] = load_parameter_32(&job.value[i]);
+    for (int group = 0; group < GROUPS; group++) {
+        int i = group * 32 + (int)(threadIdx.x & 31);
+        p.counter[group] = (const uint32_t *)load_parameter_64(&job.counter[i]);
+        p.value[group] = load_parameter_32(&job.value[i]);
         uint64_t box = load_parameter_64(&job.wait[i]);
-        p.box[turn] = make_uint2((uint32_t)box, (uint32_t)(box >> 32));
-        p.here |= (uint32_t)(i >= job.waits) << turn;
+        p.box[group] = make_uint2((uint32_t)box, (uint32_t)(box >> 32));
+        p.here |= (uint32_t)(i >= job.waits) << group;
     }
     return p;
 }
 
-/* Until the pieces that the stretch's steps need for this column of tiles are here. The whole warp. */
-static __device__ __forceinline__ void wait_for_pieces(lane_pieces *p, uint32_t step, uint32_t step_end,
+/* Until the chunks that the range's steps need for this column of tiles are here. The whole warp. */
+static __device__ __forceinline__ void wait_for_chunks(lane_chunks *p, uint32_t step, uint32_t step_end,
                                                        uint32_t tile)
 {
     uint32_t waited = 0;
 #pragma unroll
-    for (int turn = 0; turn < TURNS; turn++) {
-        uint2 box = p->box[turn];
+    for (int group = 0; group < GROUPS; group++) {
+        uint2 box = p->box[group];
         bool meets =
             (box.x & 0xffff) < step_end && box.x >> 16 > step && (box.y & 0xffff) <= tile && tile < box.y >> 16;
-        if (meets && !(p->here >> turn & 1)) {
-            while ((int32_t)(load_acquire_system(p->counter[turn]) - p->value[turn]) < 0) {
+        if (meets && !(p->here >> group & 1)) {
+            while ((int32_t)(load_acquire_system(p->counter[group]) - p->value[group]) < 0) {
                 __nanosleep(64);
             }
-            p->here |= 1u << turn;
+            p->here |= 1u << group;
             waited = 1;
         }
     }
@@ -87,13 +87,13 @@ static __device__ __forceinline__ void load_all(const dmi_fused_job &job, const 
 {
     bool one = (threadIdx.x & 31) == 0;
     ring r = {0, 1}; /* the first round waits for nobody */
-    lane_pieces pieces = lane_pieces_of(job);
+    lane_chunks chunks = lane_chunks_of(job);
     for (walk w = walk_start(); walk_next(job, &w);) {
         int32_t n1 = min(w.n0 + FUSED_N, job.n);
         int32_t m0 = (w.row * FUSED_PAIR + (int32_t)pair_rank()) * FUSED_M;
         bool own_n = job.own_n0 <= w.n0 && n1 <= job.own_n1;
-        for (int i = 0; i < job.stretches; i++) {
-            int32_t k0 = job.stretch[i].first * FUSED_K, end = k0 + job.stretch[i].count * FUSED_K;
+        for (int i = 0; i < job.ranges; i++) {
+            int32_t k0 = job.range[i].first * FUSED_K, end = k0 + job.range[i].count * FUSED_K;
             int32_t k1 = min(end, job.k);
             source a = {&job.a, 0, 0}, b = {&job.b, 0, 0};
             bool own_k = job.own_k0 <= k0 && k1 <= job.own_k1;
@@ -103,7 +103,7 @@ static __device__ __forceinline__ void load_all(const dmi_fused_job &job, const 
             if (own_n && own_k) {
                 b = source{&job.own_b, job.own_n0, job.own_k0};
             } else {
-                wait_for_pieces(&pieces, (uint32_t)k0 / FUSED_K, (uint32_t)end / FUSED_K,
+                wait_for_chunks(&chunks, (uint32_t)k0 / FUSED_K, (uint32_t)end / FUSED_K,
                                 (uint32_t)w.n0 / FUSED_N);
             }
             if (one) {

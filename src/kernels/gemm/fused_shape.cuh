@@ -55,7 +55,7 @@ static __device__ __forceinline__ void advance(ring *r)
 /* --- tiles -------------------------------------------------------------------------------------------- */
 /* The tiles of this pair of blocks, one after the other: numbers pair, pair + pairs, ... of the order. */
 typedef struct walk {
-    int32_t number, panel, before; /* before: tiles of the panels that are over */
+    int32_t number, column_range, before; /* before: tiles of the ranges that are over */
     int32_t row, n0;               /* the tile: pair of rows, first column */
 } walk;
 
@@ -65,17 +65,19 @@ static __device__ __forceinline__ walk walk_start(void)
     return w;
 }
 
-/* Within a panel: columns `wide` at a time, in them pairs of rows `high` at a time. False: there are no more.
+/* Within a range of tile columns: columns `wide` at a time, in them pairs of rows `high` at a time. False:
+ * there are no more.
  */
 static __device__ __forceinline__ bool walk_next(const dmi_fused_job &job, walk *w)
 {
-    while (w->panel < job.panels && w->number - w->before >= job.panel[w->panel].count * job.pair_rows) {
-        w->before += job.panel[w->panel++].count * job.pair_rows;
+    while (w->column_range < job.column_ranges &&
+           w->number - w->before >= job.column_range[w->column_range].count * job.pair_rows) {
+        w->before += job.column_range[w->column_range++].count * job.pair_rows;
     }
-    if (w->panel == job.panels) {
+    if (w->column_range == job.column_ranges) {
         return false;
     }
-    int32_t cols = job.panel[w->panel].count, i = w->number - w->before;
+    int32_t cols = job.column_range[w->column_range].count, i = w->number - w->before;
     int32_t band = i / (job.wide * job.pair_rows);
     int32_t wide = min(job.wide, cols - band * job.wide);
     i -= band * job.wide * job.pair_rows;
@@ -83,7 +85,7 @@ static __device__ __forceinline__ bool walk_next(const dmi_fused_job &job, walk 
     int32_t high = min(job.high, job.pair_rows - group * job.high);
     i -= group * job.high * wide;
     w->row = group * job.high + i % high;
-    w->n0 = (job.panel[w->panel].first + band * job.wide + i / high) * FUSED_N;
+    w->n0 = (job.column_range[w->column_range].first + band * job.wide + i / high) * FUSED_N;
     w->number += (int32_t)(gridDim.x / FUSED_PAIR);
     return true;
 }

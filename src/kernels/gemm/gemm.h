@@ -22,22 +22,22 @@ typedef struct dmi_gemm {
  * columns. The kernel reads the worker's own rows own_k0..own_k1 of op(b) from its shard, and the same columns
  * of op(a) if ld_own[0] is not 0. On GPUs the kernel itself waits for each chunk when it needs it. Sums in f32;
  * a and b have 16 bits. */
-typedef struct dmi_fused_part {
+typedef struct dmi_fused_chunk {
     int64_t k0, k1, n0, n1;
     int peer;
     uint32_t nth; /* from 1 */
-} dmi_fused_part;
+} dmi_fused_chunk;
 typedef struct dmi_fused_gemm {
     dmi_gemm gemm; /* b: the image */
-    int parts;     /* in the order in which they are expected */
-    const dmi_fused_part *part;
+    int chunks;    /* in the order in which they are expected */
+    const dmi_fused_chunk *chunk;
     int64_t own_k0, own_k1; /* empty: there is none */
     int64_t own_offset[2], ld_own[2]; /* of a's, of b's */
 } dmi_fused_gemm;
 enum { DMI_FUSED_MOST = 64 };
-/* What the kernel counts in 16 bits: stretches of 64 indices of k, of 256 columns. */
+/* What the kernel counts in 16 bits: ranges of 64 indices of k, of 256 columns. */
 enum { DMI_FUSED_MOST_K = 65535 * 64, DMI_FUSED_MOST_N = 65535 * 256, DMI_FUSED_MOST_M = INT32_MAX / 2 - 1 };
-/* Where a part's arrival is told: *counter has reached value (cyclic compare); counter NULL: it is here. */
+/* Where a chunk's arrival is counted: *counter has reached value (cyclic compare); counter NULL: it is here. */
 typedef struct dmi_arrival {
     const uint32_t *counter;
     uint32_t value;

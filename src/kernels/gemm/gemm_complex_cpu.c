@@ -1,4 +1,4 @@
-/* Complex products by BLAS: one piece of those that gemm_cpu.c cuts. */
+/* Complex products by BLAS: one tile of those that gemm_cpu.c cuts. */
 #include "kernels/cpu/cpu.h"
 
 #include <assert.h>

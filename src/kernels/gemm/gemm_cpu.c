@@ -1,4 +1,4 @@
-/* Products by BLAS, whose interface takes int: what is larger goes in pieces. */
+/* Products by BLAS, whose interface takes int: what is larger goes in tiles. */
 #include "kernels/box/convert.h"
 #include "kernels/cpu/cpu.h"
 #include <assert.h>
@@ -39,9 +39,9 @@ static void vector_tile(dm_dtype dtype, double alpha, const matrix *a, const voi
     }
 }
 
-/* One piece: every number fits in an int. */
-static void piece(const dmi_gemm *d, int64_t m, int64_t n, int64_t k, const int64_t *ld, double alpha,
-                  const void *a, const void *b, double beta, void *c)
+/* One tile: every number fits in an int. */
+static void tile(const dmi_gemm *d, int64_t m, int64_t n, int64_t k, const int64_t *ld, double alpha,
+                 const void *a, const void *b, double beta, void *c)
 {
     CBLAS_TRANSPOSE ta = d->trans_a ? CblasTrans : CblasNoTrans, tb = d->trans_b ? CblasTrans : CblasNoTrans;
     int lda = (int)ld[0], ldb = (int)ld[1], ldc = (int)ld[2];
@@ -101,7 +101,7 @@ void dmi_cpu_gemm_limited(const dmi_gemm *d, double alpha, const void *a, const 
     assert(d->lda >= (d->trans_a ? d->m : d->k) && d->ldb >= (d->trans_b ? d->k : d->n));
     a = dmi_at(a, d->a_offset * bytes);
     b = dmi_at(b, d->b_offset * bytes);
-    /* A leading dimension beyond the limit does not matter to a piece of one row. */
+    /* A leading dimension beyond the limit does not matter to a tile of one row. */
     bool wide_a = d->lda > limit, wide_b = d->ldb > limit, wide_c = d->ldc > limit;
     int64_t sm = wide_c || (wide_a && !d->trans_a) ? 1 : DMI_MIN(d->m, limit);
     int64_t sn = wide_b && d->trans_b ? 1 : DMI_MIN(d->n, limit);
@@ -112,9 +112,9 @@ void dmi_cpu_gemm_limited(const dmi_gemm *d, double alpha, const void *a, const 
             for (int64_t p = 0; p < d->k; p += sk) {
                 int64_t a_at = d->trans_a ? p * d->lda + i : i * d->lda + p;
                 int64_t b_at = d->trans_b ? j * d->ldb + p : p * d->ldb + j;
-                piece(d, DMI_MIN(sm, d->m - i), DMI_MIN(sn, d->n - j), DMI_MIN(sk, d->k - p), ld, alpha,
-                      dmi_at(a, a_at * bytes), dmi_at(b, b_at * bytes), p == 0 ? beta : 1,
-                      dmi_at_mut(c, (i * d->ldc + j) * bytes));
+                tile(d, DMI_MIN(sm, d->m - i), DMI_MIN(sn, d->n - j), DMI_MIN(sk, d->k - p), ld, alpha,
+                     dmi_at(a, a_at * bytes), dmi_at(b, b_at * bytes), p == 0 ? beta : 1,
+                     dmi_at_mut(c, (i * d->ldc + j) * bytes));
             }
         }
     }

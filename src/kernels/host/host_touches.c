@@ -5,13 +5,13 @@
 
 void dmi_file_read_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
 {
-    const dmi_file_part *part = t->desc;
+    const dmi_file_range *part = t->desc;
     dmi_touch_copy(&out[0], &part->geometry, true, dmi_dtype_bytes(part->geometry.src_dtype), DMI_WRITE);
 }
 
 void dmi_file_write_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
 {
-    const dmi_file_part *part = t->desc;
+    const dmi_file_range *part = t->desc;
     dmi_touch_copy(&out[0], &part->geometry, false, dmi_dtype_bytes(part->geometry.src_dtype), DMI_READ);
 }
 

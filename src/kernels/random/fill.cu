@@ -159,7 +159,7 @@ static __device__ __forceinline__ group<T, N> make_group(const dmi_cuda_fill &p,
 }
 
 /* Index of element k of a dim that is not the innermost. */
-static __device__ __forceinline__ int64_t index_at(const dmi_cuda_stretches &dim, int64_t k)
+static __device__ __forceinline__ int64_t index_at(const dmi_cuda_dim_ranges &dim, int64_t k)
 {
     if (k < dim.first_len) {
         return dim.start + k;
@@ -169,7 +169,7 @@ static __device__ __forceinline__ int64_t index_at(const dmi_cuda_stretches &dim
 }
 
 /* Where an item's group of N elements is: `at` in memory, the first `skip` of them, if negative, before the
- * item's stretch, which ends `len` elements after its begin. False: nothing of it is in the stretch. */
+ * item's range, which ends `len` elements after its begin. False: nothing of it is in the range. */
 struct group_place {
     int64_t counter, at, skip, len;
 };
@@ -179,15 +179,15 @@ template <int N> static __device__ __forceinline__ bool find_group(const dmi_cud
     if (item >= p.items) {
         return false;
     }
-    uint32_t rest = divided(item, p.groups), g = item - rest * p.groups.extent, i = divided(rest, p.stretches);
-    int64_t s = rest - i * p.stretches.extent, linear = 0, at = 0;
+    uint32_t rest = divided(item, p.groups), g = item - rest * p.groups.extent, i = divided(rest, p.ranges);
+    int64_t s = rest - i * p.ranges.extent, linear = 0, at = 0;
     for (int d = 1; d < p.ndim; d++) {
         uint32_t next = divided(i, p.extent[d]), k = i - next * p.extent[d].extent;
         linear += index_at(p.dim[d], k) * p.dim[d].weight;
         at += k * p.dim[d].stride;
         i = next;
     }
-    const dmi_cuda_stretches &inner = p.dim[0];
+    const dmi_cuda_dim_ranges &inner = p.dim[0];
     int64_t done = s == 0 ? 0 : inner.first_len + (s - 1) * inner.block;
     int64_t len = s == 0 ? inner.first_len : DMI_MIN(inner.block, inner.count - done);
     int64_t first = linear + (s == 0 ? inner.start : inner.jump_start + s * inner.jump);

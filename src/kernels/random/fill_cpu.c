@@ -4,7 +4,7 @@
 #include "kernels/random/fill_random.h"
 #include <assert.h>
 
-/* --- stretches of consecutive elements --------------------------------------------------- */
+/* --- ranges of consecutive elements --------------------------------------------------- */
 typedef struct fill_job {
     const dmi_fill *d;
     const dmi_fill_values *v;
@@ -12,12 +12,12 @@ typedef struct fill_job {
     dmi_random random;
     int64_t bytes;
     int64_t weight[DM_MAX_DIMS]; /* of a dim's index in the row-major index */
-    dmi_region region;           /* with dims joined where that gives longer stretches */
+    dmi_region region;           /* with dims joined where that gives longer ranges */
     int64_t shape[DM_MAX_DIMS];
     void *out;
 } fill_job;
 
-static void random_stretch(const fill_job *job, int64_t index, int64_t n, int64_t at, int64_t stride)
+static void random_range(const fill_job *job, int64_t index, int64_t n, int64_t at, int64_t stride)
 {
     const dmi_random *g = &job->random;
     int64_t made = dmi_dtype_bytes(g->make);
@@ -35,7 +35,7 @@ static void random_stretch(const fill_job *job, int64_t index, int64_t n, int64_
     }
 }
 
-static void arange_stretch(const fill_job *job, int64_t index, int64_t n, int64_t at, int64_t stride)
+static void arange_range(const fill_job *job, int64_t index, int64_t n, int64_t at, int64_t stride)
 {
     const dmi_fill_values *v = job->v;
     dmi_chunk buffer;
@@ -55,7 +55,7 @@ static void arange_stretch(const fill_job *job, int64_t index, int64_t n, int64_
 }
 
 /* n times one value: p0 where `set`, else 0. */
-static void constant_stretch(const fill_job *job, bool set, int64_t n, int64_t at, int64_t stride)
+static void constant_range(const fill_job *job, bool set, int64_t n, int64_t at, int64_t stride)
 {
     dmi_raw64 value[2] = {0};
     if (set && job->make == DM_I64) {
@@ -73,7 +73,7 @@ static void constant_stretch(const fill_job *job, bool set, int64_t n, int64_t a
 /* --- the region ---------------------------------------------------------------------------- */
 /* Indices [*index, *index + returned) of a set, from ordinal k on, without a gap; *position: where in memory.
  */
-static int64_t set_stretch(const dmi_dimset *set, int64_t k, int64_t *index, int64_t *position)
+static int64_t set_range(const dmi_dimset *set, int64_t k, int64_t *index, int64_t *position)
 {
     *index = dmi_dimset_index(set, k);
     *position = dmi_dimset_first_position(set) + k;
@@ -85,14 +85,14 @@ static int64_t set_stretch(const dmi_dimset *set, int64_t k, int64_t *index, int
     return DMI_MIN(end - own, set->count - k);
 }
 
-static void stretch(const fill_job *job, int64_t index, int64_t n, int64_t at, int64_t stride)
+static void fill_range(const fill_job *job, int64_t index, int64_t n, int64_t at, int64_t stride)
 {
     if (job->d->kind == DMI_FILL_ARANGE) {
-        arange_stretch(job, index, n, at, stride);
+        arange_range(job, index, n, at, stride);
     } else if (job->d->kind == DMI_FILL_CONST) {
-        constant_stretch(job, true, n, at, stride);
+        constant_range(job, true, n, at, stride);
     } else {
-        random_stretch(job, index, n, at, stride);
+        random_range(job, index, n, at, stride);
     }
 }
 
@@ -100,15 +100,15 @@ static void walk(const fill_job *job, int dim, int64_t linear, int64_t at)
 {
     const dmi_region *region = &job->region;
     if (region->ndim == 0) {
-        stretch(job, 0, 1, at, 1);
+        fill_range(job, 0, 1, at, 1);
         return;
     }
     const dmi_dimset *set = &region->dim[dim];
     int64_t stride = region->stride[dim], weight = job->weight[dim];
     for (int64_t k = 0, index, position, n; k < set->count; k += n) {
-        n = set_stretch(set, k, &index, &position);
+        n = set_range(set, k, &index, &position);
         if (dim == region->ndim - 1) {
-            stretch(job, linear + index, n, at + position * stride, stride);
+            fill_range(job, linear + index, n, at + position * stride, stride);
             continue;
         }
         for (int64_t i = 0; i < n; i++) {
@@ -126,14 +126,14 @@ static void identity(const fill_job *job)
     for (int64_t r = 0; r < rows->count; r++) {
         int64_t at = job->region.offset + (row_first + r) * stride[0];
         int64_t index = dmi_dimset_index(rows, r);
-        constant_stretch(job, false, cols->count, at + col_first * stride[1], stride[1]);
+        constant_range(job, false, cols->count, at + col_first * stride[1], stride[1]);
         if (dmi_dimset_contains(cols, index)) {
-            constant_stretch(job, true, 1, at + dmi_dimset_position(cols, index) * stride[1], 1);
+            constant_range(job, true, 1, at + dmi_dimset_position(cols, index) * stride[1], 1);
         }
     }
 }
 
-/* Joins the last dim to the one before while it is whole and dense: one dim of longer stretches. */
+/* Joins the last dim to the one before while it is whole and dense: one dim of longer ranges. */
 static void join_dims(fill_job *job)
 {
     dmi_region *r = &job->region;

@@ -1,4 +1,4 @@
-/* dmi_fill on CUDA: regions as boxes of one value, or as stretches of consecutive indices. */
+/* dmi_fill on CUDA: regions as boxes of one value, or as ranges of consecutive indices. */
 #include "kernels/cuda/launch.h"
 #include "kernels/random/fill_random.h"
 #include <assert.h>
@@ -10,7 +10,7 @@ typedef struct fill_job {
     int64_t bytes;
     uint64_t value[2]; /* 16 bytes of the constant */
     int64_t unit;
-    dmi_region region; /* with dims joined where that gives longer stretches */
+    dmi_region region; /* with dims joined where that gives longer ranges */
     int64_t shape[DM_MAX_DIMS];
     void *out;
 } fill_job;
@@ -92,9 +92,9 @@ static void identity(fill_job *job)
 
 /* --- by index ---------------------------------------------------------------------------- */
 /* Elements [from, from + count) of a set. */
-static dmi_cuda_stretches stretches_of(const dmi_dimset *set, int64_t from, int64_t count)
+static dmi_cuda_dim_ranges ranges_of(const dmi_dimset *set, int64_t from, int64_t count)
 {
-    dmi_cuda_stretches r = {
+    dmi_cuda_dim_ranges r = {
         .count = count, .start = dmi_dimset_index(set, from), .first_len = count, .block = 1};
     if (set->g > 1) {
         int64_t own = r.start + set->origin, block = own / set->block;
@@ -114,8 +114,8 @@ static void fill_part(const fill_job *job, const int64_t *from, const int64_t *c
     int64_t weight = 1, items = 1, group = dmi_cuda_fill_group(p.dtype), position = r->offset;
     int largest = r->ndim - 1;
     for (int d = r->ndim - 1; d >= 0; d--) {
-        dmi_cuda_stretches *dim = &p.dim[r->ndim - 1 - d];
-        *dim = stretches_of(&r->dim[d], from[d], count[d]);
+        dmi_cuda_dim_ranges *dim = &p.dim[r->ndim - 1 - d];
+        *dim = ranges_of(&r->dim[d], from[d], count[d]);
         dim->stride = r->stride[d];
         dim->weight = weight;
         weight *= job->shape[d];
@@ -123,11 +123,11 @@ static void fill_part(const fill_job *job, const int64_t *from, const int64_t *c
         items *= count[d];
         largest = count[d] > count[largest] ? d : largest;
     }
-    const dmi_cuda_stretches *inner = &p.dim[0];
-    int64_t stretches = 1 + (count[r->ndim - 1] - inner->first_len + inner->block - 1) / inner->block;
-    int64_t longest = stretches == 1 ? inner->first_len : inner->block;
+    const dmi_cuda_dim_ranges *inner = &p.dim[0];
+    int64_t ranges = 1 + (count[r->ndim - 1] - inner->first_len + inner->block - 1) / inner->block;
+    int64_t longest = ranges == 1 ? inner->first_len : inner->block;
     int64_t groups = (longest + 2 * group - 2) / group; /* the first may have one element alone */
-    items = items / count[r->ndim - 1] * stretches * groups;
+    items = items / count[r->ndim - 1] * ranges * groups;
     if (items > DMI_CUDA_ITEMS) {
         int64_t part_from[DM_MAX_DIMS], part_count[DM_MAX_DIMS];
         memcpy(part_from, from, sizeof part_from);
@@ -144,7 +144,7 @@ static void fill_part(const fill_job *job, const int64_t *from, const int64_t *c
     p.range32 = dmi_uniform32_of(job->d->dtype, job->v->p0, job->v->p1);
     p.width = dmi_uniform_width(job->d->dtype != DM_U64, job->v->i0, job->v->i1);
     p.groups = dmi_cuda_divide_by(groups);
-    p.stretches = dmi_cuda_divide_by(stretches);
+    p.ranges = dmi_cuda_divide_by(ranges);
     for (int d = 1; d < p.ndim; d++) {
         p.extent[d] = dmi_cuda_divide_by(p.dim[d].count);
     }

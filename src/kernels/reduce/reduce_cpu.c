@@ -1,5 +1,5 @@
-/* Reductions over any dims, sums first of all. Two forms: `along` takes a dense stretch in several independent
- * lanes, `across` takes whole rows into a piece of the result held in the first-level cache. Which form and
+/* Reductions over any dims, sums first of all. Two forms: `along` takes a dense range in several independent
+ * lanes, `across` takes whole rows into a tile of the result held in the first-level cache. Which form and
  * which order depends only on the descriptor, and so do the bits of the result. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/ewise/map_cpu.h"
@@ -9,7 +9,7 @@
 #include <assert.h>
 
 enum { IN = 0, SIDES = DMI_MAP_SIDES };
-enum { LANES = DMI_REDUCE_LANES, PIECE = 4096 };
+enum { LANES = DMI_REDUCE_LANES, TILE = 4096 };
 
 /* --- along: lane[l] += x[i] for i % LANES == l ------------------------------------- */
 #define ALONG(name, type, wide)                                                                                \
@@ -41,7 +41,7 @@ DMI_BODY void along_dd_body(const double *x, int64_t n, double *lane)
     four hi[FOURS], lo[FOURS];
     int64_t i = 0;
     memcpy(hi, lane, sizeof hi);
-    memcpy(lo, lane + PIECE, sizeof lo);
+    memcpy(lo, lane + TILE, sizeof lo);
     for (; i + LANES <= n; i += LANES) {
         for (int l = 0; l < FOURS; l++) {
             four v, s, t;
@@ -53,11 +53,11 @@ DMI_BODY void along_dd_body(const double *x, int64_t n, double *lane)
         }
     }
     memcpy(lane, hi, sizeof hi);
-    memcpy(lane + PIECE, lo, sizeof lo);
+    memcpy(lane + TILE, lo, sizeof lo);
     for (int l = 0; i + l < n; l++) {
         double e;
         lane[l] = dmi_two_sum(lane[l], x[i + l], &e);
-        lane[PIECE + l] += e;
+        lane[TILE + l] += e;
     }
 }
 DMI_TWICE(static, along_dd, (const double *x, int64_t n, double *lane), (x, n, lane))
@@ -98,9 +98,9 @@ void dmi_cpu_add_across(int acc, const void *x, int64_t n, void *sum, double *lo
 
 /* --- both, for any type and stride --------------------------------------------------- */
 typedef union states {
-    double f64[2 * PIECE]; /* sums of f64: PIECE hi, then PIECE lo */
-    uint64_t i64[PIECE];
-    unsigned char bytes[2 * PIECE * sizeof(double)]; /* of other rows */
+    double f64[2 * TILE]; /* sums of f64: TILE hi, then TILE lo */
+    uint64_t i64[TILE];
+    unsigned char bytes[2 * TILE * sizeof(double)]; /* of other rows */
 } states;
 
 typedef struct reduce_job {
@@ -168,7 +168,7 @@ static void take(reduce_job *job, const void *x, int64_t n, bool across, int64_t
     } else if (job->reducer) {
         job->reducer->along(s, x, n, index, step);
     } else if (across) {
-        dmi_cpu_add_across(job->acc, x, n, s->i64 + to, s->f64 + PIECE + to);
+        dmi_cpu_add_across(job->acc, x, n, s->i64 + to, s->f64 + TILE + to);
     } else if (job->acc == DMI_ACC_DD) {
         along_dd(x, n, s->f64);
     } else if (job->acc == DMI_ACC_F64) {
@@ -210,10 +210,10 @@ static void join_lanes(reduce_job *job)
         }
         for (int l = 0; l < w; l++) {
             if (job->acc == DMI_ACC_DD) {
-                dmi_dd a = {s->f64[l], s->f64[PIECE + l]}, b = {s->f64[l + w], s->f64[PIECE + l + w]};
+                dmi_dd a = {s->f64[l], s->f64[TILE + l]}, b = {s->f64[l + w], s->f64[TILE + l + w]};
                 dmi_dd sum = dmi_dd_add(a, b);
                 s->f64[l] = sum.hi;
-                s->f64[PIECE + l] = sum.lo;
+                s->f64[TILE + l] = sum.lo;
             } else if (job->acc == DMI_ACC_F64) {
                 s->f64[l] += s->f64[l + w];
             } else {
@@ -258,7 +258,7 @@ static void store(reduce_job *job, int64_t at, int64_t stride, int64_t n)
     } else if (job->acc == DMI_ACC_DD) {
         dmi_dd *out = (dmi_dd *)job->out + at;
         for (int64_t i = 0; i < n; i++) {
-            out[i * stride] = dmi_dd_normal(s->f64[i], s->f64[PIECE + i]);
+            out[i * stride] = dmi_dd_normal(s->f64[i], s->f64[TILE + i]);
         }
     } else if (job->acc == DMI_ACC_F64) {
         double *out = (double *)job->out + at;
@@ -281,7 +281,7 @@ static void clear(reduce_job *job, int64_t n)
     }
     memset(&job->state, 0, (size_t)n * 8);
     if (job->acc == DMI_ACC_DD) {
-        memset(job->state.f64 + PIECE, 0, (size_t)n * 8);
+        memset(job->state.f64 + TILE, 0, (size_t)n * 8);
     }
 }
 
@@ -318,13 +318,13 @@ static void reduce_along(reduce_job *job)
     } while (dmi_box_next(&job->kept, job->kept.ndim, kept_index, at));
 }
 
-/* A piece of results together: its rows run along the innermost kept dim. */
+/* A tile of results together: its rows run along the innermost kept dim. */
 static void reduce_across(reduce_job *job)
 {
     const dmi_box *kept = &job->kept;
     int inner = kept->ndim - 1, last = job->inputs;
     int64_t n = kept->extent[inner], t = kept->stride[last][inner];
-    int64_t most = job->reducer ? (int64_t)sizeof job->state / job->reducer->bytes : PIECE;
+    int64_t most = job->reducer ? (int64_t)sizeof job->state / job->reducer->bytes : TILE;
     int64_t step =
         !job->map && dmi_row_direct(job->dtype, kept->stride[IN][inner], job->load, n) ? most : DMI_CHUNK;
     int64_t kept_index[DMI_BOX_DIMS] = {0}, at[DMI_BOX_SIDES];

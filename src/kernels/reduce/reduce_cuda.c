@@ -56,7 +56,7 @@ static void choose_shape(dmi_cuda_reduce *p)
     p->parts = (uint32_t)((items + p->items_per_part - 1) / p->items_per_part);
 }
 
-static void sum_stretch(void *context, const dmi_box *part, const int64_t *at)
+static void sum_range(void *context, const dmi_box *part, const int64_t *at)
 {
     reduce_job *job = context;
     dmi_cuda_reduce *p = &job->p;
@@ -101,7 +101,7 @@ static void sum_results(void *context, const dmi_box *part, const int64_t *at)
     job->parts = 0;
     dmi_cuda_box_make(part, &p->kept);
     p->results = (int64_t)p->kept.items * (p->across ? p->group : 1);
-    dmi_cuda_split(&job->summed, begin, true, sum_stretch, job);
+    dmi_cuda_split(&job->summed, begin, true, sum_range, job);
     if (job->parts > 0 && job->row) {
         job->rows.base = *p;
         job->rows.last = true;
@@ -114,7 +114,7 @@ static void sum_results(void *context, const dmi_box *part, const int64_t *at)
     p->tail = tail; /* for the next results */
 }
 
-/* Rows in groups; what is beyond the last group of a row only where the row is one stretch. */
+/* Rows in groups; what is beyond the last group of a row only where the row is one range. */
 static void sum_along(reduce_job *job)
 {
     dmi_cuda_reduce *p = &job->p;
@@ -137,7 +137,7 @@ static void sum_along(reduce_job *job)
     dmi_cuda_split(&job->kept, begin, true, sum_results, job);
 }
 
-/* Results in groups; what is beyond the last group only where the results are one stretch. */
+/* Results in groups; what is beyond the last group only where the results are one range. */
 static void sum_across(reduce_job *job)
 {
     dmi_cuda_reduce *p = &job->p;

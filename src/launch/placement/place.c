@@ -88,42 +88,42 @@ void dmi_placement_describe(const dmi_near *near, const cpu_set_t *allowed, cons
     }
 }
 
-/* Whether a worker before `w` has the same tier: then it has been named. */
-static bool named(const char *const *tier, int w)
+/* Whether a worker before `w` has the same transport: then it has been named. */
+static bool named(const char *const *transport, int w)
 {
     for (int i = 0; i < w; i++) {
-        if (tier[i] && strcmp(tier[i], tier[w]) == 0) {
+        if (transport[i] && strcmp(transport[i], transport[w]) == 0) {
             return true;
         }
     }
     return false;
 }
 
-static bool same(const char *const *tier, int a, int b)
+static bool same(const char *const *transport, int a, int b)
 {
-    return tier[b] && strcmp(tier[a], tier[b]) == 0;
+    return transport[b] && strcmp(transport[a], transport[b]) == 0;
 }
 
-void dmi_placement_peers(const char *const *tier, int workers, dmi_placement *out)
+void dmi_placement_peers(const char *const *transport, int workers, dmi_placement *out)
 {
     char *text = out->peers;
     size_t room = sizeof out->peers;
     bool fits = true;
     text[0] = 0;
     for (int w = 0; w < workers && fits; w++) {
-        if (!tier[w] || named(tier, w)) {
+        if (!transport[w] || named(transport, w)) {
             continue;
         }
         char head[80];
         bool first = true;
-        snprintf(head, sizeof head, "%s%s to ", text[0] ? ", " : "", tier[w]);
+        snprintf(head, sizeof head, "%s%s to ", text[0] ? ", " : "", transport[w]);
         fits = append(text, room, head);
         for (int i = w, last; i < workers && fits; i = last + 1) {
             last = i;
-            if (!same(tier, w, i)) {
+            if (!same(transport, w, i)) {
                 continue;
             }
-            while (last + 1 < workers && same(tier, w, last + 1)) {
+            while (last + 1 < workers && same(transport, w, last + 1)) {
                 last++;
             }
             fits = append_range(text, room, first, i, last);

@@ -57,8 +57,8 @@ enum { DMI_PLACEMENT_LINE = 1024 };
 
 void dmi_placement_describe(const dmi_near *near, const cpu_set_t *allowed, const dmi_place *place,
                             dmi_placement *out);
-/* tier[i]: how bytes go to worker i; NULL: that is this worker itself. */
-void dmi_placement_peers(const char *const *tier, int workers, dmi_placement *out);
+/* transport[i]: how bytes go to worker i; NULL: that is this worker itself. */
+void dmi_placement_peers(const char *const *transport, int workers, dmi_placement *out);
 /* All of it in one line, without an end of line. */
 void dmi_placement_line(const dmi_placement *p, char line[DMI_PLACEMENT_LINE]);
 

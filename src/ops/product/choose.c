@@ -10,9 +10,11 @@ enum { MOST_SLICES = 1024 };
 /* Bytes that a contraction moves, in the better of its forms. */
 static int64_t contract_bytes(dmi_product *p, dmi_choice *out)
 {
-    dmi_load load = {
-        .addends = p->op[0]->layout->group, .bytes = p->elem, .givers = p->op[0]->layout->group, .replicas = 1};
-    bool copies = p->c == p->user_c && dmi_slices_serve(p->c);
+    dmi_load load = {.addends = p->op[0]->layout->group,
+                     .bytes = p->elem,
+                     .senders = p->op[0]->layout->group,
+                     .replicas = 1};
+    bool copies = p->c == p->user_c && dmi_segments_serve(p->c);
     p->sliced = copies && dmi_scatter_pays(p->b->profile, p->c, &load);
     out->direct = copies && !p->sliced;
     int64_t shared = p->sliced ? (p->c->layout->replicas - 1) * p->m * p->n * dmi_dtype_bytes(p->c->dtype) : 0;

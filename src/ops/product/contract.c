@@ -1,6 +1,6 @@
 /* a and b are split along k alike: every worker multiplies what it has, for one holder of c after another, and
  * sends the partial product there; the holder adds what arrives in a fixed order (a reduce-scatter in P-1
- * turns). Holders of copies of c make a slice each and share them; where c is small everything goes to every
+ * rounds). Holders of copies of c make a slice each and share them; where c is small everything goes to every
  * holder at once (plan/reduce.h). */
 #include "ops/product/gemm.h"
 
@@ -47,17 +47,17 @@ bool dmi_contract_serves(const dmi_product *p)
 
 int64_t dmi_contract_traffic(const dmi_product *p)
 {
-    int64_t givers = 0, wanted = 0, own = 0;
+    int64_t senders = 0, wanted = 0, own = 0;
     for (int w = 0; w < p->b->profile->workers; w++) {
         dmi_region c;
         dmi_dimset inner;
         dmi_product_c(p, w, &c);
         bool gives = inner_set(p, w, &inner) && inner.count > 0;
-        givers += gives;
+        senders += gives;
         wanted += c.count;
         own += gives ? c.count : 0;
     }
-    return givers * wanted - own;
+    return senders * wanted - own;
 }
 
 typedef struct partial {
@@ -107,8 +107,8 @@ static void multiply_for(partial *g, const dmi_region *c, dmi_ref t, const dmi_m
     dmi_gemm k = {.dtype = p->panel_type,
                   .c_dtype = p->type,
                   .tf32 = p->tf32,
-                  .trans_a = p->trans[0] != a.turned,
-                  .trans_b = p->trans[1] != b.turned,
+                  .trans_a = p->trans[0] != a.transposed,
+                  .trans_b = p->trans[1] != b.transposed,
                   .conj_a = p->conj[0],
                   .conj_b = p->conj[1],
                   .m = c->dim[0].count,
@@ -189,7 +189,7 @@ void dmi_contract_plan(dmi_product *p)
         multiply_own(&g, &mine);
     }
     for (int t = 1; t < workers && !b->failed; t++) {
-        dmi_build_turn(b);
+        dmi_build_round(b);
         int to = (me + t) % workers, from = (me - t + workers) % workers;
         dmi_region c;
         dmi_dimset inner;
@@ -228,16 +228,16 @@ void dmi_contract_plan(dmi_product *p)
     }
 }
 
-static bool anybody(const void *context, int giver, int taker)
+static bool anybody(const void *context, int sender, int receiver)
 {
-    (void)context, (void)giver, (void)taker;
+    (void)context, (void)sender, (void)receiver;
     return true;
 }
 
-static void whole_region(const void *context, int giver, dmi_region *out)
+static void whole_region(const void *context, int sender, dmi_region *out)
 {
     const dmi_product *p = context;
-    (void)giver;
+    (void)sender;
     *out = (dmi_region){.ndim = 2, .count = p->m * p->n};
     out->dim[0] = dmi_dimset_interval(0, p->m);
     out->dim[1] = dmi_dimset_interval(0, p->n);

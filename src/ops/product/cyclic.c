@@ -65,8 +65,8 @@ bool dmi_cyclic_single(const dmi_product *p, int which)
 }
 
 /* One outer stage: block by block grant, push, multiply, so that one queue could take the steps in this order.
- * takers: list of the workers my blocks go to (1-based, through next[]). */
-static void stage(dmi_rolling *g, int owner, const dmi_blocks *theirs, const dmi_blocks *own, int takers,
+ * receivers: list of the workers my blocks go to (1-based, through next[]). */
+static void stage(dmi_rolling *g, int owner, const dmi_blocks *theirs, const dmi_blocks *own, int receivers,
                   const int *next)
 {
     int64_t in = theirs ? dmi_rolling_count(theirs) : 0, out = own ? dmi_rolling_count(own) : 0;
@@ -75,7 +75,7 @@ static void stage(dmi_rolling *g, int owner, const dmi_blocks *theirs, const dmi
         if (at < in) {
             dmi_rolling_expect(g, owner, theirs, at, &block);
         }
-        for (int w = at < out ? takers : 0; w > 0; w = next[w - 1]) {
+        for (int w = at < out ? receivers : 0; w > 0; w = next[w - 1]) {
             dmi_rolling_send(g, w - 1, own, at);
         }
         if (at < in) {
@@ -114,15 +114,15 @@ void dmi_cyclic_plan(dmi_product *p, int which, bool two_block)
         }
     }
     for (int s = 0; s < g.size && !b->failed; s++) {
-        dmi_build_turn(b);
-        int takers = my_place >= 0 && have_own ? head[((my_place - s) % g.size + g.size) % g.size] : 0;
+        dmi_build_round(b);
+        int receivers = my_place >= 0 && have_own ? head[((my_place - s) % g.size + g.size) % g.size] : 0;
         int owner = c.count > 0 ? owner_at(&g, serves_me, begin(&g, me) + s) : -1;
         dmi_blocks theirs;
         bool comes = owner >= 0 && owner != me && dmi_rolling_blocks(p, which, owner, &theirs);
         if (owner == me && have_own) {
             dmi_rolling_own(&g, &own);
         }
-        stage(&g, owner, comes ? &theirs : NULL, takers ? &own : NULL, takers, next);
+        stage(&g, owner, comes ? &theirs : NULL, receivers ? &own : NULL, receivers, next);
     }
     if (p->replica && c.count > 0 && have_own) {
         dmi_rolling_replicate(&g, &own);

@@ -15,7 +15,7 @@ static bool interval(const dmi_dimset *set)
            dmi_dimset_index(set, set->count - 1) - dmi_dimset_index(set, 0) == set->count - 1;
 }
 
-/* The one part of an operand that a worker holds; false: none, or several. */
+/* The one region of an operand that a worker holds; false: none, or several. */
 static bool part_of(const dmi_desc *desc, int worker, dmi_region *out)
 {
     if (dmi_desc_region_count(desc, worker) != 1) {
@@ -31,7 +31,7 @@ static bool aligned(const dmi_region *at)
     return at->stride[1] == 1 && at->stride[0] % ALIGN == 0 && dmi_region_start(at) % ALIGN == 0;
 }
 
-/* Can owner's part of an operand be pushed, as one rectangle, to whoever needs it? */
+/* Can the owner's shard be pushed, as one rectangle, to whoever needs it? */
 static bool pushable(const dmi_product *p, int which, int owner)
 {
     dmi_region at;
@@ -136,8 +136,8 @@ typedef struct gathering {
     dmi_region c;
     dmi_ref image[2];      /* of a and b here */
     int64_t panels, width; /* columns of c that come together; of the widest c */
-    dmi_fused_part *part;
-    int parts;
+    dmi_fused_chunk *chunk;
+    int chunks;
     uint32_t *heard; /* [workers] EXPECTs from each so far */
     dmi_mark arrived, ready;
 } gathering;
@@ -182,7 +182,7 @@ static bool share(const gathering *g, int which, int owner, int to, int64_t q, d
            dmi_region_copy(g->p->b, have, &want, type, type, copy);
 }
 
-static void turn(gathering *g, int which, int64_t q, int t)
+static void exchange_round(gathering *g, int which, int64_t q, int t)
 {
     dmi_product *p = g->p;
     int workers = p->b->profile->workers, me = p->b->me, from = (me - t + workers) % workers,
@@ -195,12 +195,12 @@ static void turn(gathering *g, int which, int64_t q, int t)
         /* Rows of a are waited for like rows of b of the same k, for all columns: their owners may differ. */
         int64_t k0 = dmi_dimset_index(&have.dim[p->inner_dim[which]], 0), n0 = which == 1 ? q * g->width : 0;
         int64_t n1 = which == 1 ? DMI_MIN(n0 + g->width, g->c.dim[1].count) : g->c.dim[1].count;
-        g->part[g->parts++] = (dmi_fused_part){.k0 = k0,
-                                               .k1 = k0 + have.dim[p->inner_dim[which]].count,
-                                               .n0 = n0,
-                                               .n1 = n1,
-                                               .peer = from,
-                                               .nth = g->heard[from]};
+        g->chunk[g->chunks++] = (dmi_fused_chunk){.k0 = k0,
+                                                  .k1 = k0 + have.dim[p->inner_dim[which]].count,
+                                                  .n0 = n0,
+                                                  .n1 = n1,
+                                                  .peer = from,
+                                                  .nth = g->heard[from]};
     }
     if (share(g, which, me, to, q, &copy, &have)) {
         dmi_build_push(p->b, to, dmi_ref_operand(which, DMI_READ), &copy, NULL);
@@ -252,8 +252,8 @@ static void multiply(gathering *g, const bool own[2], const dmi_region mine[2])
                                  .a_offset = dmi_region_start(&at[0]),
                                  .b_offset = dmi_region_start(&at[1]),
                                  .c_offset = c.offset},
-                        .parts = g->parts,
-                        .part = g->part};
+                        .chunks = g->chunks,
+                        .chunk = g->chunk};
     for (int o = 0; o < 2; o++) {
         if (own[o]) {
             f.own_k0 = dmi_dimset_index(&mine[o].dim[p->inner_dim[o]], 0);
@@ -308,7 +308,7 @@ void dmi_fused_plan(dmi_product *p)
     bool comes[2], own[2] = {false, false};
     dmi_product_c(p, b->me, &g.c);
     choose_panels(&g);
-    g.part = dmi_build_alloc(b, DMI_FUSED_MOST * sizeof *g.part);
+    g.chunk = dmi_build_alloc(b, DMI_FUSED_MOST * sizeof *g.chunk);
     g.heard = dmi_build_alloc(b, (size_t)b->profile->workers * sizeof *g.heard);
     if (b->failed) {
         return;
@@ -340,11 +340,11 @@ void dmi_fused_plan(dmi_product *p)
     }
     for (int64_t q = 0; q < g.panels && !b->failed; q++) {
         for (int t = 1; t < b->profile->workers; t++) {
-            dmi_build_turn(b);
+            dmi_build_round(b);
             if (q == 0) {
-                turn(&g, 0, 0, t);
+                exchange_round(&g, 0, 0, t);
             }
-            turn(&g, 1, q, t);
+            exchange_round(&g, 1, q, t);
         }
     }
     if (g.c.count > 0) {

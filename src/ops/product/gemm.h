@@ -47,7 +47,7 @@ typedef struct dmi_product {
 typedef struct dmi_panel {
     dmi_ref ref;
     int64_t offset, ld; /* elements */
-    bool turned;        /* it lies here as the operand's transpose */
+    bool transposed;    /* it lies here as the operand's transpose */
 } dmi_panel;
 
 /* --- lift.c: the call with vectors as matrices */

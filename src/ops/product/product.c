@@ -110,7 +110,7 @@ void dmi_product_c(const dmi_product *p, int worker, dmi_region *out)
         return;
     }
     if (p->sliced) {
-        dmi_slice_region(p->c, worker, 1, 0, out);
+        dmi_segment_region(p->c, worker, 1, 0, out);
     } else {
         dmi_desc_region(p->c, worker, 0, out);
     }
@@ -165,7 +165,7 @@ bool dmi_product_takes_whole(const dmi_product *p, int which)
 
 /* If a is transposed and b is not, cuBLAS runs at little more than half its speed in TF32, because Hopper's
  * units take TF32 along k only. In f64 it is up to a tenth slower. */
-static bool may_be_turned(const dmi_product *p, int which)
+static bool may_be_transposed(const dmi_product *p, int which)
 {
     return p->b->profile->gpu && (p->tf32 || p->panel_type == DM_F64) && which == 0 && p->trans[0] &&
            !p->trans[1];
@@ -173,14 +173,14 @@ static bool may_be_turned(const dmi_product *p, int which)
 
 /* Transposing a first is faster if c has enough columns and there is memory for the copy. All holders of a
  * region of c decide alike. */
-static bool to_be_turned(const dmi_product *p, int which, int64_t bytes)
+static bool to_be_transposed(const dmi_product *p, int which, int64_t bytes)
 {
     dmi_region c;
-    if (!may_be_turned(p, which) || bytes > dmi_product_allowance(p)) {
+    if (!may_be_transposed(p, which) || bytes > dmi_product_allowance(p)) {
         return false;
     }
     dmi_product_c(p, p->b->me, &c);
-    return (c.count > 0 ? c.dim[1].count : p->n) >= p->b->profile->gemm_turn;
+    return (c.count > 0 ? c.dim[1].count : p->n) >= p->b->profile->gemm_transpose;
 }
 
 bool dmi_product_spread(const dmi_product *p, int which, const dmi_region *region)
@@ -192,13 +192,13 @@ bool dmi_product_spread(const dmi_product *p, int which, const dmi_region *regio
 
 int64_t dmi_product_copied(const dmi_product *p, int which, int64_t count)
 {
-    bool copied = p->op[which]->dtype != p->panel_type || may_be_turned(p, which);
+    bool copied = p->op[which]->dtype != p->panel_type || may_be_transposed(p, which);
     return copied ? count * dmi_dtype_bytes(p->panel_type) : 0;
 }
 
 int64_t dmi_panel_step_k(const dmi_product *p, int which, const dmi_panel *panel)
 {
-    return (p->inner_dim[which] == 0) != panel->turned ? panel->ld : 1;
+    return (p->inner_dim[which] == 0) != panel->transposed ? panel->ld : 1;
 }
 
 dmi_panel dmi_product_panel(dmi_product *p, int which, const dmi_region *region, dmi_ref ref, int *work,
@@ -207,8 +207,8 @@ dmi_panel dmi_product_panel(dmi_product *p, int which, const dmi_region *region,
     dmi_panel panel = {ref, region->count > 0 ? dmi_region_start(region) : 0, DMI_MAX(region->stride[0], 1),
                        false};
     dm_dtype from = p->op[which]->dtype;
-    bool turned = to_be_turned(p, which, region->count * p->elem);
-    bool as_it_lies = from == p->panel_type && !turned && !dmi_product_spread(p, which, region);
+    bool transposed = to_be_transposed(p, which, region->count * p->elem);
+    bool as_it_lies = from == p->panel_type && !transposed && !dmi_product_spread(p, which, region);
     if (after) {
         dmi_mark_merge(done, after);
     }
@@ -219,8 +219,8 @@ dmi_panel dmi_product_panel(dmi_product *p, int which, const dmi_region *region,
     dmi_region dense = *region;
     dmi_copy copy;
     dmi_region_dense(&dense, 0);
-    int64_t ld = DMI_MAX(dense.dim[turned ? 0 : 1].count, 1);
-    if (turned) {
+    int64_t ld = DMI_MAX(dense.dim[transposed ? 0 : 1].count, 1);
+    if (transposed) {
         dense.stride[0] = 1;
         dense.stride[1] = ld;
         dense.offset = 0;
@@ -239,7 +239,7 @@ dmi_panel dmi_product_panel(dmi_product *p, int which, const dmi_region *region,
         refs[0].mode = DMI_READ;
         dmi_mark_step(done, dmi_build_kernel(b, DMI_KERNEL_copy, &copy, sizeof copy, refs, 2, after));
     }
-    return (dmi_panel){dmi_ref_work(*work, DMI_READ), 0, ld, turned};
+    return (dmi_panel){dmi_ref_work(*work, DMI_READ), 0, ld, transposed};
 }
 
 dmi_panel dmi_product_acc(const dmi_product *p)
@@ -257,8 +257,8 @@ void dmi_product_step(dmi_product *p, const dmi_panel *a, const dmi_panel *b, in
     dmi_gemm g = {.dtype = p->panel_type,
                   .c_dtype = p->direct ? p->c->dtype : p->type,
                   .tf32 = p->tf32,
-                  .trans_a = p->trans[0] != a->turned,
-                  .trans_b = p->trans[1] != b->turned,
+                  .trans_a = p->trans[0] != a->transposed,
+                  .trans_b = p->trans[1] != b->transposed,
                   .conj_a = p->conj[0],
                   .conj_b = p->conj[1],
                   .m = m,
@@ -316,7 +316,7 @@ static void end_in_place(dmi_product *p)
     }
     if (p->sliced) {
         dmi_value out = {.desc = p->user_c, .ref = dmi_ref_operand(2, DMI_READ)};
-        dmi_slices_share(p->b, &out, 1, 0, p->direct ? p->finished : stored);
+        dmi_segments_share(p->b, &out, 1, 0, p->direct ? p->finished : stored);
     }
 }
 

@@ -3,9 +3,9 @@
  * keep them in step (docs/adr/0013). All work is on the streams before it begins; GPU g begins g times some
  * microseconds late.
  *
- *   bench_turns [MIB...]     default 2 8 16 32
+ *   bench_pacing [MIB...]     default 2 8 16 32
  *
- * In step: a copy waits for the counter of what came in the turn before. Status 77: fewer than three GPUs. */
+ * Paced: a copy waits for the counter of what came in the round before. Status 77: fewer than three GPUs. */
 #include "bench_time.h"
 #include "device/runtime.h"
 
@@ -48,7 +48,7 @@ static int gpus;
 static void check(dm_status status)
 {
     if (status != DM_OK) {
-        fprintf(stderr, "bench_turns: %s\n", dmi_error_text());
+        fprintf(stderr, "bench_pacing: %s\n", dmi_error_text());
         exit(1);
     }
 }
@@ -57,7 +57,7 @@ static void *take(int64_t bytes)
 {
     void *p = dmi_cu_malloc(bytes);
     if (!p) {
-        fprintf(stderr, "bench_turns: no memory\n");
+        fprintf(stderr, "bench_pacing: no memory\n");
         exit(1);
     }
     check(dmi_cu_zero(p, bytes));
@@ -163,14 +163,14 @@ int main(int argc, char **argv)
     int64_t most = 1, mib[MOST_SIZES];
     gpus = dmi_cu_devices() < MOST_GPUS ? dmi_cu_devices() : MOST_GPUS;
     if (gpus < 3) {
-        fprintf(stderr, "bench_turns: skipped: %d GPUs, and of two neither meets another sender\n", gpus);
+        fprintf(stderr, "bench_pacing: skipped: %d GPUs, and of two neither meets another sender\n", gpus);
         return 77;
     }
     for (int i = 0; i < count; i++) {
         char *end = NULL;
         mib[i % MOST_SIZES] = strtol(size[i], &end, 10);
         if (i >= MOST_SIZES || *end || mib[i] < 1 || mib[i] > 4096) {
-            fprintf(stderr, "bench_turns: '%s' is no size of 1 to 4096 MiB, or one too many\n", size[i]);
+            fprintf(stderr, "bench_pacing: '%s' is no size of 1 to 4096 MiB, or one too many\n", size[i]);
             return 2;
         }
         most = mib[i] > most ? mib[i] : most;

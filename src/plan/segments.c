@@ -1,22 +1,22 @@
-/* A replicated result in slices, one a holder. */
+/* A replicated result in segments, one a holder. */
 #include "plan/reduce.h"
 
 #include <string.h>
 
-/* Long slices begin at multiples of ALIGN elements, for vector loads and copy engines. */
+/* Long segments begin at multiples of ALIGN elements, for vector loads and copy engines. */
 enum { ALIGN = 64, LONG = 16 * ALIGN };
 
-bool dmi_slices_serve(const dmi_desc *out)
+bool dmi_segments_serve(const dmi_desc *out)
 {
     return out->layout->kind == DMI_LAYOUT_GRID && out->layout->replicas > 1 && out->ndim > 0;
 }
 
-/* The first dim that can be cut evenly, for slices of it are the densest in memory; else the longest. */
-static int slice_dim(const dmi_region *region, int slices)
+/* The first dim that can be cut evenly, for segments of it are the densest in memory; else the longest. */
+static int segment_dim(const dmi_region *region, int segments)
 {
     int longest = 0;
     for (int d = 0; d < region->ndim; d++) {
-        if (region->dim[d].count >= (int64_t)16 * slices) {
+        if (region->dim[d].count >= (int64_t)16 * segments) {
             return d;
         }
         longest = region->dim[d].count > region->dim[longest].count ? d : longest;
@@ -24,7 +24,7 @@ static int slice_dim(const dmi_region *region, int slices)
     return longest;
 }
 
-static int64_t stretch(int64_t count, int parts)
+static int64_t even_range(int64_t count, int parts)
 {
     int64_t each = (count + parts - 1) / parts;
     return each >= LONG ? (each + ALIGN - 1) / ALIGN * ALIGN : each;
@@ -45,18 +45,18 @@ static void cut(dmi_region *region, int d, int64_t lo, int64_t hi)
     set->origin -= first; /* indices count as before */
 }
 
-void dmi_slice_region(const dmi_desc *out, int worker, int pieces, int piece, dmi_region *region)
+void dmi_segment_region(const dmi_desc *out, int worker, int chunks, int chunk, dmi_region *region)
 {
-    int slices = out->layout->replicas;
+    int segments = out->layout->replicas;
     dmi_desc_region(out, worker, 0, region);
     if (region->count == 0) {
         return;
     }
-    int d = slice_dim(region, slices);
-    int64_t n = region->dim[d].count, each = stretch(n, slices);
+    int d = segment_dim(region, segments);
+    int64_t n = region->dim[d].count, each = even_range(n, segments);
     int64_t lo = DMI_MIN(dmi_layout_replica(out->layout, worker) * each, n), hi = DMI_MIN(lo + each, n);
-    each = stretch(hi - lo, pieces);
-    lo = DMI_MIN(lo + piece * each, hi);
+    each = even_range(hi - lo, chunks);
+    lo = DMI_MIN(lo + chunk * each, hi);
     cut(region, d, lo, DMI_MIN(lo + each, hi));
 }
 
@@ -69,31 +69,31 @@ static double part_elements(const dmi_desc *out)
     return n / out->layout->group;
 }
 
-/* Two pieces are enough for a GPU, whose additions are many times faster than the transfers: the first is added
- * up beside the second's transfer, the second beside the sharing of the first. A piece more costs two pushes to
- * each other holder, which have to be worth it. On CPUs both take about as long. */
-int dmi_slice_pieces(const dmi_profile *profile, const dmi_desc *out, int64_t bytes)
+/* Two chunks are enough for a GPU, whose additions are many times faster than the transfers: the first is added
+ * up beside the second's transfer, the second beside the sharing of the first. A further chunk costs two pushes
+ * to each other holder, which have to be worth it. On CPUs both take about as long. */
+int dmi_segment_chunks(const dmi_profile *profile, const dmi_desc *out, int64_t bytes)
 {
-    int most = profile->gpu && profile->reduce_piece == 0 ? 2 : DMI_MOST_PIECES;
-    int64_t least = profile->reduce_piece > 0 ? profile->reduce_piece
+    int most = profile->gpu && profile->reduce_chunk == 0 ? 2 : DMI_MOST_CHUNKS;
+    int64_t least = profile->reduce_chunk > 0 ? profile->reduce_chunk
                     : profile->gpu            ? (INT64_C(3) << 20) * DMI_MAX(out->layout->replicas - 1, 1)
                                               : INT64_C(512) << 10;
-    double slice = part_elements(out) / out->layout->replicas * (double)bytes;
-    return (int)DMI_MAX(1, DMI_MIN(most, slice / (double)least));
+    double segment = part_elements(out) / out->layout->replicas * (double)bytes;
+    return (int)DMI_MAX(1, DMI_MIN(most, segment / (double)least));
 }
 
 /* Compares the bytes that a worker sends. The second hop and every further payload cost time, expressed here as
  * bytes: 1 MiB each on GPUs with their fast links, 16 KiB on CPUs. */
 bool dmi_scatter_pays(const dmi_profile *profile, const dmi_desc *out, const dmi_load *load)
 {
-    if (!dmi_slices_serve(out) || profile->reduce_algorithm == DMI_REDUCE_DIRECT) {
+    if (!dmi_segments_serve(out) || profile->reduce_algorithm == DMI_REDUCE_DIRECT) {
         return false;
     }
     if (profile->reduce_algorithm == DMI_REDUCE_SCATTER) {
         return true;
     }
     double n = part_elements(out), holders = out->layout->replicas;
-    double own = n * (double)load->addends / DMI_MAX(load->givers, 1) * (double)load->bytes;
+    double own = n * (double)load->addends / DMI_MAX(load->senders, 1) * (double)load->bytes;
     double direct = own * DMI_MAX(holders / DMI_MAX(load->replicas, 1) - 1, 0);
     double scatter = direct / holders + n * (holders - 1) / holders * (double)dmi_dtype_bytes(out->dtype);
     double block = profile->gpu ? 1 << 20 : 16 << 10;
@@ -106,33 +106,33 @@ static bool hold_the_same(const dmi_layout *layout, int a, int b)
     return x >= 0 && y >= 0 && x % layout->group == y % layout->group;
 }
 
-/* What `giver` has finished, as it goes from its copy of the result to taker's. */
-static bool shared(dmi_builder *b, const dmi_desc *out, int giver, int taker, int pieces, int piece,
+/* What `sender` has finished, as it goes from its copy of the result to receiver's. */
+static bool shared(dmi_builder *b, const dmi_desc *out, int sender, int receiver, int chunks, int chunk,
                    dmi_copy *copy)
 {
-    dmi_region slice, whole;
-    if (!hold_the_same(out->layout, giver, taker)) {
+    dmi_region segment, whole;
+    if (!hold_the_same(out->layout, sender, receiver)) {
         return false;
     }
-    dmi_slice_region(out, giver, pieces, piece, &slice);
-    dmi_desc_region(out, taker, 0, &whole);
-    return slice.count > 0 && dmi_region_copy(b, &slice, &whole, out->dtype, out->dtype, copy);
+    dmi_segment_region(out, sender, chunks, chunk, &segment);
+    dmi_desc_region(out, receiver, 0, &whole);
+    return segment.count > 0 && dmi_region_copy(b, &segment, &whole, out->dtype, out->dtype, copy);
 }
 
-/* Safe because nobody reads or writes another's slice of its own copy in this command: places are granted
- * without a wait, before the pushes of the same turn, and a push waits for kernels of this worker that come
- * before it, and, to keep step, for what came in turns before. */
-void dmi_slices_share(dmi_builder *b, const dmi_value *out, int pieces, int piece, const dmi_mark ready)
+/* Safe because nobody reads or writes another's segment of its own copy in this command: places are granted
+ * without a wait, before the pushes of the same round, and a push waits for kernels of this worker that come
+ * before it, and, if paced, for what came in rounds before. */
+void dmi_segments_share(dmi_builder *b, const dmi_value *out, int chunks, int chunk, const dmi_mark ready)
 {
     int workers = b->profile->workers, me = b->me;
     dmi_copy copy;
     for (int t = 1; t < workers && !b->failed; t++) {
-        dmi_build_turn(b);
+        dmi_build_round(b);
         int to = (me + t) % workers, from = (me - t + workers) % workers;
-        if (shared(b, out->desc, from, me, pieces, piece, &copy)) {
+        if (shared(b, out->desc, from, me, chunks, chunk, &copy)) {
             dmi_build_expect(b, from, out->ref, &copy, NULL);
         }
-        if (shared(b, out->desc, me, to, pieces, piece, &copy)) {
+        if (shared(b, out->desc, me, to, chunks, chunk, &copy)) {
             dmi_build_push(b, to, out->ref, &copy, ready);
         }
     }

@@ -2,7 +2,7 @@
  */
 #include "kernels/cuda/dtypes.cuh"
 
-enum { THREADS = DMI_CUDA_THREADS, SIDE = DMI_CUDA_TURN_SIDE };
+enum { THREADS = DMI_CUDA_THREADS, SIDE = DMI_CUDA_TRANSPOSE_SIDE };
 
 /* Tile number t: where its plane lies in src and dst, and its first i and j. Tiles beside one another in dst
  * follow each other: of the two, writes gain more from that. */
@@ -22,9 +22,9 @@ static __device__ __forceinline__ tile_place place(const dmi_cuda_planes &p, uin
     return r;
 }
 
-/* Edge of the tiles that are moved in accesses of 16 bytes, as dmi_cuda_turn_side has it, and threads for one.
- * `unused`: extra shared memory, requested so that fewer tiles run on a multiprocessor at once. The rows of
- * more tiles lie in more DRAM pages than the memory keeps open. The best of a few, measured on H200. */
+/* Edge of the tiles that are moved in accesses of 16 bytes, as dmi_cuda_transpose_side has it, and threads for
+ * one. `unused`: extra shared memory, requested so that fewer tiles run on a multiprocessor at once. The rows
+ * of more tiles lie in more DRAM pages than the memory keeps open. The best of a few, measured on H200. */
 template <typename T> struct tile_of {
     static const int edge = sizeof(T) <= 2 ? 128 : sizeof(T) == 8 ? 32 : 64;
     static const int threads = sizeof(T) == 2 ? 256 : 128;
@@ -38,9 +38,9 @@ template <typename T> struct tile_of {
  * order that depends on j / EACH, so that a warp, which gathers 4 columns from 8 such bands, meets all banks
  * once. WHOLE: the tile has ni = nj = EDGE. */
 template <typename T, bool WHOLE>
-static __device__ __forceinline__ void turn_tile(const T *__restrict__ from, int64_t src_stride_j,
-                                                 T *__restrict__ to, int64_t dst_stride_i, int ni, int nj,
-                                                 group<T, 16 / sizeof(T)> *tile)
+static __device__ __forceinline__ void transpose_tile(const T *__restrict__ from, int64_t src_stride_j,
+                                                      T *__restrict__ to, int64_t dst_stride_i, int ni, int nj,
+                                                      group<T, 16 / sizeof(T)> *tile)
 {
     const int EACH = 16 / sizeof(T), EDGE = tile_of<T>::edge, GROUPS = EDGE / EACH;
     const int THREADS_HERE = tile_of<T>::threads, EACH_THREAD = EDGE * GROUPS / THREADS_HERE;
@@ -80,7 +80,7 @@ static __device__ __forceinline__ void turn_tile(const T *__restrict__ from, int
 
 template <typename T>
 static __global__ void __launch_bounds__(tile_of<T>::threads)
-    turn_aligned(const __grid_constant__ dmi_cuda_planes p, const T *__restrict__ src, T *__restrict__ dst)
+    transpose_aligned(const __grid_constant__ dmi_cuda_planes p, const T *__restrict__ src, T *__restrict__ dst)
 {
     const int EDGE = tile_of<T>::edge;
     __shared__ group<T, 16 / sizeof(T)> tile[EDGE * EDGE * sizeof(T) / 16];
@@ -89,17 +89,17 @@ static __global__ void __launch_bounds__(tile_of<T>::threads)
     T *to = dst + o.dst + o.i * p.dst_stride_i + o.j;
     int ni = (int)DMI_MIN(EDGE, p.ni - o.i), nj = (int)DMI_MIN(EDGE, p.nj - o.j);
     if (ni == EDGE && nj == EDGE) {
-        turn_tile<T, true>(from, p.src_stride_j, to, p.dst_stride_i, ni, nj, tile);
+        transpose_tile<T, true>(from, p.src_stride_j, to, p.dst_stride_i, ni, nj, tile);
     } else {
-        turn_tile<T, false>(from, p.src_stride_j, to, p.dst_stride_i, ni, nj, tile);
+        transpose_tile<T, false>(from, p.src_stride_j, to, p.dst_stride_i, ni, nj, tile);
     }
 }
 
 /* Element by element, for any alignment; CONVERT: through a carrier T that holds the source's values. */
 template <typename T, bool CONVERT>
 static __global__ void __launch_bounds__(THREADS)
-    turn_any(const __grid_constant__ dmi_cuda_planes p, dm_dtype from, dm_dtype to,
-             const void *__restrict__ src, void *__restrict__ dst)
+    transpose_any(const __grid_constant__ dmi_cuda_planes p, dm_dtype from, dm_dtype to,
+                  const void *__restrict__ src, void *__restrict__ dst)
 {
     const int STEP = THREADS / SIDE, EACH_THREAD = SIDE / STEP;
     __shared__ T tile[SIDE][SIDE + 1];
@@ -150,38 +150,38 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 template <typename T>
-static void turn(dmi_queue *q, bool aligned, const dmi_cuda_planes *p, const void *src, void *dst)
+static void transpose(dmi_queue *q, bool aligned, const dmi_cuda_planes *p, const void *src, void *dst)
 {
     unsigned blocks = (unsigned)p->tiles;
     if (aligned) {
-        turn_aligned<T>
+        transpose_aligned<T>
             <<<blocks, tile_of<T>::threads, tile_of<T>::unused, stream_of(q)>>>(*p, (const T *)src, (T *)dst);
     } else {
-        turn_any<T, false><<<blocks, THREADS, 0, stream_of(q)>>>(*p, DM_U8, DM_U8, src, dst);
+        transpose_any<T, false><<<blocks, THREADS, 0, stream_of(q)>>>(*p, DM_U8, DM_U8, src, dst);
     }
 }
 
-void dmi_cuda_launch_turn(dmi_queue *q, dm_dtype from, dm_dtype to, bool aligned, const dmi_cuda_planes *p,
-                          const void *src, void *dst)
+void dmi_cuda_launch_transpose(dmi_queue *q, dm_dtype from, dm_dtype to, bool aligned, const dmi_cuda_planes *p,
+                               const void *src, void *dst)
 {
     unsigned blocks = (unsigned)p->tiles;
     if (from != to && from <= DM_BF16) {
-        turn_any<double, true><<<blocks, THREADS, 0, stream_of(q)>>>(*p, from, to, src, dst);
+        transpose_any<double, true><<<blocks, THREADS, 0, stream_of(q)>>>(*p, from, to, src, dst);
     } else if (from != to) {
-        turn_any<int64_t, true><<<blocks, THREADS, 0, stream_of(q)>>>(*p, from, to, src, dst);
+        transpose_any<int64_t, true><<<blocks, THREADS, 0, stream_of(q)>>>(*p, from, to, src, dst);
     } else {
         switch (dmi_dtype_bytes(from)) {
         case 1:
-            turn<uint8_t>(q, aligned, p, src, dst);
+            transpose<uint8_t>(q, aligned, p, src, dst);
             break;
         case 2:
-            turn<uint16_t>(q, aligned, p, src, dst);
+            transpose<uint16_t>(q, aligned, p, src, dst);
             break;
         case 4:
-            turn<uint32_t>(q, aligned, p, src, dst);
+            transpose<uint32_t>(q, aligned, p, src, dst);
             break;
         default:
-            turn<uint64_t>(q, aligned, p, src, dst);
+            transpose<uint64_t>(q, aligned, p, src, dst);
             break;
         }
     }

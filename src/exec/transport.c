@@ -1,11 +1,11 @@
 /* How blocks go from one endpoint to another, in words. */
 #include "exec/gpu/parts.h"
 
-const char *dmi_engine_tier(const dmi_engine *e, int peer)
+const char *dmi_engine_transport(const dmi_engine *e, int peer)
 {
-    bool messages = e->peer[peer].link == &dmi_link_mpi;
+    bool messages = e->peer[peer].transport == &dmi_transport_mpi;
     if (!e->gpu) {
-        return e->peer[peer].link->name;
+        return e->peer[peer].transport->name;
     }
     if (dmi_gpu_direct(e, peer)) {
         return e->config.one_space ? "direct" : "ipc";

@@ -1,25 +1,25 @@
-/* Pinned pieces, and who has them. */
-#include "exec/gpu/pieces.h"
+/* Pinned staging buffers, and who has them. */
+#include "exec/gpu/host_work.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-static void clear(dmi_pieces *list)
+static void clear(dmi_buffer_list *list)
 {
     list->first = NULL;
     list->last = &list->first;
 }
 
-void dmi_gpu_piece_append(dmi_pieces *list, dmi_piece *p)
+void dmi_gpu_buffer_append(dmi_buffer_list *list, dmi_staging_buffer *p)
 {
     p->next = NULL;
     *list->last = p;
     list->last = &p->next;
 }
 
-static dmi_piece *remove_at(dmi_pieces *list, dmi_piece **at)
+static dmi_staging_buffer *remove_at(dmi_buffer_list *list, dmi_staging_buffer **at)
 {
-    dmi_piece *p = *at;
+    dmi_staging_buffer *p = *at;
     *at = p->next;
     if (!*at) {
         list->last = at;
@@ -27,54 +27,54 @@ static dmi_piece *remove_at(dmi_pieces *list, dmi_piece **at)
     return p;
 }
 
-static dm_status make_pieces(dmi_engine *e, struct dmi_hosting *h)
+static dm_status make_buffers(dmi_engine *e, struct dmi_host_work *h)
 {
     dm_status status = DM_OK;
     h->pinned = dmi_cu_malloc_host(h->count * h->bytes);
-    h->piece = calloc((size_t)h->count, sizeof *h->piece);
-    if (!h->pinned || !h->piece) {
+    h->buffer = calloc((size_t)h->count, sizeof *h->buffer);
+    if (!h->pinned || !h->buffer) {
         return dmi_fail(DM_ERR_NOMEM,
-                        "cannot pin %d staging buffers of %lld bytes (options file_threads, file_piece)",
+                        "cannot pin %d staging buffers of %lld bytes (options file_threads, file_chunk)",
                         h->count, (long long)h->bytes);
     }
     for (int i = 0; i < h->count && status == DM_OK; i++) {
-        h->piece[i].pinned = h->pinned + i * h->bytes;
-        status = dmi_cu_event_create(false, &h->piece[i].event);
-        dmi_gpu_piece_append(&h->free, &h->piece[i]);
+        h->buffer[i].pinned = h->pinned + i * h->bytes;
+        status = dmi_cu_event_create(false, &h->buffer[i].event);
+        dmi_gpu_buffer_append(&h->free, &h->buffer[i]);
     }
     char name[32];
     snprintf(name, sizeof name, "worker %d files", e->config.me);
     return status == DM_OK ? dmi_crew_start(e->config.file_threads, &e->port->bell, name, &h->crew) : status;
 }
 
-dm_status dmi_gpu_hosting(dmi_engine *e)
+dm_status dmi_gpu_host_work(dmi_engine *e)
 {
     dmi_gpu *g = e->gpu;
-    if (g->hosting) {
+    if (g->host_work) {
         return DM_OK;
     }
-    struct dmi_hosting *h = calloc(1, sizeof *h);
+    struct dmi_host_work *h = calloc(1, sizeof *h);
     if (!h) {
         return dmi_fail(DM_ERR_NOMEM, "no memory for the files of GPU %d", g->device);
     }
-    h->bytes = e->config.file_piece;
+    h->bytes = e->config.file_chunk;
     h->count = 2 * e->config.file_threads + 2;
     clear(&h->free);
     clear(&h->to_device);
     clear(&h->to_host);
     clear(&h->with_crew);
-    g->hosting = h;
-    dm_status status = make_pieces(e, h);
+    g->host_work = h;
+    dm_status status = make_buffers(e, h);
     if (status != DM_OK) { /* the next command tries again */
-        dmi_gpu_hosting_stop(e);
-        dmi_gpu_hosting_free(e);
+        dmi_gpu_host_work_stop(e);
+        dmi_gpu_host_work_free(e);
     }
     return status;
 }
 
-void dmi_gpu_hosting_stop(dmi_engine *e)
+void dmi_gpu_host_work_stop(dmi_engine *e)
 {
-    struct dmi_hosting *h = e->gpu->hosting;
+    struct dmi_host_work *h = e->gpu->host_work;
     if (h) {
         dmi_crew_stop(h->crew);
         dmi_crew_stop(h->caller);
@@ -82,27 +82,27 @@ void dmi_gpu_hosting_stop(dmi_engine *e)
     }
 }
 
-void dmi_gpu_hosting_free(dmi_engine *e)
+void dmi_gpu_host_work_free(dmi_engine *e)
 {
-    struct dmi_hosting *h = e->gpu->hosting;
+    struct dmi_host_work *h = e->gpu->host_work;
     if (!h) {
         return;
     }
     dmi_gpu_file_free(e);
     dmi_gpu_task_free(e);
-    for (int i = 0; h->piece && i < h->count; i++) {
-        dmi_cu_event_destroy(h->piece[i].event);
+    for (int i = 0; h->buffer && i < h->count; i++) {
+        dmi_cu_event_destroy(h->buffer[i].event);
     }
     dmi_cu_release_host(h->pinned);
     dmi_cu_release(h->device);
-    free(h->piece);
+    free(h->buffer);
     free(h);
-    e->gpu->hosting = NULL;
+    e->gpu->host_work = NULL;
 }
 
-dm_status dmi_gpu_piece_packed(dmi_engine *e)
+dm_status dmi_gpu_buffer_packed(dmi_engine *e)
 {
-    struct dmi_hosting *h = e->gpu->hosting;
+    struct dmi_host_work *h = e->gpu->host_work;
     if (!h->device) {
         h->device = dmi_cu_malloc(h->count * h->bytes);
         if (!h->device) { /* the pool may hold memory that nothing uses */
@@ -110,25 +110,25 @@ dm_status dmi_gpu_piece_packed(dmi_engine *e)
             h->device = dmi_cu_malloc(h->count * h->bytes);
         }
         for (int i = 0; h->device && i < h->count; i++) {
-            h->piece[i].device = h->device + i * h->bytes;
+            h->buffer[i].device = h->device + i * h->bytes;
         }
     }
-    return h->device
-               ? DM_OK
-               : dmi_fail(DM_ERR_NOMEM,
-                          "no memory on GPU %d for %d pieces of %lld bytes (options file_threads, file_piece)",
-                          e->gpu->device, h->count, (long long)h->bytes);
+    return h->device ? DM_OK
+                     : dmi_fail(DM_ERR_NOMEM,
+                                "no memory on GPU %d for %d staging buffers of %lld bytes (options "
+                                "file_threads, file_chunk)",
+                                e->gpu->device, h->count, (long long)h->bytes);
 }
 
 /* Copies of one lane finish in order. With several lanes a later copy may finish first; it then waits for the
  * first. */
-dmi_piece *dmi_gpu_piece_take(dmi_engine *e)
+dmi_staging_buffer *dmi_gpu_buffer_take(dmi_engine *e)
 {
-    struct dmi_hosting *h = e->gpu->hosting;
+    struct dmi_host_work *h = e->gpu->host_work;
     while (h->to_device.first && dmi_cu_event_reached(h->to_device.first->event)) {
-        dmi_gpu_piece_append(&h->free, remove_at(&h->to_device, &h->to_device.first));
+        dmi_gpu_buffer_append(&h->free, remove_at(&h->to_device, &h->to_device.first));
     }
-    dmi_piece *p = h->free.first ? remove_at(&h->free, &h->free.first) : NULL;
+    dmi_staging_buffer *p = h->free.first ? remove_at(&h->free, &h->free.first) : NULL;
     if (p) {
         p->use = NULL;
         p->task = NULL;
@@ -138,31 +138,31 @@ dmi_piece *dmi_gpu_piece_take(dmi_engine *e)
     return p;
 }
 
-void dmi_gpu_piece_free(dmi_engine *e, dmi_piece *p)
+void dmi_gpu_buffer_free(dmi_engine *e, dmi_staging_buffer *p)
 {
-    dmi_gpu_piece_append(&e->gpu->hosting->free, p);
+    dmi_gpu_buffer_append(&e->gpu->host_work->free, p);
 }
 
-void dmi_gpu_piece_on_device(dmi_engine *e, int lane, dmi_pieces *list, dmi_piece *p)
+void dmi_gpu_buffer_on_device(dmi_engine *e, int lane, dmi_buffer_list *list, dmi_staging_buffer *p)
 {
     dmi_gpu_failed(e, p->work, dmi_cu_event_record(p->event, e->gpu->stream[lane]));
-    dmi_gpu_piece_append(list, p);
+    dmi_gpu_buffer_append(list, p);
 }
 
-void dmi_gpu_piece_to_crew(dmi_engine *e, dmi_piece *p, void (*run)(dmi_crew_job *job))
+void dmi_gpu_buffer_to_crew(dmi_engine *e, dmi_staging_buffer *p, void (*run)(dmi_crew_job *job))
 {
     p->job.run = run;
-    e->gpu->hosting->jobs++;
-    dmi_crew_put(e->gpu->hosting->crew, &p->job);
+    e->gpu->host_work->jobs++;
+    dmi_crew_put(e->gpu->host_work->crew, &p->job);
 }
 
 /* What has come from the device is given to the crew, in the order of the copies. */
 static bool look_to_host(dmi_engine *e)
 {
-    struct dmi_hosting *h = e->gpu->hosting;
+    struct dmi_host_work *h = e->gpu->host_work;
     bool moved = false;
     while (h->to_host.first && dmi_cu_event_reached(h->to_host.first->event)) {
-        dmi_piece *p = h->to_host.first;
+        dmi_staging_buffer *p = h->to_host.first;
         if (!p->task &&
             !dmi_engine_reached(e, &p->work->wait)) { /* what it holds may yet turn out to be poisoned */
             break;
@@ -180,14 +180,14 @@ static bool look_to_host(dmi_engine *e)
 
 static bool look_at_crew(dmi_engine *e)
 {
-    struct dmi_hosting *h = e->gpu->hosting;
+    struct dmi_host_work *h = e->gpu->host_work;
     bool moved = false;
-    for (dmi_piece **at = &h->with_crew.first; *at;) {
+    for (dmi_staging_buffer **at = &h->with_crew.first; *at;) {
         if (!dmi_crew_done(&(*at)->job)) {
             at = &(*at)->next;
             continue;
         }
-        dmi_piece *p = remove_at(&h->with_crew, at);
+        dmi_staging_buffer *p = remove_at(&h->with_crew, at);
         h->jobs--;
         if (p->task) {
             dmi_gpu_task_copied(e, p);
@@ -199,9 +199,9 @@ static bool look_at_crew(dmi_engine *e)
     return moved;
 }
 
-bool dmi_gpu_hosting_progress(dmi_engine *e)
+bool dmi_gpu_host_work_progress(dmi_engine *e)
 {
-    struct dmi_hosting *h = e->gpu->hosting;
+    struct dmi_host_work *h = e->gpu->host_work;
     if (!h) {
         return false;
     }
@@ -211,10 +211,10 @@ bool dmi_gpu_hosting_progress(dmi_engine *e)
     return moved;
 }
 
-bool dmi_gpu_hosting_rings(const dmi_engine *e)
+bool dmi_gpu_host_work_rings(const dmi_engine *e)
 {
     const dmi_gpu *g = e->gpu;
-    bool rings = g->hosting && g->hosting->jobs > 0 && !g->hosting->to_host.first;
+    bool rings = g->host_work && g->host_work->jobs > 0 && !g->host_work->to_host.first;
     for (int i = 0; i < e->lanes && rings; i++) {
         const dmi_lane *lane = &e->lane[i];
         bool sends = i == DMI_LANE_SEND || i == DMI_LANE_RECV;
