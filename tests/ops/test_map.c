@@ -126,12 +126,6 @@ static void refusals(dmt_case *c)
     REFUSED(DMT_ONE(DTYPE), "bitwise_and", dm_map(s, "x & 1", 1, x, t.g));
     REFUSED(DMT_ONE(UNSUPPORTED), "sum", dm_map(s, "sum(x) + 1", 1, x, t.g));
     REFUSED(DMT_ONE(UNSUPPORTED), "uniform", dm_map(s, "uniform(1)", 0, NULL, t.g));
-    REFUSED(DMT_ONE(SHAPE), "the expression is 6x5", dm_map(s, "sum(2 * x)", 1, x, t.g));
-    REFUSED(DMT_ONE(SHAPE), "x is 6x5", dm_map(s, "sum(x, 0)", 1, x, t.g));
-    REFUSED(DMT_ONE(SHAPE), "w", dm_map(s, "sum(x + w)", 2, both, t.g));
-    REFUSED(DMT_ONE(ARG), "the elements have 2 dims at column 12", dm_map(s, "sum(2 * x, 2)", 1, x, t.g));
-    REFUSED(DMT_ONE(ARG), "twice at column 11", dm_map_new(s, "sum(x, 0, -2)", 1, x, NULL, &made));
-    REFUSED(DMT_ONE(ARG), "x", dm_map(s, "x = sum(2 * x, 0)", 1, x, t.row)); /* x is not row */
     REFUSED(DMT_ONE(ARG), "out", dm_map_new(s, "x", 1, x, NULL, NULL));
     dmt_things_end(c, &t);
 }
