@@ -82,8 +82,31 @@ static const struct {
     {"sin()", DM_ERR_ARG, 1, "one operand, not 0"},
     {"2 + where(x, y, 1, 2, 3)", DM_ERR_ARG, 5, "three operands, not 5"},
     {"f32(x, y)", DM_ERR_ARG, 1, "one operand, not 2"},
-    {"sum(x)", DM_ERR_UNSUPPORTED, 1, "dm_sum"},
+    {"sum(x) + 1", DM_ERR_UNSUPPORTED, 1, "sum reduces its operand, which only the outermost function does"},
+    {"out = argmax(x) ** 2", DM_ERR_UNSUPPORTED, 7, "argmax reduces"},
+    {"sum(x) == 3", DM_ERR_UNSUPPORTED, 1, "sum reduces"},
+    {"-sum(x)", DM_ERR_UNSUPPORTED, 2, "sum reduces"},
+    {"(sum(x))", DM_ERR_UNSUPPORTED, 2, "sum reduces"},
+    {"mean(x - mean(x))", DM_ERR_UNSUPPORTED, 10, "mean reduces"},
     {"x + max(x)", DM_ERR_UNSUPPORTED, 5, "maximum"},
+    {"where(x > 0, min(x, y), 0)", DM_ERR_UNSUPPORTED, 14, "minimum"},
+    {"max(x, y)", DM_ERR_ARG, 8, "takes dims (of two operands: maximum)"},
+    {"min(x, 0.5)", DM_ERR_ARG, 8, "takes dims (of two operands: minimum)"},
+    {"sum(x, n)", DM_ERR_ARG, 8, "expected a whole number"},
+    {"sum(x, 0,)", DM_ERR_ARG, 10, "expected a whole number"},
+    {"sum(x, - -1)", DM_ERR_ARG, 8, "expected a whole number"},
+    {"sum(x, 1 + 1)", DM_ERR_ARG, 10, "expected , or )"},
+    {"sum(x y)", DM_ERR_ARG, 7, "expected an operator, or , or )"},
+    {"sum(x", DM_ERR_ARG, 6, "expected an operator, or , or )"},
+    {"sum(x))", DM_ERR_ARG, 7, "no ) is open"},
+    {"sum(x) y", DM_ERR_ARG, 8, "expected an operator or the end"},
+    {"sum(x) = y", DM_ERR_ARG, 8, "at the beginning only"},
+    {"sum()", DM_ERR_ARG, 1, "one operand, not 0"},
+    {"sum + x", DM_ERR_ARG, 1, "is a function"},
+    {"summ(x)", DM_ERR_ARG, 1, "did you mean sum?"},
+    {"sum(x, 0, 0, 0, 0, 0, 0, 0, 0, 0)", DM_ERR_ARG, 32, "more than 8 dims"},
+    {"norm(x)", DM_ERR_UNSUPPORTED, 1, "dm_norm"},
+    {"dot(x, y)", DM_ERR_UNSUPPORTED, 1, "sum(x * y)"},
     {"uniform(0, 1) + x", DM_ERR_UNSUPPORTED, 1, "random"},
     {"i & x", DM_ERR_DTYPE, 3, "bitwise_and does not take i32, f32"},
     {"~x", DM_ERR_DTYPE, 1, "bitwise_invert does not take f32"},
@@ -340,6 +363,90 @@ static void test_numbers_apart(void **state)
     }
 }
 
+/* --- reductions around the whole: their rows and types, as NumPy has them */
+static const struct {
+    const char *text, *rows, *reduced;
+} reductions[] = {
+    {"sum(x * y)", "multiply: f32", "sum f32"},
+    {"out = sum ( x * y , 0 , -1 )", "multiply: f32", "sum f32 0 -1"},
+    {"sum(x, 7)", ": f32", "sum f32 7"},
+    {"sum(u)", ": u8", "sum u64"},
+    {"sum(i + 1)", "add: i32", "sum i64"},
+    {"sum(x > 0)", "greater: bool", "sum i64"},
+    {"prod(u)", ": u8", "prod u64"},
+    {"prod(h)", ": f16", "prod f16"},
+    {"mean(i)", ": i32", "sum f64 scaled"},
+    {"mean(h * 2)", "scale: f16", "sum f16 scaled"},
+    {"var(x > 1)", "greater: bool", "var f64 scaled"},
+    {"std(x, -2)", ": f32", "std f32 scaled -2"},
+    {"logsumexp(u)", ": u8", "logsumexp f64"},
+    {"logsumexp(x)", ": f32", "logsumexp f32"},
+    {"min(u * 2, 0)", "scale cast: u8", "min u8 0"},
+    {"max(x < y)", "less: bool", "max bool"},
+    {"argmin(x)", ": f32", "argmin i64"},
+    {"argmax(x, 1)", ": f32", "argmax i64 1"},
+    {"any(d)", ": f64", "any bool"},
+    {"all(i)", ": i32", "all bool"},
+    {"count_nonzero(h)", ": f16", "count_nonzero i64"},
+    {"sum(3)", ": i64", "sum i64"},
+};
+
+static void test_reductions(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof reductions / sizeof reductions[0]; k++) {
+        char rows[400], reduced[200];
+        dmi_expr e;
+        rows_of(reductions[k].text, rows);
+        assert_int_equal(compile(reductions[k].text, &e), DM_OK);
+        assert_non_null(e.reduction);
+        sprintf(reduced, "%s %s%s", dmi_reductions[e.reduction->row].name, dmi_dtype_name(e.dtype),
+                e.reduction->scaled ? " scaled" : "");
+        for (int i = 0; i < e.dims; i++) {
+            sprintf(reduced + strlen(reduced), " %d", e.dim[i]);
+        }
+        if (strcmp(rows, reductions[k].rows) != 0 || strcmp(reduced, reductions[k].reduced) != 0) {
+            fail_msg("\"%s\": %s; %s, not %s; %s", reductions[k].text, rows, reduced, reductions[k].rows,
+                     reductions[k].reduced);
+        }
+    }
+}
+
+static void test_dims(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int ndim, reduced; /* -2: refused */
+        const char *word;
+    } dims[] = {
+        {"sum(x)", 3, -1, ""},
+        {"sum(x)", 0, -1, ""},
+        {"sum(x, 0)", 3, 1, ""},
+        {"sum(x, 2, 0)", 3, 5, ""},
+        {"sum(x, -1)", 3, 4, ""},
+        {"sum(x, -3, 1)", 3, 3, ""},
+        {"sum(x, 3)", 3, -2, "the elements have 3 dims at column 8"},
+        {"sum(x, -4)", 3, -2, "the elements have 3 dims at column 8"},
+        {"sum(x, 0)", 0, -2, "the elements have 0 dims at column 8"},
+        {"max(x, 5)", 2, -2, "(of two operands: maximum) at column 8"},
+        {"sum(x, 1, 0, -2)", 3, -2, "dim 1 is named twice at column 14"},
+        {"sum(x, 18446744073709551615)", 8, -2, "no such dim"},
+        {"sum(x, -9)", 8, -2, "no such dim"},
+    };
+    for (size_t k = 0; k < sizeof dims / sizeof dims[0]; k++) {
+        dmi_expr e;
+        int32_t reduced = -2;
+        assert_int_equal(compile(dims[k].text, &e), DM_OK);
+        dm_status status = dmi_expr_reduced(&e, dims[k].text, dims[k].ndim, &reduced);
+        assert_int_equal(status, dims[k].reduced == -2 ? DM_ERR_ARG : DM_OK);
+        assert_int_equal(reduced, dims[k].reduced);
+        if (status != DM_OK && !strstr(dmi_error_text(), dims[k].word)) {
+            fail_msg("\"%s\": without `%s`: %s", dims[k].text, dims[k].word, dmi_error_text());
+        }
+    }
+}
+
 /* --- texts that make no sense */
 static uint32_t draw(uint32_t *seed, uint32_t below)
 {
@@ -350,51 +457,22 @@ static uint32_t draw(uint32_t *seed, uint32_t below)
 static void test_nonsense(void **state)
 {
     (void)state;
-    static const char *const words[] = {"x",
-                                        "y",
-                                        "d",
-                                        "i",
-                                        "u",
-                                        "h",
-                                        "a",
-                                        "n",
-                                        "(",
-                                        ")",
-                                        ",",
-                                        "+",
-                                        "-",
-                                        "*",
-                                        "/",
-                                        "%",
-                                        "**",
-                                        "//",
-                                        "<<",
-                                        "==",
-                                        "<",
-                                        "&",
-                                        "~",
-                                        "where(",
-                                        "=",
-                                        "1",
-                                        "0",
-                                        ".5",
-                                        "1e9",
-                                        "0xff",
-                                        "sin(",
-                                        "f16(",
-                                        "pow(",
-                                        "sum(",
-                                        "maximum(",
-                                        "out",
-                                        "99999999999999999999",
-                                        "e",
-                                        ".",
-                                        "#",
-                                        "\x80",
-                                        "True",
-                                        "inf",
-                                        "1e",
-                                        "u64("};
+    static const char *const words[] = {"x",        "y",    "d",
+                                        "i",        "u",    "h",
+                                        "a",        "n",    "(",
+                                        ")",        ",",    "+",
+                                        "-",        "*",    "/",
+                                        "%",        "**",   "//",
+                                        "<<",       "==",   "<",
+                                        "&",        "~",    "where(",
+                                        "=",        "1",    "0",
+                                        ".5",       "1e9",  "0xff",
+                                        "sin(",     "f16(", "pow(",
+                                        "sum(",     "min(", "-1",
+                                        "maximum(", "out",  "99999999999999999999",
+                                        "e",        ".",    "#",
+                                        "\x80",     "True", "inf",
+                                        "1e",       "u64("};
     uint32_t seed = 7, fine = 0;
     for (int round = 0; round < 20000; round++) {
         char text[400] = "";
@@ -425,7 +503,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refusals),      cmocka_unit_test(test_names_and_limits),
         cmocka_unit_test(test_programs),      cmocka_unit_test(test_constants),
-        cmocka_unit_test(test_numbers_apart), cmocka_unit_test(test_nonsense),
+        cmocka_unit_test(test_numbers_apart), cmocka_unit_test(test_reductions),
+        cmocka_unit_test(test_dims),          cmocka_unit_test(test_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,7 +60,7 @@ dm_status dmi_expr_compile(const char *text, int count, const dmi_expr_variable 
         p.input[i] = variables[i].kind == DMI_EXPR_ARRAY ? arrays++ : 0;
     }
     *out = (dmi_expr){0};
-    int root = dmi_expr_parse(&p, out->target);
+    int root = dmi_expr_parse(&p, out);
     if (p.status != DM_OK) {
         return p.status;
     }
@@ -71,5 +71,6 @@ dm_status dmi_expr_compile(const char *text, int count, const dmi_expr_variable 
         }
     }
     dmi_expr_emit(&p, root, out);
+    out->dtype = out->reduction ? dmi_expr_reduced_type(out->reduction, out->value.dtype) : out->value.dtype;
     return check_limits(&out->map);
 }

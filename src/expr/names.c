@@ -39,27 +39,15 @@ static const struct {
     {"False", WEAK_BOOL, 0},
 };
 
-#define REDUCTION "reduces its operand, which expressions do not (dm_sum sums an array)"
 #define RANDOM                                                                                                 \
     "makes random numbers, which expressions do not (dm_fill_uniform and dm_fill_normal fill an array)"
 #define WORD "is no operator here: write & | ~ and put comparisons in parentheses"
 static const struct {
     const char *name, *why;
 } refused[] = {
-    {"sum", REDUCTION},
-    {"mean", REDUCTION},
-    {"prod", REDUCTION},
-    {"any", REDUCTION},
-    {"all", REDUCTION},
-    {"argmin", REDUCTION},
-    {"argmax", REDUCTION},
-    {"std", REDUCTION},
-    {"var", REDUCTION},
-    {"norm", REDUCTION},
-    {"dot", REDUCTION},
-    {"cumsum", REDUCTION},
-    {"min", "reduces its operand, which expressions do not (of two operands: minimum)"},
-    {"max", "reduces its operand, which expressions do not (of two operands: maximum)"},
+    {"norm", "takes an order, which expressions do not (dm_norm)"},
+    {"dot", "multiplies and sums: write sum(x * y) (dm_matmul multiplies matrices)"},
+    {"cumsum", "adds up elements one after another, which expressions do not"},
     {"random", RANDOM},
     {"rand", RANDOM},
     {"uniform", RANDOM},
@@ -153,6 +141,9 @@ void dmi_expr_suggest(const expr_parser *p, bool function, const char *name, int
     }
     for (int i = 0; i < DMI_COUNT(aliases) && function; i++) {
         consider(name, length, aliases[i].name, &best, &least);
+    }
+    for (int i = 0; i < dmi_expr_reduction_count && function; i++) {
+        consider(name, length, dmi_expr_reductions[i].name, &best, &least);
     }
     for (int i = 0; i < p->count && !function; i++) {
         consider(name, length, p->variable[i].name, &best, &least);

@@ -1,9 +1,10 @@
 /* The grammar, with Python's precedence:
- *   expression := [NAME '='] binary
+ *   expression := [NAME '='] (binary | reduction)
  *   binary     := unary (OPERATOR unary)*    < <= > >= == != | ^ & << >> + - * / // %, the first bind loosest
  *   unary      := ('+' | '-' | '~') unary | power
  *   power      := primary ['**' unary]
- *   primary    := NUMBER | NAME | NAME '(' binary (',' binary)* ')' | '(' binary ')' */
+ *   primary    := NUMBER | NAME | NAME '(' binary (',' binary)* ')' | '(' binary ')'
+ *   reduction  := REDUCTION '(' binary (',' ['-'] NUMBER)* ')' */
 #include "expr/parts.h"
 
 #include <string.h>
@@ -43,8 +44,7 @@ static int operator_at(const expr_parser *p)
     return -1;
 }
 
-/* Fails where the token cannot follow. */
-static int unexpected(expr_parser *p, const char *expected)
+int dmi_expr_unexpected(expr_parser *p, const char *expected)
 {
     const expr_token *t = &p->token;
     const char *why = t->kind == TOKEN_NAME ? dmi_expr_refused(p->text + t->at, t->length) : NULL;
@@ -86,7 +86,7 @@ static int parse_operands(expr_parser *p, int child[3])
             return n;
         }
         if (!dmi_expr_take(p, ",")) {
-            unexpected(p, ", or )");
+            dmi_expr_unexpected(p, ", or )");
             return n;
         }
     }
@@ -107,7 +107,12 @@ static int parse_call(expr_parser *p, expr_token name)
     if (name.length < DMI_EXPR_NAME) {
         memcpy(text, p->text + name.at, (size_t)name.length);
     }
+    const dmi_expr_reduction *reduction =
+        row < 0 ? dmi_expr_reduction_named(p->text + name.at, name.length) : NULL;
     bool cast = row < 0 && dmi_dtype_parse(text, &dtype);
+    if (reduction) {
+        return dmi_expr_inside(p, name.at, reduction);
+    }
     if (row < 0 && !cast) {
         const char *why = dmi_expr_refused(p->text + name.at, name.length);
         if (why) {
@@ -145,9 +150,9 @@ static int parse_name(expr_parser *p, expr_token name)
     }
     if (dmi_expr_refused(text, name.length)) {
         p->token = name;
-        return unexpected(p, "a value");
+        return dmi_expr_unexpected(p, "a value");
     }
-    if (dmi_expr_row(text, name.length) >= 0) {
+    if (dmi_expr_row(text, name.length) >= 0 || dmi_expr_reduction_named(text, name.length)) {
         return dmi_expr_fail(p, DM_ERR_ARG, name.at, "%.*s is a function: expected ( behind it", name.length,
                              text);
     }
@@ -171,11 +176,11 @@ static int parse_primary(expr_parser *p)
     if (dmi_expr_take(p, "(")) {
         int node = parse_binary(p, 0);
         if (p->status == DM_OK && !dmi_expr_take(p, ")")) {
-            return unexpected(p, "an operator or )");
+            return dmi_expr_unexpected(p, "an operator or )");
         }
         return node;
     }
-    return unexpected(p, "a value");
+    return dmi_expr_unexpected(p, "a value");
 }
 
 static int parse_unary(expr_parser *p)
@@ -228,6 +233,18 @@ static int parse_binary(expr_parser *p, int level)
     return p->status == DM_OK ? left : -1;
 }
 
+int dmi_expr_elements(expr_parser *p)
+{
+    return parse_binary(p, 0);
+}
+
+static bool reduction_begins(const expr_parser *p)
+{
+    const char *behind = p->text + p->at + strspn(p->text + p->at, " \t\r\n");
+    return p->token.kind == TOKEN_NAME && behind[0] == '(' &&
+           dmi_expr_reduction_named(p->text + p->token.at, p->token.length);
+}
+
 /* NAME '=' at the beginning. */
 static void parse_target(expr_parser *p, char target[DMI_EXPR_NAME])
 {
@@ -250,20 +267,22 @@ static void parse_target(expr_parser *p, char target[DMI_EXPR_NAME])
     dmi_expr_next(p);
 }
 
-int dmi_expr_parse(expr_parser *p, char target[DMI_EXPR_NAME])
+int dmi_expr_parse(expr_parser *p, dmi_expr *out)
 {
     dmi_expr_next(p);
     if (p->status == DM_OK) {
-        parse_target(p, target);
+        parse_target(p, out->target);
     }
-    int root = p->status == DM_OK ? parse_binary(p, 0) : -1;
+    int root = p->status != DM_OK    ? -1
+               : reduction_begins(p) ? dmi_expr_parse_reduction(p, out)
+                                     : parse_binary(p, 0);
     if (p->status == DM_OK && dmi_expr_is(p, "=")) {
         return dmi_expr_fail(p, DM_ERR_ARG, p->token.at,
                              "= stands behind one name at the beginning only (equal: ==)");
     }
     if (p->status == DM_OK && p->token.kind != TOKEN_END) {
-        return unexpected(p, dmi_expr_is(p, ")") ? "an operator or the end, no ) is open"
-                                                 : "an operator or the end");
+        return dmi_expr_unexpected(p, dmi_expr_is(p, ")") ? "an operator or the end, no ) is open"
+                                                          : "an operator or the end");
     }
     return p->status == DM_OK ? root : -1;
 }

@@ -62,7 +62,16 @@ bool dmi_expr_is(const expr_parser *p, const char *sign);
 bool dmi_expr_take(expr_parser *p, const char *sign); /* if it is that */
 
 /* --- parse.c */
-int dmi_expr_parse(expr_parser *p, char target[DMI_EXPR_NAME]);
+int dmi_expr_parse(expr_parser *p, dmi_expr *out);
+int dmi_expr_elements(expr_parser *p);                         /* operands joined by operators */
+int dmi_expr_unexpected(expr_parser *p, const char *expected); /* fails where the token cannot follow */
+
+/* --- reduction.c */
+const dmi_expr_reduction *dmi_expr_reduction_named(const char *name, int length); /* NULL: none */
+/* The token is the name of a reduction, and ( is behind it: it is around the whole expression. */
+int dmi_expr_parse_reduction(expr_parser *p, dmi_expr *out);
+/* Fails: the reduction stands where it cannot. */
+int dmi_expr_inside(expr_parser *p, int at, const dmi_expr_reduction *r);
 
 /* --- names.c */
 int dmi_expr_row(const char *name, int length); /* rows and aliases; -1: none */

@@ -7,14 +7,15 @@
 #include <string.h>
 
 /* No GPU multiplies complex matrices, as yet, nor computes elementwise with complex numbers. */
-static bool device_takes(const dmi_session *s, int op, dm_dtype dtype)
+static bool device_takes(const dmi_session *s, const dmi_call *call, dm_dtype dtype)
 {
+    int op = call->op;
     if (op == DMI_OP_gemm && s->profile.gpu && dmi_dtype_is_complex(dtype)) {
         return false;
     }
 #ifdef DMATH_WITH_CUDA
     bool elementwise = op == DMI_OP_axpby || op == DMI_OP_add || op == DMI_OP_multiply || op == DMI_OP_scale ||
-                       op == DMI_OP_ewise || op == DMI_OP_map;
+                       op == DMI_OP_ewise || op == DMI_OP_map || (op == DMI_OP_reduce && call->tail_bytes > 0);
     return !s->profile.gpu || !elementwise || !dmi_dtype_is_complex(dtype);
 #else
     return true;
@@ -31,10 +32,10 @@ static dm_status resolve(dmi_session *s, dmi_call *call, const dm_array *arrays)
         if (status != DM_OK) {
             return status;
         }
-        if (!(rule->dtypes >> h->desc.dtype & 1) || !device_takes(s, call->op, h->desc.dtype)) {
+        if (!(rule->dtypes >> h->desc.dtype & 1) || !device_takes(s, call, h->desc.dtype)) {
             return dmi_fail(DM_ERR_DTYPE, "%s: %s has dtype %s, which is not taken%s", dmi_call_name(call),
                             dmi_operand_name(call, i), dmi_dtype_name(h->desc.dtype),
-                            device_takes(s, call->op, h->desc.dtype) ? "" : " on GPUs");
+                            device_takes(s, call, h->desc.dtype) ? "" : " on GPUs");
         }
         call->operand[i] = (dmi_operand){
             .desc = h->desc, .id = arrays[i].id, .memory = h->storage->number, .mode = rule->mode};

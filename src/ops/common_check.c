@@ -158,8 +158,9 @@ dm_status dmi_check_reduced(dmi_call *call, const dmi_desc *x, int which)
     }
     if (!keep && !(drop && kept == out->ndim)) {
         char s[192], t[192];
-        return dmi_fail(DM_ERR_SHAPE, "%s: x is %s; out is %s, not x's shape without the reduced dims (or 1 there)",
-                        dmi_call_name(call), dmi_shape_text(x, s), dmi_shape_text(out, t));
+        return dmi_fail(DM_ERR_SHAPE, "%s: %s is %s; out is %s, not that shape without the reduced dims (or 1 there)",
+                        dmi_call_name(call), call->tail_key > 0 ? "the expression" : dmi_operand_name(call, 0),
+                        dmi_shape_text(x, s), dmi_shape_text(out, t));
     }
     return DM_OK;
 }

@@ -1,12 +1,14 @@
-/* out = an expression of arrays and numbers */
+/* out = an expression of arrays and numbers, or the reduction of one */
 #include "expr/expr.h"
 #include "ops/common.h"
+#include "ops/reduce.h"
 
 #include <string.h>
 
 /* An expression and what its names stand for in a session. */
 typedef struct request {
     dmi_session *s;
+    const char *text;
     dmi_expr expr;
     int arrays;
     dm_array array[DMI_MAP_INPUTS + 1];
@@ -56,6 +58,7 @@ static dm_status compile(request *q, dm_session *session, const char *expression
                                           .integer = args[i].integer};
         status = args[i].kind == DM_MAP_ARRAY ? find_array(q, &args[i], &variable[i]) : DM_OK;
     }
+    q->text = expression;
     return status == DM_OK ? dmi_expr_compile(expression, count, variable, &q->expr) : status;
 }
 
@@ -77,39 +80,6 @@ static dm_status check_target(const request *q, const dmi_handle *out)
         }
     }
     return DM_OK;
-}
-
-static dm_status submit(request *q, dm_session *session, dm_array out)
-{
-    dmi_handle *h = NULL;
-    dm_status status = dmi_handle_find(q->s, out, "out", &h);
-    if (status != DM_OK || (status = check_target(q, h)) != DM_OK) {
-        return status;
-    }
-    dmi_map_builder *map = &q->expr.map;
-    dmi_map_result(map, q->expr.value, h->desc.dtype);
-    if (map->full) {
-        return dmi_fail(DM_ERR_ARG, "map: the expression is too long: it takes too many %s", map->full);
-    }
-    q->name[q->arrays] = "out";
-    q->array[q->arrays] = out;
-    int64_t bytes = (int64_t)dmi_map_program_bytes(&map->program);
-    dmi_call call = {.op = DMI_OP_map,
-                     .noperand = q->arrays + 1,
-                     .names = q->name,
-                     .numbers = map->numbers,
-                     .tail = &map->program,
-                     .tail_bytes = bytes,
-                     .tail_key = bytes};
-    memcpy(call.number, map->number, (size_t)map->numbers * sizeof *map->number);
-    return dmi_call_submit(session, &call, q->array);
-}
-
-dm_status dm_map(dm_session *session, const char *expression, int count, const dm_map_arg *args, dm_array out)
-{
-    request q = {0};
-    dm_status status = compile(&q, session, expression, count, args);
-    return status == DM_OK ? submit(&q, session, out) : status;
 }
 
 /* The shape that the arrays broadcast to. */
@@ -137,6 +107,64 @@ static dm_status joined_shape(const request *q, int *ndim, int64_t *shape)
     return DM_OK;
 }
 
+/* The call becomes one of the op `reduce`. */
+static dm_status add_reduction(const request *q, dmi_call *call)
+{
+    const dmi_expr *e = &q->expr;
+    int ndim;
+    int64_t shape[DM_MAX_DIMS];
+    dm_status status = joined_shape(q, &ndim, shape);
+    call->op = DMI_OP_reduce;
+    call->args.i[DMI_REDUCE_ROW] = e->reduction->row;
+    if ((e->value.at & DMI_AT_KIND) == DMI_AT_INPUT) { /* elements as they are need no program */
+        call->tail = NULL;
+        call->tail_bytes = call->tail_key = 0;
+    } else {
+        call->args.i[DMI_REDUCE_MADE] = (int)dmi_dtype_carrier(e->value.dtype);
+    }
+    if (e->reduction->scaled) {
+        call->number[call->numbers++] = (dmi_number){0};
+        call->args.i[DMI_REDUCE_SCALE] = call->numbers;
+    }
+    return status == DM_OK ? dmi_expr_reduced(e, q->text, ndim, &call->args.i[0]) : status;
+}
+
+static dm_status submit(request *q, dm_session *session, dm_array out)
+{
+    dmi_handle *h = NULL;
+    dm_status status = dmi_handle_find(q->s, out, "out", &h);
+    if (status != DM_OK || (status = check_target(q, h)) != DM_OK) {
+        return status;
+    }
+    dmi_map_builder *map = &q->expr.map;
+    /* Elements that are reduced are not rounded before. */
+    dmi_map_result(map, q->expr.value,
+                   q->expr.reduction ? dmi_dtype_carrier(q->expr.value.dtype) : h->desc.dtype);
+    if (map->full) {
+        return dmi_fail(DM_ERR_ARG, "map: the expression is too long: it takes too many %s", map->full);
+    }
+    q->name[q->arrays] = "out";
+    q->array[q->arrays] = out;
+    int64_t bytes = (int64_t)dmi_map_program_bytes(&map->program);
+    dmi_call call = {.op = DMI_OP_map,
+                     .noperand = q->arrays + 1,
+                     .names = q->name,
+                     .numbers = map->numbers,
+                     .tail = &map->program,
+                     .tail_bytes = bytes,
+                     .tail_key = bytes};
+    memcpy(call.number, map->number, (size_t)map->numbers * sizeof *map->number);
+    status = q->expr.reduction ? add_reduction(q, &call) : DM_OK;
+    return status == DM_OK ? dmi_call_submit(session, &call, q->array) : status;
+}
+
+dm_status dm_map(dm_session *session, const char *expression, int count, const dm_map_arg *args, dm_array out)
+{
+    request q = {0};
+    dm_status status = compile(&q, session, expression, count, args);
+    return status == DM_OK ? submit(&q, session, out) : status;
+}
+
 /* An array whose layout a result of this shape can have as it is; NULL: none is. */
 static const dmi_handle *layout_giver(const request *q, int ndim, const int64_t *shape)
 {
@@ -150,6 +178,24 @@ static const dmi_handle *layout_giver(const request *q, int ndim, const int64_t 
     return NULL;
 }
 
+/* Of a new array: the elements' shape, or the dims of it that are kept. */
+static dm_status result_shape(const request *q, int *ndim, int64_t *shape)
+{
+    int32_t reduced = 0;
+    int kept = 0;
+    dm_status status = joined_shape(q, ndim, shape);
+    if (status == DM_OK && q->expr.reduction) {
+        status = dmi_expr_reduced(&q->expr, q->text, *ndim, &reduced);
+    }
+    for (int d = 0; d < *ndim && status == DM_OK; d++) {
+        if (!(reduced >> d & 1)) {
+            shape[kept++] = shape[d];
+        }
+    }
+    *ndim = kept;
+    return status;
+}
+
 dm_status dm_map_new(dm_session *session, const char *expression, int count, const dm_map_arg *args,
                      const dm_layout *layout, dm_array *out)
 {
@@ -161,15 +207,15 @@ dm_status dm_map_new(dm_session *session, const char *expression, int count, con
     if (status == DM_OK && !out) {
         status = dmi_fail(DM_ERR_ARG, "map: out is NULL");
     }
-    if (status != DM_OK || (status = joined_shape(&q, &ndim, shape)) != DM_OK) {
+    if (status != DM_OK || (status = result_shape(&q, &ndim, shape)) != DM_OK) {
         return status;
     }
-    dm_dtype dtype = q.expr.value.dtype;
+    dm_dtype dtype = q.expr.dtype;
     if (!(dmi_ops[DMI_OP_map].operand[0].dtypes >> dtype & 1)) {
         return dmi_fail(DM_ERR_DTYPE, "map: the result is %s, which arrays of expressions cannot be",
                         dmi_dtype_name(dtype));
     }
-    const dmi_handle *like = layout ? NULL : layout_giver(&q, ndim, shape);
+    const dmi_handle *like = layout || q.expr.reduction ? NULL : layout_giver(&q, ndim, shape);
     status = like ? dmi_array_make(q.s, dtype, like->desc.layout, like->desc.layout_id, false, &made)
                   : dm_array_create(session, dtype, ndim, shape, layout, &made);
     if (status != DM_OK) {

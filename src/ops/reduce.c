@@ -1,15 +1,13 @@
 /* out = the reduction of x over dims: the rows of reduce.def, each with a call of its name */
 #include "ops/common.h"
+#include "ops/reduce.h"
 #include "plan/reduce.h"
 
 #include <dmath/reduce.h>
 #include <math.h>
 #include <string.h>
 
-/* What the arguments say besides the dims. */
-enum { ROW = 1, MADE, SCALE };
-/* Which scale a row takes: none, 1 / n, or 1 / (n - correction). */
-enum { NO_SCALE, OF_COUNT };
+enum { NO_SCALE, SCALED }; /* DMI_REDUCE_SCALE: by the only number */
 
 static dm_status submit(dm_session *session, const char *name, int row, int scale, double correction, dm_array x,
                         const int *dims, int ndims, dm_array out)
@@ -19,7 +17,7 @@ static dm_status submit(dm_session *session, const char *name, int row, int scal
                      .noperand = 2,
                      .name = name,
                      .names = names,
-                     .args = {.i = {[ROW] = row, [SCALE] = scale}},
+                     .args = {.i = {[DMI_REDUCE_ROW] = row, [DMI_REDUCE_SCALE] = scale}},
                      .numbers = 1,
                      .number = {{.re = correction}}};
     dm_status status = dmi_call_dims(&call, dims, ndims);
@@ -31,19 +29,19 @@ enum { DMI_REDUCTION_mean = DMI_REDUCTION_sum };
     dm_status dm_##name(dm_session *session, dm_array x, const int *dims, int ndims, dm_array out)             \
     {                                                                                                          \
         int row = DMI_REDUCTION_##name;                                                                        \
-        return submit(session, #name, row, row == DMI_REDUCTION_mean ? OF_COUNT : NO_SCALE, 0, x, dims, ndims, \
+        return submit(session, #name, row, row == DMI_REDUCTION_mean ? SCALED : NO_SCALE, 0, x, dims, ndims, \
                       out);                                                                                    \
     }
 DM_REDUCE_MAP(CALL)
 
 dm_status dm_var(dm_session *session, dm_array x, const int *dims, int ndims, double correction, dm_array out)
 {
-    return submit(session, "var", DMI_REDUCTION_var, OF_COUNT, correction, x, dims, ndims, out);
+    return submit(session, "var", DMI_REDUCTION_var, SCALED, correction, x, dims, ndims, out);
 }
 
 dm_status dm_std(dm_session *session, dm_array x, const int *dims, int ndims, double correction, dm_array out)
 {
-    return submit(session, "std", DMI_REDUCTION_std, OF_COUNT, correction, x, dims, ndims, out);
+    return submit(session, "std", DMI_REDUCTION_std, SCALED, correction, x, dims, ndims, out);
 }
 
 dm_status dm_norm(dm_session *session, dm_array x, double order, const int *dims, int ndims, dm_array out)
@@ -96,11 +94,11 @@ static double elements_of(const dmi_call *call, const dmi_desc *x)
 
 static dm_status check_types(const dmi_call *call, dm_dtype x, dm_dtype out)
 {
-    int acc = dmi_acc_for(call->args.i[ROW], x);
+    int acc = dmi_acc_for(call->args.i[DMI_REDUCE_ROW], x);
     if (acc < 0) {
         return dmi_fail(DM_ERR_DTYPE, "%s: does not take %s", dmi_call_name(call), dmi_dtype_name(x));
     }
-    if (call->args.i[SCALE] && !dmi_dtype_is_float(out) && !dmi_dtype_is_complex(out)) {
+    if (call->args.i[DMI_REDUCE_SCALE] && !dmi_dtype_is_float(out) && !dmi_dtype_is_complex(out)) {
         return dmi_fail(DM_ERR_DTYPE, "%s: out has dtype %s; the result is a floating-point number", dmi_call_name(call),
                         dmi_dtype_name(out));
     }
@@ -113,7 +111,7 @@ static dm_status check_types(const dmi_call *call, dm_dtype x, dm_dtype out)
 
 dm_status dmi_reduce_check(dmi_call *call)
 {
-    int out = call->noperand - 1, row = call->args.i[ROW];
+    int out = call->noperand - 1, row = call->args.i[DMI_REDUCE_ROW];
     dmi_desc x;
     (void)find_frame(call, &x);
     call->operand[out].mode = DMI_WRITE;
@@ -122,7 +120,7 @@ dm_status dmi_reduce_check(dmi_call *call)
         call->operand[i].mode = DMI_READ;
         status = dmi_check_overlap(call, i, out, false);
     }
-    dm_dtype made = call->args.i[MADE] ? (dm_dtype)call->args.i[MADE] : call->operand[0].desc.dtype;
+    dm_dtype made = call->args.i[DMI_REDUCE_MADE] ? (dm_dtype)call->args.i[DMI_REDUCE_MADE] : call->operand[0].desc.dtype;
     status = status == DM_OK ? check_types(call, made, call->operand[out].desc.dtype) : status;
     if (status != DM_OK) {
         return status;
@@ -135,33 +133,35 @@ dm_status dmi_reduce_check(dmi_call *call)
         results = results && call->operand[out].desc.extent[d] > 0;
     }
     if (n == 0 && start && results) {
-        return dmi_fail(DM_ERR_SHAPE, "%s: x has no elements along the reduced dims", dmi_call_name(call));
+        return dmi_fail(DM_ERR_SHAPE, "%s: %s has no elements along the reduced dims", dmi_call_name(call),
+                        call->tail_key > 0 ? "the expression" : dmi_operand_name(call, 0));
     }
-    if (call->args.i[SCALE] == OF_COUNT) {
-        double less = n - call->number[0].re;
-        call->number[0] = dmi_number_of(1 / (less > 0 ? less : 0));
+    if (call->args.i[DMI_REDUCE_SCALE]) {
+        dmi_number *scale = &call->number[call->args.i[DMI_REDUCE_SCALE] - 1];
+        double less = n - scale->re;
+        *scale = dmi_number_of(1 / (less > 0 ? less : 0));
     }
     return DM_OK;
 }
 
 dm_status dmi_reduce_plan(dmi_builder *b, const dmi_call *call)
 {
-    int inputs = call->noperand - 1;
+    int inputs = call->noperand - 1, scale = call->args.i[DMI_REDUCE_SCALE];
     dmi_value in[DMI_MAP_INPUTS], out = dmi_value_operand(call, inputs);
     dmi_map_program program = {0};
-    dmi_reducing r = {.row = call->args.i[ROW],
+    dmi_reducing r = {.row = call->args.i[DMI_REDUCE_ROW],
                       .reduced = (unsigned)call->args.i[0],
                       .inputs = inputs,
                       .in = in,
                       .out = &out,
-                      .scalar = {call->args.i[SCALE] ? DMI_SCALAR_S0 : DMI_SCALAR_ONE, DMI_SCALAR_ZERO}};
+                      .scalar = {scale ? (uint8_t)(DMI_SCALAR_S0 + scale - 1) : DMI_SCALAR_ONE, DMI_SCALAR_ZERO}};
     for (int i = 0; i < inputs; i++) {
         in[i] = dmi_value_operand(call, i);
     }
     if (call->tail_key > 0) {
         memcpy(&program, call->tail, (size_t)call->tail_key);
         r.program = &program;
-        r.made = (dm_dtype)call->args.i[MADE];
+        r.made = (dm_dtype)call->args.i[DMI_REDUCE_MADE];
     }
     return dmi_plan_reduce(b, &r);
 }

@@ -38,7 +38,7 @@ typedef struct dmi_operand {
     int mode;        /* DMI_READ, DMI_WRITE, DMI_READWRITE; 0: operand not used by this call */
 } dmi_operand;
 
-enum { DMI_ARG_INTS = 20, DMI_CALL_NUMBERS = DMI_MAP_NUMBERS };
+enum { DMI_ARG_INTS = 20, DMI_CALL_NUMBERS = DMI_MAP_NUMBERS + 1 /* a program's, a scale */ };
 
 /* One call of an op: the same on the master and on every worker. */
 typedef struct dmi_call {

@@ -2,207 +2,12 @@
  * element at a time; refusals; plans that are kept; results in new arrays. */
 #include "support/oracle.h"
 #include "support/refusal.h"
+#include "support/tree.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* --- random expressions, in one type */
-enum { LEAVES = 8, ARRAYS = 3, MOST_NODES = 24 };
-enum { ARRAY, LITERAL, GIVEN, ADD, SUBTRACT, MULTIPLY, NEGATIVE, LEAST, LARGEST, CHOOSE, KINDS };
-
-typedef struct node {
-    int kind, which, child[4]; /* CHOOSE: child[0] < child[1] ? child[2] : child[3] */
-} node;
-
-typedef struct tree {
-    node node[MOST_NODES];
-    int nodes, arrays;
-    dm_dtype carrier; /* that operations are computed in */
-    dm_dtype dtype;   /* of the arrays */
-    double literal[LEAVES], given[2];
-    bool uses_given[2];
-    char text[1200];
-} tree;
-
-static int grow(dmt_case *c, tree *t, int depth)
-{
-    static const int children[KINDS] = {
-        [ADD] = 2, [SUBTRACT] = 2, [MULTIPLY] = 2, [NEGATIVE] = 1, [LEAST] = 2, [LARGEST] = 2, [CHOOSE] = 4};
-    int id = t->nodes++;
-    int64_t pick = dmt_int(&c->random, 0, 9);
-    node n = {.kind = pick < 6 ? ARRAY : pick < 8 ? LITERAL : GIVEN};
-    if (depth > 0 && dmt_chance(&c->random, 85)) {
-        n.kind = (int)dmt_int(&c->random, ADD, depth > 1 ? CHOOSE : LARGEST);
-        if (dmt_chance(&c->random, 60)) { /* these become other rows together */
-            n.kind = dmt_chance(&c->random, depth > 1 ? 70 : 20) ? ADD : MULTIPLY;
-        }
-    }
-    if (n.kind == ARRAY) { /* all of them are used */
-        n.which = t->arrays < ARRAYS ? t->arrays++ : (int)dmt_int(&c->random, 0, ARRAYS - 1);
-    } else if (n.kind == LITERAL) {
-        n.which = (int)dmt_int(&c->random, 0, LEAVES - 1);
-    } else if (n.kind == GIVEN) {
-        n.which = (int)dmt_int(&c->random, 0, 1);
-        t->uses_given[n.which] = true;
-    }
-    for (int i = 0; i < children[n.kind]; i++) {
-        n.child[i] = t->nodes < MOST_NODES - 4 ? grow(c, t, depth - 1) : 0;
-        if (n.child[i] == 0) { /* no room: any leaf that is there, or a new one */
-            n.child[i] = t->nodes;
-            t->node[t->nodes++] = (node){.kind = LITERAL};
-        }
-    }
-    t->node[id] = n;
-    return id;
-}
-
-static void write(tree *t, int id)
-{
-    static const char *const signs[KINDS] = {[ADD] = " + ", [SUBTRACT] = " - ", [MULTIPLY] = " * "};
-    const node *n = &t->node[id];
-    char *end = t->text + strlen(t->text);
-    size_t room = sizeof t->text - (size_t)(end - t->text);
-    switch (n->kind) {
-    case ARRAY:
-        snprintf(end, room, "x%d", n->which);
-        return;
-    case LITERAL:
-        snprintf(end, room, "%.17g", t->literal[n->which]);
-        return;
-    case GIVEN:
-        snprintf(end, room, "g%d", n->which);
-        return;
-    case NEGATIVE:
-        snprintf(end, room, "-(");
-        write(t, n->child[0]);
-        strcat(t->text, ")");
-        return;
-    case CHOOSE:
-        snprintf(end, room, "where(");
-        write(t, n->child[0]);
-        strcat(t->text, " < ");
-        write(t, n->child[1]);
-        strcat(t->text, ", ");
-        write(t, n->child[2]);
-        strcat(t->text, ", ");
-        write(t, n->child[3]);
-        strcat(t->text, ")");
-        return;
-    default:
-        snprintf(end, room, n->kind == LEAST ? "minimum(" : n->kind == LARGEST ? "maximum(" : "(");
-        write(t, n->child[0]);
-        strcat(t->text, signs[n->kind] ? signs[n->kind] : ", ");
-        write(t, n->child[1]);
-        strcat(t->text, ")");
-    }
-}
-
-/* A result of exact arithmetic as the type holds it. */
-static long double round_to(const tree *t, int kind, long double a, long double b)
-{
-    if (t->carrier == DM_F64) {
-        volatile double x = (double)a, y = (double)b,
-                        r = kind == ADD        ? x + y
-                            : kind == SUBTRACT ? x - y
-                                               : x * y;
-        return r;
-    }
-    if (t->carrier == DM_F32) {
-        volatile float x = (float)a, y = (float)b, r = kind == ADD ? x + y : kind == SUBTRACT ? x - y : x * y;
-        return r;
-    }
-    uint64_t x = dmt_wrapped(a), y = dmt_wrapped(b), r = kind == ADD ? x + y : kind == SUBTRACT ? x - y : x * y;
-    return dmt_convert(DM_I64, t->dtype, (long double)(int64_t)r);
-}
-
-static long double value_of(const tree *t, int id, dmt_host *const *x, const dmt_host *out, int64_t i)
-{
-    const node *n = &t->node[id];
-    long double v[4] = {0};
-    if (n->kind == ARRAY) {
-        return x[n->which]->v[dmt_broadcast(x[n->which], out, i)];
-    }
-    if (n->kind == LITERAL || n->kind == GIVEN) {
-        return dmt_from_real(t->dtype, n->kind == LITERAL ? t->literal[n->which] : t->given[n->which]);
-    }
-    for (int k = 0; k < (n->kind == CHOOSE ? 4 : n->kind == NEGATIVE ? 1 : 2); k++) {
-        v[k] = value_of(t, n->child[k], x, out, i);
-    }
-    switch (n->kind) {
-    case NEGATIVE:
-        return dmt_is_float(t->dtype) ? -v[0] : round_to(t, SUBTRACT, 0, v[0]);
-    case LEAST:
-        return v[0] < v[1] || v[0] != v[0] ? v[0] : v[1];
-    case LARGEST:
-        return v[0] > v[1] || v[0] != v[0] ? v[0] : v[1];
-    case CHOOSE:
-        return v[0] < v[1] ? v[2] : v[3];
-    default:
-        return round_to(t, n->kind, v[0], v[1]);
-    }
-}
-
-/* Constants alone are no business of this test: they would be computed in another type. */
-static bool constant(const tree *t, int id)
-{
-    const node *n = &t->node[id];
-    if (n->kind == ARRAY || n->kind == LITERAL || n->kind == GIVEN) {
-        return n->kind != ARRAY;
-    }
-    bool all = constant(t, n->child[0]);
-    for (int k = 1; k < (n->kind == CHOOSE ? 4 : n->kind == NEGATIVE ? 1 : 2); k++) {
-        bool this = constant(t, n->child[k]);
-        if (n->kind == CHOOSE && k == 1 && all && this) {
-            return true;
-        }
-        all = n->kind == CHOOSE && k == 2 ? this : all && this;
-    }
-    return all;
-}
-
-static bool has_constants(const tree *t)
-{
-    for (int id = 0; id < t->nodes; id++) {
-        if (t->node[id].kind > GIVEN && constant(t, id)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static tree tree_random(dmt_case *c, dm_dtype dtype)
-{
-    tree t;
-    do {
-        t = (tree){.dtype = dtype,
-                   .carrier = dmt_is_float(dtype) ? (dtype == DM_F64 ? DM_F64 : DM_F32) : DM_I64};
-        for (int i = 0; i < LEAVES + 2; i++) {
-            double whole = (double)dmt_int(&c->random, 0, 9), value = whole + (dmt_is_float(dtype) ? 0.25 : 0);
-            *(i < LEAVES ? &t.literal[i] : &t.given[i - LEAVES]) = value;
-        }
-        (void)grow(c, &t, (int)dmt_int(&c->random, 1, 3));
-    } while (t.arrays == 0 || has_constants(&t));
-    write(&t, 0);
-    return t;
-}
-
-static int arguments(const tree *t, dmt_operand *const *x, dm_map_arg *args)
-{
-    static const char *const names[] = {"x0", "x1", "x2"}, *const numbers[] = {"g0", "g1"};
-    int count = 0;
-    for (int i = 0; i < t->arrays; i++) {
-        args[count++] = (dm_map_arg)DM_ARG(names[i], x[i]->array);
-    }
-    for (int i = 0; i < 2; i++) {
-        if (t->uses_given[i]) {
-            args[count++] = dmt_is_float(t->dtype) ? (dm_map_arg)DM_NUMBER(numbers[i], t->given[i])
-                                                   : (dm_map_arg)DM_INTEGER(numbers[i], (int64_t)t->given[i]);
-        }
-    }
-    return count;
-}
 
 static void map_case(dmt_case *c)
 {
@@ -213,10 +18,10 @@ static void map_case(dmt_case *c)
         dtype = dmt_dtype_random(c);
     } while (dtype == DM_BOOL); /* whose arithmetic is another */
     to = dmt_chance(&c->random, 60) ? dtype : dmt_dtype_random(c);
-    tree t = tree_random(c, dtype);
-    dmt_host *value[ARRAYS];
-    dmt_operand *x[ARRAYS], *out = NULL;
-    dm_map_arg args[ARRAYS + 2];
+    dmt_tree t = dmt_tree_random(c, dtype);
+    dmt_host *value[DMT_TREE_ARRAYS];
+    dmt_operand *x[DMT_TREE_ARRAYS], *out = NULL;
+    dm_map_arg args[DMT_TREE_ARRAYS + 2];
     dmt_say(c, "\n    %s", t.text);
     for (int i = 0; i < t.arrays; i++) {
         bool full = dmt_chance(&c->random, 60);
@@ -231,12 +36,12 @@ static void map_case(dmt_case *c)
     dmt_host *like = dmt_host_for_ewise(c, to, ndim, shape);
     bool in_place = out != NULL;
     out = in_place ? out : dmt_operand_make(c, "out", like, DMT_UNSET);
-    int count = arguments(&t, x, args);
+    int count = dmt_tree_arguments(&t, x, args);
     dmt_status_is(c, dm_map(c->session, t.text, count, args, out->array), DM_OK, "dm_map");
     dmt_host *want = dmt_host_make(&c->scratch, to, ndim, shape);
     dm_dtype result = dmt_is_float(dtype) ? t.carrier : dtype;
     for (int64_t i = 0; i < want->count; i++) {
-        want->v[i] = dmt_convert(result, to, value_of(&t, 0, value, want, i));
+        want->v[i] = dmt_convert(result, to, dmt_tree_value(&t, value, want, i));
     }
     dmt_operand_check(c, out, want, NULL);
     for (int i = 0; i < t.arrays; i++) {
@@ -319,7 +124,8 @@ static void refusals(dmt_case *c)
     REFUSED(DMT_ONE(SHAPE), "x", dm_map(s, "2 * x", 1, x, t.row));
     REFUSED(DMT_ONE(SHAPE), "w", dm_map_new(s, "x + w", 2, both, NULL, &made));
     REFUSED(DMT_ONE(DTYPE), "bitwise_and", dm_map(s, "x & 1", 1, x, t.g));
-    REFUSED(DMT_ONE(UNSUPPORTED), "sum", dm_map(s, "sum(x)", 1, x, t.g));
+    REFUSED(DMT_ONE(UNSUPPORTED), "sum", dm_map(s, "sum(x) + 1", 1, x, t.g));
+    REFUSED(DMT_ONE(UNSUPPORTED), "uniform", dm_map(s, "uniform(1)", 0, NULL, t.g));
     REFUSED(DMT_ONE(ARG), "out", dm_map_new(s, "x", 1, x, NULL, NULL));
     dmt_things_end(c, &t);
 }

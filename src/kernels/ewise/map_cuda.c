@@ -176,7 +176,7 @@ static void run_program(const dmi_kernel_call *call, const dmi_map *d)
     memcpy(p->input_type, from->input_type, sizeof p->input_type);
     memcpy(p->constant_type, from->constant_type, sizeof p->constant_type);
     memcpy(p->constant_number, from->constant_number, sizeof p->constant_number);
-    memcpy(p->number, call->number, (size_t)call->numbers * sizeof *call->number);
+    memcpy(p->number, call->number, (size_t)DMI_MIN(call->numbers, DMI_MAP_NUMBERS) * sizeof *call->number);
     for (int i = 0; i < from->steps; i++) {
         const dmi_map_step *s = &from->step[i];
         bool cast = s->row == DMI_EW_CAST;

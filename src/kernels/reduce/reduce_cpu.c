@@ -193,7 +193,7 @@ static void take_row(reduce_job *job, const int64_t *at, const dmi_box *box, int
         int64_t m = DMI_MIN(step, n - i);
         take(job, elements(job, here, stride, m, &buffer), m, across, across ? i : 0, here[job->inputs],
              stride[job->inputs]);
-        for (int side = 0; side <= job->inputs; side++) {
+        for (int side = 0; side < job->inputs + !across; side++) { /* across, all have one index */
             here[side] += step * stride[side];
         }
     }
