@@ -9,6 +9,20 @@ void cuda_bench_reduce(const bench *t)
     dmi_run_reduce(dmi_backend_cuda(), t->q, &d, t->a, t->c);
 }
 
+static void run_row(const bench *t) /* kind: a row of reduce.def, and the dims in the last two bits */
+{
+    dmi_dimset index[2] = {dmi_dimset_interval(0, t->n), dmi_dimset_interval(0, t->n)};
+    dmi_reduce d = {.ndim = 2,
+                    .dtype = t->type,
+                    .row = t->kind / 4,
+                    .reduced = (unsigned)t->kind % 4,
+                    .index = index,
+                    .whole = {t->n, t->n},
+                    .extent = {t->n, t->n},
+                    .stride = {t->n, 1}};
+    dmi_run_reduce(dmi_backend_cuda(), t->q, &d, t->a, t->c);
+}
+
 static void run_narrow(const bench *t) /* rows of 64 */
 {
     dmi_reduce d = {.ndim = 2,
@@ -78,6 +92,14 @@ void cuda_bench_sums_and_fills(bench *t)
                  {"sum bf16 over columns", cuda_bench_reduce, 2, DM_BF16},
                  {"sum u8 over rows", cuda_bench_reduce, 1, DM_U8},
                  {"sum u8 over columns", cuda_bench_reduce, 2, DM_U8},
+                 {"max f32 over rows", run_row, DMI_REDUCTION_max * 4 + 1, DM_F32},
+                 {"max f32 over columns", run_row, DMI_REDUCTION_max * 4 + 2, DM_F32},
+                 {"max f32 of all", run_row, DMI_REDUCTION_max * 4 + 3, DM_F32},
+                 {"max bf16 over columns", run_row, DMI_REDUCTION_max * 4 + 2, DM_BF16},
+                 {"argmax f32 over columns", run_row, DMI_REDUCTION_argmax * 4 + 2, DM_F32},
+                 {"var f32 over columns", run_row, DMI_REDUCTION_var * 4 + 2, DM_F32},
+                 {"norm_2 f64 of all", run_row, DMI_REDUCTION_norm_2 * 4 + 3, DM_F64},
+                 {"logsumexp f32 over columns", run_row, DMI_REDUCTION_logsumexp * 4 + 2, DM_F32},
                  {"fill f32 with one value", run_fill, DMI_FILL_CONST, DM_F32},
                  {"fill f32 arange", run_fill, DMI_FILL_ARANGE, DM_F32},
                  {"fill f32 uniform", run_fill, DMI_FILL_UNIFORM, DM_F32},
