@@ -74,9 +74,9 @@ static void sum_range(void *context, const dmi_box *part, const int64_t *at)
         job->rows.last = job->parts == 0;
         job->rows.place = at[PLACE];
         dmi_cuda_launch_rows(job->q, &job->rows, in, sums);
-        return;
+    } else {
+        dmi_cuda_launch_reduce(job->q, p, in, sums);
     }
-    dmi_cuda_launch_reduce(job->q, p, in, sums);
     p->tail = 0; /* one of the sums has it */
 }
 
@@ -114,6 +114,17 @@ static void sum_results(void *context, const dmi_box *part, const int64_t *at)
     p->tail = tail; /* for the next results */
 }
 
+/* Are there kernels for groups of elements? */
+static bool takes_groups(const reduce_job *job)
+{
+    dm_dtype dtype = job->p.dtype;
+    if (!job->row) {
+        return dmi_cuda_hot(dtype);
+    }
+    return (dtype == DM_F32 || dtype == DM_BF16) && dmi_acc_takes(job->acc) == dtype &&
+           dmi_reductions[dmi_acc_row(job->acc)].state != DMI_STATE_PLACE;
+}
+
 /* Rows in groups; what is beyond the last group of a row only where the row is one range. */
 static void sum_along(reduce_job *job)
 {
@@ -121,7 +132,7 @@ static void sum_along(reduce_job *job)
     dmi_box *rows = &job->summed;
     int64_t group = 16 / job->bytes, begin[DMI_BOX_SIDES] = {job->offset, 0};
     int inner = rows->ndim - 1;
-    bool grouped = !job->row && dmi_cuda_hot(p->dtype) &&
+    bool grouped = takes_groups(job) &&
                    dmi_cuda_grouped(rows, IN, job->in, job->offset, job->bytes, group) &&
                    rows->extent[inner] >= group && (inner == 0 || rows->extent[inner] % group == 0);
     for (int d = 0; d < job->kept.ndim; d++) {
@@ -145,7 +156,7 @@ static void sum_across(reduce_job *job)
     int64_t group = 16 / job->bytes, begin[DMI_BOX_SIDES] = {job->offset, 0};
     int inner = part.ndim - 1;
     int64_t n = part.extent[inner], body = n / group * group;
-    bool grouped = !job->row && dmi_cuda_hot(p->dtype) &&
+    bool grouped = takes_groups(job) &&
                    dmi_cuda_grouped(&part, IN, job->in, job->offset, job->bytes, group) && body > 0 &&
                    (inner == 0 || body == n);
     for (int d = 0; d < job->summed.ndim; d++) {

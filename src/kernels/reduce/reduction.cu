@@ -1,5 +1,6 @@
 /* Reductions other than the sum: as reduce.cu, `along` with a team of threads on a result, `across` with a thread on each of
- * neighbouring results; in parts, which `join` combines. One element at a time, of any type. All orders are fixed. */
+ * neighbouring results; in parts, which `join` combines. One element at a time, of any type, or, of f32 and bf16 where no
+ * indices are kept, groups of 16 bytes. All orders are fixed. */
 #include "kernels/reduce/reduction.cuh"
 
 enum { THREADS = DMI_CUDA_THREADS, WARP = 32, DEPTH = 4, MOST_BLOCKS = 1 << 13 };
@@ -174,6 +175,105 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
+/* Groups of N elements of type T along the rows. */
+template <typename R, typename T, int N>
+static __global__ void __launch_bounds__(THREADS)
+    along_groups(const __grid_constant__ dmi_cuda_rows p, const T *__restrict__ in, void *out)
+{
+    typedef typename R::number number;
+    const uint32_t team = p.base.team, teams = THREADS / team, lane = threadIdx.x % team;
+    const int64_t jobs = (int64_t)p.base.kept.items * p.base.parts;
+    for (int64_t base = (int64_t)blockIdx.x * teams; base < jobs; base += (int64_t)gridDim.x * teams) {
+        int64_t job = base + threadIdx.x / team, row, at;
+        bool active = job < jobs;
+        uint32_t result = active ? (uint32_t)(job / p.base.parts) : 0, part = active ? (uint32_t)(job % p.base.parts) : 0;
+        locate<1>(p.base.kept, result, &row);
+        uint32_t begin = part * p.base.items_per_part, end = DMI_MIN(begin + p.base.items_per_part, p.base.summed.items);
+        end = active ? end : begin;
+        typename R::state s = R::start();
+        for (uint32_t first = begin + lane; first < end; first += team * DEPTH) {
+            group<T, N> v[DEPTH];
+#pragma unroll
+            for (int k = 0; k < DEPTH; k++) {
+                if (first + k * team < end) {
+                    locate<1>(p.base.summed, first + k * team, &at);
+                    v[k] = *(const group<T, N> *)(in + row + at);
+                }
+            }
+#pragma unroll
+            for (int k = 0; k < DEPTH; k++) {
+#pragma unroll
+                for (int e = 0; first + k * team < end && e < N; e++) {
+                    R::take(s, (number)opened<float, T>(v[k].v[e]), 0);
+                }
+            }
+        }
+        for (uint32_t i = lane; active && part + 1 == p.base.parts && i < p.base.tail; i += team) {
+            R::take(s, (number)opened<float, T>(in[row + p.base.tail_at + i]), 0);
+        }
+        s = team_state<R>(s, (int)team);
+        if (active && lane == 0) {
+            put_state<R>(p, out, part, result, s);
+        }
+    }
+}
+
+/* Groups of N neighbouring results. */
+template <typename R, typename T, int N>
+static __global__ void __launch_bounds__(THREADS)
+    across_groups(const __grid_constant__ dmi_cuda_rows p, const T *__restrict__ in, void *out)
+{
+    typedef typename R::state S;
+    typedef typename R::number number;
+    __shared__ alignas(16) char memory[THREADS * sizeof(S)];
+    S *shared = (S *)memory;
+    const uint32_t team = p.base.team, rows = THREADS / team, x = threadIdx.x % team, y = threadIdx.x / team;
+    const uint32_t columns = (p.base.kept.items + team - 1) / team;
+    for (int64_t job = blockIdx.x; job < (int64_t)columns * p.base.parts; job += gridDim.x) {
+        uint32_t part = (uint32_t)(job / columns), result = (uint32_t)(job % columns) * team + x;
+        bool active = result < p.base.kept.items;
+        uint32_t begin = part * p.base.items_per_part, end = DMI_MIN(begin + p.base.items_per_part, p.base.summed.items);
+        int64_t column, at;
+        locate<1>(p.base.kept, active ? result : 0, &column);
+        S s[N];
+#pragma unroll
+        for (int e = 0; e < N; e++) {
+            s[e] = R::start();
+        }
+        for (uint32_t first = begin + y; active && first < end; first += rows * DEPTH) {
+            group<T, N> v[DEPTH];
+#pragma unroll
+            for (int k = 0; k < DEPTH; k++) {
+                if (first + k * rows < end) {
+                    locate<1>(p.base.summed, first + k * rows, &at);
+                    v[k] = *(const group<T, N> *)(in + column + at);
+                }
+            }
+#pragma unroll
+            for (int k = 0; k < DEPTH; k++) {
+#pragma unroll
+                for (int e = 0; first + k * rows < end && e < N; e++) {
+                    R::take(s[e], (number)opened<float, T>(v[k].v[e]), 0);
+                }
+            }
+        }
+#pragma unroll
+        for (int e = 0; e < N; e++) {
+            __syncthreads();
+            shared[threadIdx.x] = s[e];
+            for (uint32_t by = rows / 2; by > 0; by /= 2) {
+                __syncthreads();
+                if (y < by) {
+                    R::combine(shared[threadIdx.x], shared[threadIdx.x + by * team]);
+                }
+            }
+            if (y == 0 && active) {
+                put_state<R>(p, out, part, (int64_t)result * N + e, shared[threadIdx.x]);
+            }
+        }
+    }
+}
+
 /* What no elements give: of narrow types the largest or smallest there is, to which a double saturates; of bool 1 or 0. */
 template <typename R>
 static __global__ void __launch_bounds__(THREADS) start(dm_dtype number, int64_t results, void *out)
@@ -189,17 +289,36 @@ static __global__ void __launch_bounds__(THREADS) start(dm_dtype number, int64_t
 }
 
 /* --- launchers ------------------------------------------------------------------------- */
+template <typename R, typename T, int N>
+static void launch_groups(dmi_queue *q, const dmi_cuda_rows *p, unsigned blocks, const void *in, void *out)
+{
+    if (p->base.across) {
+        across_groups<R, T, N><<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const T *)in, out);
+    } else {
+        along_groups<R, T, N><<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const T *)in, out);
+    }
+}
+
 void dmi_cuda_launch_rows(dmi_queue *q, const dmi_cuda_rows *p, const void *in, void *out)
 {
+    int64_t jobs = (int64_t)p->base.kept.items * p->base.parts;
+    unsigned blocks = blocks_for(jobs, THREADS / p->base.team);
+    if (p->base.across) {
+        jobs = ((int64_t)p->base.kept.items + p->base.team - 1) / p->base.team * p->base.parts;
+        blocks = blocks_for(jobs, 1);
+    } else if (p->base.team < THREADS) {
+        blocks = DMI_MIN(blocks, MOST_BLOCKS);
+    }
     with_row(p->acc, [&](auto tag) {
         typedef typename decltype(tag)::row R;
-        int64_t jobs = (int64_t)p->base.kept.items * p->base.parts;
-        if (p->base.across) {
-            jobs = ((int64_t)p->base.kept.items + p->base.team - 1) / p->base.team * p->base.parts;
-            across<R><<<blocks_for(jobs, 1), THREADS, 0, stream_of(q)>>>(*p, in, out);
+        if (p->base.group > 1) {
+            if constexpr (!R::places && domain_of<typename R::number>::bits == domain_of<double>::bits) {
+                p->base.dtype == DM_F32 ? launch_groups<R, float, 4>(q, p, blocks, in, out)
+                                        : launch_groups<R, bf16, 8>(q, p, blocks, in, out);
+            }
+        } else if (p->base.across) {
+            across<R><<<blocks, THREADS, 0, stream_of(q)>>>(*p, in, out);
         } else {
-            unsigned blocks = blocks_for(jobs, THREADS / p->base.team);
-            blocks = p->base.team == THREADS ? blocks : DMI_MIN(blocks, MOST_BLOCKS);
             along<R><<<blocks, THREADS, 0, stream_of(q)>>>(*p, in, out);
         }
     });
