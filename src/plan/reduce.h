@@ -1,6 +1,6 @@
 /* Reductions over what several workers have, left at all holders of a result.
  *
- * dmi_plan_reduce chooses. Two forms, for a result of n elements that P workers hold and P workers add to:
+ * dmi_plan_reduce chooses. Two algorithms, for a result of n elements that P workers hold and P workers add to:
  *   direct   everybody sends what it has to every holder, which adds it up: one hop, (P-1) n elements out of a
  * worker scatter  the holders of the same elements have a segment of them each. What belongs to a segment goes
  * to its owner alone, which finishes it and pushes it to the other holders: two hops, 2 (P-1)/P n elements In
@@ -21,7 +21,7 @@ bool dmi_segments_serve(const dmi_desc *out);
 void dmi_segment_region(const dmi_desc *out, int worker, int chunks, int chunk, dmi_region *region);
 /* In how many chunks segments come; the same for all workers. bytes: of an element that travels. */
 int dmi_segment_chunks(const dmi_profile *profile, const dmi_desc *out, int64_t bytes);
-/* What is added up for a result, as far as the choice between the forms needs it. */
+/* What is added up for a result, as far as the choice between the algorithms needs it. */
 typedef struct dmi_load {
     int64_t addends; /* of an element */
     int64_t bytes;   /* of an addend on its way */

@@ -1,6 +1,6 @@
-/* How long a product takes in each form, from the rates of the machine: transfers run beside products, so the
- * longer of the two counts, and what neither hides. Rough, but good enough to rank algorithms that differ
- * much. */
+/* Estimates the time of a product by each algorithm, from the rates of the machine: transfers run beside
+ * products, so the longer of the two counts, and what neither hides. Rough, but good enough to rank algorithms
+ * that differ much. */
 #include "ops/product/gemm.h"
 
 /* Seconds, and ratios of times, measured on H200. */
@@ -18,7 +18,9 @@ enum { FUSED_LONG = 16384 };
 static double product_rate(const dmi_product *p)
 {
     const dmi_rates *r = &p->b->profile->rates;
-    return p->panel_type == DM_F64 ? r->f64 : p->panel_type == DM_F32 ? (p->tf32 ? r->tf32 : r->f32) : r->half;
+    return p->kernel_type == DM_F64   ? r->f64
+           : p->kernel_type == DM_F32 ? (p->tf32 ? r->tf32 : r->f32)
+                                      : r->half;
 }
 
 bool dmi_estimate_ready(const dmi_product *p)
