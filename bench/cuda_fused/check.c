@@ -177,7 +177,7 @@ static bool check_one(fused_bench *t, const check_case *w)
     make_operand(w->dtype, b_rows * d.ldb, 2, &x.host_b, &x.b);
     make_c(w, d.ldc, &x);
     fused_check(cudaMalloc(&x.gathered, (size_t)(b_rows * d.ldb) * 2), "memory");
-    fused_check(cudaMemset(x.gathered, 0xff, (size_t)(b_rows * d.ldb) * 2), "gathered");
+    fused_check(cudaMemset(x.gathered, 0xff, (size_t)(b_rows * d.ldb) * 2), "gathered operand");
     if (w->spread.owners > 0) {
         fused_spread_chunks(t, &w->spread, &d, chunk);
     }

@@ -1,5 +1,5 @@
-/* Estimates the time of a product by each algorithm, from the rates of the machine: transfers run beside
- * products, so the longer of the two counts, and what neither hides. Rough, but good enough to rank algorithms
+/* Estimates the time of a product by each algorithm, from the rates of the machine. Transfers run beside
+ * products, so the longer of the two counts, plus what neither hides. Rough, but good enough to rank algorithms
  * that differ much. */
 #include "ops/product/gemm.h"
 

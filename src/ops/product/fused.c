@@ -111,9 +111,8 @@ bool dmi_fused_serves(const dmi_product *p)
     return comes;
 }
 
-/* Measured on H200: smaller shards arrive so fast that products of slices of k, which need no gathered operand,
- * are faster.
- */
+/* Measured on H200: smaller shards arrive so fast that products of slices of k, without a gathered operand, are
+ * faster. */
 bool dmi_fused_pays(const dmi_product *p)
 {
     return p->n * p->k * dmi_dtype_bytes(p->kernel_type) / p->op[1]->layout->group >= INT64_C(16) << 20;
@@ -143,7 +142,7 @@ typedef struct gathering {
     dmi_mark arrived, ready;
 } gathering;
 
-/* Panel q of what worker `to` wants of operand `which`, as it lies there; false: nothing. */
+/* Panel q of what worker `to` needs of operand `which`, with its memory there; false: nothing. */
 static bool wanted(const gathering *g, int which, int to, int64_t q, dmi_region *out)
 {
     const dmi_product *p = g->p;
@@ -193,7 +192,8 @@ static void exchange_round(gathering *g, int which, int64_t q, int t)
     if (share(g, which, from, me, q, &copy, &have)) {
         dmi_mark_step(g->arrived, dmi_build_expect(p->b, from, g->gathered[which], &copy, NULL));
         g->received[from]++;
-        /* Rows of a are waited for like rows of b of the same k, for all columns: their owners may differ. */
+        /* The kernel waits for a's rows like for b's rows of the same k, for all columns: their owners may
+         * differ. */
         int64_t k0 = dmi_dimset_index(&have.dim[p->inner_dim[which]], 0), n0 = which == 1 ? q * g->width : 0;
         int64_t n1 = which == 1 ? DMI_MIN(n0 + g->width, g->c.dim[1].count) : g->c.dim[1].count;
         g->chunk[g->chunks++] = (dmi_fused_chunk){.k0 = k0,
@@ -221,7 +221,7 @@ static void copy_own(gathering *g, int which, dmi_ref into, dmi_mark done)
     }
 }
 
-/* own: the own rows of b, and then of a too, are read where they are. */
+/* own: the kernel reads the worker's own rows of b (and of a) in its shard. */
 static void multiply(gathering *g, const bool own[2], const dmi_region mine[2])
 {
     dmi_product *p = g->p;

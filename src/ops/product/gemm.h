@@ -1,13 +1,14 @@
 /* Plans of c = alpha * op(a) * op(b) + beta * c. Six algorithms for matrices, by what stays where it is (stacks
- * of them: batched.c): cyclic      1-D: c and one operand stay (split along the same dim); the other operand's
- * blocks move round the workers, one-to-one, each product beside the next block's transfer (dMath; Fox, Otto &
- * Hey 1987) ring        the same, but blocks go from neighbour to neighbour: across hosts, each boundary is
- * crossed once stationary  any layouts: c stays; for one slice of k after another, both operands are fetched to
- * it panels      c stays, split along one dim; the moving operand arrives in panels with all of k fused       c
- * stays; b (and a) are gathered, and one kernel multiplies meanwhile (Hopper GPUs) contract    a and b are
- * split along k alike: partial products, reduce-scattered into c All compute into an accumulator of the
- * computing type: c itself where it has that type, or where every element is made by one product and the kernel
- * rounds it; else a temporary that is converted once at the end. */
+ * of them: batched.c):
+ *   cyclic      1-D: c and one operand stay (split along the same dim); the other operand's blocks move round
+ *               the workers, each product beside the next block's transfer (dMath; Fox, Otto & Hey 1987)
+ *   ring        the same, but blocks go from neighbour to neighbour: each boundary of hosts is crossed once
+ *   stationary  any layouts: c stays; both operands are fetched to it, one slice of k after another
+ *   panels      c stays, split along one dim; the moving operand arrives in panels with all of k
+ *   fused       c stays; b (and a) are gathered while one kernel multiplies (Hopper GPUs)
+ *   contract    a and b are split along k alike: partial products, reduce-scattered into c
+ * All compute into an accumulator of the computing type: c itself if it has that type, or if every element is
+ * made by one product and the kernel rounds it; else a temporary that is converted once at the end. */
 #ifndef DMI_GEMM_H
 #define DMI_GEMM_H
 
@@ -81,8 +82,8 @@ bool dmi_product_gathered_in_place(const dmi_product *p, int which, int worker, 
                                    dmi_region *out);
 bool dmi_product_takes_whole(const dmi_product *p,
                              int which); /* do all regions of c take all of operand `which`? */
-/* A located or dense region of operand `which` as a matrix of the computing type; converted into `work` (a
- * workspace number, or -1: made as needed) when the types differ, or when kernels are much slower with it as it
+/* A located or dense region of operand `which` as a matrix of the computing type. Converted into `work` (a
+ * workspace number, or -1: made as needed) if the types differ, or if kernels are much slower with it as it
  * lies. after: the region's data is there; done: the matrix is. */
 dmi_matrix_ref dmi_product_matrix(dmi_product *p, int which, const dmi_region *region, dmi_ref ref, int *work,
                                   const dmi_mark after, dmi_mark done);
@@ -110,8 +111,7 @@ int64_t dmi_product_traffic(const dmi_product *p, int which);
 bool dmi_cyclic_serves(const dmi_product *p, int which, int64_t *blocks);
 bool dmi_cyclic_single(const dmi_product *p, int which); /* does a block have all of k? */
 void dmi_cyclic_plan(dmi_product *p, int which, bool two_block);
-/* --- ring.c: where the cyclic algorithm serves and all who own blocks of the moving operand, and no others,
- * multiply */
+/* --- ring.c: if the cyclic algorithm serves and exactly the owners of blocks of the moving operand multiply */
 bool dmi_ring_serves(const dmi_product *p, int which);
 bool dmi_ring_pays(const dmi_product *p,
                    int which); /* less goes from host to host than in the cyclic algorithm */
@@ -134,7 +134,7 @@ int64_t dmi_stationary_slices(dmi_product *p); /* of k, one after another */
 bool dmi_contract_serves(const dmi_product *p);
 int64_t dmi_contract_traffic(const dmi_product *p); /* elements sent in all */
 void dmi_contract_plan(dmi_product *p);
-/* If c is small and replicated: everybody's partial product whole, to every holder. Instead of
+/* If c is small and replicated: every worker sends its whole partial product to every holder. Instead of
  * dmi_product_accumulate and dmi_product_end too. */
 void dmi_contract_direct_plan(dmi_product *p);
 /* --- batched.c: operands of more than two dims; after dmi_product_operands */

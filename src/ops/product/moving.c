@@ -131,8 +131,7 @@ void dmi_moving_pass(dmi_moving *g, int to, const dmi_coming *in, dmi_mark gone)
 
 void dmi_moving_use(dmi_moving *g, const dmi_coming *in, const dmi_mark gone)
 {
-    /* the product (and a conversion before it, on the same lane) is the last of the kernels to read the buffer
-     */
+    /* the product is the last kernel to read the buffer (a conversion comes before it, on the same lane) */
     memset(g->buffer_free[in->buffer], 0, sizeof g->buffer_free[in->buffer]);
     multiply(g, &in->received, in->ref, in->arrived, g->buffer_free[in->buffer]);
     if (gone) {

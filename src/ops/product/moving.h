@@ -1,4 +1,4 @@
-/* Shared by the algorithms that move the blocks of one operand round the workers: cyclic.c and ring.c. */
+/* Shared by the algorithms that move the blocks of one operand: cyclic.c and ring.c. */
 #ifndef DMI_MOVING_H
 #define DMI_MOVING_H
 
@@ -38,8 +38,7 @@ typedef struct dmi_coming {
 } dmi_coming;
 
 /* Prepares to move operand `which`: the stationary operand in kernel form and, if this worker has a region of
- * c, the receive buffers. slots: how many places at least, more_buffers: as many more where the workspace
- * allows. */
+ * c, the receive buffers. buffers: at least so many, and up to more_buffers more if the workspace allows. */
 void dmi_moving_begin(dmi_moving *g, dmi_product *p, int which, int buffers, int more_buffers);
 /* Bytes of a receive buffer: the largest block of all owners; most: blocks of one owner, or NULL. */
 int64_t dmi_moving_buffer_bytes(const dmi_product *p, int which, int64_t *most);
@@ -49,15 +48,15 @@ static inline int64_t dmi_moving_count(const dmi_blocks *bl)
 {
     return bl->n[0] * bl->n[1];
 }
-/* Products with the own blocks. */
+/* Products with the worker's own blocks. */
 void dmi_moving_own(dmi_moving *g, const dmi_blocks *own);
 /* Block `at` of an owner comes from a peer that has it. */
 void dmi_moving_expect(dmi_moving *g, int peer, const dmi_blocks *theirs, int64_t at, dmi_coming *in);
-/* One's own block to another worker; a block that came, from where it lies, to the next (its buffer is free
- * only when it has gone). */
+/* Pushes an own block to another worker; passes a received block on from its buffer, which is free only after
+ * that. */
 void dmi_moving_send(dmi_moving *g, int to, const dmi_blocks *own, int64_t at);
 void dmi_moving_pass(dmi_moving *g, int to, const dmi_coming *in, dmi_mark gone);
-/* The product with a block that came. gone: other steps that read its buffer, or NULL. */
+/* The product with a received block. gone: other steps that read its buffer, or NULL. */
 void dmi_moving_use(dmi_moving *g, const dmi_coming *in, const dmi_mark gone);
 /* Copies the worker's shard into the cached replica, beside the received blocks. */
 void dmi_moving_replicate(dmi_moving *g, const dmi_blocks *own);
