@@ -21,18 +21,19 @@ typedef struct dmi_bell {
     atomic_uint sleeping;
 } dmi_bell;
 
-/* Where the receiver wants the next block of one sender. */
+/* A grant: where the receiver wants a payload. */
 typedef struct dmi_slot {
     uint64_t address; /* slab < 0: a pointer, else the offset in that slab of the receiver */
     int32_t slab;
     int32_t poisoned; /* set by the sender: what arrived is the result of a failed command */
-    int32_t refused;  /* set by the receiver: there is no place (its command failed), send nothing */
-    int32_t free;     /* set by a receiver with streams: the place is free already, nothing to wait for on the device */
+    int32_t refused;  /* set by the receiver: there is no destination (its command failed), send nothing */
+    int32_t free; /* set by a receiver with streams: the destination is free already, nothing to wait for on the
+                     device */
 } dmi_slot;
 
 typedef struct dmi_mailbox {
-    alignas(DMI_LINE) atomic_uint_fast64_t granted; /* by the receiver: places offered so far */
-    alignas(DMI_LINE) atomic_uint_fast64_t arrived; /* by the sender: blocks delivered so far */
+    alignas(DMI_LINE) atomic_uint_fast64_t granted; /* by the receiver: grants so far */
+    alignas(DMI_LINE) atomic_uint_fast64_t arrived; /* by the sender: payloads delivered so far */
     atomic_uint_fast64_t announced;                 /* by a sender with streams: copies issued so far */
     alignas(DMI_LINE) dmi_slot slot[DMI_SLOTS];     /* grant k uses slot k % DMI_SLOTS */
 } dmi_mailbox;

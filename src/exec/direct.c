@@ -1,10 +1,10 @@
-/* Direct transport: the owner copies a block straight into memory of the receiver, which both have mapped.
+/* Direct transport: the owner copies a payload straight into memory of the receiver, which both have mapped.
  *
- * Why it is safe: the receiver grants a place only when its own lanes no longer use it (the EXPECT step's
+ * Why it is safe: the receiver grants a destination only when its own lanes no longer use it (the EXPECT step's
  * waits), and publishes the grant with release order; the sender writes only after it has read that grant
  * (acquire), and publishes `arrived` with release order after its last byte; the receiver's steps that read the
- * place wait for the EXPECT step, which finishes after `arrived` was read (acquire). A slot is reused only by
- * the grant DMI_SLOTS later, and that grant is given only after this one's payload has arrived. */
+ * destination wait for the EXPECT step, which finishes after `arrived` was read (acquire). A slot is reused
+ * only by the grant DMI_SLOTS later, and that grant is given only after this one's payload has arrived. */
 #include "kernels/direct.h"
 #include "exec/engine.h"
 
@@ -131,7 +131,7 @@ static bool copy_piece(const dmi_backend *backend, const dmi_copy *d, int64_t *r
 }
 
 /* Simulates a slow link: the arrival is signalled when the last byte would have arrived. */
-static bool still_under_way(dmi_engine *e, dmi_queued_step *w)
+static bool still_in_flight(dmi_engine *e, dmi_queued_step *w)
 {
     int64_t now = dmi_now_ns();
     if (w->due_ns == 0) {
@@ -159,7 +159,7 @@ static bool direct_push(dmi_engine *e, dmi_queued_step *w)
     bool pretended =
         (e->config.link_gbps > 0 || e->config.link_latency_us > 0) && peer != e->config.endpoints - 1;
     if (pretended && w->due_ns == 0) {
-        still_under_way(e, w);
+        still_in_flight(e, w);
     }
     if (!slot->refused && !atomic_load(&w->inst->failed) && w->run >= 0) {
         char *base = slot->slab < 0 ? NULL : dmi_direct_map(e, peer, slot->slab);
@@ -176,7 +176,7 @@ static bool direct_push(dmi_engine *e, dmi_queued_step *w)
             atomic_fetch_add_explicit(&e->port->tally.bytes_sent, w->step->bytes, memory_order_relaxed);
         }
     }
-    if (pretended && still_under_way(e, w)) {
+    if (pretended && still_in_flight(e, w)) {
         return false;
     }
     slot->poisoned = atomic_load(&w->inst->failed);

@@ -93,8 +93,7 @@ bool dmi_engine_idle(const dmi_engine *e)
     return e->first == NULL;
 }
 
-/* --- failures
- * ------------------------------------------------------------------------------------------------- */
+/* --- failures --------------------------------------------------------------------------------------------- */
 
 void dmi_engine_report(dmi_engine *e, uint64_t command, dm_status status, const char *text)
 {
@@ -202,8 +201,7 @@ dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_allocati
     return status;
 }
 
-/* --- enqueueing
- * ----------------------------------------------------------------------------------------------- */
+/* --- enqueueing ------------------------------------------------------------------------------------------- */
 
 /* Does the kernel itself wait for EXPECTs? */
 static bool waits_itself(const dmi_engine *e, const dmi_step *step)

@@ -1,4 +1,4 @@
-/* The SEND and RECV lanes of the CPU: blocks to and from peers, by the transport of each pair. */
+/* The SEND and RECV lanes of the CPU: payloads to and from peers, by the transport of each pair. */
 #include "exec/engine.h"
 
 void dmi_lane_advance(dmi_engine *e, int lane)

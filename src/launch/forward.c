@@ -23,7 +23,7 @@ typedef struct report {
 typedef struct child {
     int rank;
     uint64_t cursor;      /* in the ring */
-    int sending, unacked; /* sending: a send is under way */
+    int sending, unacked; /* sending: a send is in flight */
     char *buffer;
     MPI_Request send, ack;
     char ack_byte;
@@ -182,11 +182,11 @@ static bool serve_parent(dmi_job *job)
     }
     while (f->in_at < f->in_bytes) {
         const dmi_frame *frame = (const dmi_frame *)(const void *)(f->in + f->in_at);
-        void *place = dmi_ring_reserve(&f->ring, frame->bytes);
-        if (!place) {
+        void *at = dmi_ring_reserve(&f->ring, frame->bytes);
+        if (!at) {
             return moved;
         }
-        memcpy(place, frame, frame->bytes);
+        memcpy(at, frame, frame->bytes);
         f->stopped = f->stopped || frame->kind == DMI_FRAME_STOP;
         f->in_at += (int)frame->bytes;
         dmi_ring_publish(&f->ring, frame->bytes);

@@ -91,10 +91,10 @@ struct dmi_session {
     dmi_plan_cache *plans; /* worker 0's, for what the master must know of them; NULL: no replicas are kept */
     struct dmi_replicas *replicas;
     int transfer_failed; /* the last transfer to or from the caller met poison */
-    struct dmi_placement *placement; /* [workers] with option placement: where they are; else NULL */
+    struct dmi_placement_report *placement; /* [workers] with option placement: where they are; else NULL */
 };
 
-/* What the program wants to be told of failures by; call NULL: nothing. */
+/* The program's error handler; call NULL: nothing. */
 typedef struct dmi_error_handler {
     dm_error_function call;
     void *context;

@@ -74,7 +74,7 @@ static void send_overlap(fetching *g, int peer, const dmi_copy *overlap)
         dmi_build_pack(g->b, overlap, &half);
         half.dst_dtype = src;
         dmi_build_push(g->b, peer, g->f->src_ref, &half, g->source);
-    } else { /* convert here, into packed space, then push that to its place */
+    } else { /* convert here, into packed space, then push that to its destination */
         dmi_ref refs[2] = {g->f->src_ref, convert_space(g, overlap, DMI_WRITE)};
         dmi_build_pack(g->b, overlap, &half);
         half.dst_dtype = dst;
@@ -158,7 +158,7 @@ void dmi_plan_fetch_after(dmi_builder *b, const dmi_fetch *fetch, const dmi_mark
                   .wire = dmi_dtype_bytes(src) <= dmi_dtype_bytes(dst) ? src : dst,
                   .convert = -1};
     int workers = b->profile->workers, me = b->me;
-    if (me >= workers) { /* the master holds no part of any array */
+    if (me >= workers) { /* the master holds no shard of any array */
         return;
     }
     int my_replica = dmi_layout_replica(fetch->src->layout, me), serves_me = dmi_fetch_replica(fetch->src, me);

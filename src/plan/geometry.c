@@ -150,7 +150,7 @@ static bool take_range(dmi_builder *b, const dmi_copy *copy, int d, int64_t firs
 }
 
 void dmi_copy_split(dmi_builder *b, const dmi_copy *copy, int64_t max_bytes,
-                    void (*each)(void *context, const dmi_copy *part), void *context)
+                    void (*each)(void *context, const dmi_copy *chunk), void *context)
 {
     int64_t bytes = copy->count * dmi_dtype_bytes(copy->src_dtype);
     int d = 0;

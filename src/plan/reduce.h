@@ -5,7 +5,7 @@
  * worker scatter  the holders of the same elements have a segment of them each. What belongs to a segment goes
  * to its owner alone, which finishes it and pushes it to the other holders: two hops, 2 (P-1)/P n elements In
  * both, copies of the result agree to the last bit: they are added in the same order, or are copies of one.
- * Segments come in chunks, so that one is added up while the next is on its way. */
+ * Segments come in chunks, so that one is added up while the next is in flight. */
 #ifndef DMI_REDUCE_H
 #define DMI_REDUCE_H
 
@@ -24,7 +24,7 @@ int dmi_segment_chunks(const dmi_profile *profile, const dmi_desc *out, int64_t 
 /* What is added up for a result, as far as the choice between the algorithms needs it. */
 typedef struct dmi_load {
     int64_t addends; /* of an element */
-    int64_t bytes;   /* of an addend on its way */
+    int64_t bytes;   /* of an addend in a payload */
     int senders;     /* workers with addends */
     int replicas;    /* replicas of the addends: each replica's workers have all of them */
 } dmi_load;

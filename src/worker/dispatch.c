@@ -165,7 +165,7 @@ static void dispatch_op(dmi_worker *w, const dmi_op_frame *f)
         dmi_engine_drain(
             &w->engine); /* their workspace counts until they are done, and may not be in its way */
     }
-    w->under_way++;
+    w->in_flight++;
     dmi_engine_submit(&w->engine, inst);
 }
 

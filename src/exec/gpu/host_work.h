@@ -26,7 +26,7 @@ typedef struct dmi_file_use {
     bool tried;      /* to open it */
     int left;        /* parts that are still to be moved: the last one closes it */
     atomic_int stop; /* one has failed: the rest do nothing */
-    int steps;       /* of which the communication thread has not heard yet: with the last one this goes */
+    int steps;       /* whose end the communication thread has not seen; the last one frees this */
 } dmi_file_use;
 
 typedef struct dmi_staging_buffer {
@@ -80,7 +80,7 @@ void dmi_gpu_buffer_to_crew(dmi_engine *e, dmi_staging_buffer *p, void (*run)(dm
 /* Device memory for packed elements, for all staging buffers. */
 DM_CHECKED dm_status dmi_gpu_buffer_packed(dmi_engine *e);
 bool dmi_gpu_host_work_progress(dmi_engine *e);
-/* Is nothing waited for but jobs, whose end is told, so that nobody need look again and again? */
+/* True: all waits are for jobs, whose end rings the bell, so nobody has to poll. */
 bool dmi_gpu_host_work_rings(const dmi_engine *e);
 
 /* --- file.c. False: to be tried again later */

@@ -49,7 +49,7 @@ static __device__ __forceinline__ void multiply_all(const dmi_fused_job &job, co
 {
     int group = (int)(threadIdx.x / GROUP) - 1, warp = (int)(threadIdx.x / 32) - GROUP / 32;
     int steps = (job.k + FUSED_K - 1) / FUSED_K;
-    uint32_t place = s.store + (uint32_t)warp * (STORE_PLACES * STORE_BYTES);
+    uint32_t buffer = s.store + (uint32_t)warp * (STORE_BUFFERS * STORE_BYTES);
     ring r = {0, 0};
     float d[128];
     for (walk w = walk_start(); walk_next(job, &w);) {
@@ -59,9 +59,9 @@ static __device__ __forceinline__ void multiply_all(const dmi_fused_job &job, co
             scale<f16>(job, d, row0, w.n0);
         }
         if (job.c_f32) {
-            store_rows<f16, true>(job, d, place, row0, w.n0);
+            store_rows<f16, true>(job, d, buffer, row0, w.n0);
         } else {
-            store_rows<f16, false>(job, d, place, row0, w.n0);
+            store_rows<f16, false>(job, d, buffer, row0, w.n0);
         }
     }
     if ((threadIdx.x & 31) == 0) {

@@ -203,10 +203,10 @@ void dmi_moving_replicate(dmi_moving *g, const dmi_blocks *own)
 {
     dmi_product *p = g->p;
     dm_dtype type = p->op[g->which]->dtype;
-    dmi_region place;
+    dmi_region at_home;
     dmi_copy copy;
-    dmi_desc_region(p->replica, p->b->me, 0, &place);
-    if (dmi_region_copy(p->b, &own->region, &place, type, type, &copy)) {
+    dmi_desc_region(p->replica, p->b->me, 0, &at_home);
+    if (dmi_region_copy(p->b, &own->region, &at_home, type, type, &copy)) {
         dmi_ref refs[2] = {dmi_ref_operand(g->which, DMI_READ), dmi_ref_operand(DMI_GEMM_REPLICA, DMI_WRITE)};
         dmi_build_kernel(p->b, DMI_KERNEL_copy, &copy, sizeof copy, refs, 2, NULL);
     }
