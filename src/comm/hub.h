@@ -24,8 +24,8 @@ typedef struct dmi_bell {
 /* A grant: where the receiver wants a payload. */
 typedef struct dmi_slot {
     uint64_t address; /* slab < 0: a pointer, else the offset in that slab of the receiver */
+    uint64_t poisoned; /* set by the sender: the failed command whose result arrived (dmi_culprit); 0: none */
     int32_t slab;
-    int32_t poisoned; /* set by the sender: what arrived is the result of a failed command */
     int32_t refused;  /* set by the receiver: there is no destination (its command failed), send nothing */
     int32_t free; /* set by a receiver with streams: the destination is free already, nothing to wait for on the
                      device */

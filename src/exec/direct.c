@@ -179,7 +179,7 @@ static bool direct_push(dmi_engine *e, dmi_queued_step *w)
     if (pretended && still_in_flight(e, w)) {
         return false;
     }
-    slot->poisoned = atomic_load(&w->inst->failed);
+    slot->poisoned = dmi_engine_culprit(w->inst);
     atomic_store_explicit(&box->arrived, w->ordinal + 1, memory_order_release);
     dmi_bell_ring(&port->bell);
     return true;
@@ -219,7 +219,7 @@ static bool direct_arrive(dmi_engine *e, dmi_queued_step *w)
     }
     const dmi_slot *slot = &box->slot[w->ordinal % DMI_SLOTS];
     if (slot->poisoned) {
-        dmi_engine_fail(e, w->inst, DM_OK, "");
+        dmi_engine_inherit(e, w->inst, slot->poisoned);
     } else if (!slot->refused) {
         atomic_fetch_add_explicit(&e->port->tally.bytes_received, w->step->bytes, memory_order_relaxed);
     }

@@ -32,6 +32,7 @@ typedef struct dmi_memory {
     uint32_t number;
     atomic_int poisoned;    /* DMI_POISONED: holds (partly) the result of a command that failed; DMI_NO_MEMORY: there
                              * is nothing behind it, for good */
+    atomic_uint_fast64_t culprit; /* POISONED: the command that failed first (dmi_culprit) */
 } dmi_memory;
 
 typedef struct dmi_instance { /* a command in flight */
@@ -56,6 +57,7 @@ typedef struct dmi_instance { /* a command in flight */
     struct dmi_file_use *file;    /* GPU: the file that its FILE steps share */
     int next_step[DMI_LANES];     /* where each lane's next step is looked for */
     atomic_int failed;            /* no step does its work any more; all still complete */
+    atomic_uint_fast64_t culprit; /* failed: the command that failed first, this one or one before it */
     struct dmi_instance *next;    /* in order of commands */
 } dmi_instance;
 
@@ -234,6 +236,20 @@ dmi_stamp dmi_engine_done(const dmi_engine *e);
 /* Marks the instance failed; keeps the first report for the master. status 0: the consequence of an earlier failure,
  * nothing new to report. Its outputs are poisoned step by step: */
 void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const char *text);
+/* A command that failed, as one number: never 0. */
+static inline uint64_t dmi_culprit(uint64_t command, int op)
+{
+    return command << 16 | (uint64_t)op;
+}
+/* The culprit of a failed command; 0: it has not failed. */
+uint64_t dmi_engine_culprit(const dmi_instance *inst);
+/* Marks the instance failed as a consequence of that culprit. */
+void dmi_engine_inherit(dmi_engine *e, dmi_instance *inst, uint64_t culprit);
+/* The same, because an operand is poisoned. Reports it if no output inherits the poison, as in reads and
+ * saves. */
+void dmi_engine_fail_by_input(dmi_engine *e, dmi_instance *inst, int operand);
+/* "a holds the result of command 7 (gemm), which failed" */
+void dmi_culprit_text(const char *operand, uint64_t culprit, char *text, size_t room);
 /* A step is done: what it was to write is poisoned if its command has failed, clean again if it is wholly rewritten.
  * Not earlier: commands before this one may still use that memory until the step may begin. */
 void dmi_engine_settle(const dmi_queued_step *w);

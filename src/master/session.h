@@ -90,7 +90,8 @@ struct dmi_session {
     void *scrap;         /* where frames go that no worker will get */
     dmi_plan_cache *plans; /* worker 0's, for what the master must know of them; NULL: no replicas are kept */
     struct dmi_replicas *replicas;
-    int transfer_failed; /* the last transfer to or from the caller met poison */
+    /* the failed command whose result the last transfer to or from the caller met; 0: none */
+    uint64_t transfer_culprit;
     struct dmi_placement_report *placement; /* [workers] with option placement: where they are; else NULL */
 };
 

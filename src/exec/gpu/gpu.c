@@ -207,7 +207,7 @@ static void settle_send(dmi_engine *e, dmi_queued_step *w)
     /* the receiver now learns that the payload has arrived, and whether it is poisoned */
     if (dmi_gpu_direct(e, w->step->peer)) {
         dmi_transfer_check_source(e, w);
-        box->slot[w->ordinal % DMI_SLOTS].poisoned = atomic_load(&w->inst->failed);
+        box->slot[w->ordinal % DMI_SLOTS].poisoned = dmi_engine_culprit(w->inst);
         atomic_store_explicit(&box->arrived, w->ordinal + 1, memory_order_release);
         dmi_bell_ring(&port->bell);
     }
@@ -219,7 +219,7 @@ static void settle_recv(dmi_engine *e, dmi_queued_step *w)
     const dmi_slot *slot = &e->port->mailbox[w->step->peer].slot[w->ordinal % DMI_SLOTS];
     if (dmi_gpu_direct(e, w->step->peer)) {
         if (slot->poisoned) {
-            dmi_engine_fail(e, w->inst, DM_OK, "");
+            dmi_engine_inherit(e, w->inst, slot->poisoned);
         } else if (!slot->refused) {
             atomic_fetch_add_explicit(&e->port->tally.bytes_received, w->step->bytes, memory_order_relaxed);
         }

@@ -51,7 +51,7 @@ static bool deliver(dmi_engine *e, dmi_queued_step *w)
                             to ? "no memory for a transfer" : "cannot map memory of the receiver");
         }
     }
-    slot->poisoned = atomic_load(&w->inst->failed);
+    slot->poisoned = dmi_engine_culprit(w->inst);
     atomic_store_explicit(&box->arrived, w->ordinal + 1, memory_order_release);
     dmi_bell_ring(&port->bell);
     return true;
@@ -117,7 +117,11 @@ static int arrived(dmi_engine *e, dmi_queued_step *w)
         return 0;
     }
     e->peer[peer].retired++;
-    return box->slot[w->ordinal % DMI_SLOTS].poisoned ? -1 : 1;
+    uint64_t culprit = box->slot[w->ordinal % DMI_SLOTS].poisoned;
+    if (culprit) {
+        dmi_engine_inherit(e, w->inst, culprit);
+    }
+    return culprit ? -1 : 1;
 }
 
 static bool receive_chunk(dmi_engine *e, dmi_staged *buffer)
