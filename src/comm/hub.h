@@ -56,7 +56,7 @@ enum { DMI_MEM_ARRAYS, DMI_MEM_WORKSPACE, DMI_MEM_REPLICAS, DMI_MEM_STAGING, DMI
 
 typedef struct dmi_port {
     dmi_bell bell;                                    /* its communication thread sleeps here */
-    alignas(DMI_LINE) atomic_uint_fast64_t consumed;  /* bytes of the ring it has read */
+    alignas(DMI_LINE) atomic_uint_fast64_t consumed;  /* bytes of the command ring it has read */
     alignas(DMI_LINE) atomic_uint_fast64_t completed; /* commands done, in order */
     dmi_error_record error;
     dmi_tally tally;
@@ -147,11 +147,11 @@ typedef struct dmi_frame {
 /* Producer's side. */
 typedef struct dmi_ring_writer {
     const dmi_hub *hub;
-    const int *consumer; /* endpoints that read this ring */
+    const int *consumer; /* endpoints that read this command ring */
     int nconsumer;
     uint64_t head, room_until; /* head may grow to room_until without asking */
 } dmi_ring_writer;
-/* Space for a frame of `bytes` (rounded up), contiguous; NULL when the ring is full now. At most size/4. */
+/* Space for a frame of `bytes` (rounded up), contiguous; NULL if the command ring is full. At most size/4. */
 void *dmi_ring_reserve(dmi_ring_writer *w, uint32_t bytes);
 void dmi_ring_publish(dmi_ring_writer *w, uint32_t bytes);
 /* Wakes sleeping consumers. */

@@ -82,9 +82,9 @@ void dmi_direct_unmap(dmi_engine *e)
     }
 }
 
-/* Copies the next piece of at most CHUNK_BYTES or one row; true when all has been copied. The walk is along the
+/* Copies the next chunk of at most CHUNK_BYTES or one row; true when all has been copied. The walk is along the
  * first dim that has more than one index; *run and *at say how far it is. */
-static bool copy_piece(const dmi_backend *backend, const dmi_copy *d, int64_t *run, int64_t *at,
+static bool copy_chunk(const dmi_backend *backend, const dmi_copy *d, int64_t *run, int64_t *at,
                        const void *src, void *dst)
 {
     int64_t bytes = d->count * dmi_dtype_bytes(d->src_dtype);
@@ -101,16 +101,16 @@ static bool copy_piece(const dmi_backend *backend, const dmi_copy *d, int64_t *r
         indices += d->run[dim][r].len;
     }
     int64_t row_bytes = bytes / indices, rows = DMI_MAX(CHUNK_BYTES / row_bytes, 1);
-    dmi_copy piece = *d;
-    dmi_run part = d->run[dim][*run];
-    if (part.len - *at >= rows || *at > 0) { /* within one long run */
-        part.len = DMI_MIN(part.len - *at, rows);
-        part.a += *at;
-        part.b += *at;
-        piece.run[dim] = &part;
-        piece.nrun[dim] = 1;
-        piece.count = d->count / indices * part.len;
-        *at += part.len;
+    dmi_copy chunk = *d;
+    dmi_run some = d->run[dim][*run];
+    if (some.len - *at >= rows || *at > 0) { /* within one long run */
+        some.len = DMI_MIN(some.len - *at, rows);
+        some.a += *at;
+        some.b += *at;
+        chunk.run[dim] = &some;
+        chunk.nrun[dim] = 1;
+        chunk.count = d->count / indices * some.len;
+        *at += some.len;
         if (*at == d->run[dim][*run].len) {
             *at = 0;
             (*run)++;
@@ -121,12 +121,12 @@ static bool copy_piece(const dmi_backend *backend, const dmi_copy *d, int64_t *r
             len += d->run[dim][*run + n].len;
             n++;
         }
-        piece.run[dim] = &d->run[dim][*run];
-        piece.nrun[dim] = n;
-        piece.count = d->count / indices * len;
+        chunk.run[dim] = &d->run[dim][*run];
+        chunk.nrun[dim] = n;
+        chunk.count = d->count / indices * len;
         *run += n;
     }
-    dmi_run_copy(backend, NULL, &piece, src, dst);
+    dmi_run_copy(backend, NULL, &chunk, src, dst);
     return *run == d->nrun[dim];
 }
 
@@ -168,7 +168,7 @@ static bool direct_push(dmi_engine *e, dmi_queued_step *w)
         } else {
             void *dst = slot->slab < 0 ? (void *)(uintptr_t)slot->address : (void *)(base + slot->address);
             const void *src = dmi_ref_pointer(w->inst, &w->step->ref[0]);
-            if (!copy_piece(e->config.backend, w->step->desc, &w->run, &w->at, src, dst)) {
+            if (!copy_chunk(e->config.backend, w->step->desc, &w->run, &w->at, src, dst)) {
                 return false;
             }
             w->run = -1;

@@ -184,7 +184,7 @@ typedef struct dmi_engine_config {
     bool capture;  /* with a device: each step's work runs as a graph */
     const char *fault; /* planted fault of tests: "compute:N" fails the N-th kernel step, "overrun:N" lets it
                         * write behind its output, "alloc:N" fails the N-th allocation, on a GPU "file:N" the
-                        * N-th part of a file */
+                        * N-th file range */
     void (*retired)(void *context, dmi_instance *inst); /* a command's last step is done; may be NULL */
     /* Asked while the executor waits for commands in flight: what else this endpoint has to do for others. 1:
      * something moved, 0: nothing, -1: the session is over. NULL: there is nothing. */

@@ -53,7 +53,7 @@ static void master_stop(dmi_session *s)
     leave(job);
 }
 
-/* Of one host, where all see that the ring is closed. Messages in flight would arrive into memory that is
+/* Of one host, where all see that the command ring is closed. Messages in flight would arrive into memory that is
  * freed.
  */
 static bool abandon_ranks(dmi_session *s)

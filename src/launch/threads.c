@@ -380,7 +380,7 @@ static dm_status launch(const dmi_config *config, int workers, dmi_session **out
         status = dmi_session_open(&l->config, &l->profile, &l->hub, &slabs, l->consumer, workers, &s);
     }
     if (status != DM_OK) {
-        if (l->started > 0) { /* they only know the ring: tell them to go */
+        if (l->started > 0) { /* they only know the command ring: tell them to go */
             dmi_ring_writer writer = {.hub = &l->hub, .consumer = l->consumer, .nconsumer = l->started};
             dmi_frame *frame = dmi_ring_reserve(&writer, sizeof *frame);
             *frame = (dmi_frame){.bytes = sizeof *frame, .kind = DMI_FRAME_STOP, .command = 1};

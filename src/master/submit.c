@@ -1,4 +1,4 @@
-/* The one path every op call takes from the user to the ring. */
+/* The one path every op call takes from the user to the command ring. */
 #include "master/session.h"
 
 #include <inttypes.h>
@@ -208,7 +208,7 @@ dm_status dmi_call_submit(dm_session *session, dmi_call *call, const dm_array *a
     return s->config.sync ? dmi_wait(s, s->command) : DM_OK;
 }
 
-/* The master's own part of a transfer, in its own engine. */
+/* The master's side of a transfer, in its own engine. */
 static dm_status take_part(dmi_session *s, const dmi_call *call, void *user)
 {
     dmi_plan *plan = NULL;

@@ -70,7 +70,7 @@ static void send_overlap(fetching *g, int peer, const dmi_copy *overlap)
     dmi_copy half = *overlap;
     if (src == dst) {
         dmi_build_push(g->b, peer, g->f->src_ref, overlap, g->source);
-    } else if (g->wire == src) { /* the receiver converts: it lands packed there */
+    } else if (g->wire == src) { /* the receiver converts: it arrives packed there */
         dmi_build_pack(g->b, overlap, &half);
         half.dst_dtype = src;
         dmi_build_push(g->b, peer, g->f->src_ref, &half, g->source);
@@ -111,13 +111,13 @@ static void expect_overlap(fetching *g, int peer, const dmi_copy *overlap)
 static void each_overlap(fetching *g, int sender, int receiver, int64_t wants,
                          void (*act)(fetching *, int, const dmi_copy *), int peer)
 {
-    int64_t gives = dmi_desc_region_count(g->f->src, sender), landed = 0;
+    int64_t gives = dmi_desc_region_count(g->f->src, sender), placed = 0;
     for (int64_t i = 0; i < wants && gives > 0; i++) {
         dmi_region want, have;
         g->f->want(g->f->context, receiver, i, &want);
         if (g->f->dense) {
-            dmi_region_dense(&want, landed);
-            landed += want.count;
+            dmi_region_dense(&want, placed);
+            placed += want.count;
         }
         if (sender == receiver && g->f->skip && g->f->skip[i]) {
             continue;

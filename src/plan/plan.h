@@ -217,9 +217,9 @@ typedef struct dmi_side {
 /* Inputs of a program that are brought to where the elements of another array are: those of `out`. */
 typedef struct dmi_input {
     const dmi_desc *x, *out;
-    dmi_ref source, landing; /* where it is, and the workspace for what is not in place */
+    dmi_ref source, received; /* where it is, and the workspace for what is not in place */
     bool *in_place;          /* a region of out each */
-    int64_t landed;          /* elements of the landing workspace that regions so far take */
+    int64_t received_elements; /* elements of `received` that regions so far take */
 } dmi_input;
 /* Makes the steps that bring it; done: what to wait for. */
 void dmi_plan_input(dmi_builder *b, dmi_input *in, const dmi_value *value, const dmi_desc *out, dmi_mark done);

@@ -4,7 +4,7 @@
  *   direct   everybody sends what it has to every holder, which adds it up: one hop, (P-1) n elements out of a
  * worker scatter  the holders of the same elements have a segment of them each. What belongs to a segment goes
  * to its owner alone, which finishes it and pushes it to the other holders: two hops, 2 (P-1)/P n elements In
- * both, copies of the result agree to the last bit: they are added in the same order, or are copies of one.
+ * both, replicas of the result agree to the last bit: they are added in the same order, or copied from one.
  * Segments come in chunks, so that one is added up while the next is in flight. */
 #ifndef DMI_REDUCE_H
 #define DMI_REDUCE_H
@@ -83,8 +83,8 @@ typedef struct dmi_partials {
     int64_t elem; /* its bytes */
     bool scatter; /* out is made in segments, of so many chunks */
     int chunks;
-    int part_work, acc_work, landing;
-    int64_t *part_at; /* in part_work: where the accumulators of each own region of x begin */
+    int partial_work, acc_work, receive_work;
+    int64_t *partial_at; /* in partial_work: where the accumulators of each own region of x begin */
     dmi_late late;    /* additions of this round */
 } dmi_partials;
 void dmi_plan_partials(dmi_partials *s);

@@ -106,7 +106,7 @@ static bool hold_the_same(const dmi_layout *layout, int a, int b)
     return x >= 0 && y >= 0 && x % layout->group == y % layout->group;
 }
 
-/* What `sender` has finished, as it goes from its copy of the result to receiver's. */
+/* What `sender` has finished, as it goes from its replica of the result to the receiver's. */
 static bool shared(dmi_builder *b, const dmi_desc *out, int sender, int receiver, int chunks, int chunk,
                    dmi_copy *copy)
 {

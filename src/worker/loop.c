@@ -1,4 +1,4 @@
-/* The communication thread of a worker: ring, lanes, replies, and waiting without burning the core. */
+/* The communication thread of a worker: command ring, lanes, replies, and waiting without burning the core. */
 #include "comm/frames.h"
 #include "exec/trace.h"
 #include "ops/ops.h"
@@ -228,7 +228,7 @@ void dmi_worker_finish(dmi_worker *w)
         free(inst);
     }
     if (w->cursor > 0) { /* the worker has served: the master expects its timeline file */
-        dmi_trace_write_part(&w->engine, w->config->trace);
+        dmi_trace_write_worker(&w->engine, w->config->trace);
     }
     dmi_trace_destroy(w->engine.trace);
     w->engine.trace = NULL;

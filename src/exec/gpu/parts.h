@@ -65,7 +65,7 @@ struct dmi_gpu {
     uint32_t *numbers;         /* [1 << NUMBER_BITS] what counters are raised to, in device memory */
     dmi_gpu_peer *peer;        /* [endpoints] */
     dmi_staging out, in;
-    struct dmi_host_work *host_work; /* files and functions of the user's: host_work.h; NULL: none yet */
+    struct dmi_host_work *host_work; /* files and user functions: host_work.h; NULL: none yet */
     dmi_staging message_out, message_in;
     int64_t message_bytes; /* most of a message; 0: none, payloads to far workers pass through host memory */
     char *pinned;          /* host memory of all buffers */

@@ -1,4 +1,4 @@
-/* Functions of the user's on a GPU: they work on the host, on copies of all the memory of their operands.
+/* User functions on a GPU: they work on the host, on copies of all the memory of their operands.
  *
  * When everything before the step is done, and it is known that its operands are good, their memory is copied
  * to the host chunk by chunk; the function is called on a thread of its own, always the same one; what it may

@@ -32,7 +32,7 @@ typedef struct dmi_product {
     const dmi_desc *replica; /* the cached replica to fill with the moving operand, at every worker of c; or NULL */
     int acc_work;          /* !direct: the accumulator */
     int64_t m, n, k;
-    dm_dtype type;         /* of computation, and of sums in several parts */
+    dm_dtype type;         /* of computation, and of sums of several products */
     int64_t elem;          /* its bytes */
     dm_dtype kernel_type;  /* of a and b in the kernels: type, or 16 bits where kernels take them so */
     bool tf32;             /* kernels may round a and b, of f32, to TF32 */

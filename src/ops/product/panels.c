@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { BUFFERS = 3, MOST_PANELS = 8, NARROW_PANELS = 32 /* at most, where room is short */ };
-#define PUSH_BYTES (INT64_C(16) << 20) /* a part of a panel, about */
+#define PUSH_BYTES (INT64_C(16) << 20) /* a chunk of a panel, about */
 
 typedef struct mover {
     dmi_product *p;
@@ -129,7 +129,7 @@ static dmi_matrix_ref other_matrix(mover *g, const dmi_region *c, dmi_mark ready
     dmi_product *p = g->p;
     int other = 1 - g->which, convert = -1; /* before the products, on their lane */
     dmi_ref ref = dmi_ref_operand(other, DMI_READ);
-    dmi_region part;
+    dmi_region other_region;
     dmi_mark here = {0};
     bool comes = other_comes(p, g->which);
     if (comes) {
@@ -141,11 +141,11 @@ static dmi_matrix_ref other_matrix(mover *g, const dmi_region *c, dmi_mark ready
     if (c->count == 0) {
         return (dmi_matrix_ref){0};
     }
-    dmi_product_gathered(p, other, c, &part);
+    dmi_product_gathered(p, other, c, &other_region);
     if (!comes) {
-        (void)dmi_fetch_in_place(p->op[other], p->b->me, &part);
+        (void)dmi_fetch_in_place(p->op[other], p->b->me, &other_region);
     }
-    return dmi_product_matrix(p, other, &part, ref, &convert, here, ready);
+    return dmi_product_matrix(p, other, &other_region, ref, &convert, here, ready);
 }
 
 static void multiply(mover *g, const dmi_matrix_ref *stay, dmi_ref ref, const dmi_mark arrived, dmi_mark used)
