@@ -17,7 +17,7 @@ enum { KEY_PLACEMENT = 256 };
 
 static const struct argp_option options[] = {
     {"placement", KEY_PLACEMENT, NULL, 0,
-     "start the workers, and tell of each its host, process, device, NUMA node, CPUs, network card, and how "
+     "start the workers, and print of each its host, process, device, NUMA node, CPUs, network card, and how "
      "blocks "
      "go to its peers",
      0},

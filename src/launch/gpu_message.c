@@ -134,7 +134,7 @@ static dm_status try_device(dmi_job *job, dmi_engine *e)
         mine = t.stuck;
         status = dmi_job_agree(job, status);
         MPI_Allreduce(&mine, &stuck, 1, MPI_INT, MPI_MAX, job->ctl);
-        t.stuck = stuck; /* of the others' messages some may still be under way to here */
+        t.stuck = stuck; /* of the others' messages some may still be in flight to here */
         status = stuck && status != DM_ERR_TIMEOUT
                      ? dmi_fail(DM_ERR_TIMEOUT, "a message between GPUs has not come")
                      : status;

@@ -1,6 +1,6 @@
-/* The fused product's kernel. A block has three warpgroups: one that loads, of which one warp works, and two
- * that multiply, each its 64 rows of the block's tile. Blocks stay, and take the tiles of c in a fixed order:
- * one tile column after another, as b arrives. */
+/* The fused product's kernel. A thread block has three warpgroups: one that loads, of which one warp works, and
+ * two that multiply, each its 64 rows of the thread block's tile. Thread blocks stay, and take the tiles of c
+ * in a fixed order: one tile column after another, as b arrives. */
 #include "kernels/gemm/fused_load.cuh"
 #include "kernels/gemm/fused_store.cuh"
 

@@ -53,7 +53,7 @@ static __device__ __forceinline__ void advance(ring *r)
 }
 
 /* --- tiles -------------------------------------------------------------------------------------------- */
-/* The tiles of this pair of blocks, one after the other: numbers pair, pair + pairs, ... of the order. */
+/* The tiles of this pair of thread blocks, one after the other: numbers pair, pair + pairs, ... of the order. */
 typedef struct walk {
     int32_t number, column_range, before; /* before: tiles of the ranges that are over */
     int32_t row, n0;               /* the tile: pair of rows, first column */

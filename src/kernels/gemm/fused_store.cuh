@@ -24,7 +24,8 @@ template <bool f16> static __device__ __forceinline__ float read_c(const dmi_fus
                      : __bfloat162float(((const __nv_bfloat16 *)job.c_at)[at]);
 }
 
-/* d = alpha d + beta c. A thread holds, of each 8 columns, two of row lane / 4 and two of the row 8 below. */
+/* d = alpha d + beta c. A thread holds, of each 8 columns, two of row (warp lane) / 4 and two of the row 8
+ * below. */
 template <bool f16>
 static __device__ __forceinline__ void scale(const dmi_fused_job &job, float (&d)[128], int32_t row0,
                                              int32_t n0)
