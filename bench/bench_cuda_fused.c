@@ -20,7 +20,7 @@ typedef struct timed {
     dmi_fused_arrival chunk[DMI_FUSED_CHUNKS];
     fused_spread spread;
     int64_t n;
-    void *a, *b, *image, *c; /* b: of the other GPU, NULL where there is none; own: this GPU's part */
+    void *a, *b, *gathered, *c; /* b: of the other GPU, NULL where there is none; own: this GPU's part */
     const void *own;
     cudaEvent_t heated, begin, end;
 } timed;
@@ -79,16 +79,16 @@ static void run_blas(timed *x)
     float one = 1, zero = 0;
     const dmi_fused *d = &x->d;
     cublasStatus_t s =
-        cublasGemmEx(x->t->q->blas, CUBLAS_OP_N, CUBLAS_OP_N, (int)d->n, (int)d->m, (int)d->k, &one, x->image,
-                     CUDA_R_16BF, (int)d->ldb, x->a, CUDA_R_16BF, (int)d->lda, &zero, x->c, CUDA_R_16BF,
-                     (int)d->ldc, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+        cublasGemmEx(x->t->q->blas, CUBLAS_OP_N, CUBLAS_OP_N, (int)d->n, (int)d->m, (int)d->k, &one,
+                     x->gathered, CUDA_R_16BF, (int)d->ldb, x->a, CUDA_R_16BF, (int)d->lda, &zero, x->c,
+                     CUDA_R_16BF, (int)d->ldc, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     fused_check(s == CUBLAS_STATUS_SUCCESS ? cudaSuccess : cudaErrorUnknown, "cuBLAS");
 }
 
 static void run_fused(timed *x)
 {
     const void *own[2] = {NULL, x->own};
-    dmi_cuda_launch_fused(x->t->q, &x->d, 1, x->a, x->image, own, 0, x->c);
+    dmi_cuda_launch_fused(x->t->q, &x->d, 1, x->a, x->gathered, own, 0, x->c);
     fused_check_queue(x->t->q);
 }
 
@@ -161,7 +161,7 @@ static float once_arriving(timed *x, run_fn *run)
     } else {
         while (cudaEventQuery(x->heated) == cudaErrorNotReady) { /* the stream stands at the gate */
         }
-        fused_arrive(t, &x->d, x->b, x->image, true);
+        fused_arrive(t, &x->d, x->b, x->gathered, true);
     }
     if (run == run_nothing) {
         fused_check(cudaStreamSynchronize(t->arrivals), "arrivals");
@@ -201,7 +201,7 @@ static void time_spread(timed *x, bool by_col, int panels, int slices)
     float ms[RUN_KINDS];
     x->spread = (fused_spread){GPUS, by_col, panels, slices};
     fused_spread_chunks(x->t, &x->spread, &x->d, x->chunk);
-    x->own = fused_own(&x->d, x->image);
+    x->own = fused_own(&x->d, x->gathered);
     time_in_turn(x, once_arriving, run, DMI_COUNT(run), ms);
     snprintf(what, sizeof what, "b by %s, %d x %d chunks an owner: arriving", by_col ? "columns" : "rows",
              panels, slices);
@@ -226,9 +226,9 @@ static void time_size(fused_bench *t, int64_t n, bool arriving)
     fused_check(cudaEventCreate(&x.end), "event");
     fused_check(cudaMalloc(&x.a, bytes / GPUS), "memory");
     fused_check(cudaMalloc(&x.c, bytes / GPUS), "memory");
-    fused_check(cudaMalloc(&x.image, bytes), "memory");
+    fused_check(cudaMalloc(&x.gathered, bytes), "memory");
     fill(x.a, n * n / GPUS, 1, 1);
-    fill(x.image, n * n, 2, 1);
+    fill(x.gathered, n * n, 2, 1);
     if (t->other_gpu) {
         fused_check(cudaSetDevice(1), "device");
         fused_check(cudaMalloc(&x.b, bytes), "memory");
@@ -251,7 +251,7 @@ static void time_size(fused_bench *t, int64_t n, bool arriving)
     fused_check(cudaFree(x.a), "memory");
     fused_check(cudaFree(x.b), "memory");
     fused_check(cudaFree(x.c), "memory");
-    fused_check(cudaFree(x.image), "memory");
+    fused_check(cudaFree(x.gathered), "memory");
 }
 
 static void set_up(fused_bench *t)

@@ -134,7 +134,7 @@ static void widen(void *context, int64_t from, int64_t to)
     x->to = DMI_MAX(x->to, to);
 }
 
-/* One reference of a step: allowed, within its memory, and told to the race check. */
+/* One reference of a step: allowed, within its memory, and given to the race check. */
 static bool check_ref(endpoint *e, int index, int which, const dmi_touch *touch)
 {
     const dmi_call *call = &e->program->call[e->call];

@@ -57,7 +57,7 @@ static void compare_pair(const dmi_run_end *end, int from, int to, dmi_sim_repor
                          "transfer %u from %d to %d: %" PRId64 " bytes pushed (call %d), %" PRId64
                          " expected (call %d)%s",
                          k, from, to, push->bytes, push->call, expect->bytes, expect->call,
-                         push->landing != expect->landing ? ", to other places" : "");
+                         push->landing != expect->landing ? ", to other destinations" : "");
             return;
         }
     }

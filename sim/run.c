@@ -213,7 +213,7 @@ static void tell_lane(const run *r, int e, int lane, const char *how, dmi_sim_re
     } else if (lane == DMI_LANE_SEND) {
         snprintf(why, sizeof why, "waits for grant %u of endpoint %d", step->ordinal, step->peer);
     } else {
-        snprintf(why, sizeof why, "waits for block %u from endpoint %d%s", step->ordinal, step->peer,
+        snprintf(why, sizeof why, "waits for payload %u from endpoint %d%s", step->ordinal, step->peer,
                  at < s->granted ? "" : " (not granted)");
     }
     dmi_sim_note(report, DMI_SIM_STUCK, "%s: endpoint %d lane %s step %u (call %d, %s) %s", how, e, lanes[lane],

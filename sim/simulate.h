@@ -27,7 +27,7 @@ extern const char *const dmi_sim_names[DMI_SIM_FINDINGS];
 /* How strictly transfers are scheduled. */
 typedef struct dmi_sim_rule {
     const char *name;
-    int pushes;     /* pushes of an endpoint that may be under way at once */
+    int pushes;     /* pushes of an endpoint that may be in flight at once */
     int slots;      /* grants that may be outstanding between a pair */
     int grants;     /* grants that may be outstanding at an endpoint; 0: any number */
     bool one_queue; /* an endpoint has one queue: it takes its steps in plan order, granting without waiting */

@@ -27,7 +27,7 @@ typedef struct walker {
     const dmi_touch *t;
     void (*each)(void *context, int64_t from, int64_t to);
     void *context;
-    int64_t from, to; /* not yet told */
+    int64_t from, to; /* not yet reported */
 } walker;
 
 static void visit_range(walker *w, int64_t from)

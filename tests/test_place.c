@@ -1,7 +1,7 @@
 /* Where workers run: places on a host described by a file, what is told of them, and threads that are really
  * there. The host has three sockets, each with a CPU, a NUMA node and a GPU: 0 and 1 with CPUs that this
  * process may use, 2 with one that no process here may. */
-#include "launch/places.h"
+#include "launch/placements.h"
 #include "master/session.h"
 
 #include <setjmp.h>
@@ -224,16 +224,16 @@ static void test_choice(void **state)
     (void)state;
     dmi_near near = {.known = true, .cpus = cpu_set(3, 4, 5, 6)}, unknown = {.known = false};
     cpu_set_t allowed = cpu_set(3, 1, 5, 6), other = cpu_set(2, 0, 1), both = cpu_set(2, 5, 6);
-    dmi_place place;
-    dmi_place_choose(&near, &allowed, true, &place);
-    assert_true(place.how == DMI_PLACE_BOUND && CPU_EQUAL(&place.cpus, &both));
-    dmi_place_choose(&near, &other, true, &place);
-    assert_int_equal(place.how, DMI_PLACE_KEPT);
-    assert_false(dmi_place_enter(&place, NULL));
-    dmi_place_choose(&near, &allowed, false, &place);
-    assert_int_equal(place.how, DMI_PLACE_STARTED);
-    dmi_place_choose(&unknown, &allowed, true, &place);
-    assert_int_equal(place.how, DMI_PLACE_STARTED);
+    dmi_placement place;
+    dmi_placement_choose(&near, &allowed, true, &place);
+    assert_true(place.how == DMI_PLACEMENT_BOUND && CPU_EQUAL(&place.cpus, &both));
+    dmi_placement_choose(&near, &other, true, &place);
+    assert_int_equal(place.how, DMI_PLACEMENT_KEPT);
+    assert_false(dmi_placement_enter(&place, NULL));
+    dmi_placement_choose(&near, &allowed, false, &place);
+    assert_int_equal(place.how, DMI_PLACEMENT_STARTED);
+    dmi_placement_choose(&unknown, &allowed, true, &place);
+    assert_int_equal(place.how, DMI_PLACEMENT_STARTED);
 }
 
 static void test_words(void **state)
@@ -251,14 +251,14 @@ static void test_words(void **state)
     dmi_cpus_describe(&set, text, sizeof text);
     assert_true(strlen(text) < sizeof text && strcmp(text + strlen(text) - 3, "...") == 0);
     static const char *const transport[] = {"ipc", NULL, "ipc", "staged mpi", "ipc", "ipc", "staged mpi"};
-    dmi_placement p = {
+    dmi_placement_report p = {
         .worker = 1, .pid = 7, .host = "h", .device = "G", .bus = "0:1", .numa = "0", .card = "none"};
     dmi_placement_peers(transport, 7, &p);
     assert_string_equal(p.peers, "ipc to 0,2,4-5, staged mpi to 3,6");
     dmi_near near = {.known = true, .numa = "0", .card = "none", .cpus = cpu_set(2, 8, 9)};
     cpu_set_t allowed = cpu_set(2, 0, 1);
-    dmi_place place;
-    dmi_place_choose(&near, &allowed, true, &place);
+    dmi_placement place;
+    dmi_placement_choose(&near, &allowed, true, &place);
     dmi_placement_describe(&near, &allowed, &place, &p);
     dmi_placement_line(&p, line);
     assert_string_equal(line,
@@ -316,7 +316,7 @@ static void test_bound(void **state)
     int threads = threads_on(NULL);
     dmi_session *s = open_session("device=emulated,placement=1", &session);
     for (int w = 0; w < 3; w++) {
-        const dmi_placement *p = &s->placement[w];
+        const dmi_placement_report *p = &s->placement[w];
         snprintf(number, sizeof number, "%d", w);
         assert_int_equal(p->worker, w);
         assert_int_equal(p->pid, getpid());

@@ -1,7 +1,7 @@
 /* dmath info: what this build is and what it would do here. */
-#include "dmath.h"
 #include "device/queue.h"
-#include "launch/placement/place.h"
+#include "dmath.h"
+#include "launch/placement/placement.h"
 
 #include <cblas.h>
 #include <mpi.h>
@@ -17,7 +17,7 @@ enum { KEY_PLACEMENT = 256 };
 
 static const struct argp_option options[] = {
     {"placement", KEY_PLACEMENT, NULL, 0,
-     "start the workers, and tell of each its host, process, device, NUMA node, CPUs, network card, and how "
+     "start the workers, and print of each its host, process, device, NUMA node, CPUs, network card, and how "
      "blocks "
      "go to its peers",
      0},
@@ -113,7 +113,7 @@ static void print_json(const dmi_config *config, const char *mpi, int workers)
 static void print_placement_json(const dmi_session *s)
 {
     for (int w = 0; w < s->workers; w++) {
-        const dmi_placement *p = &s->placement[w];
+        const dmi_placement_report *p = &s->placement[w];
         tool_table t = {.json = true, .command = "info --placement"};
         tool_row_begin(&t);
         tool_row_int(&t, "worker", 0, p->worker);

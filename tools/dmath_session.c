@@ -42,7 +42,7 @@ dm_status tool_series_begin(const tool_common *common, int sessions)
         dm_config config = DM_CONFIG_INIT;
         dm_session *none = NULL;
         config.options = common->options;
-        (void)!dm_init_comm(MPI_COMM_WORLD, &config, &none); /* rank 0 tells what went wrong */
+        (void)!dm_init_comm(MPI_COMM_WORLD, &config, &none); /* rank 0 reports what went wrong */
     }
     MPI_Finalize();
     exit(0);

@@ -25,8 +25,8 @@ bool call_refused(const char *name);
 /* --- work.c --------------------------------------------------------------------------------------------- */
 typedef struct calls_work calls_work;
 calls_work *work_make(dm_session *s, int64_t n);
-/* Products of three forms, in two types, a transposition and other changes of layout, sums, a chain of elementwise
- * calls, an array that comes and goes, and one number read by the master; waits for all of it. */
+/* Products of three layouts, in two types, a transposition and other changes of layout, sums, a chain of
+ * elementwise calls, an array that comes and goes, and one number read by the master; waits for all of it. */
 void work_round(calls_work *w);
 void work_free(calls_work *w);
 void work_check(dm_status status); /* ends the program where a call has failed */

@@ -61,20 +61,20 @@ void fused_open_gate(fused_bench *t)
 
 /* What is copied from the host or another GPU needs no multiprocessor, as a copy within this GPU might. */
 static void copy_piece(fused_bench *t, const dmi_fused *d, const dmi_fused_arrival *p, const void *b,
-                       void *image)
+                       void *gathered)
 {
     int64_t rows = d->trans_b ? p->n1 - p->n0 : p->k1 - p->k0,
             cols = d->trans_b ? p->k1 - p->k0 : p->n1 - p->n0;
     int64_t at = 2 * (d->trans_b ? p->n0 * d->ldb + p->k0 : p->k0 * d->ldb + p->n0);
     size_t pitch = (size_t)(2 * d->ldb), width = (size_t)(2 * cols);
     if (rows > 0 && cols > 0) {
-        fused_check(cudaMemcpy2DAsync((char *)image + at, pitch, (const char *)b + at, pitch, width,
+        fused_check(cudaMemcpy2DAsync((char *)gathered + at, pitch, (const char *)b + at, pitch, width,
                                       (size_t)rows, cudaMemcpyDefault, t->arrivals),
                     "copy");
     }
 }
 
-void fused_arrive(fused_bench *t, const dmi_fused *d, const void *b, void *image, bool gated)
+void fused_arrive(fused_bench *t, const dmi_fused *d, const void *b, void *gathered, bool gated)
 {
     double due = now();
     if (gated && b == NULL) {
@@ -85,7 +85,7 @@ void fused_arrive(fused_bench *t, const dmi_fused *d, const void *b, void *image
     for (int i = 0; i < d->chunks; i++) {
         const dmi_fused_arrival *p = &d->chunk[i];
         if (b != NULL) {
-            copy_piece(t, d, p, b, image);
+            copy_piece(t, d, p, b, gathered);
         }
         due += (double)(2 * (p->k1 - p->k0) * (p->n1 - p->n0)) / t->rate;
         while (b == NULL && now() < due) {

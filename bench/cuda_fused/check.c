@@ -48,7 +48,7 @@ static const check_case cases[] = {
 };
 
 typedef struct buffers {
-    void *a, *b, *image, *c, *ref;
+    void *a, *b, *gathered, *c, *ref;
     char *host_a, *host_b, *host_c;
     float *host_ref;
 } buffers;
@@ -149,7 +149,7 @@ static int64_t compare(const check_case *w, int64_t ldc, buffers *x, int64_t *fi
 
 static void free_all(buffers *x)
 {
-    void *gpu[] = {x->a, x->b, x->image, x->c, x->ref};
+    void *gpu[] = {x->a, x->b, x->gathered, x->c, x->ref};
     for (int i = 0; i < DMI_COUNT(gpu); i++) {
         fused_check(cudaFree(gpu[i]), "memory");
     }
@@ -176,14 +176,14 @@ static bool check_one(fused_bench *t, const check_case *w)
     make_operand(w->dtype, a_rows * d.lda, 1, &x.host_a, &x.a);
     make_operand(w->dtype, b_rows * d.ldb, 2, &x.host_b, &x.b);
     make_c(w, d.ldc, &x);
-    fused_check(cudaMalloc(&x.image, (size_t)(b_rows * d.ldb) * 2), "memory");
-    fused_check(cudaMemset(x.image, 0xff, (size_t)(b_rows * d.ldb) * 2), "image");
+    fused_check(cudaMalloc(&x.gathered, (size_t)(b_rows * d.ldb) * 2), "memory");
+    fused_check(cudaMemset(x.gathered, 0xff, (size_t)(b_rows * d.ldb) * 2), "gathered operand");
     if (w->spread.owners > 0) {
         fused_spread_chunks(t, &w->spread, &d, chunk);
     }
     reference(t, w, &d, &x);
     fused_check(cudaDeviceSynchronize(), "reference");
-    const void *b = d.chunks > 0 ? x.image : x.b, *own[2] = {NULL, fused_own(&d, x.b)};
+    const void *b = d.chunks > 0 ? x.gathered : x.b, *own[2] = {NULL, fused_own(&d, x.b)};
     if (d.chunks > 0) { /* a's own part from where it is, too: in every second case */
         d.ld_own[0] = w->m % 2 == 0 ? d.lda : 0;
         own[0] = (const char *)x.a + 2 * (w->trans_a ? d.own_k0 * d.lda : d.own_k0);
@@ -192,7 +192,7 @@ static bool check_one(fused_bench *t, const check_case *w)
     if (served) {
         dmi_cuda_launch_fused(t->q, &d, w->alpha, x.a, b, own, w->beta, x.c);
         fused_check_queue(t->q);
-        fused_arrive(t, &d, x.host_b, x.image, false);
+        fused_arrive(t, &d, x.host_b, x.gathered, false);
         fused_check(cudaStreamSynchronize(t->q->stream), "fused product");
     }
     wrong = compare(w, d.ldc, &x, &first);

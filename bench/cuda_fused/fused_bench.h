@@ -8,7 +8,8 @@
 
 typedef struct fused_bench {
     dmi_queue *q;
-    cudaStream_t arrivals; /* where b's chunks are copied to the image: of the other GPU, where there is one */
+    cudaStream_t arrivals; /* where b's chunks are copied to the gathered operand: of the other GPU, where there
+                              is one */
     bool other_gpu;
     uint32_t *counter, *source; /* of the chunks; where the copies that raise them read: the host's memory */
     uint32_t *gate;             /* the host's: streams that wait for it begin together */
@@ -33,10 +34,10 @@ void fused_check_queue(const dmi_queue *q);
 void fused_spread_chunks(const fused_bench *t, const fused_spread *s, dmi_fused *d, dmi_fused_arrival *chunk);
 /* Own part, in b. */
 const void *fused_own(const dmi_fused *d, const void *b);
-/* Copies all chunks from b (of the host or the other GPU) into the image and raises their counters. b NULL:
- * only raises them, at the bench's rate, which the calling thread sees to. gated: begins with the gate, and
- * opens it. */
-void fused_arrive(fused_bench *t, const dmi_fused *d, const void *b, void *image, bool gated);
+/* Copies all chunks from b (of the host or the other GPU) into the gathered operand and raises their counters.
+ * b NULL: only raises them, at the bench's rate, which the calling thread sees to. gated: begins with the gate,
+ * and opens it. */
+void fused_arrive(fused_bench *t, const dmi_fused *d, const void *b, void *gathered, bool gated);
 /* The queue's stream goes on when the gate is opened. */
 void fused_wait_gate(fused_bench *t);
 void fused_open_gate(fused_bench *t);

@@ -16,7 +16,7 @@ typedef struct bench {
     int64_t nrun;
     /* what is run: */
     dm_dtype type, to;
-    int kind;  /* op, form, axis */
+    int kind;  /* op, layout, axis */
     int64_t n; /* rows and columns where the matrix has other types */
 } bench;
 

@@ -7,7 +7,7 @@ enum { FLAT, BROADCAST, ACROSS };
 void cuda_bench_ewise(const bench *t)
 {
     const dmi_number number[] = {dmi_number_of(0.5), dmi_number_of(0.25)};
-    int row = t->kind & 255, form = t->kind >> 8, operands = dmi_ew_rows[row].operands;
+    int row = t->kind & 255, layout = t->kind >> 8, operands = dmi_ew_rows[row].operands;
     dmi_map d = {.ndim = 2, .extent = {t->n, t->n}};
     void *const at[] = {t->a, operands > 1 ? t->b : t->c, t->c};
     if (dmi_map_row(row, (dm_dtype[]){t->type, t->type}, (int[]){0, 1}, t->to, &d.program) != DM_OK) {
@@ -16,8 +16,8 @@ void cuda_bench_ewise(const bench *t)
     for (int s = 0; s <= operands; s++) {
         bool row_of_b = s == 1 && operands == 2;
         d.dtype[s] = s == operands ? t->to : t->type;
-        d.stride[s][0] = row_of_b && form == BROADCAST ? 0 : row_of_b && form == ACROSS ? 1 : t->n;
-        d.stride[s][1] = row_of_b && form == ACROSS ? t->n : 1;
+        d.stride[s][0] = row_of_b && layout == BROADCAST ? 0 : row_of_b && layout == ACROSS ? 1 : t->n;
+        d.stride[s][1] = row_of_b && layout == ACROSS ? t->n : 1;
     }
     dmi_run_map(dmi_backend_cuda(), t->q, &d, number, 2, at);
 }
@@ -26,7 +26,7 @@ void cuda_bench_ewises(bench *t)
 {
     static const struct {
         const char *what;
-        int op, form;
+        int op, layout;
         dm_dtype type, out;
         int operands;
     } table[] = {{"add f32", DMI_EW_linear, FLAT, DM_F32, DM_F32, 2},
@@ -48,7 +48,7 @@ void cuda_bench_ewises(bench *t)
                  {"gelu f32", DMI_EW_gelu, FLAT, DM_F32, DM_F32, 1},
                  {"maximum f32", DMI_EW_maximum, FLAT, DM_F32, DM_F32, 2}};
     for (int k = 0; k < DMI_COUNT(table); k++) {
-        t->kind = table[k].op | table[k].form << 8;
+        t->kind = table[k].op | table[k].layout << 8;
         t->type = table[k].type;
         t->to = table[k].out;
         t->n = dmi_dtype_bytes(t->type) == 8 ? t->cols / 2 : t->cols;

@@ -2,10 +2,10 @@
  *
  * BSD-3-Clause, see LICENSE. Link with -ldmath (pkg-config dmath, or CMake's dmath::dmath).
  *
- * Words. A *session* owns *workers*; each worker owns one device (CPU cores or a GPU). An *array* has an element
- * type, up to 8 dims (row-major) and is spread over the workers in *blocks* as its *layout* says. A *view* is a
- * rectangle of an array, or its elements under another shape; it is a dm_array too and usable as any operand,
- * outputs included. All indices count from 0, all sizes are int64_t.
+ * Words. A *session* owns *workers*; each worker owns one device (CPU cores or a GPU). An *array* has an
+ * element type, up to 8 dims (row-major) and is spread over the workers in *blocks* as its *layout* says. A
+ * *view* is a rectangle of an array, or its elements under another shape; it is a dm_array too and usable as
+ * any operand, outputs included. All indices count from 0, all sizes are int64_t.
  *
  * Rules that hold for every call unless its own text says otherwise:
  *  - It returns a status; outputs are set only on DM_OK; dm_error_message() then has the details.
@@ -20,23 +20,23 @@
  *  - It does not block: the command is queued, and commands take effect in the order of the calls. Calls that
  *    return data (dm_array_read, dm_array_load, dm_array_save, dm_sync, ...) wait for what they need.
  *  - A failure on a worker (a full disk, no memory) is reported by the next call that waits, with the command,
- *    the worker and the host; arrays that depend on the failed result are poisoned until wholly rewritten. What a
- *    product keeps of an operand for later ones (option replicas) fails with it: a product of the same operand that was
- *    given before the failure was reported may be poisoned too.
+ *    the worker and the host. Arrays that depend on the failed result are poisoned until wholly rewritten; their
+ *    error (DM_ERR_POISONED) names the command that failed first. A cached replica (option replicas) fails with
+ *    its product: a later product of the same operand, called before the failure was reported, may be poisoned
+ *    too.
  *  - Any layouts and, where the text lists several, any mixture of element types may be combined: dmath moves
  *    and converts what it must.
  *  - A session is used by one thread at a time. Every call may be made only where dm_init returned: rank 0. Under a
  *    launcher, what the program does before dm_init happens on every rank.
- *  - A worker that makes no progress for watchdog_s (option, 120 s, ten times as long in files and in functions of
- *    dm_apply; a kernel that computes is progress; a warning comes after a quarter) makes the waiting call return
- *    DM_ERR_TIMEOUT. dm_sync waits once more; until it returns DM_OK, host memory given to the call that timed out
- *    stays in use. dm_finalize gives the worker up.
+ *  - A worker that makes no progress for watchdog_s (option, 120 s; ten times as long in files and user
+ *    functions; a kernel that computes makes progress; a warning comes after a quarter) makes the waiting call
+ *    return DM_ERR_TIMEOUT. dm_sync waits once more; until it returns DM_OK, host memory given to the call that
+ *    timed out stays in use. dm_finalize gives the worker up.
  *  - A worker whose host has no memory left to take part in a command ends the session: every call returns
  *    DM_ERR_NOMEM, and only dm_finalize is left; until it returns, host memory given to the failing call stays in use.
  *  - A session belongs to the process that made it. In a child made by fork every call on it is DM_ERR_STATE; a child
  *    of a program that runs without a launcher may start its own, on CPUs: GPUs do not follow it there.
- *  - Fills are the same to the last bit on any number of workers and any layout; products and sums to rounding.
- */
+ *  - Fills are the same to the last bit on any number of workers and any layout; products and sums to rounding. */
 #ifndef DMATH_H
 #define DMATH_H
 
@@ -134,7 +134,8 @@ typedef struct dm_layout {
     int64_t block[DM_MAX_DIMS];  /* block size of each dim in elements; 0: chosen for you */
     int grid[DM_MAX_DIMS];       /* workers along each dim; 0 means 1 */
     int order[DM_MAX_DIMS];      /* DM_CONTIGUOUS or DM_CYCLIC, a dim */
-    int replicas;                /* copies of the whole array, each on its own product(grid) workers; 0 means 1 */
+    /* complete copies of the array, each on its own product(grid) workers; 0 means 1 */
+    int replicas;
     const int *workers;          /* which workers, in this order; NULL: 0, 1, 2, ...; read during the call */
     int nworkers;                /* how many in workers[] */
     const int *map;              /* explicit: worker of each block, row-major over the blocks; read during the call */
@@ -167,8 +168,9 @@ typedef struct dm_array {
 } dm_array;
 #define DM_NO_ARRAY ((dm_array){0})
 
-/* Creates an array of undefined contents. ndim 0..8, shape[d] >= 0; layout NULL: dm_layout_default(). Errors: DM_ERR_ARG, DM_ERR_DTYPE, DM_ERR_LAYOUT, DM_ERR_LIMIT (memory_limit exceeded, or too many
- * arrays), DM_ERR_NOMEM (for the handle or the layout's tables; a worker without memory for its part says so at the
+/* Creates an array of undefined contents. ndim 0..8, shape[d] >= 0; layout NULL: dm_layout_default(). Errors:
+ * DM_ERR_ARG, DM_ERR_DTYPE, DM_ERR_LAYOUT, DM_ERR_LIMIT (memory_limit exceeded, or too many arrays),
+ * DM_ERR_NOMEM (for the handle or the layout's tables; a worker without memory for its shard says so at the
  * next call that waits). */
 DM_API DM_CHECKED dm_status dm_array_create(dm_session *session, dm_dtype dtype, int ndim, const int64_t *shape,
                                             const dm_layout *layout, dm_array *out);
@@ -233,9 +235,10 @@ DM_API DM_CHECKED dm_status dm_array_write(dm_session *session, dm_array a, cons
 DM_API DM_CHECKED dm_status dm_array_read(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
                                           void *host, int64_t ld);
 
-/* The same with host memory of elements of `dtype`, converted as dm_copy does. The calling thread converts, in pieces of
- * up to 2^19 elements, each of which is a read or a write of its own: after a failure on a worker some may have been
- * moved. Errors: as dm_array_read and dm_array_write, DM_ERR_DTYPE (dtype), DM_ERR_NOMEM (for a piece). */
+/* The same with host memory of elements of `dtype`, converted as dm_copy does. The calling thread converts, in
+ * chunks of up to 2^19 elements. Each chunk is a read or a write of its own: after a failure on a worker some
+ * chunks may have been moved. Errors: as dm_array_read and dm_array_write, DM_ERR_DTYPE (dtype), DM_ERR_NOMEM
+ * (for a chunk). */
 DM_API DM_CHECKED dm_status dm_array_read_as(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
                                              dm_dtype dtype, void *host, int64_t ld);
 DM_API DM_CHECKED dm_status dm_array_write_as(dm_session *session, dm_array a, const int64_t *lo,
@@ -264,14 +267,15 @@ DM_API DM_CHECKED dm_status dm_item(dm_session *session, dm_array a, const int64
 DM_API DM_CHECKED dm_status dm_set_item(dm_session *session, dm_array a, const int64_t *index, double value);
 
 /* NumPy .npy files, C and Fortran order, up to 8 dims, the dtypes above, both byte orders (bool: '|b1'; bf16 and
- * the 8-bit floats: as ml_dtypes writes them, 'V2', 'V1', 'f1'). Every worker reads and writes its own part, so the path must name the same file on all
- * hosts. Blocks. Load creates the array with the file's dtype and shape and the given layout.
+ * the 8-bit floats: as ml_dtypes writes them, 'V2', 'V1', 'f1'). Every worker reads and writes its own shard, so
+ * the path must name the same file on all hosts. Blocks. Load creates the array with the file's dtype and shape
+ * and the given layout.
  * Errors: DM_ERR_IO, DM_ERR_FORMAT, both with the path and the reason; DM_ERR_ARG (path, layout), DM_ERR_LAYOUT,
  * DM_ERR_LIMIT and DM_ERR_NOMEM as dm_array_create; DM_ERR_STATE (between dm_explain_begin and dm_explain_end). */
 DM_API DM_CHECKED dm_status dm_array_load(dm_session *session, const char *path, const dm_layout *layout,
                                           dm_array *out);
-/* The same, converted to `dtype` as dm_copy does; 0: the file's. What was read is in memory in both types for the time.
- * Errors: as dm_array_load, and DM_ERR_DTYPE (dtype). */
+/* The same, converted to `dtype` as dm_copy does; 0: the file's. While it converts, the array is in memory in
+ * both types. Errors: as dm_array_load, and DM_ERR_DTYPE (dtype). */
 DM_API DM_CHECKED dm_status dm_array_load_as(dm_session *session, const char *path, dm_dtype dtype,
                                              const dm_layout *layout, dm_array *out);
 /* Writes C order, little endian. The file appears under its name only when it is whole, in place of a file of that
@@ -374,18 +378,16 @@ DM_API DM_CHECKED dm_status dm_map_new(dm_session *session, const char *expressi
 
 /* ---- reductions ------------------------------------------------------------------------------------------ */
 
-/* out = scale * (sum of x over dims[ndims]) + beta * out. ndims 0 with dims NULL: over all dims.
- * out.shape is x's without those dims, or with 1 in their place. Accumulates f64 in double-double, the other
- * floats in f64, complex types part by part, integers and bool in 64 bits (wraps). The sum of no elements is 0. beta == 0: out is not read.
- * (x is read even if scale is 0.)
- * x and out may have different dtypes; where both are integers, scale and beta must be whole. x and out may not overlap.
- * Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP, DM_ERR_ARG (dims, ndims; scale, beta).
- * An addition an element of x. P workers that each have a part of the sums send at least (P-1) n of them in all, n the
- * elements of out: 8 bytes each (16 for f64), or the element of x where it is one. None move where the summed dims are not
- * split and out lies as x does.
- * Sum of gradients: x is (P, n), a row on each of P workers, dims is 0, and out (n) has a copy on all of them. Out of
- * each worker go 2 (P-1)/P n elements, (P-1) n where n is small; the copies agree to the last bit. Workers with several rows send their own sums of
- * them, of 8 bytes an element (16 for f64) on the way to where they are added. */
+/* out = scale * (sum of x over dims[ndims]) + beta * out. ndims 0 with dims NULL: over all dims. out.shape is
+ * x's without those dims, or with 1 in their place. x and out may have different dtypes; if both are integers,
+ * scale and beta must be whole. x and out may not overlap. Accumulates f64 in double-double, the other floats
+ * in f64, complex types part by part, integers and bool in 64 bits (wraps). The sum of no elements is 0. beta
+ * == 0: out is not read. x is read even if scale is 0. Replicas of out agree to the last bit. Errors:
+ * DM_ERR_SHAPE, DM_ERR_OVERLAP, DM_ERR_ARG (dims, ndims; scale, beta). Costs: one addition per element of x. If
+ * P workers have addends, they send at least (P-1) n values in all, n the elements of out: 8 bytes each (16 for
+ * f64), or elements of x if each worker has one addend. Nothing moves if the summed dims are not split and out
+ * lies as x does. Sum of gradients: x is (P, n), a row on each of P workers, dims is 0, and out (n) has a
+ * replica on all of them; each worker sends 2 (P-1)/P n elements, (P-1) n if n is small. */
 DM_API DM_CHECKED dm_status dm_sum(dm_session *session, dm_array x, const int *dims, int ndims, double scale,
                                    double beta, dm_array out);
 
@@ -398,30 +400,28 @@ DM_API DM_CHECKED dm_status dm_sum_dim(dm_session *session, dm_array x, int dim,
 enum { DM_N = 0, DM_T = 1, DM_C = 2 };
 
 /* c = alpha * op(a) * op(b) + beta * c; op(a): m x k, op(b): k x n, c: m x n, each a matrix or its transpose
- * (trans_a, trans_b: DM_N or DM_T; DM_C: the transpose's conjugate, of a real matrix its transpose). f64, f32, f16, bf16,
- * mixed freely: computed in f64 if any operand is f64, else in f32; a 16-bit c is rounded once. On CPUs complex dtypes too,
- * with real a or b; c is complex if a or b is. beta == 0: c is not read. c may overlap neither a nor b.
- * Vectors: a may be a row (k), b a column (k). c lacks the dim of a vector: it is (n), (m), or without dims. Transposes of
- * vectors have no effect, nor do conjugates.
- * Stacks: dims before the last two number matrices. Those of a and b are broadcast, as in NumPy's matmul, to those of c.
- * 2mnk flops, for each matrix of a stack. Into each of P workers move at least (P-1)/P of a or b where c and the other are
- * split alike in one dim,
- * (P-1)/P of c where a and b are split alike along k, ((Q-1) mk + (R-1) kn)/P elements on a grid of R x Q workers.
- * For stacks each worker fetches the matrices of a and b that its part of c needs, with all of k: none where the leading
- * dims are split alike.
- * alpha == 0: a and b are not read. Copies of a replicated c agree to the last bit.
- * Errors: DM_ERR_SHAPE, DM_ERR_DTYPE (other dtypes; complex on GPUs), DM_ERR_OVERLAP, DM_ERR_ARG (trans_a, trans_b), DM_ERR_LIMIT
- * (memory_limit leaves no room for the workspace), DM_ERR_UNSUPPORTED (the option gemm_algorithm, below).
- * The algorithm is chosen by estimated time, from rates of GPUs and links measured at the start where there are several
- * GPUs, else by bytes moved. Option gemm_algorithm forces one for all products of a session (an error where it
- * cannot serve the layouts or types): cyclic and, with two places a pair of workers, two_block; ring (the same from
- * neighbour to neighbour, for several hosts); stationary (c stays); contract (partial products, added up where c is);
- * panels (an operand comes in panels with all of k); fused (one kernel multiplies while operands come: Hopper GPUs, 16-bit
- * operands). gemm_workspace limits the blocks that a worker has on their way: forms that need more are not taken then
- * (a sum in parts, of another type than c, comes on top); so does a memory_limit that leaves less than the fastest form
- * takes. On GPUs an operand that has come to all workers is kept there (option replicas), and the next product with it,
- * which then multiplies in one piece, may differ in the last bits. The cyclic form follows Eliuk et al., dMath (2016), a
- * variant of Fox, Otto & Hey (1987). */
+ * (trans_a, trans_b: DM_N or DM_T; DM_C: the transpose's conjugate, of a real matrix its transpose). f64, f32,
+ * f16, bf16, mixed freely: computed in f64 if any operand is f64, else in f32; a 16-bit c is rounded once. On
+ * CPUs complex dtypes too, with real a or b; c is complex if a or b is. beta == 0: c is not read. alpha == 0: a
+ * and b are not read. c may overlap neither a nor b. Replicas of c agree to the last bit. Vectors: a may be a
+ * row (k), b a column (k). c lacks the dim of a vector: it is (n), (m), or without dims. Transposes of vectors
+ * have no effect, nor do conjugates. Stacks: dims before the last two number matrices. Those of a and b are
+ * broadcast, as in NumPy's matmul, to those of c. Errors: DM_ERR_SHAPE, DM_ERR_DTYPE (other dtypes; complex on
+ * GPUs), DM_ERR_OVERLAP, DM_ERR_ARG (trans_a, trans_b), DM_ERR_LIMIT (memory_limit leaves no room for the
+ * workspace), DM_ERR_UNSUPPORTED (the forced algorithm cannot serve the layouts or types). Costs: 2mnk flops
+ * for each matrix of a stack. Into each of P workers move at least (P-1)/P of a or b if c and the other are
+ * split alike in one dim; (P-1)/P of c if a and b are split alike along k; ((Q-1) mk + (R-1) kn)/P elements on
+ * a grid of R x Q workers. For stacks each worker fetches the matrices of a and b that its region of c needs,
+ * with all of k: none if the leading dims are split alike. Algorithms: with several GPUs chosen by estimated
+ * time, from rates measured at the start, else by bytes moved. Option gemm_algorithm forces one for all
+ * products of a session: cyclic; two_block (cyclic with two receive buffers); ring (cyclic from neighbour to
+ * neighbour, for several hosts); stationary (c stays); contract (partial products, added up where c is); panels
+ * (an operand arrives in panels with all of k); fused (one kernel multiplies while operands arrive: Hopper
+ * GPUs, 16-bit operands). Algorithms that need more bytes in flight than option gemm_workspace, or than
+ * memory_limit leaves, are not chosen (a temporary of another type than c is not counted). On GPUs a moving
+ * operand stays on all workers as a cached replica (option replicas); the next product with it may differ in
+ * the last bits. The cyclic algorithm follows Eliuk et al., dMath (2016), a variant of Fox, Otto & Hey
+ * (1987). */
 DM_API DM_CHECKED dm_status dm_gemm(dm_session *session, int trans_a, int trans_b, double alpha, dm_array a, dm_array b,
                                     double beta, dm_array c);
 
@@ -448,13 +448,14 @@ DM_API DM_CHECKED dm_status dm_gemm_with(dm_session *session, int trans_a, int t
 
 /* ---- operations of your own ------------------------------------------------------------------------------ */
 
-/* A function of yours, run by every worker on the parts it holds: post-processing, generation, statistics, anything
- * that needs no data of other workers. */
+/* A user function, run by every worker on its shards: post-processing, generation, statistics, anything that
+ * needs no data of other workers. */
 
 /* One rectangle of an array, as it lies in a worker's memory. */
 typedef struct dm_block {
-    void *data; /* its first element (f16 and bf16 as uint16_t); always in memory of the host: of a
-                 * GPU's block a copy, which is brought back if it may be written */
+    /* its first element (f16 and bf16 as uint16_t); always in host memory: on a GPU a copy of the rectangle,
+     * copied back if it may be written */
+    void *data;
     dm_dtype dtype;
     int ndim;
     int64_t start[DM_MAX_DIMS];  /* index of the first element in the array (or view) given to dm_apply */
@@ -493,15 +494,15 @@ DM_API int dm_task_fail(const dm_task *task, const char *format, ...);
  * Errors: DM_ERR_ARG, DM_ERR_STATE (a session is open); those of a call inside dmath_ops are dm_init's too. */
 DM_API DM_CHECKED dm_status dm_register(const char *name, dm_task_function function);
 
-/* Runs it once on every worker. modes[i]: what it does with arrays[i]: DM_READ, DM_WRITE (overwrites all of it) or
- * DM_READWRITE; an array that is written may overlap no other. Where copies are held (replicas) each is handed
- * out at its worker, and all must be written alike. args is copied. Errors: DM_ERR_ARG an unknown name, a bad mode,
- * more than DM_TASK_OPERANDS arrays or 64 KiB of args; DM_ERR_OVERLAP; DM_ERR_LAYOUT arrays of one shape of which a
- * worker has not the same blocks (dm_apply_with can help). A non-zero result of the function comes as DM_ERR_TASK from the
- * next call that waits.
- * Blocks are the largest rectangles that lie together, in increasing order, the last dim fastest: arrays of one shape
- * have the same blocks in the same order, of arrays of other shapes nothing is asked. The function is called once a
- * worker, in process by several threads at once. */
+/* Runs it once on every worker. modes[i]: what it does with arrays[i]: DM_READ, DM_WRITE (overwrites all of it)
+ * or DM_READWRITE; an array that is written may overlap no other. Each replica is handed out at its worker, and
+ * all must be written alike. args is copied. Errors: DM_ERR_ARG (an unknown name, a bad mode, more than
+ * DM_TASK_OPERANDS arrays or 64 KiB of args); DM_ERR_OVERLAP; DM_ERR_LAYOUT (arrays of one shape of which a
+ * worker has not the same rectangles: dm_apply_with can help). A non-zero result of the function comes as
+ * DM_ERR_TASK from the next call that waits. task->block lists the largest rectangles that lie together, in
+ * increasing order, the last dim fastest. Arrays of one shape have the same rectangles in the same order;
+ * arrays of other shapes may have any. The function is called once per worker; workers that are threads call it
+ * at the same time. */
 DM_API DM_CHECKED dm_status dm_apply(dm_session *session, const char *name, int count, const dm_array *arrays,
                                      const int *modes, const void *args, int64_t args_bytes);
 
@@ -509,7 +510,7 @@ DM_API DM_CHECKED dm_status dm_apply(dm_session *session, const char *name, int 
 typedef struct dm_apply_options {
     size_t size;    /* sizeof(dm_apply_options): set by DM_APPLY_OPTIONS_INIT */
     int align;      /* not 0: arrays of arrays[0]'s shape are handed out in the layout of arrays[0] */
-    int whole_rows; /* not 0: of every array only dim 0 is split; all other dims are whole in every block */
+    int whole_rows; /* not 0: of every array only dim 0 is split; all other dims are whole in every rectangle */
 } dm_apply_options;
 #define DM_APPLY_OPTIONS_INIT {sizeof(dm_apply_options), 0, 0}
 

@@ -26,7 +26,7 @@
     BOOL(share_gpu, "0", "more than one worker on a GPU")                                                      \
     ENUM(bind, "auto", "auto|none",                                                                            \
          "auto: a worker with a GPU runs on the CPUs near it; none: threads stay where they are started")      \
-    BOOL(placement, "0", "tell at the start where each worker is: a line a worker, to stderr")                 \
+    BOOL(placement, "0", "print the placement of each worker to stderr at the start, one line each")           \
     ENUM(transport, "auto", "auto|direct|mpi|cuda_mpi|staged", "how bytes move between workers")               \
     INT(pretend_hosts, "0", 0, 65536,                                                                          \
         "split the workers into so many simulated hosts, for tests; 0: no split")                              \

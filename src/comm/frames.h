@@ -1,4 +1,4 @@
-/* What the master writes into the ring. Fixed widths, no pointers. */
+/* What the master writes into the command ring. Fixed widths, no pointers. */
 #ifndef DMI_FRAMES_H
 #define DMI_FRAMES_H
 
@@ -8,16 +8,16 @@
 #define DMI_PROTOCOL 1
 
 enum dmi_frame_kind {
-    DMI_FRAME_PAD = 1, /* fills the end of the ring */
+    DMI_FRAME_PAD = 1, /* fills the end of the command ring */
     DMI_FRAME_NOOP,
-    DMI_FRAME_LAYOUT,  /* a part of a serialised layout spec; the last part makes the layout */
+    DMI_FRAME_LAYOUT, /* a fragment of a serialised layout spec; the last fragment makes the layout */
     DMI_FRAME_CREATE,
     DMI_FRAME_VIEW,
     DMI_FRAME_DESTROY,
     DMI_FRAME_OP,
     DMI_FRAME_UNMAP, /* of other processes' device memory, before they give it back */
     DMI_FRAME_TRIM,
-    DMI_FRAME_SYNC,    /* workers of other hosts report when they have done everything before it */
+    DMI_FRAME_SYNC, /* workers of other hosts report when they have done everything before it */
     DMI_FRAME_STOP
 };
 
@@ -42,8 +42,8 @@ static inline uint64_t dmi_id_make(uint32_t session, uint32_t generation, uint32
 typedef struct dmi_layout_frame {
     dmi_frame head;
     uint32_t layout_id;
-    int32_t last;           /* 1: all of it has been sent with this part */
-    int64_t total, bytes;   /* of the serialised spec; of this part, which follows */
+    int32_t last;         /* 1: all of it has been sent with this fragment */
+    int64_t total, bytes; /* of the serialised spec; of this fragment, which follows */
 } dmi_layout_frame;
 
 typedef struct dmi_create_frame {

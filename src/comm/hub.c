@@ -109,8 +109,7 @@ void dmi_hub_close(dmi_hub *hub)
     hub->fd = -1;
 }
 
-/* --- bells
- * ---------------------------------------------------------------------------------------------------- */
+/* --- bells ------------------------------------------------------------------------------------------------ */
 
 /* Dekker's pattern: the ringer publishes, then reads `sleeping`; the waiter writes `sleeping`, then looks. Both
  * put a full barrier between the two, so at least one of them sees the other. */

@@ -21,18 +21,19 @@ typedef struct dmi_bell {
     atomic_uint sleeping;
 } dmi_bell;
 
-/* Where the receiver wants the next block of one sender. */
+/* A grant: where the receiver wants a payload. */
 typedef struct dmi_slot {
     uint64_t address; /* slab < 0: a pointer, else the offset in that slab of the receiver */
+    uint64_t poisoned; /* set by the sender: the failed command whose result arrived (dmi_culprit); 0: none */
     int32_t slab;
-    int32_t poisoned; /* set by the sender: what arrived is the result of a failed command */
-    int32_t refused;  /* set by the receiver: there is no place (its command failed), send nothing */
-    int32_t free;     /* set by a receiver with streams: the place is free already, nothing to wait for on the device */
+    int32_t refused;  /* set by the receiver: there is no destination (its command failed), send nothing */
+    int32_t free; /* set by a receiver with streams: the destination is free already, nothing to wait for on the
+                     device */
 } dmi_slot;
 
 typedef struct dmi_mailbox {
-    alignas(DMI_LINE) atomic_uint_fast64_t granted; /* by the receiver: places offered so far */
-    alignas(DMI_LINE) atomic_uint_fast64_t arrived; /* by the sender: blocks delivered so far */
+    alignas(DMI_LINE) atomic_uint_fast64_t granted; /* by the receiver: grants so far */
+    alignas(DMI_LINE) atomic_uint_fast64_t arrived; /* by the sender: payloads delivered so far */
     atomic_uint_fast64_t announced;                 /* by a sender with streams: copies issued so far */
     alignas(DMI_LINE) dmi_slot slot[DMI_SLOTS];     /* grant k uses slot k % DMI_SLOTS */
 } dmi_mailbox;
@@ -55,7 +56,7 @@ enum { DMI_MEM_ARRAYS, DMI_MEM_WORKSPACE, DMI_MEM_REPLICAS, DMI_MEM_STAGING, DMI
 
 typedef struct dmi_port {
     dmi_bell bell;                                    /* its communication thread sleeps here */
-    alignas(DMI_LINE) atomic_uint_fast64_t consumed;  /* bytes of the ring it has read */
+    alignas(DMI_LINE) atomic_uint_fast64_t consumed;  /* bytes of the command ring it has read */
     alignas(DMI_LINE) atomic_uint_fast64_t completed; /* commands done, in order */
     dmi_error_record error;
     dmi_tally tally;
@@ -146,11 +147,11 @@ typedef struct dmi_frame {
 /* Producer's side. */
 typedef struct dmi_ring_writer {
     const dmi_hub *hub;
-    const int *consumer; /* endpoints that read this ring */
+    const int *consumer; /* endpoints that read this command ring */
     int nconsumer;
     uint64_t head, room_until; /* head may grow to room_until without asking */
 } dmi_ring_writer;
-/* Space for a frame of `bytes` (rounded up), contiguous; NULL when the ring is full now. At most size/4. */
+/* Space for a frame of `bytes` (rounded up), contiguous; NULL if the command ring is full. At most size/4. */
 void *dmi_ring_reserve(dmi_ring_writer *w, uint32_t bytes);
 void dmi_ring_publish(dmi_ring_writer *w, uint32_t bytes);
 /* Wakes sleeping consumers. */

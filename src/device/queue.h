@@ -17,7 +17,8 @@ typedef struct dmi_queue {
     void *blas;      /* cublasHandle_t bound to the stream and the workspace; made on first use */
     void *workspace; /* of cuBLAS and of sums in parts */
     int64_t workspace_bytes;
-    uint32_t *ticket; /* a word of the device, 0 between kernels: of pushes, which of their blocks is the last */
+    /* a word of the device, 0 between kernels: of pushes, which of their thread blocks is the last */
+    uint32_t *ticket;
     int device, multiprocessors;
     bool fused;            /* this queue may run fused products; one queue per GPU may (dmi_cuda_queue_claim) */
     int compile;           /* elementwise programs: enum dmi_config_map_compile */

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static bool inputs_clean(const dmi_queued_step *w)
+/* The first operand that the step reads and that is poisoned; -1: none. */
+static int poisoned_input(const dmi_queued_step *w)
 {
     for (int i = 0; i < w->step->nref; i++) {
         const dmi_ref *ref = &w->step->ref[i];
@@ -14,27 +15,17 @@ static bool inputs_clean(const dmi_queued_step *w)
          * array without memory can be neither read nor written. */
         if (poisoned &&
             (poisoned == DMI_NO_MEMORY || ((ref->mode & DMI_READ) && !w->inst->whole[ref->index]))) {
-            return false;
+            return ref->index;
         }
     }
-    return true;
-}
-
-/* Report a poisoned input only if no output inherits the poison, as in reads and saves. */
-static void fail_by_input(dmi_engine *e, dmi_instance *inst)
-{
-    bool writes = false;
-    for (int i = 0; i < inst->noperand; i++) {
-        writes = writes || (inst->mode[i] & DMI_WRITE);
-    }
-    dmi_engine_fail(e, inst, writes ? DM_OK : DM_ERR_POISONED,
-                    "the array holds the result of a command that failed earlier");
+    return -1;
 }
 
 void dmi_compute_check_inputs(dmi_engine *e, const dmi_queued_step *w)
 {
-    if (!atomic_load(&w->inst->failed) && !inputs_clean(w)) {
-        fail_by_input(e, w->inst);
+    int operand = atomic_load(&w->inst->failed) ? -1 : poisoned_input(w);
+    if (operand >= 0) {
+        dmi_engine_fail_by_input(e, w->inst, operand);
     }
 }
 

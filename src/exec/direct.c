@@ -1,10 +1,10 @@
-/* Direct transport: the owner copies a block straight into memory of the receiver, which both have mapped.
+/* Direct transport: the owner copies a payload straight into memory of the receiver, which both have mapped.
  *
- * Why it is safe: the receiver grants a place only when its own lanes no longer use it (the EXPECT step's
+ * Why it is safe: the receiver grants a destination only when its own lanes no longer use it (the EXPECT step's
  * waits), and publishes the grant with release order; the sender writes only after it has read that grant
  * (acquire), and publishes `arrived` with release order after its last byte; the receiver's steps that read the
- * place wait for the EXPECT step, which finishes after `arrived` was read (acquire). A slot is reused only by
- * the grant DMI_SLOTS later, and that grant is given only after this one's payload has arrived. */
+ * destination wait for the EXPECT step, which finishes after `arrived` was read (acquire). A slot is reused
+ * only by the grant DMI_SLOTS later, and that grant is given only after this one's payload has arrived. */
 #include "kernels/direct.h"
 #include "exec/engine.h"
 
@@ -82,9 +82,9 @@ void dmi_direct_unmap(dmi_engine *e)
     }
 }
 
-/* Copies the next piece of at most CHUNK_BYTES or one row; true when all has been copied. The walk is along the
+/* Copies the next chunk of at most CHUNK_BYTES or one row; true when all has been copied. The walk is along the
  * first dim that has more than one index; *run and *at say how far it is. */
-static bool copy_piece(const dmi_backend *backend, const dmi_copy *d, int64_t *run, int64_t *at,
+static bool copy_chunk(const dmi_backend *backend, const dmi_copy *d, int64_t *run, int64_t *at,
                        const void *src, void *dst)
 {
     int64_t bytes = d->count * dmi_dtype_bytes(d->src_dtype);
@@ -101,16 +101,16 @@ static bool copy_piece(const dmi_backend *backend, const dmi_copy *d, int64_t *r
         indices += d->run[dim][r].len;
     }
     int64_t row_bytes = bytes / indices, rows = DMI_MAX(CHUNK_BYTES / row_bytes, 1);
-    dmi_copy piece = *d;
-    dmi_run part = d->run[dim][*run];
-    if (part.len - *at >= rows || *at > 0) { /* within one long run */
-        part.len = DMI_MIN(part.len - *at, rows);
-        part.a += *at;
-        part.b += *at;
-        piece.run[dim] = &part;
-        piece.nrun[dim] = 1;
-        piece.count = d->count / indices * part.len;
-        *at += part.len;
+    dmi_copy chunk = *d;
+    dmi_run some = d->run[dim][*run];
+    if (some.len - *at >= rows || *at > 0) { /* within one long run */
+        some.len = DMI_MIN(some.len - *at, rows);
+        some.a += *at;
+        some.b += *at;
+        chunk.run[dim] = &some;
+        chunk.nrun[dim] = 1;
+        chunk.count = d->count / indices * some.len;
+        *at += some.len;
         if (*at == d->run[dim][*run].len) {
             *at = 0;
             (*run)++;
@@ -121,17 +121,17 @@ static bool copy_piece(const dmi_backend *backend, const dmi_copy *d, int64_t *r
             len += d->run[dim][*run + n].len;
             n++;
         }
-        piece.run[dim] = &d->run[dim][*run];
-        piece.nrun[dim] = n;
-        piece.count = d->count / indices * len;
+        chunk.run[dim] = &d->run[dim][*run];
+        chunk.nrun[dim] = n;
+        chunk.count = d->count / indices * len;
         *run += n;
     }
-    dmi_run_copy(backend, NULL, &piece, src, dst);
+    dmi_run_copy(backend, NULL, &chunk, src, dst);
     return *run == d->nrun[dim];
 }
 
 /* Simulates a slow link: the arrival is signalled when the last byte would have arrived. */
-static bool still_under_way(dmi_engine *e, dmi_queued_step *w)
+static bool still_in_flight(dmi_engine *e, dmi_queued_step *w)
 {
     int64_t now = dmi_now_ns();
     if (w->due_ns == 0) {
@@ -159,7 +159,7 @@ static bool direct_push(dmi_engine *e, dmi_queued_step *w)
     bool pretended =
         (e->config.link_gbps > 0 || e->config.link_latency_us > 0) && peer != e->config.endpoints - 1;
     if (pretended && w->due_ns == 0) {
-        still_under_way(e, w);
+        still_in_flight(e, w);
     }
     if (!slot->refused && !atomic_load(&w->inst->failed) && w->run >= 0) {
         char *base = slot->slab < 0 ? NULL : dmi_direct_map(e, peer, slot->slab);
@@ -168,7 +168,7 @@ static bool direct_push(dmi_engine *e, dmi_queued_step *w)
         } else {
             void *dst = slot->slab < 0 ? (void *)(uintptr_t)slot->address : (void *)(base + slot->address);
             const void *src = dmi_ref_pointer(w->inst, &w->step->ref[0]);
-            if (!copy_piece(e->config.backend, w->step->desc, &w->run, &w->at, src, dst)) {
+            if (!copy_chunk(e->config.backend, w->step->desc, &w->run, &w->at, src, dst)) {
                 return false;
             }
             w->run = -1;
@@ -176,10 +176,10 @@ static bool direct_push(dmi_engine *e, dmi_queued_step *w)
             atomic_fetch_add_explicit(&e->port->tally.bytes_sent, w->step->bytes, memory_order_relaxed);
         }
     }
-    if (pretended && still_under_way(e, w)) {
+    if (pretended && still_in_flight(e, w)) {
         return false;
     }
-    slot->poisoned = atomic_load(&w->inst->failed);
+    slot->poisoned = dmi_engine_culprit(w->inst);
     atomic_store_explicit(&box->arrived, w->ordinal + 1, memory_order_release);
     dmi_bell_ring(&port->bell);
     return true;
@@ -219,7 +219,7 @@ static bool direct_arrive(dmi_engine *e, dmi_queued_step *w)
     }
     const dmi_slot *slot = &box->slot[w->ordinal % DMI_SLOTS];
     if (slot->poisoned) {
-        dmi_engine_fail(e, w->inst, DM_OK, "");
+        dmi_engine_inherit(e, w->inst, slot->poisoned);
     } else if (!slot->refused) {
         atomic_fetch_add_explicit(&e->port->tally.bytes_received, w->step->bytes, memory_order_relaxed);
     }

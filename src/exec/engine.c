@@ -93,8 +93,7 @@ bool dmi_engine_idle(const dmi_engine *e)
     return e->first == NULL;
 }
 
-/* --- failures
- * ------------------------------------------------------------------------------------------------- */
+/* --- failures --------------------------------------------------------------------------------------------- */
 
 void dmi_engine_report(dmi_engine *e, uint64_t command, dm_status status, const char *text)
 {
@@ -109,8 +108,47 @@ void dmi_engine_report(dmi_engine *e, uint64_t command, dm_status status, const 
     dmi_log(DMI_LOG_WARN, "%s", text);
 }
 
+uint64_t dmi_engine_culprit(const dmi_instance *inst)
+{
+    return atomic_load(&inst->failed) ? atomic_load(&inst->culprit) : 0;
+}
+
+void dmi_culprit_text(const char *operand, uint64_t culprit, char *text, size_t room)
+{
+    if (culprit == 0) {
+        snprintf(text, room, "%s has no memory: its creation failed", operand);
+    } else {
+        snprintf(text, room, "%s holds the result of command %llu (%s), which failed", operand,
+                 (unsigned long long)(culprit >> 16), dmi_ops[culprit & 0xffff].name);
+    }
+}
+
+void dmi_engine_inherit(dmi_engine *e, dmi_instance *inst, uint64_t culprit)
+{
+    uint_fast64_t none = 0;
+    atomic_compare_exchange_strong(&inst->culprit, &none, culprit);
+    dmi_engine_fail(e, inst, DM_OK, "");
+}
+
+void dmi_engine_fail_by_input(dmi_engine *e, dmi_instance *inst, int operand)
+{
+    char text[160];
+    bool writes = false;
+    uint64_t culprit = atomic_load(&inst->memory[operand]->culprit);
+    for (int i = 0; i < inst->noperand; i++) {
+        writes = writes || (inst->mode[i] & DMI_WRITE);
+    }
+    dmi_culprit_text(dmi_ops[inst->op].operand[operand].name, culprit, text, sizeof text);
+    dmi_engine_inherit(e, inst, culprit);
+    if (!writes) {
+        dmi_engine_fail(e, inst, DM_ERR_POISONED, text);
+    }
+}
+
 void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const char *text)
 {
+    uint_fast64_t none = 0;
+    atomic_compare_exchange_strong(&inst->culprit, &none, dmi_culprit(inst->command, inst->op));
     atomic_store(&inst->failed, 1);
     if (status != DM_OK) {
         char line[DMI_ERROR_TEXT];
@@ -136,9 +174,12 @@ void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const 
     }
 }
 
-static void poison(dmi_memory *memory)
+static void poison(dmi_memory *memory, uint64_t culprit)
 {
     int clean = DMI_CLEAN; /* what has no memory stays so */
+    if (atomic_load(&memory->poisoned) == DMI_CLEAN) {
+        atomic_store(&memory->culprit, culprit);
+    }
     atomic_compare_exchange_strong(&memory->poisoned, &clean, DMI_POISONED);
 }
 
@@ -157,7 +198,7 @@ void dmi_engine_settle(const dmi_queued_step *w)
         }
         if (atomic_load(
                 &inst->failed)) { /* looked at once more: the other thread may have failed it meanwhile */
-            poison(memory);
+            poison(memory, atomic_load(&inst->culprit));
         }
     }
 }
@@ -202,8 +243,7 @@ dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_allocati
     return status;
 }
 
-/* --- enqueueing
- * ----------------------------------------------------------------------------------------------- */
+/* --- enqueueing ------------------------------------------------------------------------------------------- */
 
 /* Does the kernel itself wait for EXPECTs? */
 static bool waits_itself(const dmi_engine *e, const dmi_step *step)

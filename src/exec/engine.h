@@ -28,13 +28,14 @@ typedef struct dmi_memory {
     dmi_allocation allocation;
     dmi_hazard last;        /* writes and reads enqueued */
     int handles;            /* array and views: at zero the allocation goes back to the pool */
-    int refs;               /* handles and commands under way: at zero this struct goes */
+    int refs;               /* handles and commands in flight: at zero this struct goes */
     uint32_t number;
     atomic_int poisoned;    /* DMI_POISONED: holds (partly) the result of a command that failed; DMI_NO_MEMORY: there
                              * is nothing behind it, for good */
+    atomic_uint_fast64_t culprit; /* POISONED: the command that failed first (dmi_culprit) */
 } dmi_memory;
 
-typedef struct dmi_instance { /* a plan on its way */
+typedef struct dmi_instance { /* a command in flight */
     dmi_plan *plan;
     uint64_t command;
     int op, noperand;
@@ -56,6 +57,7 @@ typedef struct dmi_instance { /* a plan on its way */
     struct dmi_file_use *file;    /* GPU: the file that its FILE steps share */
     int next_step[DMI_LANES];     /* where each lane's next step is looked for */
     atomic_int failed;            /* no step does its work any more; all still complete */
+    atomic_uint_fast64_t culprit; /* failed: the command that failed first, this one or one before it */
     struct dmi_instance *next;    /* in order of commands */
 } dmi_instance;
 
@@ -68,9 +70,9 @@ typedef struct dmi_queued_step {
     int64_t begun_ns, due_ns;     /* timeline; pretended links: when arrival may be signalled */
     struct dmi_message *message;  /* message transport: its state */
     bool started, finished;
-    struct dmi_staged *staged;    /* GPU: its place in host memory on the way */
+    struct dmi_staged *staged;         /* GPU: its staging buffer */
     struct dmi_staging_buffer *buffer; /* GPU, file ranges: the same */
-    uint64_t arrivals;            /* FUSED: position in RECV of the last block that the kernel itself waits for */
+    uint64_t arrivals; /* FUSED: position in RECV of the last payload that the kernel itself waits for */
     uint64_t timing;              /* GPU: its events, from 1; 0: none */
 } dmi_queued_step;
 
@@ -100,8 +102,8 @@ static inline dmi_queued_step *dmi_lane_slot(const dmi_lane *lane,
 typedef struct dmi_transport {
     const char *name;
     bool (*push)(struct dmi_engine *e, dmi_queued_step *w);   /* true: the source may change again */
-    bool (*grant)(struct dmi_engine *e, dmi_queued_step *w);  /* offers the place; true: done */
-    bool (*arrive)(struct dmi_engine *e, dmi_queued_step *w); /* true: the block is here */
+    bool (*grant)(struct dmi_engine *e, dmi_queued_step *w);  /* offers the destination; true: done */
+    bool (*arrive)(struct dmi_engine *e, dmi_queued_step *w); /* true: the payload is here */
 } dmi_transport;
 extern const dmi_transport dmi_transport_direct, dmi_transport_mpi;
 
@@ -114,12 +116,12 @@ typedef struct dmi_peer {
     unsigned *slab_serial;
 } dmi_peer;
 
-/* What takes the place of the CPU's lanes where a worker owns a GPU. */
+/* Replaces the CPU's lanes if a worker owns a GPU. */
 typedef struct dmi_device {
     dm_status (*settings)(void);                          /* DM_ERR_CONFIG: the environment's are not understood */
     int (*count)(void);                                   /* GPUs of this host */
     const char *(*why_none)(void);                        /* why count() is 0 */
-    dm_status (*own_thread)(void);                        /* told once by a thread of the library's own */
+    dm_status (*own_thread)(void);                        /* called once by every thread of the library */
     int (*current)(void);                                 /* the calling thread's device; -1: not known */
     const dmi_backend *(*backend)(void);
     dmi_slab_ops (*slabs)(dmi_port *port);                /* port: where other processes find them; or NULL */
@@ -137,7 +139,7 @@ typedef struct dmi_device {
      * most `chunk_bytes`; 0: no more. Only where MPI has been seen to do that. */
     dm_status (*messages)(struct dmi_engine *e, int64_t chunk_bytes);
     void *(*map)(struct dmi_engine *e, int peer, int slab); /* memory of another process; NULL (logged): no way */
-    void (*unmap)(struct dmi_engine *e);                   /* all of it; nothing is under way */
+    void (*unmap)(struct dmi_engine *e);                    /* all of it; nothing is in flight */
     void (*quiesce)(int64_t until_ns);                     /* the process ends: devices use no more of it */
     /* Copies on e's device from its own memory to that of a GPU that is mapped here, so many times; waits. */
     dm_status (*carry)(struct dmi_engine *e, void *to, const void *from, int64_t bytes, int times, double *seconds);
@@ -171,21 +173,21 @@ typedef struct dmi_engine_config {
     int64_t chunk;            /* with a device: most bytes of a payload that goes through host memory */
     int64_t file_chunk;       /* with a device: most bytes of a file, or of a task's operand, at once */
     int file_threads;         /* with a device: how many threads move such chunks on the host */
-    dmi_slab_ops host_memory; /* with a device: where such blocks pass; other processes of the host map it as
-                                      * slab DMI_MAX_SLABS - 1 */
-    int64_t push_kernel;      /* with a device: blocks of at most so many bytes go to peers by a kernel */
+    dmi_slab_ops host_memory; /* with a device: where such payloads pass; other processes of the host map it as
+                               * slab DMI_MAX_SLABS - 1 */
+    int64_t push_kernel;      /* with a device: payloads of at most so many bytes go to peers by a kernel */
     int map_compile;          /* with a device: enum dmi_config_map_compile */
     const char *cache_dir;    /* with a device: the option; lives as long as the engine */
     double link_gbps, link_latency_us;
-    bool pool_debug; /* memory changes hands only when its last user is done */
+    bool pool_debug; /* an allocation is reused only when its last user is done */
     bool pool_own;
     bool capture;  /* with a device: each step's work runs as a graph */
     const char *fault; /* planted fault of tests: "compute:N" fails the N-th kernel step, "overrun:N" lets it
                         * write behind its output, "alloc:N" fails the N-th allocation, on a GPU "file:N" the
-                        * N-th part of a file */
+                        * N-th file range */
     void (*retired)(void *context, dmi_instance *inst); /* a command's last step is done; may be NULL */
-    /* Asked while the executor waits for commands under way: what else this endpoint has to do for others. 1: something
-     * moved, 0: nothing, -1: the session is over. NULL: there is nothing. */
+    /* Asked while the executor waits for commands in flight: what else this endpoint has to do for others. 1:
+     * something moved, 0: nothing, -1: the session is over. NULL: there is nothing. */
     int (*meanwhile)(void *context);
     void *context;
 } dmi_engine_config;
@@ -234,6 +236,20 @@ dmi_stamp dmi_engine_done(const dmi_engine *e);
 /* Marks the instance failed; keeps the first report for the master. status 0: the consequence of an earlier failure,
  * nothing new to report. Its outputs are poisoned step by step: */
 void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const char *text);
+/* A command that failed, as one number: never 0. */
+static inline uint64_t dmi_culprit(uint64_t command, int op)
+{
+    return command << 16 | (uint64_t)op;
+}
+/* The culprit of a failed command; 0: it has not failed. */
+uint64_t dmi_engine_culprit(const dmi_instance *inst);
+/* Marks the instance failed as a consequence of that culprit. */
+void dmi_engine_inherit(dmi_engine *e, dmi_instance *inst, uint64_t culprit);
+/* The same, because an operand is poisoned. Reports it if no output inherits the poison, as in reads and
+ * saves. */
+void dmi_engine_fail_by_input(dmi_engine *e, dmi_instance *inst, int operand);
+/* "a holds the result of command 7 (gemm), which failed" */
+void dmi_culprit_text(const char *operand, uint64_t culprit, char *text, size_t room);
 /* A step is done: what it was to write is poisoned if its command has failed, clean again if it is wholly rewritten.
  * Not earlier: commands before this one may still use that memory until the step may begin. */
 void dmi_engine_settle(const dmi_queued_step *w);
@@ -260,7 +276,7 @@ void dmi_transfer_check_source(dmi_engine *e, const dmi_queued_step *w);
 void *dmi_direct_map(dmi_engine *e, int peer, int index);
 void dmi_direct_unmap(dmi_engine *e);
 /* --- transport.c */
-/* How blocks go to a peer: "direct", "mpi"; between GPUs also "ipc", and "staged ..." through memory of the
+/* How payloads go to a peer: "direct", "mpi"; between GPUs also "ipc", and "staged ..." through memory of the
  * host. */
 const char *dmi_engine_transport(const dmi_engine *e, int peer);
 /* --- execute.c */

@@ -1,6 +1,6 @@
-/* A block is one message stream of the pair: chunks of at most CHUNK_BYTES in order, all with one tag, so that
- * MPI's own order (per sender, tag and communicator) matches the k-th PUSH with the k-th EXPECT. A chunk
- * without bytes says that the sender's command failed. The receive is posted when the place is free (the
+/* A payload is one message stream of the pair: chunks of at most CHUNK_BYTES in order, all with one tag, so
+ * that MPI's own order (per sender, tag and communicator) matches the k-th PUSH with the k-th EXPECT. A chunk
+ * without bytes says that the sender's command failed. The receive is posted when the destination is free (the
  * EXPECT's waits), so no message ever lands in memory in use; strided sides go through a packed buffer. */
 #include "exec/mpi_link.h"
 #include "kernels/direct.h"
@@ -14,7 +14,7 @@
 enum { TAG_BLOCK = 1, MOST_POSTED = 16 };
 
 struct dmi_message {
-    char *buffer;      /* packed; NULL: the block itself is contiguous */
+    char *buffer;      /* packed; NULL: the payload itself is contiguous */
     int count, done;   /* chunks */
     dmi_copy geometry; /* pack or unpack */
     dmi_arena arena;
@@ -91,7 +91,7 @@ static void send_chunks(dmi_engine *e, dmi_queued_step *w, char *source)
         int code = MPI_Isend(source ? source + i * CHUNK_BYTES : NULL, source ? chunk_bytes(w, i) : 0, MPI_BYTE,
                              e->mpi->rank[w->step->peer], TAG_BLOCK, e->mpi->data, &w->message->request[i]);
         if (dmi_mpi_check(code, "MPI_Isend") != DM_OK) {
-            fatal(e, "sending a block");
+            fatal(e, "sending a payload");
         }
     }
     if (source) {
@@ -99,13 +99,13 @@ static void send_chunks(dmi_engine *e, dmi_queued_step *w, char *source)
     }
 }
 
-static void receive_chunks(dmi_engine *e, dmi_queued_step *w, char *place)
+static void receive_chunks(dmi_engine *e, dmi_queued_step *w, char *destination)
 {
     for (int i = 0; i < w->message->count; i++) {
-        int code = MPI_Irecv(place + i * CHUNK_BYTES, chunk_bytes(w, i), MPI_BYTE, e->mpi->rank[w->step->peer],
-                             TAG_BLOCK, e->mpi->data, &w->message->request[i]);
+        int code = MPI_Irecv(destination + i * CHUNK_BYTES, chunk_bytes(w, i), MPI_BYTE,
+                             e->mpi->rank[w->step->peer], TAG_BLOCK, e->mpi->data, &w->message->request[i]);
         if (dmi_mpi_check(code, "MPI_Irecv") != DM_OK) {
-            fatal(e, "receiving a block");
+            fatal(e, "receiving a payload");
         }
     }
 }
@@ -116,7 +116,7 @@ static bool chunks_arrived(dmi_engine *e, struct dmi_message *m)
         MPI_Status status;
         int flag = 0, bytes = 0;
         if (dmi_mpi_check(MPI_Test(&m->request[m->done], &flag, &status), "MPI_Test") != DM_OK) {
-            fatal(e, "receiving a block");
+            fatal(e, "receiving a payload");
         }
         if (!flag) {
             return false;
@@ -157,7 +157,7 @@ static bool test_push(dmi_engine *e, dmi_queued_step *w)
     int flag = 0;
     int code = MPI_Testall(w->message->count, w->message->request, &flag, MPI_STATUSES_IGNORE);
     if (dmi_mpi_check(code, "MPI_Testall") != DM_OK) {
-        fatal(e, "sending a block");
+        fatal(e, "sending a payload");
     }
     if (flag) {
         free_message(w);
@@ -174,8 +174,8 @@ static bool mpi_grant(dmi_engine *e, dmi_queued_step *w)
 {
     const dmi_copy *g = w->step->desc;
     int64_t offset = 0, elem = dmi_dtype_bytes(g->dst_dtype);
-    char *place = dmi_ref_pointer(w->inst, &w->step->ref[0]);
-    bool straight = place && dmi_mpi_contiguous(g, true, &offset);
+    char *destination = dmi_ref_pointer(w->inst, &w->step->ref[0]);
+    bool straight = destination && dmi_mpi_contiguous(g, true, &offset);
     if (!straight && e->mpi->posted >= MOST_POSTED) {
         return false;
     }
@@ -184,17 +184,18 @@ static bool mpi_grant(dmi_engine *e, dmi_queued_step *w)
         return false;
     }
     if (straight) {
-        place += offset * elem;
+        destination += offset * elem;
     } else {
         w->message->buffer = malloc((size_t)w->step->bytes);
-        if (!w->message->buffer || (place && !dmi_copy_unpack(g, &w->message->geometry, &w->message->arena))) {
+        if (!w->message->buffer ||
+            (destination && !dmi_copy_unpack(g, &w->message->geometry, &w->message->arena))) {
             free_message(w);
             return false;
         }
-        place = w->message->buffer;
+        destination = w->message->buffer;
         e->mpi->posted++;
     }
-    receive_chunks(e, w, place);
+    receive_chunks(e, w, destination);
     return true;
 }
 
@@ -204,12 +205,12 @@ static bool mpi_arrive(dmi_engine *e, dmi_queued_step *w)
     if (!chunks_arrived(e, m)) {
         return false;
     }
-    char *place = dmi_ref_pointer(w->inst, &w->step->ref[0]);
+    char *destination = dmi_ref_pointer(w->inst, &w->step->ref[0]);
     if (m->poisoned) {
         dmi_engine_fail(e, w->inst, DM_OK, "");
-    } else if (place) {
+    } else if (destination) {
         if (m->buffer) {
-            dmi_run_copy(e->config.backend, NULL, &m->geometry, m->buffer, place);
+            dmi_run_copy(e->config.backend, NULL, &m->geometry, m->buffer, destination);
         }
         atomic_fetch_add_explicit(&e->port->tally.bytes_received, w->step->bytes, memory_order_relaxed);
     }
@@ -218,7 +219,7 @@ static bool mpi_arrive(dmi_engine *e, dmi_queued_step *w)
     return true;
 }
 
-/* --- blocks that are packed elsewhere --- */
+/* --- payloads that are packed elsewhere --- */
 
 bool dmi_mpi_push_packed(dmi_engine *e, dmi_queued_step *w, char *buffer)
 {

@@ -164,9 +164,9 @@ static void write_process(FILE *to, const char *end)
             (int)getpid(), host, (int)getpid(), end);
 }
 
-static void part_path(char *out, size_t room, const char *path, int worker)
+static void worker_path(char *out, size_t room, const char *path, int worker)
 {
-    snprintf(out, room, "%s.%d.part", path, worker);
+    snprintf(out, room, "%s.%d.worker_file", path, worker);
 }
 
 enum { PATH_ROOM = 320 };
@@ -179,27 +179,27 @@ static void close_file(FILE *file, const char *path)
     }
 }
 
-void dmi_trace_write_part(const dmi_engine *e, const char *path)
+void dmi_trace_write_worker(const dmi_engine *e, const char *path)
 {
-    char part[PATH_ROOM];
+    char worker_file[PATH_ROOM];
     if (!e->trace) {
         return;
     }
-    part_path(part, sizeof part, path, e->config.me);
-    FILE *to = fopen(part, "w");
+    worker_path(worker_file, sizeof worker_file, path, e->config.me);
+    FILE *to = fopen(worker_file, "w");
     if (!to) {
-        dmi_log(DMI_LOG_WARN, "timeline: cannot write %s: %s", part, strerror(errno));
+        dmi_log(DMI_LOG_WARN, "timeline: cannot write %s: %s", worker_file, strerror(errno));
         return;
     }
     write_lanes(to, e);
     write_process(to, ",\n");
-    close_file(to, part);
+    close_file(to, worker_file);
 }
 
-static bool append(FILE *to, const char *part)
+static bool append(FILE *to, const char *worker_file)
 {
     char buffer[1 << 14];
-    FILE *from = fopen(part, "r");
+    FILE *from = fopen(worker_file, "r");
     if (!from) {
         return false;
     }
@@ -208,7 +208,7 @@ static bool append(FILE *to, const char *part)
     }
     bool ok = !ferror(from);
     fclose(from);
-    return ok && unlink(part) == 0;
+    return ok && unlink(worker_file) == 0;
 }
 
 dm_status dmi_trace_try(const char *path)
@@ -226,7 +226,7 @@ dm_status dmi_trace_try(const char *path)
 
 void dmi_trace_join(const dmi_engine *e, const char *path)
 {
-    char part[PATH_ROOM], missing[256] = "";
+    char worker_file[PATH_ROOM], missing[256] = "";
     int lost = 0;
     if (!e->trace) {
         return;
@@ -238,8 +238,8 @@ void dmi_trace_join(const dmi_engine *e, const char *path)
     }
     fputs("[\n", to);
     for (int w = 0; w < e->config.endpoints - 1; w++) {
-        part_path(part, sizeof part, path, w);
-        if (!append(to, part)) {
+        worker_path(worker_file, sizeof worker_file, path, w);
+        if (!append(to, worker_file)) {
             size_t used = strlen(missing);
             snprintf(missing + used, sizeof missing - used, " %d", w);
             lost++;

@@ -2,9 +2,9 @@
  * Perfetto): one row a lane, one complete event a step.
  *
  * A lane's buffer has one writer, the thread that runs the lane, so recording takes no lock. Every worker
- * writes its events to a part beside the file; once all have left, the master joins the parts. Times are those
- * of the monotonic clock: the processes of one host share it, those of several hosts are aligned by their
- * clocks only. */
+ * writes its events to a worker file beside the timeline; once all have left, the master joins these files.
+ * Times are those of the monotonic clock: the processes of one host share it, those of several hosts are
+ * aligned by their clocks only. */
 #ifndef DMI_TRACE_H
 #define DMI_TRACE_H
 
@@ -16,12 +16,12 @@ dmi_trace *dmi_trace_create(int64_t most);
 void dmi_trace_destroy(dmi_trace *trace);
 enum { DMI_TRACE_MOST = 1000000 };
 
-/* A worker's part of the timeline `path`: <path>.<worker>.part. What fails is logged. */
-void dmi_trace_write_part(const dmi_engine *e, const char *path);
+/* The worker file of the timeline `path`: <path>.<worker>.part. What fails is logged. */
+void dmi_trace_write_worker(const dmi_engine *e, const char *path);
 /* At the start: can the file be written? DM_ERR_CONFIG. */
 DM_CHECKED dm_status dmi_trace_try(const char *path);
-/* The parts of all workers and the master's own events become `path`; the parts go. Missing ones are named in a
- * warning. */
+/* Joins the worker files and the master's own events to `path`, and deletes the worker files. Missing ones are
+ * named in a warning. */
 void dmi_trace_join(const dmi_engine *e, const char *path);
 
 #endif

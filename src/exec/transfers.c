@@ -1,4 +1,4 @@
-/* The SEND and RECV lanes of the CPU: blocks to and from peers, by the transport of each pair. */
+/* The SEND and RECV lanes of the CPU: payloads to and from peers, by the transport of each pair. */
 #include "exec/engine.h"
 
 void dmi_lane_advance(dmi_engine *e, int lane)
@@ -15,7 +15,7 @@ void dmi_transfer_check_source(dmi_engine *e, const dmi_queued_step *w)
     const dmi_ref *ref = &w->step->ref[0];
     dmi_memory *source = ref->kind == DMI_REF_OPERAND ? w->inst->memory[ref->index] : NULL;
     if (source && atomic_load(&source->poisoned) && !atomic_load(&w->inst->failed)) {
-        dmi_engine_fail(e, w->inst, DM_OK, "");
+        dmi_engine_fail_by_input(e, w->inst, ref->index);
     }
 }
 

@@ -1,4 +1,4 @@
-/* How blocks go from one endpoint to another, in words. */
+/* How payloads go from one endpoint to another, in words. */
 #include "exec/gpu/parts.h"
 
 const char *dmi_engine_transport(const dmi_engine *e, int peer)

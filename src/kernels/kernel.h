@@ -43,7 +43,7 @@ typedef struct dmi_kernel_call {
     double scalar[2];         /* alpha and beta, or scale and beta */
     const dmi_number *number; /* [numbers] of the call: what kernels.def says */
     int numbers;
-    const dmi_arrival *arrival; /* WAITS: [parts] where arrivals are told; NULL: all is here */
+    const dmi_arrival *arrival; /* WAITS: [chunks] where arrivals are counted; NULL: all is here */
     const void *tail;           /* HOST: variable part of the command, */
     int64_t tail_bytes;
     int refs, worker; /* HOST: how many references; which worker */

@@ -1,7 +1,8 @@
 /* Commands to other hosts. The hosts form a binomial tree, the master's at the root; each leader passes the
- * frames of its ring on to its children, and puts what it gets from its parent into its own ring. A parent has
- * at most MOST_UNACKED unacknowledged messages to a child, so a slow host blocks the master as a full command
- * ring does, and MPI never queues unexpected messages. Reports go straight to the master, one a SYNC. */
+ * frames of its command ring on to its children, and puts what it gets from its parent into its own command
+ * ring. A parent has at most MOST_UNACKED unacknowledged messages to a child, so a slow host blocks the master
+ * as a full command ring does, and MPI never queues unexpected messages. Reports go straight to the master, one
+ * a SYNC. */
 #include "launch/job.h"
 
 #include <assert.h>
@@ -22,8 +23,8 @@ typedef struct report {
 
 typedef struct child {
     int rank;
-    uint64_t cursor;      /* in the ring */
-    int sending, unacked; /* sending: a send is under way */
+    uint64_t cursor;      /* in the command ring */
+    int sending, unacked; /* sending: a send is in flight */
     char *buffer;
     MPI_Request send, ack;
     char ack_byte;
@@ -35,7 +36,7 @@ struct dmi_forward {
     uint32_t room;       /* bytes of a message */
     int parent;          /* rank, or -1 */
     char *in;            /* from the parent */
-    int in_bytes, in_at; /* frames in it, put into the ring so far */
+    int in_bytes, in_at; /* frames in it, put into the command ring so far */
     MPI_Request receive, acknowledge;
     dmi_ring_writer ring; /* of this host (not the master's) */
     bool stopped;         /* the STOP frame has passed */
@@ -117,7 +118,7 @@ static bool tested(MPI_Request *request, MPI_Status *status)
     return flag;
 }
 
-/* Whole frames from the ring into one message, as many as fit. */
+/* Whole frames from the command ring into one message, as many as fit. */
 static int collect(const dmi_job *job, child *c, uint32_t room)
 {
     int bytes = 0;
@@ -169,7 +170,7 @@ static void note_forwarded(dmi_job *job)
     }
 }
 
-/* From the parent into the ring; the acknowledgement follows when all of a message is in. */
+/* From the parent into the command ring; the acknowledgement follows when all of a message is in. */
 static bool serve_parent(dmi_job *job)
 {
     dmi_forward *f = job->forward;
@@ -182,11 +183,11 @@ static bool serve_parent(dmi_job *job)
     }
     while (f->in_at < f->in_bytes) {
         const dmi_frame *frame = (const dmi_frame *)(const void *)(f->in + f->in_at);
-        void *place = dmi_ring_reserve(&f->ring, frame->bytes);
-        if (!place) {
+        void *at = dmi_ring_reserve(&f->ring, frame->bytes);
+        if (!at) {
             return moved;
         }
-        memcpy(place, frame, frame->bytes);
+        memcpy(at, frame, frame->bytes);
         f->stopped = f->stopped || frame->kind == DMI_FRAME_STOP;
         f->in_at += (int)frame->bytes;
         dmi_ring_publish(&f->ring, frame->bytes);

@@ -12,7 +12,7 @@ enum { TAG_PROBE = 3, SIZES = sizeof sizes / sizeof *sizes };
 /* As one MPI message, and near the full rate of links inside a host. */
 #define CHUNK_BYTES (INT64_C(8) << 20)
 
-/* Eight bytes that no other pair, size or place has. */
+/* Eight bytes that no other pair, size or position has. */
 static uint64_t value(int from, int to, int64_t bytes, int64_t i)
 {
     uint64_t x = ((uint64_t)from << 48) ^ ((uint64_t)to << 32) ^ ((uint64_t)bytes << 8) ^ (uint64_t)i;
@@ -134,7 +134,7 @@ static dm_status try_device(dmi_job *job, dmi_engine *e)
         mine = t.stuck;
         status = dmi_job_agree(job, status);
         MPI_Allreduce(&mine, &stuck, 1, MPI_INT, MPI_MAX, job->ctl);
-        t.stuck = stuck; /* of the others' messages some may still be under way to here */
+        t.stuck = stuck; /* of the others' messages some may still be in flight to here */
         status = stuck && status != DM_ERR_TIMEOUT
                      ? dmi_fail(DM_ERR_TIMEOUT, "a message between GPUs has not come")
                      : status;
@@ -179,7 +179,7 @@ dm_status dmi_job_probe_messages(dmi_job *job, dmi_engine *e)
         status = dmi_fail(status, "transport=cuda_mpi, but %s", text);
     } else if (status != DM_ERR_TIMEOUT) {
         if (job->rank == 0) { /* the same on all */
-            dmi_log(all ? DMI_LOG_WARN : DMI_LOG_INFO, "%s: blocks between GPUs pass through host memory",
+            dmi_log(all ? DMI_LOG_WARN : DMI_LOG_INFO, "%s: payloads between GPUs pass through host memory",
                     dmi_error_text());
         }
         status = DM_OK;

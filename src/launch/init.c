@@ -1,6 +1,6 @@
 /* dm_init: which kind of launch this is. */
 #include "launch/launch.h"
-#include "launch/placement/place.h"
+#include "launch/placement/placement.h"
 
 #include <stdlib.h>
 #include <string.h>

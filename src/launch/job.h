@@ -19,7 +19,7 @@ typedef struct dmi_job {
     int *host_of;          /* [endpoints] number of its (pretended) host; the master's is 0 */
     int hosts;
     int *leader;           /* [hosts] endpoint that owns the host's hub */
-    int *consumer;         /* endpoints that read this host's ring (and the forwarder, if it forwards) */
+    int *consumer; /* endpoints that read this host's command ring (and the forwarder, if it forwards) */
     int nconsumer;
     bool *direct;          /* [endpoints] direct transport to it passed its check */
     dmi_config config;     /* rank 0's */

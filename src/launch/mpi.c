@@ -1,6 +1,6 @@
 /* Sessions over the ranks of an MPI job. */
 #include "launch/job.h"
-#include "launch/places.h"
+#include "launch/placements.h"
 
 #include <dmath/dmath_mpi.h>
 #include <sched.h>
@@ -9,8 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- master
- * --------------------------------------------------------------------------------------------------- */
+/* --- master ----------------------------------------------------------------------------------------------- */
 
 static bool master_progress(dmi_session *s)
 {
@@ -54,7 +53,8 @@ static void master_stop(dmi_session *s)
     leave(job);
 }
 
-/* Of one host, where all see that the ring is closed. Messages under way would come into memory that is freed.
+/* Of one host, where all see that the command ring is closed. Messages in flight would arrive into memory that is
+ * freed.
  */
 static bool abandon_ranks(dmi_session *s)
 {
@@ -76,7 +76,7 @@ static const char left[] =
 static const dmi_launch one_host = {"mpi", NULL, NULL, master_stop, NULL, abandon_ranks, left};
 static const dmi_launch many_hosts = {
     "mpi", master_progress, master_published, master_stop, NULL, abandon_ranks, left};
-/* one host, but blocks go by message: waiting must poll */
+/* one host, but payloads go by message: waiting must poll */
 static bool nothing_moves(dmi_session *s)
 {
     (void)s;
@@ -84,11 +84,11 @@ static bool nothing_moves(dmi_session *s)
 }
 static const dmi_launch message_host = {"mpi", nothing_moves, NULL, master_stop, NULL, abandon_ranks, left};
 
-/* Collective, with option placement: what all workers say of their places, at the master. */
-static dm_status gather_placements(dmi_job *job, const dmi_placement *mine, dmi_session *s)
+/* Collective, with option placement: the placement reports of all workers, at the master. */
+static dm_status gather_placements(dmi_job *job, const dmi_placement_report *mine, dmi_session *s)
 {
-    const dmi_placement nothing = {0};
-    dmi_placement *all = s ? calloc((size_t)job->ranks, sizeof *all) : NULL;
+    const dmi_placement_report nothing = {0};
+    dmi_placement_report *all = s ? calloc((size_t)job->ranks, sizeof *all) : NULL;
     dm_status status =
         dmi_job_agree(job, !s || all ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for %d ranks", job->ranks));
     if (status == DM_OK) {
@@ -130,8 +130,7 @@ static dm_status open_master(dmi_job *job, dmi_session **out)
     return DM_OK;
 }
 
-/* --- worker
- * --------------------------------------------------------------------------------------------------- */
+/* --- worker ----------------------------------------------------------------------------------------------- */
 
 static bool worker_service(dmi_worker *w)
 {
@@ -157,20 +156,20 @@ static void unbind(void)
     (void)sched_setaffinity(0, sizeof all, &all);
 }
 
-/* This thread is the worker's: it goes to its place before anything is made, so that pinned memory is first
+/* This thread is the worker's: it goes to its CPUs before anything is made, so that pinned memory is first
  * touched there, and threads of the device's library begin there. */
-static bool take_place(const dmi_job *job, dmi_placement *told, cpu_set_t *before)
+static bool take_placement(const dmi_job *job, dmi_placement_report *report, cpu_set_t *before)
 {
-    dmi_places places;
-    dmi_place place;
-    dmi_places_begin(&job->config, job->device, &places);
-    dmi_places_choose(&places, job->me, job->device_number, &place, told);
-    dmi_places_end(&places);
-    return dmi_place_enter(&place, before);
+    dmi_placements placements;
+    dmi_placement placement;
+    dmi_placements_begin(&job->config, job->device, &placements);
+    dmi_placements_choose(&placements, job->me, job->device_number, &placement, report);
+    dmi_placements_end(&placements);
+    return dmi_placement_enter(&placement, before);
 }
 
 /* Serves until the session ends. */
-static dm_status serve_session(dmi_job *job, dmi_worker *w, dmi_placement *told)
+static dm_status serve_session(dmi_job *job, dmi_worker *w, dmi_placement_report *report)
 {
     if (!job->device && job->config.bind == DMI_BIND_AUTO) {
         unbind();
@@ -178,8 +177,8 @@ static dm_status serve_session(dmi_job *job, dmi_worker *w, dmi_placement *told)
     int blas = dmi_cpu_blas_threads(job->config.blas_threads);
     dm_status status = dmi_job_probe(job, &w->engine);
     if (status == DM_OK && job->config.placement) {
-        dmi_places_peers(&w->engine, told);
-        status = gather_placements(job, told, NULL);
+        dmi_placements_peers(&w->engine, report);
+        status = gather_placements(job, report, NULL);
     }
     if (status == DM_OK) {
         w->profile = job->profile; /* with what the probe has found */
@@ -198,9 +197,9 @@ static dm_status serve(dmi_job *job)
 {
     dmi_worker *w = calloc(1, sizeof *w);
     dm_status status = DM_ERR_NOMEM;
-    dmi_placement told;
+    dmi_placement_report report;
     cpu_set_t before;
-    bool moved = take_place(job, &told, &before);
+    bool moved = take_placement(job, &report, &before);
     if (w) {
         dmi_port *port = dmi_hub_port(&job->hub, job->me);
         dmi_slab_ops host = dmi_slab_ops_shared(port), slabs = job->device ? job->device->slabs(port) : host;
@@ -209,7 +208,7 @@ static dm_status serve(dmi_job *job)
     }
     status = dmi_job_agree(job, status);
     if (status == DM_OK) {
-        status = serve_session(job, w, &told);
+        status = serve_session(job, w, &report);
         if (job->device) {
             job->device->disconnect(&w->engine);
         }
@@ -224,7 +223,7 @@ static dm_status serve(dmi_job *job)
         dmi_worker_finish(w);
     }
     if (moved) { /* dm_init_comm gives the thread back to the program */
-        dmi_place_leave(&before);
+        dmi_placement_leave(&before);
     }
     free(w);
     return status;

@@ -26,16 +26,15 @@ static bool right(const unsigned char *p, int from, int to)
 static dm_status try_direct(dmi_job *job, dmi_engine *e, bool *got)
 {
     dmi_allocation allocation;
-    int n = job->workers + 1, *place = calloc(2 * (size_t)n, sizeof *place);
-    dm_status status = place ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for a probe");
+    int n = job->workers + 1;
+    dm_status status = DM_OK;
     if (e->host_memory) { /* beside a GPU this is where payloads of the master pass */
         allocation = (dmi_allocation){.base = e->host_memory, .slab = DMI_MAX_SLABS - 1};
-    } else if (status == DM_OK) {
+    } else {
         status = dmi_pool_alloc(e->config.pool, (int64_t)n * PROBE_BYTES, DMI_OWNER_STAGING, &allocation);
     }
     status = dmi_job_agree(job, status);
     if (status != DM_OK) {
-        free(place);
         return status;
     }
     int mine[2] = {allocation.slab, (int)allocation.offset}, *by_rank = calloc(2 * (size_t)n, sizeof *by_rank);
@@ -62,7 +61,6 @@ static dm_status try_direct(dmi_job *job, dmi_engine *e, bool *got)
     if (!e->host_memory) {
         (void)!dmi_pool_free(e->config.pool, &allocation, &now);
     }
-    free(place);
     free(by_rank);
     return status;
 }

@@ -2,7 +2,7 @@
 #include "exec/trace.h"
 #include "launch/launch.h"
 #include "launch/pairs.h"
-#include "launch/places.h"
+#include "launch/placements.h"
 #include "worker/worker.h"
 
 #include <pthread.h>
@@ -14,7 +14,7 @@
 typedef struct worker_thread {
     dmi_worker worker;
     pthread_t thread;
-    dmi_place place;
+    dmi_placement place;
 } worker_thread;
 
 typedef struct thread_launch {
@@ -27,7 +27,7 @@ typedef struct thread_launch {
     int *host_of;             /* pretended hosts of workers with GPUs, or NULL */
     int *consumer;
     worker_thread *thread;
-    dmi_placement *placement; /* [workers] */
+    dmi_placement_report *placement; /* [workers] */
 } thread_launch;
 
 int dmi_host_cores(void)
@@ -73,7 +73,7 @@ static void *worker_main(void *arg)
 {
     worker_thread *t = arg;
     const dmi_device *device = t->worker.engine.config.device;
-    (void)dmi_place_enter(&t->place, NULL);
+    (void)dmi_placement_enter(&t->place, NULL);
     if (device && (device->own_thread() != DM_OK || device->use(t->worker.engine.config.device_number) != DM_OK)) {
         dmi_log(DMI_LOG_ERROR, "worker %d: %s", t->worker.me, dmi_error_text()); /* its commands will fail */
     }
@@ -171,9 +171,9 @@ static const dmi_launch launch_ops = {"threads",
                                       abandon_threads,
                                       "its threads and their memory stay until the process ends"};
 
-/* This thread goes to the worker's place meanwhile: pinned memory is first touched, and threads of the device's
+/* This thread goes to the worker's CPUs meanwhile: pinned memory is first touched, and threads of the device's
  * library are begun, where the worker will run. */
-static dm_status start_worker(thread_launch *l, int w, int number, dmi_places *places)
+static dm_status start_worker(thread_launch *l, int w, int number, dmi_placements *placements)
 {
     dmi_slab_ops host = dmi_slab_ops_anonymous();
     dmi_slab_ops slabs = l->device ? l->device->slabs(NULL) : l->config.pool_own ? dmi_slab_ops_malloc() : host;
@@ -182,17 +182,17 @@ static dm_status start_worker(thread_launch *l, int w, int number, dmi_places *p
     l->consumer[w] = w;
     port->pid = (int)getpid();
     dmi_host_name(port->host, sizeof port->host);
-    dmi_places_choose(places, w, number, &l->thread[w].place, &l->placement[w]);
-    bool moved = dmi_place_enter(&l->thread[w].place, &before);
+    dmi_placements_choose(placements, w, number, &l->thread[w].place, &l->placement[w]);
+    bool moved = dmi_placement_enter(&l->thread[w].place, &before);
     dm_status status = dmi_worker_start(&l->thread[w].worker, w, &l->config, &l->profile, &l->hub, &slabs,
                                         l->device, number, &host);
     if (moved) {
-        dmi_place_leave(&before);
+        dmi_placement_leave(&before);
     }
     return status;
 }
 
-/* Blocks between workers that are no neighbours pass through the host. */
+/* Payloads between workers that are no neighbours pass through the host. */
 static dm_status part_workers(thread_launch *l)
 {
     l->host_of = l->host_of ? l->host_of : calloc((size_t)l->workers, sizeof *l->host_of);
@@ -239,16 +239,16 @@ static dm_status start_workers(thread_launch *l)
 {
     int gpus = l->device ? l->device->count() : 1;
     dm_status status = DM_OK;
-    dmi_places places;
-    dmi_places_begin(&l->config, l->device, &places);
+    dmi_placements placements;
+    dmi_placements_begin(&l->config, l->device, &placements);
     for (int w = 0; w < l->workers && status == DM_OK; w++) {
-        status = start_worker(l, w, w % gpus, &places);
+        status = start_worker(l, w, w % gpus, &placements);
         l->made += status == DM_OK;
     }
-    dmi_places_end(&places);
+    dmi_placements_end(&placements);
     status = status == DM_OK && l->device ? connect_workers(l) : status;
     for (int w = 0; w < l->workers && status == DM_OK; w++) {
-        dmi_places_peers(&l->thread[w].worker.engine, &l->placement[w]);
+        dmi_placements_peers(&l->thread[w].worker.engine, &l->placement[w]);
         if (pthread_create(&l->thread[w].thread, NULL, worker_main, &l->thread[w]) != 0) {
             status = dmi_fail(DM_ERR_NOMEM, "cannot start the thread of worker %d", w);
         } else {
@@ -380,7 +380,7 @@ static dm_status launch(const dmi_config *config, int workers, dmi_session **out
         status = dmi_session_open(&l->config, &l->profile, &l->hub, &slabs, l->consumer, workers, &s);
     }
     if (status != DM_OK) {
-        if (l->started > 0) { /* they only know the ring: tell them to go */
+        if (l->started > 0) { /* they only know the command ring: tell them to go */
             dmi_ring_writer writer = {.hub = &l->hub, .consumer = l->consumer, .nconsumer = l->started};
             dmi_frame *frame = dmi_ring_reserve(&writer, sizeof *frame);
             *frame = (dmi_frame){.bytes = sizeof *frame, .kind = DMI_FRAME_STOP, .command = 1};

@@ -101,8 +101,7 @@ static void drop_handle(dmi_session *s, uint32_t slot)
     }
 }
 
-/* --- layouts
- * -------------------------------------------------------------------------------------------------- */
+/* --- layouts ---------------------------------------------------------------------------------------------- */
 
 static void send_layout(dmi_session *s, const dmi_layout_spec *spec, uint32_t id)
 {
@@ -205,8 +204,7 @@ dm_status dmi_layout_spec_from(dmi_session *s, const dm_layout *layout, dm_dtype
     return DM_OK;
 }
 
-/* --- arrays
- * --------------------------------------------------------------------------------------------------- */
+/* --- arrays ----------------------------------------------------------------------------------------------- */
 
 static dm_status admit_array(dmi_session *s, const dmi_layout *layout, dm_dtype dtype)
 {

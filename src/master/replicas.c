@@ -12,7 +12,7 @@ enum { MOST = 64 };
 
 typedef struct replica {
     dmi_storage *source;
-    dmi_desc desc;      /* the part of the source */
+    dmi_desc desc;      /* the view of the source */
     uint32_t layout_id; /* the array's */
     dm_array array;
     int64_t bytes; /* at each worker */

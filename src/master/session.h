@@ -37,8 +37,8 @@ typedef struct dmi_interned { /* a layout the workers know */
 } dmi_interned;
 enum { DMI_LAYOUT_BUCKETS = 256 };
 
-/* WAITING: a wait was given up, and may be taken up again. LOST: a command was not sent, because the ring stayed full.
- * BROKEN: a worker could not take part in a command. */
+/* WAITING: a wait was given up, and may be taken up again. LOST: a command was not sent, because the command
+ * ring stayed full. BROKEN: a worker could not take part in a command. */
 enum dmi_stuck { DMI_NOT_STUCK, DMI_STUCK_WAITING, DMI_STUCK_LOST, DMI_STUCK_BROKEN };
 
 /* How the workers of a session live: threads of this process, or ranks of an MPI job. */
@@ -46,7 +46,7 @@ typedef struct dmi_session dmi_session;
 typedef struct dmi_launch {
     const char *name;
     bool (*progress)(dmi_session *s);  /* messages: true if something moved; NULL: there are none */
-    void (*published)(dmi_session *s); /* a frame was put into the ring; NULL: nobody else needs it */
+    void (*published)(dmi_session *s); /* a frame was put into the command ring; NULL: nobody else needs it */
     void (*stop)(dmi_session *s);      /* after the STOP frame: until all workers have left */
     void (*quiesce)(dmi_session *s);   /* the process ends before the session: no more kernels; may be NULL */
     /* Ends workers some of which wait for ever, and frees them; false: they cannot be ended so. */
@@ -90,11 +90,12 @@ struct dmi_session {
     void *scrap;         /* where frames go that no worker will get */
     dmi_plan_cache *plans; /* worker 0's, for what the master must know of them; NULL: no replicas are kept */
     struct dmi_replicas *replicas;
-    int transfer_failed; /* the last transfer to or from the caller met poison */
-    struct dmi_placement *placement; /* [workers] with option placement: where they are; else NULL */
+    /* the failed command whose result the last transfer to or from the caller met; 0: none */
+    uint64_t transfer_culprit;
+    struct dmi_placement_report *placement; /* [workers] with option placement: where they are; else NULL */
 };
 
-/* What the program wants to be told of failures by; call NULL: nothing. */
+/* The program's error handler; call NULL: nothing. */
 typedef struct dmi_error_handler {
     dm_error_function call;
     void *context;
@@ -128,7 +129,7 @@ DM_CHECKED dm_status dmi_session_open(const dmi_config *config, const dmi_profil
 DM_CHECKED dm_status dmi_session_publish(dmi_session *s, const dmi_error_handler *on_error, dm_session **out);
 void dmi_session_close(dmi_session *s);
 /* --- wait.c */
-/* Puts a frame into the ring (blocking while it is full): reserve, fill in behind the head, send. */
+/* Puts a frame into the command ring (blocking while it is full): reserve, fill in behind the head, send. */
 void *dmi_frame_begin(dmi_session *s, uint32_t bytes, int kind, int op);
 void dmi_frame_send(dmi_session *s);
 /* Does nothing wait any more? (one look) */
@@ -157,7 +158,7 @@ DM_CHECKED dm_status dmi_array_make(dmi_session *s, dm_dtype dtype, const dmi_la
 void dmi_array_drop(dmi_session *s, dm_array a); /* a live one */
 /* Destroys what a call has made for itself and returns the call's status; the text of a failure stays. */
 DM_CHECKED dm_status dmi_array_release(dm_session *session, dm_array a, dm_status status);
-/* A handle on part of base's memory, described by desc. */
+/* A handle on a range of base's memory, described by desc. */
 DM_CHECKED dm_status dmi_view_make(dmi_session *s, dm_array base, const dmi_desc *desc, dm_array *out);
 /* --- scopes.c: arrays and views that go together */
 /* A new handle joins the innermost open scope. */

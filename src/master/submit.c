@@ -1,4 +1,4 @@
-/* The one path every op call takes from the user to the ring. */
+/* The one path every op call takes from the user to the command ring. */
 #include "master/session.h"
 
 #include <inttypes.h>
@@ -208,7 +208,7 @@ dm_status dmi_call_submit(dm_session *session, dmi_call *call, const dm_array *a
     return s->config.sync ? dmi_wait(s, s->command) : DM_OK;
 }
 
-/* The master's own part of a transfer, in its own engine. */
+/* The master's side of a transfer, in its own engine. */
 static dm_status take_part(dmi_session *s, const dmi_call *call, void *user)
 {
     dmi_plan *plan = NULL;
@@ -232,7 +232,7 @@ static dm_status take_part(dmi_session *s, const dmi_call *call, void *user)
     inst->work = work;
     inst->work_use = (dmi_stamp *)(void *)(work + plan->nwork + 1);
     inst->command = s->command + 1;
-    s->transfer_failed = 0;
+    s->transfer_culprit = 0;
     send_call(s, call, user);
     dmi_engine_submit(&s->engine, inst);
     return DM_OK;
@@ -261,9 +261,10 @@ dm_status dmi_call_wait(dm_session *session, dmi_call *call, const dm_array *arr
         return status;
     }
     status = dmi_wait(s, s->command);
-    if (status == DM_OK && s->transfer_failed) {
-        status = dmi_fail(DM_ERR_POISONED, "%s: the array holds the result of a command that failed earlier",
-                          dmi_call_name(call));
+    if (status == DM_OK && s->transfer_culprit != 0) {
+        char text[160];
+        dmi_culprit_text("the array", s->transfer_culprit, text, sizeof text);
+        status = dmi_fail(DM_ERR_POISONED, "%s: %s", dmi_call_name(call), text);
     }
     return status;
 }
@@ -271,6 +272,6 @@ dm_status dmi_call_wait(dm_session *session, dmi_call *call, const dm_array *arr
 void dmi_transfer_retired(void *context, dmi_instance *inst)
 {
     dmi_session *s = context;
-    s->transfer_failed = atomic_load(&inst->failed);
+    s->transfer_culprit = dmi_engine_culprit(inst);
     free(inst->work);
 }

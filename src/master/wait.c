@@ -184,7 +184,7 @@ void *dmi_frame_begin(dmi_session *s, uint32_t bytes, int kind, int op)
 {
     dmi_frame *frame = dmi_ring_reserve(&s->ring, bytes);
     waiting w = {0};
-    while (!frame && s->stuck < DMI_STUCK_LOST) { /* the slowest worker is a whole ring behind */
+    while (!frame && s->stuck < DMI_STUCK_LOST) { /* the slowest worker is a whole command ring behind */
         if (!wait_step(s, &w, ring_has_room, bytes) && s->stuck != DMI_STUCK_BROKEN) {
             dmi_log(DMI_LOG_ERROR,
                     "a worker is stuck and the command ring is full: commands from number %" PRIu64

@@ -1,4 +1,4 @@
-/* A function of the user's, run by every worker on the blocks it holds. */
+/* A user function, run by every worker on the rectangles it holds. */
 #include "ops/apply_parts.h"
 #include "ops/common_task.h"
 
@@ -61,8 +61,8 @@ dm_status dmi_apply_check_overlap(const dmi_call *call)
     return DM_OK;
 }
 
-/* A function that walks the blocks of several arrays of one shape together must find the same ones in all. */
-static dm_status check_blocks(const dmi_call *call)
+/* A function that walks the rectangles of several arrays of one shape together must find the same ones in all. */
+static dm_status check_rectangles(const dmi_call *call)
 {
     for (int i = 1; i < call->noperand; i++) {
         for (int j = 0; j < i; j++) {
@@ -74,7 +74,8 @@ static dm_status check_blocks(const dmi_call *call)
                 dmi_desc_describe(b, y, sizeof y);
                 return dmi_fail(
                     DM_ERR_LAYOUT,
-                    "%s: arrays[%d] (%s) and arrays[%d] (%s) have one shape, but worker %d has other blocks "
+                    "%s: arrays[%d] (%s) and arrays[%d] (%s) have one shape, but worker %d has other "
+                    "rectangles "
                     "of one than of the other: make one like the other (dm_array_like, dm_copy), or use "
                     "dm_apply_with and its option align",
                     dmi_call_name(call), j, x, i, y, worker);
@@ -90,10 +91,10 @@ dm_status dmi_apply_check(dmi_call *call)
         call->operand[i].mode = call->args.i[1 + i];
     }
     dm_status status = dmi_apply_check_overlap(call);
-    return status == DM_OK ? check_blocks(call) : status;
+    return status == DM_OK ? check_rectangles(call) : status;
 }
 
-/* Blocks of one operand here: the products of its regions' runs. */
+/* Rectangles of one operand here: the products of its regions' runs. */
 typedef struct listing {
     dmi_builder *b;
     dm_block *block;
@@ -135,7 +136,7 @@ static void add_region(listing *l, const dmi_desc *desc, const dmi_region *regio
     }
 }
 
-static void list_blocks(dmi_builder *b, const dmi_desc *desc, dmi_task_desc *task, int operand)
+static void list_rectangles(dmi_builder *b, const dmi_desc *desc, dmi_task_desc *task, int operand)
 {
     listing l = {.b = b};
     for (int pass = 0; pass < 2 && !b->failed; pass++) {
@@ -163,7 +164,7 @@ dm_status dmi_apply_plan(dmi_builder *b, const dmi_call *call)
         return DM_OK;
     }
     for (int i = 0; i < call->noperand; i++) {
-        list_blocks(b, &call->operand[i].desc, &task, i);
+        list_rectangles(b, &call->operand[i].desc, &task, i);
         task.mode[i] = call->operand[i].mode;
         refs[i] = dmi_ref_operand(i, call->operand[i].mode);
     }

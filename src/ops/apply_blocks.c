@@ -1,4 +1,4 @@
-/* Which blocks the workers have of an array: alike for two of them, or not. */
+/* Which rectangles the workers have of an array: alike for two of them, or not. */
 #include "ops/apply_parts.h"
 
 #include <string.h>

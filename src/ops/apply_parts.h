@@ -13,10 +13,10 @@ DM_CHECKED dm_status dmi_apply_check_overlap(const dmi_call *call);
 
 /* --- apply_blocks.c */
 bool dmi_same_extents(const dmi_desc *a, const dmi_desc *b);
-/* Two descriptors of one shape: does every worker have the same blocks of both, in the same order? *worker: one
- * that has not. */
+/* Two descriptors of one shape: does every worker have the same rectangles of both, in the same order? *worker:
+ * one that has not. */
 bool dmi_blocks_alike(const dmi_desc *a, const dmi_desc *b, int *worker);
-/* Is every dim but the first whole in every block? */
+/* Is every dim but the first whole in every rectangle? */
 bool dmi_blocks_whole_rows(const dmi_desc *a);
 
 #endif

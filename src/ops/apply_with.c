@@ -38,8 +38,8 @@ static dm_status take_rows(dmi_session *s, aligned *x, int i)
     return status;
 }
 
-/* Operands of operand 0's shape are given its blocks. Where it is a rectangle of another array, and some do not
- * have them, all get those that dm_array_like would have. */
+/* Operands of operand 0's shape are given its rectangles. Where it is a rectangle of another array, and some do
+ * not have them, all get those that dm_array_like would have. */
 static dm_status align(dmi_session *s, aligned *x)
 {
     int unused;

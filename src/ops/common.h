@@ -33,8 +33,8 @@ DM_CHECKED dm_status dmi_program_of(const char *text, int inputs, const dm_dtype
                                     dmi_map_program *program);
 
 /* --- common_file.c */
-/* The steps by which this worker moves its part of operand 0 from a .npy file (its whole part) or to one (what it holds
- * as replica 0). data_offset: bytes before the first element. */
+/* The steps by which this worker moves its shard of operand 0 from a .npy file (all of it) or to one (what it
+ * holds as replica 0). data_offset: bytes before the first element. */
 typedef struct dmi_file_plan {
     bool reading, fortran, swap;
     int64_t data_offset;

@@ -31,20 +31,20 @@ static void reverse_dims(dmi_region *region)
 typedef struct filing {
     dmi_builder *b;
     bool reading;
-    dmi_file_range part;
+    dmi_file_range range;
 } filing;
 
 static void add_part(void *context, const dmi_copy *geometry)
 {
     filing *f = context;
     dmi_ref ref = dmi_ref_operand(0, f->reading ? DMI_WRITE : DMI_READ);
-    f->part.geometry = *geometry;
+    f->range.geometry = *geometry;
     if (f->b->profile->gpu) { /* row-major in the plan's order of dims is the order of the file */
-        dmi_build_pack(f->b, geometry, f->reading ? &f->part.packed : &f->part.rest);
-        dmi_build_unpack(f->b, geometry, f->reading ? &f->part.rest : &f->part.packed);
+        dmi_build_pack(f->b, geometry, f->reading ? &f->range.packed : &f->range.rest);
+        dmi_build_unpack(f->b, geometry, f->reading ? &f->range.rest : &f->range.packed);
     }
-    dmi_build_kernel(f->b, f->reading ? DMI_KERNEL_file_read : DMI_KERNEL_file_write, &f->part, sizeof f->part,
-                     &ref, 1, NULL);
+    dmi_build_kernel(f->b, f->reading ? DMI_KERNEL_file_read : DMI_KERNEL_file_write, &f->range,
+                     sizeof f->range, &ref, 1, NULL);
 }
 
 /* Dims are ordered by decreasing stride in the file. So a file range is contiguous where the layout allows, and
@@ -57,8 +57,8 @@ dm_status dmi_plan_file(dmi_builder *b, const dmi_call *call, const dmi_file_pla
     for (int64_t i = 0; b->me < b->profile->workers && i < dmi_desc_region_count(a, b->me); i++) {
         filing f = {.b = b, .reading = plan->reading};
         dmi_copy copy;
-        f.part.data_offset = plan->data_offset;
-        f.part.swap = plan->swap;
+        f.range.data_offset = plan->data_offset;
+        f.range.swap = plan->swap;
         dmi_desc_region(a, b->me, i, &region);
         if (plan->fortran) {
             reverse_dims(&region);

@@ -170,7 +170,7 @@ dm_status dmi_task_run(const dmi_task_desc *desc, int worker, int operands, void
         size_t bytes = (size_t)desc->blocks[i] * sizeof(dm_block);
         blocks[i] = malloc(bytes + 1);
         if (!blocks[i]) {
-            status = dmi_fail(DM_ERR_NOMEM, "no memory for the blocks of %s", dmi_task_name(desc->number));
+            status = dmi_fail(DM_ERR_NOMEM, "no memory for the rectangles of %s", dmi_task_name(desc->number));
             break;
         }
         for (int64_t b = 0; b < desc->blocks[i]; b++) {

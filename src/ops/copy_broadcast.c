@@ -19,7 +19,7 @@ static int64_t want_count(const void *context, int worker)
     return dmi_desc_region_count(((const spread *)context)->dst, worker);
 }
 
-/* What region `which` of worker w's part of dst takes of src. */
+/* What region `which` of worker w's shard of dst takes of src. */
 static void want_region(const void *context, int worker, int64_t which, dmi_region *want)
 {
     const spread *s = context;
@@ -60,7 +60,7 @@ static void repeat(dmi_builder *b, const spread *s, const dmi_region *out, const
 dm_status dmi_plan_broadcast(dmi_builder *b, const dmi_desc *src, const dmi_desc *dst)
 {
     spread s = {src, dst};
-    int64_t n = b->me < b->profile->workers ? want_count(&s, b->me) : 0, landing = 0, landed = 0;
+    int64_t n = b->me < b->profile->workers ? want_count(&s, b->me) : 0, missing = 0, placed = 0;
     dm_dtype narrow = dmi_dtype_bytes(dst->dtype) < dmi_dtype_bytes(src->dtype) ? dst->dtype : src->dtype;
     dmi_ref own = dmi_ref_operand(0, DMI_READ), brought = own;
     bool *in_place = dmi_build_alloc(b, (size_t)n + 1), all = true;
@@ -68,12 +68,12 @@ dm_status dmi_plan_broadcast(dmi_builder *b, const dmi_desc *src, const dmi_desc
     for (int64_t i = 0; i < n && in_place; i++) {
         dmi_region want;
         want_region(&s, b->me, i, &want);
-        landing += want.count;
+        missing += want.count;
         in_place[i] = want.count == 0 || dmi_fetch_in_place(src, b->me, &want);
         all = all && in_place[i];
     }
     if (!all) {
-        brought = dmi_ref_work(dmi_build_work(b, landing * dmi_dtype_bytes(narrow)), DMI_WRITE);
+        brought = dmi_ref_work(dmi_build_work(b, missing * dmi_dtype_bytes(narrow)), DMI_WRITE);
     }
     dmi_fetch fetch = {.src = src,
                        .src_ref = own,
@@ -91,11 +91,11 @@ dm_status dmi_plan_broadcast(dmi_builder *b, const dmi_desc *src, const dmi_desc
         dmi_desc_region(dst, b->me, i, &out);
         want_region(&s, b->me, i, &want);
         if (!in_place[i]) {
-            dmi_region_dense(&want, landed);
+            dmi_region_dense(&want, placed);
         } else {
             in_place[i] = dmi_fetch_in_place(src, b->me, &want); /* once more, for where it lies */
         }
-        landed += want.count;
+        placed += want.count;
         if (out.count > 0) {
             repeat(b, &s, &out, &want, in_place[i] ? src->dtype : narrow, in_place[i] ? own : brought, ready);
         }

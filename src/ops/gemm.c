@@ -1,4 +1,4 @@
-/* c = alpha * op(a) * op(b) + beta * c: checks, and the choice among the forms of src/gemm. */
+/* c = alpha * op(a) * op(b) + beta * c: checks, and the choice among the algorithms of src/ops/product. */
 #include "ops/product/gemm.h"
 #include "base/sized.h"
 #include "ops/common.h"

@@ -1,4 +1,4 @@
-/* .npy -> array: every worker reads its own part. */
+/* .npy -> array: every worker reads its own shard. */
 #include "io/npy.h"
 #include "ops/common.h"
 

@@ -1,10 +1,10 @@
-/* array -> the caller's memory. Every worker of replica 0 pushes its part to the master; where they do not
- * share an address space it lands in staging slots that are used in turn. */
+/* array -> the caller's memory. Every worker of replica 0 pushes its shard to the master; where they do not
+ * share an address space it passes through receive buffers that are used one after another. */
 #include "ops/common_host.h"
 
 #include <string.h>
 
-enum { SLOTS = 8 };
+enum { BUFFERS = 8 };
 
 dm_status dm_array_read(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent, void *host,
                         int64_t ld)
@@ -19,47 +19,48 @@ dm_status dmi_read_check(dmi_call *call)
 
 typedef struct reading {
     dmi_builder *b;
-    int worker; /* whose part this is */
-    int slots[SLOTS];
-    dmi_mark free[SLOTS]; /* when a slot may be written again */
+    int worker; /* whose shard this is */
+    int buffers[BUFFERS];
+    dmi_mark free[BUFFERS]; /* when a buffer may be written again */
     int next;
 } reading;
 
-static void send_part(void *context, const dmi_copy *part)
+static void send_chunk(void *context, const dmi_copy *chunk)
 {
     reading *r = context;
-    dmi_copy packed = *part;
+    dmi_copy packed = *chunk;
     if (!r->b->profile->one_space) {
-        dmi_build_pack(r->b, part, &packed);
+        dmi_build_pack(r->b, chunk, &packed);
     }
     dmi_build_push(r->b, r->b->profile->workers, dmi_ref_operand(0, DMI_READ), &packed, NULL);
 }
 
-static void take_part(void *context, const dmi_copy *part)
+static void take_chunk(void *context, const dmi_copy *chunk)
 {
     reading *r = context;
     if (r->b->profile->one_space) {
-        dmi_build_expect(r->b, r->worker, dmi_ref_user(DMI_WRITE), part, NULL);
+        dmi_build_expect(r->b, r->worker, dmi_ref_user(DMI_WRITE), chunk, NULL);
         return;
     }
-    int slot = r->next++ % SLOTS;
-    int64_t bytes = part->count * dmi_dtype_bytes(part->src_dtype);
-    if (r->next <= SLOTS) {
-        r->slots[slot] = dmi_build_work(r->b, 0);
+    int buffer = r->next++ % BUFFERS;
+    int64_t bytes = chunk->count * dmi_dtype_bytes(chunk->src_dtype);
+    if (r->next <= BUFFERS) {
+        r->buffers[buffer] = dmi_build_work(r->b, 0);
     }
     if (!r->b->failed) {
-        int64_t *room = &r->b->plan->work_bytes[r->slots[slot]];
+        int64_t *room = &r->b->plan->work_bytes[r->buffers[buffer]];
         *room = DMI_MAX(*room, bytes);
     }
     dmi_copy half;
     dmi_mark arrived = {0};
-    dmi_ref refs[2] = {dmi_ref_work(r->slots[slot], DMI_WRITE), dmi_ref_user(DMI_WRITE)};
-    dmi_build_pack(r->b, part, &half);
-    dmi_mark_step(arrived, dmi_build_expect(r->b, r->worker, refs[0], &half, r->free[slot]));
-    dmi_build_unpack(r->b, part, &half);
+    dmi_ref refs[2] = {dmi_ref_work(r->buffers[buffer], DMI_WRITE), dmi_ref_user(DMI_WRITE)};
+    dmi_build_pack(r->b, chunk, &half);
+    dmi_mark_step(arrived, dmi_build_expect(r->b, r->worker, refs[0], &half, r->free[buffer]));
+    dmi_build_unpack(r->b, chunk, &half);
     refs[0].mode = DMI_READ;
-    memset(r->free[slot], 0, sizeof r->free[slot]);
-    dmi_mark_step(r->free[slot], dmi_build_kernel(r->b, DMI_KERNEL_copy, &half, sizeof half, refs, 2, arrived));
+    memset(r->free[buffer], 0, sizeof r->free[buffer]);
+    dmi_mark_step(r->free[buffer],
+                  dmi_build_kernel(r->b, DMI_KERNEL_copy, &half, sizeof half, refs, 2, arrived));
 }
 
 static void walk(reading *r, const dmi_call *call, void (*each)(void *, const dmi_copy *))
@@ -87,13 +88,13 @@ dm_status dmi_read_plan(dmi_builder *b, const dmi_call *call)
     reading r = {.b = b, .worker = b->me};
     if (b->me < b->profile->workers) {
         if (dmi_layout_replica(layout, b->me) == 0) {
-            walk(&r, call, send_part);
+            walk(&r, call, send_chunk);
         }
         return DM_OK;
     }
     for (r.worker = 0; r.worker < b->profile->workers; r.worker++) {
         if (dmi_layout_replica(layout, r.worker) == 0) {
-            walk(&r, call, take_part);
+            walk(&r, call, take_chunk);
         }
     }
     return DM_OK;

@@ -1,4 +1,4 @@
-/* array -> .npy: every worker of replica 0 writes its own part. */
+/* array -> .npy: every worker of replica 0 writes its own shard. */
 #include "io/npy.h"
 #include "ops/common.h"
 

@@ -1,4 +1,4 @@
-/* the caller's memory -> array. The master pushes every worker its part, in every replica. */
+/* the caller's memory -> array. The master pushes every worker its shard, in every replica. */
 #include "ops/common_host.h"
 
 dm_status dm_array_write(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
@@ -18,17 +18,17 @@ typedef struct writing {
     int worker;
 } writing;
 
-static void part_of(void *context, const dmi_copy *part)
+static void expect_or_push(void *context, const dmi_copy *chunk)
 {
     const writing *w = context;
     dmi_builder *b = w->b;
     if (b->me == w->worker) {
-        dmi_build_expect(b, b->profile->workers, dmi_ref_operand(0, DMI_WRITE), part, NULL);
+        dmi_build_expect(b, b->profile->workers, dmi_ref_operand(0, DMI_WRITE), chunk, NULL);
         return;
     }
-    dmi_copy packed = *part;
-    if (b->profile->gpu) { /* it lands in host memory there, and is unpacked on the device */
-        dmi_build_pack(b, part, &packed);
+    dmi_copy packed = *chunk;
+    if (b->profile->gpu) { /* it arrives in host memory there, and is unpacked on the device */
+        dmi_build_pack(b, chunk, &packed);
     }
     dmi_build_push(b, w->worker, dmi_ref_user(DMI_READ), &packed, NULL);
 }
@@ -46,7 +46,7 @@ static void walk(dmi_builder *b, const dmi_call *call, int worker)
         if (region.count == 0 || !dmi_region_copy(b, &host, &region, a->dtype, a->dtype, &copy)) {
             continue;
         }
-        dmi_copy_split(b, &copy, b->profile->gpu ? b->profile->chunk : INT64_MAX, part_of, &w);
+        dmi_copy_split(b, &copy, b->profile->gpu ? b->profile->chunk : INT64_MAX, expect_or_push, &w);
     }
 }
 

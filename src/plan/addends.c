@@ -1,6 +1,6 @@
 /* Sums of addends that lie at several workers, each for all of the result: they are pushed from where they are
- * to the rows of a place at the worker that makes this part of the result, summed there in one pass in the
- * order of the rows, and rounded once. */
+ * to the rows of a receive buffer at the worker that makes this region of the result, summed there in one pass
+ * in the order of the rows, and rounded once. */
 #include "plan/reduce.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ typedef struct adding {
     dmi_builder *b;
     const dmi_addends *a;
     int chunks;
-    int place[DMI_MOST_CHUNKS]; /* workspaces: a chunk's rows; each is free early for the next command */
+    int buffer[DMI_MOST_CHUNKS]; /* workspaces: a chunk's rows; each is free early for the next command */
     dmi_mark copied[DMI_MOST_CHUNKS], made[DMI_MOST_CHUNKS]; /* own addends, and sums */
 } adding;
 
@@ -80,22 +80,22 @@ static bool addend(const adding *g, int sender, int receiver, int chunk, dmi_cop
     return dmi_region_copy(g->b, &have, &want, a->dtype, a->dtype, copy);
 }
 
-static void take_places(adding *g)
+static void take_buffers(adding *g)
 {
     int me = g->b->me;
     for (int q = 0; q < g->chunks; q++) {
         dmi_region region, own;
         dmi_copy copy;
         int64_t unused;
-        g->place[q] = -1;
+        g->buffer[q] = -1;
         if (!makes(g, me, q, &region)) {
             continue;
         }
         bool here = in_place(g, me, q, &own, &unused);
-        g->place[q] =
+        g->buffer[q] =
             dmi_build_work(g->b, (g->a->count - here) * pitch(g, region.count) * dmi_dtype_bytes(g->a->dtype));
-        if (!here && addend(g, me, me, q, &copy)) { /* while the others' are on their way */
-            dmi_ref refs[2] = {g->a->ref, dmi_ref_work(g->place[q], DMI_WRITE)};
+        if (!here && addend(g, me, me, q, &copy)) { /* while the others' are in flight */
+            dmi_ref refs[2] = {g->a->ref, dmi_ref_work(g->buffer[q], DMI_WRITE)};
             dmi_mark_step(g->copied[q],
                           dmi_build_kernel(g->b, DMI_KERNEL_copy, &copy, sizeof copy, refs, 2, g->a->ready));
         }
@@ -114,7 +114,7 @@ static void collect(adding *g, int chunk, dmi_mark arrived)
         dmi_build_round(b);
         int to = (me + t) % workers, from = (me - t + workers) % workers;
         if (addend(g, from, me, chunk, &copy)) {
-            dmi_ref ref = dmi_ref_work(g->place[chunk], DMI_WRITE);
+            dmi_ref ref = dmi_ref_work(g->buffer[chunk], DMI_WRITE);
             dmi_mark_step(arrived, dmi_build_expect(b, from, ref, &copy, NULL));
         }
         if (addend(g, me, to, chunk, &copy)) {
@@ -153,7 +153,7 @@ static void finish(adding *g, int chunk, const dmi_mark arrived)
             dmi_mark_merge(ready, a->ready);
         }
     }
-    dmi_ref refs[3] = {dmi_ref_work(g->place[chunk], DMI_READ), a->out->ref, a->ref};
+    dmi_ref refs[3] = {dmi_ref_work(g->buffer[chunk], DMI_READ), a->out->ref, a->ref};
     refs[1].mode = DMI_READWRITE;
     dmi_step *step = dmi_build_kernel(g->b, DMI_KERNEL_fold, &k, sizeof k, refs, k.own >= 0 ? 3 : 2, ready);
     memcpy(step->scalar, a->scalar, sizeof step->scalar);
@@ -166,7 +166,7 @@ void dmi_plan_addends(dmi_builder *b, const dmi_addends *addends)
     if (addends->scatter) {
         g.chunks = dmi_segment_chunks(b->profile, addends->out->desc, dmi_dtype_bytes(addends->dtype));
     }
-    take_places(&g);
+    take_buffers(&g);
     for (int q = 0; q <= g.chunks && !b->failed; q++) {
         dmi_mark arrived = {0};
         if (q < g.chunks) {

@@ -70,11 +70,11 @@ static void send_overlap(fetching *g, int peer, const dmi_copy *overlap)
     dmi_copy half = *overlap;
     if (src == dst) {
         dmi_build_push(g->b, peer, g->f->src_ref, overlap, g->source);
-    } else if (g->wire == src) { /* the receiver converts: it lands packed there */
+    } else if (g->wire == src) { /* the receiver converts: it arrives packed there */
         dmi_build_pack(g->b, overlap, &half);
         half.dst_dtype = src;
         dmi_build_push(g->b, peer, g->f->src_ref, &half, g->source);
-    } else { /* convert here, into packed space, then push that to its place */
+    } else { /* convert here, into packed space, then push that to its destination */
         dmi_ref refs[2] = {g->f->src_ref, convert_space(g, overlap, DMI_WRITE)};
         dmi_build_pack(g->b, overlap, &half);
         half.dst_dtype = dst;
@@ -111,13 +111,13 @@ static void expect_overlap(fetching *g, int peer, const dmi_copy *overlap)
 static void each_overlap(fetching *g, int sender, int receiver, int64_t wants,
                          void (*act)(fetching *, int, const dmi_copy *), int peer)
 {
-    int64_t gives = dmi_desc_region_count(g->f->src, sender), landed = 0;
+    int64_t gives = dmi_desc_region_count(g->f->src, sender), placed = 0;
     for (int64_t i = 0; i < wants && gives > 0; i++) {
         dmi_region want, have;
         g->f->want(g->f->context, receiver, i, &want);
         if (g->f->dense) {
-            dmi_region_dense(&want, landed);
-            landed += want.count;
+            dmi_region_dense(&want, placed);
+            placed += want.count;
         }
         if (sender == receiver && g->f->skip && g->f->skip[i]) {
             continue;
@@ -158,7 +158,7 @@ void dmi_plan_fetch_after(dmi_builder *b, const dmi_fetch *fetch, const dmi_mark
                   .wire = dmi_dtype_bytes(src) <= dmi_dtype_bytes(dst) ? src : dst,
                   .convert = -1};
     int workers = b->profile->workers, me = b->me;
-    if (me >= workers) { /* the master holds no part of any array */
+    if (me >= workers) { /* the master holds no shard of any array */
         return;
     }
     int my_replica = dmi_layout_replica(fetch->src->layout, me), serves_me = dmi_fetch_replica(fetch->src, me);

@@ -126,8 +126,8 @@ static int64_t dim_count(const dmi_copy *copy, int d)
     return n;
 }
 
-/* The part of the copy whose ordinals along dim d (over its runs) are [first, first+len). */
-static bool take_range(dmi_builder *b, const dmi_copy *copy, int d, int64_t first, int64_t len, dmi_copy *part)
+/* The chunk of the copy whose ordinals along dim d (over its runs) are [first, first+len). */
+static bool take_range(dmi_builder *b, const dmi_copy *copy, int d, int64_t first, int64_t len, dmi_copy *chunk)
 {
     dmi_run *runs = dmi_build_alloc(b, (size_t)copy->nrun[d] * sizeof *runs);
     if (!runs) {
@@ -142,15 +142,15 @@ static bool take_range(dmi_builder *b, const dmi_copy *copy, int d, int64_t firs
         }
         at += run->len;
     }
-    *part = *copy;
-    part->count = copy->count / dim_count(copy, d) * len;
-    part->nrun[d] = n;
-    part->run[d] = runs;
+    *chunk = *copy;
+    chunk->count = copy->count / dim_count(copy, d) * len;
+    chunk->nrun[d] = n;
+    chunk->run[d] = runs;
     return true;
 }
 
 void dmi_copy_split(dmi_builder *b, const dmi_copy *copy, int64_t max_bytes,
-                    void (*each)(void *context, const dmi_copy *part), void *context)
+                    void (*each)(void *context, const dmi_copy *chunk), void *context)
 {
     int64_t bytes = copy->count * dmi_dtype_bytes(copy->src_dtype);
     int d = 0;
@@ -164,14 +164,14 @@ void dmi_copy_split(dmi_builder *b, const dmi_copy *copy, int64_t max_bytes,
     int64_t n = dim_count(copy, d), row = bytes / n;
     int64_t step = DMI_MAX(max_bytes / row, 1);
     for (int64_t i = 0; i < n; i += step) {
-        dmi_copy part;
-        if (!take_range(b, copy, d, i, DMI_MIN(step, n - i), &part)) {
+        dmi_copy chunk;
+        if (!take_range(b, copy, d, i, DMI_MIN(step, n - i), &chunk)) {
             return;
         }
         if (row > max_bytes) { /* one index of this dim is still too much: split the next */
-            dmi_copy_split(b, &part, max_bytes, each, context);
+            dmi_copy_split(b, &chunk, max_bytes, each, context);
         } else {
-            each(context, &part);
+            each(context, &chunk);
         }
     }
 }

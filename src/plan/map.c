@@ -37,31 +37,31 @@ static void want_region(const void *context, int worker, int64_t which, dmi_regi
 void dmi_plan_input(dmi_builder *b, input *in, const dmi_value *value, const dmi_desc *out, dmi_mark done)
 {
     *in = (input){.x = value->desc, .out = out};
-    int64_t n = b->me < b->profile->workers ? want_count(in, b->me) : 0, landing = 0;
+    int64_t n = b->me < b->profile->workers ? want_count(in, b->me) : 0, missing = 0;
     bool all = true;
     in->in_place = dmi_build_alloc(b, (size_t)n + 1);
     for (int64_t i = 0; i < n && in->in_place; i++) {
         dmi_region want;
         want_region(in, b->me, i, &want);
-        landing += want.count;
+        missing += want.count;
         in->in_place[i] = want.count == 0 || dmi_fetch_in_place(in->x, b->me, &want);
         all = all && in->in_place[i];
     }
-    in->source = in->landing = value->ref;
+    in->source = in->received = value->ref;
     if (!all) {
-        in->landing = dmi_ref_work(dmi_build_work(b, landing * dmi_dtype_bytes(in->x->dtype)), DMI_WRITE);
+        in->received = dmi_ref_work(dmi_build_work(b, missing * dmi_dtype_bytes(in->x->dtype)), DMI_WRITE);
     }
     dmi_fetch fetch = {.src = in->x,
                        .src_ref = value->ref,
                        .dst_dtype = in->x->dtype,
-                       .dst_ref = in->landing,
+                       .dst_ref = in->received,
                        .count = want_count,
                        .want = want_region,
                        .context = in,
                        .dense = true,
                        .skip = in->in_place};
     dmi_plan_fetch(b, &fetch, NULL, done);
-    in->landing.mode = DMI_READ;
+    in->received.mode = DMI_READ;
 }
 
 void dmi_input_side(dmi_side *side, int64_t *stride, input *in, int me, int64_t index, const dmi_region *out)
@@ -70,9 +70,9 @@ void dmi_input_side(dmi_side *side, int64_t *stride, input *in, int me, int64_t 
     want_region(in, me, index, &want);
     bool here = dmi_fetch_in_place(in->x, me, &want);
     if (!here) {
-        dmi_region_dense(&want, in->landed);
+        dmi_region_dense(&want, in->received_elements);
     }
-    in->landed += want.count;
+    in->received_elements += want.count;
     side->offset = want.count > 0 ? dmi_region_start(&want) : 0;
     side->dtype = in->x->dtype;
     for (int d = 0; d < out->ndim; d++) {
@@ -81,7 +81,7 @@ void dmi_input_side(dmi_side *side, int64_t *stride, input *in, int me, int64_t 
         stride[d] = repeats ? 0 : want.stride[xd];
     }
     side->stride = stride;
-    side->ref = here ? in->source : in->landing;
+    side->ref = here ? in->source : in->received;
 }
 
 dmi_step *dmi_build_map(dmi_builder *b, const dmi_map_program *program, int ndim, const int64_t *extent,

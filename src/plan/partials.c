@@ -34,12 +34,12 @@ static void box_in_x(const dmi_partials *s, const dmi_region *target, dmi_region
 }
 
 /* Accumulators worker w makes from region i of x: dense, kept dims. */
-static void partial_region(const dmi_partials *s, int worker, int64_t i, int64_t offset, dmi_region *part)
+static void partial_region(const dmi_partials *s, int worker, int64_t i, int64_t offset, dmi_region *partial)
 {
     dmi_region region;
     dmi_desc_region(s->x, worker, i, &region);
-    keep_dims(&region, ~s->r->reduced, part);
-    dmi_region_dense(part, offset);
+    keep_dims(&region, ~s->r->reduced, partial);
+    dmi_region_dense(partial, offset);
 }
 
 /* Region j of what worker w makes of out: kept dims. */
@@ -126,13 +126,13 @@ static void local_parts(dmi_partials *s, dmi_mark done)
     for (int i = 0; i < r->inputs && r->program; i++) {
         dmi_plan_input(s->b, &in[i], &r->in[i], s->x, ready);
     }
-    s->part_work = dmi_build_work(s->b, 0);
-    s->part_at = dmi_build_alloc(s->b, (size_t)(regions + 1) * sizeof *s->part_at);
+    s->partial_work = dmi_build_work(s->b, 0);
+    s->partial_at = dmi_build_alloc(s->b, (size_t)(regions + 1) * sizeof *s->partial_at);
     for (int64_t i = 0; i < regions && !s->b->failed; i++) {
-        dmi_region region, part;
+        dmi_region region, partial;
         dmi_desc_region(s->x, s->b->me, i, &region);
-        partial_region(s, s->b->me, i, offset, &part);
-        s->part_at[i] = offset;
+        partial_region(s, s->b->me, i, offset, &partial);
+        s->partial_at[i] = offset;
         dmi_reduce k = {.ndim = region.ndim,
                         .dtype = r->program ? r->made : s->x->dtype,
                         .reduced = r->reduced,
@@ -153,20 +153,20 @@ static void local_parts(dmi_partials *s, dmi_mark done)
         if (region.count == 0) {
             continue;
         }
-        refs[nref] = dmi_ref_work(s->part_work, DMI_WRITE);
+        refs[nref] = dmi_ref_work(s->partial_work, DMI_WRITE);
         refs[nref].offset = offset * s->elem;
         dmi_mark_step(done, dmi_build_kernel(s->b, DMI_KERNEL_reduce, &k, sizeof k, refs, nref + 1, ready));
-        offset += part.count;
+        offset += partial.count;
     }
     if (!s->b->failed) {
-        s->b->plan->work_bytes[s->part_work] = offset * s->elem;
+        s->b->plan->work_bytes[s->partial_work] = offset * s->elem;
     }
 }
 
 /* Accumulators that go from sender to receiver (or stay), to be added there. */
 static void share(dmi_partials *s, int sender, int receiver, dmi_acc_add *add, const dmi_mark ready)
 {
-    dmi_ref part = dmi_ref_work(s->part_work, DMI_READ), sum = dmi_ref_work(s->acc_work, DMI_READWRITE);
+    dmi_ref partial = dmi_ref_work(s->partial_work, DMI_READ), sum = dmi_ref_work(s->acc_work, DMI_READWRITE);
     dmi_mark here = {0};
     if (ready) {
         dmi_mark_merge(here, ready);
@@ -177,30 +177,30 @@ static void share(dmi_partials *s, int sender, int receiver, dmi_acc_add *add, c
         int64_t bytes = add->geometry.count * s->elem;
         as_transfer(s, &moved);
         if (sender == s->b->me) {
-            dmi_build_push(s->b, receiver, part, &moved, ready);
+            dmi_build_push(s->b, receiver, partial, &moved, ready);
             return;
         }
-        part = dmi_ref_work(s->landing, DMI_WRITE);
-        part.offset = s->b->failed ? 0 : s->b->plan->work_bytes[s->landing];
+        partial = dmi_ref_work(s->receive_work, DMI_WRITE);
+        partial.offset = s->b->failed ? 0 : s->b->plan->work_bytes[s->receive_work];
         if (!s->b->failed) {
-            s->b->plan->work_bytes[s->landing] += bytes;
+            s->b->plan->work_bytes[s->receive_work] += bytes;
         }
-        dmi_mark_step(here, dmi_build_expect(s->b, sender, part, &moved, NULL));
-        part.mode = DMI_READ;
+        dmi_mark_step(here, dmi_build_expect(s->b, sender, partial, &moved, NULL));
+        partial.mode = DMI_READ;
         dmi_copy packed;
         dmi_build_unpack(s->b, &add->geometry, &packed);
         add->geometry = packed;
     }
-    dmi_late_kernel(s->b, &s->late, DMI_KERNEL_acc_add, add, sizeof *add, (dmi_ref[]){part, sum}, here);
+    dmi_late_kernel(s->b, &s->late, DMI_KERNEL_acc_add, add, sizeof *add, (dmi_ref[]){partial, sum}, here);
 }
 
-/* Every (region that receiver makes of out, part of sender) pair that shares accumulators, in an order both
- * sides walk; of the sender's regions only those that may. at: where the receiver's accumulators begin. */
+/* Every (region that receiver makes of out, region of x at sender) pair that shares accumulators, in an order
+ * both sides walk; of the sender's regions only those that may. at: where the receiver's accumulators begin. */
 static void each_share(dmi_partials *s, int sender, int receiver, int chunk, int64_t at, const dmi_mark ready)
 {
-    int64_t parts = dmi_desc_region_count(s->x, sender);
+    int64_t regions = dmi_desc_region_count(s->x, sender);
     for (int64_t j = 0; j < dmi_desc_region_count(s->out, receiver) && !s->b->failed; j++) {
-        dmi_region part, target, box;
+        dmi_region partial, target, box;
         target_region(s, receiver, j, chunk, &target);
         dmi_region_dense(&target, at);
         at += target.count;
@@ -209,10 +209,10 @@ static void each_share(dmi_partials *s, int sender, int receiver, int chunk, int
         }
         box_in_x(s, &target, &box);
         int64_t i = -1;
-        while ((i = dmi_desc_region_next(s->x, sender, &box, i)) < parts) {
+        while ((i = dmi_desc_region_next(s->x, sender, &box, i)) < regions) {
             dmi_acc_add add = {.acc = s->acc};
-            partial_region(s, sender, i, sender == s->b->me ? s->part_at[i] : 0, &part);
-            if (part.count > 0 && dmi_region_copy(s->b, &part, &target, DM_F64, DM_F64, &add.geometry)) {
+            partial_region(s, sender, i, sender == s->b->me ? s->partial_at[i] : 0, &partial);
+            if (partial.count > 0 && dmi_region_copy(s->b, &partial, &target, DM_F64, DM_F64, &add.geometry)) {
                 share(s, sender, receiver, &add, ready);
             }
         }
@@ -312,7 +312,7 @@ void dmi_plan_partials(dmi_partials *s)
     }
     if (count > 0) {
         clear_accumulators(s, count);
-        s->landing = dmi_build_work(b, 0);
+        s->receive_work = dmi_build_work(b, 0);
     }
     for (int q = 0; q <= s->chunks && !b->failed; q++) {
         dmi_mark added = {0};

@@ -1,11 +1,12 @@
 /* A plan: everything one worker will do for one command, decided before anything is done.
  *
- * A plan is a list of steps on three lanes. A lane takes its steps in order; steps of different lanes run at once
- * unless one waits for the other. Every wait is "that lane has finished its first n steps of this plan".
+ * A plan is a list of steps on three lanes. A lane takes its steps in order; steps of different lanes run at
+ * once unless one waits for the other. Every wait is "that lane has finished its first n steps of this plan".
  *   COMPUTE  kernels and file transfers on this worker's memory
- *   SEND     PUSH: a block to a peer; starts when the peer has granted the place; done when the source may change
- *   RECV     EXPECT: grants the place to the peer once its own waits are met (nobody uses the place any more);
- *            done when the block has arrived. Grants run ahead; steps finish in order.
+ *   SEND     PUSH: a payload to a peer; starts when the peer has granted a destination; done when the source may
+ *            change
+ *   RECV     EXPECT: grants a destination to the peer once its own waits are met (nobody uses that memory any
+ *            more); done when the payload has arrived. Grants run ahead; steps finish in order.
  * The k-th PUSH of a worker to a peer meets the k-th EXPECT of that peer from it: every plan function walks the
  * pairs in the same order on both sides. Waits between workers exist only through these pairs, and hazards
  * between commands only through this worker's own memory, so that no third worker is ever asked. */
@@ -81,7 +82,7 @@ typedef struct dmi_profile {
     bool forced;             /* an option forces an algorithm: ops of DMI_FORCIBLE may refuse to plan a call */
     int gemm_algorithm;      /* enum dmi_gemm_algorithm */
     int reduce_algorithm;    /* enum dmi_reduce_algorithm */
-    int64_t reduce_chunk;    /* least bytes of a piece of a slice; 0: chosen */
+    int64_t reduce_chunk;    /* minimum bytes of a chunk of a segment; 0: chosen */
     int gemm_compute;        /* enum dmi_compute: of products that do not say it themselves */
     bool gemm_fused;         /* every worker's GPU has the fused product */
     int64_t device_bytes;    /* free memory of the GPU of a worker that had least, at the start; rounded */
@@ -216,9 +217,9 @@ typedef struct dmi_side {
 /* Inputs of a program that are brought to where the elements of another array are: those of `out`. */
 typedef struct dmi_input {
     const dmi_desc *x, *out;
-    dmi_ref source, landing; /* where it is, and the workspace for what is not in place */
+    dmi_ref source, received; /* where it is, and the workspace for what is not in place */
     bool *in_place;          /* a region of out each */
-    int64_t landed;          /* elements of the landing workspace that regions so far take */
+    int64_t received_elements; /* elements of `received` that regions so far take */
 } dmi_input;
 /* Makes the steps that bring it; done: what to wait for. */
 void dmi_plan_input(dmi_builder *b, dmi_input *in, const dmi_value *value, const dmi_desc *out, dmi_mark done);
@@ -248,8 +249,7 @@ void dmi_build_phase(dmi_builder *b);
 int dmi_build_kept(dmi_builder *b, int64_t bytes);
 void dmi_build_phases_end(dmi_builder *b, const dmi_call *call); /* dmi_plan_make_by's */
 
-/* --- late.c: kernel steps put off to the end of a round
- * -------------------------------------------------------- */
+/* --- late.c: kernel steps put off to the end of a round --------------------------------------------------- */
 /* A kernel that waits for what arrives in a round comes after the round's pushes, so that even an executor with
  * one queue for everything could take the steps in their order: grant, push, then wait for what was granted. */
 typedef struct dmi_late {
@@ -269,13 +269,13 @@ void dmi_desc_describe(const dmi_desc *desc, char *text, size_t room);
 void dmi_operand_describe(const char *name, const dmi_operand *operand, char *text, size_t room);
 /* One line of a plan's counts. */
 void dmi_plan_describe(const dmi_plan *plan, char *text, size_t room);
-/* Regions of worker w's part of a (possibly clipped) array, in caller-visible coordinates; empty ones too. */
+/* Regions of worker w's shard of a (possibly clipped) array, in caller-visible coordinates; empty ones too. */
 int64_t dmi_desc_region_count(const dmi_desc *desc, int worker);
 void dmi_desc_region(const dmi_desc *desc, int worker, int64_t which, dmi_region *out);
 /* The next region after number `after` (-1: the first) that may share elements with `box`; the count of regions or
  * more when there is none. For an empty box: simply the next. */
 int64_t dmi_desc_region_next(const dmi_desc *desc, int worker, const dmi_region *box, int64_t after);
-/* Elements of worker w's part. */
+/* Elements of worker w's shard. */
 int64_t dmi_desc_local_count(const dmi_desc *desc, int worker);
 /* Is every element of `want` in `have`, at consecutive memory positions along each dim? Then *offset is the
  * element offset of want's first element and have->stride its strides. */
@@ -286,10 +286,10 @@ void dmi_region_dense(dmi_region *region, int64_t offset);
  * Runs are in the plan's arena. */
 bool dmi_region_copy(dmi_builder *b, const dmi_region *from, const dmi_region *to, dm_dtype from_dtype, dm_dtype to_dtype,
                      dmi_copy *out);
-/* Splits a copy into parts of at most max_bytes (of the source dtype) where its rows allow; the same on every
- * worker. Calls each(context, part) in order. */
+/* Splits a copy into chunks of at most max_bytes (of the source dtype) where its rows allow; the same on every
+ * worker. Calls each(context, chunk) in order. */
 void dmi_copy_split(dmi_builder *b, const dmi_copy *copy, int64_t max_bytes,
-                    void (*each)(void *context, const dmi_copy *part), void *context);
+                    void (*each)(void *context, const dmi_copy *chunk), void *context);
 /* dmi_copy_pack and dmi_copy_unpack with the plan's memory; out of memory fails the plan. */
 void dmi_build_pack(dmi_builder *b, const dmi_copy *copy, dmi_copy *packed);
 void dmi_build_unpack(dmi_builder *b, const dmi_copy *copy, dmi_copy *unpacked);
@@ -297,7 +297,7 @@ void dmi_build_unpack(dmi_builder *b, const dmi_copy *copy, dmi_copy *unpacked);
 void dmi_copy_span(const dmi_copy *copy, bool dst, int64_t *from, int64_t *to);
 
 /* --- fetch.c: bringing elements to where they are wanted ------------------------------------------------------ */
-/* Every worker w wants some regions of a source, each with a place in w's memory. The source is operand
+/* Every worker w wants some regions of a source, each with its memory at w. The source is operand
  * `operand` of the call, or (work >= 0) a temporary with the same index sets whose memory is this workspace. */
 typedef struct dmi_fetch {
     const dmi_desc *src;

@@ -1,11 +1,11 @@
 /* Reductions over what several workers have, left at all holders of a result.
  *
- * dmi_plan_reduce chooses. Two forms, for a result of n elements that P workers hold and P workers add to:
+ * dmi_plan_reduce chooses. Two algorithms, for a result of n elements that P workers hold and P workers add to:
  *   direct   everybody sends what it has to every holder, which adds it up: one hop, (P-1) n elements out of a
  * worker scatter  the holders of the same elements have a segment of them each. What belongs to a segment goes
  * to its owner alone, which finishes it and pushes it to the other holders: two hops, 2 (P-1)/P n elements In
- * both, copies of the result agree to the last bit: they are added in the same order, or are copies of one.
- * Segments come in chunks, so that one is added up while the next is on its way. */
+ * both, replicas of the result agree to the last bit: they are added in the same order, or copied from one.
+ * Segments come in chunks, so that one is added up while the next is in flight. */
 #ifndef DMI_REDUCE_H
 #define DMI_REDUCE_H
 
@@ -21,10 +21,10 @@ bool dmi_segments_serve(const dmi_desc *out);
 void dmi_segment_region(const dmi_desc *out, int worker, int chunks, int chunk, dmi_region *region);
 /* In how many chunks segments come; the same for all workers. bytes: of an element that travels. */
 int dmi_segment_chunks(const dmi_profile *profile, const dmi_desc *out, int64_t bytes);
-/* What is added up for a result, as far as the choice between the forms needs it. */
+/* What is added up for a result, as far as the choice between the algorithms needs it. */
 typedef struct dmi_load {
     int64_t addends; /* of an element */
-    int64_t bytes;   /* of an addend on its way */
+    int64_t bytes;   /* of an addend in a payload */
     int senders;     /* workers with addends */
     int replicas;    /* replicas of the addends: each replica's workers have all of them */
 } dmi_load;
@@ -83,8 +83,8 @@ typedef struct dmi_partials {
     int64_t elem; /* its bytes */
     bool scatter; /* out is made in segments, of so many chunks */
     int chunks;
-    int part_work, acc_work, landing;
-    int64_t *part_at; /* in part_work: where the accumulators of each own region of x begin */
+    int partial_work, acc_work, receive_work;
+    int64_t *partial_at; /* in partial_work: where the accumulators of each own region of x begin */
     dmi_late late;    /* additions of this round */
 } dmi_partials;
 void dmi_plan_partials(dmi_partials *s);

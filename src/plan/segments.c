@@ -96,8 +96,8 @@ bool dmi_scatter_pays(const dmi_profile *profile, const dmi_desc *out, const dmi
     double own = n * (double)load->addends / DMI_MAX(load->senders, 1) * (double)load->bytes;
     double direct = own * DMI_MAX(holders / DMI_MAX(load->replicas, 1) - 1, 0);
     double scatter = direct / holders + n * (holders - 1) / holders * (double)dmi_dtype_bytes(out->dtype);
-    double block = profile->gpu ? 1 << 20 : 16 << 10;
-    return direct - scatter > block * (holders + 3);
+    double payload = profile->gpu ? 1 << 20 : 16 << 10;
+    return direct - scatter > payload * (holders + 3);
 }
 
 static bool hold_the_same(const dmi_layout *layout, int a, int b)
@@ -106,7 +106,7 @@ static bool hold_the_same(const dmi_layout *layout, int a, int b)
     return x >= 0 && y >= 0 && x % layout->group == y % layout->group;
 }
 
-/* What `sender` has finished, as it goes from its copy of the result to receiver's. */
+/* What `sender` has finished, as it goes from its replica of the result to the receiver's. */
 static bool shared(dmi_builder *b, const dmi_desc *out, int sender, int receiver, int chunks, int chunk,
                    dmi_copy *copy)
 {
@@ -119,9 +119,9 @@ static bool shared(dmi_builder *b, const dmi_desc *out, int sender, int receiver
     return segment.count > 0 && dmi_region_copy(b, &segment, &whole, out->dtype, out->dtype, copy);
 }
 
-/* Safe because nobody reads or writes another's segment of its own copy in this command: places are granted
- * without a wait, before the pushes of the same round, and a push waits for kernels of this worker that come
- * before it, and, if paced, for what came in rounds before. */
+/* Safe because nobody reads or writes another's segment of its own replica in this command: destinations are
+ * granted without a wait, before the pushes of the same round, and a push waits for kernels of this worker that
+ * come before it, and, if paced, for what came in rounds before. */
 void dmi_segments_share(dmi_builder *b, const dmi_value *out, int chunks, int chunk, const dmi_mark ready)
 {
     int workers = b->profile->workers, me = b->me;

@@ -56,6 +56,7 @@ static void fail_unplanned(dmi_worker *w, const dmi_op_frame *f, dm_status statu
         const dmi_operand_ref *operand = &dmi_op_frame_operands(f)[i];
         dmi_entry *entry = dmi_store_find(w, operand->id);
         if (entry && (operand->mode & DMI_WRITE) && atomic_load(&entry->memory->poisoned) == DMI_CLEAN) {
+            atomic_store(&entry->memory->culprit, dmi_culprit(f->head.command, f->head.op));
             atomic_store(&entry->memory->poisoned, DMI_POISONED);
         }
     }
@@ -165,7 +166,7 @@ static void dispatch_op(dmi_worker *w, const dmi_op_frame *f)
         dmi_engine_drain(
             &w->engine); /* their workspace counts until they are done, and may not be in its way */
     }
-    w->under_way++;
+    w->in_flight++;
     dmi_engine_submit(&w->engine, inst);
 }
 

@@ -1,4 +1,4 @@
-/* The communication thread of a worker: ring, lanes, replies, and waiting without burning the core. */
+/* The communication thread of a worker: command ring, lanes, replies, and waiting without burning the core. */
 #include "comm/frames.h"
 #include "exec/trace.h"
 #include "ops/ops.h"
@@ -14,7 +14,7 @@ enum { FRAMES_PER_LOOK = 64, COMMANDS_IN_FLIGHT = 4096, LONGEST_POLL_NS = 200000
 static void retired(void *context, dmi_instance *inst)
 {
     dmi_worker *w = context;
-    w->under_way--;
+    w->in_flight--;
     for (int i = 0; i < inst->noperand; i++) {
         dmi_memory_unref(inst->memory[i]);
     }
@@ -115,7 +115,7 @@ static bool take_frames(dmi_worker *w)
 {
     bool moved = false;
     for (int i = 0; i < FRAMES_PER_LOOK && !w->stopping; i++) {
-        if (!dmi_engine_ready(&w->engine) || w->under_way >= COMMANDS_IN_FLIGHT) {
+        if (!dmi_engine_ready(&w->engine) || w->in_flight >= COMMANDS_IN_FLIGHT) {
             break;
         }
         const dmi_frame *frame = dmi_ring_peek(&w->hub, &w->cursor);
@@ -129,7 +129,7 @@ static bool take_frames(dmi_worker *w)
     return moved;
 }
 
-/* Commands are done in order: all before the oldest one still under way. */
+/* Commands are done in order: all before the oldest one in flight. */
 static void publish_completed(dmi_worker *w)
 {
     dmi_port *port = w->engine.port;
@@ -167,8 +167,8 @@ static int64_t sleep_limit(const dmi_worker *w, int64_t idle_ns)
         int64_t idle_ns, sleep_ns;
     } poll[] = {{1000000, 50000}, {100000000, 500000}, {2000000000, 2000000}, {INT64_MAX, LONGEST_POLL_NS}};
     int64_t limit = 500000000; /* everybody rings; this is only a safety net */
-    bool under_way = w->under_way > 0 || idle_ns < poll[1].idle_ns; /* a message may be on its way out yet */
-    if (w->listens || (w->polls && under_way)) { /* messages do not ring: look often, less so after a while */
+    bool in_flight = w->in_flight > 0 || idle_ns < poll[1].idle_ns; /* a message may still be going out */
+    if (w->listens || (w->polls && in_flight)) { /* messages do not ring: look often, less so after a while */
         int i = 0;
         while (idle_ns >= poll[i].idle_ns) {
             i++;
@@ -228,7 +228,7 @@ void dmi_worker_finish(dmi_worker *w)
         free(inst);
     }
     if (w->cursor > 0) { /* the worker has served: the master expects its timeline file */
-        dmi_trace_write_part(&w->engine, w->config->trace);
+        dmi_trace_write_worker(&w->engine, w->config->trace);
     }
     dmi_trace_destroy(w->engine.trace);
     w->engine.trace = NULL;

@@ -1,4 +1,4 @@
-/* A worker: reads commands, keeps its parts of arrays, runs its plans. */
+/* A worker: reads commands, keeps its shards of arrays, runs its plans. */
 #ifndef DMI_WORKER_H
 #define DMI_WORKER_H
 
@@ -26,30 +26,30 @@ typedef struct dmi_worker {
     uint32_t memories;         /* numbers given so far */
     char *spec;                /* a layout being received */
     int64_t spec_bytes;
-    uint64_t cursor;           /* in the ring */
-    uint64_t dispatched;       /* last command taken from the ring */
-    int under_way;             /* commands handed to the executor and not retired */
+    uint64_t cursor;           /* in the command ring */
+    uint64_t dispatched;       /* last command taken from the command ring */
+    int in_flight;             /* commands handed to the executor and not retired */
     bool stopping;
     bool broken;               /* it has missed a command and takes no more */
     int64_t prepared;          /* for planted faults: commands it has tried to prepare */
     uint64_t sync_command;     /* last SYNC seen */
-    bool polls;                /* blocks come by messages, which must be looked for: they ring no bell */
+    bool polls;                /* payloads come by messages, which must be looked for: they ring no bell */
     bool listens;              /* so do commands: it passes them on to its host */
-    /* Control messages, between looks at the ring; may be NULL. service: true if something moved; drained: nothing
-     * is left to send. */
+    /* Control messages, between looks at the command ring; may be NULL. service: true if something moved;
+     * drained: nothing is left to send. */
     bool (*service)(struct dmi_worker *w);
     bool (*drained)(struct dmi_worker *w);
     void *service_context;
 } dmi_worker;
 
-/* slabs: where memory comes from. device NULL: the CPU; else its GPU number device_number, and host_memory is where
- * blocks pass on their way through the host. */
+/* slabs: where memory comes from. device NULL: the CPU; else its GPU number device_number, and host_memory is
+ * where payloads pass through host memory. */
 DM_CHECKED dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *config, const dmi_profile *profile,
                                       const dmi_hub *hub, const dmi_slab_ops *slabs, const dmi_device *device,
                                       int device_number, const dmi_slab_ops *host_memory);
-/* Serves until a STOP frame, or until the ring is closed. */
+/* Serves until a STOP frame, or until the command ring is closed. */
 void dmi_worker_serve(dmi_worker *w);
-/* Frees everything of it, commands under way too: then no other worker may push to it any more. */
+/* Frees everything of it, commands in flight too: then no other worker may push to it any more. */
 void dmi_worker_finish(dmi_worker *w);
 
 /* --- store.c: handles, layouts, memory */

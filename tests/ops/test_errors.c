@@ -3,6 +3,7 @@
 #include "support/refusal.h"
 
 #include <math.h>
+#include <string.h>
 
 static void create_errors(dmt_case *c)
 {
@@ -193,6 +194,38 @@ static void null_session(dmt_case *c)
     }
 }
 
+/* The first kernel of every worker fails: a fill. What was made of it, also on other workers, names the fill. */
+static void test_poison_names_its_command(void **state)
+{
+    (void)state;
+    if (dmt_launched()) {
+        return;
+    }
+    float host[30];
+    const int64_t shape[] = {6, 5};
+    dm_array a, copy, sum;
+    dm_session *s = dmt_session_open(3, "fault='compute:1',log=error");
+    const dm_layout rows = dm_layout_rows(s), one = dm_layout_single(2), cols = dm_layout_cols(s);
+    assert_int_equal(dm_array_create(s, DM_F32, 2, shape, &rows, &a), DM_OK);
+    assert_int_equal(dm_array_create(s, DM_F32, 2, shape, &one, &copy), DM_OK);
+    assert_int_equal(dm_array_create(s, DM_F32, 2, shape, &cols, &sum), DM_OK);
+    assert_int_equal(dm_fill(s, a, 1), DM_OK);
+    assert_int_equal(dm_copy(s, a, copy), DM_OK);
+    assert_int_equal(dm_add(s, 1, copy, 1, copy, sum), DM_OK);
+    assert_int_equal(dm_sync(s), DM_ERR_INTERNAL);
+    dm_array poisoned[] = {a, copy, sum};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(dm_array_read(s, poisoned[i], NULL, NULL, host, 0), DM_ERR_POISONED);
+        if (!strstr(dm_error_message(), "(fill), which failed")) {
+            fail_msg("array %d: %s", i, dm_error_message());
+        }
+    }
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(dm_array_destroy(s, poisoned[i]), DM_OK);
+    }
+    dmt_session_close(s, 0);
+}
+
 DMT_ONE_CASE(create_errors)
 DMT_ONE_CASE(layout_errors)
 DMT_ONE_CASE(view_errors)
@@ -203,9 +236,13 @@ DMT_ONE_CASE(null_session)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_create_errors), cmocka_unit_test(test_layout_errors),
-        cmocka_unit_test(test_view_errors),   cmocka_unit_test(test_transfer_errors),
-        cmocka_unit_test(test_fill_errors),   cmocka_unit_test(test_null_session),
+        cmocka_unit_test(test_create_errors),
+        cmocka_unit_test(test_layout_errors),
+        cmocka_unit_test(test_view_errors),
+        cmocka_unit_test(test_transfer_errors),
+        cmocka_unit_test(test_fill_errors),
+        cmocka_unit_test(test_null_session),
+        cmocka_unit_test(test_poison_names_its_command),
     };
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

@@ -9,7 +9,7 @@
  *   DMATH_EMULATED_GPU_MEMORY  bytes that a process may have of each (2G)
  *   DMATH_EMULATED_DELAY_US    every operation first sleeps at random, up to so long (0)
  *   DMATH_EMULATED_BUS_IDS     their PCI addresses, with commas between them (they have none)
- *   DMATH_EMULATED_RANGES      a file: what a profiler would be told is added to it (none)
+ *   DMATH_EMULATED_RANGES      a file: ranges for a profiler are appended to it (none)
  *   DMATH_EMULATED_CUDA_MPI    0: the MPI library says that it takes no memory of devices (1: it does) */
 #ifndef DMI_EMULATED_H
 #define DMI_EMULATED_H

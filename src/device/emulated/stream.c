@@ -23,7 +23,7 @@ struct dmi_emu_stream {
     uint64_t random;
     atomic_int busy;             /* does an operation, other than to wait */
     bool abandoned;              /* of the thread alone: what remains is dropped */
-    _Atomic(int64_t) stopped_ns; /* when it was told to end; 0: not yet */
+    _Atomic(int64_t) stopped_ns; /* when its end was requested; 0: not yet */
 };
 
 /* All streams of the process: a device waits for its own. */

@@ -1,5 +1,5 @@
 /* Checks that a CUDA graph can hold the work of every step: no allocation, no wait, no query of the device.
- * Steps that are work of the host (files, functions of the user's) are left out. */
+ * Steps that are work of the host (files, user functions) are left out. */
 #include "exec/gpu/parts.h"
 
 #include <stdio.h>

@@ -116,7 +116,7 @@ static void run_part(dmi_crew_job *job)
 {
     dmi_staging_buffer *p = (dmi_staging_buffer *)job;
     dmi_file_use *use = p->use;
-    const dmi_file_range *part = p->work->step->desc;
+    const dmi_file_range *range = p->work->step->desc;
     dm_status status = DM_OK;
     if (p->planted) {
         status = dmi_fail(DM_ERR_IO, "%s: planted fault", use->file.path);
@@ -125,7 +125,7 @@ static void run_part(dmi_crew_job *job)
     }
     p->skipped = status == DM_OK && atomic_load(&use->stop);
     if (status == DM_OK && !p->skipped) {
-        status = dmi_file_move(&use->file, part, &part->packed, p->pinned);
+        status = dmi_file_move(&use->file, range, &range->packed, p->pinned);
     }
     if (status != DM_OK) {
         atomic_store(&use->stop, 1);
@@ -139,12 +139,12 @@ static void run_part(dmi_crew_job *job)
     p->status = status;
 }
 
-/* Tests plant faults: "file:N" makes the N-th part of a file of this worker fail. */
+/* Tests plant faults: "file:N" makes the N-th file range of this worker fail. */
 static bool planted(dmi_engine *e)
 {
     const char *fault = e->config.fault;
     return fault && strncmp(fault, "file:", 5) == 0 &&
-           ++e->gpu->host_work->parts == strtoll(fault + 5, NULL, 10);
+           ++e->gpu->host_work->ranges == strtoll(fault + 5, NULL, 10);
 }
 
 static void begin_job(dmi_engine *e, dmi_staging_buffer *p, dmi_queued_step *w)
@@ -170,8 +170,8 @@ static bool in_rows(const dmi_copy *c, int64_t *src, int64_t *dst, int64_t v[4])
 static dm_status move(dmi_engine *e, int lane, dmi_queued_step *w, dmi_staging_buffer *p)
 {
     dmi_queue *queue = e->gpu->queue[lane];
-    const dmi_file_range *part = w->step->desc;
-    const dmi_copy *rest = &part->rest;
+    const dmi_file_range *range = w->step->desc;
+    const dmi_copy *rest = &range->rest;
     bool reading = w->step->kind == DMI_STEP(file_read);
     int64_t bytes = rest->count * dmi_dtype_bytes(rest->src_dtype), src, dst, v[4];
     char *memory = dmi_ref_pointer(w->inst, &w->step->ref[0]);
@@ -299,10 +299,10 @@ void dmi_gpu_file_written(dmi_engine *e, dmi_staging_buffer *p)
 /* True if the step must wait because earlier commands hold the device memory for packed staging buffers. */
 static bool waits_for_memory(dmi_engine *e, const dmi_queued_step *w)
 {
-    const dmi_file_range *part = w->step->desc;
+    const dmi_file_range *range = w->step->desc;
     int64_t src, dst, v[4];
     return !atomic_load(&w->inst->failed) && e->first != w->inst && !e->gpu->host_work->device &&
-           !in_rows(&part->rest, &src, &dst, v) && dmi_gpu_buffer_packed(e) != DM_OK;
+           !in_rows(&range->rest, &src, &dst, v) && dmi_gpu_buffer_packed(e) != DM_OK;
 }
 
 bool dmi_gpu_issue_file(dmi_engine *e, int lane, dmi_queued_step *w)

@@ -24,8 +24,8 @@ static void *target(dmi_engine *e, int peer, const dmi_slot *slot)
     return base ? base + slot->address : NULL;
 }
 
-/* The copy waits for the place (freed), the counter is raised behind the copy, and only then the block is
- * announced: see gpu.h. */
+/* The copy waits for the destination (freed), the counter is raised behind the copy, and only then the payload
+ * is announced: see gpu.h. */
 static bool send_direct(dmi_engine *e, dmi_queued_step *w)
 {
     int peer = w->step->peer;
@@ -40,18 +40,18 @@ static bool send_direct(dmi_engine *e, dmi_queued_step *w)
     if (status == DM_OK && !slot->free) {
         status = dmi_gpu_wait(e, DMI_LANE_SEND, &e->gpu->freed[peer], w->ordinal + 1);
     }
-    bool told = false; /* by the kernel that copies the block */
+    bool notified = false; /* by the kernel that copies the payload */
     dmi_gpu_time_begin(e, DMI_LANE_SEND, w);
     if (status == DM_OK && !slot->refused && dmi_ref_pointer(w->inst, &w->step->ref[0]) &&
         !atomic_load(&w->inst->failed)) {
         void *to = target(e, peer, slot);
-        status = to ? dmi_gpu_push_block(e, w, to, &told)
+        status = to ? dmi_gpu_push_payload(e, w, to, &notified)
                     : dmi_fail(DM_ERR_TRANSPORT, "cannot map memory of the receiver");
         atomic_fetch_add_explicit(&e->port->tally.bytes_sent, w->step->bytes, memory_order_relaxed);
     }
     dmi_gpu_failed(e, w, status);
     dmi_gpu_time_end(e, DMI_LANE_SEND, w);
-    if (!told) {
+    if (!notified) {
         dmi_gpu_failed(e, w, dmi_gpu_raise(e, DMI_LANE_SEND, p->arrived, w->ordinal + 1));
     }
     atomic_store_explicit(&box->announced, w->ordinal + 1, memory_order_release);
@@ -118,7 +118,7 @@ static bool grant_direct(dmi_engine *e, dmi_queued_step *w)
     /* raised now and then even so: counters are compared cyclically, and one that lags by half its range would
      * look ahead */
     slot->free = dmi_engine_reached(e, &w->wait) && (w->ordinal + 1) % (UINT64_C(1) << (NUMBER_BITS - 2)) != 0;
-    if (!slot->free) { /* the place becomes free when the device gets there */
+    if (!slot->free) { /* the destination becomes free when the device gets there */
         dm_status status = dmi_gpu_after(e, STREAM_GRANT, &w->wait);
         dmi_gpu_failed(e, w, status);
         dmi_gpu_failed(e, w, dmi_gpu_raise(e, STREAM_GRANT, e->gpu->peer[peer].freed, w->ordinal + 1));
@@ -128,7 +128,7 @@ static bool grant_direct(dmi_engine *e, dmi_queued_step *w)
     return true;
 }
 
-static bool on_its_way(dmi_engine *e, const dmi_queued_step *w)
+static bool payload_in_flight(dmi_engine *e, const dmi_queued_step *w)
 {
     if (!dmi_gpu_direct(e, w->step->peer)) {
         return w->started; /* the copy from the staging buffer is on the stream */
@@ -159,7 +159,7 @@ static bool issue_recv(dmi_engine *e)
         lane->started++;
         moved = true;
     }
-    while (*issued < lane->started && on_its_way(e, dmi_lane_slot(lane, *issued))) {
+    while (*issued < lane->started && payload_in_flight(e, dmi_lane_slot(lane, *issued))) {
         ++*issued;
         moved = true;
     }
@@ -207,7 +207,7 @@ static void settle_send(dmi_engine *e, dmi_queued_step *w)
     /* the receiver now learns that the payload has arrived, and whether it is poisoned */
     if (dmi_gpu_direct(e, w->step->peer)) {
         dmi_transfer_check_source(e, w);
-        box->slot[w->ordinal % DMI_SLOTS].poisoned = atomic_load(&w->inst->failed);
+        box->slot[w->ordinal % DMI_SLOTS].poisoned = dmi_engine_culprit(w->inst);
         atomic_store_explicit(&box->arrived, w->ordinal + 1, memory_order_release);
         dmi_bell_ring(&port->bell);
     }
@@ -219,7 +219,7 @@ static void settle_recv(dmi_engine *e, dmi_queued_step *w)
     const dmi_slot *slot = &e->port->mailbox[w->step->peer].slot[w->ordinal % DMI_SLOTS];
     if (dmi_gpu_direct(e, w->step->peer)) {
         if (slot->poisoned) {
-            dmi_engine_fail(e, w->inst, DM_OK, "");
+            dmi_engine_inherit(e, w->inst, slot->poisoned);
         } else if (!slot->refused) {
             atomic_fetch_add_explicit(&e->port->tally.bytes_received, w->step->bytes, memory_order_relaxed);
         }
@@ -266,7 +266,7 @@ static bool settle_lane(dmi_engine *e, int number)
     return moved;
 }
 
-static bool under_way(const dmi_engine *e)
+static bool in_flight(const dmi_engine *e)
 {
     for (int lane = 0; lane < e->lanes; lane++) {
         if (atomic_load_explicit(&e->lane[lane].done, memory_order_relaxed) <
@@ -308,7 +308,7 @@ bool dmi_gpu_progress(dmi_engine *e)
     for (int lane = 0; lane < e->lanes; lane++) {
         moved = settle_lane(e, lane) || moved;
     }
-    if (moved || !under_way(e)) {
+    if (moved || !in_flight(e)) {
         e->gpu->busy_ns = moved ? 0 : e->gpu->busy_ns;
         return moved;
     }

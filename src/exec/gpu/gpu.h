@@ -1,20 +1,22 @@
-/* The executor's lanes on a GPU. The communication thread puts steps on streams and does not wait for the device.
+/* The executor's lanes on a GPU. The communication thread puts steps on streams and does not wait for the
+ * device.
  *
  * The rule that keeps devices from waiting for ever: nothing is put on a stream before everything that it waits
  * for has been put on one, here or at the peer that sends it. So the order in which the hosts issue is an order
  * in which the devices can work, even if a device ran all its streams as one, and no stream ever waits for
  * something that a host has still to do. What has been issued where:
- *   - within an executor: a step is issued when the lanes have *issued* what its stamp names (a CPU lane asks for
- *     what is *done*); on its stream go waits for events at or behind those positions;
- *   - a place for a block: the receiver offers it when it has issued what uses the place now, and (unless the
- *     place is free already) raises the sender's `freed` counter on a stream behind that; the sender, having read
- *     the offer, lets its copy wait for the counter;
- *   - a block: the sender copies, raises the receiver's `arrived` counter on the same stream, and then announces
- *     it in the mailbox; the receiver, having read that, lets what reads the block wait for the counter.
- * Counters are words of device memory that one peer writes; they hold ordinals times 2^12, compared cyclically.
+ *   - within an executor: a step is issued when the lanes have *issued* what its stamp names (a CPU lane asks
+ * for what is *done*); on its stream go waits for events at or behind those positions;
+ *   - a destination: the receiver offers it when it has issued its current users, and (unless the
+ *     destination is free already) raises the sender's `freed` counter on a stream behind that; the sender,
+ * having read the offer, lets its copy wait for the counter;
+ *   - a payload: the sender copies, raises the receiver's `arrived` counter on the same stream, and then
+ * announces it in the mailbox; the receiver, having read that, lets what reads the payload wait for the
+ * counter. Counters are words of device memory that one peer writes; they hold ordinals times 2^12, compared
+ * cyclically.
  *
- * A lane's `done` counts what the device has finished, as on the CPU; failures spread when steps are found done,
- * in their order: what was computed from a failed command's result is poisoned then. */
+ * A lane's `done` counts what the device has finished, as on the CPU; failures spread when steps are found
+ * done, in their order: what was computed from a failed command's result is poisoned then. */
 #ifndef DMI_GPU_H
 #define DMI_GPU_H
 

@@ -18,15 +18,15 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* The file of a command, open for all its parts here: from the first that needs it to the last. */
+/* The file of a command, open for all its ranges here: from the first that needs it to the last. */
 typedef struct dmi_file_use {
     struct dmi_file_use *next;
     pthread_mutex_t lock; /* of file, tried and left */
     dmi_file file;
     bool tried;      /* to open it */
-    int left;        /* parts that are still to be moved: the last one closes it */
+    int left;        /* ranges that are still to be moved: the last one closes it */
     atomic_int stop; /* one has failed: the rest do nothing */
-    int steps;       /* of which the communication thread has not heard yet: with the last one this goes */
+    int steps;       /* whose end the communication thread has not seen; the last one frees this */
 } dmi_file_use;
 
 typedef struct dmi_staging_buffer {
@@ -35,9 +35,9 @@ typedef struct dmi_staging_buffer {
     char *pinned, *device;
     dmi_event event;
     dmi_queued_step *work;
-    dmi_file_use *use; /* a part of a file */
+    dmi_file_use *use; /* a file range */
     bool skipped, planted;
-    struct dmi_gpu_task *task; /* else a part of its operand, at `host` */
+    struct dmi_gpu_task *task; /* else a chunk of its operand, at `host` */
     char *host;
     int64_t bytes;
     dm_status status; /* of the job */
@@ -63,7 +63,7 @@ struct dmi_host_work {
     uint64_t ahead[DMI_STAMP_LANES]; /* steps of a lane before this one have been looked at for reading ahead */
     struct dmi_gpu_task *task[DMI_STAMP_LANES];
     int jobs;      /* with the crew or the caller, for the watchdog */
-    int64_t parts; /* of files, for planted faults */
+    int64_t ranges; /* of files, for planted faults */
 };
 
 /* --- host_work.c */
@@ -80,7 +80,7 @@ void dmi_gpu_buffer_to_crew(dmi_engine *e, dmi_staging_buffer *p, void (*run)(dm
 /* Device memory for packed elements, for all staging buffers. */
 DM_CHECKED dm_status dmi_gpu_buffer_packed(dmi_engine *e);
 bool dmi_gpu_host_work_progress(dmi_engine *e);
-/* Is nothing waited for but jobs, whose end is told, so that nobody need look again and again? */
+/* True: all waits are for jobs, whose end rings the bell, so nobody has to poll. */
 bool dmi_gpu_host_work_rings(const dmi_engine *e);
 
 /* --- file.c. False: to be tried again later */

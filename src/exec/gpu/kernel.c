@@ -128,7 +128,7 @@ bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_queued_step *w)
     if (dmi_step_kernel(w->step)->traits & DMI_TRAIT_HOST) {
         return w->step->kind == DMI_STEP(task) ? dmi_gpu_issue_task(e, lane, w) : dmi_gpu_issue_file(e, lane, w);
     }
-    if (w->arrivals > e->gpu->issued[DMI_LANE_RECV]) { /* they must be on their way */
+    if (w->arrivals > e->gpu->issued[DMI_LANE_RECV]) { /* they must be in flight */
         return false;
     }
     dm_status status = dmi_gpu_after(e, lane, &w->wait);

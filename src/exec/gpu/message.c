@@ -1,16 +1,16 @@
-/* Blocks that MPI carries from device memory to device memory: between GPUs without direct access, if the
+/* Payloads that MPI carries from device memory to device memory: between GPUs without direct access, if the
  * start-up test has shown that MPI takes device memory (launch/gpu_message.c). They come in chunks of the plan,
- * as blocks through host memory do.
+ * as payloads through host memory do.
  *
  * A side whose elements are consecutive is handed to MPI itself; any other is packed by a kernel into a chunk
  * of device memory beside it, and what lands in one is unpacked. Each side chooses for itself, since a message
  * is the same bytes in either case. MPI knows no streams, hence the host waits, without blocking, where a
  * stream would:
  *   - MPI_Isend: the device has made what it reads. The step's waits are done, or the packing is;
- *   - MPI_Irecv: the device is done with what lies there. The step's waits are done, so the place is free; or
- *     the chunk has been unpacked;
- *   - the block is announced to this device's streams, by its own `arrived` counter, when MPI has said that it
- *     is here; only then may something that waits for the counter be put on a stream;
+ *   - MPI_Irecv: the device is done with what lies there. The step's waits are done, so the destination is
+ * free; or the chunk has been unpacked;
+ *   - the payload is announced to this device's streams, by its own `arrived` counter, when MPI has said that
+ * it is here; only then may something that waits for the counter be put on a stream;
  *   - what MPI reads of an array itself may be overwritten when the send is complete: until then the step does
  *     not count as issued, so that nothing that waits for it is put on a stream (dmi_gpu_held).
  * So no stream ever waits for MPI, and MPI may wait for the device in any of its calls. */

@@ -72,7 +72,7 @@ static dm_status after_lane(dmi_gpu *g, int stream, int lane, uint64_t seq)
     return status;
 }
 
-/* The latest block of each peer among them: a peer's blocks come in order. */
+/* The latest payload of each peer among them: a peer's payloads come in order. */
 static dm_status after_arrivals(dmi_engine *e, int stream, uint64_t seq)
 {
     dmi_gpu *g = e->gpu;

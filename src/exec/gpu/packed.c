@@ -1,8 +1,8 @@
-/* Pieces on their way that are packed beside the arrays: through host memory, or as messages of device memory.
+/* Chunks in flight that are packed beside the arrays: through host memory, or as messages of device memory.
  *
- * What has come is brought to its place by RECV's stream, and this device's own `arrived` counter is raised
- * behind it, as a peer that writes here itself would do it: what reads the block waits for the counter in
- * either case. */
+ * Received chunks are copied to their destination by RECV's stream, and this device's own `arrived` counter is
+ * raised behind it, as a peer that writes here itself would do it: what reads the payload waits for the counter
+ * in either case. */
 #include "exec/gpu/parts.h"
 #include "kernels/direct.h"
 
@@ -54,11 +54,11 @@ void dmi_gpu_packed_pack(dmi_engine *e, dmi_staged *buffer, dmi_queued_step *w)
     dmi_gpu_time_end(e, DMI_LANE_SEND, w);
 }
 
-static dm_status bring(dmi_engine *e, dmi_staged *buffer, dmi_queued_step *w, void *place)
+static dm_status bring(dmi_engine *e, dmi_staged *buffer, dmi_queued_step *w, void *destination)
 {
     dmi_queue *queue = e->gpu->queue[DMI_LANE_RECV];
     dmi_copy unpacked;
-    dm_status status = dmi_gpu_after(e, DMI_LANE_RECV, &w->wait); /* what uses the place now */
+    dm_status status = dmi_gpu_after(e, DMI_LANE_RECV, &w->wait); /* the current users of the destination */
     if (status == DM_OK && !dmi_copy_unpack(w->step->desc, &unpacked, &buffer->arena)) {
         status = dmi_fail(DM_ERR_NOMEM, "no memory for a transfer");
     }
@@ -71,7 +71,7 @@ static dm_status bring(dmi_engine *e, dmi_staged *buffer, dmi_queued_step *w, vo
     if (status == DM_OK) {
         status =
             buffer->pinned ? dmi_cu_copy(queue->stream, buffer->device, buffer->pinned, w->step->bytes) : DM_OK;
-        dmi_run_copy(e->config.backend, queue, &unpacked, buffer->device, place);
+        dmi_run_copy(e->config.backend, queue, &unpacked, buffer->device, destination);
         status = dmi_gpu_work_end(e, DMI_LANE_RECV, w, dmi_gpu_queued(queue, status));
     }
     dmi_gpu_time_end(e, DMI_LANE_RECV, w);
@@ -83,13 +83,14 @@ static dm_status bring(dmi_engine *e, dmi_staged *buffer, dmi_queued_step *w, vo
 static void unpack(dmi_engine *e, dmi_staged *buffer, dmi_queued_step *w, bool good)
 {
     dmi_gpu *g = e->gpu;
-    void *place = dmi_ref_pointer(w->inst, &w->step->ref[0]);
+    void *destination = dmi_ref_pointer(w->inst, &w->step->ref[0]);
     dm_status status = DM_OK;
-    if (good && place) {
-        status = buffer->straight ? DM_OK : bring(e, buffer, w, place); /* straight: it lies where it belongs */
+    if (good && destination) {
+        status = buffer->straight ? DM_OK
+                                  : bring(e, buffer, w, destination); /* straight: it lies where it belongs */
         int64_t came = status == DM_OK ? w->step->bytes : 0;
         atomic_fetch_add_explicit(&e->port->tally.bytes_received, came, memory_order_relaxed);
-    } else { /* what comes later on this stream must not raise the counter before the place is free */
+    } else { /* what comes later on this stream must not raise the counter before the destination is free */
         status = dmi_gpu_after(e, DMI_LANE_RECV, &w->wait);
     }
     dmi_gpu_failed(e, w, status);

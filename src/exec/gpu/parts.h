@@ -6,7 +6,7 @@
 
 enum {
     STREAM_GRANT =
-        DMI_STAMP_LANES, /* the others are the lanes'; RECV's is for blocks that came through the host */
+        DMI_STAMP_LANES, /* the others are the lanes'; RECV's is for payloads that came through the host */
     STREAM_TABLES,
     STREAMS,
     EVENTS = 256,
@@ -14,7 +14,7 @@ enum {
     /* the same for commands with transfers, more often: peers wait for their receive buffers */
     EVENT_TRANSFERS = 4,
     LOOK_EVERY = 16, /* rounds in which something was issued */
-    STAGED = 8,      /* chunks on their way through host memory, each way */
+    STAGED = 8,      /* chunks in flight through host memory, in each direction */
     NUMBER_BITS = 20
 };
 
@@ -28,7 +28,7 @@ typedef struct dmi_lane_events {
     uint64_t looked; /* found to be reached, or not looked at any more */
 } dmi_lane_events;
 
-/* A chunk on its way through host memory, or as a message from device memory to device memory. */
+/* A chunk in flight through host memory, or as a message from device memory to device memory. */
 enum dmi_chunk_state { CHUNK_ON_DEVICE, CHUNK_WITH_LINK, CHUNK_DONE };
 typedef struct dmi_staged {
     char *pinned;    /* NULL: not through host memory */
@@ -42,7 +42,7 @@ typedef struct dmi_staged {
 } dmi_staged;
 typedef struct dmi_staging {
     dmi_staged buffer[STAGED];
-    uint64_t head, tail; /* chunks head .. tail-1 are under way, in order */
+    uint64_t head, tail; /* chunks head .. tail-1 are in flight, in order */
 } dmi_staging;
 
 typedef struct dmi_gpu_peer {
@@ -57,17 +57,17 @@ struct dmi_gpu {
     dmi_queue *queue[DMI_STAMP_LANES];
     dmi_stream stream[STREAMS];
     dmi_stamp known[STREAMS];    /* positions of lanes a stream waits for already */
-    uint64_t *arrivals[STREAMS]; /* [endpoints] blocks of a peer a stream waits for already */
+    uint64_t *arrivals[STREAMS]; /* [endpoints] payloads of a peer a stream waits for already */
     dmi_lane_events events[DMI_STAMP_LANES];
-    uint64_t issued[DMI_STAMP_LANES]; /* RECV: blocks that are on their way, of which the waits may be issued */
+    uint64_t issued[DMI_STAMP_LANES];  /* RECV: payloads in flight, whose waits may be issued */
     uint64_t reached[DMI_STAMP_LANES]; /* what the device has finished */
     uint32_t *arrived, *freed; /* [endpoints] this device's counters */
     uint32_t *numbers;         /* [1 << NUMBER_BITS] what counters are raised to, in device memory */
     dmi_gpu_peer *peer;        /* [endpoints] */
     dmi_staging out, in;
-    struct dmi_host_work *host_work; /* files and functions of the user's: host_work.h; NULL: none yet */
+    struct dmi_host_work *host_work; /* files and user functions: host_work.h; NULL: none yet */
     dmi_staging message_out, message_in;
-    int64_t message_bytes; /* most of a message; 0: none, blocks to far workers pass through host memory */
+    int64_t message_bytes; /* most of a message; 0: none, payloads to far workers pass through host memory */
     char *pinned;          /* host memory of all buffers */
     int64_t pinned_bytes, chunk_bytes;
     dmi_pool *tables; /* run tables of plans, in device memory */
@@ -83,7 +83,7 @@ bool dmi_gpu_issued(const dmi_engine *e, const dmi_stamp *stamp);
 /* What comes next on a stream waits for what the stamp names (all of it is issued). */
 dm_status dmi_gpu_after(dmi_engine *e, int stream, const dmi_stamp *stamp);
 /* Raises a counter, of any device, to an ordinal when the stream gets there: a 4-byte copy, which follows a
- * block's copy without a gap. */
+ * payload's copy without a gap. */
 dm_status dmi_gpu_raise(dmi_engine *e, int stream, uint32_t *counter, uint64_t ordinal);
 uint32_t dmi_gpu_value(uint64_t ordinal); /* what a counter holds then */
 const uint32_t *dmi_gpu_number(const dmi_engine *e, uint64_t ordinal); /* the same in device memory */
@@ -97,8 +97,9 @@ bool dmi_gpu_look(dmi_engine *e, bool idle);
  * the step could not be captured. */
 DM_CHECKED dm_status dmi_gpu_work_begin(dmi_engine *e, int stream);
 DM_CHECKED dm_status dmi_gpu_work_end(dmi_engine *e, int stream, const dmi_queued_step *w, dm_status status);
-/* --- push.c: the block of a PUSH to where it is wanted. told: the peer's `arrived` is raised too. */
-dm_status dmi_gpu_push_block(dmi_engine *e, const dmi_queued_step *w, void *to, bool *told);
+/* --- push.c: copies the payload of a PUSH to its destination. notified: it has raised the peer's `arrived`
+ * too. */
+dm_status dmi_gpu_push_payload(dmi_engine *e, const dmi_queued_step *w, void *to, bool *notified);
 /* Are both sides of a copy stacks of rows? Then where they begin (elements), and the width of a row in bytes, the number
  * of rows, and the bytes from one to the next in the source and in the destination. */
 bool dmi_gpu_as_rows(const dmi_copy *c, int64_t elem, int64_t *src, int64_t *dst, int64_t v[4]);
@@ -108,8 +109,8 @@ bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_queued_step *w);
 /* Run tables of the copy that a step makes, always the same one, in device memory; NULL: it needs none, or there is
  * no memory for them. */
 const dmi_run *const *dmi_gpu_runs(dmi_engine *e, const dmi_queued_step *w, const dmi_copy *c);
-/* --- packed.c: chunks on their way, packed beside the arrays */
-dmi_staged *dmi_gpu_packed_next(dmi_staging *s); /* a free place, or NULL */
+/* --- packed.c: chunks in flight, packed beside the arrays */
+dmi_staged *dmi_gpu_packed_next(dmi_staging *s); /* a free buffer, or NULL */
 void dmi_gpu_packed_take(dmi_staging *s, dmi_staged *buffer, dmi_queued_step *w, int state);
 /* Behind what is on the lane's stream now: the buffer's event. */
 void dmi_gpu_packed_record(dmi_engine *e, dmi_queued_step *w, int lane);
@@ -118,13 +119,13 @@ void dmi_gpu_packed_pack(dmi_engine *e, dmi_staged *buffer, dmi_queued_step *w);
 /* A chunk's way in. arrived(): 1: its bytes are here, 0: not yet, -1: the sender's command failed. True: the
  * next may be looked at too. */
 bool dmi_gpu_packed_receive(dmi_engine *e, dmi_staged *buffer, int (*arrived)(dmi_engine *, dmi_queued_step *));
-/* Looks at the chunks under way, in their order, while each() says that the next may be looked at too. */
+/* Polls the chunks in flight, in order, while each() says that the next may be looked at too. */
 bool dmi_gpu_packed_progress(dmi_engine *e, dmi_staging *s, bool (*each)(dmi_engine *, dmi_staged *));
-/* --- staged.c: blocks through host memory */
+/* --- staged.c: payloads through host memory */
 bool dmi_gpu_send_staged(dmi_engine *e, dmi_queued_step *w);
 bool dmi_gpu_grant_staged(dmi_engine *e, dmi_queued_step *w);
 bool dmi_gpu_staged_progress(dmi_engine *e);
-/* --- message.c: blocks that MPI carries from device memory to device memory */
+/* --- message.c: payloads that MPI carries from device memory to device memory */
 bool dmi_gpu_send_message(dmi_engine *e, dmi_queued_step *w);
 bool dmi_gpu_grant_message(dmi_engine *e, dmi_queued_step *w);
 bool dmi_gpu_message_progress(dmi_engine *e);

@@ -1,4 +1,4 @@
-/* A block's way into memory of another GPU that is mapped here. */
+/* A payload's way into memory of another GPU that is mapped here. */
 #include "exec/gpu/parts.h"
 #include "kernels/direct.h"
 
@@ -39,8 +39,9 @@ bool dmi_gpu_as_rows(const dmi_copy *c, int64_t elem, int64_t *src, int64_t *dst
 }
 
 /* One launch in place of a copy and a copy of the counter. Order: the kernel stands on the stream where the
- * copy would, behind the wait for the place; it raises the counter when all of its bytes are there for whoever
- * sees the counter (dmi_push); and the block is announced when it has been launched, as with a copy. */
+ * copy would, behind the wait for the destination; it raises the counter when all of its bytes are there for
+ * whoever sees the counter (dmi_push); and the payload is announced when it has been launched, as with a copy.
+ */
 static dm_status push_small(dmi_engine *e, const dmi_queued_step *w, dmi_push *p)
 {
     dmi_queue *queue = e->gpu->queue[DMI_LANE_SEND];
@@ -50,7 +51,7 @@ static dm_status push_small(dmi_engine *e, const dmi_queued_step *w, dmi_push *p
     return dmi_gpu_queued(queue, DM_OK);
 }
 
-static dm_status push(dmi_engine *e, const dmi_queued_step *w, void *to, bool *told)
+static dm_status push(dmi_engine *e, const dmi_queued_step *w, void *to, bool *notified)
 {
     dmi_queue *queue = e->gpu->queue[DMI_LANE_SEND];
     const dmi_copy *c = w->step->desc;
@@ -61,7 +62,7 @@ static dm_status push(dmi_engine *e, const dmi_queued_step *w, void *to, bool *t
         if (v[0] * v[1] <= e->config.push_kernel) {
             dmi_push p = {
                 .src = s, .dst = d, .src_pitch = v[2], .dst_pitch = v[3], .width = v[0], .height = v[1]};
-            *told = true;
+            *notified = true;
             return push_small(e, w, &p);
         }
         return v[1] == 1 ? dmi_cu_copy(queue->stream, d, s, v[0])
@@ -71,12 +72,12 @@ static dm_status push(dmi_engine *e, const dmi_queued_step *w, void *to, bool *t
     return dmi_gpu_queued(queue, DM_OK);
 }
 
-dm_status dmi_gpu_push_block(dmi_engine *e, const dmi_queued_step *w, void *to, bool *told)
+dm_status dmi_gpu_push_payload(dmi_engine *e, const dmi_queued_step *w, void *to, bool *notified)
 {
     e->gpu->queue[DMI_LANE_SEND]->device_run = dmi_gpu_runs(e, w, w->step->desc); /* which may have to be made */
-    *told = false;
+    *notified = false;
     dm_status status = dmi_gpu_work_begin(e, DMI_LANE_SEND);
-    status = dmi_gpu_work_end(e, DMI_LANE_SEND, w, status == DM_OK ? push(e, w, to, told) : status);
-    *told = *told && status == DM_OK;
+    status = dmi_gpu_work_end(e, DMI_LANE_SEND, w, status == DM_OK ? push(e, w, to, notified) : status);
+    *notified = *notified && status == DM_OK;
     return status;
 }

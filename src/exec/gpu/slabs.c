@@ -43,7 +43,7 @@ static void release_device(void *context, int index, void *base, int64_t bytes)
 
 /* --- debug pools --- */
 
-static void tell(dm_status status)
+static void report(dm_status status)
 {
     if (status != DM_OK) {
         dmi_log(DMI_LOG_ERROR, "cannot check red zones in GPU memory: %s", dmi_error_text());
@@ -55,7 +55,7 @@ static void fill_zone(void *context, void *at, int64_t bytes)
     char zone[ZONE_AT_ONCE];
     dmi_redzone_fill(context, zone, sizeof zone);
     for (int64_t i = 0; i < bytes; i += ZONE_AT_ONCE) {
-        tell(dmi_cu_move((char *)at + i, zone, DMI_MIN(bytes - i, ZONE_AT_ONCE)));
+        report(dmi_cu_move((char *)at + i, zone, DMI_MIN(bytes - i, ZONE_AT_ONCE)));
     }
 }
 
@@ -66,7 +66,7 @@ static bool check_zone(void *context, const void *at, int64_t bytes)
     for (int64_t i = 0; i < bytes && right; i += ZONE_AT_ONCE) {
         int64_t n = DMI_MIN(bytes - i, ZONE_AT_ONCE);
         dm_status status = dmi_cu_move(zone, (const char *)at + i, n);
-        tell(status);
+        report(status);
         right = status != DM_OK || dmi_redzone_check(context, zone, n);
     }
     return right;
@@ -75,7 +75,7 @@ static bool check_zone(void *context, const void *at, int64_t bytes)
 static void debug_fill_device(void *context, void *at, int64_t bytes)
 {
     (void)context;
-    tell(dmi_cu_set(at, DMI_DEBUG_FILL, bytes));
+    report(dmi_cu_set(at, DMI_DEBUG_FILL, bytes));
 }
 
 dmi_slab_ops dmi_gpu_slabs(dmi_port *port)

@@ -1,9 +1,9 @@
-/* Blocks through host memory: to and from the master, who works there, and between GPUs that cannot reach each
- * other's memory. A block comes in chunks of the plan that fit a place in pinned memory (profile.chunk).
+/* Payloads through host memory: to and from the master, which works there, and between GPUs that cannot reach
+ * each other's memory. A payload comes in chunks of the plan that fit a staging buffer (profile.chunk).
  *
  * Out: packed on the device, copied to pinned memory, and when the device is there, given to the host's link.
- * In: the link fills pinned memory; then a copy and a kernel bring it to its place. Pieces are handled in the
- * order of their lane. */
+ * In: the link fills pinned memory; then a copy and a kernel bring it to its destination. Chunks are handled in
+ * the order of their lane. */
 #include "exec/gpu/parts.h"
 #include "exec/mpi_link.h"
 #include "kernels/direct.h"
@@ -51,7 +51,7 @@ static bool deliver(dmi_engine *e, dmi_queued_step *w)
                             to ? "no memory for a transfer" : "cannot map memory of the receiver");
         }
     }
-    slot->poisoned = atomic_load(&w->inst->failed);
+    slot->poisoned = dmi_engine_culprit(w->inst);
     atomic_store_explicit(&box->arrived, w->ordinal + 1, memory_order_release);
     dmi_bell_ring(&port->bell);
     return true;
@@ -73,7 +73,7 @@ static bool send_chunk(dmi_engine *e, dmi_staged *buffer)
         (message ? dmi_mpi_push_packed(e, w, buffer->pinned) : deliver(e, w))) {
         buffer->state = CHUNK_DONE;
     }
-    return buffer->state == CHUNK_DONE || (message && w->message); /* messages under way overlap */
+    return buffer->state == CHUNK_DONE || (message && w->message); /* messages in flight overlap */
 }
 
 /* --- in --- */
@@ -117,7 +117,11 @@ static int arrived(dmi_engine *e, dmi_queued_step *w)
         return 0;
     }
     e->peer[peer].retired++;
-    return box->slot[w->ordinal % DMI_SLOTS].poisoned ? -1 : 1;
+    uint64_t culprit = box->slot[w->ordinal % DMI_SLOTS].poisoned;
+    if (culprit) {
+        dmi_engine_inherit(e, w->inst, culprit);
+    }
+    return culprit ? -1 : 1;
 }
 
 static bool receive_chunk(dmi_engine *e, dmi_staged *buffer)

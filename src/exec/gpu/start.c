@@ -21,7 +21,7 @@ static dm_status make_streams(dmi_engine *e)
             g->queue[lane]->compile = e->config.map_compile;
             g->queue[lane]->cache_dir = e->config.cache_dir;
         }
-        if (status == DM_OK && pushes) { /* not behind all blocks of a product that has been started */
+        if (status == DM_OK && pushes) { /* not behind all payloads of a product that has been started */
             status = dmi_cuda_queue_first(g->queue[lane]);
         }
         if (status == DM_OK && compute && !dmi_cuda_queue_blas(g->queue[lane])) {
@@ -192,7 +192,7 @@ void dmi_gpu_stop(dmi_engine *e)
 
 /* --- peers --- */
 
-/* Another process's: its counters are mapped now, its slabs when a block goes there. */
+/* Another process's: its counters are mapped now, its slabs when a payload goes there. */
 static dm_status connect_process(dmi_engine *e, int number)
 {
     dmi_gpu_peer *p = &e->gpu->peer[number];

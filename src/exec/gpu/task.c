@@ -1,4 +1,4 @@
-/* Functions of the user's on a GPU: they work on the host, on copies of all the memory of their operands.
+/* User functions on a GPU: they work on the host, on copies of all the memory of their operands.
  *
  * When everything before the step is done, and it is known that its operands are good, their memory is copied
  * to the host chunk by chunk; the function is called on a thread of its own, always the same one; what it may
@@ -21,7 +21,7 @@ typedef struct dmi_gpu_task {
     char *host[DMI_MAX_REFS];
     int operand; /* the next chunk: of this one, from byte `at` on */
     int64_t at;
-    int under_way; /* chunks that staging buffers hold */
+    int in_flight; /* chunks that staging buffers hold */
     dm_status status;
     char text[DMI_ERROR_TEXT];
 } dmi_gpu_task;
@@ -133,7 +133,7 @@ static void fail(dmi_gpu_task *t, dm_status status)
     }
 }
 
-/* Begins as many as there are staging buffers for; false while some are missing or under way. */
+/* Begins as many as there are staging buffers for; false while some are missing or in use. */
 static bool chunks_done(dmi_engine *e, dmi_gpu_task *t)
 {
     struct dmi_host_work *h = e->gpu->host_work;
@@ -149,7 +149,7 @@ static bool chunks_done(dmi_engine *e, dmi_gpu_task *t)
         p->host = host;
         p->bytes = bytes;
         t->at += bytes;
-        t->under_way++;
+        t->in_flight++;
         if (t->phase == COMES) {
             fail(t, dmi_cu_copy(e->gpu->stream[t->lane], p->pinned, device, bytes));
             dmi_gpu_buffer_on_device(e, t->lane, &h->to_host, p);
@@ -158,7 +158,7 @@ static bool chunks_done(dmi_engine *e, dmi_gpu_task *t)
             dmi_gpu_buffer_append(&h->with_crew, p);
         }
     }
-    return t->under_way == 0;
+    return t->in_flight == 0;
 }
 
 void dmi_gpu_task_arrived(dmi_engine *e, dmi_staging_buffer *p)
@@ -181,7 +181,7 @@ static char *device_of(const dmi_staging_buffer *p)
 void dmi_gpu_task_copied(dmi_engine *e, dmi_staging_buffer *p)
 {
     dmi_gpu_task *t = p->task;
-    t->under_way--;
+    t->in_flight--;
     if (t->phase == COMES) {
         dmi_gpu_buffer_free(e, p);
         return;

@@ -1,7 +1,7 @@
 /* Conversions between element types, bit for bit those of the CPU (kernels/box/convert.h), NaNs' payloads
- * included. A value on its way is held in a carrier that holds it exactly: double, float (for the shorter
+ * included. A value that is converted is held in a carrier that holds it exactly: double, float (for the shorter
  * floats too), int64_t (for u32 too), int32_t (for the shorter integers and bool too) or uint64_t. A complex
- * number is held as its real part, or, on its way to another complex type, as a dm_c128. */
+ * number is held as its real part, or, if converted to another complex type, as a dm_c128. */
 #ifndef DMI_CUDA_CONVERT_CUH
 #define DMI_CUDA_CONVERT_CUH
 

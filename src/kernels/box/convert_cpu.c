@@ -6,9 +6,9 @@
 #include <immintrin.h>
 #endif
 
-/* A value on its way is held in a type that holds it exactly: f64, f32 (the shorter floats), i64 (u32), i32
- * (the shorter integers, and bool) or u64. FROM_x gives that of an x; TO_x_y makes an x of a y, which is one of
- * the five. */
+/* A value that is converted is held in a type that holds it exactly: f64, f32 (the shorter floats), i64 (u32),
+ * i32 (the shorter integers, and bool) or u64. FROM_x gives that of an x; TO_x_y makes an x of a y, which is
+ * one of the five. */
 #define FROM_F64(v) (v)
 #define FROM_F32(v) (v)
 #define FROM_F16(v) dmi_f16_to_f32(v)
@@ -201,7 +201,7 @@ static row_fn *const table[DMI_DTYPE_END][DMI_DTYPE_END] = {
     [DM_F8E5M2] = {[DM_F32] = F8E5M2_F32},
 };
 
-/* A type on the way between two that no row joins: the one that a value of `from` is held in, or the real part
+/* A type between two that no row joins: the one that a value of `from` is held in, or the real part
  * of a complex type. */
 static dm_dtype half_way(dm_dtype from, dm_dtype to)
 {

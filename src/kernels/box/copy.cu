@@ -3,7 +3,7 @@
 
 enum { THREADS = DMI_CUDA_THREADS };
 
-/* Items a thread has under way at once. */
+/* Items that a thread has in flight. */
 template <typename T> struct depth {
     static const int value = sizeof(T) == 16 ? 1 : sizeof(T) == 8 ? 2 : sizeof(T) == 4 ? 4 : 8;
 };

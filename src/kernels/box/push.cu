@@ -1,7 +1,8 @@
 /* Pushes: bytes into a peer's memory and a counter behind them, in one kernel. */
 #include "kernels/cuda/common.cuh"
 
-/* Blocks: a few, for they take multiprocessors from products, and 16 write as fast as small pieces need. */
+/* A few thread blocks, for they take multiprocessors from products, and 16 write as fast as small payloads
+ * need. */
 enum { THREADS = DMI_CUDA_THREADS, DEPTH = 4, BLOCK_BYTES = 8192, MOST_BLOCKS = 16 };
 
 static __device__ __forceinline__ void store_release_system(uint32_t *p, uint32_t value)
@@ -9,9 +10,10 @@ static __device__ __forceinline__ void store_release_system(uint32_t *p, uint32_
     asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
 }
 
-/* Order: the stores of a block come before its barrier, the barrier before thread 0's fence, the fence before its
- * ticket; the block that draws the last ticket has so seen all others, and its fence and release put all their
- * stores, at any GPU, before the counter. The next kernel of the stream finds the ticket at 0. */
+/* Order: the stores of a thread block come before its barrier, the barrier before thread 0's fence, the fence
+ * before its ticket; the thread block that draws the last ticket has so seen all others, and its fence and
+ * release put all their stores, at any GPU, before the counter. The next kernel of the stream finds the ticket
+ * at 0. */
 template <typename T>
 static __global__ void __launch_bounds__(THREADS)
     push(const __grid_constant__ dmi_cuda_box box, const T *src, T *dst, uint32_t *ticket, uint32_t *counter,

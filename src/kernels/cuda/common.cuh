@@ -40,9 +40,9 @@ static __device__ __forceinline__ void locate(const dmi_cuda_box &box, uint32_t 
     }
 }
 
-/* Element positions of the DEPTH items a thread has: neighbours in a block are neighbours in the box. Where a
- * box has long rows, all items of a block are of one row, whose place is then worked out once for all of them.
- */
+/* Element positions of the DEPTH items a thread has: neighbours in a thread block are neighbours in the box.
+ * Where a box has long rows, all items of a thread block are of one row, whose position is then computed once
+ * for all of them. */
 template <int SIDES, int DEPTH>
 static __device__ __forceinline__ void locate_all(const dmi_cuda_box &box, int64_t (&at)[DEPTH][SIDES],
                                                   bool (&valid)[DEPTH])
@@ -147,14 +147,14 @@ template <typename T, int N> struct alignas(sizeof(T) * N) group {
     T v[N];
 };
 
-/* Blocks for n items, `per_block` each: as many as that takes. A grid as large as the device, which goes over
- * the items in turns, streams through the memory of an H200 at 0.93 of the rate. */
+/* Thread blocks for n items, `per_block` each: as many as that takes. A grid as large as the device, which goes
+ * over the items in turns, streams through the memory of an H200 at 0.93 of the rate. */
 static inline unsigned blocks_for(int64_t n, int64_t per_block)
 {
     return (unsigned)((n + per_block - 1) / per_block);
 }
-/* Blocks for locate_all, of a box whose rows have n items. A block keeps to one row where that leaves at most a
- * fifth of the threads idle. */
+/* Thread blocks for locate_all, of a box whose rows have n items. A thread block keeps to one row where that
+ * leaves at most a fifth of the threads idle. */
 static inline unsigned blocks_for_rows(int64_t items, int64_t n, int depth, dmi_cuda_divisor *chunks)
 {
     int64_t per_block = (int64_t)DMI_CUDA_THREADS * depth, each = (n + per_block - 1) / per_block;

@@ -139,7 +139,7 @@ static void gemm(const dmi_kernel_call *call, const dmi_gemm *d)
 }
 
 /* Copies the worker's shard into the gathered operand. */
-static void complete(dmi_queue *q, const dmi_fused_gemm *d, int which, const void *own, const void *image)
+static void complete(dmi_queue *q, const dmi_fused_gemm *d, int which, const void *own, const void *gathered)
 {
     const dmi_gemm *g = &d->gemm;
     int64_t own_k = d->own_k1 - d->own_k0, other = which == 0 ? g->m : g->n;
@@ -157,7 +157,7 @@ static void complete(dmi_queue *q, const dmi_fused_gemm *d, int which, const voi
                      .dst_offset = offset + d->own_k0 * (by_rows ? 1 : ld),
                      .count = own_k * other};
     q->device_run = NULL;
-    dmi_run_copy(dmi_backend_cuda(), q, &part, own, dmi_unconst(image));
+    dmi_run_copy(dmi_backend_cuda(), q, &part, own, dmi_unconst(gathered));
 }
 
 /* Waits for all chunks, completes the gathered operands, multiplies. */

@@ -93,8 +93,8 @@ static __device__ __forceinline__ void advance(const dmi_map_args &p, int first,
     }
 }
 
-/* Element positions of the DEPTH items of a thread. Where a box has long rows, all items of a block are of one row, whose
- * place is worked out once for all of them. */
+/* Element positions of the DEPTH items of a thread. Where a box has long rows, all items of a thread block are
+ * of one row, whose place is worked out once for all of them. */
 template <int SIDES, int DEPTH>
 static __device__ __forceinline__ void locate_all(const dmi_map_args &p, int64_t (&at)[DEPTH][SIDES],
                                                   bool (&valid)[DEPTH])

@@ -93,7 +93,7 @@ static __device__ __forceinline__ group<T, N> load_group(const T *p, int64_t at,
     return *(const group<T, N> *)(p + at);
 }
 
-/* Items a thread has under way at once. */
+/* Items that a thread has in flight. */
 template <typename T, int N> struct map_depth {
     static const int value = N * sizeof(T) >= 16 ? 1 : 4;
 };

@@ -26,7 +26,7 @@ typedef struct dmi_map_args {
     uint32_t items;
     int ndim;
     dmi_map_divisor
-        chunks; /* blocks of threads for a row of the innermost dim; extent 0: blocks do not keep to rows */
+        chunks; /* thread blocks for a row of the innermost dim; extent 0: blocks do not keep to rows */
     dmi_map_divisor extent[DMI_MAP_ARG_DIMS];
     int64_t stride[DMI_MAP_ARG_SIDES][DMI_MAP_ARG_DIMS]; /* elements */
     void *memory[DMI_MAP_ARG_SIDES];

@@ -130,7 +130,7 @@ static void load(program *p, int device)
     if (exchanged) {
         (void)cudaThreadExchangeStreamCaptureMode(&mode);
     }
-    (void)cudaGetLastError(); /* it is told here, and is not to be found by a later call */
+    (void)cudaGetLastError(); /* reported here; clear it, so that no later call finds it */
     p->state[device] = code == CUDA_SUCCESS ? LOADED : FAILED;
     p->kernels[device] = (dmi_map_kernels){groups, items};
     if (code != CUDA_SUCCESS) {

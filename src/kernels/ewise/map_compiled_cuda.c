@@ -20,7 +20,8 @@ static dmi_map_divisor divide_by(int64_t extent)
     return (dmi_map_divisor){d.extent, d.factor, d.shift};
 }
 
-/* Blocks for so many items. A block keeps to one row where that leaves at most a fifth of the threads idle. */
+/* Thread blocks for so many items. A thread block keeps to one row where that leaves at most a fifth of the
+ * threads idle. */
 static unsigned blocks_for(dmi_map_args *a, int64_t row, int depth)
 {
     int64_t per_block = (int64_t)DMI_MAP_THREADS * depth, each = (row + per_block - 1) / per_block;

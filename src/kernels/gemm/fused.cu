@@ -1,6 +1,6 @@
-/* The fused product's kernel. A block has three warpgroups: one that loads, of which one warp works, and two
- * that multiply, each its 64 rows of the block's tile. Blocks stay, and take the tiles of c in a fixed order:
- * one tile column after another, as b arrives. */
+/* The fused product's kernel. A thread block has three warpgroups: one that loads, of which one warp works, and
+ * two that multiply, each its 64 rows of the thread block's tile. Thread blocks stay, and take the tiles of c
+ * in a fixed order: one tile column after another, as b arrives. */
 #include "kernels/gemm/fused_load.cuh"
 #include "kernels/gemm/fused_store.cuh"
 
@@ -49,7 +49,7 @@ static __device__ __forceinline__ void multiply_all(const dmi_fused_job &job, co
 {
     int group = (int)(threadIdx.x / GROUP) - 1, warp = (int)(threadIdx.x / 32) - GROUP / 32;
     int steps = (job.k + FUSED_K - 1) / FUSED_K;
-    uint32_t place = s.store + (uint32_t)warp * (STORE_PLACES * STORE_BYTES);
+    uint32_t buffer = s.store + (uint32_t)warp * (STORE_BUFFERS * STORE_BYTES);
     ring r = {0, 0};
     float d[128];
     for (walk w = walk_start(); walk_next(job, &w);) {
@@ -59,9 +59,9 @@ static __device__ __forceinline__ void multiply_all(const dmi_fused_job &job, co
             scale<f16>(job, d, row0, w.n0);
         }
         if (job.c_f32) {
-            store_rows<f16, true>(job, d, place, row0, w.n0);
+            store_rows<f16, true>(job, d, buffer, row0, w.n0);
         } else {
-            store_rows<f16, false>(job, d, place, row0, w.n0);
+            store_rows<f16, false>(job, d, buffer, row0, w.n0);
         }
     }
     if ((threadIdx.x & 31) == 0) {

@@ -55,7 +55,7 @@ static bool within_own(const axis *x, const dmi_fused *d, int r)
                     : d->own_n0 <= from && to <= d->own_n1 && d->own_k0 == 0 && d->own_k1 == d->k);
 }
 
-/* The chunk by which a range has its place in the order: -1 where it waits for none, else for k the first, for
+/* The chunk by which a range is ordered: -1 where it waits for none, else for k the first, for
  * n the last that meets it. */
 static int key_of(const axis *x, const dmi_fused *d, int r)
 {

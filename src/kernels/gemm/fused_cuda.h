@@ -1,6 +1,6 @@
 /* The fused product of Hopper GPUs: one kernel that multiplies while b is still arriving. Others write their
- * chunks of b into its image on this GPU, with copies, and then raise a counter each; the kernel starts with
- * what is here and waits for a chunk only when its next step reads it. */
+ * chunks of b into the gathered operand on this GPU, with copies, and then raise a counter each; the kernel
+ * starts with what is here and waits for a chunk only when its next step reads it. */
 #ifndef DMI_CUDA_FUSED_H
 #define DMI_CUDA_FUSED_H
 
@@ -14,7 +14,8 @@ enum { DMI_FUSED_CHUNKS = 64 }; /* of one product */
 /* Bounds of `own` and, for no needless waits, of the chunks are multiples of these, or the matrix's end. */
 enum { DMI_FUSED_STEP_K = 64, DMI_FUSED_STEP_N = 256 };
 
-/* Rows k0..k1 and columns n0..n1 of op(b). They are in the image once (int32_t)(*counter - value) >= 0. */
+/* Rows k0..k1 and columns n0..n1 of op(b). They are in the gathered operand once (int32_t)(*counter - value) >=
+ * 0. */
 typedef struct dmi_fused_arrival {
     int64_t k0, k1, n0, n1;
     const uint32_t *counter; /* memory of this device; NULL: is here already */
@@ -37,9 +38,9 @@ typedef struct dmi_fused {
     const dmi_fused_arrival *chunk;
     int chunks;
     /* Rows own_k0..own_k1 and columns own_n0..own_n1 of op(b) lie in a matrix of their own (stored as b is, so
-     * transposed with trans_b), which is here; the image need not hold them, and no chunk that is waited for
-     * may have a part of them. Empty: there is none. Columns own_k0..own_k1 of op(a) do too, where ld_own[0] is
-     * not 0. */
+     * transposed with trans_b), which is here; the gathered operand need not hold them, and no chunk that is
+     * waited for may have a part of them. Empty: there is none. Columns own_k0..own_k1 of op(a) do too, where
+     * ld_own[0] is not 0. */
     int64_t own_k0, own_k1, own_n0, own_n1, ld_own[2]; /* of a's, of b's */
     int blocks; /* multiprocessors taken at most, 2 or more; 0: all */
 } dmi_fused;

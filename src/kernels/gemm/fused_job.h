@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* One thread block computes tiles of FUSED_M x FUSED_N of c, in steps of FUSED_K of the sum. Two blocks, a
+/* One thread block computes tiles of FUSED_M x FUSED_N of c, in steps of FUSED_K of the sum. Two thread blocks, a
  * pair, compute tiles one above the other, and read the tile of b together: each loads one half of it into
  * both. */
 enum {

@@ -4,7 +4,7 @@
 
 #include "kernels/gemm/fused_shape.cuh"
 
-/* The chunks that one lane looks at, and which of them have come. */
+/* The chunks that one warp lane waits for, and which of them have arrived. */
 enum { GROUPS = DMI_FUSED_CHUNKS / 32 };
 typedef struct lane_chunks {
     const uint32_t *counter[GROUPS];
@@ -14,7 +14,8 @@ typedef struct lane_chunks {
 } lane_chunks;
 static_assert(sizeof(dmi_fused_box) == 8 && offsetof(dmi_fused_job, wait) % 8 == 0, "a box is read at once");
 
-/* Read once, and as memory: as parameters the lanes' different addresses would be read one after the other. */
+/* Read once, and as memory: as parameters the warp lanes' different addresses would be read one after the
+ * other. */
 static __device__ __forceinline__ lane_chunks lane_chunks_of(const dmi_fused_job &job)
 {
     lane_chunks p;
@@ -60,7 +61,8 @@ typedef struct source {
     int32_t n, k; /* of its first element in op(b), or k in op(a) */
 } source;
 
-/* One step's part of a, and this block's half of the step's part of b, which goes to both. By one thread. */
+/* One step's part of a, and this thread block's half of the step's part of b, which goes to both. By one
+ * thread. */
 template <bool trans_a, bool trans_b>
 static __device__ __forceinline__ void load_stage(const source &a, const source &b, uint32_t to, uint32_t full,
                                                   int32_t m0, int32_t n0, int32_t k0)

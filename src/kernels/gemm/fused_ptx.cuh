@@ -13,7 +13,7 @@ static __device__ __forceinline__ uint32_t shared_address(const void *p)
     return (uint32_t)__cvta_generic_to_shared(p);
 }
 
-/* --- the pair of blocks ----------------------------------------------------------------------------- */
+/* --- the pair of thread blocks ----------------------------------------------------------------------------- */
 static __device__ __forceinline__ uint32_t pair_rank(void)
 {
     uint32_t rank;
@@ -45,9 +45,10 @@ static __device__ __forceinline__ void barrier_arrive_expecting(uint32_t barrier
                  : "memory");
 }
 
-/* At the barrier of the pair's block `rank`, at the same place as this one. What the barriers of a stage order
- * are products and copies, whose ends are waited for. So the scope is the block's, the default: a wider one
- * would have every arrival wait for all of the thread's memory, and every wait empty a cache. */
+/* At the barrier of the pair's thread block `rank`, at the same address as this one. What the barriers of a
+ * stage order are products and copies, whose ends are waited for. So the scope is the thread block's, the
+ * default: a wider one would have every arrival wait for all of the thread's memory, and every wait empty a
+ * cache. */
 static __device__ __forceinline__ void barrier_arrive_at(uint32_t barrier, uint32_t rank)
 {
     asm volatile("{\n"
@@ -82,7 +83,7 @@ static __device__ __forceinline__ uint32_t load_acquire_system(const uint32_t *p
     return value;
 }
 
-/* Of the kernel's parameters, by addresses that differ from lane to lane. */
+/* Of the kernel's parameters, by addresses that differ from warp lane to warp lane. */
 static __device__ __forceinline__ uint64_t load_parameter_64(const void *p)
 {
     uint64_t v;
@@ -124,7 +125,7 @@ static __device__ __forceinline__ void load_box(const CUtensorMap *map, int32_t 
         : "memory");
 }
 
-/* Into both blocks of the pair, at the same place, telling the barrier of each. */
+/* Into both thread blocks of the pair, at the same address, with an arrival at the barrier of each. */
 static __device__ __forceinline__ void load_box_both(const CUtensorMap *map, int32_t x, int32_t y, uint32_t to,
                                                      uint32_t barrier)
 {
@@ -154,8 +155,8 @@ template <int left> static __device__ __forceinline__ void stores_have_read(void
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(left) : "memory");
 }
 
-/* Four matrices of 8 x 8 16-bit items, which the warp holds as products leave them; lane 8 i + r: the address
- * of row r of matrix i. */
+/* Four matrices of 8 x 8 16-bit items, which the warp holds as products leave them; warp lane 8 i + r: the
+ * address of row r of matrix i. */
 static __device__ __forceinline__ void store_matrices(uint32_t to, const uint32_t (&v)[4])
 {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(v[0]),

@@ -1,4 +1,4 @@
-/* What all warps of the fused product know: its place in shared memory, and the order of the tiles. */
+/* What all warps of the fused product know: its shared memory, and the order of the tiles. */
 #ifndef DMI_CUDA_FUSED_SHAPE_CUH
 #define DMI_CUDA_FUSED_SHAPE_CUH
 
@@ -14,12 +14,12 @@ enum {
     B_BYTES = FUSED_N * FUSED_K * 2,
     STAGE_BYTES = A_BYTES + B_BYTES,
     BOX_BYTES = FUSED_ROW * FUSED_K, /* of a box of FUSED_K rows */
-    /* Each warp stores its 16 rows of c in boxes, from two places in turn. */
+    /* Each warp stores its 16 rows of c in boxes, from two buffers alternately. */
     STORE_BYTES = FUSED_ROW * FUSED_STORE_ROWS,
-    STORE_PLACES = 2,
+    STORE_BUFFERS = 2,
     ALIGN = 1024, /* of what is swizzled */
     SHARED_BYTES =
-        ALIGN + FUSED_STAGES * STAGE_BYTES + WARPS * STORE_PLACES * STORE_BYTES + 2 * 8 * FUSED_STAGES,
+        ALIGN + FUSED_STAGES * STAGE_BYTES + WARPS * STORE_BUFFERS * STORE_BYTES + 2 * 8 * FUSED_STAGES,
     LOADER_REGISTERS = 56,
     MULTIPLIER_REGISTERS = 224,
 };
@@ -34,7 +34,7 @@ static __device__ __forceinline__ shared_places places_of(const void *memory)
     shared_places s;
     s.stage = (shared_address(memory) + ALIGN - 1) / ALIGN * ALIGN;
     s.store = s.stage + FUSED_STAGES * STAGE_BYTES;
-    s.full = s.store + WARPS * STORE_PLACES * STORE_BYTES;
+    s.full = s.store + WARPS * STORE_BUFFERS * STORE_BYTES;
     s.empty = s.full + 8 * FUSED_STAGES;
     return s;
 }
@@ -53,7 +53,7 @@ static __device__ __forceinline__ void advance(ring *r)
 }
 
 /* --- tiles -------------------------------------------------------------------------------------------- */
-/* The tiles of this pair of blocks, one after the other: numbers pair, pair + pairs, ... of the order. */
+/* The tiles of this pair of thread blocks, one after the other: numbers pair, pair + pairs, ... of the order. */
 typedef struct walk {
     int32_t number, column_range, before; /* before: tiles of the ranges that are over */
     int32_t row, n0;               /* the tile: pair of rows, first column */

@@ -24,7 +24,8 @@ template <bool f16> static __device__ __forceinline__ float read_c(const dmi_fus
                      : __bfloat162float(((const __nv_bfloat16 *)job.c_at)[at]);
 }
 
-/* d = alpha d + beta c. A thread holds, of each 8 columns, two of row lane / 4 and two of the row 8 below. */
+/* d = alpha d + beta c. A thread holds, of each 8 columns, two of row (warp lane) / 4 and two of the row 8
+ * below. */
 template <bool f16>
 static __device__ __forceinline__ void scale(const dmi_fused_job &job, float (&d)[128], int32_t row0,
                                              int32_t n0)
@@ -61,19 +62,19 @@ static __device__ __forceinline__ void store_items_of(const dmi_fused_job &job, 
     }
 }
 
-/* The warp's 16 rows, box after box: written to one of its two places, then stored from there. */
+/* The warp's 16 rows, box after box: written to one of its two buffers, then stored from there. */
 template <bool f16, bool c_f32>
 static __device__ __forceinline__ void store_rows(const dmi_fused_job &job, const float (&d)[128],
-                                                  uint32_t place, int32_t row0, int32_t n0)
+                                                  uint32_t buffer, int32_t row0, int32_t n0)
 {
     const int eights = c_f32 ? 4 : 8, boxes = 32 / eights; /* a box has so many groups of 8 columns */
     uint32_t lane = threadIdx.x & 31;
 #pragma unroll
     for (int box = 0; box < boxes; box++) {
-        uint32_t at = place + (uint32_t)(box % STORE_PLACES) * STORE_BYTES;
+        uint32_t at = buffer + (uint32_t)(box % STORE_BUFFERS) * STORE_BYTES;
         int32_t col0 = n0 + box * eights * 8;
         if (lane == 0) {
-            stores_have_read<STORE_PLACES - 1>();
+            stores_have_read<STORE_BUFFERS - 1>();
         }
         __syncwarp();
 #pragma unroll
@@ -98,7 +99,7 @@ static __device__ __forceinline__ void store_rows(const dmi_fused_job &job, cons
         } else if (lane == 0) {
             store_box(&job.c, col0, row0, at);
         }
-        if (lane == 0) { /* a group without a store too: places go by groups */
+        if (lane == 0) { /* a group without a store too: buffers alternate by groups */
             stores_commit();
         }
     }

@@ -28,7 +28,7 @@ typedef struct dmi_fused_chunk {
     uint32_t nth; /* from 1 */
 } dmi_fused_chunk;
 typedef struct dmi_fused_gemm {
-    dmi_gemm gemm; /* b: the image */
+    dmi_gemm gemm; /* b: the gathered operand */
     int chunks;    /* in the order in which they are expected */
     const dmi_fused_chunk *chunk;
     int64_t own_k0, own_k1; /* empty: there is none */

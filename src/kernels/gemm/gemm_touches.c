@@ -14,7 +14,7 @@ void dmi_gemm_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
     dmi_touch_box(&out[2], 2, c, c_stride, g->c_offset, c_elem, t->zero[1] ? DMI_WRITE : DMI_READWRITE);
 }
 
-/* The own part of operand `which`, which is not in its image. */
+/* The worker's shard of operand `which`, which is not in the gathered operand. */
 static void touch_own(const dmi_fused_gemm *f, int which, dmi_touch *out)
 {
     int64_t own = f->own_k1 - f->own_k0, other = which == 0 ? f->gemm.m : f->gemm.n;

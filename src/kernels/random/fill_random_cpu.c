@@ -34,8 +34,8 @@ static void make_words_plain(uint64_t first, int n, uint32_t stream, uint64_t se
 }
 
 #if defined(DMI_HAVE_WIDE)
-/* One word in each 64-bit lane: the multiplication reads the lower halves alone, so what the upper ones hold is
- * of no matter until the end. */
+/* One word in each 64-bit vector lane: the multiplication reads the lower halves alone, so what the upper ones
+ * hold is of no matter until the end. */
 DMI_WIDE static __m256i low_halves(__m256i a, __m256i b)
 {
     __m256i ab = _mm256_castps_si256(_mm256_shuffle_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), 0x88));

@@ -1,6 +1,6 @@
 /* Reductions over any dims, sums first of all. Two forms: `along` takes a dense range in several independent
- * lanes, `across` takes whole rows into a tile of the result held in the first-level cache. Which form and
- * which order depends only on the descriptor, and so do the bits of the result. */
+ * vector lanes, `across` takes whole rows into a tile of the result held in the first-level cache. Which form
+ * and which order depends only on the descriptor, and so do the bits of the result. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/ewise/map_cpu.h"
 #include "kernels/kernel.h"

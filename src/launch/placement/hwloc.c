@@ -1,7 +1,7 @@
 /* The host as hwloc sees it. GPUs are found by their PCI address among hwloc's own PCI devices: its plugins for
  * CUDA, OpenCL and the like would start those libraries in processes that may have no use for them, and that for PCI
  * leaks; the kernel's files name PCI devices as well. */
-#include "launch/placement/place.h"
+#include "launch/placement/placement.h"
 
 #include <hwloc.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* A build without hwloc knows nothing of the host. */
-#include "launch/placement/place.h"
+#include "launch/placement/placement.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -84,7 +84,7 @@ static bool in_place(const batched *s, int which, int worker, const dmi_region *
 {
     const dmi_desc *x = s->p->op[which];
     wanted(s, which, c, out);
-    if (x->dtype != s->p->panel_type || !dmi_fetch_in_place(x, worker, out)) {
+    if (x->dtype != s->p->kernel_type || !dmi_fetch_in_place(x, worker, out)) {
         return false;
     }
     bool spread = dmi_product_spread(s->p, which, out);
@@ -145,7 +145,7 @@ static int64_t bytes_per_index(const batched *s, int64_t *count)
         for (int o = 0; o < 2; o++) {
             bytes += s->held[o] || in_place(s, o, w, &c, &at) ? 0 : at.count / n;
         }
-        most = DMI_MAX(most, bytes * dmi_dtype_bytes(s->p->panel_type));
+        most = DMI_MAX(most, bytes * dmi_dtype_bytes(s->p->kernel_type));
         *count = DMI_MAX(*count, n);
     }
     return most;
@@ -212,12 +212,12 @@ static void fetch_side(batched *s, side *x, int which, dmi_mark ready)
         to = dmi_ref_work(x->work + (int)buffer, DMI_WRITE);
         if (!p->b->failed) {
             int64_t *bytes = &p->b->plan->work_bytes[to.index];
-            *bytes = DMI_MAX(*bytes, x->region.count * dmi_dtype_bytes(p->panel_type));
+            *bytes = DMI_MAX(*bytes, x->region.count * dmi_dtype_bytes(p->kernel_type));
         }
     }
     dmi_fetch fetch = {.src = p->op[which],
                        .src_ref = dmi_ref_operand(which, DMI_READ),
-                       .dst_dtype = p->panel_type,
+                       .dst_dtype = p->kernel_type,
                        .dst_ref = to,
                        .count = want_count,
                        .want = want_region,
@@ -253,7 +253,7 @@ static void make_stack(const batched *s, const side x[2], const dmi_region *c, d
         offset[o] = dmi_region_start(region[o]);
         out->ref[o] = o < 2 ? x[o].ref : c_ref;
     }
-    out->gemm = (dmi_gemm){.dtype = p->panel_type,
+    out->gemm = (dmi_gemm){.dtype = p->kernel_type,
                            .c_dtype = p->direct ? p->user_c->dtype : p->type,
                            .tf32 = p->tf32,
                            .trans_a = p->trans[0],
@@ -349,7 +349,7 @@ void dmi_batched_plan(dmi_product *p)
     side x[2] = {{.work = -1}, {.work = -1}};
     dmi_mark held = {0};
     choose_stages(p, &s);
-    p->direct = p->direct || p->user_c->dtype == p->panel_type; /* every element is made by one product */
+    p->direct = p->direct || p->user_c->dtype == p->kernel_type; /* every element is made by one product */
     for (int o = 0; o < 2; o++) {
         if (s.held[o]) {
             fetch_side(&s, &x[o], o, held);

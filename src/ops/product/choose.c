@@ -1,13 +1,13 @@
-/* Which form a product takes. */
+/* Chooses the algorithm of a product. */
 #include "ops/product/gemm.h"
-#include "ops/product/rolling.h"
+#include "ops/product/moving.h"
 
 #include <inttypes.h>
 #include <math.h>
 
 enum { MOST_SLICES = 1024 };
 
-/* Bytes that a contraction moves, in the better of its forms. */
+/* Bytes that a contraction moves, in the better of its two ways. */
 static int64_t contract_bytes(dmi_product *p, dmi_choice *out)
 {
     dmi_load load = {.addends = p->op[0]->layout->group,
@@ -15,9 +15,9 @@ static int64_t contract_bytes(dmi_product *p, dmi_choice *out)
                      .senders = p->op[0]->layout->group,
                      .replicas = 1};
     bool copies = p->c == p->user_c && dmi_segments_serve(p->c);
-    p->sliced = copies && dmi_scatter_pays(p->b->profile, p->c, &load);
-    out->direct = copies && !p->sliced;
-    int64_t shared = p->sliced ? (p->c->layout->replicas - 1) * p->m * p->n * dmi_dtype_bytes(p->c->dtype) : 0;
+    p->scatter = copies && dmi_scatter_pays(p->b->profile, p->c, &load);
+    out->direct = copies && !p->scatter;
+    int64_t shared = p->scatter ? (p->c->layout->replicas - 1) * p->m * p->n * dmi_dtype_bytes(p->c->dtype) : 0;
     return dmi_contract_traffic(p) * p->elem + shared;
 }
 
@@ -29,10 +29,10 @@ typedef struct offers {
 } offers;
 
 /* Does the workspace for payloads in flight fit the limit? */
-static bool within(const dmi_product *p, const offers *o, int form, int moving)
+static bool within(const dmi_product *p, const offers *o, int algorithm, int moving)
 {
     int64_t limit = p->workspace, largest = 0;
-    switch (limit > 0 ? form : DMI_GEMM_STATIONARY) {
+    switch (limit > 0 ? algorithm : DMI_GEMM_STATIONARY) {
     case DMI_GEMM_STATIONARY: /* its slices are made to fit */
         return true;
     case DMI_GEMM_CONTRACT:
@@ -50,13 +50,13 @@ static bool within(const dmi_product *p, const offers *o, int form, int moving)
     case DMI_GEMM_PANELS:
         return dmi_panels_fit(p, moving);
     default:
-        return 2 * dmi_rolling_slot(p, moving, NULL) <= limit;
+        return 2 * dmi_moving_buffer_bytes(p, moving, NULL) <= limit;
     }
 }
 
-static bool serves(const dmi_product *p, const offers *o, int form, int moving)
+static bool serves(const dmi_product *p, const offers *o, int algorithm, int moving)
 {
-    switch (form) {
+    switch (algorithm) {
     case DMI_GEMM_STATIONARY:
         return true;
     case DMI_GEMM_CONTRACT:
@@ -78,7 +78,7 @@ static int by_bytes(dmi_product *p, const offers *o, int moving)
     if (o->partial < o->gather && within(p, o, DMI_GEMM_CONTRACT, moving)) {
         return DMI_GEMM_CONTRACT;
     }
-    p->sliced = false; /* no other form makes slices */
+    p->scatter = false; /* no other algorithm makes segments */
     if (o->gather > 0 && dmi_fused_serves(p) && (!o->cyclic || dmi_fused_pays(p)) &&
         within(p, o, DMI_GEMM_FUSED, moving)) {
         return DMI_GEMM_FUSED;
@@ -93,24 +93,24 @@ static int by_bytes(dmi_product *p, const offers *o, int moving)
 
 static int by_time(dmi_product *p, const offers *o, int moving)
 {
-    static const int forms[] = {DMI_GEMM_CYCLIC, DMI_GEMM_FUSED, DMI_GEMM_PANELS, DMI_GEMM_CONTRACT,
-                                DMI_GEMM_STATIONARY};
-    bool sliced = p->sliced;
+    static const int algorithms[] = {DMI_GEMM_CYCLIC, DMI_GEMM_FUSED, DMI_GEMM_PANELS, DMI_GEMM_CONTRACT,
+                                     DMI_GEMM_STATIONARY};
+    bool scatter = p->scatter;
     double least = INFINITY;
     int best = DMI_GEMM_STATIONARY;
-    for (int i = 0; i < DMI_COUNT(forms) && o->gather > 0; i++) {
-        bool contract = forms[i] == DMI_GEMM_CONTRACT;
-        p->sliced = sliced && contract; /* no other form makes slices */
-        if (!serves(p, o, forms[i], moving) || !within(p, o, forms[i], moving)) {
+    for (int i = 0; i < DMI_COUNT(algorithms) && o->gather > 0; i++) {
+        bool contract = algorithms[i] == DMI_GEMM_CONTRACT;
+        p->scatter = scatter && contract; /* no other algorithm makes segments */
+        if (!serves(p, o, algorithms[i], moving) || !within(p, o, algorithms[i], moving)) {
             continue;
         }
-        double time = dmi_estimate(p, forms[i], moving, contract ? o->partial : o->gather);
+        double time = dmi_estimate(p, algorithms[i], moving, contract ? o->partial : o->gather);
         if (time < least) {
             least = time;
-            best = forms[i];
+            best = algorithms[i];
         }
     }
-    p->sliced = sliced && best == DMI_GEMM_CONTRACT;
+    p->scatter = scatter && best == DMI_GEMM_CONTRACT;
     return best;
 }
 

@@ -1,12 +1,12 @@
 /* a and b are split along k alike: every worker multiplies what it has, for one holder of c after another, and
  * sends the partial product there; the holder adds what arrives in a fixed order (a reduce-scatter in P-1
- * rounds). Holders of copies of c make a slice each and share them; where c is small everything goes to every
- * holder at once (plan/reduce.h). */
+ * rounds). The holders of a replica of c make a segment each and share them; where c is small everything goes
+ * to every holder at once (plan/reduce.h). */
 #include "ops/product/gemm.h"
 
 #include <string.h>
 
-enum { SLOTS = 2 };
+enum { BUFFERS = 2 };
 
 /* Worker w's indices of k. False unless its shards have all of m in a, all of n in b, and the same indices of
  * k. */
@@ -67,16 +67,16 @@ typedef struct partial {
     int convert[2];
 } partial;
 
-/* The own part of operand `which` for the given rows or columns of c. */
-static dmi_panel operand_part(partial *g, int which, const dmi_dimset *outer, dmi_mark ready)
+/* The worker's shard of operand `which` for the given rows or columns of c. */
+static dmi_matrix_ref operand_part(partial *g, int which, const dmi_dimset *outer, dmi_mark ready)
 {
     dmi_product *p = g->p;
     dmi_builder *b = p->b;
     dmi_region want;
     dm_dtype type = p->op[which]->dtype;
     if (dmi_product_in_place(p, which, b->me, outer, &g->inner, &want)) {
-        return dmi_product_panel(p, which, &want, dmi_ref_operand(which, DMI_READ), &g->convert[which], NULL,
-                                 ready);
+        return dmi_product_matrix(p, which, &want, dmi_ref_operand(which, DMI_READ), &g->convert[which], NULL,
+                                  ready);
     }
     dmi_region have; /* c's rows are dealt out in blocks: gather them (and convert on the way) */
     dmi_copy copy;
@@ -87,24 +87,24 @@ static dmi_panel operand_part(partial *g, int which, const dmi_dimset *outer, dm
     }
     if (!b->failed) {
         int64_t *bytes = &b->plan->work_bytes[g->gather[which]];
-        *bytes = DMI_MAX(*bytes, want.count * dmi_dtype_bytes(p->panel_type));
+        *bytes = DMI_MAX(*bytes, want.count * dmi_dtype_bytes(p->kernel_type));
     }
     dmi_ref refs[2] = {dmi_ref_operand(which, DMI_READ), dmi_ref_work(g->gather[which], DMI_WRITE)};
-    if (dmi_region_copy(b, &have, &want, type, p->panel_type, &copy)) {
+    if (dmi_region_copy(b, &have, &want, type, p->kernel_type, &copy)) {
         dmi_mark_step(ready, dmi_build_kernel(b, DMI_KERNEL_copy, &copy, sizeof copy, refs, 2, NULL));
     }
     refs[1].mode = DMI_READ;
-    return (dmi_panel){refs[1], 0, DMI_MAX(want.dim[1].count, 1), false};
+    return (dmi_matrix_ref){refs[1], 0, DMI_MAX(want.dim[1].count, 1), false};
 }
 
-/* t (+ offset) = own part of op(a) op(b) for a region of c. */
+/* t (+ offset) = the worker's product op(a) op(b) for a region of c. */
 static void multiply_for(partial *g, const dmi_region *c, dmi_ref t, const dmi_mark free, dmi_mark done)
 {
     dmi_product *p = g->p;
     dmi_mark ready = {0};
     dmi_mark_merge(ready, free);
-    dmi_panel a = operand_part(g, 0, &c->dim[0], ready), b = operand_part(g, 1, &c->dim[1], ready);
-    dmi_gemm k = {.dtype = p->panel_type,
+    dmi_matrix_ref a = operand_part(g, 0, &c->dim[0], ready), b = operand_part(g, 1, &c->dim[1], ready);
+    dmi_gemm k = {.dtype = p->kernel_type,
                   .c_dtype = p->type,
                   .tf32 = p->tf32,
                   .trans_a = p->trans[0] != a.transposed,
@@ -131,9 +131,9 @@ static void multiply_for(partial *g, const dmi_region *c, dmi_ref t, const dmi_m
 static void multiply_own(partial *g, const dmi_region *c)
 {
     dmi_mark ready = {0};
-    dmi_panel a = {.ref = dmi_product_acc(g->p).ref,
-                   .ld = DMI_MAX(g->p->trans[0] ? c->dim[0].count : g->inner.count, 1)},
-              b = a;
+    dmi_matrix_ref a = {.ref = dmi_product_acc(g->p).ref,
+                        .ld = DMI_MAX(g->p->trans[0] ? c->dim[0].count : g->inner.count, 1)},
+                   b = a;
     b.ld = DMI_MAX(g->p->trans[1] ? g->inner.count : c->dim[1].count, 1);
     if (g->inner.count > 0) {
         a = operand_part(g, 0, &c->dim[0], ready);
@@ -147,7 +147,7 @@ static void multiply_own(partial *g, const dmi_region *c)
 static void add_arrived(partial *g, const dmi_region *c, dmi_ref t, const dmi_mark arrived, dmi_mark done)
 {
     dmi_product *p = g->p;
-    dmi_panel acc = dmi_product_acc(p);
+    dmi_matrix_ref acc = dmi_product_acc(p);
     int64_t extent[2] = {c->dim[0].count, c->dim[1].count}, dense[2] = {extent[1], 1}, stride[2] = {acc.ld, 1};
     dmi_side sum = {p->type, stride, acc.offset, acc.ref}, term[2] = {{p->type, dense, 0, t}, sum};
     dmi_map_program add;
@@ -169,7 +169,7 @@ static void packed_copy(partial *g, const dmi_region *c, dmi_copy *out)
 void dmi_contract_plan(dmi_product *p)
 {
     dmi_builder *b = p->b;
-    int workers = b->profile->workers, me = b->me, sent = 0, heard = 0;
+    int workers = b->profile->workers, me = b->me, sent = 0, received = 0;
     partial g = {.p = p, .gather = {-1, -1}, .convert = {-1, -1}};
     dmi_region mine;
     int64_t largest = 0;
@@ -182,9 +182,9 @@ void dmi_contract_plan(dmi_product *p)
     }
     int64_t out_bytes = (largest * p->elem + 255) / 256 * 256,
             in_bytes = (mine.count * p->elem + 255) / 256 * 256;
-    int out_work = g.inner.count > 0 ? dmi_build_work(b, SLOTS * out_bytes) : -1;
-    int in_work = mine.count > 0 ? dmi_build_work(b, SLOTS * in_bytes) : -1;
-    dmi_mark out_free[SLOTS] = {{0}}, in_free[SLOTS] = {{0}};
+    int out_work = g.inner.count > 0 ? dmi_build_work(b, BUFFERS * out_bytes) : -1;
+    int in_work = mine.count > 0 ? dmi_build_work(b, BUFFERS * in_bytes) : -1;
+    dmi_mark out_free[BUFFERS] = {{0}}, in_free[BUFFERS] = {{0}};
     if (mine.count > 0 && workers == 1) {
         multiply_own(&g, &mine);
     }
@@ -198,32 +198,32 @@ void dmi_contract_plan(dmi_product *p)
         /* Order of steps: product, grant, push, addition, so that one queue could run them (see late.c in
          * plan.h). */
         dmi_ref out = dmi_ref_work(out_work, DMI_WRITE), in = dmi_ref_work(in_work, DMI_WRITE);
-        int out_slot = sent % SLOTS, in_slot = heard % SLOTS;
+        int out_buffer = sent % BUFFERS, in_buffer = received % BUFFERS;
         dmi_mark ready = {0}, arrived = {0};
         bool gives = g.inner.count > 0 && c.count > 0;
         bool takes = mine.count > 0 && inner_set(p, from, &inner) && inner.count > 0;
-        out.offset = out_slot * out_bytes;
-        in.offset = in_slot * in_bytes;
+        out.offset = out_buffer * out_bytes;
+        in.offset = in_buffer * in_bytes;
         if (gives) {
-            multiply_for(&g, &c, out, out_free[out_slot], ready);
+            multiply_for(&g, &c, out, out_free[out_buffer], ready);
             sent++;
         }
         if (takes) {
             packed_copy(&g, &mine, &copy);
-            dmi_mark_step(arrived, dmi_build_expect(b, from, in, &copy, in_free[in_slot]));
-            heard++;
+            dmi_mark_step(arrived, dmi_build_expect(b, from, in, &copy, in_free[in_buffer]));
+            received++;
         }
         if (gives) {
             packed_copy(&g, &c, &copy);
-            memset(out_free[out_slot], 0, sizeof out_free[out_slot]);
-            dmi_mark_step(out_free[out_slot], dmi_build_push(b, to, out, &copy, ready));
+            memset(out_free[out_buffer], 0, sizeof out_free[out_buffer]);
+            dmi_mark_step(out_free[out_buffer], dmi_build_push(b, to, out, &copy, ready));
         }
         if (t == 1 && mine.count > 0) { /* beside the first transfer */
             multiply_own(&g, &mine);
         }
         if (takes) {
-            memset(in_free[in_slot], 0, sizeof in_free[in_slot]);
-            add_arrived(&g, &mine, in, arrived, in_free[in_slot]);
+            memset(in_free[in_buffer], 0, sizeof in_free[in_buffer]);
+            add_arrived(&g, &mine, in, arrived, in_free[in_buffer]);
         }
     }
 }

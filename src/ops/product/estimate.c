@@ -1,6 +1,6 @@
-/* How long a product takes in each form, from the rates of the machine: transfers run beside products, so the
- * longer of the two counts, and what neither hides. Rough, but good enough to rank algorithms that differ
- * much. */
+/* Estimates the time of a product by each algorithm, from the rates of the machine. Transfers run beside
+ * products, so the longer of the two counts, plus what neither hides. Rough, but good enough to rank algorithms
+ * that differ much. */
 #include "ops/product/gemm.h"
 
 /* Seconds, and ratios of times, measured on H200. */
@@ -18,7 +18,9 @@ enum { FUSED_LONG = 16384 };
 static double product_rate(const dmi_product *p)
 {
     const dmi_rates *r = &p->b->profile->rates;
-    return p->panel_type == DM_F64 ? r->f64 : p->panel_type == DM_F32 ? (p->tf32 ? r->tf32 : r->f32) : r->half;
+    return p->kernel_type == DM_F64   ? r->f64
+           : p->kernel_type == DM_F32 ? (p->tf32 ? r->tf32 : r->f32)
+                                      : r->half;
 }
 
 bool dmi_estimate_ready(const dmi_product *p)
@@ -32,14 +34,14 @@ static double longer(double a, double b)
     return a > b ? a : b;
 }
 
-/* A sum in several parts goes to memory and back for each, in TF32 slower than that, and is rounded from a
+/* A sum of several products goes to memory and back for each, in TF32 slower than that, and is rounded from a
  * temporary where c is narrower. */
-static double sums(const dmi_product *p, int64_t count, int parts)
+static double sums(const dmi_product *p, int64_t count, int products)
 {
     double wide = (double)(count * p->elem), narrow = (double)(count * dmi_dtype_bytes(p->user_c->dtype));
     bool rounds = p->user_c->dtype != p->type;
-    double more = p->tf32 ? TF32_SUM * (double)count * (parts - 1) : 0;
-    return (2 * wide * (parts - 1) + (rounds ? wide + narrow : 0)) / p->b->profile->rates.memory + more;
+    double more = p->tf32 ? TF32_SUM * (double)count * (products - 1) : 0;
+    return (2 * wide * (products - 1) + (rounds ? wide + narrow : 0)) / p->b->profile->rates.memory + more;
 }
 
 static double moved_bytes(const dmi_product *p, int which)
@@ -72,7 +74,7 @@ double dmi_estimate(const dmi_product *p, int algorithm, int moving, int64_t byt
         product *= other > 0 && !p->tf32 ? PANELS_SLOWER : 1;
         first = other + (link - other) * piece;
         return first + longer(product, link - first + product * piece) + (LAUNCH + HOP) / piece + PANELS_START;
-    case DMI_GEMM_CONTRACT: /* so is the first partial product; what comes is added; copies of c are made once
+    case DMI_GEMM_CONTRACT: /* so is the first partial product; what comes is added; replicas of c are made once
                              */
         product = 2.0 * (double)p->m * (double)p->n * (double)p->k / stages / product_rate(p);
         return product / stages + longer(product * (stages - 1) / stages, link) + 1.5 * sums(p, most, stages) +

@@ -16,7 +16,7 @@ static bool interval(const dmi_dimset *set)
 }
 
 /* The one region of an operand that a worker holds; false: none, or several. */
-static bool part_of(const dmi_desc *desc, int worker, dmi_region *out)
+static bool shard_of(const dmi_desc *desc, int worker, dmi_region *out)
 {
     if (dmi_desc_region_count(desc, worker) != 1) {
         return false;
@@ -49,10 +49,10 @@ static bool pushable(const dmi_product *p, int which, int owner)
 static bool side_serves(const dmi_product *p, int which, int worker, const dmi_region *c)
 {
     dmi_region at;
-    if (dmi_product_image_in_place(p, which, worker, c, &at)) {
+    if (dmi_product_gathered_in_place(p, which, worker, c, &at)) {
         return aligned(&at);
     }
-    dmi_product_image(p, which, c, &at);
+    dmi_product_gathered(p, which, c, &at);
     for (int w = 0; w < p->b->profile->workers; w++) {
         if (!pushable(p, which, w)) {
             return false;
@@ -69,9 +69,9 @@ int64_t dmi_fused_bytes(const dmi_product *p)
         int64_t bytes = 0;
         dmi_product_c(p, w, &c);
         for (int o = 0; o < 2 && c.count > 0; o++) {
-            if (!dmi_product_image_in_place(p, o, w, &c, &at) && !(o == 1 && p->replica)) {
-                dmi_product_image(p, o, &c, &at);
-                bytes += at.count * dmi_dtype_bytes(p->panel_type);
+            if (!dmi_product_gathered_in_place(p, o, w, &c, &at) && !(o == 1 && p->replica)) {
+                dmi_product_gathered(p, o, &c, &at);
+                bytes += at.count * dmi_dtype_bytes(p->kernel_type);
             }
         }
         most = DMI_MAX(most, bytes);
@@ -82,8 +82,8 @@ int64_t dmi_fused_bytes(const dmi_product *p)
 bool dmi_fused_serves(const dmi_product *p)
 {
     bool comes = false;
-    if (!p->b->profile->gemm_fused || p->panel_type == p->type || p->c != p->user_c ||
-        (p->c->dtype != p->panel_type && p->c->dtype != DM_F32) ||
+    if (!p->b->profile->gemm_fused || p->kernel_type == p->type || p->c != p->user_c ||
+        (p->c->dtype != p->kernel_type && p->c->dtype != DM_F32) ||
         p->b->profile->workers > DMI_FUSED_MOST / 2 || p->k > DMI_FUSED_MOST_K) {
         return false;
     }
@@ -106,16 +106,16 @@ bool dmi_fused_serves(const dmi_product *p)
                 return false;
             }
         }
-        comes = comes || !dmi_product_image_in_place(p, 1, w, &c, &at);
+        comes = comes || !dmi_product_gathered_in_place(p, 1, w, &c, &at);
     }
     return comes;
 }
 
-/* Measured on H200: smaller parts come so fast that products of slices of k, which need no image, are faster.
- */
+/* Measured on H200: smaller shards arrive so fast that products of slices of k, without a gathered operand, are
+ * faster. */
 bool dmi_fused_pays(const dmi_product *p)
 {
-    return p->n * p->k * dmi_dtype_bytes(p->panel_type) / p->op[1]->layout->group >= INT64_C(16) << 20;
+    return p->n * p->k * dmi_dtype_bytes(p->kernel_type) / p->op[1]->layout->group >= INT64_C(16) << 20;
 }
 
 int dmi_fused_moving(const dmi_product *p)
@@ -123,8 +123,8 @@ int dmi_fused_moving(const dmi_product *p)
     for (int w = 0; w < p->b->profile->workers; w++) {
         dmi_region c, at;
         dmi_product_c(p, w, &c);
-        if (c.count > 0 && (c.dim[1].count != p->n || !dmi_product_image_in_place(p, 0, w, &c, &at) ||
-                            dmi_product_image_in_place(p, 1, w, &c, &at))) {
+        if (c.count > 0 && (c.dim[1].count != p->n || !dmi_product_gathered_in_place(p, 0, w, &c, &at) ||
+                            dmi_product_gathered_in_place(p, 1, w, &c, &at))) {
             return -1; /* b does not move, or not whole */
         }
     }
@@ -134,41 +134,41 @@ int dmi_fused_moving(const dmi_product *p)
 typedef struct gathering {
     dmi_product *p;
     dmi_region c;
-    dmi_ref image[2];      /* of a and b here */
+    dmi_ref gathered[2];   /* of a and b here */
     int64_t panels, width; /* columns of c that come together; of the widest c */
     dmi_fused_chunk *chunk;
     int chunks;
-    uint32_t *heard; /* [workers] EXPECTs from each so far */
+    uint32_t *received; /* [workers] EXPECTs from each so far */
     dmi_mark arrived, ready;
 } gathering;
 
-/* Panel q of what worker `to` wants of operand `which`, as it lies there; false: nothing. */
+/* Panel q of what worker `to` needs of operand `which`, with its memory there; false: nothing. */
 static bool wanted(const gathering *g, int which, int to, int64_t q, dmi_region *out)
 {
     const dmi_product *p = g->p;
-    dmi_region c, image, at;
+    dmi_region c, gathered, at;
     dmi_product_c(p, to, &c);
-    if (c.count == 0 || dmi_product_image_in_place(p, which, to, &c, &at)) {
+    if (c.count == 0 || dmi_product_gathered_in_place(p, which, to, &c, &at)) {
         return false;
     }
-    dmi_product_image(p, which, &c, &image);
-    if (which == 1 && p->replica && !dmi_fetch_in_place(p->replica, to, &image)) {
+    dmi_product_gathered(p, which, &c, &gathered);
+    if (which == 1 && p->replica && !dmi_fetch_in_place(p->replica, to, &gathered)) {
         p->b->failed = true;
         return false;
     }
     if (which == 0) {
-        *out = image;
+        *out = gathered;
         return true;
     }
-    int64_t lo[2] = {0, 0}, extent[2] = {image.dim[0].count, image.dim[1].count}, from = q * g->width;
+    int64_t lo[2] = {0, 0}, extent[2] = {gathered.dim[0].count, gathered.dim[1].count}, from = q * g->width;
     int d = p->outer_dim[1];
     if (from >= extent[d]) {
         return false;
     }
-    int64_t first = dmi_dimset_index(&image.dim[d], 0);
+    int64_t first = dmi_dimset_index(&gathered.dim[d], 0);
     lo[d] = first + from;
     extent[d] = DMI_MIN(g->width, extent[d] - from);
-    dmi_region_clip(&image, lo, extent, out);
+    dmi_region_clip(&gathered, lo, extent, out);
     out->dim[d].origin -= lo[d]; /* back to indices of the whole operand */
     return true;
 }
@@ -178,7 +178,7 @@ static bool share(const gathering *g, int which, int owner, int to, int64_t q, d
 {
     dmi_region want;
     dm_dtype type = g->p->op[which]->dtype;
-    return part_of(g->p->op[which], owner, have) && wanted(g, which, to, q, &want) &&
+    return shard_of(g->p->op[which], owner, have) && wanted(g, which, to, q, &want) &&
            dmi_region_copy(g->p->b, have, &want, type, type, copy);
 }
 
@@ -190,9 +190,10 @@ static void exchange_round(gathering *g, int which, int64_t q, int t)
     dmi_copy copy;
     dmi_region have;
     if (share(g, which, from, me, q, &copy, &have)) {
-        dmi_mark_step(g->arrived, dmi_build_expect(p->b, from, g->image[which], &copy, NULL));
-        g->heard[from]++;
-        /* Rows of a are waited for like rows of b of the same k, for all columns: their owners may differ. */
+        dmi_mark_step(g->arrived, dmi_build_expect(p->b, from, g->gathered[which], &copy, NULL));
+        g->received[from]++;
+        /* The kernel waits for a's rows like for b's rows of the same k, for all columns: their owners may
+         * differ. */
         int64_t k0 = dmi_dimset_index(&have.dim[p->inner_dim[which]], 0), n0 = which == 1 ? q * g->width : 0;
         int64_t n1 = which == 1 ? DMI_MIN(n0 + g->width, g->c.dim[1].count) : g->c.dim[1].count;
         g->chunk[g->chunks++] = (dmi_fused_chunk){.k0 = k0,
@@ -200,7 +201,7 @@ static void exchange_round(gathering *g, int which, int64_t q, int t)
                                                   .n0 = n0,
                                                   .n1 = n1,
                                                   .peer = from,
-                                                  .nth = g->heard[from]};
+                                                  .nth = g->received[from]};
     }
     if (share(g, which, me, to, q, &copy, &have)) {
         dmi_build_push(p->b, to, dmi_ref_operand(which, DMI_READ), &copy, NULL);
@@ -208,7 +209,7 @@ static void exchange_round(gathering *g, int which, int64_t q, int t)
 }
 
 /* Copies the worker's shard into the gathered operand, for this kernel or for a later product. */
-static void own_part(gathering *g, int which, dmi_ref into, dmi_mark done)
+static void copy_own(gathering *g, int which, dmi_ref into, dmi_mark done)
 {
     dmi_copy copy;
     dmi_region have;
@@ -220,26 +221,26 @@ static void own_part(gathering *g, int which, dmi_ref into, dmi_mark done)
     }
 }
 
-/* own: the own rows of b, and then of a too, are read where they are. */
+/* own: the kernel reads the worker's own rows of b (and of a) in its shard. */
 static void multiply(gathering *g, const bool own[2], const dmi_region mine[2])
 {
     dmi_product *p = g->p;
     dmi_region at[2];
-    dmi_panel c = dmi_product_acc(p);
+    dmi_matrix_ref c = dmi_product_acc(p);
     dmi_ref refs[5];
     for (int o = 0; o < 2; o++) {
-        if (dmi_product_image_in_place(p, o, p->b->me, &g->c, &at[o])) {
+        if (dmi_product_gathered_in_place(p, o, p->b->me, &g->c, &at[o])) {
             refs[o] = dmi_ref_operand(o, DMI_READ);
         } else {
-            dmi_product_image(p, o, &g->c, &at[o]);
+            dmi_product_gathered(p, o, &g->c, &at[o]);
             if (o == 1 && p->replica) {
                 (void)dmi_fetch_in_place(p->replica, p->b->me, &at[o]);
             }
-            refs[o] = g->image[o];
+            refs[o] = g->gathered[o];
             refs[o].mode = DMI_READ;
         }
     }
-    dmi_fused_gemm f = {.gemm = {.dtype = p->panel_type,
+    dmi_fused_gemm f = {.gemm = {.dtype = p->kernel_type,
                                  .c_dtype = p->c->dtype,
                                  .trans_a = p->trans[0],
                                  .trans_b = p->trans[1],
@@ -293,7 +294,7 @@ static void choose_panels(gathering *g)
         dmi_product_c(p, w, &c);
         widest = c.count > 0 ? DMI_MAX(widest, c.dim[1].count) : widest;
     }
-    int64_t bytes = widest * p->k * dmi_dtype_bytes(p->panel_type) / p->op[1]->layout->group;
+    int64_t bytes = widest * p->k * dmi_dtype_bytes(p->kernel_type) / p->op[1]->layout->group;
     int64_t most = DMI_MAX(1, DMI_MIN(MOST_PANELS, DMI_FUSED_MOST / p->b->profile->workers - 1));
     g->panels = DMI_MAX(1, DMI_MIN(most, bytes / PUSH_BYTES));
     g->width = ((widest + g->panels - 1) / g->panels + STEP_N - 1) / STEP_N * STEP_N;
@@ -309,33 +310,33 @@ void dmi_fused_plan(dmi_product *p)
     dmi_product_c(p, b->me, &g.c);
     choose_panels(&g);
     g.chunk = dmi_build_alloc(b, DMI_FUSED_MOST * sizeof *g.chunk);
-    g.heard = dmi_build_alloc(b, (size_t)b->profile->workers * sizeof *g.heard);
+    g.received = dmi_build_alloc(b, (size_t)b->profile->workers * sizeof *g.received);
     if (b->failed) {
         return;
     }
-    memset(g.heard, 0, (size_t)b->profile->workers * sizeof *g.heard);
+    memset(g.received, 0, (size_t)b->profile->workers * sizeof *g.received);
     for (int o = 0; o < 2 && g.c.count > 0; o++) {
-        if (dmi_product_image_in_place(p, o, b->me, &g.c, &at)) {
+        if (dmi_product_gathered_in_place(p, o, b->me, &g.c, &at)) {
             continue;
         }
-        dmi_product_image(p, o, &g.c, &at);
-        g.image[o] =
+        dmi_product_gathered(p, o, &g.c, &at);
+        g.gathered[o] =
             o == 1 && p->replica
                 ? dmi_ref_operand(DMI_GEMM_REPLICA, DMI_WRITE)
-                : dmi_ref_work(dmi_build_work(b, at.count * dmi_dtype_bytes(p->panel_type)), DMI_WRITE);
+                : dmi_ref_work(dmi_build_work(b, at.count * dmi_dtype_bytes(p->kernel_type)), DMI_WRITE);
     }
     /* The own rows of b, and those of a of the same k, are read where they are, if the kernel's steps fit them.
      */
     for (int o = 1; o >= 0; o--) {
-        comes[o] = g.c.count > 0 && !dmi_product_image_in_place(p, o, b->me, &g.c, &at);
-        own[o] = comes[o] && part_of(p->op[o], b->me, &mine[o]) && steps_fit(&g, o, &mine[o]);
+        comes[o] = g.c.count > 0 && !dmi_product_gathered_in_place(p, o, b->me, &g.c, &at);
+        own[o] = comes[o] && shard_of(p->op[o], b->me, &mine[o]) && steps_fit(&g, o, &mine[o]);
     }
     /* The kernel does not wait in its own range of k, so no payload of a may belong to that range. */
     own[0] = own[0] && own[1] && dmi_dimset_same(&mine[0].dim[p->inner_dim[0]], &mine[1].dim[p->inner_dim[1]]);
     own[1] = own[1] && (own[0] || !comes[0]);
     for (int o = 0; o < 2; o++) {
         if (comes[o] && !own[o]) {
-            own_part(&g, o, g.image[o], g.ready);
+            copy_own(&g, o, g.gathered[o], g.ready);
         }
     }
     for (int64_t q = 0; q < g.panels && !b->failed; q++) {
@@ -352,6 +353,6 @@ void dmi_fused_plan(dmi_product *p)
     }
     if (p->replica && own[1]) { /* beside what has come, for later products */
         dmi_mark done = {0};
-        own_part(&g, 1, g.image[1], done);
+        copy_own(&g, 1, g.gathered[1], done);
     }
 }

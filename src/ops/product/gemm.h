@@ -1,13 +1,13 @@
-/* Plans of c = alpha * op(a) * op(b) + beta * c. Six forms for matrices, by what stays where it is (stacks of them:
- * batched.c):
- *   cyclic      1-D: c and one operand stay (split along the same dim); the other operand's blocks roll round the
- *               workers, one-to-one, each product beside the next block's transfer (dMath; Fox, Otto & Hey 1987)
- *   ring        the same, but blocks go from neighbour to neighbour: across hosts, each boundary is crossed once
- *   stationary  any layouts: c stays; for one slice of k after another, both operands' parts come to it
- *   panels      c stays, split along one dim; the operand that has to come whole comes in panels with all of k
- *   fused       c stays; b (and a) come into images, and one kernel multiplies meanwhile (Hopper GPUs)
+/* Plans of c = alpha * op(a) * op(b) + beta * c. Six algorithms for matrices, by what stays where it is (stacks
+ * of them: batched.c):
+ *   cyclic      1-D: c and one operand stay (split along the same dim); the other operand's blocks move round
+ *               the workers, each product beside the next block's transfer (dMath; Fox, Otto & Hey 1987)
+ *   ring        the same, but blocks go from neighbour to neighbour: each boundary of hosts is crossed once
+ *   stationary  any layouts: c stays; both operands are fetched to it, one slice of k after another
+ *   panels      c stays, split along one dim; the moving operand arrives in panels with all of k
+ *   fused       c stays; b (and a) are gathered while one kernel multiplies (Hopper GPUs)
  *   contract    a and b are split along k alike: partial products, reduce-scattered into c
- * All compute into an accumulator of the computing type: c itself where it has that type, or where every element is
+ * All compute into an accumulator of the computing type: c itself if it has that type, or if every element is
  * made by one product and the kernel rounds it; else a temporary that is converted once at the end. */
 #ifndef DMI_GEMM_H
 #define DMI_GEMM_H
@@ -28,13 +28,13 @@ typedef struct dmi_product {
     dmi_desc temporary;
     bool direct;           /* c is the caller's: alpha and beta apply in the products */
     bool beta_zero;
-    bool sliced;           /* holders of the same part of c make a slice of it each, and share them at the end */
+    bool scatter; /* reduce-scatter: the holders of a region of c make a segment of it each, then all-gather */
     const dmi_desc *replica; /* the cached replica to fill with the moving operand, at every worker of c; or NULL */
     int acc_work;          /* !direct: the accumulator */
     int64_t m, n, k;
-    dm_dtype type;         /* of computation, and of sums in several parts */
+    dm_dtype type;         /* of computation, and of sums of several products */
     int64_t elem;          /* its bytes */
-    dm_dtype panel_type;   /* of a and b in the kernels: type, or 16 bits where kernels take them so */
+    dm_dtype kernel_type;  /* of a and b in the kernels: type, or 16 bits where kernels take them so */
     bool tf32;             /* kernels may round a and b, of f32, to TF32 */
     const char *compute;   /* for the plan's description */
     /* limit on bytes in flight, per worker: the smaller of the option and the call's limit; 0: chosen */
@@ -43,12 +43,12 @@ typedef struct dmi_product {
     dmi_mark finished;     /* all products so far */
 } dmi_product;
 
-/* A matrix in memory as the kernel wants it. */
-typedef struct dmi_panel {
+/* A matrix as a kernel takes it: where it lies. */
+typedef struct dmi_matrix_ref {
     dmi_ref ref;
     int64_t offset, ld; /* elements */
     bool transposed;    /* it lies here as the operand's transpose */
-} dmi_panel;
+} dmi_matrix_ref;
 
 /* --- lift.c: the call with vectors as matrices */
 typedef struct dmi_lifted {
@@ -67,35 +67,39 @@ int64_t dmi_product_allowance(const dmi_product *p);
 int64_t dmi_product_in_flight(const dmi_product *p);
 /* Before the first product. single: every element of c is made by one product over all of k. */
 void dmi_product_accumulate(dmi_product *p, bool single);
-/* From the accumulator to the caller's c where they differ; slices to the other holders. */
+/* From the accumulator to the caller's c where they differ; segments to the other holders. */
 void dmi_product_end(dmi_product *p);
-/* What worker w makes of c (2-D; count 0: nothing): its region, or a slice of that. */
+/* What worker w makes of c (2-D; count 0: nothing): its region, or a segment of it. */
 void dmi_product_c(const dmi_product *p, int worker, dmi_region *out);
 /* Region of operand `which` with the given outer (m or n) and inner (k) index sets; memory unset. */
 void dmi_product_want(const dmi_product *p, int which, const dmi_dimset *outer, const dmi_dimset *inner, dmi_region *out);
 bool dmi_product_in_place(const dmi_product *p, int which, int worker, const dmi_dimset *outer, const dmi_dimset *inner,
                           dmi_region *out);
-/* What a part of c takes of operand `which`, with all of k: dense, or where `worker` has it, if it lies there as one. */
-void dmi_product_image(const dmi_product *p, int which, const dmi_region *c, dmi_region *out);
-bool dmi_product_image_in_place(const dmi_product *p, int which, int worker, const dmi_region *c, dmi_region *out);
-bool dmi_product_takes_whole(const dmi_product *p, int which); /* do all parts of c take all of operand `which`? */
-/* A located or dense region of operand `which` as a panel of the computing type; converted into `work` (a workspace
- * number, or -1: made as needed) when the types differ, or when kernels are much slower with it as it lies. after: the
- * region's data is there; done: the panel is. */
-dmi_panel dmi_product_panel(dmi_product *p, int which, const dmi_region *region, dmi_ref ref, int *work,
-                            const dmi_mark after, dmi_mark done);
+/* What a region of c takes of operand `which`, with all of k: dense, or where `worker` has it, if it lies there
+ * as one. */
+void dmi_product_gathered(const dmi_product *p, int which, const dmi_region *c, dmi_region *out);
+bool dmi_product_gathered_in_place(const dmi_product *p, int which, int worker, const dmi_region *c,
+                                   dmi_region *out);
+bool dmi_product_takes_whole(const dmi_product *p,
+                             int which); /* do all regions of c take all of operand `which`? */
+/* A located or dense region of operand `which` as a matrix of the computing type. Converted into `work` (a
+ * workspace number, or -1: made as needed) if the types differ, or if kernels are much slower with it as it
+ * lies. after: the region's data is there; done: the matrix is. */
+dmi_matrix_ref dmi_product_matrix(dmi_product *p, int which, const dmi_region *region, dmi_ref ref, int *work,
+                                  const dmi_mark after, dmi_mark done);
 /* Is this region of operand `which` a strided vector, to be packed first? On GPUs the stride of a vector may change the bits
  * of a product, and replicas of c must agree. */
 bool dmi_product_spread(const dmi_product *p, int which, const dmi_region *region);
 /* Most bytes of the copy that it makes of so many elements; alike at all workers. */
 int64_t dmi_product_copied(const dmi_product *p, int which, int64_t count);
 /* Elements from one index of k to the next. */
-int64_t dmi_panel_step_k(const dmi_product *p, int which, const dmi_panel *panel);
-/* c[rows m0.., cols n0..] of the own region += a * b, sizes m x n x k; first: the first product into this part of c. */
-void dmi_product_step(dmi_product *p, const dmi_panel *a, const dmi_panel *b, int64_t m0, int64_t n0, int64_t m, int64_t n,
-                      int64_t k, bool first, const dmi_mark after, dmi_mark done);
+int64_t dmi_matrix_step_k(const dmi_product *p, int which, const dmi_matrix_ref *matrix);
+/* c[rows m0.., cols n0..] of the own region += a * b, sizes m x n x k; first: the first product into this
+ * region of c. */
+void dmi_product_step(dmi_product *p, const dmi_matrix_ref *a, const dmi_matrix_ref *b, int64_t m0, int64_t n0,
+                      int64_t m, int64_t n, int64_t k, bool first, const dmi_mark after, dmi_mark done);
 /* Where the own region of c lies. */
-dmi_panel dmi_product_acc(const dmi_product *p);
+dmi_matrix_ref dmi_product_acc(const dmi_product *p);
 /* c = alpha * t + beta * c for a region of the caller's c; t: as the region, dense, of the computing type. */
 void dmi_product_store(dmi_product *p, const dmi_region *region, dmi_ref t, int64_t t_offset, const dmi_mark after,
                        dmi_mark done);
@@ -107,21 +111,22 @@ int64_t dmi_product_traffic(const dmi_product *p, int which);
 bool dmi_cyclic_serves(const dmi_product *p, int which, int64_t *blocks);
 bool dmi_cyclic_single(const dmi_product *p, int which); /* does a block have all of k? */
 void dmi_cyclic_plan(dmi_product *p, int which, bool two_block);
-/* --- ring.c: where the cyclic form serves and all who own blocks of the moving operand, and no others, multiply */
+/* --- ring.c: if the cyclic algorithm serves and exactly the owners of blocks of the moving operand multiply */
 bool dmi_ring_serves(const dmi_product *p, int which);
-bool dmi_ring_pays(const dmi_product *p, int which); /* less goes from host to host than in the cyclic form */
+bool dmi_ring_pays(const dmi_product *p,
+                   int which); /* less goes from host to host than in the cyclic algorithm */
 void dmi_ring_plan(dmi_product *p, int which);
-/* --- panels.c. which: the operand that has to come whole */
+/* --- panels.c. which: the moving operand */
 bool dmi_panels_serve(const dmi_product *p, int which);
-bool dmi_panels_pay(const dmi_product *p, int which); /* where the cyclic form could serve too */
+bool dmi_panels_pay(const dmi_product *p, int which); /* where the cyclic algorithm could serve too */
 int64_t dmi_panels_count(const dmi_product *p, int which);
 bool dmi_panels_fit(const dmi_product *p, int which); /* p->workspace holds panels of a useful width */
 void dmi_panels_plan(dmi_product *p, int which);
 /* --- fused.c: products by kernels that wait for what arrives */
 bool dmi_fused_serves(const dmi_product *p);
-bool dmi_fused_pays(const dmi_product *p); /* where the cyclic form could serve too */
-int dmi_fused_moving(const dmi_product *p);    /* 1: b comes whole to all workers of c; else -1 */
-int64_t dmi_fused_bytes(const dmi_product *p); /* of images, at the worker with most */
+bool dmi_fused_pays(const dmi_product *p);     /* where the cyclic algorithm could serve too */
+int dmi_fused_moving(const dmi_product *p);    /* 1: b is needed whole by all workers of c; else -1 */
+int64_t dmi_fused_bytes(const dmi_product *p); /* of gathered operands, at the worker with most */
 void dmi_fused_plan(dmi_product *p);
 bool dmi_stationary_single(const dmi_product *p);
 void dmi_stationary_plan(dmi_product *p);
@@ -129,14 +134,14 @@ int64_t dmi_stationary_slices(dmi_product *p); /* of k, one after another */
 bool dmi_contract_serves(const dmi_product *p);
 int64_t dmi_contract_traffic(const dmi_product *p); /* elements sent in all */
 void dmi_contract_plan(dmi_product *p);
-/* For copies of c that are small: everybody's partial product whole, to every holder. Instead of
+/* If c is small and replicated: every worker sends its whole partial product to every holder. Instead of
  * dmi_product_accumulate and dmi_product_end too. */
 void dmi_contract_direct_plan(dmi_product *p);
 /* --- batched.c: operands of more than two dims; after dmi_product_operands */
 bool dmi_batched_local(dmi_product *p); /* does every worker hold what it needs, as kernels take it? */
 void dmi_batched_plan(dmi_product *p);
-/* --- estimate.c: seconds of a product in a form that serves (not ring), where the machine's rates are known. bytes: what
- * it moves in all. */
+/* --- estimate.c: seconds of a product by an algorithm that serves (not ring), where the machine's rates are
+ * known. bytes: what it moves in all. */
 bool dmi_estimate_ready(const dmi_product *p);
 double dmi_estimate(const dmi_product *p, int algorithm, int moving, int64_t bytes);
 /* --- choose.c */
@@ -145,8 +150,8 @@ typedef struct dmi_choice {
     bool direct; /* contract: everything to every holder of c */
 } dmi_choice;
 const char *dmi_gemm_name(int algorithm); /* as the option says it */
-/* The forced form, or the fastest: by estimates where the machine's rates are known, else by the bytes that move.
- * DM_ERR_UNSUPPORTED: the forced one cannot serve. */
+/* The forced algorithm, or the fastest: by estimates where the machine's rates are known, else by the bytes
+ * that move. DM_ERR_UNSUPPORTED: the forced one cannot serve. */
 DM_CHECKED dm_status dmi_gemm_choose(dmi_product *p, dmi_choice *out);
 
 #endif

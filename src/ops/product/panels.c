@@ -7,16 +7,16 @@
 
 #include <string.h>
 
-enum { PLACES = 3, MOST_PANELS = 8, NARROW_PANELS = 32 /* at most, where room is short */ };
-#define PUSH_BYTES (INT64_C(16) << 20) /* a part of a panel, about */
+enum { BUFFERS = 3, MOST_PANELS = 8, NARROW_PANELS = 32 /* at most, where room is short */ };
+#define PUSH_BYTES (INT64_C(16) << 20) /* a chunk of a panel, about */
 
-typedef struct rolling {
+typedef struct mover {
     dmi_product *p;
     int which;
     int64_t outer, width; /* indices of the outer dim in all, and of a panel */
     int64_t at;           /* panel */
     int convert;          /* workspace for a panel as kernels want it; -1: none yet */
-} rolling;
+} mover;
 
 /* Must the other operand be gathered first? If one worker lacks it in place, all gather it. */
 static bool other_comes(const dmi_product *p, int which)
@@ -25,7 +25,7 @@ static bool other_comes(const dmi_product *p, int which)
     for (int w = 0; w < p->b->profile->workers; w++) {
         dmi_region c, at;
         dmi_product_c(p, w, &c);
-        if (c.count > 0 && !dmi_product_image_in_place(p, other, w, &c, &at)) {
+        if (c.count > 0 && !dmi_product_gathered_in_place(p, other, w, &c, &at)) {
             return true;
         }
     }
@@ -55,7 +55,7 @@ int64_t dmi_panels_count(const dmi_product *p, int which)
     if (p->workspace > 0 && !p->replica) { /* narrower, where that is what the workspace holds */
         int64_t column = p->k * dmi_dtype_bytes(p->op[which]->dtype);
         int64_t limit = DMI_MAX(p->workspace - other_bytes(p, which), 1);
-        n = DMI_MAX(n, DMI_MIN((outer * column * PLACES + limit - 1) / limit, NARROW_PANELS));
+        n = DMI_MAX(n, DMI_MIN((outer * column * BUFFERS + limit - 1) / limit, NARROW_PANELS));
     }
     return DMI_MAX(1, DMI_MIN(n, outer));
 }
@@ -73,13 +73,13 @@ static int64_t panel_bytes(const dmi_product *p, int which)
 
 bool dmi_panels_fit(const dmi_product *p, int which)
 {
-    int64_t panels = p->replica ? 0 : PLACES * panel_bytes(p, which);
+    int64_t panels = p->replica ? 0 : BUFFERS * panel_bytes(p, which);
     return panels + other_bytes(p, which) <= p->workspace;
 }
 
 static int64_t want_count(const void *context, int worker)
 {
-    const rolling *g = context;
+    const mover *g = context;
     dmi_region c;
     dmi_product_c(g->p, worker, &c);
     return c.count > 0;
@@ -89,7 +89,7 @@ static int64_t want_count(const void *context, int worker)
 static void want_region(const void *context, int worker, int64_t which, dmi_region *out)
 {
     (void)which;
-    const rolling *g = context;
+    const mover *g = context;
     int64_t lo = g->at * g->width;
     dmi_dimset outer = dmi_dimset_interval(lo, DMI_MIN(g->width, g->outer - lo));
     dmi_dimset inner = dmi_dimset_interval(0, g->p->k);
@@ -102,14 +102,14 @@ static void want_region(const void *context, int worker, int64_t which, dmi_regi
 static void want_other(const void *context, int worker, int64_t which, dmi_region *out)
 {
     (void)which;
-    const rolling *g = context;
+    const mover *g = context;
     dmi_region c;
     dmi_product_c(g->p, worker, &c);
-    dmi_product_image(g->p, 1 - g->which, &c, out);
+    dmi_product_gathered(g->p, 1 - g->which, &c, out);
 }
 
-/* Brings to every worker with part of c what it wants of operand `which`. after: the place is free. */
-static void bring(rolling *g, int which,
+/* Brings to every worker with a region of c what it wants of operand `which`. after: the buffer is free. */
+static void bring(mover *g, int which,
                   void (*want)(const void *context, int worker, int64_t which, dmi_region *out), dmi_ref to,
                   const dmi_mark after, dmi_mark here)
 {
@@ -123,13 +123,13 @@ static void bring(rolling *g, int which,
     dmi_plan_fetch(g->p->b, &fetch, after, here);
 }
 
-/* The other operand's part for the own c. */
-static dmi_panel other_panel(rolling *g, const dmi_region *c, dmi_mark ready)
+/* Gathers the other operand for the worker's region of c, or finds it in place. */
+static dmi_matrix_ref other_matrix(mover *g, const dmi_region *c, dmi_mark ready)
 {
     dmi_product *p = g->p;
     int other = 1 - g->which, convert = -1; /* before the products, on their lane */
     dmi_ref ref = dmi_ref_operand(other, DMI_READ);
-    dmi_region part;
+    dmi_region other_region;
     dmi_mark here = {0};
     bool comes = other_comes(p, g->which);
     if (comes) {
@@ -139,16 +139,16 @@ static dmi_panel other_panel(rolling *g, const dmi_region *c, dmi_mark ready)
         ref.mode = DMI_READ;
     }
     if (c->count == 0) {
-        return (dmi_panel){0};
+        return (dmi_matrix_ref){0};
     }
-    dmi_product_image(p, other, c, &part);
+    dmi_product_gathered(p, other, c, &other_region);
     if (!comes) {
-        (void)dmi_fetch_in_place(p->op[other], p->b->me, &part);
+        (void)dmi_fetch_in_place(p->op[other], p->b->me, &other_region);
     }
-    return dmi_product_panel(p, other, &part, ref, &convert, here, ready);
+    return dmi_product_matrix(p, other, &other_region, ref, &convert, here, ready);
 }
 
-static void multiply(rolling *g, const dmi_panel *stay, dmi_ref ref, const dmi_mark arrived, dmi_mark used)
+static void multiply(mover *g, const dmi_matrix_ref *stay, dmi_ref ref, const dmi_mark arrived, dmi_mark used)
 {
     dmi_product *p = g->p;
     dmi_region c, panel;
@@ -156,7 +156,7 @@ static void multiply(rolling *g, const dmi_panel *stay, dmi_ref ref, const dmi_m
     dmi_product_c(p, p->b->me, &c);
     want_region(g, p->b->me, 0, &panel);
     ref.mode = DMI_READ;
-    dmi_panel moved = dmi_product_panel(p, g->which, &panel, ref, &g->convert, arrived, ready);
+    dmi_matrix_ref moved = dmi_product_matrix(p, g->which, &panel, ref, &g->convert, arrived, ready);
     int64_t lo = g->at * g->width, n = DMI_MIN(g->width, g->outer - lo);
     if (g->which == 0) {
         dmi_product_step(p, &moved, stay, lo, 0, n, c.dim[1].count, p->k, true, ready, used);
@@ -175,8 +175,8 @@ bool dmi_panels_pay(const dmi_product *p, int which)
 
 bool dmi_panels_serve(const dmi_product *p, int which)
 {
-    return p->op[which]->dtype == p->panel_type && p->c->dtype == p->panel_type &&
-           (p->panel_type != p->type || p->tf32) && p->c == p->user_c &&
+    return p->op[which]->dtype == p->kernel_type && p->c->dtype == p->kernel_type &&
+           (p->kernel_type != p->type || p->tf32) && p->c == p->user_c &&
            p->c->layout->kind == DMI_LAYOUT_GRID && p->op[which]->layout->kind == DMI_LAYOUT_GRID &&
            dmi_product_takes_whole(p, which) && !dmi_cyclic_single(p, which);
 }
@@ -185,22 +185,22 @@ void dmi_panels_plan(dmi_product *p, int which)
 {
     dmi_builder *b = p->b;
     int64_t outer = which == 0 ? p->m : p->n;
-    rolling g = {.p = p, .which = which, .outer = outer, .width = panel_width(p, which), .convert = -1};
-    dmi_mark free[PLACES] = {{0}}, ready = {0};
+    mover g = {.p = p, .which = which, .outer = outer, .width = panel_width(p, which), .convert = -1};
+    dmi_mark free[BUFFERS] = {{0}}, ready = {0};
     dmi_region c;
-    int place = -1;
+    int buffer = -1;
     dmi_product_c(p, b->me, &c);
-    for (int i = 0; i < PLACES && !p->replica && c.count > 0; i++) { /* each free for the next command early */
+    for (int i = 0; i < BUFFERS && !p->replica && c.count > 0; i++) { /* each free for the next command early */
         int work = dmi_build_work(b, panel_bytes(p, which));
-        place = i == 0 ? work : place;
+        buffer = i == 0 ? work : buffer;
     }
-    dmi_panel stay = other_panel(&g, &c, ready);
+    dmi_matrix_ref stay = other_matrix(&g, &c, ready);
     for (g.at = 0; g.at * g.width < outer && !b->failed; g.at++) {
-        uint32_t *gone = free[g.at % PLACES];
+        uint32_t *gone = free[g.at % BUFFERS];
         dmi_mark arrived = {0};
-        dmi_ref ref = p->replica || place < 0
+        dmi_ref ref = p->replica || buffer < 0
                           ? dmi_ref_operand(p->replica ? DMI_GEMM_REPLICA : which, DMI_WRITE)
-                          : dmi_ref_work(place + (int)(g.at % PLACES), DMI_WRITE);
+                          : dmi_ref_work(buffer + (int)(g.at % BUFFERS), DMI_WRITE);
         bring(&g, which, want_region, ref, gone, arrived);
         memset(gone, 0, sizeof free[0]);
         if (c.count > 0) {

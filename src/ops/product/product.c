@@ -75,9 +75,9 @@ void dmi_product_operands(dmi_builder *b, const dmi_call *call, dmi_product *p)
     p->elem = dmi_dtype_bytes(p->type);
     bool narrow = b->profile->gpu && p->op[0]->dtype == p->op[1]->dtype &&
                   (p->op[0]->dtype == DM_F16 || p->op[0]->dtype == DM_BF16) && !wide;
-    p->panel_type = narrow ? p->op[0]->dtype : p->type;
+    p->kernel_type = narrow ? p->op[0]->dtype : p->type;
     int compute = call->compute == DMI_COMPUTE_DEFAULT ? b->profile->gemm_compute : call->compute;
-    bool asked = compute == DMI_COMPUTE_TF32 && p->panel_type == DM_F32 &&
+    bool asked = compute == DMI_COMPUTE_TF32 && p->kernel_type == DM_F32 &&
                  (p->op[0]->dtype == DM_F32 || p->op[1]->dtype == DM_F32);
     p->tf32 = asked && b->profile->gpu;
     p->compute = p->tf32 ? "tf32" : asked ? "f32 (tf32 only on GPUs)" : NULL;
@@ -92,7 +92,7 @@ dm_status dmi_product_begin(dmi_builder *b, const dmi_call *call, dmi_product *p
 
 void dmi_product_accumulate(dmi_product *p, bool single)
 {
-    p->direct = p->direct || (single && p->c == p->user_c && p->c->dtype == p->panel_type);
+    p->direct = p->direct || (single && p->c == p->user_c && p->c->dtype == p->kernel_type);
     if (!p->direct) {
         dmi_region own;
         dmi_product_c(p, p->b->me, &own);
@@ -109,7 +109,7 @@ void dmi_product_c(const dmi_product *p, int worker, dmi_region *out)
         out->stride[0] = out->stride[1] = 1;
         return;
     }
-    if (p->sliced) {
+    if (p->scatter) {
         dmi_segment_region(p->c, worker, 1, 0, out);
     } else {
         dmi_desc_region(p->c, worker, 0, out);
@@ -137,16 +137,16 @@ bool dmi_product_in_place(const dmi_product *p, int which, int worker, const dmi
     return dmi_fetch_in_place(p->op[which], worker, out);
 }
 
-void dmi_product_image(const dmi_product *p, int which, const dmi_region *c, dmi_region *out)
+void dmi_product_gathered(const dmi_product *p, int which, const dmi_region *c, dmi_region *out)
 {
     dmi_dimset inner = dmi_dimset_interval(0, p->k);
     dmi_product_want(p, which, &c->dim[which], &inner, out);
 }
 
-bool dmi_product_image_in_place(const dmi_product *p, int which, int worker, const dmi_region *c,
-                                dmi_region *out)
+bool dmi_product_gathered_in_place(const dmi_product *p, int which, int worker, const dmi_region *c,
+                                   dmi_region *out)
 {
-    dmi_product_image(p, which, c, out);
+    dmi_product_gathered(p, which, c, out);
     return dmi_fetch_in_place(p->op[which], worker, out);
 }
 
@@ -167,7 +167,7 @@ bool dmi_product_takes_whole(const dmi_product *p, int which)
  * units take TF32 along k only. In f64 it is up to a tenth slower. */
 static bool may_be_transposed(const dmi_product *p, int which)
 {
-    return p->b->profile->gpu && (p->tf32 || p->panel_type == DM_F64) && which == 0 && p->trans[0] &&
+    return p->b->profile->gpu && (p->tf32 || p->kernel_type == DM_F64) && which == 0 && p->trans[0] &&
            !p->trans[1];
 }
 
@@ -192,28 +192,28 @@ bool dmi_product_spread(const dmi_product *p, int which, const dmi_region *regio
 
 int64_t dmi_product_copied(const dmi_product *p, int which, int64_t count)
 {
-    bool copied = p->op[which]->dtype != p->panel_type || may_be_transposed(p, which);
-    return copied ? count * dmi_dtype_bytes(p->panel_type) : 0;
+    bool copied = p->op[which]->dtype != p->kernel_type || may_be_transposed(p, which);
+    return copied ? count * dmi_dtype_bytes(p->kernel_type) : 0;
 }
 
-int64_t dmi_panel_step_k(const dmi_product *p, int which, const dmi_panel *panel)
+int64_t dmi_matrix_step_k(const dmi_product *p, int which, const dmi_matrix_ref *matrix)
 {
-    return (p->inner_dim[which] == 0) != panel->transposed ? panel->ld : 1;
+    return (p->inner_dim[which] == 0) != matrix->transposed ? matrix->ld : 1;
 }
 
-dmi_panel dmi_product_panel(dmi_product *p, int which, const dmi_region *region, dmi_ref ref, int *work,
-                            const dmi_mark after, dmi_mark done)
+dmi_matrix_ref dmi_product_matrix(dmi_product *p, int which, const dmi_region *region, dmi_ref ref, int *work,
+                                  const dmi_mark after, dmi_mark done)
 {
-    dmi_panel panel = {ref, region->count > 0 ? dmi_region_start(region) : 0, DMI_MAX(region->stride[0], 1),
-                       false};
+    dmi_matrix_ref matrix = {ref, region->count > 0 ? dmi_region_start(region) : 0,
+                             DMI_MAX(region->stride[0], 1), false};
     dm_dtype from = p->op[which]->dtype;
     bool transposed = to_be_transposed(p, which, region->count * p->elem);
-    bool as_it_lies = from == p->panel_type && !transposed && !dmi_product_spread(p, which, region);
+    bool as_it_lies = from == p->kernel_type && !transposed && !dmi_product_spread(p, which, region);
     if (after) {
         dmi_mark_merge(done, after);
     }
     if (as_it_lies || region->count == 0) {
-        return panel;
+        return matrix;
     }
     dmi_builder *b = p->b;
     dmi_region dense = *region;
@@ -231,30 +231,30 @@ dmi_panel dmi_product_panel(dmi_product *p, int which, const dmi_region *region,
     }
     if (!b->failed) {
         int64_t *bytes = &b->plan->work_bytes[*work];
-        *bytes = DMI_MAX(*bytes, region->count * dmi_dtype_bytes(p->panel_type));
+        *bytes = DMI_MAX(*bytes, region->count * dmi_dtype_bytes(p->kernel_type));
     }
-    if (dmi_region_copy(b, region, &dense, from, p->panel_type, &copy)) {
+    if (dmi_region_copy(b, region, &dense, from, p->kernel_type, &copy)) {
         /* products before this one may still read the workspace: they are on the same lane */
         dmi_ref refs[2] = {ref, dmi_ref_work(*work, DMI_WRITE)};
         refs[0].mode = DMI_READ;
         dmi_mark_step(done, dmi_build_kernel(b, DMI_KERNEL_copy, &copy, sizeof copy, refs, 2, after));
     }
-    return (dmi_panel){dmi_ref_work(*work, DMI_READ), 0, ld, transposed};
+    return (dmi_matrix_ref){dmi_ref_work(*work, DMI_READ), 0, ld, transposed};
 }
 
-dmi_panel dmi_product_acc(const dmi_product *p)
+dmi_matrix_ref dmi_product_acc(const dmi_product *p)
 {
     dmi_region own;
     dmi_product_c(p, p->b->me, &own);
     dmi_ref ref = p->direct ? dmi_ref_operand(2, DMI_READWRITE) : dmi_ref_work(p->acc_work, DMI_READWRITE);
-    return (dmi_panel){ref, own.count > 0 ? dmi_region_start(&own) : 0, DMI_MAX(own.stride[0], 1), false};
+    return (dmi_matrix_ref){ref, own.count > 0 ? dmi_region_start(&own) : 0, DMI_MAX(own.stride[0], 1), false};
 }
 
-void dmi_product_step(dmi_product *p, const dmi_panel *a, const dmi_panel *b, int64_t m0, int64_t n0, int64_t m,
-                      int64_t n, int64_t k, bool first, const dmi_mark after, dmi_mark done)
+void dmi_product_step(dmi_product *p, const dmi_matrix_ref *a, const dmi_matrix_ref *b, int64_t m0, int64_t n0,
+                      int64_t m, int64_t n, int64_t k, bool first, const dmi_mark after, dmi_mark done)
 {
-    dmi_panel c = dmi_product_acc(p);
-    dmi_gemm g = {.dtype = p->panel_type,
+    dmi_matrix_ref c = dmi_product_acc(p);
+    dmi_gemm g = {.dtype = p->kernel_type,
                   .c_dtype = p->direct ? p->c->dtype : p->type,
                   .tf32 = p->tf32,
                   .trans_a = p->trans[0] != a->transposed,
@@ -303,7 +303,7 @@ void dmi_product_store(dmi_product *p, const dmi_region *region, dmi_ref t, int6
     }
 }
 
-/* c has the accumulator's regions: only the type differs, and copies may be in slices. */
+/* c has the accumulator's regions: only the type differs, and replicas may be in segments. */
 static void end_in_place(dmi_product *p)
 {
     dmi_mark stored = {0};
@@ -314,19 +314,19 @@ static void end_in_place(dmi_product *p)
         p->direct = false;
         dmi_product_store(p, &region, dmi_ref_work(p->acc_work, DMI_READ), 0, p->finished, stored);
     }
-    if (p->sliced) {
+    if (p->scatter) {
         dmi_value out = {.desc = p->user_c, .ref = dmi_ref_operand(2, DMI_READ)};
         dmi_segments_share(p->b, &out, 1, 0, p->direct ? p->finished : stored);
     }
 }
 
 /* What the temporary is brought to: c's own regions. */
-static int64_t landing_count(const void *context, int worker)
+static int64_t received_count(const void *context, int worker)
 {
     return dmi_desc_region_count(context, worker);
 }
 
-static void landing_region(const void *context, int worker, int64_t which, dmi_region *out)
+static void received_region(const void *context, int worker, int64_t which, dmi_region *out)
 {
     dmi_desc_region(context, worker, which, out);
 }
@@ -344,22 +344,23 @@ void dmi_product_end(dmi_product *p)
     dmi_ref acc = dmi_ref_work(p->acc_work, DMI_READ);
     dmi_region region;
     /* Another layout: bring the temporary to where c's blocks are, then round once. */
-    dmi_ref land = dmi_ref_work(dmi_build_work(b, dmi_desc_local_count(p->user_c, b->me) * p->elem), DMI_WRITE);
+    dmi_ref received =
+        dmi_ref_work(dmi_build_work(b, dmi_desc_local_count(p->user_c, b->me) * p->elem), DMI_WRITE);
     dmi_fetch fetch = {.src = p->c,
                        .src_ref = acc,
                        .dst_dtype = p->type,
-                       .dst_ref = land,
-                       .count = landing_count,
-                       .want = landing_region,
+                       .dst_ref = received,
+                       .count = received_count,
+                       .want = received_region,
                        .context = p->user_c,
                        .dense = true};
     dmi_mark here = {0};
     dmi_plan_fetch_after(b, &fetch, NULL, p->finished, here);
     int64_t offset = 0;
-    land.mode = DMI_READ;
+    received.mode = DMI_READ;
     for (int64_t i = 0; i < dmi_desc_region_count(p->user_c, b->me); i++) {
         dmi_desc_region(p->user_c, b->me, i, &region);
-        dmi_product_store(p, &region, land, offset, here, NULL);
+        dmi_product_store(p, &region, received, offset, here, NULL);
         offset += region.count;
     }
 }

@@ -1,23 +1,23 @@
 /* The choice of a place, and places in words. */
-#include "launch/placement/place.h"
+#include "launch/placement/placement.h"
 
 #include <stdio.h>
 #include <string.h>
 
-void dmi_place_choose(const dmi_near *near, const cpu_set_t *allowed, bool bind, dmi_place *out)
+void dmi_placement_choose(const dmi_near *near, const cpu_set_t *allowed, bool bind, dmi_placement *out)
 {
     memset(out, 0, sizeof *out);
     if (bind && near->known) {
         CPU_AND(&out->cpus, &near->cpus, allowed);
-        out->how = CPU_COUNT(&out->cpus) > 0 ? DMI_PLACE_BOUND : DMI_PLACE_KEPT;
+        out->how = CPU_COUNT(&out->cpus) > 0 ? DMI_PLACEMENT_BOUND : DMI_PLACEMENT_KEPT;
     }
 }
 
-bool dmi_place_enter(const dmi_place *place, cpu_set_t *before)
+bool dmi_placement_enter(const dmi_placement *placement, cpu_set_t *before)
 {
     cpu_set_t was;
-    if (place->how != DMI_PLACE_BOUND || sched_getaffinity(0, sizeof was, &was) != 0 ||
-        sched_setaffinity(0, sizeof place->cpus, &place->cpus) != 0) {
+    if (placement->how != DMI_PLACEMENT_BOUND || sched_getaffinity(0, sizeof was, &was) != 0 ||
+        sched_setaffinity(0, sizeof placement->cpus, &placement->cpus) != 0) {
         return false; /* a wish: it runs elsewhere too, only slower */
     }
     if (before) {
@@ -26,7 +26,7 @@ bool dmi_place_enter(const dmi_place *place, cpu_set_t *before)
     return true;
 }
 
-void dmi_place_leave(const cpu_set_t *before)
+void dmi_placement_leave(const cpu_set_t *before)
 {
     (void)sched_setaffinity(0, sizeof *before, before);
 }
@@ -71,20 +71,21 @@ void dmi_cpus_describe(const cpu_set_t *cpus, char *text, size_t room)
     }
 }
 
-void dmi_placement_describe(const dmi_near *near, const cpu_set_t *allowed, const dmi_place *place,
-                            dmi_placement *out)
+void dmi_placement_describe(const dmi_near *near, const cpu_set_t *allowed, const dmi_placement *placement,
+                            dmi_placement_report *out)
 {
     snprintf(out->numa, sizeof out->numa, "%s", near->numa);
     snprintf(out->card, sizeof out->card, "%s", near->card);
-    dmi_cpus_describe(place->how == DMI_PLACE_BOUND ? &place->cpus : allowed, out->cpus, sizeof out->cpus);
-    if (place->how == DMI_PLACE_KEPT) {
+    dmi_cpus_describe(placement->how == DMI_PLACEMENT_BOUND ? &placement->cpus : allowed, out->cpus,
+                      sizeof out->cpus);
+    if (placement->how == DMI_PLACEMENT_KEPT) {
         char near_cpus[DMI_CPUS_TEXT];
         dmi_cpus_describe(&near->cpus, near_cpus, sizeof near_cpus);
         snprintf(out->binding, sizeof out->binding, "as started: %s near the device may not be used",
                  near_cpus);
     } else {
         snprintf(out->binding, sizeof out->binding, "%s",
-                 place->how == DMI_PLACE_BOUND ? "bound" : "as started");
+                 placement->how == DMI_PLACEMENT_BOUND ? "bound" : "as started");
     }
 }
 
@@ -104,7 +105,7 @@ static bool same(const char *const *transport, int a, int b)
     return transport[b] && strcmp(transport[a], transport[b]) == 0;
 }
 
-void dmi_placement_peers(const char *const *transport, int workers, dmi_placement *out)
+void dmi_placement_peers(const char *const *transport, int workers, dmi_placement_report *out)
 {
     char *text = out->peers;
     size_t room = sizeof out->peers;
@@ -135,7 +136,7 @@ void dmi_placement_peers(const char *const *transport, int workers, dmi_placemen
     }
 }
 
-void dmi_placement_line(const dmi_placement *p, char line[DMI_PLACEMENT_LINE])
+void dmi_placement_line(const dmi_placement_report *p, char line[DMI_PLACEMENT_LINE])
 {
     snprintf(line, DMI_PLACEMENT_LINE,
              "worker %d: host %s, process %d, %s%s%s, NUMA %s, cpus %s (%s), network %s, %s", (int)p->worker,
