@@ -27,7 +27,8 @@ static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0, "where the result goes (needed)", 0},
     {"dtype", 'd', "TYPE", 0, "element type of the result (default: that of the expression)", 0},
     {"layout", 'l', "LAYOUT", 0, "of all arrays: " TOOL_LAYOUTS, 0},
-    {"rows", KEY_ROWS, NULL, 0, "list the functions instead: name, number of operands, element types", 0},
+    {"rows", KEY_ROWS, NULL, 0,
+     "list the functions and reductions instead: name, kind, number of operands, element types", 0},
     {0},
 };
 
@@ -122,25 +123,47 @@ static const struct argp argp = {options,
                                  NULL,
                                  NULL};
 
-/* Every function that expressions have. */
+static void list_row(tool_table *t, const char *name, const char *kind, int operands, const char *types)
+{
+    tool_row_begin(t);
+    tool_row_text(t, "name", 20, name);
+    tool_row_text(t, "kind", 9, kind);
+    tool_row_int(t, "operands", 8, operands);
+    tool_row_text(t, "types", 0, types);
+    tool_row_end(t);
+}
+
+static bool takes(int row, const dmi_expr_reduction *r, dm_dtype dtype)
+{
+    dm_dtype d[3] = {dtype, dtype, dtype}, taken, result;
+    return r ? dmi_acc_for(r->row, dtype) >= 0 : dmi_ew_types(row, d, &taken, &result);
+}
+
+/* The types that an elementwise row takes, or a reduction, if there is one. */
+static const char *types_of(int row, const dmi_expr_reduction *r, char types[160])
+{
+    types[0] = 0;
+    for (int dtype = 1; dtype < DMI_DTYPE_END; dtype++) {
+        if (takes(row, r, (dm_dtype)dtype)) {
+            strcat(strcat(types, types[0] ? " " : ""), dm_dtype_name((dm_dtype)dtype));
+        }
+    }
+    return types;
+}
+
 static int list_rows(const map_options *o)
 {
     tool_table t = {.json = o->common.json, .command = "map --rows"};
+    char types[160];
     for (int row = 0; row < DMI_EW_ROWS; row++) {
-        char types[160] = "";
-        for (int dtype = 1; dtype < DMI_DTYPE_END; dtype++) {
-            dm_dtype d[3] = {(dm_dtype)dtype, (dm_dtype)dtype, (dm_dtype)dtype}, taken, result;
-            if (dmi_ew_types(row, d, &taken, &result)) {
-                strcat(strcat(types, types[0] ? " " : ""), dm_dtype_name(d[0]));
-            }
-        }
         if (!dmi_ew_rows[row].inner) {
-            tool_row_begin(&t);
-            tool_row_text(&t, "name", 20, dmi_ew_rows[row].name);
-            tool_row_int(&t, "operands", 8, dmi_ew_rows[row].operands);
-            tool_row_text(&t, "types", 0, types);
-            tool_row_end(&t);
+            list_row(&t, dmi_ew_rows[row].name, "function", dmi_ew_rows[row].operands,
+                     types_of(row, NULL, types));
         }
+    }
+    for (int i = 0; i < dmi_expr_reduction_count; i++) {
+        const dmi_expr_reduction *r = &dmi_expr_reductions[i];
+        list_row(&t, r->name, "reduction", 1, types_of(0, r, types));
     }
     return 0;
 }

@@ -1,4 +1,5 @@
-"""Every elementwise function that `dmath map --rows` lists, for all types it takes and pairs of them, against NumPy.
+"""Every elementwise function that `dmath map --rows` lists, for all types it takes and pairs of them, against NumPy; and
+every reduction, of arrays and of what a program makes.
 
     check_rows.py LIBDMATH TOOL
 
@@ -184,6 +185,53 @@ def differences(name, got, want):
     return ~(nan | same)
 
 
+# --- reductions
+def log_sum(x, axis):
+    return np.logaddexp.reduce(x, axis=axis)
+
+
+# What NumPy has not, of long double.
+REDUCTIONS = {"logsumexp": log_sum}
+# In floating point they are off by the rounding of every step on the way.
+ROUNDED = {"sum", "prod", "mean", "var", "std", "logsumexp"}
+
+
+def reduced_type(name, dtype):
+    if name in REDUCTIONS:
+        return dtype if dtype.kind == "f" else np.dtype("f8")
+    return np.dtype("i8") if name == "count_nonzero" else getattr(np, name)(np.zeros(1, dtype)).dtype
+
+
+def elements(name, dtype, rounded):
+    """A matrix: of special numbers, or of numbers whose results are no accidents of rounding and of overflow."""
+    random = np.random.default_rng(zlib.crc32(f"{name} {dtype}".encode()))
+    shape = 23, 5
+    if not rounded:
+        x = random.choice(specials(dtype), shape)
+        return np.where(np.isnan(x) & (np.arange(5) > 1), np.zeros_like(x), x) if dtype.kind in "fc" else x
+    if name == "prod":
+        return random.choice(np.array([-1, 1, 1, 1.5, 0.75]), shape).astype(dtype)
+    if dtype.kind in "biu":
+        return random.integers(0 if dtype.kind in "bu" else -100, 101, shape).astype(dtype)
+    x = random.normal(1, 3, shape)
+    if dtype.kind == "c":
+        return (x + 1j * random.normal(0, 3, shape)).astype(dtype)
+    odd = np.array([[np.nan, 1, np.inf, -np.inf, np.inf], [0, 1, 1, 1, -np.inf]])
+    x[3:5] = np.where(np.isfinite(odd), x[3:5], odd)  # a NaN, infinities, of both signs, and a column of numbers
+    return x.astype(dtype)
+
+
+def reduced_differences(name, x, axis, got):
+    """Where a result that is rounded on the way is off."""
+    wide = x.astype("G" if x.dtype.kind == "c" else "g")
+    want = np.asarray(REDUCTIONS[name](wide, axis) if name in REDUCTIONS else getattr(np, name)(wide, axis=axis))
+    n, sizes = x.size if axis is None else x.shape[axis], np.sum(np.abs(wide), axis=axis)
+    scale = {"sum": sizes, "mean": sizes / n, "var": np.max(np.abs(wide), axis=axis) ** 2}.get(name, np.abs(want))
+    bound = np.where(np.isfinite(scale), scale, 0) * np.longdouble(2.0**-52) * 4 * n + np.finfo(got.dtype).eps * np.abs(want)
+    rounded = want.astype(got.dtype)
+    return ~((np.isnan(got) & np.isnan(want)) | (got == rounded) | (np.abs(got - want) <= bound)), rounded
+
+
 class Checker:
     def __init__(self, session):
         self.session, self.cases, self.wrong, self.refused = session, 0, [], set()
@@ -253,6 +301,38 @@ class Checker:
                 self.check(name, function, own, ", ".join(triple),
                            [random.choice(self.values[t], 300) for t in triple])
 
+    def reduction(self, row):
+        name = row["name"]
+        if not hasattr(self.session.c, f"dm_{name}"):
+            self.fail(f"{name}: the library has no dm_{name}")
+        if name not in REDUCTIONS and not hasattr(np, name):
+            self.fail(f"{name}: no oracle: NumPy has none of that name; add it to REDUCTIONS")
+            return
+        for t in [t for t in row["types"].split() if t in self.takes and (name, t[0]) != ("prod", "c")]:
+            rounded = name in ROUNDED and (TYPE_OF[t][0] in "fc" or name not in ("sum", "prod"))
+            x = elements(name, np.dtype(TYPE_OF[t]), rounded)
+            for axis, dims in (None, ""), (0, ", 0"), (1, ", -1"):
+                for text in f"{name}(a{dims})", f"{name}(where(b, a, a){dims})":
+                    self.check_reduction(name, text, t, x, axis, rounded)
+
+    def check_reduction(self, name, text, t, x, axis, rounded):
+        operands = {"a": self.handle(x)}
+        if "(b," in text:
+            operands["b"] = self.handle(np.ones(x.shape, "?"))
+        self.cases += 1
+        got, dtype = self.session.map(text, **operands), reduced_type(name, x.dtype)
+        if got.dtype != dtype:
+            self.fail(f"{text} of {t}: {got.dtype}, but NumPy's is {dtype}")
+            return
+        with np.errstate(all="ignore"):
+            if rounded:
+                off, want = reduced_differences(name, x, axis, got)
+            else:
+                want = np.asarray(getattr(np, name)(x, axis=axis))
+                off = ~((got == want) | ((got != got) & (want != want)))
+        if got.shape != want.shape or off.any():
+            self.fail(f"{text} of {t}: {got!r}, not {want!r}")
+
     def find_types(self):
         """Types that arrays of expressions have."""
         self.takes = set()
@@ -272,14 +352,15 @@ def main():
     checker = Checker(session)
     checker.find_types()
     for row in rows:
-        checker.row(row)
+        (checker.reduction if row["kind"] == "reduction" else checker.row)(row)
+    reductions = sum(row["kind"] == "reduction" for row in rows)
     for handle in checker.handles.values():
         session.drop(handle)
     session.close()
-    print(f"{len(rows)} functions, {checker.cases} cases, {len(checker.wrong)} wrong")
+    print(f"{len(rows) - reductions} functions, {reductions} reductions, {checker.cases} cases, {len(checker.wrong)} wrong")
     for text in checker.wrong[:40]:
         print(text)
-    sys.exit(len(rows) < 50 or checker.wrong != [])
+    sys.exit(len(rows) - reductions < 50 or reductions < 10 or checker.wrong != [])
 
 
 main()

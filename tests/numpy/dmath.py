@@ -7,7 +7,7 @@ import numpy as np
 TYPES = {1: "f8", 2: "f4", 3: "f2", 5: "i8", 6: "i4", 7: "u1", 8: "?", 9: "i1", 10: "i2", 11: "u2", 12: "u4", 13: "u8",
          14: "c8", 15: "c16"}
 CODES = {np.dtype(name): code for code, name in TYPES.items()}
-OK, ERR_ARG, ERR_DTYPE = 0, 1, 4
+OK, ERR_ARG, ERR_SHAPE, ERR_DTYPE = 0, 1, 3, 4
 ARRAY, NUMBER, INTEGER = 0, 1, 2
 
 

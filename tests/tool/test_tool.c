@@ -273,7 +273,7 @@ static void test_map(void **state)
     assert_non_null(strstr(out, "at column 7\n  x + (2\n        ^"));
     assert_null(strstr(out, "alive"));
     assert_int_equal(run_tool("map --rows", out), 0);
-    assert_non_null(strstr(out, "logaddexp                   2 f64"));
+    assert_non_null(strstr(out, "logaddexp             function         2 f64"));
     assert_null(strstr(out, "affine"));
     OK(dm_finalize(s, NULL));
 }
