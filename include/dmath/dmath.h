@@ -360,19 +360,24 @@ typedef struct dm_map_arg {
  * Comparisons are not chained. "name = " may stand before it; where name is that of an array, out must be that array.
  * Each array must be used, and broadcasts to out. out may be one of them itself. The result is converted to out's dtype as
  * dm_copy does.
+ * The outermost function may be a reduction, in the same pass: "sum(x * y)", "max(abs(x - y), 1)". Whole numbers behind its
+ * operand are the dims to reduce over, negative ones from the end; none: all. Then the arrays broadcast to one another; out has
+ * their shape without those dims, or with 1 in their place, and is none of them. Reductions: sum, mean, prod, min, max, any, all,
+ * count_nonzero, argmin, argmax, logsumexp, var and std with correction 0, as <dmath/reduce.h> has them.
  * Types: arrays promote as NumPy's promote_types does. Numbers, of the text or given, take the type of the arrays that they
  * meet; a float beside integers makes f64; an integer must fit. f16, bf16 and 8-bit floats are computed in f32 and rounded
  * at the end, or by a cast. docs/expressions.md has the grammar and all rules.
  * Errors: DM_ERR_ARG the text is not understood (the message shows where), a name is unknown, given twice or not used, or the
  * expression is longer than 64 steps, 11 arrays, 16 numbers; DM_ERR_DTYPE a function does not take such operands;
- * DM_ERR_UNSUPPORTED reductions and random numbers; DM_ERR_SHAPE, DM_ERR_OVERLAP.
+ * DM_ERR_UNSUPPORTED a reduction that is not outermost, random numbers; DM_ERR_SHAPE, DM_ERR_OVERLAP.
  * Reads every array once and writes out once. Arrays that lie as out does are read in place; of others each worker is sent
  * what it lacks. The text is read at every call (microseconds); a plan is made once for a text, types, shapes and layouts,
  * whatever the numbers are. */
 DM_API DM_CHECKED dm_status dm_map(dm_session *session, const char *expression, int count, const dm_map_arg *args,
                                    dm_array out);
-/* The same into a new array of the expression's type and the shape that its arrays broadcast to. layout NULL: that of the first
- * array given that has this shape and is no view, else the default. Errors: as dm_map and dm_array_create. */
+/* The same into a new array of the expression's type and the shape that its arrays broadcast to; of a reduction without the
+ * reduced dims. layout NULL: that of the first array given that has this shape and is no view (not for reductions), else the
+ * default. Errors: as dm_map and dm_array_create. */
 DM_API DM_CHECKED dm_status dm_map_new(dm_session *session, const char *expression, int count, const dm_map_arg *args,
                                        const dm_layout *layout, dm_array *out);
 
