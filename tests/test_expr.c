@@ -41,7 +41,7 @@ static dm_status compile(const char *text, dmi_expr *out)
             }
         }
     }
-    return dmi_expr_compile(text, count, given, out);
+    return dmi_expr_compile(text, count, given, DM_F64, out);
 }
 
 /* --- refusals */
@@ -107,7 +107,15 @@ static const struct {
     {"sum(x, 0, 0, 0, 0, 0, 0, 0, 0, 0)", DM_ERR_ARG, 32, "more than 8 dims"},
     {"norm(x)", DM_ERR_UNSUPPORTED, 1, "dm_norm"},
     {"dot(x, y)", DM_ERR_UNSUPPORTED, 1, "sum(x * y)"},
-    {"uniform(0, 1) + x", DM_ERR_UNSUPPORTED, 1, "random"},
+    {"uniform(0, 1) + x", DM_ERR_ARG, 1, "uniform takes one operand, not 2"},
+    {"x + normal()", DM_ERR_ARG, 5, "normal takes one operand, not 0"},
+    {"x + normal(x)", DM_ERR_ARG, 12, "a seed is a whole number"},
+    {"x + normal(1.5)", DM_ERR_ARG, 12, "a seed is a whole number"},
+    {"uniform(-1)", DM_ERR_ARG, 9, "a seed is a whole number"},
+    {"uniform(a)", DM_ERR_ARG, 9, "a seed is a whole number"},
+    {"uniform + x", DM_ERR_ARG, 1, "is a function"},
+    {"uniforms(1)", DM_ERR_ARG, 1, "did you mean uniform?"},
+    {"rand(1)", DM_ERR_UNSUPPORTED, 1, "uniform(seed)"},
     {"i & x", DM_ERR_DTYPE, 3, "bitwise_and does not take i32, f32"},
     {"~x", DM_ERR_DTYPE, 1, "bitwise_invert does not take f32"},
     {"1.5 << 2", DM_ERR_DTYPE, 5, "bitwise_left_shift"},
@@ -142,7 +150,7 @@ static void test_refusals(void **state)
 static void expect_refused(int count, const dmi_expr_variable *v, const char *text, const char *word)
 {
     dmi_expr e;
-    assert_int_equal(dmi_expr_compile(text, count, v, &e), DM_ERR_ARG);
+    assert_int_equal(dmi_expr_compile(text, count, v, DM_F64, &e), DM_ERR_ARG);
     if (!strstr(dmi_error_text(), word)) {
         fail_msg("\"%.40s\": without `%s`: %s", text, word, dmi_error_text());
     }
@@ -255,6 +263,9 @@ static const struct {
     {"5", ": i64"},
     {"2 / 4", ": f64"},
     {"True + 1", ": i64"},
+    {"uniform(7)", ": f64"},
+    {"x + uniform(n) * normal(18446744073709551615)", "cast multiply_add: f64"},
+    {"2 * normal(n + 1) + 1", "affine: f64"},
 };
 
 static void test_programs(void **state)
@@ -355,7 +366,7 @@ static void test_numbers_apart(void **state)
                                  {.name = "a", .kind = DMI_EXPR_NUMBER, .number = a[i]},
                                  {.name = "b", .kind = DMI_EXPR_NUMBER, .number = b[i]}};
         const char *text = "where(x > a, a * x + b, x ** b) - 2.5 * (a + b)";
-        assert_int_equal(dmi_expr_compile(text, 3, v, i == 0 ? &first : &other), DM_OK);
+        assert_int_equal(dmi_expr_compile(text, 3, v, DM_F64, i == 0 ? &first : &other), DM_OK);
         if (i > 0) {
             assert_memory_equal(&first.map.program, &other.map.program, sizeof first.map.program);
             assert_int_equal(first.map.numbers, other.map.numbers);

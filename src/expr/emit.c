@@ -236,5 +236,11 @@ void dmi_expr_emit(expr_parser *p, int root, dmi_expr *out)
             }
         }
     }
+    for (int i = 0; i < p->randoms && !out->map.full; i++) {
+        e.input[p->arrays + i] = dmi_map_input(&out->map, p->random_type);
+        out->random[i].normal = p->random[i].normal;
+        out->random[i].seed = number_new(&e, p->random[i].seed.number, ORIGIN_MIXED, 0);
+    }
+    out->randoms = p->randoms;
     out->value = emit(&e, root, n->weak && n->constant.wide ? DM_U64 : n->dtype);
 }

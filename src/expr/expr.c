@@ -43,11 +43,11 @@ static dm_status check_limits(const dmi_map_builder *b)
     return b->full ? dmi_fail(DM_ERR_INTERNAL, "map: %s", b->full) : DM_OK;
 }
 
-dm_status dmi_expr_compile(const char *text, int count, const dmi_expr_variable *variables, dmi_expr *out)
+dm_status dmi_expr_compile(const char *text, int count, const dmi_expr_variable *variables, dm_dtype random,
+                           dmi_expr *out)
 {
     expr_node nodes[EXPR_NODES]; /* a node is written when it is made */
-    expr_parser p = {.text = text, .count = count, .variable = variables, .node = nodes};
-    int arrays = 0;
+    expr_parser p = {.text = text, .count = count, .variable = variables, .random_type = random, .node = nodes};
     dm_status status = check_names(count, variables);
     if (status == DM_OK && strlen(text) > EXPR_BYTES) {
         status =
@@ -57,7 +57,7 @@ dm_status dmi_expr_compile(const char *text, int count, const dmi_expr_variable 
         return status;
     }
     for (int i = 0; i < count; i++) {
-        p.input[i] = variables[i].kind == DMI_EXPR_ARRAY ? arrays++ : 0;
+        p.input[i] = variables[i].kind == DMI_EXPR_ARRAY ? p.arrays++ : 0;
     }
     *out = (dmi_expr){0};
     int root = dmi_expr_parse(&p, out);

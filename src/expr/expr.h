@@ -29,7 +29,12 @@ extern const dmi_expr_reduction dmi_expr_reductions[];
 extern const int dmi_expr_reduction_count;
 
 typedef struct dmi_expr {
-    dmi_map_builder map; /* its inputs are the arrays, in the order of the variables */
+    dmi_map_builder map; /* its inputs are the arrays, in the order of the variables, then the random numbers */
+    int randoms;
+    struct {
+        bool normal; /* of mean 0 and deviation 1; else uniform in [0, 1) */
+        int seed;    /* number of the map */
+    } random[DMI_MAP_INPUTS];
     dmi_map_value value; /* what the expression comes to, element by element: for dmi_map_result */
     dm_dtype dtype;      /* of the result */
     const dmi_expr_reduction *reduction;             /* of the elements; NULL: none */
@@ -37,11 +42,12 @@ typedef struct dmi_expr {
     char target[DMI_EXPR_NAME];                      /* the name before '='; "out" where there is none */
 } dmi_expr;
 
-/* Every variable must be used. DM_ERR_ARG: the text is wrong, a name is unknown or too many, a limit of ewise.h
- * is passed; DM_ERR_DTYPE: a function does not take such operands; DM_ERR_UNSUPPORTED: a reduction that is not
- * outermost, or random numbers. Messages begin with "map:" and point into the text. */
+/* random: the type of random numbers, f64 or f32. Every variable must be used. DM_ERR_ARG: the text is wrong, a
+ * name is unknown or too many, a limit of ewise.h is passed; DM_ERR_DTYPE: a function does not take such
+ * operands; DM_ERR_UNSUPPORTED: a reduction that is not outermost. Messages begin with "map:" and point into
+ * the text. */
 DM_CHECKED dm_status dmi_expr_compile(const char *text, int count, const dmi_expr_variable *variables,
-                                      dmi_expr *out);
+                                      dm_dtype random, dmi_expr *out);
 
 /* The dims that the reduction is over, as bits, where the elements have ndim; -1: all. text: as above.
  * DM_ERR_ARG: they have no such dim, or one is named twice. */

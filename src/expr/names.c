@@ -39,8 +39,8 @@ static const struct {
     {"False", WEAK_BOOL, 0},
 };
 
-#define RANDOM                                                                                                 \
-    "makes random numbers, which expressions do not (dm_fill_uniform and dm_fill_normal fill an array)"
+#define RANDOM "is not there: uniform(seed) and normal(seed) make random numbers"
+static const char *const randoms[] = {"uniform", "normal"};
 #define WORD "is no operator here: write & | ~ and put comparisons in parentheses"
 static const struct {
     const char *name, *why;
@@ -50,8 +50,6 @@ static const struct {
     {"cumsum", "adds up elements one after another, which expressions do not"},
     {"random", RANDOM},
     {"rand", RANDOM},
-    {"uniform", RANDOM},
-    {"normal", RANDOM},
     {"and", WORD},
     {"or", WORD},
     {"not", WORD},
@@ -83,6 +81,16 @@ bool dmi_expr_constant_named(const char *name, int length, enum expr_weak *weak,
         }
     }
     return false;
+}
+
+int dmi_expr_random_named(const char *name, int length)
+{
+    for (int i = 0; i < DMI_COUNT(randoms); i++) {
+        if (same(name, length, randoms[i])) {
+            return i;
+        }
+    }
+    return -1;
 }
 
 const char *dmi_expr_refused(const char *name, int length)
@@ -141,6 +149,9 @@ void dmi_expr_suggest(const expr_parser *p, bool function, const char *name, int
     }
     for (int i = 0; i < DMI_COUNT(aliases) && function; i++) {
         consider(name, length, aliases[i].name, &best, &least);
+    }
+    for (int i = 0; i < DMI_COUNT(randoms) && function; i++) {
+        consider(name, length, randoms[i], &best, &least);
     }
     for (int i = 0; i < dmi_expr_reduction_count && function; i++) {
         consider(name, length, dmi_expr_reductions[i].name, &best, &least);

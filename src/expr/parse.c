@@ -109,11 +109,12 @@ static int parse_call(expr_parser *p, expr_token name)
     }
     const dmi_expr_reduction *reduction =
         row < 0 ? dmi_expr_reduction_named(p->text + name.at, name.length) : NULL;
+    int random = row < 0 ? dmi_expr_random_named(p->text + name.at, name.length) : -1;
     bool cast = row < 0 && dmi_dtype_parse(text, &dtype);
     if (reduction) {
         return dmi_expr_inside(p, name.at, reduction);
     }
-    if (row < 0 && !cast) {
+    if (row < 0 && !cast && random < 0) {
         const char *why = dmi_expr_refused(p->text + name.at, name.length);
         if (why) {
             return dmi_expr_fail(p, DM_ERR_UNSUPPORTED, name.at, "%s %s", text, why);
@@ -126,11 +127,13 @@ static int parse_call(expr_parser *p, expr_token name)
     if (p->status != DM_OK) {
         return -1;
     }
-    int wanted = cast ? 1 : dmi_ew_rows[row].operands;
+    int wanted = row < 0 ? 1 : dmi_ew_rows[row].operands;
     if (given != wanted) {
         return wrong_count(p, &name, wanted, given);
     }
-    return cast ? dmi_expr_cast(p, name.at, dtype, child[0]) : dmi_expr_apply(p, name.at, row, child);
+    return random >= 0 ? dmi_expr_random(p, name.at, random == 1, child[0])
+           : cast      ? dmi_expr_cast(p, name.at, dtype, child[0])
+                       : dmi_expr_apply(p, name.at, row, child);
 }
 
 static int parse_name(expr_parser *p, expr_token name)
@@ -152,7 +155,8 @@ static int parse_name(expr_parser *p, expr_token name)
         p->token = name;
         return dmi_expr_unexpected(p, "a value");
     }
-    if (dmi_expr_row(text, name.length) >= 0 || dmi_expr_reduction_named(text, name.length)) {
+    if (dmi_expr_row(text, name.length) >= 0 || dmi_expr_random_named(text, name.length) >= 0 ||
+        dmi_expr_reduction_named(text, name.length)) {
         return dmi_expr_fail(p, DM_ERR_ARG, name.at, "%.*s is a function: expected ( behind it", name.length,
                              text);
     }

@@ -50,6 +50,12 @@ typedef struct expr_parser {
     const dmi_expr_variable *variable;
     bool used[DMI_EXPR_VARIABLES];
     int input[DMI_EXPR_VARIABLES];
+    dm_dtype random_type;
+    int arrays, randoms;
+    struct {
+        bool normal;
+        expr_constant seed;
+    } random[DMI_MAP_INPUTS];
     dm_status status; /* the first failure */
     expr_node *node;  /* [EXPR_NODES] */
 } expr_parser;
@@ -77,6 +83,8 @@ int dmi_expr_inside(expr_parser *p, int at, const dmi_expr_reduction *r);
 int dmi_expr_row(const char *name, int length); /* rows and aliases; -1: none */
 /* A constant's value, or false. */
 bool dmi_expr_constant_named(const char *name, int length, enum expr_weak *weak, double *value);
+/* 0: uniform, 1: normal, -1: none of them. */
+int dmi_expr_random_named(const char *name, int length);
 /* Why the name is refused though NumPy has it; NULL: it is simply unknown. */
 const char *dmi_expr_refused(const char *name, int length);
 /* ", did you mean ...?" or "": among functions, else among variables. */
@@ -85,6 +93,7 @@ void dmi_expr_suggest(const expr_parser *p, bool function, const char *name, int
 /* --- type.c: nodes with their types; rows of constants become constants. -1: failed */
 int dmi_expr_constant(expr_parser *p, int at, enum expr_weak weak, expr_constant constant);
 int dmi_expr_input(expr_parser *p, int at, int variable);
+int dmi_expr_random(expr_parser *p, int at, bool normal, int seed);
 int dmi_expr_apply(expr_parser *p, int at, int row, const int *child);
 int dmi_expr_cast(expr_parser *p, int at, dm_dtype dtype, int child);
 

@@ -44,6 +44,24 @@ int dmi_expr_input(expr_parser *p, int at, int variable)
                     (expr_node){.kind = NODE_INPUT, .at = at, .dtype = v->dtype, .input = p->input[variable]});
 }
 
+int dmi_expr_random(expr_parser *p, int at, bool normal, int seed)
+{
+    const expr_node *n = &p->node[seed];
+    if (n->weak != WEAK_INT || !dmi_expr_fits(&n->constant, DM_U64)) {
+        return dmi_expr_fail(p, DM_ERR_ARG, n->at, "a seed is a whole number from 0 to 2^64 - 1");
+    }
+    if (p->arrays + p->randoms >= DMI_MAP_INPUTS) {
+        return dmi_expr_fail(p, DM_ERR_ARG, at,
+                             "the expression is too long: more than %d arrays and random numbers",
+                             DMI_MAP_INPUTS);
+    }
+    p->random[p->randoms].normal = normal;
+    p->random[p->randoms].seed = n->constant;
+    return new_node(
+        p,
+        (expr_node){.kind = NODE_INPUT, .at = at, .dtype = p->random_type, .input = p->arrays + p->randoms++});
+}
+
 /* Weak constants beside a type: their own where they are of a higher kind, else that type. */
 static dm_dtype beside(dm_dtype strong, enum expr_weak weak)
 {

@@ -2,6 +2,7 @@
 #ifndef DMI_OPS_COMMON_H
 #define DMI_OPS_COMMON_H
 
+#include "expr/expr.h"
 #include "master/session.h"
 #include "ops/ops.h"
 
@@ -31,6 +32,12 @@ const char *dmi_shape_text(const dmi_desc *desc, char text[192]);
 /* A program of up to three inputs, x, y and z, without numbers: "exp(x - y)". Its result is stored as type `out`. */
 DM_CHECKED dm_status dmi_program_of(const char *text, int inputs, const dm_dtype *in, dm_dtype out,
                                     dmi_map_program *program);
+
+/* --- common_random.c: random numbers in expressions. They are part of the program's inputs, behind the operands. */
+void dmi_call_randoms(dmi_call *call, const dmi_expr *e, dm_dtype dtype); /* dtype: theirs */
+int dmi_randoms_of(const dmi_call *call);                                  /* how many there are */
+/* A phase of its own: temporaries that are filled with them, of like's shape and where its elements are. */
+void dmi_plan_randoms(dmi_builder *b, const dmi_call *call, const dmi_desc *like, dmi_value *value);
 
 /* --- common_file.c */
 /* The steps by which this worker moves its shard of operand 0 from a .npy file (all of it) or to one (what it

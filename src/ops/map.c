@@ -9,6 +9,7 @@
 typedef struct request {
     dmi_session *s;
     const char *text;
+    dm_dtype random; /* the type of random numbers */
     dmi_expr expr;
     int arrays;
     dm_array array[DMI_MAP_INPUTS + 1];
@@ -33,8 +34,18 @@ static dm_status find_array(request *q, const dm_map_arg *arg, dmi_expr_variable
     return DM_OK;
 }
 
+/* Random numbers have the type of out, where it is known, but for f64 or f32. */
+static dm_dtype random_type(const request *q, const dm_array *out)
+{
+    dmi_handle *h = NULL;
+    bool narrow = out && dmi_handle_find(q->s, *out, "out", &h) == DM_OK && dmi_dtype_is_float(h->desc.dtype) &&
+                  h->desc.dtype != DM_F64;
+    return narrow ? DM_F32 : DM_F64;
+}
+
+/* out: where the result is to go; NULL: into a new array. */
 static dm_status compile(request *q, dm_session *session, const char *expression, int count,
-                         const dm_map_arg *args)
+                         const dm_map_arg *args, const dm_array *out)
 {
     dmi_expr_variable variable[DMI_EXPR_VARIABLES] = {0};
     dm_status status = dmi_enter(session, &q->s);
@@ -59,7 +70,8 @@ static dm_status compile(request *q, dm_session *session, const char *expression
         status = args[i].kind == DM_MAP_ARRAY ? find_array(q, &args[i], &variable[i]) : DM_OK;
     }
     q->text = expression;
-    return status == DM_OK ? dmi_expr_compile(expression, count, variable, &q->expr) : status;
+    q->random = random_type(q, out);
+    return status == DM_OK ? dmi_expr_compile(expression, count, variable, q->random, &q->expr) : status;
 }
 
 /* An array that is named before the '=' must be out. */
@@ -116,7 +128,8 @@ static dm_status add_reduction(const request *q, dmi_call *call)
     dm_status status = joined_shape(q, &ndim, shape);
     call->op = DMI_OP_reduce;
     call->args.i[DMI_REDUCE_ROW] = e->reduction->row;
-    if ((e->value.at & DMI_AT_KIND) == DMI_AT_INPUT) { /* elements as they are need no program */
+    if ((e->value.at & DMI_AT_KIND) == DMI_AT_INPUT &&
+        e->randoms == 0) { /* elements as they are need no program */
         call->tail = NULL;
         call->tail_bytes = call->tail_key = 0;
     } else {
@@ -154,6 +167,7 @@ static dm_status submit(request *q, dm_session *session, dm_array out)
                      .tail_bytes = bytes,
                      .tail_key = bytes};
     memcpy(call.number, map->number, (size_t)map->numbers * sizeof *map->number);
+    dmi_call_randoms(&call, &q->expr, q->random);
     status = q->expr.reduction ? add_reduction(q, &call) : DM_OK;
     return status == DM_OK ? dmi_call_submit(session, &call, q->array) : status;
 }
@@ -161,7 +175,7 @@ static dm_status submit(request *q, dm_session *session, dm_array out)
 dm_status dm_map(dm_session *session, const char *expression, int count, const dm_map_arg *args, dm_array out)
 {
     request q = {0};
-    dm_status status = compile(&q, session, expression, count, args);
+    dm_status status = compile(&q, session, expression, count, args, &out);
     return status == DM_OK ? submit(&q, session, out) : status;
 }
 
@@ -203,7 +217,7 @@ dm_status dm_map_new(dm_session *session, const char *expression, int count, con
     int ndim = 0;
     int64_t shape[DM_MAX_DIMS] = {0};
     dm_array made;
-    dm_status status = compile(&q, session, expression, count, args);
+    dm_status status = compile(&q, session, expression, count, args, NULL);
     if (status == DM_OK && !out) {
         status = dmi_fail(DM_ERR_ARG, "map: out is NULL");
     }
@@ -251,6 +265,7 @@ dm_status dmi_map_plan(dmi_builder *b, const dmi_call *call)
     for (int i = 0; i < call->noperand - 1; i++) {
         in[i] = dmi_value_operand(call, i);
     }
+    dmi_plan_randoms(b, call, out.desc, in + call->noperand - 1);
     dmi_plan_map(b, &program, in, &out);
     return DM_OK;
 }

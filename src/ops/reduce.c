@@ -144,20 +144,46 @@ dm_status dmi_reduce_check(dmi_call *call)
     return DM_OK;
 }
 
+/* Where the elements of an expression are made: where an input of their shape is, else dealt out by the default. */
+static dm_status find_place(dmi_builder *b, const dmi_call *call, dmi_desc *place)
+{
+    dmi_layout_spec spec;
+    const dmi_layout *layout;
+    dmi_desc shape;
+    const dmi_desc *frame = find_frame(call, &shape);
+    if (frame) {
+        *place = *frame;
+        return DM_OK;
+    }
+    dmi_layout_default(shape.ndim, shape.extent, dmi_dtype_bytes(DM_F64), b->profile->workers, &spec);
+    dm_status status = dmi_build_layout(b, &spec, &layout);
+    if (status == DM_OK) {
+        *place = dmi_desc_whole(DM_F64, layout, 0);
+    }
+    return status;
+}
+
 dm_status dmi_reduce_plan(dmi_builder *b, const dmi_call *call)
 {
-    int inputs = call->noperand - 1, scale = call->args.i[DMI_REDUCE_SCALE];
+    int inputs = call->noperand - 1, random = dmi_randoms_of(call), scale = call->args.i[DMI_REDUCE_SCALE];
+    dm_status status;
+    dmi_desc like = {0};
     dmi_value in[DMI_MAP_INPUTS], out = dmi_value_operand(call, inputs);
     dmi_map_program program = {0};
     dmi_reducing r = {.row = call->args.i[DMI_REDUCE_ROW],
                       .reduced = (unsigned)call->args.i[0],
-                      .inputs = inputs,
+                      .inputs = inputs + random,
                       .in = in,
                       .out = &out,
                       .scalar = {scale ? (uint8_t)(DMI_SCALAR_S0 + scale - 1) : DMI_SCALAR_ONE, DMI_SCALAR_ZERO}};
     for (int i = 0; i < inputs; i++) {
         in[i] = dmi_value_operand(call, i);
     }
+    status = random ? find_place(b, call, &like) : DM_OK;
+    if (status != DM_OK || b->failed) {
+        return status;
+    }
+    dmi_plan_randoms(b, call, &like, in + inputs);
     if (call->tail_key > 0) {
         memcpy(&program, call->tail, (size_t)call->tail_key);
         r.program = &program;
