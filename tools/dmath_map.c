@@ -26,7 +26,7 @@ enum { KEY_ROWS = 256 };
 static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0, "where the result goes (needed)", 0},
     {"dtype", 'd', "TYPE", 0, "element type of the result (default: that of the expression)", 0},
-    {"layout", 'l', "LAYOUT", 0, "of all arrays: " TOOL_LAYOUTS, 0},
+    {"layout", 'l', "LAYOUT", 0, "of all arrays, but the result of a reduction: " TOOL_LAYOUTS, 0},
     {"rows", KEY_ROWS, NULL, 0,
      "list the functions and reductions instead: name, kind, number of operands, element types", 0},
     {0},
@@ -197,12 +197,19 @@ static dm_status load_all(dm_session *s, map_options *o)
     return status == DM_OK ? dm_sync(s) : status;
 }
 
+/* Has the result the layout of the arrays? That of a reduction has fewer dims. */
+static bool has_layout(const map_options *o)
+{
+    return o->layout.kind != TOOL_DEFAULT && !dmi_expr_reduces(o->expression);
+}
+
 /* The result in another type. */
 static dm_status convert(dm_session *s, const map_options *o, dm_array_info *info, dm_array *out)
 {
     dm_layout layout = tool_layout_make(&o->layout, dm_workers(s));
     dm_array converted;
-    dm_status status = dm_array_create(s, o->dtype, info->ndim, info->shape, &layout, &converted);
+    dm_status status =
+        dm_array_create(s, o->dtype, info->ndim, info->shape, has_layout(o) ? &layout : NULL, &converted);
     if (status == DM_OK && (status = dm_copy(s, *out, converted)) == DM_OK) {
         status = dm_array_destroy(s, *out);
         *out = converted;
@@ -222,8 +229,7 @@ static dm_status run(dm_session *s, map_options *o, dm_array *made)
         return status;
     }
     int64_t begin = dmi_now_ns();
-    status =
-        dm_map_new(s, o->expression, o->count, o->arg, o->layout.kind == TOOL_DEFAULT ? NULL : &layout, &out);
+    status = dm_map_new(s, o->expression, o->count, o->arg, has_layout(o) ? &layout : NULL, &out);
     if (status == DM_OK) {
         status = dm_sync(s);
     }

@@ -55,6 +55,9 @@ DM_CHECKED dm_status dmi_expr_reduced(const dmi_expr *e, const char *text, int n
 /* The type that the result of a reduction has, as in NumPy. */
 dm_dtype dmi_expr_reduced_type(const dmi_expr_reduction *r, dm_dtype elements);
 
+/* Does the text begin as a reduction does? */
+bool dmi_expr_reduces(const char *text);
+
 /* May an array or a number be called so? */
 bool dmi_expr_name_ok(const char *name);
 

@@ -271,6 +271,17 @@ static void parse_target(expr_parser *p, char target[DMI_EXPR_NAME])
     dmi_expr_next(p);
 }
 
+bool dmi_expr_reduces(const char *text)
+{
+    expr_parser p = {.text = text};
+    char target[DMI_EXPR_NAME];
+    dmi_expr_next(&p);
+    if (p.status == DM_OK) {
+        parse_target(&p, target);
+    }
+    return p.status == DM_OK && reduction_begins(&p);
+}
+
 int dmi_expr_parse(expr_parser *p, dmi_expr *out)
 {
     dmi_expr_next(p);

@@ -266,6 +266,21 @@ static void test_map(void **state)
         OK(dm_array_destroy(s, x));
         OK(dm_array_destroy(s, z));
     }
+    for (int l = 0; l < LAYOUTS; l++) { /* the mean of x: -20 to 46 by halves */
+        char arguments[256];
+        snprintf(arguments, sizeof arguments, "map 'z = mean(2 * x)' x=x.npy -o m.npy -w 4 --layout %s %s", layout_names[l],
+                 l == 1 ? "--dtype f32" : "");
+        if (run_tool(arguments, out) != 0 || !strstr(out, l == 1 ? "f32" : "f64")) {
+            fail_msg("dmath %s:\n%s", arguments, out);
+        }
+        OK(dm_array_load(s, "m.npy", NULL, &x));
+        OK(dm_array_create(s, DM_F64, 0, NULL, NULL, &z));
+        OK(dm_copy(s, x, z));
+        OK(dm_array_read(s, z, NULL, NULL, got, 0));
+        assert_true(got[0] == 26);
+        OK(dm_array_destroy(s, x));
+        OK(dm_array_destroy(s, z));
+    }
     /* Failures leave no arrays behind, of which the library would warn. */
     assert_int_equal(run_tool("map '2 * x' x=absent.npy -o z.npy", out), 1);
     assert_non_null(strstr(out, "absent.npy"));
@@ -273,7 +288,8 @@ static void test_map(void **state)
     assert_non_null(strstr(out, "at column 7\n  x + (2\n        ^"));
     assert_null(strstr(out, "alive"));
     assert_int_equal(run_tool("map --rows", out), 0);
-    assert_non_null(strstr(out, "logaddexp             function         2 f64"));
+    assert_non_null(strstr(out, "logaddexp            function         2 f64"));
+    assert_non_null(strstr(out, "argmin               reduction        1 f64"));
     assert_null(strstr(out, "affine"));
     OK(dm_finalize(s, NULL));
 }
