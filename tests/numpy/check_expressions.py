@@ -5,7 +5,7 @@
 Python's own parser reads the text, so precedence is Python's. An operand is an array in the type that dmath computes it in
 (f32 for f16) beside its type; the type of each result is what NumPy gives for empty arrays. Only functions are drawn that
 round correctly, so that results must be equal. Some expressions end in a reduction; those that add or multiply floats are
-computed in long double, and have a bound.
+computed in long double, and have a bound. Random numbers are those of a fill.
 """
 
 import argparse
@@ -21,6 +21,7 @@ TYPES = ["f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?"]
 CASTS = {"f64": "f8", "f32": "f4", "f16": "f2", "i64": "i8", "i32": "i4", "i16": "i2", "i8": "i1", "u64": "u8", "u32": "u4",
          "u16": "u2", "u8": "u1", "bool": "?"}
 HALF = np.dtype("f2")
+RANDOMS = ["uniform", "normal"]
 BINARY = {ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide, ast.FloorDiv: np.floor_divide,
           ast.Mod: np.remainder, ast.LShift: np.left_shift, ast.RShift: np.right_shift, ast.BitAnd: np.bitwise_and,
           ast.BitOr: np.bitwise_or, ast.BitXor: np.bitwise_xor}
@@ -171,6 +172,8 @@ def evaluate(node, names):
             raise dmath.Refused(dmath.ERR_ARG, "chained")
         left, right = evaluate(node.left, names), evaluate(node.comparators[0], names)
         return apply(COMPARE[type(node.ops[0])], [left, right])
+    if node.func.id in RANDOMS:
+        return names[node.func.id, node.args[0].value]
     values = [evaluate(a, names) for a in node.args]
     if node.func.id == "where":
         return choose(values)
@@ -261,8 +264,11 @@ class Drawer:
         return items[self.random.integers(len(items))]
 
     def leaf(self):
-        if self.random.random() < 0.72:
+        kind = self.random.random()
+        if kind < 0.7:
             return self.pick(self.names)
+        if kind < 0.73:
+            return f"{self.pick(RANDOMS)}({self.random.integers(1000)})"
         return self.pick(["0", "1", "2", "3", "7", "0.5", "0.1", "2.7", "1e1", "0x11", ".125"])
 
     def text(self, depth):
@@ -343,6 +349,10 @@ def check(session, number, seed, counts):
     joined, known = np.broadcast_shapes(*(v.shape for v in values.values())), {}
     for n, v in values.items():
         known[n] = Value(v.dtype, v.astype(carrier(v.dtype)))
+    for call in (t for t in ast.walk(tree) if isinstance(t, ast.Call) and t.func.id in RANDOMS):
+        kind, seed = call.func.id, call.args[0].value
+        known[kind, seed] = Value("f8", session.filled(kind, seed, joined))
+        counts["random"] += 1
     reduces = random.random() < 0.35
     if reduces:
         text = draw_reduction(random, text, len(joined))
@@ -416,7 +426,7 @@ def main():
     parser.add_argument("--seed", type=int, default=20241122)
     options = parser.parse_args()
     print(f"--seed {options.seed}")
-    library, counts = dmath.Library(options.library), {"equal": 0, "reduced": 0, "refused": 0, "unknown": 0, "long": 0}
+    library, counts = dmath.Library(options.library), {"equal": 0, "reduced": 0, "random": 0, "refused": 0, "unknown": 0, "long": 0}
     for at, workers in enumerate((1, 2, 3, 5)):
         session = dmath.Session(library, workers)
         for number in range(at, options.count * 4, 4):
@@ -431,7 +441,7 @@ def main():
             session.drop(y)
         session.close()
     print(counts)
-    if counts["equal"] < options.count // 2 or counts["reduced"] < options.count // 10:
+    if counts["equal"] < options.count // 2 or counts["reduced"] < options.count // 10 or counts["random"] < options.count // 40:
         raise SystemExit("too few expressions could be compared")
 
 

@@ -96,6 +96,14 @@ class Session:
                                                     ctypes.c_int64(0)))
         return values
 
+    def filled(self, kind, seed, shape):
+        """The numbers of dm_fill_uniform in [0, 1), or of dm_fill_normal."""
+        handle = self.put(np.zeros(shape))
+        self.library.check(getattr(self.c, f"dm_fill_{kind}")(self.at, handle, ctypes.c_double(0), ctypes.c_double(1), ctypes.c_uint64(seed)))
+        values = self.get(handle)
+        self.drop(handle)
+        return values
+
     def map(self, text, **names):
         """The expression's value; names: handles, floats, ints. Raises Refused."""
         arguments = (Argument * max(len(names), 1))()
