@@ -364,12 +364,14 @@ typedef struct dm_map_arg {
  * operand are the dims to reduce over, negative ones from the end; none: all. Then the arrays broadcast to one another; out has
  * their shape without those dims, or with 1 in their place, and is none of them. Reductions: sum, mean, prod, min, max, any, all,
  * count_nonzero, argmin, argmax, logsumexp, var and std with correction 0, as <dmath/reduce.h> has them.
+ * uniform(seed) and normal(seed) are the numbers of dm_fill_uniform (0 to 1) and dm_fill_normal (mean 0, deviation 1) of an array of
+ * the elements' shape: of f32 where out is f32 or a shorter float, else of f64. They take a temporary each.
  * Types: arrays promote as NumPy's promote_types does. Numbers, of the text or given, take the type of the arrays that they
  * meet; a float beside integers makes f64; an integer must fit. f16, bf16 and 8-bit floats are computed in f32 and rounded
  * at the end, or by a cast. docs/expressions.md has the grammar and all rules.
  * Errors: DM_ERR_ARG the text is not understood (the message shows where), a name is unknown, given twice or not used, or the
- * expression is longer than 64 steps, 11 arrays, 16 numbers; DM_ERR_DTYPE a function does not take such operands;
- * DM_ERR_UNSUPPORTED a reduction that is not outermost, random numbers; DM_ERR_SHAPE, DM_ERR_OVERLAP.
+ * expression is longer than 64 steps, 11 arrays and random numbers, 16 numbers; DM_ERR_DTYPE a function does not take such operands;
+ * DM_ERR_UNSUPPORTED a reduction that is not outermost; DM_ERR_SHAPE, DM_ERR_OVERLAP.
  * Reads every array once and writes out once. Arrays that lie as out does are read in place; of others each worker is sent
  * what it lacks. The text is read at every call (microseconds); a plan is made once for a text, types, shapes and layouts,
  * whatever the numbers are. */
