@@ -259,7 +259,7 @@ static void store_results(dmi_partials *s, int chunk, int64_t at, const dmi_mark
     }
 }
 
-static int first_giver(const dmi_partials *s, int receiver)
+static int first_sender(const dmi_partials *s, int receiver)
 {
     const dmi_layout *out = s->out->layout;
     return out->replicas > 1 && out->position[receiver] >= 0 ? out->position[receiver] % out->group : receiver;
@@ -286,12 +286,12 @@ static void collect(dmi_partials *s, int chunk, int64_t at, const dmi_mark summe
     int mine = dmi_layout_replica(s->x->layout, me), serves_me = dmi_fetch_replica(s->x, me);
     for (int t = 0; t < workers && !s->b->failed; t++) {
         dmi_build_round(s->b);
-        int from = (first_giver(s, me) + t) % workers;
+        int from = (first_sender(s, me) + t) % workers;
         if (dmi_layout_replica(s->x->layout, from) == serves_me) {
             each_share(s, from, me, chunk, at, from == me ? summed : NULL);
         }
         for (int to = 0; to < workers; to++) {
-            if (to != me && (first_giver(s, to) + t) % workers == me && mine >= 0 &&
+            if (to != me && (first_sender(s, to) + t) % workers == me && mine >= 0 &&
                 dmi_fetch_replica(s->x, to) == mine) {
                 each_share(s, me, to, chunk, 0, summed);
             }

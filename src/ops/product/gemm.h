@@ -94,7 +94,7 @@ bool dmi_product_spread(const dmi_product *p, int which, const dmi_region *regio
 int64_t dmi_product_copied(const dmi_product *p, int which, int64_t count);
 /* Elements from one index of k to the next. */
 int64_t dmi_matrix_step_k(const dmi_product *p, int which, const dmi_matrix_ref *matrix);
-/* c[rows m0.., cols n0..] of the own region += a * b, sizes m x n x k; first: the first product into this
+/* c[rows m0.., cols n0..] of the worker's region += a * b, sizes m x n x k; first: the first product into this
  * region of c. */
 void dmi_product_step(dmi_product *p, const dmi_matrix_ref *a, const dmi_matrix_ref *b, int64_t m0, int64_t n0,
                       int64_t m, int64_t n, int64_t k, bool first, const dmi_mark after, dmi_mark done);
