@@ -12,7 +12,8 @@ void dmi_sim_note(dmi_sim_report *report, int finding, const char *format, ...) 
 void dmi_sim_touches(const dmi_step *step, const dmi_call *call, dmi_touch out[DMI_MAX_REFS]);
 /* The ranges of bytes, in the row-major order of the dims, neighbours joined. */
 void dmi_sim_walk(const dmi_touch *touch, void (*each)(void *context, int64_t from, int64_t to), void *context);
-/* Of the order of bytes that a transfer writes: equal for a PUSH and an EXPECT that mean the same places. */
+/* A hash of the order of bytes that a transfer writes: equal for a PUSH and an EXPECT with the same
+ * destinations. */
 uint64_t dmi_sim_landing_hash(const dmi_step *step);
 
 /* --- race.c: one endpoint's steps ordered --- */

@@ -140,7 +140,7 @@ static bool take_next(run *r, int e)
     return taken;
 }
 
-/* At most `budget` looks; true if something moved. */
+/* At most `budget` polls; true if something moved. */
 static bool look(run *r, int e, int64_t budget)
 {
     bool any = false, moved = true;

@@ -1,4 +1,4 @@
-/* Which bytes a step touches, from its descriptor and not from what its references claim; and walking over them. */
+/* The bytes that a step touches, by its descriptor and not by its references; and the walk over them. */
 #include "sim/parts.h"
 
 #include <string.h>

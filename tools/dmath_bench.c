@@ -1,4 +1,4 @@
-/* dmath bench: which measurement is meant, and what they share. */
+/* dmath bench: the table of measurements, and their common code. */
 #include "dmath_bench.h"
 
 #include <stdlib.h>

@@ -28,7 +28,7 @@ typedef struct tool_ring {
     tool_stats seconds, bare; /* a block, until the last has come; the same by bare copies between the GPUs */
     bool has_bare;
 } tool_ring;
-/* Both by turns, after a check that what comes is right. */
+/* Measures both alternately, after a check of the result. */
 dm_status tool_ring_measure(dm_session *s, const tool_measure *measure, int64_t bytes, tool_ring *out);
 
 /* Destroys arrays (DM_NO_ARRAY too); `status` or, where that is DM_OK, the first failure. */

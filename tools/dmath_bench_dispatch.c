@@ -1,4 +1,4 @@
-/* dmath bench dispatch: what a command costs, and what waiting costs. */
+/* dmath bench dispatch: the costs of a command and of waiting. */
 #include "dmath_bench.h"
 
 #include <stdio.h>

@@ -127,7 +127,7 @@ static dm_status same_sums(dm_session *s, const file_case *c, dm_array a, uint64
     return status;
 }
 
-/* Some elements, the last one among them, are what the file has at their places. */
+/* Compares some elements, the last one among them, with the file. */
 static dm_status same_samples(dm_session *s, const file_case *c, dm_array a)
 {
     const dmi_npy_info *info = &c->info;

@@ -1,5 +1,5 @@
-/* Every worker pushes a block to the next one, all at once: what the transport gives when all links are in use.
- */
+/* Every worker pushes a payload to the next one, all at once: the rate of the transport when all links are in
+ * use. */
 #include "dmath_bench.h"
 
 #include <stdlib.h>

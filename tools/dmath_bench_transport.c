@@ -136,7 +136,7 @@ static dm_status make_blocks(dm_session *s, int64_t bytes, blocks *k)
     return status;
 }
 
-/* One direction: what is written over at the target must then be what the source holds. */
+/* One direction: overwrites the target and checks that it equals the source. */
 static dm_status check_one(dm_session *s, dm_array from, dm_array to, int target)
 {
     bool same = false;

@@ -1,4 +1,4 @@
-/* dmath bench transport: what is measured and its tables. */
+/* dmath bench transport: measurements and tables. */
 #ifndef DMATH_TOOL_BENCH_TRANSPORT_H
 #define DMATH_TOOL_BENCH_TRANSPORT_H
 

@@ -172,6 +172,6 @@ int tool_explain(int argc, char **argv)
                      : dmi_fail(DM_ERR_ARG, "worker %d is not one of 0 to %d", o.worker, workers - 1);
     }
     tool_complain(status);
-    /* What can fail here, but for memory, is what was asked for. */
+    /* Except for memory, only the request itself can fail here. */
     return status == DM_OK ? 0 : status == DM_ERR_NOMEM ? TOOL_FAILED : TOOL_USAGE;
 }

@@ -1,4 +1,4 @@
-/* The two halves of `dmath explain`: what is asked for, and its answer. */
+/* The two halves of `dmath explain`: the request and the answer. */
 #ifndef DMATH_TOOL_EXPLAIN_H
 #define DMATH_TOOL_EXPLAIN_H
 
@@ -17,8 +17,8 @@ typedef struct explain_options {
 } explain_options;
 
 bool tool_explain_parse(int argc, char **argv, explain_options *out);
-/* The call that the options describe, checked. layouts[3] receives what to destroy afterwards, also on failure.
- */
+/* The call that the options describe, checked. layouts[3] receives the layouts to destroy afterwards, also on
+ * failure. */
 dm_status tool_explain_call(const explain_options *o, int workers, dmi_call *call, dmi_layout *layouts[3]);
 
 #endif

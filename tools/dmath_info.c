@@ -1,4 +1,4 @@
-/* dmath info: what this build is and what it would do here. */
+/* dmath info: this build, and its devices and settings here. */
 #include "device/queue.h"
 #include "dmath.h"
 #include "launch/placement/placement.h"
@@ -52,7 +52,7 @@ static const struct argp_child children[] = {{&tool_common_argp, 0, NULL, 0}, {0
 static const struct argp argp = {
     options, parse, NULL, "Versions, machine, element types, operations, configuration.", children, NULL, NULL};
 
-/* The first line of what the MPI library calls itself. */
+/* The first line of the MPI library's version. */
 static void mpi_name(char out[MPI_MAX_LIBRARY_VERSION_STRING])
 {
     int bytes = 0;

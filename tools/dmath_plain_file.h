@@ -1,4 +1,4 @@
-/* Reading and writing a file by threads of this process alone: what loads and saves are measured against. */
+/* Reads and writes a file by threads of this process only: the reference for loads and saves. */
 #ifndef DMATH_TOOL_PLAIN_FILE_H
 #define DMATH_TOOL_PLAIN_FILE_H
 

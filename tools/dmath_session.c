@@ -1,4 +1,4 @@
-/* Sessions of the tool, and what it says about where it runs. */
+/* Sessions of the tool, and the description of its machine. */
 #include "dmath.h"
 #include "launch/job.h"
 
@@ -93,7 +93,7 @@ int tool_close(dm_session *session, dm_status status)
     return status == DM_OK ? 0 : TOOL_FAILED;
 }
 
-/* What carries blocks from worker 0 to worker 1, as far as the master can tell. */
+/* The transport from worker 0 to worker 1, as far as the master knows. */
 static const char *transport_of(const dmi_session *s)
 {
     static const char *const names[] = {"auto", "direct", "mpi"};

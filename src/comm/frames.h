@@ -1,4 +1,4 @@
-/* What the master writes into the command ring. Fixed widths, no pointers. */
+/* The frames of the command ring. Fixed widths, no pointers. */
 #ifndef DMI_FRAMES_H
 #define DMI_FRAMES_H
 
@@ -15,15 +15,15 @@ enum dmi_frame_kind {
     DMI_FRAME_VIEW,
     DMI_FRAME_DESTROY,
     DMI_FRAME_OP,
-    DMI_FRAME_UNMAP, /* of other processes' device memory, before they give it back */
+    DMI_FRAME_UNMAP, /* unmap other processes' device memory, before they return it */
     DMI_FRAME_TRIM,
     DMI_FRAME_SYNC, /* workers of other hosts report when they have done everything before it */
     DMI_FRAME_STOP
 };
 
 /* Handles: session (24 bits), generation (16), slot (24). A slot whose generations are used up is not used
- * again, and session numbers are told apart over 16 million sessions of a process: so a destroyed handle never
- * becomes valid again. */
+ * again, and session numbers differ over 16 million sessions of a process. So a destroyed handle never becomes
+ * valid again. */
 enum { DMI_ID_SLOT_BITS = 24, DMI_ID_GENERATION_BITS = 16 };
 enum { DMI_ID_MOST_SLOTS = 1 << DMI_ID_SLOT_BITS, DMI_ID_LAST_GENERATION = (1 << DMI_ID_GENERATION_BITS) - 1 };
 static inline uint32_t dmi_id_slot(uint64_t id)

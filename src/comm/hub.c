@@ -111,8 +111,8 @@ void dmi_hub_close(dmi_hub *hub)
 
 /* --- bells ------------------------------------------------------------------------------------------------ */
 
-/* Dekker's pattern: the ringer publishes, then reads `sleeping`; the waiter writes `sleeping`, then looks. Both
- * put a full barrier between the two, so at least one of them sees the other. */
+/* Dekker's pattern: the ringer publishes, then reads `sleeping`; the waiter writes `sleeping`, then checks.
+ * Both put a full barrier between the two, so at least one of them sees the other. */
 static inline void full_barrier(atomic_uint *word)
 {
 #if defined(__SANITIZE_THREAD__)

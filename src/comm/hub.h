@@ -1,6 +1,6 @@
-/* The memory that the endpoints of one host share: the command ring, and a port an endpoint. Endpoints 0 .. P-1
- * are the workers, endpoint P is the master. In process it is ordinary memory; between processes a memfd, mapped
- * through /proc. Every counter in it has one writer and only grows. */
+/* The memory that the endpoints of one host share: the command ring, and a port per endpoint. Endpoints 0 ..
+ * P-1 are the workers, endpoint P is the master. In process it is ordinary memory; between processes a memfd,
+ * mapped through /proc. Every counter in it has one writer and only grows. */
 #ifndef DMI_HUB_H
 #define DMI_HUB_H
 
@@ -14,7 +14,7 @@
 #define DMI_MAX_SLABS 1024 /* slabs of one endpoint that others can map */
 #define DMI_ERROR_TEXT 448
 
-/* Eventcount: a waiter announces itself, looks once more, then sleeps; a ringer pays for a system call only when
+/* Eventcount: a waiter announces itself, checks once more, then sleeps; a ringer makes a system call only if
  * someone sleeps. Works between processes. */
 typedef struct dmi_bell {
     alignas(DMI_LINE) atomic_uint count;
@@ -38,7 +38,7 @@ typedef struct dmi_mailbox {
     alignas(DMI_LINE) dmi_slot slot[DMI_SLOTS];     /* grant k uses slot k % DMI_SLOTS */
 } dmi_mailbox;
 
-/* The first failure since the master last looked. */
+/* The first failure since the master last took one. */
 enum { DMI_RECORD_EMPTY, DMI_RECORD_FULL, DMI_RECORD_FILLING };
 typedef struct dmi_error_record {
     atomic_int present; /* FULL: filled by the worker; EMPTY: the master has taken it */
@@ -47,7 +47,7 @@ typedef struct dmi_error_record {
     char text[DMI_ERROR_TEXT];
 } dmi_error_record;
 
-typedef struct dmi_tally { /* what dm_counters shows; written by the endpoint, relaxed */
+typedef struct dmi_tally { /* the numbers of dm_counters; written by the endpoint, relaxed */
     atomic_int_fast64_t steps, bytes_sent, bytes_received, messages_sent, messages_received, flops;
     atomic_int_fast64_t workspace_peak, plans_made, plans_reused;
     atomic_int_fast64_t memory[8]; /* dmi_memory_slot */
@@ -65,7 +65,7 @@ typedef struct dmi_port {
     atomic_int now_op, now_step;
     atomic_int now_peer; /* endpoint + 1 whose payload or grant it waits for; 0: none */
     atomic_int now_busy; /* inside a kernel, a file transfer or a user function */
-    atomic_int broken; /* it could not take part in a command, for which others wait: the session cannot go on */
+    atomic_int broken; /* it could not take part in a command, and others wait for it: the session has failed */
     int32_t pid;
     char host[64];
     atomic_int slab_fd[DMI_MAX_SLABS];                /* fd + 1 in process pid; 0: none */
@@ -99,7 +99,7 @@ typedef struct dmi_hub {
     char *ports;
     int endpoints;
     int fd;           /* memfd, or -1 in process */
-    bool oversubscribed; /* more threads of ours on this host than cores: yield before spinning */
+    bool oversubscribed; /* more threads of dmath on this host than cores: yield before spinning */
     int64_t spin_ns;
 } dmi_hub;
 
@@ -116,7 +116,8 @@ void dmi_hub_close(dmi_hub *hub);
 
 /* Full barrier between publishing and looking at `sleeping` (and the reverse); also understood by TSan. */
 void dmi_bell_ring(dmi_bell *bell);
-/* Waiting: token = dmi_bell_announce(); look again; then dmi_bell_sleep (at most timeout_ns) or dmi_bell_cancel. */
+/* Waiting: token = dmi_bell_announce(); check again; then dmi_bell_sleep (at most timeout_ns) or
+ * dmi_bell_cancel. */
 unsigned dmi_bell_announce(dmi_bell *bell);
 void dmi_bell_sleep(dmi_bell *bell, unsigned token, int64_t timeout_ns);
 void dmi_bell_cancel(dmi_bell *bell);
@@ -127,7 +128,7 @@ typedef struct dmi_backoff {
     unsigned round;
 } dmi_backoff;
 enum { DMI_WAIT_AGAIN, DMI_WAIT_SLEEP };
-/* One step of waiting; DMI_WAIT_SLEEP: time to announce, look again and sleep. */
+/* One step of waiting; DMI_WAIT_SLEEP: time to announce, check again and sleep. */
 int dmi_backoff_step(dmi_backoff *backoff, const dmi_hub *hub);
 static inline void dmi_backoff_reset(dmi_backoff *backoff)
 {

@@ -22,7 +22,7 @@ typedef struct dmi_queue {
     int device, multiprocessors;
     bool fused;            /* this queue may run fused products; one queue per GPU may (dmi_cuda_queue_claim) */
     int compile;           /* elementwise programs: enum dmi_config_map_compile */
-    const char *cache_dir; /* as the option; NULL: none is given. Of whoever made the queue */
+    const char *cache_dir; /* the option; NULL: not set. Owned by the creator of the queue */
     int error;
     char error_text[200]; /* "function: text" of the first error */
     /* Runs of the copy (or acc_add) about to be called, in device memory: run[d] for dims with more than one
@@ -33,7 +33,7 @@ typedef struct dmi_queue {
 /* A queue on a device, which becomes the current one of this thread.
  * DM_ERR_STATE: no such device, or no driver; DM_ERR_NOMEM: no room on the device. */
 DM_CHECKED dm_status dmi_cuda_queue_create(int device, dmi_queue **out);
-/* Waits for what is in the queue. NULL is fine. */
+/* Waits for the queue's work. NULL is fine. */
 void dmi_cuda_queue_destroy(dmi_queue *q);
 /* Makes q->blas now. The first product does it too, but it allocates, so it must not be the first time while
  * the stream is captured. False: see q->error. */

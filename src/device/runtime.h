@@ -13,9 +13,10 @@ typedef struct dmi_cu_handle {
 } dmi_cu_handle;
 
 bool dmi_cu_timed(void);                     /* do measured times mean anything? (not on emulated GPUs) */
-DM_CHECKED dm_status dmi_cu_settings(void);  /* DM_ERR_CONFIG: what the environment says of emulated GPUs */
+/* DM_ERR_CONFIG: bad settings of emulated GPUs in the environment */
+DM_CHECKED dm_status dmi_cu_settings(void);
 int dmi_cu_devices(void);                    /* 0 where there is no GPU or no driver */
-const char *dmi_cu_why_none(void);           /* why there is none; "" where nothing more is to be said */
+const char *dmi_cu_why_none(void);           /* why there is none; "": no more is known */
 DM_CHECKED dm_status dmi_cu_use(int device); /* of the calling thread; makes the context */
 /* The calling thread is one of the library's: what it allocates does not end a capture that the program makes in a
  * thread of its own. In one that it makes itself it still may not. */
@@ -56,7 +57,7 @@ void dmi_cu_event_destroy(dmi_event e);
 DM_CHECKED dm_status dmi_cu_event_record(dmi_event e, dmi_stream s);
 DM_CHECKED dm_status dmi_cu_event_after(dmi_stream s, dmi_event e); /* what comes next on s waits for e */
 bool dmi_cu_event_reached(dmi_event e); /* or its device has failed: dmi_cu_lost() then says so */
-const char *dmi_cu_lost(void); /* what a device of this process has failed of, beside all calls; NULL: none has */
+const char *dmi_cu_lost(void); /* the asynchronous failure of a device of this process; NULL: none has failed */
 /* Any memory to any memory, by the copy engine where it can. */
 DM_CHECKED dm_status dmi_cu_copy(dmi_stream s, void *dst, const void *src, int64_t bytes);
 DM_CHECKED dm_status dmi_cu_copy_2d(dmi_stream s, void *dst, int64_t dst_pitch, const void *src,
@@ -68,7 +69,7 @@ dmi_cu_ranges *dmi_cu_ranges_create(const char *domain, const char *const *names
 void dmi_cu_ranges_destroy(dmi_cu_ranges *r);
 void dmi_cu_range_push(const dmi_cu_ranges *r, int name, uint64_t number);
 void dmi_cu_range_pop(const dmi_cu_ranges *r);
-/* What comes next on s waits until *flag (device memory of this device) has reached value (cyclic compare). */
+/* Later operations of s wait until *flag (device memory of this device) has reached value (cyclic compare). */
 DM_CHECKED dm_status dmi_cu_wait_value(dmi_stream s, uint32_t *flag, uint32_t value);
 
 /* Between begin and run nothing of what this thread puts on the stream is done: it is captured as a graph, which run

@@ -1,4 +1,4 @@
-/* The COMPUTE lane: in a worker a thread of its own, on the master within calls that wait. */
+/* The COMPUTE lane: a worker has a thread for it; the master runs it within calls that wait. */
 #include "exec/engine.h"
 #include "ops/ops.h"
 

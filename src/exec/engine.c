@@ -176,7 +176,7 @@ void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const 
 
 static void poison(dmi_memory *memory, uint64_t culprit)
 {
-    int clean = DMI_CLEAN; /* what has no memory stays so */
+    int clean = DMI_CLEAN; /* an array without memory stays without */
     if (atomic_load(&memory->poisoned) == DMI_CLEAN) {
         atomic_store(&memory->culprit, culprit);
     }
@@ -196,8 +196,7 @@ void dmi_engine_settle(const dmi_queued_step *w)
             int poisoned = DMI_POISONED;
             atomic_compare_exchange_strong(&memory->poisoned, &poisoned, DMI_CLEAN);
         }
-        if (atomic_load(
-                &inst->failed)) { /* looked at once more: the other thread may have failed it meanwhile */
+        if (atomic_load(&inst->failed)) { /* checked again: the other thread may have failed it meanwhile */
             poison(memory, atomic_load(&inst->culprit));
         }
     }
@@ -220,7 +219,7 @@ dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_allocati
     if (status == DM_OK || !e->gpu) {
         return status;
     }
-    /* Slabs that hold nothing may be in the way of a larger one. */
+    /* Empty slabs may take the memory for a larger one. */
     dmi_engine_trim_all(e);
     status = dmi_pool_alloc(e->config.pool, bytes, owner, out);
     if (status == DM_ERR_NOMEM && e->first != e->pending) {
@@ -455,7 +454,7 @@ void dmi_engine_drain(dmi_engine *e)
         if (others < 0) {
             return;
         }
-        if (e->gpu) { /* the program may be ending: then this is where the worker stays */
+        if (e->gpu) { /* the program may be ending: then the worker stays here */
             dmi_compute_leave(e);
             dmi_compute_enter(e);
         }

@@ -130,21 +130,23 @@ typedef struct dmi_device {
     /* Its PCI address ("": it has none) and its model. */
     dm_status (*name)(int number, char *bus, size_t bus_room, char *model, size_t model_room);
     dm_status (*start)(struct dmi_engine *e, int number);
-    /* What e needs to push to a peer: both in this process, or (peer NULL) by what the peer has published in its
-     * port. After it, pushes to that peer go straight into its memory. */
+    /* Connects e to a peer: both in this process, or (peer NULL) by what the peer has published in its port.
+     * After that, pushes to that peer go straight into its memory. */
     dm_status (*connect)(struct dmi_engine *e, int number, struct dmi_engine *peer);
     void (*disconnect)(struct dmi_engine *e);             /* before any peer frees what is mapped here */
-    bool (*in_mpi)(void);                                 /* says the MPI library that it takes device memory? */
+    /* does the MPI library report support for device memory? */
+    bool (*in_mpi)(void);
     /* From now on, pushes to workers that e is not connected to are messages from and to device memory, of at
-     * most `chunk_bytes`; 0: no more. Only where MPI has been seen to do that. */
+     * most `chunk_bytes`; 0: no more. Only after MPI has passed the start-up test. */
     dm_status (*messages)(struct dmi_engine *e, int64_t chunk_bytes);
-    void *(*map)(struct dmi_engine *e, int peer, int slab); /* memory of another process; NULL (logged): no way */
+    /* memory of another process; NULL (logged): not possible */
+    void *(*map)(struct dmi_engine *e, int peer, int slab);
     void (*unmap)(struct dmi_engine *e);                    /* all of it; nothing is in flight */
     void (*quiesce)(int64_t until_ns);                     /* the process ends: devices use no more of it */
     /* Copies on e's device from its own memory to that of a GPU that is mapped here, so many times; waits. */
     dm_status (*carry)(struct dmi_engine *e, void *to, const void *from, int64_t bytes, int times, double *seconds);
     dm_status (*rates)(struct dmi_engine *e, dmi_rates *out); /* of its device, before any command; not of links */
-    /* Bytes to and from memory of any GPU that is mapped here; they wait. */
+    /* Copy bytes to and from memory of any GPU that is mapped here, and wait. */
     dm_status (*put)(void *device, const void *host, int64_t bytes);
     dm_status (*get)(void *host, const void *device, int64_t bytes);
     /* For measurements: the first `gpus` GPUs of this host each copy to the next, all at once and `count` times,
@@ -152,11 +154,11 @@ typedef struct dmi_device {
     dm_status (*bare_ring)(int gpus, int64_t bytes, int count, double *seconds);
     bool (*progress)(struct dmi_engine *e);
     void (*stop)(struct dmi_engine *e);
-    /* For a profiler: what the calling thread does between the two is for this command. */
+    /* For a profiler: the calling thread works for this command between the two calls. */
     void (*range_begin)(struct dmi_engine *e, int op, uint64_t command);
     void (*range_end)(struct dmi_engine *e);
 } dmi_device;
-/* Of a kind (enum dmi_config_device) that this build has; else NULL. */
+/* The GPUs of a kind (enum dmi_config_device); NULL: not in this build. */
 const dmi_device *dmi_device_gpu(int kind);
 
 typedef struct dmi_engine_config {
@@ -182,12 +184,12 @@ typedef struct dmi_engine_config {
     bool pool_debug; /* an allocation is reused only when its last user is done */
     bool pool_own;
     bool capture;  /* with a device: each step's work runs as a graph */
-    const char *fault; /* planted fault of tests: "compute:N" fails the N-th kernel step, "overrun:N" lets it
-                        * write behind its output, "alloc:N" fails the N-th allocation, on a GPU "file:N" the
-                        * N-th file range */
+    /* planted fault of tests: "compute:N" fails the N-th kernel step, "overrun:N" lets it write beyond its
+     * output, "alloc:N" fails the N-th allocation, on a GPU "file:N" the N-th file range */
+    const char *fault;
     void (*retired)(void *context, dmi_instance *inst); /* a command's last step is done; may be NULL */
-    /* Asked while the executor waits for commands in flight: what else this endpoint has to do for others. 1:
-     * something moved, 0: nothing, -1: the session is over. NULL: there is nothing. */
+    /* Called while the executor waits for commands in flight: does this endpoint's work for others. 1:
+     * something moved, 0: nothing, -1: the session is over. NULL: there is none. */
     int (*meanwhile)(void *context);
     void *context;
 } dmi_engine_config;
@@ -205,7 +207,7 @@ typedef struct dmi_engine {
     dmi_instance *pending;           /* the one being enqueued, or NULL */
     dmi_bell compute_bell;           /* its compute thread sleeps here */
     struct dmi_gpu *gpu;             /* with config.device */
-    bool fused;                      /* its GPU has products that wait chunk by chunk */
+    bool fused;                      /* its GPU has fused products */
     char *host_memory;               /* of a GPU's worker: slab DMI_MAX_SLABS - 1 */
     pthread_t thread;
     bool thread_runs;
@@ -276,8 +278,7 @@ void dmi_transfer_check_source(dmi_engine *e, const dmi_queued_step *w);
 void *dmi_direct_map(dmi_engine *e, int peer, int index);
 void dmi_direct_unmap(dmi_engine *e);
 /* --- transport.c */
-/* How payloads go to a peer: "direct", "mpi"; between GPUs also "ipc", and "staged ..." through memory of the
- * host. */
+/* The transport to a peer: "direct", "mpi"; between GPUs also "ipc", and "staged ..." through host memory. */
 const char *dmi_engine_transport(const dmi_engine *e, int peer);
 /* --- execute.c */
 double dmi_step_scalar(const dmi_queued_step *w, int which);

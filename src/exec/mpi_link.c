@@ -1,7 +1,7 @@
 /* A payload is one message stream of the pair: chunks of at most CHUNK_BYTES in order, all with one tag, so
  * that MPI's own order (per sender, tag and communicator) matches the k-th PUSH with the k-th EXPECT. A chunk
  * without bytes says that the sender's command failed. The receive is posted when the destination is free (the
- * EXPECT's waits), so no message ever lands in memory in use; strided sides go through a packed buffer. */
+ * EXPECT's waits), so no message arrives in memory that is in use; strided sides use a packed buffer. */
 #include "exec/mpi_link.h"
 #include "kernels/direct.h"
 

@@ -1,4 +1,4 @@
-/* How payloads go from one endpoint to another, in words. */
+/* The name of the transport between two endpoints. */
 #include "exec/gpu/parts.h"
 
 const char *dmi_engine_transport(const dmi_engine *e, int peer)

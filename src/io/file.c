@@ -21,7 +21,7 @@ typedef struct level {
     int64_t inner, file_at, memory_at;
 } level;
 
-/* Walks a part's elements in the order of the file: segments of consecutive file elements. */
+/* Walks the elements of a file range in the order of the file: segments of consecutive file elements. */
 typedef struct walker {
     const dmi_file *file;
     int64_t elem, data_offset;
@@ -32,7 +32,7 @@ typedef struct walker {
     int64_t file_at, memory_at, step;
     char *buffer;            /* bytes [at, at+filled) of the file; made when it is needed */
     int64_t at, filled, end; /* end: behind the part's last byte in the file */
-    bool through_gaps;       /* reading: what lies between segments is cheaper to read than to skip */
+    bool through_gaps;       /* reading: gaps between segments are cheaper to read than to skip */
     dm_status status;
 } walker;
 

@@ -1,4 +1,4 @@
-/* Parts of a file's data to and from a worker's memory, by position (pread, pwrite). Several threads may move parts
+/* Moves file ranges to and from a worker's memory, by position (pread, pwrite). Several threads may move ranges
  * of one open file at once. */
 #ifndef DMI_FILE_H
 #define DMI_FILE_H
@@ -9,8 +9,8 @@
  * writing: src the memory, dst the file. One dtype. */
 typedef struct dmi_file_range {
     dmi_copy geometry;
-    /* For workers whose memory is a GPU's, the same in two: between the file and a piece of host memory, where the
-     * elements lie one after another in the order of the file, and between the piece and the worker's memory. */
+    /* For GPU workers, the same in two copies: between the file and a staging buffer, which has the elements in
+     * the order of the file, and between the staging buffer and the worker's memory. */
     dmi_copy packed, rest;
     int64_t data_offset; /* bytes */
     bool swap;           /* elements are byte-swapped in the file */

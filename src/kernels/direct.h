@@ -74,7 +74,7 @@ static inline void dmi_run_fold(const dmi_backend *on, dmi_queue *q, const dmi_f
     (void)!on->run(DMI_KERNEL_fold, &call);
 }
 
-/* own: of a and of b, NULL where there is none. */
+/* own: the shards of a and of b; NULL: none. */
 static inline void dmi_run_fused(const dmi_backend *on, dmi_queue *q, const dmi_fused_gemm *d,
                                  const dmi_arrival *arrival, double alpha, const void *a, const void *b,
                                  const void *const own[2], double beta, void *c)

@@ -41,7 +41,7 @@ typedef struct dmi_kernel_call {
     const void *desc;
     void *at[DMI_MAX_REFS];   /* address of each reference; NULL: the call has none there */
     double scalar[2];         /* alpha and beta, or scale and beta */
-    const dmi_number *number; /* [numbers] of the call: what kernels.def says */
+    const dmi_number *number; /* [numbers] of the call: see kernels.def */
     int numbers;
     const dmi_arrival *arrival; /* WAITS: [chunks] where arrivals are counted; NULL: all is here */
     const void *tail;           /* HOST: variable part of the command, */
@@ -53,7 +53,7 @@ typedef struct dmi_kernel_call {
 typedef struct dmi_touching {
     const void *desc;
     int refs;
-    bool zero[2]; /* this scalar is known to be 0: what it multiplies is not read */
+    bool zero[2]; /* this scalar is known to be 0: its factor is not read */
 } dmi_touching;
 
 typedef struct dmi_kernel {

@@ -1,9 +1,9 @@
-/* Waiting for all ranks of a communicator, some of which may never come. */
+/* Waits for all ranks of a communicator; some may never arrive. */
 #include "launch/job.h"
 
 #include <time.h>
 
-/* Waits for a collective call; not for ever, as some rank may never make it. */
+/* Waits for a collective call, with a time limit: some rank may never make it. */
 static bool meet(MPI_Request *request, double limit_s)
 {
     int64_t begin = dmi_now_ns(), wait_ns = 1000;

@@ -1,8 +1,8 @@
-/* Commands to other hosts. The hosts form a binomial tree, the master's at the root; each leader passes the
- * frames of its command ring on to its children, and puts what it gets from its parent into its own command
- * ring. A parent has at most MOST_UNACKED unacknowledged messages to a child, so a slow host blocks the master
- * as a full command ring does, and MPI never queues unexpected messages. Reports go straight to the master, one
- * a SYNC. */
+/* Commands to other hosts. The hosts form a binomial tree, the master's at the root; each leader sends the
+ * frames of its command ring to its children, and puts the frames from its parent into its command ring. A
+ * parent has at most MOST_UNACKED unacknowledged messages to a child, so a slow host blocks the master as a
+ * full command ring does, and MPI never queues unexpected messages. Reports go straight to the master, one per
+ * SYNC. */
 #include "launch/job.h"
 
 #include <assert.h>
@@ -118,7 +118,7 @@ static bool tested(MPI_Request *request, MPI_Status *status)
     return flag;
 }
 
-/* Whole frames from the command ring into one message, as many as fit. */
+/* Packs as many whole frames from the command ring into one message as fit. */
 static int collect(const dmi_job *job, child *c, uint32_t room)
 {
     int bytes = 0;
@@ -170,7 +170,7 @@ static void note_forwarded(dmi_job *job)
     }
 }
 
-/* From the parent into the command ring; the acknowledgement follows when all of a message is in. */
+/* Moves frames from the parent into the command ring; acknowledges a message when all of it is in. */
 static bool serve_parent(dmi_job *job)
 {
     dmi_forward *f = job->forward;

@@ -1,11 +1,11 @@
-/* GPUs of an MPI job: which worker gets which, and which pairs reach each other's memory. */
+/* GPUs of an MPI job: the GPU of each worker, and the pairs with direct access. */
 #include "launch/job.h"
 #include "launch/pairs.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The first of these variables of launchers that is set, as a number; -1: none is. */
+/* The first of these variables of launchers that is set, as a number; -1: none. */
 static int launcher_number(const char *const *names)
 {
     for (; *names; names++) {

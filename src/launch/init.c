@@ -24,7 +24,7 @@ static int launched_ranks(void)
     return 0;
 }
 
-/* By default a worker a GPU, where GPUs are used; else a core each, up to four. */
+/* By default one worker per GPU; without GPUs one per core, up to four. */
 int dmi_thread_workers(const dmi_config *config)
 {
     if (config->workers > 0) {

@@ -1,4 +1,4 @@
-/* The ranks of an MPI job becoming a session: who is where, what they share, how they talk. */
+/* How the ranks of an MPI job become a session: hosts, shared memory, transports. */
 #ifndef DMI_JOB_H
 #define DMI_JOB_H
 
@@ -35,33 +35,34 @@ typedef struct dmi_job {
 } dmi_job;
 
 /* --- arrive.c */
-/* Collective: the job's own communicators; DM_ERR_TIMEOUT where some rank does not come. After that MPI may
- * still write into the job's buffers, so keep them. */
+/* Collective: the job's own communicators; DM_ERR_TIMEOUT if a rank does not arrive. After that MPI may still
+ * write into the job's buffers, so keep them. */
 DM_CHECKED dm_status dmi_job_communicators(MPI_Comm comm, double limit_s, dmi_job *job);
 /* --- meet.c */
-/* Collective: the ranks compare what they run, agree on rank 0's configuration, and share a hub a host. The same
- * status on all ranks. loaded: what came of loading config, with its text. */
+/* Collective: the ranks compare their versions and functions, take rank 0's configuration, and share one hub
+ * per host. The same status on all ranks. loaded: the status of loading config, with its text. */
 DM_CHECKED dm_status dmi_job_meet(MPI_Comm comm, const dmi_config *config, dm_status loaded, dmi_job **out);
 void dmi_job_free(dmi_job *job); /* collective */
 /* The worst status of all ranks, with its text, on all ranks. */
 DM_CHECKED dm_status dmi_job_agree(dmi_job *job, dm_status status);
 /* --- tasks.c */
-/* Collective, where rank `rank` has registered other functions than rank 0: an error on rank 0, which says which. */
+/* Collective, if rank `rank` has registered other functions than rank 0: an error on rank 0 that names them. */
 DM_CHECKED dm_status dmi_job_tell_tasks(dmi_job *job, int rank, const char *host, const char *host0);
 /* --- probe.c */
-/* Collective: tries every pair with real data and sets the engine's links. */
+/* Collective: tests every pair with real data and sets the engine's transports. */
 DM_CHECKED dm_status dmi_job_probe(dmi_job *job, dmi_engine *engine);
 /* --- gpu.c */
 /* Open MPI wants the device chosen before it starts. */
 void dmi_gpu_before_mpi(const dmi_config *config);
-/* Collective: workers' GPUs by their order on a machine; machine[w]: equal for workers of one. */
+/* Collective: numbers the workers' GPUs by their order on a machine; machine[w]: equal for workers of one
+ * machine. */
 DM_CHECKED dm_status dmi_job_choose_gpu(dmi_job *job, const int *machine);
 /* Collective: which GPUs reach each other's memory. */
 DM_CHECKED dm_status dmi_job_probe_gpu(dmi_job *job, dmi_engine *engine);
 /* --- gpu_message.c */
-/* Collective: the rates of the GPUs and their links into the profile. */
+/* Collective: measures the rates of the GPUs and their links for the profile. */
 DM_CHECKED dm_status dmi_job_rates(dmi_job *job, dmi_engine *e);
-/* Collective: may MPI have the device memory of the pairs that do not reach each other (far_of)? */
+/* Collective: may MPI access device memory, for pairs without direct access (far_of)? */
 DM_CHECKED dm_status dmi_job_probe_messages(dmi_job *job, dmi_engine *engine);
 /* --- shared.c: slabs that the other processes of the host can map */
 dmi_slab_ops dmi_slab_ops_shared(dmi_port *port);

@@ -5,18 +5,20 @@
 #include "master/session.h"
 
 DM_CHECKED dm_status dmi_launch_threads(const dmi_config *config, int workers, dmi_session **out);
-/* Over the ranks of MPI_COMM_WORLD; returns on rank 0 only. loaded: what came of loading config, with its text; the
- * other ranks must learn of it. */
+/* Over the ranks of MPI_COMM_WORLD; returns on rank 0 only. loaded: the status of loading config, with its
+ * text; the other ranks must learn it. */
 DM_CHECKED dm_status dmi_launch_mpi(const dmi_config *config, dm_status loaded, dmi_session **out);
-/* A session of a configuration; `loaded` is what came of loading it. As dm_init, but says nothing on stderr. */
+/* A session of a configuration; `loaded` is the status of loading it. As dm_init, but says nothing on
+ * stderr. */
 DM_CHECKED dm_status dmi_session_start(const dmi_config *config, dm_status loaded, const dmi_error_handler *on_error,
                                        dm_session **session);
 /* With option placement: a line a worker, in their order. */
 void dmi_placement_print(const dmi_session *s, FILE *to);
 int dmi_host_cores(void);
-/* Workers of a session without a launcher: as many as the configuration says, or as the machine has room for. */
+/* Number of workers of a session without a launcher: by the configuration, or by the machine's GPUs or
+ * cores. */
 int dmi_thread_workers(const dmi_config *config);
-/* An error that says why, where the configuration asks for GPUs and there are none. */
+/* An error with the reason if the configuration asks for GPUs and there are none. */
 DM_CHECKED dm_status dmi_device_check(const dmi_config *config, int gpus);
 /* Free memory of a GPU, rounded to sixteenths of its memory. Plans depend on it, and runs that differ by some
  * megabytes should make the same plans. Makes the GPU current for the thread. */
@@ -24,12 +26,12 @@ DM_CHECKED dm_status dmi_device_free(const dmi_device *gpu, int number, int64_t 
 /* Checks the option transport against GPUs and processes. */
 DM_CHECKED dm_status dmi_transport_check(const dmi_config *config, bool gpus, bool processes);
 dmi_profile dmi_profile_from(const dmi_config *config, int workers, bool one_space);
-/* The option pace_bytes, where workers push to each other's GPUs: 0 where nobody can meet another at a
+/* The option pace_bytes, for workers that push to each other's GPUs; 0 if no two senders can share a
  * receiver. */
 int64_t dmi_profile_pace(const dmi_config *config, int workers);
 /* The option file_threads, or its default for so many workers and cores. */
 int dmi_file_threads(const dmi_config *config, int workers, int cores);
-/* How to wait on this host, where `threads` of ours may want to run at once. */
+/* How to wait on this host, if `threads` threads of dmath may run at once. */
 void dmi_hub_tune(dmi_hub *hub, int threads, int cores, double spin_us);
 
 #endif

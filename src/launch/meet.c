@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What every rank says of itself. This struct never changes size or meaning, whatever the version. */
+/* The first message of every rank. This struct never changes size or meaning, in any version. */
 typedef struct hello {
     char magic[8];
     uint32_t protocol, config_bytes;
@@ -94,7 +94,8 @@ dm_status dmi_job_agree(dmi_job *job, dm_status status)
     return dmi_fail((dm_status)worst.status, "%s", text);
 }
 
-/* Endpoints of one host share a name, a boot of the kernel and, if asked for, a pretended part of it. */
+/* Endpoints of one host share its name, the boot of its kernel and, with the option pretend_hosts, a simulated
+ * host. */
 static bool same_host(const dmi_job *job, const hello *all, int a, int b)
 {
     const hello *x = &all[job->rank_of[a]], *y = &all[job->rank_of[b]];

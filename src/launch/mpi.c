@@ -53,9 +53,8 @@ static void master_stop(dmi_session *s)
     leave(job);
 }
 
-/* Of one host, where all see that the command ring is closed. Messages in flight would arrive into memory that is
- * freed.
- */
+/* Only for jobs on one host, where all see that the command ring is closed. Elsewhere messages in flight would
+ * arrive in freed memory. */
 static bool abandon_ranks(dmi_session *s)
 {
     dmi_job *job = s->launch_state;
@@ -156,8 +155,8 @@ static void unbind(void)
     (void)sched_setaffinity(0, sizeof all, &all);
 }
 
-/* This thread is the worker's: it goes to its CPUs before anything is made, so that pinned memory is first
- * touched there, and threads of the device's library begin there. */
+/* The worker's thread moves to its CPUs before it makes anything, so that pinned memory is first touched there
+ * and threads of the device's library start there. */
 static bool take_placement(const dmi_job *job, dmi_placement_report *report, cpu_set_t *before)
 {
     dmi_placements placements;
@@ -353,7 +352,7 @@ dm_status dm_init_comm(MPI_Comm comm, const dm_config *config, dm_session **sess
         return status;
     }
     bool worker =
-        false; /* with a bad configuration it takes part all the same: all ranks get the same answer */
+        false; /* with a bad configuration it still takes part, so that all ranks get the same status */
     status = run(comm, &loaded, status, false, &s, &worker);
     if (status == DM_OK) {
         if (worker) {

@@ -1,5 +1,5 @@
-/* GPUs of workers that are threads: can they write each other's memory, and how fast? Real bytes are sent, for
- * what drivers say of it has been wrong. */
+/* GPUs of workers that are threads: can they write each other's memory, and how fast? Tests with real bytes,
+ * because drivers have reported it wrongly. */
 #include "launch/pairs.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ static dm_status try_pair(const dmi_device *device, dmi_engine *a, dmi_engine *b
                : status;
 }
 
-/* A pool takes memory of the device that is the thread's, and marks it there. */
+/* A pool takes memory of the thread's current device, and writes its red zones there. */
 static dm_status take(const dmi_device *device, dmi_engine *e, dmi_allocation *out)
 {
     dm_status status = device->use(e->config.device_number);

@@ -3,11 +3,11 @@
 
 #include "exec/engine.h"
 
-/* Connects every pair of workers of a (pretended) host, and tries it. Where one does not work, none is connected. */
+/* Connects and tests every pair of workers of a (simulated) host. If one pair fails, none is connected. */
 DM_CHECKED dm_status dmi_pairs_connect(const dmi_device *device, dmi_engine *const *engine, int workers,
                                        const int *host_of);
 enum { DMI_PROBE_BYTES = 256 };
-/* Byte i of what worker `from` writes into memory of worker `to` to try the way. */
+/* Byte i of the test data that worker `from` writes into memory of worker `to`. */
 static inline unsigned char dmi_probe_byte(int from, int to, int i)
 {
     return (unsigned char)(from * 89 + to * 53 + i * 11 + 3);

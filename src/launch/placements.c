@@ -18,7 +18,7 @@ void dmi_placements_end(dmi_placements *p)
     p->topology = NULL;
 }
 
-/* Looking at a host takes milliseconds, so it is done when something depends on it. */
+/* Reads the host's topology only if something depends on it: it takes milliseconds. */
 static const dmi_topology *look(dmi_placements *p)
 {
     if (!p->looked) {

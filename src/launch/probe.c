@@ -21,8 +21,8 @@ static bool right(const unsigned char *p, int from, int to)
     return true;
 }
 
-/* Everybody writes into a slab of everybody on its host, as payloads will be; then everybody looks. got[from]:
- * what `from` wrote here was right. */
+/* Every endpoint writes into a slab of every endpoint on its host, as pushes will, and then checks its own
+ * slab. got[from]: the bytes from `from` were right. */
 static dm_status try_direct(dmi_job *job, dmi_engine *e, bool *got)
 {
     dmi_allocation allocation;

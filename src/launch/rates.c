@@ -1,4 +1,4 @@
-/* What the machine does in a second, as plans reckon with it. */
+/* Rates of the machine, for the profile. */
 #include "launch/job.h"
 #include "launch/pairs.h"
 
@@ -15,7 +15,7 @@ void dmi_rates_round(dmi_rates *r)
     }
 }
 
-/* Of the slowest worker, alike on all ranks; the master has none. */
+/* Takes the rates of the slowest worker, alike on all ranks; the master has none. */
 static void agree(dmi_job *job, bool worker, const dmi_rates *mine)
 {
     double of[6] = {mine->link, mine->memory, mine->f64, mine->f32, mine->tf32, mine->half}, least[6];
@@ -27,7 +27,7 @@ static void agree(dmi_job *job, bool worker, const dmi_rates *mine)
     dmi_rates_round(&job->profile.rates);
 }
 
-/* To the next worker, if its memory can be reached; all at once. */
+/* Measures the link to the next worker, if it has direct access; all workers at once. */
 static dm_status link_rate(dmi_job *job, dmi_engine *e, const dmi_allocation *allocation, double *rate)
 {
     int n = job->workers, next = (job->me + 1) % n;

@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Memory the host could still give, bytes; INT64_MAX where it does not say. A memfd takes its pages only when
- * they are touched, and then the kernel would rather kill a process than refuse. */
+/* Memory that the host still has, in bytes; INT64_MAX: unknown. A memfd gets its pages only when they are
+ * touched, and then the kernel kills a process rather than refuse. */
 static int64_t available_bytes(void)
 {
     char line[128];

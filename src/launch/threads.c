@@ -23,7 +23,7 @@ typedef struct thread_launch {
     dmi_hub hub;
     int workers, made, started;
     const dmi_device *device; /* NULL: the CPU */
-    bool blas;                /* it counts among those that have set the process's BLAS threads */
+    bool blas;                /* it has set the process's BLAS threads */
     int *host_of;             /* pretended hosts of workers with GPUs, or NULL */
     int *consumer;
     worker_thread *thread;
@@ -171,8 +171,8 @@ static const dmi_launch launch_ops = {"threads",
                                       abandon_threads,
                                       "its threads and their memory stay until the process ends"};
 
-/* This thread goes to the worker's CPUs meanwhile: pinned memory is first touched, and threads of the device's
- * library are begun, where the worker will run. */
+/* Meanwhile this thread moves to the worker's CPUs, so that pinned memory is first touched and threads of the
+ * device's library start where the worker will run. */
 static dm_status start_worker(thread_launch *l, int w, int number, dmi_placements *placements)
 {
     dmi_slab_ops host = dmi_slab_ops_anonymous();
@@ -192,7 +192,7 @@ static dm_status start_worker(thread_launch *l, int w, int number, dmi_placement
     return status;
 }
 
-/* Payloads between workers that are no neighbours pass through the host. */
+/* Payloads between GPUs without direct access pass through host memory. */
 static dm_status part_workers(thread_launch *l)
 {
     l->host_of = l->host_of ? l->host_of : calloc((size_t)l->workers, sizeof *l->host_of);
@@ -234,7 +234,7 @@ static dm_status connect_workers(thread_launch *l)
     return status;
 }
 
-/* Every worker's executor first, then what they need of one another, then their threads. */
+/* Starts every worker's executor, then connects them, then starts their threads. */
 static dm_status start_workers(thread_launch *l)
 {
     int gpus = l->device ? l->device->count() : 1;
@@ -311,7 +311,7 @@ dm_status dmi_transport_check(const dmi_config *config, bool gpus, bool processe
                : DM_OK;
 }
 
-/* Which GPUs, if any: one a worker unless sharing is asked for. */
+/* Chooses the GPUs, if any: one per worker unless the option share_gpu is set. */
 static dm_status choose_device(thread_launch *l)
 {
     const dmi_device *gpu = dmi_device_gpu((int)l->config.device);
@@ -400,7 +400,7 @@ static dm_status launch(const dmi_config *config, int workers, dmi_session **out
     return DM_OK;
 }
 
-/* The device that is the calling thread's is the program's matter, and stays what it was. */
+/* The calling thread's current device belongs to the program, so it is restored. */
 dm_status dmi_launch_threads(const dmi_config *config, int workers, dmi_session **out)
 {
     const dmi_device *gpu = dmi_device_gpu((int)config->device);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CYCLIC_BLOCK = 64 }; /* elements: small enough to balance, large enough for a kernel to chew on */
+enum { CYCLIC_BLOCK = 64 }; /* elements: small enough for balance, large enough for efficient kernels */
 
 static int64_t ceil_div(int64_t a, int64_t b)
 {

@@ -10,7 +10,7 @@ enum { DMI_ORDER_CONTIGUOUS = 0, DMI_ORDER_CYCLIC = 1 };
 /* Elements an array may have: so few that its bytes, accumulators of 16 bytes included, fit in int64. */
 #define DMI_LAYOUT_MOST (INT64_MAX / 16)
 
-/* What the caller asks for; dmi_layout_create checks and completes it. */
+/* A layout as the caller gives it; dmi_layout_create checks and completes it. */
 typedef struct dmi_layout_spec {
     int kind;
     int ndim;                      /* 0 .. 8; 0: a scalar, one element */

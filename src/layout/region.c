@@ -1,4 +1,4 @@
-/* What a worker holds, as boxes of its shard; who holds an element; clipping. */
+/* A worker's shard as regions; the holder of an element; clipping. */
 #include "layout/layout.h"
 
 #include <assert.h>

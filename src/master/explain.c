@@ -1,4 +1,4 @@
-/* Plans as text, without running them; and what the workers' counters say. */
+/* Plans as text, without running them; the workers' counters. */
 #include "base/sized.h"
 #include "master/session.h"
 
@@ -160,7 +160,8 @@ dm_status dm_memory_trim(dm_session *session)
 {
     dmi_session *s;
     dm_status status = dmi_enter(session, &s);
-    /* Nobody may have mapped what somebody gives back: all close their mappings before anybody begins. */
+    /* A slab may be returned only if nobody has it mapped, so all workers unmap before any worker returns
+     * one. */
     static const int kinds[] = {DMI_FRAME_UNMAP, DMI_FRAME_TRIM};
     for (int i = 0; i < DMI_COUNT(kinds) && status == DM_OK; i++) {
         status = dmi_wait(s, s->command);

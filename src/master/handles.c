@@ -76,7 +76,7 @@ int64_t dmi_array_bytes(const dmi_session *s, const dmi_layout *layout, dm_dtype
     return dmi_pool_rounded(&s->pool_config, dmi_layout_shard_count(layout, worker) * dmi_dtype_bytes(dtype));
 }
 
-/* What an array takes of every worker, added to (sign 1) or taken from (-1) what lives there. */
+/* Adds (sign 1) or subtracts (-1) an array's bytes at every worker. */
 static void count_live(dmi_session *s, const dmi_layout *layout, dm_dtype dtype, int sign)
 {
     for (int w = 0; w < s->workers; w++) {
@@ -162,7 +162,8 @@ dm_status dmi_layout_intern(dmi_session *s, const dmi_layout_spec *spec, const d
 dm_status dmi_layout_spec_from(dmi_session *s, const dm_layout *layout, dm_dtype dtype, int ndim,
                                const int64_t *shape, dmi_layout_spec *out)
 {
-    dm_layout known; /* read where it is: `single` is pointed to, and the structure stays as it is (base/sized.h) */
+    /* read in place: it points into `single`, and the caller's structure is not changed (base/sized.h) */
+    dm_layout known;
     dm_status status = layout ? dmi_sized_take(layout, DMI_SIZED_LEAST(dm_layout, map_count), &known, sizeof known,
                                                "layout: start from one of the dm_layout_* makers")
                               : DM_OK;

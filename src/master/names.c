@@ -1,4 +1,4 @@
-/* What the public interface says of statuses, types and the version. */
+/* Public names of statuses, types and the version. */
 #include "base/base.h"
 
 #include <dmath/dmath.h>

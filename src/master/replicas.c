@@ -1,8 +1,7 @@
-/* The replica cache. What a command has brought whole to every worker stays there, as an array of the session's
- * own under a replicated layout, until its source is written to or destroyed, room is needed, or a command
- * fails. The master alone decides, in the order of the commands, so that all workers agree without a word: to
- * them a replica is an array like others, first written by the command that brings the blocks, then read in
- * place of the source. */
+/* The replica cache. An operand that a command has moved to every worker stays there, as an array of the
+ * session with a replicated layout, until its source is written to or destroyed, memory is needed, or a command
+ * fails. The master alone decides, in the order of the commands. To workers a replica is an array like others:
+ * one command writes it, later ones read it instead of the source. */
 #include "master/session.h"
 
 #include <stdlib.h>
@@ -29,7 +28,7 @@ typedef struct dmi_replicas {
 dm_status dmi_replicas_start(dmi_session *s)
 {
     int64_t limit = s->config.replica_limit;
-    if (limit == 0) { /* on CPUs a replica would cost memory of the host that the program may want */
+    if (limit == 0) { /* on CPUs a replica would take host memory that the program may need */
         limit = s->profile.device_bytes / 8;
     }
     if (!s->config.replicas || limit == 0) {
@@ -77,8 +76,8 @@ void dmi_replicas_clear(dmi_session *s)
     }
 }
 
-/* A replica that finds no memory would fail its product: on GPUs a quarter of the memory is left to workspace.
- */
+/* Without memory for the replica the product would fail. So on GPUs a quarter of the memory is left for
+ * workspace. */
 static bool fits_device(const dmi_session *s, int64_t bytes)
 {
     int64_t most = s->profile.device_bytes / 4 * 3;
@@ -229,7 +228,7 @@ dm_status dmi_replicas_use(dmi_session *s, dmi_call *call, bool pretend)
     make_room(s, bytes);
     dm_array made;
     if (dmi_array_make(s, source->desc.dtype, layout, layout_id, true, &made) != DM_OK) {
-        return DM_OK; /* it does not fit under the limit: the call goes on without */
+        return DM_OK; /* it does not fit under the limit: the call runs without it */
     }
     storage = s->handle[dmi_id_slot(source->id)].storage;
     r->entry[r->count++] = (replica){.source = storage,

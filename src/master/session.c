@@ -9,7 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* All public handles ever made, so that a dead one can be told from a wild one. Never freed (32 bytes each). */
+/* All public handles ever made, to distinguish a finalized one from a wild pointer. Never freed (32 bytes
+ * each). */
 static _Atomic(struct dm_session *) all_sessions;
 static atomic_uint session_numbers;
 
@@ -77,7 +78,7 @@ dm_status dmi_enter(const dm_session *session, dmi_session **out)
 bool dmi_session_any(void)
 {
     for (const struct dm_session *h = atomic_load(&all_sessions); h; h = h->next) {
-        /* not what it points to: another thread may be ending that session */
+        /* not the session behind it: another thread may be ending that session */
         if (atomic_load(&((struct dm_session *)(uintptr_t)h)->live) && h->pid == (int)getpid()) {
             return true;
         }
@@ -154,8 +155,8 @@ static void quiesce(struct dm_session *at)
     atomic_store_explicit(&at->live, 0, memory_order_release);
 }
 
-/* The driver of the GPUs ends by a handler of its own, which it sets when it is started: handlers are called
- * last one first, so that this one, set later, comes before it. */
+/* The GPU driver ends in an exit handler that it sets when it starts. Handlers are called in reverse order, so
+ * this one, set later, is called first. */
 static atomic_bool gpus_end;
 static void quiesce_gpus(void)
 {
@@ -252,7 +253,7 @@ void dmi_session_close(dmi_session *s)
     free(s);
 }
 
-/* Nothing is freed, unless the workers can be ended: one that moves again still uses it. */
+/* Frees nothing unless the workers can be ended: a worker that moves again still uses it. */
 static dm_status give_up(dm_session *session, dmi_session *s)
 {
     bool broken = s->stuck == DMI_STUCK_BROKEN;

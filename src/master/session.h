@@ -37,19 +37,19 @@ typedef struct dmi_interned { /* a layout the workers know */
 } dmi_interned;
 enum { DMI_LAYOUT_BUCKETS = 256 };
 
-/* WAITING: a wait was given up, and may be taken up again. LOST: a command was not sent, because the command
- * ring stayed full. BROKEN: a worker could not take part in a command. */
+/* WAITING: a wait timed out and may be resumed. LOST: a command was not sent, because the command ring stayed
+ * full. BROKEN: a worker could not take part in a command. */
 enum dmi_stuck { DMI_NOT_STUCK, DMI_STUCK_WAITING, DMI_STUCK_LOST, DMI_STUCK_BROKEN };
 
 /* How the workers of a session live: threads of this process, or ranks of an MPI job. */
 typedef struct dmi_session dmi_session;
 typedef struct dmi_launch {
     const char *name;
-    bool (*progress)(dmi_session *s);  /* messages: true if something moved; NULL: there are none */
+    bool (*progress)(dmi_session *s);  /* polls messages; true if something moved; NULL: there are none */
     void (*published)(dmi_session *s); /* a frame was put into the command ring; NULL: nobody else needs it */
     void (*stop)(dmi_session *s);      /* after the STOP frame: until all workers have left */
     void (*quiesce)(dmi_session *s);   /* the process ends before the session: no more kernels; may be NULL */
-    /* Ends workers some of which wait for ever, and frees them; false: they cannot be ended so. */
+    /* Ends workers of which some wait for ever, and frees them; false: they cannot be ended. */
     bool (*abandon)(dmi_session *s);
     const char *left; /* what becomes of workers that are given up */
 } dmi_launch;
@@ -88,7 +88,7 @@ struct dmi_session {
     int stuck;           /* enum dmi_stuck: the watchdog's time was over */
     int broken;          /* the worker, where it is DMI_STUCK_BROKEN */
     void *scrap;         /* where frames go that no worker will get */
-    dmi_plan_cache *plans; /* worker 0's, for what the master must know of them; NULL: no replicas are kept */
+    dmi_plan_cache *plans; /* worker 0's plans, for the replica cache; NULL: there is none */
     struct dmi_replicas *replicas;
     /* the failed command whose result the last transfer to or from the caller met; 0: none */
     uint64_t transfer_culprit;
@@ -104,8 +104,8 @@ typedef struct dmi_error_handler {
 /* The public handle: never freed, so that use after finalize is an error and not undefined behaviour. */
 struct dm_session {
     atomic_uintptr_t live; /* dmi_session, 0 after finalize */
-    dmi_session *given_up; /* its workers did not end, so its memory is theirs */
-    bool quiesced;         /* the program ends, and its workers do nothing more */
+    dmi_session *given_up; /* its workers did not end and still use its memory */
+    bool quiesced;         /* the program is ending; its workers do nothing more */
     int pid;               /* of the process that made it */
     dmi_error_handler on_error;
     struct dm_session *next;
@@ -115,7 +115,7 @@ struct dm_session {
 DM_CHECKED dm_status dmi_enter(const dm_session *session, dmi_session **out);
 /* Also where a worker is stuck. */
 DM_CHECKED dm_status dmi_enter_stuck(const dm_session *session, dmi_session **out);
-/* Is this a child of fork, and the session its parent's? */
+/* Is this process a child by fork, and the session its parent's? */
 bool dmi_session_forked(const dmi_session *s);
 /* Is any session of this process open? */
 bool dmi_session_any(void);
@@ -132,7 +132,7 @@ void dmi_session_close(dmi_session *s);
 /* Puts a frame into the command ring (blocking while it is full): reserve, fill in behind the head, send. */
 void *dmi_frame_begin(dmi_session *s, uint32_t bytes, int kind, int op);
 void dmi_frame_send(dmi_session *s);
-/* Does nothing wait any more? (one look) */
+/* Are all commands done? (one poll) */
 bool dmi_all_done(dmi_session *s);
 /* The error of a session in which a worker could not take part in a command. */
 DM_CHECKED dm_status dmi_broken(const dmi_session *s);
@@ -141,7 +141,7 @@ DM_CHECKED dm_status dmi_wait(dmi_session *s, uint64_t command);
 /* --- handles.c */
 /* what: the argument, for the message. */
 DM_CHECKED dm_status dmi_handle_find(dmi_session *s, dm_array a, const char *what, dmi_handle **out);
-/* What an array takes of a worker. */
+/* Bytes that an array takes at a worker. */
 int64_t dmi_array_bytes(const dmi_session *s, const dmi_layout *layout, dm_dtype dtype, int worker);
 DM_CHECKED dm_status dmi_handle_new(dmi_session *s, dm_array *out, dmi_handle **handle);
 DM_CHECKED dm_status dmi_layout_intern(dmi_session *s, const dmi_layout_spec *spec, const dmi_layout **out, uint32_t *id);
@@ -149,7 +149,7 @@ DM_CHECKED dm_status dmi_layout_intern(dmi_session *s, const dmi_layout_spec *sp
 DM_CHECKED dm_status dmi_layout_spec_from(dmi_session *s, const dm_layout *layout, dm_dtype dtype, int ndim,
                                           const int64_t *shape, dmi_layout_spec *out);
 /* --- views.c */
-/* The layout of an array: a whole one's own; for a rectangle one that deals it out as the whole array is. */
+/* The layout of an array; of a rectangle, a layout that deals it out as the whole array is. */
 DM_CHECKED dm_status dmi_layout_like(dmi_session *s, const dmi_desc *desc, const dmi_layout **out, uint32_t *id);
 /* --- handles.c */
 /* An array with a layout that the workers know. replica: it is the session's own. */
@@ -164,19 +164,19 @@ DM_CHECKED dm_status dmi_view_make(dmi_session *s, dm_array base, const dmi_desc
 /* A new handle joins the innermost open scope. */
 void dmi_scope_join(dmi_session *s, uint32_t slot);
 void dmi_scope_leave(dmi_session *s, uint32_t slot);
-/* --- replicas.c: the replica cache: operands that came whole to all workers of a command, until they are
- * written to */
+/* --- replicas.c: the replica cache: operands that a command has moved to all workers, until they are written
+ * to */
 DM_CHECKED dm_status dmi_replicas_start(dmi_session *s);
 void dmi_replicas_stop(dmi_session *s);
 /* Before a call is sent: replaces the moving operand by its cached replica, or adds an operand for a new
  * replica. pretend: changes the call only; makes, drops and records nothing; a new replica has no id. */
 DM_CHECKED dm_status dmi_replicas_use(dmi_session *s, dmi_call *call, bool pretend);
-int64_t dmi_replicas_bytes(const dmi_session *s, int worker); /* what all of them take there */
-/* The storage's contents are about to change, or it goes. */
+int64_t dmi_replicas_bytes(const dmi_session *s, int worker); /* what all of them take at a worker */
+/* The storage is about to change or to be freed. */
 void dmi_replicas_forget(dmi_session *s, dmi_storage *storage);
-/* Frees all of them where arrays have come to fill the GPUs. */
+/* Frees all of them if arrays fill the GPUs. */
 void dmi_replicas_yield(dmi_session *s);
-/* Frees all of them: they may hold what a failed command has made, or room is needed. */
+/* Frees all of them: they may hold the result of a failed command, or memory is needed. */
 void dmi_replicas_clear(dmi_session *s);
 /* --- submit.c */
 /* What every public op call does: session and handles, the table's rules, the op's check, admission, frame.
@@ -194,7 +194,7 @@ void dmi_explain_log(dmi_session *s, const dmi_call *call);
 /* Environment, options and fields of the public struct (NULL: none); sets the log up. On failure *out has what the
  * meeting of ranks needs, the rest is zero. */
 DM_CHECKED dm_status dmi_config_from(const dm_config *config, dmi_config *out);
-/* Of a configuration that may be NULL or of no valid size: then there is none. */
+/* The configuration's handler; none if it is NULL or of no valid size. */
 dmi_error_handler dmi_error_handler_of(const dm_config *config);
 
 #endif

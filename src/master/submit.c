@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No GPU multiplies complex matrices, as yet, nor computes elementwise with complex numbers. */
+/* GPUs do not yet multiply complex matrices, nor compute elementwise with complex numbers. */
 static bool device_takes(const dmi_session *s, const dmi_call *call, dm_dtype dtype)
 {
     int op = call->op;
@@ -43,7 +43,7 @@ static dm_status resolve(dmi_session *s, dmi_call *call, const dm_array *arrays)
     return op->check(call);
 }
 
-/* What worker w has left under the limit; cleared: without cached replicas. */
+/* Bytes that worker w has left under the limit; cleared: without cached replicas. */
 static int64_t left_at(const dmi_session *s, int w, bool cleared)
 {
     return s->config.memory_limit - s->live_bytes[w] + (cleared ? dmi_replicas_bytes(s, w) : 0);

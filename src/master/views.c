@@ -1,4 +1,4 @@
-/* Views, reshapes, queries, and the makers of layouts. */
+/* Views, reshapes, queries, and public layouts. */
 #include "base/sized.h"
 #include "master/session.h"
 
@@ -42,7 +42,7 @@ dm_status dm_array_view(dm_session *session, dm_array a, const int64_t *lo, cons
 }
 
 /* The layout of the same memory under another shape. The array must be split along one dim at most, with only
- * dims of 1 before it, and what one of its blocks holds must be a whole number of rows of the new shape. */
+ * dims of 1 before it, and each of its blocks must hold a whole number of rows of the new shape. */
 static bool reshaped_spec(const dmi_layout *old, int ndim, const int64_t *shape, dmi_layout_spec *spec)
 {
     int from = -1;

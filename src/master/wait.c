@@ -1,4 +1,4 @@
-/* Sending frames, waiting for workers, and saying who does not move. */
+/* Sends frames, waits for workers, and names those that are stuck. */
 #include "master/session.h"
 
 #include <inttypes.h>
@@ -6,12 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Sleeps on the master's bell as workers do on theirs, driving its own transfers meanwhile. */
+/* Sleeps on the master's bell, as workers do on theirs, and drives the master's transfers meanwhile. */
 typedef struct waiting {
     dmi_backoff backoff;
     int64_t begun_ns, moved_ns;
     uint64_t last_sum;      /* of completed commands: progress at all? */
-    int64_t cpu_ms, cpu_ns; /* processor time of busy workers at the last look, and when that was */
+    int64_t cpu_ms, cpu_ns; /* processor time of busy workers at the last check, and the time of that check */
     bool warned;
 } waiting;
 
@@ -184,7 +184,7 @@ void *dmi_frame_begin(dmi_session *s, uint32_t bytes, int kind, int op)
 {
     dmi_frame *frame = dmi_ring_reserve(&s->ring, bytes);
     waiting w = {0};
-    while (!frame && s->stuck < DMI_STUCK_LOST) { /* the slowest worker is a whole command ring behind */
+    while (!frame && s->stuck < DMI_STUCK_LOST) { /* the slowest worker is behind by the whole command ring */
         if (!wait_step(s, &w, ring_has_room, bytes) && s->stuck != DMI_STUCK_BROKEN) {
             dmi_log(DMI_LOG_ERROR,
                     "a worker is stuck and the command ring is full: commands from number %" PRIu64
@@ -225,7 +225,7 @@ static bool all_done(dmi_session *s, uint64_t command)
     return dmi_engine_idle(&s->engine);
 }
 
-/* The earliest failure that has not been reported; all reports are taken. */
+/* Takes all reports and returns the earliest failure. */
 static dm_status take_errors(dmi_session *s)
 {
     uint64_t first = UINT64_MAX;

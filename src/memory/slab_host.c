@@ -8,7 +8,7 @@
 
 enum { HUGE_PAGE = 2 << 20, PATTERN = 0xc5, MALLOC_ALIGN = 256 };
 
-/* A slab with room for a huge page begins at one: what is mapped too much on both sides is given back. */
+/* A slab with room for a huge page begins at one: the excess on both sides is unmapped. */
 static void *map_huge(size_t bytes)
 {
     char *mapped = mmap(NULL, bytes + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

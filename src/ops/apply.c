@@ -61,7 +61,8 @@ dm_status dmi_apply_check_overlap(const dmi_call *call)
     return DM_OK;
 }
 
-/* A function that walks the rectangles of several arrays of one shape together must find the same ones in all. */
+/* A function may walk the rectangles of several arrays of one shape together, so they must be the same in
+ * all. */
 static dm_status check_rectangles(const dmi_call *call)
 {
     for (int i = 1; i < call->noperand; i++) {

@@ -1,4 +1,4 @@
-/* Which rectangles the workers have of an array: alike for two of them, or not. */
+/* The rectangles that workers hold of arrays: the same for two arrays? */
 #include "ops/apply_parts.h"
 
 #include <string.h>

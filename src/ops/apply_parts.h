@@ -8,7 +8,7 @@
 /* Name, counts and modes of a call as the user gave them. */
 DM_CHECKED dm_status dmi_apply_make(const char *name, int count, const dm_array *arrays, const int *modes,
                                     const void *args, int64_t args_bytes, dmi_call *out);
-/* No array that is written shares memory with another. */
+/* Checks that no written array shares memory with another. */
 DM_CHECKED dm_status dmi_apply_check_overlap(const dmi_call *call);
 
 /* --- apply_blocks.c */

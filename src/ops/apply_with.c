@@ -1,10 +1,10 @@
-/* dm_apply on operands that are brought into matching layouts first: temporaries, copied there and back. */
+/* dm_apply on operands in matching layouts: others are copied to temporaries and back. */
 #include "base/sized.h"
 #include "ops/apply_parts.h"
 
 #include <string.h>
 
-/* What each operand is handed out as: as it lies, or in a temporary. */
+/* How each operand is handed out: in place, or as a temporary. */
 typedef struct aligned {
     int count;
     dmi_desc desc[DM_TASK_OPERANDS];
@@ -38,8 +38,8 @@ static dm_status take_rows(dmi_session *s, aligned *x, int i)
     return status;
 }
 
-/* Operands of operand 0's shape are given its rectangles. Where it is a rectangle of another array, and some do
- * not have them, all get those that dm_array_like would have. */
+/* Operands of operand 0's shape get its rectangles. If operand 0 is a rectangle of another array, and some
+ * operands have other rectangles, all get those of dm_array_like. */
 static dm_status align(dmi_session *s, aligned *x)
 {
     int unused;
@@ -66,7 +66,7 @@ static dm_status align(dmi_session *s, aligned *x)
     return DM_OK;
 }
 
-/* Operands as the call will see them; nothing is made or sent yet but layouts. */
+/* The operands of the call; makes and sends only layouts. */
 static dm_status resolve(dmi_session *s, dmi_call *call, const dm_array *arrays,
                          const dm_apply_options *options, aligned *x)
 {

@@ -8,7 +8,7 @@
 
 /* --- common_check.c */
 enum { DMI_APART, DMI_SAME, DMI_OVERLAPPING };
-/* How the elements of two operands lie to one another. */
+/* How the elements of two operands share memory. */
 int dmi_operands_overlap(const dmi_operand *a, const dmi_operand *b);
 /* DM_ERR_OVERLAP unless input and output are apart or (if same_allowed) the same elements. */
 DM_CHECKED dm_status dmi_check_overlap(const dmi_call *call, int input, int output, bool same_allowed);
@@ -40,8 +40,8 @@ int dmi_randoms_of(const dmi_call *call);                                  /* ho
 void dmi_plan_randoms(dmi_builder *b, const dmi_call *call, const dmi_desc *like, dmi_value *value);
 
 /* --- common_file.c */
-/* The steps by which this worker moves its shard of operand 0 from a .npy file (all of it) or to one (what it
- * holds as replica 0). data_offset: bytes before the first element. */
+/* The steps by which this worker moves its shard of operand 0 from a .npy file (all of it) or to one (its shard
+ * of replica 0). data_offset: bytes before the first element. */
 typedef struct dmi_file_plan {
     bool reading, fortran, swap;
     int64_t data_offset;

@@ -33,8 +33,7 @@ int dmi_operands_overlap(const dmi_operand *a, const dmi_operand *b)
     if (is_empty(x) || is_empty(y)) {
         return DMI_APART;
     }
-    if (x->layout_id !=
-        y->layout_id) { /* one of them is reshaped: which elements they share is not worked out */
+    if (x->layout_id != y->layout_id) { /* one of them is reshaped: their common elements are not computed */
         return DMI_OVERLAPPING;
     }
     bool same = true;

@@ -1,4 +1,4 @@
-/* The elements of an array and those of a file: what load and save plan. */
+/* The planner of load and save: the elements of an array and those of a file. */
 #include "io/file.h"
 #include "ops/common.h"
 

@@ -20,7 +20,7 @@ static _Thread_local bool inside;
 
 static void (*loaded[MOST_TASKS])(void); /* functions that have been called to register others */
 static int loaded_count;
-/* What went wrong in the one that is being called now. */
+/* The failure of the one that is being called now. */
 static _Thread_local struct {
     bool now;
     dm_status status;
@@ -135,7 +135,7 @@ uint64_t dmi_task_fingerprint(void)
     return hash;
 }
 
-/* What a function is given, with room for what it says. */
+/* The argument of a user function, with room for its error text. */
 typedef struct running {
     dm_task task; /* first: dm_task_fail finds the rest by it */
     atomic_flag said;

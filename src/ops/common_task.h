@@ -1,11 +1,11 @@
-/* Operations of the user's own: the names, and what a step needs to call one. */
+/* User functions: their names, and the call of one by a step. */
 #ifndef DMI_OPS_COMMON_TASK_H
 #define DMI_OPS_COMMON_TASK_H
 
 #include "kernels/host/task.h"
 #include "plan/plan.h"
 
-/* Is this thread inside a function of the user's? It may not call dmath there. */
+/* Is this thread inside a user function? It may not call dmath there. */
 bool dmi_task_inside(void);
 int dmi_task_find(const char *name); /* its number, or -1 */
 const char *dmi_task_name(int number);
@@ -15,7 +15,8 @@ uint64_t dmi_task_fingerprint(void);
 int dmi_task_names(char *text);
 /* --- common_load.c: loads each of "a.so:b.so" that this process does not have yet and calls its dmath_ops() */
 DM_CHECKED dm_status dmi_load_operations(const char *list);
-/* Calls a loaded object's function that registers operations, once a process: the first failure inside is returned. */
+/* Calls a loaded object's function that registers user functions, once per process; returns its first
+ * failure. */
 DM_CHECKED dm_status dmi_task_load(void (*ops)(void));
 /* Calls function `number`; base[i]: address of operand i's memory. */
 DM_CHECKED dm_status dmi_task_run(const dmi_task_desc *desc, int worker, int count, void *const *base,

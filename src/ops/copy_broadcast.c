@@ -1,5 +1,5 @@
-/* dst = src repeated along the dims in which it has 1, or which it lacks. Each worker brings what it needs of
- * src, every element once, and repeats it where it writes. */
+/* dst = src, repeated along the dims in which src has 1 or which it lacks. Each worker fetches every element of
+ * src that it needs once, and repeats it as it writes. */
 #include "ops/copy_parts.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static int64_t want_count(const void *context, int worker)
     return dmi_desc_region_count(((const spread *)context)->dst, worker);
 }
 
-/* What region `which` of worker w's shard of dst takes of src. */
+/* The region of src that region `which` of worker w's shard of dst needs. */
 static void want_region(const void *context, int worker, int64_t which, dmi_region *want)
 {
     const spread *s = context;
@@ -35,7 +35,7 @@ static void want_region(const void *context, int worker, int64_t which, dmi_regi
     }
 }
 
-/* One kernel: region `out` from what it takes, which lies as `want` says. */
+/* One kernel: writes region `out` from its elements of src, with the memory of `want`. */
 static void repeat(dmi_builder *b, const spread *s, const dmi_region *out, const dmi_region *want,
                    dm_dtype dtype, dmi_ref src, const dmi_mark ready)
 {

@@ -132,7 +132,7 @@ static void scale_only(dmi_builder *b, const dmi_call *call)
     dmi_plan_linear(b, (dmi_value[]){{.desc = &product}, c}, (bool[]){false, !call->args.i[2]}, &c);
 }
 
-/* A product of matrices, by the algorithm that fits best. */
+/* A product of matrices, by the best algorithm. */
 static dm_status plan_matrices(dmi_builder *b, const dmi_call *call)
 {
     dmi_product p;
@@ -155,7 +155,7 @@ static dm_status plan_matrices(dmi_builder *b, const dmi_call *call)
                       : how.algorithm == DMI_GEMM_FUSED                  ? dmi_fused_moving(&p)
                                                                          : -1;
     bool both = panels && dmi_product_traffic(&p, 1 - how.moving) > 0;
-    if (both || p.c != p.user_c) { /* (an explicit c: who multiplies is not who holds c) */
+    if (both || p.c != p.user_c) { /* (an explicit c: its holders are not the workers that multiply) */
         b->plan->moving = -1;
     }
     bool rolls = how.algorithm == DMI_GEMM_CYCLIC || how.algorithm == DMI_GEMM_TWO_BLOCK || ring;
@@ -220,7 +220,7 @@ dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)
     dmi_lift(call, &lifted);
     dm_status status = (lifted.call.operand[2].desc.ndim > 2 ? plan_batched : plan_matrices)(b, &lifted.call);
     if (b->plan->moving >= 0 && call->operand[b->plan->moving].desc.ndim != 2) {
-        b->plan->moving = -1; /* the replica of a vector would be seen as it is, and not as a matrix */
+        b->plan->moving = -1; /* a replica of a vector is not lifted to a matrix */
     }
     return status;
 }

@@ -180,7 +180,7 @@ dm_status dm_map(dm_session *session, const char *expression, int count, const d
 }
 
 /* An array whose layout a result of this shape can have as it is; NULL: none is. */
-static const dmi_handle *layout_giver(const request *q, int ndim, const int64_t *shape)
+static const dmi_handle *layout_source(const request *q, int ndim, const int64_t *shape)
 {
     for (int i = 0; i < q->arrays; i++) {
         const dmi_handle *h = q->handle[i];
@@ -229,7 +229,7 @@ dm_status dm_map_new(dm_session *session, const char *expression, int count, con
         return dmi_fail(DM_ERR_DTYPE, "map: the result is %s, which arrays of expressions cannot be",
                         dmi_dtype_name(dtype));
     }
-    const dmi_handle *like = layout || q.expr.reduction ? NULL : layout_giver(&q, ndim, shape);
+    const dmi_handle *like = layout || q.expr.reduction ? NULL : layout_source(&q, ndim, shape);
     status = like ? dmi_array_make(q.s, dtype, like->desc.layout, like->desc.layout_id, false, &made)
                   : dm_array_create(session, dtype, ndim, shape, layout, &made);
     if (status != DM_OK) {

@@ -1,4 +1,4 @@
-/* The table of ops and what its rows are made of. */
+/* The table of ops and the type of its rows. */
 #ifndef DMI_OPS_H
 #define DMI_OPS_H
 
@@ -50,8 +50,8 @@ enum dmi_op {
 extern const dmi_opdef dmi_ops[DMI_OPS];
 /* Plans `call` for worker `me`. On failure: the op's status and text. */
 DM_CHECKED dm_status dmi_plan_make(const dmi_call *call, const dmi_profile *profile, int me, dmi_plan **out);
-/* What messages call operand i: as the call names it where that is known, as on the master. An op that takes some of its
- * operands only has its output last: ewise. */
+/* The name of operand i in messages: the call's if known, as on the master. An op that takes only some of its
+ * operands has its output last: ewise. */
 const char *dmi_operand_name(const dmi_call *call, int i);
 /* The operand that receives a cached replica; -1: the op has none. */
 static inline int dmi_op_replica(int op)
@@ -64,7 +64,7 @@ static inline int dmi_op_replica(int op)
     }
     return -1;
 }
-/* How messages call it: the public call without "dm_" where that is known, as on the master, else the op. */
+/* The name of a call in messages: the public call without "dm_" if known, as on the master, else the op. */
 const char *dmi_call_name(const dmi_call *call);
 /* One number for the table (names, operands, protocol): ranks compare it when they meet. */
 uint64_t dmi_ops_fingerprint(void);

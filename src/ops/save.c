@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The file in its full length with its header, under its temporary name. */
+/* Makes the file with its header and full length, under its temporary name. */
 static dm_status begin_file(const char *path, const dmi_desc *a, int *header_bytes)
 {
     char header[512];
@@ -52,8 +52,8 @@ static char *partial_name(const char *path)
     return out;
 }
 
-/* What a symbolic link leads to; else the path. Only the last part is looked at: folders may have another real name on
- * the workers' hosts. NULL: no memory, or links that lead nowhere (errno). */
+/* The target of a symbolic link; else the path. Only the last name is resolved: folders may have other real
+ * names on the workers' hosts. NULL: no memory, or a broken link (errno). */
 static char *behind_links(const char *path)
 {
     enum { MOST_LINKS = 40 };
@@ -115,7 +115,7 @@ dm_status dm_array_save(dm_session *session, dm_array a, const char *path)
     if (status != DM_OK || (status = dmi_handle_find(s, a, "a", &h)) != DM_OK) {
         return status;
     }
-    struct stat there; /* a device, a pipe or a directory is not to be replaced by a file */
+    struct stat there; /* a file must not replace a device, a pipe or a directory */
     if (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) {
         return dmi_fail(DM_ERR_IO, "array_save: %s is there and is not a regular file", path);
     }

@@ -27,7 +27,7 @@ static void expect_or_push(void *context, const dmi_copy *chunk)
         return;
     }
     dmi_copy packed = *chunk;
-    if (b->profile->gpu) { /* it arrives in host memory there, and is unpacked on the device */
+    if (b->profile->gpu) { /* the payload arrives in host memory and is unpacked on the device */
         dmi_build_pack(b, chunk, &packed);
     }
     dmi_build_push(b, w->worker, dmi_ref_user(DMI_READ), &packed, NULL);

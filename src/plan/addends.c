@@ -1,6 +1,6 @@
-/* Sums of addends that lie at several workers, each for all of the result: they are pushed from where they are
- * to the rows of a receive buffer at the worker that makes this region of the result, summed there in one pass
- * in the order of the rows, and rounded once. */
+/* Sums of addends at several workers, each for all of the result. The addends are pushed to the rows of a
+ * receive buffer at the worker that makes this region of the result. It sums them in one pass, in the order of
+ * the rows, and rounds once. */
 #include "plan/reduce.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ typedef struct adding {
     dmi_mark copied[DMI_MOST_CHUNKS], made[DMI_MOST_CHUNKS]; /* own addends, and sums */
 } adding;
 
-/* What `worker` makes of the result; false: nothing. */
+/* The region of the result that `worker` makes; false: none. */
 static bool makes(const adding *g, int worker, int chunk, dmi_region *region)
 {
     const dmi_desc *out = g->a->out->desc;
@@ -35,7 +35,7 @@ static int64_t pitch(const adding *g, int64_t count)
     return (count * bytes + 255) / 256 * 256 / bytes;
 }
 
-/* Has sender an addend of what receiver makes? */
+/* Has the sender an addend of the receiver's region? */
 static bool gives(const adding *g, int sender, int receiver, int chunk, dmi_region *have, dmi_region *want)
 {
     const dmi_addends *a = g->a;
@@ -65,7 +65,7 @@ static bool in_place(const adding *g, int worker, int chunk, dmi_region *have, i
     return true;
 }
 
-/* Giver's addend of what receiver makes, from where it is to its row there. */
+/* The copy of the sender's addend of the receiver's region to its row there. */
 static bool addend(const adding *g, int sender, int receiver, int chunk, dmi_copy *copy)
 {
     const dmi_addends *a = g->a;

@@ -133,7 +133,7 @@ static void *keep(dmi_builder *b, const void *from, size_t size)
     return p;
 }
 
-/* A transfer between GPUs that do not reach each other's memory comes in chunks; the same ones at both ends. */
+/* A transfer between GPUs without direct access is cut into chunks, the same ones at both ends. */
 typedef struct chunks {
     dmi_builder *b;
     dmi_step *(*each)(dmi_builder *b, int peer, dmi_ref ref, const dmi_copy *geometry, const dmi_mark after);

@@ -1,5 +1,5 @@
-/* Fetch: brings elements of a source to every worker that wants some, in rounds. In round t worker w sends to w
- * + t and receives from w - t, so that every round is a permutation of the workers. */
+/* Fetch: brings elements of a source to the workers that need them, in rounds. In round t worker w sends to w +
+ * t and receives from w - t, so that every round is a permutation of the workers. */
 #include "plan/plan.h"
 
 #include <string.h>
@@ -107,7 +107,8 @@ static void expect_overlap(fetching *g, int peer, const dmi_copy *overlap)
     dmi_late_kernel(g->b, &g->late, DMI_KERNEL_copy, &half, sizeof half, refs, arrived);
 }
 
-/* Every overlap of what `receiver` wants that `sender` holds; both sides walk them in this order. */
+/* Every overlap of a region that `receiver` needs with one that `sender` holds; both sides walk them in this
+ * order. */
 static void each_overlap(fetching *g, int sender, int receiver, int64_t wants,
                          void (*act)(fetching *, int, const dmi_copy *), int peer)
 {

@@ -1,4 +1,4 @@
-/* Kernel steps put off to the end of a round. */
+/* Kernel steps delayed to the end of a round. */
 #include "plan/plan.h"
 
 #include <string.h>

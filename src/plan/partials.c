@@ -1,4 +1,4 @@
-/* Reductions of what is accumulated before it is sent. */
+/* Reductions in which every worker accumulates its elements before it sends. */
 #include "plan/reduce.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ static void keep_dims(const dmi_region *in, unsigned stays, dmi_region *out)
     }
 }
 
-/* Where in x the addends of a region of out, its kept dims, are. */
+/* The region of x with the addends of a region of out (its kept dims). */
 static void box_in_x(const dmi_partials *s, const dmi_region *target, dmi_region *box)
 {
     int k = 0;
@@ -42,7 +42,7 @@ static void partial_region(const dmi_partials *s, int worker, int64_t i, int64_t
     dmi_region_dense(partial, offset);
 }
 
-/* Region j of what worker w makes of out: kept dims. */
+/* Region j that worker w makes of out: kept dims. */
 static void target_region(const dmi_partials *s, int worker, int64_t j, int chunk, dmi_region *out)
 {
     dmi_region region;
@@ -54,7 +54,7 @@ static void target_region(const dmi_partials *s, int worker, int64_t j, int chun
     keep_dims(&region, s->keeps ? ~s->r->reduced : ~0u, out);
 }
 
-/* The copy of accumulators as a transfer: of words, or of runs of so many. */
+/* The copy of accumulators as a transfer of words, or of runs of words. */
 static void as_transfer(const dmi_partials *s, dmi_copy *copy)
 {
     dm_dtype word = s->elem % 8 == 0 ? DM_I64 : s->elem == 4 ? DM_I32 : s->elem == 2 ? DM_I16 : DM_U8;
@@ -81,7 +81,7 @@ static void as_transfer(const dmi_partials *s, dmi_copy *copy)
     copy->ndim++;
 }
 
-/* What a row that keeps indices must know of this region. */
+/* The indices of this region, for a row that keeps indices. */
 static void add_indices(const dmi_partials *s, const dmi_region *region, dmi_reduce *k)
 {
     dmi_dimset *index = dmi_build_alloc(s->b, sizeof region->dim);
@@ -163,7 +163,7 @@ static void local_parts(dmi_partials *s, dmi_mark done)
     }
 }
 
-/* Accumulators that go from sender to receiver (or stay), to be added there. */
+/* Sends accumulators from sender to receiver (or leaves them), to be added there. */
 static void share(dmi_partials *s, int sender, int receiver, dmi_acc_add *add, const dmi_mark ready)
 {
     dmi_ref partial = dmi_ref_work(s->partial_work, DMI_READ), sum = dmi_ref_work(s->acc_work, DMI_READWRITE);
@@ -219,7 +219,7 @@ static void each_share(dmi_partials *s, int sender, int receiver, int chunk, int
     }
 }
 
-/* Accumulators of nothing: no element is read, so the memory of the elements is any. */
+/* Accumulators without addends: no element is read, so any memory may stand for the elements. */
 static void clear_accumulators(dmi_partials *s, int64_t count)
 {
     s->acc_work = dmi_build_work(s->b, count * s->elem);
@@ -259,7 +259,7 @@ static void store_results(dmi_partials *s, int chunk, int64_t at, const dmi_mark
     }
 }
 
-static int first_giver(const dmi_partials *s, int receiver)
+static int first_sender(const dmi_partials *s, int receiver)
 {
     const dmi_layout *out = s->out->layout;
     return out->replicas > 1 && out->position[receiver] >= 0 ? out->position[receiver] % out->group : receiver;
@@ -286,12 +286,12 @@ static void collect(dmi_partials *s, int chunk, int64_t at, const dmi_mark summe
     int mine = dmi_layout_replica(s->x->layout, me), serves_me = dmi_fetch_replica(s->x, me);
     for (int t = 0; t < workers && !s->b->failed; t++) {
         dmi_build_round(s->b);
-        int from = (first_giver(s, me) + t) % workers;
+        int from = (first_sender(s, me) + t) % workers;
         if (dmi_layout_replica(s->x->layout, from) == serves_me) {
             each_share(s, from, me, chunk, at, from == me ? summed : NULL);
         }
         for (int to = 0; to < workers; to++) {
-            if (to != me && (first_giver(s, to) + t) % workers == me && mine >= 0 &&
+            if (to != me && (first_sender(s, to) + t) % workers == me && mine >= 0 &&
                 dmi_fetch_replica(s->x, to) == mine) {
                 each_share(s, me, to, chunk, 0, summed);
             }

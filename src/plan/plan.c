@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Which steps others may wait for by themselves: those that steps on other lanes name, the last on each lane to
- * read or write an operand or a workspace, for which later commands wait, and the last of all. */
+/* Marks the steps that others may wait for by themselves: those that steps on other lanes name; the last on
+ * each lane to use an operand or a workspace, for which later commands wait; and the last of all. */
 static void find_awaited(dmi_builder *b)
 {
     dmi_plan *plan = b->plan;

@@ -204,7 +204,7 @@ typedef struct dmi_value {
     dmi_ref ref;           /* mode READ; offset 0 of its memory */
 } dmi_value;
 dmi_value dmi_value_operand(const dmi_call *call, int operand);
-/* out = program(in...): out stays where it is, inputs, which broadcast to it, come to it where they are not there already. */
+/* out = program(in...). out stays; inputs broadcast to it and are fetched if they are not in place. */
 void dmi_plan_map(dmi_builder *b, const dmi_map_program *program, const dmi_value *in, const dmi_value *out);
 
 /* One side of an elementwise step: a strided box. */
@@ -214,17 +214,17 @@ typedef struct dmi_side {
     int64_t offset;
     dmi_ref ref;
 } dmi_side;
-/* Inputs of a program that are brought to where the elements of another array are: those of `out`. */
+/* An input of a program, fetched to where the elements of `out` are. */
 typedef struct dmi_input {
     const dmi_desc *x, *out;
-    dmi_ref source, received; /* where it is, and the workspace for what is not in place */
+    dmi_ref source, received; /* its memory, and the workspace for elements that are not in place */
     bool *in_place;          /* a region of out each */
     int64_t received_elements; /* elements of `received` that regions so far take */
 } dmi_input;
-/* Makes the steps that bring it; done: what to wait for. */
+/* Makes the steps that fetch it; done: the mark of its arrival. */
 void dmi_plan_input(dmi_builder *b, dmi_input *in, const dmi_value *value, const dmi_desc *out, dmi_mark done);
-/* Where it is for region number `index` of out, at this worker; for one region after the other. stride: memory of the
- * side's strides. */
+/* Its elements for region number `index` of out at this worker; call it for one region after the other. stride:
+ * memory for the side's strides. */
 void dmi_input_side(dmi_side *side, int64_t *stride, dmi_input *in, int me, int64_t index, const dmi_region *out);
 /* One step: the program over a box. */
 dmi_step *dmi_build_map(dmi_builder *b, const dmi_map_program *program, int ndim, const int64_t *extent,
@@ -249,23 +249,23 @@ void dmi_build_phase(dmi_builder *b);
 int dmi_build_kept(dmi_builder *b, int64_t bytes);
 void dmi_build_phases_end(dmi_builder *b, const dmi_call *call); /* dmi_plan_make_by's */
 
-/* --- late.c: kernel steps put off to the end of a round --------------------------------------------------- */
-/* A kernel that waits for what arrives in a round comes after the round's pushes, so that even an executor with
- * one queue for everything could take the steps in their order: grant, push, then wait for what was granted. */
+/* --- late.c: kernel steps delayed to the end of a round --------------------------------------------------- */
+/* A kernel that waits for an arrival of a round comes after the round's pushes. So even an executor with a
+ * single queue could take the steps in their order: grant, push, then wait for the granted payload. */
 typedef struct dmi_late {
     struct dmi_late_step *first, *last;
 } dmi_late;
 /* As dmi_build_kernel with two refs, but makes no step yet. */
 void dmi_late_kernel(dmi_builder *b, dmi_late *late, int kernel, const void *desc, size_t size, const dmi_ref refs[2],
                      const dmi_mark after);
-/* Makes the steps put off so far, adds them to `done`, and empties the list. */
+/* Makes the delayed steps, adds them to `done`, and empties the list. */
 void dmi_late_make(dmi_builder *b, dmi_late *late, dmi_mark done);
 
 /* --- geometry.c ---------------------------------------------------------------------------------------------- */
 dmi_desc dmi_desc_whole(dm_dtype dtype, const dmi_layout *layout, uint32_t layout_id);
 /* "f64 40x30 on 2x1": type, shape and layout in words. */
 void dmi_desc_describe(const dmi_desc *desc, char *text, size_t room);
-/* The same with the operand's name and what is done with it: "a: f64 40x30 on 2x1, read". */
+/* The same with the operand's name and mode: "a: f64 40x30 on 2x1, read". */
 void dmi_operand_describe(const char *name, const dmi_operand *operand, char *text, size_t room);
 /* One line of a plan's counts. */
 void dmi_plan_describe(const dmi_plan *plan, char *text, size_t room);
@@ -297,31 +297,32 @@ void dmi_build_unpack(dmi_builder *b, const dmi_copy *copy, dmi_copy *unpacked);
 void dmi_copy_span(const dmi_copy *copy, bool dst, int64_t *from, int64_t *to);
 
 /* --- fetch.c: bringing elements to where they are wanted ------------------------------------------------------ */
-/* Every worker w wants some regions of a source, each with its memory at w. The source is operand
- * `operand` of the call, or (work >= 0) a temporary with the same index sets whose memory is this workspace. */
+/* Every worker w needs some regions of a source, each with its memory at w. The source is operand `operand` of
+ * the call, or (work >= 0) a temporary with the same index sets whose memory is this workspace. */
 typedef struct dmi_fetch {
     const dmi_desc *src;
     dmi_ref src_ref;      /* mode READ */
     dm_dtype dst_dtype;
     dmi_ref dst_ref;      /* mode WRITE; offset 0 of the wanted regions' memory */
-    /* How many regions worker w wants, and each of them: index sets in the source's coordinates, memory as it
-     * lies at w. */
+    /* The number of regions that worker w needs, and each of them: index sets in the source's coordinates,
+     * memory at w. */
     int64_t (*count)(const void *context, int worker);
     void (*want)(const void *context, int worker, int64_t which, dmi_region *out);
     const void *context;
     bool dense;           /* the regions lie one after the other, each densely; `want` need not set their memory */
-    const bool *skip;     /* NULL, or for each region this worker wants: it uses them in place, no local copy */
+    /* NULL, or for each region that this worker needs: it is used in place, without a local copy */
+    const bool *skip;
 } dmi_fetch;
-/* Makes the steps of this worker: local copies, pushes to others, expects from others. after: before these, nothing
- * may be written to the wanted memory; done: receives what to wait for until everything is here. */
+/* Makes the steps of this worker: local copies, pushes, expects. after: the wanted memory may be written then.
+ * done: the mark of the arrival of everything. */
 void dmi_plan_fetch(dmi_builder *b, const dmi_fetch *fetch, const dmi_mark after, dmi_mark done);
-/* The same where the source itself is only there after `source` (a temporary). */
+/* The same for a source that is ready only after `source` (a temporary). */
 void dmi_plan_fetch_after(dmi_builder *b, const dmi_fetch *fetch, const dmi_mark after, const dmi_mark source,
                           dmi_mark done);
-/* Where this worker holds all of `want` itself (source coordinates): sets want's memory (offset, stride, positions
- * as they lie in its shard) and returns true. */
+/* Does this worker hold all of `want` (source coordinates)? Then sets want's memory: offset, stride and
+ * positions in its shard. */
 bool dmi_fetch_in_place(const dmi_desc *src, int me, dmi_region *want);
-/* The replica of src that serves worker w: its own where it has one. */
+/* The replica of src that serves worker w: its own if it has one. */
 int dmi_fetch_replica(const dmi_desc *src, int worker);
 
 /* --- plan.c ------------------------------------------------------------------------------------------------- */

@@ -1,9 +1,9 @@
-/* Reductions: what is sent to whom.
+/* Reductions: the choice of addends or accumulators.
  *
- * Where a worker has one element, at most, for every element of out, as the gradients of workers have, and they
- * are summed, the elements themselves are pushed from where they are to where they are summed (addends.c). Else
- * every worker reduces its own elements into accumulators, which are pushed instead (partials.c). Whether a
- * result with several holders is made in segments, which are then shared, is a matter of size. */
+ * If each worker has at most one element of x for each element of out (as with gradients) and they are summed,
+ * the elements themselves are pushed to where they are summed (addends.c). Else every worker reduces its own
+ * elements into accumulators and pushes these (partials.c). A large result with several holders is made in
+ * segments. */
 #include "plan/reduce.h"
 
 #include <string.h>
@@ -90,7 +90,7 @@ static void own_elements(const void *context, int sender, dmi_region *out)
     in_out(e->s, &region, out);
 }
 
-/* How many workers have something to add to an element of out. */
+/* Number of workers with addends of an element of out. */
 static dmi_load load_of(const dmi_partials *s, const elements *e)
 {
     const dmi_layout *x = s->x->layout;
@@ -110,8 +110,7 @@ static dmi_load load_of(const dmi_partials *s, const elements *e)
     return load;
 }
 
-
-/* Where the elements of the program are: where an input of the full shape is, else dealt out by the default. */
+/* The layout of the program's elements: that of an input of the full shape, else the default. */
 static dm_status find_frame(dmi_builder *b, const dmi_reducing *r, dmi_desc *frame, bool *own)
 {
     int ndim = 0;

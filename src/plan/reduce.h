@@ -1,10 +1,11 @@
-/* Reductions over what several workers have, left at all holders of a result.
+/* Reductions over the elements of several workers, with the result at all its holders.
  *
- * dmi_plan_reduce chooses. Two algorithms, for a result of n elements that P workers hold and P workers add to:
- *   direct   everybody sends what it has to every holder, which adds it up: one hop, (P-1) n elements out of a
- * worker scatter  the holders of the same elements have a segment of them each. What belongs to a segment goes
- * to its owner alone, which finishes it and pushes it to the other holders: two hops, 2 (P-1)/P n elements In
- * both, replicas of the result agree to the last bit: they are added in the same order, or copied from one.
+ * dmi_plan_reduce chooses the algorithm. For a result of n elements that P workers hold and P workers add to:
+ *   direct   every worker sends its addends to every holder, which adds them up: one hop, each worker sends (P-1) n
+ *            elements
+ *   scatter  each holder of the same elements owns a segment of them. Addends go to the owner of their segment only;
+ *            it finishes the segment and pushes it to the other holders: two hops, 2 (P-1)/P n elements
+ * In both, replicas of the result agree to the last bit: they are added in the same order, or copied from one.
  * Segments come in chunks, so that one is added up while the next is in flight. */
 #ifndef DMI_REDUCE_H
 #define DMI_REDUCE_H
@@ -19,9 +20,9 @@ bool dmi_segments_serve(const dmi_desc *out);
 /* Chunk `chunk` of the worker's segment, as a region of the worker's shard. The segments of all holders of the
  * same elements cover those elements. */
 void dmi_segment_region(const dmi_desc *out, int worker, int chunks, int chunk, dmi_region *region);
-/* In how many chunks segments come; the same for all workers. bytes: of an element that travels. */
+/* Number of chunks of a segment; the same for all workers. bytes: of an element in a payload. */
 int dmi_segment_chunks(const dmi_profile *profile, const dmi_desc *out, int64_t bytes);
-/* What is added up for a result, as far as the choice between the algorithms needs it. */
+/* The addends of a result, as the choice of the algorithm needs them. */
 typedef struct dmi_load {
     int64_t addends; /* of an element */
     int64_t bytes;   /* of an addend in a payload */
@@ -30,11 +31,11 @@ typedef struct dmi_load {
 } dmi_load;
 /* Scatter, and not direct? By bytes and hops, unless an option forces one. */
 bool dmi_scatter_pays(const dmi_profile *profile, const dmi_desc *out, const dmi_load *load);
-/* A chunk of every segment to the other holders of the same elements; `ready`: this worker's own is finished.
- */
+/* Sends chunk `chunk` of every segment to the other holders of the same elements. ready: this worker's own
+ * chunk is finished. */
 void dmi_segments_share(dmi_builder *b, const dmi_value *out, int chunks, int chunk, const dmi_mark ready);
 
-/* --- addends.c: every sender has one addend of each element of the result, all of them in one region */
+/* --- addends.c: each sender has one addend of each element of the result, all in one region */
 typedef struct dmi_addends {
     const dmi_value *out; /* of a grid layout */
     dm_dtype dtype;      /* of the addends */
@@ -45,7 +46,7 @@ typedef struct dmi_addends {
     void (*region)(const void *context, int sender,
                    dmi_region *region); /* in out's coordinates; memory as there */
     const void *context;
-    dmi_ref ref;           /* own addend */
+    dmi_ref ref;           /* this worker's addend */
     const uint32_t *ready; /* it is there; may be NULL */
     bool scatter;
     uint8_t scalar[2]; /* DMI_SCALAR_* */

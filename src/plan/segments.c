@@ -1,4 +1,4 @@
-/* A replicated result in segments, one a holder. */
+/* A replicated result in segments, one per holder. */
 #include "plan/reduce.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ bool dmi_segments_serve(const dmi_desc *out)
     return out->layout->kind == DMI_LAYOUT_GRID && out->layout->replicas > 1 && out->ndim > 0;
 }
 
-/* The first dim that can be cut evenly, for segments of it are the densest in memory; else the longest. */
+/* The first dim that can be cut evenly, because its segments are the densest in memory; else the longest. */
 static int segment_dim(const dmi_region *region, int segments)
 {
     int longest = 0;
@@ -70,8 +70,8 @@ static double part_elements(const dmi_desc *out)
 }
 
 /* Two chunks are enough for a GPU, whose additions are many times faster than the transfers: the first is added
- * up beside the second's transfer, the second beside the sharing of the first. A further chunk costs two pushes
- * to each other holder, which have to be worth it. On CPUs both take about as long. */
+ * up during the second's transfer, the second while the first is shared. A further chunk costs two more pushes
+ * to each other holder. On CPUs additions and transfers take about as long. */
 int dmi_segment_chunks(const dmi_profile *profile, const dmi_desc *out, int64_t bytes)
 {
     int most = profile->gpu && profile->reduce_chunk == 0 ? 2 : DMI_MOST_CHUNKS;
@@ -106,7 +106,7 @@ static bool hold_the_same(const dmi_layout *layout, int a, int b)
     return x >= 0 && y >= 0 && x % layout->group == y % layout->group;
 }
 
-/* What `sender` has finished, as it goes from its replica of the result to the receiver's. */
+/* The sender's finished chunk, as a copy from its replica of the result to the receiver's. */
 static bool shared(dmi_builder *b, const dmi_desc *out, int sender, int receiver, int chunks, int chunk,
                    dmi_copy *copy)
 {
@@ -119,9 +119,9 @@ static bool shared(dmi_builder *b, const dmi_desc *out, int sender, int receiver
     return segment.count > 0 && dmi_region_copy(b, &segment, &whole, out->dtype, out->dtype, copy);
 }
 
-/* Safe because nobody reads or writes another's segment of its own replica in this command: destinations are
- * granted without a wait, before the pushes of the same round, and a push waits for kernels of this worker that
- * come before it, and, if paced, for what came in rounds before. */
+/* No deadlock: in this command a holder uses only its own segment of its replica, so grants of the others wait
+ * for nothing and come before the pushes of the same round. A push waits for earlier kernels of this worker
+ * and, if paced, for payloads of earlier rounds. */
 void dmi_segments_share(dmi_builder *b, const dmi_value *out, int chunks, int chunk, const dmi_mark ready)
 {
     int workers = b->profile->workers, me = b->me;

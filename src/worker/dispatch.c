@@ -81,7 +81,7 @@ static void free_command(dmi_instance *inst)
     }
 }
 
-/* Everything of the host's memory that the command needs, before any of its steps. */
+/* Allocates all host memory of the command before any of its steps. */
 static dm_status make_command(dmi_worker *w, const dmi_op_frame *f, dmi_instance **out)
 {
     dmi_call call;

@@ -1,4 +1,4 @@
-/* The communication thread of a worker: command ring, lanes, replies, and waiting without burning the core. */
+/* The communication thread of a worker: command ring, lanes, replies, and waits that do not burn the core. */
 #include "comm/frames.h"
 #include "exec/trace.h"
 #include "ops/ops.h"
@@ -46,7 +46,8 @@ dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *config, cons
                             .align = 256,
                             .redzone = config->pool_debug && !config->pool_own ? 256 : 0,
                             .own = config->pool_own};
-    if (config->pool_own && !profile->one_space) { /* processes map slabs of one another, and not so many */
+    /* processes map each other's slabs, and a slab for every allocation would be too many */
+    if (config->pool_own && !profile->one_space) {
         return dmi_fail(DM_ERR_CONFIG, "pool_own=1, but the workers are ranks: only threads can have it");
     }
     dm_status status = dmi_pool_create(&pool, &w->pool);
@@ -168,7 +169,7 @@ static int64_t sleep_limit(const dmi_worker *w, int64_t idle_ns)
     } poll[] = {{1000000, 50000}, {100000000, 500000}, {2000000000, 2000000}, {INT64_MAX, LONGEST_POLL_NS}};
     int64_t limit = 500000000; /* everybody rings; this is only a safety net */
     bool in_flight = w->in_flight > 0 || idle_ns < poll[1].idle_ns; /* a message may still be going out */
-    if (w->listens || (w->polls && in_flight)) { /* messages do not ring: look often, less so after a while */
+    if (w->listens || (w->polls && in_flight)) { /* messages ring no bell: poll often, less so after a while */
         int i = 0;
         while (idle_ns >= poll[i].idle_ns) {
             i++;

@@ -1,4 +1,4 @@
-/* What a worker keeps: layouts by id, handles by slot, memory behind them. */
+/* A worker's tables: layouts by id, handles by slot, memory behind them. */
 #include "comm/frames.h"
 #include "worker/worker.h"
 
@@ -71,7 +71,7 @@ void dmi_store_layout(dmi_worker *w, const void *frame)
     }
     free(w->spec);
     w->spec = NULL;
-    if (status != DM_OK) { /* the master has made the same layout, so only memory can be short */
+    if (status != DM_OK) { /* the master has made the same layout, so only out-of-memory is possible */
         report(w, f->head.command, "layout", status);
     }
 }

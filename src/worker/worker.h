@@ -33,10 +33,10 @@ typedef struct dmi_worker {
     bool broken;               /* it has missed a command and takes no more */
     int64_t prepared;          /* for planted faults: commands it has tried to prepare */
     uint64_t sync_command;     /* last SYNC seen */
-    bool polls;                /* payloads come by messages, which must be looked for: they ring no bell */
+    bool polls;                /* payloads arrive by messages: these ring no bell and must be polled */
     bool listens;              /* so do commands: it passes them on to its host */
-    /* Control messages, between looks at the command ring; may be NULL. service: true if something moved;
-     * drained: nothing is left to send. */
+    /* Control messages, polled between frames; may be NULL. service: true if something moved; drained: nothing
+     * is left to send. */
     bool (*service)(struct dmi_worker *w);
     bool (*drained)(struct dmi_worker *w);
     void *service_context;
@@ -49,7 +49,7 @@ DM_CHECKED dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *c
                                       int device_number, const dmi_slab_ops *host_memory);
 /* Serves until a STOP frame, or until the command ring is closed. */
 void dmi_worker_serve(dmi_worker *w);
-/* Frees everything of it, commands in flight too: then no other worker may push to it any more. */
+/* Frees all of it, with commands in flight. No other worker may push to it after that. */
 void dmi_worker_finish(dmi_worker *w);
 
 /* --- store.c: handles, layouts, memory */

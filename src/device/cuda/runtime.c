@@ -336,7 +336,7 @@ dm_status dmi_cu_capture_begin(dmi_stream s)
     return check(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
 }
 
-/* What is launched lives on until it is done, whatever is destroyed here. */
+/* Launched work finishes even if its objects are destroyed here. */
 dm_status dmi_cu_capture_run(dmi_stream s)
 {
     cudaGraph_t graph = NULL;

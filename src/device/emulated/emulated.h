@@ -39,11 +39,11 @@ dmi_emu_place dmi_emu_find(const void *p);
 /* --- stream.c: operations in order ------------------------------------------------------- */
 typedef struct dmi_emu_stream dmi_emu_stream;
 typedef struct dmi_emu_op dmi_emu_op;
-/* An operation, the first member of what it needs; the stream frees it. */
+/* An operation: the first member of a struct with its data; the stream frees it. */
 struct dmi_emu_op {
     dmi_emu_op *next;
     void (*run)(dmi_emu_stream *s, dmi_emu_op *op); /* on the stream's thread; NULL: nothing */
-    void (*drop)(dmi_emu_op *op);                   /* run or not: gives up what it holds; NULL: nothing */
+    void (*drop)(dmi_emu_op *op);                   /* frees its resources, run or not; NULL: it has none */
 };
 /* A point in a stream: a word that is 1 when it has been reached. */
 typedef struct dmi_emu_mark {
@@ -57,7 +57,7 @@ int dmi_emu_device_of(const dmi_emu_stream *s);
 /* Puts a mark on the stream; NULL: no memory. The caller has a reference. */
 dmi_emu_mark *dmi_emu_mark_put(dmi_emu_stream *s);
 void dmi_emu_mark_unref(dmi_emu_mark *mark); /* NULL is fine */
-/* What comes next on the stream waits until *word has reached value; the mark (or NULL) whose word it is gets a
+/* Later operations of the stream wait until *word has reached value; the mark (or NULL) whose word it is gets a
  * reference until then. */
 DM_CHECKED dm_status dmi_emu_put_wait(dmi_emu_stream *s, uint32_t *word, uint32_t value, dmi_emu_mark *mark);
 /* The host waits for all that is on a device's streams now. */
@@ -75,7 +75,7 @@ bool dmi_emu_has_reached(const uint32_t *word, uint32_t value); /* and what was 
 void dmi_emu_raise(uint32_t *word, uint32_t value);
 void dmi_emu_sleep_on(const uint32_t *word, uint32_t value); /* returns when it has, or a while later */
 
-/* For tests: from now on a device has failed (NULL: none has). What it was to do is done all the same. */
+/* For tests: from now on a device has failed (NULL: none has). Its work is still done. */
 void dmi_emu_lose(const char *why);
 
 #endif

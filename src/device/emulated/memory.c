@@ -1,4 +1,4 @@
-/* Memory of emulated devices, and what is known of the host's. */
+/* Memory of emulated devices, and the known memory of the host. */
 #include "device/emulated/emulated.h"
 
 #include <errno.h>
@@ -18,9 +18,9 @@
 #define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
 #endif
 
-/* What new memory holds: no zero, and no number where it is read as a float. A large allocation holds it at its
- * beginning, where a pool's first blocks are: all of its pages would take long to make, and few are ever used.
- */
+/* The contents of new memory: not zero, and NaN in floating types. A large allocation holds it at its
+ * beginning, where a pool's first allocations are: all of its pages would take long to make, and few are ever
+ * used. */
 enum { PATTERN = 0xff, PATTERN_BYTES = 1 << 16, MOST_PATTERN = 1 << 20 };
 
 typedef struct allocation {

@@ -22,7 +22,7 @@ static const dmi_config_row settings[] = {
     [CUDA_MPI] = {"DMATH_EMULATED_CUDA_MPI", DMI_CONFIG_BOOL, offsetof(dmi_config, sync), "1"},
 };
 
-/* False: what is set is not understood, and the standard stands. */
+/* False: the setting is not understood; the default applies. */
 static bool read_setting(int which, dmi_config *out)
 {
     const dmi_config_row *row = &settings[which];
@@ -147,7 +147,7 @@ typedef struct copy_op {
     int64_t dst_pitch, src_pitch, width, height;
 } copy_op;
 
-/* Four bytes in a place for a word raise a counter that streams may wait for. */
+/* A copy of four aligned bytes may raise a counter that streams wait for. */
 static void run_copy(dmi_emu_stream *s, dmi_emu_op *op)
 {
     const copy_op *c = (const copy_op *)op;

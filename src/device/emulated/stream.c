@@ -119,7 +119,7 @@ typedef struct mark_op {
     dmi_emu_mark *mark;
 } mark_op;
 
-/* Also where the stream was abandoned: nobody is to wait for it any more. */
+/* Also if the stream was abandoned, so that nobody waits for it any more. */
 static void reach_mark(dmi_emu_op *op)
 {
     dmi_emu_mark *mark = ((mark_op *)op)->mark;
@@ -225,7 +225,7 @@ dm_status dmi_cu_stream_create(dmi_stream *out)
     return DM_OK;
 }
 
-/* What is on it is done, unless it waits for what does not come. */
+/* Finishes the stream's operations, unless they wait too long. */
 void dmi_cu_stream_destroy(dmi_stream stream)
 {
     dmi_emu_stream *s = stream;

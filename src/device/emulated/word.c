@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Between two looks at whether the stream is to end. */
+/* Time between two checks whether the stream must end. */
 enum { SLEEP_NS = 20000000 };
 
 static bool is_behind(uint32_t now, uint32_t value)

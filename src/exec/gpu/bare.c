@@ -1,4 +1,4 @@
-/* What the links between GPUs give without dmath: a reference for measurements. */
+/* Rates of the links between GPUs without dmath: a reference for measurements. */
 #include "exec/gpu/gpu.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* The one place that knows whether this build has CUDA. */
+/* Only this file knows whether the build has CUDA. */
 #include "base/config.h"
 #include "exec/gpu/gpu.h"
 

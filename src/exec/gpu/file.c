@@ -1,13 +1,13 @@
-/* Parts of files on a GPU.
+/* File ranges on a GPU.
  *
- * Reading: the crew reads ahead of the lane, all file ranges of a command for which there are buffers. A step
- * is issued when its staging buffer is full: the copy to the device is put on the lane's stream, behind waits
- * for what uses the memory now (all of it issued). So nothing on a stream waits for a file. The staging buffer
- * is free again when its event is reached.
+ * Reading: the crew reads ahead of the lane, as many file ranges of a command as there are staging buffers. A
+ * step is issued when its buffer is full: its copy to the device goes on the lane's stream, behind the current
+ * users of the memory. So nothing on a stream waits for a file. The buffer is free again when its event is
+ * reached.
  *
- * Writing: a step is issued when there is a staging buffer for it: the copy from the device is put on the
- * stream. When its event has been reached, and everything before the step is done, so that it is known whether
- * the data is good, the crew writes it; then the step is done. */
+ * Writing: a step is issued when it has a staging buffer: its copy from the device goes on the stream. The crew
+ * writes the buffer when the event is reached and everything before the step is done, because only then is it
+ * known whether the data is good. Then the step is done. */
 #include "exec/gpu/host_work.h"
 #include "kernels/direct.h"
 

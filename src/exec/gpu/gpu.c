@@ -194,9 +194,8 @@ static bool finished(dmi_engine *e, int lane, const dmi_queued_step *w, uint64_t
                    ? atomic_load_explicit(&box->arrived, memory_order_acquire) > w->ordinal
                    : w->finished;
     }
-    bool by_host =
-        (lane == DMI_LANE_SEND && !dmi_gpu_direct(e, w->step->peer)) ||
-        w->step->kind == DMI_STEP(file_write); /* the host has something to do when the device is done */
+    bool by_host = (lane == DMI_LANE_SEND && !dmi_gpu_direct(e, w->step->peer)) ||
+                   w->step->kind == DMI_STEP(file_write); /* the host finishes it after the device */
     return e->gpu->reached[lane] >= seq && (!by_host || w->finished);
 }
 

@@ -1,22 +1,20 @@
 /* The executor's lanes on a GPU. The communication thread puts steps on streams and does not wait for the
  * device.
  *
- * The rule that keeps devices from waiting for ever: nothing is put on a stream before everything that it waits
- * for has been put on one, here or at the peer that sends it. So the order in which the hosts issue is an order
- * in which the devices can work, even if a device ran all its streams as one, and no stream ever waits for
- * something that a host has still to do. What has been issued where:
- *   - within an executor: a step is issued when the lanes have *issued* what its stamp names (a CPU lane asks
- * for what is *done*); on its stream go waits for events at or behind those positions;
- *   - a destination: the receiver offers it when it has issued its current users, and (unless the
- *     destination is free already) raises the sender's `freed` counter on a stream behind that; the sender,
- * having read the offer, lets its copy wait for the counter;
- *   - a payload: the sender copies, raises the receiver's `arrived` counter on the same stream, and then
- * announces it in the mailbox; the receiver, having read that, lets what reads the payload wait for the
- * counter. Counters are words of device memory that one peer writes; they hold ordinals times 2^12, compared
- * cyclically.
+ * No deadlock between devices: nothing is put on a stream before everything that it waits for has been put on
+ * one, here or at the peer that sends it. So the devices can work in the order in which the hosts issue, even
+ * if a device ran all its streams as one, and no stream waits for something that a host has still to do. In
+ * detail:
+ *   - within an executor, a step is issued when the lanes have *issued* what its stamp names (a CPU lane asks for
+ *     *done*); its stream then waits for events at or behind those positions;
+ *   - a grant: the receiver offers a destination when it has issued the current users of that memory. Unless it is
+ *     free already, a stream raises the sender's `freed` counter behind them, and the sender's copy waits for it;
+ *   - a payload: the sender copies, raises the receiver's `arrived` counter on the same stream, and then announces
+ *     the payload in the mailbox. When the receiver has read that, the readers of the payload wait for the counter.
+ * Counters are words of device memory that one peer writes; they hold ordinals times 2^12, compared cyclically.
  *
- * A lane's `done` counts what the device has finished, as on the CPU; failures spread when steps are found
- * done, in their order: what was computed from a failed command's result is poisoned then. */
+ * A lane's `done` counts what the device has finished, as on the CPU. Failures spread in the order in which
+ * steps are found done: only then are results of a failed command poisoned. */
 #ifndef DMI_GPU_H
 #define DMI_GPU_H
 

@@ -164,7 +164,7 @@ static bool look_to_host(dmi_engine *e)
     while (h->to_host.first && dmi_cu_event_reached(h->to_host.first->event)) {
         dmi_staging_buffer *p = h->to_host.first;
         if (!p->task &&
-            !dmi_engine_reached(e, &p->work->wait)) { /* what it holds may yet turn out to be poisoned */
+            !dmi_engine_reached(e, &p->work->wait)) { /* its data may still turn out to be poisoned */
             break;
         }
         (void)remove_at(&h->to_host, &h->to_host.first);

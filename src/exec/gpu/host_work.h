@@ -85,7 +85,7 @@ bool dmi_gpu_host_work_rings(const dmi_engine *e);
 
 /* --- file.c. False: to be tried again later */
 bool dmi_gpu_issue_file(dmi_engine *e, int lane, dmi_queued_step *w);
-void dmi_gpu_file_arrived(dmi_engine *e, dmi_staging_buffer *p); /* what is to be written is here, and final */
+void dmi_gpu_file_arrived(dmi_engine *e, dmi_staging_buffer *p); /* the data to write is here, and final */
 void dmi_gpu_file_written(dmi_engine *e, dmi_staging_buffer *p);
 void dmi_gpu_file_free(dmi_engine *e);
 

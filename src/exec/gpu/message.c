@@ -2,17 +2,16 @@
  * start-up test has shown that MPI takes device memory (launch/gpu_message.c). They come in chunks of the plan,
  * as payloads through host memory do.
  *
- * A side whose elements are consecutive is handed to MPI itself; any other is packed by a kernel into a chunk
- * of device memory beside it, and what lands in one is unpacked. Each side chooses for itself, since a message
- * is the same bytes in either case. MPI knows no streams, hence the host waits, without blocking, where a
- * stream would:
- *   - MPI_Isend: the device has made what it reads. The step's waits are done, or the packing is;
- *   - MPI_Irecv: the device is done with what lies there. The step's waits are done, so the destination is
- * free; or the chunk has been unpacked;
- *   - the payload is announced to this device's streams, by its own `arrived` counter, when MPI has said that
- * it is here; only then may something that waits for the counter be put on a stream;
- *   - what MPI reads of an array itself may be overwritten when the send is complete: until then the step does
- *     not count as issued, so that nothing that waits for it is put on a stream (dmi_gpu_held).
+ * If the elements of a side are consecutive, MPI gets their address. Otherwise a kernel packs them into a
+ * buffer of device memory, or unpacks them from one. Each side chooses for itself: the message has the same
+ * bytes in either case. MPI knows no streams, so the host polls where a stream would wait:
+ *   - MPI_Isend starts when the device has made what MPI reads: the step's waits are done, or the packing is;
+ *   - MPI_Irecv starts when the device no longer uses the memory: the step's waits are done, so the destination is
+ *     free, or the chunk before has been unpacked;
+ *   - when MPI reports the arrival, this device's own `arrived` counter announces it to the streams. Only then may a
+ *     step that waits for the counter be put on a stream;
+ *   - a push that MPI sends straight from an array counts as issued only when the send is complete, so that no step
+ *     overwrites the array before (dmi_gpu_held).
  * So no stream ever waits for MPI, and MPI may wait for the device in any of its calls. */
 #include "exec/gpu/parts.h"
 #include "exec/mpi_link.h"

@@ -1,4 +1,4 @@
-/* Order between the streams of a GPU, and between GPUs. */
+/* Waits between the streams of a GPU, and between GPUs. */
 #include "exec/gpu/parts.h"
 
 #include <stdio.h>

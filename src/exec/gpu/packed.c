@@ -1,8 +1,8 @@
 /* Chunks in flight that are packed beside the arrays: through host memory, or as messages of device memory.
  *
- * Received chunks are copied to their destination by RECV's stream, and this device's own `arrived` counter is
- * raised behind it, as a peer that writes here itself would do it: what reads the payload waits for the counter
- * in either case. */
+ * RECV's stream copies received chunks to their destination and raises this device's own `arrived` counter
+ * behind the copy, like a peer with direct access. So readers of a payload wait for the counter in either
+ * case. */
 #include "exec/gpu/parts.h"
 #include "kernels/direct.h"
 
@@ -90,7 +90,7 @@ static void unpack(dmi_engine *e, dmi_staged *buffer, dmi_queued_step *w, bool g
                                   : bring(e, buffer, w, destination); /* straight: it lies where it belongs */
         int64_t came = status == DM_OK ? w->step->bytes : 0;
         atomic_fetch_add_explicit(&e->port->tally.bytes_received, came, memory_order_relaxed);
-    } else { /* what comes later on this stream must not raise the counter before the destination is free */
+    } else { /* a later step on this stream must not raise the counter before the destination is free */
         status = dmi_gpu_after(e, DMI_LANE_RECV, &w->wait);
     }
     dmi_gpu_failed(e, w, status);

@@ -92,34 +92,34 @@ void dmi_gpu_record(dmi_engine *e, int lane, const dmi_queued_step *w); /* w has
 /* Polls the device; true if it has advanced. idle: nothing was issued just now, so an event at the end of the
  * stream is worth its cost. */
 bool dmi_gpu_look(dmi_engine *e, bool idle);
-/* --- capture.c: round all that a step puts on a stream, but for waits before it and events behind it: with the
- * option `capture` it must be what a graph can hold. end: the status so far (begin's, if that failed), or why
- * the step could not be captured. */
+/* --- capture.c: called around the work that a step puts on a stream, without its waits and events. With the option `capture` that work becomes a CUDA graph. end: the status so far (begin's, if that failed), or why the step could not be
+ * captured. */
 DM_CHECKED dm_status dmi_gpu_work_begin(dmi_engine *e, int stream);
 DM_CHECKED dm_status dmi_gpu_work_end(dmi_engine *e, int stream, const dmi_queued_step *w, dm_status status);
 /* --- push.c: copies the payload of a PUSH to its destination. notified: it has raised the peer's `arrived`
  * too. */
 dm_status dmi_gpu_push_payload(dmi_engine *e, const dmi_queued_step *w, void *to, bool *notified);
-/* Are both sides of a copy stacks of rows? Then where they begin (elements), and the width of a row in bytes, the number
- * of rows, and the bytes from one to the next in the source and in the destination. */
+/* Are both sides of a copy stacks of rows? Then *src and *dst: where they begin (elements); v: bytes of a row,
+ * number of rows, bytes from one row to the next in the source and in the destination. */
 bool dmi_gpu_as_rows(const dmi_copy *c, int64_t elem, int64_t *src, int64_t *dst, int64_t v[4]);
 /* --- kernel.c: compute lanes; run tables */
 /* False: to be tried again later. */
 bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_queued_step *w);
-/* Run tables of the copy that a step makes, always the same one, in device memory; NULL: it needs none, or there is
- * no memory for them. */
+/* Run tables, in device memory, of the copy that a step makes; NULL: it needs none, or there is no memory for
+ * them. */
 const dmi_run *const *dmi_gpu_runs(dmi_engine *e, const dmi_queued_step *w, const dmi_copy *c);
 /* --- packed.c: chunks in flight, packed beside the arrays */
 dmi_staged *dmi_gpu_packed_next(dmi_staging *s); /* a free buffer, or NULL */
 void dmi_gpu_packed_take(dmi_staging *s, dmi_staged *buffer, dmi_queued_step *w, int state);
-/* Behind what is on the lane's stream now: the buffer's event. */
+/* Records the buffer's event at the end of the lane's stream. */
 void dmi_gpu_packed_record(dmi_engine *e, dmi_queued_step *w, int lane);
-/* The source's elements into the buffer, and from there to pinned memory if it has any; on SEND's stream. */
+/* Packs the source's elements into the buffer, and copies them to its pinned memory if it has any; on SEND's
+ * stream. */
 void dmi_gpu_packed_pack(dmi_engine *e, dmi_staged *buffer, dmi_queued_step *w);
-/* A chunk's way in. arrived(): 1: its bytes are here, 0: not yet, -1: the sender's command failed. True: the
- * next may be looked at too. */
+/* Polls a chunk that is to arrive. arrived(): 1: its bytes are here, 0: not yet, -1: the sender's command
+ * failed. True: the next chunk may be polled too. */
 bool dmi_gpu_packed_receive(dmi_engine *e, dmi_staged *buffer, int (*arrived)(dmi_engine *, dmi_queued_step *));
-/* Polls the chunks in flight, in order, while each() says that the next may be looked at too. */
+/* Polls the chunks in flight, in order, until each() is false. */
 bool dmi_gpu_packed_progress(dmi_engine *e, dmi_staging *s, bool (*each)(dmi_engine *, dmi_staged *));
 /* --- staged.c: payloads through host memory */
 bool dmi_gpu_send_staged(dmi_engine *e, dmi_queued_step *w);
@@ -131,7 +131,7 @@ bool dmi_gpu_grant_message(dmi_engine *e, dmi_queued_step *w);
 bool dmi_gpu_message_progress(dmi_engine *e);
 /* MPI still reads this push's source, which therefore counts as not issued. */
 bool dmi_gpu_held(const dmi_queued_step *w);
-/* --- time.c: where a step's work begins and ends on the device: for the timeline, nothing without one, and for a
+/* --- time.c: begin and end of a step's work on the device, for the timeline (without one: nothing) and for a
  * profiler */
 dm_status dmi_gpu_time_start(dmi_engine *e);
 void dmi_gpu_time_stop(dmi_engine *e);
@@ -146,8 +146,8 @@ dm_status dmi_gpu_packed_make(dmi_gpu *g, dmi_staged *buffer, char *pinned, int6
 void dmi_gpu_packed_free(dmi_staged *buffer);
 void dmi_gpu_failed(dmi_engine *e, const dmi_queued_step *w, dm_status status);
 
-/* The status of calls that put something into a queue, which keeps its own first error: that of this step, and of no later
- * one. */
+/* The status of calls that put something into a queue. Clears the queue's first error, so that no later step
+ * reports it. */
 static inline dm_status dmi_gpu_queued(dmi_queue *queue, dm_status status)
 {
     bool failed = queue->error != 0;

@@ -38,10 +38,9 @@ bool dmi_gpu_as_rows(const dmi_copy *c, int64_t elem, int64_t *src, int64_t *dst
     return v[2] >= v[0] && v[3] >= v[0] && (height == 1 || few);
 }
 
-/* One launch in place of a copy and a copy of the counter. Order: the kernel stands on the stream where the
- * copy would, behind the wait for the destination; it raises the counter when all of its bytes are there for
- * whoever sees the counter (dmi_push); and the payload is announced when it has been launched, as with a copy.
- */
+/* One kernel instead of a copy and a copy of the counter. It takes the copy's position on the stream, behind
+ * the wait for the destination, and raises the counter when whoever sees the counter also sees all bytes
+ * (dmi_push). As with a copy, the payload is announced when the kernel has been launched. */
 static dm_status push_small(dmi_engine *e, const dmi_queued_step *w, dmi_push *p)
 {
     dmi_queue *queue = e->gpu->queue[DMI_LANE_SEND];

@@ -1,5 +1,5 @@
-/* Ranges for a profiler that listens (NVTX): of a command while it is planned and enqueued, of a step while it
- * is put on its stream. What the device then does for a step the profiler shows below the step's range. */
+/* Ranges for a profiler (NVTX): of a command while it is planned and enqueued, of a step while it is put on its
+ * stream. The profiler shows the device's work for a step below the step's range. */
 #include "exec/gpu/parts.h"
 #include "ops/ops.h"
 

@@ -1,9 +1,9 @@
 /* Payloads through host memory: to and from the master, which works there, and between GPUs that cannot reach
  * each other's memory. A payload comes in chunks of the plan that fit a staging buffer (profile.chunk).
  *
- * Out: packed on the device, copied to pinned memory, and when the device is there, given to the host's link.
- * In: the link fills pinned memory; then a copy and a kernel bring it to its destination. Chunks are handled in
- * the order of their lane. */
+ * Out: packed on the device, copied to pinned memory, and then sent by the host's transport. In: the transport
+ * fills pinned memory; then a copy and a kernel move the chunk to its destination. Chunks stay in the order of
+ * their lane. */
 #include "exec/gpu/parts.h"
 #include "exec/mpi_link.h"
 #include "kernels/direct.h"

@@ -1,4 +1,4 @@
-/* Making and ending the GPU part of an executor, and its ways to peers. */
+/* Makes and ends the GPU side of an executor, and its connections to peers. */
 #include "exec/gpu/host_work.h"
 
 #include <stdlib.h>
@@ -21,7 +21,8 @@ static dm_status make_streams(dmi_engine *e)
             g->queue[lane]->compile = e->config.map_compile;
             g->queue[lane]->cache_dir = e->config.cache_dir;
         }
-        if (status == DM_OK && pushes) { /* not behind all payloads of a product that has been started */
+        /* so that payloads do not wait behind those of a product that has started */
+        if (status == DM_OK && pushes) {
             status = dmi_cuda_queue_first(g->queue[lane]);
         }
         if (status == DM_OK && compute && !dmi_cuda_queue_blas(g->queue[lane])) {
@@ -72,7 +73,7 @@ static dm_status make_staging(dmi_engine *e)
     return status;
 }
 
-/* This device's counters, all zero, and the table that raises others'. */
+/* This device's counters, all zero, and the table of numbers that raise the peers' counters. */
 static dm_status make_counters(dmi_engine *e)
 {
     dmi_gpu *g = e->gpu;
@@ -166,7 +167,7 @@ void dmi_gpu_stop(dmi_engine *e)
     (void)!dmi_cu_use(g->device);
     dmi_gpu_host_work_stop(e);
     for (int lane = 0; lane < DMI_STAMP_LANES; lane++) {
-        dmi_cuda_queue_destroy(g->queue[lane]); /* waits for what is in it */
+        dmi_cuda_queue_destroy(g->queue[lane]); /* waits for its work */
         for (int i = 0; i < EVENTS; i++) {
             dmi_cu_event_destroy(g->events[lane].event[i].event);
         }
@@ -192,7 +193,7 @@ void dmi_gpu_stop(dmi_engine *e)
 
 /* --- peers --- */
 
-/* Another process's: its counters are mapped now, its slabs when a payload goes there. */
+/* A peer in another process: maps its counters now, its slabs when a payload goes there. */
 static dm_status connect_process(dmi_engine *e, int number)
 {
     dmi_gpu_peer *p = &e->gpu->peer[number];

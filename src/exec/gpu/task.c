@@ -1,9 +1,9 @@
 /* User functions on a GPU: they work on the host, on copies of all the memory of their operands.
  *
- * When everything before the step is done, and it is known that its operands are good, their memory is copied
- * to the host chunk by chunk; the function is called on a thread of its own, always the same one; what it may
- * have written is copied back. The step is issued with the last copy to the device, so that nothing on a stream
- * waits for the function. The lane waits meanwhile, others do not. */
+ * When everything before the step is done and its operands are good, their memory is copied to the host chunk
+ * by chunk. A thread, always the same one, calls the function; then the operands that it may have written are
+ * copied back. The step is issued with the last copy to the device, so that nothing on a stream waits for the
+ * function. Its lane waits meanwhile; other lanes go on. */
 #include "exec/gpu/host_work.h"
 #include "ops/common_task.h"
 

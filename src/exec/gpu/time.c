@@ -15,7 +15,7 @@ typedef struct dmi_gpu_time {
     uint64_t count;
 } dmi_gpu_time;
 
-/* Events in flight have times before it then, which is as good. */
+/* Events in flight then have times before it, which is fine. */
 static dm_status set_base(const dmi_gpu *g)
 {
     dm_status status = dmi_cu_event_record(g->time->base, g->stream[STREAM_TABLES]);

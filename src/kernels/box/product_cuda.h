@@ -18,7 +18,7 @@ typedef struct dmi_cuda_product {
     int64_t src_at, dst_at; /* elements */
 } dmi_cuda_product;
 
-/* What is called for each part of a copy: box() where no runs are to be looked up, else runs(). */
+/* Callbacks for each part of a copy: box() if it needs no run tables, else runs(). */
 typedef struct dmi_cuda_parts {
     void *context;
     void (*box)(void *context, dmi_box *box, const int64_t *at); /* at: src, dst; the box may be changed */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A kernel on a stream: the call with copies of what its pointers may not outlive. */
+/* A kernel on a stream: the call, with copies of the data that may be freed before it runs. */
 typedef struct kernel_op {
     dmi_emu_op op;
     int kernel;

@@ -46,7 +46,7 @@ static void add_cut(axis *x, int64_t at)
     x->cuts++;
 }
 
-/* Whether the unit's range number r has nothing but what is in the matrix of its own, seen along this axis. */
+/* Is range number r of this axis entirely in the worker's own matrix? */
 static bool within_own(const axis *x, const dmi_fused *d, int r)
 {
     int64_t from = x->cut[r] * x->unit, to = DMI_MIN(x->cut[r + 1] * x->unit, x->length);

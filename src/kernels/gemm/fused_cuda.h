@@ -1,6 +1,6 @@
-/* The fused product of Hopper GPUs: one kernel that multiplies while b is still arriving. Others write their
- * chunks of b into the gathered operand on this GPU, with copies, and then raise a counter each; the kernel
- * starts with what is here and waits for a chunk only when its next step reads it. */
+/* The fused product of Hopper GPUs: one kernel that multiplies while b is still arriving. Peers copy their
+ * chunks of b into the gathered operand on this GPU and then raise a counter for each. The kernel starts with
+ * the chunks that are here and waits for a chunk only when its next step reads it. */
 #ifndef DMI_CUDA_FUSED_H
 #define DMI_CUDA_FUSED_H
 
@@ -33,14 +33,14 @@ typedef struct dmi_fused {
      * the order of the last chunk that it needs. The sum takes the ranges of k in the order of the first chunk
      * of each. Ranges that wait for no chunk come first; elements that no chunk covers are here already. A good
      * order: one range of tile columns after the other, a range being as wide as the GPU's multiprocessors take
-     * at once (tiles of 128 x 256). Where all of c is one such range, chunks in turn from every owner, each a
-     * part of its rows: a tile whose chunks all come at the end has all of its work left then. */
+     * at once (tiles of 128 x 256). If all of c is one such range: chunks of some rows from one owner after
+     * another, because a tile whose chunks all arrive last has all of its work left then. */
     const dmi_fused_arrival *chunk;
     int chunks;
     /* Rows own_k0..own_k1 and columns own_n0..own_n1 of op(b) lie in a matrix of their own (stored as b is, so
-     * transposed with trans_b), which is here; the gathered operand need not hold them, and no chunk that is
-     * waited for may have a part of them. Empty: there is none. Columns own_k0..own_k1 of op(a) do too, where
-     * ld_own[0] is not 0. */
+     * transposed with trans_b), which is here; the gathered operand need not hold them, and no chunk to wait
+     * for may overlap them. Empty: there is none. If ld_own[0] is not 0, columns own_k0..own_k1 of op(a) lie in
+     * a matrix of their own too. */
     int64_t own_k0, own_k1, own_n0, own_n1, ld_own[2]; /* of a's, of b's */
     int blocks; /* multiprocessors taken at most, 2 or more; 0: all */
 } dmi_fused;

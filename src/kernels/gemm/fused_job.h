@@ -20,7 +20,7 @@ enum {
     FUSED_PAIR = 2,
     FUSED_STAGES = 4
 };
-/* Bytes along a row of every box that is loaded or stored: what the copy engine's widest swizzle has. */
+/* Bytes along a row of every box that is loaded or stored: the copy engine's widest swizzle. */
 enum { FUSED_ROW = 128, FUSED_STORE_ROWS = 16 };
 enum { FUSED_CUTS = 2 * DMI_FUSED_CHUNKS + 4 };
 
@@ -29,7 +29,7 @@ typedef struct dmi_fused_range {
     uint16_t first, count;
 } dmi_fused_range;
 
-/* Where a chunk is: in steps of k and tiles of n, those that it has a part of. */
+/* The steps of k and tiles of n that a chunk overlaps. */
 typedef struct dmi_fused_box {
     uint16_t step, step_end, tile, tile_end;
 } dmi_fused_box;

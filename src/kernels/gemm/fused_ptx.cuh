@@ -38,7 +38,7 @@ static __device__ __forceinline__ void barriers_ready(void)
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-/* The barrier's phase ends when so many bytes have come, too. */
+/* The barrier's phase also waits for so many bytes. */
 static __device__ __forceinline__ void barrier_arrive_expecting(uint32_t barrier, uint32_t bytes)
 {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
@@ -83,7 +83,7 @@ static __device__ __forceinline__ uint32_t load_acquire_system(const uint32_t *p
     return value;
 }
 
-/* Of the kernel's parameters, by addresses that differ from warp lane to warp lane. */
+/* Loads of the kernel's parameters, by addresses that differ from warp lane to warp lane. */
 static __device__ __forceinline__ uint64_t load_parameter_64(const void *p)
 {
     uint64_t v;

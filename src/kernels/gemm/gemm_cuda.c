@@ -1,4 +1,4 @@
-/* Products by cuBLAS, which reads matrices by columns: what it sees is c^T = op(b)^T op(a)^T. */
+/* Products by cuBLAS, which reads matrices by columns: it computes c^T = op(b)^T op(a)^T. */
 #include "kernels/box/convert.h"
 #include "kernels/cuda/launch.h"
 #include <assert.h>

@@ -4,15 +4,15 @@
 
 #include "layout/layout.h"
 
-/* Fills a region of an array of the given shape (caller-visible coordinates); what is written depends only on
- * the kind, the parameters and the element's index, never on the region's place in memory.
+/* Fills a region of an array of the given shape (caller-visible coordinates); an element depends only on the
+ * kind, the parameters and its index, never on the region's memory.
  *   CONST: p0    IDENTITY: p0 where all indices are equal, else 0 (ndim 2)
  *   ARANGE: p0 + p1 * linear index (row-major in shape; computed in f64 for floats, int64 for ints)
  *   UNIFORM: [p0, p1): floats p0 + (p1 - p0) * u, u in [0, 1) of 53 bits (f64) or 24 bits (other floats: made in
  *            f32, then rounded, so a 16-bit value may reach p1); ints: p0 + floor(u64-based unbiased-enough scaling)
  *   NORMAL: mean p0, standard deviation p1 (floats only)
- * UNIFORM and NORMAL: Philox4x32-10, key = seed, counter from the linear index (random.h). Only IEEE +, -, *, /,
- * sqrt and explicit fma are used, no libm, so that every backend gives the same bits. */
+ * UNIFORM and NORMAL: Philox4x32-10, key = seed, counter from the linear index (random.h). Only IEEE +, -, *,
+ * /, sqrt and explicit fma are used, no libm, so that every backend gives the same bits. */
 enum dmi_fill_kind { DMI_FILL_CONST, DMI_FILL_IDENTITY, DMI_FILL_ARANGE, DMI_FILL_UNIFORM, DMI_FILL_NORMAL, DMI_FILL_KINDS };
 typedef struct dmi_fill {
     int kind;

@@ -1,5 +1,5 @@
-/* Fills: what an element gets depends on its row-major index in the array and nothing else. fill_random_cpu.c says
- * how the random kinds come by their numbers. */
+/* Fills: an element depends on its row-major index in the array only. fill_random_cpu.c makes the random
+ * kinds. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/random/fill_random.h"
 #include <assert.h>

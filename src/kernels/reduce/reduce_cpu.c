@@ -32,7 +32,7 @@ enum { LANES = DMI_REDUCE_LANES, TILE = 4096 };
 ALONG(along_f32, float, double)
 ALONG(along_i64, uint64_t, uint64_t)
 
-/* Vectors, so that the lanes stay in registers. */
+/* Vectors, so that the vector lanes stay in registers. */
 typedef double four __attribute__((vector_size(32)));
 enum { FOURS = LANES / 4 };
 
@@ -178,8 +178,8 @@ static void take(reduce_job *job, const void *x, int64_t n, bool across, int64_t
     }
 }
 
-/* One row of n elements at positions at[] with strides, taken in lanes (across == false) or element by element.
- */
+/* One row of n elements at positions at[] with strides, taken in vector lanes (across == false) or element by
+ * element. */
 static void take_row(reduce_job *job, const int64_t *at, const dmi_box *box, int dim, int64_t n, bool across)
 {
     dmi_chunk buffer;
@@ -199,7 +199,7 @@ static void take_row(reduce_job *job, const int64_t *at, const dmi_box *box, int
     }
 }
 
-/* The first state = the lanes together, in one fixed tree. */
+/* The first state = the vector lanes together, in one fixed tree. */
 static void join_lanes(reduce_job *job)
 {
     states *s = &job->state;

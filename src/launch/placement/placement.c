@@ -33,7 +33,7 @@ void dmi_placement_leave(const cpu_set_t *before)
 
 /* --- in words --- */
 
-/* Appends a piece, or "..." where it would leave no room for that; false: the text is full. */
+/* Appends a text, or "..." if it does not fit; false: the text is full. */
 static bool append(char *text, size_t room, const char *piece)
 {
     static const char more[] = "...";

@@ -1,4 +1,4 @@
-/* Where workers run: the CPUs, the memory and the network card near a device, and what is said of it. Nothing
+/* Placement of workers: the CPUs, the memory and the network card near a device, and the report of it. Nothing
  * here knows devices or executors; src/launch/placements.c asks them. */
 #ifndef DMI_PLACEMENT_H
 #define DMI_PLACEMENT_H
@@ -11,19 +11,19 @@ enum { DMI_PLACE_TEXT = 32, DMI_CPUS_TEXT = 128 };
 
 /* --- hwloc.c, or unknown.c where the build has no hwloc --------------------------------------------------- */
 extern const bool dmi_topology_built; /* does the build have hwloc? */
-/* What is known of this host's hardware. NULL: nothing; every call takes it. */
+/* The hardware of this host. NULL: unknown; every call accepts it. */
 typedef struct dmi_topology dmi_topology;
 dmi_topology *dmi_topology_load(void);
 void dmi_topology_free(dmi_topology *t);
 
 typedef struct dmi_near {
     bool known;                /* the rest means something */
-    cpu_set_t cpus;            /* of the NUMA node; of all of them where the device is as near to several */
+    cpu_set_t cpus;            /* of the NUMA node; of several nodes if the device is as near to all of them */
     char numa[DMI_PLACE_TEXT]; /* "1", "0-1" */
     char card[DMI_PLACE_TEXT]; /* the network card that shares the deepest part of the machine: "mlx5_0"; "none"
                                 */
 } dmi_near;
-/* What is near the device with that PCI address ("0000:1b:00.0"); bus NULL: near these CPUs. */
+/* The hardware near the device with that PCI address ("0000:1b:00.0"); bus NULL: near these CPUs. */
 void dmi_topology_near(const dmi_topology *t, const char *bus, const cpu_set_t *cpus, dmi_near *out);
 
 /* --- placement.c ------------------------------------------------------------------------------------------ */
@@ -35,7 +35,7 @@ typedef struct dmi_placement {
     cpu_set_t cpus; /* BOUND: where the worker's threads run */
 } dmi_placement;
 
-/* allowed: where the process may run; a place never goes beyond it. */
+/* allowed: where the process may run; a placement never goes beyond it. */
 void dmi_placement_choose(const dmi_near *near, const cpu_set_t *allowed, bool bind, dmi_placement *out);
 /* The calling thread, and the threads it starts from now on, run there. True: it has moved; then *before (may
  * be NULL) is where it ran. */
@@ -44,7 +44,7 @@ void dmi_placement_leave(const cpu_set_t *before);
 /* "0-3,8"; what does not fit ends in "...". */
 void dmi_cpus_describe(const cpu_set_t *cpus, char *text, size_t room);
 
-/* What a worker says of its place. Of a fixed size, for it goes from process to process as bytes. */
+/* The report of a worker's placement. Its size is fixed, because it goes from process to process as bytes. */
 typedef struct dmi_placement_report {
     int32_t worker, pid;
     char host[64];
@@ -58,7 +58,7 @@ enum { DMI_PLACEMENT_LINE = 1024 };
 
 void dmi_placement_describe(const dmi_near *near, const cpu_set_t *allowed, const dmi_placement *placement,
                             dmi_placement_report *out);
-/* transport[i]: how bytes go to worker i; NULL: that is this worker itself. */
+/* transport[i]: the transport to worker i; NULL: i is this worker. */
 void dmi_placement_peers(const char *const *transport, int workers, dmi_placement_report *out);
 /* All of it in one line, without an end of line. */
 void dmi_placement_line(const dmi_placement_report *p, char line[DMI_PLACEMENT_LINE]);

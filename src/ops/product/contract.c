@@ -1,7 +1,7 @@
-/* a and b are split along k alike: every worker multiplies what it has, for one holder of c after another, and
- * sends the partial product there; the holder adds what arrives in a fixed order (a reduce-scatter in P-1
- * rounds). The holders of a replica of c make a segment each and share them; where c is small everything goes
- * to every holder at once (plan/reduce.h). */
+/* a and b are split along k alike: every worker multiplies its shards, for one holder of c after another, and
+ * sends the partial product there; the holder adds arrivals in a fixed order (a reduce-scatter in P-1 rounds).
+ * If c is replicated, its holders make a segment each and share them, or, if c is small, every worker sends
+ * everything to every holder (plan/reduce.h). */
 #include "ops/product/gemm.h"
 
 #include <string.h>
@@ -78,7 +78,7 @@ static dmi_matrix_ref operand_part(partial *g, int which, const dmi_dimset *oute
         return dmi_product_matrix(p, which, &want, dmi_ref_operand(which, DMI_READ), &g->convert[which], NULL,
                                   ready);
     }
-    dmi_region have; /* c's rows are dealt out in blocks: gather them (and convert on the way) */
+    dmi_region have; /* c's rows are dealt out in blocks: gather them, and convert */
     dmi_copy copy;
     dmi_desc_region(p->op[which], b->me, 0, &have);
     dmi_product_want(p, which, outer, &g->inner, &want);
@@ -127,7 +127,7 @@ static void multiply_for(partial *g, const dmi_region *c, dmi_ref t, const dmi_m
     dmi_mark_step(done, step);
 }
 
-/* The product into the own region of c: applies the call's alpha and beta. */
+/* The product into the worker's region of c: applies the call's alpha and beta. */
 static void multiply_own(partial *g, const dmi_region *c)
 {
     dmi_mark ready = {0};
@@ -139,7 +139,7 @@ static void multiply_own(partial *g, const dmi_region *c)
         a = operand_part(g, 0, &c->dim[0], ready);
         b = operand_part(g, 1, &c->dim[1], ready);
     } else {
-        a.ref.mode = b.ref.mode = DMI_READ; /* k == 0: only beta applies, nothing of them is read */
+        a.ref.mode = b.ref.mode = DMI_READ; /* k == 0: only beta applies, neither is read */
     }
     dmi_product_step(g->p, &a, &b, 0, 0, c->dim[0].count, c->dim[1].count, g->inner.count, true, ready, NULL);
 }

@@ -68,14 +68,14 @@ double dmi_estimate(const dmi_product *p, int algorithm, int moving, int64_t byt
     case DMI_GEMM_FUSED:
         product *= p->k > FUSED_LONG ? FUSED_SLOW : FUSED_SLOWER;
         return longer(product, link + product / (2 * stages)) + FUSED_START;
-    case DMI_GEMM_PANELS: /* the first is waited for, and the other operand before it */
+    case DMI_GEMM_PANELS: /* it waits for the first panel, and before that for the other operand */
         piece = 1.0 / (double)dmi_panels_count(p, moving);
         other = link * moved_bytes(p, 1 - moving) / (double)bytes;
         product *= other > 0 && !p->tf32 ? PANELS_SLOWER : 1;
         first = other + (link - other) * piece;
         return first + longer(product, link - first + product * piece) + (LAUNCH + HOP) / piece + PANELS_START;
-    case DMI_GEMM_CONTRACT: /* so is the first partial product; what comes is added; replicas of c are made once
-                             */
+    /* so is the first partial product; arrivals are added; replicas of c are made once */
+    case DMI_GEMM_CONTRACT:
         product = 2.0 * (double)p->m * (double)p->n * (double)p->k / stages / product_rate(p);
         return product / stages + longer(product * (stages - 1) / stages, link) + 1.5 * sums(p, most, stages) +
                steps;

@@ -135,7 +135,7 @@ typedef struct gathering {
     dmi_product *p;
     dmi_region c;
     dmi_ref gathered[2];   /* of a and b here */
-    int64_t panels, width; /* columns of c that come together; of the widest c */
+    int64_t panels, width; /* number of panels, and their width in columns of the widest c */
     dmi_fused_chunk *chunk;
     int chunks;
     uint32_t *received; /* [workers] EXPECTs from each so far */
@@ -173,7 +173,7 @@ static bool wanted(const gathering *g, int which, int to, int64_t q, dmi_region 
     return true;
 }
 
-/* Owner's share of what `to` wants. */
+/* The overlap of the owner's shard and the panel that `to` needs. */
 static bool share(const gathering *g, int which, int owner, int to, int64_t q, dmi_copy *copy, dmi_region *have)
 {
     dmi_region want;
@@ -325,8 +325,7 @@ void dmi_fused_plan(dmi_product *p)
                 ? dmi_ref_operand(DMI_GEMM_REPLICA, DMI_WRITE)
                 : dmi_ref_work(dmi_build_work(b, at.count * dmi_dtype_bytes(p->kernel_type)), DMI_WRITE);
     }
-    /* The own rows of b, and those of a of the same k, are read where they are, if the kernel's steps fit them.
-     */
+    /* The kernel reads the worker's own rows of b, and a's of the same k, in place if its steps fit them. */
     for (int o = 1; o >= 0; o--) {
         comes[o] = g.c.count > 0 && !dmi_product_gathered_in_place(p, o, b->me, &g.c, &at);
         own[o] = comes[o] && shard_of(p->op[o], b->me, &mine[o]) && steps_fit(&g, o, &mine[o]);
@@ -351,7 +350,7 @@ void dmi_fused_plan(dmi_product *p)
     if (g.c.count > 0) {
         multiply(&g, own, mine);
     }
-    if (p->replica && own[1]) { /* beside what has come, for later products */
+    if (p->replica && own[1]) { /* beside the received chunks, for later products */
         dmi_mark done = {0};
         copy_own(&g, 1, g.gathered[1], done);
     }

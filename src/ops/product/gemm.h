@@ -23,7 +23,7 @@ typedef struct dmi_product {
     bool conj[2]; /* transposed and conjugated */
     int outer_dim[2];      /* the dim of a that is m, of b that is n */
     int inner_dim[2];      /* the dim that is k */
-    const dmi_desc *c;     /* what is computed into: the caller's c, or the temporary */
+    const dmi_desc *c;     /* the products' output: the caller's c, or the temporary */
     const dmi_desc *user_c;
     dmi_desc temporary;
     bool direct;           /* c is the caller's: alpha and beta apply in the products */
@@ -94,11 +94,11 @@ bool dmi_product_spread(const dmi_product *p, int which, const dmi_region *regio
 int64_t dmi_product_copied(const dmi_product *p, int which, int64_t count);
 /* Elements from one index of k to the next. */
 int64_t dmi_matrix_step_k(const dmi_product *p, int which, const dmi_matrix_ref *matrix);
-/* c[rows m0.., cols n0..] of the own region += a * b, sizes m x n x k; first: the first product into this
+/* c[rows m0.., cols n0..] of the worker's region += a * b, sizes m x n x k; first: the first product into this
  * region of c. */
 void dmi_product_step(dmi_product *p, const dmi_matrix_ref *a, const dmi_matrix_ref *b, int64_t m0, int64_t n0,
                       int64_t m, int64_t n, int64_t k, bool first, const dmi_mark after, dmi_mark done);
-/* Where the own region of c lies. */
+/* The worker's region of c, as a matrix. */
 dmi_matrix_ref dmi_product_acc(const dmi_product *p);
 /* c = alpha * t + beta * c for a region of the caller's c; t: as the region, dense, of the computing type. */
 void dmi_product_store(dmi_product *p, const dmi_region *region, dmi_ref t, int64_t t_offset, const dmi_mark after,
@@ -138,10 +138,11 @@ void dmi_contract_plan(dmi_product *p);
  * dmi_product_accumulate and dmi_product_end too. */
 void dmi_contract_direct_plan(dmi_product *p);
 /* --- batched.c: operands of more than two dims; after dmi_product_operands */
-bool dmi_batched_local(dmi_product *p); /* does every worker hold what it needs, as kernels take it? */
+/* does every worker hold its operands in place, as kernels take them? */
+bool dmi_batched_local(dmi_product *p);
 void dmi_batched_plan(dmi_product *p);
 /* --- estimate.c: seconds of a product by an algorithm that serves (not ring), where the machine's rates are
- * known. bytes: what it moves in all. */
+ * known. bytes: all that it moves. */
 bool dmi_estimate_ready(const dmi_product *p);
 double dmi_estimate(const dmi_product *p, int algorithm, int moving, int64_t bytes);
 /* --- choose.c */

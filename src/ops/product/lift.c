@@ -1,5 +1,5 @@
-/* Vectors as matrices: adds a dim of extent 1 to operands of one dim and to their layouts, so that the planners of products
- * see matrices only. The memory stays the same. */
+/* Lifts vectors to matrices: adds a dim of extent 1 to operands of one dim and to their layouts, so that the
+ * planners of products see matrices only. The memory stays the same. */
 #include "ops/product/gemm.h"
 
 #include <string.h>

@@ -47,7 +47,7 @@ static bool first_touch(dmi_moving *g, int64_t lo, int64_t hi)
     return true;
 }
 
-/* own region of c (+)= product with one block that lies at `ref`, memory `block`. */
+/* The worker's region of c (+)= the product with one block, whose memory is `block` at `ref`. */
 static void multiply(dmi_moving *g, const dmi_region *block, dmi_ref ref, const dmi_mark arrived, dmi_mark used)
 {
     dmi_product *p = g->p;
@@ -197,8 +197,7 @@ void dmi_moving_begin(dmi_moving *g, dmi_product *p, int which, int buffers, int
     }
 }
 
-/* The own shard into the cached replica, beside the blocks that have come: behind the products, which do not
- * need it there. */
+/* Copies the worker's shard into the cached replica after the products, which do not need it there. */
 void dmi_moving_replicate(dmi_moving *g, const dmi_blocks *own)
 {
     dmi_product *p = g->p;

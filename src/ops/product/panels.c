@@ -15,7 +15,7 @@ typedef struct mover {
     int which;
     int64_t outer, width; /* indices of the outer dim in all, and of a panel */
     int64_t at;           /* panel */
-    int convert;          /* workspace for a panel as kernels want it; -1: none yet */
+    int convert;          /* workspace for a panel in the kernels' type; -1: none yet */
 } mover;
 
 /* Must the other operand be gathered first? If one worker lacks it in place, all gather it. */
@@ -52,7 +52,7 @@ int64_t dmi_panels_count(const dmi_product *p, int which)
     int64_t outer = which == 0 ? p->m : p->n;
     int64_t bytes = outer * p->k * dmi_dtype_bytes(p->op[which]->dtype) / p->op[which]->layout->group;
     int64_t n = DMI_MAX(2, DMI_MIN(MOST_PANELS, bytes / PUSH_BYTES));
-    if (p->workspace > 0 && !p->replica) { /* narrower, where that is what the workspace holds */
+    if (p->workspace > 0 && !p->replica) { /* narrower panels, if the workspace holds no more */
         int64_t column = p->k * dmi_dtype_bytes(p->op[which]->dtype);
         int64_t limit = DMI_MAX(p->workspace - other_bytes(p, which), 1);
         n = DMI_MAX(n, DMI_MIN((outer * column * BUFFERS + limit - 1) / limit, NARROW_PANELS));
@@ -85,7 +85,7 @@ static int64_t want_count(const void *context, int worker)
     return c.count > 0;
 }
 
-/* Panel `at` with all of k; dense, or where worker's cached replica has it. */
+/* Panel `at` with all of k: dense, or with the memory of the worker's cached replica. */
 static void want_region(const void *context, int worker, int64_t which, dmi_region *out)
 {
     (void)which;
@@ -108,7 +108,7 @@ static void want_other(const void *context, int worker, int64_t which, dmi_regio
     dmi_product_gathered(g->p, 1 - g->which, &c, out);
 }
 
-/* Brings to every worker with a region of c what it wants of operand `which`. after: the buffer is free. */
+/* Fetches what every worker with a region of c needs of operand `which`. after: the buffer is free. */
 static void bring(mover *g, int which,
                   void (*want)(const void *context, int worker, int64_t which, dmi_region *out), dmi_ref to,
                   const dmi_mark after, dmi_mark here)
@@ -165,7 +165,7 @@ static void multiply(mover *g, const dmi_matrix_ref *stay, dmi_ref ref, const dm
     }
 }
 
-/* Measured on H200: below that size slices of k are faster, for the first panel is waited for longer. */
+/* Measured on H200: below that size slices of k are faster, because the wait for the first panel is longer. */
 bool dmi_panels_pay(const dmi_product *p, int which)
 {
     int64_t outer = which == 0 ? p->m : p->n;

@@ -5,7 +5,7 @@
 
 enum { MEMORY_SHARE = 16 };
 
-/* Unless p->workspace says. On H200 slices of 800 indices of k cost a fifth of the product's time. */
+/* The default without p->workspace. On H200 slices of 800 indices of k cost a fifth of the product's time. */
 #define IN_FLIGHT (INT64_C(256) << 20)
 #define GPU_IN_FLIGHT (INT64_C(4) << 30)
 
@@ -320,7 +320,7 @@ static void end_in_place(dmi_product *p)
     }
 }
 
-/* What the temporary is brought to: c's own regions. */
+/* The destination of the temporary: c's own regions. */
 static int64_t received_count(const void *context, int worker)
 {
     return dmi_desc_region_count(context, worker);
@@ -343,7 +343,7 @@ void dmi_product_end(dmi_product *p)
     }
     dmi_ref acc = dmi_ref_work(p->acc_work, DMI_READ);
     dmi_region region;
-    /* Another layout: bring the temporary to where c's blocks are, then round once. */
+    /* Another layout: fetch the temporary to c's blocks, then round once. */
     dmi_ref received =
         dmi_ref_work(dmi_build_work(b, dmi_desc_local_count(p->user_c, b->me) * p->elem), DMI_WRITE);
     dmi_fetch fetch = {.src = p->c,

@@ -1,5 +1,5 @@
-/* c stays; slice after slice of k comes to it. Serves every layout. Workers begin at different slices, so that
- * not all of them ask the same owner at once. */
+/* The stationary algorithm. c stays; both operands are fetched to it, one slice of k after another. Serves
+ * every layout. Workers begin at different slices, so that they need different owners at once. */
 #include "ops/product/gemm.h"
 
 #include <string.h>
