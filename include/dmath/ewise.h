@@ -81,6 +81,7 @@
     X2(minimum)             /* NaN where an operand is NaN */                                                          \
     X2(maximum)             /* NaN where an operand is NaN */                                                          \
     X2(atan2)               /* the angle of (b, a), in [-pi, pi] */                                                    \
+    X2(hypot)               /* sqrt(a a + b b) without overflow */                                                     \
     X2(logaddexp)           /* log(e^a + e^b) */                                                                       \
     X2(copysign)            /* |a| with b's sign */                                                                    \
     X2(equal)               /* bool; complex too */                                                                    \
