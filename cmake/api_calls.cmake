@@ -41,9 +41,10 @@ foreach(file dmath dmath_mpi)
       endif()
     endforeach()
     string(REPLACE ";" ", " arguments "${arguments}")
+    string(REGEX REPLACE "_checked$" "" said ${name}) # behind the macro dm_read and others
     string(APPEND renames "#define dm_${name} dmi_api_${name}\n")
     string(APPEND calls "\ndm_status dmi_api_${name}(${parameters});\n"
-                        "dm_status dm_${name}(${parameters})\n{\n    dmi_api_begin(\"${name}\");\n"
+                        "dm_status dm_${name}(${parameters})\n{\n    dmi_api_begin(\"${said}\");\n"
                         "    return ${end}dmi_api_${name}(${arguments}));\n}\n")
   endforeach()
 endforeach()

@@ -19,8 +19,27 @@ static void handle(const dmi_error_handler *handler, dm_status status)
     free(text);
 }
 
+/* Does the text begin with the name of a call? */
+static bool names_a_call(const char *text)
+{
+    size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz_0123456789");
+    return length > 0 && strncmp(text + length, ": ", 2) == 0;
+}
+
+/* What is wrong with an argument names the call, wherever it was found. */
+static void name_call(dm_status status)
+{
+    const char *name = dmi_api_called();
+    bool argument = status == DM_ERR_ARG || status == DM_ERR_HANDLE || status == DM_ERR_SHAPE || status == DM_ERR_DTYPE ||
+                    status == DM_ERR_LAYOUT || status == DM_ERR_STATE;
+    if (name && argument && !names_a_call(dmi_error_text())) {
+        (void)dmi_fail(status, "%s: %s", name, dmi_error_text());
+    }
+}
+
 dm_status dmi_api_end(const dm_session *session, dm_status status)
 {
+    name_call(status);
     dmi_api_begin(NULL);
     if (status != DM_OK && session && session->on_error.call && !handling) {
         handle(&session->on_error, status);
@@ -30,6 +49,7 @@ dm_status dmi_api_end(const dm_session *session, dm_status status)
 
 dm_status dmi_api_end_start(const dm_config *config, dm_status status)
 {
+    name_call(status);
     dmi_api_begin(NULL);
     if (status != DM_OK && !handling) {
         dmi_error_handler handler = dmi_error_handler_of(config);

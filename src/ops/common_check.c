@@ -117,9 +117,15 @@ dm_status dmi_call_dims(dmi_call *call, const int *dims, int ndims)
     if (ndims < 1) {
         return dmi_fail(DM_ERR_ARG, "%s: ndims is %d: name the dims to reduce over, or pass NULL for all", name, ndims);
     }
+    if (ndims > DM_MAX_DIMS) {
+        return dmi_fail(DM_ERR_ARG, "%s: ndims is %d, and arrays have %d dims at most", name, ndims, DM_MAX_DIMS);
+    }
     for (int i = 0; i < ndims; i++) {
-        if (dims[i] < 0 || dims[i] >= DM_MAX_DIMS || (call->args.i[0] >> dims[i] & 1)) {
-            return dmi_fail(DM_ERR_ARG, "%s: dims[%d] is %d, out of range or named twice", name, i, dims[i]);
+        if (dims[i] < 0 || dims[i] >= DM_MAX_DIMS) {
+            return dmi_fail(DM_ERR_ARG, "%s: dims[%d] is %d, not 0 to %d", name, i, dims[i], DM_MAX_DIMS - 1);
+        }
+        if (call->args.i[0] >> dims[i] & 1) {
+            return dmi_fail(DM_ERR_ARG, "%s: dims[%d] is %d, which is named before", name, i, dims[i]);
         }
         call->args.i[0] |= 1 << dims[i];
     }

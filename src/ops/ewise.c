@@ -14,16 +14,19 @@ static dm_status submit(dm_session *session, int row, const dm_array *arrays)
 }
 
 #define CALL_1(name)                                                                                           \
+    _Static_assert(DMI_OPERANDS_##name == 1, "ewise.h and ewise.def disagree on the operands of " #name);      \
     dm_status dm_##name(dm_session *session, dm_array a, dm_array out)                                         \
     {                                                                                                          \
         return submit(session, DMI_EW_##name, (dm_array[]){a, out});                                           \
     }
 #define CALL_2(name)                                                                                           \
+    _Static_assert(DMI_OPERANDS_##name == 2, "ewise.h and ewise.def disagree on the operands of " #name);      \
     dm_status dm_##name(dm_session *session, dm_array a, dm_array b, dm_array out)                             \
     {                                                                                                          \
         return submit(session, DMI_EW_##name, (dm_array[]){a, b, out});                                        \
     }
 #define CALL_3(name)                                                                                           \
+    _Static_assert(DMI_OPERANDS_##name == 3, "ewise.h and ewise.def disagree on the operands of " #name);      \
     dm_status dm_##name(dm_session *session, dm_array a, dm_array b, dm_array c, dm_array out)                 \
     {                                                                                                          \
         return submit(session, DMI_EW_##name, (dm_array[]){a, b, c, out});                                     \

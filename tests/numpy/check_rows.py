@@ -64,7 +64,7 @@ FORMULAS = {
 # Not exact: how many units in the last place they may be off.
 ULPS = dict.fromkeys(["rsqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "logaddexp", "sin", "cos", "tan",
                       "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "pow",
-                      "sigmoid", "softplus", "lgamma"], 4)
+                      "sigmoid", "softplus", "lgamma", "hypot"], 4)
 ULPS["gamma"] = 16  # Python's own has that error
 ULPS["gelu"] = 700  # at -17.75, where erfc multiplies the error of its rounded argument
 # Rows whose integers stay integers; NumPy before 2.1 makes floats of some.

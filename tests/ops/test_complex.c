@@ -2,6 +2,8 @@
  * host's side is plain C on the two parts. */
 #include "support/npyfile.h"
 
+#include <complex.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -294,9 +296,72 @@ static void test_files(void **state)
     dmt_run(&(dmt_suite){.name = "complex_file", .cases = 20, .fn = file_case});
 }
 
+/* The reductions that take complex numbers, over rows, against C's own complex numbers. */
+static void check_reduction(dmt_case *c, const char *what, dm_array out, const double _Complex *want)
+{
+    dm_c128 got[ROWS];
+    DMT_OK(c, dm_array_read(c->session, out, NULL, NULL, got, 0));
+    for (int i = 0; i < ROWS; i++) {
+        double off = hypot(got[i].re - creal(want[i]), got[i].im - cimag(want[i]));
+        if (!(off <= 1e-5 * cabs(want[i]))) {
+            dmt_fail(c, "%s of row %d is %.17g %+.17gi, not %.17g %+.17gi", what, i, got[i].re, got[i].im,
+                     creal(want[i]), cimag(want[i]));
+        }
+    }
+    DMT_OK(c, dm_array_destroy(c->session, out));
+}
+
+static void reductions_case(dmt_case *c)
+{
+    dm_dtype dtype = dmt_chance(&c->random, 50) ? DM_C64 : DM_C128;
+    const int64_t rows[] = {ROWS};
+    const int dim = 1;
+    double _Complex prod[ROWS], mean[ROWS], sums[3][ROWS], count[ROWS];
+    dm_array x = make(c, dtype, 2, shape), out[6];
+    write_numbers(c, dtype, x);
+    for (int i = 0; i < ROWS; i++) {
+        prod[i] = 1;
+        mean[i] = sums[0][i] = sums[1][i] = sums[2][i] = count[i] = 0;
+        for (int k = 0; k < COLS; k++) {
+            dm_c128 v = number(i * COLS + k);
+            double _Complex z = v.re + v.im * I;
+            prod[i] *= z;
+            mean[i] += z / COLS;
+            count[i] += v.re != 0 || v.im != 0;
+            sums[0][i] += cabs(z);
+            sums[1][i] += v.re * v.re + v.im * v.im;
+            sums[2][i] = fmax(creal(sums[2][i]), cabs(z));
+        }
+        sums[1][i] = sqrt(creal(sums[1][i]));
+    }
+    for (int i = 0; i < 6; i++) {
+        out[i] = make(c, DM_C128, 1, rows);
+    }
+    DMT_OK(c, dm_prod(c->session, x, &dim, 1, out[0]));
+    DMT_OK(c, dm_mean(c->session, x, &dim, 1, out[1]));
+    DMT_OK(c, dm_count_nonzero(c->session, x, &dim, 1, out[2]));
+    DMT_OK(c, dm_norm(c->session, x, 1, &dim, 1, out[3]));
+    DMT_OK(c, dm_norm(c->session, x, 2, &dim, 1, out[4]));
+    DMT_OK(c, dm_norm(c->session, x, (double)INFINITY, &dim, 1, out[5]));
+    check_reduction(c, "the product", out[0], prod);
+    check_reduction(c, "the mean", out[1], mean);
+    check_reduction(c, "the count", out[2], count);
+    check_reduction(c, "norm 1", out[3], sums[0]);
+    check_reduction(c, "norm 2", out[4], sums[1]);
+    check_reduction(c, "the largest norm", out[5], sums[2]);
+    DMT_OK(c, dm_array_destroy(c->session, x));
+}
+
+static void test_reductions(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "complex_reductions", .cases = 60, .fn = reductions_case});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reductions),
         cmocka_unit_test(test_copies),   cmocka_unit_test(test_sums),     cmocka_unit_test(test_files),
         cmocka_unit_test(test_products), cmocka_unit_test(test_elements),
     };

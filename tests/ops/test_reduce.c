@@ -160,10 +160,10 @@ static void test_table(void **state)
     for (int i = DMI_REDUCTION_sum + 1; i < DMI_REDUCTIONS; i++) {
         bool known = false;
         for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
-            known = known || strcmp(rows[k].name, dmi_reductions[i].name) == 0;
+            known = known || (strcmp(rows[k].name, dmi_reductions[i].name) == 0 && dmt_reduction_named(rows[k].name));
         }
         if (!known) {
-            fail_msg("reduce.def has a row %s, whose values no test knows", dmi_reductions[i].name);
+            fail_msg("reduce.def has a row %s: tests/support/answers.c has no loop for it, or this file no row", dmi_reductions[i].name);
         }
     }
 }

@@ -32,6 +32,20 @@ enum {
     DMI_FORM_NONE
 };
 
+#define DMI_FORM_OPERANDS(form)                                                                                        \
+    ((form) == DMI_FORM_TERNARY || (form) == DMI_FORM_CHOOSE   ? 3                                                     \
+     : (form) == DMI_FORM_BINARY || (form) == DMI_FORM_COMPARE ? 2                                                     \
+     : (form) == DMI_FORM_NONE                                 ? 0                                                     \
+                                                               : 1)
+/* DMI_OPERANDS_<row>: how many operands it has. */
+enum {
+#define DMI_EW(name, form, domain, class, ...) DMI_OPERANDS_##name = DMI_FORM_OPERANDS(DMI_FORM_##form),
+#define DMI_EW_INNER DMI_EW
+#include "kernels/ewise/ewise.def"
+#undef DMI_EW
+#undef DMI_EW_INNER
+};
+
 enum { DMI_COLD, DMI_WARM, DMI_HOT };
 
 typedef struct dmi_ew_row {

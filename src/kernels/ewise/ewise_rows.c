@@ -5,11 +5,6 @@
 
 _Static_assert(DMI_EW_KINDS <= UINT8_MAX, "the number of a row is one byte in a program");
 
-#define DMI_FORM_OPERANDS(form)                                                                                \
-    ((form) == DMI_FORM_TERNARY || (form) == DMI_FORM_CHOOSE   ? 3                                             \
-     : (form) == DMI_FORM_BINARY || (form) == DMI_FORM_COMPARE ? 2                                             \
-     : (form) == DMI_FORM_NONE                                 ? 0                                             \
-                                                               : 1)
 const dmi_ew_row dmi_ew_rows[DMI_EW_ROWS] = {
 #define DMI_EW(name, form, domain, class, ...)                                                                 \
     {#name, DMI_FORM_##form, DMI_FORM_OPERANDS(DMI_FORM_##form), DMI_DOMAIN_##domain, DMI_##class, false},
