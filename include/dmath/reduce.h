@@ -6,7 +6,7 @@
  * Shapes: out has x's shape without those dims, or with 1 in their place. Layouts: any, mixed freely.
  * Types: x may have any type that the line takes; the result is converted to out's type as dm_copy converts.
  * Blocking: none. x and out may not overlap.
- * Errors: DM_ERR_SHAPE, DM_ERR_DTYPE (no such reduction of this type), DM_ERR_ARG (dims, ndims), DM_ERR_OVERLAP.
+ * Errors: DM_ERR_SHAPE, DM_ERR_DTYPE (no such reduction of this type), DM_ERR_ARG (dims, ndims; order, correction), DM_ERR_OVERLAP.
  * Cost: x is read once. A worker sends what it has found for each element of out to the workers that hold it: one element
  * of x's type for min, max, any and all, 8 bytes for prod, norm and count_nonzero, 16 for argmin, argmax and logsumexp, 24
  * for var and std. None move where the reduced dims are not split and out lies as x does. The sum is dm_sum

@@ -150,9 +150,13 @@ static dm_status submit(request *q, dm_session *session, dm_array out)
         return status;
     }
     dmi_map_builder *map = &q->expr.map;
+    dmi_map_value *value = &q->expr.value;
+    if (q->expr.reduction && dmi_reduce_in_floats(q->expr.reduction->row, q->expr.reduction->scaled, value->dtype) &&
+        (value->at & DMI_AT_KIND) != DMI_AT_INPUT) { /* of an array alone: dmi_reduce_plan */
+        *value = dmi_map_cast(map, *value, DM_F64);
+    }
     /* Elements that are reduced are not rounded before. */
-    dmi_map_result(map, q->expr.value,
-                   q->expr.reduction ? dmi_dtype_carrier(q->expr.value.dtype) : h->desc.dtype);
+    dmi_map_result(map, *value, q->expr.reduction ? dmi_dtype_carrier(value->dtype) : h->desc.dtype);
     if (map->full) {
         return dmi_fail(DM_ERR_ARG, "map: the expression is too long: it takes too many %s", map->full);
     }

@@ -125,6 +125,14 @@ dm_status dmi_reduce_check(dmi_call *call)
     if (status != DM_OK) {
         return status;
     }
+    int64_t elements = 1;
+    for (int d = 0; d < x.ndim; d++) { /* as of an array: so many have no places */
+        if (!dmi_mul_fits(elements, DMI_MAX(x.extent[d], 1), &elements) || elements > DMI_LAYOUT_MOST) {
+            char text[192];
+            return dmi_fail(DM_ERR_SHAPE, "%s: the operands broadcast to %s, which is too large", dmi_call_name(call),
+                            dmi_shape_text(&x, text));
+        }
+    }
     double n = elements_of(call, &x);
     bool start = row == DMI_REDUCTION_min || row == DMI_REDUCTION_max || row == DMI_REDUCTION_argmin ||
                  row == DMI_REDUCTION_argmax;
@@ -139,6 +147,9 @@ dm_status dmi_reduce_check(dmi_call *call)
     if (call->args.i[DMI_REDUCE_SCALE]) {
         dmi_number *scale = &call->number[call->args.i[DMI_REDUCE_SCALE] - 1];
         double less = n - scale->re;
+        if (scale->re != scale->re) {
+            return dmi_fail(DM_ERR_ARG, "%s: correction is NaN", dmi_call_name(call));
+        }
         *scale = dmi_number_of(1 / (less > 0 ? less : 0));
     }
     return DM_OK;
@@ -188,6 +199,10 @@ dm_status dmi_reduce_plan(dmi_builder *b, const dmi_call *call)
         memcpy(&program, call->tail, (size_t)call->tail_key);
         r.program = &program;
         r.made = (dm_dtype)call->args.i[DMI_REDUCE_MADE];
+    } else if (dmi_reduce_in_floats(r.row, scale, in[0].desc->dtype)) {
+        status = dmi_program_of("f64(x)", 1, &in[0].desc->dtype, DM_F64, &program);
+        r.program = &program;
+        r.made = DM_F64;
     }
-    return dmi_plan_reduce(b, &r);
+    return status == DM_OK ? dmi_plan_reduce(b, &r) : status;
 }

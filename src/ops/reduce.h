@@ -8,4 +8,10 @@ enum {
     DMI_REDUCE_SCALE    /* 0: none. k: 1 / (n - correction) of n elements; number[k - 1] is the correction */
 };
 
+/* The mean of integers whose sum 64 bits may not hold is that of their values in f64. */
+static inline bool dmi_reduce_in_floats(int row, bool scaled, dm_dtype dtype)
+{
+    return row == DMI_REDUCTION_sum && scaled && (dtype == DM_I64 || dtype == DM_U64);
+}
+
 #endif

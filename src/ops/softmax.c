@@ -16,7 +16,11 @@ dm_status dmi_softmax_check(dmi_call *call)
     const dmi_desc *x = &call->operand[0].desc;
     dm_status status = dmi_check_same_shape(call, 0, 1);
     if (status == DM_OK && dmi_acc_for(DMI_REDUCTION_max, x->dtype) < 0) {
-        status = dmi_fail(DM_ERR_DTYPE, "softmax: does not take %s", dmi_dtype_name(x->dtype));
+        status = dmi_fail(DM_ERR_DTYPE, "softmax: does not take x of %s", dmi_dtype_name(x->dtype));
+    }
+    if (status == DM_OK && !dmi_dtype_is_float(call->operand[1].desc.dtype)) {
+        status = dmi_fail(DM_ERR_DTYPE, "softmax: out has dtype %s, and must be a float",
+                          dmi_dtype_name(call->operand[1].desc.dtype));
     }
     status = status == DM_OK ? dmi_check_dims(call, x) : status;
     return status == DM_OK ? dmi_check_overlap(call, 0, 1, true) : status;

@@ -265,6 +265,18 @@ static int first_sender(const dmi_partials *s, int receiver)
     return out->replicas > 1 && out->position[receiver] >= 0 ? out->position[receiver] % out->group : receiver;
 }
 
+/* Whose accumulators come to a receiver in a round: of the replica of x that serves it, counted by places in the replica, so
+ * that it is the same order of elements whichever replica that is. */
+static int sender_in(const dmi_partials *s, int receiver, int round)
+{
+    const dmi_layout *x = s->x->layout;
+    int place = first_sender(s, receiver) + round;
+    if (x->kind != DMI_LAYOUT_GRID) {
+        return place % s->b->profile->workers;
+    }
+    return round < x->group ? x->workers[dmi_fetch_replica(s->x, receiver) * x->group + place % x->group] : -1;
+}
+
 /* Elements of out that this worker makes. */
 static int64_t made_here(const dmi_partials *s, int chunk)
 {
@@ -283,16 +295,14 @@ static int64_t made_here(const dmi_partials *s, int chunk)
 static void collect(dmi_partials *s, int chunk, int64_t at, const dmi_mark summed, dmi_mark added)
 {
     int workers = s->b->profile->workers, me = s->b->me;
-    int mine = dmi_layout_replica(s->x->layout, me), serves_me = dmi_fetch_replica(s->x, me);
     for (int t = 0; t < workers && !s->b->failed; t++) {
         dmi_build_round(s->b);
-        int from = (first_sender(s, me) + t) % workers;
-        if (dmi_layout_replica(s->x->layout, from) == serves_me) {
+        int from = sender_in(s, me, t);
+        if (from >= 0) {
             each_share(s, from, me, chunk, at, from == me ? summed : NULL);
         }
         for (int to = 0; to < workers; to++) {
-            if (to != me && (first_sender(s, to) + t) % workers == me && mine >= 0 &&
-                dmi_fetch_replica(s->x, to) == mine) {
+            if (to != me && sender_in(s, to, t) == me) {
                 each_share(s, me, to, chunk, 0, summed);
             }
         }

@@ -178,6 +178,39 @@ static void overlap_case(dmt_case *c)
     dmt_operand_unchanged(c, x);
 }
 
+/* Copies of out that are made from different replicas of x: numbers whose sum depends on the order of additions. */
+static void copies_case(dmt_case *c)
+{
+    static const double numbers[] = {0x1p60, -0x1p60, 1}; /* a worker's two rows have one, and a 0 */
+    int order[3];
+    const int64_t shape[] = {6, 2}, width[] = {2};
+    dmt_host *x = dmt_host_make(&c->scratch, DM_F32, 2, shape), *out = dmt_host_make(&c->scratch, DM_F64, 1, width);
+    dmt_host *bound = dmt_host_copy(&c->scratch, out);
+    for (int64_t column = 0; column < 2; column++) {
+        dmt_shuffle(&c->random, 3, order);
+        for (int i = 0; i < 3; i++) {
+            x->v[4 * i + column] = numbers[order[i]];
+        }
+    }
+    for (int64_t i = 0; i < out->count; i++) {
+        bound->v[i] = INFINITY;
+    }
+    dm_layout rows = {.size = sizeof rows, .grid = {3, 1}, .replicas = 2};
+    dm_layout copies = {.size = sizeof copies, .grid = {2}, .replicas = 3};
+    dmt_operand *from = dmt_operand_plain(c, "x", x, &rows, "rows of 3 workers, twice");
+    dmt_operand *to = dmt_operand_plain(c, "out", out, &copies, "2 workers, three times");
+    to->layout.layout = copies; /* its copies are compared */
+    to->layout.use = &to->layout.layout;
+    DMT_OK(c, dm_sum(c->session, from->array, (int[]){0}, 1, 1, 0, to->array));
+    dmt_operand_check(c, to, out, bound);
+}
+
+static void test_copies(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "sum_copies", .cases = 60, .fn = copies_case, .workers = 6, .each = true});
+}
+
 static void test_sum(void **state)
 {
     (void)state;
@@ -206,6 +239,7 @@ static void test_overlap(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_copies),
         cmocka_unit_test(test_sum),
         cmocka_unit_test(test_cancelling),
         cmocka_unit_test(test_many_ones),
