@@ -82,9 +82,9 @@ if(TARGET dmath_tool AND NOT DMATH_HAVE_CUDA)
   set(far -O pretend_hosts=2,log=info)
   robust_job(cuda_mpi "status:0:transport cuda_mpi" ${run} N=3 ${bench} ${far})
   robust_job(cuda_mpi_no "status:0:transport staged" ${run} N=3 -x DMATH_EMULATED_CUDA_MPI=0 ${bench} ${far})
-  robust_job(cuda_mpi_no_forced "status:1:transport=cuda_mpi, but the MPI library does not say" ${run} N=3
+  robust_job(cuda_mpi_no_forced "status:1:transport=cuda_mpi, but the MPI library does not report" ${run} N=3
              -x DMATH_EMULATED_CUDA_MPI=0 ${bench} -t cuda_mpi)
-  robust_job(cuda_mpi_wrong "status:0:came out wrong: blocks between GPUs pass through host memory" ${run} N=1 ${bench}
+  robust_job(cuda_mpi_wrong "status:0:came out wrong: payloads between GPUs pass through host memory" ${run} N=1 ${bench}
              ${far} : ${wrong} : N=1 $<TARGET_FILE:dmath-worker>)
   robust_job(cuda_mpi_wrong_forced "status:1:transport=cuda_mpi, but rank 2 .* MPI says .* came out wrong" ${run} N=1 ${bench}
              -t cuda_mpi : ${wrong} : N=1 $<TARGET_FILE:dmath-worker>)

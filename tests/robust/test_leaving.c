@@ -242,7 +242,7 @@ static void test_handlers_of_exit(void **state)
             continue;
         }
         assert_int_equal(status, 3);
-        if (!strstr(text, gpus && early ? "ERR_STATE: the program is ending. Call dm_finalize" : "OK: ")) {
+        if (!strstr(text, gpus && early ? "ERR_STATE: finalize: the program is ending. Call dm_finalize" : "OK: ")) {
             fail_msg("%s, %s: %s", where, early ? "early" : "late", text);
         }
     }
