@@ -64,8 +64,9 @@ static void known_case(dmt_case *c)
 /* options: of the sessions; NULL: the environment forces the algorithm. */
 static void run_forced(const char *algorithm, const char *options)
 {
-    dmt_forced forced = {.algorithm = algorithm};
+    dmt_forced forced = {.algorithm = algorithm ? algorithm : "auto"};
     char name[80];
+    algorithm = forced.algorithm;
     bool aligned = is(algorithm, "fused") || is(algorithm, "panels");
     dmt_suite suite = {.name = name, .options = options, .user = &forced};
     snprintf(name, sizeof name, "gemm_%s_known", algorithm);

@@ -27,6 +27,13 @@ static const char *element_type(int dtype)
     return dtype >= 0 && dtype < DMI_COUNT(name) ? name[dtype] : NULL;
 }
 
+/* The same for what dmi_map_has_source has found to have one. */
+static const char *known_type(int dtype)
+{
+    const char *type = element_type(dtype);
+    return type ? type : "void";
+}
+
 static const char *carrier_type(int dtype)
 {
     return dtype == DM_BOOL ? "unsigned char" : element_type(dtype);
@@ -189,9 +196,9 @@ char *dmi_map_source(const dmi_map *d)
     fprintf(to, " };\n");
     fputs(dmi_map_text, to);
     for (int i = 0; i < d->program.inputs; i++) {
-        fprintf(to, "typedef %s in_type_%d;\n", element_type((int)d->dtype[i]), i);
+        fprintf(to, "typedef %s in_type_%d;\n", known_type((int)d->dtype[i]), i);
     }
-    fprintf(to, "typedef %s out_type;\n\n", element_type((int)d->dtype[d->program.inputs]));
+    fprintf(to, "typedef %s out_type;\n\n", known_type((int)d->dtype[d->program.inputs]));
     write_program(to, d);
     write_kernels(to, d);
     bool whole = !ferror(to);
