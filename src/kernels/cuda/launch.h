@@ -23,7 +23,7 @@ typedef struct dmi_cuda_divisor {
 typedef struct dmi_cuda_box {
     uint32_t items;
     int ndim;
-    dmi_cuda_divisor chunks; /* blocks for a row of the innermost dim; extent 0: blocks do not keep to rows */
+    dmi_cuda_divisor chunks; /* thread blocks for a row of the innermost dim; extent 0: they do not keep to rows */
     dmi_cuda_divisor extent[DMI_CUDA_DIMS];
     int64_t stride[DMI_CUDA_SIDES][DMI_CUDA_DIMS];
 } dmi_cuda_box;
@@ -139,7 +139,7 @@ typedef struct dmi_cuda_reduce {
     uint32_t tail; /* along: elements of a row beyond its groups, from tail_at on */
     int64_t tail_at;
     uint32_t team;  /* threads side by side on the results' groups (across) or on one result (along) */
-    uint32_t parts; /* every result is summed in so many parts */
+    uint32_t parts; /* partial sums of each result */
     uint32_t items_per_part;
     int64_t results; /* elements between parts in `sums` */
     dm_dtype dtype;  /* not complex: a complex array is one of its parts */

@@ -1,6 +1,6 @@
 /* Sums over dims. `along`: a team of threads on a result, side by side on the elements that are summed.
  * `across`: a thread on a group of neighbouring results, and several such rows of threads, each with a share of
- * the elements. A result may be summed in parts by several blocks; `join` adds these up. All orders are fixed.
+ * the elements. Several thread blocks may make partial sums of one result, which `join` adds up. All orders are fixed.
  */
 #include "kernels/reduce/sums.cuh"
 
@@ -116,7 +116,7 @@ static __global__ void __launch_bounds__(THREADS)
             }
             add_rows(s, v, valid);
         }
-        if (rows == 1) { /* the block's results lie together: written side by side */
+        if (rows == 1) { /* the thread block's results lie together: written side by side */
             const uint32_t first = result - x, count = DMI_MIN(p.team, p.kept.items - first) * N;
             S *place = (S *)sums + part * p.results + (int64_t)first * N;
             __syncthreads();

@@ -1,12 +1,12 @@
-/* dmi_reduce on CUDA: which form, in how many parts, and the parts' sums in the queue's workspace. */
+/* dmi_reduce on CUDA: along or across, in how many partial sums, which are in the queue's workspace. */
 #include "kernels/box/convert.h"
 #include "kernels/cuda/launch.h"
 #include <assert.h>
 #include <cuda_runtime_api.h>
 
 enum { IN = 0, ACC = 1, PLACE = 1 };
-/* Blocks that fill a device, whichever it is: the number of parts, and so the order of a sum, is to depend on
- * the descriptor alone. LEAST_GROUPS: elements, in groups, that a thread has at least of a part. */
+/* FULL: thread blocks that fill any device. The number of partial sums, and so the order of a sum, depends on the descriptor
+ * alone. LEAST_GROUPS: groups of elements that a thread has at least of a partial sum. */
 enum { FULL = 2048, LEAST_GROUPS = 8, WARP = 32, LONG_ROW = 1024, ROW = 256, FEW_RESULTS = 8192, FEW_ROWS = 8 };
 
 typedef struct reduce_job {
@@ -34,7 +34,7 @@ static int64_t power_of_two(int64_t least, int64_t most)
     return p;
 }
 
-/* Threads side by side; in how many parts a result is summed: as many as fill the device, each of some size. */
+/* Threads side by side, and partial sums of a result: as many as fill the device, each of some size. */
 static void choose_shape(dmi_cuda_reduce *p)
 {
     int64_t items = p->summed.items, kept = p->kept.items, blocks = FULL, rows = 1, parts = 1;

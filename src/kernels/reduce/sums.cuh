@@ -228,7 +228,7 @@ static __device__ __forceinline__ sum_i64 finished(sum_i64 a)
     return a;
 }
 
-/* That of the lane `by` further on. */
+/* That of the warp lane `by` further on. */
 static __device__ __forceinline__ sum_f64 shuffled(sum_f64 a, int by)
 {
     return {__shfl_down_sync(0xffffffffu, a.s, by)};
