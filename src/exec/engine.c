@@ -242,6 +242,21 @@ dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_allocati
     return status;
 }
 
+dmi_instance *dmi_instance_create(int operands)
+{
+    /* In the order of their alignment. */
+    size_t n = (size_t)operands, each = sizeof(dmi_hazard) + sizeof(dmi_desc) + sizeof(dmi_memory *) + 2;
+    dmi_instance *inst = calloc(1, sizeof *inst + n * each);
+    if (inst) {
+        inst->use = (dmi_hazard *)(void *)(inst + 1);
+        inst->desc = (dmi_desc *)(void *)(inst->use + n);
+        inst->memory = (dmi_memory **)(void *)(inst->desc + n);
+        inst->mode = (uint8_t *)(void *)(inst->memory + n);
+        inst->whole = (bool *)(void *)(inst->mode + n);
+    }
+    return inst;
+}
+
 /* --- enqueueing ------------------------------------------------------------------------------------------- */
 
 /* Does the kernel itself wait for EXPECTs? */

@@ -39,13 +39,13 @@ typedef struct dmi_instance { /* a command in flight */
     dmi_plan *plan;
     uint64_t command;
     int op, noperand;
-    dmi_memory *memory[DMI_MAX_OPERANDS];
-    uint8_t mode[DMI_MAX_OPERANDS];
-    dmi_desc desc[DMI_MAX_OPERANDS]; /* for error texts; layout NULL: not known here */
-    bool whole[DMI_MAX_OPERANDS]; /* a clean write makes all of this memory valid again */
+    dmi_memory **memory; /* of each operand, as what follows */
+    uint8_t *mode;
+    dmi_desc *desc; /* for error texts; layout NULL: not known here */
+    bool *whole; /* a clean write makes all of this memory valid again */
     dmi_allocation *work;         /* [plan->nwork] */
     dmi_stamp *work_use;          /* [plan->nwork] last use, for the pool */
-    dmi_hazard use[DMI_MAX_OPERANDS]; /* by this command */
+    dmi_hazard *use; /* by this command */
     dmi_stamp base, end;
     void *user;                   /* the caller's memory (master; workers of the same process) */
     int numbers;
@@ -60,6 +60,8 @@ typedef struct dmi_instance { /* a command in flight */
     atomic_uint_fast64_t culprit; /* failed: the command that failed first, this one or one before it */
     struct dmi_instance *next;    /* in order of commands */
 } dmi_instance;
+/* Zeros, with room for so many operands; NULL: no memory. Ends with free(). */
+dmi_instance *dmi_instance_create(int operands);
 
 typedef struct dmi_queued_step {
     const dmi_step *step;

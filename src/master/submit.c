@@ -216,7 +216,7 @@ static dm_status take_part(dmi_session *s, const dmi_call *call, void *user)
     if (status != DM_OK) {
         return status;
     }
-    dmi_instance *inst = calloc(1, sizeof *inst);
+    dmi_instance *inst = dmi_instance_create(call->noperand);
     dmi_allocation *work = calloc((size_t)plan->nwork + 1, sizeof *work + sizeof(dmi_stamp));
     if (!inst || !work) {
         free(inst);

@@ -87,7 +87,7 @@ static dm_status make_command(dmi_worker *w, const dmi_op_frame *f, dmi_instance
     dmi_call call;
     bool reused = false;
     bool planted = planted_fault(w);
-    dmi_instance *inst = planted ? NULL : calloc(1, sizeof *inst);
+    dmi_instance *inst = planted ? NULL : dmi_instance_create(f->noperand);
     dm_status status =
         inst ? DM_OK : dmi_fail(DM_ERR_NOMEM, "%sno memory for a command", planted ? "planted fault: " : "");
     if (status == DM_OK && !make_call(w, f, &call, inst)) {
