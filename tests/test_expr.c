@@ -160,7 +160,7 @@ static void test_names_and_limits(void **state)
 {
     (void)state;
     dmi_expr_variable many[12];
-    char text[9000], name[12][4];
+    char text[9000], name[12][16];
     const dmi_expr_variable twice[] = {names[0], names[0]}, wrong[] = {{.name = "2x"}},
                             nothing[] = {{.name = NULL}}, constant[] = {{.name = "pi"}};
     expect_refused(2, names, "x", "y is given, but");
