@@ -56,8 +56,8 @@ dm_status dm_norm(dm_session *session, dm_array x, double order, const int *dims
     return submit(session, "norm", row, NO_SCALE, 0, x, dims, ndims, out);
 }
 
-/* The shape that the inputs broadcast to, and the first of them that has it; NULL: none has. */
-static const dmi_desc *find_frame(const dmi_call *call, dmi_desc *shape)
+/* The shape that the inputs broadcast to. */
+static void join_shapes(const dmi_call *call, dmi_desc *shape)
 {
     *shape = (dmi_desc){0};
     for (int i = 0; i < call->noperand - 1; i++) {
@@ -73,13 +73,6 @@ static const dmi_desc *find_frame(const dmi_call *call, dmi_desc *shape)
             *extent = *extent == 1 ? x->extent[d] : *extent;
         }
     }
-    for (int i = 0; i < call->noperand - 1; i++) {
-        const dmi_desc *x = &call->operand[i].desc;
-        if (x->ndim == shape->ndim && memcmp(x->extent, shape->extent, sizeof x->extent) == 0) {
-            return x;
-        }
-    }
-    return NULL;
 }
 
 /* How many elements each result has. */
@@ -113,7 +106,7 @@ dm_status dmi_reduce_check(dmi_call *call)
 {
     int out = call->noperand - 1, row = call->args.i[DMI_REDUCE_ROW];
     dmi_desc x;
-    (void)find_frame(call, &x);
+    join_shapes(call, &x);
     call->operand[out].mode = DMI_WRITE;
     dm_status status = dmi_check_reduced(call, &x, out);
     for (int i = 0; i < out && status == DM_OK; i++) {
@@ -155,30 +148,12 @@ dm_status dmi_reduce_check(dmi_call *call)
     return DM_OK;
 }
 
-/* Where the elements of an expression are made: where an input of their shape is, else dealt out by the default. */
-static dm_status find_place(dmi_builder *b, const dmi_call *call, dmi_desc *place)
-{
-    dmi_layout_spec spec;
-    const dmi_layout *layout;
-    dmi_desc shape;
-    const dmi_desc *frame = find_frame(call, &shape);
-    if (frame) {
-        *place = *frame;
-        return DM_OK;
-    }
-    dmi_layout_default(shape.ndim, shape.extent, dmi_dtype_bytes(DM_F64), b->profile->workers, &spec);
-    dm_status status = dmi_build_layout(b, &spec, &layout);
-    if (status == DM_OK) {
-        *place = dmi_desc_whole(DM_F64, layout, 0);
-    }
-    return status;
-}
-
 dm_status dmi_reduce_plan(dmi_builder *b, const dmi_call *call)
 {
     int inputs = call->noperand - 1, random = dmi_randoms_of(call), scale = call->args.i[DMI_REDUCE_SCALE];
     dm_status status;
     dmi_desc like = {0};
+    bool own;
     dmi_value in[DMI_MAP_INPUTS], out = dmi_value_operand(call, inputs);
     dmi_map_program program = {0};
     dmi_reducing r = {.row = call->args.i[DMI_REDUCE_ROW],
@@ -190,7 +165,7 @@ dm_status dmi_reduce_plan(dmi_builder *b, const dmi_call *call)
     for (int i = 0; i < inputs; i++) {
         in[i] = dmi_value_operand(call, i);
     }
-    status = random ? find_place(b, call, &like) : DM_OK;
+    status = random ? dmi_build_frame(b, inputs, in, DM_F64, &like, &own) : DM_OK;
     if (status != DM_OK || b->failed) {
         return status;
     }

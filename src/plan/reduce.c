@@ -110,25 +110,24 @@ static dmi_load load_of(const dmi_partials *s, const elements *e)
     return load;
 }
 
-/* The layout of the program's elements: that of an input of the full shape, else the default. */
-static dm_status find_frame(dmi_builder *b, const dmi_reducing *r, dmi_desc *frame, bool *own)
+dm_status dmi_build_frame(dmi_builder *b, int inputs, const dmi_value *in, dm_dtype dtype, dmi_desc *frame, bool *own)
 {
     int ndim = 0;
     int64_t extent[DM_MAX_DIMS];
-    for (int i = 0; i < r->inputs; i++) {
-        ndim = DMI_MAX(ndim, r->in[i].desc->ndim);
+    for (int i = 0; i < inputs; i++) {
+        ndim = DMI_MAX(ndim, in[i].desc->ndim);
     }
     for (int d = 0; d < ndim; d++) {
         extent[d] = 1;
-        for (int i = 0; i < r->inputs; i++) {
-            const dmi_desc *x = r->in[i].desc;
+        for (int i = 0; i < inputs; i++) {
+            const dmi_desc *x = in[i].desc;
             int xd = d - (ndim - x->ndim);
             extent[d] = xd >= 0 && x->extent[xd] != 1 ? x->extent[xd] : extent[d];
         }
     }
     *own = true;
-    for (int i = 0; i < r->inputs; i++) {
-        const dmi_desc *x = r->in[i].desc;
+    for (int i = 0; i < inputs; i++) {
+        const dmi_desc *x = in[i].desc;
         if (x->ndim == ndim && memcmp(x->extent, extent, (size_t)ndim * sizeof *extent) == 0) {
             *frame = *x;
             *own = false;
@@ -138,14 +137,14 @@ static dm_status find_frame(dmi_builder *b, const dmi_reducing *r, dmi_desc *fra
     if (*own) {
         dmi_layout_spec spec;
         const dmi_layout *layout;
-        dmi_layout_default(ndim, extent, dmi_dtype_bytes(r->made), b->profile->workers, &spec);
+        dmi_layout_default(ndim, extent, dmi_dtype_bytes(dtype), b->profile->workers, &spec);
         dm_status status = dmi_build_layout(b, &spec, &layout);
         if (status != DM_OK) {
             return status;
         }
-        *frame = dmi_desc_whole(r->made, layout, 0);
+        *frame = dmi_desc_whole(dtype, layout, 0);
     }
-    frame->dtype = r->made;
+    frame->dtype = dtype;
     return DM_OK;
 }
 
@@ -185,7 +184,7 @@ dm_status dmi_plan_reduce(dmi_builder *b, const dmi_reducing *r)
     dmi_desc frame;
     bool own = false;
     int acc = dmi_acc_for(r->row, r->program ? r->made : r->in[0].desc->dtype);
-    dm_status status = r->program ? find_frame(b, r, &frame, &own) : DM_OK;
+    dm_status status = r->program ? dmi_build_frame(b, r->inputs, r->in, r->made, &frame, &own) : DM_OK;
     if (status != DM_OK || b->failed) {
         return status;
     }
