@@ -49,7 +49,7 @@ void dmi_plan_randoms(dmi_builder *b, const dmi_call *call, const dmi_desc *like
     desc->dtype = dtype;
     int64_t elements = b->me < b->profile->workers ? dmi_layout_shard_count(like->layout, b->me) : 0;
     for (int i = 0; i < count; i++) {
-        int work = dmi_build_kept(b, elements * dmi_dtype_bytes(dtype));
+        int work = dmi_build_work(b, elements * dmi_dtype_bytes(dtype));
         value[i] = (dmi_value){.desc = desc, .ref = dmi_ref_work(work, DMI_READ)};
         fill(b, call->args.i[FIRST + 1 + i], &value[i]);
     }

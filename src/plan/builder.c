@@ -43,7 +43,7 @@ dm_status dmi_build_layout(dmi_builder *b, const dmi_layout_spec *spec, const dm
 
 void dmi_build_end(dmi_builder *b)
 {
-    free(b->work_phase);
+    free(b->phase_end);
     for (; b->layouts; b->layouts = b->layouts->next) {
         dmi_layout_destroy(b->layouts->layout);
     }
@@ -60,16 +60,9 @@ int dmi_build_work(dmi_builder *b, int64_t bytes)
             return 0;
         }
         plan->work_bytes = grown;
-        int *phases = realloc(b->work_phase, (size_t)room * sizeof *phases);
-        if (!phases) {
-            b->failed = true;
-            return 0;
-        }
-        b->work_phase = phases;
         b->work_room = room;
     }
     plan->work_bytes[plan->nwork] = bytes;
-    b->work_phase[plan->nwork] = b->phases;
     return plan->nwork++;
 }
 

@@ -1,6 +1,6 @@
 /* Ops made of several planners. Each plans in a phase of its own. Within a phase its marks say who waits for whom. Between
- * phases the waits follow from what steps read and write, as between commands. And what only one phase works with takes
- * the memory of what only another did.
+ * phases the waits follow from what steps read and write, as between commands. Workspaces that are never used in the same
+ * phases share memory.
  *
  * This cannot block: a step waits for steps of earlier phases of the same worker. What those wait for, at this worker or
  * another, belongs to the same phase or to an earlier one. */
@@ -9,80 +9,109 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEPT = -1 };
-
 void dmi_build_phase(dmi_builder *b)
 {
-    if (b->phases == DMI_PHASES) {
-        b->failed = true; /* no op has so many */
-        return;
+    if (b->phases == b->phase_room) {
+        int room = b->phase_room ? 2 * b->phase_room : 8;
+        int *grown = realloc(b->phase_end, (size_t)room * sizeof *grown);
+        if (!grown) {
+            b->failed = true;
+            return;
+        }
+        b->phase_end = grown;
+        b->phase_room = room;
     }
     b->phase_end[b->phases++] = b->plan->nstep;
 }
 
-int dmi_build_kept(dmi_builder *b, int64_t bytes)
+static int end_of_phase(const dmi_builder *b, int phase)
 {
-    int work = dmi_build_work(b, bytes);
-    if (!b->failed) {
-        b->work_phase[work] = KEPT;
-    }
-    return work;
+    return phase < b->phases ? b->phase_end[phase] : b->plan->nstep;
 }
 
-/* The largest workspace of a phase that has no place yet; -1: all have. */
-static int largest(const dmi_builder *b, int phase, const int *place)
+/* A workspace: the first and the last phase that uses it, and the place that it gets. */
+typedef struct workspace {
+    int number, first, last, place;
+    int64_t bytes;
+} workspace;
+
+static void find_lifetimes(const dmi_builder *b, workspace *work)
 {
-    int best = -1;
-    for (int w = 0; w < b->plan->nwork; w++) {
-        if (b->work_phase[w] == phase && place[w] < 0 &&
-            (best < 0 || b->plan->work_bytes[w] > b->plan->work_bytes[best])) {
-            best = w;
+    const dmi_plan *plan = b->plan;
+    for (int w = 0; w < plan->nwork; w++) {
+        work[w] = (workspace){.number = w, .first = b->phases, .bytes = plan->work_bytes[w]};
+    }
+    for (int phase = 0, i = 0; phase <= b->phases; phase++) {
+        for (; i < end_of_phase(b, phase); i++) {
+            for (int r = 0; r < plan->step[i].nref; r++) {
+                const dmi_ref *ref = &plan->step[i].ref[r];
+                if (ref->kind == DMI_REF_WORK) {
+                    work[ref->index].first = DMI_MIN(work[ref->index].first, phase);
+                    work[ref->index].last = phase;
+                }
+            }
         }
     }
-    return best;
 }
 
-/* Which workspaces share memory: the largest of each phase, the second of each, and so on. bytes: of the places. Returns
- * how many there are. */
-static int choose_places(const dmi_builder *b, int *place, int64_t *bytes)
+static int larger_first(const void *a, const void *b)
 {
-    int count = 0, kept;
-    for (int w = 0; w < b->plan->nwork; w++) {
-        place[w] = -1;
-        if (b->work_phase[w] == KEPT) {
-            bytes[count] = b->plan->work_bytes[w];
-            place[w] = count++;
+    const workspace *x = a, *y = b;
+    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : x->number - y->number;
+}
+
+static bool is_free(const workspace *work, int count, int place, const workspace *w)
+{
+    for (int i = 0; i < count; i++) {
+        if (work[i].place == place && work[i].first <= w->last && w->first <= work[i].last) {
+            return false;
         }
     }
-    kept = count;
-    for (int phase = 0; phase <= b->phases; phase++) {
-        int next = kept;
-        for (int w; (w = largest(b, phase, place)) >= 0; next++) {
-            bytes[next] = DMI_MAX(next < count ? bytes[next] : 0, b->plan->work_bytes[w]);
-            place[w] = next;
-            count = DMI_MAX(count, next + 1);
+    return true;
+}
+
+/* Which workspaces share memory: from the largest to the smallest, each takes the first place that is free as long as it
+ * lives. bytes: of the places. Returns how many there are. */
+static int choose_places(workspace *work, int count, int64_t *bytes)
+{
+    int places = 0;
+    qsort(work, (size_t)count, sizeof *work, larger_first);
+    for (int i = 0; i < count; i++) {
+        int place = 0;
+        while (place < places && !is_free(work, i, place, &work[i])) {
+            place++;
         }
+        if (place == places) {
+            bytes[places++] = work[i].bytes;
+        }
+        work[i].place = place;
     }
-    return count;
+    return places;
 }
 
 static void share_workspace(dmi_builder *b)
 {
     dmi_plan *plan = b->plan;
-    int *place = dmi_build_alloc(b, ((size_t)plan->nwork + 1) * sizeof *place);
-    int64_t *bytes = dmi_build_alloc(b, ((size_t)plan->nwork + 1) * sizeof *bytes);
-    if (!place || !bytes || plan->nwork == 0) {
-        return;
-    }
-    int count = choose_places(b, place, bytes);
-    memcpy(plan->work_bytes, bytes, (size_t)count * sizeof *bytes);
-    plan->nwork = count;
-    for (int i = 0; i < plan->nstep; i++) {
-        for (int r = 0; r < plan->step[i].nref; r++) {
-            dmi_ref *ref = &plan->step[i].ref[r];
-            ref->index = ref->kind == DMI_REF_WORK ? (uint16_t)place[ref->index] : ref->index;
+    workspace *work = malloc(((size_t)plan->nwork + 1) * sizeof *work);
+    int *place = malloc(((size_t)plan->nwork + 1) * sizeof *place);
+    if (!work || !place) {
+        b->failed = true;
+    } else if (plan->nwork > 0) {
+        int count = plan->nwork;
+        find_lifetimes(b, work);
+        plan->nwork = choose_places(work, count, plan->work_bytes);
+        for (int i = 0; i < count; i++) {
+            place[work[i].number] = work[i].place;
+        }
+        for (int i = 0; i < plan->nstep; i++) {
+            for (int r = 0; r < plan->step[i].nref; r++) {
+                dmi_ref *ref = &plan->step[i].ref[r];
+                ref->index = ref->kind == DMI_REF_WORK ? (uint16_t)place[ref->index] : ref->index;
+            }
         }
     }
+    free(work);
+    free(place);
 }
 
 /* Operands that may be the same array: where one op may be given it twice, their elements lie alike. */
@@ -144,7 +173,7 @@ void dmi_build_phases_end(dmi_builder *b, const dmi_call *call)
     a.use = a.last + memories;
     find_same(call, a.same);
     for (int phase = 0, i = 0; phase <= b->phases; phase++) {
-        for (int end = phase < b->phases ? b->phase_end[phase] : plan->nstep; i < end; i++) {
+        for (; i < end_of_phase(b, phase); i++) {
             add_waits(&a, &plan->step[i]);
         }
         for (size_t m = 0; m < memories; m++) {

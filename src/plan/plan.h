@@ -160,7 +160,6 @@ typedef struct dmi_plan {
     atomic_int refs;
 } dmi_plan;
 
-enum { DMI_PHASES = 16 };
 /* --- builder.c: making plans --------------------------------------------------------------------------------- */
 typedef struct dmi_builder {
     const dmi_profile *profile;
@@ -169,8 +168,7 @@ typedef struct dmi_builder {
     int step_room, work_room;
     bool failed; /* out of memory: sticky */
     struct dmi_built_layout *layouts;
-    int phases, phase_end[DMI_PHASES]; /* see phases.c: steps before the end of each */
-    int *work_phase;                   /* [work_room] the phase that uses it; -1: all */
+    int phases, phase_room, *phase_end; /* see phases.c: [phases] steps before the end of each */
     bool pushed;           /* in this round, a paced push */
     uint32_t before_round; /* EXPECTs up to the end of the last round with such a push */
     dmi_step scrap; /* what step calls return once failed */
@@ -183,7 +181,7 @@ void *dmi_build_alloc(dmi_builder *b, size_t bytes); /* lives as long as the pla
 /* A layout for a temporary; lives until the plan is made: steps have no layouts. */
 DM_CHECKED dm_status dmi_build_layout(dmi_builder *b, const dmi_layout_spec *spec, const dmi_layout **out);
 void dmi_build_end(dmi_builder *b); /* dmi_plan_make's: frees what does not live as long as the plan */
-/* Workspace of the command; live from its first to its last step. Returns its number. */
+/* Workspace, live from the first phase whose steps name it to the last. Returns its number. */
 int dmi_build_work(dmi_builder *b, int64_t bytes);
 dmi_ref dmi_ref_work(int work, int mode);
 dmi_ref dmi_ref_operand(int operand, int mode);
@@ -245,8 +243,6 @@ void dmi_mark_merge(dmi_mark into, const dmi_mark from);
 /* --- phases.c: ops made of several planners --- */
 /* The planner before has ended. What follows waits for its steps where it touches the same memory, without marks. */
 void dmi_build_phase(dmi_builder *b);
-/* Workspace that later phases of the command read. That of dmi_build_work belongs to its phase. */
-int dmi_build_kept(dmi_builder *b, int64_t bytes);
 void dmi_build_phases_end(dmi_builder *b, const dmi_call *call); /* dmi_plan_make_by's */
 
 /* --- late.c: kernel steps delayed to the end of a round --------------------------------------------------- */

@@ -154,7 +154,7 @@ static dm_status reduce_written(dmi_builder *b, const dmi_reducing *r, const dmi
     dmi_reducing plain = *r;
     int64_t count = b->me < b->profile->workers ? dmi_layout_shard_count(frame->layout, b->me) : 0;
     dmi_value made = {.desc = frame,
-                      .ref = dmi_ref_work(dmi_build_kept(b, count * dmi_dtype_bytes(r->made)), DMI_READ)};
+                      .ref = dmi_ref_work(dmi_build_work(b, count * dmi_dtype_bytes(r->made)), DMI_READ)};
     dmi_plan_map(b, r->program, r->in, &made);
     dmi_build_phase(b);
     plain.program = NULL;
@@ -281,6 +281,6 @@ dm_status dmi_build_reduced(dmi_builder *b, const dmi_desc *x, unsigned reduced,
     desc->layout = layout;
     int64_t count = b->me < b->profile->workers ? dmi_layout_shard_count(layout, b->me) : 0;
     *value = (dmi_value){.desc = desc,
-                         .ref = dmi_ref_work(dmi_build_kept(b, count * dmi_dtype_bytes(dtype)), DMI_READ)};
+                         .ref = dmi_ref_work(dmi_build_work(b, count * dmi_dtype_bytes(dtype)), DMI_READ)};
     return DM_OK;
 }
