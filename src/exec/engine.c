@@ -242,17 +242,22 @@ dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_allocati
     return status;
 }
 
-dmi_instance *dmi_instance_create(int operands)
+dmi_instance *dmi_instance_create(int operands, int numbers, const dmi_number *number)
 {
     /* In the order of their alignment. */
     size_t n = (size_t)operands, each = sizeof(dmi_hazard) + sizeof(dmi_desc) + sizeof(dmi_memory *) + 2;
-    dmi_instance *inst = calloc(1, sizeof *inst + n * each);
+    dmi_instance *inst = calloc(1, sizeof *inst + n * each + (size_t)numbers * sizeof *number);
     if (inst) {
         inst->use = (dmi_hazard *)(void *)(inst + 1);
-        inst->desc = (dmi_desc *)(void *)(inst->use + n);
+        inst->number = (dmi_number *)(void *)(inst->use + n);
+        inst->desc = (dmi_desc *)(void *)(inst->number + numbers);
         inst->memory = (dmi_memory **)(void *)(inst->desc + n);
         inst->mode = (uint8_t *)(void *)(inst->memory + n);
         inst->whole = (bool *)(void *)(inst->mode + n);
+        inst->numbers = numbers;
+        if (numbers > 0) {
+            memcpy(inst->number, number, (size_t)numbers * sizeof *number);
+        }
     }
     return inst;
 }

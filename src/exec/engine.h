@@ -49,7 +49,7 @@ typedef struct dmi_instance { /* a command in flight */
     dmi_stamp base, end;
     void *user;                   /* the caller's memory (master; workers of the same process) */
     int numbers;
-    dmi_number number[DMI_CALL_NUMBERS];
+    dmi_number *number;
     char *tail;
     int64_t tail_bytes;
     int lane_of[DMI_LANES];       /* the executor's lane for each lane of the plan */
@@ -60,8 +60,8 @@ typedef struct dmi_instance { /* a command in flight */
     atomic_uint_fast64_t culprit; /* failed: the command that failed first, this one or one before it */
     struct dmi_instance *next;    /* in order of commands */
 } dmi_instance;
-/* Zeros, with room for so many operands; NULL: no memory. Ends with free(). */
-dmi_instance *dmi_instance_create(int operands);
+/* Zeros, with room for so many operands, and a copy of the numbers; NULL: no memory. Ends with free(). */
+dmi_instance *dmi_instance_create(int operands, int numbers, const dmi_number *number);
 
 typedef struct dmi_queued_step {
     const dmi_step *step;

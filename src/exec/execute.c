@@ -35,7 +35,7 @@ double dmi_step_scalar(const dmi_queued_step *w, int which)
     case DMI_SCALAR_ZERO:
         return 0.0;
     default:
-        return w->inst->number[w->step->scalar[which]].re;
+        return w->inst->number[w->step->number + w->step->scalar[which]].re;
     }
 }
 
@@ -87,8 +87,8 @@ void dmi_step_call(const dmi_engine *e, const dmi_queued_step *w, dmi_queue *q, 
     *out = (dmi_kernel_call){.queue = q,
                              .desc = step->desc,
                              .scalar = {dmi_step_scalar(w, 0), dmi_step_scalar(w, 1)},
-                             .number = w->inst->number,
-                             .numbers = w->inst->numbers,
+                             .number = w->inst->number + step->number,
+                             .numbers = w->inst->numbers - step->number,
                              .tail = w->inst->tail,
                              .tail_bytes = w->inst->tail_bytes,
                              .refs = step->nref,

@@ -216,7 +216,7 @@ static dm_status take_part(dmi_session *s, const dmi_call *call, void *user)
     if (status != DM_OK) {
         return status;
     }
-    dmi_instance *inst = dmi_instance_create(call->noperand);
+    dmi_instance *inst = dmi_instance_create(call->noperand, call->numbers, call->number);
     dmi_allocation *work = calloc((size_t)plan->nwork + 1, sizeof *work + sizeof(dmi_stamp));
     if (!inst || !work) {
         free(inst);
@@ -226,8 +226,6 @@ static dm_status take_part(dmi_session *s, const dmi_call *call, void *user)
     }
     inst->plan = plan;
     inst->op = call->op;
-    inst->numbers = call->numbers;
-    memcpy(inst->number, call->number, (size_t)call->numbers * sizeof *call->number);
     inst->user = user;
     inst->work = work;
     inst->work_use = (dmi_stamp *)(void *)(work + plan->nwork + 1);

@@ -131,14 +131,15 @@ static void find_same(const dmi_call *call, int *same)
 
 /* The accesses before the present phase, and of it, of each memory: operands, then workspaces. */
 typedef struct accesses {
-    int same[DMI_MAX_OPERANDS];
+    const int *same;
+    int noperand;
     dmi_hazard *last, *use;
 } accesses;
 
 static int memory_of(const accesses *a, const dmi_ref *ref)
 {
     return ref->kind == DMI_REF_OPERAND ? a->same[ref->index]
-           : ref->kind == DMI_REF_WORK  ? DMI_MAX_OPERANDS + ref->index
+           : ref->kind == DMI_REF_WORK  ? a->noperand + ref->index
                                         : -1;
 }
 
@@ -164,14 +165,17 @@ void dmi_build_phases_end(dmi_builder *b, const dmi_call *call)
         return;
     }
     share_workspace(b);
-    size_t memories = DMI_MAX_OPERANDS + (size_t)plan->nwork;
-    accesses a = {.last = calloc(2 * memories, sizeof *a.last)};
+    int same[DMI_MAX_OPERANDS];
+    size_t memories = (size_t)plan->noperand + (size_t)plan->nwork;
+    accesses a = {.same = b->same ? b->same : same, .noperand = plan->noperand, .last = calloc(2 * memories + 1, sizeof *a.last)};
     if (!a.last) {
         b->failed = true;
         return;
     }
     a.use = a.last + memories;
-    find_same(call, a.same);
+    if (!b->same) {
+        find_same(call, same);
+    }
     for (int phase = 0, i = 0; phase <= b->phases; phase++) {
         for (; i < end_of_phase(b, phase); i++) {
             add_waits(&a, &plan->step[i]);

@@ -8,7 +8,7 @@
 static void find_awaited(dmi_builder *b)
 {
     dmi_plan *plan = b->plan;
-    size_t uses = 2 * ((size_t)DMI_MAX_OPERANDS + (size_t)plan->nwork) * DMI_LANES;
+    size_t uses = 2 * ((size_t)plan->noperand + (size_t)plan->nwork) * DMI_LANES;
     bool *used = dmi_build_alloc(b, uses * sizeof *used), *named[DMI_LANES];
     for (int l = 0; l < DMI_LANES; l++) {
         named[l] = dmi_build_alloc(b, (plan->lane_steps[l] + 1) * sizeof **named);
@@ -29,7 +29,7 @@ static void find_awaited(dmi_builder *b)
         for (int r = 0; r < step->nref; r++) {
             const dmi_ref *ref = &step->ref[r];
             if (ref->kind == DMI_REF_OPERAND || ref->kind == DMI_REF_WORK) {
-                size_t at = ref->index + (ref->kind == DMI_REF_WORK ? DMI_MAX_OPERANDS : 0);
+                size_t at = ref->index + (size_t)(ref->kind == DMI_REF_WORK ? plan->noperand : 0);
                 bool *last = &used[(2 * at + (ref->mode & DMI_WRITE ? 1 : 0)) * DMI_LANES + step->lane];
                 step->awaited = step->awaited || !*last;
                 *last = true;
@@ -50,6 +50,7 @@ dm_status dmi_plan_make_by(dmi_planner *planner, const char *op, const dmi_call 
     atomic_init(&plan->refs, 1);
     strcpy(plan->algorithm, "plain");
     plan->moving = -1;
+    plan->noperand = call->noperand;
     dmi_builder b = {.profile = profile, .me = me, .plan = plan};
     dm_status status = planner(&b, call);
     if (status == DM_OK) {

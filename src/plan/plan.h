@@ -118,6 +118,7 @@ typedef struct dmi_step {
     uint8_t kind; /* DMI_STEP_PUSH, DMI_STEP_EXPECT, DMI_STEP(kernel) */
     uint8_t lane, nref;
     uint8_t scalar[2];
+    uint16_t number; /* the command's number that is number 0 of the step */
     /* another step may wait for this step by itself (set by dmi_plan_make) */
     bool awaited;
     int peer;              /* PUSH: to whom, EXPECT: from whom */
@@ -147,6 +148,7 @@ typedef struct dmi_plan {
      * replace it; -1: none */
     int moving;
     bool waits; /* has kernels that wait for EXPECTs themselves (DMI_TRAIT_WAITS) */
+    int noperand;
     int nstep;
     dmi_step *step;
     int nwork;
@@ -169,6 +171,8 @@ typedef struct dmi_builder {
     bool failed; /* out of memory: sticky */
     struct dmi_built_layout *layouts;
     int phases, phase_room, *phase_end; /* see phases.c: [phases] steps before the end of each */
+    /* [plan->noperand] the first operand that is the same memory; NULL: found from their layouts */
+    const int *same;
     bool pushed;           /* in this round, a paced push */
     uint32_t before_round; /* EXPECTs up to the end of the last round with such a push */
     dmi_step scrap; /* what step calls return once failed */

@@ -87,7 +87,7 @@ static dm_status make_command(dmi_worker *w, const dmi_op_frame *f, dmi_instance
     dmi_call call;
     bool reused = false;
     bool planted = planted_fault(w);
-    dmi_instance *inst = planted ? NULL : dmi_instance_create(f->noperand);
+    dmi_instance *inst = planted ? NULL : dmi_instance_create(f->noperand, f->numbers, dmi_op_frame_numbers(f));
     dm_status status =
         inst ? DM_OK : dmi_fail(DM_ERR_NOMEM, "%sno memory for a command", planted ? "planted fault: " : "");
     if (status == DM_OK && !make_call(w, f, &call, inst)) {
@@ -150,8 +150,6 @@ static void dispatch_op(dmi_worker *w, const dmi_op_frame *f)
     inst->command = f->head.command;
     inst->op = f->head.op;
     inst->noperand = f->noperand;
-    inst->numbers = f->numbers;
-    memcpy(inst->number, dmi_op_frame_numbers(f), (size_t)f->numbers * sizeof *inst->number);
     if (f->tail_bytes) {
         memcpy(inst->tail, dmi_op_frame_tail(f), (size_t)f->tail_bytes);
         inst->tail_bytes = f->tail_bytes;
