@@ -611,5 +611,6 @@ static inline dm_dtype dm_dtype_of(const uint16_t *) { return DM_F16; }
 
 #include <dmath/ewise.h>
 #include <dmath/reduce.h>
+#include <dmath/program.h>
 
 #endif

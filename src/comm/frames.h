@@ -15,6 +15,12 @@ enum dmi_frame_kind {
     DMI_FRAME_VIEW,
     DMI_FRAME_DESTROY,
     DMI_FRAME_OP,
+    DMI_FRAME_PROGRAM,       /* a program begins */
+    DMI_FRAME_PROGRAM_ARRAY, /* one of its arrays */
+    DMI_FRAME_PROGRAM_CALL,  /* one of its calls, as an op frame; ids are numbers of arrays */
+    DMI_FRAME_PROGRAM_END,   /* it is complete */
+    DMI_FRAME_PROGRAM_RUN,
+    DMI_FRAME_PROGRAM_DESTROY,
     DMI_FRAME_UNMAP, /* unmap other processes' device memory, before they return it */
     DMI_FRAME_TRIM,
     DMI_FRAME_SYNC, /* workers of other hosts report when they have done everything before it */
@@ -91,6 +97,28 @@ static inline const void *dmi_op_frame_tail(const dmi_op_frame *f)
 {
     return dmi_op_frame_numbers(f) + f->numbers;
 }
+
+/* PROGRAM, PROGRAM_END and PROGRAM_DESTROY */
+typedef struct dmi_program_frame {
+    dmi_frame head;
+    uint32_t program;
+    int32_t arrays, operands, calls; /* PROGRAM: how many */
+} dmi_program_frame;
+
+typedef struct dmi_program_array_frame {
+    dmi_frame head;
+    uint32_t program, memory, layout_id;
+    int32_t mode, dtype, ndim;
+    int64_t lo[DM_MAX_DIMS], extent[DM_MAX_DIMS];
+} dmi_program_array_frame;
+
+/* The ids of the operands follow. */
+typedef struct dmi_program_run_frame {
+    dmi_frame head;
+    uint32_t program;
+    int32_t operands;
+    int64_t times;
+} dmi_program_run_frame;
 
 /* A layout spec as bytes: the struct, then workers[], then map[]. */
 static inline int64_t dmi_layout_spec_bytes(const dmi_layout_spec *spec)

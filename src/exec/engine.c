@@ -138,7 +138,7 @@ void dmi_engine_fail_by_input(dmi_engine *e, dmi_instance *inst, int operand)
     for (int i = 0; i < inst->noperand; i++) {
         writes = writes || (inst->mode[i] & DMI_WRITE);
     }
-    dmi_culprit_text(dmi_ops[inst->op].operand[operand].name, culprit, text, sizeof text);
+    dmi_culprit_text(dmi_op_operand_name(inst->op, operand), culprit, text, sizeof text);
     dmi_engine_inherit(e, inst, culprit);
     if (!writes) {
         dmi_engine_fail(e, inst, DM_ERR_POISONED, text);
@@ -164,7 +164,7 @@ void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const 
             if (inst->desc[i].layout) {
                 dmi_desc_describe(&inst->desc[i], operand, sizeof operand);
                 length += snprintf(line + length, sizeof line - (size_t)length, "; %s: %s",
-                                   dmi_ops[inst->op].operand[i].name, operand);
+                                   dmi_op_operand_name(inst->op, i), operand);
             }
         }
         if (length >= (int)sizeof line) {

@@ -40,7 +40,7 @@ dm_status dmi_explain_call(dmi_session *s, const dmi_call *call)
             dmi_explain_printf(s, "call %d: %s algorithm %s%s%s\n", ++s->explain_calls, op->name,
                                plan->algorithm, plan->compute ? " in " : "",
                                plan->compute ? plan->compute : "");
-            for (int i = 0; i < call->noperand; i++) {
+            for (int i = 0; i < call->noperand && call->op != DMI_OP_program; i++) {
                 dmi_operand_describe(dmi_operand_name(call, i), &call->operand[i], text, sizeof text);
                 dmi_explain_printf(s, "  operand %s\n", text);
             }
@@ -68,6 +68,8 @@ dm_status dm_explain_begin(dm_session *session)
     dm_status status = dmi_enter(session, &s);
     if (status == DM_OK && s->explaining) {
         status = dmi_fail(DM_ERR_STATE, "dm_explain_begin: already explaining");
+    } else if (status == DM_OK && s->recording) {
+        status = dmi_fail(DM_ERR_STATE, "dm_explain_begin: a program is being recorded; explain its run");
     }
     if (status == DM_OK) {
         s->explaining = true;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t make_id(const dmi_session *s, uint32_t slot)
+uint64_t dmi_handle_id(const dmi_session *s, uint32_t slot)
 {
     return dmi_id_make(s->number, s->handle[slot].generation, slot);
 }
@@ -30,7 +30,7 @@ dm_status dmi_handle_find(dmi_session *s, dm_array a, const char *what, dmi_hand
     if (slot == 0 || slot >= s->handles) {
         return no_handle(what, "is not a handle of this session");
     }
-    if (!s->handle[slot].live || make_id(s, slot) != a.id) {
+    if (!s->handle[slot].live || dmi_handle_id(s, slot) != a.id) {
         return no_handle(what, "has been destroyed");
     }
     *out = &s->handle[slot];
@@ -66,7 +66,7 @@ dm_status dmi_handle_new(dmi_session *s, dm_array *out, dmi_handle **handle)
     dmi_handle *h = &s->handle[slot];
     *h = (dmi_handle){.generation = h->generation + 1, .live = true};
     s->alive++;
-    out->id = make_id(s, slot);
+    out->id = dmi_handle_id(s, slot);
     *handle = h;
     return DM_OK;
 }
@@ -87,14 +87,16 @@ static void count_live(dmi_session *s, const dmi_layout *layout, dm_dtype dtype,
 static void drop_handle(dmi_session *s, uint32_t slot)
 {
     dmi_handle *h = &s->handle[slot];
-    s->alive -= !h->storage->replica;
-    dmi_scope_leave(s, slot);
+    if (h->live) {
+        s->alive -= !h->storage->replica;
+        dmi_scope_leave(s, slot);
+    }
     if (--h->storage->handles == 0) {
         dmi_replicas_forget(s, h->storage);
         count_live(s, h->storage->layout, h->storage->dtype, -1);
         free(h->storage);
     }
-    h->live = false;
+    h->live = h->hidden = false;
     if (h->generation < DMI_ID_LAST_GENERATION) { /* else the slot stays unused */
         h->next_free = s->free_handle;
         s->free_handle = slot;
@@ -243,6 +245,32 @@ static dm_status check_shape(int ndim, const int64_t *shape)
     return DM_OK;
 }
 
+static void send_view(dmi_session *s, const dmi_desc *desc, uint64_t base, uint64_t id)
+{
+    dmi_view_frame *f = dmi_frame_begin(s, sizeof *f, DMI_FRAME_VIEW, 0);
+    f->id = id;
+    f->base = base;
+    f->layout_id = desc->layout_id;
+    f->ndim = desc->ndim;
+    memcpy(f->lo, desc->lo, sizeof f->lo);
+    memcpy(f->extent, desc->extent, sizeof f->extent);
+    dmi_frame_send(s);
+}
+
+void dmi_array_send(dmi_session *s, const dmi_handle *h, uint64_t id)
+{
+    if (h->view) {
+        send_view(s, &h->desc, h->storage->base, id);
+        return;
+    }
+    dmi_create_frame *f = dmi_frame_begin(s, sizeof *f, DMI_FRAME_CREATE, 0);
+    f->id = id;
+    f->layout_id = h->desc.layout_id;
+    f->dtype = (int16_t)h->desc.dtype;
+    f->owner = h->storage->replica ? DMI_OWNER_REPLICA : DMI_OWNER_ARRAY;
+    dmi_frame_send(s);
+}
+
 dm_status dmi_array_make(dmi_session *s, dm_dtype dtype, const dmi_layout *layout, uint32_t layout_id,
                          bool replica, dm_array *out)
 {
@@ -274,12 +302,11 @@ dm_status dmi_array_make(dmi_session *s, dm_dtype dtype, const dmi_layout *layou
     if (!replica) {
         dmi_scope_join(s, dmi_id_slot(a.id));
     }
-    dmi_create_frame *f = dmi_frame_begin(s, sizeof *f, DMI_FRAME_CREATE, 0);
-    f->id = a.id;
-    f->layout_id = layout_id;
-    f->dtype = (int16_t)dtype;
-    f->owner = replica ? DMI_OWNER_REPLICA : DMI_OWNER_ARRAY;
-    dmi_frame_send(s);
+    storage->base = a.id;
+    storage->unsent = s->recording && !replica;
+    if (!storage->unsent) {
+        dmi_array_send(s, h, a.id);
+    }
     *out = a;
     return DM_OK;
 }
@@ -317,6 +344,9 @@ dm_status dm_array_destroy(dm_session *session, dm_array a)
     if (status != DM_OK || a.id == 0 || (status = dmi_handle_find(s, a, "a", &h)) != DM_OK) {
         return status;
     }
+    if (s->recording && !h->view && !h->storage->unsent) {
+        return dmi_fail(DM_ERR_STATE, "a was made before the program that is being recorded, and cannot be destroyed in it");
+    }
     dmi_array_drop(s, a);
     return DM_OK;
 }
@@ -333,12 +363,36 @@ dm_status dmi_array_release(dm_session *session, dm_array a, dm_status status)
     return status;
 }
 
+static void send_destroy(dmi_session *s, uint64_t id)
+{
+    dmi_destroy_frame *f = dmi_frame_begin(s, sizeof *f, DMI_FRAME_DESTROY, 0);
+    f->id = id;
+    dmi_frame_send(s);
+}
+
 void dmi_array_drop(dmi_session *s, dm_array a)
 {
-    drop_handle(s, dmi_id_slot(a.id));
-    dmi_destroy_frame *f = dmi_frame_begin(s, sizeof *f, DMI_FRAME_DESTROY, 0);
-    f->id = a.id;
-    dmi_frame_send(s);
+    uint32_t slot = dmi_id_slot(a.id);
+    dmi_handle *h = &s->handle[slot];
+    if (s->recording && !h->storage->replica && dmi_record_hidden(s, slot)) {
+        s->alive--;
+        dmi_scope_leave(s, slot);
+        h->live = false;
+        h->hidden = true;
+        return;
+    }
+    drop_handle(s, slot);
+    send_destroy(s, a.id);
+}
+
+void dmi_hidden_drop(dmi_session *s, uint32_t slot)
+{
+    uint64_t id = dmi_handle_id(s, slot);
+    bool sent = !s->handle[slot].storage->unsent;
+    drop_handle(s, slot);
+    if (sent) {
+        send_destroy(s, id);
+    }
 }
 
 dm_status dmi_view_make(dmi_session *s, dm_array base, const dmi_desc *desc, dm_array *out)
@@ -354,14 +408,9 @@ dm_status dmi_view_make(dmi_session *s, dm_array base, const dmi_desc *desc, dm_
     h->desc = *desc;
     h->view = true;
     dmi_scope_join(s, dmi_id_slot(a.id));
-    dmi_view_frame *f = dmi_frame_begin(s, sizeof *f, DMI_FRAME_VIEW, 0);
-    f->id = a.id;
-    f->base = base.id;
-    f->layout_id = desc->layout_id;
-    f->ndim = desc->ndim;
-    memcpy(f->lo, desc->lo, sizeof f->lo);
-    memcpy(f->extent, desc->extent, sizeof f->extent);
-    dmi_frame_send(s);
+    if (!h->storage->unsent) {
+        send_view(s, desc, base.id, a.id);
+    }
     *out = a;
     return DM_OK;
 }

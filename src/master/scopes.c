@@ -67,6 +67,9 @@ static dm_status check_keep(dmi_session *s, const dm_array *keep, int nkeep)
     if (s->scopes == 0) {
         return dmi_fail(DM_ERR_STATE, "scope_end: no scope is open");
     }
+    if (s->recording && dmi_record_outside(s)) {
+        return dmi_fail(DM_ERR_STATE, "scope_end: the scope was open before the program that is being recorded");
+    }
     if (nkeep < 0 || (nkeep > 0 && !keep)) {
         return dmi_fail(DM_ERR_ARG,
                         nkeep < 0 ? "scope_end: nkeep is %d" : "scope_end: keep is NULL, but nkeep is %d",

@@ -233,11 +233,13 @@ void dmi_session_close(dmi_session *s)
         free(inst);
     }
     dmi_trace_destroy(s->engine.trace);
+    dmi_recording_free(s->recording);
+    dmi_programs_free(s);
     dmi_replicas_stop(s);
     dmi_pool_destroy(s->staging);
     free_layouts(s);
     for (uint32_t i = 1; i < s->handles; i++) {
-        if (s->handle[i].live && --s->handle[i].storage->handles == 0) {
+        if ((s->handle[i].live || s->handle[i].hidden) && --s->handle[i].storage->handles == 0) {
             free(s->handle[i].storage);
         }
     }

@@ -16,6 +16,9 @@ typedef struct dmi_storage { /* memory behind handles, by its number */
     uint32_t number;
     const dmi_layout *layout; /* of the array it was made for */
     dm_dtype dtype;
+    uint64_t base;    /* id of that array */
+    int visible;      /* at the end of a recording: handles that the program still has */
+    bool unsent;      /* made while recording: the workers do not know it */
     int replicas;     /* kept of it */
     bool replica;     /* is one itself: nobody's handle */
 } dmi_storage;
@@ -23,7 +26,8 @@ typedef struct dmi_storage { /* memory behind handles, by its number */
 typedef struct dmi_handle {
     uint32_t generation;
     bool live, view;
-    bool kept; /* by the dm_scope_end that runs */
+    bool kept;   /* by the dm_scope_end that runs */
+    bool hidden; /* destroyed while recording: it lives on for the program */
     dmi_desc desc;
     dmi_storage *storage;
     uint32_t next_free;
@@ -81,6 +85,9 @@ struct dmi_session {
     uint32_t layouts;
     int64_t *live_bytes; /* [workers] arrays, rounded: admission */
     dmi_pool_config pool_config;
+    struct dmi_recording *recording; /* NULL: calls run */
+    struct dmi_recorded **program;   /* [programs] by number; NULL: destroyed */
+    uint32_t programs, program_room;
     bool explaining;
     char *explain_text;
     size_t explain_bytes;
@@ -156,6 +163,11 @@ DM_CHECKED dm_status dmi_layout_like(dmi_session *s, const dmi_desc *desc, const
 DM_CHECKED dm_status dmi_array_make(dmi_session *s, dm_dtype dtype, const dmi_layout *layout, uint32_t layout_id,
                                     bool replica, dm_array *out);
 void dmi_array_drop(dmi_session *s, dm_array a); /* a live one */
+/* The frames that make an array or a view known to the workers. */
+void dmi_array_send(dmi_session *s, const dmi_handle *h, uint64_t id);
+/* Frees a handle that dmi_array_drop has hidden. */
+void dmi_hidden_drop(dmi_session *s, uint32_t slot);
+uint64_t dmi_handle_id(const dmi_session *s, uint32_t slot);
 /* Destroys what a call has made for itself and returns the call's status; the text of a failure stays. */
 DM_CHECKED dm_status dmi_array_release(dm_session *session, dm_array a, dm_status status);
 /* A handle on a range of base's memory, described by desc. */
@@ -178,7 +190,21 @@ void dmi_replicas_forget(dmi_session *s, dmi_storage *storage);
 void dmi_replicas_yield(dmi_session *s);
 /* Frees all of them: they may hold the result of a failed command, or memory is needed. */
 void dmi_replicas_clear(dmi_session *s);
+/* --- recording.c: calls that become a program */
+/* Adds a call that has been checked. */
+DM_CHECKED dm_status dmi_record(dmi_session *s, const dmi_call *call);
+/* Keeps a handle that the program has destroyed until the recording ends; false: no memory. */
+bool dmi_record_hidden(dmi_session *s, uint32_t slot);
+/* May a scope end? Not one that was open before the recording. */
+bool dmi_record_outside(const dmi_session *s);
+void dmi_recording_free(struct dmi_recording *r);
+/* --- programs.c */
+void dmi_programs_free(dmi_session *s);
 /* --- submit.c */
+/* The frame of a call: of kind DMI_FRAME_OP, or as part of a program. */
+void dmi_call_send(dmi_session *s, const dmi_call *call, int kind, void *user);
+/* Bytes that worker w has left under the memory limit; cleared: without cached replicas. */
+int64_t dmi_left_at(const dmi_session *s, int w, bool cleared);
 /* What every public op call does: session and handles, the table's rules, the op's check, admission, frame.
  * arrays[i] with id 0 is allowed where the call's operand mode is preset to 0 (operand not used). */
 DM_CHECKED dm_status dmi_call_submit(dm_session *session, dmi_call *call, const dm_array *arrays);

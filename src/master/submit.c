@@ -43,8 +43,7 @@ static dm_status resolve(dmi_session *s, dmi_call *call, const dm_array *arrays)
     return op->check(call);
 }
 
-/* Bytes that worker w has left under the limit; cleared: without cached replicas. */
-static int64_t left_at(const dmi_session *s, int w, bool cleared)
+int64_t dmi_left_at(const dmi_session *s, int w, bool cleared)
 {
     return s->config.memory_limit - s->live_bytes[w] + (cleared ? dmi_replicas_bytes(s, w) : 0);
 }
@@ -74,11 +73,11 @@ static dm_status admit(dmi_session *s, const dmi_call *call, bool cleared)
             need += dmi_pool_rounded(&s->pool_config, plan->work_bytes[i]);
         }
         dmi_plan_release(plan);
-        if (need > left_at(s, w, cleared)) {
+        if (need > dmi_left_at(s, w, cleared)) {
             return dmi_fail(DM_ERR_LIMIT,
                             "%s: worker %d needs %" PRId64 " bytes of workspace, %" PRId64
                             " of the limit of %" PRId64 " are taken by arrays",
-                            dmi_call_name(call), w, need, s->config.memory_limit - left_at(s, w, cleared),
+                            dmi_call_name(call), w, need, s->config.memory_limit - dmi_left_at(s, w, cleared),
                             (int64_t)s->config.memory_limit);
         }
     }
@@ -93,7 +92,7 @@ static dm_status admit_sparing(dmi_session *s, dmi_call *call)
     dm_status status = admit(s, call, true);
     int64_t left = s->config.memory_limit;
     for (int w = 0; w < s->workers; w++) {
-        left = DMI_MIN(left, left_at(s, w, true));
+        left = DMI_MIN(left, dmi_left_at(s, w, true));
     }
     bool can = dmi_ops[call->op].attributes & DMI_LIMITED;
     for (int i = 0; i < TRIES && can && status == DM_ERR_LIMIT && left >= STEP; i++, left /= 2) {
@@ -140,14 +139,12 @@ static void forget_outputs(dmi_session *s, const dmi_call *call)
     }
 }
 
-static void send_call(dmi_session *s, const dmi_call *call, void *user)
+void dmi_call_send(dmi_session *s, const dmi_call *call, int kind, void *user)
 {
-    if (s->config.explain) {
-        dmi_explain_log(s, call);
-    }
-    size_t numbers = (size_t)call->numbers * sizeof *call->number, operands = (size_t)call->noperand * sizeof(dmi_operand_ref);
+    size_t numbers = (size_t)call->numbers * sizeof *call->number,
+           operands = (size_t)call->noperand * sizeof(dmi_operand_ref);
     dmi_op_frame *f = dmi_frame_begin(s, (uint32_t)(sizeof *f + operands + numbers + (size_t)call->tail_bytes),
-                                      DMI_FRAME_OP, call->op);
+                                      kind, call->op);
     dmi_operand_ref *operand = (dmi_operand_ref *)(f + 1);
     f->noperand = (int16_t)call->noperand;
     f->numbers = (int16_t)call->numbers;
@@ -167,9 +164,15 @@ static void send_call(dmi_session *s, const dmi_call *call, void *user)
     dmi_frame_send(s);
 }
 
-/* caches: may cached replicas take part in this call? */
-static dm_status prepare(dm_session *session, dmi_call *call, const dm_array *arrays, dmi_session **out,
-                         bool *caches)
+static void send_call(dmi_session *s, const dmi_call *call, void *user)
+{
+    if (s->config.explain) {
+        dmi_explain_log(s, call);
+    }
+    dmi_call_send(s, call, DMI_FRAME_OP, user);
+}
+
+static dm_status check(dm_session *session, dmi_call *call, const dm_array *arrays, dmi_session **out)
 {
     dm_status status = dmi_enter(session, out);
     call->name = dmi_api_called();
@@ -180,8 +183,19 @@ static dm_status prepare(dm_session *session, dmi_call *call, const dm_array *ar
         status = dmi_fail(DM_ERR_ARG, "%s: its arguments take %" PRId64 " bytes, more than a command can hold",
                           dmi_call_name(call), call->tail_bytes);
     }
+    return status;
+}
+
+/* caches: may cached replicas take part in this call? */
+static dm_status prepare(dm_session *session, dmi_call *call, const dm_array *arrays, dmi_session **out,
+                         bool *caches)
+{
+    dm_status status = check(session, call, arrays, out);
     if (status != DM_OK) {
         return status;
+    }
+    if ((*out)->recording) {
+        return dmi_fail(DM_ERR_STATE, "%s waits, and cannot be part of a program", dmi_call_name(call));
     }
     *caches = (*out)->replicas && dmi_op_replica(call->op) >= 0;
     return (*out)->config.memory_limit > 0 ? admit_limited(*out, call, caches) : admit(*out, call, false);
@@ -189,9 +203,14 @@ static dm_status prepare(dm_session *session, dmi_call *call, const dm_array *ar
 
 dm_status dmi_call_submit(dm_session *session, dmi_call *call, const dm_array *arrays)
 {
-    dmi_session *s;
-    bool caches;
-    dm_status status = prepare(session, call, arrays, &s, &caches);
+    dmi_session *s = NULL;
+    bool caches = false;
+    dm_status status = dmi_enter(session, &s);
+    if (status == DM_OK && s->recording) {
+        status = check(session, call, arrays, &s);
+        return status == DM_OK ? dmi_record(s, call) : status;
+    }
+    status = prepare(session, call, arrays, &s, &caches);
     if (status != DM_OK) {
         return status;
     }

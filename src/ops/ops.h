@@ -20,7 +20,7 @@ typedef struct dmi_operand_rule {
     bool replica;    /* it receives a cached replica of the moving operand */
 } dmi_operand_rule;
 
-enum dmi_op_attribute { DMI_LIMITED = 1, DMI_FORCIBLE = 2 }; /* see ops.def */
+enum dmi_op_attribute { DMI_LIMITED = 1, DMI_FORCIBLE = 2, DMI_ALONE = 4 }; /* see ops.def */
 
 /* check: shapes, overlap and arguments beyond what the rules say; runs on the master; may lower an operand's mode
  *        (beta == 0 makes y write-only). DM_OK or a status with a text.
@@ -53,6 +53,12 @@ DM_CHECKED dm_status dmi_plan_make(const dmi_call *call, const dmi_profile *prof
 /* The name of operand i in messages: the call's if known, as on the master. An op that takes only some of its
  * operands has its output last: ewise. */
 const char *dmi_operand_name(const dmi_call *call, int i);
+/* The same where only the op is known. A program's arrays have one name. */
+static inline const char *dmi_op_operand_name(int op, int i)
+{
+    const char *name = i < DMI_MAX_OPERANDS ? dmi_ops[op].operand[i].name : NULL;
+    return name ? name : dmi_ops[op].operand[0].name;
+}
 /* The operand that receives a cached replica; -1: the op has none. */
 static inline int dmi_op_replica(int op)
 {

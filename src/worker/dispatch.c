@@ -15,9 +15,8 @@ static void count_plan(dmi_worker *w, bool reused)
     atomic_fetch_add_explicit(reused ? &t->plans_reused : &t->plans_made, 1, memory_order_relaxed);
 }
 
-static bool make_call(dmi_worker *w, const dmi_op_frame *f, dmi_call *call, dmi_instance *inst)
+void dmi_call_from(const dmi_op_frame *f, dmi_call *call)
 {
-    const dmi_operand_ref *operand = dmi_op_frame_operands(f);
     call->op = f->head.op;
     call->noperand = f->noperand;
     memcpy(call->args.i, f->args, sizeof f->args);
@@ -28,6 +27,20 @@ static bool make_call(dmi_worker *w, const dmi_op_frame *f, dmi_call *call, dmi_
     call->tail = dmi_op_frame_tail(f);
     call->tail_bytes = f->tail_bytes;
     call->tail_key = f->tail_key;
+}
+
+void dmi_instance_operand(dmi_instance *inst, int i, const dmi_entry *entry, int mode)
+{
+    inst->memory[i] = entry->memory;
+    inst->mode[i] = (uint8_t)mode;
+    inst->desc[i] = entry->desc;
+    inst->whole[i] = mode == DMI_WRITE && entry->whole && atomic_load(&entry->memory->poisoned) != DMI_NO_MEMORY;
+}
+
+static bool make_call(dmi_worker *w, const dmi_op_frame *f, dmi_call *call, dmi_instance *inst)
+{
+    const dmi_operand_ref *operand = dmi_op_frame_operands(f);
+    dmi_call_from(f, call);
     for (int i = 0; i < f->noperand; i++) {
         dmi_entry *entry = dmi_store_find(w, operand[i].id);
         if (!entry) { /* its creation failed here and was reported */
@@ -35,11 +48,7 @@ static bool make_call(dmi_worker *w, const dmi_op_frame *f, dmi_call *call, dmi_
         }
         call->operand[i] = (dmi_operand){
             .desc = entry->desc, .id = operand[i].id, .memory = entry->memory->number, .mode = (int)operand[i].mode};
-        inst->memory[i] = entry->memory;
-        inst->mode[i] = (uint8_t)operand[i].mode;
-        inst->desc[i] = entry->desc;
-        inst->whole[i] =
-            operand[i].mode == DMI_WRITE && entry->whole && atomic_load(&entry->memory->poisoned) != DMI_NO_MEMORY;
+        dmi_instance_operand(inst, i, entry, (int)operand[i].mode);
     }
     return true;
 }
@@ -133,30 +142,19 @@ static dm_status insist_on_command(dmi_worker *w, const dmi_op_frame *f, dmi_ins
     return status;
 }
 
-static void dispatch_op(dmi_worker *w, const dmi_op_frame *f)
+/* All commands after it are lost to this worker, and the session learns it. */
+static void break_worker(dmi_worker *w)
 {
-    dmi_instance *inst = NULL;
-    dm_status status = insist_on_command(w, f, &inst);
-    if (status != DM_OK) {
-        fail_unplanned(w, f, status);
-        if (status == DM_ERR_NOMEM) { /* any other failure happens on all workers alike, so nobody waits */
-            w->broken = true;
-            atomic_store(&w->engine.port->broken, 1);
-            dmi_bell_ring(&dmi_hub_port(&w->hub, w->hub.endpoints - 1)->bell);
-        }
-        return;
-    }
+    w->broken = true;
+    atomic_store(&w->engine.port->broken, 1);
+    dmi_bell_ring(&dmi_hub_port(&w->hub, w->hub.endpoints - 1)->bell);
+}
+
+static void submit(dmi_worker *w, dmi_instance *inst, const dmi_frame *head)
+{
     inst->work_use = (dmi_stamp *)(void *)(inst->work + inst->plan->nwork + 1);
-    inst->command = f->head.command;
-    inst->op = f->head.op;
-    inst->noperand = f->noperand;
-    if (f->tail_bytes) {
-        memcpy(inst->tail, dmi_op_frame_tail(f), (size_t)f->tail_bytes);
-        inst->tail_bytes = f->tail_bytes;
-    }
-    if (f->user) {
-        inst->user = (void *)(uintptr_t)f->user;
-    }
+    inst->command = head->command;
+    inst->op = head->op;
     for (int i = 0; i < inst->noperand; i++) {
         inst->memory[i]->refs++;
     }
@@ -166,6 +164,61 @@ static void dispatch_op(dmi_worker *w, const dmi_op_frame *f)
     }
     w->in_flight++;
     dmi_engine_submit(&w->engine, inst);
+}
+
+static void dispatch_op(dmi_worker *w, const dmi_op_frame *f)
+{
+    dmi_instance *inst = NULL;
+    dm_status status = insist_on_command(w, f, &inst);
+    if (status != DM_OK) {
+        fail_unplanned(w, f, status);
+        if (status == DM_ERR_NOMEM) { /* any other failure happens on all workers alike, so nobody waits */
+            break_worker(w);
+        }
+        return;
+    }
+    inst->noperand = f->noperand;
+    if (f->tail_bytes) {
+        memcpy(inst->tail, dmi_op_frame_tail(f), (size_t)f->tail_bytes);
+        inst->tail_bytes = f->tail_bytes;
+    }
+    if (f->user) {
+        inst->user = (void *)(uintptr_t)f->user;
+    }
+    submit(w, inst, &f->head);
+}
+
+void dmi_dispatch_run(dmi_worker *w)
+{
+    const dmi_frame *frame = w->run;
+    dmi_instance *inst = NULL;
+    if (dmi_program_instance(w, w->run, &inst) != DM_OK) {
+        char text[DMI_ERROR_TEXT];
+        snprintf(text, sizeof text, "command %llu (program) failed on worker %d (%s): %s",
+                 (unsigned long long)frame->command, w->me, w->engine.port->host, dmi_error_text());
+        dmi_engine_report(&w->engine, frame->command, DM_ERR_NOMEM, text);
+        w->run_left = 0;
+        break_worker(w);
+        return;
+    }
+    w->run_left--;
+    atomic_fetch_add_explicit(&w->engine.port->tally.plans_reused, 1, memory_order_relaxed);
+    submit(w, inst, frame);
+}
+
+/* The frame's place in the ring is free when this returns, so it is kept. */
+static void dispatch_run(dmi_worker *w, const dmi_program_run_frame *f)
+{
+    void *kept = realloc(w->run, f->head.bytes);
+    if (!kept) {
+        dmi_engine_report(&w->engine, f->head.command, DM_ERR_NOMEM, "no memory for a command");
+        break_worker(w);
+        return;
+    }
+    memcpy(kept, f, f->head.bytes);
+    w->run = kept;
+    w->run_left = f->times;
+    dmi_dispatch_run(w);
 }
 
 void dmi_dispatch(dmi_worker *w, const dmi_frame *frame)
@@ -200,6 +253,17 @@ void dmi_dispatch(dmi_worker *w, const dmi_frame *frame)
         if (device) {
             device->range_end(&w->engine);
         }
+        break;
+    case DMI_FRAME_PROGRAM:
+    case DMI_FRAME_PROGRAM_ARRAY:
+    case DMI_FRAME_PROGRAM_CALL:
+    case DMI_FRAME_PROGRAM_END:
+    case DMI_FRAME_PROGRAM_DESTROY:
+        dmi_program_receive(w, frame);
+        break;
+    case DMI_FRAME_PROGRAM_RUN:
+        atomic_store_explicit(&w->engine.port->now_op, frame->op, memory_order_relaxed);
+        dispatch_run(w, (const dmi_program_run_frame *)(const void *)frame);
         break;
     case DMI_FRAME_UNMAP:
         if (device) {

@@ -119,6 +119,11 @@ static bool take_frames(dmi_worker *w)
         if (!dmi_engine_ready(&w->engine) || w->in_flight >= COMMANDS_IN_FLIGHT) {
             break;
         }
+        if (w->run_left > 0) {
+            dmi_dispatch_run(w);
+            moved = true;
+            continue;
+        }
         const dmi_frame *frame = dmi_ring_peek(&w->hub, &w->cursor);
         if (!frame) {
             break;
@@ -137,7 +142,7 @@ static void publish_completed(dmi_worker *w)
     if (w->broken) {
         return;
     }
-    uint64_t done = w->engine.first ? w->engine.first->command - 1 : w->dispatched;
+    uint64_t done = w->engine.first ? w->engine.first->command - 1 : w->dispatched - (w->run_left > 0);
     if (done != atomic_load_explicit(&port->completed, memory_order_relaxed)) {
         dmi_publish_memory(w);
         atomic_store_explicit(&port->completed, done, memory_order_release);
@@ -215,6 +220,7 @@ void dmi_worker_serve(dmi_worker *w)
 
 void dmi_worker_finish(dmi_worker *w)
 {
+    dmi_programs_clear(w);
     dmi_plan_cache_destroy(w->plans); /* first: plans may have tables in the executor's memory */
     w->plans = NULL;
     if (w->engine.peer) {

@@ -3,6 +3,7 @@
 #define DMI_WORKER_H
 
 #include "base/config.h"
+#include "comm/frames.h"
 #include "exec/engine.h"
 
 typedef struct dmi_entry { /* what a handle means here */
@@ -26,6 +27,11 @@ typedef struct dmi_worker {
     uint32_t memories;         /* numbers given so far */
     char *spec;                /* a layout being received */
     int64_t spec_bytes;
+    struct dmi_worker_program **program; /* [program_room] by number */
+    uint32_t program_room;
+    struct dmi_worker_program *receiving; /* NULL: none, or there is no memory for it */
+    void *run;                 /* a PROGRAM_RUN frame, */
+    int64_t run_left;          /* which is to run so many times more */
     uint64_t cursor;           /* in the command ring */
     uint64_t dispatched;       /* last command taken from the command ring */
     int in_flight;             /* commands handed to the executor and not retired */
@@ -62,6 +68,17 @@ void dmi_store_clear(dmi_worker *w);
 void dmi_memory_unref(dmi_memory *memory);
 /* --- dispatch.c */
 void dmi_dispatch(dmi_worker *w, const dmi_frame *frame);
+/* An op frame's call but for its operands. Its tail is in the frame. */
+void dmi_call_from(const dmi_op_frame *f, dmi_call *call);
+/* An operand of a command. */
+void dmi_instance_operand(dmi_instance *inst, int i, const dmi_entry *entry, int mode);
+/* One more run of the program that w->run names; there is room for a command. */
+void dmi_dispatch_run(dmi_worker *w);
 void dmi_publish_memory(dmi_worker *w);
+/* --- programs.c */
+void dmi_program_receive(dmi_worker *w, const dmi_frame *frame); /* every PROGRAM frame but PROGRAM_RUN */
+/* A command that runs the program of a PROGRAM_RUN frame. */
+DM_CHECKED dm_status dmi_program_instance(dmi_worker *w, const void *frame, dmi_instance **out);
+void dmi_programs_clear(dmi_worker *w);
 
 #endif

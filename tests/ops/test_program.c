@@ -4,6 +4,7 @@
 #include "support/product.h"
 
 #include <math.h>
+#include <stdio.h>
 
 enum { ARRAYS = 5, SIDE = 12, COMMANDS = 40 };
 static const long double largest = 0x1p40L; /* beyond it an array is filled anew, so that sums stay exact */
@@ -152,9 +153,41 @@ static void program_case(dmt_case *c)
     }
 }
 
+/* The same, but the commands are recorded some at a time, and each recording runs as one command. */
+static void recorded_case(dmt_case *c)
+{
+    enum { PROGRAMS = 3 };
+    program p;
+    dm_program made[PROGRAMS] = {{0}};
+    begin(c, &p);
+    for (int k = 0; k < PROGRAMS; k++) {
+        int64_t commands = dmt_int(&c->random, 0, COMMANDS / 2);
+        dmt_say(c, "\n    program of %d:", (int)commands);
+        DMT_OK(c, dm_program_begin(c->session));
+        for (int64_t i = 0; i < commands; i++) {
+            command(c, &p);
+        }
+        DMT_OK(c, dm_program_end(c->session, &made[k]));
+        DMT_OK(c, dm_program_run(c->session, made[k], 1, 0, NULL));
+        if (dmt_chance(&c->random, 50)) {
+            DMT_OK(c, dm_program_destroy(c->session, made[k]));
+            made[k].id = 0;
+        }
+    }
+    for (int i = 0; i < ARRAYS; i++) {
+        dmt_operand_check(c, p.array[i], p.value[i], NULL);
+    }
+    for (int k = 0; k < PROGRAMS; k++) {
+        DMT_OK(c, dm_program_destroy(c->session, made[k]));
+    }
+}
+
 static void run(const char *name, int64_t cases, const char *options)
 {
     dmt_run(&(dmt_suite){.name = name, .cases = cases, .fn = program_case, .options = options});
+    char recorded[80];
+    snprintf(recorded, sizeof recorded, "%s_recorded", name);
+    dmt_run(&(dmt_suite){.name = recorded, .cases = cases, .fn = recorded_case, .options = options});
 }
 
 #define PROGRAM(name, cases, options)                                                                          \

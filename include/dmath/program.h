@@ -1,0 +1,65 @@
+/* dmath: programs: sequences of calls that run as one command.  BSD-3-Clause, see LICENSE.
+ *
+ * Between dm_program_begin and dm_program_end, calls are checked and recorded, and do not run. dm_program_run then runs
+ * them all. The result is that of the calls one by one, to the last bit. A program is planned once, its run is one
+ * command, and arrays that live only in it are workspace, which shares memory where lifetimes allow.
+ *
+ *     dm_program_begin(s);
+ *     dm_matmul(s, a, p, q);                        -- recorded
+ *     dm_map(s, "x + alpha * p", ...);              -- recorded
+ *     dm_program_end(s, &step);
+ *     dm_program_run(s, step, 100, 0, NULL);        -- runs both, 100 times
+ *
+ * What can be recorded: every call that queues a command (copies, fills, elementwise functions, reductions, products, and
+ * what is made of them). Calls that wait or give data to the program (dm_array_read, dm_array_write, dm_array_load,
+ * dm_array_save), and dm_apply, are DM_ERR_STATE. Numbers, such as alpha, are recorded with their values; a factor that
+ * changes between runs must be an element of an array. Layouts, views and arrays may be made and destroyed at any time.
+ * Arrays made inside and destroyed inside are temporaries. Arrays made inside and still alive at the end are ordinary
+ * arrays from then on. An array made before cannot be destroyed inside, and a scope opened before cannot end inside.
+ *
+ * A failure poisons what the program writes; dm_counters, dm_explain_begin, the timeline and messages count a run as one
+ * command, called program. Cached replicas (option replicas) take no part, nor does the fused product. */
+#ifndef DMATH_PROGRAM_H
+#define DMATH_PROGRAM_H
+
+#include <dmath/dmath.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Programs belong to their session, and end with it at the latest. */
+typedef struct dm_program {
+    uint64_t id;
+} dm_program;
+
+/* Starts to record. Blocking: none. Errors: DM_ERR_STATE (a program is being recorded; between dm_explain_begin and
+ * dm_explain_end). */
+DM_API DM_CHECKED dm_status dm_program_begin(dm_session *session);
+/* Ends the recording and plans it. out NULL: the recording is dropped; what was recorded never runs. On failure it is
+ * dropped too. Blocking: none. Errors: DM_ERR_STATE (nothing is being recorded; an array made inside was destroyed, but a view
+ * of it is alive); DM_ERR_UNSUPPORTED (an option forces an algorithm that cannot serve a call). */
+DM_API DM_CHECKED dm_status dm_program_end(dm_session *session, dm_program *out);
+
+/* For one run: `array` takes the place of `recorded`. */
+typedef struct dm_program_binding {
+    dm_array recorded, array;
+} dm_program_binding;
+
+/* Runs the program `times` times, one run after the other. count bindings replace arrays that were there when it was recorded;
+ * both must have one shape, type and layout, and two arrays of the program that shared memory when it was recorded, or did
+ * not, must do so, or not, now. Blocking: none. Errors: DM_ERR_HANDLE (program, or an array of it has been destroyed);
+ * DM_ERR_ARG (times, count, a `recorded` that the program does not use); DM_ERR_SHAPE, DM_ERR_DTYPE, DM_ERR_LAYOUT,
+ * DM_ERR_OVERLAP (bindings); DM_ERR_STATE (while recording); DM_ERR_LIMIT.
+ * Cost: the master sends one frame whatever `times` is. */
+DM_API DM_CHECKED dm_status dm_program_run(dm_session *session, dm_program program, int64_t times, int count,
+                                           const dm_program_binding *bindings);
+/* Destroys the program, after the runs before it. A zero program is ignored. Errors: DM_ERR_HANDLE, DM_ERR_STATE (while
+ * recording). */
+DM_API DM_CHECKED dm_status dm_program_destroy(dm_session *session, dm_program program);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

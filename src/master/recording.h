@@ -1,0 +1,25 @@
+/* A program while it is recorded, and the master's part of one that is complete. */
+#ifndef DMI_RECORDING_H
+#define DMI_RECORDING_H
+
+#include "master/session.h"
+#include "plan/program.h"
+
+typedef struct dmi_recording {
+    dmi_program p;
+    int array_room, call_room, number_room;
+    uint32_t scopes; /* open at the begin */
+    uint32_t *hidden; /* [hiddens] slots of handles that were destroyed meanwhile */
+    int hiddens, hidden_room;
+} dmi_recording;
+
+typedef struct dmi_recorded {
+    dmi_program p;
+    uint32_t *hidden; /* [hiddens] slots of views that only the program still has */
+    int hiddens;
+    int64_t *workspace; /* [workers] rounded bytes; NULL: there is no memory limit */
+} dmi_recorded;
+
+void dmi_program_free(dmi_program *p);
+
+#endif

@@ -1,0 +1,88 @@
+/* A program: the plans of its calls one after the other, each in a phase of its own. */
+#include "plan/program.h"
+#include "ops/common.h"
+
+#include <string.h>
+
+dm_status dmi_program_check(dmi_call *call)
+{
+    return dmi_fail(DM_ERR_INTERNAL, "%s: programs are checked call by call", dmi_call_name(call));
+}
+
+/* What the arrays of the program are in its plan. */
+typedef struct places {
+    int *same; /* [operands] the first operand that is the same memory */
+    int *work; /* [arrays] of temporaries: their workspace */
+} places;
+
+static bool find_places(dmi_builder *b, const dmi_program *p, places *out)
+{
+    out->same = dmi_build_alloc(b, ((size_t)p->arrays + 1) * sizeof *out->same);
+    out->work = dmi_build_alloc(b, ((size_t)p->arrays + 1) * sizeof *out->work);
+    for (int i = 0; i < p->arrays && !b->failed; i++) {
+        const dmi_program_array *a = &p->array[i];
+        int first = a->temporary ? p->operands : 0;
+        while (p->array[first].memory != a->memory) {
+            first++;
+        }
+        if (!a->temporary) {
+            out->same[i] = first;
+        } else if (first < i) {
+            out->work[i] = out->work[first];
+        } else {
+            int64_t elements = b->me < b->profile->workers ? dmi_layout_shard_count(a->desc.layout, b->me) : 0;
+            out->work[i] = dmi_build_work(b, elements * dmi_dtype_bytes(a->desc.dtype));
+        }
+    }
+    return !b->failed;
+}
+
+/* The planner of a call named its own operands and numbers: now they are the program's. */
+static void rename_refs(dmi_builder *b, const dmi_program *p, const dmi_call *call, int from, int number,
+                        const places *at)
+{
+    for (int i = from; i < b->plan->nstep; i++) {
+        dmi_step *step = &b->plan->step[i];
+        step->number = (uint16_t)number;
+        for (int r = 0; r < step->nref; r++) {
+            dmi_ref *ref = &step->ref[r];
+            int array = ref->kind == DMI_REF_OPERAND ? (int)call->operand[ref->index].id : -1;
+            if (array >= 0 && p->array[array].temporary) {
+                ref->kind = DMI_REF_WORK;
+                ref->index = (uint16_t)at->work[array];
+            } else if (array >= 0) {
+                ref->index = (uint16_t)array;
+            }
+        }
+    }
+}
+
+dm_status dmi_program_plan(dmi_builder *b, const dmi_call *call)
+{
+    const dmi_program *p = call->tail;
+    const dmi_profile *profile = b->profile;
+    /* The fused product counts arrivals from the beginning of its command. */
+    dmi_profile plain = *profile;
+    plain.gemm_fused = false;
+    places at;
+    dm_status status = DM_OK;
+    if (!find_places(b, p, &at)) {
+        return DM_OK; /* b has failed */
+    }
+    b->profile = &plain;
+    for (int i = 0, number = 0; i < p->calls && status == DM_OK && !b->failed; i++) {
+        int from = b->plan->nstep;
+        if (i > 0) {
+            dmi_build_phase(b);
+        }
+        status = dmi_ops[p->call[i].op].plan(b, &p->call[i]);
+        rename_refs(b, p, &p->call[i], from, number, &at);
+        number += p->call[i].numbers;
+    }
+    b->profile = profile;
+    b->same = at.same;
+    b->plan->moving = -1;
+    b->plan->compute = NULL;
+    strcpy(b->plan->algorithm, "recorded");
+    return status;
+}

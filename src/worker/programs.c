@@ -1,0 +1,210 @@
+/* Programs at a worker: received call by call, planned once, run as commands. */
+#include "comm/frames.h"
+#include "ops/ops.h"
+#include "plan/program.h"
+#include "worker/worker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What this worker knows of a program. plan NULL: there was no memory for it. */
+struct dmi_worker_program {
+    dmi_program p;
+    int arrays, calls; /* received */
+    dmi_plan *plan;
+};
+
+static void free_program(struct dmi_worker_program *program)
+{
+    if (program) {
+        for (int i = 0; i < program->calls; i++) {
+            free((void *)(uintptr_t)program->p.call[i].tail);
+        }
+        dmi_plan_release(program->plan);
+        free(program->p.array);
+        free(program->p.call);
+        free(program->p.number);
+        free(program);
+    }
+}
+
+static struct dmi_worker_program *program_of(dmi_worker *w, uint32_t number)
+{
+    return number < w->program_room ? w->program[number] : NULL;
+}
+
+static void begin(dmi_worker *w, const dmi_program_frame *f)
+{
+    if (f->program >= w->program_room) {
+        uint32_t room = 2 * f->program + 8;
+        struct dmi_worker_program **grown = realloc(w->program, room * sizeof(struct dmi_worker_program *));
+        if (!grown) {
+            return;
+        }
+        memset(grown + w->program_room, 0, (room - w->program_room) * sizeof(struct dmi_worker_program *));
+        w->program = grown;
+        w->program_room = room;
+    }
+    struct dmi_worker_program *program = calloc(1, sizeof *program);
+    if (program) {
+        program->p = (dmi_program){.arrays = f->arrays,
+                                   .operands = f->operands,
+                                   .calls = f->calls,
+                                   .array = calloc((size_t)f->arrays + 1, sizeof *program->p.array),
+                                   .call = calloc((size_t)f->calls + 1, sizeof *program->p.call)};
+        if (!program->p.array || !program->p.call) {
+            free_program(program);
+            program = NULL;
+        }
+    }
+    w->program[f->program] = program;
+    w->receiving = program;
+}
+
+static void take_array(dmi_worker *w, const dmi_program_array_frame *f)
+{
+    struct dmi_worker_program *program = w->receiving;
+    const dmi_layout *layout = f->layout_id < w->layout_room ? w->layout[f->layout_id] : NULL;
+    if (!program || !layout) {
+        w->receiving = NULL;
+        return;
+    }
+    dmi_program_array *a = &program->p.array[program->arrays];
+    a->desc =
+        (dmi_desc){.dtype = (dm_dtype)f->dtype, .ndim = f->ndim, .layout = layout, .layout_id = f->layout_id};
+    memcpy(a->desc.lo, f->lo, sizeof f->lo);
+    memcpy(a->desc.extent, f->extent, sizeof f->extent);
+    a->memory = f->memory;
+    a->mode = f->mode;
+    a->temporary = program->arrays++ >= program->p.operands;
+}
+
+static void take_call(dmi_worker *w, const dmi_op_frame *f)
+{
+    struct dmi_worker_program *program = w->receiving;
+    if (!program) {
+        return;
+    }
+    dmi_program *p = &program->p;
+    dmi_number *number = realloc(p->number, (size_t)(p->numbers + f->numbers + 1) * sizeof *number);
+    void *tail = f->tail_bytes ? malloc((size_t)f->tail_bytes) : NULL;
+    p->number = number ? number : p->number;
+    if (!number || (f->tail_bytes && !tail)) {
+        free(tail);
+        w->receiving = NULL;
+        return;
+    }
+    dmi_call *call = &p->call[program->calls++];
+    dmi_call_from(f, call);
+    for (int i = 0; i < f->noperand; i++) {
+        const dmi_operand_ref *ref = &dmi_op_frame_operands(f)[i];
+        if (ref->mode) {
+            const dmi_program_array *a = &p->array[ref->id];
+            call->operand[i] =
+                (dmi_operand){.desc = a->desc, .id = ref->id, .memory = a->memory, .mode = (int)ref->mode};
+        }
+    }
+    if (tail) {
+        memcpy(tail, dmi_op_frame_tail(f), (size_t)f->tail_bytes);
+    }
+    call->tail = tail;
+    if (f->numbers > 0) {
+        memcpy(p->number + p->numbers, dmi_op_frame_numbers(f), (size_t)f->numbers * sizeof *number);
+    }
+    p->numbers += f->numbers;
+}
+
+/* Without a plan nobody can run it, nor fail it: the others wait for its transfers. Then the run makes this
+ * worker broken. */
+static void end(dmi_worker *w, const dmi_program_frame *f)
+{
+    struct dmi_worker_program *program = w->receiving;
+    w->receiving = NULL;
+    if (!program || program->calls != f->calls) {
+        return;
+    }
+    dmi_call call = dmi_program_call(&program->p, DMI_OP_program);
+    dm_status status = dmi_plan_make(&call, &w->profile, w->me, &program->plan);
+    if (status == DM_ERR_NOMEM) {
+        dmi_engine_drain(&w->engine);
+        dmi_plan_cache_destroy(w->plans);
+        w->plans = NULL;
+        status = dmi_plan_make(&call, &w->profile, w->me, &program->plan);
+    }
+    if (status != DM_OK) {
+        program->plan = NULL;
+        dmi_log(DMI_LOG_WARN, "a program has no plan: %s", dmi_error_text());
+    }
+}
+
+void dmi_program_receive(dmi_worker *w, const dmi_frame *frame)
+{
+    const void *f = frame;
+    switch (frame->kind) {
+    case DMI_FRAME_PROGRAM:
+        begin(w, f);
+        break;
+    case DMI_FRAME_PROGRAM_ARRAY:
+        take_array(w, f);
+        break;
+    case DMI_FRAME_PROGRAM_CALL:
+        take_call(w, f);
+        break;
+    case DMI_FRAME_PROGRAM_END:
+        end(w, f);
+        break;
+    default: { /* PROGRAM_DESTROY */
+        uint32_t number = ((const dmi_program_frame *)f)->program;
+        if (number < w->program_room) {
+            free_program(w->program[number]);
+            w->program[number] = NULL;
+        }
+    }
+    }
+}
+
+void dmi_programs_clear(dmi_worker *w)
+{
+    for (uint32_t i = 0; i < w->program_room; i++) {
+        free_program(w->program[i]);
+    }
+    free(w->program);
+    free(w->run);
+    w->program = NULL;
+    w->run = NULL;
+    w->program_room = 0;
+}
+
+/* --- runs --- */
+
+dm_status dmi_program_instance(dmi_worker *w, const void *frame, dmi_instance **out)
+{
+    const dmi_program_run_frame *f = frame;
+    const uint64_t *id = (const uint64_t *)(f + 1);
+    struct dmi_worker_program *program = program_of(w, f->program);
+    if (!program || !program->plan) {
+        return dmi_fail(DM_ERR_NOMEM, "no memory for a program");
+    }
+    const dmi_program *p = &program->p;
+    dmi_instance *inst = dmi_instance_create(p->operands, p->numbers, p->number);
+    for (int i = 0; inst && i < p->operands; i++) {
+        const dmi_entry *entry = dmi_store_find(w, id[i]);
+        if (!entry) { /* its creation failed here and was reported */
+            free(inst);
+            return dmi_fail(DM_ERR_NOMEM, "an array of a program does not exist here");
+        }
+        dmi_instance_operand(inst, i, entry, p->array[i].mode);
+    }
+    if (inst) {
+        inst->work = calloc((size_t)program->plan->nwork + 1, sizeof *inst->work + sizeof *inst->work_use);
+    }
+    if (!inst || !inst->work) {
+        free(inst);
+        return dmi_fail(DM_ERR_NOMEM, "no memory for a command");
+    }
+    inst->noperand = p->operands;
+    inst->plan = program->plan;
+    atomic_fetch_add(&inst->plan->refs, 1);
+    *out = inst;
+    return DM_OK;
+}

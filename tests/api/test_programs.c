@@ -1,0 +1,245 @@
+/* Programs: runs in a row, bindings, arrays made inside, what cannot be recorded, failures. */
+#include "support/refusal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIDE = 6, COUNT = SIDE * SIDE };
+
+static dm_array make(dmt_case *c, double value)
+{
+    dm_array a;
+    DMT_OK(c, dm_matrix(c->session, DM_F64, SIDE, SIDE, &a));
+    DMT_OK(c, dm_fill(c->session, a, value));
+    return a;
+}
+
+static double item(dmt_case *c, dm_array a)
+{
+    double value = 0;
+    DMT_OK(c, dm_item(c->session, a, (int64_t[]){SIDE - 1, 0}, &value));
+    return value;
+}
+
+static void expect(dmt_case *c, dm_array a, double want, const char *what)
+{
+    double got = item(c, a);
+    if (got != want) {
+        dmt_fail(c, "%s: got %g, want %g", what, got, want);
+    }
+}
+
+/* x = 2 x + y, by way of an array that is made inside. */
+static void record_step(dmt_case *c, dm_array x, dm_array y, dm_program *out)
+{
+    dm_session *s = c->session;
+    dm_array doubled;
+    DMT_OK(c, dm_program_begin(s));
+    DMT_OK(c, dm_array_like(s, x, DM_F64, &doubled));
+    DMT_OK(c, dm_scale(s, 2, x, doubled));
+    DMT_OK(c, dm_add(s, 1, doubled, 1, y, x));
+    DMT_OK(c, dm_array_destroy(s, doubled));
+    DMT_OK(c, dm_program_end(s, out));
+}
+
+static void times_case(dmt_case *c)
+{
+    dm_session *s = c->session;
+    dm_array x = make(c, 1), y = make(c, 3), u = make(c, 5), v = make(c, -1);
+    dm_program step;
+    record_step(c, x, y, &step);
+    expect(c, x, 1, "recording runs nothing");
+    DMT_OK(c, dm_program_run(s, step, 0, 0, NULL));
+    expect(c, x, 1, "no run");
+    DMT_OK(c, dm_program_run(s, step, 10, 0, NULL));
+    expect(c, x, 4 * 1024 - 3, "ten runs");
+    DMT_OK(c, dm_program_run(s, step, 3, 2, (dm_program_binding[]){{x, u}, {y, v}}));
+    expect(c, u, 5 * 8 - 7, "three runs on other arrays");
+    expect(c, x, 4 * 1024 - 3, "which leave the recorded ones");
+    DMT_OK(c, dm_program_destroy(s, step));
+    DMT_OK(c, dm_sync(s));
+}
+
+/* Many arrays, of which two live at once, take the room of two. */
+static void lifetimes_case(dmt_case *c)
+{
+    enum { STEPS = 30 };
+    dm_session *s = c->session;
+    dm_array x = make(c, 1), next, last = x;
+    dm_program program;
+    dm_counters before = {.size = sizeof before}, counters = {.size = sizeof counters};
+    DMT_OK(c, dm_counters_get(s, 0, &before));
+    DMT_OK(c, dm_program_begin(s));
+    for (int i = 0; i < STEPS; i++) {
+        DMT_OK(c, dm_array_like(s, x, DM_F64, &next));
+        DMT_OK(c, dm_add(s, 1, last, 1, x, next));
+        if (i > 0) {
+            DMT_OK(c, dm_array_destroy(s, last));
+        }
+        last = next;
+    }
+    DMT_OK(c, dm_copy(s, last, x));
+    DMT_OK(c, dm_array_destroy(s, last));
+    DMT_OK(c, dm_program_end(s, &program));
+    DMT_OK(c, dm_program_run(s, program, 1, 0, NULL));
+    expect(c, x, STEPS + 1, "a chain of temporaries");
+    DMT_OK(c, dm_counters_get(s, 0, &counters));
+    if (counters.workspace_peak_bytes > 2 * COUNT * 8 &&
+        counters.workspace_peak_bytes > before.workspace_peak_bytes) {
+        dmt_fail(c, "%lld bytes of workspace for two arrays of %d", (long long)counters.workspace_peak_bytes,
+                 COUNT * 8);
+    }
+    DMT_OK(c, dm_program_destroy(s, program));
+}
+
+/* Arrays made inside that outlive it, also by a view alone; views of arrays outside that end inside. */
+static void outlive_case(dmt_case *c)
+{
+    dm_session *s = c->session;
+    dm_array x = make(c, 2), kept, based, view, row;
+    dm_program program;
+    DMT_OK(c, dm_program_begin(s));
+    DMT_OK(c, dm_array_like(s, x, DM_F64, &kept));
+    DMT_OK(c, dm_scale(s, 3, x, kept));
+    DMT_OK(c, dm_array_like(s, x, DM_F64, &based));
+    DMT_OK(c, dm_copy(s, x, based));
+    DMT_OK(c, dm_rows(s, based, SIDE - 1, 1, &view));
+    DMT_OK(c, dm_array_destroy(s, based));
+    DMT_OK(c, dm_rows(s, x, SIDE - 1, 1, &row));
+    DMT_OK(c, dm_axpby(s, 1, row, 1, view));
+    DMT_OK(c, dm_fill(s, row, 7));
+    DMT_OK(c, dm_array_destroy(s, row));
+    DMT_OK(c, dm_program_end(s, &program));
+    DMT_OK(c, dm_program_run(s, program, 1, 0, NULL));
+    expect(c, kept, 6, "an array made inside");
+    expect(c, x, 7, "a row that ended inside");
+    double value = 0;
+    DMT_OK(c, dm_item(s, view, (int64_t[]){0, 1}, &value));
+    assert_true(value == 4);
+    DMT_OK(c, dm_fill(s, x, 1));
+    DMT_OK(c, dm_program_run(s, program, 1, 0, NULL));
+    expect(c, kept, 3, "the second run");
+    DMT_OK(c, dm_program_destroy(s, program));
+    DMT_OK(c, dm_item(s, view, (int64_t[]){0, 1}, &value));
+    assert_true(value == 2);
+    /* dropped: nothing runs, and what was made inside is an ordinary array */
+    dm_array born;
+    DMT_OK(c, dm_program_begin(s));
+    DMT_OK(c, dm_fill(s, x, 9));
+    DMT_OK(c, dm_matrix(s, DM_F64, SIDE, SIDE, &born));
+    DMT_OK(c, dm_program_end(s, NULL));
+    DMT_OK(c, dm_fill(s, born, 4));
+    expect(c, born, 4, "an array of a dropped recording");
+    expect(c, x, 7, "a dropped recording");
+}
+
+static void refusal_case(dmt_case *c)
+{
+    dm_session *s = c->session;
+    dm_array x = make(c, 1), y = make(c, 1), z, small;
+    dm_program program, other;
+    double host[COUNT];
+    char *text = NULL;
+    REFUSED(DMT_ONE(STATE), "no program is being recorded", dm_program_end(s, &program));
+    DMT_OK(c, dm_scope_begin(s));
+    DMT_OK(c, dm_program_begin(s));
+    REFUSED(DMT_ONE(STATE), "already being recorded", dm_program_begin(s));
+    REFUSED(DMT_ONE(STATE), "cannot be part of a program", dm_read(s, x, host));
+    REFUSED(DMT_ONE(STATE), "cannot be part of a program", dm_write(s, x, host));
+    REFUSED(DMT_ONE(STATE), "cannot be destroyed in it", dm_array_destroy(s, x));
+    REFUSED(DMT_ONE(STATE), "scope_end: the scope was open", dm_scope_end(s, NULL, 0));
+    REFUSED(DMT_ONE(STATE), "being recorded", dm_explain_begin(s));
+    REFUSED(DMT_ONE(SHAPE), "add",
+            dm_add(s, 1, x, 1, y, (DMT_OK(c, dm_matrix(s, DM_F64, 2, 2, &small)), small)));
+    DMT_OK(c, dm_add(s, 1, x, 1, y, y));
+    DMT_OK(c, dm_program_end(s, &program));
+    DMT_OK(c, dm_scope_end(s, NULL, 0));
+    REFUSED(DMT_ONE(HANDLE), "not a program", dm_program_run(s, (dm_program){77}, 1, 0, NULL));
+    REFUSED(DMT_ONE(ARG), "times is -1", dm_program_run(s, program, -1, 0, NULL));
+    REFUSED(DMT_ONE(ARG), "count is -2", dm_program_run(s, program, 1, -2, NULL));
+    REFUSED(DMT_ONE(ARG), "bindings is NULL", dm_program_run(s, program, 1, 1, NULL));
+    DMT_OK(c, dm_matrix(s, DM_F64, 2, 2, &small));
+    DMT_OK(c, dm_matrix(s, DM_F32, SIDE, SIDE, &z));
+    REFUSED(DMT_ONE(SHAPE), "bindings[0]",
+            dm_program_run(s, program, 1, 1, (dm_program_binding[]){{x, small}}));
+    REFUSED(DMT_ONE(DTYPE), "bindings[0]", dm_program_run(s, program, 1, 1, (dm_program_binding[]){{x, z}}));
+    REFUSED(DMT_ONE(ARG), "does not use", dm_program_run(s, program, 1, 1, (dm_program_binding[]){{z, x}}));
+    REFUSED(DMT_ONE(OVERLAP), "did not share",
+            dm_program_run(s, program, 1, 1, (dm_program_binding[]){{x, y}}));
+    DMT_OK(c, dm_explain_begin(s));
+    DMT_OK(c, dm_program_run(s, program, 1, 0, NULL));
+    DMT_OK(c, dm_explain_end(s, &text));
+    assert_non_null(strstr(text, "program"));
+    free(text);
+    expect(c, y, 1, "refused and explained runs");
+    DMT_OK(c, dm_program_run(s, program, 1, 0, NULL));
+    expect(c, y, 2, "the run");
+    DMT_OK(c, dm_array_destroy(s, x));
+    REFUSED(DMT_ONE(HANDLE), "has been destroyed", dm_program_run(s, program, 1, 0, NULL));
+    DMT_OK(c, dm_program_begin(s));
+    REFUSED(DMT_ONE(STATE), "cannot be part", dm_program_run(s, program, 1, 0, NULL));
+    DMT_OK(c, dm_program_end(s, &other));
+    DMT_OK(c, dm_program_run(s, other, 5, 0, NULL)); /* an empty one */
+    DMT_OK(c, dm_program_destroy(s, program));
+    REFUSED(DMT_ONE(HANDLE), "has been destroyed", dm_program_run(s, program, 1, 0, NULL));
+    REFUSED(DMT_ONE(HANDLE), "has been destroyed", dm_program_destroy(s, program));
+    DMT_OK(c, dm_program_destroy(s, (dm_program){0}));
+    DMT_OK(c, dm_sync(s));
+}
+
+/* A kernel of a run fails: the error names the command, what it writes is poisoned, and can be written anew. */
+static void failure_case(dmt_case *c)
+{
+    dm_session *s = c->session;
+    dm_array x = make(c, 1), y = make(c, 1);
+    dm_program step;
+    double value = 0;
+    record_step(c, x, y, &step);
+    DMT_OK(c, dm_program_run(s, step, 1, 0, NULL));
+    REFUSED(DMT_ONE(INTERNAL), "(program) failed on worker", dm_sync(s));
+    REFUSED(DMT_ONE(POISONED), "(program), which failed", dm_item(s, x, (int64_t[]){0, 0}, &value));
+    DMT_OK(c, dm_fill(s, x, 1));
+    DMT_OK(c, dm_program_run(s, step, 1, 0, NULL));
+    expect(c, x, 3, "after the failure");
+}
+
+typedef struct part {
+    void (*fn)(dmt_case *c);
+} part;
+
+static void scoped(dmt_case *c)
+{
+    DMT_OK(c, dm_scope_begin(c->session));
+    ((part *)c->user)->fn(c);
+    DMT_OK(c, dm_scope_end(c->session, NULL, 0));
+}
+
+static void run(const char *name, void (*fn)(dmt_case *c), int workers, const char *options)
+{
+    dmt_run(&(dmt_suite){.name = name,
+                         .cases = 1,
+                         .each = true,
+                         .fn = scoped,
+                         .user = &(part){fn},
+                         .workers = workers,
+                         .options = options});
+}
+
+static void test_all(void **state)
+{
+    (void)state;
+    run("programs_times", times_case, 0, NULL);
+    run("programs_lifetimes", lifetimes_case, 0, NULL);
+    run("programs_outlive", outlive_case, 0, NULL);
+    run("programs_refusals", refusal_case, 0, NULL);
+    run("programs_limit", times_case, 0, "memory_limit=65536");
+    if (dmt_on_cpu()) { /* fills 1 and 2, then the scale */
+        run("programs_failure", failure_case, 1, "fault=compute:3");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all)};
+    return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
+}
