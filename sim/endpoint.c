@@ -270,7 +270,8 @@ static dm_status one_call(endpoint *e, int which)
     const dmi_call *call = &program->call[which];
     dmi_plan *plan = NULL;
     double begin = (double)dmi_now_ns();
-    dm_status status = dmi_plan_make(call, program->profile, e->me, &plan);
+    dmi_plan_maker *make = program->make ? program->make : dmi_plan_make;
+    dm_status status = make(call, program->profile, e->me, &plan);
     e->report->plan_s += ((double)dmi_now_ns() - begin) / 1e9;
     if (status != DM_OK) {
         return status;

@@ -64,6 +64,7 @@ typedef struct dmi_sim_program {
     /* Plants faults: may change a plan after it was made; may be NULL. */
     void (*change)(void *context, int me, int call, dmi_plan *plan);
     void *context;
+    dmi_plan_maker *make; /* NULL: dmi_plan_make. Else it plans all calls: of planners that are no op by themselves */
 } dmi_sim_program;
 
 typedef struct dmi_sim_report {
