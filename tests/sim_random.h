@@ -223,6 +223,19 @@ static inline void softmax_random(sim_program *p, dmt_random *r)
     (void)sim_call(p, DMI_OP_softmax, &args, 2, (int[]){x, out});
 }
 
+/* A scan: in a frame, with accumulators along lines of workers. */
+static inline void scan_random(sim_program *p, dmt_random *r)
+{
+    static const int rows[] = {DMI_REDUCTION_sum, DMI_REDUCTION_prod, DMI_REDUCTION_max};
+    int64_t shape[DM_MAX_DIMS];
+    int ndim = (int)dmt_int(r, 1, 3);
+    sim_args args = {.i = {(int)dmt_int(r, 0, ndim - 1), rows[dmt_int(r, 0, 2)]}};
+    shape_random(r, ndim, shape);
+    int x = sim_array_random(p, r, dtype_random(r, false), ndim, shape);
+    int out = dmt_chance(r, 20) ? x : sim_array_random(p, r, dtype_random(r, false), ndim, shape);
+    (void)sim_call(p, DMI_OP_scan, &args, 2, (int[]){x, out});
+}
+
 /* Every worker's own addends, summed into copies: the gradients of workers. */
 static inline void gradients_random(sim_program *p, dmt_random *r)
 {
@@ -275,7 +288,7 @@ static inline void program_random(sim_program *p, dmt_random *r)
     p->profile.pace_bytes = dmt_chance(r, 50) ? dmt_int(r, 1, 64) : 0;
     int calls = (int)dmt_int(r, 1, 4);
     for (int i = 0; i < calls; i++) {
-        switch (p->arrays > SIM_ARRAYS - 4 ? 5 : dmt_int(r, 0, 9)) {
+        switch (p->arrays > SIM_ARRAYS - 4 ? 5 : dmt_int(r, 0, 11)) {
         case 0:
         case 1:
             product_random(p, r);
@@ -283,6 +296,10 @@ static inline void program_random(sim_program *p, dmt_random *r)
         case 8:
         case 9:
             softmax_random(p, r);
+            break;
+        case 10:
+        case 11:
+            scan_random(p, r);
             break;
         case 2:
             ewise_random(p, r);

@@ -90,6 +90,20 @@ TAKE_ONE(state, s[i], x[i], index, take)                                        
     }                                                                                                          \
     DMI_TWICE(static, across_##name, (void *states, const void *elements, int64_t n, int64_t index),           \
               (states, elements, n, index))                                                                    \
+    static void JOIN(scan_, name)(void *kept, const void *elements, int64_t n, double S, void *out)             \
+    {                                                                                                          \
+        const NUMBER *x = elements;                                                                            \
+        result_##result *o = out;                                                                              \
+        state_##state s;                                                                                       \
+        memcpy(&s, kept, sizeof s);                                                                            \
+        (void)S;                                                                                               \
+        for (int64_t i = 0; i < n; i++) {                                                                      \
+            TAKE_ONE(state, s, x[i], i, take)                                                                  \
+            const state_##state A = s;                                                                         \
+            o[i] = finish;                                                                                     \
+        }                                                                                                      \
+        memcpy(kept, &s, sizeof s);                                                                            \
+    }                                                                                                          \
     static void JOIN(combine_, name)(void *into, int64_t into_stride, const void *from, int64_t from_stride,   \
                                      int64_t n)                                                                \
     {                                                                                                          \
@@ -114,7 +128,7 @@ TAKE_ONE(state, s[i], x[i], index, take)                                        
 #define REDUCE_0(name, state, start, take, combine, result, finish)
 #define REDUCER_1(name, state)                                                                                 \
     [DMI_REDUCTION_##name] = {sizeof(state_##state), clear_##name, along_##name,                               \
-                              across_##name,         combine_##name, finish_##name},
+                              across_##name,         scan_##name,  combine_##name,  finish_##name},
 #define REDUCER_0(name, state)
 
 #define DMI_REDUCTION(name, domain, state, start, take, combine, result, finish)                               \

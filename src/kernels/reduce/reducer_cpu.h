@@ -14,6 +14,8 @@ typedef struct dmi_reducer {
     void (*along)(void *lanes, const void *x, int64_t n, int64_t index, int64_t step);
     /* Element i is taken by state i; all have this index. */
     void (*across)(void *states, const void *x, int64_t n, int64_t index);
+    /* One state takes the elements one after the other; out: the result behind each, in the type of results. */
+    void (*scan)(void *state, const void *x, int64_t n, double scale, void *out);
     /* Strides count states. */
     void (*combine)(void *into, int64_t into_stride, const void *from, int64_t from_stride, int64_t n);
     void (*finish)(const void *states, int64_t n, double scale, void *out); /* in the type of results */

@@ -1,0 +1,173 @@
+#include "ops/common_order.h"
+
+#include <string.h>
+
+enum { SMALL_BYTES = 4096 };
+
+static bool is_whole(const dmi_desc *x)
+{
+    return memcmp(x->extent, x->layout->shape, (size_t)x->ndim * sizeof *x->extent) == 0;
+}
+
+/* Has each worker whole rows along dim, or (whole: false) a range of their indices at least? */
+static bool serves(const dmi_desc *x, int dim, bool whole)
+{
+    const dmi_layout *layout = x->layout;
+    return layout->kind == DMI_LAYOUT_GRID &&
+           (layout->grid[dim] == 1 || (!whole && layout->order[dim] == DMI_ORDER_CONTIGUOUS));
+}
+
+/* Are the elements of both at the same workers? Along dim the extents may differ where rows are whole. */
+static bool same_places(const dmi_desc *x, const dmi_desc *y, int dim)
+{
+    const dmi_layout *a = x->layout, *b = y->layout;
+    if (a->kind != DMI_LAYOUT_GRID || b->kind != DMI_LAYOUT_GRID || x->ndim != y->ndim ||
+        a->nworkers != b->nworkers || a->replicas != b->replicas ||
+        memcmp(a->workers, b->workers, (size_t)a->nworkers * sizeof *a->workers) != 0) {
+        return false;
+    }
+    for (int d = 0; d < x->ndim; d++) {
+        bool split = a->grid[d] > 1 || b->grid[d] > 1;
+        bool free = !split && (d == dim || x->extent[d] == y->extent[d]);
+        if (!free && (a->grid[d] != b->grid[d] || a->order[d] != b->order[d] || a->block[d] != b->block[d] ||
+                      a->shape[d] != b->shape[d] || x->lo[d] != y->lo[d] || x->extent[d] != y->extent[d])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Splits the longest other dim; where that is short, and rows need not be whole, dim itself. */
+static void choose_layout(const dmi_profile *profile, const dmi_desc *x, int dim, bool whole,
+                          dmi_layout_spec *spec)
+{
+    int best = -1;
+    int64_t count = 1;
+    *spec = (dmi_layout_spec){.kind = DMI_LAYOUT_GRID, .ndim = x->ndim, .session_workers = profile->workers};
+    for (int d = 0; d < x->ndim; d++) {
+        spec->shape[d] = x->extent[d];
+        spec->grid[d] = 1;
+        count *= x->extent[d];
+        best = d != dim && (best < 0 || x->extent[d] > x->extent[best]) ? d : best;
+    }
+    if (!whole && (best < 0 || x->extent[best] < profile->workers)) {
+        best = dim;
+    }
+    if (best >= 0 && count * dmi_dtype_bytes(x->dtype) >= SMALL_BYTES) {
+        spec->grid[best] = (int)DMI_MIN((int64_t)profile->workers, x->extent[best]);
+    }
+}
+
+/* A temporary of desc's layout. */
+static void build_temporary(dmi_builder *b, const dmi_desc *desc, dmi_value *value)
+{
+    int64_t count = b->me < b->profile->workers ? dmi_layout_shard_count(desc->layout, b->me) : 0;
+    *value = (dmi_value){
+        .desc = desc, .ref = dmi_ref_work(dmi_build_work(b, count * dmi_dtype_bytes(desc->dtype)), DMI_READ)};
+}
+
+static dm_status move(dmi_builder *b, const dmi_value *from, const dmi_value *to)
+{
+    dmi_mark done = {0};
+    dmi_ref ref = to->ref;
+    ref.mode = DMI_WRITE;
+    return dmi_plan_copy(b, from->desc, from->ref, to->desc, ref, NULL, NULL, done);
+}
+
+dm_status dmi_along_begin(dmi_builder *b, const dmi_value *x, int dim, bool whole, const dmi_value *out,
+                          dmi_along *along)
+{
+    const dmi_desc *at_x = x->desc, *at_out = out->desc, *at = NULL;
+    bool x_serves = serves(at_x, dim, whole), out_serves = serves(at_out, dim, whole) && is_whole(at_out);
+    out_serves = out_serves && at_out->extent[dim] == at_x->extent[dim];
+    *along = (dmi_along){.dim = dim, .x = *x};
+    if (x_serves && same_places(at_x, at_out, dim)) {
+        at = at_x;
+    } else if (x_serves && is_whole(at_x) && !(out_serves && at_out->layout->group > at_x->layout->group)) {
+        at = at_x;
+    } else if (out_serves) {
+        at = at_out;
+    }
+    if (at) {
+        along->frame = *at;
+    } else {
+        dmi_layout_spec spec;
+        const dmi_layout *layout;
+        choose_layout(b->profile, at_x, dim, whole, &spec);
+        dm_status status = dmi_build_layout(b, &spec, &layout);
+        if (status != DM_OK) {
+            return status;
+        }
+        along->frame = dmi_desc_whole(at_x->dtype, layout, 0);
+    }
+    along->frame.dtype = at_x->dtype;
+    if (at == at_x) {
+        return DM_OK;
+    }
+    build_temporary(b, &along->frame, &along->x);
+    dm_status status = move(b, x, &along->x);
+    dmi_build_phase(b);
+    return status;
+}
+
+dm_status dmi_along_output(dmi_builder *b, const dmi_along *along, const dmi_value *out, dmi_along_out *o)
+{
+    *o = (dmi_along_out){.out = *out, .made = *out};
+    if (same_places(&along->frame, out->desc, along->dim)) {
+        return DM_OK;
+    }
+    const dmi_layout *frame = along->frame.layout;
+    o->moves = true;
+    o->desc = along->frame;
+    if (out->desc->extent[along->dim] != o->desc.extent[along->dim]) {
+        const dmi_layout *layout;
+        dmi_layout_spec spec = {.kind = DMI_LAYOUT_GRID,
+                                .ndim = frame->ndim,
+                                .session_workers = frame->session_workers,
+                                .nworkers = frame->nworkers,
+                                .workers = frame->workers,
+                                .replicas = frame->replicas};
+        for (int d = 0; d < frame->ndim; d++) {
+            bool here = d == along->dim;
+            spec.shape[d] = here ? out->desc->extent[d] : frame->shape[d];
+            spec.block[d] = here ? 0 : frame->block[d];
+            spec.grid[d] = frame->grid[d];
+            spec.order[d] = frame->order[d];
+        }
+        dm_status status = dmi_build_layout(b, &spec, &layout);
+        if (status != DM_OK) {
+            return status;
+        }
+        o->desc.layout = layout;
+        o->desc.lo[along->dim] = 0;
+        o->desc.extent[along->dim] = out->desc->extent[along->dim];
+    }
+    o->desc.dtype = out->desc->dtype;
+    build_temporary(b, &o->desc, &o->made);
+    return DM_OK;
+}
+
+dm_status dmi_along_end(dmi_builder *b, dmi_along_out *const *outs, int count)
+{
+    dm_status status = DM_OK;
+    bool phase = false;
+    for (int i = 0; i < count && status == DM_OK; i++) {
+        if (outs[i]->moves && !phase) {
+            dmi_build_phase(b);
+            phase = true;
+        }
+        status = outs[i]->moves ? move(b, &outs[i]->made, &outs[i]->out) : DM_OK;
+    }
+    return status;
+}
+
+dm_status dmi_check_along(const dmi_call *call, int out)
+{
+    const dmi_desc *x = &call->operand[0].desc;
+    int dim = call->args.i[0];
+    if (dim < 0 || dim >= x->ndim) {
+        return dmi_fail(DM_ERR_ARG, "%s: dim is %d; %s has %d dims", dmi_call_name(call), dim,
+                        dmi_operand_name(call, 0), x->ndim);
+    }
+    return dmi_check_same_shape(call, 0, out);
+}
