@@ -27,6 +27,20 @@ DM_API DM_CHECKED dm_status dm_cumulative_max(dm_session *session, dm_array x, i
 DM_API DM_CHECKED dm_status dm_cumulative_min(dm_session *session, dm_array x, int dim, dm_array out);
 DM_API DM_CHECKED dm_status dm_cumulative_logsumexp(dm_session *session, dm_array x, int dim, dm_array out);
 
+/* ---- sorting --------------------------------------------------------------------------------------------- */
+/* Real types. NaN counts as larger than all numbers, -0 as 0. Sorting is stable: equal elements stay in their order, also
+ * where it is descending, and elements keep their bits. Rows of more than 2^32 - 1 elements are DM_ERR_UNSUPPORTED. */
+
+/* out = x with each row along dim in ascending order; descending != 0: the largest first. out may be x, or else may not overlap
+ * it. */
+DM_API DM_CHECKED dm_status dm_sort(dm_session *session, dm_array x, int dim, int descending, dm_array out);
+/* out = the indices along dim in the order in which they sort each row of x. out may not overlap x. */
+DM_API DM_CHECKED dm_status dm_argsort(dm_session *session, dm_array x, int dim, int descending, dm_array out);
+/* values = the k largest (largest != 0) or smallest elements of each row along dim, the outermost first; indices: theirs along
+ * dim. k is the outputs' extent along dim. One of the two may be DM_NO_ARRAY. Neither may overlap x. */
+DM_API DM_CHECKED dm_status dm_topk(dm_session *session, dm_array x, int dim, int largest, dm_array values,
+                                    dm_array indices);
+
 #ifdef __cplusplus
 }
 #endif

@@ -110,10 +110,11 @@ dm_status dmi_along_begin(dmi_builder *b, const dmi_value *x, int dim, bool whol
     return status;
 }
 
-dm_status dmi_along_output(dmi_builder *b, const dmi_along *along, const dmi_value *out, dmi_along_out *o)
+dm_status dmi_along_output(dmi_builder *b, const dmi_along *along, const dmi_value *out, dm_dtype dtype,
+                           dmi_along_out *o)
 {
     *o = (dmi_along_out){.out = *out, .made = *out};
-    if (same_places(&along->frame, out->desc, along->dim)) {
+    if (out->desc->dtype == dtype && same_places(&along->frame, out->desc, along->dim)) {
         return DM_OK;
     }
     const dmi_layout *frame = along->frame.layout;
@@ -142,7 +143,7 @@ dm_status dmi_along_output(dmi_builder *b, const dmi_along *along, const dmi_val
         o->desc.lo[along->dim] = 0;
         o->desc.extent[along->dim] = out->desc->extent[along->dim];
     }
-    o->desc.dtype = out->desc->dtype;
+    o->desc.dtype = dtype;
     build_temporary(b, &o->desc, &o->made);
     return DM_OK;
 }

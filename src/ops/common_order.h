@@ -24,9 +24,10 @@ typedef struct dmi_along_out {
  * output whose layout may be the frame's. */
 DM_CHECKED dm_status dmi_along_begin(dmi_builder *b, const dmi_value *x, int dim, bool whole,
                                      const dmi_value *out, dmi_along *along);
-/* Of an output of x's shape but for its extent along dim, which may differ where rows are whole. */
+/* An output of x's shape but for its extent along dim, which may differ where rows are whole. dtype: in which it is
+ * made. */
 DM_CHECKED dm_status dmi_along_output(dmi_builder *b, const dmi_along *along, const dmi_value *out,
-                                      dmi_along_out *o);
+                                      dm_dtype dtype, dmi_along_out *o);
 /* Moves what was computed elsewhere. */
 DM_CHECKED dm_status dmi_along_end(dmi_builder *b, dmi_along_out *const *outs, int count);
 /* Is args.i[0] a dim of operand 0, and is operand `out` of the same shape? */

@@ -194,7 +194,7 @@ dm_status dmi_scan_plan(dmi_builder *b, const dmi_call *call)
     dmi_value x = dmi_value_operand(call, 0), out = dmi_value_operand(call, 1);
     scanning s = {.b = b, .along = &along, .row = call->args.i[ROW], .dim = call->args.i[DIM]};
     dm_status status = dmi_along_begin(b, &x, s.dim, false, &out, &along);
-    status = status == DM_OK ? dmi_along_output(b, &along, &out, &o) : status;
+    status = status == DM_OK ? dmi_along_output(b, &along, &out, out.desc->dtype, &o) : status;
     if (status != DM_OK || b->failed) {
         return status;
     }
