@@ -41,6 +41,29 @@ DM_API DM_CHECKED dm_status dm_argsort(dm_session *session, dm_array x, int dim,
 DM_API DM_CHECKED dm_status dm_topk(dm_session *session, dm_array x, int dim, int largest, dm_array values,
                                     dm_array indices);
 
+/* ---- searching and counting ------------------------------------------------------------------------------ */
+/* Real types; two arrays are compared in the type that NumPy's promote_types gives for theirs. */
+
+/* out = where each element of v would go into `sorted`, which has one dim and ascending elements, NaN last: before elements
+ * that equal it (right 0), or behind them (else). out has v's shape and an integer type, and may overlap neither. What `sorted`
+ * holds where it is not in order is undefined, and so is the result, but nothing worse.
+ * Cost: `sorted` comes whole to each worker; or, where it is split and has more bytes than v, v does, and the results of all
+ * parts are summed. */
+DM_API DM_CHECKED dm_status dm_searchsorted(dm_session *session, dm_array sorted, dm_array v, int right, dm_array out);
+/* out[k] = how many elements of x are in bin k of n, n the extent of out, which has one dim; or the sum of their weights, which
+ * has x's shape: in f64 of floats, in 64 bits that wrap of integers. weights may be DM_NO_ARRAY. The bins have equal widths from
+ * lo to hi, and the last one holds hi too: their edges are lo + k ((hi - lo) / n) in f64, as those of numpy.histogram. Elements
+ * elsewhere do not count, nor does NaN. lo == hi: from lo - 0.5 to hi + 0.5. Errors: DM_ERR_ARG (lo, hi: not finite, lo > hi).
+ * Cost: x is read once, where it is; each worker sends 8 bytes a bin. */
+DM_API DM_CHECKED dm_status dm_histogram(dm_session *session, dm_array x, double lo, double hi, dm_array weights,
+                                         dm_array out);
+/* The same with bins between edges[k] and edges[k + 1]: an array of one dim and n + 1 ascending elements. */
+DM_API DM_CHECKED dm_status dm_histogram_edges(dm_session *session, dm_array x, dm_array edges, dm_array weights,
+                                               dm_array out);
+/* out[k] = how many elements of x, of integers or bool, are k; or the sum of their weights. Elements that are no index of out do
+ * not count. */
+DM_API DM_CHECKED dm_status dm_bincount(dm_session *session, dm_array x, dm_array weights, dm_array out);
+
 #ifdef __cplusplus
 }
 #endif

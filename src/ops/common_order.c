@@ -162,6 +162,38 @@ dm_status dmi_along_end(dmi_builder *b, dmi_along_out *const *outs, int count)
     return status;
 }
 
+dm_status dmi_build_brought(dmi_builder *b, const dmi_value *x, bool everywhere, dm_dtype dtype, dmi_desc *desc,
+                            dmi_value *brought, bool *phase)
+{
+    const dmi_layout *layout = x->desc->layout;
+    bool here = !everywhere || (layout->kind == DMI_LAYOUT_GRID && layout->group == 1 &&
+                                layout->replicas == b->profile->workers && is_whole(x->desc));
+    *brought = *x;
+    if (here && x->desc->dtype == dtype) {
+        return DM_OK;
+    }
+    *desc = *x->desc;
+    if (!here) {
+        dmi_layout_spec spec = {.kind = DMI_LAYOUT_GRID,
+                                .ndim = x->desc->ndim,
+                                .session_workers = b->profile->workers,
+                                .replicas = b->profile->workers};
+        for (int d = 0; d < spec.ndim; d++) {
+            spec.shape[d] = x->desc->extent[d];
+            spec.grid[d] = 1;
+        }
+        dm_status status = dmi_build_layout(b, &spec, &layout);
+        if (status != DM_OK) {
+            return status;
+        }
+        *desc = dmi_desc_whole(dtype, layout, 0);
+    }
+    desc->dtype = dtype;
+    build_temporary(b, desc, brought);
+    *phase = true;
+    return move(b, x, brought);
+}
+
 dm_status dmi_check_along(const dmi_call *call, int out)
 {
     const dmi_desc *x = &call->operand[0].desc;

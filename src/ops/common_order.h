@@ -24,12 +24,17 @@ typedef struct dmi_along_out {
  * output whose layout may be the frame's. */
 DM_CHECKED dm_status dmi_along_begin(dmi_builder *b, const dmi_value *x, int dim, bool whole,
                                      const dmi_value *out, dmi_along *along);
-/* An output of x's shape but for its extent along dim, which may differ where rows are whole. dtype: in which it is
- * made. */
+/* An output of x's shape but for its extent along dim, which may differ where rows are whole. dtype: in which
+ * it is made. */
 DM_CHECKED dm_status dmi_along_output(dmi_builder *b, const dmi_along *along, const dmi_value *out,
                                       dm_dtype dtype, dmi_along_out *o);
 /* Moves what was computed elsewhere. */
 DM_CHECKED dm_status dmi_along_end(dmi_builder *b, dmi_along_out *const *outs, int count);
+/* x in a layout of the session's workers, of this type: where it does not lie so already, a temporary, which
+ * comes in a phase of its own (*phase is set, and the caller ends the phase). everywhere: all of it at each
+ * worker, else only the type changes. */
+DM_CHECKED dm_status dmi_build_brought(dmi_builder *b, const dmi_value *x, bool everywhere, dm_dtype dtype,
+                                       dmi_desc *desc, dmi_value *brought, bool *phase);
 /* Is args.i[0] a dim of operand 0, and is operand `out` of the same shape? */
 DM_CHECKED dm_status dmi_check_along(const dmi_call *call, int out);
 

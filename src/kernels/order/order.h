@@ -43,4 +43,35 @@ static inline bool dmi_sort_selects(const dmi_sort *s)
 }
 int64_t dmi_sort_scratch(const dmi_sort *s, bool gpu);
 
+/* out = how many of `count` sorted elements come before each of v (right: not behind it). NaN comes last.
+ * References: sorted (dense), v, out (i64). */
+typedef struct dmi_search {
+    int ndim;
+    dm_dtype type; /* a carrier: of the sorted elements; v is converted to it */
+    dm_dtype dtype; /* of v */
+    bool right;
+    bool adds; /* to what out has */
+    int64_t count, sorted_offset;
+    int64_t extent[DM_MAX_DIMS], stride[DM_MAX_DIMS], offset;
+    int64_t out_stride[DM_MAX_DIMS], out_offset;
+} dmi_search;
+
+/* counts[k] = how many elements of x are in bin k, or the sum of their weights. Elements in no bin do not
+ * count, nor does NaN. RANGE  bins of equal width from lo to hi, whose edges are lo + k ((hi - lo) / bins) in
+ * f64 and hi; the last one has hi too EDGES  bin k is from edge k to edge k + 1; the last one has its edge too
+ *   WHOLE  the bin of x is x, an integer
+ * References: x, counts (dense: i64, or f64 where weights are floats) [, weights] [, edges (dense, of `type`)].
+ */
+enum { DMI_BINS_RANGE, DMI_BINS_EDGES, DMI_BINS_WHOLE };
+typedef struct dmi_histogram {
+    int ndim, kind;
+    dm_dtype dtype, type; /* of x; the carrier in which elements are compared */
+    dm_dtype weights;     /* 0: none */
+    bool adds;            /* to what counts has */
+    int64_t bins;
+    double lo, hi;
+    int64_t extent[DM_MAX_DIMS], stride[DM_MAX_DIMS], offset;
+    int64_t weight_stride[DM_MAX_DIMS], weight_offset;
+} dmi_histogram;
+
 #endif

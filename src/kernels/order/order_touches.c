@@ -36,3 +36,29 @@ void dmi_sort_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
         dmi_touch_box(&out[ref++], s->ndim, s->extent, s->carried_stride, s->carried_offset, 8, DMI_READ);
     }
 }
+
+void dmi_search_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
+{
+    const dmi_search *s = t->desc;
+    int64_t bytes = dmi_dtype_bytes(s->type);
+    dmi_touch_dense(&out[0], s->count, bytes, DMI_READ);
+    out[0].offset = s->sorted_offset * bytes;
+    dmi_touch_box(&out[1], s->ndim, s->extent, s->stride, s->offset, dmi_dtype_bytes(s->dtype), DMI_READ);
+    dmi_touch_box(&out[2], s->ndim, s->extent, s->out_stride, s->out_offset, 8,
+                  s->adds ? DMI_READWRITE : DMI_WRITE);
+}
+
+void dmi_histogram_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
+{
+    const dmi_histogram *h = t->desc;
+    int ref = 2;
+    dmi_touch_box(&out[0], h->ndim, h->extent, h->stride, h->offset, dmi_dtype_bytes(h->dtype), DMI_READ);
+    dmi_touch_dense(&out[1], h->bins, 8, h->adds ? DMI_READWRITE : DMI_WRITE);
+    if (h->weights) {
+        dmi_touch_box(&out[ref++], h->ndim, h->extent, h->weight_stride, h->weight_offset,
+                      dmi_dtype_bytes(h->weights), DMI_READ);
+    }
+    if (h->kind == DMI_BINS_EDGES) {
+        dmi_touch_dense(&out[ref], h->bins + 1, dmi_dtype_bytes(h->type), DMI_READ);
+    }
+}
