@@ -1,0 +1,174 @@
+/* Layers of neural networks, forward and backward: convolution, pooling, inner product, losses, accuracy.
+ *
+ * Part of dmath.h, whose rules hold here too. Any spatial size, and any number of workers and layouts.
+ *
+ * Shapes. Activations are N x H x W x C: samples, rows, columns, channels (NHWC). Weights of a convolution are
+ * K x R x S x C/group (KRSC): out channels, rows, columns, in channels of a group. The gradient of an array has
+ * its shape. Types: f64, f32, f16, bf16, all floating operands of a call in any mixture. Computed in f64 where
+ * one of them is f64, else in f32; f16 and bf16 are rounded once, at the end. Layouts: any. Nothing is moved
+ * but weights where each slice (below) of each activation lies whole on one worker: dm_layout_batch makes such
+ * layouts. Weights are fetched by the workers that need them, unless they are replicated.
+ *
+ * Slices: the same bits on any number of workers. The samples are cut into `slices` ranges of ceil(N / slices)
+ * samples; the last may be shorter, and there may be fewer. One worker computes a slice, always with the same
+ * calls on the same shapes. What is summed over samples (gradients of weights, losses) is first summed within
+ * each slice, then over the slices in their order, in f64 (f64 itself in pairs of doubles), and rounded once.
+ * So results have the same bits for any number of workers and any layouts, on hosts with the same processors
+ * and with the same option blas_threads. slices = 0: as many as there are workers with samples, so that nothing
+ * but weights and sums is moved; results differ by rounding then. More workers than slices: the others idle.
+ *
+ * Layers that are expressions, for dm_map (dy: the gradient that comes from above):
+ *     ReLU        y = where(x > 0, x, 0)                   dx = where(x > 0, dy, 0)
+ *     leaky ReLU  y = where(x > 0, x, slope * x)           dx = where(x > 0, dy, slope * dy)
+ *     dropout     y = where(uniform(seed) < keep, x * (1 / keep), 0), and dx with dy in the place of x: the
+ * numbers follow from the seed and the index of the element, so that no mask is stored. Give each layer and
+ * iteration another seed. uniform is of the type that out has: x and dx have one type. bias        y = x + b, b
+ * of C elements;              db: dm_channel_sums(x = dy) scale       y = x * a, a of C elements; dx = dy * a,
+ * da: dm_channel_sums of dy and x sums of blobs and products: a * x + b * y, x * y, maximum(x, y) Such
+ * expressions have the same bits on any number of workers. Reductions of dm_map may differ in the last.
+ *
+ * Errors of all calls: DM_ERR_ARG (a field of a structure, slices below 0), DM_ERR_SHAPE, DM_ERR_DTYPE,
+ * DM_ERR_OVERLAP (an output shares memory with another operand), DM_ERR_UNSUPPORTED (workers on GPUs: not
+ * written yet). None blocks. */
+#ifndef DMATH_LAYERS_H
+#define DMATH_LAYERS_H
+
+#include <dmath/dmath.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { DM_SLICES = 4 }; /* the usual number */
+
+/* The layout of `samples` samples by whole slices, dealt to the workers in contiguous ranges: for arrays whose
+ * dim 0 is the batch. slices 0: one range a worker. */
+DM_API dm_layout dm_layout_batch(const dm_session *session, int64_t samples, int slices);
+
+/* ---- convolution ----------------------------------------------------------------------------------------- */
+
+/* Make one with DM_CONV_INIT, then set fields. [0] is of rows, [1] of columns. */
+typedef struct dm_conv {
+    size_t size;                        /* sizeof(dm_conv): set by DM_CONV_INIT */
+    int stride[2], pad[2], dilation[2]; /* at least 1, 0, 1 */
+    int group; /* divides the channels of x and y: channels of group g of y see those of group g of x */
+    int slices;
+} dm_conv;
+#define DM_CONV_INIT                                                                                           \
+    {                                                                                                          \
+        sizeof(dm_conv), {1, 1}, {0, 0}, {1, 1}, 1, DM_SLICES                                                  \
+    }
+
+/* The shape of y for x of shape x[4] and weights of shape w[4]: rows (H + 2 pad - (dilation (R - 1) + 1)) /
+ * stride + 1, rounded down. Errors: DM_ERR_ARG, DM_ERR_SHAPE (the kernel does not fit; channels). */
+DM_API DM_CHECKED dm_status dm_conv_shape(const dm_conv *conv, const int64_t *x, const int64_t *w, int64_t *y);
+
+/* y[n,p,q,k] = bias[k] + sum of x[n, p stride + r dilation - pad, ..., c] w[k,r,s,c] over r, s and the channels
+ * of k's group; x is 0 in the padding. (A correlation, as everywhere in networks.) bias: K elements, or
+ * DM_NO_ARRAY. */
+DM_API DM_CHECKED dm_status dm_conv_forward(dm_session *session, const dm_conv *conv, dm_array x, dm_array w,
+                                            dm_array bias, dm_array y);
+/* dx = the gradient by x, of x's shape. Also the forward form of a deconvolution, whose weights are those of
+ * the convolution that it transposes (K: its in channels): dm_conv_forward is then the gradient by its input,
+ * and dm_conv_backward_weights with x and dy exchanged that by its weights. */
+DM_API DM_CHECKED dm_status dm_conv_backward_data(dm_session *session, const dm_conv *conv, dm_array dy,
+                                                  dm_array w, dm_array dx);
+/* dw = beta dw + the gradient by the weights; db = beta db + the sum of dy over samples and places, or db is
+ * DM_NO_ARRAY. beta 0 does not read them. */
+DM_API DM_CHECKED dm_status dm_conv_backward_weights(dm_session *session, const dm_conv *conv, dm_array x,
+                                                     dm_array dy, double beta, dm_array dw, dm_array db);
+
+/* ---- pooling --------------------------------------------------------------------------------------------- */
+
+enum { DM_POOL_MAX = 0, DM_POOL_AVERAGE = 1 };
+
+/* Make one with DM_POOL_INIT, then set fields. */
+typedef struct dm_pool {
+    size_t size;                      /* sizeof(dm_pool): set by DM_POOL_INIT */
+    int method;                       /* DM_POOL_* */
+    int kernel[2], stride[2], pad[2]; /* pad is less than kernel */
+    int global;     /* not 0: the kernel is the whole plane; kernel, stride and pad are not read */
+    int round_down; /* not 0: sizes are rounded down, not up */
+    int slices;
+} dm_pool;
+#define DM_POOL_INIT                                                                                           \
+    {                                                                                                          \
+        sizeof(dm_pool), DM_POOL_MAX, {2, 2}, {2, 2}, {0, 0}, 0, 0, DM_SLICES                                  \
+    }
+
+/* The shape of y for x of shape x[4], as Caffe has it: rows ceil((H + 2 pad - kernel) / stride) + 1, and one
+ * less where there is padding and the last window would begin behind H + pad. Errors: DM_ERR_ARG, DM_ERR_SHAPE
+ * (the kernel does not fit). */
+DM_API DM_CHECKED dm_status dm_pool_shape(const dm_pool *pool, const int64_t *x, int64_t *y);
+
+/* y = the largest element of each window, or its mean. Windows are cut at H + pad: the mean divides by the
+ * elements up to there, padding included. Of equal largest elements the first counts, in row-major order.
+ * which: i32 of y's shape, or DM_NO_ARRAY: row * W + column of the largest element. */
+DM_API DM_CHECKED dm_status dm_pool_forward(dm_session *session, const dm_pool *pool, dm_array x, dm_array y,
+                                            dm_array which);
+/* dx = the gradient by x. x as it was given forward; not used by means, and may be DM_NO_ARRAY there. */
+DM_API DM_CHECKED dm_status dm_pool_backward(dm_session *session, const dm_pool *pool, dm_array x, dm_array dy,
+                                             dm_array dx);
+
+/* ---- inner product --------------------------------------------------------------------------------------- */
+
+/* y = x w^T + bias. x: N x ..., of D elements a sample, in row-major order; w: M x ..., of D elements a row; y:
+ * N x ..., of M elements a sample; bias: M elements, or DM_NO_ARRAY. Every worker with samples has all of w:
+ * for large w and few samples dm_gemm may be faster, but its sums are not those of slices. */
+DM_API DM_CHECKED dm_status dm_inner_forward(dm_session *session, int slices, dm_array x, dm_array w,
+                                             dm_array bias, dm_array y);
+/* dx = dy w */
+DM_API DM_CHECKED dm_status dm_inner_backward_data(dm_session *session, int slices, dm_array dy, dm_array w,
+                                                   dm_array dx);
+/* dw = beta dw + dy^T x, db = beta db + the sum of dy over the samples; db may be DM_NO_ARRAY. */
+DM_API DM_CHECKED dm_status dm_inner_backward_weights(dm_session *session, int slices, dm_array x, dm_array dy,
+                                                      double beta, dm_array dw, dm_array db);
+
+/* ---- sums by channel ------------------------------------------------------------------------------------- */
+
+/* out[c] = beta out[c] + scale * (sum of x[..., c] y[..., c] over all dims but the last); y may be DM_NO_ARRAY,
+ * which counts as 1. x and y have one shape, N x ... x C; out has C elements. Gradients of biases and scales,
+ * moments of batch normalisation: the mean of x, then that of (x - mean)^2. */
+DM_API DM_CHECKED dm_status dm_channel_sums(dm_session *session, int slices, double scale, dm_array x,
+                                            dm_array y, double beta, dm_array out);
+
+/* ---- losses ---------------------------------------------------------------------------------------------- */
+
+/* By what a loss is divided: all labels; those that are not ignored; the samples; 1. Never by less than 1. */
+enum { DM_NORMALIZE_FULL = 0, DM_NORMALIZE_VALID = 1, DM_NORMALIZE_SAMPLES = 2, DM_NORMALIZE_NONE = 3 };
+
+/* Make one with DM_LOSS_INIT, then set fields. */
+typedef struct dm_loss {
+    size_t size;   /* sizeof(dm_loss): set by DM_LOSS_INIT */
+    int normalize; /* DM_NORMALIZE_* */
+    int ignores;   /* not 0: labels equal to ignore_label do not count */
+    int ignore_label;
+    int slices;
+} dm_loss;
+#define DM_LOSS_INIT                                                                                           \
+    {                                                                                                          \
+        sizeof(dm_loss), DM_NORMALIZE_VALID, 0, 0, DM_SLICES                                                   \
+    }
+
+/* prob = softmax of x over its last dim; loss = -(sum of log(max(prob at the label, FLT_MIN))) / normaliser.
+ * x: N x ... x C; labels: N x ..., one for each C elements of x in row-major order, of any real type, 0 to C -
+ * 1; prob: of x's shape, or DM_NO_ARRAY; loss: one element. A label outside 0 to C - 1 that is not ignored
+ * makes the loss NaN. */
+DM_API DM_CHECKED dm_status dm_softmax_loss(dm_session *session, const dm_loss *options, dm_array x,
+                                            dm_array labels, dm_array prob, dm_array loss);
+/* dx = scale (prob - [c is the label]) / normaliser; 0 where the label is ignored; NaN where it is outside 0 to
+ * C - 1. */
+DM_API DM_CHECKED dm_status dm_softmax_loss_backward(dm_session *session, const dm_loss *options, dm_array prob,
+                                                     dm_array labels, double scale, dm_array dx);
+
+/* out = the part of the labels, ignored ones left out, whose score is among the top_k largest of their C
+ * scores. Ties count against: a score equal to the label's is counted as larger. 0 where there are no labels.
+ * Of options the fields ignores, ignore_label and slices are read. x, labels as above; out: one element. top_k:
+ * 1 to C. */
+DM_API DM_CHECKED dm_status dm_accuracy(dm_session *session, const dm_loss *options, int top_k, dm_array x,
+                                        dm_array labels, dm_array out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
