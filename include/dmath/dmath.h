@@ -58,6 +58,12 @@ DM_API const char *dm_status_name(dm_status status);
 DM_API const char *dm_status_text(dm_status status);
 /* Details of the last failure in the calling thread; valid until that thread's next failing call. */
 DM_API const char *dm_error_message(void);
+/* Makes a text (printf's format) what dm_error_message gives in this thread, and returns status: for libraries on top of dmath,
+ * whose calls fail as dmath's do. Calls no error handler. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+DM_API dm_status dm_error_set(dm_status status, const char *format, ...);
 /* "0.1.0" of the library that is running (the header's is DM_VERSION_*). */
 DM_API const char *dm_version(void);
 /* Bytes of one element; 0 for an unknown code. */

@@ -22,6 +22,7 @@
 /* Keeps the text for dm_error_message() of this thread and returns `status`:
  *     return dmi_fail(DM_ERR_SHAPE, "gemm: a is %" PRId64 " wide but b ...", ...);  */
 dm_status dmi_fail(dm_status status, const char *format, ...) DMI_PRINTF(2, 3);
+dm_status dmi_fail_list(dm_status status, const char *format, va_list args) DMI_PRINTF(2, 0);
 /* The text kept by the last dmi_fail of this thread ("" if none). */
 const char *dmi_error_text(void);
 const char *dmi_status_name(dm_status status); /* "ERR_SHAPE"; "?" for an unknown code */

@@ -25,6 +25,15 @@ const char *dm_error_message(void)
     return dmi_error_text();
 }
 
+dm_status dm_error_set(dm_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    dmi_fail_list(status, format, args);
+    va_end(args);
+    return status;
+}
+
 #define TEXT(x) #x
 #define VERSION(a, b, c) TEXT(a) "." TEXT(b) "." TEXT(c)
 
