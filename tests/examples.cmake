@@ -37,3 +37,10 @@ example_check(pca_mpi5_worker ${data} ${outdir}5_worker)
 dmath_test(product_w3 product)
 set_property(TEST product_w3 APPEND PROPERTY ENVIRONMENT DMATH_WORKERS=3)
 dmath_mpi_test(product_mpi4 4 $<TARGET_FILE:product>)
+
+# Ends with 1 where the solution is wrong, or a worker sent the program anything.
+foreach(workers 1 3 4)
+  dmath_test(conjugate_w${workers} conjugate)
+  set_property(TEST conjugate_w${workers} APPEND PROPERTY ENVIRONMENT DMATH_WORKERS=${workers})
+endforeach()
+dmath_mpi_test(conjugate_mpi4 4 $<TARGET_FILE:conjugate>)

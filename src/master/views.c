@@ -136,29 +136,6 @@ dm_status dm_array_reshape(dm_session *session, dm_array a, int ndim, const int6
     return dmi_view_make(s, a, &desc, out);
 }
 
-/* The layout of a rectangle of an array, as an array of its own: dealt out as the whole array is. */
-static void spec_like(const dmi_desc *desc, dmi_layout_spec *out)
-{
-    const dmi_layout *layout = desc->layout;
-    if (layout->kind == DMI_LAYOUT_EXPLICIT) {
-        dmi_layout_default(desc->ndim, desc->extent, dmi_dtype_bytes(desc->dtype), layout->session_workers,
-                           out);
-        return;
-    }
-    *out = (dmi_layout_spec){.kind = DMI_LAYOUT_GRID,
-                             .ndim = desc->ndim,
-                             .nworkers = layout->nworkers,
-                             .workers = layout->workers,
-                             .replicas = layout->replicas,
-                             .session_workers = layout->session_workers};
-    for (int d = 0; d < desc->ndim; d++) {
-        out->shape[d] = desc->extent[d];
-        out->grid[d] = layout->grid[d];
-        out->order[d] = layout->order[d];
-        out->block[d] = layout->order[d] == DMI_ORDER_CYCLIC ? layout->block[d] : 0;
-    }
-}
-
 dm_status dmi_layout_like(dmi_session *s, const dmi_desc *desc, const dmi_layout **out, uint32_t *id)
 {
     const dmi_layout *layout = desc->layout;
@@ -168,7 +145,7 @@ dm_status dmi_layout_like(dmi_session *s, const dmi_desc *desc, const dmi_layout
         *id = desc->layout_id;
         return DM_OK;
     }
-    spec_like(desc, &spec);
+    dmi_desc_like(desc, &spec);
     return dmi_layout_intern(s, &spec, out, id);
 }
 

@@ -28,6 +28,9 @@ DM_CHECKED dm_status dmi_check_reduced(dmi_call *call, const dmi_desc *x, int ou
 /* "3x5" */
 const char *dmi_shape_text(const dmi_desc *desc, char text[192]);
 
+/* --- sum.c: all but the factors */
+DM_CHECKED dm_status dmi_check_sum(dmi_call *call); /* args.i[1]: out is not read */
+
 /* --- common_program.c */
 /* A program of up to three inputs, x, y and z, without numbers: "exp(x - y)". Its result is stored as type `out`. */
 DM_CHECKED dm_status dmi_program_of(const char *text, int inputs, const dm_dtype *in, dm_dtype out,
@@ -35,6 +38,8 @@ DM_CHECKED dm_status dmi_program_of(const char *text, int inputs, const dm_dtype
 
 /* --- common_random.c: random numbers in expressions. They are part of the program's inputs, behind the operands. */
 void dmi_call_randoms(dmi_call *call, const dmi_expr *e, dm_dtype dtype); /* dtype: theirs */
+/* The same of one temporary: a fill of this kind (fill.h), whose seed is this number of the call. */
+void dmi_call_filled(dmi_call *call, int kind, int seed, dm_dtype dtype);
 int dmi_randoms_of(const dmi_call *call);                                  /* how many there are */
 /* A phase of its own: temporaries that are filled with them, of like's shape and where its elements are. */
 void dmi_plan_randoms(dmi_builder *b, const dmi_call *call, const dmi_desc *like, dmi_value *value);

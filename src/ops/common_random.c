@@ -17,6 +17,12 @@ void dmi_call_randoms(dmi_call *call, const dmi_expr *e, dm_dtype dtype)
     }
 }
 
+void dmi_call_filled(dmi_call *call, int kind, int seed, dm_dtype dtype)
+{
+    call->args.i[FIRST] = 1 | (int)dtype << SHIFT;
+    call->args.i[FIRST + 1] = kind | seed << SHIFT;
+}
+
 int dmi_randoms_of(const dmi_call *call)
 {
     return call->args.i[FIRST] & LOW;

@@ -133,11 +133,13 @@ static void scale_only(dmi_builder *b, const dmi_call *call)
 }
 
 /* A product of matrices, by the best algorithm. */
-static dm_status plan_matrices(dmi_builder *b, const dmi_call *call)
+static dm_status plan_matrices(dmi_builder *b, const dmi_call *call, const dmi_ref *out, const uint8_t scalar[2])
 {
     dmi_product p;
     dmi_choice how;
     dm_status status = dmi_product_begin(b, call, &p);
+    p.out = *out;
+    memcpy(p.scalar, scalar, sizeof p.scalar);
     if (status != DM_OK || (status = dmi_gemm_choose(&p, &how)) != DM_OK) {
         return status;
     }
@@ -186,10 +188,12 @@ static dm_status plan_matrices(dmi_builder *b, const dmi_call *call)
     return DM_OK;
 }
 
-static dm_status plan_batched(dmi_builder *b, const dmi_call *call)
+static dm_status plan_batched(dmi_builder *b, const dmi_call *call, const dmi_ref *out, const uint8_t scalar[2])
 {
     dmi_product p;
     dmi_product_operands(b, call, &p);
+    p.out = *out;
+    memcpy(p.scalar, scalar, sizeof p.scalar);
     int forced = b->profile->gemm_algorithm;
     bool local = dmi_batched_local(&p);
     if (forced != DMI_GEMM_AUTO && forced != DMI_GEMM_STATIONARY && !local) {
@@ -205,20 +209,32 @@ static dm_status plan_batched(dmi_builder *b, const dmi_call *call)
     return DM_OK;
 }
 
-dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)
+bool dmi_gemm_adds_nothing(const dmi_call *call)
 {
     const dmi_desc *a = &call->operand[0].desc;
+    int64_t k = a->ndim == 1 ? a->extent[0] : a->extent[a->ndim - 1 - (call->args.i[0] != DM_N)];
+    return call->args.i[3] || k == 0;
+}
+
+dm_status dmi_product_plan(dmi_builder *b, const dmi_call *call, const dmi_ref *out, const uint8_t scalar[2])
+{
     dmi_lifted lifted;
+    dmi_lift(call, &lifted);
+    bool stack = lifted.call.operand[2].desc.ndim > 2;
+    return stack ? plan_batched(b, &lifted.call, out, scalar) : plan_matrices(b, &lifted.call, out, scalar);
+}
+
+dm_status dmi_gemm_plan(dmi_builder *b, const dmi_call *call)
+{
     if (b->me >= b->profile->workers) {
         return DM_OK;
     }
-    int64_t k = a->ndim == 1 ? a->extent[0] : a->extent[a->ndim - 1 - (call->args.i[0] != DM_N)];
-    if (call->args.i[3] || k == 0) {
+    if (dmi_gemm_adds_nothing(call)) {
         scale_only(b, call);
         return DM_OK;
     }
-    dmi_lift(call, &lifted);
-    dm_status status = (lifted.call.operand[2].desc.ndim > 2 ? plan_batched : plan_matrices)(b, &lifted.call);
+    dmi_ref c = dmi_ref_operand(DMI_GEMM_C, DMI_READ);
+    dm_status status = dmi_product_plan(b, call, &c, (uint8_t[]){DMI_SCALAR_S0, DMI_SCALAR_S1});
     if (b->plan->moving >= 0 && call->operand[b->plan->moving].desc.ndim != 2) {
         b->plan->moving = -1; /* a replica of a vector is not lifted to a matrix */
     }

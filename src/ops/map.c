@@ -1,5 +1,6 @@
 /* out = an expression of arrays and numbers, or the reduction of one */
 #include "expr/expr.h"
+#include "ops/by.h"
 #include "ops/common.h"
 #include "ops/reduce.h"
 
@@ -254,6 +255,10 @@ dm_status dmi_map_check(dmi_call *call)
     dm_status status = DM_OK;
     call->operand[out].mode = DMI_WRITE;
     for (int i = 0; i < out && status == DM_OK; i++) {
+        if (call->args.i[DMI_MAP_ELEMENTS] >> i & 1) {
+            status = dmi_check_element(call, i, out);
+            continue;
+        }
         call->operand[i].mode = DMI_READ;
         status = dmi_check_broadcast(call, i, out);
         status = status == DM_OK ? dmi_check_overlap(call, i, out, true) : status;

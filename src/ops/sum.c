@@ -12,7 +12,7 @@ dm_status dm_sum(dm_session *session, dm_array x, const int *dims, int ndims, do
     return status == DM_OK ? dmi_call_submit(session, &call, (dm_array[]){x, out}) : status;
 }
 
-dm_status dmi_sum_check(dmi_call *call)
+dm_status dmi_check_sum(dmi_call *call)
 {
     const dmi_desc *x = &call->operand[0].desc, *out = &call->operand[1].desc;
     dm_status status = dmi_check_reduced(call, x, 1);
@@ -20,11 +20,17 @@ dm_status dmi_sum_check(dmi_call *call)
         return dmi_fail(DM_ERR_DTYPE, "sum: x has dtype %s and out bool; a complex sum is taken by a number",
                         dmi_dtype_name(x->dtype));
     }
+    call->operand[1].mode = call->args.i[1] ? DMI_WRITE : DMI_READWRITE;
+    return status == DM_OK ? dmi_check_overlap(call, 0, 1, false) : status;
+}
+
+dm_status dmi_sum_check(dmi_call *call)
+{
+    dm_status status = dmi_check_sum(call);
     for (int i = 0; i < 2 && status == DM_OK; i++) {
         status = dmi_check_factor(call, i, i ? "beta" : "scale", 1, 1);
     }
-    call->operand[1].mode = call->args.i[1] ? DMI_WRITE : DMI_READWRITE;
-    return status == DM_OK ? dmi_check_overlap(call, 0, 1, false) : status;
+    return status;
 }
 
 dm_status dmi_sum_plan(dmi_builder *b, const dmi_call *call)

@@ -41,6 +41,27 @@ dm_status dmi_build_layout(dmi_builder *b, const dmi_layout_spec *spec, const dm
     return status;
 }
 
+dm_status dmi_build_like(dmi_builder *b, const dmi_desc *x, dm_dtype dtype, dmi_desc *desc, dmi_value *value)
+{
+    bool whole = memcmp(x->extent, x->layout->shape, (size_t)x->ndim * sizeof *x->extent) == 0;
+    *desc = *x;
+    if (!whole) {
+        dmi_layout_spec spec;
+        const dmi_layout *layout;
+        dmi_desc_like(x, &spec);
+        dm_status status = dmi_build_layout(b, &spec, &layout);
+        if (status != DM_OK) {
+            return status;
+        }
+        *desc = dmi_desc_whole(dtype, layout, 0);
+    }
+    desc->dtype = dtype;
+    int64_t count = b->me < b->profile->workers ? dmi_layout_shard_count(desc->layout, b->me) : 0;
+    int work = dmi_build_work(b, count * dmi_dtype_bytes(dtype));
+    *value = (dmi_value){.desc = desc, .ref = dmi_ref_work(work, DMI_READ)};
+    return DM_OK;
+}
+
 void dmi_build_end(dmi_builder *b)
 {
     free(b->phase_end);

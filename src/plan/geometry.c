@@ -11,6 +11,28 @@ dmi_desc dmi_desc_whole(dm_dtype dtype, const dmi_layout *layout, uint32_t layou
     return desc;
 }
 
+void dmi_desc_like(const dmi_desc *desc, dmi_layout_spec *out)
+{
+    const dmi_layout *layout = desc->layout;
+    if (layout->kind == DMI_LAYOUT_EXPLICIT) {
+        dmi_layout_default(desc->ndim, desc->extent, dmi_dtype_bytes(desc->dtype), layout->session_workers,
+                           out);
+        return;
+    }
+    *out = (dmi_layout_spec){.kind = DMI_LAYOUT_GRID,
+                             .ndim = desc->ndim,
+                             .nworkers = layout->nworkers,
+                             .workers = layout->workers,
+                             .replicas = layout->replicas,
+                             .session_workers = layout->session_workers};
+    for (int d = 0; d < desc->ndim; d++) {
+        out->shape[d] = desc->extent[d];
+        out->grid[d] = layout->grid[d];
+        out->order[d] = layout->order[d];
+        out->block[d] = layout->order[d] == DMI_ORDER_CYCLIC ? layout->block[d] : 0;
+    }
+}
+
 int64_t dmi_desc_region_count(const dmi_desc *desc, int worker)
 {
     return dmi_layout_region_count(desc->layout, worker);

@@ -17,9 +17,16 @@ static bool is_whole_type(dm_dtype dtype)
     return !dmi_dtype_is_float(dtype) && !dmi_dtype_is_complex(dtype);
 }
 
+void dmi_convert_program(dm_dtype from, dm_dtype to, dmi_map_program *program)
+{
+    dmi_map_builder m = {.numbers = 0};
+    dmi_map_result(&m, dmi_map_input(&m, from), to);
+    *program = m.program;
+}
+
 /* Whole numbers are computed in int64 with wrap-around, or in fewer bits where the result has no more. Where a
  * whole number meets a floating one, or the result is floating, all is computed in f64. */
-static dm_dtype computed_in(const dm_dtype *dtype, int inputs, dm_dtype out)
+dm_dtype dmi_linear_type(const dm_dtype *dtype, int inputs, dm_dtype out)
 {
     dm_dtype promoted = dtype[0];
     bool all = is_whole_type(out), any = false, wide = dmi_dtype_bytes(out) > 4, u64 = false;
@@ -59,7 +66,7 @@ static dmi_map_builder builder(void)
 
 int dmi_linear_program(const dm_dtype dtype[2], const bool used[2], dm_dtype out, dmi_map_program *program)
 {
-    dm_dtype computed = computed_in(dtype, 2, out); /* a term that is not read counts too */
+    dm_dtype computed = dmi_linear_type(dtype, 2, out); /* a term that is not read counts too */
     dmi_map_builder m = builder();
     int one = used[0] ? 0 : 1;
     if (used[0] && used[1]) {
@@ -87,7 +94,7 @@ void dmi_plan_scaled(dmi_builder *b, int row, int inputs, const dmi_value *value
     dm_dtype dtype[2] = {value[0].desc->dtype, value[inputs - 1].desc->dtype}, type = out->desc->dtype;
     dmi_map_builder m = builder();
     if (used) {
-        apply_inner(&m, row, inputs, dtype, computed_in(dtype, inputs, type), (int[]){0, 0}, type);
+        apply_inner(&m, row, inputs, dtype, dmi_linear_type(dtype, inputs, type), (int[]){0, 0}, type);
     } else {
         dmi_map_result(&m, dmi_map_constant(&m, ZERO, type), type);
     }

@@ -25,9 +25,9 @@ static void want_region(const void *context, int worker, int64_t which, dmi_regi
     want->ndim = in->x->ndim;
     want->count = 1;
     for (int d = 0; d < want->ndim; d++) {
-        int od = d + out.ndim - want->ndim;
-        bool repeats = in->x->extent[d] == 1 && in->out->extent[od] != 1;
-        want->dim[d] = repeats ? dmi_dimset_interval(0, out.dim[od].count > 0) : out.dim[od];
+        int od = d + out.ndim - want->ndim; /* below 0: of one element, which may have more dims */
+        bool repeats = in->x->extent[d] == 1 && (od < 0 || in->out->extent[od] != 1);
+        want->dim[d] = repeats ? dmi_dimset_interval(0, od < 0 || out.dim[od].count > 0) : out.dim[od];
         want->count *= want->dim[d].count;
     }
     /* a dim of out that x lacks altogether and that is empty here: nothing is wanted */

@@ -162,6 +162,12 @@ typedef struct dmi_plan {
     atomic_int refs;
 } dmi_plan;
 
+/* A value that a planner takes: an array, a view or a temporary of this command. */
+typedef struct dmi_value {
+    const dmi_desc *desc;
+    dmi_ref ref; /* mode READ; offset 0 of its memory */
+} dmi_value;
+
 /* --- builder.c: making plans --------------------------------------------------------------------------------- */
 typedef struct dmi_builder {
     const dmi_profile *profile;
@@ -184,6 +190,9 @@ typedef uint32_t dmi_mark[DMI_LANES]; /* a set of waits: highest ordinal a lane 
 void *dmi_build_alloc(dmi_builder *b, size_t bytes); /* lives as long as the plan; NULL sets failed */
 /* A layout for a temporary; lives until the plan is made: steps have no layouts. */
 DM_CHECKED dm_status dmi_build_layout(dmi_builder *b, const dmi_layout_spec *spec, const dmi_layout **out);
+/* A temporary of x's shape in another type. Of a whole array its elements are where x's are; of a rectangle it is dealt out
+ * as an array of its own. One phase writes it and later ones read it. */
+DM_CHECKED dm_status dmi_build_like(dmi_builder *b, const dmi_desc *x, dm_dtype dtype, dmi_desc *desc, dmi_value *value);
 void dmi_build_end(dmi_builder *b); /* dmi_plan_make's: frees what does not live as long as the plan */
 /* Workspace, live from the first phase whose steps name it to the last. Returns its number. */
 int dmi_build_work(dmi_builder *b, int64_t bytes);
@@ -200,11 +209,6 @@ void dmi_build_round(dmi_builder *b);
 dmi_step *dmi_build_kernel(dmi_builder *b, int kernel, const void *desc, size_t size, const dmi_ref *refs, int nref,
                            const dmi_mark after);
 /* --- map.c: elementwise programs --- */
-/* A value that a planner takes: an array, a view or a temporary of this command. */
-typedef struct dmi_value {
-    const dmi_desc *desc;
-    dmi_ref ref;           /* mode READ; offset 0 of its memory */
-} dmi_value;
 dmi_value dmi_value_operand(const dmi_call *call, int operand);
 /* out = program(in...). out stays; inputs broadcast to it and are fetched if they are not in place. */
 void dmi_plan_map(dmi_builder *b, const dmi_map_program *program, const dmi_value *in, const dmi_value *out);
@@ -238,6 +242,10 @@ void dmi_call_factors(dmi_call *call, double alpha, double beta); /* sets them *
 void dmi_plan_linear(dmi_builder *b, const dmi_value value[2], const bool used[2], const dmi_value *out);
 /* The program of that, and the first term that is its input. */
 int dmi_linear_program(const dm_dtype dtype[2], const bool used[2], dm_dtype out, dmi_map_program *program);
+/* The type that linear programs of inputs of these types compute in. */
+dm_dtype dmi_linear_type(const dm_dtype *dtype, int inputs, dm_dtype out);
+/* The program of out = its only input, converted. */
+void dmi_convert_program(dm_dtype from, dm_dtype to, dmi_map_program *program);
 /* out = alpha * value[0] (row `scale`) or alpha * value[0] * value[1] (`product`); not used: 0. */
 void dmi_plan_scaled(dmi_builder *b, int row, int inputs, const dmi_value *value, bool used, const dmi_value *out);
 
@@ -263,6 +271,8 @@ void dmi_late_make(dmi_builder *b, dmi_late *late, dmi_mark done);
 
 /* --- geometry.c ---------------------------------------------------------------------------------------------- */
 dmi_desc dmi_desc_whole(dm_dtype dtype, const dmi_layout *layout, uint32_t layout_id);
+/* The layout of a rectangle of an array, as an array of its own: dealt out as the whole array is. */
+void dmi_desc_like(const dmi_desc *desc, dmi_layout_spec *out);
 /* "f64 40x30 on 2x1": type, shape and layout in words. */
 void dmi_desc_describe(const dmi_desc *desc, char *text, size_t room);
 /* The same with the operand's name and mode: "a: f64 40x30 on 2x1, read". */

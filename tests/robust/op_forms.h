@@ -59,6 +59,17 @@ static inline dm_status gemm_tt(fixture *f)
     return dm_gemm(f->session, DM_T, DM_T, 1, f->array[A], f->array[B], 0, f->array[C]);
 }
 
+static inline dm_status gemm_by(fixture *f)
+{
+    const int64_t lo[2] = {1, 1}, one[2] = {1, 1};
+    dm_array element;
+    OK(dm_array_view(f->session, f->array[B], lo, one, &element));
+    dm_status status = dm_gemm_by(f->session, DM_N, DM_N, dm_element(element), f->array[A], f->array[B], dm_value(1),
+                                  f->array[C], NULL);
+    OK(dm_array_destroy(f->session, element));
+    return status;
+}
+
 static inline dm_status copy(fixture *f)
 {
     return dm_copy(f->session, f->array[A], f->array[C]);
@@ -124,6 +135,17 @@ static inline dm_status sum_all(fixture *f)
     return sum_into(f, 0, NULL);
 }
 
+static inline dm_status sum_by(fixture *f)
+{
+    const int64_t lo[2] = {1, 1}, one[2] = {1, 1};
+    dm_array element;
+    OK(dm_array_create(f->session, DM_F64, 2, one, NULL, &f->out));
+    OK(dm_array_view(f->session, f->array[B], lo, one, &element));
+    dm_status status = dm_sum_by(f->session, f->array[A], NULL, 0, dm_element(element), dm_value(0), f->out);
+    OK(dm_array_destroy(f->session, element));
+    return status;
+}
+
 static inline dm_status save(fixture *f)
 {
     char path[96];
@@ -168,6 +190,8 @@ static const op_form forms[] = {
     {"gemm", "", "rcr", gemm_tt, false, false},
     {"gemm", "", "rrr", gemm_tn, false, false},
     {"gemm", "gemm_workspace=2K,", "rrr", gemm, false, false},
+    {"gemm_by", "", "rcr", gemm_by, false, false},
+    {"gemm_by", "", "grs", gemm_by, false, false},
     {"copy", "", "r.r", copy, false, false},
     {"copy", "", "r.c", copy, false, false},
     {"copy", "", "y.*", copy, false, false},
@@ -186,6 +210,7 @@ static const op_form forms[] = {
     {"sum", "reduce_algorithm=direct,", "r..", sum_copies, false, false},
     {"sum", "reduce_algorithm=scatter,reduce_chunk=16,", "r..", sum_copies, false, false},
     {"sum", "", "y..", sum_all, false, false},
+    {"sum_by", "", "rr.", sum_by, false, false},
     {"save", "", "r..", save, true, true},
     {"save", "", "g..", save, true, true},
     {"load", "", "r..", load, true, true},

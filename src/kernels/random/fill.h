@@ -16,7 +16,8 @@
 enum dmi_fill_kind { DMI_FILL_CONST, DMI_FILL_IDENTITY, DMI_FILL_ARANGE, DMI_FILL_UNIFORM, DMI_FILL_NORMAL, DMI_FILL_KINDS };
 typedef struct dmi_fill {
     int kind;
-    int seed; /* 0: p0, p1 and the seed are numbers 0, 1, 2. k: UNIFORM in [0, 1), NORMAL(0, 1), the seed is number k - 1 */
+    int seed; /* 0: p0, p1 and the seed are numbers 0, 1, 2. k: UNIFORM in [0, 1), NORMAL(0, 1), whose seed is number
+               * k - 1; IDENTITY of 1; ARANGE from 0 by 1 */
     dm_dtype dtype;
     int64_t shape[DM_MAX_DIMS];
     dmi_region region;

@@ -305,8 +305,8 @@ static void multiply(dmi_product *p, const stack *k, const dmi_mark ready, dmi_m
             g.c_offset += at[d] * k->stride[d][2];
         }
         dmi_step *step = dmi_build_kernel(p->b, DMI_KERNEL_gemm, &g, sizeof g, k->ref, 3, ready);
-        step->scalar[0] = p->direct ? DMI_SCALAR_S0 : DMI_SCALAR_ONE;
-        step->scalar[1] = p->direct && !p->beta_zero ? DMI_SCALAR_S1 : DMI_SCALAR_ZERO;
+        step->scalar[0] = p->direct ? p->scalar[0] : DMI_SCALAR_ONE;
+        step->scalar[1] = p->direct && !p->beta_zero ? p->scalar[1] : DMI_SCALAR_ZERO;
         step->flops = 2 * g.m * g.n * g.k;
         dmi_mark_step(done, step);
         for (next = k->dims - 1; next >= 0 && ++at[next] == k->count[next]; next--) {
@@ -320,7 +320,8 @@ static void compute_stage(batched *s, side x[2], const dmi_region *c, const dmi_
 {
     dmi_product *p = s->p;
     dmi_region acc = *c;
-    dmi_ref c_ref = dmi_ref_operand(2, DMI_READWRITE);
+    dmi_ref c_ref = p->out;
+    c_ref.mode = DMI_READWRITE;
     dmi_mark used = {0};
     stack k;
     if (!p->direct) {

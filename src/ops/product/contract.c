@@ -121,7 +121,7 @@ static void multiply_for(partial *g, const dmi_region *c, dmi_ref t, const dmi_m
                   .b_offset = b.offset};
     dmi_ref refs[3] = {a.ref, b.ref, t};
     dmi_step *step = dmi_build_kernel(p->b, DMI_KERNEL_gemm, &k, sizeof k, refs, 3, ready);
-    step->scalar[0] = p->direct ? DMI_SCALAR_S0 : DMI_SCALAR_ONE;
+    step->scalar[0] = p->direct ? p->scalar[0] : DMI_SCALAR_ONE;
     step->scalar[1] = DMI_SCALAR_ZERO;
     step->flops = 2 * k.m * k.n * k.k;
     dmi_mark_step(done, step);
@@ -248,13 +248,13 @@ void dmi_contract_direct_plan(dmi_product *p)
 {
     dmi_builder *b = p->b;
     partial g = {.p = p, .gather = {-1, -1}, .convert = {-1, -1}};
-    dmi_value out = {.desc = p->user_c, .ref = dmi_ref_operand(2, DMI_READ)};
+    dmi_value out = {.desc = p->user_c, .ref = p->out};
     dmi_addends addends = {.out = &out,
                            .dtype = p->type,
                            .serves = anybody,
                            .region = whole_region,
                            .context = p,
-                           .scalar = {DMI_SCALAR_S0, DMI_SCALAR_S1}};
+                           .scalar = {p->scalar[0], p->scalar[1]}};
     dmi_region whole;
     dmi_mark ready = {0}, nothing = {0};
     int *row = dmi_build_alloc(b, (size_t)b->profile->workers * sizeof *row);

@@ -269,8 +269,8 @@ static void multiply(gathering *g, const bool own[2], const dmi_region mine[2])
     refs[4] = dmi_ref_operand(0, DMI_READ);
     dmi_mark_merge(g->ready, g->arrived);
     dmi_step *step = dmi_build_kernel(p->b, DMI_KERNEL_fused, &f, sizeof f, refs, 3 + own[1] + own[0], g->ready);
-    step->scalar[0] = DMI_SCALAR_S0;
-    step->scalar[1] = p->beta_zero ? DMI_SCALAR_ZERO : DMI_SCALAR_S1;
+    step->scalar[0] = p->scalar[0];
+    step->scalar[1] = p->beta_zero ? DMI_SCALAR_ZERO : p->scalar[1];
     step->flops = 2 * f.gemm.m * f.gemm.n * f.gemm.k;
     dmi_mark_step(p->finished, step);
 }

@@ -25,6 +25,8 @@ typedef struct dmi_product {
     int inner_dim[2];      /* the dim that is k */
     const dmi_desc *c;     /* the products' output: the caller's c, or the temporary */
     const dmi_desc *user_c;
+    dmi_ref out;           /* the memory of user_c: the operand, or a temporary; mode READ */
+    uint8_t scalar[2];     /* alpha and beta: DMI_SCALAR_* */
     dmi_desc temporary;
     bool direct;           /* c is the caller's: alpha and beta apply in the products */
     bool beta_zero;
@@ -60,6 +62,8 @@ void dmi_lift(const dmi_call *call, dmi_lifted *out);
 /* --- product.c */
 /* Sets what follows from the operands alone. m, n and k are those of their last two dims. */
 void dmi_product_operands(dmi_builder *b, const dmi_call *call, dmi_product *p);
+/* The type in which a product with operands of these types is computed. */
+dm_dtype dmi_product_type(dm_dtype a, dm_dtype b, dm_dtype c);
 DM_CHECKED dm_status dmi_product_begin(dmi_builder *b, const dmi_call *call, dmi_product *p);
 /* Bytes that it may hold beside its operands: `workspace`, else a share of a GPU's memory. */
 int64_t dmi_product_allowance(const dmi_product *p);
@@ -141,6 +145,11 @@ void dmi_contract_direct_plan(dmi_product *p);
 /* does every worker hold its operands in place, as kernels take them? */
 bool dmi_batched_local(dmi_product *p);
 void dmi_batched_plan(dmi_product *p);
+/* --- ../gemm.c */
+/* alpha is 0, or there is nothing to add up: a and b are not read. */
+bool dmi_gemm_adds_nothing(const dmi_call *call);
+/* The steps of c = alpha * op(a) * op(b) + beta * c; the call's c is at `out`. scalar: as in dmi_product. */
+DM_CHECKED dm_status dmi_product_plan(dmi_builder *b, const dmi_call *call, const dmi_ref *out, const uint8_t scalar[2]);
 /* --- estimate.c: seconds of a product by an algorithm that serves (not ring), where the machine's rates are
  * known. bytes: all that it moves. */
 bool dmi_estimate_ready(const dmi_product *p);

@@ -43,12 +43,23 @@ static dm_status make_temporary(dmi_product *p)
     return status;
 }
 
+dm_dtype dmi_product_type(dm_dtype a, dm_dtype b, dm_dtype c)
+{
+    dm_dtype operand[3] = {a, b, c}, type = a == DM_F64 || b == DM_F64 || c == DM_F64 ? DM_F64 : DM_F32;
+    for (int i = 0; i < 3; i++) {
+        type = dmi_dtype_is_complex(operand[i]) ? dmi_dtype_promote(type, operand[i]) : type;
+    }
+    return type;
+}
+
 void dmi_product_operands(dmi_builder *b, const dmi_call *call, dmi_product *p)
 {
     *p = (dmi_product){.b = b,
                        .op = {&call->operand[DMI_GEMM_A].desc, &call->operand[DMI_GEMM_B].desc},
                        .c = &call->operand[DMI_GEMM_C].desc,
                        .user_c = &call->operand[DMI_GEMM_C].desc,
+                       .out = dmi_ref_operand(DMI_GEMM_C, DMI_READ),
+                       .scalar = {DMI_SCALAR_S0, DMI_SCALAR_S1},
                        .trans = {call->args.i[0] != 0, call->args.i[1] != 0},
                        .conj = {call->args.i[0] == DMI_CONJUGATED, call->args.i[1] == DMI_CONJUGATED},
                        .beta_zero = call->args.i[2],
@@ -67,11 +78,7 @@ void dmi_product_operands(dmi_builder *b, const dmi_call *call, dmi_product *p)
     p->n = p->c->extent[p->c->ndim - 1];
     p->k = p->op[0]->extent[p->op[0]->ndim - 2 + p->inner_dim[0]];
     bool wide = p->op[0]->dtype == DM_F64 || p->op[1]->dtype == DM_F64 || p->c->dtype == DM_F64;
-    p->type = wide ? DM_F64 : DM_F32;
-    for (int i = 0; i < 2; i++) {
-        p->type = dmi_dtype_is_complex(p->op[i]->dtype) ? dmi_dtype_promote(p->type, p->op[i]->dtype) : p->type;
-    }
-    p->type = dmi_dtype_is_complex(p->c->dtype) ? dmi_dtype_promote(p->type, p->c->dtype) : p->type;
+    p->type = dmi_product_type(p->op[0]->dtype, p->op[1]->dtype, p->c->dtype);
     p->elem = dmi_dtype_bytes(p->type);
     bool narrow = b->profile->gpu && p->op[0]->dtype == p->op[1]->dtype &&
                   (p->op[0]->dtype == DM_F16 || p->op[0]->dtype == DM_BF16) && !wide;
@@ -246,7 +253,8 @@ dmi_matrix_ref dmi_product_acc(const dmi_product *p)
 {
     dmi_region own;
     dmi_product_c(p, p->b->me, &own);
-    dmi_ref ref = p->direct ? dmi_ref_operand(2, DMI_READWRITE) : dmi_ref_work(p->acc_work, DMI_READWRITE);
+    dmi_ref ref = p->direct ? p->out : dmi_ref_work(p->acc_work, DMI_READWRITE);
+    ref.mode = DMI_READWRITE;
     return (dmi_matrix_ref){ref, own.count > 0 ? dmi_region_start(&own) : 0, DMI_MAX(own.stride[0], 1), false};
 }
 
@@ -272,8 +280,8 @@ void dmi_product_step(dmi_product *p, const dmi_matrix_ref *a, const dmi_matrix_
                   .c_offset = c.offset + m0 * c.ld + n0};
     dmi_ref refs[3] = {a->ref, b->ref, c.ref};
     dmi_step *step = dmi_build_kernel(p->b, DMI_KERNEL_gemm, &g, sizeof g, refs, 3, after);
-    step->scalar[0] = p->direct ? DMI_SCALAR_S0 : DMI_SCALAR_ONE;
-    step->scalar[1] = !first ? DMI_SCALAR_ONE : p->direct && !p->beta_zero ? DMI_SCALAR_S1 : DMI_SCALAR_ZERO;
+    step->scalar[0] = p->direct ? p->scalar[0] : DMI_SCALAR_ONE;
+    step->scalar[1] = !first ? DMI_SCALAR_ONE : p->direct && !p->beta_zero ? p->scalar[1] : DMI_SCALAR_ZERO;
     step->flops = 2 * m * n * k;
     dmi_mark_step(p->finished, step);
     if (done) {
@@ -293,10 +301,14 @@ void dmi_product_store(dmi_product *p, const dmi_region *region, dmi_ref t, int6
     for (int d = 0; d < region->ndim; d++) {
         extent[d] = region->dim[d].count;
     }
-    dmi_side c = {p->user_c->dtype, region->stride, dmi_region_start(region), dmi_ref_operand(2, DMI_READ)};
+    dmi_side c = {p->user_c->dtype, region->stride, dmi_region_start(region), p->out};
     dmi_side term[2] = {{p->type, dense.stride, t_offset, t}, c};
     dmi_map_program program;
-    (void)dmi_linear_program((dm_dtype[]){p->type, c.dtype}, (bool[]){true, !p->beta_zero}, c.dtype, &program);
+    if (p->scalar[0] == DMI_SCALAR_ONE) {
+        dmi_convert_program(p->type, c.dtype, &program);
+    } else {
+        (void)dmi_linear_program((dm_dtype[]){p->type, c.dtype}, (bool[]){true, !p->beta_zero}, c.dtype, &program);
+    }
     dmi_step *step = dmi_build_map(p->b, &program, region->ndim, extent, term, &c, after);
     if (done) {
         dmi_mark_step(done, step);
@@ -315,7 +327,7 @@ static void end_in_place(dmi_product *p)
         dmi_product_store(p, &region, dmi_ref_work(p->acc_work, DMI_READ), 0, p->finished, stored);
     }
     if (p->scatter) {
-        dmi_value out = {.desc = p->user_c, .ref = dmi_ref_operand(2, DMI_READ)};
+        dmi_value out = {.desc = p->user_c, .ref = p->out};
         dmi_segments_share(p->b, &out, 1, 0, p->direct ? p->finished : stored);
     }
 }

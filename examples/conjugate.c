@@ -1,0 +1,94 @@
+/* Solves A x = b by conjugate gradients (Hestenes & Stiefel, 1952). The scalars of an iteration stay in arrays,
+ * and are factors of the calls that follow, so the loop only queues commands: no worker sends the program a
+ * word, nor waits for one. conjugate [n [iterations]] */
+#include <dmath/check.h>
+#include <dmath/dmath.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* What workers have sent less what workers have received: what went to the program, less what it sent. */
+static int64_t bytes_to_program(dm_session *s, int64_t *sent)
+{
+    int64_t balance = 0;
+    *sent = 0;
+    for (int w = 0; w < dm_workers(s); w++) {
+        dm_counters c = {.size = sizeof c};
+        DM_CHECK(dm_counters_get(s, w, &c));
+        balance += c.bytes_sent - c.bytes_received;
+        *sent += c.bytes_sent;
+    }
+    return balance;
+}
+
+/* A = M Mᵀ / n + 1, and b = A x for an x that is known. */
+static void make_problem(dm_session *s, int64_t n, dm_array a, dm_array known, dm_array b)
+{
+    dm_array m;
+    DM_CHECK(dm_array_like(s, a, 0, &m));
+    DM_CHECK(dm_fill_normal(s, m, 0, 1, 1));
+    DM_CHECK(dm_fill_identity(s, a, 1));
+    DM_CHECK(dm_gemm(s, DM_N, DM_T, 1.0 / (double)n, m, m, 1, a));
+    DM_CHECK(dm_fill_normal(s, known, 0, 1, 2));
+    DM_CHECK(dm_matmul(s, a, known, b));
+    DM_CHECK(dm_array_destroy(s, m));
+}
+
+static void solve(dm_session *s, int iterations, dm_array a, dm_array b, dm_array x)
+{
+    dm_array r, p, q, rr, pq, next, step, ratio, *scalars[] = {&rr, &pq, &next, &step, &ratio};
+    DM_CHECK(dm_array_like(s, b, 0, &r));
+    DM_CHECK(dm_array_like(s, b, 0, &p));
+    DM_CHECK(dm_array_like(s, b, 0, &q));
+    for (int i = 0; i < 5; i++) {
+        DM_CHECK(dm_array_create(s, DM_F64, 0, NULL, NULL, scalars[i]));
+    }
+    DM_CHECK(dm_fill(s, x, 0));
+    DM_CHECK(dm_copy(s, b, r));
+    DM_CHECK(dm_copy(s, b, p));
+    DM_CHECK(dm_map(s, "sum(r * r)", 1, (dm_map_arg[]){DM_ARG("r", r)}, rr));
+    for (int i = 0; i < iterations; i++) {
+        DM_CHECK(dm_matmul(s, a, p, q));
+        DM_CHECK(dm_map(s, "sum(p * q)", 2, (dm_map_arg[]){DM_ARG("p", p), DM_ARG("q", q)}, pq));
+        DM_CHECK(dm_map(s, "where(pq > 0, rr / pq, 0)", 2, (dm_map_arg[]){DM_ARG("rr", rr), DM_ARG("pq", pq)},
+                        step));
+        DM_CHECK(dm_axpby_by(s, dm_element(step), p, dm_value(1), x)); /* x = x + step p */
+        dm_map_arg residual[] = {DM_ARG("r", r), DM_ARG("step", step), DM_ARG("q", q)};
+        DM_CHECK(dm_map(s, "r - step * q", 3, residual, r));
+        DM_CHECK(dm_map(s, "sum(r * r)", 1, (dm_map_arg[]){DM_ARG("r", r)}, next));
+        dm_map_arg squares[] = {DM_ARG("next", next), DM_ARG("rr", rr)};
+        DM_CHECK(dm_map(s, "where(rr > 0, next / rr, 0)", 2, squares, ratio));
+        DM_CHECK(dm_axpby_by(s, dm_value(1), r, dm_element(ratio), p)); /* p = r + ratio p */
+        DM_CHECK(dm_copy(s, next, rr));
+    }
+}
+
+int main(int argc, char **argv)
+{
+    int64_t n = argc > 1 ? atoll(argv[1]) : 1000, before_sent, sent;
+    int iterations = argc > 2 ? atoi(argv[2]) : 40;
+    dm_session *s;
+    dm_array a, b, x, known, error;
+    double largest;
+    DM_CHECK(dm_init(NULL, &s));
+    DM_CHECK(dm_scope_begin(s));
+    DM_CHECK(dm_matrix(s, DM_F64, n, n, &a));
+    DM_CHECK(dm_vector(s, DM_F64, n, &b));
+    DM_CHECK(dm_array_like(s, b, 0, &x));
+    DM_CHECK(dm_array_like(s, b, 0, &known));
+    DM_CHECK(dm_array_create(s, DM_F64, 0, NULL, NULL, &error));
+    make_problem(s, n, a, known, b);
+
+    int64_t before = bytes_to_program(s, &before_sent);
+    solve(s, iterations, a, b, x);
+    int64_t told = bytes_to_program(s, &sent) - before;
+
+    DM_CHECK(
+        dm_map(s, "max(abs(x - known))", 2, (dm_map_arg[]){DM_ARG("x", x), DM_ARG("known", known)}, error));
+    DM_CHECK(dm_read(s, error, &largest));
+    printf("%d workers, %d iterations: largest error %.3g; workers sent one another %lld bytes, the program "
+           "%lld\n",
+           dm_workers(s), iterations, largest, (long long)(sent - before_sent), (long long)told);
+    DM_CHECK(dm_scope_end(s, NULL, 0));
+    DM_CHECK(dm_finalize(s, NULL));
+    return largest < 1e-9 && told == 0 ? 0 : 1;
+}

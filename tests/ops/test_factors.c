@@ -1,0 +1,312 @@
+/* Elementwise ops and fills whose factors are elements of arrays; what is refused, and what moves */
+#include "support/factors.h"
+#include "support/oracle.h"
+#include "support/refusal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void axpby_case(dmt_case *c)
+{
+    int64_t shape[DM_MAX_DIMS];
+    int ndim = dmt_ewise_shape(c, shape);
+    dmt_host *x_value = dmt_broadcast_operand(c, ndim, shape);
+    dmt_host *y_value = dmt_host_for_ewise(c, dmt_ewise_random(c), ndim, shape);
+    bool whole = dmt_all_whole(x_value, y_value, y_value);
+    dmt_factor alpha = dmt_factor_make(c, "alpha", whole, false),
+               beta = dmt_factor_make(c, "beta", whole, false);
+    dmt_operand *x = dmt_operand_make(c, "x", x_value, 0);
+    dmt_operand *y = dmt_operand_make(c, "y", y_value, 0);
+    DMT_OK(c, dm_axpby_by(c->session, alpha.given, x->array, beta.given, y->array));
+    dmt_expected e = dmt_expect_add(c, alpha.value, x_value, beta.value, y_value, y_value);
+    dmt_operand_check(c, y, e.want, e.bound);
+    dmt_operand_unchanged(c, x);
+    dmt_factor_unchanged(c, &alpha);
+    dmt_factor_unchanged(c, &beta);
+}
+
+static void binary_case(dmt_case *c)
+{
+    int64_t shape[DM_MAX_DIMS];
+    int ndim = dmt_ewise_shape(c, shape);
+    bool adds = dmt_chance(&c->random, 50);
+    dmt_host *a_value = dmt_broadcast_operand(c, ndim, shape), *b_value = dmt_broadcast_operand(c, ndim, shape);
+    dmt_host *out_value = dmt_host_make(&c->scratch, dmt_ewise_random(c), ndim, shape);
+    bool whole = dmt_all_whole(a_value, b_value, out_value);
+    dmt_factor alpha = dmt_factor_make(c, "alpha", whole, false), beta = {.value = 0};
+    if (adds) {
+        beta = dmt_factor_make(c, "beta", whole, false);
+    }
+    dmt_operand *a = dmt_operand_make(c, "a", a_value, 0), *b = dmt_operand_make(c, "b", b_value, 0);
+    dmt_operand *out = dmt_operand_make(c, "out", out_value, DMT_UNSET);
+    dmt_say(c, adds ? "\n    add" : "\n    multiply");
+    if (adds) {
+        DMT_OK(c, dm_add_by(c->session, alpha.given, a->array, beta.given, b->array, out->array));
+    } else {
+        DMT_OK(c, dm_multiply_by(c->session, alpha.given, a->array, b->array, out->array));
+    }
+    dmt_expected e = adds ? dmt_expect_add(c, alpha.value, a_value, beta.value, b_value, out_value)
+                          : dmt_expect_multiply(c, alpha.value, a_value, b_value, out_value);
+    dmt_operand_check(c, out, e.want, e.bound);
+}
+
+static void scale_case(dmt_case *c)
+{
+    int64_t shape[DM_MAX_DIMS];
+    int ndim = dmt_ewise_shape(c, shape);
+    dmt_host *a_value = dmt_broadcast_operand(c, ndim, shape);
+    dmt_host *out_value = dmt_host_make(&c->scratch, dmt_ewise_random(c), ndim, shape);
+    dmt_factor alpha = dmt_factor_make(c, "alpha", dmt_all_whole(a_value, a_value, out_value), false);
+    dmt_operand *a = dmt_operand_make(c, "a", a_value, 0);
+    dmt_operand *out = dmt_operand_make(c, "out", out_value, DMT_UNSET);
+    DMT_OK(c, dm_scale_by(c->session, alpha.given, a->array, out->array));
+    dmt_expected e = dmt_expect_scale(c, alpha.value, a_value, out_value);
+    dmt_operand_check(c, out, e.want, e.bound);
+}
+
+/* Fills against those with numbers, which test_fill compares with loops; and of a value, against the loops
+ * here. */
+static void fill_case(dmt_case *c)
+{
+    int64_t shape[DM_MAX_DIMS];
+    bool square = dmt_chance(&c->random, 25);
+    int ndim = square ? 2 : dmt_ewise_shape(c, shape), kind = square ? 4 : (int)dmt_int(&c->random, 0, 3);
+    if (square) {
+        dmt_shape_random(c, 2, 2500, shape);
+    }
+    dm_dtype dtype = kind == 3 ? dmt_float_random(c) : dmt_dtype_random(c);
+    dmt_host *x_value = dmt_host_make(&c->scratch, dtype, ndim, shape);
+    dmt_factor p = dmt_factor_make(c, "p", !dmt_is_float(dtype) || kind == 2, true), q = {.value = 0};
+    if (kind > 0 && kind < 4) {
+        q = dmt_factor_make(c, "q", !dmt_is_float(dtype) || kind == 2, true);
+    }
+    if (p.element == NULL && q.element == NULL) {
+        return; /* those numbers may be refused */
+    }
+    long double lo = p.value, hi = q.value, range = hi - lo;
+    dmt_operand *x = dmt_operand_make(c, "x", x_value, DMT_UNSET), *numbers = NULL;
+    dmt_host *want = dmt_host_copy(&c->scratch, x_value), *bound = dmt_host_copy(&c->scratch, x_value);
+    dmt_host *unit =
+        dmt_host_make(&c->scratch, dtype == DM_F64 || !dmt_is_float(dtype) ? DM_F64 : DM_F32, ndim, shape);
+    uint64_t seed = dmt_bits(&c->random);
+    dmt_say(c, "\n    kind %d", kind);
+    numbers = dmt_operand_make(c, "numbers", unit, DMT_UNSET);
+    if (kind == 1) {
+        DMT_OK(c, dm_fill_uniform(c->session, numbers->array, 0, 1, seed));
+        DMT_OK(c, dm_fill_uniform_by(c->session, x->array, p.given, q.given, seed));
+    } else if (kind == 3) {
+        DMT_OK(c, dm_fill_normal(c->session, numbers->array, 0, 1, seed));
+        DMT_OK(c, dm_fill_normal_by(c->session, x->array, p.given, q.given, seed));
+    } else if (kind == 2) {
+        DMT_OK(c, dm_fill_arange_by(c->session, x->array, p.given, q.given));
+    } else if (kind == 4) {
+        DMT_OK(c, dm_fill_identity_by(c->session, x->array, p.given));
+    } else {
+        DMT_OK(c, dm_fill_by(c->session, x->array, p.given));
+    }
+    dmt_host *u = kind == 1 || kind == 3 ? dmt_read(c, numbers->array, unit->dtype, ndim, shape) : unit;
+    long double eps = dmt_eps(unit->dtype);
+    for (int64_t i = 0; i < want->count; i++) {
+        long double v = lo + range * u->v[i];
+        if (kind == 1) {
+            want->v[i] = !(lo < hi) ? lo : dmt_is_float(dtype) ? v : floorl(v);
+            bound->v[i] = dmt_is_float(dtype) ? 4 * eps * (fabsl(lo) + fabsl(hi)) : 0;
+        } else if (kind == 3) {
+            want->v[i] = lo + hi * u->v[i];
+            bound->v[i] = 4 * eps * (fabsl(lo) + fabsl(hi * u->v[i]));
+        } else if (kind == 2) {
+            want->v[i] = dmt_is_float(dtype) ? lo + hi * (long double)i
+                                             : dmt_from_whole(dtype, (int64_t)lo + (int64_t)hi * i);
+        } else {
+            bool here = kind == 0 || i / shape[1] == i % shape[1];
+            dm_dtype from = p.element->value->dtype;
+            want->v[i] = here ? dmt_convert(from, dtype, lo) : 0;
+        }
+    }
+    if (dmt_is_float(dtype)) {
+        dmt_operand_check(c, x, want, bound);
+        return;
+    }
+    for (int64_t i = 0; i < want->count && kind == 1; i++) {
+        want->v[i] = dmt_from_real(dtype, want->v[i]);
+    }
+    dmt_operand_check(c, x, want, NULL);
+}
+
+/* The same bits as with numbers: where they are made from random numbers, and everywhere else in one rounding.
+ */
+static void same_case(dmt_case *c)
+{
+    int64_t shape[DM_MAX_DIMS];
+    int ndim = dmt_ewise_shape(c, shape);
+    dm_dtype dtype = dmt_chance(&c->random, 50) ? DM_F64 : DM_F32;
+    double p = dmt_unit(&c->random) - 2, q = dmt_unit(&c->random) * 5;
+    p = (double)dmt_from_real(dtype, p);
+    q = (double)dmt_from_real(dtype, q);
+    dmt_host *value = dmt_host_for_ewise(c, dtype, ndim, shape);
+    dmt_host *one = dmt_host_make(&c->scratch, dtype, 0, NULL), *two = dmt_host_copy(&c->scratch, one);
+    dmt_host_set(one, p);
+    dmt_host_set(two, q);
+    dm_factor f = dm_element(dmt_operand_make(c, "one", one, 0)->array),
+              g = dm_element(dmt_operand_make(c, "two", two, 0)->array);
+    dmt_operand *x = dmt_operand_make(c, "x", value, 0), *y = dmt_operand_make(c, "y", value, 0);
+    dmt_operand *z = dmt_operand_make(c, "z", value, 0);
+    DMT_OK(c, dm_axpby(c->session, p, x->array, q, y->array));
+    DMT_OK(c, dm_axpby_by(c->session, f, x->array, g, z->array));
+    dmt_operand_check_same(c, z, dmt_read(c, y->array, dtype, ndim, shape));
+    DMT_OK(c, dm_fill_uniform(c->session, y->array, p, q, 7));
+    DMT_OK(c, dm_fill_uniform_by(c->session, z->array, f, g, 7));
+    dmt_operand_check_same(c, z, dmt_read(c, y->array, dtype, ndim, shape));
+}
+
+static void refused_case(dmt_case *c)
+{
+    dm_session *s = c->session;
+    dmt_things t = dmt_things_make(c);
+    const int64_t corner[2] = {0, 0}, one[2] = {1, 1}, two[1] = {2}, sixth[1] = {6};
+    dm_array element, pair = dmt_thing_make(c, DM_F32, 1, two), six, real, number, none, complex, inside;
+    DMT_OK(c, dm_array_create(s, DM_F32, 0, NULL, NULL, &element));
+    DMT_OK(c, dm_array_create(s, DM_C64, 0, NULL, NULL, &complex));
+    DMT_OK(c, dm_array_create(s, DM_F32, 1, sixth, NULL, &six));
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, one, NULL, &real));
+    DMT_OK(c, dm_array_create(s, DM_I32, 0, NULL, NULL, &number));
+    DMT_OK(c, dm_array_create(s, DM_F32, 0, NULL, NULL, &none));
+    DMT_OK(c, dm_array_destroy(s, none));
+    DMT_OK(c, dm_array_view(s, t.g, corner, one, &inside));
+    dm_factor e = dm_element(element), n = dm_value(2), bad = {0, {0}, 2};
+    REFUSED(DMT_ONE(SHAPE), "axpby_by: alpha", dm_axpby_by(s, dm_element(pair), t.f, n, t.g));
+    REFUSED(DMT_ONE(SHAPE), "axpby_by: x", dm_axpby_by(s, e, t.wide, n, t.g));
+    REFUSED(DMT_ONE(SHAPE), "axpby_by: x", dm_axpby_by(s, dm_value(0), t.wide, e, t.g));
+    REFUSED(DMT_ONE(HANDLE), "axpby_by: beta", dm_axpby_by(s, n, t.f, dm_element(none), t.g));
+    REFUSED(DMT_ONE(HANDLE), "axpby_by: beta", dm_axpby_by(s, n, t.f, dm_element(DM_NO_ARRAY), t.g));
+    REFUSED(DMT_ONE(HANDLE), "alpha",
+            dm_scale_by(s, dm_element((dm_array){element.id + (UINT64_C(1) << 40)}), t.f, t.g));
+    REFUSED(DMT_ONE(DTYPE), "axpby_by: alpha", dm_axpby_by(s, e, t.whole, n, t.byte));
+    REFUSED(DMT_ONE(DTYPE), "add_by: beta", dm_add_by(s, n, t.whole, e, t.byte, t.whole));
+    REFUSED(DMT_ONE(ARG), "add_by: alpha",
+            dm_add_by(s, dm_value(0.5), t.whole, dm_element(number), t.byte, t.whole));
+    REFUSED(DMT_ONE(DTYPE), "scale_by: alpha", dm_scale_by(s, dm_element(complex), t.f, t.g));
+    REFUSED(DMT_ONE(OVERLAP), "multiply_by: alpha", dm_multiply_by(s, dm_element(inside), t.f, t.f, t.g));
+    REFUSED(DMT_ONE(ARG), "scale_by: alpha", dm_scale_by(s, bad, t.f, t.g));
+    REFUSED(DMT_ONE(OVERLAP), "fill_by: value", dm_fill_by(s, t.g, dm_element(inside)));
+    REFUSED(DMT_ONE(SHAPE), "fill_identity_by: x", dm_fill_identity_by(s, t.cube, e));
+    REFUSED(DMT_ONE(DTYPE), "fill_normal_by: x", dm_fill_normal_by(s, t.whole, e, n, 1));
+    REFUSED(DMT_ONE(DTYPE), "fill_uniform_by: hi", dm_fill_uniform_by(s, t.f, n, dm_element(complex), 1));
+    REFUSED(DMT_ONE(SHAPE), "sum_by: scale", dm_sum_by(s, t.f, NULL, 0, dm_element(pair), n, element));
+    REFUSED(DMT_ONE(OVERLAP), "sum_by: scale", dm_sum_by(s, t.f, NULL, 0, dm_element(element), n, element));
+    REFUSED(DMT_ONE(DTYPE), "sum_by: beta", dm_sum_by(s, t.whole, NULL, 0, n, dm_element(real), number));
+    REFUSED(DMT_ONE(ARG), "sum_by: dims", dm_sum_by(s, t.whole, NULL, 3, n, dm_element(real), number));
+    REFUSED(DMT_ONE(SHAPE), "gemm_by", dm_gemm_by(s, DM_N, DM_N, e, t.f, t.f, n, t.g, NULL));
+    REFUSED(DMT_ONE(SHAPE), "gemm_by: alpha",
+            dm_gemm_by(s, DM_N, DM_T, dm_element(pair), t.row, t.row, n, element, NULL));
+    REFUSED(DMT_ONE(OVERLAP), "gemm_by: beta", dm_gemm_by(s, DM_N, DM_T, n, t.row, t.row, e, element, NULL));
+    REFUSED(DMT_ONE(DTYPE), "gemm_by: a", dm_gemm_by(s, DM_N, DM_N, e, t.whole, t.row, n, six, NULL));
+    const dm_array made[] = {element, complex, real, number, inside, six};
+    for (int i = 0; i < 6; i++) {
+        DMT_OK(c, dm_array_destroy(s, made[i]));
+    }
+    dmt_thing_end(c, pair, DM_F32, 1, two);
+    dmt_things_end(c, &t);
+}
+
+/* Of an array split over 4 workers, the element goes to three of them, and explain says so. */
+static void moved_case(dmt_case *c)
+{
+    dm_session *s = c->session;
+    dm_layout single = dm_layout_single(1), rows = dm_layout_rows(s);
+    const int64_t shape[2] = {40, 7};
+    dm_array x, alpha;
+    char *text = NULL;
+    int64_t sent = 0, before = 0;
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, shape, &rows, &x));
+    DMT_OK(c, dm_array_create(s, DM_F64, 0, NULL, &single, &alpha));
+    DMT_OK(c, dm_fill(s, x, 3));
+    DMT_OK(c, dm_fill(s, alpha, 2));
+    DMT_OK(c, dm_explain_begin(s));
+    DMT_OK(c, dm_scale_by(s, dm_element(alpha), x, x));
+    DMT_OK(c, dm_explain_end(s, &text));
+    if (!strstr(text, "operand alpha: f64") || !strstr(text, "operand out: f64")) {
+        dmt_fail(c, "explain does not name the operands: %s", text);
+    }
+    free(text);
+    for (int i = 0; i < 2; i++) {
+        sent = 0;
+        for (int w = 0; w < c->workers; w++) {
+            dm_counters n = {.size = sizeof n};
+            DMT_OK(c, dm_counters_get(s, w, &n));
+            sent += n.bytes_sent;
+        }
+        if (i == 0) {
+            before = sent;
+            DMT_OK(c, dm_scale_by(s, dm_element(alpha), x, x));
+        }
+    }
+    if (sent - before != 8 * (c->workers - 1)) {
+        dmt_fail(c, "%d bytes were sent, not %d", (int)(sent - before), 8 * (c->workers - 1));
+    }
+    double got;
+    DMT_OK(c, dm_item(s, x, (int64_t[]){39, 6}, &got));
+    if (got != 6) {
+        dmt_fail(c, "2 * 3 is %g", got);
+    }
+    DMT_OK(c, dm_array_destroy(s, x));
+    DMT_OK(c, dm_array_destroy(s, alpha));
+}
+
+/* Complex factors of complex arrays; GPUs with CUDA do not take these. */
+static void complex_case(dmt_case *c)
+{
+    const dm_c128 value[3] = {{1, 2}, {-3, 0.5}, {0, 4}}, factor = {2, -1};
+    const int64_t n = 3;
+    dm_c128 got[3];
+    dm_array x, alpha;
+    DMT_OK(c, dm_array_create(c->session, DM_C128, 1, &n, NULL, &x));
+    DMT_OK(c, dm_array_create(c->session, DM_C128, 0, NULL, NULL, &alpha));
+    DMT_OK(c, dm_array_write(c->session, x, NULL, NULL, value, 0));
+    DMT_OK(c, dm_array_write(c->session, alpha, NULL, NULL, &factor, 0));
+    dm_status status = dm_scale_by(c->session, dm_element(alpha), x, x);
+    if (status != DM_ERR_DTYPE || dmt_on_cpu()) {
+        dmt_status_is(c, status, DM_OK, "dm_scale_by");
+        DMT_OK(c, dm_array_read(c->session, x, NULL, NULL, got, 0));
+        for (int i = 0; i < 3; i++) {
+            double re = 2 * value[i].re + value[i].im, im = 2 * value[i].im - value[i].re;
+            if (got[i].re != re || got[i].im != im) {
+                dmt_fail(c, "element %d is %g%+gi, not %g%+gi", i, got[i].re, got[i].im, re, im);
+            }
+        }
+    }
+    DMT_OK(c, dm_array_destroy(c->session, x));
+    DMT_OK(c, dm_array_destroy(c->session, alpha));
+}
+
+#define TEST(what, suite_name, number)                                                                         \
+    static void test_##what(void **state)                                                                      \
+    {                                                                                                          \
+        (void)state;                                                                                           \
+        dmt_run(&(dmt_suite){.name = suite_name, .cases = number, .fn = what##_case});                         \
+    }
+TEST(axpby, "axpby_by", 900)
+TEST(binary, "binary_by", 600)
+TEST(scale, "scale_by", 400)
+TEST(fill, "fill_by", 800)
+TEST(same, "factors_same", 150)
+DMT_ONE_CASE(refused_case)
+
+static void test_few(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "factors_moved", .cases = 1, .fn = moved_case, .workers = 4, .each = true});
+    dmt_run(
+        &(dmt_suite){.name = "factors_complex", .cases = 1, .fn = complex_case, .workers = 3, .each = true});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_axpby), cmocka_unit_test(test_binary), cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_fill),  cmocka_unit_test(test_same),   cmocka_unit_test(test_refused_case),
+        cmocka_unit_test(test_few),
+    };
+    return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
+}
