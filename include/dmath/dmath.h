@@ -284,9 +284,11 @@ DM_API DM_CHECKED dm_status dm_array_load(dm_session *session, const char *path,
  * both types. Errors: as dm_array_load, and DM_ERR_DTYPE (dtype). */
 DM_API DM_CHECKED dm_status dm_array_load_as(dm_session *session, const char *path, dm_dtype dtype,
                                              const dm_layout *layout, dm_array *out);
-/* Writes C order, little endian. The file appears under its name only when it is whole, in place of a file of that
- * name, or of the one that a link of that name leads to; until then a file beside it, with ".partial-" and a number at the
- * end of its name, is written. Errors: DM_ERR_IO, also where something else (a device, a folder) has the name; DM_ERR_POISONED if the array
+/* Writes C order, little endian. The file appears under its name only when it is whole and on the disk, in place of a
+ * file of that name, or of the one that a link of that name leads to, whose mode it takes; until then a file beside it, with
+ * ".partial-" and numbers at the end of its name, is written. If this program dies, the next save into that folder from
+ * this host removes it. What workers of other hosts write is as safe as their file system makes it when a file is closed.
+ * Errors: DM_ERR_IO, also where something else (a device, a folder) has the name; DM_ERR_POISONED if the array
  * is; DM_ERR_ARG (path), DM_ERR_STATE (between dm_explain_begin and dm_explain_end). */
 DM_API DM_CHECKED dm_status dm_array_save(dm_session *session, dm_array a, const char *path);
 

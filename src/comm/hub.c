@@ -1,4 +1,5 @@
 #include "comm/hub.h"
+#include "base/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,13 +39,18 @@ dm_status dmi_hub_create(int endpoints, int64_t ring_bytes, bool shared, dmi_hub
     size_t total = ports_at + (size_t)endpoints * port_bytes;
     int fd = -1;
     if (shared) {
+        dmi_file_limit held;
+        dmi_file_limit_enter(&held);
         fd = memfd_create("dmath-hub", MFD_CLOEXEC);
-        if (fd < 0 || ftruncate(fd, (off_t)total) != 0) {
+        bool ok = fd >= 0 && ftruncate(fd, (off_t)total) == 0;
+        dmi_file_limit_leave(&held);
+        if (!ok) {
             int error = errno;
             if (fd >= 0) {
                 close(fd);
             }
-            return dmi_fail(DM_ERR_NOMEM, "cannot make %zu bytes of shared memory: %s", total, strerror(error));
+            return dmi_fail(DM_ERR_NOMEM, "cannot make %zu bytes of shared memory: %s%s", total, strerror(error),
+                            error == EFBIG ? " (ulimit -f limits it)" : "");
         }
     }
     void *base =

@@ -1,5 +1,6 @@
 /* Timeline of steps in Chrome's trace format. */
 #include "exec/trace.h"
+#include "base/process.h"
 
 #include "ops/ops.h"
 
@@ -191,9 +192,12 @@ void dmi_trace_write_worker(const dmi_engine *e, const char *path)
         dmi_log(DMI_LOG_WARN, "timeline: cannot write %s: %s", worker_file, strerror(errno));
         return;
     }
+    dmi_file_limit held;
+    dmi_file_limit_enter(&held);
     write_lanes(to, e);
     write_process(to, ",\n");
     close_file(to, worker_file);
+    dmi_file_limit_leave(&held);
 }
 
 static bool append(FILE *to, const char *worker_file)
@@ -236,6 +240,8 @@ void dmi_trace_join(const dmi_engine *e, const char *path)
         dmi_log(DMI_LOG_WARN, "timeline: cannot write %s: %s", path, strerror(errno));
         return;
     }
+    dmi_file_limit held;
+    dmi_file_limit_enter(&held);
     fputs("[\n", to);
     for (int w = 0; w < e->config.endpoints - 1; w++) {
         worker_path(worker_file, sizeof worker_file, path, w);
@@ -248,6 +254,7 @@ void dmi_trace_join(const dmi_engine *e, const char *path)
     write_lanes(to, e);
     write_process(to, "\n]\n");
     close_file(to, path);
+    dmi_file_limit_leave(&held);
     if (lost > 0) {
         dmi_log(DMI_LOG_WARN,
                 "timeline: %s lacks the events of %d workers (%s). Do they write to another file system?", path,

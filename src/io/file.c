@@ -1,4 +1,5 @@
 #include "io/file.h"
+#include "base/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -58,12 +59,22 @@ static void swap_bytes(char *p, int64_t count, int64_t elem)
     }
 }
 
+/* Beyond `ulimit -f` this is an error. */
+static ssize_t write_at(int fd, const char *buffer, size_t bytes, off_t at)
+{
+    dmi_file_limit held;
+    dmi_file_limit_enter(&held);
+    ssize_t n = pwrite(fd, buffer, bytes, at);
+    dmi_file_limit_leave(&held);
+    return n;
+}
+
 static bool transfer(walker *w, char *buffer, int64_t bytes, int64_t at)
 {
     const dmi_file *f = w->file;
     while (bytes > 0) {
         ssize_t n = f->reading ? pread(f->fd, buffer, (size_t)bytes, (off_t)at)
-                               : pwrite(f->fd, buffer, (size_t)bytes, (off_t)at);
+                               : write_at(f->fd, buffer, (size_t)bytes, (off_t)at);
         if (n < 0 && errno == EINTR) {
             continue;
         }

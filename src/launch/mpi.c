@@ -1,4 +1,5 @@
 /* Sessions over the ranks of an MPI job. */
+#include "base/process.h"
 #include "launch/job.h"
 #include "launch/placements.h"
 
@@ -275,8 +276,11 @@ dm_status dmi_launch_mpi(const dmi_config *config, dm_status loaded, dmi_session
                         "(dmath/dmath_mpi.h)");
     }
     dmi_gpu_before_mpi(config);
-    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS ||
-        provided < MPI_THREAD_FUNNELED) {
+    dmi_file_limit held; /* its shared memory may be files, too */
+    dmi_file_limit_enter(&held);
+    int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
+    dmi_file_limit_leave(&held);
+    if (code != MPI_SUCCESS || provided < MPI_THREAD_FUNNELED) {
         return dmi_fail(DM_ERR_TRANSPORT, "MPI could not be initialised with thread support");
     }
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);

@@ -1,4 +1,5 @@
 /* Slabs in memfds: other processes of the host map them through /proc, which needs no room in /dev/shm. */
+#include "base/process.h"
 #include "launch/job.h"
 
 #include <errno.h>
@@ -40,11 +41,16 @@ static void *get_slab(void *context, int index, int64_t bytes)
     }
     int fd = memfd_create("dmath-slab", MFD_CLOEXEC);
     void *at = MAP_FAILED;
-    if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0) {
+    dmi_file_limit held;
+    dmi_file_limit_enter(&held);
+    bool sized = fd >= 0 && ftruncate(fd, (off_t)bytes) == 0;
+    dmi_file_limit_leave(&held);
+    if (sized) {
         at = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     }
     if (at == MAP_FAILED) {
-        dmi_log(DMI_LOG_WARN, "a slab of %lld bytes could not be had: %s", (long long)bytes, strerror(errno));
+        dmi_log(DMI_LOG_WARN, "a slab of %lld bytes could not be had: %s%s", (long long)bytes, strerror(errno),
+                errno == EFBIG ? " (ulimit -f limits it)" : "");
         if (fd >= 0) {
             close(fd);
         }

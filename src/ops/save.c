@@ -1,56 +1,14 @@
 /* array -> .npy: every worker of replica 0 writes its own shard. */
 #include "io/npy.h"
+#include "io/partial.h"
 #include "ops/common.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* Makes the file with its header and full length, under its temporary name. */
-static dm_status begin_file(const char *path, const dmi_desc *a, int *header_bytes)
-{
-    char header[512];
-    int64_t count = 1;
-    for (int d = 0; d < a->ndim; d++) {
-        count *= a->extent[d];
-    }
-    *header_bytes = dmi_npy_format(a->dtype, a->ndim, a->extent, false, header);
-    int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
-    bool ok = fd >= 0 && pwrite(fd, header, (size_t)*header_bytes, 0) == *header_bytes &&
-              ftruncate(fd, (off_t)(*header_bytes + count * dmi_dtype_bytes(a->dtype))) == 0;
-    int error = errno;
-    if (fd >= 0 && close(fd) != 0 && ok) {
-        ok = false;
-        error = errno;
-    }
-    return ok ? DM_OK : dmi_fail(DM_ERR_IO, "array_save: %s: %s", path, strerror(error));
-}
-
-/* Makes the temporary name: the file's name, cut if needed, and a suffix that is unique in this process. */
-static char *partial_name(const char *path)
-{
-    enum { ADDED = 48 };
-    static atomic_ullong saves;
-    const char *slash = strrchr(path, '/');
-    size_t folder = slash ? (size_t)(slash - path) + 1 : 0, name = strlen(path) - folder;
-    if (name > NAME_MAX - ADDED) {
-        for (name = NAME_MAX - ADDED; name > 0 && (path[folder + name] & 0xc0) == 0x80; name--) {
-            /* characters of several bytes stay whole */
-        }
-    }
-    char *out = malloc(folder + NAME_MAX + 1);
-    if (out) {
-        snprintf(out, folder + NAME_MAX + 1, "%.*s.partial-%ld-%llu", (int)(folder + name), path, (long)getpid(),
-                 atomic_fetch_add(&saves, 1));
-    }
-    return out;
-}
 
 /* The target of a symbolic link; else the path. Only the last name is resolved: folders may have other real
  * names on the workers' hosts. NULL: no memory, or a broken link (errno). */
@@ -78,25 +36,26 @@ static char *behind_links(const char *path)
     return NULL;
 }
 
-static dm_status save_to(dm_session *session, dm_array a, const dmi_handle *h, const char *path)
+static dm_status save_to(dm_session *session, dm_array a, const dmi_desc *desc, const char *path)
 {
-    char *partial = partial_name(path);
-    if (!partial) {
-        return dmi_fail(DM_ERR_NOMEM, "array_save: no memory for a path");
+    char header[512];
+    int64_t count = 1;
+    for (int d = 0; d < desc->ndim; d++) {
+        count *= desc->extent[d];
     }
-    dmi_call call = {
-        .op = DMI_OP_save, .noperand = 1, .tail = partial, .tail_bytes = (int64_t)strlen(partial) + 1};
-    dm_status status = begin_file(partial, &h->desc, &call.args.i[0]);
+    int bytes = dmi_npy_format(desc->dtype, desc->ndim, desc->extent, false, header);
+    dmi_partial partial;
+    dm_status status = dmi_partial_begin(path, header, bytes, bytes + count * dmi_dtype_bytes(desc->dtype), &partial);
     if (status == DM_OK) {
+        dmi_call call = {.op = DMI_OP_save,
+                         .noperand = 1,
+                         .args = {.i = {bytes}},
+                         .tail = partial.path,
+                         .tail_bytes = (int64_t)strlen(partial.path) + 1};
         status = dmi_call_wait(session, &call, &a, NULL);
     }
-    if (status == DM_OK && rename(partial, path) != 0) {
-        status = dmi_fail(DM_ERR_IO, "array_save: %s: %s", path, strerror(errno));
-    }
-    if (status != DM_OK) {
-        (void)unlink(partial);
-    }
-    free(partial);
+    status = status == DM_OK ? dmi_partial_finish(&partial, path) : status;
+    dmi_partial_end(&partial);
     return status;
 }
 
@@ -120,7 +79,7 @@ dm_status dm_array_save(dm_session *session, dm_array a, const char *path)
         return dmi_fail(DM_ERR_IO, "array_save: %s is there and is not a regular file", path);
     }
     char *target = behind_links(path);
-    status = target ? save_to(session, a, h, target) : dmi_fail(DM_ERR_IO, "array_save: %s: %s", path, strerror(errno));
+    status = target ? save_to(session, a, &h->desc, target) : dmi_fail(DM_ERR_IO, "array_save: %s: %s", path, strerror(errno));
     free(target);
     return status;
 }

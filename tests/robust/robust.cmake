@@ -44,6 +44,9 @@ foreach(ranks 2 4 5)
   robust_job(init_comm_${ranks} right ${run} N=${ranks} $<TARGET_FILE:init_comm_main>)
 endforeach()
 
+# A process that may write no file of the size of what it shares with others.
+robust_job(file_limit "status:1:ulimit -f limits it" ${run} N=3 bash -c "ulimit -f 64 && exec \"$0\" \"$@\"" JOB=twice)
+
 # ---- ending ----
 robust_job(master_exits ends ${run} N=4 JOB=exit)
 robust_job(master_aborts ends ${run} N=4 JOB=abort)

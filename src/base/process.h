@@ -1,0 +1,35 @@
+/* What the kernel tells about processes and threads of this host. */
+#ifndef DMI_PROCESS_H
+#define DMI_PROCESS_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* When a process started, in ticks since the boot of the host; 0: there is none with that number, or it has
+ * ended and only its parent has not noticed. A number is given to another process later, number and start are
+ * not. */
+uint64_t dmi_process_start(int pid);
+/* Is it still the process that started then? start 0: any. */
+bool dmi_process_lives(int pid, uint64_t start);
+/* A number of this boot of this host, and of the processes that can see one another: the same for two processes
+ * means that each can look for the other by its number. */
+uint64_t dmi_process_place(void);
+
+/* What a thread has done since its start. */
+typedef struct dmi_thread_times {
+    char state;        /* as in /proc: R, S, D, T (stopped) ... */
+    int64_t cpu_ns;    /* it ran */
+    int64_t waited_ns; /* it could have run, and had no processor; 0 where the kernel does not say */
+} dmi_thread_times;
+bool dmi_thread_times_get(int pid, int tid, dmi_thread_times *out);
+
+/* A write beyond `ulimit -f` sends the thread a signal that ends the process. Between these two calls, which
+ * keep errno, the thread gets EFBIG instead. */
+typedef struct dmi_file_limit {
+    sigset_t before;
+} dmi_file_limit;
+void dmi_file_limit_enter(dmi_file_limit *held);
+void dmi_file_limit_leave(const dmi_file_limit *held);
+
+#endif

@@ -1,0 +1,223 @@
+#include "io/partial.h"
+#include "base/process.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MARK ".partial-"
+/* pid, its start, the place (dmi_process_place), number */
+#define TAG_FORMAT MARK "%d-%" PRIx64 "-%" PRIx64 "-%llu"
+#define TAG_SCAN MARK "%d-%" SCNx64 "-%" SCNx64 "-%llu%n"
+enum { TAG_BYTES = 80, MOST_OPEN = 16 };
+
+/* Those that are being written, for a process that ends in the middle. */
+static struct {
+    pthread_mutex_t lock;
+    const char *path[MOST_OPEN];
+} unfinished = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void note(const char *from, const char *to)
+{
+    pthread_mutex_lock(&unfinished.lock);
+    for (int i = 0; i < MOST_OPEN; i++) {
+        if (unfinished.path[i] == from) {
+            unfinished.path[i] = to;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&unfinished.lock);
+}
+
+void dmi_partial_remove_all(void)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 1;
+    if (pthread_mutex_timedlock(&unfinished.lock, &until) == 0) {
+        for (int i = 0; i < MOST_OPEN; i++) {
+            if (unfinished.path[i]) {
+                (void)unlink(unfinished.path[i]);
+            }
+        }
+        pthread_mutex_unlock(&unfinished.lock);
+    }
+}
+
+/* Bytes of the path before the name. */
+static size_t folder_bytes(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* "" is the current folder. */
+static char *folder_of(const char *path)
+{
+    size_t bytes = folder_bytes(path);
+    return bytes ? strndup(path, bytes) : strdup(".");
+}
+
+/* The file's name, cut if need be, and who writes it. */
+static char *partial_name(const char *path)
+{
+    static atomic_ullong saves;
+    size_t folder = folder_bytes(path), name = strlen(path) - folder;
+    if (name > NAME_MAX - TAG_BYTES) {
+        for (name = NAME_MAX - TAG_BYTES; name > 0 && (path[folder + name] & 0xc0) == 0x80; name--) {
+            /* characters of several bytes stay whole */
+        }
+    }
+    size_t room = folder + NAME_MAX + 1;
+    char *out = malloc(room);
+    if (out) {
+        int pid = (int)getpid();
+        snprintf(out, room, "%.*s" TAG_FORMAT, (int)(folder + name), path, pid, dmi_process_start(pid),
+                 dmi_process_place(), atomic_fetch_add(&saves, 1));
+    }
+    return out;
+}
+
+/* Was it written by a process of this host that is dead? */
+static bool is_left(const char *name, uint64_t place)
+{
+    int pid = 0, length = 0;
+    uint64_t start = 0, there = 0;
+    unsigned long long number = 0;
+    const char *tag = NULL;
+    for (const char *at = strstr(name, MARK); at; at = strstr(at + 1, MARK)) {
+        tag = at;
+    }
+    return tag && sscanf(tag, TAG_SCAN, &pid, &start, &there, &number, &length) == 4 && tag[length] == 0 &&
+           pid > 0 && start != 0 && there == place && !dmi_process_lives(pid, start);
+}
+
+static void remove_left(const char *target)
+{
+    char *folder = folder_of(target);
+    DIR *dir = folder ? opendir(folder) : NULL;
+    uint64_t place = dmi_process_place();
+    for (const struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir)) {
+        struct stat st;
+        if (is_left(entry->d_name, place) &&
+            fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+            st.st_uid == geteuid()) {
+            (void)unlinkat(dirfd(dir), entry->d_name, 0);
+        }
+    }
+    if (dir) {
+        closedir(dir);
+    }
+    free(folder);
+}
+
+static bool lay_out(int fd, const void *header, int64_t header_bytes, int64_t bytes)
+{
+    dmi_file_limit held;
+    dmi_file_limit_enter(&held);
+    bool ok = pwrite(fd, header, (size_t)header_bytes, 0) == (ssize_t)header_bytes &&
+              ftruncate(fd, (off_t)bytes) == 0;
+    dmi_file_limit_leave(&held);
+    return ok;
+}
+
+dm_status dmi_partial_begin(const char *target, const void *header, int64_t header_bytes, int64_t bytes,
+                            dmi_partial *out)
+{
+    struct stat there;
+    *out = (dmi_partial){.fd = -1, .path = partial_name(target)};
+    if (!out->path) {
+        return dmi_fail(DM_ERR_NOMEM, "array_save: no memory for a path");
+    }
+    remove_left(target);
+    if (stat(target, &there) == 0) {
+        out->kept = true;
+        out->mode = there.st_mode & 07777;
+        out->group = there.st_gid;
+    }
+    out->fd = open(out->path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, out->kept ? 0600 : 0666);
+    if (out->fd >= 0) {
+        note(NULL, out->path);
+    }
+    return out->fd >= 0 && lay_out(out->fd, header, header_bytes, bytes)
+               ? DM_OK
+               : dmi_fail(DM_ERR_IO, "array_save: %s: %s", out->path, strerror(errno));
+}
+
+/* Some file systems have nothing to bring to a disk. */
+static bool sync_file(int fd)
+{
+    int result;
+    do {
+        result = fsync(fd);
+    } while (result != 0 && errno == EINTR);
+    return result == 0 || errno == EINVAL || errno == ENOTSUP;
+}
+
+/* A folder that may be written to and not read cannot be brought to the disk by itself. */
+static bool sync_folder(const char *target)
+{
+    char *folder = folder_of(target);
+    int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    free(folder);
+    if (fd < 0) {
+        return errno == EACCES;
+    }
+    bool ok = sync_file(fd);
+    int error = errno;
+    close(fd);
+    errno = error;
+    return ok;
+}
+
+dm_status dmi_partial_finish(dmi_partial *p, const char *target)
+{
+    if (p->kept) {
+        (void)!fchown(p->fd, (uid_t)-1, p->group); /* not everybody may */
+    }
+    bool ok = (!p->kept || fchmod(p->fd, p->mode) == 0) && sync_file(p->fd);
+    int error = errno, fd = p->fd;
+    p->fd = -1;
+    if (close(fd) != 0 && ok) {
+        ok = false;
+        error = errno;
+    }
+    if (ok && rename(p->path, target) != 0) {
+        ok = false;
+        error = errno;
+    }
+    if (!ok) {
+        return dmi_fail(DM_ERR_IO, "array_save: %s: %s", target, strerror(error));
+    }
+    note(p->path, NULL);
+    free(p->path);
+    p->path = NULL;
+    return sync_folder(target)
+               ? DM_OK
+               : dmi_fail(DM_ERR_IO,
+                          "array_save: %s is written, but its folder cannot be brought to the disk: %s", target,
+                          strerror(errno));
+}
+
+void dmi_partial_end(dmi_partial *p)
+{
+    if (p->fd >= 0) {
+        close(p->fd);
+    }
+    if (p->path) {
+        (void)unlink(p->path);
+        note(p->path, NULL);
+        free(p->path);
+    }
+    *p = (dmi_partial){.fd = -1};
+}

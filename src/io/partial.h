@@ -1,0 +1,29 @@
+/* Files that appear whole or not at all: written under another name in the same folder, brought to the disk,
+ * renamed. */
+#ifndef DMI_PARTIAL_H
+#define DMI_PARTIAL_H
+
+#include "base/base.h"
+
+#include <sys/types.h>
+
+typedef struct dmi_partial {
+    char *path; /* where it is written until it is done */
+    int fd;
+    bool kept; /* mode and group are those of the file that it replaces */
+    mode_t mode;
+    gid_t group;
+} dmi_partial;
+
+/* Makes the file of so many bytes with its first ones. Removes what savers of this host left in that folder
+ * that are dead by now. */
+DM_CHECKED dm_status dmi_partial_begin(const char *target, const void *header, int64_t header_bytes,
+                                       int64_t bytes, dmi_partial *out);
+/* Everything is written: gives it its name. When this returns, file and name are on the disk. */
+DM_CHECKED dm_status dmi_partial_finish(dmi_partial *p, const char *target);
+/* Removes the file unless it is finished, and frees. Keeps the error's text. */
+void dmi_partial_end(dmi_partial *p);
+/* The process ends at once: removes those that are not finished. For any thread. */
+void dmi_partial_remove_all(void);
+
+#endif

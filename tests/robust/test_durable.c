@@ -1,0 +1,226 @@
+/* Files that are saved: on the disk before they have their name, with the mode of the file that they replace;
+ * what dead savers leave is removed, what living ones write is not; `ulimit -f` and a disk that fails are
+ * errors. This program stands between the library and the system: it has the calls' order, and makes them fail.
+ */
+#include "robust.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+enum { NOTHING, DIE, STAY, FAIL_SYNC };
+static int plan, calls;
+static char order[64];
+static int left_open[2]; /* a child says that it is about to rename */
+
+int fsync(int fd)
+{
+    struct stat st;
+    assert_int_equal(fstat(fd, &st), 0);
+    strcat(order, S_ISDIR(st.st_mode) ? "folder " : "file ");
+    if (plan == FAIL_SYNC) {
+        errno = EIO;
+        return -1;
+    }
+    return (int)syscall(SYS_fsync, fd);
+}
+
+int rename(const char *from, const char *to)
+{
+    strcat(order, "rename ");
+    calls++;
+    if (plan == DIE) {
+        raise(SIGKILL);
+    }
+    while (plan == STAY) {
+        (void)!write(left_open[1], "x", 1);
+        pause();
+    }
+    return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+static char folder[] = "durable-XXXXXX";
+
+static int partials(void)
+{
+    int count = 0;
+    DIR *dir = opendir(folder);
+    for (struct dirent *e = readdir(dir); e; e = readdir(dir)) {
+        count += strstr(e->d_name, ".partial-") != NULL;
+    }
+    closedir(dir);
+    return count;
+}
+
+static const char *in_folder(const char *name)
+{
+    static char path[300];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static dm_status save(const char *name, int64_t n)
+{
+    dm_session *s = open_session(2, "log=error");
+    dm_array a;
+    OK(dm_vector(s, DM_F64, n, &a));
+    OK(dm_fill(s, a, (double)n));
+    order[0] = 0;
+    dm_status status = dm_array_save(s, a, in_folder(name));
+    OK(dm_array_destroy(s, a));
+    close_session(s);
+    return status;
+}
+
+static off_t bytes_of(const char *name)
+{
+    struct stat st;
+    return stat(in_folder(name), &st) == 0 ? st.st_size : -1;
+}
+
+static void test_order(void **state)
+{
+    (void)state;
+    OK(save("a.npy", 10));
+    assert_string_equal(order, "file rename folder ");
+}
+
+static void test_mode(void **state)
+{
+    (void)state;
+    struct stat st;
+    static const mode_t modes[] = {0600, 0640, 0444, 0755};
+    mode_t mask = umask(022);
+    (void)unlink(in_folder("mode.npy"));
+    OK(save("mode.npy", 3));
+    assert_int_equal(stat(in_folder("mode.npy"), &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0644);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(chmod(in_folder("mode.npy"), modes[i]), 0);
+        OK(save("mode.npy", 1000 + i));
+        assert_int_equal(stat(in_folder("mode.npy"), &st), 0);
+        assert_int_equal(st.st_mode & 07777, modes[i]);
+        assert_true(st.st_size > 8000);
+    }
+    umask(mask);
+}
+
+/* A child that is killed in its save, or stays in it. */
+static pid_t saver(int how)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(60);
+        plan = how;
+        (void)!save("killed.npy", 5000);
+        _exit(1);
+    }
+    return child;
+}
+
+static void test_left(void **state)
+{
+    (void)state;
+    int status = 0;
+    char byte;
+    assert_int_equal(pipe(left_open), 0);
+    for (int i = 0; i < 3; i++) {
+        pid_t dead = saver(DIE);
+        assert_int_equal(waitpid(dead, &status, 0), dead);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        assert_int_equal(partials(), 1); /* the child before it is dead, too */
+    }
+    assert_int_equal(bytes_of("killed.npy"), -1);
+    pid_t alive = saver(STAY);
+    assert_int_equal(read(left_open[0], &byte, 1), 1);
+    assert_int_equal(partials(), 1);
+    OK(save("other.npy", 7));
+    assert_int_equal(partials(), 1);
+    assert_int_equal(kill(alive, SIGKILL), 0);
+    assert_int_equal(waitpid(alive, &status, 0), alive);
+    OK(save("other.npy", 7));
+    assert_int_equal(partials(), 0);
+}
+
+/* Of another host, of an older library, and what only looks like one: not ours to remove. */
+static void test_others(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"x.npy.partial-999999-1-abc-0", "x.npy.partial-999999-3", "x.partial-",
+                                        "partial-1"};
+    for (int i = 0; i < 4; i++) {
+        int fd = open(in_folder(names[i]), O_CREAT | O_WRONLY, 0600);
+        assert_true(fd >= 0 && close(fd) == 0);
+    }
+    OK(save("other.npy", 8));
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(unlink(in_folder(names[i])), 0);
+    }
+}
+
+static void test_sync_fails(void **state)
+{
+    (void)state;
+    OK(save("whole.npy", 11));
+    off_t before = bytes_of("whole.npy");
+    plan = FAIL_SYNC;
+    dm_status status = save("whole.npy", 12);
+    plan = NOTHING;
+    assert_int_equal(status, DM_ERR_IO);
+    assert_non_null(strstr(dm_error_message(), "whole.npy"));
+    assert_int_equal(bytes_of("whole.npy"), before);
+    assert_int_equal(partials(), 0);
+}
+
+static void test_limit(void **state)
+{
+    (void)state;
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(60);
+        struct rlimit limit = {20000, 20000};
+        bool right = setrlimit(RLIMIT_FSIZE, &limit) == 0 && save("small.npy", 100) == DM_OK;
+        right = right && save("large.npy", 10000) == DM_ERR_IO && strstr(dm_error_message(), "File too large");
+        _exit(right && save("small.npy", 101) == DM_OK && partials() == 0 ? 0 : 1);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(bytes_of("large.npy"), -1);
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a.npy", "mode.npy", "other.npy", "whole.npy", "small.npy"};
+    for (int i = 0; i < 5; i++) {
+        (void)unlink(in_folder(names[i]));
+    }
+    return rmdir(folder);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_order, deadline),      cmocka_unit_test_setup(test_mode, deadline),
+        cmocka_unit_test_setup(test_left, deadline),       cmocka_unit_test_setup(test_others, deadline),
+        cmocka_unit_test_setup(test_sync_fails, deadline), cmocka_unit_test_setup(test_limit, deadline),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
