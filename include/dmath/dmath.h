@@ -26,12 +26,20 @@
  *    too.
  *  - Any layouts and, where the text lists several, any mixture of element types may be combined: dmath moves
  *    and converts what it must.
- *  - A session is used by one thread at a time. Every call may be made only where dm_init returned: rank 0. Under a
- *    launcher, what the program does before dm_init happens on every rank.
- *  - A worker that makes no progress for watchdog_s (option, 120 s; ten times as long in files and user
- *    functions; a kernel that computes makes progress; a warning comes after a quarter) makes the waiting call
- *    return DM_ERR_TIMEOUT. dm_sync waits once more; until it returns DM_OK, host memory given to the call that
- *    timed out stays in use. dm_finalize gives the worker up.
+ *  - A session is used by the thread that started it, or that took it over (dm_session_take in <dmath/control.h>); calls
+ *    from others are DM_ERR_STATE. Every call may be made only where dm_init returned: rank 0. Under a launcher, what the
+ *    program does before dm_init happens on every rank.
+ *  - A worker that makes no progress for watchdog_s (option, 120 s; a warning comes after a quarter) makes the waiting
+ *    call return DM_ERR_TIMEOUT, which names it. A user function may take ten times as long, and so may a file, with a
+ *    second more for every 20 MB that the worker holds. A kernel on a CPU may take as long as it gets processor time, up to
+ *    watchdog_s of it and a second more for every 20 million operations of a product or 20 MB that the worker holds. Time
+ *    in which the job is suspended, or a worker is ready and gets no processor, does not count. dm_sync waits once more;
+ *    until it returns DM_OK, host memory given to the call that timed out stays in use. dm_finalize gives the worker up.
+ *  - A process of a job that dies ends the job (option liveness). Where the process of a worker dies on rank 0's host,
+ *    rank 0 says within a second on stderr which one and in which command, and calls return DM_ERR_DIED; a second
+ *    later, or when the program ends itself, rank 0 ends with a status that is not 0. Where rank 0 dies, or what started a
+ *    rank (mpirun, its daemon, srun's), the processes of that host leave. Of processes of other hosts rank 0 learns
+ *    from the launcher only, or by watchdog_s.
  *  - A worker whose host has no memory left to take part in a command ends the session: every call returns
  *    DM_ERR_NOMEM, and only dm_finalize is left; until it returns, host memory given to the failing call stays in use.
  *  - A session belongs to the process that made it. In a child made by fork every call on it is DM_ERR_STATE; a child
@@ -617,6 +625,7 @@ static inline dm_dtype dm_dtype_of(const uint16_t *) { return DM_F16; }
 #define DM_NUMBER_OF(pointer) _Generic((pointer) + 0, DM_NUMBERS)
 #endif
 
+#include <dmath/control.h>
 #include <dmath/ewise.h>
 #include <dmath/order.h>
 #include <dmath/layers.h>

@@ -40,7 +40,8 @@ extern "C" {
     X(16, ERR_CONFIG, "an environment variable or option has a value that is not understood")     \
     X(17, ERR_TIMEOUT, "a worker made no progress, or a rank did not come, for longer than allowed") \
     X(18, ERR_INTERNAL, "a bug in dmath")                                                         \
-    X(19, ERR_TASK, "a user function (dm_register) reported a failure")
+    X(19, ERR_TASK, "a user function (dm_register) reported a failure")                           \
+    X(20, ERR_DIED, "the process of a worker has died")
 
 typedef enum dm_status {
 #define X(code, name, text) DM_##name = code,

@@ -65,6 +65,7 @@
     BYTES(ring, "1M", 4096, 1 << 30, "size of the command ring")                                               \
     BOOL(sync, "0", "every call waits and reports its own failure")                                            \
     DOUBLE(watchdog_s, "120", 0, 1e9, "a worker this long without progress is an error; 0: never")             \
+    BOOL(liveness, "1", "notice when processes of the job on this host, or what started them, die")             \
     DOUBLE(meet_s, "120", 0, 1e9, "how long a rank waits for the others at the start; 0: for ever")            \
     STRING(load, "", "", "shared objects with operations of your own, loaded at the start: a.so:b.so")         \
     STRING(trace, "", "", "file the timeline is written to")                                                   \
@@ -72,7 +73,7 @@
     BOOL(pool_debug, DMI_POOL_DEBUG, "red zones round every allocation of a worker's memory")                  \
     BOOL(capture, "0", "capture the work of each step and run it as a CUDA graph: a check, slow")              \
     BOOL(pool_own, "0", "a slab for every allocation, for sanitizers; workers must be threads")                \
-    STRING(fault, "", "compute:N|overrun:N|alloc:N|file:N|prepare:N|prepares:N|version|cuda_mpi",              \
+    STRING(fault, "", "compute:N|overrun:N|alloc:N|file:N|prepare:N|prepares:N|version|cuda_mpi|no_pidfd",              \
            "a fault planted for tests")                                                                        \
     INT(blas_threads, "1", 1, 4096, "threads of each worker's local products")                                 \
     DOUBLE(spin_us, "-1", -1, 1e9, "how long a waiting thread spins before it sleeps; -1: chosen")             \

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -87,6 +88,11 @@ bool dmi_thread_times_get(int pid, int tid, dmi_thread_times *out)
         (void)!sscanf(text, "%" SCNd64 " %" SCNd64, &out->cpu_ns, &out->waited_ns);
     }
     return true;
+}
+
+int dmi_thread_number(void)
+{
+    return (int)syscall(SYS_gettid);
 }
 
 static void limit_signal(sigset_t *set)

@@ -24,6 +24,8 @@ typedef struct dmi_thread_times {
 } dmi_thread_times;
 bool dmi_thread_times_get(int pid, int tid, dmi_thread_times *out);
 
+int dmi_thread_number(void); /* of the calling thread, as the kernel numbers it */
+
 /* A write beyond `ulimit -f` sends the thread a signal that ends the process. Between these two calls, which
  * keep errno, the thread gets EFBIG instead. */
 typedef struct dmi_file_limit {

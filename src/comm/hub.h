@@ -38,14 +38,30 @@ typedef struct dmi_mailbox {
     alignas(DMI_LINE) dmi_slot slot[DMI_SLOTS];     /* grant k uses slot k % DMI_SLOTS */
 } dmi_mailbox;
 
-/* The first failure since the master last took one. */
+/* A failure that the master has not taken yet. */
 enum { DMI_RECORD_EMPTY, DMI_RECORD_FULL, DMI_RECORD_FILLING };
+enum { DMI_ERROR_RECORDS = 4, DMI_ERROR_WRITES = 8 };
 typedef struct dmi_error_record {
     atomic_int present; /* FULL: filled by the worker; EMPTY: the master has taken it */
     int32_t status;
-    uint64_t command;
+    uint64_t command, culprit; /* culprit: dmi_culprit */
+    int32_t writes;            /* memories that the command writes, by number: no worker's part of them may be read */
+    uint32_t write[DMI_ERROR_WRITES];
     char text[DMI_ERROR_TEXT];
 } dmi_error_record;
+
+/* What an endpoint is doing, for messages about it: the command, its op, and the step's number in the plan of so many.
+ * Written in passing, so a reader may see parts of two steps. */
+typedef struct dmi_doing {
+    atomic_uint_fast64_t command; /* 0: nothing */
+    atomic_uint_fast64_t step;    /* op << 48 | number << 24 | steps of the plan */
+} dmi_doing;
+static inline void dmi_doing_set(dmi_doing *doing, uint64_t command, int op, int64_t number, int steps)
+{
+    atomic_store_explicit(&doing->command, command, memory_order_relaxed);
+    atomic_store_explicit(&doing->step, (uint64_t)op << 48 | (uint64_t)(number & 0xffffff) << 24 | (uint64_t)(steps & 0xffffff),
+                          memory_order_relaxed);
+}
 
 typedef struct dmi_tally { /* the numbers of dm_counters; written by the endpoint, relaxed */
     atomic_int_fast64_t steps, bytes_sent, bytes_received, messages_sent, messages_received, flops;
@@ -58,15 +74,24 @@ typedef struct dmi_port {
     dmi_bell bell;                                    /* its communication thread sleeps here */
     alignas(DMI_LINE) atomic_uint_fast64_t consumed;  /* bytes of the command ring it has read */
     alignas(DMI_LINE) atomic_uint_fast64_t completed; /* commands done, in order */
-    dmi_error_record error;
+    dmi_error_record error[DMI_ERROR_RECORDS];
     dmi_tally tally;
-    /* for the watchdog: the command, op, step kind and peer of the current step */
+    /* for the watchdog and for messages about a death: the command that was read last, and its op */
     alignas(DMI_LINE) atomic_uint_fast64_t now_command;
-    atomic_int now_op, now_step;
-    atomic_int now_peer; /* endpoint + 1 whose payload or grant it waits for; 0: none */
-    atomic_int now_busy; /* inside a kernel, a file transfer or a user function */
+    atomic_int now_op;
+    atomic_int now_peer;   /* endpoint + 1 whose payload or grant it waits for; 0: none */
+    dmi_doing waits;       /* for a peer, in this step; */
+    atomic_int waits_for;  /* payload: operand + 1, or 0; grant: -1 */
+    alignas(DMI_LINE) atomic_int now_step; /* kind of the last COMPUTE step */
+    atomic_int now_busy;   /* inside a kernel, a file transfer or a user function: */
+    dmi_doing runs;
+    atomic_int_fast64_t now_flops;
     atomic_int broken; /* it could not take part in a command, and others wait for it: the session has failed */
     int32_t pid;
+    atomic_int compute_thread, communication_thread; /* as the kernel numbers them; 0: none */
+    /* of a worker of another host, from its reports: processor time of its compute thread, and the time that it was
+     * ready and had no processor */
+    atomic_int_fast64_t cpu_ns, waited_ns;
     char host[64];
     atomic_int slab_fd[DMI_MAX_SLABS];                /* fd + 1 in process pid; 0: none */
     atomic_int_fast64_t slab_bytes[DMI_MAX_SLABS];

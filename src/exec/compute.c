@@ -1,4 +1,5 @@
 /* The COMPUTE lane: a worker has a thread for it; the master runs it within calls that wait. */
+#include "base/process.h"
 #include "exec/engine.h"
 #include "ops/ops.h"
 
@@ -71,7 +72,10 @@ bool dmi_compute_one(dmi_engine *e)
     if (!dmi_engine_reached(e, &w->wait)) {
         return false;
     }
+    const dmi_plan *plan = w->inst->plan;
     atomic_store_explicit(&e->port->now_step, w->step->kind, memory_order_relaxed);
+    atomic_store_explicit(&e->port->now_flops, w->step->flops, memory_order_relaxed);
+    dmi_doing_set(&e->port->runs, w->inst->command, w->inst->op, w->step - plan->step + 1, plan->nstep);
     dmi_compute_check_inputs(e, w);
     if (!atomic_load(&w->inst->failed)) {
         int64_t begin = e->trace ? dmi_now_ns() : 0;
@@ -101,6 +105,7 @@ void *dmi_compute_thread(void *engine)
     char who[32];
     snprintf(who, sizeof who, "worker %d compute", e->config.me);
     dmi_log_set_who(who);
+    atomic_store(&e->port->compute_thread, dmi_thread_number());
     dmi_backoff backoff = {0};
     while (!atomic_load_explicit(&e->stop, memory_order_relaxed)) {
         if (dmi_compute_one(e)) {

@@ -95,17 +95,30 @@ bool dmi_engine_idle(const dmi_engine *e)
 
 /* --- failures --------------------------------------------------------------------------------------------- */
 
-void dmi_engine_report(dmi_engine *e, uint64_t command, dm_status status, const char *text)
+void dmi_engine_report_writes(dmi_engine *e, uint64_t culprit, dm_status status, const char *text, const uint32_t *written,
+                              int count)
 {
-    dmi_error_record *record = &e->port->error;
-    int none = DMI_RECORD_EMPTY; /* both threads of a worker may have something to report */
-    if (atomic_compare_exchange_strong(&record->present, &none, DMI_RECORD_FILLING)) {
-        record->status = status;
-        record->command = command;
-        snprintf(record->text, sizeof record->text, "%s", text);
-        atomic_store_explicit(&record->present, DMI_RECORD_FULL, memory_order_release);
+    for (int i = 0; i < DMI_ERROR_RECORDS; i++) {
+        dmi_error_record *record = &e->port->error[i];
+        int none = DMI_RECORD_EMPTY; /* both threads of a worker may have something to report */
+        if (atomic_compare_exchange_strong(&record->present, &none, DMI_RECORD_FILLING)) {
+            record->status = status;
+            record->command = culprit >> 16;
+            record->culprit = culprit;
+            record->writes = DMI_MIN(count, DMI_ERROR_WRITES);
+            memcpy(record->write, written, (size_t)record->writes * sizeof *written);
+            snprintf(record->text, sizeof record->text, "%s", text);
+            atomic_store_explicit(&record->present, DMI_RECORD_FULL, memory_order_release);
+            break;
+        }
     }
     dmi_log(DMI_LOG_WARN, "%s", text);
+}
+
+void dmi_engine_report(dmi_engine *e, uint64_t command, dm_status status, const char *text)
+{
+    uint32_t none = 0;
+    dmi_engine_report_writes(e, dmi_culprit(command, 0), status, text, &none, 0);
 }
 
 uint64_t dmi_engine_culprit(const dmi_instance *inst)
@@ -170,11 +183,18 @@ void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const 
         if (length >= (int)sizeof line) {
             memcpy(line + sizeof line - 4, "...", 4);
         }
-        dmi_engine_report(e, inst->command, status, line);
+        uint32_t written[DMI_ERROR_WRITES];
+        int count = 0;
+        for (int i = 0; i < inst->noperand && count < DMI_ERROR_WRITES; i++) {
+            if (inst->memory[i] && inst->mode[i] & DMI_WRITE) { /* the master has no memory behind operands */
+                written[count++] = inst->memory[i]->number;
+            }
+        }
+        dmi_engine_report_writes(e, dmi_culprit(inst->command, inst->op), status, line, written, count);
     }
 }
 
-static void poison(dmi_memory *memory, uint64_t culprit)
+void dmi_memory_poison(dmi_memory *memory, uint64_t culprit)
 {
     int clean = DMI_CLEAN; /* an array without memory stays without */
     if (atomic_load(&memory->poisoned) == DMI_CLEAN) {
@@ -197,7 +217,7 @@ void dmi_engine_settle(const dmi_queued_step *w)
             atomic_compare_exchange_strong(&memory->poisoned, &poisoned, DMI_CLEAN);
         }
         if (atomic_load(&inst->failed)) { /* checked again: the other thread may have failed it meanwhile */
-            poison(memory, atomic_load(&inst->culprit));
+            dmi_memory_poison(memory, atomic_load(&inst->culprit));
         }
     }
 }

@@ -30,6 +30,7 @@ typedef struct dmi_memory {
     int handles;            /* array and views: at zero the allocation goes back to the pool */
     int refs;               /* handles and commands in flight: at zero this struct goes */
     uint32_t number;
+    uint64_t rewritten;     /* the last command read that overwrites all of it */
     atomic_int poisoned;    /* DMI_POISONED: holds (partly) the result of a command that failed; DMI_NO_MEMORY: there
                              * is nothing behind it, for good */
     atomic_uint_fast64_t culprit; /* POISONED: the command that failed first (dmi_culprit) */
@@ -252,6 +253,8 @@ void dmi_engine_inherit(dmi_engine *e, dmi_instance *inst, uint64_t culprit);
 /* The same, because an operand is poisoned. Reports it if no output inherits the poison, as in reads and
  * saves. */
 void dmi_engine_fail_by_input(dmi_engine *e, dmi_instance *inst, int operand);
+/* What was written there is not to be read, but in an array without memory, which stays one. */
+void dmi_memory_poison(dmi_memory *memory, uint64_t culprit);
 /* "a holds the result of command 7 (gemm), which failed" */
 void dmi_culprit_text(const char *operand, uint64_t culprit, char *text, size_t room);
 /* A step is done: what it was to write is poisoned if its command has failed, clean again if it is wholly rewritten.
@@ -266,7 +269,10 @@ void dmi_engine_drain(dmi_engine *e);
 /* Memory from the pool, unless a planted fault says no. A GPU that has none left waits for what earlier commands give back
  * before that is an error. */
 DM_CHECKED dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_allocation *out);
+/* A failure of the worker, for the master. written: memories that the command writes, by number. */
 void dmi_engine_report(dmi_engine *e, uint64_t command, dm_status status, const char *text);
+void dmi_engine_report_writes(dmi_engine *e, uint64_t culprit, dm_status status, const char *text, const uint32_t *written,
+                              int count);
 
 /* --- workspace.c */
 void dmi_workspace_take(dmi_engine *e, dmi_instance *inst);

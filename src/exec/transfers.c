@@ -98,16 +98,26 @@ static bool progress_recv(dmi_engine *e)
     return moved;
 }
 
-/* For the watchdog: the peer whose payload or grant is waited for. */
+/* For the watchdog: the peer whose payload or grant is waited for, and in which step. */
 static void note_awaited(dmi_engine *e)
 {
     int awaited = 0;
+    const dmi_queued_step *in = NULL;
     for (int lane = DMI_LANE_SEND; lane <= DMI_LANE_RECV; lane++) {
         uint64_t done = atomic_load_explicit(&e->lane[lane].done, memory_order_relaxed);
         const dmi_queued_step *w = dmi_lane_slot(&e->lane[lane], done);
         if (done < atomic_load_explicit(&e->lane[lane].enqueued, memory_order_relaxed) && w->started) {
             awaited = w->step->peer + 1;
+            in = w;
         }
+    }
+    if (in) {
+        const dmi_ref *ref = in->step->ref;
+        bool grant = in->step->kind == DMI_STEP_PUSH;
+        dmi_doing_set(&e->port->waits, in->inst->command, in->inst->op, in->step - in->inst->plan->step + 1,
+                      in->inst->plan->nstep);
+        atomic_store_explicit(&e->port->waits_for, grant ? -1 : ref->kind == DMI_REF_OPERAND ? ref->index + 1 : 0,
+                              memory_order_relaxed);
     }
     atomic_store_explicit(&e->port->now_peer, awaited, memory_order_relaxed);
 }

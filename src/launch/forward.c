@@ -3,21 +3,22 @@
  * parent has at most MOST_UNACKED unacknowledged messages to a child, so a slow host blocks the master as a
  * full command ring does, and MPI never queues unexpected messages. Reports go straight to the master, one per
  * SYNC. */
+#include "base/process.h"
 #include "launch/job.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { TAG_FRAMES = 11, TAG_ACK = 12, TAG_REPORT = 13, MOST_UNACKED = 4, MOST_CHILDREN = 32 };
 
 typedef struct report {
     int32_t worker;
-    uint64_t completed, consumed, now_command;
-    int32_t now_op, now_step, now_peer;
-    int32_t error, error_status, broken;
-    uint64_t error_command;
-    char error_text[DMI_ERROR_TEXT];
+    uint64_t completed, consumed, now_command, run_command, run_step, wait_command, wait_step;
+    int32_t now_op, now_step, now_peer, now_busy, waits_for, broken;
+    int64_t now_flops, cpu_ns, waited_ns;
+    dmi_error_record error[DMI_ERROR_RECORDS];
     int64_t tally[sizeof(dmi_tally) / sizeof(int64_t)];
 } report;
 
@@ -207,6 +208,28 @@ static bool serve_parent(dmi_job *job)
     return moved;
 }
 
+/* Between records of two processes: only one thread of this one looks at `to`. */
+static void copy_error(const dmi_error_record *from, dmi_error_record *to)
+{
+    to->status = from->status;
+    to->command = from->command;
+    to->culprit = from->culprit;
+    to->writes = from->writes;
+    memcpy(to->write, from->write, sizeof to->write);
+    memcpy(to->text, from->text, sizeof to->text);
+    atomic_store(&to->present, DMI_RECORD_FULL);
+}
+
+static void take_error(const dmi_error_record *from, dmi_port *port)
+{
+    for (int i = 0; i < DMI_ERROR_RECORDS && atomic_load(&from->present) == DMI_RECORD_FULL; i++) {
+        if (atomic_load(&port->error[i].present) == DMI_RECORD_EMPTY) {
+            copy_error(from, &port->error[i]);
+            break;
+        }
+    }
+}
+
 static bool take_report(dmi_job *job)
 {
     dmi_forward *f = job->forward;
@@ -224,11 +247,17 @@ static bool take_report(dmi_job *job)
     atomic_store(&port->now_op, r->now_op);
     atomic_store(&port->now_step, r->now_step);
     atomic_store(&port->now_peer, r->now_peer);
-    if (r->error && !atomic_load(&port->error.present)) {
-        port->error.status = r->error_status;
-        port->error.command = r->error_command;
-        memcpy(port->error.text, r->error_text, sizeof port->error.text);
-        atomic_store(&port->error.present, 1);
+    atomic_store(&port->now_busy, r->now_busy);
+    atomic_store(&port->now_flops, r->now_flops);
+    atomic_store(&port->runs.command, r->run_command);
+    atomic_store(&port->runs.step, r->run_step);
+    atomic_store(&port->waits.command, r->wait_command);
+    atomic_store(&port->waits.step, r->wait_step);
+    atomic_store(&port->waits_for, r->waits_for);
+    atomic_store(&port->cpu_ns, r->cpu_ns);
+    atomic_store(&port->waited_ns, r->waited_ns);
+    for (int i = 0; i < DMI_ERROR_RECORDS; i++) { /* taken from the records there, so there is room or it was full */
+        take_error(&r->error[i], port);
     }
     atomic_store(&port->broken, r->broken);
     atomic_store(&port->completed, r->completed);
@@ -281,13 +310,24 @@ bool dmi_forward_report(dmi_job *job, dmi_worker *w)
                   .now_command = atomic_load(&port->now_command),
                   .now_op = atomic_load(&port->now_op),
                   .now_step = atomic_load(&port->now_step),
-                  .now_peer = atomic_load(&port->now_peer)};
-    if (atomic_load(&port->error.present) == DMI_RECORD_FULL) {
-        r->error = 1;
-        r->error_status = port->error.status;
-        r->error_command = port->error.command;
-        memcpy(r->error_text, port->error.text, sizeof r->error_text);
-        atomic_store(&port->error.present, 0);
+                  .now_peer = atomic_load(&port->now_peer),
+                  .now_busy = atomic_load(&port->now_busy),
+                  .now_flops = atomic_load(&port->now_flops),
+                  .run_command = atomic_load(&port->runs.command),
+                  .run_step = atomic_load(&port->runs.step),
+                  .wait_command = atomic_load(&port->waits.command),
+                  .wait_step = atomic_load(&port->waits.step),
+                  .waits_for = atomic_load(&port->waits_for)};
+    dmi_thread_times times;
+    if (dmi_thread_times_get((int)getpid(), atomic_load(&port->compute_thread), &times)) {
+        r->cpu_ns = times.cpu_ns;
+        r->waited_ns = times.waited_ns;
+    }
+    for (int i = 0; i < DMI_ERROR_RECORDS; i++) {
+        if (atomic_load(&port->error[i].present) == DMI_RECORD_FULL) {
+            copy_error(&port->error[i], &r->error[i]);
+            atomic_store(&port->error[i].present, DMI_RECORD_EMPTY);
+        }
     }
     const atomic_int_fast64_t *tally = (const atomic_int_fast64_t *)(const void *)&port->tally;
     for (int i = 0; i < DMI_COUNT(r->tally); i++) {

@@ -21,6 +21,10 @@ typedef struct dmi_job {
     int *leader;           /* [hosts] endpoint that owns the host's hub */
     int *consumer; /* endpoints that read this host's command ring (and the forwarder, if it forwards) */
     int nconsumer;
+    int *pid_of;           /* [endpoints] */
+    uint64_t *start_of;    /* [endpoints] dmi_process_start */
+    bool *near;            /* [endpoints] processes of this machine */
+    struct dmi_liveness *liveness; /* NULL: nobody watches */
     bool *direct;          /* [endpoints] direct transport to it passed its check */
     dmi_config config;     /* rank 0's */
     dmi_profile profile;
@@ -48,6 +52,11 @@ DM_CHECKED dm_status dmi_job_agree(dmi_job *job, dm_status status);
 /* --- tasks.c */
 /* Collective, if rank `rank` has registered other functions than rank 0: an error on rank 0 that names them. */
 DM_CHECKED dm_status dmi_job_tell_tasks(dmi_job *job, int rank, const char *host, const char *host0);
+/* --- liveness.c: notices when processes of this machine, or what started them, die */
+DM_CHECKED dm_status dmi_liveness_start(dmi_job *job);
+/* Rank 0 has a session: its calls say what has happened. */
+void dmi_liveness_tell(dmi_job *job, dmi_session *s);
+void dmi_liveness_stop(dmi_job *job); /* collective: nobody's end is a death from then on */
 /* --- probe.c */
 /* Collective: tests every pair with real data and sets the engine's transports. */
 DM_CHECKED dm_status dmi_job_probe(dmi_job *job, dmi_engine *engine);

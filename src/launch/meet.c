@@ -1,4 +1,5 @@
 /* How ranks become a session. */
+#include "base/process.h"
 #include "exec/trace.h"
 #include "launch/job.h"
 #include "ops/common_task.h"
@@ -17,7 +18,8 @@ typedef struct hello {
     int32_t pid;
     char reserved[4];
     uint64_t tasks; /* of the functions that were registered */
-    char more[56];
+    uint64_t start; /* of the process (dmi_process_start) */
+    char more[48];
 } hello;
 _Static_assert(sizeof(hello) == 256, "ranks of different builds must understand each other's hello");
 
@@ -44,6 +46,7 @@ static void say_hello(const dmi_config *config, hello *out)
     dmi_host_name(out->host, sizeof out->host);
     read_boot_id(out->boot, sizeof out->boot);
     out->pid = (int32_t)getpid();
+    out->start = dmi_process_start(out->pid);
 }
 
 static dm_status compare(const hello *all, int ranks)
@@ -166,7 +169,11 @@ static dm_status make_tables(dmi_job *job)
     job->consumer = calloc(n, sizeof(int));
     job->direct = calloc(n, sizeof(bool));
     job->far_of = calloc(n, sizeof(int));
-    if (!job->rank_of || !job->host_of || !job->leader || !job->consumer || !job->direct || !job->far_of) {
+    job->pid_of = calloc(n, sizeof(int));
+    job->start_of = calloc(n, sizeof(uint64_t));
+    job->near = calloc(n, sizeof(bool));
+    if (!job->rank_of || !job->host_of || !job->leader || !job->consumer || !job->direct || !job->far_of ||
+        !job->pid_of || !job->start_of || !job->near) {
         return dmi_fail(DM_ERR_NOMEM, "no memory for %d ranks", job->ranks);
     }
     for (int w = 0; w < job->workers; w++) {
@@ -193,6 +200,18 @@ static dm_status choose_gpu(dmi_job *job, const hello *all)
     status = status == DM_OK ? dmi_job_choose_gpu(job, machine) : status;
     free(machine);
     return status;
+}
+
+/* Pretended hosts share the machine's processes. */
+static void find_processes(dmi_job *job, const hello *all)
+{
+    const hello *mine = &all[job->rank];
+    for (int e = 0; e <= job->workers; e++) {
+        const hello *x = &all[job->rank_of[e]];
+        job->pid_of[e] = x->pid;
+        job->start_of[e] = x->start;
+        job->near[e] = strcmp(x->host, mine->host) == 0 && strcmp(x->boot, mine->boot) == 0;
+    }
 }
 
 static dm_status settle(dmi_job *job, const hello *all)
@@ -282,6 +301,10 @@ dm_status dmi_job_meet(MPI_Comm comm, const dmi_config *config, dm_status loaded
         MPI_Bcast(&job->config, sizeof job->config, MPI_BYTE, 0, job->ctl);
         memcpy(job->config.fault, fault, sizeof fault);
         job->profile = dmi_profile_from(&job->config, job->workers, false);
+        find_processes(job, all);
+        status = dmi_job_agree(job, job->config.liveness ? dmi_liveness_start(job) : DM_OK);
+    }
+    if (status == DM_OK) {
         status = settle(job, all);
     }
     free(all);
@@ -296,6 +319,7 @@ dm_status dmi_job_meet(MPI_Comm comm, const dmi_config *config, dm_status loaded
 
 void dmi_job_free(dmi_job *job)
 {
+    dmi_liveness_stop(job);
     if (job->forward) {
         dmi_forward_stop(job);
     }
@@ -308,5 +332,8 @@ void dmi_job_free(dmi_job *job)
     free(job->consumer);
     free(job->direct);
     free(job->far_of);
+    free(job->pid_of);
+    free(job->start_of);
+    free(job->near);
     free(job);
 }

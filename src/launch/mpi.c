@@ -126,6 +126,7 @@ static dm_status open_master(dmi_job *job, dmi_session **out)
     s->launch = job->hosts > 1 ? &many_hosts : job->messages ? &message_host : &one_host;
     s->remote = job->hosts > 1;
     s->launch_state = job;
+    dmi_liveness_tell(job, s);
     *out = s;
     return DM_OK;
 }
@@ -311,7 +312,8 @@ static int end_session(MPI_Comm comm, int key, void *value, void *extra)
     (void)comm;
     (void)key;
     (void)extra;
-    if (dmi_enter_stuck(session, &s) == DM_OK) {
+    if (dmi_enter_any(session, &s) == DM_OK) {
+        dmi_owner_take(s);
         dmi_log(DMI_LOG_WARN, "MPI_Finalize is called, but dm_finalize was not: the session ends here");
         ((dmi_job *)s->launch_state)->at_finalize = MPI_KEYVAL_INVALID; /* is being deleted */
         if (dm_finalize(session, NULL) != DM_OK) {

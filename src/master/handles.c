@@ -37,6 +37,24 @@ dm_status dmi_handle_find(dmi_session *s, dm_array a, const char *what, dmi_hand
     return DM_OK;
 }
 
+/* The old table stays, all of them together as large as the new one: dmi_command_describe may be reading it. */
+static bool grow_table(dmi_session *s, uint32_t room)
+{
+    void **old = realloc(s->old_handles, (size_t)(s->old_handle_tables + 1) * sizeof *old);
+    dmi_handle *grown = old ? calloc(room, sizeof *grown) : NULL;
+    s->old_handles = old ? old : s->old_handles;
+    if (!grown) {
+        return false;
+    }
+    if (s->handle_room > 0) {
+        memcpy(grown, s->handle, s->handle_room * sizeof *grown);
+    }
+    old[s->old_handle_tables++] = s->handle;
+    s->handle = grown;
+    s->handle_room = room;
+    return true;
+}
+
 dm_status dmi_handle_new(dmi_session *s, dm_array *out, dmi_handle **handle)
 {
     if (s->handles == 0) {
@@ -51,13 +69,9 @@ dm_status dmi_handle_new(dmi_session *s, dm_array *out, dmi_handle **handle)
         }
         if (s->handles >= s->handle_room) {
             uint32_t room = s->handle_room ? 2 * s->handle_room : 64;
-            dmi_handle *grown = realloc(s->handle, room * sizeof *grown);
-            if (!grown) {
+            if (!grow_table(s, room)) {
                 return dmi_fail(DM_ERR_NOMEM, "no memory for a handle");
             }
-            memset(grown + s->handle_room, 0, (room - s->handle_room) * sizeof *grown);
-            s->handle = grown;
-            s->handle_room = room;
         }
         slot = s->handles++;
     } else {

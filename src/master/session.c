@@ -1,6 +1,7 @@
 /* Sessions: making, ending, and the handles that outlive them. */
 #include "master/session.h"
 #include "exec/trace.h"
+#include "io/partial.h"
 #include "ops/common_task.h"
 
 #include <inttypes.h>
@@ -35,7 +36,7 @@ bool dmi_session_forked(const dmi_session *s)
     return s->here ? !*s->here : s->pid != (int)getpid();
 }
 
-dm_status dmi_enter_stuck(const dm_session *session, dmi_session **out)
+dm_status dmi_enter_any(const dm_session *session, dmi_session **out)
 {
     if (dmi_task_inside()) {
         return dmi_fail(DM_ERR_STATE, "a function given to dm_register may not call dmath");
@@ -59,11 +60,20 @@ dm_status dmi_enter_stuck(const dm_session *session, dmi_session **out)
     return DM_OK;
 }
 
+dm_status dmi_enter_stuck(const dm_session *session, dmi_session **out)
+{
+    dmi_session *s = NULL;
+    dm_status status = dmi_enter_any(session, &s);
+    status = status == DM_OK ? dmi_owner_check(s) : status;
+    *out = s;
+    return status;
+}
+
 dm_status dmi_enter(const dm_session *session, dmi_session **out)
 {
     dmi_session *s = NULL;
     dm_status status = dmi_enter_stuck(session, &s);
-    if (status == DM_OK && s->stuck == DMI_STUCK_BROKEN) {
+    if (status == DM_OK && (s->stuck == DMI_STUCK_BROKEN || atomic_load_explicit(&s->died, memory_order_relaxed))) {
         return dmi_broken(s);
     }
     if (status == DM_OK && s->stuck) {
@@ -102,9 +112,12 @@ dm_status dmi_session_open(const dmi_config *config, const dmi_profile *profile,
     know_the_process(s);
     s->live_bytes = calloc((size_t)s->workers, sizeof *s->live_bytes);
     s->scrap = malloc(hub->ring->size / 4); /* never touched in most sessions */
+    s->recent = calloc(DMI_RECENT, sizeof *s->recent);
+    s->watched = calloc((size_t)s->workers, sizeof *s->watched);
+    dmi_owner_take(s);
     s->pool_config = (dmi_pool_config){
         .ops = *slabs, .slab_bytes = 1 << 20, .align = 256, .redzone = config->pool_debug ? 256 : 0};
-    dm_status status = s->live_bytes && s->scrap ? dmi_pool_create(&s->pool_config, &s->staging)
+    dm_status status = s->live_bytes && s->scrap && s->recent && s->watched ? dmi_pool_create(&s->pool_config, &s->staging)
                                                  : dmi_fail(DM_ERR_NOMEM, "no memory for a session");
     s->pool_config.limit_bytes = config->memory_limit;
     if (status == DM_OK) {
@@ -173,8 +186,15 @@ static void quiesce_gpus(void)
  * program may still finalize them. */
 __attribute__((destructor)) static void quiesce_all(void)
 {
+    bool died = false;
     for (struct dm_session *at = atomic_load(&all_sessions); at; at = at->next) {
         quiesce(at);
+        died = died || (at->given_up && !dmi_session_forked(at->given_up) && atomic_load(&at->given_up->died));
+    }
+    if (died) { /* whatever the program thinks of it, this job has not ended well */
+        dmi_partial_remove_all();
+        fflush(NULL);
+        _exit(EXIT_FAILURE);
     }
 }
 
@@ -243,6 +263,12 @@ void dmi_session_close(dmi_session *s)
             free(s->handle[i].storage);
         }
     }
+    for (int i = 0; i < s->old_handle_tables; i++) {
+        free(s->old_handles[i]);
+    }
+    free(s->old_handles);
+    free(s->recent);
+    free(s->watched);
     free(s->handle);
     free(s->scope);
     free(s->live_bytes);
@@ -258,7 +284,7 @@ void dmi_session_close(dmi_session *s)
 /* Frees nothing unless the workers can be ended: a worker that moves again still uses it. */
 static dm_status give_up(dm_session *session, dmi_session *s)
 {
-    bool broken = s->stuck == DMI_STUCK_BROKEN;
+    bool died = atomic_load(&s->died), broken = s->stuck == DMI_STUCK_BROKEN && !died;
     atomic_store(&session->live, 0);
     if (broken && s->launch->abandon && s->launch->abandon(s)) {
         dmi_session_close(s);
@@ -266,8 +292,9 @@ static dm_status give_up(dm_session *session, dmi_session *s)
                         "a worker had no memory to take part in a command; the session has ended");
     }
     session->given_up = s;
-    dm_status status = dmi_fail(broken ? DM_ERR_NOMEM : DM_ERR_TIMEOUT,
-                                "a worker is stuck; the session ends without its workers: %s", s->launch->left);
+    dm_status status = died ? dmi_broken(s)
+                            : dmi_fail(broken ? DM_ERR_NOMEM : DM_ERR_TIMEOUT,
+                                       "a worker is stuck; the session ends without its workers: %s", s->launch->left);
     dmi_log(DMI_LOG_ERROR, "dm_finalize: %s", dmi_error_text());
     return status;
 }

@@ -8,6 +8,7 @@
 #include "ops/ops.h"
 
 #include <dmath/dmath.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -42,8 +43,27 @@ typedef struct dmi_interned { /* a layout the workers know */
 enum { DMI_LAYOUT_BUCKETS = 256 };
 
 /* WAITING: a wait timed out and may be resumed. LOST: a command was not sent, because the command ring stayed
- * full. BROKEN: a worker could not take part in a command. */
+ * full. BROKEN: a worker could not take part in a command, or its process has died. */
 enum dmi_stuck { DMI_NOT_STUCK, DMI_STUCK_WAITING, DMI_STUCK_LOST, DMI_STUCK_BROKEN };
+
+enum { DMI_RECENT = 4096 }; /* commands whose frames are looked for, for messages */
+
+/* What the watchdog saw of a worker's threads. */
+typedef struct dmi_watched {
+    int64_t cpu_ns, waited_ns, moved_ns; /* of its compute thread; when that ran last */
+    int64_t begun_cpu_ns;                /* when the session moved last */
+    int64_t other_waited_ns;             /* of its communication thread */
+    bool stopped;
+} dmi_watched;
+
+/* A wait of the master. */
+typedef struct dmi_watch {
+    int64_t moved_ns;      /* when something moved last, later by the time in which nothing could */
+    int64_t looked_ns;     /* last look at this */
+    int64_t sampled_ns;    /* last look at the workers' threads; 0: none since something moved */
+    uint64_t last_sum;     /* of what moves */
+    bool warned;
+} dmi_watch;
 
 /* How the workers of a session live: threads of this process, or ranks of an MPI job. */
 typedef struct dmi_session dmi_session;
@@ -62,6 +82,8 @@ struct dmi_session {
     dm_session *public_handle;
     uint32_t number; /* in handles */
     int pid;         /* of the process that it belongs to */
+    _Atomic pthread_t owner; /* the thread that may call, and whether it waits inside a call */
+    atomic_bool waiting;
     char *here;      /* a page that is empty in a child of fork; NULL: the kernel cannot do that */
     dmi_config config;
     dmi_profile profile;
@@ -94,6 +116,12 @@ struct dmi_session {
     int explain_calls;
     int stuck;           /* enum dmi_stuck: the watchdog's time was over */
     int broken;          /* the worker, where it is DMI_STUCK_BROKEN */
+    atomic_int died;     /* worker + 1 whose process has died, or that of a launcher: set by another thread */
+    char death[1024];    /* and how, set before */
+    uint64_t *recent;    /* [DMI_RECENT] where the frame of command number % DMI_RECENT was put in the command ring */
+    dmi_watched *watched; /* [workers] */
+    void **old_handles;  /* tables that were replaced: another thread may describe a handle */
+    int old_handle_tables;
     void *scrap;         /* where frames go that no worker will get */
     dmi_plan_cache *plans; /* worker 0's plans, for the replica cache; NULL: there is none */
     struct dmi_replicas *replicas;
@@ -118,8 +146,26 @@ struct dm_session {
     struct dm_session *next;
 };
 
+/* --- owner.c */
+/* Calls come from one thread: the one that started the session, or took it over (dm_session_take). */
+DM_CHECKED dm_status dmi_owner_check(const dmi_session *s);
+void dmi_owner_take(dmi_session *s);
+/* --- stuck.c: what workers are doing, in words */
+/* "command 812 gemm (a f32 4096x4096 on 4, ...), step 4 of 8". For any thread, at any time: it may be wrong then, not
+ * harmful. */
+void dmi_command_describe(const dmi_session *s, uint64_t command, int op, uint64_t step, char *text, size_t room);
+/* "worker 3 on host b (process 77, CPU) has died in command ...". */
+void dmi_death_describe(const dmi_session *s, int worker, char *text, size_t room);
+/* Who holds the others up, and how many wait for it. */
+void dmi_stuck_describe(const dmi_session *s, double seconds, char *text, size_t room);
+/* --- watchdog.c */
+/* Called by a wait now and then; true when a worker has made no progress for longer than it may. */
+bool dmi_watchdog_bites(dmi_session *s, dmi_watch *w);
+
 /* --- session.c */
 DM_CHECKED dm_status dmi_enter(const dm_session *session, dmi_session **out);
+/* By any thread. */
+DM_CHECKED dm_status dmi_enter_any(const dm_session *session, dmi_session **out);
 /* Also where a worker is stuck. */
 DM_CHECKED dm_status dmi_enter_stuck(const dm_session *session, dmi_session **out);
 /* Is this process a child by fork, and the session its parent's? */
@@ -141,7 +187,7 @@ void *dmi_frame_begin(dmi_session *s, uint32_t bytes, int kind, int op);
 void dmi_frame_send(dmi_session *s);
 /* Are all commands done? (one poll) */
 bool dmi_all_done(dmi_session *s);
-/* The error of a session in which a worker could not take part in a command. */
+/* The error of a session in which a worker could not take part in a command, or has died. */
 DM_CHECKED dm_status dmi_broken(const dmi_session *s);
 /* Waits until all workers have done command `command`; then takes and returns their first error. */
 DM_CHECKED dm_status dmi_wait(dmi_session *s, uint64_t command);

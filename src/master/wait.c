@@ -4,15 +4,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Sleeps on the master's bell, as workers do on theirs, and drives the master's transfers meanwhile. */
 typedef struct waiting {
     dmi_backoff backoff;
-    int64_t begun_ns, moved_ns;
-    uint64_t last_sum;      /* of completed commands: progress at all? */
-    int64_t cpu_ms, cpu_ns; /* processor time of busy workers at the last check, and the time of that check */
-    bool warned;
+    dmi_watch watch;
 } waiting;
 
 static bool look(dmi_session *s)
@@ -24,112 +20,11 @@ static bool look(dmi_session *s)
     return moved;
 }
 
-static void name_the_stuck(dmi_session *s, double seconds, char *text, size_t room)
-{
-    int n = snprintf(text, room, "no progress for %.3g s (option watchdog_s):", seconds);
-    for (int w = 0; w < s->workers && n > 0 && (size_t)n < room; w++) {
-        dmi_port *port = dmi_hub_port(&s->hub, w);
-        uint64_t done = atomic_load(&port->completed);
-        if (done < s->command) {
-            int op = atomic_load(&port->now_op), step = atomic_load(&port->now_step);
-            int awaited = atomic_load(&port->now_peer) - 1;
-            char whom[48] = "";
-            if (awaited >= 0) {
-                snprintf(whom, sizeof whom,
-                         awaited < s->workers ? ", waits for worker %d" : ", waits for the master", awaited);
-            }
-            n += snprintf(text + n, room - (size_t)n,
-                          " worker %d (%s) has done %" PRIu64 " of %" PRIu64 " commands, last read %" PRIu64
-                          " (last op %s, last kernel %s%s);",
-                          w, port->host, done, s->command, atomic_load(&port->now_command),
-                          op >= 0 && op < DMI_OPS ? dmi_ops[op].name : "?",
-                          dmi_step_name(step), whom);
-        }
-    }
-}
-
-/* Processor time of a process of this host, milliseconds; 0 where it cannot be read. */
-static int64_t process_cpu_ms(int pid)
-{
-    char path[32], line[512] = "";
-    long long user = 0, system = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    FILE *f = fopen(path, "r");
-    if (f) {
-        size_t n = fread(line, 1, sizeof line - 1, f);
-        line[n] = 0;
-        fclose(f);
-    }
-    const char *at = strrchr(line, ')'); /* the name before it may hold anything */
-    if (!at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lld %lld", &user, &system) != 2) {
-        return 0;
-    }
-    return (user + system) * 1000 / sysconf(_SC_CLK_TCK);
-}
-
-/* A kernel may take longer than the watchdog's time: no worker is stuck while one is inside a kernel and uses
- * its processor. Files and user functions get ten times as long. */
-static bool still_computing(dmi_session *s, waiting *w, int64_t now, double quiet)
-{
-    int64_t cpu = 0;
-    bool busy = false, slow = false;
-    for (int i = 0; i < s->workers; i++) {
-        dmi_port *port = dmi_hub_port(&s->hub, i);
-        if (port->pid > 0 && atomic_load(&port->now_busy)) {
-            int kind = atomic_load(&port->now_step);
-            slow = slow || (kind >= DMI_STEP_KERNEL && kind < DMI_STEP_KINDS &&
-                            dmi_kernels[kind - DMI_STEP_KERNEL].traits & DMI_TRAIT_HOST);
-            busy = true;
-            cpu += process_cpu_ms(port->pid);
-        }
-    }
-    if (!busy || (slow && quiet < 10 * s->config.watchdog_s)) {
-        return busy;
-    }
-    if (w->cpu_ns == 0 || now - w->cpu_ns < 1000000000) { /* judged over a second at least */
-        w->cpu_ms = w->cpu_ns == 0 ? cpu : w->cpu_ms;
-        w->cpu_ns = w->cpu_ns == 0 ? now : w->cpu_ns;
-        return true;
-    }
-    bool works = (cpu - w->cpu_ms) * 5000000 > now - w->cpu_ns; /* more than a fifth of a processor */
-    w->cpu_ms = cpu;
-    w->cpu_ns = now;
-    return works;
-}
-
-/* True when the watchdog's time is over. */
-static bool watch(dmi_session *s, waiting *w)
-{
-    if (s->config.watchdog_s <= 0) {
-        return false;
-    }
-    int64_t now = dmi_now_ns();
-    uint64_t sum =
-        atomic_load(&s->engine.lane[DMI_LANE_RECV].done) + atomic_load(&s->engine.lane[DMI_LANE_SEND].done);
-    for (int i = 0; i < s->workers; i++) {
-        dmi_port *port = dmi_hub_port(&s->hub, i);
-        sum += atomic_load(&port->completed) + (uint64_t)atomic_load(&port->tally.steps) +
-               atomic_load(&port->consumed);
-    }
-    if (w->moved_ns == 0 || sum != w->last_sum) {
-        w->moved_ns = now;
-        w->last_sum = sum;
-        w->warned = false;
-        w->cpu_ns = 0;
-        return false;
-    }
-    double quiet = (double)(now - w->moved_ns) / 1e9;
-    if (quiet > s->config.watchdog_s / 4 && !w->warned) {
-        char text[2048];
-        name_the_stuck(s, quiet, text, sizeof text);
-        dmi_log(DMI_LOG_WARN, "%s", text);
-        w->warned = true;
-    }
-    return quiet > s->config.watchdog_s && !still_computing(s, w, now, quiet);
-}
-
 dm_status dmi_broken(const dmi_session *s)
 {
+    if (atomic_load(&s->died)) {
+        return dmi_fail(DM_ERR_DIED, "%s. The session has failed, and this process is about to end", s->death);
+    }
     return dmi_fail(
         DM_ERR_NOMEM,
         "worker %d (%s) ran out of host memory inside a command. The session has failed; call dm_finalize",
@@ -143,6 +38,11 @@ static bool is_broken(dmi_session *s)
             s->stuck = DMI_STUCK_BROKEN;
             s->broken = w;
         }
+    }
+    int died = atomic_load(&s->died);
+    if (died) {
+        s->stuck = DMI_STUCK_BROKEN;
+        s->broken = died - 1;
     }
     return s->stuck == DMI_STUCK_BROKEN;
 }
@@ -172,7 +72,7 @@ static bool wait_step(dmi_session *s, waiting *w, bool (*met)(dmi_session *s, ui
         limit = waited < 10000000 ? 100000 : waited < 1000000000 ? 500000 : 2000000;
     }
     dmi_bell_sleep(&s->engine.port->bell, token, limit);
-    return !watch(s, w);
+    return !dmi_watchdog_bites(s, &w->watch);
 }
 
 static bool ring_has_room(dmi_session *s, uint64_t bytes)
@@ -200,6 +100,7 @@ void *dmi_frame_begin(dmi_session *s, uint32_t bytes, int kind, int op)
     bytes = (bytes + DMI_FRAME_ALIGN - 1) / DMI_FRAME_ALIGN * DMI_FRAME_ALIGN;
     *frame = (dmi_frame){.bytes = bytes, .kind = (uint16_t)kind, .op = (uint16_t)op, .command = ++s->command};
     s->ring_frame = frame;
+    s->recent[s->command % DMI_RECENT] = (uint64_t)((char *)frame - s->hub.ring->data);
     return frame;
 }
 
@@ -225,22 +126,95 @@ static bool all_done(dmi_session *s, uint64_t command)
     return dmi_engine_idle(&s->engine);
 }
 
-/* Takes all reports and returns the earliest failure. */
-static dm_status take_errors(dmi_session *s)
+/* Failures that have been taken from the workers. */
+typedef struct failures {
+    dm_status status;
+    uint64_t first;   /* command of the earliest, whose text is the error's */
+    uint64_t more[4]; /* other commands, and how many */
+    int others;
+    int poisons;
+    dmi_poison_frame poison[DMI_ERROR_RECORDS];
+} failures;
+
+static void note_other(failures *f, uint64_t command)
 {
-    uint64_t first = UINT64_MAX;
-    dm_status status = DM_OK;
-    for (int w = 0; w <= s->workers; w++) {
-        dmi_error_record *record = &dmi_hub_port(&s->hub, w)->error;
-        if (atomic_load_explicit(&record->present, memory_order_acquire) == DMI_RECORD_FULL) {
-            if (record->command < first) {
-                first = record->command;
-                status = dmi_fail((dm_status)record->status, "%s", record->text);
-            }
-            atomic_store_explicit(&record->present, 0, memory_order_release);
+    bool known = command == f->first;
+    for (int i = 0; i < DMI_MIN(f->others, DMI_COUNT(f->more)); i++) {
+        known = known || f->more[i] == command;
+    }
+    if (!known) {
+        if (f->others < DMI_COUNT(f->more)) {
+            f->more[f->others] = command;
+        }
+        f->others++;
+    }
+}
+
+/* What a failed command was to write. The workers of one command report alike. */
+static void note_poison(failures *f, const dmi_error_record *record)
+{
+    for (int i = 0; i < f->poisons; i++) {
+        if (f->poison[i].culprit == record->culprit) {
+            return;
         }
     }
-    return status;
+    if (record->writes > 0 && f->poisons < DMI_COUNT(f->poison)) {
+        dmi_poison_frame *p = &f->poison[f->poisons++];
+        p->culprit = record->culprit;
+        memcpy(p->memory, record->write, (size_t)record->writes * sizeof *record->write);
+    }
+}
+
+static void take_record(failures *f, dmi_error_record *record)
+{
+    if (record->command < f->first) {
+        uint64_t before = f->first;
+        f->first = record->command;
+        f->status = dmi_fail((dm_status)record->status, "%s", record->text);
+        if (before != UINT64_MAX) {
+            note_other(f, before);
+        }
+    } else {
+        note_other(f, record->command);
+    }
+    note_poison(f, record);
+    atomic_store_explicit(&record->present, DMI_RECORD_EMPTY, memory_order_release);
+}
+
+/* Takes all reports and returns the earliest failure; the text counts the others. */
+static dm_status take_errors(dmi_session *s, failures *f)
+{
+    *f = (failures){.first = UINT64_MAX};
+    for (int w = 0; w <= s->workers; w++) {
+        for (int i = 0; i < DMI_ERROR_RECORDS; i++) {
+            dmi_error_record *record = &dmi_hub_port(&s->hub, w)->error[i];
+            if (atomic_load_explicit(&record->present, memory_order_acquire) == DMI_RECORD_FULL) {
+                take_record(f, record);
+            }
+        }
+    }
+    if (f->others > 0) {
+        char text[96];
+        int n = snprintf(text, sizeof text, ". Other commands failed, too: ");
+        for (int i = 0; i < DMI_MIN(f->others, DMI_COUNT(f->more)); i++) {
+            n += snprintf(text + n, sizeof text - (size_t)n, "%s%" PRIu64, i ? ", " : "",
+                          f->more[i] % 1000000000);
+        }
+        return dmi_fail(f->status, "%s%s%s", dmi_error_text(), text,
+                        f->others > DMI_COUNT(f->more) ? ", ..." : "");
+    }
+    return f->status;
+}
+
+/* Workers that did their part of a failed command have results that look right. */
+static void poison_everywhere(dmi_session *s, const failures *f)
+{
+    for (int i = 0; i < f->poisons; i++) {
+        dmi_poison_frame *frame = dmi_frame_begin(s, sizeof *frame, DMI_FRAME_POISON, 0);
+        frame->culprit = f->poison[i].culprit;
+        memcpy(frame->memory, f->poison[i].memory, sizeof frame->memory);
+        dmi_frame_send(s);
+    }
 }
 
 bool dmi_all_done(dmi_session *s)
@@ -249,31 +223,48 @@ bool dmi_all_done(dmi_session *s)
     return all_done(s, s->command);
 }
 
+/* After a wait that was given up. */
+static dm_status give_up(dmi_session *s, const waiting *w)
+{
+    char text[2048];
+    failures failed;
+    if (s->stuck == DMI_STUCK_BROKEN) {
+        dm_status first = take_errors(s, &failed); /* of the worker, unless one was there before */
+        return first == DM_OK || atomic_load(&s->died)
+                   ? dmi_broken(s)
+                   : dmi_fail(first, "%s. The session has failed; call dm_finalize", dmi_error_text());
+    }
+    double seconds =
+        w->watch.moved_ns ? (double)(dmi_now_ns() - w->watch.moved_ns) / 1e9 : s->config.watchdog_s;
+    dmi_stuck_describe(s, seconds, text, sizeof text);
+    s->stuck = DMI_MAX(s->stuck, DMI_STUCK_WAITING);
+    return dmi_fail(DM_ERR_TIMEOUT, "%s", text);
+}
+
 dm_status dmi_wait(dmi_session *s, uint64_t command)
 {
     waiting w = {0};
+    failures failed;
     if (s->remote) {
         (void)dmi_frame_begin(s, sizeof(dmi_frame), DMI_FRAME_SYNC, 0);
         dmi_frame_send(s);
         command = s->command;
     }
-    while (s->stuck >= DMI_STUCK_LOST || !all_done(s, command)) {
-        if (s->stuck >= DMI_STUCK_LOST || !wait_step(s, &w, all_done, command)) {
-            if (s->stuck == DMI_STUCK_BROKEN) {
-                dm_status first = take_errors(s); /* of the worker, unless one was there before */
-                return first == DM_OK
-                           ? dmi_broken(s)
-                           : dmi_fail(first, "%s. The session has failed; call dm_finalize", dmi_error_text());
-            }
-            char text[2048];
-            name_the_stuck(s, s->config.watchdog_s, text, sizeof text);
-            s->stuck = DMI_MAX(s->stuck, DMI_STUCK_WAITING);
-            return dmi_fail(DM_ERR_TIMEOUT, "%s", text);
+    if (s->stuck >= DMI_STUCK_LOST || !all_done(s, command)) {
+        atomic_store_explicit(&s->waiting, true, memory_order_relaxed);
+        bool given_up = false;
+        while (!given_up && (s->stuck >= DMI_STUCK_LOST || !all_done(s, command))) {
+            given_up = s->stuck >= DMI_STUCK_LOST || !wait_step(s, &w, all_done, command);
+        }
+        atomic_store_explicit(&s->waiting, false, memory_order_relaxed);
+        if (given_up) {
+            return give_up(s, &w);
         }
     }
     s->stuck = DMI_NOT_STUCK;
-    dm_status status = take_errors(s);
+    dm_status status = take_errors(s, &failed);
     if (status != DM_OK) {
+        poison_everywhere(s, &failed);
         dmi_replicas_clear(s); /* some may hold what the failed command has made */
     }
     return status;

@@ -29,12 +29,15 @@ void dmi_call_from(const dmi_op_frame *f, dmi_call *call)
     call->tail_key = f->tail_key;
 }
 
-void dmi_instance_operand(dmi_instance *inst, int i, const dmi_entry *entry, int mode)
+void dmi_instance_operand(dmi_instance *inst, int i, const dmi_entry *entry, int mode, uint64_t command)
 {
     inst->memory[i] = entry->memory;
     inst->mode[i] = (uint8_t)mode;
     inst->desc[i] = entry->desc;
     inst->whole[i] = mode == DMI_WRITE && entry->whole && atomic_load(&entry->memory->poisoned) != DMI_NO_MEMORY;
+    if (inst->whole[i]) {
+        entry->memory->rewritten = command;
+    }
 }
 
 static bool make_call(dmi_worker *w, const dmi_op_frame *f, dmi_call *call, dmi_instance *inst)
@@ -48,7 +51,7 @@ static bool make_call(dmi_worker *w, const dmi_op_frame *f, dmi_call *call, dmi_
         }
         call->operand[i] = (dmi_operand){
             .desc = entry->desc, .id = operand[i].id, .memory = entry->memory->number, .mode = (int)operand[i].mode};
-        dmi_instance_operand(inst, i, entry, (int)operand[i].mode);
+        dmi_instance_operand(inst, i, entry, (int)operand[i].mode, f->head.command);
     }
     return true;
 }
@@ -59,14 +62,23 @@ static void fail_unplanned(dmi_worker *w, const dmi_op_frame *f, dm_status statu
     snprintf(text, sizeof text, "command %llu (%s) failed on worker %d (%s): %s",
              (unsigned long long)f->head.command, dmi_ops[f->head.op].name, w->me, w->engine.port->host,
              dmi_error_text());
-    dmi_engine_report(&w->engine, f->head.command, status, text);
+    uint32_t written[DMI_ERROR_WRITES];
+    int count = 0;
+    uint64_t culprit = dmi_culprit(f->head.command, f->head.op);
+    for (int i = 0; i < f->noperand && count < DMI_ERROR_WRITES; i++) {
+        const dmi_operand_ref *operand = &dmi_op_frame_operands(f)[i];
+        const dmi_entry *entry = dmi_store_find(w, operand->id);
+        if (entry && operand->mode & DMI_WRITE) {
+            written[count++] = entry->memory->number;
+        }
+    }
+    dmi_engine_report_writes(&w->engine, culprit, status, text, written, count);
     dmi_engine_drain(&w->engine); /* commands before it may still make its outputs clean */
     for (int i = 0; i < f->noperand; i++) {
         const dmi_operand_ref *operand = &dmi_op_frame_operands(f)[i];
         dmi_entry *entry = dmi_store_find(w, operand->id);
-        if (entry && (operand->mode & DMI_WRITE) && atomic_load(&entry->memory->poisoned) == DMI_CLEAN) {
-            atomic_store(&entry->memory->culprit, dmi_culprit(f->head.command, f->head.op));
-            atomic_store(&entry->memory->poisoned, DMI_POISONED);
+        if (entry && operand->mode & DMI_WRITE) {
+            dmi_memory_poison(entry->memory, culprit);
         }
     }
 }
@@ -276,6 +288,9 @@ void dmi_dispatch(dmi_worker *w, const dmi_frame *frame)
         dmi_pool_trim(w->pool, &done);
         break;
     }
+    case DMI_FRAME_POISON:
+        dmi_store_poison(w, frame);
+        break;
     case DMI_FRAME_SYNC:
         w->sync_command = frame->command;
         break;

@@ -193,7 +193,7 @@ dm_status dmi_program_instance(dmi_worker *w, const void *frame, dmi_instance **
             free(inst);
             return dmi_fail(DM_ERR_NOMEM, "an array of a program does not exist here");
         }
-        dmi_instance_operand(inst, i, entry, p->array[i].mode);
+        dmi_instance_operand(inst, i, entry, p->array[i].mode, f->head.command);
     }
     if (inst) {
         inst->work = calloc((size_t)program->plan->nwork + 1, sizeof *inst->work + sizeof *inst->work_use);

@@ -98,6 +98,7 @@ static dmi_entry *put_entry(dmi_worker *w, uint64_t id)
 void dmi_store_create(dmi_worker *w, const void *frame)
 {
     const dmi_create_frame *f = frame;
+    uint32_t number = ++w->memories; /* on all workers alike, whatever fails here */
     const dmi_layout *layout = f->layout_id < w->layout_room ? w->layout[f->layout_id] : NULL;
     dmi_entry *entry = layout ? put_entry(w, f->id) : NULL;
     dmi_memory *memory = entry ? calloc(1, sizeof *memory) : NULL;
@@ -114,7 +115,7 @@ void dmi_store_create(dmi_worker *w, const void *frame)
     entry->whole = true;
     entry->memory = memory;
     memory->refs = memory->handles = 1;
-    memory->number = ++w->memories;
+    memory->number = number;
     int64_t bytes = dmi_layout_shard_count(layout, w->me) * dmi_dtype_bytes((dm_dtype)f->dtype);
     if (w->engine.config.pool_debug && w->config->memory_limit > 0) {
         dmi_engine_drain(&w->engine); /* as before a command with workspace */
@@ -184,6 +185,22 @@ void dmi_store_destroy(dmi_worker *w, const void *frame)
         w->entry[dmi_id_slot(f->id)] = NULL;
         release_handle(w, entry->memory);
         free(entry);
+    }
+}
+
+/* Nothing is in flight: the master has waited for all commands. */
+void dmi_store_poison(dmi_worker *w, const void *frame)
+{
+    const dmi_poison_frame *f = frame;
+    for (uint32_t i = 0; i < w->entry_room; i++) {
+        dmi_memory *memory = w->entry[i] ? w->entry[i]->memory : NULL;
+        bool named = false;
+        for (int k = 0; memory && k < DMI_ERROR_WRITES; k++) {
+            named = named || memory->number == f->memory[k];
+        }
+        if (named && memory->rewritten <= f->culprit >> 16) {
+            dmi_memory_poison(memory, f->culprit);
+        }
     }
 }
 

@@ -63,6 +63,7 @@ void dmi_store_layout(dmi_worker *w, const void *frame);
 void dmi_store_create(dmi_worker *w, const void *frame);
 void dmi_store_view(dmi_worker *w, const void *frame);
 void dmi_store_destroy(dmi_worker *w, const void *frame);
+void dmi_store_poison(dmi_worker *w, const void *frame);
 dmi_entry *dmi_store_find(dmi_worker *w, uint64_t id);
 void dmi_store_clear(dmi_worker *w);
 void dmi_memory_unref(dmi_memory *memory);
@@ -71,7 +72,7 @@ void dmi_dispatch(dmi_worker *w, const dmi_frame *frame);
 /* An op frame's call but for its operands. Its tail is in the frame. */
 void dmi_call_from(const dmi_op_frame *f, dmi_call *call);
 /* An operand of a command. */
-void dmi_instance_operand(dmi_instance *inst, int i, const dmi_entry *entry, int mode);
+void dmi_instance_operand(dmi_instance *inst, int i, const dmi_entry *entry, int mode, uint64_t command);
 /* One more run of the program that w->run names; there is room for a command. */
 void dmi_dispatch_run(dmi_worker *w);
 void dmi_publish_memory(dmi_worker *w);

@@ -91,8 +91,8 @@ static void stop_in_a_command(void)
     CHECK(status == DM_ERR_TIMEOUT);
     CHECK(seconds() - begin < 8);
     const char *at = strstr(dm_error_message(), "worker 1 (");
-    CHECK(at && strstr(at, "last op gemm, last kernel "));
-    CHECK(strstr(dm_error_message(), "waits for worker 1"));
+    CHECK(at && strstr(at, "is stopped (SIGSTOP), in command ") && strstr(at, " gemm (a f64 60x60") && strstr(at, ", step "));
+    CHECK(!strstr(dm_error_message(), "worker 0 (")); /* it only waits */
     CHECK(kill(pid_of(2), SIGCONT) == 0);
     OK(dm_sync(s));
     OK(value_is(s, c, 2 * N));

@@ -1,0 +1,227 @@
+/* Deaths. A thread of each process sleeps until another process of the machine dies that matters to it, or what
+ * started it (mpirun, its daemon, srun's): a file descriptor of the process tells, at no cost. Rank 0 watches
+ * the workers of its machine; elsewhere the first rank of the machine does. The others watch that one. So a
+ * death ends all processes of a machine, whatever the launcher does. */
+#include "base/process.h"
+#include "io/partial.h"
+#include "launch/job.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { LOOK_MS = 500 /* where there are no such descriptors */, GRACE_MS = 1000 };
+
+typedef struct watched_process {
+    int endpoint, pid, fd; /* endpoint -1: what started this process; fd -1: looked for by its number */
+    uint64_t start;
+} watched_process;
+
+typedef struct dmi_liveness {
+    const dmi_job *job;
+    pthread_t thread;
+    _Atomic(dmi_session *) session; /* rank 0's; NULL: none yet */
+    int stop;                       /* an eventfd */
+    int warden;                     /* the endpoint that the others of this machine watch */
+    int count;
+    watched_process *process; /* [count] */
+    struct pollfd *poll;      /* [count + 1] */
+} dmi_liveness;
+
+static int open_process(const dmi_job *job, int pid)
+{
+#ifdef SYS_pidfd_open
+    if (strcmp(job->config.fault, "no_pidfd") != 0) {
+        return (int)syscall(SYS_pidfd_open, pid, 0);
+    }
+#endif
+    (void)job;
+    return -1;
+}
+
+static void watch_process(dmi_liveness *l, int endpoint, int pid, uint64_t start)
+{
+    l->process[l->count++] =
+        (watched_process){.endpoint = endpoint, .pid = pid, .start = start, .fd = open_process(l->job, pid)};
+}
+
+static void choose_processes(dmi_liveness *l)
+{
+    const dmi_job *job = l->job;
+    int parent = (int)getppid();
+    l->warden = job->workers;
+    for (int e = 0; e < job->workers && !job->near[l->warden]; e++) {
+        l->warden = job->near[e] ? e : l->warden;
+    }
+    for (int e = 0; e <= job->workers; e++) {
+        if (e != job->me && job->near[e] && (job->me == l->warden || e == l->warden)) {
+            watch_process(l, e, job->pid_of[e], job->start_of[e]);
+        }
+    }
+    if (parent > 1) { /* else it was gone before */
+        watch_process(l, -1, parent, dmi_process_start(parent));
+    }
+}
+
+/* A reader of this process's errors that has stopped may not keep it here. */
+static void say(const char *text)
+{
+    char line[1200];
+    struct pollfd to = {.fd = STDERR_FILENO, .events = POLLOUT};
+    int bytes = snprintf(line, sizeof line, "dmath error: %s\n", text);
+    bytes = DMI_MIN(bytes, (int)sizeof line - 1);
+    line[bytes - 1] = '\n';
+    if (poll(&to, 1, 200) == 1 && to.revents & POLLOUT) {
+        (void)!write(STDERR_FILENO, line, (size_t)bytes);
+    }
+}
+
+/* Rank 0: a worker has died. The program's calls return that, and it may end by itself. */
+static void tell_session(dmi_liveness *l, int worker)
+{
+    dmi_session *s = atomic_load(&l->session);
+    char text[sizeof s->death + 32];
+    if (s) {
+        dmi_death_describe(s, worker, s->death, sizeof s->death);
+        atomic_store(&s->died, worker + 1);
+        dmi_bell_ring(&s->engine.port->bell);
+        snprintf(text, sizeof text, "%s: the job ends", s->death);
+    } else {
+        snprintf(text, sizeof text, "worker %d (process %d) has died before the session began: the job ends",
+                 worker, l->job->pid_of[worker]);
+    }
+    say(text);
+    if (s) {
+        (void)poll(NULL, 0, GRACE_MS);
+    }
+}
+
+/* This process ends. Files that are half written go first: what follows may fail. */
+static void died(dmi_liveness *l, const watched_process *p)
+{
+    const dmi_job *job = l->job;
+    char text[256] = "";
+    if (p->endpoint < 0) {
+        snprintf(text, sizeof text, "process %d, which started rank %d, has died: the rank leaves", p->pid,
+                 job->rank);
+    } else if (job->rank == 0) {
+        tell_session(l, p->endpoint);
+    } else if (job->me == l->warden) {
+        snprintf(text, sizeof text, "worker %d (process %d) has died: the ranks of this host leave",
+                 p->endpoint, p->pid);
+    } else if (job->me == (l->warden == job->workers ? 0 : l->warden + 1)) { /* one says it for all */
+        snprintf(text, sizeof text, "rank %d (process %d) has died: the ranks of this host leave",
+                 job->rank_of[p->endpoint], p->pid);
+    }
+    dmi_partial_remove_all();
+    if (text[0]) {
+        say(text);
+    }
+    _exit(EXIT_FAILURE);
+}
+
+static void *watch(void *context)
+{
+    dmi_liveness *l = context;
+    bool look = false;
+    l->poll[0] = (struct pollfd){.fd = l->stop, .events = POLLIN};
+    for (int i = 0; i < l->count; i++) {
+        l->poll[i + 1] = (struct pollfd){.fd = l->process[i].fd, .events = POLLIN};
+        look = look || l->process[i].fd < 0;
+        /* it may have died, and its number may be another's, before the descriptor was opened */
+        if (!dmi_process_lives(l->process[i].pid, l->process[i].start)) {
+            died(l, &l->process[i]);
+        }
+    }
+    for (;;) {
+        int ready = poll(l->poll, (nfds_t)l->count + 1, look ? LOOK_MS : -1);
+        if (ready < 0 && errno != EINTR) {
+            return NULL;
+        }
+        if (ready > 0 && l->poll[0].revents) {
+            return NULL;
+        }
+        for (int i = 0; i < l->count; i++) {
+            const watched_process *p = &l->process[i];
+            if (p->fd >= 0 ? ready > 0 && l->poll[i + 1].revents : !dmi_process_lives(p->pid, p->start)) {
+                died(l, p);
+            }
+        }
+    }
+}
+
+static void free_liveness(dmi_liveness *l)
+{
+    for (int i = 0; i < l->count; i++) {
+        if (l->process[i].fd >= 0) {
+            close(l->process[i].fd);
+        }
+    }
+    if (l->stop >= 0) {
+        close(l->stop);
+    }
+    free(l->process);
+    free(l->poll);
+    free(l);
+}
+
+dm_status dmi_liveness_start(dmi_job *job)
+{
+    size_t most = (size_t)job->workers + 2;
+    dmi_liveness *l = calloc(1, sizeof *l);
+    if (l) {
+        l->job = job;
+        l->stop = eventfd(0, EFD_CLOEXEC);
+        l->process = calloc(most, sizeof *l->process);
+        l->poll = calloc(most + 1, sizeof *l->poll);
+    }
+    if (!l || l->stop < 0 || !l->process || !l->poll) {
+        if (l) {
+            free_liveness(l);
+        }
+        return dmi_fail(DM_ERR_NOMEM, "no memory or descriptor to watch the other ranks");
+    }
+    choose_processes(l);
+    sigset_t all, before; /* the program's signals are not for this thread */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&l->thread, NULL, watch, l);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error) {
+        free_liveness(l);
+        return dmi_fail(DM_ERR_NOMEM, "cannot start the thread that watches the other ranks: %s",
+                        strerror(error));
+    }
+    job->liveness = l;
+    return DM_OK;
+}
+
+void dmi_liveness_tell(dmi_job *job, dmi_session *s)
+{
+    if (job->liveness) {
+        atomic_store(&job->liveness->session, s);
+    }
+}
+
+void dmi_liveness_stop(dmi_job *job)
+{
+    dmi_liveness *l = job->liveness;
+    uint64_t one = 1;
+    if (!job->config.liveness) {
+        return;
+    }
+    job->liveness = NULL;
+    if (l) {
+        (void)!write(l->stop, &one, sizeof one);
+        pthread_join(l->thread, NULL);
+        free_liveness(l);
+    }
+    MPI_Barrier(job->ctl); /* nobody ends before the others have stopped watching it */
+}

@@ -1,0 +1,31 @@
+/* Which thread may make calls on a session. */
+#include "master/session.h"
+
+#include <dmath/control.h>
+
+void dmi_owner_take(dmi_session *s)
+{
+    atomic_store(&s->owner, pthread_self());
+}
+
+dm_status dmi_owner_check(const dmi_session *s)
+{
+    return pthread_equal(atomic_load_explicit(&s->owner, memory_order_relaxed), pthread_self())
+               ? DM_OK
+               : dmi_fail(DM_ERR_STATE, "this thread is not the session's: calls come from the thread that "
+                                        "started it, or that took it over "
+                                        "with dm_session_take");
+}
+
+dm_status dm_session_take(dm_session *session)
+{
+    dmi_session *s = NULL;
+    dm_status status = dmi_enter_any(session, &s);
+    if (status == DM_OK && atomic_load(&s->waiting) && dmi_owner_check(s) != DM_OK) {
+        return dmi_fail(DM_ERR_STATE, "the session's thread is inside a call that waits");
+    }
+    if (status == DM_OK) {
+        dmi_owner_take(s);
+    }
+    return status;
+}
