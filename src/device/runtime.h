@@ -72,10 +72,13 @@ void dmi_cu_range_pop(const dmi_cu_ranges *r);
 /* Later operations of s wait until *flag (device memory of this device) has reached value (cyclic compare). */
 DM_CHECKED dm_status dmi_cu_wait_value(dmi_stream s, uint32_t *flag, uint32_t value);
 
-/* Between begin and run nothing of what this thread puts on the stream is done: it is captured as a graph, which run
- * then puts on the stream, once. A call in between that cannot be captured (one that allocates, waits, or asks how far
- * the device is) fails, and so does run, which always ends the capture. */
+/* Between begin and end nothing of what this thread puts on the stream is done: it is captured as a graph. A call in between
+ * that cannot be captured (one that allocates, waits, or asks how far the device is) fails, and so does end, which always ends
+ * the capture. A graph that is destroyed while it is on a stream still runs. */
+typedef struct dmi_graph dmi_graph;
 DM_CHECKED dm_status dmi_cu_capture_begin(dmi_stream s);
-DM_CHECKED dm_status dmi_cu_capture_run(dmi_stream s);
+DM_CHECKED dm_status dmi_cu_capture_end(dmi_stream s, dmi_graph **out);
+DM_CHECKED dm_status dmi_cu_graph_launch(dmi_graph *graph, dmi_stream s);
+void dmi_cu_graph_destroy(dmi_graph *graph); /* NULL is fine */
 
 #endif

@@ -83,6 +83,7 @@ dm_status dmi_program_plan(dmi_builder *b, const dmi_call *call)
     b->same = at.same;
     b->plan->moving = -1;
     b->plan->compute = NULL;
+    b->plan->repeats = true;
     strcpy(b->plan->algorithm, "recorded");
     return status;
 }

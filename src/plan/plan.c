@@ -83,6 +83,9 @@ void dmi_plan_release(dmi_plan *plan)
         if (plan->device) {
             plan->device_free(plan);
         }
+        if (plan->graphs) {
+            plan->graphs_free(plan->graphs);
+        }
         dmi_arena_free(&plan->arena);
         free(plan->step);
         free(plan->work_bytes);

@@ -159,6 +159,9 @@ typedef struct dmi_plan {
     dmi_step_tables *device;  /* [nstep] or NULL: what a GPU keeps for the steps */
     dmi_pool *device_pool;    /* where they are */
     void (*device_free)(struct dmi_plan *plan);
+    bool repeats;                   /* it is likely to run again with the same memory: a GPU may keep graphs of its kernels, */
+    struct dmi_plan_graphs *graphs; /* here */
+    void (*graphs_free)(struct dmi_plan_graphs *graphs);
     atomic_int refs;
 } dmi_plan;
 

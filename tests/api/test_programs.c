@@ -187,6 +187,78 @@ static void refusal_case(dmt_case *c)
     DMT_OK(c, dm_sync(s));
 }
 
+typedef struct quartet {
+    dm_array x, y, z, row;
+} quartet;
+
+static quartet make_quartet(dmt_case *c, const dmt_layout *layout)
+{
+    dm_session *s = c->session;
+    const int64_t shape[] = {SIDE, SIDE};
+    quartet q;
+    DMT_OK(c, dm_array_create(s, DM_F32, 2, shape, layout[0].use, &q.x));
+    DMT_OK(c, dm_array_create(s, DM_F32, 2, shape, layout[1].use, &q.y));
+    DMT_OK(c, dm_array_create(s, DM_F32, 2, shape, layout[2].use, &q.z));
+    DMT_OK(c, dm_array_create(s, DM_F32, 1, shape, layout[3].use, &q.row));
+    DMT_OK(c, dm_fill_uniform(s, q.x, -1, 1, 1));
+    DMT_OK(c, dm_fill_uniform(s, q.y, -1, 1, 2));
+    DMT_OK(c, dm_fill_normal(s, q.z, 0, 1, 3));
+    DMT_OK(c, dm_fill(s, q.row, 1));
+    return q;
+}
+
+static void mixed_step(dmt_case *c, const quartet *q)
+{
+    dm_session *s = c->session;
+    dm_array product, turned;
+    DMT_OK(c, dm_array_like(s, q->x, DM_F32, &product));
+    DMT_OK(c, dm_array_like(s, q->z, DM_F32, &turned));
+    DMT_OK(c, dm_matmul(s, q->x, q->y, product));
+    DMT_OK(c, dm_transpose(s, product, turned));
+    DMT_OK(c, dm_map(s, "tanh(z + 0.25 * t - row)", 3,
+                     (dm_map_arg[]){DM_ARG("z", q->z), DM_ARG("t", turned), DM_ARG("row", q->row)}, q->z));
+    DMT_OK(c, dm_softmax(s, q->z, (int[]){1}, 1, turned));
+    DMT_OK(c, dm_sum_dim(s, turned, 0, q->row));
+    DMT_OK(c, dm_axpby(s, 0.5, turned, 0.75, q->y));
+    DMT_OK(c, dm_scale(s, 1.5, q->x, q->x));
+    DMT_OK(c, dm_map(s, "clip(x, -1, 1)", 1, (dm_map_arg[]){DM_ARG("x", q->x)}, q->x));
+    DMT_OK(c, dm_array_destroy(s, product));
+    DMT_OK(c, dm_array_destroy(s, turned));
+}
+
+/* Many runs give the bits of as many loops over the calls. */
+static void mixed_case(dmt_case *c)
+{
+    enum { RUNS = 7 };
+    dm_session *s = c->session;
+    const int64_t shape[] = {SIDE, SIDE};
+    dmt_layout layout[4];
+    for (int i = 0; i < 4; i++) {
+        dmt_layout_random(&layout[i], &c->scratch, &c->random, s, i < 3 ? 2 : 1, shape);
+    }
+    quartet loop = make_quartet(c, layout), ran = make_quartet(c, layout);
+    dm_program program;
+    DMT_OK(c, dm_program_begin(s));
+    mixed_step(c, &ran);
+    DMT_OK(c, dm_program_end(s, &program));
+    DMT_OK(c, dm_program_run(s, program, RUNS - 1, 0, NULL));
+    DMT_OK(c, dm_program_run(s, program, 1, 0, NULL));
+    for (int i = 0; i < RUNS; i++) {
+        mixed_step(c, &loop);
+    }
+    dm_array pair[4][2] = {{loop.x, ran.x}, {loop.y, ran.y}, {loop.z, ran.z}, {loop.row, ran.row}};
+    for (int i = 0; i < 4; i++) {
+        float want[COUNT] = {0}, got[COUNT] = {0};
+        DMT_OK(c, dm_read(s, pair[i][0], want));
+        DMT_OK(c, dm_read(s, pair[i][1], got));
+        if (memcmp(want, got, sizeof want) != 0) {
+            dmt_fail(c, "array %d differs from that of the loop: %g, not %g", i, (double)got[0],
+                     (double)want[0]);
+        }
+    }
+    DMT_OK(c, dm_program_destroy(s, program));
+}
+
 /* A kernel of a run fails: the error names the command, what it writes is poisoned, and can be written anew. */
 static void failure_case(dmt_case *c)
 {
@@ -217,7 +289,7 @@ static void scoped(dmt_case *c)
 static void run(const char *name, void (*fn)(dmt_case *c), int workers, const char *options)
 {
     dmt_run(&(dmt_suite){.name = name,
-                         .cases = 1,
+                         .cases = fn == mixed_case ? 20 : 1,
                          .each = true,
                          .fn = scoped,
                          .user = &(part){fn},
@@ -232,6 +304,7 @@ static void test_all(void **state)
     run("programs_lifetimes", lifetimes_case, 0, NULL);
     run("programs_outlive", outlive_case, 0, NULL);
     run("programs_refusals", refusal_case, 0, NULL);
+    run("programs_mixed", mixed_case, 0, NULL);
     run("programs_limit", times_case, 0, "memory_limit=65536");
     if (dmt_on_cpu()) { /* fills 1 and 2, then the scale */
         run("programs_failure", failure_case, 1, "fault=compute:3");

@@ -336,22 +336,31 @@ dm_status dmi_cu_capture_begin(dmi_stream s)
     return check(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
 }
 
-/* Launched work finishes even if its objects are destroyed here. */
-dm_status dmi_cu_capture_run(dmi_stream s)
+dm_status dmi_cu_capture_end(dmi_stream s, dmi_graph **out)
 {
     cudaGraph_t graph = NULL;
     cudaGraphExec_t exec = NULL;
     dm_status status = check(cudaStreamEndCapture(s, &graph), "cudaStreamEndCapture");
     status = status == DM_OK ? check(cudaGraphInstantiate(&exec, graph, 0), "cudaGraphInstantiate") : status;
-    status = status == DM_OK ? check(cudaGraphLaunch(exec, s), "cudaGraphLaunch") : status;
-    if (exec) {
-        forget(cudaGraphExecDestroy(exec));
-    }
     if (graph) {
         forget(cudaGraphDestroy(graph));
     }
     if (status != DM_OK) {
         (void)cudaGetLastError(); /* reported here; clear it, so that no later call finds it */
+        return status;
     }
-    return status;
+    *out = (dmi_graph *)exec;
+    return DM_OK;
+}
+
+dm_status dmi_cu_graph_launch(dmi_graph *graph, dmi_stream s)
+{
+    return check(cudaGraphLaunch((cudaGraphExec_t)graph, s), "cudaGraphLaunch");
+}
+
+void dmi_cu_graph_destroy(dmi_graph *graph)
+{
+    if (graph) {
+        forget(cudaGraphExecDestroy((cudaGraphExec_t)graph));
+    }
 }

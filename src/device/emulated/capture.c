@@ -48,25 +48,76 @@ dm_status dmi_cu_capture_begin(dmi_stream s)
     return DM_OK;
 }
 
-dm_status dmi_cu_capture_run(dmi_stream s)
+struct dmi_graph {
+    atomic_int references; /* its owner, and streams that have yet to run it */
+    dmi_emu_op *first;
+};
+
+static void free_ops(dmi_emu_op *op)
 {
-    dmi_emu_op *op = capture.first;
+    while (op) {
+        dmi_emu_op *next = op->next;
+        if (op->drop) {
+            op->drop(op);
+        }
+        free(op);
+        op = next;
+    }
+}
+
+dm_status dmi_cu_capture_end(dmi_stream s, dmi_graph **out)
+{
     if (capture.stream != s || !s) {
         return dmi_fail(DM_ERR_INTERNAL, "the end of a capture that has not begun");
     }
     capture.stream = NULL;
-    while (op) {
-        dmi_emu_op *next = op->next;
-        if (!capture.broken[0]) {
-            dmi_emu_put(s, op);
-        } else {
-            if (op->drop) {
-                op->drop(op);
-            }
-            free(op);
-        }
-        op = next;
+    dmi_graph *graph = capture.broken[0] ? NULL : calloc(1, sizeof *graph);
+    if (!graph) {
+        free_ops(capture.first);
+        return capture.broken[0] ? dmi_fail(DM_ERR_INTERNAL, "the capture was broken by %s", capture.broken)
+                                 : dmi_fail(DM_ERR_NOMEM, "no memory for a graph");
     }
-    return capture.broken[0] ? dmi_fail(DM_ERR_INTERNAL, "the capture was broken by %s", capture.broken)
-                             : DM_OK;
+    atomic_init(&graph->references, 1);
+    graph->first = capture.first;
+    *out = graph;
+    return DM_OK;
+}
+
+void dmi_cu_graph_destroy(dmi_graph *graph)
+{
+    if (graph && atomic_fetch_sub(&graph->references, 1) == 1) {
+        free_ops(graph->first);
+        free(graph);
+    }
+}
+
+typedef struct graph_op {
+    dmi_emu_op op;
+    dmi_graph *graph;
+} graph_op;
+
+static void run_graph(dmi_emu_stream *s, dmi_emu_op *op)
+{
+    for (dmi_emu_op *at = ((graph_op *)op)->graph->first; at; at = at->next) {
+        if (at->run) {
+            at->run(s, at);
+        }
+    }
+}
+
+static void drop_graph(dmi_emu_op *op)
+{
+    dmi_cu_graph_destroy(((graph_op *)op)->graph);
+}
+
+dm_status dmi_cu_graph_launch(dmi_graph *graph, dmi_stream s)
+{
+    graph_op *op = calloc(1, sizeof *op);
+    if (!op) {
+        return dmi_fail(DM_ERR_NOMEM, "no memory for the launch of a graph");
+    }
+    *op = (graph_op){.op = {.run = run_graph, .drop = drop_graph}, .graph = graph};
+    atomic_fetch_add(&graph->references, 1);
+    dmi_emu_put(s, &op->op);
+    return DM_OK;
 }

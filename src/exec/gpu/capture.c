@@ -24,7 +24,10 @@ dm_status dmi_gpu_work_end(dmi_engine *e, int stream, const dmi_queued_step *w, 
     if (status != DM_OK) {
         snprintf(text, sizeof text, "%s", dmi_error_text());
     }
-    dm_status run = dmi_cu_capture_run(e->gpu->stream[stream]);
+    dmi_graph *graph = NULL;
+    dm_status run = dmi_cu_capture_end(e->gpu->stream[stream], &graph);
+    run = run == DM_OK ? dmi_cu_graph_launch(graph, e->gpu->stream[stream]) : run;
+    dmi_cu_graph_destroy(graph);
     if (status == DM_OK && run == DM_OK) {
         return DM_OK;
     }

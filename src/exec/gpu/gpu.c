@@ -174,11 +174,15 @@ static bool issue_compute(dmi_engine *e, int number)
     bool moved = false;
     while (*issued < end) {
         dmi_queued_step *w = dmi_lane_slot(lane, *issued);
-        if (!dmi_gpu_issued(e, &w->wait) || !dmi_gpu_issue_compute(e, number, w)) {
+        int count = w->inst->plan->repeats ? dmi_gpu_issue_graph(e, number, w, *issued, end) : 0;
+        if (count == 0 && dmi_gpu_issued(e, &w->wait)) {
+            count = dmi_gpu_issue_compute(e, number, w);
+        }
+        if (count <= 0) {
             break;
         }
-        ++*issued;
-        dmi_gpu_record(e, number, w);
+        *issued += (uint64_t)count;
+        dmi_gpu_record(e, number, dmi_lane_slot(lane, *issued - 1));
         moved = true;
     }
     return moved;

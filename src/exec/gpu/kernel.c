@@ -62,7 +62,7 @@ const dmi_run *const *dmi_gpu_runs(dmi_engine *e, const dmi_queued_step *w, cons
 
 /* --- any step --- */
 
-static bool has_memory(const dmi_queued_step *w)
+bool dmi_gpu_has_memory(const dmi_queued_step *w)
 {
     for (int i = 0; i < w->step->nref; i++) {
         if (!dmi_ref_pointer(w->inst, &w->step->ref[i])) {
@@ -105,22 +105,27 @@ static dm_status fused_step(dmi_engine *e, int lane, dmi_queued_step *w)
     return status;
 }
 
-static dm_status kernel_step(dmi_engine *e, int lane, dmi_queued_step *w)
+dm_status dmi_gpu_put_kernel(dmi_engine *e, int lane, dmi_queued_step *w)
 {
     dmi_queue *queue = e->gpu->queue[lane];
-    dm_status status = dmi_gpu_work_begin(e, lane);
-    if (status == DM_OK) {
-        status = dmi_execute(e, queue, w);
-        status = dmi_gpu_work_end(e, lane, w, dmi_gpu_queued(queue, status));
+    queue->device_run =
+        dmi_step_kernel(w->step)->traits & DMI_TRAIT_RUNS ? dmi_gpu_runs(e, w, w->step->desc) : NULL;
+    return dmi_gpu_queued(queue, dmi_execute(e, queue, w));
+}
+
+static dm_status kernel_step(dmi_engine *e, int lane, dmi_queued_step *w)
+{
+    if (dmi_step_kernel(w->step)->traits & DMI_TRAIT_RUNS) { /* a capture could not make them */
+        (void)dmi_gpu_runs(e, w, w->step->desc);
     }
-    return status;
+    dm_status status = dmi_gpu_work_begin(e, lane);
+    return status == DM_OK ? dmi_gpu_work_end(e, lane, w, dmi_gpu_put_kernel(e, lane, w)) : status;
 }
 
 static dm_status execute(dmi_engine *e, int lane, dmi_queued_step *w)
 {
-    unsigned traits = dmi_step_kernel(w->step)->traits;
-    e->gpu->queue[lane]->device_run = traits & DMI_TRAIT_RUNS ? dmi_gpu_runs(e, w, w->step->desc) : NULL;
-    return traits & DMI_TRAIT_WAITS ? fused_step(e, lane, w) : kernel_step(e, lane, w);
+    e->gpu->queue[lane]->device_run = NULL;
+    return dmi_step_kernel(w->step)->traits & DMI_TRAIT_WAITS ? fused_step(e, lane, w) : kernel_step(e, lane, w);
 }
 
 bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_queued_step *w)
@@ -132,7 +137,7 @@ bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_queued_step *w)
         return false;
     }
     dm_status status = dmi_gpu_after(e, lane, &w->wait);
-    if (status == DM_OK && !atomic_load(&w->inst->failed) && has_memory(w)) {
+    if (status == DM_OK && !atomic_load(&w->inst->failed) && dmi_gpu_has_memory(w)) {
         atomic_store_explicit(&e->port->now_step, w->step->kind, memory_order_relaxed);
         dmi_gpu_time_begin(e, lane, w);
         status = execute(e, lane, w);

@@ -102,7 +102,13 @@ dm_status dmi_gpu_push_payload(dmi_engine *e, const dmi_queued_step *w, void *to
 /* Are both sides of a copy stacks of rows? Then *src and *dst: where they begin (elements); v: bytes of a row,
  * number of rows, bytes from one row to the next in the source and in the destination. */
 bool dmi_gpu_as_rows(const dmi_copy *c, int64_t elem, int64_t *src, int64_t *dst, int64_t v[4]);
+/* --- graph.c: kernels of a program as graphs. Issues the run of steps that begins with w, where it has a graph or gets one
+ * now. How many steps that are; 0: there is no graph, w is to be issued by itself; -1: to be tried again later. */
+int dmi_gpu_issue_graph(dmi_engine *e, int lane, dmi_queued_step *w, uint64_t at, uint64_t end);
 /* --- kernel.c: compute lanes; run tables */
+/* Puts the step's kernel on the lane's stream, by itself or into a graph. */
+DM_CHECKED dm_status dmi_gpu_put_kernel(dmi_engine *e, int lane, dmi_queued_step *w);
+bool dmi_gpu_has_memory(const dmi_queued_step *w);
 /* False: to be tried again later. */
 bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_queued_step *w);
 /* Run tables, in device memory, of the copy that a step makes; NULL: it needs none, or there is no memory for
