@@ -630,6 +630,7 @@ static inline dm_dtype dm_dtype_of(const uint16_t *) { return DM_F16; }
 #include <dmath/order.h>
 #include <dmath/layers.h>
 #include <dmath/factors.h>
+#include <dmath/index.h>
 #include <dmath/reduce.h>
 #include <dmath/program.h>
 

@@ -44,6 +44,8 @@
          "how sums reach all holders of a result: direct, or scatter (reduce-scatter and all-gather)")         \
     BYTES(reduce_chunk, "0", 0, INT64_MAX, "minimum chunk size of the algorithm scatter; 0: chosen")           \
     ENUM(gemm_compute, "f32", "f32|tf32", "computing type of f32 products on GPUs, if the call gives none")    \
+    ENUM(index_algorithm, "auto", "auto|fetch|exchange",                                                       \
+         "how take and put bring rows: fetch all that may be needed, or exchange those that are")              \
     BYTES(pace_bytes, "2M", 0, INT64_MAX,                                                                      \
           "pace payloads of at least so many bytes on three or more GPUs of one host; 0: none")                \
     BYTES(push_kernel, "0", 0, 1 << 30,                                                                        \
@@ -83,6 +85,7 @@
  * reduce_algorithm enum dmi_reduce_algorithm, those of gemm_compute enum dmi_compute from its second on. */
 enum dmi_config_device { DMI_DEVICE_AUTO, DMI_DEVICE_CPU, DMI_DEVICE_CUDA, DMI_DEVICE_EMULATED };
 enum dmi_config_bind { DMI_BIND_AUTO, DMI_BIND_NONE };
+enum dmi_config_index { DMI_INDEX_AUTO, DMI_INDEX_FETCH, DMI_INDEX_EXCHANGE };
 enum dmi_config_map_compile { DMI_COMPILE_AUTO, DMI_COMPILE_NEVER, DMI_COMPILE_ALWAYS };
 enum dmi_config_transport {
     DMI_TRANSPORT_AUTO,

@@ -14,6 +14,7 @@
 #include "device/queue.h"
 #include "kernels/ewise/ewise.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/index/index.h"
 #include "kernels/order/order.h"
 #include "kernels/random/fill.h"
 #include "kernels/reduce/reduce.h"

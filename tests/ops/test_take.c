@@ -1,0 +1,107 @@
+/* out = elements of x that indices name along a dim, against loops */
+#include "index_cases.h"
+
+static void take_case(dmt_case *c)
+{
+    index_case k;
+    int64_t index[DM_MAX_DIMS] = {0};
+    index_case_random(c, &k, dmt_dtype_random(c));
+    dmt_host *want = dmt_host_make(&c->scratch, k.x->dtype, k.ndim, k.positions);
+    for (int64_t i = 0; i < want->count; i++) {
+        int64_t at = index_meant(index_at(k.indices, index, k.dim, k.along), k.mode, k.shape[k.dim]);
+        want->v[i] = k.x->v[replaced(k.x, index, k.dim, at)];
+        dmt_next(k.ndim, k.positions, index);
+    }
+    dmt_operand *x = dmt_operand_make(c, "x", k.x, 0);
+    dmt_operand *indices = dmt_operand_make(c, "indices", k.indices, 0);
+    dmt_operand *out = dmt_operand_make(c, "out", want, DMT_UNSET);
+    int dim = dim_given(c, &k);
+    if (!out->unset) { /* other contents */
+        DMT_OK(c, dm_fill(c->session, out->array, 1));
+    }
+    if (k.along) {
+        DMT_OK(c, dm_take_along_dim(c->session, x->array, indices->array, dim, k.mode, out->array));
+    } else {
+        DMT_OK(c, dm_take(c->session, x->array, indices->array, dim, k.mode, out->array));
+    }
+    dmt_operand_check_same(c, out, want);
+    dmt_operand_unchanged(c, x);
+    dmt_operand_unchanged(c, indices);
+}
+
+static void test_take(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        dmt_run(&(dmt_suite){.name = i == 0   ? "take"
+                                     : i == 1 ? "take fetch"
+                                              : "take exchange",
+                             .cases = i == 0 ? 300 : 700,
+                             .fn = take_case,
+                             .options = index_options[i]});
+    }
+}
+
+/* What is sent: rows that the indices name at other workers, each once, with 8 bytes for each index; all rows
+ * without the exchange. */
+static void bytes_case(dmt_case *c)
+{
+    enum { ROWS = 64, WIDTH = 32, TAKEN = 40 };
+    bool exchange = c->user != NULL;
+    int workers = c->workers;
+    int64_t sent = 0, want = 0, shape[2] = {ROWS, WIDTH}, few = TAKEN, taken[2] = {TAKEN, WIDTH};
+    dm_layout rows = dm_layout_rows(c->session);
+    dmt_host *h = dmt_host_make(&c->scratch, DM_F32, 2, shape),
+             *i = dmt_host_make(&c->scratch, DM_I64, 1, &few);
+    dmt_host *o = dmt_host_make(&c->scratch, DM_F32, 2, taken);
+    dm_counters counters = {.size = sizeof counters};
+    int64_t each = (ROWS + workers - 1) / workers, wanted = (TAKEN + workers - 1) / workers;
+    for (int64_t k = 0; k < TAKEN; k++) {
+        i->v[k] = (long double)dmt_int(&c->random, 0, ROWS - 1);
+        want += exchange && (int64_t)i->v[k] / each != k / wanted ? 8 + WIDTH * 4 : 0;
+    }
+    for (int w = 0; w < workers && !exchange; w++) {
+        int64_t first = w * wanted < TAKEN ? w * wanted : TAKEN, held = ROWS - w * each;
+        held = held < 0 ? 0 : held > each ? each : held;
+        want += first < TAKEN ? (ROWS - held) * WIDTH * 4 : 0;
+    }
+    dmt_operand *x = dmt_operand_plain(c, "x", h, &rows, "rows"),
+                *out = dmt_operand_plain(c, "out", o, &rows, "rows");
+    dmt_operand *indices = dmt_operand_plain(c, "indices", i, &rows, "rows");
+    int64_t before = 0;
+    for (int turn = 0; turn < 2; turn++) {
+        sent = 0;
+        for (int w = 0; w < workers; w++) {
+            DMT_OK(c, dm_counters_get(c->session, w, &counters));
+            sent += counters.bytes_sent;
+        }
+        if (turn == 0) {
+            before = sent;
+            DMT_OK(c, dm_take(c->session, x->array, indices->array, 0, DM_WRAP, out->array));
+        }
+    }
+    /* with the counts of each worker that the master reads */
+    want += exchange ? (int64_t)workers * (workers + 1) * 8 : 0;
+    if (workers > 1 && sent - before != want) {
+        dmt_fail(c, "%lld bytes were sent, not %lld", (long long)(sent - before), (long long)want);
+    }
+}
+
+static void test_bytes(void **state)
+{
+    (void)state;
+    static int yes;
+    dmt_run(&(dmt_suite){.name = "take bytes",
+                         .cases = 25,
+                         .fn = bytes_case,
+                         .options = "index_algorithm=exchange",
+                         .user = &yes});
+    dmt_run(&(dmt_suite){
+        .name = "take bytes fetch", .cases = 25, .fn = bytes_case, .options = "index_algorithm=fetch"});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_take), cmocka_unit_test(test_bytes)};
+    return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
+}
