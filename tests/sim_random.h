@@ -236,6 +236,43 @@ static inline void scan_random(sim_program *p, dmt_random *r)
     (void)sim_call(p, DMI_OP_scan, &args, 2, (int[]){x, out});
 }
 
+/* Rows sorted in a frame, or parts of rows; the first of each; searches; counts. */
+static inline void order_random(sim_program *p, dmt_random *r)
+{
+    int64_t shape[DM_MAX_DIMS], most[DM_MAX_DIMS], n = dmt_int(r, 0, 60), bins = dmt_int(r, 1, 9), edges = bins + 1;
+    int ndim = (int)dmt_int(r, 1, 3), dim = (int)dmt_int(r, 0, ndim - 1);
+    bool values = dmt_chance(r, 50), first = dmt_chance(r, 50);
+    sim_args sort = {.i = {dim, (int)dmt_int(r, 0, 1), values, true, first, 0}};
+    sim_args search = {.i = {(int)dmt_int(r, 0, 1)}}, count = {.i = {DMI_BINS_EDGES, (int)dmt_int(r, 0, 1)}};
+    shape_random(r, ndim, shape);
+    memcpy(most, shape, sizeof most);
+    most[dim] = first ? dmt_int(r, 0, shape[dim]) : shape[dim];
+    int x = sim_array_random(p, r, dtype_random(r, false), ndim, shape);
+    switch (dmt_int(r, 0, 2)) {
+    case 0: {
+        int indices = sim_array_random(p, r, DM_I64, ndim, most), out[3] = {x, indices, indices};
+        if (values) {
+            out[1] = sim_array_random(p, r, dtype_random(r, false), ndim, most);
+        }
+        (void)sim_call(p, DMI_OP_sort, &sort, values ? 3 : 2, out);
+        break;
+    }
+    case 1:
+        (void)sim_call(p, DMI_OP_searchsorted, &search, 3,
+                       (int[]){sim_array_random(p, r, dtype_random(r, false), 1, &n), x,
+                               sim_array_random(p, r, DM_I32, ndim, shape)});
+        break;
+    default: {
+        int a[4] = {x, sim_array_random(p, r, dtype_random(r, false), 1, &edges)}, k = 2;
+        if (count.i[1]) {
+            a[k++] = sim_array_random(p, r, dtype_random(r, false), ndim, shape);
+        }
+        a[k++] = sim_array_random(p, r, DM_F64, 1, &bins);
+        (void)sim_call(p, DMI_OP_histogram, &count, k, a);
+    }
+    }
+}
+
 /* Every worker's own addends, summed into copies: the gradients of workers. */
 static inline void gradients_random(sim_program *p, dmt_random *r)
 {
@@ -288,7 +325,7 @@ static inline void program_random(sim_program *p, dmt_random *r)
     p->profile.pace_bytes = dmt_chance(r, 50) ? dmt_int(r, 1, 64) : 0;
     int calls = (int)dmt_int(r, 1, 4);
     for (int i = 0; i < calls; i++) {
-        switch (p->arrays > SIM_ARRAYS - 4 ? 5 : dmt_int(r, 0, 11)) {
+        switch (p->arrays > SIM_ARRAYS - 4 ? 5 : dmt_int(r, 0, 13)) {
         case 0:
         case 1:
             product_random(p, r);
@@ -300,6 +337,10 @@ static inline void program_random(sim_program *p, dmt_random *r)
         case 10:
         case 11:
             scan_random(p, r);
+            break;
+        case 12:
+        case 13:
+            order_random(p, r);
             break;
         case 2:
             ewise_random(p, r);

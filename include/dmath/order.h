@@ -31,6 +31,12 @@ DM_API DM_CHECKED dm_status dm_cumulative_logsumexp(dm_session *session, dm_arra
 /* Real types. NaN counts as larger than all numbers, -0 as 0. Sorting is stable: equal elements stay in their order, also
  * where it is descending, and elements keep their bits. Rows of more than 2^32 - 1 elements are DM_ERR_UNSUPPORTED. */
 
+/* A row is sorted by one worker, to which it comes whole; rows lie where x or out has them whole, or else are dealt out. If there
+ * are fewer rows than workers, and they are split and have 64 KiB or more (option sort_exchange), dm_sort and dm_argsort *block*:
+ * each worker sorts its part, some small questions find where the parts are cut (one for each byte of an element, and two), and
+ * each element moves once to where the sorted row has it, with its index for dm_argsort. Between dm_explain_begin and
+ * dm_explain_end, and in programs, they never do that. */
+
 /* out = x with each row along dim in ascending order; descending != 0: the largest first. out may be x, or else may not overlap
  * it. */
 DM_API DM_CHECKED dm_status dm_sort(dm_session *session, dm_array x, int dim, int descending, dm_array out);

@@ -43,6 +43,8 @@
     ENUM(reduce_algorithm, "auto", "auto|direct|scatter",                                                      \
          "how sums reach all holders of a result: direct, or scatter (reduce-scatter and all-gather)")         \
     BYTES(reduce_chunk, "0", 0, INT64_MAX, "minimum chunk size of the algorithm scatter; 0: chosen")           \
+    BYTES(sort_exchange, "64K", 0, INT64_MAX,                                                                  \
+          "rows of at least so many bytes that are split are sorted by all workers, if there are few rows")    \
     ENUM(gemm_compute, "f32", "f32|tf32", "computing type of f32 products on GPUs, if the call gives none")    \
     ENUM(index_algorithm, "auto", "auto|fetch|exchange",                                                       \
          "how take and put bring rows: fetch all that may be needed, or exchange those that are")              \

@@ -17,8 +17,7 @@ static bool serves(const dmi_desc *x, int dim, bool whole)
            (layout->grid[dim] == 1 || (!whole && layout->order[dim] == DMI_ORDER_CONTIGUOUS));
 }
 
-/* Are the elements of both at the same workers? Along dim the extents may differ where rows are whole. */
-static bool same_places(const dmi_desc *x, const dmi_desc *y, int dim)
+bool dmi_same_places(const dmi_desc *x, const dmi_desc *y, int dim)
 {
     const dmi_layout *a = x->layout, *b = y->layout;
     if (a->kind != DMI_LAYOUT_GRID || b->kind != DMI_LAYOUT_GRID || x->ndim != y->ndim ||
@@ -74,34 +73,12 @@ static dm_status move(dmi_builder *b, const dmi_value *from, const dmi_value *to
     return dmi_plan_copy(b, from->desc, from->ref, to->desc, ref, NULL, NULL, done);
 }
 
-dm_status dmi_along_begin(dmi_builder *b, const dmi_value *x, int dim, bool whole, const dmi_value *out,
-                          dmi_along *along)
+dm_status dmi_along_at(dmi_builder *b, const dmi_value *x, int dim, const dmi_desc *at, dmi_along *along)
 {
-    const dmi_desc *at_x = x->desc, *at_out = out->desc, *at = NULL;
-    bool x_serves = serves(at_x, dim, whole), out_serves = serves(at_out, dim, whole) && is_whole(at_out);
-    out_serves = out_serves && at_out->extent[dim] == at_x->extent[dim];
-    *along = (dmi_along){.dim = dim, .x = *x};
-    if (x_serves && same_places(at_x, at_out, dim)) {
-        at = at_x;
-    } else if (x_serves && is_whole(at_x) && !(out_serves && at_out->layout->group > at_x->layout->group)) {
-        at = at_x;
-    } else if (out_serves) {
-        at = at_out;
-    }
-    if (at) {
-        along->frame = *at;
-    } else {
-        dmi_layout_spec spec;
-        const dmi_layout *layout;
-        choose_layout(b->profile, at_x, dim, whole, &spec);
-        dm_status status = dmi_build_layout(b, &spec, &layout);
-        if (status != DM_OK) {
-            return status;
-        }
-        along->frame = dmi_desc_whole(at_x->dtype, layout, 0);
-    }
-    along->frame.dtype = at_x->dtype;
-    if (at == at_x) {
+    *along = (dmi_along){.dim = dim, .x = *x, .frame = *at};
+    along->frame.dtype = x->desc->dtype;
+    if (dmi_same_places(x->desc, at, dim)) {
+        along->frame = *x->desc;
         return DM_OK;
     }
     build_temporary(b, &along->frame, &along->x);
@@ -110,11 +87,35 @@ dm_status dmi_along_begin(dmi_builder *b, const dmi_value *x, int dim, bool whol
     return status;
 }
 
+dm_status dmi_along_begin(dmi_builder *b, const dmi_value *x, int dim, bool whole, const dmi_value *out,
+                          dmi_along *along)
+{
+    const dmi_desc *at_x = x->desc, *at_out = out->desc;
+    bool x_serves = serves(at_x, dim, whole), out_serves = serves(at_out, dim, whole) && is_whole(at_out);
+    out_serves = out_serves && at_out->extent[dim] == at_x->extent[dim];
+    if (x_serves && (dmi_same_places(at_x, at_out, dim) ||
+                     (is_whole(at_x) && !(out_serves && at_out->layout->group > at_x->layout->group)))) {
+        return dmi_along_at(b, x, dim, at_x, along);
+    }
+    if (out_serves) {
+        return dmi_along_at(b, x, dim, at_out, along);
+    }
+    dmi_layout_spec spec;
+    const dmi_layout *layout;
+    choose_layout(b->profile, at_x, dim, whole, &spec);
+    dm_status status = dmi_build_layout(b, &spec, &layout);
+    if (status != DM_OK) {
+        return status;
+    }
+    dmi_desc frame = dmi_desc_whole(at_x->dtype, layout, 0);
+    return dmi_along_at(b, x, dim, &frame, along);
+}
+
 dm_status dmi_along_output(dmi_builder *b, const dmi_along *along, const dmi_value *out, dm_dtype dtype,
                            dmi_along_out *o)
 {
     *o = (dmi_along_out){.out = *out, .made = *out};
-    if (out->desc->dtype == dtype && same_places(&along->frame, out->desc, along->dim)) {
+    if (out->desc->dtype == dtype && dmi_same_places(&along->frame, out->desc, along->dim)) {
         return DM_OK;
     }
     const dmi_layout *frame = along->frame.layout;

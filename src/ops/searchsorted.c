@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { RIGHT }; /* args.i */
+enum { RIGHT, PARTS, DESCENDING }; /* args.i; PARTS: see dmi_search_parts */
 
 dm_status dm_searchsorted(dm_session *session, dm_array sorted, dm_array v, int right, dm_array out)
 {
@@ -14,9 +14,21 @@ dm_status dm_searchsorted(dm_session *session, dm_array sorted, dm_array v, int 
     return dmi_call_submit(session, &call, (dm_array[]){sorted, v, out});
 }
 
+dm_status dmi_search_parts(dm_session *session, dm_array sorted, dm_array v, bool right, bool descending,
+                           dm_array out)
+{
+    dmi_call call = {.op = DMI_OP_searchsorted,
+                     .noperand = 3,
+                     .args = {.i = {[RIGHT] = right, [PARTS] = 1, [DESCENDING] = descending}}};
+    return dmi_call_submit(session, &call, (dm_array[]){sorted, v, out});
+}
+
 dm_status dmi_searchsorted_check(dmi_call *call)
 {
     const dmi_desc *sorted = &call->operand[0].desc;
+    if (call->args.i[PARTS]) {
+        return DM_OK; /* the library's own */
+    }
     if (sorted->ndim != 1) {
         return dmi_fail(DM_ERR_SHAPE, "%s: sorted has %d dims, not one", dmi_call_name(call), sorted->ndim);
     }
@@ -36,7 +48,7 @@ static int64_t bytes_of(const dmi_desc *x)
 
 typedef struct searching {
     dmi_builder *b;
-    bool right;
+    bool right, descending;
     dm_dtype type;
     dmi_value sorted, v; /* sorted: in that type */
 } searching;
@@ -49,6 +61,7 @@ static void search(const searching *s, const dmi_region *sorted, const dmi_side 
                     .type = s->type,
                     .dtype = v->dtype,
                     .right = s->right,
+                    .descending = s->descending,
                     .adds = adds,
                     .count = sorted->count,
                     .sorted_offset = sorted->count > 0 ? dmi_region_start(sorted) : 0,
@@ -119,17 +132,18 @@ static dm_status build_rows(dmi_builder *b, const dmi_desc *v, dmi_desc *desc, d
     return DM_OK;
 }
 
-/* Each worker searches for all of v in its own sorted elements; the places are the sums over the workers. */
-static dm_status search_parts(searching *s, const dmi_value *out)
+/* Each worker searches for all of v in its own sorted elements; the places are the sums over the workers. out
+ * NULL: rows has what each has found. */
+static dm_status search_parts(searching *s, const dmi_value *out, dmi_value *rows)
 {
     dmi_builder *b = s->b;
     dmi_desc everywhere, typed, desc;
-    dmi_value v, sorted, rows;
+    dmi_value v, sorted;
     bool phase = false;
     dm_status status = dmi_build_brought(b, &s->v, true, s->v.desc->dtype, &everywhere, &v, &phase);
     status =
         status == DM_OK ? dmi_build_brought(b, &s->sorted, false, s->type, &typed, &sorted, &phase) : status;
-    status = status == DM_OK ? build_rows(b, v.desc, &desc, &rows) : status;
+    status = status == DM_OK && out ? build_rows(b, v.desc, &desc, rows) : status;
     if (status != DM_OK || b->failed) {
         return status;
     }
@@ -151,12 +165,15 @@ static dm_status search_parts(searching *s, const dmi_value *out)
                 dmi_desc_region(sorted.desc, b->me, i, &part);
             }
             if (from.count > 0) {
-                search(s, &part, &side, &to, &rows, i > 0, NULL);
+                search(s, &part, &side, &to, rows, i > 0, NULL);
             }
         }
     }
+    if (!out) {
+        return DM_OK;
+    }
     dmi_build_phase(b);
-    dmi_reducing sum = {.reduced = 1, .inputs = 1, .in = &rows, .out = out, .scalar = DMI_UNSCALED};
+    dmi_reducing sum = {.reduced = 1, .inputs = 1, .in = rows, .out = out, .scalar = DMI_UNSCALED};
     return dmi_plan_reduce(b, &sum);
 }
 
@@ -165,11 +182,20 @@ dm_status dmi_searchsorted_plan(dmi_builder *b, const dmi_call *call)
     dmi_value sorted = dmi_value_operand(call, 0), v = dmi_value_operand(call, 1),
               out = dmi_value_operand(call, 2);
     dm_dtype type = dmi_dtype_carrier(dmi_dtype_promote(sorted.desc->dtype, v.desc->dtype));
-    searching s = {.b = b, .right = call->args.i[RIGHT], .type = type, .sorted = sorted, .v = v};
+    searching s = {.b = b,
+                   .right = call->args.i[RIGHT],
+                   .descending = call->args.i[DESCENDING],
+                   .type = type,
+                   .sorted = sorted,
+                   .v = v};
+    dmi_value rows;
+    if (call->args.i[PARTS]) {
+        return search_parts(&s, NULL, &out);
+    }
     const dmi_layout *layout = sorted.desc->layout;
     bool split = layout->kind != DMI_LAYOUT_GRID || layout->group > 1;
     if (split && bytes_of(sorted.desc) > bytes_of(v.desc) && v.desc->ndim < DM_MAX_DIMS) {
-        return search_parts(&s, &out);
+        return search_parts(&s, &out, &rows);
     }
     dmi_along_out o = {.out = out, .made = out};
     if (out.desc->dtype != DM_I64) {

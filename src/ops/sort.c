@@ -6,7 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { DIM, DESCENDING, VALUES, INDICES, FIRST }; /* args.i; FIRST: outputs may be shorter than rows */
+/* args.i. FIRST: outputs may be shorter than rows. PARTS: each worker sorts what it has of a row. */
+enum { DIM, DESCENDING, VALUES, INDICES, FIRST, PARTS, ARGS };
 
 static dm_status submit(dm_session *session, const char *name, dm_array x, const int32_t *args, dm_array values,
                         dm_array indices)
@@ -15,7 +16,7 @@ static dm_status submit(dm_session *session, const char *name, dm_array x, const
                              *const places[] = {"x", "indices"};
     dmi_call call = {.op = DMI_OP_sort, .name = name};
     dm_array arrays[3] = {x, values, indices};
-    memcpy(call.args.i, args, (FIRST + 1) * sizeof *args);
+    memcpy(call.args.i, args, ARGS * sizeof *args);
     call.noperand = 1 + args[VALUES] + args[INDICES];
     call.names = !args[FIRST] ? sorted : args[VALUES] ? first : places;
     if (!args[VALUES]) {
@@ -24,14 +25,33 @@ static dm_status submit(dm_session *session, const char *name, dm_array x, const
     return dmi_call_submit(session, &call, arrays);
 }
 
+static dm_status sort_rows(dm_session *session, const char *name, const dmi_sorting *sort, dm_array x,
+                           dm_array out)
+{
+    bool done;
+    dm_status status = dmi_sort_long(session, sort, x, out, &done);
+    if (status != DM_OK || done) {
+        return status;
+    }
+    return submit(session, name, x,
+                  (int32_t[ARGS]){sort->dim, sort->descending, !sort->indices, sort->indices, 0, 0}, out, out);
+}
+
 dm_status dm_sort(dm_session *session, dm_array x, int dim, int descending, dm_array out)
 {
-    return submit(session, "sort", x, (int32_t[]){dim, descending != 0, 1, 0, 0}, out, DM_NO_ARRAY);
+    return sort_rows(session, "sort", &(dmi_sorting){dim, descending != 0, false}, x, out);
 }
 
 dm_status dm_argsort(dm_session *session, dm_array x, int dim, int descending, dm_array out)
 {
-    return submit(session, "argsort", x, (int32_t[]){dim, descending != 0, 0, 1, 0}, DM_NO_ARRAY, out);
+    return sort_rows(session, "argsort", &(dmi_sorting){dim, descending != 0, true}, x, out);
+}
+
+dm_status dmi_sort_parts(dm_session *session, const dmi_sorting *sort, dm_array x, dm_array values,
+                         dm_array indices)
+{
+    return submit(session, "sort", x, (int32_t[ARGS]){sort->dim, sort->descending, 1, indices.id != 0, 0, 1},
+                  values, indices);
 }
 
 dm_status dm_topk(dm_session *session, dm_array x, int dim, int largest, dm_array values, dm_array indices)
@@ -119,7 +139,8 @@ static void sort_here(dmi_builder *b, const dmi_call *call, const dmi_along *alo
                   .descending = call->args.i[DESCENDING],
                   .values = values != NULL,
                   .indices = indices != NULL,
-                  .most = out->desc->extent[along->dim],
+                  .most = call->args.i[PARTS] ? region.dim[along->dim].count : out->desc->extent[along->dim],
+                  .first = dmi_dimset_index(&region.dim[along->dim], 0),
                   .offset = dmi_region_start(&region)};
     for (int d = 0; d < k.ndim; d++) {
         k.extent[d] = region.dim[d].count;
@@ -152,7 +173,8 @@ dm_status dmi_sort_plan(dmi_builder *b, const dmi_call *call)
     int count = call->noperand - 1, values = call->args.i[VALUES];
     dmi_value x = dmi_value_operand(call, 0),
               out[2] = {dmi_value_operand(call, 1), dmi_value_operand(call, count)};
-    dm_status status = dmi_along_begin(b, &x, call->args.i[DIM], true, &out[0], &along);
+    dm_status status = call->args.i[PARTS] ? dmi_along_at(b, &x, call->args.i[DIM], out[0].desc, &along)
+                                           : dmi_along_begin(b, &x, call->args.i[DIM], true, &out[0], &along);
     for (int i = 0; i < count && status == DM_OK && !b->failed; i++) {
         outs[i] = &made[i];
         status = dmi_along_output(b, &along, &out[i], i == 0 && values ? x.desc->dtype : DM_I64, outs[i]);

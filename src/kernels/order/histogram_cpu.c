@@ -30,8 +30,9 @@ static void places_in_range(const dmi_histogram *d, const double *x, int64_t n, 
 static void places_by_edges(const dmi_histogram *d, const void *edges, const void *x, int64_t n, int64_t *place)
 {
     int64_t bytes = dmi_dtype_bytes(d->type), left[DMI_CHUNK];
-    dmi_search_row(d->type, edges, d->bins + 1, true, x, n, place);
-    dmi_search_row(d->type, dmi_at(edges, d->bins * bytes), 1, false, x, n, left); /* 1: beyond the last edge */
+    dmi_search_row(d->type, edges, d->bins + 1, true, false, x, n, place);
+    dmi_search_row(d->type, dmi_at(edges, d->bins * bytes), 1, false, false, x, n,
+                   left); /* 1: beyond the last edge */
     for (int64_t i = 0; i < n; i++) {
         int64_t k = place[i] - 1;
         place[i] = left[i] > 0 ? NOWHERE : DMI_MIN(k, d->bins - 1);

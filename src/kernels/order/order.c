@@ -1,5 +1,42 @@
-/* Memory that kernels along one dim work in. */
+/* Keys, and the memory that sorting works in. */
 #include "kernels/order/order.h"
+
+int dmi_sort_kind(dm_dtype dtype)
+{
+    bool with_sign = dtype == DM_I8 || dtype == DM_I16 || dtype == DM_I32 || dtype == DM_I64;
+    return dmi_dtype_is_float(dtype) ? DMI_SORT_FLOAT : with_sign ? DMI_SORT_SIGNED : DMI_SORT_UNSIGNED;
+}
+
+uint64_t dmi_sort_most(dm_dtype dtype)
+{
+    switch ((int)dtype) {
+    case DM_F64:
+        return UINT64_C(0x7ff0000000000000);
+    case DM_F32:
+        return 0x7f800000;
+    case DM_F16:
+        return 0x7c00;
+    case DM_BF16:
+        return 0x7f80;
+    case DM_F8E4M3:
+        return 0x7e;
+    default:
+        return 0x7c;
+    }
+}
+
+uint64_t dmi_sort_element(dm_dtype dtype, bool descending, uint64_t key)
+{
+    int bits = 8 * (int)dmi_dtype_bytes(dtype), kind = dmi_sort_kind(dtype);
+    uint64_t top = UINT64_C(1) << (bits - 1), all = top | (top - 1);
+    uint64_t k = descending ? ~key & all : key;
+    if (kind != DMI_SORT_FLOAT) {
+        return kind == DMI_SORT_SIGNED ? k ^ top : k;
+    }
+    uint64_t least = top - dmi_sort_most(dtype);
+    k = k < least ? least : k;
+    return k & top ? k ^ top : top | (top - k);
+}
 
 static int64_t rounded(int64_t bytes)
 {

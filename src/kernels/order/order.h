@@ -42,15 +42,22 @@ static inline bool dmi_sort_selects(const dmi_sort *s)
            dmi_dtype_bytes(s->dtype) > 1;
 }
 int64_t dmi_sort_scratch(const dmi_sort *s, bool gpu);
+enum { DMI_SORT_UNSIGNED, DMI_SORT_SIGNED, DMI_SORT_FLOAT };
+int dmi_sort_kind(dm_dtype dtype);
+/* Of floats: the bits of the largest that is a number. */
+uint64_t dmi_sort_most(dm_dtype dtype);
+/* The element whose place among all elements of the type is `key`, by its bits; there are 2^bits of them.
+ * Beyond the numbers of a float it is NaN on one side, and -Inf on the other. */
+uint64_t dmi_sort_element(dm_dtype dtype, bool descending, uint64_t key);
 
 /* out = how many of `count` sorted elements come before each of v (right: not behind it). NaN comes last.
  * References: sorted (dense), v, out (i64). */
 typedef struct dmi_search {
     int ndim;
-    dm_dtype type; /* a carrier: of the sorted elements; v is converted to it */
-    dm_dtype dtype; /* of v */
-    bool right;
-    bool adds; /* to what out has */
+    dm_dtype type;          /* a carrier: of the sorted elements; v is converted to it */
+    dm_dtype dtype;         /* of v */
+    bool right, descending; /* descending: they are sorted so, and NaN comes first */
+    bool adds;              /* to what out has */
     int64_t count, sorted_offset;
     int64_t extent[DM_MAX_DIMS], stride[DM_MAX_DIMS], offset;
     int64_t out_stride[DM_MAX_DIMS], out_offset;

@@ -6,11 +6,14 @@
 
 #include <assert.h>
 
-/* Halves the range without branches: the steps of one search do not depend on the elements. NaN comes last:
+/* place[i] of descending elements: as of ascending ones with the comparisons turned round.
+ * Halves the range without branches: the steps of one search do not depend on the elements. NaN comes last:
  * BEFORE(a, b). */
-#define BEFORE(a, b) ((a) < (b) || ((b) != (b) && (a) == (a)))
+#define LESS(a, b) ((a) < (b) || ((b) != (b) && (a) == (a)))
+#define BEFORE(a, b) (descending ? LESS(b, a) : LESS(a, b))
 #define SEARCH(name, type)                                                                                     \
-    static void name(const type *sorted, int64_t count, bool right, const type *x, int64_t n, int64_t *place)  \
+    static void name(const type *sorted, int64_t count, bool right, bool descending, const type *x, int64_t n, \
+                     int64_t *place)                                                                           \
     {                                                                                                          \
         for (int64_t i = 0; i < n; i++) {                                                                      \
             const type v = x[i];                                                                               \
@@ -36,27 +39,27 @@ SEARCH(search_u64, uint64_t)
 SEARCH(search_f32, float)
 SEARCH(search_f64, double)
 
-void dmi_search_row(dm_dtype type, const void *sorted, int64_t count, bool right, const void *x, int64_t n,
-                    int64_t *place)
+void dmi_search_row(dm_dtype type, const void *sorted, int64_t count, bool right, bool descending,
+                    const void *x, int64_t n, int64_t *place)
 {
     switch ((int)type) {
     case DM_BOOL:
-        search_bool(sorted, count, right, x, n, place);
+        search_bool(sorted, count, right, descending, x, n, place);
         break;
     case DM_I32:
-        search_i32(sorted, count, right, x, n, place);
+        search_i32(sorted, count, right, descending, x, n, place);
         break;
     case DM_I64:
-        search_i64(sorted, count, right, x, n, place);
+        search_i64(sorted, count, right, descending, x, n, place);
         break;
     case DM_U64:
-        search_u64(sorted, count, right, x, n, place);
+        search_u64(sorted, count, right, descending, x, n, place);
         break;
     case DM_F32:
-        search_f32(sorted, count, right, x, n, place);
+        search_f32(sorted, count, right, descending, x, n, place);
         break;
     case DM_F64:
-        search_f64(sorted, count, right, x, n, place);
+        search_f64(sorted, count, right, descending, x, n, place);
         break;
     default:
         assert(!"not a carrier of real numbers");
@@ -86,7 +89,7 @@ dm_status dmi_search_cpu(const dmi_kernel_call *call)
             dmi_chunk buffer;
             int64_t m = DMI_MIN(DMI_CHUNK, n - i), place[DMI_CHUNK];
             const void *v = dmi_at(call->at[1], (at[V] + i * s) * dmi_dtype_bytes(d->dtype));
-            dmi_search_row(d->type, sorted, d->count, d->right,
+            dmi_search_row(d->type, sorted, d->count, d->right, d->descending,
                            dmi_row_load(d->dtype, v, s, d->type, &buffer, m), m, place);
             for (int64_t k = 0; k < m; k++) {
                 int64_t *to = &out[at[OUT] + (i + k) * t];

@@ -6,7 +6,7 @@
 
 /* place[i] = how many of the sorted elements come before x[i] (right: not behind it); all dense, of a carrier
  * other than c64 and c128. */
-void dmi_search_row(dm_dtype type, const void *sorted, int64_t count, bool right, const void *x, int64_t n,
-                    int64_t *place);
+void dmi_search_row(dm_dtype type, const void *sorted, int64_t count, bool right, bool descending,
+                    const void *x, int64_t n, int64_t *place);
 
 #endif

@@ -6,7 +6,6 @@
 #include <string.h>
 
 enum { FEW = 40 }; /* so many are sorted by insertion */
-enum { KIND_UNSIGNED, KIND_SIGNED, KIND_FLOAT };
 
 /* Keys, and the places of their elements in the row (or NULL); beside each, room for as many. */
 typedef struct keys {
@@ -58,24 +57,6 @@ static void swap_buffers(keys *b)
 #define BITS 64
 #include "kernels/order/sort_loops_cpu.h"
 
-static uint64_t most_bits(dm_dtype dtype)
-{
-    switch ((int)dtype) {
-    case DM_F64:
-        return UINT64_C(0x7ff0000000000000);
-    case DM_F32:
-        return 0x7f800000;
-    case DM_F16:
-        return 0x7c00;
-    case DM_BF16:
-        return 0x7f80;
-    case DM_F8E4M3:
-        return 0x7e;
-    default:
-        return 0x7c;
-    }
-}
-
 typedef struct sort_row {
     void (*sort)(sort_job *job, const void *x, int64_t stride, bool *odd);
     void (*decode)(const sort_job *job, bool odd, const void *x, int64_t stride, void *to);
@@ -103,11 +84,8 @@ static void begin(sort_job *job, const dmi_sort *d, void *scratch)
     char *room = scratch;
     int64_t n = d->extent[d->dim], bytes = dmi_dtype_bytes(d->dtype);
     *job = (sort_job){.d = d, .descending = d->descending, .n = n};
-    job->kind = dmi_dtype_is_float(d->dtype) ? KIND_FLOAT
-                : d->dtype == DM_I8 || d->dtype == DM_I16 || d->dtype == DM_I32 || d->dtype == DM_I64
-                    ? KIND_SIGNED
-                    : KIND_UNSIGNED;
-    job->most_bits = job->kind == KIND_FLOAT ? most_bits(d->dtype) : 0;
+    job->kind = dmi_sort_kind(d->dtype);
+    job->most_bits = job->kind == DMI_SORT_FLOAT ? dmi_sort_most(d->dtype) : 0;
     for (int i = 0; i < 2; i++) {
         job->keys.key[i] = take(&room, n * bytes);
     }

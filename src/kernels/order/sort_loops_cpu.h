@@ -149,8 +149,8 @@ static void NAME(encode)(const sort_job *job, const void *x, int64_t stride, boo
     const KEY top = (KEY)((KEY)1 << (BITS - 1)), flip = job->descending ? (KEY) ~(KEY)0 : 0;
     KEY strange = 0;
     *odd = false;
-    if (job->kind != KIND_FLOAT) {
-        KEY sign = job->kind == KIND_SIGNED ? top : 0;
+    if (job->kind != DMI_SORT_FLOAT) {
+        KEY sign = job->kind == DMI_SORT_SIGNED ? top : 0;
         for (int64_t i = 0; i < n; i++) {
             key[i] = (KEY)(from[i * stride] ^ sign ^ flip);
         }
@@ -191,9 +191,9 @@ static void NAME(decode)(const sort_job *job, bool odd, const void *x, int64_t s
     const RAW *from = x;
     RAW *out = to;
     const KEY top = (KEY)((KEY)1 << (BITS - 1)), flip = job->descending ? (KEY) ~(KEY)0 : 0;
-    const KEY sign = job->kind == KIND_SIGNED ? top : 0;
+    const KEY sign = job->kind == DMI_SORT_SIGNED ? top : 0;
     int64_t n = job->n;
-    if (job->kind != KIND_FLOAT) {
+    if (job->kind != DMI_SORT_FLOAT) {
         for (int64_t i = 0; i < n; i++) {
             out[i] = (KEY)(key[i] ^ flip ^ sign);
         }

@@ -1,0 +1,103 @@
+/* The last step of a sort by all workers: elements go to the worker in whose shard of out they belong, and are
+ * merged there */
+#include "ops/common_order.h"
+#include "plan/exchange.h"
+
+enum { DIM, DESCENDING }; /* args.i; the tail: the table of rows */
+
+dm_status dmi_merge(dm_session *session, bool descending, int dim, const int64_t *rows, int workers, dm_array x,
+                    dm_array indices, dm_array out)
+{
+    int64_t bytes = (int64_t)workers * workers * (int64_t)sizeof *rows;
+    dmi_call call = {.op = DMI_OP_merge,
+                     .args = {.i = {[DIM] = dim, [DESCENDING] = descending}},
+                     .tail = rows,
+                     .tail_bytes = bytes,
+                     .tail_key = bytes};
+    dm_array arrays[3] = {x, indices, out};
+    call.noperand = indices.id ? 3 : 2;
+    if (!indices.id) {
+        arrays[1] = out;
+    }
+    return dmi_call_submit(session, &call, arrays);
+}
+
+dm_status dmi_merge_check(dmi_call *call) /* the library's own: what it is given fits */
+{
+    call->operand[call->noperand - 1].mode = DMI_WRITE;
+    return DM_OK;
+}
+
+/* The rows of operand number `which` that belong to this worker. Returns the workspace where they come. */
+static int exchange(dmi_builder *b, const dmi_call *call, int which, dmi_mark done)
+{
+    dmi_value x = dmi_value_operand(call, which);
+    dmi_exchange e = {.rows = call->tail, .row_bytes = dmi_dtype_bytes(x.desc->dtype), .from = x.ref};
+    int workers = b->profile->workers, work = 0;
+    if (b->me < workers) {
+        dmi_region region;
+        dmi_desc_region(x.desc, b->me, 0, &region);
+        e.from.offset = region.count > 0 ? dmi_region_start(&region) * e.row_bytes : 0;
+        work = dmi_build_work(b, dmi_exchange_taken(&e, workers, b->me) * e.row_bytes);
+    }
+    e.to = dmi_ref_work(work, DMI_WRITE);
+    dmi_plan_exchange(b, &e, NULL, NULL, done);
+    return work;
+}
+
+/* Where the rows of each worker begin among those that came. */
+static const int64_t *runs_of(dmi_builder *b, const int64_t *rows, int *count)
+{
+    int workers = b->profile->workers;
+    int64_t at = 0, *run = dmi_build_alloc(b, ((size_t)workers + 1) * sizeof *run);
+    *count = 0;
+    for (int w = 0; w < workers && run; w++) {
+        int64_t n = rows[(int64_t)w * workers + b->me];
+        if (n > 0) {
+            run[(*count)++] = at;
+            at += n;
+        }
+    }
+    if (run) {
+        run[*count] = at;
+    }
+    return run;
+}
+
+dm_status dmi_merge_plan(dmi_builder *b, const dmi_call *call)
+{
+    dmi_mark ready = {0};
+    bool indices = call->noperand == 3;
+    dmi_value x = dmi_value_operand(call, 0), out = dmi_value_operand(call, call->noperand - 1);
+    int work = exchange(b, call, 0, ready), carried = indices ? exchange(b, call, 1, ready) : 0;
+    if (b->me >= b->profile->workers || b->failed) {
+        return DM_OK;
+    }
+    dmi_sort k = {.ndim = 1,
+                  .dtype = x.desc->dtype,
+                  .descending = call->args.i[DESCENDING],
+                  .values = !indices,
+                  .indices = indices,
+                  .carried = indices,
+                  .stride = {1},
+                  .carried_stride = {1}};
+    dmi_region region;
+    dmi_desc_region(out.desc, b->me, 0, &region);
+    k.run = runs_of(b, call->tail, &k.runs);
+    if (b->failed || k.runs == 0) {
+        return DM_OK;
+    }
+    k.most = k.extent[0] = k.run[k.runs];
+    if (region.count != k.most) {
+        return dmi_fail(DM_ERR_INTERNAL, "merge: worker %d gets %lld elements, and holds %lld", b->me,
+                        (long long)k.most, (long long)region.count);
+    }
+    k.value_stride[0] = k.index_stride[0] = region.stride[call->args.i[DIM]];
+    k.value_offset = k.index_offset = dmi_region_start(&region);
+    k.scratch = dmi_sort_scratch(&k, b->profile->gpu);
+    dmi_ref refs[4] = {dmi_ref_work(work, DMI_READ), dmi_ref_work(dmi_build_work(b, k.scratch), DMI_WRITE),
+                       out.ref, dmi_ref_work(carried, DMI_READ)};
+    refs[2].mode = DMI_WRITE;
+    dmi_build_kernel(b, DMI_KERNEL_sort, &k, sizeof k, refs, indices ? 4 : 3, ready);
+    return DM_OK;
+}
