@@ -631,6 +631,7 @@ static inline dm_dtype dm_dtype_of(const uint16_t *) { return DM_F16; }
 #include <dmath/layers.h>
 #include <dmath/factors.h>
 #include <dmath/index.h>
+#include <dmath/linalg.h>
 #include <dmath/reduce.h>
 #include <dmath/program.h>
 

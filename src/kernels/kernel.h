@@ -15,6 +15,7 @@
 #include "kernels/ewise/ewise.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/index/index.h"
+#include "kernels/gemm/trsm.h"
 #include "kernels/order/order.h"
 #include "kernels/random/fill.h"
 #include "kernels/reduce/reduce.h"

@@ -15,7 +15,7 @@ static bool device_takes(const dmi_session *s, const dmi_call *call, dm_dtype dt
     }
 #ifdef DMATH_WITH_CUDA
     bool elementwise = op == DMI_OP_axpby || op == DMI_OP_add || op == DMI_OP_multiply || op == DMI_OP_scale ||
-                       op == DMI_OP_ewise || op == DMI_OP_map || (op == DMI_OP_reduce && call->tail_bytes > 0);
+                       op == DMI_OP_ewise || op == DMI_OP_map || op == DMI_OP_chain || (op == DMI_OP_reduce && call->tail_bytes > 0);
     return !s->profile.gpu || !elementwise || !dmi_dtype_is_complex(dtype);
 #else
     return true;

@@ -9,6 +9,7 @@ enum {
     DMI_DT_INT = 1 << DM_I64 | 1 << DM_I32 | 1 << DM_I16 | 1 << DM_I8 | 1 << DM_U64 | 1 << DM_U32 | 1 << DM_U16 |
                  1 << DM_U8,
     DMI_DT_COMPLEX = 1 << DM_C64 | 1 << DM_C128,
+    DMI_DT_SOLVE = 1 << DM_F64 | 1 << DM_F32 | DMI_DT_COMPLEX,
     DMI_DT_PRODUCT = DMI_DT_FLOAT | DMI_DT_COMPLEX,
     DMI_DT_REAL = DMI_DT_FLOAT | 1 << DM_F8E4M3 | 1 << DM_F8E5M2 | DMI_DT_INT | 1 << DM_BOOL,
     DMI_DT_ALL = DMI_DT_FLOAT | 1 << DM_F8E4M3 | 1 << DM_F8E5M2 | DMI_DT_INT | 1 << DM_BOOL | DMI_DT_COMPLEX

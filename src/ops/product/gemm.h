@@ -58,6 +58,8 @@ typedef struct dmi_lifted {
     dmi_layout layout[3]; /* of lifted operands; they share the arrays of the original layouts */
 } dmi_lifted;
 void dmi_lift(const dmi_call *call, dmi_lifted *out);
+/* Adds a dim of extent 1 to desc, before dim `at`. *layout receives its layout, which shares the arrays of the old one. */
+void dmi_desc_add_dim(dmi_desc *desc, int at, dmi_layout *layout);
 
 /* --- product.c */
 /* Sets what follows from the operands alone. m, n and k are those of their last two dims. */

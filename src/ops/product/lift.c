@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-/* Adds a dim of extent 1 to desc, before dim `at`. *layout receives its layout. */
-static void add_dim(dmi_desc *desc, int at, dmi_layout *layout)
+void dmi_desc_add_dim(dmi_desc *desc, int at, dmi_layout *layout)
 {
     if (desc->layout != layout) {
         *layout = *desc->layout;
@@ -33,11 +32,11 @@ void dmi_lift(const dmi_call *call, dmi_lifted *out)
     bool row = call->operand[0].desc.ndim == 1, column = call->operand[1].desc.ndim == 1;
     dmi_desc *c = &out->call.operand[2].desc;
     if (column) {
-        add_dim(&out->call.operand[1].desc, 1, &out->layout[1]);
-        add_dim(c, c->ndim, &out->layout[2]);
+        dmi_desc_add_dim(&out->call.operand[1].desc, 1, &out->layout[1]);
+        dmi_desc_add_dim(c, c->ndim, &out->layout[2]);
     }
     if (row) {
-        add_dim(&out->call.operand[0].desc, 0, &out->layout[0]);
-        add_dim(c, c->ndim - 1, &out->layout[2]);
+        dmi_desc_add_dim(&out->call.operand[0].desc, 0, &out->layout[0]);
+        dmi_desc_add_dim(c, c->ndim - 1, &out->layout[2]);
     }
 }

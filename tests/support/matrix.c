@@ -1,0 +1,175 @@
+#include "support/matrix.h"
+
+#include <math.h>
+#include <string.h>
+
+bool dmt_is_complex(dm_dtype dtype)
+{
+    return dtype == DM_C64 || dtype == DM_C128;
+}
+
+dm_dtype dmt_blas_random(dmt_case *c)
+{
+    static const dm_dtype types[] = {DM_F64, DM_F32, DM_C64, DM_C128};
+    return types[dmt_int(&c->random, 0, dmt_on_cpu() ? 3 : 1)];
+}
+
+long double dmt_blas_eps(dm_dtype dtype)
+{
+    return dtype == DM_F64 || dtype == DM_C128 ? 0x1p-52L : 0x1p-23L;
+}
+
+static dmt_number rounded(dm_dtype dtype, long double re, long double im)
+{
+    bool wide = dtype == DM_F64 || dtype == DM_C128;
+    return CMPLXL(wide ? (double)re : (float)re, !dmt_is_complex(dtype) ? 0 : wide ? (double)im : (float)im);
+}
+
+static dmt_number random_number(dmt_case *c, dm_dtype dtype)
+{
+    long double re = 2 * (long double)dmt_unit(&c->random) - 1, im = 2 * (long double)dmt_unit(&c->random) - 1;
+    return rounded(dtype, re, im);
+}
+
+dmt_matrix *dmt_matrix_make(dmt_case *c, const char *name, dm_dtype dtype, int ndim, int64_t rows, int64_t cols)
+{
+    dmt_matrix *m = dmt_alloc(&c->scratch, (int64_t)sizeof *m);
+    *m = (dmt_matrix){.name = name, .dtype = dtype, .ndim = ndim, .rows = rows, .cols = ndim == 1 ? 1 : cols};
+    m->v = dmt_alloc(&c->scratch, (rows * m->cols + 1) * (int64_t)sizeof *m->v);
+    for (int64_t i = 0; i < rows * m->cols; i++) {
+        m->v[i] = random_number(c, dtype);
+    }
+    return m;
+}
+
+static void encode(dm_dtype dtype, const dmt_number *v, int64_t count, void *to)
+{
+    for (int64_t i = 0; i < count; i++) {
+        double re = (double)creall(v[i]), im = (double)cimagl(v[i]);
+        if (dtype == DM_F64) {
+            ((double *)to)[i] = re;
+        } else if (dtype == DM_F32) {
+            ((float *)to)[i] = (float)re;
+        } else if (dtype == DM_C128) {
+            ((dm_c128 *)to)[i] = (dm_c128){re, im};
+        } else {
+            ((dm_c64 *)to)[i] = (dm_c64){(float)re, (float)im};
+        }
+    }
+}
+
+static dmt_number decode(dm_dtype dtype, const void *from, int64_t i)
+{
+    if (dtype == DM_F64 || dtype == DM_F32) {
+        return dtype == DM_F64 ? ((const double *)from)[i] : ((const float *)from)[i];
+    }
+    const dm_c128 *wide = from;
+    const dm_c64 *narrow = from;
+    return dtype == DM_C128 ? CMPLXL(wide[i].re, wide[i].im) : CMPLXL(narrow[i].re, narrow[i].im);
+}
+
+void dmt_matrix_place(dmt_case *c, dmt_matrix *m)
+{
+    bool view = dmt_chance(&c->random, 40);
+    int64_t more[2] = {view ? dmt_int(&c->random, 0, 5) : 0,
+                       view && m->ndim == 2 ? dmt_int(&c->random, 0, 5) : 0};
+    m->lo[0] = dmt_int(&c->random, 0, more[0]);
+    m->lo[1] = dmt_int(&c->random, 0, more[1]);
+    m->base_rows = m->rows + more[0];
+    m->base_cols = m->cols + more[1];
+    int64_t count = m->base_rows * m->base_cols, shape[2] = {m->base_rows, m->base_cols},
+            extent[2] = {m->rows, m->cols};
+    m->base_v = dmt_alloc(&c->scratch, (count + 1) * (int64_t)sizeof *m->base_v);
+    for (int64_t i = 0; i < count; i++) {
+        m->base_v[i] = random_number(c, m->dtype);
+    }
+    for (int64_t i = 0; i < m->rows * m->cols; i++) {
+        m->v[i] = rounded(m->dtype, creall(m->v[i]), cimagl(m->v[i]));
+    }
+    for (int64_t i = 0; i < m->rows; i++) {
+        memcpy(&m->base_v[(i + m->lo[0]) * m->base_cols + m->lo[1]], &m->v[i * m->cols],
+               (size_t)m->cols * sizeof *m->v);
+    }
+    dmt_layout layout;
+    dmt_layout_random(&layout, &c->scratch, &c->random, c->session, m->ndim, shape);
+    DMT_OK(c, dm_array_create(c->session, m->dtype, m->ndim, shape, layout.use, &m->base));
+    void *bytes = dmt_alloc(&c->scratch, (count + 1) * 16);
+    encode(m->dtype, m->base_v, count, bytes);
+    DMT_OK(c, dm_array_write(c->session, m->base, NULL, NULL, bytes, 0));
+    m->array = m->base;
+    if (view) {
+        DMT_OK(c, dm_array_view(c->session, m->base, m->lo, extent, &m->array));
+    }
+    dmt_say(c, "\n    %s: %s %dx%d%s, %s", m->name, dm_dtype_name(m->dtype), (int)m->rows, (int)m->cols,
+            view ? " (a view)" : "", layout.text);
+}
+
+void dmt_matrix_end(dmt_case *c, dmt_matrix *m)
+{
+    if (m->array.id != m->base.id) {
+        DMT_OK(c, dm_array_destroy(c->session, m->array));
+    }
+    DMT_OK(c, dm_array_destroy(c->session, m->base));
+}
+
+static dmt_number *read_base(dmt_case *c, const dmt_matrix *m)
+{
+    int64_t count = m->base_rows * m->base_cols;
+    dmt_number *got = dmt_alloc(&c->scratch, (count + 1) * (int64_t)sizeof *got);
+    void *bytes = dmt_alloc(&c->scratch, (count + 1) * 16);
+    DMT_OK(c, dm_array_read(c->session, m->base, NULL, NULL, bytes, 0));
+    for (int64_t i = 0; i < count; i++) {
+        got[i] = decode(m->dtype, bytes, i);
+    }
+    return got;
+}
+
+static bool inside(const dmt_matrix *m, int64_t i, int64_t j)
+{
+    return i >= m->lo[0] && i < m->lo[0] + m->rows && j >= m->lo[1] && j < m->lo[1] + m->cols;
+}
+
+dmt_number *dmt_matrix_read(dmt_case *c, const dmt_matrix *m)
+{
+    dmt_number *base = read_base(c, m),
+               *got = dmt_alloc(&c->scratch, (m->rows * m->cols + 1) * (int64_t)sizeof *got);
+    for (int64_t i = 0; i < m->rows; i++) {
+        memcpy(&got[i * m->cols], &base[(i + m->lo[0]) * m->base_cols + m->lo[1]],
+               (size_t)m->cols * sizeof *got);
+    }
+    return got;
+}
+
+static bool near(long double got, long double want, long double bound)
+{
+    return isnan(want) ? isnan(got) : got == want || fabsl(got - want) <= bound;
+}
+
+void dmt_matrix_check(dmt_case *c, const dmt_matrix *m, const dmt_number *want, const long double *bound)
+{
+    const dmt_number *got = read_base(c, m);
+    for (int64_t i = 0; i < m->base_rows; i++) {
+        for (int64_t j = 0; j < m->base_cols; j++) {
+            bool in = inside(m, i, j);
+            int64_t at = (i - m->lo[0]) * m->cols + j - m->lo[1];
+            dmt_number g = got[i * m->base_cols + j], w = in ? want[at] : m->base_v[i * m->base_cols + j];
+            long double b = in && bound ? bound[at] : 0;
+            if (!near(creall(g), creall(w), b) || !near(cimagl(g), cimagl(w), b)) {
+                dmt_fail(c, "%s[%d, %d]%s is %.17Lg%+.17Lgi, not %.17Lg%+.17Lgi to %Lg", m->name,
+                         (int)(i - m->lo[0]), (int)(j - m->lo[1]), in ? "" : " outside the view", creall(g),
+                         cimagl(g), creall(w), cimagl(w), b);
+            }
+        }
+    }
+}
+
+void dmt_matrix_unchanged(dmt_case *c, const dmt_matrix *m)
+{
+    dmt_matrix_check(c, m, m->v, NULL);
+}
+
+dmt_number dmt_matrix_at(const dmt_matrix *m, int trans, int64_t i, int64_t j)
+{
+    dmt_number v = trans ? m->v[j * m->cols + i] : m->v[i * m->cols + j];
+    return trans == DM_C ? conjl(v) : v;
+}

@@ -1,0 +1,40 @@
+/* Matrices and vectors of f64, f32, c64 and c128 in the memory of the test, for linear algebra, and the arrays,
+ * or views of arrays, that hold them. */
+#ifndef DMT_MATRIX_H
+#define DMT_MATRIX_H
+
+#include "support/cases.h"
+
+#include <complex.h>
+
+typedef long double complex dmt_number;
+typedef struct dmt_matrix {
+    const char *name;
+    dm_dtype dtype;
+    int ndim; /* 1: a vector of `rows` elements */
+    int64_t rows, cols;
+    dmt_number *v; /* [rows * cols] row-major: what the array holds */
+    dm_array array, base;
+    int64_t lo[2], base_rows, base_cols;
+    dmt_number *base_v;
+} dmt_matrix;
+
+bool dmt_is_complex(dm_dtype dtype);
+dm_dtype dmt_blas_random(dmt_case *c); /* one of the four */
+/* Random numbers of size 1; complex ones if the type is. */
+dmt_matrix *dmt_matrix_make(dmt_case *c, const char *name, dm_dtype dtype, int ndim, int64_t rows,
+                            int64_t cols);
+/* Makes the array from v, which it rounds to the type, in a random layout, often as a view; dmt_matrix_end
+ * destroys it. */
+void dmt_matrix_place(dmt_case *c, dmt_matrix *m);
+void dmt_matrix_end(dmt_case *c, dmt_matrix *m);
+/* The array's elements as they are now. */
+dmt_number *dmt_matrix_read(dmt_case *c, const dmt_matrix *m);
+/* Every element is within bound of want (NaN: both are), and the rest of the base as it was. */
+void dmt_matrix_check(dmt_case *c, const dmt_matrix *m, const dmt_number *want, const long double *bound);
+void dmt_matrix_unchanged(dmt_case *c, const dmt_matrix *m);
+/* Element of op(m): trans 0, 1, 2. */
+dmt_number dmt_matrix_at(const dmt_matrix *m, int trans, int64_t i, int64_t j);
+long double dmt_blas_eps(dm_dtype dtype);
+
+#endif
