@@ -33,6 +33,9 @@ typedef struct tool_layout {
     "rows, cols, split:DIM, cyclic:DIM:BLOCK, grid, grid:RxC[:BLOCK], replicated, single:WORKER, default"
 bool tool_layout_parse(const char *text, tool_layout *out);
 dm_layout tool_layout_make(const tool_layout *layout, int workers);
+/* The same for an array of so many dims beside matrices: the last dim where it lacks the one that is split, and of a grid
+ * the columns, a copy for each row of workers. */
+dm_layout tool_layout_for(const tool_layout *layout, int workers, int ndim);
 
 bool tool_int_parse(const char *text, int64_t least, int64_t most, int64_t *out); /* "12", "4K", "1M", "2G" */
 bool tool_double_parse(const char *text, double *out);

@@ -2,6 +2,7 @@
 #include "dmath.h"
 
 #include "expr/expr.h"
+#include "io/npy.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,6 +17,7 @@ typedef struct map_options {
     dm_map_arg arg[DMI_EXPR_VARIABLES];
     const char *file[DMI_EXPR_VARIABLES]; /* of arrays */
     char name[DMI_EXPR_VARIABLES][DMI_EXPR_NAME];
+    int ndim;       /* of the arrays, the most */
     dm_dtype dtype; /* 0: the expression's */
     tool_layout layout;
     bool rows;
@@ -188,11 +190,14 @@ static dm_status load_all(dm_session *s, map_options *o)
 {
     dm_status status = DM_OK;
     for (int i = 0; i < o->count && status == DM_OK; i++) {
-        if (o->arg[i].kind == DM_MAP_ARRAY) {
-            dm_layout layout = tool_layout_make(&o->layout, dm_workers(s));
-            status =
-                dm_array_load(s, o->file[i], o->layout.kind == TOOL_DEFAULT ? NULL : &layout, &o->arg[i].array);
+        dmi_npy_info file;
+        if (o->arg[i].kind != DM_MAP_ARRAY || (status = dmi_npy_read_header(o->file[i], &file)) != DM_OK) {
+            continue;
         }
+        dm_layout layout = tool_layout_for(&o->layout, dm_workers(s), file.ndim);
+        status =
+            dm_array_load(s, o->file[i], o->layout.kind == TOOL_DEFAULT ? NULL : &layout, &o->arg[i].array);
+        o->ndim = DMI_MAX(o->ndim, file.ndim);
     }
     return status == DM_OK ? dm_sync(s) : status;
 }
@@ -206,7 +211,7 @@ static bool has_layout(const map_options *o)
 /* The result in another type. */
 static dm_status convert(dm_session *s, const map_options *o, dm_array_info *info, dm_array *out)
 {
-    dm_layout layout = tool_layout_make(&o->layout, dm_workers(s));
+    dm_layout layout = tool_layout_for(&o->layout, dm_workers(s), info->ndim);
     dm_array converted;
     dm_status status =
         dm_array_create(s, o->dtype, info->ndim, info->shape, has_layout(o) ? &layout : NULL, &converted);
@@ -223,11 +228,11 @@ static dm_status run(dm_session *s, map_options *o, dm_array *made)
     dm_array out = DM_NO_ARRAY;
     dm_array_info info = {.size = sizeof info};
     tool_where where;
-    dm_layout layout = tool_layout_make(&o->layout, dm_workers(s));
     dm_status status = tool_where_of(s, &where);
     if (status != DM_OK || (status = load_all(s, o)) != DM_OK) {
         return status;
     }
+    dm_layout layout = tool_layout_for(&o->layout, dm_workers(s), o->ndim);
     int64_t begin = dmi_now_ns();
     status = dm_map_new(s, o->expression, o->count, o->arg, has_layout(o) ? &layout : NULL, &out);
     if (status == DM_OK) {

@@ -218,6 +218,28 @@ dm_layout tool_layout_make(const tool_layout *l, int workers)
     }
 }
 
+dm_layout tool_layout_for(const tool_layout *l, int workers, int ndim)
+{
+    bool splits = l->kind == TOOL_SPLIT || l->kind == TOOL_CYCLIC;
+    tool_layout own = *l;
+    if (ndim == 0 && (splits || l->kind == TOOL_GRID)) {
+        return dm_layout_default();
+    }
+    if (splits && own.dim >= ndim) {
+        own.dim = ndim - 1;
+    }
+    dm_layout out = tool_layout_make(&own, workers);
+    if (l->kind == TOOL_GRID && ndim == 1) {
+        out.replicas = out.grid[0];
+        out.grid[0] = out.grid[1];
+        out.block[0] = out.block[1];
+        out.grid[1] = 0;
+        out.block[1] = 0;
+        out.order[1] = DM_CONTIGUOUS;
+    }
+    return out;
+}
+
 /* --- the common parser
  * ---------------------------------------------------------------------------------------- */
 

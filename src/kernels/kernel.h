@@ -35,7 +35,9 @@ enum dmi_kernel_number {
 enum {
     DMI_TRAIT_RUNS = 1,  /* its descriptor begins with a dmi_copy, whose runs a GPU reads from its own memory */
     DMI_TRAIT_WAITS = 2, /* on a GPU the kernel itself waits for the EXPECTs of its plan */
-    DMI_TRAIT_HOST = 4 /* work of the host; a GPU's executor does it in pieces (exec/gpu/file.c, task.c) */
+    DMI_TRAIT_HOST = 4, /* work of the host; a GPU's executor does it in pieces (exec/gpu/file.c, task.c) */
+    DMI_TRAIT_REAL = 8, /* workers with GPUs run it on real types alone */
+    DMI_TRAIT_REAL_CUDA = 16 /* the same of its CUDA side; emulated GPUs run it on all types */
 };
 
 /* One call of a kernel. */

@@ -6,20 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* GPUs do not yet multiply complex matrices, nor compute elementwise with complex numbers. */
+/* Do kernels on GPUs take what the op's kernels are given? */
 static bool device_takes(const dmi_session *s, const dmi_call *call, dm_dtype dtype)
 {
-    int op = call->op;
-    if (op == DMI_OP_gemm && s->profile.gpu && dmi_dtype_is_complex(dtype)) {
-        return false;
-    }
 #ifdef DMATH_WITH_CUDA
-    bool elementwise = op == DMI_OP_axpby || op == DMI_OP_add || op == DMI_OP_multiply || op == DMI_OP_scale ||
-                       op == DMI_OP_ewise || op == DMI_OP_map || op == DMI_OP_chain || (op == DMI_OP_reduce && call->tail_bytes > 0);
-    return !s->profile.gpu || !elementwise || !dmi_dtype_is_complex(dtype);
+    unsigned real = DMI_TRAIT_REAL | DMI_TRAIT_REAL_CUDA;
 #else
-    return true;
+    unsigned real = DMI_TRAIT_REAL;
 #endif
+    return !s->profile.gpu || !dmi_dtype_is_complex(dtype) || !(dmi_call_traits(call) & real);
 }
 
 static dm_status resolve(dmi_session *s, dmi_call *call, const dm_array *arrays)

@@ -98,24 +98,15 @@ static dm_status check_target(const request *q, const dmi_handle *out)
 /* The shape that the arrays broadcast to. */
 static dm_status joined_shape(const request *q, int *ndim, int64_t *shape)
 {
-    *ndim = 0;
+    const dmi_desc *x[DMI_MAP_INPUTS];
     for (int i = 0; i < q->arrays; i++) {
-        *ndim = DMI_MAX(*ndim, q->handle[i]->desc.ndim);
+        x[i] = &q->handle[i]->desc;
     }
-    for (int d = 0; d < *ndim; d++) {
-        shape[d] = 1;
-    }
-    for (int i = 0; i < q->arrays; i++) {
-        const dmi_desc *x = &q->handle[i]->desc;
-        for (int d = 0; d < x->ndim; d++) {
-            int64_t *to = &shape[d + *ndim - x->ndim];
-            if (*to != x->extent[d] && *to != 1 && x->extent[d] != 1) {
-                char text[192];
-                return dmi_fail(DM_ERR_SHAPE, "map: %s is %s, which does not broadcast with the other arrays",
-                                q->name[i], dmi_shape_text(x, text));
-            }
-            *to = *to == 1 ? x->extent[d] : *to;
-        }
+    int misfit = dmi_desc_broadcast(q->arrays, x, ndim, shape);
+    if (misfit >= 0) {
+        char text[192];
+        return dmi_fail(DM_ERR_SHAPE, "map: %s is %s, which does not broadcast with the other arrays", q->name[misfit],
+                        dmi_shape_text(x[misfit], text));
     }
     return DM_OK;
 }

@@ -22,7 +22,10 @@ typedef struct dmi_operand_rule {
     bool replica;    /* it receives a cached replica of the moving operand */
 } dmi_operand_rule;
 
-enum dmi_op_attribute { DMI_LIMITED = 1, DMI_FORCIBLE = 2, DMI_ALONE = 4 }; /* see ops.def */
+/* See ops.def. */
+enum dmi_op_attribute { DMI_LIMITED = 1, DMI_FORCIBLE = 2, DMI_ALONE = 4, DMI_EXPRESSION = 8 };
+enum { DMI_TAKER = 8 }; /* the bits from here on: a kernel's number + 1, or 0 */
+#define DMI_TAKEN_BY(kernel) ((unsigned)(DMI_KERNEL_##kernel + 1) << DMI_TAKER)
 
 /* check: shapes, overlap and arguments beyond what the rules say; runs on the master; may lower an operand's mode
  *        (beta == 0 makes y write-only). DM_OK or a status with a text.
@@ -52,6 +55,8 @@ enum dmi_op {
 extern const dmi_opdef dmi_ops[DMI_OPS];
 /* Plans `call` for worker `me`. On failure: the op's status and text. */
 DM_CHECKED dm_status dmi_plan_make(const dmi_call *call, const dmi_profile *profile, int me, dmi_plan **out);
+/* The traits of the kernels that take the call's operands. */
+unsigned dmi_call_traits(const dmi_call *call);
 /* The name of operand i in messages: the call's if known, as on the master. An op that takes only some of its
  * operands has its output last: ewise. */
 const char *dmi_operand_name(const dmi_call *call, int i);

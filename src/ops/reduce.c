@@ -57,22 +57,20 @@ dm_status dm_norm(dm_session *session, dm_array x, double order, const int *dims
 }
 
 /* The shape that the inputs broadcast to. */
-static void join_shapes(const dmi_call *call, dmi_desc *shape)
+static dm_status join_shapes(const dmi_call *call, dmi_desc *shape)
 {
+    const dmi_desc *x[DMI_MAX_OPERANDS];
+    for (int i = 0; i < call->noperand - 1; i++) {
+        x[i] = &call->operand[i].desc;
+    }
     *shape = (dmi_desc){0};
-    for (int i = 0; i < call->noperand - 1; i++) {
-        shape->ndim = DMI_MAX(shape->ndim, call->operand[i].desc.ndim);
+    int misfit = dmi_desc_broadcast(call->noperand - 1, x, &shape->ndim, shape->extent);
+    if (misfit >= 0) {
+        char text[192];
+        return dmi_fail(DM_ERR_SHAPE, "%s: %s is %s, which does not broadcast with the other operands", dmi_call_name(call),
+                        dmi_operand_name(call, misfit), dmi_shape_text(x[misfit], text));
     }
-    for (int d = 0; d < shape->ndim; d++) {
-        shape->extent[d] = 1;
-    }
-    for (int i = 0; i < call->noperand - 1; i++) {
-        const dmi_desc *x = &call->operand[i].desc;
-        for (int d = 0; d < x->ndim; d++) {
-            int64_t *extent = &shape->extent[d + shape->ndim - x->ndim];
-            *extent = *extent == 1 ? x->extent[d] : *extent;
-        }
-    }
+    return DM_OK;
 }
 
 /* How many elements each result has. */
@@ -106,9 +104,9 @@ dm_status dmi_reduce_check(dmi_call *call)
 {
     int out = call->noperand - 1, row = call->args.i[DMI_REDUCE_ROW];
     dmi_desc x;
-    join_shapes(call, &x);
+    dm_status status = join_shapes(call, &x);
     call->operand[out].mode = DMI_WRITE;
-    dm_status status = dmi_check_reduced(call, &x, out);
+    status = status == DM_OK ? dmi_check_reduced(call, &x, out) : status;
     for (int i = 0; i < out && status == DM_OK; i++) {
         call->operand[i].mode = DMI_READ;
         status = dmi_check_overlap(call, i, out, false);

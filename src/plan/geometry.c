@@ -11,6 +11,27 @@ dmi_desc dmi_desc_whole(dm_dtype dtype, const dmi_layout *layout, uint32_t layou
     return desc;
 }
 
+int dmi_desc_broadcast(int count, const dmi_desc *const *x, int *ndim, int64_t extent[DM_MAX_DIMS])
+{
+    int misfit = -1;
+    *ndim = 0;
+    for (int i = 0; i < count; i++) {
+        *ndim = DMI_MAX(*ndim, x[i]->ndim);
+    }
+    for (int d = 0; d < *ndim; d++) {
+        extent[d] = 1;
+    }
+    for (int i = 0; i < count; i++) {
+        for (int d = 0; d < x[i]->ndim; d++) {
+            int64_t own = x[i]->extent[d], *to = &extent[d + *ndim - x[i]->ndim];
+            bool fits = own == *to || own == 1 || *to == 1;
+            misfit = fits || misfit >= 0 ? misfit : i;
+            *to = *to == 1 ? own : *to;
+        }
+    }
+    return misfit;
+}
+
 void dmi_desc_like(const dmi_desc *desc, dmi_layout_spec *out)
 {
     const dmi_layout *layout = desc->layout;

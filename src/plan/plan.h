@@ -274,6 +274,8 @@ void dmi_late_make(dmi_builder *b, dmi_late *late, dmi_mark done);
 
 /* --- geometry.c ---------------------------------------------------------------------------------------------- */
 dmi_desc dmi_desc_whole(dm_dtype dtype, const dmi_layout *layout, uint32_t layout_id);
+/* The shape that arrays broadcast to, as in NumPy. Returns the number of the first array that does not fit; -1: all do. */
+int dmi_desc_broadcast(int count, const dmi_desc *const *x, int *ndim, int64_t extent[DM_MAX_DIMS]);
 /* The layout of a rectangle of an array, as an array of its own: dealt out as the whole array is. */
 void dmi_desc_like(const dmi_desc *desc, dmi_layout_spec *out);
 /* "f64 40x30 on 2x1": type, shape and layout in words. */

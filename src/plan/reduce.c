@@ -112,19 +112,13 @@ static dmi_load load_of(const dmi_partials *s, const elements *e)
 
 dm_status dmi_build_frame(dmi_builder *b, int inputs, const dmi_value *in, dm_dtype dtype, dmi_desc *frame, bool *own)
 {
-    int ndim = 0;
+    int ndim;
     int64_t extent[DM_MAX_DIMS];
+    const dmi_desc *x_of[DMI_MAP_INPUTS] = {NULL};
     for (int i = 0; i < inputs; i++) {
-        ndim = DMI_MAX(ndim, in[i].desc->ndim);
+        x_of[i] = in[i].desc;
     }
-    for (int d = 0; d < ndim; d++) {
-        extent[d] = 1;
-        for (int i = 0; i < inputs; i++) {
-            const dmi_desc *x = in[i].desc;
-            int xd = d - (ndim - x->ndim);
-            extent[d] = xd >= 0 && x->extent[xd] != 1 ? x->extent[xd] : extent[d];
-        }
-    }
+    (void)dmi_desc_broadcast(inputs, x_of, &ndim, extent); /* that they fit is checked on the master */
     *own = true;
     for (int i = 0; i < inputs; i++) {
         const dmi_desc *x = in[i].desc;

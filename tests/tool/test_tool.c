@@ -237,9 +237,13 @@ static void test_map(void **state)
     double got[ROWS * COLS];
     dm_session *s = open_session();
     const int64_t shape[] = {COLS};
-    dm_array x, y, z;
+    dm_array x, y, z, one;
     OK(dm_matrix(s, DM_F64, ROWS, COLS, &x));
     OK(dm_array_create(s, DM_F32, 1, shape, NULL, &y));
+    OK(dm_array_create(s, DM_F32, 0, NULL, NULL, &one));
+    OK(dm_fill(s, one, 1));
+    OK(dm_array_save(s, one, "one.npy"));
+    OK(dm_array_destroy(s, one));
     OK(dm_fill_arange(s, x, -20, 0.5));
     OK(dm_fill_arange(s, y, 0, 1));
     OK(dm_array_save(s, x, "x.npy"));
@@ -248,10 +252,9 @@ static void test_map(void **state)
     OK(dm_array_destroy(s, y));
     for (int l = 0; l < LAYOUTS; l++) {
         char arguments[256];
-        bool vectors = l != 2 && l != 6; /* layouts that a vector may have */
         snprintf(arguments, sizeof arguments,
-                 "map 'where(x > 0, a * x + %s, n)' a=2.5 x=x.npy n=3 %s -o z.npy -w 4 --layout %s %s",
-                 vectors ? "y" : "1", vectors ? "y=y.npy" : "", layout_names[l], l == 1 ? "--dtype f32" : "");
+                 "map 'where(x > 0, a * x + y, n * one)' a=2.5 x=x.npy n=3 y=y.npy one=one.npy -o z.npy -w 4 --layout %s %s",
+                 layout_names[l], l == 1 ? "--dtype f32" : "");
         if (run_tool(arguments, out) != 0 || !strstr(out, l == 1 ? "f32" : "f64")) {
             fail_msg("dmath %s:\n%s", arguments, out);
         }
@@ -261,7 +264,7 @@ static void test_map(void **state)
         OK(dm_array_read(s, z, NULL, NULL, got, 0));
         for (int i = 0; i < ROWS * COLS; i++) {
             double v = -20 + 0.5 * i;
-            assert_true(got[i] == (v > 0 ? 2.5 * v + (vectors ? i % COLS : 1) : 3));
+            assert_true(got[i] == (v > 0 ? 2.5 * v + i % COLS : 3));
         }
         OK(dm_array_destroy(s, x));
         OK(dm_array_destroy(s, z));
