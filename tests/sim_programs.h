@@ -25,6 +25,7 @@ typedef struct sim_program {
     dmi_operand array[SIM_ARRAYS]; /* arrays and views; mode unset */
     int arrays, layouts;
     dmi_call call[SIM_CALLS];
+    dmi_map_program tail[SIM_CALLS]; /* of calls with an expression */
     int calls;
     char text[1024]; /* the calls, for messages */
 } sim_program;
@@ -90,10 +91,16 @@ typedef struct sim_args {
     int32_t i[DMI_ARG_INTS];
 } sim_args;
 
-static inline bool sim_call(sim_program *p, int op, const sim_args *args, int count, const int *arrays)
+static inline bool sim_call_with(sim_program *p, int op, const sim_args *args, int count, const int *arrays,
+                                 const dmi_map_program *tail)
 {
     dmi_call *call = &p->call[p->calls];
     *call = (dmi_call){.op = op, .noperand = count};
+    if (tail) {
+        p->tail[p->calls] = *tail;
+        call->tail = &p->tail[p->calls];
+        call->tail_bytes = call->tail_key = (int64_t)dmi_map_program_bytes(tail);
+    }
     memcpy(call->args.i, args->i, sizeof args->i);
     dmi_call_factors(call, args->s[0], args->s[1]);
     for (int i = 0; i < count; i++) {
@@ -112,6 +119,11 @@ static inline bool sim_call(sim_program *p, int op, const sim_args *args, int co
              count > 1 ? arrays[1] : -1, count > 2 ? arrays[2] : -1);
     p->calls++;
     return true;
+}
+
+static inline bool sim_call(sim_program *p, int op, const sim_args *args, int count, const int *arrays)
+{
+    return sim_call_with(p, op, args, count, arrays, NULL);
 }
 
 static inline bool sim_gemm(sim_program *p, int trans_a, int trans_b, double beta, int a, int b, int c)

@@ -2,6 +2,9 @@
 #ifndef DMT_SIM_RANDOM_H
 #define DMT_SIM_RANDOM_H
 
+#include "kernels/random/fill.h"
+#include "ops/by.h"
+#include "ops/reduce.h"
 #include "sim_programs.h"
 
 /* A layout of any kind for this shape. */
@@ -273,6 +276,76 @@ static inline void order_random(sim_program *p, dmt_random *r)
     }
 }
 
+/* Expressions: of arrays and random numbers, which are filled in a phase of their own; elementwise or reduced,
+ * and where no array has the full shape written to a temporary first. */
+static inline void expression_random(sim_program *p, dmt_random *r)
+{
+    static const char *const texts[2][2] = {{"x", "x * y"}, {"x + y", "x * y + z"}};
+    int64_t shape[DM_MAX_DIMS], kept[DM_MAX_DIMS];
+    int ndim = (int)dmt_int(r, 0, 3), inputs = (int)dmt_int(r, 1, 2), n = 0, id[3];
+    bool drawn = dmt_chance(r, 50), reduces = dmt_chance(r, 60);
+    dm_dtype type[3], made = DM_F64;
+    dmi_map_program program;
+    dmi_call randoms = {.op = DMI_OP_map};
+    sim_args args = {.s = {1, 2}};
+    shape_random(r, ndim, shape);
+    for (int i = 0; i < inputs; i++) {
+        id[i] = broadcast_random(p, r, ndim, shape);
+        type[i] = p->array[id[i]].desc.dtype;
+    }
+    if (drawn) {
+        dmi_call_filled(&randoms, dmt_chance(r, 50) ? DMI_FILL_NORMAL : DMI_FILL_UNIFORM, 2, DM_F64);
+        memcpy(args.i, randoms.args.i, sizeof args.i);
+        type[inputs] = DM_F64;
+    }
+    if (reduces) { /* over what the inputs broadcast to */
+        const dmi_desc *x[2] = {&p->array[id[0]].desc, &p->array[id[inputs - 1]].desc};
+        (void)dmi_desc_broadcast(2, x, &ndim, shape);
+        args.i[0] = (int)dmt_int(r, 0, (1 << ndim) - 1);
+        args.i[DMI_REDUCE_ROW] = (int)dmt_int(r, 0, DMI_REDUCTIONS - 1);
+        args.i[DMI_REDUCE_MADE] = made;
+    }
+    for (int d = 0; d < ndim; d++) {
+        if (!reduces || !(args.i[0] >> d & 1)) {
+            kept[n++] = shape[d];
+        }
+    }
+    id[inputs] = sim_array_random(p, r, dtype_random(r, false), n, kept);
+    const char *text = texts[drawn][inputs - 1];
+    char wide[32];
+    snprintf(wide, sizeof wide, "f64(%s)", text);
+    dm_dtype stored = reduces ? made : p->array[id[inputs]].desc.dtype;
+    assert_int_equal(dmi_program_of(wide, inputs + drawn, type, stored, &program), DM_OK);
+    (void)sim_call_with(p, reduces ? DMI_OP_reduce : DMI_OP_map, &args, inputs + 1, id, &program);
+}
+
+/* Sums and products with factors that are elements of arrays: two phases. */
+static inline void factors_random(sim_program *p, dmt_random *r)
+{
+    int64_t m = dmt_int(r, 1, 20), n = dmt_int(r, 1, 20), k = dmt_int(r, 1, 20);
+    bool reads = dmt_chance(r, 50), product = dmt_chance(r, 50);
+    dm_dtype to = dtype_random(r, true), type[3] = {DM_F64, to, DM_F32};
+    dmi_map_program program;
+    int element = sim_array_random(p, r, DM_F32, 2, (int64_t[]){1, 1});
+    int64_t extent[2] = {product ? m : n, n}, room[2], lo[2];
+    for (int d = 0; d < 2; d++) {
+        lo[d] = dmt_chance(r, 50) ? 0 : dmt_int(r, 0, 3);
+        room[d] = lo[d] + extent[d] + (dmt_chance(r, 50) ? 0 : dmt_int(r, 0, 5));
+    }
+    int out = sim_view(p, sim_array_random(p, r, to, product ? 2 : 1, room), lo, extent);
+    int a = sim_array_random(p, r, DM_F64, 2, (int64_t[]){m, product ? k : n});
+    type[1] = reads ? to : DM_F32;
+    assert_int_equal(dmi_program_of(reads ? "x * z + y" : "x * y", reads ? 3 : 2, type, to, &program), DM_OK);
+    if (!product) {
+        sim_args args = {.i = {1, !reads}};
+        (void)sim_call_with(p, DMI_OP_sum_by, &args, 3, (int[]){a, out, element}, &program);
+        return;
+    }
+    int b = sim_array_random(p, r, dtype_random(r, true), 2, (int64_t[]){k, n});
+    sim_args args = {.i = {0, 0, !reads, 0}};
+    (void)sim_call_with(p, DMI_OP_gemm_by, &args, 4, (int[]){a, b, out, element}, &program);
+}
+
 /* Every worker's own addends, summed into copies: the gradients of workers. */
 static inline void gradients_random(sim_program *p, dmt_random *r)
 {
@@ -325,7 +398,7 @@ static inline void program_random(sim_program *p, dmt_random *r)
     p->profile.pace_bytes = dmt_chance(r, 50) ? dmt_int(r, 1, 64) : 0;
     int calls = (int)dmt_int(r, 1, 4);
     for (int i = 0; i < calls; i++) {
-        switch (p->arrays > SIM_ARRAYS - 4 ? 5 : dmt_int(r, 0, 13)) {
+        switch (p->arrays > SIM_ARRAYS - 5 ? 5 : dmt_int(r, 0, 17)) {
         case 0:
         case 1:
             product_random(p, r);
@@ -344,6 +417,13 @@ static inline void program_random(sim_program *p, dmt_random *r)
             break;
         case 2:
             ewise_random(p, r);
+            break;
+        case 14:
+        case 15:
+            expression_random(p, r);
+            break;
+        case 16:
+            factors_random(p, r);
             break;
         case 3:
             copy_random(p, r);

@@ -58,11 +58,42 @@ static void test_forms(void **state)
     }
 }
 
+/* What follows in later phases waits for what the phases before have written: expressions, and factors from arrays, on CPUs
+ * and where workers have GPUs, which write the elements of a reduction to a temporary. */
+static void test_phases(void **state)
+{
+    (void)state;
+    int64_t served[DMI_OPS] = {0};
+    for (int64_t i = 0; i < dmt_case_count(1000); i++) {
+        sim_program p;
+        dmt_random r;
+        char what[64];
+        dmt_random_start(&r, dmt_seed_of("simulate phases", 0, i));
+        sim_begin(&p, (int)dmt_int(&r, 1, 9));
+        p.profile.gpu = dmt_chance(&r, 30);
+        p.profile.chunk = dmt_chance(&r, 50) ? 8 : 2 << 20;
+        p.profile.reduce_algorithm = (int)dmt_int(&r, DMI_REDUCE_AUTO, DMI_REDUCE_SCATTER);
+        (i % 2 ? factors_random : expression_random)(&p, &r);
+        snprintf(what, sizeof what, "case %" PRId64, i);
+        for (int c = 0; c < p.calls; c++) {
+            served[p.call[c].op]++;
+        }
+        check(&p, DMI_SIM_GREEDY | DMI_SIM_RANDOM, ALL_RULES, 2, what);
+        sim_end(&p);
+    }
+    static const int ops[] = {DMI_OP_map, DMI_OP_reduce, DMI_OP_sum_by, DMI_OP_gemm_by};
+    for (int i = 0; i < 4; i++) {
+        printf("%s: %" PRId64 " calls\n", dmi_ops[ops[i]].name, served[ops[i]]);
+        assert_true(served[ops[i]] > 50);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_phases),
     };
     return cmocka_run_group_tests_name("simulate", tests, NULL, NULL);
 }
