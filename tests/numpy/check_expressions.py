@@ -1,6 +1,7 @@
 """Random expressions of arrays of random types, shapes and layouts against NumPy, and texts that make no sense.
 
     check_expressions.py LIBDMATH [--count N] [--malformed N] [--seed S]
+    mpirun -n RANKS python3 check_expressions.py LIBDMATH --launched [--count N] ...
 
 Python's own parser reads the text, so precedence is Python's. An operand is an array in the type that dmath computes it in
 (f32 for f16) beside its type; the type of each result is what NumPy gives for empty arrays. Only functions are drawn that
@@ -311,9 +312,12 @@ def draw_values(random, dtype, shape):
 
 def draw_layout(random, session, ndim):
     c, at = session.c, session.at
-    kind = random.integers(0, 5)
+    kind = random.integers(0, 6)
     if kind == 0 or ndim == 0:
         return None
+    if kind == 5 and ndim > 1:
+        rows = int(random.integers(1, session.workers + 1))
+        return c.dm_layout_grid(rows, session.workers // rows, int(random.integers(1, 5)), int(random.integers(1, 5)))
     if kind == 1:
         return c.dm_layout_split(at, int(random.integers(0, ndim)))
     if kind == 2:
@@ -424,16 +428,21 @@ def main():
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--malformed", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=20241122)
+    parser.add_argument("--launched", action="store_true", help="the ranks of this launch are the workers")
     options = parser.parse_args()
-    print(f"--seed {options.seed}")
+    if not options.launched:
+        print(f"--seed {options.seed}")
     library, counts = dmath.Library(options.library), {"equal": 0, "reduced": 0, "random": 0, "refused": 0, "unknown": 0, "long": 0}
-    for at, workers in enumerate((1, 2, 3, 5)):
+    sessions = (0,) if options.launched else (1, 2, 3, 5)
+    for at, workers in enumerate(sessions):
         session = dmath.Session(library, workers)
-        for number in range(at, options.count * 4, 4):
+        if options.launched:  # the other ranks do not come here
+            print(f"--seed {options.seed} --launched, {session.workers} workers", flush=True)
+        for number in range(at, options.count * 4, len(sessions)):
             check(session, number, options.seed, counts)
-            if counts["equal"] + counts["refused"] >= options.count * (at + 1) // 4:
+            if counts["equal"] + counts["refused"] >= options.count * (at + 1) // len(sessions):
                 break
-        if workers == 3:
+        if workers in (0, 3):
             x, y = session.put(np.arange(6.0)), session.put(np.arange(6, dtype="i4"))
             for number in range(options.malformed):
                 check_nonsense(session, number, options.seed, x, y)

@@ -47,9 +47,10 @@ class Library:
     def __init__(self, path):
         self.c = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
         self.c.dm_error_message.restype = ctypes.c_char_p
-        for name in ("split", "cyclic", "replicated", "single"):
+        for name in ("split", "cyclic", "replicated", "single", "grid"):
             getattr(self.c, f"dm_layout_{name}").restype = Layout
         self.c.dm_layout_cyclic.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int64]
+        self.c.dm_layout_grid.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
         self.c.dm_layout_split.argtypes = [ctypes.c_void_p, ctypes.c_int]
         self.c.dm_layout_replicated.argtypes = [ctypes.c_void_p]
 
@@ -59,11 +60,14 @@ class Library:
 
 
 class Session:
+    """workers 0: those of the launch. On its other ranks this does not return."""
+
     def __init__(self, library, workers):
-        self.library, self.c, self.workers = library, library.c, workers
+        self.library, self.c = library, library.c
         config = Config(ctypes.sizeof(Config), workers, b"device=cpu")
         self.at = ctypes.c_void_p()
         library.check(self.c.dm_init(ctypes.byref(config), ctypes.byref(self.at)))
+        self.workers = self.c.dm_workers(self.at)
 
     def close(self):
         alive = ctypes.c_int64()
