@@ -97,8 +97,8 @@ typedef struct dm_pool {
     }
 
 /* The shape of y for x of shape x[4], as Caffe has it: rows ceil((H + 2 pad - kernel) / stride) + 1, and one
- * less where there is padding and the last window would begin behind H + pad. Errors: DM_ERR_ARG, DM_ERR_SHAPE
- * (the kernel does not fit). */
+ * less where there is padding (in any dim) and the last window would begin behind H + pad. Errors: DM_ERR_ARG,
+ * DM_ERR_SHAPE (the kernel does not fit). */
 DM_API DM_CHECKED dm_status dm_pool_shape(const dm_pool *pool, const int64_t *x, int64_t *y);
 
 /* y = the largest element of each window, or its mean. Windows are cut at H + pad: the mean divides by the

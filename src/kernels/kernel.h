@@ -12,6 +12,7 @@
 #define DMI_KERNEL_H
 
 #include "device/queue.h"
+#include "kernels/dnn/dnn.h"
 #include "kernels/ewise/ewise.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/index/index.h"

@@ -10,6 +10,8 @@ enum {
                  1 << DM_U8,
     DMI_DT_COMPLEX = 1 << DM_C64 | 1 << DM_C128,
     DMI_DT_SOLVE = 1 << DM_F64 | 1 << DM_F32 | DMI_DT_COMPLEX,
+    DMI_DT_LABELS = DMI_DT_FLOAT | DMI_DT_INT,
+    DMI_DT_INDEX = 1 << DM_I32 | 1 << DM_I64,
     DMI_DT_PRODUCT = DMI_DT_FLOAT | DMI_DT_COMPLEX,
     DMI_DT_REAL = DMI_DT_FLOAT | 1 << DM_F8E4M3 | 1 << DM_F8E5M2 | DMI_DT_INT | 1 << DM_BOOL,
     DMI_DT_ALL = DMI_DT_FLOAT | 1 << DM_F8E4M3 | 1 << DM_F8E5M2 | DMI_DT_INT | 1 << DM_BOOL | DMI_DT_COMPLEX
@@ -23,7 +25,7 @@ typedef struct dmi_operand_rule {
 } dmi_operand_rule;
 
 /* See ops.def. */
-enum dmi_op_attribute { DMI_LIMITED = 1, DMI_FORCIBLE = 2, DMI_ALONE = 4, DMI_EXPRESSION = 8 };
+enum dmi_op_attribute { DMI_LIMITED = 1, DMI_FORCIBLE = 2, DMI_ALONE = 4, DMI_EXPRESSION = 8, DMI_LAYER = 16 };
 enum { DMI_TAKER = 8 }; /* the bits from here on: a kernel's number + 1, or 0 */
 #define DMI_TAKEN_BY(kernel) ((unsigned)(DMI_KERNEL_##kernel + 1) << DMI_TAKER)
 

@@ -1,0 +1,69 @@
+/* The descriptors of layers. A kernel computes one slice: consecutive samples, densely one after the other, of
+ * each reference. All are of one type, f32 or f64, but for labels (i32), indices (i32) and sums of losses
+ * (f64). */
+#ifndef DMI_KERNEL_DNN_H
+#define DMI_KERNEL_DNN_H
+
+#include "base/base.h"
+
+enum { DMI_DNN_REFS = 6 };
+
+/* Each descriptor begins with one. Reference r has count[r] elements from element offset[r] on; 0: the call has
+ * none. */
+typedef struct dmi_dnn {
+    dm_dtype dtype;         /* computed in */
+    int64_t first, samples; /* of the slice: its first sample in the batch */
+    dm_dtype type[DMI_DNN_REFS];
+    int mode[DMI_DNN_REFS]; /* DMI_READ, DMI_WRITE */
+    int64_t offset[DMI_DNN_REFS], count[DMI_DNN_REFS];
+} dmi_dnn;
+
+/* x: samples x in, y: samples x out, w: out[2] x kernel x in[2] / group. [0] rows, [1] columns, [2] channels.
+ *   conv          x, w, y, bias, scratch       y = x convolved with w, + bias
+ *   conv_data     y, w, x, -, scratch          x = the gradient
+ *   conv_weights  x, y, w, bias, scratch       w, bias = the gradients
+ * scratch: of type dtype, columns[0] * columns[1] elements: so many rows of windows of x at once. */
+typedef struct dmi_convolution {
+    dmi_dnn dnn;
+    int64_t in[3], out[3], kernel[2], stride[2], pad[2], dilation[2], group;
+    int64_t columns[2];
+} dmi_convolution;
+enum { DMI_CONV_SCRATCH = 1 << 18 }; /* elements of scratch, unless one row of windows has more */
+/* Are the windows of x its pixels, in their order? Then they are read in place. */
+bool dmi_convolution_is_product(const dmi_convolution *d);
+
+/*   pooling       x, y, which    y = the largest of each window, or its mean
+ *   pooling_back  x, y, dx       dx = the gradient by x; y: that by y; x is not read where means are taken */
+typedef struct dmi_pooling {
+    dmi_dnn dnn;
+    bool average;
+    int64_t in[3], out[3], kernel[2], stride[2], pad[2];
+} dmi_pooling;
+
+/* x: samples x in, y: samples x out, w: out x in.
+ *   inner          x, w, y, bias     y = x w^T + bias
+ *   inner_data     y, w, x           x = y w
+ *   inner_weights  x, y, w, bias     w = y^T x, bias = the sum of y */
+typedef struct dmi_inner {
+    dmi_dnn dnn;
+    int64_t in, out;
+} dmi_inner;
+
+/* channel_sums  x, sums [, y]: of channel c, the sum of x, or x y, over `rows` rows of c channels */
+typedef struct dmi_channel_rows {
+    dmi_dnn dnn;
+    int64_t rows, channels;
+} dmi_channel_rows;
+
+/* x: samples x places x classes. whole: the labels are those of the whole batch, and are counted; else those of
+ * the slice. softmax_loss  x, labels, sum, prob    sum = the loss of the slice, divided; prob = softmax of x
+ *   softmax_back  prob, labels, dx        dx = (prob - [label]) / normaliser; number 0 of the call: scale
+ *   accuracy      x, labels, sum          sum = how many labels are among the top_k, divided by their count */
+typedef struct dmi_labelled {
+    dmi_dnn dnn;
+    int64_t places, classes, batch;
+    bool whole;
+    int normalize, ignores, ignore_label, top_k;
+} dmi_labelled;
+
+#endif

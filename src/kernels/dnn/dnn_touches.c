@@ -1,0 +1,30 @@
+/* What layers touch: each reference densely. */
+#include "kernels/kernel.h"
+
+static void touch_all(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
+{
+    const dmi_dnn *d = t->desc; /* every descriptor begins with one */
+    for (int r = 0; r < DMI_DNN_REFS && r < t->refs; r++) {
+        int64_t elem = dmi_dtype_bytes(d->type[r]);
+        dmi_touch_dense(&out[r], d->count[r], elem, d->mode[r]);
+        out[r].offset = d->offset[r] * elem;
+    }
+}
+
+#define TOUCHES(name)                                                                                          \
+    void dmi_##name##_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])                              \
+    {                                                                                                          \
+        touch_all(t, out);                                                                                     \
+    }
+TOUCHES(conv)
+TOUCHES(conv_data)
+TOUCHES(conv_weights)
+TOUCHES(pooling)
+TOUCHES(pooling_back)
+TOUCHES(inner)
+TOUCHES(inner_data)
+TOUCHES(inner_weights)
+TOUCHES(channel_sums)
+TOUCHES(softmax_loss)
+TOUCHES(softmax_back)
+TOUCHES(accuracy)

@@ -1,0 +1,109 @@
+/* Inner products and sums by channel. */
+#include "kernels/dnn/dnn_cpu.h"
+
+#include <string.h>
+
+void dmi_dnn_repeat(dm_dtype dtype, const void *bias, int64_t rows, int64_t n, void *out)
+{
+    size_t bytes = (size_t)(n * dmi_dtype_bytes(dtype));
+    for (int64_t i = 0; i < rows; i++) {
+        memcpy((char *)out + (size_t)i * bytes, bias, bytes);
+    }
+}
+
+enum { TILE = 64 }; /* channels whose sums stay in registers or the first cache */
+
+#define PRODUCTS(name, type)                                                                                   \
+    void dmi_dnn_products_##name(const type *x, const type *y, int64_t rows, int64_t n, double *sums)          \
+    {                                                                                                          \
+        for (int64_t c = 0; c < n; c += TILE) {                                                                \
+            double sum[TILE] = {0};                                                                            \
+            int64_t width = DMI_MIN(TILE, n - c);                                                              \
+            for (int64_t i = 0; i < rows; i++) {                                                               \
+                const type *a = x + i * n + c, *b = y ? y + i * n + c : NULL;                                  \
+                for (int64_t k = 0; k < width; k++) {                                                          \
+                    sum[k] += b ? (double)a[k] * (double)b[k] : (double)a[k];                                  \
+                }                                                                                              \
+            }                                                                                                  \
+            memcpy(sums + c, sum, (size_t)width * sizeof *sum);                                                \
+        }                                                                                                      \
+    }
+PRODUCTS(f32, float)
+PRODUCTS(f64, double)
+
+void dmi_dnn_sum_rows(dm_dtype dtype, const void *x, int64_t rows, int64_t n, void *sums)
+{
+    if (dtype == DM_F64) {
+        dmi_dnn_products_f64(x, NULL, rows, n, sums);
+        return;
+    }
+    for (int64_t c = 0; c < n; c += TILE) {
+        double sum[TILE] = {0};
+        int64_t width = DMI_MIN(TILE, n - c);
+        for (int64_t i = 0; i < rows; i++) {
+            const float *a = (const float *)x + i * n + c;
+            for (int64_t k = 0; k < width; k++) {
+                sum[k] += (double)a[k];
+            }
+        }
+        for (int64_t k = 0; k < width; k++) {
+            ((float *)sums)[c + k] = (float)sum[k];
+        }
+    }
+}
+
+dm_status dmi_channel_sums_cpu(const dmi_kernel_call *call)
+{
+    const dmi_channel_rows *d = call->desc;
+    const void *x = dmi_dnn_at(call, 0), *y = dmi_dnn_at(call, 2);
+    double *sums = dmi_dnn_at(call, 1);
+    int64_t rows = d->rows * d->dnn.samples;
+    if (d->dnn.dtype == DM_F64) {
+        dmi_dnn_products_f64(x, y, rows, d->channels, sums);
+    } else {
+        dmi_dnn_products_f32(x, y, rows, d->channels, sums);
+    }
+    return DM_OK;
+}
+
+static void product(const dmi_inner *d, dmi_gemm g, const void *a, const void *b, double beta, void *c)
+{
+    g.dtype = d->dnn.dtype;
+    g.lda = DMI_MAX(g.lda, 1);
+    g.ldb = DMI_MAX(g.ldb, 1);
+    dmi_cpu_gemm(&g, 1, a, b, beta, c);
+}
+
+dm_status dmi_inner_cpu(const dmi_kernel_call *call)
+{
+    const dmi_inner *d = call->desc;
+    void *y = dmi_dnn_at(call, 2), *bias = dmi_dnn_at(call, 3);
+    if (y && bias) {
+        dmi_dnn_repeat(d->dnn.dtype, bias, d->dnn.samples, d->out, y);
+    }
+    dmi_gemm g = {
+        .trans_b = 1, .m = d->dnn.samples, .n = d->out, .k = d->in, .lda = d->in, .ldb = d->in, .ldc = d->out};
+    product(d, g, dmi_dnn_at(call, 0), dmi_dnn_at(call, 1), bias ? 1 : 0, y);
+    return DM_OK;
+}
+
+dm_status dmi_inner_data_cpu(const dmi_kernel_call *call)
+{
+    const dmi_inner *d = call->desc;
+    dmi_gemm g = {.m = d->dnn.samples, .n = d->in, .k = d->out, .lda = d->out, .ldb = d->in, .ldc = d->in};
+    product(d, g, dmi_dnn_at(call, 0), dmi_dnn_at(call, 1), 0, dmi_dnn_at(call, 2));
+    return DM_OK;
+}
+
+dm_status dmi_inner_weights_cpu(const dmi_kernel_call *call)
+{
+    const dmi_inner *d = call->desc;
+    void *y = dmi_dnn_at(call, 1), *bias = dmi_dnn_at(call, 3);
+    dmi_gemm g = {
+        .trans_a = 1, .m = d->out, .n = d->in, .k = d->dnn.samples, .lda = d->out, .ldb = d->in, .ldc = d->in};
+    product(d, g, y, dmi_dnn_at(call, 0), 0, dmi_dnn_at(call, 2));
+    if (bias) {
+        dmi_dnn_sum_rows(d->dnn.dtype, y, y ? d->dnn.samples : 0, d->out, bias);
+    }
+    return DM_OK;
+}

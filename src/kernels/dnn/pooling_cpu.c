@@ -1,0 +1,68 @@
+/* Pooling: window by window, some channels at a time. */
+#include "kernels/dnn/dnn_cpu.h"
+
+#include <string.h>
+
+enum { TILE = 64 }; /* channels */
+
+typedef struct window {
+    int64_t sample, lo[2], hi[2]; /* its elements of x: rows, columns */
+    int64_t size;                 /* elements up to H + pad, padding included */
+} window;
+
+/* Window i, counted over the samples. */
+static window window_of(const dmi_pooling *d, int64_t i)
+{
+    int64_t place[2] = {i / d->out[1] % d->out[0], i % d->out[1]};
+    window w = {.sample = i / d->out[1] / d->out[0], .size = 1};
+    for (int a = 0; a < 2; a++) {
+        int64_t lo = place[a] * d->stride[a] - d->pad[a], hi = DMI_MIN(lo + d->kernel[a], d->in[a] + d->pad[a]);
+        w.size *= DMI_MAX(hi - lo, 0);
+        w.lo[a] = DMI_MAX(lo, 0);
+        w.hi[a] = DMI_MIN(hi, d->in[a]);
+    }
+    return w;
+}
+
+#define T float
+#define FN(name) name##_f32
+#include "kernels/dnn/pooling_type_cpu.h"
+#undef T
+#undef FN
+#define T double
+#define FN(name) name##_f64
+#include "kernels/dnn/pooling_type_cpu.h"
+#undef T
+#undef FN
+
+dm_status dmi_pooling_cpu(const dmi_kernel_call *call)
+{
+    const dmi_pooling *d = call->desc;
+    const void *x = dmi_dnn_at(call, 0);
+    void *y = dmi_dnn_at(call, 1), *which = dmi_dnn_at(call, 2);
+    if (!y) {
+        return DM_OK;
+    }
+    if (d->dnn.dtype == DM_F64) {
+        forward_f64(d, x, y, which);
+    } else {
+        forward_f32(d, x, y, which);
+    }
+    return DM_OK;
+}
+
+dm_status dmi_pooling_back_cpu(const dmi_kernel_call *call)
+{
+    const dmi_pooling *d = call->desc;
+    const void *x = dmi_dnn_at(call, 0), *dy = dmi_dnn_at(call, 1);
+    void *dx = dmi_dnn_at(call, 2);
+    if (!dx) {
+        return DM_OK;
+    }
+    if (d->dnn.dtype == DM_F64) {
+        backward_f64(d, x, dy, dx);
+    } else {
+        backward_f32(d, x, dy, dx);
+    }
+    return DM_OK;
+}

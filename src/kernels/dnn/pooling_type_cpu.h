@@ -1,0 +1,99 @@
+/* Pooling of elements of type T; FN(name): the name for this type. Included by pooling_cpu.c. */
+
+/* The largest elements of a window in channels c .. c + width, and where each is: row * columns of x + column;
+ * -1: nowhere. */
+static void FN(largest)(const dmi_pooling *d, const window *w, const T *x, int64_t c, int64_t width, T *best,
+                        int32_t *at)
+{
+    for (int64_t k = 0; k < width; k++) {
+        best[k] = 0;
+        at[k] = -1;
+    }
+    for (int64_t h = w->lo[0]; h < w->hi[0]; h++) {
+        for (int64_t v = w->lo[1]; v < w->hi[1]; v++) {
+            const T *from = x + (h * d->in[1] + v) * d->in[2] + c;
+            int32_t here = (int32_t)(h * d->in[1] + v);
+            for (int64_t k = 0; k < width; k++) {
+                bool better = at[k] < 0 || from[k] > best[k] || (from[k] != from[k] && best[k] == best[k]);
+                best[k] = better ? from[k] : best[k];
+                at[k] = better ? here : at[k];
+            }
+        }
+    }
+}
+
+static void FN(mean)(const dmi_pooling *d, const window *w, const T *x, int64_t c, int64_t width, T *mean)
+{
+    for (int64_t k = 0; k < width; k++) {
+        mean[k] = 0;
+    }
+    for (int64_t h = w->lo[0]; h < w->hi[0]; h++) {
+        for (int64_t v = w->lo[1]; v < w->hi[1]; v++) {
+            const T *from = x + (h * d->in[1] + v) * d->in[2] + c;
+            for (int64_t k = 0; k < width; k++) {
+                mean[k] += from[k];
+            }
+        }
+    }
+    for (int64_t k = 0; k < width && w->size > 0; k++) {
+        mean[k] /= (T)w->size;
+    }
+}
+
+static void FN(forward)(const dmi_pooling *d, const T *x, T *y, int32_t *which)
+{
+    T best[TILE];
+    int32_t at[TILE];
+    for (int64_t i = 0; i < d->dnn.samples * d->out[0] * d->out[1]; i++) {
+        window w = window_of(d, i);
+        const T *image = x + w.sample * d->in[0] * d->in[1] * d->in[2];
+        for (int64_t c = 0; c < d->in[2]; c += TILE) {
+            int64_t width = DMI_MIN(TILE, d->in[2] - c), to = i * d->in[2] + c;
+            if (d->average) {
+                FN(mean)(d, &w, image, c, width, y + to);
+                continue;
+            }
+            FN(largest)(d, &w, image, c, width, best, at);
+            memcpy(y + to, best, (size_t)width * sizeof *best);
+            if (which) {
+                memcpy(which + to, at, (size_t)width * sizeof *at);
+            }
+        }
+    }
+}
+
+static void FN(spread)(const dmi_pooling *d, const window *w, const T *dy, int64_t c, int64_t width, T *dx)
+{
+    for (int64_t h = w->lo[0]; h < w->hi[0]; h++) {
+        for (int64_t v = w->lo[1]; v < w->hi[1]; v++) {
+            T *to = dx + (h * d->in[1] + v) * d->in[2] + c;
+            for (int64_t k = 0; k < width; k++) {
+                to[k] += dy[k] / (T)w->size;
+            }
+        }
+    }
+}
+
+static void FN(backward)(const dmi_pooling *d, const T *x, const T *dy, T *dx)
+{
+    T best[TILE];
+    int32_t at[TILE];
+    int64_t plane = d->in[0] * d->in[1] * d->in[2];
+    memset(dx, 0, (size_t)(d->dnn.samples * plane) * sizeof *dx);
+    for (int64_t i = 0; i < d->dnn.samples * d->out[0] * d->out[1]; i++) {
+        window w = window_of(d, i);
+        for (int64_t c = 0; c < d->in[2]; c += TILE) {
+            int64_t width = DMI_MIN(TILE, d->in[2] - c), from = i * d->in[2] + c;
+            if (d->average) {
+                FN(spread)(d, &w, dy + from, c, width, dx + w.sample * plane);
+                continue;
+            }
+            FN(largest)(d, &w, x + w.sample * plane, c, width, best, at);
+            for (int64_t k = 0; k < width; k++) {
+                if (at[k] >= 0) {
+                    dx[w.sample * plane + at[k] * d->in[2] + c + k] += dy[from + k];
+                }
+            }
+        }
+    }
+}

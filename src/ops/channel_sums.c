@@ -1,0 +1,44 @@
+/* out[c] = beta out[c] + scale * (sum of x[..., c] y[..., c] over all dims but the last) */
+#include "ops/common_layer.h"
+
+enum { X, OUT, Y };
+
+dm_status dm_channel_sums(dm_session *session, int slices, double scale, dm_array x, dm_array y, double beta,
+                          dm_array out)
+{
+    dmi_call call = {.op = DMI_OP_channel_sums, .noperand = 3, .args = {.i = {slices}}};
+    dmi_layer_sums(&call, scale, beta);
+    return dmi_layer_submit(session, &call, (dm_array[]){x, out, y});
+}
+
+dm_status dmi_channel_sums_check(dmi_call *call)
+{
+    const dmi_desc *x = &call->operand[X].desc;
+    call->operand[OUT].mode = call->args.i[DMI_LAYER_KEEPS] ? DMI_READWRITE : DMI_WRITE;
+    if (x->ndim < 2) {
+        return dmi_fail(DM_ERR_SHAPE, "%s: x has %d dims, not 2 or more", dmi_call_name(call), x->ndim);
+    }
+    dm_status status = dmi_layer_count(call, OUT, x->extent[x->ndim - 1], "channels");
+    if (status == DM_OK && call->noperand > Y) {
+        status = dmi_check_same_shape(call, Y, X);
+    }
+    return status == DM_OK ? dmi_layer_check(call, call->args.i[0]) : status;
+}
+
+dm_status dmi_channel_sums_plan(dmi_builder *b, const dmi_call *call)
+{
+    const dmi_desc *x = &call->operand[X].desc;
+    int y = call->noperand > Y ? DMI_LAYER_SLICED : DMI_LAYER_NONE;
+    int64_t channels = x->extent[x->ndim - 1];
+    dmi_channel_rows d = {.dnn = {.dtype = dmi_layer_dtype(call)},
+                          .rows = channels > 0 ? dmi_layer_sample(x) / channels : 0, /* of a sample */
+                          .channels = channels};
+    return dmi_plan_layer(b, call,
+                          &(dmi_layer){.kernel = DMI_KERNEL_channel_sums,
+                                       .desc = &d.dnn,
+                                       .slices = call->args.i[0],
+                                       .like = X,
+                                       .ref = {{DMI_LAYER_SLICED, X, d.dnn.dtype, 0},
+                                               {DMI_LAYER_SUMMED, OUT, DM_F64, 0},
+                                               {y, Y, d.dnn.dtype, 0}}});
+}

@@ -1,0 +1,70 @@
+/* The planner of layers: kernels that run slice by slice. See include/dmath/layers.h for slices. */
+#ifndef DMI_OPS_COMMON_LAYER_H
+#define DMI_OPS_COMMON_LAYER_H
+
+#include "kernels/dnn/dnn.h"
+#include "ops/common.h"
+
+#include <dmath/layers.h>
+
+/* What a reference of the kernel is, of the operand of the call. */
+enum dmi_layer_role {
+    DMI_LAYER_NONE,   /* the call has none */
+    DMI_LAYER_SLICED, /* read: the slice's samples */
+    DMI_LAYER_WHOLE,  /* read: all of it */
+    DMI_LAYER_MADE,   /* written: the slice's samples */
+    DMI_LAYER_SUMMED, /* each slice makes a whole one; operand = scale * (their sum in the order of the slices)
+                         + beta * operand */
+    DMI_LAYER_SCRATCH /* no operand */
+};
+typedef struct dmi_layer_ref {
+    int role, operand;
+    dm_dtype dtype; /* that the kernel takes or makes */
+    int64_t count;  /* SCRATCH: elements */
+} dmi_layer_ref;
+typedef struct dmi_layer {
+    int kernel;    /* DMI_KERNEL_* */
+    dmi_dnn *desc; /* its descriptor, desc_bytes of them; the planner completes dmi_dnn */
+    int slices;
+    int like; /* operand whose layout decides which worker computes a slice; its dim 0 is the batch */
+    dmi_layer_ref ref[DMI_DNN_REFS]; /* [desc_refs] */
+} dmi_layer;
+DM_CHECKED dm_status dmi_plan_layer(dmi_builder *b, const dmi_call *call, const dmi_layer *layer);
+
+/* --- common_layer_check.c */
+/* f64 where an operand is f64, else f32. */
+dm_dtype dmi_layer_dtype(const dmi_call *call);
+/* Outputs (operands that are written) share memory with no other operand; slices is not negative. */
+DM_CHECKED dm_status dmi_layer_check(const dmi_call *call, int slices);
+/* Operand i must have that many dims. */
+DM_CHECKED dm_status dmi_layer_dims(const dmi_call *call, int i, int ndim);
+/* Operand i must have so many elements; of: what they are, for the message: "out channels". */
+DM_CHECKED dm_status dmi_layer_count(const dmi_call *call, int i, int64_t count, const char *of);
+int64_t dmi_layer_elements(const dmi_desc *x);
+/* Elements of a sample: of all dims but the first. */
+int64_t dmi_layer_sample(const dmi_desc *x);
+/* Submits the call with its operands; the last, if DM_NO_ARRAY, is left out. */
+DM_CHECKED dm_status dmi_layer_submit(dm_session *session, dmi_call *call, const dm_array *arrays);
+
+/* For calls with SUMMED operands: notes the factors; then lowers the access of the operands from `first` on,
+ * where beta is 0.
+ */
+void dmi_layer_sums(dmi_call *call, double scale, double beta);
+void dmi_layer_sums_check(dmi_call *call, int first);
+enum { DMI_LAYER_KEEPS = DMI_ARG_INTS - 1 }; /* args.i: beta is not 0 */
+
+/* --- common_layer_sum.c: what several slices made is added up */
+typedef struct dmi_layer_sum {
+    dmi_builder *b;
+    const dmi_desc *out;
+    dmi_ref ref;    /* of out */
+    int count;      /* slices */
+    const int *map; /* [count] worker of each */
+    dm_dtype dtype;
+    int work;       /* this worker's slices' sums, one after the other */
+    bool keeps;     /* beta is not 0 */
+    dmi_mark ready; /* they are there */
+} dmi_layer_sum;
+DM_CHECKED dm_status dmi_plan_layer_sum(const dmi_layer_sum *sum);
+
+#endif

@@ -1,0 +1,12 @@
+/* What the inner product and its gradients share. */
+#ifndef DMI_OPS_INNER_PARTS_H
+#define DMI_OPS_INNER_PARTS_H
+
+#include "ops/common_layer.h"
+
+/* x: N x D, w: M x D, y: N x M; bias: operand 3, if there is one. Shapes, types, memory. */
+DM_CHECKED dm_status dmi_inner_fits(const dmi_call *call, int x, int w, int y);
+void dmi_inner_describe(const dmi_call *call, int x, int y, dmi_inner *d);
+enum { DMI_INNER_BIAS = 3 };
+
+#endif

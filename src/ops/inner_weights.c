@@ -1,0 +1,34 @@
+/* dw = beta dw + dy^T x, db = beta db + the sum of dy over the samples */
+#include "ops/inner_parts.h"
+
+enum { X, DY, DW };
+
+dm_status dm_inner_backward_weights(dm_session *session, int slices, dm_array x, dm_array dy, double beta,
+                                    dm_array dw, dm_array db)
+{
+    dmi_call call = {.op = DMI_OP_inner_weights, .noperand = 4, .args = {.i = {slices}}};
+    dmi_layer_sums(&call, 1, beta);
+    return dmi_layer_submit(session, &call, (dm_array[]){x, dy, dw, db});
+}
+
+dm_status dmi_inner_weights_check(dmi_call *call)
+{
+    dmi_layer_sums_check(call, DW);
+    return dmi_inner_fits(call, X, DW, DY);
+}
+
+dm_status dmi_inner_weights_plan(dmi_builder *b, const dmi_call *call)
+{
+    dmi_inner d;
+    dmi_inner_describe(call, X, DY, &d);
+    int bias = call->noperand > DMI_INNER_BIAS ? DMI_LAYER_SUMMED : DMI_LAYER_NONE;
+    return dmi_plan_layer(b, call,
+                          &(dmi_layer){.kernel = DMI_KERNEL_inner_weights,
+                                       .desc = &d.dnn,
+                                       .slices = call->args.i[0],
+                                       .like = X,
+                                       .ref = {{DMI_LAYER_SLICED, X, d.dnn.dtype, 0},
+                                               {DMI_LAYER_SLICED, DY, d.dnn.dtype, 0},
+                                               {DMI_LAYER_SUMMED, DW, d.dnn.dtype, 0},
+                                               {bias, DMI_INNER_BIAS, d.dnn.dtype, 0}}});
+}

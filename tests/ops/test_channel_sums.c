@@ -1,0 +1,56 @@
+/* Sums by channel: against loops, and the same bits in all layouts */
+#include "support/layers.h"
+#include "support/refusal.h"
+
+enum { X, Y, OUT };
+
+static void sums_case(dmt_case *c)
+{
+    dmt_layer l = {.all = dmt_chance(&c->random, 50) ? DM_F32 : 0}, alone;
+    int64_t shape[DM_MAX_DIMS];
+    int ndim = (int)dmt_int(&c->random, 2, 5), slices = dmt_layer_slices(c);
+    double scale = dmt_factor_random(c, false), beta = dmt_factor_random(c, false);
+    dmt_shape_random(c, ndim, 3000, shape);
+    dmt_layer_add(c, &l, "x", 0, ndim, shape);
+    dmt_layer_add(c, &l, "y", 0, ndim, shape);
+    dmt_layer_add(c, &l, "out", 0, 1, &shape[ndim - 1]);
+    l.left_out[Y] = dmt_chance(&c->random, 50);
+    dmt_layer_make(c, &l, beta == 0 ? 1u << OUT : 0);
+    dmt_say(c, "\n    slices %d scale %.17g beta %.17g", slices, scale, beta);
+    dmt_sums sums = dmt_sums_make(c, l.host[OUT]);
+    for (int64_t i = 0; i < l.host[X]->count; i++) {
+        dmt_sums_add(&sums, i % shape[ndim - 1], (long double)scale * l.host[X]->v[i],
+                     l.left_out[Y] ? 1 : l.host[Y]->v[i]);
+    }
+    dmt_sums_end(&sums, l.host[OUT], beta, dmt_layer_eps(&l));
+    DMT_OK(c, dm_channel_sums(c->session, slices, scale, l.array[X], l.array[Y], beta, l.array[OUT]));
+    dmt_operand_check(c, l.operand[OUT], sums.want, sums.bound);
+    if (slices > 0) {
+        dmt_layer_alone(c, &l, &alone);
+        DMT_OK(c, dm_channel_sums(c->session, slices, scale, alone.array[X], alone.array[Y], beta,
+                                  alone.array[OUT]));
+        dmt_layer_same(c, &l, &alone, OUT);
+    }
+}
+
+static void refusals(dmt_case *c)
+{
+    dmt_things t = dmt_things_make(c);
+    REFUSED(DMT_ONE(SHAPE), "out", dm_channel_sums(c->session, 4, 1, t.wide, DM_NO_ARRAY, 0, t.row));
+    REFUSED(DMT_ONE(SHAPE), "y is", dm_channel_sums(c->session, 4, 1, t.f, t.wide, 0, t.row));
+    REFUSED(DMT_ONE(SHAPE), "x has 1 dims", dm_channel_sums(c->session, 4, 1, t.row, DM_NO_ARRAY, 0, t.row));
+    dmt_things_end(c, &t);
+}
+DMT_ONE_CASE(refusals)
+
+static void test_channel_sums(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "channel_sums", .cases = 500, .fn = sums_case});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_channel_sums), cmocka_unit_test(test_refusals)};
+    return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
+}

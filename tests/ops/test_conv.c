@@ -1,0 +1,96 @@
+/* y = x convolved with w, + bias: against loops, and the same bits in all layouts */
+#include "support/layers.h"
+#include "support/refusal.h"
+
+enum { X, W, BIAS, Y };
+
+typedef struct terms {
+    dmt_sums *sums;
+    const dmt_host *x, *w;
+} terms;
+
+static void add_term(void *context, int64_t x, int64_t w, int64_t y)
+{
+    terms *t = context;
+    dmt_sums_add(t->sums, y, t->x->v[x], t->w->v[w]);
+}
+
+static void conv_case(dmt_case *c)
+{
+    dmt_conv v;
+    dmt_layer l = {.all = dmt_chance(&c->random, 50) ? DM_F32 : 0}, alone;
+    int64_t shape[4];
+    dmt_conv_random(c, &v);
+    dmt_layer_add(c, &l, "x", 0, 4, v.x);
+    dmt_layer_add(c, &l, "w", 0, 4, v.w);
+    dmt_layer_add(c, &l, "bias", 0, 1, &v.w[0]);
+    dmt_layer_add(c, &l, "y", 0, 4, v.y);
+    l.left_out[BIAS] = dmt_chance(&c->random, 30);
+    dmt_layer_make(c, &l, 1u << Y);
+    DMT_OK(c, dm_conv_shape(&v.conv, v.x, v.w, shape));
+    if (memcmp(shape, v.y, sizeof shape) != 0) {
+        dmt_fail(c, "dm_conv_shape says %d x %d", (int)shape[1], (int)shape[2]);
+    }
+    dmt_sums sums = dmt_sums_make(c, l.host[Y]);
+    dmt_conv_visit(&v, &(terms){&sums, l.host[X], l.host[W]}, add_term);
+    for (int64_t i = 0; i < sums.want->count && !l.left_out[BIAS]; i++) {
+        dmt_sums_add(&sums, i, l.host[BIAS]->v[i % v.y[3]], 1);
+    }
+    dmt_sums_end(&sums, NULL, 0, dmt_layer_eps(&l));
+    DMT_OK(c, dm_conv_forward(c->session, &v.conv, l.array[X], l.array[W], l.array[BIAS], l.array[Y]));
+    dmt_operand_check(c, l.operand[Y], sums.want, sums.bound);
+    dmt_operand_unchanged(c, l.operand[X]);
+    if (v.conv.slices > 0) {
+        dmt_layer_alone(c, &l, &alone);
+        DMT_OK(c, dm_conv_forward(c->session, &v.conv, alone.array[X], alone.array[W], alone.array[BIAS],
+                                  alone.array[Y]));
+        dmt_layer_same(c, &l, &alone, Y);
+    }
+}
+
+static void refusals(dmt_case *c)
+{
+    dm_conv v = DM_CONV_INIT, bad = v, old = v;
+    int64_t y[4];
+    const int64_t x_shape[] = {5, 6, 6, 4}, w_shape[] = {8, 3, 3, 4}, y_shape[] = {5, 4, 4, 8};
+    dm_array x = dmt_thing_make(c, DM_F32, 4, x_shape), w = dmt_thing_make(c, DM_F32, 4, w_shape),
+             out = dmt_thing_make(c, DM_F32, 4, y_shape), flat = dmt_thing_make(c, DM_F32, 1, (int64_t[]){8}),
+             whole = dmt_thing_make(c, DM_I32, 4, y_shape);
+    bad.stride[1] = 0;
+    REFUSED(DMT_ONE(ARG), "stride[1]", dm_conv_forward(c->session, &bad, x, w, flat, out));
+    bad = v;
+    bad.group = 3;
+    REFUSED(DMT_ONE(SHAPE), "groups", dm_conv_forward(c->session, &bad, x, w, flat, out));
+    bad = v;
+    bad.slices = -1;
+    REFUSED(DMT_ONE(ARG), "slices", dm_conv_forward(c->session, &bad, x, w, flat, out));
+    bad = v;
+    bad.pad[0] = 1;
+    REFUSED(DMT_ONE(SHAPE), "y is 5x4x4x8, but", dm_conv_forward(c->session, &bad, x, w, flat, out));
+    REFUSED(DMT_ONE(ARG), "DM_CONV_INIT", dm_conv_forward(c->session, NULL, x, w, flat, out));
+    old.size = 8;
+    REFUSED(DMT_ONE(ARG), "DM_CONV_INIT", dm_conv_forward(c->session, &old, x, w, flat, out));
+    REFUSED(DMT_ONE(SHAPE), "x has 1 dims", dm_conv_forward(c->session, &v, flat, w, flat, out));
+    REFUSED(DMT_ONE(SHAPE), "bias", dm_conv_forward(c->session, &v, x, w, x, out));
+    REFUSED(DMT_ONE(DTYPE), "y has dtype i32", dm_conv_forward(c->session, &v, x, w, flat, whole));
+    REFUSED(DMT_ONE(HANDLE), NULL, dm_conv_forward(c->session, &v, x, DM_NO_ARRAY, flat, out));
+    REFUSED(DMT_ONE(SHAPE), "does not fit", dm_conv_shape(&v, (int64_t[]){1, 2, 9, 4}, w_shape, y));
+    dmt_thing_end(c, x, DM_F32, 4, x_shape);
+    dmt_thing_end(c, w, DM_F32, 4, w_shape);
+    dmt_thing_end(c, out, DM_F32, 4, y_shape);
+    dmt_thing_end(c, flat, DM_F32, 1, (int64_t[]){8});
+    dmt_thing_end(c, whole, DM_I32, 4, y_shape);
+}
+DMT_ONE_CASE(refusals)
+
+static void test_conv(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "conv", .cases = 400, .fn = conv_case});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_conv), cmocka_unit_test(test_refusals)};
+    return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
+}

@@ -1,0 +1,69 @@
+/* The gradients of a convolution by its weights and its bias: against loops, and the same bits in all layouts
+ */
+#include "support/layers.h"
+
+enum { X, DY, DW, DB };
+
+typedef struct terms {
+    dmt_sums *sums;
+    const dmt_host *x, *dy;
+} terms;
+
+static void add_term(void *context, int64_t x, int64_t w, int64_t y)
+{
+    terms *t = context;
+    dmt_sums_add(t->sums, w, t->x->v[x], t->dy->v[y]);
+}
+
+static void weights_case(dmt_case *c)
+{
+    dmt_conv v;
+    dmt_layer l = {.all = dmt_chance(&c->random, 50) ? DM_F32 : 0}, alone;
+    double beta = dmt_factor_random(c, false);
+    dmt_conv_random(c, &v);
+    if (dmt_chance(&c->random, 10)) { /* so large that the sum goes in segments */
+        v.conv.group = 1;
+        v.w[0] = v.y[3] = 150;
+        v.w[3] = v.x[3] = 30;
+    }
+    dmt_layer_add(c, &l, "x", 0, 4, v.x);
+    dmt_layer_add(c, &l, "dy", 0, 4, v.y);
+    dmt_layer_add(c, &l, "dw", 0, 4, v.w);
+    dmt_layer_add(c, &l, "db", 0, 1, &v.w[0]);
+    l.left_out[DB] = dmt_chance(&c->random, 30);
+    dmt_layer_make(c, &l, beta == 0 ? 1u << DW | 1u << DB : 0);
+    dmt_say(c, "\n    beta %.17g", beta);
+    dmt_sums w = dmt_sums_make(c, l.host[DW]), b = dmt_sums_make(c, l.host[DB]);
+    dmt_conv_visit(&v, &(terms){&w, l.host[X], l.host[DY]}, add_term);
+    for (int64_t i = 0; i < l.host[DY]->count; i++) {
+        dmt_sums_add(&b, i % v.y[3], l.host[DY]->v[i], 1);
+    }
+    w.terms += 60 * w.want->count;
+    dmt_sums_end(&w, l.host[DW], beta, dmt_layer_eps(&l));
+    dmt_sums_end(&b, l.host[DB], beta, dmt_layer_eps(&l));
+    DMT_OK(c, dm_conv_backward_weights(c->session, &v.conv, l.array[X], l.array[DY], beta, l.array[DW],
+                                       l.array[DB]));
+    dmt_operand_check(c, l.operand[DW], w.want, w.bound);
+    if (!l.left_out[DB]) {
+        dmt_operand_check(c, l.operand[DB], b.want, b.bound);
+    }
+    if (v.conv.slices > 0) {
+        dmt_layer_alone(c, &l, &alone);
+        DMT_OK(c, dm_conv_backward_weights(c->session, &v.conv, alone.array[X], alone.array[DY], beta,
+                                           alone.array[DW], alone.array[DB]));
+        dmt_layer_same(c, &l, &alone, DW);
+        dmt_layer_same(c, &l, &alone, DB);
+    }
+}
+
+static void test_conv_weights(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "conv_weights", .cases = 400, .fn = weights_case});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_conv_weights)};
+    return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
+}

@@ -1,0 +1,118 @@
+/* y = the largest element of each window of x, or the mean: against loops */
+#include "support/layers.h"
+#include "support/refusal.h"
+
+#include <math.h>
+
+enum { X, Y, WHICH };
+
+static void pooling_case(dmt_case *c)
+{
+    dmt_pool v;
+    dmt_layer l = {.all = dmt_chance(&c->random, 50) ? DM_F32 : 0}, alone;
+    int64_t elements[DMT_POOL_MOST], size, shape[4];
+    dmt_pool_random(c, &v);
+    dmt_host *x = dmt_layer_add(c, &l, "x", 0, 4, v.x);
+    dmt_host_random(x, &c->random, dmt_chance(&c->random, 50) ? DMT_SMALL : DMT_SMOOTH); /* small: ties */
+    dmt_layer_add(c, &l, "y", 0, 4, v.y);
+    dmt_layer_add(c, &l, "which", dmt_chance(&c->random, 50) ? DM_I32 : DM_I64, 4, v.y);
+    l.left_out[WHICH] = v.pool.method != DM_POOL_MAX || dmt_chance(&c->random, 30);
+    dmt_layer_make(c, &l, 1u << Y | 1u << WHICH);
+    DMT_OK(c, dm_pool_shape(&v.pool, v.x, shape));
+    if (memcmp(shape, v.y, sizeof shape) != 0) {
+        dmt_fail(c, "dm_pool_shape says %d x %d, not %d x %d", (int)shape[1], (int)shape[2], (int)v.y[1],
+                 (int)v.y[2]);
+    }
+    dmt_sums sums = dmt_sums_make(c, l.host[Y]);
+    dmt_host *which = dmt_host_make(&c->scratch, l.host[WHICH]->dtype, 4, v.y);
+    for (int64_t i = 0; i < sums.want->count; i++) {
+        int64_t n = dmt_pool_window(&v, i, elements, &size), best = -1;
+        for (int64_t k = 0; k < n; k++) {
+            best = best < 0 || x->v[elements[k]] > x->v[best] ? elements[k] : best;
+            if (v.pool.method == DM_POOL_AVERAGE) {
+                dmt_sums_add(&sums, i, x->v[elements[k]], 1.0L / (long double)size);
+            }
+        }
+        which->v[i] = best < 0 ? -1 : (long double)(best / v.x[3] % (v.x[1] * v.x[2]));
+        if (v.pool.method == DM_POOL_MAX) {
+            sums.want->v[i] = best < 0 ? 0 : x->v[best];
+        }
+    }
+    sums.terms += 200 * sums.want->count;
+    dmt_sums_end(&sums, NULL, 0, dmt_layer_eps(&l));
+    DMT_OK(c, dm_pool_forward(c->session, &v.pool, l.array[X], l.array[Y], l.array[WHICH]));
+    dmt_operand_check(c, l.operand[Y], sums.want, sums.bound);
+    if (!l.left_out[WHICH]) {
+        dmt_operand_check_same(c, l.operand[WHICH], which);
+    }
+    if (v.pool.slices > 0) {
+        dmt_layer_alone(c, &l, &alone);
+        DMT_OK(c, dm_pool_forward(c->session, &v.pool, alone.array[X], alone.array[Y], alone.array[WHICH]));
+        dmt_layer_same(c, &l, &alone, Y);
+    }
+}
+
+/* What Caffe makes of some sizes: rounded up, and clipped only with padding. */
+static void sizes(dmt_case *c)
+{
+    static const struct {
+        int x, kernel, stride, pad, y;
+    } row[] = {{24, 2, 2, 0, 12}, {55, 3, 2, 0, 27}, {32, 3, 2, 0, 16}, {112, 3, 2, 0, 56},
+               {28, 3, 2, 1, 15}, {14, 3, 1, 1, 14}, {7, 2, 2, 1, 4},   {5, 1, 5, 0, 2}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        dm_pool p = DM_POOL_INIT;
+        int64_t y[4];
+        for (int d = 0; d < 2; d++) {
+            p.kernel[d] = row[i].kernel;
+            p.stride[d] = row[i].stride;
+            p.pad[d] = row[i].pad;
+        }
+        DMT_OK(c, dm_pool_shape(&p, (int64_t[]){1, row[i].x, row[i].x, 1}, y));
+        if (y[1] != row[i].y || y[2] != row[i].y) {
+            dmt_fail(c, "row %d gives %d", (int)i, (int)y[1]);
+        }
+    }
+}
+DMT_ONE_CASE(sizes)
+
+static void refusals(dmt_case *c)
+{
+    dm_pool p = DM_POOL_INIT, bad = p;
+    const int64_t x_shape[] = {5, 6, 6, 4}, y_shape[] = {5, 3, 3, 4};
+    dm_array x = dmt_thing_make(c, DM_F32, 4, x_shape), y = dmt_thing_make(c, DM_F32, 4, y_shape),
+             at = dmt_thing_make(c, DM_I32, 4, y_shape);
+    bad.pad[0] = 2;
+    REFUSED(DMT_ONE(ARG), "pad[0]", dm_pool_forward(c->session, &bad, x, y, at));
+    bad = p;
+    bad.method = 7;
+    REFUSED(DMT_ONE(ARG), "method", dm_pool_forward(c->session, &bad, x, y, at));
+    bad = p;
+    bad.method = DM_POOL_AVERAGE;
+    REFUSED(DMT_ONE(ARG), "which", dm_pool_forward(c->session, &bad, x, y, at));
+    REFUSED(DMT_ONE(DTYPE), "which", dm_pool_forward(c->session, &p, x, y, y));
+    REFUSED(DMT_ONE(SHAPE), "y is", dm_pool_forward(c->session, &p, y, x, at));
+    REFUSED(DMT_ONE(HANDLE), NULL, dm_pool_backward(c->session, &p, DM_NO_ARRAY, y, x));
+    bad.global = 0;
+    bad.method = DM_POOL_MAX;
+    bad.kernel[0] = bad.kernel[1] = bad.stride[0] = bad.stride[1] = 1;
+    REFUSED(DMT_ONE(OVERLAP), "share memory", dm_pool_forward(c->session, &bad, x, x, DM_NO_ARRAY));
+    bad.kernel[1] = 9;
+    REFUSED(DMT_ONE(SHAPE), "does not fit", dm_pool_forward(c->session, &bad, x, y, at));
+    dmt_thing_end(c, x, DM_F32, 4, x_shape);
+    dmt_thing_end(c, y, DM_F32, 4, y_shape);
+    dmt_thing_end(c, at, DM_I32, 4, y_shape);
+}
+DMT_ONE_CASE(refusals)
+
+static void test_pooling(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "pooling", .cases = 400, .fn = pooling_case});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pooling), cmocka_unit_test(test_sizes),
+                                       cmocka_unit_test(test_refusals)};
+    return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
+}
