@@ -281,7 +281,7 @@ int main(int argc, char **argv)
     static const int64_t sizes[] = {4096, 8192, 16384};
     bool check = argc > 1 && strcmp(argv[1], "check") == 0;
     fused_bench t = {.rate = (argc > 1 + check ? atof(argv[1 + check]) : 390) * 1e9};
-    if (dmi_cuda_queue_create(0, &t.q) != DM_OK || !dmi_cuda_queue_blas(t.q)) {
+    if (dmi_cuda_queue_create(0, &t.q) != DM_OK || !dmi_cuda_queue_libraries(t.q)) {
         printf("no GPU, nothing measured: %s\n", dmi_error_text());
         return 0;
     }

@@ -10,7 +10,7 @@ if(DMATH_CUDA)
   include(CheckLanguage)
   check_language(CUDA)
   find_package(CUDAToolkit 12 QUIET)
-  if(CMAKE_CUDA_COMPILER AND TARGET CUDA::cudart_static AND TARGET CUDA::cublas)
+  if(CMAKE_CUDA_COMPILER AND TARGET CUDA::cudart_static AND TARGET CUDA::cublas AND TARGET CUDA::cublasLt)
     set(DMATH_HAVE_CUDA TRUE)
   elseif(NOT DMATH_CUDA STREQUAL "AUTO")
     message(FATAL_ERROR "DMATH_CUDA=${DMATH_CUDA}, but no nvcc of CUDA 12 or later with cuBLAS is found")
@@ -66,7 +66,7 @@ set_target_properties(dmath_objects PROPERTIES
                       CUDA_ARCHITECTURES "${DMATH_CUDA_CODE}" CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON
                       CUDA_RUNTIME_LIBRARY Static CUDA_VISIBILITY_PRESET hidden)
 target_compile_definitions(dmath_objects PUBLIC DMATH_WITH_CUDA)
-set(DMATH_CUDA_LIBRARIES CUDA::cudart_static CUDA::cublas stdc++) # stdc++: for what nvcc writes to launch kernels
+set(DMATH_CUDA_LIBRARIES CUDA::cudart_static CUDA::cublas CUDA::cublasLt stdc++) # stdc++: for what nvcc writes to launch kernels
 target_link_libraries(dmath_objects PUBLIC ${DMATH_CUDA_LIBRARIES})
 # The C compiler's warnings are not nvcc's. Contraction is off, as in C: a product that feeds a sum is rounded.
 get_target_property(options dmath_objects COMPILE_OPTIONS)

@@ -12,12 +12,15 @@ void dmi_sim_touches(const dmi_step *step, const dmi_call *call, dmi_touch out[D
     } else if (step->kind == DMI_STEP_EXPECT) {
         dmi_touch_copy(&out[0], copy, true, dmi_dtype_bytes(copy->dst_dtype), DMI_WRITE);
     } else {
-        dmi_touching t = {.desc = step->desc, .refs = step->nref};
+        dmi_touching t = {.desc = step->desc, .refs = step->nref - (step->workspace > 0)};
         for (int i = 0; i < DMI_COUNT(t.zero); i++) {
             int from = step->scalar[i];
             t.zero[i] = from == DMI_SCALAR_ZERO || (from != DMI_SCALAR_ONE && call->number[from].re == 0);
         }
         dmi_step_kernel(step)->touches(&t, out);
+        if (step->workspace > 0) {
+            dmi_touch_dense(&out[step->nref - 1], step->workspace, 1, DMI_WRITE);
+        }
     }
 }
 

@@ -219,6 +219,12 @@ static inline void check_same(const char *what, dm_dtype t, const void *got, con
     }
 }
 
+/* The same of any type: complex numbers part by part. */
+static inline void check_parts(const char *what, dm_dtype t, const void *got, const void *expected, int64_t n)
+{
+    check_same(what, part_of(t), got, expected, n * parts_in(t));
+}
+
 /* --- test data ------------------------------------------------------------------------------ */
 typedef struct rng {
     uint64_t s;

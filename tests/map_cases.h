@@ -16,15 +16,9 @@ static inline int map_pick(rng *r, int many)
     return (int)rng_in(r, 0, many - 1);
 }
 
-/* GPUs do not compute with complex numbers, as yet. */
 static inline dm_dtype map_dtype(rng *r)
 {
-    dm_dtype dtype = all_dtypes[map_pick(r, DMI_COUNT(all_dtypes))];
-#ifdef DMATH_WITH_CUDA
-    return dmi_dtype_is_complex(dtype) ? DM_F32 : dtype;
-#else
-    return dtype;
-#endif
+    return any_dtype(r);
 }
 
 /* Rows whose functions are the same on every device, to the bit; any: all of them. */
@@ -35,7 +29,8 @@ static inline int map_row(rng *r, bool any)
                                 DMI_EW_relu,     DMI_EW_less,       DMI_EW_equal,       DMI_EW_greater,
                                 DMI_EW_clip,     DMI_EW_square,     DMI_EW_sign,        DMI_EW_floor,
                                 DMI_EW_scale,    DMI_EW_affine,     DMI_EW_linear,      DMI_EW_product,
-                                DMI_EW_isfinite, DMI_EW_logical_or, DMI_EW_bitwise_xor, DMI_EW_multiply_add};
+                                DMI_EW_isfinite, DMI_EW_logical_or, DMI_EW_bitwise_xor, DMI_EW_multiply_add,
+                                DMI_EW_divide,   DMI_EW_conj,       DMI_EW_real,        DMI_EW_imag};
     return any ? map_pick(r, DMI_EW_ROWS) : exact[map_pick(r, DMI_COUNT(exact))];
 }
 
@@ -59,6 +54,9 @@ static inline bool map_tree(rng *r, map_case *c, int depth, bool any, dmi_map_va
         if (!map_tree(r, c, depth - 1, any, &value[i])) {
             return false;
         }
+    }
+    if (!any && row == DMI_EW_abs && is_complex(value[0].dtype)) { /* a function of the C library */
+        return false;
     }
     return dmi_map_apply(m, row, value, (int[]){map_pick(r, 3), map_pick(r, 3)}, out) == DM_OK;
 }
@@ -94,6 +92,7 @@ static inline void map_case_random(rng *r, map_case *c, int depth, bool any)
         c->m.numbers = 3;
         for (int i = 0; i < 3; i++) {
             c->m.number[i] = dmi_number_of(number[map_pick(r, 6)]);
+            c->m.number[i].im = number[map_pick(r, 6)];
         }
     } while (!map_tree(r, c, depth, any, &value) || c->m.full);
     c->d.dtype[c->m.program.inputs] = map_dtype(r);

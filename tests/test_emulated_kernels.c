@@ -25,7 +25,7 @@ static int set_up(void **state)
     ok(dmi_cuda_queue_create(0, &f->q));
     ok(dmi_cuda_queue_create(1, &f->other));
     ok(dmi_cu_use(0));
-    assert_true(dmi_cuda_queue_blas(f->q));
+    assert_true(dmi_cuda_queue_libraries(f->q));
     f->gate = dmi_cu_malloc(sizeof *f->gate);
     assert_non_null(f->gate);
     ok(dmi_cu_zero(f->gate, sizeof *f->gate));
@@ -73,13 +73,7 @@ static void check(fixture *f, const char *what, dm_dtype t, void *device, void *
     char *got = malloc((size_t)(n * width_of(t)) + 1);
     assert_non_null(got);
     ok(dmi_cu_copy(f->other->stream, got, device, n * width_of(t)));
-    for (int64_t i = 0; i < n; i++) {
-        const char *g = got + i * width_of(t), *e = (const char *)expected + i * width_of(t);
-        if (!same_element(t, g, e)) {
-            fail_msg("%s: element %lld of %lld (%s): %Lg, not %Lg", what, (long long)i, (long long)n,
-                     dmi_dtype_name(t), decode(t, g), decode(t, e));
-        }
-    }
+    check_parts(what, t, got, expected, n);
     free(got);
     free(expected);
     dmi_cu_release(device);
@@ -356,13 +350,14 @@ static real element(dm_dtype t, const char *p, int64_t at)
 static void naive_product(const dmi_gemm *d, dm_dtype c_type, double alpha, const char *a, const char *b,
                           double beta, char *c)
 {
+    dm_dtype b_type = d->b_dtype ? d->b_dtype : d->dtype;
     for (int64_t i = 0; i < d->m; i++) {
         for (int64_t j = 0; j < d->n; j++) {
             char *at = c + (d->c_offset + i * d->ldc + j) * width_of(c_type);
             real sum = 0;
             for (int64_t k = 0; k < d->k; k++) {
                 sum += element(d->dtype, a, d->a_offset + (d->trans_a ? k * d->lda + i : i * d->lda + k)) *
-                       element(d->dtype, b, d->b_offset + (d->trans_b ? j * d->ldb + k : k * d->ldb + j));
+                       element(b_type, b, d->b_offset + (d->trans_b ? j * d->ldb + k : k * d->ldb + j));
             }
             sum = alpha * sum + (beta == 0 ? 0 : beta * decode(c_type, at));
             encode_float(c_type, sum == 0 ? 0 : sum, at);
@@ -386,7 +381,11 @@ static void test_products(void **state)
     rng r = {6};
     for (int round = 0; round < 120; round++) {
         static const double betas[] = {0, 1, -2, 0.5};
-        dmi_gemm d = {.dtype = all_dtypes[round % 4], .m = rng_in(&r, 0, 9), .n = rng_in(&r, 0, 9)};
+        static const dm_dtype types[] = {DM_F64, DM_F32, DM_F16, DM_BF16, DM_F8E4M3, DM_F8E5M2};
+        dmi_gemm d = {.dtype = types[round % 6], .m = rng_in(&r, 0, 9), .n = rng_in(&r, 0, 9)};
+        bool f8 = dmi_gemm_is_f8(&d);
+        d.b_dtype = f8 && rng_in(&r, 0, 1) ? types[rng_in(&r, 4, 5)] : (dm_dtype)0;
+        dm_dtype b_type = d.b_dtype ? d.b_dtype : d.dtype;
         d.k = rng_in(&r, 0, 40);
         d.trans_a = (int)rng_in(&r, 0, 1);
         d.trans_b = (int)rng_in(&r, 0, 1);
@@ -396,23 +395,27 @@ static void test_products(void **state)
         d.a_offset = rng_in(&r, 0, 2);
         d.b_offset = rng_in(&r, 0, 2);
         d.c_offset = rng_in(&r, 0, 2);
-        d.c_dtype = width_of(d.dtype) == 2 && rng_in(&r, 0, 1) ? DM_F32
-                    : rng_in(&r, 0, 1)                         ? d.dtype
-                                                               : (dm_dtype)0;
+        d.c_dtype = f8                                           ? types[rng_in(&r, 1, 3)]
+                    : width_of(d.dtype) == 2 && rng_in(&r, 0, 1) ? DM_F32
+                    : rng_in(&r, 0, 1)                           ? d.dtype
+                                                                 : (dm_dtype)0;
         dm_dtype c_type = d.c_dtype == 0 ? d.dtype : d.c_dtype;
         double alpha = (double)rng_in(&r, 1, 3), beta = betas[rng_in(&r, 0, 3)];
         int64_t n[3] = {d.a_offset + (d.trans_a ? d.k : d.m) * d.lda,
                         d.b_offset + (d.trans_b ? d.n : d.k) * d.ldb, d.c_offset + d.m * d.ldc};
-        char *a = small_array(&r, d.dtype, n[0]), *b = small_array(&r, d.dtype, n[1]);
+        char *a = small_array(&r, d.dtype, n[0]), *b = small_array(&r, b_type, n[1]);
         char *c = small_array(&r, c_type, n[2]);
         if (beta == 0 && d.m > 0 && d.n > 0) { /* not read */
             encode_float(c_type, NAN, c + d.c_offset * width_of(c_type));
         }
-        void *gpu_a = upload(f, a, n[0] * width_of(d.dtype)), *gpu_b = upload(f, b, n[1] * width_of(d.dtype));
+        void *gpu_a = upload(f, a, n[0] * width_of(d.dtype)), *gpu_b = upload(f, b, n[1] * width_of(b_type));
         void *gpu_c = upload(f, c, n[2] * width_of(c_type));
         naive_product(&d, c_type, alpha, a, b, beta, c);
         shut(f);
-        dmi_run_gemm(dmi_backend_cuda(), f->q, &d, alpha, gpu_a, gpu_b, beta, gpu_c);
+        dmi_device_facts facts = {.gpu = true, .emulated = true};
+        void *workspace = dmi_cu_malloc(dmi_kernel_workspace(DMI_KERNEL_gemm, &d, &facts) + 1);
+        assert_non_null(workspace);
+        dmi_run_gemm(dmi_backend_cuda(), f->q, &d, alpha, gpu_a, gpu_b, beta, gpu_c, workspace);
         memset(&d, 0, sizeof d);
         finish(f);
         for (int64_t i = 0; i < n[2]; i++) { /* a zero may have either sign */
@@ -423,6 +426,7 @@ static void test_products(void **state)
             }
         }
         check(f, "gemm", c_type, gpu_c, c, n[2]);
+        dmi_cu_release(workspace);
         dmi_cu_release(gpu_a);
         dmi_cu_release(gpu_b);
         free(a);

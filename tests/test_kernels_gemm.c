@@ -70,7 +70,7 @@ static void check_product(rng *r, const dmi_gemm *d, double alpha, double beta, 
     if (limit == THIN) {
         dmi_cpu_thin(d, alpha, a, b, beta, c);
     } else if (limit == 0) {
-        dmi_run_gemm(dmi_backend_cpu(), NULL, d, alpha, a, b, beta, c);
+        dmi_run_gemm(dmi_backend_cpu(), NULL, d, alpha, a, b, beta, c, NULL);
     } else {
         dmi_cpu_gemm_limited(d, alpha, a, b, beta, c, limit);
     }
@@ -205,7 +205,7 @@ static void test_rounding(void **state)
         b[i] = (double)rng_in(&r, -1000000, 1000000) / 999983;
         c[i] = NAN;
     }
-    dmi_run_gemm(dmi_backend_cpu(), NULL, &d, 1, a, b, 0, c);
+    dmi_run_gemm(dmi_backend_cpu(), NULL, &d, 1, a, b, 0, c, NULL);
     for (int i = 0; i < N * N; i++) {
         real sum = 0, size = 0;
         for (int p = 0; p < N; p++) {

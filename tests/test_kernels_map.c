@@ -59,14 +59,7 @@ static void check_case(rng *r, int depth, int ndim, int64_t longest, bool share)
     }
     expect_all(&c, expected_at);
     dmi_run_map(dmi_backend_cpu(), NULL, &c.d, c.m.number, c.m.numbers, at);
-    for (int64_t i = 0; i < c.span[out]; i++) {
-        const char *got = (char *)at[out] + i * width_of(type),
-                   *want = (char *)expected_at[out] + i * width_of(type);
-        if (!same_element(type, got, want)) {
-            fail_msg("%d steps, %d inputs -> %s: element %lld is %Lg, not %Lg", c.d.program.steps, out,
-                     dmi_dtype_name(type), (long long)i, decode(type, got), decode(type, want));
-        }
-    }
+    check_parts("map", type, at[out], expected_at[out], c.span[out]);
     for (int s = c.span[0] < 0; s <= out; s++) {
         free(at[s]);
     }

@@ -167,8 +167,30 @@ static void test_source(void **state)
     assert_true(has(text, "DMI_EW(gelu, UNARY,")); /* the table itself is in it */
     assert_false(has(text, "#include"));
     free(text);
-    d.dtype[1] = DM_C64;
-    assert_false(dmi_map_has_source(&d));
+}
+
+/* A real result of complex numbers, and a comparison of them. */
+static void test_complex_source(void **state)
+{
+    (void)state;
+    dmi_map_builder m = {.numbers = 1};
+    dmi_map d = {.ndim = 0, .dtype = {DM_C64, DM_C128, DM_BOOL}};
+    dmi_map_value v[2] = {dmi_map_input(&m, DM_C64), dmi_map_input(&m, DM_C128)}, size, same;
+    assert_int_equal(dmi_map_apply(&m, DMI_EW_abs, v, NULL, &size), DM_OK);
+    v[0] = size;
+    assert_int_equal(dmi_map_apply(&m, DMI_EW_equal, v, NULL, &same), DM_OK);
+    dmi_map_result(&m, same, DM_BOOL);
+    d.program = m.program;
+    assert_true(dmi_map_has_source(&d));
+    assert_int_equal(dmi_map_group(&d), 1);
+    char *text = dmi_map_source(&d);
+    assert_non_null(text);
+    assert_true(has(text, "typedef dm_c64 in_type_0;"));
+    assert_true(has(text, "const float v0 = row_abs<c64>((c64)(a0), 0, 0, "));
+    assert_true(has(text, ").re;\n"));
+    assert_true(has(text, "row_equal<c128>("));
+    assert_true(has(text, ").re != 0;\n"));
+    free(text);
 }
 
 /* Numbers and places are no part of a source: a program is compiled once for all of them. */
@@ -197,8 +219,8 @@ static void test_one_source(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),  cmocka_unit_test(test_broken),     cmocka_unit_test(test_no_folder),
-        cmocka_unit_test(test_source), cmocka_unit_test(test_one_source),
+        cmocka_unit_test(test_whole),  cmocka_unit_test(test_broken),         cmocka_unit_test(test_no_folder),
+        cmocka_unit_test(test_source), cmocka_unit_test(test_complex_source), cmocka_unit_test(test_one_source),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

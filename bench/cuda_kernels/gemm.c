@@ -18,7 +18,7 @@ static void run_gemm(const bench *t)
     d.trans_a = t->kind & 1;
     d.trans_b = t->kind >> 1 & 1;
     d.tf32 = t->kind >> 2;
-    dmi_run_gemm(dmi_backend_cuda(), t->q, &d, 1, t->a, t->b, 0, t->c);
+    dmi_run_gemm(dmi_backend_cuda(), t->q, &d, 1, t->a, t->b, 0, t->c, NULL);
 }
 
 void cuda_bench_gemms(bench *t)

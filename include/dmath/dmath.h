@@ -634,5 +634,6 @@ static inline dm_dtype dm_dtype_of(const uint16_t *) { return DM_F16; }
 #include <dmath/linalg.h>
 #include <dmath/reduce.h>
 #include <dmath/program.h>
+#include <dmath/require.h>
 
 #endif

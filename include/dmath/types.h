@@ -41,7 +41,8 @@ extern "C" {
     X(17, ERR_TIMEOUT, "a worker made no progress, or a rank did not come, for longer than allowed") \
     X(18, ERR_INTERNAL, "a bug in dmath")                                                         \
     X(19, ERR_TASK, "a user function (dm_register) reported a failure")                           \
-    X(20, ERR_DIED, "the process of a worker has died")
+    X(20, ERR_DIED, "the process of a worker has died") \
+    X(21, ERR_VALUE, "an operand has a value that the operation does not take")
 
 typedef enum dm_status {
 #define X(code, name, text) DM_##name = code,

@@ -9,13 +9,16 @@
 extern "C" {
 #endif
 
+/* Libraries of which a queue has a handle (device/cuda/libraries.c). */
+enum { DMI_LIBRARY_CUBLAS /* cublasHandle_t; also a cublasLtHandle_t */, DMI_LIBRARIES };
+
 /* A stream with what its kernels need. Made by dmi_cuda_queue_create, used by one host thread at a time. Calls
  * make the queue's device current and only enqueue; the first error stays in `error` (a cudaError_t, or -1 - a
  * cublasStatus_t; 0: none), and later calls do nothing. */
 typedef struct dmi_queue {
-    void *stream;    /* cudaStream_t, non-blocking */
-    void *blas;      /* cublasHandle_t bound to the stream and the workspace; made on first use */
-    void *workspace; /* of cuBLAS and of sums in parts */
+    void *stream;                 /* cudaStream_t, non-blocking */
+    void *library[DMI_LIBRARIES]; /* handles, bound to the stream and the workspace; NULL before dmi_cuda_queue_libraries */
+    void *workspace;              /* of libraries and of sums in parts */
     int64_t workspace_bytes;
     /* a word of the device, 0 between kernels: of pushes, which of their thread blocks is the last */
     uint32_t *ticket;
@@ -35,14 +38,16 @@ typedef struct dmi_queue {
 DM_CHECKED dm_status dmi_cuda_queue_create(int device, dmi_queue **out);
 /* Waits for the queue's work. NULL is fine. */
 void dmi_cuda_queue_destroy(dmi_queue *q);
-/* Makes q->blas now. The first product does it too, but it allocates, so it must not be the first time while
- * the stream is captured. False: see q->error. */
-bool dmi_cuda_queue_blas(dmi_queue *q);
+/* Makes the handles of libraries, for a queue of kernels that call them. It allocates, so it is done at the start, and
+ * never while the stream is captured. False: see q->error. */
+bool dmi_cuda_queue_libraries(dmi_queue *q);
+/* For dmi_cuda_queue_destroy. */
+void dmi_cuda_queue_end_libraries(dmi_queue *q);
 
 /* How elementwise programs are compiled here, in words: "NVRTC 13.0", or why they are not. */
 const char *dmi_cuda_compiler(void);
 
-/* Gives the queue the highest priority. Only while it is empty and has no cuBLAS. */
+/* Gives the queue the highest priority. Only while it is empty and has no handles of libraries. */
 DM_CHECKED dm_status dmi_cuda_queue_first(dmi_queue *q);
 
 /* Takes the right to run fused products for this queue, until it is destroyed. False: another queue of this

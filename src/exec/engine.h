@@ -77,6 +77,7 @@ typedef struct dmi_queued_step {
     struct dmi_staging_buffer *buffer; /* GPU, file ranges: the same */
     uint64_t arrivals; /* FUSED: position in RECV of the last payload that the kernel itself waits for */
     uint64_t timing;              /* GPU: its events, from 1; 0: none */
+    uint32_t *status;             /* GPU: where its kernel says that it has failed; NULL: it cannot */
 } dmi_queued_step;
 
 typedef struct dmi_lane {

@@ -96,15 +96,23 @@ void dmi_step_call(const dmi_engine *e, const dmi_queued_step *w, dmi_queue *q, 
     for (int i = 0; i < step->nref; i++) {
         out->at[i] = dmi_ref_pointer(w->inst, &step->ref[i]);
     }
+    if (step->workspace > 0) {
+        out->workspace = out->at[--out->refs];
+        out->at[out->refs] = NULL;
+    }
 }
 
 dm_status dmi_execute(dmi_engine *e, dmi_queue *q, dmi_queued_step *w)
 {
     dmi_kernel_call call;
+    uint32_t failure = 0;
     if (planted(e)) {
         return dmi_fail(DM_ERR_INTERNAL, "planted fault in a %s step", dmi_step_name(w->step->kind));
     }
     plant_overrun(e, q, w);
     dmi_step_call(e, w, q, &call);
-    return e->config.backend->run(w->step->kind - DMI_STEP_KERNEL, &call);
+    call.status = q ? w->status : &failure;
+    int kernel = w->step->kind - DMI_STEP_KERNEL;
+    dm_status status = e->config.backend->run(kernel, &call);
+    return status == DM_OK && failure ? dmi_kernel_failed(kernel, w->step->desc, failure) : status;
 }

@@ -17,11 +17,15 @@ static inline void dmi_run_copy(const dmi_backend *on, dmi_queue *q, const dmi_c
     (void)!on->run(DMI_KERNEL_copy, &call);
 }
 
+/* workspace: as much as dmi_kernel_workspace says; NULL: nothing. */
 static inline void dmi_run_gemm(const dmi_backend *on, dmi_queue *q, const dmi_gemm *d, double alpha,
-                                const void *a, const void *b, double beta, void *c)
+                                const void *a, const void *b, double beta, void *c, void *workspace)
 {
-    dmi_kernel_call call = {
-        .queue = q, .desc = d, .at = {dmi_unconst(a), dmi_unconst(b), c}, .scalar = {alpha, beta}};
+    dmi_kernel_call call = {.queue = q,
+                            .desc = d,
+                            .at = {dmi_unconst(a), dmi_unconst(b), c},
+                            .scalar = {alpha, beta},
+                            .workspace = workspace};
     (void)!on->run(DMI_KERNEL_gemm, &call);
 }
 

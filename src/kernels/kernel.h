@@ -4,6 +4,9 @@
  *   dmi_<name>_touches  which bytes of each reference it reads and writes, from its descriptor alone
  *   dmi_<name>_cpu      does it, on memory of the host
  *   dmi_<name>_cuda     puts it into a queue of a GPU
+ * and, of kernels that the lists below name,
+ *   dmi_<name>_failed     a failure that the kernel finds when it runs, as a status with its text
+ *   dmi_<name>_workspace  bytes that it needs beside its references
  * A reference is one piece of memory that the step names; kernels.def lists them in order for each kernel.
  * Kernels are pure arithmetic on memory of one device: they know no layouts and no other workers. In descriptors extents,
  * strides and offsets count elements. Strides may be 0 (broadcast) on inputs, never on outputs; negative strides do not
@@ -14,6 +17,7 @@
 #include "device/queue.h"
 #include "kernels/dnn/dnn.h"
 #include "kernels/ewise/ewise.h"
+#include "kernels/ewise/within.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/index/index.h"
 #include "kernels/gemm/trsm.h"
@@ -37,9 +41,17 @@ enum {
     DMI_TRAIT_RUNS = 1,  /* its descriptor begins with a dmi_copy, whose runs a GPU reads from its own memory */
     DMI_TRAIT_WAITS = 2, /* on a GPU the kernel itself waits for the EXPECTs of its plan */
     DMI_TRAIT_HOST = 4, /* work of the host; a GPU's executor does it in pieces (exec/gpu/file.c, task.c) */
-    DMI_TRAIT_REAL = 8, /* workers with GPUs run it on real types alone */
-    DMI_TRAIT_REAL_CUDA = 16 /* the same of its CUDA side; emulated GPUs run it on all types */
 };
+
+/* Kernels that may fail when they run: they write a number that is not 0 to *status then. */
+#define DMI_KERNELS_THAT_FAIL(X) X(within)
+/* Kernels that may need workspace. Plans give it to them (dmi_build_kernel); what calls them otherwise does. */
+#define DMI_KERNELS_WITH_WORKSPACE(X) X(gemm) X(fused)
+
+/* What kernels may know of the devices of the workers: agreed on at the start of the session, alike everywhere. */
+typedef struct dmi_device_facts {
+    bool gpu, emulated; /* emulated: gpu too */
+} dmi_device_facts;
 
 /* One call of a kernel. */
 typedef struct dmi_kernel_call {
@@ -53,6 +65,8 @@ typedef struct dmi_kernel_call {
     const void *tail;           /* HOST: variable part of the command, */
     int64_t tail_bytes;
     int refs, worker; /* HOST: how many references; which worker */
+    uint32_t *status; /* of kernels that may fail: 0 before; in memory that the device writes */
+    void *workspace;  /* of kernels that need some */
 } dmi_kernel_call;
 
 /* What touches() may look at. */
@@ -72,6 +86,12 @@ typedef struct dmi_kernel {
         const dmi_kernel_call *call); /* on the queue's device, which is current; NULL: HOST, or no CUDA */
 } dmi_kernel;
 extern const dmi_kernel dmi_kernels[DMI_KERNELS];
+/* May this kernel fail when it runs? */
+bool dmi_kernel_may_fail(int kernel);
+/* What the number in *status means. */
+DM_CHECKED dm_status dmi_kernel_failed(int kernel, const void *desc, uint32_t status);
+/* Bytes of workspace that a call with this descriptor needs; 0: none. */
+int64_t dmi_kernel_workspace(int kernel, const void *desc, const dmi_device_facts *facts);
 
 #define DMI_KERNEL(name, descriptor, traits)                                                                   \
     void dmi_##name##_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS]);                             \
@@ -83,6 +103,12 @@ extern const dmi_kernel dmi_kernels[DMI_KERNELS];
 #include "kernels/kernels.def"
 #undef DMI_KERNEL
 #undef DMI_HOST_KERNEL
+#define X(name) DM_CHECKED dm_status dmi_##name##_failed(const void *desc, uint32_t status);
+DMI_KERNELS_THAT_FAIL(X)
+#undef X
+#define X(name) int64_t dmi_##name##_workspace(const void *desc, const dmi_device_facts *facts);
+DMI_KERNELS_WITH_WORKSPACE(X)
+#undef X
 
 /* The numbers of a fill; 0 where the step's scalar is 0. */
 static inline dmi_fill_values dmi_fill_values_of(const dmi_kernel_call *call)

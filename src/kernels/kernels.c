@@ -19,3 +19,31 @@ const dmi_kernel dmi_kernels[DMI_KERNELS] = {
 #undef DMI_KERNEL
 #undef DMI_HOST_KERNEL
 };
+
+typedef dm_status failed_fn(const void *desc, uint32_t status);
+typedef int64_t workspace_fn(const void *desc, const dmi_device_facts *facts);
+static failed_fn *const failed_of[DMI_KERNELS] = {
+#define X(name) [DMI_KERNEL_##name] = dmi_##name##_failed,
+    DMI_KERNELS_THAT_FAIL(X)
+#undef X
+};
+static workspace_fn *const workspace_of[DMI_KERNELS] = {
+#define X(name) [DMI_KERNEL_##name] = dmi_##name##_workspace,
+    DMI_KERNELS_WITH_WORKSPACE(X)
+#undef X
+};
+
+bool dmi_kernel_may_fail(int kernel)
+{
+    return failed_of[kernel] != NULL;
+}
+
+dm_status dmi_kernel_failed(int kernel, const void *desc, uint32_t status)
+{
+    return failed_of[kernel] ? failed_of[kernel](desc, status) : DM_OK;
+}
+
+int64_t dmi_kernel_workspace(int kernel, const void *desc, const dmi_device_facts *facts)
+{
+    return workspace_of[kernel] ? workspace_of[kernel](desc, facts) : 0;
+}

@@ -66,6 +66,8 @@ dm_status dmi_job_choose_gpu(dmi_job *job, const int *machine)
     MPI_Allreduce(&memory, &job->profile.device_bytes, 1, MPI_INT64_T, MPI_MIN, job->ctl);
     job->profile.device_bytes = some ? job->profile.device_bytes : 0;
     job->profile.gpu = some;
+    job->profile.facts =
+        (dmi_device_facts){.gpu = some, .emulated = some && dmi_device_gpu(DMI_DEVICE_EMULATED)};
     return dmi_job_agree(job, status);
 }
 

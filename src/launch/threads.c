@@ -326,6 +326,8 @@ static dm_status choose_device(thread_launch *l)
     }
     l->device = gpus > 0 ? gpu : NULL;
     l->profile.gpu = gpus > 0;
+    l->profile.facts =
+        (dmi_device_facts){.gpu = gpus > 0, .emulated = gpus > 0 && dmi_device_gpu(DMI_DEVICE_EMULATED)};
     for (int g = 0; g < DMI_MIN(gpus, l->workers); g++) {
         int64_t memory = 0;
         if ((status = dmi_device_free(gpu, g, &memory)) != DM_OK) {

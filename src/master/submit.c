@@ -6,17 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Do kernels on GPUs take what the op's kernels are given? */
-static bool device_takes(const dmi_session *s, const dmi_call *call, dm_dtype dtype)
-{
-#ifdef DMATH_WITH_CUDA
-    unsigned real = DMI_TRAIT_REAL | DMI_TRAIT_REAL_CUDA;
-#else
-    unsigned real = DMI_TRAIT_REAL;
-#endif
-    return !s->profile.gpu || !dmi_dtype_is_complex(dtype) || !(dmi_call_traits(call) & real);
-}
-
 static dm_status resolve(dmi_session *s, dmi_call *call, const dm_array *arrays)
 {
     const dmi_opdef *op = &dmi_ops[call->op];
@@ -32,10 +21,9 @@ static dm_status resolve(dmi_session *s, dmi_call *call, const dm_array *arrays)
         if (status != DM_OK) {
             return status;
         }
-        if (!(rule->dtypes >> h->desc.dtype & 1) || !device_takes(s, call, h->desc.dtype)) {
-            return dmi_fail(DM_ERR_DTYPE, "%s: %s has dtype %s, which is not taken%s", dmi_call_name(call),
-                            dmi_operand_name(call, i), dmi_dtype_name(h->desc.dtype),
-                            device_takes(s, call, h->desc.dtype) ? "" : " on GPUs");
+        if (!(rule->dtypes >> h->desc.dtype & 1)) {
+            return dmi_fail(DM_ERR_DTYPE, "%s: %s has dtype %s, which is not taken", dmi_call_name(call),
+                            dmi_operand_name(call, i), dmi_dtype_name(h->desc.dtype));
         }
         call->operand[i] = (dmi_operand){
             .desc = h->desc, .id = arrays[i].id, .memory = h->storage->number, .mode = rule->mode};

@@ -15,18 +15,6 @@ dm_status dmi_plan_make(const dmi_call *call, const dmi_profile *profile, int me
     return dmi_plan_make_by(dmi_ops[call->op].plan, dmi_ops[call->op].name, call, profile, me, out);
 }
 
-unsigned dmi_call_traits(const dmi_call *call)
-{
-    unsigned attributes = dmi_ops[call->op].attributes, traits = 0;
-    if (attributes >> DMI_TAKER) {
-        traits |= dmi_kernels[(attributes >> DMI_TAKER) - 1].traits;
-    }
-    if (attributes & DMI_EXPRESSION && call->tail_bytes > 0) {
-        traits |= dmi_kernels[DMI_KERNEL_map].traits;
-    }
-    return traits;
-}
-
 const char *dmi_operand_name(const dmi_call *call, int i)
 {
     const dmi_operand_rule *rule = dmi_ops[call->op].operand, *last = rule;

@@ -14,6 +14,7 @@ enum {
     DMI_DT_INDEX = 1 << DM_I32 | 1 << DM_I64,
     DMI_DT_PRODUCT = DMI_DT_FLOAT | DMI_DT_COMPLEX,
     DMI_DT_REAL = DMI_DT_FLOAT | 1 << DM_F8E4M3 | 1 << DM_F8E5M2 | DMI_DT_INT | 1 << DM_BOOL,
+    DMI_DT_FACTOR = DMI_DT_PRODUCT | 1 << DM_F8E4M3 | 1 << DM_F8E5M2, /* of a product */
     DMI_DT_ALL = DMI_DT_FLOAT | 1 << DM_F8E4M3 | 1 << DM_F8E5M2 | DMI_DT_INT | 1 << DM_BOOL | DMI_DT_COMPLEX
 };
 
@@ -25,9 +26,7 @@ typedef struct dmi_operand_rule {
 } dmi_operand_rule;
 
 /* See ops.def. */
-enum dmi_op_attribute { DMI_LIMITED = 1, DMI_FORCIBLE = 2, DMI_ALONE = 4, DMI_EXPRESSION = 8, DMI_LAYER = 16 };
-enum { DMI_TAKER = 8 }; /* the bits from here on: a kernel's number + 1, or 0 */
-#define DMI_TAKEN_BY(kernel) ((unsigned)(DMI_KERNEL_##kernel + 1) << DMI_TAKER)
+enum dmi_op_attribute { DMI_LIMITED = 1, DMI_FORCIBLE = 2, DMI_ALONE = 4, DMI_LAYER = 8 };
 
 /* check: shapes, overlap and arguments beyond what the rules say; runs on the master; may lower an operand's mode
  *        (beta == 0 makes y write-only). DM_OK or a status with a text.
@@ -57,8 +56,6 @@ enum dmi_op {
 extern const dmi_opdef dmi_ops[DMI_OPS];
 /* Plans `call` for worker `me`. On failure: the op's status and text. */
 DM_CHECKED dm_status dmi_plan_make(const dmi_call *call, const dmi_profile *profile, int me, dmi_plan **out);
-/* The traits of the kernels that take the call's operands. */
-unsigned dmi_call_traits(const dmi_call *call);
 /* The name of operand i in messages: the call's if known, as on the master. An op that takes only some of its
  * operands has its output last: ewise. */
 const char *dmi_operand_name(const dmi_call *call, int i);

@@ -240,18 +240,32 @@ dmi_step *dmi_build_expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy
     return in_chunks((chunks){.b = b, .each = expect, .peer = peer, .ref = dst, .after = after}, geometry);
 }
 
+/* The workspace of the plan's kernels, of at least so many bytes. */
+static dmi_ref kernel_work(dmi_builder *b, int64_t bytes)
+{
+    b->kernel_work = b->kernel_work ? b->kernel_work : dmi_build_work(b, 0) + 1;
+    if (!b->failed) {
+        int64_t *most = &b->plan->work_bytes[b->kernel_work - 1];
+        *most = DMI_MAX(*most, bytes);
+    }
+    return dmi_ref_work(b->kernel_work - 1, DMI_WRITE);
+}
+
 dmi_step *dmi_build_kernel(dmi_builder *b, int kernel, const void *desc, size_t size, const dmi_ref *refs,
                            int nref, const dmi_mark after)
 {
     if (b->failed) {
         return scrap(b);
     }
-    assert(nref <= DMI_MAX_REFS && size == dmi_kernels[kernel].desc_bytes);
-    dmi_step *step = new_step(b, DMI_STEP_KERNEL + kernel, DMI_LANE_COMPUTE, nref, after);
+    int64_t workspace = dmi_kernel_workspace(kernel, desc, &b->profile->facts);
+    int total = nref + (workspace > 0);
+    assert(total <= DMI_MAX_REFS && size == dmi_kernels[kernel].desc_bytes);
+    dmi_step *step = new_step(b, DMI_STEP_KERNEL + kernel, DMI_LANE_COMPUTE, total, after);
     step->desc = keep(b, desc, size);
     b->plan->waits = b->plan->waits || dmi_kernels[kernel].traits & DMI_TRAIT_WAITS;
-    for (int i = 0; i < nref; i++) {
-        step->ref[i] = refs[i];
+    step->workspace = workspace;
+    for (int i = 0; i < total; i++) {
+        step->ref[i] = i < nref ? refs[i] : kernel_work(b, workspace);
         step->ref[i].from = 0;
         step->ref[i].to = INT64_MAX;
     }

@@ -90,6 +90,7 @@ typedef struct dmi_profile {
     int64_t pace_bytes;      /* pushes of at least so much are paced (dmi_build_round); 0: none */
     int64_t chunk;           /* most bytes at once of data that goes through staging memory of the host */
     int64_t file_chunk;      /* on GPUs: most bytes of a file at once */
+    dmi_device_facts facts;
     bool gpu;           /* workers hold arrays in device memory: what goes through the host goes in chunks */
     const int *host_of; /* [workers] or NULL: one host. On a GPU, payloads between two hosts go in chunks too */
     int64_t gpu_chunk; /* most bytes of such a chunk, if more than `chunk`: it does not pass through the host */
@@ -126,6 +127,7 @@ typedef struct dmi_step {
     uint32_t wait[DMI_LANES]; /* steps of each lane (ordinals) that must be done first; 0: none */
     dmi_ref *ref;          /* [nref] */
     const void *desc;      /* the kernel's descriptor; PUSH, EXPECT: dmi_copy */
+    int64_t workspace;     /* bytes that the kernel asked for: its last reference; 0: none */
     int64_t bytes;         /* PUSH, EXPECT: payload */
     int64_t flops;
 } dmi_step;
@@ -183,6 +185,7 @@ typedef struct dmi_builder {
     /* [plan->noperand] the first operand that is the same memory; NULL: found from their layouts */
     const int *same;
     bool pushed;           /* in this round, a paced push */
+    int kernel_work;       /* workspace that kernels asked for, from 1; 0: none */
     uint32_t before_round; /* EXPECTs up to the end of the last round with such a push */
     dmi_step scrap; /* what step calls return once failed */
     dmi_ref scrap_ref[DMI_MAX_REFS];
@@ -208,7 +211,9 @@ dmi_step *dmi_build_expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy
 /* Begins a round. In a round every worker usually sends to at most one peer and receives from at most one. Both
  * ends of a transfer belong to the same round. */
 void dmi_build_round(dmi_builder *b);
-/* desc is copied into the plan (size bytes); dmi_copy's runs must live in the plan (dmi_build_alloc). */
+/* desc is copied into the plan (size bytes); dmi_copy's runs must live in the plan (dmi_build_alloc). Workspace that the
+ * kernel asks for (dmi_kernel_workspace) becomes one more reference. All kernels of a plan have the same one, for they run
+ * one after another. */
 dmi_step *dmi_build_kernel(dmi_builder *b, int kernel, const void *desc, size_t size, const dmi_ref *refs, int nref,
                            const dmi_mark after);
 /* --- map.c: elementwise programs --- */

@@ -30,6 +30,8 @@ static inline int set_up(void **state)
     if (dmi_cuda_queue_create(0, &f->q) != DM_OK) {
         printf("no GPU, skipped: %s\n", dmi_error_text());
         f->q = NULL;
+    } else if (!dmi_cuda_queue_libraries(f->q)) {
+        fail_msg("%s", f->q->error_text);
     }
     *state = f;
     return 0;

@@ -9,25 +9,53 @@ typedef struct product {
     double alpha, beta;
 } product;
 
-static real element(dm_dtype t, const char *p, int64_t at)
+static dm_dtype b_type(const dmi_gemm *d)
 {
-    return decode(t, p + at * width_of(t));
+    return d->b_dtype ? d->b_dtype : d->dtype;
+}
+
+typedef struct number {
+    real re, im;
+} number;
+
+static number element(dm_dtype t, const char *p, int64_t at, bool conjugate)
+{
+    dm_dtype part = part_of(t);
+    p += at * width_of(t);
+    real im = is_complex(t) ? decode(part, p + width_of(part)) : 0;
+    return (number){decode(part, p), conjugate ? -im : im};
+}
+
+static void store(dm_dtype t, number z, char *at)
+{
+    dm_dtype part = part_of(t);
+    encode_float(part, z.re, at);
+    if (is_complex(t)) {
+        encode_float(part, z.im, at + width_of(part));
+    }
 }
 
 /* Expected c, in place. The sums are small whole numbers: what is rounded is the result alone. */
 static void naive(const product *p, const char *a, const char *b, char *c)
 {
     const dmi_gemm *d = &p->d;
+    double alpha = d->k == 0 ? 0 : p->alpha;
     for (int64_t i = 0; i < d->m; i++) {
         for (int64_t j = 0; j < d->n; j++) {
-            real sum = 0;
-            char *at = c + (d->c_offset + i * d->ldc + j) * width_of(p->c_type);
+            number sum = {0, 0};
+            int64_t at = d->c_offset + i * d->ldc + j;
             for (int64_t k = 0; k < d->k; k++) {
-                sum += element(d->dtype, a, d->a_offset + (d->trans_a ? k * d->lda + i : i * d->lda + k)) *
-                       element(d->dtype, b, d->b_offset + (d->trans_b ? j * d->ldb + k : k * d->ldb + j));
+                number x = element(d->dtype, a, d->a_offset + (d->trans_a ? k * d->lda + i : i * d->lda + k),
+                                   d->conj_a);
+                number y = element(b_type(d), b, d->b_offset + (d->trans_b ? j * d->ldb + k : k * d->ldb + j),
+                                   d->conj_b);
+                sum.re += x.re * y.re - x.im * y.im;
+                sum.im += x.re * y.im + x.im * y.re;
             }
-            sum = (d->k == 0 ? 0 : p->alpha * sum) + (p->beta == 0 ? 0 : p->beta * decode(p->c_type, at));
-            encode_float(p->c_type, sum, at);
+            number was = element(p->c_type, c, at, false);
+            sum.re = alpha * sum.re + (p->beta == 0 ? 0 : p->beta * was.re);
+            sum.im = alpha * sum.im + (p->beta == 0 ? 0 : p->beta * was.im);
+            store(p->c_type, sum, c + at * width_of(p->c_type));
         }
     }
 }
@@ -36,36 +64,39 @@ static char *small_array(rng *r, dm_dtype t, int64_t n)
 {
     char *p = malloc((size_t)(n * width_of(t)) + 1);
     assert_non_null(p);
-    for (int64_t i = 0; i < n; i++) {
-        small_element(r, t, p + i * width_of(t));
+    for (int64_t i = 0; i < n * parts_in(t); i++) {
+        small_element(r, part_of(t), p + i * width_of(part_of(t)));
     }
     return p;
 }
 
 static void check_product(fixture *f, rng *r, const product *p)
 {
-    dm_dtype t = p->d.dtype;
-    char *a = small_array(r, t, p->a_span), *b = small_array(r, t, p->b_span);
+    dm_dtype t = p->d.dtype, tb = b_type(&p->d), part = part_of(p->c_type);
+    char *a = small_array(r, t, p->a_span), *b = small_array(r, tb, p->b_span);
     char *c = small_array(r, p->c_type, p->c_span);
     if (p->beta == 0 && p->c_span > 0) { /* not read */
-        encode_float(p->c_type, NAN, c + p->d.c_offset * width_of(p->c_type));
+        store(p->c_type, (number){NAN, NAN}, c + p->d.c_offset * width_of(p->c_type));
     }
-    void *gpu_a = upload(a, p->a_span * width_of(t)), *gpu_b = upload(b, p->b_span * width_of(t));
-    void *gpu_c = upload(c, p->c_span * width_of(p->c_type));
-    dmi_run_gemm(dmi_backend_cuda(), f->q, &p->d, p->alpha, gpu_a, gpu_b, p->beta, gpu_c);
+    void *gpu_a = upload(a, p->a_span * width_of(t)), *gpu_b = upload(b, p->b_span * width_of(tb));
+    void *gpu_c = upload(c, p->c_span * width_of(p->c_type)), *workspace = NULL;
+    dmi_device_facts facts = {.gpu = true};
+    CUDA(cudaMalloc(&workspace, (size_t)dmi_kernel_workspace(DMI_KERNEL_gemm, &p->d, &facts) + 1));
+    dmi_run_gemm(dmi_backend_cuda(), f->q, &p->d, p->alpha, gpu_a, gpu_b, p->beta, gpu_c, workspace);
     naive(p, a, b, c);
     finish(f);
     char *got = download(gpu_c, p->c_span * width_of(p->c_type));
-    for (int64_t i = 0; i < p->c_span; i++) { /* zeros of either sign are alike */
-        char *g = got + i * width_of(p->c_type), *e = c + i * width_of(p->c_type);
-        if (decode(p->c_type, g) == 0 && decode(p->c_type, e) == 0) {
-            memcpy(g, e, (size_t)width_of(p->c_type));
+    for (int64_t i = 0; i < p->c_span * parts_in(p->c_type); i++) { /* zeros of either sign are alike */
+        char *g = got + i * width_of(part), *e = c + i * width_of(part);
+        if (decode(part, g) == 0 && decode(part, e) == 0) {
+            memcpy(g, e, (size_t)width_of(part));
         }
     }
-    check_same("gemm", p->c_type, got, c, p->c_span);
+    check_parts("gemm", p->c_type, got, c, p->c_span);
     CUDA(cudaFree(gpu_a));
     CUDA(cudaFree(gpu_b));
     CUDA(cudaFree(gpu_c));
+    CUDA(cudaFree(workspace));
     free(a);
     free(b);
     free(c);
@@ -81,13 +112,21 @@ static void test_products(void **state)
         product p = {.alpha = alphas[rng_in(&r, 0, 3)], .beta = betas[rng_in(&r, 0, 3)]};
         dmi_gemm *d = &p.d;
         int64_t longest = round % 8 == 0 ? 300 : 40;
-        d->dtype = all_dtypes[rng_in(&r, 0, 3)];
+        static const dm_dtype types[] = {DM_F64, DM_F32,  DM_F16,    DM_BF16,
+                                         DM_C64, DM_C128, DM_F8E4M3, DM_F8E5M2};
+        d->dtype = types[rng_in(&r, 0, 7)];
         p.c_type = d->dtype;
         if (width_of(d->dtype) == 2 && rng_in(&r, 0, 1) == 1) {
             p.c_type = d->c_dtype = DM_F32;
         }
+        if (dmi_gemm_is_f8(d)) {
+            p.c_type = d->c_dtype = types[rng_in(&r, 1, 3)];
+            d->b_dtype = rng_in(&r, 0, 1) ? types[rng_in(&r, 6, 7)] : (dm_dtype)0;
+        }
         d->trans_a = (int)rng_in(&r, 0, 1);
         d->trans_b = (int)rng_in(&r, 0, 1);
+        d->conj_a = is_complex(d->dtype) && d->trans_a && rng_in(&r, 0, 1);
+        d->conj_b = is_complex(d->dtype) && d->trans_b && rng_in(&r, 0, 1);
         d->m = rng_in(&r, 0, longest);
         d->n = rng_in(&r, 0, longest);
         d->k = rng_in(&r, 0, longest);
@@ -104,6 +143,19 @@ static void test_products(void **state)
         p.b_span = d->b_offset + (d->trans_b ? d->n : d->k) * d->ldb;
         p.c_span = d->c_offset + d->m * d->ldc;
         d->tf32 = rng_in(&r, 0, 3) == 0; /* whose 10 bits hold these numbers */
+        if (dmi_gemm_is_f8(d) && round % 4 < 2) { /* as cublasLt takes it, packed or not */
+            d->n = (d->n + 15) / 16 * 16;
+            d->ldb = DMI_MAX(d->trans_b ? d->ldb : d->n, 1);
+            d->ldc = DMI_MAX(d->n, 1);
+            d->c_offset = 0;
+            d->k = round % 4 == 0 ? (d->k + 15) / 16 * 16 : d->k;
+            d->lda = d->trans_a ? d->lda : DMI_MAX(round % 4 == 0 ? d->k : d->k + 3, 1);
+            d->ldb = d->trans_b ? DMI_MAX(round % 4 == 0 ? d->k : d->k + 3, 1) : d->ldb;
+            d->a_offset = d->b_offset = 0;
+            p.a_span = d->a_offset + (d->trans_a ? d->k : d->m) * d->lda;
+            p.b_span = d->b_offset + (d->trans_b ? d->n : d->k) * d->ldb;
+            p.c_span = d->m * d->ldc;
+        }
         check_product(f, &r, &p);
     }
 }
@@ -138,7 +190,7 @@ static void enqueue(dmi_queue *q, const dmi_backend *backend, float *a, float *b
     dmi_run_map(backend, q, &back, NULL, 0, (void *[]){a, c});
     dmi_run_copy(backend, q, &turn, c, b);
     dmi_run_copy(backend, q, &turn, b, a);
-    dmi_run_gemm(backend, q, &gemm, 1, b, c, 1, a);
+    dmi_run_gemm(backend, q, &gemm, 1, b, c, 1, a, NULL);
     dmi_run_reduce(backend, q, &reduce, a, sums);
 }
 
@@ -154,7 +206,7 @@ static void test_graph(void **state)
     enqueue(NULL, dmi_backend_cpu(), host, host + COUNT, host + 2 * COUNT, sums);
     CUDA(cudaMalloc((void **)&gpu, 3 * COUNT * sizeof *gpu));
     CUDA(cudaMalloc((void **)&gpu_sums, SIDE * sizeof *gpu_sums));
-    assert_true(dmi_cuda_queue_blas(f->q));
+    assert_true(dmi_cuda_queue_libraries(f->q));
     CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     enqueue(f->q, dmi_backend_cuda(), gpu, gpu + COUNT, gpu + 2 * COUNT, gpu_sums);
     CUDA(cudaStreamEndCapture(stream, &graph));

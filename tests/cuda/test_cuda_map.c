@@ -35,19 +35,20 @@ static void run_case(fixture *f, rng *r, map_case *c, double most, const char *w
     dmi_run_map(dmi_backend_cpu(), NULL, &c->d, c->m.number, c->m.numbers, at);
     finish(f);
     char *got = download(gpu[out], c->span[out] * width_of(type));
-    for (int64_t i = 0; i < c->span[out]; i++) {
-        const char *g = got + i * width_of(type), *e = (char *)at[out] + i * width_of(type);
-        if (same_element(type, g, e)) {
+    dm_dtype part = part_of(type);
+    for (int64_t i = 0; i < c->span[out] * parts_in(type); i++) {
+        const char *g = got + i * width_of(part), *e = (char *)at[out] + i * width_of(part);
+        if (same_element(part, g, e)) {
             continue;
         }
-        real x = decode(type, g), y = decode(type, e);
-        double ulps = most > 0 && isfinite(x) && isfinite(y) ? ulps_between(type, g, e) : 1e9;
+        real x = decode(part, g), y = decode(part, e);
+        double ulps = most > 0 && isfinite(x) && isfinite(y) ? ulps_between(part, g, e) : 1e9;
         if (ulps > most) {
             fail_msg("%s, %d steps, %d inputs of %s -> %s: element %lld is %.20Lg, not %.20Lg", what,
                      c->d.program.steps, out, dmi_dtype_name(c->d.dtype[0]), dmi_dtype_name(type), (long long)i,
                      x, y);
         }
-        worst_ulps[type == DM_F64] = fmax(worst_ulps[type == DM_F64], ulps);
+        worst_ulps[part == DM_F64] = fmax(worst_ulps[part == DM_F64], ulps);
     }
     for (int s = shared; s <= out; s++) {
         CUDA(cudaFree(gpu[s]));
@@ -108,14 +109,15 @@ static void test_dense(void **state)
     }
 }
 
-/* Every row in f32 and f64 on dense operands: within a few units of the CPU's library. */
+/* Every row in f32, f64, c64 and c128 on dense operands: within a few units of the CPU's library. */
 static void test_functions(void **state)
 {
     fixture *f = begin_test(state);
     rng r = {14};
     for (int row = 0; row < DMI_EW_ROWS; row++) {
-        for (int t = 0; t < 2; t++) {
-            dm_dtype type = t == 0 ? DM_F32 : DM_F64, in[3] = {type, type, type}, taken, result;
+        for (int t = 0; t < 4; t++) {
+            static const dm_dtype types[] = {DM_F32, DM_F64, DM_C64, DM_C128};
+            dm_dtype type = types[t], in[3] = {type, type, type}, taken, result;
             if (!dmi_ew_types(row, in, &taken, &result) || row == DMI_EW_gamma || row == DMI_EW_lgamma) {
                 continue;
             }
@@ -135,13 +137,50 @@ static void test_functions(void **state)
            worst_ulps[1]);
 }
 
+/* The kernel within: any box, with one element or none outside the range. */
+static void test_within(void **state)
+{
+    fixture *f = begin_test(state);
+    rng r = {15};
+    uint32_t *word = NULL;
+    CUDA(cudaMallocHost((void **)&word, sizeof *word));
+    for (int64_t round = 0; round < rounds(f, 800); round++) {
+        map_case c;
+        dm_dtype type = any_dtype(&r);
+        memset(&c, 0, sizeof c);
+        int ndim = (int)rng_in(&r, 0, 4);
+        map_box(&r, &c, ndim, ndim <= 1 ? 3000 : ndim == 2 ? 70 : 9, false);
+        dmi_within d = {.dtype = type, .ndim = ndim, .offset = c.d.offset[0]};
+        memcpy(d.extent, c.d.extent, sizeof d.extent);
+        memcpy(d.stride, c.d.stride[0], sizeof d.stride);
+        char *x = calloc((size_t)c.span[0] + 1, (size_t)width_of(type));
+        assert_non_null(x);
+        for (int64_t i = 0; i < c.span[0] * parts_in(type); i++) { /* mostly 1 */
+            encode_float(part_of(type), rng_in(&r, 0, c.span[0]) == 0 ? 2 : 1, x + i * width_of(part_of(type)));
+        }
+        void *gpu = upload(x, c.span[0] * width_of(type));
+        dmi_number range[2] = {{.re = 1}, {.re = type == DM_BOOL ? 0.5 + (double)rng_in(&r, 0, 1) : 1}};
+        uint32_t want = 0;
+        dmi_kernel_call call = {.desc = &d, .at = {x}, .number = range, .numbers = 2, .status = &want};
+        assert_int_equal(dmi_backend_cpu()->run(DMI_KERNEL_within, &call), DM_OK);
+        *word = 0;
+        call.queue = f->q;
+        call.at[0] = gpu;
+        call.status = word;
+        (void)!dmi_backend_cuda()->run(DMI_KERNEL_within, &call);
+        finish(f);
+        assert_int_equal(*word, want);
+        CUDA(cudaFree(gpu));
+        free(x);
+    }
+    CUDA(cudaFreeHost(word));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_row),
-        cmocka_unit_test(test_programs),
-        cmocka_unit_test(test_dense),
-        cmocka_unit_test(test_functions),
+        cmocka_unit_test(test_one_row),   cmocka_unit_test(test_programs), cmocka_unit_test(test_dense),
+        cmocka_unit_test(test_functions), cmocka_unit_test(test_within),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -19,7 +19,7 @@ static dmi_queue *queue(void)
     dmi_queue *q = NULL;
     gpus_or_skip();
     ok(dmi_cuda_queue_create(0, &q));
-    if (!dmi_cuda_queue_blas(q)) { /* it allocates */
+    if (!dmi_cuda_queue_libraries(q)) { /* it allocates */
         fail_msg("%s", q->error_text);
     }
     return q;
@@ -48,7 +48,7 @@ static void expect_scale(const float *p, float scale)
 static void multiply(dmi_queue *q, const float *a, const float *b, float *c)
 {
     dmi_gemm d = {.dtype = DM_F32, .m = N, .n = N, .k = N, .lda = N, .ldb = N, .ldc = N};
-    dmi_run_gemm(dmi_backend_cuda(), q, &d, 1, a, b, 0, c);
+    dmi_run_gemm(dmi_backend_cuda(), q, &d, 1, a, b, 0, c, NULL);
     if (q->error) {
         fail_msg("%s", q->error_text);
     }

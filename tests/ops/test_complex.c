@@ -213,24 +213,19 @@ static void product_case(dmt_case *c)
     }
     dmt_say(c, "trans %d %d, beta %g", trans[0], trans[1], beta);
     DMT_OK(c, dm_fill(c->session, out, 3));
-    dm_status status = dm_gemm(c->session, trans[0], trans[1], 2, op[0], op[1], beta, out);
-    if (!dmt_on_cpu()) {
-        dmt_status_is(c, status, DM_ERR_DTYPE, "dm_gemm");
-    } else {
-        dmt_status_is(c, status, DM_OK, "dm_gemm");
-        read_numbers(c, dtype, out, M * N, got);
-        for (int64_t e = 0; e < M * N; e++) {
-            dm_c128 sum = {3 * beta, 0};
-            for (int64_t k = 0; k < K; k++) {
-                dm_c128 a = number[0][trans[0] ? k * M + e / N : e / N * K + k];
-                dm_c128 b = number[1][trans[1] ? e % N * K + k : k * N + e % N];
-                a.im = trans[0] == DM_C ? -a.im : a.im;
-                b.im = trans[1] == DM_C ? -b.im : b.im;
-                sum.re += 2 * (a.re * b.re - a.im * b.im);
-                sum.im += 2 * (a.re * b.im + a.im * b.re);
-            }
-            check_number(c, "product", e, got[e], sum.re, sum.im);
+    DMT_OK(c, dm_gemm(c->session, trans[0], trans[1], 2, op[0], op[1], beta, out));
+    read_numbers(c, dtype, out, M * N, got);
+    for (int64_t e = 0; e < M * N; e++) {
+        dm_c128 sum = {3 * beta, 0};
+        for (int64_t k = 0; k < K; k++) {
+            dm_c128 a = number[0][trans[0] ? k * M + e / N : e / N * K + k];
+            dm_c128 b = number[1][trans[1] ? e % N * K + k : k * N + e % N];
+            a.im = trans[0] == DM_C ? -a.im : a.im;
+            b.im = trans[1] == DM_C ? -b.im : b.im;
+            sum.re += 2 * (a.re * b.re - a.im * b.im);
+            sum.im += 2 * (a.re * b.im + a.im * b.re);
         }
+        check_number(c, "product", e, got[e], sum.re, sum.im);
     }
     for (int i = 0; i < 2; i++) {
         DMT_OK(c, dm_array_destroy(c->session, op[i]));
@@ -252,20 +247,18 @@ static void elements_case(dmt_case *c)
     dm_array out = make(c, dtype, 2, shape);
     bool real = c->number / 2 % 2 == 0;
     dm_c128 got[COUNT];
-    if (dmt_on_cpu()) {
-        write_numbers(c, dtype, a);
-        DMT_OK(c, dm_copy(c->session, a, b));
-        DMT_OK(c, dm_add(c->session, 2, a, -3, b, out));
-        read_numbers(c, dtype, out, COUNT, got);
-        for (int64_t i = 0; i < COUNT; i++) {
-            check_number(c, "add", i, got[i], -number(i).re, number(i).im * (real ? 2 : -1));
-        }
-        DMT_OK(c, dm_multiply(c->session, 1, a, b, out));
-        read_numbers(c, dtype, out, COUNT, got);
-        for (int64_t i = 0; i < COUNT; i++) {
-            dm_c128 x = number(i), y = {x.re, real ? 0 : x.im};
-            check_number(c, "multiply", i, got[i], x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re);
-        }
+    write_numbers(c, dtype, a);
+    DMT_OK(c, dm_copy(c->session, a, b));
+    DMT_OK(c, dm_add(c->session, 2, a, -3, b, out));
+    read_numbers(c, dtype, out, COUNT, got);
+    for (int64_t i = 0; i < COUNT; i++) {
+        check_number(c, "add", i, got[i], -number(i).re, number(i).im * (real ? 2 : -1));
+    }
+    DMT_OK(c, dm_multiply(c->session, 1, a, b, out));
+    read_numbers(c, dtype, out, COUNT, got);
+    for (int64_t i = 0; i < COUNT; i++) {
+        dm_c128 x = number(i), y = {x.re, real ? 0 : x.im};
+        check_number(c, "multiply", i, got[i], x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re);
     }
     DMT_OK(c, dm_array_destroy(c->session, a));
     DMT_OK(c, dm_array_destroy(c->session, b));

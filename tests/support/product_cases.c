@@ -42,11 +42,19 @@ bool dmt_product_run(dmt_case *c, const dmt_product *p, dm_array a, dm_array b, 
     return true;
 }
 
+static dm_dtype short_float(dmt_case *c)
+{
+    static const dm_dtype types[] = {DM_F8E4M3, DM_F8E5M2, DM_F8E4M3, DM_F16, DM_BF16};
+    return types[dmt_int(&c->random, 0, 4)];
+}
+
 /* Half of the cases have small whole numbers: all sums are exact in every type, so nothing may be off at all.
  */
 static bool random_product(dmt_case *c, dmt_product *p)
 {
-    bool exact = dmt_chance(&c->random, 50), mixed = dmt_chance(&c->random, 40);
+    bool brief =
+        dmt_chance(&c->random, 15); /* operands of 8 bits among them: matrix units sum them in fewer bits */
+    bool exact = brief || dmt_chance(&c->random, 50), mixed = dmt_chance(&c->random, 40);
     dm_dtype dtype = dmt_float_random(c);
     *p = (dmt_product){.trans_a = dmt_chance(&c->random, 50), .trans_b = dmt_chance(&c->random, 50)};
     p->m = dmt_extent_random(c, 300);
@@ -57,8 +65,9 @@ static bool random_product(dmt_case *c, dmt_product *p)
     }
     p->alpha = dmt_factor_random(c, exact);
     p->beta = dmt_factor_random(c, exact);
-    dmt_product_fill(c, p, mixed ? dmt_float_random(c) : dtype, mixed ? dmt_float_random(c) : dtype,
-                     mixed ? dmt_float_random(c) : dtype, exact ? DMT_SMALL : DMT_SMOOTH);
+    dm_dtype a = brief ? short_float(c) : mixed ? dmt_float_random(c) : dtype;
+    dm_dtype b = brief ? short_float(c) : mixed ? dmt_float_random(c) : dtype;
+    dmt_product_fill(c, p, a, b, mixed ? dmt_float_random(c) : dtype, exact ? DMT_SMALL : DMT_SMOOTH);
     return exact;
 }
 

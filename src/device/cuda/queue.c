@@ -1,6 +1,5 @@
-/* Queues of the CUDA backend: a stream, its workspace and its cuBLAS. */
+/* Queues of the CUDA backend: a stream and its workspace. */
 #include "device/queue.h"
-#include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -27,33 +26,6 @@ static bool done(dmi_queue *q, const char *what, cudaError_t e)
 void dmi_cuda_launched(dmi_queue *q, const char *what)
 {
     done(q, what, cudaGetLastError());
-}
-
-bool dmi_cuda_queue_blas(dmi_queue *q)
-{
-    cublasHandle_t blas = NULL;
-    if (q->blas != NULL) {
-        return true;
-    }
-    cublasStatus_t s = cublasCreate(&blas);
-    if (s == CUBLAS_STATUS_SUCCESS) {
-        s = cublasSetStream(blas, q->stream);
-    }
-    if (s == CUBLAS_STATUS_SUCCESS) { /* after the stream, which sets it back */
-        s = cublasSetWorkspace(blas, q->workspace, (size_t)q->workspace_bytes);
-    }
-    if (s == CUBLAS_STATUS_SUCCESS) { /* sums in parts are added in f32, whatever the elements are */
-        s = cublasSetMathMode(blas, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
-    }
-    if (s == CUBLAS_STATUS_SUCCESS) {
-        q->blas = blas;
-        return true;
-    }
-    if (blas != NULL) {
-        cublasDestroy(blas);
-    }
-    dmi_cuda_failed(q, "cuBLAS", -1 - (int)s, cublasGetStatusString(s));
-    return false;
 }
 
 dm_status dmi_cuda_queue_create(int device, dmi_queue **out)
@@ -122,9 +94,7 @@ void dmi_cuda_queue_destroy(dmi_queue *q)
     }
     if (q->stream != NULL && cudaSetDevice(q->device) == cudaSuccess) {
         cudaStreamSynchronize(q->stream);
-        if (q->blas != NULL) {
-            cublasDestroy(q->blas);
-        }
+        dmi_cuda_queue_end_libraries(q);
         cudaFree(q->workspace);
         cudaStreamDestroy(q->stream);
     }

@@ -37,7 +37,7 @@ const char *dmi_cuda_compiler(void)
     return "no: GPUs are emulated";
 }
 
-bool dmi_cuda_queue_blas(dmi_queue *q)
+bool dmi_cuda_queue_libraries(dmi_queue *q)
 {
     return q->error == 0;
 }

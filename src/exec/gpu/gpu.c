@@ -235,6 +235,7 @@ static void settle_recv(dmi_engine *e, dmi_queued_step *w)
 static void settle_compute(dmi_engine *e, dmi_queued_step *w)
 {
     dmi_compute_check_inputs(e, w);
+    dmi_gpu_check_status(e, w);
     if (!atomic_load(&w->inst->failed)) {
         atomic_fetch_add_explicit(&e->port->tally.flops, w->step->flops, memory_order_relaxed);
     }

@@ -105,9 +105,27 @@ static dm_status fused_step(dmi_engine *e, int lane, dmi_queued_step *w)
     return status;
 }
 
+/* The word of a step in flight, 0 now. The device writes it, and the host reads it when the step is done. */
+static uint32_t *status_word(dmi_engine *e, int lane)
+{
+    uint32_t *word =
+        e->gpu->status + (size_t)lane * DMI_LANE_ROOM + (e->gpu->issued[lane] & (DMI_LANE_ROOM - 1));
+    *word = 0;
+    return word;
+}
+
+void dmi_gpu_check_status(dmi_engine *e, const dmi_queued_step *w)
+{
+    uint32_t failure = w->status ? *(volatile uint32_t *)w->status : 0;
+    if (failure && !atomic_load(&w->inst->failed)) {
+        dmi_gpu_failed(e, w, dmi_kernel_failed(w->step->kind - DMI_STEP_KERNEL, w->step->desc, failure));
+    }
+}
+
 dm_status dmi_gpu_put_kernel(dmi_engine *e, int lane, dmi_queued_step *w)
 {
     dmi_queue *queue = e->gpu->queue[lane];
+    w->status = dmi_kernel_may_fail(w->step->kind - DMI_STEP_KERNEL) ? status_word(e, lane) : NULL;
     queue->device_run =
         dmi_step_kernel(w->step)->traits & DMI_TRAIT_RUNS ? dmi_gpu_runs(e, w, w->step->desc) : NULL;
     return dmi_gpu_queued(queue, dmi_execute(e, queue, w));

@@ -62,6 +62,7 @@ struct dmi_gpu {
     uint64_t issued[DMI_STAMP_LANES];  /* RECV: payloads in flight, whose waits may be issued */
     uint64_t reached[DMI_STAMP_LANES]; /* what the device has finished */
     uint32_t *arrived, *freed; /* [endpoints] this device's counters */
+    uint32_t *status;          /* [lanes][DMI_LANE_ROOM] in pinned memory: failures that kernels find, by step in flight */
     uint32_t *numbers;         /* [1 << NUMBER_BITS] what counters are raised to, in device memory */
     dmi_gpu_peer *peer;        /* [endpoints] */
     dmi_staging out, in;
@@ -111,6 +112,8 @@ DM_CHECKED dm_status dmi_gpu_put_kernel(dmi_engine *e, int lane, dmi_queued_step
 bool dmi_gpu_has_memory(const dmi_queued_step *w);
 /* False: to be tried again later. */
 bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_queued_step *w);
+/* The step is done: has its kernel failed? */
+void dmi_gpu_check_status(dmi_engine *e, const dmi_queued_step *w);
 /* Run tables, in device memory, of the copy that a step makes; NULL: it needs none, or there is no memory for
  * them. */
 const dmi_run *const *dmi_gpu_runs(dmi_engine *e, const dmi_queued_step *w, const dmi_copy *c);

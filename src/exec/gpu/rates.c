@@ -33,7 +33,7 @@ static dm_status product(dmi_engine *e, dm_dtype dtype, bool tf32, int64_t n, ch
     for (int i = 0; i <= PROBES && status == DM_OK; i++) {
         int64_t begin = dmi_now_ns();
         dmi_run_gemm(e->config.backend, queue, &g, 1, memory, memory + MATRIX_BYTES, 0,
-                     memory + 2 * MATRIX_BYTES);
+                     memory + 2 * MATRIX_BYTES, NULL);
         status = queue->error ? dmi_fail(DM_ERR_INTERNAL, "%s", queue->error_text)
                               : dmi_cu_stream_wait(queue->stream);
         least = i > 0 ? fmin(least, (double)(dmi_now_ns() - begin) * 1e-9) : least;

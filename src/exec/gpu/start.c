@@ -25,7 +25,7 @@ static dm_status make_streams(dmi_engine *e)
         if (status == DM_OK && pushes) {
             status = dmi_cuda_queue_first(g->queue[lane]);
         }
-        if (status == DM_OK && compute && !dmi_cuda_queue_blas(g->queue[lane])) {
+        if (status == DM_OK && compute && !dmi_cuda_queue_libraries(g->queue[lane])) {
             status = dmi_fail(DM_ERR_INTERNAL, "%s", g->queue[lane]->error_text);
         }
         g->stream[lane] = status == DM_OK ? g->queue[lane]->stream : NULL;
@@ -82,8 +82,9 @@ static dm_status make_counters(dmi_engine *e)
     g->arrived = dmi_cu_malloc(2 * n * (int64_t)sizeof *g->arrived);
     g->freed = g->arrived ? g->arrived + n : NULL;
     g->numbers = dmi_cu_malloc(numbers * (int64_t)sizeof *g->numbers);
+    g->status = dmi_cu_malloc_host((int64_t)e->lanes * DMI_LANE_ROOM * (int64_t)sizeof *g->status);
     g->peer = calloc((size_t)n, sizeof *g->peer);
-    dm_status status = host && g->arrived && g->numbers && g->peer
+    dm_status status = host && g->arrived && g->numbers && g->status && g->peer
                            ? dmi_cu_zero(g->arrived, 2 * n * (int64_t)sizeof *g->arrived)
                            : dmi_fail(DM_ERR_NOMEM, "no memory for the executor of GPU %d", g->device);
     for (int s = 0; s < STREAMS && status == DM_OK; s++) {
@@ -184,6 +185,7 @@ void dmi_gpu_stop(dmi_engine *e)
     }
     dmi_cu_release(g->arrived);
     dmi_cu_release(g->numbers);
+    dmi_cu_release_host(g->status);
     free(g->peer);
     dmi_pool_destroy(g->tables);
     dmi_cu_ranges_destroy(g->ranges);

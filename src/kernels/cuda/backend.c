@@ -24,7 +24,8 @@ dm_status dmi_copy_cuda(const dmi_kernel_call *call)
 
 dm_status dmi_gemm_cuda(const dmi_kernel_call *call)
 {
-    dmi_cuda_gemm(call->queue, call->desc, call->scalar[0], call->at[0], call->at[1], call->scalar[1], call->at[2]);
+    dmi_cuda_gemm(call->queue, call->desc, call->scalar[0], call->at[0], call->at[1], call->scalar[1],
+                  call->at[2], call->workspace);
     return DM_OK;
 }
 

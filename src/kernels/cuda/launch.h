@@ -111,10 +111,10 @@ void dmi_cuda_map_hot_any(dmi_queue *q, dmi_cuda_map *p, bool groups);
 void dmi_cuda_map_warm_any(dmi_queue *q, dmi_cuda_map *p, bool groups);
 void dmi_cuda_map_cold_any(dmi_queue *q, dmi_cuda_map *p, bool groups);
 
-/* --- map_program.cu ---------------------------------------------------------------------------------- */
+/* --- map_program.cu, map_program_complex.cu ---------------------------------------------------------------------------------- */
 typedef struct dmi_cuda_step {
     uint8_t row, type, of, via, to, from[3], number[2], operands;
-    bool compare, choice;
+    bool compare, choice, part;
 } dmi_cuda_step;
 /* A program over a box, dims innermost first. */
 typedef struct dmi_cuda_program {
@@ -128,7 +128,13 @@ typedef struct dmi_cuda_program {
     dmi_number number[DMI_MAP_NUMBERS];
     dmi_cuda_step step[DMI_MAP_STEPS];
 } dmi_cuda_program;
-void dmi_cuda_launch_map_program(dmi_queue *q, const dmi_cuda_program *p);
+void dmi_cuda_launch_map_program(dmi_queue *q, const dmi_cuda_program *p);         /* no value is complex */
+void dmi_cuda_launch_map_program_complex(dmi_queue *q, const dmi_cuda_program *p); /* any program */
+
+/* --- within.cu ------------------------------------------------------------------------------------------ */
+/* *status = 1 where an element, or of a complex type a part, is not in low .. high. Side 0: x. */
+void dmi_cuda_launch_within(dmi_queue *q, dm_dtype dtype, const dmi_cuda_box *box, const void *x, double low, double high,
+                            uint32_t *status);
 
 /* --- reduce.cu --------------------------------------------------------------------------- */
 typedef struct dmi_cuda_reduce {
@@ -270,7 +276,10 @@ void dmi_cuda_in_units(const dmi_box *box, int64_t group, dmi_box *out);
 void dmi_cuda_copy(dmi_queue *q, const dmi_copy *d, const void *src, void *dst);
 void dmi_cuda_push_rows(dmi_queue *q, const dmi_push *p);
 void dmi_cuda_gemm(dmi_queue *q, const dmi_gemm *d, double alpha, const void *a, const void *b, double beta,
-                   void *c);
+                   void *c, void *workspace);
+/* Of 8-bit floats by cublasLt, with m, n, k > 0. False: it has no such product. */
+bool dmi_cuda_gemm_f8(dmi_queue *q, const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c,
+                      void *workspace);
 /* The same where c is a column or a row, of f64 or f32 (with cuBLAS there, m, n, k > 0); false: it is not. */
 bool dmi_cuda_gemv(dmi_queue *q, const dmi_gemm *d, double alpha, const void *a, const void *b, double beta,
                    void *c);

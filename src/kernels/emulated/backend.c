@@ -133,7 +133,7 @@ static void gemm(const dmi_kernel_call *call, const dmi_gemm *d)
 {
     if (check_call(call->queue, "gemm", call) &&
         !dmi_emu_gemm(call->queue->stream, d, call->scalar[0], call->at[0], call->at[1], call->scalar[1],
-                      call->at[2])) {
+                      call->at[2], call->workspace)) {
         failed(call->queue, "gemm", "no memory");
     }
 }

@@ -18,6 +18,14 @@ template <> __device__ __forceinline__ unsigned char number_in<unsigned char>(co
 {
     return n.re != 0;
 }
+template <> __device__ __forceinline__ c64 number_in<c64>(const dmi_map_scalar &n)
+{
+    return c64((float)n.re, (float)n.im);
+}
+template <> __device__ __forceinline__ c128 number_in<c128>(const dmi_map_scalar &n)
+{
+    return c128(n.re, n.im);
+}
 
 /* An element as a value of a carrier, and back. The carrier of bool is unsigned char, which is also the type u8. */
 template <typename C> struct in_carrier {
@@ -32,9 +40,37 @@ template <> struct in_carrier<unsigned char> {
         return v != 0;
     }
 };
+template <> struct in_carrier<c64> {
+    template <typename V> static __device__ __forceinline__ c64 of(V v)
+    {
+        return c64(made<float>::of(v));
+    }
+};
+template <> struct in_carrier<c128> {
+    template <typename V> static __device__ __forceinline__ c128 of(V v)
+    {
+        return c128(made<double>::of(v));
+    }
+};
+template <typename C, typename P> static __device__ __forceinline__ C of_parts(P re, P im)
+{
+    if constexpr (carrier_bit<C>::value == 1u << DM_BOOL) {
+        return re != 0 || im != 0;
+    } else {
+        return made_of_parts<C>::of(re, im);
+    }
+}
 template <typename C, typename T> static __device__ __forceinline__ C loaded(T v)
 {
     return in_carrier<C>::of(carried(v));
+}
+template <typename C> static __device__ __forceinline__ C loaded(dm_c64 v)
+{
+    return of_parts<C>(v.re, v.im);
+}
+template <typename C> static __device__ __forceinline__ C loaded(dm_c128 v)
+{
+    return of_parts<C>(v.re, v.im);
 }
 template <typename V> static __device__ __forceinline__ V number_of(V v)
 {
@@ -47,6 +83,10 @@ static __device__ __forceinline__ int32_t number_of(unsigned char v)
 template <typename T, typename C> static __device__ __forceinline__ T stored(C v)
 {
     return made<T>::of(number_of(v));
+}
+template <typename T, typename P> static __device__ __forceinline__ T stored(complex_number<P> v)
+{
+    return made_of_parts<T>::of(v.re, v.im);
 }
 
 /* N elements that are read and written at once. */

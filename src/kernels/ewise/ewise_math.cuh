@@ -1,5 +1,5 @@
-/* What the expressions of ewise.def use on GPUs; the CPU's side is kernels/ewise/ewise_math_cpu.h. This file, rows.cuh and
- * ewise.def are also compiled at run time, so they include nothing. */
+/* What the expressions of ewise.def use on GPUs; the CPU's side is kernels/ewise/ewise_math_cpu.h. This file, complex.cuh,
+ * rows.cuh and ewise.def are also compiled at run time, so they include nothing. */
 
 #define ADD(a, b) ew_add(a, b)
 #define SUB(a, b) ew_subtract(a, b)
@@ -86,6 +86,18 @@ template <typename T> EW_FN T ew_clip(T x, T low, T high)
 template <typename T> EW_FN T ew_conjugate(T x) { return x; }
 template <typename T> EW_FN T ew_real_part(T x) { return x; }
 template <typename T> EW_FN T ew_imaginary_part(T) { return (T)0; }
+
+#define EW_COMPLEX(type, part)                                                                                 \
+    EW_FN type ew_add(type a, type b) { return a + b; }                                                        \
+    EW_FN type ew_subtract(type a, type b) { return a - b; }                                                   \
+    EW_FN type ew_multiply(type a, type b) { return a * b; }                                                   \
+    EW_FN type ew_negative(type a) { return -a; }                                                              \
+    EW_FN part ew_absolute(type a) { return hypot(a.re, a.im); }                                               \
+    EW_FN type ew_conjugate(type a) { return type(a.re, -a.im); }                                              \
+    EW_FN part ew_real_part(type a) { return a.re; }                                                           \
+    EW_FN part ew_imaginary_part(type a) { return a.im; }
+EW_COMPLEX(c64, float)
+EW_COMPLEX(c128, double)
 
 /* bool, 0 or 1: a sum is "or", a product "and" */
 EW_FN unsigned char ew_add(unsigned char a, unsigned char b) { return a | b; }

@@ -8,6 +8,7 @@
 #pragma nv_diag_suppress 186
 
 #include "kernels/cuda/dtypes.cuh"
+#include "kernels/ewise/complex.cuh"
 #include "kernels/ewise/ewise_math.cuh"
 #include "kernels/ewise/rows.cuh"
 
@@ -27,6 +28,30 @@ template <> __device__ __forceinline__ float number_in<float>(const dmi_number &
 template <> __device__ __forceinline__ unsigned char number_in<unsigned char>(const dmi_number &n)
 {
     return n.re != 0;
+}
+template <> __device__ __forceinline__ c64 number_in<c64>(const dmi_number &n)
+{
+    return c64((float)n.re, (float)n.im);
+}
+template <> __device__ __forceinline__ c128 number_in<c128>(const dmi_number &n)
+{
+    return c128(n.re, n.im);
+}
+template <> __device__ __forceinline__ c64 opened<c64, dm_c64>(dm_c64 v)
+{
+    return c64(v.re, v.im);
+}
+template <> __device__ __forceinline__ c128 opened<c128, dm_c128>(dm_c128 v)
+{
+    return c128(v.re, v.im);
+}
+template <> __device__ __forceinline__ dm_c64 closed<dm_c64, c64>(c64 v)
+{
+    return {v.re, v.im};
+}
+template <> __device__ __forceinline__ dm_c128 closed<dm_c128, c128>(c128 v)
+{
+    return {v.re, v.im};
 }
 
 static __host__ __device__ constexpr int operands_of(int form)
@@ -212,9 +237,33 @@ template <int ROW, int INPUTS, typename T, typename C, int N> static void launch
     map_same<ROW, INPUTS, T, C, N><<<blocks, DMI_CUDA_THREADS, 0, stream_of(q)>>>(*p);
 }
 
-/* groups: 16 bytes of elements an item, else one element, which only F64 and F32 offer. NULL: there is no such kernel. */
+static constexpr bool takes_complex(int row)
+{
+    switch (row) {
+#define DMI_EW(name, form, domain, class, ...)                                                                 \
+    case DMI_EW_##name:                                                                                        \
+        return (DMI_DOMAIN_##domain & DMI_DOMAIN_COMPLEX) != 0;
+#define DMI_EW_INNER DMI_EW
+#include "kernels/ewise/ewise.def"
+#undef DMI_EW
+#undef DMI_EW_INNER
+    default: /* rows that share kernels */
+        return true;
+    }
+}
+
+/* groups: 16 bytes of elements an item, else one element, which only F64, F32 and complex types offer. NULL: there is no such
+ * kernel. */
 template <int ROW, int INPUTS> static map_launcher *same_launcher(dm_dtype dtype, bool groups)
 {
+    if constexpr (takes_complex(ROW)) {
+        if (dtype == DM_C64) {
+            return groups ? launch_same<ROW, INPUTS, dm_c64, c64, 2> : launch_same<ROW, INPUTS, dm_c64, c64, 1>;
+        }
+        if (dtype == DM_C128) {
+            return launch_same<ROW, INPUTS, dm_c128, c128, 1>;
+        }
+    }
     switch ((int)dtype) {
     case DM_F64:
         return groups ? launch_same<ROW, INPUTS, double, double, 2> : launch_same<ROW, INPUTS, double, double, 1>;

@@ -17,7 +17,7 @@ typedef struct dmi_map_divisor {
 } dmi_map_divisor;
 
 typedef struct dmi_map_scalar {
-    double re;
+    double re, im;
     int64_t whole;
 } dmi_map_scalar;
 

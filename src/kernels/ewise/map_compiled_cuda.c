@@ -115,7 +115,7 @@ bool dmi_cuda_map_compiled(const dmi_kernel_call *call, const dmi_map *d)
         return false;
     }
     for (int i = 0; i < call->numbers && i < DMI_MAP_ARG_NUMBERS; i++) {
-        job.args.number[i] = (dmi_map_scalar){call->number[i].re, call->number[i].whole};
+        job.args.number[i] = (dmi_map_scalar){call->number[i].re, call->number[i].im, call->number[i].whole};
     }
     memcpy(box.extent, d->extent, sizeof d->extent);
     dmi_box_simplify(&box, inputs);

@@ -93,6 +93,17 @@ static void launch_box(map_job *job, const dmi_box *box, const int64_t *at)
     }
 }
 
+/* Do all sides have the complex type that the row is computed in? */
+static bool same_complex(const dmi_map *d)
+{
+    const dmi_map_step *step = &d->program.step[0];
+    bool same = dmi_dtype_is_complex((dm_dtype)step->type) && dmi_ew_rows[step->row].heat != DMI_COLD;
+    for (int s = 0; s <= d->program.inputs; s++) {
+        same = same && d->dtype[s] == step->type;
+    }
+    return same;
+}
+
 /* A program of one row, whose operands are inputs in their order, on the types that the kernels of one row
  * know. */
 static bool is_one_row(const dmi_map *d)
@@ -100,7 +111,7 @@ static bool is_one_row(const dmi_map *d)
     const dmi_map_program *p = &d->program;
     bool one = p->steps == 1 && p->step[0].row != DMI_EW_CAST && p->step[0].type != DM_U64;
     for (int s = 0; s <= p->inputs; s++) {
-        one = one && d->dtype[s] <= DM_U8;
+        one = one && (d->dtype[s] <= DM_U8 || same_complex(d));
     }
     for (int i = 0; i < p->inputs && one; i++) {
         bool choice = dmi_ew_rows[p->step[0].row].form == DMI_FORM_CHOOSE && i == 0;
@@ -138,6 +149,7 @@ static void run_row(const dmi_kernel_call *call, const dmi_map *d)
 typedef struct program_job {
     dmi_queue *q;
     const dmi_map *d;
+    bool complex;
     dmi_cuda_program p;
     char *memory[DMI_MAP_INPUTS + 1];
 } program_job;
@@ -160,13 +172,33 @@ static void launch_program(void *context, const dmi_box *part, const int64_t *at
     for (int s = 0; s <= p->inputs; s++) {
         p->memory[s] = dmi_at_mut(job->memory[s], at[s] * dmi_dtype_bytes(job->d->dtype[s]));
     }
-    dmi_cuda_launch_map_program(job->q, p);
+    if (job->complex) {
+        dmi_cuda_launch_map_program_complex(job->q, p);
+    } else {
+        dmi_cuda_launch_map_program(job->q, p);
+    }
+}
+
+static bool has_complex(const dmi_map *d)
+{
+    const dmi_map_program *p = &d->program;
+    bool has = false;
+    for (int s = 0; s <= p->inputs; s++) {
+        has = has || dmi_dtype_is_complex(d->dtype[s]);
+    }
+    for (int i = 0; i < p->constants; i++) {
+        has = has || dmi_dtype_is_complex((dm_dtype)p->constant_type[i]);
+    }
+    for (int i = 0; i < p->steps; i++) {
+        has = has || dmi_dtype_is_complex((dm_dtype)p->step[i].type);
+    }
+    return has;
 }
 
 static void run_program(const dmi_kernel_call *call, const dmi_map *d)
 {
     const dmi_map_program *from = &d->program;
-    program_job job = {.q = call->queue, .d = d};
+    program_job job = {.q = call->queue, .d = d, .complex = has_complex(d)};
     dmi_cuda_program *p = &job.p;
     dmi_box box = {.ndim = d->ndim, .sides = from->inputs + 1};
     int64_t at[DMI_BOX_SIDES] = {0};
@@ -190,7 +222,8 @@ static void run_program(const dmi_kernel_call *call, const dmi_map *d)
                                      .number = {s->number[0], s->number[1]},
                                      .operands = (uint8_t)dmi_map_operands(s),
                                      .compare = form == DMI_FORM_COMPARE || form == DMI_FORM_TEST,
-                                     .choice = form == DMI_FORM_CHOOSE};
+                                     .choice = form == DMI_FORM_CHOOSE,
+                                     .part = form == DMI_FORM_PART};
     }
     for (int s = 0; s <= from->inputs; s++) {
         job.memory[s] = call->at[s];

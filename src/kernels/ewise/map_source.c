@@ -15,14 +15,15 @@ _Static_assert((int)DMI_MAP_ARG_SIDES == (int)DMI_MAP_INPUTS + 1 && DMI_MAP_ARG_
 /* Beyond so many units of work in one item, its elements share the code of the program. */
 enum { MOST_INLINE = 128, WORK_OF_COLD = 4 };
 
-/* Types of elements in memory. NULL: GPUs do not compute with it. */
+/* Types of elements in memory. NULL: no type. */
 static const char *element_type(int dtype)
 {
     static const char *const name[] = {
         [DM_F64] = "double",   [DM_F32] = "float",     [DM_F16] = "f16",       [DM_BF16] = "bf16",
         [DM_I64] = "int64_t",  [DM_I32] = "int32_t",   [DM_U8] = "uint8_t",    [DM_BOOL] = "bool8",
         [DM_I8] = "int8_t",    [DM_I16] = "int16_t",   [DM_U16] = "uint16_t",  [DM_U32] = "uint32_t",
-        [DM_U64] = "uint64_t", [DM_F8E4M3] = "f8e4m3", [DM_F8E5M2] = "f8e5m2",
+        [DM_U64] = "uint64_t", [DM_F8E4M3] = "f8e4m3", [DM_F8E5M2] = "f8e5m2", [DM_C64] = "dm_c64",
+        [DM_C128] = "dm_c128",
     };
     return dtype >= 0 && dtype < DMI_COUNT(name) ? name[dtype] : NULL;
 }
@@ -36,7 +37,10 @@ static const char *known_type(int dtype)
 
 static const char *carrier_type(int dtype)
 {
-    return dtype == DM_BOOL ? "unsigned char" : element_type(dtype);
+    return dtype == DM_BOOL   ? "unsigned char"
+           : dtype == DM_C64  ? "c64"
+           : dtype == DM_C128 ? "c128"
+                              : element_type(dtype);
 }
 
 bool dmi_map_has_source(const dmi_map *d)
@@ -104,7 +108,9 @@ static void write_step(FILE *to, const dmi_map_step *s, int number, const int *w
     const dmi_ew_row *row = &dmi_ew_rows[s->row];
     const char *type = carrier_type(s->type);
     bool test = row->form == DMI_FORM_COMPARE || row->form == DMI_FORM_TEST;
-    fprintf(to, "    const %s v%d = row_%s<%s>(", test ? "unsigned char" : type, number, row->name, type);
+    bool part = row->form == DMI_FORM_PART && dmi_dtype_is_complex((dm_dtype)s->type);
+    const char *result = test ? "unsigned char" : part ? carrier_type(dmi_dtype_part((dm_dtype)s->type)) : type;
+    fprintf(to, "    const %s v%d = row_%s<%s>(", result, number, row->name, type);
     for (int i = 0; i < 3; i++) {
         bool choice = row->form == DMI_FORM_CHOOSE && i == 0;
         if (i < row->operands) {
@@ -116,7 +122,10 @@ static void write_step(FILE *to, const dmi_map_step *s, int number, const int *w
         }
     }
     fprintf(to, "number_in<%s>(p.number[%d]), number_in<%s>(p.number[%d]))%s;\n", type,
-            s->number[0] % DMI_MAP_NUMBERS, type, s->number[1] % DMI_MAP_NUMBERS, test ? " != 0" : "");
+            s->number[0] % DMI_MAP_NUMBERS, type, s->number[1] % DMI_MAP_NUMBERS,
+            test   ? (dmi_dtype_is_complex((dm_dtype)s->type) ? ".re != 0" : " != 0")
+            : part ? ".re"
+                   : "");
 }
 
 static void write_program(FILE *to, const dmi_map *d)

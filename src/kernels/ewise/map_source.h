@@ -9,7 +9,7 @@
 #define DMI_MAP_KERNEL_GROUPS "dmath_map_groups"
 #define DMI_MAP_KERNEL_ITEMS "dmath_map_items"
 
-/* Is there a source for this program? Complex types have none. */
+/* Is there a source for this program? */
 bool dmi_map_has_source(const dmi_map *d);
 /* Elements of an item of GROUPS: 16 bytes of the widest type. */
 int dmi_map_group(const dmi_map *d);

@@ -1,5 +1,5 @@
 /* Every elementwise row as a function of its operands, on values of a carrier: int, long, unsigned long, float, double,
- * and unsigned char for bool. */
+ * c64, c128, and unsigned char for bool. */
 
 /* The bit of a carrier in a row's domain. */
 template <typename NUMBER> struct carrier_bit;
@@ -22,7 +22,15 @@ template <> struct carrier_bit<double> {
     static const unsigned value = 1u << DM_F64;
 };
 
-/* The result as a number of the carrier: comparisons give 0 or 1. CHOOSE: A is not 0. */
+template <> struct carrier_bit<c64> {
+    static const unsigned value = 1u << DM_C64;
+};
+template <> struct carrier_bit<c128> {
+    static const unsigned value = 1u << DM_C128;
+};
+
+/* The result as a number of the carrier: comparisons give 0 or 1, PART rows of a complex number a real one. CHOOSE: A is
+ * not 0. */
 #define DMI_EW(name, form, domain, class, ...)                                                                 \
     template <typename NUMBER>                                                                                 \
     static __device__ __forceinline__ NUMBER row_##name(NUMBER A, NUMBER B, NUMBER C, NUMBER S, NUMBER T)      \

@@ -4,11 +4,12 @@
 
 #include "layout/layout.h"
 
-/* c = alpha * op(a) * op(b) + beta * c, row-major: op(a) m x k, op(b) k x n, c m x n. One dtype for all three,
- * F64 or F32, on the CPU C64 or C128; on CUDA F16 and BF16 too, summed in f32, c in that type or in F32.
- * beta == 0: c is not read. k == 0: c = beta * c. */
+/* c = alpha * op(a) * op(b) + beta * c, row-major: op(a) m x k, op(b) k x n, c m x n. One dtype for all three, F64, F32,
+ * C64 or C128; on GPUs F16 and BF16 too, summed in f32, c in that type or in F32, and 8-bit floats, summed in f32, c in
+ * F32, F16 or BF16. beta == 0: c is not read. k == 0: c = beta * c. */
 typedef struct dmi_gemm {
     dm_dtype dtype;   /* of a and b */
+    dm_dtype b_dtype; /* 0: dtype; else both are of 8 bits */
     dm_dtype c_dtype; /* 0: dtype */
     bool tf32;        /* F32: a and b may be rounded to TF32; a backend without it takes them as they are */
     int trans_a, trans_b;
@@ -16,6 +17,23 @@ typedef struct dmi_gemm {
     int64_t m, n, k, lda, ldb, ldc;
     int64_t a_offset, b_offset, c_offset;
 } dmi_gemm;
+
+static inline bool dmi_gemm_is_f8(const dmi_gemm *d)
+{
+    return d->dtype == DM_F8E4M3 || d->dtype == DM_F8E5M2;
+}
+/* Types of c beside that of a and b. */
+static inline bool dmi_gemm_takes_c(dm_dtype dtype, dm_dtype c)
+{
+    int64_t bytes = dmi_dtype_bytes(dtype);
+    return (bytes <= 2 && c == DM_F32) || (bytes == 1 && (c == DM_F16 || c == DM_BF16));
+}
+/* Of 8-bit operands: where in the workspace the second one begins, behind rows x k elements of the first. Each is either
+ * widened to 16 bits, or packed, with k rounded up to 16. */
+static inline int64_t dmi_gemm_f8_part(int64_t rows, int64_t k)
+{
+    return (2 * rows * ((k + 15) / 16 * 16) + 255) / 256 * 256;
+}
 
 /* A fused product: peers still fill the gathered b while the kernel runs. Chunk {k0, k1, n0, n1} of op(b) has
  * arrived when the nth EXPECT of this plan from `peer` is done. Chunks of a are listed in the same way, for all

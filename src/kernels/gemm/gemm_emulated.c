@@ -1,5 +1,6 @@
-/* Products of the emulated backend. The CPU has none of 16-bit floats: those go through f32, where a GPU's sum,
- * too, is made, and are rounded once. Where TF32 is allowed operands are rounded to it, as a GPU may do. */
+/* Products of the emulated backend. The CPU has none of shorter floats: those go through f32, where a GPU's
+ * sum, too, is made, and are rounded once. Where TF32 is allowed operands are rounded to it, as a GPU may do.
+ */
 #include "kernels/gemm/gemm_emulated.h"
 #include "kernels/direct.h"
 
@@ -13,8 +14,17 @@ typedef struct gemm_op {
     double alpha, beta;
     const void *a, *b;
     void *c;
-    float *wide[3]; /* a, b, c in f32; NULL: as they are */
+    float *wide[3]; /* a, b, c in f32, in the workspace; NULL: as they are */
 } gemm_op;
+
+/* Of each operand, the elements that need room: dmi_gemm_workspace is their sum. */
+static void wide_counts(const dmi_gemm *d, int64_t count[3])
+{
+    bool narrow = dmi_dtype_bytes(d->dtype) <= 2, rounded = d->dtype == DM_F32 && d->tf32;
+    count[0] = narrow || rounded ? d->m * d->k : 0;
+    count[1] = narrow || rounded ? d->k * d->n : 0;
+    count[2] = narrow && d->c_dtype != DM_F32 ? d->m * d->n : 0;
+}
 
 /* rows x cols of one type and leading dimension into another. */
 static void convert(int64_t rows, int64_t cols, dm_dtype from, const void *src, int64_t src_offset,
@@ -59,7 +69,7 @@ static void run_tf32(const gemm_op *g)
     d.a_offset = d.b_offset = 0;
     d.lda = DMI_MAX(a_cols, 1);
     d.ldb = DMI_MAX(b_cols, 1);
-    dmi_run_gemm(dmi_backend_cpu(), NULL, &d, g->alpha, g->wide[0], g->wide[1], g->beta, g->c);
+    dmi_run_gemm(dmi_backend_cpu(), NULL, &d, g->alpha, g->wide[0], g->wide[1], g->beta, g->c, NULL);
 }
 
 static void run_gemm(dmi_emu_stream *s, dmi_emu_op *op)
@@ -74,15 +84,18 @@ static void run_gemm(dmi_emu_stream *s, dmi_emu_op *op)
         run_tf32(g);
         return;
     }
-    if (d->dtype == DM_F64 || d->dtype == DM_F32) {
-        dmi_run_gemm(dmi_backend_cpu(), NULL, d, g->alpha, a, b, g->beta, c);
+    if (dmi_dtype_bytes(d->dtype) > 2) {
+        dmi_run_gemm(dmi_backend_cpu(), NULL, d, g->alpha, a, b, g->beta, c, NULL);
         return;
     }
     int64_t a_rows = d->trans_a ? d->k : d->m, a_cols = d->trans_a ? d->m : d->k;
     int64_t b_rows = d->trans_b ? d->n : d->k, b_cols = d->trans_b ? d->k : d->n;
     convert(a_rows, a_cols, d->dtype, a, d->a_offset, d->lda, DM_F32, g->wide[0], 0, a_cols);
-    convert(b_rows, b_cols, d->dtype, b, d->b_offset, d->ldb, DM_F32, g->wide[1], 0, b_cols);
+    convert(b_rows, b_cols, d->b_dtype ? d->b_dtype : d->dtype, b, d->b_offset, d->ldb, DM_F32, g->wide[1], 0,
+            b_cols);
+    dm_dtype c_dtype = d->c_dtype ? d->c_dtype : d->dtype;
     wide.dtype = wide.c_dtype = DM_F32;
+    wide.b_dtype = 0;
     wide.a_offset = wide.b_offset = 0;
     wide.lda = a_cols;
     wide.ldb = b_cols;
@@ -91,45 +104,33 @@ static void run_gemm(dmi_emu_stream *s, dmi_emu_op *op)
         wide.ldc = d->n;
         c = g->wide[2];
         if (g->beta != 0) {
-            convert(d->m, d->n, d->dtype, g->c, d->c_offset, d->ldc, DM_F32, c, 0, d->n);
+            convert(d->m, d->n, c_dtype, g->c, d->c_offset, d->ldc, DM_F32, c, 0, d->n);
         }
     }
-    dmi_run_gemm(dmi_backend_cpu(), NULL, &wide, g->alpha, g->wide[0], g->wide[1], g->beta, c);
+    dmi_run_gemm(dmi_backend_cpu(), NULL, &wide, g->alpha, g->wide[0], g->wide[1], g->beta, c, NULL);
     if (g->wide[2]) {
-        convert(d->m, d->n, DM_F32, c, 0, d->n, d->dtype, g->c, d->c_offset, d->ldc);
-    }
-}
-
-static void drop_gemm(dmi_emu_op *op)
-{
-    for (int i = 0; i < 3; i++) {
-        free(((gemm_op *)op)->wide[i]);
+        convert(d->m, d->n, DM_F32, c, 0, d->n, c_dtype, g->c, d->c_offset, d->ldc);
     }
 }
 
 bool dmi_emu_gemm(dmi_emu_stream *s, const dmi_gemm *d, double alpha, const void *a, const void *b, double beta,
-                  void *c)
+                  void *c, void *workspace)
 {
-    bool narrow = dmi_dtype_bytes(d->dtype) == 2, rounded = d->dtype == DM_F32 && d->tf32;
-    bool wide_c = d->c_dtype == DM_F32;
-    int64_t count[3] = {d->m * d->k, d->k * d->n, wide_c || rounded ? -1 : d->m * d->n};
+    int64_t count[3];
+    float *room = workspace;
     gemm_op *g = calloc(1, sizeof *g);
-    assert(dmi_dtype_is_float(d->dtype) && (d->c_dtype == 0 || d->c_dtype == d->dtype || (narrow && wide_c)));
-    bool ok = g != NULL;
-    for (int i = 0; i < 3 && ok && (narrow || rounded); i++) {
-        if (count[i] >= 0) {
-            g->wide[i] = malloc((size_t)DMI_MAX(count[i], 1) * sizeof(float));
-            ok = g->wide[i] != NULL;
-        }
-    }
-    if (!ok) {
-        if (g) {
-            drop_gemm(&g->op);
-        }
-        free(g);
+    dm_dtype c_dtype = d->c_dtype ? d->c_dtype : d->dtype;
+    assert(c_dtype == d->dtype || dmi_gemm_takes_c(d->dtype, c_dtype));
+    assert(room || dmi_gemm_workspace(d, &(dmi_device_facts){.gpu = true, .emulated = true}) == 0);
+    if (!g) {
         return false;
     }
-    g->op = (dmi_emu_op){.run = run_gemm, .drop = drop_gemm};
+    wide_counts(d, count);
+    for (int i = 0; i < 3; i++) {
+        g->wide[i] = count[i] > 0 ? room : NULL;
+        room += count[i];
+    }
+    g->op = (dmi_emu_op){.run = run_gemm};
     g->d = *d;
     g->alpha = alpha;
     g->beta = beta;

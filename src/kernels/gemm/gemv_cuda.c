@@ -32,11 +32,12 @@ bool dmi_cuda_gemv(dmi_queue *q, const dmi_gemm *d, double alpha, const void *a,
      * transpose. */
     cublasOperation_t op = x.trans ? CUBLAS_OP_N : CUBLAS_OP_T;
     int64_t m = x.trans ? x.rows : x.cols, n = x.trans ? x.cols : x.rows;
+    cublasHandle_t blas = q->library[DMI_LIBRARY_CUBLAS];
     float alpha32 = (float)alpha, beta32 = (float)beta;
     cublasStatus_t s =
         d->dtype == DM_F64
-            ? cublasDgemv_64(q->blas, op, m, n, &alpha, x.at, x.ld, v, v_step, &beta, y, y_step)
-            : cublasSgemv_64(q->blas, op, m, n, &alpha32, x.at, x.ld, v, v_step, &beta32, y, y_step);
+            ? cublasDgemv_64(blas, op, m, n, &alpha, x.at, x.ld, v, v_step, &beta, y, y_step)
+            : cublasSgemv_64(blas, op, m, n, &alpha32, x.at, x.ld, v, v_step, &beta32, y, y_step);
     if (s != CUBLAS_STATUS_SUCCESS) {
         dmi_cuda_failed(q, "cublasgemv", -1 - (int)s, cublasGetStatusString(s));
     }

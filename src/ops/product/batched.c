@@ -84,7 +84,7 @@ static bool in_place(const batched *s, int which, int worker, const dmi_region *
 {
     const dmi_desc *x = s->p->op[which];
     wanted(s, which, c, out);
-    if (x->dtype != s->p->kernel_type || !dmi_fetch_in_place(x, worker, out)) {
+    if (x->dtype != dmi_product_kernel_type(s->p, which) || !dmi_fetch_in_place(x, worker, out)) {
         return false;
     }
     bool spread = dmi_product_spread(s->p, which, out);
@@ -217,7 +217,7 @@ static void fetch_side(batched *s, side *x, int which, dmi_mark ready)
     }
     dmi_fetch fetch = {.src = p->op[which],
                        .src_ref = dmi_ref_operand(which, DMI_READ),
-                       .dst_dtype = p->kernel_type,
+                       .dst_dtype = dmi_product_kernel_type(p, which),
                        .dst_ref = to,
                        .count = want_count,
                        .want = want_region,
@@ -254,6 +254,7 @@ static void make_stack(const batched *s, const side x[2], const dmi_region *c, d
         out->ref[o] = o < 2 ? x[o].ref : c_ref;
     }
     out->gemm = (dmi_gemm){.dtype = p->kernel_type,
+                           .b_dtype = p->kernel_b,
                            .c_dtype = p->direct ? p->user_c->dtype : p->type,
                            .tf32 = p->tf32,
                            .trans_a = p->trans[0],
@@ -350,7 +351,7 @@ void dmi_batched_plan(dmi_product *p)
     side x[2] = {{.work = -1}, {.work = -1}};
     dmi_mark held = {0};
     choose_stages(p, &s);
-    p->direct = p->direct || p->user_c->dtype == p->kernel_type; /* every element is made by one product */
+    p->direct = p->direct || dmi_product_makes(p, p->user_c->dtype); /* every element is made by one product */
     for (int o = 0; o < 2; o++) {
         if (s.held[o]) {
             fetch_side(&s, &x[o], o, held);

@@ -90,7 +90,7 @@ static dmi_matrix_ref operand_part(partial *g, int which, const dmi_dimset *oute
         *bytes = DMI_MAX(*bytes, want.count * dmi_dtype_bytes(p->kernel_type));
     }
     dmi_ref refs[2] = {dmi_ref_operand(which, DMI_READ), dmi_ref_work(g->gather[which], DMI_WRITE)};
-    if (dmi_region_copy(b, &have, &want, type, p->kernel_type, &copy)) {
+    if (dmi_region_copy(b, &have, &want, type, dmi_product_kernel_type(p, which), &copy)) {
         dmi_mark_step(ready, dmi_build_kernel(b, DMI_KERNEL_copy, &copy, sizeof copy, refs, 2, NULL));
     }
     refs[1].mode = DMI_READ;
@@ -105,6 +105,7 @@ static void multiply_for(partial *g, const dmi_region *c, dmi_ref t, const dmi_m
     dmi_mark_merge(ready, free);
     dmi_matrix_ref a = operand_part(g, 0, &c->dim[0], ready), b = operand_part(g, 1, &c->dim[1], ready);
     dmi_gemm k = {.dtype = p->kernel_type,
+                  .b_dtype = p->kernel_b,
                   .c_dtype = p->type,
                   .tf32 = p->tf32,
                   .trans_a = p->trans[0] != a.transposed,

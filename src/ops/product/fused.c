@@ -82,8 +82,9 @@ int64_t dmi_fused_bytes(const dmi_product *p)
 bool dmi_fused_serves(const dmi_product *p)
 {
     bool comes = false;
-    if (!p->b->profile->gemm_fused || p->kernel_type == p->type || p->c != p->user_c ||
-        (p->c->dtype != p->kernel_type && p->c->dtype != DM_F32) ||
+    bool as_they_are = p->op[0]->dtype == p->kernel_type && p->op[1]->dtype == p->kernel_type;
+    if (!p->b->profile->gemm_fused || !as_they_are || dmi_dtype_bytes(p->kernel_type) != 2 ||
+        p->c != p->user_c || (p->c->dtype != p->kernel_type && p->c->dtype != DM_F32) ||
         p->b->profile->workers > DMI_FUSED_MOST / 2 || p->k > DMI_FUSED_MOST_K) {
         return false;
     }

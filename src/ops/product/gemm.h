@@ -36,7 +36,8 @@ typedef struct dmi_product {
     int64_t m, n, k;
     dm_dtype type;         /* of computation, and of sums of several products */
     int64_t elem;          /* its bytes */
-    dm_dtype kernel_type;  /* of a and b in the kernels: type, or 16 bits where kernels take them so */
+    dm_dtype kernel_type;  /* of a and b in the kernels: type, or 16 or 8 bits where kernels take them so */
+    dm_dtype kernel_b;     /* of b, where it has other 8 bits than a; 0: kernel_type */
     bool tf32;             /* kernels may round a and b, of f32, to TF32 */
     const char *compute;   /* for the plan's description */
     /* limit on bytes in flight, per worker: the smaller of the option and the call's limit; 0: chosen */
@@ -61,6 +62,11 @@ void dmi_lift(const dmi_call *call, dmi_lifted *out);
 /* Adds a dim of extent 1 to desc, before dim `at`. *layout receives its layout, which shares the arrays of the old one. */
 void dmi_desc_add_dim(dmi_desc *desc, int at, dmi_layout *layout);
 
+static inline dm_dtype dmi_product_kernel_type(const dmi_product *p, int which)
+{
+    return which == 1 && p->kernel_b ? p->kernel_b : p->kernel_type;
+}
+
 /* --- product.c */
 /* Sets what follows from the operands alone. m, n and k are those of their last two dims. */
 void dmi_product_operands(dmi_builder *b, const dmi_call *call, dmi_product *p);
@@ -71,6 +77,8 @@ DM_CHECKED dm_status dmi_product_begin(dmi_builder *b, const dmi_call *call, dmi
 int64_t dmi_product_allowance(const dmi_product *p);
 /* Limit on bytes in flight: the same, but no more than is useful. */
 int64_t dmi_product_in_flight(const dmi_product *p);
+/* Can a kernel store its product in this type? */
+bool dmi_product_makes(const dmi_product *p, dm_dtype c);
 /* Before the first product. single: every element of c is made by one product over all of k. */
 void dmi_product_accumulate(dmi_product *p, bool single);
 /* From the accumulator to the caller's c where they differ; segments to the other holders. */

@@ -175,7 +175,7 @@ bool dmi_panels_pay(const dmi_product *p, int which)
 
 bool dmi_panels_serve(const dmi_product *p, int which)
 {
-    return p->op[which]->dtype == p->kernel_type && p->c->dtype == p->kernel_type &&
+    return p->op[which]->dtype == dmi_product_kernel_type(p, which) && p->c->dtype == p->kernel_type &&
            (p->kernel_type != p->type || p->tf32) && p->c == p->user_c &&
            p->c->layout->kind == DMI_LAYOUT_GRID && p->op[which]->layout->kind == DMI_LAYOUT_GRID &&
            dmi_product_takes_whole(p, which) && !dmi_cyclic_single(p, which);

@@ -52,6 +52,23 @@ dm_dtype dmi_product_type(dm_dtype a, dm_dtype b, dm_dtype c)
     return type;
 }
 
+static bool is_f8(dm_dtype dtype)
+{
+    return dtype == DM_F8E4M3 || dtype == DM_F8E5M2;
+}
+
+/* GPUs multiply 16-bit floats of one type, and 8-bit floats. A 16-bit float holds every value of those. */
+static void choose_narrow(dmi_product *p)
+{
+    dm_dtype a = p->op[0]->dtype, b = p->op[1]->dtype, longer = is_f8(a) ? b : a;
+    if (is_f8(a) && is_f8(b)) {
+        p->kernel_type = a;
+        p->kernel_b = a == b ? 0 : b;
+    } else if ((longer == DM_F16 || longer == DM_BF16) && (a == b || is_f8(a) || is_f8(b))) {
+        p->kernel_type = longer;
+    }
+}
+
 void dmi_product_operands(dmi_builder *b, const dmi_call *call, dmi_product *p)
 {
     *p = (dmi_product){.b = b,
@@ -80,9 +97,10 @@ void dmi_product_operands(dmi_builder *b, const dmi_call *call, dmi_product *p)
     bool wide = p->op[0]->dtype == DM_F64 || p->op[1]->dtype == DM_F64 || p->c->dtype == DM_F64;
     p->type = dmi_product_type(p->op[0]->dtype, p->op[1]->dtype, p->c->dtype);
     p->elem = dmi_dtype_bytes(p->type);
-    bool narrow = b->profile->gpu && p->op[0]->dtype == p->op[1]->dtype &&
-                  (p->op[0]->dtype == DM_F16 || p->op[0]->dtype == DM_BF16) && !wide;
-    p->kernel_type = narrow ? p->op[0]->dtype : p->type;
+    p->kernel_type = p->type;
+    if (b->profile->gpu && p->type == DM_F32) {
+        choose_narrow(p);
+    }
     int compute = call->compute == DMI_COMPUTE_DEFAULT ? b->profile->gemm_compute : call->compute;
     bool asked = compute == DMI_COMPUTE_TF32 && p->kernel_type == DM_F32 &&
                  (p->op[0]->dtype == DM_F32 || p->op[1]->dtype == DM_F32);
@@ -97,9 +115,14 @@ dm_status dmi_product_begin(dmi_builder *b, const dmi_call *call, dmi_product *p
     return p->c->layout->kind == DMI_LAYOUT_EXPLICIT ? make_temporary(p) : DM_OK;
 }
 
+bool dmi_product_makes(const dmi_product *p, dm_dtype c)
+{
+    return c == p->kernel_type || dmi_gemm_takes_c(p->kernel_type, c);
+}
+
 void dmi_product_accumulate(dmi_product *p, bool single)
 {
-    p->direct = p->direct || (single && p->c == p->user_c && p->c->dtype == p->kernel_type);
+    p->direct = p->direct || (single && p->c == p->user_c && dmi_product_makes(p, p->c->dtype));
     if (!p->direct) {
         dmi_region own;
         dmi_product_c(p, p->b->me, &own);
@@ -199,7 +222,7 @@ bool dmi_product_spread(const dmi_product *p, int which, const dmi_region *regio
 
 int64_t dmi_product_copied(const dmi_product *p, int which, int64_t count)
 {
-    bool copied = p->op[which]->dtype != p->kernel_type || may_be_transposed(p, which);
+    bool copied = p->op[which]->dtype != dmi_product_kernel_type(p, which) || may_be_transposed(p, which);
     return copied ? count * dmi_dtype_bytes(p->kernel_type) : 0;
 }
 
@@ -215,7 +238,8 @@ dmi_matrix_ref dmi_product_matrix(dmi_product *p, int which, const dmi_region *r
                              DMI_MAX(region->stride[0], 1), false};
     dm_dtype from = p->op[which]->dtype;
     bool transposed = to_be_transposed(p, which, region->count * p->elem);
-    bool as_it_lies = from == p->kernel_type && !transposed && !dmi_product_spread(p, which, region);
+    dm_dtype to = dmi_product_kernel_type(p, which);
+    bool as_it_lies = from == to && !transposed && !dmi_product_spread(p, which, region);
     if (after) {
         dmi_mark_merge(done, after);
     }
@@ -240,7 +264,7 @@ dmi_matrix_ref dmi_product_matrix(dmi_product *p, int which, const dmi_region *r
         int64_t *bytes = &b->plan->work_bytes[*work];
         *bytes = DMI_MAX(*bytes, region->count * dmi_dtype_bytes(p->kernel_type));
     }
-    if (dmi_region_copy(b, region, &dense, from, p->kernel_type, &copy)) {
+    if (dmi_region_copy(b, region, &dense, from, to, &copy)) {
         /* products before this one may still read the workspace: they are on the same lane */
         dmi_ref refs[2] = {ref, dmi_ref_work(*work, DMI_WRITE)};
         refs[0].mode = DMI_READ;
@@ -263,6 +287,7 @@ void dmi_product_step(dmi_product *p, const dmi_matrix_ref *a, const dmi_matrix_
 {
     dmi_matrix_ref c = dmi_product_acc(p);
     dmi_gemm g = {.dtype = p->kernel_type,
+                  .b_dtype = p->kernel_b,
                   .c_dtype = p->direct ? p->c->dtype : p->type,
                   .tf32 = p->tf32,
                   .trans_a = p->trans[0] != a->transposed,
