@@ -1,0 +1,18 @@
+/* idx files, in which MNIST and Fashion-MNIST come: a magic number, the extents, and bytes. */
+#ifndef NN_IDX_H
+#define NN_IDX_H
+
+#include <dmath/dmath.h>
+
+typedef struct nn_idx {
+    int ndim;
+    int64_t shape[4];
+    unsigned char *bytes; /* free() */
+} nn_idx;
+
+/* The file may be compressed by gzip. DM_ERR_FORMAT, DM_ERR_IO, DM_ERR_NOMEM. */
+dm_status nn_idx_read(const char *path, nn_idx *out);
+/* A database of images and their labels, as Caffe's convert_mnist_data makes it. *count: how many. */
+dm_status nn_idx_convert(const char *images, const char *labels, const char *database, int64_t *count);
+
+#endif

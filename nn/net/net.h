@@ -1,0 +1,165 @@
+/* Nets in memory: blobs, layers, parameters.
+ *
+ * A blob is what a layer makes for others. Arrays hold images as N x H x W x C, shapes here are Caffe's, N x C x H x W. A layer
+ * that works in place makes a new blob of the same name; nothing is overwritten. A blob that several layers read gets the sum of
+ * their gradients: Caffe's split layers. */
+#ifndef NN_NET_H
+#define NN_NET_H
+
+#include "base/base.h"
+#include "proto/message.h"
+
+#include <dmath/dmath.h>
+#include <dmath/nn.h>
+
+enum { NN_MAX_PARAMS = 4, NN_TRAIN = 0, NN_TEST = 1 };
+
+typedef struct nn_net nn_net;
+typedef struct nn_layer nn_layer;
+
+typedef struct nn_blob {
+    char *name;
+    nn_layer *producer;
+    int ndim;
+    int64_t shape[DM_MAX_DIMS], count;
+    bool image; /* its array has the channels last */
+    bool whole; /* one number of the whole batch, on worker 0; else dim 0 is dealt out by slices */
+    bool reads; /* some layer reads it: it is no output of the net */
+    bool need_backward, under_loss, has_diff;
+    double loss_weight;
+    dm_array data, diff, spare; /* spare: a second gradient, before it is added */
+    int gradients;              /* how many have come in this pass */
+} nn_blob;
+
+/* How the elements of a parameter in a file, which has Caffe's order, lie in its array. */
+typedef enum nn_order {
+    NN_PLAIN,
+    NN_CHANNELS_LAST /* file: K x C x R x S, array: K x R x S x C */
+} nn_order;
+
+typedef struct nn_param {
+    char *name; /* shared by layers that give it the same; NULL: of one layer alone */
+    nn_layer *owner;
+    int number; /* among the owner's */
+    int ndim;
+    int64_t shape[DM_MAX_DIMS], count, offset; /* shape: as in files; offset: in the flat arrays of the net */
+    nn_order order;
+    int64_t folded[4]; /* K, C, R, S of NN_CHANNELS_LAST */
+    const nn_message *filler, *spec;
+    double lr_mult, decay_mult;
+    bool has_lr, has_decay, borrowed; /* borrowed: its arrays are another net's */
+    dm_array data, diff;
+    int gradients;
+} nn_param;
+
+typedef struct nn_layer_type {
+    const char *name;
+    const char *field; /* of LayerParameter: its own message; NULL: it has none */
+    int bottoms[2], tops[2]; /* fewest and most; -1: any number */
+    unsigned traits;         /* NN_LOSS ... */
+    unsigned differentiable; /* bit i: bottom i gets a gradient; the highest bit is for all bottoms behind it too */
+    dm_status (*setup)(nn_layer *layer);    /* reads its message, sets shapes and parameters */
+    dm_status (*prepare)(nn_layer *layer);  /* NULL, or makes arrays of its own, when those of blobs are there */
+    dm_status (*forward)(nn_layer *layer);
+    dm_status (*backward)(nn_layer *layer); /* NULL: none */
+    void (*drop)(nn_layer *layer);          /* NULL, or frees what setup made; arrays end with the net */
+} nn_layer_type;
+
+enum { NN_LOSS = 1, NN_SOURCE = 2, NN_INPUT = 4 };
+
+struct nn_layer {
+    const nn_layer_type *type;
+    nn_net *net;
+    nn_message *message; /* LayerParameter */
+    nn_message *own;     /* its own; NULL where the file has none */
+    const char *name;
+    int index, bottoms, tops, params;
+    nn_blob **bottom, **top;
+    bool *down; /* bottom i gets a gradient */
+    nn_param *param[NN_MAX_PARAMS];
+    bool need_backward;
+    union { /* what setup reads */
+        dm_conv conv;
+        dm_pool pool;
+        dm_loss loss;
+        double number[4];
+        int dim;
+        void *state;
+    } u;
+    double extra[4];
+    dm_array scratch[4];
+};
+
+struct nn_net {
+    dm_session *session;
+    nn_document *document;
+    const char *name;
+    int phase, slices;
+    uint64_t seed;
+    int64_t pass; /* number of the forward pass: random numbers depend on it */
+    nn_layer *layers;
+    int layer_count;
+    nn_blob **blobs;
+    int blob_count;
+    nn_param **params; /* in Caffe's order, shared ones once */
+    int param_count;
+    int *output; /* blobs that no layer reads, by name */
+    int output_count;
+    /* All parameters, gradients one behind the other, those of one lr_mult and decay_mult together; replicated. */
+    dm_array weights, gradients;
+    int64_t weight_count;
+};
+
+/* --- build.c. The net takes the document, also where it fails. share: a net whose parameters it takes, by the names of layers, or
+ * NULL. */
+typedef struct nn_net_setup {
+    dm_session *session;
+    int slices;
+    uint64_t seed;
+    nn_net *share;
+} nn_net_setup;
+dm_status nn_net_build(const nn_net_setup *setup, nn_document *document, nn_net **out);
+void nn_net_free(nn_net *net); /* its arrays too; accepts NULL */
+/* --- filter.c: the layers that the state in the document asks for; others are taken out of it. */
+dm_status nn_net_filter(nn_message *net);
+/* --- connect.c */
+dm_status nn_connect(nn_net *net, nn_layer *layer);
+dm_status nn_find_outputs(nn_net *net);
+void nn_mark_backward(nn_net *net);
+/* --- params.c */
+dm_status nn_params_place(nn_net *net, nn_net *share);
+dm_status nn_params_fill(nn_net *net);
+/* Where a group of parameters with equal multipliers ends; from: the first. They are in the order of the flat arrays. */
+dm_status nn_params_group(const nn_net *net, int64_t from, const nn_param **first, int64_t *end);
+/* --- fill.c: fills an array of this shape in Caffe's order. */
+dm_status nn_fill(nn_net *net, const nn_message *filler, int ndim, const int64_t *shape, uint64_t seed, dm_array x);
+uint64_t nn_hash(uint64_t a, uint64_t b); /* a seed out of two numbers */
+/* --- run.c */
+dm_status nn_forward(nn_net *net);
+/* accumulate: gradients of parameters are added to those that are there. */
+dm_status nn_backward(nn_net *net, bool accumulate);
+dm_status nn_loss(nn_net *net, double *loss); /* of the last forward pass; waits */
+/* --- weights.c */
+dm_status nn_param_read(const nn_net *net, const nn_param *param, dm_array from, float *out); /* in the file's order */
+dm_status nn_param_write(const nn_net *net, const nn_param *param, dm_array to, const float *in);
+dm_status nn_net_save(nn_net *net, const char *path);
+dm_status nn_net_load(nn_net *net, const char *path);
+
+/* --- layers/common.c: what the rows of the table use */
+const nn_layer_type *nn_layer_type_of(const char *name); /* NULL: there is none */
+const nn_layer_type *nn_layer_types(int *count);
+dm_status nn_layer_fail(const nn_layer *layer, const char *field, dm_status status, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+dm_status nn_top_shape(nn_layer *layer, int top, int ndim, const int64_t *shape);
+dm_status nn_top_number(nn_layer *layer, int top); /* one number of the whole batch */
+dm_status nn_new_param(nn_layer *layer, int ndim, const int64_t *shape, const nn_message *filler, nn_param **out);
+/* An axis of the message, where it is given: negative ones count from the end. */
+dm_status nn_axis(const nn_layer *layer, const char *field, int ndim, int *out);
+int nn_array_dim(const nn_blob *blob, int axis); /* which dim of its array an axis is */
+dm_status nn_blob_array(const nn_net *net, const nn_blob *blob, dm_dtype dtype, dm_array *out);
+/* Where the gradient of a bottom goes: nn_backward adds it up. */
+dm_array nn_down(nn_layer *layer, int bottom);
+/* 0 for the first gradient of a parameter in a pass, 1 for all that follow; for beta. */
+double nn_param_beta(nn_layer *layer, int param);
+
+#endif
