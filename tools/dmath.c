@@ -9,6 +9,11 @@ static const tool_command commands[] = {
     {"gemm", tool_gemm, "multiply two matrices in .npy files"},
     {"map", tool_map, "an elementwise expression of arrays in .npy files"},
     {"explain", tool_explain, "the plan of an operation, for any number of workers, without running it"},
+    {"train", tool_train, "train a net: Caffe's solver and net files"},
+    {"test", tool_test, "the outputs of a net over some batches"},
+    {"time", tool_time, "milliseconds of each layer of a net"},
+    {"net", tool_net, "nets: show, print"},
+    {"data", tool_data, "data for nets: convert"},
     {"bench", tool_bench, "measurements that check their results: gemm, dispatch, transport, remap, file"},
     {NULL, NULL, NULL},
 };
@@ -57,11 +62,14 @@ static bool wants_workers(int argc, char **argv)
     }
     bool asked = false;
     for (int i = 2; i < argc; i++) {
-        asked = asked || strcmp(argv[i], "--placement") == 0;
+        asked = asked || (strcmp(argv[1], "info") == 0 && strcmp(argv[i], "--placement") == 0);
     }
-    return argc > 2 && strcmp(argv[2], "help") != 0 &&
-           (strcmp(argv[1], "gemm") == 0 || strcmp(argv[1], "map") == 0 || strcmp(argv[1], "bench") == 0 ||
-            (strcmp(argv[1], "info") == 0 && asked));
+    static const char *const always[] = {"gemm", "map", "bench", "train", "test", "time"};
+    for (int j = 0; j < DMI_COUNT(always); j++) {
+        asked = asked || (argc > 2 && strcmp(argv[1], always[j]) == 0);
+    }
+    asked = asked || (argc > 2 && strcmp(argv[1], "net") == 0 && strcmp(argv[2], "show") == 0);
+    return argc > 2 && strcmp(argv[2], "help") != 0 && asked;
 }
 
 /* A command with several sessions: all ranks read it, see tool_series_begin. Options may be written in part. */

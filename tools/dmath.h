@@ -93,11 +93,19 @@ void tool_row_end(tool_table *t);
 /* A line about the machine before a table; nothing with JSON, whose lines carry it. */
 void tool_table_intro(const tool_table *t);
 
+/* --- dmath_train.c: a dm_log_function that prints lines */
+void tool_net_log(void *context, const char *line);
+
 /* --- subcommands; each returns the exit status */
 int tool_info(int argc, char **argv);
 int tool_gemm(int argc, char **argv);
 int tool_map(int argc, char **argv);
 int tool_explain(int argc, char **argv);
+int tool_train(int argc, char **argv);
+int tool_test(int argc, char **argv);
+int tool_time(int argc, char **argv);
+int tool_net(int argc, char **argv);
+int tool_data(int argc, char **argv);
 int tool_bench(int argc, char **argv);
 int tool_bench_gemm(int argc, char **argv);
 int tool_bench_dispatch(int argc, char **argv);

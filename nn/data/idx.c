@@ -50,7 +50,8 @@ static void close_stream(stream f)
 {
     fclose(f);
 }
-static const char *const hint = " (compressed files need a build with zlib: install zlib1g-dev and build dmath again)";
+static const char *const hint =
+    " (compressed files need a build with zlib: install zlib1g-dev and build dmath again)";
 #endif
 
 static int64_t big_endian(const unsigned char *at)
@@ -61,8 +62,10 @@ static int64_t big_endian(const unsigned char *at)
 static dm_status read_header(stream f, const char *path, nn_idx *out, int64_t *count)
 {
     unsigned char head[4], extents[16];
-    if (read_stream(f, head, 4) != 4 || head[0] || head[1] || head[2] != UNSIGNED_BYTES || head[3] < 1 || head[3] > 4) {
-        return dm_error_set(DM_ERR_FORMAT, "%s: is not an idx file of unsigned bytes in 1 to 4 dims%s", path, hint);
+    if (read_stream(f, head, 4) != 4 || head[0] || head[1] || head[2] != UNSIGNED_BYTES || head[3] < 1 ||
+        head[3] > 4) {
+        return dm_error_set(DM_ERR_FORMAT, "%s: is not an idx file of unsigned bytes in 1 to 4 dims%s", path,
+                            hint);
     }
     out->ndim = head[3];
     if (read_stream(f, extents, 4 * out->ndim) != 4 * out->ndim) {
@@ -72,7 +75,8 @@ static dm_status read_header(stream f, const char *path, nn_idx *out, int64_t *c
     for (int d = 0; d < out->ndim; d++) {
         out->shape[d] = big_endian(extents + (size_t)4 * (size_t)d);
         if (out->shape[d] > 0 && *count > max_bytes / out->shape[d]) {
-            return dm_error_set(DM_ERR_FORMAT, "%s: its header asks for more than %lld bytes", path, (long long)max_bytes);
+            return dm_error_set(DM_ERR_FORMAT, "%s: its header asks for more than %lld bytes", path,
+                                (long long)max_bytes);
         }
         *count *= out->shape[d];
     }
@@ -91,8 +95,10 @@ dm_status nn_idx_read(const char *path, nn_idx *out)
     if (status == DM_OK && !(idx.bytes = malloc((size_t)count + 1))) {
         status = nn_no_memory();
     }
-    if (status == DM_OK && read_stream(f, idx.bytes, count + 1) != count) { /* a byte more: the file must end there */
-        status = dm_error_set(DM_ERR_FORMAT, "%s: does not have the %lld bytes that its header says", path, (long long)count);
+    if (status == DM_OK &&
+        read_stream(f, idx.bytes, count + 1) != count) { /* a byte more: the file must end there */
+        status = dm_error_set(DM_ERR_FORMAT, "%s: does not have the %lld bytes that its header says", path,
+                              (long long)count);
     }
     close_stream(f);
     if (status != DM_OK) {
@@ -138,8 +144,8 @@ dm_status nn_idx_convert(const char *images, const char *labels, const char *dat
     if (status == DM_OK && x.ndim != 3) {
         status = dm_error_set(DM_ERR_FORMAT, "%s: has %d dims; images have 3", images, x.ndim);
     } else if (status == DM_OK && (y.ndim != 1 || y.shape[0] != x.shape[0])) {
-        status = dm_error_set(DM_ERR_FORMAT, "%s: does not have one label for each of the %lld images of %s", labels,
-                              (long long)x.shape[0], images);
+        status = dm_error_set(DM_ERR_FORMAT, "%s: does not have one label for each of the %lld images of %s",
+                              labels, (long long)x.shape[0], images);
     }
     if (status == DM_OK) {
         status = nn_sink_open(database, &sink);

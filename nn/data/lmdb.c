@@ -30,8 +30,8 @@ struct nn_source {
 
 static dm_status lmdb_failed(const char *path, int code)
 {
-    return dm_error_set(code == MDB_INVALID || code == MDB_CORRUPTED ? DM_ERR_FORMAT : DM_ERR_IO, "%s: %s", path,
-                        mdb_strerror(code));
+    return dm_error_set(code == MDB_INVALID || code == MDB_CORRUPTED ? DM_ERR_FORMAT : DM_ERR_IO, "%s: %s",
+                        path, mdb_strerror(code));
 }
 
 void nn_source_close(nn_source *source)
@@ -111,14 +111,27 @@ static const char *understand(nn_record *r)
     return "does not have channels x height x width elements";
 }
 
+static int step(nn_source *s, MDB_val *key, MDB_val *value)
+{
+    int code = mdb_cursor_get(s->cursor, key, value, MDB_NEXT);
+    return code == MDB_NOTFOUND ? mdb_cursor_get(s->cursor, key, value, MDB_FIRST) : code;
+}
+
+dm_status nn_source_skip(nn_source *s, int64_t count)
+{
+    MDB_val key = {0}, value = {0};
+    int code = 0;
+    for (int64_t i = 0; code == 0 && i < count % s->count; i++) {
+        code = step(s, &key, &value);
+    }
+    return code ? lmdb_failed(s->path, code) : DM_OK;
+}
+
 dm_status nn_source_next(nn_source *s, nn_record *out)
 {
     MDB_val key = {0}, value = {0};
     char name[MAX_KEY_SHOWN + 32];
-    int code = mdb_cursor_get(s->cursor, &key, &value, MDB_NEXT);
-    if (code == MDB_NOTFOUND) {
-        code = mdb_cursor_get(s->cursor, &key, &value, MDB_FIRST);
-    }
+    int code = step(s, &key, &value);
     if (code) {
         return lmdb_failed(s->path, code);
     }
@@ -158,7 +171,8 @@ dm_status nn_sink_open(const char *path, nn_sink **out)
         status = dm_error_set(DM_ERR_IO, "%s: the folder cannot be made (or is there already)", path);
     } else {
         int code = mdb_env_create(&s->env);
-        code = code ? code : mdb_env_set_mapsize(s->env, (size_t)1 << 40); /* the most it may grow to, as Caffe's */
+        code = code ? code
+                    : mdb_env_set_mapsize(s->env, (size_t)1 << 40); /* the most it may grow to, as Caffe's */
         code = code ? code : mdb_env_open(s->env, path, 0, 0664);
         code = code ? code : mdb_txn_begin(s->env, NULL, 0, &s->txn);
         code = code ? code : mdb_dbi_open(s->txn, NULL, 0, &s->db);
@@ -210,7 +224,8 @@ dm_status nn_sink_close(nn_sink *s, dm_status status)
 
 static dm_status missing(const char *path)
 {
-    return dm_error_set(DM_ERR_UNSUPPORTED, "%s: dmath was built without LMDB: install liblmdb-dev and build it again", path);
+    return dm_error_set(DM_ERR_UNSUPPORTED,
+                        "%s: dmath was built without LMDB: install liblmdb-dev and build it again", path);
 }
 
 dm_status nn_source_open(const char *path, nn_source **out)
@@ -227,6 +242,12 @@ void nn_source_close(nn_source *source)
 dm_status nn_source_next(nn_source *source, nn_record *out)
 {
     (void)source, (void)out;
+    return missing("LMDB");
+}
+
+dm_status nn_source_skip(nn_source *source, int64_t count)
+{
+    (void)source, (void)count;
     return missing("LMDB");
 }
 

@@ -20,6 +20,8 @@ dm_status nn_source_open(const char *path, nn_source **out);
 void nn_source_close(nn_source *source);
 /* The next record. DM_ERR_FORMAT names the database and the key of a record that makes no sense. */
 dm_status nn_source_next(nn_source *source, nn_record *out);
+/* Leaves `count` records out. */
+dm_status nn_source_skip(nn_source *source, int64_t count);
 /* How many records there are. */
 int64_t nn_source_count(const nn_source *source);
 

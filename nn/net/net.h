@@ -1,8 +1,8 @@
 /* Nets in memory: blobs, layers, parameters.
  *
- * A blob is what a layer makes for others. Arrays hold images as N x H x W x C, shapes here are Caffe's, N x C x H x W. A layer
- * that works in place makes a new blob of the same name; nothing is overwritten. A blob that several layers read gets the sum of
- * their gradients: Caffe's split layers. */
+ * A blob is what a layer makes for others. Arrays hold images as N x H x W x C, shapes here are Caffe's, N x C
+ * x H x W. A layer that works in place makes a new blob of the same name; nothing is overwritten. A blob that
+ * several layers read gets the sum of their gradients: Caffe's split layers. */
 #ifndef NN_NET_H
 #define NN_NET_H
 
@@ -14,7 +14,7 @@
 
 enum { NN_MAX_PARAMS = 4, NN_TRAIN = 0, NN_TEST = 1 };
 
-typedef struct nn_net nn_net;
+typedef struct dm_net nn_net;
 typedef struct nn_layer nn_layer;
 
 typedef struct nn_blob {
@@ -54,12 +54,13 @@ typedef struct nn_param {
 
 typedef struct nn_layer_type {
     const char *name;
-    const char *field; /* of LayerParameter: its own message; NULL: it has none */
+    const char *field;       /* of LayerParameter: its own message; NULL: it has none */
     int bottoms[2], tops[2]; /* fewest and most; -1: any number */
     unsigned traits;         /* NN_LOSS ... */
-    unsigned differentiable; /* bit i: bottom i gets a gradient; the highest bit is for all bottoms behind it too */
-    dm_status (*setup)(nn_layer *layer);    /* reads its message, sets shapes and parameters */
-    dm_status (*prepare)(nn_layer *layer);  /* NULL, or makes arrays of its own, when those of blobs are there */
+    unsigned
+        differentiable; /* bit i: bottom i gets a gradient; the highest bit is for all bottoms behind it too */
+    dm_status (*setup)(nn_layer *layer);   /* reads its message, sets shapes and parameters */
+    dm_status (*prepare)(nn_layer *layer); /* NULL, or makes arrays of its own, when those of blobs are there */
     dm_status (*forward)(nn_layer *layer);
     dm_status (*backward)(nn_layer *layer); /* NULL: none */
     void (*drop)(nn_layer *layer);          /* NULL, or frees what setup made; arrays end with the net */
@@ -90,10 +91,12 @@ struct nn_layer {
     dm_array scratch[4];
 };
 
-struct nn_net {
+struct dm_net {
     dm_session *session;
     nn_document *document;
     const char *name;
+    dm_log_function log;
+    void *log_context;
     int phase, slices;
     uint64_t seed;
     int64_t pass; /* number of the forward pass: random numbers depend on it */
@@ -105,23 +108,29 @@ struct nn_net {
     int param_count;
     int *output; /* blobs that no layer reads, by name */
     int output_count;
-    /* All parameters, gradients one behind the other, those of one lr_mult and decay_mult together; replicated. */
+    /* All parameters, gradients one behind the other, those of one lr_mult and decay_mult together; replicated.
+     */
     dm_array weights, gradients;
     int64_t weight_count;
 };
 
-/* --- build.c. The net takes the document, also where it fails. share: a net whose parameters it takes, by the names of layers, or
- * NULL. */
+/* --- build.c. The net takes the document, also where it fails. share: a net whose parameters it takes, by the
+ * names of layers, or NULL. */
 typedef struct nn_net_setup {
     dm_session *session;
     int slices;
     uint64_t seed;
     nn_net *share;
+    dm_log_function log; /* may be NULL */
+    void *log_context;
 } nn_net_setup;
 dm_status nn_net_build(const nn_net_setup *setup, nn_document *document, nn_net **out);
 void nn_net_free(nn_net *net); /* its arrays too; accepts NULL */
+void nn_log(const nn_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* --- filter.c: the layers that the state in the document asks for; others are taken out of it. */
 dm_status nn_net_filter(nn_message *net);
+/* The net's state: the phase, what the net itself says, and then what `state` does (NULL: nothing). */
+dm_status nn_net_state(nn_message *net, int phase, const nn_message *state);
 /* --- connect.c */
 dm_status nn_connect(nn_net *net, nn_layer *layer);
 dm_status nn_find_outputs(nn_net *net);
@@ -129,10 +138,14 @@ void nn_mark_backward(nn_net *net);
 /* --- params.c */
 dm_status nn_params_place(nn_net *net, nn_net *share);
 dm_status nn_params_fill(nn_net *net);
-/* Where a group of parameters with equal multipliers ends; from: the first. They are in the order of the flat arrays. */
+/* A parameter's part of an array as flat as the net's, in the shape of its own: a view. */
+dm_status nn_param_part(nn_net *net, const nn_param *param, dm_array flat, dm_array *out);
+/* Where a group of parameters with equal multipliers ends; from: the first. They are in the order of the flat
+ * arrays. */
 dm_status nn_params_group(const nn_net *net, int64_t from, const nn_param **first, int64_t *end);
 /* --- fill.c: fills an array of this shape in Caffe's order. */
-dm_status nn_fill(nn_net *net, const nn_message *filler, int ndim, const int64_t *shape, uint64_t seed, dm_array x);
+dm_status nn_fill(nn_net *net, const nn_message *filler, int ndim, const int64_t *shape, uint64_t seed,
+                  dm_array x);
 uint64_t nn_hash(uint64_t a, uint64_t b); /* a seed out of two numbers */
 /* --- run.c */
 dm_status nn_forward(nn_net *net);
@@ -140,8 +153,11 @@ dm_status nn_forward(nn_net *net);
 dm_status nn_backward(nn_net *net, bool accumulate);
 dm_status nn_loss(nn_net *net, double *loss); /* of the last forward pass; waits */
 /* --- weights.c */
-dm_status nn_param_read(const nn_net *net, const nn_param *param, dm_array from, float *out); /* in the file's order */
+dm_status nn_param_read(const nn_net *net, const nn_param *param, dm_array from,
+                        float *out); /* in the file's order */
 dm_status nn_param_write(const nn_net *net, const nn_param *param, dm_array to, const float *in);
+dm_status nn_param_to_message(const nn_net *net, const nn_param *param, dm_array from, nn_message *blob);
+dm_status nn_param_from_message(const nn_net *net, const nn_param *param, dm_array to, const nn_message *blob);
 dm_status nn_net_save(nn_net *net, const char *path);
 dm_status nn_net_load(nn_net *net, const char *path);
 
@@ -152,13 +168,15 @@ dm_status nn_layer_fail(const nn_layer *layer, const char *field, dm_status stat
     __attribute__((format(printf, 4, 5)));
 dm_status nn_top_shape(nn_layer *layer, int top, int ndim, const int64_t *shape);
 dm_status nn_top_number(nn_layer *layer, int top); /* one number of the whole batch */
-dm_status nn_new_param(nn_layer *layer, int ndim, const int64_t *shape, const nn_message *filler, nn_param **out);
+dm_status nn_new_param(nn_layer *layer, int ndim, const int64_t *shape, const nn_message *filler,
+                       nn_param **out);
 /* An axis of the message, where it is given: negative ones count from the end. */
 dm_status nn_axis(const nn_layer *layer, const char *field, int ndim, int *out);
 int nn_array_dim(const nn_blob *blob, int axis); /* which dim of its array an axis is */
 dm_status nn_blob_array(const nn_net *net, const nn_blob *blob, dm_dtype dtype, dm_array *out);
-/* Where the gradient of a bottom goes: nn_backward adds it up. */
+/* Where the gradient of a bottom goes, and then adding it to those of other layers; status: of writing it. */
 dm_array nn_down(nn_layer *layer, int bottom);
+dm_status nn_down_done(nn_layer *layer, int bottom, dm_status status);
 /* 0 for the first gradient of a parameter in a pass, 1 for all that follow; for beta. */
 double nn_param_beta(nn_layer *layer, int param);
 

@@ -1,0 +1,118 @@
+/* Networks: training and running Caffe's nets on any number of workers.
+ *
+ * BSD-3-Clause, see LICENSE. Link with -ldmath_nn -ldmath. The rules of dmath.h hold here too: every call returns a status, and
+ * dm_error_message() has the details, with file and line where a file is at fault.
+ *
+ * Files are Caffe's: nets and solvers as text (prototxt), weights (.caffemodel) and states of solvers (.solverstate) in the
+ * binary form. What dmath does not understand or support is an error that names the field, the file and the line; it is never
+ * passed over. Nets of before 2015 (fields `layers`) are refused: Caffe's upgrade_net_proto_text rewrites them.
+ *
+ * Arrays of images are N x H x W x C. In files, and in all shapes that are printed, they are Caffe's N x C x H x W.
+ *
+ * The batch is that of all workers together. (Caffe multiplies batch_size by the number of GPUs.)
+ *
+ * Losses and weights have the same bits on any number of workers: the batch is cut into slices, see <dmath/layers.h>. Random
+ * numbers depend on the seed, the layer, the iteration and the element's index. */
+#ifndef DMATH_NN_H
+#define DMATH_NN_H
+
+#include <dmath/dmath.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Takes a line, without its end, of what a net or a solver reports: "Iteration 100, loss = 0.5". */
+typedef void (*dm_log_function)(void *context, const char *line);
+
+/* ---- nets ------------------------------------------------------------------------------------------------ */
+
+typedef struct dm_net dm_net;
+
+enum { DM_PHASE_TRAIN = 0, DM_PHASE_TEST = 1 };
+
+/* Make one with DM_NET_OPTIONS_INIT, then set fields. */
+typedef struct dm_net_options {
+    size_t size;        /* sizeof(dm_net_options): set by DM_NET_OPTIONS_INIT */
+    int phase, level;   /* DM_PHASE_*; for the rules (include, exclude) of layers */
+    const char *stages; /* separated by commas; NULL: none */
+    int slices;         /* of a batch; 0: as many as workers, and results differ by rounding */
+    uint64_t seed;      /* of fillers and dropout */
+    dm_log_function log;
+    void *log_context;
+} dm_net_options;
+#define DM_NET_OPTIONS_INIT {sizeof(dm_net_options), DM_PHASE_TEST, 0, NULL, DM_SLICES, 1, NULL, NULL}
+
+/* A net out of a prototxt file, with the first values of its parameters. options NULL: all defaults. Errors: DM_ERR_FORMAT,
+ * DM_ERR_UNSUPPORTED, DM_ERR_SHAPE, DM_ERR_IO with file and line; those of the calls that make arrays. */
+DM_API DM_CHECKED dm_status dm_net_open(dm_session *session, const char *path, const dm_net_options *options, dm_net **net);
+/* Ends a net and its arrays; accepts NULL. Before dm_finalize. */
+DM_API DM_CHECKED dm_status dm_net_close(dm_net *net);
+/* Weights of a .caffemodel into the layers of the same names. Layers of the file that the net lacks are reported to the log.
+ * Blocks. Errors: DM_ERR_IO, DM_ERR_FORMAT, DM_ERR_SHAPE (a layer's parameters have other shapes). */
+DM_API DM_CHECKED dm_status dm_net_load(dm_net *net, const char *path);
+/* Net and weights as a .caffemodel, which appears under its name only when it is whole. Blocks. Errors: DM_ERR_IO. */
+DM_API DM_CHECKED dm_status dm_net_save(dm_net *net, const char *path);
+/* All layers in order. loss NULL: does not wait; else it is the sum of the losses, by their weights, and the call blocks. */
+DM_API DM_CHECKED dm_status dm_net_forward(dm_net *net, double *loss);
+/* The gradients of the loss by all parameters and by what lies between. Errors: DM_ERR_STATE (a net of the phase TEST). */
+DM_API DM_CHECKED dm_status dm_net_backward(dm_net *net);
+/* The array of a blob, the last of its name, and that of its gradient (zero where the net makes none; NULL: not wanted). The
+ * net's: do not destroy. Errors: DM_ERR_ARG (there is no such blob). */
+DM_API DM_CHECKED dm_status dm_net_blob(dm_net *net, const char *name, dm_array *data, dm_array *diff);
+/* The array of parameter `number` of a layer, and that of its gradient. Errors: DM_ERR_ARG. */
+DM_API DM_CHECKED dm_status dm_net_param(dm_net *net, const char *layer, int number, dm_array *data, dm_array *diff);
+/* The blobs that no layer reads, in the order of their names; and the first of them that are numbers, such as losses. Blocks
+ * where value is not NULL. Errors: DM_ERR_ARG (i; value of a blob with several elements). */
+DM_API int dm_net_outputs(const dm_net *net);
+DM_API DM_CHECKED dm_status dm_net_output(dm_net *net, int i, const char **name, double *weight, double *value);
+/* A table of the layers with blobs, shapes and parameters; free() it. */
+DM_API DM_CHECKED dm_status dm_net_show(const dm_net *net, char **text);
+/* Milliseconds of each layer, forward and backward, over `passes` passes, as a table; free() it. Blocks. */
+DM_API DM_CHECKED dm_status dm_net_time(dm_net *net, int passes, char **text);
+/* A message of a prototxt file as dmath reads it, printed back: "NetParameter", "SolverParameter"; free() the text. */
+DM_API DM_CHECKED dm_status dm_prototxt_print(const char *path, const char *type, char **text);
+
+/* ---- solvers --------------------------------------------------------------------------------------------- */
+
+typedef struct dm_solver dm_solver;
+
+/* Make one with DM_SOLVER_OPTIONS_INIT, then set fields. */
+typedef struct dm_solver_options {
+    size_t size;      /* sizeof(dm_solver_options): set by DM_SOLVER_OPTIONS_INIT */
+    int slices;       /* as of dm_net_options */
+    int64_t max_iter; /* instead of the file's; -1: the file's */
+    dm_log_function log;
+    void *log_context;
+} dm_solver_options;
+#define DM_SOLVER_OPTIONS_INIT {sizeof(dm_solver_options), DM_SLICES, -1, NULL, NULL}
+
+/* A solver with its nets out of a prototxt file. Paths in it are as the program's working folder has them. The seed is the field
+ * random_seed, or 1. The field solver_mode is accepted and has no effect. Errors: as dm_net_open. */
+DM_API DM_CHECKED dm_status dm_solver_open(dm_session *session, const char *path, const dm_solver_options *options,
+                                           dm_solver **solver);
+DM_API DM_CHECKED dm_status dm_solver_close(dm_solver *solver); /* accepts NULL */
+/* Continues from a .solverstate and the .caffemodel that it names. Data layers go on behind the records that had been read. */
+DM_API DM_CHECKED dm_status dm_solver_restore(dm_solver *solver, const char *path);
+/* Trains for so many iterations, with the tests, displays and snapshots that the file asks for. Blocks at those. */
+DM_API DM_CHECKED dm_status dm_solver_step(dm_solver *solver, int64_t iterations);
+/* Trains to the end, with the last snapshot and the last test. Blocks. ask, if not NULL, is called after each iteration:
+ * DM_SOLVER_STOP ends the training, with a snapshot if the file has them after training, DM_SOLVER_SNAPSHOT makes one. */
+enum { DM_SOLVER_GO_ON = 0, DM_SOLVER_STOP = 1, DM_SOLVER_SNAPSHOT = 2 };
+DM_API DM_CHECKED dm_status dm_solver_run(dm_solver *solver, int (*ask)(void *context), void *context);
+DM_API DM_CHECKED dm_status dm_solver_snapshot(dm_solver *solver);
+/* Updates so far; -1 of NULL. */
+DM_API int64_t dm_solver_iteration(const dm_solver *solver);
+/* The training net: the solver's, do not close it. */
+DM_API dm_net *dm_solver_net(dm_solver *solver);
+
+/* ---- data ------------------------------------------------------------------------------------------------ */
+
+/* An LMDB of images and labels in idx files (MNIST's form, plain or compressed by gzip), as Caffe's convert_mnist_data makes
+ * it. The folder `database` must not be there. Errors: DM_ERR_FORMAT, DM_ERR_IO, DM_ERR_UNSUPPORTED (a build without LMDB). */
+DM_API DM_CHECKED dm_status dm_data_convert_idx(const char *images, const char *labels, const char *database, int64_t *count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

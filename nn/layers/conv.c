@@ -1,0 +1,261 @@
+/* Convolution, pooling, inner products. */
+#include "layers/layers.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char C[] = "ConvolutionParameter", P[] = "PoolingParameter", I[] = "InnerProductParameter";
+
+static dm_status need_image(const nn_layer *l)
+{
+    return l->bottom[0]->ndim == 4
+               ? DM_OK
+               : nn_layer_fail(l, "bottom", DM_ERR_SHAPE, "reads '%s', which has %d dims; %s layers need 4",
+                               l->bottom[0]->name, l->bottom[0]->ndim, l->type->name);
+}
+
+static dm_status to_int(const nn_layer *l, const char *field, int64_t value, int least, int *out)
+{
+    if (value < least || value > INT32_MAX) {
+        return nn_layer_fail(l, field, DM_ERR_FORMAT, "has %s %lld; it must be at least %d", field,
+                             (long long)value, least);
+    }
+    *out = (int)value;
+    return DM_OK;
+}
+
+/* Rows and columns out of a repeated field, of one value or two, or of NAME_h and NAME_w; `otherwise`: where
+ * there is none. */
+static dm_status pair(const nn_layer *l, const char *field, const char *stem, int otherwise, int least,
+                      int *out)
+{
+    int64_t given = nn_count(l->own, field);
+    bool single = given && !nn_is_repeated(nn_schema_by_name(l->own->type, field));
+    out[0] = out[1] = otherwise;
+    for (int d = 0; d < 2; d++) {
+        char name[32];
+        snprintf(name, sizeof name, "%s_%c", stem, "hw"[d]);
+        const char *from = nn_has(l->own, name) ? name : field;
+        if (from == name && given) {
+            return nn_layer_fail(l, name, DM_ERR_FORMAT, "has %s and %s; only one of the two may be there",
+                                 field, name);
+        }
+        if (given > 2) {
+            return nn_layer_fail(l, field, DM_ERR_UNSUPPORTED, "has %lld values of %s; images have two sides",
+                                 (long long)given, field);
+        }
+        if (from == name || given) {
+            int64_t value = from == name || single ? nn_int(l->own, l->own->type, from)
+                                                   : nn_int_at(l->own, field, given == 1 ? 0 : d);
+            dm_status status = to_int(l, from, value, least, &out[d]);
+            if (status != DM_OK) {
+                return status;
+            }
+        }
+    }
+    return DM_OK;
+}
+
+static dm_status bias_param(nn_layer *l, int64_t outputs, nn_param **out)
+{
+    return nn_int(l->own, l->own ? l->own->type : C, "bias_term")
+               ? nn_new_param(l, 1, &outputs, nn_sub(l->own, "bias_filler"), out)
+               : DM_OK;
+}
+
+static dm_array bias_of(const nn_layer *l)
+{
+    return l->params > 1 ? l->param[1]->data : DM_NO_ARRAY;
+}
+
+static dm_array bias_diff(const nn_layer *l)
+{
+    return l->params > 1 ? l->param[1]->diff : DM_NO_ARRAY;
+}
+
+/* --- Convolution */
+dm_status nn_convolution_setup(nn_layer *l)
+{
+    dm_conv *conv = &l->u.conv;
+    int kernel[2], outputs = 0, axis = 0;
+    *conv = (dm_conv)DM_CONV_INIT;
+    conv->slices = l->net->slices;
+    nn_use(l->own, "engine");
+    nn_use(l->own, "force_nd_im2col");
+    dm_status status = need_image(l);
+    status = status == DM_OK ? pair(l, "kernel_size", "kernel", 0, 1, kernel) : status;
+    status = status == DM_OK ? pair(l, "stride", "stride", 1, 1, conv->stride) : status;
+    status = status == DM_OK ? pair(l, "pad", "pad", 0, 0, conv->pad) : status;
+    status = status == DM_OK ? to_int(l, "group", nn_int(l->own, C, "group"), 1, &conv->group) : status;
+    status = status == DM_OK ? to_int(l, "num_output", nn_int(l->own, C, "num_output"), 1, &outputs) : status;
+    status = status == DM_OK ? nn_axis(l, "axis", 4, &axis) : status;
+    if (status == DM_OK && (kernel[0] == 0 || kernel[1] == 0)) {
+        status = nn_layer_fail(l, "convolution_param", DM_ERR_FORMAT, "has no kernel_size");
+    } else if (status == DM_OK && axis != 1) {
+        status = nn_layer_fail(l, "axis", DM_ERR_UNSUPPORTED, "has axis %d: only 1 is supported", axis);
+    }
+    for (int64_t d = 0; status == DM_OK && d < 2 && nn_count(l->own, "dilation"); d++) {
+        int64_t values = nn_count(l->own, "dilation");
+        status =
+            to_int(l, "dilation", nn_int_at(l->own, "dilation", values == 1 ? 0 : d), 1, &conv->dilation[d]);
+    }
+    if (status != DM_OK) {
+        return status;
+    }
+    const int64_t *b = l->bottom[0]->shape;
+    if (b[1] % conv->group || outputs % conv->group) {
+        return nn_layer_fail(l, "group", DM_ERR_SHAPE,
+                             "has %d groups, which do not divide %lld channels and %d outputs", conv->group,
+                             (long long)b[1], outputs);
+    }
+    int64_t inner = b[1] / conv->group, y[4], x[4] = {b[0], b[2], b[3], b[1]},
+            w[4] = {outputs, kernel[0], kernel[1], inner};
+    int64_t shape[4] = {outputs, inner, kernel[0], kernel[1]};
+    nn_param *weight = NULL, *bias = NULL;
+    status = dm_conv_shape(conv, x, w, y);
+    if (status != DM_OK) {
+        return nn_layer_fail(l, "convolution_param", status, "does not fit its bottom: %s", dm_error_message());
+    }
+    status = nn_top_shape(l, 0, 4, (int64_t[]){y[0], y[3], y[1], y[2]});
+    status = status == DM_OK ? nn_new_param(l, 4, shape, nn_sub(l->own, "weight_filler"), &weight) : status;
+    if (status == DM_OK) {
+        weight->order = NN_CHANNELS_LAST;
+        memcpy(weight->folded, shape, sizeof shape);
+        status = bias_param(l, outputs, &bias);
+    }
+    return status;
+}
+
+dm_status nn_convolution_forward(nn_layer *l)
+{
+    return dm_conv_forward(l->net->session, &l->u.conv, l->bottom[0]->data, l->param[0]->data, bias_of(l),
+                           l->top[0]->data);
+}
+
+/* Gradients of parameters that nobody learns are made all the same where their layer has others. */
+dm_status nn_convolution_backward(nn_layer *l)
+{
+    dm_session *s = l->net->session;
+    double beta = nn_param_beta(l, 0);
+    dm_status status =
+        l->params > 1 && nn_param_beta(l, 1) != beta
+            ? nn_layer_fail(l, "param", DM_ERR_UNSUPPORTED, "shares its weights or its bias, but not both")
+            : DM_OK;
+    if (status == DM_OK) {
+        status = dm_conv_backward_weights(s, &l->u.conv, l->bottom[0]->data, l->top[0]->diff, beta,
+                                          l->param[0]->diff, bias_diff(l));
+    }
+    if (status == DM_OK && l->down[0]) {
+        dm_array down = nn_down(l, 0);
+        status = dm_conv_backward_data(s, &l->u.conv, l->top[0]->diff, l->param[0]->data, down);
+        status = nn_down_done(l, 0, status);
+    }
+    return status;
+}
+
+/* --- Pooling */
+dm_status nn_pooling_setup(nn_layer *l)
+{
+    dm_pool *pool = &l->u.pool;
+    *pool = (dm_pool)DM_POOL_INIT;
+    pool->slices = l->net->slices;
+    pool->global = nn_int(l->own, P, "global_pooling") != 0;
+    pool->round_down = nn_int(l->own, P, "round_mode") == 1;
+    nn_use(l->own, "engine");
+    int64_t method = nn_int(l->own, P, "pool");
+    dm_status status = need_image(l);
+    if (status == DM_OK && method == 2) {
+        status =
+            nn_layer_fail(l, "pool", DM_ERR_UNSUPPORTED, "has stochastic pooling, which is not supported yet");
+    }
+    pool->method = method == 0 ? DM_POOL_MAX : DM_POOL_AVERAGE;
+    status = status == DM_OK ? pair(l, "kernel_size", "kernel", 0, 1, pool->kernel) : status;
+    status = status == DM_OK ? pair(l, "stride", "stride", 1, 1, pool->stride) : status;
+    status = status == DM_OK ? pair(l, "pad", "pad", 0, 0, pool->pad) : status;
+    if (status == DM_OK && (pool->kernel[0] == 0 || pool->kernel[1] == 0) != (pool->global != 0)) {
+        status = nn_layer_fail(l, "pooling_param", DM_ERR_FORMAT,
+                               pool->global ? "has a kernel and global_pooling" : "has no kernel_size");
+    }
+    if (status != DM_OK) {
+        return status;
+    }
+    const int64_t *b = l->bottom[0]->shape;
+    int64_t y[4], x[4] = {b[0], b[2], b[3], b[1]};
+    status = dm_pool_shape(pool, x, y);
+    return status == DM_OK
+               ? nn_top_shape(l, 0, 4, (int64_t[]){y[0], y[3], y[1], y[2]})
+               : nn_layer_fail(l, "pooling_param", status, "does not fit its bottom: %s", dm_error_message());
+}
+
+dm_status nn_pooling_forward(nn_layer *l)
+{
+    return dm_pool_forward(l->net->session, &l->u.pool, l->bottom[0]->data, l->top[0]->data, DM_NO_ARRAY);
+}
+
+dm_status nn_pooling_backward(nn_layer *l)
+{
+    if (!l->down[0]) {
+        return DM_OK;
+    }
+    dm_array down = nn_down(l, 0);
+    return nn_down_done(
+        l, 0, dm_pool_backward(l->net->session, &l->u.pool, l->bottom[0]->data, l->top[0]->diff, down));
+}
+
+/* --- InnerProduct: weights of images lie with the channels last, as the images do. */
+dm_status nn_inner_setup(nn_layer *l)
+{
+    const nn_blob *b = l->bottom[0];
+    nn_param *weight = NULL, *bias = NULL;
+    int axis = 0, outputs = 0;
+    dm_status status = nn_axis(l, "axis", b->ndim, &axis);
+    status = status == DM_OK ? to_int(l, "num_output", nn_int(l->own, I, "num_output"), 1, &outputs) : status;
+    if (status == DM_OK && axis != 1) {
+        status = nn_layer_fail(l, "axis", DM_ERR_UNSUPPORTED, "has axis %d: only 1 is supported", axis);
+    } else if (status == DM_OK && nn_int(l->own, I, "transpose")) {
+        status = nn_layer_fail(l, "transpose", DM_ERR_UNSUPPORTED,
+                               "has transposed weights, which are not supported yet");
+    }
+    if (status != DM_OK) {
+        return status;
+    }
+    int64_t shape[2] = {outputs, b->count / b->shape[0]};
+    status = nn_top_shape(l, 0, 2, (int64_t[]){b->shape[0], outputs});
+    status = status == DM_OK ? nn_new_param(l, 2, shape, nn_sub(l->own, "weight_filler"), &weight) : status;
+    if (status == DM_OK && b->image) {
+        int64_t folded[4] = {outputs, b->shape[1], b->shape[2], b->shape[3]};
+        if (weight->owner != l && memcmp(folded, weight->folded, sizeof folded) != 0) {
+            return nn_layer_fail(l, "param", DM_ERR_UNSUPPORTED,
+                                 "shares weights with a layer that reads images of another shape");
+        }
+        weight->order = NN_CHANNELS_LAST;
+        memcpy(weight->folded, folded, sizeof folded);
+    }
+    return status == DM_OK ? bias_param(l, outputs, &bias) : status;
+}
+
+dm_status nn_inner_forward(nn_layer *l)
+{
+    return dm_inner_forward(l->net->session, l->net->slices, l->bottom[0]->data, l->param[0]->data, bias_of(l),
+                            l->top[0]->data);
+}
+
+dm_status nn_inner_backward(nn_layer *l)
+{
+    dm_session *s = l->net->session;
+    double beta = nn_param_beta(l, 0);
+    dm_status status =
+        l->params > 1 && nn_param_beta(l, 1) != beta
+            ? nn_layer_fail(l, "param", DM_ERR_UNSUPPORTED, "shares its weights or its bias, but not both")
+            : DM_OK;
+    if (status == DM_OK) {
+        status = dm_inner_backward_weights(s, l->net->slices, l->bottom[0]->data, l->top[0]->diff, beta,
+                                           l->param[0]->diff, bias_diff(l));
+    }
+    if (status == DM_OK && l->down[0]) {
+        dm_array down = nn_down(l, 0);
+        status = nn_down_done(
+            l, 0, dm_inner_backward_data(s, l->net->slices, l->top[0]->diff, l->param[0]->data, down));
+    }
+    return status;
+}

@@ -1,0 +1,21 @@
+/* The functions of the rows of layers.def: nn_NAME_setup, nn_NAME_forward and those that the row says it has.
+ */
+#ifndef NN_LAYERS_H
+#define NN_LAYERS_H
+
+#include "net/net.h"
+
+#define DECLARE_NONE(call)
+#define DECLARE_HAS(call) call
+#define NN_LAYER(f, name, field, b0, b1, t0, t1, traits, grads, prepare, backward, drop)                       \
+    dm_status nn_##f##_setup(nn_layer *layer);                                                                 \
+    dm_status nn_##f##_forward(nn_layer *layer);                                                               \
+    DECLARE_##prepare(dm_status nn_##f##_prepare(nn_layer *layer);)                                            \
+        DECLARE_##backward(dm_status nn_##f##_backward(nn_layer *layer);)                                      \
+            DECLARE_##drop(void nn_##f##_drop(nn_layer *layer);)
+#include "layers/layers.def"
+#undef NN_LAYER
+#undef DECLARE_NONE
+#undef DECLARE_HAS
+
+#endif

@@ -1,0 +1,136 @@
+/* Data, DummyData, Input: layers without bottoms. */
+#include "layers/layers.h"
+
+#include "data/batch.h"
+
+static const char D[] = "DataParameter";
+
+/* --- Data: records of a database. */
+dm_status nn_data_setup(nn_layer *l)
+{
+    static const char *const old[] = {"scale", "mean_file", "crop_size", "mirror"};
+    int64_t batch = nn_int(l->own, D, "batch_size"), shape[4];
+    for (int i = 0; i < NN_COUNT(old); i++) {
+        if (nn_has(l->own, old[i])) {
+            return nn_layer_fail(l, old[i], DM_ERR_UNSUPPORTED,
+                                 "has %s in data_param; its place is transform_param", old[i]);
+        }
+    }
+    if (!nn_has(l->own, "source") || batch < 1) {
+        return nn_layer_fail(l, "data_param", DM_ERR_FORMAT, "needs a source and a batch_size");
+    }
+    if (nn_int(l->own, D, "backend") != 1) {
+        return nn_layer_fail(l, "backend", DM_ERR_UNSUPPORTED,
+                             "reads a LevelDB, which is not supported: write backend: LMDB, and "
+                             "convert the data");
+    }
+    if (nn_int(l->own, D, "rand_skip")) {
+        return nn_layer_fail(l, "rand_skip", DM_ERR_UNSUPPORTED, "has rand_skip, which is not supported");
+    }
+    nn_use(l->own, "prefetch");
+    nn_batch *b = NULL;
+    dm_status status = nn_batch_open(l, nn_string(l->own, D, "source"), batch, &b);
+    if (status != DM_OK) {
+        return status;
+    }
+    l->u.state = b;
+    nn_batch_shape(b, shape);
+    status = nn_top_shape(l, 0, 4, shape);
+    return status == DM_OK && l->tops > 1 ? nn_top_shape(l, 1, 1, shape) : status;
+}
+
+dm_status nn_data_forward(nn_layer *l)
+{
+    return nn_batch_next(l->u.state, l->top[0]->data, l->tops > 1 ? l->top[1]->data : DM_NO_ARRAY);
+}
+
+void nn_data_drop(nn_layer *l)
+{
+    nn_batch_close(l->u.state);
+}
+
+/* --- DummyData */
+dm_status nn_dummy_setup(nn_layer *l)
+{
+    static const char *const dims[] = {"num", "channels", "height", "width"};
+    int64_t shapes = nn_count(l->own, "shape"), fillers = nn_count(l->own, "data_filler"), tops = l->tops;
+    bool old = nn_count(l->own, "num") > 0;
+    if (fillers > 1 && fillers != tops) {
+        return nn_layer_fail(l, "data_filler", DM_ERR_FORMAT, "has %lld fillers for %lld tops",
+                             (long long)fillers, (long long)tops);
+    }
+    if (old ? shapes != 0 : shapes != 1 && shapes != tops) {
+        return nn_layer_fail(l, "dummy_data_param", DM_ERR_FORMAT, "has %lld shapes for %lld tops",
+                             (long long)shapes, (long long)tops);
+    }
+    dm_status status = DM_OK;
+    for (int i = 0; status == DM_OK && i < l->tops; i++) {
+        int64_t shape[DM_MAX_DIMS], ndim = 4;
+        if (old) {
+            for (int d = 0; d < 4; d++) {
+                int64_t n = nn_count(l->own, dims[d]);
+                if (n != 1 && n != tops) {
+                    return nn_layer_fail(l, dims[d], DM_ERR_FORMAT, "has %lld values of %s for %lld tops",
+                                         (long long)n, dims[d], (long long)tops);
+                }
+                shape[d] = nn_int_at(l->own, dims[d], n == 1 ? 0 : i);
+            }
+        } else {
+            const nn_message *m = nn_sub_at(l->own, "shape", shapes == 1 ? 0 : i);
+            ndim = nn_count(m, "dim");
+            if (ndim < 1 || ndim > DM_MAX_DIMS) {
+                return nn_layer_fail(l, "shape", DM_ERR_FORMAT, "has a shape of %lld dims; there may be 1 to 8",
+                                     (long long)ndim);
+            }
+            for (int d = 0; d < ndim; d++) {
+                shape[d] = nn_int_at(m, "dim", d);
+            }
+        }
+        status = nn_top_shape(l, i, (int)ndim, shape);
+    }
+    return status;
+}
+
+dm_status nn_dummy_forward(nn_layer *l)
+{
+    int64_t fillers = nn_count(l->own, "data_filler");
+    dm_status status = DM_OK;
+    for (int i = 0; status == DM_OK && i < l->tops; i++) {
+        const nn_message *filler = fillers ? nn_sub_at(l->own, "data_filler", fillers == 1 ? 0 : i) : NULL;
+        uint64_t seed = nn_hash(nn_hash(l->net->seed, (uint64_t)(l->index + 100) * 64 + (uint64_t)i),
+                                (uint64_t)l->net->pass);
+        status = nn_fill(l->net, filler, l->top[i]->ndim, l->top[i]->shape, seed, l->top[i]->data);
+    }
+    return status;
+}
+
+/* --- Input: the program writes the arrays of its tops. */
+dm_status nn_input_setup(nn_layer *l)
+{
+    int64_t shapes = nn_count(l->own, "shape");
+    if (shapes != 1 && shapes != l->tops) {
+        return nn_layer_fail(l, "input_param", DM_ERR_FORMAT, "has %lld shapes for %d tops", (long long)shapes,
+                             l->tops);
+    }
+    dm_status status = DM_OK;
+    for (int i = 0; status == DM_OK && i < l->tops; i++) {
+        int64_t shape[DM_MAX_DIMS];
+        const nn_message *m = nn_sub_at(l->own, "shape", shapes == 1 ? 0 : i);
+        int64_t ndim = nn_count(m, "dim");
+        if (ndim < 1 || ndim > DM_MAX_DIMS) {
+            return nn_layer_fail(l, "shape", DM_ERR_FORMAT, "has a shape of %lld dims; there may be 1 to 8",
+                                 (long long)ndim);
+        }
+        for (int d = 0; d < ndim; d++) {
+            shape[d] = nn_int_at(m, "dim", d);
+        }
+        status = nn_top_shape(l, i, (int)ndim, shape);
+    }
+    return status;
+}
+
+dm_status nn_input_forward(nn_layer *l)
+{
+    (void)l;
+    return DM_OK;
+}

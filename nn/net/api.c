@@ -1,0 +1,170 @@
+/* The calls of <dmath/nn.h> on nets. */
+#include "net/net.h"
+
+#include "data/idx.h"
+#include "proto/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static dm_status give_stages(nn_message *state, const char *stages)
+{
+    dm_status status = DM_OK;
+    while (status == DM_OK && stages && *stages) {
+        size_t n = strcspn(stages, ",");
+        status = nn_set_text(state, "stage", stages, n);
+        stages += n + (stages[n] == ',');
+    }
+    return status;
+}
+
+dm_status dm_net_open(dm_session *session, const char *path, const dm_net_options *options, dm_net **net)
+{
+    const dm_net_options o = options ? *options : (dm_net_options)DM_NET_OPTIONS_INIT;
+    if (!session || !path || !net || o.size != sizeof o || o.slices < 0 || o.phase < 0 || o.phase > 1) {
+        return dm_error_set(
+            DM_ERR_ARG,
+            "dm_net_open: session, path and net must be there, options be made with DM_NET_OPTIONS_INIT, "
+            "slices not negative, phase DM_PHASE_TRAIN or DM_PHASE_TEST");
+    }
+    nn_net_setup setup = {session, o.slices, o.seed, NULL, o.log, o.log_context};
+    nn_document *d = NULL, *asked = NULL;
+    dm_status status = nn_text_read(path, "NetParameter", &d);
+    status = status == DM_OK ? nn_document_new("NetState", "options", &asked) : status;
+    status = status == DM_OK ? nn_set_int(asked->root, "phase", o.phase) : status;
+    status = status == DM_OK ? nn_set_int(asked->root, "level", o.level) : status;
+    status = status == DM_OK ? give_stages(asked->root, o.stages) : status;
+    status = status == DM_OK ? nn_net_state(d->root, o.phase, asked->root) : status;
+    if (status == DM_OK) {
+        status = nn_net_build(&setup, d, net);
+    } else {
+        nn_document_free(d);
+    }
+    nn_document_free(asked);
+    return status;
+}
+
+dm_status dm_net_close(dm_net *net)
+{
+    nn_net_free(net);
+    return DM_OK;
+}
+
+static dm_status given(const void *what, const char *call)
+{
+    return what ? DM_OK : dm_error_set(DM_ERR_ARG, "%s: an argument is NULL", call);
+}
+
+dm_status dm_net_load(dm_net *net, const char *path)
+{
+    dm_status status = given(net && path ? net : NULL, "dm_net_load");
+    return status == DM_OK ? nn_net_load(net, path) : status;
+}
+
+dm_status dm_net_save(dm_net *net, const char *path)
+{
+    dm_status status = given(net && path ? net : NULL, "dm_net_save");
+    return status == DM_OK ? nn_net_save(net, path) : status;
+}
+
+dm_status dm_net_forward(dm_net *net, double *loss)
+{
+    dm_status status = given(net, "dm_net_forward");
+    status = status == DM_OK ? nn_forward(net) : status;
+    return status == DM_OK && loss ? nn_loss(net, loss) : status;
+}
+
+dm_status dm_net_backward(dm_net *net)
+{
+    dm_status status = given(net, "dm_net_backward");
+    if (status == DM_OK && net->phase != NN_TRAIN) {
+        return dm_error_set(DM_ERR_STATE, "dm_net_backward: the net has the phase TEST and no gradients");
+    }
+    return status == DM_OK ? nn_backward(net, false) : status;
+}
+
+dm_status dm_net_blob(dm_net *net, const char *name, dm_array *data, dm_array *diff)
+{
+    dm_status status = given(net && name ? net : NULL, "dm_net_blob");
+    for (int i = status == DM_OK ? net->blob_count - 1 : -1; i >= 0; i--) {
+        if (strcmp(net->blobs[i]->name, name) == 0) {
+            if (data) {
+                *data = net->blobs[i]->data;
+            }
+            if (diff) {
+                *diff = net->blobs[i]->diff;
+            }
+            return DM_OK;
+        }
+    }
+    return status == DM_OK ? dm_error_set(DM_ERR_ARG, "dm_net_blob: the net has no blob '%s'", name) : status;
+}
+
+dm_status dm_net_param(dm_net *net, const char *layer, int number, dm_array *data, dm_array *diff)
+{
+    dm_status status = given(net && layer ? net : NULL, "dm_net_param");
+    for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
+        const nn_layer *l = &net->layers[i];
+        if (strcmp(l->name, layer) == 0 && number >= 0 && number < l->params) {
+            if (data) {
+                *data = l->param[number]->data;
+            }
+            if (diff) {
+                *diff = l->param[number]->diff;
+            }
+            return DM_OK;
+        }
+    }
+    return status == DM_OK
+               ? dm_error_set(DM_ERR_ARG, "dm_net_param: the net has no parameter %d of a layer '%s'", number,
+                              layer)
+               : status;
+}
+
+int dm_net_outputs(const dm_net *net)
+{
+    return net ? net->output_count : 0;
+}
+
+dm_status dm_net_output(dm_net *net, int i, const char **name, double *weight, double *value)
+{
+    if (!net || i < 0 || i >= net->output_count) {
+        return dm_error_set(DM_ERR_ARG, "dm_net_output: i is %d, and the net has %d outputs", i,
+                            net ? net->output_count : 0);
+    }
+    const nn_blob *b = net->blobs[net->output[i]];
+    if (value && b->count != 1) {
+        return dm_error_set(DM_ERR_ARG, "dm_net_output: '%s' has %lld elements", b->name, (long long)b->count);
+    }
+    dm_status status = value ? dm_item(net->session, b->data, (int64_t[DM_MAX_DIMS]){0}, value) : DM_OK;
+    if (name) {
+        *name = b->name;
+    }
+    if (weight) {
+        *weight = b->loss_weight;
+    }
+    return status;
+}
+
+dm_status dm_prototxt_print(const char *path, const char *type, char **text)
+{
+    int count = 0;
+    nn_document *d = NULL;
+    if (!path || !type || !text || !nn_schema_fields(type, &count)) {
+        return dm_error_set(DM_ERR_ARG,
+                            "dm_prototxt_print: an argument is NULL, or the schema has no message '%s'",
+                            type ? type : "");
+    }
+    dm_status status = nn_text_read(path, type, &d);
+    status = status == DM_OK ? nn_text_print(d->root, text) : status;
+    nn_document_free(d);
+    return status;
+}
+
+dm_status dm_data_convert_idx(const char *images, const char *labels, const char *database, int64_t *count)
+{
+    if (!images || !labels || !database || !count) {
+        return dm_error_set(DM_ERR_ARG, "dm_data_convert_idx: an argument is NULL");
+    }
+    return nn_idx_convert(images, labels, database, count);
+}

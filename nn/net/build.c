@@ -1,0 +1,231 @@
+/* A net out of its message. */
+#include "net/net.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char N[] = "NetParameter";
+
+void nn_log(const nn_net *net, const char *format, ...)
+{
+    char line[1024];
+    if (net->log) {
+        va_list args;
+        va_start(args, format);
+        vsnprintf(line, sizeof line, format, args);
+        va_end(args);
+        net->log(net->log_context, line);
+    }
+}
+
+/* Inputs in the form of before Input layers: `input` with `input_shape`, or with four `input_dim` each. */
+static dm_status upgrade_inputs(nn_message *net)
+{
+    int64_t names = nn_count(net, "input"), shapes = nn_count(net, "input_shape"),
+            dims = nn_count(net, "input_dim");
+    if (names == 0 && shapes == 0 && dims == 0) {
+        return DM_OK;
+    }
+    if (shapes != names && dims != 4 * names) {
+        return nn_fail_at(
+            net, nn_line(net, "input"), DM_ERR_FORMAT,
+            "there are %lld inputs, but neither as many input_shape nor four times as many input_dim",
+            (long long)names);
+    }
+    nn_message *layer = NULL, *param = NULL, *shape = NULL;
+    dm_status status = nn_set_message(net, "layer", &layer);
+    status = status == DM_OK ? nn_set_string(layer, "name", "input") : status;
+    status = status == DM_OK ? nn_set_string(layer, "type", "Input") : status;
+    status = status == DM_OK ? nn_set_message(layer, "input_param", &param) : status;
+    for (int64_t i = 0; status == DM_OK && i < names; i++) {
+        status = nn_set_string(layer, "top", nn_string_at(net, "input", i));
+        status = status == DM_OK ? nn_set_message(param, "shape", &shape) : status;
+        if (status == DM_OK && shapes) {
+            status = nn_message_merge(shape, nn_sub_at(net, "input_shape", i));
+            nn_use_all(nn_sub_at(net, "input_shape", i));
+        }
+        for (int d = 0; status == DM_OK && !shapes && d < 4; d++) {
+            status = nn_set_int(shape, "dim", nn_int_at(net, "input_dim", 4 * i + d));
+        }
+    }
+    if (status == DM_OK) { /* to the front */
+        nn_entry *layers = nn_entry_of(net, "layer");
+        layer->line = nn_line(net, "input");
+        memmove(layers->at.message + 1, layers->at.message, (size_t)(layers->count - 1) * sizeof layer);
+        layers->at.message[0] = layer;
+    }
+    return status;
+}
+
+static dm_status setup_layer(nn_net *net, nn_layer *l, nn_message *message)
+{
+    const char *type = nn_string(message, "LayerParameter", "type");
+    l->net = net;
+    l->message = message;
+    l->name = nn_string(message, "LayerParameter", "name");
+    l->type = nn_layer_type_of(type);
+    if (!l->type) {
+        return nn_fail_at(message, nn_line(message, "type"), DM_ERR_UNSUPPORTED,
+                          "layer '%s' has the type '%s', which dmath lacks", l->name, type);
+    }
+    if (nn_has(message, "phase") && nn_int(message, "LayerParameter", "phase") != net->phase) {
+        return nn_layer_fail(l, "phase", DM_ERR_UNSUPPORTED,
+                             "has another phase than its net: use include { phase: ... }");
+    }
+    l->own = l->type->field ? nn_sub(message, l->type->field) : NULL;
+    dm_status status = nn_connect(net, l);
+    if (status == DM_OK) {
+        status = l->type->setup(l);
+    }
+    int64_t specs = nn_count(message, "param");
+    if (status == DM_OK && specs > l->params) {
+        status = nn_layer_fail(l, "param", DM_ERR_FORMAT, "has %lld param fields, but %d parameters",
+                               (long long)specs, l->params);
+    }
+    for (int i = 0; status == DM_OK && i < l->tops; i++) {
+        l->top[i]->need_backward = l->need_backward;
+    }
+    return status;
+}
+
+static dm_status make_arrays(nn_net *net)
+{
+    dm_status status = DM_OK;
+    for (int i = 0; status == DM_OK && i < net->blob_count; i++) {
+        nn_blob *b = net->blobs[i];
+        int writers = 0;
+        for (int k = 0; k < net->layer_count; k++) {
+            for (int j = 0; j < net->layers[k].bottoms; j++) {
+                writers += net->layers[k].bottom[j] == b && net->layers[k].down[j];
+            }
+        }
+        bool diff = writers > 0 || (b->producer->need_backward && !(b->producer->type->traits & NN_LOSS));
+        if (writers > 0 && (b->producer->type->traits & NN_LOSS)) {
+            return nn_layer_fail(b->producer, "top", DM_ERR_UNSUPPORTED, "makes a loss that other layers read");
+        }
+        status = nn_blob_array(net, b, DM_F32, &b->data);
+        status = status == DM_OK && diff ? nn_blob_array(net, b, DM_F32, &b->diff) : status;
+        status = status == DM_OK && writers > 1 ? nn_blob_array(net, b, DM_F32, &b->spare) : status;
+    }
+    return status;
+}
+
+static dm_status build(nn_net *net, nn_net *share)
+{
+    nn_message *root = net->document->root;
+    if (nn_has(root, "layers")) {
+        return nn_fail_at(
+            root, nn_line(root, "layers"), DM_ERR_UNSUPPORTED,
+            "'layers' is how nets of before 2015 are written; dmath does not upgrade them yet: use Caffe's "
+            "upgrade_net_proto_text");
+    }
+    net->name = nn_string(root, N, "name");
+    net->phase = (int)nn_int(nn_sub(root, "state"), "NetState", "phase");
+    nn_use(root, "debug_info");
+    if (nn_int(root, N, "force_backward")) {
+        return nn_fail_at(root, nn_line(root, "force_backward"), DM_ERR_UNSUPPORTED,
+                          "force_backward is not supported yet");
+    }
+    dm_status status = upgrade_inputs(root);
+    if (status == DM_OK) {
+        status = nn_net_filter(root);
+    }
+    int64_t count = status == DM_OK ? nn_count(root, "layer") : 0;
+    net->layers = calloc((size_t)count + 1, sizeof *net->layers);
+    if (!net->layers) {
+        return nn_no_memory();
+    }
+    for (int64_t i = 0; status == DM_OK && i < count; i++) {
+        net->layers[net->layer_count].index = net->layer_count;
+        net->layer_count++;
+        status = setup_layer(net, &net->layers[i], nn_sub_at(root, "layer", i));
+    }
+    if (status == DM_OK) {
+        status = nn_find_outputs(net);
+    }
+    if (status == DM_OK) {
+        nn_mark_backward(net);
+        status = make_arrays(net);
+    }
+    status = status == DM_OK ? nn_params_place(net, share) : status;
+    status = status == DM_OK ? nn_params_fill(net) : status;
+    for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
+        status = net->layers[i].type->prepare ? net->layers[i].type->prepare(&net->layers[i]) : DM_OK;
+    }
+    return status == DM_OK ? nn_unused(root) : status;
+}
+
+dm_status nn_net_build(const nn_net_setup *setup, nn_document *document, nn_net **out)
+{
+    nn_net *net = calloc(1, sizeof *net);
+    if (!net) {
+        nn_document_free(document);
+        return nn_no_memory();
+    }
+    net->document = document;
+    net->session = setup->session;
+    net->slices = setup->slices;
+    net->seed = setup->seed;
+    net->log = setup->log;
+    net->log_context = setup->log_context;
+    dm_status status = build(net, setup->share);
+    if (status != DM_OK) {
+        char text[2048]; /* ending arrays may not change what is said */
+        snprintf(text, sizeof text, "%s", dm_error_message());
+        nn_net_free(net);
+        return dm_error_set(status, "%s", text);
+    }
+    *out = net;
+    return DM_OK;
+}
+
+static void destroy(nn_net *net, dm_array a)
+{
+    if (dm_array_destroy(net->session, a) != DM_OK) {
+        nn_log(net, "an array was gone before its net ended: %s", dm_error_message());
+    }
+}
+
+void nn_net_free(nn_net *net)
+{
+    if (!net) {
+        return;
+    }
+    for (int i = 0; i < net->layer_count; i++) {
+        nn_layer *l = &net->layers[i];
+        if (l->type && l->type->drop) {
+            l->type->drop(l);
+        }
+        for (int k = 0; k < NN_COUNT(l->scratch); k++) {
+            destroy(net, l->scratch[k]);
+        }
+        free(l->bottom);
+        free(l->top);
+        free(l->down);
+    }
+    for (int i = 0; i < net->blob_count; i++) {
+        destroy(net, net->blobs[i]->data);
+        destroy(net, net->blobs[i]->diff);
+        destroy(net, net->blobs[i]->spare);
+        free(net->blobs[i]->name);
+        free(net->blobs[i]);
+    }
+    for (int i = 0; i < net->param_count; i++) {
+        if (!net->params[i]->borrowed) {
+            destroy(net, net->params[i]->data);
+        }
+        destroy(net, net->params[i]->diff);
+        free(net->params[i]->name);
+        free(net->params[i]);
+    }
+    destroy(net, net->weights);
+    destroy(net, net->gradients);
+    nn_document_free(net->document);
+    free(net->layers);
+    free(net->blobs);
+    free(net->params);
+    free(net->output);
+    free(net);
+}

@@ -1,0 +1,163 @@
+/* The graph: which blob a layer reads and makes, what is an output, and what needs a gradient. */
+#include "net/net.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The blob that a name means now: the last that was made under it. */
+static nn_blob *find_blob(const nn_net *net, const char *name)
+{
+    for (int i = net->blob_count - 1; i >= 0; i--) {
+        if (strcmp(net->blobs[i]->name, name) == 0) {
+            return net->blobs[i];
+        }
+    }
+    return NULL;
+}
+
+static dm_status new_blob(nn_net *net, nn_layer *layer, const char *name, nn_blob **out)
+{
+    nn_blob **list = realloc(net->blobs, (size_t)(net->blob_count + 1) * sizeof *list);
+    if (!list) {
+        return nn_no_memory();
+    }
+    net->blobs = list;
+    nn_blob *b = calloc(1, sizeof *b);
+    if (!b || !(b->name = strdup(name))) {
+        free(b);
+        return nn_no_memory();
+    }
+    b->producer = layer;
+    list[net->blob_count++] = b;
+    *out = b;
+    return DM_OK;
+}
+
+static dm_status check_count(const nn_layer *l, const char *field, const int *range, int count)
+{
+    if (count >= range[0] && (range[1] < 0 || count <= range[1])) {
+        return DM_OK;
+    }
+    if (range[0] == range[1]) {
+        return nn_layer_fail(l, field, DM_ERR_FORMAT, "has %d %ss; %s layers have %d", count, field,
+                             l->type->name, range[0]);
+    }
+    return nn_layer_fail(l, field, DM_ERR_FORMAT, "has %d %ss; %s layers have at least %d%s", count, field,
+                         l->type->name, range[0], range[1] > 0 ? ", and not as many" : "");
+}
+
+static dm_status connect_bottoms(nn_net *net, nn_layer *l)
+{
+    int64_t flags = nn_count(l->message, "propagate_down");
+    if (flags && flags != l->bottoms) {
+        return nn_layer_fail(l, "propagate_down", DM_ERR_FORMAT,
+                             "has %d bottoms but %lld values of propagate_down", l->bottoms, (long long)flags);
+    }
+    for (int i = 0; i < l->bottoms; i++) {
+        const char *name = nn_string_at(l->message, "bottom", i);
+        nn_blob *b = find_blob(net, name);
+        if (!b) {
+            return nn_layer_fail(l, "bottom", DM_ERR_FORMAT,
+                                 "reads the blob '%s', which no layer before it makes", name);
+        }
+        b->reads = true;
+        l->bottom[i] = b;
+        l->need_backward = l->need_backward || b->need_backward;
+        l->down[i] = flags ? nn_int_at(l->message, "propagate_down", i) != 0 : b->need_backward;
+    }
+    return DM_OK;
+}
+
+static dm_status connect_tops(nn_net *net, nn_layer *l)
+{
+    int64_t named = nn_count(l->message, "top"), weights = nn_count(l->message, "loss_weight");
+    if (weights && weights != l->tops) {
+        return nn_layer_fail(l, "loss_weight", DM_ERR_FORMAT, "has %d tops but %lld values of loss_weight",
+                             l->tops, (long long)weights);
+    }
+    for (int i = 0; i < l->tops; i++) {
+        const char *name = i < named ? nn_string_at(l->message, "top", i) : "(automatic)";
+        bool in_place = i < l->bottoms && strcmp(name, nn_string_at(l->message, "bottom", i)) == 0;
+        if (i < named && !in_place && find_blob(net, name)) {
+            return nn_layer_fail(l, "top", DM_ERR_FORMAT,
+                                 "makes the blob '%s', which another layer makes already", name);
+        }
+        dm_status status = new_blob(net, l, name, &l->top[i]);
+        if (status != DM_OK) {
+            return status;
+        }
+        l->top[i]->loss_weight = weights ? nn_real_at(l->message, "loss_weight", i)
+                                 : (l->type->traits & NN_LOSS) && i == 0 ? 1
+                                                                         : 0;
+        l->top[i]->reads = i >= named; /* no output */
+    }
+    return DM_OK;
+}
+
+dm_status nn_connect(nn_net *net, nn_layer *l)
+{
+    l->bottoms = (int)nn_count(l->message, "bottom");
+    l->tops = (int)nn_count(l->message, "top");
+    if ((l->type->traits & NN_LOSS) && l->tops == 0) {
+        l->tops = 1; /* a loss needs no name */
+    }
+    l->bottom = calloc((size_t)l->bottoms + 1, sizeof(nn_blob *));
+    l->top = calloc((size_t)l->tops + 1, sizeof(nn_blob *));
+    l->down = calloc((size_t)l->bottoms + 1, sizeof(bool));
+    if (!l->bottom || !l->top || !l->down) {
+        return nn_no_memory();
+    }
+    dm_status status = check_count(l, "bottom", l->type->bottoms, l->bottoms);
+    if (status == DM_OK) {
+        status = check_count(l, "top", l->type->tops, l->tops);
+    }
+    if (status == DM_OK) {
+        status = connect_bottoms(net, l);
+    }
+    return status == DM_OK ? connect_tops(net, l) : status;
+}
+
+/* Outputs in the order of their names, as Caffe prints them. */
+dm_status nn_find_outputs(nn_net *net)
+{
+    net->output = calloc((size_t)net->blob_count + 1, sizeof(int));
+    if (!net->output) {
+        return nn_no_memory();
+    }
+    for (int i = 0; i < net->blob_count; i++) {
+        if (net->blobs[i]->reads) {
+            continue;
+        }
+        int at = net->output_count++;
+        for (; at > 0 && strcmp(net->blobs[net->output[at - 1]]->name, net->blobs[i]->name) > 0; at--) {
+            net->output[at] = net->output[at - 1];
+        }
+        net->output[at] = i;
+    }
+    return DM_OK;
+}
+
+static bool differentiable(const nn_layer *l, int bottom)
+{
+    return l->type->backward && l->type->differentiable >> (bottom < 31 ? bottom : 31) & 1;
+}
+
+/* From the end: a layer that adds nothing to the loss, or whose gradients nobody wants, has no backward pass.
+ */
+void nn_mark_backward(nn_net *net)
+{
+    for (int k = net->layer_count - 1; k >= 0; k--) {
+        nn_layer *l = &net->layers[k];
+        bool contributes = false, wanted = l->tops == 0;
+        for (int i = 0; i < l->tops; i++) {
+            contributes = contributes || l->top[i]->loss_weight != 0 || l->top[i]->under_loss;
+            wanted = wanted || l->top[i]->loss_weight != 0 || l->top[i]->has_diff;
+        }
+        l->need_backward = l->need_backward && contributes && wanted;
+        for (int i = 0; i < l->bottoms; i++) {
+            l->down[i] = l->down[i] && l->need_backward && differentiable(l, i);
+            l->bottom[i]->under_loss = l->bottom[i]->under_loss || contributes;
+            l->bottom[i]->has_diff = l->bottom[i]->has_diff || l->down[i];
+        }
+    }
+}

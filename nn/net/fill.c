@@ -1,0 +1,105 @@
+/* Fillers: the first values of parameters, and those of DummyData. Random numbers are those of an element's
+ * place in its array. */
+#include "net/net.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char F[] = "FillerParameter";
+
+uint64_t nn_hash(uint64_t a, uint64_t b)
+{
+    uint64_t x = a * UINT64_C(0x9e3779b97f4a7c15) + b + UINT64_C(0x632be59bd9b4e019);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9); /* the finaliser of splitmix64 */
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+/* By what xavier and msra divide the variance. */
+static double fan(const nn_message *filler, int ndim, const int64_t *shape)
+{
+    int64_t count = 1;
+    for (int d = 0; d < ndim; d++) {
+        count *= shape[d];
+    }
+    double in = (double)(count / shape[0]), out = (double)(ndim > 1 ? count / shape[1] : count);
+    int64_t norm = nn_int(filler, F, "variance_norm");
+    return norm == 0 ? in : norm == 1 ? out : (in + out) / 2;
+}
+
+static dm_status gaussian(nn_net *net, const nn_message *filler, const int64_t *shape, uint64_t seed,
+                          dm_array x)
+{
+    dm_session *s = net->session;
+    int64_t sparse = nn_int(filler, F, "sparse");
+    dm_status status = dm_fill_normal(s, x, nn_real(filler, F, "mean"), nn_real(filler, F, "std"), seed);
+    if (status == DM_OK && sparse >= 0) { /* so many of the inputs of an output stay, on average */
+        dm_map_arg args[] = {DM_ARG("x", x), DM_NUMBER("part", (double)sparse / (double)shape[0]),
+                             DM_INTEGER("seed", (int64_t)(nn_hash(seed, 1) >> 1))};
+        status = dm_map(s, "where(uniform(seed) < part, x, 0)", 3, args, x);
+    }
+    return status;
+}
+
+/* Each row sums to 1. */
+static dm_status unit_rows(nn_net *net, int ndim, uint64_t seed, dm_array x)
+{
+    dm_array sums = DM_NO_ARRAY;
+    int dims[DM_MAX_DIMS];
+    dm_array_info info = {.size = sizeof info};
+    dm_status status = dm_fill_uniform(net->session, x, 0, 1, seed);
+    if (status == DM_OK) {
+        status = dm_array_query(net->session, x, &info);
+    }
+    for (int d = 1; d < ndim; d++) {
+        dims[d - 1] = d;
+        info.shape[d] = 1;
+    }
+    if (status == DM_OK) {
+        status = dm_array_create(net->session, DM_F32, ndim, info.shape, NULL, &sums);
+    }
+    if (status == DM_OK && ndim > 1) {
+        status = dm_sum(net->session, x, dims, ndim - 1, 1, 0, sums);
+    } else if (status == DM_OK) {
+        status = dm_copy(net->session, x, sums);
+    }
+    if (status == DM_OK) {
+        status = dm_divide(net->session, x, sums, x);
+    }
+    dm_status end = dm_array_destroy(net->session, sums);
+    return status == DM_OK ? end : status;
+}
+
+dm_status nn_fill(nn_net *net, const nn_message *filler, int ndim, const int64_t *shape, uint64_t seed,
+                  dm_array x)
+{
+    const char *type = nn_string(filler, F, "type");
+    dm_session *s = net->session;
+    if (strcmp(type, "gaussian") == 0) {
+        return gaussian(net, filler, shape, seed, x);
+    }
+    if (nn_int(filler, F, "sparse") != -1) {
+        return nn_fail_at(filler, nn_line(filler, "sparse"), DM_ERR_FORMAT,
+                          "only gaussian fillers may be sparse");
+    }
+    if (strcmp(type, "constant") == 0) {
+        return dm_fill(s, x, nn_real(filler, F, "value"));
+    }
+    if (strcmp(type, "uniform") == 0) {
+        double lo = nn_real(filler, F, "min"), hi = nn_real(filler, F, "max");
+        return lo <= hi ? dm_fill_uniform(s, x, lo, hi, seed)
+                        : nn_fail_at(filler, nn_line(filler, "min"), DM_ERR_FORMAT,
+                                     "min of a uniform filler is above max");
+    }
+    if (strcmp(type, "xavier") == 0) {
+        double most = sqrt(3 / fan(filler, ndim, shape));
+        return dm_fill_uniform(s, x, -most, most, seed);
+    }
+    if (strcmp(type, "msra") == 0) {
+        return dm_fill_normal(s, x, 0, sqrt(2 / fan(filler, ndim, shape)), seed);
+    }
+    if (strcmp(type, "positive_unitball") == 0) {
+        return unit_rows(net, ndim, seed, x);
+    }
+    return nn_fail_at(filler, nn_line(filler, "type"), DM_ERR_UNSUPPORTED, "there is no filler '%s'", type);
+}

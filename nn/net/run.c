@@ -1,0 +1,117 @@
+/* Passes through a net. */
+#include "net/net.h"
+
+#include <string.h>
+
+/* dmath's own errors get the place of the layer; those that have one stay. */
+static dm_status at_layer(const nn_layer *l, dm_status status)
+{
+    if (status == DM_OK || strncmp(dm_error_message(), l->message->file, strlen(l->message->file)) == 0) {
+        return status;
+    }
+    return nn_layer_fail(l, "name", status, "failed: %s", dm_error_message());
+}
+
+dm_status nn_forward(nn_net *net)
+{
+    dm_status status = DM_OK;
+    for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
+        status = at_layer(&net->layers[i], net->layers[i].type->forward(&net->layers[i]));
+    }
+    net->pass++;
+    return status;
+}
+
+/* The gradient of a top as its layer needs it: what came from above, 0 if nothing did, and its weight in the
+ * loss. */
+static dm_status complete_top(const nn_layer *l, nn_blob *b)
+{
+    dm_session *s = l->net->session;
+    if (!b->diff.id || (l->type->traits & NN_LOSS)) {
+        return DM_OK;
+    }
+    if (b->gradients == 0) {
+        return dm_fill(s, b->diff, b->loss_weight);
+    }
+    if (b->loss_weight == 0) {
+        return DM_OK;
+    }
+    dm_map_arg args[] = {DM_ARG("d", b->diff), DM_NUMBER("w", b->loss_weight)};
+    return dm_map(s, "d + w", 2, args, b->diff);
+}
+
+dm_status nn_backward(nn_net *net, bool accumulate)
+{
+    dm_status status = DM_OK;
+    for (int i = 0; i < net->blob_count; i++) {
+        net->blobs[i]->gradients = 0;
+    }
+    for (int i = 0; i < net->param_count; i++) {
+        net->params[i]->gradients = accumulate;
+    }
+    for (int k = net->layer_count - 1; status == DM_OK && k >= 0; k--) {
+        nn_layer *l = &net->layers[k];
+        if (!l->need_backward) {
+            continue;
+        }
+        for (int i = 0; status == DM_OK && i < l->tops; i++) {
+            status = complete_top(l, l->top[i]);
+        }
+        if (status == DM_OK) {
+            status = at_layer(l, l->type->backward(l));
+        }
+    }
+    return status;
+}
+
+dm_array nn_down(nn_layer *l, int bottom)
+{
+    nn_blob *b = l->bottom[bottom];
+    return b->gradients == 0 ? b->diff : b->spare;
+}
+
+dm_status nn_down_done(nn_layer *l, int bottom, dm_status status)
+{
+    nn_blob *b = l->bottom[bottom];
+    if (status == DM_OK && b->gradients++ > 0) {
+        status = dm_axpby(l->net->session, 1, b->spare, 1, b->diff);
+    }
+    return status;
+}
+
+double nn_param_beta(nn_layer *l, int param)
+{
+    return l->param[param]->gradients++ > 0 ? 1 : 0;
+}
+
+static dm_status sum_of(nn_net *net, const nn_blob *b, double *out)
+{
+    dm_array sum = DM_NO_ARRAY;
+    dm_status status = dm_array_create(net->session, DM_F32, 0, NULL, NULL, &sum);
+    if (status == DM_OK) {
+        status = dm_sum(net->session, b->data, NULL, 0, 1, 0, sum);
+    }
+    if (status == DM_OK) {
+        status = dm_item(net->session, sum, NULL, out);
+    }
+    dm_status end = dm_array_destroy(net->session, sum);
+    return status == DM_OK ? end : status;
+}
+
+dm_status nn_loss(nn_net *net, double *loss)
+{
+    double total = 0;
+    dm_status status = DM_OK;
+    for (int i = 0; status == DM_OK && i < net->blob_count; i++) {
+        const nn_blob *b = net->blobs[i];
+        double value = 0;
+        if (b->loss_weight != 0) {
+            status = b->whole ? dm_item(net->session, b->data, (int64_t[]){0}, &value) : sum_of(net, b, &value);
+            total += b->loss_weight * value;
+        }
+    }
+    if (status == DM_OK) {
+        *loss = total;
+    }
+    return status;
+}

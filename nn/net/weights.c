@@ -1,0 +1,193 @@
+/* Parameters to files and back. Files have Caffe's order of elements. */
+#include "net/net.h"
+
+#include "proto/wire.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Between K x C x R x S (file) and K x R x S x C (array). */
+static void turn(const nn_param *p, bool to_file, const float *in, float *out)
+{
+    int64_t k = p->folded[0], c = p->folded[1], n = p->folded[2] * p->folded[3];
+    for (int64_t i = 0; i < k; i++) {
+        for (int64_t j = 0; j < c; j++) {
+            for (int64_t q = 0; q < n; q++) {
+                int64_t file = (i * c + j) * n + q, array = (i * n + q) * c + j;
+                out[to_file ? file : array] = in[to_file ? array : file];
+            }
+        }
+    }
+}
+
+dm_status nn_param_read(const nn_net *net, const nn_param *p, dm_array from, float *out)
+{
+    float *lying = p->order == NN_PLAIN ? out : malloc((size_t)p->count * sizeof *lying);
+    if (!lying) {
+        return nn_no_memory();
+    }
+    dm_status status = dm_read(net->session, from, lying);
+    if (lying != out) {
+        if (status == DM_OK) {
+            turn(p, true, lying, out);
+        }
+        free(lying);
+    }
+    return status;
+}
+
+dm_status nn_param_write(const nn_net *net, const nn_param *p, dm_array to, const float *in)
+{
+    if (p->order == NN_PLAIN) {
+        return dm_write(net->session, to, in);
+    }
+    float *lying = malloc((size_t)p->count * sizeof *lying);
+    if (!lying) {
+        return nn_no_memory();
+    }
+    turn(p, false, in, lying);
+    dm_status status = dm_write(net->session, to, lying);
+    free(lying);
+    return status;
+}
+
+dm_status nn_param_to_message(const nn_net *net, const nn_param *p, dm_array from, nn_message *blob)
+{
+    nn_message *shape = NULL;
+    nn_entry *data = NULL;
+    dm_status status = nn_set_message(blob, "shape", &shape);
+    for (int d = 0; status == DM_OK && d < p->ndim; d++) {
+        status = nn_set_int(shape, "dim", p->shape[d]);
+    }
+    if (status == DM_OK) {
+        status = nn_entry_grow(blob, nn_schema_by_name("BlobProto", "data"), p->count, &data);
+    }
+    if (status == DM_OK) {
+        status = nn_param_read(net, p, from, data->at.real32);
+        data->count = p->count;
+    }
+    return status;
+}
+
+/* Has a blob of a file the shape of a parameter? Blobs of old files have four dims, the first of them 1. */
+static bool fits(const nn_message *blob, const nn_param *p)
+{
+    static const char *const old[] = {"num", "channels", "height", "width"};
+    const nn_message *shape = nn_sub(blob, "shape");
+    if (shape) {
+        bool same = nn_count(shape, "dim") == p->ndim;
+        for (int d = 0; same && d < p->ndim; d++) {
+            same = nn_int_at(shape, "dim", d) == p->shape[d];
+        }
+        return same;
+    }
+    bool same = p->ndim <= 4;
+    for (int i = 0; same && i < 4; i++) {
+        int d = i - (4 - p->ndim);
+        same = nn_int(blob, "BlobProto", old[i]) == (d < 0 ? 1 : p->shape[d]);
+    }
+    return same;
+}
+
+dm_status nn_param_from_message(const nn_net *net, const nn_param *p, dm_array to, const nn_message *blob)
+{
+    const nn_entry *singles = nn_entry_of(blob, "data"), *doubles = nn_entry_of(blob, "double_data");
+    const nn_entry *data = doubles && doubles->count ? doubles : singles;
+    if (!fits(blob, p)) {
+        return nn_fail_at(blob, 0, DM_ERR_SHAPE,
+                          "parameter %d of layer '%s' has another shape in the file than in the net", p->number,
+                          p->owner->name);
+    }
+    if (!data || data->count != p->count) {
+        return nn_fail_at(blob, 0, DM_ERR_FORMAT,
+                          "parameter %d of layer '%s' does not have the elements of its shape", p->number,
+                          p->owner->name);
+    }
+    if (data == singles) {
+        return nn_param_write(net, p, to, data->at.real32);
+    }
+    float *rounded = malloc((size_t)p->count * sizeof *rounded);
+    if (!rounded) {
+        return nn_no_memory();
+    }
+    for (int64_t i = 0; i < p->count; i++) {
+        rounded[i] = (float)data->at.real[i];
+    }
+    dm_status status = nn_param_write(net, p, to, rounded);
+    free(rounded);
+    return status;
+}
+
+dm_status nn_net_save(nn_net *net, const char *path)
+{
+    nn_document *d = NULL;
+    dm_status status = nn_document_new("NetParameter", path, &d);
+    if (status == DM_OK) {
+        status = nn_set_string(d->root, "name", net->name);
+    }
+    for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
+        const nn_layer *l = &net->layers[i];
+        nn_message *layer = NULL, *blob = NULL;
+        status = nn_set_message(d->root, "layer", &layer);
+        status = status == DM_OK ? nn_message_merge(layer, l->message) : status;
+        status = status == DM_OK ? nn_set_int(layer, "phase", net->phase) : status;
+        nn_entry *old = status == DM_OK ? nn_entry_of(layer, "blobs") : NULL;
+        if (old) {
+            nn_entry_clear(old);
+        }
+        for (int k = 0; status == DM_OK && k < l->params; k++) {
+            status = nn_set_message(layer, "blobs", &blob);
+            status = status == DM_OK ? nn_param_to_message(net, l->param[k], l->param[k]->data, blob) : status;
+        }
+    }
+    status = status == DM_OK ? nn_wire_write(d->root, path) : status;
+    nn_document_free(d);
+    return status;
+}
+
+static const nn_layer *find_layer(const nn_net *net, const char *name)
+{
+    for (int i = 0; i < net->layer_count; i++) {
+        if (strcmp(net->layers[i].name, name) == 0) {
+            return &net->layers[i];
+        }
+    }
+    return NULL;
+}
+
+static dm_status load_layer(nn_net *net, const nn_message *layer)
+{
+    const char *name = nn_string(layer, "LayerParameter", "name");
+    const nn_layer *l = find_layer(net, name);
+    int64_t blobs = nn_count(layer, "blobs");
+    if (!l) {
+        nn_log(net, "Ignoring source layer %s", name);
+        return DM_OK;
+    }
+    if (blobs != l->params) {
+        return nn_fail_at(layer, 0, DM_ERR_SHAPE, "layer '%s' has %lld parameters in the file, %d in the net",
+                          name, (long long)blobs, l->params);
+    }
+    dm_status status = DM_OK;
+    for (int k = 0; status == DM_OK && k < l->params; k++) {
+        status = nn_param_from_message(net, l->param[k], l->param[k]->data, nn_sub_at(layer, "blobs", k));
+    }
+    return status;
+}
+
+dm_status nn_net_load(nn_net *net, const char *path)
+{
+    nn_document *d = NULL;
+    dm_status status = nn_wire_read(path, "NetParameter", &d);
+    if (status == DM_OK && nn_count(d->root, "layers")) {
+        status = nn_fail_at(d->root, 0, DM_ERR_UNSUPPORTED,
+                            "the weights are of a net of before 2015 (field 'layers'); dmath does not upgrade "
+                            "them yet: use Caffe's "
+                            "upgrade_net_proto_binary");
+    }
+    for (int64_t i = 0; status == DM_OK && i < nn_count(d->root, "layer"); i++) {
+        status = load_layer(net, nn_sub_at(d->root, "layer", i));
+    }
+    nn_document_free(d);
+    return status;
+}

@@ -1,0 +1,130 @@
+/* The training net of a solver and its test nets. */
+#include "solver/solver.h"
+
+#include "proto/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char S[] = "SolverParameter";
+
+/* A net of the solver's file: a message in it, or a file that it names. */
+static dm_status read_net(const dm_solver *s, const char *field, int64_t i, nn_document **out)
+{
+    const nn_field *f = nn_schema_by_name(S, field);
+    if (f->type == NN_STRING) {
+        return nn_text_read(nn_string_at(s->m, field, i), "NetParameter", out);
+    }
+    nn_message *inside = nn_sub_at(s->m, field, i);
+    dm_status status = nn_document_new("NetParameter", s->document->file, out);
+    if (status == DM_OK) {
+        (*out)->root->line = inside->line;
+        status = nn_message_merge((*out)->root, inside);
+        nn_use_all(inside); /* the copy tells what nobody asks for */
+        if (status != DM_OK) {
+            nn_document_free(*out);
+        }
+    }
+    return status;
+}
+
+static dm_status build(dm_solver *s, const char *field, int64_t i, int phase, const nn_message *state,
+                       nn_net **out)
+{
+    nn_document *d = NULL;
+    int64_t seed = nn_int(s->m, S, "random_seed");
+    nn_net_setup setup = {
+        s->session, s->slices,     seed >= 0 ? (uint64_t)seed : 1, phase == NN_TEST ? s->net : NULL,
+        s->log,     s->log_context};
+    dm_status status = read_net(s, field, i, &d);
+    if (status != DM_OK) {
+        return status;
+    }
+    status = nn_net_state(d->root, phase, state);
+    if (status != DM_OK) {
+        nn_document_free(d);
+        return status;
+    }
+    return nn_net_build(&setup, d, out);
+}
+
+static dm_status train_net(dm_solver *s, const char **generic)
+{
+    static const char *const fields[] = {"train_net_param", "train_net", "net_param", "net"};
+    const char *chosen = NULL;
+    int count = 0;
+    for (int i = 0; i < NN_COUNT(fields); i++) {
+        if (nn_has(s->m, fields[i])) {
+            chosen = fields[i];
+            count++;
+        }
+    }
+    if (count != 1) {
+        return nn_fail_at(s->m, s->m->line, DM_ERR_FORMAT,
+                          "a solver has one of net, net_param, train_net, train_net_param, not %d", count);
+    }
+    *generic = strncmp(chosen, "net", 3) == 0 ? chosen : NULL;
+    return build(s, chosen, 0, NN_TRAIN, nn_sub(s->m, "train_state"), &s->net);
+}
+
+/* Test net i: those of test_net_param, then of test_net, then the net that serves both. */
+static dm_status test_net(dm_solver *s, int64_t i, const char *generic)
+{
+    int64_t params = nn_count(s->m, "test_net_param"), files = nn_count(s->m, "test_net");
+    const char *field = i < params ? "test_net_param" : i < params + files ? "test_net" : generic;
+    int64_t at = i < params ? i : i < params + files ? i - params : 0;
+    const nn_message *state = nn_count(s->m, "test_state") ? nn_sub_at(s->m, "test_state", i) : NULL;
+    nn_test *t = &s->tests[i];
+    t->iterations = nn_int_at(s->m, "test_iter", i);
+    if (t->iterations < 1) {
+        return nn_fail_at(s->m, nn_line(s->m, "test_iter"), DM_ERR_FORMAT, "test_iter must be at least 1");
+    }
+    dm_status status = build(s, field, at, NN_TEST, state, &t->net);
+    if (status == DM_OK) {
+        int64_t elements = 0;
+        for (int k = 0; k < t->net->output_count; k++) {
+            elements += t->net->blobs[t->net->output[k]]->count;
+        }
+        t->scores = calloc((size_t)elements + 1, sizeof *t->scores);
+        status = t->scores ? DM_OK : nn_no_memory();
+    }
+    return status;
+}
+
+dm_status nn_solver_nets(dm_solver *s)
+{
+    const char *generic = NULL;
+    dm_status status = train_net(s, &generic);
+    int64_t count = nn_count(s->m, "test_iter"),
+            own = nn_count(s->m, "test_net_param") + nn_count(s->m, "test_net");
+    int64_t states = nn_count(s->m, "test_state");
+    if (status != DM_OK) {
+        return status;
+    }
+    if (generic ? count < own : count != own) {
+        return nn_fail_at(s->m, nn_line(s->m, "test_iter"), DM_ERR_FORMAT,
+                          "there are %lld values of test_iter for %lld test nets", (long long)count,
+                          (long long)own);
+    }
+    if (states && states != count) {
+        return nn_fail_at(s->m, nn_line(s->m, "test_state"), DM_ERR_FORMAT,
+                          "there are %lld test_state for %lld test nets", (long long)states, (long long)count);
+    }
+    if (count && s->test_interval == 0) {
+        return nn_fail_at(s->m, nn_line(s->m, "test_iter"), DM_ERR_FORMAT,
+                          "there are test nets, but no test_interval");
+    }
+    s->tests = calloc((size_t)count + 1, sizeof *s->tests);
+    if (!s->tests) {
+        return nn_no_memory();
+    }
+    for (int64_t i = 0; status == DM_OK && i < count; i++) {
+        s->test_count++;
+        status = test_net(s, i, generic);
+    }
+    for (int64_t i = 0; status == DM_OK && i < nn_count(s->m, "weights"); i++) {
+        nn_solver_log(s, "Finetuning from %s", nn_string_at(s->m, "weights", i));
+        status = nn_net_load(s->net, nn_string_at(s->m, "weights", i));
+    }
+    return status;
+}

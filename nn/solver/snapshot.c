@@ -1,0 +1,106 @@
+/* Snapshots of a solver: the net's weights and the solver's state, and back. */
+#include "solver/solver.h"
+
+#include "data/batch.h"
+#include "proto/wire.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static dm_status write_state(dm_solver *s, const char *path, const char *weights)
+{
+    nn_document *d = NULL;
+    dm_status status = nn_document_new("SolverState", path, &d);
+    status = status == DM_OK ? nn_set_int(d->root, "iter", s->iter) : status;
+    status = status == DM_OK ? nn_set_string(d->root, "learned_net", weights) : status;
+    status = status == DM_OK ? nn_set_int(d->root, "current_step", s->step) : status;
+    for (int i = 0; status == DM_OK && i < s->net->param_count; i++) {
+        nn_message *blob = NULL;
+        status = nn_set_message(d->root, "history", &blob);
+        status = status == DM_OK ? nn_param_to_message(s->net, s->net->params[i], s->param_history[i], blob)
+                                 : status;
+    }
+    status = status == DM_OK ? nn_wire_write(d->root, path) : status;
+    nn_document_free(d);
+    return status;
+}
+
+dm_status nn_solver_snapshot(dm_solver *s)
+{
+    size_t room = strlen(s->prefix) + 64;
+    char *weights = malloc(room), *state = malloc(room);
+    dm_status status = weights && state ? DM_OK : nn_no_memory();
+    if (status == DM_OK) {
+        snprintf(weights, room, "%s_iter_%lld.caffemodel", s->prefix, (long long)s->iter);
+        snprintf(state, room, "%s_iter_%lld.solverstate", s->prefix, (long long)s->iter);
+        nn_solver_log(s, "Snapshotting to binary proto file %s", weights);
+        status = nn_net_save(s->net, weights);
+    }
+    if (status == DM_OK) {
+        nn_solver_log(s, "Snapshotting solver state to binary proto file %s", state);
+        status = write_state(s, state, weights);
+    }
+    free(weights);
+    free(state);
+    return status;
+}
+
+static dm_status skip_data(nn_net *net, int64_t batches)
+{
+    dm_status status = DM_OK;
+    for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
+        if (strcmp(net->layers[i].type->name, "Data") == 0) {
+            status = nn_batch_skip(net->layers[i].u.state, batches);
+        }
+    }
+    net->pass = batches;
+    return status;
+}
+
+/* How many tests there were before this iteration. */
+static int64_t tests_before(const dm_solver *s)
+{
+    if (s->test_interval == 0 || s->iter == 0) {
+        return 0;
+    }
+    return (s->iter + s->test_interval - 1) / s->test_interval - (s->test_at_start ? 0 : 1);
+}
+
+static dm_status read_history(dm_solver *s, const nn_message *state)
+{
+    if (nn_count(state, "history") != s->net->param_count) {
+        return nn_fail_at(state, 0, DM_ERR_SHAPE, "has the history of %lld parameters; the net has %d",
+                          (long long)nn_count(state, "history"), s->net->param_count);
+    }
+    dm_status status = DM_OK;
+    for (int i = 0; status == DM_OK && i < s->net->param_count; i++) {
+        status = nn_param_from_message(s->net, s->net->params[i], s->param_history[i],
+                                       nn_sub_at(state, "history", i));
+    }
+    return status;
+}
+
+dm_status nn_solver_restore(dm_solver *s, const char *path)
+{
+    nn_document *d = NULL;
+    nn_solver_log(s, "Restoring previous solver status from %s", path);
+    dm_status status = nn_wire_read(path, "SolverState", &d);
+    if (status == DM_OK && nn_has(d->root, "learned_net")) {
+        status = nn_net_load(s->net, nn_string(d->root, "SolverState", "learned_net"));
+    }
+    status = status == DM_OK ? read_history(s, d->root) : status;
+    if (status == DM_OK) {
+        s->iter = s->start = nn_int(d->root, "SolverState", "iter");
+        s->step = nn_int(d->root, "SolverState", "current_step");
+        if (s->iter < 0 || s->step < 0) {
+            status = nn_fail_at(d->root, 0, DM_ERR_FORMAT, "has a negative iteration or step");
+        }
+    }
+    status = status == DM_OK ? skip_data(s->net, s->iter * s->iter_size) : status;
+    for (int i = 0; status == DM_OK && i < s->test_count; i++) {
+        status = skip_data(s->tests[i].net, tests_before(s) * s->tests[i].iterations);
+    }
+    nn_document_free(d);
+    return status;
+}

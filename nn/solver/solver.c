@@ -1,0 +1,284 @@
+/* The loop of a solver, and the calls of <dmath/nn.h> on it. */
+#include "solver/solver.h"
+
+#include "proto/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+void nn_solver_log(const dm_solver *s, const char *format, ...)
+{
+    char line[1024];
+    if (s->log) {
+        va_list args;
+        va_start(args, format);
+        vsnprintf(line, sizeof line, format, args);
+        va_end(args);
+        s->log(s->log_context, line);
+    }
+}
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* --- opening and closing */
+static dm_status open_solver(dm_solver *s, const char *path)
+{
+    dm_status status = nn_text_read(path, "SolverParameter", &s->document);
+    if (status != DM_OK) {
+        return status;
+    }
+    s->m = s->document->root;
+    status = nn_solver_settings(s, path);
+    status = status == DM_OK ? nn_solver_nets(s) : status;
+    status = status == DM_OK ? nn_solver_groups(s) : status;
+    if (status == DM_OK) {
+        nn_use_all(nn_sub(s->m, "train_state"));
+        for (int64_t i = 0; i < nn_count(s->m, "test_state"); i++) {
+            nn_use_all(nn_sub_at(s->m, "test_state", i));
+        }
+        status = nn_unused(s->m);
+    }
+    return status;
+}
+
+static void destroy(dm_solver *s, dm_array a)
+{
+    if (dm_array_destroy(s->session, a) != DM_OK) {
+        nn_solver_log(s, "an array was gone before its solver ended: %s", dm_error_message());
+    }
+}
+
+static void close_solver(dm_solver *s)
+{
+    for (int i = 0; i < s->test_count; i++) {
+        nn_net_free(s->tests[i].net);
+        free(s->tests[i].scores);
+    }
+    for (int i = 0; i < s->group_count; i++) {
+        destroy(s, s->groups[i].weights);
+        destroy(s, s->groups[i].gradients);
+        destroy(s, s->groups[i].history);
+    }
+    for (int i = 0; s->param_history && i < s->net->param_count; i++) {
+        destroy(s, s->param_history[i]);
+    }
+    destroy(s, s->history);
+    destroy(s, s->norm);
+    nn_net_free(s->net);
+    nn_document_free(s->document);
+    free(s->tests);
+    free(s->groups);
+    free(s->param_history);
+    free(s->losses);
+    free(s->prefix);
+    free(s);
+}
+
+dm_status dm_solver_close(dm_solver *s)
+{
+    if (s) {
+        close_solver(s);
+    }
+    return DM_OK;
+}
+
+dm_status dm_solver_open(dm_session *session, const char *path, const dm_solver_options *options,
+                         dm_solver **solver)
+{
+    const dm_solver_options o = options ? *options : (dm_solver_options)DM_SOLVER_OPTIONS_INIT;
+    if (!session || !path || !solver || o.size != sizeof o || o.slices < 0) {
+        return dm_error_set(DM_ERR_ARG,
+                            "dm_solver_open: session, path and solver must be there, options be made with "
+                            "DM_SOLVER_OPTIONS_INIT, slices not negative");
+    }
+    dm_solver *s = calloc(1, sizeof *s);
+    if (!s) {
+        return nn_no_memory();
+    }
+    s->session = session;
+    s->slices = o.slices;
+    s->max_iter = o.max_iter;
+    s->log = o.log;
+    s->log_context = o.log_context;
+    dm_status status = open_solver(s, path);
+    if (status != DM_OK) {
+        char text[2048];
+        snprintf(text, sizeof text, "%s", dm_error_message());
+        close_solver(s);
+        return dm_error_set(status, "%s", text);
+    }
+    *solver = s;
+    return DM_OK;
+}
+
+/* --- training */
+
+/* The mean of the last losses, as many as average_loss says and this run has. */
+static double smoothed(const dm_solver *s)
+{
+    int64_t n = s->iter - s->start + 1 < s->average_loss ? s->iter - s->start + 1 : s->average_loss;
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        sum += s->losses[(s->iter - i) % s->average_loss];
+    }
+    return sum / (double)n;
+}
+
+/* Does a display, now or soon, need the loss of this iteration? Reading it waits for the workers. */
+static bool wants_loss(const dm_solver *s)
+{
+    return s->display && (s->display - s->iter % s->display) % s->display < s->average_loss;
+}
+
+static dm_status show_outputs(dm_solver *s)
+{
+    int score = 0;
+    dm_status status = DM_OK;
+    for (int k = 0; status == DM_OK && k < s->net->output_count; k++) {
+        const nn_blob *b = s->net->blobs[s->net->output[k]];
+        double *values = malloc((size_t)b->count * sizeof *values);
+        status = values ? dm_array_read_as(s->session, b->data, NULL, NULL, DM_F64, values, 0) : nn_no_memory();
+        for (int64_t i = 0; status == DM_OK && i < b->count; i++) {
+            char loss[96] = "";
+            if (b->loss_weight != 0) {
+                snprintf(loss, sizeof loss, " (* %g = %g loss)", b->loss_weight, b->loss_weight * values[i]);
+            }
+            nn_solver_log(s, "    Train net output #%d: %s = %g%s", score++, b->name, values[i], loss);
+        }
+        free(values);
+    }
+    return status;
+}
+
+static dm_status display(dm_solver *s)
+{
+    double now = now_s(), seconds = now - s->display_time;
+    nn_solver_log(s, "Iteration %lld (%g iter/s, %gs/%lld iters), loss = %g", (long long)s->iter,
+                  (double)(s->iter - s->display_iter) / (seconds > 0 ? seconds : 1), seconds,
+                  (long long)s->display, smoothed(s));
+    s->display_time = now;
+    s->display_iter = s->iter;
+    return show_outputs(s);
+}
+
+static dm_status one_iteration(dm_solver *s)
+{
+    double total = 0, loss = 0;
+    bool wanted = wants_loss(s);
+    dm_status status = DM_OK;
+    if (s->test_interval && s->iter % s->test_interval == 0 && (s->iter > 0 || s->test_at_start)) {
+        status = nn_solver_test(s);
+    }
+    for (int64_t i = 0; status == DM_OK && i < s->iter_size; i++) {
+        status = nn_forward(s->net);
+        status = status == DM_OK ? nn_backward(s->net, i > 0) : status;
+        status = status == DM_OK && wanted ? nn_loss(s->net, &loss) : status;
+        total += loss;
+    }
+    s->losses[s->iter % s->average_loss] = total / (double)s->iter_size;
+    if (status == DM_OK && s->display && s->iter % s->display == 0) {
+        status = display(s);
+    }
+    status = status == DM_OK ? nn_solver_update(s) : status;
+    if (status == DM_OK && s->snapshot && s->iter % s->snapshot == 0) {
+        status = nn_solver_snapshot(s);
+    }
+    return status;
+}
+
+static dm_status train(dm_solver *s, int64_t end, int (*ask)(void *), void *context, bool *stopped)
+{
+    dm_status status = DM_OK;
+    s->display_time = now_s();
+    s->display_iter = s->start = s->iter;
+    while (status == DM_OK && s->iter < end && !*stopped) {
+        status = one_iteration(s);
+        int said = status == DM_OK && ask ? ask(context) : DM_SOLVER_GO_ON;
+        if (said == DM_SOLVER_SNAPSHOT) {
+            status = nn_solver_snapshot(s);
+        }
+        *stopped = said == DM_SOLVER_STOP;
+    }
+    return status;
+}
+
+dm_status dm_solver_step(dm_solver *s, int64_t iterations)
+{
+    bool stopped = false;
+    if (!s || iterations < 0) {
+        return dm_error_set(DM_ERR_ARG, "dm_solver_step: solver must be there, iterations not negative");
+    }
+    dm_status status = train(s, s->iter + iterations, NULL, NULL, &stopped);
+    return status;
+}
+
+/* After the last update: the loss that follows from it, and the last test. */
+static dm_status finish(dm_solver *s)
+{
+    dm_status status = DM_OK;
+    if (s->display && s->iter % s->display == 0) {
+        double loss = 0;
+        status = nn_forward(s->net);
+        status = status == DM_OK ? nn_loss(s->net, &loss) : status;
+        s->losses[s->iter % s->average_loss] = loss;
+        if (status == DM_OK) {
+            nn_solver_log(s, "Iteration %lld, loss = %g", (long long)s->iter, smoothed(s));
+        }
+    }
+    if (status == DM_OK && s->test_interval && s->iter % s->test_interval == 0) {
+        status = nn_solver_test(s);
+    }
+    if (status == DM_OK) {
+        nn_solver_log(s, "Optimization Done.");
+    }
+    return status;
+}
+
+dm_status dm_solver_run(dm_solver *s, int (*ask)(void *context), void *context)
+{
+    bool stopped = false;
+    if (!s) {
+        return dm_error_set(DM_ERR_ARG, "dm_solver_run: solver is NULL");
+    }
+    nn_solver_log(s, "Solving %s", s->net->name);
+    nn_solver_log(s, "Learning Rate Policy: %s", nn_string(s->m, "SolverParameter", "lr_policy"));
+    dm_status status = train(s, s->max_iter, ask, context, &stopped);
+    if (status == DM_OK && nn_int(s->m, "SolverParameter", "snapshot_after_train") &&
+        (!s->snapshot || s->iter % s->snapshot != 0)) {
+        status = nn_solver_snapshot(s);
+    }
+    if (status == DM_OK && stopped) {
+        nn_solver_log(s, "Optimization stopped early.");
+        return DM_OK;
+    }
+    return status == DM_OK ? finish(s) : status;
+}
+
+dm_status dm_solver_restore(dm_solver *s, const char *path)
+{
+    return s && path ? nn_solver_restore(s, path)
+                     : dm_error_set(DM_ERR_ARG, "dm_solver_restore: an argument is NULL");
+}
+
+dm_status dm_solver_snapshot(dm_solver *s)
+{
+    return s ? nn_solver_snapshot(s) : dm_error_set(DM_ERR_ARG, "dm_solver_snapshot: solver is NULL");
+}
+
+int64_t dm_solver_iteration(const dm_solver *s)
+{
+    return s ? s->iter : -1;
+}
+
+dm_net *dm_solver_net(dm_solver *s)
+{
+    return s ? s->net : NULL;
+}

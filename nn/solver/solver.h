@@ -1,0 +1,62 @@
+/* A solver: the training net, the test nets that share its weights, and the update. */
+#ifndef NN_SOLVER_H
+#define NN_SOLVER_H
+
+#include "net/net.h"
+
+/* Parameters of one lr_mult and decay_mult: a range of the flat arrays. */
+typedef struct nn_group {
+    double lr_mult, decay_mult;
+    int64_t count;
+    dm_array weights, gradients, history; /* views */
+} nn_group;
+
+typedef struct nn_test {
+    nn_net *net;
+    int64_t iterations;
+    double *scores; /* sums of all elements of all outputs */
+} nn_test;
+
+struct dm_solver {
+    dm_session *session;
+    nn_document *document;
+    nn_message *m; /* its root */
+    char *prefix;  /* of snapshots */
+    int slices;
+    dm_log_function log;
+    void *log_context;
+    nn_net *net;
+    nn_test *tests;
+    int test_count;
+    nn_group *groups;
+    int group_count;
+    dm_array history, norm;  /* norm: one number */
+    dm_array *param_history; /* views of history, one for each parameter of the net */
+    int64_t iter, max_iter, display, average_loss, iter_size, test_interval, snapshot;
+    int64_t start; /* iteration at which this run began */
+    int64_t step;  /* of the policies step and multistep */
+    double base_lr, gamma, power, momentum, weight_decay, clip;
+    bool l1, test_at_start, test_loss;
+    double *losses; /* of the last average_loss iterations */
+    double display_time;
+    int64_t display_iter;
+};
+
+void nn_solver_log(const dm_solver *solver, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* --- settings.c: fields that are no nets. path: the solver's file. */
+dm_status nn_solver_settings(dm_solver *solver, const char *path);
+/* --- nets.c */
+dm_status nn_solver_nets(dm_solver *solver);
+/* --- rate.c: the learning rate of this iteration. Moves the step of multistep. */
+dm_status nn_solver_rate_check(const dm_solver *solver);
+double nn_solver_rate(dm_solver *solver);
+/* --- update.c */
+dm_status nn_solver_groups(dm_solver *solver);
+dm_status nn_solver_update(dm_solver *solver);
+/* --- test.c */
+dm_status nn_solver_test(dm_solver *solver);
+/* --- snapshot.c */
+dm_status nn_solver_snapshot(dm_solver *solver);
+dm_status nn_solver_restore(dm_solver *solver, const char *path);
+
+#endif

@@ -1,0 +1,180 @@
+/* dmath train: Caffe's solvers, as their files are. */
+#include "dmath.h"
+
+#include <dmath/nn.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct train_options {
+    tool_common common;
+    const char *solver, *weights, *snapshot;
+    int64_t slices, max_iter;
+    int effect[2]; /* of SIGINT, SIGHUP: DM_SOLVER_* */
+} train_options;
+
+enum { KEY_SLICES = 256, KEY_MAX_ITER, KEY_SIGINT, KEY_SIGHUP };
+
+static const struct argp_option options[] = {
+    {"solver", 's', "FILE", 0, "the solver's prototxt (needed)", 0},
+    {"weights", 'W', "FILE", 0, "begin with the weights of a .caffemodel, where layers have the same names", 0},
+    {"snapshot", 'S', "FILE", 0, "go on from a .solverstate", 0},
+    {"slices", KEY_SLICES, "N", 0,
+     "slices of a batch (default 4): the same bits on any number of workers; 0: one a worker, the fastest", 0},
+    {"max-iter", KEY_MAX_ITER, "N", 0, "instead of the file's max_iter", 0},
+    {"sigint-effect", KEY_SIGINT, "WHAT", 0, "stop (default), snapshot or none", 0},
+    {"sighup-effect", KEY_SIGHUP, "WHAT", 0, "snapshot (default), stop or none", 0},
+    {0},
+};
+
+static bool parse_effect(const char *text, int *out)
+{
+    static const char *const names[] = {"none", "stop", "snapshot"}; /* in the order of DM_SOLVER_* */
+    for (int i = 0; i < DMI_COUNT(names); i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *out = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    train_options *o = state->input;
+    bool fits = true;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &o->common;
+        break;
+    case 's':
+        o->solver = arg;
+        break;
+    case 'W':
+        o->weights = arg;
+        break;
+    case 'S':
+        o->snapshot = arg;
+        break;
+    case KEY_SLICES:
+        fits = tool_int_parse(arg, 0, 4096, &o->slices);
+        break;
+    case KEY_MAX_ITER:
+        fits = tool_int_parse(arg, 0, INT32_MAX, &o->max_iter);
+        break;
+    case KEY_SIGINT:
+    case KEY_SIGHUP:
+        fits = parse_effect(arg, &o->effect[key == KEY_SIGHUP]);
+        break;
+    case ARGP_KEY_ARG:
+        fits = false;
+        break;
+    case ARGP_KEY_END:
+        if (!o->solver || (o->weights && o->snapshot)) {
+            argp_error(state, o->solver ? "--weights and --snapshot: only one of the two"
+                                        : "which solver? --solver FILE");
+        }
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    if (!fits) {
+        argp_error(state, "`%s' is not understood", arg);
+    }
+    return 0;
+}
+
+static const struct argp_child children[] = {{&tool_common_argp, 0, NULL, 0}, {0}};
+static const struct argp argp = {
+    options,  parse,
+    NULL,     "Trains a net: Caffe's solver and net files, unmodified, in process or under mpirun.",
+    children, NULL,
+    NULL};
+
+void tool_net_log(void *context, const char *line)
+{
+    (void)context;
+    puts(line);
+    fflush(stdout);
+}
+
+/* Numbers of signals that came since they were last asked for. */
+static volatile sig_atomic_t interrupts, hangups;
+
+static void on_signal(int number)
+{
+    if (number == SIGINT) {
+        interrupts = 1;
+    } else {
+        hangups = 1;
+    }
+}
+
+static int ask(void *context)
+{
+    const train_options *o = context;
+    if (interrupts) {
+        interrupts = 0;
+        return o->effect[0];
+    }
+    if (hangups) {
+        hangups = 0;
+        return o->effect[1];
+    }
+    return DM_SOLVER_GO_ON;
+}
+
+static void catch_signals(const train_options *o)
+{
+    static const int numbers[] = {SIGINT, SIGHUP};
+    for (int i = 0; i < 2; i++) {
+        struct sigaction action = {0};
+        action.sa_handler = on_signal;
+        action.sa_flags = SA_RESTART;
+        if (o->effect[i] != DM_SOLVER_GO_ON) {
+            sigaction(numbers[i], &action, NULL);
+        }
+    }
+}
+
+static dm_status run(dm_session *s, train_options *o)
+{
+    dm_solver_options settings = DM_SOLVER_OPTIONS_INIT;
+    dm_solver *solver = NULL;
+    settings.slices = (int)o->slices;
+    settings.max_iter = o->max_iter;
+    settings.log = tool_net_log;
+    dm_status status = dm_solver_open(s, o->solver, &settings, &solver);
+    if (status == DM_OK && o->weights) {
+        printf("Finetuning from %s\n", o->weights);
+        status = dm_net_load(dm_solver_net(solver), o->weights);
+    }
+    if (status == DM_OK && o->snapshot) {
+        status = dm_solver_restore(solver, o->snapshot);
+    }
+    if (status == DM_OK) {
+        catch_signals(o);
+        status = dm_solver_run(solver, ask, o);
+    }
+    tool_complain(status); /* before the calls that end the solver */
+    dm_status end = dm_solver_close(solver);
+    tool_complain(end);
+    return status == DM_OK ? end : status;
+}
+
+int tool_train(int argc, char **argv)
+{
+    train_options o = {.slices = DM_SLICES, .max_iter = -1, .effect = {DM_SOLVER_STOP, DM_SOLVER_SNAPSHOT}};
+    dm_session *s = NULL;
+    if (argp_parse(&argp, argc, argv, 0, NULL, &o) != 0) {
+        return TOOL_USAGE;
+    }
+    dm_status status = tool_open(&o.common, 0, &s);
+    if (status != DM_OK) {
+        return tool_close(s, status);
+    }
+    printf("Training on %d workers\n", dm_workers(s));
+    status = run(s, &o);
+    int ended = tool_close(s, DM_OK);
+    return status == DM_OK ? ended : TOOL_FAILED;
+}
