@@ -220,8 +220,6 @@ void nn_net_free(nn_net *net)
         free(net->params[i]->name);
         free(net->params[i]);
     }
-    destroy(net, net->weights);
-    destroy(net, net->gradients);
     nn_document_free(net->document);
     free(net->layers);
     free(net->blobs);

@@ -42,7 +42,7 @@ typedef struct nn_param {
     nn_layer *owner;
     int number; /* among the owner's */
     int ndim;
-    int64_t shape[DM_MAX_DIMS], count, offset; /* shape: as in files; offset: in the flat arrays of the net */
+    int64_t shape[DM_MAX_DIMS], count; /* as in files */
     nn_order order;
     int64_t folded[4]; /* K, C, R, S of NN_CHANNELS_LAST */
     const nn_message *filler, *spec;
@@ -108,10 +108,6 @@ struct dm_net {
     int param_count;
     int *output; /* blobs that no layer reads, by name */
     int output_count;
-    /* All parameters, gradients one behind the other, those of one lr_mult and decay_mult together; replicated.
-     */
-    dm_array weights, gradients;
-    int64_t weight_count;
 };
 
 /* --- build.c. The net takes the document, also where it fails. share: a net whose parameters it takes, by the
@@ -138,11 +134,8 @@ void nn_mark_backward(nn_net *net);
 /* --- params.c */
 dm_status nn_params_place(nn_net *net, nn_net *share);
 dm_status nn_params_fill(nn_net *net);
-/* A parameter's part of an array as flat as the net's, in the shape of its own: a view. */
-dm_status nn_param_part(nn_net *net, const nn_param *param, dm_array flat, dm_array *out);
-/* Where a group of parameters with equal multipliers ends; from: the first. They are in the order of the flat
- * arrays. */
-dm_status nn_params_group(const nn_net *net, int64_t from, const nn_param **first, int64_t *end);
+/* An array for a parameter, on all workers: its gradient, its history. */
+dm_status nn_param_array(const nn_net *net, const nn_param *param, dm_array *out);
 /* --- fill.c: fills an array of this shape in Caffe's order. */
 dm_status nn_fill(nn_net *net, const nn_message *filler, int ndim, const int64_t *shape, uint64_t seed,
                   dm_array x);

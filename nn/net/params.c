@@ -95,53 +95,12 @@ dm_status nn_new_param(nn_layer *l, int ndim, const int64_t *shape, const nn_mes
     return status;
 }
 
-/* The shape of its array. */
-static int array_shape(const nn_param *p, int64_t *shape)
+dm_status nn_param_array(const nn_net *net, const nn_param *p, dm_array *out)
 {
-    if (p->order == NN_PLAIN) {
-        memcpy(shape, p->shape, (size_t)p->ndim * sizeof *shape);
-        return p->ndim;
-    }
-    const int64_t *f = p->folded;
-    memcpy(shape, (int64_t[]){f[0], f[2], f[3], f[1]}, 4 * sizeof *shape);
-    return 4;
-}
-
-dm_status nn_param_part(nn_net *net, const nn_param *p, dm_array flat, dm_array *out)
-{
-    dm_array range = DM_NO_ARRAY;
-    int64_t shape[DM_MAX_DIMS];
-    int ndim = array_shape(p, shape);
-    dm_status status = dm_rows(net->session, flat, p->offset, p->count, &range);
-    if (status == DM_OK) {
-        status = dm_array_reshape(net->session, range, ndim, shape, out);
-    }
-    dm_status end = dm_array_destroy(net->session, range);
-    return status == DM_OK ? end : status;
-}
-
-static bool same_group(const nn_param *a, const nn_param *b)
-{
-    return a->lr_mult == b->lr_mult && a->decay_mult == b->decay_mult;
-}
-
-/* Places in the flat arrays: groups in the order of their first parameters. */
-static int64_t place(nn_net *net)
-{
-    int64_t at = 0;
-    for (int i = 0; i < net->param_count; i++) {
-        net->params[i]->offset = -1;
-    }
-    for (int i = 0; i < net->param_count; i++) {
-        for (int k = i; k < net->param_count; k++) {
-            nn_param *p = net->params[k];
-            if (p->offset < 0 && same_group(p, net->params[i])) {
-                p->offset = at;
-                at += p->count;
-            }
-        }
-    }
-    return at;
+    const int64_t *f = p->folded, folded[4] = {f[0], f[2], f[3], f[1]};
+    dm_layout everywhere = dm_layout_replicated(net->session);
+    return p->order == NN_PLAIN ? dm_array_create(net->session, DM_F32, p->ndim, p->shape, &everywhere, out)
+                                : dm_array_create(net->session, DM_F32, 4, folded, &everywhere, out);
 }
 
 /* Takes the arrays of a net whose layers have the same names: for tests beside training. */
@@ -171,29 +130,15 @@ static dm_status borrow(nn_net *net, nn_net *share)
 
 dm_status nn_params_place(nn_net *net, nn_net *share)
 {
-    dm_layout everywhere = dm_layout_replicated(net->session);
     dm_status status = share ? borrow(net, share) : DM_OK;
-    net->weight_count = place(net);
-    bool own = false;
-    for (int i = 0; i < net->param_count; i++) {
-        own = own || !net->params[i]->borrowed;
-    }
-    if (status == DM_OK && own) {
-        status = dm_array_create(net->session, DM_F32, 1, &net->weight_count, &everywhere, &net->weights);
-    }
-    if (status == DM_OK && own && net->phase == NN_TRAIN) {
-        status = dm_array_create(net->session, DM_F32, 1, &net->weight_count, &everywhere, &net->gradients);
-        if (status == DM_OK) {
-            status = dm_fill(net->session, net->gradients, 0);
-        }
-    }
     for (int i = 0; status == DM_OK && i < net->param_count; i++) {
         nn_param *p = net->params[i];
         if (!p->borrowed) {
-            status = nn_param_part(net, p, net->weights, &p->data);
+            status = nn_param_array(net, p, &p->data);
         }
-        if (status == DM_OK && net->gradients.id) {
-            status = nn_param_part(net, p, net->gradients, &p->diff);
+        if (status == DM_OK && net->phase == NN_TRAIN) {
+            status = nn_param_array(net, p, &p->diff);
+            status = status == DM_OK ? dm_fill(net->session, p->diff, 0) : status;
         }
     }
     return status;
@@ -211,25 +156,4 @@ dm_status nn_params_fill(nn_net *net)
         }
     }
     return status;
-}
-
-dm_status nn_params_group(const nn_net *net, int64_t from, const nn_param **first, int64_t *end)
-{
-    const nn_param *head = NULL;
-    int64_t last = from;
-    for (int i = 0; i < net->param_count; i++) {
-        head = net->params[i]->offset == from ? net->params[i] : head;
-    }
-    if (!head) {
-        return dm_error_set(DM_ERR_INTERNAL, "no parameter begins at %lld", (long long)from);
-    }
-    for (int i = 0; i < net->param_count; i++) {
-        const nn_param *p = net->params[i];
-        if (same_group(p, head) && p->offset + p->count > last) {
-            last = p->offset + p->count;
-        }
-    }
-    *first = head;
-    *end = last;
-    return DM_OK;
 }

@@ -18,8 +18,7 @@ static dm_status write_state(dm_solver *s, const char *path, const char *weights
     for (int i = 0; status == DM_OK && i < s->net->param_count; i++) {
         nn_message *blob = NULL;
         status = nn_set_message(d->root, "history", &blob);
-        status = status == DM_OK ? nn_param_to_message(s->net, s->net->params[i], s->param_history[i], blob)
-                                 : status;
+        status = status == DM_OK ? nn_param_to_message(s->net, s->net->params[i], s->history[i], blob) : status;
     }
     status = status == DM_OK ? nn_wire_write(d->root, path) : status;
     nn_document_free(d);
@@ -75,8 +74,8 @@ static dm_status read_history(dm_solver *s, const nn_message *state)
     }
     dm_status status = DM_OK;
     for (int i = 0; status == DM_OK && i < s->net->param_count; i++) {
-        status = nn_param_from_message(s->net, s->net->params[i], s->param_history[i],
-                                       nn_sub_at(state, "history", i));
+        status =
+            nn_param_from_message(s->net, s->net->params[i], s->history[i], nn_sub_at(state, "history", i));
     }
     return status;
 }

@@ -38,7 +38,7 @@ static dm_status open_solver(dm_solver *s, const char *path)
     s->m = s->document->root;
     status = nn_solver_settings(s, path);
     status = status == DM_OK ? nn_solver_nets(s) : status;
-    status = status == DM_OK ? nn_solver_groups(s) : status;
+    status = status == DM_OK ? nn_solver_histories(s) : status;
     if (status == DM_OK) {
         nn_use_all(nn_sub(s->m, "train_state"));
         for (int64_t i = 0; i < nn_count(s->m, "test_state"); i++) {
@@ -62,21 +62,14 @@ static void close_solver(dm_solver *s)
         nn_net_free(s->tests[i].net);
         free(s->tests[i].scores);
     }
-    for (int i = 0; i < s->group_count; i++) {
-        destroy(s, s->groups[i].weights);
-        destroy(s, s->groups[i].gradients);
-        destroy(s, s->groups[i].history);
+    for (int i = 0; s->history && i < s->net->param_count; i++) {
+        destroy(s, s->history[i]);
     }
-    for (int i = 0; s->param_history && i < s->net->param_count; i++) {
-        destroy(s, s->param_history[i]);
-    }
-    destroy(s, s->history);
     destroy(s, s->norm);
     nn_net_free(s->net);
     nn_document_free(s->document);
     free(s->tests);
-    free(s->groups);
-    free(s->param_history);
+    free(s->history);
     free(s->losses);
     free(s->prefix);
     free(s);

@@ -4,13 +4,6 @@
 
 #include "net/net.h"
 
-/* Parameters of one lr_mult and decay_mult: a range of the flat arrays. */
-typedef struct nn_group {
-    double lr_mult, decay_mult;
-    int64_t count;
-    dm_array weights, gradients, history; /* views */
-} nn_group;
-
 typedef struct nn_test {
     nn_net *net;
     int64_t iterations;
@@ -28,10 +21,8 @@ struct dm_solver {
     nn_net *net;
     nn_test *tests;
     int test_count;
-    nn_group *groups;
-    int group_count;
-    dm_array history, norm;  /* norm: one number */
-    dm_array *param_history; /* views of history, one for each parameter of the net */
+    dm_array *history; /* of each parameter of the net */
+    dm_array norm;     /* one number */
     int64_t iter, max_iter, display, average_loss, iter_size, test_interval, snapshot;
     int64_t start; /* iteration at which this run began */
     int64_t step;  /* of the policies step and multistep */
@@ -51,7 +42,7 @@ dm_status nn_solver_nets(dm_solver *solver);
 dm_status nn_solver_rate_check(const dm_solver *solver);
 double nn_solver_rate(dm_solver *solver);
 /* --- update.c */
-dm_status nn_solver_groups(dm_solver *solver);
+dm_status nn_solver_histories(dm_solver *solver);
 dm_status nn_solver_update(dm_solver *solver);
 /* --- test.c */
 dm_status nn_solver_test(dm_solver *solver);

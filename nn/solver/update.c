@@ -1,71 +1,54 @@
-/* The update of SGD: h = momentum h + rate (gradient + decay), w = w - h; a few commands for all parameters. */
+/* The update of SGD: h = momentum h + rate (gradient + decay), w = w - h. */
 #include "solver/solver.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-static dm_status make_group(dm_solver *s, int64_t from, nn_group *g, int64_t *end)
-{
-    const nn_param *first = NULL;
-    nn_net *n = s->net;
-    dm_status status = nn_params_group(n, from, &first, end);
-    if (status == DM_OK) {
-        g->lr_mult = first->lr_mult;
-        g->decay_mult = first->decay_mult;
-        g->count = *end - from;
-        status = dm_rows(s->session, n->weights, from, g->count, &g->weights);
-    }
-    status = status == DM_OK ? dm_rows(s->session, n->gradients, from, g->count, &g->gradients) : status;
-    return status == DM_OK ? dm_rows(s->session, s->history, from, g->count, &g->history) : status;
-}
-
-dm_status nn_solver_groups(dm_solver *s)
+dm_status nn_solver_histories(dm_solver *s)
 {
     nn_net *n = s->net;
-    dm_layout everywhere = dm_layout_replicated(s->session), one = dm_layout_single(0);
-    int64_t single = 1, at = 0;
-    if (n->weight_count == 0) {
+    dm_layout one = dm_layout_single(0);
+    int64_t single = 1;
+    if (n->param_count == 0) {
         return nn_fail_at(s->m, s->m->line, DM_ERR_FORMAT, "the net has no parameters to train");
     }
-    s->groups = calloc((size_t)n->param_count, sizeof *s->groups);
-    s->param_history = calloc((size_t)n->param_count, sizeof *s->param_history);
-    if (!s->groups || !s->param_history) {
+    s->history = calloc((size_t)n->param_count, sizeof *s->history);
+    if (!s->history) {
         return nn_no_memory();
     }
-    dm_status status = dm_array_create(s->session, DM_F32, 1, &n->weight_count, &everywhere, &s->history);
-    status = status == DM_OK ? dm_fill(s->session, s->history, 0) : status;
-    status = status == DM_OK ? dm_array_create(s->session, DM_F64, 1, &single, &one, &s->norm) : status;
+    dm_status status = dm_array_create(s->session, DM_F64, 1, &single, &one, &s->norm);
     for (int i = 0; status == DM_OK && i < n->param_count; i++) {
-        status = nn_param_part(n, n->params[i], s->history, &s->param_history[i]);
-    }
-    while (status == DM_OK && at < n->weight_count) {
-        status = make_group(s, at, &s->groups[s->group_count++], &at);
+        status = nn_param_array(n, n->params[i], &s->history[i]);
+        status = status == DM_OK ? dm_fill(s->session, s->history[i], 0) : status;
     }
     return status;
+}
+
+/* Adds the squares of a gradient to the norm, by slices: the same bits on any number of workers. */
+static dm_status add_squares(dm_solver *s, const nn_param *p, double beta)
+{
+    dm_array column = DM_NO_ARRAY;
+    dm_status status = dm_array_reshape(s->session, p->diff, 2, (int64_t[]){p->count, 1}, &column);
+    if (status == DM_OK) {
+        status = dm_channel_sums(s->session, DM_SLICES, 1, column, column, beta, s->norm);
+    }
+    dm_status end = dm_array_destroy(s->session, column);
+    return status == DM_OK ? end : status;
 }
 
 /* The factor that brings the gradients to the length that clip_gradients allows: 1 if they are not longer.
  * Waits. */
 static dm_status clip(dm_solver *s, double *factor)
 {
-    double squares = 0;
+    double squares = 0, beta = 0;
     dm_status status = DM_OK;
-    bool begun = false;
-    for (int i = 0; status == DM_OK && i < s->group_count; i++) {
-        const nn_group *g = &s->groups[i];
-        dm_array column = DM_NO_ARRAY;
-        if (g->lr_mult == 0) {
-            continue; /* whose gradients Caffe does not make */
+    for (int i = 0; status == DM_OK && i < s->net->param_count; i++) {
+        if (s->net->params[i]->lr_mult != 0) { /* Caffe makes no gradients of others */
+            status = add_squares(s, s->net->params[i], beta);
+            beta = 1;
         }
-        status = dm_array_reshape(s->session, g->gradients, 2, (int64_t[]){g->count, 1}, &column);
-        if (status == DM_OK) { /* by slices: the same bits on any number of workers */
-            status = dm_channel_sums(s->session, DM_SLICES, 1, column, column, begun ? 1 : 0, s->norm);
-        }
-        dm_status end = dm_array_destroy(s->session, column);
-        status = status == DM_OK ? end : status;
-        begun = true;
     }
-    if (status == DM_OK && begun) {
+    if (status == DM_OK && beta != 0) {
         status = dm_item(s->session, s->norm, (int64_t[]){0}, &squares);
     }
     if (status == DM_OK) {
@@ -79,6 +62,23 @@ static dm_status clip(dm_solver *s, double *factor)
     return status;
 }
 
+static dm_status update(dm_solver *s, const nn_param *p, dm_array history, double rate, double factor)
+{
+    double decay = s->weight_decay * p->decay_mult;
+    dm_map_arg args[] = {DM_ARG("h", history),
+                         DM_ARG("g", p->diff),
+                         DM_NUMBER("m", s->momentum),
+                         DM_NUMBER("r", rate * p->lr_mult),
+                         DM_NUMBER("c", factor / (double)s->iter_size),
+                         DM_ARG("w", p->data),
+                         DM_NUMBER("d", decay)};
+    const char *step = decay == 0 ? "m * h + r * (c * g)"
+                       : s->l1    ? "m * h + r * (c * g + d * sign(w))"
+                                  : "m * h + r * (c * g + d * w)";
+    dm_status status = dm_map(s->session, step, decay == 0 ? 5 : 7, args, history);
+    return status == DM_OK ? dm_axpby(s->session, -1, history, 1, p->data) : status;
+}
+
 dm_status nn_solver_update(dm_solver *s)
 {
     double rate = nn_solver_rate(s), factor = 1;
@@ -86,24 +86,10 @@ dm_status nn_solver_update(dm_solver *s)
         nn_solver_log(s, "Iteration %lld, lr = %g", (long long)s->iter, rate);
     }
     dm_status status = s->clip >= 0 ? clip(s, &factor) : DM_OK;
-    for (int i = 0; status == DM_OK && i < s->group_count; i++) {
-        const nn_group *g = &s->groups[i];
-        double decay = s->weight_decay * g->decay_mult;
-        dm_map_arg args[] = {DM_ARG("h", g->history),
-                             DM_ARG("g", g->gradients),
-                             DM_NUMBER("m", s->momentum),
-                             DM_NUMBER("r", rate * g->lr_mult),
-                             DM_NUMBER("c", factor / (double)s->iter_size),
-                             DM_ARG("w", g->weights),
-                             DM_NUMBER("d", decay)};
-        const char *step = decay == 0 ? "m * h + r * (c * g)"
-                           : s->l1    ? "m * h + r * (c * g + d * sign(w))"
-                                      : "m * h + r * (c * g + d * w)";
-        if (g->lr_mult == 0) {
-            continue;
+    for (int i = 0; status == DM_OK && i < s->net->param_count; i++) {
+        if (s->net->params[i]->lr_mult != 0) {
+            status = update(s, s->net->params[i], s->history[i], rate, factor);
         }
-        status = dm_map(s->session, step, decay == 0 ? 5 : 7, args, g->history);
-        status = status == DM_OK ? dm_axpby(s->session, -1, g->history, 1, g->weights) : status;
     }
     s->iter += status == DM_OK;
     return status;
