@@ -314,7 +314,7 @@ DM_API DM_CHECKED dm_status dm_fill_identity(dm_session *session, dm_array x, do
 DM_API DM_CHECKED dm_status dm_fill_arange(dm_session *session, dm_array x, double start, double step);
 /* Uniform in [lo, hi), of real types: Philox4x32-10 (Salmon et al., SC'11) over the index. Integers, bool: lo <= x < hi. lo == hi: all
  * lo. F16, BF16: made in f32 and rounded; what would come to hi, rounded too, is the number before it.
- * Errors: DM_ERR_DTYPE (complex), DM_ERR_ARG (lo > hi; lo, hi in an integer dtype). */
+ * Errors: DM_ERR_DTYPE (complex), DM_ERR_ARG (lo > hi; hi - lo is no number of f64; lo, hi in an integer dtype). */
 DM_API DM_CHECKED dm_status dm_fill_uniform(dm_session *session, dm_array x, double lo, double hi, uint64_t seed);
 /* Normal with the given mean and standard deviation (floating dtypes). Errors: DM_ERR_DTYPE (other dtypes), DM_ERR_ARG
  * (deviation < 0). */
@@ -404,7 +404,8 @@ DM_API DM_CHECKED dm_status dm_map_new(dm_session *session, const char *expressi
 /* out = scale * (sum of x over dims[ndims]) + beta * out. ndims 0 with dims NULL: over all dims. out.shape is
  * x's without those dims, or with 1 in their place. x and out may have different dtypes; if both are integers,
  * scale and beta must be whole. x and out may not overlap. Accumulates f64 in double-double, the other floats
- * in f64, complex types part by part, integers and bool in 64 bits (wraps). The sum of no elements is 0. beta
+ * in f64, complex types part by part, integers and bool in 64 bits (wraps). Partial sums beyond the range of f64 are Inf, and
+ * Inf - Inf is NaN: which partial sums there are depends on the layout. The sum of no elements is 0. beta
  * == 0: out is not read. x is read even if scale is 0. Replicas of out agree to the last bit. Errors:
  * DM_ERR_SHAPE, DM_ERR_OVERLAP, DM_ERR_ARG (dims, ndims; scale, beta). Costs: one addition per element of x. If
  * P workers have addends, they send at least (P-1) n values in all, n the elements of out: 8 bytes each (16 for

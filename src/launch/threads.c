@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { PLAN_BYTES = 500 }; /* of a plan's steps between two workers */
+
 typedef struct worker_thread {
     dmi_worker worker;
     pthread_t thread;
@@ -349,6 +351,20 @@ static dm_status choose_device(thread_launch *l)
     return status;
 }
 
+/* What all pairs of workers need grows with the square of their number: the program shall not find out by itself. */
+static void say_memory(int workers, const dmi_hub *hub)
+{
+    const double gib = 1 << 30;
+    double pairs = (double)hub->header->total_bytes / gib;
+    double queues = (double)workers * DMI_LANES * DMI_LANE_ROOM * (double)sizeof(dmi_queued_step) / gib;
+    if (pairs + queues > 1) {
+        dmi_log(DMI_LOG_WARN,
+                "%d workers in one process: their mailboxes for one another take up to %.1f GiB, their queues up to %.1f GiB, and "
+                "each plan of a command in which all of them talk to all about %.1f GiB",
+                workers, pairs, queues, (double)workers * workers * PLAN_BYTES / gib);
+    }
+}
+
 static dm_status launch(const dmi_config *config, int workers, dmi_session **out)
 {
     thread_launch *l = calloc(1, sizeof *l);
@@ -368,6 +384,7 @@ static dm_status launch(const dmi_config *config, int workers, dmi_session **out
     dmi_session *s = NULL;
     if (status == DM_OK) {
         dmi_hub_tune(&l->hub, workers + 1, dmi_host_cores(), config->spin_us);
+        say_memory(workers, &l->hub);
         blas_take(l);
         status = choose_device(l);
     }

@@ -50,10 +50,9 @@ enum { DMI_RECENT = 4096 }; /* commands whose frames are looked for, for message
 
 /* What the watchdog saw of a worker's threads. */
 typedef struct dmi_watched {
-    int64_t cpu_ns, waited_ns, moved_ns; /* of its compute thread; when that ran last */
-    int64_t begun_cpu_ns;                /* when the session moved last */
-    int64_t other_waited_ns;             /* of its communication thread */
-    bool stopped;
+    int64_t cpu_ns, waited_ns, moved_ns;    /* of its compute thread; when that ran last */
+    int64_t begun_cpu_ns, begun_waited_ns;  /* when the session moved last */
+    int64_t other_waited_ns;                /* of its communication thread */
 } dmi_watched;
 
 /* A wait of the master. */
@@ -61,6 +60,7 @@ typedef struct dmi_watch {
     int64_t moved_ns;      /* when something moved last, later by the time in which nothing could */
     int64_t looked_ns;     /* last look at this */
     int64_t sampled_ns;    /* last look at the workers' threads; 0: none since something moved */
+    int64_t late_ns;       /* since then: the master was late */
     uint64_t last_sum;     /* of what moves */
     bool warned;
 } dmi_watch;

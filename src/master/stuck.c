@@ -36,8 +36,22 @@ static bool recall(const dmi_session *s, uint64_t command, recalled *out)
     }
     memset(out, 0, sizeof *out);
     memcpy(out, ring->data + at, DMI_MIN(sizeof *out, ring->size - at));
-    return out->frame.head.command == command && out->frame.head.kind == DMI_FRAME_OP &&
-           out->frame.noperand >= 0 && out->frame.noperand <= DMI_MAX_OPERANDS && out->frame.head.op < DMI_OPS;
+    return out->frame.head.command == command &&
+           (out->frame.head.kind != DMI_FRAME_OP ||
+            (out->frame.noperand >= 0 && out->frame.noperand <= DMI_MAX_OPERANDS &&
+             out->frame.head.op < DMI_OPS));
+}
+
+/* Of a command that is no operation. */
+static const char *kind_name(int kind)
+{
+    static const char *const names[] = {
+        [DMI_FRAME_NOOP] = "noop",    [DMI_FRAME_LAYOUT] = "layout",   [DMI_FRAME_CREATE] = "create",
+        [DMI_FRAME_VIEW] = "view",    [DMI_FRAME_DESTROY] = "destroy", [DMI_FRAME_UNMAP] = "unmap",
+        [DMI_FRAME_TRIM] = "trim",    [DMI_FRAME_POISON] = "poison",   [DMI_FRAME_SYNC] = "sync",
+        [DMI_FRAME_STOP] = "finalize"};
+    const char *name = kind >= 0 && kind < DMI_COUNT(names) ? names[kind] : NULL;
+    return name ? name : "";
 }
 
 static const char *operand_name(int op, int i)
@@ -67,10 +81,13 @@ void dmi_command_describe(const dmi_session *s, uint64_t command, int op, uint64
 {
     writer w = {text, room, 0};
     recalled r;
-    bool known = recall(s, command, &r);
-    op = known ? r.frame.head.op : op;
-    put(&w, "command %" PRIu64 " %s", command, op >= 0 && op < DMI_OPS ? dmi_ops[op].name : "");
-    if (known) {
+    bool known = recall(s, command, &r), is_op = known && r.frame.head.kind == DMI_FRAME_OP;
+    op = is_op ? r.frame.head.op : op;
+    const char *name = is_op || (!known && op >= 0 && op < DMI_OPS) ? dmi_ops[op].name
+                       : known                                      ? kind_name(r.frame.head.kind)
+                                                                    : "";
+    put(&w, "command %" PRIu64 "%s%s", command, name[0] ? " " : "", name);
+    if (is_op) {
         if (op == DMI_OP_apply) {
             put(&w, " of %s", dmi_task_name(r.frame.args[0]));
         }

@@ -37,7 +37,8 @@ static void times_of(const dmi_port *port, dmi_thread_times *compute, dmi_thread
 }
 
 /* Looks at the threads of all workers that have something to do. Returns the time since the last look in which
- * one of them was ready and had no processor. */
+ * the communication thread of one of them was ready and had no processor: it needs next to nothing to move on.
+ */
 static int64_t sample(dmi_session *s, bool first, int64_t now)
 {
     int64_t starved = 0;
@@ -50,9 +51,9 @@ static int64_t sample(dmi_session *s, bool first, int64_t now)
         dmi_thread_times compute, other;
         times_of(port, &compute, &other);
         if (first) {
-            *seen = (dmi_watched){.begun_cpu_ns = compute.cpu_ns, .moved_ns = now};
+            *seen = (dmi_watched){
+                .begun_cpu_ns = compute.cpu_ns, .begun_waited_ns = compute.waited_ns, .moved_ns = now};
         } else {
-            starved = DMI_MAX(starved, compute.waited_ns - seen->waited_ns);
             starved = DMI_MAX(starved, other.waited_ns - seen->other_waited_ns);
         }
         if (compute.cpu_ns + compute.waited_ns != seen->cpu_ns + seen->waited_ns) {
@@ -78,6 +79,7 @@ static bool may_go_on(const dmi_session *s, int worker, int64_t now, double quie
     double held = (double)(atomic_load(&port->tally.memory[DMI_MEM_ARRAYS]) +
                            atomic_load(&port->tally.memory[DMI_MEM_WORKSPACE]) +
                            atomic_load(&port->tally.memory[DMI_MEM_REPLICAS]));
+    quiet -= (double)(seen->waited_ns - seen->begun_waited_ns) / 1e9;
     if (kind == DMI_STEP(task)) {
         return quiet < 10 * limit;
     }
@@ -103,14 +105,15 @@ bool dmi_watchdog_bites(dmi_session *s, dmi_watch *w)
         return false;
     }
     if (since > LATE_NS) { /* the master itself was stopped, or had no processor: nor may others have run */
-        w->moved_ns += since;
+        w->late_ns += since - LATE_NS;
         for (int i = 0; i < s->workers; i++) {
-            s->watched[i].moved_ns += since;
+            s->watched[i].moved_ns = DMI_MIN(now, s->watched[i].moved_ns + since);
         }
     }
     if (w->sampled_ns == 0 || now - w->sampled_ns > SAMPLE_NS) {
         int64_t starved = sample(s, w->sampled_ns == 0, now);
-        w->moved_ns = DMI_MIN(now, w->moved_ns + DMI_MIN(starved, now - w->sampled_ns));
+        w->moved_ns = DMI_MIN(now, w->moved_ns + DMI_MAX(starved, w->late_ns));
+        w->late_ns = 0;
         w->sampled_ns = now;
     }
     double quiet = (double)(now - w->moved_ns) / 1e9;

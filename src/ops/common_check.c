@@ -101,8 +101,9 @@ dm_status dmi_check_factor(const dmi_call *call, int which, const char *name, in
     }
     double value = call->number[which].re;
     if (!floating && !dmi_is_whole(value)) {
-        return dmi_fail(DM_ERR_ARG, "%s: %s is %g, but with integer operands it must be a whole number",
-                        dmi_call_name(call), name, value);
+        return dmi_fail(DM_ERR_ARG, "%s: %s is %g, but with integer operands it must be a whole number%s",
+                        dmi_call_name(call), name, value,
+                        value == floor(value) ? " from -2^63 to 2^63 - 1024" : "");
     }
     return DM_OK;
 }

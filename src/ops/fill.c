@@ -94,6 +94,10 @@ dm_status dmi_fill_check(dmi_call *call)
     if (kind == DMI_FILL_UNIFORM && !(p[0] <= p[1])) {
         return dmi_fail(DM_ERR_ARG, "fill_uniform: lo is %g, hi is %g", p[0], p[1]);
     }
+    if (kind == DMI_FILL_UNIFORM && !isfinite(p[1] - p[0])) {
+        return dmi_fail(DM_ERR_ARG, "fill_uniform: lo is %g, hi is %g: from one to the other must be a number of f64", p[0],
+                        p[1]);
+    }
     if (kind == DMI_FILL_NORMAL && !(p[1] >= 0)) {
         return dmi_fail(DM_ERR_ARG, "fill_normal: deviation is %g", p[1]);
     }

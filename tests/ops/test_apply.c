@@ -236,8 +236,21 @@ static void test_failure(void **state)
     float host[36];
     assert_int_equal(dm_array_read(s, a, NULL, NULL, host, 0), DM_ERR_POISONED);
     ok(dm_array_read(s, b, NULL, NULL, host, 0));
+    /* what other workers have made of it cannot be read either */
+    assert_int_equal(dm_array_read(s, a, (const int64_t[]){0, 0}, (const int64_t[]){1, 4}, host, 0), DM_ERR_POISONED);
+    assert_non_null(strstr(dm_error_message(), "(apply)"));
     ok(dm_fill(s, a, 2));
     ok(dm_array_read(s, a, NULL, NULL, host, 0));
+    /* two commands fail, and what is overwritten before the failure is known may be read */
+    ok(dm_apply(s, "fail on last", 2, (dm_array[]){a, b}, modes, NULL, 0));
+    ok(dm_apply(s, "fail on last", 2, (dm_array[]){b, a}, modes, NULL, 0));
+    ok(dm_apply(s, "fail on last", 1, (dm_array[]){b}, modes, NULL, 0));
+    ok(dm_fill(s, a, 3));
+    assert_int_equal(dm_sync(s), DM_ERR_TASK);
+    assert_non_null(strstr(dm_error_message(), "Other commands failed, too: "));
+    ok(dm_array_read(s, a, NULL, NULL, host, 0));
+    assert_true(host[0] == 3 && host[35] == 3);
+    assert_int_equal(dm_array_read(s, b, (const int64_t[]){0, 0}, (const int64_t[]){1, 4}, host, 0), DM_ERR_POISONED);
     ok(dm_finalize(s, NULL));
 }
 

@@ -1,10 +1,14 @@
 /* Jobs one rank of which breaks in the middle of a command: break_main <what> <folder>, as job_main.
  * prepare: its environment plants "no memory for a command" once; prepares: for good; kill: it is killed; stop:
- * it is stopped, and the error names it, the command and the kernel. Prints "right" at the end of a run that
- * went as it must. */
+ * it is stopped, and the error names it and the command; fifth: it is slow. Prints "right" at the end of a run
+ * that went as it must. */
 #include "job.h"
 
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 static dm_array a, b, c, d;
@@ -13,8 +17,8 @@ static dm_session *open_session(double watchdog_s, const char *options)
 {
     char text[200];
     const char *more = getenv("DMATH_TEST_OPTIONS");
-    snprintf(text, sizeof text, "log=error,watchdog_s=%g%s%s%s", watchdog_s, *options ? "," : "",
-             options, more ? more : "");
+    snprintf(text, sizeof text, "log=error,watchdog_s=%g%s%s%s", watchdog_s, *options ? "," : "", options,
+             more ? more : "");
     dm_session *s = start(text);
     a = matrix(s, dm_layout_rows(s), 1);
     b = matrix(s, dm_layout_cols(s), 2);
@@ -91,12 +95,48 @@ static void stop_in_a_command(void)
     CHECK(status == DM_ERR_TIMEOUT);
     CHECK(seconds() - begin < 8);
     const char *at = strstr(dm_error_message(), "worker 1 (");
-    CHECK(at && strstr(at, "is stopped (SIGSTOP), in command ") && strstr(at, " gemm (a f64 60x60") && strstr(at, ", step "));
+    CHECK(at && strstr(at, "is stopped (SIGSTOP), in command ") && strstr(at, " gemm (a f64 60x60") &&
+          strstr(at, ", step "));
     CHECK(!strstr(dm_error_message(), "worker 0 (")); /* it only waits */
     CHECK(kill(pid_of(2), SIGCONT) == 0);
     OK(dm_sync(s));
     OK(value_is(s, c, 2 * N));
     OK(dm_finalize(s, NULL));
+}
+
+static atomic_bool over;
+
+static void *slow_down(void *rank)
+{
+    pid_t pid = pid_of((int)(intptr_t)rank);
+    while (!atomic_load(&over)) {
+        CHECK(kill(pid, SIGSTOP) == 0);
+        usleep(80000);
+        CHECK(kill(pid, SIGCONT) == 0);
+        usleep(20000);
+    }
+    return NULL;
+}
+
+/* A worker with a fifth of a core computes for longer than the watchdog's time: it is slow, not stuck. */
+static void a_fifth(void)
+{
+    enum { LARGE = 2500 };
+    dm_session *s = start("watchdog_s=0.5,log=error");
+    dm_array x, y, z;
+    pthread_t thread;
+    OK(dm_matrix(s, DM_F64, LARGE, LARGE, &x));
+    OK(dm_matrix(s, DM_F64, LARGE, LARGE, &y));
+    OK(dm_matrix(s, DM_F64, LARGE, LARGE, &z));
+    OK(dm_fill(s, x, 1));
+    OK(dm_fill(s, y, 1));
+    OK(dm_sync(s));
+    CHECK(pthread_create(&thread, NULL, slow_down, (void *)2) == 0);
+    OK(dm_matmul(s, x, y, z));
+    OK(dm_sync(s));
+    atomic_store(&over, true);
+    CHECK(pthread_join(thread, NULL) == 0);
+    OK(dm_finalize(s, &(int64_t){0}));
 }
 
 int main(int argc, char **argv)
@@ -115,6 +155,8 @@ int main(int argc, char **argv)
         kill_in_a_command();
     } else if (!strcmp(what, "stop")) {
         stop_in_a_command();
+    } else if (!strcmp(what, "fifth")) {
+        a_fifth();
     } else {
         return 2;
     }

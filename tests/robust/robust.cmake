@@ -1,7 +1,8 @@
 # Jobs of several ranks in bad times: ranks that stop, are killed, leave, fail, or run another build.
 add_executable(job_main robust/job_main.c robust/job_common.c robust/job_stop.c robust/job_fault.c)
 add_executable(init_comm_main robust/init_comm_main.c)
-foreach(program job_main init_comm_main)
+add_executable(kill_main robust/kill_main.c robust/job_common.c)
+foreach(program job_main init_comm_main kill_main)
   target_compile_definitions(${program} PRIVATE _GNU_SOURCE)
   target_link_libraries(${program} PRIVATE dmath MPI::MPI_C)
 endforeach()
@@ -51,6 +52,22 @@ robust_job(file_limit "status:1:ulimit -f limits it" ${run} N=3 bash -c "ulimit 
 robust_job(master_exits ends ${run} N=4 JOB=exit)
 robust_job(master_aborts ends ${run} N=4 JOB=abort)
 robust_job(worker_killed ends ${run} N=4 JOB=kill)
+
+# ---- random deaths: of workers, of rank 0, of mpirun, with a launcher that cleans up and with one that does not ----
+find_program(DMATH_PYTHON3 python3)
+if(DMATH_PYTHON3 AND NOT DMATH_SANITIZE)
+  foreach(option "" DMATH_FAULT=no_pidfd)
+    set(name robust_deaths)
+    set(more --tries 60)
+    if(option)
+      set(name robust_deaths_no_pidfd)
+      set(more --tries 10 --option ${option})
+    endif()
+    add_test(NAME ${name} COMMAND ${DMATH_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/robust/deaths.py $<TARGET_FILE:kill_main>
+                                  --beside 3 --bound 8 ${more})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 300 RUN_SERIAL ON LABELS mpi ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")
+  endforeach()
+endif()
 
 # ---- a worker is stopped ----
 foreach(what stop stop_hosts stop_finalize stop_continue stop_continue_hosts stop_ring stop_move)
@@ -118,6 +135,6 @@ foreach(test IN LISTS beside tests)
 endforeach()
 
 # These measure time.
-set_tests_properties(test_queueing test_watchdog test_idle test_overlap PROPERTIES RUN_SERIAL ON)
+set_tests_properties(test_queueing test_watchdog test_idle test_overlap test_silence PROPERTIES RUN_SERIAL ON)
 
 include(robust/break.cmake)

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Kills processes of jobs at random moments and looks at how the jobs end.
+
+deaths.py PROGRAM [--tries N] [--seed S] [--beside N] [--what worker,rank0,launcher] [--launcher plain,recovery]
+          [--option DMATH_FAULT=no_pidfd]
+
+PROGRAM is kill_main. Of each job, within --bound seconds of the kill (5; a second more than the launcher's own):
+  worker    rank 0 has named the worker and what it was doing; the job has ended with a status that is not 0 (of mpirun
+            --enable-recovery the status is 0 whatever the ranks end with, so it is not looked at)
+  rank0     everybody has left
+  launcher  mpirun is killed: everybody has left
+and nothing is left: processes, files that are half written, files of shared memory.
+"""
+import argparse
+import concurrent.futures
+import glob
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+STARTS_WITHIN = 40
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def pids_in(folder, ranks):
+    out = []
+    for rank in range(ranks):
+        try:
+            with open(f"{folder}/{rank}") as f:
+                out.append(int(f.read()))
+        except (OSError, ValueError):
+            pass
+    return out
+
+
+def wait_until(condition, seconds):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def one(args, number):
+    """Returns a text that says what is wrong, or None, and how long it took to tell and to leave."""
+    r = random.Random(args.seed * 1000003 + number)
+    what, launcher = r.choice(args.what), r.choice(args.launcher)
+    ranks, delay = r.randint(3, 5), r.uniform(0, 0.5)
+    how = r.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV]) if what == "worker" else signal.SIGKILL
+    victim = r.randint(1, ranks - 1)
+    folder = tempfile.mkdtemp(prefix="deaths-", dir=args.folder)
+    command = ["mpirun"] + (["--enable-recovery"] if launcher == "recovery" else [])
+    for option in args.option:
+        command += ["-x", option]
+    command += ["-n", str(ranks), args.program, folder, str(number)]
+    name = f"try {number} ({what} by {how.name}, rank {victim} of {ranks}, {launcher}, after {delay:.3f} s)"
+    env = dict(os.environ, TMPDIR=folder, OMPI_MCA_btl_vader_backing_directory=folder)
+    with open(f"{folder}/output", "w") as to:
+        job = subprocess.Popen(command, stdout=to, stderr=to, stdin=subprocess.DEVNULL, env=env, start_new_session=True)
+    said = None
+    try:
+        if not wait_until(lambda: os.path.exists(f"{folder}/running") or job.poll() is not None, STARTS_WITHIN):
+            return name + ": it did not start", 0, 0
+        time.sleep(delay)
+        pids = pids_in(folder, ranks)
+        target = job.pid if what == "launcher" else pids[0] if what == "rank0" else pids[victim]
+        begin = time.monotonic()
+        os.kill(target, how)
+        pattern = re.compile(rf"worker {victim - 1} \(\S+, process {target}, CPU\) has died (in|after) command \d+")
+
+        def output():
+            with open(f"{folder}/output", errors="replace") as f:
+                return f.read()
+
+        if what == "worker":
+            if not wait_until(lambda: pattern.search(output()), 3):
+                return name + ": nobody named it:\n" + output(), 0, 0
+            said = time.monotonic() - begin
+        if not wait_until(lambda: job.poll() is not None and not any(map(alive, pids)), args.bound):
+            return name + f": left after {args.bound} s: {[p for p in pids if alive(p)]}\n" + output(), 0, 0
+        took = time.monotonic() - begin
+        if what != "launcher" and launcher == "plain" and job.returncode == 0:
+            return name + ": the job ended with status 0\n" + output(), 0, 0
+        left = glob.glob(f"{folder}/*.partial-*") if what == "worker" else []
+        left += [f for f in glob.glob("/dev/shm/*") if any(str(p) in f for p in pids)]
+        if left:
+            return name + f": left: {left}\n" + output(), 0, 0
+        return None, said or 0, took
+    finally:
+        for pid in pids_in(folder, ranks) + [job.pid]:
+            if alive(pid):
+                os.kill(pid, signal.SIGKILL)
+        job.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("program")
+    p.add_argument("--tries", type=int, default=50)
+    p.add_argument("--seed", type=int, default=int(time.time()))
+    p.add_argument("--beside", type=int, default=2)
+    p.add_argument("--bound", type=float, default=5)
+    p.add_argument("--what", type=lambda t: t.split(","), default=["worker", "rank0", "launcher"])
+    p.add_argument("--launcher", type=lambda t: t.split(","), default=["plain", "recovery"])
+    p.add_argument("--option", action="append", default=[])
+    p.add_argument("--folder", default=None)
+    args = p.parse_args()
+    print(f"seed {args.seed}, {args.tries} tries, bound {args.bound} s, {','.join(args.what)}, {','.join(args.launcher)}",
+          flush=True)
+    bad, said, took = 0, [], []
+    with concurrent.futures.ThreadPoolExecutor(args.beside) as pool:
+        for wrong, s, t in pool.map(lambda i: one(args, i), range(args.tries)):
+            if wrong:
+                bad += 1
+                print(wrong, flush=True)
+            else:
+                said += [s] if s else []
+                took.append(t)
+    if said:
+        print(f"named after at most {max(said):.2f} s, {len(said)} times")
+    if took:
+        print(f"all had left after at most {max(took):.2f} s, half of them within {sorted(took)[len(took) // 2]:.2f} s")
+    print(f"{args.tries - bad} of {args.tries} ended as they must")
+    return 1 if bad else 0
+
+
+sys.exit(main())

@@ -1,0 +1,201 @@
+/* Two threads and one session: calls of a thread that is not the session's are errors and change nothing; a
+ * session can be handed over. And numbers that calls refuse. */
+#include "robust.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { N = 16, TURNS = 3000 };
+
+typedef struct other {
+    dm_session *session;
+    dm_array a;
+    atomic_int stop;
+    int refused, taken;
+    dm_status take;
+} other;
+
+static void *call_it(void *context)
+{
+    other *o = context;
+    double values[N * N];
+    dm_array b;
+    int64_t alive;
+    dm_status got[] = {dm_sync(o->session),
+                       dm_fill(o->session, o->a, 7),
+                       dm_array_read(o->session, o->a, NULL, NULL, values, 0),
+                       dm_array_write(o->session, o->a, NULL, NULL, values, 0),
+                       dm_matrix(o->session, DM_F64, 3, 3, &b),
+                       dm_array_destroy(o->session, o->a),
+                       dm_noop(o->session),
+                       dm_scope_begin(o->session),
+                       dm_array_save(o->session, o->a, "never.npy"),
+                       dm_explain_begin(o->session),
+                       dm_memory_trim(o->session),
+                       dm_finalize(o->session, &alive)};
+    for (size_t i = 0; i < sizeof got / sizeof *got; i++) {
+        o->refused += got[i] == DM_ERR_STATE;
+        o->taken += got[i] != DM_ERR_STATE;
+    }
+    return NULL;
+}
+
+static void in_thread(void *(*function)(void *), other *o)
+{
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, function, o), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    dm_session *s = open_session(2, "log=error");
+    other o = {.session = s, .a = make_matrix(s, N, NULL, 1)};
+    in_thread(call_it, &o);
+    assert_int_equal(o.taken, 0);
+    assert_int_equal(o.refused, 12);
+    matrix_is(s, o.a, N, 1);
+    OK(dm_array_destroy(s, o.a));
+    close_session(s);
+}
+
+static void *call_always(void *context)
+{
+    other *o = context;
+    while (!atomic_load(&o->stop)) {
+        call_it(o);
+    }
+    return NULL;
+}
+
+/* Both at once: no hang, no crash, right results. */
+static void test_storm(void **state)
+{
+    (void)state;
+    dm_session *s = open_session(2, "log=error,ring=4096");
+    other o = {.session = s, .a = make_matrix(s, N, NULL, 1)};
+    pthread_t thread[2];
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pthread_create(&thread[i], NULL, call_always, &o), 0);
+    }
+    dm_array b = make_matrix(s, N, NULL, 2);
+    for (int i = 0; i < TURNS; i++) {
+        OK(dm_copy(s, o.a, b));
+        if (i % 10 == 0) {
+            matrix_is(s, b, N, 1);
+        }
+    }
+    atomic_store(&o.stop, 1);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pthread_join(thread[i], NULL), 0);
+    }
+    assert_int_equal(o.taken, 0);
+    OK(dm_array_destroy(s, o.a));
+    OK(dm_array_destroy(s, b));
+    close_session(s);
+}
+
+static void *take_it(void *context)
+{
+    other *o = context;
+    o->take = dm_session_take(o->session);
+    if (o->take == DM_OK) {
+        o->take = dm_fill(o->session, o->a, 9);
+    }
+    return NULL;
+}
+
+static void *finish_it(void *context)
+{
+    other *o = context;
+    int64_t alive;
+    o->take = dm_session_take(o->session);
+    o->take = o->take == DM_OK ? dm_finalize(o->session, &alive) : o->take;
+    return NULL;
+}
+
+static void test_take(void **state)
+{
+    (void)state;
+    dm_session *s = open_session(2, "log=error");
+    other o = {.session = s, .a = make_matrix(s, N, NULL, 1)};
+    double values[N * N];
+    in_thread(take_it, &o);
+    OK(o.take);
+    assert_int_equal(dm_fill(s, o.a, 1), DM_ERR_STATE);
+    assert_non_null(strstr(dm_error_message(), "fill: "));
+    assert_non_null(strstr(dm_error_message(), "dm_session_take"));
+    OK(dm_session_take(s));
+    OK(dm_session_take(s));
+    OK(dm_array_read(s, o.a, NULL, NULL, values, 0));
+    assert_true(values[0] == 9 && values[N * N - 1] == 9);
+    in_thread(finish_it, &o);
+    OK(o.take);
+    assert_int_equal(dm_session_take(s), DM_ERR_STATE);
+    assert_int_equal(dm_session_take(NULL), DM_ERR_HANDLE);
+}
+
+/* Its thread waits: for a link that takes a second. */
+static void *take_later(void *context)
+{
+    other *o = context;
+    usleep(300000);
+    o->take = dm_session_take(o->session);
+    return NULL;
+}
+
+static void test_take_from_a_wait(void **state)
+{
+    (void)state;
+    dm_session *s = open_session(2, "log=error,link_latency_us=1e6");
+    dm_layout one = dm_layout_single(0), another = dm_layout_single(1);
+    dm_array a = make_matrix(s, N, &one, 1), b = make_matrix(s, N, &another, 2);
+    other o = {.session = s};
+    pthread_t thread;
+    OK(dm_copy(s, a, b));
+    assert_int_equal(pthread_create(&thread, NULL, take_later, &o), 0);
+    OK(dm_sync(s));
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(o.take, DM_ERR_STATE);
+    OK(dm_array_destroy(s, a));
+    OK(dm_array_destroy(s, b));
+    close_session(s);
+}
+
+static void test_numbers(void **state)
+{
+    (void)state;
+    const double inf = 1.0 / 0.0;
+    dm_session *s = open_session(1, "log=error");
+    dm_array x, i;
+    OK(dm_vector(s, DM_F64, 5, &x));
+    OK(dm_vector(s, DM_I64, 5, &i));
+    OK(dm_fill(s, i, 1));
+    assert_int_equal(dm_fill_uniform(s, x, -inf, inf, 1), DM_ERR_ARG);
+    assert_int_equal(dm_fill_uniform(s, x, 0, inf, 1), DM_ERR_ARG);
+    assert_int_equal(dm_fill_uniform(s, x, -1.7e308, 1.7e308, 1), DM_ERR_ARG);
+    OK(dm_fill_uniform(s, x, -8e307, 8e307, 1));
+    assert_int_equal(dm_axpby(s, 1e300, i, 1, i), DM_ERR_ARG);
+    assert_non_null(strstr(dm_error_message(), "2^63"));
+    assert_int_equal(dm_axpby(s, 9223372036854775808.0, i, 1, i), DM_ERR_ARG);
+    assert_non_null(strstr(dm_error_message(), "2^63"));
+    assert_int_equal(dm_axpby(s, 0.5, i, 1, i), DM_ERR_ARG);
+    assert_null(strstr(dm_error_message(), "2^63"));
+    assert_int_equal(dm_sum(s, x, NULL, -3, 1, 0, i), DM_ERR_ARG);
+    assert_int_equal(dm_sum(s, x, (const int *)(uintptr_t)8, 1000, 1, 0, i),
+                     DM_ERR_ARG); /* dims are not read */
+    OK(dm_array_destroy(s, x));
+    OK(dm_array_destroy(s, i));
+    close_session(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_refused, deadline), cmocka_unit_test_setup(test_storm, deadline),
+        cmocka_unit_test_setup(test_take, deadline),    cmocka_unit_test_setup(test_take_from_a_wait, deadline),
+        cmocka_unit_test_setup(test_numbers, deadline),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
