@@ -30,6 +30,16 @@ function(robust_job name expect)
 endfunction()
 set(run ${MPIEXEC_EXECUTABLE})
 
+# ---- the library as a file ----
+set(hardened 0)
+if(DMATH_HARDENING AND DMATH_FORTIFY AND DMATH_HAVE_STACK_PROTECTOR AND DMATH_HAVE_LINK_now AND CMAKE_C_LINK_PIE_SUPPORTED)
+  set(hardened 1)
+endif()
+if(NOT DMATH_SANITIZE)
+  add_test(NAME robust_elf COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/robust/elf.sh $<TARGET_FILE:dmath>
+                                   $<TARGET_FILE:dmath-worker> ${hardened})
+endif()
+
 # ---- starting ----
 robust_job(twice right ${run} N=4 JOB=twice)
 robust_job(twice_worker right ${run} N=1 JOB=twice : N=2 $<TARGET_FILE:dmath-worker>)
