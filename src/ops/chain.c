@@ -157,7 +157,7 @@ static dm_status plan_transposed(chain_plan *p, int i, int operand, const dmi_de
     p->desc[i] = *full;
     p->desc[i].dtype = x->dtype;
     int64_t count = b->me < b->profile->workers ? dmi_layout_shard_count(full->layout, b->me) : 0;
-    int work = dmi_build_kept(b, count * dmi_dtype_bytes(x->dtype));
+    int work = dmi_build_work(b, count * dmi_dtype_bytes(x->dtype));
     p->value[i] = (dmi_value){.desc = &p->desc[i], .ref = dmi_ref_work(work, DMI_READ)};
     dmi_mark done = {0};
     return dmi_plan_copy(b, x, dmi_ref_operand(operand, DMI_READ), &p->desc[i], dmi_ref_work(work, DMI_WRITE),

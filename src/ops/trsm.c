@@ -38,7 +38,7 @@ static dm_status make(dmi_builder *b, const dmi_desc *x, int split, dmi_desc *de
     }
     *desc = dmi_desc_whole(x->dtype, layout, 0);
     int64_t count = b->me < workers ? dmi_layout_shard_count(layout, b->me) : 0;
-    *work = dmi_build_kept(b, count * dmi_dtype_bytes(x->dtype));
+    *work = dmi_build_work(b, count * dmi_dtype_bytes(x->dtype));
     return DM_OK;
 }
 

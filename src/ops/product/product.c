@@ -94,7 +94,6 @@ void dmi_product_operands(dmi_builder *b, const dmi_call *call, dmi_product *p)
     p->m = p->c->extent[p->c->ndim - 2];
     p->n = p->c->extent[p->c->ndim - 1];
     p->k = p->op[0]->extent[p->op[0]->ndim - 2 + p->inner_dim[0]];
-    bool wide = p->op[0]->dtype == DM_F64 || p->op[1]->dtype == DM_F64 || p->c->dtype == DM_F64;
     p->type = dmi_product_type(p->op[0]->dtype, p->op[1]->dtype, p->c->dtype);
     p->elem = dmi_dtype_bytes(p->type);
     p->kernel_type = p->type;
