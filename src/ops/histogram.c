@@ -127,8 +127,12 @@ static void count_region(counting *s, int64_t which, bool adds, const dmi_mark r
         k.extent[d] = region.dim[d].count;
         k.stride[d] = region.stride[d];
     }
-    if (s->has_weights && which >= 0) {
+    if (s->has_weights && which >= 0) { /* for empty regions too: sides are counted off one after the other */
         dmi_input_side(&side, stride, &s->weights, s->b->me, which, &region);
+    }
+    if (region.count == 0) { /* GPUs skip steps of which a reference has no memory */
+        refs[0] = s->counts.ref;
+    } else if (s->has_weights) {
         k.weights = side.dtype;
         k.weight_offset = side.offset;
         memcpy(k.weight_stride, stride, (size_t)k.ndim * sizeof *stride);

@@ -73,6 +73,7 @@ static void search(const searching *s, const dmi_region *sorted, const dmi_side 
         k.out_stride[d] = out->stride[d];
     }
     dmi_ref refs[3] = {s->sorted.ref, v->ref, to->ref};
+    refs[0] = k.count > 0 ? refs[0] : to->ref; /* GPUs skip steps of which a reference has no memory */
     refs[0].mode = refs[1].mode = DMI_READ;
     refs[2].mode = adds ? DMI_READWRITE : DMI_WRITE;
     dmi_build_kernel(s->b, DMI_KERNEL_search, &k, sizeof k, refs, 3, ready);
