@@ -117,10 +117,10 @@ static inline dmi_fill_values dmi_fill_values_of(const dmi_kernel_call *call)
         return (dmi_fill_values){0};
     }
     const dmi_number *n = call->number;
-    const dmi_fill *d = call->desc;
+    const dmi_fill *d = (const dmi_fill *)call->desc;
     if (d->seed > 0) {
         bool one = d->kind == DMI_FILL_IDENTITY;
-        return (dmi_fill_values){.p0 = one, .p1 = 1, .i0 = one, .i1 = 1, .seed = (uint64_t)n[d->seed - 1].whole};
+        return (dmi_fill_values){.p0 = (double)one, .p1 = 1, .i0 = one, .i1 = 1, .seed = (uint64_t)n[d->seed - 1].whole};
     }
     return (dmi_fill_values){n[0].re, n[1].re, n[0].whole, n[1].whole, (uint64_t)n[2].whole};
 }

@@ -54,8 +54,26 @@ static int64_t scratch_cpu(const dmi_sort *s)
     return bytes + (dmi_sort_selects(s) ? DMI_SORT_SELECT * (int64_t)sizeof(uint32_t) : 0);
 }
 
+/* CUB's radix sort of pairs keeps counts of digits, a kilobyte for a few thousand elements. */
+void dmi_sort_scratch_cuda(const dmi_sort *s, dmi_sort_room *room)
+{
+    int64_t n = s->extent[s->dim], count = 1, bytes = dmi_dtype_bytes(s->dtype);
+    for (int d = 0; d < s->ndim; d++) {
+        count *= s->extent[d];
+    }
+    count = DMI_MIN(count, DMI_MAX(n, DMI_SORT_TOGETHER));
+    room->key = rounded(count * DMI_MAX(bytes, (int64_t)sizeof(uint32_t)));
+    room->place = rounded(count * (int64_t)sizeof(uint32_t));
+    room->temporary = rounded(count) + (INT64_C(4) << 20);
+    room->bytes = 2 * room->key + 2 * room->place + room->temporary;
+}
+
+/* Emulated GPUs sort as CPUs do. */
 int64_t dmi_sort_scratch(const dmi_sort *s, bool gpu)
 {
-    (void)gpu;
-    return scratch_cpu(s);
+    dmi_sort_room room = {0};
+    if (gpu) {
+        dmi_sort_scratch_cuda(s, &room);
+    }
+    return DMI_MAX(scratch_cpu(s), room.bytes);
 }

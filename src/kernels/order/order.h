@@ -42,6 +42,12 @@ static inline bool dmi_sort_selects(const dmi_sort *s)
            dmi_dtype_bytes(s->dtype) > 1;
 }
 int64_t dmi_sort_scratch(const dmi_sort *s, bool gpu);
+/* On GPUs: two of each of keys and places, then what CUB takes. */
+typedef struct dmi_sort_room {
+    int64_t key, place, temporary, bytes;
+} dmi_sort_room;
+enum { DMI_SORT_TOGETHER = 1 << 26 }; /* elements of several rows that a GPU sorts together */
+void dmi_sort_scratch_cuda(const dmi_sort *s, dmi_sort_room *room);
 enum { DMI_SORT_UNSIGNED, DMI_SORT_SIGNED, DMI_SORT_FLOAT };
 int dmi_sort_kind(dm_dtype dtype);
 /* Of floats: the bits of the largest that is a number. */
