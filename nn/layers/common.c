@@ -48,7 +48,7 @@ dm_status nn_layer_fail(const nn_layer *l, const char *field, dm_status status, 
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    const nn_message *m = l->own && nn_has(l->own, field) ? l->own : l->message;
+    const nn_message *m = l->own && nn_schema_by_name(l->own->type, field) ? l->own : l->message;
     return nn_fail_at(m, nn_line(m, field), status, "layer '%s' %s", l->name, text);
 }
 
@@ -59,7 +59,7 @@ dm_status nn_top_shape(nn_layer *l, int top, int ndim, const int64_t *shape)
     b->image = ndim == 4;
     b->count = 1;
     for (int d = 0; d < ndim; d++) {
-        if (shape[d] <= 0 || b->count > INT64_C(1) << 40 || shape[d] > INT64_C(1) << 40) {
+        if (shape[d] <= 0 || shape[d] > (INT64_C(1) << 40) / b->count) {
             return nn_layer_fail(l, "top", DM_ERR_SHAPE,
                                  "makes '%s' with extent %lld in dim %d: there must be 1 to 2^40 elements",
                                  b->name, (long long)shape[d], d);

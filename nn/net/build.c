@@ -108,6 +108,10 @@ static dm_status make_arrays(nn_net *net)
         status = nn_blob_array(net, b, DM_F32, &b->data);
         status = status == DM_OK && diff ? nn_blob_array(net, b, DM_F32, &b->diff) : status;
         status = status == DM_OK && writers > 1 ? nn_blob_array(net, b, DM_F32, &b->spare) : status;
+        if (status != DM_OK) {
+            status = nn_layer_fail(b->producer, "top", status, "gets no array for '%s': %s", b->name,
+                                   dm_error_message());
+        }
     }
     return status;
 }

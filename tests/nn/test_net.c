@@ -1,0 +1,408 @@
+/* Nets: gradients against central differences, and what is refused and where the message points. */
+#include <dmath/dmath.h>
+#include <dmath/nn.h>
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
+#define CHECK(call)                                                                                            \
+    do {                                                                                                       \
+        if ((call) != DM_OK) {                                                                                 \
+            fail_msg("%s: %s", #call, dm_error_message());                                                     \
+        }                                                                                                      \
+    } while (0)
+
+static dm_session *session;
+
+static int begin(void **state)
+{
+    (void)state;
+    dm_config config = DM_CONFIG_INIT;
+    config.workers = 3;
+    return dm_init(&config, &session) == DM_OK ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    int64_t alive = -1;
+    (void)state;
+    return dm_finalize(session, &alive) == DM_OK && alive == 0 ? 0 : -1;
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+static dm_net *open_text(const char *text, int phase)
+{
+    dm_net_options options = DM_NET_OPTIONS_INIT;
+    dm_net *net = NULL;
+    options.phase = phase;
+    write_file("net.prototxt", text);
+    CHECK(dm_net_open(session, "net.prototxt", &options, &net));
+    return net;
+}
+
+static uint64_t random_state = 1;
+static float uniform(void) /* -1 to 1 */
+{
+    random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (float)((double)(random_state >> 40) / (double)(1 << 23) - 1);
+}
+
+/* --- gradients */
+static int64_t count_of(dm_array a)
+{
+    dm_array_info info = {.size = sizeof info};
+    int64_t n = 1;
+    CHECK(dm_array_query(session, a, &info));
+    for (int d = 0; d < info.ndim; d++) {
+        n *= info.shape[d];
+    }
+    return n;
+}
+
+/* The loss moves along a random direction of a parameter, or of an input, as its gradient says. */
+static void check_direction(dm_net *net, const char *what, dm_array data, dm_array diff, double tolerance)
+{
+    int64_t n = count_of(data);
+    float *x = malloc((size_t)n * sizeof *x), *g = malloc((size_t)n * sizeof *g),
+          *d = malloc((size_t)n * sizeof *d);
+    float *moved = malloc((size_t)n * sizeof *moved);
+    double losses[2], expected = 0, square = 0, loss = 0;
+    const float step = 4e-3F;
+    CHECK(dm_net_forward(net, &loss));
+    CHECK(dm_net_backward(net));
+    CHECK(dm_read(session, data, x));
+    CHECK(dm_read(session, diff, g));
+    for (int64_t i = 0; i < n; i++) {
+        d[i] = uniform();
+        expected += (double)g[i] * (double)d[i];
+        square += (double)g[i] * (double)g[i];
+    }
+    for (int k = 0; k < 2; k++) {
+        for (int64_t i = 0; i < n; i++) {
+            moved[i] = x[i] + (k ? -step : step) * d[i];
+        }
+        CHECK(dm_write(session, data, moved));
+        CHECK(dm_net_forward(net, &losses[k]));
+    }
+    CHECK(dm_write(session, data, x));
+    double found = (losses[0] - losses[1]) / (2 * (double)step), scale = sqrt(square) + 1e-3;
+    if (!(fabs(found - expected) <= tolerance * scale)) {
+        fail_msg("%s: the loss moves by %g, its gradient says %g (length %g)", what, found, expected,
+                 sqrt(square));
+    }
+    assert_true(square > 0);
+    free(x);
+    free(g);
+    free(d);
+    free(moved);
+}
+
+static void write_random(dm_net *net, const char *blob, bool labels, int classes)
+{
+    dm_array a;
+    CHECK(dm_net_blob(net, blob, &a, NULL));
+    int64_t n = count_of(a);
+    float *x = malloc((size_t)n * sizeof *x);
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = labels ? (float)((int)(fabsf(uniform()) * 1000) % classes) : uniform();
+    }
+    CHECK(dm_write(session, a, x));
+    free(x);
+}
+
+#define IP(name, bottom, outputs)                                                                              \
+    "layer { name: '" name "' type: 'InnerProduct' bottom: '" bottom "' top: '" name                           \
+    "' inner_product_param { num_output: " outputs                                                             \
+    " weight_filler { type: 'xavier' } bias_filler { type: 'uniform' min: -0.5 max: 0.5 } } }\n"
+#define CONV(name, bottom, rest)                                                                               \
+    "layer { name: '" name "' type: 'Convolution' bottom: '" bottom "' top: '" name                            \
+    "' convolution_param { " rest                                                                              \
+    " weight_filler { type: 'msra' } bias_filler { type: 'gaussian' std: 0.1 } } }\n"
+#define SIMPLE(name, type, bottom, top, rest)                                                                  \
+    "layer { name: '" name "' type: '" type "' bottom: '" bottom "' top: '" top "' " rest " }\n"
+#define LOSS(bottom)                                                                                           \
+    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: '" bottom                                            \
+    "' bottom: 'label' top: 'loss' loss_weight: 3 }\n"
+#define INPUTS                                                                                                 \
+    "layer { name: 'in' type: 'Input' top: 'data' top: 'label' input_param { shape { dim: [6, 3, 7, 6] } "     \
+    "shape { dim: 6 } } }\n"
+
+static const struct {
+    const char *what, *text;
+    const char *params[4]; /* layers whose parameters are checked */
+    double tolerance;
+} gradients[] = {
+    {"inner product", INPUTS IP("ip", "data", "5") LOSS("ip"), {"ip"}, 2e-2},
+    {"convolution, pooling",
+     INPUTS CONV("conv", "data", "num_output: 6 group: 3 kernel_h: 3 kernel_w: 2 pad: 1 stride: [2, 1]")
+         SIMPLE("pool", "Pooling", "conv", "pool",
+                "pooling_param { pool: AVE kernel_size: 3 stride: 2 pad: 1 }") IP("ip", "pool", "4") LOSS("ip"),
+     {"conv", "ip"},
+     2e-2},
+    {"in place, sigmoid, flatten",
+     INPUTS CONV("conv", "data", "num_output: 4 kernel_size: 3") SIMPLE("s", "Sigmoid", "conv", "conv", "")
+         SIMPLE("f", "Flatten", "conv", "flat", "") IP("a", "flat", "7") SIMPLE("t", "TanH", "a", "a", "")
+             IP("b", "a", "3") LOSS("b"),
+     {"conv", "a", "b"},
+     2e-2},
+    {"split, concat, eltwise",
+     INPUTS CONV("c1", "data", "num_output: 4 kernel_size: 3 pad: 1") CONV(
+         "c2", "data", "num_output: 4 kernel_size: 1") "layer { name: 'e' type: 'Eltwise' bottom: ['c1', 'c2'] "
+                                                       "top: 'e' eltwise_param { coeff: [0.5, -2] } }\n"
+                                                       "layer { name: 'p' type: 'Eltwise' bottom: ['c1', 'e'] "
+                                                       "top: 'p' eltwise_param { operation: PROD } }\n"
+                                                       "layer { name: 'c' type: 'Concat' bottom: ['p', 'c2', "
+                                                       "'c1'] top: 'c' }\n" IP("ip", "c", "4") LOSS("ip"),
+     {"c1", "c2", "ip"},
+     2e-2},
+    {"LRN across",
+     INPUTS SIMPLE("n", "LRN", "data", "n", "lrn_param { local_size: 3 alpha: 2 beta: 0.7 k: 1.5 }")
+         CONV("c", "n", "num_output: 5 kernel_size: 3")
+             SIMPLE("m", "LRN", "c", "m", "lrn_param { local_size: 5 alpha: 1 beta: 0.75 }") IP("ip", "m", "4")
+                 LOSS("ip"),
+     {"c", "ip"},
+     2e-2},
+    {"LRN within",
+     INPUTS CONV("c", "data", "num_output: 5 kernel_size: 3")
+         SIMPLE("m", "LRN", "c", "m", "lrn_param { local_size: 3 alpha: 2 norm_region: WITHIN_CHANNEL }")
+             IP("ip", "m", "4") LOSS("ip"),
+     {"c", "ip"},
+     2e-2},
+    {"softmax",
+     INPUTS IP("ip", "data", "5") SIMPLE("s", "Softmax", "ip", "s", "") IP("b", "s", "4") LOSS("b"),
+     {"ip", "b"},
+     2e-2},
+};
+
+static void test_gradients(void **state)
+{
+    (void)state;
+    for (int i = 0; i < COUNT(gradients); i++) {
+        dm_net *net = open_text(gradients[i].text, DM_PHASE_TRAIN);
+        write_random(net, "data", false, 0);
+        write_random(net, "label", true, 3);
+        for (int k = 0; k < 4 && gradients[i].params[k]; k++) {
+            for (int p = 0; p < 2; p++) {
+                char what[96];
+                dm_array data, diff;
+                snprintf(what, sizeof what, "%s: parameter %d of %s", gradients[i].what, p,
+                         gradients[i].params[k]);
+                CHECK(dm_net_param(net, gradients[i].params[k], p, &data, &diff));
+                check_direction(net, what, data, diff, gradients[i].tolerance);
+            }
+        }
+        CHECK(dm_net_close(net));
+    }
+}
+
+static void test_shared(void **state)
+{
+    (void)state;
+    static const char *const text =
+        "layer { name: 'in' type: 'Input' top: 'data' top: 'label' input_param { shape { dim: [6, 9] } shape { "
+        "dim: 6 } } }\n"
+        "layer { name: 'a' type: 'InnerProduct' bottom: 'data' top: 'a' param { name: 'w' } param { name: 'b' "
+        "lr_mult: 2 }\n"
+        " inner_product_param { num_output: 9 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'r' type: 'TanH' bottom: 'a' top: 'a' }\n"
+        "layer { name: 'b' type: 'InnerProduct' bottom: 'a' top: 'b' param { name: 'w' } param { name: 'b' }\n"
+        " inner_product_param { num_output: 9 weight_filler { type: 'xavier' } } }\n" LOSS("b");
+    dm_net *net = open_text(text, DM_PHASE_TRAIN);
+    dm_array a, b, diff;
+    write_random(net, "data", false, 0);
+    write_random(net, "label", true, 9);
+    for (int p = 0; p < 2; p++) {
+        CHECK(dm_net_param(net, "a", p, &a, &diff));
+        CHECK(dm_net_param(net, "b", p, &b, NULL));
+        assert_int_equal(a.id, b.id);
+        check_direction(net, "shared", a, diff, 2e-2);
+    }
+    CHECK(dm_net_close(net));
+}
+
+/* --- rules of layers, and outputs */
+static void test_states(void **state)
+{
+    (void)state;
+    static const char *const text =
+        INPUTS IP("ip", "data", "5") SIMPLE("drop", "Dropout", "ip", "ip", "include { phase: TRAIN }")
+            SIMPLE("s", "Softmax", "ip", "s", "include { stage: 'deploy' }")
+                SIMPLE("t", "TanH", "ip", "t",
+                       "exclude { stage: 'deploy' min_level: 1 } exclude { phase: TRAIN }") LOSS("ip");
+    static const struct {
+        int phase, level;
+        const char *stages, *outputs;
+    } cases[] = {{DM_PHASE_TEST, 0, NULL, "loss t"},
+                 {DM_PHASE_TEST, 0, "x,deploy", "loss s t"},
+                 {DM_PHASE_TEST, 1, "deploy", "loss s"},
+                 {DM_PHASE_TRAIN, 0, NULL, "loss"}};
+    write_file("net.prototxt", text);
+    for (int i = 0; i < COUNT(cases); i++) {
+        dm_net_options options = DM_NET_OPTIONS_INIT;
+        dm_net *net = NULL;
+        char outputs[64] = "";
+        options.phase = cases[i].phase;
+        options.level = cases[i].level;
+        options.stages = cases[i].stages;
+        CHECK(dm_net_open(session, "net.prototxt", &options, &net));
+        for (int k = 0; k < dm_net_outputs(net); k++) {
+            const char *name = NULL;
+            CHECK(dm_net_output(net, k, &name, NULL, NULL));
+            snprintf(outputs + strlen(outputs), sizeof outputs - strlen(outputs), "%s%s", k ? " " : "", name);
+        }
+        assert_string_equal(outputs, cases[i].outputs);
+        CHECK(dm_net_close(net));
+    }
+}
+
+static void test_save_load(void **state)
+{
+    (void)state;
+    static const char *const text =
+        INPUTS CONV("conv", "data", "num_output: 4 kernel_size: 3") IP("ip", "conv", "5") LOSS("ip");
+    double first = 0, other = 0, again = 0;
+    dm_net *net = open_text(text, DM_PHASE_TRAIN);
+    dm_array w;
+    write_random(net, "data", false, 0);
+    write_random(net, "label", true, 5);
+    CHECK(dm_net_forward(net, &first));
+    CHECK(dm_net_save(net, "net.caffemodel"));
+    for (int i = 0; i < 2; i++) {
+        CHECK(dm_net_param(net, i ? "ip" : "conv", 0, &w, NULL));
+        CHECK(dm_fill_normal(session, w, 0, 1, 5));
+    }
+    CHECK(dm_net_forward(net, &other));
+    assert_true(first != other);
+    CHECK(dm_net_load(net, "net.caffemodel"));
+    CHECK(dm_net_forward(net, &again));
+    assert_true(first == again);
+    CHECK(dm_net_close(net));
+    net = open_text(INPUTS CONV("conv", "data", "num_output: 5 kernel_size: 3") IP("ip", "conv", "5"),
+                    DM_PHASE_TEST);
+    assert_int_equal(dm_net_load(net, "net.caffemodel"), DM_ERR_SHAPE);
+    assert_non_null(
+        strstr(dm_error_message(), "net.caffemodel: parameter 0 of layer 'conv' has another shape"));
+    CHECK(dm_net_close(net));
+}
+
+/* --- refusals */
+static const struct {
+    const char *text, *message;
+} bad[] = {
+    {"layers { type: RELU }", "net.prototxt:1: 'layers' is how nets of before 2015 are written"},
+    {"layer { name: 'x'\n type: 'Convolve' }",
+     "net.prototxt:2: layer 'x' has the type 'Convolve', which dmath lacks"},
+    {INPUTS SIMPLE("x", "ReLU", "nothing", "x", ""),
+     "net.prototxt:2: layer 'x' reads the blob 'nothing', which no layer before"},
+    {INPUTS SIMPLE("x", "ReLU", "data", "label", ""),
+     "net.prototxt:2: layer 'x' makes the blob 'label', which another"},
+    {INPUTS "layer { name: 'x' type: 'ReLU' top: 'x' }",
+     "net.prototxt:2: layer 'x' has 0 bottoms; ReLU layers have 1"},
+    {INPUTS SIMPLE("x", "Convolution", "data", "x", "\nconvolution_param { num_output: 4 }"),
+     "net.prototxt:3: layer 'x' has no kernel"},
+    {INPUTS SIMPLE("x", "Convolution", "data", "x", "convolution_param { kernel_size: 3\n num_output: 0 }"),
+     "net.prototxt:3: layer 'x' has num_output 0; it must be at least 1"},
+    {INPUTS SIMPLE("x", "Convolution", "data", "x",
+                   "convolution_param { kernel_size: 3 num_output: 4\n group: 2 }"),
+     "net.prototxt:3: layer 'x' has 2 groups"},
+    {INPUTS SIMPLE("x", "Convolution", "data", "x", "convolution_param { kernel_size: 30 num_output: 4 }"),
+     "net.prototxt:2: layer 'x' does not fit its bottom: "},
+    {INPUTS SIMPLE("x", "ReLU", "data", "x", "\n\npooling_param { pool: MAX }"),
+     "net.prototxt:4: field 'pooling_param' of LayerParameter has no effect here"},
+    {INPUTS SIMPLE("x", "Pooling", "data", "x", "pooling_param {\n pool: STOCHASTIC kernel_size: 2 }"),
+     "net.prototxt:3: layer 'x' has stochastic pooling"},
+    {INPUTS SIMPLE("x", "ReLU", "data", "x", "include { phase: TEST }\nexclude { phase: TRAIN }"),
+     "net.prototxt:3: layer 'x' has include and exclude rules"},
+    {INPUTS SIMPLE("x", "ReLU", "data", "x", "\nparam { lr_mult: 1 }"),
+     "net.prototxt:3: layer 'x' has 1 param fields, but 0 parameters"},
+    {INPUTS IP("x", "data", "4\n axis: 9"), "net.prototxt:3: layer 'x' has axis 9, but its bottom has 4 dims"},
+    {INPUTS SIMPLE("x", "InnerProduct", "data", "x",
+                   "inner_product_param { num_output: 4 weight_filler {\n type: 'good' } }"),
+     "net.prototxt:3: there is no filler 'good'"},
+    {INPUTS SIMPLE("x", "Dropout", "data", "x", "\ndropout_param { dropout_ratio: 1 }"),
+     "net.prototxt:3: layer 'x' has dropout_ratio 1"},
+    {INPUTS LOSS("data") SIMPLE("y", "TanH", "loss", "y", "loss_weight: 1"), NULL},
+    {"layer { name: 'd' type: 'Data' top: 'd'\n data_param { source: '/no/such' batch_size: 2 backend: LMDB } "
+     "}",
+     "net.prototxt:2: layer 'd' cannot read its data: /no/such"},
+    {"layer { name: 'd' type: 'Data' top: 'd'\n data_param { source: 'x' batch_size: 2 } }",
+     "net.prototxt:2: layer 'd' reads a LevelDB"},
+    {"layer { name: 'd' type: 'DummyData' top: 'd' dummy_data_param {\n shape { dim: [2, 0] } } }",
+     "layer 'd' makes 'd' with extent 0"},
+    {"layer { name: 'd' type: 'Input' top: 'd' input_param {\n shape { dim: [2, 4000000000, 4000000000] } } }",
+     "layer 'd' makes 'd' with extent 4000000000"},
+    {"input: 'a' input_dim: [1, 2, 3]", "net.prototxt:1: there are 1 inputs, but neither"},
+};
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    for (int i = 0; i < COUNT(bad); i++) {
+        dm_net *net = NULL;
+        dm_net_options options = DM_NET_OPTIONS_INIT;
+        options.phase = DM_PHASE_TRAIN;
+        write_file("net.prototxt", bad[i].text);
+        dm_status status = dm_net_open(session, "net.prototxt", &options, &net);
+        if (status == DM_OK || (bad[i].message && !strstr(dm_error_message(), bad[i].message))) {
+            fail_msg("%s\n  says    %s\n  and not %s", bad[i].text,
+                     status == DM_OK ? "nothing" : dm_error_message(),
+                     bad[i].message ? bad[i].message : "something");
+        }
+    }
+}
+
+/* A net that is read, with some bytes changed: it is built, or the message has the file. */
+static void test_mutations(void **state)
+{
+    (void)state;
+    static const char pieces[] = "{}:'0123456789-. \n";
+    static const char *const seed = INPUTS CONV("c", "data", "num_output: 6 kernel_size: 3 pad: 1")
+        SIMPLE("p", "Pooling", "c", "p", "pooling_param { kernel_size: 2 }") SIMPLE("r", "ReLU", "p", "p", "")
+            IP("ip", "p", "5") LOSS("ip");
+    size_t length = strlen(seed);
+    int built = 0;
+    for (int i = 0; i < 150; i++) {
+        char *text = strdup(seed);
+        for (int edits = 1 + (int)(fabsf(uniform()) * 2); edits > 0; edits--) {
+            size_t at = (size_t)(fabsf(uniform()) * (float)(length - 1));
+            text[at] = pieces[(size_t)(fabsf(uniform()) * (float)(sizeof pieces - 2))];
+        }
+        dm_net *net = NULL;
+        dm_net_options options = DM_NET_OPTIONS_INIT;
+        options.phase = DM_PHASE_TRAIN;
+        write_file("net.prototxt", text);
+        if (dm_net_open(session, "net.prototxt", &options, &net) == DM_OK) {
+            built++;
+            CHECK(dm_net_close(net));
+        } else if (strncmp(dm_error_message(), "net.prototxt:", 13) != 0) {
+            fail_msg("%s\n  says %s", text, dm_error_message());
+        }
+        free(text);
+    }
+    assert_true(built > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gradients), cmocka_unit_test(test_shared),   cmocka_unit_test(test_states),
+        cmocka_unit_test(test_save_load), cmocka_unit_test(test_refusals), cmocka_unit_test(test_mutations),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
