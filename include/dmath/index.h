@@ -48,6 +48,40 @@ DM_API DM_CHECKED dm_status dm_put_along_dim(dm_session *session, dm_array x, dm
 DM_API DM_CHECKED dm_status dm_scatter_add_along_dim(dm_session *session, dm_array x, dm_array indices,
                                                      dm_array values, int dim, int mode);
 
+/* ---- joining, repeating, shifting --------------------------------------------------------------------------------
+ * Copies of parts: each element that another worker lacks travels once, converted as dm_copy does unless said. dim: from 0, or
+ * negative from the end. out shares no memory with the other arrays. None blocks, unless said. Errors of all: DM_ERR_ARG (dim,
+ * NULL), DM_ERR_SHAPE, DM_ERR_OVERLAP, DM_ERR_LIMIT (too many arrays: views, for the time). */
+
+/* out = arrays[0], arrays[1], ... one behind the other along dim. They may differ in that dim alone. Errors: DM_ERR_ARG (count). */
+DM_API DM_CHECKED dm_status dm_concatenate(dm_session *session, int count, const dm_array *arrays, int dim, dm_array out);
+/* out = the arrays, all of one shape, side by side along a new dim: out[.., i, ..] = arrays[i]. Errors: as dm_concatenate. */
+DM_API DM_CHECKED dm_status dm_stack(dm_session *session, int count, const dm_array *arrays, int dim, dm_array out);
+/* out[count] = views of a: sizes[i] indices of dim each, one behind the other; sizes NULL: equal ones. Moves nothing.
+ * Errors: DM_ERR_ARG (count, sizes: negative, or not all of dim; equal parts are impossible). */
+DM_API DM_CHECKED dm_status dm_split(dm_session *session, dm_array a, int dim, int count, const int64_t *sizes, dm_array *out);
+/* out = x, times[d] of it along each dim d. Errors: DM_ERR_ARG (times). */
+DM_API DM_CHECKED dm_status dm_tile(dm_session *session, dm_array x, const int64_t *times, dm_array out);
+/* out[.., (k + shift) mod n, ..] = x[.., k, ..], n the extent of dim. */
+DM_API DM_CHECKED dm_status dm_roll(dm_session *session, dm_array x, int64_t shift, int dim, dm_array out);
+/* out[.., n - 1 - k, ..] = x[.., k, ..]. Made of dm_take with DM_WRAP, which may wait. Errors: DM_ERR_DTYPE (x and out have
+ * different types). */
+DM_API DM_CHECKED dm_status dm_flip(dm_session *session, dm_array x, int dim, dm_array out);
+
+/* What stands beside x = (a b c), twice before and twice after: NumPy's names. */
+enum {
+    DM_PAD_CONSTANT = 0,  /* v v a b c v v */
+    DM_PAD_EDGE = 1,      /* a a a b c c c */
+    DM_PAD_REFLECT = 2,   /* c b a b c b a */
+    DM_PAD_SYMMETRIC = 3, /* b a a b c c b */
+    DM_PAD_WRAP = 4       /* b c a b c a b */
+};
+/* out = x with before[d] and after[d] more indices along each dim d. value: of DM_PAD_CONSTANT. REFLECT, SYMMETRIC and WRAP write
+ * indices from the host and use dm_take, which may wait. Errors: DM_ERR_ARG (before, after, mode; value, in an integer dtype),
+ * DM_ERR_DTYPE (x and out have different types, but for CONSTANT), DM_ERR_SHAPE (nothing to repeat). */
+DM_API DM_CHECKED dm_status dm_pad(dm_session *session, dm_array x, const int64_t *before, const int64_t *after, int mode,
+                                   double value, dm_array out);
+
 #ifdef __cplusplus
 }
 #endif

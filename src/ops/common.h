@@ -54,6 +54,8 @@ typedef struct dmi_file_plan {
 DM_CHECKED dm_status dmi_plan_file(dmi_builder *b, const dmi_call *call, const dmi_file_plan *file);
 
 /* --- copy.c */
+/* dst = src, where dst has one dim more, `dim`, of extent 1. */
+DM_CHECKED dm_status dmi_copy_into(dm_session *session, dm_array src, dm_array dst, int dim);
 /* dst = src with source dim perm[d] along dim d of dst; src is operand number or (work >= 0) that workspace. */
 DM_CHECKED dm_status dmi_plan_copy(dmi_builder *b, const dmi_desc *src, dmi_ref src_ref, const dmi_desc *dst, dmi_ref dst_ref,
                                    const int *perm, const dmi_mark after, dmi_mark done);

@@ -92,7 +92,8 @@ static bool exchanges(const request *q)
 {
     const dmi_session *s = q->s;
     int64_t table = (int64_t)s->workers * s->workers * 8;
-    bool can = !q->t.along && s->workers > 1 && table <= (int64_t)(s->hub.ring->size / 8) && !s->explaining;
+    bool can = !q->t.along && s->workers > 1 && table <= (int64_t)(s->hub.ring->size / 8) && !s->explaining &&
+               !s->recording;
     if (!can || s->config.index_algorithm == DMI_INDEX_FETCH) {
         return false;
     }

@@ -13,6 +13,14 @@ static dm_status submit(dm_session *session, dm_array src, const int *perm, int 
     return dmi_call_submit(session, &call, (dm_array[]){src, dst});
 }
 
+enum { ADDED = 1 + DM_MAX_DIMS }; /* args.i: 1 + the dim that dst has and src lacks; 0: none */
+
+dm_status dmi_copy_into(dm_session *session, dm_array src, dm_array dst, int dim)
+{
+    dmi_call call = {.op = DMI_OP_copy, .noperand = 2, .args = {.i = {[ADDED] = 1 + dim}}};
+    return dmi_call_submit(session, &call, (dm_array[]){src, dst});
+}
+
 dm_status dm_copy(dm_session *session, dm_array src, dm_array dst)
 {
     return submit(session, src, NULL, 0, dst);
@@ -38,13 +46,16 @@ dm_status dmi_copy_check(dmi_call *call)
     const dmi_desc *src = &call->operand[0].desc, *dst = &call->operand[1].desc;
     int n = call->args.i[0];
     const int32_t *perm = &call->args.i[1];
+    if (call->args.i[ADDED] > 0) { /* the caller has looked at the shapes */
+        return dmi_check_overlap(call, 0, 1, false);
+    }
     if (n == 0) {
         dm_status status = dmi_check_broadcast(call, 0, 1);
         return status == DM_OK ? dmi_check_overlap(call, 0, 1, true) : status;
     }
     if (src->ndim != n || dst->ndim != n) {
-        return dmi_fail(DM_ERR_SHAPE, "%s: src has %d dims and dst %d, but %d are permuted", dmi_call_name(call),
-                        src->ndim, dst->ndim, n);
+        return dmi_fail(DM_ERR_SHAPE, "%s: src has %d dims and dst %d, but %d are permuted",
+                        dmi_call_name(call), src->ndim, dst->ndim, n);
     }
     unsigned seen = 0;
     for (int d = 0; d < n; d++) {
@@ -57,8 +68,7 @@ dm_status dmi_copy_check(dmi_call *call)
     for (int d = 0; d < n; d++) {
         if (dst->extent[d] != src->extent[perm[d]]) {
             char s[192], t[192];
-            return dmi_fail(DM_ERR_SHAPE,
-                            "%s: src is %s and dst %s: dim %d of dst must be dim %d of src",
+            return dmi_fail(DM_ERR_SHAPE, "%s: src is %s and dst %s: dim %d of dst must be dim %d of src",
                             dmi_call_name(call), dmi_shape_text(src, s), dmi_shape_text(dst, t), d, perm[d]);
         }
     }
@@ -67,7 +77,7 @@ dm_status dmi_copy_check(dmi_call *call)
 
 typedef struct target {
     const dmi_desc *dst;
-    int perm[DM_MAX_DIMS];
+    int perm[DM_MAX_DIMS]; /* dim of src for each of dst; -1: src lacks it, and it has one index */
 } target;
 
 static int64_t want_count(const void *context, int worker)
@@ -82,8 +92,13 @@ static void want_region(const void *context, int worker, int64_t which, dmi_regi
     dmi_desc_region(t->dst, worker, which, &out);
     *want = out;
     for (int d = 0; d < out.ndim; d++) {
-        want->dim[t->perm[d]] = out.dim[d];
-        want->stride[t->perm[d]] = out.stride[d];
+        if (t->perm[d] < 0) {
+            want->ndim--;
+            want->offset += out.count > 0 ? dmi_dimset_first_position(&out.dim[d]) * out.stride[d] : 0;
+        } else {
+            want->dim[t->perm[d]] = out.dim[d];
+            want->stride[t->perm[d]] = out.stride[d];
+        }
     }
 }
 
@@ -111,6 +126,15 @@ dm_status dmi_copy_plan(dmi_builder *b, const dmi_call *call)
     int perm[DM_MAX_DIMS];
     for (int d = 0; d < DM_MAX_DIMS; d++) {
         perm[d] = call->args.i[0] ? call->args.i[1 + d] : d;
+    }
+    if (call->args.i[ADDED] > 0) {
+        for (int d = 0; d < dst->desc.ndim; d++) {
+            int added = call->args.i[ADDED] - 1;
+            perm[d] = d == added ? -1 : d - (d > added);
+        }
+        dmi_mark done = {0};
+        return dmi_plan_copy(b, &src->desc, dmi_ref_operand(0, DMI_READ), &dst->desc,
+                             dmi_ref_operand(1, DMI_WRITE), perm, NULL, done);
     }
     if (dmi_operands_overlap(src, dst) == DMI_SAME && call->args.i[0] == 0) {
         return DM_OK; /* the same elements: nothing to do */

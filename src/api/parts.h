@@ -1,0 +1,24 @@
+/* What calls made of copies of parts share. They open a scope for the views that they make. */
+#ifndef DMI_API_PARTS_H
+#define DMI_API_PARTS_H
+
+#include "ops/common.h"
+
+/* An array as an operand, for checks before anything is done. */
+DM_CHECKED dm_status dmi_part_operand(dm_session *session, dm_array a, const char *name, dmi_operand *out);
+/* A view of count indices of one dim from lo on, with all of the other dims. */
+DM_CHECKED dm_status dmi_part_view(dm_session *session, dm_array a, int dim, int64_t lo, int64_t count,
+                                   dm_array *out);
+/* The same part of dst = that of src. */
+DM_CHECKED dm_status dmi_part_copy(dm_session *session, dm_array src, int64_t from, dm_array dst, int64_t to,
+                                   int dim, int64_t count);
+/* *dim counts from 0 afterwards; it may have been negative, from the end of `ndim`. */
+DM_CHECKED dm_status dmi_part_dim(int *dim, int ndim);
+/* DM_ERR_SHAPE unless out is of this shape. */
+DM_CHECKED dm_status dmi_part_shape(const dmi_operand *out, int ndim, const int64_t *shape);
+/* DM_ERR_OVERLAP unless they share no memory. */
+DM_CHECKED dm_status dmi_part_apart(const dmi_operand *x, const char *name, const dmi_operand *out);
+/* Ends the scope; the status is that of the call. */
+DM_CHECKED dm_status dmi_part_end(dm_session *session, dm_status status);
+
+#endif
