@@ -228,6 +228,11 @@ DM_API DM_CHECKED dm_status dm_array_owner(dm_session *session, dm_array a, cons
  * many arrays). */
 DM_API DM_CHECKED dm_status dm_array_view(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
                                           dm_array *out);
+/* A view with steps: index k along dim d is index lo[d] + k * step[d] of a. step[d] >= 1. What reads and writes arrays element by
+ * element takes it as it is (fills, copies, elementwise functions, expressions, dm_take, dm_put, transfers); all other operations
+ * work on a copy, for the time, and pay for it. Errors: DM_ERR_ARG (lo, extent, step), DM_ERR_LIMIT (too many arrays). */
+DM_API DM_CHECKED dm_status dm_array_slice(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
+                                           const int64_t *step, dm_array *out);
 /* A view of the rows [first, first+count) of a: indices of dim 0. ndim at least 1. Errors: DM_ERR_ARG (first, count),
  * DM_ERR_SHAPE (ndim 0), DM_ERR_LIMIT (too many arrays). */
 DM_API DM_CHECKED dm_status dm_rows(dm_session *session, dm_array a, int64_t first, int64_t count, dm_array *out);

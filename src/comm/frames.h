@@ -65,7 +65,7 @@ typedef struct dmi_view_frame {
     uint64_t id, base;
     uint32_t layout_id;
     int32_t ndim;
-    int64_t lo[DM_MAX_DIMS], extent[DM_MAX_DIMS];
+    int64_t lo[DM_MAX_DIMS], extent[DM_MAX_DIMS], skip[DM_MAX_DIMS];
 } dmi_view_frame;
 
 typedef struct dmi_poison_frame {
@@ -116,7 +116,7 @@ typedef struct dmi_program_array_frame {
     dmi_frame head;
     uint32_t program, memory, layout_id;
     int32_t mode, dtype, ndim;
-    int64_t lo[DM_MAX_DIMS], extent[DM_MAX_DIMS];
+    int64_t lo[DM_MAX_DIMS], extent[DM_MAX_DIMS], skip[DM_MAX_DIMS];
 } dmi_program_array_frame;
 
 /* The ids of the operands follow. */

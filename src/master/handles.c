@@ -268,6 +268,7 @@ static void send_view(dmi_session *s, const dmi_desc *desc, uint64_t base, uint6
     f->ndim = desc->ndim;
     memcpy(f->lo, desc->lo, sizeof f->lo);
     memcpy(f->extent, desc->extent, sizeof f->extent);
+    memcpy(f->skip, desc->skip, sizeof f->skip);
     dmi_frame_send(s);
 }
 

@@ -136,6 +136,7 @@ static void send_program(dmi_session *s, const dmi_program *p, uint32_t program)
         f->ndim = a->desc.ndim;
         memcpy(f->lo, a->desc.lo, sizeof f->lo);
         memcpy(f->extent, a->desc.extent, sizeof f->extent);
+        memcpy(f->skip, a->desc.skip, sizeof f->skip);
         dmi_frame_send(s);
     }
     for (int i = 0; i < p->calls; i++) {
@@ -245,7 +246,8 @@ static dm_status check_binding(int which, const dmi_desc *recorded, const dmi_de
     bool shape = recorded->ndim == now->ndim &&
                  memcmp(recorded->extent, now->extent, (size_t)now->ndim * sizeof *now->extent) == 0;
     bool layout = recorded->layout_id == now->layout_id &&
-                  memcmp(recorded->lo, now->lo, (size_t)now->ndim * sizeof *now->lo) == 0;
+                  memcmp(recorded->lo, now->lo, (size_t)now->ndim * sizeof *now->lo) == 0 &&
+                  memcmp(recorded->skip, now->skip, (size_t)now->ndim * sizeof *now->skip) == 0;
     if (!shape || !layout || recorded->dtype != now->dtype) {
         char a[192], b[192];
         dmi_desc_describe(recorded, a, sizeof a);

@@ -134,7 +134,7 @@ static bool same_part(const dmi_desc *a, const dmi_desc *b)
 {
     size_t bytes = (size_t)a->ndim * sizeof a->lo[0];
     return a->ndim == b->ndim && a->layout_id == b->layout_id && memcmp(a->lo, b->lo, bytes) == 0 &&
-           memcmp(a->extent, b->extent, bytes) == 0;
+           memcmp(a->extent, b->extent, bytes) == 0 && memcmp(a->skip, b->skip, bytes) == 0;
 }
 
 static dmi_operand operand_of(dmi_session *s, dm_array a, int mode)

@@ -257,6 +257,12 @@ DM_CHECKED dm_status dmi_call_submit(dm_session *session, dmi_call *call, const 
 /* The same and waits; the master takes part with `user` memory (data to or from the caller), or NULL. */
 DM_CHECKED dm_status dmi_call_wait(dm_session *session, dmi_call *call, const dm_array *arrays, void *user);
 void dmi_transfer_retired(void *context, dmi_instance *inst);
+/* --- stepped.c */
+/* Is an operand a view with steps, and does the op not take such? */
+bool dmi_stepped(dm_session *session, const dmi_call *call, const dm_array *arrays);
+/* The call with copies in place of such operands; what is written is copied back. user: dmi_call_wait's; NULL: it does not
+ * wait. */
+DM_CHECKED dm_status dmi_stepped_submit(dm_session *session, dmi_call *call, const dm_array *arrays, void *const *user);
 /* --- explain.c */
 void dmi_explain_printf(dmi_session *s, const char *format, ...) DMI_PRINTF(2, 3);
 DM_CHECKED dm_status dmi_explain_call(dmi_session *s, const dmi_call *call);

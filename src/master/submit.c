@@ -189,7 +189,7 @@ static dm_status prepare(dm_session *session, dmi_call *call, const dm_array *ar
     return (*out)->config.memory_limit > 0 ? admit_limited(*out, call, caches) : admit(*out, call, false);
 }
 
-dm_status dmi_call_submit(dm_session *session, dmi_call *call, const dm_array *arrays)
+static dm_status submit(dm_session *session, dmi_call *call, const dm_array *arrays)
 {
     dmi_session *s = NULL;
     bool caches = false;
@@ -213,6 +213,12 @@ dm_status dmi_call_submit(dm_session *session, dmi_call *call, const dm_array *a
     }
     send_call(s, call, NULL);
     return s->config.sync ? dmi_wait(s, s->command) : DM_OK;
+}
+
+dm_status dmi_call_submit(dm_session *session, dmi_call *call, const dm_array *arrays)
+{
+    return dmi_stepped(session, call, arrays) ? dmi_stepped_submit(session, call, arrays, NULL)
+                                              : submit(session, call, arrays);
 }
 
 /* The master's side of a transfer, in its own engine. */
@@ -247,6 +253,9 @@ dm_status dmi_call_wait(dm_session *session, dmi_call *call, const dm_array *arr
 {
     dmi_session *s;
     bool unused;
+    if (dmi_stepped(session, call, arrays)) {
+        return dmi_stepped_submit(session, call, arrays, &user);
+    }
     dm_status status = prepare(session, call, arrays, &s, &unused);
     if (status != DM_OK) {
         return status;

@@ -35,8 +35,51 @@ dm_status dm_array_view(dm_session *session, dm_array a, const int64_t *lo, cons
     }
     dmi_desc desc = h->desc;
     for (int d = 0; d < desc.ndim; d++) {
-        desc.lo[d] += lo[d];
+        desc.lo[d] += lo[d] * (desc.skip[d] + 1);
         desc.extent[d] = extent[d];
+        desc.skip[d] = extent[d] > 1 ? desc.skip[d] : 0;
+    }
+    return dmi_view_make(s, a, &desc, out);
+}
+
+static dm_status check_slice(const dmi_desc *desc, const int64_t *lo, const int64_t *extent, const int64_t *step)
+{
+    for (int d = 0; d < desc->ndim; d++) {
+        int64_t n = desc->extent[d];
+        if (step[d] < 1) {
+            return dmi_fail(DM_ERR_ARG, "step[%d] is %" PRId64 ", but must be at least 1", d, step[d]);
+        }
+        bool fits = lo[d] >= 0 && extent[d] >= 0 && lo[d] <= n && extent[d] <= n;
+        if (!fits || (extent[d] > 0 && (lo[d] >= n || extent[d] - 1 > (n - 1 - lo[d]) / step[d]))) {
+            return dmi_fail(DM_ERR_ARG,
+                            "lo[%d] = %" PRId64 ", extent[%d] = %" PRId64 ", step[%d] = %" PRId64
+                            " leave dim %d of %" PRId64 " elements",
+                            d, lo[d], d, extent[d], d, step[d], d, n);
+        }
+    }
+    return DM_OK;
+}
+
+dm_status dm_array_slice(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
+                         const int64_t *step, dm_array *out)
+{
+    dmi_session *s;
+    dmi_handle *h;
+    dm_status status = dmi_enter(session, &s);
+    if (status != DM_OK || (status = dmi_handle_find(s, a, "a", &h)) != DM_OK) {
+        return status;
+    }
+    if (!out || (h->desc.ndim > 0 && (!lo || !extent || !step))) {
+        return dmi_fail(DM_ERR_ARG, "%s is NULL", !out ? "out" : !lo ? "lo" : extent ? "step" : "extent");
+    }
+    if ((status = check_slice(&h->desc, lo, extent, step)) != DM_OK) {
+        return status;
+    }
+    dmi_desc desc = h->desc;
+    for (int d = 0; d < desc.ndim; d++) {
+        desc.lo[d] += lo[d] * (desc.skip[d] + 1);
+        desc.extent[d] = extent[d];
+        desc.skip[d] = extent[d] > 1 ? (desc.skip[d] + 1) * step[d] - 1 : 0;
     }
     return dmi_view_make(s, a, &desc, out);
 }
@@ -192,7 +235,7 @@ dm_status dm_array_owner(dm_session *session, dm_array a, const int64_t *index, 
             return dmi_fail(DM_ERR_ARG, "index[%d] is %" PRId64 ", not 0 to %" PRId64, d, index[d],
                             h->desc.extent[d] - 1);
         }
-        at[d] = index[d] + h->desc.lo[d];
+        at[d] = index[d] * (h->desc.skip[d] + 1) + h->desc.lo[d];
     }
     *worker = dmi_layout_owner(h->desc.layout, at, 0);
     return DM_OK;

@@ -41,7 +41,8 @@ static bool alike_at(const dmi_desc *a, const dmi_desc *b, int worker)
 
 bool dmi_blocks_alike(const dmi_desc *a, const dmi_desc *b, int *worker)
 {
-    bool same = a->layout == b->layout && memcmp(a->lo, b->lo, (size_t)a->ndim * sizeof *a->lo) == 0;
+    bool same = a->layout == b->layout && memcmp(a->lo, b->lo, (size_t)a->ndim * sizeof *a->lo) == 0 &&
+                memcmp(a->skip, b->skip, (size_t)a->ndim * sizeof *a->skip) == 0;
     for (int w = 0; w < a->layout->session_workers && !same; w++) {
         if (!alike_at(a, b, w)) {
             *worker = w;

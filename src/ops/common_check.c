@@ -38,8 +38,11 @@ int dmi_operands_overlap(const dmi_operand *a, const dmi_operand *b)
     }
     bool same = true;
     for (int d = 0; d < x->ndim; d++) {
-        same = same && x->lo[d] == y->lo[d] && x->extent[d] == y->extent[d];
-        if (x->lo[d] + x->extent[d] <= y->lo[d] || y->lo[d] + y->extent[d] <= x->lo[d]) {
+        same = same && x->lo[d] == y->lo[d] && x->extent[d] == y->extent[d] && x->skip[d] == y->skip[d];
+        int64_t between = y->lo[d] - x->lo[d];
+        bool passing = x->skip[d] == y->skip[d] && between % (x->skip[d] + 1) != 0; /* never the same index */
+        if (passing || between > (x->extent[d] - 1) * (x->skip[d] + 1) ||
+            -between > (y->extent[d] - 1) * (y->skip[d] + 1)) {
             return DMI_APART;
         }
     }
@@ -53,8 +56,9 @@ dm_status dmi_check_overlap(const dmi_call *call, int input, int output, bool sa
     if (how == DMI_APART || (how == DMI_SAME && same_allowed)) {
         return DM_OK;
     }
-    return dmi_fail(DM_ERR_OVERLAP, "%s: %s and %s share memory%s", dmi_call_name(call), dmi_operand_name(call, input),
-                    dmi_operand_name(call, output), same_allowed ? " without being the same elements" : "");
+    return dmi_fail(DM_ERR_OVERLAP, "%s: %s and %s share memory%s", dmi_call_name(call),
+                    dmi_operand_name(call, input), dmi_operand_name(call, output),
+                    same_allowed ? " without being the same elements" : "");
 }
 
 dm_status dmi_check_same_shape(const dmi_call *call, int a, int b)
@@ -80,7 +84,8 @@ dm_status dmi_check_broadcast(const dmi_call *call, int a, int out)
     }
     char s[192], t[192];
     return dmi_fail(DM_ERR_SHAPE, "%s: %s is %s and does not broadcast to %s, which is %s", dmi_call_name(call),
-                    dmi_operand_name(call, a), dmi_shape_text(x, s), dmi_operand_name(call, out), dmi_shape_text(y, t));
+                    dmi_operand_name(call, a), dmi_shape_text(x, s), dmi_operand_name(call, out),
+                    dmi_shape_text(y, t));
 }
 
 bool dmi_is_whole(double value)
@@ -116,10 +121,12 @@ dm_status dmi_call_dims(dmi_call *call, const int *dims, int ndims)
         return ndims == 0 ? DM_OK : dmi_fail(DM_ERR_ARG, "%s: dims is NULL but ndims is %d", name, ndims);
     }
     if (ndims < 1) {
-        return dmi_fail(DM_ERR_ARG, "%s: ndims is %d: name the dims to reduce over, or pass NULL for all", name, ndims);
+        return dmi_fail(DM_ERR_ARG, "%s: ndims is %d: name the dims to reduce over, or pass NULL for all", name,
+                        ndims);
     }
     if (ndims > DM_MAX_DIMS) {
-        return dmi_fail(DM_ERR_ARG, "%s: ndims is %d, and arrays have %d dims at most", name, ndims, DM_MAX_DIMS);
+        return dmi_fail(DM_ERR_ARG, "%s: ndims is %d, and arrays have %d dims at most", name, ndims,
+                        DM_MAX_DIMS);
     }
     for (int i = 0; i < ndims; i++) {
         if (dims[i] < 0 || dims[i] >= DM_MAX_DIMS) {
@@ -164,7 +171,8 @@ dm_status dmi_check_reduced(dmi_call *call, const dmi_desc *x, int which)
     }
     if (!keep && !(drop && kept == out->ndim)) {
         char s[192], t[192];
-        return dmi_fail(DM_ERR_SHAPE, "%s: %s is %s; out is %s, not that shape without the reduced dims (or 1 there)",
+        return dmi_fail(DM_ERR_SHAPE,
+                        "%s: %s is %s; out is %s, not that shape without the reduced dims (or 1 there)",
                         dmi_call_name(call), call->tail_key > 0 ? "the expression" : dmi_operand_name(call, 0),
                         dmi_shape_text(x, s), dmi_shape_text(out, t));
     }

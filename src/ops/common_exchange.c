@@ -7,7 +7,7 @@
 bool dmi_rows_held(const dmi_desc *x, int dim)
 {
     const dmi_layout *y = x->layout;
-    bool held = y->kind == DMI_LAYOUT_GRID && y->replicas == 1 && y->group == y->grid[dim];
+    bool held = y->kind == DMI_LAYOUT_GRID && y->replicas == 1 && y->group == y->grid[dim] && x->skip[dim] == 0;
     for (int i = 0; i < y->nworkers && held; i++) {
         held = y->workers[i] == i;
     }

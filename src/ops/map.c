@@ -87,7 +87,8 @@ static dm_status check_target(const request *q, const dmi_handle *out)
             return status;
         }
         if (x && (x->storage != out->storage || memcmp(x->desc.lo, out->desc.lo, sizeof out->desc.lo) != 0 ||
-                  memcmp(x->desc.extent, out->desc.extent, sizeof out->desc.extent) != 0)) {
+                  memcmp(x->desc.extent, out->desc.extent, sizeof out->desc.extent) != 0 ||
+                  memcmp(x->desc.skip, out->desc.skip, sizeof out->desc.skip) != 0)) {
             return dmi_fail(DM_ERR_ARG, "map: the expression assigns to %s, but out is another array",
                             q->name[i]);
         }

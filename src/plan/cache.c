@@ -69,6 +69,7 @@ static size_t make_key(dmi_plan_cache *cache, const dmi_call *call)
         put(cache, &at, head, sizeof head);
         put(cache, &at, o->desc.lo, (size_t)o->desc.ndim * sizeof(int64_t));
         put(cache, &at, o->desc.extent, (size_t)o->desc.ndim * sizeof(int64_t));
+        put(cache, &at, o->desc.skip, (size_t)o->desc.ndim * sizeof(int64_t));
     }
     put(cache, &at, call->args.i, sizeof call->args.i);
     put(cache, &at, &call->compute, sizeof call->compute);

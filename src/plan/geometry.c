@@ -54,15 +54,115 @@ void dmi_desc_like(const dmi_desc *desc, dmi_layout_spec *out)
     }
 }
 
+bool dmi_desc_steps(const dmi_desc *desc)
+{
+    int64_t any = 0;
+    for (int d = 0; d < desc->ndim; d++) {
+        any |= desc->skip[d];
+    }
+    return any != 0;
+}
+
+/* --- views with steps ---
+ * Let index k of a view be index lo + k * step of the layout. Of an interval the view has an interval, with its
+ * step in memory. Of blocks it has blocks of block / step, if that is whole: block numbers of lo + k * step are
+ * those of lo / step
+ * + k, and what remains of lo is the same in each block. Else each block is a region of its own. */
+
+/* Blocks that a view has to take one by one along dim d; 1: none. */
+static int64_t separate_blocks(const dmi_desc *desc, const dmi_region *shard, int d)
+{
+    const dmi_dimset *set = &shard->dim[d];
+    if (desc->skip[d] == 0 || set->g == 1 || set->block % (desc->skip[d] + 1) == 0) {
+        return 1;
+    }
+    return (desc->layout->nblock[d] - set->c + set->g - 1) / set->g;
+}
+
+static int64_t step_up(int64_t value, int64_t step) /* value / step, rounded up; 0 if it is negative */
+{
+    return value <= 0 ? 0 : (value + step - 1) / step;
+}
+
+/* Indices of the view in the indices `set` of the layout; moves the region's memory. */
+static void take_steps(const dmi_desc *desc, int d, dmi_dimset set, dmi_region *out)
+{
+    int64_t step = desc->skip[d] + 1, lo = desc->lo[d], stride = out->stride[d];
+    if (set.g == 1) {
+        int64_t from = step_up(set.lo - lo, step), to = DMI_MIN(step_up(set.hi - lo, step), desc->extent[d]);
+        out->dim[d] = dmi_dimset_interval(from, DMI_MAX(to - from, 0));
+        out->offset += (lo + from * step - set.lbase) * stride;
+    } else {
+        int64_t first = lo / step, rest = lo % step;
+        dmi_dimset steps = {.lo = step_up(set.lo - rest, step),
+                            .hi = step_up(set.hi - rest, step),
+                            .block = set.block / step,
+                            .g = set.g,
+                            .c = set.c};
+        dmi_dimset_clip(&steps, first, desc->extent[d], &out->dim[d]);
+        out->offset += (rest - set.lbase) * stride;
+    }
+    out->stride[d] = stride * step;
+}
+
+/* Region `which` of those that region `shard` of the layout makes. */
+static void stepped_region(const dmi_desc *desc, const dmi_region *shard, int64_t which, dmi_region *out)
+{
+    *out = *shard;
+    out->count = 1;
+    for (int d = desc->ndim - 1; d >= 0; d--) {
+        dmi_dimset set = shard->dim[d];
+        int64_t blocks = separate_blocks(desc, shard, d);
+        if (blocks > 1) { /* block number `nth` of this worker */
+            int64_t nth = which % blocks, lo = (set.c + nth * set.g) * set.block;
+            which /= blocks;
+            set = (dmi_dimset){.lo = lo,
+                               .hi = DMI_MIN(lo + set.block, set.hi),
+                               .block = 1,
+                               .g = 1,
+                               .lbase = lo - nth * set.block};
+        }
+        if (desc->skip[d] > 0) {
+            take_steps(desc, d, set, out);
+        } else {
+            dmi_dimset_clip(&set, desc->lo[d], desc->extent[d], &out->dim[d]);
+        }
+        out->count *= out->dim[d].count;
+    }
+}
+
+/* Regions of the view in one region of the layout. */
+static int64_t regions_in(const dmi_desc *desc, const dmi_region *shard)
+{
+    int64_t regions = 1;
+    for (int d = 0; d < desc->ndim; d++) {
+        regions *= separate_blocks(desc, shard, d);
+    }
+    return regions;
+}
+
 int64_t dmi_desc_region_count(const dmi_desc *desc, int worker)
 {
-    return dmi_layout_region_count(desc->layout, worker);
+    int64_t count = dmi_layout_region_count(desc->layout, worker);
+    if (count != 1 || desc->layout->kind == DMI_LAYOUT_EXPLICIT || !dmi_desc_steps(desc)) {
+        return count;
+    }
+    dmi_region shard;
+    dmi_layout_region(desc->layout, worker, 0, &shard);
+    return regions_in(desc, &shard);
 }
 
 void dmi_desc_region(const dmi_desc *desc, int worker, int64_t which, dmi_region *out)
 {
-    dmi_layout_region(desc->layout, worker, which, out);
-    dmi_region_clip(out, desc->lo, desc->extent, out);
+    if (!dmi_desc_steps(desc)) {
+        dmi_layout_region(desc->layout, worker, which, out);
+        dmi_region_clip(out, desc->lo, desc->extent, out);
+        return;
+    }
+    dmi_region shard;
+    bool blocks = desc->layout->kind == DMI_LAYOUT_EXPLICIT; /* intervals, all of them */
+    dmi_layout_region(desc->layout, worker, blocks ? which : 0, &shard);
+    stepped_region(desc, &shard, blocks ? 0 : which, out);
 }
 
 int64_t dmi_desc_region_next(const dmi_desc *desc, int worker, const dmi_region *box, int64_t after)
@@ -76,8 +176,8 @@ int64_t dmi_desc_region_next(const dmi_desc *desc, int worker, const dmi_region 
         if (set->count == 0) {
             return after + 1;
         }
-        lo[d] = desc->lo[d] + dmi_dimset_index(set, 0);
-        hi[d] = desc->lo[d] + dmi_dimset_index(set, set->count - 1) + 1;
+        lo[d] = desc->lo[d] + dmi_dimset_index(set, 0) * (desc->skip[d] + 1);
+        hi[d] = desc->lo[d] + dmi_dimset_index(set, set->count - 1) * (desc->skip[d] + 1) + 1;
     }
     return dmi_layout_region_next(desc->layout, worker, lo, hi, after);
 }

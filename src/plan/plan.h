@@ -28,6 +28,7 @@ typedef struct dmi_desc {
     dm_dtype dtype;
     int ndim;
     int64_t lo[DM_MAX_DIMS], extent[DM_MAX_DIMS]; /* the rectangle in the layout's coordinates */
+    int64_t skip[DM_MAX_DIMS]; /* indices of the layout left out after each one of a view with steps */
     const dmi_layout *layout;
     uint32_t layout_id;
 } dmi_desc;
@@ -289,7 +290,10 @@ void dmi_desc_describe(const dmi_desc *desc, char *text, size_t room);
 void dmi_operand_describe(const char *name, const dmi_operand *operand, char *text, size_t room);
 /* One line of a plan's counts. */
 void dmi_plan_describe(const dmi_plan *plan, char *text, size_t room);
-/* Regions of worker w's shard of a (possibly clipped) array, in caller-visible coordinates; empty ones too. */
+/* Has it steps other than 1? */
+bool dmi_desc_steps(const dmi_desc *desc);
+/* Regions of worker w's shard of a (possibly clipped) array, in caller-visible coordinates; empty ones too. Of a grid layout
+ * there is one at most, but of a view with steps there may be one for each block. */
 int64_t dmi_desc_region_count(const dmi_desc *desc, int worker);
 void dmi_desc_region(const dmi_desc *desc, int worker, int64_t which, dmi_region *out);
 /* The next region after number `after` (-1: the first) that may share elements with `box`; the count of regions or

@@ -74,6 +74,7 @@ static void take_array(dmi_worker *w, const dmi_program_array_frame *f)
         (dmi_desc){.dtype = (dm_dtype)f->dtype, .ndim = f->ndim, .layout = layout, .layout_id = f->layout_id};
     memcpy(a->desc.lo, f->lo, sizeof f->lo);
     memcpy(a->desc.extent, f->extent, sizeof f->extent);
+    memcpy(a->desc.skip, f->skip, sizeof f->skip);
     a->memory = f->memory;
     a->mode = f->mode;
     a->temporary = program->arrays++ >= program->p.operands;

@@ -144,6 +144,7 @@ void dmi_store_view(dmi_worker *w, const void *frame)
         (dmi_desc){.dtype = base->desc.dtype, .ndim = f->ndim, .layout = layout, .layout_id = f->layout_id};
     memcpy(entry->desc.lo, f->lo, sizeof f->lo);
     memcpy(entry->desc.extent, f->extent, sizeof f->extent);
+    memcpy(entry->desc.skip, f->skip, sizeof f->skip);
     entry->whole = true;
     for (int d = 0; d < f->ndim; d++) {
         entry->whole = entry->whole && f->extent[d] == layout->shape[d];

@@ -72,7 +72,7 @@ typedef struct dmt_operand {
     dm_array base;   /* the array that it is a view of, or itself */
     dmt_host *base_value;
     dm_array between;        /* the view that a view of a view is of, else DM_NO_ARRAY */
-    int64_t lo[DM_MAX_DIMS]; /* where in base */
+    int64_t lo[DM_MAX_DIMS], step[DM_MAX_DIMS]; /* where in base */
     bool view, reshaped, unset;
     dmt_layout layout;
 } dmt_operand;

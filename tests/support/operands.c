@@ -17,12 +17,12 @@ static dmt_operand *new_operand(dmt_case *c, const char *name, const dmt_host *v
 
 static void say_operand(dmt_case *c, const dmt_operand *o, const char *layout)
 {
-    char shape[160], base[160], lo[160];
+    char shape[160], base[160], lo[160], step[160];
     dmt_say(c, "\n    %s: %s %s", o->name, dmt_name(o->value->dtype),
             dmt_shape_text(o->value->ndim, o->value->shape, shape));
     if (o->view) {
-        dmt_say(c, " view at %s%s of %s", dmt_shape_text(o->value->ndim, o->lo, lo),
-                o->between.id ? " (twice)" : "",
+        dmt_say(c, " view at %s, steps %s%s of %s", dmt_shape_text(o->value->ndim, o->lo, lo),
+                dmt_shape_text(o->value->ndim, o->step, step), o->between.id ? " (twice)" : "",
                 dmt_shape_text(o->base_value->ndim, o->base_value->shape, base));
     } else if (o->reshaped) {
         dmt_say(c, " reshaped from %s", dmt_shape_text(o->base_value->ndim, o->base_value->shape, base));
@@ -47,6 +47,19 @@ static void create_base(dmt_case *c, dmt_operand *o, const dm_layout *layout)
     }
 }
 
+/* The part's elements at lo, lo + step, ... of h. */
+static void put_stepped(dmt_host *h, const int64_t *lo, const int64_t *step, const dmt_host *part)
+{
+    int64_t index[DM_MAX_DIMS] = {0}, at[DM_MAX_DIMS];
+    for (int64_t i = 0; i < part->count; i++) {
+        for (int d = 0; d < h->ndim; d++) {
+            at[d] = lo[d] + index[d] * step[d];
+        }
+        h->v[dmt_linear(h->ndim, h->shape, at)] = part->v[i];
+        dmt_next(part->ndim, part->shape, index);
+    }
+}
+
 /* Room before and behind one dim of a view. *left: how many times as many elements the base may still have. */
 static void pick_room(dmt_random *r, int64_t extent, int64_t *left, int64_t *before, int64_t *after)
 {
@@ -61,33 +74,42 @@ static void pick_room(dmt_random *r, int64_t extent, int64_t *left, int64_t *bef
     *left /= growth > 0 ? growth : 1;
 }
 
-/* A rectangle of a larger array, sometimes through a rectangle between the two. */
+/* A rectangle of a larger array, sometimes through a rectangle between the two, sometimes with steps. */
 static void make_view(dmt_case *c, dmt_operand *o)
 {
     dmt_random *r = &c->random;
     int ndim = o->value->ndim;
     int64_t shape[DM_MAX_DIMS], outer_lo[DM_MAX_DIMS], outer[DM_MAX_DIMS], inner_lo[DM_MAX_DIMS];
-    bool twice = dmt_chance(r, 25);
+    bool twice = dmt_chance(r, 25), stepped = dmt_chance(r, 40);
     int64_t left = 2 + 4000 / (o->value->count + 1);
     for (int d = 0; d < ndim; d++) {
-        int64_t before, after;
-        pick_room(r, o->value->shape[d], &left, &before, &after);
+        int64_t before, after, step = stepped ? dmt_int(r, 1, 4) : 1;
+        step = step > left ? 1 : step;
+        left /= step;
+        int64_t span = o->value->shape[d] > 0 ? (o->value->shape[d] - 1) * step + 1 : 0;
+        pick_room(r, span, &left, &before, &after);
         inner_lo[d] = twice ? dmt_int(r, 0, before) : before;
         outer_lo[d] = twice ? before - inner_lo[d] : 0;
-        outer[d] = inner_lo[d] + o->value->shape[d] + (twice ? dmt_int(r, 0, after) : after);
-        shape[d] = before + o->value->shape[d] + after;
+        outer[d] = inner_lo[d] + span + (twice ? dmt_int(r, 0, after) : after);
+        shape[d] = before + span + after;
         o->lo[d] = before;
+        o->step[d] = step;
     }
     o->view = true;
     o->base_value = dmt_host_make(&c->scratch, o->value->dtype, ndim, shape);
     dmt_host_random(o->base_value, r, DMT_SMOOTH);
-    dmt_host_put(o->base_value, o->lo, o->value);
+    put_stepped(o->base_value, o->lo, o->step, o->value);
     dmt_layout_random(&o->layout, &c->scratch, r, c->session, ndim, shape);
     create_base(c, o, o->layout.use);
     if (twice) {
         DMT_OK(c, dm_array_view(c->session, o->base, outer_lo, outer, &o->between));
     }
-    DMT_OK(c, dm_array_view(c->session, twice ? o->between : o->base, inner_lo, o->value->shape, &o->array));
+    dm_array of = twice ? o->between : o->base;
+    if (stepped) {
+        DMT_OK(c, dm_array_slice(c->session, of, inner_lo, o->value->shape, o->step, &o->array));
+    } else {
+        DMT_OK(c, dm_array_view(c->session, of, inner_lo, o->value->shape, &o->array));
+    }
 }
 
 /* The same elements under another shape; false where the layout does not allow it. */
@@ -195,7 +217,7 @@ static dmt_host *read_checked(dmt_case *c, dmt_operand *o, const dmt_host *want)
     check_replicas(c, o, base);
     dmt_host *expected = dmt_host_copy(&c->scratch, o->base_value);
     if (o->view) {
-        dmt_host_put(expected, o->lo, got);
+        put_stepped(expected, o->lo, o->step, got);
     } else {
         memcpy(expected->v, got->v, (size_t)got->count * sizeof *got->v);
     }
