@@ -5,6 +5,10 @@ install(DIRECTORY include/dmath TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
 install(TARGETS dmath EXPORT dmathTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # An export of its own: whoever links the static library needs MPI and OpenBLAS too.
 install(TARGETS dmath_static EXPORT dmathStaticTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET dmath_blas)
+  install(TARGETS dmath_blas LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(FILES blas/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/blas)
+endif()
 install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
 # The examples with their data: a project of their own, which finds the installed library.

@@ -10,7 +10,8 @@
 
 #define PREFIX "DMATH_"
 #define TESTS_PREFIX "DMATH_TEST_"
-#define SCRIPTS_NAME "DMATH_CUDA" /* quickstart.sh and test.sh take it: how to build */
+/* Not a session's: quickstart.sh and test.sh take the first, libdmath_blas the others. */
+static const char *const names_of_others[] = {"DMATH_CUDA", "DMATH_BLAS_THRESHOLD", "DMATH_BLAS_LIBRARY"};
 #define EMULATED_PREFIX "DMATH_EMULATED_" /* what emulated GPUs are like: of the process, not of a session */
 enum { PREFIX_BYTES = sizeof PREFIX - 1, NAME_BYTES = 64 };
 
@@ -120,13 +121,23 @@ static dm_status load_environment(dmi_config *out)
     return DM_OK;
 }
 
+static bool is_others(const char *variable)
+{
+    bool found = false;
+    for (int i = 0; i < DMI_COUNT(names_of_others); i++) {
+        size_t length = strlen(names_of_others[i]);
+        found = found || (strncmp(variable, names_of_others[i], length) == 0 && variable[length] == '=');
+    }
+    return found;
+}
+
 /* A misspelt variable would otherwise do nothing, silently. */
 static void warn_of_unknown_variables(void)
 {
     for (char **at = environ; at && *at; at++) {
         if (strncmp(*at, PREFIX, PREFIX_BYTES) != 0 || strncmp(*at, TESTS_PREFIX, strlen(TESTS_PREFIX)) == 0 ||
             strncmp(*at, EMULATED_PREFIX, strlen(EMULATED_PREFIX)) == 0 ||
-            strncmp(*at, SCRIPTS_NAME "=", strlen(SCRIPTS_NAME "=")) == 0) {
+            is_others(*at)) {
             continue;
         }
         span key = {*at + PREFIX_BYTES, (int64_t)strcspn(*at, "=") - PREFIX_BYTES};

@@ -120,8 +120,7 @@ typedef struct dmi_config {
  * stand in '...', and must if it holds a comma. Bytes take K, M, G or T (powers of 1024; "64M", "64MB",
  * "64MiB"). An empty variable counts as not set. A key may occur once in `options`. DM_ERR_CONFIG names the
  * key, the value and what would be accepted; *out is written on success only. An unknown DMATH_ variable gets a
- * warning with the nearest known name, except DMATH_TEST_* and DMATH_CUDA, which belong to the tests and to
- * scripts. */
+ * warning with the nearest known name, except those that belong to tests, scripts and libdmath_blas. */
 DM_CHECKED dm_status dmi_config_load(dmi_config *out, const char *options);
 /* A line for each setting: key, value, doc, what is accepted, default. */
 void dmi_config_print(const dmi_config *config, FILE *to);
