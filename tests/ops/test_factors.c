@@ -254,6 +254,57 @@ static void moved_case(dmt_case *c)
     DMT_OK(c, dm_array_destroy(s, alpha));
 }
 
+/* A recorded loop: y = y / |y| of A y in each run, with the factor in an array; against the calls one by one,
+ * to the bit. */
+static void power_step(dmt_case *c, dm_array a, dm_array y, dm_array next, dm_array factor, dm_array total)
+{
+    dm_session *s = c->session;
+    DMT_OK(c, dm_gemm_by(s, DM_N, DM_N, dm_element(factor), a, y, dm_value(0), next, NULL));
+    DMT_OK(c, dm_sum_by(s, next, NULL, 0, dm_element(factor), dm_value(0.5), total));
+    DMT_OK(c, dm_reciprocal(s, total, factor));
+    DMT_OK(c, dm_scale_by(s, dm_element(factor), next, y));
+}
+
+static void program_case(dmt_case *c)
+{
+    enum { N = 13, RUNS = 4 };
+    const int64_t shape[] = {N, N};
+    dm_session *s = c->session;
+    dm_program program;
+    dmt_host *a_value = dmt_host_make(&c->scratch, DM_F64, 2, shape),
+             *y_value = dmt_host_make(&c->scratch, DM_F64, 1, shape);
+    dmt_host *one = dmt_host_make(&c->scratch, DM_F64, 0, NULL), *got[2];
+    dmt_host_random(a_value, &c->random, DMT_SMOOTH);
+    dmt_host_set(y_value, 1);
+    dmt_host_set(one, 1);
+    dmt_operand *a = dmt_operand_make(c, "a", a_value, 0), *y = dmt_operand_make(c, "y", y_value, 0);
+    dmt_operand *next = dmt_operand_make(c, "next", y_value, 0),
+                *factor = dmt_operand_make(c, "factor", one, 0);
+    dmt_operand *total = dmt_operand_make(c, "total", one, 0);
+    for (int recorded = 0; recorded < 2; recorded++) {
+        DMT_OK(c, dm_fill(s, y->array, 1));
+        DMT_OK(c, dm_fill(s, factor->array, 1));
+        DMT_OK(c, dm_fill(s, total->array, 1));
+        if (recorded) {
+            DMT_OK(c, dm_program_begin(s));
+        }
+        for (int i = 0; i < (recorded ? 1 : RUNS); i++) {
+            power_step(c, a->array, y->array, next->array, factor->array, total->array);
+        }
+        if (recorded) {
+            DMT_OK(c, dm_program_end(s, &program));
+            DMT_OK(c, dm_program_run(s, program, RUNS, 0, NULL));
+            DMT_OK(c, dm_program_destroy(s, program));
+        }
+        got[recorded] = dmt_read(c, y->array, DM_F64, 1, shape);
+    }
+    dmt_operand_check_same(c, y, got[0]);
+    char text[256];
+    if (!dmt_host_same(got[1], got[0], text, sizeof text)) {
+        dmt_fail(c, "recorded, the loop gives something else: %s", text);
+    }
+}
+
 /* Complex factors of complex arrays; GPUs with CUDA do not take these. */
 static void complex_case(dmt_case *c)
 {
@@ -291,6 +342,7 @@ TEST(binary, "binary_by", 600)
 TEST(scale, "scale_by", 400)
 TEST(fill, "fill_by", 800)
 TEST(same, "factors_same", 150)
+TEST(program, "factors_program", 60)
 DMT_ONE_CASE(refused_case)
 
 static void test_few(void **state)
@@ -304,9 +356,9 @@ static void test_few(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_axpby), cmocka_unit_test(test_binary), cmocka_unit_test(test_scale),
-        cmocka_unit_test(test_fill),  cmocka_unit_test(test_same),   cmocka_unit_test(test_refused_case),
-        cmocka_unit_test(test_few),
+        cmocka_unit_test(test_axpby), cmocka_unit_test(test_binary),  cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_fill),  cmocka_unit_test(test_same),    cmocka_unit_test(test_refused_case),
+        cmocka_unit_test(test_few),   cmocka_unit_test(test_program),
     };
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }
