@@ -110,6 +110,29 @@ DM_API DM_CHECKED dm_status dm_pool_forward(dm_session *session, const dm_pool *
 DM_API DM_CHECKED dm_status dm_pool_backward(dm_session *session, const dm_pool *pool, dm_array x, dm_array dy,
                                              dm_array dx);
 
+/* ---- local response normalisation ------------------------------------------------------------------------ */
+
+/* Make one with DM_LRN_INIT, then set fields. */
+typedef struct dm_lrn {
+    size_t size;    /* sizeof(dm_lrn): set by DM_LRN_INIT */
+    int local_size; /* odd */
+    int within;     /* 0: windows of local_size channels; else of local_size x local_size pixels of a channel */
+    double alpha, beta, k; /* k is not read within channels */
+    int slices;
+} dm_lrn;
+#define DM_LRN_INIT                                                                                            \
+    {                                                                                                          \
+        sizeof(dm_lrn), 5, 0, 1, 0.75, 1, DM_SLICES                                                            \
+    }
+
+/* y = x s^-beta. Across channels s = k + alpha / n * (sum of x^2 over the window), n = local_size; within
+ * channels s = 1 + alpha / n^2 * (sum). Windows are centred, and x is 0 outside. x: N x ... x C; within
+ * channels N x H x W x C. */
+DM_API DM_CHECKED dm_status dm_lrn_forward(dm_session *session, const dm_lrn *lrn, dm_array x, dm_array y);
+/* dx = the gradient by x. */
+DM_API DM_CHECKED dm_status dm_lrn_backward(dm_session *session, const dm_lrn *lrn, dm_array x, dm_array dy,
+                                            dm_array dx);
+
 /* ---- inner product --------------------------------------------------------------------------------------- */
 
 /* y = x w^T + bias. x: N x ..., of D elements a sample, in row-major order; w: M x ..., of D elements a row; y:
@@ -160,6 +183,28 @@ DM_API DM_CHECKED dm_status dm_softmax_loss(dm_session *session, const dm_loss *
  * C - 1. */
 DM_API DM_CHECKED dm_status dm_softmax_loss_backward(dm_session *session, const dm_loss *options, dm_array prob,
                                                      dm_array labels, double scale, dm_array dx);
+
+/* loss = -(sum of t log s + (1 - t) log(1 - s)) / normaliser, s = 1 / (1 + e^-x), over all elements of x.
+ * targets t: of x's shape, of any real type; those equal to ignore_label do not count, and an element takes the
+ * place of a label in DM_NORMALIZE_*. Caffe's default is DM_NORMALIZE_SAMPLES. loss: one element. */
+DM_API DM_CHECKED dm_status dm_sigmoid_loss(dm_session *session, const dm_loss *options, dm_array x,
+                                            dm_array targets, dm_array loss);
+/* dx = scale (s - t) / normaliser; 0 where the target is ignored. */
+DM_API DM_CHECKED dm_status dm_sigmoid_loss_backward(dm_session *session, const dm_loss *options, dm_array x,
+                                                     dm_array targets, double scale, dm_array dx);
+
+/* loss = (sum of (x - t)^2) / (2 N). targets t: of x's shape. The gradient by x is an expression: f * (x - t),
+ * f = scale / N. */
+DM_API DM_CHECKED dm_status dm_euclidean_loss(dm_session *session, int slices, dm_array x, dm_array targets,
+                                              dm_array loss);
+
+/* loss = (sum of m, norm 1, or of m^2, norm 2) / N, m = max(0, 1 - x) at the label and max(0, 1 + x) at the
+ * other classes. x and labels as those of dm_softmax_loss. */
+DM_API DM_CHECKED dm_status dm_hinge_loss(dm_session *session, int norm, int slices, dm_array x,
+                                          dm_array labels, dm_array loss);
+/* dx = scale * the gradient by x. */
+DM_API DM_CHECKED dm_status dm_hinge_loss_backward(dm_session *session, int norm, int slices, dm_array x,
+                                                   dm_array labels, double scale, dm_array dx);
 
 /* out = the part of the labels, ignored ones left out, whose score is among the top_k largest of their C
  * scores. Ties count against: a score equal to the label's is counted as larger. 0 where there are no labels.

@@ -53,19 +53,29 @@ dm_status dmi_labelled_fits(const dmi_call *call, int x)
     return dmi_layer_check(call, call->args.i[DMI_LABELLED_SLICES]);
 }
 
+bool dmi_labelled_counts(const dmi_call *call)
+{
+    return call->args.i[IGNORES] && call->args.i[DMI_LABELLED_NORMALIZE] == DM_NORMALIZE_VALID;
+}
+
+void dmi_labelled_options(const dmi_call *call, dmi_labelled *d)
+{
+    d->normalize = call->args.i[DMI_LABELLED_NORMALIZE];
+    d->ignores = call->args.i[IGNORES];
+    d->ignore_label = call->args.i[IGNORE_LABEL];
+}
+
 void dmi_labelled_describe(const dmi_call *call, int x, dmi_labelled *d, dmi_layer_ref *labels)
 {
     const dmi_desc *scores = &call->operand[x].desc;
-    bool counted = call->args.i[IGNORES] && call->args.i[DMI_LABELLED_NORMALIZE] == DM_NORMALIZE_VALID;
+    bool counted = dmi_labelled_counts(call);
     *d = (dmi_labelled){.dnn = {.dtype = dmi_layer_dtype(call)},
                         .places = dmi_layer_sample(scores) / classes_of(scores),
                         .classes = classes_of(scores),
                         .batch = scores->extent[0],
                         .whole = counted,
-                        .normalize = call->args.i[DMI_LABELLED_NORMALIZE],
-                        .ignores = call->args.i[IGNORES],
-                        .ignore_label = call->args.i[IGNORE_LABEL],
                         .top_k = call->args.i[DMI_LABELLED_TOP]};
+    dmi_labelled_options(call, d);
     *labels = (dmi_layer_ref){counted ? DMI_LAYER_WHOLE : DMI_LAYER_SLICED, LABELS, DM_I32, 0};
 }
 

@@ -28,7 +28,7 @@ typedef struct dmi_convolution {
     int64_t in[3], out[3], kernel[2], stride[2], pad[2], dilation[2], group;
     int64_t columns[2];
 } dmi_convolution;
-enum { DMI_CONV_SCRATCH = 1 << 18 }; /* elements of scratch, unless one row of windows has more */
+enum { DMI_CONV_SCRATCH = 1 << 21 }; /* elements of scratch, unless one row of windows has more */
 /* Are the windows of x its pixels, in their order? Then they are read in place. */
 bool dmi_convolution_is_product(const dmi_convolution *d);
 
@@ -58,12 +58,30 @@ typedef struct dmi_channel_rows {
 /* x: samples x places x classes. whole: the labels are those of the whole batch, and are counted; else those of
  * the slice. softmax_loss  x, labels, sum, prob    sum = the loss of the slice, divided; prob = softmax of x
  *   softmax_back  prob, labels, dx        dx = (prob - [label]) / normaliser; number 0 of the call: scale
- *   accuracy      x, labels, sum          sum = how many labels are among the top_k, divided by their count */
+ *   accuracy      x, labels, sum          sum = how many labels are among the top_k, divided by their count
+ *   hinge_loss    x, labels, sum          sum = the loss of the slice, divided
+ *   hinge_back    x, labels, dx           dx = scale * the gradient
+ * With targets of type dtype in the place of labels, one for each element, classes 1:
+ *   pair_loss     x, targets, sum         sum = the loss of the slice, divided
+ *   pair_back     x, targets, dx          dx = scale * the gradient of the sigmoid loss */
 typedef struct dmi_labelled {
     dmi_dnn dnn;
     int64_t places, classes, batch;
     bool whole;
     int normalize, ignores, ignore_label, top_k;
+    int loss; /* DMI_LOSS_* */
 } dmi_labelled;
+enum { DMI_LOSS_SIGMOID, DMI_LOSS_EUCLIDEAN, DMI_LOSS_HINGE_1, DMI_LOSS_HINGE_2 };
+
+/*   lrn       x, y, scratch       y = x * (k + alpha / n * (sum of x^2 over a window))^-beta
+ *   lrn_back  x, dy, dx, scratch  dx = the gradient
+ * Windows: `size` channels of a pixel, n = size; or, within, size x size pixels of a channel, n = size^2 and k
+ * = 1. scratch: 2 unit elements. Numbers of the call: alpha, beta, k. */
+typedef struct dmi_lrn {
+    dmi_dnn dnn;
+    bool within;
+    int64_t size, in[3]; /* in: within */
+    int64_t unit;        /* elements that windows stay in: the channels of a pixel, or a sample */
+} dmi_lrn;
 
 #endif

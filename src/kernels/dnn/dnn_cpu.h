@@ -18,5 +18,7 @@ void dmi_dnn_sum_rows(dm_dtype dtype, const void *x, int64_t rows, int64_t n, vo
 /* sums[i] = the sum of x[., i] y[., i], or where y is NULL of x[., i]. */
 void dmi_dnn_products_f32(const float *x, const float *y, int64_t rows, int64_t n, double *sums);
 void dmi_dnn_products_f64(const double *x, const double *y, int64_t rows, int64_t n, double *sums);
+/* What a loss of the batch is divided by; valid: labels that are not ignored. */
+double dmi_labelled_divisor(const dmi_labelled *d, int64_t valid);
 
 #endif

@@ -32,8 +32,7 @@ static double exponential_f64(double x)
 #undef T
 #undef FN
 
-/* What the loss of the batch is divided by; valid: labels that count. */
-static double normaliser(const dmi_labelled *d, int64_t valid)
+double dmi_labelled_divisor(const dmi_labelled *d, int64_t valid)
 {
     int64_t n = d->normalize == DM_NORMALIZE_FULL      ? d->batch * d->places
                 : d->normalize == DM_NORMALIZE_VALID   ? valid
@@ -51,7 +50,7 @@ static const int32_t *labels_of(const dmi_kernel_call *call, double *divisor)
     for (int64_t i = 0; d->whole && i < d->batch * d->places; i++) {
         valid -= is_ignored(d, label[i]);
     }
-    *divisor = normaliser(d, valid);
+    *divisor = dmi_labelled_divisor(d, valid);
     return d->whole && label ? label + d->dnn.first * d->places : label;
 }
 
