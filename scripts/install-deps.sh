@@ -14,6 +14,7 @@ esac
 
 have_program() { command -v "$1" >/dev/null 2>&1; }
 have_library() { have_program pkg-config && pkg-config --exists "$1"; }
+have_header() { have_program cc && echo "#include <$1>" | cc -E -x c - >/dev/null 2>&1; }
 have_numpy() {
     local python
     for python in python3 /usr/bin/python3; do
@@ -40,6 +41,7 @@ need libopenmpi-dev have_program mpicc
 need openmpi-bin have_program mpirun
 need libopenblas-dev have_library openblas
 need libhwloc-dev have_library hwloc
+need libdnnl-dev have_header dnnl.h
 need python3-numpy have_numpy
 if [[ ${1:-} == --test ]]; then
     need libcmocka-dev have_library cmocka

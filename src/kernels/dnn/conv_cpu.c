@@ -2,6 +2,7 @@
  * and multiplied by the weights. K. Chellapilla et al., "High performance convolutional neural networks for
  * document processing", 2006. */
 #include "kernels/dnn/dnn_cpu.h"
+#include "kernels/dnn/onednn.h"
 
 #include <string.h>
 
@@ -181,7 +182,9 @@ static void each_range(const dmi_kernel_call *call, void (*act)(const range *, c
 
 dm_status dmi_conv_cpu(const dmi_kernel_call *call)
 {
-    each_range(call, forward);
+    if (!dmi_onednn_conv(DMI_ONEDNN_FORWARD, call)) {
+        each_range(call, forward);
+    }
     return DM_OK;
 }
 
@@ -196,6 +199,9 @@ static void clear(const dmi_kernel_call *call, int r)
 dm_status dmi_conv_data_cpu(const dmi_kernel_call *call)
 {
     const dmi_convolution *d = call->desc;
+    if (dmi_onednn_conv(DMI_ONEDNN_DATA, call)) {
+        return DM_OK;
+    }
     if (!dmi_convolution_is_product(d)) {
         clear(call, 2);
     }
@@ -211,7 +217,9 @@ dm_status dmi_conv_weights_cpu(const dmi_kernel_call *call)
     if (places == 0) {
         clear(call, 2);
     }
-    each_range(call, weights);
+    if (!dmi_onednn_conv(DMI_ONEDNN_WEIGHTS, call)) {
+        each_range(call, weights);
+    }
     if (bias) {
         dmi_dnn_sum_rows(d->dnn.dtype, dmi_dnn_at(call, 1), places, d->out[2], bias);
     }
