@@ -430,13 +430,14 @@ enum { DM_N = 0, DM_T = 1, DM_C = 2 };
 
 /* c = alpha * op(a) * op(b) + beta * c; op(a): m x k, op(b): k x n, c: m x n, each a matrix or its transpose
  * (trans_a, trans_b: DM_N or DM_T; DM_C: the transpose's conjugate, of a real matrix its transpose). f64, f32,
- * f16, bf16, mixed freely: computed in f64 if any operand is f64, else in f32; a 16-bit c is rounded once. On
- * CPUs complex dtypes too, with real a or b; c is complex if a or b is. beta == 0: c is not read. alpha == 0: a
- * and b are not read. c may overlap neither a nor b. Replicas of c agree to the last bit. Vectors: a may be a
+ * f16, bf16, mixed freely, and f8e4m3 and f8e5m2 for a and b: computed in f64 if any operand is f64, else in
+ * f32; a 16-bit c is rounded once. Products of two 8-bit operands use the matrix units of GPUs that have such,
+ * whose sums may have fewer bits than f32 on the way. Complex dtypes too, with real a or b; c is complex if a
+ * or b is. beta == 0: c is not read. alpha == 0: a and b are not read. c may overlap neither a nor b. Replicas of c agree to the last bit. Vectors: a may be a
  * row (k), b a column (k). c lacks the dim of a vector: it is (n), (m), or without dims. Transposes of vectors
  * have no effect, nor do conjugates. Stacks: dims before the last two number matrices. Those of a and b are
- * broadcast, as in NumPy's matmul, to those of c. Errors: DM_ERR_SHAPE, DM_ERR_DTYPE (other dtypes; complex on
- * GPUs), DM_ERR_OVERLAP, DM_ERR_ARG (trans_a, trans_b), DM_ERR_LIMIT (memory_limit leaves no room for the
+ * broadcast, as in NumPy's matmul, to those of c. Errors: DM_ERR_SHAPE, DM_ERR_DTYPE (other dtypes),
+ * DM_ERR_OVERLAP, DM_ERR_ARG (trans_a, trans_b), DM_ERR_LIMIT (memory_limit leaves no room for the
  * workspace), DM_ERR_UNSUPPORTED (the forced algorithm cannot serve the layouts or types). Costs: 2mnk flops
  * for each matrix of a stack. Into each of P workers move at least (P-1)/P of a or b if c and the other are
  * split alike in one dim; (P-1)/P of c if a and b are split alike along k; ((Q-1) mk + (R-1) kn)/P elements on

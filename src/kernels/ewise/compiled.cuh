@@ -72,6 +72,15 @@ template <typename C> static __device__ __forceinline__ C loaded(dm_c128 v)
 {
     return of_parts<C>(v.re, v.im);
 }
+/* 16-bit floats as they are computed with, by one instruction: the payload of a NaN does not last. */
+template <> __device__ __forceinline__ float loaded<float, f16>(f16 v)
+{
+    return opened<float, f16>(v);
+}
+template <> __device__ __forceinline__ float loaded<float, bf16>(bf16 v)
+{
+    return opened<float, bf16>(v);
+}
 template <typename V> static __device__ __forceinline__ V number_of(V v)
 {
     return v;
@@ -83,6 +92,14 @@ static __device__ __forceinline__ int32_t number_of(unsigned char v)
 template <typename T, typename C> static __device__ __forceinline__ T stored(C v)
 {
     return made<T>::of(number_of(v));
+}
+template <> __device__ __forceinline__ f16 stored<f16, float>(float v)
+{
+    return closed<f16, float>(v);
+}
+template <> __device__ __forceinline__ bf16 stored<bf16, float>(float v)
+{
+    return closed<bf16, float>(v);
 }
 template <typename T, typename P> static __device__ __forceinline__ T stored(complex_number<P> v)
 {

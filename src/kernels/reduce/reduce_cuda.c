@@ -121,8 +121,7 @@ static bool takes_groups(const reduce_job *job)
     if (!job->row) {
         return dmi_cuda_hot(dtype);
     }
-    return (dtype == DM_F32 || dtype == DM_BF16) && dmi_acc_takes(job->acc) == dtype &&
-           dmi_reductions[dmi_acc_row(job->acc)].state != DMI_STATE_PLACE;
+    return (dtype == DM_F32 || dtype == DM_BF16) && dmi_acc_takes(job->acc) == dtype;
 }
 
 /* Rows in groups; what is beyond the last group of a row only where the row is one range. */
@@ -144,6 +143,7 @@ static void sum_along(reduce_job *job)
         p->tail_at = rows->extent[inner] - p->tail;
         rows->extent[inner] /= group;
         rows->stride[IN][inner] = group;
+        rows->stride[PLACE][inner] *= group;
     }
     dmi_cuda_split(&job->kept, begin, true, sum_results, job);
 }

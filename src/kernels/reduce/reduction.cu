@@ -1,6 +1,6 @@
 /* Reductions other than the sum: as reduce.cu, `along` with a team of threads on a result, `across` with a thread on each of
- * neighbouring results; in parts, which `join` combines. One element at a time, of any type, or, of f32 and bf16 where no
- * indices are kept, groups of 16 bytes. All orders are fixed. */
+ * neighbouring results; in parts, which `join` combines. An item is one element, of any type, or a group of 16 bytes of f32
+ * or bf16. All orders are fixed. */
 #include "kernels/reduce/reduction.cuh"
 
 enum { THREADS = DMI_CUDA_THREADS, WARP = 32, DEPTH = 4, MOST_BLOCKS = 1 << 13 };
@@ -75,30 +75,150 @@ static __device__ __forceinline__ void put_state(const dmi_cuda_rows &p, void *o
     write_acc<R>(p.number, out, result, s);
 }
 
-/* DEPTH elements at most, `by` items apart. */
-template <typename R>
-static __device__ __forceinline__ void take_some(const dmi_cuda_rows &p, const void *in, int64_t row, uint32_t first,
-                                                 uint32_t by, uint32_t end, typename R::state &s)
+/* --- items: what a thread loads at once, of N elements --- */
+template <typename R> struct single {
+    typedef typename R::number number;
+    static const int N = 1;
+    number x;
+    int64_t at; /* number of the element among those reduced over */
+    __device__ __forceinline__ void load(const dmi_cuda_rows &p, const void *in, int64_t base, uint32_t i)
+    {
+        int64_t place[2];
+        locate<2>(p.base.summed, i, place);
+        x = element<number>(p.base.dtype, in, base + place[0]);
+        at = p.place + place[1];
+    }
+    __device__ __forceinline__ number value(int) const { return x; }
+};
+
+template <typename R, typename T, int COUNT> struct several {
+    typedef typename R::number number;
+    static const int N = COUNT;
+    group<T, COUNT> v;
+    int64_t at; /* of the first */
+    __device__ __forceinline__ void load(const dmi_cuda_rows &p, const void *in, int64_t base, uint32_t i)
+    {
+        const int SIDES = R::places ? 2 : 1;
+        int64_t place[SIDES];
+        locate<SIDES>(p.base.summed, i, place);
+        v = *(const group<T, COUNT> *)((const T *)in + base + place[0]);
+        at = R::places ? p.place + place[SIDES - 1] : 0;
+    }
+    __device__ __forceinline__ number value(int e) const { return (number)opened<float, T>(v.v[e]); }
+};
+
+/* --- many elements into a state at once: fewer divisions and exponentials than one by one --- */
+template <typename R, int M>
+static __device__ __forceinline__ void take_moments(typename R::state &s, const double (&x)[M])
 {
-    typename R::number x[DEPTH];
-    int64_t at[DEPTH][2];
+    double sum = x[0], squares = 0;
 #pragma unroll
-    for (int k = 0; k < DEPTH; k++) {
-        uint32_t i = first + k * by;
-        if (i < end) {
-            locate<2>(p.base.summed, i, at[k]);
-            x[k] = element<typename R::number>(p.base.dtype, in, row + at[k][0]);
-        }
+    for (int i = 1; i < M; i++) {
+        sum += x[i];
+    }
+    const double mean = sum * (1.0 / M); /* M is a power of two */
+#pragma unroll
+    for (int i = 0; i < M; i++) {
+        const double d = x[i] - mean;
+        squares = __fma_rn(d, d, squares);
+    }
+    typename R::state many;
+    many.n = M;
+    many.mean = mean;
+    many.squares = squares;
+    R::combine(s, many);
+}
+
+template <typename R, int M>
+static __device__ __forceinline__ void take_exponentials(typename R::state &s, const double (&x)[M])
+{
+    double top = s.top;
+#pragma unroll
+    for (int i = 0; i < M; i++) {
+        top = x[i] > top ? x[i] : top;
+    }
+    if (top > s.top) {
+        s.sum *= exp(s.top - top);
+        s.top = top;
     }
 #pragma unroll
-    for (int k = 0; k < DEPTH; k++) {
-        if (first + k * by < end) {
-            R::take(s, x[k], p.place + at[k][1]);
+    for (int i = 0; i < M; i++) {
+        s.sum += x[i] == top ? 1 : exp(x[i] - top);
+    }
+}
+
+/* COUNT items; element e of each, or (e < 0) all. step: from the number of an element to the next one's. */
+template <typename R, typename ITEM, int COUNT>
+static __device__ __forceinline__ void take_items(typename R::state &s, const ITEM *v, int e, int64_t step)
+{
+    const int N = ITEM::N;
+    if constexpr (R::moments || R::logsum) {
+        if (e < 0) {
+            double x[COUNT * N];
+#pragma unroll
+            for (int i = 0; i < COUNT * N; i++) {
+                x[i] = v[i / N].value(i % N);
+            }
+            if constexpr (R::moments) {
+                take_moments<R>(s, x);
+            } else {
+                take_exponentials<R>(s, x);
+            }
+        } else {
+            double x[COUNT];
+#pragma unroll
+            for (int i = 0; i < COUNT; i++) {
+                x[i] = v[i].value(e);
+            }
+            if constexpr (R::moments) {
+                take_moments<R>(s, x);
+            } else {
+                take_exponentials<R>(s, x);
+            }
+        }
+    } else {
+#pragma unroll
+        for (int k = 0; k < COUNT; k++) {
+#pragma unroll
+            for (int i = 0; i < N; i++) {
+                if (e < 0 || e == i) {
+                    R::take(s, v[k].value(i), v[k].at + (e < 0 ? i * step : 0));
+                }
+            }
         }
     }
 }
 
-template <typename R>
+/* The items first, first + by, ... before `end`, DEPTH at most. ACROSS: element e of an item goes to state e, else all to
+ * the first. */
+template <typename R, typename ITEM, bool ACROSS>
+static __device__ __forceinline__ void take_some(const dmi_cuda_rows &p, const void *in, int64_t base, uint32_t first,
+                                                 uint32_t by, uint32_t end, typename R::state *s)
+{
+    ITEM v[DEPTH];
+    const int64_t step = p.base.summed.stride[1][0] / ITEM::N; /* of groups along: within the innermost dim */
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) {
+        if (first + k * by < end) {
+            v[k].load(p, in, base, first + k * by);
+        }
+    }
+#pragma unroll
+    for (int e = ACROSS ? 0 : -1; e < (ACROSS ? ITEM::N : 0); e++) {
+        if (first + (DEPTH - 1) * by < end) {
+            take_items<R, ITEM, DEPTH>(s[e < 0 ? 0 : e], v, e, step);
+        } else {
+#pragma unroll
+            for (int k = 0; k < DEPTH; k++) {
+                if (first + k * by < end) {
+                    take_items<R, ITEM, 1>(s[e < 0 ? 0 : e], v + k, e, step);
+                }
+            }
+        }
+    }
+}
+
+template <typename R, typename ITEM>
 static __global__ void __launch_bounds__(THREADS)
     along(const __grid_constant__ dmi_cuda_rows p, const void *__restrict__ in, void *out)
 {
@@ -111,22 +231,30 @@ static __global__ void __launch_bounds__(THREADS)
         locate<1>(p.base.kept, result, &row);
         uint32_t begin = part * p.base.items_per_part, end = DMI_MIN(begin + p.base.items_per_part, p.base.summed.items);
         end = active ? end : begin;
-        typename R::state s = R::start();
+        typename R::state s[1] = {R::start()};
         for (uint32_t first = begin + lane; first < end; first += team * DEPTH) {
-            take_some<R>(p, in, row, first, team, end, s);
+            take_some<R, ITEM, false>(p, in, row, first, team, end, s);
         }
-        s = team_state<R>(s, (int)team);
+        if constexpr (ITEM::N > 1) { /* elements of the one row behind the last group */
+            const int64_t step = p.base.summed.stride[1][0] / ITEM::N;
+            for (uint32_t i = lane; active && part + 1 == p.base.parts && i < p.base.tail; i += team) {
+                int64_t at = p.base.tail_at + i;
+                R::take(s[0], element<typename R::number>(p.base.dtype, in, row + at), p.place + at * step);
+            }
+        }
+        s[0] = team_state<R>(s[0], (int)team);
         if (active && lane == 0) {
-            put_state<R>(p, out, part, result, s);
+            put_state<R>(p, out, part, result, s[0]);
         }
     }
 }
 
-template <typename R>
+template <typename R, typename ITEM>
 static __global__ void __launch_bounds__(THREADS)
     across(const __grid_constant__ dmi_cuda_rows p, const void *__restrict__ in, void *out)
 {
     typedef typename R::state S;
+    const int N = ITEM::N;
     __shared__ alignas(16) char memory[THREADS * sizeof(S)];
     S *shared = (S *)memory;
     const uint32_t team = p.base.team, rows = THREADS / team, x = threadIdx.x % team, y = threadIdx.x / team;
@@ -137,20 +265,27 @@ static __global__ void __launch_bounds__(THREADS)
         uint32_t begin = part * p.base.items_per_part, end = DMI_MIN(begin + p.base.items_per_part, p.base.summed.items);
         int64_t column;
         locate<1>(p.base.kept, active ? result : 0, &column);
-        S s = R::start();
+        S s[N];
+#pragma unroll
+        for (int e = 0; e < N; e++) {
+            s[e] = R::start();
+        }
         for (uint32_t first = begin + y; active && first < end; first += rows * DEPTH) {
-            take_some<R>(p, in, column, first, rows, end, s);
+            take_some<R, ITEM, true>(p, in, column, first, rows, end, s);
         }
-        __syncthreads();
-        shared[threadIdx.x] = s;
-        for (uint32_t by = rows / 2; by > 0; by /= 2) {
+#pragma unroll
+        for (int e = 0; e < N; e++) {
             __syncthreads();
-            if (y < by) {
-                R::combine(shared[threadIdx.x], shared[threadIdx.x + by * team]);
+            shared[threadIdx.x] = s[e];
+            for (uint32_t by = rows / 2; by > 0; by /= 2) {
+                __syncthreads();
+                if (y < by) {
+                    R::combine(shared[threadIdx.x], shared[threadIdx.x + by * team]);
+                }
             }
-        }
-        if (y == 0 && active) {
-            put_state<R>(p, out, part, result, shared[threadIdx.x]);
+            if (y == 0 && active) {
+                put_state<R>(p, out, part, (int64_t)result * N + e, shared[threadIdx.x]);
+            }
         }
     }
 }
@@ -175,105 +310,6 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* Groups of N elements of type T along the rows. */
-template <typename R, typename T, int N>
-static __global__ void __launch_bounds__(THREADS)
-    along_groups(const __grid_constant__ dmi_cuda_rows p, const T *__restrict__ in, void *out)
-{
-    typedef typename R::number number;
-    const uint32_t team = p.base.team, teams = THREADS / team, lane = threadIdx.x % team;
-    const int64_t jobs = (int64_t)p.base.kept.items * p.base.parts;
-    for (int64_t base = (int64_t)blockIdx.x * teams; base < jobs; base += (int64_t)gridDim.x * teams) {
-        int64_t job = base + threadIdx.x / team, row, at;
-        bool active = job < jobs;
-        uint32_t result = active ? (uint32_t)(job / p.base.parts) : 0, part = active ? (uint32_t)(job % p.base.parts) : 0;
-        locate<1>(p.base.kept, result, &row);
-        uint32_t begin = part * p.base.items_per_part, end = DMI_MIN(begin + p.base.items_per_part, p.base.summed.items);
-        end = active ? end : begin;
-        typename R::state s = R::start();
-        for (uint32_t first = begin + lane; first < end; first += team * DEPTH) {
-            group<T, N> v[DEPTH];
-#pragma unroll
-            for (int k = 0; k < DEPTH; k++) {
-                if (first + k * team < end) {
-                    locate<1>(p.base.summed, first + k * team, &at);
-                    v[k] = *(const group<T, N> *)(in + row + at);
-                }
-            }
-#pragma unroll
-            for (int k = 0; k < DEPTH; k++) {
-#pragma unroll
-                for (int e = 0; first + k * team < end && e < N; e++) {
-                    R::take(s, (number)opened<float, T>(v[k].v[e]), 0);
-                }
-            }
-        }
-        for (uint32_t i = lane; active && part + 1 == p.base.parts && i < p.base.tail; i += team) {
-            R::take(s, (number)opened<float, T>(in[row + p.base.tail_at + i]), 0);
-        }
-        s = team_state<R>(s, (int)team);
-        if (active && lane == 0) {
-            put_state<R>(p, out, part, result, s);
-        }
-    }
-}
-
-/* Groups of N neighbouring results. */
-template <typename R, typename T, int N>
-static __global__ void __launch_bounds__(THREADS)
-    across_groups(const __grid_constant__ dmi_cuda_rows p, const T *__restrict__ in, void *out)
-{
-    typedef typename R::state S;
-    typedef typename R::number number;
-    __shared__ alignas(16) char memory[THREADS * sizeof(S)];
-    S *shared = (S *)memory;
-    const uint32_t team = p.base.team, rows = THREADS / team, x = threadIdx.x % team, y = threadIdx.x / team;
-    const uint32_t columns = (p.base.kept.items + team - 1) / team;
-    for (int64_t job = blockIdx.x; job < (int64_t)columns * p.base.parts; job += gridDim.x) {
-        uint32_t part = (uint32_t)(job / columns), result = (uint32_t)(job % columns) * team + x;
-        bool active = result < p.base.kept.items;
-        uint32_t begin = part * p.base.items_per_part, end = DMI_MIN(begin + p.base.items_per_part, p.base.summed.items);
-        int64_t column, at;
-        locate<1>(p.base.kept, active ? result : 0, &column);
-        S s[N];
-#pragma unroll
-        for (int e = 0; e < N; e++) {
-            s[e] = R::start();
-        }
-        for (uint32_t first = begin + y; active && first < end; first += rows * DEPTH) {
-            group<T, N> v[DEPTH];
-#pragma unroll
-            for (int k = 0; k < DEPTH; k++) {
-                if (first + k * rows < end) {
-                    locate<1>(p.base.summed, first + k * rows, &at);
-                    v[k] = *(const group<T, N> *)(in + column + at);
-                }
-            }
-#pragma unroll
-            for (int k = 0; k < DEPTH; k++) {
-#pragma unroll
-                for (int e = 0; first + k * rows < end && e < N; e++) {
-                    R::take(s[e], (number)opened<float, T>(v[k].v[e]), 0);
-                }
-            }
-        }
-#pragma unroll
-        for (int e = 0; e < N; e++) {
-            __syncthreads();
-            shared[threadIdx.x] = s[e];
-            for (uint32_t by = rows / 2; by > 0; by /= 2) {
-                __syncthreads();
-                if (y < by) {
-                    R::combine(shared[threadIdx.x], shared[threadIdx.x + by * team]);
-                }
-            }
-            if (y == 0 && active) {
-                put_state<R>(p, out, part, (int64_t)result * N + e, shared[threadIdx.x]);
-            }
-        }
-    }
-}
-
 /* What no elements give: of narrow types the largest or smallest there is, to which a double saturates; of bool 1 or 0. */
 template <typename R>
 static __global__ void __launch_bounds__(THREADS) start(dm_dtype number, int64_t results, void *out)
@@ -289,13 +325,13 @@ static __global__ void __launch_bounds__(THREADS) start(dm_dtype number, int64_t
 }
 
 /* --- launchers ------------------------------------------------------------------------- */
-template <typename R, typename T, int N>
-static void launch_groups(dmi_queue *q, const dmi_cuda_rows *p, unsigned blocks, const void *in, void *out)
+template <typename R, typename ITEM>
+static void launch_items(dmi_queue *q, const dmi_cuda_rows *p, unsigned blocks, const void *in, void *out)
 {
     if (p->base.across) {
-        across_groups<R, T, N><<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const T *)in, out);
+        across<R, ITEM><<<blocks, THREADS, 0, stream_of(q)>>>(*p, in, out);
     } else {
-        along_groups<R, T, N><<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const T *)in, out);
+        along<R, ITEM><<<blocks, THREADS, 0, stream_of(q)>>>(*p, in, out);
     }
 }
 
@@ -312,14 +348,12 @@ void dmi_cuda_launch_rows(dmi_queue *q, const dmi_cuda_rows *p, const void *in, 
     with_row(p->acc, [&](auto tag) {
         typedef typename decltype(tag)::row R;
         if (p->base.group > 1) {
-            if constexpr (!R::places && domain_of<typename R::number>::bits == domain_of<double>::bits) {
-                p->base.dtype == DM_F32 ? launch_groups<R, float, 4>(q, p, blocks, in, out)
-                                        : launch_groups<R, bf16, 8>(q, p, blocks, in, out);
+            if constexpr (domain_of<typename R::number>::bits == domain_of<double>::bits) {
+                p->base.dtype == DM_F32 ? launch_items<R, several<R, float, 4>>(q, p, blocks, in, out)
+                                        : launch_items<R, several<R, bf16, 8>>(q, p, blocks, in, out);
             }
-        } else if (p->base.across) {
-            across<R><<<blocks, THREADS, 0, stream_of(q)>>>(*p, in, out);
         } else {
-            along<R><<<blocks, THREADS, 0, stream_of(q)>>>(*p, in, out);
+            launch_items<R, single<R>>(q, p, blocks, in, out);
         }
     });
     dmi_cuda_launched(q, "reduction");

@@ -84,6 +84,8 @@ static __device__ __forceinline__ double squared(wide_complex a)
         typedef typename result_of<NUMBER>::row_result result;                                                 \
         static const bool places = DMI_STATE_##row_state == DMI_STATE_PLACE;                                   \
         static const bool value = DMI_STATE_##row_state == DMI_STATE_VALUE;                                    \
+        static const bool moments = DMI_STATE_##row_state == DMI_STATE_MOMENTS;                                \
+        static const bool logsum = DMI_STATE_##row_state == DMI_STATE_LOGSUM;                                  \
         static __device__ __forceinline__ state start()                                                        \
         {                                                                                                      \
             state A;                                                                                           \
