@@ -6,22 +6,22 @@ if(DMATH_HARDENING AND NOT DMATH_SANITIZE)
   include(CheckCCompilerFlag)
   include(CheckLinkerFlag)
   include(CheckPIESupported)
-  set(CMAKE_REQUIRED_FLAGS "-O1 -Werror")
   foreach(level 3 2)
     if(NOT DMATH_FORTIFY)
-      set(CMAKE_REQUIRED_DEFINITIONS -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=${level})
-      check_c_source_compiles("#include <string.h>\nint main(void) { char a[4]\; memset(a, 0, sizeof a)\; return a[0]\; }"
-                              DMATH_HAVE_FORTIFY_${level})
+      set(CMAKE_REQUIRED_FLAGS "-O1 -Werror -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=${level}")
+      check_c_source_compiles([[
+#include <string.h>
+int main(void) { char a[4]; memset(a, 0, sizeof a); return a[0]; }
+]] DMATH_HAVE_FORTIFY_${level})
       if(DMATH_HAVE_FORTIFY_${level})
         set(DMATH_FORTIFY ${level})
       endif()
     endif()
   endforeach()
   unset(CMAKE_REQUIRED_FLAGS)
-  unset(CMAKE_REQUIRED_DEFINITIONS)
   string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
   if(DMATH_FORTIFY AND "${CMAKE_C_FLAGS} ${CMAKE_C_FLAGS_${type}}" MATCHES "-O[1-9sgf]") # it needs an optimising build
-    add_compile_options("$<$<COMPILE_LANGUAGE:C>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=${DMATH_FORTIFY}>")
+    add_compile_options("$<$<COMPILE_LANGUAGE:C>:SHELL:-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=${DMATH_FORTIFY}>")
   endif()
   check_c_compiler_flag(-fstack-protector-strong DMATH_HAVE_STACK_PROTECTOR)
   if(DMATH_HAVE_STACK_PROTECTOR)

@@ -5,23 +5,21 @@
 
 void dmi_owner_take(dmi_session *s)
 {
-    atomic_store(&s->owner, pthread_self());
+    atomic_store(&s->owner, dmi_thread_self());
 }
 
-dm_status dmi_owner_check(const dmi_session *s)
+dm_status dmi_owner_refuse(void)
 {
-    return pthread_equal(atomic_load_explicit(&s->owner, memory_order_relaxed), pthread_self())
-               ? DM_OK
-               : dmi_fail(DM_ERR_STATE, "this thread is not the session's: calls come from the thread that "
-                                        "started it, or that took it over "
-                                        "with dm_session_take");
+    return dmi_fail(DM_ERR_STATE,
+                    "this thread is not the session's: calls come from the thread that started it, or that took it over "
+                    "with dm_session_take");
 }
 
 dm_status dm_session_take(dm_session *session)
 {
     dmi_session *s = NULL;
     dm_status status = dmi_enter_any(session, &s);
-    if (status == DM_OK && atomic_load(&s->waiting) && dmi_owner_check(s) != DM_OK) {
+    if (status == DM_OK && atomic_load(&s->waiting) && !dmi_owner_is(s)) {
         return dmi_fail(DM_ERR_STATE, "the session's thread is inside a call that waits");
     }
     if (status == DM_OK) {

@@ -62,11 +62,8 @@ dm_status dmi_enter_any(const dm_session *session, dmi_session **out)
 
 dm_status dmi_enter_stuck(const dm_session *session, dmi_session **out)
 {
-    dmi_session *s = NULL;
-    dm_status status = dmi_enter_any(session, &s);
-    status = status == DM_OK ? dmi_owner_check(s) : status;
-    *out = s;
-    return status;
+    dm_status status = dmi_enter_any(session, out);
+    return status != DM_OK || dmi_owner_is(*out) ? status : dmi_owner_refuse();
 }
 
 dm_status dmi_enter(const dm_session *session, dmi_session **out)

@@ -82,7 +82,7 @@ struct dmi_session {
     dm_session *public_handle;
     uint32_t number; /* in handles */
     int pid;         /* of the process that it belongs to */
-    _Atomic pthread_t owner; /* the thread that may call, and whether it waits inside a call */
+    atomic_uintptr_t owner; /* the thread that may call, and whether it waits inside a call */
     atomic_bool waiting;
     char *here;      /* a page that is empty in a child of fork; NULL: the kernel cannot do that */
     dmi_config config;
@@ -148,7 +148,19 @@ struct dm_session {
 
 /* --- owner.c */
 /* Calls come from one thread: the one that started the session, or took it over (dm_session_take). */
-DM_CHECKED dm_status dmi_owner_check(const dmi_session *s);
+static inline uintptr_t dmi_thread_self(void) /* without a call, as every public call asks */
+{
+#if defined(__x86_64__) && defined(__GNUC__) && __GNUC__ >= 11
+    return (uintptr_t)__builtin_thread_pointer();
+#else
+    return (uintptr_t)pthread_self();
+#endif
+}
+static inline bool dmi_owner_is(const dmi_session *s)
+{
+    return atomic_load_explicit(&s->owner, memory_order_relaxed) == dmi_thread_self();
+}
+DM_CHECKED dm_status dmi_owner_refuse(void);
 void dmi_owner_take(dmi_session *s);
 /* --- stuck.c: what workers are doing, in words */
 /* "command 812 gemm (a f32 4096x4096 on 4, ...), step 4 of 8". For any thread, at any time: it may be wrong then, not

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Kills processes of jobs at random moments and looks at how the jobs end.
 
-deaths.py PROGRAM [--tries N] [--seed S] [--beside N] [--what worker,rank0,launcher] [--launcher plain,recovery]
+deaths.py PROGRAM [--worker DMATH-WORKER] [--tries N] [--seed S] [--beside N] [--what worker,rank0,launcher] [--launcher plain,recovery]
           [--option DMATH_FAULT=no_pidfd]
 
 PROGRAM is kill_main. Of each job, within --bound seconds of the kill (5; a second more than the launcher's own):
@@ -35,15 +35,21 @@ def alive(pid):
         return False
 
 
-def pids_in(folder, ranks):
-    out = []
-    for rank in range(ranks):
+def pids_of(job):
+    """The ranks' processes, by rank: mpirun's children know it."""
+    out = {}
+    for entry in os.listdir("/proc"):
         try:
-            with open(f"{folder}/{rank}") as f:
-                out.append(int(f.read()))
-        except (OSError, ValueError):
+            if entry.isdigit():
+                with open(f"/proc/{entry}/stat") as f:
+                    parent = int(f.read().rpartition(")")[2].split()[1])
+                if parent == job.pid:
+                    with open(f"/proc/{entry}/environ", "rb") as f:
+                        rank = re.search(rb"OMPI_COMM_WORLD_RANK=(\d+)", f.read())
+                    out[int(rank.group(1))] = int(entry)
+        except (OSError, AttributeError):
             pass
-    return out
+    return [out[rank] for rank in sorted(out)]
 
 
 def wait_until(condition, seconds):
@@ -66,17 +72,24 @@ def one(args, number):
     command = ["mpirun"] + (["--enable-recovery"] if launcher == "recovery" else [])
     for option in args.option:
         command += ["-x", option]
-    command += ["-n", str(ranks), args.program, folder, str(number)]
-    name = f"try {number} ({what} by {how.name}, rank {victim} of {ranks}, {launcher}, after {delay:.3f} s)"
+    form = r.choice(["program", "dmath-worker"]) if args.worker else "program"
+    if form == "program":
+        command += ["-n", str(ranks), args.program, folder, str(number)]
+    else:
+        command += ["-n", "1", "-x", "DMATH_TEST_PLAIN=1", args.program, folder, str(number)]
+        command += [":", "-n", str(ranks - 1), args.worker]
+    name = f"try {number} ({what} by {how.name}, rank {victim} of {ranks} {form}, {launcher}, after {delay:.3f} s)"
     env = dict(os.environ, TMPDIR=folder, OMPI_MCA_btl_vader_backing_directory=folder)
     with open(f"{folder}/output", "w") as to:
         job = subprocess.Popen(command, stdout=to, stderr=to, stdin=subprocess.DEVNULL, env=env, start_new_session=True)
-    said = None
+    said, pids = None, []
     try:
         if not wait_until(lambda: os.path.exists(f"{folder}/running") or job.poll() is not None, STARTS_WITHIN):
             return name + ": it did not start", 0, 0
         time.sleep(delay)
-        pids = pids_in(folder, ranks)
+        pids = pids_of(job)
+        if len(pids) != ranks:
+            return name + f": {len(pids)} ranks are there", 0, 0
         target = job.pid if what == "launcher" else pids[0] if what == "rank0" else pids[victim]
         begin = time.monotonic()
         os.kill(target, how)
@@ -101,7 +114,7 @@ def one(args, number):
             return name + f": left: {left}\n" + output(), 0, 0
         return None, said or 0, took
     finally:
-        for pid in pids_in(folder, ranks) + [job.pid]:
+        for pid in pids + [job.pid]:
             if alive(pid):
                 os.kill(pid, signal.SIGKILL)
         job.wait()
@@ -117,6 +130,7 @@ def main():
     p.add_argument("--bound", type=float, default=5)
     p.add_argument("--what", type=lambda t: t.split(","), default=["worker", "rank0", "launcher"])
     p.add_argument("--launcher", type=lambda t: t.split(","), default=["plain", "recovery"])
+    p.add_argument("--worker", help="dmath-worker: half of the jobs have it on the workers' ranks")
     p.add_argument("--option", action="append", default=[])
     p.add_argument("--folder", default=None)
     args = p.parse_args()

@@ -73,7 +73,7 @@ if(DMATH_PYTHON3 AND NOT DMATH_SANITIZE)
       set(name robust_deaths_no_pidfd)
       set(more --tries 10 --option ${option})
     endif()
-    add_test(NAME ${name} COMMAND ${DMATH_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/robust/deaths.py $<TARGET_FILE:kill_main>
+    add_test(NAME ${name} COMMAND ${DMATH_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/robust/deaths.py $<TARGET_FILE:kill_main> --worker $<TARGET_FILE:dmath-worker>
                                   --beside 3 --bound 8 ${more})
     set_tests_properties(${name} PROPERTIES TIMEOUT 300 RUN_SERIAL ON LABELS mpi ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")
   endforeach()
