@@ -263,6 +263,8 @@ void dmi_programs_free(dmi_session *s);
 void dmi_call_send(dmi_session *s, const dmi_call *call, int kind, void *user);
 /* Bytes that worker w has left under the memory limit; cleared: without cached replicas. */
 int64_t dmi_left_at(const dmi_session *s, int w, bool cleared);
+/* Session and handles, the table's rules and the op's check. */
+DM_CHECKED dm_status dmi_call_check(dm_session *session, dmi_call *call, const dm_array *arrays);
 /* What every public op call does: session and handles, the table's rules, the op's check, admission, frame.
  * arrays[i] with id 0 is allowed where the call's operand mode is preset to 0 (operand not used). */
 DM_CHECKED dm_status dmi_call_submit(dm_session *session, dmi_call *call, const dm_array *arrays);

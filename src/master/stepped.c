@@ -45,7 +45,8 @@ static int first_of(dm_session *session, const dm_array *arrays, int i)
 dm_status dmi_stepped_submit(dm_session *session, dmi_call *call, const dm_array *arrays, void *const *user)
 {
     dm_array use[DMI_MAX_OPERANDS], made[DMI_MAX_OPERANDS] = {{0}};
-    dm_status status = DM_OK;
+    dmi_call checked = *call; /* copies of operands that share memory would not */
+    dm_status status = dmi_call_check(session, &checked, arrays);
     for (int i = 0; i < call->noperand && status == DM_OK; i++) {
         use[i] = arrays[i];
         if (!stepped_desc(session, arrays[i])) {
@@ -67,8 +68,8 @@ dm_status dmi_stepped_submit(dm_session *session, dmi_call *call, const dm_array
     }
     for (int i = 0; i < call->noperand && status == DM_OK;
          i++) { /* the check may have lowered what the table says */
-        if (made[i].id != 0 && call->operand[i].mode & DMI_WRITE) {
-            status = dm_copy(session, made[i], arrays[i]);
+        if (use[i].id != arrays[i].id && call->operand[i].mode & DMI_WRITE) {
+            status = dm_copy(session, use[i], arrays[i]);
         }
     }
     for (int i = 0; i < call->noperand; i++) {

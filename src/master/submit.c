@@ -174,6 +174,12 @@ static dm_status check(dm_session *session, dmi_call *call, const dm_array *arra
     return status;
 }
 
+dm_status dmi_call_check(dm_session *session, dmi_call *call, const dm_array *arrays)
+{
+    dmi_session *s;
+    return check(session, call, arrays, &s);
+}
+
 /* caches: may cached replicas take part in this call? */
 static dm_status prepare(dm_session *session, dmi_call *call, const dm_array *arrays, dmi_session **out,
                          bool *caches)

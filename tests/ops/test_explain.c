@@ -37,7 +37,7 @@ static dmt_operand *operand(dmt_case *c, const char *name, dm_dtype dtype, int n
 {
     dmt_host *h = dmt_host_make(&c->scratch, dtype, ndim, shape);
     dmt_host_random(h, &c->random, DMT_SMALL);
-    return dmt_operand_make(c, name, h, 0);
+    return dmt_operand_make(c, name, h, DMT_NO_STEPS); /* one command for a call */
 }
 
 enum { FILL, COPY, PERMUTE, TRANSPOSE, AXPBY, ADD, MULTIPLY, SCALE, TANH, SUM, GEMM, VECTOR, STACK, OPS };

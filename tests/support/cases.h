@@ -80,6 +80,7 @@ typedef struct dmt_operand {
 enum {
     DMT_NO_VIEW = 1, /* a whole array */
     DMT_UNSET = 2,   /* sometimes never written: for outputs that are not read */
+    DMT_NO_STEPS = 4, /* views are rectangles */
 };
 /* Makes an array or a view with the elements of value, in a random layout. */
 dmt_operand *dmt_operand_make(dmt_case *c, const char *name, const dmt_host *value, int flags);

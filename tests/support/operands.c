@@ -75,12 +75,12 @@ static void pick_room(dmt_random *r, int64_t extent, int64_t *left, int64_t *bef
 }
 
 /* A rectangle of a larger array, sometimes through a rectangle between the two, sometimes with steps. */
-static void make_view(dmt_case *c, dmt_operand *o)
+static void make_view(dmt_case *c, dmt_operand *o, int flags)
 {
     dmt_random *r = &c->random;
     int ndim = o->value->ndim;
     int64_t shape[DM_MAX_DIMS], outer_lo[DM_MAX_DIMS], outer[DM_MAX_DIMS], inner_lo[DM_MAX_DIMS];
-    bool twice = dmt_chance(r, 25), stepped = dmt_chance(r, 40);
+    bool twice = dmt_chance(r, 25), stepped = dmt_chance(r, 40) && !(flags & DMT_NO_STEPS);
     int64_t left = 2 + 4000 / (o->value->count + 1);
     for (int d = 0; d < ndim; d++) {
         int64_t before, after, step = stepped ? dmt_int(r, 1, 4) : 1;
@@ -150,7 +150,7 @@ dmt_operand *dmt_operand_make(dmt_case *c, const char *name, const dmt_host *val
     int64_t pick = dmt_int(&c->random, 0, 99);
     bool may_view = !(flags & DMT_NO_VIEW) && value->ndim > 0;
     if (may_view && pick < 35) {
-        make_view(c, o);
+        make_view(c, o, flags);
     } else if (!(may_view && pick < 45 && make_reshaped(c, o))) {
         o->unset = (flags & DMT_UNSET) && dmt_chance(&c->random, 20);
         make_whole(c, o);
