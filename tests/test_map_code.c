@@ -163,7 +163,7 @@ static void test_source(void **state)
     assert_true(
         has(text, "const float v1 = row_scale<float>((float)(a0), 0, 0, number_in<float>(p.number[1]), "));
     assert_true(has(text, "const float v2 = row_where<float>((float)(v0 != 0), (float)(v1), (float)(a1), "));
-    assert_true(has(text, "return stored<out_type>(v2);"));
+    assert_true(has(text, "return result<out_type>(v2);"));
     assert_true(has(text, "DMI_EW(gelu, UNARY,")); /* the table itself is in it */
     assert_false(has(text, "#include"));
     free(text);

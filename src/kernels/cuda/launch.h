@@ -111,7 +111,7 @@ void dmi_cuda_map_hot_any(dmi_queue *q, dmi_cuda_map *p, bool groups);
 void dmi_cuda_map_warm_any(dmi_queue *q, dmi_cuda_map *p, bool groups);
 void dmi_cuda_map_cold_any(dmi_queue *q, dmi_cuda_map *p, bool groups);
 
-/* --- map_program.cu, map_program_complex.cu ---------------------------------------------------------------------------------- */
+/* --- map_program.cu, map_program_complex.cu ----------------------------------------------------- */
 typedef struct dmi_cuda_step {
     uint8_t row, type, of, via, to, from[3], number[2], operands;
     bool compare, choice, part;

@@ -72,12 +72,7 @@ template <typename C> static __device__ __forceinline__ C loaded(dm_c128 v)
 {
     return of_parts<C>(v.re, v.im);
 }
-/* 16-bit floats as they are computed with, by one instruction: the payload of a NaN does not last. */
-template <> __device__ __forceinline__ float loaded<float, f16>(f16 v)
-{
-    return opened<float, f16>(v);
-}
-template <> __device__ __forceinline__ float loaded<float, bf16>(bf16 v)
+template <> __device__ __forceinline__ float loaded<float, bf16>(bf16 v) /* a NaN need not be quiet here */
 {
     return opened<float, bf16>(v);
 }
@@ -93,17 +88,23 @@ template <typename T, typename C> static __device__ __forceinline__ T stored(C v
 {
     return made<T>::of(number_of(v));
 }
-template <> __device__ __forceinline__ f16 stored<f16, float>(float v)
-{
-    return closed<f16, float>(v);
-}
-template <> __device__ __forceinline__ bf16 stored<bf16, float>(float v)
-{
-    return closed<bf16, float>(v);
-}
 template <typename T, typename P> static __device__ __forceinline__ T stored(complex_number<P> v)
 {
     return made_of_parts<T>::of(v.re, v.im);
+}
+
+/* The program's result as an element. 16-bit floats by one instruction: what kind of NaN it is does not matter any more. */
+template <typename T, typename C> static __device__ __forceinline__ T result(C v)
+{
+    return stored<T>(v);
+}
+template <> __device__ __forceinline__ f16 result<f16, float>(float v)
+{
+    return closed<f16, float>(v);
+}
+template <> __device__ __forceinline__ bf16 result<bf16, float>(float v)
+{
+    return closed<bf16, float>(v);
 }
 
 /* N elements that are read and written at once. */

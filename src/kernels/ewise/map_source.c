@@ -151,7 +151,7 @@ static void write_program(FILE *to, const dmi_map *d)
         write_step(to, &p->step[i], i, writer);
         writer[p->step[i].to] = i;
     }
-    fprintf(to, "    return stored<out_type>(v%d);\n}\n\n", p->steps - 1);
+    fprintf(to, "    return result<out_type>(v%d);\n}\n\n", p->steps - 1);
 }
 
 static void write_kernels(FILE *to, const dmi_map *d)

@@ -10,7 +10,8 @@ dm_status dmi_trsm_cuda(const dmi_kernel_call *call)
     const dmi_trsm *s = call->desc;
     dmi_queue *q = call->queue;
     int64_t bytes = dmi_dtype_bytes(s->dtype);
-    if (s->m == 0 || s->n == 0 || !dmi_cuda_queue_blas(q)) {
+    cublasHandle_t blas = q->library[DMI_LIBRARY_CUBLAS];
+    if (s->m == 0 || s->n == 0) {
         return DM_OK;
     }
     cublasSideMode_t side = s->right ? CUBLAS_SIDE_LEFT : CUBLAS_SIDE_RIGHT;
@@ -24,17 +25,17 @@ dm_status dmi_trsm_cuda(const dmi_kernel_call *call)
     cublasStatus_t status;
     switch (s->dtype) {
     case DM_F64:
-        status = cublasDtrsm_64(q->blas, side, uplo, op, diag, s->n, s->m, one64, a, s->lda, b, s->ldb);
+        status = cublasDtrsm_64(blas, side, uplo, op, diag, s->n, s->m, one64, a, s->lda, b, s->ldb);
         break;
     case DM_F32:
-        status = cublasStrsm_64(q->blas, side, uplo, op, diag, s->n, s->m, one32, a, s->lda, b, s->ldb);
+        status = cublasStrsm_64(blas, side, uplo, op, diag, s->n, s->m, one32, a, s->lda, b, s->ldb);
         break;
     case DM_C128:
-        status = cublasZtrsm_64(q->blas, side, uplo, op, diag, s->n, s->m, (const cuDoubleComplex *)one64, a,
+        status = cublasZtrsm_64(blas, side, uplo, op, diag, s->n, s->m, (const cuDoubleComplex *)one64, a,
                                 s->lda, b, s->ldb);
         break;
     default:
-        status = cublasCtrsm_64(q->blas, side, uplo, op, diag, s->n, s->m, (const cuComplex *)one32, a, s->lda,
+        status = cublasCtrsm_64(blas, side, uplo, op, diag, s->n, s->m, (const cuComplex *)one32, a, s->lda,
                                 b, s->ldb);
     }
     if (status != CUBLAS_STATUS_SUCCESS) {
