@@ -93,13 +93,14 @@ static void launch_box(map_job *job, const dmi_box *box, const int64_t *at)
     }
 }
 
-/* Do all sides have the complex type that the row is computed in? */
+/* Complex numbers: are there kernels of the row for operands of one type, and do all sides have the type that it is computed
+ * in? */
 static bool same_complex(const dmi_map *d)
 {
-    const dmi_map_step *step = &d->program.step[0];
-    bool same = dmi_dtype_is_complex((dm_dtype)step->type) && dmi_ew_rows[step->row].heat != DMI_COLD;
+    const dmi_ew_row *row = &dmi_ew_rows[d->program.step[0].row];
+    bool same = row->heat != DMI_COLD && row->form != DMI_FORM_CHOOSE;
     for (int s = 0; s <= d->program.inputs; s++) {
-        same = same && d->dtype[s] == step->type;
+        same = same && d->dtype[s] == d->program.step[0].type;
     }
     return same;
 }
@@ -110,8 +111,9 @@ static bool is_one_row(const dmi_map *d)
 {
     const dmi_map_program *p = &d->program;
     bool one = p->steps == 1 && p->step[0].row != DMI_EW_CAST && p->step[0].type != DM_U64;
+    bool complex = one && dmi_dtype_is_complex((dm_dtype)p->step[0].type);
     for (int s = 0; s <= p->inputs; s++) {
-        one = one && (d->dtype[s] <= DM_U8 || same_complex(d));
+        one = one && (complex ? same_complex(d) : d->dtype[s] <= DM_U8);
     }
     for (int i = 0; i < p->inputs && one; i++) {
         bool choice = dmi_ew_rows[p->step[0].row].form == DMI_FORM_CHOOSE && i == 0;
