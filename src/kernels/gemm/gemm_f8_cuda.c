@@ -34,7 +34,7 @@ static cudaDataType_t type_of(dm_dtype dtype)
 static void make(product *p, const dmi_queue *q, const dmi_gemm *d, int64_t k)
 {
     const cublasOperation_t trans = CUBLAS_OP_T;
-    size_t room = (size_t)q->workspace_bytes;
+    const size_t room = (size_t)q->workspace_bytes;
     int8_t fast = 0; /* sums in the matrix units have few bits: cublasLt takes them out often */
     (void)(fine(p, cublasLtMatmulDescCreate(&p->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F)) &&
            fine(p,
@@ -50,6 +50,17 @@ static void make(product *p, const dmi_queue *q, const dmi_gemm *d, int64_t k)
            fine(p, cublasLtMatmulPreferenceCreate(&p->preference)) &&
            fine(p, cublasLtMatmulPreferenceSetAttribute(p->preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                                         &room, sizeof room)));
+}
+
+static void set_alignment(product *p)
+{
+    static const cublasLtMatmulPreferenceAttributes_t sides[] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    const uint32_t bytes = ALIGN; /* cublasLt expects 256 otherwise */
+    for (int i = 0; i < DMI_COUNT(sides) && p->status == CUBLAS_STATUS_SUCCESS; i++) {
+        (void)fine(p, cublasLtMatmulPreferenceSetAttribute(p->preference, sides[i], &bytes, sizeof bytes));
+    }
 }
 
 static void set_ld(product *p, int side, int64_t ld)
@@ -127,13 +138,14 @@ bool dmi_cuda_gemm_f8(dmi_queue *q, const dmi_gemm *d, double alpha, const void 
     product p = {.status = CUBLAS_STATUS_SUCCESS};
     assert(d->m > 0 && d->n > 0 && d->k > 0 && dmi_gemm_is_f8(d) && aligned(workspace));
     make(&p, q, d, padded);
-    for (int i = 0; i < 2; i++) {
+    set_alignment(&p);
+    for (int i = 0; i < 2 && p.status == CUBLAS_STATUS_SUCCESS; i++) {
         if (in_place(&from[i], d->k)) {
             set_ld(&p, i, from[i].ld);
         }
     }
     bool can =
-        aligned(out) &&
+        p.status == CUBLAS_STATUS_SUCCESS && aligned(out) &&
         fine(&p, cublasLtMatmulAlgoGetHeuristic(q->library[DMI_LIBRARY_CUBLAS], p.desc, p.side[0], p.side[1],
                                                 p.side[2], p.side[2], p.preference, 1, &found, &count)) &&
         count > 0;
