@@ -2,6 +2,7 @@
 #ifndef DMT_SIM_PROGRAMS_H
 #define DMT_SIM_PROGRAMS_H
 
+#include "ops/chain.h"
 #include "ops/ops.h"
 #include "sim/simulate.h"
 #include "support/random.h"
@@ -17,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIM_ARRAYS = 16, SIM_CALLS = 8, SIM_MAP = 4096 };
+enum { SIM_ARRAYS = 16, SIM_CALLS = 8, SIM_CHAINS = 2, SIM_MAP = 4096 };
 
 typedef struct sim_program {
     dmi_profile profile;
@@ -27,6 +28,8 @@ typedef struct sim_program {
     dmi_call call[SIM_CALLS];
     dmi_map_program tail[SIM_CALLS]; /* of calls with an expression */
     int calls;
+    dmi_chain_made made[SIM_CHAINS]; /* whose tails calls have */
+    int chains;
     char text[1024]; /* the calls, for messages */
 } sim_program;
 

@@ -226,6 +226,49 @@ static inline void softmax_random(sim_program *p, dmt_random *r)
     (void)sim_call(p, DMI_OP_softmax, &args, 2, (int[]){x, out});
 }
 
+/* A solve with one triangular block. */
+static inline void trsm_random(sim_program *p, dmt_random *r)
+{
+    sim_args args = {.i = {dmt_chance(r, 50), dmt_chance(r, 50), (int)dmt_int(r, 0, 2), dmt_chance(r, 50)}};
+    int64_t n = dmt_int(r, 0, 12), other = dmt_int(r, 0, 20);
+    int a = sim_array_random(p, r, DM_F64, 2, (int64_t[]){n, n});
+    int b = sim_array_random(p, r, DM_F64, 2, args.i[0] ? (int64_t[]){other, n} : (int64_t[]){n, other});
+    (void)sim_call(p, DMI_OP_trsm, &args, 2, (int[]){a, b});
+}
+
+/* Chains: with reductions, indices, a vector as a column and a transposed matrix. */
+static inline void chain_random(sim_program *p, dmt_random *r)
+{
+    static const dmi_chain_name names[] = {{"x"},
+                                           {"t", .kind = DMI_CHAIN_TRANSPOSED},
+                                           {"v", .kind = DMI_CHAIN_COLUMN},
+                                           {"i", .kind = DMI_CHAIN_INDEX, .dim = 0},
+                                           {"j", .kind = DMI_CHAIN_INDEX, .dim = 1}};
+    static const dmi_chain_text texts[2][3] = {
+        {{"m", "max(x)"}, {"s", "sum(exp(x - m))"}, {NULL, "where(j == v, x - m - s, t * i)"}},
+        {{"m", "mean(t + j)"}, {"s", "x - m * i"}, {NULL, "sum(s * v)"}}};
+    static const dm_dtype dtypes[] = {DM_F32, DM_F64, DM_I32, 0, 0};
+    bool last = dmt_chance(r, 50), in_place = !last && dmt_chance(r, 20);
+    int64_t n = dmt_int(r, 0, 12);
+    const dmi_chain_call chain = {5, 3, names, texts[last], (int[]){1}, 1, 0};
+    dmi_chain_made *made = &p->made[p->chains];
+    if (p->chains == SIM_CHAINS || dmi_chain_make(&chain, dtypes, DM_F32, made) != DM_OK) {
+        return;
+    }
+    int x = sim_array_random(p, r, DM_F32, 2, (int64_t[]){n, n}), t = sim_array_random(p, r, DM_F64, 2, (int64_t[]){n, n});
+    int v = sim_array_random(p, r, DM_I32, 1, &n), out = in_place ? x : sim_array_random(p, r, DM_F32, last ? 1 : 2, (int64_t[]){n, n});
+    const int arrays[] = {x, t, v, out};
+    for (int i = 0; i < 4; i++) {
+        made->call.operand[i] = p->array[arrays[i]];
+    }
+    p->call[p->calls] = made->call;
+    if (dmi_chain_check(&p->call[p->calls]) == DM_OK) {
+        strcat(p->text, last ? "chain to vector " : "chain ");
+        p->calls++;
+        p->chains++;
+    }
+}
+
 /* A scan: in a frame, with accumulators along lines of workers. */
 static inline void scan_random(sim_program *p, dmt_random *r)
 {
@@ -398,7 +441,7 @@ static inline void program_random(sim_program *p, dmt_random *r)
     p->profile.pace_bytes = dmt_chance(r, 50) ? dmt_int(r, 1, 64) : 0;
     int calls = (int)dmt_int(r, 1, 4);
     for (int i = 0; i < calls; i++) {
-        switch (p->arrays > SIM_ARRAYS - 5 ? 5 : dmt_int(r, 0, 17)) {
+        switch (p->arrays > SIM_ARRAYS - 5 ? 5 : dmt_int(r, 0, 19)) {
         case 0:
         case 1:
             product_random(p, r);
@@ -424,6 +467,12 @@ static inline void program_random(sim_program *p, dmt_random *r)
             break;
         case 16:
             factors_random(p, r);
+            break;
+        case 18:
+            trsm_random(p, r);
+            break;
+        case 19:
+            chain_random(p, r);
             break;
         case 3:
             copy_random(p, r);

@@ -7,7 +7,7 @@
 #ifndef DMI_OPS_CHAIN_H
 #define DMI_OPS_CHAIN_H
 
-#include "kernels/ewise/ewise.h"
+#include "ops/ops.h"
 
 #include <dmath/dmath.h>
 
@@ -59,5 +59,16 @@ typedef struct dmi_chain_link {
     uint8_t made;  /* of the elements that the program makes and that are reduced; 0: there is no program */
     uint8_t inputs, in[DMI_MAP_INPUTS]; /* inputs of the chain, then results of the links before */
 } dmi_chain_link;
+
+/* The call, before its operands are known. */
+typedef struct dmi_chain_made {
+    dmi_call call;
+    const char *names[DMI_MAX_OPERANDS];
+    dm_array array[DMI_MAX_OPERANDS]; /* not the last, which is out */
+    char tail[sizeof(dmi_chain) + DMI_CHAIN_LINKS * (sizeof(dmi_chain_link) + sizeof(dmi_map_program))];
+} dmi_chain_made;
+/* Compiles the texts. dtypes: of the names that are arrays; out: of out. */
+DM_CHECKED dm_status dmi_chain_make(const dmi_chain_call *chain, const dm_dtype *dtypes, dm_dtype out,
+                                    dmi_chain_made *made);
 
 #endif

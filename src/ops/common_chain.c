@@ -8,14 +8,11 @@
 
 enum { MOST = DMI_CHAIN_NAMES + DMI_CHAIN_LINKS };
 typedef struct request {
-    dmi_call call;
+    dmi_chain_made *made;
+    dmi_call *call; /* made->call */
     dmi_chain chain;
-    dmi_expr_variable value[MOST]; /* inputs, then results of links, then numbers */
-    int values, numbers;
-    dm_array array[DMI_MAX_OPERANDS];
-    const char *operand[DMI_MAX_OPERANDS];
-    double correction;
-    char tail[sizeof(dmi_chain) + DMI_CHAIN_LINKS * (sizeof(dmi_chain_link) + sizeof(dmi_map_program))];
+    dmi_expr_variable value[MOST]; /* inputs, then results of links */
+    int values;
 } request;
 
 static bool is_name(char c)
@@ -35,36 +32,30 @@ static bool uses(const char *text, const char *name)
     return false;
 }
 
-static dm_status take_names(request *q, dmi_session *s, const dmi_chain_call *chain)
+static void take_names(request *q, const dmi_chain_call *chain, const dm_dtype *dtypes)
 {
     for (int i = 0; i < chain->names; i++) {
         const dmi_chain_name *n = &chain->name[i];
-        dmi_handle *h = NULL;
         if (n->kind == DMI_CHAIN_NUMBER) {
             continue;
         }
         bool index = n->kind == DMI_CHAIN_INDEX;
-        dm_status status = index ? DM_OK : dmi_handle_find(s, n->array, n->name, &h);
-        if (status != DM_OK) {
-            return status;
-        }
         q->chain.kind[q->values] = (uint8_t)n->kind;
-        q->chain.at[q->values] = (uint8_t)(index ? n->dim : q->call.noperand);
-        q->value[q->values++] = (dmi_expr_variable){
-            .name = n->name, .kind = DMI_EXPR_ARRAY, .dtype = index ? DM_I64 : h->desc.dtype};
+        q->chain.at[q->values] = (uint8_t)(index ? n->dim : q->call->noperand);
+        q->value[q->values++] =
+            (dmi_expr_variable){.name = n->name, .kind = DMI_EXPR_ARRAY, .dtype = index ? DM_I64 : dtypes[i]};
         if (!index) {
-            q->operand[q->call.noperand] = n->name;
-            q->array[q->call.noperand++] = n->array;
+            q->made->names[q->call->noperand] = n->name;
+            q->made->array[q->call->noperand++] = n->array;
         }
     }
     q->chain.inputs = (uint8_t)q->values;
-    return DM_OK;
 }
 
 /* The call's numbers are those of all programs; a program's are from `base` on. */
 static void move_numbers(request *q, dmi_map_builder *map)
 {
-    uint8_t base = (uint8_t)q->call.numbers;
+    uint8_t base = (uint8_t)q->call->numbers;
     for (int i = 0; i < map->program.constants; i++) {
         map->program.constant_number[i] = (uint8_t)(map->program.constant_number[i] + base);
     }
@@ -73,15 +64,15 @@ static void move_numbers(request *q, dmi_map_builder *map)
         map->program.step[i].number[1] = (uint8_t)(map->program.step[i].number[1] + base);
     }
     assert(base + map->numbers < DMI_CALL_NUMBERS);
-    memcpy(&q->call.number[base], map->number, (size_t)map->numbers * sizeof *map->number);
-    q->call.numbers += map->numbers;
+    memcpy(&q->call->number[base], map->number, (size_t)map->numbers * sizeof *map->number);
+    q->call->numbers += map->numbers;
 }
 
 static void put(request *q, const void *bytes, size_t count)
 {
-    assert(q->call.tail_bytes + (int64_t)count <= (int64_t)sizeof q->tail);
-    memcpy(q->tail + q->call.tail_bytes, bytes, count);
-    q->call.tail_bytes += (int64_t)count;
+    assert(q->call->tail_bytes + (int64_t)count <= (int64_t)sizeof q->made->tail);
+    memcpy(q->made->tail + q->call->tail_bytes, bytes, count);
+    q->call->tail_bytes += (int64_t)count;
 }
 
 /* last: the type of out; 0: a later text uses the result. */
@@ -124,8 +115,9 @@ static dm_status add_link(request *q, const dmi_chain_call *chain, const char *t
         move_numbers(q, &e.map);
     }
     if (e.reduction && e.reduction->scaled) {
-        q->call.number[q->call.numbers++] = dmi_number_of(link.row == DMI_REDUCTION_sum ? 0 : q->correction);
-        link.scale = (uint8_t)q->call.numbers;
+        q->call->number[q->call->numbers++] =
+            dmi_number_of(link.row == DMI_REDUCTION_sum ? 0 : chain->correction);
+        link.scale = (uint8_t)q->call->numbers;
     }
     put(q, &link, sizeof link);
     if (link.row == DMI_CHAIN_MAP || link.made) {
@@ -134,33 +126,49 @@ static dm_status add_link(request *q, const dmi_chain_call *chain, const char *t
     return DM_OK;
 }
 
-dm_status dmi_chain_submit(dm_session *session, const dmi_chain_call *chain, dm_array out)
+dm_status dmi_chain_make(const dmi_chain_call *chain, const dm_dtype *dtypes, dm_dtype out,
+                         dmi_chain_made *made)
 {
-    request q = {.call = {.op = DMI_OP_chain}, .correction = chain->correction};
-    dmi_session *s;
-    dmi_handle *h;
-    dm_status status = dmi_enter(session, &s);
-    if (status != DM_OK || (status = take_names(&q, s, chain)) != DM_OK ||
-        (status = dmi_handle_find(s, out, "out", &h)) != DM_OK ||
-        (status = dmi_call_dims(&q.call, chain->dims, chain->ndims)) != DM_OK) {
-        return status;
-    }
-    q.call.numbers = 3; /* of the fills of indices: first, step, seed */
-    q.call.number[0] = dmi_number_of(0);
-    q.call.number[1] = dmi_number_of(1);
-    q.chain.links = (uint8_t)chain->texts;
+    *made = (dmi_chain_made){.call = {.op = DMI_OP_chain}};
+    request q = {.made = made, .call = &made->call, .chain = {.links = (uint8_t)chain->texts}};
+    dm_status status = dmi_call_dims(&made->call, chain->dims, chain->ndims);
+    take_names(&q, chain, dtypes);
+    made->call.numbers = 3; /* of the fills of indices: first, step, seed */
+    made->call.number[0] = dmi_number_of(0);
+    made->call.number[1] = dmi_number_of(1);
     put(&q, &q.chain, sizeof q.chain);
     for (int i = 0; i < chain->texts && status == DM_OK; i++) {
         bool last = i == chain->texts - 1;
         dm_dtype type = 0;
-        status = add_link(&q, chain, chain->text[i].text, last ? h->desc.dtype : 0, &type);
+        status = add_link(&q, chain, chain->text[i].text, last ? out : 0, &type);
         q.value[q.values++] =
             (dmi_expr_variable){.name = last ? "" : chain->text[i].to, .kind = DMI_EXPR_ARRAY, .dtype = type};
     }
-    q.operand[q.call.noperand] = "out";
-    q.array[q.call.noperand++] = out;
-    q.call.names = q.operand;
-    q.call.tail = q.tail;
-    q.call.tail_key = q.call.tail_bytes;
-    return status == DM_OK ? dmi_call_submit(session, &q.call, q.array) : status;
+    made->names[made->call.noperand++] = "out";
+    made->call.names = made->names;
+    made->call.tail = made->tail;
+    made->call.tail_key = made->call.tail_bytes;
+    return status;
+}
+
+dm_status dmi_chain_submit(dm_session *session, const dmi_chain_call *chain, dm_array out)
+{
+    dmi_chain_made made;
+    dm_dtype dtypes[DMI_CHAIN_NAMES] = {0};
+    dmi_session *s;
+    dmi_handle *h;
+    dm_status status = dmi_enter(session, &s);
+    for (int i = 0; i < chain->names && status == DM_OK; i++) {
+        const dmi_chain_name *n = &chain->name[i];
+        if (n->kind != DMI_CHAIN_NUMBER && n->kind != DMI_CHAIN_INDEX) {
+            status = dmi_handle_find(s, n->array, n->name, &h);
+            dtypes[i] = status == DM_OK ? h->desc.dtype : 0;
+        }
+    }
+    if (status != DM_OK || (status = dmi_handle_find(s, out, "out", &h)) != DM_OK ||
+        (status = dmi_chain_make(chain, dtypes, h->desc.dtype, &made)) != DM_OK) {
+        return status;
+    }
+    made.array[made.call.noperand - 1] = out;
+    return dmi_call_submit(session, &made.call, made.array);
 }
