@@ -5,7 +5,7 @@
  * Errors that the texts do not repeat: DM_ERR_SHAPE, DM_ERR_DTYPE, DM_ERR_OVERLAP (an output overlaps an input, unless the
  * text allows it), DM_ERR_ARG (uplo, trans, side, diag, dims), DM_ERR_LIMIT. Shapes, types and overlap are checked before
  * anything is sent. Calls that are made of several commands say so; where memory_limit leaves no room for a later one,
- * the output may have changed. On GPUs complex types are refused. */
+ * the output may have changed. */
 #ifndef DMATH_LINALG_H
 #define DMATH_LINALG_H
 

@@ -17,9 +17,9 @@ static const char *name_of(char letter)
 static dm_status check_type(const dmi_blas *q, int i)
 {
     dm_dtype dtype = q->x[i].desc.dtype;
-    if (dtype != DM_F64 && dtype != DM_F32 && (!dmi_dtype_is_complex(dtype) || q->s->profile.gpu)) {
-        return dmi_fail(DM_ERR_DTYPE, "%s has dtype %s, which is not taken%s", name_of(q->name[i]),
-                        dmi_dtype_name(dtype), dmi_dtype_is_complex(dtype) ? " on GPUs" : "");
+    if (dtype != DM_F64 && dtype != DM_F32 && !dmi_dtype_is_complex(dtype)) {
+        return dmi_fail(DM_ERR_DTYPE, "%s has dtype %s, which is not taken", name_of(q->name[i]),
+                        dmi_dtype_name(dtype));
     }
     if (dtype != q->x[0].desc.dtype) {
         return dmi_fail(DM_ERR_DTYPE, "%s has dtype %s, but %s has %s", name_of(q->name[i]),

@@ -1,5 +1,6 @@
 #include "support/matrix.h"
 
+#include <dmath/linalg.h>
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@ bool dmt_is_complex(dm_dtype dtype)
 dm_dtype dmt_blas_random(dmt_case *c)
 {
     static const dm_dtype types[] = {DM_F64, DM_F32, DM_C64, DM_C128};
-    return types[dmt_int(&c->random, 0, dmt_on_cpu() ? 3 : 1)];
+    return types[dmt_int(&c->random, 0, 3)];
 }
 
 long double dmt_blas_eps(dm_dtype dtype)
@@ -172,4 +173,49 @@ dmt_number dmt_matrix_at(const dmt_matrix *m, int trans, int64_t i, int64_t j)
 {
     dmt_number v = trans ? m->v[j * m->cols + i] : m->v[i * m->cols + j];
     return trans == DM_C ? conjl(v) : v;
+}
+
+int64_t dmt_blas_extent(dmt_case *c)
+{
+    int kind = (int)dmt_int(&c->random, 0, 19);
+    return kind == 0 ? 0 : kind == 1 ? dmt_int(&c->random, 129, 300) : dmt_int(&c->random, 1, 40);
+}
+
+double dmt_blas_factor(dmt_case *c)
+{
+    static const double some[] = {0, 1, -1, 0.5, -1.25};
+    return some[dmt_int(&c->random, 0, 4)];
+}
+
+bool dmt_in_triangle(int uplo, bool unit, int64_t i, int64_t j)
+{
+    return i == j ? !unit : uplo == DM_LOWER ? i > j : i < j;
+}
+
+void dmt_matrix_spoil(dmt_matrix *m, int uplo, bool unit)
+{
+    for (int64_t i = 0; i < m->rows; i++) {
+        for (int64_t j = 0; j < m->cols; j++) {
+            m->v[i * m->cols + j] = dmt_in_triangle(uplo, unit, i, j) ? m->v[i * m->cols + j] : (dmt_number)NAN;
+        }
+    }
+}
+
+dmt_sums dmt_sums_make(dmt_case *c, int64_t count)
+{
+    return (dmt_sums){dmt_alloc(&c->scratch, (count + 1) * (int64_t)sizeof(dmt_number)),
+                      dmt_alloc(&c->scratch, (count + 1) * (int64_t)sizeof(long double))};
+}
+
+void dmt_sums_add(dmt_sums *s, int64_t at, dmt_number v)
+{
+    s->v[at] += v;
+    s->size[at] += cabsl(v);
+}
+
+void dmt_sums_end(dmt_sums *s, int64_t count, dm_dtype dtype, int64_t k)
+{
+    for (int64_t i = 0; i < count; i++) {
+        s->size[i] *= (4 + 2 * (long double)k) * dmt_blas_eps(dtype);
+    }
 }

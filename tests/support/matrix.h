@@ -37,4 +37,22 @@ void dmt_matrix_unchanged(dmt_case *c, const dmt_matrix *m);
 dmt_number dmt_matrix_at(const dmt_matrix *m, int trans, int64_t i, int64_t j);
 long double dmt_blas_eps(dm_dtype dtype);
 
+/* Extents: small ones, none, and some for which calls of level 3 cut matrices. */
+int64_t dmt_blas_extent(dmt_case *c);
+double dmt_blas_factor(dmt_case *c);
+/* Is element i, j in the triangle? unit: without the diagonal */
+bool dmt_in_triangle(int uplo, bool unit, int64_t i, int64_t j);
+/* What is not in the triangle becomes NaN. */
+void dmt_matrix_spoil(dmt_matrix *m, int uplo, bool unit);
+
+/* Sums of products, and the sum of the sizes of what was added up in each. */
+typedef struct dmt_sums {
+    dmt_number *v;
+    long double *size;
+} dmt_sums;
+dmt_sums dmt_sums_make(dmt_case *c, int64_t count);
+void dmt_sums_add(dmt_sums *s, int64_t at, dmt_number v);
+/* Makes `size` a bound of the error of sums of k products. */
+void dmt_sums_end(dmt_sums *s, int64_t count, dm_dtype dtype, int64_t k);
+
 #endif
