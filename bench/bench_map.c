@@ -1,6 +1,8 @@
 /* An expression of seven operations beside what moves the same bytes, an addition of the same arrays and the
  * triad of STREAM (McCalpin) in plain threads, and a copy; the sum of a product beside the sum of one array of
- * the same bytes. All take turns. bench_map [MiB an array] workers, and threads of the triad: DMATH_WORKERS */
+ * the same bytes. All take turns. Medians, of the time that passes and of that of the processors, which others
+ * who use the machine disturb less. bench_map [MiB an array] workers, and threads of the triad: DMATH_WORKERS
+ */
 #include <dmath/check.h>
 #include <dmath/dmath.h>
 #include <pthread.h>
@@ -22,10 +24,10 @@ typedef struct arrays {
     dm_array x, y, out, twice, one; /* twice: as long as x and y together; one: a result */
 } arrays;
 
-static double now_ms(void)
+static double now_ms(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
@@ -131,7 +133,7 @@ static arrays make(dm_session *s, int64_t n)
 int main(int argc, char **argv)
 {
     int64_t mib = argc > 1 ? strtoll(argv[1], NULL, 10) : 512, n = mib * 262144;
-    double ms[CASES][RUNS];
+    double ms[CASES][RUNS], cpu[CASES][RUNS];
     dm_session *s;
     DM_CHECK(dm_init(NULL, &s));
     arrays a = make(s, n);
@@ -139,24 +141,27 @@ int main(int argc, char **argv)
     int threads = make_blocks(dm_workers(s), n, blocks);
     for (int i = 0; i < RUNS; i++) {
         for (int k = MAP; k < CASES; k++) {
-            double begin = now_ms();
+            double begin = now_ms(CLOCK_MONOTONIC), used = now_ms(CLOCK_PROCESS_CPUTIME_ID);
             if (k == TRIAD) {
                 in_threads(threads, blocks, triad);
             } else {
                 run(s, k, &a);
             }
-            ms[k][i] = now_ms() - begin;
+            ms[k][i] = now_ms(CLOCK_MONOTONIC) - begin;
+            cpu[k][i] = now_ms(CLOCK_PROCESS_CPUTIME_ID) - used;
         }
     }
     for (int k = MAP; k < CASES; k++) {
         qsort(ms[k], RUNS, sizeof ms[k][0], by_size);
+        qsort(cpu[k], RUNS, sizeof cpu[k][0], by_size);
     }
     for (int k = MAP; k < CASES; k++) {
         double bytes = 4.0 * cases[k].arrays * (double)n;
         printf("%-22s %8.2f ms  %6.2f GB/s", cases[k].name, ms[k][RUNS / 2], bytes / ms[k][RUNS / 2] * 1e-6);
         printf("  best %8.2f ms", ms[k][0]);
         if (cases[k].arrays == 3) { /* of the triad's rate */
-            printf("  %5.2f of the triad", ms[TRIAD][RUNS / 2] / ms[k][RUNS / 2]);
+            printf("  %5.2f of the triad, by processor time %5.2f", ms[TRIAD][RUNS / 2] / ms[k][RUNS / 2],
+                   cpu[TRIAD][RUNS / 2] / cpu[k][RUNS / 2]);
         }
         printf("\n");
     }
