@@ -70,6 +70,20 @@ DM_API DM_CHECKED dm_status dm_histogram_edges(dm_session *session, dm_array x, 
  * not count. */
 DM_API DM_CHECKED dm_status dm_bincount(dm_session *session, dm_array x, dm_array weights, dm_array out);
 
+/* ---- quantiles, distinct elements ------------------------------------------------------------------------ */
+/* Made of the calls above: they may block where dm_sort does. */
+
+/* out[..., k, ...] = the q[k]-quantile of each row of x along dim, q from 0 (the smallest) to 1 (the largest): between the two
+ * elements next to it on a straight line, as numpy.quantile. NaN where the row has a NaN. out: x's shape with `count` along dim,
+ * a float. Of integers in f64. Errors: DM_ERR_SHAPE (no elements along dim, too), DM_ERR_ARG (q, count, dim). */
+DM_API DM_CHECKED dm_status dm_quantile(dm_session *session, dm_array x, const double *q, int count, int dim, dm_array out);
+/* The 0.5-quantile; out has an extent of 1 along dim. */
+DM_API DM_CHECKED dm_status dm_median(dm_session *session, dm_array x, int dim, dm_array out);
+/* *values = the distinct elements of all of x, ascending: a new array with one dim. *counts (or NULL) = how often each occurs, i64;
+ * *inverse (or NULL) = which of them each element of x is, in row-major order: i64, of one dim. All NaN are one element, -0 and 0
+ * are one too: the first of them. Blocks. The caller destroys the arrays. */
+DM_API DM_CHECKED dm_status dm_unique(dm_session *session, dm_array x, dm_array *values, dm_array *counts, dm_array *inverse);
+
 #ifdef __cplusplus
 }
 #endif

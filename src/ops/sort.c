@@ -60,8 +60,8 @@ dm_status dm_topk(dm_session *session, dm_array x, int dim, int largest, dm_arra
     if (!wants_values && !wants_indices) {
         return dmi_fail(DM_ERR_HANDLE, "topk: neither values nor indices are given");
     }
-    return submit(session, "topk", x, (int32_t[ARGS]){dim, largest != 0, wants_values, wants_indices, 1, 0}, values,
-                  indices);
+    return submit(session, "topk", x, (int32_t[ARGS]){dim, largest != 0, wants_values, wants_indices, 1, 0},
+                  values, indices);
 }
 
 /* Of x's shape but for dim, where it may be shorter. */
