@@ -43,7 +43,8 @@ DM_API DM_CHECKED dm_status dm_sort(dm_session *session, dm_array x, int dim, in
 /* out = the indices along dim in the order in which they sort each row of x. out may not overlap x. */
 DM_API DM_CHECKED dm_status dm_argsort(dm_session *session, dm_array x, int dim, int descending, dm_array out);
 /* values = the k largest (largest != 0) or smallest elements of each row along dim, the outermost first; indices: theirs along
- * dim. k is the outputs' extent along dim. One of the two may be DM_NO_ARRAY. Neither may overlap x. */
+ * dim. k is the outputs' extent along dim. One of the two may be DM_NO_ARRAY. Neither may overlap x. Few long rows that
+ * are split: each worker finds those of its part, and only these move. */
 DM_API DM_CHECKED dm_status dm_topk(dm_session *session, dm_array x, int dim, int largest, dm_array values,
                                     dm_array indices);
 

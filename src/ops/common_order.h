@@ -54,9 +54,13 @@ typedef struct dmi_sorting {
     int dim;
     bool descending, indices; /* indices: they are wanted, not the elements */
 } dmi_sorting;
-/* values, indices (or DM_NO_ARRAY) = each worker's shard of x in order for itself. */
-DM_CHECKED dm_status dmi_sort_parts(dm_session *session, const dmi_sorting *sort, dm_array x, dm_array values,
-                                    dm_array indices);
+/* values, indices (or DM_NO_ARRAY) = each worker's shard of x in order for itself, or (first) the first of it,
+ * x split along dim in contiguous blocks among all workers: as many as the worker's shard of values has. */
+DM_CHECKED dm_status dmi_sort_parts(dm_session *session, const dmi_sorting *sort, bool first, dm_array x,
+                                    dm_array values, dm_array indices);
+/* The first of few long rows. *done as below. */
+DM_CHECKED dm_status dmi_topk_long(dm_session *session, const dmi_sorting *sort, dm_array x, dm_array values,
+                                   dm_array indices, bool *done);
 /* Sorts few long rows by an exchange. *done is false where that does not serve; then nothing was done. */
 DM_CHECKED dm_status dmi_sort_long(dm_session *session, const dmi_sorting *sort, dm_array x, dm_array out,
                                    bool *done);

@@ -47,11 +47,11 @@ dm_status dm_argsort(dm_session *session, dm_array x, int dim, int descending, d
     return sort_rows(session, "argsort", &(dmi_sorting){dim, descending != 0, true}, x, out);
 }
 
-dm_status dmi_sort_parts(dm_session *session, const dmi_sorting *sort, dm_array x, dm_array values,
+dm_status dmi_sort_parts(dm_session *session, const dmi_sorting *sort, bool first, dm_array x, dm_array values,
                          dm_array indices)
 {
-    return submit(session, "sort", x, (int32_t[ARGS]){sort->dim, sort->descending, 1, indices.id != 0, 0, 1},
-                  values, indices);
+    return submit(session, "sort", x,
+                  (int32_t[ARGS]){sort->dim, sort->descending, 1, indices.id != 0, first, 1}, values, indices);
 }
 
 dm_status dm_topk(dm_session *session, dm_array x, int dim, int largest, dm_array values, dm_array indices)
@@ -59,6 +59,12 @@ dm_status dm_topk(dm_session *session, dm_array x, int dim, int largest, dm_arra
     bool wants_values = values.id != 0, wants_indices = indices.id != 0;
     if (!wants_values && !wants_indices) {
         return dmi_fail(DM_ERR_HANDLE, "topk: neither values nor indices are given");
+    }
+    bool done;
+    dm_status status =
+        dmi_topk_long(session, &(dmi_sorting){dim, largest != 0, wants_indices}, x, values, indices, &done);
+    if (status != DM_OK || done) {
+        return status;
     }
     return submit(session, "topk", x, (int32_t[ARGS]){dim, largest != 0, wants_values, wants_indices, 1, 0},
                   values, indices);
@@ -123,6 +129,14 @@ static void output_side(const dmi_builder *b, const dmi_value *out, int64_t *str
     *offset = region.count > 0 ? dmi_region_start(&region) : 0;
 }
 
+/* How many elements of a row the output has at this worker. */
+static int64_t made_here(const dmi_builder *b, const dmi_value *out, int dim)
+{
+    dmi_region region;
+    dmi_desc_region(out->desc, b->me, 0, &region);
+    return region.dim[dim].count;
+}
+
 /* Sorts this worker's rows. */
 static void sort_here(dmi_builder *b, const dmi_call *call, const dmi_along *along, const dmi_value *values,
                       const dmi_value *indices)
@@ -139,7 +153,7 @@ static void sort_here(dmi_builder *b, const dmi_call *call, const dmi_along *alo
                   .descending = call->args.i[DESCENDING],
                   .values = values != NULL,
                   .indices = indices != NULL,
-                  .most = call->args.i[PARTS] ? region.dim[along->dim].count : out->desc->extent[along->dim],
+                  .most = made_here(b, out, along->dim),
                   .first = dmi_dimset_index(&region.dim[along->dim], 0),
                   .offset = dmi_region_start(&region)};
     for (int d = 0; d < k.ndim; d++) {
@@ -166,6 +180,27 @@ static void sort_here(dmi_builder *b, const dmi_call *call, const dmi_along *alo
     dmi_build_kernel(b, DMI_KERNEL_sort, &k, sizeof k, refs, nref, NULL);
 }
 
+/* The frame of rows that are sorted in parts: as the output, or, of the first of each part, contiguous blocks.
+ */
+static dm_status begin_parts(dmi_builder *b, const dmi_call *call, const dmi_value *x, const dmi_desc *out,
+                             dmi_along *along)
+{
+    int dim = call->args.i[DIM];
+    const dmi_layout *layout;
+    dmi_layout_spec spec = {
+        .kind = DMI_LAYOUT_GRID, .ndim = x->desc->ndim, .session_workers = b->profile->workers};
+    if (!call->args.i[FIRST]) {
+        return dmi_along_at(b, x, dim, out, along);
+    }
+    for (int d = 0; d < spec.ndim; d++) {
+        spec.shape[d] = x->desc->extent[d];
+        spec.grid[d] = d == dim ? b->profile->workers : 1;
+    }
+    dm_status status = dmi_build_layout(b, &spec, &layout);
+    dmi_desc frame = status == DM_OK ? dmi_desc_whole(x->desc->dtype, layout, 0) : *x->desc;
+    return status == DM_OK ? dmi_along_at(b, x, dim, &frame, along) : status;
+}
+
 dm_status dmi_sort_plan(dmi_builder *b, const dmi_call *call)
 {
     dmi_along along;
@@ -173,11 +208,14 @@ dm_status dmi_sort_plan(dmi_builder *b, const dmi_call *call)
     int count = call->noperand - 1, values = call->args.i[VALUES];
     dmi_value x = dmi_value_operand(call, 0),
               out[2] = {dmi_value_operand(call, 1), dmi_value_operand(call, count)};
-    dm_status status = call->args.i[PARTS] ? dmi_along_at(b, &x, call->args.i[DIM], out[0].desc, &along)
+    dm_status status = call->args.i[PARTS] ? begin_parts(b, call, &x, out[0].desc, &along)
                                            : dmi_along_begin(b, &x, call->args.i[DIM], true, &out[0], &along);
     for (int i = 0; i < count && status == DM_OK && !b->failed; i++) {
         outs[i] = &made[i];
-        status = dmi_along_output(b, &along, &out[i], i == 0 && values ? x.desc->dtype : DM_I64, outs[i]);
+        made[i] = (dmi_along_out){.out = out[i], .made = out[i]}; /* of parts: there already */
+        if (!call->args.i[PARTS]) {
+            status = dmi_along_output(b, &along, &out[i], i == 0 && values ? x.desc->dtype : DM_I64, outs[i]);
+        }
     }
     if (status != DM_OK || b->failed) {
         return status;

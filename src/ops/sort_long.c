@@ -166,7 +166,7 @@ static dm_status sort_row(long_row *r, dm_array x, dm_array out)
         r->rows = r->cut + (workers + 1) * workers;
         status = make_arrays(r);
     }
-    status = status == DM_OK ? dmi_sort_parts(r->session, r->sort, x, r->values, r->indices) : status;
+    status = status == DM_OK ? dmi_sort_parts(r->session, r->sort, false, x, r->values, r->indices) : status;
     status = status == DM_OK ? find_cuts(r) : status;
     status = status == DM_OK ? merge_row(r, out) : status;
     dm_array made[] = {r->values, r->indices, r->probes, r->counts, r->whole};

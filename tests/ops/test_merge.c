@@ -84,6 +84,61 @@ static void test_long(void **state)
     dmt_run(&(dmt_suite){.name = "sort_long", .cases = 1000, .fn = long_case, .options = "sort_exchange=1"});
 }
 
+/* The first of long rows, of parts first. */
+static void first_case(dmt_case *c)
+{
+    int64_t shape[2] = {1, 1};
+    int ndim = (int)dmt_int(&c->random, 1, 2), dim = ndim - 1, which = (int)dmt_int(&c->random, 0, 2);
+    dm_dtype dtype = dmt_dtype_random(c);
+    shape[0] = dmt_int(&c->random, 1, 2);
+    shape[dim] = dmt_int(&c->random, 1, 1500);
+    int64_t n = shape[dim], rows = ndim == 2 ? shape[0] : 1, most = dmt_int(&c->random, 0, 1 + n / 20),
+            made[2] = {rows, most};
+    made[dim] = most;
+    descends = dmt_chance(&c->random, 50);
+    dmt_host *x = dmt_host_make(&c->scratch, dtype, ndim, shape);
+    dmt_host *values = dmt_host_make(&c->scratch, dtype, ndim, made),
+             *indices = dmt_host_make(&c->scratch, DM_I64, ndim, made);
+    element *row = dmt_alloc(&c->scratch, (n + 1) * (int64_t)sizeof *row);
+    set_elements(c, x);
+    if (most > n) {
+        return;
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t k = 0; k < n; k++) {
+            row[k] = (element){x->v[i * n + k], k};
+        }
+        qsort(row, (size_t)n, sizeof *row, compare);
+        for (int64_t k = 0; k < most; k++) {
+            values->v[i * most + k] = row[k].v;
+            indices->v[i * most + k] = (long double)row[k].at;
+        }
+    }
+    dmt_operand *in = dmt_operand_make(c, "x", x, 0), *v = NULL, *p = NULL;
+    if (which != 1) {
+        v = dmt_operand_make(c, "values", values, DMT_UNSET);
+    }
+    if (which != 0) {
+        p = dmt_operand_make(c, "indices", indices, DMT_UNSET);
+    }
+    dmt_say(c, ", the first %d of %d%s", (int)most, (int)n, descends ? " descending" : "");
+    DMT_OK(c, dm_topk(c->session, in->array, dim, descends, v ? v->array : DM_NO_ARRAY,
+                      p ? p->array : DM_NO_ARRAY));
+    if (v) {
+        dmt_operand_check_same(c, v, values);
+    }
+    if (p) {
+        dmt_operand_check_same(c, p, indices);
+    }
+    dmt_operand_unchanged(c, in);
+}
+
+static void test_first(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "topk_long", .cases = 600, .fn = first_case, .options = "sort_exchange=1"});
+}
+
 /* As it comes, which launched tests take too. */
 static void large_case(dmt_case *c)
 {
@@ -113,6 +168,7 @@ static void test_large(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_long), cmocka_unit_test(test_large)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_long), cmocka_unit_test(test_first),
+                                       cmocka_unit_test(test_large)};
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }
