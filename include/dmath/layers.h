@@ -80,7 +80,7 @@ DM_API DM_CHECKED dm_status dm_conv_backward_weights(dm_session *session, const 
 
 /* ---- pooling --------------------------------------------------------------------------------------------- */
 
-enum { DM_POOL_MAX = 0, DM_POOL_AVERAGE = 1 };
+enum { DM_POOL_MAX = 0, DM_POOL_AVERAGE = 1, DM_POOL_STOCHASTIC = 2, DM_POOL_WEIGHTED = 3 };
 
 /* Make one with DM_POOL_INIT, then set fields. */
 typedef struct dm_pool {
@@ -90,6 +90,7 @@ typedef struct dm_pool {
     int global;     /* not 0: the kernel is the whole plane; kernel, stride and pad are not read */
     int round_down; /* not 0: sizes are rounded down, not up */
     int slices;
+    uint64_t seed; /* of DM_POOL_STOCHASTIC: another one for each layer and iteration */
 } dm_pool;
 #define DM_POOL_INIT                                                                                           \
     {                                                                                                          \
@@ -103,10 +104,16 @@ DM_API DM_CHECKED dm_status dm_pool_shape(const dm_pool *pool, const int64_t *x,
 
 /* y = the largest element of each window, or its mean. Windows are cut at H + pad: the mean divides by the
  * elements up to there, padding included. Of equal largest elements the first counts, in row-major order.
- * which: i32 of y's shape, or DM_NO_ARRAY: row * W + column of the largest element. */
+ * DM_POOL_STOCHASTIC takes the first element at which the running sum of the window reaches u times the sum of
+ * the window, u: the number of dm_fill_uniform(0, 1, seed) for an f32 array of y's shape: an element of x >= 0
+ * is taken with the probability x / sum. DM_POOL_WEIGHTED, its counterpart for tests: the sum of x^2 divided by
+ * that of x; 0 where that is 0. M. Zeiler, R. Fergus, "Stochastic pooling for regularization of deep
+ * convolutional neural networks", 2013. which: i32 of y's shape, or DM_NO_ARRAY: row * W + column of the
+ * element that was taken; not for means. */
 DM_API DM_CHECKED dm_status dm_pool_forward(dm_session *session, const dm_pool *pool, dm_array x, dm_array y,
                                             dm_array which);
-/* dx = the gradient by x. x as it was given forward; not used by means, and may be DM_NO_ARRAY there. */
+/* dx = the gradient by x. x as it was given forward; not used by DM_POOL_AVERAGE, and may be DM_NO_ARRAY there.
+ * DM_POOL_WEIGHTED has no gradient: DM_ERR_ARG. */
 DM_API DM_CHECKED dm_status dm_pool_backward(dm_session *session, const dm_pool *pool, dm_array x, dm_array dy,
                                              dm_array dx);
 

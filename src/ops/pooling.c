@@ -1,4 +1,4 @@
-/* y = the largest element of each window of x, or the mean */
+/* y = the largest element of each window of x, the mean, or one that is taken at random */
 #include "ops/pooling_parts.h"
 
 enum { X, Y, WHICH };
@@ -17,9 +17,9 @@ dm_status dmi_pooling_check(dmi_call *call)
     if (status != DM_OK || call->noperand <= WHICH) {
         return status;
     }
-    if (call->args.i[DMI_POOLING_METHOD] != DM_POOL_MAX) {
-        return dmi_fail(DM_ERR_ARG, "%s: which is given, but a mean has no largest element",
-                        dmi_call_name(call));
+    int method = call->args.i[DMI_POOLING_METHOD];
+    if (method != DM_POOL_MAX && method != DM_POOL_STOCHASTIC) {
+        return dmi_fail(DM_ERR_ARG, "%s: which is given, but means take no single element", dmi_call_name(call));
     }
     return dmi_check_same_shape(call, WHICH, Y);
 }

@@ -11,6 +11,9 @@ dm_status dm_pool_backward(dm_session *session, const dm_pool *pool, dm_array x,
     if (status == DM_OK && call.args.i[DMI_POOLING_METHOD] == DM_POOL_AVERAGE) {
         call.noperand = 2;
     }
+    if (status == DM_OK && call.args.i[DMI_POOLING_METHOD] == DM_POOL_WEIGHTED) {
+        status = dmi_fail(DM_ERR_ARG, "pool_backward: DM_POOL_WEIGHTED has no gradient: it is for tests");
+    }
     return status == DM_OK ? dmi_call_submit(session, &call, (dm_array[]){dy, dx, x}) : status;
 }
 

@@ -26,7 +26,7 @@ static dm_status check_windows(const char *call, const int32_t *arg)
     return DM_OK;
 }
 
-static dm_status take(const dm_pool *pool, int32_t arg[ARGS])
+static dm_status take(const dm_pool *pool, int32_t arg[ARGS], uint64_t *seed)
 {
     const char *call = dmi_api_called() ? dmi_api_called() : "pool";
     dm_pool known;
@@ -47,8 +47,9 @@ static dm_status take(const dm_pool *pool, int32_t arg[ARGS])
     arg[GLOBAL] = known.global != 0;
     arg[DOWN] = known.round_down != 0;
     arg[DMI_POOLING_SLICES] = known.slices;
-    if (known.method != DM_POOL_MAX && known.method != DM_POOL_AVERAGE) {
-        return dmi_fail(DM_ERR_ARG, "%s: method is %d, not DM_POOL_MAX or DM_POOL_AVERAGE", call, known.method);
+    *seed = known.seed;
+    if (known.method < DM_POOL_MAX || known.method > DM_POOL_WEIGHTED) {
+        return dmi_fail(DM_ERR_ARG, "%s: method is %d, not one of DM_POOL_*", call, known.method);
     }
     return known.global ? DM_OK : check_windows(call, arg);
 }
@@ -84,7 +85,8 @@ dm_status dm_pool_shape(const dm_pool *pool, const int64_t *x, int64_t *y)
 {
     int32_t arg[ARGS];
     int64_t made[4];
-    dm_status status = take(pool, arg);
+    uint64_t seed;
+    dm_status status = take(pool, arg, &seed);
     if (status == DM_OK && (!x || !y)) {
         return dmi_fail(DM_ERR_ARG, "pool_shape: %s is NULL", !x ? "x" : "y");
     }
@@ -97,8 +99,11 @@ dm_status dm_pool_shape(const dm_pool *pool, const int64_t *x, int64_t *y)
 
 dm_status dmi_pooling_call(const dm_pool *pool, int op, dmi_call *call)
 {
-    *call = (dmi_call){.op = op};
-    return take(pool, call->args.i);
+    uint64_t seed = 0;
+    *call = (dmi_call){.op = op, .numbers = 1};
+    dm_status status = take(pool, call->args.i, &seed);
+    call->number[0] = (dmi_number){.whole = (int64_t)seed};
+    return status;
 }
 
 dm_status dmi_pooling_fits(const dmi_call *call, int x, int y)
@@ -122,8 +127,7 @@ dm_status dmi_pooling_fits(const dmi_call *call, int x, int y)
 void dmi_pooling_describe(const dmi_call *call, int x, int y, dmi_pooling *d)
 {
     const dmi_desc *from = &call->operand[x].desc;
-    *d = (dmi_pooling){.dnn = {.dtype = dmi_layer_dtype(call)},
-                       .average = call->args.i[DMI_POOLING_METHOD] == DM_POOL_AVERAGE};
+    *d = (dmi_pooling){.dnn = {.dtype = dmi_layer_dtype(call)}, .method = call->args.i[DMI_POOLING_METHOD]};
     memcpy(d->in, from->extent + 1, sizeof d->in);
     memcpy(d->out, call->operand[y].desc.extent + 1, sizeof d->out);
     for (int i = 0; i < 2; i++) {

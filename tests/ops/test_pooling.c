@@ -52,6 +52,68 @@ static void pooling_case(dmt_case *c)
     }
 }
 
+/* Elements that are taken at random: by the numbers of a fill, with the same seed backward. Values are whole,
+ * so that sums are exact. */
+static void stochastic_case(dmt_case *c)
+{
+    dmt_pool v;
+    dmt_layer l = {.all = dmt_chance(&c->random, 50) ? DM_F32 : DM_F64};
+    int64_t elements[DMT_POOL_MOST], size;
+    dmt_pool_random(c, &v);
+    v.pool.seed = dmt_bits(&c->random);
+    v.pool.method = dmt_chance(&c->random, 70) ? DM_POOL_STOCHASTIC : DM_POOL_WEIGHTED;
+    bool weighted = v.pool.method == DM_POOL_WEIGHTED;
+    dmt_host *x = dmt_layer_add(c, &l, "x", 0, 4, v.x);
+    dmt_host_random(x, &c->random, DMT_SMALL);
+    for (int64_t i = 0; i < x->count; i++) {
+        x->v[i] = fabsl(x->v[i]);
+    }
+    dmt_layer_add(c, &l, "y", 0, 4, v.y);
+    dmt_layer_add(c, &l, "which", DM_I32, 4, v.y);
+    l.left_out[WHICH] = weighted;
+    dmt_layer_make(c, &l, 1u << Y | 1u << WHICH);
+    dm_array random, dx;
+    DMT_OK(c, dm_array_create(c->session, DM_F32, 4, v.y, NULL, &random));
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 4, v.x, NULL, &dx));
+    DMT_OK(c, dm_fill_uniform(c->session, random, 0, 1, v.pool.seed));
+    dmt_host *u = dmt_read(c, random, DM_F32, 4, v.y);
+    dmt_sums y = dmt_sums_make(c, l.host[Y]);
+    dmt_host *which = dmt_host_make(&c->scratch, DM_I32, 4, v.y),
+             *want = dmt_host_make(&c->scratch, DM_F64, 4, v.x);
+    for (int64_t i = 0; i < u->count; i++) {
+        int64_t n = dmt_pool_window(&v, i, elements, &size), k = 0;
+        long double sum = 0, squares = 0, reached = 0;
+        for (int64_t j = 0; j < n; j++) {
+            sum += x->v[elements[j]];
+            squares += x->v[elements[j]] * x->v[elements[j]];
+        }
+        long double threshold = l.all == DM_F32 ? (float)sum * (float)u->v[i] : (double)sum * (double)u->v[i];
+        for (k = 0; k < n - 1 && reached + x->v[elements[k]] < threshold; k++) {
+            reached += x->v[elements[k]];
+        }
+        which->v[i] = n > 0 ? (long double)(elements[k] / v.x[3] % (v.x[1] * v.x[2])) : -1;
+        dmt_sums_add(&y, i, weighted ? (sum > 0 ? squares / sum : 0) : n > 0 ? x->v[elements[k]] : 0, 1);
+        if (n > 0) {
+            want->v[elements[k]] += y.want->v[i];
+        }
+    }
+    dmt_sums_end(&y, NULL, 0, weighted ? dmt_layer_eps(&l) : 0);
+    DMT_OK(c, dm_pool_forward(c->session, &v.pool, l.array[X], l.array[Y], l.array[WHICH]));
+    dmt_operand_check(c, l.operand[Y], y.want, y.bound);
+    if (weighted) {
+        DMT_REFUSED(c, DM_ERR_ARG, dm_pool_backward(c->session, &v.pool, l.array[X], l.array[Y], dx));
+    } else {
+        char text[400];
+        dmt_operand_check_same(c, l.operand[WHICH], which);
+        DMT_OK(c, dm_pool_backward(c->session, &v.pool, l.array[X], l.array[Y], dx));
+        if (!dmt_host_same(dmt_read(c, dx, DM_F64, 4, v.x), want, text, sizeof text)) {
+            dmt_fail(c, "the gradient: %s", text);
+        }
+    }
+    DMT_OK(c, dm_array_destroy(c->session, random));
+    DMT_OK(c, dm_array_destroy(c->session, dx));
+}
+
 /* What Caffe makes of some sizes: rounded up, and clipped only with padding. */
 static void sizes(dmt_case *c)
 {
@@ -110,9 +172,15 @@ static void test_pooling(void **state)
     dmt_run(&(dmt_suite){.name = "pooling", .cases = 400, .fn = pooling_case});
 }
 
+static void test_stochastic(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "pooling_stochastic", .cases = 150, .fn = stochastic_case});
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pooling), cmocka_unit_test(test_sizes),
-                                       cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pooling), cmocka_unit_test(test_stochastic),
+                                       cmocka_unit_test(test_sizes), cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

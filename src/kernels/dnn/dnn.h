@@ -32,11 +32,12 @@ enum { DMI_CONV_SCRATCH = 1 << 21 }; /* elements of scratch, unless one row of w
 /* Are the windows of x its pixels, in their order? Then they are read in place. */
 bool dmi_convolution_is_product(const dmi_convolution *d);
 
-/*   pooling       x, y, which    y = the largest of each window, or its mean
- *   pooling_back  x, y, dx       dx = the gradient by x; y: that by y; x is not read where means are taken */
+/*   pooling       x, y, which    y = what `method` takes of each window
+ *   pooling_back  x, y, dx       dx = the gradient by x; y: that by y; x is not read where means are taken
+ * Number 0 of the call: the seed, whole. */
 typedef struct dmi_pooling {
     dmi_dnn dnn;
-    bool average;
+    int method; /* DM_POOL_* */
     int64_t in[3], out[3], kernel[2], stride[2], pad[2];
 } dmi_pooling;
 

@@ -1,6 +1,8 @@
 /* Pooling: window by window, some channels at a time. */
 #include "kernels/dnn/dnn_cpu.h"
+#include "kernels/random/random.h"
 
+#include <dmath/layers.h>
 #include <string.h>
 
 enum { TILE = 64 }; /* channels */
@@ -8,13 +10,16 @@ enum { TILE = 64 }; /* channels */
 typedef struct window {
     int64_t sample, lo[2], hi[2]; /* its elements of x: rows, columns */
     int64_t size;                 /* elements up to H + pad, padding included */
+    int64_t first;                /* number of its first result in y */
 } window;
 
 /* Window i, counted over the samples. */
 static window window_of(const dmi_pooling *d, int64_t i)
 {
     int64_t place[2] = {i / d->out[1] % d->out[0], i % d->out[1]};
-    window w = {.sample = i / d->out[1] / d->out[0], .size = 1};
+    window w = {.sample = i / d->out[1] / d->out[0],
+                .size = 1,
+                .first = (d->dnn.first * d->out[0] * d->out[1] + i) * d->in[2]};
     for (int a = 0; a < 2; a++) {
         int64_t lo = place[a] * d->stride[a] - d->pad[a], hi = DMI_MIN(lo + d->kernel[a], d->in[a] + d->pad[a]);
         w.size *= DMI_MAX(hi - lo, 0);
@@ -22,6 +27,15 @@ static window window_of(const dmi_pooling *d, int64_t i)
         w.hi[a] = DMI_MIN(hi, d->in[a]);
     }
     return w;
+}
+
+/* Number `at` of those that dm_fill_uniform makes in [0, 1) of f32. */
+static float uniform_at(uint64_t seed, int64_t at)
+{
+    dmi_words w = dmi_philox((uint64_t)at / 4, DMI_STREAM_UNIFORM, seed);
+    uint32_t word = at % 4 == 0 ? w.w0 : at % 4 == 1 ? w.w1 : at % 4 == 2 ? w.w2 : w.w3;
+    dmi_uniform32 range = dmi_uniform32_make(0, 1);
+    return dmi_uniform32_at(&range, word);
 }
 
 #define T float
@@ -38,15 +52,16 @@ static window window_of(const dmi_pooling *d, int64_t i)
 dm_status dmi_pooling_cpu(const dmi_kernel_call *call)
 {
     const dmi_pooling *d = call->desc;
+    uint64_t seed = (uint64_t)call->number[0].whole;
     const void *x = dmi_dnn_at(call, 0);
     void *y = dmi_dnn_at(call, 1), *which = dmi_dnn_at(call, 2);
     if (!y) {
         return DM_OK;
     }
     if (d->dnn.dtype == DM_F64) {
-        forward_f64(d, x, y, which);
+        forward_f64(d, seed, x, y, which);
     } else {
-        forward_f32(d, x, y, which);
+        forward_f32(d, seed, x, y, which);
     }
     return DM_OK;
 }
@@ -54,15 +69,16 @@ dm_status dmi_pooling_cpu(const dmi_kernel_call *call)
 dm_status dmi_pooling_back_cpu(const dmi_kernel_call *call)
 {
     const dmi_pooling *d = call->desc;
+    uint64_t seed = (uint64_t)call->number[0].whole;
     const void *x = dmi_dnn_at(call, 0), *dy = dmi_dnn_at(call, 1);
     void *dx = dmi_dnn_at(call, 2);
     if (!dx) {
         return DM_OK;
     }
     if (d->dnn.dtype == DM_F64) {
-        backward_f64(d, x, dy, dx);
+        backward_f64(d, seed, x, dy, dx);
     } else {
-        backward_f32(d, x, dy, dx);
+        backward_f32(d, seed, x, dy, dx);
     }
     return DM_OK;
 }

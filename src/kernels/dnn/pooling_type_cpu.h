@@ -22,6 +22,46 @@ static void FN(largest)(const dmi_pooling *d, const window *w, const T *x, int64
     }
 }
 
+/* The elements that are taken at random in channels c .. c + width, and where they are. */
+static void FN(taken)(const dmi_pooling *d, uint64_t seed, const window *w, const T *x, int64_t c,
+                      int64_t width, T *best, int32_t *at)
+{
+    for (int64_t k = 0; k < width; k++) {
+        T sum = 0, reached = 0;
+        for (int64_t h = w->lo[0]; h < w->hi[0]; h++) {
+            for (int64_t v = w->lo[1]; v < w->hi[1]; v++) {
+                sum += x[(h * d->in[1] + v) * d->in[2] + c + k];
+            }
+        }
+        T threshold = sum * (T)uniform_at(seed, w->first + c + k);
+        best[k] = 0;
+        at[k] = -1;
+        for (int64_t h = w->lo[0]; h < w->hi[0]; h++) {
+            for (int64_t v = w->lo[1]; v < w->hi[1] && !(at[k] >= 0 && reached >= threshold); v++) {
+                best[k] = x[(h * d->in[1] + v) * d->in[2] + c + k];
+                at[k] = (int32_t)(h * d->in[1] + v);
+                reached += best[k];
+            }
+        }
+    }
+}
+
+/* The sum of squares divided by the sum. */
+static void FN(weighted)(const dmi_pooling *d, const window *w, const T *x, int64_t c, int64_t width, T *mean)
+{
+    for (int64_t k = 0; k < width; k++) {
+        T sum = 0, squares = 0;
+        for (int64_t h = w->lo[0]; h < w->hi[0]; h++) {
+            for (int64_t v = w->lo[1]; v < w->hi[1]; v++) {
+                T value = x[(h * d->in[1] + v) * d->in[2] + c + k];
+                sum += value;
+                squares += value * value;
+            }
+        }
+        mean[k] = sum != 0 ? squares / sum : 0;
+    }
+}
+
 static void FN(mean)(const dmi_pooling *d, const window *w, const T *x, int64_t c, int64_t width, T *mean)
 {
     for (int64_t k = 0; k < width; k++) {
@@ -40,7 +80,18 @@ static void FN(mean)(const dmi_pooling *d, const window *w, const T *x, int64_t 
     }
 }
 
-static void FN(forward)(const dmi_pooling *d, const T *x, T *y, int32_t *which)
+/* The elements that are taken, by one of the two methods that take single ones. */
+static void FN(select)(const dmi_pooling *d, uint64_t seed, const window *w, const T *x, int64_t c,
+                       int64_t width, T *best, int32_t *at)
+{
+    if (d->method == DM_POOL_STOCHASTIC) {
+        FN(taken)(d, seed, w, x, c, width, best, at);
+    } else {
+        FN(largest)(d, w, x, c, width, best, at);
+    }
+}
+
+static void FN(forward)(const dmi_pooling *d, uint64_t seed, const T *x, T *y, int32_t *which)
 {
     T best[TILE];
     int32_t at[TILE];
@@ -49,11 +100,11 @@ static void FN(forward)(const dmi_pooling *d, const T *x, T *y, int32_t *which)
         const T *image = x + w.sample * d->in[0] * d->in[1] * d->in[2];
         for (int64_t c = 0; c < d->in[2]; c += TILE) {
             int64_t width = DMI_MIN(TILE, d->in[2] - c), to = i * d->in[2] + c;
-            if (d->average) {
-                FN(mean)(d, &w, image, c, width, y + to);
+            if (d->method == DM_POOL_AVERAGE || d->method == DM_POOL_WEIGHTED) {
+                (d->method == DM_POOL_AVERAGE ? FN(mean) : FN(weighted))(d, &w, image, c, width, y + to);
                 continue;
             }
-            FN(largest)(d, &w, image, c, width, best, at);
+            FN(select)(d, seed, &w, image, c, width, best, at);
             memcpy(y + to, best, (size_t)width * sizeof *best);
             if (which) {
                 memcpy(which + to, at, (size_t)width * sizeof *at);
@@ -74,7 +125,7 @@ static void FN(spread)(const dmi_pooling *d, const window *w, const T *dy, int64
     }
 }
 
-static void FN(backward)(const dmi_pooling *d, const T *x, const T *dy, T *dx)
+static void FN(backward)(const dmi_pooling *d, uint64_t seed, const T *x, const T *dy, T *dx)
 {
     T best[TILE];
     int32_t at[TILE];
@@ -84,11 +135,11 @@ static void FN(backward)(const dmi_pooling *d, const T *x, const T *dy, T *dx)
         window w = window_of(d, i);
         for (int64_t c = 0; c < d->in[2]; c += TILE) {
             int64_t width = DMI_MIN(TILE, d->in[2] - c), from = i * d->in[2] + c;
-            if (d->average) {
+            if (d->method == DM_POOL_AVERAGE) {
                 FN(spread)(d, &w, dy + from, c, width, dx + w.sample * plane);
                 continue;
             }
-            FN(largest)(d, &w, x + w.sample * plane, c, width, best, at);
+            FN(select)(d, seed, &w, x + w.sample * plane, c, width, best, at);
             for (int64_t k = 0; k < width; k++) {
                 if (at[k] >= 0) {
                     dx[w.sample * plane + at[k] * d->in[2] + c + k] += dy[from + k];
