@@ -2,7 +2,7 @@
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/dmath TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
-install(TARGETS dmath EXPORT dmathTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS dmath dmath_nn EXPORT dmathTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # An export of its own: whoever links the static library needs MPI and OpenBLAS too.
 install(TARGETS dmath_static EXPORT dmathStaticTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET dmath_blas)

@@ -42,6 +42,8 @@ need openmpi-bin have_program mpirun
 need libopenblas-dev have_library openblas
 need libhwloc-dev have_library hwloc
 need libdnnl-dev have_header dnnl.h
+need liblmdb-dev have_library lmdb
+need zlib1g-dev have_library zlib
 need python3-numpy have_numpy
 if [[ ${1:-} == --test ]]; then
     need libcmocka-dev have_library cmocka

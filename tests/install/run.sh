@@ -25,6 +25,10 @@ names=$(nm -D --defined-only "$libdir/libdmath.so" | awk '{print $3}')
 foreign=$(grep -v '^dm_' <<<"$names" | grep -Ev '^(_init|_fini|__bss_start|_edata|_end|__(a|l|t|ub)san.*)$' || true)
 test -z "$foreign" || { echo "not public, but visible: $foreign"; exit 1; }
 grep -qx dm_init <<<"$names" || { echo "dm_init is not visible"; exit 1; }
+nets=$(nm -D --defined-only "$libdir/libdmath_nn.so" | awk '{print $3}')
+grep -qx dm_net_open <<<"$nets" || { echo "dm_net_open is not visible"; exit 1; }
+if grep -q '^nn_' <<<"$nets"; then echo "libdmath_nn.so shows names of its inside"; exit 1; fi
+names+=$'\n'$nets
 for header in "$prefix"/include/dmath/*.h; do
     for name in $(grep -Ev '^(typedef|static|template|#|/\*| \*)' "$header" | grep -oE '\bdm_[a-z0-9_]+\(' | tr -d '('); do
         grep -qx "$name" <<<"$names" || { echo "$name is in $(basename "$header") but not in the library"; exit 1; }

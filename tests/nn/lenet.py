@@ -259,7 +259,7 @@ def bits(tool, examples, iterations):
         sys.exit(f"resumed at iteration {half} on 2 workers: other weights")
     last = float(one[0][-2].split()[-1])
     print(f"{iterations} iterations on 1 and 3 workers, resumed on 2: the same bits; last loss {last}")
-    if not last < 1.5:
+    if iterations >= 100 and not last < 1.5:
         sys.exit("it has not learned")
 
 
