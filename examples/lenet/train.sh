@@ -16,7 +16,12 @@ for candidate in "$here"/../../build/{release,quickstart,dev}/dmath; do
     fi
 done
 tool=${tool:-$(command -v dmath)} || { echo "train.sh: there is no program dmath: build it, or set TOOL" >&2 && exit 1; }
-images() { ls "$data/$1-images-idx3-ubyte"{,.gz} 2>/dev/null | head -1; }
+images() { # the file of a part, if there is one
+    local file
+    for file in "$data/$1-images-idx3-ubyte"{.gz,}; do
+        if [[ -e $file ]]; then echo "$file" && break; fi
+    done
+}
 if [[ -z $(images train) ]]; then
     echo "train.sh: no images in $data: install the package dataset-fashion-mnist (apt-get install dataset-fashion-mnist)" >&2
     exit 1
