@@ -42,7 +42,8 @@ static dm_status read_mean_file(nn_batch *b, const char *path)
     nn_document *d = NULL;
     dm_status status = nn_wire_read(path, "BlobProto", &d);
     if (status != DM_OK) {
-        return status;
+        return nn_layer_fail(b->layer, "transform_param", status, "cannot read its mean: %s",
+                             dm_error_message());
     }
     const nn_message *shape = nn_sub(d->root, "shape"), *m = d->root;
     int64_t dims = nn_count(shape, "dim"), n[3];
@@ -53,8 +54,9 @@ static dm_status read_mean_file(nn_batch *b, const char *path)
     const nn_entry *data = nn_entry_of(m, "data");
     bool sane = n[0] > 0 && n[1] > 0 && n[2] > 0 && n[0] < 1 << 20 && n[1] < 1 << 20 && n[2] < 1 << 20;
     if (!sane || !data || data->count != n[0] * n[1] * n[2]) {
-        status = dm_error_set(DM_ERR_FORMAT,
-                              "%s: is no mean image with channels, height, width and as many elements", path);
+        status =
+            nn_layer_fail(b->layer, "transform_param", DM_ERR_FORMAT,
+                          "has the mean file %s, which is no image with as many elements as it says", path);
     } else if (!(b->mean = malloc((size_t)data->count * sizeof(float)))) {
         status = nn_no_memory();
     } else {

@@ -70,8 +70,22 @@ static dm_status unit_rows(nn_net *net, int ndim, uint64_t seed, dm_array x)
     return status == DM_OK ? end : status;
 }
 
-dm_status nn_fill(nn_net *net, const nn_message *filler, int ndim, const int64_t *shape, uint64_t seed,
-                  dm_array x)
+/* Published nets have fields of other fillers, GoogLeNet for one: said once, and then without effect, as in
+ * Caffe. */
+static void say_unused(const nn_net *net, const nn_message *filler, const char *type)
+{
+    for (int i = 0; filler && i < filler->count; i++) {
+        nn_entry *e = &filler->entries[i];
+        if (!e->used) {
+            nn_log(net, "%s:%d: %s has no effect with the filler '%s'", filler->file, e->line, e->field->name,
+                   type);
+            e->used = true;
+        }
+    }
+}
+
+static dm_status fill(nn_net *net, const nn_message *filler, int ndim, const int64_t *shape, uint64_t seed,
+                      dm_array x)
 {
     const char *type = nn_string(filler, F, "type");
     dm_session *s = net->session;
@@ -102,4 +116,12 @@ dm_status nn_fill(nn_net *net, const nn_message *filler, int ndim, const int64_t
         return unit_rows(net, ndim, seed, x);
     }
     return nn_fail_at(filler, nn_line(filler, "type"), DM_ERR_UNSUPPORTED, "there is no filler '%s'", type);
+}
+
+dm_status nn_fill(nn_net *net, const nn_message *filler, int ndim, const int64_t *shape, uint64_t seed,
+                  dm_array x)
+{
+    dm_status status = fill(net, filler, ndim, shape, seed, x);
+    say_unused(net, filler, nn_string(filler, F, "type"));
+    return status;
 }

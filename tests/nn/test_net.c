@@ -184,6 +184,27 @@ static const struct {
              IP("ip", "m", "4") LOSS("ip"),
      {"c", "ip"},
      2e-2},
+    {"functions",
+     INPUTS IP("i1", "data", "6") SIMPLE("f1", "AbsVal", "i1", "f1", "") SIMPLE(
+         "f2", "Power", "f1", "f2",
+         "power_param { power: 1.5 scale: 2 shift: 0.3 }") SIMPLE("f3", "Log", "f2", "f3",
+                                                                  "log_param { base: 3 scale: 2 shift: 1.5 }")
+         IP("i2", "f3", "6") SIMPLE("f4", "BNLL", "i2", "f4", "") SIMPLE(
+             "f5", "ELU", "i2",
+             "f5", "elu_param { alpha: 0.7 }") SIMPLE("f6", "Swish", "i2", "f6", "swish_param { beta: 1.5 }")
+             SIMPLE("f7", "Exp", "i2", "f7", "exp_param { base: 2 scale: 0.5 shift: -1 }") SIMPLE(
+                 "f8", "Clip", "i2",
+                 "f8",
+                 "clip_param { min: -0.2 max: 10 }") "layer { name: 's' type: 'Split' bottom: 'f8' top: ['s1', "
+                                                     "'s2'] }\n"
+                                                     "layer { name: 'e' type: 'Eltwise' bottom: ['f4', 'f5', "
+                                                     "'f6', 'f7', 's1', 's2'] top: 'e' }\n"
+                                                     "layer { name: 'm' type: 'Eltwise' bottom: ['f4', 'f5', "
+                                                     "'e'] top: 'm' eltwise_param { operation: MAX } }\n"
+                                                     "layer { name: 'quiet' type: 'Silence' bottom: 'f1' "
+                                                     "}\n" LOSS("m"),
+     {"i1", "i2"},
+     2e-2},
     {"softmax",
      INPUTS IP("ip", "data", "5") SIMPLE("s", "Softmax", "ip", "s", "") IP("b", "s", "4") LOSS("b"),
      {"ip", "b"},
