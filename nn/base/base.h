@@ -17,4 +17,7 @@ dm_status nn_file_read(const char *path, size_t limit, char **bytes, size_t *len
 /* The file has its name only when it is whole; an old one stays until then. */
 dm_status nn_file_write(const char *path, const void *bytes, size_t length);
 
+/* dm_map with those of the arguments whose names, single letters, stand in the expression. */
+dm_status nn_map(dm_session *session, const char *text, int count, const dm_map_arg *all, dm_array out);
+
 #endif

@@ -3,6 +3,8 @@
 
 #include "data/batch.h"
 
+#include <string.h>
+
 static const char D[] = "DataParameter";
 
 /* --- Data: records of a database. */
@@ -91,17 +93,30 @@ dm_status nn_dummy_setup(nn_layer *l)
     return status;
 }
 
-dm_status nn_dummy_forward(nn_layer *l)
+/* Fills the tops; in a pass only those whose numbers are random. */
+static dm_status fill_dummies(nn_layer *l, bool all)
 {
     int64_t fillers = nn_count(l->own, "data_filler");
     dm_status status = DM_OK;
     for (int i = 0; status == DM_OK && i < l->tops; i++) {
         const nn_message *filler = fillers ? nn_sub_at(l->own, "data_filler", fillers == 1 ? 0 : i) : NULL;
-        uint64_t seed = nn_hash(nn_hash(l->net->seed, (uint64_t)(l->index + 100) * 64 + (uint64_t)i),
-                                (uint64_t)l->net->pass);
-        status = nn_fill(l->net, filler, l->top[i]->ndim, l->top[i]->shape, seed, l->top[i]->data);
+        uint64_t number = (uint64_t)(l->index + 100) * 64 + (uint64_t)i;
+        uint64_t seed = nn_hash(nn_hash(l->net->seed, number), (uint64_t)l->net->pass);
+        if (all || strcmp(nn_string(filler, "FillerParameter", "type"), "constant") != 0) {
+            status = nn_fill(l->net, filler, l->top[i]->ndim, l->top[i]->shape, seed, l->top[i]->data);
+        }
     }
     return status;
+}
+
+dm_status nn_dummy_prepare(nn_layer *l)
+{
+    return fill_dummies(l, true);
+}
+
+dm_status nn_dummy_forward(nn_layer *l)
+{
+    return fill_dummies(l, false);
 }
 
 /* --- Input: the program writes the arrays of its tops. */

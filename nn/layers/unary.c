@@ -12,25 +12,12 @@ static dm_status setup(nn_layer *l, double a, double b, double c)
     return nn_top_shape(l, 0, l->bottom[0]->ndim, l->bottom[0]->shape);
 }
 
-/* The arguments whose names stand in the expression: letters that belong to no longer name. */
 static dm_status map(nn_layer *l, const char *text, dm_array out)
 {
     const dm_map_arg all[] = {DM_ARG("x", l->bottom[0]->data), DM_ARG("y", l->top[0]->data),
                               DM_ARG("d", l->top[0]->diff),    DM_NUMBER("a", l->u.number[0]),
                               DM_NUMBER("b", l->u.number[1]),  DM_NUMBER("c", l->u.number[2])};
-    dm_map_arg args[NN_COUNT(all)];
-    int count = 0;
-    for (int i = 0; i < NN_COUNT(all); i++) {
-        bool found = false;
-        for (const char *at = text; *at && !found; at++) {
-            bool before = at > text && at[-1] >= 'a' && at[-1] <= 'z', behind = at[1] >= 'a' && at[1] <= 'z';
-            found = *at == all[i].name[0] && !before && !behind;
-        }
-        if (found) {
-            args[count++] = all[i];
-        }
-    }
-    return dm_map(l->net->session, text, count, args, out);
+    return nn_map(l->net->session, text, NN_COUNT(all), all, out);
 }
 
 static dm_status down(nn_layer *l, const char *text)

@@ -14,19 +14,6 @@ static dm_status fail(const dm_solver *s, const char *field, dm_status status, c
     return nn_fail_at(s->m, nn_line(s->m, field), status, "%s", text);
 }
 
-static dm_status check_type(const dm_solver *s)
-{
-    const char *type = nn_string(s->m, S, "type");
-    bool old = nn_has(s->m, "solver_type");
-    if (old && nn_has(s->m, "type")) {
-        return fail(s, "solver_type", DM_ERR_FORMAT, "only one of type and solver_type may be there");
-    }
-    if ((old && nn_int(s->m, S, "solver_type") != 0) || strcmp(type, "SGD") != 0) {
-        return fail(s, old ? "solver_type" : "type", DM_ERR_UNSUPPORTED, "only the solver SGD is there yet");
-    }
-    return DM_OK;
-}
-
 static dm_status check_support(const dm_solver *s)
 {
     static const char *const off[] = {"debug_info", "snapshot_diff"};
@@ -107,8 +94,7 @@ static dm_status check_ranges(const dm_solver *s)
 dm_status nn_solver_settings(dm_solver *s, const char *path)
 {
     const char *norm = nn_string(s->m, S, "regularization_type");
-    dm_status status = check_type(s);
-    status = status == DM_OK ? check_support(s) : status;
+    dm_status status = check_support(s);
     status = status == DM_OK ? check_ranges(s) : status;
     if (status == DM_OK && strcmp(norm, "L1") != 0 && strcmp(norm, "L2") != 0) {
         status = fail(s, "regularization_type", DM_ERR_FORMAT, "regularization_type must be L1 or L2");

@@ -15,10 +15,12 @@ static dm_status write_state(dm_solver *s, const char *path, const char *weights
     status = status == DM_OK ? nn_set_int(d->root, "iter", s->iter) : status;
     status = status == DM_OK ? nn_set_string(d->root, "learned_net", weights) : status;
     status = status == DM_OK ? nn_set_int(d->root, "current_step", s->step) : status;
-    for (int i = 0; status == DM_OK && i < s->net->param_count; i++) {
+    for (int i = 0; status == DM_OK && i < s->history_count; i++) {
         nn_message *blob = NULL;
         status = nn_set_message(d->root, "history", &blob);
-        status = status == DM_OK ? nn_param_to_message(s->net, s->net->params[i], s->history[i], blob) : status;
+        status = status == DM_OK
+                     ? nn_param_to_message(s->net, s->net->params[i % s->net->param_count], s->history[i], blob)
+                     : status;
     }
     status = status == DM_OK ? nn_wire_write(d->root, path) : status;
     nn_document_free(d);
@@ -68,14 +70,15 @@ static int64_t tests_before(const dm_solver *s)
 
 static dm_status read_history(dm_solver *s, const nn_message *state)
 {
-    if (nn_count(state, "history") != s->net->param_count) {
-        return nn_fail_at(state, 0, DM_ERR_SHAPE, "has the history of %lld parameters; the net has %d",
-                          (long long)nn_count(state, "history"), s->net->param_count);
+    int64_t count = nn_count(state, "history");
+    if (count != s->history_count) {
+        return nn_fail_at(state, 0, DM_ERR_SHAPE, "has %lld histories; this solver and its net have %d",
+                          (long long)count, s->history_count);
     }
     dm_status status = DM_OK;
-    for (int i = 0; status == DM_OK && i < s->net->param_count; i++) {
-        status =
-            nn_param_from_message(s->net, s->net->params[i], s->history[i], nn_sub_at(state, "history", i));
+    for (int i = 0; status == DM_OK && i < s->history_count; i++) {
+        status = nn_param_from_message(s->net, s->net->params[i % s->net->param_count], s->history[i],
+                                       nn_sub_at(state, "history", i));
     }
     return status;
 }

@@ -38,6 +38,7 @@ static dm_status open_solver(dm_solver *s, const char *path)
     s->m = s->document->root;
     status = nn_solver_settings(s, path);
     status = status == DM_OK ? nn_solver_nets(s) : status;
+    status = status == DM_OK ? nn_solver_rule(s) : status;
     status = status == DM_OK ? nn_solver_histories(s) : status;
     if (status == DM_OK) {
         nn_use_all(nn_sub(s->m, "train_state"));
@@ -62,7 +63,7 @@ static void close_solver(dm_solver *s)
         nn_net_free(s->tests[i].net);
         free(s->tests[i].scores);
     }
-    for (int i = 0; s->history && i < s->net->param_count; i++) {
+    for (int i = 0; s->history && i < s->history_count; i++) {
         destroy(s, s->history[i]);
     }
     destroy(s, s->norm);

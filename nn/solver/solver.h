@@ -10,6 +10,8 @@ typedef struct nn_test {
     double *scores; /* sums of all elements of all outputs */
 } nn_test;
 
+typedef struct nn_rule nn_rule; /* how weights follow from gradients: update.c */
+
 struct dm_solver {
     dm_session *session;
     nn_document *document;
@@ -21,8 +23,10 @@ struct dm_solver {
     nn_net *net;
     nn_test *tests;
     int test_count;
-    dm_array *history; /* of each parameter of the net */
-    dm_array norm;     /* one number */
+    const nn_rule *rule;
+    dm_array *history; /* of each parameter of the net, one or two */
+    int history_count;
+    dm_array norm; /* one number */
     int64_t iter, max_iter, display, average_loss, iter_size, test_interval, snapshot;
     int64_t start; /* iteration at which this run began */
     int64_t step;  /* of the policies step and multistep */
@@ -42,6 +46,7 @@ dm_status nn_solver_nets(dm_solver *solver);
 dm_status nn_solver_rate_check(const dm_solver *solver);
 double nn_solver_rate(dm_solver *solver);
 /* --- update.c */
+dm_status nn_solver_rule(dm_solver *solver);
 dm_status nn_solver_histories(dm_solver *solver);
 dm_status nn_solver_update(dm_solver *solver);
 /* --- test.c */

@@ -1,8 +1,75 @@
-/* The update of SGD: h = momentum h + rate (gradient + decay), w = w - h. */
+/* The updates. A row for each solver: what it computes of w (the weights), d (the gradient, with decay), h and
+ * k (its histories), and the numbers r (rate), m (momentum), b (momentum2), q (rms_decay), e (delta). */
 #include "solver/solver.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+enum { STEPS = 4, TEXT = 128 };
+
+/* G in the first step stands for the gradient, which is then not written down. */
+struct nn_rule {
+    const char *type;
+    int histories;
+    unsigned needs; /* fields that others have no use for */
+    struct {
+        char target;
+        const char *text;
+    } steps[STEPS];
+};
+
+enum { MOMENTUM = 1, MOMENTUM2 = 2, RMS_DECAY = 4, DELTA = 8 };
+
+static const nn_rule rules[] = {
+    {"SGD", 1, MOMENTUM, {{'h', "m * h + r * G"}, {'w', "w - h"}}},
+    {"Nesterov", 1, MOMENTUM, {{'w', "w - (m * m * h + (1 + m) * r * d)"}, {'h', "m * h + r * d"}}},
+    {"AdaGrad", 1, DELTA, {{'h', "h + d * d"}, {'w', "w - r * d / (sqrt(h) + e)"}}},
+    {"RMSProp", 1, DELTA | RMS_DECAY, {{'h', "q * h + (1 - q) * d * d"}, {'w', "w - r * d / (sqrt(h) + e)"}}},
+    {"AdaDelta",
+     2,
+     DELTA | MOMENTUM,
+     {{'h', "m * h + (1 - m) * d * d"},
+      {'d', "d * sqrt((k + e) / (h + e))"},
+      {'k', "m * k + (1 - m) * d * d"},
+      {'w', "w - r * d"}}},
+    {"Adam",
+     2,
+     DELTA | MOMENTUM | MOMENTUM2,
+     {{'h', "m * h + (1 - m) * d"}, {'k', "b * k + (1 - b) * d * d"}, {'w', "w - r * h / (sqrt(k) + e)"}}},
+};
+
+dm_status nn_solver_rule(dm_solver *s)
+{
+    static const char *const fields[] = {"momentum", "momentum2", "rms_decay", "delta"};
+    static const char *const old_names[] = {"SGD",     "Nesterov", "AdaGrad",
+                                            "RMSProp", "AdaDelta", "Adam"}; /* SolverType */
+    const char *type = nn_string(s->m, "SolverParameter", "type"), *field = "type";
+    if (nn_has(s->m, "solver_type")) {
+        if (nn_has(s->m, field)) {
+            return nn_fail_at(s->m, nn_line(s->m, "solver_type"), DM_ERR_FORMAT,
+                              "only one of type and solver_type may be there");
+        }
+        field = "solver_type";
+        type = old_names[nn_int(s->m, "SolverParameter", field)];
+    }
+    for (int i = 0; i < NN_COUNT(rules); i++) {
+        s->rule = strcmp(rules[i].type, type) == 0 ? &rules[i] : s->rule;
+    }
+    if (!s->rule) {
+        return nn_fail_at(s->m, nn_line(s->m, field), DM_ERR_UNSUPPORTED, "there is no solver '%s'", type);
+    }
+    for (int i = 0; i < NN_COUNT(fields); i++) {
+        double value = nn_real(s->m, "SolverParameter", fields[i]);
+        if (!(s->rule->needs >> i & 1) && nn_has(s->m, fields[i]) && value != 0) {
+            return nn_fail_at(s->m, nn_line(s->m, fields[i]), DM_ERR_FORMAT, "the solver %s has no use for %s",
+                              type, fields[i]);
+        }
+    }
+    s->history_count = s->rule->histories * s->net->param_count; /* h of all parameters, then k of all */
+    return DM_OK;
+}
 
 dm_status nn_solver_histories(dm_solver *s)
 {
@@ -12,13 +79,13 @@ dm_status nn_solver_histories(dm_solver *s)
     if (n->param_count == 0) {
         return nn_fail_at(s->m, s->m->line, DM_ERR_FORMAT, "the net has no parameters to train");
     }
-    s->history = calloc((size_t)n->param_count, sizeof *s->history);
+    s->history = calloc((size_t)s->history_count, sizeof *s->history);
     if (!s->history) {
         return nn_no_memory();
     }
     dm_status status = dm_array_create(s->session, DM_F64, 1, &single, &one, &s->norm);
-    for (int i = 0; status == DM_OK && i < n->param_count; i++) {
-        status = nn_param_array(n, n->params[i], &s->history[i]);
+    for (int i = 0; status == DM_OK && i < s->history_count; i++) {
+        status = nn_param_array(n, n->params[i % n->param_count], &s->history[i]);
         status = status == DM_OK ? dm_fill(s->session, s->history[i], 0) : status;
     }
     return status;
@@ -62,21 +129,44 @@ static dm_status clip(dm_solver *s, double *factor)
     return status;
 }
 
-static dm_status update(dm_solver *s, const nn_param *p, dm_array history, double rate, double factor)
+static dm_status update(dm_solver *s, int i, double rate, double factor)
 {
-    double decay = s->weight_decay * p->decay_mult;
-    dm_map_arg args[] = {DM_ARG("h", history),
-                         DM_ARG("g", p->diff),
-                         DM_NUMBER("m", s->momentum),
-                         DM_NUMBER("r", rate * p->lr_mult),
-                         DM_NUMBER("c", factor / (double)s->iter_size),
-                         DM_ARG("w", p->data),
-                         DM_NUMBER("d", decay)};
-    const char *step = decay == 0 ? "m * h + r * (c * g)"
-                       : s->l1    ? "m * h + r * (c * g + d * sign(w))"
-                                  : "m * h + r * (c * g + d * w)";
-    dm_status status = dm_map(s->session, step, decay == 0 ? 5 : 7, args, history);
-    return status == DM_OK ? dm_axpby(s->session, -1, history, 1, p->data) : status;
+    const nn_param *p = s->net->params[i];
+    double decay = s->weight_decay * p->decay_mult, t = (double)s->iter + 1;
+    double m = s->momentum, b = nn_real(s->m, "SolverParameter", "momentum2");
+    const char *gradient = decay == 0 ? "c * d" : s->l1 ? "(c * d + x * sign(w))" : "(c * d + x * w)";
+    if (strcmp(s->rule->type, "Adam") == 0) {
+        rate *= sqrt(1 - pow(b, t)) / (1 - pow(m, t)); /* not for e, as in Caffe */
+    }
+    dm_array h = s->history[i], k = s->rule->histories > 1 ? s->history[i + s->net->param_count] : h;
+    const dm_map_arg all[] = {DM_ARG("w", p->data),
+                              DM_ARG("d", p->diff),
+                              DM_ARG("h", h),
+                              DM_ARG("k", k),
+                              DM_NUMBER("r", rate * p->lr_mult),
+                              DM_NUMBER("m", m),
+                              DM_NUMBER("b", b),
+                              DM_NUMBER("q", nn_real(s->m, "SolverParameter", "rms_decay")),
+                              DM_NUMBER("e", nn_real(s->m, "SolverParameter", "delta")),
+                              DM_NUMBER("c", factor / (double)s->iter_size),
+                              DM_NUMBER("x", decay)};
+    const char *inlined = strchr(s->rule->steps[0].text, 'G');
+    dm_status status = inlined ? DM_OK : nn_map(s->session, gradient, NN_COUNT(all), all, p->diff);
+    for (int n = 0; status == DM_OK && n < STEPS && s->rule->steps[n].text; n++) {
+        const char *from = s->rule->steps[n].text;
+        const char target = s->rule->steps[n].target;
+        char text[TEXT];
+        snprintf(text, sizeof text, "%s", from);
+        if (n == 0 && inlined) {
+            snprintf(text, sizeof text, "%.*s%s%s", (int)(inlined - from), from, gradient, inlined + 1);
+        }
+        status = nn_map(s->session, text, NN_COUNT(all), all,
+                        target == 'w'   ? p->data
+                        : target == 'd' ? p->diff
+                        : target == 'h' ? h
+                                        : k);
+    }
+    return status;
 }
 
 dm_status nn_solver_update(dm_solver *s)
@@ -88,7 +178,7 @@ dm_status nn_solver_update(dm_solver *s)
     dm_status status = s->clip >= 0 ? clip(s, &factor) : DM_OK;
     for (int i = 0; status == DM_OK && i < s->net->param_count; i++) {
         if (s->net->params[i]->lr_mult != 0) {
-            status = update(s, s->net->params[i], s->history[i], rate, factor);
+            status = update(s, i, rate, factor);
         }
     }
     s->iter += status == DM_OK;

@@ -26,6 +26,13 @@ if(TARGET dmath_tool AND DMATH_PYTHON AND LMDB_FOUND AND ZLIB_FOUND)
   endforeach()
 endif()
 
+# Solvers against NumPy.
+if(TARGET dmath_tool AND DMATH_PYTHON)
+  add_test(NAME nn_solvers COMMAND ${DMATH_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/nn/solvers.py $<TARGET_FILE:dmath_tool>)
+  set_tests_properties(nn_solvers PROPERTIES TIMEOUT 600 ENVIRONMENT "${DMATH_TEST_ENVIRONMENT}")
+  dmath_test_folder(nn_solvers)
+endif()
+
 # Both formats against Google's library, where Python has it.
 if(TARGET dmath_tool AND DMATH_PYTHON)
   execute_process(COMMAND ${DMATH_PYTHON} -c "import google.protobuf" RESULT_VARIABLE result OUTPUT_QUIET ERROR_QUIET)
