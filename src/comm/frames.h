@@ -23,6 +23,7 @@ enum dmi_frame_kind {
     DMI_FRAME_PROGRAM_DESTROY,
     DMI_FRAME_UNMAP, /* unmap other processes' device memory, before they return it */
     DMI_FRAME_TRIM,
+    DMI_FRAME_CANCEL, /* to other hosts: commands up to that number are cancelled */
     DMI_FRAME_POISON, /* a command has failed somewhere: what it writes may be read nowhere */
     DMI_FRAME_SYNC, /* workers of other hosts report when they have done everything before it */
     DMI_FRAME_STOP
@@ -67,6 +68,11 @@ typedef struct dmi_view_frame {
     int32_t ndim;
     int64_t lo[DM_MAX_DIMS], extent[DM_MAX_DIMS], skip[DM_MAX_DIMS];
 } dmi_view_frame;
+
+typedef struct dmi_cancel_frame {
+    dmi_frame head;
+    uint64_t until;
+} dmi_cancel_frame;
 
 typedef struct dmi_poison_frame {
     dmi_frame head;

@@ -106,6 +106,7 @@ typedef struct dmi_port {
 typedef struct dmi_ring {
     alignas(DMI_LINE) atomic_uint_fast64_t head; /* bytes published */
     uint64_t size;                               /* power of two */
+    atomic_uint_fast64_t cancelled;              /* commands up to this number stop at their next step */
     atomic_int closed;                           /* a broken session: its workers leave at once */
     alignas(DMI_LINE) char data[];
 } dmi_ring;

@@ -24,6 +24,7 @@ static int poisoned_input(const dmi_queued_step *w)
 
 void dmi_compute_check_inputs(dmi_engine *e, const dmi_queued_step *w)
 {
+    dmi_engine_check_cancelled(e, w->inst);
     int operand = atomic_load(&w->inst->failed) ? -1 : poisoned_input(w);
     if (operand >= 0) {
         dmi_engine_fail_by_input(e, w->inst, operand);

@@ -112,7 +112,7 @@ void dmi_engine_report_writes(dmi_engine *e, uint64_t culprit, dm_status status,
             break;
         }
     }
-    dmi_log(DMI_LOG_WARN, "%s", text);
+    dmi_log(status == DM_ERR_CANCELLED ? DMI_LOG_INFO : DMI_LOG_WARN, "%s", text);
 }
 
 void dmi_engine_report(dmi_engine *e, uint64_t command, dm_status status, const char *text)
@@ -191,6 +191,21 @@ void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const 
             }
         }
         dmi_engine_report_writes(e, dmi_culprit(inst->command, inst->op), status, line, written, count);
+    }
+}
+
+void dmi_engine_cancel(const dmi_hub *hub, uint64_t until)
+{
+    uint_fast64_t before = atomic_load(&hub->ring->cancelled);
+    while (before < until && !atomic_compare_exchange_weak(&hub->ring->cancelled, &before, until)) {
+    }
+}
+
+void dmi_engine_check_cancelled(dmi_engine *e, dmi_instance *inst)
+{
+    if (inst->command <= atomic_load_explicit(&e->config.hub->ring->cancelled, memory_order_relaxed) &&
+        !atomic_load(&inst->failed)) {
+        dmi_engine_fail(e, inst, DM_ERR_CANCELLED, "it was cancelled");
     }
 }
 

@@ -254,6 +254,10 @@ void dmi_engine_inherit(dmi_engine *e, dmi_instance *inst, uint64_t culprit);
 /* The same, because an operand is poisoned. Reports it if no output inherits the poison, as in reads and
  * saves. */
 void dmi_engine_fail_by_input(dmi_engine *e, dmi_instance *inst, int operand);
+/* Commands up to that number stop at their next step, on all endpoints of the hub. For any thread. */
+void dmi_engine_cancel(const dmi_hub *hub, uint64_t until);
+/* Is the command cancelled? Then it has failed. */
+void dmi_engine_check_cancelled(dmi_engine *e, dmi_instance *inst);
 /* What was written there is not to be read, but in an array without memory, which stays one. */
 void dmi_memory_poison(dmi_memory *memory, uint64_t culprit);
 /* "a holds the result of command 7 (gemm), which failed" */

@@ -12,6 +12,7 @@ void dmi_lane_advance(dmi_engine *e, int lane)
 
 void dmi_transfer_check_source(dmi_engine *e, const dmi_queued_step *w)
 {
+    dmi_engine_check_cancelled(e, w->inst);
     const dmi_ref *ref = &w->step->ref[0];
     dmi_memory *source = ref->kind == DMI_REF_OPERAND ? w->inst->memory[ref->index] : NULL;
     if (source && atomic_load(&source->poisoned) && !atomic_load(&w->inst->failed)) {

@@ -1,4 +1,4 @@
-/* Which thread may make calls on a session. */
+/* Which thread may make calls on a session, and what others may do. */
 #include "master/session.h"
 
 #include <dmath/control.h>
@@ -10,9 +10,10 @@ void dmi_owner_take(dmi_session *s)
 
 dm_status dmi_owner_refuse(void)
 {
-    return dmi_fail(DM_ERR_STATE,
-                    "this thread is not the session's: calls come from the thread that started it, or that took it over "
-                    "with dm_session_take");
+    return dmi_fail(
+        DM_ERR_STATE,
+        "this thread is not the session's: calls come from the thread that started it, or that took it over "
+        "with dm_session_take");
 }
 
 dm_status dm_session_take(dm_session *session)
@@ -26,4 +27,27 @@ dm_status dm_session_take(dm_session *session)
         dmi_owner_take(s);
     }
     return status;
+}
+
+dm_status dm_cancel(dm_session *session)
+{
+    dmi_session *s = NULL;
+    dm_status status = dmi_enter_any(session, &s);
+    if (status == DM_OK) {
+        uint64_t command = __atomic_load_n(&s->command, __ATOMIC_RELAXED);
+        atomic_store(&s->cancel, command);
+        dmi_engine_cancel(&s->hub, command);
+    }
+    return status;
+}
+
+void dmi_cancel_send(dmi_session *s)
+{
+    uint64_t until = atomic_load_explicit(&s->cancel, memory_order_relaxed);
+    if (until > s->cancel_sent) {
+        s->cancel_sent = until;
+        dmi_cancel_frame *frame = dmi_frame_begin(s, sizeof *frame, DMI_FRAME_CANCEL, 0);
+        frame->until = until;
+        dmi_frame_send(s);
+    }
 }

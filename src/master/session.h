@@ -116,6 +116,8 @@ struct dmi_session {
     int explain_calls;
     int stuck;           /* enum dmi_stuck: the watchdog's time was over */
     int broken;          /* the worker, where it is DMI_STUCK_BROKEN */
+    atomic_uint_fast64_t cancel; /* the last command that dm_cancel has cancelled; */
+    uint64_t cancel_sent;        /* of which other hosts know */
     atomic_int died;     /* worker + 1 whose process has died, or that of a launcher: set by another thread */
     char death[1024];    /* and how, set before */
     uint64_t *recent;    /* [DMI_RECENT] where the frame of command number % DMI_RECENT was put in the command ring */
@@ -162,6 +164,8 @@ static inline bool dmi_owner_is(const dmi_session *s)
 }
 DM_CHECKED dm_status dmi_owner_refuse(void);
 void dmi_owner_take(dmi_session *s);
+/* Workers of other hosts learn by a frame, which the session's thread sends while it waits. */
+void dmi_cancel_send(dmi_session *s);
 /* --- stuck.c: what workers are doing, in words */
 /* "command 812 gemm (a f32 4096x4096 on 4, ...), step 4 of 8". For any thread, at any time: it may be wrong then, not
  * harmful. */

@@ -66,6 +66,9 @@ static bool wait_step(dmi_session *s, waiting *w, bool (*met)(dmi_session *s, ui
         dmi_bell_cancel(&s->engine.port->bell);
         return true;
     }
+    if (s->remote && s->stuck == DMI_NOT_STUCK) {
+        dmi_cancel_send(s);
+    }
     int64_t limit = 20000000;
     if (s->launch && s->launch->progress) { /* messages do not ring */
         int64_t waited = dmi_now_ns() - w->backoff.since_ns;
@@ -98,7 +101,8 @@ void *dmi_frame_begin(dmi_session *s, uint32_t bytes, int kind, int op)
         frame = s->scrap;
     }
     bytes = (bytes + DMI_FRAME_ALIGN - 1) / DMI_FRAME_ALIGN * DMI_FRAME_ALIGN;
-    *frame = (dmi_frame){.bytes = bytes, .kind = (uint16_t)kind, .op = (uint16_t)op, .command = ++s->command};
+    *frame = (dmi_frame){.bytes = bytes, .kind = (uint16_t)kind, .op = (uint16_t)op, .command = s->command + 1};
+    __atomic_store_n(&s->command, s->command + 1, __ATOMIC_RELAXED); /* dm_cancel of another thread reads it */
     s->ring_frame = frame;
     s->recent[s->command % DMI_RECENT] = (uint64_t)((char *)frame - s->hub.ring->data);
     return frame;

@@ -288,6 +288,9 @@ void dmi_dispatch(dmi_worker *w, const dmi_frame *frame)
         dmi_pool_trim(w->pool, &done);
         break;
     }
+    case DMI_FRAME_CANCEL:
+        dmi_engine_cancel(&w->hub, ((const dmi_cancel_frame *)(const void *)frame)->until);
+        break;
     case DMI_FRAME_POISON:
         dmi_store_poison(w, frame);
         break;

@@ -1,6 +1,7 @@
 /* Jobs one rank of which breaks in the middle of a command: break_main <what> <folder>, as job_main.
  * prepare: its environment plants "no memory for a command" once; prepares: for good; kill: it is killed; stop:
- * it is stopped, and the error names it and the command; fifth: it is slow. Prints "right" at the end of a run
+ * it is stopped, and the error names it and the command; fifth: it is slow; cancel: nothing breaks, but
+ * commands are cancelled. Prints "right" at the end of a run
  * that went as it must. */
 #include "job.h"
 
@@ -139,6 +140,40 @@ static void a_fifth(void)
     OK(dm_finalize(s, &(int64_t){0}));
 }
 
+static void *cancel_soon(void *session)
+{
+    usleep((useconds_t)(rand() % 60000));
+    OK(dm_cancel(session));
+    return NULL;
+}
+
+/* Commands are cancelled at random moments; each time the session goes on. */
+static void cancel_often(void)
+{
+    int cancelled = 0;
+    dm_session *s = open_session(30, "link_latency_us=1000");
+    for (int i = 0; i < 20; i++) {
+        pthread_t thread;
+        dm_status status = DM_OK;
+        CHECK(pthread_create(&thread, NULL, cancel_soon, s) == 0);
+        for (int k = 0; k < 40 && status == DM_OK; k++) {
+            status = work(s, 1);
+        }
+        CHECK(pthread_join(thread, NULL) == 0);
+        CHECK(status == DM_OK || status == DM_ERR_CANCELLED);
+        cancelled += status != DM_OK;
+        status = dm_sync(s);
+        CHECK(status == DM_OK || status == DM_ERR_CANCELLED);
+        OK(value_is(s, a, 1));
+        OK(work(s, 1));
+        OK(value_is(s, c, 2 * N));
+        OK(value_is(s, d, 2 * N));
+    }
+    fprintf(stderr, "%d of 20 were cancelled\n", cancelled);
+    CHECK(cancelled >= 5);
+    OK(dm_finalize(s, &(int64_t){0}));
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 3) {
@@ -155,6 +190,8 @@ int main(int argc, char **argv)
         kill_in_a_command();
     } else if (!strcmp(what, "stop")) {
         stop_in_a_command();
+    } else if (!strcmp(what, "cancel")) {
+        cancel_often();
     } else if (!strcmp(what, "fifth")) {
         a_fifth();
     } else {
