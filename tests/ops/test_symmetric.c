@@ -28,18 +28,18 @@ static void symm_case(dmt_case *c)
     for (int64_t i = 0; i < m * cols && beta == 0; i++) {
         out->v[i] = NAN;
     }
-    dmt_sums s = dmt_sums_make(c, m * cols);
+    dmt_matrix_sums s = dmt_matrix_sums_make(c, m * cols);
     for (int64_t i = 0; i < m; i++) {
         for (int64_t j = 0; j < cols; j++) {
             for (int64_t k = 0; k < n && alpha != 0; k++) {
                 dmt_number e =
                     side ? symmetric_at(a, uplo, hermitian, k, j) : symmetric_at(a, uplo, hermitian, i, k);
-                dmt_sums_add(&s, i * cols + j, alpha * e * b->v[side ? i * cols + k : k * cols + j]);
+                dmt_matrix_sums_add(&s, i * cols + j, alpha * e * b->v[side ? i * cols + k : k * cols + j]);
             }
-            dmt_sums_add(&s, i * cols + j, beta == 0 ? 0 : beta * out->v[i * cols + j]);
+            dmt_matrix_sums_add(&s, i * cols + j, beta == 0 ? 0 : beta * out->v[i * cols + j]);
         }
     }
-    dmt_sums_end(&s, m * cols, dtype, n);
+    dmt_matrix_sums_end(&s, m * cols, dtype, n);
     dmt_matrix_place(c, a);
     dmt_matrix_place(c, b);
     dmt_matrix_place(c, out);
@@ -69,12 +69,12 @@ static dmt_number term(const dmt_matrix *x, const dmt_matrix *y, int trans, bool
 }
 
 /* The update of one triangle of out; the other is NaN, and stays so. */
-static dmt_sums update(dmt_case *c, const dmt_matrix *a, const dmt_matrix *b, int uplo, int trans,
+static dmt_matrix_sums update(dmt_case *c, const dmt_matrix *a, const dmt_matrix *b, int uplo, int trans,
                        bool hermitian, double alpha, double beta, int64_t k, dmt_matrix *out)
 {
     int64_t n = out->rows;
     bool nothing = (alpha == 0 || k == 0) && beta == 1;
-    dmt_sums s = dmt_sums_make(c, n * n);
+    dmt_matrix_sums s = dmt_matrix_sums_make(c, n * n);
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < n; j++) {
             int64_t at = i * n + j;
@@ -83,13 +83,13 @@ static dmt_sums update(dmt_case *c, const dmt_matrix *a, const dmt_matrix *b, in
             s.v[at] = named && beta != 0 ? beta * out->v[at] : named ? 0 : NAN;
             s.size[at] = named && beta != 0 ? cabsl(s.v[at]) : 0;
             for (int64_t p = 0; named && p < k && alpha != 0; p++) {
-                dmt_sums_add(&s, at, alpha * term(a, b, trans, hermitian, i, j, p));
-                dmt_sums_add(&s, at, a == b ? 0 : alpha * term(b, a, trans, hermitian, i, j, p));
+                dmt_matrix_sums_add(&s, at, alpha * term(a, b, trans, hermitian, i, j, p));
+                dmt_matrix_sums_add(&s, at, a == b ? 0 : alpha * term(b, a, trans, hermitian, i, j, p));
             }
             s.v[at] = hermitian && i == j && !nothing ? creall(s.v[at]) : s.v[at];
         }
     }
-    dmt_sums_end(&s, n * n, out->dtype, k);
+    dmt_matrix_sums_end(&s, n * n, out->dtype, k);
     return s;
 }
 
@@ -104,7 +104,7 @@ static void syrk_case(dmt_case *c)
     dmt_matrix *a = dmt_matrix_make(c, "a", dtype, 2, trans ? k : n, trans ? n : k), *b = a;
     b = two ? dmt_matrix_make(c, "b", dtype, 2, trans ? k : n, trans ? n : k) : a;
     dmt_matrix *out = dmt_matrix_make(c, "c", dtype, 2, n, n);
-    dmt_sums s = update(c, a, b, uplo, trans, hermitian && dmt_is_complex(dtype), alpha, beta, k, out);
+    dmt_matrix_sums s = update(c, a, b, uplo, trans, hermitian && dmt_is_complex(dtype), alpha, beta, k, out);
     dmt_matrix_place(c, a);
     if (two) {
         dmt_matrix_place(c, b);
@@ -137,7 +137,7 @@ static void syr_case(dmt_case *c)
     dmt_matrix *x = dmt_matrix_make(c, "x", dtype, 1, n, 1),
                *y = two ? dmt_matrix_make(c, "y", dtype, 1, n, 1) : x;
     dmt_matrix *a = dmt_matrix_make(c, "a", dtype, 2, n, n);
-    dmt_sums s = update(c, x, y, uplo, DM_N, hermitian && dmt_is_complex(dtype), alpha, 1, 1, a);
+    dmt_matrix_sums s = update(c, x, y, uplo, DM_N, hermitian && dmt_is_complex(dtype), alpha, 1, 1, a);
     dmt_matrix_place(c, x);
     if (two) {
         dmt_matrix_place(c, y);
@@ -166,23 +166,23 @@ static void gemv_case(dmt_case *c)
     trans = ger ? DM_N : trans;
     dmt_matrix *a = dmt_matrix_make(c, "a", dtype, 2, trans ? n : m, trans ? m : n);
     dmt_matrix *x = dmt_matrix_make(c, "x", dtype, 1, n, 1), *y = dmt_matrix_make(c, "y", dtype, 1, m, 1);
-    dmt_sums s = dmt_sums_make(c, ger ? m * n : m);
+    dmt_matrix_sums s = dmt_matrix_sums_make(c, ger ? m * n : m);
     for (int64_t i = 0; i < m; i++) {
         for (int64_t j = 0; j < n; j++) {
             dmt_number v = x->v[j];
             if (ger) {
-                dmt_sums_add(&s, i * n + j, a->v[i * n + j]);
-                dmt_sums_add(&s, i * n + j, alpha * y->v[i] * (conjugate ? conjl(v) : v));
+                dmt_matrix_sums_add(&s, i * n + j, a->v[i * n + j]);
+                dmt_matrix_sums_add(&s, i * n + j, alpha * y->v[i] * (conjugate ? conjl(v) : v));
             } else if (alpha != 0) {
-                dmt_sums_add(&s, i, alpha * dmt_matrix_at(a, trans, i, j) * v);
+                dmt_matrix_sums_add(&s, i, alpha * dmt_matrix_at(a, trans, i, j) * v);
             }
         }
         if (!ger) {
-            dmt_sums_add(&s, i, beta == 0 ? 0 : beta * y->v[i]);
+            dmt_matrix_sums_add(&s, i, beta == 0 ? 0 : beta * y->v[i]);
             y->v[i] = beta == 0 ? (dmt_number)NAN : y->v[i];
         }
     }
-    dmt_sums_end(&s, ger ? m * n : m, dtype, ger ? 1 : n);
+    dmt_matrix_sums_end(&s, ger ? m * n : m, dtype, ger ? 1 : n);
     dmt_matrix_place(c, a);
     dmt_matrix_place(c, x);
     dmt_matrix_place(c, y);

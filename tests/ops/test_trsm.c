@@ -44,16 +44,16 @@ static triangular make(dmt_case *c, bool vector)
 }
 
 /* op(a) x or x op(a), x of b's shape */
-static dmt_sums product(dmt_case *c, const triangular *t, const dmt_number *x, double alpha)
+static dmt_matrix_sums product(dmt_case *c, const triangular *t, const dmt_number *x, double alpha)
 {
     int64_t m = t->b->rows, n = t->b->cols;
-    dmt_sums s = dmt_sums_make(c, m * n);
+    dmt_matrix_sums s = dmt_matrix_sums_make(c, m * n);
     for (int64_t i = 0; i < m && alpha != 0; i++) {
         for (int64_t j = 0; j < n; j++) {
             for (int64_t k = 0; k < t->n; k++) {
                 dmt_number e = t->side ? triangular_at(t->a, t->uplo, t->diag, t->trans, k, j)
                                        : triangular_at(t->a, t->uplo, t->diag, t->trans, i, k);
-                dmt_sums_add(&s, i * n + j, e == 0 ? 0 : alpha * e * x[t->side ? i * n + k : k * n + j]);
+                dmt_matrix_sums_add(&s, i * n + j, e == 0 ? 0 : alpha * e * x[t->side ? i * n + k : k * n + j]);
             }
         }
     }
@@ -69,8 +69,8 @@ static void end(dmt_case *c, triangular *t)
 
 static void multiplied(dmt_case *c, triangular *t)
 {
-    dmt_sums s = product(c, t, t->b->v, t->alpha);
-    dmt_sums_end(&s, t->b->rows * t->b->cols, t->b->dtype, t->n);
+    dmt_matrix_sums s = product(c, t, t->b->v, t->alpha);
+    dmt_matrix_sums_end(&s, t->b->rows * t->b->cols, t->b->dtype, t->n);
     dmt_matrix_check(c, t->b, s.v, s.size);
     end(c, t);
 }
@@ -94,8 +94,8 @@ static void solved(dmt_case *c, triangular *t)
 {
     int64_t count = t->b->rows * t->b->cols;
     dmt_number *x = dmt_matrix_read(c, t->b);
-    dmt_sums s = product(c, t, x, 1);
-    dmt_sums_end(&s, count, t->b->dtype, t->n);
+    dmt_matrix_sums s = product(c, t, x, 1);
+    dmt_matrix_sums_end(&s, count, t->b->dtype, t->n);
     for (int64_t i = 0; i < count; i++) {
         dmt_number want = t->alpha * t->b->v[i];
         if (!(cabsl(s.v[i] - want) <= s.size[i] + 4 * dmt_blas_eps(t->b->dtype) * cabsl(want))) {
@@ -159,7 +159,7 @@ static void tril_case(dmt_case *c)
     bool in_place = dmt_chance(&c->random, 50);
     dmt_matrix *x = dmt_matrix_make(c, "x", dmt_blas_random(c), 2, m, n),
                *out = in_place ? x : dmt_matrix_make(c, "out", x->dtype, 2, m, n);
-    dmt_number *want = dmt_sums_make(c, m * n).v;
+    dmt_number *want = dmt_matrix_sums_make(c, m * n).v;
     for (int64_t i = 0; i < m; i++) {
         for (int64_t j = 0; j < n; j++) {
             want[i * n + j] = dmt_in_triangle(uplo, false, i, j) ? x->v[i * n + j] : 0;

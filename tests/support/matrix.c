@@ -201,19 +201,19 @@ void dmt_matrix_spoil(dmt_matrix *m, int uplo, bool unit)
     }
 }
 
-dmt_sums dmt_sums_make(dmt_case *c, int64_t count)
+dmt_matrix_sums dmt_matrix_sums_make(dmt_case *c, int64_t count)
 {
-    return (dmt_sums){dmt_alloc(&c->scratch, (count + 1) * (int64_t)sizeof(dmt_number)),
+    return (dmt_matrix_sums){dmt_alloc(&c->scratch, (count + 1) * (int64_t)sizeof(dmt_number)),
                       dmt_alloc(&c->scratch, (count + 1) * (int64_t)sizeof(long double))};
 }
 
-void dmt_sums_add(dmt_sums *s, int64_t at, dmt_number v)
+void dmt_matrix_sums_add(dmt_matrix_sums *s, int64_t at, dmt_number v)
 {
     s->v[at] += v;
     s->size[at] += cabsl(v);
 }
 
-void dmt_sums_end(dmt_sums *s, int64_t count, dm_dtype dtype, int64_t k)
+void dmt_matrix_sums_end(dmt_matrix_sums *s, int64_t count, dm_dtype dtype, int64_t k)
 {
     for (int64_t i = 0; i < count; i++) {
         s->size[i] *= (4 + 2 * (long double)k) * dmt_blas_eps(dtype);

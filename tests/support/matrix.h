@@ -46,13 +46,13 @@ bool dmt_in_triangle(int uplo, bool unit, int64_t i, int64_t j);
 void dmt_matrix_spoil(dmt_matrix *m, int uplo, bool unit);
 
 /* Sums of products, and the sum of the sizes of what was added up in each. */
-typedef struct dmt_sums {
+typedef struct dmt_matrix_sums {
     dmt_number *v;
     long double *size;
-} dmt_sums;
-dmt_sums dmt_sums_make(dmt_case *c, int64_t count);
-void dmt_sums_add(dmt_sums *s, int64_t at, dmt_number v);
+} dmt_matrix_sums;
+dmt_matrix_sums dmt_matrix_sums_make(dmt_case *c, int64_t count);
+void dmt_matrix_sums_add(dmt_matrix_sums *s, int64_t at, dmt_number v);
 /* Makes `size` a bound of the error of sums of k products. */
-void dmt_sums_end(dmt_sums *s, int64_t count, dm_dtype dtype, int64_t k);
+void dmt_matrix_sums_end(dmt_matrix_sums *s, int64_t count, dm_dtype dtype, int64_t k);
 
 #endif
