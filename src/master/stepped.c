@@ -45,9 +45,10 @@ static int first_of(dm_session *session, const dm_array *arrays, int i)
 dm_status dmi_stepped_submit(dm_session *session, dmi_call *call, const dm_array *arrays, void *const *user)
 {
     dm_array use[DMI_MAX_OPERANDS], made[DMI_MAX_OPERANDS] = {{0}};
+    const int given = call->noperand; /* the call may get a replica as one more */
     dmi_call checked = *call; /* copies of operands that share memory would not */
     dm_status status = dmi_call_check(session, &checked, arrays);
-    for (int i = 0; i < call->noperand && status == DM_OK; i++) {
+    for (int i = 0; i < given && status == DM_OK; i++) {
         use[i] = arrays[i];
         if (!stepped_desc(session, arrays[i])) {
             continue;
@@ -66,13 +67,13 @@ dm_status dmi_stepped_submit(dm_session *session, dmi_call *call, const dm_array
     if (status == DM_OK) {
         status = user ? dmi_call_wait(session, call, use, *user) : dmi_call_submit(session, call, use);
     }
-    for (int i = 0; i < call->noperand && status == DM_OK;
+    for (int i = 0; i < given && status == DM_OK;
          i++) { /* the check may have lowered what the table says */
         if (use[i].id != arrays[i].id && call->operand[i].mode & DMI_WRITE) {
             status = dm_copy(session, use[i], arrays[i]);
         }
     }
-    for (int i = 0; i < call->noperand; i++) {
+    for (int i = 0; i < given; i++) {
         status = dmi_array_release(session, made[i], status);
     }
     return status;
