@@ -115,7 +115,8 @@ static void test_reduce_all(void **state)
 static void test_reduce_shapes(void **state)
 {
     (void)state;
-    static const int64_t shapes[][2] = {{3, 5000}, {5000, 3}, {2, 4097}, {700, 40}, {1, 2049}, {2048, 1}};
+    static const int64_t shapes[][2] = {{3, 5000}, {5000, 3},  {2, 4097},  {700, 40}, {1, 2049},
+                                        {2048, 1}, {19, 3001}, {40, 2100}, {8, 4097}};
     rng r = {42};
     for (int s = 0; s < DMI_COUNT(shapes); s++) {
         for (int t = 0; t < ALL_DTYPES; t++) {
@@ -125,6 +126,10 @@ static void test_reduce_shapes(void **state)
                 check_reduce(&r, &d);
             }
         }
+    }
+    for (int t = 0; t < ALL_DTYPES; t++) { /* several rows at a time, in two dims */
+        dmi_reduce d = {.ndim = 3, .dtype = all_dtypes[t], .reduced = 3, .extent = {3, 17, 2100}};
+        check_reduce(&r, &d);
     }
     for (unsigned mask = 0; mask < 256; mask += 5) {
         dmi_reduce d = {.ndim = 8, .dtype = all_dtypes[mask % ALL_DTYPES], .reduced = mask};

@@ -96,6 +96,44 @@ void dmi_cpu_add_across(int acc, const void *x, int64_t n, void *sum, double *lo
     }
 }
 
+/* Rows `step` elements apart, one after the other: the same sums, with an eighth of the traffic to the tile. It
+ * pays where the tile takes much of the first-level cache: a narrow tile stays there, and rows one by one are a
+ * single stream of memory. */
+enum { ROWS_TOGETHER = 8, WIDE_TILE = TILE / 2 };
+#define ACROSS_ROWS(name, type, wide)                                                                          \
+    DMI_BODY void name##_body(const type *restrict x, int64_t step, int64_t n, wide *restrict sum)             \
+    {                                                                                                          \
+        for (int64_t i = 0; i < n; i++) {                                                                      \
+            wide s = sum[i];                                                                                   \
+            for (int r = 0; r < ROWS_TOGETHER; r++) {                                                          \
+                s += (wide)x[i + r * step];                                                                    \
+            }                                                                                                  \
+            sum[i] = s;                                                                                        \
+        }                                                                                                      \
+    }                                                                                                          \
+    DMI_TWICE(static, name, (const type *restrict x, int64_t step, int64_t n, wide *restrict sum),             \
+              (x, step, n, sum))
+ACROSS_ROWS(across_rows_f32, float, double)
+ACROSS_ROWS(across_rows_i64, uint64_t, uint64_t)
+
+DMI_BODY void across_rows_dd_body(const double *restrict x, int64_t step, int64_t n, double *restrict hi,
+                                  double *restrict lo)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double h = hi[i], l = lo[i];
+        for (int r = 0; r < ROWS_TOGETHER; r++) {
+            double e;
+            h = dmi_two_sum(h, x[i + r * step], &e);
+            l += e;
+        }
+        hi[i] = h;
+        lo[i] = l;
+    }
+}
+DMI_TWICE(static, across_rows_dd,
+          (const double *restrict x, int64_t step, int64_t n, double *restrict hi, double *restrict lo),
+          (x, step, n, hi, lo))
+
 /* --- both, for any type and stride --------------------------------------------------- */
 typedef union states {
     double f64[2 * TILE]; /* sums of f64: TILE hi, then TILE lo */
@@ -318,6 +356,27 @@ static void reduce_along(reduce_job *job)
     } while (dmi_box_next(&job->kept, job->kept.ndim, kept_index, at));
 }
 
+/* Sums of elements as they lie in memory: several rows along the innermost reduced dim at a time. */
+static void take_rows(reduce_job *job, int64_t at, int64_t m)
+{
+    int r = job->reduced.ndim - 1;
+    int64_t rows = job->reduced.extent[r], step = job->reduced.stride[IN][r], k = 0;
+    bool pairs = job->acc == DMI_ACC_DD;
+    for (; k + ROWS_TOGETHER <= rows && (pairs ? 2 * m : m) > WIDE_TILE; k += ROWS_TOGETHER) {
+        const void *x = dmi_at(job->in, (at + k * step) * job->bytes);
+        if (pairs) {
+            across_rows_dd(x, step, m, job->state.f64, job->state.f64 + TILE);
+        } else if (job->acc == DMI_ACC_F64) {
+            across_rows_f32(x, step, m, job->state.f64);
+        } else {
+            across_rows_i64(x, step, m, job->state.i64);
+        }
+    }
+    for (; k < rows; k++) {
+        take(job, dmi_at(job->in, (at + k * step) * job->bytes), m, true, 0, 0, 0);
+    }
+}
+
 /* A tile of results together: its rows run along the innermost kept dim. */
 static void reduce_across(reduce_job *job)
 {
@@ -325,8 +384,10 @@ static void reduce_across(reduce_job *job)
     int inner = kept->ndim - 1, last = job->inputs;
     int64_t n = kept->extent[inner], t = kept->stride[last][inner];
     int64_t most = job->reducer ? (int64_t)sizeof job->state / job->reducer->bytes : TILE;
-    int64_t step =
-        !job->map && dmi_row_direct(job->dtype, kept->stride[IN][inner], job->load, n) ? most : DMI_CHUNK;
+    bool direct = !job->map && dmi_row_direct(job->dtype, kept->stride[IN][inner], job->load, n);
+    bool rows = direct && !job->reducer && job->reduced.ndim > 0;
+    int walked = job->reduced.ndim - rows;
+    int64_t step = direct ? most : DMI_CHUNK;
     int64_t kept_index[DMI_BOX_DIMS] = {0}, at[DMI_BOX_SIDES];
     memcpy(at, job->offset, sizeof job->offset);
     do {
@@ -339,8 +400,12 @@ static void reduce_across(reduce_job *job)
             row_at[last] = 0;
             clear(job, m);
             do {
-                take_row(job, row_at, kept, inner, m, true);
-            } while (dmi_box_next(&job->reduced, job->reduced.ndim, index, row_at));
+                if (rows) {
+                    take_rows(job, row_at[IN], m);
+                } else {
+                    take_row(job, row_at, kept, inner, m, true);
+                }
+            } while (dmi_box_next(&job->reduced, walked, index, row_at));
             set_indices(job, m);
             store(job, at[last] + i * t, t, m);
         }
