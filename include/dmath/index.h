@@ -62,6 +62,8 @@ DM_API DM_CHECKED dm_status dm_stack(dm_session *session, int count, const dm_ar
 DM_API DM_CHECKED dm_status dm_split(dm_session *session, dm_array a, int dim, int count, const int64_t *sizes, dm_array *out);
 /* out = x, times[d] of it along each dim d. Errors: DM_ERR_ARG (times). */
 DM_API DM_CHECKED dm_status dm_tile(dm_session *session, dm_array x, const int64_t *times, dm_array out);
+/* out[.., k, ..] = x[.., k / times, ..]: each index of dim so many times in a row. Errors: DM_ERR_ARG (times). */
+DM_API DM_CHECKED dm_status dm_repeat(dm_session *session, dm_array x, int64_t times, int dim, dm_array out);
 /* out[.., (k + shift) mod n, ..] = x[.., k, ..], n the extent of dim. */
 DM_API DM_CHECKED dm_status dm_roll(dm_session *session, dm_array x, int64_t shift, int dim, dm_array out);
 /* out[.., n - 1 - k, ..] = x[.., k, ..]. Made of dm_take with DM_WRAP, which may wait. Errors: DM_ERR_DTYPE (x and out have
@@ -81,6 +83,26 @@ enum {
  * DM_ERR_DTYPE (x and out have different types, but for CONSTANT), DM_ERR_SHAPE (nothing to repeat). */
 DM_API DM_CHECKED dm_status dm_pad(dm_session *session, dm_array x, const int64_t *before, const int64_t *after, int mode,
                                    double value, dm_array out);
+
+/* ---- by place, by mask ---------------------------------------------------------------------------------------------
+ * Elements chosen by a condition alone: dm_where (<dmath/ewise.h>), or an expression (dm_map: "where(mask, value, x)"). Errors of
+ * all: DM_ERR_SHAPE, DM_ERR_OVERLAP, DM_ERR_LIMIT and DM_ERR_NOMEM (temporaries). None blocks, but dm_compress. */
+
+/* out[.., c] = is indices[..] equal to c? out has one dim more, with an index for each class. An index that is no class has none.
+ * Errors: DM_ERR_DTYPE (indices are no integers). */
+DM_API DM_CHECKED dm_status dm_one_hot(dm_session *session, dm_array indices, dm_array out);
+/* outs[i][k0, k1, ..] = arrays[i][ki] of `count` arrays of one dim each (NumPy: meshgrid with indexing 'ij'). Errors: DM_ERR_ARG
+ * (count). */
+DM_API DM_CHECKED dm_status dm_meshgrid(dm_session *session, int count, const dm_array *arrays, const dm_array *outs);
+/* out[k] = x[k, k + offset], ndim 2; offset < 0: x[k - offset, k]. As many as x has. */
+DM_API DM_CHECKED dm_status dm_diagonal(dm_session *session, dm_array x, int64_t offset, dm_array out);
+/* The same places of x = values, one each. Errors: DM_ERR_SHAPE. */
+DM_API DM_CHECKED dm_status dm_set_diagonal(dm_session *session, dm_array x, int64_t offset, dm_array values);
+/* *out = a new array: the indices along dim at which mask, of one dim, is not 0 (NumPy: compress). layout: its own; NULL: the
+ * default. Blocks, once, for how many there are. Errors: DM_ERR_ARG (dim), those of dm_array_create, DM_ERR_STATE (between
+ * dm_explain_begin and dm_explain_end, and in programs). */
+DM_API DM_CHECKED dm_status dm_compress(dm_session *session, dm_array x, dm_array mask, int dim, const dm_layout *layout,
+                                        dm_array *out);
 
 #ifdef __cplusplus
 }

@@ -170,6 +170,36 @@ dm_status dm_tile(dm_session *session, dm_array x, const int64_t *times, dm_arra
     return dmi_part_end(session, status);
 }
 
+dm_status dm_repeat(dm_session *session, dm_array x, int64_t times, int dim, dm_array out)
+{
+    dmi_operand from, to;
+    int64_t shape[DM_MAX_DIMS], lo[DM_MAX_DIMS] = {0}, step[DM_MAX_DIMS];
+    dm_status status = dmi_part_operand(session, x, "x", &from);
+    status = status == DM_OK ? dmi_part_operand(session, out, "out", &to) : status;
+    status = status == DM_OK ? dmi_part_dim(&dim, from.desc.ndim) : status;
+    for (int d = 0; status == DM_OK && d < from.desc.ndim; d++) {
+        shape[d] = from.desc.extent[d];
+        step[d] = 1;
+        if (d == dim && (times < 0 || !dmi_mul_fits(times, shape[d], &shape[d]))) {
+            status = dmi_fail(DM_ERR_ARG, "repeat: times is %" PRId64, times);
+        }
+    }
+    status = status == DM_OK ? dmi_part_shape(&to, from.desc.ndim, shape) : status;
+    status = status == DM_OK ? dmi_part_apart(&from, "x", &to) : status;
+    if (status != DM_OK || times == 0 || from.desc.extent[dim] == 0 ||
+        (status = dm_scope_begin(session)) != DM_OK) {
+        return status;
+    }
+    step[dim] = times;
+    for (int64_t k = 0; k < times && status == DM_OK; k++) { /* the k-th of each */
+        dm_array each;
+        lo[dim] = k;
+        status = dm_array_slice(session, out, lo, from.desc.extent, step, &each);
+        status = status == DM_OK ? dm_copy(session, x, each) : status;
+    }
+    return dmi_part_end(session, status);
+}
+
 dm_status dm_roll(dm_session *session, dm_array x, int64_t shift, int dim, dm_array out)
 {
     dmi_operand from, to;

@@ -45,35 +45,35 @@ static int first_of(dm_session *session, const dm_array *arrays, int i)
 dm_status dmi_stepped_submit(dm_session *session, dmi_call *call, const dm_array *arrays, void *const *user)
 {
     dm_array use[DMI_MAX_OPERANDS], made[DMI_MAX_OPERANDS] = {{0}};
-    const int given = call->noperand; /* the call may get a replica as one more */
-    dmi_call checked = *call; /* copies of operands that share memory would not */
+    int count = call->noperand; /* submitting may add some */
+    dmi_call checked = *call;   /* copies of operands that share memory would not */
     dm_status status = dmi_call_check(session, &checked, arrays);
-    for (int i = 0; i < given && status == DM_OK; i++) {
+    for (int i = 0; i < count && status == DM_OK; i++) {
         use[i] = arrays[i];
         if (!stepped_desc(session, arrays[i])) {
             continue;
         }
         int first = first_of(session, arrays, i);
+        bool read = checked.operand[i].mode & DMI_READ;
         if (first >= 0) {
-            use[i] = use[first];
-            continue;
+            read = read && !(checked.operand[first].mode & DMI_READ);
+        } else {
+            status = dm_array_like(session, arrays[i], (dm_dtype)0, &made[i]);
         }
-        status = dm_array_like(session, arrays[i], (dm_dtype)0, &made[i]);
-        use[i] = made[i];
-        if (status == DM_OK) {
-            status = dm_copy(session, arrays[i], made[i]);
+        use[i] = first >= 0 ? use[first] : made[i];
+        if (status == DM_OK && read) {
+            status = dm_copy(session, arrays[i], use[i]);
         }
     }
     if (status == DM_OK) {
         status = user ? dmi_call_wait(session, call, use, *user) : dmi_call_submit(session, call, use);
     }
-    for (int i = 0; i < given && status == DM_OK;
-         i++) { /* the check may have lowered what the table says */
+    for (int i = 0; i < count && status == DM_OK; i++) {
         if (use[i].id != arrays[i].id && call->operand[i].mode & DMI_WRITE) {
             status = dm_copy(session, use[i], arrays[i]);
         }
     }
-    for (int i = 0; i < given; i++) {
+    for (int i = 0; i < count; i++) {
         status = dmi_array_release(session, made[i], status);
     }
     return status;
