@@ -2,17 +2,19 @@
  *
  * Layouts: any, mixed freely. Types: any; the arrays that elements move between have one type.
  *
- * Calls with `indices`: an array of integers of any type. dim: of x, from 0, or negative from the end. mode
- * says what an index i outside of 0 .. n-1 means, n the extent of that dim: DM_RAISE  -n to -1 count from the
- * end. Any other is DM_ERR_ARG, whose message names the first such index and where it is; nothing has been
- * changed then. The call waits for the indices: it blocks, once DM_WRAP   i modulo n DM_CLIP   0 or n-1,
- * whichever is nearer: negative ones are 0 Where x has many rows and few are named, rows are exchanged (by
- * rows: not the calls along_dim): the call then waits for the indices in every mode. Otherwise the elements
- * that are written stay, and what each worker needs for them comes to it. Option index_algorithm forces either.
- * While explaining (dm_explain_begin) indices are not looked at, and nothing is exchanged. Errors of all:
- * DM_ERR_ARG (dim, mode, indices), DM_ERR_SHAPE, DM_ERR_DTYPE (indices are no integers; x and out or values
- * have different types), DM_ERR_OVERLAP (what is written shares memory with another operand), DM_ERR_LIMIT and
- * DM_ERR_NOMEM (temporaries). */
+ * Calls with `indices`: an array of integers of any type. dim: of x, from 0, or negative from the end. mode says what an index i
+ * outside of 0 .. n-1 means, n the extent of that dim:
+ *   DM_RAISE  -n to -1 count from the end. Any other is DM_ERR_ARG, whose message names the first such index and where it is;
+ *             nothing has been changed then. The call waits for the indices: it blocks, once. In programs: DM_ERR_STATE.
+ *   DM_WRAP   i modulo n.
+ *   DM_CLIP   0 or n-1, whichever is nearer: negative ones are 0.
+ * How elements come: what is written stays, and what each worker may need for it comes to it; or, in the calls that are not
+ * along_dim, only the rows that the indices name travel, each once, with 16 bytes an index. The call takes what moves fewer
+ * bytes; the second way needs to know the indices, so it blocks, once, in every mode. It is not taken between dm_explain_begin
+ * and dm_explain_end, nor in programs. Option index_algorithm forces either.
+ * Errors of all: DM_ERR_ARG (dim, mode, indices), DM_ERR_SHAPE, DM_ERR_DTYPE (indices are no integers; x and out or values have
+ * different types), DM_ERR_OVERLAP (what is written shares memory with another operand), DM_ERR_LIMIT and DM_ERR_NOMEM
+ * (temporaries). */
 #ifndef DMATH_INDEX_H
 #define DMATH_INDEX_H
 
@@ -80,7 +82,7 @@ enum {
 };
 /* out = x with before[d] and after[d] more indices along each dim d. value: of DM_PAD_CONSTANT. REFLECT, SYMMETRIC and WRAP write
  * indices from the host and use dm_take, which may wait. Errors: DM_ERR_ARG (before, after, mode; value, in an integer dtype),
- * DM_ERR_DTYPE (x and out have different types, but for CONSTANT), DM_ERR_SHAPE (nothing to repeat). */
+ * DM_ERR_DTYPE (x and out have different types, but for CONSTANT), DM_ERR_SHAPE (nothing to repeat), DM_ERR_STATE (modes from REFLECT on, in programs). */
 DM_API DM_CHECKED dm_status dm_pad(dm_session *session, dm_array x, const int64_t *before, const int64_t *after, int mode,
                                    double value, dm_array out);
 

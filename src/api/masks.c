@@ -228,6 +228,7 @@ dm_status dm_compress(dm_session *session, dm_array x, dm_array mask, int dim, c
         status = dmi_fail(DM_ERR_SHAPE, "compress: mask is %s, but x is %s, and dim is %d",
                           dmi_shape_text(&m.desc, s), dmi_shape_text(&a.desc, t), dim);
     }
+    status = status == DM_OK ? dmi_part_outside(session) : status;
     if (status != DM_OK || (status = dm_scope_begin(session)) != DM_OK) {
         return status;
     }

@@ -206,6 +206,9 @@ static dm_status check_pad(padding *p)
         status = dmi_fail(DM_ERR_DTYPE, "pad: x has dtype %s, but out has %s", dmi_dtype_name(x.desc.dtype),
                           dmi_dtype_name(out.desc.dtype));
     }
+    if (status == DM_OK && p->mode > DM_PAD_EDGE) {
+        status = dmi_part_outside(p->session);
+    }
     status = status == DM_OK ? dmi_part_shape(&out, p->ndim, p->padded) : status;
     return status == DM_OK ? dmi_part_apart(&x, "x", &out) : status;
 }

@@ -66,6 +66,15 @@ dm_status dmi_part_apart(const dmi_operand *x, const char *name, const dmi_opera
                : dmi_fail(DM_ERR_OVERLAP, "%s: %s and out share memory", dmi_api_called(), name);
 }
 
+dm_status dmi_part_outside(dm_session *session)
+{
+    dmi_session *s;
+    dm_status status = dmi_enter(session, &s);
+    return status == DM_OK && s->recording
+               ? dmi_fail(DM_ERR_STATE, "%s cannot be part of a program", dmi_api_called())
+               : status;
+}
+
 dm_status dmi_part_end(dm_session *session, dm_status status)
 {
     char *text = status == DM_OK ? NULL : strdup(dmi_error_text());

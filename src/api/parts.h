@@ -18,6 +18,8 @@ DM_CHECKED dm_status dmi_part_dim(int *dim, int ndim);
 DM_CHECKED dm_status dmi_part_shape(const dmi_operand *out, int ndim, const int64_t *shape);
 /* DM_ERR_OVERLAP unless they share no memory. */
 DM_CHECKED dm_status dmi_part_apart(const dmi_operand *x, const char *name, const dmi_operand *out);
+/* DM_ERR_STATE while a program is recorded: of calls that wait, or write from the host. */
+DM_CHECKED dm_status dmi_part_outside(dm_session *session);
 /* Ends the scope; the status is that of the call. */
 DM_CHECKED dm_status dmi_part_end(dm_session *session, dm_status status);
 

@@ -257,6 +257,11 @@ dm_status dmi_index_submit(dm_session *session, int op, const dm_array *arrays, 
     if (status != DM_OK || (status = resolve(&q)) != DM_OK) {
         return status;
     }
+    if (mode == DMI_INDEX_RAISE && q.s->recording) {
+        return dmi_fail(DM_ERR_STATE,
+                        "%s: in a program mode must be DM_WRAP or DM_CLIP: DM_RAISE waits for the indices",
+                        dmi_call_name(&q.call));
+    }
     bool exchange = exchanges(&q);
     status = exchange ? arrange(&q) : DM_OK;
     if (status == DM_OK && (exchange || (mode == DMI_INDEX_RAISE && !q.s->explaining))) {

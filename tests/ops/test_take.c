@@ -1,6 +1,9 @@
 /* out = elements of x that indices name along a dim, against loops */
 #include "index_cases.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 static void take_case(dmt_case *c)
 {
     index_case k;
@@ -79,6 +82,20 @@ static void bytes_case(dmt_case *c)
             before = sent;
             DMT_OK(c, dm_take(c->session, x->array, indices->array, 0, DM_WRAP, out->array));
         }
+    }
+    if (!exchange && workers > 1) { /* what explain says */
+        char *text;
+        int64_t said = 0;
+        DMT_OK(c, dm_explain_begin(c->session));
+        DMT_OK(c, dm_take(c->session, x->array, indices->array, 0, DM_WRAP, out->array));
+        DMT_OK(c, dm_explain_end(c->session, &text));
+        for (const char *at = text; (at = strstr(at, " sent ")) != NULL; at++) {
+            said += strtoll(at + 6, NULL, 10);
+        }
+        if (said != want) {
+            dmt_fail(c, "explain says %lld bytes, not %lld: %s", (long long)said, (long long)want, text);
+        }
+        free(text);
     }
     /* with the counts of each worker that the master reads */
     want += exchange ? (int64_t)workers * (workers + 1) * 8 : 0;
