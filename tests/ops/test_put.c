@@ -70,8 +70,58 @@ static void test_put(void **state)
     }
 }
 
+/* Complex numbers, part by part: taken and added. */
+static void complex_case(dmt_case *c)
+{
+    enum { N = 9, M = 20 };
+    dm_c64 x[N], want[N], v[M], taken[M];
+    int64_t n = N, m = M, at[M];
+    dm_layout rows = dm_layout_rows(c->session);
+    dm_array a, i, b, t;
+    for (int k = 0; k < N; k++) {
+        x[k] = want[k] = (dm_c64){(float)k, (float)-k};
+    }
+    for (int k = 0; k < M; k++) {
+        at[k] = dmt_int(&c->random, 0, N - 1);
+        v[k] = (dm_c64){(float)dmt_int(&c->random, -9, 9), (float)dmt_int(&c->random, -9, 9)};
+        want[at[k]].re += v[k].re;
+        want[at[k]].im += v[k].im;
+    }
+    DMT_OK(c, dm_array_create(c->session, DM_C64, 1, &n, &rows, &a));
+    DMT_OK(c, dm_array_create(c->session, DM_I64, 1, &m, &rows, &i));
+    DMT_OK(c, dm_array_create(c->session, DM_C64, 1, &m, &rows, &b));
+    DMT_OK(c, dm_array_create(c->session, DM_C64, 1, &m, &rows, &t));
+    DMT_OK(c, dm_write(c->session, a, x));
+    DMT_OK(c, dm_write(c->session, i, at));
+    DMT_OK(c, dm_write(c->session, b, v));
+    DMT_OK(c, dm_scatter_add(c->session, a, i, b, 0, DM_RAISE));
+    DMT_OK(c, dm_take(c->session, a, i, 0, DM_CLIP, t));
+    DMT_OK(c, dm_read(c->session, a, x));
+    DMT_OK(c, dm_read(c->session, t, taken));
+    for (int k = 0; k < M; k++) {
+        if (memcmp(&x[at[k]], &want[at[k]], sizeof *x) != 0 ||
+            memcmp(&taken[k], &want[at[k]], sizeof *x) != 0) {
+            dmt_fail(c, "element %lld is %g + %g i", (long long)at[k], (double)x[at[k]].re,
+                     (double)x[at[k]].im);
+        }
+    }
+    dm_array all[] = {a, i, b, t};
+    for (int k = 0; k < 4; k++) {
+        DMT_OK(c, dm_array_destroy(c->session, all[k]));
+    }
+}
+
+static void test_complex_put(void **state)
+{
+    (void)state;
+    for (int k = 1; k < 3; k++) {
+        dmt_run(
+            &(dmt_suite){.name = "put complex", .cases = 20, .fn = complex_case, .options = index_options[k]});
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_put)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_put), cmocka_unit_test(test_complex_put)};
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }
