@@ -1,4 +1,5 @@
-"""Sorting, scans, searching and counting beside NumPy's, in turns, in this process; medians.
+"""Sorting, scans, searching and counting beside NumPy's, in turns, in this process; medians of the time that passes and of that of
+the processors, which other programs disturb less.
 
     DMATH_WORKERS=2 python3 bench/numpy_order.py LIBDMATH [ELEMENTS]
 """
@@ -20,10 +21,10 @@ session = dmath.Session(library, int(os.environ.get("DMATH_WORKERS", "2")))
 random = np.random.default_rng(1)
 
 
-def seconds(work):
-    begin = time.perf_counter()
+def times(work):
+    passed, busy = time.perf_counter(), time.process_time()
     work()
-    return time.perf_counter() - begin
+    return time.perf_counter() - passed, time.process_time() - busy
 
 
 def call(name, *arguments):
@@ -32,9 +33,10 @@ def call(name, *arguments):
 
 
 def compare(name, ours, theirs):
-    times = [(seconds(ours), seconds(theirs)) for _ in range(RUNS + 1)][1:]
-    a, b = (sorted(t[i] for t in times)[RUNS // 2] * 1e3 for i in (0, 1))
-    print(f"{name:44} dmath {a:8.1f} ms  NumPy {b:8.1f} ms  {b / a:5.2f} times as fast", flush=True)
+    runs = [times(ours) + times(theirs) for _ in range(RUNS + 1)][1:]
+    wall, busy, their_wall, their_busy = (sorted(run[i] for run in runs)[RUNS // 2] * 1e3 for i in range(4))
+    print(f"{name:46} dmath {wall:7.1f} ms, processors {busy:7.1f}; NumPy {their_wall:7.1f}, {their_busy:7.1f}; "
+          f"{their_wall / wall:5.2f} and {their_busy / busy:5.2f} times", flush=True)
 
 
 def sort_cases(dtype):

@@ -146,6 +146,16 @@ static inline dm_status sum_by(fixture *f)
     return status;
 }
 
+static inline dm_status cumulative_sum(fixture *f)
+{
+    return dm_cumulative_sum(f->session, f->array[A], 0, f->array[C]);
+}
+
+static inline dm_status sort(fixture *f)
+{
+    return dm_sort(f->session, f->array[A], 0, 0, f->array[C]);
+}
+
 static inline dm_status save(fixture *f)
 {
     char path[96];
@@ -211,6 +221,10 @@ static const op_form forms[] = {
     {"sum", "reduce_algorithm=scatter,reduce_chunk=16,", "r..", sum_copies, false, false},
     {"sum", "", "y..", sum_all, false, false},
     {"sum_by", "", "rr.", sum_by, false, false},
+    {"scan", "", "r.r", cumulative_sum, false, false},
+    {"scan", "", "y.c", cumulative_sum, false, false},
+    {"sort", "", "r.c", sort, false, false},
+    {"sort", "", "c.*", sort, false, false},
     {"save", "", "r..", save, true, true},
     {"save", "", "g..", save, true, true},
     {"load", "", "r..", load, true, true},
