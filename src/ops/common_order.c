@@ -13,6 +13,11 @@ static bool is_whole(const dmi_desc *x)
 static bool serves(const dmi_desc *x, int dim, bool whole)
 {
     const dmi_layout *layout = x->layout;
+    for (int d = 0; d < x->ndim; d++) {
+        if (layout->grid[d] > 1 && x->skip[d] > 0) { /* a worker may have several regions */
+            return false;
+        }
+    }
     return layout->kind == DMI_LAYOUT_GRID &&
            (layout->grid[dim] == 1 || (!whole && layout->order[dim] == DMI_ORDER_CONTIGUOUS));
 }
@@ -29,7 +34,8 @@ bool dmi_same_places(const dmi_desc *x, const dmi_desc *y, int dim)
         bool split = a->grid[d] > 1 || b->grid[d] > 1;
         bool free = !split && (d == dim || x->extent[d] == y->extent[d]);
         if (!free && (a->grid[d] != b->grid[d] || a->order[d] != b->order[d] || a->block[d] != b->block[d] ||
-                      a->shape[d] != b->shape[d] || x->lo[d] != y->lo[d] || x->extent[d] != y->extent[d])) {
+                      a->shape[d] != b->shape[d] || x->lo[d] != y->lo[d] || x->extent[d] != y->extent[d] ||
+                      x->skip[d] != y->skip[d])) {
             return false;
         }
     }
@@ -141,7 +147,7 @@ dm_status dmi_along_output(dmi_builder *b, const dmi_along *along, const dmi_val
             return status;
         }
         o->desc.layout = layout;
-        o->desc.lo[along->dim] = 0;
+        o->desc.lo[along->dim] = o->desc.skip[along->dim] = 0;
         o->desc.extent[along->dim] = out->desc->extent[along->dim];
     }
     o->desc.dtype = dtype;

@@ -194,7 +194,8 @@ dm_status dmi_searchsorted_plan(dmi_builder *b, const dmi_call *call)
         return search_parts(&s, NULL, &out);
     }
     const dmi_layout *layout = sorted.desc->layout;
-    bool split = layout->kind != DMI_LAYOUT_GRID || layout->group > 1;
+    bool split = layout->kind != DMI_LAYOUT_GRID || layout->group > 1; /* parts must be dense */
+    split = split && !dmi_desc_steps(sorted.desc);
     if (split && bytes_of(sorted.desc) > bytes_of(v.desc) && v.desc->ndim < DM_MAX_DIMS) {
         return search_parts(&s, &out, &rows);
     }
