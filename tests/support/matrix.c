@@ -69,15 +69,24 @@ static dmt_number decode(dm_dtype dtype, const void *from, int64_t i)
     return dtype == DM_C128 ? CMPLXL(wide[i].re, wide[i].im) : CMPLXL(narrow[i].re, narrow[i].im);
 }
 
+/* Of element i, j in the base. */
+static int64_t place_of(const dmt_matrix *m, int64_t i, int64_t j)
+{
+    return (m->lo[0] + i * m->step[0]) * m->base_cols + m->lo[1] + j * m->step[1];
+}
+
 void dmt_matrix_place(dmt_case *c, dmt_matrix *m)
 {
-    bool view = dmt_chance(&c->random, 40);
-    int64_t more[2] = {view ? dmt_int(&c->random, 0, 5) : 0,
-                       view && m->ndim == 2 ? dmt_int(&c->random, 0, 5) : 0};
-    m->lo[0] = dmt_int(&c->random, 0, more[0]);
-    m->lo[1] = dmt_int(&c->random, 0, more[1]);
-    m->base_rows = m->rows + more[0];
-    m->base_cols = m->cols + more[1];
+    bool view = dmt_chance(&c->random, 40), steps = view && dmt_chance(&c->random, 30);
+    int64_t extents[2] = {m->rows, m->cols}, size[2];
+    for (int d = 0; d < 2; d++) {
+        int64_t more = view && d < m->ndim ? dmt_int(&c->random, 0, 5) : 0;
+        m->step[d] = steps && d < m->ndim ? dmt_int(&c->random, 1, 3) : 1;
+        m->lo[d] = dmt_int(&c->random, 0, more);
+        size[d] = more + (extents[d] > 0 ? (extents[d] - 1) * m->step[d] + 1 : 0);
+    }
+    m->base_rows = size[0];
+    m->base_cols = size[1];
     int64_t count = m->base_rows * m->base_cols, shape[2] = {m->base_rows, m->base_cols},
             extent[2] = {m->rows, m->cols};
     m->base_v = dmt_alloc(&c->scratch, (count + 1) * (int64_t)sizeof *m->base_v);
@@ -88,8 +97,9 @@ void dmt_matrix_place(dmt_case *c, dmt_matrix *m)
         m->v[i] = rounded(m->dtype, creall(m->v[i]), cimagl(m->v[i]));
     }
     for (int64_t i = 0; i < m->rows; i++) {
-        memcpy(&m->base_v[(i + m->lo[0]) * m->base_cols + m->lo[1]], &m->v[i * m->cols],
-               (size_t)m->cols * sizeof *m->v);
+        for (int64_t j = 0; j < m->cols; j++) {
+            m->base_v[place_of(m, i, j)] = m->v[i * m->cols + j];
+        }
     }
     dmt_layout layout;
     dmt_layout_random(&layout, &c->scratch, &c->random, c->session, m->ndim, shape);
@@ -99,10 +109,14 @@ void dmt_matrix_place(dmt_case *c, dmt_matrix *m)
     DMT_OK(c, dm_array_write(c->session, m->base, NULL, NULL, bytes, 0));
     m->array = m->base;
     if (view) {
-        DMT_OK(c, dm_array_view(c->session, m->base, m->lo, extent, &m->array));
+        DMT_OK(c, steps ? dm_array_slice(c->session, m->base, m->lo, extent, m->step, &m->array)
+                        : dm_array_view(c->session, m->base, m->lo, extent, &m->array));
     }
     dmt_say(c, "\n    %s: %s %dx%d%s, %s", m->name, dm_dtype_name(m->dtype), (int)m->rows, (int)m->cols,
-            view ? " (a view)" : "", layout.text);
+            steps  ? " (a view with steps)"
+            : view ? " (a view)"
+                   : "",
+            layout.text);
 }
 
 void dmt_matrix_end(dmt_case *c, dmt_matrix *m)
@@ -125,9 +139,13 @@ static dmt_number *read_base(dmt_case *c, const dmt_matrix *m)
     return got;
 }
 
-static bool inside(const dmt_matrix *m, int64_t i, int64_t j)
+/* The element of the matrix at this place of the base; -1: none. */
+static int64_t element_at(const dmt_matrix *m, int64_t row, int64_t col)
 {
-    return i >= m->lo[0] && i < m->lo[0] + m->rows && j >= m->lo[1] && j < m->lo[1] + m->cols;
+    int64_t i = row - m->lo[0], j = col - m->lo[1];
+    bool in = i >= 0 && j >= 0 && i % m->step[0] == 0 && j % m->step[1] == 0 && i / m->step[0] < m->rows &&
+              j / m->step[1] < m->cols;
+    return in ? i / m->step[0] * m->cols + j / m->step[1] : -1;
 }
 
 dmt_number *dmt_matrix_read(dmt_case *c, const dmt_matrix *m)
@@ -135,8 +153,9 @@ dmt_number *dmt_matrix_read(dmt_case *c, const dmt_matrix *m)
     dmt_number *base = read_base(c, m),
                *got = dmt_alloc(&c->scratch, (m->rows * m->cols + 1) * (int64_t)sizeof *got);
     for (int64_t i = 0; i < m->rows; i++) {
-        memcpy(&got[i * m->cols], &base[(i + m->lo[0]) * m->base_cols + m->lo[1]],
-               (size_t)m->cols * sizeof *got);
+        for (int64_t j = 0; j < m->cols; j++) {
+            got[i * m->cols + j] = base[place_of(m, i, j)];
+        }
     }
     return got;
 }
@@ -151,8 +170,8 @@ void dmt_matrix_check(dmt_case *c, const dmt_matrix *m, const dmt_number *want, 
     const dmt_number *got = read_base(c, m);
     for (int64_t i = 0; i < m->base_rows; i++) {
         for (int64_t j = 0; j < m->base_cols; j++) {
-            bool in = inside(m, i, j);
-            int64_t at = (i - m->lo[0]) * m->cols + j - m->lo[1];
+            int64_t at = element_at(m, i, j);
+            bool in = at >= 0;
             dmt_number g = got[i * m->base_cols + j], w = in ? want[at] : m->base_v[i * m->base_cols + j];
             long double b = in && bound ? bound[at] : 0;
             if (!near(creall(g), creall(w), b) || !near(cimagl(g), cimagl(w), b)) {
@@ -204,7 +223,7 @@ void dmt_matrix_spoil(dmt_matrix *m, int uplo, bool unit)
 dmt_matrix_sums dmt_matrix_sums_make(dmt_case *c, int64_t count)
 {
     return (dmt_matrix_sums){dmt_alloc(&c->scratch, (count + 1) * (int64_t)sizeof(dmt_number)),
-                      dmt_alloc(&c->scratch, (count + 1) * (int64_t)sizeof(long double))};
+                             dmt_alloc(&c->scratch, (count + 1) * (int64_t)sizeof(long double))};
 }
 
 void dmt_matrix_sums_add(dmt_matrix_sums *s, int64_t at, dmt_number v)

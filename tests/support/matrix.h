@@ -15,7 +15,7 @@ typedef struct dmt_matrix {
     int64_t rows, cols;
     dmt_number *v; /* [rows * cols] row-major: what the array holds */
     dm_array array, base;
-    int64_t lo[2], base_rows, base_cols;
+    int64_t lo[2], step[2], base_rows, base_cols; /* where in base */
     dmt_number *base_v;
 } dmt_matrix;
 
@@ -24,8 +24,8 @@ dm_dtype dmt_blas_random(dmt_case *c); /* one of the four */
 /* Random numbers of size 1; complex ones if the type is. */
 dmt_matrix *dmt_matrix_make(dmt_case *c, const char *name, dm_dtype dtype, int ndim, int64_t rows,
                             int64_t cols);
-/* Makes the array from v, which it rounds to the type, in a random layout, often as a view; dmt_matrix_end
- * destroys it. */
+/* Makes the array from v, which it rounds to the type, in a random layout, often as a view, with steps too;
+ * dmt_matrix_end destroys it. */
 void dmt_matrix_place(dmt_case *c, dmt_matrix *m);
 void dmt_matrix_end(dmt_case *c, dmt_matrix *m);
 /* The array's elements as they are now. */
