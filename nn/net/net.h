@@ -83,6 +83,7 @@ struct nn_layer {
         dm_conv conv;
         dm_pool pool;
         dm_loss loss;
+        dm_lrn lrn;
         double number[4];
         int dim;
         void *state;

@@ -205,6 +205,22 @@ static const struct {
                                                      "}\n" LOSS("m"),
      {"i1", "i2"},
      2e-2},
+    {"losses of targets",
+     INPUTS IP("a", "data", "6") IP("b", "data", "6") IP("t", "data", "6")
+         SIMPLE("p", "Sigmoid", "t", "p",
+                "propagate_down: true") "layer { name: 'e' type: 'EuclideanLoss' bottom: ['a', 'b'] top: 'e' "
+                                        "loss_weight: 0.5 }\n"
+                                        "layer { name: 'h' type: 'HingeLoss' bottom: ['b', 'label'] top: 'h' "
+                                        "hinge_loss_param { norm: L2 } }\n"
+                                        "layer { name: 'i' type: 'HingeLoss' bottom: ['a', 'label'] top: 'i' "
+                                        "loss_weight: 2 }\n"
+                                        "layer { name: 'q' type: 'SigmoidCrossEntropyLoss' bottom: ['a', 'p'] "
+                                        "top: 'q' propagate_down: [true, false] }\n"
+                                        "layer { name: 'v' type: 'SigmoidCrossEntropyLoss' bottom: ['b', 'p'] "
+                                        "top: 'v' propagate_down: [true, false]\n"
+                                        " loss_param { normalization: FULL } }\n",
+     {"a", "b"},
+     2e-2},
     {"softmax",
      INPUTS IP("ip", "data", "5") SIMPLE("s", "Softmax", "ip", "s", "") IP("b", "s", "4") LOSS("b"),
      {"ip", "b"},

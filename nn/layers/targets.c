@@ -1,0 +1,107 @@
+/* Losses against targets, and of margins: SigmoidCrossEntropyLoss, EuclideanLoss, HingeLoss. */
+#include "layers/layers.h"
+
+#include <string.h>
+
+static const char L[] = "LossParameter";
+
+/* Targets have the shape of the scores. */
+static dm_status same_shape(const nn_layer *l)
+{
+    const nn_blob *a = l->bottom[0], *b = l->bottom[1];
+    if (a->ndim != b->ndim || memcmp(a->shape, b->shape, sizeof a->shape) != 0) {
+        return nn_layer_fail(l, "bottom", DM_ERR_SHAPE, "reads '%s' and '%s', whose shapes differ", a->name,
+                             b->name);
+    }
+    return DM_OK;
+}
+
+/* --- SigmoidCrossEntropyLoss: divided by the samples, unless loss_param says otherwise. */
+dm_status nn_sigmoid_loss_setup(nn_layer *l)
+{
+    dm_loss *loss = &l->u.loss;
+    const nn_message *m = nn_sub(l->message, "loss_param");
+    *loss = (dm_loss)DM_LOSS_INIT;
+    loss->slices = l->net->slices;
+    loss->ignores = nn_has(m, "ignore_label");
+    loss->ignore_label = (int)nn_int(m, L, "ignore_label");
+    loss->normalize = nn_has(m, "normalization")  ? (int)nn_int(m, L, "normalization")
+                      : nn_int(m, L, "normalize") ? DM_NORMALIZE_VALID
+                                                  : DM_NORMALIZE_SAMPLES;
+    nn_use(m, "normalize");
+    nn_use(l->own, "engine");
+    dm_status status = same_shape(l);
+    return status == DM_OK ? nn_top_number(l, 0) : status;
+}
+
+dm_status nn_sigmoid_loss_forward(nn_layer *l)
+{
+    return dm_sigmoid_loss(l->net->session, &l->u.loss, l->bottom[0]->data, l->bottom[1]->data,
+                           l->top[0]->data);
+}
+
+dm_status nn_sigmoid_loss_backward(nn_layer *l)
+{
+    if (!l->down[0]) {
+        return DM_OK;
+    }
+    dm_array down = nn_down(l, 0);
+    return nn_down_done(l, 0,
+                        dm_sigmoid_loss_backward(l->net->session, &l->u.loss, l->bottom[0]->data,
+                                                 l->bottom[1]->data, l->top[0]->loss_weight, down));
+}
+
+/* --- EuclideanLoss: both bottoms get gradients. */
+dm_status nn_euclidean_loss_setup(nn_layer *l)
+{
+    dm_status status = same_shape(l);
+    return status == DM_OK ? nn_top_number(l, 0) : status;
+}
+
+dm_status nn_euclidean_loss_forward(nn_layer *l)
+{
+    return dm_euclidean_loss(l->net->session, l->net->slices, l->bottom[0]->data, l->bottom[1]->data,
+                             l->top[0]->data);
+}
+
+dm_status nn_euclidean_loss_backward(nn_layer *l)
+{
+    double scale = l->top[0]->loss_weight / (double)l->bottom[0]->shape[0];
+    dm_status status = DM_OK;
+    for (int i = 0; status == DM_OK && i < 2; i++) {
+        if (l->down[i]) {
+            dm_array down = nn_down(l, i);
+            status = nn_down_done(
+                l, i, dm_add(l->net->session, scale, l->bottom[i]->data, -scale, l->bottom[1 - i]->data, down));
+        }
+    }
+    return status;
+}
+
+/* --- HingeLoss */
+dm_status nn_hinge_loss_setup(nn_layer *l)
+{
+    const nn_blob *x = l->bottom[0];
+    l->u.dim = (int)nn_int(l->own, "HingeLossParameter", "norm");
+    if (x->ndim != 2 || l->bottom[1]->count != x->shape[0]) {
+        return nn_layer_fail(l, "bottom", DM_ERR_SHAPE, "needs scores of 2 dims and a label for each sample");
+    }
+    return nn_top_number(l, 0);
+}
+
+dm_status nn_hinge_loss_forward(nn_layer *l)
+{
+    return dm_hinge_loss(l->net->session, l->u.dim, l->net->slices, l->bottom[0]->data, l->bottom[1]->data,
+                         l->top[0]->data);
+}
+
+dm_status nn_hinge_loss_backward(nn_layer *l)
+{
+    if (!l->down[0]) {
+        return DM_OK;
+    }
+    dm_array down = nn_down(l, 0);
+    return nn_down_done(l, 0,
+                        dm_hinge_loss_backward(l->net->session, l->u.dim, l->net->slices, l->bottom[0]->data,
+                                               l->bottom[1]->data, l->top[0]->loss_weight, down));
+}
