@@ -119,12 +119,6 @@ static dm_status make_arrays(nn_net *net)
 static dm_status build(nn_net *net, nn_net *share)
 {
     nn_message *root = net->document->root;
-    if (nn_has(root, "layers")) {
-        return nn_fail_at(
-            root, nn_line(root, "layers"), DM_ERR_UNSUPPORTED,
-            "'layers' is how nets of before 2015 are written; dmath does not upgrade them yet: use Caffe's "
-            "upgrade_net_proto_text");
-    }
     net->name = nn_string(root, N, "name");
     net->phase = (int)nn_int(nn_sub(root, "state"), "NetState", "phase");
     nn_use(root, "debug_info");
@@ -132,7 +126,8 @@ static dm_status build(nn_net *net, nn_net *share)
         return nn_fail_at(root, nn_line(root, "force_backward"), DM_ERR_UNSUPPORTED,
                           "force_backward is not supported yet");
     }
-    dm_status status = upgrade_inputs(root);
+    dm_status status = nn_net_upgrade(root);
+    status = status == DM_OK ? upgrade_inputs(root) : status;
     if (status == DM_OK) {
         status = nn_net_filter(root);
     }

@@ -128,6 +128,8 @@ void nn_log(const nn_net *net, const char *format, ...) __attribute__((format(pr
 dm_status nn_net_filter(nn_message *net);
 /* The net's state: the phase, what the net itself says, and then what `state` does (NULL: nothing). */
 dm_status nn_net_state(nn_message *net, int phase, const nn_message *state);
+/* --- upgrade.c: layers of before 2015 (field `layers`) become layers of today. */
+dm_status nn_net_upgrade(nn_message *net);
 /* --- connect.c */
 dm_status nn_connect(nn_net *net, nn_layer *layer);
 dm_status nn_find_outputs(nn_net *net);

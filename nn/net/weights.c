@@ -179,12 +179,7 @@ dm_status nn_net_load(nn_net *net, const char *path)
 {
     nn_document *d = NULL;
     dm_status status = nn_wire_read(path, "NetParameter", &d);
-    if (status == DM_OK && nn_count(d->root, "layers")) {
-        status = nn_fail_at(d->root, 0, DM_ERR_UNSUPPORTED,
-                            "the weights are of a net of before 2015 (field 'layers'); dmath does not upgrade "
-                            "them yet: use Caffe's "
-                            "upgrade_net_proto_binary");
-    }
+    status = status == DM_OK ? nn_net_upgrade(d->root) : status;
     for (int64_t i = 0; status == DM_OK && i < nn_count(d->root, "layer"); i++) {
         status = load_layer(net, nn_sub_at(d->root, "layer", i));
     }

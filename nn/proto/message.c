@@ -143,6 +143,18 @@ static dm_status append(nn_entry *to, const nn_entry *from)
     return DM_OK;
 }
 
+dm_status nn_entry_copy(nn_message *dst, const nn_field *field, const nn_entry *from)
+{
+    nn_entry *to = NULL;
+    dm_status status = nn_entry_grow(dst, field, from->count, &to);
+    if (status == DM_OK) {
+        to->line = to->line ? to->line : from->line;
+        to->used = from->used;
+        status = append(to, from);
+    }
+    return status;
+}
+
 dm_status nn_message_merge(nn_message *dst, const nn_message *src)
 {
     assert(strcmp(dst->type, src->type) == 0);
@@ -156,12 +168,7 @@ dm_status nn_message_merge(nn_message *dst, const nn_message *src)
             if (to && from->count && !nn_is_repeated(from->field)) {
                 nn_entry_clear(to);
             }
-            status = nn_entry_grow(dst, from->field, from->count, &to);
-            if (status == DM_OK) {
-                to->line = to->line ? to->line : from->line;
-                to->used = from->used;
-                status = append(to, from);
-            }
+            status = nn_entry_copy(dst, from->field, from);
         }
         if (status != DM_OK) {
             return status;

@@ -56,6 +56,8 @@ dm_status nn_message_merge(nn_message *dst, const nn_message *src);
 /* Room for `more` further values of a field; a new entry if there is none. */
 dm_status nn_entry_grow(nn_message *message, const nn_field *field, int64_t more, nn_entry **out);
 void nn_entry_clear(nn_entry *entry);
+/* Adds copies of an entry's values to those of a field of the same type, with their line. */
+dm_status nn_entry_copy(nn_message *dst, const nn_field *field, const nn_entry *from);
 /* Add a value to a repeated field, or set another. The field must be in the schema. */
 dm_status nn_set_int(nn_message *message, const char *field, int64_t value);
 dm_status nn_set_real(nn_message *message, const char *field, double value);

@@ -308,6 +308,52 @@ static void test_states(void **state)
     }
 }
 
+/* A net as it was written before 2015 is the net of today. */
+static void test_upgrade(void **state)
+{
+    (void)state;
+    static const char *const texts[2] = {
+        "layers { name: 'd' type: DUMMY_DATA top: 'x' top: 'label' dummy_data_param { shape { dim: [4, 3, 8, "
+        "8] }\n"
+        " shape { dim: 4 } } }\n"
+        "layers { name: 'c' type: CONVOLUTION bottom: 'x' top: 'c' blobs_lr: 1 blobs_lr: 2 weight_decay: 1 "
+        "weight_decay: 0\n"
+        " param: 'w' param: 'b' convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: "
+        "'xavier' } } }\n"
+        "layers { name: 'r' type: RELU bottom: 'c' top: 'c' include { phase: TRAIN } }\n"
+        "layers { name: 'i' type: INNER_PRODUCT bottom: 'c' top: 'i' inner_product_param { num_output: 3 } }\n"
+        "layers { name: 'l' type: SOFTMAX_LOSS bottom: 'i' bottom: 'label' top: 'l' loss_weight: 2 }\n",
+        "layer { name: 'd' type: 'DummyData' top: 'x' top: 'label' dummy_data_param { shape { dim: [4, 3, 8, "
+        "8] }\n"
+        " shape { dim: 4 } } }\n"
+        "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' param { name: 'w' lr_mult: 1 decay_mult: 1 "
+        "}\n"
+        " param { name: 'b' lr_mult: 2 decay_mult: 0 }\n"
+        " convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'r' type: 'ReLU' bottom: 'c' top: 'c' include { phase: TRAIN } }\n"
+        "layer { name: 'i' type: 'InnerProduct' bottom: 'c' top: 'i' inner_product_param { num_output: 3 } }\n"
+        "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'i' bottom: 'label' top: 'l' loss_weight: 2 }\n"};
+    char *shown[2], *files[2];
+    for (int i = 0; i < 2; i++) {
+        dm_net *net = open_text(texts[i], DM_PHASE_TRAIN);
+        CHECK(dm_net_show(net, &shown[i]));
+        CHECK(dm_net_save(net, "net.caffemodel"));
+        FILE *f = fopen("net.caffemodel", "rb");
+        assert_non_null(f);
+        files[i] = calloc(1, 1 << 16);
+        size_t length = fread(files[i] + sizeof length, 1, (1 << 16) - sizeof length, f);
+        memcpy(files[i], &length, sizeof length);
+        fclose(f);
+        CHECK(dm_net_close(net));
+    }
+    assert_string_equal(shown[0], shown[1]);
+    assert_memory_equal(files[0], files[1], 1 << 16);
+    for (int i = 0; i < 2; i++) {
+        free(shown[i]);
+        free(files[i]);
+    }
+}
+
 static void test_save_load(void **state)
 {
     (void)state;
@@ -342,7 +388,13 @@ static void test_save_load(void **state)
 static const struct {
     const char *text, *message;
 } bad[] = {
-    {"layers { type: RELU }", "net.prototxt:1: 'layers' is how nets of before 2015 are written"},
+    {"layers {\n layer { name: 'x' } }",
+     "net.prototxt:2: 'layers { layer' is how nets of before 2014 are written"},
+    {"layer { name: 'x' type: 'Silence' }\nlayers { type: RELU }",
+     "net.prototxt:2: a net has layers in the field 'layer' or"},
+    {"layers {\n name: 'x' }", "net.prototxt:1: layer 'x' has no type"},
+    {"layers { name: 'x' type: POWER bottom: 'y' top: 'x' }",
+     "net.prototxt:1: layer 'x' reads the blob 'y', which no layer"},
     {"layer { name: 'x'\n type: 'Convolve' }",
      "net.prototxt:2: layer 'x' has the type 'Convolve', which dmath lacks"},
     {INPUTS SIMPLE("x", "ReLU", "nothing", "x", ""),
@@ -438,8 +490,9 @@ static void test_mutations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradients), cmocka_unit_test(test_shared),   cmocka_unit_test(test_states),
-        cmocka_unit_test(test_save_load), cmocka_unit_test(test_refusals), cmocka_unit_test(test_mutations),
+        cmocka_unit_test(test_gradients), cmocka_unit_test(test_shared),    cmocka_unit_test(test_states),
+        cmocka_unit_test(test_upgrade),   cmocka_unit_test(test_save_load), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_mutations),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

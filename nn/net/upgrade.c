@@ -1,0 +1,152 @@
+/* Nets of before 2015, whose layers stand in the field `layers`, in today's form. */
+#include "net/net.h"
+
+#include <string.h>
+
+static const char V1[] = "V1LayerParameter", V2[] = "LayerParameter";
+
+/* The types' names then and now. */
+static const char *const types[][2] = {{"ABSVAL", "AbsVal"},
+                                       {"ACCURACY", "Accuracy"},
+                                       {"ARGMAX", "ArgMax"},
+                                       {"BNLL", "BNLL"},
+                                       {"CONCAT", "Concat"},
+                                       {"CONTRASTIVE_LOSS", "ContrastiveLoss"},
+                                       {"CONVOLUTION", "Convolution"},
+                                       {"DATA", "Data"},
+                                       {"DECONVOLUTION", "Deconvolution"},
+                                       {"DROPOUT", "Dropout"},
+                                       {"DUMMY_DATA", "DummyData"},
+                                       {"EUCLIDEAN_LOSS", "EuclideanLoss"},
+                                       {"ELTWISE", "Eltwise"},
+                                       {"EXP", "Exp"},
+                                       {"FLATTEN", "Flatten"},
+                                       {"HDF5_DATA", "HDF5Data"},
+                                       {"HDF5_OUTPUT", "HDF5Output"},
+                                       {"HINGE_LOSS", "HingeLoss"},
+                                       {"IM2COL", "Im2col"},
+                                       {"IMAGE_DATA", "ImageData"},
+                                       {"INFOGAIN_LOSS", "InfogainLoss"},
+                                       {"INNER_PRODUCT", "InnerProduct"},
+                                       {"LRN", "LRN"},
+                                       {"MEMORY_DATA", "MemoryData"},
+                                       {"MULTINOMIAL_LOGISTIC_LOSS", "MultinomialLogisticLoss"},
+                                       {"MVN", "MVN"},
+                                       {"POOLING", "Pooling"},
+                                       {"POWER", "Power"},
+                                       {"RELU", "ReLU"},
+                                       {"SIGMOID", "Sigmoid"},
+                                       {"SIGMOID_CROSS_ENTROPY_LOSS", "SigmoidCrossEntropyLoss"},
+                                       {"SILENCE", "Silence"},
+                                       {"SOFTMAX", "Softmax"},
+                                       {"SOFTMAX_LOSS", "SoftmaxWithLoss"},
+                                       {"SPLIT", "Split"},
+                                       {"SLICE", "Slice"},
+                                       {"TANH", "TanH"},
+                                       {"WINDOW_DATA", "WindowData"},
+                                       {"THRESHOLD", "Threshold"}};
+
+static dm_status give_type(const nn_message *old, nn_message *layer)
+{
+    const nn_enum *type = nn_enum_by_number("LayerType", nn_int(old, V1, "type"));
+    for (int i = 0; i < NN_COUNT(types); i++) {
+        if (type && strcmp(type->name, types[i][0]) == 0) {
+            return nn_set_string(layer, "type", types[i][1]);
+        }
+    }
+    return nn_fail_at(old, nn_line(old, "type"), DM_ERR_FORMAT, "layer '%s' has no type",
+                      nn_string(old, V1, "name"));
+}
+
+/* Names, share modes and multipliers of parameters, which had a field each, one value a parameter. */
+static dm_status give_params(const nn_message *old, nn_message *layer)
+{
+    static const char *const from[] = {"param", "blob_share_mode", "blobs_lr", "weight_decay"};
+    static const char *const to[] = {"name", "share_mode", "lr_mult", "decay_mult"};
+    dm_status status = DM_OK;
+    for (int f = 0; f < NN_COUNT(from); f++) {
+        for (int64_t i = 0; status == DM_OK && i < nn_count(old, from[f]); i++) {
+            nn_message *spec = NULL;
+            status = i < nn_count(layer, "param") ? DM_OK : nn_set_message(layer, "param", &spec);
+            if (status == DM_OK) {
+                spec = nn_sub_at(layer, "param", i);
+                spec->line = nn_line(old, from[f]);
+                status = f == 0   ? nn_set_string(spec, to[f], nn_string_at(old, from[f], i))
+                         : f == 1 ? nn_set_int(spec, to[f], nn_int_at(old, from[f], i))
+                                  : nn_set_real(spec, to[f], nn_real_at(old, from[f], i));
+            }
+        }
+    }
+    return status;
+}
+
+/* Scale, mean, crop and mirror stood in the message of the data layer. */
+static dm_status give_transform(nn_message *layer)
+{
+    static const char *const data[] = {"data_param", "image_data_param", "window_data_param"};
+    static const char *const fields[] = {"scale", "mean_file", "crop_size", "mirror"};
+    dm_status status = DM_OK;
+    for (int i = 0; i < NN_COUNT(data); i++) {
+        nn_message *own = nn_has(layer, data[i]) ? nn_entry_of(layer, data[i])->at.message[0] : NULL;
+        for (int k = 0; status == DM_OK && k < NN_COUNT(fields); k++) {
+            nn_message *transform = NULL;
+            nn_entry *e = nn_entry_of(own, fields[k]);
+            if (!e || e->count == 0) {
+                continue;
+            }
+            if (nn_has(layer, "transform_param")) {
+                transform = nn_entry_of(layer, "transform_param")->at.message[0];
+            } else {
+                status = nn_set_message(layer, "transform_param", &transform);
+            }
+            if (status == DM_OK) {
+                status = nn_entry_copy(transform, nn_schema_by_name("TransformationParameter", fields[k]), e);
+                nn_entry_clear(e);
+            }
+        }
+    }
+    return status;
+}
+
+static dm_status upgrade_layer(const nn_message *old, nn_message *layer)
+{
+    if (nn_has(old, "layer")) {
+        return nn_fail_at(
+            old, nn_line(old, "layer"), DM_ERR_UNSUPPORTED,
+            "'layers { layer' is how nets of before 2014 are written; dmath does not upgrade them: use "
+            "Caffe's upgrade_net_proto_text");
+    }
+    layer->line = old->line;
+    dm_status status = give_type(old, layer);
+    for (int i = 0; status == DM_OK && i < old->count; i++) { /* what has the name that it has today */
+        const nn_entry *e = &old->entries[i];
+        const nn_field *f = nn_schema_by_name(V2, e->field->name);
+        if (f && f->type == e->field->type && strcmp(f->of, e->field->of) == 0) {
+            status = nn_entry_copy(layer, f, e);
+        }
+    }
+    status = status == DM_OK ? give_params(old, layer) : status;
+    return status == DM_OK ? give_transform(layer) : status;
+}
+
+dm_status nn_net_upgrade(nn_message *net)
+{
+    nn_entry *old = nn_entry_of(net, "layers");
+    dm_status status = DM_OK;
+    if (!old || old->count == 0) {
+        return DM_OK;
+    }
+    if (nn_has(net, "layer")) {
+        return nn_fail_at(net, nn_line(net, "layers"), DM_ERR_FORMAT,
+                          "a net has layers in the field 'layer' or in 'layers', not in both");
+    }
+    for (int64_t i = 0; status == DM_OK && i < nn_count(net, "layers"); i++) {
+        nn_message *layer = NULL;
+        status = nn_set_message(net, "layer", &layer);
+        status = status == DM_OK ? upgrade_layer(nn_sub_at(net, "layers", i), layer) : status;
+    }
+    if (status == DM_OK) {
+        nn_entry_clear(nn_entry_of(net, "layers"));
+    }
+    return status;
+}
