@@ -288,12 +288,12 @@ bool dmi_onednn_conv(int which, const dmi_kernel_call *call)
     wanted.shape.dnn.samples = d->dnn.samples;
     wanted.which = which;
     wanted.biased = which == DMI_ONEDNN_FORWARD && d->dnn.count[3] > 0;
+    omp_set_num_threads(openblas_get_num_threads()); /* of this thread; primitives are made for so many */
     cache *c = cache_get();
     kept *k = c ? kept_get(c, &wanted) : NULL;
     if (!k || !k->serves) {
         return false;
     }
-    omp_set_num_threads(openblas_get_num_threads());
     return dnnl_memory_set_data_handle(k->x, dmi_dnn_at(call, place[which][0])) == dnnl_success &&
            dnnl_memory_set_data_handle(k->y, dmi_dnn_at(call, place[which][1])) == dnnl_success &&
            dnnl_memory_set_data_handle(k->w, dmi_dnn_at(call, place[which][2])) == dnnl_success &&

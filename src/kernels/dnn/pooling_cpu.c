@@ -1,4 +1,5 @@
 /* Pooling: window by window, some channels at a time. */
+#include "kernels/cpu/simd.h"
 #include "kernels/dnn/dnn_cpu.h"
 #include "kernels/random/random.h"
 
@@ -38,16 +39,21 @@ static float uniform_at(uint64_t seed, int64_t at)
     return dmi_uniform32_at(&range, word);
 }
 
+#define TWICE(...) DMI_TWICE(__VA_ARGS__) /* with FN's names in full */
 #define T float
 #define FN(name) name##_f32
+#define BODY(name) name##_f32_body
 #include "kernels/dnn/pooling_type_cpu.h"
 #undef T
 #undef FN
+#undef BODY
 #define T double
 #define FN(name) name##_f64
+#define BODY(name) name##_f64_body
 #include "kernels/dnn/pooling_type_cpu.h"
 #undef T
 #undef FN
+#undef BODY
 
 dm_status dmi_pooling_cpu(const dmi_kernel_call *call)
 {

@@ -1,26 +1,53 @@
-/* Pooling of elements of type T; FN(name): the name for this type. Included by pooling_cpu.c. */
+/* Pooling of elements of type T; FN(name), BODY(name): names for this type. Included by pooling_cpu.c. */
 
-/* The largest elements of a window in channels c .. c + width, and where each is: row * columns of x + column;
- * -1: nowhere. */
-static void FN(largest)(const dmi_pooling *d, const window *w, const T *x, int64_t c, int64_t width, T *best,
-                        int32_t *at)
+/* The largest elements of a window in channels c .. c + width; the first NaN, where there is one. */
+DMI_BODY void BODY(largest)(const dmi_pooling *d, const window *w, const T *x, int64_t c, int64_t width,
+                            T *best)
 {
     for (int64_t k = 0; k < width; k++) {
-        best[k] = 0;
-        at[k] = -1;
+        best[k] = x[(w->lo[0] * d->in[1] + w->lo[1]) * d->in[2] + c + k];
+    }
+    for (int64_t h = w->lo[0]; h < w->hi[0]; h++) {
+        for (int64_t v = w->lo[1]; v < w->hi[1]; v++) {
+            const T *from = x + (h * d->in[1] + v) * d->in[2] + c;
+            DMI_IVDEP
+            for (int64_t k = 0; k < width; k++) {
+                T value = from[k], old = best[k], next = value <= old ? old : value;
+                best[k] = old == old ? next : old;
+            }
+        }
+    }
+}
+TWICE(static, FN(largest),
+      (const dmi_pooling *d, const window *w, const T *x, int64_t c, int64_t width, T *best),
+      (d, w, x, c, width, best))
+
+/* And where each is: row * columns of x + column. */
+DMI_BODY void BODY(places)(const dmi_pooling *d, const window *w, const T *x, int64_t c, int64_t width, T *best,
+                           int32_t *at)
+{
+    int32_t first = (int32_t)(w->lo[0] * d->in[1] + w->lo[1]);
+    for (int64_t k = 0; k < width; k++) {
+        best[k] = x[first * d->in[2] + c + k];
+        at[k] = first;
     }
     for (int64_t h = w->lo[0]; h < w->hi[0]; h++) {
         for (int64_t v = w->lo[1]; v < w->hi[1]; v++) {
             const T *from = x + (h * d->in[1] + v) * d->in[2] + c;
             int32_t here = (int32_t)(h * d->in[1] + v);
+            DMI_IVDEP
             for (int64_t k = 0; k < width; k++) {
-                bool better = at[k] < 0 || from[k] > best[k] || (from[k] != from[k] && best[k] == best[k]);
-                best[k] = better ? from[k] : best[k];
-                at[k] = better ? here : at[k];
+                T value = from[k], old = best[k];
+                bool stays = (value <= old) | (old != old);
+                best[k] = stays ? old : value;
+                at[k] = stays ? at[k] : here;
             }
         }
     }
 }
+TWICE(static, FN(places),
+      (const dmi_pooling *d, const window *w, const T *x, int64_t c, int64_t width, T *best, int32_t *at),
+      (d, w, x, c, width, best, at))
 
 /* The elements that are taken at random in channels c .. c + width, and where they are. */
 static void FN(taken)(const dmi_pooling *d, uint64_t seed, const window *w, const T *x, int64_t c,
@@ -80,21 +107,31 @@ static void FN(mean)(const dmi_pooling *d, const window *w, const T *x, int64_t 
     }
 }
 
-/* The elements that are taken, by one of the two methods that take single ones. */
+/* The elements that are taken, by one of the two methods that take single ones; at NULL: their places are not
+ * needed. */
 static void FN(select)(const dmi_pooling *d, uint64_t seed, const window *w, const T *x, int64_t c,
                        int64_t width, T *best, int32_t *at)
 {
+    int32_t places[TILE];
+    bool empty = w->lo[0] >= w->hi[0] || w->lo[1] >= w->hi[1];
+    for (int64_t k = 0; k < width && empty; k++) {
+        best[k] = 0;
+        (at ? at : places)[k] = -1;
+    }
+    if (empty) {
+        return;
+    }
     if (d->method == DM_POOL_STOCHASTIC) {
-        FN(taken)(d, seed, w, x, c, width, best, at);
+        FN(taken)(d, seed, w, x, c, width, best, at ? at : places);
+    } else if (at) {
+        FN(places)(d, w, x, c, width, best, at);
     } else {
-        FN(largest)(d, w, x, c, width, best, at);
+        FN(largest)(d, w, x, c, width, best);
     }
 }
 
 static void FN(forward)(const dmi_pooling *d, uint64_t seed, const T *x, T *y, int32_t *which)
 {
-    T best[TILE];
-    int32_t at[TILE];
     for (int64_t i = 0; i < d->dnn.samples * d->out[0] * d->out[1]; i++) {
         window w = window_of(d, i);
         const T *image = x + w.sample * d->in[0] * d->in[1] * d->in[2];
@@ -104,11 +141,7 @@ static void FN(forward)(const dmi_pooling *d, uint64_t seed, const T *x, T *y, i
                 (d->method == DM_POOL_AVERAGE ? FN(mean) : FN(weighted))(d, &w, image, c, width, y + to);
                 continue;
             }
-            FN(select)(d, seed, &w, image, c, width, best, at);
-            memcpy(y + to, best, (size_t)width * sizeof *best);
-            if (which) {
-                memcpy(which + to, at, (size_t)width * sizeof *at);
-            }
+            FN(select)(d, seed, &w, image, c, width, y + to, which ? which + to : NULL);
         }
     }
 }
@@ -125,6 +158,25 @@ static void FN(spread)(const dmi_pooling *d, const window *w, const T *dy, int64
     }
 }
 
+/* The elements that were taken receive dy. */
+DMI_BODY void BODY(give)(const dmi_pooling *d, const window *w, const int32_t *at, const T *dy, int64_t c,
+                         int64_t width, T *dx)
+{
+    for (int64_t h = w->lo[0]; h < w->hi[0]; h++) {
+        for (int64_t v = w->lo[1]; v < w->hi[1]; v++) {
+            T *to = dx + (h * d->in[1] + v) * d->in[2] + c;
+            int32_t here = (int32_t)(h * d->in[1] + v);
+            DMI_IVDEP
+            for (int64_t k = 0; k < width; k++) {
+                to[k] += at[k] == here ? dy[k] : (T)0;
+            }
+        }
+    }
+}
+TWICE(static, FN(give),
+      (const dmi_pooling *d, const window *w, const int32_t *at, const T *dy, int64_t c, int64_t width, T *dx),
+      (d, w, at, dy, c, width, dx))
+
 static void FN(backward)(const dmi_pooling *d, uint64_t seed, const T *x, const T *dy, T *dx)
 {
     T best[TILE];
@@ -140,11 +192,7 @@ static void FN(backward)(const dmi_pooling *d, uint64_t seed, const T *x, const 
                 continue;
             }
             FN(select)(d, seed, &w, x + w.sample * plane, c, width, best, at);
-            for (int64_t k = 0; k < width; k++) {
-                if (at[k] >= 0) {
-                    dx[w.sample * plane + at[k] * d->in[2] + c + k] += dy[from + k];
-                }
-            }
+            FN(give)(d, &w, at, dy + from, c, width, dx + w.sample * plane);
         }
     }
 }
