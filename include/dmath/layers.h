@@ -1,3 +1,4 @@
+/* clang-format off */
 /* Layers of neural networks, forward and backward: convolution, pooling, inner product, losses, accuracy.
  *
  * Part of dmath.h, whose rules hold here too. Any spatial size, and any number of workers and layouts.
@@ -18,18 +19,36 @@
  * but weights and sums is moved; results differ by rounding then. More workers than slices: the others idle.
  *
  * Layers that are expressions, for dm_map (dy: the gradient that comes from above):
- *     ReLU        y = where(x > 0, x, 0)                   dx = where(x > 0, dy, 0)
- *     leaky ReLU  y = where(x > 0, x, slope * x)           dx = where(x > 0, dy, slope * dy)
- *     dropout     y = where(uniform(seed) < keep, x * (1 / keep), 0), and dx with dy in the place of x: the
- * numbers follow from the seed and the index of the element, so that no mask is stored. Give each layer and
- * iteration another seed. uniform is of the type that out has: x and dx have one type. bias        y = x + b, b
- * of C elements;              db: dm_channel_sums(x = dy) scale       y = x * a, a of C elements; dx = dy * a,
- * da: dm_channel_sums of dy and x sums of blobs and products: a * x + b * y, x * y, maximum(x, y) Such
- * expressions have the same bits on any number of workers. Reductions of dm_map may differ in the last.
+ *
+ *     ReLU        y = where(x > 0, x, 0)
+ *                 dx = where(x > 0, dy, 0)
+ *
+ *     leaky ReLU  y = where(x > 0, x, slope * x)
+ *                 dx = where(x > 0, dy, slope * dy)
+ *
+ *     dropout     y = where(uniform(seed) < keep, x * (1 / keep), 0)
+ *                 dx: the same with dy in the place of x
+ *
+ *     bias        y = x + b, b of C elements
+ *                 db = dm_channel_sums(dy)
+ *
+ *     scale       y = x * a, a of C elements
+ *                 dx = dy * a, da = dm_channel_sums(dy, x)
+ *
+ *     batch norm  m = dm_channel_sums(x) / n, v = dm_channel_sums(c, c) / n, c = x - m, n: elements of a channel
+ *                 y = c / sqrt(v + eps)
+ *                 dx = (dy - g - y * h) / sqrt(v + eps), g = dm_channel_sums(dy) / n, h = dm_channel_sums(dy, y) / n
+ *
+ *     eltwise     a * x + b * y, x * y, maximum(x, y)
+ *
+ * The random numbers of dropout follow from the seed and the index of the element, so that no mask is stored. Give each
+ * layer and iteration another seed. uniform is of the type that out has: x and dx must have one type. Such expressions
+ * have the same bits on any number of workers. Reductions of dm_map may differ in the last.
  *
  * Errors of all calls: DM_ERR_ARG (a field of a structure, slices below 0), DM_ERR_SHAPE, DM_ERR_DTYPE,
  * DM_ERR_OVERLAP (an output shares memory with another operand), DM_ERR_UNSUPPORTED (workers on GPUs: not
  * written yet). None blocks. */
+/* clang-format on */
 #ifndef DMATH_LAYERS_H
 #define DMATH_LAYERS_H
 
