@@ -83,8 +83,10 @@ static bool may_go_on(const dmi_session *s, int worker, int64_t now, double quie
     if (kind == DMI_STEP(task)) {
         return quiet < 10 * limit;
     }
-    if (kind >= DMI_STEP_KERNEL && kind < DMI_STEP_KINDS &&
-        dmi_kernels[kind - DMI_STEP_KERNEL].traits & DMI_TRAIT_HOST) {
+    /* a worker without a compute thread has a GPU, and is busy with host work alone */
+    bool host = seen->cpu_ns == 0 || (kind >= DMI_STEP_KERNEL && kind < DMI_STEP_KINDS &&
+                                      dmi_kernels[kind - DMI_STEP_KERNEL].traits & DMI_TRAIT_HOST);
+    if (host) {
         return quiet < 10 * limit + held / SLOWEST_RATE;
     }
     double work = (held + (double)atomic_load(&port->now_flops)) / SLOWEST_RATE;

@@ -60,7 +60,8 @@ int main(int argc, char **argv)
             status = dm_array_save(s, c, save);
             break;
         case 3:
-            status = own_workers ? dm_apply(s, "crawl", 1, &a, (int[]){DM_READWRITE}, NULL, 0) : dm_fill(s, a, 1);
+            status =
+                own_workers ? dm_apply(s, "crawl", 1, &a, (int[]){DM_READWRITE}, NULL, 0) : dm_fill(s, a, 1);
             break;
         case 4:
             status = dm_read(s, sum, values);
