@@ -158,6 +158,57 @@ static void test_topk(void **state)
     dmt_run(&(dmt_suite){.name = "topk", .cases = 1500, .fn = topk_case});
 }
 
+/* Views with steps whose first elements are those of a view without; sorted elements with a step. */
+static void steps_case(dmt_case *c)
+{
+    enum { ROWS = 24, N = 7, ALL = 800 };
+    const int64_t shape[2] = {2 * ROWS, 2 * N}, lo[2] = {0, 0}, extent[2] = {ROWS, N}, steps[2] = {2, 2},
+                  all = ALL, half = ALL / 2;
+    dm_layout layout = dm_layout_rows(c->session);
+    dm_array x, y, from, to, line, part;
+    static int64_t got[2 * ROWS * 2 * N], found[ALL / 2];
+    DMT_OK(c, dm_array_create(c->session, DM_I64, 2, shape, &layout, &x));
+    DMT_OK(c, dm_array_create(c->session, DM_I64, 2, shape, &layout, &y));
+    DMT_OK(c, dm_array_create(c->session, DM_I64, 1, &all, &layout, &line));
+    DMT_OK(c, dm_fill_arange(c->session, x, 0, 1));
+    DMT_OK(c, dm_fill(c->session, y, -1));
+    DMT_OK(c, dm_fill_arange(c->session, line, 0, 1));
+    DMT_OK(c, dm_array_slice(c->session, x, lo, extent, steps, &from));
+    DMT_OK(c, dm_array_view(c->session, y, lo, extent, &to));
+    DMT_OK(c, dm_array_slice(c->session, line, lo, &half, steps, &part));
+    DMT_OK(c, dm_sort(c->session, from, 1, 1, to));
+    DMT_OK(c, dm_array_read(c->session, y, NULL, NULL, got, 0));
+    for (int64_t i = 0; i < (int64_t)2 * ROWS * 2 * N; i++) {
+        int64_t row = i / (2 * N), k = i % (2 * N);
+        int64_t want = row < ROWS && k < N ? 2 * row * 2 * N + 2 * (N - 1 - k) : -1;
+        if (got[i] != want) {
+            dmt_fail(c, "sorted element %d is %d, not %d", (int)i, (int)got[i], (int)want);
+        }
+    }
+    int64_t few = 20;
+    dm_array v, few_places;
+    DMT_OK(c, dm_array_create(c->session, DM_I64, 1, &few, NULL, &v));
+    DMT_OK(c, dm_array_create(c->session, DM_I64, 1, &few, NULL, &few_places));
+    DMT_OK(c, dm_fill_arange(c->session, v, 100, 7));
+    DMT_OK(c, dm_searchsorted(c->session, part, v, 0, few_places));
+    DMT_OK(c, dm_array_read(c->session, few_places, NULL, NULL, found, 0));
+    for (int64_t i = 0; i < few; i++) { /* even numbers before 100 + 7 i */
+        if (found[i] != (101 + 7 * i) / 2) {
+            dmt_fail(c, "place %d is %d, not %d", (int)i, (int)found[i], (int)(101 + 7 * i) / 2);
+        }
+    }
+    dm_array made[] = {from, to, part, x, y, line, v, few_places};
+    for (int i = 0; i < 8; i++) {
+        DMT_OK(c, dm_array_destroy(c->session, made[i]));
+    }
+}
+
+static void test_steps(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "sort_steps", .cases = 5, .fn = steps_case});
+}
+
 static void errors_case(dmt_case *c)
 {
     int64_t shape[2] = {4, 5};
@@ -189,6 +240,6 @@ static void test_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_sort), cmocka_unit_test(test_topk),
-                                       cmocka_unit_test(test_errors)};
+                                       cmocka_unit_test(test_steps), cmocka_unit_test(test_errors)};
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }
