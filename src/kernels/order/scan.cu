@@ -1,7 +1,10 @@
 /* Scans on GPUs. All orders are fixed by the descriptor. */
-#include "kernels/order/order_cuda.h"
 #include "kernels/reduce/reduction.cuh"
 #include "kernels/reduce/sums.cuh"
+
+extern "C" {
+#include "kernels/order/order_cuda.h"
+}
 
 #include <cub/block/block_scan.cuh>
 
