@@ -361,12 +361,39 @@ static void test_fold(void **state)
     }
 }
 
+/* p r - q s with each product rounded: no part of it may be fused. */
+static void times(const double *a, const double *b, double *out)
+{
+    volatile double pr = a[0] * b[0], qs = a[1] * b[1], ps = a[0] * b[1], qr = a[1] * b[0];
+    out[0] = pr - qs;
+    out[1] = ps + qr;
+}
+
+static void test_multiply(void **state)
+{
+    (void)state;
+    enum { N = 203 };
+    rng r = {79};
+    double a[2 * N], b[2 * N], got[2 * N], want[2 * N];
+    for (int i = 0; i < 2 * N; i++) {
+        a[i] = (double)rng_in(&r, -1000000, 1000000) / 999983;
+        b[i] = (double)rng_in(&r, -1000000, 1000000) / 999979;
+    }
+    dmi_map d = {.ndim = 1, .extent = {N}, .dtype = {DM_C128, DM_C128, DM_C128}, .stride = {{1}, {1}, {1}}};
+    assert_int_equal(dmi_map_row(DMI_EW_multiply, d.dtype, NULL, DM_C128, &d.program), DM_OK);
+    dmi_run_map(dmi_backend_cpu(), NULL, &d, NULL, 0, (void *[]){a, b, got});
+    for (int i = 0; i < N; i++) {
+        times(a + 2 * i, b + 2 * i, want + 2 * i);
+    }
+    check_numbers("multiply", DM_C128, got, want, N);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_convert),   cmocka_unit_test(test_copy),   cmocka_unit_test(test_transpose),
         cmocka_unit_test(test_fill),      cmocka_unit_test(test_reduce), cmocka_unit_test(test_acc_add),
-        cmocka_unit_test(test_acc_store), cmocka_unit_test(test_fold),
+        cmocka_unit_test(test_acc_store), cmocka_unit_test(test_fold),   cmocka_unit_test(test_multiply),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,7 +92,10 @@ static void check_product(fixture *f, rng *r, const product *p)
             memcpy(g, e, (size_t)width_of(part));
         }
     }
-    check_parts("gemm", p->c_type, got, c, p->c_span);
+    char what[96];
+    snprintf(what, sizeof what, "gemm of %s and %s, %lld x %lld x %lld, alpha %g, beta %g", dmi_dtype_name(t),
+             dmi_dtype_name(tb), (long long)p->d.m, (long long)p->d.n, (long long)p->d.k, p->alpha, p->beta);
+    check_parts(what, p->c_type, got, c, p->c_span);
     CUDA(cudaFree(gpu_a));
     CUDA(cudaFree(gpu_b));
     CUDA(cudaFree(gpu_c));
@@ -142,7 +145,7 @@ static void test_products(void **state)
         p.a_span = d->a_offset + (d->trans_a ? d->k : d->m) * d->lda;
         p.b_span = d->b_offset + (d->trans_b ? d->n : d->k) * d->ldb;
         p.c_span = d->c_offset + d->m * d->ldc;
-        d->tf32 = rng_in(&r, 0, 3) == 0; /* whose 10 bits hold these numbers */
+        d->tf32 = rng_in(&r, 0, 3) == 0;          /* whose 10 bits hold these numbers */
         if (dmi_gemm_is_f8(d) && round % 4 < 2) { /* as cublasLt takes it, packed or not */
             d->n = (d->n + 15) / 16 * 16;
             d->ldb = DMI_MAX(d->trans_b ? d->ldb : d->n, 1);

@@ -56,8 +56,9 @@ static void check_case(fixture *f, rng *r, dm_dtype dtype, int kernel)
     finish(f);
     int64_t n = takes ? box_count : line_count;
     char *got = download(takes ? gpu_box : gpu_lines, n * elem), *want = takes ? box : lines;
-    for (int64_t i = 0; i < n; i++) {
-        if (!same_element(dtype, got + i * elem, want + i * elem)) {
+    dm_dtype part = part_of(dtype);
+    for (int64_t i = 0; i < n * parts_in(dtype); i++) {
+        if (!same_element(part, got + i * width_of(part), want + i * width_of(part))) {
             fail_msg("%s%s of %s, %d dims, dim %d, mode %d, %lld positions: element %lld differs",
                      dmi_kernels[kernel].name, d.adds ? " (adds)" : "", dmi_dtype_name(dtype), d.ndim, d.dim,
                      d.mode, (long long)positions, (long long)i);

@@ -10,7 +10,10 @@
 
 /* DMI_CPU_PLAIN: tests build the baseline alone with it, to compare. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(DMI_CPU_PLAIN)
-#define DMI_WIDE __attribute__((target("avx2,fma,f16c")))
+#ifndef DMI_WIDE_TARGET
+#define DMI_WIDE_TARGET "avx2,fma,f16c"
+#endif
+#define DMI_WIDE __attribute__((target(DMI_WIDE_TARGET)))
 #define DMI_HAVE_WIDE 1
 static inline bool dmi_cpu_wide(void)
 {

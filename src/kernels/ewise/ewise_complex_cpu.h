@@ -1,5 +1,7 @@
 /* Rows and reductions in a complex type. The file that includes this has defined SUFFIX, NUMBER, PART_NUMBER, TABLE, REDUCERS
  * and FN(name). */
+/* GCC 12 makes fused steps of p r - q s where it vectorises, though contraction is off. So there is no fma to be had. */
+#define DMI_WIDE_TARGET "avx2"
 #define IN_ANY 1
 #define IN_NUMERIC 1
 #define IN_REAL 0
