@@ -90,7 +90,7 @@ int main(int argc, char **argv)
 {
     bench t = {.copy_rate = 0};
     double gib = argc > 1 ? atof(argv[1]) : 4;
-    if (dmi_cuda_queue_create(0, &t.q) != DM_OK) {
+    if (dmi_cuda_queue_create(0, &t.q) != DM_OK || !dmi_cuda_queue_libraries(t.q)) {
         printf("no GPU, nothing measured: %s\n", dmi_error_text());
         return 0;
     }

@@ -18,7 +18,7 @@ static dm_status submit(dm_session *session, const char *name, dm_array x, const
     dm_array arrays[3] = {x, values, indices};
     memcpy(call.args.i, args, ARGS * sizeof *args);
     call.noperand = 1 + args[VALUES] + args[INDICES];
-    call.names = !args[FIRST] ? sorted : args[VALUES] ? first : places;
+    call.names = !args[FIRST] && call.noperand == 2 ? sorted : args[VALUES] ? first : places;
     if (!args[VALUES]) {
         arrays[1] = indices;
     }
