@@ -432,7 +432,7 @@ enum { DM_N = 0, DM_T = 1, DM_C = 2 };
  * (trans_a, trans_b: DM_N or DM_T; DM_C: the transpose's conjugate, of a real matrix its transpose). f64, f32,
  * f16, bf16, mixed freely, and f8e4m3 and f8e5m2 for a and b: computed in f64 if any operand is f64, else in
  * f32; a 16-bit c is rounded once. Products of two 8-bit operands use the matrix units of GPUs that have such,
- * whose sums may have fewer bits than f32 on the way. Complex dtypes too, with real a or b; c is complex if a
+ * whose sums may have fewer bits than f32 on the way; with beta they are rounded to a 16-bit c before beta * c is added. Complex dtypes too, with real a or b; c is complex if a
  * or b is. beta == 0: c is not read. alpha == 0: a and b are not read. c may overlap neither a nor b. Replicas of c agree to the last bit. Vectors: a may be a
  * row (k), b a column (k). c lacks the dim of a vector: it is (n), (m), or without dims. Transposes of vectors
  * have no effect, nor do conjugates. Stacks: dims before the last two number matrices. Those of a and b are

@@ -86,9 +86,12 @@ static void check_product(fixture *f, rng *r, const product *p)
     naive(p, a, b, c);
     finish(f);
     char *got = download(gpu_c, p->c_span * width_of(p->c_type));
+    /* The library rounds products of 8-bit floats to a 16-bit c's type before it adds beta c. */
+    bool twice = dmi_gemm_is_f8(&p->d) && p->c_type != DM_F32 && p->beta != 0;
     for (int64_t i = 0; i < p->c_span * parts_in(p->c_type); i++) { /* zeros of either sign are alike */
         char *g = got + i * width_of(part), *e = c + i * width_of(part);
-        if (decode(part, g) == 0 && decode(part, e) == 0) {
+        real x = decode(part, g), y = decode(part, e), unit = ldexpl(fabsl(y), part == DM_BF16 ? -7 : -10);
+        if ((x == 0 && y == 0) || (twice && fabsl(x - y) <= unit)) {
             memcpy(g, e, (size_t)width_of(part));
         }
     }

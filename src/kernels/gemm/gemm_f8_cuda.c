@@ -137,9 +137,6 @@ bool dmi_cuda_gemm_f8(dmi_queue *q, const dmi_gemm *d, double alpha, const void 
     int count = 0;
     product p = {.status = CUBLAS_STATUS_SUCCESS};
     assert(d->m > 0 && d->n > 0 && d->k > 0 && dmi_gemm_is_f8(d) && aligned(workspace));
-    if (keep != 0 && d->c_dtype != DM_F32) { /* cublasLt rounds the product to c's type before it adds beta c */
-        return false;
-    }
     make(&p, q, d, padded);
     set_alignment(&p);
     for (int i = 0; i < 2 && p.status == CUBLAS_STATUS_SUCCESS; i++) {
