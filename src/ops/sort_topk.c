@@ -61,13 +61,14 @@ dm_status dmi_topk_long(dm_session *session, const dmi_sorting *sort, dm_array x
         index_dtype = status == DM_OK ? ho->desc.dtype : index_dtype;
         overlaps = overlaps || (status == DM_OK && hx->storage == ho->storage);
     }
-    bool fits = from.ndim == out.ndim && index_dtype == DM_I64;
+    /* what does not fit is refused where it is submitted */
+    bool fits = from.ndim == out.ndim && index_dtype == DM_I64 && sort->dim >= 0 && sort->dim < from.ndim;
     for (int d = 0; d < from.ndim && fits; d++) {
         fits = d == sort->dim || from.extent[d] == out.extent[d];
     }
-    bool same =
-        values.id && indices.id && status == DM_OK && ho->desc.extent[sort->dim] != out.extent[sort->dim];
-    if (status != DM_OK || !fits || same || overlaps || !serves(s, sort, &from, out.extent[sort->dim])) {
+    bool differ = fits && values.id && indices.id && status == DM_OK &&
+                  ho->desc.extent[sort->dim] != out.extent[sort->dim];
+    if (status != DM_OK || !fits || differ || overlaps || !serves(s, sort, &from, out.extent[sort->dim])) {
         return status;
     }
     *done = true;
