@@ -54,6 +54,16 @@ typedef struct dm_program_binding {
  * Cost: the master sends one frame whatever `times` is. */
 DM_API DM_CHECKED dm_status dm_program_run(dm_session *session, dm_program program, int64_t times, int count,
                                            const dm_program_binding *bindings);
+/* Runs the program until value < below, or value is NaN, but at most `most` times. The workers look at value after every `every`
+ * runs, without the master; a program that must know how often it ran counts itself. value: an array or view with one
+ * element of a real type, that the program uses and writes; where a binding replaces it, its replacement is looked at. A run
+ * that fails poisons value, and no further run begins. Blocking: none. Errors: as dm_program_run; DM_ERR_ARG (most < 0,
+ * every < 1, below is NaN, a value that the program does not use or write), DM_ERR_SHAPE, DM_ERR_DTYPE (value).
+ * Cost: a look waits for the runs before it and sends the element to every worker: on CPUs some microseconds, on GPUs some
+ * ten. */
+DM_API DM_CHECKED dm_status dm_program_run_until(dm_session *session, dm_program program, int64_t most, int64_t every,
+                                                 dm_array value, double below, int count,
+                                                 const dm_program_binding *bindings);
 /* Destroys the program, after the runs before it. A zero program is ignored. Errors: DM_ERR_HANDLE, DM_ERR_STATE (while
  * recording). */
 DM_API DM_CHECKED dm_status dm_program_destroy(dm_session *session, dm_program program);

@@ -131,7 +131,16 @@ typedef struct dmi_program_run_frame {
     uint32_t program;
     int32_t operands;
     int64_t times;
+    int64_t every;        /* so many runs, then the workers look whether to go on; 0: they never look */
+    uint64_t value, seen; /* arrays of `until` */
+    double below;
 } dmi_program_run_frame;
+/* What a worker gives itself between runs. */
+typedef struct dmi_until_frame {
+    dmi_op_frame op;
+    dmi_operand_ref operand[2];
+    dmi_number number[2];
+} dmi_until_frame;
 
 /* A layout spec as bytes: the struct, then workers[], then map[]. */
 static inline int64_t dmi_layout_spec_bytes(const dmi_layout_spec *spec)

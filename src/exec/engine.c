@@ -162,7 +162,7 @@ void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const 
 {
     uint_fast64_t none = 0;
     atomic_compare_exchange_strong(&inst->culprit, &none, dmi_culprit(inst->command, inst->op));
-    atomic_store(&inst->failed, 1);
+    atomic_fetch_or(&inst->failed, status == DM_OK ? DMI_FAILED_BY_OTHERS : DMI_FAILED_HERE);
     if (status != DM_OK) {
         char line[DMI_ERROR_TEXT];
         char who[32] = "the master";
@@ -194,6 +194,15 @@ void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const 
     }
 }
 
+dm_status dmi_step_failed(const dmi_queued_step *w, uint32_t failure)
+{
+    if (dmi_ops[w->inst->op].attributes & DMI_DECIDES) {
+        w->inst->stop = true;
+        return DM_OK;
+    }
+    return dmi_kernel_failed(w->step->kind - DMI_STEP_KERNEL, w->step->desc, failure);
+}
+
 void dmi_engine_cancel(const dmi_hub *hub, uint64_t until)
 {
     uint_fast64_t before = atomic_load(&hub->ring->cancelled);
@@ -204,7 +213,7 @@ void dmi_engine_cancel(const dmi_hub *hub, uint64_t until)
 void dmi_engine_check_cancelled(dmi_engine *e, dmi_instance *inst)
 {
     if (inst->command <= atomic_load_explicit(&e->config.hub->ring->cancelled, memory_order_relaxed) &&
-        !atomic_load(&inst->failed)) {
+        !(dmi_ops[inst->op].attributes & DMI_DECIDES) && !atomic_load(&inst->failed)) {
         dmi_engine_fail(e, inst, DM_ERR_CANCELLED, "it was cancelled");
     }
 }

@@ -36,6 +36,8 @@ typedef struct dmi_memory {
     atomic_uint_fast64_t culprit; /* POISONED: the command that failed first (dmi_culprit) */
 } dmi_memory;
 
+enum dmi_failed { DMI_FAILED_BY_OTHERS = 1, DMI_FAILED_HERE = 2 };
+
 typedef struct dmi_instance { /* a command in flight */
     dmi_plan *plan;
     uint64_t command;
@@ -57,7 +59,8 @@ typedef struct dmi_instance { /* a command in flight */
     uint64_t *before;             /* of a plan with FUSED steps: [endpoints] EXPECTs from each peer before this command */
     struct dmi_file_use *file;    /* GPU: the file that its FILE steps share */
     int next_step[DMI_LANES];     /* where each lane's next step is looked for */
-    atomic_int failed;            /* no step does its work any more; all still complete */
+    atomic_int failed;            /* no step does its work any more; all still complete. enum dmi_failed */
+    bool stop;                    /* DMI_DECIDES: a kernel has failed */
     atomic_uint_fast64_t culprit; /* failed: the command that failed first, this one or one before it */
     struct dmi_instance *next;    /* in order of commands */
 } dmi_instance;
@@ -249,6 +252,8 @@ static inline uint64_t dmi_culprit(uint64_t command, int op)
 }
 /* The culprit of a failed command; 0: it has not failed. */
 uint64_t dmi_engine_culprit(const dmi_instance *inst);
+/* A kernel step has said that it failed: its text, or DM_OK where that is the answer of the op. */
+DM_CHECKED dm_status dmi_step_failed(const dmi_queued_step *w, uint32_t failure);
 /* Marks the instance failed as a consequence of that culprit. */
 void dmi_engine_inherit(dmi_engine *e, dmi_instance *inst, uint64_t culprit);
 /* The same, because an operand is poisoned. Reports it if no output inherits the poison, as in reads and

@@ -114,5 +114,5 @@ dm_status dmi_execute(dmi_engine *e, dmi_queue *q, dmi_queued_step *w)
     call.status = q ? w->status : &failure;
     int kernel = w->step->kind - DMI_STEP_KERNEL;
     dm_status status = e->config.backend->run(kernel, &call);
-    return status == DM_OK && failure ? dmi_kernel_failed(kernel, w->step->desc, failure) : status;
+    return status == DM_OK && failure ? dmi_step_failed(w, failure) : status;
 }

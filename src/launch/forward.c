@@ -190,6 +190,9 @@ static bool serve_parent(dmi_job *job)
         }
         memcpy(at, frame, frame->bytes);
         f->stopped = f->stopped || frame->kind == DMI_FRAME_STOP;
+        if (frame->kind == DMI_FRAME_CANCEL) { /* workers may be busy with what comes before it */
+            dmi_engine_cancel(&job->hub, ((const dmi_cancel_frame *)(const void *)frame)->until);
+        }
         f->in_at += (int)frame->bytes;
         dmi_ring_publish(&f->ring, frame->bytes);
         moved = true;

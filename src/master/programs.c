@@ -317,13 +317,25 @@ static dm_status admit(dmi_session *s, const dmi_recorded *r)
     return DM_OK;
 }
 
-static void send_run(dmi_session *s, uint32_t program, int64_t times, int operands, const uint64_t *id)
+/* How often a program runs. every 0: `times` times. */
+typedef struct repeat {
+    int64_t times, every;
+    dm_array value;
+    double below;
+    uint64_t seen;
+} repeat;
+
+static void send_run(dmi_session *s, uint32_t program, const repeat *r, int operands, const uint64_t *id)
 {
     dmi_program_run_frame *f = dmi_frame_begin(s, (uint32_t)(sizeof *f + (size_t)operands * sizeof *id),
                                                DMI_FRAME_PROGRAM_RUN, DMI_OP_program);
     f->program = program;
     f->operands = operands;
-    f->times = times;
+    f->times = r->times;
+    f->every = r->every;
+    f->value = r->value.id;
+    f->seen = r->seen;
+    f->below = r->below;
     if (operands > 0) {
         memcpy(f + 1, id, (size_t)operands * sizeof *id);
     }
@@ -348,28 +360,78 @@ static dm_status prepare(dmi_session *s, const dmi_recorded *r, int count, const
     return status == DM_OK ? admit(s, r) : status;
 }
 
-static dm_status run(dmi_session *s, uint32_t number, int64_t times, int count,
-                     const dm_program_binding *bindings)
+/* An array of the session in which every worker sees the value. */
+static dm_status make_seen(dmi_session *s, dm_dtype dtype, uint64_t *out)
 {
-    const dmi_recorded *r = s->program[number];
-    size_t n = (size_t)r->p.operands + 1;
+    const dmi_layout *layout;
+    uint32_t layout_id;
+    dmi_layout_spec spec = {.ndim = 1, .shape = {1}, .block = {1}, .grid = {1}, .replicas = s->workers, .session_workers = s->workers};
+    dm_array a;
+    dm_status status = s->seen[dtype] ? DM_OK : dmi_layout_intern(s, &spec, &layout, &layout_id);
+    if (status == DM_OK && !s->seen[dtype] &&
+        (status = dmi_array_make(s, dtype, layout, layout_id, true, &a)) == DM_OK) {
+        s->seen[dtype] = a.id;
+    }
+    *out = s->seen[dtype];
+    return status;
+}
+
+/* What the workers look at must be an element that the program writes; bound: the arrays of this run. */
+static dm_status check_value(dmi_session *s, const dmi_program *p, const uint64_t *bound, repeat *r)
+{
+    int i = 0;
+    bool written = false;
+    while (i < p->operands && p->array[i].id != r->value.id) {
+        i++;
+    }
+    if (i == p->operands) {
+        return dmi_fail(DM_ERR_ARG, "program_run_until: the program does not use the array `value`");
+    }
+    const dmi_desc *desc = &p->array[i].desc;
+    for (int d = 0; d < desc->ndim; d++) {
+        if (desc->extent[d] != 1) {
+            return dmi_fail(DM_ERR_SHAPE, "program_run_until: value has more than one element, or none");
+        }
+    }
+    if (dmi_dtype_is_complex(desc->dtype)) {
+        return dmi_fail(DM_ERR_DTYPE, "program_run_until: value has dtype %s, which is not taken",
+                        dmi_dtype_name(desc->dtype));
+    }
+    for (int k = 0; k < p->operands; k++) {
+        written = written || (p->array[k].memory == p->array[i].memory && p->array[k].mode & DMI_WRITE);
+    }
+    if (!written) {
+        return dmi_fail(DM_ERR_ARG, "program_run_until: the program does not write the array `value`");
+    }
+    r->value.id = bound[i];
+    return make_seen(s, desc->dtype, &r->seen);
+}
+
+static dm_status run(dmi_session *s, uint32_t number, repeat r, int count, const dm_program_binding *bindings)
+{
+    const dmi_recorded *recorded = s->program[number];
+    const dmi_program *p = &recorded->p;
+    size_t n = (size_t)p->operands + 1;
     uint64_t *id = malloc(n * sizeof *id);
     const dmi_handle **h = malloc(n * sizeof(dmi_handle *));
     dm_status status =
-        id && h ? prepare(s, r, count, bindings, id, h) : dmi_fail(DM_ERR_NOMEM, "program_run: no memory");
-    dmi_call call = dmi_program_call(&r->p, DMI_OP_program);
+        id && h ? prepare(s, recorded, count, bindings, id, h) : dmi_fail(DM_ERR_NOMEM, "program_run: no memory");
+    dmi_call call = dmi_program_call(p, DMI_OP_program);
+    if (status == DM_OK && r.every > 0) {
+        status = check_value(s, p, id, &r);
+    }
     if (status == DM_OK && s->explaining) {
         status = dmi_explain_call(s, &call);
-    } else if (status == DM_OK && times > 0) {
+    } else if (status == DM_OK && r.times > 0) {
         if (s->config.explain) {
             dmi_explain_log(s, &call);
         }
-        for (int i = 0; i < r->p.operands; i++) {
-            if (r->p.array[i].mode & DMI_WRITE) {
+        for (int i = 0; i < p->operands; i++) {
+            if (p->array[i].mode & DMI_WRITE) {
                 dmi_replicas_forget(s, h[i]->storage);
             }
         }
-        send_run(s, number, times, r->p.operands, id);
+        send_run(s, number, &r, p->operands, id);
         status = s->config.sync ? dmi_wait(s, s->command) : DM_OK;
     }
     free(id);
@@ -377,29 +439,54 @@ static dm_status run(dmi_session *s, uint32_t number, int64_t times, int count,
     return status;
 }
 
+/* The arguments that all runs have. */
+static dm_status begin_run(dm_session *session, dm_program program, const char *times_name, int64_t times, int count,
+                           const dm_program_binding *bindings, dmi_session **s, uint32_t *number)
+{
+    const char *call = dmi_api_called();
+    dm_status status = dmi_enter(session, s);
+    if (status == DM_OK) {
+        status = find_program(*s, program, call, number);
+    }
+    if (status != DM_OK) {
+        return status;
+    }
+    if ((*s)->recording) {
+        return dmi_fail(DM_ERR_STATE, "%s cannot be part of a program", call);
+    }
+    if (times < 0) {
+        return dmi_fail(DM_ERR_ARG, "%s: %s is %" PRId64, call, times_name, times);
+    }
+    if (count < 0 || (count > 0 && !bindings)) {
+        return dmi_fail(DM_ERR_ARG, count < 0 ? "%s: count is %d" : "%s: bindings is NULL, but count is %d", call, count);
+    }
+    return DM_OK;
+}
+
 dm_status dm_program_run(dm_session *session, dm_program program, int64_t times, int count,
                          const dm_program_binding *bindings)
 {
     dmi_session *s;
     uint32_t number = 0;
-    dm_status status = dmi_enter(session, &s);
-    if (status == DM_OK) {
-        status = find_program(s, program, "program_run", &number);
+    dm_status status = begin_run(session, program, "times", times, count, bindings, &s, &number);
+    return status == DM_OK ? run(s, number, (repeat){.times = times}, count, bindings) : status;
+}
+
+dm_status dm_program_run_until(dm_session *session, dm_program program, int64_t most, int64_t every, dm_array value,
+                               double below, int count, const dm_program_binding *bindings)
+{
+    dmi_session *s;
+    uint32_t number = 0;
+    dm_status status = begin_run(session, program, "most", most, count, bindings, &s, &number);
+    if (status == DM_OK && every < 1) {
+        status = dmi_fail(DM_ERR_ARG, "program_run_until: every is %" PRId64, every);
     }
-    if (status != DM_OK) {
-        return status;
+    if (status == DM_OK && below != below) {
+        status = dmi_fail(DM_ERR_ARG, "program_run_until: below is NaN");
     }
-    if (s->recording) {
-        return dmi_fail(DM_ERR_STATE, "program_run cannot be part of a program");
-    }
-    if (times < 0 || count < 0 || (count > 0 && !bindings)) {
-        return times < 0 ? dmi_fail(DM_ERR_ARG, "program_run: times is %" PRId64, times)
-                         : dmi_fail(DM_ERR_ARG,
-                                    count < 0 ? "program_run: count is %d"
-                                              : "program_run: bindings is NULL, but count is %d",
-                                    count);
-    }
-    return run(s, number, times, count, bindings);
+    return status == DM_OK
+               ? run(s, number, (repeat){.times = most, .every = every, .value = value, .below = below}, count, bindings)
+               : status;
 }
 
 dm_status dm_program_destroy(dm_session *session, dm_program program)

@@ -110,6 +110,7 @@ struct dmi_session {
     struct dmi_recording *recording; /* NULL: calls run */
     struct dmi_recorded **program;   /* [programs] by number; NULL: destroyed */
     uint32_t programs, program_room;
+    uint64_t seen[32]; /* by dtype, a bit of a word in ops.h: an array in which all workers see a value; 0: none yet */
     bool explaining;
     char *explain_text;
     size_t explain_bytes;

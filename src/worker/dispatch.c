@@ -4,6 +4,7 @@
 #include "worker/worker.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -200,10 +201,40 @@ static void dispatch_op(dmi_worker *w, const dmi_op_frame *f)
     submit(w, inst, &f->head);
 }
 
+/* The workers look at the value as a command of their own, all at the same place of the stream. */
+static void dispatch_until(dmi_worker *w, const dmi_program_run_frame *run)
+{
+    dmi_until_frame f = {.op = {.head = run->head, .noperand = 2, .numbers = 2},
+                         .operand = {{run->value, DMI_READ}, {run->seen, DMI_WRITE}},
+                         .number = {{.re = run->below}, {.re = HUGE_VAL}}};
+    f.op.head.op = DMI_OP_until;
+    w->run_since = 0;
+    w->deciding = true;
+    dispatch_op(w, &f.op);
+    w->deciding = w->deciding && !w->broken;
+}
+
+/* A worker that could not look does not know what the others do. */
+void dmi_dispatch_decided(dmi_worker *w, const dmi_instance *inst)
+{
+    w->deciding = false;
+    if (inst->stop || atomic_load(&inst->failed)) {
+        w->run_left = 0;
+    }
+    if (atomic_load(&inst->failed) & DMI_FAILED_HERE) {
+        break_worker(w);
+    }
+}
+
 void dmi_dispatch_run(dmi_worker *w)
 {
     const dmi_frame *frame = w->run;
+    const dmi_program_run_frame *run = w->run;
     dmi_instance *inst = NULL;
+    if (run->every > 0 && w->run_since == run->every) {
+        dispatch_until(w, run);
+        return;
+    }
     if (dmi_program_instance(w, w->run, &inst) != DM_OK) {
         char text[DMI_ERROR_TEXT];
         snprintf(text, sizeof text, "command %llu (program) failed on worker %d (%s): %s",
@@ -214,6 +245,7 @@ void dmi_dispatch_run(dmi_worker *w)
         return;
     }
     w->run_left--;
+    w->run_since++;
     atomic_fetch_add_explicit(&w->engine.port->tally.plans_reused, 1, memory_order_relaxed);
     submit(w, inst, frame);
 }
@@ -230,6 +262,7 @@ static void dispatch_run(dmi_worker *w, const dmi_program_run_frame *f)
     memcpy(kept, f, f->head.bytes);
     w->run = kept;
     w->run_left = f->times;
+    w->run_since = 0;
     dmi_dispatch_run(w);
 }
 
@@ -288,8 +321,7 @@ void dmi_dispatch(dmi_worker *w, const dmi_frame *frame)
         dmi_pool_trim(w->pool, &done);
         break;
     }
-    case DMI_FRAME_CANCEL:
-        dmi_engine_cancel(&w->hub, ((const dmi_cancel_frame *)(const void *)frame)->until);
+    case DMI_FRAME_CANCEL: /* obeyed when it came (launch/forward.c) */
         break;
     case DMI_FRAME_POISON:
         dmi_store_poison(w, frame);

@@ -16,6 +16,9 @@ static void retired(void *context, dmi_instance *inst)
 {
     dmi_worker *w = context;
     w->in_flight--;
+    if (inst->op == DMI_OP_until) {
+        dmi_dispatch_decided(w, inst);
+    }
     for (int i = 0; i < inst->noperand; i++) {
         dmi_memory_unref(inst->memory[i]);
     }
@@ -117,7 +120,7 @@ static bool take_frames(dmi_worker *w)
 {
     bool moved = false;
     for (int i = 0; i < FRAMES_PER_LOOK && !w->stopping; i++) {
-        if (!dmi_engine_ready(&w->engine) || w->in_flight >= COMMANDS_IN_FLIGHT) {
+        if (!dmi_engine_ready(&w->engine) || w->in_flight >= COMMANDS_IN_FLIGHT || w->deciding) {
             break;
         }
         if (w->run_left > 0) {

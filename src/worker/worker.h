@@ -31,7 +31,9 @@ typedef struct dmi_worker {
     uint32_t program_room;
     struct dmi_worker_program *receiving; /* NULL: none, or there is no memory for it */
     void *run;                 /* a PROGRAM_RUN frame, */
-    int64_t run_left;          /* which is to run so many times more */
+    int64_t run_left;          /* which is to run so many times more, */
+    int64_t run_since;         /* and has run so many times since the workers looked whether to go on */
+    bool deciding;             /* they look now */
     uint64_t cursor;           /* in the command ring */
     uint64_t dispatched;       /* last command taken from the command ring */
     int in_flight;             /* commands handed to the executor and not retired */
@@ -73,8 +75,10 @@ void dmi_dispatch(dmi_worker *w, const dmi_frame *frame);
 void dmi_call_from(const dmi_op_frame *f, dmi_call *call);
 /* An operand of a command. */
 void dmi_instance_operand(dmi_instance *inst, int i, const dmi_entry *entry, int mode, uint64_t command);
-/* One more run of the program that w->run names; there is room for a command. */
+/* One more run of the program that w->run names, or a look whether to go on; there is room for a command. */
 void dmi_dispatch_run(dmi_worker *w);
+/* That look has ended. */
+void dmi_dispatch_decided(dmi_worker *w, const dmi_instance *inst);
 void dmi_publish_memory(dmi_worker *w);
 /* --- programs.c */
 void dmi_program_receive(dmi_worker *w, const dmi_frame *frame); /* every PROGRAM frame but PROGRAM_RUN */

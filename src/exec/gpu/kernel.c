@@ -118,7 +118,7 @@ void dmi_gpu_check_status(dmi_engine *e, const dmi_queued_step *w)
 {
     uint32_t failure = w->status ? *(volatile uint32_t *)w->status : 0;
     if (failure && !atomic_load(&w->inst->failed)) {
-        dmi_gpu_failed(e, w, dmi_kernel_failed(w->step->kind - DMI_STEP_KERNEL, w->step->desc, failure));
+        dmi_gpu_failed(e, w, dmi_step_failed(w, failure));
     }
 }
 

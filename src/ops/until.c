@@ -1,0 +1,53 @@
+/* Is value >= below at every worker? Between runs of a program, on which all workers must agree: one worker sends what it
+ * has to all others, so a value that is poisoned there is poisoned everywhere. */
+#include "ops/common.h"
+
+dm_status dmi_until_check(dmi_call *call)
+{
+    return dmi_fail(DM_ERR_INTERNAL, "%s: only workers call it", dmi_call_name(call));
+}
+
+/* The first worker that holds the element, and its place there. */
+static int owner_of(const dmi_desc *value, int64_t *offset)
+{
+    for (int i = 0; i < value->layout->nworkers; i++) {
+        int worker = value->layout->workers[i];
+        for (int64_t k = 0; k < dmi_desc_region_count(value, worker); k++) {
+            dmi_region region;
+            dmi_desc_region(value, worker, k, &region);
+            if (region.count > 0) {
+                *offset = dmi_region_start(&region);
+                return worker;
+            }
+        }
+    }
+    return -1;
+}
+
+dm_status dmi_until_plan(dmi_builder *b, const dmi_call *call)
+{
+    const dmi_desc *value = &call->operand[0].desc;
+    dmi_copy element = {.src_dtype = value->dtype, .dst_dtype = value->dtype, .count = 1};
+    dmi_within within = {.dtype = value->dtype};
+    int owner = owner_of(value, &element.src_offset);
+    if (b->me >= b->profile->workers) {
+        return DM_OK;
+    }
+    if (b->me != owner) {
+        dmi_mark arrived = {0};
+        dmi_ref seen = dmi_ref_operand(1, DMI_WRITE);
+        dmi_mark_step(arrived, dmi_build_expect(b, owner, seen, &element, NULL));
+        seen.mode = DMI_READ;
+        dmi_build_kernel(b, DMI_KERNEL_within, &within, sizeof within, &seen, 1, arrived);
+        return DM_OK;
+    }
+    dmi_ref here = dmi_ref_operand(0, DMI_READ);
+    for (int peer = 0; peer < b->profile->workers; peer++) {
+        if (peer != owner) {
+            dmi_build_push(b, peer, here, &element, NULL);
+        }
+    }
+    within.offset = element.src_offset;
+    dmi_build_kernel(b, DMI_KERNEL_within, &within, sizeof within, &here, 1, NULL);
+    return DM_OK;
+}
