@@ -36,6 +36,13 @@ typedef struct dm_program {
 /* Starts to record. Blocking: none. Errors: DM_ERR_STATE (a program is being recorded; between dm_explain_begin and
  * dm_explain_end). */
 DM_API DM_CHECKED dm_status dm_program_begin(dm_session *session);
+/* From here to the end of the recording, the seeds of random calls (fills, uniform() and normal() of expressions, stochastic
+ * pooling) advance: in run number r of the program, where a call was recorded with `seed`, it takes dm_program_seed(seed, r).
+ * Runs are counted from 0, over all calls that run the program. Without it every run makes the same numbers. Blocking: none.
+ * Errors: DM_ERR_STATE (nothing is being recorded). */
+DM_API DM_CHECKED dm_status dm_program_advance_seeds(dm_session *session);
+/* The seed of run number `run`: `seed` itself in run 0. */
+DM_API uint64_t dm_program_seed(uint64_t seed, int64_t run);
 /* Ends the recording and plans it. out NULL: the recording is dropped; what was recorded never runs. On failure it is
  * dropped too. Blocking: none. Errors: DM_ERR_STATE (nothing is being recorded; an array made inside was destroyed, but a view
  * of it is alive); DM_ERR_UNSUPPORTED (an option forces an algorithm that cannot serve a call). */
@@ -64,6 +71,9 @@ DM_API DM_CHECKED dm_status dm_program_run(dm_session *session, dm_program progr
 DM_API DM_CHECKED dm_status dm_program_run_until(dm_session *session, dm_program program, int64_t most, int64_t every,
                                                  dm_array value, double below, int count,
                                                  const dm_program_binding *bindings);
+/* The next run of the program is number `next`, as where a loop is resumed. Blocking: none. Errors: DM_ERR_HANDLE, DM_ERR_ARG
+ * (next < 0), DM_ERR_STATE (while recording). */
+DM_API DM_CHECKED dm_status dm_program_set_run(dm_session *session, dm_program program, int64_t next);
 /* Destroys the program, after the runs before it. A zero program is ignored. Errors: DM_ERR_HANDLE, DM_ERR_STATE (while
  * recording). */
 DM_API DM_CHECKED dm_status dm_program_destroy(dm_session *session, dm_program program);

@@ -84,7 +84,7 @@ bool dmi_compute_one(dmi_engine *e)
         dm_status status = execute(e, w);
         atomic_store_explicit(&e->port->now_busy, 0, memory_order_relaxed);
         if (status != DM_OK) {
-            dmi_engine_fail(e, w->inst, status, dmi_error_text());
+            dmi_engine_fail_step(e, w, status);
         }
         if (e->trace) {
             dmi_trace_step(e, w, begin, dmi_now_ns());

@@ -158,40 +158,73 @@ void dmi_engine_fail_by_input(dmi_engine *e, dmi_instance *inst, int operand)
     }
 }
 
-void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const char *text)
+/* Is the operand to be named in a message? Of a program those of the step, if that is known. */
+static bool concerns(const dmi_instance *inst, const dmi_step *step, int operand)
+{
+    bool named = !step;
+    for (int i = 0; step && i < step->nref; i++) {
+        named = named || (step->ref[i].kind == DMI_REF_OPERAND && step->ref[i].index == operand);
+    }
+    return named && inst->desc[operand].layout;
+}
+
+/* The failure in words. step: of a program; NULL: not known. */
+static void describe_failure(const dmi_engine *e, const dmi_instance *inst, const dmi_step *step, const char *text,
+                             char *line, size_t room)
+{
+    char who[32] = "the master", call[64] = "";
+    if (e->config.me < e->config.endpoints - 1) {
+        snprintf(who, sizeof who, "worker %d", e->config.me);
+    }
+    if (step) {
+        snprintf(call, sizeof call, ", its call %d of %d, %s,", step->call, inst->plan->calls,
+                 dmi_ops[inst->plan->op[step->call - 1]].name);
+    }
+    int length = snprintf(line, room, "command %llu (%s)%s failed on %s (%s): %s", (unsigned long long)inst->command,
+                          dmi_ops[inst->op].name, call, who, e->port->host, text);
+    for (int i = 0; i < inst->noperand && length > 0 && length < (int)room; i++) {
+        char operand[96];
+        if (concerns(inst, step, i)) {
+            dmi_desc_describe(&inst->desc[i], operand, sizeof operand);
+            length += snprintf(line + length, room - (size_t)length, "; %s: %s", dmi_op_operand_name(inst->op, i),
+                               operand);
+        }
+    }
+    if (length >= (int)room) {
+        memcpy(line + room - 4, "...", 4);
+    }
+}
+
+static void fail(dmi_engine *e, dmi_instance *inst, const dmi_step *step, dm_status status, const char *text)
 {
     uint_fast64_t none = 0;
     atomic_compare_exchange_strong(&inst->culprit, &none, dmi_culprit(inst->command, inst->op));
     atomic_fetch_or(&inst->failed, status == DM_OK ? DMI_FAILED_BY_OTHERS : DMI_FAILED_HERE);
-    if (status != DM_OK) {
-        char line[DMI_ERROR_TEXT];
-        char who[32] = "the master";
-        if (e->config.me < e->config.endpoints - 1) {
-            snprintf(who, sizeof who, "worker %d", e->config.me);
-        }
-        int length =
-            snprintf(line, sizeof line, "command %llu (%s) failed on %s (%s): %s",
-                     (unsigned long long)inst->command, dmi_ops[inst->op].name, who, e->port->host, text);
-        for (int i = 0; i < inst->noperand && length > 0 && length < (int)sizeof line; i++) {
-            char operand[96];
-            if (inst->desc[i].layout) {
-                dmi_desc_describe(&inst->desc[i], operand, sizeof operand);
-                length += snprintf(line + length, sizeof line - (size_t)length, "; %s: %s",
-                                   dmi_op_operand_name(inst->op, i), operand);
-            }
-        }
-        if (length >= (int)sizeof line) {
-            memcpy(line + sizeof line - 4, "...", 4);
-        }
-        uint32_t written[DMI_ERROR_WRITES];
-        int count = 0;
-        for (int i = 0; i < inst->noperand && count < DMI_ERROR_WRITES; i++) {
-            if (inst->memory[i] && inst->mode[i] & DMI_WRITE) { /* the master has no memory behind operands */
-                written[count++] = inst->memory[i]->number;
-            }
-        }
-        dmi_engine_report_writes(e, dmi_culprit(inst->command, inst->op), status, line, written, count);
+    if (status == DM_OK) {
+        return;
     }
+    char line[DMI_ERROR_TEXT];
+    uint32_t written[DMI_ERROR_WRITES];
+    int count = 0;
+    for (int i = 0; i < inst->noperand && count < DMI_ERROR_WRITES; i++) {
+        if (inst->memory[i] && inst->mode[i] & DMI_WRITE) { /* the master has no memory behind operands */
+            written[count++] = inst->memory[i]->number;
+        }
+    }
+    describe_failure(e, inst, step, text, line, sizeof line);
+    dmi_engine_report_writes(e, dmi_culprit(inst->command, inst->op), status, line, written, count);
+}
+
+void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const char *text)
+{
+    fail(e, inst, NULL, status, text);
+}
+
+void dmi_engine_fail_step(dmi_engine *e, const dmi_queued_step *w, dm_status status)
+{
+    const dmi_plan *plan = w->inst->plan;
+    bool known = w->step->call > 0 && w->step->call <= plan->calls;
+    fail(e, w->inst, known ? w->step : NULL, status, dmi_error_text());
 }
 
 dm_status dmi_step_failed(const dmi_queued_step *w, uint32_t failure)

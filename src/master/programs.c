@@ -189,6 +189,7 @@ dm_status dm_program_end(dm_session *session, dm_program *out)
         status = dmi_fail(DM_ERR_NOMEM, "program_end: no memory for a program");
     }
     if (r) {
+        r->next = 0;
         r->p = from->p;
         r->hidden = from->hidden;
         r->hiddens = from->hiddens;
@@ -332,6 +333,8 @@ static void send_run(dmi_session *s, uint32_t program, const repeat *r, int oper
     f->program = program;
     f->operands = operands;
     f->times = r->times;
+    f->first = s->program[program]->next;
+    s->program[program]->next = -1;
     f->every = r->every;
     f->value = r->value.id;
     f->seen = r->seen;
@@ -489,6 +492,17 @@ dm_status dm_program_run_until(dm_session *session, dm_program program, int64_t 
                : status;
 }
 
+dm_status dm_program_set_run(dm_session *session, dm_program program, int64_t next)
+{
+    dmi_session *s;
+    uint32_t number = 0;
+    dm_status status = begin_run(session, program, "next", next, 0, NULL, &s, &number);
+    if (status == DM_OK) {
+        s->program[number]->next = next;
+    }
+    return status;
+}
+
 dm_status dm_program_destroy(dm_session *session, dm_program program)
 {
     dmi_session *s;
@@ -507,6 +521,38 @@ dm_status dm_program_destroy(dm_session *session, dm_program program)
     drop_hidden(s, r->hidden, &r->hiddens, true);
     free_recorded(r);
     return DM_OK;
+}
+
+static void send_poison(dmi_session *s, uint64_t culprit, const uint32_t *memory, int count)
+{
+    dmi_poison_frame *frame = dmi_frame_begin(s, sizeof *frame, DMI_FRAME_POISON, 0);
+    frame->culprit = culprit;
+    memset(frame->memory, 0, sizeof frame->memory);
+    memcpy(frame->memory, memory, (size_t)count * sizeof *memory);
+    dmi_frame_send(s);
+}
+
+void dmi_program_poison(dmi_session *s, uint64_t culprit)
+{
+    uint64_t command = culprit >> 16, at = s->recent[command % DMI_RECENT];
+    const dmi_program_run_frame *f = (const dmi_program_run_frame *)(const void *)(s->hub.ring->data + at);
+    bool there_still = at < s->hub.ring->size && f->head.command == command && f->head.kind == DMI_FRAME_PROGRAM_RUN &&
+                       f->program < s->programs && s->program[f->program];
+    size_t n = there_still ? (size_t)f->operands : 0;
+    uint32_t *memory = n > 0 ? malloc(n * sizeof *memory) : NULL;
+    int count = 0;
+    for (size_t i = 0; memory && i < n; i++) { /* before the first frame is sent: it may take this one's place */
+        uint64_t id = ((const uint64_t *)(f + 1))[i];
+        uint32_t slot = dmi_id_slot(id);
+        if (s->program[f->program]->p.array[i].mode & DMI_WRITE && slot < s->handles &&
+            dmi_handle_id(s, slot) == id && there(&s->handle[slot])) {
+            memory[count++] = s->handle[slot].storage->number;
+        }
+    }
+    for (int i = 0; i < count; i += DMI_ERROR_WRITES) {
+        send_poison(s, culprit, memory + i, DMI_MIN(count - i, DMI_ERROR_WRITES));
+    }
+    free(memory);
 }
 
 void dmi_programs_free(dmi_session *s)

@@ -43,6 +43,24 @@ dm_status dm_program_begin(dm_session *session)
     return DM_OK;
 }
 
+dm_status dm_program_advance_seeds(dm_session *session)
+{
+    dmi_session *s;
+    dm_status status = dmi_enter(session, &s);
+    if (status == DM_OK && !s->recording) {
+        status = dmi_fail(DM_ERR_STATE, "program_advance_seeds: no program is being recorded");
+    }
+    if (status == DM_OK) {
+        s->recording->advance = true;
+    }
+    return status;
+}
+
+uint64_t dm_program_seed(uint64_t seed, int64_t run)
+{
+    return dmi_program_seed(seed, run);
+}
+
 bool dmi_record_outside(const dmi_session *s)
 {
     return s->scopes <= s->recording->scopes;
@@ -104,6 +122,7 @@ dm_status dmi_record(dmi_session *s, const dmi_call *call)
     if (tail) {
         memcpy(tail, call->tail, (size_t)call->tail_bytes);
     }
+    copy.seeds = r->advance ? call->seeds : 0;
     copy.tail = tail;
     copy.name = NULL;
     copy.names = NULL;

@@ -9,6 +9,7 @@ typedef struct dmi_recording {
     dmi_program p;
     int array_room, call_room, number_room;
     uint32_t scopes; /* open at the begin */
+    bool advance;    /* seeds of calls from now on advance */
     uint32_t *hidden; /* [hiddens] slots of handles that were destroyed meanwhile */
     int hiddens, hidden_room;
 } dmi_recording;
@@ -17,6 +18,7 @@ typedef struct dmi_recorded {
     dmi_program p;
     uint32_t *hidden; /* [hiddens] slots of views that only the program still has */
     int hiddens;
+    int64_t next;       /* number of the next run, for those who do not count as it was set; -1: it was not */
     int64_t *workspace; /* [workers] rounded bytes; NULL: there is no memory limit */
 } dmi_recorded;
 

@@ -263,6 +263,8 @@ bool dmi_record_outside(const dmi_session *s);
 void dmi_recording_free(struct dmi_recording *r);
 /* --- programs.c */
 void dmi_programs_free(dmi_session *s);
+/* Poisons at all workers what a run has written, beyond the few arrays that its error names. */
+void dmi_program_poison(dmi_session *s, uint64_t culprit);
 /* --- submit.c */
 /* The frame of a call: of kind DMI_FRAME_OP, or as part of a program. */
 void dmi_call_send(dmi_session *s, const dmi_call *call, int kind, void *user);

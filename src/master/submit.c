@@ -144,6 +144,7 @@ void dmi_call_send(dmi_session *s, const dmi_call *call, int kind, void *user)
     f->user = s->profile.one_space ? (uint64_t)(uintptr_t)user : 0;
     memcpy(f->args, call->args.i, sizeof f->args);
     f->compute = call->compute;
+    f->seeds = call->seeds;
     f->workspace_limit = call->workspace_limit;
     memcpy(operand + call->noperand, call->number, numbers);
     if (call->tail_bytes) {

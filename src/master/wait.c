@@ -214,6 +214,9 @@ static dm_status take_errors(dmi_session *s, failures *f)
 static void poison_everywhere(dmi_session *s, const failures *f)
 {
     for (int i = 0; i < f->poisons; i++) {
+        if ((f->poison[i].culprit & 0xffff) == DMI_OP_program) {
+            dmi_program_poison(s, f->poison[i].culprit);
+        }
         dmi_poison_frame *frame = dmi_frame_begin(s, sizeof *frame, DMI_FRAME_POISON, 0);
         frame->culprit = f->poison[i].culprit;
         memcpy(frame->memory, f->poison[i].memory, sizeof frame->memory);

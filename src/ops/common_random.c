@@ -14,6 +14,7 @@ void dmi_call_randoms(dmi_call *call, const dmi_expr *e, dm_dtype dtype)
     for (int i = 0; i < e->randoms; i++) {
         call->args.i[FIRST + 1 + i] =
             (e->random[i].normal ? DMI_FILL_NORMAL : DMI_FILL_UNIFORM) | e->random[i].seed << SHIFT;
+        call->seeds |= 1u << e->random[i].seed;
     }
 }
 
@@ -21,6 +22,7 @@ void dmi_call_filled(dmi_call *call, int kind, int seed, dm_dtype dtype)
 {
     call->args.i[FIRST] = 1 | (int)dtype << SHIFT;
     call->args.i[FIRST + 1] = kind | seed << SHIFT;
+    call->seeds |= kind == DMI_FILL_UNIFORM || kind == DMI_FILL_NORMAL ? 1u << seed : 0;
 }
 
 int dmi_randoms_of(const dmi_call *call)

@@ -11,6 +11,7 @@ static dm_status submit(dm_session *session, dm_array x, int kind, double p0, do
                      .noperand = 1,
                      .args = {.i = {kind}},
                      .numbers = 3,
+                     .seeds = kind == DMI_FILL_UNIFORM || kind == DMI_FILL_NORMAL ? 1u << 2 : 0,
                      .number = {{.re = p0}, {.re = p1}, {.whole = (int64_t)seed}}};
     return dmi_call_submit(session, &call, (dm_array[]){x});
 }

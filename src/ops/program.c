@@ -38,12 +38,14 @@ static bool find_places(dmi_builder *b, const dmi_program *p, places *out)
 }
 
 /* The planner of a call named its own operands and numbers: now they are the program's. */
-static void rename_refs(dmi_builder *b, const dmi_program *p, const dmi_call *call, int from, int number,
-                        const places *at)
+static void rename_refs(dmi_builder *b, const dmi_program *p, int which, int from, int number, const places *at)
 {
+    const dmi_call *call = &p->call[which];
     for (int i = from; i < b->plan->nstep; i++) {
         dmi_step *step = &b->plan->step[i];
         step->number = (uint16_t)number;
+        step->call = (uint16_t)DMI_MIN(which + 1, UINT16_MAX);
+        step->advances = call->seeds != 0;
         for (int r = 0; r < step->nref; r++) {
             dmi_ref *ref = &step->ref[r];
             int array = ref->kind == DMI_REF_OPERAND ? (int)call->operand[ref->index].id : -1;
@@ -55,6 +57,17 @@ static void rename_refs(dmi_builder *b, const dmi_program *p, const dmi_call *ca
             }
         }
     }
+}
+
+/* For messages. */
+static void note_ops(dmi_builder *b, const dmi_program *p)
+{
+    uint16_t *op = dmi_build_alloc(b, ((size_t)p->calls + 1) * sizeof *op);
+    for (int i = 0; op && i < p->calls; i++) {
+        op[i] = (uint16_t)p->call[i].op;
+    }
+    b->plan->op = op;
+    b->plan->calls = op ? p->calls : 0;
 }
 
 dm_status dmi_program_plan(dmi_builder *b, const dmi_call *call)
@@ -76,9 +89,10 @@ dm_status dmi_program_plan(dmi_builder *b, const dmi_call *call)
             dmi_build_phase(b);
         }
         status = dmi_ops[p->call[i].op].plan(b, &p->call[i]);
-        rename_refs(b, p, &p->call[i], from, number, &at);
+        rename_refs(b, p, i, from, number, &at);
         number += p->call[i].numbers;
     }
+    note_ops(b, p);
     b->profile = profile;
     b->same = at.same;
     b->plan->moving = -1;

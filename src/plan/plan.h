@@ -54,6 +54,7 @@ typedef struct dmi_call {
     int64_t workspace_limit; /* bytes a worker; 0: none. Part of the plan key. Set by admission, for ops of DMI_LIMITED */
     int numbers;
     dmi_number number[DMI_CALL_NUMBERS]; /* alpha, beta, bounds, ...: steps read them when they run */
+    uint32_t seeds;   /* bit i: number i is a seed, which advances with the runs of a program */
     const char *name; /* of the public call, for messages; NULL: the op's. Read by dmi_call_name */
     const char *const *names; /* of its operands, on the master; NULL: those of the table */
     const void *tail; /* variable part (a path); plans may depend on its first tail_key bytes */
@@ -121,6 +122,8 @@ typedef struct dmi_step {
     uint8_t lane, nref;
     uint8_t scalar[2];
     uint16_t number; /* the command's number that is number 0 of the step */
+    uint16_t call;   /* of a program: from 1; else 0 */
+    bool advances;   /* of a program: a number of its call changes with the runs */
     /* another step may wait for this step by itself (set by dmi_plan_make) */
     bool awaited;
     int peer;              /* PUSH: to whom, EXPECT: from whom */
@@ -150,6 +153,8 @@ typedef struct dmi_plan {
     /* number of the moving operand, if it comes whole to every worker of the output: a cached replica can
      * replace it; -1: none */
     int moving;
+    int calls;           /* of a program, */
+    const uint16_t *op;  /* [calls] their ops; NULL: none */
     bool waits; /* has kernels that wait for EXPECTs themselves (DMI_TRAIT_WAITS) */
     int noperand;
     int nstep;

@@ -20,6 +20,18 @@ typedef struct dmi_program {
     dmi_number *number; /* [numbers] of all calls, one after the other */
 } dmi_program;
 
+/* A seed in run number `run`: itself in run 0, and then mixed (the finalizer of splitmix64). */
+static inline uint64_t dmi_program_seed(uint64_t seed, int64_t run)
+{
+    uint64_t x = seed + (uint64_t)run * UINT64_C(0x9e3779b97f4a7c15);
+    if (run == 0) {
+        return seed;
+    }
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
 /* The call of the op `program`, for its planner. */
 static inline dmi_call dmi_program_call(const dmi_program *p, int op)
 {

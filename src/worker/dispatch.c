@@ -22,6 +22,7 @@ void dmi_call_from(const dmi_op_frame *f, dmi_call *call)
     call->noperand = f->noperand;
     memcpy(call->args.i, f->args, sizeof f->args);
     call->compute = f->compute;
+    call->seeds = f->seeds;
     call->workspace_limit = f->workspace_limit;
     call->numbers = f->numbers;
     memcpy(call->number, dmi_op_frame_numbers(f), (size_t)f->numbers * sizeof *call->number);
@@ -262,6 +263,7 @@ static void dispatch_run(dmi_worker *w, const dmi_program_run_frame *f)
     memcpy(kept, f, f->head.bytes);
     w->run = kept;
     w->run_left = f->times;
+    dmi_program_count_from(w, f->program, f->first);
     w->run_since = 0;
     dmi_dispatch_run(w);
 }

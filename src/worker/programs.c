@@ -11,6 +11,8 @@
 struct dmi_worker_program {
     dmi_program p;
     int arrays, calls; /* received */
+    int64_t run;       /* number of the next run */
+    int seeds, *seed;  /* [seeds] numbers that advance with it */
     dmi_plan *plan;
 };
 
@@ -24,6 +26,7 @@ static void free_program(struct dmi_worker_program *program)
         free(program->p.array);
         free(program->p.call);
         free(program->p.number);
+        free(program->seed);
         free(program);
     }
 }
@@ -80,6 +83,19 @@ static void take_array(dmi_worker *w, const dmi_program_array_frame *f)
     a->temporary = program->arrays++ >= program->p.operands;
 }
 
+/* The seeds among the numbers of a call. */
+static bool take_seeds(struct dmi_worker_program *program, const dmi_op_frame *f)
+{
+    int *seed = realloc(program->seed, (size_t)(program->seeds + f->numbers + 1) * sizeof *seed);
+    program->seed = seed ? seed : program->seed;
+    for (int i = 0; seed && i < f->numbers; i++) {
+        if (f->seeds >> i & 1) {
+            seed[program->seeds++] = program->p.numbers + i;
+        }
+    }
+    return seed != NULL;
+}
+
 static void take_call(dmi_worker *w, const dmi_op_frame *f)
 {
     struct dmi_worker_program *program = w->receiving;
@@ -90,7 +106,7 @@ static void take_call(dmi_worker *w, const dmi_op_frame *f)
     dmi_number *number = realloc(p->number, (size_t)(p->numbers + f->numbers + 1) * sizeof *number);
     void *tail = f->tail_bytes ? malloc((size_t)f->tail_bytes) : NULL;
     p->number = number ? number : p->number;
-    if (!number || (f->tail_bytes && !tail)) {
+    if (!number || (f->tail_bytes && !tail) || !take_seeds(program, f)) {
         free(tail);
         w->receiving = NULL;
         return;
@@ -178,6 +194,14 @@ void dmi_programs_clear(dmi_worker *w)
 
 /* --- runs --- */
 
+void dmi_program_count_from(dmi_worker *w, uint32_t number, int64_t first)
+{
+    struct dmi_worker_program *program = program_of(w, number);
+    if (program && first >= 0) {
+        program->run = first;
+    }
+}
+
 dm_status dmi_program_instance(dmi_worker *w, const void *frame, dmi_instance **out)
 {
     const dmi_program_run_frame *f = frame;
@@ -203,6 +227,11 @@ dm_status dmi_program_instance(dmi_worker *w, const void *frame, dmi_instance **
         free(inst);
         return dmi_fail(DM_ERR_NOMEM, "no memory for a command");
     }
+    for (int i = 0; i < program->seeds; i++) {
+        dmi_number *n = &inst->number[program->seed[i]];
+        n->whole = (int64_t)dmi_program_seed((uint64_t)n->whole, program->run);
+    }
+    program->run++;
     inst->noperand = p->operands;
     inst->plan = program->plan;
     atomic_fetch_add(&inst->plan->refs, 1);

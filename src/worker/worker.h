@@ -84,6 +84,8 @@ void dmi_publish_memory(dmi_worker *w);
 void dmi_program_receive(dmi_worker *w, const dmi_frame *frame); /* every PROGRAM frame but PROGRAM_RUN */
 /* A command that runs the program of a PROGRAM_RUN frame. */
 DM_CHECKED dm_status dmi_program_instance(dmi_worker *w, const void *frame, dmi_instance **out);
+/* The next run of a program has this number; -1: it is counted on. */
+void dmi_program_count_from(dmi_worker *w, uint32_t number, int64_t first);
 void dmi_programs_clear(dmi_worker *w);
 
 #endif

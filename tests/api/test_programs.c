@@ -1,6 +1,8 @@
 /* Programs: runs in a row, bindings, arrays made inside, what cannot be recorded, failures. */
 #include "support/refusal.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +32,15 @@ static void expect(dmt_case *c, dm_array a, double want, const char *what)
 }
 
 /* x = 2 x + y, by way of an array that is made inside. */
+static void expect_one(dmt_case *c, dm_array a, double want)
+{
+    double got = 0;
+    DMT_OK(c, dm_read(c->session, a, &got));
+    if (got != want) {
+        dmt_fail(c, "the element is %g, not %g", got, want);
+    }
+}
+
 static void record_step(dmt_case *c, dm_array x, dm_array y, dm_program *out)
 {
     dm_session *s = c->session;
@@ -268,11 +279,101 @@ static void failure_case(dmt_case *c)
     double value = 0;
     record_step(c, x, y, &step);
     DMT_OK(c, dm_program_run(s, step, 1, 0, NULL));
-    REFUSED(DMT_ONE(INTERNAL), "(program) failed on worker", dm_sync(s));
+    REFUSED(DMT_ONE(INTERNAL), "its call 1 of", dm_sync(s));
     REFUSED(DMT_ONE(POISONED), "(program), which failed", dm_item(s, x, (int64_t[]){0, 0}, &value));
     DMT_OK(c, dm_fill(s, x, 1));
     DMT_OK(c, dm_program_run(s, step, 1, 0, NULL));
     expect(c, x, 3, "after the failure");
+}
+
+/* One worker fails in one call of many: the error names the call, and all that the program writes is poisoned, on other
+ * workers too. */
+static void many_outputs_case(dmt_case *c)
+{
+    enum { OUTPUTS = 20 };
+    dm_session *s = c->session;
+    dm_array out[OUTPUTS], range;
+    dm_layout last = dm_layout_single(c->workers - 1);
+    dm_program program;
+    double value = 0;
+    int64_t one[] = {1};
+    DMT_OK(c, dm_array_create(s, DM_F64, 1, one, &last, &range));
+    DMT_OK(c, dm_fill(s, range, 1));
+    for (int i = 0; i < OUTPUTS; i++) {
+        dm_layout there = dm_layout_single(i % c->workers);
+        DMT_OK(c, dm_array_create(s, DM_F64, 1, one, &there, &out[i]));
+        DMT_OK(c, dm_fill(s, out[i], 1));
+    }
+    DMT_OK(c, dm_program_begin(s));
+    for (int i = 0; i < OUTPUTS; i++) {
+        DMT_OK(c, dm_scale(s, 2, out[i], out[i]));
+    }
+    DMT_OK(c, dm_require_range(s, range, 2, 3));
+    DMT_OK(c, dm_program_end(s, &program));
+    DMT_OK(c, dm_program_run(s, program, 1, 0, NULL));
+    REFUSED(DMT_ONE(VALUE), "(program), its call 21 of 21, require, failed on worker", dm_sync(s));
+    for (int i = 0; i < OUTPUTS; i++) {
+        REFUSED(DMT_ONE(POISONED), "(program), which failed", dm_read(s, out[i], &value));
+    }
+    DMT_OK(c, dm_fill(s, out[7], 1));
+    expect_one(c, out[7], 1);
+    DMT_OK(c, dm_program_destroy(s, program));
+}
+
+/* What a run makes with these seeds, call by call: kept apart from the program's own arrays. */
+static void random_calls(dmt_case *c, uint64_t first, uint64_t second, uint64_t third, dm_array x, dm_array y,
+                         dm_array two)
+{
+    char text[64];
+    snprintf(text, sizeof text, "x + normal(%" PRIu64 ")", second);
+    DMT_OK(c, dm_fill_uniform(c->session, x, -1, 1, first));
+    DMT_OK(c, dm_map(c->session, text, 1, (dm_map_arg[]){DM_ARG("x", x)}, y));
+    DMT_OK(c, dm_fill_normal_by(c->session, x, dm_value(1), dm_element(two), third));
+}
+
+static void seeds_case(dmt_case *c)
+{
+    enum { N = 50 };
+    dm_session *s = c->session;
+    dm_array x, y, u, v, two;
+    dm_program program;
+    double got[2][N], want[2][N];
+    DMT_OK(c, dm_vector(s, DM_F64, N, &x));
+    DMT_OK(c, dm_array_like(s, x, 0, &y));
+    DMT_OK(c, dm_array_like(s, x, 0, &u));
+    DMT_OK(c, dm_array_like(s, x, 0, &v));
+    DMT_OK(c, dm_array_create(s, DM_F64, 0, NULL, NULL, &two));
+    DMT_OK(c, dm_fill(s, two, 2));
+    DMT_REFUSED(c, DM_ERR_STATE, dm_program_advance_seeds(s));
+    DMT_OK(c, dm_program_begin(s));
+    DMT_OK(c, dm_fill_uniform(s, v, 0, 1, 77)); /* this one stays */
+    DMT_OK(c, dm_program_advance_seeds(s));
+    random_calls(c, 5, 6, 7, x, y, two);
+    DMT_OK(c, dm_add(s, 1, v, 1, y, y));
+    DMT_OK(c, dm_program_end(s, &program));
+    static const int64_t runs[] = {1, 2, 0, 3}, last[] = {0, 2, 2, 12};
+    for (int i = 0; i < 4; i++) {
+        if (i == 3) {
+            DMT_OK(c, dm_program_set_run(s, program, 10));
+        }
+        DMT_OK(c, dm_program_run(s, program, runs[i], 0, NULL));
+        DMT_OK(c, dm_read(s, x, got[0]));
+        DMT_OK(c, dm_read(s, y, got[1]));
+        int64_t r = last[i];
+        random_calls(c, dm_program_seed(5, r), dm_program_seed(6, r), dm_program_seed(7, r), u, v, two);
+        DMT_OK(c, dm_read(s, u, want[0]));
+        DMT_OK(c, dm_fill_uniform(s, u, 0, 1, 77));
+        DMT_OK(c, dm_add(s, 1, u, 1, v, v));
+        DMT_OK(c, dm_read(s, v, want[1]));
+        if (memcmp(got, want, sizeof got) != 0) {
+            dmt_fail(c, "the numbers of run %d differ", (int)r);
+        }
+    }
+    DMT_REFUSED(c, DM_ERR_ARG, dm_program_set_run(s, program, -1));
+    if (dm_program_seed(5, 0) != 5 || dm_program_seed(5, 1) == dm_program_seed(6, 1)) {
+        dmt_fail(c, "dm_program_seed");
+    }
+    DMT_OK(c, dm_program_destroy(s, program));
 }
 
 typedef struct part {
@@ -305,6 +406,8 @@ static void test_all(void **state)
     run("programs_outlive", outlive_case, 0, NULL);
     run("programs_refusals", refusal_case, 0, NULL);
     run("programs_mixed", mixed_case, 0, NULL);
+    run("programs_many_outputs", many_outputs_case, 0, NULL);
+    run("programs_seeds", seeds_case, 0, NULL);
     run("programs_limit", times_case, 0, "memory_limit=65536");
     if (dmt_on_cpu()) { /* fills 1 and 2, then the scale */
         run("programs_failure", failure_case, 1, "fault=compute:3");

@@ -9,7 +9,7 @@ enum { EAGER_NS = 2000000, WAKE_NS = 20000 };
 void dmi_gpu_failed(dmi_engine *e, const dmi_queued_step *w, dm_status status)
 {
     if (status != DM_OK) {
-        dmi_engine_fail(e, w->inst, status, dmi_error_text());
+        dmi_engine_fail_step(e, w, status);
     }
 }
 

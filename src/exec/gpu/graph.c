@@ -44,7 +44,7 @@ static void free_graphs(struct dmi_plan_graphs *g)
 
 static bool can_be_part(const dmi_step *step)
 {
-    return !(dmi_step_kernel(step)->traits & (DMI_TRAIT_HOST | DMI_TRAIT_WAITS)) &&
+    return !(dmi_step_kernel(step)->traits & (DMI_TRAIT_HOST | DMI_TRAIT_WAITS)) && !step->advances &&
            !dmi_kernel_may_fail(step->kind - DMI_STEP_KERNEL); /* its status has a place of its own in every run */
 }
 
