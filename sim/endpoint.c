@@ -8,7 +8,7 @@
 typedef struct memory { /* an array at one endpoint */
     uint32_t number;
     dmi_allocation allocation;
-    dmi_hazard last;
+    dmi_hazards last;
 } memory;
 
 typedef struct endpoint {
@@ -25,7 +25,7 @@ typedef struct endpoint {
     int call;
     const dmi_plan *plan;
     memory *operand[DMI_MAX_OPERANDS];
-    dmi_hazard use[DMI_MAX_OPERANDS];
+    dmi_hazard use[DMI_MAX_OPERANDS], earlier[DMI_MAX_OPERANDS];
     dmi_allocation *work;
     dmi_stamp *work_use;
 } endpoint;
@@ -65,7 +65,7 @@ static dm_status find_memory(endpoint *e, const dmi_operand *o, memory **out)
             return status;
         }
     }
-    m->last.write = m->allocation.ready;
+    m->last.rest.write = m->allocation.ready;
     e->memories++;
     *out = m;
     return DM_OK;
@@ -77,6 +77,10 @@ static dm_status take_memory(endpoint *e, const dmi_call *call)
     for (int i = 0; i < call->noperand && status == DM_OK; i++) {
         status = find_memory(e, &call->operand[i], &e->operand[i]);
         memset(&e->use[i], 0, sizeof e->use[i]);
+    }
+    for (int i = 0; i < call->noperand && status == DM_OK; i++) {
+        dmi_part part = dmi_desc_part(&call->operand[i].desc);
+        dmi_hazards_before(&e->operand[i]->last, &part, &e->earlier[i]);
     }
     e->work = calloc((size_t)e->plan->nwork + 1, sizeof *e->work);
     e->work_use = calloc((size_t)e->plan->nwork + 1, sizeof *e->work_use);
@@ -97,7 +101,7 @@ static void bind_waits(const endpoint *e, const dmi_step *step, const dmi_stamp 
     for (int i = 0; i < step->nref && !e->program->no_hazards; i++) {
         const dmi_ref *ref = &step->ref[i];
         if (ref->kind == DMI_REF_OPERAND) {
-            dmi_hazard_wait(&e->operand[ref->index]->last, ref->mode, wait);
+            dmi_hazard_wait(&e->earlier[ref->index], ref->mode, wait);
         } else if (ref->kind == DMI_REF_WORK) {
             dmi_stamp_merge(wait, &e->work[ref->index].ready);
         }
@@ -254,7 +258,8 @@ static dm_status end_call(endpoint *e, const dmi_call *call)
 {
     dm_status status = DM_OK;
     for (int i = 0; i < call->noperand; i++) {
-        dmi_hazard_merge(&e->operand[i]->last, &e->use[i]);
+        dmi_part part = dmi_desc_part(&call->operand[i].desc);
+        dmi_hazards_add(&e->operand[i]->last, &part, &e->use[i]);
     }
     for (int i = 0; i < e->plan->nwork && status == DM_OK; i++) {
         if (e->work[i].base) {
@@ -318,6 +323,9 @@ dm_status dmi_sim_endpoint(const dmi_sim_program *program, int me, dmi_run_end *
     dmi_pool_destroy(e.pool);
     dmi_race_free(e.race);
     free(e.transfers);
+    for (int i = 0; i < e.memories; i++) {
+        dmi_hazards_free(&e.memory[i].last);
+    }
     free(e.memory);
     return status;
 }

@@ -88,12 +88,54 @@ static void test_phases(void **state)
     }
 }
 
+/* Calls on rectangles of two arrays: those that share elements wait for one another, and no race is left. */
+static void test_views(void **state)
+{
+    (void)state;
+    int64_t calls = 0;
+    for (int64_t i = 0; i < dmt_case_count(1500); i++) {
+        sim_program p;
+        dmt_random r;
+        char what[64];
+        const int64_t shape[] = {6, 8};
+        int64_t extent[] = {1, 1};
+        int view[8];
+        dmt_random_start(&r, dmt_seed_of("simulate views", 0, i));
+        sim_begin(&p, (int)dmt_int(&r, 1, 5));
+        int array[] = {sim_array_random(&p, &r, DM_F64, 2, shape), sim_array_random(&p, &r, DM_F64, 2, shape)};
+        extent[0] = dmt_int(&r, 1, 6);
+        extent[1] = dmt_int(&r, 1, 5);
+        for (int v = 0; v < 8; v++) {
+            int64_t lo[] = {dmt_int(&r, 0, 6 - extent[0]), dmt_int(&r, 0, 8 - extent[1])};
+            view[v] = sim_view(&p, array[v % 4 == 0], lo, extent);
+        }
+        for (int c = 0; c < SIM_CALLS; c++) {
+            int from = view[dmt_int(&r, 0, 7)], to = view[dmt_int(&r, 0, 7)];
+            sim_args args = {{factor(&r), factor(&r)}, {0}};
+            if (dmt_chance(&r, 40)) {
+                (void)sim_call(&p, DMI_OP_copy, &(sim_args){{0}, {0}}, 2, (int[]){from, to});
+            } else if (dmt_chance(&r, 70)) {
+                (void)sim_call(&p, DMI_OP_axpby, &args, 2, (int[]){from, to});
+            } else {
+                (void)sim_call(&p, DMI_OP_scale, &args, 2, (int[]){array[c % 2], array[c % 2]});
+            }
+        }
+        calls += p.calls;
+        snprintf(what, sizeof what, "case %" PRId64, i);
+        check(&p, DMI_SIM_GREEDY | DMI_SIM_RANDOM, ALL_RULES, 2, what);
+        sim_end(&p);
+    }
+    printf("%" PRId64 " calls\n", calls);
+    assert_true(calls > 2 * dmt_case_count(1500));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_forms),
         cmocka_unit_test(test_phases),
+        cmocka_unit_test(test_views),
     };
     return cmocka_run_group_tests_name("simulate", tests, NULL, NULL);
 }

@@ -322,11 +322,13 @@ dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_allocati
 dmi_instance *dmi_instance_create(int operands, int numbers, const dmi_number *number)
 {
     /* In the order of their alignment. */
-    size_t n = (size_t)operands, each = sizeof(dmi_hazard) + sizeof(dmi_desc) + sizeof(dmi_memory *) + 2;
+    size_t n = (size_t)operands, each = 2 * sizeof(dmi_hazard) + sizeof(dmi_part) + sizeof(dmi_desc) + sizeof(dmi_memory *) + 2;
     dmi_instance *inst = calloc(1, sizeof *inst + n * each + (size_t)numbers * sizeof *number);
     if (inst) {
         inst->use = (dmi_hazard *)(void *)(inst + 1);
-        inst->number = (dmi_number *)(void *)(inst->use + n);
+        inst->earlier = inst->use + n;
+        inst->part = (dmi_part *)(void *)(inst->earlier + n);
+        inst->number = (dmi_number *)(void *)(inst->part + n);
         inst->desc = (dmi_desc *)(void *)(inst->number + numbers);
         inst->memory = (dmi_memory **)(void *)(inst->desc + n);
         inst->mode = (uint8_t *)(void *)(inst->memory + n);
@@ -359,7 +361,7 @@ static void bind_waits(const dmi_engine *e, const dmi_instance *inst, const dmi_
     for (int i = 0; i < step->nref; i++) {
         const dmi_ref *ref = &step->ref[i];
         if (ref->kind == DMI_REF_OPERAND) {
-            dmi_hazard_wait(&inst->memory[ref->index]->last, ref->mode, wait);
+            dmi_hazard_wait(&inst->earlier[ref->index], ref->mode, wait);
         } else if (ref->kind == DMI_REF_WORK) {
             dmi_stamp_merge(wait, &inst->work[ref->index].ready);
         }
@@ -383,7 +385,7 @@ static void finish_enqueue(dmi_engine *e, dmi_instance *inst)
 {
     for (int i = 0; i < inst->noperand; i++) {
         if (inst->memory[i]) {
-            dmi_hazard_merge(&inst->memory[i]->last, &inst->use[i]);
+            dmi_hazards_add(&inst->memory[i]->last, &inst->part[i], &inst->use[i]);
         }
     }
     if (!e->config.pool_debug) {
@@ -456,7 +458,7 @@ static int choose_compute_lane(dmi_engine *e, const dmi_instance *inst)
     for (int i = 0; i < inst->noperand; i++) {
         for (int l = 0; inst->memory[i] && l < e->lanes; l++) {
             bool compute = l != DMI_LANE_SEND && l != DMI_LANE_RECV;
-            if (compute && inst->memory[i]->last.write.seq[l] > atomic_load(&e->lane[l].done)) {
+            if (compute && inst->earlier[i].write.seq[l] > atomic_load(&e->lane[l].done)) {
                 last = l;
             }
         }
@@ -471,6 +473,12 @@ static int choose_compute_lane(dmi_engine *e, const dmi_instance *inst)
 void dmi_engine_submit(dmi_engine *e, dmi_instance *inst)
 {
     assert(!e->pending);
+    for (int i = 0; i < inst->noperand; i++) {
+        if (inst->memory[i]) {
+            inst->part[i] = dmi_desc_part(&inst->desc[i]);
+            dmi_hazards_before(&inst->memory[i]->last, &inst->part[i], &inst->earlier[i]);
+        }
+    }
     inst->lane_of[DMI_LANE_COMPUTE] = choose_compute_lane(e, inst);
     inst->lane_of[DMI_LANE_SEND] = DMI_LANE_SEND;
     inst->lane_of[DMI_LANE_RECV] = DMI_LANE_RECV;

@@ -26,7 +26,7 @@ enum { DMI_CLEAN, DMI_POISONED, DMI_NO_MEMORY };
 /* Storage of one array on this worker. */
 typedef struct dmi_memory {
     dmi_allocation allocation;
-    dmi_hazard last;        /* writes and reads enqueued */
+    dmi_hazards last;       /* writes and reads enqueued */
     int handles;            /* array and views: at zero the allocation goes back to the pool */
     int refs;               /* handles and commands in flight: at zero this struct goes */
     uint32_t number;
@@ -48,7 +48,9 @@ typedef struct dmi_instance { /* a command in flight */
     bool *whole; /* a clean write makes all of this memory valid again */
     dmi_allocation *work;         /* [plan->nwork] */
     dmi_stamp *work_use;          /* [plan->nwork] last use, for the pool */
-    dmi_hazard *use; /* by this command */
+    dmi_hazard *use; /* by this command, */
+    dmi_hazard *earlier; /* and by those before it where this one is; */
+    dmi_part *part;      /* which is here */
     dmi_stamp base, end;
     void *user;                   /* the caller's memory (master; workers of the same process) */
     int numbers;

@@ -11,6 +11,7 @@ dm_status dmi_program_check(dmi_call *call)
 
 /* What the arrays of the program are in its plan. */
 typedef struct places {
+    dmi_part *part; /* [operands] where in it */
     int *same; /* [operands] the first operand that is the same memory */
     int *work; /* [arrays] of temporaries: their workspace */
 } places;
@@ -18,6 +19,7 @@ typedef struct places {
 static bool find_places(dmi_builder *b, const dmi_program *p, places *out)
 {
     out->same = dmi_build_alloc(b, ((size_t)p->arrays + 1) * sizeof *out->same);
+    out->part = dmi_build_alloc(b, ((size_t)p->arrays + 1) * sizeof *out->part);
     out->work = dmi_build_alloc(b, ((size_t)p->arrays + 1) * sizeof *out->work);
     for (int i = 0; i < p->arrays && !b->failed; i++) {
         const dmi_program_array *a = &p->array[i];
@@ -27,6 +29,7 @@ static bool find_places(dmi_builder *b, const dmi_program *p, places *out)
         }
         if (!a->temporary) {
             out->same[i] = first;
+            out->part[i] = dmi_desc_part(&a->desc);
         } else if (first < i) {
             out->work[i] = out->work[first];
         } else {
@@ -95,6 +98,7 @@ dm_status dmi_program_plan(dmi_builder *b, const dmi_call *call)
     note_ops(b, p);
     b->profile = profile;
     b->same = at.same;
+    b->part = at.part;
     b->plan->moving = -1;
     b->plan->compute = NULL;
     b->plan->repeats = true;

@@ -129,28 +129,42 @@ static void find_same(const dmi_call *call, int *same)
     }
 }
 
-/* The accesses before the present phase, and of it, of each memory: operands, then workspaces. */
+/* The accesses before the present phase, and of it. Memories: of the operands, then the workspaces; uses: by each operand
+ * and workspace. */
 typedef struct accesses {
     const int *same;
-    int noperand;
-    dmi_hazard *last, *use;
+    const dmi_part *part;
+    int noperand, count; /* with the workspaces */
+    dmi_hazards *last;
+    dmi_hazard *earlier, *use;
+    bool *known; /* is `earlier` that of this phase? */
 } accesses;
 
-static int memory_of(const accesses *a, const dmi_ref *ref)
+static const dmi_part everything = {.ndim = -1};
+
+static const dmi_part *part_of(const accesses *a, int i)
 {
-    return ref->kind == DMI_REF_OPERAND ? a->same[ref->index]
-           : ref->kind == DMI_REF_WORK  ? a->noperand + ref->index
-                                        : -1;
+    return i < a->noperand ? &a->part[i] : &everything;
+}
+
+static int memory_of(const accesses *a, int i)
+{
+    return i < a->noperand ? a->same[i] : i;
 }
 
 static void add_waits(accesses *a, dmi_step *step)
 {
     dmi_stamp wait = {{0}};
     for (int r = 0; r < step->nref; r++) {
-        int memory = memory_of(a, &step->ref[r]);
-        if (memory >= 0) {
-            dmi_hazard_wait(&a->last[memory], step->ref[r].mode, &wait);
-            dmi_hazard_use(&a->use[memory], step->ref[r].mode, step->lane, step->ordinal);
+        const dmi_ref *ref = &step->ref[r];
+        int i = ref->kind == DMI_REF_OPERAND ? ref->index : ref->kind == DMI_REF_WORK ? a->noperand + ref->index : -1;
+        if (i >= 0) {
+            if (!a->known[i]) {
+                dmi_hazards_before(&a->last[memory_of(a, i)], part_of(a, i), &a->earlier[i]);
+                a->known[i] = true;
+            }
+            dmi_hazard_wait(&a->earlier[i], ref->mode, &wait);
+            dmi_hazard_use(&a->use[i], ref->mode, step->lane, step->ordinal);
         }
     }
     for (int l = 0; l < DMI_LANES; l++) {
@@ -158,31 +172,57 @@ static void add_waits(accesses *a, dmi_step *step)
     }
 }
 
+static void end_phase(accesses *a)
+{
+    for (int i = 0; i < a->count; i++) {
+        if (a->known[i]) {
+            dmi_hazards_add(&a->last[memory_of(a, i)], part_of(a, i), &a->use[i]);
+            a->use[i] = (dmi_hazard){0};
+            a->known[i] = false;
+        }
+    }
+}
+
+static void find_waits(dmi_builder *b, accesses *a)
+{
+    size_t n = (size_t)a->count + 1;
+    a->last = calloc(n, sizeof *a->last);
+    a->use = calloc(2 * n, sizeof *a->use);
+    a->known = calloc(n, sizeof *a->known);
+    b->failed = b->failed || !a->last || !a->use || !a->known;
+    a->earlier = a->use + n;
+    for (int phase = 0, i = 0; phase <= b->phases && !b->failed; phase++) {
+        for (; i < end_of_phase(b, phase); i++) {
+            add_waits(a, &b->plan->step[i]);
+        }
+        end_phase(a);
+    }
+    for (int i = 0; a->last && i < a->count; i++) {
+        dmi_hazards_free(&a->last[i]);
+    }
+    free(a->last);
+    free(a->use);
+    free(a->known);
+}
+
 void dmi_build_phases_end(dmi_builder *b, const dmi_call *call)
 {
     dmi_plan *plan = b->plan;
+    int same[DMI_MAX_OPERANDS];
+    dmi_part part[DMI_MAX_OPERANDS];
     if (b->phases == 0 || b->failed) {
         return;
     }
     share_workspace(b);
-    int same[DMI_MAX_OPERANDS];
-    size_t memories = (size_t)plan->noperand + (size_t)plan->nwork;
-    accesses a = {.same = b->same ? b->same : same, .noperand = plan->noperand, .last = calloc(2 * memories + 1, sizeof *a.last)};
-    if (!a.last) {
-        b->failed = true;
-        return;
-    }
-    a.use = a.last + memories;
+    accesses a = {.same = b->same ? b->same : same,
+                  .part = b->part ? b->part : part,
+                  .noperand = plan->noperand,
+                  .count = plan->noperand + plan->nwork};
     if (!b->same) {
         find_same(call, same);
     }
-    for (int phase = 0, i = 0; phase <= b->phases; phase++) {
-        for (; i < end_of_phase(b, phase); i++) {
-            add_waits(&a, &plan->step[i]);
-        }
-        for (size_t m = 0; m < memories; m++) {
-            dmi_hazard_merge(&a.last[m], &a.use[m]);
-        }
+    for (int i = 0; i < call->noperand && !b->part; i++) {
+        part[i] = call->operand[i].mode ? dmi_desc_part(&call->operand[i].desc) : everything;
     }
-    free(a.last);
+    find_waits(b, &a);
 }

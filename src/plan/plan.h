@@ -16,6 +16,7 @@
 #include "kernels/ewise/ewise.h"
 #include "kernels/kernel.h"
 #include "layout/layout.h"
+#include "memory/hazard.h"
 #include "memory/pool.h"
 
 #include <stdatomic.h>
@@ -190,6 +191,7 @@ typedef struct dmi_builder {
     int phases, phase_room, *phase_end; /* see phases.c: [phases] steps before the end of each */
     /* [plan->noperand] the first operand that is the same memory; NULL: found from their layouts */
     const int *same;
+    const dmi_part *part; /* [plan->noperand] where in its memory each operand is; NULL: found from the call */
     bool pushed;           /* in this round, a paced push */
     int kernel_work;       /* workspace that kernels asked for, from 1; 0: none */
     uint32_t before_round; /* EXPECTs up to the end of the last round with such a push */
@@ -295,6 +297,8 @@ void dmi_desc_describe(const dmi_desc *desc, char *text, size_t room);
 void dmi_operand_describe(const char *name, const dmi_operand *operand, char *text, size_t room);
 /* One line of a plan's counts. */
 void dmi_plan_describe(const dmi_plan *plan, char *text, size_t room);
+/* Which elements of its memory. */
+dmi_part dmi_desc_part(const dmi_desc *desc);
 /* Has it steps other than 1? */
 bool dmi_desc_steps(const dmi_desc *desc);
 /* Regions of worker w's shard of a (possibly clipped) array, in caller-visible coordinates; empty ones too. Of a grid layout

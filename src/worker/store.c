@@ -126,7 +126,7 @@ void dmi_store_create(dmi_worker *w, const void *frame)
         atomic_store(&memory->poisoned, DMI_NO_MEMORY);
         report(w, f->head.command, "create", status);
     }
-    memory->last.write = memory->allocation.ready;
+    memory->last.rest.write = memory->allocation.ready;
 }
 
 void dmi_store_view(dmi_worker *w, const void *frame)
@@ -157,6 +157,7 @@ void dmi_store_view(dmi_worker *w, const void *frame)
 void dmi_memory_unref(dmi_memory *memory)
 {
     if (--memory->refs == 0) {
+        dmi_hazards_free(&memory->last);
         free(memory);
     }
 }
@@ -169,8 +170,7 @@ static void release_handle(dmi_worker *w, dmi_memory *memory)
         if (w->engine.config.pool_debug) {
             dmi_engine_drain(&w->engine);
         }
-        dmi_stamp last = memory->last.write;
-        dmi_stamp_merge(&last, &memory->last.read);
+        dmi_stamp last = dmi_hazards_last(&memory->last);
         if (memory->allocation.base && dmi_pool_free(w->pool, &memory->allocation, &last) != DM_OK) {
             dmi_engine_report(&w->engine, w->dispatched, DM_ERR_INTERNAL, dmi_error_text());
         }
