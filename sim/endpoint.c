@@ -269,6 +269,15 @@ static dm_status end_call(endpoint *e, const dmi_call *call)
     return status;
 }
 
+static bool may_take_part(const endpoint *e, const dmi_call *call)
+{
+    bool holds = e->me == e->program->profile->workers || !(dmi_ops[call->op].attributes & DMI_MEMBERS);
+    for (int i = 0; i < call->noperand; i++) {
+        holds = holds || (call->operand[i].mode && call->operand[i].desc.layout->members >> e->me % 64 & 1);
+    }
+    return holds;
+}
+
 static dm_status one_call(endpoint *e, int which)
 {
     const dmi_sim_program *program = e->program;
@@ -286,6 +295,9 @@ static dm_status one_call(endpoint *e, int which)
     }
     e->call = which;
     e->plan = plan;
+    if (plan->nstep > 0 && !may_take_part(e, call)) {
+        dmi_sim_note(e->report, DMI_SIM_TOTALS, "endpoint %d: call %d: it holds nothing, but has steps", e->me, which);
+    }
     check_totals(e);
     status = take_memory(e, call);
     if (status == DM_OK && !check_steps(e, call)) {

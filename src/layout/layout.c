@@ -180,6 +180,15 @@ static uint64_t hash_of(const dmi_layout *y)
     return hash;
 }
 
+static uint64_t members_of(const dmi_layout *y)
+{
+    uint64_t members = 0;
+    for (int i = 0; i < y->nworkers; i++) {
+        members |= UINT64_C(1) << y->workers[i] % 64;
+    }
+    return members;
+}
+
 dm_status dmi_layout_create(const dmi_layout_spec *spec, dmi_layout **out)
 {
     assert(spec && out);
@@ -213,6 +222,7 @@ dm_status dmi_layout_create(const dmi_layout_spec *spec, dmi_layout **out)
         dmi_layout_destroy(y);
         return status;
     }
+    y->members = members_of(y);
     y->hash = hash_of(y);
     *out = y;
     return DM_OK;

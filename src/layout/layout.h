@@ -43,6 +43,7 @@ typedef struct dmi_layout {
     const int *workers;   /* [nworkers] */
     const int *position;  /* [session_workers]: index in workers[], or -1. EXPLICIT: NULL is fine */
     const int *map;       /* EXPLICIT: [blocks] */
+    uint64_t members;     /* bit w % 64: worker w may hold something */
     /* EXPLICIT: blocks of worker w are own[first[w] .. first[w+1]), their offsets in its shard beside. */
     const int64_t *first, *own, *own_offset;
     uint64_t hash;        /* of everything above: equal layouts have equal hashes */

@@ -326,6 +326,19 @@ typedef struct repeat {
     uint64_t seen;
 } repeat;
 
+/* Who takes part in a run. */
+static uint64_t members_of(const dmi_program *p)
+{
+    uint64_t members = 0;
+    for (int i = 0; i < p->arrays; i++) {
+        members |= p->array[i].desc.layout->members;
+    }
+    for (int i = 0; i < p->calls; i++) {
+        members = dmi_ops[p->call[i].op].attributes & DMI_MEMBERS ? members : UINT64_MAX;
+    }
+    return members;
+}
+
 static void send_run(dmi_session *s, uint32_t program, const repeat *r, int operands, const uint64_t *id)
 {
     dmi_program_run_frame *f = dmi_frame_begin(s, (uint32_t)(sizeof *f + (size_t)operands * sizeof *id),
@@ -333,6 +346,7 @@ static void send_run(dmi_session *s, uint32_t program, const repeat *r, int oper
     f->program = program;
     f->operands = operands;
     f->times = r->times;
+    f->members = members_of(&s->program[program]->p);
     f->first = s->program[program]->next;
     s->program[program]->next = -1;
     f->every = r->every;

@@ -266,6 +266,8 @@ void dmi_programs_free(dmi_session *s);
 /* Poisons at all workers what a run has written, beyond the few arrays that its error names. */
 void dmi_program_poison(dmi_session *s, uint64_t culprit);
 /* --- submit.c */
+/* Bit w % 64: worker w may take part in the call. */
+uint64_t dmi_call_members(const dmi_call *call);
 /* The frame of a call: of kind DMI_FRAME_OP, or as part of a program. */
 void dmi_call_send(dmi_session *s, const dmi_call *call, int kind, void *user);
 /* Bytes that worker w has left under the memory limit; cleared: without cached replicas. */

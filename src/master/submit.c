@@ -127,6 +127,15 @@ static void forget_outputs(dmi_session *s, const dmi_call *call)
     }
 }
 
+uint64_t dmi_call_members(const dmi_call *call)
+{
+    uint64_t members = 0;
+    for (int i = 0; i < call->noperand; i++) {
+        members |= call->operand[i].mode ? call->operand[i].desc.layout->members : 0;
+    }
+    return dmi_ops[call->op].attributes & DMI_MEMBERS ? members : UINT64_MAX;
+}
+
 void dmi_call_send(dmi_session *s, const dmi_call *call, int kind, void *user)
 {
     size_t numbers = (size_t)call->numbers * sizeof *call->number,
@@ -145,6 +154,7 @@ void dmi_call_send(dmi_session *s, const dmi_call *call, int kind, void *user)
     memcpy(f->args, call->args.i, sizeof f->args);
     f->compute = call->compute;
     f->seeds = call->seeds;
+    f->members = dmi_call_members(call);
     f->workspace_limit = call->workspace_limit;
     memcpy(operand + call->noperand, call->number, numbers);
     if (call->tail_bytes) {

@@ -29,6 +29,7 @@ dm_status dmi_until_plan(dmi_builder *b, const dmi_call *call)
     const dmi_desc *value = &call->operand[0].desc;
     dmi_copy element = {.src_dtype = value->dtype, .dst_dtype = value->dtype, .count = 1};
     dmi_within within = {.dtype = value->dtype};
+    uint64_t members = (uint32_t)call->args.i[0] | (uint64_t)(uint32_t)call->args.i[1] << 32; /* who asks: dmi_op_frame */
     int owner = owner_of(value, &element.src_offset);
     if (b->me >= b->profile->workers) {
         return DM_OK;
@@ -43,7 +44,7 @@ dm_status dmi_until_plan(dmi_builder *b, const dmi_call *call)
     }
     dmi_ref here = dmi_ref_operand(0, DMI_READ);
     for (int peer = 0; peer < b->profile->workers; peer++) {
-        if (peer != owner) {
+        if (peer != owner && members >> peer % 64 & 1) {
             dmi_build_push(b, peer, here, &element, NULL);
         }
     }

@@ -180,9 +180,35 @@ static void submit(dmi_worker *w, dmi_instance *inst, const dmi_frame *head)
     dmi_engine_submit(&w->engine, inst);
 }
 
+static bool takes_part(const dmi_worker *w, uint64_t members)
+{
+    return members >> w->me % 64 & 1;
+}
+
+#ifndef NDEBUG
+/* A worker that takes no part would have nothing to do. */
+static void check_skipped(dmi_worker *w, const dmi_op_frame *f)
+{
+    dmi_call call;
+    dmi_plan *plan = NULL;
+    dmi_instance *inst = dmi_instance_create(f->noperand, 0, NULL);
+    if (inst && make_call(w, f, &call, inst) && dmi_plan_make(&call, &w->profile, w->me, &plan) == DM_OK) {
+        assert(plan->nstep == 0);
+    }
+    dmi_plan_release(plan);
+    free(inst);
+}
+#endif
+
 static void dispatch_op(dmi_worker *w, const dmi_op_frame *f)
 {
     dmi_instance *inst = NULL;
+    if (!takes_part(w, f->members)) {
+#ifndef NDEBUG
+        check_skipped(w, f);
+#endif
+        return;
+    }
     dm_status status = insist_on_command(w, f, &inst);
     if (status != DM_OK) {
         fail_unplanned(w, f, status);
@@ -205,7 +231,11 @@ static void dispatch_op(dmi_worker *w, const dmi_op_frame *f)
 /* The workers look at the value as a command of their own, all at the same place of the stream. */
 static void dispatch_until(dmi_worker *w, const dmi_program_run_frame *run)
 {
-    dmi_until_frame f = {.op = {.head = run->head, .noperand = 2, .numbers = 2},
+    dmi_until_frame f = {.op = {.head = run->head,
+                                .noperand = 2,
+                                .numbers = 2,
+                                .members = run->members,
+                                .args = {(int32_t)run->members, (int32_t)(run->members >> 32)}},
                          .operand = {{run->value, DMI_READ}, {run->seen, DMI_WRITE}},
                          .number = {{.re = run->below}, {.re = HUGE_VAL}}};
     f.op.head.op = DMI_OP_until;
@@ -262,6 +292,9 @@ static void dispatch_run(dmi_worker *w, const dmi_program_run_frame *f)
     }
     memcpy(kept, f, f->head.bytes);
     w->run = kept;
+    if (!takes_part(w, f->members)) {
+        return;
+    }
     w->run_left = f->times;
     dmi_program_count_from(w, f->program, f->first);
     w->run_since = 0;
