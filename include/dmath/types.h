@@ -43,7 +43,8 @@ extern "C" {
     X(19, ERR_TASK, "a user function (dm_register) reported a failure")                           \
     X(20, ERR_DIED, "the process of a worker has died") \
     X(21, ERR_VALUE, "an operand has a value that the operation does not take") \
-    X(22, ERR_CANCELLED, "the command was cancelled (dm_cancel)")
+    X(22, ERR_CANCELLED, "the command was cancelled (dm_cancel)") \
+    X(23, ERR_PENDING, "the time limit of the call is over; what it waited for goes on")
 
 typedef enum dm_status {
 #define X(code, name, text) DM_##name = code,

@@ -73,7 +73,9 @@ enum { DMI_MEM_ARRAYS, DMI_MEM_WORKSPACE, DMI_MEM_REPLICAS, DMI_MEM_STAGING, DMI
 typedef struct dmi_port {
     dmi_bell bell;                                    /* its communication thread sleeps here */
     alignas(DMI_LINE) atomic_uint_fast64_t consumed;  /* bytes of the command ring it has read */
-    alignas(DMI_LINE) atomic_uint_fast64_t completed; /* commands done, in order */
+    alignas(DMI_LINE) atomic_uint_fast64_t completed; /* commands done, in order, but for those in the background: */
+    atomic_uint_fast64_t background;                  /* of these all up to this number are done */
+    atomic_uint_fast64_t reports;                     /* failures reported so far, some of them perhaps not in error[] yet */
     dmi_error_record error[DMI_ERROR_RECORDS];
     dmi_tally tally;
     /* for the watchdog and for messages about a death: the command that was read last, and its op */

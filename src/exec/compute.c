@@ -1,4 +1,5 @@
-/* The COMPUTE lane: a worker has a thread for it; the master runs it within calls that wait. */
+/* The COMPUTE lane: a worker has a thread for it; the master runs it within calls that wait. Steps of the background lane,
+ * which write files, have another thread. */
 #include "base/process.h"
 #include "exec/engine.h"
 #include "ops/ops.h"
@@ -46,8 +47,12 @@ void dmi_compute_leave(dmi_engine *e)
     atomic_store(&e->busy, 0);
 }
 
-static dm_status execute(dmi_engine *e, dmi_queued_step *w)
+/* File steps call no library, so the end of the process need not wait for the background. */
+static dm_status execute(dmi_engine *e, dmi_queued_step *w, bool background)
 {
+    if (background) {
+        return dmi_execute(e, NULL, w);
+    }
     dmi_compute_enter(e);
     dm_status status = dmi_execute(e, NULL, w);
     dmi_compute_leave(e);
@@ -62,9 +67,19 @@ void dmi_compute_quiesce(dmi_engine *e, int64_t until_ns)
     }
 }
 
-bool dmi_compute_one(dmi_engine *e)
+/* For the watchdog and for messages about a death: they look at commands that others wait for. */
+static void show(dmi_engine *e, const dmi_queued_step *w)
 {
-    dmi_lane *lane = &e->lane[DMI_LANE_COMPUTE];
+    const dmi_plan *plan = w->inst->plan;
+    atomic_store_explicit(&e->port->now_step, w->step->kind, memory_order_relaxed);
+    atomic_store_explicit(&e->port->now_flops, w->step->flops, memory_order_relaxed);
+    dmi_doing_set(&e->port->runs, w->inst->command, w->inst->op, w->step - plan->step + 1, plan->nstep);
+}
+
+bool dmi_compute_one(dmi_engine *e, int number)
+{
+    dmi_lane *lane = &e->lane[number];
+    bool background = number != DMI_LANE_COMPUTE;
     uint64_t at = atomic_load_explicit(&lane->done, memory_order_relaxed);
     if (at == atomic_load_explicit(&lane->enqueued, memory_order_acquire)) {
         return false;
@@ -73,16 +88,19 @@ bool dmi_compute_one(dmi_engine *e)
     if (!dmi_engine_reached(e, &w->wait)) {
         return false;
     }
-    const dmi_plan *plan = w->inst->plan;
-    atomic_store_explicit(&e->port->now_step, w->step->kind, memory_order_relaxed);
-    atomic_store_explicit(&e->port->now_flops, w->step->flops, memory_order_relaxed);
-    dmi_doing_set(&e->port->runs, w->inst->command, w->inst->op, w->step - plan->step + 1, plan->nstep);
+    if (!background) {
+        show(e, w);
+    }
     dmi_compute_check_inputs(e, w);
     if (!atomic_load(&w->inst->failed)) {
         int64_t begin = e->trace ? dmi_now_ns() : 0;
-        atomic_store_explicit(&e->port->now_busy, 1, memory_order_relaxed);
-        dm_status status = execute(e, w);
-        atomic_store_explicit(&e->port->now_busy, 0, memory_order_relaxed);
+        if (!background) {
+            atomic_store_explicit(&e->port->now_busy, 1, memory_order_relaxed);
+        }
+        dm_status status = execute(e, w, background);
+        if (!background) {
+            atomic_store_explicit(&e->port->now_busy, 0, memory_order_relaxed);
+        }
         if (status != DM_OK) {
             dmi_engine_fail_step(e, w, status);
         }
@@ -100,6 +118,24 @@ bool dmi_compute_one(dmi_engine *e)
     return true;
 }
 
+static void serve_lane(dmi_engine *e, int lane, dmi_bell *bell)
+{
+    dmi_backoff backoff = {0};
+    while (!atomic_load_explicit(&e->stop, memory_order_relaxed)) {
+        if (dmi_compute_one(e, lane)) {
+            dmi_backoff_reset(&backoff);
+        } else if (dmi_backoff_step(&backoff, e->config.hub) == DMI_WAIT_SLEEP) {
+            unsigned token = dmi_bell_announce(bell);
+            if (atomic_load(&e->stop) || dmi_compute_one(e, lane)) {
+                dmi_bell_cancel(bell);
+                dmi_backoff_reset(&backoff);
+            } else {
+                dmi_bell_sleep(bell, token, 500000000);
+            }
+        }
+    }
+}
+
 void *dmi_compute_thread(void *engine)
 {
     dmi_engine *e = engine;
@@ -107,19 +143,16 @@ void *dmi_compute_thread(void *engine)
     snprintf(who, sizeof who, "worker %d compute", e->config.me);
     dmi_log_set_who(who);
     atomic_store(&e->port->compute_thread, dmi_thread_number());
-    dmi_backoff backoff = {0};
-    while (!atomic_load_explicit(&e->stop, memory_order_relaxed)) {
-        if (dmi_compute_one(e)) {
-            dmi_backoff_reset(&backoff);
-        } else if (dmi_backoff_step(&backoff, e->config.hub) == DMI_WAIT_SLEEP) {
-            unsigned token = dmi_bell_announce(&e->compute_bell);
-            if (atomic_load(&e->stop) || dmi_compute_one(e)) {
-                dmi_bell_cancel(&e->compute_bell);
-                dmi_backoff_reset(&backoff);
-            } else {
-                dmi_bell_sleep(&e->compute_bell, token, 500000000);
-            }
-        }
-    }
+    serve_lane(e, DMI_LANE_COMPUTE, &e->compute_bell);
+    return NULL;
+}
+
+void *dmi_background_thread(void *engine)
+{
+    dmi_engine *e = engine;
+    char who[32];
+    snprintf(who, sizeof who, "worker %d files", e->config.me);
+    dmi_log_set_who(who);
+    serve_lane(e, e->background, &e->background_bell);
     return NULL;
 }

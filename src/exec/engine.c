@@ -7,13 +7,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A failure that the port had no room for. */
+typedef struct dmi_unreported {
+    dmi_error_record record;
+    struct dmi_unreported *next;
+} dmi_unreported;
+
 dm_status dmi_engine_start(dmi_engine *e, const dmi_engine_config *config)
 {
     memset(e, 0, sizeof *e);
     e->config = *config;
+    pthread_mutex_init(&e->unreported_lock, NULL);
     e->port = dmi_hub_port(config->hub, config->me);
     e->peer = calloc((size_t)config->endpoints, sizeof *e->peer);
-    e->lanes = DMI_LANES + (config->device ? DMI_MIN(config->compute_lanes, DMI_STAMP_LANES - 2) - 1 : 0);
+    e->lanes = DMI_LANES + (config->device ? DMI_MIN(config->compute_lanes, DMI_STAMP_LANES - 3) - 1 : 0);
+    if (config->device || config->compute_thread) {
+        e->background = e->lanes++;
+    }
     bool ok = e->peer != NULL;
     for (int i = 0; i < e->lanes; i++) {
         e->lane[i].queue = calloc(DMI_LANE_ROOM, sizeof(dmi_queued_step));
@@ -51,6 +61,12 @@ void dmi_engine_stop(dmi_engine *e)
         pthread_join(e->thread, NULL);
         e->thread_runs = false;
     }
+    if (e->background_runs) {
+        atomic_store(&e->stop, 1);
+        dmi_bell_ring(&e->background_bell);
+        pthread_join(e->background_thread, NULL);
+        e->background_runs = false;
+    }
     dmi_engine_trim(e);
     if (e->gpu) {
         e->config.device->stop(e);
@@ -60,6 +76,12 @@ void dmi_engine_stop(dmi_engine *e)
         e->lane[i].queue = NULL;
     }
     dmi_direct_unmap(e);
+    while (atomic_load(&e->unreported)) { /* the master has left */
+        dmi_unreported *at = atomic_load(&e->unreported);
+        atomic_store(&e->unreported, at->next);
+        free(at);
+    }
+    pthread_mutex_destroy(&e->unreported_lock);
     free(e->peer);
     e->peer = NULL;
 }
@@ -93,26 +115,85 @@ bool dmi_engine_idle(const dmi_engine *e)
     return e->first == NULL;
 }
 
+const dmi_instance *dmi_engine_oldest(const dmi_engine *e, bool background)
+{
+    const dmi_instance *at = e->first;
+    while (at && at->background != background) {
+        at = at->next;
+    }
+    return at;
+}
+
 /* --- failures --------------------------------------------------------------------------------------------- */
+
+/* Both threads of a worker may have something to report. */
+static bool put_report(dmi_port *port, const dmi_error_record *from)
+{
+    for (int i = 0; i < DMI_ERROR_RECORDS; i++) {
+        dmi_error_record *record = &port->error[i];
+        int none = DMI_RECORD_EMPTY;
+        if (atomic_compare_exchange_strong(&record->present, &none, DMI_RECORD_FILLING)) {
+            record->status = from->status;
+            record->command = from->command;
+            record->culprit = from->culprit;
+            record->writes = from->writes;
+            memcpy(record->write, from->write, sizeof record->write);
+            memcpy(record->text, from->text, sizeof record->text);
+            atomic_store_explicit(&record->present, DMI_RECORD_FULL, memory_order_release);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool keep_report(dmi_engine *e, const dmi_error_record *record)
+{
+    dmi_unreported *kept = malloc(sizeof *kept);
+    if (kept) {
+        *kept = (dmi_unreported){.record = *record};
+        pthread_mutex_lock(&e->unreported_lock);
+        dmi_unreported *at = atomic_load(&e->unreported);
+        while (at && at->next) {
+            at = at->next;
+        }
+        if (at) {
+            at->next = kept;
+        } else {
+            atomic_store(&e->unreported, kept);
+        }
+        pthread_mutex_unlock(&e->unreported_lock);
+    }
+    return kept != NULL;
+}
 
 void dmi_engine_report_writes(dmi_engine *e, uint64_t culprit, dm_status status, const char *text, const uint32_t *written,
                               int count)
 {
-    for (int i = 0; i < DMI_ERROR_RECORDS; i++) {
-        dmi_error_record *record = &e->port->error[i];
-        int none = DMI_RECORD_EMPTY; /* both threads of a worker may have something to report */
-        if (atomic_compare_exchange_strong(&record->present, &none, DMI_RECORD_FILLING)) {
-            record->status = status;
-            record->command = culprit >> 16;
-            record->culprit = culprit;
-            record->writes = DMI_MIN(count, DMI_ERROR_WRITES);
-            memcpy(record->write, written, (size_t)record->writes * sizeof *written);
-            snprintf(record->text, sizeof record->text, "%s", text);
-            atomic_store_explicit(&record->present, DMI_RECORD_FULL, memory_order_release);
-            break;
-        }
+    dmi_error_record record = {.status = status, .command = culprit >> 16, .culprit = culprit};
+    record.writes = DMI_MIN(count, DMI_ERROR_WRITES);
+    memcpy(record.write, written, (size_t)record.writes * sizeof *written);
+    snprintf(record.text, sizeof record.text, "%s", text);
+    if ((!atomic_load(&e->unreported) && put_report(e->port, &record)) || keep_report(e, &record)) {
+        atomic_fetch_add(&e->port->reports, 1);
     }
     dmi_log(status == DM_ERR_CANCELLED ? DMI_LOG_INFO : DMI_LOG_WARN, "%s", text);
+}
+
+bool dmi_engine_report_more(dmi_engine *e)
+{
+    bool moved = false;
+    if (!atomic_load_explicit(&e->unreported, memory_order_relaxed)) {
+        return false;
+    }
+    pthread_mutex_lock(&e->unreported_lock);
+    for (dmi_unreported *at = atomic_load(&e->unreported); at && put_report(e->port, &at->record); moved = true) {
+        dmi_unreported *next = at->next;
+        atomic_store(&e->unreported, next);
+        free(at);
+        at = next;
+    }
+    pthread_mutex_unlock(&e->unreported_lock);
+    return moved;
 }
 
 void dmi_engine_report(dmi_engine *e, uint64_t command, dm_status status, const char *text)
@@ -435,7 +516,7 @@ static bool enqueue_steps(dmi_engine *e)
             inst->next_step[l]++;
         }
         if (at != before && l == DMI_LANE_COMPUTE && e->thread_runs) {
-            dmi_bell_ring(&e->compute_bell);
+            dmi_bell_ring(inst->background ? &e->background_bell : &e->compute_bell);
         }
         moved = moved || at != before;
         all = all && inst->next_step[l] == plan->nstep;
@@ -451,12 +532,15 @@ static bool enqueue_steps(dmi_engine *e)
  * needs no waits; else the next lane. */
 static int choose_compute_lane(dmi_engine *e, const dmi_instance *inst)
 {
-    int last = -1;
-    if (e->lanes == DMI_LANES) {
+    int last = -1, lanes = e->lanes - (e->background > 0);
+    if (inst->background) {
+        return e->background;
+    }
+    if (lanes == DMI_LANES) {
         return DMI_LANE_COMPUTE;
     }
     for (int i = 0; i < inst->noperand; i++) {
-        for (int l = 0; inst->memory[i] && l < e->lanes; l++) {
+        for (int l = 0; inst->memory[i] && l < lanes; l++) {
             bool compute = l != DMI_LANE_SEND && l != DMI_LANE_RECV;
             if (compute && inst->earlier[i].write.seq[l] > atomic_load(&e->lane[l].done)) {
                 last = l;
@@ -464,10 +548,19 @@ static int choose_compute_lane(dmi_engine *e, const dmi_instance *inst)
         }
     }
     if (last < 0) {
-        int next = e->next_compute++ % (e->lanes - 2);
+        int next = e->next_compute++ % (lanes - 2);
         last = next == 0 ? DMI_LANE_COMPUTE : DMI_LANES + next - 1;
     }
     return last;
+}
+
+/* Has the engine a lane for the background, and somebody who serves it? */
+static bool has_background(dmi_engine *e)
+{
+    if (e->thread_runs && !e->background_runs) {
+        e->background_runs = pthread_create(&e->background_thread, NULL, dmi_background_thread, e) == 0;
+    }
+    return e->background > 0 && (e->gpu || e->background_runs);
 }
 
 void dmi_engine_submit(dmi_engine *e, dmi_instance *inst)
@@ -479,6 +572,7 @@ void dmi_engine_submit(dmi_engine *e, dmi_instance *inst)
             dmi_hazards_before(&inst->memory[i]->last, &inst->part[i], &inst->earlier[i]);
         }
     }
+    inst->background = inst->plan->background && has_background(e);
     inst->lane_of[DMI_LANE_COMPUTE] = choose_compute_lane(e, inst);
     inst->lane_of[DMI_LANE_SEND] = DMI_LANE_SEND;
     inst->lane_of[DMI_LANE_RECV] = DMI_LANE_RECV;
@@ -502,25 +596,39 @@ void dmi_engine_submit(dmi_engine *e, dmi_instance *inst)
     enqueue_steps(e);
 }
 
+static void free_instance(dmi_engine *e, dmi_instance *inst)
+{
+    atomic_store_explicit(&e->port->now_peer, 0, memory_order_relaxed);
+    if (e->config.pool_debug) {
+        dmi_workspace_return(e, inst);
+    }
+    if (e->config.retired) {
+        e->config.retired(e->config.context, inst);
+    }
+    dmi_plan_release(inst->plan);
+    free(inst->tail);
+    free(inst->before);
+    free(inst);
+}
+
+/* Commands retire in order, but for those in the background, which others overtake. */
 static bool retire(dmi_engine *e)
 {
     bool moved = false;
-    while (e->first && e->first != e->pending && dmi_engine_reached(e, &e->first->end)) {
-        dmi_instance *inst = e->first;
-        e->first = inst->next;
-        e->last = e->first ? e->last : NULL;
-        atomic_store_explicit(&e->port->now_peer, 0, memory_order_relaxed);
-        if (e->config.pool_debug) {
-            dmi_workspace_return(e, inst);
+    dmi_instance **at = &e->first, *kept = NULL;
+    while (*at && *at != e->pending) {
+        dmi_instance *inst = *at;
+        if (dmi_engine_reached(e, &inst->end)) {
+            *at = inst->next;
+            e->last = e->last == inst ? kept : e->last;
+            free_instance(e, inst);
+            moved = true;
+        } else if (inst->background) {
+            kept = inst;
+            at = &inst->next;
+        } else {
+            break;
         }
-        if (e->config.retired) {
-            e->config.retired(e->config.context, inst);
-        }
-        dmi_plan_release(inst->plan);
-        free(inst->tail);
-        free(inst->before);
-        free(inst);
-        moved = true;
     }
     if (moved && !e->first) {
         dmi_engine_trim(e);
@@ -536,7 +644,7 @@ static bool progress(dmi_engine *e)
         return retire(e) || moved;
     }
     if (!e->thread_runs) {
-        moved = dmi_compute_one(e);
+        moved = dmi_compute_one(e, DMI_LANE_COMPUTE);
     }
     if (!e->first) {
         return moved;

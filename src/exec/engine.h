@@ -57,6 +57,7 @@ typedef struct dmi_instance { /* a command in flight */
     dmi_number *number;
     char *tail;
     int64_t tail_bytes;
+    bool background;              /* runs on the lane for it, and later commands overtake it */
     int lane_of[DMI_LANES];       /* the executor's lane for each lane of the plan */
     uint64_t *before;             /* of a plan with FUSED steps: [endpoints] EXPECTs from each peer before this command */
     struct dmi_file_use *file;    /* GPU: the file that its FILE steps share */
@@ -207,6 +208,7 @@ typedef struct dmi_engine {
     dmi_engine_config config;
     dmi_port *port;
     int lanes;                       /* in use: DMI_LANES, and more compute lanes */
+    int background;                  /* the lane of plans that later commands overtake; 0: there is none */
     dmi_workspace_set workspace_sets[DMI_WORKSPACE_SETS]; /* on a GPU, where transfers run ahead of products */
     uint64_t workspace_tick;
     int next_compute; /* counts the choices of the next compute lane */
@@ -218,8 +220,9 @@ typedef struct dmi_engine {
     struct dmi_gpu *gpu;             /* with config.device */
     bool fused;                      /* its GPU has fused products */
     char *host_memory;               /* of a GPU's worker: slab DMI_MAX_SLABS - 1 */
-    pthread_t thread;
-    bool thread_runs;
+    pthread_t thread, background_thread; /* the second of a CPU's worker, from the first such plan on */
+    bool thread_runs, background_runs;
+    dmi_bell background_bell;
     atomic_int stop;
     atomic_int busy, quiesced;       /* a kernel runs, or a GPU is served; neither may begin any more */
     int64_t link_free_ns;            /* pretended link: when the last byte has gone */
@@ -228,6 +231,8 @@ typedef struct dmi_engine {
     int64_t allocations;              /* the same */
     struct dmi_mpi_state *mpi;       /* message transport, or NULL */
     struct dmi_trace *trace;         /* timeline, or NULL */
+    pthread_mutex_t unreported_lock;
+    _Atomic(struct dmi_unreported *) unreported; /* failures that the port had no room for, in order */
 } dmi_engine;
 
 DM_CHECKED dm_status dmi_engine_start(dmi_engine *e, const dmi_engine_config *config);
@@ -242,6 +247,8 @@ bool dmi_engine_ready(const dmi_engine *e);
 bool dmi_engine_progress(dmi_engine *e);
 /* All commands retired? */
 bool dmi_engine_idle(const dmi_engine *e);
+/* The oldest command in flight, of those in the background or of the others; NULL: none. */
+const dmi_instance *dmi_engine_oldest(const dmi_engine *e, bool background);
 bool dmi_engine_reached(const dmi_engine *e, const dmi_stamp *stamp);
 dmi_stamp dmi_engine_done(const dmi_engine *e);
 /* Marks the instance failed; keeps the first report for the master. status 0: the consequence of an earlier failure,
@@ -287,6 +294,8 @@ DM_CHECKED dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, d
 void dmi_engine_report(dmi_engine *e, uint64_t command, dm_status status, const char *text);
 void dmi_engine_report_writes(dmi_engine *e, uint64_t culprit, dm_status status, const char *text, const uint32_t *written,
                               int count);
+/* Puts reports that the port had no room for where the master has made some; true if it did. */
+bool dmi_engine_report_more(dmi_engine *e);
 
 /* --- workspace.c */
 void dmi_workspace_take(dmi_engine *e, dmi_instance *inst);
@@ -312,8 +321,10 @@ dm_status dmi_execute(dmi_engine *e, dmi_queue *q, dmi_queued_step *w);
 /* --- compute.c */
 /* Fails the step's command where it reads what a failed one has made. */
 void dmi_compute_check_inputs(dmi_engine *e, const dmi_queued_step *w);
-bool dmi_compute_one(dmi_engine *e); /* runs the next COMPUTE step if it may start */
+/* Runs the next step of COMPUTE, or of the background lane, if it may start. */
+bool dmi_compute_one(dmi_engine *e, int lane);
 void *dmi_compute_thread(void *engine);
+void *dmi_background_thread(void *engine);
 /* Around what calls libraries, on the one thread of the worker that does: the compute thread, or with a GPU the other. */
 void dmi_compute_enter(dmi_engine *e); /* does not return once the process ends */
 void dmi_compute_leave(dmi_engine *e);

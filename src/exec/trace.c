@@ -95,7 +95,7 @@ void dmi_trace_step(dmi_engine *e, const dmi_queued_step *w, int64_t begin_ns, i
 /* --- writing --- */
 
 static const char *const lane_names[DMI_STAMP_LANES] = {"compute",   "send",      "receive",
-                                                        "compute 2", "compute 3", "compute 4"};
+                                                        "compute 2", "compute 3", "compute 4", "background"};
 
 static void write_event(FILE *to, const event *v, int tid)
 {

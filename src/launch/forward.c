@@ -15,7 +15,7 @@ enum { TAG_FRAMES = 11, TAG_ACK = 12, TAG_REPORT = 13, MOST_UNACKED = 4, MOST_CH
 
 typedef struct report {
     int32_t worker;
-    uint64_t completed, consumed, now_command, run_command, run_step, wait_command, wait_step;
+    uint64_t completed, background, reports, consumed, now_command, run_command, run_step, wait_command, wait_step;
     int32_t now_op, now_step, now_peer, now_busy, waits_for, broken;
     int64_t now_flops, cpu_ns, waited_ns;
     dmi_error_record error[DMI_ERROR_RECORDS];
@@ -43,8 +43,10 @@ struct dmi_forward {
     bool stopped;         /* the STOP frame has passed */
     report incoming, outgoing;
     MPI_Request report_in, report_out; /* master; workers of other hosts */
-    uint64_t reported_sync;
-    bool reported_broken;
+    uint64_t reported_sync, reported_background, reported_failures;
+    struct late_error *late; /* master: failures for whose worker there was no room, in order */
+    bool reported_broken, behind; /* behind: something ran in the background at the last report */
+    uint64_t *lost;               /* master: [workers] failures that found no memory */
     int64_t reported_ns;
 };
 
@@ -75,6 +77,10 @@ dm_status dmi_forward_start(dmi_job *job)
         return dmi_job_agree(job, dmi_fail(DM_ERR_NOMEM, "no memory for forwarding commands"));
     }
     bool leads = job->leader[job->host_of[job->me]] == job->me, ok = true;
+    if (job->rank == 0) {
+        f->lost = calloc((size_t)job->workers, sizeof *f->lost);
+        ok = f->lost != NULL;
+    }
     job->forward = f;
     f->room = (uint32_t)(job->hub.ring->size / 4);
     f->parent = -1;
@@ -223,14 +229,52 @@ static void copy_error(const dmi_error_record *from, dmi_error_record *to)
     atomic_store(&to->present, DMI_RECORD_FULL);
 }
 
-static void take_error(const dmi_error_record *from, dmi_port *port)
+static bool take_error(const dmi_error_record *from, dmi_port *port)
 {
-    for (int i = 0; i < DMI_ERROR_RECORDS && atomic_load(&from->present) == DMI_RECORD_FULL; i++) {
+    for (int i = 0; i < DMI_ERROR_RECORDS; i++) {
         if (atomic_load(&port->error[i].present) == DMI_RECORD_EMPTY) {
             copy_error(from, &port->error[i]);
-            break;
+            return true;
         }
     }
+    return false;
+}
+
+typedef struct late_error {
+    dmi_error_record record;
+    int worker;
+    struct late_error *next;
+} late_error;
+
+/* false: there is no memory, and the failure is lost to all but the log of its worker. */
+static bool keep_late(dmi_forward *f, int worker, const dmi_error_record *from)
+{
+    late_error **at = &f->late;
+    while (*at) {
+        at = &(*at)->next;
+    }
+    *at = calloc(1, sizeof **at);
+    if (*at) {
+        (*at)->worker = worker;
+        copy_error(from, &(*at)->record);
+    }
+    return *at != NULL;
+}
+
+static bool take_late(dmi_job *job)
+{
+    bool moved = false;
+    for (late_error **at = &job->forward->late; *at;) {
+        late_error *late = *at;
+        if (take_error(&late->record, dmi_hub_port(&job->hub, late->worker))) {
+            *at = late->next;
+            free(late);
+            moved = true;
+        } else {
+            at = &late->next;
+        }
+    }
+    return moved;
 }
 
 static bool take_report(dmi_job *job)
@@ -259,9 +303,15 @@ static bool take_report(dmi_job *job)
     atomic_store(&port->waits_for, r->waits_for);
     atomic_store(&port->cpu_ns, r->cpu_ns);
     atomic_store(&port->waited_ns, r->waited_ns);
-    for (int i = 0; i < DMI_ERROR_RECORDS; i++) { /* taken from the records there, so there is room or it was full */
-        take_error(&r->error[i], port);
+    uint64_t lost = 0;
+    for (int i = 0; i < DMI_ERROR_RECORDS; i++) {
+        if (atomic_load(&r->error[i].present) == DMI_RECORD_FULL && !take_error(&r->error[i], port)) {
+            lost += !keep_late(f, r->worker, &r->error[i]);
+        }
     }
+    f->lost[r->worker] += lost;
+    atomic_store(&port->reports, r->reports - f->lost[r->worker]);
+    atomic_store(&port->background, r->background);
     atomic_store(&port->broken, r->broken);
     atomic_store(&port->completed, r->completed);
     MPI_Irecv(&f->incoming, sizeof f->incoming, MPI_BYTE, MPI_ANY_SOURCE, TAG_REPORT, job->ctl, &f->report_in);
@@ -276,7 +326,11 @@ bool dmi_forward_progress(dmi_job *job)
         moved = serve_child(job, &f->child[i]) || moved;
     }
     note_forwarded(job);
-    return job->rank == 0 ? take_report(job) || moved : moved;
+    if (job->rank == 0) {
+        moved = take_late(job) || moved;
+        moved = take_report(job) || moved;
+    }
+    return moved;
 }
 
 bool dmi_forward_drained(const dmi_job *job)
@@ -302,12 +356,17 @@ bool dmi_forward_report(dmi_job *job, dmi_worker *w)
     bool due = w->sync_command > f->reported_sync && done >= w->sync_command;
     bool beat = w->sync_command > f->reported_sync && dmi_now_ns() - f->reported_ns > 1000000000;
     bool broken = atomic_load(&port->broken);
-    if (!due && !beat && (!broken || f->reported_broken)) {
+    uint64_t background = atomic_load(&port->background), failures = atomic_load(&port->reports);
+    bool behind = dmi_engine_oldest(&w->engine, true) != NULL;
+    bool news = failures > f->reported_failures || ((f->behind || behind) && background > f->reported_background);
+    if (!due && !beat && !news && (!broken || f->reported_broken)) {
         return false;
     }
     report *r = &f->outgoing;
     *r = (report){.worker = job->me,
                   .completed = done,
+                  .background = background,
+                  .reports = failures,
                   .broken = broken,
                   .consumed = atomic_load(&port->consumed),
                   .now_command = atomic_load(&port->now_command),
@@ -330,8 +389,11 @@ bool dmi_forward_report(dmi_job *job, dmi_worker *w)
         if (atomic_load(&port->error[i].present) == DMI_RECORD_FULL) {
             copy_error(&port->error[i], &r->error[i]);
             atomic_store(&port->error[i].present, DMI_RECORD_EMPTY);
+            f->reported_failures++;
         }
     }
+    f->reported_background = background;
+    f->behind = behind;
     const atomic_int_fast64_t *tally = (const atomic_int_fast64_t *)(const void *)&port->tally;
     for (int i = 0; i < DMI_COUNT(r->tally); i++) {
         r->tally[i] = atomic_load_explicit(&tally[i], memory_order_relaxed);
@@ -363,6 +425,12 @@ void dmi_forward_stop(dmi_job *job)
         MPI_Wait(&f->child[i].send, MPI_STATUS_IGNORE);
         free(f->child[i].buffer);
     }
+    while (f->late) {
+        late_error *late = f->late;
+        f->late = late->next;
+        free(late);
+    }
+    free(f->lost);
     free(f->in);
     free(f);
     job->forward = NULL;

@@ -111,10 +111,11 @@ dm_status dmi_session_open(const dmi_config *config, const dmi_profile *profile,
     s->scrap = malloc(hub->ring->size / 4); /* never touched in most sessions */
     s->recent = calloc(DMI_RECENT, sizeof *s->recent);
     s->watched = calloc((size_t)s->workers, sizeof *s->watched);
+    s->taken = calloc((size_t)s->workers + 1, sizeof *s->taken);
     dmi_owner_take(s);
     s->pool_config = (dmi_pool_config){
         .ops = *slabs, .slab_bytes = 1 << 20, .align = 256, .redzone = config->pool_debug ? 256 : 0};
-    dm_status status = s->live_bytes && s->scrap && s->recent && s->watched ? dmi_pool_create(&s->pool_config, &s->staging)
+    dm_status status = s->live_bytes && s->scrap && s->recent && s->watched && s->taken ? dmi_pool_create(&s->pool_config, &s->staging)
                                                  : dmi_fail(DM_ERR_NOMEM, "no memory for a session");
     s->pool_config.limit_bytes = config->memory_limit;
     if (status == DM_OK) {
@@ -266,6 +267,8 @@ void dmi_session_close(dmi_session *s)
     free(s->old_handles);
     free(s->recent);
     free(s->watched);
+    free(s->taken);
+    free(s->failure);
     free(s->handle);
     free(s->scope);
     free(s->live_bytes);

@@ -55,6 +55,15 @@ typedef struct dmi_watched {
     int64_t other_waited_ns;                /* of its communication thread */
 } dmi_watched;
 
+/* A command that has failed. */
+typedef struct dmi_failure {
+    uint64_t command;
+    dm_status status;
+    bool reported; /* by a call that waits */
+    bool cleared;  /* of the last: cached replicas have been dropped since */
+    char text[DMI_ERROR_TEXT];
+} dmi_failure;
+
 /* A wait of the master. */
 typedef struct dmi_watch {
     int64_t moved_ns;      /* when something moved last, later by the time in which nothing could */
@@ -92,6 +101,14 @@ struct dmi_session {
     dmi_ring_writer ring;
     dmi_frame *ring_frame; /* being filled in */
     uint64_t command; /* last one sent */
+    uint64_t synced;  /* the last SYNC frame */
+    uint64_t marked;  /* the last command that an event covers */
+    uint64_t late_transfer; /* the last transfer to or from the caller that outlived its call */
+    uint64_t *taken;  /* [workers + 1] reports of failures taken from each port */
+    dmi_failure *failure; /* [failures], as they were reported */
+    int failures, failure_room;
+    int poisons; /* results of failed commands that the workers are to be told of */
+    dmi_poison_frame poison[2 * DMI_ERROR_RECORDS];
     dmi_engine engine;
     dmi_pool *staging;
     const dmi_launch *launch;
@@ -208,6 +225,24 @@ bool dmi_all_done(dmi_session *s);
 DM_CHECKED dm_status dmi_broken(const dmi_session *s);
 /* Waits until all workers have done command `command`; then takes and returns their first error. */
 DM_CHECKED dm_status dmi_wait(dmi_session *s, uint64_t command);
+/* The same until a time of dmi_now_ns; 0: without a limit. DM_ERR_PENDING: it was over. */
+DM_CHECKED dm_status dmi_wait_until(dmi_session *s, uint64_t command, int64_t until_ns);
+/* Without a look at errors. The command is that of a mark, where there are other hosts. */
+DM_CHECKED dm_status dmi_wait_done(dmi_session *s, uint64_t command, int64_t until_ns);
+/* The number of the last command, which other hosts will report when it is done. */
+uint64_t dmi_wait_mark(dmi_session *s);
+bool dmi_done(dmi_session *s, uint64_t command); /* one poll */
+int64_t dmi_deadline(double seconds);            /* from now; 0 where there is no limit (negative) */
+/* --- failures.c */
+/* Takes the reports that are there; false: there are more. */
+bool dmi_failures_take(dmi_session *s);
+/* Workers that did their part of a failed command have results that look right: tells them. */
+void dmi_failures_spread(dmi_session *s);
+void dmi_failure_add(dmi_session *s, uint64_t command, dm_status status, const char *text);
+/* The earliest that was not reported yet, of these commands; the text counts the others. */
+DM_CHECKED dm_status dmi_failures_report(dmi_session *s, uint64_t first, uint64_t last);
+/* The failures of these commands, by number from 0 on; NULL: there are no more. */
+const dmi_failure *dmi_failure_of(const dmi_session *s, uint64_t first, uint64_t last, int index);
 /* --- handles.c */
 /* what: the argument, for the message. */
 DM_CHECKED dm_status dmi_handle_find(dmi_session *s, dm_array a, const char *what, dmi_handle **out);
@@ -279,6 +314,8 @@ DM_CHECKED dm_status dmi_call_check(dm_session *session, dmi_call *call, const d
 DM_CHECKED dm_status dmi_call_submit(dm_session *session, dmi_call *call, const dm_array *arrays);
 /* The same and waits; the master takes part with `user` memory (data to or from the caller), or NULL. */
 DM_CHECKED dm_status dmi_call_wait(dm_session *session, dmi_call *call, const dm_array *arrays, void *user);
+/* The same until a time of dmi_now_ns. DM_ERR_PENDING: it was over; the command goes on, and uses `user`. */
+DM_CHECKED dm_status dmi_call_wait_until(dm_session *session, dmi_call *call, const dm_array *arrays, void *user, int64_t until_ns);
 void dmi_transfer_retired(void *context, dmi_instance *inst);
 /* --- stepped.c */
 /* Is an operand a view with steps, and does the op not take such? */

@@ -268,6 +268,11 @@ static dm_status take_part(dmi_session *s, const dmi_call *call, void *user)
 
 dm_status dmi_call_wait(dm_session *session, dmi_call *call, const dm_array *arrays, void *user)
 {
+    return dmi_call_wait_until(session, call, arrays, user, 0);
+}
+
+dm_status dmi_call_wait_until(dm_session *session, dmi_call *call, const dm_array *arrays, void *user, int64_t until_ns)
+{
     dmi_session *s;
     bool unused;
     if (dmi_stepped(session, call, arrays)) {
@@ -285,24 +290,34 @@ dm_status dmi_call_wait(dm_session *session, dmi_call *call, const dm_array *arr
     forget_outputs(s, call);
     if (!user) {
         send_call(s, call, NULL);
-        return dmi_wait(s, s->command);
+        return dmi_wait_until(s, s->command, until_ns);
     }
     status = take_part(s, call, user);
     if (status != DM_OK) {
         return status;
     }
-    status = dmi_wait(s, s->command);
+    uint64_t transfer = s->command;
+    status = dmi_wait_until(s, transfer, until_ns);
     if (status == DM_OK && s->transfer_culprit != 0) {
         char text[160];
         dmi_culprit_text("the array", s->transfer_culprit, text, sizeof text);
         status = dmi_fail(DM_ERR_POISONED, "%s: %s", dmi_call_name(call), text);
     }
+    s->late_transfer = status == DM_ERR_PENDING ? transfer : s->late_transfer;
     return status;
 }
 
 void dmi_transfer_retired(void *context, dmi_instance *inst)
 {
     dmi_session *s = context;
-    s->transfer_culprit = dmi_engine_culprit(inst);
+    uint64_t culprit = dmi_engine_culprit(inst);
     free(inst->work);
+    if (inst->command > s->late_transfer) {
+        s->transfer_culprit = culprit;
+    } else if (culprit) { /* its call has returned, so a call that waits reports it */
+        char text[160], line[DMI_ERROR_TEXT];
+        dmi_culprit_text("the array", culprit, text, sizeof text);
+        snprintf(line, sizeof line, "command %" PRIu64 " (%s): %s", inst->command, dmi_ops[inst->op].name, text);
+        dmi_failure_add(s, inst->command, DM_ERR_POISONED, line);
+    }
 }

@@ -9,6 +9,7 @@
 typedef struct waiting {
     dmi_backoff backoff;
     dmi_watch watch;
+    int64_t until_ns; /* the caller's time limit; 0: none */
 } waiting;
 
 static bool look(dmi_session *s)
@@ -74,6 +75,9 @@ static bool wait_step(dmi_session *s, waiting *w, bool (*met)(dmi_session *s, ui
         int64_t waited = dmi_now_ns() - w->backoff.since_ns;
         limit = waited < 10000000 ? 100000 : waited < 1000000000 ? 500000 : 2000000;
     }
+    if (w->until_ns) {
+        limit = DMI_MIN(limit, DMI_MAX(w->until_ns - dmi_now_ns(), 1000));
+    }
     dmi_bell_sleep(&s->engine.port->bell, token, limit);
     return !dmi_watchdog_bites(s, &w->watch);
 }
@@ -127,101 +131,13 @@ static bool all_done(dmi_session *s, uint64_t command)
             return false;
         }
     }
-    return dmi_engine_idle(&s->engine);
+    return !s->engine.first || s->engine.first->command > command;
 }
 
-/* Failures that have been taken from the workers. */
-typedef struct failures {
-    dm_status status;
-    uint64_t first;   /* command of the earliest, whose text is the error's */
-    uint64_t more[4]; /* other commands, and how many */
-    int others;
-    int poisons;
-    dmi_poison_frame poison[DMI_ERROR_RECORDS];
-} failures;
-
-static void note_other(failures *f, uint64_t command)
+/* Done, and what failed is known. */
+static bool done_and_told(dmi_session *s, uint64_t command)
 {
-    bool known = command == f->first;
-    for (int i = 0; i < DMI_MIN(f->others, DMI_COUNT(f->more)); i++) {
-        known = known || f->more[i] == command;
-    }
-    if (!known) {
-        if (f->others < DMI_COUNT(f->more)) {
-            f->more[f->others] = command;
-        }
-        f->others++;
-    }
-}
-
-/* What a failed command was to write. The workers of one command report alike. */
-static void note_poison(failures *f, const dmi_error_record *record)
-{
-    for (int i = 0; i < f->poisons; i++) {
-        if (f->poison[i].culprit == record->culprit) {
-            return;
-        }
-    }
-    if (record->writes > 0 && f->poisons < DMI_COUNT(f->poison)) {
-        dmi_poison_frame *p = &f->poison[f->poisons++];
-        p->culprit = record->culprit;
-        memcpy(p->memory, record->write, (size_t)record->writes * sizeof *record->write);
-    }
-}
-
-static void take_record(failures *f, dmi_error_record *record)
-{
-    if (record->command < f->first) {
-        uint64_t before = f->first;
-        f->first = record->command;
-        f->status = dmi_fail((dm_status)record->status, "%s", record->text);
-        if (before != UINT64_MAX) {
-            note_other(f, before);
-        }
-    } else {
-        note_other(f, record->command);
-    }
-    note_poison(f, record);
-    atomic_store_explicit(&record->present, DMI_RECORD_EMPTY, memory_order_release);
-}
-
-/* Takes all reports and returns the earliest failure; the text counts the others. */
-static dm_status take_errors(dmi_session *s, failures *f)
-{
-    *f = (failures){.first = UINT64_MAX};
-    for (int w = 0; w <= s->workers; w++) {
-        for (int i = 0; i < DMI_ERROR_RECORDS; i++) {
-            dmi_error_record *record = &dmi_hub_port(&s->hub, w)->error[i];
-            if (atomic_load_explicit(&record->present, memory_order_acquire) == DMI_RECORD_FULL) {
-                take_record(f, record);
-            }
-        }
-    }
-    if (f->others > 0) {
-        char text[96];
-        int n = snprintf(text, sizeof text, ". Other commands failed, too: ");
-        for (int i = 0; i < DMI_MIN(f->others, DMI_COUNT(f->more)); i++) {
-            n += snprintf(text + n, sizeof text - (size_t)n, "%s%" PRIu64, i ? ", " : "",
-                          f->more[i] % 1000000000);
-        }
-        return dmi_fail(f->status, "%s%s%s", dmi_error_text(), text,
-                        f->others > DMI_COUNT(f->more) ? ", ..." : "");
-    }
-    return f->status;
-}
-
-/* Workers that did their part of a failed command have results that look right. */
-static void poison_everywhere(dmi_session *s, const failures *f)
-{
-    for (int i = 0; i < f->poisons; i++) {
-        if ((f->poison[i].culprit & 0xffff) == DMI_OP_program) {
-            dmi_program_poison(s, f->poison[i].culprit);
-        }
-        dmi_poison_frame *frame = dmi_frame_begin(s, sizeof *frame, DMI_FRAME_POISON, 0);
-        frame->culprit = f->poison[i].culprit;
-        memcpy(frame->memory, f->poison[i].memory, sizeof frame->memory);
-        dmi_frame_send(s);
-    }
+    return all_done(s, command) && dmi_failures_take(s);
 }
 
 bool dmi_all_done(dmi_session *s)
@@ -230,13 +146,19 @@ bool dmi_all_done(dmi_session *s)
     return all_done(s, s->command);
 }
 
+bool dmi_done(dmi_session *s, uint64_t command)
+{
+    (void)look(s);
+    return done_and_told(s, command);
+}
+
 /* After a wait that was given up. */
 static dm_status give_up(dmi_session *s, const waiting *w)
 {
     char text[2048];
-    failures failed;
     if (s->stuck == DMI_STUCK_BROKEN) {
-        dm_status first = take_errors(s, &failed); /* of the worker, unless one was there before */
+        (void)dmi_failures_take(s);
+        dm_status first = dmi_failures_report(s, 0, UINT64_MAX); /* of the worker, unless one was there before */
         return first == DM_OK || atomic_load(&s->died)
                    ? dmi_broken(s)
                    : dmi_fail(first, "%s. The session has failed; call dm_finalize", dmi_error_text());
@@ -248,31 +170,52 @@ static dm_status give_up(dmi_session *s, const waiting *w)
     return dmi_fail(DM_ERR_TIMEOUT, "%s", text);
 }
 
-dm_status dmi_wait(dmi_session *s, uint64_t command)
+uint64_t dmi_wait_mark(dmi_session *s)
 {
-    waiting w = {0};
-    failures failed;
-    if (s->remote) {
+    if (s->remote && s->synced != s->command) {
         (void)dmi_frame_begin(s, sizeof(dmi_frame), DMI_FRAME_SYNC, 0);
         dmi_frame_send(s);
-        command = s->command;
+        s->synced = s->command;
     }
-    if (s->stuck >= DMI_STUCK_LOST || !all_done(s, command)) {
+    return s->command;
+}
+
+dm_status dmi_wait_done(dmi_session *s, uint64_t command, int64_t until_ns)
+{
+    waiting w = {.until_ns = until_ns};
+    if (s->stuck >= DMI_STUCK_LOST || !done_and_told(s, command)) {
         atomic_store_explicit(&s->waiting, true, memory_order_relaxed);
-        bool given_up = false;
-        while (!given_up && (s->stuck >= DMI_STUCK_LOST || !all_done(s, command))) {
+        bool given_up = false, late = false;
+        while (!given_up && !late && (s->stuck >= DMI_STUCK_LOST || !done_and_told(s, command))) {
             given_up = s->stuck >= DMI_STUCK_LOST || !wait_step(s, &w, all_done, command);
+            late = until_ns && !given_up && dmi_now_ns() >= until_ns && !done_and_told(s, command);
         }
         atomic_store_explicit(&s->waiting, false, memory_order_relaxed);
         if (given_up) {
             return give_up(s, &w);
         }
+        if (late) {
+            return dmi_fail(DM_ERR_PENDING, "command %" PRIu64 " is not done yet, and goes on", command);
+        }
     }
     s->stuck = DMI_NOT_STUCK;
-    dm_status status = take_errors(s, &failed);
-    if (status != DM_OK) {
-        poison_everywhere(s, &failed);
-        dmi_replicas_clear(s); /* some may hold what the failed command has made */
-    }
-    return status;
+    dmi_failures_spread(s);
+    return DM_OK;
+}
+
+dm_status dmi_wait_until(dmi_session *s, uint64_t command, int64_t until_ns)
+{
+    dm_status status = dmi_wait_done(s, s->remote ? dmi_wait_mark(s) : command, until_ns);
+    return status == DM_OK ? dmi_failures_report(s, 0, UINT64_MAX) : status;
+}
+
+dm_status dmi_wait(dmi_session *s, uint64_t command)
+{
+    return dmi_wait_until(s, command, 0);
+}
+
+int64_t dmi_deadline(double seconds)
+{
+    int64_t now = dmi_now_ns();
+    return seconds < 0 || seconds > 1e9 ? 0 : now + DMI_MAX((int64_t)(seconds * 1e9), 1);
 }

@@ -9,7 +9,7 @@
 #include "base/base.h"
 
 #define DMI_LANES 3       /* of a plan */
-#define DMI_STAMP_LANES 6 /* of an executor: a worker with a GPU runs plans on several compute lanes */
+#define DMI_STAMP_LANES 7 /* of an executor: a worker with a GPU runs plans on several compute lanes; one for background */
 typedef struct dmi_stamp {
     uint64_t seq[DMI_STAMP_LANES];
 } dmi_stamp;

@@ -40,7 +40,7 @@ dm_status dmi_host_check_ld(const char *call, const dmi_desc *a, dm_dtype dtype,
 }
 
 dm_status dmi_host_transfer(dm_session *session, int op, dm_array a, const int64_t *lo, const int64_t *extent,
-                            void *host, int64_t ld)
+                            void *host, int64_t ld, int64_t until_ns)
 {
     dmi_session *s;
     dmi_handle *h = NULL;
@@ -53,13 +53,13 @@ dm_status dmi_host_transfer(dm_session *session, int op, dm_array a, const int64
     call.args.i[0] = (int32_t)(uint32_t)(uint64_t)ld;
     call.args.i[1] = (int32_t)(uint32_t)((uint64_t)ld >> 32);
     if (!lo) {
-        return dmi_call_wait(session, &call, &a, host);
+        return dmi_call_wait_until(session, &call, &a, host, until_ns);
     }
     dm_array part;
     if ((status = dm_array_view(session, a, lo, extent, &part)) != DM_OK) {
         return status;
     }
-    return dmi_array_release(session, part, dmi_call_wait(session, &call, &part, host));
+    return dmi_array_release(session, part, dmi_call_wait_until(session, &call, &part, host, until_ns));
 }
 
 dm_status dmi_host_check(const dmi_call *call)

@@ -4,9 +4,10 @@
 
 #include "ops/common.h"
 
-/* The whole public call of read and write: checks, a view of the rectangle where one is named, the transfer. */
+/* The whole public call of read and write: checks, a view of the rectangle where one is named, the transfer. until_ns: as
+ * dmi_call_wait_until. */
 DM_CHECKED dm_status dmi_host_transfer(dm_session *session, int op, dm_array a, const int64_t *lo, const int64_t *extent,
-                                       void *host, int64_t ld);
+                                       void *host, int64_t ld, int64_t until_ns);
 /* Checks that do not depend on ld: may data move now, are lo and extent both given, is there memory? */
 DM_CHECKED dm_status dmi_host_check_call(const dmi_session *s, const char *call, const dmi_desc *a, const int64_t *lo,
                                          const int64_t *extent, const void *host);

@@ -5,7 +5,7 @@ dm_status dm_array_write(dm_session *session, dm_array a, const int64_t *lo, con
                          const void *host, int64_t ld)
 {
     return dmi_host_transfer(session, DMI_OP_write, a, lo, extent, (void *)(uintptr_t)host,
-                             ld); /* only read there */
+                             ld, 0); /* only read there */
 }
 
 dm_status dmi_write_check(dmi_call *call)

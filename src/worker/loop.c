@@ -139,14 +139,17 @@ static bool take_frames(dmi_worker *w)
     return moved;
 }
 
-/* Commands are done in order: all before the oldest one in flight. */
+/* Commands are done in order: all before the oldest one in flight. Those in the background count by themselves. */
 static void publish_completed(dmi_worker *w)
 {
     dmi_port *port = w->engine.port;
     if (w->broken) {
         return;
     }
-    uint64_t done = w->engine.first ? w->engine.first->command - 1 : w->dispatched - (w->run_left > 0);
+    uint64_t all = w->dispatched - (w->run_left > 0);
+    const dmi_instance *oldest = dmi_engine_oldest(&w->engine, false), *behind = dmi_engine_oldest(&w->engine, true);
+    uint64_t done = oldest ? oldest->command - 1 : all;
+    atomic_store_explicit(&port->background, behind ? behind->command - 1 : all, memory_order_release);
     if (done != atomic_load_explicit(&port->completed, memory_order_relaxed)) {
         dmi_publish_memory(w);
         atomic_store_explicit(&port->completed, done, memory_order_release);
@@ -162,6 +165,7 @@ static bool look(dmi_worker *w)
     }
     bool moved = take_frames(w);
     moved = dmi_engine_progress(&w->engine) || moved;
+    moved = dmi_engine_report_more(&w->engine) || moved;
     if (w->engine.gpu) {
         dmi_compute_leave(&w->engine);
     }

@@ -30,6 +30,14 @@ function(robust_job name expect)
 endfunction()
 set(run ${MPIEXEC_EXECUTABLE})
 
+# ---- events, with the workers as ranks of one host and of two ----
+foreach(hosts 1 2)
+  dmath_mpi_test(events_hosts${hosts} 4 $<TARGET_FILE:test_events>)
+  if(TEST events_hosts${hosts})
+    set_property(TEST events_hosts${hosts} APPEND PROPERTY ENVIRONMENT DMATH_TEST_LAUNCHED=1 DMATH_PRETEND_HOSTS=${hosts})
+  endif()
+endforeach()
+
 # ---- the library as a file ----
 set(hardened 0)
 if(DMATH_HARDENING AND DMATH_FORTIFY AND DMATH_HAVE_STACK_PROTECTOR AND DMATH_HAVE_LINK_now AND CMAKE_C_LINK_PIE_SUPPORTED)

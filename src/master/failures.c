@@ -1,0 +1,163 @@
+/* Failures of commands, as the workers report them: kept by command, reported once by a call that waits, and to
+ * be asked for by events. */
+#include "master/session.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_KEPT = 4096 };
+
+/* The place of a new one. The oldest gives way when there are too many, or no memory. */
+static dmi_failure *new_failure(dmi_session *s)
+{
+    if (s->failures == s->failure_room && s->failures < MOST_KEPT) {
+        int room = s->failure_room ? 2 * s->failure_room : 16;
+        dmi_failure *grown = realloc(s->failure, (size_t)room * sizeof *grown);
+        if (grown) {
+            s->failure = grown;
+            s->failure_room = room;
+        }
+    }
+    if (s->failures == s->failure_room) {
+        if (s->failures == 0) {
+            return NULL;
+        }
+        memmove(s->failure, s->failure + 1, (size_t)--s->failures * sizeof *s->failure);
+    }
+    return &s->failure[s->failures++];
+}
+
+void dmi_failure_add(dmi_session *s, uint64_t command, dm_status status, const char *text)
+{
+    for (int i = 0; i < s->failures; i++) { /* the workers of one command report alike */
+        if (s->failure[i].command == command && !s->failure[i].reported) {
+            return;
+        }
+    }
+    dmi_failure *f = new_failure(s);
+    if (f) {
+        *f = (dmi_failure){.command = command, .status = status};
+        snprintf(f->text, sizeof f->text, "%s", text);
+    }
+}
+
+/* What a failed command was to write, for all workers to know. */
+static void note_poison(dmi_session *s, const dmi_error_record *record)
+{
+    for (int i = 0; i < s->poisons; i++) {
+        if (s->poison[i].culprit == record->culprit) {
+            return;
+        }
+    }
+    if (record->writes > 0 && s->poisons < DMI_COUNT(s->poison)) {
+        dmi_poison_frame *p = &s->poison[s->poisons++];
+        *p = (dmi_poison_frame){.culprit = record->culprit};
+        memcpy(p->memory, record->write, (size_t)record->writes * sizeof *record->write);
+    }
+}
+
+bool dmi_failures_take(dmi_session *s)
+{
+    bool all = true;
+    for (int w = 0; w <= s->workers; w++) {
+        dmi_port *port = dmi_hub_port(&s->hub, w);
+        uint64_t reports = atomic_load(&port->reports);
+        for (int i = 0; i < DMI_ERROR_RECORDS && s->taken[w] < reports; i++) {
+            dmi_error_record *record = &port->error[i];
+            if (s->poisons < DMI_COUNT(s->poison) &&
+                atomic_load_explicit(&record->present, memory_order_acquire) == DMI_RECORD_FULL) {
+                dmi_failure_add(s, record->command, (dm_status)record->status, record->text);
+                note_poison(s, record);
+                s->taken[w]++;
+                atomic_store_explicit(&record->present, DMI_RECORD_EMPTY, memory_order_release);
+                dmi_bell_ring(&port->bell);
+            }
+        }
+        if (s->taken[w] < reports && w == s->workers) { /* the master's own: nobody else brings them */
+            (void)dmi_engine_report_more(&s->engine);
+        }
+        all = all && s->taken[w] >= reports;
+    }
+    if (s->poisons == DMI_COUNT(s->poison)) { /* make room, so that the rest can be taken */
+        dmi_failures_spread(s);
+    }
+    return all;
+}
+
+void dmi_failures_spread(dmi_session *s)
+{
+    int poisons = s->poisons;
+    s->poisons = 0;
+    for (int i = 0; i < poisons; i++) {
+        if ((s->poison[i].culprit & 0xffff) == DMI_OP_program) {
+            dmi_program_poison(s, s->poison[i].culprit);
+        }
+        dmi_poison_frame *frame = dmi_frame_begin(s, sizeof *frame, DMI_FRAME_POISON, 0);
+        frame->culprit = s->poison[i].culprit;
+        memcpy(frame->memory, s->poison[i].memory, sizeof frame->memory);
+        dmi_frame_send(s);
+    }
+    if (s->failures > 0 && !s->failure[s->failures - 1].cleared) {
+        s->failure[s->failures - 1].cleared = true;
+        dmi_replicas_clear(s); /* some may hold what the failed command has made */
+    }
+}
+
+/* Adds the numbers of the other commands to the text. */
+static dm_status with_others(dm_status status, const uint64_t *more, int others)
+{
+    char text[96];
+    int n = snprintf(text, sizeof text, ". Other commands failed, too: "), shown = DMI_MIN(others, 4);
+    for (int i = 0; i < shown; i++) {
+        n += snprintf(text + n, sizeof text - (size_t)n, "%s%" PRIu64, i ? ", " : "", more[i] % 1000000000);
+    }
+    return dmi_fail(status, "%s%s%s", dmi_error_text(), text, others > shown ? ", ..." : "");
+}
+
+dm_status dmi_failures_report(dmi_session *s, uint64_t first, uint64_t last)
+{
+    dmi_failure *earliest = NULL;
+    uint64_t more[4];
+    int others = 0;
+    for (int i = 0; i < s->failures; i++) {
+        dmi_failure *f = &s->failure[i];
+        bool asked = !f->reported && f->command >= first && f->command <= last;
+        earliest = asked && (!earliest || f->command < earliest->command) ? f : earliest;
+    }
+    for (int i = 0; i < s->failures && earliest; i++) {
+        dmi_failure *f = &s->failure[i];
+        if (!f->reported && f->command >= first && f->command <= last) {
+            f->reported = true;
+            if (f != earliest) {
+                more[DMI_MIN(others, 3)] = f->command;
+                others++;
+            }
+        }
+    }
+    if (!earliest) {
+        return DM_OK;
+    }
+    dm_status status = dmi_fail(earliest->status, "%s", earliest->text);
+    return others > 0 ? with_others(status, more, others) : status;
+}
+
+const dmi_failure *dmi_failure_of(const dmi_session *s, uint64_t first, uint64_t last, int index)
+{
+    const dmi_failure *found = NULL;
+    for (int n = 0; n <= index; n++) { /* in the order of the commands */
+        uint64_t after = found ? found->command : 0;
+        const dmi_failure *next = NULL;
+        for (int i = 0; i < s->failures; i++) {
+            const dmi_failure *f = &s->failure[i];
+            bool in = f->command >= first && f->command <= last && f->command > after;
+            next = in && (!next || f->command < next->command) ? f : next;
+        }
+        if (!next) {
+            return NULL;
+        }
+        found = next;
+    }
+    return found;
+}
