@@ -40,6 +40,8 @@ need pkg-config have_program pkg-config
 need libopenmpi-dev have_program mpicc
 need openmpi-bin have_program mpirun
 need libopenblas-dev have_library openblas
+need libjansson-dev have_library jansson
+need libxxhash-dev have_header xxhash.h
 need libhwloc-dev have_library hwloc
 need libdnnl-dev have_header dnnl.h
 need liblmdb-dev have_library lmdb

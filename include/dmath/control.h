@@ -26,6 +26,7 @@ DM_API DM_CHECKED dm_status dm_cancel(dm_session *session);
 typedef struct dm_event {
     uint64_t session;     /* 0: no event */
     uint64_t first, last; /* the commands that it covers, by number */
+    uint64_t checkpoint;  /* number of the checkpoint that it is for (dm_checkpoint_save); 0: none */
 } dm_event;
 
 /* event = the commands given since the last dm_event_record of this session, or since its start: called behind every call, it

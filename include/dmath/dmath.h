@@ -633,6 +633,7 @@ static inline dm_dtype dm_dtype_of(const uint16_t *) { return DM_F16; }
 #endif
 
 #include <dmath/control.h>
+#include <dmath/checkpoint.h>
 #include <dmath/ewise.h>
 #include <dmath/order.h>
 #include <dmath/layers.h>

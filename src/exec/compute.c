@@ -114,8 +114,17 @@ bool dmi_compute_one(dmi_engine *e, int number)
     atomic_store_explicit(&lane->done, at + 1, memory_order_release);
     if (e->thread_runs) {
         dmi_bell_ring(&e->port->bell);
+        dmi_background_wake(e);
     }
     return true;
+}
+
+void dmi_background_wake(dmi_engine *e)
+{
+    const dmi_lane *lane = &e->lane[e->background];
+    if (e->background_runs && atomic_load(&lane->done) < atomic_load(&lane->enqueued)) {
+        dmi_bell_ring(&e->background_bell);
+    }
 }
 
 static void serve_lane(dmi_engine *e, int lane, dmi_bell *bell)

@@ -221,7 +221,8 @@ typedef struct dmi_engine {
     bool fused;                      /* its GPU has fused products */
     char *host_memory;               /* of a GPU's worker: slab DMI_MAX_SLABS - 1 */
     pthread_t thread, background_thread; /* the second of a CPU's worker, from the first such plan on */
-    bool thread_runs, background_runs;
+    bool thread_runs;
+    atomic_bool background_runs;
     dmi_bell background_bell;
     atomic_int stop;
     atomic_int busy, quiesced;       /* a kernel runs, or a GPU is served; neither may begin any more */
@@ -325,6 +326,8 @@ void dmi_compute_check_inputs(dmi_engine *e, const dmi_queued_step *w);
 bool dmi_compute_one(dmi_engine *e, int lane);
 void *dmi_compute_thread(void *engine);
 void *dmi_background_thread(void *engine);
+/* A lane has come on: a step in the background may have waited for that. */
+void dmi_background_wake(dmi_engine *e);
 /* Around what calls libraries, on the one thread of the worker that does: the compute thread, or with a GPU the other. */
 void dmi_compute_enter(dmi_engine *e); /* does not return once the process ends */
 void dmi_compute_leave(dmi_engine *e);

@@ -7,6 +7,7 @@ void dmi_lane_advance(dmi_engine *e, int lane)
     atomic_fetch_add_explicit(&e->port->tally.steps, 1, memory_order_relaxed);
     if (e->thread_runs) {
         dmi_bell_ring(&e->compute_bell);
+        dmi_background_wake(e);
     }
 }
 

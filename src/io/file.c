@@ -289,7 +289,7 @@ dm_status dmi_file_move(const dmi_file *file, const dmi_file_range *part, const 
         (void)flush(&w);
     }
     free(w.buffer);
-    return w.status;
+    return w.status == DM_OK && part->part > 0 ? dmi_part_moved(file, part, geometry, memory) : w.status;
 }
 
 dm_status dmi_file_open(const char *path, bool reading, dmi_file *out)

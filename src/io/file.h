@@ -14,6 +14,9 @@ typedef struct dmi_file_range {
     dmi_copy packed, rest;
     int64_t data_offset; /* bytes */
     bool swap;           /* elements are byte-swapped in the file */
+    /* A part of a checkpoint's file (parts.h): its number, from 1; 0: none. It is hashed when it is moved. */
+    int64_t part;
+    int64_t first, begin; /* reading: the part whose hash is the first in the tail; where it begins behind data_offset */
 } dmi_file_range;
 
 typedef struct dmi_file {
@@ -28,6 +31,12 @@ DM_CHECKED dm_status dmi_file_close(dmi_file *file);
 /* Moves what `geometry`, one of the part's, says. */
 DM_CHECKED dm_status dmi_file_move(const dmi_file *file, const dmi_file_range *part, const dmi_copy *geometry,
                                    void *memory);
+
+/* A part has been moved: --- part_file.c */
+DM_CHECKED dm_status dmi_part_moved(const dmi_file *file, const dmi_file_range *range, const dmi_copy *geometry,
+                                    const void *memory);
+/* DM_ERR_FORMAT, with a text. */
+dm_status dmi_part_differs(const char *file, int64_t part, int64_t from, int64_t bytes, uint64_t hash, uint64_t want);
 
 /* Opens, moves part->geometry, closes. */
 DM_CHECKED dm_status dmi_file_read(const dmi_file_range *part, const char *path, void *memory);

@@ -88,8 +88,15 @@ static char *partial_name(const char *path)
     return out;
 }
 
-/* Was it written by a process of this host that is dead? */
-static bool is_left(const char *name, uint64_t place)
+void dmi_partial_tag(char *out, size_t room)
+{
+    static atomic_ullong tags;
+    int pid = (int)getpid();
+    snprintf(out, room, TAG_FORMAT, pid, dmi_process_start(pid), dmi_process_place(),
+             atomic_fetch_add(&tags, 1));
+}
+
+bool dmi_partial_is_left(const char *name, uint64_t place)
 {
     int pid = 0, length = 0;
     uint64_t start = 0, there = 0;
@@ -109,7 +116,7 @@ static void remove_left(const char *target)
     uint64_t place = dmi_process_place();
     for (const struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir)) {
         struct stat st;
-        if (is_left(entry->d_name, place) &&
+        if (dmi_partial_is_left(entry->d_name, place) &&
             fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
             st.st_uid == geteuid()) {
             (void)unlinkat(dirfd(dir), entry->d_name, 0);
@@ -121,7 +128,7 @@ static void remove_left(const char *target)
     free(folder);
 }
 
-static bool lay_out(int fd, const void *header, int64_t header_bytes, int64_t bytes)
+bool dmi_partial_lay_out(int fd, const void *header, int64_t header_bytes, int64_t bytes)
 {
     dmi_file_limit held;
     dmi_file_limit_enter(&held);
@@ -149,13 +156,13 @@ dm_status dmi_partial_begin(const char *target, const void *header, int64_t head
     if (out->fd >= 0) {
         note(NULL, out->path);
     }
-    return out->fd >= 0 && lay_out(out->fd, header, header_bytes, bytes)
+    return out->fd >= 0 && dmi_partial_lay_out(out->fd, header, header_bytes, bytes)
                ? DM_OK
                : dmi_fail(DM_ERR_IO, "array_save: %s: %s", out->path, strerror(errno));
 }
 
 /* Some file systems have nothing to bring to a disk. */
-static bool sync_file(int fd)
+bool dmi_partial_sync(int fd)
 {
     int result;
     do {
@@ -173,7 +180,7 @@ static bool sync_folder(const char *target)
     if (fd < 0) {
         return errno == EACCES;
     }
-    bool ok = sync_file(fd);
+    bool ok = dmi_partial_sync(fd);
     int error = errno;
     close(fd);
     errno = error;
@@ -185,7 +192,7 @@ dm_status dmi_partial_finish(dmi_partial *p, const char *target)
     if (p->kept) {
         (void)!fchown(p->fd, (uid_t)-1, p->group); /* not everybody may */
     }
-    bool ok = (!p->kept || fchmod(p->fd, p->mode) == 0) && sync_file(p->fd);
+    bool ok = (!p->kept || fchmod(p->fd, p->mode) == 0) && dmi_partial_sync(p->fd);
     int error = errno, fd = p->fd;
     p->fd = -1;
     if (close(fd) != 0 && ok) {

@@ -23,6 +23,16 @@ DM_CHECKED dm_status dmi_partial_begin(const char *target, const void *header, i
 DM_CHECKED dm_status dmi_partial_finish(dmi_partial *p, const char *target);
 /* Removes the file unless it is finished, and frees. Keeps the error's text. */
 void dmi_partial_end(dmi_partial *p);
+/* --- shared with folders that appear whole: folder.c */
+/* ".partial-" and who writes it. */
+void dmi_partial_tag(char *out, size_t room);
+/* Was it written by a process of this host, which is that place, that is dead? */
+bool dmi_partial_is_left(const char *name, uint64_t place);
+/* First bytes and size of a file. errno */
+bool dmi_partial_lay_out(int fd, const void *header, int64_t header_bytes, int64_t bytes);
+/* Brings a file or folder to the disk. errno */
+bool dmi_partial_sync(int fd);
+
 /* The process ends at once: removes those that are not finished. For any thread. */
 void dmi_partial_remove_all(void);
 

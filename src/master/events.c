@@ -1,4 +1,5 @@
 /* Events: ranges of commands that can be polled, waited for and asked for their failures. */
+#include "master/checkpoint.h"
 #include "master/session.h"
 
 #include <stdio.h>
@@ -28,6 +29,11 @@ dm_status dm_event_record(dm_session *session, dm_event *event)
     return status;
 }
 
+static bool is_done(dmi_session *s, dm_event event)
+{
+    return event.checkpoint ? dmi_checkpoint_done(s, event.checkpoint) : dmi_done(s, event.last);
+}
+
 dm_status dm_event_done(dm_session *session, dm_event event, int *done)
 {
     dmi_session *s = NULL;
@@ -36,7 +42,7 @@ dm_status dm_event_done(dm_session *session, dm_event event, int *done)
         return dmi_fail(DM_ERR_ARG, "event_done: done is NULL");
     }
     if (status == DM_OK) {
-        *done = dmi_done(s, event.last);
+        *done = is_done(s, event);
         dmi_failures_spread(s);
     }
     return status;
@@ -49,7 +55,8 @@ dm_status dm_event_wait(dm_session *session, dm_event event, double seconds)
     if (status != DM_OK) {
         return status;
     }
-    status = dmi_wait_done(s, event.last, dmi_deadline(seconds));
+    status = event.checkpoint ? dmi_checkpoint_wait(s, event.checkpoint, dmi_deadline(seconds))
+                              : dmi_wait_done(s, event.last, dmi_deadline(seconds));
     if (status != DM_OK) {
         return status;
     }
@@ -67,7 +74,7 @@ dm_status dm_event_error(dm_session *session, dm_event event, int index, dm_stat
         return dmi_fail(DM_ERR_ARG, "event_error: %s", out ? "index is negative" : "status is NULL");
     }
     if (status == DM_OK) {
-        (void)dmi_done(s, event.last);
+        (void)is_done(s, event);
         const dmi_failure *failure = dmi_failure_of(s, event.first, event.last, index);
         *out = failure ? failure->status : DM_OK;
         if (text && room > 0) {

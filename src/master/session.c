@@ -1,4 +1,5 @@
 /* Sessions: making, ending, and the handles that outlive them. */
+#include "master/checkpoint.h"
 #include "master/session.h"
 #include "exec/trace.h"
 #include "io/partial.h"
@@ -251,6 +252,7 @@ void dmi_session_close(dmi_session *s)
         free(inst);
     }
     dmi_trace_destroy(s->engine.trace);
+    dmi_keep_free(s);
     dmi_recording_free(s->recording);
     dmi_programs_free(s);
     dmi_replicas_stop(s);
@@ -306,6 +308,7 @@ dm_status dm_finalize(dm_session *session, int64_t *alive)
     if (status != DM_OK) {
         return status;
     }
+    dmi_checkpoint_end(s);
     if (!s->stuck || (s->stuck == DMI_STUCK_WAITING && dmi_all_done(s))) {
         s->stuck = DMI_NOT_STUCK;
         status = dmi_wait(s, s->command);

@@ -107,6 +107,9 @@ struct dmi_session {
     uint64_t *taken;  /* [workers + 1] reports of failures taken from each port */
     dmi_failure *failure; /* [failures], as they were reported */
     int failures, failure_room;
+    struct dmi_checkpoint_job *checkpoint; /* the one being written; NULL: none */
+    struct dmi_kept *kept;                 /* what dm_keep has named */
+    uint64_t checkpoints;                  /* begun so far */
     int poisons; /* results of failed commands that the workers are to be told of */
     dmi_poison_frame poison[2 * DMI_ERROR_RECORDS];
     dmi_engine engine;
@@ -232,6 +235,8 @@ DM_CHECKED dm_status dmi_wait_done(dmi_session *s, uint64_t command, int64_t unt
 /* The number of the last command, which other hosts will report when it is done. */
 uint64_t dmi_wait_mark(dmi_session *s);
 bool dmi_done(dmi_session *s, uint64_t command); /* one poll */
+/* Until another thread of this process has set the flag and rung the master's bell; without the watchdog. */
+DM_CHECKED dm_status dmi_wait_flag(dmi_session *s, atomic_int *flag, int64_t until_ns);
 int64_t dmi_deadline(double seconds);            /* from now; 0 where there is no limit (negative) */
 /* --- failures.c */
 /* Takes the reports that are there; false: there are more. */

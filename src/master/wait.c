@@ -1,4 +1,5 @@
 /* Sends frames, waits for workers, and names those that are stuck. */
+#include "master/checkpoint.h"
 #include "master/session.h"
 
 #include <inttypes.h>
@@ -200,6 +201,31 @@ dm_status dmi_wait_done(dmi_session *s, uint64_t command, int64_t until_ns)
     }
     s->stuck = DMI_NOT_STUCK;
     dmi_failures_spread(s);
+    dmi_checkpoint_settle(s);
+    return DM_OK;
+}
+
+dm_status dmi_wait_flag(dmi_session *s, atomic_int *flag, int64_t until_ns)
+{
+    dmi_bell *bell = &s->engine.port->bell;
+    while (!atomic_load(flag)) {
+        bool moved = look(s);
+        unsigned token = dmi_bell_announce(bell);
+        if (is_broken(s)) {
+            dmi_bell_cancel(bell);
+            return dmi_broken(s);
+        }
+        if (until_ns && dmi_now_ns() >= until_ns) {
+            dmi_bell_cancel(bell);
+            return dmi_fail(DM_ERR_PENDING, "the checkpoint is not done yet, and goes on");
+        }
+        if (moved || atomic_load(flag)) {
+            dmi_bell_cancel(bell);
+        } else {
+            int64_t limit = s->launch->progress ? 2000000 : 20000000; /* messages do not ring */
+            dmi_bell_sleep(bell, token, until_ns ? DMI_MIN(limit, DMI_MAX(until_ns - dmi_now_ns(), 1000)) : limit);
+        }
+    }
     return DM_OK;
 }
 

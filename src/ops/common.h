@@ -50,6 +50,7 @@ void dmi_plan_randoms(dmi_builder *b, const dmi_call *call, const dmi_desc *like
 typedef struct dmi_file_plan {
     bool reading, fortran, swap;
     int64_t data_offset;
+    int64_t first, last; /* parts of a checkpoint's file, from 1 on, and no others; 0: the file has no parts */
 } dmi_file_plan;
 DM_CHECKED dm_status dmi_plan_file(dmi_builder *b, const dmi_call *call, const dmi_file_plan *file);
 

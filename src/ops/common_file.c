@@ -47,6 +47,20 @@ static void add_part(void *context, const dmi_copy *geometry)
                      sizeof f->range, &ref, 1, NULL);
 }
 
+/* The number of the part that a region is, from 0 on, and where it begins: io/parts.h. */
+static int64_t part_of(const dmi_desc *a, const dmi_region *region, int64_t *begin)
+{
+    const dmi_layout *y = a->layout;
+    int64_t number = 0, element = 0;
+    for (int d = 0; d < a->ndim; d++) {
+        int64_t lo = region->dim[d].lo;
+        number = y->kind == DMI_LAYOUT_EXPLICIT ? number * y->nblock[d] + lo / y->block[d] : 0;
+        element = element * a->extent[d] + lo;
+    }
+    *begin = element * dmi_dtype_bytes(a->dtype);
+    return number;
+}
+
 /* Dims are ordered by decreasing stride in the file. So a file range is contiguous where the layout allows, and
  * a staging buffer is filled from front to back. The device transposes the elements. */
 dm_status dmi_plan_file(dmi_builder *b, const dmi_call *call, const dmi_file_plan *plan)
@@ -60,6 +74,13 @@ dm_status dmi_plan_file(dmi_builder *b, const dmi_call *call, const dmi_file_pla
         f.range.data_offset = plan->data_offset;
         f.range.swap = plan->swap;
         dmi_desc_region(a, b->me, i, &region);
+        if (plan->first > 0) {
+            f.range.part = part_of(a, &region, &f.range.begin) + 1;
+            f.range.first = plan->first - 1;
+            if (f.range.part < plan->first || f.range.part > plan->last) {
+                continue;
+            }
+        }
         if (plan->fortran) {
             reverse_dims(&region);
         }

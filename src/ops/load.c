@@ -77,5 +77,7 @@ dm_status dmi_load_plan(dmi_builder *b, const dmi_call *call)
     dmi_file_plan file = {.reading = true, .data_offset = call->args.i[0]};
     file.fortran = call->args.i[1];
     file.swap = call->args.i[2];
+    file.first = call->args.i[3]; /* of a checkpoint */
+    file.last = call->args.i[4];
     return dmi_plan_file(b, call, &file);
 }

@@ -95,5 +95,7 @@ dm_status dmi_save_plan(dmi_builder *b, const dmi_call *call)
     if (b->me >= b->profile->workers || dmi_layout_replica(call->operand[0].desc.layout, b->me) != 0) {
         return DM_OK;
     }
-    return dmi_plan_file(b, call, &(dmi_file_plan){.data_offset = call->args.i[0]});
+    bool parts = call->args.i[1] != 0; /* of a checkpoint, whose array is a copy that nothing else uses */
+    b->plan->background = parts;
+    return dmi_plan_file(b, call, &(dmi_file_plan){.data_offset = call->args.i[0], .first = parts, .last = INT64_MAX});
 }

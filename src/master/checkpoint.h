@@ -1,0 +1,49 @@
+/* Checkpoints: the copies of the arrays, which workers write in the background, and the thread that finishes
+ * the folder. */
+#ifndef DMI_CHECKPOINT_H
+#define DMI_CHECKPOINT_H
+
+#include "io/manifest.h"
+#include "master/session.h"
+
+typedef struct dmi_checkpoint_job {
+    dmi_session *session;
+    uint64_t number;      /* of this session, from 1 */
+    uint64_t first, last; /* its commands */
+    char *series, *folder;
+    int keep;
+    dmi_manifest manifest;
+    dm_array *copy; /* [copies] of its arrays */
+    int copies;
+    pthread_t thread;
+    atomic_int done, abandoned;
+    dm_status status; /* when it is done */
+    char text[DMI_ERROR_TEXT];
+} dmi_checkpoint_job;
+
+/* Has it been written, or failed? (one poll) */
+bool dmi_checkpoint_done(dmi_session *s, uint64_t number);
+DM_CHECKED dm_status dmi_checkpoint_wait(dmi_session *s, uint64_t number, int64_t until_ns);
+/* If one is done: frees its copies and keeps its failure. */
+void dmi_checkpoint_settle(dmi_session *s);
+/* The session ends: waits for it, or gives it up where a worker is stuck. */
+void dmi_checkpoint_end(dmi_session *s);
+/* --- checkpoint_finish.c: the thread. When all workers have written their parts: hashes, manifest, name. */
+void *dmi_checkpoint_finish(void *job);
+void dmi_checkpoint_free(dmi_checkpoint_job *job);
+/* --- keep.c */
+/* The items of a call, or what dm_keep has named (to be freed, in *owned), checked: names, values, and handles
+ * where they are arrays. */
+DM_CHECKED dm_status dmi_items_take(dmi_session *s, int count, const dm_checkpoint_item *items,
+                                    const dm_checkpoint_item **out, int *items_out, dm_checkpoint_item **owned);
+int64_t dmi_item_bytes(const dm_checkpoint_item *item); /* of a value */
+void dmi_keep_free(dmi_session *s);
+/* --- checkpoint_copy.c */
+/* An array of the session's own of which each worker has whole parts; number spreads arrays of one part over
+ * the workers. */
+DM_CHECKED dm_status dmi_parts_array(dmi_session *s, const dmi_parts *parts, int number, dm_array *out);
+/* The layout of an array, as it is saved, and back; false: this session has not such workers. */
+DM_CHECKED dm_status dmi_layout_saved(dmi_session *s, const dmi_desc *desc, dmi_saved_layout *out);
+bool dmi_layout_restored(const dmi_session *s, const dmi_manifest *m, const dmi_saved *saved, dm_layout *out);
+
+#endif

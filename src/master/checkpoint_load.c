@@ -1,0 +1,291 @@
+/* dm_checkpoint_load: each worker reads whole parts, and checks them; a copy brings the elements to where they
+ * belong. */
+#include "base/sized.h"
+#include "io/folder.h"
+#include "master/checkpoint.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_HASHES = 8192 /* in one command */ };
+
+/* An open checkpoint. */
+typedef struct opened {
+    dmi_session *s;
+    char *folder;
+    dmi_manifest manifest;
+} opened;
+
+static dm_status open_checkpoint(const char *path, opened *out)
+{
+    dm_status status = path && path[0]
+                           ? dmi_folder_find(path, &out->folder)
+                           : dmi_fail(DM_ERR_ARG, "%s: path is %s", dmi_api_called(), path ? "empty" : "NULL");
+    return status == DM_OK ? dmi_manifest_read(out->folder, &out->manifest) : status;
+}
+
+static void close_checkpoint(opened *o)
+{
+    free(o->folder);
+    dmi_manifest_free(&o->manifest);
+}
+
+static dm_status find(const opened *o, const char *name, bool array, const dmi_saved **out)
+{
+    const dmi_saved *saved = dmi_manifest_find(&o->manifest, name);
+    if (!saved) {
+        return dmi_fail(DM_ERR_ARG, "%s: the checkpoint %s has no %s", dmi_api_called(), o->folder, name);
+    }
+    if (array != (saved->file != NULL)) {
+        return dmi_fail(DM_ERR_ARG, "%s: %s is %s in the checkpoint %s", dmi_api_called(), name,
+                        array ? "a value, not an array," : "an array, not a value,", o->folder);
+    }
+    *out = saved;
+    return DM_OK;
+}
+
+/* Commands that read the file's parts into an array of parts. checked: the workers need not look at hashes. */
+static dm_status read_parts(dmi_session *s, const dmi_saved *saved, const char *path, bool swap, bool checked,
+                            dm_array into)
+{
+    int64_t path_bytes = dmi_part_tail((int64_t)strlen(path)),
+            room = (int64_t)(s->hub.ring->size / 8) - path_bytes;
+    int64_t step = checked ? INT32_MAX : DMI_MAX(DMI_MIN(room / (int64_t)sizeof(uint64_t), MOST_HASHES), 1);
+    dm_status status = DM_OK;
+    for (int64_t first = 0; first < saved->parts.count && status == DM_OK; first += step) {
+        int64_t count = DMI_MIN(step, saved->parts.count - first),
+                hash_bytes = checked ? 0 : count * (int64_t)sizeof(uint64_t);
+        char *tail = calloc(1, (size_t)(path_bytes + hash_bytes));
+        if (!tail) {
+            return dmi_fail(DM_ERR_NOMEM, "%s: no memory", path);
+        }
+        strcpy(tail, path);
+        if (!checked) {
+            memcpy(tail + path_bytes, saved->hash + first, (size_t)hash_bytes);
+        }
+        dmi_call call = {.op = DMI_OP_load, .noperand = 1, .tail = tail, .tail_bytes = path_bytes + hash_bytes};
+        call.args.i[0] = (int32_t)saved->header_bytes;
+        call.args.i[2] = swap;
+        call.args.i[3] = checked ? 0 : (int32_t)(first + 1);
+        call.args.i[4] = checked ? 0 : (int32_t)(first + count);
+        status = dmi_call_submit(s->public_handle, &call, &into);
+        free(tail);
+    }
+    return status;
+}
+
+/* target = the saved array. */
+static dm_status fill(const opened *o, const dmi_saved *saved, dm_array target)
+{
+    dmi_session *s = o->s;
+    dm_array parts;
+    bool swap = false;
+    int64_t largest = dmi_dtype_bytes(saved->dtype);
+    for (int d = 0; d < saved->parts.ndim; d++) {
+        largest *= saved->parts.block[d];
+    }
+    dm_status status = dmi_saved_check_file(saved, o->folder, &swap);
+    /* a GPU's worker moves chunks: of parts that are larger, or of another byte order, the hash is taken here
+     */
+    bool here = swap || (s->profile.gpu && largest > s->profile.file_chunk);
+    if (status == DM_OK && here) {
+        status = dmi_saved_verify(saved, o->folder, NULL, NULL);
+    }
+    char *path = status == DM_OK ? dmi_folder_path(o->folder, saved->file) : NULL;
+    if (status == DM_OK && !path) {
+        status = dmi_fail(DM_ERR_NOMEM, "no memory for a path");
+    }
+    if (status == DM_OK && (status = dmi_parts_array(s, &saved->parts, 0, &parts)) == DM_OK) {
+        status = read_parts(s, saved, path, swap, here, parts);
+        status = status == DM_OK ? dm_copy(s->public_handle, parts, target) : status;
+        dmi_array_drop(s, parts);
+    }
+    free(path);
+    return status;
+}
+
+static dm_status check_shape(const dmi_saved *saved, const dmi_desc *desc)
+{
+    bool same = desc->ndim == saved->parts.ndim;
+    for (int d = 0; d < desc->ndim && same; d++) {
+        same = desc->extent[d] == saved->parts.shape[d];
+    }
+    return same ? DM_OK
+                : dmi_fail(DM_ERR_SHAPE, "%s: %s has another shape than in the checkpoint", dmi_api_called(),
+                           saved->name);
+}
+
+/* All checks that need no data, so that what fails by them has changed nothing. */
+static dm_status check(const opened *o, const dm_checkpoint_item *item)
+{
+    const dmi_saved *saved;
+    dm_status status = find(o, item->name, item->array.id != 0, &saved);
+    if (status != DM_OK) {
+        return status;
+    }
+    if (item->array.id) {
+        return check_shape(saved, &o->s->handle[dmi_id_slot(item->array.id)].desc);
+    }
+    if (item->dtype != saved->dtype) {
+        return dmi_fail(DM_ERR_DTYPE, "%s: the value %s is %s in the checkpoint", dmi_api_called(), item->name,
+                        saved->dtype ? dmi_dtype_name(saved->dtype) : "bytes");
+    }
+    return item->count == saved->count
+               ? DM_OK
+               : dmi_fail(DM_ERR_SHAPE,
+                          "%s: the value %s has %" PRId64 " numbers, %" PRId64 " in the checkpoint",
+                          dmi_api_called(), item->name, item->count, saved->count);
+}
+
+static dm_status enter(dm_session *session, dmi_session **out)
+{
+    dm_status status = dmi_enter(session, out);
+    return status == DM_OK && ((*out)->recording || (*out)->explaining)
+               ? dmi_fail(DM_ERR_STATE, "%s: not while %s", dmi_api_called(),
+                          (*out)->recording ? "a program is recorded" : "explaining")
+               : status;
+}
+
+dm_status dm_checkpoint_load(dm_session *session, const char *path, int count, const dm_checkpoint_item *items)
+{
+    opened o = {0};
+    dm_checkpoint_item *owned = NULL;
+    dm_status status = enter(session, &o.s);
+    status = status == DM_OK ? dmi_items_take(o.s, count, items, &items, &count, &owned) : status;
+    status = status == DM_OK ? open_checkpoint(path, &o) : status;
+    for (int i = 0; i < count && status == DM_OK; i++) {
+        status = check(&o, &items[i]);
+    }
+    for (int i = 0; i < count && status == DM_OK; i++) {
+        if (items[i].array.id) {
+            status = fill(&o, dmi_manifest_find(&o.manifest, items[i].name), items[i].array);
+        }
+    }
+    status = status == DM_OK ? dmi_wait(o.s, o.s->command) : status;
+    for (int i = 0; i < count && status == DM_OK; i++) {
+        const dmi_saved *saved = dmi_manifest_find(&o.manifest, items[i].name);
+        if (!items[i].array.id && saved->value_bytes > 0) {
+            memcpy(items[i].value, saved->value, (size_t)saved->value_bytes);
+        }
+    }
+    close_checkpoint(&o);
+    free(owned);
+    return status;
+}
+
+dm_status dm_checkpoint_array(dm_session *session, const char *path, const char *name, dm_dtype dtype,
+                              const dm_layout *layout, dm_array *out)
+{
+    opened o = {0};
+    const dmi_saved *saved = NULL;
+    dm_array a;
+    dm_layout kept;
+    dm_status status = enter(session, &o.s);
+    if (status == DM_OK && (!name || !out)) {
+        status = dmi_fail(DM_ERR_ARG, "checkpoint_array: %s is NULL", name ? "out" : "name");
+    }
+    status = status == DM_OK ? open_checkpoint(path, &o) : status;
+    status = status == DM_OK ? find(&o, name, true, &saved) : status;
+    if (status == DM_OK) {
+        layout = !layout && dmi_layout_restored(o.s, &o.manifest, saved, &kept) ? &kept : layout;
+        status = dm_array_create(session, dtype ? dtype : saved->dtype, saved->parts.ndim, saved->parts.shape,
+                                 layout, &a);
+    }
+    if (status == DM_OK) {
+        status = fill(&o, saved, a);
+        status = status == DM_OK ? dmi_wait(o.s, o.s->command) : status;
+        if (status == DM_OK) {
+            *out = a;
+        } else {
+            status = dmi_array_release(session, a, status);
+        }
+    }
+    close_checkpoint(&o);
+    return status;
+}
+
+/* --- without a session --- */
+
+int dm_checkpoint_exists(const char *path)
+{
+    opened o = {0};
+    bool is = path && path[0] && open_checkpoint(path, &o) == DM_OK;
+    close_checkpoint(&o);
+    return is;
+}
+
+static void describe_layout(const dmi_saved *saved, char *text, size_t room)
+{
+    const dmi_saved_layout *y = &saved->layout;
+    if (y->is_explicit) {
+        snprintf(text, room, "explicit, %" PRId64 " blocks", y->map_count);
+        return;
+    }
+    int n = snprintf(text, room, "grid");
+    for (int d = 0; d < saved->parts.ndim && n < (int)room; d++) {
+        n += snprintf(text + n, room - (size_t)n, "%s%d%s", d ? "x" : " ", y->grid[d], y->order[d] ? "c" : "");
+    }
+    if (y->replicas > 1 && n < (int)room) {
+        snprintf(text + n, room - (size_t)n, ", %d replicas", y->replicas);
+    }
+}
+
+dm_status dm_checkpoint_query(const char *path, int index, dm_checkpoint_info *out)
+{
+    opened o = {0};
+    dm_status status =
+        out ? dmi_sized_check(out, DMI_SIZED_LEAST(dm_checkpoint_info, version), "out: set its size")
+            : dmi_fail(DM_ERR_ARG, "checkpoint_query: out is NULL");
+    status = status == DM_OK ? open_checkpoint(path, &o) : status;
+    if (status == DM_OK && (index < 0 || index >= o.manifest.items)) {
+        status = dmi_fail(DM_ERR_ARG, "checkpoint_query: index is %d, and there are %d items", index,
+                          o.manifest.items);
+    }
+    if (status == DM_OK) {
+        const dmi_saved *saved = &o.manifest.item[index];
+        dm_checkpoint_info info = {
+            .size = sizeof info, .dtype = saved->dtype, .ndim = saved->file ? saved->parts.ndim : 1};
+        snprintf(info.name, sizeof info.name, "%s", saved->name);
+        snprintf(info.folder, sizeof info.folder, "%s", o.folder);
+        info.bytes = saved->value_bytes;
+        info.shape[0] = saved->count;
+        info.workers = o.manifest.workers;
+        info.version = o.manifest.version;
+        if (saved->file) {
+            snprintf(info.file, sizeof info.file, "%s", saved->file);
+            memcpy(info.shape, saved->parts.shape, sizeof info.shape);
+            info.bytes = saved->file_bytes;
+            info.parts = saved->parts.count;
+            describe_layout(saved, info.layout, sizeof info.layout);
+        }
+        dmi_sized_give(&info, sizeof info, out);
+    }
+    close_checkpoint(&o);
+    return status;
+}
+
+dm_status dm_checkpoint_verify(const char *path, dm_checkpoint_damaged damaged, void *context)
+{
+    opened o = {0};
+    char *text = NULL;
+    dm_status status = open_checkpoint(path, &o), worst = status;
+    if (status != DM_OK && damaged) {
+        damaged(context, dmi_error_text());
+    }
+    for (int i = 0; i < o.manifest.items; i++) {
+        status =
+            o.manifest.item[i].file ? dmi_saved_verify(&o.manifest.item[i], o.folder, damaged, context) : DM_OK;
+        if (status != DM_OK && worst == DM_OK) {
+            worst = status;
+            text = strdup(dmi_error_text());
+        }
+    }
+    if (text) {
+        (void)dmi_fail(worst, "%s", text);
+    }
+    free(text);
+    close_checkpoint(&o);
+    return worst;
+}
