@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,11 +68,27 @@ static void remove_left(const char *series)
     }
 }
 
+/* A new series has its name on the disk before its first checkpoint has one. */
+static dm_status make_series(const char *series)
+{
+    if (mkdir(series, 0777) != 0) {
+        return errno == EEXIST ? DM_OK : failed(series, NULL);
+    }
+    char *above = strdup(series);
+    if (!above) {
+        return no_memory();
+    }
+    dm_status status = dmi_folder_sync(dirname(above), NULL);
+    free(above);
+    return status;
+}
+
 dm_status dmi_folder_begin(const char *series, char **out)
 {
     char tag[TAG_ROOM];
-    if (mkdir(series, 0777) != 0 && errno != EEXIST) {
-        return failed(series, NULL);
+    dm_status status = make_series(series);
+    if (status != DM_OK) {
+        return status;
     }
     remove_left(series);
     dmi_partial_tag(tag, sizeof tag);
@@ -80,7 +97,7 @@ dm_status dmi_folder_begin(const char *series, char **out)
         return no_memory();
     }
     if (mkdir(path, 0777) != 0) {
-        dm_status status = failed(path, NULL);
+        status = failed(path, NULL);
         free(path);
         return status;
     }

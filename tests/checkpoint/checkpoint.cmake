@@ -1,0 +1,19 @@
+# Checkpoints: programs that die while they save, power cuts, ranks.
+add_executable(ckpt_main checkpoint/ckpt_main.c)
+target_link_libraries(ckpt_main PRIVATE dmath)
+add_library(file_calls MODULE checkpoint/file_calls.c)
+target_compile_definitions(file_calls PRIVATE _GNU_SOURCE)
+target_compile_options(file_calls PRIVATE -U_FORTIFY_SOURCE)
+set_target_properties(file_calls PROPERTIES C_VISIBILITY_PRESET default)
+set(folder ${CMAKE_CURRENT_SOURCE_DIR}/checkpoint)
+target_compile_definitions(test_damage PRIVATE DMATH_TEST_VERSION_1="${folder}/version1")
+set(run ${CMAKE_CURRENT_BINARY_DIR}/run)
+if(DMATH_PYTHON AND NOT DMATH_SANITIZE)
+  dmath_test(checkpoint_kill_moments ${DMATH_PYTHON} -B ${folder}/kill.py moments $<TARGET_FILE:ckpt_main>
+             ${run}/checkpoint_kill_moments 30)
+  # every seventh; all of them by hand
+  dmath_test(checkpoint_kill_calls ${DMATH_PYTHON} -B ${folder}/kill.py calls $<TARGET_FILE:ckpt_main>
+             $<TARGET_FILE:file_calls> ${run}/checkpoint_kill_calls 7)
+  dmath_test(checkpoint_power_cut ${DMATH_PYTHON} -B ${folder}/power_cut.py $<TARGET_FILE:ckpt_main>
+             $<TARGET_FILE:file_calls> ${run}/checkpoint_power_cut 3)
+endif()
