@@ -14,6 +14,7 @@ static const tool_command commands[] = {
     {"time", tool_time, "milliseconds of each layer of a net"},
     {"net", tool_net, "nets: show, print"},
     {"data", tool_data, "data for nets: convert"},
+    {"ckpt", tool_ckpt, "checkpoints: ls, verify, reshard, diff"},
     {"bench", tool_bench, "measurements that check their results: gemm, dispatch, transport, remap, file"},
     {NULL, NULL, NULL},
 };
@@ -69,6 +70,8 @@ static bool wants_workers(int argc, char **argv)
         asked = asked || (argc > 2 && strcmp(argv[1], always[j]) == 0);
     }
     asked = asked || (argc > 2 && strcmp(argv[1], "net") == 0 && strcmp(argv[2], "show") == 0);
+    asked = asked || (argc > 3 && strcmp(argv[1], "ckpt") == 0 &&
+                      (strcmp(argv[2], "reshard") == 0 || strcmp(argv[2], "diff") == 0));
     return argc > 2 && strcmp(argv[2], "help") != 0 && asked;
 }
 

@@ -106,6 +106,7 @@ int tool_test(int argc, char **argv);
 int tool_time(int argc, char **argv);
 int tool_net(int argc, char **argv);
 int tool_data(int argc, char **argv);
+int tool_ckpt(int argc, char **argv);
 int tool_bench(int argc, char **argv);
 int tool_bench_gemm(int argc, char **argv);
 int tool_bench_dispatch(int argc, char **argv);

@@ -14,6 +14,10 @@ if(DMATH_PYTHON AND NOT DMATH_SANITIZE)
   # every seventh; all of them by hand
   dmath_test(checkpoint_kill_calls ${DMATH_PYTHON} -B ${folder}/kill.py calls $<TARGET_FILE:ckpt_main>
              $<TARGET_FILE:file_calls> ${run}/checkpoint_kill_calls 7)
+  if(TARGET dmath_tool)
+    dmath_test(checkpoint_tool ${DMATH_PYTHON} -B ${folder}/check_tool.py $<TARGET_FILE:dmath_tool> $<TARGET_FILE:ckpt_main>
+               ${folder}/version1 ${run}/checkpoint_tool)
+  endif()
   dmath_test(checkpoint_power_cut ${DMATH_PYTHON} -B ${folder}/power_cut.py $<TARGET_FILE:ckpt_main>
              $<TARGET_FILE:file_calls> ${run}/checkpoint_power_cut 3)
 endif()
