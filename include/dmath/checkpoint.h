@@ -98,6 +98,14 @@ DM_API DM_CHECKED dm_status dm_checkpoint_array(dm_session *session, const char 
  * as the session. Does not block. Errors: DM_ERR_ARG (item), DM_ERR_HANDLE (the array). */
 DM_API DM_CHECKED dm_status dm_keep(dm_session *session, const dm_checkpoint_item *item);
 
+/* For the place in a program's loop where all that dm_keep has named belongs together: if a signal has come that the option
+ * catch_signals catches (<dmath/control.h>), saves it as the next checkpoint of the series, waits until it is on the disk, and
+ * *leave = 1. Else *leave = 0, at once. A program that is to leave calls dm_finalize and exits with DM_EXIT_REQUEUE, by which
+ * batch systems know that the job is to run again (EX_TEMPFAIL). Blocks where it saves. Errors: as dm_checkpoint_save. */
+#define DM_EXIT_REQUEUE 75
+DM_API DM_CHECKED dm_status dm_checkpoint_boundary(dm_session *session, const char *path, const dm_checkpoint_options *options,
+                                                   int *leave);
+
 /* 1 if the path is, or holds, a whole checkpoint (its manifest is read and right), else 0. */
 DM_API int dm_checkpoint_exists(const char *path);
 

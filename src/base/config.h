@@ -68,6 +68,8 @@
           "minimum size of the memory that a worker takes from the system at once")                            \
     BYTES(ring, "1M", 4096, 1 << 30, "size of the command ring")                                               \
     BOOL(sync, "0", "every call waits and reports its own failure")                                            \
+    BOOL(catch_signals, "0", "SIGUSR1 and SIGTERM leave a note for the program (dm_session_signalled)")        \
+    BOOL(interrupt, "0", "Ctrl-C cancels the commands (dm_cancel); the second one ends the process")           \
     DOUBLE(watchdog_s, "120", 0, 1e9, "a worker this long without progress is an error; 0: never")             \
     BOOL(liveness, "1", "notice when processes of the job on this host, or what started them, die")             \
     DOUBLE(meet_s, "120", 0, 1e9, "how long a rank waits for the others at the start; 0: for ever")            \

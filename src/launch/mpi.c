@@ -188,6 +188,7 @@ static dm_status serve_session(dmi_job *job, dmi_worker *w, dmi_placement_report
         w->service = job->forward ? worker_service : NULL;
         w->drained = job->forward ? worker_drained : NULL;
         w->service_context = job;
+        dmi_signals_ignore(&job->config);
         dmi_worker_serve(w);
     }
     (void)dmi_cpu_blas_threads(blas);

@@ -218,6 +218,11 @@ dm_status dmi_session_publish(dmi_session *s, const dmi_error_handler *on_error,
     handle->next = atomic_load(&all_sessions);
     while (!atomic_compare_exchange_weak(&all_sessions, &handle->next, handle)) {
     }
+    dm_status status = dmi_signals_begin(&s->config, handle);
+    if (status != DM_OK) { /* the rest goes on without them */
+        dmi_log(DMI_LOG_WARN, "%s", dmi_error_text());
+        s->config.interrupt = s->config.catch_signals = false;
+    }
     s->public_handle = handle;
     atomic_store_explicit(&handle->live, (uintptr_t)s, memory_order_release);
     *out = handle;
@@ -309,6 +314,7 @@ dm_status dm_finalize(dm_session *session, int64_t *alive)
         return status;
     }
     dmi_checkpoint_end(s);
+    dmi_signals_end(&s->config, session);
     if (!s->stuck || (s->stuck == DMI_STUCK_WAITING && dmi_all_done(s))) {
         s->stuck = DMI_NOT_STUCK;
         status = dmi_wait(s, s->command);

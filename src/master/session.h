@@ -328,6 +328,10 @@ bool dmi_stepped(dm_session *session, const dmi_call *call, const dm_array *arra
 /* The call with copies in place of such operands; what is written is copied back. user: dmi_call_wait's; NULL: it does not
  * wait. */
 DM_CHECKED dm_status dmi_stepped_submit(dm_session *session, dmi_call *call, const dm_array *arrays, void *const *user);
+/* --- signals.c: the options catch_signals and interrupt */
+DM_CHECKED dm_status dmi_signals_begin(const dmi_config *config, dm_session *session);
+void dmi_signals_end(const dmi_config *config, const dm_session *session);
+void dmi_signals_ignore(const dmi_config *config); /* in a rank that is a worker: rank 0 has them */
 /* --- explain.c */
 void dmi_explain_printf(dmi_session *s, const char *format, ...) DMI_PRINTF(2, 3);
 DM_CHECKED dm_status dmi_explain_call(dmi_session *s, const dmi_call *call);

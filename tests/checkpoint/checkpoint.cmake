@@ -14,6 +14,13 @@ if(DMATH_PYTHON AND NOT DMATH_SANITIZE)
   # every seventh; all of them by hand
   dmath_test(checkpoint_kill_calls ${DMATH_PYTHON} -B ${folder}/kill.py calls $<TARGET_FILE:ckpt_main>
              $<TARGET_FILE:file_calls> ${run}/checkpoint_kill_calls 7)
+  if(TARGET resume)
+    dmath_test(resume ${DMATH_PYTHON} -B ${folder}/resume.py $<TARGET_FILE:resume> ${run}/resume)
+    add_test(NAME resume_mpi COMMAND ${DMATH_PYTHON} -B ${folder}/resume.py $<TARGET_FILE:resume> ${run}/resume_mpi
+                                     ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} 3)
+    set_tests_properties(resume_mpi PROPERTIES TIMEOUT 120 PROCESSORS 3 LABELS mpi
+                                               ENVIRONMENT "${DMATH_MPI_ENVIRONMENT};MPIEXEC_TIMEOUT=100")
+  endif()
   if(TARGET dmath_tool)
     dmath_test(checkpoint_tool ${DMATH_PYTHON} -B ${folder}/check_tool.py $<TARGET_FILE:dmath_tool> $<TARGET_FILE:ckpt_main>
                ${folder}/version1 ${run}/checkpoint_tool)

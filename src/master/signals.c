@@ -1,0 +1,181 @@
+/* Signals that a program has asked for: SIGUSR1 and SIGTERM leave a note (option catch_signals), SIGINT cancels
+ * the commands of the process's sessions, and the second one ends it (option interrupt). */
+#include "io/partial.h"
+#include "master/session.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum { CAUGHT = 2, MOST_SESSIONS = 16 };
+static const int caught_signals[CAUGHT] = {SIGUSR1, SIGTERM};
+
+/* Signals are the process's. Under the lock, but for what handlers use. */
+static struct {
+    pthread_mutex_t lock;
+    int catching, interrupting; /* sessions that ask for it */
+    struct sigaction before[CAUGHT], before_interrupt;
+    _Atomic(dm_session *) session[MOST_SESSIONS]; /* whose commands SIGINT cancels */
+    atomic_int first;                             /* the first signal caught */
+    atomic_int interrupts;
+    int end; /* an eventfd; the thread behind it ends the process */
+    bool thread_runs;
+} all = {.lock = PTHREAD_MUTEX_INITIALIZER, .end = -1};
+
+static void note(int number)
+{
+    int none = 0;
+    atomic_compare_exchange_strong(&all.first, &none, number);
+}
+
+static void interrupt(int number)
+{
+    int error = errno;
+    (void)number;
+    if (atomic_fetch_add(&all.interrupts, 1) > 0) {
+        (void)!write(all.end, &(uint64_t){1}, sizeof(uint64_t));
+    }
+    for (int i = 0; i < MOST_SESSIONS; i++) {
+        dm_session *session = atomic_load(&all.session[i]);
+        if (session) {
+            (void)!dm_cancel(session);
+        }
+    }
+    errno = error;
+}
+
+/* Ends the process as SIGINT does, without files that are half-written. */
+static void *end_process(void *unused)
+{
+    uint64_t count;
+    (void)unused;
+    while (read(all.end, &count, sizeof count) != sizeof count) {
+        /* interrupted */
+    }
+    dmi_partial_remove_all();
+    signal(SIGINT, SIG_DFL);
+    kill(getpid(), SIGINT);
+    return NULL;
+}
+
+static void catch (int number, void (*handler)(int), struct sigaction *before)
+{
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(number, &action, before);
+}
+
+static dm_status start_thread(void)
+{
+    pthread_t thread;
+    sigset_t every, before;
+    if (all.thread_runs) {
+        return DM_OK;
+    }
+    all.end = eventfd(0, EFD_CLOEXEC);
+    sigfillset(&every);
+    pthread_sigmask(SIG_SETMASK, &every, &before);
+    all.thread_runs = all.end >= 0 && pthread_create(&thread, NULL, end_process, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!all.thread_runs) {
+        return dmi_fail(DM_ERR_NOMEM, "interrupt: cannot start a thread");
+    }
+    pthread_detach(thread);
+    return DM_OK;
+}
+
+static dm_status begin_interrupt(dm_session *session)
+{
+    dm_status status = start_thread();
+    for (int i = 0; i < MOST_SESSIONS && status == DM_OK; i++) {
+        dm_session *none = NULL;
+        if (atomic_compare_exchange_strong(&all.session[i], &none, session)) {
+            break;
+        }
+    }
+    if (status == DM_OK && all.interrupting++ == 0) {
+        atomic_store(&all.interrupts, 0);
+        catch (SIGINT, interrupt, &all.before_interrupt);
+    }
+    return status;
+}
+
+dm_status dmi_signals_begin(const dmi_config *config, dm_session *session)
+{
+    dm_status status = DM_OK;
+    pthread_mutex_lock(&all.lock);
+    if (config->interrupt) {
+        status = begin_interrupt(session);
+    }
+    if (status == DM_OK && config->catch_signals && all.catching++ == 0) {
+        atomic_store(&all.first, 0);
+        for (int i = 0; i < CAUGHT; i++) {
+            catch (caught_signals[i], note, &all.before[i]);
+        }
+    }
+    pthread_mutex_unlock(&all.lock);
+    return status;
+}
+
+void dmi_signals_end(const dmi_config *config, const dm_session *session)
+{
+    pthread_mutex_lock(&all.lock);
+    for (int i = 0; i < MOST_SESSIONS && config->interrupt; i++) {
+        if (atomic_load(&all.session[i]) == session) {
+            atomic_store(&all.session[i], NULL);
+        }
+    }
+    if (config->interrupt && --all.interrupting == 0) {
+        sigaction(SIGINT, &all.before_interrupt, NULL);
+    }
+    for (int i = 0; i < CAUGHT && config->catch_signals && all.catching == 1; i++) {
+        /* a SIGUSR1 that comes while the program ends means nothing, and must not end it otherwise */
+        if (caught_signals[i] != SIGUSR1 || all.before[i].sa_handler != SIG_DFL) {
+            sigaction(caught_signals[i], &all.before[i], NULL);
+        }
+    }
+    all.catching -= config->catch_signals;
+    pthread_mutex_unlock(&all.lock);
+}
+
+void dmi_signals_ignore(const dmi_config *config)
+{
+    for (int i = 0; i < CAUGHT && config->catch_signals; i++) {
+        signal(caught_signals[i], SIG_IGN);
+    }
+    if (config->interrupt) {
+        signal(SIGINT, SIG_IGN);
+    }
+}
+
+dm_status dm_session_signalled(dm_session *session, int *number)
+{
+    dmi_session *s = NULL;
+    dm_status status = dmi_enter_any(session, &s);
+    if (status == DM_OK && !number) {
+        return dmi_fail(DM_ERR_ARG, "session_signalled: number is NULL");
+    }
+    if (status == DM_OK) {
+        *number = s->config.catch_signals ? atomic_load(&all.first) : 0;
+    }
+    return status;
+}
+
+dm_status dm_checkpoint_boundary(dm_session *session, const char *path, const dm_checkpoint_options *options,
+                                 int *leave)
+{
+    int number = 0;
+    dm_status status = dm_session_signalled(session, &number);
+    if (status == DM_OK && !leave) {
+        return dmi_fail(DM_ERR_ARG, "checkpoint_boundary: leave is NULL");
+    }
+    if (status == DM_OK && number) {
+        status = dm_checkpoint_save(session, path, 0, NULL, options, NULL);
+    }
+    if (status == DM_OK) {
+        *leave = number != 0;
+    }
+    return status;
+}

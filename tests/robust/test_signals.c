@@ -1,0 +1,113 @@
+/* The options catch_signals and interrupt: notes of signals; Ctrl-C cancels commands, and the second one ends
+ * the process. */
+#include "robust.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+static int nap(const dm_task *task)
+{
+    (void)task;
+    usleep(20000);
+    return 0;
+}
+
+static void other(int number)
+{
+    (void)number;
+}
+
+static void is_handler(int number, void (*want)(int))
+{
+    struct sigaction now;
+    assert_int_equal(sigaction(number, NULL, &now), 0);
+    assert_ptr_equal(now.sa_handler, want);
+}
+
+static void test_notes(void **state)
+{
+    (void)state;
+    int number = -1, leave = -1;
+    signal(SIGUSR1, other);
+    dm_session *without = open_session(1, "log=error");
+    is_handler(SIGUSR1, other);
+    OK(dm_session_signalled(without, &number));
+    assert_int_equal(number, 0);
+    close_session(without);
+    dm_session *s = open_session(2, "log=error,catch_signals=1"),
+               *second = open_session(1, "log=error,catch_signals=1");
+    OK(dm_session_signalled(s, &number));
+    assert_int_equal(number, 0);
+    OK(dm_checkpoint_boundary(s, "nothing", NULL, &leave));
+    assert_int_equal(leave, 0);
+    assert_int_not_equal(access("nothing", F_OK), 0);
+    close_session(second);
+    raise(SIGTERM);
+    raise(SIGUSR1);
+    OK(dm_session_signalled(s, &number));
+    assert_int_equal(number, SIGTERM);
+    int64_t value = 5, loaded = 0;
+    OK(dm_keep(s, &(dm_checkpoint_item)DM_KEEP_VALUE("value", &value)));
+    char folder[] = "signals-XXXXXX", command[64];
+    assert_non_null(mkdtemp(folder));
+    OK(dm_checkpoint_boundary(s, folder, NULL, &leave));
+    assert_int_equal(leave, 1);
+    OK(dm_checkpoint_load(s, folder, 1, (dm_checkpoint_item[]){DM_KEEP_VALUE("value", &loaded)}));
+    assert_int_equal(loaded, 5);
+    close_session(s);
+    is_handler(SIGUSR1, other);
+    is_handler(SIGTERM, SIG_DFL);
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    assert_int_equal(system(command), 0);
+    s = open_session(1, "log=error,catch_signals=1"); /* a new session, a new note */
+    OK(dm_session_signalled(s, &number));
+    assert_int_equal(number, 0);
+    close_session(s);
+}
+
+/* In a child, which dies. */
+static void interrupted_twice(void)
+{
+    dm_session *s = open_session(2, "log=error,interrupt=1");
+    dm_array a;
+    OK(dm_matrix(s, DM_F64, 8, 8, &a));
+    for (int turn = 0; turn < 2; turn++) {
+        OK(dm_fill(s, a, 1)); /* what was cancelled is poisoned */
+        for (int i = 0; i < 100; i++) {
+            OK(dm_apply(s, "nap", 1, &a, (int[]){DM_READWRITE}, NULL, 0));
+        }
+        usleep(30000);
+        raise(SIGINT);
+        double begin = seconds();
+        if (dm_sync(s) != DM_ERR_CANCELLED || seconds() - begin > 1) {
+            _exit(3);
+        }
+        if (turn == 1) {
+            sleep(10); /* it ends meanwhile */
+            _exit(4);
+        }
+    }
+}
+
+static void test_interrupt(void **state)
+{
+    (void)state;
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        interrupted_twice();
+        _exit(5);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGINT) {
+        fail_msg("the child ended with %x", (unsigned)status);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test_setup(test_interrupt, deadline),
+                                       cmocka_unit_test_setup(test_notes, deadline)};
+    OK(dm_register("nap", nap));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
