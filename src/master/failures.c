@@ -86,11 +86,26 @@ bool dmi_failures_take(dmi_session *s)
     return all;
 }
 
+/* Have all workers done the command? Where it is still at work it would make its outputs clean. */
+static bool done_everywhere(const dmi_session *s, uint64_t command)
+{
+    bool done = true;
+    for (int w = 0; w < s->workers; w++) {
+        done = done && atomic_load_explicit(&dmi_hub_port(&s->hub, w)->completed, memory_order_acquire) >= command;
+    }
+    return done;
+}
+
 void dmi_failures_spread(dmi_session *s)
 {
     int poisons = s->poisons;
+    bool full = poisons == DMI_COUNT(s->poison);
     s->poisons = 0;
     for (int i = 0; i < poisons; i++) {
+        if (!full && !done_everywhere(s, s->poison[i].culprit >> 16)) { /* at a later wait */
+            s->poison[s->poisons++] = s->poison[i];
+            continue;
+        }
         if ((s->poison[i].culprit & 0xffff) == DMI_OP_program) {
             dmi_program_poison(s, s->poison[i].culprit);
         }
