@@ -524,7 +524,8 @@ DM_API int dm_task_fail(const dm_task *task, const char *format, ...);
  * Errors: DM_ERR_ARG, DM_ERR_STATE (a session is open); those of a call inside dmath_ops are dm_init's too. */
 DM_API DM_CHECKED dm_status dm_register(const char *name, dm_task_function function);
 
-/* Runs it once on every worker. modes[i]: what it does with arrays[i]: DM_READ, DM_WRITE (overwrites all of it)
+/* Runs it once on every worker, or between dm_group_begin and dm_group_end on every worker of the group and on those that
+ * hold a part of an array (DM_ERR_UNSUPPORTED where the session has more than 64 workers). modes[i]: what it does with arrays[i]: DM_READ, DM_WRITE (overwrites all of it)
  * or DM_READWRITE; an array that is written may overlap no other. Each replica is handed out at its worker, and
  * all must be written alike. args is copied. Errors: DM_ERR_ARG (an unknown name, a bad mode, more than
  * DM_TASK_OPERANDS arrays or 64 KiB of args); DM_ERR_OVERLAP; DM_ERR_LAYOUT (arrays of one shape of which a
@@ -641,6 +642,7 @@ static inline dm_dtype dm_dtype_of(const uint16_t *) { return DM_F16; }
 #include <dmath/index.h>
 #include <dmath/linalg.h>
 #include <dmath/reduce.h>
+#include <dmath/group.h>
 #include <dmath/program.h>
 #include <dmath/require.h>
 

@@ -111,18 +111,11 @@ static dm_status check_out(const void *out, size_t least, const char *what)
     return out ? dmi_sized_check(out, least, what) : dmi_fail(DM_ERR_ARG, "out is NULL");
 }
 
-dm_status dm_counters_get(dm_session *session, int worker, dm_counters *out)
+dm_counters dmi_counters_of(const dmi_session *s, int worker)
 {
-    dmi_session *s;
-    dm_status status = check_out(out, DMI_SIZED_LEAST(dm_counters, plans_reused),
-                                 "counters_get: out: set size to sizeof(dm_counters)");
-    status = status == DM_OK ? enter_worker(session, worker, &s) : status;
-    if (status != DM_OK) {
-        return status;
-    }
     dmi_port *port = dmi_hub_port(&s->hub, worker);
     dmi_tally *t = &port->tally;
-    dm_counters r = {.commands = (int64_t)atomic_load(&port->completed),
+    return (dm_counters){.commands = (int64_t)atomic_load(&port->completed),
                          .steps = atomic_load(&t->steps),
                          .bytes_sent = atomic_load(&t->bytes_sent),
                          .bytes_received = atomic_load(&t->bytes_received),
@@ -132,6 +125,18 @@ dm_status dm_counters_get(dm_session *session, int worker, dm_counters *out)
                          .workspace_peak_bytes = atomic_load(&t->workspace_peak),
                          .plans_made = atomic_load(&t->plans_made),
                          .plans_reused = atomic_load(&t->plans_reused)};
+}
+
+dm_status dm_counters_get(dm_session *session, int worker, dm_counters *out)
+{
+    dmi_session *s;
+    dm_status status = check_out(out, DMI_SIZED_LEAST(dm_counters, plans_reused),
+                                 "counters_get: out: set size to sizeof(dm_counters)");
+    status = status == DM_OK ? enter_worker(session, worker, &s) : status;
+    if (status != DM_OK) {
+        return status;
+    }
+    dm_counters r = dmi_counters_of(s, worker);
     dmi_sized_give(&r, sizeof r, out);
     return DM_OK;
 }

@@ -187,8 +187,9 @@ dm_status dmi_layout_spec_from(dmi_session *s, const dm_layout *layout, dm_dtype
         return status;
     }
     if (!layout || layout->kind == -1) {
-        dmi_layout_default(ndim, shape, dmi_dtype_bytes(dtype), s->workers, out);
-        return DM_OK;
+        dmi_layout_default(ndim, shape, dmi_dtype_bytes(dtype), dmi_group_size(s), out);
+        out->session_workers = s->workers;
+        return dmi_group_place(s, NULL, out);
     }
     if (layout->kind < 0 || layout->kind > 2) {
         return dmi_fail(DM_ERR_LAYOUT,
@@ -218,7 +219,7 @@ dm_status dmi_layout_spec_from(dmi_session *s, const dm_layout *layout, dm_dtype
         out->workers = &layout->single;
         out->nworkers = 1;
     }
-    return DM_OK;
+    return dmi_group_place(s, layout, out);
 }
 
 /* --- arrays ----------------------------------------------------------------------------------------------- */

@@ -260,6 +260,7 @@ void dmi_session_close(dmi_session *s)
     dmi_keep_free(s);
     dmi_recording_free(s->recording);
     dmi_programs_free(s);
+    dmi_groups_free(s);
     dmi_replicas_stop(s);
     dmi_pool_destroy(s->staging);
     free_layouts(s);
@@ -348,7 +349,7 @@ dm_status dm_sync(dm_session *session)
 int dm_workers(const dm_session *session)
 {
     dmi_session *s = NULL;
-    return dmi_enter_stuck(session, &s) == DM_OK ? s->workers : 0;
+    return dmi_enter_stuck(session, &s) == DM_OK ? dmi_group_size(s) : 0;
 }
 
 dm_status dm_noop(dm_session *session)

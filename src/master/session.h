@@ -46,6 +46,7 @@ enum { DMI_LAYOUT_BUCKETS = 256 };
  * full. BROKEN: a worker could not take part in a command, or its process has died. */
 enum dmi_stuck { DMI_NOT_STUCK, DMI_STUCK_WAITING, DMI_STUCK_LOST, DMI_STUCK_BROKEN };
 
+enum { DMI_OPEN_GROUPS = 16 };
 enum { DMI_RECENT = 4096 }; /* commands whose frames are looked for, for messages */
 
 /* What the watchdog saw of a worker's threads. */
@@ -131,6 +132,12 @@ struct dmi_session {
     struct dmi_recorded **program;   /* [programs] by number; NULL: destroyed */
     uint32_t programs, program_room;
     uint64_t seen[32]; /* by dtype, a bit of a word in ops.h: an array in which all workers see a value; 0: none yet */
+    struct dmi_group **group;         /* [groups] by number; NULL: destroyed */
+    uint32_t groups;
+    struct dmi_group *open_group[DMI_OPEN_GROUPS]; /* [open_groups] the innermost last */
+    int open_groups;
+    const int *awaited; /* [awaiting] the workers that a wait is for; NULL: all */
+    int awaiting;
     bool explaining;
     char *explain_text;
     size_t explain_bytes;
@@ -293,6 +300,16 @@ void dmi_replicas_forget(dmi_session *s, dmi_storage *storage);
 void dmi_replicas_yield(dmi_session *s);
 /* Frees all of them: they may hold the result of a failed command, or memory is needed. */
 void dmi_replicas_clear(dmi_session *s);
+/* --- groups.c */
+/* How many workers layouts count: of the innermost group that has begun, or all. */
+int dmi_group_size(const dmi_session *s);
+/* Puts a spec made from `layout` (NULL: the default) on the workers of that group. */
+DM_CHECKED dm_status dmi_group_place(dmi_session *s, const dm_layout *layout, dmi_layout_spec *spec);
+/* Who runs a user function. */
+DM_CHECKED dm_status dmi_group_apply(dmi_session *s, dmi_call *call);
+void dmi_groups_free(dmi_session *s);
+/* --- explain.c */
+dm_counters dmi_counters_of(const dmi_session *s, int worker);
 /* --- recording.c: calls that become a program */
 /* Adds a call that has been checked. */
 DM_CHECKED dm_status dmi_record(dmi_session *s, const dmi_call *call);

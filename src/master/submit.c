@@ -129,7 +129,7 @@ static void forget_outputs(dmi_session *s, const dmi_call *call)
 
 uint64_t dmi_call_members(const dmi_call *call)
 {
-    uint64_t members = 0;
+    uint64_t members = call->op == DMI_OP_apply ? dmi_apply_members(call) : 0;
     for (int i = 0; i < call->noperand; i++) {
         members |= call->operand[i].mode ? call->operand[i].desc.layout->members : 0;
     }
@@ -175,6 +175,9 @@ static dm_status check(dm_session *session, dmi_call *call, const dm_array *arra
 {
     dm_status status = dmi_enter(session, out);
     call->name = dmi_api_called();
+    if (status == DM_OK && call->op == DMI_OP_apply) {
+        status = dmi_group_apply(*out, call);
+    }
     if (status == DM_OK) {
         status = resolve(*out, call, arrays);
     }

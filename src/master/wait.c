@@ -127,7 +127,8 @@ void dmi_frame_send(dmi_session *s)
 
 static bool all_done(dmi_session *s, uint64_t command)
 {
-    for (int w = 0; w < s->workers; w++) {
+    for (int i = 0; i < (s->awaited ? s->awaiting : s->workers); i++) {
+        int w = s->awaited ? s->awaited[i] : i;
         if (atomic_load_explicit(&dmi_hub_port(&s->hub, w)->completed, memory_order_acquire) < command) {
             return false;
         }

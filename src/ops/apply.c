@@ -157,11 +157,21 @@ static void list_rectangles(dmi_builder *b, const dmi_desc *desc, dmi_task_desc 
     task->blocks[operand] = l.count;
 }
 
+/* Workers of the group that the master has named (DMI_APPLY_MEMBERS), and those that hold a part of an array. */
+static bool takes_part(const dmi_call *call, int worker)
+{
+    uint64_t members = dmi_apply_members(call);
+    for (int i = 0; i < call->noperand; i++) {
+        members |= call->operand[i].desc.layout->members;
+    }
+    return members >> worker % 64 & 1;
+}
+
 dm_status dmi_apply_plan(dmi_builder *b, const dmi_call *call)
 {
     dmi_task_desc task = {.number = call->args.i[0], .workers = b->profile->workers};
     dmi_ref refs[DM_TASK_OPERANDS];
-    if (b->me >= b->profile->workers) {
+    if (b->me >= b->profile->workers || !takes_part(call, b->me)) {
         return DM_OK;
     }
     for (int i = 0; i < call->noperand; i++) {

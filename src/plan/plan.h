@@ -62,6 +62,14 @@ typedef struct dmi_call {
     int64_t tail_bytes, tail_key;
 } dmi_call;
 
+/* apply: args.i holds the function and modes; from here on two words: bit w % 64: worker w runs it, whatever it holds. */
+enum { DMI_APPLY_MEMBERS = 5 };
+static inline uint64_t dmi_apply_members(const dmi_call *call)
+{
+    const int32_t *word = &call->args.i[DMI_APPLY_MEMBERS];
+    return (uint32_t)word[0] | (uint64_t)(uint32_t)word[1] << 32;
+}
+
 enum dmi_gemm_algorithm { DMI_GEMM_AUTO, DMI_GEMM_CYCLIC, DMI_GEMM_STATIONARY, DMI_GEMM_CONTRACT, DMI_GEMM_TWO_BLOCK,
                           DMI_GEMM_PANELS, DMI_GEMM_FUSED, DMI_GEMM_RING };
 

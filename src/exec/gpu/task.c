@@ -4,6 +4,7 @@
  * by chunk. A thread, always the same one, calls the function; then the operands that it may have written are
  * copied back. The step is issued with the last copy to the device, so that nothing on a stream waits for the
  * function. Its lane waits meanwhile; other lanes go on. */
+#include "base/process.h"
 #include "exec/gpu/host_work.h"
 #include "ops/common_task.h"
 
@@ -201,8 +202,11 @@ static void call(dmi_crew_job *job)
     dm_status status = dmi_cu_own_thread();
     status = status == DM_OK ? dmi_cu_use(t->e->gpu->device) : status; /* the function may use it too */
     if (status == DM_OK) {
+        /* for the watchdog: time without a processor does not count */
+        atomic_store(&t->e->port->compute_thread, dmi_thread_number());
         status = dmi_task_run(w->step->desc, t->e->config.me, w->step->nref, host, w->inst->tail,
                               w->inst->tail_bytes);
+        atomic_store(&t->e->port->compute_thread, 0);
     }
     fail(t, status);
 }

@@ -1,0 +1,282 @@
+/* Groups: some of the workers, as a handle. The master alone knows them; workers learn from each command who takes part. */
+#include "master/session.h"
+#include "base/sized.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct dmi_group {
+    int count, begun; /* begun: how many dm_group_begin are open */
+    int *map, map_room; /* of an explicit layout, with numbers of the session */
+    int worker[];
+};
+
+static dm_status find(dmi_session *s, dm_group group, struct dmi_group **out)
+{
+    uint32_t number = (uint32_t)group.id;
+    const char *wrong = group.id >> 32 != s->number || number == 0 || number > s->groups ? "is not a group of this session"
+                        : !s->group[number - 1]                                          ? "has been destroyed"
+                                                                                         : NULL;
+    if (wrong) {
+        return dmi_fail(DM_ERR_HANDLE, "%s: group %s", dmi_api_called(), wrong);
+    }
+    *out = s->group[number - 1];
+    return DM_OK;
+}
+
+static dm_status enter(dm_session *session, dm_group group, dmi_session **s, struct dmi_group **out)
+{
+    dm_status status = dmi_enter(session, s);
+    return status == DM_OK ? find(*s, group, out) : status;
+}
+
+static dm_status check_workers(const dmi_session *s, const int *workers, int count)
+{
+    if (count < 1 || count > s->workers || !workers) {
+        return workers ? dmi_fail(DM_ERR_ARG, "group_create: count is %d, not 1 to %d", count, s->workers)
+                       : dmi_fail(DM_ERR_ARG, "group_create: workers is NULL");
+    }
+    bool *taken = calloc((size_t)s->workers, sizeof *taken);
+    dm_status status = taken ? DM_OK : dmi_fail(DM_ERR_NOMEM, "group_create: no memory for a group");
+    for (int i = 0; i < count && status == DM_OK; i++) {
+        int w = workers[i];
+        if (w < 0 || w >= s->workers || taken[w]) {
+            status = dmi_fail(DM_ERR_ARG, "group_create: workers[%d] is %d%s", i, w,
+                              w < 0 || w >= s->workers ? ", which is no worker of the session" : ", for the second time");
+        } else {
+            taken[w] = true;
+        }
+    }
+    free(taken);
+    return status;
+}
+
+dm_status dm_group_create(dm_session *session, const int *workers, int count, dm_group *out)
+{
+    dmi_session *s;
+    dm_status status = dmi_enter(session, &s);
+    if (status == DM_OK && !out) {
+        status = dmi_fail(DM_ERR_ARG, "group_create: out is NULL");
+    }
+    if (status != DM_OK || (status = check_workers(s, workers, count)) != DM_OK) {
+        return status;
+    }
+    struct dmi_group **table = realloc(s->group, (s->groups + 1) * sizeof(struct dmi_group *));
+    struct dmi_group *g = calloc(1, sizeof *g + (size_t)count * sizeof *g->worker);
+    s->group = table ? table : s->group;
+    if (!table || !g) {
+        free(g);
+        return dmi_fail(DM_ERR_NOMEM, "group_create: no memory for a group");
+    }
+    g->count = count;
+    memcpy(g->worker, workers, (size_t)count * sizeof *g->worker);
+    s->group[s->groups++] = g;
+    out->id = (uint64_t)s->number << 32 | s->groups;
+    return DM_OK;
+}
+
+static void free_group(struct dmi_group *g)
+{
+    if (g) {
+        free(g->map);
+        free(g);
+    }
+}
+
+dm_status dm_group_destroy(dm_session *session, dm_group group)
+{
+    dmi_session *s;
+    struct dmi_group *g;
+    dm_status status = dmi_enter(session, &s);
+    if (status != DM_OK || group.id == 0 || (status = find(s, group, &g)) != DM_OK) {
+        return status;
+    }
+    if (g->begun > 0) {
+        return dmi_fail(DM_ERR_STATE, "group_destroy: the group has begun: call dm_group_end first");
+    }
+    s->group[(uint32_t)group.id - 1] = NULL;
+    free_group(g);
+    return DM_OK;
+}
+
+dm_status dm_group_begin(dm_session *session, dm_group group)
+{
+    dmi_session *s;
+    struct dmi_group *g;
+    dm_status status = enter(session, group, &s, &g);
+    if (status == DM_OK && s->open_groups == DMI_OPEN_GROUPS) {
+        status = dmi_fail(DM_ERR_LIMIT, "group_begin: %d groups have begun and not ended", s->open_groups);
+    }
+    if (status == DM_OK) {
+        g->begun++;
+        s->open_group[s->open_groups++] = g;
+    }
+    return status;
+}
+
+dm_status dm_group_end(dm_session *session)
+{
+    dmi_session *s;
+    dm_status status = dmi_enter(session, &s);
+    if (status == DM_OK && s->open_groups == 0) {
+        status = dmi_fail(DM_ERR_STATE, "group_end: no group has begun");
+    }
+    if (status == DM_OK) {
+        s->open_group[--s->open_groups]->begun--;
+    }
+    return status;
+}
+
+dm_status dm_group_workers(dm_session *session, dm_group group, int room, int *workers, int *count)
+{
+    dmi_session *s;
+    struct dmi_group *g;
+    dm_status status = enter(session, group, &s, &g);
+    if (status != DM_OK) {
+        return status;
+    }
+    if (!count || (workers && room < g->count)) {
+        return count ? dmi_fail(DM_ERR_ARG, "group_workers: room is %d, but the group has %d workers", room, g->count)
+                     : dmi_fail(DM_ERR_ARG, "group_workers: count is NULL");
+    }
+    *count = g->count;
+    if (workers) {
+        memcpy(workers, g->worker, (size_t)g->count * sizeof *workers);
+    }
+    return DM_OK;
+}
+
+static dm_status wait_for(dmi_session *s, const struct dmi_group *g)
+{
+    s->awaited = g->worker;
+    s->awaiting = g->count;
+    dm_status status = dmi_wait(s, s->command);
+    s->awaited = NULL;
+    if (status == DM_OK) {
+        return DM_OK;
+    }
+    char *text = strdup(dmi_error_text());
+    (void)!dmi_wait_done(s, s->command, 0); /* what failed is spread when all have done it */
+    status = dmi_fail(status, "%s", text ? text : "no memory for the reason");
+    free(text);
+    return status;
+}
+
+dm_status dm_group_sync(dm_session *session, dm_group group)
+{
+    dmi_session *s;
+    struct dmi_group *g;
+    dm_status status = enter(session, group, &s, &g);
+    return status == DM_OK ? wait_for(s, g) : status;
+}
+
+dm_status dm_group_counters(dm_session *session, dm_group group, dm_counters *out)
+{
+    dmi_session *s;
+    struct dmi_group *g;
+    dm_status status = out ? dmi_sized_check(out, DMI_SIZED_LEAST(dm_counters, plans_reused),
+                                             "group_counters: out: set size to sizeof(dm_counters)")
+                           : dmi_fail(DM_ERR_ARG, "group_counters: out is NULL");
+    if (status != DM_OK || (status = enter(session, group, &s, &g)) != DM_OK ||
+        (status = wait_for(s, g)) != DM_OK) {
+        return status;
+    }
+    dm_counters sum = {0};
+    for (int i = 0; i < g->count; i++) {
+        dm_counters c = dmi_counters_of(s, g->worker[i]);
+        sum.commands += c.commands;
+        sum.steps += c.steps;
+        sum.bytes_sent += c.bytes_sent;
+        sum.bytes_received += c.bytes_received;
+        sum.messages_sent += c.messages_sent;
+        sum.messages_received += c.messages_received;
+        sum.flops += c.flops;
+        sum.workspace_peak_bytes = DMI_MAX(sum.workspace_peak_bytes, c.workspace_peak_bytes);
+        sum.plans_made += c.plans_made;
+        sum.plans_reused += c.plans_reused;
+    }
+    dmi_sized_give(&sum, sizeof sum, out);
+    return DM_OK;
+}
+
+/* --- layouts in a group --- */
+
+int dmi_group_size(const dmi_session *s)
+{
+    return s->open_groups > 0 ? s->open_group[s->open_groups - 1]->count : s->workers;
+}
+
+static dm_status translate_map(struct dmi_group *g, dmi_layout_spec *spec)
+{
+    if (spec->map_count > g->map_room) {
+        int *map = realloc(g->map, (size_t)spec->map_count * sizeof *map);
+        if (!map) {
+            return dmi_fail(DM_ERR_NOMEM, "layout: no memory for its tables");
+        }
+        g->map = map;
+        g->map_room = (int)spec->map_count;
+    }
+    for (int64_t i = 0; i < spec->map_count; i++) {
+        if (spec->map[i] < 0 || spec->map[i] >= g->count) {
+            return dmi_fail(DM_ERR_LAYOUT, "layout: map[%lld] is %d, but the group has %d workers", (long long)i,
+                            spec->map[i], g->count);
+        }
+        g->map[i] = g->worker[spec->map[i]];
+    }
+    spec->map = g->map;
+    return DM_OK;
+}
+
+dm_status dmi_group_place(dmi_session *s, const dm_layout *layout, dmi_layout_spec *spec)
+{
+    struct dmi_group *g = s->open_groups > 0 ? s->open_group[s->open_groups - 1] : NULL;
+    if (!g || (layout && layout->workers && layout->kind != 2)) {
+        return DM_OK;
+    }
+    if (layout && layout->kind == 2) {
+        if (layout->single < 0 || layout->single >= g->count) {
+            return dmi_fail(DM_ERR_LAYOUT, "layout: single is %d, but the group has %d workers", layout->single, g->count);
+        }
+        spec->workers = &g->worker[layout->single];
+        return DM_OK;
+    }
+    spec->workers = g->worker;
+    if (spec->kind == DMI_LAYOUT_EXPLICIT) {
+        spec->nworkers = g->count;
+        return spec->map ? translate_map(g, spec) : DM_OK;
+    }
+    int64_t need = spec->replicas ? spec->replicas : 1;
+    for (int d = 0; d < spec->ndim && need <= g->count; d++) {
+        need *= spec->grid[d];
+    }
+    if (need < 1 || need > g->count) {
+        return dmi_fail(DM_ERR_LAYOUT, "layout: its grid and replicas take %s workers than the group has, which are %d",
+                        need < 1 ? "fewer" : "more", g->count);
+    }
+    spec->nworkers = (int)need;
+    return DM_OK;
+}
+
+dm_status dmi_group_apply(dmi_session *s, dmi_call *call)
+{
+    const struct dmi_group *g = s->open_groups > 0 ? s->open_group[s->open_groups - 1] : NULL;
+    uint64_t members = g ? 0 : UINT64_MAX;
+    if (g && s->workers > 64) {
+        return dmi_fail(DM_ERR_UNSUPPORTED, "%s in a group: the session has %d workers, more than 64", dmi_call_name(call),
+                        s->workers);
+    }
+    for (int i = 0; g && i < g->count; i++) {
+        members |= UINT64_C(1) << g->worker[i];
+    }
+    call->args.i[DMI_APPLY_MEMBERS] = (int32_t)(uint32_t)members;
+    call->args.i[DMI_APPLY_MEMBERS + 1] = (int32_t)(uint32_t)(members >> 32);
+    return DM_OK;
+}
+
+void dmi_groups_free(dmi_session *s)
+{
+    for (uint32_t i = 0; i < s->groups; i++) {
+        free_group(s->group[i]);
+    }
+    free(s->group);
+}

@@ -1,0 +1,258 @@
+/* Groups: where their arrays lie, who takes part in what, and that groups without a common worker do not wait for each
+ * other. */
+#include "support/refusal.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+enum { SIDE = 24, COUNT = SIDE * SIDE };
+
+static atomic_int may_end, ended;
+
+/* A worker that is busy until it may end. */
+static int wait_for_word(const dm_task *t)
+{
+    (void)t;
+    for (int i = 0; i < 20000 && !atomic_load(&may_end); i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    atomic_fetch_add(&ended, 1);
+    return 0;
+}
+
+/* The last workers, from the last on. */
+static dm_group backwards(dmt_case *c, int count, int *workers)
+{
+    dm_group group;
+    for (int i = 0; i < count; i++) {
+        workers[i] = c->workers - 1 - i;
+    }
+    DMT_OK(c, dm_group_create(c->session, workers, count, &group));
+    return group;
+}
+
+static void owner_is(dmt_case *c, dm_array a, int64_t row, int64_t col, int want)
+{
+    int worker = -1;
+    DMT_OK(c, dm_array_owner(c->session, a, (int64_t[]){row, col}, &worker));
+    if (worker != want) {
+        dmt_fail(c, "element %d, %d is at worker %d, not %d", (int)row, (int)col, worker, want);
+    }
+}
+
+/* Layouts in a group count its workers. */
+static void layouts_case(dmt_case *c)
+{
+    dm_session *s = c->session;
+    int count = 1 + (int)dmt_int(&c->random, 0, c->workers - 1), worker[16], n = 0, got[16];
+    int64_t shape[] = {SIDE, SIDE}, large[] = {200 * count, 8};
+    dm_group group = backwards(c, count, worker);
+    DMT_OK(c, dm_group_begin(s, group));
+    if (dm_workers(s) != count) {
+        dmt_fail(c, "%d workers, not %d", dm_workers(s), count);
+    }
+    dm_layout rows = dm_layout_rows(s), cyclic = dm_layout_cyclic(s, 1, 1), single = dm_layout_single(count - 1),
+              copies = dm_layout_replicated(s), map = dm_layout_explicit(2, (int64_t[]){SIDE, SIDE}, &(int){count - 1}, 1),
+              given = dm_layout_rows(s);
+    given.grid[0] = given.nworkers = 1;
+    given.workers = (int[]){0};
+    dm_array a;
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, large, NULL, &a));
+    owner_is(c, a, 0, 0, worker[0]);
+    owner_is(c, a, 200 * count - 1, 0, worker[count - 1]);
+    DMT_OK(c, dm_array_destroy(s, a));
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, shape, &rows, &a));
+    owner_is(c, a, 0, 0, worker[0]);
+    DMT_OK(c, dm_array_destroy(s, a));
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, shape, &cyclic, &a));
+    owner_is(c, a, 0, count - 1, worker[count - 1]);
+    DMT_OK(c, dm_array_destroy(s, a));
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, shape, &single, &a));
+    owner_is(c, a, 3, 3, worker[count - 1]);
+    DMT_OK(c, dm_array_destroy(s, a));
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, shape, &map, &a));
+    owner_is(c, a, 3, 3, worker[count - 1]);
+    DMT_OK(c, dm_array_destroy(s, a));
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, shape, &copies, &a));
+    owner_is(c, a, 3, 3, worker[0]);
+    DMT_OK(c, dm_array_destroy(s, a));
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, shape, &given, &a)); /* numbers of the session */
+    owner_is(c, a, 3, 3, 0);
+    DMT_OK(c, dm_array_destroy(s, a));
+    single.single = count;
+    DMT_REFUSED(c, DM_ERR_LAYOUT, dm_array_create(s, DM_F64, 2, shape, &single, &a));
+    rows.grid[0] = count + 1;
+    DMT_REFUSED(c, DM_ERR_LAYOUT, dm_array_create(s, DM_F64, 2, shape, &rows, &a));
+    DMT_REFUSED(c, DM_ERR_STATE, dm_group_destroy(s, group));
+    DMT_OK(c, dm_group_end(s));
+    DMT_OK(c, dm_group_workers(s, group, 16, got, &n));
+    if (n != count || memcmp(got, worker, (size_t)n * sizeof *got) != 0 || dm_workers(s) != c->workers) {
+        dmt_fail(c, "group_workers gives others");
+    }
+    DMT_OK(c, dm_group_destroy(s, group));
+}
+
+/* Products in overlapping groups, and copies between them. */
+static void products_case(dmt_case *c)
+{
+    dm_session *s = c->session;
+    int worker[16], half = (c->workers + 1) / 2;
+    int64_t shape[] = {SIDE, SIDE};
+    static double a[COUNT], b[COUNT], got[COUNT], want[COUNT];
+    dm_group first, second = backwards(c, half, worker);
+    for (int i = 0; i < half; i++) {
+        worker[i] = i;
+    }
+    DMT_OK(c, dm_group_create(s, worker, half, &first));
+    dm_array x, y, z, w;
+    DMT_OK(c, dm_group_begin(s, first));
+    dm_layout cols = dm_layout_cols(s);
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, shape, &cols, &x));
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, shape, NULL, &y));
+    DMT_OK(c, dm_group_begin(s, second));
+    dm_layout rows = dm_layout_rows(s);
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, shape, &rows, &z));
+    DMT_OK(c, dm_group_end(s));
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, shape, &cols, &w));
+    DMT_OK(c, dm_group_end(s));
+    for (int i = 0; i < COUNT; i++) {
+        a[i] = (double)dmt_int(&c->random, -4, 4);
+        b[i] = (double)dmt_int(&c->random, -4, 4);
+    }
+    DMT_OK(c, dm_write(s, x, a));
+    DMT_OK(c, dm_write(s, y, b));
+    DMT_OK(c, dm_matmul(s, x, y, w));
+    DMT_OK(c, dm_copy(s, w, z));
+    DMT_OK(c, dm_add(s, 1, z, 1, x, z)); /* across */
+    DMT_OK(c, dm_read(s, z, got));
+    for (int i = 0; i < SIDE; i++) {
+        for (int j = 0; j < SIDE; j++) {
+            want[i * SIDE + j] = a[i * SIDE + j];
+            for (int k = 0; k < SIDE; k++) {
+                want[i * SIDE + j] += a[i * SIDE + k] * b[k * SIDE + j];
+            }
+        }
+    }
+    if (memcmp(got, want, sizeof got) != 0) {
+        dmt_fail(c, "the product is wrong");
+    }
+    dm_counters counters = {.size = sizeof counters};
+    DMT_OK(c, dm_group_counters(s, first, &counters));
+    if (counters.flops != 2 * SIDE * SIDE * SIDE) {
+        dmt_fail(c, "the group has done %lld flops", (long long)counters.flops);
+    }
+    DMT_OK(c, dm_array_destroy(s, x));
+    DMT_OK(c, dm_array_destroy(s, y));
+    DMT_OK(c, dm_array_destroy(s, z));
+    DMT_OK(c, dm_array_destroy(s, w));
+    DMT_OK(c, dm_group_destroy(s, first));
+    DMT_OK(c, dm_group_destroy(s, second));
+}
+
+/* One group is busy until the other has done all its commands, recorded and one by one. */
+static void apart_case(dmt_case *c)
+{
+    dm_session *s = c->session;
+    if (c->workers < 2) {
+        return;
+    }
+    int worker[16];
+    dm_array busy, x, y;
+    dm_program program;
+    double got[COUNT];
+    dm_group lazy = backwards(c, 1, worker), diligent = {0};
+    for (int i = 0; i < c->workers - 1; i++) {
+        worker[i] = i;
+    }
+    DMT_OK(c, dm_group_create(s, worker, c->workers - 1, &diligent));
+    atomic_store(&may_end, 0);
+    atomic_store(&ended, 0);
+    DMT_OK(c, dm_group_begin(s, lazy));
+    DMT_OK(c, dm_matrix(s, DM_F64, SIDE, SIDE, &busy));
+    DMT_OK(c, dm_fill(s, busy, 1));
+    DMT_OK(c, dm_apply(s, "wait for word", 1, &busy, (int[]){DM_READWRITE}, NULL, 0));
+    DMT_OK(c, dm_group_end(s));
+    DMT_OK(c, dm_group_begin(s, diligent));
+    DMT_OK(c, dm_matrix(s, DM_F64, SIDE, SIDE, &x));
+    DMT_OK(c, dm_matrix(s, DM_F64, SIDE, SIDE, &y));
+    DMT_OK(c, dm_fill(s, x, 2));
+    DMT_OK(c, dm_fill(s, y, 0));
+    DMT_OK(c, dm_program_begin(s));
+    DMT_OK(c, dm_matmul(s, x, x, y));
+    DMT_OK(c, dm_scale(s, 0.5, y, y));
+    DMT_OK(c, dm_program_end(s, &program));
+    DMT_OK(c, dm_program_run(s, program, 3, 0, NULL));
+    DMT_OK(c, dm_group_sync(s, diligent));
+    if (atomic_load(&ended)) {
+        dmt_fail(c, "the other group has ended");
+    }
+    atomic_store(&may_end, 1);
+    DMT_OK(c, dm_group_sync(s, lazy));
+    if (atomic_load(&ended) != 1) {
+        dmt_fail(c, "the function ran on %d workers", atomic_load(&ended));
+    }
+    DMT_OK(c, dm_read(s, y, got));
+    if (got[0] != 2 * SIDE || got[COUNT - 1] != 2 * SIDE) {
+        dmt_fail(c, "y is %g", got[0]);
+    }
+    DMT_OK(c, dm_group_end(s));
+    DMT_OK(c, dm_program_destroy(s, program));
+    DMT_OK(c, dm_array_destroy(s, busy));
+    DMT_OK(c, dm_array_destroy(s, x));
+    DMT_OK(c, dm_array_destroy(s, y));
+    DMT_OK(c, dm_group_destroy(s, lazy));
+    DMT_OK(c, dm_group_destroy(s, diligent));
+}
+
+static void refusals_case(dmt_case *c)
+{
+    dm_session *s = c->session;
+    dm_group group = {0}, zero = {0};
+    dm_counters counters = {.size = 1};
+    int two[] = {0, 0}, n, out;
+    DMT_REFUSED(c, DM_ERR_ARG, dm_group_create(s, NULL, 1, &group));
+    DMT_REFUSED(c, DM_ERR_ARG, dm_group_create(s, two, 1, NULL));
+    DMT_REFUSED(c, DM_ERR_ARG, dm_group_create(s, two, 0, &group));
+    DMT_REFUSED(c, DM_ERR_ARG, dm_group_create(s, two, c->workers + 1, &group));
+    DMT_REFUSED(c, DM_ERR_ARG, dm_group_create(s, &c->workers, 1, &group));
+    if (c->workers > 1) {
+        DMT_REFUSED(c, DM_ERR_ARG, dm_group_create(s, two, 2, &group));
+    }
+    DMT_REFUSED(c, DM_ERR_HANDLE, dm_group_begin(s, zero));
+    DMT_REFUSED(c, DM_ERR_HANDLE, dm_group_sync(s, zero));
+    DMT_REFUSED(c, DM_ERR_STATE, dm_group_end(s));
+    DMT_OK(c, dm_group_destroy(s, zero));
+    DMT_OK(c, dm_group_create(s, two, 1, &group));
+    DMT_REFUSED(c, DM_ERR_ARG, dm_group_counters(s, group, &counters));
+    DMT_REFUSED(c, DM_ERR_ARG, dm_group_counters(s, group, NULL));
+    DMT_REFUSED(c, DM_ERR_ARG, dm_group_workers(s, group, 0, &out, &n));
+    DMT_REFUSED(c, DM_ERR_ARG, dm_group_workers(s, group, 0, NULL, NULL));
+    DMT_OK(c, dm_group_destroy(s, group));
+    DMT_REFUSED(c, DM_ERR_HANDLE, dm_group_destroy(s, group));
+}
+
+static void test_all(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        void (*fn)(dmt_case *c);
+        int cases;
+    } part[] = {{"groups_layouts", layouts_case, 3},
+                {"groups_products", products_case, 3},
+                {"groups_apart", apart_case, 2},
+                {"groups_refusals", refusals_case, 1}};
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+        dmt_run(&(dmt_suite){.name = part[i].name, .cases = part[i].cases, .fn = part[i].fn});
+    }
+}
+
+int main(void)
+{
+    if (dm_register("wait for word", wait_for_word) != DM_OK) {
+        return 1;
+    }
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all)};
+    return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
+}
