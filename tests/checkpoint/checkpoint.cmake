@@ -21,6 +21,12 @@ if(DMATH_PYTHON AND NOT DMATH_SANITIZE)
     set_tests_properties(resume_mpi PROPERTIES TIMEOUT 120 PROCESSORS 3 LABELS mpi
                                                ENVIRONMENT "${DMATH_MPI_ENVIRONMENT};MPIEXEC_TIMEOUT=100")
   endif()
+  if(TARGET resume)
+    add_test(NAME resume_slurm COMMAND bash ${folder}/slurm.sh ${PROJECT_SOURCE_DIR}/scripts/sbatch-template.sh
+                                       $<TARGET_FILE:resume> ${MPIEXEC_EXECUTABLE} ${run}/resume_slurm)
+    set_tests_properties(resume_slurm PROPERTIES TIMEOUT 200 SKIP_RETURN_CODE 77 LABELS mpi
+                                                 ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")
+  endif()
   if(TARGET dmath_tool)
     dmath_test(checkpoint_tool ${DMATH_PYTHON} -B ${folder}/check_tool.py $<TARGET_FILE:dmath_tool> $<TARGET_FILE:ckpt_main>
                ${folder}/version1 ${run}/checkpoint_tool)

@@ -11,7 +11,7 @@ import sys
 import time
 
 program, folder, launcher = sys.argv[1], os.path.abspath(sys.argv[2]), sys.argv[3:]
-STEPS, SIDE, EVERY, REQUEUE = 1200, 60, 100, 75
+STEPS, SIDE, EVERY, REQUEUE = 1200 if launcher else 3000, 60, 100, 75
 random.seed(int(os.environ.get("DMATH_TEST_SEED", 5)))
 
 
@@ -31,7 +31,7 @@ def run(series, workers, number):
     process = subprocess.Popen(command(series), env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while process.poll() is None and newest(series) == before:
         time.sleep(0.002)
-    time.sleep(random.uniform(0, 0.03))
+    time.sleep(random.uniform(0, 0.02))
     if number and process.poll() is None:
         process.send_signal(number)
     out, err = process.communicate(timeout=100)
