@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* --- the end of one */
 
@@ -185,20 +186,33 @@ static void drop(dmi_session *s, dmi_checkpoint_job *job)
     (void)dmi_fail(DM_ERR_INTERNAL, "%s", text);
 }
 
+/* The path from the root, as this process sees it now: the program may go to another folder meanwhile. */
+static char *absolute(const char *path)
+{
+    char *here = path[0] == '/' ? NULL : getcwd(NULL, 0);
+    char *out = here ? dmi_folder_path(here, path) : strdup(path);
+    free(here);
+    return out;
+}
+
 static dm_status begin(dmi_session *s, const char *path, int count, const dm_checkpoint_item *items, int keep)
 {
     dmi_checkpoint_job *job = calloc(1, sizeof *job);
-    if (!job || !(job->series = strdup(path))) {
+    if (!job || !(job->series = absolute(path))) {
         free(job);
         return dmi_fail(DM_ERR_NOMEM, "checkpoint_save: no memory");
     }
     job->session = s;
     job->keep = keep;
     job->first = s->command + 1;
-    dm_status status = dmi_folder_begin(path, &job->folder);
+    dm_status status = dmi_folder_begin(job->series, &job->folder);
     status = status == DM_OK ? describe(s, count, items, job) : status;
     status = status == DM_OK ? copy_arrays(s, items, job) : status;
     status = status == DM_OK ? write_arrays(s, job) : status;
+    if (s->command < job->first) { /* values alone: its failure needs a command as well */
+        (void)dmi_frame_begin(s, sizeof(dmi_frame), DMI_FRAME_NOOP, 0);
+        dmi_frame_send(s);
+    }
     job->last = dmi_wait_mark(s);
     job->number = s->checkpoints + 1;
     status = status == DM_OK ? start_thread(job) : status;

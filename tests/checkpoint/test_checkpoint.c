@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 enum { MOST_ARRAYS = 12, MOST_BYTES = 3 << 20 };
@@ -410,12 +411,90 @@ static void test_failures(void **unused)
     close_session_of(s, a);
 }
 
+/* A checkpoint that is cancelled, does not fit into memory or onto the disk is none, and the one before is
+ * there. */
+static void test_none(void **unused)
+{
+    (void)unused;
+    dm_session *s = open_session(2, "log=error,memory_limit=20M");
+    dm_array a, wide;
+    dm_event event;
+    double number = 1;
+    dm_layout rows = dm_layout_rows(s);
+    const dm_checkpoint_item fits[] = {DM_KEEP_VALUE("number", &number)};
+    OK(dm_array_create(s, DM_F64, 2, (int64_t[]){512, 1024}, &rows, &a));
+    OK(dm_fill(s, a, 1));
+    const dm_checkpoint_item items[] = {DM_KEEP_ARRAY("a", a)};
+    OK(dm_checkpoint_save(s, "none", 1, items, NULL, NULL));
+    for (int i = 0; i < 20; i++) {
+        OK(dm_fill(s, a, 2));
+        OK(dm_checkpoint_save(s, "none", 1, items, NULL, &event));
+        usleep((useconds_t)(i * 50));
+        OK(dm_cancel(s));
+        dm_status status = dm_event_wait(s, event, -1);
+        assert_true(status == DM_OK || status == DM_ERR_CANCELLED || status == DM_ERR_POISONED);
+        OK(dm_checkpoint_verify("none", NULL, NULL));
+        (void)!dm_sync(s);
+    }
+    int before = entries("none");
+    OK(dm_array_create(s, DM_F64, 2, (int64_t[]){3072, 1024}, &rows, &wide)); /* 12 MiB on each, beside 2 */
+    assert_int_equal(
+        dm_checkpoint_save(s, "none", 1, (dm_checkpoint_item[]){DM_KEEP_ARRAY("wide", wide)}, NULL, NULL),
+        DM_ERR_LIMIT);
+    assert_int_equal(entries("none"), before);
+    OK(dm_array_destroy(s, wide));
+    struct rlimit limit, little;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    little = limit;
+    little.rlim_cur = 4096;
+    OK(dm_fill(s, a, 1));
+    OK(dm_sync(s));
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
+    assert_int_equal(dm_checkpoint_save(s, "none", 1, items, NULL, NULL), DM_ERR_IO);
+    dm_checkpoint_item many[200]; /* their manifest does not fit, at the end */
+    char names[200][8];
+    for (int i = 0; i < 200; i++) {
+        snprintf(names[i], sizeof names[i], "n%d", i);
+        many[i] = fits[0];
+        many[i].name = names[i];
+    }
+    OK(dm_checkpoint_save(s, "none", 200, many, NULL, &event));
+    assert_int_equal(dm_event_wait(s, event, -1), DM_ERR_IO);
+    OK(dm_sync(s));
+    OK(dm_checkpoint_save(s, "none", 200, many, NULL, &event));
+    usleep(100000);
+    assert_int_equal(dm_sync(s), DM_ERR_IO); /* as of any command, where the event is not asked */
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    assert_int_equal(entries("none"), before);
+    OK(dm_checkpoint_verify("none", NULL, NULL));
+    OK(dm_checkpoint_save(s, "none", 1, fits, NULL, NULL));
+    close_session_of(s, a);
+}
+
+/* A relative path is that of the call, and dm_finalize waits. */
+static void test_elsewhere(void **unused)
+{
+    (void)unused;
+    dm_session *s = open_session(2, "log=error");
+    dm_array a;
+    dm_event event;
+    OK(dm_vector(s, DM_F32, 3000000, &a));
+    OK(dm_fill(s, a, 1));
+    OK(dm_checkpoint_save(s, "elsewhere", 1, (dm_checkpoint_item[]){DM_KEEP_ARRAY("a", a)}, NULL, &event));
+    assert_int_equal(mkdir("other", 0777), 0);
+    assert_int_equal(chdir("other"), 0);
+    close_session_of(s, a);
+    assert_int_equal(chdir(".."), 0);
+    OK(dm_checkpoint_verify("elsewhere", NULL, NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_workers, deadline), cmocka_unit_test_setup(test_large, deadline),
-        cmocka_unit_test_setup(test_series, deadline), cmocka_unit_test_setup(test_goes_on, deadline),
-        cmocka_unit_test_setup(test_failures, deadline)};
+        cmocka_unit_test_setup(test_workers, deadline),  cmocka_unit_test_setup(test_large, deadline),
+        cmocka_unit_test_setup(test_series, deadline),   cmocka_unit_test_setup(test_goes_on, deadline),
+        cmocka_unit_test_setup(test_failures, deadline), cmocka_unit_test_setup(test_none, deadline),
+        cmocka_unit_test_setup(test_elsewhere, deadline)};
     char folder[] = "checkpoints-XXXXXX", command[64];
     if (getenv("DMATH_TEST_SEED")) {
         state ^= strtoull(getenv("DMATH_TEST_SEED"), NULL, 10) * 2654435761u;
