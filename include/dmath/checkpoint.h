@@ -7,12 +7,11 @@
  *     for (; step < steps; step++) {
  *         ...
  *         if (step % 100 == 99) { dm_checkpoint_save(s, "run1", 2, items, NULL, &saved); }  -- the loop goes on
- * at once
  *     }
  *
  * A path names a *series*: a folder with one folder for each checkpoint, by number: run1/00000001,
  * run1/00000002. A checkpoint has a .npy file for each array, the whole array in C order, which numpy.load
- * reads, and manifest.json: names, types, shapes, layouts, values, and an XXH3-64 hash of each part (2 MiB) of
+ * reads, and manifest.json: names, types, shapes, layouts, values, and an XXH3-64 hash of each part (2 MiB, of large ones more) of
  * each file and of itself. Whatever byte changes, loading says so, with the file and the part. A checkpoint
  * appears under its number only when all of it is on the disk; programs that die while they write one leave the
  * ones before as they are. Calls that read take a series, and then its newest checkpoint, or the folder of one
@@ -37,29 +36,17 @@ typedef struct dm_checkpoint_item {
     dm_dtype dtype;
     int64_t count; /* a value has at most 1 MiB; what is larger should be an array */
 } dm_checkpoint_item;
-#define DM_KEEP_ARRAY(name, array)                                                                             \
-    {                                                                                                          \
-        (name), (array), NULL, (dm_dtype)0, 0                                                                  \
-    }
+#define DM_KEEP_ARRAY(name, array) {(name), (array), NULL, (dm_dtype)0, 0}
 /* The number that a pointer of a known type leads to; and any memory. */
-#define DM_KEEP_VALUE(name, pointer)                                                                           \
-    {                                                                                                          \
-        (name), {0}, (pointer), DM_NUMBER_OF(pointer), 1                                                       \
-    }
-#define DM_KEEP_BYTES(name, pointer, bytes)                                                                    \
-    {                                                                                                          \
-        (name), {0}, (pointer), (dm_dtype)0, (bytes)                                                           \
-    }
+#define DM_KEEP_VALUE(name, pointer) {(name), {0}, (pointer), DM_NUMBER_OF(pointer), 1}
+#define DM_KEEP_BYTES(name, pointer, bytes) {(name), {0}, (pointer), (dm_dtype)0, (bytes)}
 
 /* Make one with DM_CHECKPOINT_OPTIONS_INIT, then set fields. */
 typedef struct dm_checkpoint_options {
     size_t size; /* sizeof(dm_checkpoint_options): set by DM_CHECKPOINT_OPTIONS_INIT */
     int keep;    /* so many of the series stay, the older ones are removed when the new one is there; 0: all */
 } dm_checkpoint_options;
-#define DM_CHECKPOINT_OPTIONS_INIT                                                                             \
-    {                                                                                                          \
-        sizeof(dm_checkpoint_options), 0                                                                       \
-    }
+#define DM_CHECKPOINT_OPTIONS_INIT {sizeof(dm_checkpoint_options), 0}
 
 /* Saves the items as the next checkpoint of the series. path is made if it is not there (its parent must be).
  * event NULL: blocks until the checkpoint is on the disk. Else it does not wait for the files: each array is

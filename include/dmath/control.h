@@ -1,4 +1,5 @@
-/* dmath: events and time limits; which thread uses a session, and how another one stops its commands; signals.  BSD-3-Clause, see LICENSE. <dmath/dmath.h> includes it. */
+/* dmath: events and time limits; which thread uses a session, and how another one stops its commands; signals.
+ * BSD-3-Clause, see LICENSE. <dmath/dmath.h> includes it. */
 #ifndef DMATH_CONTROL_H
 #define DMATH_CONTROL_H
 
@@ -23,8 +24,8 @@ DM_API DM_CHECKED dm_status dm_cancel(dm_session *session);
 /* ---- signals --------------------------------------------------------------------------------------------- */
 
 /* With the option catch_signals (DMATH_CATCH_SIGNALS=1, or dm_config.options), SIGUSR1 and SIGTERM do not end the program from
- * dm_init to dm_finalize (SIGUSR1: nor after it): they leave a note. *number = the first of them that came, 0: none did. Batch systems send them before
- * the time of a job is over; scripts/sbatch-template.sh has how. Under a launcher they are rank 0's, and do nothing in the other
+ * dm_init to dm_finalize (SIGUSR1: nor after it): they leave a note. *number = the first of them that came, 0: none did. Batch
+ * systems send them before the time of a job is over; scripts/sbatch-template.sh has how. Under a launcher they are rank 0's, and do nothing in the other
  * ranks. From any thread. Does not block. Errors: DM_ERR_ARG (number).
  * With the option interrupt, Ctrl-C (SIGINT) cancels the commands of the sessions that have the option, as dm_cancel does. The
  * second one ends the process, by SIGINT, and no file that was being written under its own name is half-written. */

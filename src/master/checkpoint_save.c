@@ -75,14 +75,35 @@ static dm_status take_value(const dm_checkpoint_item *item, dmi_saved *out)
     return DM_OK;
 }
 
+/* Bytes of a part: so many that a worker's lane has room for all of its parts, and later commands need not wait
+ * for it. A GPU's worker writes chunks, and a part is one. */
+static int64_t part_bytes(dmi_session *s, int count, const dm_checkpoint_item *items)
+{
+    int64_t total = 0, part = DMI_PART_BYTES;
+    for (int i = 0; i < count; i++) {
+        const dmi_handle *h = items[i].array.id ? &s->handle[dmi_id_slot(items[i].array.id)] : NULL;
+        int64_t bytes = h ? dmi_dtype_bytes(h->desc.dtype) : 0;
+        for (int d = 0; h && d < h->desc.ndim; d++) {
+            bytes *= h->desc.extent[d];
+        }
+        total += bytes;
+    }
+    if (s->profile.gpu) {
+        return DMI_MIN(part, s->profile.file_chunk);
+    }
+    while (part < total / s->workers / (DMI_LANE_ROOM / 4)) {
+        part *= 2;
+    }
+    return part;
+}
+
 /* What the manifest says of an array, and its empty file with the table of its parts. */
 static dm_status take_array(dmi_session *s, const dm_checkpoint_item *item, const char *folder, int number,
-                            dmi_saved *out)
+                            int64_t part, dmi_saved *out)
 {
     const dmi_desc *desc = &s->handle[dmi_id_slot(item->array.id)].desc;
     char header[512], table[300];
-    int64_t most = s->profile.gpu ? DMI_MIN(DMI_PART_BYTES, s->profile.file_chunk) : DMI_PART_BYTES;
-    dmi_parts_choose(desc->dtype, desc->ndim, desc->extent, most, &out->parts);
+    dmi_parts_choose(desc->dtype, desc->ndim, desc->extent, part, &out->parts);
     out->dtype = desc->dtype;
     out->header_bytes = dmi_npy_format(desc->dtype, desc->ndim, desc->extent, false, header);
     out->header_hash = dmi_hash64(header, out->header_bytes);
@@ -103,6 +124,7 @@ static dm_status take_array(dmi_session *s, const dm_checkpoint_item *item, cons
 static dm_status describe(dmi_session *s, int count, const dm_checkpoint_item *items, dmi_checkpoint_job *job)
 {
     dm_status status = DM_OK;
+    int64_t part = part_bytes(s, count, items);
     job->manifest.workers = s->workers;
     job->manifest.item = calloc((size_t)count + 1, sizeof *job->manifest.item);
     job->copy = calloc((size_t)count + 1, sizeof *job->copy);
@@ -113,7 +135,7 @@ static dm_status describe(dmi_session *s, int count, const dm_checkpoint_item *i
         dmi_saved *saved = &job->manifest.item[job->manifest.items++];
         saved->name = strdup(items[i].name);
         status = !saved->name        ? dmi_fail(DM_ERR_NOMEM, "checkpoint_save: no memory for a name")
-                 : items[i].array.id ? take_array(s, &items[i], job->folder, i, saved)
+                 : items[i].array.id ? take_array(s, &items[i], job->folder, i, part, saved)
                                      : take_value(&items[i], saved);
     }
     return status;
