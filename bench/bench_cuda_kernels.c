@@ -1,6 +1,6 @@
 /* Rates of the CUDA kernels: bytes read and written a second, beside the driver's copy on the device; products
  * in operations a second. Medians of some runs, timed on the device. bench_cuda_kernels [GiB of an f32 matrix,
- * default 4] [programs]: those of elementwise programs alone  */
+ * default 4] [programs|sums]: those of elementwise programs, or of sums and fills, alone */
 #include "cuda_kernels/cuda_bench.h"
 
 #include <inttypes.h>
@@ -113,6 +113,10 @@ int main(int argc, char **argv)
     t.copy_rate = cuda_bench_report(&t, "the driver's copy", 8.0 * (double)t.rows * (double)t.cols, run_driver);
     if (argc > 2 && strcmp(argv[2], "programs") == 0) {
         cuda_bench_programs(&t);
+        return 0;
+    }
+    if (argc > 2 && strcmp(argv[2], "sums") == 0) {
+        cuda_bench_sums_and_fills(&t);
         return 0;
     }
     cuda_bench_copies(&t);

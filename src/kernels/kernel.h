@@ -26,7 +26,7 @@
 #include "kernels/reduce/reduce.h"
 #include "kernels/touch.h"
 
-enum { DMI_MAX_REFS = DMI_MAP_INPUTS + 1 };
+enum { DMI_MAX_REFS = DMI_MAP_INPUTS + 2 }; /* of the reduction of a program: inputs, accumulators, workspace */
 
 enum dmi_kernel_number {
 #define DMI_KERNEL(name, descriptor, traits) DMI_KERNEL_##name,
@@ -46,7 +46,7 @@ enum {
 /* Kernels that may fail when they run: they write a number that is not 0 to *status then. */
 #define DMI_KERNELS_THAT_FAIL(X) X(within)
 /* Kernels that may need workspace. Plans give it to them (dmi_build_kernel); what calls them otherwise does. */
-#define DMI_KERNELS_WITH_WORKSPACE(X) X(gemm) X(fused)
+#define DMI_KERNELS_WITH_WORKSPACE(X) X(gemm) X(fused) X(reduce)
 
 /* What kernels may know of the devices of the workers: agreed on at the start of the session, alike everywhere. */
 typedef struct dmi_device_facts {

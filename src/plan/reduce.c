@@ -142,21 +142,6 @@ dm_status dmi_build_frame(dmi_builder *b, int inputs, const dmi_value *in, dm_dt
     return DM_OK;
 }
 
-/* The elements of the program are written to a temporary, and reduced from there. */
-static dm_status reduce_written(dmi_builder *b, const dmi_reducing *r, const dmi_desc *frame)
-{
-    dmi_reducing plain = *r;
-    int64_t count = b->me < b->profile->workers ? dmi_layout_shard_count(frame->layout, b->me) : 0;
-    dmi_value made = {.desc = frame,
-                      .ref = dmi_ref_work(dmi_build_work(b, count * dmi_dtype_bytes(r->made)), DMI_READ)};
-    dmi_plan_map(b, r->program, r->in, &made);
-    dmi_build_phase(b);
-    plain.program = NULL;
-    plain.inputs = 1;
-    plain.in = &made;
-    return dmi_plan_reduce(b, &plain);
-}
-
 static void plan_addends(dmi_partials *s, const elements *e)
 {
     const dmi_value *x = &s->r->in[0];
@@ -176,15 +161,14 @@ static void plan_addends(dmi_partials *s, const elements *e)
 dm_status dmi_plan_reduce(dmi_builder *b, const dmi_reducing *r)
 {
     dmi_desc frame;
-    bool own = false;
+    bool own; /* the frame is no input's, whose elements then come to it */
     int acc = dmi_acc_for(r->row, r->program ? r->made : r->in[0].desc->dtype);
     dm_status status = r->program ? dmi_build_frame(b, r->inputs, r->in, r->made, &frame, &own) : DM_OK;
     if (status != DM_OK || b->failed) {
         return status;
     }
-    /* Kernels of GPUs take no program, and those of CPUs make no complex sums of one. */
-    if (r->program && (own || b->profile->gpu || dmi_acc_parts(acc) > 1)) {
-        return reduce_written(b, r, &frame);
+    if (r->program) {
+        b->plan->compute = b->profile->facts.gpu ? "one pass, on GPUs where NVRTC compiles it" : "one pass";
     }
     dmi_partials s = {.b = b,
                       .r = r,

@@ -2,6 +2,7 @@
 #include "kernels/box/convert.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/gemm/fused_cuda.h"
+#include "kernels/reduce/reduce_compiled.h"
 #include <cuda_runtime_api.h>
 
 static bool begin(dmi_queue *q)
@@ -38,7 +39,12 @@ dm_status dmi_fill_cuda(const dmi_kernel_call *call)
 
 dm_status dmi_reduce_cuda(const dmi_kernel_call *call)
 {
-    dmi_cuda_reduce_box(call->queue, call->desc, call->at[0], call->at[1]);
+    const dmi_reduce *d = call->desc;
+    if (d->map) {
+        dmi_cuda_reduce_program(call, d);
+    } else {
+        dmi_cuda_reduce_box(call->queue, d, call->at[0], call->at[1]);
+    }
     return DM_OK;
 }
 

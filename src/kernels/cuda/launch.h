@@ -4,6 +4,8 @@
 #define DMI_CUDA_LAUNCH_H
 
 #include "kernels/cuda/cuda.h"
+#include "kernels/ewise/map_args.h"
+#include "kernels/reduce/reduce_args.h"
 #include "kernels/random/random.h"
 
 #ifdef __cplusplus
@@ -150,6 +152,17 @@ typedef struct dmi_cuda_reduce {
     int64_t results; /* elements between parts in `sums` */
     dm_dtype dtype;  /* not complex: a complex array is one of its parts */
 } dmi_cuda_reduce;
+/* Thread blocks: of short rows several a thread. */
+static inline unsigned dmi_cuda_reduce_blocks(const dmi_cuda_reduce *p)
+{
+    const int64_t most = 1 << 13, teams = DMI_CUDA_THREADS / p->team;
+    int64_t jobs = (int64_t)p->kept.items * p->parts;
+    if (p->across) {
+        return (unsigned)(((int64_t)p->kept.items + p->team - 1) / p->team * p->parts);
+    }
+    jobs = (jobs + teams - 1) / teams;
+    return (unsigned)(p->team < DMI_CUDA_THREADS && jobs > most ? most : jobs);
+}
 /* sums[part * results + result] */
 void dmi_cuda_launch_reduce(dmi_queue *q, const dmi_cuda_reduce *p, const void *in, void *sums);
 /* acc[i] = sum over part of sums[part * results + i] */
@@ -157,20 +170,12 @@ void dmi_cuda_launch_join(dmi_queue *q, int acc_kind, int64_t parts, int64_t res
                           void *acc);
 
 /* --- reduction.cu, reduction_acc.cu: rows of reduce.def ---------------------------------------- */
-/* How the number of an element among those reduced over becomes its index: dims, the innermost first. */
-typedef struct dmi_cuda_place {
-    int64_t extent, whole;                /* of the dim here, and of x */
-    int64_t first;                        /* g == 1: index of the first */
-    int64_t place, block, g, c, origin;   /* else as a dmi_dimset; place: of the first */
-} dmi_cuda_place;
-typedef struct dmi_cuda_places {
-    int ndim;
-    dmi_cuda_place dim[DM_MAX_DIMS];
-} dmi_cuda_places;
 typedef struct dmi_cuda_rows {
     dmi_cuda_reduce base; /* group 1; side 1 of `summed`: numbers of elements */
     int acc;
     dm_dtype number; /* dmi_acc_number */
+    bool narrow;     /* elements of 16 and 32 bits, in groups: rows that keep them keep floats */
+    bool ordered;    /* of rows that keep places: numbers of elements rise in the order of items */
     bool last;       /* out receives accumulators; else states, of parts */
     int64_t place;   /* number of the first element */
     dmi_cuda_places places;

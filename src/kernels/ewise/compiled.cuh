@@ -111,8 +111,8 @@ template <> __device__ __forceinline__ bf16 result<bf16, float>(float v)
 template <typename T, int N> struct alignas(sizeof(T) * N) group {
     T v[N];
 };
-template <typename T, int N>
-static __device__ __forceinline__ group<T, N> load_group(const dmi_map_args &p, int side, int64_t at)
+template <typename T, int N, typename ARGS>
+static __device__ __forceinline__ group<T, N> load_group(const ARGS &p, int side, int64_t at)
 {
     const T *from = (const T *)p.memory[side] + at;
     if (N > 1 && p.splat[side]) {

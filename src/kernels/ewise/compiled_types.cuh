@@ -9,6 +9,9 @@ typedef unsigned int uint32_t;
 typedef unsigned long uint64_t;
 #define INT64_C(value) value##L
 #define UINT64_C(value) value##UL
+#define INT64_MAX 9223372036854775807L
+#define INT64_MIN (-INT64_MAX - 1)
+#define UINT64_MAX 18446744073709551615UL
 #define INT8_MIN (-128)
 #define INT8_MAX 127
 #define INT16_MIN (-32768)

@@ -7,6 +7,8 @@
 #include "kernels/ewise/map_compiled.h"
 #include "kernels/ewise/map_source.h"
 #include "kernels/ewise/nvrtc.h"
+#include "kernels/reduce/reduce_compiled.h"
+#include "kernels/reduce/reduce_source.h"
 #include <dmath/dmath.h>
 
 #include <cuda.h>
@@ -27,14 +29,28 @@ enum {
 
 enum { NOT_LOADED, LOADED, FAILED };
 
+/* What is compiled: a program as it is (row -1), or its reduction by a row. */
+typedef struct wanted {
+    int row;
+    const dmi_map *d;
+} wanted;
+
+enum { MOST_KERNELS = 4 };
+static const char *const map_names[MOST_KERNELS] = {DMI_MAP_KERNEL_GROUPS, DMI_MAP_KERNEL_ITEMS};
+static const char *const reduce_names[MOST_KERNELS] = {
+#define X(name) "dmath_" #name,
+    DMI_REDUCE_KERNELS(X)
+#undef X
+};
+
 typedef struct program {
     struct program *next;
-    int uses, capability;
+    int uses, capability, row;
     bool looked, failed; /* on disk; for ever */
     void *code;
     size_t code_bytes;
     unsigned char state[MOST_DEVICES];
-    dmi_map_kernels kernels[MOST_DEVICES];
+    CUfunction kernel[MOST_DEVICES][MOST_KERNELS];
     dm_dtype dtype[DMI_MAP_INPUTS + 1];
     dmi_map_program program;
 } program;
@@ -81,17 +97,17 @@ static dmi_code_key key_of(const char *source, int capability)
     char made_by[128];
     int major = 0, minor = 0;
     (void)dmi_nvrtc_version(&major, &minor);
-    snprintf(made_by, sizeof made_by, "sm_%d, NVRTC %d.%d, dmath %s, arguments of %zu bytes", capability, major,
-             minor, dm_version(), sizeof(dmi_map_args));
+    snprintf(made_by, sizeof made_by, "sm_%d, NVRTC %d.%d, dmath %s, arguments of %zu and %zu bytes", capability, major,
+             minor, dm_version(), sizeof(dmi_map_args), sizeof(dmi_reduce_args));
     return dmi_code_key_of(source, made_by);
 }
 
 /* Code from disk, or made now if `compile`. */
-static void make_code(program *p, const dmi_queue *q, const dmi_map *d, bool compile)
+static void make_code(program *p, const dmi_queue *q, const wanted *w, bool compile)
 {
     static bool told;
     char folder[1024];
-    char *source = dmi_map_source(d);
+    char *source = w->row < 0 ? dmi_map_source(w->d) : dmi_reduce_source(w->row, w->d);
     if (!source) {
         p->failed = true;
         return;
@@ -106,8 +122,8 @@ static void make_code(program *p, const dmi_queue *q, const dmi_map *d, bool com
         int64_t begin = dmi_now_ns();
         p->code = dmi_nvrtc_compile(source, p->capability, &p->code_bytes);
         p->failed = p->code == NULL;
-        dmi_log(DMI_LOG_DEBUG, "an elementwise program of %d steps %s in %.0f ms", d->program.steps,
-                p->code ? "was compiled" : "could not be compiled", (double)(dmi_now_ns() - begin) * 1e-6);
+        dmi_log(DMI_LOG_DEBUG, "%s of %d steps %s in %.0f ms",
+                w->row < 0 ? "an elementwise program" : "the reduction of a program", w->d->program.steps, p->code ? "was compiled" : "could not be compiled", (double)(dmi_now_ns() - begin) * 1e-6);
         if (p->code && (!has_folder || !dmi_code_write(folder, key, p->code, p->code_bytes)) && !told) {
             told = true;
             dmi_log(DMI_LOG_INFO, "compiled programs are not kept: %s cannot be written",
@@ -122,17 +138,17 @@ static void load(program *p, int device)
 {
     enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     CUmodule module = NULL;
-    CUfunction groups = NULL, items = NULL;
+    const char *const *names = p->row < 0 ? map_names : reduce_names;
     bool exchanged = cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess;
     CUresult code = driver.load(&module, p->code);
-    code = code == CUDA_SUCCESS ? driver.function(&groups, module, DMI_MAP_KERNEL_GROUPS) : code;
-    code = code == CUDA_SUCCESS ? driver.function(&items, module, DMI_MAP_KERNEL_ITEMS) : code;
+    for (int k = 0; k < MOST_KERNELS && names[k] && code == CUDA_SUCCESS; k++) {
+        code = driver.function(&p->kernel[device][k], module, names[k]);
+    }
     if (exchanged) {
         (void)cudaThreadExchangeStreamCaptureMode(&mode);
     }
     (void)cudaGetLastError(); /* reported here; clear it, so that no later call finds it */
     p->state[device] = code == CUDA_SUCCESS ? LOADED : FAILED;
-    p->kernels[device] = (dmi_map_kernels){groups, items};
     if (code != CUDA_SUCCESS) {
         dmi_log(DMI_LOG_INFO,
                 "a compiled elementwise program cannot be loaded on GPU %d and is interpreted: error %d",
@@ -140,10 +156,11 @@ static void load(program *p, int device)
     }
 }
 
-static unsigned hash_of(const dmi_map *d, int capability)
+static unsigned hash_of(const wanted *w, int capability)
 {
+    const dmi_map *d = w->d;
     const unsigned char *at = (const unsigned char *)&d->program;
-    uint64_t h = (uint64_t)capability;
+    uint64_t h = (uint64_t)capability + (uint64_t)(w->row + 1) * 1000;
     for (size_t i = 0; i < dmi_map_program_bytes(&d->program); i++) {
         h = (h ^ at[i]) * UINT64_C(0x100000001b3);
     }
@@ -153,12 +170,13 @@ static unsigned hash_of(const dmi_map *d, int capability)
     return (unsigned)((h ^ h >> 32) % BUCKETS);
 }
 
-static program *find(const dmi_map *d, int capability)
+static program *find(const wanted *w, int capability)
 {
-    program **list = &bucket[hash_of(d, capability)];
+    const dmi_map *d = w->d;
+    program **list = &bucket[hash_of(w, capability)];
     size_t types = ((size_t)d->program.inputs + 1) * sizeof d->dtype[0];
     for (program *p = *list; p; p = p->next) {
-        if (p->capability == capability && p->program.steps == d->program.steps &&
+        if (p->capability == capability && p->row == w->row && p->program.steps == d->program.steps &&
             memcmp(&p->program, &d->program, dmi_map_program_bytes(&d->program)) == 0 &&
             memcmp(p->dtype, d->dtype, types) == 0) {
             return p;
@@ -167,6 +185,7 @@ static program *find(const dmi_map *d, int capability)
     program *p = programs < MOST_PROGRAMS ? calloc(1, sizeof *p) : NULL;
     if (p) {
         p->capability = capability;
+        p->row = w->row;
         p->failed = !dmi_map_has_source(d);
         memcpy(&p->program, &d->program, dmi_map_program_bytes(&d->program));
         memcpy(p->dtype, d->dtype, types);
@@ -190,7 +209,8 @@ static int capability_of(int device)
     return capability;
 }
 
-bool dmi_cuda_map_kernels(dmi_queue *q, const dmi_map *d, int64_t bytes, dmi_map_kernels *out)
+/* out: [MOST_KERNELS] */
+static bool kernels_of(dmi_queue *q, const wanted *w, int64_t bytes, void **out)
 {
     int major, minor, device = q->device;
     if (q->compile == DMI_COMPILE_NEVER || device >= MOST_DEVICES || !dmi_nvrtc_version(&major, &minor)) {
@@ -198,23 +218,38 @@ bool dmi_cuda_map_kernels(dmi_queue *q, const dmi_map *d, int64_t bytes, dmi_map
     }
     int capability = capability_of(device);
     pthread_mutex_lock(&lock);
-    program *p = capability > 0 && driver_found() ? find(d, capability) : NULL;
+    program *p = capability > 0 && driver_found() ? find(w, capability) : NULL;
     if (p && !p->failed && !p->code) {
         p->uses += p->uses < AUTO_USES;
         bool compile = q->compile == DMI_COMPILE_ALWAYS || bytes >= AUTO_BYTES || p->uses == AUTO_USES;
         if (compile || !p->looked) {
-            make_code(p, q, d, compile);
+            make_code(p, q, w, compile);
         }
     }
     if (p && p->code && p->state[device] == NOT_LOADED) {
         load(p, device);
     }
     bool there = p && p->state[device] == LOADED;
-    if (there) {
-        *out = p->kernels[device];
+    for (int k = 0; k < MOST_KERNELS && there; k++) {
+        out[k] = p->kernel[device][k];
     }
     pthread_mutex_unlock(&lock);
     return there;
+}
+
+bool dmi_cuda_map_kernels(dmi_queue *q, const dmi_map *d, int64_t bytes, dmi_map_kernels *out)
+{
+    void *kernel[MOST_KERNELS];
+    bool there = kernels_of(q, &(wanted){-1, d}, bytes, kernel);
+    if (there) {
+        *out = (dmi_map_kernels){kernel[0], kernel[1]};
+    }
+    return there;
+}
+
+bool dmi_cuda_reduce_kernels(dmi_queue *q, int row, const dmi_map *d, int64_t bytes, void *out[4])
+{
+    return kernels_of(q, &(wanted){row, d}, bytes, out);
 }
 
 void dmi_cuda_map_launch(dmi_queue *q, void *kernel, unsigned blocks, void *args)

@@ -16,7 +16,7 @@ _Static_assert((int)DMI_MAP_ARG_SIDES == (int)DMI_MAP_INPUTS + 1 && DMI_MAP_ARG_
 enum { MOST_INLINE = 128, WORK_OF_COLD = 4 };
 
 /* Types of elements in memory. NULL: no type. */
-static const char *element_type(int dtype)
+const char *dmi_map_element_type(int dtype)
 {
     static const char *const name[] = {
         [DM_F64] = "double",   [DM_F32] = "float",     [DM_F16] = "f16",       [DM_BF16] = "bf16",
@@ -31,16 +31,16 @@ static const char *element_type(int dtype)
 /* The same for what dmi_map_has_source has found to have one. */
 static const char *known_type(int dtype)
 {
-    const char *type = element_type(dtype);
+    const char *type = dmi_map_element_type(dtype);
     return type ? type : "void";
 }
 
-static const char *carrier_type(int dtype)
+const char *dmi_map_carrier_type(int dtype)
 {
     return dtype == DM_BOOL   ? "unsigned char"
            : dtype == DM_C64  ? "c64"
            : dtype == DM_C128 ? "c128"
-                              : element_type(dtype);
+                              : dmi_map_element_type(dtype);
 }
 
 bool dmi_map_has_source(const dmi_map *d)
@@ -48,26 +48,37 @@ bool dmi_map_has_source(const dmi_map *d)
     const dmi_map_program *p = &d->program;
     bool has = p->steps > 0;
     for (int s = 0; s <= p->inputs; s++) {
-        has = has && element_type((int)d->dtype[s]);
+        has = has && dmi_map_element_type((int)d->dtype[s]);
     }
     for (int i = 0; i < p->constants; i++) {
-        has = has && carrier_type(p->constant_type[i]);
+        has = has && dmi_map_carrier_type(p->constant_type[i]);
     }
     for (int i = 0; i < p->steps; i++) {
         const dmi_map_step *s = &p->step[i];
         bool cast = s->row == DMI_EW_CAST;
-        has = has && carrier_type(s->type) && (!cast || (carrier_type(s->of) && element_type(s->via)));
+        has = has && dmi_map_carrier_type(s->type) && (!cast || (dmi_map_carrier_type(s->of) && dmi_map_element_type(s->via)));
     }
     return has;
 }
 
-int dmi_map_group(const dmi_map *d)
+/* Of the first so many sides. */
+static int group_of(const dmi_map *d, int sides)
 {
     int64_t widest = 1;
-    for (int s = 0; s <= d->program.inputs; s++) {
+    for (int s = 0; s < sides; s++) {
         widest = DMI_MAX(widest, dmi_dtype_bytes(d->dtype[s]));
     }
     return (int)(16 / widest);
+}
+
+int dmi_map_group(const dmi_map *d)
+{
+    return group_of(d, d->program.inputs + 1);
+}
+
+int dmi_map_group_read(const dmi_map *d)
+{
+    return d->program.inputs > 0 ? group_of(d, d->program.inputs) : 1;
 }
 
 static bool is_inline(const dmi_map *d)
@@ -93,8 +104,8 @@ static void write_operand(FILE *to, uint8_t from, const int *writer)
 
 static void write_cast(FILE *to, const dmi_map_step *s, int number, const int *writer)
 {
-    const char *type = carrier_type(s->type);
-    fprintf(to, "    const %s v%d = loaded<%s>(stored<%s>(", type, number, type, element_type(s->via));
+    const char *type = dmi_map_carrier_type(s->type);
+    fprintf(to, "    const %s v%d = loaded<%s>(stored<%s>(", type, number, type, dmi_map_element_type(s->via));
     write_operand(to, s->from[0], writer);
     fprintf(to, "));\n");
 }
@@ -106,10 +117,10 @@ static void write_step(FILE *to, const dmi_map_step *s, int number, const int *w
         return;
     }
     const dmi_ew_row *row = &dmi_ew_rows[s->row];
-    const char *type = carrier_type(s->type);
+    const char *type = dmi_map_carrier_type(s->type);
     bool test = row->form == DMI_FORM_COMPARE || row->form == DMI_FORM_TEST;
     bool part = row->form == DMI_FORM_PART && dmi_dtype_is_complex((dm_dtype)s->type);
-    const char *result = test ? "unsigned char" : part ? carrier_type(dmi_dtype_part((dm_dtype)s->type)) : type;
+    const char *result = test ? "unsigned char" : part ? dmi_map_carrier_type(dmi_dtype_part((dm_dtype)s->type)) : type;
     fprintf(to, "    const %s v%d = row_%s<%s>(", result, number, row->name, type);
     for (int i = 0; i < 3; i++) {
         bool choice = row->form == DMI_FORM_CHOOSE && i == 0;
@@ -128,22 +139,22 @@ static void write_step(FILE *to, const dmi_map_step *s, int number, const int *w
                    : "");
 }
 
-static void write_program(FILE *to, const dmi_map *d)
+void dmi_map_write_program(FILE *to, const dmi_map *d, const char *args, const char *result)
 {
     const dmi_map_program *p = &d->program;
     int writer[DMI_MAP_TEMPORARIES] = {0};
-    fprintf(to, "static __device__ %s out_type program(const dmi_map_args &p",
-            is_inline(d) ? "__forceinline__" : "__noinline__");
+    const char *type = result ? result : dmi_map_carrier_type(p->result);
+    fprintf(to, "static __device__ %s %s program(const %s &p", is_inline(d) ? "__forceinline__" : "__noinline__", type, args);
     for (int i = 0; i < p->inputs; i++) {
         fprintf(to, ", in_type_%d x%d", i, i);
     }
     fprintf(to, ")\n{\n");
     for (int i = 0; i < p->inputs; i++) {
-        const char *type = carrier_type(p->input_type[i]);
+        type = dmi_map_carrier_type(p->input_type[i]);
         fprintf(to, "    const %s a%d = loaded<%s>(x%d);\n", type, i, type, i);
     }
     for (int i = 0; i < p->constants; i++) {
-        const char *type = carrier_type(p->constant_type[i]);
+        type = dmi_map_carrier_type(p->constant_type[i]);
         fprintf(to, "    const %s c%d = number_in<%s>(p.number[%d]);\n", type, i, type,
                 p->constant_number[i] % DMI_MAP_NUMBERS);
     }
@@ -151,7 +162,11 @@ static void write_program(FILE *to, const dmi_map *d)
         write_step(to, &p->step[i], i, writer);
         writer[p->step[i].to] = i;
     }
-    fprintf(to, "    return result<out_type>(v%d);\n}\n\n", p->steps - 1);
+    if (result) {
+        fprintf(to, "    return result<%s>(v%d);\n}\n\n", result, p->steps - 1);
+    } else {
+        fprintf(to, "    return v%d;\n}\n\n", p->steps - 1);
+    }
 }
 
 static void write_kernels(FILE *to, const dmi_map *d)
@@ -190,14 +205,8 @@ static void write_kernels(FILE *to, const dmi_map *d)
             DMI_MAP_THREADS, dmi_map_group(d), DMI_MAP_THREADS, DMI_MAP_DEPTH);
 }
 
-char *dmi_map_source(const dmi_map *d)
+void dmi_map_write_types(FILE *to, const dmi_map *d)
 {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *to = open_memstream(&text, &bytes);
-    if (!to) {
-        return NULL;
-    }
     fprintf(to, "enum dm_dtype {");
 #define X(code, name, word, ctype, size) fprintf(to, " DM_%s = %d,", #name, code);
     DM_DTYPE_MAP(X)
@@ -207,8 +216,19 @@ char *dmi_map_source(const dmi_map *d)
     for (int i = 0; i < d->program.inputs; i++) {
         fprintf(to, "typedef %s in_type_%d;\n", known_type((int)d->dtype[i]), i);
     }
+}
+
+char *dmi_map_source(const dmi_map *d)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *to = open_memstream(&text, &bytes);
+    if (!to) {
+        return NULL;
+    }
+    dmi_map_write_types(to, d);
     fprintf(to, "typedef %s out_type;\n\n", known_type((int)d->dtype[d->program.inputs]));
-    write_program(to, d);
+    dmi_map_write_program(to, d, "dmi_map_args", "out_type");
     write_kernels(to, d);
     bool whole = !ferror(to);
     if (fclose(to) != 0 || !whole) {

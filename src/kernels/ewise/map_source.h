@@ -4,6 +4,8 @@
 
 #include "kernels/ewise/ewise.h"
 
+#include <stdio.h>
+
 /* The kernels of a source; both take a dmi_map_args. In GROUPS an item is dmi_map_group elements that are
  * consecutive and aligned on every side, in ITEMS it is one element. */
 #define DMI_MAP_KERNEL_GROUPS "dmath_map_groups"
@@ -13,8 +15,17 @@
 bool dmi_map_has_source(const dmi_map *d);
 /* Elements of an item of GROUPS: 16 bytes of the widest type. */
 int dmi_map_group(const dmi_map *d);
+int dmi_map_group_read(const dmi_map *d); /* of the inputs alone */
 /* The source: of the program and the dtypes of d alone. To be freed; NULL: no memory. */
 char *dmi_map_source(const dmi_map *d);
+
+/* --- for other kernels around a program */
+const char *dmi_map_element_type(int dtype); /* types of elements in memory; NULL: no type */
+const char *dmi_map_carrier_type(int dtype);
+/* The beginning of a source: the embedded text, and the types in_type_0 and so on of the inputs. */
+void dmi_map_write_types(FILE *to, const dmi_map *d);
+/* The function program(p, x0, ...); args: the type of p, whose `number` it reads. result: its type, NULL: the carrier. */
+void dmi_map_write_program(FILE *to, const dmi_map *d, const char *args, const char *result);
 
 /* --- made by cmake/embed.cmake: the rows of ewise.def and what they use on GPUs */
 extern const char dmi_map_text[];

@@ -15,7 +15,7 @@ template <typename S, typename N, typename RESULT> struct sums_of {
     typedef S state;
     typedef N number;
     typedef RESULT result;
-    static const bool value = false;
+    static const int kind = KIND_SUM;
     static __device__ __forceinline__ S start()
     {
         S a;

@@ -4,7 +4,7 @@
  */
 #include "kernels/reduce/sums.cuh"
 
-enum { THREADS = DMI_CUDA_THREADS, WARP = 32, MOST_BLOCKS = 1 << 13 };
+enum { THREADS = DMI_CUDA_THREADS, WARP = 32 };
 
 /* The sum of a team's sums, in its first thread; team: a power of two up to WARP, or THREADS. */
 template <typename S> static __device__ __forceinline__ S team_sum(S s, int team)
@@ -151,13 +151,25 @@ template <typename S>
 static __global__ void __launch_bounds__(THREADS)
     join(int64_t parts, int64_t results, uint32_t team, const S *__restrict__ sums, S *__restrict__ acc)
 {
+    const int DEPTH = 8;
     const uint32_t teams = THREADS / team, lane = threadIdx.x % team;
     for (int64_t base = (int64_t)blockIdx.x * teams; base < results; base += (int64_t)gridDim.x * teams) {
         int64_t result = base + threadIdx.x / team;
         S s;
         clear(&s);
-        for (int64_t part = lane; result < results && part < parts; part += team) {
-            s = joined(s, sums[part * results + result]);
+        for (int64_t part = lane; result < results && part < parts; part += DEPTH * team) {
+            S v[DEPTH];
+#pragma unroll
+            for (int k = 0; k < DEPTH; k++) { /* all on their way at once */
+                clear(&v[k]);
+                if (part + k * team < parts) {
+                    v[k] = sums[(part + k * team) * results + result];
+                }
+            }
+#pragma unroll
+            for (int k = 0; k < DEPTH; k++) {
+                s = joined(s, v[k]);
+            }
         }
         s = team_sum(s, (int)team);
         if (result < results && lane == 0) {
@@ -170,13 +182,10 @@ static __global__ void __launch_bounds__(THREADS)
 template <typename T, int N>
 static void launch(dmi_queue *q, const dmi_cuda_reduce *p, const void *in, void *sums)
 {
+    unsigned blocks = dmi_cuda_reduce_blocks(p);
     if (p->across) {
-        int64_t jobs = ((int64_t)p->kept.items + p->team - 1) / p->team * p->parts;
-        across<T, N><<<blocks_for(jobs, 1), THREADS, 0, stream_of(q)>>>(*p, in, sums);
+        across<T, N><<<blocks, THREADS, 0, stream_of(q)>>>(*p, in, sums);
     } else {
-        int64_t jobs = (int64_t)p->kept.items * p->parts;
-        unsigned blocks = blocks_for(jobs, THREADS / p->team);
-        blocks = p->team == THREADS ? blocks : DMI_MIN(blocks, MOST_BLOCKS); /* short rows: several a thread */
         along<T, N><<<blocks, THREADS, 0, stream_of(q)>>>(*p, in, sums);
     }
 }

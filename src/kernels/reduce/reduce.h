@@ -8,7 +8,7 @@
 /* acc[kept indices] = the reduction of the elements over the reduced dims. acc is dense row-major over the kept dims (in
  * order); it is overwritten. No element gives what the row starts with.
  * The elements are x's, or those that a program makes of its inputs (map: its own extents, strides and offsets of the
- * inputs, and the type of its elements as that of its out; GPUs refuse it). References: x or the inputs, then acc.
+ * inputs, and the type of its elements as that of its out). References: x or the inputs, then acc.
  * index: for rows that keep indices, those of x along each reduced dim; an element's index is its place, row-major, in
  * the box of the extents `whole` over the reduced dims. */
 struct dmi_map;
@@ -22,6 +22,10 @@ typedef struct dmi_reduce {
     const dmi_dimset *index; /* [ndim] */
     int64_t whole[DM_MAX_DIMS];
 } dmi_reduce;
+/* On GPUs: where a kernel has not been compiled for the program, its elements go through the workspace in pieces of so many,
+ * and behind them lie accumulators of a piece. */
+enum { DMI_REDUCE_PIECE = 1 << 22 };
+int64_t dmi_reduce_room(const dmi_reduce *d); /* bytes of the elements of a piece, of a program's */
 /* acc[dst box] = acc and part[src box] combined, runs as in dmi_copy; dtypes unused. */
 typedef struct dmi_acc_add {
     dmi_copy geometry; /* src: part, dst: acc */

@@ -147,6 +147,7 @@ typedef struct reduce_job {
     const dmi_reducer *reducer; /* NULL: a sum */
     dm_dtype dtype, load;       /* of the elements; rows are brought to `load` */
     int inputs;                 /* sides of the boxes before the last one */
+    int parts;                  /* 2: elements of a program are complex, and their parts are summed side by side */
     dmi_map_job *map;           /* makes the elements; NULL: they are in memory */
     int64_t bytes;
     const void *in;
@@ -164,7 +165,8 @@ static const void *elements(reduce_job *job, const int64_t *at, const int64_t *s
 {
     if (job->map) {
         dm_dtype made = (dm_dtype)job->map->p->result;
-        return dmi_row_load(made, dmi_map_values(job->map, at, stride, m, NULL), 1, job->load, buffer, m);
+        const void *values = dmi_map_values(job->map, at, stride, m, NULL);
+        return job->parts > 1 ? values : dmi_row_load(made, values, 1, job->load, buffer, m);
     }
     const void *x = dmi_at(job->in, at[IN] * job->bytes);
     return dmi_row_direct(job->dtype, stride[IN], job->load, m)
@@ -201,6 +203,8 @@ static void take(reduce_job *job, const void *x, int64_t n, bool across, int64_t
                  int64_t step)
 {
     states *s = &job->state;
+    n *= job->parts;
+    to *= job->parts;
     if (job->reducer && across) {
         job->reducer->across(s->bytes + to * job->reducer->bytes, x, n, index);
     } else if (job->reducer) {
@@ -237,11 +241,11 @@ static void take_row(reduce_job *job, const int64_t *at, const dmi_box *box, int
     }
 }
 
-/* The first state = the vector lanes together, in one fixed tree. */
+/* The first state (of each part) = the vector lanes together, in one fixed tree. */
 static void join_lanes(reduce_job *job)
 {
     states *s = &job->state;
-    for (int w = LANES / 2; w > 0; w /= 2) {
+    for (int w = LANES / 2; w >= job->parts; w /= 2) {
         if (job->reducer) {
             job->reducer->combine(s, 1, s->bytes + w * job->reducer->bytes, 1, w);
             continue;
@@ -293,26 +297,24 @@ static void store(reduce_job *job, int64_t at, int64_t stride, int64_t n)
     const states *s = &job->state;
     if (job->reducer) {
         store_states(job, s, at, stride, n);
-    } else if (job->acc == DMI_ACC_DD) {
-        dmi_dd *out = (dmi_dd *)job->out + at;
-        for (int64_t i = 0; i < n; i++) {
-            out[i * stride] = dmi_dd_normal(s->f64[i], s->f64[TILE + i]);
-        }
-    } else if (job->acc == DMI_ACC_F64) {
-        double *out = (double *)job->out + at;
-        for (int64_t i = 0; i < n; i++) {
-            out[i * stride] = s->f64[i];
-        }
-    } else {
-        uint64_t *out = (uint64_t *)job->out + at;
-        for (int64_t i = 0; i < n; i++) {
-            out[i * stride] = s->i64[i];
+        return;
+    }
+    int parts = job->parts;
+    for (int64_t i = 0; i < n * parts; i++) {
+        int64_t to = (at + i / parts * stride) * parts + i % parts;
+        if (job->acc == DMI_ACC_DD) {
+            ((dmi_dd *)job->out)[to] = dmi_dd_normal(s->f64[i], s->f64[TILE + i]);
+        } else if (job->acc == DMI_ACC_F64) {
+            ((double *)job->out)[to] = s->f64[i];
+        } else {
+            ((uint64_t *)job->out)[to] = s->i64[i];
         }
     }
 }
 
 static void clear(reduce_job *job, int64_t n)
 {
+    n *= job->parts;
     if (job->reducer) {
         job->reducer->clear(&job->state, n);
         return;
@@ -476,13 +478,14 @@ static void begin(reduce_job *job, const dmi_reduce *d, const dmi_kernel_call *c
     job->bytes = dmi_dtype_bytes(job->dtype);
     job->inputs = d->map ? d->map->program.inputs : 1;
     job->map = d->map ? map : NULL;
+    job->parts = d->map ? dmi_acc_parts(acc) : 1;
     job->in = call->at[0];
     job->out = call->at[job->inputs];
     job->kept.ndim = job->reduced.ndim = 0;
     memset(job->offset, 0, sizeof job->offset);
     job->offset[IN] = d->offset * dmi_acc_parts(acc);
     if (d->map) {
-        assert(dmi_acc_parts(acc) == 1 && job->inputs < SIDES);
+        assert(job->inputs < SIDES && DMI_CHUNK * job->parts <= TILE);
         dmi_map_begin(map, d->map, call->number, call->at);
         memcpy(job->offset, d->map->offset, (size_t)job->inputs * sizeof *job->offset);
     }

@@ -4,108 +4,11 @@
 #define DMI_REDUCTION_CUH
 
 #include "kernels/cuda/dtypes.cuh"
+#include "kernels/reduce/reduction_rows.cuh"
 
 extern "C" {
 #include "kernels/ewise/ewise.h"
 }
-
-struct wide_complex {
-    double re, im;
-    wide_complex() = default;
-    __host__ __device__ wide_complex(double real) : re(real), im(0) {}
-    __host__ __device__ wide_complex(double real, double imaginary) : re(real), im(imaginary) {}
-};
-
-enum { NOWHERE = -1 };
-template <typename N> struct alignas(8) state_VALUE {
-    N v;
-};
-template <typename N> struct state_WIDE {
-    N v;
-};
-template <typename N> struct state_REAL {
-    double v;
-};
-template <typename N> struct state_COUNT {
-    int64_t n;
-};
-template <typename N> struct state_PLACE {
-    N v;
-    int64_t at;
-};
-template <typename N> struct state_MOMENTS {
-    double n, mean, squares;
-};
-template <typename N> struct state_LOGSUM {
-    double top, sum;
-};
-template <typename N> struct result_of {
-    typedef N SAME;
-    typedef N WIDE;
-    typedef int64_t WHOLE;
-    typedef double REAL;
-};
-
-static __device__ __forceinline__ double highest(double) { return __longlong_as_double(0x7ff0000000000000); }
-static __device__ __forceinline__ double lowest(double) { return -highest(0.0); }
-static __device__ __forceinline__ int64_t highest(int64_t) { return INT64_MAX; }
-static __device__ __forceinline__ int64_t lowest(int64_t) { return INT64_MIN; }
-static __device__ __forceinline__ uint64_t highest(uint64_t) { return UINT64_MAX; }
-static __device__ __forceinline__ uint64_t lowest(uint64_t) { return 0; }
-static __device__ __forceinline__ double multiplied(double a, double b) { return __dmul_rn(a, b); }
-static __device__ __forceinline__ int64_t multiplied(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
-static __device__ __forceinline__ uint64_t multiplied(uint64_t a, uint64_t b) { return a * b; }
-static __device__ __forceinline__ wide_complex multiplied(wide_complex a, wide_complex b)
-{
-    return wide_complex(__dsub_rn(__dmul_rn(a.re, b.re), __dmul_rn(a.im, b.im)),
-                        __dadd_rn(__dmul_rn(a.re, b.im), __dmul_rn(a.im, b.re)));
-}
-static __device__ __forceinline__ double magnitude(double a) { return fabs(a); }
-static __device__ __forceinline__ double magnitude(wide_complex a) { return hypot(a.re, a.im); }
-static __device__ __forceinline__ double squared(double a) { return __dmul_rn(a, a); }
-static __device__ __forceinline__ double squared(wide_complex a)
-{
-    return __dadd_rn(__dmul_rn(a.re, a.re), __dmul_rn(a.im, a.im));
-}
-
-#define HIGHEST highest(NUMBER())
-#define LOWEST lowest(NUMBER())
-#define WIDE_MUL(a, b) multiplied(a, b)
-#define ABSOLUTE(x) magnitude(x)
-#define SQUARED(x) squared(x)
-#define AHEAD(better, x, i)                                                                                    \
-    (A.at == NOWHERE || (better) || (x != x && A.v == A.v) || ((x == A.v || (x != x && A.v != A.v)) && i < A.at))
-
-/* One struct a row: reduction_max<double>::take(A, x, index) and so on. */
-#define DMI_REDUCTION(name, row_domain, row_state, row_start, row_take, row_combine, row_result, row_finish)   \
-    template <typename NUMBER> struct reduction_##name {                                                       \
-        typedef NUMBER number;                                                                                 \
-        typedef state_##row_state<NUMBER> state;                                                               \
-        typedef typename result_of<NUMBER>::row_result result;                                                 \
-        static const bool places = DMI_STATE_##row_state == DMI_STATE_PLACE;                                   \
-        static const bool value = DMI_STATE_##row_state == DMI_STATE_VALUE;                                    \
-        static const bool moments = DMI_STATE_##row_state == DMI_STATE_MOMENTS;                                \
-        static const bool logsum = DMI_STATE_##row_state == DMI_STATE_LOGSUM;                                  \
-        static __device__ __forceinline__ state start()                                                        \
-        {                                                                                                      \
-            state A;                                                                                           \
-            row_start;                                                                                         \
-            return A;                                                                                          \
-        }                                                                                                      \
-        static __device__ __forceinline__ void take(state &A, NUMBER X, int64_t INDEX)                         \
-        {                                                                                                      \
-            (void)INDEX;                                                                                       \
-            row_take;                                                                                          \
-        }                                                                                                      \
-        static __device__ __forceinline__ void combine(state &A, const state &B) { row_combine; }              \
-        static __device__ __forceinline__ result finish(const state &A, double S)                              \
-        {                                                                                                      \
-            (void)S;                                                                                           \
-            return row_finish;                                                                                 \
-        }                                                                                                      \
-    };
-#include "kernels/reduce/reduce.def"
-#undef DMI_REDUCTION
 
 template <typename N> struct domain_of;
 template <> struct domain_of<unsigned char> {
@@ -238,7 +141,7 @@ static __device__ __forceinline__ void put(dm_dtype dtype, void *p, int64_t at, 
 template <typename R>
 static __device__ __forceinline__ typename R::state read_acc(dm_dtype number, const void *p, int64_t at)
 {
-    if constexpr (R::value) {
+    if constexpr (R::kind == KIND_VALUE) {
         typename R::state s;
         s.v = element<typename R::number>(number, p, at);
         return s;
@@ -249,8 +152,12 @@ static __device__ __forceinline__ typename R::state read_acc(dm_dtype number, co
 template <typename R>
 static __device__ __forceinline__ void write_acc(dm_dtype number, void *p, int64_t at, const typename R::state &s)
 {
-    if constexpr (R::value) {
+    if constexpr (R::kind == KIND_VALUE && same_type<typename R::number, float>::value) {
+        put(number, p, at, (double)s.v);
+    } else if constexpr (R::kind == KIND_VALUE) {
         put(number, p, at, s.v);
+    } else if constexpr (R::kind == KIND_PLACE && same_type<typename R::number, float>::value) {
+        ((state_PLACE<double> *)p)[at] = {(double)s.v, s.at};
     } else {
         ((typename R::state *)p)[at] = s;
     }

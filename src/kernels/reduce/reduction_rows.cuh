@@ -1,0 +1,144 @@
+/* The rows of reduce.def as structs: reduction_max<float>::take(A, x, index) and so on. Elements are taken as double or, by
+ * rows that keep an element as it is, as float too; as 64-bit integers, as complex numbers of doubles, and, by rows of logic,
+ * as 0 or 1: all of these hold every element of the types that they stand for. Compiled at run time too
+ * (kernels/reduce/reduce_source.c), behind reduce_args.h, so that it includes nothing but the rows. */
+#ifndef DMI_REDUCTION_ROWS_CUH
+#define DMI_REDUCTION_ROWS_CUH
+
+template <typename A, typename B> struct same_type {
+    static const bool value = false;
+};
+template <typename A> struct same_type<A, A> {
+    static const bool value = true;
+};
+
+struct wide_complex {
+    double re, im;
+    wide_complex() = default;
+    __host__ __device__ wide_complex(double real) : re(real), im(0) {}
+    __host__ __device__ wide_complex(double real, double imaginary) : re(real), im(imaginary) {}
+};
+
+enum { NOWHERE = -1 };
+enum reduction_kind { KIND_VALUE, KIND_WIDE, KIND_REAL, KIND_COUNT, KIND_PLACE, KIND_MOMENTS, KIND_LOGSUM, KIND_SUM };
+template <typename N> struct alignas(8) state_VALUE {
+    N v;
+};
+template <typename N> struct state_WIDE {
+    N v;
+};
+template <typename N> struct state_REAL {
+    double v;
+};
+template <typename N> struct state_COUNT {
+    int64_t n;
+};
+template <typename N> struct state_PLACE {
+    N v;
+    int64_t at;
+};
+template <typename N> struct state_MOMENTS {
+    double n, mean, squares;
+};
+template <typename N> struct state_LOGSUM {
+    double top, sum;
+};
+template <typename N> struct result_of {
+    typedef N SAME;
+    typedef N WIDE;
+    typedef int64_t WHOLE;
+    typedef double REAL;
+};
+
+static __device__ __forceinline__ double highest(double) { return __longlong_as_double(0x7ff0000000000000); }
+static __device__ __forceinline__ double lowest(double) { return -highest(0.0); }
+static __device__ __forceinline__ float highest(float) { return __uint_as_float(0x7f800000u); }
+static __device__ __forceinline__ float lowest(float) { return -highest(0.0f); }
+static __device__ __forceinline__ int64_t highest(int64_t) { return INT64_MAX; }
+static __device__ __forceinline__ int64_t lowest(int64_t) { return INT64_MIN; }
+static __device__ __forceinline__ uint64_t highest(uint64_t) { return UINT64_MAX; }
+static __device__ __forceinline__ uint64_t lowest(uint64_t) { return 0; }
+static __device__ __forceinline__ double multiplied(double a, double b) { return __dmul_rn(a, b); }
+static __device__ __forceinline__ int64_t multiplied(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
+static __device__ __forceinline__ uint64_t multiplied(uint64_t a, uint64_t b) { return a * b; }
+static __device__ __forceinline__ wide_complex multiplied(wide_complex a, wide_complex b)
+{
+    return wide_complex(__dsub_rn(__dmul_rn(a.re, b.re), __dmul_rn(a.im, b.im)),
+                        __dadd_rn(__dmul_rn(a.re, b.im), __dmul_rn(a.im, b.re)));
+}
+static __device__ __forceinline__ double magnitude(double a) { return fabs(a); }
+static __device__ __forceinline__ double magnitude(wide_complex a) { return hypot(a.re, a.im); }
+static __device__ __forceinline__ double squared(double a) { return __dmul_rn(a, a); }
+static __device__ __forceinline__ double squared(wide_complex a)
+{
+    return __dadd_rn(__dmul_rn(a.re, a.re), __dmul_rn(a.im, a.im));
+}
+
+#define HIGHEST highest(NUMBER())
+#define LOWEST lowest(NUMBER())
+#define WIDE_MUL(a, b) multiplied(a, b)
+#define ABSOLUTE(x) magnitude(x)
+#define SQUARED(x) squared(x)
+#define AHEAD(better, x, i)                                                                                    \
+    (A.at == NOWHERE || (better) || (x != x && A.v == A.v) || ((x == A.v || (x != x && A.v != A.v)) && i < A.at))
+
+#define DMI_REDUCTION(name, row_domain, row_state, row_start, row_take, row_combine, row_result, row_finish)   \
+    template <typename NUMBER> struct reduction_##name {                                                       \
+        typedef NUMBER number;                                                                                 \
+        typedef state_##row_state<NUMBER> state;                                                               \
+        typedef typename result_of<NUMBER>::row_result result;                                                 \
+        static const int kind = KIND_##row_state;                                                              \
+        template <typename M> struct of {                                                                      \
+            typedef reduction_##name<M> row;                                                                   \
+        };                                                                                                     \
+        static __device__ __forceinline__ state start()                                                        \
+        {                                                                                                      \
+            state A;                                                                                           \
+            row_start;                                                                                         \
+            return A;                                                                                          \
+        }                                                                                                      \
+        static __device__ __forceinline__ void take(state &A, NUMBER X, int64_t INDEX)                         \
+        {                                                                                                      \
+            (void)INDEX;                                                                                       \
+            row_take;                                                                                          \
+        }                                                                                                      \
+        static __device__ __forceinline__ void combine(state &A, const state &B) { row_combine; }              \
+        static __device__ __forceinline__ result finish(const state &A, double S)                              \
+        {                                                                                                      \
+            (void)S;                                                                                           \
+            return row_finish;                                                                                 \
+        }                                                                                                      \
+    };
+#include "kernels/reduce/reduce.def"
+#undef DMI_REDUCTION
+
+/* Of a row that keeps places: the better one of two values that are not NaN. */
+template <typename R> struct value_row;
+template <typename N> struct value_row<reduction_argmin<N>> {
+    static __device__ __forceinline__ float better(float a, float b) { return fminf(a, b); }
+    template <typename T> static __device__ __forceinline__ T better(T a, T b) { return b < a ? b : a; }
+};
+template <typename N> struct value_row<reduction_argmax<N>> {
+    static __device__ __forceinline__ float better(float a, float b) { return fmaxf(a, b); }
+    template <typename T> static __device__ __forceinline__ T better(T a, T b) { return b > a ? b : a; }
+};
+
+/* The index of the element that is number `at` of those reduced over. */
+static __device__ __forceinline__ int64_t index_of(const dmi_cuda_places &places, int64_t at)
+{
+    int64_t index = 0, scale = 1;
+    for (int d = 0; d < places.ndim; d++) { /* the innermost first */
+        const dmi_cuda_place &p = places.dim[d];
+        int64_t k = at % p.extent, i = p.first + k;
+        if (p.g > 1) {
+            int64_t place = p.place + k;
+            i = (place / p.block * p.g + p.c) * p.block + place % p.block - p.origin;
+        }
+        index += i * scale;
+        at /= p.extent;
+        scale *= p.whole;
+    }
+    return index;
+}
+
+#endif
