@@ -46,8 +46,7 @@
  * have the same bits on any number of workers. Reductions of dm_map may differ in the last.
  *
  * Errors of all calls: DM_ERR_ARG (a field of a structure, slices below 0), DM_ERR_SHAPE, DM_ERR_DTYPE,
- * DM_ERR_OVERLAP (an output shares memory with another operand), DM_ERR_UNSUPPORTED (workers on GPUs: not
- * written yet). None blocks. */
+ * DM_ERR_OVERLAP (an output shares memory with another operand). None blocks. */
 /* clang-format on */
 #ifndef DMATH_LAYERS_H
 #define DMATH_LAYERS_H

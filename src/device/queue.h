@@ -10,7 +10,11 @@ extern "C" {
 #endif
 
 /* Libraries of which a queue has a handle (device/cuda/libraries.c). */
-enum { DMI_LIBRARY_CUBLAS /* cublasHandle_t; also a cublasLtHandle_t */, DMI_LIBRARIES };
+enum {
+    DMI_LIBRARY_CUBLAS, /* cublasHandle_t; also a cublasLtHandle_t */
+    DMI_LIBRARY_CUDNN,  /* dmi_cudnn; NULL in a build without it */
+    DMI_LIBRARIES
+};
 
 /* A stream with what its kernels need. Made by dmi_cuda_queue_create, used by one host thread at a time. Calls
  * make the queue's device current and only enqueue; the first error stays in `error` (a cudaError_t, or -1 - a

@@ -9,11 +9,6 @@
 static dm_status resolve(dmi_session *s, dmi_call *call, const dm_array *arrays)
 {
     const dmi_opdef *op = &dmi_ops[call->op];
-#ifdef DMATH_WITH_CUDA
-    if (op->attributes & DMI_LAYER && s->profile.gpu) {
-        return dmi_fail(DM_ERR_UNSUPPORTED, "%s: layers are not there for GPUs yet", dmi_call_name(call));
-    }
-#endif
     for (int i = 0; i < call->noperand; i++) {
         const dmi_operand_rule *rule = &op->operand[i];
         dmi_handle *h = NULL;

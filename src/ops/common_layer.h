@@ -31,6 +31,12 @@ typedef struct dmi_layer {
 } dmi_layer;
 DM_CHECKED dm_status dmi_plan_layer(dmi_builder *b, const dmi_call *call, const dmi_layer *layer);
 
+/* May products of f32 be made of operands that are rounded to TF32? By the session's option, on GPUs. */
+static inline bool dmi_layer_tf32(const dmi_builder *b)
+{
+    return b->profile->gpu && b->profile->gemm_compute == DMI_COMPUTE_TF32;
+}
+
 /* --- common_layer_check.c */
 /* f64 where an operand is f64, else f32. */
 dm_dtype dmi_layer_dtype(const dmi_call *call);

@@ -44,6 +44,7 @@ dm_status dmi_inner_plan(dmi_builder *b, const dmi_call *call)
 {
     dmi_inner d;
     dmi_inner_describe(call, X, Y, &d);
+    d.tf32 = dmi_layer_tf32(b);
     int bias = call->noperand > DMI_INNER_BIAS ? DMI_LAYER_WHOLE : DMI_LAYER_NONE;
     return dmi_plan_layer(b, call,
                           &(dmi_layer){.kernel = DMI_KERNEL_inner,

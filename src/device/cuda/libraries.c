@@ -4,6 +4,11 @@
 #include "device/queue.h"
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
+#ifdef DMATH_WITH_CUDNN
+#include "device/cuda/cudnn.h"
+#include <cudnn.h>
+#include <stdlib.h>
+#endif
 
 static bool make_cublas(dmi_queue *q, void **out)
 {
@@ -34,23 +39,64 @@ static void end_cublas(void *handle)
     cublasDestroy(handle);
 }
 
+#ifdef DMATH_WITH_CUDNN
+static void end_cudnn(void *library)
+{
+    dmi_cudnn *dnn = library;
+    if (dnn->free != NULL) {
+        dnn->free(dnn->kept);
+    }
+    if (dnn->handle != NULL) {
+        cudnnDestroy(dnn->handle);
+    }
+    free(dnn);
+}
+
+static bool make_cudnn(dmi_queue *q, void **out)
+{
+    dmi_cudnn *dnn = calloc(1, sizeof *dnn);
+    cudnnHandle_t handle = NULL;
+    if (dnn == NULL) {
+        dmi_cuda_failed(q, "cuDNN", -1, "no memory for its handle");
+        return false;
+    }
+    cudnnStatus_t s = cudnnCreate(&handle);
+    dnn->handle = handle;
+    if (s == CUDNN_STATUS_SUCCESS) {
+        s = cudnnSetStream(handle, q->stream);
+    }
+    if (s == CUDNN_STATUS_SUCCESS) {
+        *out = dnn;
+        return true;
+    }
+    end_cudnn(dnn);
+    dmi_cuda_failed(q, "cuDNN", -1 - (int)s, cudnnGetErrorString(s));
+    return false;
+}
+#endif
+
 static const struct {
     const char *name;
     bool (*make)(dmi_queue *q, void **out);
     void (*end)(void *handle);
 } libraries[DMI_LIBRARIES] = {
     [DMI_LIBRARY_CUBLAS] = {"cuBLAS", make_cublas, end_cublas},
+#ifdef DMATH_WITH_CUDNN
+    [DMI_LIBRARY_CUDNN] = {"cuDNN", make_cudnn, end_cudnn},
+#endif
 };
 
 bool dmi_cuda_queue_libraries(dmi_queue *q)
 {
     for (int i = 0; i < DMI_LIBRARIES; i++) {
         int64_t begin = dmi_now_ns();
-        if (q->library[i] == NULL && !libraries[i].make(q, &q->library[i])) {
+        if (q->library[i] == NULL && libraries[i].make != NULL && !libraries[i].make(q, &q->library[i])) {
             return false;
         }
-        dmi_log(DMI_LOG_DEBUG, "%s: its handle took %.1f ms", libraries[i].name,
-                (double)(dmi_now_ns() - begin) * 1e-6);
+        if (libraries[i].name != NULL) {
+            dmi_log(DMI_LOG_DEBUG, "%s: its handle took %.1f ms", libraries[i].name,
+                    (double)(dmi_now_ns() - begin) * 1e-6);
+        }
     }
     return true;
 }

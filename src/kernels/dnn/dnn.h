@@ -27,6 +27,7 @@ typedef struct dmi_convolution {
     dmi_dnn dnn;
     int64_t in[3], out[3], kernel[2], stride[2], pad[2], dilation[2], group;
     int64_t columns[2];
+    bool tf32; /* f32: x, y and w may be rounded to TF32, as in dmi_gemm */
 } dmi_convolution;
 enum { DMI_CONV_SCRATCH = 1 << 21 }; /* elements of scratch, unless one row of windows has more */
 /* Are the windows of x its pixels, in their order? Then they are read in place. */
@@ -48,6 +49,7 @@ typedef struct dmi_pooling {
 typedef struct dmi_inner {
     dmi_dnn dnn;
     int64_t in, out;
+    bool tf32; /* as in dmi_convolution */
 } dmi_inner;
 
 /* channel_sums  x, sums [, y]: of channel c, the sum of x, or x y, over `rows` rows of c channels */

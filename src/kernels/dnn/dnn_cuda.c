@@ -1,28 +1,281 @@
-/* Layers on GPUs: not written yet. The master refuses such calls (attribute DMI_LAYER). */
-#include "kernels/cuda/launch.h"
-#include "kernels/kernel.h"
+/* Layers on GPUs but for convolutions: what the kernels are given. */
+#include "kernels/dnn/dnn_cuda.h"
 
-#define REFUSES(name)                                                                                          \
-    dm_status dmi_##name##_cuda(const dmi_kernel_call *call)                                                   \
-    {                                                                                                          \
-        dmi_cuda_failed(call->queue, #name, -1, "not written for GPUs");                                       \
-        return DM_OK;                                                                                          \
+#include <cuda_runtime_api.h>
+#include <dmath/layers.h>
+
+/* --- operands for libraries --- */
+
+static void copy(dmi_queue *q, void *to, const void *from, int64_t bytes)
+{
+    cudaError_t e = cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDeviceToDevice, q->stream);
+    if (e != cudaSuccess) {
+        dmi_cuda_failed(q, "cudaMemcpyAsync", (int)e, cudaGetErrorString(e));
     }
-REFUSES(conv)
-REFUSES(conv_data)
-REFUSES(conv_weights)
-REFUSES(pooling)
-REFUSES(pooling_back)
-REFUSES(inner)
-REFUSES(inner_data)
-REFUSES(inner_weights)
-REFUSES(channel_sums)
-REFUSES(softmax_loss)
-REFUSES(softmax_back)
-REFUSES(accuracy)
-REFUSES(lrn)
-REFUSES(lrn_back)
-REFUSES(pair_loss)
-REFUSES(pair_back)
-REFUSES(hinge_loss)
-REFUSES(hinge_back)
+}
+
+void dmi_cuda_align_in(const dmi_kernel_call *call, int last, void *at[DMI_DNN_REFS])
+{
+    const dmi_dnn *d = call->desc;
+    char *room = call->workspace;
+    for (int r = 0; r < DMI_DNN_REFS; r++) {
+        int64_t bytes = d->count[r] * dmi_dtype_bytes(d->type[r]);
+        at[r] = dmi_dnn_at(call, r);
+        if (r >= last || bytes == 0 || d->offset[r] * dmi_dtype_bytes(d->type[r]) % DMI_DNN_ALIGNED == 0) {
+            continue;
+        }
+        if (d->mode[r] & DMI_READ) {
+            copy(call->queue, room, at[r], bytes);
+        }
+        at[r] = room;
+        room += (bytes + 255) / 256 * 256;
+    }
+}
+
+void dmi_cuda_align_out(const dmi_kernel_call *call, int last, void *const at[DMI_DNN_REFS])
+{
+    const dmi_dnn *d = call->desc;
+    for (int r = 0; r < last; r++) {
+        void *own = dmi_dnn_at(call, r);
+        if (d->mode[r] & DMI_WRITE && own != at[r]) {
+            copy(call->queue, own, at[r], d->count[r] * dmi_dtype_bytes(d->type[r]));
+        }
+    }
+}
+
+/* --- inner products --- */
+
+static void product(dmi_queue *q, const dmi_inner *d, dmi_gemm g, const void *a, const void *b, double beta,
+                    void *c)
+{
+    g.dtype = d->dnn.dtype;
+    g.tf32 = d->tf32;
+    g.lda = DMI_MAX(g.lda, 1);
+    g.ldb = DMI_MAX(g.ldb, 1);
+    dmi_cuda_gemm(q, &g, 1, a, b, beta, c, NULL);
+}
+
+dm_status dmi_inner_cuda(const dmi_kernel_call *call)
+{
+    const dmi_inner *d = call->desc;
+    void *at[DMI_DNN_REFS];
+    dmi_gemm g = {
+        .trans_b = 1, .m = d->dnn.samples, .n = d->out, .k = d->in, .lda = d->in, .ldb = d->in, .ldc = d->out};
+    dmi_cuda_align_in(call, 3, at);
+    if (at[2] && at[3]) {
+        dmi_cuda_launch_bias(call->queue, d->dnn.dtype, d->dnn.samples, d->out, at[3], false, at[2]);
+    }
+    product(call->queue, d, g, at[0], at[1], at[3] ? 1 : 0, at[2]);
+    dmi_cuda_align_out(call, 3, at);
+    return DM_OK;
+}
+
+dm_status dmi_inner_data_cuda(const dmi_kernel_call *call)
+{
+    const dmi_inner *d = call->desc;
+    void *at[DMI_DNN_REFS];
+    dmi_gemm g = {.m = d->dnn.samples, .n = d->in, .k = d->out, .lda = d->out, .ldb = d->in, .ldc = d->in};
+    dmi_cuda_align_in(call, 3, at);
+    product(call->queue, d, g, at[0], at[1], 0, at[2]);
+    dmi_cuda_align_out(call, 3, at);
+    return DM_OK;
+}
+
+dm_status dmi_inner_weights_cuda(const dmi_kernel_call *call)
+{
+    const dmi_inner *d = call->desc;
+    void *at[DMI_DNN_REFS];
+    dmi_gemm g = {
+        .trans_a = 1, .m = d->out, .n = d->in, .k = d->dnn.samples, .lda = d->out, .ldb = d->in, .ldc = d->in};
+    dmi_cuda_align_in(call, 3, at);
+    product(call->queue, d, g, at[1], at[0], 0, at[2]);
+    if (at[3]) {
+        dmi_cuda_launch_channels(call->queue, d->dnn.dtype, at[1] ? d->dnn.samples : 0, d->out, at[1], NULL,
+                                 d->dnn.dtype, at[3]);
+    }
+    dmi_cuda_align_out(call, 3, at);
+    return DM_OK;
+}
+
+dm_status dmi_channel_sums_cuda(const dmi_kernel_call *call)
+{
+    const dmi_channel_rows *d = call->desc;
+    int64_t rows = dmi_dnn_at(call, 0) ? d->rows * d->dnn.samples : 0;
+    dmi_cuda_launch_channels(call->queue, d->dnn.dtype, rows, d->channels, dmi_dnn_at(call, 0),
+                             dmi_dnn_at(call, 2), DM_F64, dmi_dnn_at(call, 1));
+    return DM_OK;
+}
+
+/* --- pooling --- */
+
+static bool is_aligned(const void *p, int64_t bytes)
+{
+    return (uintptr_t)p % (uintptr_t)bytes == 0;
+}
+
+/* Items are groups of channels of a place of y, or (back) of x. */
+static dmi_cuda_pooling describe(const dmi_kernel_call *call, bool grouped)
+{
+    const dmi_pooling *d = call->desc;
+    int64_t group = 16 / dmi_dtype_bytes(d->dnn.dtype);
+    dmi_cuda_pooling p = {.dtype = d->dnn.dtype,
+                          .method = d->method,
+                          .group = grouped && d->in[2] % group == 0 ? (int)group : 1,
+                          .wide = dmi_pooling_is_wide(d),
+                          .channels = d->in[2],
+                          .seed = (uint64_t)call->number[0].whole};
+    p.lanes = dmi_cuda_divide_by(d->in[2] / p.group);
+    for (int a = 0; a < 2; a++) {
+        p.in[a] = (int)d->in[a];
+        p.out[a] = (int)d->out[a];
+        p.kernel[a] = (int)d->kernel[a];
+        p.pad[a] = (int)d->pad[a];
+        p.stride[a] = dmi_cuda_divide_by(d->stride[a]);
+    }
+    return p;
+}
+
+/* Some samples at a time, as many as one launch may have. */
+static int64_t samples_at_once(const dmi_pooling *d, const int64_t *places)
+{
+    return DMI_MAX(DMI_CUDA_ITEMS / (places[0] * places[1] * d->in[2]), 1);
+}
+
+static void pool(const dmi_kernel_call *call, const void *x, void *y, int32_t *which, char *taps)
+{
+    const dmi_pooling *d = call->desc;
+    int64_t elem = dmi_dtype_bytes(d->dnn.dtype), tap = dmi_pooling_is_wide(d) ? 4 : 1;
+    int64_t from = d->in[0] * d->in[1] * d->in[2], to = d->out[0] * d->out[1] * d->in[2],
+            step = samples_at_once(d, d->out);
+    bool grouped = is_aligned(x, 16) && is_aligned(y, 16) && is_aligned(which, 16);
+    dmi_cuda_pooling p = describe(call, grouped);
+    for (int64_t n = 0; n < d->dnn.samples; n += step) {
+        p.items = (uint32_t)(DMI_MIN(step, d->dnn.samples - n) * to / p.group);
+        p.first = (d->dnn.first + n) * to;
+        for (int a = 0; a < 2; a++) {
+            p.side[a] = dmi_cuda_divide_by(d->out[a]);
+        }
+        dmi_cuda_launch_pooling(call->queue, &p, (const char *)x + n * from * elem,
+                                y ? (char *)y + n * to * elem : NULL, which ? which + n * to : NULL,
+                                taps ? taps + n * to * tap : NULL);
+    }
+}
+
+dm_status dmi_pooling_cuda(const dmi_kernel_call *call)
+{
+    void *y = dmi_dnn_at(call, 1);
+    if (y) {
+        pool(call, dmi_dnn_at(call, 0), y, dmi_dnn_at(call, 2), NULL);
+    }
+    return DM_OK;
+}
+
+dm_status dmi_pooling_back_cuda(const dmi_kernel_call *call)
+{
+    const dmi_pooling *d = call->desc;
+    int64_t elem = dmi_dtype_bytes(d->dnn.dtype), tap = dmi_pooling_is_wide(d) ? 4 : 1;
+    int64_t from = d->out[0] * d->out[1] * d->in[2], to = d->in[0] * d->in[1] * d->in[2],
+            step = samples_at_once(d, d->in);
+    const char *x = dmi_dnn_at(call, 0), *dy = dmi_dnn_at(call, 1);
+    char *dx = dmi_dnn_at(call, 2), *taps = x ? call->workspace : NULL;
+    if (!dx) {
+        return DM_OK;
+    }
+    if (taps) {
+        pool(call, x, NULL, NULL, taps);
+    }
+    dmi_cuda_pooling p = describe(call, is_aligned(dy, 16) && is_aligned(dx, 16));
+    for (int64_t n = 0; n < d->dnn.samples; n += step) {
+        p.items = (uint32_t)(DMI_MIN(step, d->dnn.samples - n) * to / p.group);
+        for (int a = 0; a < 2; a++) {
+            p.side[a] = dmi_cuda_divide_by(d->in[a]);
+        }
+        dmi_cuda_launch_pooling_back(call->queue, &p, taps ? taps + n * from * tap : NULL, dy + n * from * elem,
+                                     dx + n * to * elem);
+    }
+    return DM_OK;
+}
+
+/* --- local response normalisation --- */
+
+static void normalise(const dmi_kernel_call *call, const void *dy, void *out)
+{
+    const dmi_lrn *d = call->desc;
+    double window = (double)d->size * (double)(d->within ? d->size : 1);
+    dmi_cuda_lrn p = {.dtype = d->dnn.dtype,
+                      .within = d->within,
+                      .count = d->dnn.count[0],
+                      .unit = d->unit,
+                      .in = {d->in[0], d->in[1], d->in[2]},
+                      .size = d->size,
+                      .k = d->within ? 1 : call->number[2].re,
+                      .factor = call->number[0].re / window,
+                      .beta = call->number[1].re};
+    if (p.count > 0) {
+        dmi_cuda_launch_lrn(call->queue, &p, dmi_dnn_at(call, 0), dy, out, call->workspace);
+    }
+}
+
+dm_status dmi_lrn_cuda(const dmi_kernel_call *call)
+{
+    normalise(call, NULL, dmi_dnn_at(call, 1));
+    return DM_OK;
+}
+
+dm_status dmi_lrn_back_cuda(const dmi_kernel_call *call)
+{
+    normalise(call, dmi_dnn_at(call, 1), dmi_dnn_at(call, 2));
+    return DM_OK;
+}
+
+/* --- losses and accuracy --- */
+
+/* sum: reference 2; prob, where there is one: reference 3. */
+static dm_status loss(const dmi_kernel_call *call, int what)
+{
+    dmi_cuda_launch_labelled(call->queue, what, call->desc, 0, dmi_dnn_at(call, 0), dmi_dnn_at(call, 1),
+                             dmi_dnn_at(call, 2), what == DMI_CUDA_SOFTMAX ? dmi_dnn_at(call, 3) : NULL);
+    return DM_OK;
+}
+
+static dm_status gradient(const dmi_kernel_call *call, int what)
+{
+    dmi_cuda_launch_labelled(call->queue, what, call->desc, call->number[0].re, dmi_dnn_at(call, 0),
+                             dmi_dnn_at(call, 1), NULL, dmi_dnn_at(call, 2));
+    return DM_OK;
+}
+
+dm_status dmi_softmax_loss_cuda(const dmi_kernel_call *call)
+{
+    return loss(call, DMI_CUDA_SOFTMAX);
+}
+
+dm_status dmi_softmax_back_cuda(const dmi_kernel_call *call)
+{
+    return gradient(call, DMI_CUDA_SOFTMAX_BACK);
+}
+
+dm_status dmi_accuracy_cuda(const dmi_kernel_call *call)
+{
+    return loss(call, DMI_CUDA_ACCURACY);
+}
+
+dm_status dmi_pair_loss_cuda(const dmi_kernel_call *call)
+{
+    return loss(call, DMI_CUDA_PAIR);
+}
+
+dm_status dmi_pair_back_cuda(const dmi_kernel_call *call)
+{
+    return gradient(call, DMI_CUDA_PAIR_BACK);
+}
+
+dm_status dmi_hinge_loss_cuda(const dmi_kernel_call *call)
+{
+    return loss(call, DMI_CUDA_HINGE);
+}
+
+dm_status dmi_hinge_back_cuda(const dmi_kernel_call *call)
+{
+    return gradient(call, DMI_CUDA_HINGE_BACK);
+}

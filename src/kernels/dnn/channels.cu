@@ -1,0 +1,193 @@
+/* Sums by channel on GPUs, and biases. Rows are dealt to thread blocks in parts, whose sums are added in their
+ * order: both follow from the extents alone. */
+extern "C" {
+#include "kernels/dnn/dnn_cuda.h"
+}
+#include "kernels/cuda/common.cuh"
+
+enum { THREADS = DMI_CUDA_THREADS, PARTS = 512, ROWS_LEAST = 8, WARP = 32 };
+
+/* V elements from `at` on; ALIGNED: at once. */
+template <typename T, int V, bool ALIGNED> static __device__ __forceinline__ group<T, V> load(const T *at)
+{
+    if constexpr (ALIGNED) {
+        return *(const group<T, V> *)at;
+    } else {
+        group<T, V> g;
+#pragma unroll
+        for (int k = 0; k < V; k++) {
+            g.v[k] = at[k];
+        }
+        return g;
+    }
+}
+
+struct sums_params {
+    int64_t rows, channels, pitch, part; /* pitch: channels of a row; part: rows of one */
+    int lanes, teams;                    /* threads side by side on V channels each; how many rows at once */
+};
+
+/* partial[part * channels + c]; blockIdx.x: part, .y: lanes * V channels */
+template <typename T, int V, bool ALIGNED>
+static __global__ void __launch_bounds__(THREADS)
+    sum_parts(const sums_params p, const T *x, const T *y, double *partial)
+{
+    __shared__ double shared[THREADS * V];
+    int lane = (int)threadIdx.x % p.lanes, team = (int)threadIdx.x / p.lanes;
+    int64_t c = ((int64_t)blockIdx.y * p.lanes + lane) * V;
+    int64_t begin = blockIdx.x * p.part, end = min(begin + p.part, p.rows);
+    bool works = team < p.teams && c < p.channels;
+    double sum[V] = {};
+    if (works) {
+#pragma unroll 4
+        for (int64_t r = begin + team; r < end; r += p.teams) {
+            group<T, V> a = load<T, V, ALIGNED>(x + r * p.pitch + c);
+            if (y != NULL) {
+                group<T, V> b = load<T, V, ALIGNED>(y + r * p.pitch + c);
+#pragma unroll
+                for (int k = 0; k < V; k++) {
+                    sum[k] += (double)a.v[k] * (double)b.v[k];
+                }
+            } else {
+#pragma unroll
+                for (int k = 0; k < V; k++) {
+                    sum[k] += (double)a.v[k];
+                }
+            }
+        }
+    }
+#pragma unroll
+    for (int k = 0; k < V; k++) {
+        shared[k * THREADS + threadIdx.x] = sum[k];
+    }
+    __syncthreads();
+    if (works && team == 0) {
+        for (int k = 0; k < V; k++) {
+            double all = 0;
+            for (int t = 0; t < p.teams; t++) {
+                all += shared[k * THREADS + t * p.lanes + lane];
+            }
+            partial[(int64_t)blockIdx.x * p.channels + c + k] = all;
+        }
+    }
+}
+
+/* A warp for a channel. */
+template <typename OUT>
+static __global__ void __launch_bounds__(THREADS)
+    join(int64_t channels, int parts, const double *partial, OUT *out)
+{
+    int64_t c = (int64_t)blockIdx.x * (THREADS / WARP) + threadIdx.x / WARP;
+    if (c >= channels) {
+        return;
+    }
+    double sum = 0;
+    for (int i = (int)threadIdx.x % WARP; i < parts; i += WARP) {
+        sum += partial[(int64_t)i * channels + c];
+    }
+    for (int by = WARP / 2; by > 0; by /= 2) {
+        sum += __shfl_down_sync(0xffffffffu, sum, by);
+    }
+    if (threadIdx.x % WARP == 0) {
+        out[c] = (OUT)sum;
+    }
+}
+
+template <typename T, int V>
+static void launch_part(dmi_queue *q, int64_t rows, int64_t channels, int64_t pitch, const T *x, const T *y,
+                        dm_dtype out_dtype, void *out)
+{
+    sums_params p = {};
+    int64_t groups = channels / V;
+    p.rows = rows;
+    p.channels = channels;
+    p.pitch = pitch;
+    p.lanes = (int)(groups < THREADS ? groups : THREADS);
+    p.teams = THREADS / p.lanes;
+    int64_t tiles = (groups + p.lanes - 1) / p.lanes, most = (PARTS + tiles - 1) / tiles,
+            least = (int64_t)p.teams * ROWS_LEAST;
+    int64_t parts = rows / least, room = q->workspace_bytes / (channels * (int64_t)sizeof(double));
+    parts = parts < most ? parts : most;
+    parts = parts < room ? parts : room;
+    parts = parts > 1 ? parts : 1;
+    p.part = (rows + parts - 1) / parts;
+    parts = p.part > 0 ? (rows + p.part - 1) / p.part : 1;
+    bool aligned = (((uintptr_t)x | (uintptr_t)y) & 15) == 0;
+    double *partial = (double *)q->workspace;
+    dim3 grid((unsigned)parts, (unsigned)tiles);
+    if (aligned) {
+        sum_parts<T, V, true><<<grid, THREADS, 0, stream_of(q)>>>(p, x, y, partial);
+    } else {
+        sum_parts<T, V, false><<<grid, THREADS, 0, stream_of(q)>>>(p, x, y, partial);
+    }
+    unsigned blocks = blocks_for(channels, THREADS / WARP);
+    if (out_dtype == DM_F64) {
+        join<<<blocks, THREADS, 0, stream_of(q)>>>(channels, (int)parts, partial, (double *)out);
+    } else {
+        join<<<blocks, THREADS, 0, stream_of(q)>>>(channels, (int)parts, partial, (float *)out);
+    }
+}
+
+/* As many channels at once as the workspace has room for. */
+template <typename T, int V>
+static void launch_sums(dmi_queue *q, int64_t rows, int64_t channels, const void *x, const void *y,
+                        dm_dtype out_dtype, void *out)
+{
+    int64_t most = q->workspace_bytes / (int64_t)sizeof(double) / V * V;
+    for (int64_t c = 0; c < channels; c += most) {
+        launch_part<T, V>(q, rows, channels - c < most ? channels - c : most, channels, (const T *)x + c,
+                          y != NULL ? (const T *)y + c : NULL, out_dtype,
+                          (char *)out + c * dmi_dtype_bytes(out_dtype));
+    }
+}
+
+void dmi_cuda_launch_channels(dmi_queue *q, dm_dtype dtype, int64_t rows, int64_t channels, const void *x,
+                              const void *y, dm_dtype out_dtype, void *out)
+{
+    auto launch = dtype == DM_F64 ? (channels % 2 == 0 ? launch_sums<double, 2> : launch_sums<double, 1>)
+                                  : (channels % 4 == 0 ? launch_sums<float, 4> : launch_sums<float, 1>);
+    launch(q, rows, channels, x, y, out_dtype, out);
+    dmi_cuda_launched(q, "channel_sums");
+}
+
+template <typename T, int V>
+static __global__ void __launch_bounds__(THREADS)
+    biased(uint32_t items, const dmi_cuda_divisor lanes, const T *bias, bool add, T *y)
+{
+    uint32_t i = blockIdx.x * THREADS + threadIdx.x;
+    if (i >= items) {
+        return;
+    }
+    uint32_t c = i - divided(i, lanes) * lanes.extent;
+    group<T, V> b = load<T, V, false>(bias + (int64_t)c * V), *at = (group<T, V> *)(y + (int64_t)i * V);
+    if (add) {
+        group<T, V> old = *at;
+#pragma unroll
+        for (int k = 0; k < V; k++) {
+            b.v[k] += old.v[k];
+        }
+    }
+    *at = b;
+}
+
+template <typename T, int V>
+static void launch_biased(dmi_queue *q, int64_t rows, int64_t channels, const void *bias, bool add, void *y)
+{
+    int64_t lanes = channels / V, most = DMI_CUDA_ITEMS / lanes;
+    for (int64_t r = 0; r < rows; r += most) {
+        int64_t items = (rows - r < most ? rows - r : most) * lanes;
+        biased<T, V><<<blocks_for(items, THREADS), THREADS, 0, stream_of(q)>>>(
+            (uint32_t)items, dmi_cuda_divide_by(lanes), (const T *)bias, add, (T *)y + r * channels);
+    }
+}
+
+void dmi_cuda_launch_bias(dmi_queue *q, dm_dtype dtype, int64_t rows, int64_t channels, const void *bias,
+                          bool add, void *y)
+{
+    int64_t group = dtype == DM_F64 ? 2 : 4;
+    bool grouped = ((uintptr_t)y & 15) == 0 && channels % group == 0;
+    auto launch = dtype == DM_F64 ? (grouped ? launch_biased<double, 2> : launch_biased<double, 1>)
+                                  : (grouped ? launch_biased<float, 4> : launch_biased<float, 1>);
+    launch(q, rows, channels, bias, add, y);
+    dmi_cuda_launched(q, "bias");
+}

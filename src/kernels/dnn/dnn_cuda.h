@@ -1,0 +1,99 @@
+/* Between the host code of layers on GPUs (C) and their kernels (CUDA C++). Orders of sums follow from the
+ * descriptor alone, not from where the operands lie, so that a slice has the same bits wherever it is. */
+#ifndef DMI_DNN_CUDA_H
+#define DMI_DNN_CUDA_H
+
+#include "kernels/cuda/launch.h"
+#include "kernels/dnn/dnn_parts.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- pooling.cu: items are `group` channels of a window, or of a pixel of x */
+typedef struct dmi_cuda_pooling {
+    dm_dtype dtype;
+    uint32_t items;
+    int method, group;
+    bool wide;                /* taps have 32 bits, else 8 */
+    dmi_cuda_divisor lanes;   /* groups of a pixel */
+    dmi_cuda_divisor side[2]; /* of y, or backward of x: rows, columns */
+    dmi_cuda_divisor stride[2];
+    int in[2], out[2], kernel[2], pad[2];
+    int64_t channels, first; /* first: number of the first element of y */
+    uint64_t seed;
+} dmi_cuda_pooling;
+/* A tap: which element of the window is taken, in row-major order, padding counted; all bits set: none. y,
+ * which, taps: each may be NULL. */
+void dmi_cuda_launch_pooling(dmi_queue *q, const dmi_cuda_pooling *p, const void *x, void *y, int32_t *which,
+                             void *taps);
+/* taps NULL: means. */
+void dmi_cuda_launch_pooling_back(dmi_queue *q, const dmi_cuda_pooling *p, const void *taps, const void *dy,
+                                  void *dx);
+
+/* --- lrn.cu */
+typedef struct dmi_cuda_lrn {
+    dm_dtype dtype;
+    bool within;
+    int64_t count, unit, in[3], size;
+    double k, factor, beta; /* factor: alpha by the elements of a window */
+} dmi_cuda_lrn;
+/* dy NULL: forward. ratio: backward, room for x, where windows are not summed in shared memory
+ * (DMI_LRN_SHARED). */
+void dmi_cuda_launch_lrn(dmi_queue *q, const dmi_cuda_lrn *p, const void *x, const void *dy, void *out,
+                         void *ratio);
+
+/* --- channels.cu */
+/* out[c] = the sum over rows of x[., c], or of x[., c] y[., c]. out: f64, or of type dtype. */
+void dmi_cuda_launch_channels(dmi_queue *q, dm_dtype dtype, int64_t rows, int64_t channels, const void *x,
+                              const void *y, dm_dtype out_dtype, void *out);
+/* y[., c] = bias[c], or that added to it. */
+void dmi_cuda_launch_bias(dmi_queue *q, dm_dtype dtype, int64_t rows, int64_t channels, const void *bias,
+                          bool add, void *y);
+
+/* --- windows.cu */
+/* Windows first .. first + rows of a group, as a matrix: rows x kernel x channels of a group. */
+typedef struct dmi_cuda_windows {
+    dm_dtype dtype;
+    int64_t first, rows, channel; /* channel: the group's first */
+    int64_t channels, pixel;      /* of a group; of a pixel of x */
+    int in[2], out[2], kernel[2], stride[2], pad[2], dilation[2];
+} dmi_cuda_windows;
+void dmi_cuda_launch_windows(dmi_queue *q, const dmi_cuda_windows *p, const void *x, void *columns);
+/* x += the sums of the elements of columns that are copies of an element of x, over `samples` samples from
+ * `sample` on. */
+void dmi_cuda_launch_windows_back(dmi_queue *q, const dmi_cuda_windows *p, int64_t sample, int64_t samples,
+                                  const void *columns, void *x);
+
+/* --- labelled.cu */
+enum dmi_cuda_labelled_what {
+    DMI_CUDA_SOFTMAX,
+    DMI_CUDA_SOFTMAX_BACK,
+    DMI_CUDA_ACCURACY,
+    DMI_CUDA_PAIR,
+    DMI_CUDA_PAIR_BACK,
+    DMI_CUDA_HINGE,
+    DMI_CUDA_HINGE_BACK
+};
+/* labels: of the batch where d->whole. sum: of losses; made: prob, or dx, or NULL. */
+void dmi_cuda_launch_labelled(dmi_queue *q, int what, const dmi_labelled *d, double scale, const void *x,
+                              const void *labels, double *sum, void *made);
+
+/* --- dnn_cuda.c: operands for libraries, which choose kernels by the alignment of pointers too. */
+/* at[r] = reference r; of the first `last` those that do not begin at DMI_DNN_ALIGNED bytes are copied to the
+ * workspace. */
+void dmi_cuda_align_in(const dmi_kernel_call *call, int last, void *at[DMI_DNN_REFS]);
+/* What was made there goes to where it belongs. */
+void dmi_cuda_align_out(const dmi_kernel_call *call, int last, void *const at[DMI_DNN_REFS]);
+
+/* --- cudnn_cuda.c */
+enum { DMI_CUDNN_FORWARD, DMI_CUDNN_DATA, DMI_CUDNN_WEIGHTS };
+/* Runs the convolution of aligned references without its bias; false: cuDNN has no algorithm for it, and
+ * nothing was done. The choice follows from the descriptor. workspace: dmi_cudnn_workspace. */
+bool dmi_cudnn_conv(dmi_queue *q, int which, const dmi_convolution *d, void *const at[DMI_DNN_REFS],
+                    void *workspace);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,29 @@
+/* What kernels of layers share on all devices. */
+#ifndef DMI_DNN_PARTS_H
+#define DMI_DNN_PARTS_H
+
+#include "kernels/kernel.h"
+
+/* Reference r of a call; NULL: the call has none. */
+static inline void *dmi_dnn_at(const dmi_kernel_call *call, int r)
+{
+    const dmi_dnn *d = (const dmi_dnn *)call->desc;
+    return d->count[r] == 0 ? NULL : (char *)call->at[r] + d->offset[r] * dmi_dtype_bytes(d->type[r]);
+}
+/* What a loss of the batch is divided by; valid: labels that are not ignored. */
+double dmi_labelled_divisor(const dmi_labelled *d, int64_t valid);
+
+/* --- dnn_workspace.c: on GPUs */
+enum { DMI_DNN_ALIGNED = 16 }; /* bytes at which operands of libraries begin */
+/* References 0 .. last - 1 that do not begin there: bytes of their copies, each rounded up. */
+int64_t dmi_dnn_moved_bytes(const dmi_dnn *d, int last);
+/* Bytes that cuDNN may take for a convolution: those of the operands, within bounds. */
+int64_t dmi_cudnn_workspace(const dmi_convolution *d);
+enum { DMI_LRN_SHARED = 2048 }; /* elements of the largest unit whose windows are summed in shared memory */
+/* Elements of a window are counted in 8 bits by the taps of pooling; else in 32. */
+static inline bool dmi_pooling_is_wide(const dmi_pooling *d)
+{
+    return d->kernel[0] * d->kernel[1] > UINT8_MAX;
+}
+
+#endif

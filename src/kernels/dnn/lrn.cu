@@ -1,0 +1,250 @@
+/* Local response normalisation on GPUs. Windows across the channels of a pixel are summed in shared memory, of
+ * a tile of whole pixels; other windows are read from memory by each thread. */
+extern "C" {
+#include "kernels/dnn/dnn_cuda.h"
+}
+#include "kernels/cuda/common.cuh"
+
+enum { THREADS = DMI_CUDA_THREADS, TILE = DMI_LRN_SHARED };
+
+static __device__ __forceinline__ float power(float s, float beta)
+{
+    return powf(s, -beta);
+}
+static __device__ __forceinline__ double power(double s, double beta)
+{
+    return pow(s, -beta);
+}
+
+/* s^-beta */
+template <typename T> static __device__ __forceinline__ T lowered(T s, double beta)
+{
+    if (beta == 0.75) {
+        T root = rsqrt(s);
+        return root * sqrt(root);
+    }
+    return power(s, (T)beta);
+}
+
+template <typename T> struct params {
+    T k, factor, gradient; /* gradient: 2 factor beta */
+    double beta;
+    int64_t count, pixels;
+    uint32_t tile; /* elements of whole units */
+    dmi_cuda_divisor unit;
+    int half;
+};
+
+/* The sums of `in` over the windows of V elements from place j of a unit on, which begins at in[-j]. V is a
+ * multiple of what the unit's extent is; HALF up to V: of two groups beside them, else of elements. */
+template <typename T, int V, int HALF>
+static __device__ __forceinline__ group<T, V> window_sums(const T *in, int j, const params<T> &p)
+{
+    group<T, V> sum = {};
+    const int unit = (int)p.unit.extent;
+    if constexpr (HALF > 0) {
+        group<T, V> side[3] = {};
+#pragma unroll
+        for (int g = 0; g < 3; g++) {
+            int at = j + (g - 1) * V;
+            if (at >= 0 && at < unit) {
+                side[g] = *(const group<T, V> *)(in + (g - 1) * V);
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < V; k++) {
+#pragma unroll
+            for (int o = -HALF; o <= HALF; o++) {
+                sum.v[k] += side[(V + k + o) / V].v[(V + k + o) % V];
+            }
+        }
+    } else {
+#pragma unroll
+        for (int k = 0; k < V; k++) {
+            for (int o = max(-p.half, -j - k); o <= min(p.half, unit - 1 - j - k); o++) {
+                sum.v[k] += in[k + o];
+            }
+        }
+    }
+    return sum;
+}
+
+/* A thread block: a tile. dy NULL: forward. */
+template <typename T, int V, int HALF, bool BACK>
+static __global__ void __launch_bounds__(THREADS) tiles(const params<T> p, const T *x, const T *dy, T *out)
+{
+    const int items = TILE / (THREADS * V);
+    __shared__ alignas(16) T square[TILE], ratio[BACK ? TILE : 1];
+    int64_t begin = (int64_t)blockIdx.x * p.tile;
+    uint32_t n = (uint32_t)min((int64_t)p.tile, p.count - begin);
+    group<T, V> own[items], made[items];
+    int place[items];
+#pragma unroll
+    for (int i = 0; i < items; i++) {
+        uint32_t e = (i * THREADS + threadIdx.x) * V;
+        if (e < n) {
+            own[i] = *(const group<T, V> *)(x + begin + e);
+            place[i] = (int)(e - divided(e, p.unit) * p.unit.extent);
+            group<T, V> s;
+#pragma unroll
+            for (int k = 0; k < V; k++) {
+                s.v[k] = own[i].v[k] * own[i].v[k];
+            }
+            *(group<T, V> *)(square + e) = s;
+        }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < items; i++) {
+        uint32_t e = (i * THREADS + threadIdx.x) * V;
+        if (e >= n) {
+            continue;
+        }
+        group<T, V> sum = window_sums<T, V, HALF>(square + e, place[i], p), given = {}, r;
+        if (BACK) {
+            given = *(const group<T, V> *)(dy + begin + e);
+        }
+#pragma unroll
+        for (int k = 0; k < V; k++) {
+            T scale = p.k + p.factor * sum.v[k], low = lowered<T>(scale, p.beta);
+            made[i].v[k] = (BACK ? given.v[k] : own[i].v[k]) * low;
+            r.v[k] = BACK ? made[i].v[k] * own[i].v[k] / scale : (T)0;
+        }
+        if (BACK) {
+            *(group<T, V> *)(ratio + e) = r;
+        } else {
+            *(group<T, V> *)(out + begin + e) = made[i];
+        }
+    }
+    if (!BACK) {
+        return;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < items; i++) {
+        uint32_t e = (i * THREADS + threadIdx.x) * V;
+        if (e < n) {
+            group<T, V> sum = window_sums<T, V, HALF>(ratio + e, place[i], p);
+#pragma unroll
+            for (int k = 0; k < V; k++) {
+                made[i].v[k] -= p.gradient * own[i].v[k] * sum.v[k];
+            }
+            *(group<T, V> *)(out + begin + e) = made[i];
+        }
+    }
+}
+
+template <typename T> static params<T> params_of(const dmi_cuda_lrn *p)
+{
+    params<T> out = {};
+    out.k = (T)p->k;
+    out.factor = (T)p->factor;
+    out.gradient = (T)(2 * p->factor * p->beta);
+    out.beta = p->beta;
+    out.count = p->count;
+    out.half = (int)(p->size / 2 < p->unit ? p->size / 2 : p->unit); /* no window reaches farther */
+    return out;
+}
+
+template <typename T, int V, int HALF>
+static void launch_tiles(dmi_queue *q, const dmi_cuda_lrn *l, const T *x, const T *dy, T *out)
+{
+    params<T> p = params_of<T>(l);
+    p.unit = dmi_cuda_divide_by(l->unit);
+    p.tile = (uint32_t)(TILE / l->unit * l->unit);
+    unsigned blocks = blocks_for(l->count, (int64_t)p.tile);
+    if (dy != NULL) {
+        tiles<T, V, HALF, true><<<blocks, THREADS, 0, stream_of(q)>>>(p, x, dy, out);
+    } else {
+        tiles<T, V, HALF, false><<<blocks, THREADS, 0, stream_of(q)>>>(p, x, dy, out);
+    }
+}
+
+/* --- any windows --- */
+
+/* Calls f with every element of the window of element i, in order. */
+template <typename F>
+static __device__ __forceinline__ void each_of_window(const dmi_cuda_lrn &p, int64_t i, F f)
+{
+    int64_t half = p.size / 2, place = i % p.unit, begin = i - place;
+    if (!p.within) {
+        for (int64_t c = max((int64_t)0, place - half); c <= min(p.unit - 1, place + half); c++) {
+            f(begin + c);
+        }
+        return;
+    }
+    int64_t c = place % p.in[2], v = place / p.in[2] % p.in[1], h = place / p.in[2] / p.in[1];
+    for (int64_t row = max((int64_t)0, h - half); row <= min(p.in[0] - 1, h + half); row++) {
+        for (int64_t col = max((int64_t)0, v - half); col <= min(p.in[1] - 1, v + half); col++) {
+            f(begin + (row * p.in[1] + col) * p.in[2] + c);
+        }
+    }
+}
+
+/* Forward; or backward the first part: out = dy s^-beta, and the ratios. */
+template <typename T>
+static __global__ void __launch_bounds__(THREADS)
+    scaled(const dmi_cuda_lrn l, const params<T> p, const T *x, const T *dy, T *out, T *ratio)
+{
+    int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i >= p.count) {
+        return;
+    }
+    T sum = 0;
+    each_of_window(l, i, [&](int64_t at) { sum += x[at] * x[at]; });
+    T scale = p.k + p.factor * sum, low = lowered<T>(scale, p.beta), made = (dy != NULL ? dy[i] : x[i]) * low;
+    out[i] = made;
+    if (dy != NULL) {
+        ratio[i] = made * x[i] / scale;
+    }
+}
+
+template <typename T>
+static __global__ void __launch_bounds__(THREADS)
+    corrected(const dmi_cuda_lrn l, const params<T> p, const T *x, const T *ratio, T *out)
+{
+    int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i >= p.count) {
+        return;
+    }
+    T sum = 0;
+    each_of_window(l, i, [&](int64_t at) { sum += ratio[at]; });
+    out[i] -= p.gradient * x[i] * sum;
+}
+
+template <typename T>
+static void launch_any(dmi_queue *q, const dmi_cuda_lrn *l, const T *x, const T *dy, T *out, T *ratio)
+{
+    params<T> p = params_of<T>(l);
+    unsigned blocks = blocks_for(l->count, THREADS);
+    scaled<T><<<blocks, THREADS, 0, stream_of(q)>>>(*l, p, x, dy, out, ratio);
+    if (dy != NULL) {
+        corrected<T><<<blocks, THREADS, 0, stream_of(q)>>>(*l, p, x, ratio, out);
+    }
+}
+
+template <typename T, int V>
+static void launch(dmi_queue *q, const dmi_cuda_lrn *p, const T *x, const T *dy, T *out, T *ratio)
+{
+    bool aligned = (((uintptr_t)x | (uintptr_t)dy | (uintptr_t)out) & 15) == 0 && p->unit % V == 0;
+    auto tiled = !aligned                 ? launch_tiles<T, 1, 0>
+                 : p->size == 3           ? launch_tiles<T, V, 1>
+                 : p->size == 5 && V >= 2 ? launch_tiles<T, V, 2>
+                                          : launch_tiles<T, V, 0>;
+    if (p->within || p->unit > TILE) {
+        launch_any<T>(q, p, x, dy, out, ratio);
+    } else {
+        tiled(q, p, x, dy, out);
+    }
+}
+
+void dmi_cuda_launch_lrn(dmi_queue *q, const dmi_cuda_lrn *p, const void *x, const void *dy, void *out,
+                         void *ratio)
+{
+    if (p->dtype == DM_F64) {
+        launch<double, 2>(q, p, (const double *)x, (const double *)dy, (double *)out, (double *)ratio);
+    } else {
+        launch<float, 4>(q, p, (const float *)x, (const float *)dy, (float *)out, (float *)ratio);
+    }
+    dmi_cuda_launched(q, "lrn");
+}
