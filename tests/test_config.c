@@ -163,11 +163,14 @@ static void test_faults(void **state)
 {
     (void)state;
     static const char *const good[] = {
-        "", "compute:1", "compute:9223372036854775807", "alloc:0", "prepare:12", "prepares:3", "version"};
+        "", "compute:1", "compute:9223372036854775807", "alloc:0", "prepare:12", "prepares:3", "version",
+        "malloc:7", "malloc:7:worker=0", "write:2:enospc", "write:2", "write:1:short", "death:9:worker=12", "delay:20261123"};
     static const char *const bad[] = {"compute",    "compute:",    "compute:x", "compute:-1",
                                       "compute:1x", "compute:1:2", "computer",  "nothing",
                                       "versions",   "version:1",   "alloc: 1",  ":1",
-                                      "Compute:1",  "compute:N",   "alloc:9223372036854775808"};
+                                      "Compute:1",  "compute:N",   "alloc:9223372036854775808",
+                                      "malloc:7:", "malloc:7:worker=", "malloc:7:worker=x", "malloc:7:worker=1:", "malloc:N:worker=1",
+                                      "write:enospc", "write:1:full", "write:1:enospc1", "delay"};
     char text[100];
     for (int i = 0; i < DMI_COUNT(good); i++) {
         snprintf(text, sizeof text, "fault='%s'", good[i]);

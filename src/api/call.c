@@ -26,13 +26,15 @@ static bool names_a_call(const char *text)
     return length > 0 && strncmp(text + length, ": ", 2) == 0;
 }
 
-/* What is wrong with an argument names the call, wherever it was found. */
+/* What is wrong with an argument names the call, wherever it was found. So does memory that is not there, but where a worker
+ * says in which command. */
 static void name_call(dm_status status)
 {
     const char *name = dmi_api_called();
     bool argument = status == DM_ERR_ARG || status == DM_ERR_HANDLE || status == DM_ERR_SHAPE || status == DM_ERR_DTYPE ||
                     status == DM_ERR_LAYOUT || status == DM_ERR_STATE;
-    if (name && argument && !names_a_call(dmi_error_text())) {
+    bool memory = status == DM_ERR_NOMEM && strncmp(dmi_error_text(), "command ", strlen("command ")) != 0;
+    if (name && (argument || memory) && !names_a_call(dmi_error_text())) {
         (void)dmi_fail(status, "%s: %s", name, dmi_error_text());
     }
 }

@@ -15,8 +15,8 @@
 
 /* type(key, default as one would write it, accepted, doc)
  * accepted: of INT, BYTES and DOUBLE the range (lo, hi); of ENUM the names, in the order of their numbers; of
- * STRING the forms that a text may have, ":N" for a whole number at the end of one ("": any text). The empty
- * text is allowed too. */
+ * STRING the forms that a text may have, N for a whole number between ':' or '=' and ':' or the end ("": any text).
+ * The empty text is allowed too. */
 #define DMI_CONFIG_MAP(INT, BYTES, DOUBLE, BOOL, ENUM, STRING)                                                 \
     INT(workers, "0", 0, 65536, "workers in this process; 0: one per GPU, or one per core up to 4")            \
     ENUM(log, "warn", "error|warn|info|debug|trace", "level of messages on stderr")                            \
@@ -79,7 +79,9 @@
     BOOL(pool_debug, DMI_POOL_DEBUG, "red zones round every allocation of a worker's memory")                  \
     BOOL(capture, "0", "capture the work of each step and run it as a CUDA graph: a check, slow")              \
     BOOL(pool_own, "0", "a slab for every allocation, for sanitizers; workers must be threads")                \
-    STRING(fault, "", "compute:N|overrun:N|alloc:N|file:N|prepare:N|prepares:N|version|cuda_mpi|no_pidfd",              \
+    STRING(fault, "",                                                                                          \
+           "compute:N|overrun:N|alloc:N|file:N|prepare:N|prepares:N|version|cuda_mpi|no_pidfd|malloc:N|malloc:N:worker=N|" \
+           "read:N|write:N|write:N:eio|write:N:enospc|write:N:short|fsync:N|rename:N|death:N|death:N:worker=N|delay:N", \
            "a fault planted for tests")                                                                        \
     INT(blas_threads, "1", 1, 4096, "threads of each worker's local products")                                 \
     DOUBLE(spin_us, "-1", -1, 1e9, "how long a waiting thread spins before it sleeps; -1: chosen")             \

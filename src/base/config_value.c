@@ -96,28 +96,28 @@ static bool parse_enum(const char *names, const char *text, int *out)
     }
 }
 
-/* Is it one of the forms, "name" or "name:N", or nothing? */
-static bool has_form(const char *forms, const char *text)
+static bool has_this_form(const char *form, const char *end, const char *text)
 {
-    if (*text == 0 || *forms == 0) {
-        return true;
-    }
-    for (;;) {
-        size_t length = strcspn(forms, "|");
-        bool numbered = length > 2 && strncmp(forms + length - 2, ":N", 2) == 0;
-        size_t fixed = numbered ? length - 1 : length; /* with the colon */
-        if (strncmp(forms, text, fixed) == 0) {
-            const char *rest = text + fixed;
-            int64_t number;
-            if (numbered ? parse_digits(&rest, &number) && *rest == 0 : *rest == 0) {
-                return true;
-            }
-        }
-        if (forms[length] == 0) {
+    for (const char *at = form; at < end; at++) {
+        bool number = *at == 'N' && at > form && strchr(":=", at[-1]) && (at + 1 == end || at[1] == ':');
+        int64_t any;
+        if (number ? !parse_digits(&text, &any) : *text++ != *at) {
             return false;
         }
-        forms += length + 1;
     }
+    return *text == 0;
+}
+
+/* Is it one of the forms, as "name", "name:N" or "name:N:word", or nothing? */
+static bool has_form(const char *forms, const char *text)
+{
+    bool any = *text == 0 || *forms == 0;
+    for (const char *form = forms; *form && !any;) {
+        size_t length = strcspn(form, "|");
+        any = has_this_form(form, form + length, text);
+        form += length + (form[length] != 0);
+    }
+    return any;
 }
 
 bool dmi_config_parse(const dmi_config_row *row, const char *text, int64_t bytes, dmi_config *out)

@@ -1,5 +1,6 @@
 /* The COMPUTE lane: a worker has a thread for it; the master runs it within calls that wait. Steps of the background lane,
  * which write files, have another thread. */
+#include "base/fault.h"
 #include "base/process.h"
 #include "exec/engine.h"
 #include "ops/ops.h"
@@ -151,6 +152,7 @@ void *dmi_compute_thread(void *engine)
     char who[32];
     snprintf(who, sizeof who, "worker %d compute", e->config.me);
     dmi_log_set_who(who);
+    dmi_fault_worker(e->config.me);
     atomic_store(&e->port->compute_thread, dmi_thread_number());
     serve_lane(e, DMI_LANE_COMPUTE, &e->compute_bell);
     return NULL;
@@ -162,6 +164,7 @@ void *dmi_background_thread(void *engine)
     char who[32];
     snprintf(who, sizeof who, "worker %d files", e->config.me);
     dmi_log_set_who(who);
+    dmi_fault_worker(e->config.me);
     serve_lane(e, e->background, &e->background_bell);
     return NULL;
 }

@@ -1,4 +1,5 @@
 /* From a COMPUTE step to the backend's kernel. */
+#include "base/fault.h"
 #include "exec/engine.h"
 #include "kernels/direct.h"
 
@@ -106,6 +107,7 @@ dm_status dmi_execute(dmi_engine *e, dmi_queue *q, dmi_queued_step *w)
 {
     dmi_kernel_call call;
     uint32_t failure = 0;
+    dmi_fault_step();
     if (planted(e)) {
         return dmi_fail(DM_ERR_INTERNAL, "planted fault in a %s step", dmi_step_name(w->step->kind));
     }

@@ -1,4 +1,5 @@
 /* The SEND and RECV lanes of the CPU: payloads to and from peers, by the transport of each pair. */
+#include "base/fault.h"
 #include "exec/engine.h"
 
 void dmi_lane_advance(dmi_engine *e, int lane)
@@ -21,6 +22,17 @@ void dmi_transfer_check_source(dmi_engine *e, const dmi_queued_step *w)
     }
 }
 
+/* A planted delay: nobody rings for what is left for a later look. */
+static bool delayed(dmi_engine *e)
+{
+    enum { LATER_NS = 20000 };
+    bool later = dmi_fault_later();
+    if (later) {
+        e->wake_ns = dmi_now_ns() + LATER_NS;
+    }
+    return later;
+}
+
 /* Messages of one lane overlap where the transport allows; they finish in order. */
 static bool progress_send(dmi_engine *e)
 {
@@ -39,7 +51,7 @@ static bool progress_send(dmi_engine *e)
             w->started = moved = true;
             w->begun_ns = e->trace ? dmi_now_ns() : 0;
         }
-        if (!w->finished) {
+        if (!w->finished && !delayed(e)) {
             int64_t before = w->at + w->run;
             w->finished = e->peer[w->step->peer].transport->push(e, w);
             moved = moved || w->finished || w->at + w->run != before;
@@ -80,7 +92,7 @@ static bool progress_recv(dmi_engine *e)
     bool moved = false;
     while (lane->started < end) { /* grants in order, ahead of arrivals */
         dmi_queued_step *w = dmi_lane_slot(lane, lane->started);
-        if (!dmi_engine_reached(e, &w->wait) || !e->peer[w->step->peer].transport->grant(e, w)) {
+        if (!dmi_engine_reached(e, &w->wait) || delayed(e) || !e->peer[w->step->peer].transport->grant(e, w)) {
             break;
         }
         w->started = moved = true;
@@ -89,7 +101,7 @@ static bool progress_recv(dmi_engine *e)
     }
     while (done < lane->started) {
         dmi_queued_step *w = dmi_lane_slot(lane, done);
-        if (!e->peer[w->step->peer].transport->arrive(e, w)) {
+        if (delayed(e) || !e->peer[w->step->peer].transport->arrive(e, w)) {
             break;
         }
         received(e, w);

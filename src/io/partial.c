@@ -132,8 +132,11 @@ bool dmi_partial_lay_out(int fd, const void *header, int64_t header_bytes, int64
 {
     dmi_file_limit held;
     dmi_file_limit_enter(&held);
-    bool ok = pwrite(fd, header, (size_t)header_bytes, 0) == (ssize_t)header_bytes &&
-              ftruncate(fd, (off_t)bytes) == 0;
+    ssize_t n = 1;
+    for (int64_t at = 0; at < header_bytes && n > 0; at += n) { /* a write may take a part */
+        n = pwrite(fd, (const char *)header + at, (size_t)(header_bytes - at), (off_t)at);
+    }
+    bool ok = n > 0 && ftruncate(fd, (off_t)bytes) == 0;
     dmi_file_limit_leave(&held);
     return ok;
 }

@@ -1,4 +1,5 @@
 /* The configuration of a session: environment, options and the public struct. */
+#include "base/fault.h"
 #include "base/sized.h"
 #include "master/session.h"
 #include "ops/common_task.h"
@@ -43,6 +44,7 @@ dm_status dmi_config_from(const dm_config *config, dmi_config *out)
         out->workers = known.workers > 0 ? known.workers : out->workers;
         dmi_log_set_level((int)out->log);
         dmi_log_set_who("master");
+        dmi_fault_plant(out->fault);
         status = dmi_load_operations(out->load);
     }
     return status;

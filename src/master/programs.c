@@ -185,7 +185,7 @@ dm_status dm_program_end(dm_session *session, dm_program *out)
     s->recording = NULL;
     settle_arrays(s, &from->p);
     drop_hidden(s, from->hidden, &from->hiddens, !r || !out);
-    if (!r || !make_room(s)) {
+    if (!r || from->lost || !make_room(s)) {
         status = dmi_fail(DM_ERR_NOMEM, "program_end: no memory for a program");
     }
     if (r) {

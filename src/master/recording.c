@@ -70,6 +70,7 @@ bool dmi_record_hidden(dmi_session *s, uint32_t slot)
 {
     dmi_recording *r = s->recording;
     if (!grow(&r->hidden, &r->hidden_room, r->hiddens, 1, sizeof *r->hidden)) {
+        r->lost = true;
         return false;
     }
     r->hidden[r->hiddens++] = slot;

@@ -12,6 +12,7 @@ typedef struct dmi_recording {
     bool advance;    /* seeds of calls from now on advance */
     uint32_t *hidden; /* [hiddens] slots of handles that were destroyed meanwhile */
     int hiddens, hidden_room;
+    bool lost; /* an array was destroyed that the program may need: there was no memory to keep it */
 } dmi_recording;
 
 typedef struct dmi_recorded {

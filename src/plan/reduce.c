@@ -250,7 +250,7 @@ dm_status dmi_build_reduced(dmi_builder *b, const dmi_desc *x, unsigned reduced,
         desc->extent[d] = gone ? 1 : x->extent[d];
     }
     if (b->failed) {
-        return DM_OK; /* dmi_plan_make says so */
+        return dmi_fail(DM_ERR_NOMEM, "no memory for a plan");
     }
     dm_status status = dmi_build_layout(b, &spec, &layout);
     if (status != DM_OK) {

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static void count_plan(dmi_worker *w, bool reused)
 {
@@ -104,9 +103,11 @@ static void free_command(dmi_instance *inst)
     }
 }
 
-/* Allocates all host memory of the command before any of its steps. */
-static dm_status make_command(dmi_worker *w, const dmi_op_frame *f, dmi_instance **out)
+/* Allocates all host memory of the command before any of its steps. A command without a plan cannot be failed,
+ * because only the plan knows the transfers that other workers wait for. */
+static dm_status make_command(dmi_worker *w, const void *frame, void *out)
 {
+    const dmi_op_frame *f = frame;
     dmi_call call;
     bool reused = false;
     bool planted = planted_fault(w);
@@ -134,34 +135,8 @@ static dm_status make_command(dmi_worker *w, const dmi_op_frame *f, dmi_instance
         return status;
     }
     count_plan(w, reused);
-    *out = inst;
+    *(dmi_instance **)out = inst;
     return DM_OK;
-}
-
-/* A command without a plan cannot be failed, because only the plan knows the transfers that other workers wait
- * for. So free memory: wait for commands in flight, drop cached plans, then wait a while for other
- * processes. */
-static dm_status insist_on_command(dmi_worker *w, const dmi_op_frame *f, dmi_instance **out)
-{
-    dm_status status = make_command(w, f, out);
-    for (int64_t pause_ns = 1000000; status == DM_ERR_NOMEM && pause_ns < 1000000000; pause_ns *= 4) {
-        dmi_log(DMI_LOG_INFO, "command %llu: %s; tried again", (unsigned long long)f->head.command,
-                dmi_error_text());
-        dmi_engine_drain(&w->engine);
-        dmi_plan_cache_destroy(w->plans);
-        w->plans = NULL;
-        nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
-        status = make_command(w, f, out);
-    }
-    return status;
-}
-
-/* All commands after it are lost to this worker, and the session learns it. */
-static void break_worker(dmi_worker *w)
-{
-    w->broken = true;
-    atomic_store(&w->engine.port->broken, 1);
-    dmi_bell_ring(&dmi_hub_port(&w->hub, w->hub.endpoints - 1)->bell);
 }
 
 static void submit(dmi_worker *w, dmi_instance *inst, const dmi_frame *head)
@@ -209,11 +184,11 @@ static void dispatch_op(dmi_worker *w, const dmi_op_frame *f)
 #endif
         return;
     }
-    dm_status status = insist_on_command(w, f, &inst);
+    dm_status status = dmi_insist(w, make_command, f, &inst);
     if (status != DM_OK) {
         fail_unplanned(w, f, status);
         if (status == DM_ERR_NOMEM) { /* any other failure happens on all workers alike, so nobody waits */
-            break_worker(w);
+            dmi_worker_break(w);
         }
         return;
     }
@@ -253,7 +228,7 @@ void dmi_dispatch_decided(dmi_worker *w, const dmi_instance *inst)
         w->run_left = 0;
     }
     if (atomic_load(&inst->failed) & DMI_FAILED_HERE) {
-        break_worker(w);
+        dmi_worker_break(w);
     }
 }
 
@@ -266,13 +241,13 @@ void dmi_dispatch_run(dmi_worker *w)
         dispatch_until(w, run);
         return;
     }
-    if (dmi_program_instance(w, w->run, &inst) != DM_OK) {
+    if (dmi_insist(w, dmi_program_instance, w->run, &inst) != DM_OK) {
         char text[DMI_ERROR_TEXT];
         snprintf(text, sizeof text, "command %llu (program) failed on worker %d (%s): %s",
                  (unsigned long long)frame->command, w->me, w->engine.port->host, dmi_error_text());
         dmi_engine_report(&w->engine, frame->command, DM_ERR_NOMEM, text);
         w->run_left = 0;
-        break_worker(w);
+        dmi_worker_break(w);
         return;
     }
     w->run_left--;
@@ -281,17 +256,26 @@ void dmi_dispatch_run(dmi_worker *w)
     submit(w, inst, frame);
 }
 
-/* The frame's place in the ring is free when this returns, so it is kept. */
+/* The frame's place in the ring is free after the dispatch, so it is kept. */
+static dm_status keep_run(dmi_worker *w, const void *frame, void *out)
+{
+    const dmi_program_run_frame *f = frame;
+    void *kept = realloc(w->run, f->head.bytes);
+    (void)out;
+    if (!kept) {
+        return dmi_fail(DM_ERR_NOMEM, "no memory for a command");
+    }
+    w->run = memcpy(kept, f, f->head.bytes);
+    return DM_OK;
+}
+
 static void dispatch_run(dmi_worker *w, const dmi_program_run_frame *f)
 {
-    void *kept = realloc(w->run, f->head.bytes);
-    if (!kept) {
+    if (dmi_insist(w, keep_run, f, NULL) != DM_OK) {
         dmi_engine_report(&w->engine, f->head.command, DM_ERR_NOMEM, "no memory for a command");
-        break_worker(w);
+        dmi_worker_break(w);
         return;
     }
-    memcpy(kept, f, f->head.bytes);
-    w->run = kept;
     if (!takes_part(w, f->members)) {
         return;
     }

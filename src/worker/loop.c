@@ -1,4 +1,5 @@
 /* The communication thread of a worker: command ring, lanes, replies, and waits that do not burn the core. */
+#include "base/fault.h"
 #include "base/process.h"
 #include "comm/frames.h"
 #include "exec/trace.h"
@@ -202,6 +203,7 @@ void dmi_worker_serve(dmi_worker *w)
     char who[32];
     snprintf(who, sizeof who, "worker %d", w->me);
     dmi_log_set_who(who);
+    dmi_fault_worker(w->me);
     atomic_store(&w->engine.port->communication_thread, dmi_thread_number());
     dmi_bell *bell = &w->engine.port->bell;
     dmi_backoff backoff = {0};

@@ -4,10 +4,11 @@
 #include "plan/program.h"
 #include "worker/worker.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What this worker knows of a program. plan NULL: there was no memory for it. */
+/* What this worker knows of a program. plan NULL: it is being received. */
 struct dmi_worker_program {
     dmi_program p;
     int arrays, calls; /* received */
@@ -36,13 +37,15 @@ static struct dmi_worker_program *program_of(dmi_worker *w, uint32_t number)
     return number < w->program_room ? w->program[number] : NULL;
 }
 
-static void begin(dmi_worker *w, const dmi_program_frame *f)
+static dm_status begin(dmi_worker *w, const void *frame, void *out)
 {
+    const dmi_program_frame *f = frame;
+    (void)out;
     if (f->program >= w->program_room) {
         uint32_t room = 2 * f->program + 8;
         struct dmi_worker_program **grown = realloc(w->program, room * sizeof(struct dmi_worker_program *));
         if (!grown) {
-            return;
+            return dmi_fail(DM_ERR_NOMEM, "no memory for a program");
         }
         memset(grown + w->program_room, 0, (room - w->program_room) * sizeof(struct dmi_worker_program *));
         w->program = grown;
@@ -55,23 +58,20 @@ static void begin(dmi_worker *w, const dmi_program_frame *f)
                                    .calls = f->calls,
                                    .array = calloc((size_t)f->arrays + 1, sizeof *program->p.array),
                                    .call = calloc((size_t)f->calls + 1, sizeof *program->p.call)};
-        if (!program->p.array || !program->p.call) {
-            free_program(program);
-            program = NULL;
-        }
+    }
+    if (!program || !program->p.array || !program->p.call) {
+        free_program(program);
+        return dmi_fail(DM_ERR_NOMEM, "no memory for a program");
     }
     w->program[f->program] = program;
     w->receiving = program;
+    return DM_OK;
 }
 
 static void take_array(dmi_worker *w, const dmi_program_array_frame *f)
 {
     struct dmi_worker_program *program = w->receiving;
-    const dmi_layout *layout = f->layout_id < w->layout_room ? w->layout[f->layout_id] : NULL;
-    if (!program || !layout) {
-        w->receiving = NULL;
-        return;
-    }
+    const dmi_layout *layout = w->layout[f->layout_id];
     dmi_program_array *a = &program->p.array[program->arrays];
     a->desc =
         (dmi_desc){.dtype = (dm_dtype)f->dtype, .ndim = f->ndim, .layout = layout, .layout_id = f->layout_id};
@@ -96,20 +96,18 @@ static bool take_seeds(struct dmi_worker_program *program, const dmi_op_frame *f
     return seed != NULL;
 }
 
-static void take_call(dmi_worker *w, const dmi_op_frame *f)
+static dm_status take_call(dmi_worker *w, const void *frame, void *out)
 {
+    const dmi_op_frame *f = frame;
     struct dmi_worker_program *program = w->receiving;
-    if (!program) {
-        return;
-    }
+    (void)out;
     dmi_program *p = &program->p;
     dmi_number *number = realloc(p->number, (size_t)(p->numbers + f->numbers + 1) * sizeof *number);
     void *tail = f->tail_bytes ? malloc((size_t)f->tail_bytes) : NULL;
     p->number = number ? number : p->number;
     if (!number || (f->tail_bytes && !tail) || !take_seeds(program, f)) {
         free(tail);
-        w->receiving = NULL;
-        return;
+        return dmi_fail(DM_ERR_NOMEM, "no memory for a program");
     }
     dmi_call *call = &p->call[program->calls++];
     dmi_call_from(f, call);
@@ -129,28 +127,27 @@ static void take_call(dmi_worker *w, const dmi_op_frame *f)
         memcpy(p->number + p->numbers, dmi_op_frame_numbers(f), (size_t)f->numbers * sizeof *number);
     }
     p->numbers += f->numbers;
+    return DM_OK;
 }
 
-/* Without a plan nobody can run it, nor fail it: the others wait for its transfers. Then the run makes this
- * worker broken. */
-static void end(dmi_worker *w, const dmi_program_frame *f)
+static dm_status end(dmi_worker *w, const void *frame, void *out)
 {
-    struct dmi_worker_program *program = w->receiving;
-    w->receiving = NULL;
-    if (!program || program->calls != f->calls) {
-        return;
-    }
-    dmi_call call = dmi_program_call(&program->p, DMI_OP_program);
-    dm_status status = dmi_plan_make(&call, &w->profile, w->me, &program->plan);
-    if (status == DM_ERR_NOMEM) {
-        dmi_engine_drain(&w->engine);
-        dmi_plan_cache_destroy(w->plans);
-        w->plans = NULL;
-        status = dmi_plan_make(&call, &w->profile, w->me, &program->plan);
-    }
+    (void)frame, (void)out;
+    dmi_call call = dmi_program_call(&w->receiving->p, DMI_OP_program);
+    return dmi_plan_make(&call, &w->profile, w->me, &w->receiving->plan);
+}
+
+/* Without the program, or its plan, this worker can neither run it nor fail it: the others wait for its
+ * transfers. */
+static void receive(dmi_worker *w, dmi_attempt *attempt, const dmi_frame *frame)
+{
+    dm_status status = dmi_insist(w, attempt, frame, NULL);
     if (status != DM_OK) {
-        program->plan = NULL;
-        dmi_log(DMI_LOG_WARN, "a program has no plan: %s", dmi_error_text());
+        char text[DMI_ERROR_TEXT];
+        snprintf(text, sizeof text, "command %llu (program) failed on worker %d (%s): %s",
+                 (unsigned long long)frame->command, w->me, w->engine.port->host, dmi_error_text());
+        dmi_engine_report(&w->engine, frame->command, status, text);
+        dmi_worker_break(w);
     }
 }
 
@@ -159,16 +156,17 @@ void dmi_program_receive(dmi_worker *w, const dmi_frame *frame)
     const void *f = frame;
     switch (frame->kind) {
     case DMI_FRAME_PROGRAM:
-        begin(w, f);
+        receive(w, begin, f);
         break;
     case DMI_FRAME_PROGRAM_ARRAY:
         take_array(w, f);
         break;
     case DMI_FRAME_PROGRAM_CALL:
-        take_call(w, f);
+        receive(w, take_call, f);
         break;
     case DMI_FRAME_PROGRAM_END:
-        end(w, f);
+        receive(w, end, f);
+        w->receiving = NULL;
         break;
     default: { /* PROGRAM_DESTROY */
         uint32_t number = ((const dmi_program_frame *)f)->program;
@@ -202,14 +200,11 @@ void dmi_program_count_from(dmi_worker *w, uint32_t number, int64_t first)
     }
 }
 
-dm_status dmi_program_instance(dmi_worker *w, const void *frame, dmi_instance **out)
+dm_status dmi_program_instance(dmi_worker *w, const void *frame, void *instance)
 {
     const dmi_program_run_frame *f = frame;
     const uint64_t *id = (const uint64_t *)(f + 1);
     struct dmi_worker_program *program = program_of(w, f->program);
-    if (!program || !program->plan) {
-        return dmi_fail(DM_ERR_NOMEM, "no memory for a program");
-    }
     const dmi_program *p = &program->p;
     dmi_instance *inst = dmi_instance_create(p->operands, p->numbers, p->number);
     for (int i = 0; inst && i < p->operands; i++) {
@@ -235,6 +230,6 @@ dm_status dmi_program_instance(dmi_worker *w, const void *frame, dmi_instance **
     inst->noperand = p->operands;
     inst->plan = program->plan;
     atomic_fetch_add(&inst->plan->refs, 1);
-    *out = inst;
+    *(dmi_instance **)instance = inst;
     return DM_OK;
 }

@@ -35,44 +35,59 @@ static void report(dmi_worker *w, uint64_t command, const char *what, dm_status 
     dmi_engine_report(&w->engine, command, status, text);
 }
 
+/* For good, in spite of all: others have it, so this worker can take part in nothing any more. */
+static void give_up(dmi_worker *w, const dmi_frame *head, const char *what)
+{
+    report(w, head->command, what, DM_ERR_NOMEM);
+    dmi_worker_break(w);
+}
+
+static dm_status make_spec(dmi_worker *w, const void *frame, void *out)
+{
+    const dmi_layout_frame *f = frame;
+    (void)out;
+    w->spec = w->spec ? w->spec : malloc((size_t)f->total);
+    return w->spec ? DM_OK
+                   : dmi_fail(DM_ERR_NOMEM, "no memory for a layout of %lld bytes", (long long)f->total);
+}
+
+static dm_status make_layout(dmi_worker *w, const void *frame, void *out)
+{
+    const dmi_layout_frame *f = frame;
+    dmi_layout_spec spec;
+    (void)out;
+    memcpy(&spec, w->spec, sizeof spec);
+    char *at = w->spec + sizeof spec;
+    if (spec.workers) { /* pointers mean only "present" in the serialised form */
+        spec.workers = (const int *)(void *)at;
+        at += (size_t)spec.nworkers * sizeof(int);
+    }
+    spec.map = spec.map ? (const int *)(void *)at : NULL;
+    if (!grow(&w->layout, &w->layout_room, f->layout_id, sizeof *w->layout)) {
+        return dmi_fail(DM_ERR_NOMEM, "no memory for the layout table");
+    }
+    return dmi_layout_create(&spec, &w->layout[f->layout_id]);
+}
+
 void dmi_store_layout(dmi_worker *w, const void *frame)
 {
     const dmi_layout_frame *f = frame;
-    if (!w->spec) {
-        w->spec = malloc((size_t)f->total);
-        w->spec_bytes = 0;
-    }
-    if (w->spec) {
-        memcpy(w->spec + w->spec_bytes, f + 1, (size_t)f->bytes);
-    }
-    w->spec_bytes += f->bytes;
-    if (!f->last) {
-        return;
-    }
-    dm_status status =
-        w->spec ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for a layout of %lld bytes", (long long)f->total);
+    w->spec_bytes = w->spec ? w->spec_bytes : 0;
+    dm_status status = dmi_insist(w, make_spec, frame, NULL);
     if (status == DM_OK) {
-        dmi_layout_spec spec;
-        memcpy(&spec, w->spec, sizeof spec);
-        char *at = w->spec + sizeof spec;
-        if (spec.workers) { /* pointers mean only "present" in the serialised form */
-            spec.workers = (const int *)(void *)at;
-            at += (size_t)spec.nworkers * sizeof(int);
-        }
-        spec.map = spec.map ? (const int *)(void *)at : NULL;
-        dmi_layout *layout = NULL;
-        status = dmi_layout_create(&spec, &layout);
-        if (status == DM_OK && !grow(&w->layout, &w->layout_room, f->layout_id, sizeof *w->layout)) {
-            dmi_layout_destroy(layout);
-            status = dmi_fail(DM_ERR_NOMEM, "no memory for the layout table");
-        } else if (status == DM_OK) {
-            w->layout[f->layout_id] = layout;
-        }
+        memcpy(w->spec + w->spec_bytes, f + 1, (size_t)f->bytes);
+        w->spec_bytes += f->bytes;
     }
-    free(w->spec);
-    w->spec = NULL;
-    if (status != DM_OK) { /* the master has made the same layout, so only out-of-memory is possible */
-        report(w, f->head.command, "layout", status);
+    if (status == DM_OK &&
+        f->last) { /* the master has made the same layout, so only out-of-memory is possible */
+        status = dmi_insist(w, make_layout, frame, NULL);
+    }
+    if (status != DM_OK || f->last) {
+        free(w->spec);
+        w->spec = NULL;
+    }
+    if (status != DM_OK) {
+        give_up(w, &f->head, "layout");
     }
 }
 
@@ -80,6 +95,11 @@ dmi_entry *dmi_store_find(dmi_worker *w, uint64_t id)
 {
     uint32_t slot = dmi_id_slot(id);
     return slot < w->entry_room ? w->entry[slot] : NULL;
+}
+
+static const dmi_layout *layout_of(const dmi_worker *w, uint32_t id)
+{
+    return id < w->layout_room ? w->layout[id] : NULL;
 }
 
 static dmi_entry *put_entry(dmi_worker *w, uint64_t id)
@@ -95,25 +115,36 @@ static dmi_entry *put_entry(dmi_worker *w, uint64_t id)
     return entry;
 }
 
+static dm_status make_entry(dmi_worker *w, const void *frame, void *out)
+{
+    const dmi_create_frame *f = frame;
+    dmi_entry *entry = layout_of(w, f->layout_id) ? put_entry(w, f->id) : NULL;
+    dmi_memory *memory = entry ? calloc(1, sizeof *memory) : NULL;
+    if (memory) {
+        entry->memory = memory;
+        *(dmi_entry **)out = entry;
+        return DM_OK;
+    }
+    if (entry) {
+        w->entry[dmi_id_slot(f->id)] = NULL;
+        free(entry);
+    }
+    return dmi_fail(DM_ERR_NOMEM, "no memory for a handle");
+}
+
 void dmi_store_create(dmi_worker *w, const void *frame)
 {
     const dmi_create_frame *f = frame;
-    uint32_t number = ++w->memories; /* on all workers alike, whatever fails here */
-    const dmi_layout *layout = f->layout_id < w->layout_room ? w->layout[f->layout_id] : NULL;
-    dmi_entry *entry = layout ? put_entry(w, f->id) : NULL;
-    dmi_memory *memory = entry ? calloc(1, sizeof *memory) : NULL;
-    if (!memory) {
-        if (entry) {
-            w->entry[dmi_id_slot(f->id)] = NULL;
-            free(entry);
-        }
-        dm_status status = dmi_fail(DM_ERR_NOMEM, "no memory for a handle");
-        report(w, f->head.command, "create", status);
+    uint32_t number = ++w->memories; /* on all workers alike */
+    const dmi_layout *layout = layout_of(w, f->layout_id);
+    dmi_entry *entry = NULL;
+    if (dmi_insist(w, make_entry, frame, &entry) != DM_OK) {
+        give_up(w, &f->head, "create");
         return;
     }
+    dmi_memory *memory = entry->memory;
     entry->desc = dmi_desc_whole((dm_dtype)f->dtype, layout, f->layout_id);
     entry->whole = true;
-    entry->memory = memory;
     memory->refs = memory->handles = 1;
     memory->number = number;
     int64_t bytes = dmi_layout_shard_count(layout, w->me) * dmi_dtype_bytes((dm_dtype)f->dtype);
@@ -129,15 +160,22 @@ void dmi_store_create(dmi_worker *w, const void *frame)
     memory->last.rest.write = memory->allocation.ready;
 }
 
+static dm_status make_view(dmi_worker *w, const void *frame, void *out)
+{
+    const dmi_view_frame *f = frame;
+    dmi_entry *entry = dmi_store_find(w, f->base) && layout_of(w, f->layout_id) ? put_entry(w, f->id) : NULL;
+    *(dmi_entry **)out = entry;
+    return entry ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for a handle");
+}
+
 void dmi_store_view(dmi_worker *w, const void *frame)
 {
     const dmi_view_frame *f = frame;
-    dmi_entry *base = dmi_store_find(w, f->base);
-    const dmi_layout *layout = f->layout_id < w->layout_room ? w->layout[f->layout_id] : NULL;
-    dmi_entry *entry = base && layout ? put_entry(w, f->id) : NULL;
-    if (!entry) {
-        dm_status status = dmi_fail(DM_ERR_NOMEM, "no memory for a handle");
-        report(w, f->head.command, "view", status);
+    const dmi_entry *base = dmi_store_find(w, f->base);
+    const dmi_layout *layout = layout_of(w, f->layout_id);
+    dmi_entry *entry = NULL;
+    if (dmi_insist(w, make_view, frame, &entry) != DM_OK) {
+        give_up(w, &f->head, "view");
         return;
     }
     entry->desc =

@@ -29,7 +29,7 @@ typedef struct dmi_worker {
     int64_t spec_bytes;
     struct dmi_worker_program **program; /* [program_room] by number */
     uint32_t program_room;
-    struct dmi_worker_program *receiving; /* NULL: none, or there is no memory for it */
+    struct dmi_worker_program *receiving; /* NULL: none */
     void *run;                 /* a PROGRAM_RUN frame, */
     int64_t run_left;          /* which is to run so many times more, */
     int64_t run_since;         /* and has run so many times since the workers looked whether to go on */
@@ -60,6 +60,14 @@ void dmi_worker_serve(dmi_worker *w);
 /* Frees all of it, with commands in flight. No other worker may push to it after that. */
 void dmi_worker_finish(dmi_worker *w);
 
+/* --- insist.c */
+/* What a frame needs of host memory. On DM_ERR_NOMEM nothing has changed, so it can be tried again. */
+typedef dm_status dmi_attempt(dmi_worker *w, const void *frame, void *out);
+/* Tries; where memory is short, frees some (waits for commands in flight, drops cached plans), waits a while for other processes,
+ * and tries again. */
+DM_CHECKED dm_status dmi_insist(dmi_worker *w, dmi_attempt *attempt, const void *frame, void *out);
+/* The worker has missed a frame: all commands after it are lost to it, and the session learns it. */
+void dmi_worker_break(dmi_worker *w);
 /* --- store.c: handles, layouts, memory */
 void dmi_store_layout(dmi_worker *w, const void *frame);
 void dmi_store_create(dmi_worker *w, const void *frame);
@@ -83,7 +91,7 @@ void dmi_publish_memory(dmi_worker *w);
 /* --- programs.c */
 void dmi_program_receive(dmi_worker *w, const dmi_frame *frame); /* every PROGRAM frame but PROGRAM_RUN */
 /* A command that runs the program of a PROGRAM_RUN frame. */
-DM_CHECKED dm_status dmi_program_instance(dmi_worker *w, const void *frame, dmi_instance **out);
+DM_CHECKED dm_status dmi_program_instance(dmi_worker *w, const void *frame, void *instance);
 /* The next run of a program has this number; -1: it is counted on. */
 void dmi_program_count_from(dmi_worker *w, uint32_t number, int64_t first);
 void dmi_programs_clear(dmi_worker *w);

@@ -169,7 +169,7 @@ void dmi_cu_close(void *p)
 void *dmi_cu_malloc(int64_t bytes)
 {
     void *p = NULL;
-    if (cudaMalloc(&p, (size_t)bytes) != cudaSuccess) {
+    if (dmi_fault(DMI_FAULT_MALLOC) || cudaMalloc(&p, (size_t)bytes) != cudaSuccess) {
         (void)cudaGetLastError();
         return NULL;
     }
@@ -184,7 +184,7 @@ void dmi_cu_release(void *p)
 void *dmi_cu_malloc_host(int64_t bytes)
 {
     void *p = NULL;
-    if (cudaHostAlloc(&p, (size_t)bytes, cudaHostAllocPortable) != cudaSuccess) {
+    if (dmi_fault(DMI_FAULT_MALLOC) || cudaHostAlloc(&p, (size_t)bytes, cudaHostAllocPortable) != cudaSuccess) {
         (void)cudaGetLastError();
         return NULL;
     }

@@ -1,4 +1,5 @@
 /* Memory of emulated devices, and the known memory of the host. */
+#include "base/fault.h"
 #include "device/emulated/emulated.h"
 
 #include <errno.h>
@@ -166,7 +167,7 @@ void *dmi_cu_malloc(int64_t bytes)
 {
     int device = dmi_emu_current();
     allocation a = {.bytes = bytes, .kind = DMI_EMU_DEVICE, .device = device, .fd = -1};
-    if (bytes <= 0 || dmi_emu_refuse(NULL, "an allocation") != DM_OK ||
+    if (bytes <= 0 || dmi_fault(DMI_FAULT_MALLOC) || dmi_emu_refuse(NULL, "an allocation") != DM_OK ||
         !reserve(device, bytes, dmi_emu_settings_read().memory_bytes)) {
         return NULL;
     }
@@ -301,7 +302,7 @@ void *dmi_cu_malloc_host(int64_t bytes)
 {
     void *p = NULL;
     if (bytes <= 0 || dmi_emu_refuse(NULL, "an allocation of pinned memory") != DM_OK ||
-        posix_memalign(&p, (size_t)sysconf(_SC_PAGESIZE), (size_t)bytes) != 0) {
+        dmi_fault(DMI_FAULT_MALLOC) || posix_memalign(&p, (size_t)sysconf(_SC_PAGESIZE), (size_t)bytes) != 0) {
         return NULL;
     }
     memset(p, PATTERN, (size_t)bytes);

@@ -1,0 +1,53 @@
+/* Faults planted for tests: the K-th allocation, read, write, ... of the process fails. Off, each place costs
+ * one branch that is always predicted. fault_calls.h has the places. */
+#ifndef DMI_FAULT_H
+#define DMI_FAULT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* In the order of their names in fault.c. */
+enum dmi_fault_kind {
+    DMI_FAULT_MALLOC,
+    DMI_FAULT_READ,
+    DMI_FAULT_WRITE,
+    DMI_FAULT_FSYNC,
+    DMI_FAULT_RENAME,
+    DMI_FAULT_DEATH,
+    DMI_FAULT_DELAY
+};
+
+extern atomic_int dmi_fault_planted; /* 0: nothing; else 1 + enum dmi_fault_kind */
+
+/* Counts one more call of a planted kind: shall this one fail? Sets errno where it does. */
+bool dmi_fault_due(int kind);
+static inline bool dmi_fault(int kind)
+{
+    return __builtin_expect(atomic_load_explicit(&dmi_fault_planted, memory_order_relaxed) == kind + 1, 0) &&
+           dmi_fault_due(kind);
+}
+
+/* Takes the text of option fault: "malloc:5", "malloc:5:worker=1", "write:2:enospc". Any other text takes away
+ * what is planted. The text that is planted already goes on counting. */
+void dmi_fault_plant(const char *text);
+/* Calls of the planted kind so far. */
+int64_t dmi_fault_calls(void);
+/* The calling thread works for this worker. The master and threads of the user are -1, which they need not say.
+ */
+void dmi_fault_worker(int worker);
+/* The file whose write is to fail: does only a part of it go there first? */
+bool dmi_fault_is_short(void);
+/* fault=death:K: counts a step; the K-th does not return, for the process is killed as by the kernel. */
+static inline void dmi_fault_step(void)
+{
+    (void)dmi_fault(DMI_FAULT_DEATH);
+}
+/* fault=delay:SEED: shall what has arrived, or could be sent, be left for a later look? Of a sequence of looks
+ * about a half. */
+static inline bool dmi_fault_later(void)
+{
+    return dmi_fault(DMI_FAULT_DELAY);
+}
+
+#endif
