@@ -90,6 +90,7 @@ static void tell_session(dmi_liveness *l, int worker)
     char text[sizeof s->death + 32];
     if (s) {
         dmi_death_describe(s, worker, s->death, sizeof s->death);
+        dmi_report(s, s->death, sizeof s->death);
         atomic_store(&s->died, worker + 1);
         dmi_bell_ring(&s->engine.port->bell);
         snprintf(text, sizeof text, "%s: the job ends", s->death);

@@ -183,6 +183,7 @@ dm_status dm_program_end(dm_session *session, dm_program *out)
     dmi_recording *from = s->recording;
     dmi_recorded *r = calloc(1, sizeof *r);
     s->recording = NULL;
+    from->p.arrays = from->lost ? 0 : from->p.arrays;
     settle_arrays(s, &from->p);
     drop_hidden(s, from->hidden, &from->hiddens, !r || !out);
     if (!r || from->lost || !make_room(s)) {

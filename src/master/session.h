@@ -202,6 +202,10 @@ void dmi_command_describe(const dmi_session *s, uint64_t command, int op, uint64
 void dmi_death_describe(const dmi_session *s, int worker, char *text, size_t room);
 /* Who holds the others up, and how many wait for it. */
 void dmi_stuck_describe(const dmi_session *s, double seconds, char *text, size_t room);
+/* --- report.c */
+/* Writes a file with the last commands of each worker (option report_dir), and its name behind the text, which says why. Without
+ * the file the text stays as it is. For any thread. */
+void dmi_report(const dmi_session *s, char *text, size_t room);
 /* --- watchdog.c */
 /* Called by a wait now and then; true when a worker has made no progress for longer than it may. */
 bool dmi_watchdog_bites(dmi_session *s, dmi_watch *w);

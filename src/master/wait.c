@@ -168,6 +168,7 @@ static dm_status give_up(dmi_session *s, const waiting *w)
     double seconds =
         w->watch.moved_ns ? (double)(dmi_now_ns() - w->watch.moved_ns) / 1e9 : s->config.watchdog_s;
     dmi_stuck_describe(s, seconds, text, sizeof text);
+    dmi_report(s, text, sizeof text);
     s->stuck = DMI_MAX(s->stuck, DMI_STUCK_WAITING);
     return dmi_fail(DM_ERR_TIMEOUT, "%s", text);
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # job.sh <what> <expect> <folder> mpirun-command...: runs the command, whose ranks leave their process ids in <folder>
-# (job_main), and looks at how it ends. expect: right (rank 0 says so), ends (anything, but soon), or
-# status:N:TEXT (mpirun's exit status and a part of its output). No rank may be left behind.
+# (job_main), and looks at how it ends. expect: right (rank 0 says so), ends (anything, but soon), says:TEXT (a part
+# of its output, soon), or status:N:TEXT (mpirun's exit status and a part of its output). No rank may be left behind.
 set -u
 expect=$2
 folder=$3
@@ -40,6 +40,10 @@ right)
     ;;
 ends)
     [ $took -le 15 ] || bad=1
+    ;;
+says:*)
+    [ $took -le 15 ] || bad=1
+    grep -q -- "${expect#says:}" "$folder/output" || bad=1
     ;;
 status:*)
     rest=${expect#status:}

@@ -70,6 +70,7 @@ robust_job(file_limit "status:1:ulimit -f limits it" ${run} N=3 bash -c "ulimit 
 robust_job(master_exits ends ${run} N=4 JOB=exit)
 robust_job(master_aborts ends ${run} N=4 JOB=abort)
 robust_job(worker_killed ends ${run} N=4 JOB=kill)
+robust_job(death_reported "says:Last commands of each worker: .*/reports/dmath-report-" ${run} N=1 JOB=kill : N=3 JOB=kill)
 
 # ---- random deaths: of workers, of rank 0, of mpirun, with a launcher that cleans up and with one that does not ----
 find_program(DMATH_PYTHON3 python3)
