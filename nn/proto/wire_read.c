@@ -84,7 +84,9 @@ static dm_status read_numbers(wire *w, nn_message *m, nn_entry *e, int64_t count
     if ((size_t)(w->end - w->at) < (size_t)count * size) {
         return broken(w, m, "a number has no end");
     }
-    memcpy((char *)e->at.data + (size_t)e->count * size, w->at, (size_t)count * size);
+    if (count > 0) { /* a packed list may be empty, and the entry without memory then */
+        memcpy((char *)e->at.data + (size_t)e->count * size, w->at, (size_t)count * size);
+    }
     e->count += count;
     w->at += (size_t)count * size;
     return DM_OK;

@@ -203,11 +203,22 @@ dm_status dmi_session_may_begin(void)
                                   : DM_OK;
 }
 
+/* Its workers, which have nothing left to do, and all that it has. */
+static void end(dmi_session *s)
+{
+    (void)dmi_frame_begin(s, sizeof(dmi_frame), DMI_FRAME_STOP, 0);
+    dmi_frame_send(s);
+    s->launch->stop(s);
+    dmi_trace_join(&s->engine, s->config.trace);
+    dmi_session_close(s);
+}
+
 dm_status dmi_session_publish(dmi_session *s, const dmi_error_handler *on_error, dm_session **out)
 {
     static atomic_flag set = ATOMIC_FLAG_INIT;
     struct dm_session *handle = calloc(1, sizeof *handle);
     if (!handle) {
+        end(s);
         return dmi_fail(DM_ERR_NOMEM, "no memory for a session");
     }
     if (s->profile.gpu && s->launch->quiesce && !atomic_flag_test_and_set(&set) && atexit(quiesce_gpus) != 0) {
@@ -330,12 +341,8 @@ dm_status dm_finalize(dm_session *session, int64_t *alive)
         dmi_log(DMI_LOG_WARN, "dm_finalize: %" PRId64 " arrays and views were still alive; they are freed",
                 s->alive);
     }
-    (void)dmi_frame_begin(s, sizeof(dmi_frame), DMI_FRAME_STOP, 0);
-    dmi_frame_send(s);
     atomic_store(&session->live, 0);
-    s->launch->stop(s);
-    dmi_trace_join(&s->engine, s->config.trace);
-    dmi_session_close(s);
+    end(s);
     return status;
 }
 

@@ -226,7 +226,7 @@ DM_CHECKED dm_status dmi_session_may_begin(void);
 DM_CHECKED dm_status dmi_session_open(const dmi_config *config, const dmi_profile *profile, const dmi_hub *hub,
                                       const dmi_slab_ops *slabs, const int *consumers, int nconsumers,
                                       dmi_session **out);
-/* Public handle for an opened session. */
+/* Public handle for an opened session; where there is no memory for one, the session ends. */
 DM_CHECKED dm_status dmi_session_publish(dmi_session *s, const dmi_error_handler *on_error, dm_session **out);
 void dmi_session_close(dmi_session *s);
 /* --- wait.c */

@@ -1,0 +1,21 @@
+#!/bin/bash
+# Branches and lines covered, for each folder of src/ and nn/: scripts/coverage.sh [ctest options], for instance -R 'test_(npy|config)'.
+# Without options the whole suite runs, which takes longer than in a build without counters. Counts of earlier runs are dropped.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=build/coverage
+cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS="-O1 --coverage -fprofile-update=atomic" -DDMATH_CUDA=OFF \
+    -DDMATH_TESTS=ON >/dev/null
+if [ -n "${TARGETS:-}" ]; then # those alone
+    # shellcheck disable=SC2086 # one word a target
+    ninja -C $build $TARGETS
+else
+    ninja -C $build
+fi
+find $build -name '*.gcda' -delete
+status=0
+# shellcheck source=scripts/mpi-env.sh
+. scripts/mpi-env.sh
+ctest --test-dir $build --output-on-failure -j "$(nproc)" "$@" || status=$?
+python3 scripts/coverage.py $build
+exit $status

@@ -1,0 +1,30 @@
+#!/bin/bash
+# Fuzzes what reads foreign bytes: scripts/fuzz.sh [seconds for each target] [seed] [target...]. Needs clang 14 or newer.
+# Prints the seed. What it finds lies in build/fuzz/found; repeat one with build/fuzz/tests/fuzz/fuzz_NAME FILE.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+seconds=${1:-60}
+seed=${2:-$(($(date +%s) % 1000000000))}
+shift $(($# > 2 ? 2 : $#))
+targets=${*:-npy config expr text wire}
+build=build/fuzz
+CC=${CC:-clang} cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Debug -DDMATH_FUZZ=ON -DDMATH_TESTS=OFF -DDMATH_EXAMPLES=OFF \
+    -DDMATH_CUDA=OFF >$build.log 2>&1 || { cat $build.log; exit 1; }
+mkdir -p $build/found
+echo "seed $seed, $seconds s for each of: $targets"
+bad=0
+for target in $targets; do
+    ninja -C $build "fuzz_$target" >$build.log 2>&1 || { cat $build.log; exit 1; }
+    corpus=$build/corpus/$target # of earlier runs too
+    mkdir -p "$corpus"
+    if ASAN_OPTIONS=detect_leaks=1 $build/tests/fuzz/fuzz_"$target" -seed="$seed" -max_total_time="$seconds" -max_len=4096 \
+        -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -dict=tests/fuzz/"$target".dict \
+        -artifact_prefix=$build/found/"$target"- "$corpus" tests/fuzz/seeds/"$target" >$build/"$target".log 2>&1; then
+        echo "$target: $(grep -o 'number_of_executed_units: .*' $build/"$target".log), $(grep -o 'cov: [0-9]*' $build/"$target".log | tail -1)"
+    else
+        echo "$target: found something"
+        tail -40 $build/"$target".log
+        bad=1
+    fi
+done
+exit $bad

@@ -1,0 +1,186 @@
+/* Memory, descriptors, threads and mappings stay what they are: over many mixed commands in a session, and over
+ * many sessions. Brief here; by hand for as long as wanted: DMATH_TEST_FLAT=60 build/dev/tests/test_flat 60
+ * times as much: 1200 sessions */
+#include "fault_forms.h"
+
+#include <dirent.h>
+#include <malloc.h>
+
+enum { WORKERS = 3, ROUNDS = 6, SESSIONS = 20, WARM = 5 };
+/* A session's handle is never freed, so that its use afterwards is an error (adr/0004); the rest of the slack
+ * is fragments. */
+enum { HANDLE_BYTES = 256, SLACK_BYTES = 128 << 10, SLACK_MAPS = 12 };
+
+typedef struct state_of_process {
+    int files, threads, maps;
+    size_t heap; /* in use */
+} state_of_process;
+
+static int entries(const char *path)
+{
+    int n = 0;
+    DIR *dir = opendir(path);
+    assert_non_null(dir);
+    while (readdir(dir)) {
+        n++;
+    }
+    closedir(dir);
+    return n;
+}
+
+static int lines_of(const char *path)
+{
+    int n = 0;
+    FILE *from = fopen(path, "r");
+    assert_non_null(from);
+    for (int c; (c = fgetc(from)) != EOF;) {
+        n += c == '\n';
+    }
+    fclose(from);
+    return n;
+}
+
+static state_of_process look(void)
+{
+    struct mallinfo2 heap = mallinfo2();
+    return (state_of_process){entries("/proc/self/fd"), entries("/proc/self/task"), lines_of("/proc/self/maps"),
+                              heap.uordblks};
+}
+
+/* Threads that have been joined may take a moment to leave /proc. */
+static state_of_process settled(int threads)
+{
+    state_of_process now = look();
+    for (int i = 0; i < 200 && now.threads > threads; i++) {
+        usleep(10000);
+        now = look();
+    }
+    return now;
+}
+
+static void is_flat(const char *what, state_of_process before, size_t more)
+{
+    state_of_process now = settled(before.threads);
+    print_message("%s: files %d to %d, threads %d to %d, maps %d to %d, heap %zu to %zu\n", what, before.files,
+                  now.files, before.threads, now.threads, before.maps, now.maps, before.heap, now.heap);
+    assert_int_equal(now.files, before.files);
+    assert_int_equal(now.threads, before.threads);
+    assert_in_range(now.maps, 0, before.maps + SLACK_MAPS);
+    assert_in_range(now.heap, 0, before.heap + more + SLACK_BYTES);
+}
+
+static int times(void)
+{
+    const char *given = getenv("DMATH_TEST_FLAT");
+    return given ? atoi(given) : 1;
+}
+
+static dm_array vector_of(dm_session *s)
+{
+    dm_array x;
+    const int64_t n = SIDE;
+    dm_layout rows = dm_layout_rows(s);
+    OK(dm_array_create(s, DM_F64, 1, &n, &rows, &x));
+    OK(dm_fill_arange(s, x, 0, 1));
+    return x;
+}
+
+static void set_up(fixture *f, const char *folder)
+{
+    const int64_t n = SIDE;
+    *f = (fixture){.s = open_session(WORKERS, "log=error"), .folder = folder};
+    dm_layout rows = dm_layout_rows(f->s), cols = dm_layout_cols(f->s);
+    f->a = make_matrix(f->s, SIDE, &rows, 1);
+    f->b = make_matrix(f->s, SIDE, &cols, 2);
+    f->c = make_matrix(f->s, SIDE, &rows, 3);
+    f->d = make_matrix(f->s, SIDE, &cols, 3);
+    f->v = vector_of(f->s);
+    f->w = vector_of(f->s);
+    f->u = vector_of(f->s);
+    OK(dm_array_create(f->s, DM_I64, 1, &n, &rows, &f->index));
+    OK(dm_fill_arange(f->s, f->index, 0, 1));
+}
+
+static void every_form(fixture *f)
+{
+    for (int i = 0; i < FORM_COUNT; i++) {
+        OK(dm_scope_begin(f->s));
+        f->outs = 0;
+        OK(forms[i].run(f));
+        OK(dm_scope_end(f->s, NULL, 0));
+        OK(dm_fill(f->s, f->c, 1)); /* or its elements grow without end */
+        OK(dm_fill(f->s, f->d, 2));
+        OK(dm_fill(f->s, f->u, 3));
+    }
+    OK(dm_sync(f->s));
+}
+
+static void save_there(const char *folder, char *path, size_t room)
+{
+    dm_session *s = open_session(2, "log=error");
+    dm_array a = make_matrix(s, SIDE, NULL, 3);
+    snprintf(path, room, "%s/there.npy", folder);
+    OK(dm_array_save(s, a, path));
+    OK(dm_array_destroy(s, a));
+    close_session(s);
+}
+
+static void test_commands(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/dmath-flat-XXXXXX", path[96];
+    fixture f;
+    OK(dm_register("negate", negate));
+    assert_non_null(mkdtemp(folder));
+    save_there(folder, path, sizeof path);
+    set_up(&f, folder);
+    for (int i = 0; i < 2; i++) {
+        every_form(&f);
+    }
+    state_of_process before = look();
+    for (int i = 0; i < ROUNDS * times(); i++) {
+        every_form(&f);
+    }
+    is_flat("commands", before, 0);
+    OK(dm_finalize(f.s, &(int64_t){0}));
+    (void)unlink(path);
+    snprintf(path, sizeof path, "%s/saved.npy", folder);
+    (void)unlink(path);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+static void one_session(int i)
+{
+    dm_session *s = open_session(1 + i % 4, "log=error");
+    dm_array a = make_matrix(s, SIDE, NULL, i % 7), b = make_matrix(s, SIDE, NULL, 1);
+    OK(dm_gemm(s, DM_N, DM_T, 1, a, a, 0, b));
+    matrix_is(s, a, SIDE, i % 7);
+    if (i % 3 == 0) { /* the rest ends with arrays that are there */
+        OK(dm_array_destroy(s, a));
+        OK(dm_array_destroy(s, b));
+    }
+    OK(dm_finalize(s, &(int64_t){0}));
+}
+
+static void test_sessions(void **state)
+{
+    (void)state;
+    int sessions = SESSIONS * times();
+    for (int i = 0; i < 4 * WARM; i++) {
+        one_session(i);
+    }
+    state_of_process before = settled(entries("/proc/self/task"));
+    for (int i = 0; i < sessions; i++) {
+        one_session(i);
+    }
+    is_flat("sessions", before, (size_t)sessions * HANDLE_BYTES);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_commands),
+        cmocka_unit_test(test_sessions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
