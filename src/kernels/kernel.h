@@ -46,9 +46,8 @@ enum {
 /* Kernels that may fail when they run: they write a number that is not 0 to *status then. */
 #define DMI_KERNELS_THAT_FAIL(X) X(within)
 /* Kernels that may need workspace. Plans give it to them (dmi_build_kernel); what calls them otherwise does. */
-#define DMI_KERNELS_WITH_WORKSPACE(X) X(gemm) X(fused) X(reduce)
 #define DMI_KERNELS_WITH_WORKSPACE(X)                                                                          \
-    X(gemm) X(fused) X(conv) X(conv_data) X(conv_weights) X(inner) X(inner_data) X(inner_weights)              \
+    X(gemm) X(fused) X(reduce) X(conv) X(conv_data) X(conv_weights) X(inner) X(inner_data) X(inner_weights)              \
     X(pooling_back) X(lrn_back)
 
 /* What kernels may know of the devices of the workers: agreed on at the start of the session, alike everywhere. */
