@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WORKERS_MOST = 16, LANES = 6, TIDS = (WORKERS_MOST + 1) * LANES };
+enum { WORKERS_MOST = 16, LANES = 7, TIDS = (WORKERS_MOST + 1) * LANES };
 
 /* --- a checker of JSON: returns what follows a value, NULL where there is none --- */
 

@@ -94,8 +94,8 @@ void dmi_trace_step(dmi_engine *e, const dmi_queued_step *w, int64_t begin_ns, i
 
 /* --- writing --- */
 
-static const char *const lane_names[DMI_STAMP_LANES] = {"compute",   "send",      "receive",
-                                                        "compute 2", "compute 3", "compute 4", "background"};
+/* Lanes by number; the last of a worker is that for the background. */
+static const char *const lane_names[] = {"compute", "send", "receive", "compute 2", "compute 3", "compute 4"};
 
 static void write_event(FILE *to, const event *v, int tid)
 {
@@ -114,7 +114,7 @@ static void write_event(FILE *to, const event *v, int tid)
     fputs("}},\n", to);
 }
 
-static void write_lane(FILE *to, const track *t, int lane, int me, bool master)
+static void write_lane(FILE *to, const track *t, int lane, const char *name, int me, bool master)
 {
     int tid = me * DMI_STAMP_LANES + lane;
     char who[32] = "master";
@@ -123,7 +123,7 @@ static void write_lane(FILE *to, const track *t, int lane, int me, bool master)
     }
     fprintf(to,
             "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"%s %s\"}},\n",
-            (int)getpid(), tid, who, lane_names[lane]);
+            (int)getpid(), tid, who, name);
     fprintf(
         to,
         "{\"name\":\"thread_sort_index\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"sort_index\":%d}},\n",
@@ -139,7 +139,7 @@ static void write_lane(FILE *to, const track *t, int lane, int me, bool master)
                 t->dropped, (double)t->last_ns / 1e3, (int)getpid(), tid, t->dropped);
         dmi_log(DMI_LOG_WARN,
                 "timeline: %" PRId64 " steps of lane %s of %s were dropped, because the buffer was full",
-                t->dropped, lane_names[lane], who);
+                t->dropped, name, who);
     }
 }
 
@@ -147,8 +147,10 @@ static void write_lanes(FILE *to, const dmi_engine *e)
 {
     bool master = e->config.me == e->config.endpoints - 1;
     for (int l = 0; l < DMI_STAMP_LANES; l++) {
-        if (l < e->lanes) {
-            write_lane(to, &e->trace->track[l], l, e->config.me, master);
+        const track *t = &e->trace->track[l];
+        bool background = e->background > 0 && l == e->background;
+        if (l < e->lanes && (!background || t->count > 0)) {
+            write_lane(to, t, l, background ? "background" : lane_names[l], e->config.me, master);
         }
     }
 }
