@@ -34,6 +34,8 @@ typedef struct dmi_manifest {
     dmi_saved *item; /* [items] */
 } dmi_manifest;
 
+/* DM_ERR_UNSUPPORTED: this build has no checkpoints. */
+DM_CHECKED dm_status dmi_manifest_possible(void);
 /* Writes it into the folder; it is not on the disk yet. */
 DM_CHECKED dm_status dmi_manifest_write(const dmi_manifest *manifest, const char *folder);
 /* DM_ERR_FORMAT: it is not what was written. */

@@ -274,7 +274,8 @@ dm_status dm_checkpoint_save(dm_session *session, const char *path, int count, c
     dmi_session *s = NULL;
     dm_checkpoint_options known = DM_CHECKPOINT_OPTIONS_INIT;
     dm_checkpoint_item *owned = NULL;
-    dm_status status = enter(session, path, options, &s, &known);
+    dm_status status = dmi_manifest_possible();
+    status = status == DM_OK ? enter(session, path, options, &s, &known) : status;
     if (status == DM_OK && s->checkpoint) {
         status = dmi_checkpoint_wait(s, s->checkpoints, 0);
     }
