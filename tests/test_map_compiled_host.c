@@ -12,6 +12,7 @@ int main(void)
 /* Of the CUDA backend, which this build has not. */
 #include "kernels/box/geometry_cuda.c"
 #include "kernels/ewise/map_compiled_cuda.c"
+#include "kernels/ewise/map_places_cuda.c"
 
 #include <dlfcn.h>
 #include <unistd.h>

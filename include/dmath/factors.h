@@ -13,7 +13,7 @@
  * is; no other type changes by it. It may be no part of an output (DM_ERR_OVERLAP). It is read when the command
  * runs, so it is not checked as a number is: it may be NaN, and 0 does not keep an operand from being read.
  * Errors of each call: as the call without _by, and DM_ERR_SHAPE (a factor has not one element), DM_ERR_DTYPE
- * and DM_ERR_OVERLAP (of a factor), DM_ERR_ARG (a factor was made by neither dm_value nor dm_element). */
+ * and DM_ERR_OVERLAP (of a factor), DM_ERR_ARG (a factor was made by none of dm_value, dm_complex, dm_element). */
 #ifndef DMATH_FACTORS_H
 #define DMATH_FACTORS_H
 
@@ -26,18 +26,27 @@ extern "C" {
 typedef struct dm_factor {
     double value;
     dm_array array;
-    int element; /* 1: the element of array; 0: value */
+    int element;      /* 1: the element of array; 0: value */
+    double imaginary; /* of a value */
 } dm_factor;
 
 static inline dm_factor dm_value(double value)
 {
-    dm_factor f = {value, {0}, 0};
+    dm_factor f = {value, {0}, 0, 0};
+    return f;
+}
+
+/* A complex number, for calls that compute in complex numbers: where an operand or the output is complex. Elsewhere
+ * DM_ERR_DTYPE, unless im is 0. */
+static inline dm_factor dm_complex(double re, double im)
+{
+    dm_factor f = {re, {0}, 0, im};
     return f;
 }
 
 static inline dm_factor dm_element(dm_array array)
 {
-    dm_factor f = {0, array, 1};
+    dm_factor f = {0, array, 1, 0};
     return f;
 }
 

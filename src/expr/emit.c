@@ -236,11 +236,21 @@ void dmi_expr_emit(expr_parser *p, int root, dmi_expr *out)
             }
         }
     }
-    for (int i = 0; i < p->randoms && !out->map.full; i++) {
-        e.input[p->arrays + i] = dmi_map_input(&out->map, p->random_type);
-        out->random[i].normal = p->random[i].normal;
-        out->random[i].seed = number_new(&e, p->random[i].seed.number, ORIGIN_MIXED, 0);
+    for (int i = 0; i < p->mades && !out->map.full; i++) {
+        bool random = p->made[i].kind != DMI_MADE_INDEX;
+        int seed = random ? number_new(&e, p->made[i].seed.number, ORIGIN_MIXED, 0) : 0;
+        out->seeds |= random ? 1u << seed : 0;
+        e.input[p->arrays + i] = dmi_map_made(&out->map, random ? p->random_type : DM_I64, p->made[i].kind, seed);
     }
-    out->randoms = p->randoms;
+    out->made = p->mades;
     out->value = emit(&e, root, n->weak && n->constant.wide ? DM_U64 : n->dtype);
+    out->indices = p->indices;
+    for (int i = 0; i < p->indices; i++) {
+        out->index[i].dim = p->index[i].dim;
+        out->index[i].at = p->index[i].at;
+        for (int k = 0; k < out->map.numbers; k++) {
+            out->index[i].weight = e.origin[k] == ORIGIN_PLACE - 2 * i ? k : out->index[i].weight;
+            out->index[i].extent = e.origin[k] == ORIGIN_PLACE - 2 * i - 1 ? k : out->index[i].extent;
+        }
+    }
 }

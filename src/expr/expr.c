@@ -43,6 +43,25 @@ static dm_status check_limits(const dmi_map_builder *b)
     return b->full ? dmi_fail(DM_ERR_INTERNAL, "map: %s", b->full) : DM_OK;
 }
 
+dm_status dmi_expr_place(dmi_expr *e, const char *text, int ndim, const int64_t *shape)
+{
+    expr_parser p = {.text = text}; /* for messages */
+    for (int i = 0; i < e->indices && p.status == DM_OK; i++) {
+        int d = e->index[i].dim < 0 ? e->index[i].dim + ndim : e->index[i].dim;
+        int64_t weight = 1;
+        if (d < 0 || d >= ndim) {
+            dmi_expr_fail(&p, DM_ERR_ARG, e->index[i].at, "no such dim: the elements have %d dims", ndim);
+            break;
+        }
+        for (int k = d + 1; k < ndim; k++) {
+            weight *= DMI_MAX(shape[k], 1);
+        }
+        e->map.number[e->index[i].weight] = (dmi_number){.re = (double)weight, .whole = weight};
+        e->map.number[e->index[i].extent] = (dmi_number){.re = (double)shape[d], .whole = DMI_MAX(shape[d], 1)};
+    }
+    return p.status;
+}
+
 dm_status dmi_expr_compile(const char *text, int count, const dmi_expr_variable *variables, dm_dtype random,
                            dmi_expr *out)
 {

@@ -14,8 +14,8 @@ enum dmi_expr_kind { DMI_EXPR_ARRAY, DMI_EXPR_NUMBER, DMI_EXPR_INTEGER };
 typedef struct dmi_expr_variable {
     const char *name;
     enum dmi_expr_kind kind;
-    dm_dtype dtype; /* ARRAY */
-    double number;
+    dm_dtype dtype; /* ARRAY, and of a NUMBER that is not real */
+    double number, imaginary;
     int64_t integer;
 } dmi_expr_variable;
 
@@ -29,12 +29,13 @@ extern const dmi_expr_reduction dmi_expr_reductions[];
 extern const int dmi_expr_reduction_count;
 
 typedef struct dmi_expr {
-    dmi_map_builder map; /* its inputs are the arrays, in the order of the variables, then the random numbers */
-    int randoms;
+    dmi_map_builder map; /* its inputs are the arrays, in the order of the variables, then what is made of their places */
+    int made;
+    unsigned seeds; /* bits of the map's numbers that are seeds */
+    int indices;    /* dims whose indices are used: of each two numbers, which dmi_expr_place sets */
     struct {
-        bool normal; /* of mean 0 and deviation 1; else uniform in [0, 1) */
-        int seed;    /* number of the map */
-    } random[DMI_MAP_INPUTS];
+        int dim, at, weight, extent; /* as written, and where; numbers of the map */
+    } index[DMI_MAP_NUMBERS];
     dmi_map_value value; /* what the expression comes to, element by element: for dmi_map_result */
     dm_dtype dtype;      /* of the result */
     const dmi_expr_reduction *reduction;             /* of the elements; NULL: none */
@@ -52,6 +53,8 @@ DM_CHECKED dm_status dmi_expr_compile(const char *text, int count, const dmi_exp
 /* The dims that the reduction is over, as bits, where the elements have ndim; -1: all. text: as above.
  * DM_ERR_ARG: they have no such dim, or one is named twice. */
 DM_CHECKED dm_status dmi_expr_reduced(const dmi_expr *e, const char *text, int ndim, int32_t *reduced);
+/* The elements have this shape: sets the numbers that indices need. text: as above. DM_ERR_ARG: they have no such dim. */
+DM_CHECKED dm_status dmi_expr_place(dmi_expr *e, const char *text, int ndim, const int64_t *shape);
 /* The type that the result of a reduction has, as in NumPy. */
 dm_dtype dmi_expr_reduced_type(const dmi_expr_reduction *r, dm_dtype elements);
 

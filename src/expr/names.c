@@ -40,7 +40,8 @@ static const struct {
 };
 
 #define RANDOM "is not there: uniform(seed) and normal(seed) make random numbers"
-static const char *const randoms[] = {"uniform", "normal"};
+static const char *const mades[] = {
+    [DMI_MADE_INDEX] = "index", [DMI_MADE_UNIFORM] = "uniform", [DMI_MADE_NORMAL] = "normal"};
 #define WORD "is no operator here: write & | ~ and put comparisons in parentheses"
 static const struct {
     const char *name, *why;
@@ -83,14 +84,14 @@ bool dmi_expr_constant_named(const char *name, int length, enum expr_weak *weak,
     return false;
 }
 
-int dmi_expr_random_named(const char *name, int length)
+int dmi_expr_made_named(const char *name, int length)
 {
-    for (int i = 0; i < DMI_COUNT(randoms); i++) {
-        if (same(name, length, randoms[i])) {
+    for (int i = DMI_MADE_NOT + 1; i < DMI_COUNT(mades); i++) {
+        if (same(name, length, mades[i])) {
             return i;
         }
     }
-    return -1;
+    return DMI_MADE_NOT;
 }
 
 const char *dmi_expr_refused(const char *name, int length)
@@ -150,8 +151,8 @@ void dmi_expr_suggest(const expr_parser *p, bool function, const char *name, int
     for (int i = 0; i < DMI_COUNT(aliases) && function; i++) {
         consider(name, length, aliases[i].name, &best, &least);
     }
-    for (int i = 0; i < DMI_COUNT(randoms) && function; i++) {
-        consider(name, length, randoms[i], &best, &least);
+    for (int i = DMI_MADE_NOT + 1; i < DMI_COUNT(mades) && function; i++) {
+        consider(name, length, mades[i], &best, &least);
     }
     for (int i = 0; i < dmi_expr_reduction_count && function; i++) {
         consider(name, length, dmi_expr_reductions[i].name, &best, &least);

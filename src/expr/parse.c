@@ -99,6 +99,19 @@ static int wrong_count(expr_parser *p, const expr_token *name, int wanted, int g
                          words[wanted], given);
 }
 
+/* ['-'] NUMBER ')' behind "index(" */
+static int parse_index(expr_parser *p, int at)
+{
+    bool minus = dmi_expr_take(p, "-");
+    if (p->status != DM_OK || p->token.kind != TOKEN_NUMBER || !p->token.whole) {
+        return dmi_expr_unexpected(p, "a whole number: the dim whose index is meant");
+    }
+    int value = p->token.integer > DM_MAX_DIMS ? DM_MAX_DIMS + 1 : (int)p->token.integer; /* none has so many */
+    dmi_expr_next(p);
+    return p->status == DM_OK && !dmi_expr_take(p, ")") ? dmi_expr_unexpected(p, ")")
+                                                        : dmi_expr_index(p, at, minus ? -value : value);
+}
+
 static int parse_call(expr_parser *p, expr_token name)
 {
     int child[3] = {-1, -1, -1}, row = dmi_expr_row(p->text + name.at, name.length);
@@ -109,12 +122,15 @@ static int parse_call(expr_parser *p, expr_token name)
     }
     const dmi_expr_reduction *reduction =
         row < 0 ? dmi_expr_reduction_named(p->text + name.at, name.length) : NULL;
-    int random = row < 0 ? dmi_expr_random_named(p->text + name.at, name.length) : -1;
+    int made = row < 0 ? dmi_expr_made_named(p->text + name.at, name.length) : DMI_MADE_NOT;
     bool cast = row < 0 && dmi_dtype_parse(text, &dtype);
     if (reduction) {
         return dmi_expr_inside(p, name.at, reduction);
     }
-    if (row < 0 && !cast && random < 0) {
+    if (made == DMI_MADE_INDEX) {
+        return parse_index(p, name.at);
+    }
+    if (row < 0 && !cast && !made) {
         const char *why = dmi_expr_refused(p->text + name.at, name.length);
         if (why) {
             return dmi_expr_fail(p, DM_ERR_UNSUPPORTED, name.at, "%s %s", text, why);
@@ -131,9 +147,9 @@ static int parse_call(expr_parser *p, expr_token name)
     if (given != wanted) {
         return wrong_count(p, &name, wanted, given);
     }
-    return random >= 0 ? dmi_expr_random(p, name.at, random == 1, child[0])
-           : cast      ? dmi_expr_cast(p, name.at, dtype, child[0])
-                       : dmi_expr_apply(p, name.at, row, child);
+    return made   ? dmi_expr_random(p, name.at, made, child[0])
+           : cast ? dmi_expr_cast(p, name.at, dtype, child[0])
+                  : dmi_expr_apply(p, name.at, row, child);
 }
 
 static int parse_name(expr_parser *p, expr_token name)
@@ -155,7 +171,7 @@ static int parse_name(expr_parser *p, expr_token name)
         p->token = name;
         return dmi_expr_unexpected(p, "a value");
     }
-    if (dmi_expr_row(text, name.length) >= 0 || dmi_expr_random_named(text, name.length) >= 0 ||
+    if (dmi_expr_row(text, name.length) >= 0 || dmi_expr_made_named(text, name.length) ||
         dmi_expr_reduction_named(text, name.length)) {
         return dmi_expr_fail(p, DM_ERR_ARG, name.at, "%.*s is a function: expected ( behind it", name.length,
                              text);

@@ -25,7 +25,7 @@ typedef struct expr_constant {
     bool wide;  /* an integer from 2^63 on: number.whole has the bits of a u64 */
     int origin; /* ORIGIN_TEXT, ORIGIN_MIXED, or a variable */
 } expr_constant;
-enum { ORIGIN_TEXT = -1, ORIGIN_MIXED = -2 };
+enum { ORIGIN_TEXT = -1, ORIGIN_MIXED = -2, ORIGIN_PLACE = -3 /* and below: those of an index, two each */ };
 
 enum expr_node_kind { NODE_CONSTANT, NODE_INPUT, NODE_ROW, NODE_CAST };
 typedef struct expr_node {
@@ -51,11 +51,15 @@ typedef struct expr_parser {
     bool used[DMI_EXPR_VARIABLES];
     int input[DMI_EXPR_VARIABLES];
     dm_dtype random_type;
-    int arrays, randoms;
+    int arrays, mades;
     struct {
-        bool normal;
+        int kind; /* DMI_MADE_* */
         expr_constant seed;
-    } random[DMI_MAP_INPUTS];
+    } made[DMI_MAP_INPUTS];
+    int indices;
+    struct {
+        int dim, at;
+    } index[DMI_MAP_NUMBERS / 2];
     dm_status status; /* the first failure */
     expr_node *node;  /* [EXPR_NODES] */
 } expr_parser;
@@ -83,8 +87,8 @@ int dmi_expr_inside(expr_parser *p, int at, const dmi_expr_reduction *r);
 int dmi_expr_row(const char *name, int length); /* rows and aliases; -1: none */
 /* A constant's value, or false. */
 bool dmi_expr_constant_named(const char *name, int length, enum expr_weak *weak, double *value);
-/* 0: uniform, 1: normal, -1: none of them. */
-int dmi_expr_random_named(const char *name, int length);
+/* DMI_MADE_*; DMI_MADE_NOT: none of them. */
+int dmi_expr_made_named(const char *name, int length);
 /* Why the name is refused though NumPy has it; NULL: it is simply unknown. */
 const char *dmi_expr_refused(const char *name, int length);
 /* ", did you mean ...?" or "": among functions, else among variables. */
@@ -93,7 +97,8 @@ void dmi_expr_suggest(const expr_parser *p, bool function, const char *name, int
 /* --- type.c: nodes with their types; rows of constants become constants. -1: failed */
 int dmi_expr_constant(expr_parser *p, int at, enum expr_weak weak, expr_constant constant);
 int dmi_expr_input(expr_parser *p, int at, int variable);
-int dmi_expr_random(expr_parser *p, int at, bool normal, int seed);
+int dmi_expr_random(expr_parser *p, int at, int kind, int seed);
+int dmi_expr_index(expr_parser *p, int at, int dim); /* the index of an element along a dim */
 int dmi_expr_apply(expr_parser *p, int at, int row, const int *child);
 int dmi_expr_cast(expr_parser *p, int at, dm_dtype dtype, int child);
 

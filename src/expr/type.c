@@ -37,6 +37,11 @@ int dmi_expr_input(expr_parser *p, int at, int variable)
     if (v->kind == DMI_EXPR_INTEGER) {
         return dmi_expr_constant(p, at, WEAK_INT, dmi_expr_whole(v->integer, variable));
     }
+    if (v->kind == DMI_EXPR_NUMBER && v->imaginary != 0) {
+        expr_constant constant = dmi_expr_real(v->number, variable);
+        constant.number.im = v->imaginary;
+        return new_node(p, (expr_node){.kind = NODE_CONSTANT, .at = at, .dtype = v->dtype, .constant = constant});
+    }
     if (v->kind == DMI_EXPR_NUMBER) {
         return dmi_expr_constant(p, at, WEAK_FLOAT, dmi_expr_real(v->number, variable));
     }
@@ -44,22 +49,58 @@ int dmi_expr_input(expr_parser *p, int at, int variable)
                     (expr_node){.kind = NODE_INPUT, .at = at, .dtype = v->dtype, .input = p->input[variable]});
 }
 
-int dmi_expr_random(expr_parser *p, int at, bool normal, int seed)
+static int new_made(expr_parser *p, int at, int kind, dm_dtype dtype, expr_constant seed)
+{
+    if (p->arrays + p->mades >= DMI_MAP_INPUTS) {
+        return dmi_expr_fail(p, DM_ERR_ARG, at,
+                             "the expression is too long: more than %d arrays and random numbers",
+                             DMI_MAP_INPUTS);
+    }
+    p->made[p->mades].kind = kind;
+    p->made[p->mades].seed = seed;
+    return new_node(p, (expr_node){.kind = NODE_INPUT, .at = at, .dtype = dtype, .input = p->arrays + p->mades++});
+}
+
+int dmi_expr_random(expr_parser *p, int at, int kind, int seed)
 {
     const expr_node *n = &p->node[seed];
     if (n->weak != WEAK_INT || !dmi_expr_fits(&n->constant, DM_U64)) {
         return dmi_expr_fail(p, DM_ERR_ARG, n->at, "a seed is a whole number from 0 to 2^64 - 1");
     }
-    if (p->arrays + p->randoms >= DMI_MAP_INPUTS) {
-        return dmi_expr_fail(p, DM_ERR_ARG, at,
-                             "the expression is too long: more than %d arrays and random numbers",
-                             DMI_MAP_INPUTS);
+    return new_made(p, at, kind, p->random_type, n->constant);
+}
+
+/* The row-major index of the element, of which all dims' indices are computed. */
+static int whole_index(expr_parser *p, int at)
+{
+    for (int i = 0; i < p->mades; i++) {
+        if (p->made[i].kind == DMI_MADE_INDEX) {
+            return new_node(p, (expr_node){.kind = NODE_INPUT, .at = at, .dtype = DM_I64, .input = p->arrays + i});
+        }
     }
-    p->random[p->randoms].normal = normal;
-    p->random[p->randoms].seed = n->constant;
-    return new_node(
-        p,
-        (expr_node){.kind = NODE_INPUT, .at = at, .dtype = p->random_type, .input = p->arrays + p->randoms++});
+    return new_made(p, at, DMI_MADE_INDEX, DM_I64, (expr_constant){0});
+}
+
+/* index / weight % extent: numbers that depend on the elements' shape, which is not known yet. */
+int dmi_expr_index(expr_parser *p, int at, int dim)
+{
+    int slot = 0;
+    while (slot < p->indices && p->index[slot].dim != dim) {
+        slot++;
+    }
+    if (slot == DMI_COUNT(p->index)) {
+        return dmi_expr_fail(p, DM_ERR_ARG, at, "the expression is too long: indices of more than %d dims", slot);
+    }
+    if (slot == p->indices) {
+        p->index[p->indices].dim = dim;
+        p->index[p->indices++].at = at;
+    }
+    int node = whole_index(p, at);
+    for (int which = 0; which < 2 && p->status == DM_OK; which++) {
+        int number = dmi_expr_constant(p, at, WEAK_INT, dmi_expr_whole(1, ORIGIN_PLACE - 2 * slot - which));
+        node = dmi_expr_apply(p, at, which ? DMI_EW_remainder : DMI_EW_floor_divide, (int[]){node, number, -1});
+    }
+    return p->status == DM_OK ? node : -1;
 }
 
 /* Weak constants beside a type: their own where they are of a higher kind, else that type. */

@@ -38,7 +38,12 @@ DM_CHECKED dm_status dmi_by_submit(dmi_by *by, dm_session *session);
 /* The number 0: what it multiplies is not read. */
 static inline bool dmi_factor_zero(const dm_factor *f)
 {
-    return f->element == 0 && f->value == 0;
+    return f->element == 0 && f->value == 0 && f->imaginary == 0;
+}
+/* A real number: the calls without _by take it. */
+static inline bool dmi_factor_real(const dm_factor *f)
+{
+    return f->element == 0 && f->imaginary == 0;
 }
 /* Is operand i, a factor, apart from operand `out`? It becomes one that is read. */
 DM_CHECKED dm_status dmi_check_element(dmi_call *call, int i, int out);

@@ -37,7 +37,6 @@ DM_CHECKED dm_status dmi_program_of(const char *text, int inputs, const dm_dtype
                                     dmi_map_program *program);
 
 /* --- common_random.c: random numbers in expressions. They are part of the program's inputs, behind the operands. */
-void dmi_call_randoms(dmi_call *call, const dmi_expr *e, dm_dtype dtype); /* dtype: theirs */
 /* The same of one temporary: a fill of this kind (fill.h), whose seed is this number of the call. */
 void dmi_call_filled(dmi_call *call, int kind, int seed, dm_dtype dtype);
 int dmi_randoms_of(const dmi_call *call);                                  /* how many there are */

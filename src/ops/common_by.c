@@ -77,7 +77,11 @@ dm_status dmi_by_factor(dmi_by *by, const char *variable, const char *name, cons
         return take_element(by, variable, name, f->array);
     }
     if (f->element != 0) {
-        return dmi_fail(DM_ERR_ARG, "%s: %s is no factor: make it with dm_value or dm_element", call, name);
+        return dmi_fail(DM_ERR_ARG, "%s: %s is no factor: make it with dm_value, dm_complex or dm_element", call, name);
+    }
+    if (f->imaginary != 0 && !dmi_dtype_is_complex(by->type)) {
+        return dmi_fail(DM_ERR_DTYPE, "%s: %s is %g%+gi, but with real operands it must be real", call, name, f->value,
+                        f->imaginary);
     }
     if (is_whole(by->type) && !dmi_is_whole(f->value)) {
         return dmi_fail(DM_ERR_ARG, "%s: %s is %g, but with integer operands it must be a whole number", call,
@@ -86,7 +90,9 @@ dm_status dmi_by_factor(dmi_by *by, const char *variable, const char *name, cons
     by->variable[by->variables++] =
         (dmi_expr_variable){.name = variable,
                             .kind = is_whole(by->type) ? DMI_EXPR_INTEGER : DMI_EXPR_NUMBER,
+                            .dtype = by->type,
                             .number = f->value,
+                            .imaginary = f->imaginary,
                             .integer = is_whole(by->type) ? (int64_t)f->value : 0};
     return DM_OK;
 }

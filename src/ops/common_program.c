@@ -13,7 +13,7 @@ dm_status dmi_program_of(const char *text, int inputs, const dm_dtype *in, dm_dt
         variable[i] = (dmi_expr_variable){.name = names[i], .kind = DMI_EXPR_ARRAY, .dtype = in[i]};
     }
     dm_status status = dmi_expr_compile(text, inputs, variable, DM_F64, &expr);
-    assert(status != DM_OK || expr.randoms == 0);
+    assert(status != DM_OK || expr.made == 0);
     if (status == DM_OK) {
         dmi_map_result(&expr.map, expr.value, out);
         *program = expr.map.program;

@@ -1,4 +1,4 @@
-/* Random numbers in expressions: temporaries of the elements' shape, which the plan fills first. */
+/* Fills that an expression goes on with: temporaries of the elements' shape, which the plan fills first. */
 #include "ops/common.h"
 
 #include <string.h>
@@ -7,16 +7,6 @@
 enum { FIRST = 4, SHIFT = 8, LOW = (1 << SHIFT) - 1 };
 _Static_assert((int)FIRST + 1 + (int)DMI_MAP_INPUTS <= (int)DMI_ARG_INTS,
                "the arguments of a call are too few");
-
-void dmi_call_randoms(dmi_call *call, const dmi_expr *e, dm_dtype dtype)
-{
-    call->args.i[FIRST] = e->randoms > 0 ? e->randoms | (int)dtype << SHIFT : 0;
-    for (int i = 0; i < e->randoms; i++) {
-        call->args.i[FIRST + 1 + i] =
-            (e->random[i].normal ? DMI_FILL_NORMAL : DMI_FILL_UNIFORM) | e->random[i].seed << SHIFT;
-        call->seeds |= 1u << e->random[i].seed;
-    }
-}
 
 void dmi_call_filled(dmi_call *call, int kind, int seed, dm_dtype dtype)
 {

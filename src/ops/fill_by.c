@@ -51,7 +51,7 @@ dm_status dm_fill_by(dm_session *session, dm_array x, dm_factor value)
 {
     dmi_by by;
     const dmi_desc *to;
-    if (value.element == 0) {
+    if (dmi_factor_real(&value)) {
         return dm_fill(session, x, value.value);
     }
     dm_status status = begin(&by, session, x, &to);
@@ -66,7 +66,7 @@ dm_status dm_fill_identity_by(dm_session *session, dm_array x, dm_factor value)
 {
     dmi_by by;
     const dmi_desc *to;
-    if (value.element == 0) {
+    if (dmi_factor_real(&value)) {
         return dm_fill_identity(session, x, value.value);
     }
     dm_status status = begin(&by, session, x, &to);
@@ -85,7 +85,7 @@ static bool is_whole(dmi_by *by, const char *name, const dm_factor *f)
 {
     const dmi_desc *x;
     if (f->element == 0) {
-        return dmi_is_whole(f->value);
+        return dmi_factor_real(f) && dmi_is_whole(f->value);
     }
     return dmi_by_find(by, name, f->array, &x) == DM_OK && !dmi_dtype_is_float(x->dtype) &&
            !dmi_dtype_is_complex(x->dtype);
@@ -95,7 +95,7 @@ dm_status dm_fill_arange_by(dm_session *session, dm_array x, dm_factor start, dm
 {
     dmi_by by;
     const dmi_desc *to;
-    if (start.element == 0 && step.element == 0) {
+    if (dmi_factor_real(&start) && dmi_factor_real(&step)) {
         return dm_fill_arange(session, x, start.value, step.value);
     }
     dm_status status = begin(&by, session, x, &to);
@@ -119,7 +119,7 @@ dm_status dm_fill_uniform_by(dm_session *session, dm_array x, dm_factor lo, dm_f
 {
     dmi_by by;
     const dmi_desc *to;
-    if (lo.element == 0 && hi.element == 0) {
+    if (dmi_factor_real(&lo) && dmi_factor_real(&hi)) {
         return dm_fill_uniform(session, x, lo.value, hi.value, seed);
     }
     dm_status status = begin(&by, session, x, &to);
@@ -141,7 +141,7 @@ dm_status dm_fill_normal_by(dm_session *session, dm_array x, dm_factor mean, dm_
 {
     dmi_by by;
     const dmi_desc *to;
-    if (mean.element == 0 && deviation.element == 0) {
+    if (dmi_factor_real(&mean) && dmi_factor_real(&deviation)) {
         return dm_fill_normal(session, x, mean.value, deviation.value, seed);
     }
     dm_status status = begin(&by, session, x, &to);

@@ -46,7 +46,7 @@ dm_status dm_gemm_by(dm_session *session, int trans_a, int trans_b, dm_factor al
 {
     dm_gemm_options known = DM_GEMM_OPTIONS_INIT;
     dmi_by by;
-    if (alpha.element == 0 && beta.element == 0) {
+    if (dmi_factor_real(&alpha) && dmi_factor_real(&beta)) {
         return dm_gemm_with(session, trans_a, trans_b, alpha.value, a, b, beta.value, c, options);
     }
     dm_status status = options

@@ -122,7 +122,7 @@ static dm_status add_reduction(const request *q, dmi_call *call)
     call->op = DMI_OP_reduce;
     call->args.i[DMI_REDUCE_ROW] = e->reduction->row;
     if ((e->value.at & DMI_AT_KIND) == DMI_AT_INPUT &&
-        e->randoms == 0) { /* elements as they are need no program */
+        e->made == 0) { /* elements as they are need no program */
         call->tail = NULL;
         call->tail_bytes = call->tail_key = 0;
     } else {
@@ -144,6 +144,14 @@ static dm_status submit(request *q, dm_session *session, dm_array out)
     }
     dmi_map_builder *map = &q->expr.map;
     dmi_map_value *value = &q->expr.value;
+    int ndim = h->desc.ndim;
+    int64_t shape[DM_MAX_DIMS];
+    memcpy(shape, h->desc.extent, sizeof shape);
+    status = q->expr.reduction ? joined_shape(q, &ndim, shape) : DM_OK;
+    status = status == DM_OK ? dmi_expr_place(&q->expr, q->text, ndim, shape) : status;
+    if (status != DM_OK) {
+        return status;
+    }
     if (q->expr.reduction && dmi_reduce_in_floats(q->expr.reduction->row, q->expr.reduction->scaled, value->dtype) &&
         (value->at & DMI_AT_KIND) != DMI_AT_INPUT) { /* of an array alone: dmi_reduce_plan */
         *value = dmi_map_cast(map, *value, DM_F64);
@@ -164,7 +172,7 @@ static dm_status submit(request *q, dm_session *session, dm_array out)
                      .tail_bytes = bytes,
                      .tail_key = bytes};
     memcpy(call.number, map->number, (size_t)map->numbers * sizeof *map->number);
-    dmi_call_randoms(&call, &q->expr, q->random);
+    call.seeds |= q->expr.seeds;
     status = q->expr.reduction ? add_reduction(q, &call) : DM_OK;
     return status == DM_OK ? dmi_call_submit(session, &call, q->array) : status;
 }

@@ -68,7 +68,7 @@ static dm_status submit(dm_session *session, int terms, const term *t, const cha
 
 dm_status dm_axpby_by(dm_session *session, dm_factor alpha, dm_array x, dm_factor beta, dm_array y)
 {
-    if (alpha.element == 0 && beta.element == 0) {
+    if (dmi_factor_real(&alpha) && dmi_factor_real(&beta)) {
         return dm_axpby(session, alpha.value, x, beta.value, y);
     }
     return submit(session, 2, (term[]){{"alpha", alpha, 1, {"x"}, {x}}, {"beta", beta, 1, {"y"}, {y}}}, "y", y);
@@ -76,7 +76,7 @@ dm_status dm_axpby_by(dm_session *session, dm_factor alpha, dm_array x, dm_facto
 
 dm_status dm_add_by(dm_session *session, dm_factor alpha, dm_array a, dm_factor beta, dm_array b, dm_array out)
 {
-    if (alpha.element == 0 && beta.element == 0) {
+    if (dmi_factor_real(&alpha) && dmi_factor_real(&beta)) {
         return dm_add(session, alpha.value, a, beta.value, b, out);
     }
     return submit(session, 2, (term[]){{"alpha", alpha, 1, {"a"}, {a}}, {"beta", beta, 1, {"b"}, {b}}}, "out",
@@ -85,7 +85,7 @@ dm_status dm_add_by(dm_session *session, dm_factor alpha, dm_array a, dm_factor 
 
 dm_status dm_multiply_by(dm_session *session, dm_factor alpha, dm_array a, dm_array b, dm_array out)
 {
-    if (alpha.element == 0) {
+    if (dmi_factor_real(&alpha)) {
         return dm_multiply(session, alpha.value, a, b, out);
     }
     return submit(session, 1, (term[]){{"alpha", alpha, 2, {"a", "b"}, {a, b}}}, "out", out);
@@ -93,7 +93,7 @@ dm_status dm_multiply_by(dm_session *session, dm_factor alpha, dm_array a, dm_ar
 
 dm_status dm_scale_by(dm_session *session, dm_factor alpha, dm_array a, dm_array out)
 {
-    if (alpha.element == 0) {
+    if (dmi_factor_real(&alpha)) {
         return dm_scale(session, alpha.value, a, out);
     }
     return submit(session, 1, (term[]){{"alpha", alpha, 1, {"a"}, {a}}}, "out", out);

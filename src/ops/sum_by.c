@@ -18,7 +18,7 @@ dm_status dm_sum_by(dm_session *session, dm_array x, const int *dims, int ndims,
     const dmi_desc *from, *to;
     char text[256] = "";
     dmi_by by;
-    if (scale.element == 0 && beta.element == 0) {
+    if (dmi_factor_real(&scale) && dmi_factor_real(&beta)) {
         return dm_sum(session, x, dims, ndims, scale.value, beta.value, out);
     }
     dm_status status = dmi_by_begin(&by, session, DMI_OP_sum_by);

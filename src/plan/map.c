@@ -85,9 +85,10 @@ void dmi_input_side(dmi_side *side, int64_t *stride, input *in, int me, int64_t 
 }
 
 dmi_step *dmi_build_map(dmi_builder *b, const dmi_map_program *program, int ndim, const int64_t *extent,
-                        const dmi_side *in, const dmi_side *out, const dmi_mark after)
+                        const dmi_map_places *places, const dmi_side *in, const dmi_side *out,
+                        const dmi_mark after)
 {
-    dmi_map k = {.program = *program, .ndim = ndim};
+    dmi_map k = {.program = *program, .ndim = ndim, .places = places};
     dmi_ref refs[DMI_MAX_REFS];
     memcpy(k.extent, extent, (size_t)ndim * sizeof *extent);
     for (int i = 0; i <= program->inputs; i++) {
@@ -101,31 +102,62 @@ dmi_step *dmi_build_map(dmi_builder *b, const dmi_map_program *program, int ndim
     return dmi_build_kernel(b, DMI_KERNEL_map, &k, sizeof k, refs, program->inputs + 1, after);
 }
 
+const dmi_map_places *dmi_build_places(dmi_builder *b, const dmi_map_program *program, const dmi_desc *x,
+                                       const dmi_region *region)
+{
+    bool makes = dmi_map_inputs_read(program) < program->inputs;
+    dmi_map_places *places = makes ? dmi_build_alloc(b, sizeof *places) : NULL;
+    if (places) {
+        *places = (dmi_map_places){.ndim = region->ndim};
+        for (int d = 0; d < region->ndim; d++) {
+            places->index[d] = region->dim[d];
+            places->extent[d] = region->dim[d].count;
+            places->whole[d] = x->extent[d];
+        }
+    }
+    return places;
+}
+
+void dmi_made_side(dmi_side *side, int64_t *stride, const dmi_map_places *places, dm_dtype dtype, dmi_ref ref)
+{
+    int64_t number = 1;
+    *side = (dmi_side){.dtype = dtype, .stride = stride, .ref = ref};
+    for (int d = places->ndim - 1; d >= 0; d--) {
+        stride[d] = number;
+        number *= places->extent[d];
+    }
+}
+
 static void map_region(dmi_builder *b, const dmi_map_program *program, input *in, int64_t index,
                        const dmi_value *out, const dmi_mark ready)
 {
     int64_t stride[DMI_MAP_INPUTS][DM_MAX_DIMS], extent[DM_MAX_DIMS];
     dmi_side side[DMI_MAP_INPUTS];
     dmi_region region;
+    int read = dmi_map_inputs_read(program);
     dmi_desc_region(out->desc, b->me, index, &region);
-    for (int i = 0; i < program->inputs; i++) {
+    for (int i = 0; i < read; i++) {
         dmi_input_side(&side[i], stride[i], &in[i], b->me, index, &region);
     }
-    if (region.count == 0) {
+    const dmi_map_places *places = region.count > 0 ? dmi_build_places(b, program, out->desc, &region) : NULL;
+    if (region.count == 0 || b->failed) {
         return;
+    }
+    for (int i = read; i < program->inputs; i++) {
+        dmi_made_side(&side[i], stride[i], places, (dm_dtype)program->input_type[i], out->ref);
     }
     for (int d = 0; d < region.ndim; d++) {
         extent[d] = region.dim[d].count;
     }
     dmi_side to = {out->desc->dtype, region.stride, dmi_region_start(&region), out->ref};
-    dmi_build_map(b, program, region.ndim, extent, side, &to, ready);
+    dmi_build_map(b, program, region.ndim, extent, places, side, &to, ready);
 }
 
 void dmi_plan_map(dmi_builder *b, const dmi_map_program *program, const dmi_value *in, const dmi_value *out)
 {
     input side[DMI_MAP_INPUTS];
     dmi_mark ready = {0};
-    for (int i = 0; i < program->inputs; i++) {
+    for (int i = 0; i < dmi_map_inputs_read(program); i++) {
         dmi_plan_input(b, &side[i], &in[i], out->desc, ready);
     }
     int64_t regions = b->me < b->profile->workers ? dmi_desc_region_count(out->desc, b->me) : 0;

@@ -97,16 +97,22 @@ static int add_program(const dmi_partials *s, dmi_input *in, int64_t index, cons
                        dmi_ref *refs)
 {
     dmi_map *map = dmi_build_alloc(s->b, sizeof *map);
-    int inputs = s->r->program->inputs;
-    if (!map) {
+    int inputs = s->r->program->inputs, read = dmi_map_inputs_read(s->r->program);
+    const dmi_map_places *places = dmi_build_places(s->b, s->r->program, s->x, region);
+    if (!map || s->b->failed) {
         return 0;
     }
-    *map = (dmi_map){.program = *s->r->program, .ndim = k->ndim};
+    *map = (dmi_map){.program = *s->r->program, .ndim = k->ndim, .places = places};
     memcpy(map->extent, k->extent, sizeof map->extent);
     map->dtype[inputs] = k->dtype;
     for (int i = 0; i < inputs; i++) {
         dmi_side side;
-        dmi_input_side(&side, map->stride[i], &in[i], s->b->me, index, region);
+        if (i < read) {
+            dmi_input_side(&side, map->stride[i], &in[i], s->b->me, index, region);
+        } else {
+            dmi_ref none = dmi_ref_work(s->partial_work, DMI_READ);
+            dmi_made_side(&side, map->stride[i], places, (dm_dtype)s->r->program->input_type[i], none);
+        }
         map->dtype[i] = side.dtype;
         map->offset[i] = side.offset;
         refs[i] = side.ref;
@@ -123,7 +129,7 @@ static void local_parts(dmi_partials *s, dmi_mark done)
     int64_t offset = 0, regions = dmi_desc_region_count(s->x, s->b->me);
     dmi_input in[DMI_MAP_INPUTS];
     dmi_mark ready = {0};
-    for (int i = 0; i < r->inputs && r->program; i++) {
+    for (int i = 0; r->program && i < dmi_map_inputs_read(r->program); i++) {
         dmi_plan_input(s->b, &in[i], &r->in[i], s->x, ready);
     }
     s->partial_work = dmi_build_work(s->b, 0);

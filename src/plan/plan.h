@@ -259,10 +259,15 @@ void dmi_plan_input(dmi_builder *b, dmi_input *in, const dmi_value *value, const
 void dmi_input_side(dmi_side *side, int64_t *stride, dmi_input *in, int me, int64_t index, const dmi_region *out);
 /* One step: the program over a box. */
 dmi_step *dmi_build_map(dmi_builder *b, const dmi_map_program *program, int ndim, const int64_t *extent,
-                        const dmi_side *in, const dmi_side *out, const dmi_mark after);
+                        const dmi_map_places *places, const dmi_side *in, const dmi_side *out, const dmi_mark after);
 
 /* --- linear.c: elementwise programs with the factors of the call, whose numbers are {alpha, beta, 0} --- */
 void dmi_call_factors(dmi_call *call, double alpha, double beta); /* sets them */
+/* What the elements of a region are in their array, for a program that makes some of its inputs; NULL: it makes none. */
+const dmi_map_places *dmi_build_places(dmi_builder *b, const dmi_map_program *program, const dmi_desc *x,
+                                       const dmi_region *region);
+/* The side of an input that is made. */
+void dmi_made_side(dmi_side *side, int64_t *stride, const dmi_map_places *places, dm_dtype dtype, dmi_ref ref);
 /* out = alpha * value[0] + beta * value[1]; used: is this term read? Both terms count for the type computed in. */
 void dmi_plan_linear(dmi_builder *b, const dmi_value value[2], const bool used[2], const dmi_value *out);
 /* The program of that, and the first term that is its input. */

@@ -305,30 +305,73 @@ static void program_case(dmt_case *c)
     }
 }
 
-/* Complex factors of complex arrays; GPUs with CUDA do not take these. */
+/* Complex factors of complex and real arrays: elements and numbers. */
+typedef struct complex_value {
+    double re, im;
+} complex_value;
+
+static complex_value product(complex_value a, complex_value b)
+{
+    return (complex_value){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+
+static void expect(dmt_case *c, dm_array x, const complex_value *want, const char *what)
+{
+    dm_c128 got[3];
+    DMT_OK(c, dm_array_read(c->session, x, NULL, NULL, got, 0));
+    for (int i = 0; i < 3; i++) {
+        if (got[i].re != want[i].re || got[i].im != want[i].im) {
+            dmt_fail(c, "%s: element %d is %g%+gi, not %g%+gi", what, i, got[i].re, got[i].im, want[i].re, want[i].im);
+        }
+    }
+}
+
 static void complex_case(dmt_case *c)
 {
     const dm_c128 value[3] = {{1, 2}, {-3, 0.5}, {0, 4}}, factor = {2, -1};
-    const int64_t n = 3;
-    dm_c128 got[3];
-    dm_array x, alpha;
-    DMT_OK(c, dm_array_create(c->session, DM_C128, 1, &n, NULL, &x));
-    DMT_OK(c, dm_array_create(c->session, DM_C128, 0, NULL, NULL, &alpha));
-    DMT_OK(c, dm_array_write(c->session, x, NULL, NULL, value, 0));
-    DMT_OK(c, dm_array_write(c->session, alpha, NULL, NULL, &factor, 0));
-    dm_status status = dm_scale_by(c->session, dm_element(alpha), x, x);
-    if (status != DM_ERR_DTYPE || dmt_on_cpu()) {
-        dmt_status_is(c, status, DM_OK, "dm_scale_by");
-        DMT_OK(c, dm_array_read(c->session, x, NULL, NULL, got, 0));
-        for (int i = 0; i < 3; i++) {
-            double re = 2 * value[i].re + value[i].im, im = 2 * value[i].im - value[i].re;
-            if (got[i].re != re || got[i].im != im) {
-                dmt_fail(c, "element %d is %g%+gi, not %g%+gi", i, got[i].re, got[i].im, re, im);
-            }
-        }
+    const float real[3] = {4, -1, 0.5};
+    const complex_value alpha_value = {2, -1}, beta = {0, 3};
+    const int64_t n = 3, square[2] = {3, 3}, column[2] = {3, 1};
+    complex_value x_value[3], y_value[3], want[3];
+    dm_array x, y, alpha, one, out, twice;
+    dm_session *s = c->session;
+    DMT_OK(c, dm_array_create(s, DM_C128, 1, &n, NULL, &x));
+    DMT_OK(c, dm_array_create(s, DM_F32, 1, &n, NULL, &y));
+    DMT_OK(c, dm_array_create(s, DM_C128, 0, NULL, NULL, &alpha));
+    DMT_OK(c, dm_array_write(s, x, NULL, NULL, value, 0));
+    DMT_OK(c, dm_array_write(s, y, NULL, NULL, real, 0));
+    DMT_OK(c, dm_array_write(s, alpha, NULL, NULL, &factor, 0));
+    for (int i = 0; i < 3; i++) {
+        x_value[i] = product(alpha_value, (complex_value){value[i].re, value[i].im});
+        y_value[i] = product(beta, (complex_value){real[i], 0});
     }
-    DMT_OK(c, dm_array_destroy(c->session, x));
-    DMT_OK(c, dm_array_destroy(c->session, alpha));
+    DMT_OK(c, dm_scale_by(s, dm_element(alpha), x, x));
+    expect(c, x, x_value, "scale by an element");
+    for (int i = 0; i < 3; i++) { /* (3i) y + (2 - i) x */
+        want[i] = product(alpha_value, x_value[i]);
+        want[i] = (complex_value){want[i].re + y_value[i].re, want[i].im + y_value[i].im};
+    }
+    DMT_OK(c, dm_axpby_by(s, dm_complex(0, 3), y, dm_complex(2, -1), x));
+    expect(c, x, want, "axpby by numbers");
+    /* (2 - i) 1 x + (3i) x of a product with the identity */
+    DMT_OK(c, dm_array_create(s, DM_C128, 2, square, NULL, &one));
+    DMT_OK(c, dm_array_create(s, DM_C128, 2, column, NULL, &out));
+    DMT_OK(c, dm_array_create(s, DM_C128, 2, column, NULL, &twice));
+    DMT_OK(c, dm_fill_identity_by(s, one, dm_complex(0, 1)));
+    DMT_OK(c, dm_array_write(s, out, NULL, NULL, value, 0));
+    DMT_OK(c, dm_array_write(s, twice, NULL, NULL, value, 0));
+    DMT_OK(c, dm_gemm_by(s, 0, 0, dm_complex(2, -1), one, twice, dm_complex(0, 3), out, NULL));
+    for (int i = 0; i < 3; i++) {
+        complex_value v = {value[i].re, value[i].im}, a = product(alpha_value, product((complex_value){0, 1}, v)),
+                      b = product(beta, v);
+        want[i] = (complex_value){a.re + b.re, a.im + b.im};
+    }
+    expect(c, out, want, "product by numbers");
+    dmt_status_is(c, dm_scale_by(s, dm_complex(1, 1), y, y), DM_ERR_DTYPE, "a complex factor of a real array");
+    const dm_array made[] = {x, y, alpha, one, out, twice};
+    for (int i = 0; i < 6; i++) {
+        DMT_OK(c, dm_array_destroy(s, made[i]));
+    }
 }
 
 #define TEST(what, suite_name, number)                                                                         \

@@ -162,6 +162,48 @@ static void test_reduce(void **state)
     dmt_run(&(dmt_suite){.name = "map_random_reduce", .cases = 500, .fn = reduce_case});
 }
 
+/* --- indices: 100 * index(a) + index(b) of dims counted from both ends; their sums too */
+static void index_case(dmt_case *c)
+{
+    int64_t shape[DM_MAX_DIMS], own[DM_MAX_DIMS];
+    int ndim = dmt_ewise_shape(c, shape);
+    if (ndim == 0) {
+        return;
+    }
+    int a = (int)dmt_int(&c->random, 0, ndim - 1), b = (int)dmt_int(&c->random, 0, ndim - 1);
+    dmt_host *want = dmt_host_make(&c->scratch, DM_I64, ndim, shape);
+    long double total = 0;
+    for (int64_t i = 0; i < want->count; i++) {
+        int64_t rest = i;
+        for (int d = ndim - 1; d >= 0; d--) {
+            want->v[i] += (d == a ? 100 * (rest % shape[d]) : 0) + (d == b ? rest % shape[d] : 0);
+            rest /= shape[d];
+        }
+        total += want->v[i];
+    }
+    char text[100];
+    snprintf(text, sizeof text, "100 * index(%d) + index(%d)", a, b - ndim);
+    dmt_say(c, "\n    %s", text);
+    dmt_operand *out = dmt_operand_make(c, "out", dmt_host_make(&c->scratch, DM_I64, ndim, shape), DMT_UNSET);
+    DMT_OK(c, dm_map(c->session, text, 0, NULL, out->array));
+    dmt_operand_check(c, out, want, NULL);
+    int n = dmt_chance(&c->random, 60) ? ndim : dmt_shape_narrowed(c, ndim, shape, own);
+    if (n == ndim) { /* an array of the full shape, in any layout, beside it */
+        dmt_host *zero = dmt_host_make(&c->scratch, DM_I32, ndim, shape), *sum = dmt_host_make(&c->scratch, DM_I64, 0, NULL);
+        dmt_operand *x = dmt_operand_make(c, "x", zero, 0), *s = dmt_operand_make(c, "out", sum, DMT_UNSET);
+        snprintf(text, sizeof text, "sum(x + 100 * index(%d) + index(%d))", a - ndim, b);
+        DMT_OK(c, dm_map(c->session, text, 1, (dm_map_arg[]){DM_ARG("x", x->array)}, s->array));
+        sum->v[0] = total;
+        dmt_operand_check(c, s, sum, NULL);
+    }
+}
+
+static void test_index(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "map_index", .cases = 400, .fn = index_case});
+}
+
 /* --- several of them in one call; plans are kept for other seeds; new arrays are f64 */
 static int64_t plans_of(dmt_case *c)
 {
@@ -223,6 +265,9 @@ static void refusals(dmt_case *c)
     REFUSED(DMT_ONE(ARG), "a seed is a whole number", dm_map(s, "uniform(x)", 1, x, t.g));
     REFUSED(DMT_ONE(ARG), "a seed is a whole number", dm_map(s, "uniform(a)", 1, half, t.g));
     REFUSED(DMT_ONE(ARG), "a seed is a whole number", dm_map(s, "normal(-3)", 0, NULL, t.g));
+    REFUSED(DMT_ONE(ARG), "the dim whose index", dm_map(s, "index(x)", 1, x, t.g));
+    REFUSED(DMT_ONE(ARG), "no such dim", dm_map(s, "1 + index(2)", 0, NULL, t.g));
+    REFUSED(DMT_ONE(ARG), "no such dim: the elements have 2 dims at column 5", dm_map(s, "x + index(-3)", 1, x, t.g));
     REFUSED(DMT_ONE(ARG), "one operand", dm_map(s, "uniform(0, 1)", 0, NULL, t.g));
     REFUSED(DMT_ONE(HANDLE), "out", dm_map(s, "uniform(1)", 0, NULL, DM_NO_ARRAY));
     dmt_things_end(c, &t);
@@ -234,6 +279,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_map),
         cmocka_unit_test(test_reduce),
+        cmocka_unit_test(test_index),
         cmocka_unit_test(test_several),
         cmocka_unit_test(test_refusals),
     };

@@ -127,6 +127,8 @@ typedef struct dmi_cuda_program {
     void *memory[DMI_MAP_INPUTS + 1];
     uint8_t dtype[DMI_MAP_INPUTS + 1], input_type[DMI_MAP_INPUTS];
     uint8_t constant_type[DMI_MAP_NUMBERS], constant_number[DMI_MAP_NUMBERS];
+    uint8_t made[DMI_MAP_INPUTS], seed[DMI_MAP_INPUTS];
+    dmi_map_linear linear;
     dmi_number number[DMI_MAP_NUMBERS];
     dmi_cuda_step step[DMI_MAP_STEPS];
 } dmi_cuda_program;
@@ -257,6 +259,10 @@ static inline int64_t dmi_cuda_fill_group(dm_dtype dtype)
     return dmi_dtype_is_float(dtype) && dtype != DM_F64 ? 4 : 2;
 }
 void dmi_cuda_launch_fill(dmi_queue *q, const dmi_cuda_fill *p, void *out);
+
+/* --- ewise/map_places_cuda.c --- */
+dmi_cuda_place dmi_cuda_place_of(const dmi_dimset *set, int64_t extent, int64_t whole);
+void dmi_cuda_linear_of(const dmi_map_places *p, dmi_map_linear *out); /* out: zero before */
 
 /* --- box/geometry_cuda.c ------------------------------------------------------------------------------ */
 typedef struct dmi_box dmi_box;

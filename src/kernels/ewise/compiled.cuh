@@ -126,6 +126,18 @@ static __device__ __forceinline__ group<T, N> load_group(const ARGS &p, int side
     }
     return *(const group<T, N> *)from;
 }
+/* Elements of an input that is made, of numbers from `number` on. */
+template <typename T, int KIND, int N, typename ARGS>
+static __device__ __forceinline__ group<T, N> made_group(const ARGS &p, int64_t number, int64_t step, int64_t seed)
+{
+    group<T, N> g;
+    maker<T> make(KIND, (uint64_t)seed);
+#pragma unroll
+    for (int e = 0; e < N; e++) {
+        g.v[e] = make.at(linear_of(p.linear, number + e * step));
+    }
+    return g;
+}
 template <typename T, int N>
 static __device__ __forceinline__ void store_group(const dmi_map_args &p, int side, int64_t at, group<T, N> g)
 {

@@ -94,11 +94,16 @@ static inline int dmi_map_operands(const dmi_map_step *step)
     return step->row == DMI_EW_CAST ? 1 : dmi_ew_rows[step->row].operands;
 }
 
+/* Inputs that are made from the row-major index of an element in its whole array, not read: the index itself (i64), and the
+ * random numbers of fills (random/fill.h) with parameters 0 and 1 (f64 or f32). They are the last ones. */
+enum { DMI_MADE_NOT, DMI_MADE_INDEX, DMI_MADE_UNIFORM, DMI_MADE_NORMAL };
+
 /* The last step's result is the program's. */
 typedef struct dmi_map_program {
     uint8_t inputs, constants, temporaries, steps;
     uint8_t result;                     /* its carrier */
     uint8_t input_type[DMI_MAP_INPUTS]; /* carriers */
+    uint8_t made[DMI_MAP_INPUTS], seed[DMI_MAP_INPUTS]; /* DMI_MADE_*; a number of the call */
     uint8_t constant_type[DMI_MAP_NUMBERS], constant_number[DMI_MAP_NUMBERS];
     dmi_map_step step[DMI_MAP_STEPS];
 } dmi_map_program;
@@ -107,14 +112,32 @@ static inline size_t dmi_map_program_bytes(const dmi_map_program *p) /* with the
     return sizeof *p - sizeof p->step + p->steps * sizeof p->step[0];
 }
 
+static inline int dmi_map_inputs_read(const dmi_map_program *p)
+{
+    int n = 0;
+    while (n < p->inputs && p->made[n] == DMI_MADE_NOT) {
+        n++;
+    }
+    return n;
+}
+
+/* Which elements of an array these are. Elements are numbered row-major in `extent`. */
+typedef struct dmi_map_places {
+    int ndim;
+    dmi_dimset index[DM_MAX_DIMS];
+    int64_t extent[DM_MAX_DIMS], whole[DM_MAX_DIMS]; /* of the elements here, and of the array */
+} dmi_map_places;
+
 /* The descriptor of the kernel `map`: out[...] = program(inputs) over a strided box; inputs 0 .. inputs-1, then
  * out. An input may be exactly out (same address, same strides). References: the inputs in their order, out.
- * The result is converted to out's type as dmi_copy does. */
+ * The result is converted to out's type as dmi_copy does. Of an input that is made, offset and strides are those of the
+ * elements' numbers, and its reference counts for nothing. */
 typedef struct dmi_map {
     int ndim;
     int64_t extent[DM_MAX_DIMS];
     dm_dtype dtype[DMI_MAP_INPUTS + 1];
     int64_t stride[DMI_MAP_INPUTS + 1][DM_MAX_DIMS], offset[DMI_MAP_INPUTS + 1]; /* [inputs] is out's */
+    const dmi_map_places *places; /* where an input is made */
     dmi_map_program program;
 } dmi_map;
 
@@ -133,6 +156,7 @@ typedef struct dmi_map_builder {
 } dmi_map_builder;
 
 dmi_map_value dmi_map_input(dmi_map_builder *b, dm_dtype dtype);
+dmi_map_value dmi_map_made(dmi_map_builder *b, dm_dtype dtype, int made, int seed);
 /* A number of the call, for S, T and constants. */
 int dmi_map_number(dmi_map_builder *b, dmi_number number);
 dmi_map_value dmi_map_constant(dmi_map_builder *b, int number, dm_dtype dtype);

@@ -14,6 +14,17 @@ dmi_map_value dmi_map_input(dmi_map_builder *b, dm_dtype dtype)
     return (dmi_map_value){dtype, (uint8_t)(DMI_AT_INPUT | b->program.inputs++)};
 }
 
+dmi_map_value dmi_map_made(dmi_map_builder *b, dm_dtype dtype, int made, int seed)
+{
+    int input = b->program.inputs;
+    dmi_map_value value = dmi_map_input(b, dtype);
+    if (b->program.inputs > input) {
+        b->program.made[input] = (uint8_t)made;
+        b->program.seed[input] = (uint8_t)seed;
+    }
+    return value;
+}
+
 int dmi_map_number(dmi_map_builder *b, dmi_number number)
 {
     if (b->numbers == DMI_MAP_NUMBERS) {

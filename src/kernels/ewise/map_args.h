@@ -21,6 +21,25 @@ typedef struct dmi_map_scalar {
     int64_t whole;
 } dmi_map_scalar;
 
+/* How the number of an element becomes its row-major index in the array: dims, the innermost first. */
+typedef struct dmi_cuda_place {
+    int64_t extent, whole;              /* of the dim here, and of x */
+    int64_t first;                      /* g == 1: index of the first */
+    int64_t place, block, g, c, origin; /* else as a dmi_dimset; place: of the first */
+} dmi_cuda_place;
+typedef struct dmi_cuda_places {
+    int ndim;
+    dmi_cuda_place dim[DMI_MAP_ARG_DIMS];
+} dmi_cuda_places;
+
+/* The same for inputs that are made of it. */
+typedef struct dmi_map_linear {
+    unsigned char plain; /* the index is base + the number */
+    int64_t base;
+    dmi_cuda_places places;
+    int64_t first[DMI_MAP_ARG_SIDES]; /* number of the first element, of inputs that are made */
+} dmi_map_linear;
+
 /* A strided box of items, dims innermost first, at least one. Sides: the inputs, then out. */
 typedef struct dmi_map_args {
     uint32_t items;
@@ -32,6 +51,7 @@ typedef struct dmi_map_args {
     void *memory[DMI_MAP_ARG_SIDES];
     dmi_map_scalar number[DMI_MAP_ARG_NUMBERS];
     unsigned char splat[DMI_MAP_ARG_SIDES]; /* groups: one element serves a whole group */
+    dmi_map_linear linear;
 } dmi_map_args;
 
 #endif

@@ -50,6 +50,7 @@ static void launch_part(void *context, const dmi_box *part, const int64_t *at)
     a->items = (uint32_t)items;
     for (int s = 0; s < sides; s++) {
         a->memory[s] = dmi_at_mut(job->memory[s], at[s] * dmi_dtype_bytes(job->d->dtype[s]));
+        a->linear.first[s] = at[s];
     }
     unsigned blocks = blocks_for(a, part->extent[inner], job->groups ? 1 : DMI_MAP_DEPTH);
     dmi_cuda_map_launch(job->q, job->groups ? job->kernels.groups : job->kernels.items, blocks, a);
@@ -61,6 +62,9 @@ static bool grouped(compiled_job *job, const dmi_box *box, const int64_t *at, in
     int out = job->d->program.inputs;
     bool fits = true;
     for (int s = 0; s <= out; s++) {
+        if (s < out && job->d->program.made[s]) {
+            continue;
+        }
         bool splat = s < out && box->stride[s][box->ndim - 1] == 0;
         job->args.splat[s] = splat;
         fits = fits && (splat || dmi_cuda_grouped(box, s, job->memory[s], at[s],
@@ -117,6 +121,7 @@ bool dmi_cuda_map_compiled(const dmi_kernel_call *call, const dmi_map *d)
     for (int i = 0; i < call->numbers && i < DMI_MAP_ARG_NUMBERS; i++) {
         job.args.number[i] = (dmi_map_scalar){call->number[i].re, call->number[i].im, call->number[i].whole};
     }
+    dmi_cuda_linear_of(d->places, &job.args.linear);
     memcpy(box.extent, d->extent, sizeof d->extent);
     dmi_box_simplify(&box, inputs);
     launch_box(&job, &box, at);

@@ -86,6 +86,12 @@ void *dmi_map_values(dmi_map_job *job, const int64_t *at, const int64_t *stride,
     const dmi_map_program *p = job->p;
     const void *in[DMI_MAP_INPUTS];
     for (int i = 0; i < p->inputs; i++) {
+        if (p->made[i]) {
+            dmi_map_make(job->d->places, p->made[i], (dm_dtype)p->input_type[i], (uint64_t)job->number[p->seed[i]].whole,
+                         at[i], stride[i], n, &job->input[i]);
+            in[i] = &job->input[i];
+            continue;
+        }
         const void *from = job->at[i] ? dmi_at(job->at[i], at[i] * job->bytes[i]) : NULL;
         dm_dtype carrier = (dm_dtype)p->input_type[i];
         bool direct = !from || dmi_row_direct(job->d->dtype[i], stride[i], carrier, n);
@@ -137,7 +143,7 @@ static bool any_length(const dmi_map_job *job, const int64_t *stride)
     bool direct = p->steps == 1 && !job->constant && p->step[0].row != DMI_EW_CAST &&
                   dmi_row_direct((dm_dtype)p->result, stride[p->inputs], job->d->dtype[p->inputs], 2);
     for (int i = 0; i < p->inputs && direct; i++) {
-        direct = dmi_row_direct(job->d->dtype[i], stride[i], (dm_dtype)p->input_type[i], 2);
+        direct = !p->made[i] && dmi_row_direct(job->d->dtype[i], stride[i], (dm_dtype)p->input_type[i], 2);
     }
     return direct;
 }

@@ -22,6 +22,11 @@ typedef struct dmi_map_job {
     dmi_tile input[DMI_MAP_INPUTS], constants[DMI_MAP_NUMBERS], temporary[DMI_MAP_TEMPORARIES];
 } dmi_map_job;
 
+/* --- map_made_cpu.c: values of an input that is made, of n elements from `number` on, `step` numbers apart; out: [n] of its
+ * carrier */
+void dmi_map_make(const dmi_map_places *places, int made, dm_dtype dtype, uint64_t seed, int64_t number, int64_t step,
+                  int64_t n, void *out);
+
 /* at: memory of the inputs; an input that is NULL is not read. */
 void dmi_map_begin(dmi_map_job *job, const dmi_map *d, const dmi_number *number, void *const *at);
 /* n values (job->most at most) in the program's carrier, of inputs at element positions at[] with these strides. They are

@@ -117,7 +117,7 @@ static bool is_one_row(const dmi_map *d)
     }
     for (int i = 0; i < p->inputs && one; i++) {
         bool choice = dmi_ew_rows[p->step[0].row].form == DMI_FORM_CHOOSE && i == 0;
-        one = p->step[0].from[i] == (DMI_AT_INPUT | i) && (choice || p->input_type[i] == p->step[0].type);
+        one = !p->made[i] && p->step[0].from[i] == (DMI_AT_INPUT | i) && (choice || p->input_type[i] == p->step[0].type);
     }
     return one && p->step[0].type != DM_BOOL && p->inputs == dmi_map_operands(&p->step[0]);
 }
@@ -173,6 +173,7 @@ static void launch_program(void *context, const dmi_box *part, const int64_t *at
     p->items = (uint32_t)items;
     for (int s = 0; s <= p->inputs; s++) {
         p->memory[s] = dmi_at_mut(job->memory[s], at[s] * dmi_dtype_bytes(job->d->dtype[s]));
+        p->linear.first[s] = at[s];
     }
     if (job->complex) {
         dmi_cuda_launch_map_program_complex(job->q, p);
@@ -208,6 +209,9 @@ static void run_program(const dmi_kernel_call *call, const dmi_map *d)
     p->steps = from->steps;
     p->result = from->result;
     memcpy(p->input_type, from->input_type, sizeof p->input_type);
+    memcpy(p->made, from->made, sizeof p->made);
+    memcpy(p->seed, from->seed, sizeof p->seed);
+    dmi_cuda_linear_of(d->places, &p->linear);
     memcpy(p->constant_type, from->constant_type, sizeof p->constant_type);
     memcpy(p->constant_number, from->constant_number, sizeof p->constant_number);
     memcpy(p->number, call->number, (size_t)DMI_MIN(call->numbers, DMI_MAP_NUMBERS) * sizeof *call->number);

@@ -5,6 +5,8 @@
 
 #include "kernels/ewise/map.cuh"
 
+#include "kernels/ewise/made.cuh"
+
 enum { THREADS = DMI_CUDA_THREADS, ELEMENTS = 2 /* a thread */ };
 
 /* A value in any real carrier, and in any carrier: what is larger is slower. */
@@ -245,6 +247,25 @@ static __device__ __forceinline__ V run_step(const dmi_cuda_program &p, int step
     }
 }
 
+static_assert((int)MADE_INDEX == (int)DMI_MADE_INDEX && (int)MADE_UNIFORM == (int)DMI_MADE_UNIFORM &&
+                  (int)MADE_NORMAL == (int)DMI_MADE_NORMAL,
+              "made.cuh has the kinds of ewise.h");
+
+template <typename V> static __device__ __noinline__ V made_value(const dmi_cuda_program &p, int input, int64_t at)
+{
+    const int64_t index = linear_of(p.linear, p.linear.first[input] + at);
+    const uint64_t seed = (uint64_t)p.number[p.seed[input]].whole;
+    V v = {};
+    if (p.made[input] == MADE_INDEX) {
+        v.i64 = index;
+    } else if (p.input_type[input] == DM_F32) {
+        v.f32 = maker<float>(p.made[input], seed).at(index);
+    } else {
+        v.f64 = maker<double>(p.made[input], seed).at(index);
+    }
+    return v;
+}
+
 template <typename V> static __device__ __forceinline__ V constant_value(const dmi_cuda_program &p, int i)
 {
     const dmi_number &n = p.number[p.constant_number[i]];
@@ -301,7 +322,8 @@ static __global__ void __launch_bounds__(THREADS) map_program(const __grid_const
         }
         V in[DMI_MAP_INPUTS], temporary[DMI_MAP_TEMPORARIES], last = {};
         for (int s = 0; s < p.inputs; s++) {
-            in[s] = load_value<V>(p.dtype[s], p.input_type[s], p.memory[s], at[s]);
+            in[s] = p.made[s] ? made_value<V>(p, s, at[s])
+                              : load_value<V>(p.dtype[s], p.input_type[s], p.memory[s], at[s]);
         }
         for (int s = 0; s < p.steps; s++) {
             V v[3] = {};

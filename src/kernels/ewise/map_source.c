@@ -184,7 +184,11 @@ static void write_kernels(FILE *to, const dmi_map *d)
     }
     fprintf(to, "#pragma unroll\n    for (int k = 0; k < DEPTH; k++) {\n        if (valid[k]) {\n");
     for (int i = 0; i < inputs; i++) {
-        fprintf(to, "            g%d[k] = load_group<in_type_%d, N>(p, %d, at[k][%d]);\n", i, i, i, i);
+        char number[80], step[40];
+        snprintf(number, sizeof number, "at[k][%d]", i);
+        snprintf(step, sizeof step, "p.stride[%d][0] / N", i);
+        fprintf(to, "            g%d[k] = ", i);
+        dmi_map_write_load(to, d, i, "N", number, step);
     }
     fprintf(to, "        }\n    }\n"
                 "#pragma unroll\n    for (int k = 0; k < DEPTH; k++) {\n        if (valid[k]) {\n"
@@ -203,6 +207,17 @@ static void write_kernels(FILE *to, const dmi_map *d)
             "extern \"C\" __global__ void __launch_bounds__(%d) " DMI_MAP_KERNEL_ITEMS
             "(const __grid_constant__ dmi_map_args p)\n{\n    run<1, %d>(p);\n}\n",
             DMI_MAP_THREADS, dmi_map_group(d), DMI_MAP_THREADS, DMI_MAP_DEPTH);
+}
+
+void dmi_map_write_load(FILE *to, const dmi_map *d, int input, const char *count, const char *at, const char *step)
+{
+    const dmi_map_program *p = &d->program;
+    if (p->made[input]) {
+        fprintf(to, "made_group<in_type_%d, %d, %s>(p, p.linear.first[%d] + %s, %s, p.number[%d].whole);\n", input,
+                p->made[input], count, input, at, step, p->seed[input] % DMI_MAP_NUMBERS);
+    } else {
+        fprintf(to, "load_group<in_type_%d, %s>(p, %d, %s);\n", input, count, input, at);
+    }
 }
 
 void dmi_map_write_types(FILE *to, const dmi_map *d)

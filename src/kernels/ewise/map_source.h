@@ -24,6 +24,9 @@ const char *dmi_map_element_type(int dtype); /* types of elements in memory; NUL
 const char *dmi_map_carrier_type(int dtype);
 /* The beginning of a source: the embedded text, and the types in_type_0 and so on of the inputs. */
 void dmi_map_write_types(FILE *to, const dmi_map *d);
+/* What an input is at a place, `count` elements: "load_group<...>(...);". step: from the number of an element to the next
+ * one's, of an input that is made. */
+void dmi_map_write_load(FILE *to, const dmi_map *d, int input, const char *count, const char *at, const char *step);
 /* The function program(p, x0, ...); args: the type of p, whose `number` it reads. result: its type, NULL: the carrier. */
 void dmi_map_write_program(FILE *to, const dmi_map *d, const char *args, const char *result);
 

@@ -1,18 +1,7 @@
-/* The parameter of the kernels that are compiled for the reduction of an elementwise program, and how places are counted.
- * This file is also compiled at run time, behind map_args.h, so it includes nothing. */
+/* The parameter of the kernels that are compiled for the reduction of an elementwise program. This
+ * file is also compiled at run time, behind map_args.h, so it includes nothing. */
 #ifndef DMI_REDUCE_ARGS_H
 #define DMI_REDUCE_ARGS_H
-
-/* How the number of an element among those reduced over becomes its index: dims, the innermost first. */
-typedef struct dmi_cuda_place {
-    int64_t extent, whole;              /* of the dim here, and of x */
-    int64_t first;                      /* g == 1: index of the first */
-    int64_t place, block, g, c, origin; /* else as a dmi_dimset; place: of the first */
-} dmi_cuda_place;
-typedef struct dmi_cuda_places {
-    int ndim;
-    dmi_cuda_place dim[DMI_MAP_ARG_DIMS];
-} dmi_cuda_places;
 
 /* A strided box, dims innermost first, at least one. Sides: the inputs, then what counts results or elements. */
 typedef struct dmi_reduce_box {
@@ -33,6 +22,7 @@ typedef struct dmi_reduce_args {
     unsigned char splat[DMI_MAP_ARG_SIDES]; /* groups: one element serves a whole group */
     int64_t place;
     dmi_cuda_places places;
+    dmi_map_linear linear;
     const void *memory[DMI_MAP_ARG_SIDES];
     dmi_map_scalar number[DMI_MAP_ARG_NUMBERS];
     void *out;

@@ -136,6 +136,9 @@ static bool grouped(dmi_reduce_job *job, const dmi_box *box, const dmi_box *besi
 {
     bool fits = takes_groups(job);
     for (int s = 0; s < job->inputs && fits; s++) {
+        if (job->program && job->program->program.made[s]) {
+            continue;
+        }
         bool splat = job->program && box->stride[s][box->ndim - 1] == 0;
         job->args.splat[s] = splat;
         fits = splat || dmi_cuda_grouped(box, s, job->in[s], job->offset[s], job->bytes[s], job->group);
@@ -218,15 +221,7 @@ static void set_places(dmi_reduce_job *job, const dmi_reduce *d)
         if (!(d->reduced >> dim & 1)) {
             continue;
         }
-        int64_t first = dmi_dimset_index(set, 0), raw = first + set->origin;
-        places->dim[places->ndim++] = (dmi_cuda_place){.extent = d->extent[dim],
-                                                       .whole = d->whole[dim],
-                                                       .first = first,
-                                                       .place = raw / set->block / set->g * set->block + raw % set->block,
-                                                       .block = set->block,
-                                                       .g = set->g,
-                                                       .c = set->c,
-                                                       .origin = set->origin};
+        places->dim[places->ndim++] = dmi_cuda_place_of(set, d->extent[dim], d->whole[dim]);
     }
 }
 
@@ -272,6 +267,7 @@ static int leader(const dmi_reduce_job *job, const dmi_reduce *d)
         for (int dim = 0; dim < d->ndim; dim++) {
             dims += d->map->stride[s][dim] != 0;
         }
+        dims = d->map->program.made[s] ? 0 : dims;
         best = dims > most ? s : best;
         most = DMI_MAX(most, dims);
     }

@@ -45,7 +45,11 @@ void dmi_reduce_launch_program(dmi_reduce_job *job, const int64_t *at, void *out
     a->places = job->rows.places;
     a->out = out;
     for (int s = 0; s < job->inputs; s++) {
-        a->memory[s] = dmi_at(job->in[s], (job->at[s] + at[s]) * job->bytes[s]);
+        if (job->program->program.made[s]) {
+            a->linear.first[s] = job->at[s] + at[s];
+        } else {
+            a->memory[s] = dmi_at(job->in[s], (job->at[s] + at[s]) * job->bytes[s]);
+        }
     }
     dmi_cuda_map_launch(job->q, job->kernel[kernel], dmi_cuda_reduce_blocks(p), a);
 }
@@ -68,7 +72,7 @@ static bool reduce_compiled(const dmi_kernel_call *call, const dmi_reduce *d)
         job.in[s] = call->at[s];
         job.bytes[s] = dmi_dtype_bytes(map->dtype[s]);
         job.offset[s] = map->offset[s];
-        bytes += elements * job.bytes[s];
+        bytes += map->program.made[s] ? 0 : elements * job.bytes[s];
     }
     if (!dmi_cuda_reduce_kernels(call->queue, d->row, map, bytes, job.kernel)) {
         return false;
@@ -77,6 +81,7 @@ static bool reduce_compiled(const dmi_kernel_call *call, const dmi_reduce *d)
         job.args.number[i] = (dmi_map_scalar){call->number[i].re, call->number[i].im, call->number[i].whole};
     }
     job.group = dmi_map_group_read(map);
+    dmi_cuda_linear_of(map->places, &job.args.linear);
     dmi_reduce_run(&job, d, d->extent);
     return true;
 }

@@ -31,7 +31,7 @@ static void write_item(FILE *to, const dmi_map *d, const char *made, const char 
 {
     int inputs = d->program.inputs;
     fprintf(to,
-            "template <int COUNT> struct made_item : item_base<%s, %s, %d, COUNT> {\n"
+            "template <int COUNT, bool ACROSS> struct made_item : item_base<%s, %s, %d, COUNT> {\n"
             "    typedef item_base<%s, %s, %d, COUNT> base;\n"
             "    const dmi_reduce_args *args;\n"
             "    int64_t at;\n",
@@ -44,17 +44,29 @@ static void write_item(FILE *to, const dmi_map *d, const char *made, const char 
                 "        args = &p;\n        at = p.place + place[%d];\n",
             inputs + 1, inputs + 1, inputs);
     for (int i = 0; i < inputs; i++) {
-        fprintf(to, "        g%d = load_group<in_type_%d, COUNT>(p, %d, row[%d] + place[%d]);\n", i, i, i, i, i);
+        char at[80], step[120];
+        snprintf(at, sizeof at, "row[%d] + place[%d]", i, i);
+        snprintf(step, sizeof step, "(ACROSS ? p.base.kept : p.base.summed).stride[%d][0] / COUNT", i);
+        fprintf(to, "        g%d = ", i);
+        dmi_map_write_load(to, d, i, "COUNT", at, step);
     }
     fprintf(to, "    }\n    __device__ __forceinline__ %s get(int e) const { return program(*args", made);
     for (int i = 0; i < inputs; i++) {
         fprintf(to, ", g%d.v[e]", i);
     }
     fprintf(to, "); }\n    static __device__ __forceinline__ %s element(const dmi_reduce_args &p, const int64_t "
-                "(&row)[base::SIDES], int64_t at)\n    {\n        return program(p",
+                "(&row)[base::SIDES], int64_t at)\n    {\n",
             made);
     for (int i = 0; i < inputs; i++) {
-        fprintf(to, ", ((const in_type_%d *)p.memory[%d])[row[%d] + (p.splat[%d] ? 0 : at)]", i, i, i, i);
+        char number[120];
+        snprintf(number, sizeof number, d->program.made[i] ? "row[%d] + at * (p.base.summed.stride[%d][0] / COUNT)"
+                                                           : "row[%d] + (p.splat[%d] ? 0 : at)", i, i);
+        fprintf(to, "        const group<in_type_%d, 1> e%d = ", i, i);
+        dmi_map_write_load(to, d, i, "1", number, "0");
+    }
+    fprintf(to, "        return program(p");
+    for (int i = 0; i < inputs; i++) {
+        fprintf(to, ", e%d.v[0]", i);
     }
     fprintf(to, ");\n    }\n};\n\n");
 }
@@ -71,9 +83,9 @@ static void write_kernels(FILE *to, int row, const dmi_map *d, const char *numbe
         bool groups = k == DMI_REDUCE_KERNEL_along_groups || k == DMI_REDUCE_KERNEL_across_groups;
         fprintf(to,
                 "extern \"C\" __global__ void __launch_bounds__(%d) dmath_%s(const __grid_constant__ dmi_reduce_args p)\n"
-                "{\n    %s_rows<reduction_%s<%s>, made_item<%d>>(p, p.out);\n}\n\n",
+                "{\n    %s_rows<reduction_%s<%s>, made_item<%d, %s>>(p, p.out);\n}\n\n",
                 DMI_MAP_THREADS, name[k], across ? "across" : "along", dmi_reductions[row].name, number,
-                groups ? dmi_map_group_read(d) : 1);
+                groups ? dmi_map_group_read(d) : 1, across ? "true" : "false");
     }
 }
 

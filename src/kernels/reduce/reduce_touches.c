@@ -9,7 +9,7 @@ void dmi_reduce_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
         kept *= r->reduced >> d & 1 ? 1 : r->extent[d];
     }
     int inputs = r->map ? r->map->program.inputs : 1;
-    for (int i = 0; i < inputs && r->map; i++) {
+    for (int i = 0; r->map && i < dmi_map_inputs_read(&r->map->program); i++) {
         dmi_touch_box(&out[i], r->ndim, r->extent, r->map->stride[i], r->map->offset[i],
                       dmi_dtype_bytes(r->map->dtype[i]), DMI_READ);
     }

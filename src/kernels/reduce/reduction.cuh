@@ -4,6 +4,7 @@
 #define DMI_REDUCTION_CUH
 
 #include "kernels/cuda/dtypes.cuh"
+#include "kernels/ewise/made.cuh"
 #include "kernels/reduce/reduction_rows.cuh"
 
 extern "C" {

@@ -123,22 +123,4 @@ template <typename N> struct value_row<reduction_argmax<N>> {
     template <typename T> static __device__ __forceinline__ T better(T a, T b) { return b > a ? b : a; }
 };
 
-/* The index of the element that is number `at` of those reduced over. */
-static __device__ __forceinline__ int64_t index_of(const dmi_cuda_places &places, int64_t at)
-{
-    int64_t index = 0, scale = 1;
-    for (int d = 0; d < places.ndim; d++) { /* the innermost first */
-        const dmi_cuda_place &p = places.dim[d];
-        int64_t k = at % p.extent, i = p.first + k;
-        if (p.g > 1) {
-            int64_t place = p.place + k;
-            i = (place / p.block * p.g + p.c) * p.block + place % p.block - p.origin;
-        }
-        index += i * scale;
-        at /= p.extent;
-        scale *= p.whole;
-    }
-    return index;
-}
-
 #endif

@@ -154,7 +154,7 @@ static void add_arrived(partial *g, const dmi_region *c, dmi_ref t, const dmi_ma
     dmi_map_program add;
     dm_status status = dmi_map_row(DMI_EW_add, (dm_dtype[]){p->type, p->type}, NULL, p->type, &add);
     p->b->failed = p->b->failed || status != DM_OK; /* it takes every type */
-    dmi_step *step = dmi_build_map(p->b, &add, 2, extent, term, &sum, arrived);
+    dmi_step *step = dmi_build_map(p->b, &add, 2, extent, NULL, term, &sum, arrived);
     dmi_mark_step(done, step);
     dmi_mark_step(p->finished, step);
 }

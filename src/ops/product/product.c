@@ -333,7 +333,7 @@ void dmi_product_store(dmi_product *p, const dmi_region *region, dmi_ref t, int6
     } else {
         (void)dmi_linear_program((dm_dtype[]){p->type, c.dtype}, (bool[]){true, !p->beta_zero}, c.dtype, &program);
     }
-    dmi_step *step = dmi_build_map(p->b, &program, region->ndim, extent, term, &c, after);
+    dmi_step *step = dmi_build_map(p->b, &program, region->ndim, extent, NULL, term, &c, after);
     if (done) {
         dmi_mark_step(done, step);
     }
