@@ -386,7 +386,8 @@ typedef struct dm_map_arg {
  * their shape without those dims, or with 1 in their place, and is none of them. Reductions: sum, mean, prod, min, max, any, all,
  * count_nonzero, argmin, argmax, logsumexp, var and std with correction 0, as <dmath/reduce.h> has them.
  * uniform(seed) and normal(seed) are the numbers of dm_fill_uniform (0 to 1) and dm_fill_normal (mean 0, deviation 1) of an array of
- * the elements' shape: of f32 where out is f32 or a shorter float, else of f64. They take a temporary each.
+ * the elements' shape: of f32 where out is f32 or a shorter float, else of f64. index(dim) is the index of the element along a dim,
+ * a number in the text; negative ones count from the end.
  * Types: arrays promote as NumPy's promote_types does. Numbers, of the text or given, take the type of the arrays that they
  * meet; a float beside integers makes f64; an integer must fit. f16, bf16 and 8-bit floats are computed in f32 and rounded
  * at the end, or by a cast. docs/expressions.md has the grammar and all rules.

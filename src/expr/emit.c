@@ -240,7 +240,8 @@ void dmi_expr_emit(expr_parser *p, int root, dmi_expr *out)
         bool random = p->made[i].kind != DMI_MADE_INDEX;
         int seed = random ? number_new(&e, p->made[i].seed.number, ORIGIN_MIXED, 0) : 0;
         out->seeds |= random ? 1u << seed : 0;
-        e.input[p->arrays + i] = dmi_map_made(&out->map, random ? p->random_type : DM_I64, p->made[i].kind, seed);
+        e.input[p->arrays + i] =
+            dmi_map_made(&out->map, random ? p->random_type : DM_I64, p->made[i].kind, seed);
     }
     out->made = p->mades;
     out->value = emit(&e, root, n->weak && n->constant.wide ? DM_U64 : n->dtype);

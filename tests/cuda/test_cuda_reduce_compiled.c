@@ -1,5 +1,5 @@
-/* Reductions of elementwise programs on the GPU, compiled by NVRTC and in pieces, against elements that the CPU writes and
- * then reduces. */
+/* Reductions of elementwise programs on the GPU, compiled by NVRTC and in pieces, against elements that the CPU
+ * writes and then reduces. */
 #include "base/config.h"
 #include "cuda/cuda_case.h"
 #include "kernels/ewise/map_source.h"
@@ -130,7 +130,8 @@ static char *expected(job *j, dm_dtype type)
     store(dmi_backend_cpu(), NULL, j, type, acc, got);
     j->most = 1;
     for (int64_t i = 0; i < n * parts_in(j->d.dtype) && floating(part_of(j->d.dtype)); i++) {
-        double v = fabs(j->d.dtype == DM_F64 || j->d.dtype == DM_C128 ? ((double *)at[out])[i] : (double)((float *)at[out])[i]);
+        double v = fabs(j->d.dtype == DM_F64 || j->d.dtype == DM_C128 ? ((double *)at[out])[i]
+                                                                      : (double)((float *)at[out])[i]);
         j->most = v < 1e15 && v > (double)j->most ? (int64_t)v + 1 : j->most;
     }
     free(at[out]);
@@ -177,9 +178,9 @@ static void compare(const job *j, dm_dtype type, const char *got, const char *wa
         bool squares = dmi_reductions[j->d.row].state == DMI_STATE_MOMENTS || j->d.row == DMI_REDUCTION_norm_2;
         double bound = 1e-14 * n * n * (squares ? scale * scale : scale);
         if (!same_element(part_of(type), a, b) && !(is_inexact(&j->d) && fabs(x - y) <= bound)) {
-            fail_msg("%s: %s of %s, %d inputs: result %lld of %lld (%lld elements each) is %.17g, not %.17g", how,
-                     dmi_reductions[j->d.row].name, dmi_dtype_name(j->d.dtype), j->c.d.program.inputs, (long long)i,
-                     (long long)j->results, (long long)j->reduced, x, y);
+            fail_msg("%s: %s of %s, %d inputs: result %lld of %lld (%lld elements each) is %.17g, not %.17g",
+                     how, dmi_reductions[j->d.row].name, dmi_dtype_name(j->d.dtype), j->c.d.program.inputs,
+                     (long long)i, (long long)j->results, (long long)j->reduced, x, y);
         }
     }
 }

@@ -1,6 +1,6 @@
-/* Inputs of elementwise programs that are made: the row-major index of an element in its array, and the random numbers that
- * fills (kernels/random/fill.cu) have there. Compiled at run time too, behind map_args.h and random.h, so that it includes
- * nothing else. */
+/* Inputs of elementwise programs that are made: the row-major index of an element in its array, and the random
+ * numbers that fills (kernels/random/fill.cu) have there. Compiled at run time too, behind map_args.h and
+ * random.h, so that it includes nothing else. */
 #ifndef DMI_MADE_CUH
 #define DMI_MADE_CUH
 
@@ -79,7 +79,9 @@ template <> struct maker<float> {
     int kind;
     uint64_t seed, have;
     made_floats made;
-    __device__ __forceinline__ maker(int k, uint64_t s) : kind(k), seed(s), have(~0ull) {}
+    __device__ __forceinline__ maker(int k, uint64_t s) : kind(k), seed(s), have(~0ull)
+    {
+    }
     __device__ __forceinline__ float at(int64_t index)
     {
         const uint64_t counter = (uint64_t)index / 4;
@@ -95,7 +97,9 @@ template <> struct maker<double> {
     int kind;
     uint64_t seed, have;
     made_doubles made;
-    __device__ __forceinline__ maker(int k, uint64_t s) : kind(k), seed(s), have(~0ull) {}
+    __device__ __forceinline__ maker(int k, uint64_t s) : kind(k), seed(s), have(~0ull)
+    {
+    }
     __device__ __forceinline__ double at(int64_t index)
     {
         const uint64_t counter = (uint64_t)index / 2;
@@ -107,8 +111,13 @@ template <> struct maker<double> {
     }
 };
 template <> struct maker<int64_t> {
-    __device__ __forceinline__ maker(int, uint64_t) {}
-    __device__ __forceinline__ int64_t at(int64_t index) { return index; }
+    __device__ __forceinline__ maker(int, uint64_t)
+    {
+    }
+    __device__ __forceinline__ int64_t at(int64_t index)
+    {
+        return index;
+    }
 };
 
 #endif

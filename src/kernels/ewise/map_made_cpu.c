@@ -1,5 +1,5 @@
-/* Inputs of elementwise programs that are made from the elements' row-major indices. Elements come in runs along one dim, in
- * which the index grows by one step. */
+/* Inputs of elementwise programs that are made from the elements' row-major indices. Elements come in runs
+ * along one dim, in which the index grows by one step. */
 #include "kernels/ewise/map_cpu.h"
 #include "kernels/random/fill_random.h"
 
@@ -51,8 +51,8 @@ static run next_run(const dmi_map_places *p, int dim, int64_t left, int64_t *at)
     return r;
 }
 
-void dmi_map_make(const dmi_map_places *p, int made, dm_dtype dtype, uint64_t seed, int64_t number, int64_t step, int64_t n,
-                  void *out)
+void dmi_map_make(const dmi_map_places *p, int made, dm_dtype dtype, uint64_t seed, int64_t number,
+                  int64_t step, int64_t n, void *out)
 {
     int64_t at[DM_MAX_DIMS], weight = 1, bytes = dmi_dtype_bytes(dtype), rest = number;
     int dim = -1;
@@ -77,7 +77,8 @@ void dmi_map_make(const dmi_map_places *p, int made, dm_dtype dtype, uint64_t se
         }
         done += r.n;
         if (dim < 0 && done < n) { /* no dim has that step: elements one by one */
-            dmi_map_make(p, made, dtype, seed, number + done * step, step, n - done, (char *)out + done * bytes);
+            dmi_map_make(p, made, dtype, seed, number + done * step, step, n - done,
+                         (char *)out + done * bytes);
             return;
         }
     }

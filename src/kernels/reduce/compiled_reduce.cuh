@@ -1,17 +1,32 @@
-/* What a kernel compiled for the reduction of an elementwise program is made of, beside the rows and the loops. Compiled at
- * run time only (reduce_source.c), behind the files that it uses. */
+/* What a kernel compiled for the reduction of an elementwise program is made of, beside the rows and the loops.
+ * Compiled at run time only (reduce_source.c), behind the files that it uses. */
 
 /* A value of the program as the number that a row takes. */
 template <typename N> struct number_of_value {
-    template <typename V> static __device__ __forceinline__ N of(V v) { return (N)v; }
+    template <typename V> static __device__ __forceinline__ N of(V v)
+    {
+        return (N)v;
+    }
 };
 template <> struct number_of_value<unsigned char> {
-    template <typename V> static __device__ __forceinline__ unsigned char of(V v) { return v != 0; }
-    static __device__ __forceinline__ unsigned char of(c64 v) { return v.re != 0 || v.im != 0; }
-    static __device__ __forceinline__ unsigned char of(c128 v) { return v.re != 0 || v.im != 0; }
+    template <typename V> static __device__ __forceinline__ unsigned char of(V v)
+    {
+        return v != 0;
+    }
+    static __device__ __forceinline__ unsigned char of(c64 v)
+    {
+        return v.re != 0 || v.im != 0;
+    }
+    static __device__ __forceinline__ unsigned char of(c128 v)
+    {
+        return v.re != 0 || v.im != 0;
+    }
 };
 template <> struct number_of_value<wide_complex> {
-    template <typename V> static __device__ __forceinline__ wide_complex of(V v) { return wide_complex(v.re, v.im); }
+    template <typename V> static __device__ __forceinline__ wide_complex of(V v)
+    {
+        return wide_complex(v.re, v.im);
+    }
 };
 template <typename N, typename V> static __device__ __forceinline__ N as_number(V v)
 {
@@ -35,10 +50,16 @@ template <> struct sum_state<c128> {
     typedef sum_complex<sum_dd> type;
 };
 template <> struct number_of_value<c64> {
-    static __device__ __forceinline__ c64 of(c64 v) { return v; }
+    static __device__ __forceinline__ c64 of(c64 v)
+    {
+        return v;
+    }
 };
 template <> struct number_of_value<c128> {
-    static __device__ __forceinline__ c128 of(c128 v) { return v; }
+    static __device__ __forceinline__ c128 of(c128 v)
+    {
+        return v;
+    }
 };
 template <typename S> static __device__ __forceinline__ void clear(sum_complex<S> *a)
 {
@@ -64,8 +85,14 @@ template <typename C> struct reduction_sum {
         clear(&a);
         return a;
     }
-    static __device__ __forceinline__ void take(state &a, C x, int64_t) { add(&a, x); }
-    static __device__ __forceinline__ void combine(state &a, const state &b) { a = joined(a, b); }
+    static __device__ __forceinline__ void take(state &a, C x, int64_t)
+    {
+        add(&a, x);
+    }
+    static __device__ __forceinline__ void combine(state &a, const state &b)
+    {
+        a = joined(a, b);
+    }
 };
 
 /* Adds the place of item i of a box. */
@@ -82,11 +109,13 @@ static __device__ __forceinline__ void advance_in(const dmi_reduce_box &box, uin
     }
 }
 
-/* What items of programs have, whatever the program; `wide_number`: in which accumulators of places keep elements. */
+/* What items of programs have, whatever the program; `wide_number`: in which accumulators of places keep
+ * elements. */
 template <typename NATIVE, typename ACC, int INPUTS, int COUNT> struct item_base {
     typedef NATIVE native;
     static const int N = COUNT, SIDES = INPUTS > 0 ? INPUTS : 1, PLACE = INPUTS;
-    static __device__ __forceinline__ void locate_row(const dmi_reduce_args &p, uint32_t i, int64_t (&row)[SIDES])
+    static __device__ __forceinline__ void locate_row(const dmi_reduce_args &p, uint32_t i,
+                                                      int64_t (&row)[SIDES])
     {
 #pragma unroll
         for (int s = 0; s < SIDES; s++) {
@@ -95,8 +124,8 @@ template <typename NATIVE, typename ACC, int INPUTS, int COUNT> struct item_base
         advance_in<SIDES>(p.base.kept, i, row);
     }
     template <typename R>
-    static __device__ __forceinline__ void put(const dmi_reduce_args &p, void *out, uint32_t part, int64_t result,
-                                               typename R::state s)
+    static __device__ __forceinline__ void put(const dmi_reduce_args &p, void *out, uint32_t part,
+                                               int64_t result, typename R::state s)
     {
         typedef typename R::state S;
         if constexpr (R::kind == KIND_SUM) {

@@ -3,7 +3,8 @@
 #ifndef DMI_REDUCE_ARGS_H
 #define DMI_REDUCE_ARGS_H
 
-/* A strided box, dims innermost first, at least one. Sides: the inputs, then what counts results or elements. */
+/* A strided box, dims innermost first, at least one. Sides: the inputs, then what counts results or elements.
+ */
 typedef struct dmi_reduce_box {
     uint32_t items;
     int ndim;

@@ -34,7 +34,8 @@ void dmi_reduce_start(dmi_queue *q, const dmi_reduce *d, void *acc);
 
 /* --- reduce_program_cuda.c */
 void dmi_reduce_box_make(const dmi_box *box, dmi_reduce_box *out);
-/* The kernel made for the program: job->p and job->rows say how, at: where the part of the summed box begins. */
+/* The kernel made for the program: job->p and job->rows say how, at: where the part of the summed box begins.
+ */
 void dmi_reduce_launch_program(dmi_reduce_job *job, const int64_t *at, void *out);
 
 #endif

@@ -1,4 +1,5 @@
-/* Reductions of elementwise programs on CUDA: by kernels made for them, else by the elements' way through the workspace. */
+/* Reductions of elementwise programs on CUDA: by kernels made for them, else by the elements' way through the
+ * workspace. */
 #include "kernels/ewise/map_compiled.h"
 #include "kernels/ewise/map_source.h"
 #include "kernels/reduce/reduce_compiled.h"
@@ -32,7 +33,8 @@ void dmi_reduce_launch_program(dmi_reduce_job *job, const int64_t *at, void *out
     const dmi_cuda_reduce *p = &job->p;
     bool groups = p->group > 1;
     int kernel = p->across ? groups ? DMI_REDUCE_KERNEL_across_groups : DMI_REDUCE_KERNEL_across_items
-                           : groups ? DMI_REDUCE_KERNEL_along_groups : DMI_REDUCE_KERNEL_along_items;
+                 : groups  ? DMI_REDUCE_KERNEL_along_groups
+                           : DMI_REDUCE_KERNEL_along_items;
     a->base.team = p->team;
     a->base.parts = p->parts;
     a->base.items_per_part = p->items_per_part;
@@ -66,7 +68,8 @@ static int64_t elements_of(const dmi_reduce *d, const int64_t *extent)
 static bool reduce_compiled(const dmi_kernel_call *call, const dmi_reduce *d)
 {
     const dmi_map *map = d->map;
-    dmi_reduce_job job = {.q = call->queue, .program = map, .inputs = map->program.inputs, .out = call->at[map->program.inputs]};
+    dmi_reduce_job job = {
+        .q = call->queue, .program = map, .inputs = map->program.inputs, .out = call->at[map->program.inputs]};
     int64_t bytes = 0, elements = elements_of(d, d->extent);
     for (int s = 0; s < job.inputs; s++) {
         job.in[s] = call->at[s];

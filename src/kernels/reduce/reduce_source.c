@@ -1,5 +1,5 @@
-/* The source of a reduction: what the elementwise programs have, the rows of reductions with their loops, what a thread loads
- * at once, and four kernels around it. */
+/* The source of a reduction: what the elementwise programs have, the rows of reductions with their loops, what
+ * a thread loads at once, and four kernels around it. */
 #include "kernels/reduce/reduce_source.h"
 
 #include "kernels/ewise/map_args.h"
@@ -21,10 +21,10 @@ static const char *number_type(int row, dm_dtype made)
     if (dmi_reductions[row].domain == DMI_DOMAIN_LOGIC) {
         return "unsigned char";
     }
-    return dmi_dtype_is_complex(takes)                     ? "wide_complex"
-           : dmi_dtype_is_float(takes)                     ? keeps && takes != DM_F64 ? "float" : "double"
-           : takes == DM_U64                               ? "uint64_t"
-                                                           : "int64_t";
+    return dmi_dtype_is_complex(takes) ? "wide_complex"
+           : dmi_dtype_is_float(takes) ? keeps && takes != DM_F64 ? "float" : "double"
+           : takes == DM_U64           ? "uint64_t"
+                                       : "int64_t";
 }
 
 static void write_item(FILE *to, const dmi_map *d, const char *made, const char *acc)
@@ -39,10 +39,13 @@ static void write_item(FILE *to, const dmi_map *d, const char *made, const char 
     for (int i = 0; i < inputs; i++) {
         fprintf(to, "    group<in_type_%d, COUNT> g%d;\n", i, i);
     }
-    fprintf(to, "    __device__ __forceinline__ void load(const dmi_reduce_args &p, const int64_t (&row)[base::SIDES], "
-                "uint32_t i)\n    {\n        int64_t place[%d] = {};\n        advance_in<%d>(p.base.summed, i, place);\n"
-                "        args = &p;\n        at = p.place + place[%d];\n",
-            inputs + 1, inputs + 1, inputs);
+    fprintf(
+        to,
+        "    __device__ __forceinline__ void load(const dmi_reduce_args &p, const int64_t (&row)[base::SIDES], "
+        "uint32_t i)\n    {\n        int64_t place[%d] = {};\n        advance_in<%d>(p.base.summed, i, "
+        "place);\n"
+        "        args = &p;\n        at = p.place + place[%d];\n",
+        inputs + 1, inputs + 1, inputs);
     for (int i = 0; i < inputs; i++) {
         char at[80], step[120];
         snprintf(at, sizeof at, "row[%d] + place[%d]", i, i);
@@ -54,13 +57,16 @@ static void write_item(FILE *to, const dmi_map *d, const char *made, const char 
     for (int i = 0; i < inputs; i++) {
         fprintf(to, ", g%d.v[e]", i);
     }
-    fprintf(to, "); }\n    static __device__ __forceinline__ %s element(const dmi_reduce_args &p, const int64_t "
-                "(&row)[base::SIDES], int64_t at)\n    {\n",
+    fprintf(to,
+            "); }\n    static __device__ __forceinline__ %s element(const dmi_reduce_args &p, const int64_t "
+            "(&row)[base::SIDES], int64_t at)\n    {\n",
             made);
     for (int i = 0; i < inputs; i++) {
         char number[120];
-        snprintf(number, sizeof number, d->program.made[i] ? "row[%d] + at * (p.base.summed.stride[%d][0] / COUNT)"
-                                                           : "row[%d] + (p.splat[%d] ? 0 : at)", i, i);
+        snprintf(number, sizeof number,
+                 d->program.made[i] ? "row[%d] + at * (p.base.summed.stride[%d][0] / COUNT)"
+                                    : "row[%d] + (p.splat[%d] ? 0 : at)",
+                 i, i);
         fprintf(to, "        const group<in_type_%d, 1> e%d = ", i, i);
         dmi_map_write_load(to, d, i, "1", number, "0");
     }
@@ -82,7 +88,8 @@ static void write_kernels(FILE *to, int row, const dmi_map *d, const char *numbe
         bool across = k >= DMI_REDUCE_KERNEL_across_groups;
         bool groups = k == DMI_REDUCE_KERNEL_along_groups || k == DMI_REDUCE_KERNEL_across_groups;
         fprintf(to,
-                "extern \"C\" __global__ void __launch_bounds__(%d) dmath_%s(const __grid_constant__ dmi_reduce_args p)\n"
+                "extern \"C\" __global__ void __launch_bounds__(%d) dmath_%s(const __grid_constant__ "
+                "dmi_reduce_args p)\n"
                 "{\n    %s_rows<reduction_%s<%s>, made_item<%d, %s>>(p, p.out);\n}\n\n",
                 DMI_MAP_THREADS, name[k], across ? "across" : "along", dmi_reductions[row].name, number,
                 groups ? dmi_map_group_read(d) : 1, across ? "true" : "false");
@@ -95,7 +102,8 @@ char *dmi_reduce_source(int row, const dmi_map *d)
     size_t bytes = 0;
     dm_dtype made = d->dtype[d->program.inputs];
     int acc = dmi_acc_for(row, made);
-    const char *acc_type = acc >= 0 && dmi_acc_number(acc) ? dmi_map_element_type((int)dmi_acc_number(acc)) : "double";
+    const char *acc_type =
+        acc >= 0 && dmi_acc_number(acc) ? dmi_map_element_type((int)dmi_acc_number(acc)) : "double";
     FILE *to = acc >= 0 && acc_type && dmi_map_has_source(d) ? open_memstream(&text, &bytes) : NULL;
     if (!to) {
         return NULL;

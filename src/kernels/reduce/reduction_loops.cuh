@@ -1,12 +1,11 @@
-/* The loops of reductions on GPUs: `along_rows` with a team of threads on a result, `across_rows` with a thread on each of
- * neighbouring results; in parts, which `join` of reduction.cu or reduce.cu combines. All orders are fixed. R is a row
- * (reduction_rows.cuh), P the kernel's parameter, and ITEM what a thread loads at once:
- *   N, SIDES, PLACE, native   elements; sides of p.base.kept; the side of p.base.summed that counts elements; their type
- *   locate_row, load, get     the row of a result; item i of it; element e of the item
- *   element                   one element of the row, behind its last item
- *   at                        number of the first element among those reduced over
- *   put                       a part's state to the workspace, or the result's to acc
- * Compiled at run time too (reduce_source.c), so that it includes nothing. */
+/* The loops of reductions on GPUs: `along_rows` with a team of threads on a result, `across_rows` with a thread
+ * on each of neighbouring results; in parts, which `join` of reduction.cu or reduce.cu combines. All orders are
+ * fixed. R is a row (reduction_rows.cuh), P the kernel's parameter, and ITEM what a thread loads at once: N,
+ * SIDES, PLACE, native   elements; sides of p.base.kept; the side of p.base.summed that counts elements; their
+ * type locate_row, load, get     the row of a result; item i of it; element e of the item element one element
+ * of the row, behind its last item at                        number of the first element among those reduced
+ * over put                       a part's state to the workspace, or the result's to acc Compiled at run time
+ * too (reduce_source.c), so that it includes nothing. */
 #ifndef DMI_REDUCTION_LOOPS_CUH
 #define DMI_REDUCTION_LOOPS_CUH
 
@@ -18,7 +17,9 @@ template <typename S> static __device__ __forceinline__ S state_below(S a, int b
     union words {
         S s;
         uint32_t word[sizeof(S) / 4];
-        __device__ words() {}
+        __device__ words()
+        {
+        }
     } u;
     u.s = a;
 #pragma unroll
@@ -36,9 +37,10 @@ static __device__ __forceinline__ double sum_over(double v, int width)
     return v;
 }
 
-/* The states of `width` threads combined, in the first; width: a power of two up to REDUCE_WARP. Of moments and exponentials
- * all at once, which takes one division or exponential instead of one a step. */
-template <typename R> static __device__ __forceinline__ typename R::state warp_state(typename R::state s, int width)
+/* The states of `width` threads combined, in the first; width: a power of two up to REDUCE_WARP. Of moments and
+ * exponentials all at once, which takes one division or exponential instead of one a step. */
+template <typename R>
+static __device__ __forceinline__ typename R::state warp_state(typename R::state s, int width)
 {
     if constexpr (R::kind == KIND_LOGSUM) {
         double top = s.top;
@@ -62,8 +64,10 @@ template <typename R> static __device__ __forceinline__ typename R::state warp_s
     return s;
 }
 
-/* The team's states combined, in its first thread; team: a power of two up to REDUCE_WARP, or REDUCE_THREADS. */
-template <typename R> static __device__ __forceinline__ typename R::state team_state(typename R::state s, int team)
+/* The team's states combined, in its first thread; team: a power of two up to REDUCE_WARP, or REDUCE_THREADS.
+ */
+template <typename R>
+static __device__ __forceinline__ typename R::state team_state(typename R::state s, int team)
 {
     typedef typename R::state S;
     const int warps = REDUCE_THREADS / REDUCE_WARP;
@@ -114,7 +118,8 @@ template <typename S, int M> static __device__ __forceinline__ void take_moments
     s.n = n;
 }
 
-template <typename S, int M> static __device__ __forceinline__ void take_exponentials(S &s, const double (&x)[M])
+template <typename S, int M>
+static __device__ __forceinline__ void take_exponentials(S &s, const double (&x)[M])
 {
     double top = s.top;
 #pragma unroll
@@ -145,13 +150,14 @@ static __device__ __forceinline__ void make_powers()
     __syncthreads();
 }
 
-/* Of floats, whose exponentials in f64 would be slower than the memory: s.top is k log(2) of a whole number k, and e^x is
- * 2^(a + b / 16 + f) of whole numbers a and b, a power of the table and a series in f, with relative errors below 1e-14. What
- * is beyond 2^-1000 of the largest counts as 0. */
+/* Of floats, whose exponentials in f64 would be slower than the memory: s.top is k log(2) of a whole number k,
+ * and e^x is 2^(a + b / 16 + f) of whole numbers a and b, a power of the table and a series in f, with relative
+ * errors below 1e-14. What is beyond 2^-1000 of the largest counts as 0. */
 template <typename S, int M> static __device__ __forceinline__ void take_exponentials(S &s, const float (&x)[M])
 {
     const double per_e = 1.4426950408889634, log_2 = 0.6931471805599453;
-    const double magic = 422212465065984.0; /* 1.5 * 2^48: a sum with it is rounded to 1/16, counted by its low word */
+    const double magic =
+        422212465065984.0; /* 1.5 * 2^48: a sum with it is rounded to 1/16, counted by its low word */
     float top = x[0];
 #pragma unroll
     for (int i = 1; i < M; i++) {
@@ -184,7 +190,8 @@ template <typename S, int M> static __device__ __forceinline__ void take_exponen
         const double f = __fma_rn(v, per_e, -__dsub_rn(shifted, shift)); /* |f| <= 1/32 */
         const int low = __double2loint(shifted);
         const double power = powers_of_two()[low & 15];
-        const double scaled = __hiloint2double(far ? 0 : __double2hiint(power) + ((low >> 4) << 20), __double2loint(power));
+        const double scaled =
+            __hiloint2double(far ? 0 : __double2hiint(power) + ((low >> 4) << 20), __double2loint(power));
         double e = __fma_rn(f, 0.0013333818813265916, 0.009618354745280723);
         e = __fma_rn(e, f, 0.05550410865209371);
         e = __fma_rn(e, f, 0.24022650687646974);
@@ -230,7 +237,8 @@ static __device__ __forceinline__ void take_places(typename R::state &s, const T
 
 /* COUNT items; element e of each, or (e < 0) all. step: from the number of an element to the next one's. */
 template <typename R, typename ITEM, int COUNT, int FIRST, int EACH, int CHAINS>
-static __device__ __forceinline__ void take_batch(typename R::state *s, const ITEM *v, int64_t step, bool ordered)
+static __device__ __forceinline__ void take_batch(typename R::state *s, const ITEM *v, int64_t step,
+                                                  bool ordered)
 {
     typedef typename ITEM::native T;
     const int M = COUNT * EACH;
@@ -278,10 +286,11 @@ template <typename R, typename ITEM> struct chains_of {
     static const int value = batches || ITEM::N < 4 ? 1 : 4;
 };
 
-/* The items first, first + by, ... before `end`, REDUCE_DEPTH at most. ACROSS: element e of an item goes to state e, else all
- * to the first. */
+/* The items first, first + by, ... before `end`, REDUCE_DEPTH at most. ACROSS: element e of an item goes to
+ * state e, else all to the first. */
 template <typename R, typename ITEM, int COUNT, bool ACROSS, int E = 0>
-static __device__ __forceinline__ void take_items(typename R::state *s, const ITEM *v, int64_t step, bool ordered)
+static __device__ __forceinline__ void take_items(typename R::state *s, const ITEM *v, int64_t step,
+                                                  bool ordered)
 {
     if constexpr (!ACROSS) {
         take_batch<R, ITEM, COUNT, 0, ITEM::N, chains_of<R, ITEM>::value>(s, v, step, ordered);
@@ -291,12 +300,13 @@ static __device__ __forceinline__ void take_items(typename R::state *s, const IT
     }
 }
 template <typename R, typename ITEM, bool ACROSS, typename P>
-static __device__ __forceinline__ void take_some(const P &p, const int64_t (&row)[ITEM::SIDES], uint32_t first, uint32_t by,
-                                                 uint32_t end, typename R::state *s)
+static __device__ __forceinline__ void take_some(const P &p, const int64_t (&row)[ITEM::SIDES], uint32_t first,
+                                                 uint32_t by, uint32_t end, typename R::state *s)
 {
     const int D = REDUCE_DEPTH;
     ITEM v[D];
-    const int64_t step = p.base.summed.stride[ITEM::PLACE][0] / ITEM::N; /* of groups along: within the innermost dim */
+    const int64_t step =
+        p.base.summed.stride[ITEM::PLACE][0] / ITEM::N; /* of groups along: within the innermost dim */
 #pragma unroll
     for (int k = 0; k < D; k++) {
         if (first + k * by < end) {
@@ -315,7 +325,8 @@ static __device__ __forceinline__ void take_some(const P &p, const int64_t (&row
     }
 }
 
-template <typename R, typename ITEM, typename P> static __device__ __forceinline__ void along_rows(const P &p, void *out)
+template <typename R, typename ITEM, typename P>
+static __device__ __forceinline__ void along_rows(const P &p, void *out)
 {
     const int CHAINS = chains_of<R, ITEM>::value;
     const uint32_t team = p.base.team, teams = REDUCE_THREADS / team, lane = threadIdx.x % team;
@@ -327,7 +338,8 @@ template <typename R, typename ITEM, typename P> static __device__ __forceinline
         const int64_t job = base + threadIdx.x / team;
         int64_t row[ITEM::SIDES];
         bool active = job < jobs;
-        uint32_t result = active ? (uint32_t)(job / p.base.parts) : 0, part = active ? (uint32_t)(job % p.base.parts) : 0;
+        uint32_t result = active ? (uint32_t)(job / p.base.parts) : 0,
+                 part = active ? (uint32_t)(job % p.base.parts) : 0;
         ITEM::locate_row(p, result, row);
         uint32_t begin = part * p.base.items_per_part, end = begin + p.base.items_per_part;
         end = !active ? begin : end < p.base.summed.items ? end : p.base.summed.items;
@@ -357,13 +369,15 @@ template <typename R, typename ITEM, typename P> static __device__ __forceinline
     }
 }
 
-template <typename R, typename ITEM, typename P> static __device__ __forceinline__ void across_rows(const P &p, void *out)
+template <typename R, typename ITEM, typename P>
+static __device__ __forceinline__ void across_rows(const P &p, void *out)
 {
     typedef typename R::state S;
     const int N = ITEM::N;
     __shared__ alignas(16) char memory[REDUCE_THREADS * sizeof(S)];
     S *shared = (S *)memory;
-    const uint32_t team = p.base.team, rows = REDUCE_THREADS / team, x = threadIdx.x % team, y = threadIdx.x / team;
+    const uint32_t team = p.base.team, rows = REDUCE_THREADS / team, x = threadIdx.x % team,
+                   y = threadIdx.x / team;
     const uint32_t columns = (p.base.kept.items + team - 1) / team;
     if constexpr (R::kind == KIND_LOGSUM) {
         make_powers();

@@ -1,5 +1,6 @@
-/* States of sums, as the CPU has them (kernels/reduce/dd_cpu.h): double, a pair of doubles, int64 that wraps; two of the first
- * or of the second for a complex number. Compiled at run time too, so that it includes nothing. */
+/* States of sums, as the CPU has them (kernels/reduce/dd_cpu.h): double, a pair of doubles, int64 that wraps;
+ * two of the first or of the second for a complex number. Compiled at run time too, so that it includes
+ * nothing. */
 #ifndef DMI_SUM_STATES_CUH
 #define DMI_SUM_STATES_CUH
 
