@@ -107,3 +107,56 @@ dm_status nn_blob_array(const nn_net *net, const nn_blob *b, dm_dtype dtype, dm_
         b->whole || ndim == 0 ? dm_layout_single(0) : dm_layout_batch(net->session, shape[0], net->slices);
     return dm_array_create(net->session, dtype, ndim, shape, &layout, out);
 }
+
+dm_status nn_new_state(nn_layer *l, int ndim, const int64_t *shape, nn_param **out)
+{
+    bool before = l->need_backward;
+    const nn_message *spec =
+        l->params < nn_count(l->message, "param") ? nn_sub_at(l->message, "param", l->params) : NULL;
+    if (nn_has(spec, "lr_mult") && nn_real(spec, "ParamSpec", "lr_mult") != 0) {
+        return nn_fail_at(spec, nn_line(spec, "lr_mult"), DM_ERR_FORMAT,
+                          "layer '%s' learns nothing here: lr_mult must be 0", l->name);
+    }
+    dm_status status = nn_new_param(l, ndim, shape, NULL, out);
+    if (status == DM_OK) {
+        (*out)->lr_mult = 0;
+        l->need_backward = before;
+    }
+    return status;
+}
+
+dm_status nn_scratch(nn_layer *l, int i, bool image, int ndim, const int64_t *shape)
+{
+    nn_blob b = {.ndim = ndim, .image = image};
+    memcpy(b.shape, shape, (size_t)ndim * sizeof *shape);
+    return nn_blob_array(l->net, &b, DM_F32, &l->scratch[i]);
+}
+
+dm_status nn_scratch_everywhere(nn_layer *l, int i, int64_t count)
+{
+    dm_layout everywhere = dm_layout_replicated(l->net->session);
+    return dm_array_create(l->net->session, DM_F32, 1, &count, &everywhere, &l->scratch[i]);
+}
+
+dm_status nn_map_rows(nn_layer *l, const char *call, const char *operand, const nn_blob *b, int axis, int count,
+                      const dm_map_arg *args, dm_array out)
+{
+    char text[256];
+    size_t n = (size_t)snprintf(text, sizeof text, "%s(%.100s", call, operand);
+    bool any = false;
+    for (int d = axis > 1 ? axis : 1; d < b->ndim; d++, any = true) {
+        n += (size_t)snprintf(text + n, sizeof text - n, ", %d", nn_array_dim(b, d));
+    }
+    snprintf(text + n, sizeof text - n, ")");
+    return nn_map(l->net->session, any ? text : operand, count, args, out);
+}
+
+dm_status nn_sum_samples(nn_layer *l, double scale, dm_array x, int64_t samples, dm_array out)
+{
+    dm_session *s = l->net->session;
+    dm_array column = DM_NO_ARRAY;
+    dm_status status = dm_array_reshape(s, x, 2, (int64_t[]){samples, 1}, &column);
+    status = status == DM_OK ? dm_channel_sums(s, l->net->slices, scale, column, DM_NO_ARRAY, 0, out) : status;
+    dm_status end = dm_array_destroy(s, column);
+    return status == DM_OK ? end : status;
+}

@@ -1,4 +1,4 @@
-/* Convolution, pooling, inner products. */
+/* Convolution and what is made like it, pooling, inner products. */
 #include "layers/layers.h"
 
 #include <stdio.h>
@@ -74,10 +74,10 @@ static dm_array bias_diff(const nn_layer *l)
 }
 
 /* --- Convolution */
-dm_status nn_convolution_setup(nn_layer *l)
+static dm_status conv_fields(nn_layer *l, int *kernel, int *outputs)
 {
     dm_conv *conv = &l->u.conv;
-    int kernel[2], outputs = 0, axis = 0;
+    int axis = 0;
     *conv = (dm_conv)DM_CONV_INIT;
     conv->slices = l->net->slices;
     nn_use(l->own, "engine");
@@ -87,7 +87,9 @@ dm_status nn_convolution_setup(nn_layer *l)
     status = status == DM_OK ? pair(l, "stride", "stride", 1, 1, conv->stride) : status;
     status = status == DM_OK ? pair(l, "pad", "pad", 0, 0, conv->pad) : status;
     status = status == DM_OK ? to_int(l, "group", nn_int(l->own, C, "group"), 1, &conv->group) : status;
-    status = status == DM_OK ? to_int(l, "num_output", nn_int(l->own, C, "num_output"), 1, &outputs) : status;
+    if (status == DM_OK && outputs) {
+        status = to_int(l, "num_output", nn_int(l->own, C, "num_output"), 1, outputs);
+    }
     status = status == DM_OK ? nn_axis(l, "axis", 4, &axis) : status;
     if (status == DM_OK && (kernel[0] == 0 || kernel[1] == 0)) {
         status = nn_layer_fail(l, "convolution_param", DM_ERR_FORMAT, "has no kernel_size");
@@ -99,31 +101,46 @@ dm_status nn_convolution_setup(nn_layer *l)
         status =
             to_int(l, "dilation", nn_int_at(l->own, "dilation", values == 1 ? 0 : d), 1, &conv->dilation[d]);
     }
+    const int64_t *b = l->bottom[0]->shape;
+    if (status == DM_OK && outputs && (b[1] % conv->group || *outputs % conv->group)) {
+        return nn_layer_fail(l, "group", DM_ERR_SHAPE,
+                             "has %d groups, which do not divide %lld channels and %d outputs", conv->group,
+                             (long long)b[1], *outputs);
+    }
+    return status;
+}
+
+/* The weights, of this shape in files, and the bias. */
+static dm_status conv_params(nn_layer *l, const int64_t *shape, int outputs)
+{
+    nn_param *weight = NULL, *bias = NULL;
+    dm_status status = nn_new_param(l, 4, shape, nn_sub(l->own, "weight_filler"), &weight);
+    if (status == DM_OK) {
+        weight->order = NN_CHANNELS_LAST;
+        memcpy(weight->folded, shape, 4 * sizeof *shape);
+        status = bias_param(l, outputs, &bias);
+    }
+    return status;
+}
+
+dm_status nn_convolution_setup(nn_layer *l)
+{
+    const dm_conv *conv = &l->u.conv;
+    int kernel[2], outputs = 0;
+    dm_status status = conv_fields(l, kernel, &outputs);
     if (status != DM_OK) {
         return status;
     }
     const int64_t *b = l->bottom[0]->shape;
-    if (b[1] % conv->group || outputs % conv->group) {
-        return nn_layer_fail(l, "group", DM_ERR_SHAPE,
-                             "has %d groups, which do not divide %lld channels and %d outputs", conv->group,
-                             (long long)b[1], outputs);
-    }
     int64_t inner = b[1] / conv->group, y[4], x[4] = {b[0], b[2], b[3], b[1]},
             w[4] = {outputs, kernel[0], kernel[1], inner};
-    int64_t shape[4] = {outputs, inner, kernel[0], kernel[1]};
-    nn_param *weight = NULL, *bias = NULL;
     status = dm_conv_shape(conv, x, w, y);
     if (status != DM_OK) {
         return nn_layer_fail(l, "convolution_param", status, "does not fit its bottom: %s", dm_error_message());
     }
     status = nn_top_shape(l, 0, 4, (int64_t[]){y[0], y[3], y[1], y[2]});
-    status = status == DM_OK ? nn_new_param(l, 4, shape, nn_sub(l->own, "weight_filler"), &weight) : status;
-    if (status == DM_OK) {
-        weight->order = NN_CHANNELS_LAST;
-        memcpy(weight->folded, shape, sizeof shape);
-        status = bias_param(l, outputs, &bias);
-    }
-    return status;
+    return status == DM_OK ? conv_params(l, (int64_t[]){outputs, inner, kernel[0], kernel[1]}, outputs)
+                           : status;
 }
 
 dm_status nn_convolution_forward(nn_layer *l)
@@ -151,6 +168,126 @@ dm_status nn_convolution_backward(nn_layer *l)
         status = nn_down_done(l, 0, status);
     }
     return status;
+}
+
+/* --- Deconvolution: a convolution turned round. Its weights are those of the convolution that it transposes.
+ */
+dm_status nn_deconvolution_setup(nn_layer *l)
+{
+    const dm_conv *conv = &l->u.conv;
+    int kernel[2], outputs = 0;
+    dm_status status = conv_fields(l, kernel, &outputs);
+    if (status != DM_OK) {
+        return status;
+    }
+    const int64_t *b = l->bottom[0]->shape;
+    int64_t y[4] = {b[0], outputs, 0, 0};
+    for (int d = 0; d < 2; d++) {
+        y[2 + d] = conv->stride[d] * (b[2 + d] - 1) + conv->dilation[d] * (kernel[d] - 1) + 1 -
+                   2 * (int64_t)conv->pad[d];
+    }
+    status = nn_top_shape(l, 0, 4, y);
+    return status == DM_OK
+               ? conv_params(l, (int64_t[]){b[1], outputs / conv->group, kernel[0], kernel[1]}, outputs)
+               : status;
+}
+
+dm_status nn_deconvolution_forward(nn_layer *l)
+{
+    dm_array y = l->top[0]->data;
+    dm_status status =
+        dm_conv_backward_data(l->net->session, &l->u.conv, l->bottom[0]->data, l->param[0]->data, y);
+    return status == DM_OK && l->params > 1 ? dm_axpby(l->net->session, 1, bias_of(l), 1, y) : status;
+}
+
+dm_status nn_deconvolution_backward(nn_layer *l)
+{
+    dm_session *s = l->net->session;
+    dm_array d = l->top[0]->diff;
+    dm_status status = dm_conv_backward_weights(s, &l->u.conv, d, l->bottom[0]->data, nn_param_beta(l, 0),
+                                                l->param[0]->diff, DM_NO_ARRAY);
+    if (status == DM_OK && l->params > 1) {
+        status = dm_channel_sums(s, l->net->slices, 1, d, DM_NO_ARRAY, nn_param_beta(l, 1), bias_diff(l));
+    }
+    if (status == DM_OK && l->down[0]) {
+        dm_array down = nn_down(l, 0);
+        status = nn_down_done(l, 0, dm_conv_forward(s, &l->u.conv, d, l->param[0]->data, DM_NO_ARRAY, down));
+    }
+    return status;
+}
+
+/* --- Im2col: each window as channels. Scratch: the bottom with its padding, and that of the gradient. */
+dm_status nn_im2col_setup(nn_layer *l)
+{
+    const dm_conv *conv = &l->u.conv;
+    int kernel[2];
+    dm_status status = conv_fields(l, kernel, NULL);
+    if (status != DM_OK) {
+        return status;
+    }
+    const int64_t *b = l->bottom[0]->shape;
+    int64_t y[4], x[4] = {b[0], b[2], b[3], b[1]}, w[4] = {1, kernel[0], kernel[1], b[1] / conv->group};
+    l->extra[0] = kernel[0];
+    l->extra[1] = kernel[1];
+    status = dm_conv_shape(conv, x, w, y);
+    return status == DM_OK ? nn_top_shape(l, 0, 4, (int64_t[]){b[0], b[1] * kernel[0] * kernel[1], y[1], y[2]})
+                           : nn_layer_fail(l, "convolution_param", status, "does not fit its bottom: %s",
+                                           dm_error_message());
+}
+
+dm_status nn_im2col_prepare(nn_layer *l)
+{
+    const int64_t *b = l->bottom[0]->shape;
+    const int *pad = l->u.conv.pad;
+    int64_t padded[4] = {b[0], b[1], b[2] + 2 * pad[0], b[3] + 2 * pad[1]};
+    dm_status status = nn_scratch(l, 0, true, 4, padded);
+    status = status == DM_OK ? dm_fill(l->net->session, l->scratch[0], 0) : status;
+    int64_t lo[4] = {0, pad[0], pad[1], 0}, extent[4] = {b[0], b[2], b[3], b[1]};
+    return status == DM_OK ? dm_array_view(l->net->session, l->scratch[0], lo, extent, &l->scratch[1]) : status;
+}
+
+/* Place by place of the kernel: copies it into its channels, or adds these. */
+static dm_status places(nn_layer *l, dm_array columns, bool back)
+{
+    const dm_conv *c = &l->u.conv;
+    const int64_t *x = l->bottom[0]->shape, *y = l->top[0]->shape;
+    int64_t rows = (int64_t)l->extra[0], cols = (int64_t)l->extra[1];
+    dm_session *s = l->net->session;
+    dm_status status = DM_OK;
+    for (int64_t k = 0; status == DM_OK && k < rows * cols; k++) {
+        int64_t extent[4] = {x[0], y[2], y[3], x[1]},
+                at[4] = {0, k / cols * c->dilation[0], k % cols * c->dilation[1], 0};
+        dm_array from = DM_NO_ARRAY, to = DM_NO_ARRAY;
+        status =
+            dm_array_slice(s, l->scratch[0], at, extent, (int64_t[]){1, c->stride[0], c->stride[1], 1}, &from);
+        status = status == DM_OK ? dm_array_slice(s, columns, (int64_t[]){0, 0, 0, k}, extent,
+                                                  (int64_t[]){1, 1, 1, rows * cols}, &to)
+                                 : status;
+        if (status == DM_OK) {
+            status = back ? dm_axpby(s, 1, to, 1, from) : dm_copy(s, from, to);
+        }
+        dm_status end = dm_array_destroy(s, from), end2 = dm_array_destroy(s, to);
+        status = status != DM_OK ? status : end != DM_OK ? end : end2;
+    }
+    return status;
+}
+
+dm_status nn_im2col_forward(nn_layer *l)
+{
+    dm_status status = dm_fill(l->net->session, l->scratch[0], 0);
+    status = status == DM_OK ? dm_copy(l->net->session, l->bottom[0]->data, l->scratch[1]) : status;
+    return status == DM_OK ? places(l, l->top[0]->data, false) : status;
+}
+
+dm_status nn_im2col_backward(nn_layer *l)
+{
+    if (!l->down[0]) {
+        return DM_OK;
+    }
+    dm_array down = nn_down(l, 0);
+    dm_status status = dm_fill(l->net->session, l->scratch[0], 0);
+    status = status == DM_OK ? places(l, l->top[0]->diff, true) : status;
+    return nn_down_done(l, 0, status == DM_OK ? dm_copy(l->net->session, l->scratch[1], down) : status);
 }
 
 /* --- Pooling */

@@ -149,3 +149,25 @@ dm_status nn_input_forward(nn_layer *l)
     (void)l;
     return DM_OK;
 }
+
+/* --- MemoryData: as Input, with the shapes of images and their labels. */
+dm_status nn_memory_setup(nn_layer *l)
+{
+    static const char *const dims[] = {"batch_size", "channels", "height", "width"};
+    int64_t shape[4];
+    for (int d = 0; d < 4; d++) {
+        shape[d] = nn_int(l->own, "MemoryDataParameter", dims[d]);
+        if (shape[d] < 1) {
+            return nn_layer_fail(l, "memory_data_param", DM_ERR_FORMAT, "has %s %lld; it must be at least 1",
+                                 dims[d], (long long)shape[d]);
+        }
+    }
+    dm_status status = nn_top_shape(l, 0, 4, shape);
+    return status == DM_OK ? nn_top_shape(l, 1, 1, shape) : status;
+}
+
+dm_status nn_memory_forward(nn_layer *l)
+{
+    (void)l;
+    return DM_OK;
+}

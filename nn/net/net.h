@@ -12,7 +12,7 @@
 #include <dmath/dmath.h>
 #include <dmath/nn.h>
 
-enum { NN_MAX_PARAMS = 4, NN_TRAIN = 0, NN_TEST = 1 };
+enum { NN_MAX_PARAMS = 4, NN_SCRATCH = 6, NN_TRAIN = 0, NN_TEST = 1 };
 
 typedef struct dm_net nn_net;
 typedef struct nn_layer nn_layer;
@@ -46,6 +46,7 @@ typedef struct nn_param {
     nn_order order;
     int64_t folded[4]; /* K, C, R, S of NN_CHANNELS_LAST */
     const nn_message *filler, *spec;
+    double first; /* its first value where the file has no filler */
     double lr_mult, decay_mult;
     bool has_lr, has_decay, borrowed; /* borrowed: its arrays are another net's */
     dm_array data, diff;
@@ -89,7 +90,7 @@ struct nn_layer {
         void *state;
     } u;
     double extra[4];
-    dm_array scratch[4];
+    dm_array scratch[NN_SCRATCH];
 };
 
 struct dm_net {
@@ -168,6 +169,18 @@ dm_status nn_new_param(nn_layer *layer, int ndim, const int64_t *shape, const nn
                        nn_param **out);
 /* An axis of the message, where it is given: negative ones count from the end. */
 dm_status nn_axis(const nn_layer *layer, const char *field, int ndim, int *out);
+/* A parameter that no gradient moves: Caffe keeps what a layer has seen among the parameters. */
+dm_status nn_new_state(nn_layer *layer, int ndim, const int64_t *shape, nn_param **out);
+/* Scratch array i of a layer, dealt out as blobs are: of Caffe's shape, and images with the channels last; or
+ * on all workers. */
+dm_status nn_scratch(nn_layer *layer, int i, bool image, int ndim, const int64_t *shape);
+dm_status nn_scratch_everywhere(nn_layer *layer, int i, int64_t count);
+/* dm_map of text(operand, dims of the array from Caffe's `axis` on, but not the batch): sums, means, with 1 in
+ * their place. A blob without such dims is mapped by the operand alone. */
+dm_status nn_map_rows(nn_layer *layer, const char *call, const char *operand, const nn_blob *blob, int axis,
+                      int count, const dm_map_arg *args, dm_array out);
+/* out[0] = scale * the sum of an array with one number a sample, in the order of slices. */
+dm_status nn_sum_samples(nn_layer *layer, double scale, dm_array x, int64_t samples, dm_array out);
 int nn_array_dim(const nn_blob *blob, int axis); /* which dim of its array an axis is */
 dm_status nn_blob_array(const nn_net *net, const nn_blob *blob, dm_dtype dtype, dm_array *out);
 /* Where the gradient of a bottom goes, and then adding it to those of other layers; status: of writing it. */

@@ -151,6 +151,8 @@ dm_status nn_params_fill(nn_net *net)
         nn_param *p = net->params[i];
         if (p->borrowed) {
             nn_use_all((nn_message *)(uintptr_t)p->filler);
+        } else if (!p->filler && p->first != 0) {
+            status = dm_fill(net->session, p->data, p->first);
         } else {
             status = nn_fill(net, p->filler, p->ndim, p->shape, nn_hash(net->seed, (uint64_t)i), p->data);
         }
