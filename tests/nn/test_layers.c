@@ -1,0 +1,411 @@
+/* Layers: values against loops in f64, gradients against central differences. */
+#include "net_case.h"
+
+#define ONE(name, type, bottom, rest) SIMPLE(name, type, bottom, name, rest)
+#define PAIR(name, type, bottoms, rest)                                                                        \
+    "layer { name: '" name "' type: '" type "' bottom: [" bottoms "] top: '" name "' " rest " }\n"
+
+static const struct {
+    const char *what, *text;
+    const char *params[4];
+    int numbers; /* of parameters of each */
+} gradients[] = {
+    {"batch norm, scale",
+     INPUTS CONV("c", "data", "num_output: 4 kernel_size: 3") ONE("n", "BatchNorm", "c",
+                                                                  "batch_norm_param { eps: 0.1 }")
+         ONE("s", "Scale", "n",
+             "scale_param { bias_term: true filler { type: 'gaussian' std: 1 } bias_filler { value: 0.3 } }")
+             IP("ip", "s", "4") LOSS("ip"),
+     {"c", "s", "ip"},
+     1},
+    {"batch norm of rows, bias, prelu",
+     INPUTS IP("a", "data", "6") ONE("n", "BatchNorm", "a", "batch_norm_param { eps: 0.1 }")
+         ONE("s", "Bias", "n", "bias_param { filler { type: 'gaussian' std: 1 } }") ONE("p", "PReLU", "s", "")
+             IP("ip", "p", "4") LOSS("ip"),
+     {"a", "s", "p", "ip"},
+     1},
+    {"batch norm of what was seen",
+     INPUTS CONV("c", "data", "num_output: 4 kernel_size: 3") ONE("n", "BatchNorm", "c", "")
+         ONE("g", "BatchNorm", "c", "batch_norm_param { use_global_stats: true eps: 0.2 }") PAIR(
+             "e", "Eltwise", "'n', 'g'", "eltwise_param { coeff: [1, 0.1] }") IP("ip", "e", "4") LOSS("ip"),
+     {"c", "ip"},
+     2},
+    {"scale by rows, by a bottom, by one number; bias of samples",
+     INPUTS CONV("c", "data", "num_output: 4 kernel_size: 3 pad: 1") IP("w", "data", "4")
+         ONE("h", "Scale", "c", "scale_param { axis: 2 filler { type: 'gaussian' std: 1 } bias_term: true }")
+             ONE("o", "Scale", "h", "scale_param { num_axes: 0 filler { value: 1.5 } bias_term: true }")
+                 PAIR("s", "Scale", "'o', 'w'", "scale_param { axis: 0 }")
+                     PAIR("b", "Bias", "'s', 'w'", "bias_param { axis: 0 }")
+                         ONE("p", "PReLU", "b", "prelu_param { channel_shared: true filler { value: 0.3 } }")
+                             IP("ip", "p", "4") LOSS("ip"),
+     {"c", "w", "h", "o"},
+     2},
+    {"mvn",
+     INPUTS CONV("c", "data", "num_output: 4 kernel_size: 3") ONE("a", "MVN", "c", "mvn_param { eps: 1e-5 }")
+         ONE("b", "MVN", "c", "mvn_param { across_channels: true eps: 1e-5 }")
+             ONE("d", "MVN", "c", "mvn_param { normalize_variance: false }") IP("i", "c", "6")
+                 ONE("f", "MVN", "i", "mvn_param { across_channels: true }")
+                     PAIR("e", "Eltwise", "'a', 'b', 'd'", "") IP("j", "e", "6")
+                         PAIR("k", "Eltwise", "'j', 'f'", "") IP("ip", "k", "4") LOSS("ip"),
+     {"c", "i", "ip"},
+     2},
+    {"slice, crop, tile",
+     INPUTS CONV(
+         "c", "data",
+         "num_output: 6 kernel_size: 3 pad: 1") "layer { name: 's' type: 'Slice' bottom: 'c' top: ['s1', 's2', "
+                                                "'s3'] slice_param { slice_point: [1, 4] } }\n"
+                                                "layer { name: 'r' type: 'Slice' bottom: 's2' top: ['r1', "
+                                                "'r2'] slice_param { axis: 2 slice_point: 4 } }\n"
+                                                "layer { name: 'n' type: 'Slice' bottom: 's3' top: ['n1', "
+                                                "'n2'] slice_param { axis: 0 } }\n" CONV(
+                                                    "d", "n1", "num_output: 3 kernel_size: 3")
+                                                    CONV("e", "n2", "num_output: 3 kernel_size: 3") PAIR(
+                                                        "j", "Concat", "'d', 'e'", "concat_param { axis: 0 }")
+                                                        PAIR("k", "Crop", "'s2', 'j'",
+                                                             "crop_param { axis: 2 offset: [1, 2] }")
+                                                            ONE("t", "Tile", "r1",
+                                                                "tile_param { axis: 3 tiles: 3 }")
+                                                                IP("i1", "k", "4") IP("i2", "t",
+                                                                                      "4") IP("i3", "s1", "4")
+                                                                    PAIR("x", "Eltwise", "'i1', 'i2', 'i3'", "")
+                                                                        LOSS("x"),
+     {"c", "i1", "i2"},
+     2},
+    {"reshape, reduction",
+     INPUTS CONV("c", "data", "num_output: 4 kernel_size: 3")
+         ONE("r", "Reshape", "c", "reshape_param { shape { dim: [0, 2, -1] } }")
+             ONE("q", "Reshape", "r", "reshape_param { shape { dim: [0, 0, 4, -1] } }")
+                 ONE("m", "Reduction", "q", "reduction_param { operation: SUMSQ axis: 2 coeff: 0.5 }")
+                     ONE("n", "Reduction", "c", "reduction_param { operation: MEAN axis: 3 }")
+                         ONE("o", "Reduction", "r", "reduction_param { operation: ASUM axis: 1 }")
+                             IP("a", "m", "4") IP("b", "n", "4") PAIR("x", "Eltwise", "'a', 'b'", "")
+                                 ONE("z", "Reduction", "q",
+                                     "reduction_param { operation: SUMSQ coeff: 0.01 } loss_weight: 2")
+                                     ONE("y", "Reduction", "o",
+                                         "reduction_param { operation: MEAN } loss_weight: 0.1") LOSS("x"),
+     {"c", "a", "b"},
+     2},
+    {"deconvolution, im2col",
+     INPUTS CONV(
+         "c", "data",
+         "num_output: 4 kernel_size: 3") "layer { name: 'd' type: 'Deconvolution' bottom: 'c' top: 'd' "
+                                         "convolution_param { num_output: 6 group: 2 kernel_size: 3 stride: 2 "
+                                         "pad: 1\n"
+                                         " weight_filler { type: 'gaussian' std: 0.3 } bias_filler { value: "
+                                         "0.1 } } }\n" ONE(
+                                             "i", "Im2col", "d",
+                                             "convolution_param { kernel_h: 2 kernel_w: 3 pad: 1 stride: 2 }")
+                                             IP("ip", "i", "4") LOSS("ip"),
+     {"c", "d", "ip"},
+     2},
+    {"embed, batch reindex",
+     INPUTS "layer { name: 'e' type: 'Embed' bottom: 'label' top: 'e' embed_param { input_dim: 5 num_output: 4 "
+            "weight_filler { type: 'gaussian' std: 1 } } }\n" IP("a", "data", "4")
+                PAIR("b", "BatchReindex", "'a', 'label'", "")
+                    PAIR("x", "Eltwise", "'e', 'b'", "eltwise_param { operation: PROD }") LOSS("x"),
+     {"e", "a"},
+     2},
+    {"pairs",
+     INPUTS IP("a", "data", "6") IP("b", "data", "6")
+         PAIR("l", "ContrastiveLoss", "'a', 'b', 'label'", "contrastive_loss_param { margin: 3 }")
+             PAIR("m", "ContrastiveLoss", "'b', 'a', 'label'",
+                  "contrastive_loss_param { margin: 4 legacy_version: true } loss_weight: 0.3")
+                 ONE("s", "Softmax", "a", "")
+                     PAIR("p", "MultinomialLogisticLoss", "'s', 'label'", "loss_weight: 2"),
+     {"a", "b"},
+     2},
+};
+
+static void test_gradients(void **state)
+{
+    (void)state;
+    for (int i = 0; i < COUNT(gradients); i++) {
+        dm_net *net = open_text(gradients[i].text, DM_PHASE_TRAIN);
+        write_random(net, "data", false, 0);
+        write_random(net, "label", true, 3);
+        for (int k = 0; k < 4 && gradients[i].params[k]; k++) {
+            for (int p = 0; p < gradients[i].numbers; p++) {
+                char what[128];
+                dm_array data, diff;
+                snprintf(what, sizeof what, "%s: parameter %d of %s", gradients[i].what, p,
+                         gradients[i].params[k]);
+                CHECK(dm_net_param(net, gradients[i].params[k], p, &data, &diff));
+                check_direction(net, what, data, diff, 2e-2);
+            }
+        }
+        CHECK(dm_net_close(net));
+    }
+}
+
+/* --- values */
+enum { N = 6, C = 3, H = 7, W = 6, ALL = N * C * H * W };
+
+/* A blob in Caffe's order; the shape as arrays have it tells whether it is an image. */
+static int64_t read_blob(dm_net *net, const char *name, double *out)
+{
+    dm_array a;
+    dm_array_info info = {.size = sizeof info};
+    CHECK(dm_net_blob(net, name, &a, NULL));
+    CHECK(dm_array_query(session, a, &info));
+    int64_t n = count_of(a);
+    double *x = malloc((size_t)n * sizeof *x);
+    CHECK(dm_array_read_as(session, a, NULL, NULL, DM_F64, x, 0));
+    int64_t s = info.ndim == 4 ? info.shape[0] : 1, h = info.ndim == 4 ? info.shape[1] * info.shape[2] : 1,
+            c = info.ndim == 4 ? info.shape[3] : n;
+    for (int64_t i = 0; i < s; i++) {
+        for (int64_t j = 0; j < h; j++) {
+            for (int64_t k = 0; k < c; k++) {
+                out[(i * c + k) * h + j] = x[(i * h + j) * c + k];
+            }
+        }
+    }
+    free(x);
+    return n;
+}
+
+static double x[ALL], labels[N];
+static double at(int n, int c, int h, int w)
+{
+    return x[((n * C + c) * H + h) * W + w];
+}
+
+static void expect(dm_net *net, const char *blob, int64_t count, const double *want)
+{
+    double *found = malloc((size_t)count * 8 * sizeof *found);
+    assert_int_equal(read_blob(net, blob, found), count);
+    for (int64_t i = 0; i < count; i++) {
+        if (!(fabs(found[i] - want[i]) <= 2e-5 * (1 + fabs(want[i])))) {
+            fail_msg("'%s', element %lld: %g, not %g", blob, (long long)i, found[i], want[i]);
+        }
+    }
+    free(found);
+}
+
+static dm_net *given(const char *text)
+{
+    dm_net *net = open_text(text, DM_PHASE_TRAIN);
+    write_random(net, "data", false, 0);
+    write_random(net, "label", true, 3);
+    CHECK(dm_net_forward(net, NULL));
+    read_blob(net, "data", x);
+    read_blob(net, "label", labels);
+    return net;
+}
+
+static void test_norms(void **state)
+{
+    (void)state;
+    static double want[ALL], across[ALL];
+    dm_net *net =
+        given(INPUTS ONE("n", "BatchNorm", "data", "batch_norm_param { moving_average_fraction: 0.9 }")
+                  ONE("m", "MVN", "data", "") ONE("a", "MVN", "data", "mvn_param { across_channels: true }"));
+    double mean[C] = {0}, var[C] = {0};
+    const int n = N * H * W;
+    for (int i = 0; i < ALL; i++) {
+        mean[i / (H * W) % C] += x[i] / n;
+    }
+    for (int i = 0; i < ALL; i++) {
+        var[i / (H * W) % C] += pow(x[i] - mean[i / (H * W) % C], 2) / n;
+    }
+    for (int i = 0; i < ALL; i++) {
+        int c = i / (H * W) % C;
+        want[i] = (x[i] - mean[c]) / sqrt(var[c] + 1e-5);
+    }
+    expect(net, "n", ALL, want);
+    CHECK(dm_net_forward(net, NULL));
+    for (int p = 0; p < 3; p++) { /* after two passes */
+        dm_array a;
+        float seen[C];
+        CHECK(dm_net_param(net, "n", p, &a, NULL));
+        CHECK(dm_read(session, a, seen));
+        for (int c = 0; c < (p < 2 ? C : 1); c++) {
+            double one = p == 0 ? mean[c] : p == 1 ? var[c] * n / (n - 1) : 1;
+            assert_true(fabs(seen[c] - 1.9 * one) < 1e-5);
+        }
+    }
+    for (int k = 0; k < 2; k++) {
+        int size = k ? C * H * W : H * W;
+        for (int i = 0; i < ALL; i += size) {
+            double m = 0, v = 0;
+            for (int j = i; j < i + size; j++) {
+                m += x[j] / size;
+            }
+            for (int j = i; j < i + size; j++) {
+                v += (x[j] - m) * (x[j] - m) / size;
+            }
+            for (int j = i; j < i + size; j++) {
+                across[j] = (x[j] - m) / (sqrt(v) + 1e-9);
+            }
+        }
+        expect(net, k ? "a" : "m", ALL, across);
+    }
+    CHECK(dm_net_close(net));
+}
+
+static void test_pieces(void **state)
+{
+    (void)state;
+    static double want[4 * ALL];
+    dm_net *net = given(
+        INPUTS
+        "layer { name: 's' type: 'Slice' bottom: 'data' top: ['s1', 's2'] slice_param { axis: 1 slice_point: 1 "
+        "} }\n"
+        "layer { name: 'l' type: 'Input' top: 'like' input_param { shape { dim: [6, 3, 4, 3] } } }\n" PAIR(
+            "c", "Crop", "'data', 'like'", "crop_param { offset: [2, 1] }")
+            ONE("t", "Tile", "data", "tile_param { tiles: 2 }")
+                ONE("r", "Reshape", "data", "reshape_param { shape { dim: [0, -1, 3] } }")
+                    ONE("i", "Im2col", "data", "convolution_param { kernel_size: 2 stride: 2 pad: 1 }"));
+    int k = 0;
+    for (int n = 0; n < N; n++) {
+        for (int c = 1; c < C; c++) {
+            for (int h = 0; h < H * W; h++) {
+                want[k++] = at(n, c, h / W, h % W);
+            }
+        }
+    }
+    expect(net, "s2", k, want);
+    k = 0;
+    for (int i = 0; i < N * C * 12; i++) {
+        want[k++] = at(i / 12 / C, i / 12 % C, i % 12 / 3 + 2, i % 3 + 1);
+    }
+    expect(net, "c", k, want);
+    for (int i = 0; i < 2 * ALL; i++) {
+        want[i] = at(i / (2 * C * H * W), i / (H * W) % C, i / W % H, i % W);
+    }
+    expect(net, "t", (int64_t)2 * ALL, want);
+    expect(net, "r", ALL, x);
+    k = 0;
+    for (int i = 0; i < N * C * 4; i++) { /* samples, channels, places of the kernel */
+        for (int p = 0; p < 16; p++) {
+            int h = p / 4 * 2 + i % 4 / 2 - 1, w = p % 4 * 2 + i % 2 - 1;
+            want[k++] = h >= 0 && h < H && w >= 0 && w < W ? at(i / 4 / C, i / 4 % C, h, w) : 0;
+        }
+    }
+    expect(net, "i", k, want);
+    CHECK(dm_net_close(net));
+}
+
+static void test_scores(void **state)
+{
+    (void)state;
+    static double want[4 * ALL];
+    dm_net *net =
+        given(INPUTS ONE("a", "ArgMax", "data", "argmax_param { top_k: 2 out_max_val: true }")
+                  ONE("b", "ArgMax", "data", "argmax_param { axis: 1 }")
+                      ONE("h", "Reduction", "data", "reduction_param { axis: 3 operation: ASUM coeff: 2 }")
+                          ONE("m", "Reduction", "data", "reduction_param { operation: MEAN }")
+                              ONE("g", "Pooling", "data", "pooling_param { pool: AVE global_pooling: true }")
+                                  ONE("f", "Reshape", "g", "reshape_param { shape { dim: [0, 3] } }")
+                                      ONE("s", "Softmax", "f", "")
+                                          PAIR("l", "MultinomialLogisticLoss", "'s', 'label'", "")
+                                              PAIR("c", "ContrastiveLoss", "'s', 'f', 'label'", ""));
+    double soft[N * C], flat[N * C], sum = 0, loss = 0, pairs = 0;
+    for (int n = 0; n < N; n++) {
+        int best[2] = {-1, -1};
+        for (int i = 0; i < C * H * W; i++) {
+            double v = x[n * C * H * W + i];
+            sum += v;
+            if (best[0] < 0 || v > x[n * C * H * W + best[0]]) {
+                best[1] = best[0];
+                best[0] = i;
+            } else if (best[1] < 0 || v > x[n * C * H * W + best[1]]) {
+                best[1] = i;
+            }
+        }
+        for (int k = 0; k < 2; k++) {
+            want[n * 4 + k] = best[k];
+            want[n * 4 + 2 + k] = x[n * C * H * W + best[k]];
+        }
+    }
+    expect(net, "a", N * 4, want);
+    for (int i = 0; i < N * H * W; i++) {
+        want[i] = 0;
+        for (int c = 1; c < C; c++) {
+            want[i] = at(i / (H * W), c, i / W % H, i % W) > at(i / (H * W), (int)want[i], i / W % H, i % W)
+                          ? c
+                          : want[i];
+        }
+    }
+    expect(net, "b", N * H * W, want);
+    for (int i = 0; i < ALL / W; i++) {
+        want[i] = 0;
+        for (int w = 0; w < W; w++) {
+            want[i] += 2 * fabs(x[i * W + w]);
+        }
+    }
+    expect(net, "h", ALL / W, want);
+    expect(net, "m", 1, (double[]){sum / ALL});
+    assert_int_equal(read_blob(net, "s", soft), N * C);
+    assert_int_equal(read_blob(net, "f", flat), N * C);
+    for (int n = 0; n < N; n++) {
+        double square = 0;
+        loss -= log(soft[n * C + (int)labels[n]]) / N;
+        for (int c = 0; c < C; c++) {
+            square += pow(soft[n * C + c] - flat[n * C + c], 2);
+        }
+        pairs += (labels[n] != 0 ? square : pow(fmax(1 - sqrt(square), 0), 2)) / (2 * N);
+    }
+    expect(net, "l", 1, &loss);
+    expect(net, "c", 1, &pairs);
+    CHECK(dm_net_close(net));
+}
+
+/* A deconvolution adds each element times the kernel; BatchReindex and Embed copy rows. */
+static void test_weighted(void **state)
+{
+    (void)state;
+    enum { K = 4, R = 3, P = 15, Q = 13 }; /* stride 2, pad 0 */
+    static double want[N * K * P * Q];
+    dm_net *net = given(
+        INPUTS "layer { name: 'd' type: 'Deconvolution' bottom: 'data' top: 'd' convolution_param { "
+               "num_output: 4 kernel_size: 3 stride: 2 "
+               "weight_filler { type: 'gaussian' std: 1 } bias_filler { value: 0.5 } } }\n"
+               "layer { name: 'e' type: 'Embed' bottom: 'label' top: 'e' embed_param { input_dim: 3 "
+               "num_output: 2 weight_filler { type: 'gaussian' "
+               "std: 1 } bias_filler { value: 0.25 } } }\n" PAIR("b", "BatchReindex", "'data', 'label'", "")
+                   ONE("s", "Scale", "data", "scale_param { bias_term: true bias_filler { value: 2 } }")
+                       ONE("p", "PReLU", "data", ""));
+    float w[C * R * R * K], rows[6]; /* C x R x R x K: the channels last */
+    dm_array a;
+    CHECK(dm_net_param(net, "d", 0, &a, NULL));
+    CHECK(dm_read(session, a, w));
+    for (int i = 0; i < N * K * P * Q; i++) {
+        want[i] = 0.5;
+    }
+    for (int i = 0; i < ALL; i++) {
+        int n = i / (C * H * W), c = i / (H * W) % C, h = i / W % H, v = i % W;
+        for (int j = 0; j < K * R * R; j++) {
+            int k = j % K, r = j / K / R, s = j / K % R;
+            want[((n * K + k) * P + 2 * h + r) * Q + 2 * v + s] += x[i] * (double)w[c * R * R * K + j];
+        }
+    }
+    expect(net, "d", (int64_t)N * K * P * Q, want);
+    CHECK(dm_net_param(net, "e", 0, &a, NULL));
+    CHECK(dm_read(session, a, rows));
+    for (int n = 0; n < N; n++) {
+        want[2 * n] = (double)rows[2 * (int)labels[n]] + 0.25;
+        want[2 * n + 1] = (double)rows[2 * (int)labels[n] + 1] + 0.25;
+    }
+    expect(net, "e", 2 * N, want);
+    for (int i = 0; i < ALL; i++) {
+        want[i] = x[(int)labels[i / (C * H * W)] * C * H * W + i % (C * H * W)];
+    }
+    expect(net, "b", ALL, want);
+    for (int i = 0; i < ALL; i++) {
+        want[i] = x[i] + 2;
+    }
+    expect(net, "s", ALL, want);
+    for (int i = 0; i < ALL; i++) {
+        want[i] = x[i] > 0 ? x[i] : x[i] / 4;
+    }
+    expect(net, "p", ALL, want);
+    CHECK(dm_net_close(net));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gradients), cmocka_unit_test(test_norms),
+                                       cmocka_unit_test(test_pieces), cmocka_unit_test(test_scores),
+                                       cmocka_unit_test(test_weighted)};
+    return cmocka_run_group_tests(tests, begin, end);
+}
