@@ -92,7 +92,8 @@ dm_status nn_dropout_setup(nn_layer *l)
 
 static uint64_t dropout_seed(const nn_layer *l, int64_t pass)
 {
-    return nn_hash(nn_hash(l->net->seed, (uint64_t)l->index + 1000003), (uint64_t)pass) >> 1;
+    uint64_t number = l->net->recording ? 0 : (uint64_t)pass;
+    return nn_hash(nn_hash(l->net->seed, (uint64_t)l->index + 1000003), number) >> 1;
 }
 
 static dm_status dropout(const nn_layer *l, dm_array x, int64_t pass, dm_array out)

@@ -67,7 +67,8 @@ typedef struct nn_layer_type {
     void (*drop)(nn_layer *layer);          /* NULL, or frees what setup made; arrays end with the net */
 } nn_layer_type;
 
-enum { NN_LOSS = 1, NN_SOURCE = 2, NN_INPUT = 4 };
+/* NN_WAITS: its calls cannot be recorded. */
+enum { NN_LOSS = 1, NN_SOURCE = 2, NN_INPUT = 4, NN_WAITS = 8 };
 
 struct nn_layer {
     const nn_layer_type *type;
@@ -101,7 +102,8 @@ struct dm_net {
     void *log_context;
     int phase, slices;
     uint64_t seed;
-    int64_t pass; /* number of the forward pass: random numbers depend on it */
+    int64_t pass;   /* number of the forward pass: random numbers depend on it */
+    bool recording; /* a program: seeds are those of its run 0 */
     nn_layer *layers;
     int layer_count;
     nn_blob **blobs;
@@ -146,6 +148,8 @@ dm_status nn_fill(nn_net *net, const nn_message *filler, int ndim, const int64_t
 uint64_t nn_hash(uint64_t a, uint64_t b); /* a seed out of two numbers */
 /* --- run.c */
 dm_status nn_forward(nn_net *net);
+/* Its two parts: layers that bring data, and all others. */
+dm_status nn_forward_part(nn_net *net, bool sources);
 /* accumulate: gradients of parameters are added to those that are there. */
 dm_status nn_backward(nn_net *net, bool accumulate);
 dm_status nn_loss(nn_net *net, double *loss); /* of the last forward pass; waits */

@@ -12,12 +12,22 @@ static dm_status at_layer(const nn_layer *l, dm_status status)
     return nn_layer_fail(l, "name", status, "failed: %s", dm_error_message());
 }
 
-dm_status nn_forward(nn_net *net)
+dm_status nn_forward_part(nn_net *net, bool sources)
 {
     dm_status status = DM_OK;
     for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
-        status = at_layer(&net->layers[i], net->layers[i].type->forward(&net->layers[i]));
+        nn_layer *l = &net->layers[i];
+        if (((l->type->traits & NN_SOURCE) != 0) == sources) {
+            status = at_layer(l, l->type->forward(l));
+        }
     }
+    return status;
+}
+
+dm_status nn_forward(nn_net *net)
+{
+    dm_status status = nn_forward_part(net, true);
+    status = status == DM_OK ? nn_forward_part(net, false) : status;
     net->pass++;
     return status;
 }

@@ -99,6 +99,7 @@ dm_status nn_solver_restore(dm_solver *s, const char *path)
             status = nn_fail_at(d->root, 0, DM_ERR_FORMAT, "has a negative iteration or step");
         }
     }
+    nn_step_drop(s); /* a new one begins with the right run */
     status = status == DM_OK ? skip_data(s->net, s->iter * s->iter_size) : status;
     for (int i = 0; status == DM_OK && i < s->test_count; i++) {
         status = skip_data(s->tests[i].net, tests_before(s) * s->tests[i].iterations);

@@ -67,6 +67,7 @@ static void close_solver(dm_solver *s)
         destroy(s, s->history[i]);
     }
     destroy(s, s->norm);
+    nn_step_drop(s);
     nn_net_free(s->net);
     nn_document_free(s->document);
     free(s->tests);
@@ -171,7 +172,12 @@ static dm_status one_iteration(dm_solver *s)
     if (s->test_interval && s->iter % s->test_interval == 0 && (s->iter > 0 || s->test_at_start)) {
         status = nn_solver_test(s);
     }
-    for (int64_t i = 0; status == DM_OK && i < s->iter_size; i++) {
+    s->rate = nn_solver_rate(s);
+    if (status == DM_OK && s->program.id) {
+        status = nn_step_run(s);
+        status = status == DM_OK && wanted ? nn_loss(s->net, &total) : status;
+    }
+    for (int64_t i = 0; status == DM_OK && !s->program.id && i < s->iter_size; i++) {
         status = nn_forward(s->net);
         status = status == DM_OK ? nn_backward(s->net, i > 0) : status;
         status = status == DM_OK && wanted ? nn_loss(s->net, &loss) : status;
@@ -193,6 +199,7 @@ static dm_status train(dm_solver *s, int64_t end, int (*ask)(void *), void *cont
     dm_status status = DM_OK;
     s->display_time = now_s();
     s->display_iter = s->start = s->iter;
+    status = s->program.id ? DM_OK : nn_step_record(s);
     while (status == DM_OK && s->iter < end && !*stopped) {
         status = one_iteration(s);
         int said = status == DM_OK && ask ? ask(context) : DM_SOLVER_GO_ON;

@@ -10,6 +10,11 @@ typedef struct nn_test {
     double *scores; /* sums of all elements of all outputs */
 } nn_test;
 
+typedef struct nn_rate {
+    double mult, now;
+    dm_array array;
+} nn_rate;
+
 typedef struct nn_rule nn_rule; /* how weights follow from gradients: update.c */
 
 struct dm_solver {
@@ -26,7 +31,11 @@ struct dm_solver {
     const nn_rule *rule;
     dm_array *history; /* of each parameter of the net, one or two */
     int history_count;
-    dm_array norm; /* one number */
+    dm_array norm;      /* one number */
+    dm_program program; /* a step: forward, backward, update; zero: call by call */
+    nn_rate *rates;     /* a number for each lr_mult that parameters have, which the program reads */
+    int rate_count;
+    double rate; /* of this iteration */
     int64_t iter, max_iter, display, average_loss, iter_size, test_interval, snapshot;
     int64_t start; /* iteration at which this run began */
     int64_t step;  /* of the policies step and multistep */
@@ -49,6 +58,14 @@ double nn_solver_rate(dm_solver *solver);
 dm_status nn_solver_rule(dm_solver *solver);
 dm_status nn_solver_histories(dm_solver *solver);
 dm_status nn_solver_update(dm_solver *solver);
+/* Each parameter moves. Rates are numbers, or while a program is recorded elements of arrays. */
+dm_status nn_solver_move(dm_solver *solver, double rate, double factor);
+double nn_solver_rate_of(const dm_solver *solver, double rate);
+/* --- step.c: records a step, if all of it can be; runs it, with the numbers of this iteration. */
+dm_status nn_step_record(dm_solver *solver);
+dm_status nn_step_run(dm_solver *solver);
+const nn_rate *nn_step_rate(const dm_solver *solver, double mult); /* NULL: none */
+void nn_step_drop(dm_solver *solver);
 /* --- test.c */
 dm_status nn_solver_test(dm_solver *solver);
 /* --- snapshot.c */

@@ -132,18 +132,17 @@ static dm_status clip(dm_solver *s, double *factor)
 static dm_status update(dm_solver *s, int i, double rate, double factor)
 {
     const nn_param *p = s->net->params[i];
-    double decay = s->weight_decay * p->decay_mult, t = (double)s->iter + 1;
+    const nn_rate *recorded = s->net->recording ? nn_step_rate(s, p->lr_mult) : NULL;
+    double decay = s->weight_decay * p->decay_mult;
     double m = s->momentum, b = nn_real(s->m, "SolverParameter", "momentum2");
     const char *gradient = decay == 0 ? "c * d" : s->l1 ? "(c * d + x * sign(w))" : "(c * d + x * w)";
-    if (strcmp(s->rule->type, "Adam") == 0) {
-        rate *= sqrt(1 - pow(b, t)) / (1 - pow(m, t)); /* not for e, as in Caffe */
-    }
     dm_array h = s->history[i], k = s->rule->histories > 1 ? s->history[i + s->net->param_count] : h;
     const dm_map_arg all[] = {DM_ARG("w", p->data),
                               DM_ARG("d", p->diff),
                               DM_ARG("h", h),
                               DM_ARG("k", k),
-                              DM_NUMBER("r", rate * p->lr_mult),
+                              recorded ? (dm_map_arg)DM_ARG("r", recorded->array)
+                                       : (dm_map_arg)DM_NUMBER("r", rate * p->lr_mult),
                               DM_NUMBER("m", m),
                               DM_NUMBER("b", b),
                               DM_NUMBER("q", nn_real(s->m, "SolverParameter", "rms_decay")),
@@ -169,17 +168,33 @@ static dm_status update(dm_solver *s, int i, double rate, double factor)
     return status;
 }
 
-dm_status nn_solver_update(dm_solver *s)
+/* With Adam's correction, which is not for e, as in Caffe. */
+double nn_solver_rate_of(const dm_solver *s, double rate)
 {
-    double rate = nn_solver_rate(s), factor = 1;
-    if (s->display && s->iter % s->display == 0) {
-        nn_solver_log(s, "Iteration %lld, lr = %g", (long long)s->iter, rate);
-    }
-    dm_status status = s->clip >= 0 ? clip(s, &factor) : DM_OK;
+    double t = (double)s->iter + 1, b = nn_real(s->m, "SolverParameter", "momentum2");
+    return strcmp(s->rule->type, "Adam") == 0 ? rate * sqrt(1 - pow(b, t)) / (1 - pow(s->momentum, t)) : rate;
+}
+
+dm_status nn_solver_move(dm_solver *s, double rate, double factor)
+{
+    dm_status status = DM_OK;
     for (int i = 0; status == DM_OK && i < s->net->param_count; i++) {
         if (s->net->params[i]->lr_mult != 0) {
             status = update(s, i, rate, factor);
         }
+    }
+    return status;
+}
+
+dm_status nn_solver_update(dm_solver *s)
+{
+    double factor = 1;
+    if (s->display && s->iter % s->display == 0) {
+        nn_solver_log(s, "Iteration %lld, lr = %g", (long long)s->iter, s->rate);
+    }
+    dm_status status = s->clip >= 0 ? clip(s, &factor) : DM_OK;
+    if (status == DM_OK && s->program.id == 0) {
+        status = nn_solver_move(s, nn_solver_rate_of(s, s->rate), factor);
     }
     s->iter += status == DM_OK;
     return status;

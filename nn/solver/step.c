@@ -1,0 +1,109 @@
+/* A step of training as one program: forward and backward pass and update are planned once and run as one
+ * command. What changes from run to run: data, which come before it, seeds, which advance, and learning rates,
+ * which are elements of arrays. Nets with calls that wait, iter_size above 1 and clip_gradients go call by
+ * call. */
+#include "solver/solver.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static bool recordable(const dm_solver *s)
+{
+    bool can = s->iter_size == 1 && s->clip < 0;
+    for (int i = 0; can && i < s->net->layer_count; i++) {
+        can = !(s->net->layers[i].type->traits & NN_WAITS);
+    }
+    return can;
+}
+
+const nn_rate *nn_step_rate(const dm_solver *s, double mult)
+{
+    for (int i = 0; i < s->rate_count; i++) {
+        if (s->rates[i].mult == mult) {
+            return &s->rates[i];
+        }
+    }
+    return NULL;
+}
+
+static dm_status make_rates(dm_solver *s)
+{
+    dm_layout everywhere = dm_layout_replicated(s->session);
+    dm_status status = DM_OK;
+    s->rates = calloc((size_t)s->net->param_count, sizeof *s->rates);
+    if (!s->rates) {
+        return nn_no_memory();
+    }
+    for (int i = 0; status == DM_OK && i < s->net->param_count; i++) {
+        double mult = s->net->params[i]->lr_mult;
+        if (mult != 0 && !nn_step_rate(s, mult)) {
+            nn_rate *r = &s->rates[s->rate_count++];
+            r->mult = mult;
+            r->now = -1; /* no rate yet */
+            status = dm_array_create(s->session, DM_F32, 1, (int64_t[]){1}, &everywhere, &r->array);
+        }
+    }
+    return status;
+}
+
+static dm_status record(dm_solver *s)
+{
+    nn_net *net = s->net;
+    dm_status status = dm_program_begin(s->session);
+    if (status != DM_OK) {
+        return status;
+    }
+    net->recording = true;
+    status = dm_program_advance_seeds(s->session);
+    status = status == DM_OK ? nn_forward_part(net, false) : status;
+    status = status == DM_OK ? nn_backward(net, false) : status;
+    status = status == DM_OK ? nn_solver_move(s, 0, 1) : status;
+    net->recording = false;
+    if (status == DM_OK) {
+        return dm_program_end(s->session, &s->program);
+    }
+    char text[2048];
+    snprintf(text, sizeof text, "%s", dm_error_message());
+    return dm_program_end(s->session, NULL) == DM_OK ? dm_error_set(status, "%s", text) : status;
+}
+
+dm_status nn_step_record(dm_solver *s)
+{
+    if (!recordable(s)) {
+        return DM_OK;
+    }
+    dm_status status = make_rates(s);
+    status = status == DM_OK ? record(s) : status;
+    return status == DM_OK ? dm_program_set_run(s->session, s->program, s->net->pass) : status;
+}
+
+dm_status nn_step_run(dm_solver *s)
+{
+    double rate = nn_solver_rate_of(s, s->rate);
+    dm_status status = nn_forward_part(s->net, true);
+    for (int i = 0; status == DM_OK && i < s->rate_count; i++) {
+        nn_rate *r = &s->rates[i];
+        if (r->now != rate * r->mult) {
+            r->now = rate * r->mult;
+            status = dm_fill(s->session, r->array, r->now);
+        }
+    }
+    s->net->pass++;
+    return status == DM_OK ? dm_program_run(s->session, s->program, 1, 0, NULL) : status;
+}
+
+void nn_step_drop(dm_solver *s)
+{
+    if (dm_program_destroy(s->session, s->program) != DM_OK) {
+        nn_solver_log(s, "the program of a step was gone before its solver ended: %s", dm_error_message());
+    }
+    for (int i = 0; i < s->rate_count; i++) {
+        if (dm_array_destroy(s->session, s->rates[i].array) != DM_OK) {
+            nn_solver_log(s, "an array was gone before its solver ended: %s", dm_error_message());
+        }
+    }
+    free(s->rates);
+    s->rates = NULL;
+    s->rate_count = 0;
+    s->program.id = 0;
+}
