@@ -132,6 +132,7 @@ struct dmi_session {
     struct dmi_recorded **program;   /* [programs] by number; NULL: destroyed */
     uint32_t programs, program_room;
     uint64_t seen[32]; /* by dtype, a bit of a word in ops.h: an array in which all workers see a value; 0: none yet */
+    uint64_t random_seed, random_next; /* the generator: dm_random_next */
     struct dmi_group **group;         /* [groups] by number; NULL: destroyed */
     uint32_t groups;
     struct dmi_group *open_group[DMI_OPEN_GROUPS]; /* [open_groups] the innermost last */

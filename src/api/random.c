@@ -1,0 +1,241 @@
+/* Random choices: compositions of uniform numbers, sorts and takes; and the session's generator. */
+#include "api/parts.h"
+#include "master/session.h"
+#include "plan/program.h"
+
+#include <dmath/index.h>
+#include <dmath/order.h>
+#include <dmath/random.h>
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+enum { TEXT = 128 };
+
+/* x = format with the seed in it, of one number p */
+static dm_status fill_by(dm_session *session, dm_array x, const char *format, uint64_t seed, double p)
+{
+    char text[TEXT], *at = text;
+    for (const char *from = format; *from; from++) {
+        at += *from == '#' ? snprintf(at, TEXT / 2, "%" PRIu64, seed) : (*at = *from, 1);
+    }
+    *at = 0;
+    return dm_map(session, text, 1, (dm_map_arg[]){DM_NUMBER("p", p)}, x);
+}
+
+static dm_status check_type(dm_session *session, dm_array x, bool takes_all, dmi_operand *out)
+{
+    dm_status status = dmi_part_operand(session, x, "x", out);
+    if (status == DM_OK && (takes_all ? dmi_dtype_is_complex(out->desc.dtype) : !dmi_dtype_is_float(out->desc.dtype))) {
+        status = dmi_fail(DM_ERR_DTYPE, "%s: x has dtype %s, which is not taken", dmi_api_called(),
+                          dmi_dtype_name(out->desc.dtype));
+    }
+    return status;
+}
+
+dm_status dm_fill_bernoulli(dm_session *session, dm_array x, double p, uint64_t seed)
+{
+    dmi_operand o;
+    dm_status status = check_type(session, x, true, &o);
+    if (status == DM_OK && !(p >= 0 && p <= 1)) {
+        status = dmi_fail(DM_ERR_ARG, "fill_bernoulli: p is %g, not 0 to 1", p);
+    }
+    return status == DM_OK ? fill_by(session, x, "f64(uniform(#)) < f64(p)", seed, p) : status;
+}
+
+dm_status dm_fill_exponential(dm_session *session, dm_array x, double scale, uint64_t seed)
+{
+    dmi_operand o;
+    dm_status status = check_type(session, x, false, &o);
+    if (status == DM_OK && !(scale >= 0 && scale <= DBL_MAX)) {
+        status = dmi_fail(DM_ERR_ARG, "fill_exponential: scale is %g", scale);
+    }
+    return status == DM_OK ? fill_by(session, x, "-log1p(-uniform(#)) * p", seed, scale) : status;
+}
+
+/* One dim of i32 or i64; the status of what does not fit. */
+static dm_status check_indices(dm_session *session, dm_array x, const char *name, int64_t most, dmi_operand *out)
+{
+    dm_status status = dmi_part_operand(session, x, name, out);
+    if (status != DM_OK) {
+        return status;
+    }
+    if (out->desc.ndim != 1) {
+        return dmi_fail(DM_ERR_SHAPE, "%s: %s has %d dims, not 1", dmi_api_called(), name, out->desc.ndim);
+    }
+    if (out->desc.dtype != DM_I32 && out->desc.dtype != DM_I64) {
+        return dmi_fail(DM_ERR_DTYPE, "%s: %s has dtype %s, not i32 or i64", dmi_api_called(), name,
+                        dmi_dtype_name(out->desc.dtype));
+    }
+    if (out->desc.dtype == DM_I32 && most - 1 > INT32_MAX) {
+        return dmi_fail(DM_ERR_LIMIT, "%s: %s is i32, but there are %" PRId64 " indices", dmi_api_called(), name, most);
+    }
+    return DM_OK;
+}
+
+/* A new vector of f64 by a text; as `like` lies if it has n elements. */
+static dm_status make_keys(dm_session *session, int64_t n, dm_array like, const char *text, dm_array weights, dm_array *out)
+{
+    dmi_operand o;
+    dm_status status = dmi_part_operand(session, like, "out", &o);
+    if (status == DM_OK && o.desc.ndim == 1 && o.desc.extent[0] == n) {
+        status = dm_array_like(session, like, DM_F64, out);
+    } else if (status == DM_OK) {
+        dm_layout rows = dm_layout_rows(session);
+        status = dm_array_create(session, DM_F64, 1, &n, &rows, out);
+    }
+    const dm_map_arg args[] = {DM_ARG("w", weights)};
+    return status == DM_OK ? dm_map(session, text, weights.id != 0, args, *out) : status;
+}
+
+static dm_status permute(dm_session *session, dm_array x, int64_t n, uint64_t seed)
+{
+    char text[TEXT];
+    dm_array keys;
+    snprintf(text, sizeof text, "uniform(%" PRIu64 ")", seed);
+    dm_status status = make_keys(session, n, x, text, DM_NO_ARRAY, &keys);
+    return status == DM_OK ? dm_argsort(session, keys, 0, 0, x) : status;
+}
+
+dm_status dm_fill_permutation(dm_session *session, dm_array x, uint64_t seed)
+{
+    dmi_operand o;
+    dm_status status = dmi_part_operand(session, x, "x", &o);
+    status = status == DM_OK ? check_indices(session, x, "x", o.desc.extent[0], &o) : status;
+    if (status != DM_OK || (status = dm_scope_begin(session)) != DM_OK) {
+        return status;
+    }
+    return dmi_part_end(session, permute(session, x, o.desc.extent[0], seed));
+}
+
+dm_status dm_shuffle(dm_session *session, dm_array x, int dim, uint64_t seed, dm_array out)
+{
+    dmi_operand a, o;
+    dm_array order;
+    dm_status status = dmi_part_operand(session, x, "x", &a);
+    status = status == DM_OK ? dmi_part_operand(session, out, "out", &o) : status;
+    status = status == DM_OK ? dmi_part_dim(&dim, a.desc.ndim) : status;
+    status = status == DM_OK ? dmi_part_shape(&o, a.desc.ndim, a.desc.extent) : status;
+    status = status == DM_OK ? dmi_part_apart(&a, "x", &o) : status;
+    if (status == DM_OK && a.desc.dtype != o.desc.dtype) {
+        status = dmi_fail(DM_ERR_DTYPE, "shuffle: x has dtype %s, but out %s", dmi_dtype_name(a.desc.dtype),
+                          dmi_dtype_name(o.desc.dtype));
+    }
+    if (status != DM_OK || (status = dm_scope_begin(session)) != DM_OK) {
+        return status;
+    }
+    int64_t n = a.desc.extent[dim];
+    status = dm_vector(session, DM_I64, n, &order);
+    status = status == DM_OK ? permute(session, order, n, seed) : status;
+    status = status == DM_OK ? dm_take(session, x, order, dim, DM_RAISE, out) : status;
+    return dmi_part_end(session, status);
+}
+
+/* --- choices --- */
+
+/* out = floor(u * n), by weights the place of u * sum in their running sums */
+static dm_status with_replacement(dm_session *session, int64_t n, dm_array weights, uint64_t seed, int64_t m, dm_array out)
+{
+    char text[TEXT];
+    dm_array sums, sum, u;
+    int64_t last = n - 1, one = 1;
+    if (weights.id == 0) {
+        return dm_fill_uniform(session, out, 0, (double)n, seed);
+    }
+    dm_status status = dm_array_like(session, weights, DM_F64, &sums);
+    status = status == DM_OK ? dm_cumulative_sum(session, weights, 0, sums) : status;
+    status = status == DM_OK ? dm_array_view(session, sums, &last, &one, &sum) : status;
+    snprintf(text, sizeof text, "uniform(%" PRIu64 ") * w", seed);
+    status = status == DM_OK ? make_keys(session, m, out, text, sum, &u) : status;
+    return status == DM_OK ? dm_searchsorted(session, sums, u, 1, out) : status;
+}
+
+/* The m indices whose keys come first. */
+static dm_status without_replacement(dm_session *session, int64_t n, dm_array weights, uint64_t seed, int64_t m, dm_array out)
+{
+    char text[TEXT];
+    dm_array keys, order, first;
+    int64_t lo = 0;
+    snprintf(text, sizeof text, weights.id ? "-log1p(-uniform(%" PRIu64 ")) / f64(w)" : "uniform(%" PRIu64 ")", seed);
+    dm_status status = make_keys(session, n, weights.id ? weights : out, text, weights, &keys);
+    status = status == DM_OK ? dm_array_like(session, keys, DM_I64, &order) : status;
+    status = status == DM_OK ? dm_argsort(session, keys, 0, 0, order) : status;
+    status = status == DM_OK ? dm_array_view(session, order, &lo, &m, &first) : status;
+    return status == DM_OK ? dm_copy(session, first, out) : status;
+}
+
+static dm_status check_weights(dm_session *session, dm_array weights, int64_t n)
+{
+    dmi_operand w;
+    dm_status status = dmi_part_operand(session, weights, "weights", &w);
+    if (status == DM_OK && (w.desc.ndim != 1 || w.desc.extent[0] != n)) {
+        char text[192];
+        status = dmi_fail(DM_ERR_SHAPE, "choice: weights are %s, not %" PRId64, dmi_shape_text(&w.desc, text), n);
+    }
+    if (status == DM_OK && !dmi_dtype_is_float(w.desc.dtype)) {
+        status = dmi_fail(DM_ERR_DTYPE, "choice: weights have dtype %s, which is no float", dmi_dtype_name(w.desc.dtype));
+    }
+    return status;
+}
+
+dm_status dm_choice(dm_session *session, int64_t n, dm_array weights, int replace, uint64_t seed, dm_array out)
+{
+    dmi_operand o;
+    dm_status status = check_indices(session, out, "out", n, &o);
+    if (status != DM_OK) {
+        return status;
+    }
+    int64_t m = o.desc.extent[0];
+    if (n < 0 || (m > 0 && n < 1) || (!replace && n < m)) {
+        return dmi_fail(DM_ERR_ARG, "choice: n is %" PRId64 ", but out has %" PRId64 " elements", n, m);
+    }
+    if (weights.id != 0 && (status = check_weights(session, weights, n)) != DM_OK) {
+        return status;
+    }
+    if (m == 0 || (status = dm_scope_begin(session)) != DM_OK) {
+        return status;
+    }
+    status = (replace ? with_replacement : without_replacement)(session, n, weights, seed, m, out);
+    return dmi_part_end(session, status);
+}
+
+/* --- the generator --- */
+
+dm_status dm_random_next(dm_session *session, uint64_t *seed)
+{
+    dmi_session *s;
+    dm_status status = dmi_enter(session, &s);
+    if (status == DM_OK && !seed) {
+        status = dmi_fail(DM_ERR_ARG, "random_next: seed is NULL");
+    }
+    if (status == DM_OK) {
+        *seed = dmi_program_seed(s->random_seed, (int64_t)++s->random_next);
+    }
+    return status;
+}
+
+dm_status dm_random_get(dm_session *session, uint64_t *seed, uint64_t *next)
+{
+    dmi_session *s;
+    dm_status status = dmi_enter(session, &s);
+    if (status == DM_OK && (!seed || !next)) {
+        status = dmi_fail(DM_ERR_ARG, "random_get: %s is NULL", seed ? "next" : "seed");
+    }
+    if (status == DM_OK) {
+        *seed = s->random_seed;
+        *next = s->random_next;
+    }
+    return status;
+}
+
+dm_status dm_random_set(dm_session *session, uint64_t seed, uint64_t next)
+{
+    dmi_session *s;
+    dm_status status = dmi_enter(session, &s);
+    if (status == DM_OK) {
+        s->random_seed = seed;
+        s->random_next = next;
+    }
+    return status;
+}

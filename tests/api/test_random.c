@@ -1,0 +1,226 @@
+/* Random choices: moments and frequencies, the same numbers on all layouts, permutations that are ones, the generator. */
+#include "support/refusal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N = 20000, BINS = 10 };
+
+static void near(dmt_case *c, double got, double want, double deviation, const char *what)
+{
+    if (!(fabs(got - want) <= 5 * deviation)) {
+        dmt_fail(c, "%s is %g, not %g (deviation %g)", what, got, want, deviation);
+    }
+}
+
+static dm_array vector(dmt_case *c, dm_dtype dtype, int64_t n, int kind)
+{
+    dm_array x;
+    dm_layout layout[] = {dm_layout_rows(c->session), dm_layout_cyclic(c->session, 0, 3),
+                          dm_layout_replicated(c->session), dm_layout_single(c->workers - 1)};
+    DMT_OK(c, dm_array_create(c->session, dtype, 1, &n, &layout[kind % 4], &x));
+    return x;
+}
+
+/* The numbers of two layouts are equal, and have these moments. */
+static void distribution(dmt_case *c, int which)
+{
+    static double v[2][N];
+    double mean = 0, square = 0;
+    for (int i = 0; i < 2; i++) {
+        dm_array x = vector(c, DM_F64, N, (int)c->number + i);
+        DMT_OK(c, which ? dm_fill_exponential(c->session, x, 3, 11) : dm_fill_bernoulli(c->session, x, 0.3, 11));
+        DMT_OK(c, dm_read(c->session, x, v[i]));
+        DMT_OK(c, dm_array_destroy(c->session, x));
+    }
+    if (memcmp(v[0], v[1], sizeof v[0]) != 0) {
+        dmt_fail(c, "the numbers depend on the layout");
+    }
+    for (int i = 0; i < N; i++) {
+        mean += v[0][i] / N;
+        square += v[0][i] * v[0][i] / N;
+    }
+    near(c, mean, which ? 3 : 0.3, (which ? 3 : sqrt(0.21)) / sqrt(N), "the mean");
+    near(c, square, which ? 18 : 0.3, (which ? sqrt(81 * 20.) : sqrt(0.21)) / sqrt(N), "the second moment");
+}
+
+static void distributions_case(dmt_case *c)
+{
+    dm_array x;
+    _Bool b[50];
+    distribution(c, 0);
+    distribution(c, 1);
+    x = vector(c, DM_BOOL, 50, 1);
+    DMT_OK(c, dm_fill_bernoulli(c->session, x, 1, 5));
+    DMT_OK(c, dm_read(c->session, x, b));
+    DMT_OK(c, dm_array_destroy(c->session, x));
+    for (int i = 0; i < 50; i++) {
+        if (!b[i]) {
+            dmt_fail(c, "p = 1 gives 0");
+        }
+    }
+}
+
+static int ascending(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void permutation_case(dmt_case *c)
+{
+    enum { ROWS = 37 };
+    static int64_t p[2][ROWS];
+    double rows[ROWS][2], out[ROWS][2];
+    int64_t shape[] = {ROWS, 2};
+    for (int i = 0; i < 2; i++) {
+        dm_array x = vector(c, DM_I64, ROWS, (int)c->number + i);
+        DMT_OK(c, dm_fill_permutation(c->session, x, 3));
+        DMT_OK(c, dm_read(c->session, x, p[i]));
+        DMT_OK(c, dm_array_destroy(c->session, x));
+    }
+    if (memcmp(p[0], p[1], sizeof p[0]) != 0) {
+        dmt_fail(c, "the order depends on the layout");
+    }
+    dm_array x, y;
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 2, shape, NULL, &x));
+    DMT_OK(c, dm_array_like(c->session, x, 0, &y));
+    for (int i = 0; i < ROWS; i++) {
+        rows[i][0] = i;
+        rows[i][1] = -i;
+    }
+    DMT_OK(c, dm_write(c->session, x, &rows[0][0]));
+    DMT_OK(c, dm_shuffle(c->session, x, 0, 3, y));
+    DMT_OK(c, dm_read(c->session, y, &out[0][0]));
+    for (int i = 0; i < ROWS; i++) {
+        if (out[i][0] != (double)p[0][i] || out[i][1] != -out[i][0]) {
+            dmt_fail(c, "row %d is row %g of x, not %d", i, out[i][0], (int)p[0][i]);
+        }
+    }
+    qsort(p[0], ROWS, sizeof p[0][0], ascending);
+    for (int i = 0; i < ROWS; i++) {
+        if (p[0][i] != i) {
+            dmt_fail(c, "it is no permutation");
+        }
+    }
+    DMT_OK(c, dm_array_destroy(c->session, x));
+    DMT_OK(c, dm_array_destroy(c->session, y));
+}
+
+/* How often each index comes. */
+static void choices_case(dmt_case *c)
+{
+    double weight[BINS], sum = 0;
+    static int32_t index[N];
+    int64_t few[4], count[BINS];
+    dm_array w = vector(c, DM_F64, BINS, (int)c->number), x = vector(c, DM_I32, N, (int)c->number + 1),
+             y = vector(c, DM_I64, 4, (int)c->number + 2);
+    for (int i = 0; i < BINS; i++) {
+        weight[i] = i == 3 ? 0 : i + 1;
+        sum += weight[i];
+    }
+    DMT_OK(c, dm_write(c->session, w, weight));
+    for (int weighted = 0; weighted < 2; weighted++) {
+        memset(count, 0, sizeof count);
+        DMT_OK(c, dm_choice(c->session, BINS, weighted ? w : DM_NO_ARRAY, 1, 17, x));
+        DMT_OK(c, dm_read(c->session, x, index));
+        for (int i = 0; i < N; i++) {
+            if (index[i] < 0 || index[i] >= BINS) {
+                dmt_fail(c, "index %d", (int)index[i]);
+                return;
+            }
+            count[index[i]]++;
+        }
+        for (int i = 0; i < BINS; i++) {
+            double p = weighted ? weight[i] / sum : 1.0 / BINS;
+            near(c, (double)count[i] / N, p, sqrt(p * (1 - p) / N), "a frequency");
+        }
+    }
+    memset(count, 0, sizeof count);
+    for (int i = 0; i < 60; i++) { /* the first of four, none twice */
+        DMT_OK(c, dm_choice(c->session, BINS, i % 2 ? w : DM_NO_ARRAY, 0, 100 + (uint64_t)i, y));
+        DMT_OK(c, dm_read(c->session, y, few));
+        for (int k = 0; k < 4; k++) {
+            for (int j = 0; j < k; j++) {
+                if (few[j] == few[k]) {
+                    dmt_fail(c, "an index comes twice");
+                }
+            }
+        }
+        count[few[0]] += i % 2;
+    }
+    if (count[3] > 0 || count[9] == 0) {
+        dmt_fail(c, "weights do not count");
+    }
+    DMT_OK(c, dm_array_destroy(c->session, w));
+    DMT_OK(c, dm_array_destroy(c->session, x));
+    DMT_OK(c, dm_array_destroy(c->session, y));
+}
+
+static void generator_case(dmt_case *c)
+{
+    dm_session *s = c->session;
+    uint64_t a[3], b, seed, next;
+    DMT_OK(c, dm_random_set(s, 9, 0));
+    for (int i = 0; i < 3; i++) {
+        DMT_OK(c, dm_random_next(s, &a[i]));
+    }
+    DMT_OK(c, dm_random_get(s, &seed, &next));
+    if (seed != 9 || next != 3 || a[0] == a[1] || a[1] == a[2]) {
+        dmt_fail(c, "the generator is at %d, %d", (int)seed, (int)next);
+    }
+    DMT_OK(c, dm_random_set(s, 9, 2));
+    DMT_OK(c, dm_random_next(s, &b));
+    if (b != a[2]) {
+        dmt_fail(c, "set does not bring it back");
+    }
+    DMT_REFUSED(c, DM_ERR_ARG, dm_random_next(s, NULL));
+    DMT_REFUSED(c, DM_ERR_ARG, dm_random_get(s, NULL, &next));
+}
+
+static void refusals_case(dmt_case *c)
+{
+    dm_session *s = c->session;
+    dm_array x = vector(c, DM_F64, 4, 0), i = vector(c, DM_I32, 4, 0), z = vector(c, DM_C128, 4, 0), m;
+    DMT_OK(c, dm_matrix(s, DM_I64, 2, 2, &m));
+    DMT_REFUSED(c, DM_ERR_ARG, dm_fill_bernoulli(s, x, 1.5, 1));
+    DMT_REFUSED(c, DM_ERR_ARG, dm_fill_bernoulli(s, x, NAN, 1));
+    DMT_REFUSED(c, DM_ERR_DTYPE, dm_fill_bernoulli(s, z, 0.5, 1));
+    DMT_REFUSED(c, DM_ERR_ARG, dm_fill_exponential(s, x, -1, 1));
+    DMT_REFUSED(c, DM_ERR_DTYPE, dm_fill_exponential(s, i, 1, 1));
+    DMT_REFUSED(c, DM_ERR_DTYPE, dm_fill_permutation(s, x, 1));
+    DMT_REFUSED(c, DM_ERR_SHAPE, dm_fill_permutation(s, m, 1));
+    DMT_REFUSED(c, DM_ERR_OVERLAP, dm_shuffle(s, x, 0, 1, x));
+    DMT_REFUSED(c, DM_ERR_ARG, dm_choice(s, 3, DM_NO_ARRAY, 0, 1, i));
+    DMT_REFUSED(c, DM_ERR_ARG, dm_choice(s, 0, DM_NO_ARRAY, 1, 1, i));
+    DMT_REFUSED(c, DM_ERR_SHAPE, dm_choice(s, 9, x, 1, 1, i));
+    DMT_REFUSED(c, DM_ERR_DTYPE, dm_choice(s, 9, DM_NO_ARRAY, 1, 1, x));
+    DMT_OK(c, dm_array_destroy(s, x));
+    DMT_OK(c, dm_array_destroy(s, i));
+    DMT_OK(c, dm_array_destroy(s, z));
+    DMT_OK(c, dm_array_destroy(s, m));
+}
+
+static void test_all(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        void (*fn)(dmt_case *c);
+        int cases;
+    } part[] = {{"random_distributions", distributions_case, 2},
+                {"random_permutations", permutation_case, 3},
+                {"random_choices", choices_case, 2},
+                {"random_generator", generator_case, 1},
+                {"random_refusals", refusals_case, 1}};
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+        dmt_run(&(dmt_suite){.name = part[i].name, .cases = part[i].cases, .fn = part[i].fn});
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all)};
+    return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
+}
