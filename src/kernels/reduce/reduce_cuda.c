@@ -18,8 +18,9 @@ static int64_t power_of_two(int64_t least, int64_t most)
     return p;
 }
 
-/* Threads side by side, and partial sums of a result: as many as fill the device, each of some size. */
-static void choose_shape(dmi_cuda_reduce *p)
+/* Threads side by side, and partial sums of a result: as many as fill the device, each of some size. Of many results each has
+ * a warp, where combining states takes long: the other warps of its thread block need not wait. */
+static void choose_shape(dmi_cuda_reduce *p, bool row)
 {
     int64_t items = p->summed.items, kept = p->kept.items, blocks = FULL, rows = 1, parts = 1;
     if (p->across) {
@@ -27,7 +28,7 @@ static void choose_shape(dmi_cuda_reduce *p)
         p->team = (uint32_t)power_of_two(kept, items <= FEW_ROWS ? DMI_CUDA_THREADS : WARP);
         rows = DMI_CUDA_THREADS / p->team;
         blocks = (kept + p->team - 1) / p->team;
-    } else if (items >= LONG_ROW || (items >= ROW && kept < FEW_RESULTS)) {
+    } else if ((items >= LONG_ROW && !(row && kept >= FEW_RESULTS)) || (items >= ROW && kept < FEW_RESULTS)) {
         p->team = rows = DMI_CUDA_THREADS;
         blocks = kept;
     } else {
@@ -66,7 +67,7 @@ static void sum_range(void *context, const dmi_box *part, const int64_t *at)
     dmi_cuda_reduce *p = &job->p;
     void *sums = dmi_at_mut(job->out, job->result_at * job->acc_bytes);
     make_box(job, part, &p->summed, &job->args.base.summed);
-    choose_shape(p);
+    choose_shape(p, job->row);
     if (!job->one_launch || p->parts > 1) {
         sums = dmi_at_mut(job->q->workspace, job->parts * p->results * job->state_bytes);
         job->parts += p->parts;

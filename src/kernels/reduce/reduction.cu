@@ -88,13 +88,16 @@ template <typename R, typename T, int COUNT> struct several : item_base<opened_t
     }
 };
 
+/* Thread blocks of a multiprocessor: exponentials would take registers for two alone. */
+template <typename R> constexpr int least_blocks() { return R::kind == KIND_LOGSUM ? 3 : 1; }
+
 template <typename R, typename ITEM>
-static __global__ void __launch_bounds__(THREADS) along(const __grid_constant__ rows_of_memory p, void *out)
+static __global__ void __launch_bounds__(THREADS, least_blocks<R>()) along(const __grid_constant__ rows_of_memory p, void *out)
 {
     along_rows<R, ITEM>(p, out);
 }
 template <typename R, typename ITEM>
-static __global__ void __launch_bounds__(THREADS) across(const __grid_constant__ rows_of_memory p, void *out)
+static __global__ void __launch_bounds__(THREADS, least_blocks<R>()) across(const __grid_constant__ rows_of_memory p, void *out)
 {
     across_rows<R, ITEM>(p, out);
 }
