@@ -50,7 +50,7 @@ get_target_property(sources dmath_objects SOURCES)
 if(DMATH_HAVE_CUDNN)
   list(FILTER sources EXCLUDE REGEX "/src/kernels/dnn/cudnn_none_cuda.c")
 else()
-  list(FILTER sources EXCLUDE REGEX "/src/kernels/dnn/cudnn_cuda.c")
+  list(FILTER sources EXCLUDE REGEX "/src/kernels/dnn/cudnn(_plan)?_cuda.c")
 endif()
 set_property(TARGET dmath_objects PROPERTY SOURCES ${sources})
 
@@ -97,7 +97,8 @@ target_compile_definitions(dmath_objects PUBLIC DMATH_WITH_CUDA)
 set(DMATH_CUDA_LIBRARIES CUDA::cudart_static CUDA::cublas CUDA::cublasLt stdc++) # stdc++: for what nvcc writes to launch kernels
 if(DMATH_HAVE_CUDNN)
   list(APPEND DMATH_CUDA_LIBRARIES ${DMATH_CUDNN_LIBRARY})
-  set_source_files_properties(src/device/cuda/libraries.c src/kernels/dnn/cudnn_cuda.c src/kernels/dnn/dnn_workspace.c PROPERTIES
+  set_source_files_properties(src/device/cuda/libraries.c src/kernels/dnn/cudnn_cuda.c
+                              src/kernels/dnn/cudnn_plan_cuda.c src/kernels/dnn/dnn_workspace.c PROPERTIES
                               COMPILE_DEFINITIONS DMATH_WITH_CUDNN INCLUDE_DIRECTORIES ${DMATH_CUDNN_INCLUDE})
   message(STATUS "cuDNN: ${DMATH_CUDNN_LIBRARY}")
 endif()

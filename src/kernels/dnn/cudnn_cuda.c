@@ -1,138 +1,94 @@
-/* Convolutions by cuDNN, version 9. Images and weights stay as they are: NHWC and KRSC. What is made for a
- * shape, with the algorithm that is chosen for it, is kept with the queue's handle. */
+/* Convolutions by cuDNN, version 9. Images and weights stay as they are: NHWC and KRSC. Few groups are
+ * convolutions of their own, whose channels are copied to the workspace and back: the library has few engines
+ * for groups, and none for many shapes. The queues of a device share what is made for a shape. */
 #include "device/cuda/cudnn.h"
-#include "kernels/dnn/dnn_cuda.h"
+#include "kernels/dnn/cudnn_plan.h"
 
-#include <cudnn.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEPT_MOST = 512, ALGORITHMS = 16 };
+enum { KEPT_MOST = 512, DEVICES = 256 };
 
-/* A convolution of one shape, ready to run. */
 typedef struct kept {
     dmi_convolution shape; /* without what differs between slices; all padding is zero */
-    int which, algorithm;
-    bool serves; /* the library has an algorithm for it */
-    size_t bytes;
-    cudnnTensorDescriptor_t x, y;
-    cudnnFilterDescriptor_t w;
-    cudnnConvolutionDescriptor_t conv;
+    int which;
+    dmi_cudnn_plan plan;
     uint64_t used;
 } kept;
 
 typedef struct cache {
+    int device, users; /* users: queues */
     int count;
     uint64_t clock;
     kept *kept[KEPT_MOST];
 } cache;
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all caches, and of what they have */
+static cache *caches[DEVICES];
+
 static void kept_free(kept *k)
 {
-    if (k->x) {
-        cudnnDestroyTensorDescriptor(k->x);
-    }
-    if (k->y) {
-        cudnnDestroyTensorDescriptor(k->y);
-    }
-    if (k->w) {
-        cudnnDestroyFilterDescriptor(k->w);
-    }
-    if (k->conv) {
-        cudnnDestroyConvolutionDescriptor(k->conv);
-    }
+    dmi_cudnn_plan_free(&k->plan);
     free(k);
 }
 
-static void cache_free(void *at)
+static void leave(void *at)
 {
     cache *c = at;
-    for (int i = 0; i < c->count; i++) {
-        kept_free(c->kept[i]);
+    pthread_mutex_lock(&lock);
+    if (--c->users == 0) {
+        for (int i = 0; i < c->count; i++) {
+            kept_free(c->kept[i]);
+        }
+        caches[c->device] = NULL;
+        free(c);
     }
-    free(c);
+    pthread_mutex_unlock(&lock);
 }
 
-static bool ok(cudnnStatus_t s)
+/* The cache of the queue's device; NULL: there is no memory. */
+static cache *join(dmi_queue *q, dmi_cudnn *dnn)
 {
-    return s == CUDNN_STATUS_SUCCESS;
-}
-
-static bool describe(kept *k)
-{
-    const dmi_convolution *d = &k->shape;
-    cudnnDataType_t type = CUDNN_DATA_FLOAT;
-    cudnnTensorFormat_t form = CUDNN_TENSOR_NHWC;
-    int n = (int)d->dnn.samples;
-    return ok(cudnnCreateTensorDescriptor(&k->x)) && ok(cudnnCreateTensorDescriptor(&k->y)) &&
-           ok(cudnnCreateFilterDescriptor(&k->w)) && ok(cudnnCreateConvolutionDescriptor(&k->conv)) &&
-           ok(cudnnSetTensor4dDescriptor(k->x, form, type, n, (int)d->in[2], (int)d->in[0], (int)d->in[1])) &&
-           ok(cudnnSetTensor4dDescriptor(k->y, form, type, n, (int)d->out[2], (int)d->out[0],
-                                         (int)d->out[1])) &&
-           ok(cudnnSetFilter4dDescriptor(k->w, type, form, (int)d->out[2], (int)(d->in[2] / d->group),
-                                         (int)d->kernel[0], (int)d->kernel[1])) &&
-           ok(cudnnSetConvolution2dDescriptor(k->conv, (int)d->pad[0], (int)d->pad[1], (int)d->stride[0],
-                                              (int)d->stride[1], (int)d->dilation[0], (int)d->dilation[1],
-                                              CUDNN_CROSS_CORRELATION, type)) &&
-           ok(cudnnSetConvolutionGroupCount(k->conv, (int)d->group)) &&
-           ok(cudnnSetConvolutionMathType(k->conv, d->tf32 ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH));
-}
-
-/* The first algorithm, in the order of the library's estimates, that gives the same bits each time and fits. */
-#define CHOOSE(k, found, count, room)                                                                          \
-    for (int i = 0; i < (count) && !(k)->serves; i++) {                                                        \
-        if (ok((found)[i].status) && (found)[i].determinism == CUDNN_DETERMINISTIC &&                          \
-            (int64_t)(found)[i].memory <= (room)) {                                                            \
-            (k)->serves = ok(cudnnSetConvolutionMathType((k)->conv, (found)[i].mathType));                     \
-            (k)->algorithm = (int)(found)[i].algo;                                                             \
-            (k)->bytes = (found)[i].memory;                                                                    \
-        }                                                                                                      \
-    }
-
-static void choose(kept *k, cudnnHandle_t handle, int64_t room)
-{
-    int count = 0;
-    if (k->which == DMI_CUDNN_FORWARD) {
-        cudnnConvolutionFwdAlgoPerf_t found[ALGORITHMS];
-        if (ok(cudnnGetConvolutionForwardAlgorithm_v7(handle, k->x, k->w, k->conv, k->y, ALGORITHMS, &count,
-                                                      found))) {
-            CHOOSE(k, found, count, room)
-        }
-    } else if (k->which == DMI_CUDNN_DATA) {
-        cudnnConvolutionBwdDataAlgoPerf_t found[ALGORITHMS];
-        if (ok(cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, k->w, k->y, k->conv, k->x, ALGORITHMS,
-                                                           &count, found))) {
-            CHOOSE(k, found, count, room)
-        }
-    } else {
-        cudnnConvolutionBwdFilterAlgoPerf_t found[ALGORITHMS];
-        if (ok(cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, k->x, k->y, k->conv, k->w, ALGORITHMS,
-                                                             &count, found))) {
-            CHOOSE(k, found, count, room)
+    if (!dnn->kept && q->device < DEVICES) {
+        cache *c = caches[q->device] ? caches[q->device] : calloc(1, sizeof *c);
+        if (c) {
+            c->device = q->device;
+            c->users++;
+            caches[q->device] = c;
+            dnn->kept = c;
+            dnn->free = leave;
         }
     }
+    return dnn->kept;
 }
 
 static void kept_make(kept *k, cudnnHandle_t handle, int64_t room)
 {
     static const char *const names[] = {"forward", "by the input", "by the weights"};
     const dmi_convolution *d = &k->shape;
-    if (describe(k)) {
-        choose(k, handle, room);
-    }
-    dmi_log(DMI_LOG_DEBUG, "cuDNN: %s, %d x %d x %d x %d, kernel %d x %d, to %d: %s %d, %.1f MB",
+    int64_t begin = dmi_now_ns();
+    dmi_cudnn_plan_make(&k->plan, handle, k->which, d, room);
+    dmi_log(DMI_LOG_DEBUG,
+            "cuDNN: %s, %d x %d x %d x %d, kernel %d x %d, to %d, %d groups: %s %d, %.1f MB, in %.1f ms",
             names[k->which], (int)d->dnn.samples, (int)d->in[0], (int)d->in[1], (int)d->in[2],
-            (int)d->kernel[0], (int)d->kernel[1], (int)d->out[2], k->serves ? "algorithm" : "none",
-            k->algorithm, (double)k->bytes * 1e-6);
+            (int)d->kernel[0], (int)d->kernel[1], (int)d->out[2], (int)d->group,
+            k->plan.plan ? "engine" : "none", k->plan.candidate, (double)k->plan.bytes * 1e-6,
+            (double)(dmi_now_ns() - begin) * 1e-6);
 }
 
 /* Finds what fits, or makes it in the place of what was not used for longest. NULL: there is no memory. */
-static kept *kept_get(cache *c, const kept *wanted, cudnnHandle_t handle, int64_t room)
+static kept *kept_get(cache *c, int which, const dmi_convolution *d, cudnnHandle_t handle, int64_t room)
 {
     int oldest = 0;
+    kept wanted;
+    memset(&wanted, 0, sizeof wanted);
+    memcpy(&wanted.shape.in, d->in, sizeof *d - offsetof(dmi_convolution, in));
+    wanted.shape.dnn.samples = d->dnn.samples;
+    wanted.which = which;
     for (int i = 0; i < c->count; i++) {
         kept *k = c->kept[i];
-        if (k->which == wanted->which && memcmp(&k->shape, &wanted->shape, sizeof k->shape) == 0) {
+        if (k->which == which && memcmp(&k->shape, &wanted.shape, sizeof k->shape) == 0) {
             k->used = ++c->clock;
             return k;
         }
@@ -142,7 +98,7 @@ static kept *kept_get(cache *c, const kept *wanted, cudnnHandle_t handle, int64_
     if (!k) {
         return NULL;
     }
-    memcpy(k, wanted, sizeof *k);
+    memcpy(k, &wanted, sizeof *k);
     if (c->count == KEPT_MOST) {
         kept_free(c->kept[oldest]);
         c->kept[oldest] = k;
@@ -154,51 +110,82 @@ static kept *kept_get(cache *c, const kept *wanted, cudnnHandle_t handle, int64_
     return k;
 }
 
-static cudnnStatus_t run(const kept *k, cudnnHandle_t handle, void *const *at, void *workspace)
+/* Channels first .. first + width of rows of `channels` to dense rows, or back. */
+static void repack(dmi_queue *q, int64_t rows, int64_t channels, int64_t first, int64_t width, void *whole,
+                   void *dense, bool back)
 {
-    const float one = 1, zero = 0;
-    if (k->which == DMI_CUDNN_FORWARD) {
-        return cudnnConvolutionForward(handle, &one, k->x, at[0], k->w, at[1], k->conv,
-                                       (cudnnConvolutionFwdAlgo_t)k->algorithm, workspace, k->bytes, &zero,
-                                       k->y, at[2]);
+    dmi_run row = {.len = rows}, col = {.len = width};
+    dmi_copy d = {.ndim = 2,
+                  .src_dtype = DM_F32,
+                  .dst_dtype = DM_F32,
+                  .nrun = {1, 1},
+                  .run = {&row, &col},
+                  .src_stride = {back ? width : channels, 1},
+                  .dst_stride = {back ? channels : width, 1},
+                  .src_offset = back ? 0 : first,
+                  .dst_offset = back ? first : 0,
+                  .count = rows * width};
+    q->device_run = NULL;
+    dmi_cuda_copy(q, &d, back ? dense : whole, back ? whole : dense);
+}
+
+/* Group by group. one: the convolution of a group. */
+static cudnnStatus_t run_groups(dmi_queue *q, const kept *k, cudnnHandle_t handle, const dmi_convolution *d,
+                                const dmi_convolution *one, void *const operand[3], char *workspace)
+{
+    cudnnStatus_t s = CUDNN_STATUS_SUCCESS;
+    int64_t x_rows = d->dnn.samples * d->in[0] * d->in[1], y_rows = d->dnn.samples * d->out[0] * d->out[1];
+    char *x = workspace, *y = x + dmi_cudnn_part(x_rows * one->in[2]);
+    char *room = y + dmi_cudnn_part(y_rows * one->out[2]);
+    int64_t weights = one->out[2] * d->columns[1] * (int64_t)sizeof(float);
+    for (int64_t g = 0; g < d->group && s == CUDNN_STATUS_SUCCESS; g++) {
+        void *part[3] = {x, y, (char *)operand[2] + g * weights};
+        if (k->which != DMI_CUDNN_DATA) {
+            repack(q, x_rows, d->in[2], g * one->in[2], one->in[2], operand[0], x, false);
+        }
+        if (k->which != DMI_CUDNN_FORWARD) {
+            repack(q, y_rows, d->out[2], g * one->out[2], one->out[2], operand[1], y, false);
+        }
+        s = dmi_cudnn_plan_run(&k->plan, handle, part, room);
+        if (k->which == DMI_CUDNN_DATA) {
+            repack(q, x_rows, d->in[2], g * one->in[2], one->in[2], operand[0], x, true);
+        } else if (k->which == DMI_CUDNN_FORWARD) {
+            repack(q, y_rows, d->out[2], g * one->out[2], one->out[2], operand[1], y, true);
+        }
     }
-    if (k->which == DMI_CUDNN_DATA) {
-        return cudnnConvolutionBackwardData(handle, &one, k->w, at[1], k->y, at[0], k->conv,
-                                            (cudnnConvolutionBwdDataAlgo_t)k->algorithm, workspace, k->bytes,
-                                            &zero, k->x, at[2]);
-    }
-    return cudnnConvolutionBackwardFilter(handle, &one, k->x, at[0], k->y, at[1], k->conv,
-                                          (cudnnConvolutionBwdFilterAlgo_t)k->algorithm, workspace, k->bytes,
-                                          &zero, k->w, at[2]);
+    return s;
 }
 
 bool dmi_cudnn_conv(dmi_queue *q, int which, const dmi_convolution *d, void *const at[DMI_DNN_REFS],
                     void *workspace)
 {
+    static const int place[][3] = {{0, 2, 1}, {2, 0, 1}, {0, 1, 2}}; /* references of x, y, w */
     dmi_cudnn *dnn = q->library[DMI_LIBRARY_CUDNN];
-    kept wanted;
+    void *operand[3] = {at[place[which][0]], at[place[which][1]], at[place[which][2]]};
+    dmi_convolution one = *d;
+    bool packs = dmi_cudnn_packs(d);
     if (!dnn || d->dnn.dtype != DM_F32) {
         return false;
     }
-    if (!dnn->kept) {
-        dnn->kept = calloc(1, sizeof(cache));
-        dnn->free = dnn->kept ? cache_free : NULL;
+    if (packs) {
+        one.group = 1;
+        one.in[2] /= d->group;
+        one.out[2] /= d->group;
     }
-    memset(&wanted, 0, sizeof wanted);
-    memcpy(&wanted.shape.in, d->in, sizeof *d - offsetof(dmi_convolution, in));
-    wanted.shape.dnn.samples = d->dnn.samples;
-    wanted.which = which;
-    kept *k = dnn->kept ? kept_get(dnn->kept, &wanted, dnn->handle, dmi_cudnn_workspace(d)) : NULL;
-    if (!k) {
-        dmi_cuda_failed(q, "cuDNN", -1, "no memory for a convolution");
-        return true;
+    pthread_mutex_lock(&lock);
+    cache *c = join(q, dnn);
+    kept *k = c ? kept_get(c, which, &one, dnn->handle, dmi_cudnn_room(d)) : NULL;
+    bool serves = k && k->plan.plan;
+    cudnnStatus_t s = CUDNN_STATUS_SUCCESS;
+    if (serves) {
+        s = packs ? run_groups(q, k, dnn->handle, d, &one, operand, workspace)
+                  : dmi_cudnn_plan_run(&k->plan, dnn->handle, operand, workspace);
     }
-    if (!k->serves) {
-        return false;
-    }
-    cudnnStatus_t s = run(k, dnn->handle, at, workspace);
-    if (!ok(s)) {
+    pthread_mutex_unlock(&lock);
+    if (s != CUDNN_STATUS_SUCCESS) {
         dmi_cuda_failed(q, "cuDNN", -1 - (int)s, cudnnGetErrorString(s));
+    } else if (!k) {
+        dmi_cuda_failed(q, "cuDNN", -1, "no memory for a convolution");
     }
-    return true;
+    return serves || !k;
 }

@@ -124,7 +124,9 @@ static dmi_cuda_pooling describe(const dmi_kernel_call *call, bool grouped)
                           .wide = dmi_pooling_is_wide(d),
                           .channels = d->in[2],
                           .seed = (uint64_t)call->number[0].whole};
-    p.lanes = dmi_cuda_divide_by(d->in[2] / p.group);
+    int64_t groups = d->in[2] / p.group;
+    p.repeat = groups % 4 == 0 ? 4 : groups % 2 == 0 ? 2 : 1;
+    p.lanes = dmi_cuda_divide_by(groups / p.repeat);
     for (int a = 0; a < 2; a++) {
         p.in[a] = (int)d->in[a];
         p.out[a] = (int)d->out[a];
@@ -150,7 +152,7 @@ static void pool(const dmi_kernel_call *call, const void *x, void *y, int32_t *w
     bool grouped = is_aligned(x, 16) && is_aligned(y, 16) && is_aligned(which, 16);
     dmi_cuda_pooling p = describe(call, grouped);
     for (int64_t n = 0; n < d->dnn.samples; n += step) {
-        p.items = (uint32_t)(DMI_MIN(step, d->dnn.samples - n) * to / p.group);
+        p.items = (uint32_t)(DMI_MIN(step, d->dnn.samples - n) * to / p.group / p.repeat);
         p.first = (d->dnn.first + n) * to;
         for (int a = 0; a < 2; a++) {
             p.side[a] = dmi_cuda_divide_by(d->out[a]);
@@ -186,7 +188,7 @@ dm_status dmi_pooling_back_cuda(const dmi_kernel_call *call)
     }
     dmi_cuda_pooling p = describe(call, is_aligned(dy, 16) && is_aligned(dx, 16));
     for (int64_t n = 0; n < d->dnn.samples; n += step) {
-        p.items = (uint32_t)(DMI_MIN(step, d->dnn.samples - n) * to / p.group);
+        p.items = (uint32_t)(DMI_MIN(step, d->dnn.samples - n) * to / p.group / p.repeat);
         for (int a = 0; a < 2; a++) {
             p.side[a] = dmi_cuda_divide_by(d->in[a]);
         }

@@ -10,14 +10,14 @@
 extern "C" {
 #endif
 
-/* --- pooling.cu: items are `group` channels of a window, or of a pixel of x */
+/* --- pooling.cu, pooling_back.cu: an item is `repeat` groups of channels of a window, or of a pixel of x */
 typedef struct dmi_cuda_pooling {
     dm_dtype dtype;
     uint32_t items;
-    int method, group;
-    bool wide;                /* taps have 32 bits, else 8 */
-    dmi_cuda_divisor lanes;   /* groups of a pixel */
-    dmi_cuda_divisor side[2]; /* of y, or backward of x: rows, columns */
+    int method, group, repeat; /* group: channels of one; the item has every lanes-th group */
+    bool wide;                 /* taps have 32 bits, else 8 */
+    dmi_cuda_divisor lanes;    /* items of a pixel */
+    dmi_cuda_divisor side[2];  /* of y, or backward of x: rows, columns */
     dmi_cuda_divisor stride[2];
     int in[2], out[2], kernel[2], pad[2];
     int64_t channels, first; /* first: number of the first element of y */
@@ -65,7 +65,7 @@ void dmi_cuda_launch_windows(dmi_queue *q, const dmi_cuda_windows *p, const void
 void dmi_cuda_launch_windows_back(dmi_queue *q, const dmi_cuda_windows *p, int64_t sample, int64_t samples,
                                   const void *columns, void *x);
 
-/* --- labelled.cu */
+/* --- labelled.cu, labelled_back.cu */
 enum dmi_cuda_labelled_what {
     DMI_CUDA_SOFTMAX,
     DMI_CUDA_SOFTMAX_BACK,
@@ -88,7 +88,7 @@ void dmi_cuda_align_out(const dmi_kernel_call *call, int last, void *const at[DM
 
 /* --- cudnn_cuda.c */
 enum { DMI_CUDNN_FORWARD, DMI_CUDNN_DATA, DMI_CUDNN_WEIGHTS };
-/* Runs the convolution of aligned references without its bias; false: cuDNN has no algorithm for it, and
+/* Runs the convolution of aligned references without its bias; false: cuDNN has no engine for it, and
  * nothing was done. The choice follows from the descriptor. workspace: dmi_cudnn_workspace. */
 bool dmi_cudnn_conv(dmi_queue *q, int which, const dmi_convolution *d, void *const at[DMI_DNN_REFS],
                     void *workspace);

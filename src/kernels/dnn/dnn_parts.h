@@ -17,8 +17,20 @@ double dmi_labelled_divisor(const dmi_labelled *d, int64_t valid);
 enum { DMI_DNN_ALIGNED = 16 }; /* bytes at which operands of libraries begin */
 /* References 0 .. last - 1 that do not begin there: bytes of their copies, each rounded up. */
 int64_t dmi_dnn_moved_bytes(const dmi_dnn *d, int last);
-/* Bytes that cuDNN may take for a convolution: those of the operands, within bounds. */
+/* Bytes that an engine of cuDNN may take for a convolution: those of the operands, within bounds. */
+int64_t dmi_cudnn_room(const dmi_convolution *d);
+/* And the channels of a group that are copied. */
 int64_t dmi_cudnn_workspace(const dmi_convolution *d);
+/* Are the groups computed one by one? */
+static inline bool dmi_cudnn_packs(const dmi_convolution *d)
+{
+    return d->group > 1 && d->group <= 8 && d->in[2] / d->group % 4 == 0 && d->out[2] / d->group % 4 == 0;
+}
+/* Bytes of so many elements in the workspace. */
+static inline int64_t dmi_cudnn_part(int64_t elements)
+{
+    return (elements * (int64_t)sizeof(float) + 255) / 256 * 256;
+}
 enum { DMI_LRN_SHARED = 2048 }; /* elements of the largest unit whose windows are summed in shared memory */
 /* Elements of a window are counted in 8 bits by the taps of pooling; else in 32. */
 static inline bool dmi_pooling_is_wide(const dmi_pooling *d)

@@ -23,13 +23,20 @@ int64_t dmi_dnn_moved_bytes(const dmi_dnn *d, int last)
     return bytes;
 }
 
-int64_t dmi_cudnn_workspace(const dmi_convolution *d)
+int64_t dmi_cudnn_room(const dmi_convolution *d)
 {
     int64_t bytes = 0;
     for (int r = 0; r < 3; r++) {
         bytes += d->dnn.count[r] * dmi_dtype_bytes(d->dnn.type[r]);
     }
     return rounded(DMI_MIN(DMI_MAX(bytes, CUDNN_LEAST), CUDNN_MOST));
+}
+
+int64_t dmi_cudnn_workspace(const dmi_convolution *d)
+{
+    int64_t x = d->dnn.samples * d->in[0] * d->in[1] * d->in[2] / d->group,
+            y = d->dnn.samples * d->out[0] * d->out[1] * d->out[2] / d->group;
+    return dmi_cudnn_room(d) + (dmi_cudnn_packs(d) ? dmi_cudnn_part(x) + dmi_cudnn_part(y) : 0);
 }
 
 static int64_t convolution(const void *desc, const dmi_device_facts *facts)

@@ -1,36 +1,10 @@
-/* Losses, their gradients, and accuracy on GPUs. A warp takes a row, the scores of one label; sums of rows are
- * made by warp, by thread block and over all of these, in an order that follows from the extents alone. */
-extern "C" {
-#include "kernels/dnn/dnn_cuda.h"
-}
-#include "kernels/cuda/common.cuh"
-
-#include <float.h>
-#include <math.h>
+/* Losses and accuracy on GPUs. A warp takes a row, the scores of one label; sums of rows are made by warp, by
+ * thread block and over all of these, in an order that follows from the extents alone. */
+#include "kernels/dnn/labelled.cuh"
 
 enum { THREADS = DMI_CUDA_THREADS, WARP = 32, WARPS = THREADS / WARP, BLOCKS = 512, GROUP = 4 };
 #define ALL 0xffffffffu
-
-struct params {
-    dmi_labelled d;
-    int64_t rows;                      /* of the slice */
-    double scale, divisor;             /* divisor: where labels are not counted */
-    const unsigned long long *ignored; /* counted labels that are ignored; NULL: labels are not counted */
-};
-
-static __device__ __forceinline__ double divisor_of(const params &p)
-{
-    if (p.ignored == NULL) {
-        return p.divisor;
-    }
-    int64_t valid = p.d.batch * p.d.places - (int64_t)*p.ignored;
-    return (double)max(valid, (int64_t)1);
-}
-
-template <typename L> static __device__ __forceinline__ bool is_ignored(const dmi_labelled &d, L label)
-{
-    return d.ignores && label == (L)d.ignore_label;
-}
+typedef dmi_cuda_labelled params;
 
 template <typename L>
 static __global__ void __launch_bounds__(THREADS)
@@ -48,8 +22,6 @@ static __global__ void __launch_bounds__(THREADS)
         atomicAdd(out, count);
     }
 }
-
-/* --- sums --- */
 
 /* The sum of all threads' values, at thread 0, in one order. */
 static __device__ double block_sum(double value)
@@ -99,29 +71,46 @@ template <typename T> static __device__ __forceinline__ T warp_sum(T value)
     return value;
 }
 
-/* What a row adds to the sum: the same value in all lanes. lane: of the warp. */
-template <typename T>
+/* What a row adds to the sum: the same value in all lanes. lane: of the warp. R: a lane has up to R elements,
+ * in registers; 0: any number. */
+template <typename T, int R>
 static __device__ double softmax_row(const params &p, int lane, const T *x, int32_t label, T *prob)
 {
     int64_t n = p.d.classes;
     bool ignored = is_ignored(p.d, label), wrong = label < 0 || label >= n;
-    T top = lane < n ? x[lane] : x[0], sum = 0;
-    for (int64_t c = lane; c < n; c += WARP) {
+    T own[R > 0 ? R : 1], top = lane < n ? x[lane] : x[0], sum = 0;
+#pragma unroll
+    for (int k = 0; k < R; k++) {
+        own[k] = lane + k * WARP < n ? x[lane + k * WARP] : top;
+        top = own[k] > top ? own[k] : top;
+    }
+    for (int64_t c = lane; R == 0 && c < n; c += WARP) {
         top = x[c] > top ? x[c] : top;
     }
     top = warp_max(top);
-    for (int64_t c = lane; c < n; c += WARP) {
+#pragma unroll
+    for (int k = 0; k < R; k++) {
+        own[k] = exp(own[k] - top);
+        sum += lane + k * WARP < n ? own[k] : (T)0;
+    }
+    for (int64_t c = lane; R == 0 && c < n; c += WARP) {
         sum += exp(x[c] - top);
     }
     sum = warp_sum(sum);
-    for (int64_t c = lane; c < n && prob != NULL; c += WARP) {
+#pragma unroll
+    for (int k = 0; k < R; k++) {
+        if (prob != NULL && lane + k * WARP < n) {
+            prob[lane + k * WARP] = own[k] / sum;
+        }
+    }
+    for (int64_t c = lane; R == 0 && c < n && prob != NULL; c += WARP) {
         prob[c] = exp(x[c] - top) / sum;
     }
     if (ignored || wrong) {
         return ignored ? 0 : (double)NAN;
     }
     T at = exp(x[label] - top) / sum;
-    return -log((double)(at < (T)FLT_MIN ? (T)FLT_MIN : at));
+    return -(double)log(at < (T)FLT_MIN ? (T)FLT_MIN : at);
 }
 
 template <typename T>
@@ -137,13 +126,6 @@ static __device__ double accuracy_row(const params &p, int lane, const T *x, int
     return warp_sum(better) < p.d.top_k;
 }
 
-/* max(0, 1 - x) at the label, max(0, 1 + x) elsewhere. */
-static __device__ __forceinline__ double margin(double x, bool is_label)
-{
-    double m = 1 + (is_label ? -x : x);
-    return m > 0 || m != m ? m : 0;
-}
-
 template <typename T> static __device__ double hinge_row(const params &p, int lane, const T *x, int32_t label)
 {
     double sum = 0;
@@ -155,7 +137,7 @@ template <typename T> static __device__ double hinge_row(const params &p, int la
     return label < 0 || label >= p.d.classes ? (double)NAN : sum;
 }
 
-template <typename T, int WHAT>
+template <typename T, int WHAT, int R>
 static __global__ void __launch_bounds__(THREADS)
     row_sums(const params p, const T *x, const int32_t *label, T *prob, double *partial)
 {
@@ -165,7 +147,7 @@ static __global__ void __launch_bounds__(THREADS)
          i += (int64_t)gridDim.x * WARPS) {
         const T *row = x + i * p.d.classes;
         sum += WHAT == DMI_CUDA_SOFTMAX
-                   ? softmax_row(p, lane, row, label[i], prob != NULL ? prob + i * p.d.classes : prob)
+                   ? softmax_row<T, R>(p, lane, row, label[i], prob != NULL ? prob + i * p.d.classes : prob)
                : WHAT == DMI_CUDA_ACCURACY ? accuracy_row(p, lane, row, label[i])
                                            : hinge_row(p, lane, row, label[i]);
     }
@@ -214,63 +196,13 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* --- gradients: a thread an element --- */
-
 template <typename T>
-static __device__ __forceinline__ T gradient(const params &p, int what, double factor, T x, T target,
-                                             int32_t label, int32_t c)
-{
-    if (what == DMI_CUDA_PAIR_BACK) {
-        T s = 1 / (1 + exp(-x));
-        return is_ignored(p.d, target) ? (T)0 : (T)(((double)s - (double)target) * factor);
-    }
-    bool ignored = what == DMI_CUDA_SOFTMAX_BACK && is_ignored(p.d, label),
-         wrong = label < 0 || label >= p.d.classes;
-    if (ignored || wrong) {
-        return ignored ? (T)0 : (T)NAN;
-    }
-    if (what == DMI_CUDA_SOFTMAX_BACK) {
-        return (x - (c == label ? (T)1 : (T)0)) * (T)factor;
-    }
-    double m = margin((double)x, c == label), g = p.d.loss == DMI_LOSS_HINGE_1 ? (m > 0 ? 1 : m) : 2 * m;
-    return (T)((c == label ? -g : g) * factor);
-}
-
-template <typename T, int WHAT>
-static __global__ void __launch_bounds__(THREADS)
-    gradients(const params p, uint32_t items, const dmi_cuda_divisor classes, const T *x, const void *labels,
-              T *dx)
-{
-    uint32_t i = blockIdx.x * THREADS + threadIdx.x;
-    if (i >= items) {
-        return;
-    }
-    uint32_t row = divided(i, classes);
-    bool pair = WHAT == DMI_CUDA_PAIR_BACK;
-    T target = pair ? ((const T *)labels)[i] : (T)0;
-    int32_t label = pair ? 0 : ((const int32_t *)labels)[row];
-    dx[i] =
-        gradient<T>(p, WHAT, p.scale / divisor_of(p), x[i], target, label, (int32_t)(i - row * classes.extent));
-}
-
-template <typename T, int WHAT>
-static void launch_gradients(dmi_queue *q, const params *p, const T *x, const void *labels, T *dx)
-{
-    int64_t classes = p->d.classes, most = DMI_CUDA_ITEMS / classes,
-            width = WHAT == DMI_CUDA_PAIR_BACK ? sizeof(T) : sizeof(int32_t);
-    for (int64_t r = 0; r < p->rows; r += most) {
-        int64_t items = (p->rows - r < most ? p->rows - r : most) * classes;
-        gradients<T, WHAT><<<blocks_for(items, THREADS), THREADS, 0, stream_of(q)>>>(
-            *p, (uint32_t)items, dmi_cuda_divide_by(classes), x + r * classes, (const char *)labels + r * width,
-            dx + r * classes);
-    }
-}
-
-template <typename T>
-static void launch_sums(dmi_queue *q, int what, const params *p, const T *x, const void *labels, double *sum,
-                        T *made)
+static void launch_sums(dmi_queue *q, int what, const params *p, const void *scores, const void *labels,
+                        double *sum, void *prob)
 {
     const int32_t *label = (const int32_t *)labels;
+    const T *x = (const T *)scores;
+    T *made = (T *)prob;
     const T *target = (const T *)labels;
     double *partial = (double *)q->workspace + 1;
     int64_t wanted = what == DMI_CUDA_PAIR ? (p->rows + THREADS * GROUP - 1) / (THREADS * GROUP)
@@ -278,37 +210,20 @@ static void launch_sums(dmi_queue *q, int what, const params *p, const T *x, con
     unsigned blocks = (unsigned)(wanted < 1 ? 1 : wanted > BLOCKS ? BLOCKS : wanted);
     bool aligned = (((uintptr_t)x | (uintptr_t)labels) & (sizeof(group<T, GROUP>) - 1)) == 0;
     cudaStream_t stream = stream_of(q);
-    if (what == DMI_CUDA_SOFTMAX) {
-        row_sums<T, DMI_CUDA_SOFTMAX><<<blocks, THREADS, 0, stream>>>(*p, x, label, made, partial);
-    } else if (what == DMI_CUDA_ACCURACY) {
-        row_sums<T, DMI_CUDA_ACCURACY><<<blocks, THREADS, 0, stream>>>(*p, x, label, made, partial);
-    } else if (what == DMI_CUDA_HINGE) {
-        row_sums<T, DMI_CUDA_HINGE><<<blocks, THREADS, 0, stream>>>(*p, x, label, made, partial);
+    int64_t each = (p->d.classes + WARP - 1) / WARP; /* elements of a lane */
+    if (what != DMI_CUDA_PAIR) {
+        auto kernel = what == DMI_CUDA_ACCURACY ? row_sums<T, DMI_CUDA_ACCURACY, 0>
+                      : what == DMI_CUDA_HINGE  ? row_sums<T, DMI_CUDA_HINGE, 0>
+                      : each <= 4               ? row_sums<T, DMI_CUDA_SOFTMAX, 4>
+                      : each <= 32              ? row_sums<T, DMI_CUDA_SOFTMAX, 32>
+                                                : row_sums<T, DMI_CUDA_SOFTMAX, 0>;
+        kernel<<<blocks, THREADS, 0, stream>>>(*p, x, label, made, partial);
     } else if (aligned) {
         pair_sums<T, true><<<blocks, THREADS, 0, stream>>>(*p, x, target, partial);
     } else {
         pair_sums<T, false><<<blocks, THREADS, 0, stream>>>(*p, x, target, partial);
     }
     join<<<1, THREADS, 0, stream>>>(*p, (int)blocks, partial, sum);
-}
-
-template <typename T>
-static void launch(dmi_queue *q, int what, const params *p, const void *x, const void *labels, double *sum,
-                   void *made)
-{
-    switch (what) {
-    case DMI_CUDA_SOFTMAX_BACK:
-        launch_gradients<T, DMI_CUDA_SOFTMAX_BACK>(q, p, (const T *)x, labels, (T *)made);
-        break;
-    case DMI_CUDA_HINGE_BACK:
-        launch_gradients<T, DMI_CUDA_HINGE_BACK>(q, p, (const T *)x, labels, (T *)made);
-        break;
-    case DMI_CUDA_PAIR_BACK:
-        launch_gradients<T, DMI_CUDA_PAIR_BACK>(q, p, (const T *)x, labels, (T *)made);
-        break;
-    default:
-        launch_sums<T>(q, what, p, (const T *)x, labels, sum, (T *)made);
-    }
 }
 
 /* Counts the labels of the batch, and steps to those of the slice. */
@@ -332,13 +247,17 @@ void dmi_cuda_launch_labelled(dmi_queue *q, int what, const dmi_labelled *d, dou
     params p = {};
     p.d = *d;
     p.rows = d->dnn.samples * d->places;
-    p.scale = scale;
     p.divisor = dmi_labelled_divisor(d, d->batch * d->places);
+    p.scale = d->whole ? scale : scale / p.divisor;
     if (d->whole) {
         labels = !pair  ? counted<int32_t>(q, &p, labels)
                  : wide ? counted<double>(q, &p, labels)
                         : counted<float>(q, &p, labels);
     }
-    (wide ? launch<double> : launch<float>)(q, what, &p, x, labels, sum, made);
+    if (what == DMI_CUDA_SOFTMAX_BACK || what == DMI_CUDA_HINGE_BACK || what == DMI_CUDA_PAIR_BACK) {
+        dmi_cuda_launch_gradients(q, what, &p, x, labels, made);
+    } else {
+        (wide ? launch_sums<double> : launch_sums<float>)(q, what, &p, x, labels, sum, made);
+    }
     dmi_cuda_launched(q, "labels");
 }

@@ -77,13 +77,16 @@ static __global__ void __launch_bounds__(THREADS) tiles(const params<T> p, const
     __shared__ alignas(16) T square[TILE], ratio[BACK ? TILE : 1];
     int64_t begin = (int64_t)blockIdx.x * p.tile;
     uint32_t n = (uint32_t)min((int64_t)p.tile, p.count - begin);
-    group<T, V> own[items], made[items];
+    group<T, V> own[items], given[items], made[items];
     int place[items];
 #pragma unroll
     for (int i = 0; i < items; i++) {
         uint32_t e = (i * THREADS + threadIdx.x) * V;
         if (e < n) {
             own[i] = *(const group<T, V> *)(x + begin + e);
+            if (BACK) {
+                given[i] = *(const group<T, V> *)(dy + begin + e);
+            }
             place[i] = (int)(e - divided(e, p.unit) * p.unit.extent);
             group<T, V> s;
 #pragma unroll
@@ -100,14 +103,11 @@ static __global__ void __launch_bounds__(THREADS) tiles(const params<T> p, const
         if (e >= n) {
             continue;
         }
-        group<T, V> sum = window_sums<T, V, HALF>(square + e, place[i], p), given = {}, r;
-        if (BACK) {
-            given = *(const group<T, V> *)(dy + begin + e);
-        }
+        group<T, V> sum = window_sums<T, V, HALF>(square + e, place[i], p), r;
 #pragma unroll
         for (int k = 0; k < V; k++) {
             T scale = p.k + p.factor * sum.v[k], low = lowered<T>(scale, p.beta);
-            made[i].v[k] = (BACK ? given.v[k] : own[i].v[k]) * low;
+            made[i].v[k] = (BACK ? given[i].v[k] : own[i].v[k]) * low;
             r.v[k] = BACK ? made[i].v[k] * own[i].v[k] / scale : (T)0;
         }
         if (BACK) {

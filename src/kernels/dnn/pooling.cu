@@ -1,43 +1,7 @@
-/* Pooling on GPUs: a thread for some channels of a window; backward, of a pixel, which adds up what the windows
- * give that it is in, in their order. */
-extern "C" {
-#include "kernels/dnn/dnn_cuda.h"
-}
-#include "kernels/cuda/common.cuh"
-
-#include <dmath/layers.h>
+/* Pooling on GPUs: a thread for some channels of a window. */
+#include "kernels/dnn/pooling.cuh"
 
 enum { THREADS = DMI_CUDA_THREADS };
-
-struct window {
-    int from[2], lo[2], hi[2], size; /* from: with padding; size: elements up to H + pad */
-};
-
-static __device__ __forceinline__ window window_of(const dmi_cuda_pooling &p, const int (&at)[2])
-{
-    window w;
-    w.size = 1;
-#pragma unroll
-    for (int a = 0; a < 2; a++) {
-        w.from[a] = at[a] * (int)p.stride[a].extent - p.pad[a];
-        int end = min(w.from[a] + p.kernel[a], p.in[a] + p.pad[a]);
-        w.size *= max(end - w.from[a], 0);
-        w.lo[a] = max(w.from[a], 0);
-        w.hi[a] = min(end, p.in[a]);
-    }
-    return w;
-}
-
-/* Where an item is: sample, row and column, first channel. */
-static __device__ __forceinline__ void place_of(const dmi_cuda_pooling &p, uint32_t i, int64_t *sample,
-                                                int (&at)[2], int64_t *channel)
-{
-    uint32_t place = divided(i, p.lanes), row = divided(place, p.side[1]), n = divided(row, p.side[0]);
-    *channel = (int64_t)(i - place * p.lanes.extent) * p.group;
-    at[1] = (int)(place - row * p.side[1].extent);
-    at[0] = (int)(row - n * p.side[0].extent);
-    *sample = n;
-}
 
 static __device__ float uniform_at(uint64_t seed, int64_t at)
 {
@@ -47,28 +11,75 @@ static __device__ float uniform_at(uint64_t seed, int64_t at)
     return dmi_uniform32_at(&range, word);
 }
 
+/* Where the elements of a K x K window are, from the image's start on; which of them are there. */
+template <int K> struct near_window {
+    int64_t offset[K * K];
+    bool inside[K * K];
+    __device__ __forceinline__ near_window(const dmi_cuda_pooling &p, const window &w)
+    {
+#pragma unroll
+        for (int i = 0; i < K * K; i++) {
+            int h = w.from[0] + i / K, v = w.from[1] + i % K;
+            inside[i] = h >= w.lo[0] && h < w.hi[0] && v >= w.lo[1] && v < w.hi[1];
+            offset[i] = ((int64_t)h * p.in[1] + v) * p.channels;
+        }
+    }
+};
+template <> struct near_window<0> {
+    __device__ __forceinline__ near_window(const dmi_cuda_pooling &, const window &)
+    {
+    }
+};
+
+/* Calls take(element, place in the window) for the elements of a window, in row-major order. K: the window is K
+ * x K, and all of them are loaded before the first is taken, for memory is far; 0: any window. */
+template <typename T, int V, int K, typename F>
+static __device__ __forceinline__ void each_of_window(const dmi_cuda_pooling &p, const window &w,
+                                                      const near_window<K> &near, const T *x, F take)
+{
+    if constexpr (K > 0) {
+        group<T, V> value[K * K];
+#pragma unroll
+        for (int i = 0; i < K * K; i++) {
+            if (near.inside[i]) {
+                value[i] = *(const group<T, V> *)(x + near.offset[i]);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < K * K; i++) {
+            if (near.inside[i]) {
+                take(value[i], i);
+            }
+        }
+    } else {
+        for (int h = w.lo[0]; h < w.hi[0]; h++) {
+            for (int v = w.lo[1]; v < w.hi[1]; v++) {
+                take(*(const group<T, V> *)(x + ((int64_t)h * p.in[1] + v) * p.channels),
+                     (h - w.from[0]) * p.kernel[1] + v - w.from[1]);
+            }
+        }
+    }
+}
+
 /* The first of the largest elements; the first NaN, where there is one. tap -1: the window has no elements. */
-template <typename T, int V>
-static __device__ __forceinline__ void largest(const dmi_cuda_pooling &p, const window &w, const T *x,
-                                               group<T, V> &best, int (&tap)[V])
+template <typename T, int V, int K>
+static __device__ __forceinline__ void largest(const dmi_cuda_pooling &p, const window &w,
+                                               const near_window<K> &near, const T *x, group<T, V> &best,
+                                               int (&tap)[V])
 {
 #pragma unroll
     for (int k = 0; k < V; k++) {
         best.v[k] = 0;
         tap[k] = -1;
     }
-    for (int h = w.lo[0]; h < w.hi[0]; h++) {
-        for (int v = w.lo[1]; v < w.hi[1]; v++) {
-            group<T, V> value = *(const group<T, V> *)(x + ((int64_t)h * p.in[1] + v) * p.channels);
-            int here = (h - w.from[0]) * p.kernel[1] + v - w.from[1];
+    each_of_window<T, V, K>(p, w, near, x, [&](const group<T, V> &value, int here) {
 #pragma unroll
-            for (int k = 0; k < V; k++) {
-                bool stays = tap[k] >= 0 && (value.v[k] <= best.v[k] || best.v[k] != best.v[k]);
-                best.v[k] = stays ? best.v[k] : value.v[k];
-                tap[k] = stays ? tap[k] : here;
-            }
+        for (int k = 0; k < V; k++) {
+            bool stays = tap[k] >= 0 && (value.v[k] <= best.v[k] || best.v[k] != best.v[k]);
+            best.v[k] = stays ? best.v[k] : value.v[k];
+            tap[k] = stays ? tap[k] : here;
         }
-    }
+    });
 }
 
 /* The element at which the running sum reaches its part of the sum. */
@@ -97,21 +108,18 @@ static __device__ void taken(const dmi_cuda_pooling &p, const window &w, const T
 }
 
 /* The mean, or the sum of squares divided by the sum. */
-template <typename T, int V>
-static __device__ __forceinline__ group<T, V> mean(const dmi_cuda_pooling &p, const window &w, const T *x,
-                                                   bool weighted)
+template <typename T, int V, int K>
+static __device__ __forceinline__ group<T, V> mean(const dmi_cuda_pooling &p, const window &w,
+                                                   const near_window<K> &near, const T *x, bool weighted)
 {
     group<T, V> sum = {}, squares = {};
-    for (int h = w.lo[0]; h < w.hi[0]; h++) {
-        for (int v = w.lo[1]; v < w.hi[1]; v++) {
-            group<T, V> value = *(const group<T, V> *)(x + ((int64_t)h * p.in[1] + v) * p.channels);
+    each_of_window<T, V, K>(p, w, near, x, [&](const group<T, V> &value, int) {
 #pragma unroll
-            for (int k = 0; k < V; k++) {
-                sum.v[k] += value.v[k];
-                squares.v[k] += weighted ? value.v[k] * value.v[k] : 0;
-            }
+        for (int k = 0; k < V; k++) {
+            sum.v[k] += value.v[k];
+            squares.v[k] += weighted ? value.v[k] * value.v[k] : 0;
         }
-    }
+    });
 #pragma unroll
     for (int k = 0; k < V; k++) {
         T plain = w.size > 0 ? sum.v[k] / (T)w.size : sum.v[k];
@@ -120,7 +128,31 @@ static __device__ __forceinline__ group<T, V> mean(const dmi_cuda_pooling &p, co
     return sum;
 }
 
-template <typename T, int V, int METHOD>
+/* Where the elements are that were taken. */
+template <int V>
+static __device__ __forceinline__ void store_places(const dmi_cuda_pooling &p, const window &w,
+                                                    const int (&tap)[V], int64_t to, int32_t *which, void *taps)
+{
+    group<int32_t, V> places, wide;
+    group<uint8_t, V> bytes;
+#pragma unroll
+    for (int k = 0; k < V; k++) {
+        int row = tap[k] / p.kernel[1];
+        bytes.v[k] = (uint8_t)tap[k];
+        wide.v[k] = tap[k];
+        places.v[k] = tap[k] < 0 ? -1 : (w.from[0] + row) * p.in[1] + w.from[1] + tap[k] - row * p.kernel[1];
+    }
+    if (which != NULL) {
+        *(group<int32_t, V> *)(which + to) = places;
+    }
+    if (taps != NULL && p.wide) {
+        *(group<int32_t, V> *)((int32_t *)taps + to) = wide;
+    } else if (taps != NULL) {
+        *(group<uint8_t, V> *)((uint8_t *)taps + to) = bytes;
+    }
+}
+
+template <typename T, int V, int METHOD, int K, bool PLACES>
 static __global__ void __launch_bounds__(THREADS)
     forward(const dmi_cuda_pooling p, const T *x, T *y, int32_t *which, void *taps)
 {
@@ -128,103 +160,68 @@ static __global__ void __launch_bounds__(THREADS)
     if (i >= p.items) {
         return;
     }
-    int64_t sample, channel, to = (int64_t)i * V;
-    int at[2], tap[V];
-    place_of(p, i, &sample, at, &channel);
-    window w = window_of(p, at);
-    const T *image = x + sample * p.in[0] * p.in[1] * p.channels + channel;
-    if (METHOD == DM_POOL_AVERAGE || METHOD == DM_POOL_WEIGHTED) {
-        *(group<T, V> *)(y + to) = mean<T, V>(p, w, image, METHOD == DM_POOL_WEIGHTED);
-        return;
-    }
-    group<T, V> best;
-    if (METHOD == DM_POOL_MAX) {
-        largest<T, V>(p, w, image, best, tap);
-    } else {
-        taken<T, V>(p, w, image, p.first + to, best, tap);
-    }
-    if (y != NULL) {
-        *(group<T, V> *)(y + to) = best;
-    }
-    group<int32_t, V> places;
-    group<uint8_t, V> bytes;
-#pragma unroll
-    for (int k = 0; k < V; k++) {
-        int row = tap[k] / p.kernel[1];
-        bytes.v[k] = (uint8_t)tap[k];
-        places.v[k] = which == NULL || tap[k] < 0
-                          ? tap[k]
-                          : (w.from[0] + row) * p.in[1] + w.from[1] + tap[k] - row * p.kernel[1];
-    }
-    if (which != NULL) {
-        *(group<int32_t, V> *)(which + to) = places;
-    }
-    if (taps != NULL && p.wide) {
-#pragma unroll
-        for (int k = 0; k < V; k++) {
-            ((int32_t *)taps)[to + k] = tap[k];
-        }
-    } else if (taps != NULL) {
-        *(group<uint8_t, V> *)((uint8_t *)taps + to) = bytes;
-    }
-}
-
-/* The windows that row or column `at` is in: lo .. hi. */
-static __device__ __forceinline__ void windows_at(const dmi_cuda_pooling &p, int a, int at, int *lo, int *hi)
-{
-    uint32_t last = (uint32_t)(at + p.pad[a]);
-    *lo = last < (uint32_t)p.kernel[a] ? 0 : (int)divided(last - (uint32_t)p.kernel[a], p.stride[a]) + 1;
-    *hi = min((int)divided(last, p.stride[a]) + 1, p.out[a]);
-}
-
-template <typename T, int V, typename TAP>
-static __global__ void __launch_bounds__(THREADS)
-    backward(const dmi_cuda_pooling p, const TAP *taps, const T *dy, T *dx)
-{
-    uint32_t i = blockIdx.x * THREADS + threadIdx.x;
-    if (i >= p.items) {
-        return;
-    }
     int64_t sample, channel;
-    int at[2], lo[2], hi[2];
-    place_of(p, i, &sample, at, &channel);
-    windows_at(p, 0, at[0], &lo[0], &hi[0]);
-    windows_at(p, 1, at[1], &lo[1], &hi[1]);
-    group<T, V> sum = {};
-    for (int h = lo[0]; h < hi[0]; h++) {
-        for (int v = lo[1]; v < hi[1]; v++) {
-            int64_t from = ((sample * p.out[0] + h) * p.out[1] + v) * p.channels + channel;
-            group<T, V> given = *(const group<T, V> *)(dy + from);
-            int corner[2] = {h, v};
-            window w = window_of(p, corner);
-            if (taps == NULL) {
-#pragma unroll
-                for (int k = 0; k < V; k++) {
-                    sum.v[k] += given.v[k] / (T)w.size;
-                }
-                continue;
-            }
-            group<TAP, V> tap = *(const group<TAP, V> *)(taps + from);
-            TAP here = (TAP)((at[0] - w.from[0]) * p.kernel[1] + at[1] - w.from[1]);
-#pragma unroll
-            for (int k = 0; k < V; k++) {
-                sum.v[k] += tap.v[k] == here ? given.v[k] : (T)0;
-            }
+    int at[2];
+    int64_t first = place_of(p, i, &sample, at, &channel), step = (int64_t)p.lanes.extent * V;
+    window w = window_of(p, at);
+    near_window<K> near(p, w);
+    const T *image = x + sample * p.in[0] * p.in[1] * p.channels + channel;
+    for (int r = 0; r < p.repeat; r++, image += step) {
+        int64_t to = first + r * step;
+        int tap[V];
+        group<T, V> best;
+        if constexpr (METHOD == DM_POOL_AVERAGE || METHOD == DM_POOL_WEIGHTED) {
+            best = mean<T, V, K>(p, w, near, image, METHOD == DM_POOL_WEIGHTED);
+        } else if constexpr (METHOD == DM_POOL_MAX) {
+            largest<T, V, K>(p, w, near, image, best, tap);
+        } else {
+            taken<T, V>(p, w, image, p.first + to, best, tap);
+        }
+        if (y != NULL) {
+            *(group<T, V> *)(y + to) = best;
+        }
+        if constexpr (PLACES) {
+            store_places<V>(p, w, tap, to, which, taps);
         }
     }
-    *(group<T, V> *)(dx + (int64_t)i * V) = sum;
+}
+
+template <typename T, int V, int METHOD, int K>
+static void launch_places(dmi_queue *q, const dmi_cuda_pooling *p, const void *x, void *y, int32_t *which,
+                          void *taps)
+{
+    unsigned blocks = blocks_for((int64_t)p->items, THREADS);
+    if constexpr (METHOD == DM_POOL_MAX || METHOD == DM_POOL_STOCHASTIC) {
+        if (which != NULL || taps != NULL) {
+            forward<T, V, METHOD, K, true>
+                <<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const T *)x, (T *)y, which, taps);
+            return;
+        }
+    }
+    forward<T, V, METHOD, K, false>
+        <<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const T *)x, (T *)y, which, taps);
+}
+
+template <typename T, int V, int METHOD>
+static void launch_windows(dmi_queue *q, const dmi_cuda_pooling *p, const void *x, void *y, int32_t *which,
+                           void *taps)
+{
+    int side = p->kernel[0] == p->kernel[1] ? p->kernel[0] : 0;
+    auto launch = V > 1 && side == 2 ? launch_places < T, V, METHOD,
+         V == 1 ? 0 : 2 > : V > 1 && side == 3 ? launch_places < T, V, METHOD,
+         V == 1 ? 0 : 3 > : launch_places<T, V, METHOD, 0>;
+    launch(q, p, x, y, which, taps);
 }
 
 template <typename T, int V>
 static void launch_forward(dmi_queue *q, const dmi_cuda_pooling *p, const void *x, void *y, int32_t *which,
                            void *taps)
 {
-    unsigned blocks = blocks_for((int64_t)p->items, THREADS);
-    auto kernel = p->method == DM_POOL_MAX          ? forward<T, V, DM_POOL_MAX>
-                  : p->method == DM_POOL_AVERAGE    ? forward<T, V, DM_POOL_AVERAGE>
-                  : p->method == DM_POOL_STOCHASTIC ? forward<T, V, DM_POOL_STOCHASTIC>
-                                                    : forward<T, V, DM_POOL_WEIGHTED>;
-    kernel<<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const T *)x, (T *)y, which, taps);
+    auto launch = p->method == DM_POOL_MAX          ? launch_windows<T, V, DM_POOL_MAX>
+                  : p->method == DM_POOL_AVERAGE    ? launch_windows<T, V, DM_POOL_AVERAGE>
+                  : p->method == DM_POOL_STOCHASTIC ? launch_places<T, V, DM_POOL_STOCHASTIC, 0>
+                                                    : launch_places<T, V, DM_POOL_WEIGHTED, 0>;
+    launch(q, p, x, y, which, taps);
 }
 
 void dmi_cuda_launch_pooling(dmi_queue *q, const dmi_cuda_pooling *p, const void *x, void *y, int32_t *which,
@@ -234,24 +231,4 @@ void dmi_cuda_launch_pooling(dmi_queue *q, const dmi_cuda_pooling *p, const void
                                      : (p->group == 1 ? launch_forward<float, 1> : launch_forward<float, 4>);
     launch(q, p, x, y, which, taps);
     dmi_cuda_launched(q, "pooling");
-}
-
-template <typename T, int V>
-static void launch_backward(dmi_queue *q, const dmi_cuda_pooling *p, const void *taps, const void *dy, void *dx)
-{
-    unsigned blocks = blocks_for((int64_t)p->items, THREADS);
-    if (p->wide) {
-        backward<T, V><<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const int32_t *)taps, (const T *)dy, (T *)dx);
-    } else {
-        backward<T, V><<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const uint8_t *)taps, (const T *)dy, (T *)dx);
-    }
-}
-
-void dmi_cuda_launch_pooling_back(dmi_queue *q, const dmi_cuda_pooling *p, const void *taps, const void *dy,
-                                  void *dx)
-{
-    auto launch = p->dtype == DM_F64 ? (p->group == 1 ? launch_backward<double, 1> : launch_backward<double, 2>)
-                                     : (p->group == 1 ? launch_backward<float, 1> : launch_backward<float, 4>);
-    launch(q, p, taps, dy, dx);
-    dmi_cuda_launched(q, "pooling_back");
 }

@@ -1,0 +1,29 @@
+/* Convolutions as cuDNN's graph interface has them. */
+#ifndef DMI_DNN_CUDNN_PLAN_H
+#define DMI_DNN_CUDNN_PLAN_H
+
+#include "kernels/dnn/dnn_cuda.h"
+
+#include <cudnn.h>
+
+enum { DMI_CUDNN_DESCRIPTORS = 8 }; /* three tensors, how windows move, operation, graph, plan, engine */
+
+/* A convolution of one shape, ready to run. */
+typedef struct dmi_cudnn_plan {
+    int made; /* descriptors that were made, in their order */
+    cudnnBackendDescriptor_t descriptor[DMI_CUDNN_DESCRIPTORS];
+    cudnnBackendDescriptor_t plan; /* NULL: the library has no engine for it */
+    int64_t bytes;                 /* of workspace */
+    int candidate;                 /* number in the library's order */
+} dmi_cudnn_plan;
+
+/* Chooses an engine: the first, in the order of the library's estimates, that gives the same bits each time,
+ * computes as precisely as asked, and needs at most `room` bytes. d: one group, or all as one call. */
+void dmi_cudnn_plan_make(dmi_cudnn_plan *p, cudnnHandle_t handle, int which, const dmi_convolution *d,
+                         int64_t room);
+void dmi_cudnn_plan_free(dmi_cudnn_plan *p);
+/* operand: x, y, w. */
+cudnnStatus_t dmi_cudnn_plan_run(const dmi_cudnn_plan *p, cudnnHandle_t handle, void *const operand[3],
+                                 void *workspace);
+
+#endif
