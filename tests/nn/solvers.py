@@ -154,9 +154,28 @@ def check(tool, case):
     return apart
 
 
+def check_random(tool):
+    """Dropout and what BatchNorm has seen: the same bits on other numbers of workers, and stopped and resumed; and seeds that change."""
+    more = """layer { name: 'norm' type: 'BatchNorm' bottom: 'ip' top: 'norm' }
+layer { name: 'drop' type: 'Dropout' bottom: 'norm' top: 'drop' }
+layer { name: 'loss'"""
+    pathlib.Path("net.prototxt").write_text(NET.replace("layer { name: 'loss'", more).replace("bottom: 'ip' bottom", "bottom: 'drop' bottom")
+                                            .replace("{ value: 0.7 }", "{ type: 'gaussian' std: 1 }"))
+    write_solver(CASES[1], net="net.prototxt", max_iter=40, snapshot=20, snapshot_prefix="r", random_seed=3, display=1)
+    states = []
+    for workers, more in (("1", []), ("3", []), ("2", ["--snapshot", "r_iter_20.solverstate"])):
+        log = train(tool, "-w", workers, *more)
+        states.append([pathlib.Path(f"r_iter_40.{kind}").read_bytes() for kind in ("solverstate", "caffemodel")])
+    if states[0] != states[1] or states[0] != states[2]:
+        sys.exit("dropout, batch norm: other bits on other workers, or resumed")
+    if len(set(re.findall(r", loss = (\S+)$", log, flags=re.M))) < 15:
+        sys.exit("dropout: the same numbers in each iteration")
+
+
 def main():
     pathlib.Path("net.prototxt").write_text(NET)
     worst = max(check(sys.argv[1], case) for case in CASES)
+    check_random(sys.argv[1])
     print(f"{len(CASES)} solvers, {STEPS} iterations: weights at most {worst:.2g} from NumPy's; resumed with the same bits")
 
 

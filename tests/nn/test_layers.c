@@ -105,6 +105,15 @@ static const struct {
                     PAIR("x", "Eltwise", "'e', 'b'", "eltwise_param { operation: PROD }") LOSS("x"),
      {"e", "a"},
      2},
+    {"pyramid, infogain",
+     INPUTS "layer { name: 'm' type: 'Input' top: 'm' input_param { shape { dim: [4, 4] } } }\n" CONV(
+         "c", "data", "num_output: 4 kernel_size: 3")
+         ONE("p", "SPP", "c", "spp_param { pyramid_height: 2 pool: AVE }")
+             ONE("q", "SPP", "c", "spp_param { pyramid_height: 1 pool: AVE }") IP("i", "p", "4")
+                 IP("j", "q", "4") PAIR("e", "Eltwise", "'i', 'j'", "") PAIR(
+                     "l", "InfogainLoss", "'e', 'label', 'm'", "loss_param { ignore_label: 1 } loss_weight: 2"),
+     {"c", "i", "j"},
+     2},
     {"pairs",
      INPUTS IP("a", "data", "6") IP("b", "data", "6")
          PAIR("l", "ContrastiveLoss", "'a', 'b', 'label'", "contrastive_loss_param { margin: 3 }")
@@ -123,6 +132,9 @@ static void test_gradients(void **state)
         dm_net *net = open_text(gradients[i].text, DM_PHASE_TRAIN);
         write_random(net, "data", false, 0);
         write_random(net, "label", true, 3);
+        if (strstr(gradients[i].text, "top: 'm'")) {
+            write_random(net, "m", false, 0);
+        }
         for (int k = 0; k < 4 && gradients[i].params[k]; k++) {
             for (int p = 0; p < gradients[i].numbers; p++) {
                 char what[128];
@@ -350,6 +362,43 @@ static void test_scores(void **state)
     CHECK(dm_net_close(net));
 }
 
+/* A pyramid takes the largest of windows, and the matrix of InfogainLoss weighs the logarithms. */
+static void test_gains(void **state)
+{
+    (void)state;
+    dm_net *net = given(
+        INPUTS
+        "layer { name: 'm' type: 'DummyData' top: 'm' dummy_data_param { shape { dim: [3, 3] } data_filler { "
+        "type: 'uniform' } } }\n" ONE("p", "SPP", "data", "spp_param { pyramid_height: 2 }")
+            ONE("g", "Pooling", "data", "pooling_param { pool: AVE global_pooling: true }")
+                ONE("f", "Reshape", "g", "reshape_param { shape { dim: [0, 3] } }") ONE("s", "Softmax", "f", "")
+                    PAIR("l", "InfogainLoss", "'f', 'label', 'm'", "loss_param { ignore_label: 1 }"));
+    static double want[N * C * 5];
+    double soft[N * C], matrix[9], loss = 0;
+    int counted = 0;
+    for (int i = 0; i < N * C * 5; i++) {
+        want[i] = -9;
+    }
+    for (int i = 0; i < ALL; i++) { /* 7 x 6: windows of 4 x 3 behind a padding of 1 x 0 */
+        int n = i / (C * H * W), c = i / (H * W) % C, h = i / W % H, w = i % W;
+        double *one = want + n * C * 5 + c, *four = want + n * C * 5 + C + c * 4 + (h + 1) / 4 * 2 + w / 3;
+        *one = fmax(*one, x[i]);
+        *four = fmax(*four, x[i]);
+    }
+    expect(net, "p", N * C * 5, want);
+    assert_int_equal(read_blob(net, "s", soft), N * C);
+    assert_int_equal(read_blob(net, "m", matrix), 9);
+    for (int n = 0; n < N; n++) {
+        for (int c = 0; c < C && (int)labels[n] != 1; c++) {
+            loss -= matrix[(int)labels[n] * C + c] * log(soft[n * C + c]);
+        }
+        counted += (int)labels[n] != 1;
+    }
+    loss /= counted > 1 ? counted : 1;
+    expect(net, "l", 1, &loss);
+    CHECK(dm_net_close(net));
+}
+
 /* A deconvolution adds each element times the kernel; BatchReindex and Embed copy rows. */
 static void test_weighted(void **state)
 {
@@ -405,7 +454,7 @@ static void test_weighted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_gradients), cmocka_unit_test(test_norms),
-                                       cmocka_unit_test(test_pieces), cmocka_unit_test(test_scores),
-                                       cmocka_unit_test(test_weighted)};
+                                       cmocka_unit_test(test_pieces),    cmocka_unit_test(test_scores),
+                                       cmocka_unit_test(test_weighted),  cmocka_unit_test(test_gains)};
     return cmocka_run_group_tests(tests, begin, end);
 }
