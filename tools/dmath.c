@@ -15,6 +15,7 @@ static const tool_command commands[] = {
     {"net", tool_net, "nets: show, print"},
     {"data", tool_data, "data for nets: convert"},
     {"ckpt", tool_ckpt, "checkpoints: ls, verify, reshard, diff"},
+    {"replay", tool_replay, "run a journal of calls again (option journal)"},
     {"bench", tool_bench, "measurements that check their results: gemm, dispatch, transport, remap, file"},
     {NULL, NULL, NULL},
 };
@@ -65,7 +66,7 @@ static bool wants_workers(int argc, char **argv)
     for (int i = 2; i < argc; i++) {
         asked = asked || (strcmp(argv[1], "info") == 0 && strcmp(argv[i], "--placement") == 0);
     }
-    static const char *const always[] = {"gemm", "map", "bench", "train", "test", "time"};
+    static const char *const always[] = {"gemm", "map", "bench", "train", "test", "time", "replay"};
     for (int j = 0; j < DMI_COUNT(always); j++) {
         asked = asked || (argc > 2 && strcmp(argv[1], always[j]) == 0);
     }

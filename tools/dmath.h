@@ -100,6 +100,7 @@ void tool_net_log(void *context, const char *line);
 int tool_info(int argc, char **argv);
 int tool_gemm(int argc, char **argv);
 int tool_map(int argc, char **argv);
+int tool_replay(int argc, char **argv);
 int tool_explain(int argc, char **argv);
 int tool_train(int argc, char **argv);
 int tool_test(int argc, char **argv);

@@ -71,6 +71,7 @@
     BOOL(catch_signals, "0", "SIGUSR1 and SIGTERM leave a note for the program (dm_session_signalled)")        \
     BOOL(interrupt, "0", "Ctrl-C cancels the commands (dm_cancel); the second one ends the process")           \
     DOUBLE(watchdog_s, "120", 0, 1e9, "a worker this long without progress is an error; 0: never")             \
+    STRING(journal, "", "", "file in which every call is kept, for `dmath replay`")                            \
     STRING(report_dir, "", "",                                                                                 \
            "folder for reports on workers that are stuck or have died; nothing: $TMPDIR or /tmp")              \
     BOOL(liveness, "1", "notice when processes of the job on this host, or what started them, die")             \

@@ -1,5 +1,6 @@
 /* Sessions: making, ending, and the handles that outlive them. */
 #include "master/checkpoint.h"
+#include "master/journal.h"
 #include "master/session.h"
 #include "exec/trace.h"
 #include "io/partial.h"
@@ -234,6 +235,12 @@ dm_status dmi_session_publish(dmi_session *s, const dmi_error_handler *on_error,
         dmi_log(DMI_LOG_WARN, "%s", dmi_error_text());
         s->config.interrupt = s->config.catch_signals = false;
     }
+    if (s->config.journal[0]) {
+        status = dmi_journal_open(s->config.journal, s->workers, &s->journal);
+        if (status != DM_OK) {
+            dmi_log(DMI_LOG_WARN, "%s", dmi_error_text());
+        }
+    }
     s->public_handle = handle;
     atomic_store_explicit(&handle->live, (uintptr_t)s, memory_order_release);
     *out = handle;
@@ -268,6 +275,7 @@ void dmi_session_close(dmi_session *s)
         free(inst);
     }
     dmi_trace_destroy(s->engine.trace);
+    dmi_journal_close(s->journal);
     dmi_keep_free(s);
     dmi_recording_free(s->recording);
     dmi_programs_free(s);

@@ -128,6 +128,7 @@ struct dmi_session {
     uint32_t layouts;
     int64_t *live_bytes; /* [workers] arrays, rounded: admission */
     dmi_pool_config pool_config;
+    struct dmi_journal *journal;     /* NULL: there is none */
     struct dmi_recording *recording; /* NULL: calls run */
     struct dmi_recorded **program;   /* [programs] by number; NULL: destroyed */
     uint32_t programs, program_room;

@@ -19,6 +19,19 @@ if(TARGET dmath_tool)
     endforeach()
   endforeach()
 
+  # A journal of an example, run again: in process, as ranks, and on emulated GPUs. The first number is the journal's own.
+  if(TARGET product)
+    set(replay "DMATH_JOURNAL=$PWD/calls.txt DMATH_WORKERS=3 $<TARGET_FILE:product> && sums=$(${tool} replay calls.txt) &&
+                [ \"$sums\" = \"$(${tool} replay --workers 1 calls.txt)\" ] &&
+                [ \"$sums\" = \"$(DMATH_DEVICE=emulated DMATH_EMULATED_GPUS=2 ${tool} replay calls.txt)\" ] &&
+                [ \"$sums\" = \"$(${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} 3 ${tool} replay calls.txt)\" ] && [ -n \"$sums\" ]")
+    if(NOT DMATH_HAVE_CUDA AND NOT DMATH_SANITIZE)
+      add_test(NAME tool_replay COMMAND bash -c "${replay}")
+      set_tests_properties(tool_replay PROPERTIES TIMEOUT 60 LABELS mpi PROCESSORS 3 ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")
+      dmath_test_folder(tool_replay)
+    endif()
+  endif()
+
   # On emulated GPUs a file goes in pieces; a ratio that nothing can reach is a failure.
   dmath_test(tool_bench_file_emulated dmath_tool bench ${bench_file} ${few} --workers 2 -O file_chunk=8K
              -O file_threads=2)

@@ -1,0 +1,43 @@
+/* Running a journal again (master/journal.h). */
+#ifndef DMI_REPLAY_H
+#define DMI_REPLAY_H
+
+#include "master/journal.h"
+
+#include <stdio.h>
+
+typedef struct dmi_replay dmi_replay;
+/* Runs the journal in a session; lines about reads and, at the end, about each array that is there go to `to`.
+ * The error of a journal that cannot be read names the line. Calls that failed when they were kept are not run.
+ */
+DM_CHECKED dm_status dmi_replay_run(dm_session *session, const char *path, FILE *to);
+/* By the generated code: each takes the next argument. */
+int64_t dmi_get_integer(dmi_replay *r);
+double dmi_get_real(dmi_replay *r);
+dm_array dmi_get_array(dmi_replay *r);
+dm_program dmi_get_program(dmi_replay *r);
+dm_factor dmi_get_factor(dmi_replay *r);
+const char *dmi_get_text(dmi_replay *r);
+const void *dmi_get_bytes(dmi_replay *r);
+const int64_t *dmi_get_integers(dmi_replay *r);
+const int *dmi_get_ints(dmi_replay *r);
+const double *dmi_get_reals(dmi_replay *r);
+dm_array *dmi_get_arrays(dmi_replay *r);
+const dm_map_arg *dmi_get_map_args(dmi_replay *r);
+const dm_layout *dmi_get_layout(dmi_replay *r);
+const void *dmi_get_data(dmi_replay *r, dm_array a, const int64_t *extent, int dtype);
+/* Memory that the call fills; its checksum is printed. */
+void *dmi_get_room(dmi_replay *r, dm_array a, const int64_t *extent, int dtype);
+void *dmi_get_outputs(dmi_replay *r, int64_t count, bool programs);
+dm_session *dmi_replay_session(const dmi_replay *r);
+/* All arguments could be read: the call may run. */
+bool dmi_replay_ready(const dmi_replay *r);
+
+typedef struct dmi_replay_call {
+    const char *name;
+    dm_status (*run)(dmi_replay *r);
+} dmi_replay_call;
+extern const dmi_replay_call dmi_replay_calls[];
+extern const int dmi_replay_call_count;
+
+#endif

@@ -1,0 +1,245 @@
+/* Writing a journal. */
+#include "master/journal.h"
+#include "master/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+struct dmi_journal {
+    FILE *to;
+    uint32_t hash; /* of the line so far */
+    char *path;
+};
+
+atomic_int dmi_journals;
+
+uint32_t dmi_journal_hash(uint32_t hash, const void *bytes, size_t count)
+{
+    const unsigned char *b = bytes;
+    hash = hash ? hash : UINT32_C(2166136261);
+    for (size_t i = 0; i < count; i++) {
+        hash = (hash ^ b[i]) * UINT32_C(16777619);
+    }
+    return hash;
+}
+
+static DMI_PRINTF(2, 3) void put(dmi_journal *j, const char *format, ...)
+{
+    char text[64];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    n = DMI_MIN(n, (int)sizeof text - 1);
+    j->hash = dmi_journal_hash(j->hash, text, (size_t)n);
+    (void)fwrite(text, 1, (size_t)n, j->to);
+}
+
+/* Sessions at once, of this process or others, do not write over each other's. */
+static FILE *create(const char *path)
+{
+    int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    bool ok = file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0 && ftruncate(file, 0) == 0;
+    FILE *to = ok ? fdopen(file, "w") : NULL;
+    if (!to && file >= 0) {
+        int error = errno;
+        close(file);
+        errno = error;
+    }
+    return to;
+}
+
+dm_status dmi_journal_open(const char *path, int workers, dmi_journal **out)
+{
+    dmi_journal *j = calloc(1, sizeof *j);
+    char *kept = strdup(path);
+    j = j && kept ? j : (free(j), NULL);
+    if (!j) {
+        free(kept);
+        return dmi_fail(DM_ERR_NOMEM, "no memory for a journal");
+    }
+    j->path = kept;
+    j->to = create(path);
+    if (!j->to) {
+        dm_status status = dmi_fail(DM_ERR_IO, "option journal: %s: %s", path, strerror(errno));
+        free(j->path);
+        free(j);
+        return status;
+    }
+    put(j, DMI_JOURNAL_HEAD "%d", workers);
+    dmi_journal_end(j);
+    atomic_fetch_add(&dmi_journals, 1);
+    *out = j;
+    return DM_OK;
+}
+
+void dmi_journal_close(dmi_journal *j)
+{
+    if (j) {
+        bool ok = !ferror(j->to);
+        if (fclose(j->to) != 0 || !ok) {
+            dmi_log(DMI_LOG_WARN, "journal %s is not complete: %s", j->path, strerror(errno));
+        }
+        atomic_fetch_sub(&dmi_journals, 1);
+        free(j->path);
+        free(j);
+    }
+}
+
+dmi_journal *dmi_journal_begin(const dm_session *session, const char *call)
+{
+    dmi_session *s = session ? (dmi_session *)atomic_load(&session->live) : NULL;
+    if (!s || !s->journal || s->explaining || !dmi_owner_is(s)) {
+        return NULL;
+    }
+    put(s->journal, "%s", call);
+    return s->journal;
+}
+
+void dmi_journal_called(dmi_journal *j)
+{
+    fflush(j->to);
+}
+
+void dmi_journal_returned(dmi_journal *j, dm_status status)
+{
+    put(j, " = %d", (int)status);
+}
+
+void dmi_journal_end(dmi_journal *j)
+{
+    fprintf(j->to, " ~%08" PRIx32 "\n", j->hash);
+    fflush(j->to);
+    j->hash = 0;
+}
+
+void dmi_put_integer(dmi_journal *j, int64_t value)
+{
+    put(j, " %" PRId64, value);
+}
+
+void dmi_put_real(dmi_journal *j, double value)
+{
+    put(j, " %a", value);
+}
+
+void dmi_put_array(dmi_journal *j, dm_array a)
+{
+    put(j, " a%" PRIx64, a.id);
+}
+
+void dmi_put_program(dmi_journal *j, dm_program p)
+{
+    put(j, " p%" PRIx64, p.id);
+}
+
+void dmi_put_factor(dmi_journal *j, dm_factor f)
+{
+    dmi_put_real(j, f.value);
+    dmi_put_array(j, f.array);
+    dmi_put_integer(j, f.element);
+}
+
+void dmi_put_bytes(dmi_journal *j, const void *bytes, int64_t count)
+{
+    const unsigned char *b = bytes;
+    put(j, b ? " x" : " -");
+    for (int64_t i = 0; b && i < count; i++) {
+        put(j, "%02x", b[i]);
+    }
+}
+
+void dmi_put_text(dmi_journal *j, const char *text)
+{
+    dmi_put_bytes(j, text, text ? (int64_t)strlen(text) : 0);
+}
+
+void dmi_put_integers(dmi_journal *j, const int64_t *value, int64_t count)
+{
+    put(j, value ? " %" PRId64 : " -", count);
+    for (int64_t i = 0; value && i < count; i++) {
+        put(j, " %" PRId64, value[i]);
+    }
+}
+
+void dmi_put_ints(dmi_journal *j, const int *value, int64_t count)
+{
+    put(j, value ? " %" PRId64 : " -", count);
+    for (int64_t i = 0; value && i < count; i++) {
+        put(j, " %d", value[i]);
+    }
+}
+
+void dmi_put_reals(dmi_journal *j, const double *value, int64_t count)
+{
+    put(j, value ? " %" PRId64 : " -", count);
+    for (int64_t i = 0; value && i < count; i++) {
+        put(j, " %a", value[i]);
+    }
+}
+
+void dmi_put_arrays(dmi_journal *j, const dm_array *a, int64_t count)
+{
+    put(j, a ? " %" PRId64 : " -", count);
+    for (int64_t i = 0; a && i < count; i++) {
+        dmi_put_array(j, a[i]);
+    }
+}
+
+void dmi_put_map_args(dmi_journal *j, const dm_map_arg *arg, int64_t count)
+{
+    put(j, arg ? " %" PRId64 : " -", count);
+    for (int64_t i = 0; arg && i < count; i++) {
+        dmi_put_text(j, arg[i].name);
+        dmi_put_array(j, arg[i].array);
+        put(j, " %d %a %" PRId64, arg[i].kind, arg[i].number, arg[i].integer);
+    }
+}
+
+void dmi_put_layout(dmi_journal *j, const dm_layout *layout)
+{
+    put(j, layout ? " l" : " -");
+    if (layout) {
+        put(j, " %d %d %d", layout->kind, layout->single, layout->replicas);
+        dmi_put_integers(j, layout->block, DM_MAX_DIMS);
+        dmi_put_ints(j, layout->grid, DM_MAX_DIMS);
+        dmi_put_ints(j, layout->order, DM_MAX_DIMS);
+        dmi_put_ints(j, layout->workers, layout->nworkers);
+        dmi_put_ints(j, layout->map, layout->map_count);
+    }
+}
+
+static const dmi_handle *handle_of(dm_session *session, dm_array a)
+{
+    dmi_session *s = NULL;
+    dmi_handle *h = NULL;
+    return dmi_enter(session, &s) == DM_OK && dmi_handle_find(s, a, "array", &h) == DM_OK ? h : NULL;
+}
+
+int dmi_journal_ndim(dm_session *session, dm_array a)
+{
+    const dmi_handle *h = handle_of(session, a);
+    return h ? h->desc.ndim : 0;
+}
+
+void dmi_put_data(dmi_journal *j, dm_session *session, dm_array a, const int64_t *extent, int dtype,
+                  const void *host, int64_t ld)
+{
+    const dmi_handle *h = handle_of(session, a);
+    int64_t bytes = h ? dmi_dtype_bytes(dtype < 0 ? h->desc.dtype : (dm_dtype)dtype) : 0;
+    for (int d = 0; h && d < h->desc.ndim; d++) {
+        if (__builtin_mul_overflow(bytes, extent ? extent[d] : h->desc.extent[d], &bytes) || bytes < 0) {
+            bytes = 0; /* the call refuses it */
+        }
+    }
+    if (!host || ld != 0 || bytes > DMI_JOURNAL_DATA) {
+        put(j, " h%08" PRIx32, host && ld == 0 ? dmi_journal_hash(0, host, (size_t)bytes) : 1);
+    } else {
+        dmi_put_bytes(j, host, bytes);
+    }
+}

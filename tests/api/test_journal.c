@@ -1,0 +1,372 @@
+/* Journals: every call of a session run again, on the same number of workers and on others, gives the same;
+ * damaged journals are errors that name the line. */
+#include "robust/fault_forms.h"
+
+#include "api/replay.h"
+
+#include <time.h>
+
+static char folder[] = "/tmp/dmath-journal-XXXXXX", journal[64], there[64];
+
+/* FNV-1a once more. */
+static uint32_t hash_of(const void *bytes, size_t count)
+{
+    const unsigned char *b = bytes;
+    uint32_t hash = 2166136261u;
+    while (count-- > 0) {
+        hash = (hash ^ *b++) * 16777619u;
+    }
+    return hash;
+}
+
+static uint32_t reads[1000]; /* what the journaled session has read */
+static int read_count;
+
+static void read_out(fixture *f, dm_array a)
+{
+    static double values[4096];
+    dm_array_info info = {.size = sizeof info};
+    OK(dm_array_query(f->s, a, &info));
+    size_t bytes = dm_dtype_bytes(info.dtype);
+    for (int d = 0; d < info.ndim; d++) {
+        bytes *= (size_t)info.shape[d];
+    }
+    assert_true(bytes <= sizeof values && read_count < 1000);
+    OK(dm_array_read(f->s, a, NULL, NULL, values, 0));
+    reads[read_count++] = hash_of(values, bytes);
+}
+
+/* Not those that round differently on another number of workers, nor a reshape, which depends on where blocks
+ * end. */
+static bool exact(int i)
+{
+    static const char *const inexact[] = {
+        "tanh",       "fill_normal", "fill_uniform", "softmax", "log_softmax", "standardise", "layer_norm",
+        "covariance", "distances",   "var",          "norm",    "rot",         "map",         "trsm",
+        "trsv",       "conv",        "pool",         "inner",   "program",     "reshape",     NULL};
+    for (int k = 0; inexact[k]; k++) {
+        if (strcmp(forms[i].name, inexact[k]) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A session with a journal: every call of the table once, its results read. */
+static void keep(int workers, bool exact_only)
+{
+    char options[128];
+    fixture f = {.folder = folder};
+    int64_t index[SIDE], n = SIDE;
+    double values[SIDE];
+    read_count = 0;
+    snprintf(options, sizeof options, "log=error,journal=%s", journal);
+    f.s = open_session(workers, options);
+    dm_layout cols = dm_layout_cols(f.s), cyclic = dm_layout_cyclic(f.s, 0, 2),
+              everywhere = dm_layout_replicated(f.s), one = dm_layout_single(workers - 1);
+    f.a = make_matrix(f.s, SIDE, NULL, 1);
+    f.b = make_matrix(f.s, SIDE, &cols, 2);
+    f.c = make_matrix(f.s, SIDE, &cyclic, 3);
+    f.d = make_matrix(f.s, SIDE, &everywhere, 3);
+    OK(dm_array_create(f.s, DM_F64, 1, &n, &one, &f.v));
+    OK(dm_array_create(f.s, DM_F64, 1, &n, NULL, &f.w));
+    OK(dm_array_create(f.s, DM_F64, 1, &n, NULL, &f.u));
+    OK(dm_array_create(f.s, DM_I64, 1, &n, NULL, &f.index));
+    for (int i = 0; i < SIDE; i++) {
+        index[i] = i * 5 % SIDE;
+        values[i] = i % 5;
+    }
+    OK(dm_array_write(f.s, f.v, NULL, NULL, values, 0));
+    OK(dm_array_write(f.s, f.w, NULL, NULL, values, 0));
+    OK(dm_array_write(f.s, f.index, NULL, NULL, index, 0));
+    for (int i = 0; i < FORM_COUNT; i++) {
+        if (exact_only && !exact(i)) {
+            continue;
+        }
+        f.outs = 0;
+        OK(dm_fill_arange(f.s, f.c, 0, 1));
+        OK(dm_fill_arange(f.s, f.d, 5, 1));
+        OK(dm_fill_arange(f.s, f.u, 1, 2));
+        OK(dm_scope_begin(f.s));
+        OK(forms[i].run(&f));
+        for (int k = 0; k < f.outs; k++) {
+            read_out(&f, f.out[k]);
+        }
+        OK(dm_scope_end(f.s, NULL, 0));
+    }
+    dm_array refused;
+    assert_int_not_equal(dm_matrix(f.s, DM_F64, -1, 2, &refused), DM_OK); /* kept as one that failed */
+    OK(dm_finalize(f.s, &(int64_t){0}));
+}
+
+/* The journal again; its output. */
+static dm_status run(int workers, char **text)
+{
+    size_t bytes;
+    FILE *to = open_memstream(text, &bytes);
+    dm_session *s = open_session(workers, "log=error");
+    dm_status status = dmi_replay_run(s, journal, to);
+    fclose(to);
+    OK(dm_finalize(s, &(int64_t){0}));
+    return status;
+}
+
+/* Whose reads are those of the session, but for those that the table's own calls make. */
+static void same_reads(const char *text)
+{
+    int at = 0;
+    for (const char *line = text; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+        unsigned number, hash;
+        if (sscanf(line, "line %u array_read %x", &number, &hash) == 2 && at < read_count &&
+            hash == reads[at]) {
+            at++;
+        }
+    }
+    assert_int_equal(at, read_count);
+}
+
+static void test_again(void **state)
+{
+    (void)state;
+    char *first = NULL, *second = NULL;
+    keep(3, false);
+    OK(run(3, &first));
+    OK(run(3, &second));
+    assert_string_equal(first, second);
+    assert_non_null(strstr(first, "matrix failed when it was kept (ERR_"));
+    same_reads(first);
+    int arrays = 0;
+    for (const char *at = first; (at = strstr(at, "\narray a")) != NULL; at++) {
+        arrays++;
+    }
+    assert_int_equal(arrays, 8);
+    free(first);
+    free(second);
+}
+
+static void test_other_workers(void **state)
+{
+    (void)state;
+    static const int workers[] = {1, 2, 5};
+    char *here = NULL;
+    keep(3, true);
+    assert_true(read_count > 60);
+    OK(run(3, &here));
+    for (int i = 0; i < 3; i++) {
+        char *there_text = NULL;
+        OK(run(workers[i], &there_text));
+        same_reads(there_text);
+        assert_string_equal(here, there_text);
+        free(there_text);
+    }
+    free(here);
+}
+
+/* Data that are too many are not kept, and others take their place, the same ones each time. */
+static void test_large(void **state)
+{
+    (void)state;
+    enum { N = 100 };
+    static double values[N * N];
+    char *first = NULL, *second = NULL, options[128];
+    snprintf(options, sizeof options, "log=error,journal=%s", journal);
+    dm_session *s = open_session(2, options);
+    dm_array a;
+    OK(dm_matrix(s, DM_F64, N, N, &a));
+    OK(dm_write(s, a, values));
+    OK(dm_finalize(s, &(int64_t){0}));
+    OK(run(1, &first));
+    OK(run(4, &second));
+    assert_string_equal(first, second);
+    char of_zeros[64];
+    snprintf(of_zeros, sizeof of_zeros, "%08x", hash_of(values, sizeof values));
+    assert_null(strstr(first, of_zeros));
+    free(first);
+    free(second);
+}
+
+/* A second session at the same time keeps nothing, and leaves the first one's journal alone. */
+static void test_two_sessions(void **state)
+{
+    (void)state;
+    char options[128], *text = NULL;
+    snprintf(options, sizeof options, "log=error,journal=%s", journal);
+    dm_session *first = open_session(2, options), *second = open_session(2, options);
+    dm_array a, b;
+    OK(dm_matrix(first, DM_F64, 3, 4, &a));
+    OK(dm_matrix(second, DM_F64, 5, 6, &b));
+    OK(dm_fill(second, b, 1));
+    OK(dm_finalize(second, &(int64_t){0}));
+    OK(dm_fill(first, a, 2));
+    OK(dm_finalize(first, &(int64_t){0}));
+    OK(run(2, &text));
+    assert_non_null(strstr(text, "3x4"));
+    assert_null(strstr(text, "5x6"));
+    free(text);
+}
+
+static char *contents(size_t *bytes)
+{
+    static char text[1 << 19];
+    FILE *from = fopen(journal, "r");
+    assert_non_null(from);
+    *bytes = fread(text, 1, sizeof text - 1, from);
+    fclose(from);
+    text[*bytes] = 0;
+    return text;
+}
+
+static void replace_journal(const char *text, size_t bytes)
+{
+    FILE *to = fopen(journal, "w");
+    assert_non_null(to);
+    assert_int_equal(fwrite(text, 1, bytes, to), bytes);
+    assert_int_equal(fclose(to), 0);
+}
+
+static dm_status run_quietly(void)
+{
+    char *text = NULL;
+    dm_status status = run(2, &text);
+    free(text);
+    return status;
+}
+
+static uint64_t drawn(uint64_t *seed, uint64_t below)
+{
+    *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (*seed >> 33) % below;
+}
+
+static void short_journal(void)
+{
+    char options[128];
+    snprintf(options, sizeof options, "log=error,journal=%s", journal);
+    fixture f = {.folder = folder, .s = open_session(2, options)};
+    dm_layout cols = dm_layout_cols(f.s);
+    f.a = make_matrix(f.s, SIDE, &cols, 1);
+    f.b = make_matrix(f.s, SIDE, NULL, 2);
+    f.c = make_matrix(f.s, SIDE, NULL, 3);
+    OK(form_gemm(&f));
+    f.outs = 0;
+    OK(form_map(&f));
+    OK(form_view(&f));
+    f.outs = 0;
+    OK(form_sum_rows(&f));
+    OK(form_write(&f));
+    OK(form_read(&f));
+    OK(dm_finalize(f.s, &(int64_t){0}));
+}
+
+static void test_damaged(void **state)
+{
+    (void)state;
+    static char copy[1 << 19];
+    size_t bytes;
+    uint64_t seed = (uint64_t)time(NULL);
+    printf("seed %llu\n", (unsigned long long)seed);
+    short_journal();
+    char *text = contents(&bytes);
+    memcpy(copy, text, bytes + 1);
+    OK(run_quietly());
+    for (int i = 0; i < 60; i++) { /* one byte */
+        size_t at = drawn(&seed, bytes);
+        int line = 1;
+        char is[24];
+        for (size_t k = 0; k < at; k++) {
+            line += copy[k] == '\n';
+        }
+        snprintf(is, sizeof is, "line %d ", line);
+        char *changed = memcpy(text, copy, bytes + 1);
+        changed[at] ^= (char)(1 << drawn(&seed, 7));
+        replace_journal(changed, bytes);
+        assert_int_equal(run_quietly(), DM_ERR_IO);
+        if (line > 1 && !strstr(dm_error_message(), is)) {
+            fail_msg("byte %zu of line %d: %s", at, line, dm_error_message());
+        }
+    }
+    replace_journal(copy, bytes / 2);
+    assert_int_equal(run_quietly(), DM_ERR_IO);
+    assert_non_null(strstr(dm_error_message(), "the journal ends inside it"));
+    replace_journal("", 0);
+    assert_int_equal(run_quietly(), DM_ERR_IO);
+    replace_journal("nothing of the kind\n", 20);
+    assert_int_equal(run_quietly(), DM_ERR_IO);
+}
+
+/* Lines that are wrong, with hashes that are right: any error, and nothing worse. */
+static void test_wrong_lines(void **state)
+{
+    (void)state;
+    static char copy[1 << 19], made[1 << 20];
+    static const char *const words[] = {"-",  "0",  "-1",     "99999999999", "a0", "affffffffff", "p1", "x",
+                                        "x0", "h1", "0x1p+0", "l",           "8",  "~",           "="};
+    size_t bytes;
+    uint64_t seed = (uint64_t)time(NULL);
+    int errors = 0;
+    printf("seed %llu\n", (unsigned long long)seed);
+    short_journal();
+    const char *text = contents(&bytes);
+    memcpy(copy, text, bytes + 1);
+    for (int i = 0; i < 150; i++) {
+        size_t at = 0, wrong = drawn(&seed, 24);
+        size_t number = 0;
+        for (const char *line = copy; *line; line = strchr(line, '\n') + 1, number++) {
+            size_t begin = at, length = strcspn(line, "~") - 1;
+            if (number != wrong) {
+                memcpy(made + at, line, length);
+                at += length;
+            } else { /* another word in place of one */
+                size_t word = drawn(&seed, length);
+                while (word > 0 && line[word - 1] != ' ') {
+                    word--;
+                }
+                size_t behind = word + strcspn(line + word, " ~");
+                at += (size_t)sprintf(made + at, "%.*s%s%.*s", (int)word, line,
+                                      words[drawn(&seed, sizeof words / sizeof *words)],
+                                      (int)(length > behind ? length - behind : 0), line + behind);
+            }
+            at += (size_t)sprintf(made + at, " ~%08x\n", hash_of(made + begin, at - begin));
+        }
+        replace_journal(made, at);
+        errors += run_quietly() != DM_OK;
+    }
+    assert_true(errors > 50);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    alarm(100);
+    assert_non_null(mkdtemp(folder));
+    snprintf(journal, sizeof journal, "%s/journal", folder);
+    snprintf(there, sizeof there, "%s/there.npy", folder);
+    OK(dm_register("negate", negate));
+    dm_session *s = open_session(2, "log=error");
+    dm_array a = make_matrix(s, SIDE, NULL, 3);
+    OK(dm_array_save(s, a, there));
+    OK(dm_array_destroy(s, a));
+    close_session(s);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    char saved[64];
+    snprintf(saved, sizeof saved, "%s/saved.npy", folder);
+    (void)unlink(saved);
+    (void)unlink(journal);
+    (void)unlink(there);
+    return rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_again),   cmocka_unit_test(test_other_workers),
+        cmocka_unit_test(test_large),   cmocka_unit_test(test_two_sessions),
+        cmocka_unit_test(test_damaged), cmocka_unit_test(test_wrong_lines),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
