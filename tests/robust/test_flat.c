@@ -7,9 +7,13 @@
 #include <malloc.h>
 
 enum { WORKERS = 3, ROUNDS = 6, SESSIONS = 20, WARM = 5 };
-/* A session's handle is never freed, so that its use afterwards is an error (adr/0004); the rest of the slack
- * is fragments. */
-enum { HANDLE_BYTES = 256, SLACK_BYTES = 128 << 10, SLACK_MAPS = 12 };
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SLACK_MAPS = 4096 }; /* the sanitizer's own */
+#else
+enum { SLACK_MAPS = 12 };
+#endif
+/* A session's handle is never freed, so that its use afterwards is an error (adr/0004); the rest of the slack is fragments. */
+enum { HANDLE_BYTES = 256, SLACK_BYTES = 128 << 10 };
 
 typedef struct state_of_process {
     int files, threads, maps;
