@@ -15,6 +15,7 @@
 #SBATCH --output=%x-%j.out
 #
 # No --gpus-per-task and no --gpu-bind: a process must see all GPUs of its node to write into another's memory.
+# sbatch-template.sh has how a job goes on where it stopped (SIGUSR1, a checkpoint, requeue).
 
 set -euo pipefail
 program=(./build/gpu/examples/pca examples/data/digits.npy -o "pca-$SLURM_JOB_ID") # <--

@@ -580,6 +580,9 @@ void dmi_engine_submit(dmi_engine *e, dmi_instance *inst)
         inst->base.seq[i] = atomic_load_explicit(&e->lane[i].enqueued, memory_order_relaxed);
     }
     inst->end = inst->base;
+    if (e->background > 0 && !inst->background) { /* it overtakes those */
+        inst->end.seq[e->background] = 0;
+    }
     if (inst->plan->waits && e->gpu) {
         inst->before = calloc((size_t)e->config.endpoints, sizeof *inst->before);
         for (int i = 0; inst->before && i < e->config.endpoints; i++) {

@@ -5,8 +5,10 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 enum { MOST_ARRAYS = 12, MOST_BYTES = 3 << 20 };
 static const int workers_of[] = {1, 2, 3, 5, 8};
@@ -390,6 +392,60 @@ static void test_goes_on(void **unused)
     close_session_of(s, a);
 }
 
+/* This program stands between the library and the system: writing can be made to take its time. */
+static atomic_int slow;
+
+ssize_t pwrite(int fd, const void *data, size_t bytes, off_t at)
+{
+    while (atomic_load(&slow)) {
+        usleep(1000);
+    }
+    return syscall(SYS_pwrite64, fd, data, bytes, at);
+}
+
+/* The files are not written at all for a while: commands and reads go on, and dm_sync does not wait. */
+static void test_slow_disk(void **unused)
+{
+    (void)unused;
+    dm_session *s = open_session(3, "log=error");
+    dm_array a, b, c;
+    dm_event event;
+    double host[64 * 64];
+    dm_layout rows = dm_layout_rows(s);
+    dm_array *arrays[] = {&a, &b, &c};
+    for (int i = 0; i < 3; i++) {
+        OK(dm_array_create(s, DM_F64, 2, (int64_t[]){64, 64}, &rows, arrays[i]));
+        OK(dm_fill(s, *arrays[i], i + 1));
+    }
+    OK(dm_sync(s));
+    for (int i = 0; i < 2; i++) { /* from the second on, the first one is waited for */
+        OK(dm_checkpoint_save(s, "slow", 1, (dm_checkpoint_item[]){DM_KEEP_ARRAY("a", a)}, NULL, &event));
+        atomic_store(&slow, 1); /* the files are there; their contents are not */
+        double begin = seconds();
+        for (int k = 0; k < 20; k++) {
+            OK(dm_matmul(s, a, b, c));
+            OK(dm_fill(s, a, k));
+        }
+        OK(dm_sync(s));
+        OK(dm_read(s, c, host));
+        assert_true(host[0] == 64 * 2 * 18);
+        assert_true(seconds() - begin < 5);
+        if (i == 1) {
+            assert_int_equal(dm_event_wait(s, event, 0.05), DM_ERR_PENDING);
+        }
+        atomic_store(&slow, 0);
+        OK(dm_event_wait(s, event, 60));
+        OK(dm_fill(s, a, 1));
+    }
+    OK(dm_checkpoint_load(s, "slow", 1, (dm_checkpoint_item[]){DM_KEEP_ARRAY("a", a)}));
+    OK(dm_read(s, a, host));
+    assert_true(host[0] == 1);
+    for (int i = 0; i < 3; i++) {
+        OK(dm_array_destroy(s, *arrays[i]));
+    }
+    close_session(s);
+}
+
 /* A checkpoint of a poisoned array fails, says so once, and leaves the one before. */
 static void test_failures(void **unused)
 {
@@ -502,10 +558,10 @@ static void test_elsewhere(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_workers, deadline),  cmocka_unit_test_setup(test_large, deadline),
-        cmocka_unit_test_setup(test_series, deadline),   cmocka_unit_test_setup(test_goes_on, deadline),
-        cmocka_unit_test_setup(test_failures, deadline), cmocka_unit_test_setup(test_none, deadline),
-        cmocka_unit_test_setup(test_elsewhere, deadline)};
+        cmocka_unit_test_setup(test_workers, deadline),   cmocka_unit_test_setup(test_large, deadline),
+        cmocka_unit_test_setup(test_series, deadline),    cmocka_unit_test_setup(test_goes_on, deadline),
+        cmocka_unit_test_setup(test_failures, deadline),  cmocka_unit_test_setup(test_none, deadline),
+        cmocka_unit_test_setup(test_elsewhere, deadline), cmocka_unit_test_setup(test_slow_disk, deadline)};
     char folder[] = "checkpoints-XXXXXX", command[64];
     if (getenv("DMATH_TEST_SEED")) {
         state ^= strtoull(getenv("DMATH_TEST_SEED"), NULL, 10) * 2654435761u;
