@@ -21,9 +21,8 @@ dm_status dmi_conv_plan(dmi_builder *b, const dmi_call *call)
 {
     dmi_convolution d;
     int64_t scratch;
-    dmi_conv_describe(call, roles, &d, &scratch);
+    dmi_conv_describe(b, call, roles, &d, &scratch);
     dm_dtype t = d.dnn.dtype;
-    d.tf32 = dmi_layer_tf32(b);
     int bias = call->noperand > roles.bias ? DMI_LAYER_WHOLE : DMI_LAYER_NONE;
     return dmi_plan_layer(b, call,
                           &(dmi_layer){.kernel = DMI_KERNEL_conv,

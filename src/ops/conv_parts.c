@@ -117,7 +117,8 @@ dm_status dmi_conv_fits(const dmi_call *call, dmi_conv_roles roles)
     return status == DM_OK ? dmi_layer_check(call, call->args.i[DMI_CONV_SLICES]) : status;
 }
 
-void dmi_conv_describe(const dmi_call *call, dmi_conv_roles roles, dmi_convolution *d, int64_t *scratch)
+void dmi_conv_describe(const dmi_builder *b, const dmi_call *call, dmi_conv_roles roles, dmi_convolution *d,
+                       int64_t *scratch)
 {
     const int64_t *x = call->operand[roles.x].desc.extent, *w = call->operand[roles.w].desc.extent,
                   *y = call->operand[roles.y].desc.extent;
@@ -130,7 +131,10 @@ void dmi_conv_describe(const dmi_call *call, dmi_conv_roles roles, dmi_convoluti
         d->pad[i] = call->args.i[PAD + i];
         d->dilation[i] = call->args.i[DILATION + i];
     }
+    d->tf32 = dmi_layer_tf32(b);
+    int64_t most = b->profile->gpu && !d->tf32 ? DMI_CONV_SCRATCH_GPU : DMI_CONV_SCRATCH;
     d->columns[1] = w[1] * w[2] * w[3];
-    d->columns[0] = DMI_MAX(DMI_CONV_SCRATCH / DMI_MAX(d->columns[1], 1), 1);
+    d->columns[0] = DMI_MAX(most / DMI_MAX(d->columns[1], 1), 1);
+    d->columns[0] = DMI_MIN(d->columns[0], DMI_MAX(x[0] * y[1] * y[2], 1));
     *scratch = dmi_convolution_is_product(d) ? 0 : d->columns[0] * d->columns[1];
 }

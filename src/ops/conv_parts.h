@@ -13,7 +13,7 @@ DM_CHECKED dm_status dmi_conv_call(const dm_conv *conv, int op, dmi_call *call);
 /* Shapes, types, memory. */
 DM_CHECKED dm_status dmi_conv_fits(const dmi_call *call, dmi_conv_roles roles);
 /* Its descriptor; scratch: elements. */
-void dmi_conv_describe(const dmi_call *call, dmi_conv_roles roles, dmi_convolution *d, int64_t *scratch);
+void dmi_conv_describe(const dmi_builder *b, const dmi_call *call, dmi_conv_roles roles, dmi_convolution *d, int64_t *scratch);
 enum { DMI_CONV_SLICES = 7 }; /* place in args.i */
 
 #endif

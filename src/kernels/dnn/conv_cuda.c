@@ -1,5 +1,5 @@
-/* Convolutions on GPUs: by cuDNN where the build has it and it has an engine, else as products of matrices
- * by cuBLAS, the windows of x copied to the rows of one (im2col), some rows at a time. */
+/* Convolutions on GPUs: by cuDNN where TF32 is allowed, the build has it and it has an engine, else as products
+ * of matrices by cuBLAS, the windows of x copied to the rows of one (im2col), some rows at a time. */
 #include "kernels/dnn/dnn_cuda.h"
 
 #include <cuda_runtime_api.h>

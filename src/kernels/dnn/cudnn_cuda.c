@@ -1,6 +1,7 @@
-/* Convolutions by cuDNN, version 9. Images and weights stay as they are: NHWC and KRSC. Few groups are
- * convolutions of their own, whose channels are copied to the workspace and back: the library has few engines
- * for groups, and none for many shapes. The queues of a device share what is made for a shape. */
+/* Convolutions by cuDNN, version 9, where TF32 is allowed: without it products of matrices are faster
+ * (adr/0019). Images and weights stay as they are: NHWC and KRSC. Few groups are convolutions of their own,
+ * whose channels are copied to the workspace and back: the library has few engines for groups, and none for
+ * many shapes. The queues of a device share what is made for a shape. */
 #include "device/cuda/cudnn.h"
 #include "kernels/dnn/cudnn_plan.h"
 
@@ -164,7 +165,7 @@ bool dmi_cudnn_conv(dmi_queue *q, int which, const dmi_convolution *d, void *con
     void *operand[3] = {at[place[which][0]], at[place[which][1]], at[place[which][2]]};
     dmi_convolution one = *d;
     bool packs = dmi_cudnn_packs(d);
-    if (!dnn || d->dnn.dtype != DM_F32) {
+    if (!dnn || d->dnn.dtype != DM_F32 || !d->tf32) {
         return false;
     }
     if (packs) {

@@ -29,7 +29,10 @@ typedef struct dmi_convolution {
     int64_t columns[2];
     bool tf32; /* f32: x, y and w may be rounded to TF32, as in dmi_gemm */
 } dmi_convolution;
-enum { DMI_CONV_SCRATCH = 1 << 21 }; /* elements of scratch, unless one row of windows has more */
+enum {
+    DMI_CONV_SCRATCH = 1 << 21,     /* elements of scratch, unless one row of windows has more */
+    DMI_CONV_SCRATCH_GPU = 1 << 24, /* the same on GPUs, whose products are made of many rows */
+};
 /* Are the windows of x its pixels, in their order? Then they are read in place. */
 bool dmi_convolution_is_product(const dmi_convolution *d);
 

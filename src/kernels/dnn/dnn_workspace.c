@@ -44,7 +44,7 @@ static int64_t convolution(const void *desc, const dmi_device_facts *facts)
     const dmi_convolution *d = desc;
     bool cudnn = false;
 #ifdef DMATH_WITH_CUDNN
-    cudnn = d->dnn.dtype != DM_F64;
+    cudnn = d->dnn.dtype == DM_F32 && d->tf32;
 #endif
     return on_gpu(facts) ? dmi_dnn_moved_bytes(&d->dnn, 3) + (cudnn ? dmi_cudnn_workspace(d) : 0) : 0;
 }

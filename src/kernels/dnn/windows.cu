@@ -7,25 +7,35 @@ extern "C" {
 
 enum { THREADS = DMI_CUDA_THREADS };
 
-/* An item: V channels of one element of a window. */
+/* What numbers of items are divided by: groups of channels of a pixel, columns and rows of a window, of y. */
+struct divisors {
+    dmi_cuda_divisor lanes, kernel[2], out[2];
+};
+
+/* An item: V channels of one element of a window. first: number of the first window. */
 template <typename T, int V>
 static __global__ void __launch_bounds__(THREADS)
-    gather(const dmi_cuda_windows p, int64_t items, const T *x, T *columns)
+    gather(const dmi_cuda_windows p, const divisors by, uint32_t items, int64_t first, const T *x, T *columns)
 {
-    int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, lanes = p.channels / V;
+    uint32_t i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= items) {
         return;
     }
-    int64_t c = i % lanes * V, s = i / lanes % p.kernel[1], r = i / lanes / p.kernel[1] % p.kernel[0],
-            window = p.first + i / lanes / p.kernel[1] / p.kernel[0];
-    int64_t q = window % p.out[1], at = window / p.out[1] % p.out[0], sample = window / p.out[1] / p.out[0];
-    int64_t h = at * p.stride[0] - p.pad[0] + r * p.dilation[0],
-            v = q * p.stride[1] - p.pad[1] + s * p.dilation[1];
+    uint32_t pixel = divided(i, by.lanes), c = (i - pixel * by.lanes.extent) * V,
+             row = divided(pixel, by.kernel[1]);
+    uint32_t window = divided(row, by.kernel[0]);
+    int s = (int)(pixel - row * by.kernel[1].extent), r = (int)(row - window * by.kernel[0].extent);
+    int64_t sample = first / ((int64_t)p.out[0] * p.out[1]);
+    uint32_t number = window + (uint32_t)(first - sample * p.out[0] * p.out[1]); /* from that sample on */
+    uint32_t line = divided(number, by.out[1]), n = divided(line, by.out[0]);
+    int q = (int)(number - line * by.out[1].extent), at = (int)(line - n * by.out[0].extent);
+    int h = at * p.stride[0] - p.pad[0] + r * p.dilation[0], v = q * p.stride[1] - p.pad[1] + s * p.dilation[1];
     group<T, V> value = {};
     if (h >= 0 && h < p.in[0] && v >= 0 && v < p.in[1]) {
-        value = *(const group<T, V> *)(x + ((sample * p.in[0] + h) * p.in[1] + v) * p.pixel + p.channel + c);
+        value =
+            *(const group<T, V> *)(x + (((sample + n) * p.in[0] + h) * p.in[1] + v) * p.pixel + p.channel + c);
     }
-    *(group<T, V> *)(columns + i * V) = value;
+    *(group<T, V> *)(columns + (int64_t)i * V) = value;
 }
 
 /* An item: one element of x. */
@@ -59,9 +69,18 @@ static __global__ void __launch_bounds__(THREADS)
 template <typename T, int V>
 static void launch_gather(dmi_queue *q, const dmi_cuda_windows *p, const void *x, void *columns)
 {
-    int64_t items = p->rows * p->kernel[0] * p->kernel[1] * p->channels / V;
-    gather<T, V>
-        <<<blocks_for(items, THREADS), THREADS, 0, stream_of(q)>>>(*p, items, (const T *)x, (T *)columns);
+    int64_t window = p->kernel[0] * p->kernel[1] * p->channels, most = DMI_CUDA_ITEMS / (window / V);
+    divisors by = {};
+    by.lanes = dmi_cuda_divide_by(p->channels / V);
+    for (int a = 0; a < 2; a++) {
+        by.kernel[a] = dmi_cuda_divide_by(p->kernel[a]);
+        by.out[a] = dmi_cuda_divide_by(p->out[a]);
+    }
+    for (int64_t row = 0; row < p->rows; row += most) {
+        int64_t items = (p->rows - row < most ? p->rows - row : most) * (window / V);
+        gather<T, V><<<blocks_for(items, THREADS), THREADS, 0, stream_of(q)>>>(
+            *p, by, (uint32_t)items, p->first + row, (const T *)x, (T *)columns + row * window);
+    }
 }
 
 void dmi_cuda_launch_windows(dmi_queue *q, const dmi_cuda_windows *p, const void *x, void *columns)
