@@ -104,6 +104,11 @@ foreach(options transport=auto transport=mpi pretend_hosts=2)
   endforeach()
 endforeach()
 
+# ---- an allocation fails in one rank: when they meet, when they map each other's memory, when it runs ----
+foreach(k 1 2 14 32 60)
+  robust_job(memory_${k} ends ${run} N=2 JOB=twice : N=1 -x DMATH_FAULT=malloc:${k} JOB=twice)
+endforeach()
+
 # ---- idle ----
 foreach(variant "" DMATH_PRETEND_HOSTS=2 DMATH_TRANSPORT=mpi)
   string(REGEX REPLACE "^.*_([A-Z]+)=.*$" "_\\1" suffix "${variant}")
