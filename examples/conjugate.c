@@ -1,6 +1,6 @@
 /* Solves A x = b by conjugate gradients (Hestenes & Stiefel, 1952). The scalars of an iteration stay in arrays,
- * and are factors of the calls that follow, so the loop only queues commands: no worker sends the program a
- * word, nor waits for one. conjugate [n [iterations]] */
+ * and are factors of the calls that follow. So an iteration is a recorded program, which the workers run until the residual
+ * is small: no worker sends this program a word, nor waits for one. conjugate [n [iterations]] */
 #include <dmath/check.h>
 #include <dmath/dmath.h>
 #include <stdio.h>
@@ -33,8 +33,9 @@ static void make_problem(dm_session *s, int64_t n, dm_array a, dm_array known, d
     DM_CHECK(dm_array_destroy(s, m));
 }
 
-static void solve(dm_session *s, int iterations, dm_array a, dm_array b, dm_array x)
+static void solve(dm_session *s, int most, dm_array a, dm_array b, dm_array x, dm_array runs)
 {
+    dm_program iteration;
     dm_array r, p, q, rr, pq, next, step, ratio, *scalars[] = {&rr, &pq, &next, &step, &ratio};
     DM_CHECK(dm_array_like(s, b, 0, &r));
     DM_CHECK(dm_array_like(s, b, 0, &p));
@@ -43,31 +44,35 @@ static void solve(dm_session *s, int iterations, dm_array a, dm_array b, dm_arra
         DM_CHECK(dm_array_create(s, DM_F64, 0, NULL, NULL, scalars[i]));
     }
     DM_CHECK(dm_fill(s, x, 0));
+    DM_CHECK(dm_fill(s, runs, 0));
     DM_CHECK(dm_copy(s, b, r));
     DM_CHECK(dm_copy(s, b, p));
     DM_CHECK(dm_map(s, "sum(r * r)", 1, (dm_map_arg[]){DM_ARG("r", r)}, rr));
-    for (int i = 0; i < iterations; i++) {
-        DM_CHECK(dm_matmul(s, a, p, q));
-        DM_CHECK(dm_map(s, "sum(p * q)", 2, (dm_map_arg[]){DM_ARG("p", p), DM_ARG("q", q)}, pq));
-        DM_CHECK(dm_map(s, "where(pq > 0, rr / pq, 0)", 2, (dm_map_arg[]){DM_ARG("rr", rr), DM_ARG("pq", pq)},
-                        step));
-        DM_CHECK(dm_axpby_by(s, dm_element(step), p, dm_value(1), x)); /* x = x + step p */
-        dm_map_arg residual[] = {DM_ARG("r", r), DM_ARG("step", step), DM_ARG("q", q)};
-        DM_CHECK(dm_map(s, "r - step * q", 3, residual, r));
-        DM_CHECK(dm_map(s, "sum(r * r)", 1, (dm_map_arg[]){DM_ARG("r", r)}, next));
-        dm_map_arg squares[] = {DM_ARG("next", next), DM_ARG("rr", rr)};
-        DM_CHECK(dm_map(s, "where(rr > 0, next / rr, 0)", 2, squares, ratio));
-        DM_CHECK(dm_axpby_by(s, dm_value(1), r, dm_element(ratio), p)); /* p = r + ratio p */
-        DM_CHECK(dm_copy(s, next, rr));
-    }
+    DM_CHECK(dm_program_begin(s));
+    DM_CHECK(dm_matmul(s, a, p, q));
+    DM_CHECK(dm_map(s, "sum(p * q)", 2, (dm_map_arg[]){DM_ARG("p", p), DM_ARG("q", q)}, pq));
+    DM_CHECK(dm_map(s, "where(pq > 0, rr / pq, 0)", 2, (dm_map_arg[]){DM_ARG("rr", rr), DM_ARG("pq", pq)},
+                    step));
+    DM_CHECK(dm_axpby_by(s, dm_element(step), p, dm_value(1), x)); /* x = x + step p */
+    dm_map_arg residual[] = {DM_ARG("r", r), DM_ARG("step", step), DM_ARG("q", q)};
+    DM_CHECK(dm_map(s, "r - step * q", 3, residual, r));
+    DM_CHECK(dm_map(s, "sum(r * r)", 1, (dm_map_arg[]){DM_ARG("r", r)}, next));
+    dm_map_arg squares[] = {DM_ARG("next", next), DM_ARG("rr", rr)};
+    DM_CHECK(dm_map(s, "where(rr > 0, next / rr, 0)", 2, squares, ratio));
+    DM_CHECK(dm_axpby_by(s, dm_value(1), r, dm_element(ratio), p)); /* p = r + ratio p */
+    DM_CHECK(dm_copy(s, next, rr));
+    DM_CHECK(dm_map(s, "runs + 1", 1, (dm_map_arg[]){DM_ARG("runs", runs)}, runs));
+    DM_CHECK(dm_program_end(s, &iteration));
+    DM_CHECK(dm_program_run_until(s, iteration, most, 5, rr, 1e-22, 0, NULL)); /* the workers look every 5 runs */
+    DM_CHECK(dm_program_destroy(s, iteration));
 }
 
 int main(int argc, char **argv)
 {
-    int64_t n = argc > 1 ? atoll(argv[1]) : 1000, before_sent, sent;
-    int iterations = argc > 2 ? atoi(argv[2]) : 40;
+    int64_t n = argc > 1 ? atoll(argv[1]) : 1000, before_sent, sent, count;
+    int most = argc > 2 ? atoi(argv[2]) : 40;
     dm_session *s;
-    dm_array a, b, x, known, error;
+    dm_array a, b, x, known, error, runs;
     double largest;
     DM_CHECK(dm_init(NULL, &s));
     DM_CHECK(dm_scope_begin(s));
@@ -76,18 +81,20 @@ int main(int argc, char **argv)
     DM_CHECK(dm_array_like(s, b, 0, &x));
     DM_CHECK(dm_array_like(s, b, 0, &known));
     DM_CHECK(dm_array_create(s, DM_F64, 0, NULL, NULL, &error));
+    DM_CHECK(dm_array_create(s, DM_I64, 0, NULL, NULL, &runs));
     make_problem(s, n, a, known, b);
 
     int64_t before = bytes_to_program(s, &before_sent);
-    solve(s, iterations, a, b, x);
+    solve(s, most, a, b, x, runs);
     int64_t told = bytes_to_program(s, &sent) - before;
 
     DM_CHECK(
         dm_map(s, "max(abs(x - known))", 2, (dm_map_arg[]){DM_ARG("x", x), DM_ARG("known", known)}, error));
     DM_CHECK(dm_read(s, error, &largest));
+    DM_CHECK(dm_read(s, runs, &count));
     printf("%d workers, %d iterations: largest error %.3g; workers sent one another %lld bytes, the program "
            "%lld\n",
-           dm_workers(s), iterations, largest, (long long)(sent - before_sent), (long long)told);
+           dm_workers(s), (int)count, largest, (long long)(sent - before_sent), (long long)told);
     DM_CHECK(dm_scope_end(s, NULL, 0));
     DM_CHECK(dm_finalize(s, NULL));
     return largest < 1e-9 && told == 0 ? 0 : 1;
