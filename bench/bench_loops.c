@@ -1,11 +1,12 @@
-/* Loops without the program, writers of parts of one array, and groups. bench_loops [side]; workers: DMATH_WORKERS.
- * Prints medians: of a run of a small program that is looked at; of an iteration of conjugate gradients beside its product alone;
- * of products into four column ranges and into one; of a pipeline on half of the workers, and of two. */
+/* Loops without the program, writers of parts of one array, and groups. bench_loops [side]; workers:
+ * DMATH_WORKERS. Prints medians: of a run of a small program that is looked at; of an iteration of conjugate
+ * gradients beside its product alone; of products into four column ranges and into one; of a pipeline on half
+ * of the workers, and of two. */
+#include "bench_time.h"
 #include <dmath/check.h>
 #include <dmath/dmath.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "bench_time.h"
 
 enum { RUNS = 11 };
 
@@ -91,12 +92,14 @@ static void conjugate(bench *b)
         DM_CHECK(dm_matmul(s, a, p, q));
         if (!alone) {
             DM_CHECK(dm_map(s, "sum(p * q)", 2, (dm_map_arg[]){DM_ARG("p", p), DM_ARG("q", q)}, pq));
-            DM_CHECK(dm_map(s, "where(pq > 0, rr / pq, 0)", 2, (dm_map_arg[]){DM_ARG("rr", rr), DM_ARG("pq", pq)}, step));
+            DM_CHECK(dm_map(s, "where(pq > 0, rr / pq, 0)", 2,
+                            (dm_map_arg[]){DM_ARG("rr", rr), DM_ARG("pq", pq)}, step));
             DM_CHECK(dm_axpby_by(s, dm_element(step), p, dm_value(1), x));
-            DM_CHECK(dm_map(s, "r - step * q", 3, (dm_map_arg[]){DM_ARG("r", r), DM_ARG("step", step), DM_ARG("q", q)}, r));
+            DM_CHECK(dm_map(s, "r - step * q", 3,
+                            (dm_map_arg[]){DM_ARG("r", r), DM_ARG("step", step), DM_ARG("q", q)}, r));
             DM_CHECK(dm_map(s, "sum(r * r)", 1, (dm_map_arg[]){DM_ARG("r", r)}, next));
-            DM_CHECK(dm_map(s, "where(rr > 0, next / rr, 0)", 2, (dm_map_arg[]){DM_ARG("next", next), DM_ARG("rr", rr)},
-                            ratio));
+            DM_CHECK(dm_map(s, "where(rr > 0, next / rr, 0)", 2,
+                            (dm_map_arg[]){DM_ARG("next", next), DM_ARG("rr", rr)}, ratio));
             DM_CHECK(dm_axpby_by(s, dm_value(1), r, dm_element(ratio), p));
             DM_CHECK(dm_copy(s, next, rr));
         }
@@ -105,8 +108,8 @@ static void conjugate(bench *b)
         ms[alone] = median(b, loop) / (double)b->times;
         DM_CHECK(dm_program_destroy(s, b->program));
     }
-    printf("conjugate gradients, f64 %lld: %.4f ms an iteration, its product alone %.4f ms\n", (long long)b->side, ms[0],
-           ms[1]);
+    printf("conjugate gradients, f64 %lld: %.4f ms an iteration, its product alone %.4f ms\n",
+           (long long)b->side, ms[0], ms[1]);
     DM_CHECK(dm_scope_end(s, NULL, 0));
 }
 
@@ -138,8 +141,10 @@ static void parts(bench *b)
         }
         ms[same] = median(b, products) / 64;
     }
-    printf("products of 256x8192 and 8192x64, f32, into four column ranges of one array: %.4f ms each, into one range %.4f "
-           "ms\n", ms[0], ms[1]);
+    printf("products of 256x8192 and 8192x64, f32, into four column ranges of one array: %.4f ms each, into "
+           "one range %.4f "
+           "ms\n",
+           ms[0], ms[1]);
     DM_CHECK(dm_scope_end(s, NULL, 0));
 }
 
@@ -180,7 +185,8 @@ static void groups(bench *b)
         b->pipelines = 1 + (i == 2);
         ms[i] = median(b, pipelines) / 20;
     }
-    printf("a pipeline of products and scales on half of the workers: %.4f and %.4f ms a step; two on two groups: %.4f ms\n",
+    printf("a pipeline of products and scales on half of the workers: %.4f and %.4f ms a step; two on two "
+           "groups: %.4f ms\n",
            ms[0], ms[1], ms[2]);
     DM_CHECK(dm_scope_end(s, NULL, 0));
 }

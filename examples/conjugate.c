@@ -1,6 +1,6 @@
 /* Solves A x = b by conjugate gradients (Hestenes & Stiefel, 1952). The scalars of an iteration stay in arrays,
- * and are factors of the calls that follow. So an iteration is a recorded program, which the workers run until the residual
- * is small: no worker sends this program a word, nor waits for one. conjugate [n [iterations]] */
+ * and are factors of the calls that follow. So an iteration is a recorded program, which the workers run until
+ * the residual is small: no worker sends this program a word, nor waits for one. conjugate [n [iterations]] */
 #include <dmath/check.h>
 #include <dmath/dmath.h>
 #include <stdio.h>
@@ -51,8 +51,8 @@ static void solve(dm_session *s, int most, dm_array a, dm_array b, dm_array x, d
     DM_CHECK(dm_program_begin(s));
     DM_CHECK(dm_matmul(s, a, p, q));
     DM_CHECK(dm_map(s, "sum(p * q)", 2, (dm_map_arg[]){DM_ARG("p", p), DM_ARG("q", q)}, pq));
-    DM_CHECK(dm_map(s, "where(pq > 0, rr / pq, 0)", 2, (dm_map_arg[]){DM_ARG("rr", rr), DM_ARG("pq", pq)},
-                    step));
+    DM_CHECK(
+        dm_map(s, "where(pq > 0, rr / pq, 0)", 2, (dm_map_arg[]){DM_ARG("rr", rr), DM_ARG("pq", pq)}, step));
     DM_CHECK(dm_axpby_by(s, dm_element(step), p, dm_value(1), x)); /* x = x + step p */
     dm_map_arg residual[] = {DM_ARG("r", r), DM_ARG("step", step), DM_ARG("q", q)};
     DM_CHECK(dm_map(s, "r - step * q", 3, residual, r));
@@ -63,7 +63,8 @@ static void solve(dm_session *s, int most, dm_array a, dm_array b, dm_array x, d
     DM_CHECK(dm_copy(s, next, rr));
     DM_CHECK(dm_map(s, "runs + 1", 1, (dm_map_arg[]){DM_ARG("runs", runs)}, runs));
     DM_CHECK(dm_program_end(s, &iteration));
-    DM_CHECK(dm_program_run_until(s, iteration, most, 5, rr, 1e-22, 0, NULL)); /* the workers look every 5 runs */
+    DM_CHECK(
+        dm_program_run_until(s, iteration, most, 5, rr, 1e-22, 0, NULL)); /* the workers look every 5 runs */
     DM_CHECK(dm_program_destroy(s, iteration));
 }
 

@@ -79,8 +79,8 @@ static dm_status take_memory(endpoint *e, const dmi_call *call)
         memset(&e->use[i], 0, sizeof e->use[i]);
     }
     for (int i = 0; i < call->noperand && status == DM_OK; i++) {
-        dmi_part part = dmi_desc_part(&call->operand[i].desc);
-        dmi_hazards_before(&e->operand[i]->last, &part, &e->earlier[i]);
+        dmi_area area = dmi_desc_area(&call->operand[i].desc);
+        dmi_hazards_before(&e->operand[i]->last, &area, &e->earlier[i]);
     }
     e->work = calloc((size_t)e->plan->nwork + 1, sizeof *e->work);
     e->work_use = calloc((size_t)e->plan->nwork + 1, sizeof *e->work_use);
@@ -258,8 +258,8 @@ static dm_status end_call(endpoint *e, const dmi_call *call)
 {
     dm_status status = DM_OK;
     for (int i = 0; i < call->noperand; i++) {
-        dmi_part part = dmi_desc_part(&call->operand[i].desc);
-        dmi_hazards_add(&e->operand[i]->last, &part, &e->use[i]);
+        dmi_area area = dmi_desc_area(&call->operand[i].desc);
+        dmi_hazards_add(&e->operand[i]->last, &area, &e->use[i]);
     }
     for (int i = 0; i < e->plan->nwork && status == DM_OK; i++) {
         if (e->work[i].base) {

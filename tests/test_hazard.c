@@ -1,34 +1,34 @@
-/* Accesses to parts of one memory, against a list of all accesses to each element. */
+/* Accesses to areas of one memory, against a list of all accesses to each element. */
 #include "memory/hazard.h"
 #include "support/random.h"
 
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <string.h>
 
 enum { ROWS = 6, COLS = 7, ACCESSES = 200, CASES = 60 };
 
-static dmi_part random_part(dmt_random *r, const void *layout)
+static dmi_area random_area(dmt_random *r, const void *layout)
 {
-    dmi_part part = {.ndim = 2, .layout = layout};
+    dmi_area area = {.ndim = 2, .layout = layout};
     int64_t extent[] = {ROWS, COLS};
     if (dmt_chance(r, 10)) {
-        return (dmi_part){.ndim = -1};
+        return (dmi_area){.ndim = -1};
     }
     for (int d = 0; d < 2; d++) {
-        part.lo[d] = dmt_int(r, 0, extent[d] - 1);
-        part.hi[d] = dmt_int(r, part.lo[d], extent[d]);
+        area.lo[d] = dmt_int(r, 0, extent[d] - 1);
+        area.hi[d] = dmt_int(r, area.lo[d], extent[d]);
     }
-    return part;
+    return area;
 }
 
-static bool covers(const dmi_part *part, int row, int col)
+static bool covers(const dmi_area *area, int row, int col)
 {
-    return part->ndim < 0 ||
-           (part->lo[0] <= row && row < part->hi[0] && part->lo[1] <= col && col < part->hi[1]);
+    return area->ndim < 0 ||
+           (area->lo[0] <= row && row < area->hi[0] && area->lo[1] <= col && col < area->hi[1]);
 }
 
 /* What an access must wait for at least is in what it is told to wait for. */
@@ -38,24 +38,24 @@ static void one_case(dmt_random *r)
     dmi_hazards h = {0};
     memset(element, 0, sizeof element);
     for (uint64_t i = 1; i <= ACCESSES; i++) {
-        dmi_part part = random_part(r, &h);
+        dmi_area area = random_area(r, &h);
         dmi_hazard told, use = {{{0}}};
         int mode = (int)dmt_int(r, DMI_READ, DMI_READWRITE), lane = (int)dmt_int(r, 0, 2);
-        dmi_hazards_before(&h, &part, &told);
+        dmi_hazards_before(&h, &area, &told);
         dmi_hazard_use(&use, mode, lane, i);
         for (int row = 0; row < ROWS; row++) {
             for (int col = 0; col < COLS; col++) {
                 dmi_hazard *e = &element[row][col];
-                for (int l = 0; l < 3 && covers(&part, row, col); l++) {
+                for (int l = 0; l < 3 && covers(&area, row, col); l++) {
                     assert_true(told.write.seq[l] >= e->write.seq[l]);
                     assert_true(told.read.seq[l] >= e->read.seq[l]);
                 }
-                if (covers(&part, row, col)) {
+                if (covers(&area, row, col)) {
                     dmi_hazard_merge(e, &use);
                 }
             }
         }
-        dmi_hazards_add(&h, &part, &use);
+        dmi_hazards_add(&h, &area, &use);
     }
     dmi_stamp last = dmi_hazards_last(&h);
     assert_true(last.seq[0] == ACCESSES || last.seq[1] == ACCESSES || last.seq[2] == ACCESSES);
@@ -72,7 +72,7 @@ static void test_random(void **state)
     }
 }
 
-/* Parts that are apart do not wait for one another; parts of different layouts do. */
+/* Parts that are apart do not wait for one another; areas of different layouts do. */
 static void test_apart(void **state)
 {
     (void)state;
@@ -80,13 +80,13 @@ static void test_apart(void **state)
     dmi_hazards h = {0};
     dmi_hazard told;
     for (int i = 0; i < 8; i++) {
-        dmi_part column = {.ndim = 2, .layout = &one, .lo = {0, i}, .hi = {100, i + 1}};
+        dmi_area column = {.ndim = 2, .layout = &one, .lo = {0, i}, .hi = {100, i + 1}};
         dmi_hazard use = {.write = {{0, (uint64_t)i + 1}}};
         dmi_hazards_before(&h, &column, &told);
         assert_int_equal(told.write.seq[1], 0);
         dmi_hazards_add(&h, &column, &use);
     }
-    dmi_part fourth = {.ndim = 2, .layout = &one, .lo = {7, 3}, .hi = {9, 4}};
+    dmi_area fourth = {.ndim = 2, .layout = &one, .lo = {7, 3}, .hi = {9, 4}};
     dmi_hazards_before(&h, &fourth, &told);
     assert_int_equal(told.write.seq[1], 4);
     fourth.layout = &other;

@@ -27,7 +27,8 @@ static dm_status fill_by(dm_session *session, dm_array x, const char *format, ui
 static dm_status check_type(dm_session *session, dm_array x, bool takes_all, dmi_operand *out)
 {
     dm_status status = dmi_part_operand(session, x, "x", out);
-    if (status == DM_OK && (takes_all ? dmi_dtype_is_complex(out->desc.dtype) : !dmi_dtype_is_float(out->desc.dtype))) {
+    if (status == DM_OK &&
+        (takes_all ? dmi_dtype_is_complex(out->desc.dtype) : !dmi_dtype_is_float(out->desc.dtype))) {
         status = dmi_fail(DM_ERR_DTYPE, "%s: x has dtype %s, which is not taken", dmi_api_called(),
                           dmi_dtype_name(out->desc.dtype));
     }
@@ -55,7 +56,8 @@ dm_status dm_fill_exponential(dm_session *session, dm_array x, double scale, uin
 }
 
 /* One dim of i32 or i64; the status of what does not fit. */
-static dm_status check_indices(dm_session *session, dm_array x, const char *name, int64_t most, dmi_operand *out)
+static dm_status check_indices(dm_session *session, dm_array x, const char *name, int64_t most,
+                               dmi_operand *out)
 {
     dm_status status = dmi_part_operand(session, x, name, out);
     if (status != DM_OK) {
@@ -69,13 +71,15 @@ static dm_status check_indices(dm_session *session, dm_array x, const char *name
                         dmi_dtype_name(out->desc.dtype));
     }
     if (out->desc.dtype == DM_I32 && most - 1 > INT32_MAX) {
-        return dmi_fail(DM_ERR_LIMIT, "%s: %s is i32, but there are %" PRId64 " indices", dmi_api_called(), name, most);
+        return dmi_fail(DM_ERR_LIMIT, "%s: %s is i32, but there are %" PRId64 " indices", dmi_api_called(),
+                        name, most);
     }
     return DM_OK;
 }
 
 /* A new vector of f64 by a text; as `like` lies if it has n elements. */
-static dm_status make_keys(dm_session *session, int64_t n, dm_array like, const char *text, dm_array weights, dm_array *out)
+static dm_status make_keys(dm_session *session, int64_t n, dm_array like, const char *text, dm_array weights,
+                           dm_array *out)
 {
     dmi_operand o;
     dm_status status = dmi_part_operand(session, like, "out", &o);
@@ -135,7 +139,8 @@ dm_status dm_shuffle(dm_session *session, dm_array x, int dim, uint64_t seed, dm
 /* --- choices --- */
 
 /* out = floor(u * n), by weights the place of u * sum in their running sums */
-static dm_status with_replacement(dm_session *session, int64_t n, dm_array weights, uint64_t seed, int64_t m, dm_array out)
+static dm_status with_replacement(dm_session *session, int64_t n, dm_array weights, uint64_t seed, int64_t m,
+                                  dm_array out)
 {
     char text[TEXT];
     dm_array sums, sum, u;
@@ -152,12 +157,14 @@ static dm_status with_replacement(dm_session *session, int64_t n, dm_array weigh
 }
 
 /* The m indices whose keys come first. */
-static dm_status without_replacement(dm_session *session, int64_t n, dm_array weights, uint64_t seed, int64_t m, dm_array out)
+static dm_status without_replacement(dm_session *session, int64_t n, dm_array weights, uint64_t seed, int64_t m,
+                                     dm_array out)
 {
     char text[TEXT];
     dm_array keys, order, first;
     int64_t lo = 0;
-    snprintf(text, sizeof text, weights.id ? "-log1p(-uniform(%" PRIu64 ")) / f64(w)" : "uniform(%" PRIu64 ")", seed);
+    snprintf(text, sizeof text, weights.id ? "-log1p(-uniform(%" PRIu64 ")) / f64(w)" : "uniform(%" PRIu64 ")",
+             seed);
     dm_status status = make_keys(session, n, weights.id ? weights : out, text, weights, &keys);
     status = status == DM_OK ? dm_array_like(session, keys, DM_I64, &order) : status;
     status = status == DM_OK ? dm_argsort(session, keys, 0, 0, order) : status;
@@ -171,10 +178,12 @@ static dm_status check_weights(dm_session *session, dm_array weights, int64_t n)
     dm_status status = dmi_part_operand(session, weights, "weights", &w);
     if (status == DM_OK && (w.desc.ndim != 1 || w.desc.extent[0] != n)) {
         char text[192];
-        status = dmi_fail(DM_ERR_SHAPE, "choice: weights are %s, not %" PRId64, dmi_shape_text(&w.desc, text), n);
+        status =
+            dmi_fail(DM_ERR_SHAPE, "choice: weights are %s, not %" PRId64, dmi_shape_text(&w.desc, text), n);
     }
     if (status == DM_OK && !dmi_dtype_is_float(w.desc.dtype)) {
-        status = dmi_fail(DM_ERR_DTYPE, "choice: weights have dtype %s, which is no float", dmi_dtype_name(w.desc.dtype));
+        status = dmi_fail(DM_ERR_DTYPE, "choice: weights have dtype %s, which is no float",
+                          dmi_dtype_name(w.desc.dtype));
     }
     return status;
 }

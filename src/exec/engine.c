@@ -403,13 +403,13 @@ dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_allocati
 dmi_instance *dmi_instance_create(int operands, int numbers, const dmi_number *number)
 {
     /* In the order of their alignment. */
-    size_t n = (size_t)operands, each = 2 * sizeof(dmi_hazard) + sizeof(dmi_part) + sizeof(dmi_desc) + sizeof(dmi_memory *) + 2;
+    size_t n = (size_t)operands, each = 2 * sizeof(dmi_hazard) + sizeof(dmi_area) + sizeof(dmi_desc) + sizeof(dmi_memory *) + 2;
     dmi_instance *inst = calloc(1, sizeof *inst + n * each + (size_t)numbers * sizeof *number);
     if (inst) {
         inst->use = (dmi_hazard *)(void *)(inst + 1);
         inst->earlier = inst->use + n;
-        inst->part = (dmi_part *)(void *)(inst->earlier + n);
-        inst->number = (dmi_number *)(void *)(inst->part + n);
+        inst->area = (dmi_area *)(void *)(inst->earlier + n);
+        inst->number = (dmi_number *)(void *)(inst->area + n);
         inst->desc = (dmi_desc *)(void *)(inst->number + numbers);
         inst->memory = (dmi_memory **)(void *)(inst->desc + n);
         inst->mode = (uint8_t *)(void *)(inst->memory + n);
@@ -466,7 +466,7 @@ static void finish_enqueue(dmi_engine *e, dmi_instance *inst)
 {
     for (int i = 0; i < inst->noperand; i++) {
         if (inst->memory[i]) {
-            dmi_hazards_add(&inst->memory[i]->last, &inst->part[i], &inst->use[i]);
+            dmi_hazards_add(&inst->memory[i]->last, &inst->area[i], &inst->use[i]);
         }
     }
     if (!e->config.pool_debug) {
@@ -568,8 +568,8 @@ void dmi_engine_submit(dmi_engine *e, dmi_instance *inst)
     assert(!e->pending);
     for (int i = 0; i < inst->noperand; i++) {
         if (inst->memory[i]) {
-            inst->part[i] = dmi_desc_part(&inst->desc[i]);
-            dmi_hazards_before(&inst->memory[i]->last, &inst->part[i], &inst->earlier[i]);
+            inst->area[i] = dmi_desc_area(&inst->desc[i]);
+            dmi_hazards_before(&inst->memory[i]->last, &inst->area[i], &inst->earlier[i]);
         }
     }
     inst->background = inst->plan->background && has_background(e);

@@ -50,7 +50,7 @@ typedef struct dmi_instance { /* a command in flight */
     dmi_stamp *work_use;          /* [plan->nwork] last use, for the pool */
     dmi_hazard *use; /* by this command, */
     dmi_hazard *earlier; /* and by those before it where this one is; */
-    dmi_part *part;      /* which is here */
+    dmi_area *area;      /* which is here */
     dmi_stamp base, end;
     void *user;                   /* the caller's memory (master; workers of the same process) */
     int numbers;

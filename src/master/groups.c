@@ -1,12 +1,13 @@
-/* Groups: some of the workers, as a handle. The master alone knows them; workers learn from each command who takes part. */
-#include "master/session.h"
+/* Groups: some of the workers, as a handle. The master alone knows them; workers learn from each command who
+ * takes part. */
 #include "base/sized.h"
+#include "master/session.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct dmi_group {
-    int count, begun; /* begun: how many dm_group_begin are open */
+    int count, begun;   /* begun: how many dm_group_begin are open */
     int *map, map_room; /* of an explicit layout, with numbers of the session */
     int worker[];
 };
@@ -14,9 +15,10 @@ struct dmi_group {
 static dm_status find(dmi_session *s, dm_group group, struct dmi_group **out)
 {
     uint32_t number = (uint32_t)group.id;
-    const char *wrong = group.id >> 32 != s->number || number == 0 || number > s->groups ? "is not a group of this session"
-                        : !s->group[number - 1]                                          ? "has been destroyed"
-                                                                                         : NULL;
+    const char *wrong = group.id >> 32 != s->number || number == 0 || number > s->groups
+                            ? "is not a group of this session"
+                        : !s->group[number - 1] ? "has been destroyed"
+                                                : NULL;
     if (wrong) {
         return dmi_fail(DM_ERR_HANDLE, "%s: group %s", dmi_api_called(), wrong);
     }
@@ -42,7 +44,8 @@ static dm_status check_workers(const dmi_session *s, const int *workers, int cou
         int w = workers[i];
         if (w < 0 || w >= s->workers || taken[w]) {
             status = dmi_fail(DM_ERR_ARG, "group_create: workers[%d] is %d%s", i, w,
-                              w < 0 || w >= s->workers ? ", which is no worker of the session" : ", for the second time");
+                              w < 0 || w >= s->workers ? ", which is no worker of the session"
+                                                       : ", for the second time");
         } else {
             taken[w] = true;
         }
@@ -136,7 +139,8 @@ dm_status dm_group_workers(dm_session *session, dm_group group, int room, int *w
         return status;
     }
     if (!count || (workers && room < g->count)) {
-        return count ? dmi_fail(DM_ERR_ARG, "group_workers: room is %d, but the group has %d workers", room, g->count)
+        return count ? dmi_fail(DM_ERR_ARG, "group_workers: room is %d, but the group has %d workers", room,
+                                g->count)
                      : dmi_fail(DM_ERR_ARG, "group_workers: count is NULL");
     }
     *count = g->count;
@@ -218,8 +222,8 @@ static dm_status translate_map(struct dmi_group *g, dmi_layout_spec *spec)
     }
     for (int64_t i = 0; i < spec->map_count; i++) {
         if (spec->map[i] < 0 || spec->map[i] >= g->count) {
-            return dmi_fail(DM_ERR_LAYOUT, "layout: map[%lld] is %d, but the group has %d workers", (long long)i,
-                            spec->map[i], g->count);
+            return dmi_fail(DM_ERR_LAYOUT, "layout: map[%lld] is %d, but the group has %d workers",
+                            (long long)i, spec->map[i], g->count);
         }
         g->map[i] = g->worker[spec->map[i]];
     }
@@ -235,7 +239,8 @@ dm_status dmi_group_place(dmi_session *s, const dm_layout *layout, dmi_layout_sp
     }
     if (layout && layout->kind == 2) {
         if (layout->single < 0 || layout->single >= g->count) {
-            return dmi_fail(DM_ERR_LAYOUT, "layout: single is %d, but the group has %d workers", layout->single, g->count);
+            return dmi_fail(DM_ERR_LAYOUT, "layout: single is %d, but the group has %d workers", layout->single,
+                            g->count);
         }
         spec->workers = &g->worker[layout->single];
         return DM_OK;
@@ -250,7 +255,8 @@ dm_status dmi_group_place(dmi_session *s, const dm_layout *layout, dmi_layout_sp
         need *= spec->grid[d];
     }
     if (need < 1 || need > g->count) {
-        return dmi_fail(DM_ERR_LAYOUT, "layout: its grid and replicas take %s workers than the group has, which are %d",
+        return dmi_fail(DM_ERR_LAYOUT,
+                        "layout: its grid and replicas take %s workers than the group has, which are %d",
                         need < 1 ? "fewer" : "more", g->count);
     }
     spec->nworkers = (int)need;
@@ -262,8 +268,8 @@ dm_status dmi_group_apply(dmi_session *s, dmi_call *call)
     const struct dmi_group *g = s->open_groups > 0 ? s->open_group[s->open_groups - 1] : NULL;
     uint64_t members = g ? 0 : UINT64_MAX;
     if (g && s->workers > 64) {
-        return dmi_fail(DM_ERR_UNSUPPORTED, "%s in a group: the session has %d workers, more than 64", dmi_call_name(call),
-                        s->workers);
+        return dmi_fail(DM_ERR_UNSUPPORTED, "%s in a group: the session has %d workers, more than 64",
+                        dmi_call_name(call), s->workers);
     }
     for (int i = 0; g && i < g->count; i++) {
         members |= UINT64_C(1) << g->worker[i];

@@ -1,17 +1,17 @@
-/* Accesses to the parts of one memory. */
+/* Accesses to the areas of one memory. */
 #include "memory/hazard.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PARTS = 16 };
+enum { MOST_AREAS = 16 };
 
-typedef struct dmi_part_hazard {
-    dmi_part part;
+typedef struct dmi_area_hazard {
+    dmi_area area;
     dmi_hazard last;
-} part_hazard;
+} area_hazard;
 
-bool dmi_part_disjoint(const dmi_part *a, const dmi_part *b)
+bool dmi_area_disjoint(const dmi_area *a, const dmi_area *b)
 {
     bool apart = false;
     for (int d = 0; d < a->ndim && a->ndim == b->ndim && a->layout == b->layout; d++) {
@@ -20,61 +20,61 @@ bool dmi_part_disjoint(const dmi_part *a, const dmi_part *b)
     return apart;
 }
 
-static bool same_part(const dmi_part *a, const dmi_part *b)
+static bool same_area(const dmi_area *a, const dmi_area *b)
 {
     size_t bytes = (size_t)a->ndim * sizeof *a->lo;
     return a->ndim == b->ndim && a->layout == b->layout && memcmp(a->lo, b->lo, bytes) == 0 &&
            memcmp(a->hi, b->hi, bytes) == 0;
 }
 
-void dmi_hazards_before(const dmi_hazards *h, const dmi_part *part, dmi_hazard *out)
+void dmi_hazards_before(const dmi_hazards *h, const dmi_area *area, dmi_hazard *out)
 {
     *out = h->rest;
-    for (int i = 0; i < h->parts; i++) {
-        if (!dmi_part_disjoint(&h->part[i].part, part)) {
-            dmi_hazard_merge(out, &h->part[i].last);
+    for (int i = 0; i < h->areas; i++) {
+        if (!dmi_area_disjoint(&h->area[i].area, area)) {
+            dmi_hazard_merge(out, &h->area[i].last);
         }
     }
 }
 
-/* The oldest `count` parts go to the rest. */
+/* The oldest `count` areas go to the rest. */
 static void forget(dmi_hazards *h, int count)
 {
     for (int i = 0; i < count; i++) {
-        dmi_hazard_merge(&h->rest, &h->part[i].last);
+        dmi_hazard_merge(&h->rest, &h->area[i].last);
     }
-    h->parts -= count;
+    h->areas -= count;
     if (count > 0) {
-        memmove(h->part, h->part + count, (size_t)h->parts * sizeof *h->part);
+        memmove(h->area, h->area + count, (size_t)h->areas * sizeof *h->area);
     }
 }
 
-void dmi_hazards_add(dmi_hazards *h, const dmi_part *part, const dmi_hazard *use)
+void dmi_hazards_add(dmi_hazards *h, const dmi_area *area, const dmi_hazard *use)
 {
-    if (part->ndim >= 0 && !h->part) {
-        h->part = malloc(MOST_PARTS * sizeof *h->part);
+    if (area->ndim >= 0 && !h->area) {
+        h->area = malloc(MOST_AREAS * sizeof *h->area);
     }
-    if (part->ndim < 0 || !h->part) {
-        forget(h, h->parts);
+    if (area->ndim < 0 || !h->area) {
+        forget(h, h->areas);
         dmi_hazard_merge(&h->rest, use);
         return;
     }
     int i = 0;
-    while (i < h->parts && !same_part(&h->part[i].part, part)) {
+    while (i < h->areas && !same_area(&h->area[i].area, area)) {
         i++;
     }
-    if (i == h->parts) {
-        forget(h, h->parts == MOST_PARTS);
-        i = h->parts++;
-        h->part[i] = (part_hazard){.part = *part};
+    if (i == h->areas) {
+        forget(h, h->areas == MOST_AREAS);
+        i = h->areas++;
+        h->area[i] = (area_hazard){.area = *area};
     }
-    dmi_hazard_merge(&h->part[i].last, use);
+    dmi_hazard_merge(&h->area[i].last, use);
 }
 
 dmi_stamp dmi_hazards_last(const dmi_hazards *h)
 {
     dmi_hazard all;
-    static const dmi_part whole = {.ndim = -1};
+    static const dmi_area whole = {.ndim = -1};
     dmi_hazards_before(h, &whole, &all);
     dmi_stamp_merge(&all.write, &all.read);
     return all.write;
@@ -82,6 +82,6 @@ dmi_stamp dmi_hazards_last(const dmi_hazards *h)
 
 void dmi_hazards_free(dmi_hazards *h)
 {
-    free(h->part);
+    free(h->area);
     *h = (dmi_hazards){0};
 }

@@ -1,5 +1,5 @@
 /* Who waits for whom at one memory: a read for the last writes, a write for the last writes and reads; but nobody for those
- * who use other parts of it. Between commands (engine, simulator) and between the planners of one command
+ * who use other areas of it. Between commands (engine, simulator) and between the planners of one command
  * (plan/phases.c). */
 #ifndef DMI_HAZARD_H
 #define DMI_HAZARD_H
@@ -35,22 +35,22 @@ static inline void dmi_hazard_merge(dmi_hazard *into, const dmi_hazard *from)
 }
 
 /* Which elements of a memory: a box of the indices of its layout. Boxes of different layouts are not compared. */
-typedef struct dmi_part {
+typedef struct dmi_area {
     int ndim; /* -1: all of them, or not known which */
     const void *layout;
     int64_t lo[DM_MAX_DIMS], hi[DM_MAX_DIMS];
-} dmi_part;
-bool dmi_part_disjoint(const dmi_part *a, const dmi_part *b);
+} dmi_area;
+bool dmi_area_disjoint(const dmi_area *a, const dmi_area *b);
 
-/* The accesses to one memory so far: of a few parts apart, of all others together. Zeros: none. */
+/* The accesses to one memory so far: of a few areas apart, of all others together. Zeros: none. */
 typedef struct dmi_hazards {
     dmi_hazard rest;
-    int parts;
-    struct dmi_part_hazard *part; /* [parts] the oldest first */
+    int areas;
+    struct dmi_area_hazard *area; /* [areas] the oldest first */
 } dmi_hazards;
-/* The accesses that one to `part` may meet. */
-void dmi_hazards_before(const dmi_hazards *h, const dmi_part *part, dmi_hazard *out);
-void dmi_hazards_add(dmi_hazards *h, const dmi_part *part, const dmi_hazard *use);
+/* The accesses that one to `area` may meet. */
+void dmi_hazards_before(const dmi_hazards *h, const dmi_area *area, dmi_hazard *out);
+void dmi_hazards_add(dmi_hazards *h, const dmi_area *area, const dmi_hazard *use);
 dmi_stamp dmi_hazards_last(const dmi_hazards *h); /* of all */
 void dmi_hazards_free(dmi_hazards *h);
 

@@ -11,7 +11,7 @@ dm_status dmi_program_check(dmi_call *call)
 
 /* What the arrays of the program are in its plan. */
 typedef struct places {
-    dmi_part *part; /* [operands] where in it */
+    dmi_area *area; /* [operands] where in it */
     int *same; /* [operands] the first operand that is the same memory */
     int *work; /* [arrays] of temporaries: their workspace */
 } places;
@@ -19,7 +19,7 @@ typedef struct places {
 static bool find_places(dmi_builder *b, const dmi_program *p, places *out)
 {
     out->same = dmi_build_alloc(b, ((size_t)p->arrays + 1) * sizeof *out->same);
-    out->part = dmi_build_alloc(b, ((size_t)p->arrays + 1) * sizeof *out->part);
+    out->area = dmi_build_alloc(b, ((size_t)p->arrays + 1) * sizeof *out->area);
     out->work = dmi_build_alloc(b, ((size_t)p->arrays + 1) * sizeof *out->work);
     for (int i = 0; i < p->arrays && !b->failed; i++) {
         const dmi_program_array *a = &p->array[i];
@@ -29,7 +29,7 @@ static bool find_places(dmi_builder *b, const dmi_program *p, places *out)
         }
         if (!a->temporary) {
             out->same[i] = first;
-            out->part[i] = dmi_desc_part(&a->desc);
+            out->area[i] = dmi_desc_area(&a->desc);
         } else if (first < i) {
             out->work[i] = out->work[first];
         } else {
@@ -98,7 +98,7 @@ dm_status dmi_program_plan(dmi_builder *b, const dmi_call *call)
     note_ops(b, p);
     b->profile = profile;
     b->same = at.same;
-    b->part = at.part;
+    b->area = at.area;
     b->plan->moving = -1;
     b->plan->compute = NULL;
     b->plan->repeats = true;

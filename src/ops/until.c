@@ -1,5 +1,5 @@
-/* Is value >= below at every worker? Between runs of a program, on which all workers must agree: one worker sends what it
- * has to all others, so a value that is poisoned there is poisoned everywhere. */
+/* Is value >= below at every worker? Between runs of a program, on which all workers must agree: one worker
+ * sends what it has to all others, so a value that is poisoned there is poisoned everywhere. */
 #include "ops/common.h"
 
 dm_status dmi_until_check(dmi_call *call)
@@ -29,7 +29,8 @@ dm_status dmi_until_plan(dmi_builder *b, const dmi_call *call)
     const dmi_desc *value = &call->operand[0].desc;
     dmi_copy element = {.src_dtype = value->dtype, .dst_dtype = value->dtype, .count = 1};
     dmi_within within = {.dtype = value->dtype};
-    uint64_t members = (uint32_t)call->args.i[0] | (uint64_t)(uint32_t)call->args.i[1] << 32; /* who asks: dmi_op_frame */
+    uint64_t members = (uint32_t)call->args.i[0] | (uint64_t)(uint32_t)call->args.i[1]
+                                                       << 32; /* who asks: dmi_op_frame */
     int owner = owner_of(value, &element.src_offset);
     if (b->me >= b->profile->workers) {
         return DM_OK;

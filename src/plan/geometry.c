@@ -54,19 +54,19 @@ void dmi_desc_like(const dmi_desc *desc, dmi_layout_spec *out)
     }
 }
 
-dmi_part dmi_desc_part(const dmi_desc *desc)
+dmi_area dmi_desc_area(const dmi_desc *desc)
 {
-    dmi_part part = {.ndim = desc->layout && desc->ndim == desc->layout->ndim ? desc->ndim : -1, .layout = desc->layout};
+    dmi_area area = {.ndim = desc->layout && desc->ndim == desc->layout->ndim ? desc->ndim : -1, .layout = desc->layout};
     bool whole = true;
-    for (int d = 0; d < part.ndim; d++) {
-        part.lo[d] = desc->lo[d];
-        part.hi[d] = desc->extent[d] > 0 ? desc->lo[d] + (desc->extent[d] - 1) * (desc->skip[d] + 1) + 1 : desc->lo[d];
-        whole = whole && part.lo[d] == 0 && part.hi[d] == desc->layout->shape[d];
+    for (int d = 0; d < area.ndim; d++) {
+        area.lo[d] = desc->lo[d];
+        area.hi[d] = desc->extent[d] > 0 ? desc->lo[d] + (desc->extent[d] - 1) * (desc->skip[d] + 1) + 1 : desc->lo[d];
+        whole = whole && area.lo[d] == 0 && area.hi[d] == desc->layout->shape[d];
     }
     if (whole) {
-        part.ndim = -1;
+        area.ndim = -1;
     }
-    return part;
+    return area;
 }
 
 bool dmi_desc_steps(const dmi_desc *desc)

@@ -1,9 +1,9 @@
-/* Ops made of several planners. Each plans in a phase of its own. Within a phase its marks say who waits for whom. Between
- * phases the waits follow from what steps read and write, as between commands. Workspaces that are never used in the same
- * phases share memory.
+/* Ops made of several planners. Each plans in a phase of its own. Within a phase its marks say who waits for
+ * whom. Between phases the waits follow from what steps read and write, as between commands. Workspaces that
+ * are never used in the same phases share memory.
  *
- * This cannot block: a step waits for steps of earlier phases of the same worker. What those wait for, at this worker or
- * another, belongs to the same phase or to an earlier one. */
+ * This cannot block: a step waits for steps of earlier phases of the same worker. What those wait for, at this
+ * worker or another, belongs to the same phase or to an earlier one. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
@@ -70,8 +70,8 @@ static bool is_free(const workspace *work, int count, int place, const workspace
     return true;
 }
 
-/* Which workspaces share memory: from the largest to the smallest, each takes the first place that is free as long as it
- * lives. bytes: of the places. Returns how many there are. */
+/* Which workspaces share memory: from the largest to the smallest, each takes the first place that is free as
+ * long as it lives. bytes: of the places. Returns how many there are. */
 static int choose_places(workspace *work, int count, int64_t *bytes)
 {
     int places = 0;
@@ -122,29 +122,30 @@ static void find_same(const dmi_call *call, int *same)
         same[i] = i;
         for (int k = i - 1; k >= 0; k--) {
             const dmi_desc *y = &call->operand[k].desc;
-            bool alike = x->layout == y->layout || (x->layout && y->layout && dmi_layout_equal(x->layout, y->layout));
+            bool alike =
+                x->layout == y->layout || (x->layout && y->layout && dmi_layout_equal(x->layout, y->layout));
             same[i] = alike && x->dtype == y->dtype ? k : same[i];
         }
         same[i] = same[i] == i ? i : same[same[i]];
     }
 }
 
-/* The accesses before the present phase, and of it. Memories: of the operands, then the workspaces; uses: by each operand
- * and workspace. */
+/* The accesses before the present phase, and of it. Memories: of the operands, then the workspaces; uses: by
+ * each operand and workspace. */
 typedef struct accesses {
     const int *same;
-    const dmi_part *part;
+    const dmi_area *area;
     int noperand, count; /* with the workspaces */
     dmi_hazards *last;
     dmi_hazard *earlier, *use;
     bool *known; /* is `earlier` that of this phase? */
 } accesses;
 
-static const dmi_part everything = {.ndim = -1};
+static const dmi_area everything = {.ndim = -1};
 
-static const dmi_part *part_of(const accesses *a, int i)
+static const dmi_area *area_of(const accesses *a, int i)
 {
-    return i < a->noperand ? &a->part[i] : &everything;
+    return i < a->noperand ? &a->area[i] : &everything;
 }
 
 static int memory_of(const accesses *a, int i)
@@ -157,10 +158,12 @@ static void add_waits(accesses *a, dmi_step *step)
     dmi_stamp wait = {{0}};
     for (int r = 0; r < step->nref; r++) {
         const dmi_ref *ref = &step->ref[r];
-        int i = ref->kind == DMI_REF_OPERAND ? ref->index : ref->kind == DMI_REF_WORK ? a->noperand + ref->index : -1;
+        int i = ref->kind == DMI_REF_OPERAND ? ref->index
+                : ref->kind == DMI_REF_WORK  ? a->noperand + ref->index
+                                             : -1;
         if (i >= 0) {
             if (!a->known[i]) {
-                dmi_hazards_before(&a->last[memory_of(a, i)], part_of(a, i), &a->earlier[i]);
+                dmi_hazards_before(&a->last[memory_of(a, i)], area_of(a, i), &a->earlier[i]);
                 a->known[i] = true;
             }
             dmi_hazard_wait(&a->earlier[i], ref->mode, &wait);
@@ -176,7 +179,7 @@ static void end_phase(accesses *a)
 {
     for (int i = 0; i < a->count; i++) {
         if (a->known[i]) {
-            dmi_hazards_add(&a->last[memory_of(a, i)], part_of(a, i), &a->use[i]);
+            dmi_hazards_add(&a->last[memory_of(a, i)], area_of(a, i), &a->use[i]);
             a->use[i] = (dmi_hazard){0};
             a->known[i] = false;
         }
@@ -209,20 +212,20 @@ void dmi_build_phases_end(dmi_builder *b, const dmi_call *call)
 {
     dmi_plan *plan = b->plan;
     int same[DMI_MAX_OPERANDS];
-    dmi_part part[DMI_MAX_OPERANDS];
+    dmi_area area[DMI_MAX_OPERANDS];
     if (b->phases == 0 || b->failed) {
         return;
     }
     share_workspace(b);
     accesses a = {.same = b->same ? b->same : same,
-                  .part = b->part ? b->part : part,
+                  .area = b->area ? b->area : area,
                   .noperand = plan->noperand,
                   .count = plan->noperand + plan->nwork};
     if (!b->same) {
         find_same(call, same);
     }
-    for (int i = 0; i < call->noperand && !b->part; i++) {
-        part[i] = call->operand[i].mode ? dmi_desc_part(&call->operand[i].desc) : everything;
+    for (int i = 0; i < call->noperand && !b->area; i++) {
+        area[i] = call->operand[i].mode ? dmi_desc_area(&call->operand[i].desc) : everything;
     }
     find_waits(b, &a);
 }

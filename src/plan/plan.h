@@ -200,7 +200,7 @@ typedef struct dmi_builder {
     int phases, phase_room, *phase_end; /* see phases.c: [phases] steps before the end of each */
     /* [plan->noperand] the first operand that is the same memory; NULL: found from their layouts */
     const int *same;
-    const dmi_part *part; /* [plan->noperand] where in its memory each operand is; NULL: found from the call */
+    const dmi_area *area; /* [plan->noperand] where in its memory each operand is; NULL: found from the call */
     bool pushed;           /* in this round, a paced push */
     int kernel_work;       /* workspace that kernels asked for, from 1; 0: none */
     uint32_t before_round; /* EXPECTs up to the end of the last round with such a push */
@@ -312,7 +312,7 @@ void dmi_operand_describe(const char *name, const dmi_operand *operand, char *te
 /* One line of a plan's counts. */
 void dmi_plan_describe(const dmi_plan *plan, char *text, size_t room);
 /* Which elements of its memory. */
-dmi_part dmi_desc_part(const dmi_desc *desc);
+dmi_area dmi_desc_area(const dmi_desc *desc);
 /* Has it steps other than 1? */
 bool dmi_desc_steps(const dmi_desc *desc);
 /* Regions of worker w's shard of a (possibly clipped) array, in caller-visible coordinates; empty ones too. Of a grid layout

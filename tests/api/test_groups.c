@@ -1,5 +1,5 @@
-/* Groups: where their arrays lie, who takes part in what, and that groups without a common worker do not wait for each
- * other. */
+/* Groups: where their arrays lie, who takes part in what, and that groups without a common worker do not wait
+ * for each other. */
 #include "support/refusal.h"
 
 #include <stdatomic.h>
@@ -52,8 +52,9 @@ static void layouts_case(dmt_case *c)
     if (dm_workers(s) != count) {
         dmt_fail(c, "%d workers, not %d", dm_workers(s), count);
     }
-    dm_layout rows = dm_layout_rows(s), cyclic = dm_layout_cyclic(s, 1, 1), single = dm_layout_single(count - 1),
-              copies = dm_layout_replicated(s), map = dm_layout_explicit(2, (int64_t[]){SIDE, SIDE}, &(int){count - 1}, 1),
+    dm_layout rows = dm_layout_rows(s), cyclic = dm_layout_cyclic(s, 1, 1),
+              single = dm_layout_single(count - 1), copies = dm_layout_replicated(s),
+              map = dm_layout_explicit(2, (int64_t[]){SIDE, SIDE}, &(int){count - 1}, 1),
               given = dm_layout_rows(s);
     given.grid[0] = given.nworkers = 1;
     given.workers = (int[]){0};

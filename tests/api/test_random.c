@@ -1,4 +1,5 @@
-/* Random choices: moments and frequencies, the same numbers on all layouts, permutations that are ones, the generator. */
+/* Random choices: moments and frequencies, the same numbers on all layouts, permutations that are ones, the
+ * generator. */
 #include "support/refusal.h"
 
 #include <math.h>
@@ -30,7 +31,8 @@ static void distribution(dmt_case *c, int which)
     double mean = 0, square = 0;
     for (int i = 0; i < 2; i++) {
         dm_array x = vector(c, DM_F64, N, (int)c->number + i);
-        DMT_OK(c, which ? dm_fill_exponential(c->session, x, 3, 11) : dm_fill_bernoulli(c->session, x, 0.3, 11));
+        DMT_OK(c,
+               which ? dm_fill_exponential(c->session, x, 3, 11) : dm_fill_bernoulli(c->session, x, 0.3, 11));
         DMT_OK(c, dm_read(c->session, x, v[i]));
         DMT_OK(c, dm_array_destroy(c->session, x));
     }

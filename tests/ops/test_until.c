@@ -1,4 +1,5 @@
-/* program_run_until: a program that halves a value (or doubles an index, or fails) runs as often as a loop here says. */
+/* program_run_until: a program that halves a value (or doubles an index, or fails) runs as often as a loop here
+ * says. */
 #include "support/cases.h"
 
 #include <math.h>
@@ -10,8 +11,8 @@ static dm_array value_of(dmt_case *c, dm_dtype dtype, dm_array *whole)
     int kind = (int)dmt_int(&c->random, 0, 3);
     int64_t shape[] = {dmt_int(&c->random, 1, 9), 3}, lo[] = {dmt_int(&c->random, 0, shape[0] - 1), 1},
             one[] = {1, 1};
-    dm_layout layouts[] = {dm_layout_single(c->workers - 1), dm_layout_replicated(c->session), dm_layout_rows(c->session),
-                           dm_layout_cyclic(c->session, 1, 2)};
+    dm_layout layouts[] = {dm_layout_single(c->workers - 1), dm_layout_replicated(c->session),
+                           dm_layout_rows(c->session), dm_layout_cyclic(c->session, 1, 2)};
     dm_array value = {0};
     dmt_say(c, "\n    layout %d", kind);
     if (kind == 0) {
@@ -60,7 +61,8 @@ static void loop_case(dmt_case *c)
     dm_dtype dtype = dtypes[dmt_int(&c->random, 0, 5)];
     bool whole_numbers = dtype == DM_I64 || dtype == DM_I32;
     double factor = whole_numbers ? -2 : 0.5, begin = whole_numbers ? 1 : 64;
-    double below = whole_numbers ? -(double)dmt_int(&c->random, 1, 300) : ldexp(1, (int)dmt_int(&c->random, -5, 7));
+    double below =
+        whole_numbers ? -(double)dmt_int(&c->random, 1, 300) : ldexp(1, (int)dmt_int(&c->random, -5, 7));
     int64_t most = dmt_int(&c->random, 0, 14), every = dmt_int(&c->random, 1, 4), want = 0;
     dm_array whole, count, value = value_of(c, dtype, &whole);
     DMT_OK(c, dm_array_create(c->session, DM_I64, 0, NULL, NULL, &count));
@@ -83,8 +85,8 @@ static void loop_case(dmt_case *c)
     }
     int64_t got = runs_of(c, count);
     if (got != want) {
-        dmt_fail(c, "type %d, below %g, most %d, every %d: %d runs, not %d", (int)dtype, below, (int)most, (int)every,
-                 (int)got, (int)want);
+        dmt_fail(c, "type %d, below %g, most %d, every %d: %d runs, not %d", (int)dtype, below, (int)most,
+                 (int)every, (int)got, (int)want);
     }
     DMT_OK(c, dm_program_destroy(c->session, program));
     DMT_OK(c, dm_array_destroy(c->session, count));
@@ -134,9 +136,11 @@ static void failure_case(dmt_case *c)
     DMT_OK(c, dm_program_begin(c->session));
     DMT_OK(c, dm_map(c->session, "x + 1", 1, (dm_map_arg[]){DM_ARG("x", end)}, end));
     DMT_OK(c, dm_require_range(c->session, x, 0, 4)); /* at one worker only */
-    DMT_OK(c, dm_map(c->session, "v - 1 - 0 * x", 2, (dm_map_arg[]){DM_ARG("v", value), DM_ARG("x", end)}, value));
+    DMT_OK(c,
+           dm_map(c->session, "v - 1 - 0 * x", 2, (dm_map_arg[]){DM_ARG("v", value), DM_ARG("x", end)}, value));
     DMT_OK(c, dm_program_end(c->session, &program));
-    DMT_OK(c, dm_program_run_until(c->session, program, 1000000000, dmt_int(&c->random, 1, 3), value, 0, 0, NULL));
+    DMT_OK(c,
+           dm_program_run_until(c->session, program, 1000000000, dmt_int(&c->random, 1, 3), value, 0, 0, NULL));
     dmt_status_is(c, dm_sync(c->session), DM_ERR_VALUE, "dm_sync");
     double v = 0;
     DMT_OK(c, dm_fill(c->session, whole, 2));
@@ -166,7 +170,8 @@ static void cancel_case(dmt_case *c)
     DMT_OK(c, dm_fill(c->session, value, 1));
     DMT_OK(c, dm_fill(c->session, count, 0));
     dm_program program = record(c, value, 1, count);
-    DMT_OK(c, dm_program_run_until(c->session, program, INT64_MAX, dmt_int(&c->random, 1, 3), value, 0.5, 0, NULL));
+    DMT_OK(c, dm_program_run_until(c->session, program, INT64_MAX, dmt_int(&c->random, 1, 3), value, 0.5, 0,
+                                   NULL));
     for (volatile int64_t i = dmt_int(&c->random, 0, 300000); i > 0; i--) {
     }
     DMT_OK(c, dm_cancel(c->session));
@@ -199,8 +204,10 @@ static void misuse_case(dmt_case *c)
     DMT_REFUSED(c, DM_ERR_ARG, dm_program_run_until(c->session, program, -1, 1, value, 0, 0, NULL));
     DMT_REFUSED(c, DM_ERR_ARG, dm_program_run_until(c->session, program, 1, 0, value, 0, 0, NULL));
     DMT_REFUSED(c, DM_ERR_ARG, dm_program_run_until(c->session, program, 1, 1, value, NAN, 0, NULL));
-    DMT_REFUSED(c, DM_ERR_ARG, dm_program_run_until(c->session, program, 1, 1, value, 0, 0, NULL)); /* only read */
-    DMT_REFUSED(c, DM_ERR_ARG, dm_program_run_until(c->session, program, 1, 1, count, 0, 0, NULL)); /* not used */
+    DMT_REFUSED(c, DM_ERR_ARG,
+                dm_program_run_until(c->session, program, 1, 1, value, 0, 0, NULL)); /* only read */
+    DMT_REFUSED(c, DM_ERR_ARG,
+                dm_program_run_until(c->session, program, 1, 1, count, 0, 0, NULL)); /* not used */
     DMT_REFUSED(c, DM_ERR_SHAPE, dm_program_run_until(c->session, program, 1, 1, x, 0, 0, NULL));
     DMT_REFUSED(c, DM_ERR_DTYPE, dm_program_run_until(c->session, program, 1, 1, z, 0, 0, NULL));
     DMT_OK(c, dm_program_destroy(c->session, program));
