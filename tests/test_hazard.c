@@ -2,12 +2,13 @@
 #include "memory/hazard.h"
 #include "support/random.h"
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 enum { ROWS = 6, COLS = 7, ACCESSES = 200, CASES = 60 };
 
