@@ -274,10 +274,44 @@ static void refusals(dmt_case *c)
 }
 DMT_ONE_CASE(refusals)
 
+/* A number that is only used converted is the same number: not 0 is true, and an f32 is the f64 rounded. */
+static void converted_case(dmt_case *c)
+{
+    enum { N = 37 };
+    dm_array u, x;
+    double want[N], got[N];
+    DMT_OK(c, dm_vector(c->session, DM_F64, N, &u));
+    DMT_OK(c, dm_vector(c->session, DM_F64, N, &x));
+    DMT_OK(c, dm_fill_uniform(c->session, u, 0, 1, 3));
+    DMT_OK(c, dm_read(c->session, u, want));
+    DMT_OK(c, dm_map(c->session, "where(uniform(3), 1, 2)", 0, NULL, x));
+    DMT_OK(c, dm_read(c->session, x, got));
+    for (int i = 0; i < N; i++) {
+        if (got[i] != (want[i] != 0 ? 1 : 2)) {
+            dmt_fail(c, "where() of %g gives %g", want[i], got[i]);
+        }
+    }
+    DMT_OK(c, dm_map(c->session, "f64(f32(uniform(3)))", 0, NULL, x));
+    DMT_OK(c, dm_read(c->session, x, got));
+    for (int i = 0; i < N; i++) {
+        if (got[i] != (double)(float)want[i]) {
+            dmt_fail(c, "%g as f32 is %g", want[i], got[i]);
+        }
+    }
+    DMT_OK(c, dm_array_destroy(c->session, u));
+    DMT_OK(c, dm_array_destroy(c->session, x));
+}
+
+static void test_converted(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "map_random_converted", .cases = 1, .fn = converted_case});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_map),
+        cmocka_unit_test(test_converted), cmocka_unit_test(test_map),
         cmocka_unit_test(test_reduce),
         cmocka_unit_test(test_index),
         cmocka_unit_test(test_several),

@@ -198,7 +198,7 @@ static void take_out(dmi_map_program *p, int step, uint8_t from)
 static void fold_casts(dmi_map_program *p)
 {
     for (int input = 0; input < p->inputs; input++) {
-        int type = converted_to(p, input);
+        int type = p->made[input] ? 0 : converted_to(p, input); /* random numbers depend on the type they are made in */
         for (int i = p->steps - 1; i >= 0 && type != 0; i--) {
             if (p->step[i].row == DMI_EW_CAST && p->step[i].from[0] == (DMI_AT_INPUT | input)) {
                 take_out(p, i, (uint8_t)(DMI_AT_INPUT | input));
