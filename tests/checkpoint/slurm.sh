@@ -81,6 +81,7 @@ for form in srun mpirun; do
     scancel --signal=USR1 --batch "$id"
     until_true "the program leaves" said "leaves at step"
     until_true "the job is in the queue again" eval "scontrol show job $id | grep -q 'Restarts=1'"
+    sleep 3 # a node takes a start within two seconds of the end for one of the job that was killed
     until_true "the job runs again" eval "scontrol update JobId=$id StartTime=now; said 'goes on from step'"
     until_true "the job ends" ended
     until_true "its last words" said "step 3000: heat"
