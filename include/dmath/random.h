@@ -28,7 +28,7 @@ DM_API DM_CHECKED dm_status dm_shuffle(dm_session *session, dm_array x, int dim,
 /* out = indices from 0 to n - 1, chosen at random. out: m elements, i32 or i64, one dim. weights: n numbers of a float type,
  * not negative, with a positive sum, each as likely as its part of that; DM_NO_ARRAY: all alike. replace 0: no index comes
  * twice; then n >= m, and of the weights at least m are positive, which is not checked (Efraimidis & Spirakis 2006: the m
- * largest of log(u) / weight). With replacement: the place of u times the sum in the running sums, in f64. May block where
+ * largest of log(u) / weight). With replacement: the place of u times the sum in the running sums, which worker 0 makes in f64. May block where
  * dm_sort does. dm_take brings the elements.
  * Errors: DM_ERR_ARG (n < 1 for m > 0, n < m without replacement), DM_ERR_SHAPE (out, weights), DM_ERR_DTYPE. */
 DM_API DM_CHECKED dm_status dm_choice(dm_session *session, int64_t n, dm_array weights, int replace, uint64_t seed,

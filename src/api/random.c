@@ -106,7 +106,7 @@ dm_status dm_fill_permutation(dm_session *session, dm_array x, uint64_t seed)
 {
     dmi_operand o;
     dm_status status = dmi_part_operand(session, x, "x", &o);
-    status = status == DM_OK ? check_indices(session, x, "x", o.desc.extent[0], &o) : status;
+    status = status == DM_OK ? check_indices(session, x, "x", o.desc.ndim > 0 ? o.desc.extent[0] : 0, &o) : status;
     if (status != DM_OK || (status = dm_scope_begin(session)) != DM_OK) {
         return status;
     }
@@ -148,8 +148,10 @@ static dm_status with_replacement(dm_session *session, int64_t n, dm_array weigh
     if (weights.id == 0) {
         return dm_fill_uniform(session, out, 0, (double)n, seed);
     }
-    dm_status status = dm_array_like(session, weights, DM_F64, &sums);
-    status = status == DM_OK ? dm_cumulative_sum(session, weights, 0, sums) : status;
+    dm_layout one_worker = dm_layout_single(0); /* so the sums are rounded alike, however weights lie */
+    dm_status status = dm_array_create(session, DM_F64, 1, &n, &one_worker, &sums);
+    status = status == DM_OK ? dm_copy(session, weights, sums) : status;
+    status = status == DM_OK ? dm_cumulative_sum(session, sums, 0, sums) : status;
     status = status == DM_OK ? dm_array_view(session, sums, &last, &one, &sum) : status;
     snprintf(text, sizeof text, "uniform(%" PRIu64 ") * w", seed);
     status = status == DM_OK ? make_keys(session, m, out, text, sum, &u) : status;

@@ -139,6 +139,21 @@ static void choices_case(dmt_case *c)
             near(c, (double)count[i] / N, p, sqrt(p * (1 - p) / N), "a frequency");
         }
     }
+    double awkward[700]; /* whose sums are rounded */
+    static int32_t same[2][N];
+    for (int i = 0; i < 700; i++) {
+        awkward[i] = 1.0 / (3 + i);
+    }
+    for (int i = 0; i < 2; i++) {
+        dm_array v = vector(c, DM_F64, 700, (int)c->number + i);
+        DMT_OK(c, dm_write(c->session, v, awkward));
+        DMT_OK(c, dm_choice(c->session, 700, v, 1, 5, x));
+        DMT_OK(c, dm_read(c->session, x, same[i]));
+        DMT_OK(c, dm_array_destroy(c->session, v));
+    }
+    if (memcmp(same[0], same[1], sizeof same[0]) != 0) {
+        dmt_fail(c, "weighted choices depend on the layout");
+    }
     memset(count, 0, sizeof count);
     for (int i = 0; i < 60; i++) { /* the first of four, none twice */
         DMT_OK(c, dm_choice(c->session, BINS, i % 2 ? w : DM_NO_ARRAY, 0, 100 + (uint64_t)i, y));
