@@ -16,7 +16,7 @@ dmi_trace *dmi_trace_create(int64_t most);
 void dmi_trace_destroy(dmi_trace *trace);
 enum { DMI_TRACE_MOST = 1000000 };
 
-/* The worker file of the timeline `path`: <path>.<worker>.part. What fails is logged. */
+/* The worker file of the timeline `path`: <path>.<worker>.worker_file. What fails is logged. */
 void dmi_trace_write_worker(const dmi_engine *e, const char *path);
 /* At the start: can the file be written? DM_ERR_CONFIG. */
 DM_CHECKED dm_status dmi_trace_try(const char *path);
