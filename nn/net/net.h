@@ -12,7 +12,7 @@
 #include <dmath/dmath.h>
 #include <dmath/nn.h>
 
-enum { NN_MAX_PARAMS = 4, NN_SCRATCH = 10, NN_TRAIN = 0, NN_TEST = 1 };
+enum { NN_MAX_PARAMS = 4, NN_SCRATCH = 12, NN_TRAIN = 0, NN_TEST = 1 };
 
 typedef struct dm_net nn_net;
 typedef struct nn_layer nn_layer;

@@ -451,10 +451,72 @@ static void test_weighted(void **state)
     CHECK(dm_net_close(net));
 }
 
+/* LSTM: two sequences, the second of which begins anew in the middle; values against loops, then gradients. */
+static double sigmoid(double v)
+{
+    return 1 / (1 + exp(-v));
+}
+
+static void test_lstm(void **state)
+{
+    (void)state;
+    enum { T = 4, M = 2, D = 3, K = 2 };
+    static const float goes_on[T * M] = {0, 0, 1, 1, 1, 0, 1, 1};
+    float wx[4 * K * D], b[4 * K], wh[4 * K * K], *const to[] = {wx, b, wh};
+    double in[T * M * D], h[M][K] = {{0}}, c[M][K] = {{0}}, want[T * M * K];
+    dm_array a, diff;
+    dm_net *net = open_text(
+        "layer { name: 'in' type: 'Input' top: 'data' top: 'cont' top: 'label' input_param { shape { dim: [4, "
+        "2, 5] } shape { dim: [4, 2] } shape { dim: 4 } } }\n"
+        "layer { name: 'i' type: 'InnerProduct' bottom: 'data' top: 'i' inner_product_param { num_output: 6 "
+        "weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'r' type: 'Reshape' bottom: 'i' top: 'r' reshape_param { shape { dim: [0, 2, 3] } } }\n"
+        "layer { name: 'l' type: 'LSTM' bottom: ['r', 'cont'] top: 'l' recurrent_param { num_output: 2 "
+        "weight_filler { type: 'gaussian' std: 0.7 }\n"
+        " bias_filler { type: 'uniform' min: -0.5 max: 0.5 } } }\n" IP("ip", "l", "4") LOSS("ip"),
+        DM_PHASE_TRAIN);
+    write_random(net, "data", false, 0);
+    write_random(net, "label", true, 4);
+    CHECK(dm_net_blob(net, "cont", &a, NULL));
+    CHECK(dm_write(session, a, goes_on));
+    CHECK(dm_net_forward(net, NULL));
+    CHECK(dm_net_forward(net, NULL)); /* what the first pass left does not count here */
+    for (int p = 0; p < 3; p++) {
+        CHECK(dm_net_param(net, "l", p, &a, NULL));
+        CHECK(dm_read(session, a, to[p]));
+    }
+    read_blob(net, "r", in);
+    for (int tm = 0; tm < T * M; tm++) {
+        double gate[4 * K], k = (double)goes_on[tm], next[K];
+        int m = tm % M;
+        for (int j = 0; j < 4 * K; j++) {
+            gate[j] = (double)b[j];
+            for (int d = 0; d < D; d++) {
+                gate[j] += (double)wx[j * D + d] * in[tm * D + d];
+            }
+            for (int d = 0; d < K; d++) {
+                gate[j] += (double)wh[j * K + d] * h[m][d] * k;
+            }
+        }
+        for (int d = 0; d < K; d++) {
+            c[m][d] = k * sigmoid(gate[K + d]) * c[m][d] + sigmoid(gate[d]) * tanh(gate[3 * K + d]);
+            next[d] = want[tm * K + d] = sigmoid(gate[2 * K + d]) * tanh(c[m][d]);
+        }
+        memcpy(h[m], next, sizeof next);
+    }
+    expect(net, "l", T * M * K, want);
+    for (int p = 0; p < 4; p++) {
+        CHECK(dm_net_param(net, p < 3 ? "l" : "i", p % 3, &a, &diff));
+        check_direction(net, "LSTM", a, diff, 2e-2);
+    }
+    CHECK(dm_net_close(net));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_gradients), cmocka_unit_test(test_norms),
                                        cmocka_unit_test(test_pieces),    cmocka_unit_test(test_scores),
-                                       cmocka_unit_test(test_weighted),  cmocka_unit_test(test_gains)};
+                                       cmocka_unit_test(test_weighted),  cmocka_unit_test(test_lstm),
+                                       cmocka_unit_test(test_gains)};
     return cmocka_run_group_tests(tests, begin, end);
 }
