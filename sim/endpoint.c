@@ -79,7 +79,8 @@ static dm_status take_memory(endpoint *e, const dmi_call *call)
         memset(&e->use[i], 0, sizeof e->use[i]);
     }
     for (int i = 0; i < call->noperand && status == DM_OK; i++) {
-        dmi_area area = dmi_desc_area(&call->operand[i].desc);
+        dmi_area area;
+        dmi_desc_area(&call->operand[i].desc, &area);
         dmi_hazards_before(&e->operand[i]->last, &area, &e->earlier[i]);
     }
     e->work = calloc((size_t)e->plan->nwork + 1, sizeof *e->work);
@@ -258,7 +259,8 @@ static dm_status end_call(endpoint *e, const dmi_call *call)
 {
     dm_status status = DM_OK;
     for (int i = 0; i < call->noperand; i++) {
-        dmi_area area = dmi_desc_area(&call->operand[i].desc);
+        dmi_area area;
+        dmi_desc_area(&call->operand[i].desc, &area);
         dmi_hazards_add(&e->operand[i]->last, &area, &e->use[i]);
     }
     for (int i = 0; i < e->plan->nwork && status == DM_OK; i++) {

@@ -117,7 +117,7 @@ bool dmi_engine_idle(const dmi_engine *e)
 
 const dmi_instance *dmi_engine_oldest(const dmi_engine *e, bool background)
 {
-    const dmi_instance *at = e->first;
+    const dmi_instance *at = background && e->behind == 0 ? NULL : e->first;
     while (at && at->background != background) {
         at = at->next;
     }
@@ -400,28 +400,6 @@ dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_allocati
     return status;
 }
 
-dmi_instance *dmi_instance_create(int operands, int numbers, const dmi_number *number)
-{
-    /* In the order of their alignment. */
-    size_t n = (size_t)operands, each = 2 * sizeof(dmi_hazard) + sizeof(dmi_area) + sizeof(dmi_desc) + sizeof(dmi_memory *) + 2;
-    dmi_instance *inst = calloc(1, sizeof *inst + n * each + (size_t)numbers * sizeof *number);
-    if (inst) {
-        inst->use = (dmi_hazard *)(void *)(inst + 1);
-        inst->earlier = inst->use + n;
-        inst->area = (dmi_area *)(void *)(inst->earlier + n);
-        inst->number = (dmi_number *)(void *)(inst->area + n);
-        inst->desc = (dmi_desc *)(void *)(inst->number + numbers);
-        inst->memory = (dmi_memory **)(void *)(inst->desc + n);
-        inst->mode = (uint8_t *)(void *)(inst->memory + n);
-        inst->whole = (bool *)(void *)(inst->mode + n);
-        inst->numbers = numbers;
-        if (numbers > 0) {
-            memcpy(inst->number, number, (size_t)numbers * sizeof *number);
-        }
-    }
-    return inst;
-}
-
 /* --- enqueueing ------------------------------------------------------------------------------------------- */
 
 /* Does the kernel itself wait for EXPECTs? */
@@ -466,7 +444,9 @@ static void finish_enqueue(dmi_engine *e, dmi_instance *inst)
 {
     for (int i = 0; i < inst->noperand; i++) {
         if (inst->memory[i]) {
-            dmi_hazards_add(&inst->memory[i]->last, &inst->area[i], &inst->use[i]);
+            dmi_area area;
+            dmi_desc_area(&inst->desc[i], &area);
+            dmi_hazards_add(&inst->memory[i]->last, &area, &inst->use[i]);
         }
     }
     if (!e->config.pool_debug) {
@@ -568,11 +548,13 @@ void dmi_engine_submit(dmi_engine *e, dmi_instance *inst)
     assert(!e->pending);
     for (int i = 0; i < inst->noperand; i++) {
         if (inst->memory[i]) {
-            inst->area[i] = dmi_desc_area(&inst->desc[i]);
-            dmi_hazards_before(&inst->memory[i]->last, &inst->area[i], &inst->earlier[i]);
+            dmi_area area;
+            dmi_desc_area(&inst->desc[i], &area);
+            dmi_hazards_before(&inst->memory[i]->last, &area, &inst->earlier[i]);
         }
     }
     inst->background = inst->plan->background && has_background(e);
+    e->behind += inst->background;
     inst->lane_of[DMI_LANE_COMPUTE] = choose_compute_lane(e, inst);
     inst->lane_of[DMI_LANE_SEND] = DMI_LANE_SEND;
     inst->lane_of[DMI_LANE_RECV] = DMI_LANE_RECV;
@@ -599,7 +581,7 @@ void dmi_engine_submit(dmi_engine *e, dmi_instance *inst)
     enqueue_steps(e);
 }
 
-static void free_instance(dmi_engine *e, dmi_instance *inst)
+static void end_instance(dmi_engine *e, dmi_instance *inst)
 {
     atomic_store_explicit(&e->port->now_peer, 0, memory_order_relaxed);
     if (e->config.pool_debug) {
@@ -608,10 +590,7 @@ static void free_instance(dmi_engine *e, dmi_instance *inst)
     if (e->config.retired) {
         e->config.retired(e->config.context, inst);
     }
-    dmi_plan_release(inst->plan);
-    free(inst->tail);
-    free(inst->before);
-    free(inst);
+    dmi_instance_free(e, inst);
 }
 
 /* Commands retire in order, but for those in the background, which others overtake. */
@@ -624,7 +603,8 @@ static bool retire(dmi_engine *e)
         if (dmi_engine_reached(e, &inst->end)) {
             *at = inst->next;
             e->last = e->last == inst ? kept : e->last;
-            free_instance(e, inst);
+            e->behind -= inst->background;
+            end_instance(e, inst);
             moved = true;
         } else if (inst->background) {
             kept = inst;

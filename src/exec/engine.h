@@ -49,8 +49,7 @@ typedef struct dmi_instance { /* a command in flight */
     dmi_allocation *work;         /* [plan->nwork] */
     dmi_stamp *work_use;          /* [plan->nwork] last use, for the pool */
     dmi_hazard *use; /* by this command, */
-    dmi_hazard *earlier; /* and by those before it where this one is; */
-    dmi_area *area;      /* which is here */
+    dmi_hazard *earlier; /* and by those before it in the same areas */
     dmi_stamp base, end;
     void *user;                   /* the caller's memory (master; workers of the same process) */
     int numbers;
@@ -65,10 +64,16 @@ typedef struct dmi_instance { /* a command in flight */
     atomic_int failed;            /* no step does its work any more; all still complete. enum dmi_failed */
     bool stop;                    /* DMI_DECIDES: a kernel has failed */
     atomic_uint_fast64_t culprit; /* failed: the command that failed first, this one or one before it */
+    size_t room;                  /* bytes of it all */
     struct dmi_instance *next;    /* in order of commands */
 } dmi_instance;
-/* Zeros, with room for so many operands, and a copy of the numbers; NULL: no memory. Ends with free(). */
-dmi_instance *dmi_instance_create(int operands, int numbers, const dmi_number *number);
+struct dmi_engine;
+/* Zeros, with room for so many operands, and a copy of the numbers; NULL: no memory. */
+dmi_instance *dmi_instance_create(struct dmi_engine *e, int operands, int numbers, const dmi_number *number);
+/* Takes over a reference to the plan, and allocates what the plan's workspace needs on the host; false: no memory. */
+bool dmi_instance_plan(dmi_instance *inst, dmi_plan *plan);
+void dmi_instance_free(struct dmi_engine *e, dmi_instance *inst); /* NULL: nothing */
+void dmi_instances_free(struct dmi_engine *e); /* those kept for the next commands */
 
 typedef struct dmi_queued_step {
     const dmi_step *step;
@@ -92,7 +97,6 @@ typedef struct dmi_lane {
     uint64_t started;
 } dmi_lane;
 
-struct dmi_engine;
 /* Workspace of a plan that has been enqueued, for the next command with that plan: allocation by allocation, so
  * that one that is free early can be written early. */
 typedef struct dmi_workspace_set {
@@ -208,6 +212,7 @@ typedef struct dmi_engine {
     dmi_engine_config config;
     dmi_port *port;
     int lanes;                       /* in use: DMI_LANES, and more compute lanes */
+    int behind;                      /* commands of the background lane in flight */
     int background;                  /* the lane of plans that later commands overtake; 0: there is none */
     dmi_workspace_set workspace_sets[DMI_WORKSPACE_SETS]; /* on a GPU, where transfers run ahead of products */
     uint64_t workspace_tick;
@@ -216,6 +221,8 @@ typedef struct dmi_engine {
     dmi_peer *peer;                  /* [endpoints] */
     dmi_instance *first, *last;      /* enqueued and not retired, in order */
     dmi_instance *pending;           /* the one being enqueued, or NULL */
+    dmi_instance *spare;             /* memory of commands that have retired */
+    int spares;
     dmi_bell compute_bell;           /* its compute thread sleeps here */
     struct dmi_gpu *gpu;             /* with config.device */
     bool fused;                      /* its GPU has fused products */

@@ -271,9 +271,9 @@ void dmi_session_close(dmi_session *s)
         dmi_instance *inst = s->engine.first;
         s->engine.first = inst->next;
         dmi_transfer_retired(s, inst);
-        dmi_plan_release(inst->plan);
-        free(inst);
+        dmi_instance_free(&s->engine, inst);
     }
+    dmi_instances_free(&s->engine);
     dmi_trace_destroy(s->engine.trace);
     dmi_journal_close(s->journal);
     dmi_keep_free(s);

@@ -244,19 +244,16 @@ static dm_status take_part(dmi_session *s, const dmi_call *call, void *user)
     if (status != DM_OK) {
         return status;
     }
-    dmi_instance *inst = dmi_instance_create(call->noperand, call->numbers, call->number);
-    dmi_allocation *work = calloc((size_t)plan->nwork + 1, sizeof *work + sizeof(dmi_stamp));
-    if (!inst || !work) {
-        free(inst);
-        free(work);
+    dmi_instance *inst = dmi_instance_create(&s->engine, call->noperand, call->numbers, call->number);
+    if (!inst) {
         dmi_plan_release(plan);
+    }
+    if (!inst || !dmi_instance_plan(inst, plan)) {
+        dmi_instance_free(&s->engine, inst);
         return dmi_fail(DM_ERR_NOMEM, "no memory for a transfer");
     }
-    inst->plan = plan;
     inst->op = call->op;
     inst->user = user;
-    inst->work = work;
-    inst->work_use = (dmi_stamp *)(void *)(work + plan->nwork + 1);
     inst->command = s->command + 1;
     s->transfer_culprit = 0;
     send_call(s, call, user);
@@ -309,7 +306,6 @@ void dmi_transfer_retired(void *context, dmi_instance *inst)
 {
     dmi_session *s = context;
     uint64_t culprit = dmi_engine_culprit(inst);
-    free(inst->work);
     if (inst->command > s->late_transfer) {
         s->transfer_culprit = culprit;
     } else if (culprit) { /* its call has returned, so a call that waits reports it */

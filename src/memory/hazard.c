@@ -44,9 +44,7 @@ static void forget(dmi_hazards *h, int count)
         dmi_hazard_merge(&h->rest, &h->area[i].last);
     }
     h->areas -= count;
-    if (count > 0) {
-        memmove(h->area, h->area + count, (size_t)h->areas * sizeof *h->area);
-    }
+    memmove(h->area, h->area + count, (size_t)h->areas * sizeof *h->area);
 }
 
 void dmi_hazards_add(dmi_hazards *h, const dmi_area *area, const dmi_hazard *use)
@@ -55,7 +53,9 @@ void dmi_hazards_add(dmi_hazards *h, const dmi_area *area, const dmi_hazard *use
         h->area = malloc(MOST_AREAS * sizeof *h->area);
     }
     if (area->ndim < 0 || !h->area) {
-        forget(h, h->areas);
+        if (h->areas > 0) {
+            forget(h, h->areas);
+        }
         dmi_hazard_merge(&h->rest, use);
         return;
     }
@@ -64,7 +64,9 @@ void dmi_hazards_add(dmi_hazards *h, const dmi_area *area, const dmi_hazard *use
         i++;
     }
     if (i == h->areas) {
-        forget(h, h->areas == MOST_AREAS);
+        if (h->areas == MOST_AREAS) {
+            forget(h, 1);
+        }
         i = h->areas++;
         h->area[i] = (area_hazard){.area = *area};
     }

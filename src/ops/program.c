@@ -29,7 +29,7 @@ static bool find_places(dmi_builder *b, const dmi_program *p, places *out)
         }
         if (!a->temporary) {
             out->same[i] = first;
-            out->area[i] = dmi_desc_area(&a->desc);
+            dmi_desc_area(&a->desc, &out->area[i]);
         } else if (first < i) {
             out->work[i] = out->work[first];
         } else {

@@ -54,19 +54,26 @@ void dmi_desc_like(const dmi_desc *desc, dmi_layout_spec *out)
     }
 }
 
-dmi_area dmi_desc_area(const dmi_desc *desc)
+void dmi_desc_area(const dmi_desc *desc, dmi_area *out)
 {
-    dmi_area area = {.ndim = desc->layout && desc->ndim == desc->layout->ndim ? desc->ndim : -1, .layout = desc->layout};
+    const dmi_layout *layout = desc->layout;
     bool whole = true;
-    for (int d = 0; d < area.ndim; d++) {
-        area.lo[d] = desc->lo[d];
-        area.hi[d] = desc->extent[d] > 0 ? desc->lo[d] + (desc->extent[d] - 1) * (desc->skip[d] + 1) + 1 : desc->lo[d];
-        whole = whole && area.lo[d] == 0 && area.hi[d] == desc->layout->shape[d];
+    out->ndim = -1;
+    if (!layout || desc->ndim != layout->ndim) {
+        return;
+    }
+    for (int d = 0; d < desc->ndim; d++) {
+        whole = whole && desc->lo[d] == 0 && desc->extent[d] == layout->shape[d];
     }
     if (whole) {
-        area.ndim = -1;
+        return;
     }
-    return area;
+    out->ndim = desc->ndim;
+    out->layout = layout;
+    for (int d = 0; d < desc->ndim; d++) {
+        out->lo[d] = desc->lo[d];
+        out->hi[d] = desc->extent[d] > 0 ? desc->lo[d] + (desc->extent[d] - 1) * (desc->skip[d] + 1) + 1 : desc->lo[d];
+    }
 }
 
 bool dmi_desc_steps(const dmi_desc *desc)

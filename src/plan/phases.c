@@ -225,7 +225,10 @@ void dmi_build_phases_end(dmi_builder *b, const dmi_call *call)
         find_same(call, same);
     }
     for (int i = 0; i < call->noperand && !b->area; i++) {
-        area[i] = call->operand[i].mode ? dmi_desc_area(&call->operand[i].desc) : everything;
+        area[i] = everything;
+        if (call->operand[i].mode) {
+            dmi_desc_area(&call->operand[i].desc, &area[i]);
+        }
     }
     find_waits(b, &a);
 }

@@ -312,7 +312,7 @@ void dmi_operand_describe(const char *name, const dmi_operand *operand, char *te
 /* One line of a plan's counts. */
 void dmi_plan_describe(const dmi_plan *plan, char *text, size_t room);
 /* Which elements of its memory. */
-dmi_area dmi_desc_area(const dmi_desc *desc);
+void dmi_desc_area(const dmi_desc *desc, dmi_area *out);
 /* Has it steps other than 1? */
 bool dmi_desc_steps(const dmi_desc *desc);
 /* Regions of worker w's shard of a (possibly clipped) array, in caller-visible coordinates; empty ones too. Of a grid layout

@@ -93,25 +93,15 @@ static bool planted_fault(dmi_worker *w)
            (strncmp(fault, "prepares:", 9) == 0 && w->prepared >= strtoll(fault + 9, NULL, 10));
 }
 
-static void free_command(dmi_instance *inst)
-{
-    if (inst) {
-        dmi_plan_release(inst->plan);
-        free(inst->work);
-        free(inst->tail);
-        free(inst);
-    }
-}
-
 /* Allocates all host memory of the command before any of its steps. A command without a plan cannot be failed,
  * because only the plan knows the transfers that other workers wait for. */
 static dm_status make_command(dmi_worker *w, const void *frame, void *out)
 {
     const dmi_op_frame *f = frame;
     dmi_call call;
-    bool reused = false;
-    bool planted = planted_fault(w);
-    dmi_instance *inst = planted ? NULL : dmi_instance_create(f->noperand, f->numbers, dmi_op_frame_numbers(f));
+    dmi_plan *plan = NULL;
+    bool reused = false, planted = planted_fault(w);
+    dmi_instance *inst = planted ? NULL : dmi_instance_create(&w->engine, f->noperand, f->numbers, dmi_op_frame_numbers(f));
     dm_status status =
         inst ? DM_OK : dmi_fail(DM_ERR_NOMEM, "%sno memory for a command", planted ? "planted fault: " : "");
     if (status == DM_OK && !make_call(w, f, &call, inst)) {
@@ -121,17 +111,17 @@ static dm_status make_command(dmi_worker *w, const void *frame, void *out)
         status = dmi_plan_cache_create((int)w->config->plan_cache, dmi_plan_make, &w->plans);
     }
     if (status == DM_OK) {
-        status = dmi_plan_cache_get(w->plans, &call, &w->profile, w->me, &inst->plan, &reused);
+        status = dmi_plan_cache_get(w->plans, &call, &w->profile, w->me, &plan, &reused);
     }
     if (status == DM_OK) {
-        inst->work = calloc((size_t)inst->plan->nwork + 1, sizeof *inst->work + sizeof *inst->work_use);
+        bool works = dmi_instance_plan(inst, plan);
         inst->tail = f->tail_bytes ? malloc((size_t)f->tail_bytes) : NULL;
-        if (!inst->work || (f->tail_bytes && !inst->tail)) {
+        if (!works || (f->tail_bytes && !inst->tail)) {
             status = dmi_fail(DM_ERR_NOMEM, "no memory for a command");
         }
     }
     if (status != DM_OK) {
-        free_command(inst);
+        dmi_instance_free(&w->engine, inst);
         return status;
     }
     count_plan(w, reused);
@@ -141,7 +131,6 @@ static dm_status make_command(dmi_worker *w, const void *frame, void *out)
 
 static void submit(dmi_worker *w, dmi_instance *inst, const dmi_frame *head)
 {
-    inst->work_use = (dmi_stamp *)(void *)(inst->work + inst->plan->nwork + 1);
     inst->command = head->command;
     inst->op = head->op;
     for (int i = 0; i < inst->noperand; i++) {
@@ -166,12 +155,12 @@ static void check_skipped(dmi_worker *w, const dmi_op_frame *f)
 {
     dmi_call call;
     dmi_plan *plan = NULL;
-    dmi_instance *inst = dmi_instance_create(f->noperand, 0, NULL);
+    dmi_instance *inst = dmi_instance_create(&w->engine, f->noperand, 0, NULL);
     if (inst && make_call(w, f, &call, inst) && dmi_plan_make(&call, &w->profile, w->me, &plan) == DM_OK) {
         assert(plan->nstep == 0);
     }
     dmi_plan_release(plan);
-    free(inst);
+    dmi_instance_free(&w->engine, inst);
 }
 #endif
 

@@ -23,7 +23,6 @@ static void retired(void *context, dmi_instance *inst)
     for (int i = 0; i < inst->noperand; i++) {
         dmi_memory_unref(inst->memory[i]);
     }
-    free(inst->work);
 }
 
 /* Keep forwarding: commands here may wait for hosts that have not received theirs. */
@@ -241,10 +240,9 @@ void dmi_worker_finish(dmi_worker *w)
         dmi_instance *inst = w->engine.first;
         w->engine.first = inst->next;
         retired(w, inst);
-        dmi_plan_release(inst->plan);
-        free(inst->tail);
-        free(inst);
+        dmi_instance_free(&w->engine, inst);
     }
+    dmi_instances_free(&w->engine);
     if (w->cursor > 0) { /* the worker has served: the master expects its timeline file */
         dmi_trace_write_worker(&w->engine, w->config->trace);
     }

@@ -206,20 +206,18 @@ dm_status dmi_program_instance(dmi_worker *w, const void *frame, void *instance)
     const uint64_t *id = (const uint64_t *)(f + 1);
     struct dmi_worker_program *program = program_of(w, f->program);
     const dmi_program *p = &program->p;
-    dmi_instance *inst = dmi_instance_create(p->operands, p->numbers, p->number);
+    dmi_instance *inst = dmi_instance_create(&w->engine, p->operands, p->numbers, p->number);
     for (int i = 0; inst && i < p->operands; i++) {
         const dmi_entry *entry = dmi_store_find(w, id[i]);
         if (!entry) { /* its creation failed here and was reported */
-            free(inst);
+            dmi_instance_free(&w->engine, inst);
             return dmi_fail(DM_ERR_NOMEM, "an array of a program does not exist here");
         }
         dmi_instance_operand(inst, i, entry, p->array[i].mode, f->head.command);
     }
-    if (inst) {
-        inst->work = calloc((size_t)program->plan->nwork + 1, sizeof *inst->work + sizeof *inst->work_use);
-    }
-    if (!inst || !inst->work) {
-        free(inst);
+    atomic_fetch_add(&program->plan->refs, inst != NULL);
+    if (!inst || !dmi_instance_plan(inst, program->plan)) {
+        dmi_instance_free(&w->engine, inst);
         return dmi_fail(DM_ERR_NOMEM, "no memory for a command");
     }
     for (int i = 0; i < program->seeds; i++) {
@@ -228,8 +226,6 @@ dm_status dmi_program_instance(dmi_worker *w, const void *frame, void *instance)
     }
     program->run++;
     inst->noperand = p->operands;
-    inst->plan = program->plan;
-    atomic_fetch_add(&inst->plan->refs, 1);
     *(dmi_instance **)instance = inst;
     return DM_OK;
 }
