@@ -27,6 +27,7 @@ typedef struct dmi_queue {
     /* a word of the device, 0 between kernels: of pushes, which of their thread blocks is the last */
     uint32_t *ticket;
     int device, multiprocessors;
+    bool overlaps;         /* a kernel may begin while the one before it ends; of elementwise kernels in a graph */
     bool fused;            /* this queue may run fused products; one queue per GPU may (dmi_cuda_queue_claim) */
     int compile;           /* elementwise programs: enum dmi_config_map_compile */
     const char *cache_dir; /* the option; NULL: not set. Owned by the creator of the queue */

@@ -150,9 +150,11 @@ static void capture(dmi_engine *e, int lane, uint64_t at, uint32_t length, kept_
     }
     dm_status status = dmi_cu_capture_begin(g->stream[lane]);
     bool begun = status == DM_OK;
+    g->queue[lane]->overlaps = true; /* nothing but kernels follow one another in a graph */
     for (uint32_t i = 0; i < length && status == DM_OK; i++) {
         status = dmi_gpu_put_kernel(e, lane, dmi_lane_slot(&e->lane[lane], at + i));
     }
+    g->queue[lane]->overlaps = false;
     if (begun) {
         dm_status end = dmi_cu_capture_end(g->stream[lane], &k->graph);
         status = status == DM_OK ? end : status;

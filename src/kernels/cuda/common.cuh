@@ -48,6 +48,18 @@ static __device__ __forceinline__ void locate_all(const dmi_cuda_box &box, int64
                                                   bool (&valid)[DEPTH])
 {
     const uint32_t threads = DMI_CUDA_THREADS;
+    if (box.ndim == 1) {
+#pragma unroll
+        for (int k = 0; k < DEPTH; k++) {
+            uint32_t i = blockIdx.x * (threads * DEPTH) + k * threads + threadIdx.x;
+            valid[k] = i < box.items;
+#pragma unroll
+            for (int s = 0; s < SIDES; s++) {
+                at[k][s] = i * box.stride[s][0];
+            }
+        }
+        return;
+    }
     if (box.chunks.extent > 0) {
         uint32_t i = divided(blockIdx.x, box.chunks);
         uint32_t first = (blockIdx.x - i * box.chunks.extent) * (threads * DEPTH) + threadIdx.x;
@@ -179,6 +191,38 @@ static inline unsigned blocks_for(dmi_cuda_runs *runs, int depth)
 static inline cudaStream_t stream_of(const dmi_queue *q)
 {
     return (cudaStream_t)q->stream;
+}
+
+/* --- kernels that begin while the one before them ends ---
+ * Such a kernel calls after_previous() first, in all threads: it waits there for the whole kernel before it, and lets
+ * the next one begin to wait likewise. So whatever ran before a kernel of a queue is done when the kernel reads or
+ * writes. Pointers of its parameters are not __restrict__, for reads of what is said not to change may be moved in
+ * front of the wait. */
+static __device__ __forceinline__ void after_previous()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+/* Of a queue that `overlaps`, such a kernel begins before the one before it has ended, where the GPU and the code can. */
+template <typename P>
+static inline void launch_after(const dmi_queue *q, void (*kernel)(P), unsigned blocks, const P &p)
+{
+    cudaLaunchAttribute early = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(blocks);
+    config.blockDim = dim3(DMI_CUDA_THREADS);
+    config.stream = stream_of(q);
+    cudaFuncAttributes code;
+    if (q->overlaps && cudaFuncGetAttributes(&code, kernel) == cudaSuccess && code.ptxVersion >= 90) {
+        config.attrs = &early;
+        config.numAttrs = 1;
+    }
+    cudaLaunchKernelEx(&config, kernel, p);
 }
 
 #endif

@@ -131,6 +131,7 @@ static __global__ void __launch_bounds__(DMI_CUDA_THREADS) map_same(const __grid
     bool valid[DEPTH];
     group<T, N> g[SOME][DEPTH] = {};
     locate_all<INPUTS + 1, DEPTH>(p.box, at, valid);
+    after_previous();
 #pragma unroll
     for (int k = 0; k < DEPTH; k++) {
 #pragma unroll
@@ -192,6 +193,7 @@ static __global__ void __launch_bounds__(DMI_CUDA_THREADS) map_any(const __grid_
     bool valid[DEPTH];
     C x[SOME][DEPTH][N] = {};
     locate_all<INPUTS + 1, DEPTH>(p.box, at, valid);
+    after_previous();
 #pragma unroll
     for (int s = 0; s < INPUTS; s++) {
         if (INPUTS == 3 && s == 0 && p.choice) { /* it counts as true where it is not 0 */
@@ -234,7 +236,7 @@ typedef dmi_cuda_map_launcher map_launcher;
 template <int ROW, int INPUTS, typename T, typename C, int N> static void launch_same(dmi_queue *q, dmi_cuda_map *p)
 {
     unsigned blocks = blocks_for(&p->box, map_depth<T, N>::value);
-    map_same<ROW, INPUTS, T, C, N><<<blocks, DMI_CUDA_THREADS, 0, stream_of(q)>>>(*p);
+    launch_after(q, map_same<ROW, INPUTS, T, C, N>, blocks, *p);
 }
 
 static constexpr bool takes_complex(int row)
@@ -288,9 +290,9 @@ template <int ROW, int CLASS, int INPUTS, typename C> static void launch_any(dmi
 {
     unsigned blocks = blocks_for(&p->box, groups ? 2 : 4);
     if (groups) {
-        map_any<ROW, CLASS, INPUTS, C, 4, 2><<<blocks, DMI_CUDA_THREADS, 0, stream_of(q)>>>(*p);
+        launch_after(q, map_any<ROW, CLASS, INPUTS, C, 4, 2>, blocks, *p);
     } else {
-        map_any<ROW, CLASS, INPUTS, C, 1, 4><<<blocks, DMI_CUDA_THREADS, 0, stream_of(q)>>>(*p);
+        launch_after(q, map_any<ROW, CLASS, INPUTS, C, 1, 4>, blocks, *p);
     }
 }
 

@@ -304,6 +304,7 @@ template <typename V> static __device__ __forceinline__ V constant_value(const d
 template <typename V>
 static __global__ void __launch_bounds__(THREADS) map_program(const __grid_constant__ dmi_cuda_program p)
 {
+    after_previous();
     for (int k = 0; k < ELEMENTS; k++) {
         uint32_t i = blockIdx.x * (THREADS * ELEMENTS) + k * THREADS + threadIdx.x;
         if (i >= p.items) {
@@ -342,7 +343,7 @@ static __global__ void __launch_bounds__(THREADS) map_program(const __grid_const
 
 template <typename V> static void launch_program(dmi_queue *q, const dmi_cuda_program *p)
 {
-    map_program<V><<<blocks_for(p->items, THREADS * ELEMENTS), THREADS, 0, stream_of(q)>>>(*p);
+    launch_after(q, map_program<V>, blocks_for(p->items, THREADS * ELEMENTS), *p);
     dmi_cuda_launched(q, "elementwise program");
 }
 
