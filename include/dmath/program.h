@@ -10,9 +10,9 @@
  *     dm_program_end(s, &step);
  *     dm_program_run(s, step, 100, 0, NULL);        -- runs both, 100 times
  *
- * What can be recorded: every call that queues a command (copies, fills, elementwise functions, reductions, products, and
- * what is made of them). Calls that wait or give data to the program (dm_array_read, dm_array_write, dm_array_load,
- * dm_array_save), and dm_apply, are DM_ERR_STATE. Numbers, such as alpha, are recorded with their values; a factor that
+ * What can be recorded: every call that queues a command (copies, fills, elementwise functions, reductions, products,
+ * functions of the user by dm_apply, and what is made of them). Calls that wait or give data to the program
+ * (dm_array_read, dm_array_write, dm_array_load, dm_array_save) are DM_ERR_STATE. Numbers, such as alpha, are recorded with their values; a factor that
  * changes between runs must be an element of an array. Layouts, views and arrays may be made and destroyed at any time.
  * Arrays made inside and destroyed inside are temporaries. Arrays made inside and still alive at the end are ordinary
  * arrays from then on. An array made before cannot be destroyed inside, and a scope opened before cannot end inside.

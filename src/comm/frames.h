@@ -58,6 +58,7 @@ typedef struct dmi_create_frame {
     dmi_frame head;
     uint64_t id;
     uint32_t layout_id;
+    uint32_t memory; /* its number, by which poison frames and failures name it */
     int16_t dtype, owner; /* owner: enum dmi_owner */
 } dmi_create_frame;
 

@@ -322,6 +322,8 @@ const char *dmi_engine_transport(const dmi_engine *e, int peer);
 /* --- execute.c */
 double dmi_step_scalar(const dmi_queued_step *w, int which);
 void *dmi_ref_pointer(const dmi_instance *inst, const dmi_ref *ref);
+/* The bytes that came with the step's call. */
+dmi_tail dmi_step_tail(const dmi_queued_step *w);
 /* A COMPUTE step as its kernel is called. */
 void dmi_step_call(const dmi_engine *e, const dmi_queued_step *w, dmi_queue *q, dmi_kernel_call *out);
 /* The work of a COMPUTE step, put into q where that is a GPU's. */

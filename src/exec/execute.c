@@ -82,16 +82,24 @@ static void plant_overrun(dmi_engine *e, dmi_queue *q, const dmi_queued_step *w)
     }
 }
 
+dmi_tail dmi_step_tail(const dmi_queued_step *w)
+{
+    const dmi_plan *plan = w->inst->plan;
+    return w->step->call > 0 && w->step->call <= plan->calls ? plan->tail[w->step->call - 1]
+                                                             : (dmi_tail){w->inst->tail, w->inst->tail_bytes};
+}
+
 void dmi_step_call(const dmi_engine *e, const dmi_queued_step *w, dmi_queue *q, dmi_kernel_call *out)
 {
     const dmi_step *step = w->step;
+    const dmi_tail tail = dmi_step_tail(w);
     *out = (dmi_kernel_call){.queue = q,
                              .desc = step->desc,
                              .scalar = {dmi_step_scalar(w, 0), dmi_step_scalar(w, 1)},
                              .number = w->inst->number + step->number,
                              .numbers = w->inst->numbers - step->number,
-                             .tail = w->inst->tail,
-                             .tail_bytes = w->inst->tail_bytes,
+                             .tail = tail.at,
+                             .tail_bytes = tail.bytes,
                              .refs = step->nref,
                              .worker = e->config.me};
     for (int i = 0; i < step->nref; i++) {

@@ -282,6 +282,7 @@ void dmi_array_send(dmi_session *s, const dmi_handle *h, uint64_t id)
     dmi_create_frame *f = dmi_frame_begin(s, sizeof *f, DMI_FRAME_CREATE, 0);
     f->id = id;
     f->layout_id = h->desc.layout_id;
+    f->memory = h->storage->number;
     f->dtype = (int16_t)h->desc.dtype;
     f->owner = h->storage->replica ? DMI_OWNER_REPLICA : DMI_OWNER_ARRAY;
     dmi_frame_send(s);

@@ -104,7 +104,7 @@ dm_status dmi_record(dmi_session *s, const dmi_call *call)
     if (dmi_ops[call->op].attributes & DMI_ALONE) {
         return dmi_fail(DM_ERR_STATE, "%s cannot be part of a program", dmi_call_name(call));
     }
-    if (p->numbers + call->numbers > UINT16_MAX) { /* dmi_step.number */
+    if (p->numbers + call->numbers > UINT16_MAX || p->calls == UINT16_MAX - 1) { /* dmi_step.number, .call */
         return dmi_fail(DM_ERR_LIMIT, "%s: the program has too many calls", dmi_call_name(call));
     }
     dmi_call copy = *call;

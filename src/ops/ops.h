@@ -26,7 +26,7 @@ typedef struct dmi_operand_rule {
 } dmi_operand_rule;
 
 /* See ops.def. */
-enum dmi_op_attribute { DMI_LIMITED = 1, DMI_FORCIBLE = 2, DMI_ALONE = 4, DMI_STEPS = 8, DMI_DECIDES = 16, DMI_MEMBERS = 32 };
+enum dmi_op_attribute { DMI_LIMITED = 1, DMI_FORCIBLE = 2, DMI_ALONE = 4, DMI_STEPS = 8, DMI_DECIDES = 16, DMI_MEMBERS = 32, DMI_TAIL = 64 };
 
 /* check: shapes, overlap and arguments beyond what the rules say; runs on the master; may lower an operand's mode
  *        (beta == 0 makes y write-only). DM_OK or a status with a text.

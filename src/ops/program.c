@@ -47,7 +47,7 @@ static void rename_refs(dmi_builder *b, const dmi_program *p, int which, int fro
     for (int i = from; i < b->plan->nstep; i++) {
         dmi_step *step = &b->plan->step[i];
         step->number = (uint16_t)number;
-        step->call = (uint16_t)DMI_MIN(which + 1, UINT16_MAX);
+        step->call = (uint16_t)(which + 1);
         step->advances = call->seeds != 0;
         for (int r = 0; r < step->nref; r++) {
             dmi_ref *ref = &step->ref[r];
@@ -62,15 +62,24 @@ static void rename_refs(dmi_builder *b, const dmi_program *p, int which, int fro
     }
 }
 
-/* For messages. */
-static void note_ops(dmi_builder *b, const dmi_program *p)
+/* The ops, for messages, and what steps read when they run. */
+static void note_calls(dmi_builder *b, const dmi_program *p)
 {
     uint16_t *op = dmi_build_alloc(b, ((size_t)p->calls + 1) * sizeof *op);
-    for (int i = 0; op && i < p->calls; i++) {
-        op[i] = (uint16_t)p->call[i].op;
+    dmi_tail *tail = dmi_build_alloc(b, ((size_t)p->calls + 1) * sizeof *tail);
+    for (int i = 0; op && tail && i < p->calls; i++) {
+        const dmi_call *call = &p->call[i];
+        bool reads = (dmi_ops[call->op].attributes & DMI_TAIL) && call->tail_bytes > 0;
+        char *copy = reads ? dmi_build_alloc(b, (size_t)call->tail_bytes) : NULL;
+        op[i] = (uint16_t)call->op;
+        if (copy) {
+            memcpy(copy, call->tail, (size_t)call->tail_bytes);
+            tail[i] = (dmi_tail){copy, call->tail_bytes};
+        }
     }
     b->plan->op = op;
-    b->plan->calls = op ? p->calls : 0;
+    b->plan->tail = tail;
+    b->plan->calls = op && tail ? p->calls : 0;
 }
 
 dm_status dmi_program_plan(dmi_builder *b, const dmi_call *call)
@@ -95,7 +104,7 @@ dm_status dmi_program_plan(dmi_builder *b, const dmi_call *call)
         rename_refs(b, p, i, from, number, &at);
         number += p->call[i].numbers;
     }
-    note_ops(b, p);
+    note_calls(b, p);
     b->profile = profile;
     b->same = at.same;
     b->area = at.area;

@@ -155,6 +155,12 @@ typedef struct dmi_step_tables {
     const dmi_run *run[DM_MAX_DIMS];
 } dmi_step_tables;
 
+/* Bytes that came with a call, such as the arguments of a user function. */
+typedef struct dmi_tail {
+    const void *at;
+    int64_t bytes;
+} dmi_tail;
+
 typedef struct dmi_plan {
     int me;
     char algorithm[32];  /* a word for explain: planners with a choice set it */
@@ -164,6 +170,7 @@ typedef struct dmi_plan {
     int moving;
     int calls;           /* of a program, */
     const uint16_t *op;  /* [calls] their ops; NULL: none */
+    const dmi_tail *tail; /* [calls] what their steps read of their tails (DMI_TAIL); NULL: none */
     bool waits; /* has kernels that wait for EXPECTs themselves (DMI_TRAIT_WAITS) */
     int noperand;
     int nstep;

@@ -135,7 +135,6 @@ static dm_status make_entry(dmi_worker *w, const void *frame, void *out)
 void dmi_store_create(dmi_worker *w, const void *frame)
 {
     const dmi_create_frame *f = frame;
-    uint32_t number = ++w->memories; /* on all workers alike */
     const dmi_layout *layout = layout_of(w, f->layout_id);
     dmi_entry *entry = NULL;
     if (dmi_insist(w, make_entry, frame, &entry) != DM_OK) {
@@ -146,7 +145,7 @@ void dmi_store_create(dmi_worker *w, const void *frame)
     entry->desc = dmi_desc_whole((dm_dtype)f->dtype, layout, f->layout_id);
     entry->whole = true;
     memory->refs = memory->handles = 1;
-    memory->number = number;
+    memory->number = f->memory;
     int64_t bytes = dmi_layout_shard_count(layout, w->me) * dmi_dtype_bytes((dm_dtype)f->dtype);
     if (w->engine.config.pool_debug && w->config->memory_limit > 0) {
         dmi_engine_drain(&w->engine); /* as before a command with workspace */

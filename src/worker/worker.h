@@ -24,7 +24,6 @@ typedef struct dmi_worker {
     uint32_t layout_room;
     dmi_entry **entry;         /* [entry_room] by slot */
     uint32_t entry_room;
-    uint32_t memories;         /* numbers given so far */
     char *spec;                /* a layout being received */
     int64_t spec_bytes;
     struct dmi_worker_program **program; /* [program_room] by number */

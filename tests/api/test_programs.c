@@ -144,6 +144,67 @@ static void outlive_case(dmt_case *c)
     expect(c, x, 7, "a dropped recording");
 }
 
+/* y = y + weight * x */
+static int add_weighted(const dm_task *task)
+{
+    double weight;
+    memcpy(&weight, task->args, sizeof weight);
+    for (int64_t k = 0; k < task->blocks[0]; k++) {
+        const dm_block *x = &task->block[0][k], *y = &task->block[1][k];
+        for (int64_t i = 0; i < x->extent[0]; i++) {
+            for (int64_t j = 0; j < x->extent[1]; j++) {
+                ((double *)y->data)[i * y->stride[0] + j * y->stride[1]] +=
+                    weight * ((const double *)x->data)[i * x->stride[0] + j * x->stride[1]];
+            }
+        }
+    }
+    return 0;
+}
+
+static int refuse_negative(const dm_task *task)
+{
+    for (int64_t k = 0; k < task->blocks[0]; k++) {
+        if (*(const double *)task->block[0][k].data < 0) {
+            return dm_task_fail(task, "a negative number at row %d", (int)task->block[0][k].start[0]);
+        }
+    }
+    return 0;
+}
+
+static dm_status add_by_task(dm_session *s, dm_array x, dm_array y, double weight)
+{
+    return dm_apply(s, "add weighted", 2, (dm_array[]){x, y}, (int[]){DM_READ, DM_READWRITE}, &weight, sizeof weight);
+}
+
+/* Functions of the user between other calls, each with arguments of its own, also on an array that lives only inside. */
+static void functions_case(dmt_case *c)
+{
+    dm_session *s = c->session;
+    dm_array x = make(c, 1), y = make(c, 0), inner;
+    dm_program step;
+    DMT_OK(c, dm_program_begin(s));
+    DMT_OK(c, add_by_task(s, x, y, 3)); /* y += 3 x */
+    DMT_OK(c, dm_array_like(s, x, DM_F64, &inner));
+    DMT_OK(c, dm_scale(s, 2, y, inner));
+    DMT_OK(c, add_by_task(s, inner, x, 0.5)); /* x += y */
+    DMT_OK(c, dm_array_destroy(s, inner));
+    DMT_OK(c, dm_apply(s, "refuse negative", 1, &x, (int[]){DM_READ}, NULL, 0));
+    DMT_OK(c, dm_program_end(s, &step));
+    DMT_OK(c, dm_program_run(s, step, 4, 0, NULL));
+    double want_x = 1, want_y = 0;
+    for (int i = 0; i < 4; i++) {
+        want_y += 3 * want_x;
+        want_x += want_y;
+    }
+    expect(c, x, want_x, "x of user functions in a program");
+    expect(c, y, want_y, "y of user functions in a program");
+    DMT_OK(c, dm_fill(s, x, -1e6));
+    DMT_OK(c, dm_program_run(s, step, 1, 0, NULL));
+    REFUSED(DMT_ONE(TASK), "its call 4 of 4, apply", dm_sync(s));
+    REFUSED(DMT_ONE(POISONED), "program", dm_item(s, x, (int64_t[]){0, 0}, &want_x));
+    DMT_OK(c, dm_program_destroy(s, step));
+}
+
 static void refusal_case(dmt_case *c)
 {
     dm_session *s = c->session;
@@ -296,6 +357,11 @@ static void many_outputs_case(dmt_case *c)
     dm_layout last = dm_layout_single(c->workers - 1);
     dm_program program;
     double value = 0;
+    dm_array u = make(c, 1), v = make(c, 1);
+    for (int i = 0; i < 2 * OUTPUTS; i++) { /* arrays that no worker ever makes: it names memories as the master does */
+        record_step(c, u, v, &program);
+        DMT_OK(c, dm_program_destroy(s, program));
+    }
     int64_t one[] = {1};
     DMT_OK(c, dm_array_create(s, DM_F64, 1, one, &last, &range));
     DMT_OK(c, dm_fill(s, range, 1));
@@ -404,6 +470,7 @@ static void test_all(void **state)
     run("programs_times", times_case, 0, NULL);
     run("programs_lifetimes", lifetimes_case, 0, NULL);
     run("programs_outlive", outlive_case, 0, NULL);
+    run("programs_functions", functions_case, 0, NULL);
     run("programs_refusals", refusal_case, 0, NULL);
     run("programs_mixed", mixed_case, 0, NULL);
     run("programs_many_outputs", many_outputs_case, 0, NULL);
@@ -416,6 +483,9 @@ static void test_all(void **state)
 
 int main(void)
 {
+    if (dm_register("add weighted", add_weighted) != DM_OK || dm_register("refuse negative", refuse_negative) != DM_OK) {
+        return 1;
+    }
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_all)};
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

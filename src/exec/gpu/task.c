@@ -47,7 +47,9 @@ void dmi_gpu_task_free(dmi_engine *e)
 
 static const dmi_allocation *allocation_of(const dmi_gpu_task *t, int operand)
 {
-    return &t->work->inst->memory[t->work->step->ref[operand].index]->allocation;
+    const dmi_instance *inst = t->work->inst;
+    const dmi_ref *ref = &t->work->step->ref[operand]; /* workspace: an array that lives only in a program */
+    return ref->kind == DMI_REF_WORK ? &inst->work[ref->index] : &inst->memory[ref->index]->allocation;
 }
 
 /* The first operand with the same memory: views of one array have one copy. */
@@ -204,8 +206,8 @@ static void call(dmi_crew_job *job)
     if (status == DM_OK) {
         /* for the watchdog: time without a processor does not count */
         atomic_store(&t->e->port->compute_thread, dmi_thread_number());
-        status = dmi_task_run(w->step->desc, t->e->config.me, w->step->nref, host, w->inst->tail,
-                              w->inst->tail_bytes);
+        const dmi_tail tail = dmi_step_tail(w);
+        status = dmi_task_run(w->step->desc, t->e->config.me, w->step->nref, host, tail.at, tail.bytes);
         atomic_store(&t->e->port->compute_thread, 0);
     }
     fail(t, status);
