@@ -40,6 +40,14 @@
  *    later, or when the program ends itself, rank 0 ends with a status that is not 0. Where rank 0 dies, or what started a
  *    rank (mpirun, its daemon, srun's), the processes of that host leave. Of processes of other hosts rank 0 learns
  *    from the launcher only, or by watchdog_s.
+ *  - With the option on_death=session the death of a worker's process ends the session and not the job: one line on stderr as
+ *    above, every call that waits or comes later returns DM_ERR_DIED with it, and dm_finalize returns at once (DM_OK if a call has
+ *    returned the death, else DM_ERR_DIED). Then dm_init starts a session on the workers that are left, numbered anew from 0;
+ *    dm_checkpoint_load (<dmath/checkpoint.h>) has the arrays. A worker comes to it when its step is done. If none is left,
+ *    dm_init returns DM_ERR_STATE. For workers of one host, on CPUs with direct transport, under `mpirun --enable-recovery`
+ *    (Open MPI 4; mpirun then ends with status 0, whatever the ranks end with) or srun without --kill-on-bad-exit; else dm_init
+ *    returns DM_ERR_CONFIG and says which of these is missing. A death while dm_init or dm_finalize runs ends the job. Workers
+ *    that are threads die with the program: for them the option means nothing.
  *  - A worker whose host has no memory left to take part in a command ends the session: every call returns
  *    DM_ERR_NOMEM, and only dm_finalize is left; until it returns, host memory given to the failing call stays in use.
  *  - A session belongs to the process that made it. In a child made by fork every call on it is DM_ERR_STATE; a child

@@ -75,6 +75,8 @@
     STRING(report_dir, "", "",                                                                                 \
            "folder for reports on workers that are stuck or have died; nothing: $TMPDIR or /tmp")              \
     BOOL(liveness, "1", "notice when processes of the job on this host, or what started them, die")             \
+    ENUM(on_death, "job", "job|session",                                                                       \
+         "what the death of a worker process ends: the job, or its session alone (workers of one host)")       \
     DOUBLE(meet_s, "120", 0, 1e9, "how long a rank waits for the others at the start; 0: for ever")            \
     STRING(load, "", "", "shared objects with operations of your own, loaded at the start: a.so:b.so")         \
     STRING(trace, "", "", "file the timeline is written to")                                                   \
@@ -96,6 +98,7 @@ enum dmi_config_device { DMI_DEVICE_AUTO, DMI_DEVICE_CPU, DMI_DEVICE_CUDA, DMI_D
 enum dmi_config_bind { DMI_BIND_AUTO, DMI_BIND_NONE };
 enum dmi_config_index { DMI_INDEX_AUTO, DMI_INDEX_FETCH, DMI_INDEX_EXCHANGE };
 enum dmi_config_map_compile { DMI_COMPILE_AUTO, DMI_COMPILE_NEVER, DMI_COMPILE_ALWAYS };
+enum dmi_config_death { DMI_DEATH_JOB, DMI_DEATH_SESSION };
 enum dmi_config_transport {
     DMI_TRANSPORT_AUTO,
     DMI_TRANSPORT_DIRECT,

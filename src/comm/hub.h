@@ -105,11 +105,14 @@ typedef struct dmi_port {
     alignas(DMI_LINE) dmi_mailbox mailbox[];           /* [endpoints], one for each sender */
 } dmi_port;
 
+/* A session that has failed: its workers leave at once. DEAD: and no call that all of them make can end. */
+enum dmi_ring_closed { DMI_RING_OPEN, DMI_RING_BROKEN, DMI_RING_DEAD };
+
 typedef struct dmi_ring {
     alignas(DMI_LINE) atomic_uint_fast64_t head; /* bytes published */
     uint64_t size;                               /* power of two */
     atomic_uint_fast64_t cancelled;              /* commands up to this number stop at their next step */
-    atomic_int closed;                           /* a broken session: its workers leave at once */
+    atomic_int closed;                           /* enum dmi_ring_closed */
     alignas(DMI_LINE) char data[];
 } dmi_ring;
 

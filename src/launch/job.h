@@ -25,6 +25,7 @@ typedef struct dmi_job {
     uint64_t *start_of;    /* [endpoints] dmi_process_start */
     bool *near;            /* [endpoints] processes of this machine */
     struct dmi_liveness *liveness; /* NULL: nobody watches */
+    bool outlives;                 /* a worker's death ends the session and not the job */
     bool *direct;          /* [endpoints] direct transport to it passed its check */
     dmi_config config;     /* rank 0's */
     dmi_profile profile;
@@ -47,6 +48,10 @@ DM_CHECKED dm_status dmi_job_communicators(MPI_Comm comm, double limit_s, dmi_jo
  * per host. The same status on all ranks. loaded: the status of loading config, with its text. */
 DM_CHECKED dm_status dmi_job_meet(MPI_Comm comm, const dmi_config *config, dm_status loaded, dmi_job **out);
 void dmi_job_free(dmi_job *job); /* collective */
+/* Of a job with a dead rank: what needs no other rank. The hub goes; who watches whom stays. */
+void dmi_job_leave(dmi_job *job);
+/* And the rest, when the next job is watched. MPI keeps the communicators: the dead rank cannot give them up. */
+void dmi_job_forget(dmi_job *job);
 /* The worst status of all ranks, with its text, on all ranks. */
 DM_CHECKED dm_status dmi_job_agree(dmi_job *job, dm_status status);
 /* --- tasks.c */
@@ -54,9 +59,19 @@ DM_CHECKED dm_status dmi_job_agree(dmi_job *job, dm_status status);
 DM_CHECKED dm_status dmi_job_tell_tasks(dmi_job *job, int rank, const char *host, const char *host0);
 /* --- liveness.c: notices when processes of this machine, or what started them, die */
 DM_CHECKED dm_status dmi_liveness_start(dmi_job *job);
-/* Rank 0 has a session: its calls say what has happened. */
+/* Rank 0 has a session: its calls say what has happened. NULL: it begins or ends, when a death ends the job. */
 void dmi_liveness_tell(dmi_job *job, dmi_session *s);
+/* Rank 0, the session has ended by a death. Until `ignore` is false again, others die unnoticed. */
+void dmi_liveness_ignore(dmi_job *job, bool ignore);
 void dmi_liveness_stop(dmi_job *job); /* collective: nobody's end is a death from then on */
+void dmi_liveness_free(dmi_job *job); /* the same of this rank alone */
+/* --- again.c: a session after one that a death has ended (option on_death) */
+/* Collective, behind the probe: sets job->outlives, or says why a death would end more than the session. */
+DM_CHECKED dm_status dmi_job_outlives(dmi_job *job);
+/* Rank 0: a communicator of the ranks that are left of a job, in their order. */
+DM_CHECKED dm_status dmi_again_begin(dmi_job *last, MPI_Comm *out);
+/* Any other rank: waits until rank 0 begins that session. The process ends with rank 0's. */
+MPI_Comm dmi_again_wait(dmi_job *last);
 /* --- probe.c */
 /* Collective: tests every pair with real data and sets the engine's transports. */
 DM_CHECKED dm_status dmi_job_probe(dmi_job *job, dmi_engine *engine);

@@ -22,12 +22,15 @@ enum { LOOK_MS = 500 /* where there are no such descriptors */, GRACE_MS = 1000 
 typedef struct watched_process {
     int endpoint, pid, fd; /* endpoint -1: what started this process; fd -1: looked for by its number */
     uint64_t start;
+    bool gone; /* and this process lives on */
 } watched_process;
 
 typedef struct dmi_liveness {
     const dmi_job *job;
     pthread_t thread;
-    _Atomic(dmi_session *) session; /* rank 0's; NULL: none yet */
+    pthread_mutex_t lock;           /* of these two: */
+    dmi_session *session;           /* rank 0's; NULL: none yet, or it ends */
+    bool ignore;                    /* who dies now does so between two sessions */
     int stop;                       /* an eventfd */
     int warden;                     /* the endpoint that the others of this machine watch */
     int count;
@@ -83,37 +86,67 @@ static void say(const char *text)
     }
 }
 
-/* Rank 0: a worker has died. The program's calls return that, and it may end by itself. */
-static void tell_session(dmi_liveness *l, int worker)
+/* Rank 0: a worker has died. The program's calls return that, and it may end by itself. Returns whether the process
+ * lives on: the session ends, and its workers leave it at once. */
+static bool tell_session(dmi_liveness *l, int worker)
 {
-    dmi_session *s = atomic_load(&l->session);
+    pthread_mutex_lock(&l->lock);
+    dmi_session *s = l->session;
+    bool lives = l->job->outlives && (s || l->ignore), known = s ? atomic_load(&s->died) != 0 : l->ignore;
     char text[sizeof s->death + 32];
-    if (s) {
+    if (s && !known) {
         dmi_death_describe(s, worker, s->death, sizeof s->death);
         dmi_report(s, s->death, sizeof s->death);
         atomic_store(&s->died, worker + 1);
-        dmi_bell_ring(&s->engine.port->bell);
-        snprintf(text, sizeof text, "%s: the job ends", s->death);
+        snprintf(text, sizeof text, "%s: the %s ends", s->death, lives ? "session" : "job");
     } else {
-        snprintf(text, sizeof text, "worker %d (process %d) has died before the session began: the job ends",
-                 worker, l->job->pid_of[worker]);
+        snprintf(text, sizeof text, "worker %d (process %d) has died %s: the job ends", worker,
+                 l->job->pid_of[worker], l->job->outlives ? "while the session began or ended" : "before the session began");
     }
-    say(text);
+    if (!known) {
+        say(text);
+    }
+    if (s && lives) {
+        atomic_store(&s->hub.ring->closed, DMI_RING_DEAD);
+        for (int w = 0; w < l->job->workers; w++) {
+            dmi_bell_ring(&dmi_hub_port(&s->hub, w)->bell);
+        }
+    }
     if (s) {
+        dmi_bell_ring(&s->engine.port->bell);
+    }
+    pthread_mutex_unlock(&l->lock);
+    if (s && !lives) {
         (void)poll(NULL, 0, GRACE_MS);
     }
+    return lives;
 }
 
-/* This process ends. Files that are half written go first: what follows may fail. */
-static void died(dmi_liveness *l, const watched_process *p)
+/* Has the session of this rank ended, and no other begun? */
+static bool between(dmi_liveness *l)
+{
+    pthread_mutex_lock(&l->lock);
+    bool result = l->ignore;
+    pthread_mutex_unlock(&l->lock);
+    return result;
+}
+
+/* This process ends, unless the session alone does. Files that are half written go first: what follows may fail. */
+static void died(dmi_liveness *l, watched_process *p)
 {
     const dmi_job *job = l->job;
     char text[256] = "";
+    if (job->rank != 0 && p->endpoint == job->workers && between(l)) {
+        _exit(EXIT_SUCCESS); /* the program has ended, and needs no other session */
+    }
     if (p->endpoint < 0) {
         snprintf(text, sizeof text, "process %d, which started rank %d, has died: the rank leaves", p->pid,
                  job->rank);
     } else if (job->rank == 0) {
-        tell_session(l, p->endpoint);
+        if (tell_session(l, p->endpoint)) {
+            p->gone = true;
+            return;
+        }
     } else if (job->me == l->warden) {
         snprintf(text, sizeof text, "worker %d (process %d) has died: the ranks of this host leave",
                  p->endpoint, p->pid);
@@ -134,12 +167,13 @@ static void *watch(void *context)
     bool look = false;
     l->poll[0] = (struct pollfd){.fd = l->stop, .events = POLLIN};
     for (int i = 0; i < l->count; i++) {
-        l->poll[i + 1] = (struct pollfd){.fd = l->process[i].fd, .events = POLLIN};
-        look = look || l->process[i].fd < 0;
+        watched_process *p = &l->process[i];
+        look = look || p->fd < 0;
         /* it may have died, and its number may be another's, before the descriptor was opened */
-        if (!dmi_process_lives(l->process[i].pid, l->process[i].start)) {
-            died(l, &l->process[i]);
+        if (!dmi_process_lives(p->pid, p->start)) {
+            died(l, p);
         }
+        l->poll[i + 1] = (struct pollfd){.fd = p->gone ? -1 : p->fd, .events = POLLIN};
     }
     for (;;) {
         int ready = poll(l->poll, (nfds_t)l->count + 1, look ? LOOK_MS : -1);
@@ -150,9 +184,11 @@ static void *watch(void *context)
             return NULL;
         }
         for (int i = 0; i < l->count; i++) {
-            const watched_process *p = &l->process[i];
-            if (p->fd >= 0 ? ready > 0 && l->poll[i + 1].revents : !dmi_process_lives(p->pid, p->start)) {
+            watched_process *p = &l->process[i];
+            if (!p->gone &&
+                (p->fd >= 0 ? ready > 0 && l->poll[i + 1].revents : !dmi_process_lives(p->pid, p->start))) {
                 died(l, p);
+                l->poll[i + 1].fd = -1;
             }
         }
     }
@@ -168,6 +204,7 @@ static void free_liveness(dmi_liveness *l)
     if (l->stop >= 0) {
         close(l->stop);
     }
+    pthread_mutex_destroy(&l->lock);
     free(l->process);
     free(l->poll);
     free(l);
@@ -178,6 +215,7 @@ dm_status dmi_liveness_start(dmi_job *job)
     size_t most = (size_t)job->workers + 2;
     dmi_liveness *l = calloc(1, sizeof *l);
     if (l) {
+        pthread_mutex_init(&l->lock, NULL);
         l->job = job;
         l->stop = eventfd(0, EFD_CLOEXEC);
         l->process = calloc(most, sizeof *l->process);
@@ -207,22 +245,38 @@ dm_status dmi_liveness_start(dmi_job *job)
 void dmi_liveness_tell(dmi_job *job, dmi_session *s)
 {
     if (job->liveness) {
-        atomic_store(&job->liveness->session, s);
+        pthread_mutex_lock(&job->liveness->lock);
+        job->liveness->session = s;
+        pthread_mutex_unlock(&job->liveness->lock);
     }
 }
 
-void dmi_liveness_stop(dmi_job *job)
+void dmi_liveness_ignore(dmi_job *job, bool ignore)
+{
+    if (job->liveness) {
+        pthread_mutex_lock(&job->liveness->lock);
+        job->liveness->session = NULL;
+        job->liveness->ignore = ignore;
+        pthread_mutex_unlock(&job->liveness->lock);
+    }
+}
+
+void dmi_liveness_free(dmi_job *job)
 {
     dmi_liveness *l = job->liveness;
     uint64_t one = 1;
-    if (!job->config.liveness) {
-        return;
-    }
     job->liveness = NULL;
     if (l) {
         (void)!write(l->stop, &one, sizeof one);
         pthread_join(l->thread, NULL);
         free_liveness(l);
     }
-    MPI_Barrier(job->ctl); /* nobody ends before the others have stopped watching it */
+}
+
+void dmi_liveness_stop(dmi_job *job)
+{
+    if (job->config.liveness) {
+        dmi_liveness_free(job);
+        MPI_Barrier(job->ctl); /* nobody ends before the others have stopped watching it */
+    }
 }

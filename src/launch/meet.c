@@ -329,15 +329,8 @@ dm_status dmi_job_meet(MPI_Comm comm, const dmi_config *config, dm_status loaded
     return DM_OK;
 }
 
-void dmi_job_free(dmi_job *job)
+static void free_tables(dmi_job *job)
 {
-    dmi_liveness_stop(job);
-    if (job->forward) {
-        dmi_forward_stop(job);
-    }
-    dmi_hub_close(&job->hub);
-    MPI_Comm_free(&job->ctl);
-    MPI_Comm_free(&job->data);
     free(job->rank_of);
     free(job->host_of);
     free(job->leader);
@@ -348,4 +341,29 @@ void dmi_job_free(dmi_job *job)
     free(job->start_of);
     free(job->near);
     free(job);
+}
+
+void dmi_job_free(dmi_job *job)
+{
+    dmi_liveness_stop(job);
+    if (job->forward) {
+        dmi_forward_stop(job);
+    }
+    dmi_hub_close(&job->hub);
+    MPI_Comm_free(&job->ctl);
+    MPI_Comm_free(&job->data);
+    free_tables(job);
+}
+
+void dmi_job_leave(dmi_job *job)
+{
+    dmi_liveness_ignore(job, true);
+    dmi_hub_close(&job->hub);
+    memset(&job->hub, 0, sizeof job->hub);
+}
+
+void dmi_job_forget(dmi_job *job)
+{
+    dmi_liveness_free(job);
+    free_tables(job);
 }

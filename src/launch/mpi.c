@@ -10,6 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Of dm_init: the job whose session a death has ended (option on_death), until the next one begins. */
+static dmi_job *ended;
+
 /* --- master ----------------------------------------------------------------------------------------------- */
 
 static bool master_progress(dmi_session *s)
@@ -22,17 +25,61 @@ static void master_published(dmi_session *s)
     (void)dmi_forward_progress(s->launch_state);
 }
 
+static void delete_end(dmi_job *job)
+{
+    if (job->at_finalize != MPI_KEYVAL_INVALID) { /* and then calls end_session, which does nothing */
+        MPI_Comm_delete_attr(MPI_COMM_SELF, job->at_finalize);
+    }
+}
+
 static void leave(dmi_job *job)
 {
     bool owns = job->owns_mpi;
     MPI_Barrier(job->ctl);
-    if (job->at_finalize != MPI_KEYVAL_INVALID) {
-        /* and then calls end_session, which does nothing */
-        MPI_Comm_delete_attr(MPI_COMM_SELF, job->at_finalize);
-    }
+    delete_end(job);
     dmi_job_free(job);
     if (owns) {
         MPI_Finalize();
+    }
+}
+
+/* Waits for all ranks, whose sessions have ended; false: one has died, and will not come. */
+static bool all_have_ended(dmi_job *job)
+{
+    MPI_Request request;
+    int here = 0;
+    if (!job->outlives) {
+        MPI_Barrier(job->ctl);
+        return true;
+    }
+    if (atomic_load(&job->hub.ring->closed) == DMI_RING_DEAD) {
+        return false;
+    }
+    MPI_Ibarrier(job->ctl, &request);
+    while (!here && atomic_load(&job->hub.ring->closed) != DMI_RING_DEAD) {
+        MPI_Test(&request, &here, MPI_STATUS_IGNORE);
+        if (!here) {
+            usleep(200);
+        }
+    }
+    return here;
+}
+
+/* A worker has died, and the session alone ends: the workers that are left have gone from it by themselves. */
+static void leave_dead(dmi_session *s)
+{
+    dmi_job *job = s->launch_state;
+    dmi_engine_stop(&s->engine);
+    dmi_pool_destroy(s->staging);
+    s->staging = NULL;
+    s->engine.port = NULL;
+    dmi_job_leave(job);
+    memset(&s->hub, 0, sizeof s->hub);
+    delete_end(job);
+    if (job->owns_mpi) {
+        ended = job;
+    } else { /* the program may make a communicator of those that are left, and call dm_init_comm again */
+        dmi_job_forget(job);
     }
 }
 
@@ -40,6 +87,11 @@ static void master_stop(dmi_session *s)
 {
     dmi_job *job = s->launch_state;
     dmi_backoff backoff = {0};
+    dmi_liveness_tell(job, NULL);
+    if (job->outlives && atomic_load(&s->died)) {
+        leave_dead(s);
+        return;
+    }
     while (job->forward && !dmi_forward_drained(job)) {
         if (dmi_forward_progress(job)) {
             dmi_backoff_reset(&backoff);
@@ -50,7 +102,7 @@ static void master_stop(dmi_session *s)
     dmi_engine_stop(&s->engine);
     dmi_pool_destroy(s->staging);
     s->staging = NULL;
-    MPI_Barrier(job->ctl); /* as a worker that ends */
+    (void)all_have_ended(job); /* from here on a death ends the job */
     leave(job);
 }
 
@@ -59,10 +111,17 @@ static void master_stop(dmi_session *s)
 static bool abandon_ranks(dmi_session *s)
 {
     dmi_job *job = s->launch_state;
+    if (atomic_load(&s->died)) {
+        if (job->outlives) {
+            dmi_liveness_ignore(job, true);
+            leave_dead(s);
+        }
+        return job->outlives;
+    }
     if (job->hosts > 1 || job->messages || job->gpu_messages) {
         return false;
     }
-    atomic_store(&job->hub.ring->closed, 1);
+    atomic_store(&job->hub.ring->closed, DMI_RING_BROKEN);
     for (int w = 0; w < job->workers; w++) {
         dmi_bell_ring(&dmi_hub_port(&job->hub, w)->bell);
     }
@@ -111,6 +170,7 @@ static dm_status open_master(dmi_job *job, dmi_session **out)
                                                            job->consumer, job->nconsumer, &s));
     if (status == DM_OK) {
         status = dmi_job_probe(job, &s->engine);
+        status = status == DM_OK ? dmi_job_outlives(job) : status;
         if (status == DM_OK && job->config.placement) {
             status = gather_placements(job, NULL, s);
         }
@@ -177,6 +237,7 @@ static dm_status serve_session(dmi_job *job, dmi_worker *w, dmi_placement_report
     }
     int blas = dmi_cpu_blas_threads(job->config.blas_threads);
     dm_status status = dmi_job_probe(job, &w->engine);
+    status = status == DM_OK ? dmi_job_outlives(job) : status;
     if (status == DM_OK && job->config.placement) {
         dmi_placements_peers(&w->engine, report);
         status = gather_placements(job, report, NULL);
@@ -214,7 +275,9 @@ static dm_status serve(dmi_job *job)
         if (job->device) {
             job->device->disconnect(&w->engine);
         }
-        MPI_Barrier(job->ctl); /* nobody has memory of others mapped any more */
+        if (!all_have_ended(job)) { /* else nobody has memory of others mapped any more */
+            status = dmi_fail(DM_ERR_DIED, "a worker has died, and with it the session");
+        }
         if (job->messages && atomic_load(&job->hub.ring->closed)) {
             dmi_engine_stop(&w->engine);
             w = NULL; /* messages may still come into its memory */
@@ -244,8 +307,21 @@ static dm_status run(MPI_Comm comm, const dmi_config *config, dm_status loaded, 
         return status;
     }
     job->owns_mpi = owns_mpi;
+    if (owns_mpi && ended) { /* who watches whom is settled anew */
+        dmi_job_forget(ended);
+        ended = NULL;
+    }
     if (rank != 0) {
         status = serve(job);
+        if (job->outlives && status == DM_ERR_DIED) {
+            dmi_job_leave(job);
+            if (owns_mpi) {
+                ended = job;
+            } else {
+                dmi_job_forget(job);
+            }
+            return status;
+        }
     } else {
         status = open_master(job, out);
         if (status == DM_OK) {
@@ -261,6 +337,37 @@ static dm_status run(MPI_Comm comm, const dmi_config *config, dm_status loaded, 
     return status;
 }
 
+/* The only place where the library ends a process. Rank 0 reports the error. The exit status here is 0, because any
+ * other would make the launcher kill rank 0 before it reports. */
+static void serve_all(const dmi_config *config, dm_status loaded, dm_status status)
+{
+    while (status == DM_ERR_DIED && ended) {
+        MPI_Comm comm = dmi_again_wait(ended);
+        bool worker = true;
+        status = run(comm, config, loaded, true, NULL, &worker);
+        MPI_Comm_free(&comm);
+    }
+    MPI_Finalize();
+    exit(0);
+}
+
+/* The session before was ended by a death: another one on the ranks that are left. */
+static dm_status launch_again(const dmi_config *config, dm_status loaded, dmi_session **out)
+{
+    MPI_Comm comm = MPI_COMM_NULL;
+    bool worker = false;
+    dm_status status = loaded == DM_OK ? dmi_again_begin(ended, &comm) : loaded;
+    if (status != DM_OK) { /* they still wait, and this may be tried again */
+        return status;
+    }
+    status = run(comm, config, loaded, true, out, &worker);
+    MPI_Comm_free(&comm);
+    if (status != DM_OK) {
+        MPI_Finalize();
+    }
+    return status;
+}
+
 dm_status dmi_launch_mpi(const dmi_config *config, dm_status loaded, dmi_session **out)
 {
     int flag = 0, provided = 0, ranks = 0;
@@ -269,6 +376,9 @@ dm_status dmi_launch_mpi(const dmi_config *config, dm_status loaded, dmi_session
         return dmi_fail(DM_ERR_STATE,
                         "MPI has been finalized: the worker processes of this launch have left with the "
                         "earlier session");
+    }
+    if (ended) {
+        return launch_again(config, loaded, out);
     }
     MPI_Initialized(&flag);
     if (flag) {
@@ -293,10 +403,7 @@ dm_status dmi_launch_mpi(const dmi_config *config, dm_status loaded, dmi_session
     bool worker = false;
     dm_status status = run(MPI_COMM_WORLD, config, loaded, true, out, &worker);
     if (worker) {
-        /* The only place where the library ends a process. Rank 0 reports the error. The exit status here is 0,
-         * because any other would make the launcher kill rank 0 before it reports. */
-        MPI_Finalize();
-        exit(0);
+        serve_all(config, loaded, status);
     }
     if (status != DM_OK) {
         MPI_Finalize();

@@ -313,10 +313,12 @@ static dm_status give_up(dm_session *session, dmi_session *s)
 {
     bool died = atomic_load(&s->died), broken = s->stuck == DMI_STUCK_BROKEN && !died;
     atomic_store(&session->live, 0);
-    if (broken && s->launch->abandon && s->launch->abandon(s)) {
+    if ((broken || died) && s->launch->abandon && s->launch->abandon(s)) {
+        dm_status first = broken ? dmi_fail(DM_ERR_NOMEM, "a worker had no memory to take part in a command; the session has ended")
+                          : s->death_told ? DM_OK
+                                          : dmi_fail(DM_ERR_DIED, "%s. The session has ended", s->death);
         dmi_session_close(s);
-        return dmi_fail(DM_ERR_NOMEM,
-                        "a worker had no memory to take part in a command; the session has ended");
+        return first;
     }
     session->given_up = s;
     dm_status status = died ? dmi_broken(s)
@@ -342,7 +344,7 @@ dm_status dm_finalize(dm_session *session, int64_t *alive)
     if (alive) {
         *alive = s->alive;
     }
-    if (s->stuck) {
+    if (s->stuck || atomic_load(&s->died)) {
         return give_up(session, s);
     }
     if (s->alive > 0 && !alive) { /* else the caller knows */

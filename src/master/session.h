@@ -150,6 +150,7 @@ struct dmi_session {
     uint64_t cancel_sent;        /* of which other hosts know */
     atomic_int died;     /* worker + 1 whose process has died, or that of a launcher: set by another thread */
     char death[1024];    /* and how, set before */
+    bool death_told;     /* some call has returned it */
     uint64_t *recent;    /* [DMI_RECENT] where the frame of command number % DMI_RECENT was put in the command ring */
     dmi_watched *watched; /* [workers] */
     void **old_handles;  /* tables that were replaced: another thread may describe a handle */
@@ -238,7 +239,7 @@ void dmi_frame_send(dmi_session *s);
 /* Are all commands done? (one poll) */
 bool dmi_all_done(dmi_session *s);
 /* The error of a session in which a worker could not take part in a command, or has died. */
-DM_CHECKED dm_status dmi_broken(const dmi_session *s);
+DM_CHECKED dm_status dmi_broken(dmi_session *s);
 /* Waits until all workers have done command `command`; then takes and returns their first error. */
 DM_CHECKED dm_status dmi_wait(dmi_session *s, uint64_t command);
 /* The same until a time of dmi_now_ns; 0: without a limit. DM_ERR_PENDING: it was over. */

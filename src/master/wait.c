@@ -22,10 +22,12 @@ static bool look(dmi_session *s)
     return moved;
 }
 
-dm_status dmi_broken(const dmi_session *s)
+dm_status dmi_broken(dmi_session *s)
 {
     if (atomic_load(&s->died)) {
-        return dmi_fail(DM_ERR_DIED, "%s. The session has failed, and this process is about to end", s->death);
+        s->death_told = true;
+        return dmi_fail(DM_ERR_DIED, "%s. The session has failed%s", s->death,
+                        s->config.on_death == DMI_DEATH_SESSION ? "; call dm_finalize" : ", and this process is about to end");
     }
     return dmi_fail(
         DM_ERR_NOMEM,
@@ -186,6 +188,9 @@ uint64_t dmi_wait_mark(dmi_session *s)
 dm_status dmi_wait_done(dmi_session *s, uint64_t command, int64_t until_ns)
 {
     waiting w = {.until_ns = until_ns};
+    if (atomic_load_explicit(&s->died, memory_order_relaxed)) { /* even if it had done all commands */
+        return dmi_broken(s);
+    }
     if (s->stuck >= DMI_STUCK_LOST || !done_and_told(s, command)) {
         atomic_store_explicit(&s->waiting, true, memory_order_relaxed);
         bool given_up = false, late = false;

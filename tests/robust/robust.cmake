@@ -2,9 +2,10 @@
 add_executable(job_main robust/job_main.c robust/job_common.c robust/job_stop.c robust/job_fault.c)
 add_executable(init_comm_main robust/init_comm_main.c)
 add_executable(kill_main robust/kill_main.c robust/job_common.c)
-foreach(program job_main init_comm_main kill_main)
+add_executable(survive_main robust/survive_main.c robust/job_common.c)
+foreach(program job_main init_comm_main kill_main survive_main)
   target_compile_definitions(${program} PRIVATE _GNU_SOURCE)
-  target_link_libraries(${program} PRIVATE dmath MPI::MPI_C)
+  target_link_libraries(${program} PRIVATE dmath MPI::MPI_C Threads::Threads)
 endforeach()
 
 # robust_job(name expect command...): in it JOB=what stands for job_main with its arguments and N=n for as many ranks.
@@ -87,6 +88,18 @@ if(DMATH_PYTHON3 AND NOT DMATH_SANITIZE)
     set_tests_properties(${name} PROPERTIES TIMEOUT 300 RUN_SERIAL ON LABELS mpi ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")
   endforeach()
 endif()
+
+# ---- a death that ends the session alone: seven in a job, until no worker is left ----
+foreach(seed RANGE 1 7)
+  robust_job(survive_${seed} right ${run} --enable-recovery N=8 $<TARGET_FILE:survive_main>
+             ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_${seed} ${seed})
+endforeach()
+robust_job(survive_comm right ${run} --enable-recovery N=4 $<TARGET_FILE:survive_main>
+           ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_comm 1 own_mpi)
+robust_job(survive_not "status:1:start it with mpirun --enable-recovery" ${run} N=3 $<TARGET_FILE:survive_main>
+           ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_not 1)
+robust_job(survive_hosts "status:0:workers of one host with direct transport" ${run} --enable-recovery N=4 -x DMATH_PRETEND_HOSTS=2
+           $<TARGET_FILE:survive_main> ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_hosts 1)
 
 # ---- a worker is stopped ----
 foreach(what stop stop_hosts stop_finalize stop_continue stop_continue_hosts stop_ring stop_move)
