@@ -38,8 +38,11 @@
  *  - A process of a job that dies ends the job (option liveness). Where the process of a worker dies on rank 0's host,
  *    rank 0 says within a second on stderr which one and in which command, and calls return DM_ERR_DIED; a second
  *    later, or when the program ends itself, rank 0 ends with a status that is not 0. Where rank 0 dies, or what started a
- *    rank (mpirun, its daemon, srun's), the processes of that host leave. Of processes of other hosts rank 0 learns
- *    from the launcher only, or by watchdog_s.
+ *    rank (mpirun, its daemon, srun's), the processes of that host leave. Of other hosts rank 0 hears by messages: of a worker's
+ *    death there within a second; if it hears nothing of a host for heartbeat_s (option, 30 s, and up to 2 s more), the host is
+ *    lost, which is a death of the first worker there. A host that hears nothing of rank 0 for as long leaves. Time in which
+ *    the side that listens was stopped does not count. Where the program has initialised MPI (dm_init_comm) this needs
+ *    MPI_THREAD_MULTIPLE; without it rank 0 learns of other hosts from the launcher only, or by watchdog_s.
  *  - With the option on_death=session the death of a worker's process ends the session and not the job: one line on stderr as
  *    above, every call that waits or comes later returns DM_ERR_DIED with it, and dm_finalize returns at once (DM_OK if a call has
  *    returned the death, else DM_ERR_DIED). Then dm_init starts a session on the workers that are left, numbered anew from 0;

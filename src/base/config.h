@@ -75,6 +75,8 @@
     STRING(report_dir, "", "",                                                                                 \
            "folder for reports on workers that are stuck or have died; nothing: $TMPDIR or /tmp")              \
     BOOL(liveness, "1", "notice when processes of the job on this host, or what started them, die")             \
+    DOUBLE(heartbeat_s, "30", 0, 1e9,                                                                          \
+           "a host of which rank 0 hears nothing for so long, or that hears nothing of it, is lost; 0: never")  \
     ENUM(on_death, "job", "job|session",                                                                       \
          "what the death of a worker process ends: the job, or its session alone (workers of one host)")       \
     DOUBLE(meet_s, "120", 0, 1e9, "how long a rank waits for the others at the start; 0: for ever")            \

@@ -252,4 +252,28 @@ int dmi_mpi_arrive_packed(dmi_engine *e, dmi_queued_step *w)
     return result;
 }
 
-const dmi_transport dmi_transport_mpi = {"mpi", mpi_push, mpi_grant, mpi_arrive};
+static bool enter_push(dmi_engine *e, dmi_queued_step *w)
+{
+    dmi_mpi_enter(e->mpi);
+    bool done = mpi_push(e, w);
+    dmi_mpi_leave(e->mpi);
+    return done;
+}
+
+static bool enter_grant(dmi_engine *e, dmi_queued_step *w)
+{
+    dmi_mpi_enter(e->mpi);
+    bool done = mpi_grant(e, w);
+    dmi_mpi_leave(e->mpi);
+    return done;
+}
+
+static bool enter_arrive(dmi_engine *e, dmi_queued_step *w)
+{
+    dmi_mpi_enter(e->mpi);
+    bool done = mpi_arrive(e, w);
+    dmi_mpi_leave(e->mpi);
+    return done;
+}
+
+const dmi_transport dmi_transport_mpi = {"mpi", enter_push, enter_grant, enter_arrive};

@@ -318,7 +318,7 @@ static bool take_report(dmi_job *job)
     return true;
 }
 
-bool dmi_forward_progress(dmi_job *job)
+static bool progress(dmi_job *job)
 {
     dmi_forward *f = job->forward;
     bool moved = f->parent >= 0 ? serve_parent(job) : false;
@@ -331,6 +331,14 @@ bool dmi_forward_progress(dmi_job *job)
         moved = take_report(job) || moved;
     }
     return moved;
+}
+
+bool dmi_forward_progress(dmi_job *job)
+{
+    dmi_mpi_enter(&job->mpi);
+    bool moved = progress(job);
+    dmi_mpi_leave(&job->mpi);
+    return dmi_heartbeat_answer(job) || moved;
 }
 
 bool dmi_forward_drained(const dmi_job *job)

@@ -7,6 +7,7 @@
 #include "worker/worker.h"
 
 typedef struct dmi_forward dmi_forward;
+typedef struct dmi_heartbeat dmi_heartbeat;
 
 typedef struct dmi_job {
     MPI_Comm ctl, data;    /* own communicators */
@@ -23,8 +24,9 @@ typedef struct dmi_job {
     int nconsumer;
     int *pid_of;           /* [endpoints] */
     uint64_t *start_of;    /* [endpoints] dmi_process_start */
-    bool *near;            /* [endpoints] processes of this machine */
+    bool *near;            /* [endpoints] processes of this host */
     struct dmi_liveness *liveness; /* NULL: nobody watches */
+    dmi_heartbeat *heartbeat;      /* rank 0 and leaders of other hosts; NULL: none */
     bool outlives;                 /* a worker's death ends the session and not the job */
     bool *direct;          /* [endpoints] direct transport to it passed its check */
     dmi_config config;     /* rank 0's */
@@ -65,6 +67,18 @@ void dmi_liveness_tell(dmi_job *job, dmi_session *s);
 void dmi_liveness_ignore(dmi_job *job, bool ignore);
 void dmi_liveness_stop(dmi_job *job); /* collective: nobody's end is a death from then on */
 void dmi_liveness_free(dmi_job *job); /* the same of this rank alone */
+/* Not rank 0: says that something has been so for so many seconds, and ends the process. */
+_Noreturn void dmi_liveness_leave(dmi_job *job, const char *what, double seconds);
+/* --- heartbeat.c: signs of life between rank 0 and other hosts */
+DM_CHECKED dm_status dmi_heartbeat_start(dmi_job *job); /* collective, behind the probe */
+void dmi_heartbeat_stop(dmi_job *job);
+/* Rank 0: how long its thread may sleep between two looks; -1: there are no heartbeats. */
+int dmi_heartbeat_pause_ms(const dmi_job *job);
+/* Rank 0: a worker of another host that has died, or whose host gives no sign of life; -1: none. */
+int dmi_heartbeat_look(dmi_job *job, bool *died);
+bool dmi_heartbeat_answer(dmi_job *job); /* a leader; true: something came */
+/* A leader: rank 0 is to be told that a worker of this host has died. For any thread. */
+void dmi_heartbeat_died(dmi_job *job, int worker);
 /* --- again.c: a session after one that a death has ended (option on_death) */
 /* Collective, behind the probe: sets job->outlives, or says why a death would end more than the session. */
 DM_CHECKED dm_status dmi_job_outlives(dmi_job *job);

@@ -26,7 +26,7 @@ typedef struct watched_process {
 } watched_process;
 
 typedef struct dmi_liveness {
-    const dmi_job *job;
+    dmi_job *job;
     pthread_t thread;
     pthread_mutex_t lock;           /* of these two: */
     dmi_session *session;           /* rank 0's; NULL: none yet, or it ends */
@@ -88,14 +88,14 @@ static void say(const char *text)
 
 /* Rank 0: a worker has died. The program's calls return that, and it may end by itself. Returns whether the process
  * lives on: the session ends, and its workers leave it at once. */
-static bool tell_session(dmi_liveness *l, int worker)
+static bool tell_session(dmi_liveness *l, int worker, const char *how)
 {
     pthread_mutex_lock(&l->lock);
     dmi_session *s = l->session;
     bool lives = l->job->outlives && (s || l->ignore), known = s ? atomic_load(&s->died) != 0 : l->ignore;
     char text[sizeof s->death + 32];
     if (s && !known) {
-        dmi_death_describe(s, worker, s->death, sizeof s->death);
+        dmi_death_describe(s, worker, how, s->death, sizeof s->death);
         dmi_report(s, s->death, sizeof s->death);
         atomic_store(&s->died, worker + 1);
         snprintf(text, sizeof text, "%s: the %s ends", s->death, lives ? "session" : "job");
@@ -143,11 +143,13 @@ static void died(dmi_liveness *l, watched_process *p)
         snprintf(text, sizeof text, "process %d, which started rank %d, has died: the rank leaves", p->pid,
                  job->rank);
     } else if (job->rank == 0) {
-        if (tell_session(l, p->endpoint)) {
+        if (tell_session(l, p->endpoint, "has died")) {
             p->gone = true;
             return;
         }
     } else if (job->me == l->warden) {
+        dmi_heartbeat_died(l->job, p->endpoint);
+        (void)poll(NULL, 0, job->heartbeat ? GRACE_MS : 0); /* the communication thread tells rank 0 */
         snprintf(text, sizeof text, "worker %d (process %d) has died: the ranks of this host leave",
                  p->endpoint, p->pid);
     } else if (job->me == (l->warden == job->workers ? 0 : l->warden + 1)) { /* one says it for all */
@@ -159,6 +161,45 @@ static void died(dmi_liveness *l, watched_process *p)
         say(text);
     }
     _exit(EXIT_FAILURE);
+}
+
+_Noreturn void dmi_liveness_leave(dmi_job *job, const char *what, double seconds)
+{
+    char text[256];
+    snprintf(text, sizeof text, "%s for %.3g s (option heartbeat_s=%g): the ranks of host %s leave", what, seconds,
+             job->config.heartbeat_s, dmi_hub_port(&job->hub, job->me)->host);
+    dmi_partial_remove_all();
+    say(text);
+    _exit(EXIT_FAILURE);
+}
+
+/* Rank 0, while there is a session: what it hears of other hosts. */
+static void listen_to_hosts(dmi_liveness *l)
+{
+    bool died = false;
+    char how[96] = "has died";
+    pthread_mutex_lock(&l->lock);
+    int worker = l->session && l->job->heartbeat ? dmi_heartbeat_look(l->job, &died) : -1;
+    pthread_mutex_unlock(&l->lock);
+    if (worker >= 0) {
+        if (!died) {
+            snprintf(how, sizeof how, "and its host have given no sign of life for %g s (option heartbeat_s)",
+                     l->job->config.heartbeat_s);
+        }
+        (void)tell_session(l, worker, how);
+        dmi_partial_remove_all();
+        _exit(EXIT_FAILURE);
+    }
+}
+
+/* How long the thread may sleep. */
+static int pause_ms(dmi_liveness *l, bool look)
+{
+    pthread_mutex_lock(&l->lock);
+    bool begun = l->job->rank != 0 || l->session;
+    int beat = l->job->rank == 0 && l->session ? dmi_heartbeat_pause_ms(l->job) : -1;
+    pthread_mutex_unlock(&l->lock);
+    return beat >= 0 ? DMI_MIN(beat, LOOK_MS) : look || !begun ? LOOK_MS : -1;
 }
 
 static void *watch(void *context)
@@ -176,13 +217,14 @@ static void *watch(void *context)
         l->poll[i + 1] = (struct pollfd){.fd = p->gone ? -1 : p->fd, .events = POLLIN};
     }
     for (;;) {
-        int ready = poll(l->poll, (nfds_t)l->count + 1, look ? LOOK_MS : -1);
+        int ready = poll(l->poll, (nfds_t)l->count + 1, pause_ms(l, look));
         if (ready < 0 && errno != EINTR) {
             return NULL;
         }
         if (ready > 0 && l->poll[0].revents) {
             return NULL;
         }
+        listen_to_hosts(l);
         for (int i = 0; i < l->count; i++) {
             watched_process *p = &l->process[i];
             if (!p->gone &&

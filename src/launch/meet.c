@@ -203,15 +203,14 @@ static dm_status choose_gpu(dmi_job *job, const hello *all)
     return status;
 }
 
-/* Pretended hosts share the machine's processes. */
+/* Only of its own host a process is told by the kernel. */
 static void find_processes(dmi_job *job, const hello *all)
 {
-    const hello *mine = &all[job->rank];
     for (int e = 0; e <= job->workers; e++) {
         const hello *x = &all[job->rank_of[e]];
         job->pid_of[e] = x->pid;
         job->start_of[e] = x->start;
-        job->near[e] = strcmp(x->host, mine->host) == 0 && strcmp(x->boot, mine->boot) == 0;
+        job->near[e] = same_host(job, all, job->me, e);
     }
 }
 
@@ -346,6 +345,7 @@ static void free_tables(dmi_job *job)
 void dmi_job_free(dmi_job *job)
 {
     dmi_liveness_stop(job);
+    dmi_heartbeat_stop(job);
     if (job->forward) {
         dmi_forward_stop(job);
     }

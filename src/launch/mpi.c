@@ -171,6 +171,7 @@ static dm_status open_master(dmi_job *job, dmi_session **out)
     if (status == DM_OK) {
         status = dmi_job_probe(job, &s->engine);
         status = status == DM_OK ? dmi_job_outlives(job) : status;
+        status = status == DM_OK ? dmi_heartbeat_start(job) : status;
         if (status == DM_OK && job->config.placement) {
             status = gather_placements(job, NULL, s);
         }
@@ -238,6 +239,7 @@ static dm_status serve_session(dmi_job *job, dmi_worker *w, dmi_placement_report
     int blas = dmi_cpu_blas_threads(job->config.blas_threads);
     dm_status status = dmi_job_probe(job, &w->engine);
     status = status == DM_OK ? dmi_job_outlives(job) : status;
+    status = status == DM_OK ? dmi_heartbeat_start(job) : status;
     if (status == DM_OK && job->config.placement) {
         dmi_placements_peers(&w->engine, report);
         status = gather_placements(job, report, NULL);

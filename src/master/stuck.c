@@ -122,7 +122,7 @@ static void put_command(writer *w, const dmi_session *s, const dmi_port *port)
     }
 }
 
-void dmi_death_describe(const dmi_session *s, int worker, char *text, size_t room)
+void dmi_death_describe(const dmi_session *s, int worker, const char *how, char *text, size_t room)
 {
     writer w = {text, room, 0};
     const dmi_port *port = dmi_hub_port(&s->hub, worker);
@@ -131,7 +131,7 @@ void dmi_death_describe(const dmi_session *s, int worker, char *text, size_t roo
     if (gpu > 0) {
         snprintf(device, sizeof device, "GPU %d", gpu - 1);
     }
-    put(&w, "worker %d (%s, process %d, %s) has died", worker, port->host, port->pid, device);
+    put(&w, "worker %d (%s, process %d, %s) %s", worker, port->host, port->pid, device, how);
     if (atomic_load(&port->completed) < s->command) {
         put(&w, " in ");
         put_command(&w, s, port);

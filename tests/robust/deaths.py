@@ -2,14 +2,17 @@
 """Kills processes of jobs at random moments and looks at how the jobs end.
 
 deaths.py PROGRAM [--worker DMATH-WORKER] [--tries N] [--seed S] [--beside N] [--what worker,rank0,launcher] [--launcher plain,recovery]
-          [--option DMATH_FAULT=no_pidfd]
+          [--option DMATH_FAULT=no_pidfd] [--hosts 2] [--heartbeat SECONDS]
 
 PROGRAM is kill_main. Of each job, within --bound seconds of the kill (5; a second more than the launcher's own):
   worker    rank 0 has named the worker and what it was doing; the job has ended with a status that is not 0 (of mpirun
             --enable-recovery the status is 0 whatever the ranks end with, so it is not looked at)
   rank0     everybody has left
   launcher  mpirun is killed: everybody has left
-and nothing is left: processes, files that are half written, files of shared memory.
+  stop      a worker of another host than rank 0's is stopped, the first one there: rank 0 has named it, and all others have left
+  stop0     rank 0 is stopped: it is the ranks of other hosts that have left
+  suspend   all ranks are stopped for longer than --heartbeat, and go on: nobody complains; then rank 0 is killed
+With --hosts 2 the workers pretend to be on two hosts; the bound grows by the time of --heartbeat. And nothing is left: processes, files that are half written, files of shared memory.
 """
 import argparse
 import concurrent.futures
@@ -66,11 +69,16 @@ def one(args, number):
     r = random.Random(args.seed * 1000003 + number)
     what, launcher = r.choice(args.what), r.choice(args.launcher)
     ranks, delay = r.randint(3, 5), r.uniform(0, 0.5)
+    workers = ranks - 1
+    far = [w + 1 for w in range(workers) if w * args.hosts // workers > 0]
     how = r.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV]) if what == "worker" else signal.SIGKILL
-    victim = r.randint(1, ranks - 1)
+    how = signal.SIGSTOP if what.startswith("stop") else how
+    victim = far[0] if what == "stop" else 0 if what == "stop0" else r.randint(1, ranks - 1)
+    bound = args.bound + (args.heartbeat if args.hosts > 1 else 0)
     folder = tempfile.mkdtemp(prefix="deaths-", dir=args.folder)
     command = ["mpirun"] + (["--enable-recovery"] if launcher == "recovery" else [])
-    for option in args.option:
+    options = [f"DMATH_PRETEND_HOSTS={args.hosts}", f"DMATH_HEARTBEAT_S={args.heartbeat}"] if args.hosts > 1 else []
+    for option in args.option + options:
         command += ["-x", option]
     form = r.choice(["program", "dmath-worker"]) if args.worker else "program"
     if form == "program":
@@ -90,21 +98,39 @@ def one(args, number):
         pids = pids_of(job)
         if len(pids) != ranks:
             return name + f": {len(pids)} ranks are there", 0, 0
-        target = job.pid if what == "launcher" else pids[0] if what == "rank0" else pids[victim]
+        target = job.pid if what == "launcher" else pids[0] if what in ("rank0", "stop0", "suspend") else pids[victim]
+        stopped = [target] if how == signal.SIGSTOP else []
+        if what == "suspend":
+            for sent in signal.SIGSTOP, signal.SIGCONT:
+                for pid in pids:
+                    os.kill(pid, sent)
+                time.sleep(args.heartbeat + 1)
+            with open(f"{folder}/output", errors="replace") as f:
+                text = f.read()
+            if "dmath" in text or not all(map(alive, pids)):
+                return name + ": somebody complains:\n" + text, 0, 0
         begin = time.monotonic()
         os.kill(target, how)
-        pattern = re.compile(rf"worker {victim - 1} \(\S+, process {target}, CPU\) has died (in|after) command \d+")
+        silent = rf"and its host have given no sign of life for {args.heartbeat:g} s \(option heartbeat_s\)"
+        dead = f"(has died|{silent})" if victim in far[:1] else "has died"
+        pattern = re.compile(rf"worker {victim - 1} \(\S+, (process \d+, )?CPU\) {silent if stopped else dead} (in|after) command \d+")
+        pattern = re.compile("rank 0 has given no sign of life for") if what == "stop0" else pattern
 
         def output():
             with open(f"{folder}/output", errors="replace") as f:
                 return f.read()
 
-        if what == "worker":
-            if not wait_until(lambda: pattern.search(output()), 3):
+        if what == "worker" or stopped:
+            if not wait_until(lambda: pattern.search(output()), 3 + bound - args.bound):
                 return name + ": nobody named it:\n" + output(), 0, 0
             said = time.monotonic() - begin
-        if not wait_until(lambda: job.poll() is not None and not any(map(alive, pids)), args.bound):
-            return name + f": left after {args.bound} s: {[p for p in pids if alive(p)]}\n" + output(), 0, 0
+        if stopped:
+            leaving = [pids[rank] for rank in far] if what == "stop0" else [p for p in pids if p != target]
+            if not wait_until(lambda: not any(map(alive, leaving)), bound):
+                return name + f": left after {bound} s: {[p for p in leaving if alive(p)]}\n" + output(), 0, 0
+            os.kill(target, signal.SIGKILL)
+        if not wait_until(lambda: job.poll() is not None and not any(map(alive, pids)), bound):
+            return name + f": left after {bound} s: {[p for p in pids if alive(p)]}\n" + output(), 0, 0
         took = time.monotonic() - begin
         if what != "launcher" and launcher == "plain" and job.returncode == 0:
             return name + ": the job ended with status 0\n" + output(), 0, 0
@@ -132,6 +158,8 @@ def main():
     p.add_argument("--launcher", type=lambda t: t.split(","), default=["plain", "recovery"])
     p.add_argument("--worker", help="dmath-worker: half of the jobs have it on the workers' ranks")
     p.add_argument("--option", action="append", default=[])
+    p.add_argument("--hosts", type=int, default=1)
+    p.add_argument("--heartbeat", type=float, default=2)
     p.add_argument("--folder", default=None)
     args = p.parse_args()
     print(f"seed {args.seed}, {args.tries} tries, bound {args.bound} s, {','.join(args.what)}, {','.join(args.launcher)}",

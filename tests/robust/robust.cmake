@@ -89,6 +89,14 @@ if(DMATH_PYTHON3 AND NOT DMATH_SANITIZE)
   endforeach()
 endif()
 
+# ---- workers that pretend to be on two hosts: deaths and silence, both ways ----
+if(DMATH_PYTHON3 AND NOT DMATH_SANITIZE)
+  add_test(NAME robust_heartbeat COMMAND ${DMATH_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/robust/deaths.py $<TARGET_FILE:kill_main>
+                                         --worker $<TARGET_FILE:dmath-worker> --hosts 2 --launcher recovery --tries 30
+                                         --what worker,rank0,stop,stop0,suspend --beside 3 --bound 8)
+  set_tests_properties(robust_heartbeat PROPERTIES TIMEOUT 300 RUN_SERIAL ON LABELS mpi ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")
+endif()
+
 # ---- a death that ends the session alone: seven in a job, until no worker is left ----
 foreach(seed RANGE 1 7)
   robust_job(survive_${seed} right ${run} --enable-recovery N=8 $<TARGET_FILE:survive_main>
