@@ -1,5 +1,6 @@
 #!/bin/bash
 # Fuzzes what reads foreign bytes: scripts/fuzz.sh [seconds for each target] [seed] [target...]. Needs clang 14 or newer.
+# The target journal needs the whole library with sanitizers, so it is built, in build/fuzz-library, and run only if named.
 # Prints the seed. What it finds lies in build/fuzz/found; repeat one with build/fuzz/tests/fuzz/fuzz_NAME FILE.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -7,13 +8,21 @@ seconds=${1:-60}
 seed=${2:-$(($(date +%s) % 1000000000))}
 shift $(($# > 2 ? 2 : $#))
 targets=${*:-npy config expr text wire}
-build=build/fuzz
-CC=${CC:-clang} cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Debug -DDMATH_FUZZ=ON -DDMATH_TESTS=OFF -DDMATH_EXAMPLES=OFF \
-    -DDMATH_CUDA=OFF >$build.log 2>&1 || { cat $build.log; exit 1; }
-mkdir -p $build/found
+# configure FOLDER OPTION...
+configure() {
+    CC=${CC:-clang} cmake -S . -B "$1" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DDMATH_FUZZ=ON -DDMATH_TESTS=OFF -DDMATH_EXAMPLES=OFF \
+        -DDMATH_CUDA=OFF "${@:2}" >"$1.log" 2>&1 || { cat "$1.log"; exit 1; }
+    mkdir -p "$1/found"
+}
+mkdir -p build
 echo "seed $seed, $seconds s for each of: $targets"
 bad=0
 for target in $targets; do
+    build=build/fuzz options=()
+    if [ "$target" = journal ]; then
+        build=build/fuzz-library options=(-DDMATH_SANITIZE=address,undefined)
+    fi
+    configure $build "${options[@]}"
     ninja -C $build "fuzz_$target" >$build.log 2>&1 || { cat $build.log; exit 1; }
     corpus=$build/corpus/$target # of earlier runs too
     mkdir -p "$corpus"

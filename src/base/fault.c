@@ -2,6 +2,7 @@
  */
 #include "base/fault.h"
 #include "base/base.h"
+#include "base/turns.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -13,7 +14,7 @@ static const struct {
     const char *name;
     int error;
 } kinds[] = {{"malloc", ENOMEM}, {"read", EIO}, {"write", EIO}, {"fsync", EIO},
-             {"rename", EIO},    {"death", 0},  {"delay", 0}};
+             {"rename", EIO},    {"death", 0},  {"delay", 0},     {"turns", 0}};
 
 atomic_int dmi_fault_planted;
 static struct {
@@ -79,6 +80,9 @@ bool dmi_fault_due(int kind)
     if (fault.worker != ANY_WORKER && fault.worker != my_worker) {
         return false;
     }
+    if (kind == DMI_FAULT_TURNS) {
+        return dmi_turns_toss();
+    }
     int64_t call = atomic_fetch_add(&fault.calls, 1) + 1;
     if (kind == DMI_FAULT_DELAY) {
         return mixed((uint64_t)fault.at * 0x10001 + (uint64_t)call) & 1;
@@ -91,4 +95,17 @@ bool dmi_fault_due(int kind)
     }
     errno = fault.error;
     return true;
+}
+
+/* Both places are where turns (base/turns.h) pass on. */
+void dmi_fault_step_now(void)
+{
+    if (!dmi_turns_yield()) {
+        (void)dmi_fault(DMI_FAULT_DEATH);
+    }
+}
+
+bool dmi_fault_later_now(void)
+{
+    return dmi_fault(DMI_FAULT_TURNS) || dmi_fault(DMI_FAULT_DELAY);
 }

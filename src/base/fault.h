@@ -15,7 +15,8 @@ enum dmi_fault_kind {
     DMI_FAULT_FSYNC,
     DMI_FAULT_RENAME,
     DMI_FAULT_DEATH,
-    DMI_FAULT_DELAY
+    DMI_FAULT_DELAY,
+    DMI_FAULT_TURNS /* no fault: base/turns.h */
 };
 
 extern atomic_int dmi_fault_planted; /* 0: nothing; else 1 + enum dmi_fault_kind */
@@ -39,15 +40,24 @@ void dmi_fault_worker(int worker);
 /* The file whose write is to fail: does only a part of it go there first? */
 bool dmi_fault_is_short(void);
 /* fault=death:K: counts a step; the K-th does not return, for the process is killed as by the kernel. */
+void dmi_fault_step_now(void);
 static inline void dmi_fault_step(void)
 {
-    (void)dmi_fault(DMI_FAULT_DEATH);
+    if (__builtin_expect(atomic_load_explicit(&dmi_fault_planted, memory_order_relaxed), 0)) {
+        dmi_fault_step_now();
+    }
+}
+/* fault=turns:SEED: are the session's threads to run one at a time? */
+static inline bool dmi_fault_turns(void)
+{
+    return __builtin_expect(atomic_load_explicit(&dmi_fault_planted, memory_order_relaxed) == DMI_FAULT_TURNS + 1, 0);
 }
 /* fault=delay:SEED: shall what has arrived, or could be sent, be left for a later look? Of a sequence of looks
  * about a half. */
+bool dmi_fault_later_now(void);
 static inline bool dmi_fault_later(void)
 {
-    return dmi_fault(DMI_FAULT_DELAY);
+    return __builtin_expect(atomic_load_explicit(&dmi_fault_planted, memory_order_relaxed), 0) && dmi_fault_later_now();
 }
 
 #endif

@@ -1,5 +1,7 @@
 #include "comm/hub.h"
+#include "base/fault.h"
 #include "base/process.h"
+#include "base/turns.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -154,12 +156,19 @@ void dmi_bell_cancel(dmi_bell *bell)
 void dmi_bell_sleep(dmi_bell *bell, unsigned token, int64_t timeout_ns)
 {
     struct timespec limit = {timeout_ns / 1000000000, timeout_ns % 1000000000};
+    if (dmi_fault_turns() && dmi_turns_yield()) {
+        dmi_bell_cancel(bell);
+        return;
+    }
     syscall(SYS_futex, (unsigned *)(void *)&bell->count, FUTEX_WAIT, token, &limit, NULL, 0);
     atomic_fetch_sub(&bell->sleeping, 1);
 }
 
 int dmi_backoff_step(dmi_backoff *backoff, const dmi_hub *hub)
 {
+    if (dmi_fault_turns()) {
+        return DMI_WAIT_SLEEP; /* without a look at the clock */
+    }
     backoff->round++;
     if (!hub->oversubscribed && backoff->round < 64) {
         __builtin_ia32_pause();

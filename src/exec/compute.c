@@ -2,6 +2,7 @@
  * which write files, have another thread. */
 #include "base/fault.h"
 #include "base/process.h"
+#include "base/turns.h"
 #include "exec/engine.h"
 #include "ops/ops.h"
 
@@ -153,8 +154,10 @@ void *dmi_compute_thread(void *engine)
     snprintf(who, sizeof who, "worker %d compute", e->config.me);
     dmi_log_set_who(who);
     dmi_fault_worker(e->config.me);
+    dmi_turns_begin(e->config.me, DMI_TURNS_COMPUTE);
     atomic_store(&e->port->compute_thread, dmi_thread_number());
     serve_lane(e, DMI_LANE_COMPUTE, &e->compute_bell);
+    dmi_turns_end();
     return NULL;
 }
 
@@ -165,6 +168,8 @@ void *dmi_background_thread(void *engine)
     snprintf(who, sizeof who, "worker %d files", e->config.me);
     dmi_log_set_who(who);
     dmi_fault_worker(e->config.me);
+    dmi_turns_begin(e->config.me, DMI_TURNS_BACKGROUND);
     serve_lane(e, e->background, &e->background_bell);
+    dmi_turns_end();
     return NULL;
 }

@@ -1,5 +1,6 @@
 /* Lanes, waits and hazards of one endpoint. */
 #include "exec/engine.h"
+#include "base/turns.h"
 #include "ops/ops.h"
 
 #include <assert.h>
@@ -44,7 +45,9 @@ dm_status dmi_engine_start(dmi_engine *e, const dmi_engine_config *config)
         }
     }
     if (config->compute_thread) {
+        dmi_turns_add(config->me, DMI_TURNS_COMPUTE);
         if (pthread_create(&e->thread, NULL, dmi_compute_thread, e) != 0) {
+            dmi_turns_remove(config->me, DMI_TURNS_COMPUTE);
             dmi_engine_stop(e);
             return dmi_fail(DM_ERR_NOMEM, "cannot start the compute thread of worker %d", config->me);
         }
@@ -58,12 +61,14 @@ void dmi_engine_stop(dmi_engine *e)
     if (e->thread_runs) {
         atomic_store(&e->stop, 1);
         dmi_bell_ring(&e->compute_bell);
+        dmi_turns_await(e->config.me, DMI_TURNS_COMPUTE);
         pthread_join(e->thread, NULL);
         e->thread_runs = false;
     }
     if (e->background_runs) {
         atomic_store(&e->stop, 1);
         dmi_bell_ring(&e->background_bell);
+        dmi_turns_await(e->config.me, DMI_TURNS_BACKGROUND);
         pthread_join(e->background_thread, NULL);
         e->background_runs = false;
     }
@@ -538,7 +543,11 @@ static int choose_compute_lane(dmi_engine *e, const dmi_instance *inst)
 static bool has_background(dmi_engine *e)
 {
     if (e->thread_runs && !e->background_runs) {
+        dmi_turns_add(e->config.me, DMI_TURNS_BACKGROUND);
         e->background_runs = pthread_create(&e->background_thread, NULL, dmi_background_thread, e) == 0;
+        if (!e->background_runs) {
+            dmi_turns_remove(e->config.me, DMI_TURNS_BACKGROUND);
+        }
     }
     return e->background > 0 && (e->gpu || e->background_runs);
 }

@@ -1,4 +1,5 @@
 /* Workers as threads of this process. */
+#include "base/turns.h"
 #include "exec/trace.h"
 #include "launch/launch.h"
 #include "launch/pairs.h"
@@ -26,6 +27,7 @@ typedef struct thread_launch {
     int workers, made, started;
     const dmi_device *device; /* NULL: the CPU */
     bool blas;                /* it has set the process's BLAS threads */
+    bool turns;               /* its threads run one at a time (base/turns.h) */
     int *host_of;             /* pretended hosts of workers with GPUs, or NULL */
     int *consumer;
     worker_thread *thread;
@@ -75,6 +77,7 @@ static void *worker_main(void *arg)
 {
     worker_thread *t = arg;
     const dmi_device *device = t->worker.engine.config.device;
+    dmi_turns_begin(t->worker.me, DMI_TURNS_COMMUNICATION);
     (void)dmi_placement_enter(&t->place, NULL);
     if (device && (device->own_thread() != DM_OK || device->use(t->worker.engine.config.device_number) != DM_OK)) {
         dmi_log(DMI_LOG_ERROR, "worker %d: %s", t->worker.me, dmi_error_text()); /* its commands will fail */
@@ -83,6 +86,7 @@ static void *worker_main(void *arg)
     if (!atomic_load(&t->worker.hub.ring->closed)) { /* else others may still push to it */
         dmi_worker_finish(&t->worker);
     }
+    dmi_turns_end();
     return NULL;
 }
 
@@ -113,6 +117,7 @@ static void blas_return(void)
 static void free_launch(thread_launch *l)
 {
     for (int w = 0; w < l->started; w++) {
+        dmi_turns_await(w, DMI_TURNS_COMMUNICATION);
         pthread_join(l->thread[w].thread, NULL);
     }
     bool closed = l->hub.ring && atomic_load(&l->hub.ring->closed);
@@ -127,6 +132,9 @@ static void free_launch(thread_launch *l)
     free(l->placement);
     free(l->consumer);
     free(l->host_of);
+    if (l->turns) {
+        dmi_turns_stop();
+    }
     free(l);
 }
 
@@ -236,6 +244,18 @@ static dm_status connect_workers(thread_launch *l)
     return status;
 }
 
+/* The option fault=turns:SEED. */
+static dm_status take_turns(thread_launch *l)
+{
+    bool wanted = strncmp(l->config.fault, "turns:", 6) == 0;
+    l->turns = wanted && !l->device && dmi_turns_start(strtoull(l->config.fault + 6, NULL, 10), l->workers);
+    if (l->turns || !wanted) {
+        return DM_OK;
+    }
+    return dmi_fail(DM_ERR_CONFIG, "fault=turns: it is for one session at a time, with up to %d workers on CPUs",
+                    DMI_TURNS_WORKERS);
+}
+
 /* Starts every worker's executor, then connects them, then starts their threads. */
 static dm_status start_workers(thread_launch *l)
 {
@@ -251,7 +271,9 @@ static dm_status start_workers(thread_launch *l)
     status = status == DM_OK && l->device ? connect_workers(l) : status;
     for (int w = 0; w < l->workers && status == DM_OK; w++) {
         dmi_placements_peers(&l->thread[w].worker.engine, &l->placement[w]);
+        dmi_turns_add(w, DMI_TURNS_COMMUNICATION);
         if (pthread_create(&l->thread[w].thread, NULL, worker_main, &l->thread[w]) != 0) {
+            dmi_turns_remove(w, DMI_TURNS_COMMUNICATION);
             status = dmi_fail(DM_ERR_NOMEM, "cannot start the thread of worker %d", w);
         } else {
             l->started++;
@@ -391,6 +413,7 @@ static dm_status launch(const dmi_config *config, int workers, dmi_session **out
     if (status == DM_OK && config->trace[0]) {
         status = dmi_trace_try(config->trace);
     }
+    status = status == DM_OK ? take_turns(l) : status;
     if (status == DM_OK) {
         status = start_workers(l);
     }

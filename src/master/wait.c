@@ -1,4 +1,6 @@
 /* Sends frames, waits for workers, and names those that are stuck. */
+#include "base/fault.h"
+#include "base/turns.h"
 #include "master/checkpoint.h"
 #include "master/session.h"
 
@@ -122,6 +124,9 @@ void dmi_frame_send(dmi_session *s)
     }
     dmi_ring_publish(&s->ring, s->ring_frame->bytes);
     dmi_ring_wake(&s->ring);
+    if (dmi_fault_turns()) {
+        (void)dmi_turns_yield();
+    }
     if (s->launch && s->launch->published) {
         s->launch->published(s);
     }

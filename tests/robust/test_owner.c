@@ -11,7 +11,7 @@ typedef struct other {
     dm_session *session;
     dm_array a;
     atomic_int stop;
-    int refused, taken;
+    atomic_int refused, taken;
     dm_status take;
 } other;
 
