@@ -87,10 +87,10 @@
     BOOL(capture, "0", "capture the work of each step and run it as a CUDA graph: a check, slow")              \
     BOOL(pool_own, "0", "a slab for every allocation, for sanitizers; workers must be threads")                \
     STRING(fault, "",                                                                                          \
-           "compute:N|overrun:N|alloc:N|file:N|prepare:N|prepares:N|version|cuda_mpi|no_pidfd|malloc:N|malloc:N:worker=N|" \
+           "compute:N|overrun:N|illegal:N|endless:N|alloc:N|file:N|prepare:N|prepares:N|version|cuda_mpi|no_pidfd|malloc:N|malloc:N:worker=N|" \
            "read:N|write:N|write:N:eio|write:N:enospc|write:N:short|fsync:N|rename:N|death:N|death:N:worker=N|delay:N|" \
            "turns:N", \
-           "a fault planted for tests; turns: the session's threads run one at a time, in an order that N gives")                                                                        \
+           "a fault planted for tests; turns: the threads run one at a time, in an order that N gives")           \
     INT(blas_threads, "1", 1, 4096, "threads of each worker's local products")                                 \
     DOUBLE(spin_us, "-1", -1, 1e9, "how long a waiting thread spins before it sleeps; -1: chosen")             \
     INT(plan_cache, "4096", 1, 1 << 24, "plans kept for calls that come again")

@@ -50,12 +50,14 @@ static bool planted(dmi_engine *e)
     return atomic_fetch_add(&e->kernel_steps, 1) + 1 == strtoll(fault + 8, NULL, 10);
 }
 
-/* "overrun:N" makes the N-th kernel of this worker write beyond the end of its output. */
+/* "overrun:N" makes the N-th kernel of this worker write beyond the end of its output; "illegal:N" so far beyond it that there
+ * is no memory. On a GPU that is an error of the device, anywhere else the end of the process. */
 static void plant_overrun(dmi_engine *e, dmi_queue *q, const dmi_queued_step *w)
 {
     const char *fault = e->config.fault;
     const dmi_allocation *allocation = NULL;
-    if (!fault || strncmp(fault, "overrun:", 8) != 0 ||
+    bool far = fault && strncmp(fault, "illegal:", 8) == 0;
+    if (!fault || (strncmp(fault, "overrun:", 8) != 0 && !far) ||
         atomic_fetch_add(&e->kernel_steps, 1) + 1 != strtoll(fault + 8, NULL, 10)) {
         return;
     }
@@ -75,7 +77,7 @@ static void plant_overrun(dmi_engine *e, dmi_queue *q, const dmi_queued_step *w)
                      .run = {&run},
                      .src_stride = {1},
                      .dst_stride = {1},
-                     .dst_offset = allocation ? allocation->bytes : 0,
+                     .dst_offset = far ? INT64_C(1) << 46 : allocation ? allocation->bytes : 0,
                      .count = run.len};
     if (run.len > 0) {
         dmi_run_copy(e->config.backend, q, &copy, allocation->base, allocation->base);

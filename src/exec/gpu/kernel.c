@@ -131,12 +131,25 @@ dm_status dmi_gpu_put_kernel(dmi_engine *e, int lane, dmi_queued_step *w)
     return dmi_gpu_queued(queue, dmi_execute(e, queue, w));
 }
 
+/* Tests plant faults: "endless:N" makes the N-th kernel of this worker's GPU one that never ends. Nobody raises the counter of
+ * arrivals from the worker itself. */
+static dm_status plant_endless(dmi_engine *e, int lane)
+{
+    const char *fault = e->config.fault;
+    if (!fault || strncmp(fault, "endless:", 8) != 0 ||
+        atomic_fetch_add(&e->kernel_steps, 1) + 1 != strtoll(fault + 8, NULL, 10)) {
+        return DM_OK;
+    }
+    return dmi_gpu_wait(e, lane, &e->gpu->arrived[e->config.me], 1);
+}
+
 static dm_status kernel_step(dmi_engine *e, int lane, dmi_queued_step *w)
 {
     if (dmi_step_kernel(w->step)->traits & DMI_TRAIT_RUNS) { /* a capture could not make them */
         (void)dmi_gpu_runs(e, w, w->step->desc);
     }
-    dm_status status = dmi_gpu_work_begin(e, lane);
+    dm_status status = plant_endless(e, lane);
+    status = status == DM_OK ? dmi_gpu_work_begin(e, lane) : status;
     return status == DM_OK ? dmi_gpu_work_end(e, lane, w, dmi_gpu_put_kernel(e, lane, w)) : status;
 }
 
