@@ -48,8 +48,9 @@
  *    returned the death, else DM_ERR_DIED). Then dm_init starts a session on the workers that are left, numbered anew from 0;
  *    dm_checkpoint_load (<dmath/checkpoint.h>) has the arrays. A worker comes to it when its step is done. If none is left,
  *    dm_init returns DM_ERR_STATE. For workers of one host, on CPUs with direct transport, under `mpirun --enable-recovery`
- *    (Open MPI 4; mpirun then ends with status 0, whatever the ranks end with) or srun without --kill-on-bad-exit; else dm_init
- *    returns DM_ERR_CONFIG and says which of these is missing. A death while dm_init or dm_finalize runs ends the job. Workers
+ *    (Open MPI 4; mpirun then ends with status 0, whatever the ranks end with) or srun without --kill-on-bad-exit (it ends with the
+ *    status of the dead; a rank sees that option only as SLURM_KILL_BAD_EXIT); else dm_init returns DM_ERR_CONFIG and says which
+ *    of these is missing. A death while dm_init or dm_finalize runs ends the job. Workers
  *    that are threads die with the program: for them the option means nothing.
  *  - A worker whose host has no memory left to take part in a command ends the session: every call returns
  *    DM_ERR_NOMEM, and only dm_finalize is left; until it returns, host memory given to the failing call stays in use.
