@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 seconds=${1:-60}
 seed=${2:-$(($(date +%s) % 1000000000))}
 shift $(($# > 2 ? 2 : $#))
-targets=${*:-npy config expr text wire}
+targets=${*:-npy manifest config expr text wire}
 # configure FOLDER OPTION...
 configure() {
     CC=${CC:-clang} cmake -S . -B "$1" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DDMATH_FUZZ=ON -DDMATH_TESTS=OFF -DDMATH_EXAMPLES=OFF \
