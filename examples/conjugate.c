@@ -1,24 +1,12 @@
 /* Solves A x = b by conjugate gradients (Hestenes & Stiefel, 1952). The scalars of an iteration stay in arrays,
  * and are factors of the calls that follow. So an iteration is a recorded program, which the workers run until
  * the residual is small: no worker sends this program a word, nor waits for one. conjugate [n [iterations]] */
+#include "common/told.h"
+
 #include <dmath/check.h>
 #include <dmath/dmath.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-/* What workers have sent less what workers have received: what went to the program, less what it sent. */
-static int64_t bytes_to_program(dm_session *s, int64_t *sent)
-{
-    int64_t balance = 0;
-    *sent = 0;
-    for (int w = 0; w < dm_workers(s); w++) {
-        dm_counters c = {.size = sizeof c};
-        DM_CHECK(dm_counters_get(s, w, &c));
-        balance += c.bytes_sent - c.bytes_received;
-        *sent += c.bytes_sent;
-    }
-    return balance;
-}
 
 /* A = M Mᵀ / n + 1, and b = A x for an x that is known. */
 static void make_problem(dm_session *s, int64_t n, dm_array a, dm_array known, dm_array b)

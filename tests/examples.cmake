@@ -44,3 +44,17 @@ foreach(workers 1 3 4)
   set_property(TEST conjugate_w${workers} APPEND PROPERTY ENVIRONMENT DMATH_WORKERS=${workers})
 endforeach()
 dmath_mpi_test(conjugate_mpi4 4 $<TARGET_FILE:conjugate>)
+
+# Each of these saves what it started from and what it found, for check_examples.py.
+if(DMATH_PYTHON)
+  set(check ${DMATH_PYTHON} -B ${PROJECT_SOURCE_DIR}/examples/check_examples.py)
+  foreach(name kmeans logistic two_layers heat power pipelines)
+    dmath_test(example_${name} ${check} ${name} $<TARGET_FILE:${name}>)
+    if(NOT DMATH_SANITIZE MATCHES "thread")
+      add_test(NAME example_${name}_mpi4 COMMAND ${check} ${name} $<TARGET_FILE:${name}> --launcher
+                                                 "${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} 4")
+      set_tests_properties(example_${name}_mpi4 PROPERTIES TIMEOUT ${DMATH_TEST_TIMEOUT} PROCESSORS 4 LABELS mpi
+                                                           ENVIRONMENT "${DMATH_MPI_ENVIRONMENT};MPIEXEC_TIMEOUT=100")
+    endif()
+  endforeach()
+endif()

@@ -54,7 +54,7 @@ typedef struct dm_program_binding {
 } dm_program_binding;
 
 /* Runs the program `times` times, one run after the other. count bindings replace arrays that were there when it was recorded;
- * both must have one shape, type and layout, and two arrays of the program that shared memory when it was recorded, or did
+ * both must have one shape, type and layout (views: of the same part of such arrays), and two arrays of the program that shared memory when it was recorded, or did
  * not, must do so, or not, now. Blocking: none. Errors: DM_ERR_HANDLE (program, or an array of it has been destroyed);
  * DM_ERR_ARG (times, count, a `recorded` that the program does not use); DM_ERR_SHAPE, DM_ERR_DTYPE, DM_ERR_LAYOUT,
  * DM_ERR_OVERLAP (bindings); DM_ERR_STATE (while recording); DM_ERR_LIMIT.
