@@ -163,7 +163,7 @@ dm_status dmi_reduce_plan(dmi_builder *b, const dmi_call *call)
     for (int i = 0; i < inputs; i++) {
         in[i] = dmi_value_operand(call, i);
     }
-    status = random ? dmi_build_frame(b, inputs, in, DM_F64, &like, &own) : DM_OK;
+    status = random ? dmi_build_frame(b, inputs, in, &out, DM_F64, &like, &own) : DM_OK;
     if (status != DM_OK || b->failed) {
         return status;
     }

@@ -32,12 +32,19 @@ int dmi_desc_broadcast(int count, const dmi_desc *const *x, int *ndim, int64_t e
     return misfit;
 }
 
+void dmi_default_on(const dmi_layout *of, int ndim, const int64_t *extent, dm_dtype dtype, dmi_layout_spec *out)
+{
+    dmi_layout_default(ndim, extent, dmi_dtype_bytes(dtype), of->nworkers, out);
+    out->workers = of->workers;
+    out->nworkers = ndim > 0 ? out->grid[0] : 1;
+    out->session_workers = of->session_workers;
+}
+
 void dmi_desc_like(const dmi_desc *desc, dmi_layout_spec *out)
 {
     const dmi_layout *layout = desc->layout;
     if (layout->kind == DMI_LAYOUT_EXPLICIT) {
-        dmi_layout_default(desc->ndim, desc->extent, dmi_dtype_bytes(desc->dtype), layout->session_workers,
-                           out);
+        dmi_default_on(layout, desc->ndim, desc->extent, desc->dtype, out);
         return;
     }
     *out = (dmi_layout_spec){.kind = DMI_LAYOUT_GRID,

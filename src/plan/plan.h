@@ -310,7 +310,10 @@ void dmi_late_make(dmi_builder *b, dmi_late *late, dmi_mark done);
 dmi_desc dmi_desc_whole(dm_dtype dtype, const dmi_layout *layout, uint32_t layout_id);
 /* The shape that arrays broadcast to, as in NumPy. Returns the number of the first array that does not fit; -1: all do. */
 int dmi_desc_broadcast(int count, const dmi_desc *const *x, int *ndim, int64_t extent[DM_MAX_DIMS]);
-/* The layout of a rectangle of an array, as an array of its own: dealt out as the whole array is. */
+/* The default layout of a shape on the workers of another array: those that take part where it is an operand. */
+void dmi_default_on(const dmi_layout *of, int ndim, const int64_t *extent, dm_dtype dtype, dmi_layout_spec *out);
+/* The layout of a rectangle of an array, as an array of its own: dealt out as the whole array is; with an explicit map, by the
+ * default on its workers. */
 void dmi_desc_like(const dmi_desc *desc, dmi_layout_spec *out);
 /* "f64 40x30 on 2x1": type, shape and layout in words. */
 void dmi_desc_describe(const dmi_desc *desc, char *text, size_t room);

@@ -110,7 +110,8 @@ static dmi_load load_of(const dmi_partials *s, const elements *e)
     return load;
 }
 
-dm_status dmi_build_frame(dmi_builder *b, int inputs, const dmi_value *in, dm_dtype dtype, dmi_desc *frame, bool *own)
+dm_status dmi_build_frame(dmi_builder *b, int inputs, const dmi_value *in, const dmi_value *out, dm_dtype dtype,
+                          dmi_desc *frame, bool *own)
 {
     int ndim;
     int64_t extent[DM_MAX_DIMS];
@@ -131,7 +132,7 @@ dm_status dmi_build_frame(dmi_builder *b, int inputs, const dmi_value *in, dm_dt
     if (*own) {
         dmi_layout_spec spec;
         const dmi_layout *layout;
-        dmi_layout_default(ndim, extent, dmi_dtype_bytes(dtype), b->profile->workers, &spec);
+        dmi_default_on((inputs > 0 ? in : out)->desc->layout, ndim, extent, dtype, &spec); /* other workers may take no part */
         dm_status status = dmi_build_layout(b, &spec, &layout);
         if (status != DM_OK) {
             return status;
@@ -163,7 +164,7 @@ dm_status dmi_plan_reduce(dmi_builder *b, const dmi_reducing *r)
     dmi_desc frame;
     bool own; /* the frame is no input's, whose elements then come to it */
     int acc = dmi_acc_for(r->row, r->program ? r->made : r->in[0].desc->dtype);
-    dm_status status = r->program ? dmi_build_frame(b, r->inputs, r->in, r->made, &frame, &own) : DM_OK;
+    dm_status status = r->program ? dmi_build_frame(b, r->inputs, r->in, r->out, r->made, &frame, &own) : DM_OK;
     if (status != DM_OK || b->failed) {
         return status;
     }
@@ -234,9 +235,9 @@ dm_status dmi_build_reduced(dmi_builder *b, const dmi_desc *x, unsigned reduced,
     dmi_layout_spec spec = {.kind = DMI_LAYOUT_GRID,
                             .ndim = x->ndim,
                             .session_workers = from->session_workers,
-                            .nworkers = grid ? from->nworkers : from->session_workers,
-                            .workers = grid ? order_workers(b, from, reduced) : NULL,
-                            .replicas = grid ? from->nworkers : from->session_workers};
+                            .nworkers = from->nworkers,
+                            .workers = grid ? order_workers(b, from, reduced) : from->workers,
+                            .replicas = from->nworkers};
     *desc = *x;
     desc->dtype = dtype;
     for (int d = 0; d < x->ndim; d++) {

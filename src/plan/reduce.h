@@ -70,9 +70,9 @@ typedef struct dmi_reducing {
 } dmi_reducing;
 DM_CHECKED dm_status dmi_plan_reduce(dmi_builder *b, const dmi_reducing *r);
 /* The array that the elements of a program would be, of this type: laid out as an input of the full shape, or, *own, where
- * none has it, by the default. */
-DM_CHECKED dm_status dmi_build_frame(dmi_builder *b, int inputs, const dmi_value *in, dm_dtype dtype, dmi_desc *frame,
-                                     bool *own);
+ * none has it, by the default on the first one's workers; without inputs, on those of out. */
+DM_CHECKED dm_status dmi_build_frame(dmi_builder *b, int inputs, const dmi_value *in, const dmi_value *out, dm_dtype dtype,
+                                     dmi_desc *frame, bool *own);
 /* A temporary that has a reduction of x over dims, with extents of 1 there. Every worker that has elements of x has
  * those that belong to them. A planner writes it, and a later phase reads it. */
 DM_CHECKED dm_status dmi_build_reduced(dmi_builder *b, const dmi_desc *x, unsigned reduced, dm_dtype dtype, dmi_desc *desc,

@@ -23,16 +23,18 @@ int64_t dmi_product_in_flight(const dmi_product *p)
     return p->workspace > 0 ? limit : DMI_MIN(limit, p->b->profile->gpu ? GPU_IN_FLIGHT : IN_FLIGHT);
 }
 
-/* A temporary c split by rows over all workers, or by columns where there are few rows, for explicit maps. */
+/* A temporary c split by rows over c's workers, or by columns where there are few rows, for explicit maps. */
 static dm_status make_temporary(dmi_product *p)
 {
-    int workers = p->b->profile->workers;
+    int workers = p->c->layout->nworkers;
     bool by_rows = p->m >= workers || p->m >= p->n;
     dmi_layout_spec spec = {.kind = DMI_LAYOUT_GRID,
                             .ndim = 2,
                             .shape = {p->m, p->n},
                             .grid = {by_rows ? workers : 1, by_rows ? 1 : workers},
-                            .session_workers = workers};
+                            .workers = p->c->layout->workers,
+                            .nworkers = workers,
+                            .session_workers = p->b->profile->workers};
     const dmi_layout *layout = NULL;
     dm_status status = dmi_build_layout(p->b, &spec, &layout);
     if (status == DM_OK) {
