@@ -454,4 +454,5 @@ def main():
         raise SystemExit("too few expressions could be compared")
 
 
-main()
+if __name__ == "__main__":
+    main()

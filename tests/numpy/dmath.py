@@ -22,6 +22,12 @@ class Layout(ctypes.Structure):
                 ("map_count", ctypes.c_int64)]
 
 
+class Counters(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("commands", ctypes.c_int64), ("steps", ctypes.c_int64), ("sent", ctypes.c_int64),
+                ("received", ctypes.c_int64), ("messages_sent", ctypes.c_int64), ("messages_received", ctypes.c_int64),
+                ("flops", ctypes.c_int64), ("workspace", ctypes.c_int64), ("made", ctypes.c_int64), ("reused", ctypes.c_int64)]
+
+
 class Handle(ctypes.Structure):
     _fields_ = [("id", ctypes.c_uint64)]
 
@@ -47,7 +53,7 @@ class Library:
     def __init__(self, path):
         self.c = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
         self.c.dm_error_message.restype = ctypes.c_char_p
-        for name in ("split", "cyclic", "replicated", "single", "grid"):
+        for name in ("split", "cyclic", "replicated", "single", "grid", "explicit"):
             getattr(self.c, f"dm_layout_{name}").restype = Layout
         self.c.dm_layout_cyclic.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int64]
         self.c.dm_layout_grid.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
@@ -62,9 +68,9 @@ class Library:
 class Session:
     """workers 0: those of the launch. On its other ranks this does not return."""
 
-    def __init__(self, library, workers):
+    def __init__(self, library, workers, options="device=cpu"):
         self.library, self.c = library, library.c
-        config = Config(ctypes.sizeof(Config), workers, b"device=cpu")
+        config = Config(ctypes.sizeof(Config), workers, options.encode())
         self.at = ctypes.c_void_p()
         library.check(self.c.dm_init(ctypes.byref(config), ctypes.byref(self.at)))
         self.workers = self.c.dm_workers(self.at)
@@ -99,6 +105,14 @@ class Session:
             self.library.check(self.c.dm_array_read(self.at, handle, None, None, values.ctypes.data_as(ctypes.c_void_p),
                                                     ctypes.c_int64(0)))
         return values
+
+    def counters(self):
+        """Of each worker: bytes sent, received, messages sent, received, flops."""
+        rows, one = [], Counters(ctypes.sizeof(Counters))
+        for worker in range(self.workers):
+            self.library.check(self.c.dm_counters_get(self.at, worker, ctypes.byref(one)))
+            rows.append([one.sent, one.received, one.messages_sent, one.messages_received, one.flops])
+        return np.array(rows)
 
     def filled(self, kind, seed, shape):
         """The numbers of dm_fill_uniform in [0, 1), or of dm_fill_normal."""
