@@ -18,6 +18,18 @@ DM_API DM_CHECKED dm_status dm_fill_bernoulli(dm_session *session, dm_array x, d
 /* x = -log(1 - u) * scale, u uniform in [0, 1): the exponential distribution of mean `scale`. x: a float. Does not block.
  * Errors: DM_ERR_ARG (scale < 0, or not finite), DM_ERR_DTYPE. */
 DM_API DM_CHECKED dm_status dm_fill_exponential(dm_session *session, dm_array x, double scale, uint64_t seed);
+/* x = 0 with probability p, else 1 / (1 - p): what an array is multiplied with to drop elements and keep its mean (Srivastava et
+ * al., 2014, with the scale in training). x: a float. Does not block. Errors: DM_ERR_ARG (p is not from 0 to below 1), DM_ERR_DTYPE. */
+DM_API DM_CHECKED dm_status dm_fill_dropout(dm_session *session, dm_array x, double p, uint64_t seed);
+/* x = scale times numbers of the gamma distribution of this shape: mean shape * scale, variance shape * scale^2. x: a float. The
+ * method of Marsaglia & Tsang (2000); below a shape of 1 with u^(1 / shape). Try t of element i takes words of its own, which follow
+ * from the seed, i and t. Made in f64 and rounded. Does not block. Errors: DM_ERR_ARG (shape <= 0, scale < 0, or not finite),
+ * DM_ERR_DTYPE. */
+DM_API DM_CHECKED dm_status dm_fill_gamma(dm_session *session, dm_array x, double shape, double scale, uint64_t seed);
+/* x = how many events of a Poisson process happen where `rate` are expected: mean and variance are rate. x: a float or integers;
+ * converted from f64 as dm_copy does. Below a rate of 10 by inversion (Devroye 1986), else by transformed rejection (PTRS, Hörmann
+ * 1993), with words as those of dm_fill_gamma. Does not block. Errors: DM_ERR_ARG (rate is not 0 to 1e15), DM_ERR_DTYPE. */
+DM_API DM_CHECKED dm_status dm_fill_poisson(dm_session *session, dm_array x, double rate, uint64_t seed);
 /* x = the numbers 0 to n - 1 in a random order. x: n elements, i32 or i64, one dim. The order is that of n uniform numbers of 53
  * bits: dm_argsort, which may block. Errors: DM_ERR_SHAPE, DM_ERR_DTYPE; DM_ERR_LIMIT (more elements than i32 counts). */
 DM_API DM_CHECKED dm_status dm_fill_permutation(dm_session *session, dm_array x, uint64_t seed);

@@ -55,6 +55,16 @@ dm_status dm_fill_exponential(dm_session *session, dm_array x, double scale, uin
     return status == DM_OK ? fill_by(session, x, "-log1p(-uniform(#)) * p", seed, scale) : status;
 }
 
+dm_status dm_fill_dropout(dm_session *session, dm_array x, double p, uint64_t seed)
+{
+    dmi_operand o;
+    dm_status status = check_type(session, x, false, &o);
+    if (status == DM_OK && !(p >= 0 && p < 1)) {
+        status = dmi_fail(DM_ERR_ARG, "fill_dropout: p is %g, not from 0 to below 1", p);
+    }
+    return status == DM_OK ? fill_by(session, x, "where(f64(uniform(#)) < f64(p), 0, 1 / (1 - f64(p)))", seed, p) : status;
+}
+
 /* One dim of i32 or i64; the status of what does not fit. */
 static dm_status check_indices(dm_session *session, dm_array x, const char *name, int64_t most,
                                dmi_operand *out)

@@ -1,4 +1,4 @@
-/* x = constant, identity, arange, uniform, normal */
+/* x = constant, identity, arange, uniform, normal, gamma, Poisson */
 #include "ops/common.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@ static dm_status submit(dm_session *session, dm_array x, int kind, double p0, do
                      .noperand = 1,
                      .args = {.i = {kind}},
                      .numbers = 3,
-                     .seeds = kind == DMI_FILL_UNIFORM || kind == DMI_FILL_NORMAL ? 1u << 2 : 0,
+                     .seeds = kind >= DMI_FILL_UNIFORM ? 1u << 2 : 0,
                      .number = {{.re = p0}, {.re = p1}, {.whole = (int64_t)seed}}};
     return dmi_call_submit(session, &call, (dm_array[]){x});
 }
@@ -41,8 +41,19 @@ dm_status dm_fill_normal(dm_session *session, dm_array x, double mean, double de
     return submit(session, x, DMI_FILL_NORMAL, mean, deviation, seed);
 }
 
+dm_status dm_fill_gamma(dm_session *session, dm_array x, double shape, double scale, uint64_t seed)
+{
+    return submit(session, x, DMI_FILL_GAMMA, shape, scale, seed);
+}
+
+dm_status dm_fill_poisson(dm_session *session, dm_array x, double rate, uint64_t seed)
+{
+    return submit(session, x, DMI_FILL_POISSON, rate, 0, seed);
+}
+
+/* Those that an integer dtype must have. */
 static const char *const parameter[DMI_FILL_KINDS][2] = {
-    {"value", NULL}, {"value", NULL}, {"start", "step"}, {"lo", "hi"}, {"mean", "deviation"}};
+    {"value", NULL}, {"value", NULL}, {"start", "step"}, {"lo", "hi"}, {"mean", "deviation"}, {NULL}, {NULL}};
 
 /* Range of an integer dtype, or of bool; of 64 bits the last double in it. hi of a uniform fill may be one past
  * it. */
@@ -76,6 +87,23 @@ static bool arange_fits(dm_dtype dtype, const dmi_fill_values *v, int64_t count)
            (dtype == DM_I64 || ((double)last >= lo && (double)last <= hi));
 }
 
+static dm_status check_distribution(int kind, const dmi_desc *x, double p0, double p1)
+{
+    bool gamma = kind == DMI_FILL_GAMMA, poisson = kind == DMI_FILL_POISSON;
+    bool taken = gamma ? dmi_dtype_is_float(x->dtype) : !dmi_dtype_is_complex(x->dtype) && x->dtype != DM_BOOL;
+    if ((gamma || poisson) && !taken) {
+        return dmi_fail(DM_ERR_DTYPE, "fill_%s: x has dtype %s; only %s are taken", gamma ? "gamma" : "poisson",
+                        dmi_dtype_name(x->dtype), gamma ? "floating types" : "floating types and integers");
+    }
+    if (gamma && !(p0 > 0 && isfinite(p0) && p1 >= 0 && isfinite(p1))) {
+        return dmi_fail(DM_ERR_ARG, "fill_gamma: shape is %g, scale is %g", p0, p1);
+    }
+    if (poisson && !(p0 >= 0 && p0 <= 1e15)) {
+        return dmi_fail(DM_ERR_ARG, "fill_poisson: rate is %g, not 0 to 1e15", p0);
+    }
+    return DM_OK;
+}
+
 dm_status dmi_fill_check(dmi_call *call)
 {
     int kind = call->args.i[0];
@@ -102,8 +130,9 @@ dm_status dmi_fill_check(dmi_call *call)
     if (kind == DMI_FILL_NORMAL && !(p[1] >= 0)) {
         return dmi_fail(DM_ERR_ARG, "fill_normal: deviation is %g", p[1]);
     }
-    if (dmi_dtype_is_float(dmi_dtype_part(x->dtype))) {
-        return DM_OK;
+    dm_status status = check_distribution(kind, x, p[0], p[1]);
+    if (status != DM_OK || kind > DMI_FILL_NORMAL || dmi_dtype_is_float(dmi_dtype_part(x->dtype))) {
+        return status;
     }
     for (int i = 0; i < 2 && parameter[kind][i]; i++) {
         double lo, hi;

@@ -27,12 +27,22 @@ static dm_array vector(dmt_case *c, dm_dtype dtype, int64_t n, int kind)
 /* The numbers of two layouts are equal, and have these moments. */
 static void distribution(dmt_case *c, int which)
 {
+    static const struct {
+        double mean, deviation, square, of_square;       /* the second moment, and the square's deviation */
+    } known[] = {{0.3, 0.4582575695, 0.3, 0.4582575695}, /* Bernoulli 0.3 */
+                 {3, 3, 18, 40.24922359},                /* exponential 3 */
+                 {6, 4.242640687, 54, 82.48636251},      /* gamma 2, 3 */
+                 {12, 3.464101615, 156, 88.24964589},    /* Poisson 12 */
+                 {1, 0.6546536707, 1.428571429, 0.9352195296}}; /* dropout 0.3 */
     static double v[2][N];
     double mean = 0, square = 0;
     for (int i = 0; i < 2; i++) {
         dm_array x = vector(c, DM_F64, N, (int)c->number + i);
-        DMT_OK(c,
-               which ? dm_fill_exponential(c->session, x, 3, 11) : dm_fill_bernoulli(c->session, x, 0.3, 11));
+        DMT_OK(c, which == 0   ? dm_fill_bernoulli(c->session, x, 0.3, 11)
+                  : which == 1 ? dm_fill_exponential(c->session, x, 3, 11)
+                  : which == 2 ? dm_fill_gamma(c->session, x, 2, 3, 11)
+                  : which == 3 ? dm_fill_poisson(c->session, x, 12, 11)
+                               : dm_fill_dropout(c->session, x, 0.3, 11));
         DMT_OK(c, dm_read(c->session, x, v[i]));
         DMT_OK(c, dm_array_destroy(c->session, x));
     }
@@ -43,16 +53,17 @@ static void distribution(dmt_case *c, int which)
         mean += v[0][i] / N;
         square += v[0][i] * v[0][i] / N;
     }
-    near(c, mean, which ? 3 : 0.3, (which ? 3 : sqrt(0.21)) / sqrt(N), "the mean");
-    near(c, square, which ? 18 : 0.3, (which ? sqrt(81 * 20.) : sqrt(0.21)) / sqrt(N), "the second moment");
+    near(c, mean, known[which].mean, known[which].deviation / sqrt(N), "the mean");
+    near(c, square, known[which].square, known[which].of_square / sqrt(N), "the second moment");
 }
 
 static void distributions_case(dmt_case *c)
 {
     dm_array x;
     _Bool b[50];
-    distribution(c, 0);
-    distribution(c, 1);
+    for (int which = 0; which < 5; which++) {
+        distribution(c, which);
+    }
     x = vector(c, DM_BOOL, 50, 1);
     DMT_OK(c, dm_fill_bernoulli(c->session, x, 1, 5));
     DMT_OK(c, dm_read(c->session, x, b));
@@ -206,6 +217,14 @@ static void refusals_case(dmt_case *c)
     DMT_REFUSED(c, DM_ERR_DTYPE, dm_fill_bernoulli(s, z, 0.5, 1));
     DMT_REFUSED(c, DM_ERR_ARG, dm_fill_exponential(s, x, -1, 1));
     DMT_REFUSED(c, DM_ERR_DTYPE, dm_fill_exponential(s, i, 1, 1));
+    DMT_REFUSED(c, DM_ERR_ARG, dm_fill_gamma(s, x, 0, 1, 1));
+    DMT_REFUSED(c, DM_ERR_ARG, dm_fill_gamma(s, x, 1, -1, 1));
+    DMT_REFUSED(c, DM_ERR_DTYPE, dm_fill_gamma(s, i, 1, 1, 1));
+    DMT_REFUSED(c, DM_ERR_ARG, dm_fill_poisson(s, x, -1, 1));
+    DMT_REFUSED(c, DM_ERR_ARG, dm_fill_poisson(s, i, NAN, 1));
+    DMT_REFUSED(c, DM_ERR_DTYPE, dm_fill_poisson(s, z, 1, 1));
+    DMT_REFUSED(c, DM_ERR_ARG, dm_fill_dropout(s, x, 1, 1));
+    DMT_REFUSED(c, DM_ERR_DTYPE, dm_fill_dropout(s, i, 0.5, 1));
     DMT_REFUSED(c, DM_ERR_DTYPE, dm_fill_permutation(s, x, 1));
     DMT_REFUSED(c, DM_ERR_SHAPE, dm_fill_permutation(s, m, 1));
     DMT_REFUSED(c, DM_ERR_OVERLAP, dm_shuffle(s, x, 0, 1, x));

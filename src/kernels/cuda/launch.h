@@ -254,9 +254,9 @@ typedef struct dmi_cuda_fill {
     dmi_uniform32 range32;
     uint64_t width; /* of the range of integers */
 } dmi_cuda_fill;
-static inline int64_t dmi_cuda_fill_group(dm_dtype dtype)
+static inline int64_t dmi_cuda_fill_group(int kind, dm_dtype dtype)
 {
-    return dmi_dtype_is_float(dtype) && dtype != DM_F64 ? 4 : 2;
+    return kind == DMI_FILL_GAMMA || kind == DMI_FILL_POISSON ? 1 : dmi_dtype_is_float(dtype) && dtype != DM_F64 ? 4 : 2;
 }
 void dmi_cuda_launch_fill(dmi_queue *q, const dmi_cuda_fill *p, void *out);
 

@@ -1,6 +1,7 @@
 /* Fills. Items and their numbers are worked out from an element's row-major index, so that a thread makes all
  * the elements of a Philox counter. */
 #include "kernels/cuda/dtypes.cuh"
+#include "kernels/random/distributions.h"
 
 enum { THREADS = DMI_CUDA_THREADS };
 
@@ -119,6 +120,16 @@ static __device__ __forceinline__ void normal(const dmi_fill_values &, int64_t, 
 {
 }
 
+/* Gamma and Poisson elements: one a counter. */
+static __device__ __forceinline__ void single(const dmi_fill_values &v, int kind, int64_t index, double *x)
+{
+    x[0] = kind == DMI_FILL_GAMMA ? DMI_MUL(v.p1, dmi_gamma_at(v.p0, (uint64_t)index, v.seed))
+                                  : dmi_poisson_at(v.p0, (uint64_t)index, v.seed);
+}
+template <typename M> static __device__ __forceinline__ void single(const dmi_fill_values &, int, int64_t, M *)
+{
+}
+
 /* An arithmetic progression is computed in f64 or i64. */
 template <typename T, typename M> struct progression {
     static __device__ __forceinline__ T at(const dmi_fill_values &v, int64_t index)
@@ -148,6 +159,8 @@ static __device__ __forceinline__ group<T, N> make_group(const dmi_cuda_fill &p,
     }
     if (KIND == DMI_FILL_UNIFORM) {
         uniform(p, counter, x);
+    } else if (KIND == DMI_FILL_GAMMA || KIND == DMI_FILL_POISSON) {
+        single(p.values, KIND, counter, x);
     } else {
         normal(p.values, counter, x);
     }
@@ -342,6 +355,15 @@ static void launch_shared(dmi_queue *q, const dmi_cuda_fill *p, void *out)
 
 void dmi_cuda_launch_fill(dmi_queue *q, const dmi_cuda_fill *p, void *out)
 {
+    if (p->kind == DMI_FILL_GAMMA || p->kind == DMI_FILL_POISSON) { /* made in f64, of any type */
+        if (p->kind == DMI_FILL_GAMMA) {
+            launch_every<DMI_FILL_GAMMA, double, 1>(q, p, out);
+        } else {
+            launch_every<DMI_FILL_POISSON, double, 1>(q, p, out);
+        }
+        dmi_cuda_launched(q, "fill");
+        return;
+    }
     switch (p->dtype) {
     case DM_F64:
         launch_by_index<double, 2>(q, p, out);

@@ -111,7 +111,7 @@ static void fill_part(const fill_job *job, const int64_t *from, const int64_t *c
 {
     const dmi_region *r = &job->region;
     dmi_cuda_fill p = {.ndim = r->ndim, .kind = job->d->kind, .dtype = job->d->dtype, .values = *job->v};
-    int64_t weight = 1, items = 1, group = dmi_cuda_fill_group(p.dtype), position = r->offset;
+    int64_t weight = 1, items = 1, group = dmi_cuda_fill_group(p.kind, p.dtype), position = r->offset;
     int largest = r->ndim - 1;
     for (int d = r->ndim - 1; d >= 0; d--) {
         dmi_cuda_dim_ranges *dim = &p.dim[r->ndim - 1 - d];

@@ -9,7 +9,7 @@
 enum { DMI_BATCH_COUNTERS = DMI_CHUNK / 4 };
 
 typedef struct dmi_random {
-    int kind; /* DMI_FILL_UNIFORM or DMI_FILL_NORMAL */
+    int kind; /* DMI_FILL_UNIFORM and those behind it */
     int per;  /* elements a counter */
     dm_dtype
         make; /* the type they are made in: f64, f32 (for the shorter floats too) or i64 (for all integers) */

@@ -9,6 +9,7 @@
  * f32, f16, bf16:     four elements, counter i / 4: two such pairs, radius and angle from w0, w1 and from w2,
  * w3 The arithmetic from there on is in kernels/random/random.h. The 16-bit floats are the f32 values, rounded. */
 #include "kernels/cpu/simd.h"
+#include "kernels/random/distributions.h"
 #include "kernels/random/fill_random.h"
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -196,13 +197,29 @@ static void normal_f32(const words *w, int n, float mean, float deviation, float
     turn_f32(w, r, n, mean, deviation, out);
 }
 
+/* --- gamma, Poisson: an element a counter --- */
+static bool single(int kind)
+{
+    return kind == DMI_FILL_GAMMA || kind == DMI_FILL_POISSON;
+}
+
+static void single_f64(const dmi_random *g, uint64_t first, int n, double *out)
+{
+    const dmi_fill_values *v = &g->values;
+    for (int j = 0; j < n; j++) {
+        uint64_t index = first + (uint64_t)j;
+        out[j] = g->kind == DMI_FILL_GAMMA ? DMI_MUL(v->p1, dmi_gamma_at(v->p0, index, v->seed))
+                                           : dmi_poisson_at(v->p0, index, v->seed);
+    }
+}
+
 /* --- all kinds --- */
 void dmi_random_init(int kind, dm_dtype dtype, const dmi_fill_values *v, dmi_random *out)
 {
     out->kind = kind;
     out->values = *v;
-    out->make = !dmi_dtype_is_float(dtype) ? DM_I64 : dtype != DM_F64 ? DM_F32 : DM_F64;
-    out->per = out->make == DM_F32 ? 4 : 2;
+    out->make = single(kind) ? DM_F64 : !dmi_dtype_is_float(dtype) ? DM_I64 : dtype != DM_F64 ? DM_F32 : DM_F64;
+    out->per = single(kind) ? 1 : out->make == DM_F32 ? 4 : 2;
     out->width = dmi_uniform_width(dtype != DM_U64, v->i0, v->i1);
     out->range64 = dmi_uniform64_make(v->p0, v->p1);
     out->range32 = dmi_uniform32_of(dtype, v->p0, v->p1);
@@ -213,6 +230,10 @@ void dmi_random_batch(const dmi_random *g, uint64_t first, int n, dmi_chunk *out
     const dmi_fill_values *v = &g->values;
     bool normal = g->kind == DMI_FILL_NORMAL;
     words w;
+    if (single(g->kind)) {
+        single_f64(g, first, n, out->f64);
+        return;
+    }
     make_words(first, n, normal ? DMI_STREAM_NORMAL : DMI_STREAM_UNIFORM, v->seed, &w);
     if (g->make == DM_F64) {
         if (normal) {
