@@ -1,0 +1,155 @@
+"""The vocabulary beside NumPy on the same cores, in turns, in this process; medians of the time that passes and of the processors'.
+
+    DMATH_WORKERS=2 python3 bench/numpy_speed.py LIBDMATH [ELEMENTS] > bench/results/cpu-2-cores-numpy.txt
+
+Three parts: calls that are bound by memory, beside the rate of a triad (a = b + 3 c) in as many plain copies of this process's
+threads as there are workers; calls with a target against NumPy; user code of several calls, each written as its users would write
+it. The last column names the target. The targets hold on cores that nothing else uses.
+"""
+
+import ctypes
+import os
+import sys
+import threading
+import time
+
+import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "tests", "numpy"))
+import dmath
+
+RUNS = 9
+library = dmath.Library(sys.argv[1])
+n = int(sys.argv[2]) if len(sys.argv) > 2 else 1 << 24
+session = dmath.Session(library, int(os.environ.get("DMATH_WORKERS", "2")))
+c, random = library.c, np.random.default_rng(1)
+D = ctypes.c_double
+
+
+def call(name, *arguments):
+    library.check(getattr(c, "dm_" + name)(session.at, *arguments))
+
+
+def expression(text, out, **names):
+    rows = (dmath.Argument * max(len(names), 1))(*[dmath.Argument(k.encode(), v) for k, v in names.items()])
+    call("map", text.encode(), len(names), rows, out)
+
+
+def times(work):
+    passed, busy = time.perf_counter(), time.process_time()
+    work()
+    library.check(c.dm_sync(session.at))
+    return time.perf_counter() - passed, time.process_time() - busy
+
+
+def in_turns(*works):
+    """Medians of (passed, busy) of each."""
+    runs = [[times(w) for w in works] for _ in range(RUNS + 1)][1:]
+    return [tuple(sorted(run[i][k] for run in runs)[RUNS // 2] for k in range(2)) for i in range(len(works))]
+
+
+def triad(parts):
+    def part(a, b, d):
+        np.multiply(d, 3, out=a)
+        np.add(a, b, out=a)
+    threads = [threading.Thread(target=part, args=p) for p in parts]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+
+
+def memory_bound():
+    x, y, z = (session.put(random.standard_normal(n).astype("f4")) for _ in range(3))
+    host = [np.zeros(n, "f4") for _ in range(3)]
+    parts = [tuple(h[i::1][i * n // session.workers:(i + 1) * n // session.workers] if i == 0 else
+                   h[i * n // session.workers:(i + 1) * n // session.workers] for h in host) for i in range(session.workers)]
+    cases = {"add": (3, lambda: call("add", D(1), x, D(1), y, z)), "axpby": (3, lambda: call("axpby", D(2), x, D(1), z)),
+             "multiply": (3, lambda: call("multiply", D(1), x, y, z)), "copy": (2, lambda: call("copy", x, z)),
+             "maximum": (3, lambda: call("maximum", x, y, z)), "where(x > y, x, -y)": (3, lambda: expression("where(x > y, x, -y)", z, x=x, y=y))}
+    for name, (arrays, work) in cases.items():
+        ours, theirs = in_turns(work, lambda: triad(parts))
+        rate, best = arrays * 4 * n / ours[0] / 1e9, 5 * 4 * n / theirs[0] / 1e9  # numpy's triad: a written twice and read once more
+        print(f"{name:34} {rate:7.1f} GB/s, triad in two passes {best:7.1f}: {rate / best:5.2f}   target 0.85 of STREAM's triad", flush=True)
+    for h in (x, y, z):
+        session.drop(h)
+
+
+def compare(name, target, ours, theirs):
+    (wall, busy), (their_wall, their_busy) = in_turns(ours, theirs)
+    print(f"{name:34} dmath {wall * 1e3:8.1f} ms, processors {busy * 1e3:8.1f}; NumPy {their_wall * 1e3:8.1f}, {their_busy * 1e3:8.1f}; "
+          f"{their_wall / wall:6.2f} and {their_busy / busy:6.2f} times   target {target}", flush=True)
+
+
+def softmax(x):
+    e = np.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+def with_targets():
+    values = random.standard_normal((n // 1024, 1024)).astype("f4")
+    x, y = session.put(values), session.put(values)
+    row, one, column = session.put(np.zeros(1024, "f4")), session.put(np.zeros((), "f8")), session.put(np.zeros(n // 1024, "f4"))
+    dims = (ctypes.c_int * 1)
+    compare("sum of all", 2, lambda: call("sum", x, None, 0, D(1), D(0), one), lambda: values.sum())
+    compare("sum of columns", 2, lambda: call("sum", x, dims(0), 1, D(1), D(0), row), lambda: values.sum(0))
+    compare("sum of rows", 2, lambda: call("sum", x, dims(1), 1, D(1), D(0), column), lambda: values.sum(1))
+    compare("softmax of rows", 2, lambda: call("softmax", x, dims(1), 1, y), lambda: softmax(values))
+    compare("norm", 2, lambda: call("norm", x, D(2), None, 0, one), lambda: np.linalg.norm(values))
+    flat, keys = values.ravel(), session.put(values.ravel())
+    out, counts = session.put(flat), session.put(np.zeros(100, "i8"))
+    which = random.integers(0, n, n // 4)
+    indices, taken = session.put(which), session.put(flat[:n // 4])
+    compare("sort", 1.5, lambda: call("sort", keys, 0, 0, out), lambda: np.sort(flat))
+    compare("take a quarter, random", 1.5, lambda: call("take", keys, indices, 0, 1, taken), lambda: np.take(flat, which, mode="wrap"))
+    compare("histogram, 100 bins", 1.5, lambda: call("histogram", keys, D(-4), D(4), dmath.Handle(0), counts),
+            lambda: np.histogram(flat, 100, (-4, 4)))
+    for h in (x, y, row, one, column, keys, out, counts, indices, taken):
+        session.drop(h)
+
+
+def user_code():
+    m = 1024
+    a = random.standard_normal((n // m, m))
+    x, y, mean, deviation, one = session.put(a), session.put(a), session.put(a[0]), session.put(a[0]), session.put(np.zeros(()))
+    dims, labels = (ctypes.c_int * 1), random.integers(0, m, n // m)
+    classes, losses, order = session.put(labels), session.put(a[:, 0]), session.put(np.zeros((n // m, 10), "i8"))
+    best, small = session.put(a[:, :10]), session.put(np.zeros((m, m)))
+    w, score = session.put(a[0]), session.put(a[:, 0])
+
+    def standardise():
+        call("mean", x, dims(0), 1, mean)
+        call("std", x, dims(0), 1, D(0), deviation)
+        expression("(x - m) / d", y, x=x, m=mean, d=deviation)
+
+    def cross_entropy():
+        p = softmax(a)
+        return -np.log(p[np.arange(n // m), labels])
+
+    def gradient():
+        call("matmul", x, w, score)
+        expression("1 / (1 + exp(-v))", score, v=score)
+        call("gemv", 1, D(1), x, score, D(0), mean)
+
+    def best_ten():
+        i = np.argpartition(a, m - 10, 1)[:, m - 10:]
+        v = np.take_along_axis(a, i, 1)
+        j = np.argsort(-v, 1, kind="stable")
+        return np.take_along_axis(v, j, 1), np.take_along_axis(i, j, 1)
+    cases = {"standardise columns": (standardise, lambda: (a - a.mean(0)) / a.std(0)),
+             "distance of two arrays": (lambda: expression("sum((x - y) ** 2)", one, x=x, y=y), lambda: ((a - a) ** 2).sum()),
+             "leaky relu, then a mean": (lambda: expression("mean(where(x > 0, x, 0.1 * x))", one, x=x), lambda: np.where(a > 0, a, 0.1 * a).mean()),
+             "cross-entropy of rows": (lambda: call("cross_entropy", x, classes, losses), cross_entropy),
+             "gradient of logistic regression": (gradient, lambda: a.T @ (1 / (1 + np.exp(-(a @ a[0]))))),
+             "ten best of each row": (lambda: call("topk", x, 1, 1, best, order), best_ten),
+             "covariance": (lambda: call("covariance", x, 1, D(1), small), lambda: np.cov(a, rowvar=False)),
+             "running maximum, clipped": (lambda: (call("cumulative_max", x, 1, y), expression("clip(y, -1, 1)", y, y=y)),
+                                          lambda: np.clip(np.maximum.accumulate(a, 1), -1, 1))}
+    for name, (ours, theirs) in cases.items():
+        compare(name, 1, ours, theirs)
+
+
+print(f"{session.workers} workers, NumPy {np.__version__}, {n} elements, medians of {RUNS} runs in turns, load {os.getloadavg()[0]:.1f}")
+memory_bound()
+with_targets()
+user_code()
