@@ -181,7 +181,7 @@ foreach(file dmath dmath_mpi)
     string(APPEND calls "\ndm_status dmi_api_${name}(${parameters});\n"
                         "dm_status dm_${name}(${parameters})\n{\n    dmi_api_begin(\"${said}\");\n")
     # Called by any thread, or changes nothing, or says what others would do.
-    if(name MATCHES "^(noop|cancel|session_take|session_signalled|explain_begin)$")
+    if(name MATCHES "^(noop|cancel|session_take|session_signalled|explain_begin|profile_reset)$")
       set(kept no)
     endif()
     if(kept STREQUAL "maybe" AND unkept AND name MATCHES "^(checkpoint_load|program_run_until|keep)$") # the journal says that they were

@@ -82,6 +82,7 @@
     DOUBLE(meet_s, "120", 0, 1e9, "how long a rank waits for the others at the start; 0: for ever")            \
     STRING(load, "", "", "shared objects with operations of your own, loaded at the start: a.so:b.so")         \
     STRING(trace, "", "", "file the timeline is written to")                                                   \
+    STRING(profile, "", "", "1: dm_finalize prints what each operation took; a name: to that file; nothing or 0: no profile") \
     BOOL(explain, "0", "print the plan of every call")                                                         \
     BOOL(pool_debug, DMI_POOL_DEBUG, "red zones round every allocation of a worker's memory")                  \
     BOOL(capture, "0", "capture the work of each step and run it as a CUDA graph: a check, slow")              \
@@ -135,6 +136,11 @@ typedef struct dmi_config {
  * key, the value and what would be accepted; *out is written on success only. An unknown DMATH_ variable gets a
  * warning with the nearest known name, except those that belong to tests, scripts and libdmath_blas. */
 DM_CHECKED dm_status dmi_config_load(dmi_config *out, const char *options);
+/* Does the option profile ask for one? */
+static inline bool dmi_config_profile(const dmi_config *config)
+{
+    return config->profile[0] != 0 && !(config->profile[0] == '0' && config->profile[1] == 0);
+}
 /* A line for each setting: key, value, doc, what is accepted, default. */
 void dmi_config_print(const dmi_config *config, FILE *to);
 

@@ -96,6 +96,7 @@ typedef struct dmi_op_frame {
     int16_t noperand, numbers;
     int32_t args[DMI_ARG_INTS], compute;
     uint32_t seeds; /* of a program's call: dmi_call.seeds that advance */
+    uint32_t group; /* for the timeline: number of the group in which it was called; 0: none */
     uint64_t members; /* bit w % 64: worker w may take part; others skip the command */
     int64_t workspace_limit;
     int64_t tail_bytes, tail_key;
@@ -133,6 +134,7 @@ typedef struct dmi_program_run_frame {
     dmi_frame head;
     uint32_t program;
     int32_t operands;
+    uint32_t group;       /* as of an op */
     int64_t times;
     int64_t first;        /* the number of the first of them; -1: they are counted on */
     uint64_t members;     /* as of an op */

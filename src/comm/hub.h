@@ -70,6 +70,14 @@ typedef struct dmi_tally { /* the numbers of dm_counters; written by the endpoin
 } dmi_tally;
 enum { DMI_MEM_ARRAYS, DMI_MEM_WORKSPACE, DMI_MEM_REPLICAS, DMI_MEM_STAGING, DMI_MEM_PEAK, DMI_MEM_HELD, DMI_MEM_CALLS };
 
+/* The numbers of dm_profile_rows of one op; written by the endpoint, relaxed. Times in ns. */
+enum { DMI_USAGE_OPS = 96, DMI_USAGE_FLOPS = 4 };
+typedef struct dmi_usage {
+    atomic_int_fast64_t calls, kernel_ns, send_ns, receive_ns, idle_ns, bytes, sent;
+    atomic_int_fast64_t flops[DMI_USAGE_FLOPS]; /* enum dmi_usage_flops */
+} dmi_usage;
+enum dmi_usage_flops { DMI_FLOPS_F64, DMI_FLOPS_F32, DMI_FLOPS_TF32, DMI_FLOPS_HALF };
+
 typedef struct dmi_port {
     dmi_bell bell;                                    /* its communication thread sleeps here */
     alignas(DMI_LINE) atomic_uint_fast64_t consumed;  /* bytes of the command ring it has read */
@@ -102,6 +110,7 @@ typedef struct dmi_port {
     unsigned char slab_handle[DMI_MAX_SLABS][64];      /* of slabs in device memory, in place of slab_fd */
     unsigned char counter_handle[64];                  /* of a GPU's counters (exec/gpu/gpu.h) */
     atomic_int gpu;                                    /* number of its GPU on this host + 1; 0: none */
+    dmi_usage usage[DMI_USAGE_OPS];                    /* by op, with the option profile */
     alignas(DMI_LINE) dmi_mailbox mailbox[];           /* [endpoints], one for each sender */
 } dmi_port;
 

@@ -88,14 +88,20 @@ bool dmi_compute_one(dmi_engine *e, int number)
     }
     dmi_queued_step *w = &lane->queue[at & (DMI_LANE_ROOM - 1)];
     if (!dmi_engine_reached(e, &w->wait)) {
+        if (e->usage && !lane->idle_since_ns) {
+            lane->idle_since_ns = dmi_now_ns();
+        }
         return false;
+    }
+    if (e->usage) {
+        dmi_usage_idle(e, lane, w);
     }
     if (!background) {
         show(e, w);
     }
     dmi_compute_check_inputs(e, w);
     if (!atomic_load(&w->inst->failed)) {
-        int64_t begin = e->trace ? dmi_now_ns() : 0;
+        int64_t begin = e->timed ? dmi_now_ns() : 0;
         if (!background) {
             atomic_store_explicit(&e->port->now_busy, 1, memory_order_relaxed);
         }
@@ -106,8 +112,8 @@ bool dmi_compute_one(dmi_engine *e, int number)
         if (status != DM_OK) {
             dmi_engine_fail_step(e, w, status);
         }
-        if (e->trace) {
-            dmi_trace_step(e, w, begin, dmi_now_ns());
+        if (e->timed) {
+            dmi_step_took(e, w, begin, dmi_now_ns());
         }
         atomic_fetch_add_explicit(&e->port->tally.flops, w->step->flops, memory_order_relaxed);
     }

@@ -42,6 +42,8 @@ typedef struct dmi_instance { /* a command in flight */
     dmi_plan *plan;
     uint64_t command;
     int op, noperand;
+    uint32_t group, program; /* for the timeline: numbers from 1, 0: none; */
+    int64_t run;             /* of the program, which run */
     dmi_memory **memory; /* of each operand, as what follows */
     uint8_t *mode;
     dmi_desc *desc; /* for error texts; layout NULL: not known here */
@@ -81,7 +83,8 @@ typedef struct dmi_queued_step {
     dmi_stamp wait;
     uint64_t ordinal;             /* PUSH, EXPECT: how many before it with this peer */
     int64_t run, at;              /* how far a transfer is */
-    int64_t begun_ns, due_ns;     /* timeline; pretended links: when arrival may be signalled */
+    int64_t begun_ns, ended_ns;   /* of a timed engine: transfers */
+    int64_t due_ns;               /* pretended links: when arrival may be signalled */
     struct dmi_message *message;  /* message transport: its state */
     bool started, finished;
     struct dmi_staged *staged;         /* GPU: its staging buffer */
@@ -95,6 +98,7 @@ typedef struct dmi_lane {
     dmi_queued_step *queue;              /* [DMI_LANE_ROOM] */
     atomic_uint_fast64_t enqueued, done; /* steps; done <= started <= enqueued */
     uint64_t started;
+    int64_t idle_since_ns;               /* with a profile: the next step may not start since; 0: it may */
 } dmi_lane;
 
 /* Workspace of a plan that has been enqueued, for the next command with that plan: allocation by allocation, so
@@ -184,7 +188,7 @@ typedef struct dmi_engine_config {
     bool compute_thread;
     const dmi_device *device; /* NULL: the CPU */
     int device_number;
-    bool timeline;            /* there will be one */
+    bool timeline;            /* there will be one, or a profile */
     int compute_lanes;        /* with a device; at least 1 */
     int64_t chunk;            /* with a device: most bytes of a payload that goes through host memory */
     int64_t file_chunk;       /* with a device: most bytes of a file, or of a task's operand, at once */
@@ -238,7 +242,10 @@ typedef struct dmi_engine {
     atomic_int_fast64_t kernel_steps; /* for planted faults */
     int64_t allocations;              /* the same */
     struct dmi_mpi_state *mpi;       /* message transport, or NULL */
+    bool timed;                      /* steps are timed: for one of these */
     struct dmi_trace *trace;         /* timeline, or NULL */
+    dmi_usage *usage;                /* [DMI_USAGE_OPS] of its port, with a profile; or NULL */
+    int64_t usage_until_ns[DMI_STAMP_LANES]; /* end of the last step that was counted */
     pthread_mutex_t unreported_lock;
     _Atomic(struct dmi_unreported *) unreported; /* failures that the port had no room for, in order */
 } dmi_engine;
@@ -342,6 +349,15 @@ void dmi_compute_enter(dmi_engine *e); /* does not return once the process ends 
 void dmi_compute_leave(dmi_engine *e);
 /* For the end of the process: nobody enters any more; waits until nobody is in, or that time. */
 void dmi_compute_quiesce(dmi_engine *e, int64_t until_ns);
+/* --- usage.c */
+/* What happens to the endpoint's steps from now on is counted, or (NULL) no longer. */
+void dmi_engine_count(dmi_engine *e, struct dmi_trace *trace, bool usage);
+/* Of a timed engine: a step has taken this time. */
+void dmi_step_took(dmi_engine *e, const dmi_queued_step *w, int64_t begin_ns, int64_t end_ns);
+/* With a profile: the step, which may start now, could not for a while. */
+void dmi_usage_idle(dmi_engine *e, dmi_lane *lane, const dmi_queued_step *w);
+/* The same: a call, at one of its workers. */
+void dmi_usage_call(dmi_engine *e, const dmi_call *call);
 /* --- trace.c */
 void dmi_trace_step(dmi_engine *e, const dmi_queued_step *w, int64_t begin_ns, int64_t end_ns);
 

@@ -1,5 +1,6 @@
 /* The timeline: what each lane of an endpoint did when, written as Chrome's trace format (chrome://tracing,
- * Perfetto): one row a lane, one complete event a step.
+ * Perfetto): a process an endpoint, a row a lane, an event a step; arrows from each push to its arrival; and rows for the
+ * programs and the groups that had commands here, an event a command.
  *
  * A lane's buffer has one writer, the thread that runs the lane, so recording takes no lock. Every worker
  * writes its events to a worker file beside the timeline; once all have left, the master joins these files.

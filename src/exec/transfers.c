@@ -49,11 +49,12 @@ static bool progress_send(dmi_engine *e)
             }
             dmi_transfer_check_source(e, w);
             w->started = moved = true;
-            w->begun_ns = e->trace ? dmi_now_ns() : 0;
+            w->begun_ns = e->timed ? dmi_now_ns() : 0;
         }
         if (!w->finished && !delayed(e)) {
             int64_t before = w->at + w->run;
             w->finished = e->peer[w->step->peer].transport->push(e, w);
+            w->ended_ns = w->finished && e->timed ? dmi_now_ns() : 0;
             moved = moved || w->finished || w->at + w->run != before;
         }
         if (!w->finished && (e->peer[w->step->peer].transport == &dmi_transport_direct || !w->message)) {
@@ -65,8 +66,8 @@ static bool progress_send(dmi_engine *e)
     while (done < end && dmi_lane_slot(lane, done)->finished) {
         const dmi_queued_step *w = dmi_lane_slot(lane, done);
         atomic_fetch_add_explicit(&e->port->tally.messages_sent, 1, memory_order_relaxed);
-        if (e->trace) {
-            dmi_trace_step(e, w, w->begun_ns, dmi_now_ns());
+        if (e->timed) {
+            dmi_step_took(e, w, w->begun_ns, w->ended_ns);
         }
         dmi_lane_advance(e, DMI_LANE_SEND);
         done++;
@@ -79,8 +80,8 @@ static void received(dmi_engine *e, dmi_queued_step *w)
 {
     dmi_engine_settle(w);
     atomic_fetch_add_explicit(&e->port->tally.messages_received, 1, memory_order_relaxed);
-    if (e->trace) {
-        dmi_trace_step(e, w, w->begun_ns, dmi_now_ns());
+    if (e->timed) {
+        dmi_step_took(e, w, w->begun_ns, dmi_now_ns());
     }
 }
 
@@ -96,7 +97,7 @@ static bool progress_recv(dmi_engine *e)
             break;
         }
         w->started = moved = true;
-        w->begun_ns = e->trace ? dmi_now_ns() : 0;
+        w->begun_ns = e->timed ? dmi_now_ns() : 0;
         lane->started++;
     }
     while (done < lane->started) {

@@ -20,7 +20,13 @@ typedef struct report {
     int64_t now_flops, cpu_ns, waited_ns;
     dmi_error_record error[DMI_ERROR_RECORDS];
     int64_t tally[sizeof(dmi_tally) / sizeof(int64_t)];
+    int64_t usage[DMI_USAGE_OPS * sizeof(dmi_usage) / sizeof(int64_t)]; /* sent with the option profile only */
 } report;
+
+static int report_bytes(const dmi_job *job)
+{
+    return (int)(dmi_config_profile(&job->config) ? sizeof(report) : offsetof(report, usage));
+}
 
 typedef struct child {
     int rank;
@@ -289,6 +295,9 @@ static bool take_report(dmi_job *job)
     for (int i = 0; i < DMI_COUNT(r->tally); i++) {
         tally[i] = r->tally[i]; /* a mirror: only this thread touches it */
     }
+    if (dmi_config_profile(&job->config)) {
+        memcpy(port->usage, r->usage, sizeof r->usage);
+    }
     atomic_store(&port->consumed, r->consumed);
     atomic_store(&port->now_command, r->now_command);
     atomic_store(&port->now_op, r->now_op);
@@ -406,10 +415,14 @@ bool dmi_forward_report(dmi_job *job, dmi_worker *w)
     for (int i = 0; i < DMI_COUNT(r->tally); i++) {
         r->tally[i] = atomic_load_explicit(&tally[i], memory_order_relaxed);
     }
+    const atomic_int_fast64_t *usage = (const atomic_int_fast64_t *)(const void *)port->usage;
+    for (int i = 0; w->engine.usage && i < DMI_COUNT(r->usage); i++) {
+        r->usage[i] = atomic_load_explicit(&usage[i], memory_order_relaxed);
+    }
     f->reported_broken = broken;
     f->reported_ns = dmi_now_ns();
     f->reported_sync = due ? w->sync_command : f->reported_sync;
-    MPI_Isend(r, sizeof *r, MPI_BYTE, 0, TAG_REPORT, job->ctl, &f->report_out);
+    MPI_Isend(r, report_bytes(job), MPI_BYTE, 0, TAG_REPORT, job->ctl, &f->report_out);
     return true;
 }
 

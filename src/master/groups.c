@@ -7,6 +7,7 @@
 #include <string.h>
 
 struct dmi_group {
+    uint32_t number;    /* from 1 */
     int count, begun;   /* begun: how many dm_group_begin are open */
     int *map, map_room; /* of an explicit layout, with numbers of the session */
     int worker[];
@@ -74,6 +75,7 @@ dm_status dm_group_create(dm_session *session, const int *workers, int count, dm
     g->count = count;
     memcpy(g->worker, workers, (size_t)count * sizeof *g->worker);
     s->group[s->groups++] = g;
+    g->number = s->groups;
     out->id = (uint64_t)s->number << 32 | s->groups;
     return DM_OK;
 }
@@ -208,6 +210,11 @@ dm_status dm_group_counters(dm_session *session, dm_group group, dm_counters *ou
 int dmi_group_size(const dmi_session *s)
 {
     return s->open_groups > 0 ? s->open_group[s->open_groups - 1]->count : s->workers;
+}
+
+uint32_t dmi_group_number(const dmi_session *s)
+{
+    return s->open_groups > 0 ? s->open_group[s->open_groups - 1]->number : 0;
 }
 
 static dm_status translate_map(struct dmi_group *g, dmi_layout_spec *spec)

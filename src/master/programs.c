@@ -348,6 +348,7 @@ static void send_run(dmi_session *s, uint32_t program, const repeat *r, int oper
     f->operands = operands;
     f->times = r->times;
     f->members = members_of(&s->program[program]->p);
+    f->group = dmi_group_number(s);
     f->first = s->program[program]->next;
     s->program[program]->next = -1;
     f->every = r->every;
@@ -425,7 +426,7 @@ static dm_status check_value(dmi_session *s, const dmi_program *p, const uint64_
     return make_seen(s, desc->dtype, &r->seen);
 }
 
-static dm_status run(dmi_session *s, uint32_t number, repeat r, int count, const dm_program_binding *bindings)
+static dm_status run_checked(dmi_session *s, uint32_t number, repeat r, int count, const dm_program_binding *bindings)
 {
     const dmi_recorded *recorded = s->program[number];
     const dmi_program *p = &recorded->p;
@@ -454,6 +455,17 @@ static dm_status run(dmi_session *s, uint32_t number, repeat r, int count, const
     }
     free(id);
     free(h);
+    return status;
+}
+
+static dm_status run(dmi_session *s, uint32_t number, repeat r, int count, const dm_program_binding *bindings)
+{
+    if (!s->profiling) {
+        return run_checked(s, number, r, count, bindings);
+    }
+    int64_t begin = dmi_now_ns(), waited = dmi_profile_waited(s);
+    dm_status status = run_checked(s, number, r, count, bindings);
+    dmi_profile_called(s, DMI_OP_program, begin, waited);
     return status;
 }
 

@@ -135,8 +135,10 @@ dm_status dmi_session_open(const dmi_config *config, const dmi_profile *profile,
     if (status == DM_OK) {
         status = dmi_replicas_start(s);
     }
-    if (status == DM_OK && config->trace[0]) {
-        s->engine.trace = dmi_trace_create(DMI_TRACE_MOST);
+    if (status == DM_OK) {
+        dmi_engine_count(&s->engine, config->trace[0] ? dmi_trace_create(DMI_TRACE_MOST) : NULL,
+                         dmi_config_profile(config));
+        status = dmi_config_profile(config) ? dmi_profiling_start(s) : DM_OK;
     }
     if (status != DM_OK) {
         dmi_session_close(s);
@@ -276,6 +278,7 @@ void dmi_session_close(dmi_session *s)
     dmi_instances_free(&s->engine);
     dmi_trace_destroy(s->engine.trace);
     dmi_journal_close(s->journal);
+    dmi_profiling_stop(s);
     dmi_keep_free(s);
     dmi_recording_free(s->recording);
     dmi_programs_free(s);
@@ -352,6 +355,7 @@ dm_status dm_finalize(dm_session *session, int64_t *alive)
                 s->alive);
     }
     atomic_store(&session->live, 0);
+    dmi_profile_write(s);
     end(s);
     return status;
 }

@@ -129,6 +129,7 @@ struct dmi_session {
     int64_t *live_bytes; /* [workers] arrays, rounded: admission */
     dmi_pool_config pool_config;
     struct dmi_journal *journal;     /* NULL: there is none */
+    struct dmi_profiling *profiling; /* the same, of option profile */
     struct dmi_recording *recording; /* NULL: calls run */
     struct dmi_recorded **program;   /* [programs] by number; NULL: destroyed */
     uint32_t programs, program_room;
@@ -312,9 +313,22 @@ void dmi_replicas_clear(dmi_session *s);
 int dmi_group_size(const dmi_session *s);
 /* Puts a spec made from `layout` (NULL: the default) on the workers of that group. */
 DM_CHECKED dm_status dmi_group_place(dmi_session *s, const dm_layout *layout, dmi_layout_spec *spec);
+/* The number of that group, for the timeline; 0: none has begun. */
+uint32_t dmi_group_number(const dmi_session *s);
 /* Who runs a user function. */
 DM_CHECKED dm_status dmi_group_apply(dmi_session *s, dmi_call *call);
 void dmi_groups_free(dmi_session *s);
+/* --- profile.c */
+DM_CHECKED dm_status dmi_profiling_start(dmi_session *s);
+void dmi_profiling_stop(dmi_session *s);
+/* The table, to where the option says; all commands are done. */
+void dmi_profile_write(dmi_session *s);
+/* With a profile: a call of that op took the program's thread the time since begin_ns, of which it waited since the clock of
+ * waits (dmi_profile_waited) was at waited_ns. */
+void dmi_profile_called(dmi_session *s, int op, int64_t begin_ns, int64_t waited_ns);
+int64_t dmi_profile_waited(const dmi_session *s);
+/* The program's thread has waited since. */
+void dmi_profile_waited_since(dmi_session *s, int64_t begin_ns);
 /* --- explain.c */
 dm_counters dmi_counters_of(const dmi_session *s, int worker);
 /* --- recording.c: calls that become a program */

@@ -149,6 +149,7 @@ void dmi_call_send(dmi_session *s, const dmi_call *call, int kind, void *user)
     memcpy(f->args, call->args.i, sizeof f->args);
     f->compute = call->compute;
     f->seeds = call->seeds;
+    f->group = dmi_group_number(s);
     f->members = dmi_call_members(call);
     f->workspace_limit = call->workspace_limit;
     memcpy(operand + call->noperand, call->number, numbers);
@@ -204,16 +205,14 @@ static dm_status prepare(dm_session *session, dmi_call *call, const dm_array *ar
     return (*out)->config.memory_limit > 0 ? admit_limited(*out, call, caches) : admit(*out, call, false);
 }
 
-static dm_status submit(dm_session *session, dmi_call *call, const dm_array *arrays)
+static dm_status submit_to(dmi_session *s, dm_session *session, dmi_call *call, const dm_array *arrays)
 {
-    dmi_session *s = NULL;
     bool caches = false;
-    dm_status status = dmi_enter(session, &s);
-    if (status == DM_OK && s->recording) {
-        status = check(session, call, arrays, &s);
-        return status == DM_OK ? dmi_record(s, call) : status;
+    if (s->recording) {
+        dm_status recorded = check(session, call, arrays, &s);
+        return recorded == DM_OK ? dmi_record(s, call) : recorded;
     }
-    status = prepare(session, call, arrays, &s, &caches);
+    dm_status status = prepare(session, call, arrays, &s, &caches);
     if (status != DM_OK) {
         return status;
     }
@@ -228,6 +227,19 @@ static dm_status submit(dm_session *session, dmi_call *call, const dm_array *arr
     }
     send_call(s, call, NULL);
     return s->config.sync ? dmi_wait(s, s->command) : DM_OK;
+}
+
+static dm_status submit(dm_session *session, dmi_call *call, const dm_array *arrays)
+{
+    dmi_session *s = NULL;
+    dm_status status = dmi_enter(session, &s);
+    if (status != DM_OK || !s->profiling) {
+        return status == DM_OK ? submit_to(s, session, call, arrays) : status;
+    }
+    int64_t begin = dmi_now_ns(), waited = dmi_profile_waited(s);
+    status = submit_to(s, session, call, arrays);
+    dmi_profile_called(s, call->op, begin, waited);
+    return status;
 }
 
 dm_status dmi_call_submit(dm_session *session, dmi_call *call, const dm_array *arrays)
@@ -266,13 +278,10 @@ dm_status dmi_call_wait(dm_session *session, dmi_call *call, const dm_array *arr
     return dmi_call_wait_until(session, call, arrays, user, 0);
 }
 
-dm_status dmi_call_wait_until(dm_session *session, dmi_call *call, const dm_array *arrays, void *user, int64_t until_ns)
+static dm_status wait_until(dm_session *session, dmi_call *call, const dm_array *arrays, void *user, int64_t until_ns)
 {
     dmi_session *s;
     bool unused;
-    if (dmi_stepped(session, call, arrays)) {
-        return dmi_stepped_submit(session, call, arrays, &user);
-    }
     dm_status status = prepare(session, call, arrays, &s, &unused);
     if (status != DM_OK) {
         return status;
@@ -299,6 +308,22 @@ dm_status dmi_call_wait_until(dm_session *session, dmi_call *call, const dm_arra
         status = dmi_fail(DM_ERR_POISONED, "%s: %s", dmi_call_name(call), text);
     }
     s->late_transfer = status == DM_ERR_PENDING ? transfer : s->late_transfer;
+    return status;
+}
+
+dm_status dmi_call_wait_until(dm_session *session, dmi_call *call, const dm_array *arrays, void *user, int64_t until_ns)
+{
+    dmi_session *s = NULL;
+    if (dmi_stepped(session, call, arrays)) {
+        return dmi_stepped_submit(session, call, arrays, &user);
+    }
+    dm_status status = dmi_enter(session, &s);
+    if (status != DM_OK || !s->profiling) {
+        return status == DM_OK ? wait_until(session, call, arrays, user, until_ns) : status;
+    }
+    int64_t begin = dmi_now_ns(), waited = dmi_profile_waited(s);
+    status = wait_until(session, call, arrays, user, until_ns);
+    dmi_profile_called(s, call->op, begin, waited);
     return status;
 }
 

@@ -96,6 +96,7 @@ void *dmi_frame_begin(dmi_session *s, uint32_t bytes, int kind, int op)
 {
     dmi_frame *frame = dmi_ring_reserve(&s->ring, bytes);
     waiting w = {0};
+    int64_t begin = !frame && s->profiling ? dmi_now_ns() : 0;
     while (!frame && s->stuck < DMI_STUCK_LOST) { /* the slowest worker is behind by the whole command ring */
         if (!wait_step(s, &w, ring_has_room, bytes) && s->stuck != DMI_STUCK_BROKEN) {
             dmi_log(DMI_LOG_ERROR,
@@ -105,6 +106,9 @@ void *dmi_frame_begin(dmi_session *s, uint32_t bytes, int kind, int op)
             s->stuck = DMI_STUCK_LOST; /* the next call reports it; this one returns no status */
         }
         frame = dmi_ring_reserve(&s->ring, bytes);
+    }
+    if (begin) {
+        dmi_profile_waited_since(s, begin);
     }
     if (s->stuck >= DMI_STUCK_LOST) {
         frame = s->scrap;
@@ -199,11 +203,15 @@ dm_status dmi_wait_done(dmi_session *s, uint64_t command, int64_t until_ns)
     if (s->stuck >= DMI_STUCK_LOST || !done_and_told(s, command)) {
         atomic_store_explicit(&s->waiting, true, memory_order_relaxed);
         bool given_up = false, late = false;
+        int64_t begin = s->profiling ? dmi_now_ns() : 0;
         while (!given_up && !late && (s->stuck >= DMI_STUCK_LOST || !done_and_told(s, command))) {
             given_up = s->stuck >= DMI_STUCK_LOST || !wait_step(s, &w, all_done, command);
             late = until_ns && !given_up && dmi_now_ns() >= until_ns && !done_and_told(s, command);
         }
         atomic_store_explicit(&s->waiting, false, memory_order_relaxed);
+        if (begin) {
+            dmi_profile_waited_since(s, begin);
+        }
         if (given_up) {
             return give_up(s, &w);
         }

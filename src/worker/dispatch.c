@@ -125,6 +125,10 @@ static dm_status make_command(dmi_worker *w, const void *frame, void *out)
         return status;
     }
     count_plan(w, reused);
+    if (w->engine.usage && dmi_worker_counts(w, f->members)) {
+        dmi_usage_call(&w->engine, &call);
+    }
+    inst->group = f->group;
     *(dmi_instance **)out = inst;
     return DM_OK;
 }

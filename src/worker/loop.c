@@ -68,7 +68,7 @@ dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *config, cons
                                     .compute_thread = device == NULL,
                                     .device = device,
                                     .device_number = device_number,
-                                    .timeline = config->trace[0] != 0,
+                                    .timeline = config->trace[0] != 0 || dmi_config_profile(config),
                                     .compute_lanes = (int)config->lanes,
                                     .chunk = profile->chunk,
                                     .file_chunk = profile->file_chunk,
@@ -88,8 +88,9 @@ dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *config, cons
                                     .context = w};
         status = dmi_engine_start(&w->engine, &engine);
     }
-    if (status == DM_OK && config->trace[0]) {
-        w->engine.trace = dmi_trace_create(DMI_TRACE_MOST);
+    if (status == DM_OK) {
+        dmi_engine_count(&w->engine, config->trace[0] ? dmi_trace_create(DMI_TRACE_MOST) : NULL,
+                         dmi_config_profile(config));
     }
     if (status != DM_OK) {
         dmi_worker_finish(w);

@@ -14,6 +14,7 @@ struct dmi_worker_program {
     int arrays, calls; /* received */
     int64_t run;       /* number of the next run */
     int seeds, *seed;  /* [seeds] numbers that advance with it */
+    uint32_t group;    /* of its calls, if all have one; for the timeline */
     dmi_plan *plan;
 };
 
@@ -109,6 +110,7 @@ static dm_status take_call(dmi_worker *w, const void *frame, void *out)
         free(tail);
         return dmi_fail(DM_ERR_NOMEM, "no memory for a program");
     }
+    program->group = program->calls == 0 || program->group == f->group ? f->group : 0;
     dmi_call *call = &p->call[program->calls++];
     dmi_call_from(f, call);
     for (int i = 0; i < f->noperand; i++) {
@@ -200,6 +202,17 @@ void dmi_program_count_from(dmi_worker *w, uint32_t number, int64_t first)
     }
 }
 
+/* For the profile: the run, and its calls. */
+static void count_calls(dmi_worker *w, const dmi_program_run_frame *f, const dmi_program *p)
+{
+    if (w->engine.usage && dmi_worker_counts(w, f->members)) {
+        dmi_usage_call(&w->engine, &(dmi_call){.op = DMI_OP_program});
+        for (int i = 0; i < p->calls; i++) {
+            dmi_usage_call(&w->engine, &p->call[i]);
+        }
+    }
+}
+
 dm_status dmi_program_instance(dmi_worker *w, const void *frame, void *instance)
 {
     const dmi_program_run_frame *f = frame;
@@ -224,7 +237,10 @@ dm_status dmi_program_instance(dmi_worker *w, const void *frame, void *instance)
         dmi_number *n = &inst->number[program->seed[i]];
         n->whole = (int64_t)dmi_program_seed((uint64_t)n->whole, program->run);
     }
-    program->run++;
+    inst->group = f->group ? f->group : program->group;
+    inst->program = f->program + 1;
+    inst->run = program->run++;
+    count_calls(w, f, p);
     inst->noperand = p->operands;
     *(dmi_instance **)instance = inst;
     return DM_OK;

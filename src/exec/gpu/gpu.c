@@ -261,7 +261,7 @@ static bool settle_lane(dmi_engine *e, int number)
         } else {
             settle_compute(e, w);
         }
-        if (e->trace) {
+        if (e->timed) {
             dmi_gpu_time_take(e, w);
         }
         dmi_lane_advance(e, number);

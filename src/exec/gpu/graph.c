@@ -172,7 +172,7 @@ int dmi_gpu_issue_graph(dmi_engine *e, int lane, dmi_queued_step *w, uint64_t at
     dmi_instance *inst = w->inst;
     struct dmi_plan_graphs *g = graphs_of(inst->plan);
     uint32_t length = g ? g->length[w->step->ordinal] : 0;
-    if (length < LEAST_STEPS || at + length > end || e->trace || e->config.capture || e->config.fault ||
+    if (length < LEAST_STEPS || at + length > end || e->timed || e->config.capture || e->config.fault ||
         atomic_load(&inst->failed)) {
         return 0;
     }

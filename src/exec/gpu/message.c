@@ -30,7 +30,7 @@ static char *straight(const dmi_queued_step *w, bool dst)
 static void with_mpi(const dmi_engine *e, dmi_staged *buffer)
 {
     buffer->state = CHUNK_WITH_LINK;
-    buffer->work->begun_ns = e->trace ? dmi_now_ns() : 0;
+    buffer->work->begun_ns = e->timed ? dmi_now_ns() : 0;
 }
 
 /* --- out --- */

@@ -1,8 +1,7 @@
-/* Device times of steps, for the timeline: an event before and one behind each, in a ring. Times are relative
+/* Device times of steps, for the timeline and the profile: an event before and one behind each, in a ring. Times are relative
  * to a base event recorded at a known host time. The base is renewed often, because times are float
  * milliseconds and the two clocks drift. */
 #include "exec/gpu/parts.h"
-#include "exec/trace.h"
 
 #include <stdlib.h>
 
@@ -55,7 +54,7 @@ void dmi_gpu_time_begin(dmi_engine *e, int stream, dmi_queued_step *w)
 {
     dmi_gpu_time *t = e->gpu->time;
     dmi_gpu_range_step(e, w);
-    if (e->trace && t) {
+    if (e->timed && t) {
         if (dmi_now_ns() - t->base_ns > BASE_NS) {
             dmi_gpu_failed(e, w, set_base(e->gpu));
         }
@@ -67,7 +66,7 @@ void dmi_gpu_time_begin(dmi_engine *e, int stream, dmi_queued_step *w)
 void dmi_gpu_time_end(dmi_engine *e, int stream, dmi_queued_step *w)
 {
     dmi_gpu_time *t = e->gpu->time;
-    if (e->trace && t && w->timing) {
+    if (e->timed && t && w->timing) {
         dmi_gpu_failed(e, w, dmi_cu_event_record(t->end[w->timing % TIMINGS], e->gpu->stream[stream]));
     }
     dmi_gpu_range_end(e);
@@ -81,10 +80,10 @@ void dmi_gpu_time_take(dmi_engine *e, const dmi_queued_step *w)
     int64_t now = dmi_now_ns();
     if (!t || !w->timing ||
         t->count - w->timing >= TIMINGS) { /* none on the device, or its events are gone */
-        dmi_trace_step(e, w, w->begun_ns ? w->begun_ns : now, now);
+        dmi_step_took(e, w, w->begun_ns ? w->begun_ns : now, now);
     } else if (dmi_cu_event_between(t->base, t->begin[at], &from) == DM_OK &&
                dmi_cu_event_between(t->base, t->end[at], &to) == DM_OK) {
-        dmi_trace_step(e, w, t->base_ns + (int64_t)(from * 1e9), t->base_ns + (int64_t)(to * 1e9));
+        dmi_step_took(e, w, t->base_ns + (int64_t)(from * 1e9), t->base_ns + (int64_t)(to * 1e9));
     } else {
         dmi_log(DMI_LOG_INFO, "timeline: %s", dmi_error_text());
     }
