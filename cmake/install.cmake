@@ -10,7 +10,7 @@ if(TARGET dmath_blas)
   install(FILES blas/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/blas)
 endif()
 install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
 # The examples with their data: a project of their own, which finds the installed library.
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 

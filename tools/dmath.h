@@ -114,6 +114,7 @@ int tool_bench_dispatch(int argc, char **argv);
 int tool_bench_transport(int argc, char **argv);
 int tool_bench_remap(int argc, char **argv);
 int tool_bench_file(int argc, char **argv);
+int tool_bench_groups(int argc, char **argv);
 
 /* A name and what it runs; tables of them end with a NULL name. */
 typedef struct tool_command {

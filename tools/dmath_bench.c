@@ -9,6 +9,7 @@ static const tool_command benches[] = {
     {"dispatch", tool_bench_dispatch, "what a command costs, and what waiting costs"},
     {"transport", tool_bench_transport, "latency and bandwidth between two workers"},
     {"file", tool_bench_file, "loading and saving .npy files, against plain reading and writing"},
+    {"groups", tool_bench_groups, "two pipelines on two groups of workers: alone, and side by side"},
     {"remap", tool_bench_remap, "from rows to columns, against memcpy"},
     {NULL, NULL, NULL},
 };

@@ -93,7 +93,7 @@ void dmi_trace_step(dmi_engine *e, const dmi_queued_step *w, int64_t begin_ns, i
                                    .bytes = step->bytes,
                                    .flops = step->flops,
                                    .peer = step->peer,
-                                   .op = (uint16_t)w->inst->op,
+                                   .op = (uint16_t)dmi_step_op(w),
                                    .kind = step->kind};
 }
 

@@ -17,6 +17,9 @@ dmi_trace *dmi_trace_create(int64_t most);
 void dmi_trace_destroy(dmi_trace *trace);
 enum { DMI_TRACE_MOST = 1000000 };
 
+/* The op of a step; in a program that of the call which it is part of. In usage.c. */
+int dmi_step_op(const dmi_queued_step *w);
+
 /* The worker file of the timeline `path`: <path>.<worker>.worker_file. What fails is logged. */
 void dmi_trace_write_worker(const dmi_engine *e, const char *path);
 /* At the start: can the file be written? DM_ERR_CONFIG. */

@@ -17,12 +17,10 @@ static void add(atomic_int_fast64_t *to, int64_t value)
     atomic_fetch_add_explicit(to, value, memory_order_relaxed);
 }
 
-/* Of a program: that of the call which the step is part of. */
-static int op_of(const dmi_queued_step *w)
+int dmi_step_op(const dmi_queued_step *w)
 {
-    const dmi_plan *plan = w->inst->plan;
     int call = w->step->call;
-    return call > 0 && call <= plan->calls ? plan->op[call - 1] : w->inst->op;
+    return call > 0 && call <= w->inst->plan->calls ? w->inst->plan->op[call - 1] : w->inst->op;
 }
 
 static int flops_of(const dmi_step *step)
@@ -46,7 +44,7 @@ static int flops_of(const dmi_step *step)
 static void count_step(dmi_engine *e, const dmi_queued_step *w, int64_t begin_ns, int64_t end_ns)
 {
     const dmi_step *step = w->step;
-    dmi_usage *u = &e->usage[op_of(w)];
+    dmi_usage *u = &e->usage[dmi_step_op(w)];
     int lane = w->inst->lane_of[step->lane];
     int64_t from = DMI_MAX(begin_ns, e->usage_until_ns[lane]); /* messages of a lane may overlap */
     int64_t took = DMI_MAX(end_ns - from, 0);
@@ -77,7 +75,7 @@ void dmi_step_took(dmi_engine *e, const dmi_queued_step *w, int64_t begin_ns, in
 void dmi_usage_idle(dmi_engine *e, dmi_lane *lane, const dmi_queued_step *w)
 {
     if (lane->idle_since_ns) {
-        add(&e->usage[op_of(w)].idle_ns, dmi_now_ns() - lane->idle_since_ns);
+        add(&e->usage[dmi_step_op(w)].idle_ns, dmi_now_ns() - lane->idle_since_ns);
         lane->idle_since_ns = 0;
     }
 }
