@@ -6,6 +6,8 @@
 
 static const tool_command commands[] = {
     {"info", tool_info, "versions, machine, element types, operations, configuration"},
+    {"doctor", tool_doctor, "can jobs run well here, and what is to be done?"},
+    {"stat", tool_stat, "what .npy files hold: smallest, largest, mean, NaN, histogram"},
     {"gemm", tool_gemm, "multiply two matrices in .npy files"},
     {"map", tool_map, "an elementwise expression of arrays in .npy files"},
     {"explain", tool_explain, "the plan of an operation, for any number of workers, without running it"},
@@ -16,7 +18,7 @@ static const tool_command commands[] = {
     {"data", tool_data, "data for nets: convert"},
     {"ckpt", tool_ckpt, "checkpoints: ls, verify, reshard, diff"},
     {"replay", tool_replay, "run a journal of calls again (option journal)"},
-    {"bench", tool_bench, "measurements that check their results: gemm, dispatch, transport, remap, file"},
+    {"bench", tool_bench, "measurements that check their results: any operation by name, and dispatch, transport, files"},
     {NULL, NULL, NULL},
 };
 
@@ -54,7 +56,7 @@ int tool_dispatch(const char *prefix, const tool_command *list, int argc, char *
 /* Do the arguments ask for something that runs on workers? */
 static bool wants_workers(int argc, char **argv)
 {
-    static const char *const words[] = {"--help", "-?", "--usage", "--version", "-V", "--rows"};
+    static const char *const words[] = {"--help", "-?", "--usage", "--version", "-V", "--rows", "--list"};
     for (int i = 1; i < argc; i++) {
         for (int j = 0; j < DMI_COUNT(words); j++) {
             if (strcmp(argv[i], words[j]) == 0) {
@@ -66,7 +68,7 @@ static bool wants_workers(int argc, char **argv)
     for (int i = 2; i < argc; i++) {
         asked = asked || (strcmp(argv[1], "info") == 0 && strcmp(argv[i], "--placement") == 0);
     }
-    static const char *const always[] = {"gemm", "map", "bench", "train", "test", "time", "replay"};
+    static const char *const always[] = {"stat", "gemm", "map", "bench", "train", "test", "time", "replay"};
     for (int j = 0; j < DMI_COUNT(always); j++) {
         asked = asked || (argc > 2 && strcmp(argv[1], always[j]) == 0);
     }

@@ -87,11 +87,19 @@ void tool_row_begin(tool_table *t);
 void tool_row_text(tool_table *t, const char *key, int width, const char *value);
 void tool_row_int(tool_table *t, const char *key, int width, int64_t value);
 void tool_row_real(tool_table *t, const char *key, int width, int digits, double value);
+/* With as many digits as it needs, at most six for people; NaN: none. */
+void tool_row_number(tool_table *t, const char *key, int width, double value);
+/* JSON only. */
+void tool_row_list(tool_table *t, const char *key, const int64_t *value, int count);
 /* Three columns: key_min, key_median, key_max, each value times `scale`. */
 void tool_row_stats(tool_table *t, const char *key, int width, int digits, tool_stats stats, double scale);
 void tool_row_end(tool_table *t);
 /* A line about the machine before a table; nothing with JSON, whose lines carry it. */
 void tool_table_intro(const tool_table *t);
+
+/* --- dmath_progress.c */
+/* A bar on stderr, where that is a terminal: so much of so much is done, and this comes now. NULL: it is over, the bar goes. */
+void tool_progress(const char *what, int64_t done, int64_t total);
 
 /* --- dmath_train.c: a dm_log_function that prints lines */
 void tool_net_log(void *context, const char *line);
@@ -109,12 +117,18 @@ int tool_net(int argc, char **argv);
 int tool_data(int argc, char **argv);
 int tool_ckpt(int argc, char **argv);
 int tool_bench(int argc, char **argv);
+int tool_doctor(int argc, char **argv);
+int tool_stat(int argc, char **argv);
+int tool_man(int argc, char **argv);
+int tool_completion(int argc, char **argv);
 int tool_bench_gemm(int argc, char **argv);
 int tool_bench_dispatch(int argc, char **argv);
 int tool_bench_transport(int argc, char **argv);
 int tool_bench_remap(int argc, char **argv);
 int tool_bench_file(int argc, char **argv);
 int tool_bench_groups(int argc, char **argv);
+int tool_bench_op(int argc, char **argv);
+bool tool_bench_has_op(const char *name); /* an operation, or a family of them */
 
 /* A name and what it runs; tables of them end with a NULL name. */
 typedef struct tool_command {

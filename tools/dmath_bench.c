@@ -9,6 +9,7 @@ static const tool_command benches[] = {
     {"dispatch", tool_bench_dispatch, "what a command costs, and what waiting costs"},
     {"transport", tool_bench_transport, "latency and bandwidth between two workers"},
     {"file", tool_bench_file, "loading and saving .npy files, against plain reading and writing"},
+    {"op", tool_bench_op, "operations by name, against copying and products; `op' may be left out"},
     {"groups", tool_bench_groups, "two pipelines on two groups of workers: alone, and side by side"},
     {"remap", tool_bench_remap, "from rows to columns, against memcpy"},
     {NULL, NULL, NULL},
@@ -16,6 +17,13 @@ static const tool_command benches[] = {
 
 int tool_bench(int argc, char **argv)
 {
+    bool known = argc < 2;
+    for (const tool_command *c = benches; !known && c->name; c++) {
+        known = strcmp(c->name, argv[1]) == 0;
+    }
+    if (!known && tool_bench_has_op(argv[1])) { /* `dmath bench exp' is `dmath bench op exp' */
+        return tool_bench_op(argc, argv);
+    }
     return tool_dispatch("dmath bench", benches, argc, argv);
 }
 

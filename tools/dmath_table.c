@@ -88,6 +88,27 @@ void tool_row_real(tool_table *t, const char *key, int width, int digits, double
     add(t->line, sizeof t->line, "%*.*f ", width, digits, value);
 }
 
+void tool_row_number(tool_table *t, const char *key, int width, double value)
+{
+    width = begin_value(t, key, width, false);
+    if (isfinite(value)) {
+        add(t->object, sizeof t->object, "%.17g", value);
+        add(t->line, sizeof t->line, "%*.6g ", width, value);
+    } else {
+        add(t->object, sizeof t->object, "null");
+        add(t->line, sizeof t->line, "%*s ", width, "-");
+    }
+}
+
+void tool_row_list(tool_table *t, const char *key, const int64_t *value, int count)
+{
+    add(t->object, sizeof t->object, ", \"%s\": [", key);
+    for (int i = 0; i < count; i++) {
+        add(t->object, sizeof t->object, "%s%" PRId64, i ? ", " : "", value[i]);
+    }
+    add(t->object, sizeof t->object, "]");
+}
+
 void tool_row_stats(tool_table *t, const char *key, int width, int digits, tool_stats stats, double scale)
 {
     static const char *const names[] = {"min", "median", "max"};

@@ -57,6 +57,31 @@ def check_map(layout):
         sys.exit(f"map, {layout}: {got.dtype} {got}, not {want}\n{said}")
 
 
+def check_stat(layout):
+    random = np.random.default_rng(11)
+    odd = random.normal(size=(30, 7)).astype("f4")
+    odd[3, 2], odd[4, 4], odd[29, 0], odd[0, 0] = np.nan, np.inf, -np.inf, np.nan
+    arrays = {"odd": odd, "whole": random.integers(-50, 90, (5, 6, 7)).astype("i2"), "z": random.normal(size=13) * (1 + 2j),
+              "flags": random.integers(0, 2, 40).astype(bool), "none": np.zeros((0, 3)), "nans": np.full(5, np.nan),
+              "one": np.array(2.5), "same": np.full((4, 4), 7, "u1")}
+    for name, values in arrays.items():
+        np.save(os.path.join(folder, f"{name}.npy"), values)
+    lines = run("stat", *[f"{name}.npy" for name in arrays], "--json", "--bins", 8, "--layout", layout).splitlines()
+    for (name, values), line in zip(arrays.items(), lines):
+        said, real = json.loads(line), np.abs(values) if values.dtype.kind == "c" else values
+        real = real.astype("f8").ravel()
+        finite = real[np.isfinite(real)]
+        want = {"elements": values.size, "nan": int(np.isnan(real).sum()), "inf": int(np.isinf(real).sum()),
+                "shape": "x".join(map(str, values.shape)) or "()"}
+        close = True
+        for key, function in {"min": np.min, "max": np.max, "mean": np.mean, "std": np.std}.items():
+            close = close and (said[key] is None if finite.size == 0 else np.isclose(said[key], function(finite), 1e-6, 1e-9))
+        if finite.size:
+            want["histogram"] = np.histogram(finite, 8)[0].tolist()
+        if {key: said.get(key) for key in want} != want or not close:
+            sys.exit(f"stat {name}, {layout}: {said}\n{want}")
+
+
 def check_bench(rows, keys, *arguments):
     lines = [json.loads(line) for line in run("bench", *arguments, "--json").splitlines()]
     if len(lines) != rows:
@@ -81,6 +106,7 @@ for case, (trans_a, trans_b, beta, types, dtype) in enumerate(cases):
 
 for layout in ("default", "rows", "cyclic:0:4", "replicated", "single:1"):
     check_map(layout)
+    check_stat(layout)
 few = ["--repeats", 3, "--warmup", 1]
 turns = [] if launched else ["--workers", "2,3"]
 times = 1 if launched else 2

@@ -20,6 +20,35 @@ if(TARGET dmath_tool)
     endforeach()
   endforeach()
 
+  # Each operation once, with its check.
+  set(once bench op all --size 2100 --side 37 --repeats 1 --warmup 0)
+  dmath_test(tool_bench_op dmath_tool ${once} --workers 1,3)
+  dmath_test(tool_bench_op_f64 dmath_tool ${once} --workers 2 --dtype f64)
+  dmath_mpi_test(tool_bench_op_mpi 4 ${tool} ${once})
+  if(NOT DMATH_HAVE_CUDA)
+    dmath_test(tool_bench_op_emulated dmath_tool ${once} --workers 2)
+    set_property(TEST tool_bench_op_emulated APPEND PROPERTY ENVIRONMENT DMATH_DEVICE=emulated DMATH_EMULATED_GPUS=2)
+  endif()
+  dmath_test(tool_bench_list dmath_tool bench --list)
+  set_tests_properties(tool_bench_list PROPERTIES PASS_REGULAR_EXPRESSION "trsm +linalg")
+  # A missing launcher is no problem, and a quota of half a core is one where there is one: the status says which were found.
+  dmath_test(tool_doctor dmath_tool doctor --quick)
+  set_tests_properties(tool_doctor PROPERTIES PASS_REGULAR_EXPRESSION "ok +session +[0-9]+ workers")
+  dmath_mpi_test(tool_doctor_mpi 3 ${tool} doctor --quick)
+
+  # With a job of its own under mpirun; and with an mpirun that fails, which is a problem.
+  if(NOT DMATH_SANITIZE)
+    add_test(NAME tool_doctor_launch COMMAND ${tool} doctor)
+    set(wrong "mkdir -p bin && printf '#!/bin/sh\necho mpirun \"(Open MPI)\" 0.9.9\n[ $1 = --version ]\n' >bin/mpirun &&
+               chmod +x bin/mpirun && PATH=$PWD/bin:$PATH ${tool} doctor --json >found.txt; [ $? = 1 ] &&
+               [ $(grep -c '\"level\": \"problem\"' found.txt) = 2 ]")
+    add_test(NAME tool_doctor_problem COMMAND bash -c "${wrong}")
+    set_tests_properties(tool_doctor_launch tool_doctor_problem PROPERTIES TIMEOUT 150 LABELS mpi PROCESSORS 3 ENVIRONMENT
+                                                                           "${DMATH_MPI_ENVIRONMENT}")
+    set_tests_properties(tool_doctor_launch PROPERTIES PASS_REGULAR_EXPRESSION "ok +launch +three ranks met")
+    dmath_test_folder(tool_doctor_problem)
+  endif()
+
   # A journal of an example, run again: in process, as ranks, and on emulated GPUs. The first number is the journal's own.
   if(TARGET product)
     set(replay "DMATH_JOURNAL=$PWD/calls.txt DMATH_WORKERS=3 $<TARGET_FILE:product> && sums=$(${tool} replay calls.txt) &&
