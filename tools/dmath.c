@@ -19,6 +19,8 @@ static const tool_command commands[] = {
     {"ckpt", tool_ckpt, "checkpoints: ls, verify, reshard, diff"},
     {"replay", tool_replay, "run a journal of calls again (option journal)"},
     {"bench", tool_bench, "measurements that check their results: any operation by name, and dispatch, transport, files"},
+    {"completion", tool_completion, "prints completion of this command for a shell: bash, zsh"},
+    {"man", tool_man, "writes manual pages to a folder"},
     {NULL, NULL, NULL},
 };
 

@@ -101,6 +101,11 @@ void tool_table_intro(const tool_table *t);
 /* A bar on stderr, where that is a terminal: so much of so much is done, and this comes now. NULL: it is over, the bar goes. */
 void tool_progress(const char *what, int64_t done, int64_t total);
 
+/* --- dmath_process.c */
+/* Runs a program for at most so many seconds. Its exit status; -1: it could not be started, -2: it was ended
+ * for the time. output: the beginning of what it wrote, stderr included. */
+int tool_run_program(const char *const *argv, int seconds, char *output, size_t room);
+
 /* --- dmath_train.c: a dm_log_function that prints lines */
 void tool_net_log(void *context, const char *line);
 

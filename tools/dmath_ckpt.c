@@ -153,6 +153,7 @@ static dm_status reshard_items(dm_session *s, const ckpt_options *o, const char 
     dm_status status = DM_OK;
     for (int i = 0; i < m->items && status == DM_OK; i++) {
         const dmi_saved *saved = &m->item[i];
+        tool_progress(saved->name, i, m->items);
         items[i] = (dm_checkpoint_item){
             .name = saved->name, .value = saved->value, .dtype = saved->dtype, .count = saved->count};
         if (saved->file) {
@@ -161,6 +162,7 @@ static dm_status reshard_items(dm_session *s, const ckpt_options *o, const char 
                                          &items[i].array);
         }
     }
+    tool_progress(NULL, 0, 0);
     return status == DM_OK ? dm_checkpoint_save(s, o->path[1], m->items, items, NULL, NULL) : status;
 }
 
@@ -265,8 +267,10 @@ static dm_status diff(dm_session *s, const ckpt_options *o, int *differ)
     }
     for (int i = 0; i < m[0].items && status == DM_OK; i++) {
         const dmi_saved *a = &m[0].item[i];
+        tool_progress(a->name, i, m[0].items);
         status = diff_item(s, (const char *const *)folder, a, dmi_manifest_find(&m[1], a->name), differ);
     }
+    tool_progress(NULL, 0, 0);
     for (int i = 0; i < m[1].items && status == DM_OK; i++) {
         if (!dmi_manifest_find(&m[0], m[1].item[i].name)) {
             printf("%s: only in the second\n", m[1].item[i].name);

@@ -17,10 +17,6 @@ typedef struct doctor {
 void doctor_say(doctor *d, enum doctor_level level, const char *what, const char *remedy, const char *format,
                 ...) DMI_PRINTF(5, 6);
 
-/* Runs a program for at most so many seconds. Its exit status; -1: it could not be started, -2: it was ended
- * for the time. output: the beginning of what it wrote, stderr included. */
-int doctor_run(const char *const *argv, int seconds, char *output, size_t room);
-
 /* --- dmath_doctor_host.c: cores, memory, limits, rates */
 void doctor_cores(doctor *d);
 void doctor_memory(doctor *d);

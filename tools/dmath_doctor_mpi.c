@@ -74,7 +74,7 @@ static void try_launch(doctor *d)
     const char *const argv[] = {"mpirun", "-n",     "3", self, "bench", "dispatch", "--count",
                                 "10",     "--idle", "0", "-r", "1",     NULL};
     int64_t begin = dmi_now_ns();
-    int status = doctor_run(argv, 30, output, sizeof output);
+    int status = tool_run_program(argv, 30, output, sizeof output);
     if (status == 0) {
         doctor_say(d, DOCTOR_OK, "launch", NULL, "three ranks met and worked in %.1f s",
                    (double)(dmi_now_ns() - begin) * 1e-9);
@@ -95,7 +95,7 @@ void doctor_launcher(doctor *d)
         doctor_say(d, DOCTOR_OK, "launch", NULL, "%d ranks of this job have met", tool_ranks());
         return;
     }
-    int status = doctor_run(argv, 10, output, sizeof output);
+    int status = tool_run_program(argv, 10, output, sizeof output);
     if (status != 0) {
         doctor_say(d, DOCTOR_NOTE, "mpirun",
                    "install Open MPI's programs (openmpi-bin), or use srun; workers in this process need none",
@@ -139,7 +139,7 @@ static void check_mpi(doctor *d)
 {
     static char output[1 << 20];
     const char *const argv[] = {"ompi_info", "--parsable", "--all", NULL};
-    if (doctor_run(argv, 15, output, sizeof output) != 0) {
+    if (tool_run_program(argv, 15, output, sizeof output) != 0) {
         doctor_say(d, DOCTOR_NOTE, "mpi+cuda",
                    "dmath asks it at the start of each job; only GPUs of several hosts need it",
                    "whether MPI takes device memory is not known: ompi_info does not run");

@@ -1,0 +1,63 @@
+#!/bin/bash
+# Manual pages and completion, made from the help: every command has a page, every option of its help is on it, the pages are
+# right for groff, and shells complete commands, options, settings and operations.
+#   check_help.sh dmath PAGES
+set -u
+dmath=$1 pages=$2 failed=0
+complain() { echo "$*"; failed=1; }
+
+# --- manual pages
+commands_of() { "$dmath" "$@" --help 2>&1 | sed -n 's/^  \([a-z-]*\) .*/\1/p'; }
+check_page() { # the words of a command
+    local page="$pages/dmath${*:+-}$(IFS=-; echo "$*").1" name
+    [ -s "$page" ] || { complain "there is no page $page"; return; }
+    for name in $("$dmath" "$@" --help 2>&1 | sed -n 's/^ .* --\([a-z0-9-]*\).*/\1/p; s/^ *--\([a-z0-9-]*\).*/\1/p' | sort -u); do
+        grep -qF -- "\\-\\-${name//-/\\-}" "$page" || complain "$page does not have --$name"
+    done
+    if command -v groff >/dev/null; then
+        local said
+        said=$(groff -man -ww -z "$page" 2>&1)
+        [ -z "$said" ] || complain "groff on $page: $said"
+    fi
+}
+check_page
+for command in $(commands_of); do
+    check_page "$command"
+    if "$dmath" "$command" --help | grep -q 'COMMAND \[OPTION'; then
+        for part in $(commands_of "$command"); do
+            check_page "$command" "$part"
+        done
+    fi
+done
+[ "$(ls "$pages"/*.1 | wc -l)" -ge 25 ] || complain "too few pages"
+grep -q 'memory_limit' "$pages/dmath.1" || complain "dmath.1 lacks the settings"
+
+# --- bash
+PATH=$(dirname "$dmath"):$PATH
+eval "$("$dmath" completion bash)" || complain "bash does not take it"
+compopt() { :; }
+offers() { # wanted, then the words of a line; the last one is being written
+    local want=$1
+    shift
+    COMP_WORDS=("$@")
+    COMP_CWORD=$(($# - 1))
+    COMPREPLY=()
+    _dmath
+    [[ " ${COMPREPLY[*]} " == *" $want "* ]] || complain "bash: $* offers ${COMPREPLY[*]}, not $want"
+}
+offers doctor dmath d
+offers bench dmath ""
+offers gemm dmath bench g
+offers argsort dmath bench args
+offers --side= dmath bench sort --si
+offers --layout= dmath map --l
+offers cyclic: dmath map --layout = c
+offers bf16 dmath map --dtype = bf
+offers memory_limit= dmath info -O mem
+offers verify dmath ckpt v
+
+# --- zsh
+if command -v zsh >/dev/null; then
+    "$dmath" completion zsh >_dmath && zsh -n _dmath || complain "zsh does not take it"
+fi
+exit $failed
