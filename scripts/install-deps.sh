@@ -25,6 +25,8 @@ have_numpy() {
     return 1
 }
 
+have_markdown() { /usr/bin/python3 -c 'import markdown' >/dev/null 2>&1; }
+
 missing=()
 need() { # need PACKAGE TEST...: the package, unless the test succeeds
     local package=$1
@@ -49,6 +51,7 @@ need zlib1g-dev have_library zlib
 need python3-numpy have_numpy
 if [[ ${1:-} == --test ]]; then
     need libcmocka-dev have_library cmocka
+    need python3-markdown have_markdown
 fi
 
 if [[ ${#missing[@]} -eq 0 ]]; then

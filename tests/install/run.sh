@@ -16,6 +16,7 @@ prefix=$work/prefix
 libdir=$(dirname "$(find "$prefix" -name libdmath.so)")
 for file in "$libdir/libdmath.a" "$libdir/pkgconfig/dmath.pc" "$prefix/include/dmath/dmath.h" \
     "$prefix/include/dmath/check.h" "$prefix/bin/dmath-worker" "$prefix/share/doc/dmath/README.md" \
+    "$prefix/share/man/man1/dmath-bench-gemm.1" \
     "$prefix/share/doc/dmath/docs/architecture.md" "$prefix/share/doc/dmath/examples/data/digits.npy"; do
     test -e "$file" || { echo "not installed: $file"; exit 1; }
 done

@@ -95,6 +95,11 @@ if(TARGET dmath_tool)
              script -qec '${tool} bench fill --size 500 --side 9 --repeats 2 >out.txt' bar.txt >/dev/null && grep -q '0 % fill' bar.txt")
   dmath_test_folder(tool_progress)
 
+  # The documents as HTML: every link leads somewhere, every call has an entry.
+  dmath_test(docs_html bash -c "(/usr/bin/python3 -c 'import markdown' || exit 77) && ${PROJECT_SOURCE_DIR}/scripts/docs.sh html")
+  set_tests_properties(docs_html PROPERTIES SKIP_RETURN_CODE 77)
+  dmath_test_folder(docs_html)
+
   # What needs no workers lets them go.
   dmath_mpi_test(tool_info_mpi 3 ${tool} info)
   dmath_mpi_test(tool_map_rows_mpi 3 ${tool} map --rows)
