@@ -21,7 +21,7 @@ static dm_session *open_profiled(const char *options)
 {
     dm_session *s;
     dm_config config = DM_CONFIG_INIT;
-    config.workers = 3;
+    config.workers = getenv("DMATH_TEST_LAUNCHED") ? 0 : 3;
     config.options = options;
     assert_int_equal(dm_init(&config, &s), DM_OK);
     return s;
@@ -264,10 +264,54 @@ static void test_table(void **state)
     free(text);
 }
 
+/* On GPUs, real or emulated: the same numbers, and times of events. */
+static void test_gpus(void **state)
+{
+    (void)state;
+    static dm_profile_row row[ROWS];
+    dm_session *s;
+    dm_config config = DM_CONFIG_INIT;
+    dm_array a;
+    (void)setenv("DMATH_EMULATED_GPUS", "2", 0);
+    config.options = "profile=1,device=emulated,log=error";
+    dm_status status = dm_init(&config, &s);
+    if (status == DM_ERR_CONFIG) { /* this build has CUDA */
+        config.options = "profile=1,device=cuda,log=error";
+        status = dm_init(&config, &s);
+    }
+    if (status == DM_ERR_CONFIG) {
+        skip();
+    }
+    assert_int_equal(status, DM_OK);
+    dm_layout rows = dm_layout_rows(s), cols = dm_layout_cols(s);
+    assert_int_equal(dm_array_create(s, DM_F32, 2, (int64_t[]){SIDE, SIDE}, &rows, &a), DM_OK);
+    dm_array b, c;
+    assert_int_equal(dm_array_create(s, DM_F32, 2, (int64_t[]){SIDE, SIDE}, &cols, &b), DM_OK);
+    assert_int_equal(dm_array_like(s, a, 0, &c), DM_OK);
+    for (int i = 0; i < 5; i++) {
+        some_calls(s, a, b, c);
+    }
+    dm_counters counted = counters_of(s);
+    int count = rows_of(s, row);
+    const dm_profile_row *gemm = find(row, count, "gemm"), *fill = find(row, count, "fill");
+    assert_true(gemm && fill && gemm->calls == 5 && fill->calls == 10);
+    assert_true(gemm->flops == counted.flops && gemm->flops == 5 * 2 * SIDE * SIDE * SIDE);
+    assert_int_equal(gemm->bytes_sent, counted.bytes_sent);
+    assert_true(gemm->kernel_s > 0 && fill->kernel_s > 0);
+    int64_t alive;
+    assert_int_equal(dm_finalize(s, &alive), DM_OK);
+}
+
 int main(void)
 {
+    const struct CMUnitTest launched[] = {
+        cmocka_unit_test(test_numbers)}; /* the ranks leave with the session */
+    if (getenv("DMATH_TEST_LAUNCHED")) {
+        return cmocka_run_group_tests_name("profile", launched, NULL, NULL);
+    }
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_numbers), cmocka_unit_test(test_programs),
                                        cmocka_unit_test(test_groups),  cmocka_unit_test(test_refusals),
-                                       cmocka_unit_test(test_sizes),   cmocka_unit_test(test_table)};
+                                       cmocka_unit_test(test_sizes),   cmocka_unit_test(test_table),
+                                       cmocka_unit_test(test_gpus)};
     return cmocka_run_group_tests_name("profile", tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Manual pages and completion, made from the help: every command has a page, every option of its help is on it, the pages are
 # right for groff, and shells complete commands, options, settings and operations.
-#   check_help.sh dmath PAGES
+# and `dmath bench' has every call.
+#   check_help.sh dmath PAGES ROOT
 set -u
 dmath=$1 pages=$2 failed=0
 complain() { echo "$*"; failed=1; }
@@ -31,6 +32,17 @@ for command in $(commands_of); do
 done
 [ "$(ls "$pages"/*.1 | wc -l)" -ge 25 ] || complain "too few pages"
 grep -q 'memory_limit' "$pages/dmath.1" || complain "dmath.1 lacks the settings"
+
+# --- every call that computes has a row in `dmath bench'
+headers=$3/include/dmath rows=$("$dmath" bench --list | cut -d ' ' -f 1)
+for header in ewise reduce order index linalg; do
+    for call in $(sed -n 's/^ *X[123]\{0,1\}(\([a-z0-9_]*\)) .*/\1/p; s/^DM_API DM_CHECKED dm_status dm_\([a-z0-9_]*\)(.*/\1/p' "$headers/$header.h"); do
+        case $call in
+        split | norm) ;; # moves nothing; is norm_1, norm_2, norm_inf
+        *) grep -qx "$call" <<<"$rows" || complain "dmath bench lacks $call (<dmath/$header.h>)" ;;
+        esac
+    done
+done
 
 # --- bash
 PATH=$(dirname "$dmath"):$PATH

@@ -88,7 +88,7 @@ if(TARGET dmath_tool)
   dmath_test(tool_bench_dispatch_large dmath_tool bench dispatch --count 1000 --idle 0 --size 70 --dtype f32 ${few})
 
   # Manual pages and completion; made anew, because some builds have them on demand only.
-  dmath_test(tool_help bash -c "rm -rf pages && ${tool} man pages && ${CMAKE_CURRENT_SOURCE_DIR}/tool/check_help.sh ${tool} pages")
+  dmath_test(tool_help bash -c "rm -rf pages && ${tool} man pages && ${CMAKE_CURRENT_SOURCE_DIR}/tool/check_help.sh ${tool} pages ${PROJECT_SOURCE_DIR}")
   dmath_test_folder(tool_help)
   # A bar is for terminals.
   dmath_test(tool_progress bash -c "${tool} bench fill --size 500 --side 9 --repeats 1 --warmup 0 2>bar.txt >out.txt && [ ! -s bar.txt ] &&
