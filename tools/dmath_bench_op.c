@@ -292,8 +292,8 @@ static void list(void)
 /* Copying as many bytes as two vectors have, and a product of matrices. */
 static dm_status find_limits(dm_session *s, op_bench *b)
 {
-    tool_op o;
-    tool_stats stats;
+    tool_op o = {0};
+    tool_stats stats = {0};
     dm_status status = run_row(s, b, find("copy"), false, &o, &stats);
     if (status == DM_OK) {
         b->copy_gbps = o.bytes / stats.median * 1e-9;

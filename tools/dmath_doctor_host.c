@@ -30,6 +30,13 @@ static bool words_of(const char *path, char first[32], char second[32])
     return n >= 1;
 }
 
+/* 0 where it is none. */
+static double number_in(const char *text)
+{
+    double value = 0;
+    return tool_double_parse(text, &value) ? value : 0;
+}
+
 void doctor_cores(doctor *d)
 {
     int cores = dmi_host_cores(), online = (int)sysconf(_SC_NPROCESSORS_ONLN), ranks = tool_ranks();
@@ -46,15 +53,18 @@ void doctor_cores(doctor *d)
                "be the cores",
                "%d workers of %d BLAS threads on %d cores%s", workers, d->config->blas_threads, cores,
                threads > cores ? ": they share cores" : "");
-    if (words_of("/sys/fs/cgroup/cpu.max", quota, period) && strcmp(quota, "max") != 0 && atof(period) > 0 &&
-        atof(quota) / atof(period) < cores) {
+    double share = 0; /* of a control group: processors' time a second; "max": all */
+    if (words_of("/sys/fs/cgroup/cpu.max", quota, period) && number_in(quota) > 0 && number_in(period) > 0) {
+        share = number_in(quota) / number_in(period);
+    }
+    if (share > 0 && share < cores) {
         doctor_say(d, DOCTOR_PROBLEM, "quota",
                    "start the container with as many processors as it may use at once (--cpuset-cpus, not "
                    "--cpus), or take "
                    "fewer workers",
                    "the control group gives %.2f processors' time, to %d cores: workers are stopped while "
                    "others wait for them",
-                   atof(quota) / atof(period), cores);
+                   share, cores);
     }
     if (getloadavg(load, 1) == 1 && load[0] > 0.5 * online) {
         doctor_say(d, DOCTOR_NOTE, "load", "look with top who else is at work; measurements will be off",
@@ -83,11 +93,11 @@ void doctor_memory(doctor *d)
         int64_t total = (int64_t)info.totalram * info.mem_unit, unused = (int64_t)info.freeram * info.mem_unit;
         doctor_say(d, DOCTOR_OK, "memory", NULL, "%" PRId64 " MiB, %" PRId64 " of them unused", total / MIB,
                    unused / MIB);
-        if (words_of("/sys/fs/cgroup/memory.max", most, rest) && strcmp(most, "max") != 0 &&
-            atof(most) < 0.9 * (double)total) {
+        double limit = words_of("/sys/fs/cgroup/memory.max", most, rest) ? number_in(most) : 0;
+        if (limit > 0 && limit < 0.9 * (double)total) {
             doctor_say(d, DOCTOR_NOTE, "memory",
                        "set memory_limit to what a worker may have, so that calls are refused and not killed",
-                       "the control group has a limit of %.0f MiB", atof(most) / (double)MIB);
+                       "the control group has a limit of %.0f MiB", limit / (double)MIB);
         }
     }
     check_space(d, "/dev/shm", 256 * MIB,
@@ -151,7 +161,9 @@ void doctor_sharing(doctor *d)
 
 /* --- rates --- */
 
-enum { COPY_BYTES = 64 << 20, SIDE = 768, TRIES = 4 };
+enum { SIDE = 768, TRIES = 4 };
+#define COPY_BYTES ((size_t)64 << 20)
+#define MATRIX ((size_t)SIDE * SIDE)
 
 typedef struct copier {
     pthread_t thread;
@@ -164,7 +176,7 @@ typedef struct copier {
 static void *copy_part(void *arg)
 {
     copier *c = arg;
-    memset(c->memory, 1, 2 * (size_t)COPY_BYTES);
+    memset(c->memory, 1, 2 * COPY_BYTES);
     c->seconds = 1e9;
     for (int i = 0; i < TRIES; i++) {
         pthread_barrier_wait(c->gate);
@@ -184,7 +196,7 @@ static double copy_rate(int threads)
     double rate = 0;
     bool ok = c && pthread_barrier_init(&gate, NULL, (unsigned)threads) == 0;
     for (int i = 0; ok && i < threads; i++) {
-        c[i] = (copier){.gate = &gate, .memory = malloc(2 * (size_t)COPY_BYTES)};
+        c[i] = (copier){.gate = &gate, .memory = malloc(2 * COPY_BYTES)};
         ok = c[i].memory != NULL;
     }
     for (int i = 0; ok && i < threads; i++) {
@@ -195,7 +207,7 @@ static double copy_rate(int threads)
     }
     for (int i = 0; i < made; i++) {
         pthread_join(c[i].thread, NULL);
-        rate += 2.0 * COPY_BYTES / c[i].seconds;
+        rate += 2.0 * (double)COPY_BYTES / c[i].seconds;
     }
     for (int i = 0; c && i < threads; i++) {
         free(c[i].memory);
@@ -207,16 +219,16 @@ static double copy_rate(int threads)
 /* Of a product by one thread; flops a second. */
 static double product_rate(void)
 {
-    float *m = calloc(3 * SIDE * SIDE, sizeof *m);
+    float *m = calloc(3 * MATRIX, sizeof *m);
     double least = 1e9;
     for (int i = 0; m && i < TRIES; i++) {
         int64_t begin = dmi_now_ns();
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, SIDE, SIDE, SIDE, 1, m, SIDE, m + SIDE * SIDE,
-                    SIDE, 0, m + 2 * SIDE * SIDE, SIDE);
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, SIDE, SIDE, SIDE, 1, m, SIDE, m + MATRIX, SIDE,
+                    0, m + 2 * MATRIX, SIDE);
         least = DMI_MIN(least, (double)(dmi_now_ns() - begin) * 1e-9);
     }
     free(m);
-    return 2.0 * SIDE * SIDE * SIDE / least;
+    return 2.0 * SIDE * (double)MATRIX / least;
 }
 
 void doctor_rates(doctor *d)

@@ -22,7 +22,7 @@ static bool take_option(help_page *page, char *line)
         return false;
     }
     help_option *o = &page->option[page->options];
-    *o = (help_option){.key = at[1] != '-' ? at[1] : 0};
+    *o = (help_option){.key = at[1] == '-' ? '\0' : at[1]};
     char *name = strstr(at, "--");
     if (!name) {
         return false;

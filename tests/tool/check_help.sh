@@ -10,7 +10,8 @@ complain() { echo "$*"; failed=1; }
 # --- manual pages
 commands_of() { "$dmath" "$@" --help 2>&1 | sed -n 's/^  \([a-z-]*\) .*/\1/p'; }
 check_page() { # the words of a command
-    local page="$pages/dmath${*:+-}$(IFS=-; echo "$*").1" name
+    local page name
+    page=$pages/dmath${*:+-}$(IFS=-; echo "$*").1
     [ -s "$page" ] || { complain "there is no page $page"; return; }
     for name in $("$dmath" "$@" --help 2>&1 | sed -n 's/^ .* --\([a-z0-9-]*\).*/\1/p; s/^ *--\([a-z0-9-]*\).*/\1/p' | sort -u); do
         grep -qF -- "\\-\\-${name//-/\\-}" "$page" || complain "$page does not have --$name"
