@@ -126,6 +126,11 @@ if(TARGET dmath_tool)
   endif()
 
   if(DMATH_PYTHON)
+    # A picture of a real timeline.
+    dmath_test(tool_timeline bash -c "${tool} bench groups --size 40 --count 4 --repeats 1 -w 4 -O trace=trace.json &&
+               ${DMATH_PYTHON} -B ${PROJECT_SOURCE_DIR}/scripts/timeline.py trace.json -o picture.svg &&
+               grep -q 'program 2 run 1' picture.svg && grep -q 'marker-end' picture.svg && grep -q '>worker 3 group 2<' picture.svg")
+    dmath_test_folder(tool_timeline)
     foreach(kind threads mpi)
       set(folder ${CMAKE_CURRENT_BINARY_DIR}/run/tool_check_${kind})
       file(MAKE_DIRECTORY ${folder})
