@@ -10,10 +10,11 @@ typedef struct net_options {
     tool_common common;
     const char *model, *weights, *stages;
     int64_t iterations, slices, level;
+    dm_dtype type;
     bool train; /* the phase */
 } net_options;
 
-enum { KEY_PHASE = 256, KEY_SLICES, KEY_LEVEL, KEY_STAGE };
+enum { KEY_PHASE = 256, KEY_SLICES, KEY_LEVEL, KEY_STAGE, KEY_TYPE };
 
 static const struct argp_option options[] = {
     {"model", 'm', "FILE", 0, "the net's prototxt (needed)", 0},
@@ -23,6 +24,7 @@ static const struct argp_option options[] = {
     {"level", KEY_LEVEL, "N", 0, "level of the net's state", 0},
     {"stage", KEY_STAGE, "A,B", 0, "stages of the net's state", 0},
     {"slices", KEY_SLICES, "N", 0, "slices of a batch (default 4); 0: one a worker", 0},
+    {"type", KEY_TYPE, "TYPE", 0, "f32 (default), f16 or bf16: between layers, and of weights in products", 0},
     {0},
 };
 
@@ -55,6 +57,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         break;
     case KEY_SLICES:
         fits = tool_int_parse(arg, 0, 4096, &o->slices);
+        break;
+    case KEY_TYPE:
+        fits = dmi_dtype_parse(arg, &o->type) && dmi_dtype_is_float(o->type) && dmi_dtype_bytes(o->type) <= 4 &&
+               dmi_dtype_bytes(o->type) >= 2;
         break;
     case ARGP_KEY_ARG:
         fits = false;
@@ -138,7 +144,7 @@ static int run(int argc, char **argv, const char *doc, bool train,
                dm_status (*what)(dm_net *, const net_options *))
 {
     const struct argp argp = {options, parse, NULL, doc, children, NULL, NULL};
-    net_options o = {.iterations = 50, .slices = DM_SLICES, .train = train};
+    net_options o = {.iterations = 50, .slices = DM_SLICES, .type = DM_F32, .train = train};
     dm_net_options settings = DM_NET_OPTIONS_INIT;
     dm_session *s = NULL;
     dm_net *net = NULL;
@@ -149,6 +155,7 @@ static int run(int argc, char **argv, const char *doc, bool train,
     settings.level = (int)o.level;
     settings.stages = o.stages;
     settings.slices = (int)o.slices;
+    settings.type = o.type;
     settings.log = tool_net_log;
     dm_status status = tool_open(&o.common, 0, &s);
     status = status == DM_OK ? dm_net_open(s, o.model, &settings, &net) : status;

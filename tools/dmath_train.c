@@ -10,10 +10,11 @@ typedef struct train_options {
     tool_common common;
     const char *solver, *weights, *snapshot;
     int64_t slices, max_iter;
+    dm_dtype type;
     int effect[2]; /* of SIGINT, SIGHUP: DM_SOLVER_* */
 } train_options;
 
-enum { KEY_SLICES = 256, KEY_MAX_ITER, KEY_SIGINT, KEY_SIGHUP };
+enum { KEY_SLICES = 256, KEY_MAX_ITER, KEY_SIGINT, KEY_SIGHUP, KEY_TYPE };
 
 static const struct argp_option options[] = {
     {"solver", 's', "FILE", 0, "the solver's prototxt (needed)", 0},
@@ -21,6 +22,8 @@ static const struct argp_option options[] = {
     {"snapshot", 'S', "FILE", 0, "go on from a .solverstate", 0},
     {"slices", KEY_SLICES, "N", 0,
      "slices of a batch (default 4): the same bits on any number of workers; 0: one a worker, the fastest", 0},
+    {"type", KEY_TYPE, "TYPE", 0,
+     "f32 (default), f16 or bf16: between layers, and of weights in products; weights themselves stay f32", 0},
     {"max-iter", KEY_MAX_ITER, "N", 0, "instead of the file's max_iter", 0},
     {"sigint-effect", KEY_SIGINT, "WHAT", 0, "stop (default), snapshot or none", 0},
     {"sighup-effect", KEY_SIGHUP, "WHAT", 0, "snapshot (default), stop or none", 0},
@@ -58,6 +61,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         break;
     case KEY_SLICES:
         fits = tool_int_parse(arg, 0, 4096, &o->slices);
+        break;
+    case KEY_TYPE:
+        fits = dmi_dtype_parse(arg, &o->type) && dmi_dtype_is_float(o->type) && dmi_dtype_bytes(o->type) <= 4 &&
+               dmi_dtype_bytes(o->type) >= 2;
         break;
     case KEY_MAX_ITER:
         fits = tool_int_parse(arg, 0, INT32_MAX, &o->max_iter);
@@ -142,6 +149,7 @@ static dm_status run(dm_session *s, train_options *o)
     dm_solver_options settings = DM_SOLVER_OPTIONS_INIT;
     dm_solver *solver = NULL;
     settings.slices = (int)o->slices;
+    settings.type = o->type;
     settings.max_iter = o->max_iter;
     settings.log = tool_net_log;
     dm_status status = dm_solver_open(s, o->solver, &settings, &solver);
@@ -164,7 +172,8 @@ static dm_status run(dm_session *s, train_options *o)
 
 int tool_train(int argc, char **argv)
 {
-    train_options o = {.slices = DM_SLICES, .max_iter = -1, .effect = {DM_SOLVER_STOP, DM_SOLVER_SNAPSHOT}};
+    train_options o = {
+        .slices = DM_SLICES, .type = DM_F32, .max_iter = -1, .effect = {DM_SOLVER_STOP, DM_SOLVER_SNAPSHOT}};
     dm_session *s = NULL;
     if (argp_parse(&argp, argc, argv, 0, NULL, &o) != 0) {
         return TOOL_USAGE;

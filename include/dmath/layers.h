@@ -6,7 +6,10 @@
  * Shapes. Activations are N x H x W x C: samples, rows, columns, channels (NHWC). Weights of a convolution are
  * K x R x S x C/group (KRSC): out channels, rows, columns, in channels of a group. The gradient of an array has
  * its shape. Types: f64, f32, f16, bf16, all floating operands of a call in any mixture. Computed in f64 where
- * one of them is f64, else in f32; f16 and bf16 are rounded once, at the end. Layouts: any. Nothing is moved
+ * one of them is f64, else in f32; f16 and bf16 are rounded once, at the end. (On GPUs, where x and dy have one
+ * type of 16 bits, gradients by the weights of a convolution are rounded to it a slice each, before they are
+ * added; and cuDNN may round y to it before the bias is added.) Such operands are fastest on GPUs when x, y and w
+ * have the same type. Layouts: any. Nothing is moved
  * but weights where each slice (below) of each activation lies whole on one worker: dm_layout_batch makes such
  * layouts. Weights are fetched by the workers that need them, unless they are replicated.
  *
@@ -71,10 +74,11 @@ typedef struct dm_conv {
     int stride[2], pad[2], dilation[2]; /* at least 1, 0, 1 */
     int group; /* divides the channels of x and y: channels of group g of y see those of group g of x */
     int slices;
+    int relu; /* not 0: forward, y = max(y, 0); the gradients are those of the convolution */
 } dm_conv;
 #define DM_CONV_INIT                                                                                           \
     {                                                                                                          \
-        sizeof(dm_conv), {1, 1}, {0, 0}, {1, 1}, 1, DM_SLICES                                                  \
+        sizeof(dm_conv), {1, 1}, {0, 0}, {1, 1}, 1, DM_SLICES, 0                                                \
     }
 
 /* The shape of y for x of shape x[4] and weights of shape w[4]: rows (H + 2 pad - (dilation (R - 1) + 1)) /
@@ -109,10 +113,11 @@ typedef struct dm_pool {
     int round_down; /* not 0: sizes are rounded down, not up */
     int slices;
     uint64_t seed; /* of DM_POOL_STOCHASTIC: another one for each layer and iteration */
+    int relu; /* not 0: backward, of DM_POOL_MAX: x was made by a ReLU, and dx is the gradient by what that was given */
 } dm_pool;
 #define DM_POOL_INIT                                                                                           \
     {                                                                                                          \
-        sizeof(dm_pool), DM_POOL_MAX, {2, 2}, {2, 2}, {0, 0}, 0, 0, DM_SLICES                                  \
+        sizeof(dm_pool), DM_POOL_MAX, {2, 2}, {2, 2}, {0, 0}, 0, 0, DM_SLICES, 0, 0                                \
     }
 
 /* The shape of y for x of shape x[4], as Caffe has it: rows ceil((H + 2 pad - kernel) / stride) + 1, and one
@@ -144,10 +149,11 @@ typedef struct dm_lrn {
     int within;     /* 0: windows of local_size channels; else of local_size x local_size pixels of a channel */
     double alpha, beta, k; /* k is not read within channels */
     int slices;
+    int relu; /* not 0: backward, x was made by a ReLU, and dx is the gradient by what that was given: 0 where x <= 0 */
 } dm_lrn;
 #define DM_LRN_INIT                                                                                            \
     {                                                                                                          \
-        sizeof(dm_lrn), 5, 0, 1, 0.75, 1, DM_SLICES                                                            \
+        sizeof(dm_lrn), 5, 0, 1, 0.75, 1, DM_SLICES, 0                                                          \
     }
 
 /* y = x s^-beta. Across channels s = k + alpha / n * (sum of x^2 over the window), n = local_size; within

@@ -40,8 +40,10 @@ typedef struct dm_net_options {
     uint64_t seed;      /* of fillers and dropout */
     dm_log_function log;
     void *log_context;
+    dm_dtype type; /* DM_F32, DM_F16 or DM_BF16, of what lies between the layers of a loss, and of the weights of convolutions
+                    * and inner products where these are used. Weights themselves, their gradients, labels and losses are f32. */
 } dm_net_options;
-#define DM_NET_OPTIONS_INIT {sizeof(dm_net_options), DM_PHASE_TEST, 0, NULL, DM_SLICES, 1, NULL, NULL}
+#define DM_NET_OPTIONS_INIT {sizeof(dm_net_options), DM_PHASE_TEST, 0, NULL, DM_SLICES, 1, NULL, NULL, DM_F32}
 
 /* A net out of a prototxt file, with the first values of its parameters. options NULL: all defaults. Errors: DM_ERR_FORMAT,
  * DM_ERR_UNSUPPORTED, DM_ERR_SHAPE, DM_ERR_IO with file and line; those of the calls that make arrays. */
@@ -84,8 +86,9 @@ typedef struct dm_solver_options {
     int64_t max_iter; /* instead of the file's; -1: the file's */
     dm_log_function log;
     void *log_context;
+    dm_dtype type; /* as of dm_net_options, of the training net; test nets are f32 */
 } dm_solver_options;
-#define DM_SOLVER_OPTIONS_INIT {sizeof(dm_solver_options), DM_SLICES, -1, NULL, NULL}
+#define DM_SOLVER_OPTIONS_INIT {sizeof(dm_solver_options), DM_SLICES, -1, NULL, NULL, DM_F32}
 
 /* A solver with its nets out of a prototxt file. Paths in it are as the program's working folder has them. The seed is the field
  * random_seed, or 1. The field solver_mode is accepted and has no effect. Errors: as dm_net_open. */

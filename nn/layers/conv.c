@@ -117,6 +117,7 @@ static dm_status conv_params(nn_layer *l, const int64_t *shape, int outputs)
     dm_status status = nn_new_param(l, 4, shape, nn_sub(l->own, "weight_filler"), &weight);
     if (status == DM_OK) {
         weight->order = NN_CHANNELS_LAST;
+        weight->rounds = true;
         memcpy(weight->folded, shape, 4 * sizeof *shape);
         status = bias_param(l, outputs, &bias);
     }
@@ -145,8 +146,10 @@ dm_status nn_convolution_setup(nn_layer *l)
 
 dm_status nn_convolution_forward(nn_layer *l)
 {
-    return dm_conv_forward(l->net->session, &l->u.conv, l->bottom[0]->data, l->param[0]->data, bias_of(l),
-                           l->top[0]->data);
+    dm_status status = nn_param_round(l, 0);
+    return status == DM_OK ? dm_conv_forward(l->net->session, &l->u.conv, l->bottom[0]->data,
+                                             nn_param_used(l, 0), bias_of(l), l->top[0]->data)
+                           : status;
 }
 
 /* Gradients of parameters that nobody learns are made all the same where their layer has others. */
@@ -164,7 +167,7 @@ dm_status nn_convolution_backward(nn_layer *l)
     }
     if (status == DM_OK && l->down[0]) {
         dm_array down = nn_down(l, 0);
-        status = dm_conv_backward_data(s, &l->u.conv, l->top[0]->diff, l->param[0]->data, down);
+        status = dm_conv_backward_data(s, &l->u.conv, l->top[0]->diff, nn_param_used(l, 0), down);
         status = nn_down_done(l, 0, status);
     }
     return status;
@@ -195,8 +198,10 @@ dm_status nn_deconvolution_setup(nn_layer *l)
 dm_status nn_deconvolution_forward(nn_layer *l)
 {
     dm_array y = l->top[0]->data;
-    dm_status status =
-        dm_conv_backward_data(l->net->session, &l->u.conv, l->bottom[0]->data, l->param[0]->data, y);
+    dm_status status = nn_param_round(l, 0);
+    status = status == DM_OK ? dm_conv_backward_data(l->net->session, &l->u.conv, l->bottom[0]->data,
+                                                     nn_param_used(l, 0), y)
+                             : status;
     return status == DM_OK && l->params > 1 ? dm_axpby(l->net->session, 1, bias_of(l), 1, y) : status;
 }
 
@@ -211,7 +216,7 @@ dm_status nn_deconvolution_backward(nn_layer *l)
     }
     if (status == DM_OK && l->down[0]) {
         dm_array down = nn_down(l, 0);
-        status = nn_down_done(l, 0, dm_conv_forward(s, &l->u.conv, d, l->param[0]->data, DM_NO_ARRAY, down));
+        status = nn_down_done(l, 0, dm_conv_forward(s, &l->u.conv, d, nn_param_used(l, 0), DM_NO_ARRAY, down));
     }
     return status;
 }
@@ -359,6 +364,9 @@ dm_status nn_inner_setup(nn_layer *l)
     int64_t shape[2] = {outputs, b->count / b->shape[0]};
     status = nn_top_shape(l, 0, 2, (int64_t[]){b->shape[0], outputs});
     status = status == DM_OK ? nn_new_param(l, 2, shape, nn_sub(l->own, "weight_filler"), &weight) : status;
+    if (status == DM_OK) {
+        weight->rounds = true;
+    }
     if (status == DM_OK && b->image) {
         int64_t folded[4] = {outputs, b->shape[1], b->shape[2], b->shape[3]};
         if (weight->owner != l && memcmp(folded, weight->folded, sizeof folded) != 0) {
@@ -373,8 +381,10 @@ dm_status nn_inner_setup(nn_layer *l)
 
 dm_status nn_inner_forward(nn_layer *l)
 {
-    return dm_inner_forward(l->net->session, l->net->slices, l->bottom[0]->data, l->param[0]->data, bias_of(l),
-                            l->top[0]->data);
+    dm_status status = nn_param_round(l, 0);
+    return status == DM_OK ? dm_inner_forward(l->net->session, l->net->slices, l->bottom[0]->data,
+                                              nn_param_used(l, 0), bias_of(l), l->top[0]->data)
+                           : status;
 }
 
 dm_status nn_inner_backward(nn_layer *l)
@@ -392,7 +402,7 @@ dm_status nn_inner_backward(nn_layer *l)
     if (status == DM_OK && l->down[0]) {
         dm_array down = nn_down(l, 0);
         status = nn_down_done(
-            l, 0, dm_inner_backward_data(s, l->net->slices, l->top[0]->diff, l->param[0]->data, down));
+            l, 0, dm_inner_backward_data(s, l->net->slices, l->top[0]->diff, nn_param_used(l, 0), down));
     }
     return status;
 }

@@ -31,12 +31,18 @@ dm_status nn_relu_forward(nn_layer *l)
 {
     dm_map_arg args[] = {DM_ARG("x", l->bottom[0]->data), DM_NUMBER("a", l->u.number[0])};
     bool leaky = l->u.number[0] != 0;
+    if (l->merged) {
+        return DM_OK;
+    }
     return dm_map(l->net->session, leaky ? "where(x > 0, x, a * x)" : "where(x > 0, x, 0)", leaky ? 2 : 1, args,
                   l->top[0]->data);
 }
 
 dm_status nn_relu_backward(nn_layer *l)
 {
+    if (l->merged_back) {
+        return nn_down_done(l, 0, DM_OK);
+    }
     dm_map_arg args[] = {DM_ARG("x", l->bottom[0]->data), DM_ARG("d", l->top[0]->diff),
                          DM_NUMBER("a", l->u.number[0])};
     bool leaky = l->u.number[0] != 0;

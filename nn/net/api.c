@@ -21,13 +21,14 @@ static dm_status give_stages(nn_message *state, const char *stages)
 dm_status dm_net_open(dm_session *session, const char *path, const dm_net_options *options, dm_net **net)
 {
     const dm_net_options o = options ? *options : (dm_net_options)DM_NET_OPTIONS_INIT;
-    if (!session || !path || !net || o.size != sizeof o || o.slices < 0 || o.phase < 0 || o.phase > 1) {
+    if (!session || !path || !net || o.size != sizeof o || o.slices < 0 || o.phase < 0 || o.phase > 1 ||
+        !nn_type_fits(o.type)) {
         return dm_error_set(
             DM_ERR_ARG,
             "dm_net_open: session, path and net must be there, options be made with DM_NET_OPTIONS_INIT, "
-            "slices not negative, phase DM_PHASE_TRAIN or DM_PHASE_TEST");
+            "slices not negative, phase DM_PHASE_TRAIN or DM_PHASE_TEST, type DM_F32, DM_F16 or DM_BF16");
     }
-    nn_net_setup setup = {session, o.slices, o.seed, NULL, o.log, o.log_context};
+    nn_net_setup setup = {session, o.slices, o.type, o.seed, NULL, o.log, o.log_context};
     nn_document *d = NULL, *asked = NULL;
     dm_status status = nn_text_read(path, "NetParameter", &d);
     status = status == DM_OK ? nn_document_new("NetState", "options", &asked) : status;

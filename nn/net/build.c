@@ -90,6 +90,19 @@ static dm_status setup_layer(nn_net *net, nn_layer *l, nn_message *message)
     return status;
 }
 
+/* The type of a blob: the net's for all that gradients pass through, and for images that layers read as their
+ * first bottom. Labels and indices would be rounded. */
+static dm_dtype type_of(const nn_net *net, const nn_blob *b)
+{
+    bool image = (b->producer->type->traits & NN_SOURCE) && b->image;
+    for (int k = 0; k < net->layer_count; k++) {
+        for (int j = 1; j < net->layers[k].bottoms; j++) {
+            image = image && net->layers[k].bottom[j] != b;
+        }
+    }
+    return !b->whole && (b->has_diff || image) ? net->type : DM_F32;
+}
+
 static dm_status make_arrays(nn_net *net)
 {
     dm_status status = DM_OK;
@@ -105,12 +118,22 @@ static dm_status make_arrays(nn_net *net)
         if (writers > 0 && (b->producer->type->traits & NN_LOSS)) {
             return nn_layer_fail(b->producer, "top", DM_ERR_UNSUPPORTED, "makes a loss that other layers read");
         }
-        status = nn_blob_array(net, b, DM_F32, &b->data);
-        status = status == DM_OK && diff ? nn_blob_array(net, b, DM_F32, &b->diff) : status;
-        status = status == DM_OK && writers > 1 ? nn_blob_array(net, b, DM_F32, &b->spare) : status;
+        dm_dtype type = type_of(net, b);
+        if (b->shares) {
+            b->data = b->producer->bottom[0]->data;
+        } else {
+            status = nn_blob_array(net, b, type, &b->data);
+        }
+        status = status == DM_OK && diff && !b->shares_diff ? nn_blob_array(net, b, type, &b->diff) : status;
+        status = status == DM_OK && writers > 1 ? nn_blob_array(net, b, type, &b->spare) : status;
         if (status != DM_OK) {
             status = nn_layer_fail(b->producer, "top", status, "gets no array for '%s': %s", b->name,
                                    dm_error_message());
+        }
+    }
+    for (int k = 0; status == DM_OK && k < net->layer_count; k++) {
+        if (net->layers[k].merged_back) {
+            net->layers[k].bottom[0]->diff = net->layers[k].top[0]->diff;
         }
     }
     return status;
@@ -146,6 +169,7 @@ static dm_status build(nn_net *net, nn_net *share)
     }
     if (status == DM_OK) {
         nn_mark_backward(net);
+        nn_merge(net);
         status = make_arrays(net);
     }
     status = status == DM_OK ? nn_params_place(net, share) : status;
@@ -166,6 +190,7 @@ dm_status nn_net_build(const nn_net_setup *setup, nn_document *document, nn_net 
     net->document = document;
     net->session = setup->session;
     net->slices = setup->slices;
+    net->type = setup->type;
     net->seed = setup->seed;
     net->log = setup->log;
     net->log_context = setup->log_context;
@@ -205,8 +230,12 @@ void nn_net_free(nn_net *net)
         free(l->down);
     }
     for (int i = 0; i < net->blob_count; i++) {
-        destroy(net, net->blobs[i]->data);
-        destroy(net, net->blobs[i]->diff);
+        if (!net->blobs[i]->shares) {
+            destroy(net, net->blobs[i]->data);
+        }
+        if (!net->blobs[i]->shares_diff) {
+            destroy(net, net->blobs[i]->diff);
+        }
         destroy(net, net->blobs[i]->spare);
         free(net->blobs[i]->name);
         free(net->blobs[i]);
@@ -216,6 +245,7 @@ void nn_net_free(nn_net *net)
             destroy(net, net->params[i]->data);
         }
         destroy(net, net->params[i]->diff);
+        destroy(net, net->params[i]->rounded);
         free(net->params[i]->name);
         free(net->params[i]);
     }

@@ -23,6 +23,8 @@ typedef struct nn_blob {
     int ndim;
     int64_t shape[DM_MAX_DIMS], count;
     bool image; /* its array has the channels last */
+    bool shares;      /* data is that of the blob before it */
+    bool shares_diff; /* diff is that of the blob behind it */
     bool whole; /* one number of the whole batch, on worker 0; else dim 0 is dealt out by slices */
     bool reads; /* some layer reads it: it is no output of the net */
     bool need_backward, under_loss, has_diff;
@@ -49,7 +51,8 @@ typedef struct nn_param {
     double first; /* its first value where the file has no filler */
     double lr_mult, decay_mult;
     bool has_lr, has_decay, borrowed; /* borrowed: its arrays are another net's */
-    dm_array data, diff;
+    bool rounds;                      /* layers use it in the net's type */
+    dm_array data, diff, rounded;     /* rounded: data in the net's type, where that is another */
     int gradients;
 } nn_param;
 
@@ -81,6 +84,8 @@ struct nn_layer {
     bool *down; /* bottom i gets a gradient */
     nn_param *param[NN_MAX_PARAMS];
     bool need_backward;
+    bool merged;      /* the layer before it does its forward pass */
+    bool merged_back; /* the layer behind it does its backward pass */
     union { /* what setup reads */
         dm_conv conv;
         dm_pool pool;
@@ -101,6 +106,7 @@ struct dm_net {
     dm_log_function log;
     void *log_context;
     int phase, slices;
+    dm_dtype type; /* of blobs with gradients and of images; all others are f32 */
     uint64_t seed;
     int64_t pass;   /* number of the forward pass: random numbers depend on it */
     bool recording; /* a program: seeds are those of its run 0 */
@@ -119,6 +125,7 @@ struct dm_net {
 typedef struct nn_net_setup {
     dm_session *session;
     int slices;
+    dm_dtype type;
     uint64_t seed;
     nn_net *share;
     dm_log_function log; /* may be NULL */
@@ -127,6 +134,8 @@ typedef struct nn_net_setup {
 dm_status nn_net_build(const nn_net_setup *setup, nn_document *document, nn_net **out);
 void nn_net_free(nn_net *net); /* its arrays too; accepts NULL */
 void nn_log(const nn_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* --- merge.c: layers that a layer beside them can do. */
+void nn_merge(nn_net *net);
 /* --- filter.c: the layers that the state in the document asks for; others are taken out of it. */
 dm_status nn_net_filter(nn_message *net);
 /* The net's state: the phase, what the net itself says, and then what `state` does (NULL: nothing). */
@@ -142,6 +151,11 @@ dm_status nn_params_place(nn_net *net, nn_net *share);
 dm_status nn_params_fill(nn_net *net);
 /* An array for a parameter, on all workers: its gradient, its history. */
 dm_status nn_param_array(const nn_net *net, const nn_param *param, dm_array *out);
+/* Writes the rounded copy of parameter `param` of a layer, if there is one; forward passes begin with it. */
+dm_status nn_param_round(const nn_layer *layer, int param);
+/* The array that the layer's products take. */
+dm_array nn_param_used(const nn_layer *layer, int param);
+bool nn_type_fits(dm_dtype type); /* of a net */
 /* --- fill.c: fills an array of this shape in Caffe's order. */
 dm_status nn_fill(nn_net *net, const nn_message *filler, int ndim, const int64_t *shape, uint64_t seed,
                   dm_array x);

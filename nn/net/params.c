@@ -95,12 +95,34 @@ dm_status nn_new_param(nn_layer *l, int ndim, const int64_t *shape, const nn_mes
     return status;
 }
 
-dm_status nn_param_array(const nn_net *net, const nn_param *p, dm_array *out)
+static dm_status make_array(const nn_net *net, const nn_param *p, dm_dtype type, dm_array *out)
 {
     const int64_t *f = p->folded, folded[4] = {f[0], f[2], f[3], f[1]};
     dm_layout everywhere = dm_layout_replicated(net->session);
-    return p->order == NN_PLAIN ? dm_array_create(net->session, DM_F32, p->ndim, p->shape, &everywhere, out)
-                                : dm_array_create(net->session, DM_F32, 4, folded, &everywhere, out);
+    return p->order == NN_PLAIN ? dm_array_create(net->session, type, p->ndim, p->shape, &everywhere, out)
+                                : dm_array_create(net->session, type, 4, folded, &everywhere, out);
+}
+
+dm_status nn_param_array(const nn_net *net, const nn_param *p, dm_array *out)
+{
+    return make_array(net, p, DM_F32, out);
+}
+
+dm_status nn_param_round(const nn_layer *l, int param)
+{
+    const nn_param *p = l->param[param];
+    return p->rounded.id ? dm_copy(l->net->session, p->data, p->rounded) : DM_OK;
+}
+
+dm_array nn_param_used(const nn_layer *l, int param)
+{
+    const nn_param *p = l->param[param];
+    return p->rounded.id ? p->rounded : p->data;
+}
+
+bool nn_type_fits(dm_dtype type)
+{
+    return type == DM_F32 || type == DM_F16 || type == DM_BF16;
 }
 
 /* Takes the arrays of a net whose layers have the same names: for tests beside training. */
@@ -135,6 +157,9 @@ dm_status nn_params_place(nn_net *net, nn_net *share)
         nn_param *p = net->params[i];
         if (!p->borrowed) {
             status = nn_param_array(net, p, &p->data);
+        }
+        if (status == DM_OK && p->rounds && net->type != DM_F32) {
+            status = make_array(net, p, net->type, &p->rounded);
         }
         if (status == DM_OK && net->phase == NN_TRAIN) {
             status = nn_param_array(net, p, &p->diff);

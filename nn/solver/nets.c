@@ -33,9 +33,13 @@ static dm_status build(dm_solver *s, const char *field, int64_t i, int phase, co
 {
     nn_document *d = NULL;
     int64_t seed = nn_int(s->m, S, "random_seed");
-    nn_net_setup setup = {
-        s->session, s->slices,     seed >= 0 ? (uint64_t)seed : 1, phase == NN_TEST ? s->net : NULL,
-        s->log,     s->log_context};
+    nn_net_setup setup = {.session = s->session,
+                          .slices = s->slices,
+                          .type = phase == NN_TEST ? DM_F32 : s->type,
+                          .seed = seed >= 0 ? (uint64_t)seed : 1,
+                          .share = phase == NN_TEST ? s->net : NULL,
+                          .log = s->log,
+                          .log_context = s->log_context};
     dm_status status = read_net(s, field, i, &d);
     if (status != DM_OK) {
         return status;

@@ -89,10 +89,10 @@ dm_status dm_solver_open(dm_session *session, const char *path, const dm_solver_
                          dm_solver **solver)
 {
     const dm_solver_options o = options ? *options : (dm_solver_options)DM_SOLVER_OPTIONS_INIT;
-    if (!session || !path || !solver || o.size != sizeof o || o.slices < 0) {
+    if (!session || !path || !solver || o.size != sizeof o || o.slices < 0 || !nn_type_fits(o.type)) {
         return dm_error_set(DM_ERR_ARG,
                             "dm_solver_open: session, path and solver must be there, options be made with "
-                            "DM_SOLVER_OPTIONS_INIT, slices not negative");
+                            "DM_SOLVER_OPTIONS_INIT, slices not negative, type DM_F32, DM_F16 or DM_BF16");
     }
     dm_solver *s = calloc(1, sizeof *s);
     if (!s) {
@@ -100,6 +100,7 @@ dm_status dm_solver_open(dm_session *session, const char *path, const dm_solver_
     }
     s->session = session;
     s->slices = o.slices;
+    s->type = o.type;
     s->max_iter = o.max_iter;
     s->log = o.log;
     s->log_context = o.log_context;

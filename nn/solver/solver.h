@@ -23,6 +23,7 @@ struct dm_solver {
     nn_message *m; /* its root */
     char *prefix;  /* of snapshots */
     int slices;
+    dm_dtype type; /* of the training net */
     dm_log_function log;
     void *log_context;
     nn_net *net;

@@ -30,7 +30,7 @@ dm_status dmi_channel_sums_plan(dmi_builder *b, const dmi_call *call)
     const dmi_desc *x = &call->operand[X].desc;
     int y = call->noperand > Y ? DMI_LAYER_SLICED : DMI_LAYER_NONE;
     int64_t channels = x->extent[x->ndim - 1];
-    dmi_channel_rows d = {.dnn = {.dtype = dmi_layer_dtype(call)},
+    dmi_channel_rows d = {.dnn = {.dtype = dmi_layer_kernel_dtype(b, call, 1u << X | 1u << Y)},
                           .rows = channels > 0 ? dmi_layer_sample(x) / channels : 0, /* of a sample */
                           .channels = channels};
     return dmi_plan_layer(b, call,

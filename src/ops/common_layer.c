@@ -98,7 +98,7 @@ typedef struct source {
     dmi_desc sliced;   /* SLICED, MADE */
     dmi_ref ref, work; /* its memory where it is in place; where it is not */
     bool *in_place;    /* a slice of this worker each */
-    bool direct;       /* MADE: all slices of all workers are in place */
+    bool direct; /* MADE: all slices of all workers are in place; SUMMED: the only slice makes the operand */
     const dmi_desc *x;
     const cut *cut;
     dmi_mark done; /* MADE: it has been made */
@@ -212,6 +212,22 @@ static void bring_home(dmi_builder *b, const source *s)
                          NULL, s->done, done);
 }
 
+/* Does the only slice make the whole operand where it lies? Sums by factors of the call are made by a kernel.
+ */
+static bool is_only(const dmi_builder *b, const dmi_call *call, const dmi_layer *layer, const source *s,
+                    dm_dtype dtype)
+{
+    dmi_region want;
+    int64_t offset;
+    bool plain = layer->kernel == DMI_KERNEL_conv_weights || layer->kernel == DMI_KERNEL_inner_weights;
+    if (!plain || s->cut->count != 1 || b->profile->workers != 1 || call->args.i[DMI_LAYER_KEEPS] ||
+        s->x->dtype != dtype || dmi_layer_elements(s->x) == 0) {
+        return false;
+    }
+    whole_region(s, b->me, 0, &want);
+    return usable(s->x, b->me, &want, &offset);
+}
+
 typedef struct planning {
     dmi_builder *b;
     const dmi_call *call;
@@ -244,6 +260,10 @@ static dm_status prepare(planning *p, int r)
     s->x = &p->call->operand[ref->operand].desc;
     s->ref = dmi_ref_operand(ref->operand, DMI_READ);
     if (ref->role == DMI_LAYER_SUMMED) {
+        s->direct = is_only(b, p->call, p->layer, s, ref->dtype);
+        if (s->direct) {
+            return DM_OK;
+        }
         int64_t bytes = dmi_layer_elements(s->x) * dmi_dtype_bytes(ref->dtype);
         s->work = dmi_ref_work(dmi_build_work(b, mine * bytes), DMI_WRITE);
         return DM_OK;
@@ -281,7 +301,8 @@ static dmi_ref refer(planning *p, int r, int slice, int64_t own)
     desc->count[r] = ref->role == DMI_LAYER_NONE      ? 0
                      : ref->role == DMI_LAYER_SCRATCH ? ref->count
                                                       : dmi_layer_elements(s->x);
-    if (ref->role == DMI_LAYER_SUMMED) {
+    bool only = ref->role == DMI_LAYER_SUMMED && s->direct;
+    if (ref->role == DMI_LAYER_SUMMED && !only) {
         desc->offset[r] = own * desc->count[r];
     }
     if (ref->role == DMI_LAYER_SLICED || made) {
@@ -290,9 +311,9 @@ static dmi_ref refer(planning *p, int r, int slice, int64_t own)
     if (desc->count[r] == 0) {
         return dmi_ref_work(p->nothing, DMI_READ);
     }
-    if (ref->role == DMI_LAYER_SLICED || made || whole) {
-        (whole ? whole_region : slice_region)(s, p->b->me, whole ? 0 : own, &want);
-        bool here = made ? s->direct : s->in_place[whole ? 0 : own];
+    if (ref->role == DMI_LAYER_SLICED || made || whole || only) {
+        (whole || only ? whole_region : slice_region)(s, p->b->me, whole ? 0 : own, &want);
+        bool here = made || only ? s->direct : s->in_place[whole ? 0 : own];
         if (here) {
             out = s->ref;
             (void)usable(s->x, p->b->me, &want, &desc->offset[r]);
@@ -352,7 +373,7 @@ dm_status dmi_plan_layer(dmi_builder *b, const dmi_call *call, const dmi_layer *
         memcpy(s->done, p.done, sizeof s->done);
         if (layer->ref[r].role == DMI_LAYER_MADE && !s->direct) {
             bring_home(b, s);
-        } else if (layer->ref[r].role == DMI_LAYER_SUMMED) {
+        } else if (layer->ref[r].role == DMI_LAYER_SUMMED && !s->direct) {
             dmi_layer_sum sum = {.b = b,
                                  .out = s->x,
                                  .ref = s->ref,

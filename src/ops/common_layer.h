@@ -40,6 +40,14 @@ static inline bool dmi_layer_tf32(const dmi_builder *b)
 /* --- common_layer_check.c */
 /* f64 where an operand is f64, else f32. */
 dm_dtype dmi_layer_dtype(const dmi_call *call);
+/* The type that the kernel takes: f16 or bf16, if the workers are GPUs and operands i of the call, bit i of
+ * `operands`, all have that type; else that which is computed in. */
+dm_dtype dmi_layer_kernel_dtype(const dmi_builder *b, const dmi_call *call, unsigned operands);
+/* Of sums and biases beside such operands. */
+static inline dm_dtype dmi_layer_wide(dm_dtype dtype)
+{
+    return dmi_dtype_bytes(dtype) == 2 ? DM_F32 : dtype;
+}
 /* Outputs (operands that are written) share memory with no other operand; slices is not negative. */
 DM_CHECKED dm_status dmi_layer_check(const dmi_call *call, int slices);
 /* Operand i must have that many dims. */

@@ -12,6 +12,23 @@ dm_dtype dmi_layer_dtype(const dmi_call *call)
     return dtype;
 }
 
+dm_dtype dmi_layer_kernel_dtype(const dmi_builder *b, const dmi_call *call, unsigned operands)
+{
+    dm_dtype short_type = 0, wide = dmi_layer_dtype(call);
+    for (int i = 0; i < call->noperand; i++) {
+        dm_dtype type = call->operand[i].desc.dtype;
+        if (operands >> i & 1) {
+            bool fits = (type == DM_F16 || type == DM_BF16) && (short_type == 0 || short_type == type);
+            short_type = type;
+            if (!fits) {
+                return wide;
+            }
+        }
+    }
+    bool gpu = b->profile->facts.gpu && !b->profile->facts.emulated;
+    return gpu && wide == DM_F32 && short_type != 0 ? short_type : wide;
+}
+
 dm_status dmi_layer_check(const dmi_call *call, int slices)
 {
     if (slices < 0) {

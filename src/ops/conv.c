@@ -32,6 +32,6 @@ dm_status dmi_conv_plan(dmi_builder *b, const dmi_call *call)
                                        .ref = {{DMI_LAYER_SLICED, roles.x, t, 0},
                                                {DMI_LAYER_WHOLE, roles.w, t, 0},
                                                {DMI_LAYER_MADE, roles.y, t, 0},
-                                               {bias, roles.bias, t, 0},
+                                               {bias, roles.bias, dmi_layer_wide(t), 0},
                                                {DMI_LAYER_SCRATCH, 0, t, scratch}}});
 }

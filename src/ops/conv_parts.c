@@ -1,6 +1,7 @@
 /* What the convolution and its gradients share: arguments, shapes, descriptor. */
 #include "ops/conv_parts.h"
 #include "base/sized.h"
+#include "kernels/dnn/dnn_parts.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -11,7 +12,7 @@ static const char *const names[ARGS] = {"stride[0]",   "stride[1]",   "pad[0]", 
                                         "dilation[0]", "dilation[1]", "group"};
 
 /* The fields of conv, in the order of names. */
-static dm_status take(const dm_conv *conv, int32_t arg[ARGS + 1])
+static dm_status take(const dm_conv *conv, int32_t arg[ARGS + 2])
 {
     const char *call = dmi_api_called() ? dmi_api_called() : "conv";
     dm_conv known;
@@ -30,6 +31,7 @@ static dm_status take(const dm_conv *conv, int32_t arg[ARGS + 1])
     }
     arg[GROUP] = known.group;
     arg[DMI_CONV_SLICES] = known.slices;
+    arg[DMI_CONV_RELU] = known.relu != 0;
     for (int i = 0; i < ARGS; i++) {
         int least = i == PAD || i == PAD + 1 ? 0 : 1;
         if (arg[i] < least) {
@@ -70,7 +72,7 @@ static dm_status shape_of(const char *call, const int32_t *arg, const int64_t *x
 
 dm_status dm_conv_shape(const dm_conv *conv, const int64_t *x, const int64_t *w, int64_t *y)
 {
-    int32_t arg[ARGS + 1];
+    int32_t arg[ARGS + 2];
     int64_t made[4];
     dm_status status = take(conv, arg);
     if (status == DM_OK && (!x || !w || !y)) {
@@ -117,12 +119,19 @@ dm_status dmi_conv_fits(const dmi_call *call, dmi_conv_roles roles)
     return status == DM_OK ? dmi_layer_check(call, call->args.i[DMI_CONV_SLICES]) : status;
 }
 
+dm_dtype dmi_conv_dtype(const dmi_builder *b, const dmi_call *call, dmi_conv_roles roles)
+{
+    unsigned all = 1u << roles.x | 1u << roles.y;
+    all |= call->op == DMI_OP_conv_weights ? 0 : 1u << roles.w;
+    return dmi_cudnn_is_built() ? dmi_layer_kernel_dtype(b, call, all) : dmi_layer_dtype(call);
+}
+
 void dmi_conv_describe(const dmi_builder *b, const dmi_call *call, dmi_conv_roles roles, dmi_convolution *d,
                        int64_t *scratch)
 {
     const int64_t *x = call->operand[roles.x].desc.extent, *w = call->operand[roles.w].desc.extent,
                   *y = call->operand[roles.y].desc.extent;
-    *d = (dmi_convolution){.dnn = {.dtype = dmi_layer_dtype(call)}, .group = call->args.i[GROUP]};
+    *d = (dmi_convolution){.dnn = {.dtype = dmi_conv_dtype(b, call, roles)}, .group = call->args.i[GROUP]};
     memcpy(d->in, x + 1, sizeof d->in);
     memcpy(d->out, y + 1, sizeof d->out);
     for (int i = 0; i < 2; i++) {
@@ -132,9 +141,14 @@ void dmi_conv_describe(const dmi_builder *b, const dmi_call *call, dmi_conv_role
         d->dilation[i] = call->args.i[DILATION + i];
     }
     d->tf32 = dmi_layer_tf32(b);
-    int64_t most = b->profile->gpu && !d->tf32 ? DMI_CONV_SCRATCH_GPU : DMI_CONV_SCRATCH;
+    d->relu = call->op == DMI_OP_conv && call->args.i[DMI_CONV_RELU];
+    bool halves = dmi_dtype_bytes(d->dnn.dtype) == 2;
+    int64_t most = b->profile->gpu && !d->tf32 && !halves ? DMI_CONV_SCRATCH_GPU : DMI_CONV_SCRATCH;
     d->columns[1] = w[1] * w[2] * w[3];
     d->columns[0] = DMI_MAX(most / DMI_MAX(d->columns[1], 1), 1);
+    if (halves) { /* whole samples: gradients by x are rounded once */
+        d->columns[0] = (d->columns[0] + y[1] * y[2] - 1) / (y[1] * y[2]) * y[1] * y[2];
+    }
     d->columns[0] = DMI_MIN(d->columns[0], DMI_MAX(x[0] * y[1] * y[2], 1));
     *scratch = dmi_convolution_is_product(d) ? 0 : d->columns[0] * d->columns[1];
 }

@@ -13,7 +13,10 @@ DM_CHECKED dm_status dmi_conv_call(const dm_conv *conv, int op, dmi_call *call);
 /* Shapes, types, memory. */
 DM_CHECKED dm_status dmi_conv_fits(const dmi_call *call, dmi_conv_roles roles);
 /* Its descriptor; scratch: elements. */
-void dmi_conv_describe(const dmi_builder *b, const dmi_call *call, dmi_conv_roles roles, dmi_convolution *d, int64_t *scratch);
-enum { DMI_CONV_SLICES = 7 }; /* place in args.i */
+void dmi_conv_describe(const dmi_builder *b, const dmi_call *call, dmi_conv_roles roles, dmi_convolution *d,
+                       int64_t *scratch);
+/* The type that the kernel takes, of the operands x, w and y. Gradients of weights have their own. */
+dm_dtype dmi_conv_dtype(const dmi_builder *b, const dmi_call *call, dmi_conv_roles roles);
+enum { DMI_CONV_SLICES = 7, DMI_CONV_RELU = 8 }; /* places in args.i */
 
 #endif

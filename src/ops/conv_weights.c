@@ -34,6 +34,6 @@ dm_status dmi_conv_weights_plan(dmi_builder *b, const dmi_call *call)
                                        .ref = {{DMI_LAYER_SLICED, roles.x, t, 0},
                                                {DMI_LAYER_SLICED, roles.y, t, 0},
                                                {DMI_LAYER_SUMMED, roles.w, t, 0},
-                                               {bias, roles.bias, t, 0},
+                                               {bias, roles.bias, dmi_layer_wide(t), 0},
                                                {DMI_LAYER_SCRATCH, 0, t, scratch}}});
 }

@@ -28,9 +28,11 @@ dm_status dmi_inner_fits(const dmi_call *call, int x, int w, int y)
     return status == DM_OK ? dmi_layer_check(call, call->args.i[0]) : status;
 }
 
-void dmi_inner_describe(const dmi_call *call, int x, int y, dmi_inner *d)
+void dmi_inner_describe(const dmi_builder *b, const dmi_call *call, int x, int w, int y, dmi_inner *d)
 {
-    *d = (dmi_inner){.dnn = {.dtype = dmi_layer_dtype(call)},
+    unsigned operands = 1u << x | 1u << y | (w >= 0 ? 1u << w : 0);
+    *d = (dmi_inner){.dnn = {.dtype = dmi_layer_kernel_dtype(b, call, operands)},
+                     .tf32 = dmi_layer_tf32(b),
                      .in = dmi_layer_sample(&call->operand[x].desc),
                      .out = dmi_layer_sample(&call->operand[y].desc)};
 }
@@ -43,8 +45,7 @@ dm_status dmi_inner_check(dmi_call *call)
 dm_status dmi_inner_plan(dmi_builder *b, const dmi_call *call)
 {
     dmi_inner d;
-    dmi_inner_describe(call, X, Y, &d);
-    d.tf32 = dmi_layer_tf32(b);
+    dmi_inner_describe(b, call, X, W, Y, &d);
     int bias = call->noperand > DMI_INNER_BIAS ? DMI_LAYER_WHOLE : DMI_LAYER_NONE;
     return dmi_plan_layer(b, call,
                           &(dmi_layer){.kernel = DMI_KERNEL_inner,
@@ -54,5 +55,5 @@ dm_status dmi_inner_plan(dmi_builder *b, const dmi_call *call)
                                        .ref = {{DMI_LAYER_SLICED, X, d.dnn.dtype, 0},
                                                {DMI_LAYER_WHOLE, W, d.dnn.dtype, 0},
                                                {DMI_LAYER_MADE, Y, d.dnn.dtype, 0},
-                                               {bias, DMI_INNER_BIAS, d.dnn.dtype, 0}}});
+                                               {bias, DMI_INNER_BIAS, dmi_layer_wide(d.dnn.dtype), 0}}});
 }

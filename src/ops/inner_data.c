@@ -17,8 +17,7 @@ dm_status dmi_inner_data_check(dmi_call *call)
 dm_status dmi_inner_data_plan(dmi_builder *b, const dmi_call *call)
 {
     dmi_inner d;
-    dmi_inner_describe(call, DX, DY, &d);
-    d.tf32 = dmi_layer_tf32(b);
+    dmi_inner_describe(b, call, DX, W, DY, &d);
     return dmi_plan_layer(b, call,
                           &(dmi_layer){.kernel = DMI_KERNEL_inner_data,
                                        .desc = &d.dnn,

@@ -6,7 +6,8 @@
 
 /* x: N x D, w: M x D, y: N x M; bias: operand 3, if there is one. Shapes, types, memory. */
 DM_CHECKED dm_status dmi_inner_fits(const dmi_call *call, int x, int w, int y);
-void dmi_inner_describe(const dmi_call *call, int x, int y, dmi_inner *d);
+/* w -1: the kernel's type does not depend on that of the weights. */
+void dmi_inner_describe(const dmi_builder *b, const dmi_call *call, int x, int w, int y, dmi_inner *d);
 enum { DMI_INNER_BIAS = 3 };
 
 #endif

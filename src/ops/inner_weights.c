@@ -20,8 +20,8 @@ dm_status dmi_inner_weights_check(dmi_call *call)
 dm_status dmi_inner_weights_plan(dmi_builder *b, const dmi_call *call)
 {
     dmi_inner d;
-    dmi_inner_describe(call, X, DY, &d);
-    d.tf32 = dmi_layer_tf32(b);
+    dmi_inner_describe(b, call, X, -1, DY, &d);
+    dm_dtype wide = dmi_layer_wide(d.dnn.dtype);
     int bias = call->noperand > DMI_INNER_BIAS ? DMI_LAYER_SUMMED : DMI_LAYER_NONE;
     return dmi_plan_layer(b, call,
                           &(dmi_layer){.kernel = DMI_KERNEL_inner_weights,
@@ -30,6 +30,6 @@ dm_status dmi_inner_weights_plan(dmi_builder *b, const dmi_call *call)
                                        .like = X,
                                        .ref = {{DMI_LAYER_SLICED, X, d.dnn.dtype, 0},
                                                {DMI_LAYER_SLICED, DY, d.dnn.dtype, 0},
-                                               {DMI_LAYER_SUMMED, DW, d.dnn.dtype, 0},
-                                               {bias, DMI_INNER_BIAS, d.dnn.dtype, 0}}});
+                                               {DMI_LAYER_SUMMED, DW, wide, 0},
+                                               {bias, DMI_INNER_BIAS, wide, 0}}});
 }

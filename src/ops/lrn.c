@@ -1,10 +1,11 @@
 /* y = x * (k + alpha / n * (sum of x^2 over a window))^-beta */
 #include "base/sized.h"
+#include "kernels/dnn/dnn_parts.h"
 #include "ops/lrn_parts.h"
 
 #include <inttypes.h>
 
-enum { SIZE, WITHIN };
+enum { SIZE, WITHIN, RELU = 3 };
 enum { X, Y };
 
 dm_status dmi_lrn_call(const dm_lrn *lrn, int op, dmi_call *call)
@@ -20,8 +21,9 @@ dm_status dmi_lrn_call(const dm_lrn *lrn, int op, dmi_call *call)
         status = dmi_fail(DM_ERR_ARG, "%s: local_size is %d, not 1 or more and odd", name, known.local_size);
     }
     if (status == DM_OK) {
-        *call = (dmi_call){
-            .op = op, .args = {.i = {known.local_size, known.within != 0, known.slices}}, .numbers = 3};
+        *call = (dmi_call){.op = op,
+                           .args = {.i = {known.local_size, known.within != 0, known.slices, known.relu != 0}},
+                           .numbers = 3};
         call->number[0] = dmi_number_of(known.alpha);
         call->number[1] = dmi_number_of(known.beta);
         call->number[2] = dmi_number_of(known.k);
@@ -43,12 +45,13 @@ dm_status dmi_lrn_fits(const dmi_call *call, int last)
     return status == DM_OK ? dmi_layer_check(call, call->args.i[DMI_LRN_SLICES]) : status;
 }
 
-void dmi_lrn_describe(const dmi_call *call, dmi_lrn *d)
+void dmi_lrn_describe(const dmi_builder *b, const dmi_call *call, dmi_lrn *d)
 {
     const dmi_desc *x = &call->operand[0].desc;
-    *d = (dmi_lrn){
-        .dnn = {.dtype = dmi_layer_dtype(call)}, .within = call->args.i[WITHIN], .size = call->args.i[SIZE]};
+    *d = (dmi_lrn){.within = call->args.i[WITHIN], .relu = call->args.i[RELU], .size = call->args.i[SIZE]};
     d->unit = d->within ? dmi_layer_sample(x) : x->extent[x->ndim - 1];
+    bool shared = !d->within && d->unit <= DMI_LRN_SHARED;
+    d->dnn.dtype = shared ? dmi_layer_kernel_dtype(b, call, ~0u) : dmi_layer_dtype(call);
     for (int i = 0; i < 3 && d->within; i++) {
         d->in[i] = x->extent[1 + i];
     }
@@ -70,7 +73,7 @@ dm_status dmi_lrn_check(dmi_call *call)
 dm_status dmi_lrn_plan(dmi_builder *b, const dmi_call *call)
 {
     dmi_lrn d;
-    dmi_lrn_describe(call, &d);
+    dmi_lrn_describe(b, call, &d);
     return dmi_plan_layer(b, call,
                           &(dmi_layer){.kernel = DMI_KERNEL_lrn,
                                        .desc = &d.dnn,

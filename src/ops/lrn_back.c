@@ -19,7 +19,7 @@ dm_status dmi_lrn_back_check(dmi_call *call)
 dm_status dmi_lrn_back_plan(dmi_builder *b, const dmi_call *call)
 {
     dmi_lrn d;
-    dmi_lrn_describe(call, &d);
+    dmi_lrn_describe(b, call, &d);
     return dmi_plan_layer(b, call,
                           &(dmi_layer){.kernel = DMI_KERNEL_lrn_back,
                                        .desc = &d.dnn,

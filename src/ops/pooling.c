@@ -19,7 +19,8 @@ dm_status dmi_pooling_check(dmi_call *call)
     }
     int method = call->args.i[DMI_POOLING_METHOD];
     if (method != DM_POOL_MAX && method != DM_POOL_STOCHASTIC) {
-        return dmi_fail(DM_ERR_ARG, "%s: which is given, but means take no single element", dmi_call_name(call));
+        return dmi_fail(DM_ERR_ARG, "%s: which is given, but means take no single element",
+                        dmi_call_name(call));
     }
     return dmi_check_same_shape(call, WHICH, Y);
 }
@@ -27,7 +28,7 @@ dm_status dmi_pooling_check(dmi_call *call)
 dm_status dmi_pooling_plan(dmi_builder *b, const dmi_call *call)
 {
     dmi_pooling d;
-    dmi_pooling_describe(call, X, Y, &d);
+    dmi_pooling_describe(b, call, X, Y, 1u << X | 1u << Y, &d);
     int which = call->noperand > WHICH ? DMI_LAYER_MADE : DMI_LAYER_NONE;
     return dmi_plan_layer(b, call,
                           &(dmi_layer){.kernel = DMI_KERNEL_pooling,

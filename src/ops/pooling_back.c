@@ -26,7 +26,7 @@ dm_status dmi_pooling_back_check(dmi_call *call)
 dm_status dmi_pooling_back_plan(dmi_builder *b, const dmi_call *call)
 {
     dmi_pooling d;
-    dmi_pooling_describe(call, DX, DY, &d);
+    dmi_pooling_describe(b, call, DX, DY, 1u << DX | 1u << DY | 1u << X, &d);
     int x = call->noperand > X ? DMI_LAYER_SLICED : DMI_LAYER_NONE;
     return dmi_plan_layer(b, call,
                           &(dmi_layer){.kernel = DMI_KERNEL_pooling_back,

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { KERNEL = 0, STRIDE = 2, PAD = 4, GLOBAL = 7, DOWN = 8, ARGS = 10 };
+enum { KERNEL = 0, STRIDE = 2, PAD = 4, GLOBAL = 7, DOWN = 8, RELU = 10, ARGS = 11 };
 
 static const char *const names[] = {"kernel[0]", "kernel[1]", "stride[0]", "stride[1]", "pad[0]", "pad[1]"};
 
@@ -47,6 +47,7 @@ static dm_status take(const dm_pool *pool, int32_t arg[ARGS], uint64_t *seed)
     arg[GLOBAL] = known.global != 0;
     arg[DOWN] = known.round_down != 0;
     arg[DMI_POOLING_SLICES] = known.slices;
+    arg[RELU] = known.relu != 0;
     *seed = known.seed;
     if (known.method < DM_POOL_MAX || known.method > DM_POOL_WEIGHTED) {
         return dmi_fail(DM_ERR_ARG, "%s: method is %d, not one of DM_POOL_*", call, known.method);
@@ -124,10 +125,13 @@ dm_status dmi_pooling_fits(const dmi_call *call, int x, int y)
     return status == DM_OK ? dmi_layer_check(call, call->args.i[DMI_POOLING_SLICES]) : status;
 }
 
-void dmi_pooling_describe(const dmi_call *call, int x, int y, dmi_pooling *d)
+void dmi_pooling_describe(const dmi_builder *b, const dmi_call *call, int x, int y, unsigned operands,
+                          dmi_pooling *d)
 {
     const dmi_desc *from = &call->operand[x].desc;
-    *d = (dmi_pooling){.dnn = {.dtype = dmi_layer_dtype(call)}, .method = call->args.i[DMI_POOLING_METHOD]};
+    *d = (dmi_pooling){.dnn = {.dtype = dmi_layer_kernel_dtype(b, call, operands)},
+                       .method = call->args.i[DMI_POOLING_METHOD],
+                       .relu = call->args.i[RELU]};
     memcpy(d->in, from->extent + 1, sizeof d->in);
     memcpy(d->out, call->operand[y].desc.extent + 1, sizeof d->out);
     for (int i = 0; i < 2; i++) {

@@ -8,7 +8,9 @@
 DM_CHECKED dm_status dmi_pooling_call(const dm_pool *pool, int op, dmi_call *call);
 /* Shapes, types, memory; y has the shape of pooled x. */
 DM_CHECKED dm_status dmi_pooling_fits(const dmi_call *call, int x, int y);
-void dmi_pooling_describe(const dmi_call *call, int x, int y, dmi_pooling *d);
+/* operands: whose types decide which the kernel takes, a bit each. */
+void dmi_pooling_describe(const dmi_builder *b, const dmi_call *call, int x, int y, unsigned operands,
+                          dmi_pooling *d);
 enum { DMI_POOLING_METHOD = 6, DMI_POOLING_SLICES = 9 }; /* places in args.i */
 
 #endif

@@ -6,7 +6,7 @@ enum { X, Y, OUT };
 
 static void sums_case(dmt_case *c)
 {
-    dmt_layer l = {.all = dmt_chance(&c->random, 50) ? DM_F32 : 0}, alone;
+    dmt_layer l = {.all = dmt_layer_all(c)}, alone;
     int64_t shape[DM_MAX_DIMS];
     int ndim = (int)dmt_int(&c->random, 2, 5), slices = dmt_layer_slices(c);
     double scale = dmt_factor_random(c, false), beta = dmt_factor_random(c, false);

@@ -17,7 +17,7 @@ static void add_term(void *context, int64_t x, int64_t w, int64_t y)
 static void data_case(dmt_case *c)
 {
     dmt_conv v;
-    dmt_layer l = {.all = dmt_chance(&c->random, 50) ? DM_F32 : 0}, alone;
+    dmt_layer l = {.all = dmt_layer_all(c)}, alone;
     dmt_conv_random(c, &v);
     dmt_layer_add(c, &l, "dy", 0, 4, v.y);
     dmt_layer_add(c, &l, "w", 0, 4, v.w);

@@ -7,7 +7,7 @@ enum { X, W, BIAS, Y };
 static void inner_case(dmt_case *c)
 {
     dmt_inner v;
-    dmt_layer l = {.all = dmt_chance(&c->random, 50) ? DM_F32 : 0}, alone;
+    dmt_layer l = {.all = dmt_layer_all(c)}, alone;
     dmt_inner_random(c, &v);
     dmt_layer_add(c, &l, "x", 0, v.x_dims, v.x);
     dmt_layer_add(c, &l, "w", 0, v.w_dims, v.w);

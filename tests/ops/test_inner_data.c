@@ -6,7 +6,7 @@ enum { DY, W, DX };
 static void data_case(dmt_case *c)
 {
     dmt_inner v;
-    dmt_layer l = {.all = dmt_chance(&c->random, 50) ? DM_F32 : 0}, alone;
+    dmt_layer l = {.all = dmt_layer_all(c)}, alone;
     dmt_inner_random(c, &v);
     dmt_layer_add(c, &l, "dy", 0, 2, v.y);
     dmt_layer_add(c, &l, "w", 0, v.w_dims, v.w);

@@ -6,7 +6,7 @@ enum { X, DY, DW, DB };
 static void weights_case(dmt_case *c)
 {
     dmt_inner v;
-    dmt_layer l = {.all = dmt_chance(&c->random, 50) ? DM_F32 : 0}, alone;
+    dmt_layer l = {.all = dmt_layer_all(c)}, alone;
     double beta = dmt_factor_random(c, false);
     dmt_inner_random(c, &v);
     dmt_layer_add(c, &l, "x", 0, v.x_dims, v.x);

@@ -7,7 +7,7 @@ enum { X, Y };
 static void lrn_case(dmt_case *c)
 {
     dmt_lrn v;
-    dmt_layer l = {.all = dmt_chance(&c->random, 50) ? DM_F32 : 0}, alone;
+    dmt_layer l = {.all = dmt_layer_all(c)}, alone;
     dmt_lrn_random(c, &v);
     dmt_host *x = dmt_layer_add(c, &l, "x", 0, v.ndim, v.shape);
     dmt_layer_add(c, &l, "y", 0, v.ndim, v.shape);

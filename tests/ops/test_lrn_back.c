@@ -20,8 +20,9 @@ static void back_case(dmt_case *c)
 {
     const long double h = 1e-6L;
     dmt_lrn v;
-    dmt_layer l = {.all = dmt_chance(&c->random, 50) ? DM_F32 : 0}, alone;
+    dmt_layer l = {.all = dmt_layer_all(c)}, alone;
     dmt_lrn_random(c, &v);
+    v.lrn.relu = dmt_chance(&c->random, 30);
     v.shape[0] = v.shape[0] > 4 ? 4 : v.shape[0];
     for (int d = 1; d < v.ndim; d++) {
         v.shape[d] = v.shape[d] > 5 ? 5 : v.shape[d];
@@ -39,6 +40,7 @@ static void back_case(dmt_case *c)
         long double up = inner(&v, x, dy, i);
         x->v[i] = old - h;
         long double want = (up - inner(&v, x, dy, i)) / (2 * h);
+        want = v.lrn.relu && !(old > 0) ? 0 : want;
         x->v[i] = old;
         for (int64_t j = 0; j < x->count; j++) {
             size += dmt_lrn_near(&v, i, j)

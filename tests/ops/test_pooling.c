@@ -9,7 +9,7 @@ enum { X, Y, WHICH };
 static void pooling_case(dmt_case *c)
 {
     dmt_pool v;
-    dmt_layer l = {.all = dmt_chance(&c->random, 50) ? DM_F32 : 0}, alone;
+    dmt_layer l = {.all = dmt_layer_all(c)}, alone;
     int64_t elements[DMT_POOL_MOST], size, shape[4];
     dmt_pool_random(c, &v);
     dmt_host *x = dmt_layer_add(c, &l, "x", 0, 4, v.x);

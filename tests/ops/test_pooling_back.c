@@ -8,9 +8,10 @@ enum { X, DY, DX };
 static void back_case(dmt_case *c)
 {
     dmt_pool v;
-    dmt_layer l = {.all = dmt_chance(&c->random, 50) ? DM_F32 : 0}, alone;
+    dmt_layer l = {.all = dmt_layer_all(c)}, alone;
     int64_t elements[DMT_POOL_MOST], size;
     dmt_pool_random(c, &v);
+    v.pool.relu = dmt_chance(&c->random, 30);
     dmt_host *x = dmt_layer_add(c, &l, "x", 0, 4, v.x);
     dmt_host_random(x, &c->random, dmt_chance(&c->random, 50) ? DMT_SMALL : DMT_SMOOTH);
     dmt_host *dy = dmt_layer_add(c, &l, "dy", 0, 4, v.y);
@@ -26,7 +27,7 @@ static void back_case(dmt_case *c)
                 dmt_sums_add(&sums, elements[k], dy->v[i], 1.0L / (long double)size);
             }
         }
-        if (v.pool.method == DM_POOL_MAX && best >= 0) {
+        if (v.pool.method == DM_POOL_MAX && best >= 0 && (!v.pool.relu || x->v[best] > 0)) {
             dmt_sums_add(&sums, best, dy->v[i], 1);
         }
     }

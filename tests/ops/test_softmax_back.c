@@ -8,7 +8,7 @@ enum { PROB, LABELS, DX };
 static void back_case(dmt_case *c)
 {
     dmt_labelled v;
-    dmt_layer l = {.all = dmt_chance(&c->random, 50) ? DM_F32 : 0}, alone;
+    dmt_layer l = {.all = dmt_layer_all(c)}, alone;
     double scale = dmt_factor_random(c, false);
     dmt_labelled_random(c, &v);
     dmt_host *prob = dmt_layer_add(c, &l, "prob", 0, v.ndim, v.shape);

@@ -17,7 +17,7 @@ static void keep_labels(dmt_labelled *v)
 static void loss_case(dmt_case *c)
 {
     dmt_labelled v;
-    dmt_layer l = {.all = dmt_chance(&c->random, 50) ? DM_F32 : 0}, alone;
+    dmt_layer l = {.all = dmt_layer_all(c)}, alone;
     dmt_labelled_random(c, &v);
     keep_labels(&v);
     dmt_host *x = dmt_layer_add(c, &l, "x", 0, v.ndim, v.shape);

@@ -14,6 +14,12 @@ dmt_host *dmt_layer_add(dmt_case *c, dmt_layer *l, const char *name, dm_dtype dt
     return h;
 }
 
+dm_dtype dmt_layer_all(dmt_case *c)
+{
+    static const dm_dtype types[] = {DM_F32, DM_F32, DM_F32, DM_BF16, DM_BF16, DM_F16, 0, 0};
+    return types[dmt_int(&c->random, 0, 7)];
+}
+
 void dmt_layer_make(dmt_case *c, dmt_layer *l, unsigned written)
 {
     for (int i = 0; i < l->count; i++) {

@@ -24,6 +24,8 @@ dmt_host *dmt_layer_add(dmt_case *c, dmt_layer *l, const char *name, dm_dtype dt
                         const int64_t *shape);
 /* Makes the arrays. written: bit i: operand i is written, and not read. */
 void dmt_layer_make(dmt_case *c, dmt_layer *l, unsigned written);
+/* One type for all operands, or 0. */
+dm_dtype dmt_layer_all(dmt_case *c);
 /* The same operands, whole on worker 0: makes them in `alone`. */
 void dmt_layer_alone(dmt_case *c, const dmt_layer *l, dmt_layer *alone);
 /* Operand i of both holds the same bits. */

@@ -3,22 +3,18 @@
 extern "C" {
 #include "kernels/dnn/dnn_cuda.h"
 }
-#include "kernels/cuda/common.cuh"
+#include "kernels/dnn/stored.cuh"
 
 enum { THREADS = DMI_CUDA_THREADS, PARTS = 512, ROWS_LEAST = 8, WARP = 32 };
 
 /* V elements from `at` on; ALIGNED: at once. */
-template <typename T, int V, bool ALIGNED> static __device__ __forceinline__ group<T, V> load(const T *at)
+template <typename T, typename S, int V, bool ALIGNED>
+static __device__ __forceinline__ group<T, V> load(const S *at)
 {
     if constexpr (ALIGNED) {
-        return *(const group<T, V> *)at;
+        return loaded<T, S, V>(at);
     } else {
-        group<T, V> g;
-#pragma unroll
-        for (int k = 0; k < V; k++) {
-            g.v[k] = at[k];
-        }
-        return g;
+        return gathered<T, S, V>(at);
     }
 }
 
@@ -28,9 +24,9 @@ struct sums_params {
 };
 
 /* partial[part * channels + c]; blockIdx.x: part, .y: lanes * V channels */
-template <typename T, int V, bool ALIGNED>
+template <typename T, typename S, int V, bool ALIGNED>
 static __global__ void __launch_bounds__(THREADS)
-    sum_parts(const sums_params p, const T *x, const T *y, double *partial)
+    sum_parts(const sums_params p, const S *x, const S *y, double *partial)
 {
     __shared__ double shared[THREADS * V];
     int lane = (int)threadIdx.x % p.lanes, team = (int)threadIdx.x / p.lanes;
@@ -41,9 +37,9 @@ static __global__ void __launch_bounds__(THREADS)
     if (works) {
 #pragma unroll 4
         for (int64_t r = begin + team; r < end; r += p.teams) {
-            group<T, V> a = load<T, V, ALIGNED>(x + r * p.pitch + c);
+            group<T, V> a = load<T, S, V, ALIGNED>(x + r * p.pitch + c);
             if (y != NULL) {
-                group<T, V> b = load<T, V, ALIGNED>(y + r * p.pitch + c);
+                group<T, V> b = load<T, S, V, ALIGNED>(y + r * p.pitch + c);
 #pragma unroll
                 for (int k = 0; k < V; k++) {
                     sum[k] += (double)a.v[k] * (double)b.v[k];
@@ -93,8 +89,8 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-template <typename T, int V>
-static void launch_part(dmi_queue *q, int64_t rows, int64_t channels, int64_t pitch, const T *x, const T *y,
+template <typename T, typename S, int V>
+static void launch_part(dmi_queue *q, int64_t rows, int64_t channels, int64_t pitch, const S *x, const S *y,
                         dm_dtype out_dtype, void *out)
 {
     sums_params p = {};
@@ -116,9 +112,9 @@ static void launch_part(dmi_queue *q, int64_t rows, int64_t channels, int64_t pi
     double *partial = (double *)q->workspace;
     dim3 grid((unsigned)parts, (unsigned)tiles);
     if (aligned) {
-        sum_parts<T, V, true><<<grid, THREADS, 0, stream_of(q)>>>(p, x, y, partial);
+        sum_parts<T, S, V, true><<<grid, THREADS, 0, stream_of(q)>>>(p, x, y, partial);
     } else {
-        sum_parts<T, V, false><<<grid, THREADS, 0, stream_of(q)>>>(p, x, y, partial);
+        sum_parts<T, S, V, false><<<grid, THREADS, 0, stream_of(q)>>>(p, x, y, partial);
     }
     unsigned blocks = blocks_for(channels, THREADS / WARP);
     if (out_dtype == DM_F64) {
@@ -129,65 +125,85 @@ static void launch_part(dmi_queue *q, int64_t rows, int64_t channels, int64_t pi
 }
 
 /* As many channels at once as the workspace has room for. */
-template <typename T, int V>
+template <typename T, typename S, int V>
 static void launch_sums(dmi_queue *q, int64_t rows, int64_t channels, const void *x, const void *y,
                         dm_dtype out_dtype, void *out)
 {
     int64_t most = q->workspace_bytes / (int64_t)sizeof(double) / V * V;
     for (int64_t c = 0; c < channels; c += most) {
-        launch_part<T, V>(q, rows, channels - c < most ? channels - c : most, channels, (const T *)x + c,
-                          y != NULL ? (const T *)y + c : NULL, out_dtype,
-                          (char *)out + c * dmi_dtype_bytes(out_dtype));
+        launch_part<T, S, V>(q, rows, channels - c < most ? channels - c : most, channels, (const S *)x + c,
+                             y != NULL ? (const S *)y + c : NULL, out_dtype,
+                             (char *)out + c * dmi_dtype_bytes(out_dtype));
     }
 }
 
 void dmi_cuda_launch_channels(dmi_queue *q, dm_dtype dtype, int64_t rows, int64_t channels, const void *x,
                               const void *y, dm_dtype out_dtype, void *out)
 {
-    auto launch = dtype == DM_F64 ? (channels % 2 == 0 ? launch_sums<double, 2> : launch_sums<double, 1>)
-                                  : (channels % 4 == 0 ? launch_sums<float, 4> : launch_sums<float, 1>);
+    bool even = channels % 2 == 0, four = channels % 4 == 0;
+    auto launch = dtype == DM_F64    ? (even ? launch_sums<double, double, 2> : launch_sums<double, double, 1>)
+                  : dtype == DM_BF16 ? (four ? launch_sums<float, bf16, 4> : launch_sums<float, bf16, 1>)
+                  : dtype == DM_F16  ? (four ? launch_sums<float, f16, 4> : launch_sums<float, f16, 1>)
+                                     : (four ? launch_sums<float, float, 4> : launch_sums<float, float, 1>);
     launch(q, rows, channels, x, y, out_dtype, out);
     dmi_cuda_launched(q, "channel_sums");
 }
 
-template <typename T, int V>
+/* F: the type of from. */
+template <typename T, typename S, typename F, int V>
 static __global__ void __launch_bounds__(THREADS)
-    biased(uint32_t items, const dmi_cuda_divisor lanes, const T *bias, bool add, T *y)
+    biased(uint32_t items, const dmi_cuda_divisor lanes, bool relu, const F *from, const T *bias, S *y)
 {
     uint32_t i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= items) {
         return;
     }
     uint32_t c = i - divided(i, lanes) * lanes.extent;
-    group<T, V> b = load<T, V, false>(bias + (int64_t)c * V), *at = (group<T, V> *)(y + (int64_t)i * V);
-    if (add) {
-        group<T, V> old = *at;
+    group<T, V> b = {};
+    if (bias != NULL) {
+        b = gathered<T, T, V>(bias + (int64_t)c * V);
+    }
+    if (from != NULL) {
+        group<T, V> old = loaded<T, F, V>(from + (int64_t)i * V);
 #pragma unroll
         for (int k = 0; k < V; k++) {
             b.v[k] += old.v[k];
         }
     }
-    *at = b;
+#pragma unroll
+    for (int k = 0; k < V; k++) {
+        b.v[k] = relu && b.v[k] < 0 ? (T)0 : b.v[k];
+    }
+    stored<T, S, V>(y + (int64_t)i * V, b);
 }
 
-template <typename T, int V>
-static void launch_biased(dmi_queue *q, int64_t rows, int64_t channels, const void *bias, bool add, void *y)
+template <typename T, typename S, typename F, int V>
+static void launch_biased(dmi_queue *q, const dmi_cuda_bias *b)
 {
-    int64_t lanes = channels / V, most = DMI_CUDA_ITEMS / lanes;
-    for (int64_t r = 0; r < rows; r += most) {
-        int64_t items = (rows - r < most ? rows - r : most) * lanes;
-        biased<T, V><<<blocks_for(items, THREADS), THREADS, 0, stream_of(q)>>>(
-            (uint32_t)items, dmi_cuda_divide_by(lanes), (const T *)bias, add, (T *)y + r * channels);
+    int64_t lanes = b->channels / V, most = DMI_CUDA_ITEMS / lanes;
+    for (int64_t r = 0; r < b->rows; r += most) {
+        int64_t items = (b->rows - r < most ? b->rows - r : most) * lanes;
+        const F *from = b->from != NULL ? (const F *)b->from + r * b->channels : NULL;
+        biased<T, S, F, V><<<blocks_for(items, THREADS), THREADS, 0, stream_of(q)>>>(
+            (uint32_t)items, dmi_cuda_divide_by(lanes), b->relu, from, (const T *)b->bias,
+            (S *)b->y + r * b->channels);
     }
 }
 
-void dmi_cuda_launch_bias(dmi_queue *q, dm_dtype dtype, int64_t rows, int64_t channels, const void *bias,
-                          bool add, void *y)
+template <typename T, typename S, int V> static void launch_bias(dmi_queue *q, const dmi_cuda_bias *b)
 {
-    int64_t group = dtype == DM_F64 ? 2 : 4;
-    bool grouped = ((uintptr_t)y & 15) == 0 && channels % group == 0;
-    auto launch = dtype == DM_F64 ? (grouped ? launch_biased<double, 2> : launch_biased<double, 1>)
-                                  : (grouped ? launch_biased<float, 4> : launch_biased<float, 1>);
-    launch(q, rows, channels, bias, add, y);
+    bool grouped = (((uintptr_t)b->y | (uintptr_t)b->from) & 15) == 0 && b->channels % V == 0;
+    auto own = grouped ? launch_biased<T, S, S, V> : launch_biased<T, S, S, 1>;
+    auto wide = grouped ? launch_biased<T, S, T, V> : launch_biased<T, S, T, 1>;
+    (b->from == b->y ? own : wide)(q, b);
+}
+
+void dmi_cuda_launch_bias(dmi_queue *q, const dmi_cuda_bias *b)
+{
+    auto launch = b->dtype == DM_F64    ? launch_bias<double, double, 2>
+                  : b->dtype == DM_BF16 ? launch_bias<float, bf16, 8>
+                  : b->dtype == DM_F16  ? launch_bias<float, f16, 8>
+                                        : launch_bias<float, float, 4>;
+    launch(q, b);
     dmi_cuda_launched(q, "bias");
 }

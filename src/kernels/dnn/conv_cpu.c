@@ -180,10 +180,26 @@ static void each_range(const dmi_kernel_call *call, void (*act)(const range *, c
     }
 }
 
+static void cut(dm_dtype dtype, int64_t count, void *y)
+{
+    float *f32 = y;
+    double *f64 = y;
+    for (int64_t i = 0; i < count && dtype == DM_F32; i++) {
+        f32[i] = f32[i] < 0 ? 0 : f32[i];
+    }
+    for (int64_t i = 0; i < count && dtype == DM_F64; i++) {
+        f64[i] = f64[i] < 0 ? 0 : f64[i];
+    }
+}
+
 dm_status dmi_conv_cpu(const dmi_kernel_call *call)
 {
+    const dmi_convolution *d = call->desc;
     if (!dmi_onednn_conv(DMI_ONEDNN_FORWARD, call)) {
         each_range(call, forward);
+    }
+    if (d->relu) {
+        cut(d->dnn.dtype, d->dnn.count[2], dmi_dnn_at(call, 2));
     }
     return DM_OK;
 }

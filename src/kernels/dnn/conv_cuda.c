@@ -150,12 +150,21 @@ dm_status dmi_conv_cuda(const dmi_kernel_call *call)
     const dmi_convolution *d = call->desc;
     void *at[DMI_DNN_REFS];
     dmi_cuda_align_in(call, 3, at);
+    if (at[3] && by_library(call, DMI_CUDNN_BIASED, at)) {
+        dmi_cuda_align_out(call, 3, at);
+        return DM_OK;
+    }
     if (!by_library(call, DMI_CUDNN_FORWARD, at)) {
         each_range(call, at, forward);
     }
-    if (at[2] && at[3]) {
-        dmi_cuda_launch_bias(call->queue, d->dnn.dtype, d->dnn.count[2] / d->out[2], d->out[2], at[3], true,
-                             at[2]);
+    if (at[2] && (at[3] || d->relu)) {
+        dmi_cuda_launch_bias(call->queue, &(dmi_cuda_bias){.dtype = d->dnn.dtype,
+                                                           .rows = d->dnn.count[2] / d->out[2],
+                                                           .channels = d->out[2],
+                                                           .relu = d->relu,
+                                                           .from = at[2],
+                                                           .bias = at[3],
+                                                           .y = at[2]});
     }
     dmi_cuda_align_out(call, 3, at);
     return DM_OK;
@@ -187,7 +196,7 @@ dm_status dmi_conv_weights_cuda(const dmi_kernel_call *call)
         each_range(call, at, weights);
     }
     if (at[3]) {
-        dmi_cuda_launch_channels(call->queue, d->dnn.dtype, places, d->out[2], at[1], NULL, d->dnn.dtype,
+        dmi_cuda_launch_channels(call->queue, d->dnn.dtype, places, d->out[2], at[1], NULL, d->dnn.type[3],
                                  at[3]);
     }
     dmi_cuda_align_out(call, 3, at);

@@ -1,7 +1,8 @@
-/* Convolutions by cuDNN, version 9, where TF32 is allowed: without it products of matrices are faster
- * (adr/0019). Images and weights stay as they are: NHWC and KRSC. Few groups are convolutions of their own,
- * whose channels are copied to the workspace and back: the library has few engines for groups, and none for
- * many shapes. The queues of a device share what is made for a shape. */
+/* Convolutions by cuDNN, version 9, of 16-bit types, and of f32 where TF32 is allowed: without it products of
+ * matrices are faster (adr/0019). Images and weights stay as they are: NHWC and KRSC. Strides over few
+ * channels become channels first. Few groups are convolutions of their own, whose channels are copied to the
+ * workspace and back: the library has few engines for groups, and none for many shapes. The queues of a device
+ * share what is made for a shape. */
 #include "device/cuda/cudnn.h"
 #include "kernels/dnn/cudnn_plan.h"
 
@@ -66,14 +67,14 @@ static cache *join(dmi_queue *q, dmi_cudnn *dnn)
 
 static void kept_make(kept *k, cudnnHandle_t handle, int64_t room)
 {
-    static const char *const names[] = {"forward", "by the input", "by the weights"};
+    static const char *const names[] = {"forward", "by the input", "by the weights", "forward with bias"};
     const dmi_convolution *d = &k->shape;
     int64_t begin = dmi_now_ns();
     dmi_cudnn_plan_make(&k->plan, handle, k->which, d, room);
     dmi_log(DMI_LOG_DEBUG,
-            "cuDNN: %s, %d x %d x %d x %d, kernel %d x %d, to %d, %d groups: %s %d, %.1f MB, in %.1f ms",
-            names[k->which], (int)d->dnn.samples, (int)d->in[0], (int)d->in[1], (int)d->in[2],
-            (int)d->kernel[0], (int)d->kernel[1], (int)d->out[2], (int)d->group,
+            "cuDNN: %s, %s, %d x %d x %d x %d, kernel %d x %d, to %d, %d groups: %s %d, %.1f MB, in %.1f ms",
+            names[k->which], dmi_dtype_name(d->dnn.dtype), (int)d->dnn.samples, (int)d->in[0], (int)d->in[1],
+            (int)d->in[2], (int)d->kernel[0], (int)d->kernel[1], (int)d->out[2], (int)d->group,
             k->plan.plan ? "engine" : "none", k->plan.candidate, (double)k->plan.bytes * 1e-6,
             (double)(dmi_now_ns() - begin) * 1e-6);
 }
@@ -86,6 +87,7 @@ static kept *kept_get(cache *c, int which, const dmi_convolution *d, cudnnHandle
     memset(&wanted, 0, sizeof wanted);
     memcpy(&wanted.shape.in, d->in, sizeof *d - offsetof(dmi_convolution, in));
     wanted.shape.dnn.samples = d->dnn.samples;
+    wanted.shape.dnn.dtype = d->dnn.dtype;
     wanted.which = which;
     for (int i = 0; i < c->count; i++) {
         kept *k = c->kept[i];
@@ -112,13 +114,13 @@ static kept *kept_get(cache *c, int which, const dmi_convolution *d, cudnnHandle
 }
 
 /* Channels first .. first + width of rows of `channels` to dense rows, or back. */
-static void repack(dmi_queue *q, int64_t rows, int64_t channels, int64_t first, int64_t width, void *whole,
-                   void *dense, bool back)
+static void repack(dmi_queue *q, dm_dtype dtype, int64_t rows, int64_t channels, int64_t first, int64_t width,
+                   void *whole, void *dense, bool back)
 {
     dmi_run row = {.len = rows}, col = {.len = width};
     dmi_copy d = {.ndim = 2,
-                  .src_dtype = DM_F32,
-                  .dst_dtype = DM_F32,
+                  .src_dtype = dtype,
+                  .dst_dtype = dtype,
                   .nrun = {1, 1},
                   .run = {&row, &col},
                   .src_stride = {back ? width : channels, 1},
@@ -132,27 +134,65 @@ static void repack(dmi_queue *q, int64_t rows, int64_t channels, int64_t first, 
 
 /* Group by group. one: the convolution of a group. */
 static cudnnStatus_t run_groups(dmi_queue *q, const kept *k, cudnnHandle_t handle, const dmi_convolution *d,
-                                const dmi_convolution *one, void *const operand[3], char *workspace)
+                                const dmi_convolution *one, void *const operand[DMI_CUDNN_OPERANDS],
+                                char *workspace)
 {
     cudnnStatus_t s = CUDNN_STATUS_SUCCESS;
     int64_t x_rows = d->dnn.samples * d->in[0] * d->in[1], y_rows = d->dnn.samples * d->out[0] * d->out[1];
-    char *x = workspace, *y = x + dmi_cudnn_part(x_rows * one->in[2]);
-    char *room = y + dmi_cudnn_part(y_rows * one->out[2]);
-    int64_t weights = one->out[2] * d->columns[1] * (int64_t)sizeof(float);
+    char *x = workspace, *y = x + dmi_cudnn_part(d, x_rows * one->in[2]);
+    char *room = y + dmi_cudnn_part(d, y_rows * one->out[2]);
+    bool forward = k->which == DMI_CUDNN_FORWARD || k->which == DMI_CUDNN_BIASED;
+    int64_t weights = one->out[2] * d->columns[1] * dmi_dtype_bytes(d->dnn.dtype);
     for (int64_t g = 0; g < d->group && s == CUDNN_STATUS_SUCCESS; g++) {
-        void *part[3] = {x, y, (char *)operand[2] + g * weights};
+        void *part[DMI_CUDNN_OPERANDS] = {x, y, (char *)operand[2] + g * weights,
+                                          operand[3] ? (float *)operand[3] + g * one->out[2] : NULL};
         if (k->which != DMI_CUDNN_DATA) {
-            repack(q, x_rows, d->in[2], g * one->in[2], one->in[2], operand[0], x, false);
+            repack(q, d->dnn.dtype, x_rows, d->in[2], g * one->in[2], one->in[2], operand[0], x, false);
         }
-        if (k->which != DMI_CUDNN_FORWARD) {
-            repack(q, y_rows, d->out[2], g * one->out[2], one->out[2], operand[1], y, false);
+        if (!forward) {
+            repack(q, d->dnn.dtype, y_rows, d->out[2], g * one->out[2], one->out[2], operand[1], y, false);
         }
         s = dmi_cudnn_plan_run(&k->plan, handle, part, room);
         if (k->which == DMI_CUDNN_DATA) {
-            repack(q, x_rows, d->in[2], g * one->in[2], one->in[2], operand[0], x, true);
-        } else if (k->which == DMI_CUDNN_FORWARD) {
-            repack(q, y_rows, d->out[2], g * one->out[2], one->out[2], operand[1], y, true);
+            repack(q, d->dnn.dtype, x_rows, d->in[2], g * one->in[2], one->in[2], operand[0], x, true);
+        } else if (forward) {
+            repack(q, d->dnn.dtype, y_rows, d->out[2], g * one->out[2], one->out[2], operand[1], y, true);
         }
+    }
+    return s;
+}
+
+static dmi_cuda_depth depth_of(const dmi_convolution *d, const dmi_convolution *folded, bool weights)
+{
+    dmi_cuda_depth p = {.samples = weights ? d->out[2] : d->dnn.samples,
+                        .channels = (int)d->in[2],
+                        .depth = (int)folded->in[2]};
+    for (int a = 0; a < 2; a++) {
+        p.in[a] = (int)(weights ? d->kernel[a] : d->in[a]);
+        p.out[a] = (int)(weights ? folded->kernel[a] : folded->in[a]);
+        p.block[a] = (int)d->stride[a];
+        p.pad[a] = weights ? 0 : (int)d->pad[a];
+    }
+    return p;
+}
+
+/* Forward or by the weights, on blocks of pixels. */
+static cudnnStatus_t run_folded(dmi_queue *q, const kept *k, cudnnHandle_t handle, const dmi_convolution *d,
+                                const dmi_convolution *folded, void *const operand[DMI_CUDNN_OPERANDS],
+                                char *workspace)
+{
+    dmi_cuda_depth image = depth_of(d, folded, false), weights = depth_of(d, folded, true);
+    char *x = workspace,
+         *w = x + dmi_cudnn_part(d, d->dnn.samples * folded->in[0] * folded->in[1] * folded->in[2]);
+    char *room = w + dmi_cudnn_part(d, folded->out[2] * folded->columns[1]);
+    void *part[DMI_CUDNN_OPERANDS] = {x, operand[1], w, operand[3]};
+    dmi_cuda_launch_depth(q, &image, operand[0], x);
+    if (k->which != DMI_CUDNN_WEIGHTS) {
+        dmi_cuda_launch_depth(q, &weights, operand[2], w);
+    }
+    cudnnStatus_t s = dmi_cudnn_plan_run(&k->plan, handle, part, room);
+    if (k->which == DMI_CUDNN_WEIGHTS) {
+        dmi_cuda_launch_depth_back(q, &weights, w, operand[2]);
     }
     return s;
 }
@@ -160,12 +200,13 @@ static cudnnStatus_t run_groups(dmi_queue *q, const kept *k, cudnnHandle_t handl
 bool dmi_cudnn_conv(dmi_queue *q, int which, const dmi_convolution *d, void *const at[DMI_DNN_REFS],
                     void *workspace)
 {
-    static const int place[][3] = {{0, 2, 1}, {2, 0, 1}, {0, 1, 2}}; /* references of x, y, w */
+    static const int place[][3] = {{0, 2, 1}, {2, 0, 1}, {0, 1, 2}, {0, 2, 1}}; /* references of x, y, w */
     dmi_cudnn *dnn = q->library[DMI_LIBRARY_CUDNN];
-    void *operand[3] = {at[place[which][0]], at[place[which][1]], at[place[which][2]]};
+    void *operand[DMI_CUDNN_OPERANDS] = {at[place[which][0]], at[place[which][1]], at[place[which][2]],
+                                         which == DMI_CUDNN_BIASED ? at[3] : NULL};
     dmi_convolution one = *d;
-    bool packs = dmi_cudnn_packs(d);
-    if (!dnn || d->dnn.dtype != DM_F32 || !d->tf32) {
+    bool packs = dmi_cudnn_packs(d), folds = dmi_cudnn_folds(d) && which != DMI_CUDNN_DATA;
+    if (!dnn || !dmi_cudnn_takes(d)) {
         return false;
     }
     if (packs) {
@@ -173,14 +214,18 @@ bool dmi_cudnn_conv(dmi_queue *q, int which, const dmi_convolution *d, void *con
         one.in[2] /= d->group;
         one.out[2] /= d->group;
     }
+    if (folds) {
+        dmi_cudnn_fold(d, &one);
+    }
     pthread_mutex_lock(&lock);
     cache *c = join(q, dnn);
     kept *k = c ? kept_get(c, which, &one, dnn->handle, dmi_cudnn_room(d)) : NULL;
     bool serves = k && k->plan.plan;
     cudnnStatus_t s = CUDNN_STATUS_SUCCESS;
     if (serves) {
-        s = packs ? run_groups(q, k, dnn->handle, d, &one, operand, workspace)
-                  : dmi_cudnn_plan_run(&k->plan, dnn->handle, operand, workspace);
+        s = packs   ? run_groups(q, k, dnn->handle, d, &one, operand, workspace)
+            : folds ? run_folded(q, k, dnn->handle, d, &one, operand, workspace)
+                    : dmi_cudnn_plan_run(&k->plan, dnn->handle, operand, workspace);
     }
     pthread_mutex_unlock(&lock);
     if (s != CUDNN_STATUS_SUCCESS) {

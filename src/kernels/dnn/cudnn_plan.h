@@ -6,7 +6,10 @@
 
 #include <cudnn.h>
 
-enum { DMI_CUDNN_DESCRIPTORS = 8 }; /* three tensors, how windows move, operation, graph, plan, engine */
+enum {
+    DMI_CUDNN_DESCRIPTORS = 16, /* tensors, how windows move, operations, graph, plan, engine */
+    DMI_CUDNN_OPERANDS = 4      /* x, y, w, bias */
+};
 
 /* A convolution of one shape, ready to run. */
 typedef struct dmi_cudnn_plan {
@@ -15,6 +18,7 @@ typedef struct dmi_cudnn_plan {
     cudnnBackendDescriptor_t plan; /* NULL: the library has no engine for it */
     int64_t bytes;                 /* of workspace */
     int candidate;                 /* number in the library's order */
+    int operands;
 } dmi_cudnn_plan;
 
 /* Chooses an engine: the first, in the order of the library's estimates, that gives the same bits each time,
@@ -22,8 +26,8 @@ typedef struct dmi_cudnn_plan {
 void dmi_cudnn_plan_make(dmi_cudnn_plan *p, cudnnHandle_t handle, int which, const dmi_convolution *d,
                          int64_t room);
 void dmi_cudnn_plan_free(dmi_cudnn_plan *p);
-/* operand: x, y, w. */
-cudnnStatus_t dmi_cudnn_plan_run(const dmi_cudnn_plan *p, cudnnHandle_t handle, void *const operand[3],
-                                 void *workspace);
+/* operand: x, y, w, and of DMI_CUDNN_BIASED the bias. */
+cudnnStatus_t dmi_cudnn_plan_run(const dmi_cudnn_plan *p, cudnnHandle_t handle,
+                                 void *const operand[DMI_CUDNN_OPERANDS], void *workspace);
 
 #endif

@@ -1,10 +1,10 @@
-/* Graphs of one operation, and the choice of an engine for them. */
+/* Graphs of a convolution, forward with what follows it at once, and the choice of an engine for them. */
 #include "kernels/dnn/cudnn_plan.h"
 
 #include <assert.h>
 #include <string.h>
 
-enum { CANDIDATES = 64, X = 1, Y, W }; /* X, Y, W: the tensors' numbers */
+enum { CANDIDATES = 64, X = 1, Y, W, BIAS, SUM, SHIFTED }; /* X and on: the tensors' numbers */
 
 static bool ok(cudnnStatus_t s)
 {
@@ -35,18 +35,23 @@ void dmi_cudnn_plan_free(dmi_cudnn_plan *p)
     p->plan = NULL;
 }
 
-/* dims: of N, C, H, W, which lie as N, H, W, C. */
-static bool tensor(dmi_cudnn_plan *p, int64_t number, const int64_t dims[4], cudnnBackendDescriptor_t *out)
+/* dims: of N, C, H, W, which lie as N, H, W, C. SUM and SHIFTED are in no memory; they and BIAS are f32. */
+static bool tensor(dmi_cudnn_plan *p, int64_t number, dm_dtype dtype, const int64_t dims[4],
+                   cudnnBackendDescriptor_t *out)
 {
     int64_t strides[4] = {dims[1] * dims[2] * dims[3], 1, dims[1] * dims[3], dims[1]},
-            aligned = DMI_DNN_ALIGNED;
-    cudnnDataType_t type = CUDNN_DATA_FLOAT;
+            aligned = number == BIAS ? (int64_t)sizeof(float) : DMI_DNN_ALIGNED;
+    bool wide = number >= BIAS, nowhere = number >= SUM;
+    cudnnDataType_t type = dtype == DM_BF16 && !wide  ? CUDNN_DATA_BFLOAT16
+                           : dtype == DM_F16 && !wide ? CUDNN_DATA_HALF
+                                                      : CUDNN_DATA_FLOAT;
     return make(p, CUDNN_BACKEND_TENSOR_DESCRIPTOR, out) &&
            set(*out, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type) &&
            set(*out, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, dims) &&
            set(*out, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, strides) &&
            set(*out, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &number) &&
            set(*out, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &aligned) &&
+           set(*out, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &nowhere) &&
            ok(cudnnBackendFinalize(*out));
 }
 
@@ -94,24 +99,64 @@ static const struct names {
                            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW},
 };
 
+/* to = the operation `mode` on from, and on b if there is one. */
+static bool pointwise(dmi_cudnn_plan *p, cudnnPointwiseMode_t mode, cudnnBackendDescriptor_t from,
+                      cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t to, cudnnBackendDescriptor_t *op)
+{
+    cudnnBackendDescriptor_t how;
+    cudnnDataType_t type = CUDNN_DATA_FLOAT;
+    return make(p, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, &how) &&
+           set(how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode) &&
+           set(how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &type) &&
+           ok(cudnnBackendFinalize(how)) && make(p, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, op) &&
+           set(*op, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &how) &&
+           set(*op, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &from) &&
+           (!b || set(*op, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &b)) &&
+           set(*op, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &to) &&
+           ok(cudnnBackendFinalize(*op));
+}
+
+/* y = sum + bias, and where that is asked for not below 0. */
+static bool epilogue(dmi_cudnn_plan *p, const dmi_convolution *d, const int64_t y_dims[4],
+                     cudnnBackendDescriptor_t sum, cudnnBackendDescriptor_t y, cudnnBackendDescriptor_t op[2])
+{
+    const int64_t dims[4] = {1, d->out[2], 1, 1};
+    cudnnBackendDescriptor_t bias, shifted = y;
+    return tensor(p, BIAS, d->dnn.dtype, dims, &bias) &&
+           (!d->relu || tensor(p, SHIFTED, d->dnn.dtype, y_dims, &shifted)) &&
+           pointwise(p, CUDNN_POINTWISE_ADD, sum, bias, shifted, &op[0]) &&
+           (!d->relu || pointwise(p, CUDNN_POINTWISE_RELU_FWD, shifted, NULL, y, &op[1]));
+}
+
 static bool graph(dmi_cudnn_plan *p, cudnnHandle_t handle, int which, const dmi_convolution *d,
                   cudnnBackendDescriptor_t *out)
 {
-    const struct names *n = &names[which];
-    cudnnBackendDescriptor_t x, y, w, conv, op;
+    const struct names *n = &names[which == DMI_CUDNN_BIASED ? DMI_CUDNN_FORWARD : which];
+    cudnnBackendDescriptor_t x, y, w, conv, op[3], sum;
+    bool biased = which == DMI_CUDNN_BIASED;
     const int64_t x_dims[4] = {d->dnn.samples, d->in[2], d->in[0], d->in[1]},
                   y_dims[4] = {d->dnn.samples, d->out[2], d->out[0], d->out[1]},
                   w_dims[4] = {d->out[2], d->in[2] / d->group, d->kernel[0], d->kernel[1]};
     float one = 1, zero = 0;
-    return tensor(p, X, x_dims, &x) && tensor(p, Y, y_dims, &y) && tensor(p, W, w_dims, &w) &&
-           moves(p, d, &conv) && make(p, n->type, &op) && set(op, n->alpha, CUDNN_TYPE_FLOAT, 1, &one) &&
-           set(op, n->beta, CUDNN_TYPE_FLOAT, 1, &zero) &&
-           set(op, n->conv, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &conv) &&
-           set(op, n->x, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x) &&
-           set(op, n->y, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y) &&
-           set(op, n->w, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &w) && ok(cudnnBackendFinalize(op)) &&
+    if (!tensor(p, X, d->dnn.dtype, x_dims, &x) || !tensor(p, Y, d->dnn.dtype, y_dims, &y) ||
+        !tensor(p, W, d->dnn.dtype, w_dims, &w)) {
+        return false;
+    }
+    sum = y;
+    return (!biased || tensor(p, SUM, d->dnn.dtype, y_dims, &sum)) && moves(p, d, &conv) &&
+           make(p, n->type, &op[0]) && set(op[0], n->alpha, CUDNN_TYPE_FLOAT, 1, &one) &&
+           set(op[0], n->beta, CUDNN_TYPE_FLOAT, 1, &zero) &&
+           set(op[0], n->conv, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &conv) &&
+           set(op[0], n->x, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x) &&
+           set(op[0], n->y, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &sum) &&
+           set(op[0], n->w, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &w) && ok(cudnnBackendFinalize(op[0])) &&
+           (!biased || epilogue(p, d, y_dims, sum, y, op + 1)) &&
            make(p, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, out) &&
-           set(*out, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &op) &&
+           set(*out, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+               !biased   ? 1
+               : d->relu ? 3
+                         : 2,
+               op) &&
            set(*out, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle) &&
            ok(cudnnBackendFinalize(*out));
 }
@@ -145,7 +190,7 @@ static int64_t propose(cudnnBackendDescriptor_t graph, cudnnBackendHeurMode_t mo
 }
 
 /* May this engine be used? compiles: so may those that are compiled when they are first used. */
-static bool is_allowed(cudnnBackendDescriptor_t config, bool tf32, bool compiles)
+static bool is_allowed(cudnnBackendDescriptor_t config, bool tensor_cores, bool compiles)
 {
     cudnnBackendDescriptor_t engine = NULL;
     cudnnBackendNumericalNote_t note[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
@@ -163,7 +208,7 @@ static bool is_allowed(cudnnBackendDescriptor_t config, bool tf32, bool compiles
                                     CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, &behaviors, behavior));
     for (int64_t i = 0; i < notes && allowed; i++) {
         allowed = note[i] == CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP ||
-                  (tf32 && note[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+                  (tensor_cores && note[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
     }
     for (int64_t i = 0; i < behaviors && allowed; i++) {
         allowed = compiles || behavior[i] != CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
@@ -198,7 +243,9 @@ void dmi_cudnn_plan_make(dmi_cudnn_plan *p, cudnnHandle_t handle, int which, con
                          int64_t room)
 {
     cudnnBackendDescriptor_t described, config[CANDIDATES];
+    bool tensor_cores = d->tf32 || dmi_dtype_bytes(d->dnn.dtype) == 2;
     memset(p, 0, sizeof *p);
+    p->operands = which == DMI_CUDNN_BIASED ? 4 : 3;
     if (!graph(p, handle, which, d, &described)) {
         return;
     }
@@ -206,7 +253,7 @@ void dmi_cudnn_plan_make(dmi_cudnn_plan *p, cudnnHandle_t handle, int which, con
     count += propose(described, CUDNN_HEUR_MODE_FALLBACK, CANDIDATES - count, config + count);
     for (int compiles = 0; compiles < 2 && !p->plan; compiles++) {
         for (int64_t i = 0; i < count && !p->plan; i++) {
-            if (is_allowed(config[i], d->tf32, compiles) && take(p, handle, config[i], room)) {
+            if (is_allowed(config[i], tensor_cores, compiles) && take(p, handle, config[i], room)) {
                 p->candidate = (int)i;
             }
         }
@@ -220,17 +267,19 @@ void dmi_cudnn_plan_make(dmi_cudnn_plan *p, cudnnHandle_t handle, int which, con
     }
 }
 
-cudnnStatus_t dmi_cudnn_plan_run(const dmi_cudnn_plan *p, cudnnHandle_t handle, void *const operand[3],
-                                 void *workspace)
+cudnnStatus_t dmi_cudnn_plan_run(const dmi_cudnn_plan *p, cudnnHandle_t handle,
+                                 void *const operand[DMI_CUDNN_OPERANDS], void *workspace)
 {
-    static const int64_t number[3] = {X, Y, W};
+    static const int64_t number[DMI_CUDNN_OPERANDS] = {X, Y, W, BIAS};
     cudnnBackendDescriptor_t pack = NULL;
     cudnnStatus_t s = cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack);
     if (!ok(s)) {
         return s;
     }
-    s = cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, operand);
-    s = ok(s) ? cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, number)
+    s = cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, p->operands,
+                                 operand);
+    s = ok(s) ? cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
+                                         p->operands, number)
               : s;
     s = ok(s) ? cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1,
                                          &workspace)

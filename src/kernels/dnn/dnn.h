@@ -1,6 +1,7 @@
 /* The descriptors of layers. A kernel computes one slice: consecutive samples, densely one after the other, of
  * each reference. All are of one type, f32 or f64, but for labels (i32), indices (i32) and sums of losses
- * (f64). */
+ * (f64). On GPUs the type of convolutions, inner products, pooling, LRN and sums by channel may be f16 or bf16
+ * too; sums, biases, their gradients and the gradients of inner products by their weights are f32 then. */
 #ifndef DMI_KERNEL_DNN_H
 #define DMI_KERNEL_DNN_H
 
@@ -11,7 +12,7 @@ enum { DMI_DNN_REFS = 6 };
 /* Each descriptor begins with one. Reference r has count[r] elements from element offset[r] on; 0: the call has
  * none. */
 typedef struct dmi_dnn {
-    dm_dtype dtype;         /* computed in */
+    dm_dtype dtype;         /* of samples and weights; computed in, but f16 and bf16 in f32 */
     int64_t first, samples; /* of the slice: its first sample in the batch */
     dm_dtype type[DMI_DNN_REFS];
     int mode[DMI_DNN_REFS]; /* DMI_READ, DMI_WRITE */
@@ -28,6 +29,7 @@ typedef struct dmi_convolution {
     int64_t in[3], out[3], kernel[2], stride[2], pad[2], dilation[2], group;
     int64_t columns[2];
     bool tf32; /* f32: x, y and w may be rounded to TF32, as in dmi_gemm */
+    bool relu; /* conv: nothing below 0 in y */
 } dmi_convolution;
 enum {
     DMI_CONV_SCRATCH = 1 << 21,     /* elements of scratch, unless one row of windows has more */
@@ -42,6 +44,7 @@ bool dmi_convolution_is_product(const dmi_convolution *d);
 typedef struct dmi_pooling {
     dmi_dnn dnn;
     int method; /* DM_POOL_* */
+    bool relu;  /* back, DM_POOL_MAX: nothing where the largest is not above 0 */
     int64_t in[3], out[3], kernel[2], stride[2], pad[2];
 } dmi_pooling;
 
@@ -85,7 +88,7 @@ enum { DMI_LOSS_SIGMOID, DMI_LOSS_EUCLIDEAN, DMI_LOSS_HINGE_1, DMI_LOSS_HINGE_2 
  * = 1. scratch: 2 unit elements. Numbers of the call: alpha, beta, k. */
 typedef struct dmi_lrn {
     dmi_dnn dnn;
-    bool within;
+    bool within, relu;   /* relu: back, nothing where x is not above 0 */
     int64_t size, in[3]; /* in: within */
     int64_t unit;        /* elements that windows stay in: the channels of a pixel, or a sample */
 } dmi_lrn;

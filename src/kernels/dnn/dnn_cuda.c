@@ -46,9 +46,10 @@ void dmi_cuda_align_out(const dmi_kernel_call *call, int last, void *const at[DM
 /* --- inner products --- */
 
 static void product(dmi_queue *q, const dmi_inner *d, dmi_gemm g, const void *a, const void *b, double beta,
-                    void *c)
+                    void *c, dm_dtype c_dtype)
 {
     g.dtype = d->dnn.dtype;
+    g.c_dtype = c_dtype;
     g.tf32 = d->tf32;
     g.lda = DMI_MAX(g.lda, 1);
     g.ldb = DMI_MAX(g.ldb, 1);
@@ -62,10 +63,21 @@ dm_status dmi_inner_cuda(const dmi_kernel_call *call)
     dmi_gemm g = {
         .trans_b = 1, .m = d->dnn.samples, .n = d->out, .k = d->in, .lda = d->in, .ldb = d->in, .ldc = d->out};
     dmi_cuda_align_in(call, 3, at);
-    if (at[2] && at[3]) {
-        dmi_cuda_launch_bias(call->queue, d->dnn.dtype, d->dnn.samples, d->out, at[3], false, at[2]);
+    dmi_cuda_bias b = {
+        .dtype = d->dnn.dtype, .rows = d->dnn.samples, .channels = d->out, .bias = at[3], .y = at[2]};
+    bool halves = dmi_dtype_bytes(d->dnn.dtype) == 2, biased = at[2] && at[3];
+    if (biased && !halves) {
+        dmi_cuda_launch_bias(call->queue, &b);
     }
-    product(call->queue, d, g, at[0], at[1], at[3] ? 1 : 0, at[2]);
+    /* 16 bits: the product goes to the workspace in f32, so that y is rounded once */
+    char *wide = (char *)call->workspace + dmi_dnn_moved_bytes(&d->dnn, 3);
+    bool apart = biased && halves;
+    product(call->queue, d, g, at[0], at[1], biased && !apart ? 1 : 0, apart ? wide : at[2],
+            apart ? DM_F32 : d->dnn.type[2]);
+    if (apart) {
+        b.from = wide;
+        dmi_cuda_launch_bias(call->queue, &b);
+    }
     dmi_cuda_align_out(call, 3, at);
     return DM_OK;
 }
@@ -76,7 +88,7 @@ dm_status dmi_inner_data_cuda(const dmi_kernel_call *call)
     void *at[DMI_DNN_REFS];
     dmi_gemm g = {.m = d->dnn.samples, .n = d->in, .k = d->out, .lda = d->out, .ldb = d->in, .ldc = d->in};
     dmi_cuda_align_in(call, 3, at);
-    product(call->queue, d, g, at[0], at[1], 0, at[2]);
+    product(call->queue, d, g, at[0], at[1], 0, at[2], d->dnn.type[2]);
     dmi_cuda_align_out(call, 3, at);
     return DM_OK;
 }
@@ -88,10 +100,10 @@ dm_status dmi_inner_weights_cuda(const dmi_kernel_call *call)
     dmi_gemm g = {
         .trans_a = 1, .m = d->out, .n = d->in, .k = d->dnn.samples, .lda = d->out, .ldb = d->in, .ldc = d->in};
     dmi_cuda_align_in(call, 3, at);
-    product(call->queue, d, g, at[1], at[0], 0, at[2]);
+    product(call->queue, d, g, at[1], at[0], 0, at[2], d->dnn.type[2]);
     if (at[3]) {
         dmi_cuda_launch_channels(call->queue, d->dnn.dtype, at[1] ? d->dnn.samples : 0, d->out, at[1], NULL,
-                                 d->dnn.dtype, at[3]);
+                                 d->dnn.type[3], at[3]);
     }
     dmi_cuda_align_out(call, 3, at);
     return DM_OK;
@@ -122,6 +134,7 @@ static dmi_cuda_pooling describe(const dmi_kernel_call *call, bool grouped)
                           .method = d->method,
                           .group = grouped && d->in[2] % group == 0 ? (int)group : 1,
                           .wide = dmi_pooling_is_wide(d),
+                          .relu = d->relu && d->method == DM_POOL_MAX,
                           .channels = d->in[2],
                           .seed = (uint64_t)call->number[0].whole};
     int64_t groups = d->in[2] / p.group;
@@ -206,6 +219,7 @@ static void normalise(const dmi_kernel_call *call, const void *dy, void *out)
     double window = (double)d->size * (double)(d->within ? d->size : 1);
     dmi_cuda_lrn p = {.dtype = d->dnn.dtype,
                       .within = d->within,
+                      .relu = d->relu && dy,
                       .count = d->dnn.count[0],
                       .unit = d->unit,
                       .in = {d->in[0], d->in[1], d->in[2]},

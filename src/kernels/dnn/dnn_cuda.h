@@ -16,6 +16,7 @@ typedef struct dmi_cuda_pooling {
     uint32_t items;
     int method, group, repeat; /* group: channels of one; the item has every lanes-th group */
     bool wide;                 /* taps have 32 bits, else 8 */
+    bool relu;                 /* no tap of what is not above 0 */
     dmi_cuda_divisor lanes;    /* items of a pixel */
     dmi_cuda_divisor side[2];  /* of y, or backward of x: rows, columns */
     dmi_cuda_divisor stride[2];
@@ -34,7 +35,7 @@ void dmi_cuda_launch_pooling_back(dmi_queue *q, const dmi_cuda_pooling *p, const
 /* --- lrn.cu */
 typedef struct dmi_cuda_lrn {
     dm_dtype dtype;
-    bool within;
+    bool within, relu;
     int64_t count, unit, in[3], size;
     double k, factor, beta; /* factor: alpha by the elements of a window */
 } dmi_cuda_lrn;
@@ -47,9 +48,16 @@ void dmi_cuda_launch_lrn(dmi_queue *q, const dmi_cuda_lrn *p, const void *x, con
 /* out[c] = the sum over rows of x[., c], or of x[., c] y[., c]. out: f64, or of type dtype. */
 void dmi_cuda_launch_channels(dmi_queue *q, dm_dtype dtype, int64_t rows, int64_t channels, const void *x,
                               const void *y, dm_dtype out_dtype, void *out);
-/* y[., c] = bias[c], or that added to it. */
-void dmi_cuda_launch_bias(dmi_queue *q, dm_dtype dtype, int64_t rows, int64_t channels, const void *bias,
-                          bool add, void *y);
+/* y[., c] = from[., c] + bias[c]. from: of the type of bias, f32 where dtype has 16 bits, or y itself, or NULL; bias:
+ * may be NULL. relu: nothing below 0. */
+typedef struct dmi_cuda_bias {
+    dm_dtype dtype; /* of y */
+    int64_t rows, channels;
+    bool relu;
+    const void *from, *bias;
+    void *y;
+} dmi_cuda_bias;
+void dmi_cuda_launch_bias(dmi_queue *q, const dmi_cuda_bias *b);
 
 /* --- windows.cu */
 /* Windows first .. first + rows of a group, as a matrix: rows x kernel x channels of a group. */
@@ -64,6 +72,17 @@ void dmi_cuda_launch_windows(dmi_queue *q, const dmi_cuda_windows *p, const void
  * `sample` on. */
 void dmi_cuda_launch_windows_back(dmi_queue *q, const dmi_cuda_windows *p, int64_t sample, int64_t samples,
                                   const void *columns, void *x);
+
+/* --- depth.cu: 16-bit elements */
+typedef struct dmi_cuda_depth {
+    int64_t samples;
+    int in[2], out[2], block[2], pad[2]; /* rows and columns: of x, folded, of a block; of zeros before x */
+    int channels, depth;                 /* of x; folded, a multiple of 8 */
+} dmi_cuda_depth;
+/* folded[n, i, j, (a block[1] + b) channels + c] = x[n, i block[0] + a - pad[0], j block[1] + b - pad[1], c] */
+void dmi_cuda_launch_depth(dmi_queue *q, const dmi_cuda_depth *p, const void *x, void *folded);
+/* x = the elements of folded that are its. */
+void dmi_cuda_launch_depth_back(dmi_queue *q, const dmi_cuda_depth *p, const void *folded, void *x);
 
 /* --- labelled.cu, labelled_back.cu */
 enum dmi_cuda_labelled_what {
@@ -87,8 +106,8 @@ void dmi_cuda_align_in(const dmi_kernel_call *call, int last, void *at[DMI_DNN_R
 void dmi_cuda_align_out(const dmi_kernel_call *call, int last, void *const at[DMI_DNN_REFS]);
 
 /* --- cudnn_cuda.c */
-enum { DMI_CUDNN_FORWARD, DMI_CUDNN_DATA, DMI_CUDNN_WEIGHTS };
-/* Runs the convolution of aligned references without its bias; false: cuDNN has no engine for it, and
+enum { DMI_CUDNN_FORWARD, DMI_CUDNN_DATA, DMI_CUDNN_WEIGHTS, DMI_CUDNN_BIASED /* forward */ };
+/* Runs the convolution of aligned references, without its bias and ReLU but for DMI_CUDNN_BIASED; false: cuDNN has no engine for it, and
  * nothing was done. The choice follows from the descriptor. workspace: dmi_cudnn_workspace. */
 bool dmi_cudnn_conv(dmi_queue *q, int which, const dmi_convolution *d, void *const at[DMI_DNN_REFS],
                     void *workspace);

@@ -21,15 +21,30 @@ int64_t dmi_dnn_moved_bytes(const dmi_dnn *d, int last);
 int64_t dmi_cudnn_room(const dmi_convolution *d);
 /* And the channels of a group that are copied. */
 int64_t dmi_cudnn_workspace(const dmi_convolution *d);
+bool dmi_cudnn_is_built(void);
+/* Does cuDNN take it, where the build has it? Of f32 only what may be rounded to TF32. */
+static inline bool dmi_cudnn_takes(const dmi_convolution *d)
+{
+    return dmi_dtype_bytes(d->dnn.dtype) == 2 || (d->dnn.dtype == DM_F32 && d->tf32);
+}
 /* Are the groups computed one by one? */
 static inline bool dmi_cudnn_packs(const dmi_convolution *d)
 {
-    return d->group > 1 && d->group <= 8 && d->in[2] / d->group % 4 == 0 && d->out[2] / d->group % 4 == 0;
+    int64_t by = DMI_DNN_ALIGNED / dmi_dtype_bytes(d->dnn.dtype);
+    return d->group > 1 && d->group <= 8 && d->in[2] / d->group % by == 0 && d->out[2] / d->group % by == 0;
 }
-/* Bytes of so many elements in the workspace. */
-static inline int64_t dmi_cudnn_part(int64_t elements)
+/* Do blocks of `stride` pixels become channels? Forward and by the weights, of 16-bit types. */
+static inline bool dmi_cudnn_folds(const dmi_convolution *d)
 {
-    return (elements * (int64_t)sizeof(float) + 255) / 256 * 256;
+    return dmi_dtype_bytes(d->dnn.dtype) == 2 && d->group == 1 && d->dilation[0] == 1 && d->dilation[1] == 1 &&
+           d->stride[0] * d->stride[1] > 1 && d->in[2] < DMI_DNN_ALIGNED / 2;
+}
+/* The convolution that comes of it. */
+void dmi_cudnn_fold(const dmi_convolution *d, dmi_convolution *folded);
+/* Bytes of so many elements in the workspace. */
+static inline int64_t dmi_cudnn_part(const dmi_convolution *d, int64_t elements)
+{
+    return (elements * dmi_dtype_bytes(d->dnn.dtype) + 255) / 256 * 256;
 }
 enum { DMI_LRN_SHARED = 2048 }; /* elements of the largest unit whose windows are summed in shared memory */
 /* Elements of a window are counted in 8 bits by the taps of pooling; else in 32. */

@@ -8,6 +8,15 @@ static bool on_gpu(const dmi_device_facts *facts)
     return facts->gpu && !facts->emulated;
 }
 
+bool dmi_cudnn_is_built(void)
+{
+#ifdef DMATH_WITH_CUDNN
+    return true;
+#else
+    return false;
+#endif
+}
+
 static int64_t rounded(int64_t bytes)
 {
     return (bytes + 255) / 256 * 256;
@@ -32,20 +41,37 @@ int64_t dmi_cudnn_room(const dmi_convolution *d)
     return rounded(DMI_MIN(DMI_MAX(bytes, CUDNN_LEAST), CUDNN_MOST));
 }
 
+void dmi_cudnn_fold(const dmi_convolution *d, dmi_convolution *f)
+{
+    int64_t depth = d->in[2] * d->stride[0] * d->stride[1];
+    *f = *d;
+    for (int a = 0; a < 2; a++) {
+        f->kernel[a] = (d->kernel[a] + d->stride[a] - 1) / d->stride[a];
+        f->in[a] = d->out[a] + f->kernel[a] - 1;
+        f->stride[a] = 1;
+        f->pad[a] = 0;
+    }
+    f->in[2] = (depth + 7) / 8 * 8;
+    f->columns[1] = f->kernel[0] * f->kernel[1] * f->in[2];
+}
+
 int64_t dmi_cudnn_workspace(const dmi_convolution *d)
 {
     int64_t x = d->dnn.samples * d->in[0] * d->in[1] * d->in[2] / d->group,
             y = d->dnn.samples * d->out[0] * d->out[1] * d->out[2] / d->group;
-    return dmi_cudnn_room(d) + (dmi_cudnn_packs(d) ? dmi_cudnn_part(x) + dmi_cudnn_part(y) : 0);
+    if (dmi_cudnn_folds(d)) {
+        dmi_convolution f;
+        dmi_cudnn_fold(d, &f);
+        x = d->dnn.samples * f.in[0] * f.in[1] * f.in[2];
+        return dmi_cudnn_room(d) + dmi_cudnn_part(d, x) + dmi_cudnn_part(d, f.out[2] * f.columns[1]);
+    }
+    return dmi_cudnn_room(d) + (dmi_cudnn_packs(d) ? dmi_cudnn_part(d, x) + dmi_cudnn_part(d, y) : 0);
 }
 
 static int64_t convolution(const void *desc, const dmi_device_facts *facts)
 {
     const dmi_convolution *d = desc;
-    bool cudnn = false;
-#ifdef DMATH_WITH_CUDNN
-    cudnn = d->dnn.dtype == DM_F32 && d->tf32;
-#endif
+    bool cudnn = dmi_cudnn_is_built() && dmi_cudnn_takes(d);
     return on_gpu(facts) ? dmi_dnn_moved_bytes(&d->dnn, 3) + (cudnn ? dmi_cudnn_workspace(d) : 0) : 0;
 }
 
@@ -58,12 +84,20 @@ CONVOLUTION(conv)
 CONVOLUTION(conv_data)
 CONVOLUTION(conv_weights)
 
+/* And, with a bias for 16 bits, the product in f32. */
+int64_t dmi_inner_workspace(const void *desc, const dmi_device_facts *facts)
+{
+    const dmi_inner *d = desc;
+    bool apart = d->dnn.count[3] > 0 && dmi_dtype_bytes(d->dnn.dtype) == 2;
+    int64_t wide = apart ? d->dnn.count[2] * (int64_t)sizeof(float) : 0;
+    return on_gpu(facts) ? dmi_dnn_moved_bytes(&d->dnn, 3) + wide : 0;
+}
+
 #define INNER(name)                                                                                            \
     int64_t dmi_##name##_workspace(const void *desc, const dmi_device_facts *facts)                            \
     {                                                                                                          \
         return on_gpu(facts) ? dmi_dnn_moved_bytes(desc, 3) : 0;                                               \
     }
-INNER(inner)
 INNER(inner_data)
 INNER(inner_weights)
 

@@ -3,7 +3,7 @@
 extern "C" {
 #include "kernels/dnn/dnn_cuda.h"
 }
-#include "kernels/cuda/common.cuh"
+#include "kernels/dnn/stored.cuh"
 
 enum { THREADS = DMI_CUDA_THREADS, TILE = DMI_LRN_SHARED };
 
@@ -16,14 +16,26 @@ static __device__ __forceinline__ double power(double s, double beta)
     return pow(s, -beta);
 }
 
-/* s^-beta */
-template <typename T> static __device__ __forceinline__ T lowered(T s, double beta)
+/* s^-beta. Results of 16 bits need no more than the fast functions give. */
+template <typename T, typename S> static __device__ __forceinline__ T lowered(T s, double beta)
 {
+    if constexpr (sizeof(S) == 2) {
+        return __powf(s, -(float)beta);
+    }
     if (beta == 0.75) {
         T root = rsqrt(s);
         return root * sqrt(root);
     }
     return power(s, (T)beta);
+}
+
+template <typename T, typename S> static __device__ __forceinline__ T quotient(T a, T b)
+{
+    if constexpr (sizeof(S) == 2) {
+        return __fdividef(a, b);
+    } else {
+        return a / b;
+    }
 }
 
 template <typename T> struct params {
@@ -33,29 +45,33 @@ template <typename T> struct params {
     uint32_t tile; /* elements of whole units */
     dmi_cuda_divisor unit;
     int half;
+    bool relu;
 };
 
-/* The sums of `in` over the windows of V elements from place j of a unit on, which begins at in[-j]. V is a
- * multiple of what the unit's extent is; HALF up to V: of two groups beside them, else of elements. */
+/* The sums of `in` over the windows of V elements from place j of a unit on, which begins at in[-j]. The unit's
+ * extent is a multiple of V; HALF, at most V: known half of a window, 0: any. */
 template <typename T, int V, int HALF>
 static __device__ __forceinline__ group<T, V> window_sums(const T *in, int j, const params<T> &p)
 {
     group<T, V> sum = {};
     const int unit = (int)p.unit.extent;
     if constexpr (HALF > 0) {
-        group<T, V> side[3] = {};
+        T value[V + 2 * HALF];
+        const group<T, V> own = *(const group<T, V> *)in;
 #pragma unroll
-        for (int g = 0; g < 3; g++) {
-            int at = j + (g - 1) * V;
-            if (at >= 0 && at < unit) {
-                side[g] = *(const group<T, V> *)(in + (g - 1) * V);
-            }
+        for (int k = 0; k < HALF; k++) {
+            value[k] = j > 0 ? in[k - HALF] : (T)0;
+            value[HALF + V + k] = j + V < unit ? in[V + k] : (T)0;
+        }
+#pragma unroll
+        for (int k = 0; k < V; k++) {
+            value[HALF + k] = own.v[k];
         }
 #pragma unroll
         for (int k = 0; k < V; k++) {
 #pragma unroll
-            for (int o = -HALF; o <= HALF; o++) {
-                sum.v[k] += side[(V + k + o) / V].v[(V + k + o) % V];
+            for (int o = 0; o <= 2 * HALF; o++) {
+                sum.v[k] += value[k + o];
             }
         }
     } else {
@@ -70,11 +86,11 @@ static __device__ __forceinline__ group<T, V> window_sums(const T *in, int j, co
 }
 
 /* A thread block: a tile. dy NULL: forward. */
-template <typename T, int V, int HALF, bool BACK>
-static __global__ void __launch_bounds__(THREADS) tiles(const params<T> p, const T *x, const T *dy, T *out)
+template <typename T, typename S, int V, int HALF, bool BACK>
+static __global__ void __launch_bounds__(THREADS) tiles(const params<T> p, const S *x, const S *dy, S *out)
 {
     const int items = TILE / (THREADS * V);
-    __shared__ alignas(16) T square[TILE], ratio[BACK ? TILE : 1];
+    __shared__ alignas(32) T square[TILE], ratio[BACK ? TILE : 1];
     int64_t begin = (int64_t)blockIdx.x * p.tile;
     uint32_t n = (uint32_t)min((int64_t)p.tile, p.count - begin);
     group<T, V> own[items], given[items], made[items];
@@ -83,9 +99,9 @@ static __global__ void __launch_bounds__(THREADS) tiles(const params<T> p, const
     for (int i = 0; i < items; i++) {
         uint32_t e = (i * THREADS + threadIdx.x) * V;
         if (e < n) {
-            own[i] = *(const group<T, V> *)(x + begin + e);
+            own[i] = loaded<T, S, V>(x + begin + e);
             if (BACK) {
-                given[i] = *(const group<T, V> *)(dy + begin + e);
+                given[i] = loaded<T, S, V>(dy + begin + e);
             }
             place[i] = (int)(e - divided(e, p.unit) * p.unit.extent);
             group<T, V> s;
@@ -106,14 +122,14 @@ static __global__ void __launch_bounds__(THREADS) tiles(const params<T> p, const
         group<T, V> sum = window_sums<T, V, HALF>(square + e, place[i], p), r;
 #pragma unroll
         for (int k = 0; k < V; k++) {
-            T scale = p.k + p.factor * sum.v[k], low = lowered<T>(scale, p.beta);
+            T scale = p.k + p.factor * sum.v[k], low = lowered<T, S>(scale, p.beta);
             made[i].v[k] = (BACK ? given[i].v[k] : own[i].v[k]) * low;
-            r.v[k] = BACK ? made[i].v[k] * own[i].v[k] / scale : (T)0;
+            r.v[k] = BACK ? quotient<T, S>(made[i].v[k] * own[i].v[k], scale) : (T)0;
         }
         if (BACK) {
             *(group<T, V> *)(ratio + e) = r;
         } else {
-            *(group<T, V> *)(out + begin + e) = made[i];
+            stored<T, S, V>(out + begin + e, made[i]);
         }
     }
     if (!BACK) {
@@ -128,8 +144,9 @@ static __global__ void __launch_bounds__(THREADS) tiles(const params<T> p, const
 #pragma unroll
             for (int k = 0; k < V; k++) {
                 made[i].v[k] -= p.gradient * own[i].v[k] * sum.v[k];
+                made[i].v[k] = p.relu && !(own[i].v[k] > 0) ? (T)0 : made[i].v[k];
             }
-            *(group<T, V> *)(out + begin + e) = made[i];
+            stored<T, S, V>(out + begin + e, made[i]);
         }
     }
 }
@@ -142,21 +159,22 @@ template <typename T> static params<T> params_of(const dmi_cuda_lrn *p)
     out.gradient = (T)(2 * p->factor * p->beta);
     out.beta = p->beta;
     out.count = p->count;
+    out.relu = p->relu;
     out.half = (int)(p->size / 2 < p->unit ? p->size / 2 : p->unit); /* no window reaches farther */
     return out;
 }
 
-template <typename T, int V, int HALF>
-static void launch_tiles(dmi_queue *q, const dmi_cuda_lrn *l, const T *x, const T *dy, T *out)
+template <typename T, typename S, int V, int HALF>
+static void launch_tiles(dmi_queue *q, const dmi_cuda_lrn *l, const S *x, const S *dy, S *out)
 {
     params<T> p = params_of<T>(l);
     p.unit = dmi_cuda_divide_by(l->unit);
     p.tile = (uint32_t)(TILE / l->unit * l->unit);
     unsigned blocks = blocks_for(l->count, (int64_t)p.tile);
     if (dy != NULL) {
-        tiles<T, V, HALF, true><<<blocks, THREADS, 0, stream_of(q)>>>(p, x, dy, out);
+        tiles<T, S, V, HALF, true><<<blocks, THREADS, 0, stream_of(q)>>>(p, x, dy, out);
     } else {
-        tiles<T, V, HALF, false><<<blocks, THREADS, 0, stream_of(q)>>>(p, x, dy, out);
+        tiles<T, S, V, HALF, false><<<blocks, THREADS, 0, stream_of(q)>>>(p, x, dy, out);
     }
 }
 
@@ -192,7 +210,8 @@ static __global__ void __launch_bounds__(THREADS)
     }
     T sum = 0;
     each_of_window(l, i, [&](int64_t at) { sum += x[at] * x[at]; });
-    T scale = p.k + p.factor * sum, low = lowered<T>(scale, p.beta), made = (dy != NULL ? dy[i] : x[i]) * low;
+    T scale = p.k + p.factor * sum, low = lowered<T, T>(scale, p.beta),
+      made = (dy != NULL ? dy[i] : x[i]) * low;
     out[i] = made;
     if (dy != NULL) {
         ratio[i] = made * x[i] / scale;
@@ -209,7 +228,7 @@ static __global__ void __launch_bounds__(THREADS)
     }
     T sum = 0;
     each_of_window(l, i, [&](int64_t at) { sum += ratio[at]; });
-    out[i] -= p.gradient * x[i] * sum;
+    out[i] = p.relu && !(x[i] > 0) ? (T)0 : out[i] - p.gradient * x[i] * sum;
 }
 
 template <typename T>
@@ -223,18 +242,25 @@ static void launch_any(dmi_queue *q, const dmi_cuda_lrn *l, const T *x, const T 
     }
 }
 
-template <typename T, int V>
-static void launch(dmi_queue *q, const dmi_cuda_lrn *p, const T *x, const T *dy, T *out, T *ratio)
+/* Of 16 bits there are only these: the planner takes f32 for windows that are not summed in shared memory. */
+template <typename T, typename S, int V>
+static void launch_tiled(dmi_queue *q, const dmi_cuda_lrn *p, const void *x, const void *dy, void *out)
 {
     bool aligned = (((uintptr_t)x | (uintptr_t)dy | (uintptr_t)out) & 15) == 0 && p->unit % V == 0;
-    auto tiled = !aligned                 ? launch_tiles<T, 1, 0>
-                 : p->size == 3           ? launch_tiles<T, V, 1>
-                 : p->size == 5 && V >= 2 ? launch_tiles<T, V, 2>
-                                          : launch_tiles<T, V, 0>;
+    auto tiled = !aligned                 ? launch_tiles<T, S, 1, 0>
+                 : p->size == 3           ? launch_tiles<T, S, V, 1>
+                 : p->size == 5 && V >= 2 ? launch_tiles<T, S, V, 2>
+                                          : launch_tiles<T, S, V, 0>;
+    tiled(q, p, (const S *)x, (const S *)dy, (S *)out);
+}
+
+template <typename T, int V>
+static void launch(dmi_queue *q, const dmi_cuda_lrn *p, const void *x, const void *dy, void *out, void *ratio)
+{
     if (p->within || p->unit > TILE) {
-        launch_any<T>(q, p, x, dy, out, ratio);
+        launch_any<T>(q, p, (const T *)x, (const T *)dy, (T *)out, (T *)ratio);
     } else {
-        tiled(q, p, x, dy, out);
+        launch_tiled<T, T, V>(q, p, x, dy, out);
     }
 }
 
@@ -242,9 +268,13 @@ void dmi_cuda_launch_lrn(dmi_queue *q, const dmi_cuda_lrn *p, const void *x, con
                          void *ratio)
 {
     if (p->dtype == DM_F64) {
-        launch<double, 2>(q, p, (const double *)x, (const double *)dy, (double *)out, (double *)ratio);
+        launch<double, 2>(q, p, x, dy, out, ratio);
+    } else if (p->dtype == DM_BF16) {
+        launch_tiled<float, bf16, 8>(q, p, x, dy, out);
+    } else if (p->dtype == DM_F16) {
+        launch_tiled<float, f16, 8>(q, p, x, dy, out);
     } else {
-        launch<float, 4>(q, p, (const float *)x, (const float *)dy, (float *)out, (float *)ratio);
+        launch<float, 4>(q, p, x, dy, out, ratio);
     }
     dmi_cuda_launched(q, "lrn");
 }

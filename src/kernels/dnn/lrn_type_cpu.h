@@ -69,6 +69,6 @@ static void FN(backward)(const dmi_lrn *d, const numbers *p, const T *x, const T
     FN(window_sums)(d, ratio, scale);
     T factor = (T)(2 * p->factor * p->beta);
     for (int64_t i = 0; i < d->unit; i++) {
-        dx[i] -= factor * x[i] * scale[i];
+        dx[i] = d->relu && !(x[i] > 0) ? 0 : dx[i] - factor * x[i] * scale[i];
     }
 }

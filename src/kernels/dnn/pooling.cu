@@ -1,5 +1,6 @@
 /* Pooling on GPUs: a thread for some channels of a window. */
 #include "kernels/dnn/pooling.cuh"
+#include "kernels/dnn/stored.cuh"
 
 enum { THREADS = DMI_CUDA_THREADS };
 
@@ -33,16 +34,16 @@ template <> struct near_window<0> {
 
 /* Calls take(element, place in the window) for the elements of a window, in row-major order. K: the window is K
  * x K, and all of them are loaded before the first is taken, for memory is far; 0: any window. */
-template <typename T, int V, int K, typename F>
+template <typename T, typename S, int V, int K, typename F>
 static __device__ __forceinline__ void each_of_window(const dmi_cuda_pooling &p, const window &w,
-                                                      const near_window<K> &near, const T *x, F take)
+                                                      const near_window<K> &near, const S *x, F take)
 {
     if constexpr (K > 0) {
         group<T, V> value[K * K];
 #pragma unroll
         for (int i = 0; i < K * K; i++) {
             if (near.inside[i]) {
-                value[i] = *(const group<T, V> *)(x + near.offset[i]);
+                value[i] = loaded<T, S, V>(x + near.offset[i]);
             }
         }
 #pragma unroll
@@ -54,7 +55,7 @@ static __device__ __forceinline__ void each_of_window(const dmi_cuda_pooling &p,
     } else {
         for (int h = w.lo[0]; h < w.hi[0]; h++) {
             for (int v = w.lo[1]; v < w.hi[1]; v++) {
-                take(*(const group<T, V> *)(x + ((int64_t)h * p.in[1] + v) * p.channels),
+                take(loaded<T, S, V>(x + ((int64_t)h * p.in[1] + v) * p.channels),
                      (h - w.from[0]) * p.kernel[1] + v - w.from[1]);
             }
         }
@@ -62,9 +63,9 @@ static __device__ __forceinline__ void each_of_window(const dmi_cuda_pooling &p,
 }
 
 /* The first of the largest elements; the first NaN, where there is one. tap -1: the window has no elements. */
-template <typename T, int V, int K>
+template <typename T, typename S, int V, int K>
 static __device__ __forceinline__ void largest(const dmi_cuda_pooling &p, const window &w,
-                                               const near_window<K> &near, const T *x, group<T, V> &best,
+                                               const near_window<K> &near, const S *x, group<T, V> &best,
                                                int (&tap)[V])
 {
 #pragma unroll
@@ -72,7 +73,7 @@ static __device__ __forceinline__ void largest(const dmi_cuda_pooling &p, const 
         best.v[k] = 0;
         tap[k] = -1;
     }
-    each_of_window<T, V, K>(p, w, near, x, [&](const group<T, V> &value, int here) {
+    each_of_window<T, S, V, K>(p, w, near, x, [&](const group<T, V> &value, int here) {
 #pragma unroll
         for (int k = 0; k < V; k++) {
             bool stays = tap[k] >= 0 && (value.v[k] <= best.v[k] || best.v[k] != best.v[k]);
@@ -83,15 +84,15 @@ static __device__ __forceinline__ void largest(const dmi_cuda_pooling &p, const 
 }
 
 /* The element at which the running sum reaches its part of the sum. */
-template <typename T, int V>
-static __device__ void taken(const dmi_cuda_pooling &p, const window &w, const T *x, int64_t number,
+template <typename T, typename S, int V>
+static __device__ void taken(const dmi_cuda_pooling &p, const window &w, const S *x, int64_t number,
                              group<T, V> &best, int (&tap)[V])
 {
     for (int k = 0; k < V; k++) {
         T sum = 0, reached = 0;
         for (int h = w.lo[0]; h < w.hi[0]; h++) {
             for (int v = w.lo[1]; v < w.hi[1]; v++) {
-                sum += x[((int64_t)h * p.in[1] + v) * p.channels + k];
+                sum += opened<T>(x[((int64_t)h * p.in[1] + v) * p.channels + k]);
             }
         }
         T threshold = sum * (T)uniform_at(p.seed, number + k);
@@ -99,7 +100,7 @@ static __device__ void taken(const dmi_cuda_pooling &p, const window &w, const T
         tap[k] = -1;
         for (int h = w.lo[0]; h < w.hi[0]; h++) {
             for (int v = w.lo[1]; v < w.hi[1] && !(tap[k] >= 0 && reached >= threshold); v++) {
-                best.v[k] = x[((int64_t)h * p.in[1] + v) * p.channels + k];
+                best.v[k] = opened<T>(x[((int64_t)h * p.in[1] + v) * p.channels + k]);
                 tap[k] = (h - w.from[0]) * p.kernel[1] + v - w.from[1];
                 reached += best.v[k];
             }
@@ -108,12 +109,12 @@ static __device__ void taken(const dmi_cuda_pooling &p, const window &w, const T
 }
 
 /* The mean, or the sum of squares divided by the sum. */
-template <typename T, int V, int K>
+template <typename T, typename S, int V, int K>
 static __device__ __forceinline__ group<T, V> mean(const dmi_cuda_pooling &p, const window &w,
-                                                   const near_window<K> &near, const T *x, bool weighted)
+                                                   const near_window<K> &near, const S *x, bool weighted)
 {
     group<T, V> sum = {}, squares = {};
-    each_of_window<T, V, K>(p, w, near, x, [&](const group<T, V> &value, int) {
+    each_of_window<T, S, V, K>(p, w, near, x, [&](const group<T, V> &value, int) {
 #pragma unroll
         for (int k = 0; k < V; k++) {
             sum.v[k] += value.v[k];
@@ -128,18 +129,19 @@ static __device__ __forceinline__ group<T, V> mean(const dmi_cuda_pooling &p, co
     return sum;
 }
 
-/* Where the elements are that were taken. */
+/* Where the elements are that were taken; taps of those that pass nothing back are left out. */
 template <int V>
 static __device__ __forceinline__ void store_places(const dmi_cuda_pooling &p, const window &w,
-                                                    const int (&tap)[V], int64_t to, int32_t *which, void *taps)
+                                                    const int (&tap)[V], const bool (&passes)[V], int64_t to,
+                                                    int32_t *which, void *taps)
 {
     group<int32_t, V> places, wide;
     group<uint8_t, V> bytes;
 #pragma unroll
     for (int k = 0; k < V; k++) {
-        int row = tap[k] / p.kernel[1];
-        bytes.v[k] = (uint8_t)tap[k];
-        wide.v[k] = tap[k];
+        int row = tap[k] / p.kernel[1], kept = passes[k] ? tap[k] : -1;
+        bytes.v[k] = (uint8_t)kept;
+        wide.v[k] = kept;
         places.v[k] = tap[k] < 0 ? -1 : (w.from[0] + row) * p.in[1] + w.from[1] + tap[k] - row * p.kernel[1];
     }
     if (which != NULL) {
@@ -152,9 +154,9 @@ static __device__ __forceinline__ void store_places(const dmi_cuda_pooling &p, c
     }
 }
 
-template <typename T, int V, int METHOD, int K, bool PLACES>
+template <typename T, typename S, int V, int METHOD, int K, bool PLACES>
 static __global__ void __launch_bounds__(THREADS)
-    forward(const dmi_cuda_pooling p, const T *x, T *y, int32_t *which, void *taps)
+    forward(const dmi_cuda_pooling p, const S *x, S *y, int32_t *which, void *taps)
 {
     uint32_t i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= p.items) {
@@ -165,70 +167,80 @@ static __global__ void __launch_bounds__(THREADS)
     int64_t first = place_of(p, i, &sample, at, &channel), step = (int64_t)p.lanes.extent * V;
     window w = window_of(p, at);
     near_window<K> near(p, w);
-    const T *image = x + sample * p.in[0] * p.in[1] * p.channels + channel;
+    const S *image = x + sample * p.in[0] * p.in[1] * p.channels + channel;
     for (int r = 0; r < p.repeat; r++, image += step) {
         int64_t to = first + r * step;
         int tap[V];
         group<T, V> best;
         if constexpr (METHOD == DM_POOL_AVERAGE || METHOD == DM_POOL_WEIGHTED) {
-            best = mean<T, V, K>(p, w, near, image, METHOD == DM_POOL_WEIGHTED);
+            best = mean<T, S, V, K>(p, w, near, image, METHOD == DM_POOL_WEIGHTED);
         } else if constexpr (METHOD == DM_POOL_MAX) {
-            largest<T, V, K>(p, w, near, image, best, tap);
+            largest<T, S, V, K>(p, w, near, image, best, tap);
         } else {
-            taken<T, V>(p, w, image, p.first + to, best, tap);
+            taken<T, S, V>(p, w, image, p.first + to, best, tap);
         }
         if (y != NULL) {
-            *(group<T, V> *)(y + to) = best;
+            stored<T, S, V>(y + to, best);
         }
         if constexpr (PLACES) {
-            store_places<V>(p, w, tap, to, which, taps);
+            bool passes[V];
+#pragma unroll
+            for (int k = 0; k < V; k++) {
+                passes[k] = !p.relu || best.v[k] > 0;
+            }
+            store_places<V>(p, w, tap, passes, to, which, taps);
         }
     }
 }
 
-template <typename T, int V, int METHOD, int K>
+template <typename T, typename S, int V, int METHOD, int K>
 static void launch_places(dmi_queue *q, const dmi_cuda_pooling *p, const void *x, void *y, int32_t *which,
                           void *taps)
 {
     unsigned blocks = blocks_for((int64_t)p->items, THREADS);
     if constexpr (METHOD == DM_POOL_MAX || METHOD == DM_POOL_STOCHASTIC) {
         if (which != NULL || taps != NULL) {
-            forward<T, V, METHOD, K, true>
-                <<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const T *)x, (T *)y, which, taps);
+            forward<T, S, V, METHOD, K, true>
+                <<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const S *)x, (S *)y, which, taps);
             return;
         }
     }
-    forward<T, V, METHOD, K, false>
-        <<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const T *)x, (T *)y, which, taps);
+    forward<T, S, V, METHOD, K, false>
+        <<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const S *)x, (S *)y, which, taps);
 }
 
-template <typename T, int V, int METHOD>
+template <typename T, typename S, int V, int METHOD>
 static void launch_windows(dmi_queue *q, const dmi_cuda_pooling *p, const void *x, void *y, int32_t *which,
                            void *taps)
 {
     int side = p->kernel[0] == p->kernel[1] ? p->kernel[0] : 0;
-    auto launch = V > 1 && side == 2 ? launch_places < T, V, METHOD,
-         V == 1 ? 0 : 2 > : V > 1 && side == 3 ? launch_places < T, V, METHOD,
-         V == 1 ? 0 : 3 > : launch_places<T, V, METHOD, 0>;
+    constexpr int two = V == 1 ? 0 : 2, three = V == 1 ? 0 : 3;
+    auto launch = V > 1 && side == 2   ? launch_places<T, S, V, METHOD, two>
+                  : V > 1 && side == 3 ? launch_places<T, S, V, METHOD, three>
+                                       : launch_places<T, S, V, METHOD, 0>;
     launch(q, p, x, y, which, taps);
 }
 
-template <typename T, int V>
+template <typename T, typename S, int V>
 static void launch_forward(dmi_queue *q, const dmi_cuda_pooling *p, const void *x, void *y, int32_t *which,
                            void *taps)
 {
-    auto launch = p->method == DM_POOL_MAX          ? launch_windows<T, V, DM_POOL_MAX>
-                  : p->method == DM_POOL_AVERAGE    ? launch_windows<T, V, DM_POOL_AVERAGE>
-                  : p->method == DM_POOL_STOCHASTIC ? launch_places<T, V, DM_POOL_STOCHASTIC, 0>
-                                                    : launch_places<T, V, DM_POOL_WEIGHTED, 0>;
+    auto launch = p->method == DM_POOL_MAX          ? launch_windows<T, S, V, DM_POOL_MAX>
+                  : p->method == DM_POOL_AVERAGE    ? launch_windows<T, S, V, DM_POOL_AVERAGE>
+                  : p->method == DM_POOL_STOCHASTIC ? launch_places<T, S, V, DM_POOL_STOCHASTIC, 0>
+                                                    : launch_places<T, S, V, DM_POOL_WEIGHTED, 0>;
     launch(q, p, x, y, which, taps);
 }
 
 void dmi_cuda_launch_pooling(dmi_queue *q, const dmi_cuda_pooling *p, const void *x, void *y, int32_t *which,
                              void *taps)
 {
-    auto launch = p->dtype == DM_F64 ? (p->group == 1 ? launch_forward<double, 1> : launch_forward<double, 2>)
-                                     : (p->group == 1 ? launch_forward<float, 1> : launch_forward<float, 4>);
+    bool one = p->group == 1;
+    auto launch =
+        p->dtype == DM_F64    ? (one ? launch_forward<double, double, 1> : launch_forward<double, double, 2>)
+        : p->dtype == DM_BF16 ? (one ? launch_forward<float, bf16, 1> : launch_forward<float, bf16, 8>)
+        : p->dtype == DM_F16  ? (one ? launch_forward<float, f16, 1> : launch_forward<float, f16, 8>)
+                              : (one ? launch_forward<float, float, 1> : launch_forward<float, float, 4>);
     launch(q, p, x, y, which, taps);
     dmi_cuda_launched(q, "pooling");
 }

@@ -1,6 +1,7 @@
 /* The gradient of pooling on GPUs: a thread for some channels of a pixel adds up what the windows give that it
  * is in, in their order. */
 #include "kernels/dnn/pooling.cuh"
+#include "kernels/dnn/stored.cuh"
 
 enum { THREADS = DMI_CUDA_THREADS };
 
@@ -42,9 +43,9 @@ static __device__ __forceinline__ void add_given(const giver &g, const group<T, 
 }
 
 /* N: a pixel is in at most N x N windows, and what they give is loaded before it is added; 0: any number. */
-template <typename T, int V, typename TAP, int N, bool MEAN>
+template <typename T, typename S, int V, typename TAP, int N, bool MEAN>
 static __global__ void __launch_bounds__(THREADS)
-    backward(const dmi_cuda_pooling p, const TAP *taps, const T *dy, T *dx)
+    backward(const dmi_cuda_pooling p, const TAP *taps, const S *dy, S *dx)
 {
     uint32_t i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= p.items) {
@@ -70,7 +71,7 @@ static __global__ void __launch_bounds__(THREADS)
 #pragma unroll
         for (int n = 0; n < N * N; n++) {
             if (there[n]) {
-                given[n] = *(const group<T, V> *)(dy + from + near[n].offset);
+                given[n] = loaded<T, S, V>(dy + from + near[n].offset);
                 if (!MEAN) {
                     tap[n] = *(const group<TAP, V> *)(taps + from + near[n].offset);
                 }
@@ -88,14 +89,14 @@ static __global__ void __launch_bounds__(THREADS)
                 if (!MEAN) {
                     tap[0] = *(const group<TAP, V> *)(taps + from + g.offset);
                 }
-                add_given<T, V, TAP, MEAN>(g, *(const group<T, V> *)(dy + from + g.offset), tap[0], sum);
+                add_given<T, V, TAP, MEAN>(g, loaded<T, S, V>(dy + from + g.offset), tap[0], sum);
             }
         }
-        *(group<T, V> *)(dx + to) = sum;
+        stored<T, S, V>(dx + to, sum);
     }
 }
 
-template <typename T, int V, typename TAP, bool MEAN>
+template <typename T, typename S, int V, typename TAP, bool MEAN>
 static void launch_taps(dmi_queue *q, const dmi_cuda_pooling *p, const void *taps, const void *dy, void *dx)
 {
     unsigned blocks = blocks_for((int64_t)p->items, THREADS);
@@ -104,26 +105,30 @@ static void launch_taps(dmi_queue *q, const dmi_cuda_pooling *p, const void *tap
         int stride = (int)p->stride[a].extent, windows = (p->kernel[a] + stride - 1) / stride;
         most = windows > most ? windows : most;
     }
-    auto kernel = most == 1   ? backward<T, V, TAP, 1, MEAN>
-                  : most == 2 ? backward<T, V, TAP, 2, MEAN>
-                              : backward<T, V, TAP, 0, MEAN>;
-    kernel<<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const TAP *)taps, (const T *)dy, (T *)dx);
+    auto kernel = most == 1   ? backward<T, S, V, TAP, 1, MEAN>
+                  : most == 2 ? backward<T, S, V, TAP, 2, MEAN>
+                              : backward<T, S, V, TAP, 0, MEAN>;
+    kernel<<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const TAP *)taps, (const S *)dy, (S *)dx);
 }
 
-template <typename T, int V>
+template <typename T, typename S, int V>
 static void launch_backward(dmi_queue *q, const dmi_cuda_pooling *p, const void *taps, const void *dy, void *dx)
 {
-    auto launch = taps == NULL ? launch_taps<T, V, uint8_t, true>
-                  : p->wide    ? launch_taps<T, V, int32_t, false>
-                               : launch_taps<T, V, uint8_t, false>;
+    auto launch = taps == NULL ? launch_taps<T, S, V, uint8_t, true>
+                  : p->wide    ? launch_taps<T, S, V, int32_t, false>
+                               : launch_taps<T, S, V, uint8_t, false>;
     launch(q, p, taps, dy, dx);
 }
 
 void dmi_cuda_launch_pooling_back(dmi_queue *q, const dmi_cuda_pooling *p, const void *taps, const void *dy,
                                   void *dx)
 {
-    auto launch = p->dtype == DM_F64 ? (p->group == 1 ? launch_backward<double, 1> : launch_backward<double, 2>)
-                                     : (p->group == 1 ? launch_backward<float, 1> : launch_backward<float, 4>);
+    bool one = p->group == 1;
+    auto launch =
+        p->dtype == DM_F64    ? (one ? launch_backward<double, double, 1> : launch_backward<double, double, 2>)
+        : p->dtype == DM_BF16 ? (one ? launch_backward<float, bf16, 1> : launch_backward<float, bf16, 8>)
+        : p->dtype == DM_F16  ? (one ? launch_backward<float, f16, 1> : launch_backward<float, f16, 8>)
+                              : (one ? launch_backward<float, float, 1> : launch_backward<float, float, 4>);
     launch(q, p, taps, dy, dx);
     dmi_cuda_launched(q, "pooling_back");
 }

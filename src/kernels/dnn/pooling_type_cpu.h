@@ -192,6 +192,9 @@ static void FN(backward)(const dmi_pooling *d, uint64_t seed, const T *x, const 
                 continue;
             }
             FN(select)(d, seed, &w, x + w.sample * plane, c, width, best, at);
+            for (int64_t k = 0; k < width && d->relu && d->method == DM_POOL_MAX; k++) {
+                at[k] = best[k] > 0 ? at[k] : -1;
+            }
             FN(give)(d, &w, at, dy + from, c, width, dx + w.sample * plane);
         }
     }

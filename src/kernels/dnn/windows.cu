@@ -3,7 +3,7 @@
 extern "C" {
 #include "kernels/dnn/dnn_cuda.h"
 }
-#include "kernels/cuda/common.cuh"
+#include "kernels/dnn/stored.cuh"
 
 enum { THREADS = DMI_CUDA_THREADS };
 
@@ -39,9 +39,9 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 /* An item: one element of x. */
-template <typename T>
+template <typename T, typename S>
 static __global__ void __launch_bounds__(THREADS)
-    scatter(const dmi_cuda_windows p, int64_t sample, int64_t items, const T *columns, T *x)
+    scatter(const dmi_cuda_windows p, int64_t sample, int64_t items, const S *columns, S *x)
 {
     int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= items) {
@@ -59,11 +59,12 @@ static __global__ void __launch_bounds__(THREADS)
             int64_t left = v + p.pad[1] - (int64_t)s * p.dilation[1], q = left / p.stride[1];
             int64_t row = (n * p.out[0] + at) * p.out[1] + q - p.first;
             if (left >= 0 && left % p.stride[1] == 0 && q < p.out[1] && row >= 0 && row < p.rows) {
-                sum += columns[((row * p.kernel[0] + r) * p.kernel[1] + s) * p.channels + c];
+                sum += opened<T>(columns[((row * p.kernel[0] + r) * p.kernel[1] + s) * p.channels + c]);
             }
         }
     }
-    x[((n * p.in[0] + h) * p.in[1] + v) * p.pixel + p.channel + c] += sum;
+    S *to = x + ((n * p.in[0] + h) * p.in[1] + v) * p.pixel + p.channel + c;
+    *to = closed<S>(opened<T>(*to) + sum);
 }
 
 template <typename T, int V>
@@ -85,27 +86,33 @@ static void launch_gather(dmi_queue *q, const dmi_cuda_windows *p, const void *x
 
 void dmi_cuda_launch_windows(dmi_queue *q, const dmi_cuda_windows *p, const void *x, void *columns)
 {
-    int64_t group = p->dtype == DM_F64 ? 2 : 4;
+    int64_t group = 16 / dmi_dtype_bytes(p->dtype);
     bool grouped =
         (((uintptr_t)x | (uintptr_t)columns) & 15) == 0 && p->channels % group == 0 && p->pixel % group == 0;
     auto launch = p->dtype == DM_F64 ? (grouped ? launch_gather<double, 2> : launch_gather<double, 1>)
-                                     : (grouped ? launch_gather<float, 4> : launch_gather<float, 1>);
+                  : dmi_dtype_bytes(p->dtype) == 2
+                      ? (grouped ? launch_gather<uint16_t, 8> : launch_gather<uint16_t, 1>)
+                      : (grouped ? launch_gather<float, 4> : launch_gather<float, 1>);
     launch(q, p, x, columns);
     dmi_cuda_launched(q, "windows");
 }
 
-template <typename T>
+template <typename T, typename S>
 static void launch_scatter(dmi_queue *q, const dmi_cuda_windows *p, int64_t sample, int64_t samples,
                            const void *columns, void *x)
 {
     int64_t items = samples * p->in[0] * p->in[1] * p->channels;
-    scatter<T><<<blocks_for(items, THREADS), THREADS, 0, stream_of(q)>>>(*p, sample, items, (const T *)columns,
-                                                                         (T *)x);
+    scatter<T, S><<<blocks_for(items, THREADS), THREADS, 0, stream_of(q)>>>(*p, sample, items,
+                                                                            (const S *)columns, (S *)x);
 }
 
 void dmi_cuda_launch_windows_back(dmi_queue *q, const dmi_cuda_windows *p, int64_t sample, int64_t samples,
                                   const void *columns, void *x)
 {
-    (p->dtype == DM_F64 ? launch_scatter<double> : launch_scatter<float>)(q, p, sample, samples, columns, x);
+    auto launch = p->dtype == DM_F64    ? launch_scatter<double, double>
+                  : p->dtype == DM_BF16 ? launch_scatter<float, bf16>
+                  : p->dtype == DM_F16  ? launch_scatter<float, f16>
+                                        : launch_scatter<float, float>;
+    launch(q, p, sample, samples, columns, x);
     dmi_cuda_launched(q, "windows_back");
 }

@@ -1,0 +1,62 @@
+/* Layers that a layer beside them does at once. Forward: a ReLU in place behind a convolution; what lay between
+ * the two has no name any more, and no array. Backward: a ReLU before LRN or pooling by the largest, which mask
+ * what they give back. The gradient needs y alone: y > 0 where x > 0. */
+#include "net/net.h"
+
+#include <string.h>
+
+static bool is(const nn_layer *l, const char *type)
+{
+    return strcmp(l->type->name, type) == 0;
+}
+
+/* The only layer that reads a blob; NULL: there are others, or none. */
+static nn_layer *reader(const nn_net *net, const nn_blob *b)
+{
+    nn_layer *found = NULL;
+    int readers = 0;
+    for (int k = 0; k < net->layer_count; k++) {
+        for (int i = 0; i < net->layers[k].bottoms; i++) {
+            found = net->layers[k].bottom[i] == b ? &net->layers[k] : found;
+            readers += net->layers[k].bottom[i] == b;
+        }
+    }
+    return readers == 1 ? found : NULL;
+}
+
+static void merge_forward(const nn_net *net, nn_layer *relu)
+{
+    const nn_blob *x = relu->bottom[0], *y = relu->top[0];
+    nn_layer *before = x->producer;
+    if (is(before, "Convolution") && strcmp(x->name, y->name) == 0 && x->loss_weight == 0 && reader(net, x)) {
+        before->u.conv.relu = 1;
+        relu->merged = relu->top[0]->shares = true;
+    }
+}
+
+static void merge_back(const nn_net *net, nn_layer *relu)
+{
+    nn_blob *x = relu->bottom[0], *y = relu->top[0];
+    nn_layer *behind = reader(net, y);
+    bool alone = behind && behind->down[0] && relu->down[0] && reader(net, x) && y->loss_weight == 0 &&
+                 x->loss_weight == 0 && strcmp(x->name, y->name) == 0;
+    if (alone && is(behind, "LRN")) {
+        behind->u.lrn.relu = 1;
+    } else if (alone && is(behind, "Pooling") && behind->u.pool.method == DM_POOL_MAX) {
+        behind->u.pool.relu = 1;
+    } else {
+        return;
+    }
+    relu->merged_back = x->shares_diff = true;
+}
+
+void nn_merge(nn_net *net)
+{
+    for (int k = 0; k < net->layer_count; k++) {
+        nn_layer *l = &net->layers[k];
+        if (is(l, "ReLU") && l->u.number[0] == 0) {
+            merge_forward(net, l);
+            merge_back(net, l);
+        }
+    }
+}
