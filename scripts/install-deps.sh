@@ -15,6 +15,7 @@ esac
 have_program() { command -v "$1" >/dev/null 2>&1; }
 have_library() { have_program pkg-config && pkg-config --exists "$1"; }
 have_header() { have_program cc && echo "#include <$1>" | cc -E -x c - >/dev/null 2>&1; }
+have_hdf5() { have_library hdf5-serial || have_library hdf5; }
 have_numpy() {
     local python
     for python in python3 /usr/bin/python3; do
@@ -47,6 +48,10 @@ need libxxhash-dev have_header xxhash.h
 need libhwloc-dev have_library hwloc
 need libdnnl-dev have_header dnnl.h
 need liblmdb-dev have_library lmdb
+need libleveldb-dev have_header leveldb/c.h
+need libjpeg-dev have_library libjpeg
+need libpng-dev have_library libpng
+need libhdf5-dev have_hdf5
 need zlib1g-dev have_library zlib
 need python3-numpy have_numpy
 if [[ ${1:-} == --test ]]; then

@@ -42,8 +42,10 @@ typedef struct dm_net_options {
     void *log_context;
     dm_dtype type; /* DM_F32, DM_F16 or DM_BF16, of what lies between the layers of a loss, and of the weights of convolutions
                     * and inner products where these are used. Weights themselves, their gradients, labels and losses are f32. */
+    int shuffle;      /* in training, records in another order in each round, by the seed */
+    int skip_damaged; /* records: the next one instead, which the log tells; else they are errors */
 } dm_net_options;
-#define DM_NET_OPTIONS_INIT {sizeof(dm_net_options), DM_PHASE_TEST, 0, NULL, DM_SLICES, 1, NULL, NULL, DM_F32}
+#define DM_NET_OPTIONS_INIT {sizeof(dm_net_options), DM_PHASE_TEST, 0, NULL, DM_SLICES, 1, NULL, NULL, DM_F32, 0, 0}
 
 /* A net out of a prototxt file, with the first values of its parameters. options NULL: all defaults. Errors: DM_ERR_FORMAT,
  * DM_ERR_UNSUPPORTED, DM_ERR_SHAPE, DM_ERR_IO with file and line; those of the calls that make arrays. */
@@ -68,6 +70,31 @@ DM_API DM_CHECKED dm_status dm_net_param(dm_net *net, const char *layer, int num
  * where value is not NULL. Errors: DM_ERR_ARG (i; value of a blob with several elements). */
 DM_API int dm_net_outputs(const dm_net *net);
 DM_API DM_CHECKED dm_status dm_net_output(dm_net *net, int i, const char **name, double *weight, double *value);
+/* Extents of a blob, the last of its name, in Caffe's order (N x C x H x W); and its elements in that order, which blocks.
+ * Errors: DM_ERR_ARG (there is no such blob). */
+DM_API DM_CHECKED dm_status dm_net_shape(const dm_net *net, const char *blob, int *ndim, int64_t shape[DM_MAX_DIMS]);
+DM_API DM_CHECKED dm_status dm_net_read(dm_net *net, const char *blob, float *elements);
+/* Writes a blob that an Input layer makes. Errors: DM_ERR_ARG. */
+DM_API DM_CHECKED dm_status dm_net_write(dm_net *net, const char *blob, const float *elements);
+/* The elements of parameter `number` of a layer as files have them: K x C x R x S. shape as of dm_net_shape; elements may be
+ * NULL. Errors: DM_ERR_ARG. */
+DM_API DM_CHECKED dm_status dm_net_param_read(dm_net *net, const char *layer, int number, int *ndim,
+                                              int64_t shape[DM_MAX_DIMS], float *elements);
+
+/* Layer i, 0 <= i < dm_net_layers: strings are the net's. */
+typedef struct dm_layer_info {
+    size_t size; /* set by the caller: sizeof(dm_layer_info) */
+    const char *name, *type;
+    int bottoms, tops, params;
+    double waited; /* seconds that steps waited for its data; 0 of layers that read none */
+} dm_layer_info;
+DM_API int dm_net_layers(const dm_net *net);
+DM_API DM_CHECKED dm_status dm_net_layer(const dm_net *net, int i, dm_layer_info *out);
+/* The name of bottom or top k of layer i; NULL if there is none. */
+DM_API const char *dm_net_bottom(const dm_net *net, int i, int k);
+DM_API const char *dm_net_top(const dm_net *net, int i, int k);
+/* Milliseconds of each layer, as dm_net_time: arrays of dm_net_layers numbers. */
+DM_API DM_CHECKED dm_status dm_net_measure(dm_net *net, int passes, double *forward_ms, double *backward_ms);
 /* A table of the layers with blobs, shapes and parameters; free() it. */
 DM_API DM_CHECKED dm_status dm_net_show(const dm_net *net, char **text);
 /* Milliseconds of each layer, forward and backward, over `passes` passes, as a table; free() it. Blocks. */
@@ -79,6 +106,27 @@ DM_API DM_CHECKED dm_status dm_prototxt_print(const char *path, const char *type
 
 typedef struct dm_solver dm_solver;
 
+/* What a solver tells beside its lines. */
+enum {
+    DM_TRAIN_DISPLAY,  /* loss: smoothed; rate; outputs follow */
+    DM_TRAIN_OUTPUT,   /* an element of an output of the training net: name, element, value, weight */
+    DM_TRAIN_TEST,     /* test net number `test` begins; loss of no meaning */
+    DM_TRAIN_TESTED,   /* an element of its outputs: the mean over its batches */
+    DM_TRAIN_SNAPSHOT, /* name: the file of the state */
+    DM_TRAIN_STEP,     /* an update is queued; no numbers */
+    DM_TRAIN_END
+};
+typedef struct dm_train_event {
+    int kind; /* DM_TRAIN_* */
+    int64_t iteration, end;
+    double seconds; /* since the solver was opened */
+    double loss, rate;
+    int test;
+    const char *name;
+    int64_t element;
+    double value, weight;
+} dm_train_event;
+
 /* Make one with DM_SOLVER_OPTIONS_INIT, then set fields. */
 typedef struct dm_solver_options {
     size_t size;      /* sizeof(dm_solver_options): set by DM_SOLVER_OPTIONS_INIT */
@@ -87,8 +135,11 @@ typedef struct dm_solver_options {
     dm_log_function log;
     void *log_context;
     dm_dtype type; /* as of dm_net_options, of the training net; test nets are f32 */
+    int shuffle, skip_damaged; /* as of dm_net_options */
+    void (*event)(void *context, const dm_train_event *event);
+    void *event_context;
 } dm_solver_options;
-#define DM_SOLVER_OPTIONS_INIT {sizeof(dm_solver_options), DM_SLICES, -1, NULL, NULL, DM_F32}
+#define DM_SOLVER_OPTIONS_INIT {sizeof(dm_solver_options), DM_SLICES, -1, NULL, NULL, DM_F32, 0, 0, NULL, NULL}
 
 /* A solver with its nets out of a prototxt file. Paths in it are as the program's working folder has them. The seed is the field
  * random_seed, or 1. The field solver_mode is accepted and has no effect. Errors: as dm_net_open. */
@@ -108,6 +159,8 @@ DM_API DM_CHECKED dm_status dm_solver_snapshot(dm_solver *solver);
 DM_API int64_t dm_solver_iteration(const dm_solver *solver);
 /* The training net: the solver's, do not close it. */
 DM_API dm_net *dm_solver_net(dm_solver *solver);
+/* Test net i, which is the solver's too; NULL if there is none. */
+DM_API dm_net *dm_solver_test_net(dm_solver *solver, int i);
 
 /* ---- data ------------------------------------------------------------------------------------------------ */
 

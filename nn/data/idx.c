@@ -148,7 +148,7 @@ dm_status nn_idx_convert(const char *images, const char *labels, const char *dat
                               labels, (long long)x.shape[0], images);
     }
     if (status == DM_OK) {
-        status = nn_sink_open(database, &sink);
+        status = nn_sink_open(database, NN_LMDB, &sink);
     }
     if (status == DM_OK) {
         status = put_all(&x, &y, sink);

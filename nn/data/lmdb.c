@@ -1,32 +1,22 @@
 /* LMDB: the one place that calls it. */
 #include "base/base.h"
 #include "data/record.h"
-#include "proto/wire.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-void nn_record_drop(nn_record *record)
-{
-    nn_document_free(record->datum);
-    record->datum = NULL;
-}
 
 #ifdef NN_HAVE_LMDB
 #include <lmdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
-enum { PUTS_A_COMMIT = 1000, MAX_KEY_SHOWN = 60 };
+enum { PUTS_A_COMMIT = 1000 };
 
-struct nn_source {
-    char *path;
+typedef struct lmdb_source {
+    nn_source source;
     MDB_env *env;
     MDB_txn *txn;
-    MDB_dbi db;
-    MDB_cursor *cursor;
-    int64_t count;
-};
+    MDB_val *keys, *values; /* of all records: places in the mapped file */
+} lmdb_source;
 
 static dm_status lmdb_failed(const char *path, int code)
 {
@@ -34,138 +24,167 @@ static dm_status lmdb_failed(const char *path, int code)
                         path, mdb_strerror(code));
 }
 
-void nn_source_close(nn_source *source)
+static void close_source(nn_source *source)
 {
-    if (source) {
-        if (source->cursor) {
-            mdb_cursor_close(source->cursor);
-        }
-        if (source->txn) {
-            mdb_txn_abort(source->txn);
-        }
-        if (source->env) {
-            mdb_env_close(source->env);
-        }
-        free(source->path);
-        free(source);
+    lmdb_source *s = (lmdb_source *)source;
+    if (s->txn) {
+        mdb_txn_abort(s->txn);
     }
+    if (s->env) {
+        mdb_env_close(s->env);
+    }
+    free(s->keys);
+    free(s->values);
+    free(s->source.path);
+    free(s);
 }
 
-dm_status nn_source_open(const char *path, nn_source **out)
+static dm_status read_record(nn_source *source, int64_t i, nn_record *out)
+{
+    const lmdb_source *s = (const lmdb_source *)source;
+    char name[128];
+    nn_key_name(s->keys[i].mv_data, s->keys[i].mv_size, name, sizeof name);
+    dm_status status = nn_record_parse(s->values[i].mv_data, s->values[i].mv_size, name, source->colour, out);
+    return status == DM_OK ? status : dm_error_set(status, "%s: %s", source->path, dm_error_message());
+}
+
+/* LMDB maps the file and believes it. Are all pages there that its header counts? */
+static dm_status check_length(const lmdb_source *s)
+{
+    MDB_envinfo info = {0};
+    MDB_stat about = {0};
+    struct stat file;
+    char *path = malloc(strlen(s->source.path) + sizeof "/data.mdb");
+    if (!path) {
+        return nn_no_memory();
+    }
+    sprintf(path, "%s/data.mdb", s->source.path);
+    bool there = stat(path, &file) == 0;
+    free(path);
+    mdb_env_info(s->env, &info);
+    mdb_env_stat(s->env, &about);
+    uint64_t bytes = ((uint64_t)info.me_last_pgno + 1) * about.ms_psize;
+    if (there && (uint64_t)file.st_size < bytes) {
+        return dm_error_set(DM_ERR_FORMAT, "%s: the database is cut: it has %lld of %llu bytes", s->source.path,
+                            (long long)file.st_size, (unsigned long long)bytes);
+    }
+    return DM_OK;
+}
+
+/* Where each record lies. A walk over the leaves, which does not touch large records. */
+static dm_status find_all(lmdb_source *s, MDB_dbi db)
 {
     MDB_stat about = {0};
-    nn_source *s = calloc(1, sizeof *s);
-    if (!s || !(s->path = strdup(path))) {
+    MDB_cursor *cursor = NULL;
+    MDB_val key, value;
+    int64_t n = 0;
+    int code = mdb_stat(s->txn, db, &about);
+    code = code ? code : mdb_cursor_open(s->txn, db, &cursor);
+    if (code) {
+        return lmdb_failed(s->source.path, code);
+    }
+    s->source.count = (int64_t)about.ms_entries;
+    bool sane = about.ms_entries < SIZE_MAX / sizeof *s->keys / 4;
+    s->keys = sane ? calloc(about.ms_entries + 1, sizeof *s->keys) : NULL;
+    s->values = sane ? calloc(about.ms_entries + 1, sizeof *s->values) : NULL;
+    if (!s->keys || !s->values) {
+        mdb_cursor_close(cursor);
+        return nn_no_memory();
+    }
+    while (n <= s->source.count && (code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0) {
+        if (n < s->source.count) {
+            s->keys[n] = key;
+            s->values[n] = value;
+        }
+        n++;
+    }
+    mdb_cursor_close(cursor);
+    if (code != 0 && code != MDB_NOTFOUND) {
+        return lmdb_failed(s->source.path, code);
+    }
+    if (n == 0 || n != s->source.count) {
+        return dm_error_set(DM_ERR_FORMAT,
+                            n ? "%s: the database does not have the records that it counts"
+                              : "%s: the database has no records",
+                            s->source.path);
+    }
+    return DM_OK;
+}
+
+dm_status nn_lmdb_open(const char *path, nn_source **out)
+{
+    static const nn_source_type type = {read_record, close_source};
+    MDB_dbi db = 0;
+    lmdb_source *s = calloc(1, sizeof *s);
+    if (!s || !(s->source.path = strdup(path))) {
         free(s);
         return nn_no_memory();
     }
+    s->source.type = &type;
     int code = mdb_env_create(&s->env);
     code = code ? code : mdb_env_open(s->env, path, MDB_RDONLY | MDB_NOTLS | MDB_NOLOCK, 0664);
-    code = code ? code : mdb_txn_begin(s->env, NULL, MDB_RDONLY, &s->txn);
-    code = code ? code : mdb_dbi_open(s->txn, NULL, 0, &s->db);
-    code = code ? code : mdb_cursor_open(s->txn, s->db, &s->cursor);
-    code = code ? code : mdb_stat(s->txn, s->db, &about);
-    s->count = (int64_t)about.ms_entries;
-    dm_status status = code ? lmdb_failed(path, code) : DM_OK;
-    if (status == DM_OK && s->count == 0) {
-        status = dm_error_set(DM_ERR_FORMAT, "%s: the database has no records", path);
+    dm_status status = code ? lmdb_failed(path, code) : check_length(s);
+    if (status == DM_OK) {
+        code = mdb_txn_begin(s->env, NULL, MDB_RDONLY, &s->txn);
+        code = code ? code : mdb_dbi_open(s->txn, NULL, 0, &db);
+        status = code ? lmdb_failed(path, code) : find_all(s, db);
     }
     if (status != DM_OK) {
-        nn_source_close(s);
+        close_source(&s->source);
         return status;
     }
-    *out = s;
+    *out = &s->source;
     return DM_OK;
 }
 
-int64_t nn_source_count(const nn_source *source)
-{
-    return source->count;
-}
-
-/* The record that a Datum is; says what is wrong with it. */
-static const char *understand(nn_record *r)
-{
-    const nn_message *d = r->datum->root;
-    if (nn_int(d, "Datum", "encoded")) {
-        return "is an encoded image, which this build does not decode";
-    }
-    r->channels = nn_int(d, "Datum", "channels");
-    r->height = nn_int(d, "Datum", "height");
-    r->width = nn_int(d, "Datum", "width");
-    r->label = nn_int(d, "Datum", "label");
-    if (r->channels <= 0 || r->height <= 0 || r->width <= 0 || r->channels > 1 << 20 || r->height > 1 << 20 ||
-        r->width > 1 << 20) {
-        return "has no channels, height and width";
-    }
-    int64_t elements = r->channels * r->height * r->width;
-    const nn_entry *bytes = nn_entry_of(d, "data"), *reals = nn_entry_of(d, "float_data");
-    if (bytes && (int64_t)bytes->at.text[0].length == elements) {
-        r->bytes = (const unsigned char *)bytes->at.text[0].bytes;
-        return NULL;
-    }
-    if (reals && reals->count == elements) {
-        r->reals = reals->at.real32;
-        return NULL;
-    }
-    return "does not have channels x height x width elements";
-}
-
-static int step(nn_source *s, MDB_val *key, MDB_val *value)
-{
-    int code = mdb_cursor_get(s->cursor, key, value, MDB_NEXT);
-    return code == MDB_NOTFOUND ? mdb_cursor_get(s->cursor, key, value, MDB_FIRST) : code;
-}
-
-dm_status nn_source_skip(nn_source *s, int64_t count)
-{
-    MDB_val key = {0}, value = {0};
-    int code = 0;
-    for (int64_t i = 0; code == 0 && i < count % s->count; i++) {
-        code = step(s, &key, &value);
-    }
-    return code ? lmdb_failed(s->path, code) : DM_OK;
-}
-
-dm_status nn_source_next(nn_source *s, nn_record *out)
-{
-    MDB_val key = {0}, value = {0};
-    char name[MAX_KEY_SHOWN + 32];
-    int code = step(s, &key, &value);
-    if (code) {
-        return lmdb_failed(s->path, code);
-    }
-    int shown = key.mv_size < MAX_KEY_SHOWN ? (int)key.mv_size : MAX_KEY_SHOWN;
-    nn_record r = {0};
-    snprintf(name, sizeof name, "record '%.*s'", shown, (const char *)key.mv_data);
-    dm_status status = nn_wire_parse(value.mv_data, value.mv_size, name, "Datum", &r.datum);
-    if (status != DM_OK) {
-        return dm_error_set(status, "%s: %s", s->path, dm_error_message());
-    }
-    const char *wrong = understand(&r);
-    if (wrong) {
-        nn_record_drop(&r);
-        return dm_error_set(DM_ERR_FORMAT, "%s: %s %s", s->path, name, wrong);
-    }
-    *out = r;
-    return DM_OK;
-}
-
-struct nn_sink {
-    char *path;
+/* --- writing */
+typedef struct lmdb_sink {
+    nn_sink sink;
     MDB_env *env;
     MDB_txn *txn;
     MDB_dbi db;
     int64_t puts;
-};
+} lmdb_sink;
 
-dm_status nn_sink_open(const char *path, nn_sink **out)
+static dm_status put(nn_sink *sink, const char *key, const char *bytes, size_t length)
 {
-    nn_sink *s = calloc(1, sizeof *s);
-    if (!s || !(s->path = strdup(path))) {
+    lmdb_sink *s = (lmdb_sink *)sink;
+    MDB_val k = {strlen(key), (void *)(uintptr_t)key}, v = {length, (void *)(uintptr_t)bytes};
+    int code = mdb_put(s->txn, s->db, &k, &v, 0);
+    if (code == 0 && ++s->puts % PUTS_A_COMMIT == 0) {
+        code = mdb_txn_commit(s->txn);
+        s->txn = NULL;
+        code = code ? code : mdb_txn_begin(s->env, NULL, 0, &s->txn);
+    }
+    return code ? lmdb_failed(sink->path, code) : DM_OK;
+}
+
+static dm_status close_sink(nn_sink *sink, dm_status status)
+{
+    lmdb_sink *s = (lmdb_sink *)sink;
+    if (s->txn && status == DM_OK) {
+        int code = mdb_txn_commit(s->txn);
+        status = code ? lmdb_failed(sink->path, code) : DM_OK;
+    } else if (s->txn) {
+        mdb_txn_abort(s->txn);
+    }
+    if (s->env) {
+        mdb_env_close(s->env);
+    }
+    free(sink->path);
+    free(s);
+    return status;
+}
+
+dm_status nn_lmdb_create(const char *path, nn_sink **out)
+{
+    static const nn_sink_type type = {put, close_sink};
+    lmdb_sink *s = calloc(1, sizeof *s);
+    if (!s || !(s->sink.path = strdup(path))) {
         free(s);
         return nn_no_memory();
     }
+    s->sink.type = &type;
     dm_status status = DM_OK;
     if (mkdir(path, 0775) != 0) {
         status = dm_error_set(DM_ERR_IO, "%s: the folder cannot be made (or is there already)", path);
@@ -179,45 +198,10 @@ dm_status nn_sink_open(const char *path, nn_sink **out)
         status = code ? lmdb_failed(path, code) : DM_OK;
     }
     if (status != DM_OK) {
-        return nn_sink_close(s, status);
+        return close_sink(&s->sink, status);
     }
-    *out = s;
+    *out = &s->sink;
     return DM_OK;
-}
-
-dm_status nn_sink_put(nn_sink *s, const char *key, const nn_message *datum)
-{
-    char *bytes = NULL;
-    size_t length = 0;
-    dm_status status = nn_wire_bytes(datum, &bytes, &length);
-    if (status != DM_OK) {
-        return status;
-    }
-    MDB_val k = {strlen(key), (void *)(uintptr_t)key}, v = {length, bytes};
-    int code = mdb_put(s->txn, s->db, &k, &v, 0);
-    if (code == 0 && ++s->puts % PUTS_A_COMMIT == 0) {
-        code = mdb_txn_commit(s->txn);
-        s->txn = NULL;
-        code = code ? code : mdb_txn_begin(s->env, NULL, 0, &s->txn);
-    }
-    free(bytes);
-    return code ? lmdb_failed(s->path, code) : DM_OK;
-}
-
-dm_status nn_sink_close(nn_sink *s, dm_status status)
-{
-    if (s->txn && status == DM_OK) {
-        int code = mdb_txn_commit(s->txn);
-        status = code ? lmdb_failed(s->path, code) : DM_OK;
-    } else if (s->txn) {
-        mdb_txn_abort(s->txn);
-    }
-    if (s->env) {
-        mdb_env_close(s->env);
-    }
-    free(s->path);
-    free(s);
-    return status;
 }
 
 #else
@@ -228,50 +212,15 @@ static dm_status missing(const char *path)
                         "%s: dmath was built without LMDB: install liblmdb-dev and build it again", path);
 }
 
-dm_status nn_source_open(const char *path, nn_source **out)
+dm_status nn_lmdb_open(const char *path, nn_source **out)
 {
     (void)out;
     return missing(path);
 }
 
-void nn_source_close(nn_source *source)
-{
-    (void)source;
-}
-
-dm_status nn_source_next(nn_source *source, nn_record *out)
-{
-    (void)source, (void)out;
-    return missing("LMDB");
-}
-
-dm_status nn_source_skip(nn_source *source, int64_t count)
-{
-    (void)source, (void)count;
-    return missing("LMDB");
-}
-
-int64_t nn_source_count(const nn_source *source)
-{
-    (void)source;
-    return 0;
-}
-
-dm_status nn_sink_open(const char *path, nn_sink **out)
+dm_status nn_lmdb_create(const char *path, nn_sink **out)
 {
     (void)out;
     return missing(path);
-}
-
-dm_status nn_sink_put(nn_sink *sink, const char *key, const nn_message *datum)
-{
-    (void)sink, (void)key, (void)datum;
-    return missing("LMDB");
-}
-
-dm_status nn_sink_close(nn_sink *sink, dm_status status)
-{
-    (void)sink;
-    return status;
 }
 #endif

@@ -1,55 +1,7 @@
-/* Data, DummyData, Input: layers without bottoms. */
+/* DummyData, Input, MemoryData: layers without bottoms that read no files. */
 #include "layers/layers.h"
 
-#include "data/batch.h"
-
 #include <string.h>
-
-static const char D[] = "DataParameter";
-
-/* --- Data: records of a database. */
-dm_status nn_data_setup(nn_layer *l)
-{
-    static const char *const old[] = {"scale", "mean_file", "crop_size", "mirror"};
-    int64_t batch = nn_int(l->own, D, "batch_size"), shape[4];
-    for (int i = 0; i < NN_COUNT(old); i++) {
-        if (nn_has(l->own, old[i])) {
-            return nn_layer_fail(l, old[i], DM_ERR_UNSUPPORTED,
-                                 "has %s in data_param; its place is transform_param", old[i]);
-        }
-    }
-    if (!nn_has(l->own, "source") || batch < 1) {
-        return nn_layer_fail(l, "data_param", DM_ERR_FORMAT, "needs a source and a batch_size");
-    }
-    if (nn_int(l->own, D, "backend") != 1) {
-        return nn_layer_fail(l, "backend", DM_ERR_UNSUPPORTED,
-                             "reads a LevelDB, which is not supported: write backend: LMDB, and "
-                             "convert the data");
-    }
-    if (nn_int(l->own, D, "rand_skip")) {
-        return nn_layer_fail(l, "rand_skip", DM_ERR_UNSUPPORTED, "has rand_skip, which is not supported");
-    }
-    nn_use(l->own, "prefetch");
-    nn_batch *b = NULL;
-    dm_status status = nn_batch_open(l, nn_string(l->own, D, "source"), batch, &b);
-    if (status != DM_OK) {
-        return status;
-    }
-    l->u.state = b;
-    nn_batch_shape(b, shape);
-    status = nn_top_shape(l, 0, 4, shape);
-    return status == DM_OK && l->tops > 1 ? nn_top_shape(l, 1, 1, shape) : status;
-}
-
-dm_status nn_data_forward(nn_layer *l)
-{
-    return nn_batch_next(l->u.state, l->top[0]->data, l->tops > 1 ? l->top[1]->data : DM_NO_ARRAY);
-}
-
-void nn_data_drop(nn_layer *l)
-{
-    nn_batch_close(l->u.state);
-}
 
 /* --- DummyData */
 dm_status nn_dummy_setup(nn_layer *l)

@@ -28,7 +28,14 @@ dm_status dm_net_open(dm_session *session, const char *path, const dm_net_option
             "dm_net_open: session, path and net must be there, options be made with DM_NET_OPTIONS_INIT, "
             "slices not negative, phase DM_PHASE_TRAIN or DM_PHASE_TEST, type DM_F32, DM_F16 or DM_BF16");
     }
-    nn_net_setup setup = {session, o.slices, o.type, o.seed, NULL, o.log, o.log_context};
+    nn_net_setup setup = {.session = session,
+                          .slices = o.slices,
+                          .type = o.type,
+                          .seed = o.seed,
+                          .log = o.log,
+                          .log_context = o.log_context,
+                          .shuffle = o.shuffle != 0,
+                          .skip_damaged = o.skip_damaged != 0};
     nn_document *d = NULL, *asked = NULL;
     dm_status status = nn_text_read(path, "NetParameter", &d);
     status = status == DM_OK ? nn_document_new("NetState", "options", &asked) : status;

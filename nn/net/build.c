@@ -194,6 +194,8 @@ dm_status nn_net_build(const nn_net_setup *setup, nn_document *document, nn_net 
     net->seed = setup->seed;
     net->log = setup->log;
     net->log_context = setup->log_context;
+    net->shuffle = setup->shuffle;
+    net->skip_damaged = setup->skip_damaged;
     dm_status status = build(net, setup->share);
     if (status != DM_OK) {
         char text[2048]; /* ending arrays may not change what is said */

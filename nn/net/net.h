@@ -70,8 +70,8 @@ typedef struct nn_layer_type {
     void (*drop)(nn_layer *layer);          /* NULL, or frees what setup made; arrays end with the net */
 } nn_layer_type;
 
-/* NN_WAITS: its calls cannot be recorded. */
-enum { NN_LOSS = 1, NN_SOURCE = 2, NN_INPUT = 4, NN_WAITS = 8 };
+/* NN_WAITS: its calls cannot be recorded. NN_FEED: its state is an nn_feed. */
+enum { NN_LOSS = 1, NN_SOURCE = 2, NN_INPUT = 4, NN_WAITS = 8, NN_FEED = 16 };
 
 struct nn_layer {
     const nn_layer_type *type;
@@ -108,8 +108,9 @@ struct dm_net {
     int phase, slices;
     dm_dtype type; /* of blobs with gradients and of images; all others are f32 */
     uint64_t seed;
-    int64_t pass;   /* number of the forward pass: random numbers depend on it */
-    bool recording; /* a program: seeds are those of its run 0 */
+    int64_t pass;               /* number of the forward pass: random numbers depend on it */
+    bool recording;             /* a program: seeds are those of its run 0 */
+    bool shuffle, skip_damaged; /* records: in training; instead of an error */
     nn_layer *layers;
     int layer_count;
     nn_blob **blobs;
@@ -130,6 +131,7 @@ typedef struct nn_net_setup {
     nn_net *share;
     dm_log_function log; /* may be NULL */
     void *log_context;
+    bool shuffle, skip_damaged;
 } nn_net_setup;
 dm_status nn_net_build(const nn_net_setup *setup, nn_document *document, nn_net **out);
 void nn_net_free(nn_net *net); /* its arrays too; accepts NULL */

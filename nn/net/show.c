@@ -109,13 +109,34 @@ static dm_status print_times(const nn_net *net, int passes, const double *forwar
     fprintf(to, "%-20s %-16s %12s %12s   ms, mean of %d passes\n", "layer", "type", "forward", "backward",
             passes);
     for (int i = 0; i < net->layer_count; i++) {
-        fprintf(to, "%-20s %-16s %12.3f %12.3f\n", net->layers[i].name, net->layers[i].type->name,
-                forward[i] / passes, backward[i] / passes);
-        sum[0] += forward[i] / passes;
-        sum[1] += backward[i] / passes;
+        fprintf(to, "%-20s %-16s %12.3f %12.3f\n", net->layers[i].name, net->layers[i].type->name, forward[i],
+                backward[i]);
+        sum[0] += forward[i];
+        sum[1] += backward[i];
     }
     fprintf(to, "%-20s %-16s %12.3f %12.3f   together %.3f\n", "all", "", sum[0], sum[1], sum[0] + sum[1]);
     return fclose(to) == 0 ? DM_OK : nn_no_memory();
+}
+
+dm_status dm_net_measure(dm_net *net, int passes, double *forward, double *backward)
+{
+    if (!net || !forward || !backward || passes < 1) {
+        return dm_error_set(DM_ERR_ARG, "dm_net_measure: net and arrays must be there, passes at least 1");
+    }
+    size_t bytes = (size_t)net->layer_count * sizeof(double);
+    dm_status status = DM_OK;
+    for (int i = 0; status == DM_OK && i <= passes; i++) { /* the first is a warm-up */
+        if (i <= 1) {
+            memset(forward, 0, bytes);
+            memset(backward, 0, bytes);
+        }
+        status = time_pass(net, forward, backward);
+    }
+    for (int i = 0; i < net->layer_count; i++) {
+        forward[i] /= passes;
+        backward[i] /= passes;
+    }
+    return status;
 }
 
 dm_status dm_net_time(dm_net *net, int passes, char **text)
@@ -125,14 +146,7 @@ dm_status dm_net_time(dm_net *net, int passes, char **text)
     }
     size_t bytes = (size_t)(net->layer_count + 1) * sizeof(double);
     double *forward = malloc(bytes), *backward = malloc(bytes);
-    dm_status status = forward && backward ? DM_OK : nn_no_memory();
-    for (int i = 0; status == DM_OK && i <= passes; i++) { /* the first is a warm-up */
-        if (i <= 1) {
-            memset(forward, 0, bytes);
-            memset(backward, 0, bytes);
-        }
-        status = time_pass(net, forward, backward);
-    }
+    dm_status status = forward && backward ? dm_net_measure(net, passes, forward, backward) : nn_no_memory();
     status = status == DM_OK ? print_times(net, passes, forward, backward, text) : status;
     free(forward);
     free(backward);

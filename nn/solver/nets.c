@@ -39,7 +39,9 @@ static dm_status build(dm_solver *s, const char *field, int64_t i, int phase, co
                           .seed = seed >= 0 ? (uint64_t)seed : 1,
                           .share = phase == NN_TEST ? s->net : NULL,
                           .log = s->log,
-                          .log_context = s->log_context};
+                          .log_context = s->log_context,
+                          .shuffle = s->shuffle,
+                          .skip_damaged = s->skip_damaged};
     dm_status status = read_net(s, field, i, &d);
     if (status != DM_OK) {
         return status;

@@ -1,7 +1,7 @@
 /* Snapshots of a solver: the net's weights and the solver's state, and back. */
 #include "solver/solver.h"
 
-#include "data/batch.h"
+#include "data/feed.h"
 #include "proto/wire.h"
 
 #include <stdio.h>
@@ -42,21 +42,22 @@ dm_status nn_solver_snapshot(dm_solver *s)
         nn_solver_log(s, "Snapshotting solver state to binary proto file %s", state);
         status = write_state(s, state, weights);
     }
+    if (status == DM_OK) {
+        nn_solver_tell(s, (dm_train_event){.kind = DM_TRAIN_SNAPSHOT, .name = state});
+    }
     free(weights);
     free(state);
     return status;
 }
 
-static dm_status skip_data(nn_net *net, int64_t batches)
+static void skip_data(nn_net *net, int64_t batches)
 {
-    dm_status status = DM_OK;
-    for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
-        if (strcmp(net->layers[i].type->name, "Data") == 0) {
-            status = nn_batch_skip(net->layers[i].u.state, batches);
+    for (int i = 0; i < net->layer_count; i++) {
+        if (net->layers[i].type->traits & NN_FEED) {
+            nn_feed_seek(net->layers[i].u.state, batches);
         }
     }
     net->pass = batches;
-    return status;
 }
 
 /* How many tests there were before this iteration. */
@@ -100,9 +101,11 @@ dm_status nn_solver_restore(dm_solver *s, const char *path)
         }
     }
     nn_step_drop(s); /* a new one begins with the right run */
-    status = status == DM_OK ? skip_data(s->net, s->iter * s->iter_size) : status;
+    if (status == DM_OK) {
+        skip_data(s->net, s->iter * s->iter_size);
+    }
     for (int i = 0; status == DM_OK && i < s->test_count; i++) {
-        status = skip_data(s->tests[i].net, tests_before(s) * s->tests[i].iterations);
+        skip_data(s->tests[i].net, tests_before(s) * s->tests[i].iterations);
     }
     nn_document_free(d);
     return status;

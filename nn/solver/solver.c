@@ -28,6 +28,16 @@ static double now_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+void nn_solver_tell(const dm_solver *s, dm_train_event event)
+{
+    if (s->event) {
+        event.iteration = s->iter;
+        event.end = s->max_iter;
+        event.seconds = now_s() - s->opened;
+        s->event(s->event_context, &event);
+    }
+}
+
 /* --- opening and closing */
 static dm_status open_solver(dm_solver *s, const char *path)
 {
@@ -104,6 +114,11 @@ dm_status dm_solver_open(dm_session *session, const char *path, const dm_solver_
     s->max_iter = o.max_iter;
     s->log = o.log;
     s->log_context = o.log_context;
+    s->shuffle = o.shuffle != 0;
+    s->skip_damaged = o.skip_damaged != 0;
+    s->event = o.event;
+    s->event_context = o.event_context;
+    s->opened = now_s();
     dm_status status = open_solver(s, path);
     if (status != DM_OK) {
         char text[2048];
@@ -140,6 +155,7 @@ static dm_status show_outputs(dm_solver *s)
     dm_status status = DM_OK;
     for (int k = 0; status == DM_OK && k < s->net->output_count; k++) {
         const nn_blob *b = s->net->blobs[s->net->output[k]];
+        dm_train_event event = {.kind = DM_TRAIN_OUTPUT, .name = b->name, .weight = b->loss_weight};
         double *values = malloc((size_t)b->count * sizeof *values);
         status = values ? dm_array_read_as(s->session, b->data, NULL, NULL, DM_F64, values, 0) : nn_no_memory();
         for (int64_t i = 0; status == DM_OK && i < b->count; i++) {
@@ -148,6 +164,9 @@ static dm_status show_outputs(dm_solver *s)
                 snprintf(loss, sizeof loss, " (* %g = %g loss)", b->loss_weight, b->loss_weight * values[i]);
             }
             nn_solver_log(s, "    Train net output #%d: %s = %g%s", score++, b->name, values[i], loss);
+            event.element = i;
+            event.value = values[i];
+            nn_solver_tell(s, event);
         }
         free(values);
     }
@@ -162,6 +181,7 @@ static dm_status display(dm_solver *s)
                   (long long)s->display, smoothed(s));
     s->display_time = now;
     s->display_iter = s->iter;
+    nn_solver_tell(s, (dm_train_event){.kind = DM_TRAIN_DISPLAY, .loss = smoothed(s), .rate = s->rate});
     return show_outputs(s);
 }
 
@@ -189,6 +209,9 @@ static dm_status one_iteration(dm_solver *s)
         status = display(s);
     }
     status = status == DM_OK ? nn_solver_update(s) : status;
+    if (status == DM_OK) {
+        nn_solver_tell(s, (dm_train_event){.kind = DM_TRAIN_STEP});
+    }
     if (status == DM_OK && s->snapshot && s->iter % s->snapshot == 0) {
         status = nn_solver_snapshot(s);
     }
@@ -233,6 +256,7 @@ static dm_status finish(dm_solver *s)
         s->losses[s->iter % s->average_loss] = loss;
         if (status == DM_OK) {
             nn_solver_log(s, "Iteration %lld, loss = %g", (long long)s->iter, smoothed(s));
+            nn_solver_tell(s, (dm_train_event){.kind = DM_TRAIN_DISPLAY, .loss = smoothed(s), .rate = s->rate});
         }
     }
     if (status == DM_OK && s->test_interval && s->iter % s->test_interval == 0) {
@@ -240,6 +264,7 @@ static dm_status finish(dm_solver *s)
     }
     if (status == DM_OK) {
         nn_solver_log(s, "Optimization Done.");
+        nn_solver_tell(s, (dm_train_event){.kind = DM_TRAIN_END});
     }
     return status;
 }
@@ -259,6 +284,7 @@ dm_status dm_solver_run(dm_solver *s, int (*ask)(void *context), void *context)
     }
     if (status == DM_OK && stopped) {
         nn_solver_log(s, "Optimization stopped early.");
+        nn_solver_tell(s, (dm_train_event){.kind = DM_TRAIN_END});
         return DM_OK;
     }
     return status == DM_OK ? finish(s) : status;
@@ -278,6 +304,11 @@ dm_status dm_solver_snapshot(dm_solver *s)
 int64_t dm_solver_iteration(const dm_solver *s)
 {
     return s ? s->iter : -1;
+}
+
+dm_net *dm_solver_test_net(dm_solver *s, int i)
+{
+    return s && i >= 0 && i < s->test_count ? s->tests[i].net : NULL;
 }
 
 dm_net *dm_solver_net(dm_solver *s)

@@ -26,6 +26,10 @@ struct dm_solver {
     dm_dtype type; /* of the training net */
     dm_log_function log;
     void *log_context;
+    bool shuffle, skip_damaged;
+    void (*event)(void *context, const dm_train_event *event);
+    void *event_context;
+    double opened; /* when, in seconds */
     nn_net *net;
     nn_test *tests;
     int test_count;
@@ -48,6 +52,8 @@ struct dm_solver {
 };
 
 void nn_solver_log(const dm_solver *solver, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Tells an event; iteration, end and seconds are filled in. */
+void nn_solver_tell(const dm_solver *solver, dm_train_event event);
 /* --- settings.c: fields that are no nets. path: the solver's file. */
 dm_status nn_solver_settings(dm_solver *solver, const char *path);
 /* --- nets.c */

@@ -24,13 +24,19 @@ static dm_status add_scores(nn_test *t)
     return status;
 }
 
-static void report(const dm_solver *s, const nn_test *t)
+static void report(const dm_solver *s, const nn_test *t, int number)
 {
     int64_t at = 0;
     for (int k = 0; k < t->net->output_count; k++) {
         const nn_blob *b = t->net->blobs[t->net->output[k]];
         for (int64_t i = 0; i < b->count; i++, at++) {
             double mean = t->scores[at] / (double)t->iterations;
+            nn_solver_tell(s, (dm_train_event){.kind = DM_TRAIN_TESTED,
+                                               .test = number,
+                                               .name = b->name,
+                                               .element = i,
+                                               .value = mean,
+                                               .weight = b->loss_weight});
             if (b->loss_weight != 0) {
                 nn_solver_log(s, "    Test net output #%lld: %s = %g (* %g = %g loss)", (long long)at, b->name,
                               mean, b->loss_weight, b->loss_weight * mean);
@@ -52,6 +58,7 @@ static dm_status run_test(dm_solver *s, int number)
     }
     memset(t->scores, 0, (size_t)elements * sizeof *t->scores);
     nn_solver_log(s, "Iteration %lld, Testing net (#%d)", (long long)s->iter, number);
+    nn_solver_tell(s, (dm_train_event){.kind = DM_TRAIN_TEST, .test = number});
     for (int64_t i = 0; status == DM_OK && i < t->iterations; i++) {
         status = nn_forward(t->net);
         status = status == DM_OK && s->test_loss ? nn_loss(t->net, &loss) : status;
@@ -62,7 +69,7 @@ static dm_status run_test(dm_solver *s, int number)
         nn_solver_log(s, "Test loss: %g", total / (double)t->iterations);
     }
     if (status == DM_OK) {
-        report(s, t);
+        report(s, t, number);
     }
     return status;
 }

@@ -289,7 +289,7 @@ static const struct {
      "}",
      "net.prototxt:2: layer 'd' cannot read its data: /no/such"},
     {"layer { name: 'd' type: 'Data' top: 'd'\n data_param { source: 'x' batch_size: 2 } }",
-     "net.prototxt:2: layer 'd' reads a LevelDB"},
+     "net.prototxt:2: layer 'd' cannot read its data: x:"},
     {"layer { name: 'd' type: 'DummyData' top: 'd' dummy_data_param {\n shape { dim: [2, 0] } } }",
      "layer 'd' makes 'd' with extent 0"},
     {"layer { name: 'd' type: 'Input' top: 'd' input_param {\n shape { dim: [2, 4000000000, 4000000000] } } }",

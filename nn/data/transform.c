@@ -1,0 +1,134 @@
+/* Mean, scale, crop and mirror. */
+#include "data/transform.h"
+
+#include "proto/wire.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char T[] = "TransformationParameter";
+
+void nn_transform_drop(nn_transform *t)
+{
+    free(t->mean);
+    t->mean = NULL;
+}
+
+dm_status nn_mean_read(const char *path, float **mean, int64_t n[3])
+{
+    nn_document *d = NULL;
+    dm_status status = nn_wire_read(path, "BlobProto", &d);
+    if (status != DM_OK) {
+        return status;
+    }
+    const nn_message *shape = nn_sub(d->root, "shape"), *m = d->root;
+    int64_t dims = nn_count(shape, "dim");
+    for (int i = 0; i < 3; i++) {
+        static const char *const old[] = {"channels", "height", "width"};
+        n[i] = dims >= 3 ? nn_int_at(shape, "dim", dims - 3 + i) : nn_int(m, "BlobProto", old[i]);
+    }
+    const nn_entry *data = nn_entry_of(m, "data");
+    bool sane = n[0] > 0 && n[1] > 0 && n[2] > 0 && n[0] < 1 << 20 && n[1] < 1 << 20 && n[2] < 1 << 20;
+    if (!sane || !data || data->count != n[0] * n[1] * n[2]) {
+        status = dm_error_set(DM_ERR_FORMAT, "%s: is no image with as many elements as it says", path);
+    } else if (!(*mean = malloc((size_t)data->count * sizeof(float)))) {
+        status = nn_no_memory();
+    } else {
+        memcpy(*mean, data->at.real32, (size_t)data->count * sizeof(float));
+    }
+    nn_document_free(d);
+    return status;
+}
+
+static dm_status read_mean_values(nn_transform *t, const nn_message *m)
+{
+    int64_t count = nn_count(m, "mean_value");
+    if (!(t->mean = malloc((size_t)count * sizeof(float)))) {
+        return nn_no_memory();
+    }
+    for (int64_t i = 0; i < count; i++) {
+        t->mean[i] = (float)nn_real_at(m, "mean_value", i);
+    }
+    t->mean_channels = count;
+    t->mean_height = t->mean_width = 1;
+    return DM_OK;
+}
+
+dm_status nn_transform_read(const nn_layer *layer, nn_transform *t)
+{
+    const nn_message *m = nn_sub(layer->message, "transform_param");
+    bool colour = nn_int(m, T, "force_color") != 0, gray = nn_int(m, T, "force_gray") != 0;
+    *t = (nn_transform){.layer = layer, .train = layer->net->phase == NN_TRAIN};
+    t->scale = nn_real(m, T, "scale");
+    t->mirror = nn_int(m, T, "mirror") != 0;
+    t->crop = nn_int(m, T, "crop_size");
+    if (colour && gray) {
+        return nn_fail_at(m, nn_line(m, "force_gray"), DM_ERR_FORMAT,
+                          "only one of force_color and force_gray may be there");
+    }
+    t->colour = colour ? NN_COLOUR : gray ? NN_GRAY : NN_AS_IS;
+    if (nn_has(m, "mean_file") && nn_count(m, "mean_value")) {
+        return nn_fail_at(m, nn_line(m, "mean_value"), DM_ERR_FORMAT,
+                          "only one of mean_file and mean_value may be there");
+    }
+    if (nn_has(m, "mean_file")) {
+        int64_t n[3] = {0, 0, 0};
+        dm_status status = nn_mean_read(nn_string(m, T, "mean_file"), &t->mean, n);
+        t->mean_channels = n[0];
+        t->mean_height = n[1];
+        t->mean_width = n[2];
+        return status == DM_OK ? status
+                               : nn_layer_fail(layer, "transform_param", status, "cannot read its mean: %s",
+                                               dm_error_message());
+    }
+    return nn_count(m, "mean_value") ? read_mean_values(t, m) : DM_OK;
+}
+
+bool nn_transform_fits(const nn_transform *t, const nn_record *r, const int64_t shape[3], char *why,
+                       size_t room)
+{
+    bool whole = t->mean && t->mean_height * t->mean_width > 1;
+    if (r->height < t->crop || r->width < t->crop) {
+        snprintf(why, room, "crops %lld, but a record is %lld x %lld", (long long)t->crop, (long long)r->height,
+                 (long long)r->width);
+    } else if (r->channels != shape[0] || (!t->crop && (r->height != shape[1] || r->width != shape[2]))) {
+        snprintf(why, room, "reads a record of %lld x %lld x %lld, others are %lld x %lld x %lld",
+                 (long long)r->channels, (long long)r->height, (long long)r->width, (long long)shape[0],
+                 (long long)shape[1], (long long)shape[2]);
+    } else if (t->mean && ((t->mean_channels != r->channels && t->mean_channels != 1) ||
+                           (whole && (t->mean_channels != r->channels || t->mean_height != r->height ||
+                                      t->mean_width != r->width)))) {
+        snprintf(why, room, "has a mean of another shape than its records");
+    } else {
+        return true;
+    }
+    return false;
+}
+
+/* (element - mean at its place in the record) * scale; crop: at random in training, else the middle; then
+ * mirror. */
+void nn_transform_apply(const nn_transform *t, const nn_record *r, const int64_t shape[3], uint64_t random,
+                        float *out)
+{
+    const int64_t channels = shape[0], height = shape[1], width = shape[2];
+    bool mirrored = t->mirror && random >> 63, plane = t->mean_height * t->mean_width > 1;
+    int64_t top = r->height - height, left = r->width - width;
+    top = t->train ? (int64_t)((random & 0xffffffff) % (uint64_t)(top + 1)) : top / 2;
+    left = t->train ? (int64_t)((random >> 32 & 0x7fffffff) % (uint64_t)(left + 1)) : left / 2;
+    float scale = (float)t->scale;
+    for (int64_t c = 0; c < channels; c++) {
+        int64_t mean_channel = t->mean_channels == 1 ? 0 : c;
+        for (int64_t y = 0; y < height; y++) {
+            for (int64_t x = 0; x < width; x++) {
+                int64_t place = (y + top) * r->width + x + left, at = c * r->height * r->width + place;
+                float value = r->bytes ? (float)r->bytes[at] : r->reals[at];
+                if (t->mean) {
+                    value -= t->mean[plane ? at : mean_channel];
+                }
+                int64_t to = mirrored ? width - 1 - x : x;
+                out[(y * width + to) * channels + c] = value * scale;
+            }
+        }
+    }
+}

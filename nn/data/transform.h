@@ -1,0 +1,29 @@
+/* From a record to the elements of a batch: mean, scale, crop and mirror as transform_param says. */
+#ifndef NN_TRANSFORM_H
+#define NN_TRANSFORM_H
+
+#include "data/record.h"
+#include "net/net.h"
+
+typedef struct nn_transform {
+    const nn_layer *layer;
+    bool train, mirror;
+    nn_colour colour;
+    int64_t crop;
+    double scale;
+    float *mean; /* channels x height x width, one a channel, or NULL */
+    int64_t mean_channels, mean_height, mean_width;
+} nn_transform;
+
+dm_status nn_transform_read(const nn_layer *layer, nn_transform *out); /* drop it also where it fails */
+void nn_transform_drop(nn_transform *transform);
+/* Mean images of files: a BlobProto. */
+dm_status nn_mean_read(const char *path, float **mean, int64_t shape[3]);
+/* Does a record fit the mean, and shape (channels, height, width of what leaves here)? why: what is wrong. */
+bool nn_transform_fits(const nn_transform *transform, const nn_record *record, const int64_t shape[3],
+                       char *why, size_t room);
+/* out: height x width x channels. random: of this record in this round. */
+void nn_transform_apply(const nn_transform *transform, const nn_record *record, const int64_t shape[3],
+                        uint64_t random, float *out);
+
+#endif

@@ -1,0 +1,125 @@
+/* What a net holds, in Caffe's order: blobs, parameters, layers. */
+#include "net/net.h"
+
+#include "data/feed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const nn_blob *find_blob(const dm_net *net, const char *call, const char *name)
+{
+    for (int i = net && name ? net->blob_count - 1 : -1; i >= 0; i--) {
+        if (strcmp(net->blobs[i]->name, name) == 0) {
+            return net->blobs[i];
+        }
+    }
+    (void)!dm_error_set(DM_ERR_ARG, "%s: the net has no blob '%s'", call, name ? name : "");
+    return NULL;
+}
+
+dm_status dm_net_shape(const dm_net *net, const char *blob, int *ndim, int64_t shape[DM_MAX_DIMS])
+{
+    const nn_blob *b = find_blob(net, "dm_net_shape", blob);
+    if (!b) {
+        return DM_ERR_ARG;
+    }
+    *ndim = b->ndim;
+    memcpy(shape, b->shape, (size_t)b->ndim * sizeof *shape);
+    return DM_OK;
+}
+
+/* Channels last to channels first, or back. */
+static void turn(const nn_blob *b, bool to_caffe, const float *in, float *out)
+{
+    int64_t c = b->shape[1], n = b->shape[2] * b->shape[3];
+    for (int64_t i = 0; i < b->shape[0]; i++) {
+        for (int64_t j = 0; j < c; j++) {
+            for (int64_t q = 0; q < n; q++) {
+                int64_t caffe = (i * c + j) * n + q, array = (i * n + q) * c + j;
+                out[to_caffe ? caffe : array] = in[to_caffe ? array : caffe];
+            }
+        }
+    }
+}
+
+dm_status dm_net_read(dm_net *net, const char *blob, float *elements)
+{
+    const nn_blob *b = find_blob(net, "dm_net_read", blob);
+    if (!b || !b->image) {
+        return b ? dm_read(net->session, b->data, elements) : DM_ERR_ARG;
+    }
+    float *lying = malloc((size_t)b->count * sizeof *lying);
+    dm_status status = lying ? dm_read(net->session, b->data, lying) : nn_no_memory();
+    if (status == DM_OK) {
+        turn(b, true, lying, elements);
+    }
+    free(lying);
+    return status;
+}
+
+dm_status dm_net_write(dm_net *net, const char *blob, const float *elements)
+{
+    const nn_blob *b = find_blob(net, "dm_net_write", blob);
+    if (!b || !(b->producer->type->traits & NN_INPUT)) {
+        return b ? dm_error_set(DM_ERR_ARG, "dm_net_write: '%s' is no input of the net", blob) : DM_ERR_ARG;
+    }
+    if (!b->image) {
+        return dm_write(net->session, b->data, elements);
+    }
+    float *lying = malloc((size_t)b->count * sizeof *lying);
+    if (!lying) {
+        return nn_no_memory();
+    }
+    turn(b, false, elements, lying);
+    dm_status status = dm_write(net->session, b->data, lying);
+    free(lying);
+    return status;
+}
+
+dm_status dm_net_param_read(dm_net *net, const char *layer, int number, int *ndim, int64_t shape[DM_MAX_DIMS],
+                            float *elements)
+{
+    for (int i = 0; net && layer && i < net->layer_count; i++) {
+        const nn_layer *l = &net->layers[i];
+        if (strcmp(l->name, layer) == 0 && number >= 0 && number < l->params) {
+            const nn_param *p = l->param[number];
+            *ndim = p->ndim;
+            memcpy(shape, p->shape, (size_t)p->ndim * sizeof *shape);
+            return elements ? nn_param_read(net, p, p->data, elements) : DM_OK;
+        }
+    }
+    return dm_error_set(DM_ERR_ARG, "dm_net_param_read: the net has no parameter %d of a layer '%s'", number,
+                        layer ? layer : "");
+}
+
+int dm_net_layers(const dm_net *net)
+{
+    return net ? net->layer_count : 0;
+}
+
+dm_status dm_net_layer(const dm_net *net, int i, dm_layer_info *out)
+{
+    if (!net || !out || out->size != sizeof *out || i < 0 || i >= net->layer_count) {
+        return dm_error_set(DM_ERR_ARG,
+                            "dm_net_layer: i is %d, and the net has %d layers; out->size must be set", i,
+                            net ? net->layer_count : 0);
+    }
+    const nn_layer *l = &net->layers[i];
+    *out = (dm_layer_info){sizeof *out, l->name, l->type->name, l->bottoms, l->tops, l->params, 0};
+    if (l->type->traits & NN_FEED) {
+        out->waited = nn_feed_waited(l->u.state);
+    }
+    return DM_OK;
+}
+
+const char *dm_net_bottom(const dm_net *net, int i, int k)
+{
+    bool there = net && i >= 0 && i < net->layer_count && k >= 0 && k < net->layers[i].bottoms;
+    return there ? net->layers[i].bottom[k]->name : NULL;
+}
+
+const char *dm_net_top(const dm_net *net, int i, int k)
+{
+    bool there = net && i >= 0 && i < net->layer_count && k >= 0 && k < net->layers[i].tops;
+    return there ? net->layers[i].top[k]->name : NULL;
+}
