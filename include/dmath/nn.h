@@ -164,6 +164,34 @@ DM_API dm_net *dm_solver_test_net(dm_solver *solver, int i);
 
 /* ---- data ------------------------------------------------------------------------------------------------ */
 
+/* Make one with DM_DATA_OPTIONS_INIT, then set fields. */
+typedef struct dm_data_options {
+    size_t size;
+    const char *from; /* idx (images, labels), cifar10, cifar100 (files in their binary form), images (a list of paths and
+                         labels, or a folder with a folder for each class), lmdb, leveldb */
+    const char *const *inputs;
+    int input_count;
+    const char *database; /* the folder to make, which may not be there */
+    const char *root;     /* put before each path of a list; NULL: nothing */
+    int64_t height, width; /* that images are brought to; 0: as they are */
+    int gray, leveldb;     /* gray images; a LevelDB instead of an LMDB */
+} dm_data_options;
+#define DM_DATA_OPTIONS_INIT {sizeof(dm_data_options), NULL, NULL, 0, NULL, NULL, 0, 0, 0, 0}
+/* A database of images and labels. Of a folder the list of images goes to DATABASE.list. Errors: DM_ERR_ARG, DM_ERR_FORMAT,
+ * DM_ERR_IO, DM_ERR_UNSUPPORTED (a build without the library). */
+DM_API DM_CHECKED dm_status dm_data_convert(const dm_data_options *options, int64_t *count);
+/* The mean image of a database (LMDB or LevelDB) as a file for mean_file, and the mean of each channel. Errors: as above;
+ * DM_ERR_SHAPE (records of several shapes). */
+enum { DM_MAX_CHANNEL_MEANS = 64 };
+DM_API DM_CHECKED dm_status dm_data_mean(const char *database, const char *path, double means[DM_MAX_CHANNEL_MEANS],
+                                         int64_t *channels);
+/* Reads all records; a table of some, of those that are damaged, and how many have each label. free() the text. */
+DM_API DM_CHECKED dm_status dm_data_show(const char *database, int64_t first, int64_t records, char **text);
+/* A JPEG or PNG image, brought to a height and width (0: as it is): rows of a channel one after another, blue, green, red,
+ * or gray alone. free() the bytes. shape: channels, height, width. Errors: DM_ERR_ARG, DM_ERR_FORMAT, DM_ERR_IO,
+ * DM_ERR_UNSUPPORTED. */
+DM_API DM_CHECKED dm_status dm_image_read(const char *path, int color, int64_t height, int64_t width, unsigned char **bytes,
+                                          int64_t shape[3]);
 /* An LMDB of images and labels in idx files (MNIST's form, plain or compressed by gzip), as Caffe's convert_mnist_data makes
  * it. The folder `database` must not be there. Errors: DM_ERR_FORMAT, DM_ERR_IO, DM_ERR_UNSUPPORTED (a build without LMDB). */
 DM_API DM_CHECKED dm_status dm_data_convert_idx(const char *images, const char *labels, const char *database, int64_t *count);

@@ -2,7 +2,7 @@
 #include "data/idx.h"
 
 #include "base/base.h"
-#include "data/record.h"
+#include "data/convert.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,53 +109,23 @@ dm_status nn_idx_read(const char *path, nn_idx *out)
     return DM_OK;
 }
 
-static dm_status put_all(const nn_idx *images, const nn_idx *labels, nn_sink *sink)
-{
-    int64_t height = images->shape[1], width = images->shape[2];
-    dm_status status = DM_OK;
-    for (int64_t i = 0; status == DM_OK && i < images->shape[0]; i++) {
-        char key[24];
-        nn_document *datum = NULL;
-        status = nn_document_new("Datum", "record", &datum);
-        if (status != DM_OK) {
-            return status;
-        }
-        const char *pixels = (const char *)images->bytes + i * height * width;
-        snprintf(key, sizeof key, "%08lld", (long long)i);
-        status = nn_set_int(datum->root, "channels", 1);
-        status = status == DM_OK ? nn_set_int(datum->root, "height", height) : status;
-        status = status == DM_OK ? nn_set_int(datum->root, "width", width) : status;
-        status = status == DM_OK ? nn_set_text(datum->root, "data", pixels, (size_t)(height * width)) : status;
-        status = status == DM_OK ? nn_set_int(datum->root, "label", labels->bytes[i]) : status;
-        status = status == DM_OK ? nn_sink_put(sink, key, datum->root) : status;
-        nn_document_free(datum);
-    }
-    return status;
-}
-
-dm_status nn_idx_convert(const char *images, const char *labels, const char *database, int64_t *count)
+dm_status nn_convert_idx(const dm_data_options *o, nn_sink *sink, int64_t *count)
 {
     nn_idx x = {0}, y = {0};
-    nn_sink *sink = NULL;
-    dm_status status = nn_idx_read(images, &x);
+    dm_status status = nn_idx_read(o->inputs[0], &x);
     if (status == DM_OK) {
-        status = nn_idx_read(labels, &y);
+        status = nn_idx_read(o->inputs[1], &y);
     }
     if (status == DM_OK && x.ndim != 3) {
-        status = dm_error_set(DM_ERR_FORMAT, "%s: has %d dims; images have 3", images, x.ndim);
+        status = dm_error_set(DM_ERR_FORMAT, "%s: has %d dims; images have 3", o->inputs[0], x.ndim);
     } else if (status == DM_OK && (y.ndim != 1 || y.shape[0] != x.shape[0])) {
         status = dm_error_set(DM_ERR_FORMAT, "%s: does not have one label for each of the %lld images of %s",
-                              labels, (long long)x.shape[0], images);
+                              o->inputs[1], (long long)x.shape[0], o->inputs[0]);
     }
-    if (status == DM_OK) {
-        status = nn_sink_open(database, NN_LMDB, &sink);
-    }
-    if (status == DM_OK) {
-        status = put_all(&x, &y, sink);
-        status = nn_sink_close(sink, status);
-    }
-    if (status == DM_OK) {
-        *count = x.shape[0];
+    for (int64_t i = 0; status == DM_OK && i < x.shape[0]; i++) {
+        size_t each = (size_t)(x.shape[1] * x.shape[2]);
+        nn_put r = {1, x.shape[1], x.shape[2], y.bytes[i], x.bytes + (size_t)i * each, each, false};
+        status = nn_put_record(sink, (*count)++, &r);
     }
     free(x.bytes);
     free(y.bytes);

@@ -12,7 +12,5 @@ typedef struct nn_idx {
 
 /* The file may be compressed by gzip. DM_ERR_FORMAT, DM_ERR_IO, DM_ERR_NOMEM. */
 dm_status nn_idx_read(const char *path, nn_idx *out);
-/* A database of images and their labels, as Caffe's convert_mnist_data makes it. *count: how many. */
-dm_status nn_idx_convert(const char *images, const char *labels, const char *database, int64_t *count);
 
 #endif

@@ -1,7 +1,6 @@
 /* The calls of <dmath/nn.h> on nets. */
 #include "net/net.h"
 
-#include "data/idx.h"
 #include "proto/text.h"
 
 #include <stdlib.h>
@@ -167,12 +166,4 @@ dm_status dm_prototxt_print(const char *path, const char *type, char **text)
     status = status == DM_OK ? nn_text_print(d->root, text) : status;
     nn_document_free(d);
     return status;
-}
-
-dm_status dm_data_convert_idx(const char *images, const char *labels, const char *database, int64_t *count)
-{
-    if (!images || !labels || !database || !count) {
-        return dm_error_set(DM_ERR_ARG, "dm_data_convert_idx: an argument is NULL");
-    }
-    return nn_idx_convert(images, labels, database, count);
 }

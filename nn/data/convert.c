@@ -1,0 +1,300 @@
+/* Data sets to databases. */
+#include "data/convert.h"
+
+#include "base/base.h"
+#include "data/idx.h"
+#include "data/image.h"
+#include "data/list.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+dm_status nn_put_record(nn_sink *sink, int64_t number, const nn_put *r)
+{
+    char key[24];
+    nn_document *datum = NULL;
+    dm_status status = nn_document_new("Datum", "record", &datum);
+    if (status != DM_OK) {
+        return status;
+    }
+    snprintf(key, sizeof key, "%08lld", (long long)number);
+    status = nn_set_int(datum->root, "channels", r->channels);
+    status = status == DM_OK ? nn_set_int(datum->root, "height", r->height) : status;
+    status = status == DM_OK ? nn_set_int(datum->root, "width", r->width) : status;
+    status = status == DM_OK ? nn_set_text(datum->root, "data", (const char *)r->bytes, r->length) : status;
+    status = status == DM_OK ? nn_set_int(datum->root, "label", r->label) : status;
+    status = status == DM_OK && r->encoded ? nn_set_int(datum->root, "encoded", 1) : status;
+    status = status == DM_OK ? nn_sink_put(sink, key, datum->root) : status;
+    nn_document_free(datum);
+    return status;
+}
+
+/* --- CIFAR-10: a label, 3072 bytes red, green, blue; CIFAR-100: a coarse label before the fine one. */
+static dm_status put_cifar(const char *path, int labels, nn_sink *sink, int64_t *count)
+{
+    enum { PLANE = 1024, IMAGE = 3 * PLANE };
+    char *bytes = NULL;
+    size_t length = 0, each = (size_t)labels + IMAGE;
+    unsigned char turned[IMAGE];
+    dm_status status = nn_file_read(path, (size_t)1 << 30, &bytes, &length);
+    if (status == DM_OK && (length == 0 || length % each != 0)) {
+        status = dm_error_set(DM_ERR_FORMAT, "%s: has %zu bytes, which is no number of records of %zu", path,
+                              length, each);
+    }
+    for (size_t at = 0; status == DM_OK && at < length; at += each) {
+        const unsigned char *image = (unsigned char *)bytes + at + labels;
+        for (int c = 0; c < 3; c++) { /* blue first, as of all images */
+            memcpy(turned + (ptrdiff_t)c * PLANE, image + (ptrdiff_t)(2 - c) * PLANE, PLANE);
+        }
+        nn_put r = {3, 32, 32, image[-1], turned, IMAGE, false};
+        status = nn_put_record(sink, (*count)++, &r);
+    }
+    free(bytes);
+    return status;
+}
+
+dm_status nn_convert_cifar(const dm_data_options *o, nn_sink *sink, int64_t *count)
+{
+    dm_status status = DM_OK;
+    for (int i = 0; status == DM_OK && i < o->input_count; i++) {
+        status = put_cifar(o->inputs[i], strcmp(o->from, "cifar100") == 0 ? 2 : 1, sink, count);
+    }
+    return status;
+}
+
+/* --- images: a list, or a folder with a folder for each class */
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The names in a folder, sorted; each and the list are the caller's to free. */
+static dm_status names_in(const char *folder, char ***out, int64_t *count)
+{
+    DIR *d = opendir(folder);
+    char **all = NULL;
+    int64_t n = 0, room = 0;
+    dm_status status = d ? DM_OK : dm_error_set(DM_ERR_IO, "%s: the folder cannot be read", folder);
+    for (struct dirent *e = d ? readdir(d) : NULL; e && status == DM_OK; e = readdir(d)) {
+        if (e->d_name[0] == '.') {
+            continue;
+        }
+        if (n == room) {
+            room = room ? 2 * room : 64;
+            char **more = realloc(all, (size_t)room * sizeof *all);
+            status = more ? DM_OK : nn_no_memory();
+            all = more ? more : all;
+        }
+        if (status == DM_OK && !(all[n] = strdup(e->d_name))) {
+            status = nn_no_memory();
+        }
+        n += status == DM_OK;
+    }
+    if (d) {
+        closedir(d);
+    }
+    if (n) {
+        qsort(all, (size_t)n, sizeof *all, by_name);
+    }
+    *out = all;
+    *count = n;
+    return status;
+}
+
+static void free_names(char **names, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        free(names[i]);
+    }
+    free(names);
+}
+
+/* Lines "class/file number" of all files in the folders of a folder. */
+static dm_status list_folder(const char *folder, FILE *to)
+{
+    char **classes = NULL;
+    int64_t class_count = 0, label = 0;
+    dm_status status = names_in(folder, &classes, &class_count);
+    for (int64_t i = 0; status == DM_OK && i < class_count; i++) {
+        char path[4096], **files = NULL;
+        int64_t file_count = 0;
+        struct stat about;
+        snprintf(path, sizeof path, "%s/%s", folder, classes[i]);
+        if (stat(path, &about) != 0 || !S_ISDIR(about.st_mode)) {
+            continue;
+        }
+        status = names_in(path, &files, &file_count);
+        for (int64_t k = 0; status == DM_OK && k < file_count; k++) {
+            fprintf(to, "/%s/%s %lld\n", classes[i], files[k], (long long)label);
+        }
+        label++;
+        free_names(files, file_count);
+    }
+    free_names(classes, class_count);
+    return status;
+}
+
+/* A list of a folder's images beside the database: it says which label each class has. */
+static dm_status make_list(const dm_data_options *o, char *path, size_t room)
+{
+    snprintf(path, room, "%s.list", o->database);
+    FILE *f = fopen(path, "w");
+    dm_status status =
+        f ? list_folder(o->inputs[0], f) : dm_error_set(DM_ERR_IO, "%s: cannot be written", path);
+    if (f && fclose(f) != 0 && status == DM_OK) {
+        status = dm_error_set(DM_ERR_IO, "%s: cannot be written", path);
+    }
+    return status;
+}
+
+static dm_status put_all(nn_source *source, nn_sink *sink, int64_t *count)
+{
+    dm_status status = DM_OK;
+    for (int64_t i = 0; status == DM_OK && i < source->count; i++) {
+        nn_record r = {0};
+        status = source->type->read(source, i, &r);
+        if (status == DM_OK && !r.bytes) {
+            status = dm_error_set(DM_ERR_UNSUPPORTED, "%s: record %lld has numbers instead of bytes",
+                                  source->path, (long long)i);
+        }
+        if (status == DM_OK) {
+            nn_put put = {r.channels, r.height, r.width,
+                          r.label,    r.bytes,  (size_t)(r.channels * r.height * r.width),
+                          false};
+            status = nn_put_record(sink, (*count)++, &put);
+        }
+        nn_record_drop(&r);
+    }
+    return status;
+}
+
+dm_status nn_convert_images(const dm_data_options *o, nn_sink *sink, int64_t *count)
+{
+    char made[4096];
+    struct stat about;
+    const char *list = o->inputs[0];
+    nn_source *source = NULL;
+    nn_list_setup setup = {o->root ? o->root : "", !o->gray, o->height, o->width};
+    dm_status status = DM_OK;
+    if (stat(list, &about) == 0 && S_ISDIR(about.st_mode)) {
+        status = make_list(o, made, sizeof made);
+        setup.folder = list;
+        list = made;
+    }
+    status = status == DM_OK ? nn_list_open(list, &setup, &source) : status;
+    status = status == DM_OK ? put_all(source, sink, count) : status;
+    nn_source_close(source);
+    return status;
+}
+
+/* --- another database */
+dm_status nn_convert_database(const dm_data_options *o, nn_sink *sink, int64_t *count)
+{
+    nn_source *source = NULL;
+    nn_backend from = strcmp(o->from, "lmdb") == 0 ? NN_LMDB : NN_LEVELDB;
+    dm_status status = nn_source_open(o->inputs[0], from, &source);
+    status = status == DM_OK ? put_all(source, sink, count) : status;
+    nn_source_close(source);
+    return status;
+}
+
+/* --- the call */
+
+/* A database that is made when its first record comes: inputs that make no sense leave none behind. */
+typedef struct late_sink {
+    nn_sink sink, *real;
+    nn_backend backend;
+} late_sink;
+
+static dm_status put_late(nn_sink *sink, const char *key, const char *bytes, size_t length)
+{
+    late_sink *s = (late_sink *)sink;
+    dm_status status = s->real ? DM_OK : nn_sink_open(sink->path, s->backend, &s->real);
+    return status == DM_OK ? s->real->type->put(s->real, key, bytes, length) : status;
+}
+
+static dm_status close_late(nn_sink *sink, dm_status status)
+{
+    late_sink *s = (late_sink *)sink;
+    if (!s->real) {
+        return status == DM_OK ? dm_error_set(DM_ERR_FORMAT, "%s: there are no records for it", sink->path)
+                               : status;
+    }
+    return nn_sink_close(s->real, status);
+}
+
+dm_status dm_data_convert(const dm_data_options *o, int64_t *count)
+{
+    static const struct {
+        const char *name;
+        int least, most;
+        dm_status (*convert)(const dm_data_options *, nn_sink *, int64_t *);
+    } all[] = {{"idx", 2, 2, nn_convert_idx},           {"cifar10", 1, 1000, nn_convert_cifar},
+               {"cifar100", 1, 1000, nn_convert_cifar}, {"images", 1, 1, nn_convert_images},
+               {"lmdb", 1, 1, nn_convert_database},     {"leveldb", 1, 1, nn_convert_database}};
+    if (!o || o->size != sizeof *o || !o->from || !o->inputs || !o->database || !count) {
+        return dm_error_set(DM_ERR_ARG,
+                            "dm_data_convert: from, inputs, database and count must be there, options be made "
+                            "with DM_DATA_OPTIONS_INIT");
+    }
+    for (int i = 0; i < NN_COUNT(all); i++) {
+        static const nn_sink_type type = {put_late, close_late};
+        int64_t n = 0;
+        if (strcmp(o->from, all[i].name) != 0) {
+            continue;
+        }
+        if (o->input_count < all[i].least || o->input_count > all[i].most) {
+            return dm_error_set(DM_ERR_ARG, "dm_data_convert: %s needs %d input%s, not %d", o->from,
+                                all[i].least, all[i].least > 1 ? "s" : "", o->input_count);
+        }
+        char *path = strdup(o->database);
+        late_sink late = {{&type, path}, NULL, o->leveldb ? NN_LEVELDB : NN_LMDB};
+        dm_status status = path ? nn_sink_close(&late.sink, all[i].convert(o, &late.sink, &n)) : nn_no_memory();
+        free(path);
+        *count = status == DM_OK ? n : *count;
+        return status;
+    }
+    return dm_error_set(
+        DM_ERR_ARG, "dm_data_convert: from is '%s': it may be idx, cifar10, cifar100, images, lmdb or leveldb",
+        o->from);
+}
+
+dm_status dm_data_convert_idx(const char *images, const char *labels, const char *database, int64_t *count)
+{
+    const char *const inputs[] = {images, labels};
+    dm_data_options o = DM_DATA_OPTIONS_INIT;
+    if (!images || !labels || !database || !count) {
+        return dm_error_set(DM_ERR_ARG, "dm_data_convert_idx: an argument is NULL");
+    }
+    o.from = "idx";
+    o.inputs = inputs;
+    o.input_count = 2;
+    o.database = database;
+    return dm_data_convert(&o, count);
+}
+
+dm_status dm_image_read(const char *path, int color, int64_t height, int64_t width, unsigned char **bytes,
+                        int64_t shape[3])
+{
+    nn_image image = {0};
+    if (!path || !bytes || !shape || height < 0 || width < 0 || (height > 0) != (width > 0)) {
+        return dm_error_set(
+            DM_ERR_ARG, "dm_image_read: path, bytes and shape must be there, height and width both or neither");
+    }
+    dm_status status = nn_image_read(path, color ? NN_COLOUR : NN_GRAY, &image);
+    if (status == DM_OK && height > 0) {
+        status = nn_image_resize(&image, height, width);
+    }
+    if (status != DM_OK) {
+        free(image.bytes);
+        return status;
+    }
+    shape[0] = image.channels;
+    shape[1] = image.height;
+    shape[2] = image.width;
+    *bytes = image.bytes;
+    return DM_OK;
+}

@@ -1,0 +1,24 @@
+/* Data sets to databases, their means, and what is in them. */
+#ifndef NN_CONVERT_H
+#define NN_CONVERT_H
+
+#include "data/record.h"
+
+#include <dmath/nn.h>
+
+/* Puts a record of bytes (channel after channel), or of an encoded image, under the key of its number. */
+typedef struct nn_put {
+    int64_t channels, height, width, label;
+    const unsigned char *bytes;
+    size_t length;
+    bool encoded;
+} nn_put;
+dm_status nn_put_record(nn_sink *sink, int64_t number, const nn_put *record);
+
+/* Sources of dm_data_convert; *count: how many records. */
+dm_status nn_convert_idx(const dm_data_options *options, nn_sink *sink, int64_t *count);
+dm_status nn_convert_cifar(const dm_data_options *options, nn_sink *sink, int64_t *count);
+dm_status nn_convert_images(const dm_data_options *options, nn_sink *sink, int64_t *count);
+dm_status nn_convert_database(const dm_data_options *options, nn_sink *sink, int64_t *count);
+
+#endif
