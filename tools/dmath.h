@@ -5,6 +5,7 @@
 #include "launch/launch.h"
 
 #include <argp.h>
+#include <stdio.h>
 
 enum { TOOL_FAILED = 1, TOOL_USAGE = 2 }; /* exit statuses beside 0 */
 enum { TOOL_LIST = 64 };                  /* most entries of a list on the command line */
@@ -108,6 +109,9 @@ int tool_run_program(const char *const *argv, int seconds, char *output, size_t 
 
 /* --- dmath_train.c: a dm_log_function that prints lines */
 void tool_net_log(void *context, const char *line);
+/* --- dmath_features.c: the bytes of a file in front of a .npy array of f32 */
+bool tool_npy_head(FILE *to, int ndim, const int64_t *shape);
+
 
 /* --- subcommands; each returns the exit status */
 int tool_info(int argc, char **argv);
@@ -120,6 +124,8 @@ int tool_test(int argc, char **argv);
 int tool_time(int argc, char **argv);
 int tool_net(int argc, char **argv);
 int tool_data(int argc, char **argv);
+int tool_classify(int argc, char **argv);
+int tool_extract(int argc, char **argv);
 int tool_ckpt(int argc, char **argv);
 int tool_bench(int argc, char **argv);
 int tool_doctor(int argc, char **argv);

@@ -1,4 +1,4 @@
-/* dmath test, time, net and data: nets outside of training, and their data. */
+/* dmath test, time and net: nets outside of training. */
 #include "dmath.h"
 
 #include <dmath/nn.h>
@@ -203,30 +203,4 @@ int tool_net(int argc, char **argv)
                                             {"print", net_print, "a prototxt file as dmath reads it"},
                                             {NULL, NULL, NULL}};
     return tool_dispatch("dmath net", commands, argc, argv);
-}
-
-static int data_convert(int argc, char **argv)
-{
-    int64_t count = 0;
-    if (argc != 4) {
-        fprintf(stderr,
-                "Usage: %s IMAGES LABELS DATABASE\nMakes an LMDB of idx files, plain or compressed by gzip, as "
-                "Caffe's "
-                "convert_mnist_data does.\n",
-                argv[0]);
-        return argc == 2 && strcmp(argv[1], "--help") == 0 ? 0 : TOOL_USAGE;
-    }
-    dm_status status = dm_data_convert_idx(argv[1], argv[2], argv[3], &count);
-    tool_complain(status);
-    if (status == DM_OK) {
-        printf("%s: %lld records\n", argv[3], (long long)count);
-    }
-    return status == DM_OK ? 0 : TOOL_FAILED;
-}
-
-int tool_data(int argc, char **argv)
-{
-    static const tool_command commands[] = {{"convert", data_convert, "idx files to an LMDB"},
-                                            {NULL, NULL, NULL}};
-    return tool_dispatch("dmath data", commands, argc, argv);
 }

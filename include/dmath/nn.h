@@ -185,6 +185,8 @@ DM_API DM_CHECKED dm_status dm_data_convert(const dm_data_options *options, int6
 enum { DM_MAX_CHANNEL_MEANS = 64 };
 DM_API DM_CHECKED dm_status dm_data_mean(const char *database, const char *path, double means[DM_MAX_CHANNEL_MEANS],
                                          int64_t *channels);
+/* The mean of each channel of such a file. Errors: DM_ERR_IO, DM_ERR_FORMAT, DM_ERR_LIMIT. */
+DM_API DM_CHECKED dm_status dm_data_mean_read(const char *path, double means[DM_MAX_CHANNEL_MEANS], int64_t *channels);
 /* Reads all records; a table of some, of those that are damaged, and how many have each label. free() the text. */
 DM_API DM_CHECKED dm_status dm_data_show(const char *database, int64_t first, int64_t records, char **text);
 /* A JPEG or PNG image, brought to a height and width (0: as it is): rows of a channel one after another, blue, green, red,

@@ -55,7 +55,9 @@ static dm_status read_place(const batch *b, int64_t p, nn_page *page, nn_record 
         if (status != DM_ERR_FORMAT && status != DM_ERR_SHAPE && status != DM_ERR_IO) {
             break;
         }
-        nn_page_damaged(page, dm_error_message());
+        if (tries == 1) { /* once a round */
+            nn_page_damaged(page, dm_error_message());
+        }
         if (tries == MOST_DAMAGED || tries == b->source->count) {
             return dm_error_set(status, "%d damaged records in a row, the last: %s", tries, dm_error_message());
         }

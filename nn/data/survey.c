@@ -55,7 +55,8 @@ static dm_status write_mean(const char *path, const double *sums, const int64_t 
     return status;
 }
 
-dm_status dm_data_mean(const char *database, const char *path, double means[DM_MAX_CHANNEL_MEANS], int64_t *channels)
+dm_status dm_data_mean(const char *database, const char *path, double means[DM_MAX_CHANNEL_MEANS],
+                       int64_t *channels)
 {
     nn_source *source = NULL;
     double *sums = NULL;
@@ -148,4 +149,28 @@ dm_status dm_data_show(const char *database, int64_t first, int64_t records, cha
     fputc('\n', to);
     nn_source_close(source);
     return fclose(to) == 0 ? DM_OK : nn_no_memory();
+}
+
+dm_status dm_data_mean_read(const char *path, double means[DM_MAX_CHANNEL_MEANS], int64_t *channels)
+{
+    float *mean = NULL;
+    int64_t shape[3] = {0, 0, 0};
+    if (!path || !means || !channels) {
+        return dm_error_set(DM_ERR_ARG, "dm_data_mean_read: an argument is NULL");
+    }
+    dm_status status = nn_mean_read(path, &mean, shape);
+    if (status == DM_OK && shape[0] > DM_MAX_CHANNEL_MEANS) {
+        status = dm_error_set(DM_ERR_LIMIT, "%s: has %lld channels, more than %d", path, (long long)shape[0],
+                              DM_MAX_CHANNEL_MEANS);
+    }
+    for (int64_t c = 0; status == DM_OK && c < shape[0]; c++) {
+        int64_t n = shape[1] * shape[2];
+        means[c] = 0;
+        for (int64_t k = 0; k < n; k++) {
+            means[c] += (double)mean[c * n + k] / (double)n;
+        }
+    }
+    *channels = status == DM_OK ? shape[0] : *channels;
+    free(mean);
+    return status;
 }

@@ -26,6 +26,13 @@ if(TARGET dmath_tool AND DMATH_PYTHON AND LMDB_FOUND AND ZLIB_FOUND)
   endforeach()
 endif()
 
+# Data layers and the tools for data against files made by the test.
+if(TARGET dmath_tool AND DMATH_PYTHON AND LMDB_FOUND)
+  add_test(NAME nn_data COMMAND ${DMATH_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/nn/data.py $<TARGET_FILE:dmath_tool>)
+  set_tests_properties(nn_data PROPERTIES TIMEOUT 600 ENVIRONMENT "${DMATH_TEST_ENVIRONMENT}")
+  dmath_test_folder(nn_data)
+endif()
+
 # Solvers against NumPy.
 if(TARGET dmath_tool AND DMATH_PYTHON)
   add_test(NAME nn_solvers COMMAND ${DMATH_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/nn/solvers.py $<TARGET_FILE:dmath_tool>)

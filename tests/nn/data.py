@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""Data layers and `dmath data` against files made here: images, lists, CIFAR, LMDB and LevelDB, means, damaged records.
+
+  data.py TOOL
+
+Images are encoded by images.py. Works in the current folder.
+"""
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import sys
+
+import numpy as np
+
+from images import jpeg, jpeg_pixels, png, resize
+
+TOOL = sys.argv[1]
+random = np.random.default_rng(5)
+
+
+def run(*args, fails=None):
+    r = subprocess.run([TOOL, *map(str, args)], capture_output=True, text=True)
+    if fails is None:
+        assert r.returncode == 0, f"{args}: {r.returncode}\n{r.stdout}{r.stderr}"
+    else:
+        assert r.returncode == 1 and re.search(fails, r.stderr), f"{args}: {r.returncode} and not {fails}\n{r.stdout}{r.stderr}"
+    return r.stdout
+
+
+def extract(layer, batches=1, phase="TEST", workers=2, more=(), fails=None):
+    pathlib.Path("net.prototxt").write_text(layer)
+    out = run("extract", "-m", "net.prototxt", "-b", "x,y", "-n", batches, "--phase", phase, "-w", workers, *more, fails=fails)
+    return (np.load("x.npy"), np.load("y.npy"), out) if fails is None else None
+
+
+def planes(pixels):
+    """H x W x 3 of red, green, blue, or H x W: channels first, blue first."""
+    pixels = np.asarray(pixels)
+    return pixels[None].astype(float) if pixels.ndim == 2 else pixels[:, :, ::-1].transpose(2, 0, 1).astype(float)
+
+
+def to_gray(p):
+    return np.floor(0.114 * p[0] + 0.587 * p[1] + 0.299 * p[2] + 0.5)[None] if len(p) == 3 else p
+
+
+def have(what, *args):
+    """Does this build have the library? Its absence is a clear error."""
+    r = subprocess.run([TOOL, *map(str, args)], capture_output=True, text=True)
+    if r.returncode and "was built without" in r.stderr:
+        print(f"skipped: {what}: {r.stderr.strip()}")
+        return False
+    return True
+
+
+# ---- images of all kinds, listed in a file
+def make_images():
+    """(name, expected planes) of each image; the file `list` names them."""
+    h, w = 11, 9
+    rgb, gray = random.integers(0, 256, (h, w, 3)), random.integers(0, 256, (h, w))
+    palette, index = random.integers(0, 256, (13, 3)), random.integers(0, 13, (h, w))
+    wide = random.integers(0, 65536, (h, w, 3))
+    bits = random.integers(0, 4, (h, w))
+    alpha = random.integers(0, 256, (h, w, 4))
+    all = [("rgb.png", png(rgb), planes(rgb)), ("gray.png", png(gray), planes(gray)),
+           ("palette.png", png(index, palette=palette), planes(palette[index])), ("wide.png", png(wide, depth=16), planes(wide >> 8)),
+           ("bits.png", png(bits, depth=2), planes(bits * 85)), ("alpha image.png", png(alpha), planes(alpha[:, :, :3]))]
+    ycc = np.concatenate([random.integers(60, 200, (2, 3, 1)), random.integers(100, 150, (2, 3, 2))], -1)
+    luma = random.integers(0, 256, (3, 2))
+    all += [("ycc.jpg", jpeg(ycc), jpeg_pixels(ycc).transpose(2, 0, 1)), ("luma.jpg", jpeg(luma), jpeg_pixels(luma)[None])]
+    for name, data, _ in all:
+        pathlib.Path(name).write_bytes(data)
+    return [(name, p) for name, _, p in all]
+
+
+IMAGE = ("layer {{ name: 'd' type: 'ImageData' top: 'x' top: 'y' image_data_param {{ source: 'list' root_folder: './' batch_size: {n} {own} }} "
+         "transform_param {{ {transform} }} }}\n")
+
+
+def check_images(images):
+    for k, (name, p) in enumerate(images):
+        pathlib.Path("list").write_text(f"{name} {k}\n")
+        for colour in (True, False):
+            x, y, _ = extract(IMAGE.format(n=1, own="" if colour else "is_color: false", transform=""))
+            expected = (np.repeat(p, 3, 0) if len(p) == 1 else p) if colour else to_gray(p)
+            tolerance = 1 if name.endswith("jpg") and len(p) == 3 else 0
+            assert x.shape[1:] == expected.shape and abs(x[0] - expected).max() <= tolerance, (name, colour, abs(x[0] - expected).max())
+            assert y[0] == k
+    # other sizes, several images, mean, scale
+    pathlib.Path("list").write_text("".join(f"{name} {k}\n" for k, (name, _) in enumerate(images)))
+    x, y, _ = extract(IMAGE.format(n=3, own="new_height: 7 new_width: 13", transform="mean_value: [1, 2, 3] scale: 0.25"), batches=3)
+    for i in range(9):
+        p = images[i % 8][1]
+        p = np.repeat(p, 3, 0) if len(p) == 1 else p
+        expected = (resize(p.transpose(1, 2, 0), 7, 13).transpose(2, 0, 1) - np.array([1, 2, 3])[:, None, None]) * 0.25
+        assert abs(x[i] - expected).max() <= 0.51 * 0.25 + (0.25 if "jpg" in images[i % 8][0] else 0), (i, abs(x[i] - expected).max())
+        assert y[i] == i % 8
+    print("images: read, resized, transformed")
+
+
+def check_shuffle():
+    own = "new_height: 4 new_width: 4 shuffle: true"
+    runs = [extract(IMAGE.format(n=4, own=own, transform=""), batches=6, workers=w) for w in (1, 3)]
+    assert (runs[0][0] == runs[1][0]).all() and (runs[0][1] == runs[1][1]).all()
+    rounds = runs[0][1].reshape(3, 8)
+    assert all(sorted(r) == list(range(8)) for r in rounds), rounds
+    assert len({tuple(r) for r in rounds}) == 3 and tuple(range(8)) not in {tuple(r) for r in rounds}, rounds
+    print("shuffling: every record once a round, rounds differ, workers do not")
+
+
+def check_damage(images):
+    whole = pathlib.Path("rgb.png").read_bytes()
+    pathlib.Path("cut.png").write_bytes(whole[:len(whole) // 2])
+    pathlib.Path("bad.jpg").write_bytes(pathlib.Path("ycc.jpg").read_bytes()[:-30])
+    pathlib.Path("list").write_text("rgb.png 0\ncut.png 1\nrgb.png 2\nbad.jpg 3\nmissing.png 4\nrgb.png 5\n")
+    net = IMAGE.format(n=6, own="new_height: 4 new_width: 4", transform="")
+    extract(net, fails=r"list:2: \./cut\.png: is a damaged PNG")
+    for batches in (1, 2):
+        pathlib.Path("solver.prototxt").write_text("")
+        x, y, out = extract(net, batches=batches, more=["--damaged", "skip"])
+        assert list(y[:6]) == [0, 2, 2, 5, 5, 5], y
+        assert "skipped 3 damaged records so far: list:2" in out, out
+    pathlib.Path("list").write_text("cut.png 1\n")
+    extract(net, more=["--damaged", "skip"], fails="cut.png: is a damaged PNG")
+    pathlib.Path("list").write_text("rgb.png 0\nrgb.png\n")
+    extract(net, fails="list:2: a line must have")
+    print("damaged images: named, or counted and skipped")
+
+
+# ---- databases
+DATA = ("layer {{ name: 'd' type: 'Data' top: 'x' top: 'y' data_param {{ source: '{db}' backend: {backend} batch_size: {n} {own} }} "
+        "transform_param {{ {transform} }} }}\n")
+
+
+def check_databases():
+    shutil.rmtree("cifar_lmdb", ignore_errors=True)
+    images, labels = random.integers(0, 256, (2, 5, 3, 32, 32)).astype(np.uint8), random.integers(0, 10, (2, 5)).astype(np.uint8)
+    for k in range(2):
+        pathlib.Path(f"batch{k}.bin").write_bytes(b"".join(bytes([labels[k, i]]) + images[k, i].tobytes() for i in range(5)))
+    assert "10 records" in run("data", "convert", "--from=cifar10", "batch0.bin", "batch1.bin", "cifar_lmdb")
+    expected, truth = images.reshape(10, 3, 32, 32)[:, ::-1].astype(float), labels.reshape(-1)
+    forms = [("cifar_lmdb", "LMDB")]
+    shutil.rmtree("cifar_level", ignore_errors=True)
+    if have("LevelDB", "data", "convert", "--from=lmdb", "--leveldb", "cifar_lmdb", "cifar_level"):
+        forms.append(("cifar_level", "LEVELDB"))
+    for db, backend in forms:
+        x, y, _ = extract(DATA.format(db=db, backend=backend, n=4, own="", transform=""), batches=5)
+        order = np.arange(20) % 10
+        assert (x == expected[order]).all() and (y == truth[order]).all()
+        out = run("data", "show", db, "-n", 3)
+        assert "10 records, 0 damaged" in out and out.count("3 x 32 x 32 bytes") == 3, out
+    out = run("data", "mean", "cifar_lmdb", "mean.binaryproto")
+    means = [float(v) for v in re.findall(r"mean_value: (\S+)", out)]
+    assert np.allclose(means, expected.mean((0, 2, 3)), atol=1e-5), (means, expected.mean((0, 2, 3)))
+    for db, backend in forms:
+        net = DATA.format(db=db, backend=backend, n=10, own="", transform="mean_file: 'mean.binaryproto' scale: 2 crop_size: 20")
+        x, _, _ = extract(net)
+        centred = (expected - expected.mean(0)) * 2
+        assert abs(x - centred[:, :, 6:26, 6:26]).max() < 1e-3
+    # from a random record on, and shuffled
+    x, y, _ = extract(DATA.format(db="cifar_lmdb", backend="LMDB", n=4, own="rand_skip: 9", transform=""), batches=5)
+    first = next(k for k in range(10) if (x[0] == expected[k]).all())
+    assert (x == expected[(first + np.arange(20)) % 10]).all()
+    x, y, _ = extract(DATA.format(db="cifar_lmdb", backend="LMDB", n=5, own="", transform=""), batches=4, phase="TRAIN", more=["--shuffle"])
+    for half in range(2):
+        found = [next(k for k in range(10) if (one == expected[k]).all()) for one in x[10 * half:10 * half + 10]]
+        assert sorted(found) == list(range(10)) and found != list(range(10)), found
+    run("data", "convert", "--from=cifar10", "batch0.bin", "cifar_lmdb", fails="the folder cannot be made")
+    pathlib.Path("short.bin").write_bytes(b"x" * 100)
+    run("data", "convert", "--from=cifar10", "short.bin", "other_lmdb", fails="short.bin: has 100 bytes")
+    assert not pathlib.Path("other_lmdb").exists()
+    print("databases:", ", ".join(b for _, b in forms), "from CIFAR, mean, crop, random access")
+
+
+def check_folder(images):
+    """A folder for each class; and lists, brought to one size."""
+    for path in ("classes", "classes_lmdb", "gray_lmdb"):
+        shutil.rmtree(path, ignore_errors=True)
+    for k, (name, _) in enumerate(images):
+        folder = pathlib.Path("classes") / f"class{k % 3}"
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(name, folder / name)
+    run("data", "convert", "--from=images", "--resize=5x6", "classes", "classes_lmdb")
+    x, y, _ = extract(DATA.format(db="classes_lmdb", backend="LMDB", n=8, own="", transform=""))
+    names = sorted((k % 3, name, k) for k, (name, _) in enumerate(images))
+    for i, (label, name, k) in enumerate(names):
+        p = images[k][1]
+        p = np.repeat(p, 3, 0) if len(p) == 1 else p
+        expected = resize(p.transpose(1, 2, 0), 5, 6).transpose(2, 0, 1)
+        assert y[i] == label and abs(x[i] - expected).max() <= 0.51 + ("jpg" in name), (name, abs(x[i] - expected).max())
+    print("a folder of classes becomes a database")
+
+
+def check_classify():
+    """A net that adds up each channel; its weights are a fillers'."""
+    pathlib.Path("net.prototxt").write_text(
+        "layer { name: 'in' type: 'Input' top: 'data' input_param { shape { dim: [2, 3, 4, 4] } } }\n"
+        "layer { name: 'mean' type: 'Pooling' bottom: 'data' top: 'mean' pooling_param { pool: AVE global_pooling: true } }\n"
+        "layer { name: 'p' type: 'Softmax' bottom: 'mean' top: 'p' }\n")
+    pathlib.Path("w.caffemodel").write_bytes(b"")
+    pathlib.Path("names").write_text("blue\ngreen\nred\n")
+    for k, colour in enumerate(([0, 0, 255], [0, 255, 0], [255, 0, 0])):
+        pathlib.Path(f"colour{k}.png").write_bytes(png(np.tile(np.array(colour), (6, 6, 1))))
+    out = run("classify", "-m", "net.prototxt", "-W", "w.caffemodel", "--labels", "names", "--top", 2, "--scale", "0.01", "--mean", "10,20,30",
+              "colour0.png", "colour1.png", "colour2.png")
+    blocks = [re.findall(r"^  (\S+)  (\d)  (\w+)$", b, flags=re.M) for b in re.split(r"^colour\d.png\n", out, flags=re.M)[1:]]
+    assert [b[0][2] for b in blocks] == ["blue", "green", "red"] and all(len(b) == 2 for b in blocks), out
+    for k in range(3):
+        v = (255 * np.eye(3)[k] - np.array([10, 20, 30])) * 0.01
+        p = np.exp(v) / np.exp(v).sum()
+        assert abs(float(blocks[k][0][0]) - p.max()) < 1e-4, (out, p)
+    print("classify: three colours")
+
+
+if __name__ == "__main__":
+    pathlib.Path("list").write_text("probe.png 0\n")
+    pathlib.Path("probe.png").write_bytes(png(np.zeros((2, 2), int)))
+    pathlib.Path("probe.jpg").write_bytes(jpeg(np.full((1, 1), 99)))
+    check_databases()
+    decoders = True
+    for name in ("probe.png", "probe.jpg"):
+        pathlib.Path("list").write_text(f"{name} 0\n")
+        pathlib.Path("net.prototxt").write_text(IMAGE.format(n=1, own="", transform=""))
+        decoders = have(name, "extract", "-m", "net.prototxt", "-b", "x") and decoders
+    if decoders:
+        images = make_images()
+        check_images(images)
+        pathlib.Path("list").write_text("".join(f"{name} {k}\n" for k, (name, _) in enumerate(images)))
+        check_shuffle()
+        check_damage(images)
+        check_folder(images)
+        check_classify()
