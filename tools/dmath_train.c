@@ -1,20 +1,20 @@
 /* dmath train: Caffe's solvers, as their files are. */
-#include "dmath.h"
+#include "dmath_train_log.h"
 
-#include <dmath/nn.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 typedef struct train_options {
     tool_common common;
-    const char *solver, *weights, *snapshot;
+    const char *solver, *weights, *snapshot, *log, *report;
     int64_t slices, max_iter;
     dm_dtype type;
     int effect[2]; /* of SIGINT, SIGHUP: DM_SOLVER_* */
+    bool shuffle, skip_damaged;
 } train_options;
 
-enum { KEY_SLICES = 256, KEY_MAX_ITER, KEY_SIGINT, KEY_SIGHUP, KEY_TYPE };
+enum { KEY_SLICES = 256, KEY_MAX_ITER, KEY_SIGINT, KEY_SIGHUP, KEY_TYPE, KEY_LOG, KEY_REPORT, KEY_SHUFFLE, KEY_DAMAGED };
 
 static const struct argp_option options[] = {
     {"solver", 's', "FILE", 0, "the solver's prototxt (needed)", 0},
@@ -25,6 +25,12 @@ static const struct argp_option options[] = {
     {"type", KEY_TYPE, "TYPE", 0,
      "f32 (default), f16 or bf16: between layers, and of weights in products; weights themselves stay f32", 0},
     {"max-iter", KEY_MAX_ITER, "N", 0, "instead of the file's max_iter", 0},
+    {"log", KEY_LOG, "FILE", 0, "losses, rates, tests and snapshots, a JSON object a line", 0},
+    {"report", KEY_REPORT, "FILE", 0,
+     "after training, an HTML file: curves, time of each layer, memory, link bytes, confusion matrix, filters",
+     0},
+    {"shuffle", KEY_SHUFFLE, NULL, 0, "records of the training net in another order in each round", 0},
+    {"damaged", KEY_DAMAGED, "WHAT", 0, "records: refuse (default) or skip", 0},
     {"sigint-effect", KEY_SIGINT, "WHAT", 0, "stop (default), snapshot or none", 0},
     {"sighup-effect", KEY_SIGHUP, "WHAT", 0, "snapshot (default), stop or none", 0},
     {0},
@@ -68,6 +74,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         break;
     case KEY_MAX_ITER:
         fits = tool_int_parse(arg, 0, INT32_MAX, &o->max_iter);
+        break;
+    case KEY_LOG:
+        o->log = arg;
+        break;
+    case KEY_REPORT:
+        o->report = arg;
+        break;
+    case KEY_SHUFFLE:
+        o->shuffle = true;
+        break;
+    case KEY_DAMAGED:
+        o->skip_damaged = strcmp(arg, "skip") == 0;
+        fits = o->skip_damaged || strcmp(arg, "refuse") == 0;
         break;
     case KEY_SIGINT:
     case KEY_SIGHUP:
@@ -144,14 +163,19 @@ static void catch_signals(const train_options *o)
     }
 }
 
-static dm_status run(dm_session *s, train_options *o)
+static dm_status run(dm_session *s, train_options *o, tool_train_log *log)
 {
     dm_solver_options settings = DM_SOLVER_OPTIONS_INIT;
     dm_solver *solver = NULL;
     settings.slices = (int)o->slices;
     settings.type = o->type;
     settings.max_iter = o->max_iter;
-    settings.log = tool_net_log;
+    settings.log = tool_train_line;
+    settings.log_context = log;
+    settings.event = tool_train_event;
+    settings.event_context = log;
+    settings.shuffle = o->shuffle;
+    settings.skip_damaged = o->skip_damaged;
     dm_status status = dm_solver_open(s, o->solver, &settings, &solver);
     if (status == DM_OK && o->weights) {
         printf("Finetuning from %s\n", o->weights);
@@ -164,6 +188,11 @@ static dm_status run(dm_session *s, train_options *o)
         catch_signals(o);
         status = dm_solver_run(solver, ask, o);
     }
+    if (status == DM_OK && o->report) {
+        snprintf(log->title, sizeof log->title, "%s", o->solver);
+        status = tool_report_write(o->report, s, solver, log);
+    }
+    status = tool_train_log_close(log, status);
     tool_complain(status); /* before the calls that end the solver */
     dm_status end = dm_solver_close(solver);
     tool_complain(end);
@@ -175,6 +204,7 @@ int tool_train(int argc, char **argv)
     train_options o = {
         .slices = DM_SLICES, .type = DM_F32, .max_iter = -1, .effect = {DM_SOLVER_STOP, DM_SOLVER_SNAPSHOT}};
     dm_session *s = NULL;
+    tool_train_log log;
     if (argp_parse(&argp, argc, argv, 0, NULL, &o) != 0) {
         return TOOL_USAGE;
     }
@@ -183,7 +213,12 @@ int tool_train(int argc, char **argv)
         return tool_close(s, status);
     }
     printf("Training on %d workers\n", dm_workers(s));
-    status = run(s, &o);
+    status = tool_train_log_open(&log, o.log, o.report != NULL);
+    if (status == DM_OK) {
+        status = run(s, &o, &log);
+    } else {
+        tool_complain(status);
+    }
     int ended = tool_close(s, DM_OK);
     return status == DM_OK ? ended : TOOL_FAILED;
 }

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""What dmath train leaves behind: --log against its lines, --report against weights and counts; damaged records; a pipe has no bar.
+
+  report.py TOOL
+
+Works in the current folder.
+"""
+import base64
+import json
+import os
+import pathlib
+import pty
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+
+from lenet import read_weights, write_idx
+
+TOOL = sys.argv[1]
+random = np.random.default_rng(2)
+CLASSES, COUNT = 3, 48
+
+labels = random.integers(0, CLASSES, COUNT).astype(np.uint8)
+images = (random.integers(0, 40, (COUNT, 8, 8)) + 70 * labels[:, None, None]).astype(np.uint8)
+write_idx("images.gz", images)
+write_idx("labels.gz", labels)
+shutil.rmtree("db", ignore_errors=True)
+subprocess.run([TOOL, "data", "convert", "images.gz", "labels.gz", "db"], check=True, stdout=subprocess.DEVNULL)
+pathlib.Path("net.prototxt").write_text("""
+name: 'a <net>'
+layer { name: 'd' type: 'Data' top: 'x' top: 'y' data_param { source: 'db' backend: LMDB batch_size: 16 } transform_param { scale: 0.01 } }
+layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param { num_output: 5 kernel_size: 3 weight_filler { type: 'xavier' } } }
+layer { name: 'ip' type: 'InnerProduct' bottom: 'c' top: 'ip' inner_product_param { num_output: 3 weight_filler { type: 'xavier' } } }
+layer { name: 'acc' type: 'Accuracy' bottom: 'ip' bottom: 'y' top: 'acc' include { phase: TEST } }
+layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'y' top: 'loss' }
+""")
+pathlib.Path("solver.prototxt").write_text("net: 'net.prototxt' base_lr: 0.05 lr_policy: 'step' gamma: 0.5 stepsize: 20 display: 10 max_iter: 40\n"
+                                           "test_iter: 3 test_interval: 20 snapshot: 20 snapshot_prefix: 'run' momentum: 0.9\n")
+COMMAND = [TOOL, "train", "--solver", "solver.prototxt", "-w", "2", "--log", "run.jsonl", "--report", "run.html"]
+out = subprocess.run(COMMAND, capture_output=True, text=True)
+assert out.returncode == 0, out.stderr
+assert "\r" not in out.stdout and "\033" not in out.stdout
+
+# --- the log says what the lines say
+events = [json.loads(line) for line in pathlib.Path("run.jsonl").read_text().splitlines()]
+train = [e for e in events if e["kind"] == "train"]
+said = re.findall(r"^Iteration (\d+)(?: \(.*\))?, loss = (\S+)$", out.stdout, flags=re.M)
+assert [(str(e["iteration"]), f"{e['loss']:g}") for e in train] == said, (train, said)
+assert np.allclose([e["rate"] for e in train[:4]], [0.05, 0.05, 0.025, 0.025]), train
+tests = [(e["iteration"], e["value"]) for e in events if e["kind"] == "test" and e["name"] == "acc"]
+assert [f"{v:g}" for _, v in tests] == re.findall(r"Test net output #\d+: acc = (\S+)", out.stdout) and [i for i, _ in tests] == [0, 20, 40]
+assert [e["name"] for e in events if e["kind"] == "snapshot"] == ["run_iter_20.solverstate", "run_iter_40.solverstate"]
+assert events[-1]["kind"] == "end" and all(a["seconds"] <= b["seconds"] for a, b in zip(events, events[1:]))
+
+# --- the report
+page = pathlib.Path("run.html").read_text()
+assert "http" not in page, "the report needs other files"
+for caption in ("loss", "learning rate", "test net 0: acc", "test net 0: loss"):
+    assert f"<figcaption>{caption} (last: " in page, caption
+matrix = re.search(r"<table class='matrix'>(.*?)</table>", page, re.S).group(1)
+counts = np.array([int(v) for v in re.findall(r"<td class='n'[^>]*>(\d+)", matrix)]).reshape(CLASSES, CLASSES)
+seen = labels[np.arange(20 * 16) % COUNT]  # 20 batches from where the last test ended, which is the beginning
+assert (counts.sum(1) == np.bincount(seen, minlength=CLASSES)).all(), counts
+right = int(re.search(r"(\d+) of 320 right", page).group(1))
+assert right == counts.trace() and abs(right / 320 - tests[-1][1]) < 0.12, (right, tests[-1])
+weights = read_weights("run_iter_40.caffemodel")["c"][0].reshape(5, 3, 3)
+pictures = re.findall(r"src='data:image/bmp;base64,([^']+)'", page)
+assert len(pictures) == 5
+for w, text in zip(weights, pictures):
+    bmp = base64.b64decode(text)
+    assert bmp[:2] == b"BM" and int.from_bytes(bmp[2:6], "little") == len(bmp)
+    got = np.frombuffer(bmp[54:], np.uint8).reshape(3, 12)[::-1, :9].reshape(3, 3, 3)
+    expected = (w - w.min()) / (w.max() - w.min()) * 255
+    assert (got == got[:, :, :1]).all() and abs(got[:, :, 0] - expected).max() <= 1
+layers = re.findall(r"<tr><td>(\w+)<td>(\w+)<td class='n'>([\d.]+)<td class='n'>([\d.]+)", page)
+assert [name for name, *_ in layers] == ["d", "c", "ip", "loss"], layers
+sent = re.findall(r"<tr><td class='n'>(\d)<td class='n'>([\d.]+)", page)
+assert [w for w, _ in sent] == ["0", "1"] and all(float(m) > 0 for _, m in sent), sent
+
+# --- a terminal has a bar
+parent, child = pty.openpty()
+run = subprocess.Popen([*COMMAND[:-4], "--max-iter", "400"], stdout=child, env={**os.environ, "TERM": "xterm"})
+os.close(child)
+seen = b""
+while True:
+    try:
+        part = os.read(parent, 65536)
+    except OSError:
+        break
+    if not part:
+        break
+    seen += part
+assert run.wait() == 0 and b"[" in seen and b" of 400, " in seen, seen[-2000:]
+
+# --- places that cannot be written
+for option in ("--log", "--report"):
+    r = subprocess.run([*COMMAND[:-4], option, "missing/file"], capture_output=True, text=True)
+    assert r.returncode == 1 and "missing/file: cannot be written" in r.stderr, r.stderr
+print("log, report and bar: right")

@@ -1,0 +1,389 @@
+/* The report of a training: one HTML file that needs nothing else. */
+#include "dmath_train_log.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WIDTH = 720, HEIGHT = 240, LEFT = 70, BOTTOM = 30, TOP = 10, RIGHT = 10 };
+
+static void put_escaped(FILE *to, const char *text)
+{
+    for (; *text; text++) {
+        switch (*text) {
+        case '<':
+            fputs("&lt;", to);
+            break;
+        case '>':
+            fputs("&gt;", to);
+            break;
+        case '&':
+            fputs("&amp;", to);
+            break;
+        default:
+            fputc(*text, to);
+        }
+    }
+}
+
+/* --- curves */
+typedef struct range {
+    double least, most;
+} range;
+
+static range range_of(const double *v, int64_t count)
+{
+    range r = {INFINITY, -INFINITY};
+    for (int64_t i = 0; i < count; i++) {
+        if (isfinite(v[i])) {
+            r.least = fmin(r.least, v[i]);
+            r.most = fmax(r.most, v[i]);
+        }
+    }
+    if (!(r.least <= r.most)) {
+        r = (range){0, 1};
+    }
+    if (r.least == r.most) {
+        r.most = r.least + (r.least != 0 ? fabs(r.least) / 10 : 1);
+    }
+    return r;
+}
+
+static void put_axes(FILE *to, range x, range y)
+{
+    for (int i = 0; i <= 4; i++) {
+        double v = y.least + (y.most - y.least) * i / 4,
+               at = HEIGHT - BOTTOM - (double)(HEIGHT - BOTTOM - TOP) * i / 4;
+        fprintf(to,
+                "<line x1='%d' x2='%d' y1='%.1f' y2='%.1f' class='grid'/><text x='%d' y='%.1f' "
+                "class='y'>%.4g</text>\n",
+                LEFT, WIDTH - RIGHT, at, at, LEFT - 6, at + 4, v);
+        v = x.least + (x.most - x.least) * i / 4;
+        at = LEFT + (double)(WIDTH - LEFT - RIGHT) * i / 4;
+        fprintf(to, "<text x='%.1f' y='%d' class='x'>%.6g</text>\n", at, HEIGHT - 8, v);
+    }
+}
+
+static void put_curve(FILE *to, const tool_curve *c)
+{
+    range x = range_of(c->x, c->count), y = range_of(c->y, c->count);
+    fputs("<figure><figcaption>", to);
+    put_escaped(to, c->name);
+    fprintf(to, " (last: %.6g)</figcaption><svg viewBox='0 0 %d %d'>\n", c->count ? c->y[c->count - 1] : 0,
+            WIDTH, HEIGHT);
+    put_axes(to, x, y);
+    fputs("<path class='curve' d='", to);
+    bool on = false;
+    int64_t step = c->count / 2000 + 1;
+    for (int64_t i = 0; i < c->count; i += step) {
+        if (!isfinite(c->y[i])) {
+            on = false;
+            continue;
+        }
+        fprintf(to, "%c%.1f %.1f", on ? 'L' : 'M',
+                LEFT + (c->x[i] - x.least) / (x.most - x.least) * (WIDTH - LEFT - RIGHT),
+                HEIGHT - BOTTOM - (c->y[i] - y.least) / (y.most - y.least) * (HEIGHT - BOTTOM - TOP));
+        on = true;
+    }
+    fputs("'/></svg></figure>\n", to);
+}
+
+/* --- time of each layer */
+static dm_status put_times(FILE *to, dm_net *net)
+{
+    int n = dm_net_layers(net);
+    double *forward = calloc((size_t)n + 1, sizeof *forward),
+           *backward = calloc((size_t)n + 1, sizeof *backward), most = 1e-9;
+    dm_status status = forward && backward ? dm_net_measure(net, 3, forward, backward)
+                                           : dm_error_set(DM_ERR_NOMEM, "no memory");
+    for (int i = 0; i < n && status == DM_OK; i++) {
+        most = fmax(most, forward[i] + backward[i]);
+    }
+    fputs("<h2>Time of each layer</h2><p>Milliseconds, each layer alone, mean of 3 passes.</p>\n"
+          "<table><tr><th>layer<th>type<th>forward<th>backward<th></tr>\n",
+          to);
+    for (int i = 0; i < n && status == DM_OK; i++) {
+        dm_layer_info info = {.size = sizeof info};
+        status = dm_net_layer(net, i, &info);
+        if (status == DM_OK) {
+            fputs("<tr><td>", to);
+            put_escaped(to, info.name);
+            fprintf(to,
+                    "<td>%s<td class='n'>%.3f<td class='n'>%.3f<td><span class='bar' "
+                    "style='width:%.0fpx'></span></tr>\n",
+                    info.type, forward[i], backward[i], 200 * (forward[i] + backward[i]) / most);
+        }
+    }
+    fputs("</table>\n", to);
+    free(forward);
+    free(backward);
+    return status;
+}
+
+/* --- memory and bytes of workers */
+static dm_status put_workers(FILE *to, dm_session *s, const tool_train_log *log)
+{
+    dm_status status = DM_OK;
+    fputs("<h2>Workers</h2><table><tr><th>worker<th>memory, peak MiB<th>arrays MiB<th>workspace, peak "
+          "MiB<th>sent MiB<th>received MiB"
+          "<th>sent an iteration KiB</tr>\n",
+          to);
+    for (int w = 0; w < dm_workers(s) && status == DM_OK; w++) {
+        dm_memory m = {.size = sizeof m};
+        dm_counters c = {.size = sizeof c};
+        status = dm_memory_report(s, w, &m);
+        status = status == DM_OK ? dm_counters_get(s, w, &c) : status;
+        if (status == DM_OK) {
+            const double mib = 1 << 20;
+            fprintf(to,
+                    "<tr><td class='n'>%d<td class='n'>%.1f<td class='n'>%.1f<td class='n'>%.1f<td "
+                    "class='n'>%.1f<td class='n'>%.1f<td "
+                    "class='n'>%.1f</tr>\n",
+                    w, (double)m.peak / mib, (double)m.arrays / mib, (double)c.workspace_peak_bytes / mib,
+                    (double)c.bytes_sent / mib, (double)c.bytes_received / mib,
+                    (double)c.bytes_sent / 1024 / (double)DMI_MAX(log->iteration, 1));
+        }
+    }
+    fputs("</table>\n", to);
+    return status;
+}
+
+/* --- the confusion matrix of a test net: what its Accuracy layer compares */
+static bool find_accuracy(const dm_net *net, const char **scores, const char **labels)
+{
+    dm_layer_info info = {.size = sizeof info};
+    for (int i = 0; i < dm_net_layers(net); i++) {
+        if (dm_net_layer(net, i, &info) == DM_OK && strcmp(info.type, "Accuracy") == 0) {
+            *scores = dm_net_bottom(net, i, 0);
+            *labels = dm_net_bottom(net, i, 1);
+            return true;
+        }
+    }
+    return false;
+}
+
+enum { BATCHES = 20, MOST_CLASSES = 100 };
+
+static dm_status count_confusions(dm_net *net, const char *scores, const char *labels, int64_t n,
+                                  int64_t classes, int64_t *out)
+{
+    float *x = malloc((size_t)(n * classes) * sizeof *x), *y = malloc((size_t)n * sizeof *y);
+    dm_status status = x && y ? DM_OK : dm_error_set(DM_ERR_NOMEM, "no memory");
+    for (int b = 0; status == DM_OK && b < BATCHES; b++) {
+        status = dm_net_forward(net, NULL);
+        status = status == DM_OK ? dm_net_read(net, scores, x) : status;
+        status = status == DM_OK ? dm_net_read(net, labels, y) : status;
+        for (int64_t i = 0; status == DM_OK && i < n; i++) {
+            int64_t best = 0, truth = y[i] >= 0 && y[i] < (float)classes ? (int64_t)y[i] : -1;
+            for (int64_t c = 1; c < classes; c++) {
+                best = x[i * classes + c] > x[i * classes + best] ? c : best;
+            }
+            if (truth >= 0) {
+                out[truth * classes + best]++;
+            }
+        }
+    }
+    free(x);
+    free(y);
+    return status;
+}
+
+static void put_matrix(FILE *to, int64_t classes, const int64_t *counts)
+{
+    int64_t right = 0, all = 0;
+    for (int64_t k = 0; k < classes * classes; k++) {
+        all += counts[k];
+        right += k / classes == k % classes ? counts[k] : 0;
+    }
+    fprintf(to,
+            "<h2>Confusion matrix</h2><p>%lld of %lld right. Rows: labels; columns: the net's "
+            "answers.</p><table class='matrix'><tr><th>",
+            (long long)right, (long long)all);
+    for (int64_t c = 0; c < classes; c++) {
+        fprintf(to, "<th>%lld", (long long)c);
+    }
+    fputs("</tr>\n", to);
+    for (int64_t r = 0; r < classes; r++) {
+        int64_t sum = 0;
+        fprintf(to, "<tr><th>%lld", (long long)r);
+        for (int64_t c = 0; c < classes; c++) {
+            sum += counts[r * classes + c];
+        }
+        for (int64_t c = 0; c < classes; c++) {
+            int64_t n = counts[r * classes + c];
+            double part = sum ? (double)n / (double)sum : 0;
+            fprintf(to, "<td class='n' style='background:rgba(%s,%.3f)'>%lld",
+                    r == c ? "40,140,70" : "200,60,40", sqrt(part) * 0.8, (long long)n);
+        }
+        fputs("</tr>\n", to);
+    }
+    fputs("</table>\n", to);
+}
+
+static dm_status put_confusion(FILE *to, dm_net *net)
+{
+    const char *scores = NULL, *labels = NULL;
+    int ndim = 0, label_dims = 0;
+    int64_t shape[DM_MAX_DIMS], rows[DM_MAX_DIMS], classes = 1;
+    if (!net || !find_accuracy(net, &scores, &labels)) {
+        return DM_OK;
+    }
+    dm_status status = dm_net_shape(net, scores, &ndim, shape);
+    status = status == DM_OK ? dm_net_shape(net, labels, &label_dims, rows) : status;
+    for (int d = 1; status == DM_OK && d < ndim; d++) {
+        classes *= shape[d];
+    }
+    if (status != DM_OK || label_dims != 1 || classes < 2 || classes > MOST_CLASSES) {
+        return status;
+    }
+    int64_t *counts = calloc((size_t)(classes * classes), sizeof *counts);
+    status = counts ? count_confusions(net, scores, labels, shape[0], classes, counts)
+                    : dm_error_set(DM_ERR_NOMEM, "no memory");
+    if (status == DM_OK) {
+        put_matrix(to, classes, counts);
+    }
+    free(counts);
+    return status;
+}
+
+/* --- filters of the first convolution, as one picture each: a BMP inside the page */
+static void put_base64(FILE *to, const unsigned char *bytes, size_t length)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < length; i += 3) {
+        unsigned v = (unsigned)bytes[i] << 16 | (i + 1 < length ? (unsigned)bytes[i + 1] << 8 : 0) |
+                     (i + 2 < length ? bytes[i + 2] : 0);
+        fputc(digits[v >> 18], to);
+        fputc(digits[v >> 12 & 63], to);
+        fputc(i + 1 < length ? digits[v >> 6 & 63] : '=', to);
+        fputc(i + 2 < length ? digits[v & 63] : '=', to);
+    }
+}
+
+/* w: channels x rows x cols; three channels are blue, green, red. */
+static void put_filter(FILE *to, const float *w, int64_t channels, int64_t rows, int64_t cols)
+{
+    enum { HEAD = 54, SIDE = 32 };
+    unsigned char bmp[HEAD + SIDE * SIDE * 4] = {'B', 'M'};
+    int64_t plane = rows * cols, used = channels == 3 ? 3 : 1;
+    size_t pitch = ((size_t)cols * 3 + 3) / 4 * 4, length = HEAD + pitch * (size_t)rows;
+    float least = w[0], most = w[0];
+    for (int64_t k = 0; k < used * plane; k++) {
+        least = w[k] < least ? w[k] : least;
+        most = w[k] > most ? w[k] : most;
+    }
+    const struct {
+        int at;
+        uint32_t value;
+    } head[] = {{2, (uint32_t)length}, {10, HEAD},           {14, 40},
+                {18, (uint32_t)cols},  {22, (uint32_t)rows}, {26, 1 | 24 << 16}};
+    for (int i = 0; i < DMI_COUNT(head); i++) {
+        for (int k = 0; k < 4; k++) {
+            bmp[head[i].at + k] = (unsigned char)(head[i].value >> 8 * k);
+        }
+    }
+    for (int64_t y = 0; y < rows; y++) {
+        for (int64_t x = 0; x < cols * 3; x++) {
+            float v = w[(used == 3 ? x % 3 : 0) * plane + (rows - 1 - y) * cols + x / 3];
+            bmp[HEAD + (size_t)y * pitch + (size_t)x] =
+                (unsigned char)(most > least ? 255 * (v - least) / (most - least) : 128);
+        }
+    }
+    fputs("<img src='data:image/bmp;base64,", to);
+    put_base64(to, bmp, length);
+    fputs("' alt=''>", to);
+}
+
+static dm_status put_filters(FILE *to, dm_net *net)
+{
+    enum { MOST = 256, MOST_SIDE = 32 };
+    dm_layer_info info = {.size = sizeof info};
+    int ndim = 0;
+    int64_t shape[DM_MAX_DIMS];
+    dm_status status = DM_OK;
+    for (int i = 0; i < dm_net_layers(net); i++) {
+        status = dm_net_layer(net, i, &info);
+        if (status != DM_OK || strcmp(info.type, "Convolution") == 0) {
+            break;
+        }
+        info.name = NULL;
+    }
+    if (status != DM_OK || !info.name) {
+        return status;
+    }
+    status = dm_net_param_read(net, info.name, 0, &ndim, shape, NULL);
+    if (status != DM_OK || ndim != 4 || shape[2] > MOST_SIDE || shape[3] > MOST_SIDE) {
+        return status;
+    }
+    int64_t each = shape[1] * shape[2] * shape[3];
+    float *w = malloc((size_t)(shape[0] * each) * sizeof *w);
+    status =
+        w ? dm_net_param_read(net, info.name, 0, &ndim, shape, w) : dm_error_set(DM_ERR_NOMEM, "no memory");
+    if (status == DM_OK) {
+        fputs("<h2>Filters of ", to);
+        put_escaped(to, info.name);
+        fprintf(to,
+                "</h2><p>%lld filters of %lld x %lld x %lld, each from its least to its greatest "
+                "weight%s.</p><div class='filters'>",
+                (long long)shape[0], (long long)shape[1], (long long)shape[2], (long long)shape[3],
+                shape[1] == 3 || shape[1] == 1 ? "" : "; the first channel of each");
+        for (int64_t k = 0; k < shape[0] && k < MOST; k++) {
+            put_filter(to, w + k * each, shape[1], shape[2], shape[3]);
+        }
+        fputs("</div>\n", to);
+    }
+    free(w);
+    return status;
+}
+
+/* --- the file */
+static const char head[] =
+    "<!DOCTYPE html><html lang='en'><meta charset='utf-8'><meta name='viewport' content='width=device-width'>"
+    "<title>dmath train</title><style>"
+    "body{font:15px system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 "
+    "1em;color:#222;background:#fff}"
+    "figure{margin:1em 0}figcaption{font-weight:600}svg{width:100%;height:auto}"
+    ".grid{stroke:#ddd}.curve{fill:none;stroke:#1565c0;stroke-width:1.6}"
+    "text{font-size:11px;fill:#666}.y{text-anchor:end}.x{text-anchor:middle}"
+    "table{border-collapse:collapse;margin:.5em 0}th,td{padding:.15em .6em;border-bottom:1px solid "
+    "#eee;text-align:left}"
+    ".n{text-align:right;font-variant-numeric:tabular-nums}.matrix td,.matrix th{padding:.15em "
+    ".4em;text-align:right}"
+    ".bar{display:inline-block;height:.8em;background:#1565c0}"
+    ".filters img{width:48px;height:48px;margin:2px;image-rendering:pixelated}"
+    "@media(prefers-color-scheme:dark){body{background:#181a1b;color:#ddd}.grid{stroke:#333}th,td{border-color:"
+    "#333}text{fill:#999}"
+    ".curve{stroke:#64b5f6}.bar{background:#64b5f6}}</style>\n";
+
+static dm_status write_all(FILE *to, dm_session *s, dm_solver *solver, const tool_train_log *log)
+{
+    dm_net *net = dm_solver_net(solver);
+    fputs(head, to);
+    fputs("<h1>Training of ", to);
+    put_escaped(to, log->title);
+    fprintf(to, "</h1><p>%lld iterations in %.1f s on %d workers.</p>\n", (long long)log->iteration,
+            log->seconds, dm_workers(s));
+    for (int i = 0; i < log->curves; i++) {
+        put_curve(to, &log->curve[i]);
+    }
+    dm_status status = put_workers(to, s, log); /* before the passes below add to it */
+    status = status == DM_OK ? put_confusion(to, dm_solver_test_net(solver, 0)) : status;
+    status = status == DM_OK ? put_filters(to, net) : status;
+    status = status == DM_OK ? put_times(to, net) : status;
+    fputs("</html>\n", to);
+    return status;
+}
+
+dm_status tool_report_write(const char *path, dm_session *s, dm_solver *solver, const tool_train_log *log)
+{
+    FILE *to = fopen(path, "w");
+    if (!to) {
+        return dm_error_set(DM_ERR_IO, "%s: cannot be written", path);
+    }
+    dm_status status = write_all(to, s, solver, log);
+    bool failed = ferror(to) != 0;
+    if ((fclose(to) != 0 || failed) && status == DM_OK) {
+        status = dm_error_set(DM_ERR_IO, "%s: cannot be written", path);
+    }
+    return status;
+}
