@@ -42,11 +42,10 @@ static void turn(const nn_blob *b, bool to_caffe, const float *in, float *out)
     }
 }
 
-dm_status dm_net_read(dm_net *net, const char *blob, float *elements)
+dm_status nn_blob_read(const nn_net *net, const nn_blob *b, float *elements)
 {
-    const nn_blob *b = find_blob(net, "dm_net_read", blob);
-    if (!b || !b->image) {
-        return b ? dm_read(net->session, b->data, elements) : DM_ERR_ARG;
+    if (!b->image) {
+        return dm_read(net->session, b->data, elements);
     }
     float *lying = malloc((size_t)b->count * sizeof *lying);
     dm_status status = lying ? dm_read(net->session, b->data, lying) : nn_no_memory();
@@ -55,6 +54,12 @@ dm_status dm_net_read(dm_net *net, const char *blob, float *elements)
     }
     free(lying);
     return status;
+}
+
+dm_status dm_net_read(dm_net *net, const char *blob, float *elements)
+{
+    const nn_blob *b = find_blob(net, "dm_net_read", blob);
+    return b ? nn_blob_read(net, b, elements) : DM_ERR_ARG;
 }
 
 dm_status dm_net_write(dm_net *net, const char *blob, const float *elements)

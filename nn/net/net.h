@@ -177,6 +177,17 @@ dm_status nn_param_to_message(const nn_net *net, const nn_param *param, dm_array
 dm_status nn_param_from_message(const nn_net *net, const nn_param *param, dm_array to, const nn_message *blob);
 dm_status nn_net_save(nn_net *net, const char *path);
 dm_status nn_net_load(nn_net *net, const char *path);
+/* --- weights_hdf5.c: the same in HDF5 files, whose names end with .h5 */
+struct nn_hdf5;
+bool nn_is_hdf5(const char *path);
+dm_status nn_param_to_hdf5(const nn_net *net, const nn_param *param, dm_array from, struct nn_hdf5 *file,
+                           const char *name);
+dm_status nn_param_from_hdf5(const nn_net *net, const nn_param *param, dm_array to, struct nn_hdf5 *file,
+                             const char *name);
+dm_status nn_net_save_hdf5(nn_net *net, const char *path);
+dm_status nn_net_load_hdf5(nn_net *net, const char *path);
+/* --- inspect.c: the elements of a blob in Caffe's order; blocks */
+dm_status nn_blob_read(const nn_net *net, const nn_blob *blob, float *elements);
 
 /* --- layers/common.c: what the rows of the table use */
 const nn_layer_type *nn_layer_type_of(const char *name); /* NULL: there is none */

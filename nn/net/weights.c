@@ -120,6 +120,9 @@ dm_status nn_param_from_message(const nn_net *net, const nn_param *p, dm_array t
 
 dm_status nn_net_save(nn_net *net, const char *path)
 {
+    if (nn_is_hdf5(path)) {
+        return nn_net_save_hdf5(net, path);
+    }
     nn_document *d = NULL;
     dm_status status = nn_document_new("NetParameter", path, &d);
     if (status == DM_OK) {
@@ -177,6 +180,9 @@ static dm_status load_layer(nn_net *net, const nn_message *layer)
 
 dm_status nn_net_load(nn_net *net, const char *path)
 {
+    if (nn_is_hdf5(path)) {
+        return nn_net_load_hdf5(net, path);
+    }
     nn_document *d = NULL;
     dm_status status = nn_wire_read(path, "NetParameter", &d);
     status = status == DM_OK ? nn_net_upgrade(d->root) : status;

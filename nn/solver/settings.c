@@ -27,9 +27,6 @@ static dm_status check_support(const dm_solver *s)
     for (int i = 0; i < NN_COUNT(no_effect); i++) {
         nn_use(s->m, no_effect[i]); /* which device is the session's business */
     }
-    if (nn_int(s->m, S, "snapshot_format") != 1) {
-        return fail(s, "snapshot_format", DM_ERR_UNSUPPORTED, "snapshots in HDF5 are not supported yet");
-    }
     return DM_OK;
 }
 
@@ -103,6 +100,7 @@ dm_status nn_solver_settings(dm_solver *s, const char *path)
         return status;
     }
     s->l1 = strcmp(norm, "L1") == 0;
+    s->hdf5 = nn_int(s->m, S, "snapshot_format") == 0;
     s->max_iter = s->max_iter >= 0 ? s->max_iter : nn_int(s->m, S, "max_iter");
     nn_use(s->m, "max_iter");
     s->display = nn_int(s->m, S, "display");

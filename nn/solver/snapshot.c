@@ -2,6 +2,7 @@
 #include "solver/solver.h"
 
 #include "data/feed.h"
+#include "data/hdf5.h"
 #include "proto/wire.h"
 
 #include <stdio.h>
@@ -27,20 +28,37 @@ static dm_status write_state(dm_solver *s, const char *path, const char *weights
     return status;
 }
 
+/* The same as HDF5: numbers, a text, and arrays history/NUMBER. */
+static dm_status write_state_hdf5(dm_solver *s, const char *path, const char *weights)
+{
+    nn_hdf5 *f = NULL;
+    dm_status status = nn_hdf5_create(path, &f);
+    status = status == DM_OK ? nn_hdf5_write_int(f, "iter", s->iter) : status;
+    status = status == DM_OK ? nn_hdf5_write_text(f, "learned_net", weights) : status;
+    status = status == DM_OK ? nn_hdf5_write_int(f, "current_step", s->step) : status;
+    for (int i = 0; status == DM_OK && i < s->history_count; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "history/%d", i);
+        status = nn_param_to_hdf5(s->net, s->net->params[i % s->net->param_count], s->history[i], f, name);
+    }
+    return nn_hdf5_close(f, status);
+}
+
 dm_status nn_solver_snapshot(dm_solver *s)
 {
+    const char *end = s->hdf5 ? ".h5" : "", *form = s->hdf5 ? "HDF5" : "binary proto";
     size_t room = strlen(s->prefix) + 64;
     char *weights = malloc(room), *state = malloc(room);
     dm_status status = weights && state ? DM_OK : nn_no_memory();
     if (status == DM_OK) {
-        snprintf(weights, room, "%s_iter_%lld.caffemodel", s->prefix, (long long)s->iter);
-        snprintf(state, room, "%s_iter_%lld.solverstate", s->prefix, (long long)s->iter);
-        nn_solver_log(s, "Snapshotting to binary proto file %s", weights);
+        snprintf(weights, room, "%s_iter_%lld.caffemodel%s", s->prefix, (long long)s->iter, end);
+        snprintf(state, room, "%s_iter_%lld.solverstate%s", s->prefix, (long long)s->iter, end);
+        nn_solver_log(s, "Snapshotting to %s file %s", form, weights);
         status = nn_net_save(s->net, weights);
     }
     if (status == DM_OK) {
-        nn_solver_log(s, "Snapshotting solver state to binary proto file %s", state);
-        status = write_state(s, state, weights);
+        nn_solver_log(s, "Snapshotting solver state to %s file %s", form, state);
+        status = s->hdf5 ? write_state_hdf5(s, state, weights) : write_state(s, state, weights);
     }
     if (status == DM_OK) {
         nn_solver_tell(s, (dm_train_event){.kind = DM_TRAIN_SNAPSHOT, .name = state});
@@ -84,22 +102,53 @@ static dm_status read_history(dm_solver *s, const nn_message *state)
     return status;
 }
 
-dm_status nn_solver_restore(dm_solver *s, const char *path)
+static dm_status restore_proto(dm_solver *s, const char *path)
 {
     nn_document *d = NULL;
-    nn_solver_log(s, "Restoring previous solver status from %s", path);
     dm_status status = nn_wire_read(path, "SolverState", &d);
     if (status == DM_OK && nn_has(d->root, "learned_net")) {
         status = nn_net_load(s->net, nn_string(d->root, "SolverState", "learned_net"));
     }
     status = status == DM_OK ? read_history(s, d->root) : status;
     if (status == DM_OK) {
-        s->iter = s->start = nn_int(d->root, "SolverState", "iter");
+        s->iter = nn_int(d->root, "SolverState", "iter");
         s->step = nn_int(d->root, "SolverState", "current_step");
-        if (s->iter < 0 || s->step < 0) {
-            status = nn_fail_at(d->root, 0, DM_ERR_FORMAT, "has a negative iteration or step");
-        }
     }
+    nn_document_free(d);
+    return status;
+}
+
+static dm_status restore_hdf5(dm_solver *s, const char *path)
+{
+    nn_hdf5 *f = NULL;
+    char weights[4096], name[64];
+    dm_status status = nn_hdf5_open(path, &f);
+    if (status == DM_OK && nn_hdf5_has(f, "learned_net")) {
+        status = nn_hdf5_read_text(f, "learned_net", weights, sizeof weights);
+        status = status == DM_OK ? nn_net_load(s->net, weights) : status;
+    }
+    for (int i = 0; status == DM_OK && i < s->history_count; i++) {
+        snprintf(name, sizeof name, "history/%d", i);
+        status = nn_param_from_hdf5(s->net, s->net->params[i % s->net->param_count], s->history[i], f, name);
+    }
+    snprintf(name, sizeof name, "history/%d", s->history_count);
+    if (status == DM_OK && nn_hdf5_has(f, name)) {
+        status = dm_error_set(DM_ERR_SHAPE, "%s: has more histories than the %d of this solver and its net",
+                              path, s->history_count);
+    }
+    status = status == DM_OK ? nn_hdf5_read_int(f, "iter", &s->iter) : status;
+    status = status == DM_OK ? nn_hdf5_read_int(f, "current_step", &s->step) : status;
+    return nn_hdf5_close(f, status);
+}
+
+dm_status nn_solver_restore(dm_solver *s, const char *path)
+{
+    nn_solver_log(s, "Restoring previous solver status from %s", path);
+    dm_status status = nn_is_hdf5(path) ? restore_hdf5(s, path) : restore_proto(s, path);
+    if (status == DM_OK && (s->iter < 0 || s->step < 0)) {
+        status = dm_error_set(DM_ERR_FORMAT, "%s: has a negative iteration or step", path);
+    }
+    s->start = s->iter;
     nn_step_drop(s); /* a new one begins with the right run */
     if (status == DM_OK) {
         skip_data(s->net, s->iter * s->iter_size);
@@ -107,6 +156,5 @@ dm_status nn_solver_restore(dm_solver *s, const char *path)
     for (int i = 0; status == DM_OK && i < s->test_count; i++) {
         skip_data(s->tests[i].net, tests_before(s) * s->tests[i].iterations);
     }
-    nn_document_free(d);
     return status;
 }

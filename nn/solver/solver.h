@@ -26,7 +26,7 @@ struct dm_solver {
     dm_dtype type; /* of the training net */
     dm_log_function log;
     void *log_context;
-    bool shuffle, skip_damaged;
+    bool shuffle, skip_damaged, hdf5; /* hdf5: snapshots */
     void (*event)(void *context, const dm_train_event *event);
     void *event_context;
     double opened; /* when, in seconds */

@@ -26,7 +26,7 @@
 
 static dm_session *session;
 
-static int begin(void **state)
+static inline int begin(void **state)
 {
     (void)state;
     dm_config config = DM_CONFIG_INIT;
@@ -34,7 +34,7 @@ static int begin(void **state)
     return dm_init(&config, &session) == DM_OK ? 0 : -1;
 }
 
-static int end(void **state)
+static inline int end(void **state)
 {
     int64_t alive = -1;
     (void)state;
@@ -49,7 +49,7 @@ static void write_file(const char *path, const char *text)
     assert_int_equal(fclose(f), 0);
 }
 
-static dm_net *open_text(const char *text, int phase)
+static inline dm_net *open_text(const char *text, int phase)
 {
     dm_net_options options = DM_NET_OPTIONS_INIT;
     dm_net *net = NULL;
@@ -79,7 +79,8 @@ static int64_t count_of(dm_array a)
 }
 
 /* The loss moves along a random direction of a parameter, or of an input, as its gradient says. */
-static void check_direction(dm_net *net, const char *what, dm_array data, dm_array diff, double tolerance)
+static inline void check_direction(dm_net *net, const char *what, dm_array data, dm_array diff,
+                                   double tolerance)
 {
     int64_t n = count_of(data);
     float *x = malloc((size_t)n * sizeof *x), *g = malloc((size_t)n * sizeof *g),
@@ -116,7 +117,7 @@ static void check_direction(dm_net *net, const char *what, dm_array data, dm_arr
     free(moved);
 }
 
-static void write_random(dm_net *net, const char *blob, bool labels, int classes)
+static inline void write_random(dm_net *net, const char *blob, bool labels, int classes)
 {
     dm_array a;
     CHECK(dm_net_blob(net, blob, &a, NULL));

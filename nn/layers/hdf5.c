@@ -1,0 +1,247 @@
+/* HDF5Data: rows of arrays in files that a list names; HDF5Output: bottoms to a file. */
+#include "layers/layers.h"
+
+#include "data/feed.h"
+#include "data/hdf5.h"
+#include "data/list.h"
+#include "data/order.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct rows {
+    const nn_layer *layer;
+    char *text, **paths;
+    int64_t files, *count; /* rows of each file */
+    int64_t total, size;
+    int64_t each[NN_FEED_TOPS]; /* elements of a row */
+    bool shuffle;
+    uint64_t seed;
+    pthread_mutex_t lock; /* of the file that is in memory */
+    int64_t loaded;       /* -1: none */
+    float *data[NN_FEED_TOPS];
+} rows;
+
+static void close_rows(void *state)
+{
+    rows *r = state;
+    for (int i = 0; i < NN_FEED_TOPS; i++) {
+        free(r->data[i]);
+    }
+    pthread_mutex_destroy(&r->lock);
+    free(r->text);
+    free(r->paths);
+    free(r->count);
+    free(r);
+}
+
+/* The arrays of file k into memory. */
+static dm_status load(rows *r, int64_t k)
+{
+    nn_hdf5 *f = NULL;
+    if (r->loaded == k) {
+        return DM_OK;
+    }
+    dm_status status = nn_hdf5_open(r->paths[k], &f);
+    r->loaded = -1;
+    for (int i = 0; status == DM_OK && i < r->layer->tops; i++) {
+        int64_t n = r->count[k] * r->each[i];
+        float *room = realloc(r->data[i], (size_t)(n + 1) * sizeof *room);
+        r->data[i] = room ? room : r->data[i];
+        status = room ? nn_hdf5_read(f, r->layer->top[i]->name, n, room) : nn_no_memory();
+    }
+    r->loaded = status == DM_OK ? k : -1;
+    return nn_hdf5_close(f, status);
+}
+
+/* File and row of a place in an endless sequence. Shuffled: files, and the rows of each. */
+static void find(const rows *r, int64_t place, int64_t *file, int64_t *row)
+{
+    uint64_t seed = nn_hash(r->seed, (uint64_t)(place / r->total));
+    int64_t left = place % r->total;
+    for (int64_t i = 0; i < r->files; i++) {
+        int64_t k = r->shuffle ? nn_shuffled(seed, r->files, i) : i;
+        if (left < r->count[k]) {
+            *file = k;
+            *row = r->shuffle ? nn_shuffled(nn_hash(seed, (uint64_t)k), r->count[k], left) : left;
+            return;
+        }
+        left -= r->count[k];
+    }
+}
+
+/* A row in the order of the array: channels last where that has them last. */
+static void put_row(const nn_blob *b, int64_t each, const float *in, float *out)
+{
+    if (!b->image) {
+        memcpy(out, in, (size_t)each * sizeof *out);
+        return;
+    }
+    int64_t c = b->shape[1], n = b->shape[2] * b->shape[3];
+    for (int64_t j = 0; j < c; j++) {
+        for (int64_t q = 0; q < n; q++) {
+            out[q * c + j] = in[j * n + q];
+        }
+    }
+}
+
+static dm_status make(void *state, int64_t number, nn_page *page)
+{
+    rows *r = state;
+    dm_status status = DM_OK;
+    pthread_mutex_lock(&r->lock);
+    for (int64_t i = 0; status == DM_OK && i < r->size; i++) {
+        int64_t file = 0, row = 0;
+        find(r, number * r->size + i, &file, &row);
+        status = load(r, file);
+        for (int t = 0; status == DM_OK && t < r->layer->tops; t++) {
+            put_row(r->layer->top[t], r->each[t], r->data[t] + row * r->each[t], page->top[t] + i * r->each[t]);
+        }
+    }
+    pthread_mutex_unlock(&r->lock);
+    return status;
+}
+
+/* The shapes of a file's arrays: all but the rows are those of the first. */
+static dm_status look_at(nn_layer *l, rows *r, int64_t k)
+{
+    nn_hdf5 *f = NULL;
+    dm_status status = nn_hdf5_open(r->paths[k], &f);
+    for (int i = 0; status == DM_OK && i < l->tops; i++) {
+        const nn_blob *b = l->top[i];
+        int ndim = 0;
+        int64_t shape[DM_MAX_DIMS];
+        status = nn_hdf5_shape(f, b->name, &ndim, shape);
+        if (status == DM_OK && (ndim < 1 || shape[0] < 1)) {
+            status = dm_error_set(DM_ERR_SHAPE, "%s: '%s' has no rows", r->paths[k], b->name);
+        }
+        if (status == DM_OK && k == 0) {
+            int64_t count = shape[0];
+            shape[0] = r->size;
+            status = nn_top_shape(l, i, ndim, shape);
+            r->each[i] = b->count / r->size;
+            shape[0] = count;
+        }
+        if (status == DM_OK && i == 0) {
+            r->count[k] = shape[0];
+        }
+        bool same =
+            status != DM_OK || (ndim == b->ndim && shape[0] == r->count[k] &&
+                                memcmp(shape + 1, b->shape + 1, (size_t)(ndim - 1) * sizeof *shape) == 0);
+        if (!same) {
+            status = dm_error_set(DM_ERR_SHAPE,
+                                  "%s: '%s' has another shape than in the first file, or other rows than '%s'",
+                                  r->paths[k], b->name, l->top[0]->name);
+        }
+    }
+    r->total += status == DM_OK ? r->count[k] : 0;
+    return nn_hdf5_close(f, status);
+}
+
+static dm_status open_rows(nn_layer *l, rows *r)
+{
+    const char *source = nn_string(l->own, "HDF5DataParameter", "source");
+    int64_t lines = 0;
+    dm_status status = nn_lines_read(source, &r->text, &r->paths, &lines);
+    for (int64_t i = 0; status == DM_OK && i < lines; i++) {
+        if (*r->paths[i]) {
+            r->paths[r->files++] = r->paths[i];
+        }
+    }
+    if (status == DM_OK && r->files == 0) {
+        status = dm_error_set(DM_ERR_FORMAT, "%s: lists no files", source);
+    }
+    if (status == DM_OK && !(r->count = calloc((size_t)r->files, sizeof *r->count))) {
+        status = nn_no_memory();
+    }
+    for (int64_t k = 0; status == DM_OK && k < r->files; k++) {
+        status = look_at(l, r, k);
+    }
+    return status == DM_OK ? status
+                           : nn_layer_fail(l, "source", status, "cannot read its data: %s", dm_error_message());
+}
+
+dm_status nn_hdf5_data_setup(nn_layer *l)
+{
+    static const char H[] = "HDF5DataParameter";
+    static const nn_feed_type type = {make, close_rows};
+    int64_t size = nn_int(l->own, H, "batch_size");
+    if (!nn_has(l->own, "source") || size < 1) {
+        return nn_layer_fail(l, "hdf5_data_param", DM_ERR_FORMAT, "needs a source and a batch_size");
+    }
+    if (nn_has(l->message, "transform_param")) {
+        return nn_layer_fail(l, "transform_param", DM_ERR_UNSUPPORTED,
+                             "has transform_param, which has no effect on HDF5Data");
+    }
+    if (l->tops > NN_FEED_TOPS) {
+        return nn_layer_fail(l, "top", DM_ERR_LIMIT, "has %d tops, more than %d", l->tops, NN_FEED_TOPS);
+    }
+    rows *r = calloc(1, sizeof *r);
+    if (!r) {
+        return nn_no_memory();
+    }
+    pthread_mutex_init(&r->lock, NULL);
+    r->layer = l;
+    r->size = size;
+    r->shuffle = nn_int(l->own, H, "shuffle") != 0 || (l->net->shuffle && l->net->phase == NN_TRAIN);
+    r->seed = nn_hash(l->net->seed, (uint64_t)l->index + 2000003);
+    r->loaded = -1;
+    dm_status status = open_rows(l, r);
+    if (status != DM_OK) {
+        close_rows(r);
+        return status;
+    }
+    nn_feed *feed = NULL;
+    status = nn_feed_open(l, &type, r, &feed);
+    l->u.state = status == DM_OK ? feed : NULL;
+    return status;
+}
+
+dm_status nn_hdf5_data_forward(nn_layer *l)
+{
+    return nn_feed_next(l->u.state);
+}
+
+void nn_hdf5_data_drop(nn_layer *l)
+{
+    nn_feed_close(l->u.state);
+}
+
+/* --- HDF5Output: `data` and `label`, the rows of all passes one after another. The file has its name when the
+ * net ends. */
+dm_status nn_hdf5_output_setup(nn_layer *l)
+{
+    nn_hdf5 *f = NULL;
+    if (!nn_has(l->own, "file_name")) {
+        return nn_layer_fail(l, "hdf5_output_param", DM_ERR_FORMAT, "needs a file_name");
+    }
+    dm_status status = nn_hdf5_create(nn_string(l->own, "HDF5OutputParameter", "file_name"), &f);
+    if (status != DM_OK) {
+        return nn_layer_fail(l, "file_name", status, "cannot write its file: %s", dm_error_message());
+    }
+    l->u.state = f;
+    return DM_OK;
+}
+
+dm_status nn_hdf5_output_forward(nn_layer *l)
+{
+    static const char *const names[] = {"data", "label"};
+    dm_status status = DM_OK;
+    for (int i = 0; status == DM_OK && i < 2; i++) {
+        const nn_blob *b = l->bottom[i];
+        float *elements = malloc((size_t)b->count * sizeof *elements);
+        status = elements ? nn_blob_read(l->net, b, elements) : nn_no_memory();
+        status = status == DM_OK ? nn_hdf5_append(l->u.state, names[i], b->ndim, b->shape, elements) : status;
+        free(elements);
+    }
+    return status;
+}
+
+void nn_hdf5_output_drop(nn_layer *l)
+{
+    dm_status status = l->net->pass > 0 ? DM_OK : DM_ERR_STATE; /* no pass: an old file stays */
+    if (nn_hdf5_close(l->u.state, status) != DM_OK && status == DM_OK) {
+        nn_log(l->net, "layer '%s': its file is lost: %s", l->name, dm_error_message());
+    }
+}

@@ -1,0 +1,81 @@
+/* Weights in HDF5 files (.caffemodel.h5): the array data/LAYER/NUMBER for each parameter. */
+#include "net/net.h"
+
+#include "data/hdf5.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool nn_is_hdf5(const char *path)
+{
+    size_t n = strlen(path);
+    return n > 3 && strcmp(path + n - 3, ".h5") == 0;
+}
+
+dm_status nn_param_to_hdf5(const nn_net *net, const nn_param *p, dm_array from, nn_hdf5 *file, const char *name)
+{
+    float *elements = malloc((size_t)p->count * sizeof *elements);
+    dm_status status = elements ? nn_param_read(net, p, from, elements) : nn_no_memory();
+    status = status == DM_OK ? nn_hdf5_write(file, name, p->ndim, p->shape, elements) : status;
+    free(elements);
+    return status;
+}
+
+dm_status nn_param_from_hdf5(const nn_net *net, const nn_param *p, dm_array to, nn_hdf5 *file, const char *name)
+{
+    int ndim = 0;
+    int64_t shape[DM_MAX_DIMS];
+    dm_status status = nn_hdf5_shape(file, name, &ndim, shape);
+    if (status == DM_OK && (ndim != p->ndim || memcmp(shape, p->shape, (size_t)ndim * sizeof *shape) != 0)) {
+        return dm_error_set(DM_ERR_SHAPE,
+                            "'%s' of the HDF5 file has another shape than parameter %d of layer '%s'", name,
+                            p->number, p->owner->name);
+    }
+    float *elements = status == DM_OK ? malloc((size_t)p->count * sizeof *elements) : NULL;
+    status = status == DM_OK && !elements ? nn_no_memory() : status;
+    status = status == DM_OK ? nn_hdf5_read(file, name, p->count, elements) : status;
+    status = status == DM_OK ? nn_param_write(net, p, to, elements) : status;
+    free(elements);
+    return status;
+}
+
+dm_status nn_net_save_hdf5(nn_net *net, const char *path)
+{
+    nn_hdf5 *f = NULL;
+    dm_status status = nn_hdf5_create(path, &f);
+    for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
+        const nn_layer *l = &net->layers[i];
+        for (int k = 0; status == DM_OK && k < l->params; k++) {
+            char name[512];
+            snprintf(name, sizeof name, "data/%.400s/%d", l->name, k);
+            if (l->param[k]->owner == l && l->param[k]->number == k) { /* others share it */
+                status = nn_param_to_hdf5(net, l->param[k], l->param[k]->data, f, name);
+            }
+        }
+    }
+    return nn_hdf5_close(f, status);
+}
+
+dm_status nn_net_load_hdf5(nn_net *net, const char *path)
+{
+    nn_hdf5 *f = NULL;
+    dm_status status = nn_hdf5_open(path, &f);
+    if (status == DM_OK && !nn_hdf5_has(f, "data")) {
+        status = dm_error_set(DM_ERR_FORMAT, "%s: has no group 'data': it holds no weights", path);
+    }
+    for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
+        const nn_layer *l = &net->layers[i];
+        for (int k = 0; status == DM_OK && k < l->params; k++) {
+            char name[512];
+            snprintf(name, sizeof name, "data/%.400s/%d", l->name, k);
+            if (nn_hdf5_has(f, name)) {
+                status = nn_param_from_hdf5(net, l->param[k], l->param[k]->data, f, name);
+            }
+        }
+    }
+    if (status != DM_OK && strncmp(dm_error_message(), path, strlen(path)) != 0) {
+        status = dm_error_set(status, "%s: %s", path, dm_error_message());
+    }
+    return nn_hdf5_close(f, status);
+}
