@@ -38,6 +38,17 @@ if(TARGET dmath_tool AND DMATH_PYTHON AND LMDB_FOUND)
   endforeach()
 endif()
 
+# Damaged files of all kinds, and a full disk.
+if(TARGET dmath_tool AND DMATH_PYTHON AND LMDB_FOUND AND JPEG_FOUND AND PNG_FOUND)
+  set(count 500)
+  if(DMATH_SANITIZE)
+    set(count 120)
+  endif()
+  add_test(NAME nn_mutate COMMAND ${DMATH_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/nn/mutate.py $<TARGET_FILE:dmath_tool> --count ${count})
+  set_tests_properties(nn_mutate PROPERTIES TIMEOUT 600 ENVIRONMENT "${DMATH_TEST_ENVIRONMENT}")
+  dmath_test_folder(nn_mutate)
+endif()
+
 # Solvers against NumPy.
 if(TARGET dmath_tool AND DMATH_PYTHON)
   add_test(NAME nn_solvers COMMAND ${DMATH_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/nn/solvers.py $<TARGET_FILE:dmath_tool>)
