@@ -22,7 +22,7 @@ static struct {
     int64_t at; /* the number of the call that fails; of delay the seed */
     int worker; /* its calls alone are counted; ANY_WORKER: all */
     int error;
-    bool is_short;
+    bool is_short, stays; /* stays: all calls from that number on */
     char text[64];
 } fault;
 enum { ANY_WORKER = -2 };
@@ -58,6 +58,8 @@ void dmi_fault_plant(const char *text)
         char *rest = NULL;
         fault.at = strtoll(text + length + 1, &rest, 10);
         fault.worker = strncmp(rest, ":worker=", 8) == 0 ? (int)strtol(rest + 8, NULL, 10) : ANY_WORKER;
+        size_t end = strlen(rest);
+        fault.stays = end >= 3 && strcmp(rest + end - 3, ":on") == 0;
         fault.error = strcmp(rest, ":enospc") == 0 ? ENOSPC : kinds[kind].error;
         fault.is_short = strcmp(rest, ":short") == 0;
         strncpy(fault.text, text, sizeof fault.text - 1);
@@ -87,7 +89,7 @@ bool dmi_fault_due(int kind)
     if (kind == DMI_FAULT_DELAY) {
         return mixed((uint64_t)fault.at * 0x10001 + (uint64_t)call) & 1;
     }
-    if (call != fault.at) {
+    if (fault.stays ? call < fault.at : call != fault.at) {
         return false;
     }
     if (kind == DMI_FAULT_DEATH) {

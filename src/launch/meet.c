@@ -249,13 +249,20 @@ static dm_status settle(dmi_job *job, const hello *all)
     return status == DM_OK ? choose_gpu(job, all) : status;
 }
 
-/* The other ranks wait for this one, and MPI_Finalize here would wait for them: so it tries for about a second. */
+static dmi_job spare; /* of a process without memory, to say so */
+
+/* The other ranks wait for this one, and MPI_Finalize here would wait for them: so it tries for about a second, and then
+ * takes part all the same, to fail with them. */
 static dmi_job *insist_on_job(void)
 {
     dmi_job *job = calloc(1, sizeof *job);
     for (long pause_ns = 1000000; !job && pause_ns < 1000000000; pause_ns *= 4) {
         nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
         job = calloc(1, sizeof *job);
+    }
+    if (!job) {
+        memset(&spare, 0, sizeof spare);
+        job = &spare;
     }
     return job;
 }
@@ -264,9 +271,8 @@ dm_status dmi_job_meet(MPI_Comm comm, const dmi_config *config, dm_status loaded
 {
     dmi_job *job = insist_on_job();
     hello mine, *all = NULL;
-    if (!job) {
-        return dmi_fail(DM_ERR_NOMEM,
-                        "no memory for a session"); /* the others will be stopped by the launcher */
+    if (job == &spare && loaded == DM_OK) {
+        loaded = dmi_fail(DM_ERR_NOMEM, "no memory for a session");
     }
     job->hub.fd = -1;
     job->at_finalize = MPI_KEYVAL_INVALID;
@@ -339,7 +345,9 @@ static void free_tables(dmi_job *job)
     free(job->pid_of);
     free(job->start_of);
     free(job->near);
-    free(job);
+    if (job != &spare) {
+        free(job);
+    }
 }
 
 void dmi_job_free(dmi_job *job)

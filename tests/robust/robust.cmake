@@ -130,6 +130,11 @@ foreach(k 1 2 14 32 60)
   robust_job(memory_${k} ends ${run} N=2 JOB=twice : N=1 -x DMATH_FAULT=malloc:${k} JOB=twice)
 endforeach()
 
+# ---- and from then on all of them ----
+foreach(k 1 2 14 32 60)
+  robust_job(memory_${k}_on ends ${run} N=2 JOB=twice : N=1 -x DMATH_FAULT=malloc:${k}:on JOB=twice)
+endforeach()
+
 # ---- idle ----
 foreach(variant "" DMATH_PRETEND_HOSTS=2 DMATH_TRANSPORT=mpi)
   string(REGEX REPLACE "^.*_([A-Z]+)=.*$" "_\\1" suffix "${variant}")

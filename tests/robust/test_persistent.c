@@ -1,0 +1,96 @@
+/* From some allocation on there is no host memory, for good: of one worker, of the master, or of all. Every call returns, the
+ * session goes on or has failed with an error, dm_finalize ends it though there still is no memory, and when there is memory
+ * again, the process starts another session, whose results are right. DMATH_TEST_POINTS: how many points (60). */
+#include "robust.h"
+
+#include "base/fault.h"
+
+#include <signal.h>
+
+enum { WORKERS = 3, SIDE = 40, MASTER = -1, EVERYBODY = -3 };
+
+static char now[96]; /* the point, for a hang */
+
+static void hangs(int number)
+{
+    (void)number;
+    (void)!write(STDERR_FILENO, "hangs: ", 7);
+    (void)!write(STDERR_FILENO, now, strlen(now));
+    (void)!write(STDERR_FILENO, "\n", 1);
+    _exit(1);
+}
+
+/* Calls of many kinds; how many of them failed. */
+static int calls(dm_session *s, dm_array a, dm_array b, dm_array c)
+{
+    double values[SIDE * SIDE];
+    int failed = 0;
+    for (int i = 0; i < 3; i++) {
+        dm_array view = {0}, made = {0};
+        failed += dm_gemm(s, DM_N, DM_N, 1, a, b, 0, c) != DM_OK;
+        failed += dm_transpose(s, c, b) != DM_OK;
+        failed += dm_matrix(s, DM_F32, SIDE + i, SIDE, &made) != DM_OK;
+        failed += dm_array_view(s, a, (int64_t[]){0, 0}, (int64_t[]){SIDE / 2, SIDE}, &view) != DM_OK;
+        failed += view.id && dm_fill(s, view, 1) != DM_OK;
+        failed += dm_map(s, "a * 2 + b", 2, (dm_map_arg[]){{.name = "a", .array = a}, {.name = "b", .array = b}}, c) != DM_OK;
+        failed += dm_array_read(s, c, NULL, NULL, values, 0) != DM_OK;
+        failed += made.id && dm_array_destroy(s, made) != DM_OK;
+        failed += view.id && dm_array_destroy(s, view) != DM_OK;
+        failed += dm_sync(s) != DM_OK;
+    }
+    return failed;
+}
+
+/* A whole session in which all is right. */
+static void healthy(void)
+{
+    dm_session *s = open_session(WORKERS, "log=error,fault=''");
+    dm_array a = make_matrix(s, SIDE, NULL, 1), b = make_matrix(s, SIDE, NULL, 2);
+    OK(dm_copy(s, a, b));
+    matrix_is(s, b, SIDE, 1);
+    OK(dm_array_destroy(s, a));
+    OK(dm_array_destroy(s, b));
+    close_session(s);
+}
+
+static void point(int64_t number, int worker)
+{
+    char fault[64];
+    dm_session *s = open_session(WORKERS, "log=error,fault=''");
+    dm_layout cols = dm_layout_cols(s);
+    dm_array a = make_matrix(s, SIDE, NULL, 1), b = make_matrix(s, SIDE, &cols, 2), c = make_matrix(s, SIDE, NULL, 3);
+    if (worker == EVERYBODY) {
+        snprintf(fault, sizeof fault, "malloc:%lld:on", (long long)number);
+    } else {
+        snprintf(fault, sizeof fault, "malloc:%lld:worker=%d:on", (long long)number, worker);
+    }
+    snprintf(now, sizeof now, "%s", fault);
+    alarm(30);
+    double begin = seconds();
+    dmi_fault_plant(fault);
+    int failed = calls(s, a, b, c);
+    (void)!dm_finalize(s, NULL);
+    dmi_fault_plant("");
+    fprintf(stderr, "%s: %d calls failed, %.2f s\n", fault, failed, seconds() - begin);
+    healthy();
+    alarm(0);
+}
+
+static void test_points(void **state)
+{
+    (void)state;
+    const char *text = getenv("DMATH_TEST_POINTS");
+    int points = text ? atoi(text) : 60;
+    static const int who[] = {0, 1, 2, MASTER, EVERYBODY};
+    signal(SIGALRM, hangs);
+    unsigned seed = 11;
+    for (int i = 0; i < points; i++) {
+        point(1 + (int64_t)(rand_r(&seed) % (i % 2 ? 30 : 300)), who[i % 5]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_points)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
