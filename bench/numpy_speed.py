@@ -45,7 +45,7 @@ def times(work):
 def in_turns(*works):
     """Medians of (passed, busy) of each."""
     runs = [[times(w) for w in works] for _ in range(RUNS + 1)][1:]
-    return [tuple(sorted(run[i][k] for run in runs)[RUNS // 2] for k in range(2)) for i in range(len(works))]
+    return [tuple(sorted(run[i][k] for run in runs)[RUNS // 2] for k in (0, 1)) for i in range(len(works))]
 
 
 def triad(parts):
@@ -62,8 +62,7 @@ def triad(parts):
 def memory_bound():
     x, y, z = (session.put(random.standard_normal(n).astype("f4")) for _ in range(3))
     host = [np.zeros(n, "f4") for _ in range(3)]
-    parts = [tuple(h[i::1][i * n // session.workers:(i + 1) * n // session.workers] if i == 0 else
-                   h[i * n // session.workers:(i + 1) * n // session.workers] for h in host) for i in range(session.workers)]
+    parts = [tuple(h[i * n // session.workers:(i + 1) * n // session.workers] for h in host) for i in range(session.workers)]
     cases = {"add": (3, lambda: call("add", D(1), x, D(1), y, z)), "axpby": (3, lambda: call("axpby", D(2), x, D(1), z)),
              "multiply": (3, lambda: call("multiply", D(1), x, y, z)), "copy": (2, lambda: call("copy", x, z)),
              "maximum": (3, lambda: call("maximum", x, y, z)), "where(x > y, x, -y)": (3, lambda: expression("where(x > y, x, -y)", z, x=x, y=y))}
@@ -153,3 +152,4 @@ print(f"{session.workers} workers, NumPy {np.__version__}, {n} elements, medians
 memory_bound()
 with_targets()
 user_code()
+library.check(c.dm_finalize(session.at, ctypes.byref(ctypes.c_int64())))  # with the arrays that are left
