@@ -183,29 +183,43 @@ static void put_zsh_text(const char *text)
     }
 }
 
-static void put_zsh_options(const help_page *page)
+static void put_zsh_value(const help_option *o)
 {
-    printf("      _arguments -S -A '-*'");
+    const char *values = values_of(o);
+    printf(":");
+    put_zsh_text(o->value);
+    if (strcmp(o->name, "option") == 0) {
+        printf(":(");
+        put_settings();
+        printf(")");
+    } else if (values) {
+        printf(":(");
+        put_zsh_text(values);
+        printf(")");
+    } else {
+        printf(":_files");
+    }
+}
+
+static void put_zsh_options(const help_page *page, const char *path)
+{
+    printf("      depth=${(w)#path_here}; shift $depth words; ((CURRENT -= depth))\n      _arguments -S");
     for (int i = 0; i < page->options; i++) {
         const help_option *o = &page->option[i];
         printf(" \\\n        '--%s%s[", o->name, o->value ? "=" : "");
         put_zsh_text(o->text);
         printf("]");
         if (o->value) {
-            printf(":");
-            put_zsh_text(o->value);
-            const char *values = values_of(o);
-            if (strcmp(o->name, "option") == 0) {
-                printf(":(");
-                put_settings();
-                printf(")");
-            } else {
-                printf(values ? ":(%s)" : ":_files", values);
-            }
+            put_zsh_value(o);
         }
         printf("'");
     }
-    printf(" \\\n        '*:file:_files' && return\n");
+    if (strcmp(path, "bench op") == 0) {
+        printf(" \\\n        \"*:operation:($(dmath bench --list 2>/dev/null | sed 's/ .*//' | tr '\\n' ' "
+               "'))\" && return\n");
+    } else {
+        printf(" \\\n        '*:file:_files' && return\n");
+    }
 }
 
 static void put_zsh_page(const help_page *page)
@@ -220,9 +234,13 @@ static void put_zsh_page(const help_page *page)
             put_zsh_text(page->command[i]->doc);
             printf("'");
         }
-        printf(")\n      _describe command words_here && return\n");
+        printf(")\n");
+        if (strcmp(path, "bench") == 0) {
+            printf("      words_here+=($(dmath bench --list 2>/dev/null | sed 's/ .*//'))\n");
+        }
+        printf("      _describe command words_here && return\n");
     } else {
-        put_zsh_options(page);
+        put_zsh_options(page, path);
     }
     printf("      ;;\n");
     for (int i = 0; i < page->commands; i++) {
@@ -235,7 +253,7 @@ static void put_zsh(const help_page *page)
     fputs("#compdef dmath\n"
           "# Completion of dmath for zsh, made by `dmath completion zsh'.\n"
           "_dmath() {\n"
-          "  local path_here= i\n"
+          "  local path_here= i depth\n"
           "  local -a words_here\n"
           "  for ((i = 2; i < CURRENT && i < 4; i++)); do\n"
           "    [[ ${words[i]} == -* ]] && break\n"
@@ -245,7 +263,8 @@ static void put_zsh(const help_page *page)
           "    case $path_here in\n",
           stdout);
     put_zsh_page(page);
-    fputs("    *' '*) path_here=${path_here%% *}; continue;;\n"
+    fputs("    'bench '*) path_here='bench op'; continue;;\n"
+          "    *' '*) path_here=${path_here%% *}; continue;;\n"
           "    esac\n"
           "    break\n"
           "  done\n"

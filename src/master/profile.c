@@ -138,33 +138,41 @@ static int rows_of(const dmi_session *s, dm_profile_row row[DMI_OPS])
 
 /* --- the table --- */
 
-/* A number, or as much space where there is none. */
-static void put(FILE *to, int width, int digits, double value)
+enum { LINE = 256 };
+
+/* Adds a number, or as much space where there is none. */
+static void put(char line[LINE], int width, int digits, double value)
 {
+    size_t used = strlen(line);
     if (value > 0) {
-        fprintf(to, " %*.*f", width, digits, value);
+        snprintf(line + used, LINE - used, " %*.*f", width, digits, value);
     } else {
-        fprintf(to, " %*s", width, "");
+        snprintf(line + used, LINE - used, " %*s", width, "");
     }
 }
 
 static void put_row(FILE *to, const dm_profile_row *r, int workers)
 {
-    double ms = 1e3 / workers, kernel = r->kernel_s > 0 ? r->kernel_s : 1;
-    fprintf(to, "%-14s %9lld", r->op, (long long)r->calls);
-    put(to, 9, 2, r->master_s * 1e3);
-    put(to, 9, 2, r->waited_s * 1e3);
-    put(to, 10, 2, r->kernel_s * ms);
-    put(to, 9, 2, r->send_s * ms);
-    put(to, 10, 2, r->receive_s * ms);
-    put(to, 9, 2, r->idle_s * ms);
-    put(to, 10, 3, (double)r->bytes * 1e-9);
-    put(to, 9, 3, (double)r->bytes_sent * 1e-9);
-    put(to, 10, 3, (double)r->flops * 1e-9);
-    put(to, 8, 2, r->kernel_s > 0 ? (double)r->bytes * 1e-9 / kernel : 0);
-    put(to, 8, 2, r->kernel_s > 0 ? (double)r->flops * 1e-9 / kernel : 0);
-    put(to, 5, 2, r->part);
-    fputc('\n', to);
+    char line[LINE];
+    double ms = 1e3 / workers, per = r->kernel_s > 0 ? 1e-9 / r->kernel_s : 0;
+    snprintf(line, sizeof line, "%-14s %9lld", r->op, (long long)r->calls);
+    put(line, 9, 2, r->master_s * 1e3);
+    put(line, 9, 2, r->waited_s * 1e3);
+    put(line, 10, 2, r->kernel_s * ms);
+    put(line, 9, 2, r->send_s * ms);
+    put(line, 10, 2, r->receive_s * ms);
+    put(line, 9, 2, r->idle_s * ms);
+    put(line, 10, 3, (double)r->bytes * 1e-9);
+    put(line, 9, 3, (double)r->bytes_sent * 1e-9);
+    put(line, 10, 3, (double)r->flops * 1e-9);
+    put(line, 8, 2, (double)r->bytes * per);
+    put(line, 8, 2, (double)r->flops * per);
+    put(line, 5, 2, r->part);
+    size_t length = strlen(line);
+    while (line[length - 1] == ' ') {
+        length--;
+    }
+    fprintf(to, "%.*s\n", (int)length, line);
 }
 
 static bool put_table(const dmi_session *s, FILE *to)

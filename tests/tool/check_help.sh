@@ -8,12 +8,13 @@ dmath=$1 pages=$2 failed=0
 complain() { echo "$*"; failed=1; }
 
 # --- manual pages
-commands_of() { "$dmath" "$@" --help 2>&1 | sed -n 's/^  \([a-z-]*\) .*/\1/p'; }
+commands_of() { sed -n 's/^  \([a-z-]*\) .*/\1/p'; } # of a help that lists some
 check_page() { # the words of a command
-    local page name
+    local page name help command
     page=$pages/dmath${*:+-}$(IFS=-; echo "$*").1
+    help=$("$dmath" "$@" --help 2>&1)
     [ -s "$page" ] || { complain "there is no page $page"; return; }
-    for name in $("$dmath" "$@" --help 2>&1 | sed -n 's/^ .* --\([a-z0-9-]*\).*/\1/p; s/^ *--\([a-z0-9-]*\).*/\1/p' | sort -u); do
+    for name in $(sed -n 's/^ .* --\([a-z0-9-]*\).*/\1/p; s/^ *--\([a-z0-9-]*\).*/\1/p' <<<"$help" | sort -u); do
         grep -qF -- "\\-\\-${name//-/\\-}" "$page" || complain "$page does not have --$name"
     done
     if command -v groff >/dev/null; then
@@ -21,16 +22,13 @@ check_page() { # the words of a command
         said=$(groff -man -ww -z "$page" 2>&1)
         [ -z "$said" ] || complain "groff on $page: $said"
     fi
-}
-check_page
-for command in $(commands_of); do
-    check_page "$command"
-    if "$dmath" "$command" --help | grep -q 'COMMAND \[OPTION'; then
-        for part in $(commands_of "$command"); do
-            check_page "$command" "$part"
+    if grep -q 'COMMAND \[OPTION' <<<"$help"; then
+        for command in $(commands_of <<<"$help"); do
+            check_page "$@" "$command"
         done
     fi
-done
+}
+check_page
 [ "$(ls "$pages"/*.1 | wc -l)" -ge 25 ] || complain "too few pages"
 grep -q 'memory_limit' "$pages/dmath.1" || complain "dmath.1 lacks the settings"
 
