@@ -1,10 +1,9 @@
-/* Events of a training as lines of JSON, as a progress bar, and as curves. */
+/* Events of a training as lines of JSON and as curves. */
 #include "dmath_train_log.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* --- lines of JSON */
 static void put_text(FILE *to, const char *text)
@@ -100,36 +99,21 @@ static void keep(tool_train_log *log, const dm_train_event *e)
     }
 }
 
-/* --- the bar: on a terminal alone */
-static void clear_bar(tool_train_log *log)
+/* --- how far it is, on a terminal */
+static void show_progress(const dm_train_event *e)
 {
-    if (log->bar_shown) {
-        fputs("\r\033[K", stdout);
-        log->bar_shown = false;
+    char what[96];
+    if (e->kind == DM_TRAIN_STEP) {
+        snprintf(what, sizeof what, "%lld of %lld iterations, %.0f s", (long long)e->iteration,
+                 (long long)e->end, e->seconds);
+        tool_progress(what, DMI_MIN(e->iteration, e->end), e->end);
     }
-}
-
-static void show_bar(tool_train_log *log, const dm_train_event *e)
-{
-    enum { WIDTH = 30 };
-    char bar[WIDTH + 1];
-    if (e->kind != DM_TRAIN_STEP || e->seconds < log->bar_time + 0.2 || e->end <= 0) {
-        return;
-    }
-    log->bar_time = e->seconds;
-    int full = (int)(WIDTH * e->iteration / e->end);
-    for (int i = 0; i < WIDTH; i++) {
-        bar[i] = i < full ? '#' : '.';
-    }
-    bar[WIDTH] = 0;
-    printf("\r\033[K[%s] %lld of %lld, %.0f s", bar, (long long)e->iteration, (long long)e->end, e->seconds);
-    fflush(stdout);
-    log->bar_shown = true;
 }
 
 void tool_train_line(void *context, const char *line)
 {
-    clear_bar(context);
+    (void)context;
+    tool_progress(NULL, 0, 0);
     puts(line);
     fflush(stdout);
 }
@@ -143,18 +127,14 @@ void tool_train_event(void *context, const dm_train_event *e)
     if (log->keep) {
         keep(log, e);
     }
-    if (log->bar) {
-        show_bar(log, e);
-    }
+    show_progress(e);
 }
 
 dm_status tool_train_log_open(tool_train_log *log, const char *json, bool keep_curves)
 {
-    const char *term = getenv("TERM");
     memset(log, 0, sizeof *log);
     log->path = json;
     log->keep = keep_curves;
-    log->bar = isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0;
     if (json && !(log->json = fopen(json, "w"))) {
         return dm_error_set(DM_ERR_IO, "%s: cannot be written", json);
     }
@@ -163,7 +143,7 @@ dm_status tool_train_log_open(tool_train_log *log, const char *json, bool keep_c
 
 dm_status tool_train_log_close(tool_train_log *log, dm_status status)
 {
-    clear_bar(log);
+    tool_progress(NULL, 0, 0);
     bool well = !log->json || (fclose(log->json) == 0 && !log->failed);
     if (status == DM_OK && !well) {
         status = dm_error_set(DM_ERR_IO, "%s: cannot be written", log->path);

@@ -1,4 +1,4 @@
-/* What a run of dmath train leaves behind: lines of JSON, a progress bar, a report. */
+/* What a run of dmath train leaves behind: lines of JSON, a report. */
 #ifndef DMATH_TRAIN_LOG_H
 #define DMATH_TRAIN_LOG_H
 
@@ -15,11 +15,9 @@ typedef struct tool_curve {
 
 enum { TOOL_CURVES = 64 };
 typedef struct tool_train_log {
-    FILE *json;       /* NULL: none */
-    const char *path; /* of it */
-    bool bar, keep;   /* a progress bar; curves for a report */
-    bool bar_shown, failed;
-    double bar_time;
+    FILE *json;        /* NULL: none */
+    const char *path;  /* of it */
+    bool keep, failed; /* keep: curves for a report */
     char title[256];
     tool_curve curve[TOOL_CURVES];
     int curves;

@@ -231,7 +231,7 @@ dm_status nn_feed_next(nn_feed *f)
         return dm_error_set(p->status, "%s", p->error);
     }
     for (int i = 0; status == DM_OK && i < f->layer->tops; i++) {
-        status = dm_write(s, f->layer->top[i]->data, p->top[i]);
+        status = dm_write_as(s, f->layer->top[i]->data, p->top[i]);
     }
     pthread_mutex_lock(&f->lock);
     p->busy = p->ready = false;

@@ -90,6 +90,12 @@ dm_status nn_axis(const nn_layer *l, const char *field, int ndim, int *out)
     return DM_OK;
 }
 
+uint64_t nn_layer_seed(const nn_layer *l, int64_t pass)
+{
+    uint64_t number = l->net->recording ? 0 : (uint64_t)pass;
+    return nn_hash(nn_hash(l->net->seed, (uint64_t)l->index + 1000003), number) >> 1;
+}
+
 int nn_array_dim(const nn_blob *blob, int axis)
 {
     static const int of_image[] = {0, 3, 1, 2};

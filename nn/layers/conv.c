@@ -306,14 +306,15 @@ dm_status nn_pooling_setup(nn_layer *l)
     nn_use(l->own, "engine");
     int64_t method = nn_int(l->own, P, "pool");
     dm_status status = need_image(l);
-    if (status == DM_OK && method == 2) {
-        status =
-            nn_layer_fail(l, "pool", DM_ERR_UNSUPPORTED, "has stochastic pooling, which is not supported yet");
-    }
-    pool->method = method == 0 ? DM_POOL_MAX : DM_POOL_AVERAGE;
+    int random = l->net->phase == NN_TRAIN ? DM_POOL_STOCHASTIC : DM_POOL_WEIGHTED;
+    pool->method = method == 0 ? DM_POOL_MAX : method == 1 ? DM_POOL_AVERAGE : random;
     status = status == DM_OK ? pair(l, "kernel_size", "kernel", 0, 1, pool->kernel) : status;
     status = status == DM_OK ? pair(l, "stride", "stride", 1, 1, pool->stride) : status;
     status = status == DM_OK ? pair(l, "pad", "pad", 0, 0, pool->pad) : status;
+    if (status == DM_OK && method == 2 && (pool->pad[0] || pool->pad[1])) {
+        status =
+            nn_layer_fail(l, "pad", DM_ERR_UNSUPPORTED, "has padding and stochastic pooling, which has none");
+    }
     if (status == DM_OK && (pool->kernel[0] == 0 || pool->kernel[1] == 0) != (pool->global != 0)) {
         status = nn_layer_fail(l, "pooling_param", DM_ERR_FORMAT,
                                pool->global ? "has a kernel and global_pooling" : "has no kernel_size");
@@ -331,6 +332,7 @@ dm_status nn_pooling_setup(nn_layer *l)
 
 dm_status nn_pooling_forward(nn_layer *l)
 {
+    l->u.pool.seed = nn_layer_seed(l, l->net->pass);
     return dm_pool_forward(l->net->session, &l->u.pool, l->bottom[0]->data, l->top[0]->data, DM_NO_ARRAY);
 }
 
@@ -340,8 +342,10 @@ dm_status nn_pooling_backward(nn_layer *l)
         return DM_OK;
     }
     dm_array down = nn_down(l, 0);
-    return nn_down_done(
-        l, 0, dm_pool_backward(l->net->session, &l->u.pool, l->bottom[0]->data, l->top[0]->diff, down));
+    return nn_down_done(/* with the seed of the forward pass */
+                        l, 0,
+                        dm_pool_backward(l->net->session, &l->u.pool, l->bottom[0]->data, l->top[0]->diff,
+                                         down));
 }
 
 /* --- InnerProduct: weights of images lie with the channels last, as the images do. */

@@ -96,17 +96,11 @@ dm_status nn_dropout_setup(nn_layer *l)
     return like_bottom(l);
 }
 
-static uint64_t dropout_seed(const nn_layer *l, int64_t pass)
-{
-    uint64_t number = l->net->recording ? 0 : (uint64_t)pass;
-    return nn_hash(nn_hash(l->net->seed, (uint64_t)l->index + 1000003), number) >> 1;
-}
-
 static dm_status dropout(const nn_layer *l, dm_array x, int64_t pass, dm_array out)
 {
     dm_map_arg args[] = {DM_ARG("x", x), DM_NUMBER("keep", l->u.number[0]),
                          DM_NUMBER("scale", 1 / l->u.number[0]),
-                         DM_INTEGER("seed", (int64_t)dropout_seed(l, pass))};
+                         DM_INTEGER("seed", (int64_t)nn_layer_seed(l, pass))};
     return dm_map(l->net->session, "where(uniform(seed) < keep, x * scale, 0)", 4, args, out);
 }
 

@@ -45,10 +45,10 @@ static void turn(const nn_blob *b, bool to_caffe, const float *in, float *out)
 dm_status nn_blob_read(const nn_net *net, const nn_blob *b, float *elements)
 {
     if (!b->image) {
-        return dm_read(net->session, b->data, elements);
+        return dm_read_as(net->session, b->data, elements);
     }
     float *lying = malloc((size_t)b->count * sizeof *lying);
-    dm_status status = lying ? dm_read(net->session, b->data, lying) : nn_no_memory();
+    dm_status status = lying ? dm_read_as(net->session, b->data, lying) : nn_no_memory();
     if (status == DM_OK) {
         turn(b, true, lying, elements);
     }
@@ -69,14 +69,14 @@ dm_status dm_net_write(dm_net *net, const char *blob, const float *elements)
         return b ? dm_error_set(DM_ERR_ARG, "dm_net_write: '%s' is no input of the net", blob) : DM_ERR_ARG;
     }
     if (!b->image) {
-        return dm_write(net->session, b->data, elements);
+        return dm_write_as(net->session, b->data, elements);
     }
     float *lying = malloc((size_t)b->count * sizeof *lying);
     if (!lying) {
         return nn_no_memory();
     }
     turn(b, false, elements, lying);
-    dm_status status = dm_write(net->session, b->data, lying);
+    dm_status status = dm_write_as(net->session, b->data, lying);
     free(lying);
     return status;
 }

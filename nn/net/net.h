@@ -12,7 +12,7 @@
 #include <dmath/dmath.h>
 #include <dmath/nn.h>
 
-enum { NN_MAX_PARAMS = 4, NN_SCRATCH = 12, NN_TRAIN = 0, NN_TEST = 1 };
+enum { NN_MAX_PARAMS = 5, NN_SCRATCH = 12, NN_TRAIN = 0, NN_TEST = 1 };
 
 typedef struct dm_net nn_net;
 typedef struct nn_layer nn_layer;
@@ -212,6 +212,8 @@ dm_status nn_map_rows(nn_layer *layer, const char *call, const char *operand, co
                       int count, const dm_map_arg *args, dm_array out);
 /* out[0] = scale * the sum of an array with one number a sample, in the order of slices. */
 dm_status nn_sum_samples(nn_layer *layer, double scale, dm_array x, int64_t samples, dm_array out);
+/* A seed for the random numbers of a layer in a pass; in a recorded program that of its first run. */
+uint64_t nn_layer_seed(const nn_layer *layer, int64_t pass);
 int nn_array_dim(const nn_blob *blob, int axis); /* which dim of its array an axis is */
 dm_status nn_blob_array(const nn_net *net, const nn_blob *blob, dm_dtype dtype, dm_array *out);
 /* Where the gradient of a bottom goes, and then adding it to those of other layers; status: of writing it. */

@@ -114,6 +114,17 @@ static const struct {
                      "l", "InfogainLoss", "'e', 'label', 'm'", "loss_param { ignore_label: 1 } loss_weight: 2"),
      {"c", "i", "j"},
      2},
+    {"parameters",
+     INPUTS IP("a", "data",
+               "4") "layer { name: 'p' type: 'Parameter' top: 'p' parameter_param { shape { dim: [6, 4] } } }\n"
+                    "layer { name: 'q' type: 'Parameter' top: 'q' param { name: 'w' } parameter_param { shape "
+                    "{ dim: [6, 3, 7, 6] } } }\n"
+                    "layer { name: 'r' type: 'Parameter' top: 'r' param { name: 'w' } parameter_param { shape "
+                    "{ dim: [6, 3, 7, 6] } } }\n" PAIR("x", "Eltwise", "'data', 'q', 'r'",
+                                                       "eltwise_param { coeff: [1, 2, 3] }") IP("b", "x", "4")
+                        PAIR("y", "Eltwise", "'a', 'p', 'b'", "") LOSS("y"),
+     {"p", "q", "a", "b"},
+     1},
     {"pairs",
      INPUTS IP("a", "data", "6") IP("b", "data", "6")
          PAIR("l", "ContrastiveLoss", "'a', 'b', 'label'", "contrastive_loss_param { margin: 3 }")
@@ -512,11 +523,127 @@ static void test_lstm(void **state)
     CHECK(dm_net_close(net));
 }
 
+/* RNN: values against loops, then gradients. */
+static void test_rnn(void **state)
+{
+    (void)state;
+    enum { T = 4, M = 2, D = 3, K = 2 };
+    static const float goes_on[T * M] = {0, 0, 1, 1, 1, 0, 1, 1};
+    float wx[K * D], b[K], wh[K * K], wo[K * K], bo[K], *const to[] = {wx, b, wh, wo, bo};
+    double in[T * M * D], h[M][K] = {{0}}, want[T * M * K];
+    dm_array a, diff;
+    dm_net *net = open_text(
+        "layer { name: 'in' type: 'Input' top: 'data' top: 'cont' top: 'label' input_param { shape { dim: [4, "
+        "2, 5] } shape { dim: [4, 2] } shape { dim: 4 } } }\n"
+        "layer { name: 'i' type: 'InnerProduct' bottom: 'data' top: 'i' inner_product_param { num_output: 6 "
+        "weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'r' type: 'Reshape' bottom: 'i' top: 'r' reshape_param { shape { dim: [0, 2, 3] } } }\n"
+        "layer { name: 'l' type: 'RNN' bottom: ['r', 'cont'] top: 'l' recurrent_param { num_output: 2 "
+        "weight_filler { type: 'gaussian' std: 0.7 }\n"
+        " bias_filler { type: 'uniform' min: -0.5 max: 0.5 } } }\n" IP("ip", "l", "4") LOSS("ip"),
+        DM_PHASE_TRAIN);
+    write_random(net, "data", false, 0);
+    write_random(net, "label", true, 4);
+    CHECK(dm_net_blob(net, "cont", &a, NULL));
+    CHECK(dm_write(session, a, goes_on));
+    CHECK(dm_net_forward(net, NULL));
+    CHECK(dm_net_forward(net, NULL)); /* what the first pass left does not count here */
+    for (int p = 0; p < COUNT(to); p++) {
+        CHECK(dm_net_param(net, "l", p, &a, NULL));
+        CHECK(dm_read(session, a, to[p]));
+    }
+    read_blob(net, "r", in);
+    for (int tm = 0; tm < T * M; tm++) {
+        double next[K];
+        int m = tm % M;
+        for (int j = 0; j < K; j++) {
+            next[j] = (double)b[j];
+            for (int d = 0; d < D; d++) {
+                next[j] += (double)wx[j * D + d] * in[tm * D + d];
+            }
+            for (int d = 0; d < K; d++) {
+                next[j] += (double)wh[j * K + d] * h[m][d] * (double)goes_on[tm];
+            }
+            next[j] = tanh(next[j]);
+        }
+        memcpy(h[m], next, sizeof next);
+        for (int j = 0; j < K; j++) {
+            double sum = (double)bo[j];
+            for (int d = 0; d < K; d++) {
+                sum += (double)wo[j * K + d] * h[m][d];
+            }
+            want[tm * K + j] = tanh(sum);
+        }
+    }
+    expect(net, "l", T * M * K, want);
+    for (int p = 0; p < 6; p++) {
+        CHECK(dm_net_param(net, p < 5 ? "l" : "i", p % 5, &a, &diff));
+        check_direction(net, "RNN", a, diff, 2e-2);
+    }
+    CHECK(dm_net_close(net));
+}
+
+/* Stochastic pooling: in training one element of each window, at random, to which the gradient goes; else the
+ * weighted mean. */
+static void test_stochastic(void **state)
+{
+    (void)state;
+    enum { IMAGES = 3, ROWS = 6, COLS = 4, PLANES = 2 };
+    static const char text[] =
+        "layer { name: 'x' type: 'Parameter' top: 'x' parameter_param { shape { dim: [3, 2, 6, 4] } } }\n"
+        "layer { name: 'p' type: 'Pooling' bottom: 'x' top: 'p' pooling_param { pool: STOCHASTIC kernel_size: "
+        "2 stride: 2 } }\n"
+        "layer { name: 's' type: 'Reduction' bottom: 'p' top: 's' loss_weight: 1 }\n";
+    float in[IMAGES][ROWS][COLS][PLANES], p[IMAGES][ROWS / 2][COLS / 2][PLANES], g[IMAGES][ROWS][COLS][PLANES];
+    int places = 0;
+    dm_array a, diff, pooled;
+    for (int k = 0; k < IMAGES * ROWS * COLS * PLANES; k++) {
+        (&in[0][0][0][0])[k] = fabsf(uniform()) + 0.01F;
+    }
+    for (int phase = 0; phase < 2; phase++) {
+        dm_net *net = open_text(text, phase);
+        CHECK(dm_net_param(net, "x", 0, &a, &diff));
+        CHECK(dm_net_blob(net, "p", &pooled, NULL));
+        CHECK(dm_write(session, a, &in[0][0][0][0]));
+        for (int pass = 0; pass < 4; pass++) {
+            CHECK(dm_net_forward(net, NULL));
+            CHECK(dm_read(session, pooled, &p[0][0][0][0]));
+            if (phase == DM_PHASE_TRAIN) {
+                CHECK(dm_net_backward(net));
+                CHECK(dm_read(session, diff, &g[0][0][0][0]));
+            }
+            for (int i = 0; i < IMAGES * (ROWS / 2) * (COLS / 2) * PLANES; i++) {
+                int n = i / (ROWS / 2 * COLS / 2 * PLANES), y = i / (COLS / 2 * PLANES) % (ROWS / 2),
+                    col = i / PLANES % (COLS / 2), c = i % PLANES, taken = -1;
+                double sum = 0, squares = 0;
+                for (int q = 0; q < 4; q++) {
+                    double v = (double)in[n][2 * y + q / 2][2 * col + q % 2][c];
+                    float d = g[n][2 * y + q / 2][2 * col + q % 2][c];
+                    sum += v;
+                    squares += v * v;
+                    if (phase == DM_PHASE_TRAIN && d != 0) {
+                        assert_true(d == 1 && taken < 0 && p[n][y][col][c] == (float)v);
+                        taken = q;
+                    }
+                }
+                if (phase == DM_PHASE_TRAIN) {
+                    assert_true(taken >= 0);
+                    places |= 1 << (taken + 4 * pass);
+                } else {
+                    assert_true(fabs((double)p[n][y][col][c] - squares / sum) < 1e-6);
+                }
+            }
+        }
+        CHECK(dm_net_close(net));
+    }
+    assert_int_equal(places, 0xffff);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gradients), cmocka_unit_test(test_norms),
-                                       cmocka_unit_test(test_pieces),    cmocka_unit_test(test_scores),
-                                       cmocka_unit_test(test_weighted),  cmocka_unit_test(test_lstm),
-                                       cmocka_unit_test(test_gains)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gradients),  cmocka_unit_test(test_norms),    cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_scores),     cmocka_unit_test(test_weighted), cmocka_unit_test(test_rnn),
+        cmocka_unit_test(test_stochastic), cmocka_unit_test(test_lstm),     cmocka_unit_test(test_gains)};
     return cmocka_run_group_tests(tests, begin, end);
 }
