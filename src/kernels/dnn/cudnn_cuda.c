@@ -113,51 +113,33 @@ static kept *kept_get(cache *c, int which, const dmi_convolution *d, cudnnHandle
     return k;
 }
 
-/* Channels first .. first + width of rows of `channels` to dense rows, or back. */
-static void repack(dmi_queue *q, dm_dtype dtype, int64_t rows, int64_t channels, int64_t first, int64_t width,
-                   void *whole, void *dense, bool back)
-{
-    dmi_run row = {.len = rows}, col = {.len = width};
-    dmi_copy d = {.ndim = 2,
-                  .src_dtype = dtype,
-                  .dst_dtype = dtype,
-                  .nrun = {1, 1},
-                  .run = {&row, &col},
-                  .src_stride = {back ? width : channels, 1},
-                  .dst_stride = {back ? channels : width, 1},
-                  .src_offset = back ? 0 : first,
-                  .dst_offset = back ? first : 0,
-                  .count = rows * width};
-    q->device_run = NULL;
-    dmi_cuda_copy(q, &d, back ? dense : whole, back ? whole : dense);
-}
-
-/* Group by group. one: the convolution of a group. */
+/* Group by group, each an image of its own in the workspace. one: the convolution of a group. */
 static cudnnStatus_t run_groups(dmi_queue *q, const kept *k, cudnnHandle_t handle, const dmi_convolution *d,
                                 const dmi_convolution *one, void *const operand[DMI_CUDNN_OPERANDS],
                                 char *workspace)
 {
     cudnnStatus_t s = CUDNN_STATUS_SUCCESS;
-    int64_t x_rows = d->dnn.samples * d->in[0] * d->in[1], y_rows = d->dnn.samples * d->out[0] * d->out[1];
-    char *x = workspace, *y = x + dmi_cudnn_part(d, x_rows * one->in[2]);
-    char *room = y + dmi_cudnn_part(d, y_rows * one->out[2]);
     bool forward = k->which == DMI_CUDNN_FORWARD || k->which == DMI_CUDNN_BIASED;
-    int64_t weights = one->out[2] * d->columns[1] * dmi_dtype_bytes(d->dnn.dtype);
+    int64_t elem = dmi_dtype_bytes(d->dnn.dtype), x_rows = d->dnn.samples * d->in[0] * d->in[1],
+            y_rows = d->dnn.samples * d->out[0] * d->out[1], weights = one->out[2] * d->columns[1] * elem;
+    char *x = workspace, *y = x + dmi_cudnn_part(d, x_rows * d->in[2]);
+    char *room = y + dmi_cudnn_part(d, y_rows * d->out[2]);
+    if (k->which != DMI_CUDNN_DATA) {
+        dmi_cuda_launch_groups(q, x_rows, d->in[2] * elem, d->group, false, operand[0], x);
+    }
+    if (!forward) {
+        dmi_cuda_launch_groups(q, y_rows, d->out[2] * elem, d->group, false, operand[1], y);
+    }
     for (int64_t g = 0; g < d->group && s == CUDNN_STATUS_SUCCESS; g++) {
-        void *part[DMI_CUDNN_OPERANDS] = {x, y, (char *)operand[2] + g * weights,
+        void *part[DMI_CUDNN_OPERANDS] = {x + g * x_rows * one->in[2] * elem,
+                                          y + g * y_rows * one->out[2] * elem, (char *)operand[2] + g * weights,
                                           operand[3] ? (float *)operand[3] + g * one->out[2] : NULL};
-        if (k->which != DMI_CUDNN_DATA) {
-            repack(q, d->dnn.dtype, x_rows, d->in[2], g * one->in[2], one->in[2], operand[0], x, false);
-        }
-        if (!forward) {
-            repack(q, d->dnn.dtype, y_rows, d->out[2], g * one->out[2], one->out[2], operand[1], y, false);
-        }
         s = dmi_cudnn_plan_run(&k->plan, handle, part, room);
-        if (k->which == DMI_CUDNN_DATA) {
-            repack(q, d->dnn.dtype, x_rows, d->in[2], g * one->in[2], one->in[2], operand[0], x, true);
-        } else if (forward) {
-            repack(q, d->dnn.dtype, y_rows, d->out[2], g * one->out[2], one->out[2], operand[1], y, true);
-        }
+    }
+    if (k->which == DMI_CUDNN_DATA) {
+        dmi_cuda_launch_groups(q, x_rows, d->in[2] * elem, d->group, true, x, operand[0]);
+    } else if (forward) {
+        dmi_cuda_launch_groups(q, y_rows, d->out[2] * elem, d->group, true, y, operand[1]);
     }
     return s;
 }

@@ -138,7 +138,8 @@ static dmi_cuda_pooling describe(const dmi_kernel_call *call, bool grouped)
                           .channels = d->in[2],
                           .seed = (uint64_t)call->number[0].whole};
     int64_t groups = d->in[2] / p.group;
-    p.repeat = groups % 4 == 0 ? 4 : groups % 2 == 0 ? 2 : 1;
+    bool halves = group == 8;
+    p.repeat = halves ? 1 : groups % 4 == 0 ? 4 : groups % 2 == 0 ? 2 : 1;
     p.lanes = dmi_cuda_divide_by(groups / p.repeat);
     for (int a = 0; a < 2; a++) {
         p.in[a] = (int)d->in[a];

@@ -32,6 +32,11 @@ void dmi_cuda_launch_pooling(dmi_queue *q, const dmi_cuda_pooling *p, const void
 void dmi_cuda_launch_pooling_back(dmi_queue *q, const dmi_cuda_pooling *p, const void *taps, const void *dy,
                                   void *dx);
 
+/* --- pooling_short.cu: 16-bit types, the largest, usual kernels; false: not those, and nothing was done */
+bool dmi_cuda_launch_pooling_short(dmi_queue *q, const dmi_cuda_pooling *p, const void *x, void *y, void *taps);
+bool dmi_cuda_launch_pooling_back_short(dmi_queue *q, const dmi_cuda_pooling *p, const void *taps,
+                                        const void *dy, void *dx);
+
 /* --- lrn.cu */
 typedef struct dmi_cuda_lrn {
     dm_dtype dtype;
@@ -72,6 +77,11 @@ void dmi_cuda_launch_windows(dmi_queue *q, const dmi_cuda_windows *p, const void
  * `sample` on. */
 void dmi_cuda_launch_windows_back(dmi_queue *q, const dmi_cuda_windows *p, int64_t sample, int64_t samples,
                                   const void *columns, void *x);
+
+/* --- groups.cu: rows of `bytes` bytes, all groups of a pixel beside one another, to `groups` images of whole pixels;
+ * back: the other way. A group's part of a row is a multiple of 16 bytes. */
+void dmi_cuda_launch_groups(dmi_queue *q, int64_t rows, int64_t bytes, int64_t groups, bool back, const void *from,
+                            void *to);
 
 /* --- depth.cu: 16-bit elements */
 typedef struct dmi_cuda_depth {

@@ -57,8 +57,8 @@ void dmi_cudnn_fold(const dmi_convolution *d, dmi_convolution *f)
 
 int64_t dmi_cudnn_workspace(const dmi_convolution *d)
 {
-    int64_t x = d->dnn.samples * d->in[0] * d->in[1] * d->in[2] / d->group,
-            y = d->dnn.samples * d->out[0] * d->out[1] * d->out[2] / d->group;
+    int64_t x = d->dnn.samples * d->in[0] * d->in[1] * d->in[2],
+            y = d->dnn.samples * d->out[0] * d->out[1] * d->out[2];
     if (dmi_cudnn_folds(d)) {
         dmi_convolution f;
         dmi_cudnn_fold(d, &f);

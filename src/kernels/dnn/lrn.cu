@@ -16,12 +16,9 @@ static __device__ __forceinline__ double power(double s, double beta)
     return pow(s, -beta);
 }
 
-/* s^-beta. Results of 16 bits need no more than the fast functions give. */
-template <typename T, typename S> static __device__ __forceinline__ T lowered(T s, double beta)
+/* s^-beta */
+template <typename T> static __device__ __forceinline__ T lowered(T s, double beta)
 {
-    if constexpr (sizeof(S) == 2) {
-        return __powf(s, -(float)beta);
-    }
     if (beta == 0.75) {
         T root = rsqrt(s);
         return root * sqrt(root);
@@ -29,12 +26,24 @@ template <typename T, typename S> static __device__ __forceinline__ T lowered(T 
     return power(s, (T)beta);
 }
 
-template <typename T, typename S> static __device__ __forceinline__ T quotient(T a, T b)
+/* x s^-beta, and that times x / s. Results of 16 bits need no more than the fast functions give. */
+template <typename T, typename S>
+static __device__ __forceinline__ void scaled_by(T s, double beta, T dy, T x, T *made, T *ratio)
 {
     if constexpr (sizeof(S) == 2) {
-        return __fdividef(a, b);
+        if (beta == 0.75) {
+            float root, low;
+            asm("rsqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(s));
+            asm("sqrt.approx.f32 %0, %1;" : "=f"(low) : "f"(root));
+            *made = dy * (root * low);
+            *ratio = *made * x * (root * root);
+        } else {
+            *made = dy * __powf(s, -(float)beta);
+            *ratio = __fdividef(*made * x, s);
+        }
     } else {
-        return a / b;
+        *made = dy * lowered<T>(s, beta);
+        *ratio = *made * x / s;
     }
 }
 
@@ -122,9 +131,8 @@ static __global__ void __launch_bounds__(THREADS) tiles(const params<T> p, const
         group<T, V> sum = window_sums<T, V, HALF>(square + e, place[i], p), r;
 #pragma unroll
         for (int k = 0; k < V; k++) {
-            T scale = p.k + p.factor * sum.v[k], low = lowered<T, S>(scale, p.beta);
-            made[i].v[k] = (BACK ? given[i].v[k] : own[i].v[k]) * low;
-            r.v[k] = BACK ? quotient<T, S>(made[i].v[k] * own[i].v[k], scale) : (T)0;
+            scaled_by<T, S>(p.k + p.factor * sum.v[k], p.beta, BACK ? given[i].v[k] : own[i].v[k], own[i].v[k],
+                            &made[i].v[k], &r.v[k]);
         }
         if (BACK) {
             *(group<T, V> *)(ratio + e) = r;
@@ -149,6 +157,84 @@ static __global__ void __launch_bounds__(THREADS) tiles(const params<T> p, const
             stored<T, S, V>(out + begin + e, made[i]);
         }
     }
+}
+
+/* Elements j of a pixel's channels, from `first` on, COUNT of them; V at once where `first` is a multiple of V.
+ * 0 where the pixel has none. */
+template <typename S, int COUNT>
+static __device__ __forceinline__ void pick(const S *pixel, int first, int unit, float (&v)[COUNT])
+{
+#pragma unroll
+    for (int k = 0; k < COUNT; k += 2) {
+        group<S, 2> two = {};
+        if (first + k >= 0 && first + k < unit) {
+            two = *(const group<S, 2> *)(pixel + first + k);
+        }
+        v[k] = opened<float>(two.v[0]);
+        v[k + 1] = opened<float>(two.v[1]);
+    }
+}
+
+/* Of 16 bits: a thread has 8 channels and reads those beside them from memory again, which are near by then.
+ * Gradients need the ratios of 2 HALF channels more. Sums are those of tiles<> to the bit. */
+template <typename S, int HALF, bool BACK>
+static __global__ void __launch_bounds__(THREADS)
+    beside(const params<float> p, uint32_t items, const S *x, const S *dy, S *out)
+{
+    const int V = 8, MORE = BACK ? 4 : 2, SIDE = BACK ? 2 : 0; /* channels of x beside the own; of ratios */
+    uint32_t i = blockIdx.x * THREADS + threadIdx.x;
+    if (i >= items) {
+        return;
+    }
+    const int unit = (int)p.unit.extent * V;
+    uint32_t row = divided(i, p.unit);
+    int c = (int)(i - row * p.unit.extent) * V;
+    int64_t begin = (int64_t)row * unit;
+    float left[MORE], right[MORE], value[V + 2 * MORE], given[V + 2 * SIDE];
+    group<float, V> own = loaded<float, S, V>(x + begin + c);
+    pick<S, MORE>(x + begin, c - MORE, unit, left);
+    pick<S, MORE>(x + begin, c + V, unit, right);
+#pragma unroll
+    for (int k = 0; k < V + 2 * MORE; k++) {
+        value[k] = k < MORE ? left[k] : k < MORE + V ? own.v[k - MORE] : right[k - MORE - V];
+    }
+    if constexpr (BACK) {
+        float before[SIDE], behind[SIDE];
+        group<float, V> mine = loaded<float, S, V>(dy + begin + c);
+        pick<S, SIDE>(dy + begin, c - SIDE, unit, before);
+        pick<S, SIDE>(dy + begin, c + V, unit, behind);
+#pragma unroll
+        for (int k = 0; k < V + 2 * SIDE; k++) {
+            given[k] = k < SIDE ? before[k] : k < SIDE + V ? mine.v[k - SIDE] : behind[k - SIDE - V];
+        }
+    }
+    float made[V + 2 * SIDE], ratio[V + 2 * SIDE];
+#pragma unroll
+    for (int k = 0; k < V + 2 * SIDE; k++) {
+        const int at = k + MORE - SIDE; /* in value */
+        float sum = 0;
+#pragma unroll
+        for (int o = -HALF; o <= HALF; o++) {
+            sum += value[at + o] * value[at + o];
+        }
+        scaled_by<float, S>(p.k + p.factor * sum, p.beta, BACK ? given[k] : value[at], value[at], &made[k],
+                            &ratio[k]);
+    }
+    group<float, V> result;
+#pragma unroll
+    for (int k = 0; k < V; k++) {
+        result.v[k] = made[k + SIDE];
+        if constexpr (BACK) {
+            float sum = 0;
+#pragma unroll
+            for (int o = -HALF; o <= HALF; o++) {
+                sum += ratio[k + SIDE + o];
+            }
+            result.v[k] -= p.gradient * own.v[k] * sum;
+            result.v[k] = p.relu && !(own.v[k] > 0) ? 0.0f : result.v[k];
+        }
+    }
+    stored<float, S, V>(out + begin + c, result);
 }
 
 template <typename T> static params<T> params_of(const dmi_cuda_lrn *p)
@@ -210,7 +296,7 @@ static __global__ void __launch_bounds__(THREADS)
     }
     T sum = 0;
     each_of_window(l, i, [&](int64_t at) { sum += x[at] * x[at]; });
-    T scale = p.k + p.factor * sum, low = lowered<T, T>(scale, p.beta),
+    T scale = p.k + p.factor * sum, low = lowered<T>(scale, p.beta),
       made = (dy != NULL ? dy[i] : x[i]) * low;
     out[i] = made;
     if (dy != NULL) {
@@ -242,11 +328,37 @@ static void launch_any(dmi_queue *q, const dmi_cuda_lrn *l, const T *x, const T 
     }
 }
 
+template <typename S, int HALF>
+static void launch_beside(dmi_queue *q, const dmi_cuda_lrn *l, const S *x, const S *dy, S *out)
+{
+    params<float> p = params_of<float>(l);
+    int64_t rows = l->count / l->unit, lanes = l->unit / 8, most = DMI_CUDA_ITEMS / lanes;
+    p.unit = dmi_cuda_divide_by(lanes);
+    for (int64_t r = 0; r < rows; r += most) {
+        int64_t items = (rows - r < most ? rows - r : most) * lanes, at = r * l->unit;
+        unsigned blocks = blocks_for(items, THREADS);
+        if (dy != NULL) {
+            beside<S, HALF, true>
+                <<<blocks, THREADS, 0, stream_of(q)>>>(p, (uint32_t)items, x + at, dy + at, out + at);
+        } else {
+            beside<S, HALF, false>
+                <<<blocks, THREADS, 0, stream_of(q)>>>(p, (uint32_t)items, x + at, NULL, out + at);
+        }
+    }
+}
+
 /* Of 16 bits there are only these: the planner takes f32 for windows that are not summed in shared memory. */
 template <typename T, typename S, int V>
 static void launch_tiled(dmi_queue *q, const dmi_cuda_lrn *p, const void *x, const void *dy, void *out)
 {
     bool aligned = (((uintptr_t)x | (uintptr_t)dy | (uintptr_t)out) & 15) == 0 && p->unit % V == 0;
+    if constexpr (sizeof(S) == 2) {
+        if (aligned && (p->size == 3 || p->size == 5)) {
+            (p->size == 3 ? launch_beside<S, 1> : launch_beside<S, 2>)(q, p, (const S *)x, (const S *)dy,
+                                                                       (S *)out);
+            return;
+        }
+    }
     auto tiled = !aligned                 ? launch_tiles<T, S, 1, 0>
                  : p->size == 3           ? launch_tiles<T, S, V, 1>
                  : p->size == 5 && V >= 2 ? launch_tiles<T, S, V, 2>

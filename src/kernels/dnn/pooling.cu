@@ -176,6 +176,10 @@ static __global__ void __launch_bounds__(THREADS)
             best = mean<T, S, V, K>(p, w, near, image, METHOD == DM_POOL_WEIGHTED);
         } else if constexpr (METHOD == DM_POOL_MAX) {
             largest<T, S, V, K>(p, w, near, image, best, tap);
+#pragma unroll
+            for (int k = 0; k < V && sizeof(S) == 2; k++) {
+                best.v[k] += 0; /* no -0: as two elements at once are compared */
+            }
         } else {
             taken<T, S, V>(p, w, image, p.first + to, best, tap);
         }
@@ -235,6 +239,9 @@ static void launch_forward(dmi_queue *q, const dmi_cuda_pooling *p, const void *
 void dmi_cuda_launch_pooling(dmi_queue *q, const dmi_cuda_pooling *p, const void *x, void *y, int32_t *which,
                              void *taps)
 {
+    if (dmi_dtype_bytes(p->dtype) == 2 && which == NULL && dmi_cuda_launch_pooling_short(q, p, x, y, taps)) {
+        return;
+    }
     bool one = p->group == 1;
     auto launch =
         p->dtype == DM_F64    ? (one ? launch_forward<double, double, 1> : launch_forward<double, double, 2>)

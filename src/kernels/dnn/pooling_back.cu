@@ -123,6 +123,9 @@ static void launch_backward(dmi_queue *q, const dmi_cuda_pooling *p, const void 
 void dmi_cuda_launch_pooling_back(dmi_queue *q, const dmi_cuda_pooling *p, const void *taps, const void *dy,
                                   void *dx)
 {
+    if (dmi_dtype_bytes(p->dtype) == 2 && dmi_cuda_launch_pooling_back_short(q, p, taps, dy, dx)) {
+        return;
+    }
     bool one = p->group == 1;
     auto launch =
         p->dtype == DM_F64    ? (one ? launch_backward<double, double, 1> : launch_backward<double, double, 2>)
