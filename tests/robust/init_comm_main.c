@@ -113,7 +113,8 @@ int main(int argc, char **argv)
     if (dm_init_comm(MPI_COMM_WORLD, &config, &s) != DM_ERR_ARG || !strstr(dm_error_message(), "initialised")) {
         return 1; /* before MPI_Init */
     }
-    MPI_Init(&argc, &argv);
+    int level = getenv("DMATH_TEST_MULTIPLE") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE; /* then there are heartbeats */
+    MPI_Init_thread(&argc, &argv, level, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world_size);
     MPI_Comm half, self, back;

@@ -42,6 +42,22 @@ static void twice(void)
     refused("", DM_ERR_STATE, "finalized", "earlier session");
 }
 
+/* The program makes no call for longer than hosts may be silent. */
+static void away(void)
+{
+    dm_session *s = start("heartbeat_s=1,pretend_hosts=2");
+    dm_array a = matrix(s, dm_layout_rows(s), 1);
+    for (int i = 0; i < 2; i++) {
+        double until = seconds() + 3;
+        while (i == 0 && seconds() < until) { /* once with all of a core, */
+        }
+        sleep(i == 1 ? 3 : 0); /* once without */
+        OK(value_is(s, a, 1));
+    }
+    OK(dm_array_destroy(s, a));
+    OK(dm_finalize(s, NULL));
+}
+
 /* On all ranks. */
 static void own_mpi(void)
 {
@@ -95,6 +111,7 @@ static const struct {
     {"stop_continue_hosts", NULL, stop_and_continue, "watchdog_s=2,pretend_hosts=2"},
     {"stop_ring", stop_full_ring, NULL, NULL},
     {"twice", twice, NULL, NULL},
+    {"away", away, NULL, NULL},
     {"own_mpi", own_mpi, NULL, NULL},
     {"alone", alone, NULL, NULL},
     {"fault", fault, NULL, NULL},

@@ -64,6 +64,11 @@ foreach(ranks 2 4 5)
   robust_job(init_comm_${ranks} right ${run} N=${ranks} $<TARGET_FILE:init_comm_main>)
 endforeach()
 
+robust_job(init_comm_heartbeat right ${run} N=5 $<TARGET_FILE:init_comm_main>)
+if(TEST robust_init_comm_heartbeat)
+  set_property(TEST robust_init_comm_heartbeat APPEND PROPERTY ENVIRONMENT DMATH_TEST_MULTIPLE=1 DMATH_PRETEND_HOSTS=2 DMATH_HEARTBEAT_S=1)
+endif()
+
 # A process that may write no file of the size of what it shares with others.
 robust_job(file_limit "status:1:ulimit -f limits it" ${run} N=3 bash -c "ulimit -f 64 && exec \"$0\" \"$@\"" JOB=twice)
 
@@ -96,6 +101,8 @@ if(DMATH_PYTHON3 AND NOT DMATH_SANITIZE)
                                          --what worker,rank0,stop,stop0,suspend --beside 3 --bound 8)
   set_tests_properties(robust_heartbeat PROPERTIES TIMEOUT 300 RUN_SERIAL ON LABELS mpi ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")
 endif()
+
+robust_job(away right ${run} N=5 JOB=away)
 
 # ---- a death that ends the session alone: seven in a job, until no worker is left ----
 foreach(seed RANGE 1 7)
