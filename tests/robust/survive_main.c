@@ -1,4 +1,4 @@
-/* A job whose program outlives its workers: survive_main <folder> <seed> [own_mpi]. A thread of rank 0 kills
+/* A job whose program outlives its workers: survive_main <folder> <seed> [own_mpi | once]. A thread of rank 0 kills
  * one worker after the other, at random moments. Each death must end the session with a line that names the
  * worker, and nothing else: the next session has the workers that are left, its checkpoint is whole, and its
  * results are right. Prints "right", and the number of deaths, when one worker is left and has been killed too.
@@ -213,8 +213,13 @@ int main(int argc, char **argv)
     if (atoi(getenv("OMPI_COMM_WORLD_RANK")) == 0) { /* the others do not return from dm_init */
         CHECK(pthread_create(&thread, NULL, killer, &killer_seed) == 0);
     }
-    if (argc > 3) {
+    if (argc > 3 && strcmp(argv[3], "own_mpi") == 0) {
         return own_mpi(options);
+    }
+    if (argc > 3) { /* once: the workers that are left go when the program ends */
+        live_through(options, left, rank[0], &step, &seed);
+        printf("right\n");
+        return 0;
     }
     for (; left > (atoi(argv[2]) % 2 == 0); left--) {
         int which = (int)(rand_r(&seed) % (unsigned)left);
