@@ -12,6 +12,18 @@
 
 /* Of dm_init: the job whose session a death has ended (option on_death), until the next one begins. */
 static dmi_job *ended;
+/* A rank of this launch has died. MPI_Finalize, in which Open MPI waits for all of them, then returns or does not. */
+static bool missing_rank;
+static bool over; /* this launch's last session has ended, without MPI_Finalize */
+
+static void end_mpi(void)
+{
+    if (missing_rank) {
+        over = true;
+    } else {
+        MPI_Finalize();
+    }
+}
 
 /* --- master ----------------------------------------------------------------------------------------------- */
 
@@ -39,7 +51,7 @@ static void leave(dmi_job *job)
     delete_end(job);
     dmi_job_free(job);
     if (owns) {
-        MPI_Finalize();
+        end_mpi();
     }
 }
 
@@ -78,6 +90,7 @@ static void leave_dead(dmi_session *s)
     delete_end(job);
     if (job->owns_mpi) {
         ended = job;
+        missing_rank = true;
     } else { /* the program may make a communicator of those that are left, and call dm_init_comm again */
         dmi_job_forget(job);
     }
@@ -319,6 +332,7 @@ static dm_status run(MPI_Comm comm, const dmi_config *config, dm_status loaded, 
             dmi_job_leave(job);
             if (owns_mpi) {
                 ended = job;
+                missing_rank = true;
             } else {
                 dmi_job_forget(job);
             }
@@ -349,7 +363,7 @@ static void serve_all(const dmi_config *config, dm_status loaded, dm_status stat
         status = run(comm, config, loaded, true, NULL, &worker);
         MPI_Comm_free(&comm);
     }
-    MPI_Finalize();
+    end_mpi();
     exit(0);
 }
 
@@ -365,7 +379,7 @@ static dm_status launch_again(const dmi_config *config, dm_status loaded, dmi_se
     status = run(comm, config, loaded, true, out, &worker);
     MPI_Comm_free(&comm);
     if (status != DM_OK) {
-        MPI_Finalize();
+        end_mpi();
     }
     return status;
 }
@@ -374,10 +388,9 @@ dm_status dmi_launch_mpi(const dmi_config *config, dm_status loaded, dmi_session
 {
     int flag = 0, provided = 0, ranks = 0;
     MPI_Finalized(&flag);
-    if (flag) {
-        return dmi_fail(DM_ERR_STATE,
-                        "MPI has been finalized: the worker processes of this launch have left with the "
-                        "earlier session");
+    if (flag || over) {
+        return dmi_fail(DM_ERR_STATE, "%sthe worker processes of this launch have left with the earlier session",
+                        flag ? "MPI has been finalized: " : "");
     }
     if (ended) {
         return launch_again(config, loaded, out);

@@ -16,10 +16,22 @@ const char *dm_version(void)
     return "0";
 }
 
+static char name[2][64];
+
+static void remove_folders(void)
+{
+    char path[128];
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/" DMI_MANIFEST, name[i]);
+        (void)unlink(path);
+        (void)rmdir(name[i]);
+    }
+}
+
 static const char *folder(int which)
 {
-    static char name[2][64];
     if (!name[which][0]) {
+        HOLDS(name[0][0] || name[1][0] || atexit(remove_folders) == 0);
         snprintf(name[which], sizeof name[which], "/dev/shm/dmath-fuzz-%d-%d", (int)getpid(), which);
         HOLDS(mkdir(name[which], 0700) == 0);
     }
