@@ -111,6 +111,10 @@ foreach(seed RANGE 1 7)
 endforeach()
 robust_job(survive_comm right ${run} --enable-recovery N=4 $<TARGET_FILE:survive_main>
            ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_comm 1 own_mpi)
+foreach(seed RANGE 1 3)
+  robust_job(survive_between_${seed} right ${run} --enable-recovery N=5 $<TARGET_FILE:survive_main>
+             ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_between_${seed} ${seed} between)
+endforeach()
 robust_job(survive_once right ${run} --enable-recovery N=5 $<TARGET_FILE:survive_main>
            ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_once 1 once)
 robust_job(survive_not "status:1:start it with mpirun --enable-recovery" ${run} N=3 $<TARGET_FILE:survive_main>

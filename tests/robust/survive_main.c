@@ -1,7 +1,8 @@
-/* A job whose program outlives its workers: survive_main <folder> <seed> [own_mpi | once]. A thread of rank 0 kills
- * one worker after the other, at random moments. Each death must end the session with a line that names the
- * worker, and nothing else: the next session has the workers that are left, its checkpoint is whole, and its
- * results are right. Prints "right", and the number of deaths, when one worker is left and has been killed too.
+/* A job whose program outlives its workers: survive_main <folder> <seed> [own_mpi | once | between]. A thread
+ * of rank 0 kills one worker after the other, at random moments. Each death must end the session with a line
+ * that names the worker, and nothing else: the next session has the workers that are left, its checkpoint is
+ * whole, and its results are right. Prints "right", and the number of deaths, when one worker is left and has
+ * been killed too.
  */
 #include "job.h"
 
@@ -214,6 +215,14 @@ int main(int argc, char **argv)
     }
     if (argc > 3 && strcmp(argv[3], "own_mpi") == 0) {
         own_mpi(options);
+    }
+    if (argc > 3 && strcmp(argv[3], "between") == 0) { /* another one dies when there is no session */
+        live_through(options, left, rank[0], &step, &seed);
+        CHECK(kill(pid_of(rank[1]), SIGKILL) == 0);
+        usleep((useconds_t)(rand_r(&seed) % 2000));
+        live_through(options, left - 2, rank[2], &step, &seed);
+        printf("right\n");
+        return 0;
     }
     if (argc > 3) { /* once: the workers that are left go when the program ends */
         live_through(options, left, rank[0], &step, &seed);
