@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct train_options {
@@ -11,10 +12,21 @@ typedef struct train_options {
     int64_t slices, max_iter;
     dm_dtype type;
     int effect[2]; /* of SIGINT, SIGHUP: DM_SOLVER_* */
-    bool shuffle, skip_damaged;
+    bool shuffle, skip_damaged, explain;
 } train_options;
 
-enum { KEY_SLICES = 256, KEY_MAX_ITER, KEY_SIGINT, KEY_SIGHUP, KEY_TYPE, KEY_LOG, KEY_REPORT, KEY_SHUFFLE, KEY_DAMAGED };
+enum {
+    KEY_SLICES = 256,
+    KEY_MAX_ITER,
+    KEY_SIGINT,
+    KEY_SIGHUP,
+    KEY_TYPE,
+    KEY_LOG,
+    KEY_REPORT,
+    KEY_SHUFFLE,
+    KEY_DAMAGED,
+    KEY_EXPLAIN
+};
 
 static const struct argp_option options[] = {
     {"solver", 's', "FILE", 0, "the solver's prototxt (needed)", 0},
@@ -25,6 +37,8 @@ static const struct argp_option options[] = {
     {"type", KEY_TYPE, "TYPE", 0,
      "f32 (default), f16 or bf16: between layers, and of weights in products; weights themselves stay f32", 0},
     {"max-iter", KEY_MAX_ITER, "N", 0, "instead of the file's max_iter", 0},
+    {"explain", KEY_EXPLAIN, NULL, 0,
+     "what each layer will send, compute and hold, from its plans; trains nothing", 0},
     {"log", KEY_LOG, "FILE", 0, "losses, rates, tests and snapshots, a JSON object a line", 0},
     {"report", KEY_REPORT, "FILE", 0,
      "after training, an HTML file: curves, time of each layer, memory, link bytes, confusion matrix, filters",
@@ -80,6 +94,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         break;
     case KEY_REPORT:
         o->report = arg;
+        break;
+    case KEY_EXPLAIN:
+        o->explain = true;
         break;
     case KEY_SHUFFLE:
         o->shuffle = true;
@@ -177,6 +194,17 @@ static dm_status run(dm_session *s, train_options *o, tool_train_log *log)
     settings.shuffle = o->shuffle;
     settings.skip_damaged = o->skip_damaged;
     dm_status status = dm_solver_open(s, o->solver, &settings, &solver);
+    if (status == DM_OK && o->explain) {
+        char *text = NULL;
+        status = dm_net_explain(dm_solver_net(solver), &text);
+        if (status == DM_OK) {
+            fputs(text, stdout);
+            free(text);
+        }
+        tool_complain(status);
+        dm_status end = tool_train_log_close(log, dm_solver_close(solver));
+        return status == DM_OK ? end : status;
+    }
     if (status == DM_OK && o->weights) {
         printf("Finetuning from %s\n", o->weights);
         status = dm_net_load(dm_solver_net(solver), o->weights);

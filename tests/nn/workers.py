@@ -7,6 +7,7 @@ resumed on another number.
 Works in the current folder.
 """
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -44,4 +45,12 @@ for name, text in NETS.items():
         assert train(workers) == first, f"{name}: other weights on {workers} workers"
     if name != "rnn":  # what it knows at the end of a pass is in no snapshot
         assert train(2, "--snapshot", "w_iter_4.solverstate") == first, f"{name}: other weights when resumed"
+    if name != "rnn":  # what plans say beforehand is what is sent; worker 0 sends snapshots too
+        r = subprocess.run([TOOL, "train", "--solver", "solver.prototxt", "-w", "3", "--explain"], capture_output=True, text=True)
+        said = re.search(r"at most ([\d.]+) KiB sent by a worker", r.stdout)
+        assert r.returncode == 0 and said and float(said[1]) > 0, r.stdout + r.stderr
+        train(3, "--report", "run.html")
+        sent = re.findall(r"<tr><td class='n'>\d<td.*<td class='n'>([\d.]+)</tr>", pathlib.Path("run.html").read_text())
+        assert 0.5 * float(said[1]) <= max(map(float, sent[1:])) <= 1.5 * float(said[1]) + 1, (said[1], sent)
+        print(f"{name}: {said[1]} KiB a step by the plans, {sent[1:]} in the end")
     print(f"{name}: the same bits on 1, 2, 3 and 5 workers")

@@ -1,0 +1,169 @@
+/* What a step of a net will do, a row a layer, out of the plans of its calls: nothing runs. */
+#include "net/net.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct cost {
+    int64_t sent, workspace; /* of the worker with the most: in all calls, in one call */
+    int calls;
+    bool known;
+} cost;
+
+enum { MOST_WORKERS = 4096 };
+
+static void add_costs(const char *text, int64_t *sent, cost *out)
+{
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        int worker = 0;
+        long long steps = 0, bytes = 0, received = 0, messages[2] = {0, 0}, workspace = 0;
+        line += *line == '\n';
+        out->calls += strncmp(line, "call ", 5) == 0;
+        if (sscanf(line,
+                   " worker %d: steps %lld sent %lld received %lld messages_sent %lld messages_received %lld "
+                   "workspace %lld",
+                   &worker, &steps, &bytes, &received, &messages[0], &messages[1], &workspace) == 7 &&
+            worker >= 0 && worker < MOST_WORKERS) {
+            sent[worker] += bytes;
+            out->sent = sent[worker] > out->sent ? sent[worker] : out->sent;
+            out->workspace = workspace > out->workspace ? workspace : out->workspace;
+        }
+    }
+}
+
+/* The plans of one function of a layer. Calls that make arrays cannot be planned alone: the cost is not known
+ * then. */
+static dm_status cost_of(nn_layer *l, dm_status (*function)(nn_layer *), cost *out)
+{
+    char *text = NULL;
+    int64_t *sent = calloc(MOST_WORKERS, sizeof *sent);
+    *out = (cost){0};
+    dm_status status = sent ? dm_explain_begin(l->net->session) : nn_no_memory();
+    if (status == DM_OK) {
+        dm_status well = function(l);
+        out->known = well == DM_OK;
+        status = dm_explain_end(l->net->session, &text);
+    }
+    if (status == DM_OK && out->known) {
+        add_costs(text, sent, out);
+    }
+    free(text);
+    free(sent);
+    return status;
+}
+
+/* Multiplications and additions of a layer's forward pass that products need. */
+static double flops_of(const nn_layer *l)
+{
+    bool convolution = strcmp(l->type->name, "Convolution") == 0,
+         back = strcmp(l->type->name, "Deconvolution") == 0;
+    bool inner = strcmp(l->type->name, "InnerProduct") == 0;
+    if (!(convolution || back || inner) || l->params == 0) {
+        return 0;
+    }
+    const nn_blob *b = back ? l->bottom[0] : l->top[0];
+    int64_t outputs = l->param[0]->shape[0]; /* of the convolution that this is, or whose gradient */
+    return 2 * (double)l->param[0]->count * (double)b->count / (double)outputs;
+}
+
+static int64_t bytes_of(const nn_net *net, dm_array a)
+{
+    dm_array_info info = {.size = sizeof info};
+    if (!a.id || dm_array_query(net->session, a, &info) != DM_OK) {
+        return 0;
+    }
+    int64_t bytes = info.dtype == DM_F32 || info.dtype == DM_I32 ? 4 : 2; /* the types of blobs */
+    for (int d = 0; d < info.ndim; d++) {
+        bytes *= info.shape[d];
+    }
+    return bytes;
+}
+
+/* Blobs and scratch arrays, of all workers together; parameters and their gradients, on each worker. */
+static void memory_of(const nn_layer *l, int64_t *blobs, int64_t *params)
+{
+    *blobs = *params = 0;
+    for (int i = 0; i < l->tops; i++) {
+        const nn_blob *b = l->top[i];
+        *blobs += (b->shares ? 0 : bytes_of(l->net, b->data)) + bytes_of(l->net, b->diff) +
+                  bytes_of(l->net, b->spare);
+    }
+    for (int i = 0; i < NN_SCRATCH; i++) {
+        *blobs += bytes_of(l->net, l->scratch[i]);
+    }
+    for (int i = 0; i < l->params; i++) {
+        if (l->param[i]->owner == l) {
+            *params += bytes_of(l->net, l->param[i]->data) + bytes_of(l->net, l->param[i]->diff);
+        }
+    }
+}
+
+static void put_cost(FILE *to, const cost *c, bool any)
+{
+    if (!any) {
+        fprintf(to, " %6s %12s", "-", "-");
+    } else if (c->known) {
+        fprintf(to, " %6d %12.1f", c->calls, (double)c->sent / 1024);
+    } else {
+        fprintf(to, " %6s %12s", "?", "?");
+    }
+}
+
+static dm_status explain_layer(FILE *to, nn_layer *l, double *flops, int64_t *sent, int64_t *memory)
+{
+    cost forward = {0}, backward = {0};
+    int64_t blobs = 0, params = 0;
+    bool source = l->type->traits & (NN_SOURCE | NN_WAITS | NN_INPUT);
+    dm_status status = source ? DM_OK : cost_of(l, l->type->forward, &forward);
+    bool back = l->need_backward && l->type->backward && !source;
+    if (status == DM_OK && back) {
+        status = cost_of(l, l->type->backward, &backward);
+    }
+    int64_t workspace = forward.workspace > backward.workspace ? forward.workspace : backward.workspace;
+    double one = flops_of(l);
+    memory_of(l, &blobs, &params);
+    fprintf(to, "%-20s %-16s %10.4g", l->name, l->type->name, one * (l->need_backward ? 3 : 1) * 1e-9);
+    put_cost(to, &forward, !source);
+    put_cost(to, &backward, back);
+    fprintf(to, " %10.2f %10.2f %10.2f\n", (double)blobs / (1 << 20), (double)params / (1 << 20),
+            (double)workspace / (1 << 20));
+    *flops += one * (l->need_backward ? 3 : 1);
+    *sent += forward.sent + backward.sent;
+    memory[0] += blobs;
+    memory[1] += params;
+    return status;
+}
+
+dm_status dm_net_explain(dm_net *net, char **text)
+{
+    size_t length = 0;
+    double flops = 0;
+    int64_t sent = 0, memory[2] = {0, 0};
+    FILE *to = net && text ? open_memstream(text, &length) : NULL;
+    if (!to) {
+        return net && text ? nn_no_memory() : dm_error_set(DM_ERR_ARG, "dm_net_explain: an argument is NULL");
+    }
+    fprintf(to, "%-20s %-16s %10s %6s %12s %6s %12s %10s %10s %10s\n", "layer", "type", "GFLOP", "calls",
+            "sent KiB", "calls", "sent KiB", "blobs MiB", "param MiB", "work MiB");
+    dm_status status = DM_OK;
+    for (int i = 0; i < net->blob_count; i++) {
+        net->blobs[i]->gradients = 0;
+    }
+    for (int i = 0; i < net->param_count; i++) {
+        net->params[i]->gradients = 0;
+    }
+    for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
+        status = explain_layer(to, &net->layers[i], &flops, &sent, memory);
+    }
+    fprintf(to,
+            "On %d worker%s, forward and backward: %.4g GFLOP in products; at most %.1f KiB sent by a worker; "
+            "%.2f MiB of blobs "
+            "on all workers together, %.2f MiB of parameters on each.\n",
+            dm_workers(net->session), dm_workers(net->session) > 1 ? "s" : "", flops * 1e-9,
+            (double)sent / 1024, (double)memory[0] / (1 << 20), (double)memory[1] / (1 << 20));
+    if (fclose(to) != 0 && status == DM_OK) {
+        status = nn_no_memory();
+    }
+    return status;
+}
