@@ -192,6 +192,74 @@ def check_folder(images):
     print("a folder of classes becomes a database")
 
 
+# ---- windows
+def place(box, image, crop, pad, square, mirrored):
+    """What Caffe makes of a window: H x W x 3 of an image of blue, green, red, rule by rule as its layer has them."""
+    def away(v):  # C's round
+        return int(np.floor(abs(v) + 0.5) * np.sign(v))
+
+    x1, y1, x2, y2 = box
+    rows, cols = image.shape[:2]
+    height = width = crop
+    pad_x = pad_y = 0
+    if pad or square:
+        scale = crop / (crop - 2 * pad)
+        half_h, half_w = (y2 - y1 + 1) / 2, (x2 - x1 + 1) / 2
+        cx, cy = x1 + half_w, y1 + half_h
+        if square:
+            half_h = half_w = max(half_h, half_w)
+        x1, x2, y1, y2 = away(cx - half_w * scale), away(cx + half_w * scale), away(cy - half_h * scale), away(cy + half_h * scale)
+        whole_w, whole_h = x2 - x1 + 1, y2 - y1 + 1
+        out_l, out_t, out_r, out_b = max(0, -x1), max(0, -y1), max(0, x2 - cols + 1), max(0, y2 - rows + 1)
+        x1, x2, y1, y2 = x1 + out_l, x2 - out_r, y1 + out_t, y2 - out_b
+        width, height = away((x2 - x1 + 1) * (crop / whole_w)), away((y2 - y1 + 1) * (crop / whole_h))
+        pad_x, pad_y = away((out_r if mirrored else out_l) * (crop / whole_w)), away(out_t * (crop / whole_h))
+        width, height = min(width, crop - pad_x), min(height, crop - pad_y)
+    part = resize(image[y1:y2 + 1, x1:x2 + 1], height, width)
+    out, inside = np.zeros((crop, crop, 3)), np.zeros((crop, crop), bool)
+    out[pad_y:pad_y + height, pad_x:pad_x + width] = part[:, ::-1] if mirrored else part
+    inside[pad_y:pad_y + height, pad_x:pad_x + width] = True
+    return out, inside
+
+
+def check_windows():
+    shots = [random.integers(0, 256, (20, 26, 3)), random.integers(0, 256, (15, 18, 3))]
+    boxes = [[(0, 0.1, (2, 3, 9, 12)), (2, 0.9, (0, 0, 7, 5)), (1, 0.5, (10, 4, 25, 19)), (3, 0.4, (3, 3, 8, 8))],
+             [(4, 1.0, (5, 2, 17, 14)), (0, 0.0, (0, 0, 17, 14))]]
+    with open("windows", "w") as f:
+        for k, shot in enumerate(shots):
+            pathlib.Path(f"shot{k}.png").write_bytes(png(shot))
+            f.write(f"# {k}\nshot{k}.png\n3\n{shot.shape[0]}\n{shot.shape[1]}\n{len(boxes[k])}\n")
+            for label, overlap, box in boxes[k]:
+                f.write(f"{label} {overlap} {' '.join(map(str, box))}\n")
+    net = ("layer {{ name: 'd' type: 'WindowData' top: 'x' top: 'y' window_data_param {{ source: 'windows' root_folder: './' batch_size: 8 "
+           "fg_threshold: 0.5 bg_threshold: 0.3 fg_fraction: 0.25 {own} }} transform_param {{ crop_size: 9 mirror: true mean_value: [7, 8, 9] scale: 0.5 }} }}\n")
+    for own, pad, square in (("", 0, False), ("context_pad: 2", 2, False), ("crop_mode: 'square'", 0, True), ("crop_mode: 'square' context_pad: 1", 1, True)):
+        x, y, _ = extract(net.format(own=own), batches=6, phase="TRAIN")
+        seen, turned = set(), 0
+        for i in range(48):
+            foreground, found = i % 8 >= 6, []
+            for k, shot in enumerate(shots):
+                for n, (label, overlap, box) in enumerate(boxes[k]):
+                    if not (overlap >= 0.5 if foreground else overlap < 0.3):
+                        continue
+                    for mirrored in (False, True):
+                        want, inside = place(box, shot[:, :, ::-1].astype(float), 9, pad, square, mirrored)
+                        want = np.where(inside[:, :, None], (want - [7, 8, 9]) * 0.5, 0).transpose(2, 0, 1)
+                        if abs(x[i] - want).max() <= 0.26:
+                            found.append((k, n, mirrored))
+                            assert y[i] == (label if foreground else 0)
+            assert len(found) == 1, (own, i, found)
+            seen.add(found[0][:2])
+            turned += found[0][2]
+        assert len(seen) == 5 and 8 < turned < 40, (seen, turned)
+    pathlib.Path("windows").write_text("# 0\nshot0.png\n3\n20\n26\n1\n1 0.9 5 5 4 9\n")
+    extract(net.format(own=""), fails="windows:7: a window has")
+    pathlib.Path("windows").write_text("# 0\nshot0.png\n3\n20\n26\n2\n1 0.9 5 5 99 9\n0 0 1 1 2 2\n")
+    extract(net.format(own=""), fails="windows:2: a window lies outside")
+    print("windows: warped, with context, square, mirrored")
+
+
 def check_classify():
     """A net that adds up each channel; its weights are a fillers'."""
     pathlib.Path("net.prototxt").write_text(
@@ -230,4 +298,5 @@ if __name__ == "__main__":
         check_shuffle()
         check_damage(images)
         check_folder(images)
+        check_windows()
         check_classify()
