@@ -108,8 +108,8 @@ list(REMOVE_ITEM launched ${DMATH_OPS_ALONE})
 # changes hands as in a release, sums go in slices, slabs are small, and kept operands have little room.
 set(handover DMATH_POOL_DEBUG=0 DMATH_SLAB=1M DMATH_REPLICA_LIMIT=1M)
 set(slices DMATH_REDUCE_ALGORITHM=scatter DMATH_REDUCE_CHUNK=256)
-ops_way(handover_0 0 "${half_0}" ${handover} DMATH_TEST_CASES=0.3 DMATH_TEST_WINDOW=4)
-ops_way(handover_1 0 "${half_1}" ${handover} DMATH_TEST_CASES=0.3 DMATH_TEST_WINDOW=5)
+ops_way(handover_0 0 "${half_0}" ${handover} DMATH_TEST_CASES=0.2 DMATH_TEST_WINDOW=4)
+ops_way(handover_1 0 "${half_1}" ${handover} DMATH_TEST_CASES=0.2 DMATH_TEST_WINDOW=5)
 
 # With ranks of an MPI job as workers: bytes going as they like to, through MPI, and both within one command. Each
 # launch takes other random cases, and another part of the long lists.
@@ -118,7 +118,7 @@ set(mpi_setting DMATH_TRANSPORT=mpi)
 set(mixed_setting DMATH_PRETEND_HOSTS=2)
 set(window 0)
 foreach(transport auto mpi mixed)
-  set(setting ${${transport}_setting} DMATH_TEST_LAUNCHED=1 DMATH_REPLICA_LIMIT=1M DMATH_TEST_CASES=0.4)
+  set(setting ${${transport}_setting} DMATH_TEST_LAUNCHED=1 DMATH_REPLICA_LIMIT=1M DMATH_TEST_CASES=0.3)
   ops_way(ranks_${transport} 4 "${launched}" ${setting} DMATH_TEST_WINDOW=${window})
   ops_way(ranks_${transport}_handover 4 "${launched}" ${setting} ${handover} ${slices} DMATH_TEST_WINDOW=${window})
   foreach(program IN LISTS DMATH_OPS_ALONE)
