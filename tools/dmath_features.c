@@ -278,6 +278,10 @@ static dm_status read_labels(const char *path, labels *out)
         out->count++;
         room = 0;
     }
+    if (out->count < MOST_CLASSES) { /* the end of the file gets a line too */
+        free(out->line[out->count]);
+        out->line[out->count] = NULL;
+    }
     fclose(f);
     return DM_OK;
 }
