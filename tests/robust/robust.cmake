@@ -105,22 +105,24 @@ endif()
 robust_job(away right ${run} N=5 JOB=away)
 
 # ---- a death that ends the session alone: seven in a job, until no worker is left ----
-foreach(seed RANGE 1 7)
-  robust_job(survive_${seed} right ${run} --enable-recovery N=8 $<TARGET_FILE:survive_main>
-             ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_${seed} ${seed})
-endforeach()
-robust_job(survive_comm right ${run} --enable-recovery N=4 $<TARGET_FILE:survive_main>
-           ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_comm 1 own_mpi)
-foreach(seed RANGE 1 3)
-  robust_job(survive_between_${seed} right ${run} --enable-recovery N=5 $<TARGET_FILE:survive_main>
-             ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_between_${seed} ${seed} between)
-endforeach()
-robust_job(survive_once right ${run} --enable-recovery N=5 $<TARGET_FILE:survive_main>
-           ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_once 1 once)
-robust_job(survive_not "status:1:start it with mpirun --enable-recovery" ${run} N=3 $<TARGET_FILE:survive_main>
-           ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_not 1)
-robust_job(survive_hosts "status:0:workers of one host with direct transport" ${run} --enable-recovery N=4 -x DMATH_PRETEND_HOSTS=2
-           $<TARGET_FILE:survive_main> ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_hosts 1)
+if(DMATH_HAVE_CHECKPOINTS)
+  foreach(seed RANGE 1 7)
+    robust_job(survive_${seed} right ${run} --enable-recovery N=8 $<TARGET_FILE:survive_main>
+               ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_${seed} ${seed})
+  endforeach()
+  robust_job(survive_comm right ${run} --enable-recovery N=4 $<TARGET_FILE:survive_main>
+             ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_comm 1 own_mpi)
+  foreach(seed RANGE 1 3)
+    robust_job(survive_between_${seed} right ${run} --enable-recovery N=5 $<TARGET_FILE:survive_main>
+               ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_between_${seed} ${seed} between)
+  endforeach()
+  robust_job(survive_once right ${run} --enable-recovery N=5 $<TARGET_FILE:survive_main>
+             ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_once 1 once)
+  robust_job(survive_not "status:1:start it with mpirun --enable-recovery" ${run} N=3 $<TARGET_FILE:survive_main>
+             ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_not 1)
+  robust_job(survive_hosts "status:0:workers of one host with direct transport" ${run} --enable-recovery N=4 -x DMATH_PRETEND_HOSTS=2
+             $<TARGET_FILE:survive_main> ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_hosts 1)
+endif()
 
 # ---- a worker is stopped ----
 foreach(what stop stop_hosts stop_finalize stop_continue stop_continue_hosts stop_ring stop_move)
