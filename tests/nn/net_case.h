@@ -60,14 +60,14 @@ static inline dm_net *open_text(const char *text, int phase)
 }
 
 static uint64_t random_state = 1;
-static float uniform(void) /* -1 to 1 */
+static inline float uniform(void) /* -1 to 1 */
 {
     random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (float)((double)(random_state >> 40) / (double)(1 << 23) - 1);
 }
 
 /* --- gradients */
-static int64_t count_of(dm_array a)
+static inline int64_t count_of(dm_array a)
 {
     dm_array_info info = {.size = sizeof info};
     int64_t n = 1;

@@ -140,10 +140,10 @@ static void launch_sums(dmi_queue *q, int64_t rows, int64_t channels, const void
 void dmi_cuda_launch_channels(dmi_queue *q, dm_dtype dtype, int64_t rows, int64_t channels, const void *x,
                               const void *y, dm_dtype out_dtype, void *out)
 {
-    bool even = channels % 2 == 0, four = channels % 4 == 0, eight = channels % 8 == 0;
+    bool even = channels % 2 == 0, four = channels % 4 == 0;
     auto launch = dtype == DM_F64    ? (even ? launch_sums<double, double, 2> : launch_sums<double, double, 1>)
-                  : dtype == DM_BF16 ? (eight ? launch_sums<float, bf16, 8> : launch_sums<float, bf16, 1>)
-                  : dtype == DM_F16  ? (eight ? launch_sums<float, f16, 8> : launch_sums<float, f16, 1>)
+                  : dtype == DM_BF16 ? (four ? launch_sums<float, bf16, 4> : launch_sums<float, bf16, 1>)
+                  : dtype == DM_F16  ? (four ? launch_sums<float, f16, 4> : launch_sums<float, f16, 1>)
                                      : (four ? launch_sums<float, float, 4> : launch_sums<float, float, 1>);
     launch(q, rows, channels, x, y, out_dtype, out);
     dmi_cuda_launched(q, "channel_sums");
