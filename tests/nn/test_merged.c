@@ -1,4 +1,5 @@
-/* Layers that do the work of a ReLU beside them, and nets in 16 bits: the same losses and gradients as others. */
+/* Layers that do the work of a ReLU beside them, and nets in 16 bits: the same losses and gradients as others.
+ */
 #include "net_case.h"
 
 #define DATA                                                                                                   \
@@ -6,7 +7,8 @@
     "  shape { dim: 6 dim: 3 dim: 13 dim: 13 } shape { dim: 6 }\n"                                             \
     "  data_filler { type: 'gaussian' std: 1 } data_filler { type: 'constant' value: 2 } } }\n"
 #define CONVOLUTION(name, from, more)                                                                          \
-    "layer { name: '" name "' type: 'Convolution' bottom: '" from "' top: '" name "' convolution_param { " more \
+    "layer { name: '" name "' type: 'Convolution' bottom: '" from "' top: '" name                              \
+    "' convolution_param { " more                                                                              \
     " weight_filler { type: 'gaussian' std: 0.2 } bias_filler { type: 'uniform' min: -0.3 max: 0.3 } } }\n"
 #define LAYER(name, type, from, to, more)                                                                      \
     "layer { name: '" name "' type: '" type "' bottom: '" from "' top: '" to "' " more " }\n"

@@ -296,8 +296,7 @@ static __global__ void __launch_bounds__(THREADS)
     }
     T sum = 0;
     each_of_window(l, i, [&](int64_t at) { sum += x[at] * x[at]; });
-    T scale = p.k + p.factor * sum, low = lowered<T>(scale, p.beta),
-      made = (dy != NULL ? dy[i] : x[i]) * low;
+    T scale = p.k + p.factor * sum, low = lowered<T>(scale, p.beta), made = (dy != NULL ? dy[i] : x[i]) * low;
     out[i] = made;
     if (dy != NULL) {
         ratio[i] = made * x[i] / scale;

@@ -88,33 +88,33 @@ static __global__ void __launch_bounds__(THREADS)
             best[j] = two::word(__hmax2_nan(two::of(best[j]), two::of(value[k].v[j])));
         }
     }
-    if (!TAPS) {
+    if constexpr (!TAPS) {
         group<uint32_t, WORDS> out;
 #pragma unroll
         for (int j = 0; j < WORDS; j++) {
             out.v[j] = any ? two::word(__hadd2(two::of(best[j]), two::of(0))) : 0; /* no -0 */
         }
         *(group<uint32_t, WORDS> *)(y + to) = out;
-        return;
-    }
+    } else {
 #pragma unroll
-    for (int k = K * K - 1; k >= 0; k--) {
+        for (int k = K * K - 1; k >= 0; k--) {
 #pragma unroll
-        for (int j = 0; j < WORDS && inside[k]; j++) {
-            uint32_t same = __heq2_mask(two::of(value[k].v[j]), two::of(best[j])) |
-                            __hneu2_mask(two::of(value[k].v[j]), two::of(value[k].v[j]));
-            tap[j] = (same & (uint32_t)(k * 0x10001)) | (~same & tap[j]);
+            for (int j = 0; j < WORDS && inside[k]; j++) {
+                uint32_t same = __heq2_mask(two::of(value[k].v[j]), two::of(best[j])) |
+                                __hneu2_mask(two::of(value[k].v[j]), two::of(value[k].v[j]));
+                tap[j] = (same & (uint32_t)(k * 0x10001)) | (~same & tap[j]);
+            }
         }
-    }
-    group<uint32_t, 2> bytes;
+        group<uint32_t, 2> bytes;
 #pragma unroll
-    for (int j = 0; j < WORDS; j++) {
-        uint32_t passes = p.relu ? __hgt2_mask(two::of(best[j]), two::of(0)) : 0xffffffffu;
-        tap[j] |= ~passes;
+        for (int j = 0; j < WORDS; j++) {
+            uint32_t passes = p.relu ? __hgt2_mask(two::of(best[j]), two::of(0)) : 0xffffffffu;
+            tap[j] |= ~passes;
+        }
+        bytes.v[0] = __byte_perm(tap[0], tap[1], 0x6420);
+        bytes.v[1] = __byte_perm(tap[2], tap[3], 0x6420);
+        *(group<uint32_t, 2> *)(taps + to) = bytes;
     }
-    bytes.v[0] = __byte_perm(tap[0], tap[1], 0x6420);
-    bytes.v[1] = __byte_perm(tap[2], tap[3], 0x6420);
-    *(group<uint32_t, 2> *)(taps + to) = bytes;
 }
 
 /* The windows that row or column `at` is in: lo .. hi. */
