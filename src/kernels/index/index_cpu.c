@@ -3,6 +3,8 @@
 #include "kernels/box/convert.h"
 #include "kernels/kernel.h"
 
+#include <assert.h>
+
 /* The work at each position: n elements of two rows. */
 typedef void row_fn(int64_t bytes, const void *src, int64_t src_stride, void *dst, int64_t dst_stride,
                     int64_t n);
@@ -108,6 +110,70 @@ static void one_index(const following *f, const int64_t *at)
     } while (dmi_box_next(&f->inner, inner, index, here));
 }
 
+/* Elements between the box and lines where each has an index of its own: first the places of some, then their elements, so
+ * that many are on their way from memory at once. */
+#define MOVE_ELEMENTS(type)                                                                                    \
+    do {                                                                                                       \
+        type *box = f->box, *lines = f->lines;                                                                 \
+        for (int64_t k = 0; k < some && f->takes; k++) {                                                       \
+            if (place[k] >= 0) {                                                                               \
+                box[at_box + k * by_box] = lines[at_lines + place[k] * by_line];                               \
+            }                                                                                                  \
+        }                                                                                                      \
+        for (int64_t k = 0; k < some && !f->takes; k++) {                                                      \
+            if (place[k] >= 0) {                                                                               \
+                lines[at_lines + place[k] * by_line] = box[at_box + k * by_box];                               \
+            }                                                                                                  \
+        }                                                                                                      \
+    } while (0)
+
+/* All positions along the last dim of the outer box. */
+static void one_line(const following *f, const int64_t *at)
+{
+    enum { SOME = 256 };
+    const dmi_index *d = f->d;
+    const int last = f->outer.ndim - 1;
+    const int64_t n = f->outer.extent[last], by_box = f->outer.stride[BOX][last], by_line = d->line_stride[d->dim];
+    const int64_t by_index = f->outer.stride[INDICES][last] * f->index_bytes, at_lines = at[LINES];
+    const char *indices = (const char *)f->indices + at[INDICES] * f->index_bytes;
+    int64_t place[SOME], at_box = at[BOX];
+    for (int64_t first = 0; first < n; first += SOME, at_box += SOME * by_box) {
+        const int64_t some = DMI_MIN(n - first, SOME);
+        for (int64_t k = 0; k < some; k++, indices += by_index) {
+            int64_t i = dmi_index_read(d->index_dtype, indices, d->mode, d->n);
+            place[k] = i < 0 ? -1 : dmi_index_place(&d->set, i);
+        }
+        switch (f->elem) {
+        case 1:
+            MOVE_ELEMENTS(dmi_raw8);
+            break;
+        case 2:
+            MOVE_ELEMENTS(dmi_raw16);
+            break;
+        case 4:
+            MOVE_ELEMENTS(dmi_raw32);
+            break;
+        case 8:
+            MOVE_ELEMENTS(dmi_raw64);
+            break;
+        default:
+            assert(f->elem == 16);
+            MOVE_ELEMENTS(dmi_raw128);
+            break;
+        }
+    }
+}
+
+/* Is it so, along the last dim of the outer box? */
+static bool by_elements(const following *f)
+{
+    int64_t inner = 1;
+    for (int k = 0; k < f->inner.ndim; k++) {
+        inner *= f->inner.extent[k];
+    }
+    return f->row == dmi_move_row && inner == 1 && f->outer.ndim == f->d->dim + 1;
+}
+
 static void follow(following *f)
 {
     const dmi_index *d = f->d;
@@ -129,9 +195,10 @@ static void follow(following *f)
     at[INDICES] = d->index_offset;
     at[BOX] = d->box_offset;
     at[LINES] = d->line_offset;
+    bool lines = by_elements(f);
     do { /* in row-major order: of several with one place, the last stays */
-        one_index(f, at);
-    } while (dmi_box_next(&f->outer, f->outer.ndim, index, at));
+        lines ? one_line(f, at) : one_index(f, at);
+    } while (dmi_box_next(&f->outer, f->outer.ndim - lines, index, at));
 }
 
 dm_status dmi_take_cpu(const dmi_kernel_call *call)
