@@ -2,6 +2,9 @@
 #include "dmath_bench_op.h"
 
 #include <math.h>
+#include <stdlib.h>
+
+enum { CHOICES = 100 };
 
 #define CALL(name, call)                                                                                       \
     static dm_status call_##name(tool_op *o)                                                                   \
@@ -41,6 +44,11 @@ CALL(uniform, dm_fill_uniform(o->s, o->a[0], 2, 5, 7))
 CALL(normal, dm_fill_normal(o->s, o->a[0], 1, 2, 7))
 CALL(bernoulli, dm_fill_bernoulli(o->s, o->a[0], 0.25, 7))
 CALL(exponential, dm_fill_exponential(o->s, o->a[0], 2, 7))
+CALL(dropout, dm_fill_dropout(o->s, o->a[0], 0.25, 7))
+CALL(gamma, dm_fill_gamma(o->s, o->a[0], 2, 1.5, 7))
+CALL(poisson, dm_fill_poisson(o->s, o->a[0], 4, 7))
+CALL(choice, dm_choice(o->s, CHOICES, DM_NO_ARRAY, 1, 7, o->a[0]))
+CALL(shuffle, dm_shuffle(o->s, o->a[1], 0, 7, o->a[0]))
 CALL(permutation, dm_fill_permutation(o->s, o->a[0], 7))
 
 /* Is the mean within five of its deviations, and every number in range? */
@@ -67,6 +75,32 @@ static bool check_permutation(const tool_op *o, const double *got)
         inside = inside && got[i] >= 0 && got[i] < n;
     }
     return inside && sum == n * (n - 1) / 2 && fabs(squares - (n - 1) * (2 * n - 1) / 6) <= 1e-9 * n * n;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The same numbers in another order. */
+static bool check_shuffle(const tool_op *o, const double *got)
+{
+    double *sorted = malloc((size_t)o->n * sizeof *sorted);
+    bool same = sorted != NULL, moved = o->n < 10;
+    for (int64_t i = 0; sorted && i < o->n; i++) {
+        sorted[i] = got[i];
+        moved = moved || got[i] != o->h[1][i];
+    }
+    if (sorted) {
+        qsort(sorted, (size_t)o->n, sizeof *sorted, ascending);
+        qsort(o->h[1], (size_t)o->n, sizeof *sorted, ascending);
+    }
+    for (int64_t i = 0; same && i < o->n; i++) {
+        same = sorted[i] == o->h[1][i];
+    }
+    free(sorted);
+    return same && moved;
 }
 
 /* --- moving --- */
@@ -136,6 +170,12 @@ const tool_op_row tool_ops_fill[] = {
     RANDOM(normal, 1, 2, -INFINITY, INFINITY),
     RANDOM(bernoulli, 0.25, 0.4331, 0, 1),
     RANDOM(exponential, 2, 2, 0, INFINITY),
+    RANDOM(dropout, 1, 0.5774, 0, 1.3334),
+    RANDOM(gamma, 3, 2.1214, 0, INFINITY),
+    RANDOM(poisson, 4, 2, 0, INFINITY),
+    {"choice", "fill", integers, call_choice, NULL, check_random,
+     (const double[]){49.5, 28.8661, 0, CHOICES - 1}},
+    {"shuffle", "fill", move_vector, call_shuffle, NULL, check_shuffle, NULL},
     {"fill_permutation", "fill", integers, call_permutation, NULL, check_permutation, NULL},
     {"copy", "fill", move_vector, call_copy, plain_copy, NULL, NULL},
     {"transpose", "fill", move_matrix, call_transpose, plain_transpose, NULL, NULL},
