@@ -108,8 +108,12 @@ list(REMOVE_ITEM launched ${DMATH_OPS_ALONE})
 # changes hands as in a release, sums go in slices, slabs are small, and kept operands have little room.
 set(handover DMATH_POOL_DEBUG=0 DMATH_SLAB=1M DMATH_REPLICA_LIMIT=1M)
 set(slices DMATH_REDUCE_ALGORITHM=scatter DMATH_REDUCE_CHUNK=256)
-ops_way(handover_0 0 "${half_0}" ${handover} DMATH_TEST_CASES=0.2 DMATH_TEST_WINDOW=4)
-ops_way(handover_1 0 "${half_1}" ${handover} DMATH_TEST_CASES=0.2 DMATH_TEST_WINDOW=5)
+set(lists) # a part of the long lists, another one in each way
+if(DMATH_TEST_PRODUCT STREQUAL PAIRWISE)
+  set(lists DMATH_TEST_LISTS=0.4)
+endif()
+ops_way(handover_0 0 "${half_0}" ${handover} ${lists} DMATH_TEST_CASES=0.2 DMATH_TEST_WINDOW=4)
+ops_way(handover_1 0 "${half_1}" ${handover} ${lists} DMATH_TEST_CASES=0.2 DMATH_TEST_WINDOW=5)
 
 # With ranks of an MPI job as workers: bytes going as they like to, through MPI, and both within one command. Each
 # launch takes other random cases, and another part of the long lists.

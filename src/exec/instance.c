@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOM_STEP = 1024, SPARE_ROOM = 4096, MOST_SPARES = 512 };
+enum { ROOM_STEP = 1024, SPARE_ROOM = 4096, MOST_SPARES = 128 };
 
 dmi_instance *dmi_instance_create(dmi_engine *e, int operands, int numbers, const dmi_number *number)
 {

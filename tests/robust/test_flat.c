@@ -12,8 +12,9 @@ enum { SLACK_MAPS = 4096 }; /* the sanitizer's own */
 #else
 enum { SLACK_MAPS = 12 };
 #endif
-/* A session's handle is never freed, so that its use afterwards is an error (adr/0004); the rest of the slack is fragments. */
-enum { HANDLE_BYTES = 256, SLACK_BYTES = 128 << 10 };
+/* A session's handle is never freed, so that its use afterwards is an error (adr/0004). A worker keeps the memory of up to 128
+ * commands for the next ones, about 2 KiB each. The rest of the slack is fragments. */
+enum { HANDLE_BYTES = 256, KEPT_BYTES = WORKERS * 128 * 2048, SLACK_BYTES = (128 << 10) + KEPT_BYTES };
 
 typedef struct state_of_process {
     int files, threads, maps;

@@ -142,6 +142,8 @@ EW_FN unsigned char ew_invert(unsigned char a) { return a ^ 1; }
 EW_FLOAT(float)
 EW_FLOAT(double)
 
+EW_FN double ew_exponential(double a) { return exp(a); }
+EW_FN float ew_exponential(float a) { return exp(a); }
 EW_FN double ew_hyperbolic_tangent(double a) { return tanh(a); }
 /* By way of double, so that the result is off by little more than half a unit: tanhf may be off by one, and the
  * CPU's by two. (e - 1) / (e + 1) with e = exp(2x), whose relative error is 2^-32; the odd series where e - 1
