@@ -39,17 +39,24 @@ configure() { # PRESET
 build() { # PRESET [TARGET...]
     configure "$1" && cmake --build "build/$1" --parallel "$(nproc)" ${2:+--target "${@:2}"}
 }
-run() { # PRESET [ARGUMENT...]: INT, on which ctest ends its tests; KILL if that is not enough
-    timeout --signal=INT --kill-after=30 "$limit_s" ctest --preset "$1" --output-on-failure --parallel "$(nproc)" "${@:2}"
+run() { # PRESET TESTS_A_CORE [ARGUMENT...]: INT, on which ctest ends its tests; KILL if that is not enough
+    timeout --signal=INT --kill-after=30 "$limit_s" \
+        ctest --preset "$1" --output-on-failure --parallel $(($2 * $(nproc))) "${@:3}"
 }
 
 preset=${DMATH_TEST_PRESET:-dev} status=0
 phase "install" scripts/install-deps.sh --test
 phase "build $preset" build "$preset"
-phase "tests of $preset" run "$preset" "$@" || status=$?
+if [[ $# -gt 0 ]]; then
+    phase "tests of $preset" run "$preset" 1 "$@" || status=$?
+else
+    # Workers wait for one another a good part of the time, so two tests a core; tests that do little else, four.
+    phase "tests of $preset" run "$preset" 2 -LE waits || status=$?
+    phase "tests of $preset that wait" run "$preset" 4 -L waits || status=$?
+fi
 if [[ $# -eq 0 && -z ${DMATH_TEST_PRESET:-} ]]; then
     phase "build asan" build asan tests_brief || status=$?
-    phase "tests of asan" run asan -L brief || status=$?
+    phase "tests of asan" run asan 2 -L brief || status=$?
 fi
 echo "== phases, ${SECONDS} s in all"
 printf '   %s\n' "${phases[@]}"

@@ -53,7 +53,7 @@ if(DMATH_PYTHON)
     if(NOT DMATH_SANITIZE MATCHES "thread")
       add_test(NAME example_${name}_mpi4 COMMAND ${check} ${name} $<TARGET_FILE:${name}> --launcher
                                                  "${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} 4")
-      set_tests_properties(example_${name}_mpi4 PROPERTIES TIMEOUT ${DMATH_TEST_TIMEOUT} PROCESSORS 4 LABELS mpi
+      set_tests_properties(example_${name}_mpi4 PROPERTIES TIMEOUT ${DMATH_TEST_TIMEOUT} PROCESSORS 2 LABELS mpi
                                                            ENVIRONMENT "${DMATH_MPI_ENVIRONMENT};MPIEXEC_TIMEOUT=100")
     endif()
   endforeach()

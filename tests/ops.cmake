@@ -57,6 +57,7 @@ function(ops_entry name ranks programs)
   if(TEST ${name})
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT ${ARGN})
     set_property(TEST ${name} APPEND PROPERTY LABELS ops)
+    set_property(TEST ${name} PROPERTY COST ${count}) # the longest begin first
     dmath_test_folder(${name})
   endif()
 endfunction()

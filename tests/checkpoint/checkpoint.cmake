@@ -18,13 +18,13 @@ if(DMATH_PYTHON AND NOT DMATH_SANITIZE)
     dmath_test(resume ${DMATH_PYTHON} -B ${folder}/resume.py $<TARGET_FILE:resume> ${run}/resume)
     add_test(NAME resume_mpi COMMAND ${DMATH_PYTHON} -B ${folder}/resume.py $<TARGET_FILE:resume> ${run}/resume_mpi
                                      ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} 3)
-    set_tests_properties(resume_mpi PROPERTIES TIMEOUT 120 PROCESSORS 3 LABELS mpi
+    set_tests_properties(resume_mpi PROPERTIES TIMEOUT 120 PROCESSORS 2 LABELS mpi
                                                ENVIRONMENT "${DMATH_MPI_ENVIRONMENT};MPIEXEC_TIMEOUT=100")
   endif()
   if(TARGET resume)
     add_test(NAME resume_slurm COMMAND bash ${folder}/slurm.sh ${PROJECT_SOURCE_DIR}/scripts/sbatch-template.sh
                                        $<TARGET_FILE:resume> ${MPIEXEC_EXECUTABLE} ${run}/resume_slurm)
-    set_tests_properties(resume_slurm PROPERTIES TIMEOUT 200 SKIP_RETURN_CODE 77 LABELS mpi
+    set_tests_properties(resume_slurm PROPERTIES TIMEOUT 200 SKIP_RETURN_CODE 77 COST 20 LABELS mpi
                                                  ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")
   endif()
   if(TARGET dmath_tool)

@@ -26,7 +26,7 @@ function(robust_job name expect)
   endforeach()
   add_test(NAME robust_${name} COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/robust/job.sh ${name} ${expect} ${folder}
                                        ${command})
-  set_tests_properties(robust_${name} PROPERTIES TIMEOUT 120 RUN_SERIAL ON LABELS mpi
+  set_tests_properties(robust_${name} PROPERTIES TIMEOUT 120 PROCESSORS 2 LABELS "mpi;waits"
                                                  ENVIRONMENT "${DMATH_MPI_ENVIRONMENT};MPIEXEC_TIMEOUT=70")
 endfunction()
 set(run ${MPIEXEC_EXECUTABLE})
@@ -90,7 +90,7 @@ if(DMATH_PYTHON3 AND NOT DMATH_SANITIZE)
     endif()
     add_test(NAME ${name} COMMAND ${DMATH_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/robust/deaths.py $<TARGET_FILE:kill_main> --worker $<TARGET_FILE:dmath-worker>
                                   --beside 3 --bound 8 ${more})
-    set_tests_properties(${name} PROPERTIES TIMEOUT 300 RUN_SERIAL ON LABELS mpi ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")
+    set_tests_properties(${name} PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS "mpi;waits" ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")
   endforeach()
 endif()
 
@@ -99,7 +99,7 @@ if(DMATH_PYTHON3 AND NOT DMATH_SANITIZE)
   add_test(NAME robust_heartbeat COMMAND ${DMATH_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/robust/deaths.py $<TARGET_FILE:kill_main>
                                          --worker $<TARGET_FILE:dmath-worker> --hosts 2 --launcher recovery --tries 30
                                          --what worker,rank0,stop,stop0,suspend --beside 3 --bound 8)
-  set_tests_properties(robust_heartbeat PROPERTIES TIMEOUT 300 RUN_SERIAL ON LABELS mpi ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")
+  set_tests_properties(robust_heartbeat PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS "mpi;waits" ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")
 endif()
 
 robust_job(away right ${run} N=5 JOB=away)
@@ -188,7 +188,8 @@ if(TARGET dmath_tool AND NOT DMATH_HAVE_CUDA)
   endforeach()
 endif()
 
-# Jobs in which nothing stops, dies or waits for a while may run beside other tests.
+# Jobs in which nothing stops, dies or waits for a while may run beside any other tests. The rest do little but wait: label
+# waits, by which scripts/test.sh runs many of them at once, and nothing else beside them.
 foreach(name twice twice_worker own_mpi one_rank no_launcher worker_alone worker_alone_launched version direct_hosts
              init_comm_2 init_comm_4 init_comm_5)
   list(APPEND beside robust_${name})
@@ -197,11 +198,18 @@ get_property(tests DIRECTORY PROPERTY TESTS)
 list(FILTER tests INCLUDE REGEX "^robust_(fault|cuda_mpi)")
 foreach(test IN LISTS beside tests)
   if(TEST ${test})
-    set_tests_properties(${test} PROPERTIES RUN_SERIAL OFF)
+    set_tests_properties(${test} PROPERTIES PROCESSORS 1 LABELS mpi)
   endif()
 endforeach()
 
 # These measure time.
 set_tests_properties(test_queueing test_watchdog test_idle test_overlap test_silence PROPERTIES RUN_SERIAL ON)
+
+# The longest begin first (COST).
+foreach(test robust_heartbeat robust_deaths robust_idle_hosts test_persistent test_simulate_large test_all_reduce nn_mutate)
+  if(TEST ${test})
+    set_tests_properties(${test} PROPERTIES COST 20)
+  endif()
+endforeach()
 
 include(robust/break.cmake)

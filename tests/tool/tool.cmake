@@ -43,7 +43,7 @@ if(TARGET dmath_tool)
                chmod +x bin/mpirun && PATH=$PWD/bin:$PATH ${tool} doctor --json >found.txt; [ $? = 1 ] &&
                [ $(grep -c '\"level\": \"problem\"' found.txt) = 2 ]")
     add_test(NAME tool_doctor_problem COMMAND bash -c "${wrong}")
-    set_tests_properties(tool_doctor_launch tool_doctor_problem PROPERTIES TIMEOUT 150 LABELS mpi PROCESSORS 3 ENVIRONMENT
+    set_tests_properties(tool_doctor_launch tool_doctor_problem PROPERTIES TIMEOUT 150 LABELS mpi PROCESSORS 2 ENVIRONMENT
                                                                            "${DMATH_MPI_ENVIRONMENT}")
     set_tests_properties(tool_doctor_launch PROPERTIES PASS_REGULAR_EXPRESSION "ok +launch +three ranks met")
     dmath_test_folder(tool_doctor_problem)
@@ -57,7 +57,7 @@ if(TARGET dmath_tool)
                 [ \"$sums\" = \"$(${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} 3 ${tool} replay calls.txt)\" ] && [ -n \"$sums\" ]")
     if(NOT DMATH_HAVE_CUDA AND NOT DMATH_SANITIZE)
       add_test(NAME tool_replay COMMAND bash -c "${replay}")
-      set_tests_properties(tool_replay PROPERTIES TIMEOUT 60 LABELS mpi PROCESSORS 3 ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")
+      set_tests_properties(tool_replay PROPERTIES TIMEOUT 60 LABELS mpi PROCESSORS 2 ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")
       dmath_test_folder(tool_replay)
     endif()
   endif()
@@ -139,7 +139,7 @@ if(TARGET dmath_tool)
         dmath_test(tool_check_threads ${check} ${tool})
       elseif(NOT DMATH_SANITIZE MATCHES "thread")
         add_test(NAME tool_check_mpi COMMAND ${check} ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} 4 ${tool})
-        set_tests_properties(tool_check_mpi PROPERTIES TIMEOUT 120 PROCESSORS 4 LABELS mpi
+        set_tests_properties(tool_check_mpi PROPERTIES TIMEOUT 120 PROCESSORS 2 LABELS mpi
                                                        ENVIRONMENT "${DMATH_MPI_ENVIRONMENT};MPIEXEC_TIMEOUT=100")
       endif()
     endforeach()
