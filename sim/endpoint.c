@@ -20,7 +20,7 @@ typedef struct endpoint {
     dmi_race *race;
     dmi_run_end *run;
     dmi_stamp enqueued;
-    uint32_t *transfers; /* [2 * endpoints] ordinals given so far: to each, from each */
+    uint32_t *transfers; /* [lane][endpoints] ordinals given so far */
     /* the call being bound */
     int call;
     const dmi_plan *plan;
@@ -180,9 +180,9 @@ static bool add_run_step(endpoint *e, const dmi_step *step, const dmi_stamp *wai
     for (int l = 0; l < DMI_LANES; l++) {
         r.wait[l] = (uint32_t)wait->seq[l];
     }
-    if (step->lane != DMI_LANE_COMPUTE) {
+    if (!dmi_lane_computes(step->lane)) {
         int ends = e->program->profile->workers + 1;
-        r.ordinal = e->transfers[step->peer + (step->lane == DMI_LANE_SEND ? 0 : ends)]++;
+        r.ordinal = e->transfers[step->lane * ends + step->peer]++;
         r.landing = dmi_sim_landing_hash(step);
     }
     return dmi_run_add(e->run, step->lane, &r);
@@ -216,20 +216,22 @@ static bool check_steps(endpoint *e, const dmi_call *call)
 static void check_totals(endpoint *e)
 {
     const dmi_plan *p = e->plan;
-    int64_t bytes[DMI_LANES] = {0}, count[DMI_LANES] = {0}, flops = 0, workspace = 0;
+    int64_t bytes[DMI_CHANNEL_LANES] = {0}, messages[DMI_CHANNEL_LANES] = {0}, count[DMI_LANES] = {0};
+    int64_t flops = 0, workspace = 0;
     int ends = e->program->profile->workers + 1;
     bool order = true;
     for (int i = 0; i < p->nstep; i++) {
         const dmi_step *s = &p->step[i];
-        int lane = s->kind == DMI_STEP_PUSH     ? DMI_LANE_SEND
+        int kind = s->kind == DMI_STEP_PUSH     ? DMI_LANE_SEND
                    : s->kind == DMI_STEP_EXPECT ? DMI_LANE_RECV
                                                 : DMI_LANE_COMPUTE;
-        bytes[lane] += s->bytes;
-        count[lane]++;
+        bytes[kind] += s->bytes;
+        messages[kind]++;
         flops += s->flops;
         order =
-            order && s->lane == lane && s->ordinal == (uint32_t)count[lane] &&
-            (lane == DMI_LANE_COMPUTE || (s->peer >= 0 && s->peer < ends && s->peer != e->me && s->bytes > 0));
+            order && s->lane < DMI_LANES && s->lane % DMI_CHANNEL_LANES == kind &&
+            s->ordinal == (uint32_t)++count[s->lane] &&
+            (kind == DMI_LANE_COMPUTE || (s->peer >= 0 && s->peer < ends && s->peer != e->me && s->bytes > 0));
     }
     for (int i = 0; i < p->nwork; i++) {
         workspace += p->work_bytes[i];
@@ -243,7 +245,7 @@ static void check_totals(endpoint *e)
         lanes = lanes && p->lane_steps[l] == count[l];
     }
     if (!lanes || p->bytes_sent != bytes[DMI_LANE_SEND] || p->bytes_received != bytes[DMI_LANE_RECV] ||
-        p->messages_sent != count[DMI_LANE_SEND] || p->messages_received != count[DMI_LANE_RECV] ||
+        p->messages_sent != messages[DMI_LANE_SEND] || p->messages_received != messages[DMI_LANE_RECV] ||
         p->flops != flops || p->workspace != workspace || p->me != e->me) {
         dmi_sim_note(e->report, DMI_SIM_TOTALS,
                      "endpoint %d: call %d: the plan's counts are not those of its steps", e->me, e->call);
@@ -298,7 +300,8 @@ static dm_status one_call(endpoint *e, int which)
     e->call = which;
     e->plan = plan;
     if (plan->nstep > 0 && !may_take_part(e, call)) {
-        dmi_sim_note(e->report, DMI_SIM_TOTALS, "endpoint %d: call %d: it holds nothing, but has steps", e->me, which);
+        dmi_sim_note(e->report, DMI_SIM_TOTALS, "endpoint %d: call %d: it holds nothing, but has steps", e->me,
+                     which);
     }
     check_totals(e);
     status = take_memory(e, call);
@@ -323,7 +326,7 @@ dm_status dmi_sim_endpoint(const dmi_sim_program *program, int me, dmi_run_end *
     endpoint e = {.program = program, .report = report, .me = me, .run = run};
     size_t ends = (size_t)program->profile->workers + 1;
     e.memory = calloc((size_t)program->calls * DMI_MAX_OPERANDS + 1, sizeof *e.memory);
-    e.transfers = calloc(2 * ends, sizeof *e.transfers);
+    e.transfers = calloc(DMI_LANES * ends, sizeof *e.transfers);
     e.race = dmi_race_new(me, report);
     dm_status status = e.memory && e.transfers && e.race
                            ? dmi_pool_create(&config, &e.pool)

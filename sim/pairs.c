@@ -39,11 +39,12 @@ static const dmi_run_step *find_transfer(const dmi_run_end *end, int lane, int p
     return NULL;
 }
 
-static void compare_pair(const dmi_run_end *end, int from, int to, dmi_sim_report *report)
+static void compare_pair(const dmi_run_end *end, int channel, int from, int to, dmi_sim_report *report)
 {
+    int lanes = channel * DMI_CHANNEL_LANES;
     for (uint32_t k = 0;; k++) {
-        const dmi_run_step *push = find_transfer(&end[from], DMI_LANE_SEND, to, k);
-        const dmi_run_step *expect = find_transfer(&end[to], DMI_LANE_RECV, from, k);
+        const dmi_run_step *push = find_transfer(&end[from], lanes + DMI_LANE_SEND, to, k);
+        const dmi_run_step *expect = find_transfer(&end[to], lanes + DMI_LANE_RECV, from, k);
         if (!push && !expect) {
             return;
         }
@@ -73,30 +74,40 @@ static uint64_t mix(uint64_t h, const dmi_run_step *s)
     return h;
 }
 
-bool dmi_run_pairs(const dmi_run_end *end, int ends, dmi_sim_report *report)
+static bool channel_pairs(const dmi_run_end *end, int ends, int channel, dmi_sim_report *report)
 {
+    int send = channel * DMI_CHANNEL_LANES + DMI_LANE_SEND, receive = channel * DMI_CHANNEL_LANES + DMI_LANE_RECV;
     size_t pairs = (size_t)ends * (size_t)ends;
     uint64_t *pushed = calloc(2 * pairs, sizeof *pushed), *expected = pushed ? pushed + pairs : NULL;
     if (!pushed) {
         return false;
     }
     for (int e = 0; e < ends; e++) {
-        for (uint32_t i = 0; i < end[e].count[DMI_LANE_SEND]; i++) {
-            const dmi_run_step *s = &end[e].step[DMI_LANE_SEND][i];
+        for (uint32_t i = 0; i < end[e].count[send]; i++) {
+            const dmi_run_step *s = &end[e].step[send][i];
             uint64_t *h = &pushed[(size_t)e * (size_t)ends + (size_t)s->peer];
             *h = mix(*h, s);
         }
-        for (uint32_t i = 0; i < end[e].count[DMI_LANE_RECV]; i++) {
-            const dmi_run_step *s = &end[e].step[DMI_LANE_RECV][i];
+        for (uint32_t i = 0; i < end[e].count[receive]; i++) {
+            const dmi_run_step *s = &end[e].step[receive][i];
             uint64_t *h = &expected[(size_t)s->peer * (size_t)ends + (size_t)e];
             *h = mix(*h, s);
         }
     }
     for (size_t p = 0; p < pairs; p++) {
         if (pushed[p] != expected[p]) {
-            compare_pair(end, (int)(p / (size_t)ends), (int)(p % (size_t)ends), report);
+            compare_pair(end, channel, (int)(p / (size_t)ends), (int)(p % (size_t)ends), report);
         }
     }
     free(pushed);
     return true;
+}
+
+bool dmi_run_pairs(const dmi_run_end *end, int ends, dmi_sim_report *report)
+{
+    bool all = true;
+    for (int channel = 0; channel < DMI_CHANNELS && all; channel++) {
+        all = channel_pairs(end, ends, channel, report);
+    }
+    return all;
 }

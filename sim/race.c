@@ -2,7 +2,7 @@
  *
  * What is known to be done when a step starts is a stamp, one position a lane: lanes finish in order, so "n
  * steps of that lane" says it all. Known at the start: what the waits name and what was known when those steps
- * finished; what was known at the start of the step before in the lane; on the COMPUTE lane also that step
+ * finished; what was known at the start of the step before in the lane; on a compute lane also that step
  * itself (pushes and grants of one lane may overlap). Bytes are cut where any access begins or ends; each range
  * keeps the last reader and writer of each lane, which is enough for the same reason. */
 #include "sim/parts.h"
@@ -129,7 +129,7 @@ bool dmi_race_step(dmi_race *r, int call, const dmi_step *step, const dmi_stamp 
     }
     if (before > 0) {
         merge(&p->start,
-              lane == DMI_LANE_COMPUTE ? &r->done[lane][before] : &r->place[r->at[lane][before]].start);
+              dmi_lane_computes(lane) ? &r->done[lane][before] : &r->place[r->at[lane][before]].start);
     }
     for (int l = 0; l < DMI_LANES; l++) {
         uint64_t n = wait->seq[l];

@@ -11,10 +11,11 @@ const dmi_sim_rule dmi_sim_rules[DMI_SIM_RULES] = {{"messages", 8, 1 << 30, 0, f
                                                    {"rendezvous", 1, 1, 1, false},
                                                    {"one queue", 1, 1 << 30, 0, true}};
 
-typedef struct seat {                                       /* one endpoint's lanes */
-    uint32_t enqueued[DMI_LANES], done[DMI_LANES], granted; /* granted: started steps of RECV */
-    uint32_t finished;                                      /* bit i: push done + i is finished */
-    int64_t next; /* in plan order: not yet enqueued; one queue: not yet taken */
+typedef struct seat { /* one endpoint's lanes */
+    uint32_t enqueued[DMI_LANES], done[DMI_LANES];
+    uint32_t granted[DMI_CHANNELS];  /* started steps of RECV */
+    uint32_t finished[DMI_CHANNELS]; /* bit i: push done + i is finished */
+    int64_t next;                    /* in plan order: not yet enqueued; one queue: not yet taken */
 } seat;
 
 typedef struct run {
@@ -23,18 +24,24 @@ typedef struct run {
     const dmi_sim_rule *rule;
     int64_t room;
     seat *seat;
-    uint32_t *granted, *arrived, *retired; /* [from * ends + to] */
+    uint32_t *granted, *arrived, *retired; /* [channel][from][to] */
     uint64_t random;
 } run;
 
-static size_t pair_of(const run *r, int from, int to)
+static size_t pair_of(const run *r, int lane, int from, int to)
 {
-    return (size_t)from * (size_t)r->ends + (size_t)to;
+    size_t ends = (size_t)r->ends;
+    return ((size_t)dmi_lane_channel(lane) * ends + (size_t)from) * ends + (size_t)to;
 }
 
 static bool reached(const seat *s, const uint32_t wait[DMI_LANES])
 {
-    return s->done[0] >= wait[0] && s->done[1] >= wait[1] && s->done[2] >= wait[2];
+    for (int l = 0; l < DMI_LANES; l++) {
+        if (s->done[l] < wait[l]) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static bool enqueue(run *r, int e)
@@ -53,72 +60,81 @@ static bool enqueue(run *r, int e)
     return s->next != before;
 }
 
-static bool compute(run *r, int e)
+static bool compute(run *r, int e, int lane)
 {
     seat *s = &r->seat[e];
-    uint32_t at = s->done[DMI_LANE_COMPUTE];
-    if (at == s->enqueued[DMI_LANE_COMPUTE] || !reached(s, r->end[e].step[DMI_LANE_COMPUTE][at].wait)) {
+    uint32_t at = s->done[lane];
+    if (at == s->enqueued[lane] || !reached(s, r->end[e].step[lane][at].wait)) {
         return false;
     }
-    s->done[DMI_LANE_COMPUTE]++;
+    s->done[lane]++;
     return true;
 }
 
-static bool send(run *r, int e)
+static bool send(run *r, int e, int lane)
 {
     seat *s = &r->seat[e];
+    uint32_t first = s->done[lane], *finished = &s->finished[dmi_lane_channel(lane)];
     bool moved = false;
-    uint32_t first = s->done[DMI_LANE_SEND];
-    for (uint32_t i = 0; i < (uint32_t)r->rule->pushes && first + i < s->enqueued[DMI_LANE_SEND]; i++) {
-        const dmi_run_step *step = &r->end[e].step[DMI_LANE_SEND][first + i];
+    for (uint32_t i = 0; i < (uint32_t)r->rule->pushes && first + i < s->enqueued[lane]; i++) {
+        const dmi_run_step *step = &r->end[e].step[lane][first + i];
         if (!reached(s, step->wait)) {
             break;
         }
-        size_t p = pair_of(r, e, step->peer);
-        if (!(s->finished >> i & 1) && r->granted[p] > step->ordinal && r->arrived[p] == step->ordinal) {
+        size_t p = pair_of(r, lane, e, step->peer);
+        if (!(*finished >> i & 1) && r->granted[p] > step->ordinal && r->arrived[p] == step->ordinal) {
             r->arrived[p]++;
-            s->finished |= 1u << i;
+            *finished |= 1u << i;
             moved = true;
         }
     }
-    while (s->finished & 1) {
-        s->finished >>= 1;
-        s->done[DMI_LANE_SEND]++;
+    while (*finished & 1) {
+        *finished >>= 1;
+        s->done[lane]++;
     }
     return moved;
 }
 
-static bool grant(run *r, int e)
+static bool grant(run *r, int e, int lane)
 {
     seat *s = &r->seat[e];
-    if (s->granted == s->enqueued[DMI_LANE_RECV]) {
+    uint32_t *granted = &s->granted[dmi_lane_channel(lane)];
+    if (*granted == s->enqueued[lane]) {
         return false;
     }
-    const dmi_run_step *step = &r->end[e].step[DMI_LANE_RECV][s->granted];
-    size_t p = pair_of(r, step->peer, e);
+    const dmi_run_step *step = &r->end[e].step[lane][*granted];
+    size_t p = pair_of(r, lane, step->peer, e);
     if (!reached(s, step->wait) || step->ordinal - r->retired[p] >= (uint32_t)r->rule->slots ||
-        (r->rule->grants > 0 && s->granted - s->done[DMI_LANE_RECV] >= (uint32_t)r->rule->grants)) {
+        (r->rule->grants > 0 && *granted - s->done[lane] >= (uint32_t)r->rule->grants)) {
         return false;
     }
     r->granted[p] = step->ordinal + 1;
-    s->granted++;
+    ++*granted;
     return true;
 }
 
-static bool arrive(run *r, int e)
+static bool arrive(run *r, int e, int lane)
 {
     seat *s = &r->seat[e];
-    if (s->done[DMI_LANE_RECV] == s->granted) {
+    if (s->done[lane] == s->granted[dmi_lane_channel(lane)]) {
         return false;
     }
-    const dmi_run_step *step = &r->end[e].step[DMI_LANE_RECV][s->done[DMI_LANE_RECV]];
-    size_t p = pair_of(r, step->peer, e);
+    const dmi_run_step *step = &r->end[e].step[lane][s->done[lane]];
+    size_t p = pair_of(r, lane, step->peer, e);
     if (r->arrived[p] <= step->ordinal) {
         return false;
     }
     r->retired[p]++;
-    s->done[DMI_LANE_RECV]++;
+    s->done[lane]++;
     return true;
+}
+
+/* A step of that lane, if one may be taken. */
+static bool take(run *r, int e, int lane)
+{
+    return dmi_lane_computes(lane) ? compute(r, e, lane)
+           : dmi_lane_sends(lane)  ? send(r, e, lane)
+                                   : grant(r, e, lane);
 }
 
 /* The next step of the only queue. */
@@ -131,7 +147,7 @@ static bool take_next(run *r, int e)
     }
     int lane = end->lanes[s->next];
     s->enqueued[lane]++;
-    bool taken = lane == DMI_LANE_COMPUTE ? compute(r, e) : lane == DMI_LANE_SEND ? send(r, e) : grant(r, e);
+    bool taken = take(r, e, lane);
     if (taken) {
         s->next++;
     } else {
@@ -145,14 +161,15 @@ static bool look(run *r, int e, int64_t budget)
 {
     bool any = false, moved = true;
     for (int64_t i = 0; moved && i < budget; i++) {
-        moved = arrive(r, e);
+        moved = arrive(r, e, DMI_LANE_RECV);
+        moved = arrive(r, e, DMI_LANE_RECV_1) || moved;
         if (r->rule->one_queue) {
             moved = take_next(r, e) || moved;
         } else {
             moved = enqueue(r, e) || moved;
-            moved = grant(r, e) || moved;
-            moved = compute(r, e) || moved;
-            moved = send(r, e) || moved;
+            for (int l = 0; l < DMI_LANES; l++) {
+                moved = take(r, e, l) || moved;
+            }
         }
         any = any || moved;
     }
@@ -191,7 +208,7 @@ static void run_order(run *r, unsigned order, int last)
 
 static void tell_lane(const run *r, int e, int lane, const char *how, dmi_sim_report *report)
 {
-    static const char *const lanes[] = {"compute", "send", "receive"};
+    static const char *const lanes[] = {"compute", "send", "receive", "compute 1", "send 1", "receive 1"};
     const seat *s = &r->seat[e];
     uint32_t at = s->done[lane];
     const dmi_run_end *end = &r->end[e];
@@ -210,11 +227,11 @@ static void tell_lane(const run *r, int e, int lane, const char *how, dmi_sim_re
     } else if (missing >= 0) {
         snprintf(why, sizeof why, "waits for step %u of lane %s (%u done)", step->wait[missing], lanes[missing],
                  s->done[missing]);
-    } else if (lane == DMI_LANE_SEND) {
+    } else if (dmi_lane_sends(lane)) {
         snprintf(why, sizeof why, "waits for grant %u of endpoint %d", step->ordinal, step->peer);
     } else {
         snprintf(why, sizeof why, "waits for payload %u from endpoint %d%s", step->ordinal, step->peer,
-                 at < s->granted ? "" : " (not granted)");
+                 at < s->granted[dmi_lane_channel(lane)] ? "" : " (not granted)");
     }
     dmi_sim_note(report, DMI_SIM_STUCK, "%s: endpoint %d lane %s step %u (call %d, %s) %s", how, e, lanes[lane],
                  at + 1, step->call, dmi_step_name(step->kind), why);
@@ -236,7 +253,7 @@ static bool tell_stuck(const run *r, const char *how, dmi_sim_report *report)
 
 static bool one_run(run *r, unsigned order, int which, int last, dmi_sim_report *report)
 {
-    size_t pairs = (size_t)r->ends * (size_t)r->ends;
+    size_t pairs = DMI_CHANNELS * (size_t)r->ends * (size_t)r->ends;
     char how[64];
     memset(r->seat, 0, (size_t)r->ends * sizeof *r->seat);
     memset(r->granted, 0, 3 * pairs * sizeof *r->granted);
@@ -253,7 +270,7 @@ static bool one_run(run *r, unsigned order, int which, int last, dmi_sim_report 
 
 bool dmi_run_all(const dmi_run_end *end, int ends, const dmi_sim_program *program, dmi_sim_report *report)
 {
-    size_t pairs = (size_t)ends * (size_t)ends;
+    size_t pairs = DMI_CHANNELS * (size_t)ends * (size_t)ends;
     run r = {.end = end, .ends = ends, .room = program->room > 0 ? program->room : INT64_MAX};
     r.seat = malloc((size_t)ends * sizeof *r.seat);
     r.granted = malloc(3 * pairs * sizeof *r.granted);

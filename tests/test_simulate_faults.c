@@ -182,8 +182,8 @@ static void drop_last(dmi_plan *plan, int kind)
         at--;
     }
     int lane = plan->step[at].lane;
-    int64_t *bytes = lane == DMI_LANE_SEND ? &plan->bytes_sent : &plan->bytes_received;
-    int64_t *messages = lane == DMI_LANE_SEND ? &plan->messages_sent : &plan->messages_received;
+    int64_t *bytes = dmi_lane_sends(lane) ? &plan->bytes_sent : &plan->bytes_received;
+    int64_t *messages = dmi_lane_sends(lane) ? &plan->messages_sent : &plan->messages_received;
     *bytes -= plan->step[at].bytes;
     --*messages;
     memmove(&plan->step[at], &plan->step[at + 1], (size_t)(plan->nstep - 1 - at) * sizeof *plan->step);

@@ -383,7 +383,7 @@ static void run_pipelines(const char *path, timeline *t)
 static void test_groups(void **state)
 {
     (void)state;
-    enum { PROGRAMS = 7, GROUPS = 8, RUNS = 5 };
+    enum { PROGRAMS = DMI_STAMP_LANES, GROUPS, RUNS = 5 };
     static timeline t;
     if (getenv("DMATH_TEST_LAUNCHED")) { /* the ranks have left with the session before */
         skip();

@@ -55,7 +55,7 @@ static void waits_of(const dmi_step *step, char out[64])
     out[0] = 0;
     for (int lane = 0; lane < DMI_LANES; lane++) {
         if (step->wait[lane]) {
-            n += snprintf(out + n, 64 - (size_t)n, "%s%c%" PRIu32, n ? " " : "", "csr"[lane],
+            n += snprintf(out + n, 64 - (size_t)n, "%s%c%" PRIu32, n ? " " : "", "csrCSR"[lane],
                           step -> wait[lane]);
         }
     }
@@ -63,13 +63,13 @@ static void waits_of(const dmi_step *step, char out[64])
 
 static void rows_of_steps(tool_table *t, const dmi_plan *plan)
 {
-    static const char *const lanes[] = {"compute", "send", "recv"};
+    static const char *const lanes[] = {"compute", "send", "recv", "compute 1", "send 1", "recv 1"};
     t->command = "explain step";
     for (int i = 0; i < plan->nstep; i++) {
         const dmi_step *s = &plan->step[i];
         char waits[64], place[32];
         waits_of(s, waits);
-        snprintf(place, sizeof place, "%c%" PRIu32, "csr"[s->lane], s -> ordinal);
+        snprintf(place, sizeof place, "%c%" PRIu32, "csrCSR"[s->lane], s -> ordinal);
         tool_row_begin(t);
         if (t->json) {
             tool_row_int(t, "worker", 0, plan->me);

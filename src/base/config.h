@@ -22,7 +22,7 @@
     ENUM(log, "warn", "error|warn|info|debug|trace", "level of messages on stderr")                            \
     ENUM(device, "auto", "auto|cpu|cuda|emulated",                                                             \
          "devices of the workers; auto: GPUs if there are any; emulated: GPUs made of threads, for tests")     \
-    INT(lanes, "4", 1, 4, "compute lanes of a worker with a GPU: independent commands run at once")            \
+    INT(lanes, "3", 1, 3, "compute lanes of a worker with a GPU: independent commands run at once")            \
     BOOL(share_gpu, "0", "more than one worker on a GPU")                                                      \
     ENUM(bind, "auto", "auto|none",                                                                            \
          "auto: a worker with a GPU runs on the CPUs near it; none: threads stay where they are started")      \

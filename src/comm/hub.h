@@ -4,13 +4,13 @@
 #ifndef DMI_HUB_H
 #define DMI_HUB_H
 
-#include "base/base.h"
+#include "memory/pool.h"
 
 #include <stdalign.h>
 #include <stdatomic.h>
 
 #define DMI_LINE 64
-#define DMI_SLOTS 32       /* grants that may be outstanding between a pair */
+#define DMI_SLOTS 32       /* grants that may be outstanding in a channel of a pair */
 #define DMI_MAX_SLABS 1024 /* slabs of one endpoint that others can map */
 #define DMI_ERROR_TEXT 448
 
@@ -111,7 +111,7 @@ typedef struct dmi_port {
     unsigned char counter_handle[64];                  /* of a GPU's counters (exec/gpu/gpu.h) */
     atomic_int gpu;                                    /* number of its GPU on this host + 1; 0: none */
     dmi_usage usage[DMI_USAGE_OPS];                    /* by op, with the option profile */
-    alignas(DMI_LINE) dmi_mailbox mailbox[];           /* [endpoints], one for each sender */
+    alignas(DMI_LINE) dmi_mailbox mailbox[];           /* [DMI_CHANNELS][endpoints], one for each sender */
 } dmi_port;
 
 /* A session that has failed: its workers leave at once. DEAD: and no call that all of them make can end. */

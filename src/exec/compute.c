@@ -81,7 +81,7 @@ static void show(dmi_engine *e, const dmi_queued_step *w)
 bool dmi_compute_one(dmi_engine *e, int number)
 {
     dmi_lane *lane = &e->lane[number];
-    bool background = number != DMI_LANE_COMPUTE;
+    bool background = number == e->background;
     uint64_t at = atomic_load_explicit(&lane->done, memory_order_relaxed);
     if (at == atomic_load_explicit(&lane->enqueued, memory_order_acquire)) {
         return false;
@@ -127,6 +127,12 @@ bool dmi_compute_one(dmi_engine *e, int number)
     return true;
 }
 
+bool dmi_compute_any(dmi_engine *e)
+{
+    bool moved = dmi_compute_one(e, DMI_LANE_COMPUTE);
+    return dmi_compute_one(e, DMI_LANE_COMPUTE_1) || moved;
+}
+
 void dmi_background_wake(dmi_engine *e)
 {
     const dmi_lane *lane = &e->lane[e->background];
@@ -135,15 +141,21 @@ void dmi_background_wake(dmi_engine *e)
     }
 }
 
-static void serve_lane(dmi_engine *e, int lane, dmi_bell *bell)
+static bool background_one(dmi_engine *e)
+{
+    return dmi_compute_one(e, e->background);
+}
+
+/* one: runs steps that may start; false: there is none. */
+static void serve(dmi_engine *e, bool (*one)(dmi_engine *), dmi_bell *bell)
 {
     dmi_backoff backoff = {0};
     while (!atomic_load_explicit(&e->stop, memory_order_relaxed)) {
-        if (dmi_compute_one(e, lane)) {
+        if (one(e)) {
             dmi_backoff_reset(&backoff);
         } else if (dmi_backoff_step(&backoff, e->config.hub) == DMI_WAIT_SLEEP) {
             unsigned token = dmi_bell_announce(bell);
-            if (atomic_load(&e->stop) || dmi_compute_one(e, lane)) {
+            if (atomic_load(&e->stop) || one(e)) {
                 dmi_bell_cancel(bell);
                 dmi_backoff_reset(&backoff);
             } else {
@@ -162,7 +174,7 @@ void *dmi_compute_thread(void *engine)
     dmi_fault_worker(e->config.me);
     dmi_turns_begin(e->config.me, DMI_TURNS_COMPUTE);
     atomic_store(&e->port->compute_thread, dmi_thread_number());
-    serve_lane(e, DMI_LANE_COMPUTE, &e->compute_bell);
+    serve(e, dmi_compute_any, &e->compute_bell);
     dmi_turns_end();
     return NULL;
 }
@@ -175,7 +187,7 @@ void *dmi_background_thread(void *engine)
     dmi_log_set_who(who);
     dmi_fault_worker(e->config.me);
     dmi_turns_begin(e->config.me, DMI_TURNS_BACKGROUND);
-    serve_lane(e, e->background, &e->background_bell);
+    serve(e, background_one, &e->background_bell);
     dmi_turns_end();
     return NULL;
 }

@@ -149,9 +149,9 @@ static bool still_in_flight(dmi_engine *e, dmi_queued_step *w)
 
 static bool direct_push(dmi_engine *e, dmi_queued_step *w)
 {
-    int peer = w->step->peer, me = e->config.me;
+    int peer = w->step->peer;
     dmi_port *port = dmi_hub_port(e->config.hub, peer);
-    dmi_mailbox *box = &port->mailbox[me];
+    dmi_mailbox *box = dmi_box_to(e, w);
     if (atomic_load_explicit(&box->granted, memory_order_acquire) <= w->ordinal) {
         return false;
     }
@@ -187,12 +187,11 @@ static bool direct_push(dmi_engine *e, dmi_queued_step *w)
 
 static bool direct_grant(dmi_engine *e, dmi_queued_step *w)
 {
-    dmi_peer *peer = &e->peer[w->step->peer];
-    if (w->ordinal - peer->retired >= DMI_SLOTS) {
+    if (w->ordinal - *dmi_retired(e, w) >= DMI_SLOTS) {
         return false;
     }
     const dmi_ref *ref = &w->step->ref[0];
-    dmi_mailbox *box = &e->port->mailbox[w->step->peer];
+    dmi_mailbox *box = dmi_box_from(e, w);
     dmi_slot *slot = &box->slot[w->ordinal % DMI_SLOTS];
     char *at = dmi_ref_pointer(w->inst, ref);
     *slot = (dmi_slot){.slab = -1, .refused = at == NULL};
@@ -213,7 +212,7 @@ static bool direct_grant(dmi_engine *e, dmi_queued_step *w)
 
 static bool direct_arrive(dmi_engine *e, dmi_queued_step *w)
 {
-    dmi_mailbox *box = &e->port->mailbox[w->step->peer];
+    dmi_mailbox *box = dmi_box_from(e, w);
     if (atomic_load_explicit(&box->arrived, memory_order_acquire) <= w->ordinal) {
         return false;
     }
@@ -223,7 +222,7 @@ static bool direct_arrive(dmi_engine *e, dmi_queued_step *w)
     } else if (!slot->refused) {
         atomic_fetch_add_explicit(&e->port->tally.bytes_received, w->step->bytes, memory_order_relaxed);
     }
-    e->peer[w->step->peer].retired++;
+    ++*dmi_retired(e, w);
     return true;
 }
 

@@ -21,9 +21,12 @@ dm_status dmi_engine_start(dmi_engine *e, const dmi_engine_config *config)
     pthread_mutex_init(&e->unreported_lock, NULL);
     e->port = dmi_hub_port(config->hub, config->me);
     e->peer = calloc((size_t)config->endpoints, sizeof *e->peer);
-    e->lanes = DMI_LANES + (config->device ? DMI_MIN(config->compute_lanes, DMI_STAMP_LANES - 3) - 1 : 0);
+    e->lanes = DMI_LANES;
     if (config->device || config->compute_thread) {
         e->background = e->lanes++;
+    }
+    if (config->device) {
+        e->lanes = DMI_MIN(e->lanes + config->compute_lanes - 1, DMI_STAMP_LANES);
     }
     bool ok = e->peer != NULL;
     for (int i = 0; i < e->lanes; i++) {
@@ -470,10 +473,10 @@ static void enqueue_step(dmi_engine *e, dmi_instance *inst, const dmi_step *step
     if (waits_itself(e, step)) { /* the kernel waits for these, and starts before */
         w->arrivals = step->wait[DMI_LANE_RECV] ? inst->base.seq[DMI_LANE_RECV] + step->wait[DMI_LANE_RECV] : 0;
     }
-    if (step->lane == DMI_LANE_SEND) {
-        w->ordinal = e->peer[step->peer].sent++;
-    } else if (step->lane == DMI_LANE_RECV) {
-        w->ordinal = e->peer[step->peer].granted++;
+    if (dmi_lane_sends(step->lane)) {
+        w->ordinal = e->peer[step->peer].channel[dmi_step_channel(w)].sent++;
+    } else if (dmi_lane_receives(step->lane)) {
+        w->ordinal = e->peer[step->peer].channel[dmi_step_channel(w)].granted++;
     }
     note_use(inst, step, number, at + 1);
     assert(at + 1 == inst->base.seq[number] + step->ordinal);
@@ -488,6 +491,9 @@ static bool enqueue_steps(dmi_engine *e)
     const dmi_plan *plan = inst->plan;
     bool moved = false, all = true;
     for (int l = 0; l < DMI_LANES; l++) {
+        if (plan->lane_steps[l] == 0) {
+            continue;
+        }
         const dmi_lane *lane = &e->lane[inst->lane_of[l]];
         uint64_t at = atomic_load_explicit(&lane->enqueued, memory_order_relaxed), before = at;
         while (inst->next_step[l] < plan->nstep) {
@@ -500,7 +506,7 @@ static bool enqueue_steps(dmi_engine *e)
             }
             inst->next_step[l]++;
         }
-        if (at != before && l == DMI_LANE_COMPUTE && e->thread_runs) {
+        if (at != before && dmi_lane_computes(l) && e->thread_runs) {
             dmi_bell_ring(inst->background ? &e->background_bell : &e->compute_bell);
         }
         moved = moved || at != before;
@@ -517,24 +523,23 @@ static bool enqueue_steps(dmi_engine *e)
  * needs no waits; else the next lane. */
 static int choose_compute_lane(dmi_engine *e, const dmi_instance *inst)
 {
-    int last = -1, lanes = e->lanes - (e->background > 0);
+    int last = -1, more = DMI_LANES + 1; /* where more compute lanes begin */
     if (inst->background) {
         return e->background;
     }
-    if (lanes == DMI_LANES) {
+    if (e->lanes <= more) {
         return DMI_LANE_COMPUTE;
     }
     for (int i = 0; i < inst->noperand; i++) {
-        for (int l = 0; inst->memory[i] && l < lanes; l++) {
-            bool compute = l != DMI_LANE_SEND && l != DMI_LANE_RECV;
-            if (compute && inst->earlier[i].write.seq[l] > atomic_load(&e->lane[l].done)) {
+        for (int l = 0; inst->memory[i] && l < e->lanes; l = l == 0 ? more : l + 1) {
+            if (inst->earlier[i].write.seq[l] > atomic_load(&e->lane[l].done)) {
                 last = l;
             }
         }
     }
     if (last < 0) {
-        int next = e->next_compute++ % (lanes - 2);
-        last = next == 0 ? DMI_LANE_COMPUTE : DMI_LANES + next - 1;
+        int next = e->next_compute++ % (e->lanes - more + 1);
+        last = next == 0 ? DMI_LANE_COMPUTE : more + next - 1;
     }
     return last;
 }
@@ -564,9 +569,10 @@ void dmi_engine_submit(dmi_engine *e, dmi_instance *inst)
     }
     inst->background = inst->plan->background && has_background(e);
     e->behind += inst->background;
+    for (int i = 0; i < DMI_LANES; i++) {
+        inst->lane_of[i] = i;
+    }
     inst->lane_of[DMI_LANE_COMPUTE] = choose_compute_lane(e, inst);
-    inst->lane_of[DMI_LANE_SEND] = DMI_LANE_SEND;
-    inst->lane_of[DMI_LANE_RECV] = DMI_LANE_RECV;
     for (int i = 0; i < e->lanes; i++) {
         inst->base.seq[i] = atomic_load_explicit(&e->lane[i].enqueued, memory_order_relaxed);
     }
@@ -577,7 +583,7 @@ void dmi_engine_submit(dmi_engine *e, dmi_instance *inst)
     if (inst->plan->waits && e->gpu) {
         inst->before = calloc((size_t)e->config.endpoints, sizeof *inst->before);
         for (int i = 0; inst->before && i < e->config.endpoints; i++) {
-            inst->before[i] = e->peer[i].granted;
+            inst->before[i] = e->peer[i].channel[0].granted;
         }
         if (!inst->before) {
             dmi_engine_fail(e, inst, DM_ERR_NOMEM, "no memory for a command");
@@ -636,7 +642,7 @@ static bool progress(dmi_engine *e)
         return retire(e) || moved;
     }
     if (!e->thread_runs) {
-        moved = dmi_compute_one(e, DMI_LANE_COMPUTE);
+        moved = dmi_compute_any(e);
     }
     if (!e->first) {
         return moved;

@@ -81,7 +81,7 @@ typedef struct dmi_queued_step {
     const dmi_step *step;
     dmi_instance *inst;
     dmi_stamp wait;
-    uint64_t ordinal;             /* PUSH, EXPECT: how many before it with this peer */
+    uint64_t ordinal;             /* PUSH, EXPECT: how many before it with this peer in its channel */
     int64_t run, at;              /* how far a transfer is */
     int64_t begun_ns, ended_ns;   /* of a timed engine: transfers */
     int64_t due_ns;               /* pretended links: when arrival may be signalled */
@@ -127,8 +127,10 @@ extern const dmi_transport dmi_transport_direct, dmi_transport_mpi;
 
 typedef struct dmi_peer {
     const dmi_transport *transport;
-    uint64_t sent, granted; /* ordinals given to steps so far */
-    uint64_t retired;       /* payloads from this peer whose arrival has been processed */
+    struct {
+        uint64_t sent, granted; /* ordinals given to steps so far */
+        uint64_t retired;       /* payloads from this peer whose arrival has been processed */
+    } channel[DMI_CHANNELS];
     void **slab;            /* mapped slabs of this peer (other processes) */
     int64_t *slab_bytes;
     unsigned *slab_serial;
@@ -215,7 +217,7 @@ typedef struct dmi_engine_config {
 typedef struct dmi_engine {
     dmi_engine_config config;
     dmi_port *port;
-    int lanes;                       /* in use: DMI_LANES, and more compute lanes */
+    int lanes;                       /* in use: DMI_LANES, the background, and more compute lanes */
     int behind;                      /* commands of the background lane in flight */
     int background;                  /* the lane of plans that later commands overtake; 0: there is none */
     dmi_workspace_set workspace_sets[DMI_WORKSPACE_SETS]; /* on a GPU, where transfers run ahead of products */
@@ -249,6 +251,29 @@ typedef struct dmi_engine {
     pthread_mutex_t unreported_lock;
     _Atomic(struct dmi_unreported *) unreported; /* failures that the port had no room for, in order */
 } dmi_engine;
+
+/* Of a transfer: its channel, and that number among those of all pairs. */
+static inline int dmi_step_channel(const dmi_queued_step *w)
+{
+    return dmi_lane_channel(w->step->lane);
+}
+static inline int dmi_engine_pair(const dmi_engine *e, int endpoint, const dmi_queued_step *w)
+{
+    return dmi_step_channel(w) * e->config.endpoints + endpoint;
+}
+/* Where this endpoint finds grants for what it sends; where the peer of a step finds its own. */
+static inline dmi_mailbox *dmi_box_to(const dmi_engine *e, const dmi_queued_step *w)
+{
+    return &dmi_hub_port(e->config.hub, w->step->peer)->mailbox[dmi_engine_pair(e, e->config.me, w)];
+}
+static inline dmi_mailbox *dmi_box_from(const dmi_engine *e, const dmi_queued_step *w)
+{
+    return &e->port->mailbox[dmi_engine_pair(e, w->step->peer, w)];
+}
+static inline uint64_t *dmi_retired(const dmi_engine *e, const dmi_queued_step *w)
+{
+    return &e->peer[w->step->peer].channel[dmi_step_channel(w)].retired;
+}
 
 DM_CHECKED dm_status dmi_engine_start(dmi_engine *e, const dmi_engine_config *config);
 void dmi_engine_stop(dmi_engine *e); /* lanes must be empty */
@@ -338,8 +363,9 @@ dm_status dmi_execute(dmi_engine *e, dmi_queue *q, dmi_queued_step *w);
 /* --- compute.c */
 /* Fails the step's command where it reads what a failed one has made. */
 void dmi_compute_check_inputs(dmi_engine *e, const dmi_queued_step *w);
-/* Runs the next step of COMPUTE, or of the background lane, if it may start. */
+/* Runs the next step of a compute lane or of the background, if it may start. */
 bool dmi_compute_one(dmi_engine *e, int lane);
+bool dmi_compute_any(dmi_engine *e); /* of the compute lane of each channel */
 void *dmi_compute_thread(void *engine);
 void *dmi_background_thread(void *engine);
 /* A lane has come on: a step in the background may have waited for that. */

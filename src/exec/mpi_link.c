@@ -1,4 +1,4 @@
-/* A payload is one message stream of the pair: chunks of at most CHUNK_BYTES in order, all with one tag, so
+/* A payload is one message stream of the pair: chunks of at most CHUNK_BYTES in order, all with one tag for the channel, so
  * that MPI's own order (per sender, tag and communicator) matches the k-th PUSH with the k-th EXPECT. A chunk
  * without bytes says that the sender's command failed. The receive is posted when the destination is free (the
  * EXPECT's waits), so no message arrives in memory that is in use; strided sides use a packed buffer. */
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define CHUNK_BYTES (INT64_C(16) << 20)
-enum { TAG_BLOCK = 1, MOST_POSTED = 16 };
+enum { TAG_BLOCK = 20, MOST_POSTED = 16 }; /* the tag of channel 0, and of the next one 1 more; packed receives of each */
 
 struct dmi_message {
     char *buffer;      /* packed; NULL: the payload itself is contiguous */
@@ -89,7 +89,7 @@ static void send_chunks(dmi_engine *e, dmi_queued_step *w, char *source)
 {
     for (int i = 0; i < w->message->count; i++) {
         int code = MPI_Isend(source ? source + i * CHUNK_BYTES : NULL, source ? chunk_bytes(w, i) : 0, MPI_BYTE,
-                             e->mpi->rank[w->step->peer], TAG_BLOCK, e->mpi->data, &w->message->request[i]);
+                             e->mpi->rank[w->step->peer], TAG_BLOCK + dmi_step_channel(w), e->mpi->data, &w->message->request[i]);
         if (dmi_mpi_check(code, "MPI_Isend") != DM_OK) {
             fatal(e, "sending a payload");
         }
@@ -103,7 +103,7 @@ static void receive_chunks(dmi_engine *e, dmi_queued_step *w, char *destination)
 {
     for (int i = 0; i < w->message->count; i++) {
         int code = MPI_Irecv(destination + i * CHUNK_BYTES, chunk_bytes(w, i), MPI_BYTE,
-                             e->mpi->rank[w->step->peer], TAG_BLOCK, e->mpi->data, &w->message->request[i]);
+                             e->mpi->rank[w->step->peer], TAG_BLOCK + dmi_step_channel(w), e->mpi->data, &w->message->request[i]);
         if (dmi_mpi_check(code, "MPI_Irecv") != DM_OK) {
             fatal(e, "receiving a payload");
         }
@@ -176,7 +176,8 @@ static bool mpi_grant(dmi_engine *e, dmi_queued_step *w)
     int64_t offset = 0, elem = dmi_dtype_bytes(g->dst_dtype);
     char *destination = dmi_ref_pointer(w->inst, &w->step->ref[0]);
     bool straight = destination && dmi_mpi_contiguous(g, true, &offset);
-    if (!straight && e->mpi->posted >= MOST_POSTED) {
+    int *posted = &e->mpi->posted[dmi_step_channel(w)];
+    if (!straight && *posted >= MOST_POSTED) {
         return false;
     }
     w->message = new_message(w->step->bytes);
@@ -193,7 +194,7 @@ static bool mpi_grant(dmi_engine *e, dmi_queued_step *w)
             return false;
         }
         destination = w->message->buffer;
-        e->mpi->posted++;
+        ++*posted;
     }
     receive_chunks(e, w, destination);
     return true;
@@ -214,7 +215,7 @@ static bool mpi_arrive(dmi_engine *e, dmi_queued_step *w)
         }
         atomic_fetch_add_explicit(&e->port->tally.bytes_received, w->step->bytes, memory_order_relaxed);
     }
-    e->mpi->posted -= m->buffer != NULL;
+    e->mpi->posted[dmi_step_channel(w)] -= m->buffer != NULL;
     free_message(w);
     return true;
 }

@@ -12,7 +12,7 @@
 typedef struct dmi_mpi_state {
     MPI_Comm data;      /* payload */
     const int *rank;    /* [endpoints] rank of each endpoint in both communicators */
-    int posted;         /* receives that hold a buffer now */
+    int posted[DMI_CHANNELS]; /* receives that hold a buffer now */
     pthread_mutex_t *lock; /* NULL: one thread of the process calls MPI */
 } dmi_mpi_state;
 

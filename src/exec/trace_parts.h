@@ -16,7 +16,7 @@ typedef struct dmi_trace_event {
     uint32_t program, group;   /* numbers from 1; 0: none */
     int32_t peer;
     uint16_t op;
-    uint8_t kind;
+    uint8_t kind, channel;
 } dmi_trace_event;
 
 typedef struct dmi_trace_track {

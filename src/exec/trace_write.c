@@ -11,8 +11,16 @@
  */
 enum { TRACKS = 64, PROGRAMS = DMI_STAMP_LANES, GROUPS, MOST_GROUPS = TRACKS - GROUPS };
 
-/* Lanes by number; the last of a worker is that for the background. */
-static const char *const lane_names[] = {"compute", "send", "receive", "compute 2", "compute 3", "compute 4"};
+/* Lanes by number. */
+static const char *const lane_names[DMI_STAMP_LANES] = {"compute",
+                                                        "send",
+                                                        "receive",
+                                                        "compute of reductions",
+                                                        "send of reductions",
+                                                        "receive of reductions",
+                                                        "background",
+                                                        "compute 2",
+                                                        "compute 3"};
 
 typedef struct writer {
     FILE *to;
@@ -64,7 +72,7 @@ static void put_span(const writer *w, int which, const char *name, int64_t begin
 static void put_arrow(const writer *w, int which, const dmi_trace_event *v, bool arrives)
 {
     uint64_t me = (uint64_t)w->e->config.me, peer = (uint64_t)v->peer, ends = (uint64_t)w->e->config.endpoints;
-    uint64_t pair = arrives ? peer * ends + me : me * ends + peer;
+    uint64_t pair = (arrives ? peer * ends + me : me * ends + peer) + (uint64_t)v->channel * ends * ends;
     fprintf(w->to,
             "{\"name\":\"payload\",\"cat\":\"transfer\",\"ph\":\"%s\",\"id\":%" PRIu64
             ",\"ts\":%.3f,\"pid\":%d,\"tid\":%d},\n",
@@ -209,9 +217,9 @@ void dmi_trace_put(FILE *to, const dmi_engine *e, const char *end)
     }
     free(command);
     for (int l = 0; l < DMI_STAMP_LANES; l++) {
-        bool background = e->background > 0 && l == e->background;
-        if (l < e->lanes && (!background || e->trace->track[l].count > 0)) {
-            put_lane(&w, l, background ? "background" : lane_names[l]);
+        bool always = l < DMI_CHANNEL_LANES || l > DMI_LANES; /* the others where something ran */
+        if (l < e->lanes && (always || e->trace->track[l].count > 0)) {
+            put_lane(&w, l, lane_names[l]);
         }
     }
     put_process(&w, end);

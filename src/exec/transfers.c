@@ -34,10 +34,10 @@ static bool delayed(dmi_engine *e)
 }
 
 /* Messages of one lane overlap where the transport allows; they finish in order. */
-static bool progress_send(dmi_engine *e)
+static bool progress_send(dmi_engine *e, int number)
 {
     enum { MOST_STEPS = 8 };
-    dmi_lane *lane = &e->lane[DMI_LANE_SEND];
+    dmi_lane *lane = &e->lane[number];
     uint64_t done = atomic_load_explicit(&lane->done, memory_order_relaxed);
     uint64_t end = atomic_load_explicit(&lane->enqueued, memory_order_relaxed);
     bool moved = false;
@@ -69,7 +69,7 @@ static bool progress_send(dmi_engine *e)
         if (e->timed) {
             dmi_step_took(e, w, w->begun_ns, w->ended_ns);
         }
-        dmi_lane_advance(e, DMI_LANE_SEND);
+        dmi_lane_advance(e, number);
         done++;
         moved = true;
     }
@@ -85,9 +85,9 @@ static void received(dmi_engine *e, dmi_queued_step *w)
     }
 }
 
-static bool progress_recv(dmi_engine *e)
+static bool progress_recv(dmi_engine *e, int number)
 {
-    dmi_lane *lane = &e->lane[DMI_LANE_RECV];
+    dmi_lane *lane = &e->lane[number];
     uint64_t done = atomic_load_explicit(&lane->done, memory_order_relaxed);
     uint64_t end = atomic_load_explicit(&lane->enqueued, memory_order_relaxed);
     bool moved = false;
@@ -106,7 +106,7 @@ static bool progress_recv(dmi_engine *e)
             break;
         }
         received(e, w);
-        dmi_lane_advance(e, DMI_LANE_RECV);
+        dmi_lane_advance(e, number);
         done++;
         moved = true;
     }
@@ -118,7 +118,10 @@ static void note_awaited(dmi_engine *e)
 {
     int awaited = 0;
     const dmi_queued_step *in = NULL;
-    for (int lane = DMI_LANE_SEND; lane <= DMI_LANE_RECV; lane++) {
+    for (int lane = 0; lane < DMI_LANES; lane++) {
+        if (dmi_lane_computes(lane)) {
+            continue;
+        }
         uint64_t done = atomic_load_explicit(&e->lane[lane].done, memory_order_relaxed);
         const dmi_queued_step *w = dmi_lane_slot(&e->lane[lane], done);
         if (done < atomic_load_explicit(&e->lane[lane].enqueued, memory_order_relaxed) && w->started) {
@@ -139,8 +142,10 @@ static void note_awaited(dmi_engine *e)
 
 bool dmi_transfers_progress(dmi_engine *e)
 {
-    bool moved = progress_recv(e);
-    moved = progress_send(e) || moved;
+    bool moved = progress_recv(e, DMI_LANE_RECV);
+    moved = progress_recv(e, DMI_LANE_RECV_1) || moved;
+    moved = progress_send(e, DMI_LANE_SEND) || moved;
+    moved = progress_send(e, DMI_LANE_SEND_1) || moved;
     if (!moved) {
         note_awaited(e);
     }

@@ -163,6 +163,7 @@ static void finish(adding *g, int chunk, const dmi_mark arrived)
 void dmi_plan_addends(dmi_builder *b, const dmi_addends *addends)
 {
     adding g = {.b = b, .a = addends, .chunks = 1};
+    dmi_build_channel(b, addends->channel);
     if (addends->scatter) {
         g.chunks = dmi_segment_chunks(b->profile, addends->out->desc, dmi_dtype_bytes(addends->dtype));
     }

@@ -97,6 +97,20 @@ dmi_ref dmi_ref_operand(int operand, int mode)
     return (dmi_ref){.kind = DMI_REF_OPERAND, .mode = (uint8_t)mode, .index = (uint16_t)operand};
 }
 
+static int lane_of(const dmi_builder *b, int lane)
+{
+    return b->channel * DMI_CHANNEL_LANES + lane;
+}
+
+void dmi_build_channel(dmi_builder *b, int channel)
+{
+    if (channel != b->channel) { /* paced pushes of the other count its own payloads */
+        b->channel = channel;
+        b->before_round = 0;
+        b->pushed = false;
+    }
+}
+
 /* After out-of-memory geometries may be incomplete, so nothing reads them. */
 static dmi_step *scrap(dmi_builder *b)
 {
@@ -184,7 +198,7 @@ static dmi_step *in_chunks(chunks p, const dmi_copy *geometry)
 void dmi_build_round(dmi_builder *b)
 {
     if (b->pushed) {
-        b->before_round = b->plan->lane_steps[DMI_LANE_RECV];
+        b->before_round = b->plan->lane_steps[lane_of(b, DMI_LANE_RECV)];
         b->pushed = false;
     }
 }
@@ -195,7 +209,7 @@ static dmi_step *push(dmi_builder *b, int peer, dmi_ref src, const dmi_copy *geo
         return scrap(b);
     }
     assert(peer != b->me && geometry->src_dtype == geometry->dst_dtype && geometry->count > 0);
-    dmi_step *step = new_step(b, DMI_STEP_PUSH, DMI_LANE_SEND, 1, after);
+    dmi_step *step = new_step(b, DMI_STEP_PUSH, lane_of(b, DMI_LANE_SEND), 1, after);
     step->peer = peer;
     step->desc = keep(b, geometry, sizeof *geometry);
     step->bytes = geometry->count * dmi_dtype_bytes(geometry->src_dtype);
@@ -203,7 +217,8 @@ static dmi_step *push(dmi_builder *b, int peer, dmi_ref src, const dmi_copy *geo
     step->ref[0].mode = DMI_READ;
     dmi_copy_span(geometry, false, &step->ref[0].from, &step->ref[0].to);
     if (b->profile->pace_bytes > 0 && step->bytes >= b->profile->pace_bytes) {
-        step->wait[DMI_LANE_RECV] = DMI_MAX(step->wait[DMI_LANE_RECV], b->before_round);
+        uint32_t *wait = &step->wait[lane_of(b, DMI_LANE_RECV)];
+        *wait = DMI_MAX(*wait, b->before_round);
         b->pushed = true;
     }
     b->plan->bytes_sent += step->bytes;
@@ -222,7 +237,7 @@ static dmi_step *expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy *g
         return scrap(b);
     }
     assert(peer != b->me && geometry->src_dtype == geometry->dst_dtype && geometry->count > 0);
-    dmi_step *step = new_step(b, DMI_STEP_EXPECT, DMI_LANE_RECV, 1, after);
+    dmi_step *step = new_step(b, DMI_STEP_EXPECT, lane_of(b, DMI_LANE_RECV), 1, after);
     step->peer = peer;
     step->desc = keep(b, geometry, sizeof *geometry);
     step->bytes = geometry->count * dmi_dtype_bytes(geometry->src_dtype);
@@ -240,15 +255,16 @@ dmi_step *dmi_build_expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy
     return in_chunks((chunks){.b = b, .each = expect, .peer = peer, .ref = dst, .after = after}, geometry);
 }
 
-/* The workspace of the plan's kernels, of at least so many bytes. */
+/* The workspace of the channel's kernels, of at least so many bytes. */
 static dmi_ref kernel_work(dmi_builder *b, int64_t bytes)
 {
-    b->kernel_work = b->kernel_work ? b->kernel_work : dmi_build_work(b, 0) + 1;
+    int *work = &b->kernel_work[b->channel];
+    *work = *work ? *work : dmi_build_work(b, 0) + 1;
     if (!b->failed) {
-        int64_t *most = &b->plan->work_bytes[b->kernel_work - 1];
+        int64_t *most = &b->plan->work_bytes[*work - 1];
         *most = DMI_MAX(*most, bytes);
     }
-    return dmi_ref_work(b->kernel_work - 1, DMI_WRITE);
+    return dmi_ref_work(*work - 1, DMI_WRITE);
 }
 
 dmi_step *dmi_build_kernel(dmi_builder *b, int kernel, const void *desc, size_t size, const dmi_ref *refs,
@@ -260,7 +276,7 @@ dmi_step *dmi_build_kernel(dmi_builder *b, int kernel, const void *desc, size_t 
     int64_t workspace = dmi_kernel_workspace(kernel, desc, &b->profile->facts);
     int total = nref + (workspace > 0);
     assert(total <= DMI_MAX_REFS && size == dmi_kernels[kernel].desc_bytes);
-    dmi_step *step = new_step(b, DMI_STEP_KERNEL + kernel, DMI_LANE_COMPUTE, total, after);
+    dmi_step *step = new_step(b, DMI_STEP_KERNEL + kernel, lane_of(b, DMI_LANE_COMPUTE), total, after);
     step->desc = keep(b, desc, size);
     b->plan->waits = b->plan->waits || dmi_kernels[kernel].traits & DMI_TRAIT_WAITS;
     step->workspace = workspace;

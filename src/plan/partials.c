@@ -323,6 +323,7 @@ void dmi_plan_partials(dmi_partials *s)
     int64_t count = 0, at = 0;
     s->chunks = s->scatter ? dmi_segment_chunks(b->profile, s->out, s->elem) : 1;
     local_parts(s, summed);
+    dmi_build_channel(b, s->channel);
     for (int q = 0; q < s->chunks; q++) {
         count += made_here(s, q);
     }

@@ -1,14 +1,16 @@
 /* A plan: everything one worker will do for one command, decided before anything is done.
  *
- * A plan is a list of steps on three lanes. A lane takes its steps in order; steps of different lanes run at
+ * A plan is a list of steps on three lanes, twice. A lane takes its steps in order; steps of different lanes run at
  * once unless one waits for the other. Every wait is "that lane has finished its first n steps of this plan".
  *   COMPUTE  kernels and file transfers on this worker's memory
  *   SEND     PUSH: a payload to a peer; starts when the peer has granted a destination; done when the source may
  *            change
  *   RECV     EXPECT: grants a destination to the peer once its own waits are met (nobody uses that memory any
  *            more); done when the payload has arrived. Grants run ahead; steps finish in order.
- * The k-th PUSH of a worker to a peer meets the k-th EXPECT of that peer from it: every plan function walks the
- * pairs in the same order on both sides. Waits between workers exist only through these pairs, and hazards
+ * Large reductions have lanes of their own (channel 1), so that what comes after them need not wait for their
+ * transfers. All others are on channel 0.
+ * The k-th PUSH of a worker to a peer meets the k-th EXPECT of that peer from it, in each channel: every plan function
+ * walks the pairs in the same order on both sides. Waits between workers exist only through these pairs, and hazards
  * between commands only through this worker's own memory, so that no third worker is ever asked. */
 #ifndef DMI_PLAN_H
 #define DMI_PLAN_H
@@ -22,7 +24,26 @@
 #include <stdatomic.h>
 
 enum { DMI_MAX_OPERANDS = 12 };
-enum { DMI_LANE_COMPUTE, DMI_LANE_SEND, DMI_LANE_RECV }; /* DMI_LANES of pool.h */
+/* DMI_LANES of pool.h. Channel 1 has lanes of its own: a step there does not queue behind others. */
+enum { DMI_LANE_COMPUTE, DMI_LANE_SEND, DMI_LANE_RECV, DMI_LANE_COMPUTE_1, DMI_LANE_SEND_1, DMI_LANE_RECV_1 };
+enum { DMI_CHANNEL_LANES = DMI_LANES / DMI_CHANNELS };
+static inline int dmi_lane_channel(int lane) /* of a plan's lane */
+{
+    return lane / DMI_CHANNEL_LANES;
+}
+/* What steps of an executor's lane are: its first DMI_LANES are as a plan's, the others compute. */
+static inline bool dmi_lane_sends(int lane)
+{
+    return lane == DMI_LANE_SEND || lane == DMI_LANE_SEND_1;
+}
+static inline bool dmi_lane_receives(int lane)
+{
+    return lane == DMI_LANE_RECV || lane == DMI_LANE_RECV_1;
+}
+static inline bool dmi_lane_computes(int lane)
+{
+    return !dmi_lane_sends(lane) && !dmi_lane_receives(lane);
+}
 
 /* An array or view as an op sees it. */
 typedef struct dmi_desc {
@@ -208,8 +229,9 @@ typedef struct dmi_builder {
     /* [plan->noperand] the first operand that is the same memory; NULL: found from their layouts */
     const int *same;
     const dmi_area *area; /* [plan->noperand] where in its memory each operand is; NULL: found from the call */
+    int channel;           /* of the steps that come next: on its lanes */
     bool pushed;           /* in this round, a paced push */
-    int kernel_work;       /* workspace that kernels asked for, from 1; 0: none */
+    int kernel_work[DMI_CHANNELS]; /* workspace that kernels asked for, from 1; 0: none */
     uint32_t before_round; /* EXPECTs up to the end of the last round with such a push */
     dmi_step scrap; /* what step calls return once failed */
     dmi_ref scrap_ref[DMI_MAX_REFS];
@@ -235,9 +257,11 @@ dmi_step *dmi_build_expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy
 /* Begins a round. In a round every worker usually sends to at most one peer and receives from at most one. Both
  * ends of a transfer belong to the same round. */
 void dmi_build_round(dmi_builder *b);
+/* The steps that come next are on the lanes of this channel, which is the same at both ends of a transfer. */
+void dmi_build_channel(dmi_builder *b, int channel);
 /* desc is copied into the plan (size bytes); dmi_copy's runs must live in the plan (dmi_build_alloc). Workspace that the
- * kernel asks for (dmi_kernel_workspace) becomes one more reference. All kernels of a plan have the same one, for they run
- * one after another. */
+ * kernel asks for (dmi_kernel_workspace) becomes one more reference. All kernels of a channel have the same one, for they
+ * run one after another. */
 dmi_step *dmi_build_kernel(dmi_builder *b, int kernel, const void *desc, size_t size, const dmi_ref *refs, int nref,
                            const dmi_mark after);
 /* --- map.c: elementwise programs --- */

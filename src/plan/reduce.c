@@ -154,7 +154,8 @@ static void plan_addends(dmi_partials *s, const elements *e)
                            .region = own_elements,
                            .context = e,
                            .ref = x->ref,
-                           .scatter = s->scatter};
+                           .scatter = s->scatter,
+                           .channel = s->channel};
     memcpy(addends.scalar, s->r->scalar, sizeof addends.scalar);
     dmi_plan_addends(s->b, &addends);
 }
@@ -188,11 +189,13 @@ dm_status dmi_plan_reduce(dmi_builder *b, const dmi_reducing *r)
     }
     dmi_load load = load_of(&s, &e);
     s.scatter = dmi_scatter_pays(b->profile, s.out, &load);
+    s.channel = dmi_reduction_channel(b->profile, s.out, &load);
     if (e.count > 0 && !b->failed) {
         plan_addends(&s, &e);
     } else {
         dmi_plan_partials(&s);
     }
+    dmi_build_channel(b, 0);
     if (b->plan->messages_sent + b->plan->messages_received > 0) {
         strcpy(b->plan->algorithm, s.scatter ? "scatter" : "direct");
     }

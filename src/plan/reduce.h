@@ -31,6 +31,10 @@ typedef struct dmi_load {
 } dmi_load;
 /* Scatter, and not direct? By bytes and hops, unless an option forces one. */
 bool dmi_scatter_pays(const dmi_profile *profile, const dmi_desc *out, const dmi_load *load);
+/* The channel of a reduction's transfers, and of the kernels that wait for them: 1 for a large result, which would hold up
+ * what comes after it. A small one is faster on the lanes on which its elements were made and its result is used. GPUs that do
+ * not all reach each other's memory share buffers of the host, so there all transfers go one way. */
+int dmi_reduction_channel(const dmi_profile *profile, const dmi_desc *out, const dmi_load *load);
 /* Sends chunk `chunk` of every segment to the other holders of the same elements. ready: this worker's own
  * chunk is finished. */
 void dmi_segments_share(dmi_builder *b, const dmi_value *out, int chunks, int chunk, const dmi_mark ready);
@@ -49,6 +53,7 @@ typedef struct dmi_addends {
     dmi_ref ref;           /* this worker's addend */
     const uint32_t *ready; /* it is there; may be NULL */
     bool scatter;
+    int channel;
     uint8_t scalar[2]; /* DMI_SCALAR_* */
 } dmi_addends;
 /* out = scale * (sum of the addends) + beta * out. */
@@ -88,6 +93,7 @@ typedef struct dmi_partials {
     int64_t elem; /* its bytes */
     bool scatter; /* out is made in segments, of so many chunks */
     int chunks;
+    int channel;  /* of all steps but the reductions of local elements */
     int partial_work, acc_work, receive_work;
     int64_t *partial_at; /* in partial_work: where the accumulators of each own region of x begin */
     dmi_late late;    /* additions of this round */

@@ -203,7 +203,7 @@ foreach(test IN LISTS beside tests)
 endforeach()
 
 # These measure time.
-set_tests_properties(test_queueing test_watchdog test_idle test_overlap test_silence PROPERTIES RUN_SERIAL ON)
+set_tests_properties(test_queueing test_channels test_watchdog test_idle test_overlap test_silence PROPERTIES RUN_SERIAL ON)
 
 # The longest begin first (COST).
 foreach(test robust_heartbeat robust_deaths robust_idle_hosts test_persistent test_simulate_large test_all_reduce nn_mutate)

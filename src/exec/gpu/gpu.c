@@ -28,20 +28,19 @@ static void *target(dmi_engine *e, int peer, const dmi_slot *slot)
  * is announced: see gpu.h. */
 static bool send_direct(dmi_engine *e, dmi_queued_step *w)
 {
-    int peer = w->step->peer;
-    dmi_gpu_peer *p = &e->gpu->peer[peer];
+    int peer = w->step->peer, lane = w->step->lane;
     dmi_port *port = dmi_hub_port(e->config.hub, peer);
-    dmi_mailbox *box = &port->mailbox[e->config.me];
+    dmi_mailbox *box = dmi_box_to(e, w);
     if (atomic_load_explicit(&box->granted, memory_order_acquire) <= w->ordinal) {
         return false;
     }
     const dmi_slot *slot = &box->slot[w->ordinal % DMI_SLOTS];
-    dm_status status = dmi_gpu_after(e, DMI_LANE_SEND, &w->wait);
+    dm_status status = dmi_gpu_after(e, lane, &w->wait);
     if (status == DM_OK && !slot->free) {
-        status = dmi_gpu_wait(e, DMI_LANE_SEND, &e->gpu->freed[peer], w->ordinal + 1);
+        status = dmi_gpu_wait(e, lane, &e->gpu->freed[dmi_engine_pair(e, peer, w)], w->ordinal + 1);
     }
     bool notified = false; /* by the kernel that copies the payload */
-    dmi_gpu_time_begin(e, DMI_LANE_SEND, w);
+    dmi_gpu_time_begin(e, lane, w);
     if (status == DM_OK && !slot->refused && dmi_ref_pointer(w->inst, &w->step->ref[0]) &&
         !atomic_load(&w->inst->failed)) {
         void *to = target(e, peer, slot);
@@ -50,9 +49,9 @@ static bool send_direct(dmi_engine *e, dmi_queued_step *w)
         atomic_fetch_add_explicit(&e->port->tally.bytes_sent, w->step->bytes, memory_order_relaxed);
     }
     dmi_gpu_failed(e, w, status);
-    dmi_gpu_time_end(e, DMI_LANE_SEND, w);
+    dmi_gpu_time_end(e, lane, w);
     if (!notified) {
-        dmi_gpu_failed(e, w, dmi_gpu_raise(e, DMI_LANE_SEND, p->arrived, w->ordinal + 1));
+        dmi_gpu_failed(e, w, dmi_gpu_raise(e, lane, dmi_gpu_arrived_at(e, w), w->ordinal + 1));
     }
     atomic_store_explicit(&box->announced, w->ordinal + 1, memory_order_release);
     dmi_bell_ring(&port->bell);
@@ -70,22 +69,22 @@ static bool send_step(dmi_engine *e, dmi_queued_step *w)
 /* A step that overwrites the source of a push waits until the push is issued, and then for its stream. If MPI
  * reads the source, no stream knows when MPI has finished. So such a push counts as issued only when MPI has
  * sent it. */
-static bool count_sent(dmi_engine *e)
+static bool count_sent(dmi_engine *e, int number)
 {
-    const dmi_lane *lane = &e->lane[DMI_LANE_SEND];
-    uint64_t *issued = &e->gpu->issued[DMI_LANE_SEND], before = *issued;
+    const dmi_lane *lane = &e->lane[number];
+    uint64_t *issued = &e->gpu->issued[number], before = *issued;
     while (*issued < lane->started && !dmi_gpu_held(dmi_lane_slot(lane, *issued))) {
         const dmi_queued_step *w = dmi_lane_slot(lane, (*issued)++);
-        dmi_gpu_record(e, DMI_LANE_SEND, w);
+        dmi_gpu_record(e, number, w);
     }
     return *issued != before;
 }
 
-static bool issue_send(dmi_engine *e)
+static bool issue_send(dmi_engine *e, int number)
 {
-    dmi_lane *lane = &e->lane[DMI_LANE_SEND];
+    dmi_lane *lane = &e->lane[number];
     uint64_t end = atomic_load_explicit(&lane->enqueued, memory_order_relaxed);
-    bool moved = count_sent(e);
+    bool moved = count_sent(e, number);
     while (lane->started < end) {
         dmi_queued_step *w = dmi_lane_slot(lane, lane->started);
         if (!dmi_gpu_issued(e, &w->wait) || !send_step(e, w)) {
@@ -93,7 +92,7 @@ static bool issue_send(dmi_engine *e)
         }
         lane->started++;
         moved = true;
-        (void)count_sent(e);
+        (void)count_sent(e, number);
     }
     return moved;
 }
@@ -103,13 +102,13 @@ static bool issue_send(dmi_engine *e)
 static bool grant_direct(dmi_engine *e, dmi_queued_step *w)
 {
     int peer = w->step->peer;
-    if (w->ordinal - e->peer[peer].retired >= DMI_SLOTS) {
+    if (w->ordinal - *dmi_retired(e, w) >= DMI_SLOTS) {
         return false;
     }
     const dmi_ref *ref = &w->step->ref[0];
     const dmi_allocation *allocation =
         ref->kind == DMI_REF_OPERAND ? &w->inst->memory[ref->index]->allocation : &w->inst->work[ref->index];
-    dmi_mailbox *box = &e->port->mailbox[peer];
+    dmi_mailbox *box = dmi_box_from(e, w);
     dmi_slot *slot = &box->slot[w->ordinal % DMI_SLOTS];
     char *at = dmi_ref_pointer(w->inst, ref);
     bool mapped = e->gpu->peer[peer].counters != NULL; /* the peer is another process */
@@ -121,7 +120,7 @@ static bool grant_direct(dmi_engine *e, dmi_queued_step *w)
     if (!slot->free) { /* the destination becomes free when the device gets there */
         dm_status status = dmi_gpu_after(e, STREAM_GRANT, &w->wait);
         dmi_gpu_failed(e, w, status);
-        dmi_gpu_failed(e, w, dmi_gpu_raise(e, STREAM_GRANT, e->gpu->peer[peer].freed, w->ordinal + 1));
+        dmi_gpu_failed(e, w, dmi_gpu_raise(e, STREAM_GRANT, dmi_gpu_freed_at(e, w), w->ordinal + 1));
     }
     atomic_store_explicit(&box->granted, w->ordinal + 1, memory_order_release);
     dmi_bell_ring(&dmi_hub_port(e->config.hub, peer)->bell);
@@ -133,8 +132,7 @@ static bool payload_in_flight(dmi_engine *e, const dmi_queued_step *w)
     if (!dmi_gpu_direct(e, w->step->peer)) {
         return w->started; /* the copy from the staging buffer is on the stream */
     }
-    const dmi_mailbox *box = &e->port->mailbox[w->step->peer];
-    return atomic_load_explicit(&box->announced, memory_order_acquire) > w->ordinal;
+    return atomic_load_explicit(&dmi_box_from(e, w)->announced, memory_order_acquire) > w->ordinal;
 }
 
 static bool grant_step(dmi_engine *e, dmi_queued_step *w)
@@ -145,11 +143,11 @@ static bool grant_step(dmi_engine *e, dmi_queued_step *w)
                                    : dmi_gpu_grant_staged(e, w);
 }
 
-static bool issue_recv(dmi_engine *e)
+static bool issue_recv(dmi_engine *e, int number)
 {
-    dmi_lane *lane = &e->lane[DMI_LANE_RECV];
+    dmi_lane *lane = &e->lane[number];
     uint64_t end = atomic_load_explicit(&lane->enqueued, memory_order_relaxed);
-    uint64_t *issued = &e->gpu->issued[DMI_LANE_RECV];
+    uint64_t *issued = &e->gpu->issued[number];
     bool moved = false;
     while (lane->started < end) {
         dmi_queued_step *w = dmi_lane_slot(lane, lane->started);
@@ -174,7 +172,8 @@ static bool issue_compute(dmi_engine *e, int number)
     bool moved = false;
     while (*issued < end) {
         dmi_queued_step *w = dmi_lane_slot(lane, *issued);
-        int count = w->inst->plan->repeats ? dmi_gpu_issue_graph(e, number, w, *issued, end) : 0;
+        bool graphs = w->inst->plan->repeats && w->step->lane == DMI_LANE_COMPUTE;
+        int count = graphs ? dmi_gpu_issue_graph(e, number, w, *issued, end) : 0;
         if (count == 0 && dmi_gpu_issued(e, &w->wait)) {
             count = dmi_gpu_issue_compute(e, number, w);
         }
@@ -192,13 +191,12 @@ static bool issue_compute(dmi_engine *e, int number)
 
 static bool finished(dmi_engine *e, int lane, const dmi_queued_step *w, uint64_t seq)
 {
-    if (lane == DMI_LANE_RECV) {
-        const dmi_mailbox *box = &e->port->mailbox[w->step->peer];
+    if (dmi_lane_receives(lane)) {
         return dmi_gpu_direct(e, w->step->peer)
-                   ? atomic_load_explicit(&box->arrived, memory_order_acquire) > w->ordinal
+                   ? atomic_load_explicit(&dmi_box_from(e, w)->arrived, memory_order_acquire) > w->ordinal
                    : w->finished;
     }
-    bool by_host = (lane == DMI_LANE_SEND && !dmi_gpu_direct(e, w->step->peer)) ||
+    bool by_host = (dmi_lane_sends(lane) && !dmi_gpu_direct(e, w->step->peer)) ||
                    w->step->kind == DMI_STEP(file_write); /* the host finishes it after the device */
     return e->gpu->reached[lane] >= seq && (!by_host || w->finished);
 }
@@ -206,7 +204,7 @@ static bool finished(dmi_engine *e, int lane, const dmi_queued_step *w, uint64_t
 static void settle_send(dmi_engine *e, dmi_queued_step *w)
 {
     dmi_port *port = dmi_hub_port(e->config.hub, w->step->peer);
-    dmi_mailbox *box = &port->mailbox[e->config.me];
+    dmi_mailbox *box = dmi_box_to(e, w);
     /* the receiver now learns that the payload has arrived, and whether it is poisoned */
     if (dmi_gpu_direct(e, w->step->peer)) {
         dmi_transfer_check_source(e, w);
@@ -219,14 +217,14 @@ static void settle_send(dmi_engine *e, dmi_queued_step *w)
 
 static void settle_recv(dmi_engine *e, dmi_queued_step *w)
 {
-    const dmi_slot *slot = &e->port->mailbox[w->step->peer].slot[w->ordinal % DMI_SLOTS];
+    const dmi_slot *slot = &dmi_box_from(e, w)->slot[w->ordinal % DMI_SLOTS];
     if (dmi_gpu_direct(e, w->step->peer)) {
         if (slot->poisoned) {
             dmi_engine_inherit(e, w->inst, slot->poisoned);
         } else if (!slot->refused) {
             atomic_fetch_add_explicit(&e->port->tally.bytes_received, w->step->bytes, memory_order_relaxed);
         }
-        e->peer[w->step->peer].retired++;
+        ++*dmi_retired(e, w);
     }
     dmi_engine_settle(w);
     atomic_fetch_add_explicit(&e->port->tally.messages_received, 1, memory_order_relaxed);
@@ -254,9 +252,9 @@ static bool settle_lane(dmi_engine *e, int number)
         if (!finished(e, number, w, done + 1) || !came || !dmi_engine_reached(e, &w->wait)) {
             break;
         }
-        if (number == DMI_LANE_SEND) {
+        if (dmi_lane_sends(number)) {
             settle_send(e, w);
-        } else if (number == DMI_LANE_RECV) {
+        } else if (dmi_lane_receives(number)) {
             settle_recv(e, w);
         } else {
             settle_compute(e, w);
@@ -285,9 +283,10 @@ static bool in_flight(const dmi_engine *e)
 static void note_awaited(dmi_engine *e)
 {
     int awaited = 0;
-    for (int lane = DMI_LANE_SEND; lane <= DMI_LANE_RECV; lane++) {
+    for (int lane = 0; lane < DMI_LANES; lane++) {
         uint64_t done = atomic_load_explicit(&e->lane[lane].done, memory_order_relaxed);
-        if (done < atomic_load_explicit(&e->lane[lane].enqueued, memory_order_relaxed)) {
+        if (!dmi_lane_computes(lane) &&
+            done < atomic_load_explicit(&e->lane[lane].enqueued, memory_order_relaxed)) {
             awaited = dmi_lane_slot(&e->lane[lane], done)->step->peer + 1;
         }
     }
@@ -296,10 +295,13 @@ static void note_awaited(dmi_engine *e)
 
 bool dmi_gpu_progress(dmi_engine *e)
 {
-    bool moved = issue_recv(e);
+    bool moved = issue_recv(e, DMI_LANE_RECV);
+    moved = issue_recv(e, DMI_LANE_RECV_1) || moved;
     for (int lane = 0; lane < e->lanes; lane++) {
-        moved =
-            (lane == DMI_LANE_SEND ? issue_send(e) : lane != DMI_LANE_RECV && issue_compute(e, lane)) || moved;
+        moved = (dmi_lane_sends(lane)      ? issue_send(e, lane)
+                 : dmi_lane_computes(lane) ? issue_compute(e, lane)
+                                           : false) ||
+                moved;
     }
     moved = dmi_gpu_staged_progress(e) || moved;
     moved = dmi_gpu_host_work_progress(e) || moved;

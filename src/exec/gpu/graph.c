@@ -56,8 +56,10 @@ static void find_runs(const dmi_plan *plan, uint32_t *length)
         if (step->lane != DMI_LANE_COMPUTE) {
             continue;
         }
-        bool joins = first && can_be_part(step) && step->wait[DMI_LANE_SEND] <= first->wait[DMI_LANE_SEND] &&
-                     step->wait[DMI_LANE_RECV] <= first->wait[DMI_LANE_RECV];
+        bool joins = first && can_be_part(step);
+        for (int l = 1; l < DMI_LANES; l++) {
+            joins = joins && step->wait[l] <= first->wait[l];
+        }
         if (!joins) {
             first = can_be_part(step) ? step : NULL;
         }

@@ -217,8 +217,7 @@ bool dmi_gpu_host_work_rings(const dmi_engine *e)
     bool rings = g->host_work && g->host_work->jobs > 0 && !g->host_work->to_host.first;
     for (int i = 0; i < e->lanes && rings; i++) {
         const dmi_lane *lane = &e->lane[i];
-        bool sends = i == DMI_LANE_SEND || i == DMI_LANE_RECV;
-        rings = sends ? atomic_load_explicit(&lane->done, memory_order_relaxed) ==
+        rings = !dmi_lane_computes(i) ? atomic_load_explicit(&lane->done, memory_order_relaxed) ==
                             atomic_load_explicit(&lane->enqueued, memory_order_relaxed)
                       : g->issued[i] == g->reached[i];
     }

@@ -86,12 +86,11 @@ static dm_status fused_step(dmi_engine *e, int lane, dmi_queued_step *w)
     for (int i = 0; i < d->chunks; i++) {
         int peer = d->chunk[i].peer;
         uint64_t ordinal = w->inst->before[peer] + d->chunk[i].nth;
-        bool here = e->peer[peer].retired >= ordinal;
+        bool here = e->peer[peer].channel[0].retired >= ordinal;
         arrival[i] = (dmi_arrival){.counter = here ? NULL : &g->arrived[peer], .value = dmi_gpu_value(ordinal)};
     }
     for (int i = 0; i < e->lanes; i++) {
-        bool computes = i != DMI_LANE_SEND && i != DMI_LANE_RECV;
-        last.seq[i] = computes ? g->issued[i] : 0;
+        last.seq[i] = dmi_lane_computes(i) ? g->issued[i] : 0;
     }
     dm_status status = dmi_gpu_after(e, lane, &last);
     status = status == DM_OK ? dmi_gpu_work_begin(e, lane) : status;

@@ -73,21 +73,22 @@ static dm_status after_lane(dmi_gpu *g, int stream, int lane, uint64_t seq)
 }
 
 /* The latest payload of each peer among them: a peer's payloads come in order. */
-static dm_status after_arrivals(dmi_engine *e, int stream, uint64_t seq)
+static dm_status after_arrivals(dmi_engine *e, int stream, int number, uint64_t seq)
 {
     dmi_gpu *g = e->gpu;
-    dmi_lane *lane = &e->lane[DMI_LANE_RECV];
-    uint64_t from = DMI_MAX(atomic_load(&lane->done), g->known[stream].seq[DMI_LANE_RECV]);
+    dmi_lane *lane = &e->lane[number];
+    uint64_t from = DMI_MAX(atomic_load(&lane->done), g->known[stream].seq[number]);
     dm_status status = DM_OK;
     for (uint64_t i = seq; i > from && status == DM_OK; i--) {
         const dmi_queued_step *w = dmi_lane_slot(lane, i - 1);
-        uint64_t *known = &g->arrivals[stream][w->step->peer];
+        int pair = dmi_engine_pair(e, w->step->peer, w);
+        uint64_t *known = &g->arrivals[stream][pair];
         if (*known < w->ordinal + 1) {
             *known = w->ordinal + 1;
-            status = dmi_gpu_wait(e, stream, &g->arrived[w->step->peer], w->ordinal + 1);
+            status = dmi_gpu_wait(e, stream, &g->arrived[pair], w->ordinal + 1);
         }
     }
-    g->known[stream].seq[DMI_LANE_RECV] = DMI_MAX(from, seq);
+    g->known[stream].seq[number] = DMI_MAX(from, seq);
     return status;
 }
 
@@ -96,8 +97,8 @@ dm_status dmi_gpu_after(dmi_engine *e, int stream, const dmi_stamp *stamp)
     dm_status status = DM_OK;
     for (int lane = 0; lane < e->lanes && status == DM_OK; lane++) {
         if (stamp->seq[lane] > atomic_load_explicit(&e->lane[lane].done, memory_order_relaxed)) {
-            status = lane == DMI_LANE_RECV ? after_arrivals(e, stream, stamp->seq[lane])
-                                           : after_lane(e->gpu, stream, lane, stamp->seq[lane]);
+            status = dmi_lane_receives(lane) ? after_arrivals(e, stream, lane, stamp->seq[lane])
+                                             : after_lane(e->gpu, stream, lane, stamp->seq[lane]);
         }
     }
     return status;
@@ -146,7 +147,7 @@ bool dmi_gpu_look(dmi_engine *e, bool idle)
     bool moved = false;
     for (int lane = 0; lane < e->lanes; lane++) {
         dmi_lane_events *m = &g->events[lane];
-        if (lane == DMI_LANE_RECV) {
+        if (dmi_lane_receives(lane)) {
             continue; /* the senders announce its payloads */
         }
         while (m->looked < m->head && dmi_cu_event_reached(m->event[m->looked % EVENTS].event)) {

@@ -46,7 +46,9 @@ typedef struct dmi_staging {
 } dmi_staging;
 
 typedef struct dmi_gpu_peer {
-    uint32_t *arrived, *freed; /* its counters that this device raises; NULL: this device does not reach them */
+    /* Its counters that this device raises, of channel 0; those of the next channel stand `endpoints` further on. NULL: this
+     * device does not reach them. */
+    uint32_t *arrived, *freed;
     void *counters;            /* their mapping, if it is another process's */
     void **slab;               /* [DMI_MAX_SLABS] mapped slabs of another process */
     unsigned *slab_serial;
@@ -57,11 +59,11 @@ struct dmi_gpu {
     dmi_queue *queue[DMI_STAMP_LANES];
     dmi_stream stream[STREAMS];
     dmi_stamp known[STREAMS];    /* positions of lanes a stream waits for already */
-    uint64_t *arrivals[STREAMS]; /* [endpoints] payloads of a peer a stream waits for already */
+    uint64_t *arrivals[STREAMS]; /* [DMI_CHANNELS][endpoints] payloads of a peer a stream waits for already */
     dmi_lane_events events[DMI_STAMP_LANES];
     uint64_t issued[DMI_STAMP_LANES];  /* RECV: payloads in flight, whose waits may be issued */
     uint64_t reached[DMI_STAMP_LANES]; /* what the device has finished */
-    uint32_t *arrived, *freed; /* [endpoints] this device's counters */
+    uint32_t *arrived, *freed; /* [DMI_CHANNELS][endpoints] this device's counters */
     uint32_t *status;          /* [lanes][DMI_LANE_ROOM] in pinned memory: failures that kernels find, by step in flight */
     uint32_t *numbers;         /* [1 << NUMBER_BITS] what counters are raised to, in device memory */
     dmi_gpu_peer *peer;        /* [endpoints] */
@@ -162,6 +164,16 @@ static inline dm_status dmi_gpu_queued(dmi_queue *queue, dm_status status)
     bool failed = queue->error != 0;
     queue->error = 0;
     return status == DM_OK && failed ? dmi_fail(DM_ERR_INTERNAL, "%s", queue->error_text) : status;
+}
+
+/* The peer's counters of a step's channel. */
+static inline uint32_t *dmi_gpu_arrived_at(const dmi_engine *e, const dmi_queued_step *w)
+{
+    return e->gpu->peer[w->step->peer].arrived + dmi_engine_pair(e, 0, w);
+}
+static inline uint32_t *dmi_gpu_freed_at(const dmi_engine *e, const dmi_queued_step *w)
+{
+    return e->gpu->peer[w->step->peer].freed + dmi_engine_pair(e, 0, w);
 }
 
 static inline bool dmi_gpu_direct(const dmi_engine *e, int peer)

@@ -30,7 +30,7 @@ bool dmi_gpu_send_staged(dmi_engine *e, dmi_queued_step *w)
 static bool deliver(dmi_engine *e, dmi_queued_step *w)
 {
     dmi_port *port = dmi_hub_port(e->config.hub, w->step->peer);
-    dmi_mailbox *box = &port->mailbox[e->config.me];
+    dmi_mailbox *box = dmi_box_to(e, w);
     if (atomic_load_explicit(&box->granted, memory_order_acquire) <= w->ordinal) {
         return false;
     }
@@ -84,7 +84,7 @@ bool dmi_gpu_grant_staged(dmi_engine *e, dmi_queued_step *w)
     int peer = w->step->peer;
     bool message = e->peer[peer].transport == &dmi_transport_mpi;
     dmi_staged *buffer = dmi_gpu_packed_next(&g->in);
-    if (!buffer || (!message && w->ordinal - e->peer[peer].retired >= DMI_SLOTS)) {
+    if (!buffer || (!message && w->ordinal - *dmi_retired(e, w) >= DMI_SLOTS)) {
         return false;
     }
     assert(w->step->bytes <= g->chunk_bytes);
@@ -93,7 +93,7 @@ bool dmi_gpu_grant_staged(dmi_engine *e, dmi_queued_step *w)
             return false;
         }
     } else {
-        dmi_mailbox *box = &e->port->mailbox[peer];
+        dmi_mailbox *box = dmi_box_from(e, w);
         dmi_slot *slot = &box->slot[w->ordinal % DMI_SLOTS];
         *slot = e->config.one_space
                     ? (dmi_slot){.slab = -1, .address = (uint64_t)(uintptr_t)buffer->pinned}
@@ -112,11 +112,11 @@ static int arrived(dmi_engine *e, dmi_queued_step *w)
     if (e->peer[peer].transport == &dmi_transport_mpi) {
         return dmi_mpi_arrive_packed(e, w);
     }
-    const dmi_mailbox *box = &e->port->mailbox[peer];
+    const dmi_mailbox *box = dmi_box_from(e, w);
     if (atomic_load_explicit(&box->arrived, memory_order_acquire) <= w->ordinal) {
         return 0;
     }
-    e->peer[peer].retired++;
+    ++*dmi_retired(e, w);
     uint64_t culprit = box->slot[w->ordinal % DMI_SLOTS].poisoned;
     if (culprit) {
         dmi_engine_inherit(e, w->inst, culprit);

@@ -14,8 +14,7 @@ static dm_status make_streams(dmi_engine *e)
     dmi_gpu *g = e->gpu;
     dm_status status = DM_OK;
     for (int lane = 0; lane < e->lanes && status == DM_OK; lane++) {
-        bool compute = lane != DMI_LANE_SEND && lane != DMI_LANE_RECV;
-        bool pushes = lane == DMI_LANE_SEND && e->config.push_kernel > 0;
+        bool compute = dmi_lane_computes(lane), pushes = lane == DMI_LANE_SEND && e->config.push_kernel > 0;
         status = dmi_cuda_queue_create(g->device, &g->queue[lane]);
         if (status == DM_OK) {
             g->queue[lane]->compile = e->config.map_compile;
@@ -77,7 +76,7 @@ static dm_status make_staging(dmi_engine *e)
 static dm_status make_counters(dmi_engine *e)
 {
     dmi_gpu *g = e->gpu;
-    int64_t n = e->config.endpoints, numbers = INT64_C(1) << NUMBER_BITS;
+    int64_t n = DMI_CHANNELS * (int64_t)e->config.endpoints, numbers = INT64_C(1) << NUMBER_BITS;
     uint32_t *host = dmi_cu_malloc_host(numbers * (int64_t)sizeof *host);
     g->arrived = dmi_cu_malloc(2 * n * (int64_t)sizeof *g->arrived);
     g->freed = g->arrived ? g->arrived + n : NULL;
@@ -209,7 +208,7 @@ static dm_status connect_process(dmi_engine *e, int number)
     if (status == DM_OK) {
         uint32_t *counters = p->counters;
         p->arrived = counters + e->config.me;
-        p->freed = counters + e->config.endpoints + e->config.me;
+        p->freed = counters + DMI_CHANNELS * e->config.endpoints + e->config.me;
     }
     return status;
 }
