@@ -230,7 +230,7 @@ static void run_product(const char *path, timeline *t, dm_counters counters[WORK
     dm_array a, b, c;
     int64_t shape[2] = {N, N};
     static float host[N * N];
-    snprintf(options, sizeof options, "gemm_algorithm=cyclic,trace=%s", path);
+    snprintf(options, sizeof options, "gemm_algorithm=cyclic,lanes=1,trace=%s", path);
     dm_config config = DM_CONFIG_INIT;
     config.workers = getenv("DMATH_TEST_LAUNCHED") ? 0 : 3;
     config.options = options;

@@ -166,6 +166,11 @@ bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_queued_step *w)
     if (w->arrivals > e->gpu->issued[DMI_LANE_RECV]) { /* they must be in flight */
         return false;
     }
+    /* It leaves no room for other kernels, so a reduction before it that has yet to add up would end after it. */
+    if (dmi_step_kernel(w->step)->traits & DMI_TRAIT_WAITS &&
+        e->gpu->issued[DMI_LANE_COMPUTE_1] < w->inst->base.seq[DMI_LANE_COMPUTE_1]) {
+        return false;
+    }
     dm_status status = dmi_gpu_after(e, lane, &w->wait);
     if (status == DM_OK && !atomic_load(&w->inst->failed) && dmi_gpu_has_memory(w)) {
         atomic_store_explicit(&e->port->now_step, w->step->kind, memory_order_relaxed);
