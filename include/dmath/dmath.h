@@ -462,9 +462,9 @@ enum { DM_N = 0, DM_T = 1, DM_C = 2 };
  * neighbour, for several hosts); stationary (c stays); contract (partial products, added up where c is); panels
  * (an operand arrives in panels with all of k); fused (one kernel multiplies while operands arrive: Hopper
  * GPUs, 16-bit operands). Algorithms that need more bytes in flight than option gemm_workspace, or than
- * memory_limit leaves, are not chosen (a temporary of another type than c is not counted). On GPUs a moving
- * operand stays on all workers as a cached replica (option replicas); the next product with it may differ in
- * the last bits. The cyclic algorithm follows Eliuk et al., dMath (2016), a variant of Fox, Otto & Hey
+ * memory_limit leaves, are not chosen (a temporary of another type than c is not counted). On GPUs, and on
+ * CPUs of several hosts, a moving operand stays on all workers as a cached replica (option replicas); the next product
+ * with it may differ in the last bits. The cyclic algorithm follows Eliuk et al., dMath (2016), a variant of Fox, Otto & Hey
  * (1987). */
 DM_API DM_CHECKED dm_status dm_gemm(dm_session *session, int trans_a, int trans_b, double alpha, dm_array a, dm_array b,
                                     double beta, dm_array c);

@@ -59,7 +59,7 @@
            "folder for compiled programs; nothing: $XDG_CACHE_HOME/dmath or ~/.cache/dmath")                   \
     BOOL(replicas, "1", "cache replicas of operands that a product has brought to all workers")                \
     BYTES(replica_limit, "0", 0, INT64_MAX,                                                                    \
-          "size of the replica cache per worker; 0: an eighth of a GPU's memory, nothing on CPUs")             \
+          "size of the replica cache per worker; 0: an eighth of a GPU's memory, of several hosts' CPUs, nothing on one")             \
     INT(file_threads, "0", 0, 256,                                                                             \
         "threads of a GPU worker that read and write files; 0: its share of the cores less one, up to 16")     \
     BYTES(file_chunk, "2M", 4096, 1 << 30,                                                                     \

@@ -197,6 +197,10 @@ static dm_status open_master(dmi_job *job, dmi_session **out)
         return status;
     }
     s->profile = job->profile; /* with what the probe has found */
+    if (dmi_replicas_start(s) != DM_OK) { /* nobody else needs to know */
+        dmi_log(DMI_LOG_WARN, "no cache of replicas: %s", dmi_error_text());
+        dmi_replicas_stop(s);
+    }
     s->launch = job->hosts > 1 ? &many_hosts : job->messages ? &message_host : &one_host;
     s->remote = job->hosts > 1;
     s->launch_state = job;

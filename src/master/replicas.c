@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MOST = 64 };
 
@@ -25,13 +26,29 @@ typedef struct dmi_replicas {
     replica entry[MOST];
 } dmi_replicas;
 
+/* CPU workers of several hosts: an eighth of a host's memory for the workers there, who would fetch operands again over the
+ * network. Hosts are taken to be alike. On one host a replica would save a copy within the memory that it takes. */
+static int64_t host_limit(const dmi_session *s)
+{
+    const int *host = s->profile.host_of;
+    int most = 1;
+    for (int w = 0; host && w < s->workers; w++) {
+        int here = 0;
+        for (int v = 0; v < s->workers; v++) {
+            here += host[v] == host[w];
+        }
+        most = DMI_MAX(most, here);
+    }
+    return host ? (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 8 / most : 0;
+}
+
 dm_status dmi_replicas_start(dmi_session *s)
 {
     int64_t limit = s->config.replica_limit;
-    if (limit == 0) { /* on CPUs a replica would take host memory that the program may need */
-        limit = s->profile.device_bytes / 8;
+    if (limit == 0) {
+        limit = s->profile.gpu ? s->profile.device_bytes / 8 : host_limit(s);
     }
-    if (!s->config.replicas || limit == 0) {
+    if (!s->config.replicas || limit == 0 || s->replicas) {
         return DM_OK;
     }
     s->replicas = calloc(1, sizeof *s->replicas);

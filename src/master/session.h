@@ -296,6 +296,7 @@ void dmi_scope_join(dmi_session *s, uint32_t slot);
 void dmi_scope_leave(dmi_session *s, uint32_t slot);
 /* --- replicas.c: the replica cache: operands that a command has moved to all workers, until they are written
  * to */
+/* Where the profile says that there is memory for them, and they are not started. */
 DM_CHECKED dm_status dmi_replicas_start(dmi_session *s);
 void dmi_replicas_stop(dmi_session *s);
 /* Before a call is sent: replaces the moving operand by its cached replica, or adds an operand for a new

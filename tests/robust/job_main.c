@@ -94,6 +94,41 @@ static void direct_hosts(void)
     refused("transport=direct,pretend_hosts=2", DM_ERR_TRANSPORT, "transport=direct", "hosts");
 }
 
+static int64_t bytes_sent(dm_session *s)
+{
+    int64_t sum = 0;
+    for (int w = 0; w < dm_workers(s); w++) {
+        dm_counters counters = {.size = sizeof counters};
+        OK(dm_counters_get(s, w, &counters));
+        sum += counters.bytes_sent;
+    }
+    return sum;
+}
+
+/* CPU workers of several hosts keep an operand that a product has moved, those of one host do not. */
+static void replicas(const char *options)
+{
+    enum { SIDE = 64 };
+    dm_session *s = start(options);
+    dm_layout rows = dm_layout_rows(s);
+    dm_array x[3];
+    int64_t sent[3];
+    for (int i = 0; i < 3; i++) {
+        OK(dm_array_create(s, DM_F64, 2, (int64_t[]){SIDE, SIDE}, &rows, &x[i]));
+        OK(dm_fill(s, x[i], i + 1));
+    }
+    for (int i = 0; i < 3; i++) {
+        OK(dm_matmul(s, x[0], x[1], x[2]));
+        OK(dm_sync(s));
+        sent[i] = bytes_sent(s);
+    }
+    CHECK(sent[0] > 0 && (strstr(options, "hosts") != NULL) == (sent[2] == sent[1]));
+    for (int i = 0; i < 3; i++) {
+        OK(dm_array_destroy(s, x[i]));
+    }
+    OK(dm_finalize(s, NULL));
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -118,6 +153,8 @@ static const struct {
     {"idle", idle, NULL, NULL},
     {"version", versions, NULL, NULL},
     {"direct_hosts", direct_hosts, NULL, NULL},
+    {"replicas", NULL, replicas, "device=cpu"},
+    {"replicas_hosts", NULL, replicas, "device=cpu,pretend_hosts=2"},
 };
 
 int main(int argc, char **argv)

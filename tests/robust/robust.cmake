@@ -59,6 +59,8 @@ robust_job(worker_alone "status:2:start it beside a master" $<TARGET_FILE:dmath-
 robust_job(worker_alone_launched "status:2:start it beside a master" ${run} N=1 $<TARGET_FILE:dmath-worker>)
 robust_job(version right ${run} N=2 JOB=version : N=1 -x DMATH_FAULT=version JOB=version : N=1 JOB=version)
 robust_job(direct_hosts right ${run} N=4 JOB=direct_hosts)
+robust_job(replicas right ${run} N=3 JOB=replicas)
+robust_job(replicas_hosts right ${run} N=4 JOB=replicas_hosts)
 robust_job(bad_rank ends ${run} N=1 JOB=twice : N=1 -x DMATH_RING=nonsense JOB=twice : N=1 JOB=twice)
 foreach(ranks 2 4 5)
   robust_job(init_comm_${ranks} right ${run} N=${ranks} $<TARGET_FILE:init_comm_main>)
@@ -190,7 +192,7 @@ endif()
 
 # Jobs in which nothing stops, dies or waits for a while may run beside any other tests. The rest do little but wait: label
 # waits, by which scripts/test.sh runs many of them at once, and nothing else beside them.
-foreach(name twice twice_worker own_mpi one_rank no_launcher worker_alone worker_alone_launched version direct_hosts
+foreach(name twice twice_worker own_mpi one_rank no_launcher worker_alone worker_alone_launched version direct_hosts replicas replicas_hosts
              init_comm_2 init_comm_4 init_comm_5)
   list(APPEND beside robust_${name})
 endforeach()
