@@ -1,7 +1,7 @@
 /* Products: whole numbers, so that every order of summation gives the same, against integer arithmetic. */
 #include "kernel_oracle.h"
-#include "kernels/direct.h"
 #include "kernels/cpu/cpu.h"
+#include "kernels/direct.h"
 
 static double get(dm_dtype t, const void *p, int64_t i)
 {
@@ -173,6 +173,48 @@ static void test_vectors(void **state)
     (void)dmi_cpu_blas_threads(before);
 }
 
+/* A stack of products in one call: each like a product by itself, and nothing beside them is written. */
+static void test_stacks(void **state)
+{
+    (void)state;
+    rng r = {37};
+    for (int round = 0; round < 600; round++) {
+        dm_dtype t = round % 2 == 0 ? DM_F64 : DM_F32;
+        dmi_gemm d;
+        make_product(&r, t, 9, &d);
+        int64_t count = rng_in(&r, 1, 6), a_size = (d.trans_a ? d.k : d.m) * d.lda,
+                b_size = (d.trans_b ? d.n : d.k) * d.ldb;
+        d.count = count;
+        d.a_step = rng_in(&r, 0, 2) ? a_size + rng_in(&r, 0, 3) : 0; /* 0: the same matrix for all */
+        d.b_step = rng_in(&r, 0, 2) ? b_size + rng_in(&r, 0, 3) : 0;
+        d.c_step = d.m * d.ldc + rng_in(&r, 0, 3);
+        int64_t c_size = d.c_offset + count * d.c_step + 1;
+        void *a = whole_numbers(&r, t, d.a_offset + a_size + count * d.a_step),
+             *c = whole_numbers(&r, t, c_size);
+        void *b = whole_numbers(&r, t, d.b_offset + b_size + count * d.b_step),
+             *want = malloc((size_t)(c_size * width_of(t)));
+        assert_non_null(want);
+        memcpy(want, c, (size_t)(c_size * width_of(t)));
+        for (int64_t s = 0; s < count; s++) {
+            dmi_gemm one = d;
+            one.a_offset = d.a_offset + s * d.a_step;
+            one.b_offset = d.b_offset + s * d.b_step;
+            for (int64_t i = 0; i < d.m * d.n; i++) {
+                int64_t at = d.c_offset + s * d.c_step + i / d.n * d.ldc + i % d.n;
+                set(t, want, at, 2 * product_at(&one, a, b, i / d.n, i % d.n) - get(t, want, at));
+            }
+        }
+        dmi_run_gemm(dmi_backend_cpu(), NULL, &d, 2, a, b, -1, c, NULL);
+        for (int64_t i = 0; i < c_size; i++) {
+            assert_true(get(t, c, i) == get(t, want, i));
+        }
+        free(a);
+        free(b);
+        free(c);
+        free(want);
+    }
+}
+
 static void test_empty(void **state)
 {
     (void)state;
@@ -222,6 +264,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_products), cmocka_unit_test(test_thin),  cmocka_unit_test(test_thin_large),
         cmocka_unit_test(test_vectors),  cmocka_unit_test(test_empty), cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_stacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,9 +36,8 @@ static void store(dm_dtype t, number z, char *at)
 }
 
 /* Expected c, in place. The sums are small whole numbers: what is rounded is the result alone. */
-static void naive(const product *p, const char *a, const char *b, char *c)
+static void naive_one(const product *p, const dmi_gemm *d, const char *a, const char *b, char *c)
 {
-    const dmi_gemm *d = &p->d;
     double alpha = d->k == 0 ? 0 : p->alpha;
     for (int64_t i = 0; i < d->m; i++) {
         for (int64_t j = 0; j < d->n; j++) {
@@ -57,6 +56,17 @@ static void naive(const product *p, const char *a, const char *b, char *c)
             sum.im = alpha * sum.im + (p->beta == 0 ? 0 : p->beta * was.im);
             store(p->c_type, sum, c + at * width_of(p->c_type));
         }
+    }
+}
+
+static void naive(const product *p, const char *a, const char *b, char *c)
+{
+    for (int64_t s = 0; s < DMI_MAX(p->d.count, 1); s++) {
+        dmi_gemm one = p->d;
+        one.a_offset += s * one.a_step;
+        one.b_offset += s * one.b_step;
+        one.c_offset += s * one.c_step;
+        naive_one(p, &one, a, b, c);
     }
 }
 
@@ -161,6 +171,15 @@ static void test_products(void **state)
             p.a_span = d->a_offset + (d->trans_a ? d->k : d->m) * d->lda;
             p.b_span = d->b_offset + (d->trans_b ? d->n : d->k) * d->ldb;
             p.c_span = d->m * d->ldc;
+        }
+        if (round % 5 == 0) { /* a stack */
+            d->count = rng_in(&r, 1, 5);
+            d->a_step = rng_in(&r, 0, 2) ? p.a_span + rng_in(&r, 0, 3) : 0; /* 0: the same matrix for all */
+            d->b_step = rng_in(&r, 0, 2) ? p.b_span + rng_in(&r, 0, 3) : 0;
+            d->c_step = d->m * d->ldc + rng_in(&r, 0, 3);
+            p.a_span += d->count * d->a_step;
+            p.b_span += d->count * d->b_step;
+            p.c_span += d->count * d->c_step;
         }
         check_product(f, &r, &p);
     }

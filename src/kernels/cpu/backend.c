@@ -24,7 +24,11 @@ dm_status dmi_copy_cpu(const dmi_kernel_call *call)
 
 dm_status dmi_gemm_cpu(const dmi_kernel_call *call)
 {
-    dmi_cpu_gemm(call->desc, call->scalar[0], call->at[0], call->at[1], call->scalar[1], call->at[2]);
+    const dmi_gemm *d = call->desc;
+    for (int64_t i = 0; i < dmi_gemm_count(d); i++) {
+        dmi_gemm one = dmi_gemm_one(d, i);
+        dmi_cpu_gemm(&one, call->scalar[0], call->at[0], call->at[1], call->scalar[1], call->at[2]);
+    }
     return DM_OK;
 }
 

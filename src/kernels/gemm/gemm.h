@@ -6,7 +6,7 @@
 
 /* c = alpha * op(a) * op(b) + beta * c, row-major: op(a) m x k, op(b) k x n, c m x n. One dtype for all three, F64, F32,
  * C64 or C128; on GPUs F16 and BF16 too, summed in f32, c in that type or in F32, and 8-bit floats, summed in f32, c in
- * F32, F16 or BF16. beta == 0: c is not read. k == 0: c = beta * c. */
+ * F32, F16 or BF16. beta == 0: c is not read. k == 0: c = beta * c. Or a stack of such products, whose c do not overlap. */
 typedef struct dmi_gemm {
     dm_dtype dtype;   /* of a and b */
     dm_dtype b_dtype; /* 0: dtype; else both are of 8 bits */
@@ -16,7 +16,22 @@ typedef struct dmi_gemm {
     bool conj_a, conj_b; /* complex, and transposed: the conjugate */
     int64_t m, n, k, lda, ldb, ldc;
     int64_t a_offset, b_offset, c_offset;
+    int64_t count; /* of products of this shape; 0: one. From one to the next: */
+    int64_t a_step, b_step, c_step;
 } dmi_gemm;
+static inline int64_t dmi_gemm_count(const dmi_gemm *d)
+{
+    return DMI_MAX(d->count, 1);
+}
+static inline dmi_gemm dmi_gemm_one(const dmi_gemm *d, int64_t which)
+{
+    dmi_gemm one = *d;
+    one.count = 0;
+    one.a_offset += which * d->a_step;
+    one.b_offset += which * d->b_step;
+    one.c_offset += which * d->c_step;
+    return one;
+}
 
 static inline bool dmi_gemm_is_f8(const dmi_gemm *d)
 {

@@ -20,7 +20,8 @@ static void scale_c(dmi_queue *q, const dmi_gemm *d, dm_dtype type, double beta,
 {
     dmi_number number = dmi_number_of(beta);
     dmi_map map = {.ndim = 2, .extent = {d->m, d->n}};
-    if (dmi_map_row(beta == 0 ? DMI_EW_constant : DMI_EW_scale, &type, (int[]){0, 0}, type, &map.program) != DM_OK) {
+    if (dmi_map_row(beta == 0 ? DMI_EW_constant : DMI_EW_scale, &type, (int[]){0, 0}, type, &map.program) !=
+        DM_OK) {
         return; /* both take every type */
     }
     for (int i = 0; i <= map.program.inputs; i++) {
@@ -29,8 +30,7 @@ static void scale_c(dmi_queue *q, const dmi_gemm *d, dm_dtype type, double beta,
         map.stride[i][1] = 1;
         map.offset[i] = d->c_offset;
     }
-    dmi_kernel_call call = {
-        .queue = q, .desc = &map, .at = {c, c}, .number = &number, .numbers = 1};
+    dmi_kernel_call call = {.queue = q, .desc = &map, .at = {c, c}, .number = &number, .numbers = 1};
     (void)!dmi_map_cuda(&call);
 }
 
@@ -69,12 +69,19 @@ static void multiply(dmi_queue *q, const dmi_gemm *d, double alpha, const void *
     dm_dtype type = d->dtype, c_type = d->c_dtype == 0 ? type : d->c_dtype;
     int64_t bytes = dmi_dtype_bytes(type);
     factor by = factor_of(type, alpha), keep = factor_of(type, beta);
+    cublasHandle_t blas = q->library[DMI_LIBRARY_CUBLAS];
+    cublasOperation_t first = form_of(d->trans_b, d->conj_b), second = form_of(d->trans_a, d->conj_a);
+    const void *at_a = dmi_at(a, d->a_offset * bytes), *at_b = dmi_at(b, d->b_offset * bytes);
+    void *at_c = dmi_at_mut(c, d->c_offset * dmi_dtype_bytes(c_type));
+    cudaDataType_t in = blas_type(type), out = blas_type(c_type);
+    int64_t count = dmi_gemm_count(d);
     cublasStatus_t s =
-        cublasGemmEx_64(q->library[DMI_LIBRARY_CUBLAS], form_of(d->trans_b, d->conj_b),
-                        form_of(d->trans_a, d->conj_a), d->n, d->m, d->k, &by, dmi_at(b, d->b_offset * bytes),
-                        blas_type(type), d->ldb, dmi_at(a, d->a_offset * bytes), blas_type(type), d->lda, &keep,
-                        dmi_at_mut(c, d->c_offset * dmi_dtype_bytes(c_type)), blas_type(c_type), d->ldc,
-                        compute_type(d), CUBLAS_GEMM_DEFAULT);
+        count == 1
+            ? cublasGemmEx_64(blas, first, second, d->n, d->m, d->k, &by, at_b, in, d->ldb, at_a, in, d->lda,
+                              &keep, at_c, out, d->ldc, compute_type(d), CUBLAS_GEMM_DEFAULT)
+            : cublasGemmStridedBatchedEx_64(blas, first, second, d->n, d->m, d->k, &by, at_b, in, d->ldb,
+                                            d->b_step, at_a, in, d->lda, d->a_step, &keep, at_c, out, d->ldc,
+                                            d->c_step, count, compute_type(d), CUBLAS_GEMM_DEFAULT);
     if (s != CUBLAS_STATUS_SUCCESS) {
         dmi_cuda_failed(q, "cublasGemmEx", -1 - (int)s, cublasGetStatusString(s));
     }
@@ -123,6 +130,13 @@ void dmi_cuda_gemm(dmi_queue *q, const dmi_gemm *d, double alpha, const void *a,
     assert(c_type == type || dmi_gemm_takes_c(type, c_type));
     assert(f8 ? workspace != NULL || d->m == 0 || d->n == 0 || d->k == 0 : d->b_dtype == 0);
     if (d->m == 0 || d->n == 0) {
+        return;
+    }
+    if (dmi_gemm_count(d) > 1 && (f8 || d->k == 0)) { /* cuBLAS has none for stacks of these */
+        for (int64_t i = 0; i < d->count; i++) {
+            dmi_gemm one = dmi_gemm_one(d, i);
+            dmi_cuda_gemm(q, &one, alpha, a, b, beta, c, workspace);
+        }
         return;
     }
     assert(d->ldc >= d->n);

@@ -59,9 +59,8 @@ static void round_tf32(int64_t rows, int64_t cols, const float *src, int64_t ld,
     }
 }
 
-static void run_tf32(const gemm_op *g)
+static void run_tf32(const gemm_op *g, dmi_gemm d)
 {
-    dmi_gemm d = g->d;
     int64_t a_rows = d.trans_a ? d.k : d.m, a_cols = d.trans_a ? d.m : d.k;
     int64_t b_rows = d.trans_b ? d.n : d.k, b_cols = d.trans_b ? d.k : d.n;
     round_tf32(a_rows, a_cols, (const float *)g->a + d.a_offset, d.lda, g->wide[0]);
@@ -72,16 +71,13 @@ static void run_tf32(const gemm_op *g)
     dmi_run_gemm(dmi_backend_cpu(), NULL, &d, g->alpha, g->wide[0], g->wide[1], g->beta, g->c, NULL);
 }
 
-static void run_gemm(dmi_emu_stream *s, dmi_emu_op *op)
+static void run_one(const gemm_op *g, const dmi_gemm *d)
 {
-    const gemm_op *g = (const gemm_op *)op;
-    const dmi_gemm *d = &g->d;
     dmi_gemm wide = *d;
     const void *a = g->a, *b = g->b;
     void *c = g->c;
-    (void)s;
     if (d->dtype == DM_F32 && d->tf32) {
-        run_tf32(g);
+        run_tf32(g, *d);
         return;
     }
     if (dmi_dtype_bytes(d->dtype) > 2) {
@@ -110,6 +106,16 @@ static void run_gemm(dmi_emu_stream *s, dmi_emu_op *op)
     dmi_run_gemm(dmi_backend_cpu(), NULL, &wide, g->alpha, g->wide[0], g->wide[1], g->beta, c, NULL);
     if (g->wide[2]) {
         convert(d->m, d->n, DM_F32, c, 0, d->n, c_dtype, g->c, d->c_offset, d->ldc);
+    }
+}
+
+static void run_gemm(dmi_emu_stream *s, dmi_emu_op *op)
+{
+    const gemm_op *g = (const gemm_op *)op;
+    (void)s;
+    for (int64_t i = 0; i < dmi_gemm_count(&g->d); i++) {
+        dmi_gemm one = dmi_gemm_one(&g->d, i);
+        run_one(g, &one);
     }
 }
 

@@ -34,10 +34,17 @@ bool dmi_cuda_gemv(dmi_queue *q, const dmi_gemm *d, double alpha, const void *a,
     int64_t m = x.trans ? x.rows : x.cols, n = x.trans ? x.cols : x.rows;
     cublasHandle_t blas = q->library[DMI_LIBRARY_CUBLAS];
     float alpha32 = (float)alpha, beta32 = (float)beta;
-    cublasStatus_t s =
-        d->dtype == DM_F64
-            ? cublasDgemv_64(blas, op, m, n, &alpha, x.at, x.ld, v, v_step, &beta, y, y_step)
-            : cublasSgemv_64(blas, op, m, n, &alpha32, x.at, x.ld, v, v_step, &beta32, y, y_step);
+    int64_t count = dmi_gemm_count(d), x_next = column ? d->a_step : d->b_step,
+            v_next = column ? d->b_step : d->a_step;
+    cublasStatus_t s = count == 1 && d->dtype == DM_F64
+                           ? cublasDgemv_64(blas, op, m, n, &alpha, x.at, x.ld, v, v_step, &beta, y, y_step)
+                       : count == 1
+                           ? cublasSgemv_64(blas, op, m, n, &alpha32, x.at, x.ld, v, v_step, &beta32, y, y_step)
+                       : d->dtype == DM_F64
+                           ? cublasDgemvStridedBatched_64(blas, op, m, n, &alpha, x.at, x.ld, x_next, v, v_step,
+                                                          v_next, &beta, y, y_step, d->c_step, count)
+                           : cublasSgemvStridedBatched_64(blas, op, m, n, &alpha32, x.at, x.ld, x_next, v,
+                                                          v_step, v_next, &beta32, y, y_step, d->c_step, count);
     if (s != CUBLAS_STATUS_SUCCESS) {
         dmi_cuda_failed(q, "cublasgemv", -1 - (int)s, cublasGetStatusString(s));
     }

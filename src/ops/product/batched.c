@@ -294,7 +294,31 @@ static void merge_rows(const batched *s, stack *k)
     }
 }
 
-/* One step per matrix. (If dmi_gemm had a count and strides, the innermost dim of the stack would be one step.) */
+/* The innermost dim becomes the count of one product, together with the dims around it that go on with the same steps. On
+ * GPUs a stack may be computed otherwise than its matrices: not for a replicated c, as above. */
+static void merge_counts(const batched *s, stack *k)
+{
+    dmi_gemm *g = &k->gemm;
+    g->count = 1;
+    if (s->p->b->profile->gpu && s->c->layout->replicas > 1) {
+        return;
+    }
+    while (k->dims > 0) {
+        const int64_t *stride = k->stride[k->dims - 1];
+        bool goes_on = g->count == 1 || (stride[0] == g->count * g->a_step && stride[1] == g->count * g->b_step &&
+                                         stride[2] == g->count * g->c_step);
+        if (k->count[k->dims - 1] > 1 && !goes_on) {
+            return;
+        }
+        if (k->count[k->dims - 1] > 1 && g->count == 1) {
+            g->a_step = stride[0];
+            g->b_step = stride[1];
+            g->c_step = stride[2];
+        }
+        g->count *= k->count[--k->dims];
+    }
+}
+
 static void multiply(dmi_product *p, const stack *k, const dmi_mark ready, dmi_mark done)
 {
     int64_t at[DM_MAX_DIMS] = {0};
@@ -308,7 +332,7 @@ static void multiply(dmi_product *p, const stack *k, const dmi_mark ready, dmi_m
         dmi_step *step = dmi_build_kernel(p->b, DMI_KERNEL_gemm, &g, sizeof g, k->ref, 3, ready);
         step->scalar[0] = p->direct ? p->scalar[0] : DMI_SCALAR_ONE;
         step->scalar[1] = p->direct && !p->beta_zero ? p->scalar[1] : DMI_SCALAR_ZERO;
-        step->flops = 2 * g.m * g.n * g.k;
+        step->flops = 2 * g.m * g.n * g.k * dmi_gemm_count(&g);
         dmi_mark_step(done, step);
         for (next = k->dims - 1; next >= 0 && ++at[next] == k->count[next]; next--) {
             at[next] = 0;
@@ -336,6 +360,7 @@ static void compute_stage(batched *s, side x[2], const dmi_region *c, const dmi_
     }
     make_stack(s, x, &acc, c_ref, &k);
     merge_rows(s, &k);
+    merge_counts(s, &k);
     multiply(p, &k, ready, used);
     if (!p->direct) {
         dmi_product_store(p, c, dmi_ref_work(p->acc_work, DMI_READ), 0, used, NULL);
