@@ -257,7 +257,8 @@ DM_API DM_CHECKED dm_status dm_array_reshape(dm_session *session, dm_array a, in
                                              dm_array *out);
 
 /* Host memory -> array: the rectangle [lo, lo+extent) (lo, extent NULL: all of it). host holds the rectangle
- * row-major in the array's own dtype, which nothing checks: dm_write and dm_write_as below know the memory's type. ld: elements from one row (last dim) to the next, 0: packed; dims before the
+ * row-major in the array's own dtype, which nothing checks: dm_write and dm_write_as below know the memory's type, and
+ * write a rectangle through a view of it. ld: elements from one row (last dim) to the next, 0: packed; dims before the
  * last two are packed with it. host may be reused when the call returns. Blocks until the data has left host.
  * Errors: DM_ERR_ARG (lo, extent, host, ld), DM_ERR_LIMIT (too many arrays: a rectangle is a view for the time),
  * DM_ERR_STATE (between dm_explain_begin and dm_explain_end). */
@@ -279,7 +280,7 @@ DM_API DM_CHECKED dm_status dm_array_write_as(dm_session *session, dm_array a, c
  * Errors: as dm_array_read and dm_array_write, DM_ERR_DTYPE where a's elements have another C type. */
 DM_API DM_CHECKED dm_status dm_read_checked(dm_session *session, dm_array a, dm_dtype dtype, void *host);
 DM_API DM_CHECKED dm_status dm_write_checked(dm_session *session, dm_array a, dm_dtype dtype, const void *host);
-/* Macros that take the type from a pointer (C11, C++), for whole arrays, packed:
+/* Macros that take the type from a pointer (C11, C++), for whole arrays and views, packed:
  *   dm_read(session, a, pointer), dm_write(session, a, pointer): refuse another type (DM_ERR_DTYPE);
  *   dm_read_as(session, a, pointer), dm_write_as(session, a, pointer): convert.
  * A pointer to what is no element type does not compile, nor does uint16_t, which is three types, with the last two.
