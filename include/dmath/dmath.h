@@ -508,7 +508,7 @@ typedef struct dm_block {
     int64_t stride[DM_MAX_DIMS]; /* elements from one index to the next, a dim */
 } dm_block;
 
-enum { DM_READ = 1, DM_WRITE = 2, DM_READWRITE = 3, DM_TASK_OPERANDS = 4 };
+enum { DM_READ = 1, DM_WRITE = 2, DM_READWRITE = 3, DM_TASK_OPERANDS = 4, DM_APPLY_OPERANDS = 8 };
 
 typedef struct dm_task {
     size_t size;
@@ -516,8 +516,10 @@ typedef struct dm_task {
     const void *args;         /* a copy of what dm_apply was given */
     int64_t args_bytes;
     int count;                /* operands */
-    const dm_block *block[DM_TASK_OPERANDS]; /* [blocks[i]] of operand i */
+    const dm_block *block[DM_TASK_OPERANDS]; /* of the first four operands, [blocks[i]] each */
     int64_t blocks[DM_TASK_OPERANDS];        /* 0 where this worker holds nothing of it */
+    const dm_block *const *operand;          /* [count] the same of all operands, */
+    const int64_t *operand_blocks;           /* [count] and how many */
 } dm_task;
 
 /* 0: well. Anything else fails the command as any failure on a worker does, with DM_ERR_TASK and this number. Runs
@@ -543,7 +545,7 @@ DM_API DM_CHECKED dm_status dm_register(const char *name, dm_task_function funct
  * hold a part of an array (DM_ERR_UNSUPPORTED where the session has more than 64 workers). modes[i]: what it does with arrays[i]: DM_READ, DM_WRITE (overwrites all of it)
  * or DM_READWRITE; an array that is written may overlap no other. Each replica is handed out at its worker, and
  * all must be written alike. args is copied. Errors: DM_ERR_ARG (an unknown name, a bad mode, more than
- * DM_TASK_OPERANDS arrays or 64 KiB of args); DM_ERR_OVERLAP; DM_ERR_LAYOUT (arrays of one shape of which a
+ * DM_APPLY_OPERANDS arrays or 64 KiB of args); DM_ERR_OVERLAP; DM_ERR_LAYOUT (arrays of one shape of which a
  * worker has not the same rectangles: dm_apply_with can help). A non-zero result of the function comes as
  * DM_ERR_TASK from the next call that waits. task->block lists the largest rectangles that lie together, in
  * increasing order, the last dim fastest. Arrays of one shape have the same rectangles in the same order;

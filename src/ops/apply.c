@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+_Static_assert((int)DMI_APPLY_MEMBERS == 1 + DM_APPLY_OPERANDS, "behind the function and the modes");
+
 dm_status dmi_apply_make(const char *name, int count, const dm_array *arrays, const int *modes,
                          const void *args, int64_t args_bytes, dmi_call *out)
 {
@@ -18,8 +20,8 @@ dm_status dmi_apply_make(const char *name, int count, const dm_array *arrays, co
                         : !arrays                 ? "arrays"
                                                   : "modes");
     }
-    if (count < 0 || count > DM_TASK_OPERANDS) {
-        return dmi_fail(DM_ERR_ARG, "%s: count is %d, not 0 to %d", called, count, DM_TASK_OPERANDS);
+    if (count < 0 || count > DM_APPLY_OPERANDS) {
+        return dmi_fail(DM_ERR_ARG, "%s: count is %d, not 0 to %d", called, count, DM_APPLY_OPERANDS);
     }
     if (args_bytes < 0 || args_bytes > 65536) {
         return dmi_fail(DM_ERR_ARG, "%s: args_bytes is %" PRId64 ", not 0 to 65536", called, args_bytes);
@@ -170,7 +172,7 @@ static bool takes_part(const dmi_call *call, int worker)
 dm_status dmi_apply_plan(dmi_builder *b, const dmi_call *call)
 {
     dmi_task_desc task = {.number = call->args.i[0], .workers = b->profile->workers};
-    dmi_ref refs[DM_TASK_OPERANDS];
+    dmi_ref refs[DM_APPLY_OPERANDS];
     if (b->me >= b->profile->workers || !takes_part(call, b->me)) {
         return DM_OK;
     }

@@ -7,9 +7,9 @@
 /* How each operand is handed out: in place, or as a temporary. */
 typedef struct aligned {
     int count;
-    dmi_desc desc[DM_TASK_OPERANDS];
-    bool temporary[DM_TASK_OPERANDS];
-    dm_array made[DM_TASK_OPERANDS]; /* the temporary, where there is one */
+    dmi_desc desc[DM_APPLY_OPERANDS];
+    bool temporary[DM_APPLY_OPERANDS];
+    dm_array made[DM_APPLY_OPERANDS]; /* the temporary, where there is one */
 } aligned;
 
 static void replace(aligned *x, int i, const dmi_layout *layout, uint32_t id)
@@ -70,7 +70,8 @@ static dm_status align(dmi_session *s, aligned *x)
 static dm_status resolve(dmi_session *s, dmi_call *call, const dm_array *arrays,
                          const dm_apply_options *options, aligned *x)
 {
-    static const char *const names[DM_TASK_OPERANDS] = {"arrays[0]", "arrays[1]", "arrays[2]", "arrays[3]"};
+    static const char *const names[DM_APPLY_OPERANDS] = {"arrays[0]", "arrays[1]", "arrays[2]", "arrays[3]",
+                                                         "arrays[4]", "arrays[5]", "arrays[6]", "arrays[7]"};
     *x = (aligned){.count = call->noperand};
     for (int i = 0; i < x->count; i++) {
         dmi_handle *h = NULL;
@@ -123,7 +124,7 @@ dm_status dm_apply_with(dm_session *session, const char *name, int count, const 
     dmi_session *s;
     dmi_call call;
     aligned x = {0};
-    dm_array use[DM_TASK_OPERANDS];
+    dm_array use[DM_APPLY_OPERANDS];
     dm_status status =
         options ? dmi_sized_take(options, DMI_SIZED_LEAST(dm_apply_options, whole_rows), &known, sizeof known,
                                  "apply_with: options: start from DM_APPLY_OPTIONS_INIT")

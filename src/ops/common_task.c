@@ -157,14 +157,17 @@ int dm_task_fail(const dm_task *task, const char *format, ...)
 dm_status dmi_task_run(const dmi_task_desc *desc, int worker, int operands, void *const *base, const void *args,
                        int64_t args_bytes)
 {
+    const dm_block *given[DM_APPLY_OPERANDS] = {0};
     running r = {.said = ATOMIC_FLAG_INIT};
     r.task = (dm_task){.size = sizeof r.task,
                        .worker = worker,
                        .workers = desc->workers,
                        .args = args,
                        .args_bytes = args_bytes,
-                       .count = operands};
-    dm_block *blocks[DM_TASK_OPERANDS] = {0};
+                       .count = operands,
+                       .operand = given,
+                       .operand_blocks = desc->blocks};
+    dm_block *blocks[DM_APPLY_OPERANDS] = {0};
     dm_status status = DM_OK;
     for (int i = 0; i < operands && status == DM_OK; i++) {
         size_t bytes = (size_t)desc->blocks[i] * sizeof(dm_block);
@@ -177,8 +180,11 @@ dm_status dmi_task_run(const dmi_task_desc *desc, int worker, int operands, void
             blocks[i][b] = desc->block[i][b];
             blocks[i][b].data = (char *)base[i] + desc->offset[i][b] * dmi_dtype_bytes(blocks[i][b].dtype);
         }
-        r.task.block[i] = blocks[i];
-        r.task.blocks[i] = desc->blocks[i];
+        given[i] = blocks[i];
+        if (i < DM_TASK_OPERANDS) {
+            r.task.block[i] = blocks[i];
+            r.task.blocks[i] = desc->blocks[i];
+        }
     }
     inside = true;
     int result = status == DM_OK ? table[desc->number].function(&r.task) : 0;

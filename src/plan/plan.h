@@ -84,7 +84,7 @@ typedef struct dmi_call {
 } dmi_call;
 
 /* apply: args.i holds the function and modes; from here on two words: bit w % 64: worker w runs it, whatever it holds. */
-enum { DMI_APPLY_MEMBERS = 5 };
+enum { DMI_APPLY_MEMBERS = 9 };
 static inline uint64_t dmi_apply_members(const dmi_call *call)
 {
     const int32_t *word = &call->args.i[DMI_APPLY_MEMBERS];

@@ -59,6 +59,27 @@ static int fail_on_last(const dm_task *t)
     return t->worker == t->workers - 1 ? 42 : 0;
 }
 
+static int sum_others(const dm_task *t)
+{
+    for (int i = 0; i < t->count && i < DM_TASK_OPERANDS; i++) {
+        if (t->operand[i] != t->block[i] || t->operand_blocks[i] != t->blocks[i]) {
+            return 7;
+        }
+    }
+    for (int64_t b = 0; b < t->operand_blocks[t->count - 1]; b++) {
+        const dm_block *out = &t->operand[t->count - 1][b];
+        for (int64_t i = 0; i < out->extent[0] * out->extent[1]; i++) {
+            int64_t at = i / out->extent[1] * out->stride[0] + i % out->extent[1] * out->stride[1];
+            double sum = 0;
+            for (int k = 0; k < t->count - 1; k++) {
+                sum += ((const double *)t->operand[k][b].data)[at];
+            }
+            ((double *)out->data)[at] = sum;
+        }
+    }
+    return 0;
+}
+
 static dm_session *open_now; /* for the function that must not use it */
 
 static int call_back(const dm_task *t)
@@ -215,6 +236,35 @@ static void test_operands(void **state)
     }
 }
 
+/* Eight operands, the last of which is the sum of the others; the first four are where they always were. */
+static void test_many_operands(void **state)
+{
+    (void)state;
+    enum { MANY = 8, ROWS = 23, COLS = 5 };
+    dm_array x[MANY + 1];
+    int modes[MANY + 1] = {DM_READ, DM_READ, DM_READ, DM_READ, DM_READ, DM_READ, DM_READ, DM_WRITE, DM_READ};
+    double got[ROWS * COLS];
+    dm_config config = DM_CONFIG_INIT;
+    dm_session *s = NULL;
+    config.workers = 5;
+    ok(dm_init(&config, &s));
+    for (int i = 0; i <= MANY; i++) {
+        ok(dm_matrix(s, DM_F64, ROWS, COLS, &x[i]));
+        ok(dm_fill(s, x[i], 1 << i));
+    }
+    ok(dm_apply(s, "sum of others", MANY, x, modes, NULL, 0));
+    ok(dm_array_read(s, x[MANY - 1], NULL, NULL, got, 0));
+    for (int i = 0; i < ROWS * COLS; i++) {
+        assert_true(got[i] == 127);
+    }
+    assert_int_equal(dm_apply(s, "sum of others", MANY + 1, x, modes, NULL, 0), DM_ERR_ARG);
+    assert_non_null(strstr(dm_error_message(), "count is 9, not 0 to 8"));
+    for (int i = 0; i <= MANY; i++) {
+        ok(dm_array_destroy(s, x[i]));
+    }
+    ok(dm_finalize(s, NULL));
+}
+
 static void test_failure(void **state)
 {
     (void)state;
@@ -237,7 +287,8 @@ static void test_failure(void **state)
     assert_int_equal(dm_array_read(s, a, NULL, NULL, host, 0), DM_ERR_POISONED);
     ok(dm_array_read(s, b, NULL, NULL, host, 0));
     /* what other workers have made of it cannot be read either */
-    assert_int_equal(dm_array_read(s, a, (const int64_t[]){0, 0}, (const int64_t[]){1, 4}, host, 0), DM_ERR_POISONED);
+    assert_int_equal(dm_array_read(s, a, (const int64_t[]){0, 0}, (const int64_t[]){1, 4}, host, 0),
+                     DM_ERR_POISONED);
     assert_non_null(strstr(dm_error_message(), "(apply)"));
     ok(dm_fill(s, a, 2));
     ok(dm_array_read(s, a, NULL, NULL, host, 0));
@@ -250,7 +301,8 @@ static void test_failure(void **state)
     assert_non_null(strstr(dm_error_message(), "Other commands failed, too: "));
     ok(dm_array_read(s, a, NULL, NULL, host, 0));
     assert_true(host[0] == 3 && host[35] == 3);
-    assert_int_equal(dm_array_read(s, b, (const int64_t[]){0, 0}, (const int64_t[]){1, 4}, host, 0), DM_ERR_POISONED);
+    assert_int_equal(dm_array_read(s, b, (const int64_t[]){0, 0}, (const int64_t[]){1, 4}, host, 0),
+                     DM_ERR_POISONED);
     ok(dm_finalize(s, NULL));
 }
 
@@ -299,7 +351,8 @@ int main(void)
 {
     if (dm_register("number them", number_them) != DM_OK ||
         dm_register("fail on last", fail_on_last) != DM_OK || dm_register("call back", call_back) != DM_OK ||
-        dm_register("say which", say_which) != DM_OK || dm_register("compute long", compute_long) != DM_OK) {
+        dm_register("sum of others", sum_others) != DM_OK || dm_register("say which", say_which) != DM_OK ||
+        dm_register("compute long", compute_long) != DM_OK) {
         fprintf(stderr, "%s\n", dm_error_message());
         return 1;
     }
@@ -308,8 +361,8 @@ int main(void)
         return cmocka_run_group_tests(launched, NULL, NULL);
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arguments), cmocka_unit_test(test_layouts), cmocka_unit_test(test_operands),
-        cmocka_unit_test(test_failure),   cmocka_unit_test(test_inside),
+        cmocka_unit_test(test_arguments),     cmocka_unit_test(test_layouts), cmocka_unit_test(test_operands),
+        cmocka_unit_test(test_many_operands), cmocka_unit_test(test_failure), cmocka_unit_test(test_inside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,10 +10,10 @@
 typedef struct dmi_task_desc {
     int number; /* of the function, in the order of registration */
     int workers;
-    int mode[DM_TASK_OPERANDS]; /* DM_READ, DM_WRITE, DM_READWRITE */
-    int64_t blocks[DM_TASK_OPERANDS];
-    const dm_block *block[DM_TASK_OPERANDS];
-    const int64_t *offset[DM_TASK_OPERANDS]; /* elements, a block each */
+    int mode[DM_APPLY_OPERANDS]; /* DM_READ, DM_WRITE, DM_READWRITE */
+    int64_t blocks[DM_APPLY_OPERANDS];
+    const dm_block *block[DM_APPLY_OPERANDS];
+    const int64_t *offset[DM_APPLY_OPERANDS]; /* elements, a block each */
 } dmi_task_desc;
 
 #endif
