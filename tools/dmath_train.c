@@ -8,7 +8,7 @@
 
 typedef struct train_options {
     tool_common common;
-    const char *solver, *weights, *snapshot, *log, *report;
+    const char *solver, *weights, *snapshot, *log, *report, *split;
     int64_t slices, max_iter;
     dm_dtype type;
     int effect[2]; /* of SIGINT, SIGHUP: DM_SOLVER_* */
@@ -25,7 +25,8 @@ enum {
     KEY_REPORT,
     KEY_SHUFFLE,
     KEY_DAMAGED,
-    KEY_EXPLAIN
+    KEY_EXPLAIN,
+    KEY_SPLIT
 };
 
 static const struct argp_option options[] = {
@@ -36,6 +37,8 @@ static const struct argp_option options[] = {
      "slices of a batch (default 4): the same bits on any number of workers; 0: one a worker, the fastest", 0},
     {"type", KEY_TYPE, "TYPE", 0,
      "f32 (default), f16 or bf16: between layers, and of weights in products; weights themselves stay f32", 0},
+    {"split", KEY_SPLIT, "LAYERS", 0,
+     "how workers share inner products: LAYER=features,LAYER=batch (default: large ones by estimated time)", 0},
     {"max-iter", KEY_MAX_ITER, "N", 0, "instead of the file's max_iter", 0},
     {"explain", KEY_EXPLAIN, NULL, 0,
      "what each layer will send, compute and hold, from its plans; trains nothing", 0},
@@ -88,6 +91,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         break;
     case KEY_MAX_ITER:
         fits = tool_int_parse(arg, 0, INT32_MAX, &o->max_iter);
+        break;
+    case KEY_SPLIT:
+        o->split = arg;
         break;
     case KEY_LOG:
         o->log = arg;
@@ -192,6 +198,7 @@ static dm_status run(dm_session *s, train_options *o, tool_train_log *log)
     settings.event = tool_train_event;
     settings.event_context = log;
     settings.shuffle = o->shuffle;
+    settings.split = o->split;
     settings.skip_damaged = o->skip_damaged;
     dm_status status = dm_solver_open(s, o->solver, &settings, &solver);
     if (status == DM_OK && o->explain) {

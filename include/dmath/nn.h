@@ -44,8 +44,13 @@ typedef struct dm_net_options {
                     * and inner products where these are used. Weights themselves, their gradients, labels and losses are f32. */
     int shuffle;      /* in training, records in another order in each round, by the seed */
     int skip_damaged; /* records: the next one instead, which the log tells; else they are errors */
+    /* "LAYER=features,LAYER=batch": how workers share inner products. By features, each has the weights of some outputs: samples
+     * travel, gradients of weights do not. Of layers that are not named, those with more than 4 000 000 weights are split in
+     * training as the shorter estimated time says, the others by batch. Large layers, and named ones, are computed in ranges of
+     * outputs, as many as slices: their results have the same bits in both forms. NULL: none is named. */
+    const char *split;
 } dm_net_options;
-#define DM_NET_OPTIONS_INIT {sizeof(dm_net_options), DM_PHASE_TEST, 0, NULL, DM_SLICES, 1, NULL, NULL, DM_F32, 0, 0}
+#define DM_NET_OPTIONS_INIT {sizeof(dm_net_options), DM_PHASE_TEST, 0, NULL, DM_SLICES, 1, NULL, NULL, DM_F32, 0, 0, NULL}
 
 /* A net out of a prototxt file, with the first values of its parameters. options NULL: all defaults. Errors: DM_ERR_FORMAT,
  * DM_ERR_UNSUPPORTED, DM_ERR_SHAPE, DM_ERR_IO with file and line; those of the calls that make arrays. */
@@ -97,7 +102,8 @@ DM_API const char *dm_net_top(const dm_net *net, int i, int k);
 DM_API DM_CHECKED dm_status dm_net_measure(dm_net *net, int passes, double *forward_ms, double *backward_ms);
 /* A table of what a pass forward and backward will do, from the plans of its calls, a row a layer: floating-point operations in
  * products, calls, bytes sent by the worker that sends most, memory of blobs, parameters and workspace. Nothing runs. `?`: calls
- * whose plans depend on arrays that they make. free() the text. */
+ * whose plans depend on arrays that they make. Below it, how each inner product that is computed in ranges is split, with
+ * estimates for both forms. free() the text. */
 DM_API DM_CHECKED dm_status dm_net_explain(dm_net *net, char **text);
 /* A table of the layers with blobs, shapes and parameters; free() it. */
 DM_API DM_CHECKED dm_status dm_net_show(const dm_net *net, char **text);
@@ -142,8 +148,9 @@ typedef struct dm_solver_options {
     int shuffle, skip_damaged; /* as of dm_net_options */
     void (*event)(void *context, const dm_train_event *event);
     void *event_context;
+    const char *split; /* as of dm_net_options, of the training net; test nets follow it */
 } dm_solver_options;
-#define DM_SOLVER_OPTIONS_INIT {sizeof(dm_solver_options), DM_SLICES, -1, NULL, NULL, DM_F32, 0, 0, NULL, NULL}
+#define DM_SOLVER_OPTIONS_INIT {sizeof(dm_solver_options), DM_SLICES, -1, NULL, NULL, DM_F32, 0, 0, NULL, NULL, NULL}
 
 /* A solver with its nets out of a prototxt file. Paths in it are as the program's working folder has them. The seed is the field
  * random_seed, or 1. The field solver_mode is accepted and has no effect. Errors: as dm_net_open. */

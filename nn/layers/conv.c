@@ -1,10 +1,10 @@
-/* Convolution and what is made like it, pooling, inner products. */
+/* Convolution and what is made like it, pooling. */
 #include "layers/layers.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const char C[] = "ConvolutionParameter", P[] = "PoolingParameter", I[] = "InnerProductParameter";
+static const char C[] = "ConvolutionParameter", P[] = "PoolingParameter";
 
 static dm_status need_image(const nn_layer *l)
 {
@@ -14,7 +14,7 @@ static dm_status need_image(const nn_layer *l)
                                l->bottom[0]->name, l->bottom[0]->ndim, l->type->name);
 }
 
-static dm_status to_int(const nn_layer *l, const char *field, int64_t value, int least, int *out)
+dm_status nn_to_int(const nn_layer *l, const char *field, int64_t value, int least, int *out)
 {
     if (value < least || value > INT32_MAX) {
         return nn_layer_fail(l, field, DM_ERR_FORMAT, "has %s %lld; it must be at least %d", field,
@@ -47,7 +47,7 @@ static dm_status pair(const nn_layer *l, const char *field, const char *stem, in
         if (from == name || given) {
             int64_t value = from == name || single ? nn_int(l->own, l->own->type, from)
                                                    : nn_int_at(l->own, field, given == 1 ? 0 : d);
-            dm_status status = to_int(l, from, value, least, &out[d]);
+            dm_status status = nn_to_int(l, from, value, least, &out[d]);
             if (status != DM_OK) {
                 return status;
             }
@@ -56,19 +56,19 @@ static dm_status pair(const nn_layer *l, const char *field, const char *stem, in
     return DM_OK;
 }
 
-static dm_status bias_param(nn_layer *l, int64_t outputs, nn_param **out)
+dm_status nn_bias_param(nn_layer *l, int64_t outputs, nn_param **out)
 {
     return nn_int(l->own, l->own ? l->own->type : C, "bias_term")
                ? nn_new_param(l, 1, &outputs, nn_sub(l->own, "bias_filler"), out)
                : DM_OK;
 }
 
-static dm_array bias_of(const nn_layer *l)
+dm_array nn_bias_of(const nn_layer *l)
 {
     return l->params > 1 ? l->param[1]->data : DM_NO_ARRAY;
 }
 
-static dm_array bias_diff(const nn_layer *l)
+dm_array nn_bias_diff(const nn_layer *l)
 {
     return l->params > 1 ? l->param[1]->diff : DM_NO_ARRAY;
 }
@@ -86,9 +86,9 @@ static dm_status conv_fields(nn_layer *l, int *kernel, int *outputs)
     status = status == DM_OK ? pair(l, "kernel_size", "kernel", 0, 1, kernel) : status;
     status = status == DM_OK ? pair(l, "stride", "stride", 1, 1, conv->stride) : status;
     status = status == DM_OK ? pair(l, "pad", "pad", 0, 0, conv->pad) : status;
-    status = status == DM_OK ? to_int(l, "group", nn_int(l->own, C, "group"), 1, &conv->group) : status;
+    status = status == DM_OK ? nn_to_int(l, "group", nn_int(l->own, C, "group"), 1, &conv->group) : status;
     if (status == DM_OK && outputs) {
-        status = to_int(l, "num_output", nn_int(l->own, C, "num_output"), 1, outputs);
+        status = nn_to_int(l, "num_output", nn_int(l->own, C, "num_output"), 1, outputs);
     }
     status = status == DM_OK ? nn_axis(l, "axis", 4, &axis) : status;
     if (status == DM_OK && (kernel[0] == 0 || kernel[1] == 0)) {
@@ -99,7 +99,7 @@ static dm_status conv_fields(nn_layer *l, int *kernel, int *outputs)
     for (int64_t d = 0; status == DM_OK && d < 2 && nn_count(l->own, "dilation"); d++) {
         int64_t values = nn_count(l->own, "dilation");
         status =
-            to_int(l, "dilation", nn_int_at(l->own, "dilation", values == 1 ? 0 : d), 1, &conv->dilation[d]);
+            nn_to_int(l, "dilation", nn_int_at(l->own, "dilation", values == 1 ? 0 : d), 1, &conv->dilation[d]);
     }
     const int64_t *b = l->bottom[0]->shape;
     if (status == DM_OK && outputs && (b[1] % conv->group || *outputs % conv->group)) {
@@ -119,7 +119,7 @@ static dm_status conv_params(nn_layer *l, const int64_t *shape, int outputs)
         weight->order = NN_CHANNELS_LAST;
         weight->rounds = true;
         memcpy(weight->folded, shape, 4 * sizeof *shape);
-        status = bias_param(l, outputs, &bias);
+        status = nn_bias_param(l, outputs, &bias);
     }
     return status;
 }
@@ -148,7 +148,7 @@ dm_status nn_convolution_forward(nn_layer *l)
 {
     dm_status status = nn_param_round(l, 0);
     return status == DM_OK ? dm_conv_forward(l->net->session, &l->u.conv, l->bottom[0]->data,
-                                             nn_param_used(l, 0), bias_of(l), l->top[0]->data)
+                                             nn_param_used(l, 0), nn_bias_of(l), l->top[0]->data)
                            : status;
 }
 
@@ -163,7 +163,7 @@ dm_status nn_convolution_backward(nn_layer *l)
             : DM_OK;
     if (status == DM_OK) {
         status = dm_conv_backward_weights(s, &l->u.conv, l->bottom[0]->data, l->top[0]->diff, beta,
-                                          l->param[0]->diff, bias_diff(l));
+                                          l->param[0]->diff, nn_bias_diff(l));
     }
     if (status == DM_OK && l->down[0]) {
         dm_array down = nn_down(l, 0);
@@ -202,7 +202,7 @@ dm_status nn_deconvolution_forward(nn_layer *l)
     status = status == DM_OK ? dm_conv_backward_data(l->net->session, &l->u.conv, l->bottom[0]->data,
                                                      nn_param_used(l, 0), y)
                              : status;
-    return status == DM_OK && l->params > 1 ? dm_axpby(l->net->session, 1, bias_of(l), 1, y) : status;
+    return status == DM_OK && l->params > 1 ? dm_axpby(l->net->session, 1, nn_bias_of(l), 1, y) : status;
 }
 
 dm_status nn_deconvolution_backward(nn_layer *l)
@@ -212,7 +212,7 @@ dm_status nn_deconvolution_backward(nn_layer *l)
     dm_status status = dm_conv_backward_weights(s, &l->u.conv, d, l->bottom[0]->data, nn_param_beta(l, 0),
                                                 l->param[0]->diff, DM_NO_ARRAY);
     if (status == DM_OK && l->params > 1) {
-        status = dm_channel_sums(s, l->net->slices, 1, d, DM_NO_ARRAY, nn_param_beta(l, 1), bias_diff(l));
+        status = dm_channel_sums(s, l->net->slices, 1, d, DM_NO_ARRAY, nn_param_beta(l, 1), nn_bias_diff(l));
     }
     if (status == DM_OK && l->down[0]) {
         dm_array down = nn_down(l, 0);
@@ -346,67 +346,4 @@ dm_status nn_pooling_backward(nn_layer *l)
                         l, 0,
                         dm_pool_backward(l->net->session, &l->u.pool, l->bottom[0]->data, l->top[0]->diff,
                                          down));
-}
-
-/* --- InnerProduct: weights of images lie with the channels last, as the images do. */
-dm_status nn_inner_setup(nn_layer *l)
-{
-    const nn_blob *b = l->bottom[0];
-    nn_param *weight = NULL, *bias = NULL;
-    int axis = 0, outputs = 0;
-    dm_status status = nn_axis(l, "axis", b->ndim, &axis);
-    status = status == DM_OK ? to_int(l, "num_output", nn_int(l->own, I, "num_output"), 1, &outputs) : status;
-    if (status == DM_OK && axis != 1) {
-        status = nn_layer_fail(l, "axis", DM_ERR_UNSUPPORTED, "has axis %d: only 1 is supported", axis);
-    } else if (status == DM_OK && nn_int(l->own, I, "transpose")) {
-        status = nn_layer_fail(l, "transpose", DM_ERR_UNSUPPORTED,
-                               "has transposed weights, which are not supported yet");
-    }
-    if (status != DM_OK) {
-        return status;
-    }
-    int64_t shape[2] = {outputs, b->count / b->shape[0]};
-    status = nn_top_shape(l, 0, 2, (int64_t[]){b->shape[0], outputs});
-    status = status == DM_OK ? nn_new_param(l, 2, shape, nn_sub(l->own, "weight_filler"), &weight) : status;
-    if (status == DM_OK) {
-        weight->rounds = true;
-    }
-    if (status == DM_OK && b->image) {
-        int64_t folded[4] = {outputs, b->shape[1], b->shape[2], b->shape[3]};
-        if (weight->owner != l && memcmp(folded, weight->folded, sizeof folded) != 0) {
-            return nn_layer_fail(l, "param", DM_ERR_UNSUPPORTED,
-                                 "shares weights with a layer that reads images of another shape");
-        }
-        weight->order = NN_CHANNELS_LAST;
-        memcpy(weight->folded, folded, sizeof folded);
-    }
-    return status == DM_OK ? bias_param(l, outputs, &bias) : status;
-}
-
-dm_status nn_inner_forward(nn_layer *l)
-{
-    dm_status status = nn_param_round(l, 0);
-    return status == DM_OK ? dm_inner_forward(l->net->session, l->net->slices, l->bottom[0]->data,
-                                              nn_param_used(l, 0), bias_of(l), l->top[0]->data)
-                           : status;
-}
-
-dm_status nn_inner_backward(nn_layer *l)
-{
-    dm_session *s = l->net->session;
-    double beta = nn_param_beta(l, 0);
-    dm_status status =
-        l->params > 1 && nn_param_beta(l, 1) != beta
-            ? nn_layer_fail(l, "param", DM_ERR_UNSUPPORTED, "shares its weights or its bias, but not both")
-            : DM_OK;
-    if (status == DM_OK) {
-        status = dm_inner_backward_weights(s, l->net->slices, l->bottom[0]->data, l->top[0]->diff, beta,
-                                           l->param[0]->diff, bias_diff(l));
-    }
-    if (status == DM_OK && l->down[0]) {
-        dm_array down = nn_down(l, 0);
-        status = nn_down_done(
-            l, 0, dm_inner_backward_data(s, l->net->slices, l->top[0]->diff, nn_param_used(l, 0), down));
-    }
-    return status;
 }

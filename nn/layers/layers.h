@@ -18,4 +18,12 @@
 #undef DECLARE_NONE
 #undef DECLARE_HAS
 
+/* --- conv.c: what layers with weights share. A field's value, which must be at least `least`. */
+dm_status nn_to_int(const nn_layer *layer, const char *field, int64_t value, int least, int *out);
+/* Parameter 1, a number an output, where the layer's message asks for it; its array, and that of its gradient.
+ */
+dm_status nn_bias_param(nn_layer *layer, int64_t outputs, nn_param **out);
+dm_array nn_bias_of(const nn_layer *layer);
+dm_array nn_bias_diff(const nn_layer *layer);
+
 #endif

@@ -34,7 +34,8 @@ dm_status dm_net_open(dm_session *session, const char *path, const dm_net_option
                           .log = o.log,
                           .log_context = o.log_context,
                           .shuffle = o.shuffle != 0,
-                          .skip_damaged = o.skip_damaged != 0};
+                          .skip_damaged = o.skip_damaged != 0,
+                          .split = o.split};
     nn_document *d = NULL, *asked = NULL;
     dm_status status = nn_text_read(path, "NetParameter", &d);
     status = status == DM_OK ? nn_document_new("NetState", "options", &asked) : status;

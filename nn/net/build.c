@@ -139,7 +139,7 @@ static dm_status make_arrays(nn_net *net)
     return status;
 }
 
-static dm_status build(nn_net *net, nn_net *share)
+static dm_status build(nn_net *net, const char *asked, nn_net *share)
 {
     nn_message *root = net->document->root;
     net->name = nn_string(root, N, "name");
@@ -170,7 +170,8 @@ static dm_status build(nn_net *net, nn_net *share)
     if (status == DM_OK) {
         nn_mark_backward(net);
         nn_merge(net);
-        status = make_arrays(net);
+        status = nn_split_choose(net, asked, share);
+        status = status == DM_OK ? make_arrays(net) : status;
     }
     status = status == DM_OK ? nn_params_place(net, share) : status;
     status = status == DM_OK ? nn_params_fill(net) : status;
@@ -196,7 +197,7 @@ dm_status nn_net_build(const nn_net_setup *setup, nn_document *document, nn_net 
     net->log_context = setup->log_context;
     net->shuffle = setup->shuffle;
     net->skip_damaged = setup->skip_damaged;
-    dm_status status = build(net, setup->share);
+    dm_status status = build(net, setup->split, setup->share);
     if (status != DM_OK) {
         char text[2048]; /* ending arrays may not change what is said */
         snprintf(text, sizeof text, "%s", dm_error_message());

@@ -80,7 +80,8 @@ static int64_t bytes_of(const nn_net *net, dm_array a)
     return bytes;
 }
 
-/* Blobs and scratch arrays, of all workers together; parameters and their gradients, on each worker. */
+/* Blobs and scratch arrays, of all workers together; parameters and their gradients, on the worker with most.
+ */
 static void memory_of(const nn_layer *l, int64_t *blobs, int64_t *params)
 {
     *blobs = *params = 0;
@@ -93,10 +94,31 @@ static void memory_of(const nn_layer *l, int64_t *blobs, int64_t *params)
         *blobs += bytes_of(l->net, l->scratch[i]);
     }
     for (int i = 0; i < l->params; i++) {
-        if (l->param[i]->owner == l) {
-            *params += bytes_of(l->net, l->param[i]->data) + bytes_of(l->net, l->param[i]->diff);
+        const nn_param *p = l->param[i];
+        int64_t bytes = bytes_of(l->net, p->data) + bytes_of(l->net, p->diff);
+        if (p->owner == l && p->range) {
+            nn_deal d = nn_deal_out(l->net, p->shape[0], p->range);
+            int64_t rows = d.each * d.size < d.count ? d.each * d.size : d.count;
+            *params += bytes / p->shape[0] * rows;
+        } else if (p->owner == l) {
+            *params += bytes;
         }
     }
+}
+
+/* Which form an inner product has, and what the two would cost. */
+static void explain_split(FILE *to, const nn_layer *l)
+{
+    static const char *const name[] = {"batch", "features"};
+    const nn_split_cost one = nn_split_estimate(l, l->by_features),
+                        other = nn_split_estimate(l, !l->by_features);
+    const char *why = l->split_asked ? "as asked" : l->ranges ? "as estimated" : "as it is small";
+    fprintf(to, "%s: split by %s, %s; ", l->name, name[l->by_features], why);
+    if (l->ranges) {
+        fprintf(to, "%d ranges of outputs; ", l->ranges);
+    }
+    fprintf(to, "about %.1f KiB sent by a worker, %.3g ms; by %s %.1f KiB, %.3g ms\n", one.bytes / 1024,
+            one.seconds * 1e3, name[!l->by_features], other.bytes / 1024, other.seconds * 1e3);
 }
 
 static void put_cost(FILE *to, const cost *c, bool any)
@@ -123,7 +145,8 @@ static dm_status explain_layer(FILE *to, nn_layer *l, double *flops, int64_t *se
     int64_t workspace = forward.workspace > backward.workspace ? forward.workspace : backward.workspace;
     double one = flops_of(l);
     memory_of(l, &blobs, &params);
-    fprintf(to, "%-20s %-16s %10.4g", l->name, l->type->name, one * (l->need_backward ? 3 : 1) * 1e-9);
+    fprintf(to, "%-20s %-16s %-8s %10.4g", l->name, l->type->name, l->by_features ? "features" : "batch",
+            one * (l->need_backward ? 3 : 1) * 1e-9);
     put_cost(to, &forward, !source);
     put_cost(to, &backward, back);
     fprintf(to, " %10.2f %10.2f %10.2f\n", (double)blobs / (1 << 20), (double)params / (1 << 20),
@@ -144,8 +167,8 @@ dm_status dm_net_explain(dm_net *net, char **text)
     if (!to) {
         return net && text ? nn_no_memory() : dm_error_set(DM_ERR_ARG, "dm_net_explain: an argument is NULL");
     }
-    fprintf(to, "%-20s %-16s %10s %6s %12s %6s %12s %10s %10s %10s\n", "layer", "type", "GFLOP", "calls",
-            "sent KiB", "calls", "sent KiB", "blobs MiB", "param MiB", "work MiB");
+    fprintf(to, "%-20s %-16s %-8s %10s %6s %12s %6s %12s %10s %10s %10s\n", "layer", "type", "split", "GFLOP",
+            "calls", "sent KiB", "calls", "sent KiB", "blobs MiB", "param MiB", "work MiB");
     dm_status status = DM_OK;
     for (int i = 0; i < net->blob_count; i++) {
         net->blobs[i]->gradients = 0;
@@ -162,6 +185,11 @@ dm_status dm_net_explain(dm_net *net, char **text)
             "on all workers together, %.2f MiB of parameters on each.\n",
             dm_workers(net->session), dm_workers(net->session) > 1 ? "s" : "", flops * 1e-9,
             (double)sent / 1024, (double)memory[0] / (1 << 20), (double)memory[1] / (1 << 20));
+    for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
+        if (strcmp(net->layers[i].type->name, "InnerProduct") == 0) {
+            explain_split(to, &net->layers[i]);
+        }
+    }
     if (fclose(to) != 0 && status == DM_OK) {
         status = nn_no_memory();
     }

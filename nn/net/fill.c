@@ -41,33 +41,33 @@ static dm_status gaussian(nn_net *net, const nn_message *filler, const int64_t *
     return status;
 }
 
-/* Each row sums to 1. */
-static dm_status unit_rows(nn_net *net, int ndim, uint64_t seed, dm_array x)
+/* Each row sums to 1. Made on all workers: the bits of the sums do not depend on where x lies. */
+static dm_status unit_rows(nn_net *net, uint64_t seed, dm_array x)
 {
-    dm_array sums = DM_NO_ARRAY;
+    dm_session *s = net->session;
+    dm_array all = DM_NO_ARRAY, sums = DM_NO_ARRAY;
+    dm_layout everywhere = dm_layout_replicated(s);
     int dims[DM_MAX_DIMS];
     dm_array_info info = {.size = sizeof info};
-    dm_status status = dm_fill_uniform(net->session, x, 0, 1, seed);
+    dm_status status = dm_array_query(s, x, &info);
     if (status == DM_OK) {
-        status = dm_array_query(net->session, x, &info);
+        status = dm_array_create(s, DM_F32, info.ndim, info.shape, &everywhere, &all);
     }
-    for (int d = 1; d < ndim; d++) {
+    for (int d = 1; d < info.ndim; d++) {
         dims[d - 1] = d;
         info.shape[d] = 1;
     }
     if (status == DM_OK) {
-        status = dm_array_create(net->session, DM_F32, ndim, info.shape, NULL, &sums);
+        status = dm_array_create(s, DM_F32, info.ndim, info.shape, &everywhere, &sums);
     }
-    if (status == DM_OK && ndim > 1) {
-        status = dm_sum(net->session, x, dims, ndim - 1, 1, 0, sums);
-    } else if (status == DM_OK) {
-        status = dm_copy(net->session, x, sums);
-    }
+    status = status == DM_OK ? dm_fill_uniform(s, all, 0, 1, seed) : status;
     if (status == DM_OK) {
-        status = dm_divide(net->session, x, sums, x);
+        status = info.ndim > 1 ? dm_sum(s, all, dims, info.ndim - 1, 1, 0, sums) : dm_copy(s, all, sums);
     }
-    dm_status end = dm_array_destroy(net->session, sums);
-    return status == DM_OK ? end : status;
+    status = status == DM_OK ? dm_divide(s, all, sums, all) : status;
+    status = status == DM_OK ? dm_copy(s, all, x) : status;
+    dm_status end = dm_array_destroy(s, sums), end2 = dm_array_destroy(s, all);
+    return status != DM_OK ? status : end != DM_OK ? end : end2;
 }
 
 /* Published nets have fields of other fillers, GoogLeNet for one: said once, and then without effect, as in
@@ -113,7 +113,7 @@ static dm_status fill(nn_net *net, const nn_message *filler, int ndim, const int
         return dm_fill_normal(s, x, 0, sqrt(2 / fan(filler, ndim, shape)), seed);
     }
     if (strcmp(type, "positive_unitball") == 0) {
-        return unit_rows(net, ndim, seed, x);
+        return unit_rows(net, seed, x);
     }
     return nn_fail_at(filler, nn_line(filler, "type"), DM_ERR_UNSUPPORTED, "there is no filler '%s'", type);
 }

@@ -22,11 +22,11 @@ typedef struct nn_blob {
     nn_layer *producer;
     int ndim;
     int64_t shape[DM_MAX_DIMS], count;
-    bool image; /* its array has the channels last */
+    bool image;       /* its array has the channels last */
     bool shares;      /* data is that of the blob before it */
     bool shares_diff; /* diff is that of the blob behind it */
-    bool whole; /* one number of the whole batch, on worker 0; else dim 0 is dealt out by slices */
-    bool reads; /* some layer reads it: it is no output of the net */
+    bool whole;       /* one number of the whole batch, on worker 0; else dim 0 is dealt out by slices */
+    bool reads;       /* some layer reads it: it is no output of the net */
     bool need_backward, under_loss, has_diff;
     double loss_weight;
     dm_array data, diff, spare; /* spare: a second gradient, before it is added */
@@ -52,7 +52,8 @@ typedef struct nn_param {
     double lr_mult, decay_mult;
     bool has_lr, has_decay, borrowed; /* borrowed: its arrays are another net's */
     bool rounds;                      /* layers use it in the net's type */
-    dm_array data, diff, rounded;     /* rounded: data in the net's type, where that is another */
+    int64_t range; /* workers hold ranges of so many rows, as dm_layout_batch deals them; 0: each holds all */
+    dm_array data, diff, rounded; /* rounded: data in the net's type, where that is another */
     int gradients;
 } nn_param;
 
@@ -84,9 +85,12 @@ struct nn_layer {
     bool *down; /* bottom i gets a gradient */
     nn_param *param[NN_MAX_PARAMS];
     bool need_backward;
+    int ranges;       /* InnerProduct: of outputs, which are computed one by one; 0: all at once */
+    bool by_features; /* each worker has some ranges for all samples; else all ranges for its samples */
+    bool split_asked; /* the user said so */
     bool merged;      /* the layer before it does its forward pass */
     bool merged_back; /* the layer behind it does its backward pass */
-    union { /* what setup reads */
+    union {           /* what setup reads */
         dm_conv conv;
         dm_pool pool;
         dm_loss loss;
@@ -132,12 +136,27 @@ typedef struct nn_net_setup {
     dm_log_function log; /* may be NULL */
     void *log_context;
     bool shuffle, skip_damaged;
+    const char *split; /* as of dm_net_options */
 } nn_net_setup;
 dm_status nn_net_build(const nn_net_setup *setup, nn_document *document, nn_net **out);
 void nn_net_free(nn_net *net); /* its arrays too; accepts NULL */
 void nn_log(const nn_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* --- merge.c: layers that a layer beside them can do. */
 void nn_merge(nn_net *net);
+/* --- split.c: how workers share the inner products. asked: as of dm_net_options; share: as of nn_net_setup. */
+dm_status nn_split_choose(nn_net *net, const char *asked, const nn_net *share);
+/* Bytes sent by the worker that sends most, and an estimate of the time, of a step with the layer split so. */
+typedef struct nn_split_cost {
+    double bytes, seconds;
+} nn_split_cost;
+nn_split_cost nn_split_estimate(const nn_layer *layer, bool by_features);
+/* Ranges of `size` rows or samples, dealt as dm_layout_batch deals them. */
+typedef struct nn_deal {
+    int64_t count, size; /* rows, and in a range */
+    int ranges, each;    /* each: ranges of the workers that have any, but perhaps the last */
+    int holders;         /* workers that have any */
+} nn_deal;
+nn_deal nn_deal_out(const nn_net *net, int64_t count, int64_t size);
 /* --- filter.c: the layers that the state in the document asks for; others are taken out of it. */
 dm_status nn_net_filter(nn_message *net);
 /* The net's state: the phase, what the net itself says, and then what `state` does (NULL: nothing). */

@@ -98,9 +98,10 @@ dm_status nn_new_param(nn_layer *l, int ndim, const int64_t *shape, const nn_mes
 static dm_status make_array(const nn_net *net, const nn_param *p, dm_dtype type, dm_array *out)
 {
     const int64_t *f = p->folded, folded[4] = {f[0], f[2], f[3], f[1]};
-    dm_layout everywhere = dm_layout_replicated(net->session);
-    return p->order == NN_PLAIN ? dm_array_create(net->session, type, p->ndim, p->shape, &everywhere, out)
-                                : dm_array_create(net->session, type, 4, folded, &everywhere, out);
+    dm_layout layout = p->range ? dm_layout_rows(net->session) : dm_layout_replicated(net->session);
+    layout.block[0] = p->range;
+    return p->order == NN_PLAIN ? dm_array_create(net->session, type, p->ndim, p->shape, &layout, out)
+                                : dm_array_create(net->session, type, 4, folded, &layout, out);
 }
 
 dm_status nn_param_array(const nn_net *net, const nn_param *p, dm_array *out)

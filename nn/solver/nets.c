@@ -41,7 +41,8 @@ static dm_status build(dm_solver *s, const char *field, int64_t i, int phase, co
                           .log = s->log,
                           .log_context = s->log_context,
                           .shuffle = s->shuffle,
-                          .skip_damaged = s->skip_damaged};
+                          .skip_damaged = s->skip_damaged,
+                          .split = phase == NN_TEST ? NULL : s->split};
     dm_status status = read_net(s, field, i, &d);
     if (status != DM_OK) {
         return status;

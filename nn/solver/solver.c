@@ -116,6 +116,7 @@ dm_status dm_solver_open(dm_session *session, const char *path, const dm_solver_
     s->log_context = o.log_context;
     s->shuffle = o.shuffle != 0;
     s->skip_damaged = o.skip_damaged != 0;
+    s->split = o.split;
     s->event = o.event;
     s->event_context = o.event_context;
     s->opened = now_s();

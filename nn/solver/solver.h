@@ -27,6 +27,7 @@ struct dm_solver {
     dm_log_function log;
     void *log_context;
     bool shuffle, skip_damaged, hdf5; /* hdf5: snapshots */
+    const char *split;                /* as of dm_solver_options, while it is opened */
     void (*event)(void *context, const dm_train_event *event);
     void *event_context;
     double opened; /* when, in seconds */
