@@ -5,7 +5,7 @@
  *
  * Files are Caffe's: nets and solvers as text (prototxt), weights (.caffemodel) and states of solvers (.solverstate) in the
  * binary form or as HDF5 (names that end with .h5). What dmath does not understand or support is an error that names the field, the file and the line; it is never
- * passed over. Nets of before 2015 (field `layers`) are read as today's; those of before 2014 (`layers { layer`) are refused.
+ * passed over. Nets of before 2015 (field `layers`) and of before 2014 (`layers { layer`) are read as today's.
  *
  * Arrays of images are N x H x W x C. In files, and in all shapes that are printed, they are Caffe's N x C x H x W.
  *

@@ -58,26 +58,36 @@ static dm_status give_type(const nn_message *old, nn_message *layer)
                       nn_string(old, V1, "name"));
 }
 
-/* Names, share modes and multipliers of parameters, which had a field each, one value a parameter. */
-static dm_status give_params(const nn_message *old, nn_message *layer)
+/* A field that had one value a parameter goes to the messages of the parameters. */
+static dm_status give_each(const nn_message *old, const char *from, nn_message *layer, const char *to)
 {
-    static const char *const from[] = {"param", "blob_share_mode", "blobs_lr", "weight_decay"};
-    static const char *const to[] = {"name", "share_mode", "lr_mult", "decay_mult"};
     dm_status status = DM_OK;
-    for (int f = 0; f < NN_COUNT(from); f++) {
-        for (int64_t i = 0; status == DM_OK && i < nn_count(old, from[f]); i++) {
-            nn_message *spec = NULL;
-            status = i < nn_count(layer, "param") ? DM_OK : nn_set_message(layer, "param", &spec);
-            if (status == DM_OK) {
-                spec = nn_sub_at(layer, "param", i);
-                spec->line = nn_line(old, from[f]);
-                status = f == 0   ? nn_set_string(spec, to[f], nn_string_at(old, from[f], i))
-                         : f == 1 ? nn_set_int(spec, to[f], nn_int_at(old, from[f], i))
-                                  : nn_set_real(spec, to[f], nn_real_at(old, from[f], i));
-            }
+    for (int64_t i = 0; status == DM_OK && i < nn_count(old, from); i++) {
+        nn_message *spec = NULL;
+        status = i < nn_count(layer, "param") ? DM_OK : nn_set_message(layer, "param", &spec);
+        if (status == DM_OK) {
+            const nn_field *f = nn_schema_by_name(old->type, from);
+            spec = nn_sub_at(layer, "param", i);
+            spec->line = nn_line(old, from);
+            status = f->type == NN_STRING ? nn_set_string(spec, to, nn_string_at(old, from, i))
+                     : f->type == NN_ENUM ? nn_set_int(spec, to, nn_int_at(old, from, i))
+                                          : nn_set_real(spec, to, nn_real_at(old, from, i));
         }
     }
     return status;
+}
+
+dm_status nn_upgrade_multipliers(const nn_message *old, nn_message *layer)
+{
+    dm_status status = give_each(old, "blobs_lr", layer, "lr_mult");
+    return status == DM_OK ? give_each(old, "weight_decay", layer, "decay_mult") : status;
+}
+
+static dm_status give_params(const nn_message *old, nn_message *layer)
+{
+    dm_status status = give_each(old, "param", layer, "name");
+    status = status == DM_OK ? give_each(old, "blob_share_mode", layer, "share_mode") : status;
+    return status == DM_OK ? nn_upgrade_multipliers(old, layer) : status;
 }
 
 /* Scale, mean, crop and mirror stood in the message of the data layer. */
@@ -110,12 +120,6 @@ static dm_status give_transform(nn_message *layer)
 
 static dm_status upgrade_layer(const nn_message *old, nn_message *layer)
 {
-    if (nn_has(old, "layer")) {
-        return nn_fail_at(
-            old, nn_line(old, "layer"), DM_ERR_UNSUPPORTED,
-            "'layers { layer' is how nets of before 2014 are written; dmath does not upgrade them: use "
-            "Caffe's upgrade_net_proto_text");
-    }
     layer->line = old->line;
     dm_status status = give_type(old, layer);
     for (int i = 0; status == DM_OK && i < old->count; i++) { /* what has the name that it has today */
@@ -129,24 +133,51 @@ static dm_status upgrade_layer(const nn_message *old, nn_message *layer)
     return status == DM_OK ? give_transform(layer) : status;
 }
 
-dm_status nn_net_upgrade(nn_message *net)
+/* The parameters of BatchNorm are no weights: Caffe's files of before 2017 gave them multipliers. */
+static dm_status fix_batch_norm(nn_message *layer)
 {
-    nn_entry *old = nn_entry_of(net, "layers");
     dm_status status = DM_OK;
-    if (!old || old->count == 0) {
-        return DM_OK;
+    bool old = strcmp(nn_string(layer, V2, "type"), "BatchNorm") == 0 && nn_count(layer, "param") == 3;
+    for (int64_t i = 0; status == DM_OK && old && i < 3; i++) {
+        nn_message *spec = nn_sub_at(layer, "param", i);
+        status = nn_set_real(spec, "lr_mult", 0);
+        status = status == DM_OK ? nn_set_real(spec, "decay_mult", 0) : status;
     }
+    return status;
+}
+
+/* Layers of before 2015, or of before 2014. */
+static dm_status upgrade_old(nn_message *net)
+{
+    dm_status status = DM_OK;
+    bool v0 = false;
     if (nn_has(net, "layer")) {
         return nn_fail_at(net, nn_line(net, "layers"), DM_ERR_FORMAT,
                           "a net has layers in the field 'layer' or in 'layers', not in both");
     }
-    for (int64_t i = 0; status == DM_OK && i < nn_count(net, "layers"); i++) {
+    for (int64_t i = 0; i < nn_count(net, "layers"); i++) {
+        v0 = v0 || nn_has(nn_sub_at(net, "layers", i), "layer");
+    }
+    if (v0) {
+        status = nn_net_upgrade_v0(net);
+    }
+    for (int64_t i = 0; status == DM_OK && !v0 && i < nn_count(net, "layers"); i++) {
         nn_message *layer = NULL;
         status = nn_set_message(net, "layer", &layer);
         status = status == DM_OK ? upgrade_layer(nn_sub_at(net, "layers", i), layer) : status;
     }
     if (status == DM_OK) {
         nn_entry_clear(nn_entry_of(net, "layers"));
+    }
+    return status;
+}
+
+dm_status nn_net_upgrade(nn_message *net)
+{
+    const nn_entry *old = nn_entry_of(net, "layers");
+    dm_status status = old && old->count ? upgrade_old(net) : DM_OK;
+    for (int64_t i = 0; status == DM_OK && i < nn_count(net, "layer"); i++) {
+        status = fix_batch_norm(nn_sub_at(net, "layer", i));
     }
     return status;
 }

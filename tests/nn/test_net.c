@@ -246,8 +246,6 @@ static void test_save_load(void **state)
 static const struct {
     const char *text, *message;
 } bad[] = {
-    {"layers {\n layer { name: 'x' } }",
-     "net.prototxt:2: 'layers { layer' is how nets of before 2014 are written"},
     {"layer { name: 'x' type: 'Silence' }\nlayers { type: RELU }",
      "net.prototxt:2: a net has layers in the field 'layer' or"},
     {"layers {\n name: 'x' }", "net.prototxt:1: layer 'x' has no type"},
