@@ -79,6 +79,7 @@ static dm_status setup_layer(nn_net *net, nn_layer *l, nn_message *message)
     if (status == DM_OK) {
         status = l->type->setup(l);
     }
+    status = status == DM_OK ? nn_filter_follow(l) : status;
     int64_t specs = nn_count(message, "param");
     if (status == DM_OK && specs > l->params) {
         status = nn_layer_fail(l, "param", DM_ERR_FORMAT, "has %lld param fields, but %d parameters",

@@ -22,11 +22,12 @@ typedef struct nn_blob {
     nn_layer *producer;
     int ndim;
     int64_t shape[DM_MAX_DIMS], count;
-    bool image;       /* its array has the channels last */
-    bool shares;      /* data is that of the blob before it */
-    bool shares_diff; /* diff is that of the blob behind it */
-    bool whole;       /* one number of the whole batch, on worker 0; else dim 0 is dealt out by slices */
-    bool reads;       /* some layer reads it: it is no output of the net */
+    bool image;             /* its array has the channels last */
+    bool shares;            /* data is that of the blob before it */
+    bool shares_diff;       /* diff is that of the blob behind it */
+    const nn_layer *filter; /* the Filter layer whose choice of samples it has; NULL: it has all */
+    bool whole;             /* one number of the whole batch, on worker 0; else dim 0 is dealt out by slices */
+    bool reads;             /* some layer reads it: it is no output of the net */
     bool need_backward, under_loss, has_diff;
     double loss_weight;
     dm_array data, diff, spare; /* spare: a second gradient, before it is added */
@@ -237,6 +238,8 @@ dm_status nn_map_rows(nn_layer *layer, const char *call, const char *operand, co
 dm_status nn_sum_samples(nn_layer *layer, double scale, dm_array x, int64_t samples, dm_array out);
 /* A seed for the random numbers of a layer in a pass; in a recorded program that of its first run. */
 uint64_t nn_layer_seed(const nn_layer *layer, int64_t pass);
+/* --- layers/filter.c: may the layer stand behind the Filter layers before it? Marks its tops. */
+dm_status nn_filter_follow(nn_layer *layer);
 int nn_array_dim(const nn_blob *blob, int axis); /* which dim of its array an axis is */
 dm_status nn_blob_array(const nn_net *net, const nn_blob *blob, dm_dtype dtype, dm_array *out);
 /* Where the gradient of a bottom goes, and then adding it to those of other layers; status: of writing it. */

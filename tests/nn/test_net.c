@@ -253,6 +253,12 @@ static const struct {
      "net.prototxt:1: layer 'x' reads the blob 'y', which no layer"},
     {"layer { name: 'x'\n type: 'Convolve' }",
      "net.prototxt:2: layer 'x' has the type 'Convolve', which dmath lacks"},
+    {INPUTS "layer { name: 'f' type: 'Filter' bottom: ['data', 'label'] top: 'u' }\n" SIMPLE("n", "BatchNorm",
+                                                                                             "u", "n", ""),
+     "net.prototxt:3: layer 'n' reads what the Filter layer 'f' passes"},
+    {INPUTS "layer { name: 'f' type: 'Filter' bottom: ['data', 'label'] top: 'u' }\n" IP("i", "u", "3")
+         LOSS("i"),
+     "net.prototxt:4: layer 'loss' reads what the Filter layer 'f' passes"},
     {INPUTS SIMPLE("x", "ReLU", "nothing", "x", ""),
      "net.prototxt:2: layer 'x' reads the blob 'nothing', which no layer before"},
     {INPUTS SIMPLE("x", "ReLU", "data", "label", ""),
