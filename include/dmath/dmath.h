@@ -41,8 +41,8 @@
  *    rank (mpirun, its daemon, srun's), the processes of that host leave. Of other hosts rank 0 hears by messages: of a worker's
  *    death there within a second; if it hears nothing of a host for heartbeat_s (option, 30 s, and up to 2 s more), the host is
  *    lost, which is a death of the first worker there. A host that hears nothing of rank 0 for as long leaves. Time in which
- *    the side that listens was stopped does not count. Where the first process of a host is stopped and not dead, those beside it
- *    stay until it dies or the launcher ends them. Where the program has initialised MPI (dm_init_comm) this needs
+ *    the side that listens was stopped does not count. Where the first process of another host is stopped and not dead, those
+ *    beside it leave after heartbeat_s as well. Where the program has initialised MPI (dm_init_comm) this needs
  *    MPI_THREAD_MULTIPLE; without it rank 0 learns of other hosts from the launcher only, or by watchdog_s.
  *  - With the option on_death=session the death of a worker's process ends the session and not the job: one line on stderr as
  *    above, every call that waits or comes later returns DM_ERR_DIED with it, and dm_finalize returns at once (DM_OK if a call has

@@ -16,6 +16,7 @@ enum dmi_fault_kind {
     DMI_FAULT_RENAME,
     DMI_FAULT_DEATH,
     DMI_FAULT_DELAY,
+    DMI_FAULT_MESSAGE,
     DMI_FAULT_TURNS /* no fault: base/turns.h */
 };
 

@@ -96,7 +96,8 @@ typedef struct dmi_port {
     atomic_int now_busy;   /* inside a kernel, a file transfer or a user function: */
     dmi_doing runs;
     atomic_int_fast64_t now_flops;
-    atomic_int broken; /* it could not take part in a command, and others wait for it: the session has failed */
+    atomic_int broken; /* a status: it could not take part in a command, and others wait for it: the session has failed */
+    atomic_uint looks; /* of a host's leader: grows while it listens to rank 0; 0: it does not */
     int32_t pid;
     atomic_int compute_thread, communication_thread; /* as the kernel numbers them; 0: none */
     /* of a worker of another host, from its reports: processor time of its compute thread, and the time that it was

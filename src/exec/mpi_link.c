@@ -1,8 +1,10 @@
-/* A payload is one message stream of the pair: chunks of at most CHUNK_BYTES in order, all with one tag for the channel, so
- * that MPI's own order (per sender, tag and communicator) matches the k-th PUSH with the k-th EXPECT. A chunk
- * without bytes says that the sender's command failed. The receive is posted when the destination is free (the
- * EXPECT's waits), so no message arrives in memory that is in use; strided sides use a packed buffer. */
+/* A payload is one message stream of the pair: chunks of at most CHUNK_BYTES in order, all with one tag for the
+ * channel, so that MPI's own order (per sender, tag and communicator) matches the k-th PUSH with the k-th
+ * EXPECT. A chunk without bytes says that the sender's command failed. The receive is posted when the
+ * destination is free (the EXPECT's waits), so no message arrives in memory that is in use; strided sides use a
+ * packed buffer. */
 #include "exec/mpi_link.h"
+#include "base/fault.h"
 #include "kernels/direct.h"
 
 #include <limits.h>
@@ -11,7 +13,10 @@
 #include <string.h>
 
 #define CHUNK_BYTES (INT64_C(16) << 20)
-enum { TAG_BLOCK = 20, MOST_POSTED = 16 }; /* the tag of channel 0, and of the next one 1 more; packed receives of each */
+enum {
+    TAG_BLOCK = 20,
+    MOST_POSTED = 16
+}; /* the tag of channel 0, and of the next one 1 more; packed receives of each */
 
 struct dmi_message {
     char *buffer;      /* packed; NULL: the payload itself is contiguous */
@@ -19,6 +24,7 @@ struct dmi_message {
     dmi_copy geometry; /* pack or unpack */
     dmi_arena arena;
     bool poisoned;
+    bool lost; /* an MPI call has failed */
     MPI_Request request[];
 };
 
@@ -71,52 +77,69 @@ static void free_message(dmi_queued_step *w)
     }
 }
 
+/* The payload's calls of MPI are counted: shall this one fail? */
+static bool planted_fault(void)
+{
+    return dmi_fault(DMI_FAULT_MESSAGE);
+}
+
 static int chunk_bytes(const dmi_queued_step *w, int chunk)
 {
     return (int)DMI_MIN(CHUNK_BYTES, w->step->bytes - chunk * CHUNK_BYTES);
 }
 
-/* A failed MPI call leaves transfers in an unknown state. Report it and stop the job: a lost message would
- * leave a peer waiting for ever. */
-static void fatal(dmi_engine *e, const char *what)
+/* A failed MPI call leaves the payload in an unknown state, and the peer may wait for it for ever. So the
+ * session has failed: calls return the error, and only dm_finalize is left. */
+static void lose_message(dmi_engine *e, dmi_queued_step *w)
 {
-    dmi_log(DMI_LOG_ERROR, "endpoint %d: %s: %s; the job cannot go on", e->config.me, what, dmi_error_text());
-    MPI_Abort(e->mpi->data, 1);
+    dmi_log(DMI_LOG_ERROR, "endpoint %d: %s; the session cannot go on", e->config.me, dmi_error_text());
+    w->message->lost = true;
+    dmi_engine_fail_step(e, w, DM_ERR_TRANSPORT);
+    atomic_store(&e->port->broken, DM_ERR_TRANSPORT);
+    dmi_bell_ring(&dmi_hub_port(e->config.hub, e->config.endpoints - 1)->bell);
 }
 
 /* Sends the bytes from `source` on. NULL: the command has failed; sends empty chunks. */
 static void send_chunks(dmi_engine *e, dmi_queued_step *w, char *source)
 {
-    for (int i = 0; i < w->message->count; i++) {
-        int code = MPI_Isend(source ? source + i * CHUNK_BYTES : NULL, source ? chunk_bytes(w, i) : 0, MPI_BYTE,
-                             e->mpi->rank[w->step->peer], TAG_BLOCK + dmi_step_channel(w), e->mpi->data, &w->message->request[i]);
+    for (int i = 0; i < w->message->count && !w->message->lost; i++) {
+        int code = planted_fault()
+                       ? MPI_ERR_OTHER
+                       : MPI_Isend(source ? source + i * CHUNK_BYTES : NULL, source ? chunk_bytes(w, i) : 0,
+                                   MPI_BYTE, e->mpi->rank[w->step->peer], TAG_BLOCK + dmi_step_channel(w),
+                                   e->mpi->data, &w->message->request[i]);
         if (dmi_mpi_check(code, "MPI_Isend") != DM_OK) {
-            fatal(e, "sending a payload");
+            lose_message(e, w);
         }
     }
-    if (source) {
+    if (source && !w->message->lost) {
         atomic_fetch_add_explicit(&e->port->tally.bytes_sent, w->step->bytes, memory_order_relaxed);
     }
 }
 
 static void receive_chunks(dmi_engine *e, dmi_queued_step *w, char *destination)
 {
-    for (int i = 0; i < w->message->count; i++) {
-        int code = MPI_Irecv(destination + i * CHUNK_BYTES, chunk_bytes(w, i), MPI_BYTE,
-                             e->mpi->rank[w->step->peer], TAG_BLOCK + dmi_step_channel(w), e->mpi->data, &w->message->request[i]);
+    for (int i = 0; i < w->message->count && !w->message->lost; i++) {
+        int code = planted_fault() ? MPI_ERR_OTHER
+                                   : MPI_Irecv(destination + i * CHUNK_BYTES, chunk_bytes(w, i), MPI_BYTE,
+                                               e->mpi->rank[w->step->peer], TAG_BLOCK + dmi_step_channel(w),
+                                               e->mpi->data, &w->message->request[i]);
         if (dmi_mpi_check(code, "MPI_Irecv") != DM_OK) {
-            fatal(e, "receiving a payload");
+            lose_message(e, w);
         }
     }
 }
 
-static bool chunks_arrived(dmi_engine *e, struct dmi_message *m)
+/* A message that is lost never arrives. */
+static bool chunks_arrived(dmi_engine *e, dmi_queued_step *w)
 {
-    while (m->done < m->count) {
+    struct dmi_message *m = w->message;
+    while (m->done < m->count && !m->lost) {
         MPI_Status status;
         int flag = 0, bytes = 0;
-        if (dmi_mpi_check(MPI_Test(&m->request[m->done], &flag, &status), "MPI_Test") != DM_OK) {
-            fatal(e, "receiving a payload");
+        int code = planted_fault() ? MPI_ERR_OTHER : MPI_Test(&m->request[m->done], &flag, &status);
+        if (dmi_mpi_check(code, "MPI_Test") != DM_OK) {
+            lose_message(e, w);
         }
         if (!flag) {
             return false;
@@ -125,7 +148,7 @@ static bool chunks_arrived(dmi_engine *e, struct dmi_message *m)
         m->poisoned = m->poisoned || bytes == 0;
         m->done++;
     }
-    return true;
+    return !m->lost;
 }
 
 static bool start_push(dmi_engine *e, dmi_queued_step *w)
@@ -155,9 +178,15 @@ static bool start_push(dmi_engine *e, dmi_queued_step *w)
 static bool test_push(dmi_engine *e, dmi_queued_step *w)
 {
     int flag = 0;
-    int code = MPI_Testall(w->message->count, w->message->request, &flag, MPI_STATUSES_IGNORE);
+    if (w->message->lost) {
+        return false;
+    }
+    int code = planted_fault()
+                   ? MPI_ERR_OTHER
+                   : MPI_Testall(w->message->count, w->message->request, &flag, MPI_STATUSES_IGNORE);
     if (dmi_mpi_check(code, "MPI_Testall") != DM_OK) {
-        fatal(e, "sending a payload");
+        lose_message(e, w);
+        return false;
     }
     if (flag) {
         free_message(w);
@@ -203,7 +232,7 @@ static bool mpi_grant(dmi_engine *e, dmi_queued_step *w)
 static bool mpi_arrive(dmi_engine *e, dmi_queued_step *w)
 {
     struct dmi_message *m = w->message;
-    if (!chunks_arrived(e, m)) {
+    if (!chunks_arrived(e, w)) {
         return false;
     }
     char *destination = dmi_ref_pointer(w->inst, &w->step->ref[0]);
@@ -245,7 +274,7 @@ bool dmi_mpi_grant_packed(dmi_engine *e, dmi_queued_step *w, char *buffer)
 
 int dmi_mpi_arrive_packed(dmi_engine *e, dmi_queued_step *w)
 {
-    if (!chunks_arrived(e, w->message)) {
+    if (!chunks_arrived(e, w)) {
         return 0;
     }
     int result = w->message->poisoned ? -1 : 1;

@@ -372,7 +372,7 @@ bool dmi_forward_report(dmi_job *job, dmi_worker *w)
     uint64_t done = atomic_load(&port->completed);
     bool due = w->sync_command > f->reported_sync && done >= w->sync_command;
     bool beat = w->sync_command > f->reported_sync && dmi_now_ns() - f->reported_ns > 1000000000;
-    bool broken = atomic_load(&port->broken);
+    int broken = atomic_load(&port->broken);
     uint64_t background = atomic_load(&port->background), failures = atomic_load(&port->reports);
     bool behind = dmi_engine_oldest(&w->engine, true) != NULL;
     bool news = failures > f->reported_failures || ((f->behind || behind) && background > f->reported_background);
@@ -419,7 +419,7 @@ bool dmi_forward_report(dmi_job *job, dmi_worker *w)
     for (int i = 0; w->engine.usage && i < DMI_COUNT(r->usage); i++) {
         r->usage[i] = atomic_load_explicit(&usage[i], memory_order_relaxed);
     }
-    f->reported_broken = broken;
+    f->reported_broken = broken != 0;
     f->reported_ns = dmi_now_ns();
     f->reported_sync = due ? w->sync_command : f->reported_sync;
     MPI_Isend(r, report_bytes(job), MPI_BYTE, 0, TAG_REPORT, job->ctl, &f->report_out);

@@ -12,8 +12,6 @@
 #include <unistd.h>
 
 enum { TAG_BEAT = 14, TAG_ANSWER = 15 };
-#define MOST_COUNTED_NS INT64_C(500000000) /* of a look that came late: this side may have been stopped */
-
 #define LOOK_NS INT64_C(5000000) /* a leader's looks, at the closest */
 
 typedef struct beat {
@@ -60,7 +58,7 @@ static bool heard(dmi_job *job, other *o, int tag, int64_t now)
 {
     (void)tested(&o->send);
     bool came = tested(&o->receive);
-    o->silent_ns = came ? 0 : o->silent_ns + (o->looked_ns ? DMI_MIN(now - o->looked_ns, MOST_COUNTED_NS) : 0);
+    o->silent_ns = came ? 0 : o->silent_ns + (o->looked_ns ? DMI_MIN(now - o->looked_ns, DMI_SILENCE_MOST_NS) : 0);
     o->looked_ns = now;
     if (came) {
         MPI_Irecv(&o->in, sizeof o->in, MPI_BYTE, o->rank, tag, job->ctl, &o->receive);
@@ -89,6 +87,9 @@ dm_status dmi_heartbeat_start(dmi_job *job)
     dmi_heartbeat *h = others ? calloc(1, sizeof *h + (size_t)others * sizeof *h->other) : NULL;
     dm_status status =
         dmi_job_agree(job, h || !others ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for heartbeats"));
+    if (status == DM_OK && job->host_of[job->me] != 0 && !leads) {
+        dmi_liveness_expect_looks(job);
+    }
     if (status != DM_OK || !h) {
         free(h);
         return status;
@@ -155,6 +156,9 @@ bool dmi_heartbeat_answer(dmi_job *job)
     if (now - o->looked_ns < LOOK_NS && died == h->told) {
         return false;
     }
+    dmi_port *port = dmi_hub_port(&job->hub, job->me);
+    atomic_store_explicit(&port->looks, (atomic_load_explicit(&port->looks, memory_order_relaxed) + 1) | 1,
+                          memory_order_relaxed);
     bool came = heard(job, o, TAG_BEAT, now);
     if ((came || died != h->told) && o->send == MPI_REQUEST_NULL) {
         o->out.died = died;
@@ -165,6 +169,13 @@ bool dmi_heartbeat_answer(dmi_job *job)
         dmi_liveness_leave(job, "rank 0 has given no sign of life", (double)o->silent_ns / 1e9);
     }
     return came;
+}
+
+void dmi_heartbeat_rest(dmi_job *job)
+{
+    if (job->heartbeat) {
+        atomic_store(&dmi_hub_port(&job->hub, job->me)->looks, 0);
+    }
 }
 
 void dmi_heartbeat_died(dmi_job *job, int worker)

@@ -59,12 +59,15 @@ DM_CHECKED dm_status dmi_job_agree(dmi_job *job, dm_status status);
 /* --- tasks.c */
 /* Collective, if rank `rank` has registered other functions than rank 0: an error on rank 0 that names them. */
 DM_CHECKED dm_status dmi_job_tell_tasks(dmi_job *job, int rank, const char *host, const char *host0);
+#define DMI_SILENCE_MOST_NS INT64_C(500000000) /* of silence, at a look that came late: this side may have been stopped */
 /* --- liveness.c: notices when processes of this machine, or what started them, die */
 DM_CHECKED dm_status dmi_liveness_start(dmi_job *job);
 /* Rank 0 has a session: its calls say what has happened. NULL: it begins or ends, when a death ends the job. */
 void dmi_liveness_tell(dmi_job *job, dmi_session *s);
 /* Rank 0, the session has ended by a death. Until `ignore` is false again, others die unnoticed. */
 void dmi_liveness_ignore(dmi_job *job, bool ignore);
+/* Not rank 0: from now on this process leaves if the leader of its host (another one) stops looking for messages. */
+void dmi_liveness_expect_looks(dmi_job *job);
 void dmi_liveness_stop(dmi_job *job); /* collective: nobody's end is a death from then on */
 void dmi_liveness_free(dmi_job *job); /* the same of this rank alone */
 /* Not rank 0: says that something has been so for so many seconds, and ends the process. */
@@ -77,6 +80,7 @@ int dmi_heartbeat_pause_ms(const dmi_job *job);
 /* Rank 0: a worker of another host that has died, or whose host gives no sign of life; -1: none. */
 int dmi_heartbeat_look(dmi_job *job, bool *died);
 bool dmi_heartbeat_answer(dmi_job *job); /* a leader; true: something came */
+void dmi_heartbeat_rest(dmi_job *job);   /* a leader: the others of its host are not to expect looks any more */
 /* A leader: rank 0 is to be told that a worker of this host has died. For any thread. */
 void dmi_heartbeat_died(dmi_job *job, int worker);
 /* --- again.c: a session after one that a death has ended (option on_death) */

@@ -33,6 +33,7 @@ typedef struct dmi_liveness {
     bool ignore;                    /* who dies now does so between two sessions */
     int stop;                       /* an eventfd */
     int warden;                     /* the endpoint that the others of this machine watch */
+    atomic_bool expects_looks;      /* of another process, the leader of this host */
     int count;
     watched_process *process; /* [count] */
     struct pollfd *poll;      /* [count + 1] */
@@ -192,11 +193,39 @@ static void listen_to_hosts(dmi_liveness *l)
     }
 }
 
+typedef struct looks {
+    unsigned last; /* of the leader */
+    int64_t seen_ns, still_ns; /* still: so long the leader has not looked, as far as this thread was there to see it */
+} looks;
+
+/* A stopped leader cannot leave, and rank 0 cannot tell the others of its host. The time of a leader that listens to
+ * rank 0 counts as a leader counts rank 0's. */
+static void watch_leader(dmi_liveness *l, looks *k)
+{
+    dmi_job *job = l->job;
+    if (!atomic_load_explicit(&l->expects_looks, memory_order_acquire)) {
+        return;
+    }
+    int leader = job->leader[job->host_of[job->me]];
+    unsigned now = atomic_load_explicit(&dmi_hub_port(&job->hub, leader)->looks, memory_order_relaxed);
+    int64_t now_ns = dmi_now_ns();
+    k->still_ns = now == 0 || now != k->last ? 0 : k->still_ns + DMI_MIN(now_ns - k->seen_ns, DMI_SILENCE_MOST_NS);
+    k->last = now;
+    k->seen_ns = now_ns;
+    if ((double)k->still_ns > job->config.heartbeat_s * 1e9) {
+        char text[128];
+        snprintf(text, sizeof text, "worker %d (process %d), the first one of this host, has given no sign of life", leader,
+                 job->pid_of[leader]);
+        dmi_liveness_leave(job, text, (double)k->still_ns / 1e9);
+    }
+}
+
 /* How long the thread may sleep. */
 static int pause_ms(dmi_liveness *l, bool look)
 {
     pthread_mutex_lock(&l->lock);
     bool begun = l->job->rank != 0 || l->session;
+    look = look || !l->job->near[l->job->workers]; /* a leader's looks ring no bell */
     int beat = l->job->rank == 0 && l->session ? dmi_heartbeat_pause_ms(l->job) : -1;
     pthread_mutex_unlock(&l->lock);
     return beat >= 0 ? DMI_MIN(beat, LOOK_MS) : look || !begun ? LOOK_MS : -1;
@@ -206,6 +235,7 @@ static void *watch(void *context)
 {
     dmi_liveness *l = context;
     bool look = false;
+    looks leader = {0};
     l->poll[0] = (struct pollfd){.fd = l->stop, .events = POLLIN};
     for (int i = 0; i < l->count; i++) {
         watched_process *p = &l->process[i];
@@ -225,6 +255,7 @@ static void *watch(void *context)
             return NULL;
         }
         listen_to_hosts(l);
+        watch_leader(l, &leader);
         for (int i = 0; i < l->count; i++) {
             watched_process *p = &l->process[i];
             if (!p->gone &&
@@ -300,6 +331,13 @@ void dmi_liveness_ignore(dmi_job *job, bool ignore)
         job->liveness->session = NULL;
         job->liveness->ignore = ignore;
         pthread_mutex_unlock(&job->liveness->lock);
+    }
+}
+
+void dmi_liveness_expect_looks(dmi_job *job)
+{
+    if (job->liveness) {
+        atomic_store_explicit(&job->liveness->expects_looks, true, memory_order_release);
     }
 }
 

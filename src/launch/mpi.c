@@ -270,6 +270,7 @@ static dm_status serve_session(dmi_job *job, dmi_worker *w, dmi_placement_report
         w->service_context = job;
         dmi_signals_ignore(&job->config);
         dmi_worker_serve(w);
+        dmi_heartbeat_rest(job);
     }
     (void)dmi_cpu_blas_threads(blas);
     return status;

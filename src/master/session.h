@@ -146,7 +146,7 @@ struct dmi_session {
     size_t explain_bytes;
     int explain_calls;
     int stuck;           /* enum dmi_stuck: the watchdog's time was over */
-    int broken;          /* the worker, where it is DMI_STUCK_BROKEN */
+    int broken;          /* the endpoint, where it is DMI_STUCK_BROKEN */
     atomic_uint_fast64_t cancel; /* the last command that dm_cancel has cancelled; */
     uint64_t cancel_sent;        /* of which other hosts know */
     atomic_int died;     /* worker + 1 whose process has died, or that of a launcher: set by another thread */

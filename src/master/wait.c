@@ -31,15 +31,20 @@ dm_status dmi_broken(dmi_session *s)
         return dmi_fail(DM_ERR_DIED, "%s. The session has failed%s", s->death,
                         s->config.on_death == DMI_DEATH_SESSION ? "; call dm_finalize" : ", and this process is about to end");
     }
-    return dmi_fail(
-        DM_ERR_NOMEM,
-        "worker %d (%s) ran out of host memory inside a command. The session has failed; call dm_finalize",
-        s->broken, dmi_hub_port(&s->hub, s->broken)->host);
+    char who[32] = "rank 0";
+    const dmi_port *port = dmi_hub_port(&s->hub, s->broken);
+    dm_status status = (dm_status)atomic_load(&port->broken);
+    if (s->broken < s->workers) {
+        snprintf(who, sizeof who, "worker %d", s->broken);
+    }
+    return dmi_fail(status, "%s (%s) %s. The session has failed; call dm_finalize", who, port->host,
+                    status == DM_ERR_NOMEM ? "ran out of host memory inside a command"
+                                           : "could not exchange a payload, because MPI failed");
 }
 
 static bool is_broken(dmi_session *s)
 {
-    for (int w = 0; w < s->workers && s->stuck != DMI_STUCK_BROKEN; w++) {
+    for (int w = 0; w <= s->workers && s->stuck != DMI_STUCK_BROKEN; w++) {
         if (atomic_load_explicit(&dmi_hub_port(&s->hub, w)->broken, memory_order_relaxed)) {
             s->stuck = DMI_STUCK_BROKEN;
             s->broken = w;

@@ -24,6 +24,6 @@ dm_status dmi_insist(dmi_worker *w, dmi_attempt *attempt, const void *frame, voi
 void dmi_worker_break(dmi_worker *w)
 {
     w->broken = true;
-    atomic_store(&w->engine.port->broken, 1);
+    atomic_store(&w->engine.port->broken, DM_ERR_NOMEM);
     dmi_bell_ring(&dmi_hub_port(&w->hub, w->hub.endpoints - 1)->bell);
 }

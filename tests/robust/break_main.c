@@ -1,5 +1,6 @@
 /* Jobs one rank of which breaks in the middle of a command: break_main <what> <folder>, as job_main.
- * prepare: its environment plants "no memory for a command" once; prepares: for good; kill: it is killed; stop:
+ * prepare: its environment plants "no memory for a command" once; prepares: for good; message: a call of MPI fails;
+ * kill: it is killed; stop:
  * it is stopped, and the error names it and the command; fifth: it is slow; cancel: nothing breaks, but
  * commands are cancelled. Prints "right" at the end of a run
  * that went as it must. */
@@ -14,6 +15,15 @@
 
 static dm_array a, b, c, d;
 
+/* Without a payload. */
+static dm_array filled(dm_session *s, dm_layout layout, double value)
+{
+    dm_array array;
+    OK(dm_array_create(s, DM_F64, 2, (int64_t[]){N, N}, &layout, &array));
+    OK(dm_fill(s, array, value));
+    return array;
+}
+
 static dm_session *open_session(double watchdog_s, const char *options)
 {
     char text[200];
@@ -21,10 +31,10 @@ static dm_session *open_session(double watchdog_s, const char *options)
     snprintf(text, sizeof text, "log=error,watchdog_s=%g%s%s%s", watchdog_s, *options ? "," : "", options,
              more ? more : "");
     dm_session *s = start(text);
-    a = matrix(s, dm_layout_rows(s), 1);
-    b = matrix(s, dm_layout_cols(s), 2);
-    c = matrix(s, dm_layout_cyclic(s, 0, 2), 3);
-    d = matrix(s, dm_layout_cols(s), 4);
+    a = filled(s, dm_layout_rows(s), 1);
+    b = filled(s, dm_layout_cols(s), 2);
+    c = filled(s, dm_layout_cyclic(s, 0, 2), 3);
+    d = filled(s, dm_layout_cols(s), 4);
     return s;
 }
 
@@ -53,20 +63,20 @@ static void for_a_moment(void)
     OK(dm_finalize(s, NULL));
 }
 
-static void for_good(void)
+static void for_good(dm_status expected, const char *text)
 {
     static double values[N * N];
     dm_session *s = open_session(30, "");
     double begin = seconds();
     dm_status status = work(s, 100);
     fprintf(stderr, "%.1f s: %s: %s\n", seconds() - begin, dm_status_name(status), dm_error_message());
-    CHECK(status == DM_ERR_NOMEM);
-    CHECK(strstr(dm_error_message(), "planted fault") && strstr(dm_error_message(), "worker 1 ("));
-    CHECK(dm_sync(s) == DM_ERR_NOMEM);
-    CHECK(dm_fill(s, a, 1) == DM_ERR_NOMEM);
-    CHECK(dm_array_read(s, a, NULL, NULL, values, 0) == DM_ERR_NOMEM);
+    CHECK(status == expected);
+    CHECK(strstr(dm_error_message(), text) && strstr(dm_error_message(), "worker 1 ("));
+    CHECK(dm_sync(s) == expected);
+    CHECK(dm_fill(s, a, 1) == expected);
+    CHECK(dm_array_read(s, a, NULL, NULL, values, 0) == expected);
     CHECK(strstr(dm_error_message(), "worker 1 ("));
-    CHECK(dm_finalize(s, NULL) == DM_ERR_NOMEM);
+    CHECK(dm_finalize(s, NULL) == expected);
     CHECK(dm_sync(s) == DM_ERR_STATE);
     CHECK(seconds() - begin < 8);
 }
@@ -185,7 +195,9 @@ int main(int argc, char **argv)
     if (!strcmp(what, "prepare")) {
         for_a_moment();
     } else if (!strcmp(what, "prepares")) {
-        for_good();
+        for_good(DM_ERR_NOMEM, "planted fault");
+    } else if (!strcmp(what, "message")) {
+        for_good(DM_ERR_TRANSPORT, "): MPI_");
     } else if (!strcmp(what, "kill")) {
         kill_in_a_command();
     } else if (!strcmp(what, "stop")) {

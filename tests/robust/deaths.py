@@ -10,7 +10,7 @@ PROGRAM is kill_main. Of each job, within --bound seconds of the kill (5; a seco
   rank0     everybody has left
   launcher  mpirun is killed: everybody has left
   stop      a worker of another host than rank 0's is stopped, the first one there: rank 0 has named it and left with its host; the
-            others there wait for the stopped one's end, and then leave
+            others there have named it and left, too
   stop0     rank 0 is stopped: it is the ranks of other hosts that have left
   suspend   all ranks are stopped for longer than --heartbeat, and go on: nobody complains; then rank 0 is killed
 With --hosts 2 the workers pretend to be on two hosts; the bound grows by the time of --heartbeat. And nothing is left: processes, files that are half written, files of shared memory.
@@ -126,9 +126,12 @@ def one(args, number):
                 return name + ": nobody named it:\n" + output(), 0, 0
             said = time.monotonic() - begin
         if stopped:
-            leaving = [pids[rank] for rank in range(ranks) if (rank in far) == (what == "stop0")]
+            leaving = [pids[rank] for rank in range(ranks) if (rank in far if what == "stop0" else rank != victim)]
             if not wait_until(lambda: not any(map(alive, leaving)), bound):
                 return name + f": left after {bound} s: {[p for p in leaving if alive(p)]}\n" + output(), 0, 0
+            mates = re.compile(rf"worker {victim - 1} \(process {target}\), the first one of this host, has given no sign of life")
+            if what == "stop" and len(far) > 1 and not mates.search(output()):
+                return name + ": nobody beside it named it:\n" + output(), 0, 0
             os.kill(target, signal.SIGKILL)
         if not wait_until(lambda: job.poll() is not None and not any(map(alive, pids)), bound):
             return name + f": left after {bound} s: {[p for p in pids if alive(p)]}\n" + output(), 0, 0
