@@ -3,11 +3,14 @@
 # CPUs and emulated GPUs, memory as in a release and with red zones, forced algorithms, and options of GPUs.
 #
 #   scripts/soak.sh [--minutes N] [--seed S] [--filter R] [--build DIR]
+#   scripts/soak.sh --sessions N [--seed S] [--build DIR]
 #
 #   --minutes N    when no new run begins any more (default 30); a run that is under way then is cut off
 #   --seed S       of the choices and of the tests (default: the time); the same seed gives the same runs
 #   --filter R     programs whose name matches this extended regular expression (test_ops --list), one by one
 #   --build DIR    which build (default build/dev)
+#   --sessions N   instead: N sessions one after the other in a process, with random workers, options and commands, on CPUs
+#                  and on emulated GPUs; descriptors, threads, mappings and memory must be flat (tests/robust/test_flat.c)
 #
 # Each run has a limit and a folder of its own. A run that fails is printed as a command line that repeats it (under mpirun
 # after `. scripts/mpi-env.sh`), with its log in soak-failures/; after five failures the script ends. Status: 0, 1 if a
@@ -16,10 +19,10 @@ set -uo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 help() { sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"; }
 
-minutes=30 seed=$(date +%s) filter='' build=$top/build/dev
+minutes=30 seed=$(date +%s) filter='' sessions=0 build=$top/build/dev
 while [ $# -gt 0 ]; do
     case $1 in
-    --minutes | --seed | --filter | --build)
+    --minutes | --seed | --filter | --build | --sessions)
         [ $# -ge 2 ] || { help >&2 && exit 2; }
         printf -v "${1#--}" '%s' "$2"
         shift 2
@@ -28,17 +31,26 @@ while [ $# -gt 0 ]; do
     *) help >&2 && exit 2 ;;
     esac
 done
-[[ $minutes =~ ^[1-9][0-9]{0,3}$ && $seed =~ ^[0-9]{1,15}$ ]] || { help >&2 && exit 2; }
+[[ $minutes =~ ^[1-9][0-9]{0,3}$ && $seed =~ ^[0-9]{1,15}$ && $sessions =~ ^[0-9]{1,6}$ ]] || { help >&2 && exit 2; }
 program=$(realpath -m "$build")/tests/test_ops
+[ "$sessions" = 0 ] || program=$(realpath -m "$build")/tests/test_flat
 [ -x "$program" ] || { echo "soak: there is no $program: build it, or name another build with --build" >&2 && exit 2; }
+for name in ${!DMATH_@}; do # only what is chosen here
+    unset "$name"
+done
+if [ "$sessions" -gt 0 ]; then
+    failed=0
+    for device in cpu emulated; do
+        echo "$sessions sessions, device $device, seed $seed"
+        DMATH_DEVICE=$device DMATH_EMULATED_GPUS=2 DMATH_SHARE_GPU=1 DMATH_TEST_FLAT=$(((sessions + 19) / 20)) DMATH_TEST_SEED=$seed \
+            "$program" test_sessions || failed=1
+    done
+    exit $failed
+fi
 mapfile -t programs < <("$program" --list | grep -E -- "$filter")
 [ ${#programs[@]} -gt 0 ] || { echo "soak: no program matches '$filter' (test_ops --list)" >&2 && exit 2; }
 # shellcheck source=scripts/mpi-env.sh
 . "$top/scripts/mpi-env.sh"
-for name in ${!DMATH_@}; do # only what is chosen here
-    unset "$name"
-done
-
 limit_s=300 most_failures=5
 deadline=$((SECONDS + minutes * 60))
 failures=$top/soak-failures

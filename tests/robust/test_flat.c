@@ -1,6 +1,7 @@
 /* Memory, descriptors, threads and mappings stay what they are: over many mixed commands in a session, and over
- * many sessions. Brief here; by hand for as long as wanted: DMATH_TEST_FLAT=60 build/dev/tests/test_flat 60
- * times as much: 1200 sessions */
+ * many sessions, with random workers, options and commands. Brief here; by hand for as long as wanted:
+ * DMATH_TEST_FLAT=50 DMATH_TEST_SEED=1 build/dev/tests/test_flat test_sessions: 50 times as much, 1000 sessions. On emulated GPUs with
+ * DMATH_DEVICE=emulated DMATH_EMULATED_GPUS=2 DMATH_SHARE_GPU=1. scripts/soak.sh --sessions runs both. */
 #include "fault_forms.h"
 
 #include <dirent.h>
@@ -90,10 +91,10 @@ static dm_array vector_of(dm_session *s)
     return x;
 }
 
-static void set_up(fixture *f, const char *folder)
+static void set_up(fixture *f, int workers, const char *options, const char *folder)
 {
     const int64_t n = SIDE;
-    *f = (fixture){.s = open_session(WORKERS, "log=error"), .folder = folder};
+    *f = (fixture){.s = open_session(workers, options), .folder = folder};
     dm_layout rows = dm_layout_rows(f->s), cols = dm_layout_cols(f->s);
     f->a = make_matrix(f->s, SIDE, &rows, 1);
     f->b = make_matrix(f->s, SIDE, &cols, 2);
@@ -135,10 +136,9 @@ static void test_commands(void **state)
     (void)state;
     char folder[] = "/tmp/dmath-flat-XXXXXX", path[96];
     fixture f;
-    OK(dm_register("negate", negate));
     assert_non_null(mkdtemp(folder));
     save_there(folder, path, sizeof path);
-    set_up(&f, folder);
+    set_up(&f, WORKERS, "log=error", folder);
     for (int i = 0; i < 2; i++) {
         every_form(&f);
     }
@@ -154,38 +154,63 @@ static void test_commands(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
-static void one_session(int i)
+/* A few random forms, except those that leave a file. */
+static void some_forms(fixture *f, unsigned *seed)
 {
-    dm_session *s = open_session(1 + i % 4, "log=error");
-    dm_array a = make_matrix(s, SIDE, NULL, i % 7), b = make_matrix(s, SIDE, NULL, 1);
-    OK(dm_gemm(s, DM_N, DM_T, 1, a, a, 0, b));
-    matrix_is(s, a, SIDE, i % 7);
-    if (i % 3 == 0) { /* the rest ends with arrays that are there */
-        OK(dm_array_destroy(s, a));
-        OK(dm_array_destroy(s, b));
+    for (int k = rand_r(seed) % 4; k > 0; k--) {
+        int which = rand_r(seed) % FORM_COUNT;
+        if (strcmp(forms[which].name, "save") != 0 && strcmp(forms[which].name, "load") != 0) {
+            f->outs = 0;
+            OK(forms[which].run(f));
+        }
     }
-    OK(dm_finalize(s, &(int64_t){0}));
+}
+
+static void one_session(int i, unsigned *seed)
+{
+    static const char *const options[] = {"log=error", "log=error,pool_debug=1", "log=error,replicas=0",
+                                          "log=error,plan_cache=3,slab=1M"};
+    fixture f;
+    set_up(&f, 1 + rand_r(seed) % 4, options[rand_r(seed) % 4], "/nowhere");
+    dm_array a = make_matrix(f.s, SIDE, NULL, i % 7), b = make_matrix(f.s, SIDE, NULL, 1);
+    OK(dm_gemm(f.s, DM_N, DM_T, 1, a, a, 0, b));
+    matrix_is(f.s, a, SIDE, i % 7);
+    some_forms(&f, seed);
+    if (i % 3 == 0) { /* the rest ends with arrays that are there */
+        OK(dm_array_destroy(f.s, a));
+        OK(dm_array_destroy(f.s, b));
+    }
+    OK(dm_finalize(f.s, &(int64_t){0}));
 }
 
 static void test_sessions(void **state)
 {
     (void)state;
+    const char *given = getenv("DMATH_TEST_SEED");
+    unsigned seed = given ? (unsigned)strtoull(given, NULL, 10) : 1;
     int sessions = SESSIONS * times();
     for (int i = 0; i < 4 * WARM; i++) {
-        one_session(i);
+        one_session(i, &seed);
     }
     state_of_process before = settled(entries("/proc/self/task"));
     for (int i = 0; i < sessions; i++) {
-        one_session(i);
+        one_session(i, &seed);
     }
+    print_message("%d sessions, seed %s\n", sessions, given ? given : "1");
     is_flat("sessions", before, (size_t)sessions * HANDLE_BYTES);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_commands),
         cmocka_unit_test(test_sessions),
     };
+    if (dm_register("negate", negate) != DM_OK) {
+        return 2;
+    }
+    if (argc > 1) { /* that one alone */
+        cmocka_set_test_filter(argv[1]);
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
