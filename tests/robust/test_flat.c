@@ -161,7 +161,8 @@ static void some_forms(fixture *f, unsigned *seed)
         int which = rand_r(seed) % FORM_COUNT;
         if (strcmp(forms[which].name, "save") != 0 && strcmp(forms[which].name, "load") != 0) {
             f->outs = 0;
-            OK(forms[which].run(f));
+            dm_status status = forms[which].run(f);
+            OK(status == DM_ERR_UNSUPPORTED ? DM_OK : status); /* a new shape, with this number of workers */
         }
     }
 }
