@@ -53,8 +53,8 @@
  *    status of the dead; a rank sees that option only as SLURM_KILL_BAD_EXIT); else dm_init returns DM_ERR_CONFIG and says which
  *    of these is missing. A death while dm_init or dm_finalize runs ends the job. Workers
  *    that are threads die with the program: for them the option means nothing.
- *  - A worker whose host has no memory left to take part in a command ends the session: every call returns
- *    DM_ERR_NOMEM, and only dm_finalize is left; until it returns, host memory given to the failing call stays in use.
+ *  - A worker without host memory for its part of a command, or whose payload MPI refuses, ends the session: every call returns
+ *    DM_ERR_NOMEM or DM_ERR_TRANSPORT; only dm_finalize is left; until it returns, host memory of the failing call stays in use.
  *  - A session belongs to the process that made it. In a child made by fork every call on it is DM_ERR_STATE; a child
  *    of a program that runs without a launcher may start its own, on CPUs: GPUs do not follow it there.
  *  - Fills are the same to the last bit on any number of workers and any layout; products and sums to rounding. */

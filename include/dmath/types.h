@@ -35,7 +35,7 @@ extern "C" {
     X(11, ERR_UNSUPPORTED, "this combination is not supported")                                   \
     X(12, ERR_STATE, "the call is not allowed in this state (use after finalize, worker alone)")  \
     X(13, ERR_VERSION, "the ranks of this job run different builds of the library or have different functions")               \
-    X(14, ERR_TRANSPORT, "no transport of the kind asked for works between two workers")          \
+    X(14, ERR_TRANSPORT, "no transport of the kind asked for works between workers, or MPI failed")          \
     X(15, ERR_POISONED, "an operand holds the result of a command that failed earlier")           \
     X(16, ERR_CONFIG, "an environment variable or option has a value that is not understood")     \
     X(17, ERR_TIMEOUT, "a worker made no progress, or a rank did not come, for longer than allowed") \
