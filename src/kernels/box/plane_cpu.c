@@ -1,5 +1,6 @@
 /* Planes: the two innermost dims of a strided copy, moved as bits. */
 #include "kernels/box/convert.h"
+#include "kernels/box/stream.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/simd.h"
 #include <assert.h>
@@ -28,7 +29,11 @@ static void move_dense_rows(int64_t n0, int64_t row, const char *s, int64_t s0, 
         ROWS_OF(64);
     default:
         for (int64_t i = 0; i < n0; i++) {
-            memcpy(d + i * d0, s + i * s0, (size_t)row);
+            if (row >= DMI_STREAM_BYTES) {
+                dmi_stream_copy(d + i * d0, s + i * s0, row);
+            } else {
+                memcpy(d + i * d0, s + i * s0, (size_t)row);
+            }
         }
     }
 }
@@ -40,36 +45,13 @@ enum { SIDE = 64, PANEL = 512 };
 /* From this size on the written lines go past the caches: the two would not fit there anyway. */
 enum { STREAM_BYTES = 4 << 20 };
 
-/* Streamed lines are not ordered with what follows: a flag that says "arrived" must not overtake them. */
-static void stream_fence(void)
-{
-#if defined(__SSE2__)
-    _mm_sfence();
-#endif
-}
-
 static void put_row(char *to, const char *from, int64_t bytes, bool stream)
 {
-#if defined(__SSE2__)
-    if (stream) { /* whole lines; the ends of the row share theirs with the next tiles */
-        int64_t head = DMI_MIN((int64_t)(-(uintptr_t)to & 63), bytes), lines = (bytes - head) / 64;
-        memcpy(to, from, (size_t)head);
-        to += head;
-        from += head;
-        bytes -= head + lines * 64;
-        for (; lines > 0; lines--) {
-            for (int k = 0; k < 64; k += 16) {
-                __m128i x = _mm_loadu_si128((const __m128i *)(const void *)(from + k));
-                _mm_stream_si128((__m128i *)(void *)(to + k), x);
-            }
-            to += 64;
-            from += 64;
-        }
+    if (stream) { /* the ends of the row share their lines with the next tiles */
+        dmi_stream_row(to, from, bytes);
+    } else {
+        memcpy(to, from, (size_t)bytes);
     }
-#else
-    (void)stream;
-#endif
-    memcpy(to, from, (size_t)bytes);
 }
 
 #if defined(__SSE2__)
@@ -199,7 +181,7 @@ void dmi_move_plane(int64_t bytes, int64_t n0, int64_t n1, const void *src, int6
             }
         }
         if (stream) {
-            stream_fence();
+            dmi_stream_fence();
         }
         return;
     }

@@ -3,6 +3,7 @@
 #define NUMBER uint8_t
 #define PART_NUMBER uint8_t
 #define TABLE dmi_ewise_bool
+#define COMPILED DMI_TWICE
 #define IN_ANY 1
 #define IN_NUMERIC 0
 #define IN_REAL 1

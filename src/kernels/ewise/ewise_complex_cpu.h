@@ -2,6 +2,7 @@
  * and FN(name). */
 /* GCC 12 makes fused steps of p r - q s where it vectorises, though contraction is off. So there is no fma to be had. */
 #define DMI_WIDE_TARGET "avx2"
+#define COMPILED DMI_TWICE
 #define IN_ANY 1
 #define IN_NUMERIC 1
 #define IN_REAL 0

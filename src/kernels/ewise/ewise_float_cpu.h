@@ -1,6 +1,7 @@
 /* Rows and reductions in a floating type. The file that includes this has defined SUFFIX, NUMBER, TABLE, REDUCERS, FN(name)
  * and LARGEST. */
 #define PART_NUMBER NUMBER
+#define COMPILED DMI_THRICE
 #define IN_ANY 1
 #define IN_NUMERIC 1
 #define IN_REAL 1

@@ -1,6 +1,7 @@
 /* Rows and reductions in an integer type. The file that includes this has defined SUFFIX, NUMBER, UNSIGNED (the type of as
  * many bits), TABLE, REDUCERS, WIDE_NUMBER, HIGHEST and LOWEST. */
 #define PART_NUMBER NUMBER
+#define COMPILED DMI_TWICE
 #define IN_ANY 1
 #define IN_NUMERIC 1
 #define IN_REAL 1

@@ -3,7 +3,8 @@
  *   TABLE                       the name of the table made here
  *   IN_<domain>                 1 where the carrier is in it, else 0; all domains
  *   ADD SUB MUL DIV NEG FN ROUND LARGEST NUMBER_OF(number)
- * Rows that are not COLD are compiled twice, see simd.h: cold ones mostly call functions, which that does not help. */
+ *   COMPILED                    DMI_TWICE or DMI_THRICE, see simd.h: how rows are compiled that are not COLD; cold ones
+ *                               mostly call functions, which that does not help */
 #include "kernels/cpu/simd.h"
 #include "kernels/ewise/ewise_cpu.h"
 #include "kernels/ewise/ewise_math_cpu.h"
@@ -56,7 +57,7 @@
     }
 #define DEFINE_HOT(name, form, ...)                                                                            \
     LOOP(JOIN(name, _body), form, __VA_ARGS__)                                                                 \
-    DMI_TWICE(static, name, PARAMETERS, ARGUMENTS)
+    COMPILED(static, name, PARAMETERS, ARGUMENTS)
 #define DEFINE_WARM DEFINE_HOT
 #define DEFINE_COLD(name, form, ...)                                                                           \
     LOOP(JOIN(name, _body), form, __VA_ARGS__)                                                                 \

@@ -144,6 +144,23 @@ EW_FLOAT(double)
 
 EW_FN double ew_exponential(double a) { return exp(a); }
 EW_FN float ew_exponential(float a) { return exp(a); }
+EW_FN double ew_logarithm(double a) { return log(a); }
+EW_FN float ew_logarithm(float a) { return log(a); }
+EW_FN double ew_sigmoid(double a) { return 1 / (1 + exp(-a)); }
+EW_FN float ew_sigmoid(float a) { return 1 / (1 + exp(-a)); }
+/* As on CPUs: erfc's slope times what its argument y loses by rounding. */
+EW_FN double ew_gelu(double a)
+{
+    double root = 0x1.6a09e667f3bcdp-1, y = __dmul_rn(-a, root);
+    double lost = __fma_rn(-a, root, -y) - a * -0x1.bdd3413b26456p-55, slope = -0x1.20dd750429b6dp+0 * exp(-y * y);
+    return slope == 0 ? 0.5 * a * erfc(y) : 0.5 * a * (erfc(y) + slope * lost);
+}
+EW_FN float ew_gelu(float a)
+{
+    float root = 0x1.6a09e6p-1f, y = __fmul_rn(-a, root);
+    float lost = __fmaf_rn(-a, root, -y) - a * 0x1.9fcef4p-27f, slope = -0x1.20dd76p+0f * exp(-y * y);
+    return slope == 0 ? 0.5f * a * erfc(y) : 0.5f * a * (erfc(y) + slope * lost);
+}
 EW_FN double ew_hyperbolic_tangent(double a) { return tanh(a); }
 /* By way of double, so that the result is off by little more than half a unit: tanhf may be off by one, and the
  * CPU's by two. (e - 1) / (e + 1) with e = exp(2x), whose relative error is 2^-32; the odd series where e - 1

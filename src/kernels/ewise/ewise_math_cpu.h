@@ -3,6 +3,8 @@
 #ifndef DMI_EWISE_MATH_H
 #define DMI_EWISE_MATH_H
 
+#include "kernels/ewise/ewise_vector_cpu.h"
+
 #include <complex.h>
 #include <math.h>
 #include <stdbool.h>
@@ -10,8 +12,6 @@
 
 /* The formulas serve unsigned types too, which are never below 0. */
 #pragma GCC diagnostic ignored "-Wtype-limits"
-
-#define DMI_EWISE_FN static inline __attribute__((always_inline, unused))
 
 /* --- every ordered type */
 #define DMI_EWISE_ORDERED(suffix, type)                                                                        \
@@ -94,7 +94,6 @@
     DMI_EWISE_FN type dmi_power_##suffix(type a, type b) { return pow##f(a, b); }                              \
     DMI_EWISE_FN type dmi_absolute_##suffix(type x) { return fabs##f(x); }                                     \
     DMI_EWISE_FN bool dmi_sign_bit_##suffix(type x) { return signbit(x) != 0; }                                \
-    DMI_EWISE_FN type dmi_hyperbolic_tangent_##suffix(type x) { return tanh##f(x); }                           \
     DMI_EWISE_FN type dmi_log_gamma_##suffix(type x)                                                           \
     {                                                                                                          \
         int sign; /* lgamma would keep it in a variable that all threads share */                              \
@@ -106,37 +105,30 @@
         return a != a || b != b ? a + b : high == low ? high + log##f(2) : high + log1p##f(exp##f(low - high)); \
     }
 
-/* e^x, computed in double and rounded once: errors below 0.51 ulp. Without branches or calls, so that loops over it take several
- * numbers at once. x is k log(2) + r of a whole number k, the low bits of x / log(2) + 1.5 * 2^52; e^r is a series. */
-DMI_EWISE_FN float dmi_exponential_f32(float a)
+DMI_EWISE_FN double dmi_sigmoid_f64(double x)
 {
-    union {
-        float f;
-        uint32_t u;
-    } in = {.f = a};
-    union {
-        double d;
-        uint64_t u;
-    } power, e;
-    const uint32_t high = 0 - (uint32_t)(a > 100.0f), low = 0 - (uint32_t)(a < -110.0f); /* beyond: as there */
-    in.u = (in.u & ~(high | low)) | (high & 0x42c80000u) | (low & 0xc2dc0000u);
-    const double x = (double)in.f;
-    power.d = x * 0x1.71547652b82fep+0 + 0x1.8p52;
-    const double k = power.d - 0x1.8p52, r = (x - k * 0x1.62e42fefp-1) - k * 0x1.473de6af278edp-34;
-    e.d = r * (1.0 / 40320) + 1.0 / 5040;
-    e.d = e.d * r + 1.0 / 720;
-    e.d = e.d * r + 1.0 / 120;
-    e.d = e.d * r + 1.0 / 24;
-    e.d = e.d * r + 1.0 / 6;
-    e.d = e.d * r + 0.5;
-    e.d = e.d * r + 1.0;
-    e.d = e.d * r + 1.0;
-    e.u += power.u << 52;
-    return (float)e.d;
+    return 1 / (1 + dmi_exponential_f64(-x));
 }
-DMI_EWISE_FN double dmi_exponential_f64(double a)
+DMI_EWISE_FN double dmi_hyperbolic_tangent_f64(double x)
 {
-    return exp(a);
+    return tanh(x);
+}
+DMI_EWISE_FN double dmi_logarithm_f64(double x)
+{
+    return log(x);
+}
+
+/* x/2 erfc(-x / sqrt(2)). For large -x, erfc falls so steeply that the rounding of its argument y shows: its slope times what is
+ * rounded away mends that. */
+DMI_EWISE_FN double dmi_gelu_f64(double x)
+{
+    const double root = 0x1.6a09e667f3bcdp-1, low = -0x1.bdd3413b26456p-55, y = -x * root;
+    const double lost = fma(-x, root, -y) - x * low, slope = -0x1.20dd750429b6dp+0 * dmi_exponential_f64(-y * y);
+    return slope == 0 ? 0.5 * x * erfc(y) : 0.5 * x * (erfc(y) + slope * lost);
+}
+DMI_EWISE_FN float dmi_gelu_f32(float x)
+{
+    return (float)(0.5 * (double)x * erfc((double)x * -0x1.6a09e667f3bcdp-1));
 }
 
 /* --- complex numbers, by the textbook's formulas: infinities may come out as NaN */

@@ -2,6 +2,8 @@
  * tile. */
 #include "kernels/ewise/map_cpu.h"
 #include "kernels/box/convert.h"
+#include "kernels/box/stream.h"
+#include "kernels/cpu/simd.h"
 #include "kernels/ewise/ewise_cpu.h"
 #include "kernels/kernel.h"
 #include <assert.h>
@@ -81,11 +83,36 @@ static void cast(const dmi_map_step *step, const void *from, void *to, int64_t n
     dmi_convert_row(via, type, &between, to, n);
 }
 
+/* The type that a step's result has. */
+static dm_dtype type_of(const dmi_map_step *step)
+{
+    dm_dtype type = (dm_dtype)step->type;
+    int form = step->row == DMI_EW_CAST ? DMI_FORM_UNARY : dmi_ew_rows[step->row].form;
+    return form == DMI_FORM_TEST || form == DMI_FORM_COMPARE ? DM_BOOL
+           : form == DMI_FORM_PART                           ? dmi_dtype_part(type)
+                                                             : type;
+}
+
+/* n values of one step. */
+static void run_step(const dmi_map_job *job, const dmi_map_step *step, const void *const *from, int64_t n, void *to)
+{
+    int operands = dmi_map_operands(step);
+    if (step->row == DMI_EW_CAST) {
+        cast(step, from[0], to, n);
+        return;
+    }
+    rows_of((dm_dtype)step->type)[step->row](to, operands > 0 ? from[0] : NULL, operands > 1 ? from[1] : NULL,
+                                             operands > 2 ? from[2] : NULL, &job->number[step->number[0]],
+                                             &job->number[step->number[1]], n);
+}
+
 void *dmi_map_values(dmi_map_job *job, const int64_t *at, const int64_t *stride, int64_t n, void *out)
 {
     const dmi_map_program *p = job->p;
     const void *in[DMI_MAP_INPUTS];
+    unsigned same_in = 0, same = 0; /* inputs and temporaries whose n values are one value */
     for (int i = 0; i < p->inputs; i++) {
+        same_in |= (unsigned)(stride[i] == 0 && !p->made[i]) << i;
         if (p->made[i]) {
             dmi_map_make(job->d->places, p->made[i], (dm_dtype)p->input_type[i], (uint64_t)job->number[p->seed[i]].whole,
                          at[i], stride[i], n, &job->input[i]);
@@ -95,6 +122,9 @@ void *dmi_map_values(dmi_map_job *job, const int64_t *at, const int64_t *stride,
         const void *from = job->at[i] ? dmi_at(job->at[i], at[i] * job->bytes[i]) : NULL;
         dm_dtype carrier = (dm_dtype)p->input_type[i];
         bool direct = !from || dmi_row_direct(job->d->dtype[i], stride[i], carrier, n);
+        if (direct && from) {
+            DMI_PREFETCH(from, DMI_TILE_AHEAD, n * job->bytes[i])
+        }
         in[i] = direct
                     ? from
                     : dmi_row_load(job->d->dtype[i], from, stride[i], carrier, (dmi_chunk *)&job->input[i], n);
@@ -104,33 +134,36 @@ void *dmi_map_values(dmi_map_job *job, const int64_t *at, const int64_t *stride,
         const dmi_map_step *step = &p->step[i];
         const void *from[3];
         int operands = dmi_map_operands(step);
+        bool once = operands > 0 && n > 1; /* what a column gives for a row is computed once */
         for (int k = 0; k < operands; k++) {
             int index = step->from[k] & DMI_AT_INDEX, kind = step->from[k] & DMI_AT_KIND;
             from[k] = kind == DMI_AT_INPUT      ? in[index]
                       : kind == DMI_AT_CONSTANT ? (void *)&job->constants[index]
                                                 : (void *)&job->temporary[index];
+            once = once && (kind == DMI_AT_CONSTANT || ((kind == DMI_AT_INPUT ? same_in : same) >> index & 1));
         }
         last = i + 1 == p->steps && out ? out : (void *)&job->temporary[step->to];
-        if (step->row == DMI_EW_CAST) {
-            cast(step, from[0], last, n);
-        } else {
-            rows_of((dm_dtype)step->type)[step->row](
-                last, operands > 0 ? from[0] : NULL, operands > 1 ? from[1] : NULL,
-                operands > 2 ? from[2] : NULL, &job->number[step->number[0]], &job->number[step->number[1]], n);
+        run_step(job, step, from, once ? 1 : n, last);
+        if (once) {
+            dmi_move_row(dmi_dtype_bytes(type_of(step)), last, 0, last, 1, n);
         }
+        same = (same & ~(1u << step->to)) | (unsigned)once << step->to;
     }
     return last;
 }
 
-/* n elements at element positions at[] of the sides, with strides. */
-static void run_tile(dmi_map_job *job, const int64_t *at, const int64_t *stride, int64_t n)
+/* n elements at element positions at[] of the sides, with strides. stream: out goes past the caches. */
+static void run_tile(dmi_map_job *job, const int64_t *at, const int64_t *stride, int64_t n, bool stream)
 {
     int side = job->p->inputs;
     dm_dtype result = (dm_dtype)job->p->result, out_type = job->d->dtype[side];
     void *out = dmi_at_mut(job->at[side], at[side] * job->bytes[side]);
     bool direct = dmi_row_direct(result, stride[side], out_type, n);
-    void *values = dmi_map_values(job, at, stride, n, direct ? out : NULL);
-    if (!direct) {
+    bool streams = direct && stream;
+    void *values = dmi_map_values(job, at, stride, n, direct && !streams ? out : NULL);
+    if (streams) {
+        dmi_stream_row(out, values, n * job->bytes[side]);
+    } else if (!direct) {
         dmi_row_store(result, values, out_type, out, stride[side], n);
     }
 }
@@ -159,6 +192,23 @@ static void choose_inner(dmi_box *box)
         best = box->extent[d] > box->extent[best] ? d : best;
     }
     dmi_box_swap(box, inner, best);
+}
+
+/* Is out so large that it goes past the caches? Where it is an input too, its lines are read anyway. */
+static bool streams(const dmi_map_job *job, const dmi_box *box, const int64_t *offset)
+{
+    int side = job->p->inputs, inner = box->ndim - 1;
+    int64_t count = 1, bytes = job->bytes[side];
+    const char *out = job->at[side] + offset[side] * bytes;
+    for (int d = 0; d < box->ndim; d++) {
+        count *= box->extent[d];
+    }
+    bool far = box->stride[side][inner] == 1 && box->extent[inner] * bytes >= DMI_TILE_BYTES &&
+               count * bytes >= DMI_STREAM_BYTES;
+    for (int i = 0; i < side && far; i++) {
+        far = job->p->made[i] || !job->at[i] || job->at[i] + offset[i] * job->bytes[i] != out;
+    }
+    return far;
 }
 
 /* Rows of one step on operands where they are: one loop a row. */
@@ -192,7 +242,8 @@ static void walk(dmi_map_job *job, dmi_box *box, const int64_t *offset)
         stride[s] = box->stride[s][inner];
         far = far || (s + 1 < sides && stride[s] > 1);
     }
-    if (any_length(job, stride)) {
+    bool stream = streams(job, box, offset);
+    if (!stream && any_length(job, stride)) {
         walk_rows(job, box, inner, offset);
         return;
     }
@@ -210,9 +261,12 @@ static void walk(dmi_map_job *job, dmi_box *box, const int64_t *offset)
                 for (int s = 0; s < sides; s++) {
                     at[s] = begin[s] + j * stride[s];
                 }
-                run_tile(job, at, stride, DMI_MIN(job->most, m - j));
+                run_tile(job, at, stride, DMI_MIN(job->most, m - j), stream);
             }
         } while (dmi_box_next(box, inner, index, begin));
+    }
+    if (stream) {
+        dmi_stream_fence();
     }
 }
 

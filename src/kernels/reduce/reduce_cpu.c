@@ -19,6 +19,8 @@ enum { LANES = DMI_REDUCE_LANES, TILE = 4096 };
         int64_t i = 0;                                                                                         \
         memcpy(s, lane, sizeof s);                                                                             \
         for (; i + LANES <= n; i += LANES) {                                                                   \
+            DMI_PREFETCH(x + i, DMI_AHEAD, LANES * sizeof *x)                                                  \
+            DMI_LANES_LOOP                                                                                     \
             for (int l = 0; l < LANES; l++) {                                                                  \
                 s[l] += (wide)x[i + l];                                                                        \
             }                                                                                                  \
@@ -43,6 +45,7 @@ DMI_BODY void along_dd_body(const double *x, int64_t n, double *lane)
     memcpy(hi, lane, sizeof hi);
     memcpy(lo, lane + TILE, sizeof lo);
     for (; i + LANES <= n; i += LANES) {
+        DMI_PREFETCH(x + i, DMI_AHEAD, LANES * sizeof *x)
         for (int l = 0; l < FOURS; l++) {
             four v, s, t;
             memcpy(&v, x + i + 4 * l, sizeof v);
@@ -66,7 +69,15 @@ DMI_TWICE(static, along_dd, (const double *x, int64_t n, double *lane), (x, n, l
 #define ACROSS(name, type, wide)                                                                               \
     DMI_BODY void name##_body(const type *restrict x, int64_t n, wide *restrict sum)                           \
     {                                                                                                          \
-        for (int64_t i = 0; i < n; i++) {                                                                      \
+        int64_t i = 0;                                                                                         \
+        for (; i + LANES <= n; i += LANES) {                                                                   \
+            DMI_PREFETCH(x + i, DMI_AHEAD, LANES * sizeof *x)                                                  \
+            DMI_LANES_LOOP                                                                                     \
+            for (int l = 0; l < LANES; l++) {                                                                  \
+                sum[i + l] += (wide)x[i + l];                                                                  \
+            }                                                                                                  \
+        }                                                                                                      \
+        for (; i < n; i++) {                                                                                   \
             sum[i] += (wide)x[i];                                                                              \
         }                                                                                                      \
     }                                                                                                          \

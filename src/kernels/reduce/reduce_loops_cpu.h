@@ -68,6 +68,8 @@ typedef double result_REAL;
         memcpy(s, lanes, sizeof s);                                                                            \
 int64_t i = 0;                                                                                                 \
         for (; i + LANES <= n; i += LANES) {                                                                   \
+            DMI_PREFETCH(x + i, DMI_AHEAD, LANES * sizeof *x)                                                  \
+            DMI_LANES_LOOP                                                                                     \
             for (int l = 0; l < LANES; l++) {                                                                  \
                 TAKE_ONE(state, s[l], x[i + l], index + (i + l) * step, take)                                  \
             }                                                                                                  \
