@@ -1,5 +1,6 @@
-/* Stores that go past the caches. Such a store does not read the line first, which a store through the cache does: a third of
- * the traffic of an addition. It pays where what is written would not stay in the caches anyway. */
+/* Stores that go past the caches. Such a store does not read the line first, which a store through the cache
+ * does: a third of the traffic of an addition. It pays where what is written would not stay in the caches
+ * anyway. */
 #ifndef DMI_CPU_STREAM_H
 #define DMI_CPU_STREAM_H
 

@@ -1,6 +1,7 @@
 /* Loops compiled twice: for the baseline of the target, and for CPUs with AVX2, FMA and F16C, chosen at run
- * time; or three times: for AVX-512 too. All give the same bits: contraction is off, fma is explicit, and the order of a sum is written out.
- * Chosen by a plain test and not by ifunc, whose resolvers run before a sanitizer is ready. */
+ * time; or three times: for AVX-512 too. All give the same bits: contraction is off, fma is explicit, and the
+ * order of a sum is written out. Chosen by a plain test and not by ifunc, whose resolvers run before a
+ * sanitizer is ready. */
 #ifndef DMI_CPU_SIMD_H
 #define DMI_CPU_SIMD_H
 
@@ -50,15 +51,16 @@ static inline bool dmi_cpu_widest(void)
 #define DMI_IVDEP
 #endif
 
-/* A short loop over the lanes of a sum or of another state becomes whole vectors, not one piece of code for each lane. */
+/* A short loop over the lanes of a sum or of another state becomes whole vectors, not one piece of code for
+ * each lane. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define DMI_LANES_LOOP _Pragma("GCC unroll 1")
 #else
 #define DMI_LANES_LOOP
 #endif
 
-/* Asks for the cache lines of `bytes` at p + ahead, which may lie beyond the array. A core that only waits for what it reads
- * gets 0.7 of what it gets when it asks so far ahead. */
+/* Asks for the cache lines of `bytes` at p + ahead, which may lie beyond the array. A core that only waits for
+ * what it reads gets 0.7 of what it gets when it asks so far ahead. */
 enum { DMI_AHEAD = 8192, DMI_TILE_AHEAD = 4096, DMI_LINE = 64 };
 #if defined(__GNUC__)
 #define DMI_PREFETCH(p, ahead, bytes)                                                                          \

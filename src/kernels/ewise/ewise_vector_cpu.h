@@ -1,6 +1,6 @@
-/* Functions of ewise.def without branches or calls, so that loops over them take several numbers at once. The float ones are
- * computed in double and rounded once: their errors are below 0.51 ulp. fma is one rounding on every processor, so bits do not
- * depend on the width of the vectors. */
+/* Functions of ewise.def without branches or calls, so that loops over them take several numbers at once. The
+ * float ones are computed in double and rounded once: their errors are below 0.51 ulp. fma is one rounding on
+ * every processor, so bits do not depend on the width of the vectors. */
 #ifndef DMI_EWISE_VECTOR_H
 #define DMI_EWISE_VECTOR_H
 
@@ -62,7 +62,8 @@ DMI_EWISE_FN float dmi_hyperbolic_tangent_f32(float a)
     return copysignf((float)(x < 0.0625 ? series : (e - 1) / (e + 1)), a);
 }
 
-/* log(a) is k log(2) + log(m), m between the roots of 1/2 and 2, and log(m) the odd series of (m - 1) / (m + 1). */
+/* log(a) is k log(2) + log(m), m between the roots of 1/2 and 2, and log(m) the odd series of (m - 1) / (m +
+ * 1). */
 DMI_EWISE_FN float dmi_logarithm_f32(float a)
 {
     const uint64_t root = 0x3fe6a09e667f3bcdu, bias = 1024;
@@ -84,8 +85,8 @@ DMI_EWISE_FN float dmi_logarithm_f32(float a)
     return (a > FLT_MAX) | (a != a) ? a : r;
 }
 
-/* x is k log(2) + r + low; 1 + r is exact as one + rest; 2^k in two steps, of which the second rounds where the result is
- * subnormal: errors are below 0.53 ulp there where it is not, and below 0.8 where it is. */
+/* x is k log(2) + r + low; 1 + r is exact as one + rest; 2^k in two steps, of which the second rounds where the
+ * result is subnormal: errors are below 0.53 ulp there where it is not, and below 0.8 where it is. */
 DMI_EWISE_FN double dmi_exponential_f64(double a)
 {
     const double b = a > 800.0 ? 800.0 : a, x = b < -800.0 ? -800.0 : b;

@@ -94,7 +94,8 @@ static dm_dtype type_of(const dmi_map_step *step)
 }
 
 /* n values of one step. */
-static void run_step(const dmi_map_job *job, const dmi_map_step *step, const void *const *from, int64_t n, void *to)
+static void run_step(const dmi_map_job *job, const dmi_map_step *step, const void *const *from, int64_t n,
+                     void *to)
 {
     int operands = dmi_map_operands(step);
     if (step->row == DMI_EW_CAST) {
