@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The exchange needs a look at the indices, which waits, and more commands: it has to save so many bytes. */
-enum { LEAST_SAVED = 64 << 10 };
+/* The exchange needs a look at the indices, which waits, and more commands: it has to save so many bytes. On CPUs each index, which
+ * is counted, sorted and sent, takes as long as some bytes that are copied. */
+enum { LEAST_SAVED = 64 << 10, INDEX_BYTES = 64 };
 
 typedef struct request {
     dm_session *session;
@@ -97,8 +98,9 @@ static bool exchanges(const request *q)
     if (!can || s->config.index_algorithm == DMI_INDEX_FETCH) {
         return false;
     }
+    int64_t work = s->profile.gpu ? 0 : q->t.extent[q->t.dim] * INDEX_BYTES;
     return s->config.index_algorithm == DMI_INDEX_EXCHANGE ||
-           exchange_bytes(q) + LEAST_SAVED < dmi_indexed_bytes(&q->t, s->workers);
+           exchange_bytes(q) + work + LEAST_SAVED < dmi_indexed_bytes(&q->t, s->workers);
 }
 
 /* An array of these extents split along dim over all workers, in place of operand i. */

@@ -1,6 +1,7 @@
 /* Take and put on CPUs: positions one after the other; behind the last dim along which indices differ, whole
  * boxes. */
 #include "kernels/box/convert.h"
+#include "kernels/cpu/simd.h"
 #include "kernels/kernel.h"
 
 #include <assert.h>
@@ -111,11 +112,17 @@ static void one_index(const following *f, const int64_t *at)
 }
 
 /* Elements between the box and lines where each has an index of its own: first the places of some, then their elements, so
- * that many are on their way from memory at once. */
+ * that many are on their way from memory at once. Those that are sure to be here are asked for before, all together. */
 #define MOVE_ELEMENTS(type)                                                                                    \
     do {                                                                                                       \
         type *box = f->box, *lines = f->lines;                                                                 \
-        for (int64_t k = 0; k < some && f->takes; k++) {                                                       \
+        for (int64_t k = 0; k < some && f->takes && sure; k++) {                                               \
+            DMI_PREFETCH(lines + at_lines + place[k] * by_line, 0, 1)                                          \
+        }                                                                                                      \
+        for (int64_t k = 0; k < some && f->takes && sure; k++) {                                               \
+            box[at_box + k * by_box] = lines[at_lines + place[k] * by_line];                                   \
+        }                                                                                                      \
+        for (int64_t k = 0; k < some && f->takes && !sure; k++) {                                                       \
             if (place[k] >= 0) {                                                                               \
                 box[at_box + k * by_box] = lines[at_lines + place[k] * by_line];                               \
             }                                                                                                  \
@@ -127,6 +134,33 @@ static void one_index(const following *f, const int64_t *at)
         }                                                                                                      \
     } while (0)
 
+/* The places of indices as they mostly are: of two types, in order, from 0 on, and all of the dim is here. False: they are to be
+ * found one by one. */
+#define PLACES(type)                                                                                           \
+    for (int64_t k = 0; k < some; k++) {                                                                       \
+        const int64_t i = ((const type *)indices)[k];                                                          \
+        outside |= (uint64_t)i >= (uint64_t)d->n;                                                              \
+        place[k] = i + shift;                                                                                  \
+    }
+static bool all_places(const dmi_index *d, const void *indices, int64_t by_index, int64_t some, int64_t *place)
+{
+    const dmi_dimset *set = &d->set;
+    const int64_t shift = set->origin - set->lbase;
+    bool outside = set->g != 1 || set->origin < set->lo || d->n - 1 + set->origin >= set->hi;
+    if (outside || by_index != dmi_dtype_bytes(d->index_dtype)) {
+        return false;
+    }
+    if (d->index_dtype == DM_I64) {
+        PLACES(int64_t)
+        return !outside;
+    }
+    if (d->index_dtype == DM_I32) {
+        PLACES(int32_t)
+        return !outside;
+    }
+    return false;
+}
+
 /* All positions along the last dim of the outer box. */
 static void one_line(const following *f, const int64_t *at)
 {
@@ -137,10 +171,11 @@ static void one_line(const following *f, const int64_t *at)
     const int64_t by_index = f->outer.stride[INDICES][last] * f->index_bytes, at_lines = at[LINES];
     const char *indices = (const char *)f->indices + at[INDICES] * f->index_bytes;
     int64_t place[SOME], at_box = at[BOX];
-    for (int64_t first = 0; first < n; first += SOME, at_box += SOME * by_box) {
+    for (int64_t first = 0; first < n; first += SOME, at_box += SOME * by_box, indices += SOME * by_index) {
         const int64_t some = DMI_MIN(n - first, SOME);
-        for (int64_t k = 0; k < some; k++, indices += by_index) {
-            int64_t i = dmi_index_read(d->index_dtype, indices, d->mode, d->n);
+        const bool sure = all_places(d, indices, by_index, some, place);
+        for (int64_t k = 0; k < some && !sure; k++) {
+            int64_t i = dmi_index_read(d->index_dtype, indices + k * by_index, d->mode, d->n);
             place[k] = i < 0 ? -1 : dmi_index_place(&d->set, i);
         }
         switch (f->elem) {
