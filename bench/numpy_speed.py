@@ -2,8 +2,8 @@
 
     DMATH_WORKERS=2 python3 bench/numpy_speed.py LIBDMATH [ELEMENTS] > bench/results/cpu-2-cores-numpy.txt
 
-Three parts: calls that are bound by memory, beside the rate of a triad (a = b + 3 c) in as many plain copies of this process's
-threads as there are workers; calls with a target against NumPy; user code of several calls, each written as its users would write
+Three parts: calls that are bound by memory, beside the rate of STREAM's add (a = b + c, which moves what its triad moves) by NumPy in
+as many plain threads of this process as there are workers; calls with a target against NumPy; user code of several calls, each written as its users would write
 it. The last column names the target. The targets hold on cores that nothing else uses.
 """
 
@@ -48,11 +48,8 @@ def in_turns(*works):
     return [tuple(sorted(run[i][k] for run in runs)[RUNS // 2] for k in (0, 1)) for i in range(len(works))]
 
 
-def triad(parts):
-    def part(a, b, d):
-        np.multiply(d, 3, out=a)
-        np.add(a, b, out=a)
-    threads = [threading.Thread(target=part, args=p) for p in parts]
+def stream(parts):
+    threads = [threading.Thread(target=np.add, args=p) for p in parts]
     for t in threads:
         t.start()
     for t in threads:
@@ -61,15 +58,18 @@ def triad(parts):
 
 def memory_bound():
     x, y, z = (session.put(random.standard_normal(n).astype("f4")) for _ in range(3))
-    host = [np.zeros(n, "f4") for _ in range(3)]
+    host = [np.ones(n, "f4") for _ in range(3)]  # written: pages of zeros that nobody wrote are one page, in the cache
     parts = [tuple(h[i * n // session.workers:(i + 1) * n // session.workers] for h in host) for i in range(session.workers)]
     cases = {"add": (3, lambda: call("add", D(1), x, D(1), y, z)), "axpby": (3, lambda: call("axpby", D(2), x, D(1), z)),
              "multiply": (3, lambda: call("multiply", D(1), x, y, z)), "copy": (2, lambda: call("copy", x, z)),
              "maximum": (3, lambda: call("maximum", x, y, z)), "where(x > y, x, -y)": (3, lambda: expression("where(x > y, x, -y)", z, x=x, y=y))}
     for name, (arrays, work) in cases.items():
-        ours, theirs = in_turns(work, lambda: triad(parts))
-        rate, best = arrays * 4 * n / ours[0] / 1e9, 5 * 4 * n / theirs[0] / 1e9  # numpy's triad: a written twice and read once more
-        print(f"{name:34} {rate:7.1f} GB/s, triad in two passes {best:7.1f}: {rate / best:5.2f}   target 0.85 of STREAM's triad", flush=True)
+        ours, theirs = in_turns(work, lambda: stream(parts))
+        passed, busy = [[t[k] for t in (ours, theirs)] for k in (0, 1)]
+        rates = [moved / t / 1e9 for moved, t in zip((arrays * 4 * n, 3 * 4 * n), passed)]
+        by_processors = arrays / 3 * busy[1] / busy[0]
+        print(f"{name:34} {rates[0]:7.1f} GB/s, STREAM's add {rates[1]:7.1f}: {rates[0] / rates[1]:5.2f}, by time of the processors "
+              f"{by_processors:5.2f}   target 0.85", flush=True)
     for h in (x, y, z):
         session.drop(h)
 

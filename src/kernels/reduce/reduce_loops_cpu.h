@@ -40,6 +40,16 @@ typedef WIDE_NUMBER result_WIDE;
 typedef int64_t result_WHOLE;
 typedef double result_REAL;
 
+/* Moments and sums in f64 are work enough for the widest vectors. The others wait for memory, or for the one vector that all lanes
+ * then are. */
+#define COMPILED_VALUE DMI_TWICE
+#define COMPILED_WIDE DMI_TWICE
+#define COMPILED_COUNT DMI_TWICE
+#define COMPILED_PLACE DMI_TWICE
+#define COMPILED_LOGSUM DMI_TWICE
+#define COMPILED_REAL COMPILED
+#define COMPILED_MOMENTS COMPILED
+
 #define TAKE_ONE(state, kept, element, place, take)                                                            \
     do {                                                                                                       \
         const NUMBER X = (element);                                                                            \
@@ -79,9 +89,9 @@ int64_t i = 0;                                                                  
         }                                                                                                      \
         memcpy(lanes, s, sizeof s);                                                                            \
     }                                                                                                          \
-    DMI_TWICE(static, along_##name,                                                                            \
-              (void *lanes, const void *elements, int64_t n, int64_t index, int64_t step),                     \
-              (lanes, elements, n, index, step))                                                               \
+    COMPILED_##state(static, along_##name,                                                                     \
+                     (void *lanes, const void *elements, int64_t n, int64_t index, int64_t step),              \
+                     (lanes, elements, n, index, step))                                                        \
     DMI_BODY void JOIN(across_##name, _body)(void *states, const void *elements, int64_t n, int64_t index)     \
     {                                                                                                          \
         const NUMBER *restrict x = elements;                                                                   \
@@ -90,8 +100,8 @@ int64_t i = 0;                                                                  
 TAKE_ONE(state, s[i], x[i], index, take)                                                                       \
         }                                                                                                      \
     }                                                                                                          \
-    DMI_TWICE(static, across_##name, (void *states, const void *elements, int64_t n, int64_t index),           \
-              (states, elements, n, index))                                                                    \
+    COMPILED_##state(static, across_##name, (void *states, const void *elements, int64_t n, int64_t index),    \
+                     (states, elements, n, index))                                                             \
     static void JOIN(scan_, name)(void *kept, const void *elements, int64_t n, double S, void *out)             \
     {                                                                                                          \
         const NUMBER *x = elements;                                                                            \
