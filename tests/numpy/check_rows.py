@@ -3,14 +3,17 @@ every reduction, of arrays and of what a program makes.
 
     check_rows.py LIBDMATH TOOL
 
-A function that this file has no oracle for is a failure: it is looked for in NumPy by its own name first, then in NAMES and
-FORMULAS.
+A function that has no oracle is a failure. The oracle is, in this order: FORMULAS below; the function of that name in NumPy;
+that of NAMES; what the function's line in include/dmath/ewise.h says behind "NumPy:", an expression of a, b and c with NumPy's
+functions; that of the name in scipy.special, if SciPy is installed.
 """
 
 import itertools
 import json
 import math
 import os
+import pathlib
+import re
 import subprocess
 import sys
 import zlib
@@ -19,6 +22,11 @@ os.environ.setdefault("NPY_PROMOTION_STATE", "weak")  # NumPy 1.24 to 1.26: as N
 import numpy as np
 
 import dmath
+
+try:
+    from scipy import special
+except ImportError:
+    special = None
 
 # NumPy's names for rows that it calls otherwise.
 NAMES = {"pow": "power", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh",
@@ -61,12 +69,20 @@ FORMULAS = {
     "relu": lambda x: np.where(np.isnan(x), x, np.maximum(x, 0)) if x.dtype.kind in "fc" else np.maximum(x, np.zeros_like(x)),
     "clip": clip,
 }
-# Not exact: how many units in the last place they may be off.
-ULPS = dict.fromkeys(["rsqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "logaddexp", "sin", "cos", "tan",
-                      "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "pow",
-                      "sigmoid", "softplus", "lgamma", "hypot"], 4)
-ULPS["gamma"] = 16  # Python's own has that error
-ULPS["gelu"] = 700  # at -17.75, where erfc multiplies the error of its rounded argument
+# Floating results of these are exact; of all others so many units in the last place may be missing.
+EXACT = {"add", "subtract", "multiply", "divide", "floor_divide", "remainder", "negative", "positive", "abs", "sign", "square",
+         "reciprocal", "minimum", "maximum", "clip", "conj", "real", "imag", "where", "relu", "nan_to_num", "equal", "not_equal",
+         "less", "less_equal", "greater", "greater_equal", "isnan", "isinf", "isfinite", "signbit", "logical_and", "logical_or",
+         "logical_xor", "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert", "bitwise_left_shift",
+         "bitwise_right_shift", "sqrt", "floor", "ceil", "trunc", "round", "copysign"}
+ULPS = {"gamma": 16,  # Python's own has that error
+        "gelu": 700}  # at -17.75, where erfc multiplies the error of its rounded argument
+
+
+def ulps(name):
+    return 0 if name in EXACT else ULPS.get(name, 4)
+
+
 # Rows whose integers stay integers; NumPy before 2.1 makes floats of some.
 ROUNDING = {"floor", "ceil", "trunc", "round"}
 # Rows where NumPy keeps the type, and we compute integers in floating point. include/dmath/ewise.h says so.
@@ -79,6 +95,10 @@ COMPARES = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equa
 
 TYPE_OF = {"f64": "f8", "f32": "f4", "f16": "f2", "i64": "i8", "i32": "i4", "i16": "i2", "i8": "i1", "u64": "u8", "u32": "u4",
            "u16": "u2", "u8": "u1", "bool": "?", "c64": "c8", "c128": "c16"}
+
+
+HEADER = pathlib.Path(__file__).resolve().parents[2] / "include/dmath/ewise.h"
+SAID = dict(re.findall(r"X[123]\((\w+)\) +/\*.*?NumPy: (.*?) *\*/", HEADER.read_text()))
 
 
 def specials(dtype):
@@ -105,7 +125,9 @@ def oracle(name):
         return getattr(np, name), True
     if name in NAMES:
         return getattr(np, NAMES[name]), True
-    return FORMULAS.get(name), False
+    if name in SAID:
+        return lambda *operands: eval(SAID[name], vars(np), dict(zip("abc", operands))), False
+    return FORMULAS.get(name) or getattr(special, name, None), False
 
 
 def wanted_type(name, function, own, operands):
@@ -144,10 +166,10 @@ def wanted_values(name, function, own, operands, dtype):
         if name in ROUNDING:
             return operands[0].astype(dtype)
         operands = [o.astype(dtype) for o in operands]
-    if name in ULPS and dtype.kind == "f":
+    if ulps(name) and dtype.kind == "f":
         wide = np.longdouble if dtype == np.dtype("f8") and name != "pow" else np.float64
         return function(*(o.astype(dtype).astype(wide) for o in operands)).astype(dtype)
-    if name in ULPS or not own or name in FLOATS_OF_INTEGERS:
+    if ulps(name) or not own or name in FLOATS_OF_INTEGERS:
         operands = [o.astype(dtype) for o in operands]
     return function(*operands)
 
@@ -172,12 +194,12 @@ def differences(name, got, want):
     same = got == want
     if got.dtype.kind == "c":
         return ~(nan | same | (np.abs(got - want) <= 4 * np.finfo(got.dtype).eps * np.abs(want)))
-    if name not in ANY_ZERO and name not in ULPS:
+    if name not in ANY_ZERO and not ulps(name):
         same &= np.signbit(got) == np.signbit(want)
-    if name in ULPS:
+    if ulps(name):
         finite = np.isfinite(got) & np.isfinite(want)
         g, w = (np.where(finite, v, 1).astype("g") for v in (got, want))
-        same |= finite & (np.abs(g - w) <= ULPS[name] * unit(np.maximum(np.abs(w), TERMS.get(name, 0)), got.dtype))
+        same |= finite & (np.abs(g - w) <= ulps(name) * unit(np.maximum(np.abs(w), TERMS.get(name, 0)), got.dtype))
         if name in FLUSHED:
             same |= (got == 0) & (np.abs(want) < np.finfo(got.dtype).tiny)
         top = np.finfo(got.dtype).max  # rounding to infinity or just not
@@ -285,7 +307,7 @@ class Checker:
         if not hasattr(self.session.c, f"dm_{name}"):
             self.fail(f"{name}: the library has no dm_{name}; add its line to include/dmath/ewise.h")
         if function is None:
-            self.fail(f"{name}: no oracle: NumPy has none of that name; add it to NAMES or FORMULAS")
+            self.fail(f"{name}: no oracle: NumPy has none of that name; say one behind \"NumPy:\" in its line of include/dmath/ewise.h")
             return
         if operands == 1:
             for t in types:
