@@ -93,8 +93,8 @@ static void launch_box(map_job *job, const dmi_box *box, const int64_t *at)
     }
 }
 
-/* Complex numbers: are there kernels of the row for operands of one type, and do all sides have the type that it is computed
- * in? */
+/* Complex numbers: are there kernels of the row for operands of one type, and do all sides have the type that
+ * it is computed in? */
 static bool same_complex(const dmi_map *d)
 {
     const dmi_ew_row *row = &dmi_ew_rows[d->program.step[0].row];
@@ -117,7 +117,8 @@ static bool is_one_row(const dmi_map *d)
     }
     for (int i = 0; i < p->inputs && one; i++) {
         bool choice = dmi_ew_rows[p->step[0].row].form == DMI_FORM_CHOOSE && i == 0;
-        one = !p->made[i] && p->step[0].from[i] == (DMI_AT_INPUT | i) && (choice || p->input_type[i] == p->step[0].type);
+        one = !p->made[i] && p->step[0].from[i] == (DMI_AT_INPUT | i) &&
+              (choice || p->input_type[i] == p->step[0].type);
     }
     return one && p->step[0].type != DM_BOOL && p->inputs == dmi_map_operands(&p->step[0]);
 }
@@ -242,6 +243,18 @@ static void run_program(const dmi_kernel_call *call, const dmi_map *d)
     dmi_cuda_split(&box, at, false, launch_program, &job);
 }
 
+/* A row that shares its kernel with others looks for its function at run time, which costs up to two fifths of
+ * the memory's rate. Over a large array it is worth a kernel of its own, compiled. */
+static bool large_shared_row(const dmi_map *d)
+{
+    enum { LARGE = 16 << 20 };
+    int64_t bytes = dmi_dtype_bytes(d->dtype[d->program.inputs]);
+    for (int dim = 0; dim < d->ndim; dim++) {
+        bytes *= d->extent[dim];
+    }
+    return dmi_ew_rows[d->program.step[0].row].heat != DMI_HOT && bytes >= LARGE;
+}
+
 dm_status dmi_map_cuda(const dmi_kernel_call *call)
 {
     const dmi_map *d = call->desc;
@@ -252,7 +265,9 @@ dm_status dmi_map_cuda(const dmi_kernel_call *call)
         }
     }
     if (is_one_row(d)) {
-        run_row(call, d);
+        if (!large_shared_row(d) || !dmi_cuda_map_compiled(call, d)) {
+            run_row(call, d);
+        }
     } else if (!dmi_cuda_map_compiled(call, d)) {
         run_program(call, d);
     }
