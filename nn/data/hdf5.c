@@ -118,6 +118,11 @@ dm_status nn_hdf5_close(nn_hdf5 *f, dm_status status)
     return status;
 }
 
+const char *nn_hdf5_path(const nn_hdf5 *f)
+{
+    return f->path;
+}
+
 /* --- reading */
 bool nn_hdf5_has(nn_hdf5 *f, const char *name)
 {
@@ -350,6 +355,12 @@ dm_status nn_hdf5_close(nn_hdf5 *file, dm_status status)
 {
     (void)file;
     return status;
+}
+
+const char *nn_hdf5_path(const nn_hdf5 *file)
+{
+    (void)file;
+    return "";
 }
 
 bool nn_hdf5_has(nn_hdf5 *file, const char *name)

@@ -13,6 +13,7 @@ dm_status nn_hdf5_open(const char *path, nn_hdf5 **out);
 dm_status nn_hdf5_create(const char *path, nn_hdf5 **out);
 dm_status nn_hdf5_close(nn_hdf5 *file, dm_status status); /* accepts NULL; returns status or what failed here */
 
+const char *nn_hdf5_path(const nn_hdf5 *file);
 bool nn_hdf5_has(nn_hdf5 *file, const char *name);
 dm_status nn_hdf5_shape(nn_hdf5 *file, const char *name, int *ndim, int64_t shape[DM_MAX_DIMS]);
 dm_status nn_hdf5_read(nn_hdf5 *file, const char *name, int64_t count, float *out); /* numbers of any type */

@@ -7,6 +7,7 @@
 #include "data/order.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,6 +104,22 @@ static dm_status make(void *state, int64_t number, nn_page *page)
     return status;
 }
 
+/* The top gets the shape of an array of a file, with so many rows as a batch has. */
+static dm_status give_shape(nn_layer *l, rows *r, int top, int ndim, const int64_t *shape, const char *path)
+{
+    int64_t batch[DM_MAX_DIMS];
+    char text[1024];
+    memcpy(batch, shape, sizeof batch);
+    batch[0] = r->size;
+    dm_status status = nn_top_shape(l, top, ndim, batch);
+    if (status != DM_OK) {
+        snprintf(text, sizeof text, "%s", dm_error_message());
+        return dm_error_set(status, "%s: %s", path, text);
+    }
+    r->each[top] = l->top[top]->count / r->size;
+    return DM_OK;
+}
+
 /* The shapes of a file's arrays: all but the rows are those of the first. */
 static dm_status look_at(nn_layer *l, rows *r, int64_t k)
 {
@@ -117,11 +134,7 @@ static dm_status look_at(nn_layer *l, rows *r, int64_t k)
             status = dm_error_set(DM_ERR_SHAPE, "%s: '%s' has no rows", r->paths[k], b->name);
         }
         if (status == DM_OK && k == 0) {
-            int64_t count = shape[0];
-            shape[0] = r->size;
-            status = nn_top_shape(l, i, ndim, shape);
-            r->each[i] = b->count / r->size;
-            shape[0] = count;
+            status = give_shape(l, r, i, ndim, shape, r->paths[k]);
         }
         if (status == DM_OK && i == 0) {
             r->count[k] = shape[0];

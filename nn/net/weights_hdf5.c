@@ -28,9 +28,8 @@ dm_status nn_param_from_hdf5(const nn_net *net, const nn_param *p, dm_array to, 
     int64_t shape[DM_MAX_DIMS];
     dm_status status = nn_hdf5_shape(file, name, &ndim, shape);
     if (status == DM_OK && (ndim != p->ndim || memcmp(shape, p->shape, (size_t)ndim * sizeof *shape) != 0)) {
-        return dm_error_set(DM_ERR_SHAPE,
-                            "'%s' of the HDF5 file has another shape than parameter %d of layer '%s'", name,
-                            p->number, p->owner->name);
+        return dm_error_set(DM_ERR_SHAPE, "%s: '%s' has another shape than parameter %d of layer '%s'",
+                            nn_hdf5_path(file), name, p->number, p->owner->name);
     }
     float *elements = status == DM_OK ? malloc((size_t)p->count * sizeof *elements) : NULL;
     status = status == DM_OK && !elements ? nn_no_memory() : status;

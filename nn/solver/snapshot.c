@@ -102,12 +102,24 @@ static dm_status read_history(dm_solver *s, const nn_message *state)
     return status;
 }
 
+/* The weights that a state names. */
+static dm_status load_weights(dm_solver *s, const char *path, const char *weights)
+{
+    char text[1024];
+    dm_status status = nn_net_load(s->net, weights);
+    if (status == DM_OK) {
+        return DM_OK;
+    }
+    snprintf(text, sizeof text, "%s", dm_error_message());
+    return dm_error_set(status, "%s: names the weights '%s', which cannot be taken: %s", path, weights, text);
+}
+
 static dm_status restore_proto(dm_solver *s, const char *path)
 {
     nn_document *d = NULL;
     dm_status status = nn_wire_read(path, "SolverState", &d);
     if (status == DM_OK && nn_has(d->root, "learned_net")) {
-        status = nn_net_load(s->net, nn_string(d->root, "SolverState", "learned_net"));
+        status = load_weights(s, path, nn_string(d->root, "SolverState", "learned_net"));
     }
     status = status == DM_OK ? read_history(s, d->root) : status;
     if (status == DM_OK) {
@@ -125,7 +137,7 @@ static dm_status restore_hdf5(dm_solver *s, const char *path)
     dm_status status = nn_hdf5_open(path, &f);
     if (status == DM_OK && nn_hdf5_has(f, "learned_net")) {
         status = nn_hdf5_read_text(f, "learned_net", weights, sizeof weights);
-        status = status == DM_OK ? nn_net_load(s->net, weights) : status;
+        status = status == DM_OK ? load_weights(s, path, weights) : status;
     }
     for (int i = 0; status == DM_OK && i < s->history_count; i++) {
         snprintf(name, sizeof name, "history/%d", i);

@@ -23,6 +23,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("tool")
 parser.add_argument("--count", type=int, default=500)
 parser.add_argument("--seed", type=int, default=1)
+parser.add_argument("--only", help="kinds of files, separated by commas")
 options = parser.parse_args()
 TOOL = options.tool
 dice = random.Random(options.seed)
@@ -44,6 +45,10 @@ SOLVER = """net: 'net.prototxt'
 base_lr: 0.01 lr_policy: 'step' gamma: 0.1 stepsize: 2 momentum: 0.9 weight_decay: 0.001
 display: 1 max_iter: 4 snapshot: 2 snapshot_prefix: 'run'
 test_iter: 1 test_interval: 2
+"""
+HDF5 = """layer { name: 'd' type: 'HDF5Data' top: 'data' top: 'label' hdf5_data_param { source: 'h5list' batch_size: 4 } }
+"""
+OUTPUT = """layer { name: 'o' type: 'HDF5Output' bottom: 'x' bottom: 'y' hdf5_output_param { file_name: 'good.h5' } }
 """
 LIST = ("layer { name: 'd' type: 'ImageData' top: 'x' top: 'y' image_data_param { source: 'list' batch_size: 2 new_height: 5 new_width: 5 } }\n")
 
@@ -125,6 +130,21 @@ def prepare():
     pathlib.Path("solver.prototxt").write_text(SOLVER)
     r = run("train", "--solver", "solver.prototxt")
     assert r.returncode == 0, r.stderr
+    pathlib.Path("hdf5.prototxt").write_text(SOLVER.replace("'run'", "'h5'") + "snapshot_format: HDF5\n")
+    r = run("train", "--solver", "hdf5.prototxt")
+    if r.returncode == REFUSED and "HDF5" in r.stderr:
+        return False  # a build without it
+    assert r.returncode == 0, r.stderr
+    pathlib.Path("output.prototxt").write_text(NET[:NET.index("layer { name: 'c'")] + OUTPUT)
+    r = run("extract", "-m", "output.prototxt", "-b", "x", "-n", "3")
+    assert r.returncode == 0, r.stderr
+    pathlib.Path("h5.prototxt").write_text(HDF5)
+    pathlib.Path("h5list").write_text("bad.h5\n")
+    return True
+
+
+def prepare_images():
+    random_ = np.random.default_rng(4)
     pathlib.Path("rgb.png").write_bytes(png(random_.integers(0, 256, (9, 8, 3))))
     pathlib.Path("gray.jpg").write_bytes(jpeg(random_.integers(0, 256, (2, 2))))
     pathlib.Path("list").write_text("rgb.png 0\ngray.jpg 1\n")
@@ -146,6 +166,16 @@ def one(kind):
     if kind == "state":
         pathlib.Path("bad.solverstate").write_bytes(mutate_bytes(pathlib.Path("run_iter_2.solverstate").read_bytes()))
         return judge(run("train", "--solver", "solver.prototxt", "--snapshot", "bad.solverstate"), kind, ["bad.solverstate", "caffemodel", "un_iter"])
+    if kind == "hdf5 weights":
+        pathlib.Path("bad.caffemodel.h5").write_bytes(mutate_bytes(pathlib.Path("h5_iter_4.caffemodel.h5").read_bytes()))
+        return judge(run("test", "-m", "net.prototxt", "-W", "bad.caffemodel.h5", "-n", "1"), kind, ["bad.caffemodel.h5"])
+    if kind == "hdf5 state":
+        pathlib.Path("bad.solverstate.h5").write_bytes(mutate_bytes(pathlib.Path("h5_iter_2.solverstate.h5").read_bytes()))
+        return judge(run("train", "--solver", "hdf5.prototxt", "--snapshot", "bad.solverstate.h5"), kind,
+                     ["bad.solverstate.h5", "caffemodel", "5_iter"])
+    if kind == "hdf5 data":
+        pathlib.Path("bad.h5").write_bytes(mutate_bytes(pathlib.Path("good.h5").read_bytes()))
+        return judge(run("extract", "-m", "h5.prototxt", "-b", "data", "-n", "4"), kind, ["bad.h5"])
     if kind == "record":  # the bytes of records, not the tree of LMDB, which its library believes
         shutil.rmtree("bad", ignore_errors=True)
         shutil.copytree("db", "bad")
@@ -187,9 +217,12 @@ def full_disk():
 
 
 if __name__ == "__main__":
-    prepare()
+    has_hdf5 = prepare()
+    prepare_images()
     full_disk()
     kinds = ["net", "solver", "weights", "state", "record", "image", "list"]
+    kinds += ["hdf5 weights", "hdf5 state", "hdf5 data"] if has_hdf5 else []
+    kinds = options.only.split(",") if options.only else kinds
     counts = {k: [0, 0] for k in kinds}
     for i in range(options.count):
         kind = kinds[i % len(kinds)]
