@@ -122,6 +122,9 @@ dm_status nn_lmdb_open(const char *path, nn_source **out)
     }
     s->source.type = &type;
     int code = mdb_env_create(&s->env);
+    code = code
+               ? code
+               : mdb_env_set_mapsize(s->env, 1); /* as little as what is there takes, not a TiB as of Caffe's */
     code = code ? code : mdb_env_open(s->env, path, MDB_RDONLY | MDB_NOTLS | MDB_NOLOCK, 0664);
     dm_status status = code ? lmdb_failed(path, code) : check_length(s);
     if (status == DM_OK) {
