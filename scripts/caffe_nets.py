@@ -11,6 +11,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import textwrap
 
 BATCH, ITERATIONS = 4, 20
 # What the data of a net are, by the place of its solver: channels, rows, columns; classes, or None for what has no labels.
@@ -45,17 +46,18 @@ def blocks(text):
 
 def dummy(block, shape, classes):
     """A DummyData layer in the place of a data layer: the same name, tops and rules."""
-    keep = "\n".join(re.findall(r"^\s*(?:name|top):.*$|include\s*\{[^}]*\}", block, flags=re.M))
+    keep = "\n".join(re.findall(r"^\s*(?:name|top):.*$|include\s*:?\s*\{[^}]*\}", block, flags=re.M))
     tops = len(re.findall(r"\btop:", block))
     dims = " ".join(f"dim: {n}" for n in (BATCH, *shape))
     label = f"shape {{ dim: {BATCH} }} data_filler {{ type: 'constant' value: 1 }}" if tops > 1 else ""
     first, second = f"shape {{ {dims} }} data_filler {{ type: 'uniform' min: 0 max: 1 }}", label
     assert tops == 1 or classes
-    return f"layer {{ type: 'DummyData'\n{keep}\ndummy_data_param {{ {first}\n{second} }} }}\n"
+    opener = "layers { type: DUMMY_DATA" if block.startswith("layers") else "layer { type: 'DummyData'"
+    return f"{opener}\n{keep}\ndummy_data_param {{ {first}\n{second} }} }}\n"
 
 
 def synthetic(net, shape, classes):
-    data = re.compile(r'type:\s*"?(Data|ImageData|HDF5Data|WindowData|MemoryData)"?\s')
+    data = re.compile(r'type:\s*"?(Data|ImageData|HDF5Data|WindowData|MemoryData|DATA)"?\s')
     return "".join(dummy(text, shape, classes) if layer and data.search(text) else text for layer, text in blocks(net))
 
 
@@ -79,13 +81,27 @@ def print_back(tool, name, text):
     return False
 
 
+def inside(solver):
+    """The net that stands in a solver, and the solver without it; None if there is none."""
+    start = re.search(r"^net_param\s*\{", solver, flags=re.M)
+    if not start:
+        return None, solver
+    end, depth = start.end(), 1
+    while depth:
+        depth += {"{": 1, "}": -1}.get(solver[end], 0)
+        end += 1
+    return textwrap.dedent(solver[start.end():end - 1]), solver[:start.start()] + solver[end:]
+
+
 def train(tool, name, solver, files):
+    text, solver = inside(solver)
     net = re.search(r'^\s*(?:net|train_net):\s*"([^"]+)"', solver, flags=re.M)
-    if not net or net[1] not in files:
-        print(f"{name}: {'its net ' + net[1] + ' is not published' if net else 'its net stands in the solver'}: not trained")
+    text = text or (files.get(net[1]) if net else None)
+    if not text:
+        print(f"{name}: its net {net and net[1]} is not published: not trained")
         return True
     shape, classes = next(((s, c) for word, s, c in DATA if word in name), (None, None))
-    pathlib.Path("net.prototxt").write_text(synthetic(files[net[1]], shape, classes))
+    pathlib.Path("net.prototxt").write_text(synthetic(text, shape, classes))
     mine = re.sub(r"^\s*(net|train_net|test_net|test_state|test_iter|test_interval|test_initialization|snapshot\w*|display|max_iter|"
                   r"average_loss|random_seed|weights)\s*:.*$", "", solver, flags=re.M)
     pathlib.Path("solver.prototxt").write_text(f"{mine}\nnet: 'net.prototxt'\ndisplay: 1\nmax_iter: {ITERATIONS}\n"
