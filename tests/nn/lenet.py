@@ -241,7 +241,7 @@ def compare(tool, examples, model, iterations):
 def bits(tool, examples, iterations):
     prepare(tool, examples)
     half = iterations // 2
-    write_solver(examples, display=1, snapshot=half, test_iter=2, test_interval=half - 10)
+    write_solver(examples, display=1, snapshot=half, test_iter=2, test_interval=max(half - 10, 7))
 
     def result():
         return [pathlib.Path(f"lenet_iter_{iterations}.{kind}").read_bytes() for kind in ("caffemodel", "solverstate")]
