@@ -3,8 +3,7 @@
  *   TABLE                       the name of the table made here
  *   IN_<domain>                 1 where the carrier is in it, else 0; all domains
  *   ADD SUB MUL DIV NEG FN ROUND LARGEST NUMBER_OF(number)
- *   COMPILED                    DMI_TWICE or DMI_THRICE, see simd.h: how rows are compiled that are not COLD; cold ones
- *                               mostly call functions, which that does not help */
+ *   COMPILED                    how rows are compiled: DMI_TWICE or DMI_THRICE, see simd.h */
 #include "kernels/cpu/simd.h"
 #include "kernels/ewise/ewise_cpu.h"
 #include "kernels/ewise/ewise_math_cpu.h"
@@ -55,22 +54,15 @@
             o[i] = (RESULT_##form)(__VA_ARGS__);                                                               \
         }                                                                                                      \
     }
-#define DEFINE_HOT(name, form, ...)                                                                            \
+#define DEFINE(name, form, ...)                                                                                \
     LOOP(JOIN(name, _body), form, __VA_ARGS__)                                                                 \
     COMPILED(static, name, PARAMETERS, ARGUMENTS)
-#define DEFINE_WARM DEFINE_HOT
-#define DEFINE_COLD(name, form, ...)                                                                           \
-    LOOP(JOIN(name, _body), form, __VA_ARGS__)                                                                 \
-    static void name PARAMETERS                                                                                \
-    {                                                                                                          \
-        JOIN(name, _body) ARGUMENTS;                                                                           \
-    }
-#define DEFINE_1(name, form, class, ...) DEFINE_##class(row_##name, form, __VA_ARGS__)
-#define DEFINE_0(name, form, class, ...)
+#define DEFINE_1(name, form, ...) DEFINE(row_##name, form, __VA_ARGS__)
+#define DEFINE_0(name, form, ...)
 #define ENTRY_1(name) [DMI_EW_##name] = row_##name,
 #define ENTRY_0(name)
 
-#define DMI_EW(name, form, domain, class, ...) JOIN(DEFINE_, IN_##domain)(name, form, class, __VA_ARGS__)
+#define DMI_EW(name, form, domain, class, ...) JOIN(DEFINE_, IN_##domain)(name, form, __VA_ARGS__)
 #define DMI_EW_INNER DMI_EW
 #include "kernels/ewise/ewise.def"
 #undef DMI_EW

@@ -98,13 +98,13 @@
     {                                                                                                          \
         int sign; /* lgamma would keep it in a variable that all threads share */                              \
         return lgamma##f##_r(x, &sign);                                                                        \
-    }                                                                                                          \
-    DMI_EWISE_FN type dmi_log_add_exp_##suffix(type a, type b)                                                 \
-    {                                                                                                          \
-        type high = a > b ? a : b, low = a > b ? b : a;                                                        \
-        return a != a || b != b ? a + b : high == low ? high + log##f(2) : high + log1p##f(exp##f(low - high)); \
     }
 
+DMI_EWISE_FN double dmi_log_add_exp_f64(double a, double b)
+{
+    double high = a > b ? a : b, low = a > b ? b : a;
+    return a != a || b != b ? a + b : high == low ? high + log(2) : high + log1p(exp(low - high));
+}
 DMI_EWISE_FN double dmi_sigmoid_f64(double x)
 {
     return 1 / (1 + dmi_exponential_f64(-x));
