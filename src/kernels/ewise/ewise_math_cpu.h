@@ -3,7 +3,8 @@
 #ifndef DMI_EWISE_MATH_H
 #define DMI_EWISE_MATH_H
 
-#include "kernels/ewise/ewise_vector_cpu.h"
+#include "kernels/ewise/ewise_angle_cpu.h"
+#include "kernels/ewise/ewise_long_cpu.h"
 
 #include <complex.h>
 #include <math.h>
@@ -112,10 +113,6 @@ DMI_EWISE_FN double dmi_sigmoid_f64(double x)
 DMI_EWISE_FN double dmi_hyperbolic_tangent_f64(double x)
 {
     return tanh(x);
-}
-DMI_EWISE_FN double dmi_logarithm_f64(double x)
-{
-    return log(x);
 }
 
 /* x/2 erfc(-x / sqrt(2)). For large -x, erfc falls so steeply that the rounding of its argument y shows: its slope times what is
