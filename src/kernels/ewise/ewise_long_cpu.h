@@ -4,15 +4,9 @@
 
 #include "kernels/ewise/ewise_vector_cpu.h"
 
-/* x is k log(2) + r + low; 1 + r is exact as one + rest; 2^k in two steps, of which the second rounds where the
- * result is subnormal. Errors are below 0.7 ulp, and below 0.8 of a subnormal result. */
-DMI_EWISE_FN double dmi_exponential_f64(double a)
+/* e^(r + low) - 1 - r, |r| <= log(2) / 2, as r r / 2 in *half and what it returns */
+DMI_EWISE_FN double dmi_long_rest(double r, double low, double *half)
 {
-    const double b = a > 800.0 ? 800.0 : a, x = b < -800.0 ? -800.0 : b;
-    dmi_double_bits power, half, rest_of_it;
-    power.d = fma(x, 0x1.71547652b82fep+0, 0x1.8p52);
-    const double k = power.d - 0x1.8p52, high = fma(k, -0x1.62e42fefa39efp-1, x);
-    const double r = fma(k, -0x1.abc9e3b39803fp-56, high), low = fma(k, -0x1.abc9e3b39803fp-56, high - r);
     double p = fma(r, 1.0 / 6227020800, 1.0 / 479001600);
     p = fma(p, r, 1.0 / 39916800);
     p = fma(p, r, 1.0 / 3628800);
@@ -23,13 +17,91 @@ DMI_EWISE_FN double dmi_exponential_f64(double a)
     p = fma(p, r, 1.0 / 120);
     p = fma(p, r, 1.0 / 24);
     p = fma(p, r, 1.0 / 6);
-    p = fma(p, r, 0.5);
-    const double one = 1 + r, rest = r - (one - 1), e = one + (rest + fma(r * r, p, low));
-    half.d = fma(k, 0.5, 0x1.8p52);
-    rest_of_it.d = (k - (half.d - 0x1.8p52)) + 0x1.8p52;
+    *half = 0.5 * r * r;
+    return fma(2 * r * *half, p, low + fma(0.5 * r, r, -*half));
+}
+
+/* 2^k e^(r + low). 1 + r is exact as one and what that loses; 2^k comes in two steps, of which the second
+ * rounds where the result is subnormal. */
+DMI_EWISE_FN double dmi_long_power(double k, double r, double low)
+{
+    double square, rest = dmi_long_rest(r, low, &square);
+    const double one = 1 + r, e = one + (square + ((r - (one - 1)) + rest));
+    dmi_double_bits half = {.d = fma(k, 0.5, 0x1.8p52)}, other;
+    other.d = (k - (half.d - 0x1.8p52)) + 0x1.8p52;
     half.u = (half.u << 52) + 0x3ff0000000000000u;
-    rest_of_it.u = (rest_of_it.u << 52) + 0x3ff0000000000000u;
-    return e * half.d * rest_of_it.d;
+    other.u = (other.u << 52) + 0x3ff0000000000000u;
+    return e * half.d * other.d;
+}
+
+/* x of at most 800 in size is k log(2) + r + low. */
+DMI_EWISE_FN double dmi_long_split(double x, double *k, double *low)
+{
+    *k = fma(x, 0x1.71547652b82fep+0, 0x1.8p52) - 0x1.8p52;
+    const double high = fma(*k, -0x1.62e42fefa39efp-1, x), r = fma(*k, -0x1.abc9e3b39803fp-56, high);
+    *low = fma(*k, -0x1.abc9e3b39803fp-56, high - r);
+    return r;
+}
+
+DMI_EWISE_FN double dmi_at_most(double a, double most)
+{
+    const double b = a > most ? most : a;
+    return b < -most ? -most : b;
+}
+
+/* Errors are below 0.6 ulp, and below 0.8 of a subnormal result. */
+DMI_EWISE_FN double dmi_exponential_f64(double a)
+{
+    double k, low, r = dmi_long_split(dmi_at_most(a, 800), &k, &low);
+    return dmi_long_power(k, r, low);
+}
+
+DMI_EWISE_FN double dmi_f64_exp2(double a)
+{
+    const double x = dmi_at_most(a, 1200), k = (x + 0x1.8p52) - 0x1.8p52, f = x - k;
+    const double r = f * 0x1.62e42fefa39efp-1,
+                 low = fma(f, 0x1.62e42fefa39efp-1, -r) + f * 0x1.abc9e3b39803fp-56;
+    return dmi_long_power(k, r, low);
+}
+
+/* 2^k - 1 + 2^k r + 2^k r r / 2 + 2^k rest, of which the first two sums are kept exactly. From 35 on the 1 is
+ * rounded away. */
+DMI_EWISE_FN double dmi_f64_expm1(double a)
+{
+    double k, low, square, x = dmi_at_most(a, 800), r = dmi_long_split(x, &k, &low);
+    const double rest = dmi_long_rest(r, low, &square), whole = dmi_long_power(k, r, low) - 1;
+    dmi_double_bits power = {.d = k + 0x1.8p52};
+    power.u = (power.u << 52) + 0x3ff0000000000000u;
+    const double less = power.d - 1, by_r = power.d * r, first = k == 0 ? r : less + by_r;
+    const double lost = k == 0 ? 0 : by_r - (first - less) + ((power.d - less) - 1),
+                 by_square = power.d * square, sum = first + by_square;
+    const double y = sum + ((by_square - (sum - first)) + (lost + power.d * rest));
+    return a == 0 ? a : fabs(x) > 45 ? whole : y;
+}
+
+DMI_EWISE_FN double dmi_hyperbolic_tangent_f64(double a)
+{
+    const double x = fabs(a), e = dmi_f64_expm1(2 * (x > 22 ? 22 : x));
+    return copysign(e / (e + 2), a);
+}
+
+/* Half of e^x, also where e^x is infinite */
+DMI_EWISE_FN double dmi_long_half(double x)
+{
+    double k, low, r = dmi_long_split(dmi_at_most(x, 800), &k, &low);
+    return dmi_long_power(k - 1, r, low);
+}
+
+DMI_EWISE_FN double dmi_f64_sinh(double a)
+{
+    const double x = fabs(a), e = dmi_f64_expm1(x);
+    return copysign(x > 35 ? dmi_long_half(x) : 0.5 * (e + e / (e + 1)), a);
+}
+
+DMI_EWISE_FN double dmi_f64_cosh(double a)
+{
+    const double x = fabs(a), e = dmi_exponential_f64(x);
+    return x > 35 ? dmi_long_half(x) : 0.5 * e + 0.5 / e;
 }
 
 /* log(x) as what it returns and *low; x > 0. The exponent k, log(2) in two parts, and f - f f / 2 + s (f f / 2
@@ -59,11 +131,143 @@ DMI_EWISE_FN double dmi_long_logarithm(double x, double *low)
     return high;
 }
 
+/* The logarithm r of x, where that is no number > 0 or infinite. */
+DMI_EWISE_FN double dmi_long_ends(double x, double r)
+{
+    double y = x < 0 ? NAN : r;
+    y = x == 0 ? -INFINITY : y;
+    return (x > DBL_MAX) | (x != x) ? x : y;
+}
+
 DMI_EWISE_FN double dmi_logarithm_f64(double a)
 {
-    double low, high = dmi_long_logarithm(a, &low), r = a < 0 ? NAN : high + low;
-    r = a == 0 ? -INFINITY : r;
-    return (a > DBL_MAX) | (a != a) ? a : r;
+    double low, high = dmi_long_logarithm(a, &low);
+    return dmi_long_ends(a, high + low);
+}
+
+/* (high + low) times `by` + rest */
+DMI_EWISE_FN double dmi_long_times(double high, double low, double by, double rest)
+{
+    const double product = high * by;
+    return product + (fma(high, by, -product) + fma(high, rest, low * by));
+}
+
+DMI_EWISE_FN double dmi_f64_log2(double a)
+{
+    double low, high = dmi_long_logarithm(a, &low);
+    return dmi_long_ends(a, dmi_long_times(high, low, 0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56));
+}
+
+DMI_EWISE_FN double dmi_f64_log10(double a)
+{
+    double low, high = dmi_long_logarithm(a, &low);
+    return dmi_long_ends(a, dmi_long_times(high, low, 0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57));
+}
+
+DMI_EWISE_FN double dmi_f64_log1p(double a)
+{
+    const double u = 1 + a, lost = a > 1 ? 1 - (u - a) : a - (u - 1);
+    double low, high = dmi_long_logarithm(u, &low);
+    const double y = a < -1 ? NAN : high + (low + lost / u), z = a == -1 ? -INFINITY : y;
+    return (a > DBL_MAX) | (a != a) | (a == 0) ? a : z;
+}
+
+/* The others of the C library, by the same names. */
+DMI_EWISE_FN double dmi_f64_exp(double a)
+{
+    return dmi_exponential_f64(a);
+}
+DMI_EWISE_FN double dmi_f64_sqrt(double a)
+{
+    return sqrt(a);
+}
+DMI_EWISE_FN double dmi_f64_fabs(double a)
+{
+    return fabs(a);
+}
+DMI_EWISE_FN double dmi_f64_floor(double a)
+{
+    return floor(a);
+}
+DMI_EWISE_FN double dmi_f64_ceil(double a)
+{
+    return ceil(a);
+}
+DMI_EWISE_FN double dmi_f64_trunc(double a)
+{
+    return trunc(a);
+}
+DMI_EWISE_FN double dmi_f64_rint(double a)
+{
+    return rint(a);
+}
+DMI_EWISE_FN double dmi_f64_erf(double a)
+{
+    return erf(a);
+}
+DMI_EWISE_FN double dmi_f64_erfc(double a)
+{
+    return erfc(a);
+}
+DMI_EWISE_FN double dmi_f64_tgamma(double a)
+{
+    return tgamma(a);
+}
+DMI_EWISE_FN double dmi_f64_cbrt(double a)
+{
+    return cbrt(a);
+}
+DMI_EWISE_FN double dmi_f64_sin(double a)
+{
+    return sin(a);
+}
+DMI_EWISE_FN double dmi_f64_cos(double a)
+{
+    return cos(a);
+}
+DMI_EWISE_FN double dmi_f64_tan(double a)
+{
+    return tan(a);
+}
+DMI_EWISE_FN double dmi_f64_asin(double a)
+{
+    return asin(a);
+}
+DMI_EWISE_FN double dmi_f64_acos(double a)
+{
+    return acos(a);
+}
+DMI_EWISE_FN double dmi_f64_atan(double a)
+{
+    return atan(a);
+}
+DMI_EWISE_FN double dmi_f64_asinh(double a)
+{
+    return asinh(a);
+}
+DMI_EWISE_FN double dmi_f64_acosh(double a)
+{
+    return acosh(a);
+}
+DMI_EWISE_FN double dmi_f64_atanh(double a)
+{
+    return atanh(a);
+}
+DMI_EWISE_FN double dmi_f64_hypot(double a, double b)
+{
+    return hypot(a, b);
+}
+DMI_EWISE_FN double dmi_f64_copysign(double a, double b)
+{
+    return copysign(a, b);
+}
+DMI_EWISE_FN double dmi_f64_atan2(double a, double b)
+{
+    return atan2(a, b);
+}
+DMI_EWISE_FN double dmi_f64_fmax(double a, double b)
+{
+    return (a > b) | (b != b) ? a : b;
 }
 
 #endif

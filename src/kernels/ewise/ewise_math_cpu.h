@@ -110,10 +110,6 @@ DMI_EWISE_FN double dmi_sigmoid_f64(double x)
 {
     return 1 / (1 + dmi_exponential_f64(-x));
 }
-DMI_EWISE_FN double dmi_hyperbolic_tangent_f64(double x)
-{
-    return tanh(x);
-}
 
 /* x/2 erfc(-x / sqrt(2)). For large -x, erfc falls so steeply that the rounding of its argument y shows: its slope times what is
  * rounded away mends that. */
