@@ -157,8 +157,8 @@ EW_FN double ew_gelu(double a)
 }
 EW_FN float ew_gelu(float a)
 {
-    float root = 0x1.6a09e6p-1f, y = __fmul_rn(-a, root);
-    float lost = __fmaf_rn(-a, root, -y) - a * 0x1.9fcef4p-27f, slope = -0x1.20dd76p+0f * exp(-y * y);
+    double exact = (double)a * -0x1.6a09e667f3bcdp-1;
+    float y = (float)exact, lost = (float)(exact - y), slope = -0x1.20dd76p+0f * exp(-y * y);
     return slope == 0 ? 0.5f * a * erfc(y) : 0.5f * a * (erfc(y) + slope * lost);
 }
 EW_FN double ew_hyperbolic_tangent(double a) { return tanh(a); }
