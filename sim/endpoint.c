@@ -1,5 +1,6 @@
 /* One endpoint: its plans bound to memory and hazards as the executor binds them, and checked step by step. */
 #include "ops/ops.h"
+#include "plan/program.h"
 #include "sim/parts.h"
 
 #include <stdlib.h>
@@ -15,7 +16,7 @@ typedef struct endpoint {
     const dmi_sim_program *program;
     dmi_sim_report *report;
     int me, memories;
-    memory *memory; /* [calls * DMI_MAX_OPERANDS] at most */
+    memory *memory; /* [operands of all calls] at most */
     dmi_pool *pool;
     dmi_race *race;
     dmi_run_end *run;
@@ -24,8 +25,8 @@ typedef struct endpoint {
     /* the call being bound */
     int call;
     const dmi_plan *plan;
-    memory *operand[DMI_MAX_OPERANDS];
-    dmi_hazard use[DMI_MAX_OPERANDS], earlier[DMI_MAX_OPERANDS];
+    memory **operand; /* [operands of a call] here and below */
+    dmi_hazard *use, *earlier;
     dmi_allocation *work;
     dmi_stamp *work_use;
 } endpoint;
@@ -46,6 +47,21 @@ static void slab_give_back(void *context, int index, void *base, int64_t bytes)
     (void)index;
     (void)base;
     (void)bytes;
+}
+
+/* A call's operands: of a program, its arrays. */
+static int operands_of(const dmi_call *call)
+{
+    return call->op == DMI_OP_program ? ((const dmi_program *)call->tail)->operands : call->noperand;
+}
+
+static dmi_operand operand_of(const dmi_call *call, int which)
+{
+    if (call->op != DMI_OP_program) {
+        return call->operand[which];
+    }
+    const dmi_program_array *a = &((const dmi_program *)call->tail)->array[which];
+    return (dmi_operand){.desc = a->desc, .id = a->id, .memory = a->memory, .mode = a->mode};
 }
 
 static dm_status find_memory(endpoint *e, const dmi_operand *o, memory **out)
@@ -74,13 +90,15 @@ static dm_status find_memory(endpoint *e, const dmi_operand *o, memory **out)
 static dm_status take_memory(endpoint *e, const dmi_call *call)
 {
     dm_status status = DM_OK;
-    for (int i = 0; i < call->noperand && status == DM_OK; i++) {
-        status = find_memory(e, &call->operand[i], &e->operand[i]);
+    for (int i = 0; i < operands_of(call) && status == DM_OK; i++) {
+        dmi_operand operand = operand_of(call, i);
+        status = find_memory(e, &operand, &e->operand[i]);
         memset(&e->use[i], 0, sizeof e->use[i]);
     }
-    for (int i = 0; i < call->noperand && status == DM_OK; i++) {
+    for (int i = 0; i < operands_of(call) && status == DM_OK; i++) {
+        dmi_operand operand = operand_of(call, i);
         dmi_area area;
-        dmi_desc_area(&call->operand[i].desc, &area);
+        dmi_desc_area(&operand.desc, &area);
         dmi_hazards_before(&e->operand[i]->last, &area, &e->earlier[i]);
     }
     e->work = calloc((size_t)e->plan->nwork + 1, sizeof *e->work);
@@ -158,7 +176,7 @@ static bool check_ref(endpoint *e, int index, int which, const dmi_touch *touch)
         const dmi_allocation *allocation = &e->operand[ref->index]->allocation;
         base = (uint64_t)(uintptr_t)allocation->base;
         bytes = allocation->bytes;
-        if (touch->rw & DMI_WRITE && !(call->operand[ref->index].mode & DMI_WRITE)) {
+        if (touch->rw & DMI_WRITE && !(operand_of(call, ref->index).mode & DMI_WRITE)) {
             note_step(e, DMI_SIM_MODE, index, which, "writes an operand that is only read");
         }
     } else if (ref->kind == DMI_REF_WORK) {
@@ -172,6 +190,34 @@ static bool check_ref(endpoint *e, int index, int which, const dmi_touch *touch)
         return true;
     }
     return dmi_race_touch(e->race, which, touch, base + (uint64_t)ref->offset);
+}
+
+static bool any_empty(const dmi_call *call)
+{
+    bool empty = false;
+    for (int i = 0; i < operands_of(call); i++) {
+        dmi_operand operand = operand_of(call, i);
+        for (int d = 0; d < operand.desc.ndim; d++) {
+            empty = empty || operand.desc.extent[d] == 0;
+        }
+    }
+    return empty;
+}
+
+/* A step that touches nothing has nothing to do: its plan, or the row of its kernel, is wrong. (A single
+ * reference may be left alone: the elements of an empty sum, factors of a product whose k is 0.) Users'
+ * functions run without elements, too. */
+static void check_some(endpoint *e, int index, const dmi_touch *touch)
+{
+    const dmi_step *step = &e->plan->step[index];
+    bool some = step->nref == 0 || step->kind == DMI_STEP(task);
+    for (int i = 0; i < step->nref; i++) {
+        some = some || touch[i].rw != 0;
+    }
+    if (!some && !any_empty(&e->program->call[e->call])) {
+        dmi_sim_note(e->report, DMI_SIM_MODE, "endpoint %d: call %d step %d (%s) touches nothing", e->me,
+                     e->call, index, dmi_step_name(step->kind));
+    }
 }
 
 static bool add_run_step(endpoint *e, const dmi_step *step, const dmi_stamp *wait)
@@ -204,6 +250,7 @@ static bool check_steps(endpoint *e, const dmi_call *call)
         }
         note_use(e, step, e->enqueued.seq[step->lane]);
         dmi_sim_touches(step, call, touch);
+        check_some(e, i, touch);
         for (int ref = 0; ref < step->nref; ref++) {
             if (!check_ref(e, i, ref, &touch[ref])) {
                 return false;
@@ -260,9 +307,10 @@ static void check_totals(endpoint *e)
 static dm_status end_call(endpoint *e, const dmi_call *call)
 {
     dm_status status = DM_OK;
-    for (int i = 0; i < call->noperand; i++) {
+    for (int i = 0; i < operands_of(call); i++) {
+        dmi_operand operand = operand_of(call, i);
         dmi_area area;
-        dmi_desc_area(&call->operand[i].desc, &area);
+        dmi_desc_area(&operand.desc, &area);
         dmi_hazards_add(&e->operand[i]->last, &area, &e->use[i]);
     }
     for (int i = 0; i < e->plan->nwork && status == DM_OK; i++) {
@@ -275,7 +323,8 @@ static dm_status end_call(endpoint *e, const dmi_call *call)
 
 static bool may_take_part(const endpoint *e, const dmi_call *call)
 {
-    bool holds = e->me == e->program->profile->workers || !(dmi_ops[call->op].attributes & DMI_MEMBERS);
+    bool holds = e->me == e->program->profile->workers || !(dmi_ops[call->op].attributes & DMI_MEMBERS) ||
+                 (call->op == DMI_OP_apply && dmi_apply_members(call) >> e->me % 64 & 1);
     for (int i = 0; i < call->noperand; i++) {
         holds = holds || (call->operand[i].mode && call->operand[i].desc.layout->members >> e->me % 64 & 1);
     }
@@ -324,13 +373,21 @@ dm_status dmi_sim_endpoint(const dmi_sim_program *program, int me, dmi_run_end *
                               .slab_bytes = 1 << 20,
                               .align = 256};
     endpoint e = {.program = program, .report = report, .me = me, .run = run};
-    size_t ends = (size_t)program->profile->workers + 1;
-    e.memory = calloc((size_t)program->calls * DMI_MAX_OPERANDS + 1, sizeof *e.memory);
+    size_t ends = (size_t)program->profile->workers + 1, most = 1, all = 1;
+    for (int i = 0; i < program->calls; i++) {
+        size_t operands = (size_t)operands_of(&program->call[i]);
+        most = DMI_MAX(most, operands);
+        all += operands;
+    }
+    e.memory = calloc(all, sizeof *e.memory);
+    e.operand = calloc(most, sizeof(memory *));
+    e.use = calloc(most, sizeof *e.use);
+    e.earlier = calloc(most, sizeof *e.earlier);
     e.transfers = calloc(DMI_LANES * ends, sizeof *e.transfers);
     e.race = dmi_race_new(me, report);
-    dm_status status = e.memory && e.transfers && e.race
-                           ? dmi_pool_create(&config, &e.pool)
-                           : dmi_fail(DM_ERR_NOMEM, "no memory to simulate endpoint %d", me);
+    bool room = e.memory && e.operand && e.use && e.earlier && e.transfers && e.race;
+    dm_status status = room ? dmi_pool_create(&config, &e.pool)
+                            : dmi_fail(DM_ERR_NOMEM, "no memory to simulate endpoint %d", me);
     for (int i = 0; i < program->calls && status == DM_OK; i++) {
         status = one_call(&e, i);
     }
@@ -340,6 +397,9 @@ dm_status dmi_sim_endpoint(const dmi_sim_program *program, int me, dmi_run_end *
     dmi_pool_destroy(e.pool);
     dmi_race_free(e.race);
     free(e.transfers);
+    free(e.operand);
+    free(e.use);
+    free(e.earlier);
     for (int i = 0; i < e.memories; i++) {
         dmi_hazards_free(&e.memory[i].last);
     }

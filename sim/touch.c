@@ -1,4 +1,6 @@
 /* The bytes that a step touches, by its descriptor and not by its references; and the walk over them. */
+#include "ops/ops.h"
+#include "plan/program.h"
 #include "sim/parts.h"
 
 #include <string.h>
@@ -13,9 +15,12 @@ void dmi_sim_touches(const dmi_step *step, const dmi_call *call, dmi_touch out[D
         dmi_touch_copy(&out[0], copy, true, dmi_dtype_bytes(copy->dst_dtype), DMI_WRITE);
     } else {
         dmi_touching t = {.desc = step->desc, .refs = step->nref - (step->workspace > 0)};
+        const dmi_number *numbers = call->op == DMI_OP_program
+                                        ? ((const dmi_program *)call->tail)->number + step->number
+                                        : call->number;
         for (int i = 0; i < DMI_COUNT(t.zero); i++) {
             int from = step->scalar[i];
-            t.zero[i] = from == DMI_SCALAR_ZERO || (from != DMI_SCALAR_ONE && call->number[from].re == 0);
+            t.zero[i] = from == DMI_SCALAR_ZERO || (from != DMI_SCALAR_ONE && numbers[from].re == 0);
         }
         dmi_step_kernel(step)->touches(&t, out);
         if (step->workspace > 0) {

@@ -31,15 +31,30 @@ foreach(source IN LISTS op_sources)
   file(CREATE_LINK test_ops ${CMAKE_CURRENT_BINARY_DIR}/${name} SYMBOLIC)
 endforeach()
 file(CONFIGURE OUTPUT ${table} CONTENT "${prototypes}${rows}\n" @ONLY)
-add_executable(test_ops driver/ops_main.c ${op_sources})
+add_executable(test_ops driver/ops_main.c driver/touches.c driver/on_paper.c ${op_sources})
 target_include_directories(test_ops PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/op_programs)
-target_link_libraries(test_ops PRIVATE dmath_objects dmath_test_support PkgConfig::CMOCKA)
+target_link_libraries(test_ops PRIVATE dmath_objects dmath_sim dmath_test_support PkgConfig::CMOCKA)
+target_link_options(test_ops PRIVATE -Wl,--wrap=dmi_backend_cpu,--wrap=dmi_plan_make) # touches.c, on_paper.c
 
 # ---- each in process ----
 foreach(name IN LISTS op_programs)
   dmath_test(${name} test_ops ${name})
   dmath_test_folder(${name})
 endforeach()
+
+# ---- beside the table of kernels, and on paper (driver/touches.h): all kernels and ops, few cases ----
+set(DMATH_OPS_PAPER test_apply test_load test_program test_save) # in full, because they take long to begin
+set_property(TEST ${DMATH_OPS_PAPER} APPEND PROPERTY ENVIRONMENT DMATH_TEST_PAPER=1)
+set(touching ${op_programs})
+list(FILTER touching EXCLUDE REGEX
+     "all_reduce|apply|array|complex|conv_net|errors|explain|factors|forced|handles|join|linalg|load|map_|masks|permute")
+list(FILTER touching EXCLUDE REGEX "program|replicas|save|session|shapes|slice|symmetric|tf32|trim")
+if(NOT DMATH_SANITIZE) # whose complaints would be about bytes that hold a pattern
+  dmath_test(ops_touches test_ops ${touching})
+  set_property(TEST ops_touches APPEND PROPERTY ENVIRONMENT DMATH_DEVICE=cpu DMATH_TEST_TOUCHES=all DMATH_TEST_PAPER=all DMATH_TEST_CASES=0.03
+                                                DMATH_TEST_LISTS=0.03)
+  dmath_test_folder(ops_touches)
+endif()
 
 # ---- the ways ----
 # ops_entry(name ranks programs setting...): one test of these programs; 0 ranks: in process.

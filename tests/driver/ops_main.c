@@ -3,6 +3,7 @@
  * serves many of them. test_ops --list           the names test_ops NAME...          these, one after another:
  * test_add or add test_ops --all            all that can share a launch test_NAME                 a link to
  * this program runs that one */
+#include "driver/touches.h"
 #include "support/cases.h"
 
 #include "op_programs.h"
@@ -135,5 +136,8 @@ int main(int argc, char **argv)
         puts("nothing to run");
         return count < 0 ? 2 : 0;
     }
-    return count == 1 ? chosen[0]->run() : run_together(chosen, count);
+    int failed = count == 1 ? chosen[0]->run() : run_together(chosen, count);
+    const char *touches = getenv("DMATH_TEST_TOUCHES"), *paper = getenv("DMATH_TEST_PAPER");
+    failed = (touches && dmt_touches_end(strcmp(touches, "all") == 0) > 0) || failed;
+    return (paper && dmt_paper_end(strcmp(paper, "all") == 0) > 0) || failed;
 }

@@ -21,7 +21,7 @@ typedef struct dmi_dnn {
 
 /* x: samples x in, y: samples x out, w: out[2] x kernel x in[2] / group. [0] rows, [1] columns, [2] channels.
  *   conv          x, w, y, bias, scratch       y = x convolved with w, + bias
- *   conv_data     y, w, x, -, scratch          x = the gradient
+ *   conv_data     y, w, x, scratch             x = the gradient
  *   conv_weights  x, y, w, bias, scratch       w, bias = the gradients
  * scratch: of type dtype, columns[0] * columns[1] elements: so many rows of windows of x at once. */
 typedef struct dmi_convolution {
