@@ -90,6 +90,10 @@ if(TARGET dmath_tool)
   # Manual pages and completion; made anew, because some builds have them on demand only.
   dmath_test(tool_help bash -c "rm -rf pages && ${tool} man pages && ${CMAKE_CURRENT_SOURCE_DIR}/tool/check_help.sh ${tool} pages ${PROJECT_SOURCE_DIR}")
   dmath_test_folder(tool_help)
+  # What the guide asks for is enough.
+  dmath_test(tool_guide ${CMAKE_CURRENT_SOURCE_DIR}/tool/check_guide.sh ${PROJECT_SOURCE_DIR} ${CMAKE_C_COMPILER}
+             -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src)
+  dmath_test_folder(tool_guide)
   # A bar is for terminals.
   dmath_test(tool_progress bash -c "${tool} bench fill --size 500 --side 9 --repeats 1 --warmup 0 2>bar.txt >out.txt && [ ! -s bar.txt ] &&
              script -qec '${tool} bench fill --size 500 --side 9 --repeats 2 >out.txt' bar.txt >/dev/null && grep -q '0 % fill' bar.txt")
