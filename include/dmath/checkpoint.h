@@ -11,10 +11,10 @@
  *
  * A path names a *series*: a folder with one folder for each checkpoint, by number: run1/00000001,
  * run1/00000002. A checkpoint has a .npy file for each array, the whole array in C order, which numpy.load
- * reads, and manifest.json: names, types, shapes, layouts, values, and an XXH3-64 hash of each part (2 MiB, of large ones more) of
- * each file and of itself. Whatever byte changes, loading says so, with the file and the part. A checkpoint
- * appears under its number only when all of it is on the disk; programs that die while they write one leave the
- * ones before as they are. Calls that read take a series, and then its newest checkpoint, or the folder of one
+ * reads, and manifest.json: names, types, shapes, layouts, values, and an XXH3-64 hash of each part (2 MiB, of large
+ * ones more) of each file and of itself. Whatever byte changes, loading says so, with the file and the part. A
+ * checkpoint appears under its number only when all of it is on the disk; programs that die while they write one leave
+ * the ones before as they are. Calls that read take a series, and then its newest checkpoint, or the folder of one
  * checkpoint.
  *
  * Every worker writes and reads its share, so the path must name the same folder on all hosts. It needs not be
@@ -85,10 +85,11 @@ DM_API DM_CHECKED dm_status dm_checkpoint_array(dm_session *session, const char 
  * as the session. Does not block. Errors: DM_ERR_ARG (item), DM_ERR_HANDLE (the array). */
 DM_API DM_CHECKED dm_status dm_keep(dm_session *session, const dm_checkpoint_item *item);
 
-/* For the place in a program's loop where all that dm_keep has named belongs together: if a signal has come that the option
- * catch_signals catches (<dmath/control.h>), saves it as the next checkpoint of the series, waits until it is on the disk, and
- * *leave = 1. Else *leave = 0, at once. A program that is to leave calls dm_finalize and exits with DM_EXIT_REQUEUE, by which
- * batch systems know that the job is to run again (EX_TEMPFAIL). Blocks where it saves. Errors: as dm_checkpoint_save. */
+/* For the place in a program's loop where all that dm_keep has named belongs together: if a signal has come that the
+ * option catch_signals catches (<dmath/control.h>), saves it as the next checkpoint of the series, waits until it is on
+ * the disk, and *leave = 1. Else *leave = 0, at once. A program that is to leave calls dm_finalize and exits with
+ * DM_EXIT_REQUEUE, by which batch systems know that the job is to run again (EX_TEMPFAIL). Blocks where it saves.
+ * Errors: as dm_checkpoint_save. */
 #define DM_EXIT_REQUEUE 75
 DM_API DM_CHECKED dm_status dm_checkpoint_boundary(dm_session *session, const char *path, const dm_checkpoint_options *options,
                                                    int *leave);

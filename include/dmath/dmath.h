@@ -9,14 +9,15 @@
  *
  * Rules that hold for every call unless its own text says otherwise:
  *  - It returns a status; outputs are set only on DM_OK; dm_error_message() then has the details.
- *  - Structures with a field `size` carry sizeof of the caller's header. A smaller one, of a program built with an older
- *    header, is accepted: what it lacks counts as zero, and is not written. Of a larger one, of a newer header, what this
- *    library does not know must be zero (DM_ERR_ARG), or becomes zero in an output.
+ *  - Structures with a field `size` carry sizeof of the caller's header. A smaller one, of a program built with an
+ *    older header, is accepted: what it lacks counts as zero, and is not written. Of a larger one, of a newer header,
+ *    what this library does not know must be zero (DM_ERR_ARG), or becomes zero in an output.
  *  - It is checked completely before anything is sent, so a bad call changes nothing.
  *  - Errors of any call, which the texts below do not repeat: DM_ERR_HANDLE (the session is NULL, an array is zero,
- *    destroyed or another session's), DM_ERR_STATE (the session has ended), DM_ERR_ARG (an output is NULL, the size field
- *    of a structure is not set), DM_ERR_NOMEM; with arrays as operands DM_ERR_LIMIT (the option memory_limit leaves no
- *    room for the workspace). Calls that wait, which with the option sync are all, return what workers report too.
+ *    destroyed or another session's), DM_ERR_STATE (the session has ended), DM_ERR_ARG (an output is NULL, the size
+ *    field of a structure is not set), DM_ERR_NOMEM; with arrays as operands DM_ERR_LIMIT (the option memory_limit
+ *    leaves no room for the workspace). Calls that wait, which with the option sync are all, return what workers report
+ *    too.
  *  - It does not block: the command is queued, and commands take effect in the order of the calls. Calls that
  *    return data (dm_array_read, dm_array_load, dm_array_save, dm_sync, ...) wait for what they need.
  *  - A failure on a worker (a full disk, no memory) is reported by the next call that waits, with the command,
@@ -26,35 +27,39 @@
  *    too.
  *  - Any layouts and, where the text lists several, any mixture of element types may be combined: dmath moves
  *    and converts what it must.
- *  - A session is used by the thread that started it, or that took it over (dm_session_take in <dmath/control.h>); calls
- *    from others are DM_ERR_STATE. Every call may be made only where dm_init returned: rank 0. Under a launcher, what the
- *    program does before dm_init happens on every rank.
+ *  - A session is used by the thread that started it, or that took it over (dm_session_take in <dmath/control.h>);
+ *    calls from others are DM_ERR_STATE. Every call may be made only where dm_init returned: rank 0. Under a launcher,
+ *    what the program does before dm_init happens on every rank.
  *  - A worker that makes no progress for watchdog_s (option, 120 s; a warning comes after a quarter) makes the waiting
  *    call return DM_ERR_TIMEOUT, which names it. A user function may take ten times as long, and so may a file, with a
- *    second more for every 20 MB that the worker holds. A kernel on a CPU may take as long as it gets processor time, up to
- *    watchdog_s of it and a second more for every 20 million operations of a product or 20 MB that the worker holds. Time
- *    in which the job is suspended, or a worker is ready and gets no processor, does not count. dm_sync waits once more;
- *    until it returns DM_OK, host memory given to the call that timed out stays in use. dm_finalize gives the worker up.
+ *    second more for every 20 MB that the worker holds. A kernel on a CPU may take as long as it gets processor time,
+ *    up to watchdog_s of it and a second more for every 20 million operations of a product or 20 MB that the worker
+ *    holds. Time in which the job is suspended, or a worker is ready and gets no processor, does not count. dm_sync
+ *    waits once more; until it returns DM_OK, host memory given to the call that timed out stays in use. dm_finalize
+ *    gives the worker up.
  *  - A process of a job that dies ends the job (option liveness). Where the process of a worker dies on rank 0's host,
  *    rank 0 says within a second on stderr which one and in which command, and calls return DM_ERR_DIED; a second
- *    later, or when the program ends itself, rank 0 ends with a status that is not 0. Where rank 0 dies, or what started a
- *    rank (mpirun, its daemon, srun's), the processes of that host leave. Of other hosts rank 0 hears by messages: of a worker's
- *    death there within a second; if it hears nothing of a host for heartbeat_s (option, 30 s, and up to 2 s more), the host is
- *    lost, which is a death of the first worker there. A host that hears nothing of rank 0 for as long leaves. Time in which
- *    the side that listens was stopped does not count. Where the first process of another host is stopped and not dead, those
- *    beside it leave after heartbeat_s as well. Where the program has initialised MPI (dm_init_comm) this needs
- *    MPI_THREAD_MULTIPLE; without it rank 0 learns of other hosts from the launcher only, or by watchdog_s.
- *  - With the option on_death=session the death of a worker's process ends the session and not the job: one line on stderr as
- *    above, every call that waits or comes later returns DM_ERR_DIED with it, and dm_finalize returns at once (DM_OK if a call has
- *    returned the death, else DM_ERR_DIED). Then dm_init starts a session on the workers that are left, numbered anew from 0;
- *    dm_checkpoint_load (<dmath/checkpoint.h>) has the arrays. A worker comes to it when its step is done. If none is left,
- *    dm_init returns DM_ERR_STATE. For workers of one host, on CPUs with direct transport, under `mpirun --enable-recovery`
- *    (Open MPI 4; mpirun then ends with status 0, whatever the ranks end with) or srun without --kill-on-bad-exit (it ends with the
- *    status of the dead; a rank sees that option only as SLURM_KILL_BAD_EXIT); else dm_init returns DM_ERR_CONFIG and says which
- *    of these is missing. A death while dm_init or dm_finalize runs ends the job. Workers
- *    that are threads die with the program: for them the option means nothing.
- *  - A worker without host memory for its part of a command, or whose payload MPI refuses, ends the session: every call returns
- *    DM_ERR_NOMEM or DM_ERR_TRANSPORT; only dm_finalize is left; until it returns, host memory of the failing call stays in use.
+ *    later, or when the program ends itself, rank 0 ends with a status that is not 0. Where rank 0 dies, or what
+ *    started a rank (mpirun, its daemon, srun's), the processes of that host leave. Of other hosts rank 0 hears by
+ *    messages: of a worker's death there within a second; if it hears nothing of a host for heartbeat_s (option, 30 s,
+ *    and up to 2 s more), the host is lost, which is a death of the first worker there. A host that hears nothing of
+ *    rank 0 for as long leaves. Time in which the side that listens was stopped does not count. Where the first process
+ *    of another host is stopped and not dead, those beside it leave after heartbeat_s as well. Where the program has
+ *    initialised MPI (dm_init_comm) this needs MPI_THREAD_MULTIPLE; without it rank 0 learns of other hosts from the
+ *    launcher only, or by watchdog_s.
+ *  - With the option on_death=session the death of a worker's process ends the session and not the job: one line on
+ *    stderr as above, every call that waits or comes later returns DM_ERR_DIED with it, and dm_finalize returns at once
+ *    (DM_OK if a call has returned the death, else DM_ERR_DIED). Then dm_init starts a session on the workers that are
+ *    left, numbered anew from 0; dm_checkpoint_load (<dmath/checkpoint.h>) has the arrays. A worker comes to it when
+ *    its step is done. If none is left, dm_init returns DM_ERR_STATE. For workers of one host, on CPUs with direct
+ *    transport, under `mpirun --enable-recovery` (Open MPI 4; mpirun then ends with status 0, whatever the ranks end
+ *    with) or srun without --kill-on-bad-exit (it ends with the status of the dead; a rank sees that option only as
+ *    SLURM_KILL_BAD_EXIT); else dm_init returns DM_ERR_CONFIG and says which of these is missing. A death while dm_init
+ *    or dm_finalize runs ends the job. Workers that are threads die with the program: for them the option means
+ *    nothing.
+ *  - A worker without host memory for its part of a command, or whose payload MPI refuses, ends the session: every call
+ *    returns DM_ERR_NOMEM or DM_ERR_TRANSPORT; only dm_finalize is left; until it returns, host memory of the failing
+ *    call stays in use.
  *  - A session belongs to the process that made it. In a child made by fork every call on it is DM_ERR_STATE; a child
  *    of a program that runs without a launcher may start its own, on CPUs: GPUs do not follow it there.
  *  - Fills are the same to the last bit on any number of workers and any layout; products and sums to rounding. */
@@ -79,8 +84,8 @@ DM_API const char *dm_status_name(dm_status status);
 DM_API const char *dm_status_text(dm_status status);
 /* Details of the last failure in the calling thread; valid until that thread's next failing call. */
 DM_API const char *dm_error_message(void);
-/* Makes a text (printf's format) what dm_error_message gives in this thread, and returns status: for libraries on top of dmath,
- * whose calls fail as dmath's do. Calls no error handler. */
+/* Makes a text (printf's format) what dm_error_message gives in this thread, and returns status: for libraries on top
+ * of dmath, whose calls fail as dmath's do. Calls no error handler. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
@@ -95,11 +100,11 @@ DM_API const char *dm_dtype_name(dm_dtype dtype);
 
 typedef struct dm_session dm_session;
 
-/* Called at every failing call on the session (its dm_init included) that returns a status, in the thread of the caller,
- * before the call returns: after the message is set, which stays what it was whatever the handler calls. It is not called
- * for calls that fail inside it. It may end the program (exit, abort), but not leave by longjmp or an exception. What
- * context points to must last as long as calls are made on the session, failing ones after dm_finalize included.
- * A call that names no session, or NULL, has no handler. */
+/* Called at every failing call on the session (its dm_init included) that returns a status, in the thread of the
+ * caller, before the call returns: after the message is set, which stays what it was whatever the handler calls. It is
+ * not called for calls that fail inside it. It may end the program (exit, abort), but not leave by longjmp or an
+ * exception. What context points to must last as long as calls are made on the session, failing ones after dm_finalize
+ * included. A call that names no session, or NULL, has no handler. */
 typedef void (*dm_error_function)(void *context, dm_status status, const char *message);
 
 /* How a session is set up. Make one with DM_CONFIG_INIT, then set fields. */
@@ -122,13 +127,13 @@ typedef struct dm_config {
  * program or `dmath-worker`.
  * config may be NULL: all defaults.
  *
- * Errors: DM_ERR_CONFIG an option is not understood, or an object of the option load not found; DM_ERR_ARG workers is not
- * 0 to 65536; DM_ERR_VERSION ranks run different builds, or registered different functions; DM_ERR_TRANSPORT no transport between two workers passes its check, or the forced one does not;
- * DM_ERR_STATE MPI was already initialised by the program (use dm_init_comm), or the worker processes of this
- * launch have left with an earlier session; DM_ERR_TIMEOUT a rank did not come within meet_s (option, 120 s) of the
- * return of MPI_Init on rank 0 (a rank that exits with status 0 before dm_init leaves Open MPI 4.1 waiting in it);
- * DM_ERR_NOMEM. What one rank alone finds wrong, a setting of its own for instance, is returned on all, with the
- * number of that rank. */
+ * Errors: DM_ERR_CONFIG an option is not understood, or an object of the option load not found; DM_ERR_ARG workers is
+ * not 0 to 65536; DM_ERR_VERSION ranks run different builds, or registered different functions; DM_ERR_TRANSPORT no
+ * transport between two workers passes its check, or the forced one does not; DM_ERR_STATE MPI was already initialised
+ * by the program (use dm_init_comm), or the worker processes of this launch have left with an earlier session;
+ * DM_ERR_TIMEOUT a rank did not come within meet_s (option, 120 s) of the return of MPI_Init on rank 0 (a rank that
+ * exits with status 0 before dm_init leaves Open MPI 4.1 waiting in it); DM_ERR_NOMEM. What one rank alone finds wrong,
+ * a setting of its own for instance, is returned on all, with the number of that rank. */
 DM_API DM_CHECKED dm_status dm_init(const dm_config *config, dm_session **session);
 
 /* Ends a session: waits for all commands, frees arrays that are still alive and reports how many through *alive
@@ -205,9 +210,9 @@ DM_API DM_CHECKED dm_status dm_array_create(dm_session *session, dm_dtype dtype,
 DM_API DM_CHECKED dm_status dm_matrix(dm_session *session, dm_dtype dtype, int64_t rows, int64_t cols, dm_array *out);
 /* n elements, ndim 1, with the default layout. Errors: as dm_array_create. */
 DM_API DM_CHECKED dm_status dm_vector(dm_session *session, dm_dtype dtype, int64_t n, dm_array *out);
-/* A new array of undefined contents with a's shape and layout; dtype 0: a's. Where a is a rectangle of another array, it
- * is dealt out as that array is, by its own extents; where that array has an explicit map, by the default.
- * Errors: as dm_array_create. */
+/* A new array of undefined contents with a's shape and layout; dtype 0: a's. Where a is a rectangle of another array,
+ * it is dealt out as that array is, by its own extents; where that array has an explicit map, by the default. Errors:
+ * as dm_array_create. */
 DM_API DM_CHECKED dm_status dm_array_like(dm_session *session, dm_array a, dm_dtype dtype, dm_array *out);
 
 /* Destroys an array or a view. Memory is free for later commands at once; commands already queued are not
@@ -217,8 +222,9 @@ DM_API DM_CHECKED dm_status dm_array_destroy(dm_session *session, dm_array a);
 
 /* A scope: arrays and views made between dm_scope_begin and dm_scope_end are destroyed by the latter, but for
  * those in keep[nkeep], which belong to the scope around it from then on, or to none. Scopes nest. What was made before
- * the scope, or is destroyed inside it, is none of its business, and may stand in keep all the same, as may zero handles.
- * Neither call blocks. Errors: DM_ERR_STATE (end: no scope is open), DM_ERR_ARG (keep, nkeep), DM_ERR_HANDLE (keep). */
+ * the scope, or is destroyed inside it, is none of its business, and may stand in keep all the same, as may zero
+ * handles. Neither call blocks. Errors: DM_ERR_STATE (end: no scope is open), DM_ERR_ARG (keep, nkeep), DM_ERR_HANDLE
+ * (keep). */
 DM_API DM_CHECKED dm_status dm_scope_begin(dm_session *session);
 DM_API DM_CHECKED dm_status dm_scope_end(dm_session *session, const dm_array *keep, int nkeep);
 
@@ -241,17 +247,18 @@ DM_API DM_CHECKED dm_status dm_array_owner(dm_session *session, dm_array a, cons
  * many arrays). */
 DM_API DM_CHECKED dm_status dm_array_view(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
                                           dm_array *out);
-/* A view with steps: index k along dim d is index lo[d] + k * step[d] of a. step[d] >= 1. What reads and writes arrays element by
- * element takes it as it is (fills, copies, elementwise functions, expressions, dm_take, dm_put, transfers); all other operations
- * work on a copy, for the time, and pay for it. Errors: DM_ERR_ARG (lo, extent, step), DM_ERR_LIMIT (too many arrays). */
+/* A view with steps: index k along dim d is index lo[d] + k * step[d] of a. step[d] >= 1. What reads and writes arrays
+ * element by element takes it as it is (fills, copies, elementwise functions, expressions, dm_take, dm_put, transfers);
+ * all other operations work on a copy, for the time, and pay for it. Errors: DM_ERR_ARG (lo, extent, step),
+ * DM_ERR_LIMIT (too many arrays). */
 DM_API DM_CHECKED dm_status dm_array_slice(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
                                            const int64_t *step, dm_array *out);
 /* A view of the rows [first, first+count) of a: indices of dim 0. ndim at least 1. Errors: DM_ERR_ARG (first, count),
  * DM_ERR_SHAPE (ndim 0), DM_ERR_LIMIT (too many arrays). */
 DM_API DM_CHECKED dm_status dm_rows(dm_session *session, dm_array a, int64_t first, int64_t count, dm_array *out);
 /* The same elements in row-major order under another shape, without moving any. Always possible for a whole array split
- * along dim 0 whose blocks are whole numbers of new rows. Errors: DM_ERR_UNSUPPORTED where the layout would need data to
- * move (copy to a suitable layout first), DM_ERR_SHAPE (another number of elements), DM_ERR_ARG (ndim, shape),
+ * along dim 0 whose blocks are whole numbers of new rows. Errors: DM_ERR_UNSUPPORTED where the layout would need data
+ * to move (copy to a suitable layout first), DM_ERR_SHAPE (another number of elements), DM_ERR_ARG (ndim, shape),
  * DM_ERR_LIMIT (too many arrays). */
 DM_API DM_CHECKED dm_status dm_array_reshape(dm_session *session, dm_array a, int ndim, const int64_t *shape,
                                              dm_array *out);
@@ -276,8 +283,8 @@ DM_API DM_CHECKED dm_status dm_array_read_as(dm_session *session, dm_array a, co
                                              dm_dtype dtype, void *host, int64_t ld);
 DM_API DM_CHECKED dm_status dm_array_write_as(dm_session *session, dm_array a, const int64_t *lo,
                                               const int64_t *extent, dm_dtype dtype, const void *host, int64_t ld);
-/* All of a, packed, where host's elements have the C type that elements of `dtype` have (f16, bf16 and u16: uint16_t all).
- * Errors: as dm_array_read and dm_array_write, DM_ERR_DTYPE where a's elements have another C type. */
+/* All of a, packed, where host's elements have the C type that elements of `dtype` have (f16, bf16 and u16: uint16_t
+ * all). Errors: as dm_array_read and dm_array_write, DM_ERR_DTYPE where a's elements have another C type. */
 DM_API DM_CHECKED dm_status dm_read_checked(dm_session *session, dm_array a, dm_dtype dtype, void *host);
 DM_API DM_CHECKED dm_status dm_write_checked(dm_session *session, dm_array a, dm_dtype dtype, const void *host);
 /* Macros that take the type from a pointer (C11, C++), for whole arrays and views, packed:
@@ -292,9 +299,9 @@ DM_API DM_CHECKED dm_status dm_write_checked(dm_session *session, dm_array a, dm
 #define dm_write_as(session, a, pointer)                                                                       \
     dm_array_write_as((session), (a), NULL, NULL, DM_NUMBER_OF(pointer), (pointer), 0)
 
-/* *value = a[index[ndim]], converted to f64 as dm_copy does. Blocks. Errors: DM_ERR_ARG (index, value), DM_ERR_POISONED,
- * DM_ERR_STATE (between dm_explain_begin and dm_explain_end), DM_ERR_LIMIT (too many arrays). For more than a few
- * elements dm_array_read is the call: each item is a round trip to a worker. */
+/* *value = a[index[ndim]], converted to f64 as dm_copy does. Blocks. Errors: DM_ERR_ARG (index, value),
+ * DM_ERR_POISONED, DM_ERR_STATE (between dm_explain_begin and dm_explain_end), DM_ERR_LIMIT (too many arrays). For more
+ * than a few elements dm_array_read is the call: each item is a round trip to a worker. */
 DM_API DM_CHECKED dm_status dm_item(dm_session *session, dm_array a, const int64_t *index, double *value);
 /* a[index[ndim]] = value. Errors: DM_ERR_ARG (index; value, in an integer dtype), DM_ERR_LIMIT (too many arrays). */
 DM_API DM_CHECKED dm_status dm_set_item(dm_session *session, dm_array a, const int64_t *index, double value);
@@ -312,10 +319,10 @@ DM_API DM_CHECKED dm_status dm_array_load(dm_session *session, const char *path,
 DM_API DM_CHECKED dm_status dm_array_load_as(dm_session *session, const char *path, dm_dtype dtype,
                                              const dm_layout *layout, dm_array *out);
 /* Writes C order, little endian. The file appears under its name only when it is whole and on the disk, in place of a
- * file of that name, or of the one that a link of that name leads to, whose mode it takes; until then a file beside it, with
- * ".partial-" and numbers at the end of its name, is written. If this program dies, the next save into that folder from
- * this host removes it. What workers of other hosts write is as safe as their file system makes it when a file is closed.
- * Errors: DM_ERR_IO, also where something else (a device, a folder) has the name; DM_ERR_POISONED if the array
+ * file of that name, or of the one that a link of that name leads to, whose mode it takes; until then a file beside it,
+ * with ".partial-" and numbers at the end of its name, is written. If this program dies, the next save into that folder
+ * from this host removes it. What workers of other hosts write is as safe as their file system makes it when a file is
+ * closed. Errors: DM_ERR_IO, also where something else (a device, a folder) has the name; DM_ERR_POISONED if the array
  * is; DM_ERR_ARG (path), DM_ERR_STATE (between dm_explain_begin and dm_explain_end). */
 DM_API DM_CHECKED dm_status dm_array_save(dm_session *session, dm_array a, const char *path);
 
@@ -331,9 +338,9 @@ DM_API DM_CHECKED dm_status dm_fill_identity(dm_session *session, dm_array x, do
 /* x[i] = start + step * i, i the row-major index. Errors, in an integer dtype: DM_ERR_ARG (start, step, or the last
  * element leaves the dtype). */
 DM_API DM_CHECKED dm_status dm_fill_arange(dm_session *session, dm_array x, double start, double step);
-/* Uniform in [lo, hi), of real types: Philox4x32-10 (Salmon et al., SC'11) over the index. Integers, bool: lo <= x < hi. lo == hi: all
- * lo. F16, BF16: made in f32 and rounded; what would come to hi, rounded too, is the number before it.
- * Errors: DM_ERR_DTYPE (complex), DM_ERR_ARG (lo > hi; hi - lo is no number of f64; lo, hi in an integer dtype). */
+/* Uniform in [lo, hi), of real types: Philox4x32-10 (Salmon et al., SC'11) over the index. Integers, bool: lo <= x <
+ * hi. lo == hi: all lo. F16, BF16: made in f32 and rounded; what would come to hi, rounded too, is the number before
+ * it. Errors: DM_ERR_DTYPE (complex), DM_ERR_ARG (lo > hi; hi - lo is no number of f64; lo, hi in an integer dtype). */
 DM_API DM_CHECKED dm_status dm_fill_uniform(dm_session *session, dm_array x, double lo, double hi, uint64_t seed);
 /* Normal with the given mean and standard deviation (floating dtypes). Errors: DM_ERR_DTYPE (other dtypes), DM_ERR_ARG
  * (deviation < 0). */
@@ -342,13 +349,12 @@ DM_API DM_CHECKED dm_status dm_fill_normal(dm_session *session, dm_array x, doub
 
 /* ---- moving ---------------------------------------------------------------------------------------------- */
 
-/* dst = src, converted to dst's dtype: copy, conversion and remap between any two layouts in one. src broadcasts to dst:
- * shapes are aligned at the last dim, and a missing dim or a dim of 1 repeats.
- * Float to float rounds to nearest even; float to integer truncates and saturates, NaN gives 0; integer to
- * integer wraps; to bool: is it not 0 (NaN: yes); from bool: 0 or 1; complex to real takes the real part. What rounds
- * beyond the range of f8e4m3, which has no Inf, is NaN. Workers send one another only what the receiver does not hold, in
- * the narrower of the two dtypes, each element once. src and dst may not overlap unless they are the same elements.
- * Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP. */
+/* dst = src, converted to dst's dtype: copy, conversion and remap between any two layouts in one. src broadcasts to
+ * dst: shapes are aligned at the last dim, and a missing dim or a dim of 1 repeats. Float to float rounds to nearest
+ * even; float to integer truncates and saturates, NaN gives 0; integer to integer wraps; to bool: is it not 0 (NaN:
+ * yes); from bool: 0 or 1; complex to real takes the real part. What rounds beyond the range of f8e4m3, which has no
+ * Inf, is NaN. Workers send one another only what the receiver does not hold, in the narrower of the two dtypes, each
+ * element once. src and dst may not overlap unless they are the same elements. Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP. */
 DM_API DM_CHECKED dm_status dm_copy(dm_session *session, dm_array src, dm_array dst);
 /* dst = src with its dims in the order perm: dst.shape[d] == src.shape[perm[d]]. src and dst may not overlap.
  * Errors: DM_ERR_ARG (perm), DM_ERR_SHAPE, DM_ERR_OVERLAP. */
@@ -359,8 +365,8 @@ DM_API DM_CHECKED dm_status dm_transpose(dm_session *session, dm_array src, dm_a
 /* ---- elementwise ----------------------------------------------------------------------------------------- */
 /* Types: any. Computed in the type that NumPy's promote_types gives for the operands (16-bit floats in f32), but an
  * integer with a float, and integers with a floating output, in f64; converted to the output's dtype as dm_copy does.
- * Integer operands with an integer output: whole alpha and beta, arithmetic in int64 with wrap-around. A term with a zero
- * factor is not read. Outputs may be one of the operands itself; any other overlap is DM_ERR_OVERLAP.
+ * Integer operands with an integer output: whole alpha and beta, arithmetic in int64 with wrap-around. A term with a
+ * zero factor is not read. Outputs may be one of the operands itself; any other overlap is DM_ERR_OVERLAP.
  * Broadcasting: shapes are aligned at the last dim; a missing dim or a dim of 1 repeats; out has the full shape. */
 
 /* y = alpha * x + beta * y. x broadcasts to y. Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP, DM_ERR_ARG (alpha, beta: not whole
@@ -390,32 +396,31 @@ typedef struct dm_map_arg {
 
 /* out = expression, element by element, in one pass over memory:
  *     dm_map(s, "where(x > 0, a * x + y, 0)", 3, (dm_map_arg[]){DM_ARG("x", x), DM_ARG("y", y), DM_NUMBER("a", 2)}, out)
- * Operators, precedence and types are NumPy's: + - * / // % ** << >> & ^ | ~ < <= > >= == !=, parentheses, numbers, pi, inf,
- * nan, True, False, the functions of <dmath/ewise.h> and NumPy's names for them, and casts by the name of a type: f32(x).
- * Comparisons are not chained. "name = " may stand before it; where name is that of an array, out must be that array.
- * Each array must be used, and broadcasts to out. out may be one of them itself. The result is converted to out's dtype as
- * dm_copy does.
- * The outermost function may be a reduction, in the same pass: "sum(x * y)", "max(abs(x - y), 1)". Whole numbers behind its
- * operand are the dims to reduce over, negative ones from the end; none: all. Then the arrays broadcast to one another; out has
- * their shape without those dims, or with 1 in their place, and is none of them. Reductions: sum, mean, prod, min, max, any, all,
- * count_nonzero, argmin, argmax, logsumexp, var and std with correction 0, as <dmath/reduce.h> has them.
- * uniform(seed) and normal(seed) are the numbers of dm_fill_uniform (0 to 1) and dm_fill_normal (mean 0, deviation 1) of an array of
- * the elements' shape: of f32 where out is f32 or a shorter float, else of f64. index(dim) is the index of the element along a dim,
- * a number in the text; negative ones count from the end.
- * Types: arrays promote as NumPy's promote_types does. Numbers, of the text or given, take the type of the arrays that they
- * meet; a float beside integers makes f64; an integer must fit. f16, bf16 and 8-bit floats are computed in f32 and rounded
- * at the end, or by a cast. docs/expressions.md has the grammar and all rules.
- * Errors: DM_ERR_ARG the text is not understood (the message shows where), a name is unknown, given twice or not used, or the
- * expression is longer than 64 steps, 11 arrays and random numbers, 16 numbers; DM_ERR_DTYPE a function does not take such operands;
- * DM_ERR_UNSUPPORTED a reduction that is not outermost; DM_ERR_SHAPE, DM_ERR_OVERLAP.
- * Reads every array once and writes out once. Arrays that lie as out does are read in place; of others each worker is sent
- * what it lacks. The text is read at every call (microseconds); a plan is made once for a text, types, shapes and layouts,
- * whatever the numbers are. */
+ * Operators, precedence and types are NumPy's: + - * / // % ** << >> & ^ | ~ < <= > >= == !=, parentheses, numbers, pi,
+ * inf, nan, True, False, the functions of <dmath/ewise.h> and NumPy's names for them, and casts by the name of a type:
+ * f32(x). Comparisons are not chained. "name = " may stand before it; where name is that of an array, out must be that
+ * array. Each array must be used, and broadcasts to out. out may be one of them itself. The result is converted to
+ * out's dtype as dm_copy does. The outermost function may be a reduction, in the same pass: "sum(x * y)", "max(abs(x -
+ * y), 1)". Whole numbers behind its operand are the dims to reduce over, negative ones from the end; none: all. Then
+ * the arrays broadcast to one another; out has their shape without those dims, or with 1 in their place, and is none of
+ * them. Reductions: sum, mean, prod, min, max, any, all, count_nonzero, argmin, argmax, logsumexp, var and std with
+ * correction 0, as <dmath/reduce.h> has them. uniform(seed) and normal(seed) are the numbers of dm_fill_uniform (0 to
+ * 1) and dm_fill_normal (mean 0, deviation 1) of an array of the elements' shape: of f32 where out is f32 or a shorter
+ * float, else of f64. index(dim) is the index of the element along a dim, a number in the text; negative ones count
+ * from the end. Types: arrays promote as NumPy's promote_types does. Numbers, of the text or given, take the type of
+ * the arrays that they meet; a float beside integers makes f64; an integer must fit. f16, bf16 and 8-bit floats are
+ * computed in f32 and rounded at the end, or by a cast. docs/expressions.md has the grammar and all rules. Errors:
+ * DM_ERR_ARG the text is not understood (the message shows where), a name is unknown, given twice or not used, or the
+ * expression is longer than 64 steps, 11 arrays and random numbers, 16 numbers; DM_ERR_DTYPE a function does not take
+ * such operands; DM_ERR_UNSUPPORTED a reduction that is not outermost; DM_ERR_SHAPE, DM_ERR_OVERLAP. Reads every array
+ * once and writes out once. Arrays that lie as out does are read in place; of others each worker is sent what it lacks.
+ * The text is read at every call (microseconds); a plan is made once for a text, types, shapes and layouts, whatever
+ * the numbers are. */
 DM_API DM_CHECKED dm_status dm_map(dm_session *session, const char *expression, int count, const dm_map_arg *args,
                                    dm_array out);
-/* The same into a new array of the expression's type and the shape that its arrays broadcast to; of a reduction without the
- * reduced dims. layout NULL: that of the first array given that has this shape and is no view (not for reductions), else the
- * default. Errors: as dm_map and dm_array_create. */
+/* The same into a new array of the expression's type and the shape that its arrays broadcast to; of a reduction without
+ * the reduced dims. layout NULL: that of the first array given that has this shape and is no view (not for reductions),
+ * else the default. Errors: as dm_map and dm_array_create. */
 DM_API DM_CHECKED dm_status dm_map_new(dm_session *session, const char *expression, int count, const dm_map_arg *args,
                                        const dm_layout *layout, dm_array *out);
 
@@ -424,18 +429,19 @@ DM_API DM_CHECKED dm_status dm_map_new(dm_session *session, const char *expressi
 /* out = scale * (sum of x over dims[ndims]) + beta * out. ndims 0 with dims NULL: over all dims. out.shape is
  * x's without those dims, or with 1 in their place. x and out may have different dtypes; if both are integers,
  * scale and beta must be whole. x and out may not overlap. Accumulates f64 in double-double, the other floats
- * in f64, complex types part by part, integers and bool in 64 bits (wraps). Partial sums beyond the range of f64 are Inf, and
- * Inf - Inf is NaN: which partial sums there are depends on the layout. The sum of no elements is 0. beta
- * == 0: out is not read. x is read even if scale is 0. Replicas of out agree to the last bit. Errors:
- * DM_ERR_SHAPE, DM_ERR_OVERLAP, DM_ERR_ARG (dims, ndims; scale, beta). Costs: one addition per element of x. If
- * P workers have addends, they send at least (P-1) n values in all, n the elements of out: 8 bytes each (16 for
- * f64), or elements of x if each worker has one addend. Nothing moves if the summed dims are not split and out
- * lies as x does. Sum of gradients: x is (P, n), a row on each of P workers, dims is 0, and out (n) has a
- * replica on all of them; each worker sends 2 (P-1)/P n elements, (P-1) n if n is small. */
+ * in f64, complex types part by part, integers and bool in 64 bits (wraps). Partial sums beyond the range of f64 are
+ * Inf, and Inf - Inf is NaN: which partial sums there are depends on the layout. The sum of no elements is 0. beta ==
+ * 0: out is not read. x is read even if scale is 0. Replicas of out agree to the last bit. Errors: DM_ERR_SHAPE,
+ * DM_ERR_OVERLAP, DM_ERR_ARG (dims, ndims; scale, beta). Costs: one addition per element of x. If P workers have
+ * addends, they send at least (P-1) n values in all, n the elements of out: 8 bytes each (16 for f64), or elements of x
+ * if each worker has one addend. Nothing moves if the summed dims are not split and out lies as x does. Sum of
+ * gradients: x is (P, n), a row on each of P workers, dims is 0, and out (n) has a replica on all of them; each worker
+ * sends 2 (P-1)/P n elements, (P-1) n if n is small. */
 DM_API DM_CHECKED dm_status dm_sum(dm_session *session, dm_array x, const int *dims, int ndims, double scale,
                                    double beta, dm_array out);
 
-/* out = the sum of x over dim `dim`: dm_sum of that dim with scale 1 and beta 0. Errors: as dm_sum, DM_ERR_ARG (dim). */
+/* out = the sum of x over dim `dim`: dm_sum of that dim with scale 1 and beta 0. Errors: as dm_sum, DM_ERR_ARG
+ * (dim). */
 DM_API DM_CHECKED dm_status dm_sum_dim(dm_session *session, dm_array x, int dim, dm_array out);
 /* All other reductions are in <dmath/reduce.h>, which this header includes below. */
 
@@ -443,30 +449,36 @@ DM_API DM_CHECKED dm_status dm_sum_dim(dm_session *session, dm_array x, int dim,
 
 enum { DM_N = 0, DM_T = 1, DM_C = 2 };
 
-/* c = alpha * op(a) * op(b) + beta * c; op(a): m x k, op(b): k x n, c: m x n, each a matrix or its transpose
- * (trans_a, trans_b: DM_N or DM_T; DM_C: the transpose's conjugate, of a real matrix its transpose). f64, f32,
- * f16, bf16, mixed freely, and f8e4m3 and f8e5m2 for a and b: computed in f64 if any operand is f64, else in
- * f32; a 16-bit c is rounded once. Products of two 8-bit operands use the matrix units of GPUs that have such,
- * whose sums may have fewer bits than f32 on the way; with beta they are rounded to a 16-bit c before beta * c is added. Complex dtypes too, with real a or b; c is complex if a
- * or b is. beta == 0: c is not read. alpha == 0: a and b are not read. c may overlap neither a nor b. Replicas of c agree to the last bit. Vectors: a may be a
- * row (k), b a column (k). c lacks the dim of a vector: it is (n), (m), or without dims. Transposes of vectors
- * have no effect, nor do conjugates. Stacks: dims before the last two number matrices. Those of a and b are
- * broadcast, as in NumPy's matmul, to those of c. Errors: DM_ERR_SHAPE, DM_ERR_DTYPE (other dtypes),
- * DM_ERR_OVERLAP, DM_ERR_ARG (trans_a, trans_b), DM_ERR_LIMIT (memory_limit leaves no room for the
- * workspace), DM_ERR_UNSUPPORTED (the forced algorithm cannot serve the layouts or types). Costs: 2mnk flops
- * for each matrix of a stack. Into each of P workers move at least (P-1)/P of a or b if c and the other are
- * split alike in one dim; (P-1)/P of c if a and b are split alike along k; ((Q-1) mk + (R-1) kn)/P elements on
- * a grid of R x Q workers. For stacks each worker fetches the matrices of a and b that its region of c needs,
- * with all of k: none if the leading dims are split alike. Algorithms: with several GPUs chosen by estimated
- * time, from rates measured at the start, else by bytes moved. Option gemm_algorithm forces one for all
- * products of a session: cyclic; two_block (cyclic with two receive buffers); ring (cyclic from neighbour to
- * neighbour, for several hosts); stationary (c stays); contract (partial products, added up where c is); panels
- * (an operand arrives in panels with all of k); fused (one kernel multiplies while operands arrive: Hopper
- * GPUs, 16-bit operands). Algorithms that need more bytes in flight than option gemm_workspace, or than
- * memory_limit leaves, are not chosen (a temporary of another type than c is not counted). On GPUs, and on
- * CPUs of several hosts, a moving operand stays on all workers as a cached replica (option replicas); the next product
- * with it may differ in the last bits. The cyclic algorithm follows Eliuk et al., dMath (2016), a variant of Fox, Otto & Hey
- * (1987). */
+/* c = alpha * op(a) * op(b) + beta * c; op(a): m x k, op(b): k x n, c: m x n, each a matrix or its transpose (trans_a,
+ * trans_b: DM_N or DM_T; DM_C: the transpose's conjugate, of a real matrix its transpose).
+ *
+ * Vectors: a may be a row (k), b a column (k). c lacks the dim of a vector: it is (n), (m), or without dims. Transposes
+ * of vectors have no effect, nor do conjugates. Stacks: dims before the last two number matrices. Those of a and b are
+ * broadcast, as in NumPy's matmul, to those of c.
+ *
+ * Types: f64, f32, f16, bf16, mixed freely, and f8e4m3 and f8e5m2 for a and b: computed in f64 if any operand is f64,
+ * else in f32; a 16-bit c is rounded once. Products of two 8-bit operands use the matrix units of GPUs that have such,
+ * whose sums may have fewer bits than f32 on the way; with beta they are rounded to a 16-bit c before beta * c is
+ * added. Complex types too, with real a or b; c is complex if a or b is.
+ *
+ * beta == 0: c is not read. alpha == 0: a and b are not read. c may overlap neither a nor b. Replicas of c agree to the
+ * last bit. Errors: DM_ERR_SHAPE, DM_ERR_DTYPE (other types), DM_ERR_OVERLAP, DM_ERR_ARG (trans_a, trans_b),
+ * DM_ERR_LIMIT (memory_limit leaves no room for the workspace), DM_ERR_UNSUPPORTED (the forced algorithm cannot serve
+ * the layouts or types).
+ *
+ * Costs: 2mnk flops for each matrix of a stack. Into each of P workers move at least (P-1)/P of a or b if c and the
+ * other are split alike in one dim; (P-1)/P of c if a and b are split alike along k; ((Q-1) mk + (R-1) kn)/P elements
+ * on a grid of R x Q workers. For stacks each worker fetches the matrices of a and b that its region of c needs, with
+ * all of k: none if the leading dims are split alike. On GPUs, and on CPUs of several hosts, a moving operand stays on
+ * all workers as a cached replica (option replicas); the next product with it may differ in the last bits.
+ *
+ * Algorithms: with several GPUs chosen by estimated time, from rates measured at the start, else by bytes moved. Option
+ * gemm_algorithm forces one for all products of a session: cyclic; two_block (cyclic with two receive buffers); ring
+ * (cyclic from neighbour to neighbour, for several hosts); stationary (c stays); contract (partial products, added up
+ * where c is); panels (an operand arrives in panels with all of k); fused (one kernel multiplies while operands arrive:
+ * Hopper GPUs, 16-bit operands). Algorithms that need more bytes in flight than option gemm_workspace, or than
+ * memory_limit leaves, are not chosen (a temporary of another type than c is not counted). The cyclic algorithm follows
+ * Eliuk et al., dMath (2016), a variant of Fox, Otto & Hey (1987). */
 DM_API DM_CHECKED dm_status dm_gemm(dm_session *session, int trans_a, int trans_b, double alpha, dm_array a, dm_array b,
                                     double beta, dm_array c);
 
@@ -486,8 +498,8 @@ typedef struct dm_gemm_options {
 } dm_gemm_options;
 #define DM_GEMM_OPTIONS_INIT {sizeof(dm_gemm_options), DM_COMPUTE_DEFAULT}
 
-/* dm_gemm with options; NULL: none. Errors: as dm_gemm, and DM_ERR_ARG where an option has no such value, or size is not
- * that of this header. */
+/* dm_gemm with options; NULL: none. Errors: as dm_gemm, and DM_ERR_ARG where an option has no such value, or where size
+ * is 0 or larger than this library's. Fields behind a smaller size are as in DM_GEMM_OPTIONS_INIT. */
 DM_API DM_CHECKED dm_status dm_gemm_with(dm_session *session, int trans_a, int trans_b, double alpha, dm_array a,
                                          dm_array b, double beta, dm_array c, const dm_gemm_options *options);
 
@@ -541,16 +553,16 @@ DM_API int dm_task_fail(const dm_task *task, const char *format, ...);
  * Errors: DM_ERR_ARG, DM_ERR_STATE (a session is open); those of a call inside dmath_ops are dm_init's too. */
 DM_API DM_CHECKED dm_status dm_register(const char *name, dm_task_function function);
 
-/* Runs it once on every worker, or between dm_group_begin and dm_group_end on every worker of the group and on those that
- * hold a part of an array (DM_ERR_UNSUPPORTED where the session has more than 64 workers). modes[i]: what it does with arrays[i]: DM_READ, DM_WRITE (overwrites all of it)
- * or DM_READWRITE; an array that is written may overlap no other. Each replica is handed out at its worker, and
- * all must be written alike. args is copied. Errors: DM_ERR_ARG (an unknown name, a bad mode, more than
- * DM_APPLY_OPERANDS arrays or 64 KiB of args); DM_ERR_OVERLAP; DM_ERR_LAYOUT (arrays of one shape of which a
- * worker has not the same rectangles: dm_apply_with can help). A non-zero result of the function comes as
- * DM_ERR_TASK from the next call that waits. task->block lists the largest rectangles that lie together, in
- * increasing order, the last dim fastest. Arrays of one shape have the same rectangles in the same order;
- * arrays of other shapes may have any. The function is called once per worker; workers that are threads call it
- * at the same time. */
+/* Runs it once on every worker, or between dm_group_begin and dm_group_end on every worker of the group and on those
+ * that hold a part of an array (DM_ERR_UNSUPPORTED where the session has more than 64 workers). modes[i]: what it does
+ * with arrays[i]: DM_READ, DM_WRITE (overwrites all of it) or DM_READWRITE; an array that is written may overlap no
+ * other. Each replica is handed out at its worker, and all must be written alike. args is copied. Errors: DM_ERR_ARG
+ * (an unknown name, a bad mode, more than DM_APPLY_OPERANDS arrays or 64 KiB of args); DM_ERR_OVERLAP; DM_ERR_LAYOUT
+ * (arrays of one shape of which a worker has not the same rectangles: dm_apply_with can help). A non-zero result of the
+ * function comes as DM_ERR_TASK from the next call that waits. task->block lists the largest rectangles that lie
+ * together, in increasing order, the last dim fastest. Arrays of one shape have the same rectangles in the same order;
+ * arrays of other shapes may have any. The function is called once per worker; workers that are threads call it at the
+ * same time. */
 DM_API DM_CHECKED dm_status dm_apply(dm_session *session, const char *name, int count, const dm_array *arrays,
                                      const int *modes, const void *args, int64_t args_bytes);
 
@@ -604,8 +616,8 @@ typedef struct dm_memory {
 } dm_memory;
 DM_API DM_CHECKED dm_status dm_memory_report(dm_session *session, int worker, dm_memory *out);
 /* Gives unused slabs back to the system. Waits for all commands before it (as dm_sync), so that nobody works with a
- * mapping of them. Workers give back such slabs by themselves when memory runs out, but for those that other processes have
- * mapped: for them this call is needed. No errors of its own. */
+ * mapping of them. Workers give back such slabs by themselves when memory runs out, but for those that other processes
+ * have mapped: for them this call is needed. No errors of its own. */
 DM_API DM_CHECKED dm_status dm_memory_trim(dm_session *session);
 
 #ifdef __cplusplus

@@ -8,8 +8,9 @@
  *     dm_axpby_by(s, dm_element(step), p, dm_value(1), x);                                -- x = step * p + x
  *
  * dm_map and dm_map_new take such elements as arrays already. Of the calls of <dmath/linalg.h>, dm_scal is dm_scale_by,
- * dm_axpy is dm_axpby_by, and dm_gemv and dm_ger are dm_gemm_by, which takes vectors. For the others (symv to trsm), scale an
- * operand or the result by dm_scale_by. Numbers of random calls, padding and bins are numbers of the program alone.
+ * dm_axpy is dm_axpby_by, and dm_gemv and dm_ger are dm_gemm_by, which takes vectors. For the others (symv to trsm),
+ * scale an operand or the result by dm_scale_by. Numbers of random calls, padding and bins are numbers of the program
+ * alone.
  *
  * An element is an array, or a view, of one element, of any number of dims and in any layout. Workers that lack
  * it are sent it. Its type: where the call computes in integers, an integer or bool; where it computes in

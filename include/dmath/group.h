@@ -6,10 +6,11 @@
  *     ...                                     -- arrays made here lie on the workers of the group
  *     dm_group_end(s);
  *
- * A command on arrays of a group occupies only workers that hold a part of them: the others skip it, and go on with other
- * commands. So two pipelines on groups without a common worker run side by side, though one thread gives their commands.
- * Groups may overlap. Arrays of different groups may meet in one call, as in dm_copy. Sorting, scans, triangular solves,
- * layers and the ops on indices of rows deal their temporaries out over all workers of the session, and so occupy them all. */
+ * A command on arrays of a group occupies only workers that hold a part of them: the others skip it, and go on with
+ * other commands. So two pipelines on groups without a common worker run side by side, though one thread gives their
+ * commands. Groups may overlap. Arrays of different groups may meet in one call, as in dm_copy. Sorting, scans,
+ * triangular solves, layers and the ops on indices of rows deal their temporaries out over all workers of the session,
+ * and so occupy them all. */
 #ifndef DMATH_GROUP_H
 #define DMATH_GROUP_H
 
@@ -24,25 +25,26 @@ typedef struct dm_group {
     uint64_t id;
 } dm_group;
 
-/* Makes a group of these workers, in this order. workers[count]: their numbers in the session, distinct; read during the
- * call. Blocking: none. Errors: DM_ERR_ARG (workers, count, out), DM_ERR_NOMEM. */
+/* Makes a group of these workers, in this order. workers[count]: their numbers in the session, distinct; read during
+ * the call. Blocking: none. Errors: DM_ERR_ARG (workers, count, out), DM_ERR_NOMEM. */
 DM_API DM_CHECKED dm_status dm_group_create(dm_session *session, const int *workers, int count, dm_group *out);
-/* Destroys the group, not the arrays on it. A zero group is ignored. Errors: DM_ERR_HANDLE; DM_ERR_STATE (it has begun). */
+/* Destroys the group, not the arrays on it. A zero group is ignored. Errors: DM_ERR_HANDLE; DM_ERR_STATE (it has
+ * begun). */
 DM_API DM_CHECKED dm_status dm_group_destroy(dm_session *session, dm_group group);
 
-/* From here to dm_group_end, layouts mean the group: dm_workers is its size; layouts without `workers`, the default one,
- * and the numbers of workers in dm_layout_single and dm_layout_explicit count in it. dm_group_begin may be nested: the
- * numbers are then those of the inner group alone. Arrays made inside stay where they are. Blocking: none. Errors:
+/* From here to dm_group_end, layouts mean the group: dm_workers is its size; layouts without `workers`, the default
+ * one, and the numbers of workers in dm_layout_single and dm_layout_explicit count in it. dm_group_begin may be nested:
+ * the numbers are then those of the inner group alone. Arrays made inside stay where they are. Blocking: none. Errors:
  * DM_ERR_HANDLE; DM_ERR_STATE (end without a begin). */
 DM_API DM_CHECKED dm_status dm_group_begin(dm_session *session, dm_group group);
 DM_API DM_CHECKED dm_status dm_group_end(dm_session *session);
 
-/* The group's workers, as numbers of the session. workers: room for `room` of them, or NULL. *count: how many there are.
- * Blocking: none. Errors: DM_ERR_HANDLE; DM_ERR_ARG (room is too small, count). */
+/* The group's workers, as numbers of the session. workers: room for `room` of them, or NULL. *count: how many there
+ * are. Blocking: none. Errors: DM_ERR_HANDLE; DM_ERR_ARG (room is too small, count). */
 DM_API DM_CHECKED dm_status dm_group_workers(dm_session *session, dm_group group, int room, int *workers, int *count);
 
-/* Waits until the group's workers have done all commands given so far; others may still be at work. Errors: as dm_sync; after
- * a failure it has waited for all workers. Where workers are on other hosts it waits for their last report. */
+/* Waits until the group's workers have done all commands given so far; others may still be at work. Errors: as dm_sync;
+ * after a failure it has waited for all workers. Where workers are on other hosts it waits for their last report. */
 DM_API DM_CHECKED dm_status dm_group_sync(dm_session *session, dm_group group);
 
 /* The counters of the group's workers, added up; workspace_peak_bytes: the highest. Waits as dm_group_sync. Errors:

@@ -2,17 +2,18 @@
  *
  * Layouts: any, mixed freely. Types: any; the arrays that elements move between have one type.
  *
- * Calls with `indices`: an array of integers of any type. dim: of x, from 0, or negative from the end. mode says what an index i
- * outside of 0 .. n-1 means, n the extent of that dim:
- *   DM_RAISE  -n to -1 count from the end. Any other is DM_ERR_ARG, whose message names the first such index and where it is;
- *             nothing has been changed then. The call waits for the indices: it blocks, once. In programs: DM_ERR_STATE.
+ * Calls with `indices`: an array of integers of any type. dim: of x, from 0, or negative from the end. mode says what
+ * an index i outside of 0 .. n-1 means, n the extent of that dim:
+ *   DM_RAISE  -n to -1 count from the end. Any other is DM_ERR_ARG, whose message names the first such index and where it
+ *             is; nothing has been changed then. The call waits for the indices: it blocks, once. In programs:
+ *             DM_ERR_STATE.
  *   DM_WRAP   i modulo n.
  *   DM_CLIP   0 or n-1, whichever is nearer: negative ones are 0.
- * How elements come: what is written stays, and what each worker may need for it comes to it; or, in the calls that are not
- * along_dim, only the rows that the indices name travel, each once, with 16 bytes an index. The call takes what moves fewer
- * bytes; the second way needs to know the indices, so it blocks, once, in every mode. It is not taken between dm_explain_begin
- * and dm_explain_end, nor in programs. Option index_algorithm forces either.
- * Errors of all: DM_ERR_ARG (dim, mode, indices), DM_ERR_SHAPE, DM_ERR_DTYPE (indices are no integers; x and out or values have
+ * How elements come: what is written stays, and what each worker may need for it comes to it; or, in the calls that are
+ * not along_dim, only the rows that the indices name travel, each once, with 16 bytes an index. The call takes what
+ * moves fewer bytes; the second way needs to know the indices, so it blocks, once, in every mode. It is not taken
+ * between dm_explain_begin and dm_explain_end, nor in programs. Option index_algorithm forces either. Errors of all:
+ * DM_ERR_ARG (dim, mode, indices), DM_ERR_SHAPE, DM_ERR_DTYPE (indices are no integers; x and out or values have
  * different types), DM_ERR_OVERLAP (what is written shares memory with another operand), DM_ERR_LIMIT and DM_ERR_NOMEM
  * (temporaries). */
 #ifndef DMATH_INDEX_H
@@ -51,13 +52,15 @@ DM_API DM_CHECKED dm_status dm_scatter_add_along_dim(dm_session *session, dm_arr
                                                      dm_array values, int dim, int mode);
 
 /* ---- joining, repeating, shifting --------------------------------------------------------------------------------
- * Copies of parts: each element that another worker lacks travels once, converted as dm_copy does unless said. dim: from 0, or
- * negative from the end. out shares no memory with the other arrays. None blocks, unless said. Errors of all: DM_ERR_ARG (dim,
- * NULL), DM_ERR_SHAPE, DM_ERR_OVERLAP, DM_ERR_LIMIT (too many arrays: views, for the time). */
+ * Copies of parts: each element that another worker lacks travels once, converted as dm_copy does unless said. dim:
+ * from 0, or negative from the end. out shares no memory with the other arrays. None blocks, unless said. Errors of
+ * all: DM_ERR_ARG (dim, NULL), DM_ERR_SHAPE, DM_ERR_OVERLAP, DM_ERR_LIMIT (too many arrays: views, for the time). */
 
-/* out = arrays[0], arrays[1], ... one behind the other along dim. They may differ in that dim alone. Errors: DM_ERR_ARG (count). */
+/* out = arrays[0], arrays[1], ... one behind the other along dim. They may differ in that dim alone. Errors: DM_ERR_ARG
+ * (count). */
 DM_API DM_CHECKED dm_status dm_concatenate(dm_session *session, int count, const dm_array *arrays, int dim, dm_array out);
-/* out = the arrays, all of one shape, side by side along a new dim: out[.., i, ..] = arrays[i]. Errors: as dm_concatenate. */
+/* out = the arrays, all of one shape, side by side along a new dim: out[.., i, ..] = arrays[i]. Errors: as
+ * dm_concatenate. */
 DM_API DM_CHECKED dm_status dm_stack(dm_session *session, int count, const dm_array *arrays, int dim, dm_array out);
 /* out[count] = views of a: sizes[i] indices of dim each, one behind the other; sizes NULL: equal ones. Moves nothing.
  * Errors: DM_ERR_ARG (count, sizes: negative, or not all of dim; equal parts are impossible). */
@@ -68,8 +71,8 @@ DM_API DM_CHECKED dm_status dm_tile(dm_session *session, dm_array x, const int64
 DM_API DM_CHECKED dm_status dm_repeat(dm_session *session, dm_array x, int64_t times, int dim, dm_array out);
 /* out[.., (k + shift) mod n, ..] = x[.., k, ..], n the extent of dim. */
 DM_API DM_CHECKED dm_status dm_roll(dm_session *session, dm_array x, int64_t shift, int dim, dm_array out);
-/* out[.., n - 1 - k, ..] = x[.., k, ..]. Made of dm_take with DM_WRAP, which may wait. Errors: DM_ERR_DTYPE (x and out have
- * different types). */
+/* out[.., n - 1 - k, ..] = x[.., k, ..]. Made of dm_take with DM_WRAP, which may wait. Errors: DM_ERR_DTYPE (x and out
+ * have different types). */
 DM_API DM_CHECKED dm_status dm_flip(dm_session *session, dm_array x, int dim, dm_array out);
 
 /* What stands beside x = (a b c), twice before and twice after: NumPy's names. */
@@ -80,29 +83,31 @@ enum {
     DM_PAD_SYMMETRIC = 3, /* b a a b c c b */
     DM_PAD_WRAP = 4       /* b c a b c a b */
 };
-/* out = x with before[d] and after[d] more indices along each dim d. value: of DM_PAD_CONSTANT. REFLECT, SYMMETRIC and WRAP write
- * indices from the host and use dm_take, which may wait. Errors: DM_ERR_ARG (before, after, mode; value, in an integer dtype),
- * DM_ERR_DTYPE (x and out have different types, but for CONSTANT), DM_ERR_SHAPE (nothing to repeat), DM_ERR_STATE (modes from REFLECT on, in programs). */
+/* out = x with before[d] and after[d] more indices along each dim d. value: of DM_PAD_CONSTANT. REFLECT, SYMMETRIC and
+ * WRAP write indices from the host and use dm_take, which may wait. Errors: DM_ERR_ARG (before, after, mode; value, in
+ * an integer dtype), DM_ERR_DTYPE (x and out have different types, but for CONSTANT), DM_ERR_SHAPE (nothing to repeat),
+ * DM_ERR_STATE (modes from REFLECT on, in programs). */
 DM_API DM_CHECKED dm_status dm_pad(dm_session *session, dm_array x, const int64_t *before, const int64_t *after, int mode,
                                    double value, dm_array out);
 
 /* ---- by place, by mask ---------------------------------------------------------------------------------------------
- * Elements chosen by a condition alone: dm_where (<dmath/ewise.h>), or an expression (dm_map: "where(mask, value, x)"). Errors of
- * all: DM_ERR_SHAPE, DM_ERR_OVERLAP, DM_ERR_LIMIT and DM_ERR_NOMEM (temporaries). None blocks, but dm_compress. */
+ * Elements chosen by a condition alone: dm_where (<dmath/ewise.h>), or an expression (dm_map: "where(mask, value, x)").
+ * Errors of all: DM_ERR_SHAPE, DM_ERR_OVERLAP, DM_ERR_LIMIT and DM_ERR_NOMEM (temporaries). None blocks, but
+ * dm_compress. */
 
-/* out[.., c] = is indices[..] equal to c? out has one dim more, with an index for each class. An index that is no class has none.
- * Errors: DM_ERR_DTYPE (indices are no integers). */
+/* out[.., c] = is indices[..] equal to c? out has one dim more, with an index for each class. An index that is no class
+ * has none. Errors: DM_ERR_DTYPE (indices are no integers). */
 DM_API DM_CHECKED dm_status dm_one_hot(dm_session *session, dm_array indices, dm_array out);
-/* outs[i][k0, k1, ..] = arrays[i][ki] of `count` arrays of one dim each (NumPy: meshgrid with indexing 'ij'). Errors: DM_ERR_ARG
- * (count). */
+/* outs[i][k0, k1, ..] = arrays[i][ki] of `count` arrays of one dim each (NumPy: meshgrid with indexing 'ij'). Errors:
+ * DM_ERR_ARG (count). */
 DM_API DM_CHECKED dm_status dm_meshgrid(dm_session *session, int count, const dm_array *arrays, const dm_array *outs);
 /* out[k] = x[k, k + offset], ndim 2; offset < 0: x[k - offset, k]. As many as x has. */
 DM_API DM_CHECKED dm_status dm_diagonal(dm_session *session, dm_array x, int64_t offset, dm_array out);
 /* The same places of x = values, one each. Errors: DM_ERR_SHAPE. */
 DM_API DM_CHECKED dm_status dm_set_diagonal(dm_session *session, dm_array x, int64_t offset, dm_array values);
-/* *out = a new array: the indices along dim at which mask, of one dim, is not 0 (NumPy: compress). layout: its own; NULL: the
- * default. Blocks, once, for how many there are. Errors: DM_ERR_ARG (dim), those of dm_array_create, DM_ERR_STATE (between
- * dm_explain_begin and dm_explain_end, and in programs). */
+/* *out = a new array: the indices along dim at which mask, of one dim, is not 0 (NumPy: compress). layout: its own;
+ * NULL: the default. Blocks, once, for how many there are. Errors: DM_ERR_ARG (dim), those of dm_array_create,
+ * DM_ERR_STATE (between dm_explain_begin and dm_explain_end, and in programs). */
 DM_API DM_CHECKED dm_status dm_compress(dm_session *session, dm_array x, dm_array mask, int dim, const dm_layout *layout,
                                         dm_array *out);
 

@@ -1,11 +1,11 @@
 /* dmath: the profile: what each operation took.  BSD-3-Clause, see LICENSE. Included by dmath.h.
  *
- * With the option profile (DMATH_PROFILE=1, or a file's name; dm_config.options) a session counts, for each operation of the
- * table that `dmath info` lists, calls, times, bytes and floating-point operations. dm_finalize prints the table to stderr, or
- * writes it to the file; the calls below give it at any time. Calls inside programs count with each run of the program, under
- * their own operations; the runs are the operation `program`. What a call is made of counts one by one: a solve with a triangle,
- * for instance, is some trsm and some gemm.
- * Cost: with the option some 0.2 us a step; on GPUs events around each step, and no CUDA graphs. Without it nothing. */
+ * With the option profile (DMATH_PROFILE=1, or a file's name; dm_config.options) a session counts, for each operation
+ * of the table that `dmath info` lists, calls, times, bytes and floating-point operations. dm_finalize prints the table
+ * to stderr, or writes it to the file; the calls below give it at any time. Calls inside programs count with each run
+ * of the program, under their own operations; the runs are the operation `program`. What a call is made of counts one
+ * by one: a solve with a triangle, for instance, is some trsm and some gemm. Cost: with the option some 0.2 us a step;
+ * on GPUs events around each step, and no CUDA graphs. Without it nothing. */
 #ifndef DMATH_PROFILE_H
 #define DMATH_PROFILE_H
 
@@ -15,8 +15,8 @@
 extern "C" {
 #endif
 
-/* One operation. Times of workers are added up over all of them, so with P workers that are busy all the time they come to P
- * seconds a second. */
+/* One operation. Times of workers are added up over all of them, so with P workers that are busy all the time they come
+ * to P seconds a second. */
 typedef struct dm_profile_row {
     size_t size;           /* of rows[0] set by the caller: sizeof(dm_profile_row) */
     const char *op;        /* its name; good for ever */
@@ -34,17 +34,17 @@ typedef struct dm_profile_row {
                             * known. The larger of those of flops and of bytes */
 } dm_profile_row;
 
-/* *text = the table, a line an operation, those that took longest first; it is freed with free(). Waits (as dm_sync). Errors:
- * DM_ERR_ARG (text), DM_ERR_STATE (the option profile is not set), DM_ERR_NOMEM. */
+/* *text = the table, a line an operation, those that took longest first; it is freed with free(). Waits (as dm_sync).
+ * Errors: DM_ERR_ARG (text), DM_ERR_STATE (the option profile is not set), DM_ERR_NOMEM. */
 DM_API DM_CHECKED dm_status dm_profile(dm_session *session, char **text);
 
-/* The same as numbers. rows: room for `room` of them, one behind the other as far apart as rows[0].size says, or NULL and 0.
- * *count = how many operations were called; those beyond room are left out, the ones that took least. Waits (as dm_sync).
- * Errors: DM_ERR_ARG (rows, room, count), DM_ERR_STATE (the option profile is not set). */
+/* The same as numbers. rows: room for `room` of them, one behind the other as far apart as rows[0].size says, or NULL
+ * and 0. *count = how many operations were called; those beyond room are left out, the ones that took least. Waits (as
+ * dm_sync). Errors: DM_ERR_ARG (rows, room, count), DM_ERR_STATE (the option profile is not set). */
 DM_API DM_CHECKED dm_status dm_profile_rows(dm_session *session, int room, dm_profile_row *rows, int *count);
 
-/* Counts anew from here, for instance when a program has warmed up. Waits (as dm_sync). Errors: DM_ERR_STATE (the option profile
- * is not set). */
+/* Counts anew from here, for instance when a program has warmed up. Waits (as dm_sync). Errors: DM_ERR_STATE (the
+ * option profile is not set). */
 DM_API DM_CHECKED dm_status dm_profile_reset(dm_session *session);
 
 #ifdef __cplusplus

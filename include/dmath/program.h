@@ -12,13 +12,14 @@
  *
  * What can be recorded: every call that queues a command (copies, fills, elementwise functions, reductions, products,
  * functions of the user by dm_apply, and what is made of them). Calls that wait or give data to the program
- * (dm_array_read, dm_array_write, dm_array_load, dm_array_save) are DM_ERR_STATE. Numbers, such as alpha, are recorded with their values; a factor that
- * changes between runs must be an element of an array. Layouts, views and arrays may be made and destroyed at any time.
- * Arrays made inside and destroyed inside are temporaries. Arrays made inside and still alive at the end are ordinary
- * arrays from then on. An array made before cannot be destroyed inside, and a scope opened before cannot end inside.
+ * (dm_array_read, dm_array_write, dm_array_load, dm_array_save) are DM_ERR_STATE. Numbers, such as alpha, are recorded
+ * with their values; a factor that changes between runs must be an element of an array. Layouts, views and arrays may
+ * be made and destroyed at any time. Arrays made inside and destroyed inside are temporaries. Arrays made inside and
+ * still alive at the end are ordinary arrays from then on. An array made before cannot be destroyed inside, and a scope
+ * opened before cannot end inside.
  *
- * A failure poisons what the program writes; dm_counters, dm_explain_begin, the timeline and messages count a run as one
- * command, called program. Cached replicas (option replicas) take no part, nor does the fused product. */
+ * A failure poisons what the program writes; dm_counters, dm_explain_begin, the timeline and messages count a run as
+ * one command, called program. Cached replicas (option replicas) take no part, nor does the fused product. */
 #ifndef DMATH_PROGRAM_H
 #define DMATH_PROGRAM_H
 
@@ -36,16 +37,16 @@ typedef struct dm_program {
 /* Starts to record. Blocking: none. Errors: DM_ERR_STATE (a program is being recorded; between dm_explain_begin and
  * dm_explain_end). */
 DM_API DM_CHECKED dm_status dm_program_begin(dm_session *session);
-/* From here to the end of the recording, the seeds of random calls (fills, uniform() and normal() of expressions, stochastic
- * pooling) advance: in run number r of the program, where a call was recorded with `seed`, it takes dm_program_seed(seed, r).
- * Runs are counted from 0, over all calls that run the program. Without it every run makes the same numbers. Blocking: none.
- * Errors: DM_ERR_STATE (nothing is being recorded). */
+/* From here to the end of the recording, the seeds of random calls (fills, uniform() and normal() of expressions,
+ * stochastic pooling) advance: in run number r of the program, where a call was recorded with `seed`, it takes
+ * dm_program_seed(seed, r). Runs are counted from 0, over all calls that run the program. Without it every run makes
+ * the same numbers. Blocking: none. Errors: DM_ERR_STATE (nothing is being recorded). */
 DM_API DM_CHECKED dm_status dm_program_advance_seeds(dm_session *session);
 /* The seed of run number `run`: `seed` itself in run 0. */
 DM_API uint64_t dm_program_seed(uint64_t seed, int64_t run);
 /* Ends the recording and plans it. out NULL: the recording is dropped; what was recorded never runs. On failure it is
- * dropped too. Blocking: none. Errors: DM_ERR_STATE (nothing is being recorded; an array made inside was destroyed, but a view
- * of it is alive); DM_ERR_UNSUPPORTED (an option forces an algorithm that cannot serve a call). */
+ * dropped too. Blocking: none. Errors: DM_ERR_STATE (nothing is being recorded; an array made inside was destroyed, but
+ * a view of it is alive); DM_ERR_UNSUPPORTED (an option forces an algorithm that cannot serve a call). */
 DM_API DM_CHECKED dm_status dm_program_end(dm_session *session, dm_program *out);
 
 /* For one run: `array` takes the place of `recorded`. */
@@ -53,26 +54,26 @@ typedef struct dm_program_binding {
     dm_array recorded, array;
 } dm_program_binding;
 
-/* Runs the program `times` times, one run after the other. count bindings replace arrays that were there when it was recorded;
- * both must have one shape, type and layout (views: of the same part of such arrays), and two arrays of the program that shared memory when it was recorded, or did
- * not, must do so, or not, now. Blocking: none. Errors: DM_ERR_HANDLE (program, or an array of it has been destroyed);
- * DM_ERR_ARG (times, count, a `recorded` that the program does not use); DM_ERR_SHAPE, DM_ERR_DTYPE, DM_ERR_LAYOUT,
- * DM_ERR_OVERLAP (bindings); DM_ERR_STATE (while recording); DM_ERR_LIMIT.
- * Cost: the master sends one frame whatever `times` is. */
+/* Runs the program `times` times, one run after the other. count bindings replace arrays that were there when it was
+ * recorded; both must have one shape, type and layout (views: of the same part of such arrays), and two arrays of the
+ * program that shared memory when it was recorded, or did not, must do so, or not, now. Blocking: none. Errors:
+ * DM_ERR_HANDLE (program, or an array of it has been destroyed); DM_ERR_ARG (times, count, a `recorded` that the
+ * program does not use); DM_ERR_SHAPE, DM_ERR_DTYPE, DM_ERR_LAYOUT, DM_ERR_OVERLAP (bindings); DM_ERR_STATE (while
+ * recording); DM_ERR_LIMIT. Cost: the master sends one frame whatever `times` is. */
 DM_API DM_CHECKED dm_status dm_program_run(dm_session *session, dm_program program, int64_t times, int count,
                                            const dm_program_binding *bindings);
-/* Runs the program until value < below, or value is NaN, but at most `most` times. The workers look at value after every `every`
- * runs, without the master; a program that must know how often it ran counts itself. value: an array or view with one
- * element of a real type, that the program uses and writes; where a binding replaces it, its replacement is looked at. A run
- * that fails poisons value, and no further run begins. Blocking: none. Errors: as dm_program_run; DM_ERR_ARG (most < 0,
- * every < 1, below is NaN, a value that the program does not use or write), DM_ERR_SHAPE, DM_ERR_DTYPE (value).
- * Cost: a look waits for the runs before it and sends the element to every worker: on CPUs some microseconds, on GPUs some
- * ten. */
+/* Runs the program until value < below, or value is NaN, but at most `most` times. The workers look at value after
+ * every `every` runs, without the master; a program that must know how often it ran counts itself. value: an array or
+ * view with one element of a real type, that the program uses and writes; where a binding replaces it, its replacement
+ * is looked at. A run that fails poisons value, and no further run begins. Blocking: none. Errors: as dm_program_run;
+ * DM_ERR_ARG (most < 0, every < 1, below is NaN, a value that the program does not use or write), DM_ERR_SHAPE,
+ * DM_ERR_DTYPE (value). Cost: a look waits for the runs before it and sends the element to every worker: on CPUs some
+ * microseconds, on GPUs some ten. */
 DM_API DM_CHECKED dm_status dm_program_run_until(dm_session *session, dm_program program, int64_t most, int64_t every,
                                                  dm_array value, double below, int count,
                                                  const dm_program_binding *bindings);
-/* The next run of the program is number `next`, as where a loop is resumed. Blocking: none. Errors: DM_ERR_HANDLE, DM_ERR_ARG
- * (next < 0), DM_ERR_STATE (while recording). */
+/* The next run of the program is number `next`, as where a loop is resumed. Blocking: none. Errors: DM_ERR_HANDLE,
+ * DM_ERR_ARG (next < 0), DM_ERR_STATE (while recording). */
 DM_API DM_CHECKED dm_status dm_program_set_run(dm_session *session, dm_program program, int64_t next);
 /* Destroys the program, after the runs before it. A zero program is ignored. Errors: DM_ERR_HANDLE, DM_ERR_STATE (while
  * recording). */

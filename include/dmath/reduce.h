@@ -6,11 +6,12 @@
  * Shapes: out has x's shape without those dims, or with 1 in their place. Layouts: any, mixed freely.
  * Types: x may have any type that the line takes; the result is converted to out's type as dm_copy converts.
  * Blocking: none. x and out may not overlap.
- * Errors: DM_ERR_SHAPE, DM_ERR_DTYPE (no such reduction of this type), DM_ERR_ARG (dims, ndims; order, correction), DM_ERR_OVERLAP.
- * Cost: x is read once. A worker sends what it has found for each element of out to the workers that hold it: one element
- * of x's type for min, max, any and all, 8 bytes for prod, norm and count_nonzero, 16 for argmin, argmax and logsumexp, 24
- * for var and std. None move where the reduced dims are not split and out lies as x does. The sum is dm_sum
- * (<dmath/dmath.h>); sums, products and maxima of an expression, such as sum(x * y), are made by dm_map in one pass. */
+ * Errors: DM_ERR_SHAPE, DM_ERR_DTYPE (no such reduction of this type), DM_ERR_ARG (dims, ndims; order, correction),
+ * DM_ERR_OVERLAP. Cost: x is read once. A worker sends what it has found for each element of out to the workers that
+ * hold it: one element of x's type for min, max, any and all, 8 bytes for prod, norm and count_nonzero, 16 for argmin,
+ * argmax and logsumexp, 24 for var and std. None move where the reduced dims are not split and out lies as x does. The
+ * sum is dm_sum (<dmath/dmath.h>); sums, products and maxima of an expression, such as sum(x * y), are made by dm_map
+ * in one pass. */
 #ifndef DMATH_REDUCE_H
 #define DMATH_REDUCE_H
 
@@ -37,8 +38,8 @@ extern "C" {
 DM_REDUCE_MAP(DM_REDUCE_1)
 #undef DM_REDUCE_1
 
-/* out = sum((x - mean)^2) / (n - correction) over n elements each, and its square root; in f64, in one pass. correction 0:
- * of a population, 1: estimated from a sample. NaN or Inf where n <= correction. Floats, integers. */
+/* out = sum((x - mean)^2) / (n - correction) over n elements each, and its square root; in f64, in one pass. correction
+ * 0: of a population, 1: estimated from a sample. NaN or Inf where n <= correction. Floats, integers. */
 DM_API DM_CHECKED dm_status dm_var(dm_session *session, dm_array x, const int *dims, int ndims, double correction,
                                    dm_array out);
 DM_API DM_CHECKED dm_status dm_std(dm_session *session, dm_array x, const int *dims, int ndims, double correction,
@@ -49,8 +50,8 @@ DM_API DM_CHECKED dm_status dm_std(dm_session *session, dm_array x, const int *d
 DM_API DM_CHECKED dm_status dm_norm(dm_session *session, dm_array x, double order, const int *dims, int ndims,
                                     dm_array out);
 
-/* out = e^(x - m) / sum(e^(x - m)) over dims, m the largest; of out's shape, which is x's. Computed in f32, of f64, i32,
- * i64, u32, u64 in f64. x and out may be the same array. Errors: as above, and DM_ERR_DTYPE (out is no float). */
+/* out = e^(x - m) / sum(e^(x - m)) over dims, m the largest; of out's shape, which is x's. Computed in f32, of f64,
+ * i32, i64, u32, u64 in f64. x and out may be the same array. Errors: as above, and DM_ERR_DTYPE (out is no float). */
 DM_API DM_CHECKED dm_status dm_softmax(dm_session *session, dm_array x, const int *dims, int ndims, dm_array out);
 
 #ifdef __cplusplus
