@@ -1,8 +1,9 @@
 # Makes, from the public headers, what stands between a public call and its code in the library:
 #   api_calls.h   #define dm_copy dmi_api_copy, for every call that returns a checked status. All C sources of the library
 #                 are compiled with it in front, so that `dm_status dm_copy(...)` in src/ops/copy.c defines dmi_api_copy, and
-#                 calls from inside the library go there too;
-#   api_calls.c   dm_copy itself: notes the name of the call, calls dmi_api_copy, hands failures to the error handler of
+#                 calls from inside the library go there too; and DMI_API_NAMES, the names of these calls by number
+#                 (src/base/called.c);
+#   api_calls.c   dm_copy itself: notes the number of the call, calls dmi_api_copy, hands failures to the error handler of
 #                 the session (src/api/call.h).
 # dmath.h and what it includes goes through the preprocessor first, because lists of calls may be made by macros;
 # dmath_mpi.h, which needs MPI, is read as it is.
@@ -121,6 +122,8 @@ set(replays "")
 set(rows "")
 set(calls "")
 set(includes "")
+set(names "")
+set(number 0)
 foreach(file dmath dmath_mpi)
   string(APPEND includes "#include <dmath/${file}.h>\n")
   set(text "${${file}}")
@@ -178,8 +181,10 @@ foreach(file dmath dmath_mpi)
     string(REPLACE ";" ", " arguments "${arguments}")
     string(REGEX REPLACE "_checked$" "" said ${name}) # behind the macro dm_read and others
     string(APPEND renames "#define dm_${name} dmi_api_${name}\n")
+    string(APPEND names ", \\\n    \"${said}\"")
+    math(EXPR number "${number} + 1")
     string(APPEND calls "\ndm_status dmi_api_${name}(${parameters});\n"
-                        "dm_status dm_${name}(${parameters})\n{\n    dmi_api_begin(\"${said}\");\n")
+                        "dm_status dm_${name}(${parameters})\n{\n    dmi_api_begin(${number}); /* ${said} */\n")
     # Called by any thread, or changes nothing, or says what others would do.
     if(name MATCHES "^(noop|cancel|session_take|session_signalled|explain_begin|profile_reset)$")
       set(kept no)
@@ -205,7 +210,7 @@ if(renames STREQUAL "")
   message(FATAL_ERROR "no public calls are found in ${INCLUDE}/dmath")
 endif()
 set(head "/* Made by cmake/api_calls.cmake from the public headers. */\n")
-file(CONFIGURE OUTPUT ${OUT}/api_calls.h CONTENT "${head}${renames}" @ONLY)
+file(CONFIGURE OUTPUT ${OUT}/api_calls.h CONTENT "${head}${renames}#define DMI_API_NAMES NULL${names}\n" @ONLY)
 file(CONFIGURE OUTPUT ${OUT}/api_calls.c CONTENT "${head}#include \"api/call.h\"\n#include \"master/journal.h\"\n${includes}${calls}" @ONLY)
 string(APPEND replays "\nconst dmi_replay_call dmi_replay_calls[] = {\n${rows}};\nconst int dmi_replay_call_count = DMI_COUNT(dmi_replay_calls);\n")
 file(CONFIGURE OUTPUT ${OUT}/api_replay.c CONTENT "${head}#include \"api/replay.h\"\n${includes}${replays}" @ONLY)

@@ -42,7 +42,7 @@ static void name_call(dm_status status)
 dm_status dmi_api_end(const dm_session *session, dm_status status)
 {
     name_call(status);
-    dmi_api_begin(NULL);
+    dmi_api_begin(0);
     if (status != DM_OK && session && session->on_error.call && !handling) {
         handle(&session->on_error, status);
     }
@@ -52,7 +52,7 @@ dm_status dmi_api_end(const dm_session *session, dm_status status)
 dm_status dmi_api_end_start(const dm_config *config, dm_status status)
 {
     name_call(status);
-    dmi_api_begin(NULL);
+    dmi_api_begin(0);
     if (status != DM_OK && !handling) {
         dmi_error_handler handler = dmi_error_handler_of(config);
         if (handler.call) {

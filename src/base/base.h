@@ -31,7 +31,9 @@ const char *dmi_status_name(dm_status status); /* "ERR_SHAPE"; "?" for an unknow
 /* The public call that this thread is in, without "dm_", for messages; NULL outside of any. Calls from inside the library
  * do not count: cmake/api_calls.cmake. */
 const char *dmi_api_called(void);
-void dmi_api_begin(const char *name); /* NULL: the call ends */
+uint16_t dmi_api_number(void); /* the same as a number, alike in all processes of a build; 0: outside of any */
+const char *dmi_api_name(int number); /* of the call with that number; NULL: there is none */
+void dmi_api_begin(uint16_t number); /* 0: the call ends */
 
 /* --- dtype.c ------------------------------------------------------------ */
 enum {

@@ -1,14 +1,25 @@
 /* Which public call a thread is in. */
 #include "base/base.h"
 
-static _Thread_local const char *called;
+static _Thread_local uint16_t called;
+
+const char *dmi_api_name(int number)
+{
+    static const char *const names[] = {DMI_API_NAMES}; /* made by cmake/api_calls.cmake; number 0: NULL */
+    return number >= 0 && number < DMI_COUNT(names) ? names[number] : NULL;
+}
 
 const char *dmi_api_called(void)
+{
+    return dmi_api_name(called);
+}
+
+uint16_t dmi_api_number(void)
 {
     return called;
 }
 
-void dmi_api_begin(const char *name)
+void dmi_api_begin(uint16_t number)
 {
-    called = name;
+    called = number;
 }

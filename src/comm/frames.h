@@ -5,7 +5,7 @@
 #include "comm/hub.h"
 #include "plan/plan.h"
 
-#define DMI_PROTOCOL 1
+#define DMI_PROTOCOL 2
 
 enum dmi_frame_kind {
     DMI_FRAME_PAD = 1, /* fills the end of the command ring */
@@ -88,7 +88,8 @@ typedef struct dmi_destroy_frame {
 
 typedef struct dmi_operand_ref {
     uint64_t id;
-    int64_t mode;
+    uint8_t mode;
+    char name[DMI_OPERAND_NAME]; /* for messages; "": the op's table has it */
 } dmi_operand_ref;
 /* The operands, the numbers and the tail follow. */
 typedef struct dmi_op_frame {

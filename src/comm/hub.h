@@ -50,16 +50,17 @@ typedef struct dmi_error_record {
     char text[DMI_ERROR_TEXT];
 } dmi_error_record;
 
-/* What an endpoint is doing, for messages about it: the command, its op, and the step's number in the plan of so many.
+/* What an endpoint is doing, for messages about it: the command, its public call (dmi_api_name), and the step's number in
+ * the plan of so many.
  * Written in passing, so a reader may see parts of two steps. */
 typedef struct dmi_doing {
     atomic_uint_fast64_t command; /* 0: nothing */
-    atomic_uint_fast64_t step;    /* op << 48 | number << 24 | steps of the plan */
+    atomic_uint_fast64_t step;    /* call << 48 | number << 24 | steps of the plan */
 } dmi_doing;
-static inline void dmi_doing_set(dmi_doing *doing, uint64_t command, int op, int64_t number, int steps)
+static inline void dmi_doing_set(dmi_doing *doing, uint64_t command, uint16_t called, int64_t number, int steps)
 {
     atomic_store_explicit(&doing->command, command, memory_order_relaxed);
-    atomic_store_explicit(&doing->step, (uint64_t)op << 48 | (uint64_t)(number & 0xffffff) << 24 | (uint64_t)(steps & 0xffffff),
+    atomic_store_explicit(&doing->step, (uint64_t)called << 48 | (uint64_t)(number & 0xffffff) << 24 | (uint64_t)(steps & 0xffffff),
                           memory_order_relaxed);
 }
 
@@ -181,8 +182,9 @@ static inline void dmi_backoff_reset(dmi_backoff *backoff)
 #define DMI_FRAME_ALIGN 16
 typedef struct dmi_frame {
     uint32_t bytes;   /* of the whole frame, a multiple of DMI_FRAME_ALIGN */
-    uint16_t kind;    /* enum dmi_frame_kind */
-    uint16_t op;      /* enum dmi_op for DMI_FRAME_OP */
+    uint8_t kind;     /* enum dmi_frame_kind */
+    uint8_t op;       /* enum dmi_op for DMI_FRAME_OP */
+    uint16_t called;  /* number of the public call that sent it, for messages (dmi_api_name); 0: not known */
     uint64_t command; /* number of the command, from 1 */
 } dmi_frame;
 

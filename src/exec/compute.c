@@ -75,7 +75,7 @@ static void show(dmi_engine *e, const dmi_queued_step *w)
     const dmi_plan *plan = w->inst->plan;
     atomic_store_explicit(&e->port->now_step, w->step->kind, memory_order_relaxed);
     atomic_store_explicit(&e->port->now_flops, w->step->flops, memory_order_relaxed);
-    dmi_doing_set(&e->port->runs, w->inst->command, w->inst->op, w->step - plan->step + 1, plan->nstep);
+    dmi_doing_set(&e->port->runs, w->inst->command, w->inst->called, w->step - plan->step + 1, plan->nstep);
 }
 
 bool dmi_compute_one(dmi_engine *e, int number)

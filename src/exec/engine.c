@@ -220,8 +220,9 @@ void dmi_culprit_text(const char *operand, uint64_t culprit, char *text, size_t 
     if (culprit == 0) {
         snprintf(text, room, "%s has no memory: its creation failed", operand);
     } else {
+        const char *name = dmi_api_name((int)(culprit & 0xffff));
         snprintf(text, room, "%s holds the result of command %llu (%s), which failed", operand,
-                 (unsigned long long)(culprit >> 16), dmi_ops[culprit & 0xffff].name);
+                 (unsigned long long)(culprit >> 16), name ? name : "unknown");
     }
 }
 
@@ -232,6 +233,12 @@ void dmi_engine_inherit(dmi_engine *e, dmi_instance *inst, uint64_t culprit)
     dmi_engine_fail(e, inst, DM_OK, "");
 }
 
+/* As the public call has it, if that is known. */
+static const char *operand_name(const dmi_instance *inst, int operand)
+{
+    return inst->name[operand][0] ? inst->name[operand] : dmi_op_operand_name(inst->op, inst->noperand, operand);
+}
+
 void dmi_engine_fail_by_input(dmi_engine *e, dmi_instance *inst, int operand)
 {
     char text[160];
@@ -240,7 +247,7 @@ void dmi_engine_fail_by_input(dmi_engine *e, dmi_instance *inst, int operand)
     for (int i = 0; i < inst->noperand; i++) {
         writes = writes || (inst->mode[i] & DMI_WRITE);
     }
-    dmi_culprit_text(dmi_op_operand_name(inst->op, operand), culprit, text, sizeof text);
+    dmi_culprit_text(operand_name(inst, operand), culprit, text, sizeof text);
     dmi_engine_inherit(e, inst, culprit);
     if (!writes) {
         dmi_engine_fail(e, inst, DM_ERR_POISONED, text);
@@ -267,16 +274,15 @@ static void describe_failure(const dmi_engine *e, const dmi_instance *inst, cons
     }
     if (step) {
         snprintf(call, sizeof call, ", its call %d of %d, %s,", step->call, inst->plan->calls,
-                 dmi_ops[inst->plan->op[step->call - 1]].name);
+                 dmi_command_name(inst->plan->called[step->call - 1], inst->plan->op[step->call - 1]));
     }
     int length = snprintf(line, room, "command %llu (%s)%s failed on %s (%s): %s", (unsigned long long)inst->command,
-                          dmi_ops[inst->op].name, call, who, e->port->host, text);
+                          dmi_command_name(inst->called, inst->op), call, who, e->port->host, text);
     for (int i = 0; i < inst->noperand && length > 0 && length < (int)room; i++) {
         char operand[96];
         if (concerns(inst, step, i)) {
             dmi_desc_describe(&inst->desc[i], operand, sizeof operand);
-            length += snprintf(line + length, room - (size_t)length, "; %s: %s", dmi_op_operand_name(inst->op, i),
-                               operand);
+            length += snprintf(line + length, room - (size_t)length, "; %s: %s", operand_name(inst, i), operand);
         }
     }
     if (length >= (int)room) {
@@ -287,7 +293,7 @@ static void describe_failure(const dmi_engine *e, const dmi_instance *inst, cons
 static void fail(dmi_engine *e, dmi_instance *inst, const dmi_step *step, dm_status status, const char *text)
 {
     uint_fast64_t none = 0;
-    atomic_compare_exchange_strong(&inst->culprit, &none, dmi_culprit(inst->command, inst->op));
+    atomic_compare_exchange_strong(&inst->culprit, &none, dmi_culprit(inst->command, inst->called));
     atomic_fetch_or(&inst->failed, status == DM_OK ? DMI_FAILED_BY_OTHERS : DMI_FAILED_HERE);
     if (status == DM_OK) {
         return;
@@ -301,7 +307,7 @@ static void fail(dmi_engine *e, dmi_instance *inst, const dmi_step *step, dm_sta
         }
     }
     describe_failure(e, inst, step, text, line, sizeof line);
-    dmi_engine_report_writes(e, dmi_culprit(inst->command, inst->op), status, line, written, count);
+    dmi_engine_report_writes(e, dmi_culprit(inst->command, inst->called), status, line, written, count);
 }
 
 void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const char *text)

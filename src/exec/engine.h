@@ -42,12 +42,14 @@ typedef struct dmi_instance { /* a command in flight */
     dmi_plan *plan;
     uint64_t command;
     int op, noperand;
+    uint16_t called;         /* public call (dmi_api_name), for messages; 0: not known */
     uint32_t group, program; /* for the timeline: numbers from 1, 0: none; */
     int64_t run;             /* of the program, which run */
     dmi_memory **memory; /* of each operand, as what follows */
     uint8_t *mode;
     dmi_desc *desc; /* for error texts; layout NULL: not known here */
     bool *whole; /* a clean write makes all of this memory valid again */
+    char (*name)[DMI_OPERAND_NAME]; /* for messages; "": the op's table has it */
     dmi_allocation *work;         /* [plan->nwork] */
     dmi_stamp *work_use;          /* [plan->nwork] last use, for the pool */
     dmi_hazard *use; /* by this command, */
@@ -294,10 +296,10 @@ dmi_stamp dmi_engine_done(const dmi_engine *e);
 /* Marks the instance failed; keeps the first report for the master. status 0: the consequence of an earlier failure,
  * nothing new to report. Its outputs are poisoned step by step: */
 void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const char *text);
-/* A command that failed, as one number: never 0. */
-static inline uint64_t dmi_culprit(uint64_t command, int op)
+/* A command that failed, with its public call (dmi_api_name), as one number: never 0. */
+static inline uint64_t dmi_culprit(uint64_t command, uint16_t called)
 {
-    return command << 16 | (uint64_t)op;
+    return command << 16 | called;
 }
 /* The culprit of a failed command; 0: it has not failed. */
 uint64_t dmi_engine_culprit(const dmi_instance *inst);

@@ -9,7 +9,8 @@ enum { ROOM_STEP = 1024, SPARE_ROOM = 4096, MOST_SPARES = 128 };
 dmi_instance *dmi_instance_create(dmi_engine *e, int operands, int numbers, const dmi_number *number)
 {
     /* In the order of their alignment. */
-    size_t n = (size_t)operands, each = 2 * sizeof(dmi_hazard) + sizeof(dmi_desc) + sizeof(dmi_memory *) + 2;
+    size_t n = (size_t)operands,
+           each = 2 * sizeof(dmi_hazard) + sizeof(dmi_desc) + sizeof(dmi_memory *) + 2 + DMI_OPERAND_NAME;
     size_t bytes = sizeof(dmi_instance) + n * each + (size_t)numbers * sizeof *number;
     size_t room = (bytes + ROOM_STEP - 1) / ROOM_STEP * ROOM_STEP;
     dmi_instance *inst = e->spare;
@@ -29,6 +30,7 @@ dmi_instance *dmi_instance_create(dmi_engine *e, int operands, int numbers, cons
     inst->memory = (dmi_memory **)(void *)(inst->desc + n);
     inst->mode = (uint8_t *)(void *)(inst->memory + n);
     inst->whole = (bool *)(void *)(inst->mode + n);
+    inst->name = (char(*)[DMI_OPERAND_NAME])(void *)(inst->whole + n);
     inst->numbers = numbers;
     if (numbers > 0) {
         memcpy(inst->number, number, (size_t)numbers * sizeof *number);

@@ -68,6 +68,7 @@ void dmi_trace_step(dmi_engine *e, const dmi_queued_step *w, int64_t begin_ns, i
                                              .peer = step->peer,
                                              .channel = (uint8_t)dmi_lane_channel(step->lane),
                                              .op = (uint16_t)dmi_step_op(w),
+                                             .called = dmi_step_called(w),
                                              .kind = step->kind};
 }
 

@@ -19,6 +19,7 @@ enum { DMI_TRACE_MOST = 1000000 };
 
 /* The op of a step; in a program that of the call which it is part of. In usage.c. */
 int dmi_step_op(const dmi_queued_step *w);
+uint16_t dmi_step_called(const dmi_queued_step *w); /* its public call (dmi_api_name), in the same way */
 
 /* The worker file of the timeline `path`: <path>.<worker>.worker_file. What fails is logged. */
 void dmi_trace_write_worker(const dmi_engine *e, const char *path);

@@ -15,7 +15,7 @@ typedef struct dmi_trace_event {
     int64_t bytes, flops, run; /* run: of a program */
     uint32_t program, group;   /* numbers from 1; 0: none */
     int32_t peer;
-    uint16_t op;
+    uint16_t op, called; /* called: public call (dmi_api_name); 0: not known */
     uint8_t kind, channel;
 } dmi_trace_event;
 

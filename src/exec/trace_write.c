@@ -68,6 +68,15 @@ static void put_span(const writer *w, int which, const char *name, int64_t begin
             command);
 }
 
+/* The public call that the event is part of. */
+static void put_call(const writer *w, const dmi_trace_event *v)
+{
+    const char *name = dmi_api_name(v->called);
+    if (name) {
+        fprintf(w->to, ",\"call\":\"%s\"", name);
+    }
+}
+
 /* One end of the arrow from a push to the arrival. The k-th push to a peer meets the k-th arrival from here. */
 static void put_arrow(const writer *w, int which, const dmi_trace_event *v, bool arrives)
 {
@@ -85,6 +94,7 @@ static void put_event(const writer *w, int lane, const dmi_trace_event *v)
     char name[96];
     snprintf(name, sizeof name, "%s %s", dmi_ops[v->op].name, dmi_step_name(v->kind));
     put_span(w, lane, name, v->begin_ns, v->end_ns, v->command);
+    put_call(w, v);
     if (v->peer >= 0) {
         fprintf(w->to, ",\"peer\":%d,\"bytes\":%" PRId64 ",\"ahead_us\":%.3f", v->peer, v->bytes,
                 (double)v->ahead_ns / 1e3);
@@ -188,6 +198,9 @@ static void put_commands(const writer *w, const dmi_trace_event *command, int64_
         }
         int64_t end = DMI_MAX(v->end_ns, last + 1), begin = DMI_MIN(DMI_MAX(v->begin_ns, last), end - 1);
         put_span(w, which, name, begin, end, v->command);
+        if (v->program == 0) {
+            put_call(w, v);
+        }
         fprintf(w->to, ",\"group\":%u,\"ahead_us\":%.3f}},\n", v->group, (double)(begin - v->begin_ns) / 1e3);
         last = end;
     }

@@ -132,7 +132,7 @@ static void note_awaited(dmi_engine *e)
     if (in) {
         const dmi_ref *ref = in->step->ref;
         bool grant = in->step->kind == DMI_STEP_PUSH;
-        dmi_doing_set(&e->port->waits, in->inst->command, in->inst->op, in->step - in->inst->plan->step + 1,
+        dmi_doing_set(&e->port->waits, in->inst->command, in->inst->called, in->step - in->inst->plan->step + 1,
                       in->inst->plan->nstep);
         atomic_store_explicit(&e->port->waits_for, grant ? -1 : ref->kind == DMI_REF_OPERAND ? ref->index + 1 : 0,
                               memory_order_relaxed);

@@ -23,6 +23,12 @@ int dmi_step_op(const dmi_queued_step *w)
     return call > 0 && call <= w->inst->plan->calls ? w->inst->plan->op[call - 1] : w->inst->op;
 }
 
+uint16_t dmi_step_called(const dmi_queued_step *w)
+{
+    int call = w->step->call;
+    return call > 0 && call <= w->inst->plan->calls ? w->inst->plan->called[call - 1] : w->inst->called;
+}
+
 static int flops_of(const dmi_step *step)
 {
     const dmi_gemm *g = step->desc;

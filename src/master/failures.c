@@ -106,9 +106,7 @@ void dmi_failures_spread(dmi_session *s)
             s->poison[s->poisons++] = s->poison[i];
             continue;
         }
-        if ((s->poison[i].culprit & 0xffff) == DMI_OP_program) {
-            dmi_program_poison(s, s->poison[i].culprit);
-        }
+        dmi_program_poison(s, s->poison[i].culprit);
         dmi_poison_frame *frame = dmi_frame_begin(s, sizeof *frame, DMI_FRAME_POISON, 0);
         frame->culprit = s->poison[i].culprit;
         memcpy(frame->memory, s->poison[i].memory, sizeof frame->memory);

@@ -125,7 +125,6 @@ dm_status dmi_record(dmi_session *s, const dmi_call *call)
     }
     copy.seeds = r->advance ? call->seeds : 0;
     copy.tail = tail;
-    copy.name = NULL;
     copy.names = NULL;
     if (call->numbers > 0) {
         memcpy(p->number + p->numbers, call->number, (size_t)call->numbers * sizeof *call->number);

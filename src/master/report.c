@@ -48,7 +48,7 @@ static void put_worker(FILE *to, const dmi_session *s, int worker, uint64_t last
         char text[1024];
         uint64_t step;
         const char *state = state_of(port, command, &step);
-        dmi_command_describe(s, command, -1, step, text, sizeof text);
+        dmi_command_describe(s, command, step, text, sizeof text);
         fprintf(to, "%-8s %s\n", state, text);
     }
     int peer = atomic_load(&port->now_peer) - 1;

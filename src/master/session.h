@@ -201,7 +201,7 @@ void dmi_cancel_send(dmi_session *s);
 /* --- stuck.c: what workers are doing, in words */
 /* "command 812 gemm (a f32 4096x4096 on 4, ...), step 4 of 8". For any thread, at any time: it may be wrong then, not
  * harmful. */
-void dmi_command_describe(const dmi_session *s, uint64_t command, int op, uint64_t step, char *text, size_t room);
+void dmi_command_describe(const dmi_session *s, uint64_t command, uint64_t step, char *text, size_t room);
 /* "worker 3 (b, process 77, CPU) has died in command ...". how: "has died". */
 void dmi_death_describe(const dmi_session *s, int worker, const char *how, char *text, size_t room);
 /* Who holds the others up, and how many wait for it. */

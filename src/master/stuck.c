@@ -36,6 +36,9 @@ static bool recall(const dmi_session *s, uint64_t command, recalled *out)
     }
     memset(out, 0, sizeof *out);
     memcpy(out, ring->data + at, DMI_MIN(sizeof *out, ring->size - at));
+    for (int i = 0; i < DMI_MAX_OPERANDS; i++) { /* what follows the operands may be there */
+        out->operand[i].name[DMI_OPERAND_NAME - 1] = '\0';
+    }
     return out->frame.head.command == command &&
            (out->frame.head.kind != DMI_FRAME_OP ||
             (out->frame.noperand >= 0 && out->frame.noperand <= DMI_MAX_OPERANDS &&
@@ -54,10 +57,11 @@ static const char *kind_name(int kind)
     return name ? name : "";
 }
 
-static const char *operand_name(int op, int i)
+/* As the public call has it. */
+static const char *operand_name(const recalled *r, int i)
 {
-    const char *name = i < DMI_COUNT(dmi_ops[op].operand) ? dmi_ops[op].operand[i].name : NULL;
-    return name ? name : "array";
+    const char *name = r->operand[i].name;
+    return name[0] ? name : dmi_op_operand_name(r->frame.head.op, r->frame.noperand, i);
 }
 
 static void put_operands(writer *w, const dmi_session *s, const recalled *r)
@@ -72,23 +76,28 @@ static void put_operands(writer *w, const dmi_session *s, const recalled *r)
             dmi_desc desc = table[slot].desc;
             dmi_desc_describe(&desc, text, sizeof text);
         }
-        put(w, "%s%s %s", i ? ", " : "", operand_name(r->frame.head.op, i), text);
+        put(w, "%s%s %s", i ? ", " : "", operand_name(r, i), text);
     }
 }
 
-void dmi_command_describe(const dmi_session *s, uint64_t command, int op, uint64_t step, char *text,
-                          size_t room)
+void dmi_command_describe(const dmi_session *s, uint64_t command, uint64_t step, char *text, size_t room)
 {
     writer w = {text, room, 0};
     recalled r;
     bool known = recall(s, command, &r), is_op = known && r.frame.head.kind == DMI_FRAME_OP;
-    op = is_op ? r.frame.head.op : op;
-    const char *name = is_op || (!known && op >= 0 && op < DMI_OPS) ? dmi_ops[op].name
-                       : known                                      ? kind_name(r.frame.head.kind)
-                                                                    : "";
-    put(&w, "command %" PRIu64 "%s%s", command, name[0] ? " " : "", name);
+    const char *call = dmi_api_name(known ? r.frame.head.called : (int)(step >> 48)),
+               *kind = is_op   ? dmi_ops[r.frame.head.op].name
+                       : known ? kind_name(r.frame.head.kind)
+                               : "";
+    put(&w, "command %" PRIu64, command);
+    if (call) {
+        put(&w, " %s", call);
+    }
+    if (kind[0] && (!call || (!is_op && strcmp(kind, call) != 0))) {
+        put(&w, "%s%s", call ? ": " : " ", kind);
+    }
     if (is_op) {
-        if (op == DMI_OP_apply) {
+        if (r.frame.head.op == DMI_OP_apply) {
             put(&w, " of %s", dmi_task_name(r.frame.args[0]));
         }
         put(&w, " (");
@@ -115,7 +124,7 @@ static void put_command(writer *w, const dmi_session *s, const dmi_port *port)
         step = atomic_load(&at->step);
     }
     char text[768];
-    dmi_command_describe(s, command, at ? (int)(step >> 48) : -1, step, text, sizeof text);
+    dmi_command_describe(s, command, step, text, sizeof text);
     put(w, "%s", text);
     if (at == &port->runs) {
         put(w, ", kernel %s", dmi_step_name(atomic_load(&port->now_step)));
@@ -194,13 +203,15 @@ static void put_worker(writer *w, const dmi_session *s, int worker)
         is_stopped(port) ? " is stopped (SIGSTOP)," : " is");
     put_command(w, s, port);
     if (peer >= 0) {
-        int what = atomic_load(&port->waits_for), op = (int)(atomic_load(&port->waits.step) >> 48);
+        int what = atomic_load(&port->waits_for);
+        recalled r;
         char whom[32] = "the master", of[64] = "";
         if (peer < s->workers) {
             snprintf(whom, sizeof whom, "worker %d", peer);
         }
-        if (what > 0 && op < DMI_OPS) {
-            snprintf(of, sizeof of, " a block of %s from it", operand_name(op, what - 1));
+        if (what > 0 && recall(s, atomic_load(&port->waits.command), &r) && r.frame.head.kind == DMI_FRAME_OP &&
+            what <= r.frame.noperand) {
+            snprintf(of, sizeof of, " a block of %s from it", operand_name(&r, what - 1));
         }
         put(w, ", waits for %s%s%s", whom, of[0] ? ":" : "", what < 0 ? ": that takes a block" : of);
     }

@@ -131,6 +131,16 @@ uint64_t dmi_call_members(const dmi_call *call)
     return dmi_ops[call->op].attributes & DMI_MEMBERS ? members : UINT64_MAX;
 }
 
+/* The name of an operand, as far as there is room. */
+static void put_name(char *to, const char *name)
+{
+    int i = 0;
+    for (; i < DMI_OPERAND_NAME - 1 && name && name[i]; i++) {
+        to[i] = name[i];
+    }
+    to[i] = '\0';
+}
+
 void dmi_call_send(dmi_session *s, const dmi_call *call, int kind, void *user)
 {
     size_t numbers = (size_t)call->numbers * sizeof *call->number,
@@ -138,10 +148,13 @@ void dmi_call_send(dmi_session *s, const dmi_call *call, int kind, void *user)
     dmi_op_frame *f = dmi_frame_begin(s, (uint32_t)(sizeof *f + operands + numbers + (size_t)call->tail_bytes),
                                       kind, call->op);
     dmi_operand_ref *operand = (dmi_operand_ref *)(f + 1);
+    f->head.called = call->called; /* of a program: not the one that sends it */
     f->noperand = (int16_t)call->noperand;
     f->numbers = (int16_t)call->numbers;
     for (int i = 0; i < call->noperand; i++) {
-        operand[i] = (dmi_operand_ref){.id = call->operand[i].id, .mode = call->operand[i].mode};
+        operand[i].id = call->operand[i].id;
+        operand[i].mode = (uint8_t)call->operand[i].mode;
+        put_name(operand[i].name, call->names ? call->names[i] : NULL);
     }
     f->tail_bytes = call->tail_bytes;
     f->tail_key = call->tail_key;
@@ -170,7 +183,7 @@ static void send_call(dmi_session *s, const dmi_call *call, void *user)
 static dm_status check(dm_session *session, dmi_call *call, const dm_array *arrays, dmi_session **out)
 {
     dm_status status = dmi_enter(session, out);
-    call->name = dmi_api_called();
+    call->called = dmi_api_number();
     if (status == DM_OK && call->op == DMI_OP_apply) {
         status = dmi_group_apply(*out, call);
     }
@@ -265,6 +278,7 @@ static dm_status take_part(dmi_session *s, const dmi_call *call, void *user)
         return dmi_fail(DM_ERR_NOMEM, "no memory for a transfer");
     }
     inst->op = call->op;
+    inst->called = call->called;
     inst->user = user;
     inst->command = s->command + 1;
     s->transfer_culprit = 0;
@@ -336,7 +350,8 @@ void dmi_transfer_retired(void *context, dmi_instance *inst)
     } else if (culprit) { /* its call has returned, so a call that waits reports it */
         char text[160], line[DMI_ERROR_TEXT];
         dmi_culprit_text("the array", culprit, text, sizeof text);
-        snprintf(line, sizeof line, "command %" PRIu64 " (%s): %s", inst->command, dmi_ops[inst->op].name, text);
+        snprintf(line, sizeof line, "command %" PRIu64 " (%s): %s", inst->command,
+                 dmi_command_name(inst->called, inst->op), text);
         dmi_failure_add(s, inst->command, DM_ERR_POISONED, line);
     }
 }

@@ -119,7 +119,11 @@ void *dmi_frame_begin(dmi_session *s, uint32_t bytes, int kind, int op)
         frame = s->scrap;
     }
     bytes = (bytes + DMI_FRAME_ALIGN - 1) / DMI_FRAME_ALIGN * DMI_FRAME_ALIGN;
-    *frame = (dmi_frame){.bytes = bytes, .kind = (uint16_t)kind, .op = (uint16_t)op, .command = s->command + 1};
+    *frame = (dmi_frame){.bytes = bytes,
+                         .kind = (uint8_t)kind,
+                         .op = (uint8_t)op,
+                         .called = dmi_api_number(),
+                         .command = s->command + 1};
     __atomic_store_n(&s->command, s->command + 1, __ATOMIC_RELAXED); /* dm_cancel of another thread reads it */
     s->ring_frame = frame;
     s->recent[s->command % DMI_RECENT] = (uint64_t)((char *)frame - s->hub.ring->data);

@@ -12,7 +12,7 @@ dm_status dmi_apply_make(const char *name, int count, const dm_array *arrays, co
 {
     const char *called = dmi_api_called();
     *out = (dmi_call){
-        .op = DMI_OP_apply, .noperand = count, .tail = args, .tail_bytes = args_bytes, .name = called};
+        .op = DMI_OP_apply, .noperand = count, .tail = args, .tail_bytes = args_bytes, .called = dmi_api_number()};
     if (!name || (count > 0 && (!arrays || !modes)) || (args_bytes > 0 && !args)) {
         return dmi_fail(DM_ERR_ARG, "%s: %s is NULL", called,
                         !name                     ? "name"

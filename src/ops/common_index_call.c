@@ -25,7 +25,7 @@ typedef struct request {
 static dm_status resolve(request *q)
 {
     const dmi_opdef *op = &dmi_ops[q->call.op];
-    q->call.name = dmi_api_called();
+    q->call.called = dmi_api_number();
     for (int i = 0; i < 3; i++) {
         dmi_handle *h = NULL;
         dm_status status = dmi_handle_find(q->s, q->array[i], op->operand[i].name, &h);

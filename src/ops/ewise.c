@@ -48,7 +48,6 @@ dm_status dmi_ewise_check(dmi_call *call)
     int out = call->noperand - 1;
     dmi_map_program program;
     dm_status status = DM_OK;
-    call->name = dmi_ew_rows[call->args.i[0]].name;
     call->operand[out].mode = DMI_WRITE;
     for (int i = 0; i < out && status == DM_OK; i++) {
         call->operand[i].mode = DMI_READ;
@@ -60,7 +59,7 @@ dm_status dmi_ewise_check(dmi_call *call)
         for (int i = 0; i < out; i++) {
             strcat(strcat(text, i ? ", " : ""), dmi_dtype_name(call->operand[i].desc.dtype));
         }
-        return dmi_fail(DM_ERR_DTYPE, "%s: does not take %s", call->name, text);
+        return dmi_fail(DM_ERR_DTYPE, "%s: does not take %s", dmi_call_name(call), text);
     }
     return status;
 }

@@ -56,7 +56,7 @@ dm_status dm_gemm_by(dm_session *session, int trans_a, int trans_b, dm_factor al
     if (status != DM_OK || (status = dmi_by_begin(&by, session, DMI_OP_gemm_by)) != DM_OK) {
         return status;
     }
-    by.call.name = dmi_api_called();
+    by.call.called = dmi_api_number();
     by.call.compute = known.compute;
     memcpy(by.call.args.i, (int[]){trans_a, trans_b, dmi_factor_zero(&beta), dmi_factor_zero(&alpha)},
            4 * sizeof(int));

@@ -21,8 +21,8 @@ static double get_double(const int32_t *from)
     return value;
 }
 
-static dm_status submit(dm_session *session, const char *name, dmi_call *call, dm_array x, dm_array edges,
-                        dm_array weights, dm_array out)
+static dm_status submit(dm_session *session, dmi_call *call, dm_array x, dm_array edges, dm_array weights,
+                        dm_array out)
 {
     static const char *const names[2][2][4] = {{{"x", "out"}, {"x", "weights", "out"}},
                                                {{"x", "edges", "out"}, {"x", "edges", "weights", "out"}}};
@@ -30,7 +30,6 @@ static dm_status submit(dm_session *session, const char *name, dmi_call *call, d
     dm_array arrays[4] = {x};
     int n = 1;
     call->op = DMI_OP_histogram;
-    call->name = name;
     call->names = names[has_edges][has_weights];
     call->args.i[WEIGHTS] = has_weights;
     if (has_edges) {
@@ -52,19 +51,19 @@ dm_status dm_histogram(dm_session *session, dm_array x, double lo, double hi, dm
     }
     put_double(&call.args.i[LO], lo < hi ? lo : lo - 0.5);
     put_double(&call.args.i[HI], lo < hi ? hi : hi + 0.5);
-    return submit(session, "histogram", &call, x, DM_NO_ARRAY, weights, out);
+    return submit(session, &call, x, DM_NO_ARRAY, weights, out);
 }
 
 dm_status dm_histogram_edges(dm_session *session, dm_array x, dm_array edges, dm_array weights, dm_array out)
 {
     dmi_call call = {.args = {.i = {[KIND] = DMI_BINS_EDGES}}};
-    return submit(session, "histogram_edges", &call, x, edges, weights, out);
+    return submit(session, &call, x, edges, weights, out);
 }
 
 dm_status dm_bincount(dm_session *session, dm_array x, dm_array weights, dm_array out)
 {
     dmi_call call = {.args = {.i = {[KIND] = DMI_BINS_WHOLE}}};
-    return submit(session, "bincount", &call, x, DM_NO_ARRAY, weights, out);
+    return submit(session, &call, x, DM_NO_ARRAY, weights, out);
 }
 
 dm_status dmi_histogram_check(dmi_call *call)

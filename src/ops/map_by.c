@@ -18,7 +18,7 @@ typedef struct term {
 static dm_status check_shape(const char *name, const dmi_desc *x, const char *out_name, const dmi_desc *out)
 {
     const char *const names[] = {name, out_name};
-    dmi_call pair = {.op = DMI_OP_map, .name = dmi_api_called(), .noperand = 2, .names = names};
+    dmi_call pair = {.op = DMI_OP_map, .called = dmi_api_number(), .noperand = 2, .names = names};
     pair.operand[0].desc = *x;
     pair.operand[1].desc = *out;
     return dmi_check_broadcast(&pair, 0, 1);

@@ -59,12 +59,8 @@ DM_CHECKED dm_status dmi_plan_make(const dmi_call *call, const dmi_profile *prof
 /* The name of operand i in messages: the call's if known, as on the master. An op that takes only some of its
  * operands has its output last: ewise. */
 const char *dmi_operand_name(const dmi_call *call, int i);
-/* The same where only the op is known. A program's arrays have one name. */
-static inline const char *dmi_op_operand_name(int op, int i)
-{
-    const char *name = i < DMI_MAX_OPERANDS ? dmi_ops[op].operand[i].name : NULL;
-    return name ? name : dmi_ops[op].operand[0].name;
-}
+/* The same where only the op and how many operands it takes are known. A program's arrays have one name. */
+const char *dmi_op_operand_name(int op, int noperand, int i);
 /* The operand that receives a cached replica; -1: the op has none. */
 static inline int dmi_op_replica(int op)
 {
@@ -76,9 +72,10 @@ static inline int dmi_op_replica(int op)
     }
     return -1;
 }
-/* The name of a call in messages: the public call without "dm_" if known, as on the master, else the op. */
+/* The name of a command in messages: the public call with that number without "dm_", if it is known; else the op. */
+const char *dmi_command_name(uint16_t called, int op);
 const char *dmi_call_name(const dmi_call *call);
-/* One number for the table (names, operands, protocol): ranks compare it when they meet. */
+/* One number for the table (names, operands, protocol) and the public calls: ranks compare it when they meet. */
 uint64_t dmi_ops_fingerprint(void);
 
 #endif

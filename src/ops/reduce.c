@@ -9,13 +9,13 @@
 
 enum { NO_SCALE, SCALED }; /* DMI_REDUCE_SCALE: by the only number */
 
-static dm_status submit(dm_session *session, const char *name, int row, int scale, double correction, dm_array x,
+static dm_status submit(dm_session *session, int row, int scale, double correction, dm_array x,
                         const int *dims, int ndims, dm_array out)
 {
     static const char *const names[] = {"x", "out"};
     dmi_call call = {.op = DMI_OP_reduce,
                      .noperand = 2,
-                     .name = name,
+                     .called = dmi_api_number(),
                      .names = names,
                      .args = {.i = {[DMI_REDUCE_ROW] = row, [DMI_REDUCE_SCALE] = scale}},
                      .numbers = 1,
@@ -29,19 +29,19 @@ enum { DMI_REDUCTION_mean = DMI_REDUCTION_sum };
     dm_status dm_##name(dm_session *session, dm_array x, const int *dims, int ndims, dm_array out)             \
     {                                                                                                          \
         int row = DMI_REDUCTION_##name;                                                                        \
-        return submit(session, #name, row, row == DMI_REDUCTION_mean ? SCALED : NO_SCALE, 0, x, dims, ndims, \
+        return submit(session, row, row == DMI_REDUCTION_mean ? SCALED : NO_SCALE, 0, x, dims, ndims, \
                       out);                                                                                    \
     }
 DM_REDUCE_MAP(CALL)
 
 dm_status dm_var(dm_session *session, dm_array x, const int *dims, int ndims, double correction, dm_array out)
 {
-    return submit(session, "var", DMI_REDUCTION_var, SCALED, correction, x, dims, ndims, out);
+    return submit(session, DMI_REDUCTION_var, SCALED, correction, x, dims, ndims, out);
 }
 
 dm_status dm_std(dm_session *session, dm_array x, const int *dims, int ndims, double correction, dm_array out)
 {
-    return submit(session, "std", DMI_REDUCTION_std, SCALED, correction, x, dims, ndims, out);
+    return submit(session, DMI_REDUCTION_std, SCALED, correction, x, dims, ndims, out);
 }
 
 dm_status dm_norm(dm_session *session, dm_array x, double order, const int *dims, int ndims, dm_array out)
@@ -53,7 +53,7 @@ dm_status dm_norm(dm_session *session, dm_array x, double order, const int *dims
     if (row < 0) {
         return dmi_fail(DM_ERR_ARG, "norm: order is %g, not 1, 2 or INFINITY", order);
     }
-    return submit(session, "norm", row, NO_SCALE, 0, x, dims, ndims, out);
+    return submit(session, row, NO_SCALE, 0, x, dims, ndims, out);
 }
 
 /* The shape that the inputs broadcast to. */

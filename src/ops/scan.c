@@ -7,16 +7,16 @@
 
 enum { DIM, ROW }; /* args.i */
 
-static dm_status submit(dm_session *session, const char *name, int row, dm_array x, int dim, dm_array out)
+static dm_status submit(dm_session *session, int row, dm_array x, int dim, dm_array out)
 {
-    dmi_call call = {.op = DMI_OP_scan, .noperand = 2, .name = name, .args = {.i = {[DIM] = dim, [ROW] = row}}};
+    dmi_call call = {.op = DMI_OP_scan, .noperand = 2, .args = {.i = {[DIM] = dim, [ROW] = row}}};
     return dmi_call_submit(session, &call, (dm_array[]){x, out});
 }
 
 #define CALL(name, row)                                                                                        \
     dm_status dm_##name(dm_session *session, dm_array x, int dim, dm_array out)                                \
     {                                                                                                          \
-        return submit(session, #name, DMI_REDUCTION_##row, x, dim, out);                                       \
+        return submit(session, DMI_REDUCTION_##row, x, dim, out);                                              \
     }
 CALL(cumulative_sum, sum)
 CALL(cumulative_prod, prod)

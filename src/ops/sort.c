@@ -9,12 +9,11 @@
 /* args.i. FIRST: outputs may be shorter than rows. PARTS: each worker sorts what it has of a row. */
 enum { DIM, DESCENDING, VALUES, INDICES, FIRST, PARTS, ARGS };
 
-static dm_status submit(dm_session *session, const char *name, dm_array x, const int32_t *args, dm_array values,
-                        dm_array indices)
+static dm_status submit(dm_session *session, dm_array x, const int32_t *args, dm_array values, dm_array indices)
 {
     static const char *const sorted[] = {"x", "out"}, *const first[] = {"x", "values", "indices"},
                              *const places[] = {"x", "indices"};
-    dmi_call call = {.op = DMI_OP_sort, .name = name};
+    dmi_call call = {.op = DMI_OP_sort};
     dm_array arrays[3] = {x, values, indices};
     memcpy(call.args.i, args, ARGS * sizeof *args);
     call.noperand = 1 + args[VALUES] + args[INDICES];
@@ -25,33 +24,32 @@ static dm_status submit(dm_session *session, const char *name, dm_array x, const
     return dmi_call_submit(session, &call, arrays);
 }
 
-static dm_status sort_rows(dm_session *session, const char *name, const dmi_sorting *sort, dm_array x,
-                           dm_array out)
+static dm_status sort_rows(dm_session *session, const dmi_sorting *sort, dm_array x, dm_array out)
 {
     bool done;
     dm_status status = dmi_sort_long(session, sort, x, out, &done);
     if (status != DM_OK || done) {
         return status;
     }
-    return submit(session, name, x,
-                  (int32_t[ARGS]){sort->dim, sort->descending, !sort->indices, sort->indices, 0, 0}, out, out);
+    return submit(session, x, (int32_t[ARGS]){sort->dim, sort->descending, !sort->indices, sort->indices, 0, 0},
+                  out, out);
 }
 
 dm_status dm_sort(dm_session *session, dm_array x, int dim, int descending, dm_array out)
 {
-    return sort_rows(session, "sort", &(dmi_sorting){dim, descending != 0, false}, x, out);
+    return sort_rows(session, &(dmi_sorting){dim, descending != 0, false}, x, out);
 }
 
 dm_status dm_argsort(dm_session *session, dm_array x, int dim, int descending, dm_array out)
 {
-    return sort_rows(session, "argsort", &(dmi_sorting){dim, descending != 0, true}, x, out);
+    return sort_rows(session, &(dmi_sorting){dim, descending != 0, true}, x, out);
 }
 
 dm_status dmi_sort_parts(dm_session *session, const dmi_sorting *sort, bool first, dm_array x, dm_array values,
                          dm_array indices)
 {
-    return submit(session, "sort", x,
-                  (int32_t[ARGS]){sort->dim, sort->descending, 1, indices.id != 0, first, 1}, values, indices);
+    return submit(session, x, (int32_t[ARGS]){sort->dim, sort->descending, 1, indices.id != 0, first, 1},
+                  values, indices);
 }
 
 dm_status dm_topk(dm_session *session, dm_array x, int dim, int largest, dm_array values, dm_array indices)
@@ -66,8 +64,8 @@ dm_status dm_topk(dm_session *session, dm_array x, int dim, int largest, dm_arra
     if (status != DM_OK || done) {
         return status;
     }
-    return submit(session, "topk", x, (int32_t[ARGS]){dim, largest != 0, wants_values, wants_indices, 1, 0},
-                  values, indices);
+    return submit(session, x, (int32_t[ARGS]){dim, largest != 0, wants_values, wants_indices, 1, 0}, values,
+                  indices);
 }
 
 /* Of x's shape but for dim, where it may be shorter. */

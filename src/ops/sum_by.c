@@ -22,7 +22,7 @@ dm_status dm_sum_by(dm_session *session, dm_array x, const int *dims, int ndims,
         return dm_sum(session, x, dims, ndims, scale.value, beta.value, out);
     }
     dm_status status = dmi_by_begin(&by, session, DMI_OP_sum_by);
-    by.call.name = dmi_api_called();
+    by.call.called = dmi_api_number();
     if (status != DM_OK || (status = dmi_by_find(&by, "x", x, &from)) != DM_OK ||
         (status = dmi_by_find(&by, "out", out, &to)) != DM_OK ||
         (status = dmi_call_dims(&by.call, dims, ndims)) != DM_OK) {

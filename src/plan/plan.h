@@ -23,7 +23,7 @@
 
 #include <stdatomic.h>
 
-enum { DMI_MAX_OPERANDS = 12 };
+enum { DMI_MAX_OPERANDS = 12, DMI_OPERAND_NAME = 15 /* bytes of a name of an operand, with its end */ };
 /* DMI_LANES of pool.h. Channel 1 has lanes of its own: a step there does not queue behind others. */
 enum { DMI_LANE_COMPUTE, DMI_LANE_SEND, DMI_LANE_RECV, DMI_LANE_COMPUTE_1, DMI_LANE_SEND_1, DMI_LANE_RECV_1 };
 enum { DMI_CHANNEL_LANES = DMI_LANES / DMI_CHANNELS };
@@ -77,7 +77,7 @@ typedef struct dmi_call {
     int numbers;
     dmi_number number[DMI_CALL_NUMBERS]; /* alpha, beta, bounds, ...: steps read them when they run */
     uint32_t seeds;   /* bit i: number i is a seed, which advances with the runs of a program */
-    const char *name; /* of the public call, for messages; NULL: the op's. Read by dmi_call_name */
+    uint16_t called;  /* number of the public call (dmi_api_name), for messages; 0: not known. Read by dmi_call_name */
     const char *const *names; /* of its operands, on the master; NULL: those of the table */
     const void *tail; /* variable part (a path); plans may depend on its first tail_key bytes */
     int64_t tail_bytes, tail_key;
@@ -191,6 +191,7 @@ typedef struct dmi_plan {
     int moving;
     int calls;           /* of a program, */
     const uint16_t *op;  /* [calls] their ops; NULL: none */
+    const uint16_t *called; /* [calls] their public calls (dmi_api_name) */
     const dmi_tail *tail; /* [calls] what their steps read of their tails (DMI_TAIL); NULL: none */
     bool waits; /* has kernels that wait for EXPECTs themselves (DMI_TRAIT_WAITS) */
     int noperand;

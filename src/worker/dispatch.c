@@ -18,6 +18,7 @@ static void count_plan(dmi_worker *w, bool reused)
 void dmi_call_from(const dmi_op_frame *f, dmi_call *call)
 {
     call->op = f->head.op;
+    call->called = f->head.called;
     call->noperand = f->noperand;
     memcpy(call->args.i, f->args, sizeof f->args);
     call->compute = f->compute;
@@ -53,6 +54,7 @@ static bool make_call(dmi_worker *w, const dmi_op_frame *f, dmi_call *call, dmi_
         call->operand[i] = (dmi_operand){
             .desc = entry->desc, .id = operand[i].id, .memory = entry->memory->number, .mode = (int)operand[i].mode};
         dmi_instance_operand(inst, i, entry, (int)operand[i].mode, f->head.command);
+        memcpy(inst->name[i], operand[i].name, sizeof operand[i].name);
     }
     return true;
 }
@@ -61,11 +63,11 @@ static void fail_unplanned(dmi_worker *w, const dmi_op_frame *f, dm_status statu
 {
     char text[DMI_ERROR_TEXT];
     snprintf(text, sizeof text, "command %llu (%s) failed on worker %d (%s): %s",
-             (unsigned long long)f->head.command, dmi_ops[f->head.op].name, w->me, w->engine.port->host,
-             dmi_error_text());
+             (unsigned long long)f->head.command, dmi_command_name(f->head.called, f->head.op), w->me,
+             w->engine.port->host, dmi_error_text());
     uint32_t written[DMI_ERROR_WRITES];
     int count = 0;
-    uint64_t culprit = dmi_culprit(f->head.command, f->head.op);
+    uint64_t culprit = dmi_culprit(f->head.command, f->head.called);
     for (int i = 0; i < f->noperand && count < DMI_ERROR_WRITES; i++) {
         const dmi_operand_ref *operand = &dmi_op_frame_operands(f)[i];
         const dmi_entry *entry = dmi_store_find(w, operand->id);
@@ -137,6 +139,7 @@ static void submit(dmi_worker *w, dmi_instance *inst, const dmi_frame *head)
 {
     inst->command = head->command;
     inst->op = head->op;
+    inst->called = head->called;
     for (int i = 0; i < inst->noperand; i++) {
         inst->memory[i]->refs++;
     }
@@ -236,8 +239,9 @@ void dmi_dispatch_run(dmi_worker *w)
     }
     if (dmi_insist(w, dmi_program_instance, w->run, &inst) != DM_OK) {
         char text[DMI_ERROR_TEXT];
-        snprintf(text, sizeof text, "command %llu (program) failed on worker %d (%s): %s",
-                 (unsigned long long)frame->command, w->me, w->engine.port->host, dmi_error_text());
+        snprintf(text, sizeof text, "command %llu (%s) failed on worker %d (%s): %s",
+                 (unsigned long long)frame->command, dmi_command_name(frame->called, frame->op), w->me,
+                 w->engine.port->host, dmi_error_text());
         dmi_engine_report(&w->engine, frame->command, DM_ERR_NOMEM, text);
         w->run_left = 0;
         dmi_worker_break(w);

@@ -146,8 +146,9 @@ static void receive(dmi_worker *w, dmi_attempt *attempt, const dmi_frame *frame)
     dm_status status = dmi_insist(w, attempt, frame, NULL);
     if (status != DM_OK) {
         char text[DMI_ERROR_TEXT];
-        snprintf(text, sizeof text, "command %llu (program) failed on worker %d (%s): %s",
-                 (unsigned long long)frame->command, w->me, w->engine.port->host, dmi_error_text());
+        snprintf(text, sizeof text, "command %llu (%s) failed on worker %d (%s): %s",
+                 (unsigned long long)frame->command, dmi_command_name(frame->called, frame->op), w->me,
+                 w->engine.port->host, dmi_error_text());
         dmi_engine_report(&w->engine, frame->command, status, text);
         dmi_worker_break(w);
     }

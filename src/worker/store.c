@@ -27,18 +27,21 @@ static bool grow(void *table, uint32_t *room, uint32_t index, size_t size)
     return true;
 }
 
-static void report(dmi_worker *w, uint64_t command, const char *what, dm_status status)
+/* what: its name if the public call is not known. */
+static void report(dmi_worker *w, const dmi_frame *head, const char *what, dm_status status)
 {
     char text[DMI_ERROR_TEXT];
-    snprintf(text, sizeof text, "command %llu (%s) failed on worker %d (%s): %s", (unsigned long long)command,
-             what, w->me, w->engine.port->host, dmi_error_text());
-    dmi_engine_report(&w->engine, command, status, text);
+    const char *name = dmi_api_name(head->called);
+    snprintf(text, sizeof text, "command %llu (%s) failed on worker %d (%s): %s",
+             (unsigned long long)head->command, name ? name : what, w->me, w->engine.port->host,
+             dmi_error_text());
+    dmi_engine_report(&w->engine, head->command, status, text);
 }
 
 /* For good, in spite of all: others have it, so this worker can take part in nothing any more. */
 static void give_up(dmi_worker *w, const dmi_frame *head, const char *what)
 {
-    report(w, head->command, what, DM_ERR_NOMEM);
+    report(w, head, what, DM_ERR_NOMEM);
     dmi_worker_break(w);
 }
 
@@ -154,7 +157,7 @@ void dmi_store_create(dmi_worker *w, const void *frame)
     if (status != DM_OK) {
         memset(&memory->allocation, 0, sizeof memory->allocation);
         atomic_store(&memory->poisoned, DMI_NO_MEMORY);
-        report(w, f->head.command, "create", status);
+        report(w, &f->head, "create", status);
     }
     memory->last.rest.write = memory->allocation.ready;
 }

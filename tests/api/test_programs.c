@@ -201,7 +201,7 @@ static void functions_case(dmt_case *c)
     DMT_OK(c, dm_fill(s, x, -1e6));
     DMT_OK(c, dm_program_run(s, step, 1, 0, NULL));
     REFUSED(DMT_ONE(TASK), "its call 4 of 4, apply", dm_sync(s));
-    REFUSED(DMT_ONE(POISONED), "program", dm_item(s, x, (int64_t[]){0, 0}, &want_x));
+    REFUSED(DMT_ONE(POISONED), "program_run", dm_item(s, x, (int64_t[]){0, 0}, &want_x));
     DMT_OK(c, dm_program_destroy(s, step));
 }
 
@@ -341,7 +341,7 @@ static void failure_case(dmt_case *c)
     record_step(c, x, y, &step);
     DMT_OK(c, dm_program_run(s, step, 1, 0, NULL));
     REFUSED(DMT_ONE(INTERNAL), "its call 1 of", dm_sync(s));
-    REFUSED(DMT_ONE(POISONED), "(program), which failed", dm_item(s, x, (int64_t[]){0, 0}, &value));
+    REFUSED(DMT_ONE(POISONED), "(program_run), which failed", dm_item(s, x, (int64_t[]){0, 0}, &value));
     DMT_OK(c, dm_fill(s, x, 1));
     DMT_OK(c, dm_program_run(s, step, 1, 0, NULL));
     expect(c, x, 3, "after the failure");
@@ -377,9 +377,9 @@ static void many_outputs_case(dmt_case *c)
     DMT_OK(c, dm_require_range(s, range, 2, 3));
     DMT_OK(c, dm_program_end(s, &program));
     DMT_OK(c, dm_program_run(s, program, 1, 0, NULL));
-    REFUSED(DMT_ONE(VALUE), "(program), its call 21 of 21, require, failed on worker", dm_sync(s));
+    REFUSED(DMT_ONE(VALUE), "(program_run), its call 21 of 21, require_range, failed on worker", dm_sync(s));
     for (int i = 0; i < OUTPUTS; i++) {
-        REFUSED(DMT_ONE(POISONED), "(program), which failed", dm_read(s, out[i], &value));
+        REFUSED(DMT_ONE(POISONED), "(program_run), which failed", dm_read(s, out[i], &value));
     }
     DMT_OK(c, dm_fill(s, out[7], 1));
     expect_one(c, out[7], 1);

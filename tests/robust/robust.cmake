@@ -39,6 +39,19 @@ foreach(hosts 1 2)
   endif()
 endforeach()
 
+# ---- names of calls in failures at workers: ranks of two hosts, and workers that are not this program ----
+dmath_mpi_test(names_hosts2 5 $<TARGET_FILE:test_names>)
+dmath_mpi_worker_test(names_worker 5 $<TARGET_FILE:test_names>)
+foreach(name names_hosts2 names_worker)
+  if(TEST ${name})
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT DMATH_TEST_LAUNCHED=1)
+  endif()
+endforeach()
+if(TEST names_hosts2)
+  set_property(TEST names_hosts2 APPEND PROPERTY ENVIRONMENT DMATH_PRETEND_HOSTS=2)
+  set_property(TEST names_worker APPEND PROPERTY ENVIRONMENT DMATH_FAULT=compute:2) # each rank has its own
+endif()
+
 # ---- the library as a file ----
 set(hardened 0)
 if(DMATH_HARDENING AND DMATH_FORTIFY AND DMATH_HAVE_STACK_PROTECTOR AND DMATH_HAVE_LINK_now AND CMAKE_C_LINK_PIE_SUPPORTED)

@@ -160,7 +160,7 @@ static void test_late_poison(void **state)
     dm_event event;
     OK(dm_event_record(s, &event));
     assert_int_equal(dm_event_wait(s, event, -1), DM_ERR_TASK);
-    has_error(event, 1, DM_ERR_POISONED, "(read)");
+    has_error(event, 1, DM_ERR_POISONED, "(array_read_within)");
     heal();
     OK(dm_sync(s));
     OK(dm_array_read(s, a, NULL, NULL, host, 0));

@@ -86,7 +86,7 @@ static void test_stuck(void **state)
     assert_non_null(strstr(strstr(part, "runs "), "apply of hang (a"));
     assert_non_null(strstr(strstr(part, "runs "), "step 1 of 1"));
     part_of(report, 0, part, sizeof part);
-    assert_non_null(strstr(strstr(part, "waits "), "copy ("));
+    assert_non_null(strstr(strstr(part, "waits "), "transpose (src f64"));
     assert_non_null(strstr(part, "it waits for worker 1"));
     atomic_store(&release, 1);
     OK(dm_sync(s));
