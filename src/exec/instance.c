@@ -9,10 +9,9 @@ enum { ROOM_STEP = 1024, SPARE_ROOM = 4096, MOST_SPARES = 128 };
 dmi_instance *dmi_instance_create(dmi_engine *e, int operands, int numbers, const dmi_number *number)
 {
     /* In the order of their alignment. */
-    size_t n = (size_t)operands,
-           each = 2 * sizeof(dmi_hazard) + sizeof(dmi_desc) + sizeof(dmi_memory *) + 2 + DMI_OPERAND_NAME;
+    size_t n = (size_t)operands, each = 2 * sizeof(dmi_hazard) + sizeof(dmi_desc) + sizeof(dmi_memory *) + 2;
     size_t bytes = sizeof(dmi_instance) + n * each + (size_t)numbers * sizeof *number;
-    size_t room = (bytes + ROOM_STEP - 1) / ROOM_STEP * ROOM_STEP;
+    size_t room = (bytes + n * DMI_OPERAND_NAME + ROOM_STEP - 1) / ROOM_STEP * ROOM_STEP;
     dmi_instance *inst = e->spare;
     if (inst && inst->room >= room) {
         e->spare = inst->next;
@@ -31,6 +30,9 @@ dmi_instance *dmi_instance_create(dmi_engine *e, int operands, int numbers, cons
     inst->mode = (uint8_t *)(void *)(inst->memory + n);
     inst->whole = (bool *)(void *)(inst->mode + n);
     inst->name = (char(*)[DMI_OPERAND_NAME])(void *)(inst->whole + n);
+    for (int i = 0; i < operands; i++) {
+        inst->name[i][0] = '\0';
+    }
     inst->numbers = numbers;
     if (numbers > 0) {
         memcpy(inst->number, number, (size_t)numbers * sizeof *number);
