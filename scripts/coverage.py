@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Sums gcov's counts by folder: coverage.py <build folder> [--files]. With --files a line for each file, the least covered first.
+"""Sums gcov's counts by folder: coverage.py <build folder> [--files | --errors]. With --files a line for each file, the least
+covered first. With --errors the lines of src/ that make an error and have never run.
 
-A source may be compiled more than once; a line or a branch counts as covered where any of its objects has run it."""
+A source may be compiled more than once; a line or a branch counts as covered where any of its objects has run it. The branches of
+an assert are left out: no test can make it fail. A process that a signal or _exit ends has no part in the counts."""
 
 import collections
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -22,6 +25,24 @@ def reports(build):
                 yield json.loads(line)
 
 
+texts = {}
+
+
+def text_of(name, line):
+    if name not in texts:
+        with open(name, encoding="utf-8") as source:
+            texts[name] = source.read().splitlines()
+    return texts[name][line - 1] if line <= len(texts[name]) else ""
+
+
+def print_errors(lines):
+    errors = {key: 0 for key in lines if key[0].startswith("src/") and re.search(r"\bdmi_fail\(|\bDM_ERR_", text_of(*key))}
+    for key in sorted(errors):
+        if lines[key] == 0:
+            print(f"{key[0]}:{key[1]}: {text_of(*key).strip()}")
+    print(f"{sum(lines[key] > 0 for key in errors)} of {len(errors)} lines that make an error have run")
+
+
 def main():
     build, top = sys.argv[1], os.getcwd()
     lines, branches = collections.defaultdict(int), collections.defaultdict(int)
@@ -32,12 +53,18 @@ def main():
                 continue
             for line in source["lines"]:
                 lines[name, line["line_number"]] += line["count"]
+                if "assert(" in text_of(name, line["line_number"]):
+                    continue
                 for i, branch in enumerate(line["branches"]):
                     branches[name, line["line_number"], i] += branch["count"]
+    if "--errors" in sys.argv:
+        print_errors(lines)
+        return
     rows = collections.defaultdict(lambda: [0, 0, 0, 0])
     for table, at in ((branches, 0), (lines, 2)):
         for key, count in table.items():
-            for row in {key[0] if "--files" in sys.argv else os.path.dirname(key[0]), "total"}:
+            top = key[0].split("/")[0] + ", all"
+            for row in {key[0] if "--files" in sys.argv else os.path.dirname(key[0]), top, "total"}:
                 rows[row][at] += count > 0
                 rows[row][at + 1] += 1
     if not rows:

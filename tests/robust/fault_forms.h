@@ -5,12 +5,18 @@
 
 #include "robust.h"
 
+#include <dmath/checkpoint.h>
+#include <dmath/control.h>
+#include <dmath/group.h>
 #include <dmath/index.h>
 #include <dmath/layers.h>
 #include <dmath/linalg.h>
 #include <dmath/order.h>
 #include <dmath/program.h>
+#include <dmath/random.h>
 #include <dmath/reduce.h>
+
+#include <ftw.h>
 
 enum { SIDE = 12, OUTPUTS = 3 };
 
@@ -124,6 +130,12 @@ FORM(diagonal, dm_diagonal(f->s, f->a, 0, f->u), f->u)
 FORM(set_diagonal, dm_set_diagonal(f->s, f->c, 0, f->v), f->c)
 FORM(require_range, dm_require_range(f->s, f->a, -100, 100), f->a)
 FORM(set_item, dm_set_item(f->s, f->c, (const int64_t[]){3, 4}, 9), f->c)
+FORM(shuffle, dm_shuffle(f->s, f->a, 0, 7, f->c), f->c)
+MAKES(tile, DM_F64, 2, 2 * SIDE, SIDE, dm_tile(f->s, f->a, (const int64_t[]){2, 1}, f->out[0]))
+MAKES(repeat, DM_F64, 2, 2 * SIDE, SIDE, dm_repeat(f->s, f->a, 2, 0, f->out[0]))
+MAKES(one_hot, DM_F64, 2, SIDE, SIDE, dm_one_hot(f->s, f->index, f->out[0]))
+MAKES(choice, DM_I64, 1, 5, 0, dm_choice(f->s, 30, DM_NO_ARRAY, 0, 7, f->out[0]))
+MAKES(permutation, DM_I64, 1, SIDE, 0, dm_fill_permutation(f->s, f->out[0], 7))
 FORM(inner, dm_inner_forward(f->s, 2, f->a, f->b, f->v, f->c), f->c)
 
 static dm_status form_map(fixture *f)
@@ -344,6 +356,83 @@ static dm_status form_pool(fixture *f)
     return DM_OK;
 }
 
+static dm_status form_meshgrid(fixture *f)
+{
+    TRY(made(f, DM_F64, 2, SIDE, SIDE));
+    TRY(made(f, DM_F64, 2, SIDE, SIDE));
+    return dm_meshgrid(f->s, 2, (const dm_array[]){f->v, f->w}, f->out);
+}
+
+static dm_status form_compress(fixture *f)
+{
+    TRY(dm_compress(f->s, f->a, f->index, 0, NULL, &f->out[0]));
+    f->outs = 1;
+    return DM_OK;
+}
+
+static dm_status in_group(fixture *f)
+{
+    dm_array t;
+    TRY(dm_array_create(f->s, DM_F64, 2, (const int64_t[]){SIDE, SIDE}, NULL, &t));
+    TRY(dm_scale(f->s, 2, f->a, t));
+    return dm_copy(f->s, t, f->c);
+}
+
+static dm_status form_group(fixture *f)
+{
+    const int last = dm_workers(f->s) - 1;
+    dm_group g;
+    f->out[f->outs++] = f->c;
+    TRY(dm_group_create(f->s, &last, 1, &g));
+    dm_status status = dm_group_begin(f->s, g);
+    if (status == DM_OK) {
+        status = in_group(f);
+        dm_status end = dm_group_end(f->s);
+        status = status == DM_OK ? end : status;
+    }
+    dm_status end = dm_group_destroy(f->s, g);
+    return status == DM_OK ? end : status;
+}
+
+static dm_status form_event(fixture *f)
+{
+    dm_event event;
+    f->out[f->outs++] = f->c;
+    TRY(dm_scale(f->s, 2, f->b, f->c));
+    TRY(dm_event_record(f->s, &event));
+    return dm_event_wait(f->s, event, -1);
+}
+
+static int remove_one(const char *path, const struct stat *is, int type, struct FTW *at)
+{
+    (void)is;
+    (void)type;
+    (void)at;
+    return remove(path);
+}
+
+static dm_status save_and_load(fixture *f, const char *path)
+{
+    const dm_checkpoint_item item = DM_KEEP_ARRAY("c", f->c);
+    TRY(dm_keep(f->s, &item));
+    TRY(dm_checkpoint_save(f->s, path, 0, NULL, NULL, NULL));
+    TRY(dm_fill(f->s, f->c, 0));
+    TRY(dm_checkpoint_load(f->s, path, 1, &item));
+    TRY(dm_checkpoint_array(f->s, path, "c", (dm_dtype)0, NULL, &f->out[1]));
+    f->outs = 2;
+    return dm_checkpoint_verify(path, NULL, NULL);
+}
+
+static dm_status form_checkpoint(fixture *f)
+{
+    char path[96];
+    snprintf(path, sizeof path, "%s/series", f->folder);
+    f->out[f->outs++] = f->c;
+    dm_status status = save_and_load(f, path);
+    (void)nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return status;
+}
+
 static dm_status form_memory_trim(fixture *f)
 {
     return dm_memory_trim(f->s);
@@ -351,16 +440,19 @@ static dm_status form_memory_trim(fixture *f)
 
 #define FORMS(X)                                                                                               \
     X(gemm)                                                                                                    \
-    X(gemm_t) X(gemm_nt) X(gemm_by) X(matmul) X(copy) X(transpose) X(add) X(add_broadcast) X(axpby)            \
-        X(multiply) X(scale) X(tanh) X(fill) X(fill_identity) X(fill_arange) X(fill_uniform) X(fill_normal)    \
-            X(fill_by) X(sum_rows) X(sum_all) X(max) X(argmin) X(var) X(norm) X(any) X(softmax) X(log_softmax) \
-                X(standardise) X(layer_norm) X(covariance) X(distances) X(dot) X(iamax) X(axpy) X(swap) X(rot) \
-                    X(tril) X(gemv) X(ger) X(symv) X(syrk) X(symm) X(trmm) X(trsm) X(trsv) X(cumulative_sum)   \
-                        X(sort) X(argsort) X(histogram) X(bincount) X(median) X(take) X(put) X(scatter_add)    \
-                            X(roll) X(flip) X(diagonal) X(set_diagonal) X(require_range) X(set_item) X(inner)  \
-                                X(map) X(map_new) X(topk) X(unique) X(quantile) X(concatenate) X(pad) X(view)  \
+    X(gemm_t)                                                                                                  \
+    X(gemm_nt) X(gemm_by) X(matmul) X(copy) X(transpose) X(add) X(add_broadcast) X(axpby) X(multiply) X(scale) \
+        X(tanh) X(fill) X(fill_identity) X(fill_arange) X(fill_uniform) X(fill_normal) X(fill_by) X(sum_rows)  \
+            X(sum_all) X(max) X(argmin) X(var) X(norm) X(any) X(softmax) X(log_softmax) X(standardise)         \
+                X(layer_norm) X(covariance) X(distances) X(dot) X(iamax) X(axpy) X(swap) X(rot) X(tril)        \
+                    X(gemv) X(ger) X(symv) X(syrk) X(symm) X(trmm) X(trsm) X(trsv) X(cumulative_sum) X(sort)   \
+                        X(argsort) X(histogram) X(bincount) X(median) X(take) X(put) X(scatter_add) X(roll)    \
+                            X(flip) X(diagonal) X(set_diagonal) X(require_range) X(set_item) X(inner) X(map)   \
+                                X(map_new) X(topk) X(unique) X(quantile) X(concatenate) X(pad) X(view)         \
                                     X(slice) X(reshape) X(write) X(write_as) X(read) X(save) X(load) X(apply)  \
-                                        X(explain) X(program) X(conv) X(pool) X(memory_trim)
+                                        X(explain) X(program) X(conv) X(pool) X(memory_trim) X(shuffle)        \
+                                            X(tile) X(repeat) X(one_hot) X(choice) X(permutation) X(meshgrid)  \
+                                                X(compress) X(group) X(event) X(checkpoint)
 
 static const struct {
     const char *name;
