@@ -139,6 +139,13 @@ if(DMATH_HAVE_CHECKPOINTS)
              ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_not 1)
   robust_job(survive_hosts "status:0:workers of one host with direct transport" ${run} --enable-recovery N=4 -x DMATH_PRETEND_HOSTS=2
              $<TARGET_FILE:survive_main> ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_hosts 1)
+  robust_job(survive_messages "status:0:MPI does not take back those to a dead rank" ${run} --enable-recovery N=3 -x DMATH_TRANSPORT=mpi
+             $<TARGET_FILE:survive_main> ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_messages 1)
+  if(NOT DMATH_HAVE_CUDA)
+    robust_job(survive_gpus "status:0:work on a GPU that waits for a dead worker never ends" ${run} --enable-recovery N=3
+               -x DMATH_DEVICE=emulated -x DMATH_EMULATED_GPUS=2 $<TARGET_FILE:survive_main>
+               ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_gpus 1)
+  endif()
 endif()
 
 # ---- a worker is stopped ----
