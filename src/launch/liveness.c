@@ -23,6 +23,7 @@ typedef struct watched_process {
     int endpoint, pid, fd; /* endpoint -1: what started this process; fd -1: looked for by its number */
     uint64_t start;
     bool gone; /* and this process lives on */
+    bool passed; /* it died between two sessions, though that may be noticed only in the next one */
 } watched_process;
 
 typedef struct dmi_liveness {
@@ -87,13 +88,23 @@ static void say(const char *text)
     }
 }
 
+static bool has_passed(const dmi_liveness *l, int worker)
+{
+    bool passed = false;
+    for (int i = 0; i < l->count; i++) {
+        passed = passed || (l->process[i].endpoint == worker && l->process[i].passed);
+    }
+    return passed;
+}
+
 /* Rank 0: a worker has died. The program's calls return that, and it may end by itself. Returns whether the process
  * lives on: the session ends, and its workers leave it at once. */
 static bool tell_session(dmi_liveness *l, int worker, const char *how)
 {
     pthread_mutex_lock(&l->lock);
     dmi_session *s = l->session;
-    bool lives = l->job->outlives && (s || l->ignore), known = s ? atomic_load(&s->died) != 0 : l->ignore;
+    bool ignore = l->ignore || has_passed(l, worker);
+    bool lives = l->job->outlives && (s || ignore), known = s ? atomic_load(&s->died) != 0 : ignore;
     char text[sizeof s->death + 32];
     if (s && !known) {
         dmi_death_describe(s, worker, how, s->death, sizeof s->death);
@@ -328,8 +339,12 @@ void dmi_liveness_ignore(dmi_job *job, bool ignore)
 {
     if (job->liveness) {
         pthread_mutex_lock(&job->liveness->lock);
-        job->liveness->session = NULL;
-        job->liveness->ignore = ignore;
+        dmi_liveness *l = job->liveness;
+        l->session = NULL;
+        l->ignore = ignore;
+        for (int i = 0; i < l->count && !ignore; i++) { /* the thread may not have looked yet */
+            l->process[i].passed = !dmi_process_lives(l->process[i].pid, l->process[i].start);
+        }
         pthread_mutex_unlock(&job->liveness->lock);
     }
 }
