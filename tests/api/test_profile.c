@@ -87,7 +87,7 @@ static void test_numbers(void **state)
     static dm_profile_row row[ROWS];
     static float host[SIDE * SIDE];
     double begin = now_s();
-    dm_session *s = open_profiled("profile=1,device=cpu,log=error");
+    dm_session *s = open_profiled("profile=1,device=cpu,log=error,replicas=0");
     int workers = dm_workers(s);
     const int64_t bytes = (int64_t)sizeof host, shape[2] = {SIDE, SIDE};
     dm_layout rows = dm_layout_rows(s), cols = dm_layout_cols(s);

@@ -146,8 +146,17 @@ EW_FN double ew_exponential(double a) { return exp(a); }
 EW_FN float ew_exponential(float a) { return exp(a); }
 EW_FN double ew_logarithm(double a) { return log(a); }
 EW_FN float ew_logarithm(float a) { return log(a); }
-EW_FN double ew_sigmoid(double a) { return 1 / (1 + exp(-a)); }
-EW_FN float ew_sigmoid(float a) { return 1 / (1 + exp(-a)); }
+/* Of exp(-|a|), which does not overflow where the result is a subnormal number. */
+EW_FN double ew_sigmoid(double a)
+{
+    double e = exp(a < 0 ? a : -a);
+    return (a < 0 ? e : 1) / (1 + e);
+}
+EW_FN float ew_sigmoid(float a)
+{
+    float e = exp(a < 0 ? a : -a);
+    return (a < 0 ? e : 1) / (1 + e);
+}
 /* As on CPUs: erfc's slope times what its argument y loses by rounding. */
 EW_FN double ew_gelu(double a)
 {
