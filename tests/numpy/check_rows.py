@@ -120,13 +120,13 @@ def specials(dtype):
 
 
 def oracle(name):
-    """(function, is it NumPy's own)"""
+    """(function, is it NumPy's own, whose types are right)"""
     if hasattr(np, name) and name not in FORMULAS:
         return getattr(np, name), True
     if name in NAMES:
         return getattr(np, NAMES[name]), True
     if name in SAID:
-        return lambda *operands: eval(SAID[name], vars(np), dict(zip("abc", operands))), False
+        return lambda *operands: eval(SAID[name], vars(np), dict(zip("abc", operands))), True
     return FORMULAS.get(name) or getattr(special, name, None), False
 
 
@@ -142,7 +142,7 @@ def wanted_type(name, function, own, operands):
             return np.divide(empty[0], empty[0]).dtype
         if name == "clip":
             return np.result_type(*operands)
-        like = np.positive if name == "relu" else np.sqrt if not own or name == "nan_to_num" else function
+        like = np.positive if name == "relu" else (np.sqrt, np.hypot)[len(empty) - 1] if not own or name == "nan_to_num" else function
         return like(*empty).dtype
     except TypeError:
         return None

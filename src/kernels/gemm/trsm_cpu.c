@@ -2,6 +2,7 @@
 #include "kernels/box/convert.h"
 #include "kernels/kernel.h"
 
+#include <assert.h>
 #include <cblas.h>
 #include <limits.h>
 
@@ -12,7 +13,7 @@ static void solve(const dmi_trsm *s, int m, int n, const void *a, void *b)
     CBLAS_TRANSPOSE trans = s->trans == 2 ? CblasConjTrans : s->trans ? CblasTrans : CblasNoTrans;
     CBLAS_DIAG diag = s->unit ? CblasUnit : CblasNonUnit;
     int lda = (int)s->lda, ldb = (int)s->ldb;
-    switch (s->dtype) {
+    switch ((int)s->dtype) {
     case DM_F64:
         cblas_dtrsm(CblasRowMajor, side, uplo, trans, diag, m, n, 1, a, lda, b, ldb);
         break;
@@ -22,8 +23,11 @@ static void solve(const dmi_trsm *s, int m, int n, const void *a, void *b)
     case DM_C128:
         cblas_ztrsm(CblasRowMajor, side, uplo, trans, diag, m, n, &(dm_c128){1, 0}, a, lda, b, ldb);
         break;
-    default:
+    case DM_C64:
         cblas_ctrsm(CblasRowMajor, side, uplo, trans, diag, m, n, &(dm_c64){1, 0}, a, lda, b, ldb);
+        break;
+    default:
+        assert(!"not a type of solves");
     }
 }
 

@@ -23,7 +23,7 @@ dm_status dmi_trsm_cuda(const dmi_kernel_call *call)
     double one64[2] = {1, 0};
     float one32[2] = {1, 0};
     cublasStatus_t status;
-    switch (s->dtype) {
+    switch ((int)s->dtype) {
     case DM_F64:
         status = cublasDtrsm_64(blas, side, uplo, op, diag, s->n, s->m, one64, a, s->lda, b, s->ldb);
         break;
@@ -34,9 +34,12 @@ dm_status dmi_trsm_cuda(const dmi_kernel_call *call)
         status = cublasZtrsm_64(blas, side, uplo, op, diag, s->n, s->m, (const cuDoubleComplex *)one64, a,
                                 s->lda, b, s->ldb);
         break;
-    default:
+    case DM_C64:
         status = cublasCtrsm_64(blas, side, uplo, op, diag, s->n, s->m, (const cuComplex *)one32, a, s->lda,
                                 b, s->ldb);
+        break;
+    default:
+        status = CUBLAS_STATUS_NOT_SUPPORTED;
     }
     if (status != CUBLAS_STATUS_SUCCESS) {
         dmi_cuda_failed(q, "cublastrsm", -1 - (int)status, cublasGetStatusString(status));

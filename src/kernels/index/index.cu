@@ -182,9 +182,11 @@ void dmi_cuda_launch_add(dmi_queue *q, dm_dtype dtype, const dmi_cuda_index *p)
     case DM_C64:
         launch_ordered<float2, add_parts>(q, p);
         break;
-    default:
+    case DM_C128:
         launch_ordered<double2, add_parts>(q, p);
         break;
+    default:
+        dmi_cuda_failed(q, "scatter add", cudaErrorInvalidValue, "not a type of elements");
     }
     dmi_cuda_launched(q, "scatter add");
 }

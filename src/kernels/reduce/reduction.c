@@ -3,6 +3,7 @@
 
 #include "kernels/ewise/ewise.h"
 
+#include <assert.h>
 #include <string.h>
 
 const dmi_reduction dmi_reductions[DMI_REDUCTIONS] = {
@@ -88,8 +89,11 @@ dm_dtype dmi_acc_result(int acc)
         return wide_of(dmi_acc_takes(acc));
     case DMI_RESULT_WHOLE:
         return DM_I64;
-    default:
+    case DMI_RESULT_REAL:
         return DM_F64;
+    default:
+        assert(!"not a result");
+        return 0;
     }
 }
 
@@ -105,7 +109,13 @@ dm_dtype dmi_acc_number(int acc)
         return DM_F64;
     case DMI_STATE_COUNT:
         return DM_I64;
+    case DMI_STATE_SUM:
+    case DMI_STATE_PLACE:
+    case DMI_STATE_MOMENTS:
+    case DMI_STATE_LOGSUM:
+        return 0;
     default:
+        assert(!"not a state");
         return 0;
     }
 }

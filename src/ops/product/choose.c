@@ -2,6 +2,7 @@
 #include "ops/product/gemm.h"
 #include "ops/product/moving.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -49,8 +50,13 @@ static bool within(const dmi_product *p, const offers *o, int algorithm, int mov
         return dmi_fused_bytes(p) <= limit;
     case DMI_GEMM_PANELS:
         return dmi_panels_fit(p, moving);
-    default:
+    case DMI_GEMM_CYCLIC:
+    case DMI_GEMM_TWO_BLOCK:
+    case DMI_GEMM_RING:
         return 2 * dmi_moving_buffer_bytes(p, moving, NULL) <= limit;
+    default:
+        assert(!"not an algorithm");
+        return false;
     }
 }
 
@@ -67,8 +73,12 @@ static bool serves(const dmi_product *p, const offers *o, int algorithm, int mov
         return dmi_panels_serve(p, moving);
     case DMI_GEMM_RING:
         return o->cyclic && dmi_ring_serves(p, moving);
-    default:
+    case DMI_GEMM_CYCLIC:
+    case DMI_GEMM_TWO_BLOCK:
         return o->cyclic;
+    default:
+        assert(!"not an algorithm");
+        return false;
     }
 }
 

@@ -3,6 +3,9 @@
  * that differ much. */
 #include "ops/product/gemm.h"
 
+#include <assert.h>
+#include <math.h>
+
 /* Seconds, and ratios of times, measured on H200. */
 static const double LAUNCH = 5e-6, /* launch of a step */
     HOP = 8e-6,                    /* from the arrival of a payload to the start of the waiting kernel */
@@ -79,8 +82,14 @@ double dmi_estimate(const dmi_product *p, int algorithm, int moving, int64_t byt
         product = 2.0 * (double)p->m * (double)p->n * (double)p->k / stages / product_rate(p);
         return product / stages + longer(product * (stages - 1) / stages, link) + 1.5 * sums(p, most, stages) +
                steps;
-    default:
+    case DMI_GEMM_STATIONARY:
+    case DMI_GEMM_CYCLIC:
+    case DMI_GEMM_TWO_BLOCK:
+    case DMI_GEMM_RING:
         product += single ? 0 : sums(p, most, stages);
         return bytes == 0 ? product + LAUNCH : longer(product, link + product / stages) + steps;
+    default:
+        assert(!"not an algorithm");
+        return INFINITY;
     }
 }
