@@ -1,4 +1,4 @@
-/* dmath bench OP: any operation, checked once against a plain loop, then its rate beside the machine's. */
+/* dmath bench OP: any operation, checked once against a plain loop or in f64, then its rate beside the machine's. */
 #include "dmath_bench_op.h"
 
 #include <inttypes.h>
@@ -62,7 +62,7 @@ static const struct argp argp = {
     parse,
     "OP...",
     "Operations by name, by family (elementwise, reduction, order, index, linalg, fill), or "
-    "`all'. Each is checked once against a plain loop. Then its rate is shown beside the limit, "
+    "`all'. Each is checked once, against a plain loop or in f64. Then its rate is shown beside the limit, "
     "measured in the same session: of bytes that of copying, of products that of a matrix product.",
     tool_bench_children,
     NULL,
@@ -129,7 +129,7 @@ static dm_status compare(tool_op *o)
         o->row->plain(o);
         for (int64_t i = 0; i < count && status == DM_OK; i++) {
             if (!near(got[i], o->want[i], o->tolerance)) {
-                status = dmi_fail(DM_ERR_INTERNAL, "%s: element %lld is %.17g, by the plain loop %.17g",
+                status = dmi_fail(DM_ERR_INTERNAL, "%s: element %lld is %.17g, not %.17g",
                                   o->row->name, (long long)i, got[i], o->want[i]);
             }
         }
