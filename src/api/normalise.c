@@ -6,7 +6,7 @@
 #include <math.h>
 
 /* x: real; out: a float. */
-static dm_status check_types(dm_session *session, dm_array x, dm_array out, bool whole)
+static dm_status check_types(dm_session *session, dm_array x, const char *out_name, dm_array out, bool whole)
 {
     dmi_session *s;
     dmi_handle *h;
@@ -18,11 +18,11 @@ static dm_status check_types(dm_session *session, dm_array x, dm_array out, bool
     if (dmi_dtype_is_complex(dtype) || dtype == DM_BOOL || (!whole && !dmi_dtype_is_float(dtype))) {
         return dmi_fail(DM_ERR_DTYPE, "x has dtype %s, which is not taken", dmi_dtype_name(dtype));
     }
-    if ((status = dmi_handle_find(s, out, "out", &h)) != DM_OK) {
+    if ((status = dmi_handle_find(s, out, out_name, &h)) != DM_OK) {
         return status;
     }
     if (!dmi_dtype_is_float(h->desc.dtype)) {
-        return dmi_fail(DM_ERR_DTYPE, "the output has dtype %s, and must be a float",
+        return dmi_fail(DM_ERR_DTYPE, "%s has dtype %s, and must be a float", out_name,
                         dmi_dtype_name(h->desc.dtype));
     }
     return DM_OK;
@@ -33,7 +33,7 @@ dm_status dm_log_softmax(dm_session *session, dm_array x, const int *dims, int n
     const dmi_chain_name names[] = {{"x", .array = x}};
     const dmi_chain_text texts[] = {{"m", "max(x)"}, {"s", "sum(exp(x - m))"}, {NULL, "x - m - log(s)"}};
     const dmi_chain_call chain = {1, 3, names, texts, dims, ndims, 0};
-    dm_status status = check_types(session, x, out, true);
+    dm_status status = check_types(session, x, "out", out, true);
     return status == DM_OK ? dmi_chain_submit(session, &chain, out) : status;
 }
 
@@ -43,7 +43,7 @@ dm_status dm_standardise(dm_session *session, dm_array x, const int *dims, int n
     const dmi_chain_name names[] = {{"x", .array = x}};
     const dmi_chain_text texts[] = {{"m", "mean(x)"}, {"d", "std(x)"}, {NULL, "where(d == 0, 0, (x - m) / d)"}};
     const dmi_chain_call chain = {1, 3, names, texts, dims, ndims, correction};
-    dm_status status = check_types(session, x, out, true);
+    dm_status status = check_types(session, x, "out", out, true);
     if (status == DM_OK && isnan(correction)) {
         status = dmi_fail(DM_ERR_ARG, "standardise: correction is NaN");
     }
@@ -66,7 +66,7 @@ dm_status dm_layer_norm(dm_session *session, dm_array x, const int *dims, int nd
         names[count++] = (dmi_chain_name){"bias", .array = bias};
     }
     const dmi_chain_call chain = {count, 3, names, texts, dims, ndims, 0};
-    dm_status status = check_types(session, x, out, true);
+    dm_status status = check_types(session, x, "out", out, true);
     if (status == DM_OK && !(eps >= 0)) {
         status = dmi_fail(DM_ERR_ARG, "layer_norm: eps is %g", eps);
     }
@@ -74,11 +74,12 @@ dm_status dm_layer_norm(dm_session *session, dm_array x, const int *dims, int nd
 }
 
 /* x: a matrix of floats; labels: integers, one for each row. */
-static dm_status check_labels(dm_session *session, dm_array x, dm_array labels, dm_array out)
+static dm_status check_labels(dm_session *session, dm_array x, dm_array labels, const char *out_name,
+                              dm_array out)
 {
     dmi_session *s;
     dmi_handle *a, *b;
-    dm_status status = check_types(session, x, out, false);
+    dm_status status = check_types(session, x, out_name, out, false);
     if (status != DM_OK || (status = dmi_enter(session, &s)) != DM_OK ||
         (status = dmi_handle_find(s, x, "x", &a)) != DM_OK ||
         (status = dmi_handle_find(s, labels, "labels", &b)) != DM_OK) {
@@ -101,8 +102,8 @@ dm_status dm_cross_entropy(dm_session *session, dm_array x, dm_array labels, dm_
                                     {"j", .kind = DMI_CHAIN_INDEX, .dim = 1}};
     const dmi_chain_text texts[] = {
         {"m", "max(x)"}, {"s", "sum(exp(x - m))"}, {NULL, "sum(where(j == labels, m - x + log(s), 0))"}};
-    const dmi_chain_call chain = {3, 3, names, texts, (int[]){1}, 1, 0};
-    dm_status status = check_labels(session, x, labels, loss);
+    const dmi_chain_call chain = {3, 3, names, texts, (int[]){1}, 1, 0, "loss"};
+    dm_status status = check_labels(session, x, labels, "loss", loss);
     return status == DM_OK ? dmi_chain_submit(session, &chain, loss) : status;
 }
 
@@ -112,7 +113,7 @@ dm_status dm_cross_entropy_gradient(dm_session *session, dm_array x, dm_array la
     dmi_desc shape = {0};
     dmi_session *s;
     dmi_handle *h;
-    dm_status status = check_labels(session, x, labels, gradient);
+    dm_status status = check_labels(session, x, labels, "gradient", gradient);
     if (status != DM_OK || (status = dmi_enter(session, &s)) != DM_OK ||
         (status = dmi_handle_find(s, x, "x", &h)) != DM_OK) {
         return status;
@@ -128,6 +129,6 @@ dm_status dm_cross_entropy_gradient(dm_session *session, dm_array x, dm_array la
         {"s", "sum(exp(x - m))"},
         {NULL,
          "where((labels >= 0) & (labels < n), scale * (exp(x - m) / s - where(j == labels, 1.0, 0.0)), 0)"}};
-    const dmi_chain_call chain = {5, 3, names, texts, (int[]){1}, 1, 0};
+    const dmi_chain_call chain = {5, 3, names, texts, (int[]){1}, 1, 0, "gradient"};
     return dmi_chain_submit(session, &chain, gradient);
 }

@@ -43,6 +43,7 @@ typedef struct dmi_chain_call {
     const int *dims; /* NULL, ndims 0: all */
     int ndims;
     double correction; /* of var and std */
+    const char *out;   /* its name in messages; NULL: "out" */
 } dmi_chain_call;
 DM_CHECKED dm_status dmi_chain_submit(dm_session *session, const dmi_chain_call *chain, dm_array out);
 

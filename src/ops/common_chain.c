@@ -144,7 +144,7 @@ dm_status dmi_chain_make(const dmi_chain_call *chain, const dm_dtype *dtypes, dm
         q.value[q.values++] =
             (dmi_expr_variable){.name = last ? "" : chain->text[i].to, .kind = DMI_EXPR_ARRAY, .dtype = type};
     }
-    made->names[made->call.noperand++] = "out";
+    made->names[made->call.noperand++] = chain->out ? chain->out : "out";
     made->call.names = made->names;
     made->call.tail = made->tail;
     made->call.tail_key = made->call.tail_bytes;
@@ -165,7 +165,7 @@ dm_status dmi_chain_submit(dm_session *session, const dmi_chain_call *chain, dm_
             dtypes[i] = status == DM_OK ? h->desc.dtype : 0;
         }
     }
-    if (status != DM_OK || (status = dmi_handle_find(s, out, "out", &h)) != DM_OK ||
+    if (status != DM_OK || (status = dmi_handle_find(s, out, chain->out ? chain->out : "out", &h)) != DM_OK ||
         (status = dmi_chain_make(chain, dtypes, h->desc.dtype, &made)) != DM_OK) {
         return status;
     }

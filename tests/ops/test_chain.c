@@ -214,7 +214,7 @@ static void errors_case(dmt_case *c)
     REFUSED(DMT_ONE(ARG), "correction", dm_standardise(s, t.f, one, 1, NAN, t.g));
     REFUSED(DMT_ONE(ARG), "eps", dm_layer_norm(s, t.f, one, 1, t.row, t.row, -1, t.g));
     REFUSED(DMT_ONE(SHAPE), "gain", dm_layer_norm(s, t.f, one, 1, t.wide, t.row, 0, t.g));
-    REFUSED(DMT_ONE(OVERLAP), NULL, dm_cross_entropy(s, t.f, t.whole, t.f));
+    REFUSED(DMT_ONE(OVERLAP), "loss", dm_cross_entropy(s, t.f, t.whole, t.f));
     REFUSED(DMT_ONE(SHAPE), "labels", dm_cross_entropy(s, t.f, t.whole, t.row));
     REFUSED(DMT_ONE(DTYPE), "labels", dm_cross_entropy(s, t.f, t.row, t.row));
     REFUSED(DMT_ONE(SHAPE), "x", dm_cross_entropy(s, t.cube, t.whole, t.row));
