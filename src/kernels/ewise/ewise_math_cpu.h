@@ -106,9 +106,11 @@ DMI_EWISE_FN double dmi_log_add_exp_f64(double a, double b)
     double high = a > b ? a : b, low = a > b ? b : a;
     return a != a || b != b ? a + b : high == low ? high + log(2) : high + log1p(exp(low - high));
 }
+/* Of exp(-|x|), which does not overflow where the result is a subnormal number. */
 DMI_EWISE_FN double dmi_sigmoid_f64(double x)
 {
-    return 1 / (1 + dmi_exponential_f64(-x));
+    double e = dmi_exponential_f64(x < 0 ? x : -x);
+    return (x < 0 ? e : 1) / (1 + e);
 }
 
 /* x/2 erfc(-x / sqrt(2)). For large -x, erfc falls so steeply that the rounding of its argument y shows: its slope times what is
