@@ -226,8 +226,10 @@ static dm_status close_late(nn_sink *sink, dm_status status)
     return nn_sink_close(s->real, status);
 }
 
-dm_status dm_data_convert(const dm_data_options *o, int64_t *count)
+dm_status dm_data_convert(const dm_data_options *options, int64_t *count)
 {
+    dm_data_options known = DM_DATA_OPTIONS_INIT;
+    const dm_data_options *o = &known;
     static const struct {
         const char *name;
         int least, most;
@@ -235,7 +237,8 @@ dm_status dm_data_convert(const dm_data_options *o, int64_t *count)
     } all[] = {{"idx", 2, 2, nn_convert_idx},           {"cifar10", 1, 1000, nn_convert_cifar},
                {"cifar100", 1, 1000, nn_convert_cifar}, {"images", 1, 1, nn_convert_images},
                {"lmdb", 1, 1, nn_convert_database},     {"leveldb", 1, 1, nn_convert_database}};
-    if (!o || o->size != sizeof *o || !o->from || !o->inputs || !o->database || !count) {
+    if (!options || !nn_sized_take(options, offsetof(dm_data_options, gray), &known, sizeof known) ||
+        !o->from || !o->inputs || !o->database || !count) {
         return dm_error_set(DM_ERR_ARG,
                             "dm_data_convert: from, inputs, database and count must be there, options be made "
                             "with DM_DATA_OPTIONS_INIT");

@@ -19,8 +19,9 @@ static dm_status give_stages(nn_message *state, const char *stages)
 
 dm_status dm_net_open(dm_session *session, const char *path, const dm_net_options *options, dm_net **net)
 {
-    const dm_net_options o = options ? *options : (dm_net_options)DM_NET_OPTIONS_INIT;
-    if (!session || !path || !net || o.size != sizeof o || o.slices < 0 || o.phase < 0 || o.phase > 1 ||
+    dm_net_options o = DM_NET_OPTIONS_INIT;
+    bool sized = !options || nn_sized_take(options, offsetof(dm_net_options, shuffle), &o, sizeof o);
+    if (!session || !path || !net || !sized || o.slices < 0 || o.phase < 0 || o.phase > 1 ||
         !nn_type_fits(o.type)) {
         return dm_error_set(
             DM_ERR_ARG,

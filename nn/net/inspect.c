@@ -104,16 +104,19 @@ int dm_net_layers(const dm_net *net)
 
 dm_status dm_net_layer(const dm_net *net, int i, dm_layer_info *out)
 {
-    if (!net || !out || out->size != sizeof *out || i < 0 || i >= net->layer_count) {
+    const dm_layer_info none = {0};
+    if (!net || !out || !nn_sized_give(&none, sizeof none, offsetof(dm_layer_info, waited), out) || i < 0 ||
+        i >= net->layer_count) {
         return dm_error_set(DM_ERR_ARG,
                             "dm_net_layer: i is %d, and the net has %d layers; out->size must be set", i,
                             net ? net->layer_count : 0);
     }
     const nn_layer *l = &net->layers[i];
-    *out = (dm_layer_info){sizeof *out, l->name, l->type->name, l->bottoms, l->tops, l->params, 0};
+    dm_layer_info info = {sizeof info, l->name, l->type->name, l->bottoms, l->tops, l->params, 0};
     if (l->type->traits & NN_FEED) {
-        out->waited = nn_feed_waited(l->u.state);
+        info.waited = nn_feed_waited(l->u.state);
     }
+    (void)nn_sized_give(&info, sizeof info, offsetof(dm_layer_info, waited), out);
     return DM_OK;
 }
 

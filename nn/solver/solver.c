@@ -98,8 +98,9 @@ dm_status dm_solver_close(dm_solver *s)
 dm_status dm_solver_open(dm_session *session, const char *path, const dm_solver_options *options,
                          dm_solver **solver)
 {
-    const dm_solver_options o = options ? *options : (dm_solver_options)DM_SOLVER_OPTIONS_INIT;
-    if (!session || !path || !solver || o.size != sizeof o || o.slices < 0 || !nn_type_fits(o.type)) {
+    dm_solver_options o = DM_SOLVER_OPTIONS_INIT;
+    bool sized = !options || nn_sized_take(options, offsetof(dm_solver_options, shuffle), &o, sizeof o);
+    if (!session || !path || !solver || !sized || o.slices < 0 || !nn_type_fits(o.type)) {
         return dm_error_set(DM_ERR_ARG,
                             "dm_solver_open: session, path and solver must be there, options be made with "
                             "DM_SOLVER_OPTIONS_INIT, slices not negative, type DM_F32, DM_F16 or DM_BF16");

@@ -301,6 +301,48 @@ static const struct {
     {"input: 'a' input_dim: [1, 2, 3]", "net.prototxt:1: there are 1 inputs, but neither"},
 };
 
+/* Structures of programs that were built with an older or a newer header. */
+static void test_sizes(void **state)
+{
+    (void)state;
+    enum { MORE = 24 };
+    struct {
+        dm_net_options known;
+        char more[MORE];
+    } newer = {.known = DM_NET_OPTIONS_INIT};
+    struct {
+        dm_layer_info known;
+        char more[MORE];
+    } info;
+    dm_net_options older = DM_NET_OPTIONS_INIT;
+    dm_net *net = NULL;
+    write_file(
+        "net.prototxt",
+        "input: 'x' input_shape { dim: 2 dim: 3 } layer { name: 'r' type: 'ReLU' bottom: 'x' top: 'y' }");
+    older.size = offsetof(dm_net_options, shuffle);
+    older.shuffle = older.skip_damaged = 77; /* lies behind what such a program has */
+    CHECK(dm_net_open(session, "net.prototxt", &older, &net));
+    memset(&info, 7, sizeof info);
+    info.known.size = sizeof info;
+    CHECK(dm_net_layer(net, dm_net_layers(net) - 1, &info.known));
+    assert_true(info.known.size == sizeof info && info.known.tops == 1 && info.more[0] == 0 &&
+                info.more[MORE - 1] == 0);
+    info.known.size = offsetof(dm_layer_info, waited);
+    info.known.waited = -1;
+    CHECK(dm_net_layer(net, 0, &info.known));
+    assert_true(info.known.waited == -1 && info.known.size == offsetof(dm_layer_info, waited));
+    info.known.size = 8;
+    assert_int_equal(dm_net_layer(net, 0, &info.known), DM_ERR_ARG);
+    CHECK(dm_net_close(net));
+    newer.known.size = sizeof newer;
+    CHECK(dm_net_open(session, "net.prototxt", &newer.known, &net));
+    CHECK(dm_net_close(net));
+    newer.more[3] = 1; /* an option that is not known here */
+    assert_int_equal(dm_net_open(session, "net.prototxt", &newer.known, &net), DM_ERR_ARG);
+    older.size = 8;
+    assert_int_equal(dm_net_open(session, "net.prototxt", &older, &net), DM_ERR_ARG);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -354,7 +396,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients), cmocka_unit_test(test_shared),    cmocka_unit_test(test_states),
         cmocka_unit_test(test_upgrade),   cmocka_unit_test(test_save_load), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_mutations),
+        cmocka_unit_test(test_mutations), cmocka_unit_test(test_sizes),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }
