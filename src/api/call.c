@@ -26,24 +26,24 @@ static bool names_a_call(const char *text)
     return length > 0 && strncmp(text + length, ": ", 2) == 0;
 }
 
-/* What is wrong with an argument names the call, wherever it was found. So does memory that is not there, but where a worker
- * says in which command. */
+/* What is wrong with an argument names the call, wherever it was found. So does memory that is not there, but
+ * where a worker says in which command. */
 static void name_call(dm_status status)
 {
     const char *name = dmi_api_called();
-    bool argument = status == DM_ERR_ARG || status == DM_ERR_HANDLE || status == DM_ERR_SHAPE || status == DM_ERR_DTYPE ||
-                    status == DM_ERR_LAYOUT || status == DM_ERR_STATE;
+    bool argument = status == DM_ERR_ARG || status == DM_ERR_HANDLE || status == DM_ERR_SHAPE ||
+                    status == DM_ERR_DTYPE || status == DM_ERR_LAYOUT || status == DM_ERR_STATE;
     bool memory = status == DM_ERR_NOMEM && strncmp(dmi_error_text(), "command ", strlen("command ")) != 0;
     if (name && (argument || memory) && !names_a_call(dmi_error_text())) {
         (void)dmi_fail(status, "%s: %s", name, dmi_error_text());
     }
 }
 
-dm_status dmi_api_end(const dm_session *session, dm_status status)
+dm_status dmi_api_failed(const dm_session *session, dm_status status)
 {
     name_call(status);
     dmi_api_begin(0);
-    if (status != DM_OK && session && session->on_error.call && !handling) {
+    if (session && session->on_error.call && !handling) {
         handle(&session->on_error, status);
     }
     return status;

@@ -6,9 +6,19 @@
 
 #include <dmath/dmath.h>
 
-/* Calls the session's error handler where the status is a failure; returns the status. The session may be NULL.
- */
-DM_CHECKED dm_status dmi_api_end(const dm_session *session, dm_status status);
+/* The end of a call that failed: names the call and calls the session's error handler; returns the status. */
+DM_CHECKED dm_status dmi_api_failed(const dm_session *session, dm_status status);
+
+/* The end of a call; returns its status. The session may be NULL. */
+DM_CHECKED static inline dm_status dmi_api_end(const dm_session *session, dm_status status)
+{
+    if (status != DM_OK) {
+        return dmi_api_failed(session, status);
+    }
+    dmi_api_begin(0);
+    return DM_OK;
+}
+
 /* Of a call that starts a session: the handler is the configuration's. */
 DM_CHECKED dm_status dmi_api_end_start(const dm_config *config, dm_status status);
 

@@ -78,14 +78,12 @@ static void show(dmi_engine *e, const dmi_queued_step *w)
     dmi_doing_set(&e->port->runs, w->inst->command, w->inst->called, w->step - plan->step + 1, plan->nstep);
 }
 
-bool dmi_compute_one(dmi_engine *e, int number)
+/* Runs the oldest step of a lane that has some; false: it must wait. */
+static bool run_oldest(dmi_engine *e, int number)
 {
     dmi_lane *lane = &e->lane[number];
     bool background = number == e->background;
     uint64_t at = atomic_load_explicit(&lane->done, memory_order_relaxed);
-    if (at == atomic_load_explicit(&lane->enqueued, memory_order_acquire)) {
-        return false;
-    }
     dmi_queued_step *w = &lane->queue[at & (DMI_LANE_ROOM - 1)];
     if (!dmi_engine_reached(e, &w->wait)) {
         if (e->usage && !lane->idle_since_ns) {
@@ -127,10 +125,16 @@ bool dmi_compute_one(dmi_engine *e, int number)
     return true;
 }
 
+static bool has_steps(const dmi_lane *lane)
+{
+    return atomic_load_explicit(&lane->done, memory_order_relaxed) !=
+           atomic_load_explicit(&lane->enqueued, memory_order_acquire);
+}
+
 bool dmi_compute_any(dmi_engine *e)
 {
-    bool moved = dmi_compute_one(e, DMI_LANE_COMPUTE);
-    return dmi_compute_one(e, DMI_LANE_COMPUTE_1) || moved;
+    bool moved = has_steps(&e->lane[DMI_LANE_COMPUTE]) && run_oldest(e, DMI_LANE_COMPUTE);
+    return (has_steps(&e->lane[DMI_LANE_COMPUTE_1]) && run_oldest(e, DMI_LANE_COMPUTE_1)) || moved;
 }
 
 void dmi_background_wake(dmi_engine *e)
@@ -143,7 +147,7 @@ void dmi_background_wake(dmi_engine *e)
 
 static bool background_one(dmi_engine *e)
 {
-    return dmi_compute_one(e, e->background);
+    return has_steps(&e->lane[e->background]) && run_oldest(e, e->background);
 }
 
 /* one: runs steps that may start; false: there is none. */

@@ -187,12 +187,9 @@ void dmi_engine_report_writes(dmi_engine *e, uint64_t culprit, dm_status status,
     dmi_log(status == DM_ERR_CANCELLED ? DMI_LOG_INFO : DMI_LOG_WARN, "%s", text);
 }
 
-bool dmi_engine_report_more(dmi_engine *e)
+bool dmi_engine_report_rest(dmi_engine *e)
 {
     bool moved = false;
-    if (!atomic_load_explicit(&e->unreported, memory_order_relaxed)) {
-        return false;
-    }
     pthread_mutex_lock(&e->unreported_lock);
     for (dmi_unreported *at = atomic_load(&e->unreported); at && put_report(e->port, &at->record); moved = true) {
         dmi_unreported *next = at->next;

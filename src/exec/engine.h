@@ -337,7 +337,11 @@ void dmi_engine_report(dmi_engine *e, uint64_t command, dm_status status, const 
 void dmi_engine_report_writes(dmi_engine *e, uint64_t culprit, dm_status status, const char *text, const uint32_t *written,
                               int count);
 /* Puts reports that the port had no room for where the master has made some; true if it did. */
-bool dmi_engine_report_more(dmi_engine *e);
+bool dmi_engine_report_rest(dmi_engine *e);
+static inline bool dmi_engine_report_more(dmi_engine *e)
+{
+    return atomic_load_explicit(&e->unreported, memory_order_relaxed) && dmi_engine_report_rest(e);
+}
 
 /* --- workspace.c */
 void dmi_workspace_take(dmi_engine *e, dmi_instance *inst);
@@ -365,9 +369,8 @@ dm_status dmi_execute(dmi_engine *e, dmi_queue *q, dmi_queued_step *w);
 /* --- compute.c */
 /* Fails the step's command where it reads what a failed one has made. */
 void dmi_compute_check_inputs(dmi_engine *e, const dmi_queued_step *w);
-/* Runs the next step of a compute lane or of the background, if it may start. */
-bool dmi_compute_one(dmi_engine *e, int lane);
-bool dmi_compute_any(dmi_engine *e); /* of the compute lane of each channel */
+/* Runs the next step of the compute lane of each channel, if it may start. */
+bool dmi_compute_any(dmi_engine *e);
 void *dmi_compute_thread(void *engine);
 void *dmi_background_thread(void *engine);
 /* A lane has come on: a step in the background may have waited for that. */

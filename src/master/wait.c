@@ -29,7 +29,8 @@ dm_status dmi_broken(dmi_session *s)
     if (atomic_load(&s->died)) {
         s->death_told = true;
         return dmi_fail(DM_ERR_DIED, "%s. The session has failed%s", s->death,
-                        s->config.on_death == DMI_DEATH_SESSION ? "; call dm_finalize" : ", and this process is about to end");
+                        s->config.on_death == DMI_DEATH_SESSION ? "; call dm_finalize"
+                                                                : ", and this process is about to end");
     }
     char who[32] = "rank 0";
     const dmi_port *port = dmi_hub_port(&s->hub, s->broken);
@@ -97,12 +98,13 @@ static bool ring_has_room(dmi_session *s, uint64_t bytes)
     return dmi_ring_reserve(&s->ring, (uint32_t)bytes) != NULL;
 }
 
-void *dmi_frame_begin(dmi_session *s, uint32_t bytes, int kind, int op)
+/* The slowest worker is behind by the whole command ring. NULL: one is stuck. */
+static dmi_frame *wait_for_room(dmi_session *s, uint32_t bytes)
 {
-    dmi_frame *frame = dmi_ring_reserve(&s->ring, bytes);
+    dmi_frame *frame = NULL;
     waiting w = {0};
-    int64_t begin = !frame && s->profiling ? dmi_now_ns() : 0;
-    while (!frame && s->stuck < DMI_STUCK_LOST) { /* the slowest worker is behind by the whole command ring */
+    int64_t begin = s->profiling ? dmi_now_ns() : 0;
+    while (!frame && s->stuck < DMI_STUCK_LOST) {
         if (!wait_step(s, &w, ring_has_room, bytes) && s->stuck != DMI_STUCK_BROKEN) {
             dmi_log(DMI_LOG_ERROR,
                     "a worker is stuck and the command ring is full: commands from number %" PRIu64
@@ -114,6 +116,15 @@ void *dmi_frame_begin(dmi_session *s, uint32_t bytes, int kind, int op)
     }
     if (begin) {
         dmi_profile_waited_since(s, begin);
+    }
+    return frame;
+}
+
+void *dmi_frame_begin(dmi_session *s, uint32_t bytes, int kind, int op)
+{
+    dmi_frame *frame = dmi_ring_reserve(&s->ring, bytes);
+    if (!frame) {
+        frame = wait_for_room(s, bytes);
     }
     if (s->stuck >= DMI_STUCK_LOST) {
         frame = s->scrap;
@@ -180,7 +191,8 @@ static dm_status give_up(dmi_session *s, const waiting *w)
     char text[2048];
     if (s->stuck == DMI_STUCK_BROKEN) {
         (void)dmi_failures_take(s);
-        dm_status first = dmi_failures_report(s, 0, UINT64_MAX); /* of the worker, unless one was there before */
+        dm_status first =
+            dmi_failures_report(s, 0, UINT64_MAX); /* of the worker, unless one was there before */
         return first == DM_OK || atomic_load(&s->died)
                    ? dmi_broken(s)
                    : dmi_fail(first, "%s. The session has failed; call dm_finalize", dmi_error_text());
@@ -252,7 +264,8 @@ dm_status dmi_wait_flag(dmi_session *s, atomic_int *flag, int64_t until_ns)
             dmi_bell_cancel(bell);
         } else {
             int64_t limit = s->launch->progress ? 2000000 : 20000000; /* messages do not ring */
-            dmi_bell_sleep(bell, token, until_ns ? DMI_MIN(limit, DMI_MAX(until_ns - dmi_now_ns(), 1000)) : limit);
+            dmi_bell_sleep(bell, token,
+                           until_ns ? DMI_MIN(limit, DMI_MAX(until_ns - dmi_now_ns(), 1000)) : limit);
         }
     }
     return DM_OK;
