@@ -76,3 +76,13 @@ void dmi_arena_free(dmi_arena *arena)
     }
     *arena = (dmi_arena){.first = arena->first};
 }
+
+void *dmi_alloc_lines(size_t count, size_t bytes)
+{
+    enum { LINE = 64 };
+    void *at = NULL;
+    if (dmi_fault(DMI_FAULT_MALLOC) || posix_memalign(&at, LINE, count * bytes) != 0) {
+        return NULL;
+    }
+    return memset(at, 0, count * bytes);
+}

@@ -79,6 +79,8 @@ typedef struct dmi_arena {
 } dmi_arena;
 void *dmi_arena_alloc(dmi_arena *arena, size_t bytes); /* 16-byte aligned, zeroed; NULL when out of memory */
 void dmi_arena_free(dmi_arena *arena);                 /* frees all, leaves the arena empty and usable */
+/* For types with members that begin a cache line, where calloc is not enough: zeroed, for free(). NULL: no memory. */
+void *dmi_alloc_lines(size_t count, size_t bytes);
 
 /* --- host.c ------------------------------------------------------------- */
 void dmi_host_name(char *out, size_t room); /* of this host; "unknown" where it does not fit */

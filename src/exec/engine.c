@@ -16,6 +16,7 @@ typedef struct dmi_unreported {
 
 dm_status dmi_engine_start(dmi_engine *e, const dmi_engine_config *config)
 {
+    assert((uintptr_t)e % _Alignof(dmi_engine) == 0);
     memset(e, 0, sizeof *e);
     e->config = *config;
     pthread_mutex_init(&e->unreported_lock, NULL);

@@ -278,7 +278,7 @@ static dm_status serve_session(dmi_job *job, dmi_worker *w, dmi_placement_report
 
 static dm_status serve(dmi_job *job)
 {
-    dmi_worker *w = calloc(1, sizeof *w);
+    dmi_worker *w = dmi_alloc_lines(1, sizeof *w);
     dm_status status = DM_ERR_NOMEM;
     dmi_placement_report report;
     cpu_set_t before;

@@ -397,7 +397,7 @@ static dm_status launch(const dmi_config *config, int workers, dmi_session **out
     l->config.file_threads = dmi_file_threads(config, workers, dmi_host_cores());
     l->workers = workers;
     l->profile = dmi_profile_from(config, workers, true);
-    l->thread = calloc((size_t)workers, sizeof *l->thread);
+    l->thread = dmi_alloc_lines((size_t)workers, sizeof *l->thread);
     l->consumer = calloc((size_t)workers, sizeof *l->consumer);
     l->placement = calloc((size_t)workers, sizeof *l->placement);
     dm_status status = l->thread && l->consumer && l->placement

@@ -98,7 +98,7 @@ bool dmi_session_any(void)
 dm_status dmi_session_open(const dmi_config *config, const dmi_profile *profile, const dmi_hub *hub,
                            const dmi_slab_ops *slabs, const int *consumers, int nconsumers, dmi_session **out)
 {
-    dmi_session *s = calloc(1, sizeof *s);
+    dmi_session *s = dmi_alloc_lines(1, sizeof *s);
     if (!s) {
         return dmi_fail(DM_ERR_NOMEM, "no memory for a session");
     }
