@@ -354,10 +354,14 @@ static void test_series(void **unused)
     close_session_of(s, a);
 }
 
-static int nap(const dm_task *task)
+static atomic_int held;
+
+static int wait_for(const dm_task *task)
 {
     (void)task;
-    usleep(300000);
+    while (atomic_load(&held)) {
+        usleep(1000);
+    }
     return 0;
 }
 
@@ -374,14 +378,14 @@ static void test_goes_on(void **unused)
     OK(dm_array_create(s, DM_F64, 2, (int64_t[]){8, 8}, &rows, &a));
     OK(dm_array_create(s, DM_F64, 2, (int64_t[]){8, 8}, &rows, &b));
     OK(dm_fill(s, a, 1));
-    OK(dm_apply(s, "nap", 1, &a, (int[]){DM_READWRITE}, NULL, 0));
-    double begin = seconds();
+    atomic_store(&held, 1);
+    OK(dm_apply(s, "wait", 1, &a, (int[]){DM_READWRITE}, NULL, 0));
     OK(dm_checkpoint_save(s, "goes_on", 1, (dm_checkpoint_item[]){DM_KEEP_ARRAY("a", a)}, NULL, &event));
     OK(dm_fill(s, a, 2)); /* behind the copy */
-    assert_true(seconds() - begin < 0.2);
     OK(dm_event_done(s, event, &done));
     assert_int_equal(done, 0);
     assert_int_equal(dm_event_wait(s, event, 0.01), DM_ERR_PENDING);
+    atomic_store(&held, 0);
     OK(dm_read(s, a, host));
     assert_true(host[63] == 2);
     OK(dm_event_wait(s, event, -1));
@@ -420,8 +424,7 @@ static void test_slow_disk(void **unused)
     OK(dm_sync(s));
     for (int i = 0; i < 2; i++) { /* from the second on, the first one is waited for */
         OK(dm_checkpoint_save(s, "slow", 1, (dm_checkpoint_item[]){DM_KEEP_ARRAY("a", a)}, NULL, &event));
-        atomic_store(&slow, 1); /* the files are there; their contents are not */
-        double begin = seconds();
+        atomic_store(&slow, 1); /* the files are there; their contents are not, until this is taken back */
         for (int k = 0; k < 20; k++) {
             OK(dm_matmul(s, a, b, c));
             OK(dm_fill(s, a, k));
@@ -429,7 +432,6 @@ static void test_slow_disk(void **unused)
         OK(dm_sync(s));
         OK(dm_read(s, c, host));
         assert_true(host[0] == 64 * 2 * 18);
-        assert_true(seconds() - begin < 5);
         if (i == 1) {
             assert_int_equal(dm_event_wait(s, event, 0.05), DM_ERR_PENDING);
         }
@@ -569,7 +571,7 @@ int main(void)
     if (!mkdtemp(folder) || chdir(folder) != 0) {
         return 1;
     }
-    OK(dm_register("nap", nap));
+    OK(dm_register("wait", wait_for));
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     snprintf(command, sizeof command, "rm -rf %s", folder);
     return failed || chdir("..") != 0 || system(command) != 0;

@@ -63,11 +63,11 @@ static void endless(int workers)
     dm_status status = work(s);
     double took = seconds() - begin;
     fprintf(stderr, "%.1f s: %s: %s\n", took, dm_status_name(status), dm_error_message());
-    CHECK(status == DM_ERR_TIMEOUT && took < 15);
+    CHECK(status == DM_ERR_TIMEOUT && took < 40);
     CHECK(strstr(dm_error_message(), "worker 0 (") && strstr(dm_error_message(), " in command "));
     CHECK(strstr(dm_error_message(), "f32 256x256"));
     begin = seconds();
-    CHECK(dm_finalize(s, NULL) == DM_ERR_TIMEOUT && seconds() - begin < 15);
+    CHECK(dm_finalize(s, NULL) == DM_ERR_TIMEOUT && seconds() - begin < 40);
     _exit(0);
 }
 
@@ -79,12 +79,12 @@ static void illegal(int workers)
     dm_status status = work(s);
     double took = seconds() - begin;
     fprintf(stderr, "%.1f s: %s: %s\n", took, dm_status_name(status), dm_error_message());
-    CHECK(status == DM_ERR_INTERNAL && took < 15);
+    CHECK(status == DM_ERR_INTERNAL && took < 40);
     CHECK(strstr(dm_error_message(), " failed on worker "));
     CHECK(strstr(dm_error_message(), "GPU of this process has failed") || strstr(dm_error_message(), "illegal memory access"));
     begin = seconds();
     (void)!dm_finalize(s, NULL);
-    CHECK(seconds() - begin < 15);
+    CHECK(seconds() - begin < 40);
     _exit(0);
 }
 
@@ -95,7 +95,7 @@ static void in_child(void (*function)(int workers), int workers)
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        alarm(60);
+        alarm(100);
         function(workers);
     }
     assert_int_equal(waitpid(child, &result, 0), child);

@@ -65,7 +65,7 @@ static void for_a_moment(void)
 static void for_good(dm_status expected, const char *text)
 {
     static double values[N * N];
-    dm_session *s = open_session(30, "");
+    dm_session *s = open_session(60, "");
     double begin = seconds();
     dm_status status = work(s, 100);
     fprintf(stderr, "%.1f s: %s: %s\n", seconds() - begin, dm_status_name(status), dm_error_message());
@@ -77,7 +77,7 @@ static void for_good(dm_status expected, const char *text)
     CHECK(strstr(dm_error_message(), "worker 1 ("));
     CHECK(dm_finalize(s, NULL) == expected);
     CHECK(dm_sync(s) == DM_ERR_STATE);
-    CHECK(seconds() - begin < 8);
+    CHECK(seconds() - begin < 50); /* without the watchdog */
 }
 
 static void kill_in_a_command(void)
@@ -92,25 +92,38 @@ static void kill_in_a_command(void)
     wrong("ended by the launcher", __FILE__, __LINE__);
 }
 
-static void stop_in_a_command(void)
+/* Stops worker 1 so long after a product was queued. false: it had not begun, or was done already. */
+static bool stopped_in_time(dm_session *s, useconds_t after_us)
 {
-    dm_session *s = open_session(2, "link_latency_us=2e5");
-    OK(work(s, 1));
     OK(dm_gemm(s, DM_N, DM_N, 1, a, b, 0, c));
-    usleep(100000);
+    usleep(after_us);
     CHECK(kill(pid_of(2), SIGSTOP) == 0);
     double begin = seconds();
     dm_status status = dm_sync(s);
     fprintf(stderr, "%.1f s: %s: %s\n", seconds() - begin, dm_status_name(status), dm_error_message());
-    CHECK(status == DM_ERR_TIMEOUT);
-    CHECK(seconds() - begin < 8);
     const char *at = strstr(dm_error_message(), "worker 1 (");
-    CHECK(at && strstr(at, "is stopped (SIGSTOP), in command ") && strstr(at, " gemm (a f64 60x60") &&
-          strstr(at, ", step "));
-    CHECK(!strstr(dm_error_message(), "worker 0 (")); /* it only waits */
+    bool in_time = status == DM_ERR_TIMEOUT && at && strstr(at, "is stopped (SIGSTOP), in command ");
+    if (in_time) {
+        CHECK(strstr(at, " gemm (a f64 60x60") && strstr(at, ", step "));
+        CHECK(!strstr(dm_error_message(), "worker 0 (")); /* it only waits */
+    } else {
+        CHECK(status == DM_OK || (status == DM_ERR_TIMEOUT && at));
+    }
     CHECK(kill(pid_of(2), SIGCONT) == 0);
     OK(dm_sync(s));
     OK(value_is(s, c, 2 * N));
+    return in_time;
+}
+
+static void stop_in_a_command(void)
+{
+    dm_session *s = open_session(2, "link_latency_us=5e5");
+    bool in_time = false;
+    OK(work(s, 1));
+    for (int i = 0; i < 8 && !in_time; i++) {
+        in_time = stopped_in_time(s, (useconds_t)(200000 + 50000 * i));
+    }
+    CHECK(in_time);
     OK(dm_finalize(s, NULL));
 }
 
@@ -160,12 +173,12 @@ static void *cancel_soon(void *session)
 }
 
 /* Commands are cancelled at random moments; each time the session goes on. A call between two commands cancels
- * nothing: commands follow one another until it has returned, so most calls find one. */
+ * nothing: commands follow one another until it has returned, and there are as many calls as it takes. */
 static void cancel_often(void)
 {
-    int cancelled = 0;
+    int cancelled = 0, tries = 0;
     dm_session *s = open_session(30, "link_latency_us=1000");
-    for (int i = 0; i < 20; i++) {
+    for (; tries < 20 || (cancelled < 5 && tries < 500); tries++) {
         pthread_t thread;
         dm_status status = DM_OK;
         atomic_store(&asked, false);
@@ -183,7 +196,7 @@ static void cancel_often(void)
         OK(value_is(s, c, 2 * N));
         OK(value_is(s, d, 2 * N));
     }
-    fprintf(stderr, "%d of 20 were cancelled\n", cancelled);
+    fprintf(stderr, "%d of %d were cancelled\n", cancelled, tries);
     CHECK(cancelled >= 5);
     OK(dm_finalize(s, &(int64_t){0}));
 }

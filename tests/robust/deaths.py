@@ -2,10 +2,10 @@
 """Kills processes of jobs at random moments and looks at how the jobs end.
 
 deaths.py PROGRAM [--worker DMATH-WORKER] [--tries N] [--seed S] [--beside N] [--what worker,rank0,launcher] [--launcher plain,recovery]
-          [--option DMATH_FAULT=no_pidfd] [--hosts 2] [--heartbeat SECONDS]
+          [--bound SECONDS] [--named SECONDS] [--option DMATH_FAULT=no_pidfd] [--hosts 2] [--heartbeat SECONDS]
 
 PROGRAM is kill_main. Of each job, within --bound seconds of the kill (5; a second more than the launcher's own):
-  worker    rank 0 has named the worker and what it was doing; the job has ended with a status that is not 0 (of mpirun
+  worker    rank 0 has named the worker (--named seconds) and what it was doing; the job has ended with a status that is not 0 (of mpirun
             --enable-recovery the status is 0 whatever the ranks end with, so it is not looked at)
   rank0     everybody has left
   launcher  mpirun is killed: everybody has left
@@ -122,7 +122,7 @@ def one(args, number):
                 return f.read()
 
         if what == "worker" or stopped:
-            if not wait_until(lambda: pattern.search(output()), 3 + bound - args.bound):
+            if not wait_until(lambda: pattern.search(output()), args.named + bound - args.bound):
                 return name + ": nobody named it:\n" + output(), 0, 0
             said = time.monotonic() - begin
         if stopped:
@@ -158,6 +158,7 @@ def main():
     p.add_argument("--seed", type=int, default=int(time.time()))
     p.add_argument("--beside", type=int, default=2)
     p.add_argument("--bound", type=float, default=5)
+    p.add_argument("--named", type=float, default=3)
     p.add_argument("--what", type=lambda t: t.split(","), default=["worker", "rank0", "launcher"])
     p.add_argument("--launcher", type=lambda t: t.split(","), default=["plain", "recovery"])
     p.add_argument("--worker", help="dmath-worker: half of the jobs have it on the workers' ranks")

@@ -68,7 +68,7 @@ static void test_fork(void **state)
     if (child == 0) {
         double values[N * N];
         dm_array b;
-        alarm(30);
+        alarm(90);
         bool right = dm_sync(s) == DM_ERR_STATE && strstr(dm_error_message(), "fork");
         right = right && dm_fill(s, a, 1) == DM_ERR_STATE && dm_matrix(s, DM_F64, 2, 2, &b) == DM_ERR_STATE;
         right = right && dm_array_read(s, a, NULL, NULL, values, 0) == DM_ERR_STATE;
@@ -102,7 +102,7 @@ static int ending_of(void (*program)(void), char *text, size_t room)
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        alarm(30);
+        alarm(90);
         dup2(end[1], STDERR_FILENO);
         close(end[0]);
         close(end[1]);

@@ -69,7 +69,7 @@ static void test_for_good(void **state)
         assert_non_null(strstr(dm_error_message(), "worker "));
         assert_non_null(strstr(dm_error_message(), "planted fault"));
         assert_non_null(strstr(dm_error_message(), "The session has failed; call dm_finalize"));
-        assert_true(seconds() - begin < 8);
+        assert_true(seconds() - begin < 30);
         assert_int_equal(dm_sync(s), DM_ERR_NOMEM);
         assert_int_equal(dm_fill(s, a[0], 2), DM_ERR_NOMEM);
         assert_int_equal(dm_array_create(s, DM_F64, 2, shape, NULL, &b), DM_ERR_NOMEM);
@@ -95,7 +95,7 @@ static void test_in_finalize(void **state)
     OK(dm_fill(s, a[0], 1));
     OK(dm_copy(s, a[0], a[1]));
     assert_int_equal(dm_finalize(s, NULL), DM_ERR_NOMEM);
-    assert_true(seconds() - begin < 5);
+    assert_true(seconds() - begin < 30);
 }
 
 int main(void)

@@ -65,7 +65,7 @@ static void point(int64_t number, int worker)
         snprintf(fault, sizeof fault, "malloc:%lld:worker=%d:on", (long long)number, worker);
     }
     snprintf(now, sizeof now, "%s", fault);
-    alarm(30);
+    alarm(100);
     double begin = seconds();
     dmi_fault_plant(fault);
     int failed = calls(s, a, b, c);

@@ -8,7 +8,7 @@
 static int nap(const dm_task *task)
 {
     (void)task;
-    usleep(20000);
+    usleep(200000);
     return 0;
 }
 
@@ -79,11 +79,11 @@ static void interrupted_twice(void)
         usleep(30000);
         raise(SIGINT);
         double begin = seconds();
-        if (dm_sync(s) != DM_ERR_CANCELLED || seconds() - begin > 1) {
+        if (dm_sync(s) != DM_ERR_CANCELLED || seconds() - begin > 15) { /* of 20 */
             _exit(3);
         }
         if (turn == 1) {
-            sleep(10); /* it ends meanwhile */
+            sleep(60); /* it ends meanwhile */
             _exit(4);
         }
     }

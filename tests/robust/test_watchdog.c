@@ -11,51 +11,75 @@ static void expect_timeout(dm_status status, double begin, double most)
     assert_true(seconds() - begin < most);
 }
 
-/* Late, not lost: dm_sync may wait once more, and then everything is right. */
-static void test_late(void **state)
+/* A copy over a link that is slower than the watchdog; on a machine that is slower still it may be done before anybody looks. */
+static dm_session *late_copy(double latency_s, const char *options, dm_array *a, dm_array *b, dm_status *status)
 {
-    (void)state;
-    dm_session *s = open_session(2, "link_latency_us=3e6,watchdog_s=0.5,log=error");
+    char text[128];
+    snprintf(text, sizeof text, "link_latency_us=%g,log=error,%s", latency_s * 1e6, options);
+    dm_session *s = open_session(2, text);
     dm_layout one = dm_layout_single(0), other = dm_layout_single(1);
-    dm_array a = make_matrix(s, N, &one, 1), b = make_matrix(s, N, &other, 2), c;
-    double begin = seconds(), value[N * N];
-    OK(dm_copy(s, a, b));
-    dm_status status = dm_sync(s);
-    expect_timeout(status, begin, 2.5);
+    *a = make_matrix(s, N, &one, 1);
+    *b = make_matrix(s, N, &other, 2);
+    OK(dm_copy(s, *a, *b));
+    *status = dm_sync(s);
+    return s;
+}
+
+/* Late, not lost: dm_sync may wait once more, and then everything is right. */
+static bool late(double latency_s)
+{
+    dm_array a, b, c;
+    dm_status status;
+    double begin, value[N * N];
+    dm_session *s = late_copy(latency_s, "watchdog_s=0.5", &a, &b, &status);
+    if (status == DM_OK) {
+        OK(dm_finalize(s, NULL));
+        return false;
+    }
+    assert_int_equal(status, DM_ERR_TIMEOUT);
     assert_non_null(strstr(dm_error_message(), "worker "));
     assert_non_null(strstr(dm_error_message(), "copy"));
     assert_non_null(strstr(dm_error_message(), "watchdog_s"));
     assert_non_null(strstr(dm_error_message(), "waits for worker 1"));
-    begin = seconds();
     assert_int_equal(dm_fill(s, a, 1), DM_ERR_TIMEOUT);
     assert_int_equal(dm_array_read(s, b, NULL, NULL, value, 0), DM_ERR_TIMEOUT);
     assert_int_equal(dm_matrix(s, DM_F32, 2, 2, &c), DM_ERR_TIMEOUT);
     assert_non_null(strstr(dm_error_message(), "dm_sync"));
     assert_int_equal(dm_workers(s), 2);
-    assert_true(seconds() - begin < 0.3);
     begin = seconds();
-    while ((status = dm_sync(s)) == DM_ERR_TIMEOUT && seconds() - begin < 20) {
+    while ((status = dm_sync(s)) == DM_ERR_TIMEOUT && seconds() - begin < 60) {
     }
     OK(status);
     matrix_is(s, b, N, 1);
     OK(dm_array_destroy(s, a));
     OK(dm_array_destroy(s, b));
     close_session(s);
+    return true;
+}
+
+static void test_late(void **state)
+{
+    (void)state;
+    assert_true(late(3) || late(15) || late(30));
 }
 
 /* Nobody waited, and the worker comes back in time for dm_finalize. */
 static void test_late_then_finalize(void **state)
 {
     (void)state;
-    dm_session *s = open_session(2, "link_latency_us=1e6,watchdog_s=0.3,log=error");
-    dm_layout one = dm_layout_single(0), other = dm_layout_single(1);
-    dm_array a = make_matrix(s, N, &one, 1), b = make_matrix(s, N, &other, 2);
-    int64_t alive = -1;
-    OK(dm_copy(s, a, b));
-    assert_int_equal(dm_sync(s), DM_ERR_TIMEOUT);
-    sleep(3);
-    OK(dm_finalize(s, &alive));
-    assert_int_equal(alive, 2);
+    bool shown = false;
+    for (int latency_s = 1; latency_s < 30 && !shown; latency_s *= 3) {
+        dm_array a, b;
+        dm_status status;
+        int64_t alive = -1;
+        dm_session *s = late_copy(latency_s, "watchdog_s=0.3", &a, &b, &status);
+        sleep((unsigned)(2 * latency_s));
+        dm_status end = dm_finalize(s, &alive);
+        assert_true(end == DM_OK || end == DM_ERR_TIMEOUT); /* not yet back, on a slow machine */
+        assert_int_equal(alive, 2);
+        shown = status == DM_ERR_TIMEOUT && end == DM_OK;
+    }
+    assert_true(shown);
 }
 
 static void test_never(void **state)
@@ -67,7 +91,7 @@ static void test_never(void **state)
     int64_t alive = -1;
     OK(dm_copy(s, a, b));
     double begin = seconds();
-    expect_timeout(dm_finalize(s, &alive), begin, 3);
+    expect_timeout(dm_finalize(s, &alive), begin, 60);
     assert_int_equal(alive, 2);
     assert_int_equal(dm_sync(s), DM_ERR_STATE);
     assert_int_equal(dm_finalize(s, NULL), DM_ERR_STATE);
@@ -91,10 +115,10 @@ static void test_never_with_a_full_ring(void **state)
     for (int i = 0; i < 100000 && status == DM_OK; i++) {
         status = dm_fill(s, a, i);
     }
-    expect_timeout(status, begin, 20);
+    expect_timeout(status, begin, 60);
     begin = seconds();
-    expect_timeout(dm_sync(s), begin, 1);
-    expect_timeout(dm_finalize(s, NULL), begin, 1);
+    expect_timeout(dm_sync(s), begin, 30);
+    expect_timeout(dm_finalize(s, NULL), begin, 60);
 }
 
 /* Long work is no reason to give up as long as something moves. */
