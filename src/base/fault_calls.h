@@ -16,29 +16,54 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* --- memory, and threads, which need it */
-#define malloc(bytes) (dmi_fault(DMI_FAULT_MALLOC) ? NULL : (malloc)(bytes))
-#define calloc(count, bytes) (dmi_fault(DMI_FAULT_MALLOC) ? NULL : (calloc)(count, bytes))
-#define realloc(at, bytes) (dmi_fault(DMI_FAULT_MALLOC) ? NULL : (realloc)(at, bytes))
 #undef strdup
-#define strdup(text) (dmi_fault(DMI_FAULT_MALLOC) ? NULL : (strdup)(text))
 #undef strndup
-#define strndup(text, bytes) (dmi_fault(DMI_FAULT_MALLOC) ? NULL : (strndup)(text, bytes))
-/* Not posix_memalign, which compilers declare in headers of their own: its callers ask dmi_fault. */
-#define open_memstream(text, bytes) (dmi_fault(DMI_FAULT_MALLOC) ? NULL : (open_memstream)(text, bytes))
-#define mmap(...) (dmi_fault(DMI_FAULT_MALLOC) ? MAP_FAILED : (mmap)(__VA_ARGS__))
-#define memfd_create(name, flags) (dmi_fault(DMI_FAULT_MALLOC) ? -1 : (memfd_create)(name, flags))
-#define pthread_create(...) (dmi_fault(DMI_FAULT_MALLOC) ? EAGAIN : (pthread_create)(__VA_ARGS__))
+
+/* A function for each, so that the question is one branch of the source, and a macro with the call's name. */
+#define DMI_FAULTY(type, name, kind, failed, parameters, arguments)                                            \
+    static inline type dmi_faulty_##name parameters                                                            \
+    {                                                                                                          \
+        return dmi_fault(kind) ? (failed) : (name)arguments;                                                   \
+    }
+
+/* --- memory, and threads, which need it. Not posix_memalign, which compilers declare in headers of their own: its callers
+ * ask dmi_fault. */
+DMI_FAULTY(void *, malloc, DMI_FAULT_MALLOC, NULL, (size_t bytes), (bytes))
+DMI_FAULTY(void *, calloc, DMI_FAULT_MALLOC, NULL, (size_t count, size_t bytes), (count, bytes))
+DMI_FAULTY(void *, realloc, DMI_FAULT_MALLOC, NULL, (void *at, size_t bytes), (at, bytes))
+DMI_FAULTY(char *, strdup, DMI_FAULT_MALLOC, NULL, (const char *text), (text))
+DMI_FAULTY(char *, strndup, DMI_FAULT_MALLOC, NULL, (const char *text, size_t bytes), (text, bytes))
+DMI_FAULTY(FILE *, open_memstream, DMI_FAULT_MALLOC, NULL, (char **text, size_t *bytes), (text, bytes))
+DMI_FAULTY(void *, mmap, DMI_FAULT_MALLOC, MAP_FAILED, (void *at, size_t bytes, int protection, int flags, int file, off_t from),
+           (at, bytes, protection, flags, file, from))
+DMI_FAULTY(int, memfd_create, DMI_FAULT_MALLOC, -1, (const char *name, unsigned flags), (name, flags))
+DMI_FAULTY(int, pthread_create, DMI_FAULT_MALLOC, EAGAIN,
+           (pthread_t * thread, const pthread_attr_t *attributes, void *(*run)(void *), void *context),
+           (thread, attributes, run, context))
 
 /* --- files */
-#define pread(file, into, bytes, at) (dmi_fault(DMI_FAULT_READ) ? -1 : (pread)(file, into, bytes, at))
-#define pwrite(file, from, bytes, at)                                                                          \
-    (dmi_fault(DMI_FAULT_WRITE) ? (dmi_fault_is_short() ? (pwrite)(file, from, (bytes) / 2, at) : -1)          \
-                                : (pwrite)(file, from, bytes, at))
-#define ftruncate(file, bytes)                                                                                 \
-    (dmi_fault(DMI_FAULT_WRITE) && !dmi_fault_is_short() ? -1 : (ftruncate)(file, bytes))
-#define fsync(file) (dmi_fault(DMI_FAULT_FSYNC) ? -1 : (fsync)(file))
-#define rename(from, to) (dmi_fault(DMI_FAULT_RENAME) ? -1 : (rename)(from, to))
+DMI_FAULTY(ssize_t, pread, DMI_FAULT_READ, -1, (int file, void *into, size_t bytes, off_t at), (file, into, bytes, at))
+DMI_FAULTY(ssize_t, pwrite, DMI_FAULT_WRITE, dmi_fault_is_short() ? (pwrite)(file, from, bytes / 2, at) : -1,
+           (int file, const void *from, size_t bytes, off_t at), (file, from, bytes, at))
+DMI_FAULTY(int, ftruncate, DMI_FAULT_WRITE, dmi_fault_is_short() ? (ftruncate)(file, bytes) : -1, (int file, off_t bytes),
+           (file, bytes))
+DMI_FAULTY(int, fsync, DMI_FAULT_FSYNC, -1, (int file), (file))
+DMI_FAULTY(int, rename, DMI_FAULT_RENAME, -1, (const char *from, const char *to), (from, to))
+
+#define malloc(bytes) dmi_faulty_malloc(bytes)
+#define calloc(count, bytes) dmi_faulty_calloc(count, bytes)
+#define realloc(at, bytes) dmi_faulty_realloc(at, bytes)
+#define strdup(text) dmi_faulty_strdup(text)
+#define strndup(text, bytes) dmi_faulty_strndup(text, bytes)
+#define open_memstream(text, bytes) dmi_faulty_open_memstream(text, bytes)
+#define mmap(...) dmi_faulty_mmap(__VA_ARGS__)
+#define memfd_create(name, flags) dmi_faulty_memfd_create(name, flags)
+#define pthread_create(...) dmi_faulty_pthread_create(__VA_ARGS__)
+#define pread(file, into, bytes, at) dmi_faulty_pread(file, into, bytes, at)
+#define pwrite(file, from, bytes, at) dmi_faulty_pwrite(file, from, bytes, at)
+#define ftruncate(file, bytes) dmi_faulty_ftruncate(file, bytes)
+#define fsync(file) dmi_faulty_fsync(file)
+#define rename(from, to) dmi_faulty_rename(from, to)
 
 #endif
 #endif
