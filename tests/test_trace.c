@@ -1,7 +1,8 @@
-/* The timeline: a file of JSON that has each lane's steps on its own row, in order, within the time of the run; an arrow from
- * each push to its arrival; and rows of programs and groups.
- * In process with three workers; with DMATH_TEST_LAUNCHED the ranks of the job are the workers. */
+/* The timeline: a file of JSON that has each lane's steps on its own row, in order, within the time of the run;
+ * an arrow from each push to its arrival; and rows of programs and groups. In process with three workers; with
+ * DMATH_TEST_LAUNCHED the ranks of the job are the workers. */
 #include "exec/trace.h"
+#include "support/cases.h"
 
 #include <dmath/dmath.h>
 
@@ -133,10 +134,13 @@ static int64_t number(const char *line, const char *key)
 
 static void take_arrow(timeline *t, const char *line)
 {
-    arrow a = {.id = number(line, "\"id\":"), .tid = (int)number(line, "\"tid\":"), .arrives = strstr(line, "\"ph\":\"f\"")};
+    arrow a = {.id = number(line, "\"id\":"),
+               .tid = (int)number(line, "\"tid\":"),
+               .arrives = strstr(line, "\"ph\":\"f\"")};
     a.ns = llround(1e3 * strtod(strstr(line, "\"ts\":") + strlen("\"ts\":"), NULL));
     assert_true(t->arrows < SLICES && a.id >= 0 && number(line, "\"pid\":") == a.tid / TRACKS);
-    assert_int_equal(strstr(line, "\"bp\":\"e\"") != NULL, a.arrives); /* bound to the event around it, not to the next one */
+    assert_int_equal(strstr(line, "\"bp\":\"e\"") != NULL,
+                     a.arrives); /* bound to the event around it, not to the next one */
     t->arrow[t->arrows++] = a;
 }
 
@@ -265,7 +269,8 @@ static const slice *slice_at(const timeline *t, const arrow *a, const char *kind
     for (int i = 0; i < t->slices; i++) {
         const slice *s = &t->slice[i];
         const char *step = strchr(s->name, ' ');
-        if (s->tid == a->tid && s->begin_ns <= a->ns && a->ns < s->end_ns && step && strcmp(step + 1, kind) == 0) {
+        if (s->tid == a->tid && s->begin_ns <= a->ns && a->ns < s->end_ns && step &&
+            strcmp(step + 1, kind) == 0) {
             assert_null(found);
             found = s;
         }
@@ -277,6 +282,8 @@ static const slice *slice_at(const timeline *t, const arrow *a, const char *kind
 /* Each push has an arrow, which ends in the arrival of its payload at the peer, and in no other. */
 static void check_arrows(const timeline *t, int workers)
 {
+    const bool one_clock =
+        dmt_on_cpu(); /* times of GPUs are measured from a moment that each takes for itself */
     int pushes = 0, begun = 0;
     for (int w = 0; w <= workers; w++) {
         pushes += row_of(t, w, 1)->push;
@@ -299,7 +306,7 @@ static void check_arrows(const timeline *t, int workers)
         assert_int_equal(expect->peer, from->tid / TRACKS - 1);
         assert_int_equal(push->bytes, expect->bytes);
         assert_int_equal(push->command, expect->command);
-        assert_true(push->ahead_us > 0 || from->ns < to->ns); /* one host has one clock */
+        assert_true(push->ahead_us > 0 || from->ns < to->ns || !one_clock);
         begun++;
     }
     assert_int_equal(begun, pushes);
