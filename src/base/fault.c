@@ -13,8 +13,8 @@
 static const struct {
     const char *name;
     int error;
-} kinds[] = {{"malloc", ENOMEM}, {"read", EIO}, {"write", EIO}, {"fsync", EIO},
-             {"rename", EIO},    {"death", 0},  {"delay", 0},    {"message", 0}, {"turns", 0}};
+} kinds[] = {{"malloc", ENOMEM}, {"read", EIO}, {"write", EIO}, {"fsync", EIO}, {"rename", EIO},
+             {"death", 0},       {"delay", 0},  {"message", 0}, {"control", 0}, {"turns", 0}};
 
 atomic_int dmi_fault_planted;
 static struct {

@@ -17,6 +17,7 @@ enum dmi_fault_kind {
     DMI_FAULT_DEATH,
     DMI_FAULT_DELAY,
     DMI_FAULT_MESSAGE,
+    DMI_FAULT_CONTROL,
     DMI_FAULT_TURNS /* no fault: base/turns.h */
 };
 

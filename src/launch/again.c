@@ -61,11 +61,11 @@ static void take_answers(const dmi_job *last, int number, bool *here)
     for (;;) {
         int flag = 0, answer = 0;
         MPI_Status status;
-        MPI_Iprobe(MPI_ANY_SOURCE, TAG_HERE, last->ctl, &flag, &status);
+        DMI_MPI(MPI_Iprobe(MPI_ANY_SOURCE, TAG_HERE, last->ctl, &flag, &status));
         if (!flag) {
             return;
         }
-        MPI_Recv(&answer, 1, MPI_INT, status.MPI_SOURCE, TAG_HERE, last->ctl, MPI_STATUS_IGNORE);
+        DMI_MPI(MPI_Recv(&answer, 1, MPI_INT, status.MPI_SOURCE, TAG_HERE, last->ctl, MPI_STATUS_IGNORE));
         here[status.MPI_SOURCE] =
             here[status.MPI_SOURCE] || answer == number; /* else of a call that was given up */
     }
@@ -82,7 +82,10 @@ static dm_status gather_ranks(const dmi_job *last, int number, bool *here)
     int64_t begin = dmi_now_ns();
     for (int w = 0; w < last->workers; w++) {
         if (lives(last, w)) {
-            MPI_Send(&number, HEAD, MPI_INT, last->rank_of[w], TAG_CALL, last->ctl);
+            int code = MPI_Send(&number, HEAD, MPI_INT, last->rank_of[w], TAG_CALL, last->ctl);
+            if (dmi_mpi_check(code, "MPI_Send") != DM_OK) { /* it may have died just now, which is seen below */
+                dmi_log(DMI_LOG_WARN, "rank %d: %s", last->rank_of[w], dmi_error_text());
+            }
         }
     }
     for (;;) {
@@ -122,11 +125,11 @@ static int choose_ranks(dmi_job *last, int number, const bool *here, int *messag
 static void make_comm(const dmi_job *last, const int *message, int count, MPI_Comm *out)
 {
     MPI_Group all, some;
-    MPI_Comm_group(last->ctl, &all);
-    MPI_Group_incl(all, count, &message[HEAD], &some);
-    MPI_Comm_create_group(last->ctl, some, TAG_GROUP, out);
-    MPI_Group_free(&some);
-    MPI_Group_free(&all);
+    DMI_MPI(MPI_Comm_group(last->ctl, &all));
+    DMI_MPI(MPI_Group_incl(all, count, &message[HEAD], &some));
+    DMI_MPI(MPI_Comm_create_group(last->ctl, some, TAG_GROUP, out));
+    DMI_MPI(MPI_Group_free(&some));
+    DMI_MPI(MPI_Group_free(&all));
 }
 
 dm_status dmi_again_begin(dmi_job *last, MPI_Comm *out)
@@ -146,7 +149,7 @@ dm_status dmi_again_begin(dmi_job *last, MPI_Comm *out)
         }
     }
     for (int i = 1; i < count && status == DM_OK; i++) {
-        MPI_Send(message, HEAD + count, MPI_INT, message[HEAD + i], TAG_CALL, last->ctl);
+        DMI_MPI(MPI_Send(message, HEAD + count, MPI_INT, message[HEAD + i], TAG_CALL, last->ctl));
     }
     if (status == DM_OK) {
         make_comm(last, message, count, out);
@@ -162,20 +165,20 @@ MPI_Comm dmi_again_wait(dmi_job *last)
     while (comm == MPI_COMM_NULL) {
         int flag = 0, count = 0;
         MPI_Status status;
-        MPI_Iprobe(0, TAG_CALL, last->ctl, &flag, &status);
+        DMI_MPI(MPI_Iprobe(0, TAG_CALL, last->ctl, &flag, &status));
         if (!flag) {
             pause_ms(5);
             continue;
         }
-        MPI_Get_count(&status, MPI_INT, &count);
+        DMI_MPI(MPI_Get_count(&status, MPI_INT, &count));
         int *message = calloc((size_t)count, sizeof *message);
         while (!message) { /* rank 0 waits for this one */
             pause_ms(100);
             message = calloc((size_t)count, sizeof *message);
         }
-        MPI_Recv(message, count, MPI_INT, 0, TAG_CALL, last->ctl, MPI_STATUS_IGNORE);
+        DMI_MPI(MPI_Recv(message, count, MPI_INT, 0, TAG_CALL, last->ctl, MPI_STATUS_IGNORE));
         if (count == HEAD) {
-            MPI_Send(message, 1, MPI_INT, 0, TAG_HERE, last->ctl);
+            DMI_MPI(MPI_Send(message, 1, MPI_INT, 0, TAG_HERE, last->ctl));
         } else {
             make_comm(last, message, count - HEAD, &comm);
         }

@@ -9,7 +9,7 @@ static bool meet(MPI_Request *request, double limit_s)
     int64_t begin = dmi_now_ns(), wait_ns = 1000;
     int flag = 0;
     for (;;) {
-        MPI_Test(request, &flag, MPI_STATUS_IGNORE);
+        DMI_MPI(MPI_Test(request, &flag, MPI_STATUS_IGNORE));
         if (flag || (limit_s > 0 && (double)(dmi_now_ns() - begin) > limit_s * 1e9)) {
             return flag;
         }
@@ -25,22 +25,22 @@ dm_status dmi_job_communicators(MPI_Comm comm, double limit_s, dmi_job *job)
 {
     MPI_Request request;
     int64_t begin = dmi_now_ns();
-    MPI_Ibarrier(comm, &request);
+    DMI_MPI(MPI_Ibarrier(comm, &request));
     bool here = meet(&request, limit_s);
     if (here) {
-        MPI_Comm_idup(comm, &job->ctl, &request);
+        DMI_MPI(MPI_Comm_idup(comm, &job->ctl, &request));
         here = meet(&request, 2 * limit_s);
     }
     if (!here) {
         int rank = 0, ranks = 0;
-        MPI_Comm_rank(comm, &rank);
-        MPI_Comm_size(comm, &ranks);
+        DMI_MPI(MPI_Comm_rank(comm, &rank));
+        DMI_MPI(MPI_Comm_size(comm, &ranks));
         return dmi_fail(
             DM_ERR_TIMEOUT,
             "rank %d has waited %.3g s for the %d ranks of the communicator, and not all of them have come "
             "(option meet_s); it can serve for no collective call any more",
             rank, (double)(dmi_now_ns() - begin) / 1e9, ranks);
     }
-    MPI_Comm_dup(comm, &job->data);
+    DMI_MPI(MPI_Comm_dup(comm, &job->data));
     return DM_OK;
 }

@@ -112,11 +112,11 @@ dm_status dmi_forward_start(dmi_job *job)
         return status;
     }
     if (f->in) {
-        MPI_Irecv(f->in, (int)f->room, MPI_BYTE, f->parent, TAG_FRAMES, job->ctl, &f->receive);
+        DMI_MPI(MPI_Irecv(f->in, (int)f->room, MPI_BYTE, f->parent, TAG_FRAMES, job->ctl, &f->receive));
     }
     if (job->rank == 0) {
-        MPI_Irecv(&f->incoming, sizeof f->incoming, MPI_BYTE, MPI_ANY_SOURCE, TAG_REPORT, job->ctl,
-                  &f->report_in);
+        DMI_MPI(MPI_Irecv(&f->incoming, sizeof f->incoming, MPI_BYTE, MPI_ANY_SOURCE, TAG_REPORT, job->ctl,
+                          &f->report_in));
     }
     return DM_OK;
 }
@@ -127,7 +127,7 @@ static bool tested(MPI_Request *request, MPI_Status *status)
     if (*request == MPI_REQUEST_NULL) {
         return false;
     }
-    MPI_Test(request, &flag, status);
+    DMI_MPI(MPI_Test(request, &flag, status));
     return flag;
 }
 
@@ -158,12 +158,12 @@ static bool serve_child(dmi_job *job, child *c)
         moved = true;
     }
     if (c->ack == MPI_REQUEST_NULL && c->unacked > 0) {
-        MPI_Irecv(&c->ack_byte, 1, MPI_BYTE, c->rank, TAG_ACK, job->ctl, &c->ack);
+        DMI_MPI(MPI_Irecv(&c->ack_byte, 1, MPI_BYTE, c->rank, TAG_ACK, job->ctl, &c->ack));
     }
     if (!c->sending && c->unacked < MOST_UNACKED) {
         int bytes = collect(job, c, job->forward->room);
         if (bytes > 0) {
-            MPI_Isend(c->buffer, bytes, MPI_BYTE, c->rank, TAG_FRAMES, job->ctl, &c->send);
+            DMI_MPI(MPI_Isend(c->buffer, bytes, MPI_BYTE, c->rank, TAG_FRAMES, job->ctl, &c->send));
             c->sending = 1;
             c->unacked++;
             moved = true;
@@ -190,7 +190,7 @@ static bool serve_parent(dmi_job *job)
     MPI_Status status;
     bool moved = false;
     if (f->in_bytes == 0 && !f->stopped && tested(&f->receive, &status)) {
-        MPI_Get_count(&status, MPI_BYTE, &f->in_bytes);
+        DMI_MPI(MPI_Get_count(&status, MPI_BYTE, &f->in_bytes));
         f->in_at = 0;
         moved = true;
     }
@@ -212,12 +212,12 @@ static bool serve_parent(dmi_job *job)
     if (f->in_bytes > 0) {
         dmi_ring_wake(&f->ring);
         f->in_bytes = 0;
-        MPI_Wait(&f->acknowledge, MPI_STATUS_IGNORE); /* one byte, sent eagerly: long done */
-        MPI_Isend(f->in, 1, MPI_BYTE, f->parent, TAG_ACK, job->ctl, &f->acknowledge);
+        DMI_MPI(MPI_Wait(&f->acknowledge, MPI_STATUS_IGNORE)); /* one byte, sent eagerly: long done */
+        DMI_MPI(MPI_Isend(f->in, 1, MPI_BYTE, f->parent, TAG_ACK, job->ctl, &f->acknowledge));
         if (!f->stopped) {
             /* the acknowledgement's byte may still be read from f->in: it is the first thing a receive would
              * overwrite, and its value means nothing */
-            MPI_Irecv(f->in, (int)f->room, MPI_BYTE, f->parent, TAG_FRAMES, job->ctl, &f->receive);
+            DMI_MPI(MPI_Irecv(f->in, (int)f->room, MPI_BYTE, f->parent, TAG_FRAMES, job->ctl, &f->receive));
         }
     }
     return moved;
@@ -323,7 +323,8 @@ static bool take_report(dmi_job *job)
     atomic_store(&port->background, r->background);
     atomic_store(&port->broken, r->broken);
     atomic_store(&port->completed, r->completed);
-    MPI_Irecv(&f->incoming, sizeof f->incoming, MPI_BYTE, MPI_ANY_SOURCE, TAG_REPORT, job->ctl, &f->report_in);
+    DMI_MPI(MPI_Irecv(&f->incoming, sizeof f->incoming, MPI_BYTE, MPI_ANY_SOURCE, TAG_REPORT, job->ctl,
+                      &f->report_in));
     return true;
 }
 
@@ -422,15 +423,15 @@ bool dmi_forward_report(dmi_job *job, dmi_worker *w)
     f->reported_broken = broken != 0;
     f->reported_ns = dmi_now_ns();
     f->reported_sync = due ? w->sync_command : f->reported_sync;
-    MPI_Isend(r, report_bytes(job), MPI_BYTE, 0, TAG_REPORT, job->ctl, &f->report_out);
+    DMI_MPI(MPI_Isend(r, report_bytes(job), MPI_BYTE, 0, TAG_REPORT, job->ctl, &f->report_out));
     return true;
 }
 
 static void cancel(MPI_Request *request)
 {
     if (*request != MPI_REQUEST_NULL) {
-        MPI_Cancel(request);
-        MPI_Wait(request, MPI_STATUS_IGNORE);
+        DMI_MPI(MPI_Cancel(request));
+        DMI_MPI(MPI_Wait(request, MPI_STATUS_IGNORE));
     }
 }
 
@@ -439,11 +440,11 @@ void dmi_forward_stop(dmi_job *job)
     dmi_forward *f = job->forward;
     cancel(&f->receive);
     cancel(&f->report_in);
-    MPI_Wait(&f->acknowledge, MPI_STATUS_IGNORE);
-    MPI_Wait(&f->report_out, MPI_STATUS_IGNORE);
+    DMI_MPI(MPI_Wait(&f->acknowledge, MPI_STATUS_IGNORE));
+    DMI_MPI(MPI_Wait(&f->report_out, MPI_STATUS_IGNORE));
     for (int i = 0; i < f->children; i++) {
         cancel(&f->child[i].ack);
-        MPI_Wait(&f->child[i].send, MPI_STATUS_IGNORE);
+        DMI_MPI(MPI_Wait(&f->child[i].send, MPI_STATUS_IGNORE));
         free(f->child[i].buffer);
     }
     while (f->late) {

@@ -40,8 +40,8 @@ dm_status dmi_job_choose_gpu(dmi_job *job, const int *machine)
     int64_t memory = INT64_MAX;
     dm_status status = worker ? dmi_device_check(&job->config, gpus) : DM_OK;
     int have = !worker || gpus > 0, all = 0, any = worker && gpus > 0, some = 0;
-    MPI_Allreduce(&have, &all, 1, MPI_INT, MPI_MIN, job->ctl);
-    MPI_Allreduce(&any, &some, 1, MPI_INT, MPI_MAX, job->ctl);
+    DMI_MPI(MPI_Allreduce(&have, &all, 1, MPI_INT, MPI_MIN, job->ctl));
+    DMI_MPI(MPI_Allreduce(&any, &some, 1, MPI_INT, MPI_MAX, job->ctl));
     status = dmi_job_agree(job, status);
     if (status == DM_OK && some && !all) {
         status = dmi_fail(DM_ERR_CONFIG, "some workers have GPUs and others do not: set device=cpu, or start "
@@ -63,7 +63,7 @@ dm_status dmi_job_choose_gpu(dmi_job *job, const int *machine)
         status = dmi_device_free(gpu, job->device_number, &memory);
         memory /= (here + gpus - 1) / gpus; /* of each, where they share one */
     }
-    MPI_Allreduce(&memory, &job->profile.device_bytes, 1, MPI_INT64_T, MPI_MIN, job->ctl);
+    DMI_MPI(MPI_Allreduce(&memory, &job->profile.device_bytes, 1, MPI_INT64_T, MPI_MIN, job->ctl));
     job->profile.device_bytes = some ? job->profile.device_bytes : 0;
     job->profile.gpu = some;
     job->profile.facts =
@@ -86,7 +86,8 @@ static dm_status try_pairs(dmi_job *job, dmi_engine *e, const dmi_allocation *al
     }
     status = dmi_job_agree(job, status);
     if (status == DM_OK) {
-        MPI_Allgather(mine, 2, MPI_INT, at, 2, MPI_INT, job->ctl); /* after it: all have cleared theirs */
+        DMI_MPI(
+            MPI_Allgather(mine, 2, MPI_INT, at, 2, MPI_INT, job->ctl)); /* after it: all have cleared theirs */
     }
     for (int to = 0; to < job->workers && e->gpu && status == DM_OK; to++) {
         if (to == job->me || job->host_of[to] != job->host_of[job->me]) {
@@ -103,7 +104,7 @@ static dm_status try_pairs(dmi_job *job, dmi_engine *e, const dmi_allocation *al
                     dmi_error_text());
         }
     }
-    MPI_Barrier(job->ctl);
+    DMI_MPI(MPI_Barrier(job->ctl));
     for (int from = 0; from < job->workers && e->gpu && status == DM_OK; from++) {
         got[from] =
             from != job->me &&
@@ -130,7 +131,7 @@ static dm_status decide(dmi_job *job, dmi_engine *e, const bool *got)
         good = w == job->me || job->host_of[w] != job->host_of[job->me] || got[w];
     }
     int mine = good || !e->gpu, all = 0;
-    MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, job->ctl);
+    DMI_MPI(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, job->ctl));
     if (!all && job->config.transport == DMI_TRANSPORT_DIRECT) {
         return dmi_fail(DM_ERR_TRANSPORT,
                         "transport=direct, but GPUs of one host cannot reach each other's memory");
@@ -144,7 +145,7 @@ static dm_status decide(dmi_job *job, dmi_engine *e, const bool *got)
     job->profile.host_of = job->far_of;
     job->profile.pace_bytes = all && job->hosts == 1 ? dmi_profile_pace(&job->config, job->workers) : 0;
     mine = job->me == job->workers || (e->fused && all && job->hosts == 1);
-    MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, job->ctl);
+    DMI_MPI(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, job->ctl));
     job->profile.gemm_fused = all;
     return DM_OK;
 }

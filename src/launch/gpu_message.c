@@ -69,10 +69,12 @@ static dm_status exchange(dmi_job *job, trial *t, int to, int from, int64_t byte
     }
     if (from >= 0) {
         int64_t room = sizes[SIZES - 1];
-        MPI_Irecv(t->in, (int)room, MPI_BYTE, job->rank_of[from], TAG_PROBE, job->data, &request[count++]);
+        DMI_MPI(
+            MPI_Irecv(t->in, (int)room, MPI_BYTE, job->rank_of[from], TAG_PROBE, job->data, &request[count++]));
     }
     if (to >= 0) {
-        MPI_Isend(t->out, (int)bytes, MPI_BYTE, job->rank_of[to], TAG_PROBE, job->data, &request[count++]);
+        DMI_MPI(
+            MPI_Isend(t->out, (int)bytes, MPI_BYTE, job->rank_of[to], TAG_PROBE, job->data, &request[count++]));
     }
     dm_status moved = wait_for(job, t, request, count);
     if (moved != DM_OK || status != DM_OK || from < 0) {
@@ -133,7 +135,7 @@ static dm_status try_device(dmi_job *job, dmi_engine *e)
         status = e->gpu ? try_all(job, &t) : DM_OK;
         mine = t.stuck;
         status = dmi_job_agree(job, status);
-        MPI_Allreduce(&mine, &stuck, 1, MPI_INT, MPI_MAX, job->ctl);
+        DMI_MPI(MPI_Allreduce(&mine, &stuck, 1, MPI_INT, MPI_MAX, job->ctl));
         t.stuck = stuck; /* of the others' messages some may still be in flight to here */
         status = stuck && status != DM_ERR_TIMEOUT
                      ? dmi_fail(DM_ERR_TIMEOUT, "a message between GPUs has not come")
@@ -156,7 +158,7 @@ dm_status dmi_job_probe_messages(dmi_job *job, dmi_engine *e)
     if (!forced && (!apart || job->config.transport != DMI_TRANSPORT_AUTO)) {
         return DM_OK;
     }
-    MPI_Allreduce(&says, &all, 1, MPI_INT, MPI_MIN, job->ctl);
+    DMI_MPI(MPI_Allreduce(&says, &all, 1, MPI_INT, MPI_MIN, job->ctl));
     dm_status status =
         all ? try_device(job, e)
             : dmi_fail(DM_ERR_TRANSPORT, "the MPI library does not report support for device memory");

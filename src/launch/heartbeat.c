@@ -41,7 +41,7 @@ static bool tested(MPI_Request *request)
 {
     int flag = 0;
     if (*request != MPI_REQUEST_NULL) {
-        MPI_Test(request, &flag, MPI_STATUS_IGNORE);
+        DMI_MPI(MPI_Test(request, &flag, MPI_STATUS_IGNORE));
     }
     return flag;
 }
@@ -50,7 +50,7 @@ static void send_beat(dmi_job *job, other *o, int tag, int64_t now)
 {
     o->out.number++;
     o->sent_ns = now;
-    MPI_Isend(&o->out, sizeof o->out, MPI_BYTE, o->rank, tag, job->ctl, &o->send);
+    DMI_MPI(MPI_Isend(&o->out, sizeof o->out, MPI_BYTE, o->rank, tag, job->ctl, &o->send));
 }
 
 /* Has something come since the last look? Counts the silence. */
@@ -61,7 +61,7 @@ static bool heard(dmi_job *job, other *o, int tag, int64_t now)
     o->silent_ns = came ? 0 : o->silent_ns + (o->looked_ns ? DMI_MIN(now - o->looked_ns, DMI_SILENCE_MOST_NS) : 0);
     o->looked_ns = now;
     if (came) {
-        MPI_Irecv(&o->in, sizeof o->in, MPI_BYTE, o->rank, tag, job->ctl, &o->receive);
+        DMI_MPI(MPI_Irecv(&o->in, sizeof o->in, MPI_BYTE, o->rank, tag, job->ctl, &o->receive));
     }
     return came;
 }
@@ -70,7 +70,7 @@ static bool heard(dmi_job *job, other *o, int tag, int64_t now)
 static bool may_use_thread(const dmi_job *job)
 {
     int provided = MPI_THREAD_SINGLE;
-    MPI_Query_thread(&provided);
+    DMI_MPI(MPI_Query_thread(&provided));
     return provided >= (job->owns_mpi ? MPI_THREAD_SERIALIZED : MPI_THREAD_MULTIPLE);
 }
 
@@ -79,7 +79,7 @@ dm_status dmi_heartbeat_start(dmi_job *job)
     double limit_s = job->config.liveness ? job->config.heartbeat_s : 0;
     int wanted = job->hosts > 1 && limit_s > 0 && may_use_thread(job);
     bool leads = job->rank != 0 && job->leader[job->host_of[job->me]] == job->me;
-    MPI_Bcast(&wanted, 1, MPI_INT, 0, job->ctl);
+    DMI_MPI(MPI_Bcast(&wanted, 1, MPI_INT, 0, job->ctl));
     if (!wanted) {
         return DM_OK;
     }
@@ -102,8 +102,8 @@ dm_status dmi_heartbeat_start(dmi_job *job)
         other *o = &h->other[i];
         o->rank = job->rank == 0 ? job->rank_of[job->leader[i + 1]] : 0;
         o->send = MPI_REQUEST_NULL;
-        MPI_Irecv(&o->in, sizeof o->in, MPI_BYTE, o->rank, job->rank == 0 ? TAG_ANSWER : TAG_BEAT, job->ctl,
-                  &o->receive);
+        DMI_MPI(MPI_Irecv(&o->in, sizeof o->in, MPI_BYTE, o->rank, job->rank == 0 ? TAG_ANSWER : TAG_BEAT,
+                          job->ctl, &o->receive));
     }
     job->mpi.lock = job->rank == 0 ? &h->mpi : NULL;
     job->heartbeat = h;
@@ -188,8 +188,8 @@ void dmi_heartbeat_died(dmi_job *job, int worker)
 static void cancel(MPI_Request *request)
 {
     if (*request != MPI_REQUEST_NULL) {
-        MPI_Cancel(request);
-        MPI_Wait(request, MPI_STATUS_IGNORE);
+        DMI_MPI(MPI_Cancel(request));
+        DMI_MPI(MPI_Wait(request, MPI_STATUS_IGNORE));
     }
 }
 
@@ -200,7 +200,7 @@ void dmi_heartbeat_stop(dmi_job *job)
         return;
     }
     for (int i = 0; i < h->others; i++) {
-        MPI_Wait(&h->other[i].send, MPI_STATUS_IGNORE); /* some bytes, sent eagerly: long done */
+        DMI_MPI(MPI_Wait(&h->other[i].send, MPI_STATUS_IGNORE)); /* some bytes, sent eagerly: long done */
         cancel(&h->other[i].receive);
     }
     pthread_mutex_destroy(&h->mpi);

@@ -41,6 +41,12 @@ typedef struct dmi_job {
     bool gpu_messages;     /* GPUs with unequal far_of send messages from and to their memory; the same on all ranks */
 } dmi_job;
 
+/* --- control.c */
+/* MPI calls by which the ranks agree and meet. Where one fails, the others may wait for ever: the process ends
+ * with a line that names the call, as it does when a rank has died. Not for payloads, whose session alone
+ * fails. */
+#define DMI_MPI(call) dmi_mpi_control(call, #call)
+void dmi_mpi_control(int code, const char *call);
 /* --- arrive.c */
 /* Collective: the job's own communicators; DM_ERR_TIMEOUT if a rank does not arrive. After that MPI may still
  * write into the job's buffers, so keep them. */
@@ -70,6 +76,8 @@ void dmi_liveness_ignore(dmi_job *job, bool ignore);
 void dmi_liveness_expect_looks(dmi_job *job);
 void dmi_liveness_stop(dmi_job *job); /* collective: nobody's end is a death from then on */
 void dmi_liveness_free(dmi_job *job); /* the same of this rank alone */
+/* A line on stderr, where that does not block. */
+void dmi_liveness_say(const char *text);
 /* Not rank 0: says that something has been so for so many seconds, and ends the process. */
 _Noreturn void dmi_liveness_leave(dmi_job *job, const char *what, double seconds);
 /* --- heartbeat.c: signs of life between rank 0 and other hosts */

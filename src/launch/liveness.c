@@ -76,7 +76,7 @@ static void choose_processes(dmi_liveness *l)
 }
 
 /* A reader of this process's errors that has stopped may not keep it here. */
-static void say(const char *text)
+void dmi_liveness_say(const char *text)
 {
     char line[1200];
     struct pollfd to = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -116,7 +116,7 @@ static bool tell_session(dmi_liveness *l, int worker, const char *how)
                  l->job->pid_of[worker], l->job->outlives ? "while the session began or ended" : "before the session began");
     }
     if (!known) {
-        say(text);
+        dmi_liveness_say(text);
     }
     if (s && lives) {
         atomic_store(&s->hub.ring->closed, DMI_RING_DEAD);
@@ -170,7 +170,7 @@ static void died(dmi_liveness *l, watched_process *p)
     }
     dmi_partial_remove_all();
     if (text[0]) {
-        say(text);
+        dmi_liveness_say(text);
     }
     _exit(EXIT_FAILURE);
 }
@@ -181,7 +181,7 @@ _Noreturn void dmi_liveness_leave(dmi_job *job, const char *what, double seconds
     snprintf(text, sizeof text, "%s for %.3g s (option heartbeat_s=%g): the ranks of host %s leave", what, seconds,
              job->config.heartbeat_s, dmi_hub_port(&job->hub, job->me)->host);
     dmi_partial_remove_all();
-    say(text);
+    dmi_liveness_say(text);
     _exit(EXIT_FAILURE);
 }
 
@@ -372,6 +372,6 @@ void dmi_liveness_stop(dmi_job *job)
 {
     if (job->config.liveness) {
         dmi_liveness_free(job);
-        MPI_Barrier(job->ctl); /* nobody ends before the others have stopped watching it */
+        DMI_MPI(MPI_Barrier(job->ctl)); /* nobody ends before the others have stopped watching it */
     }
 }

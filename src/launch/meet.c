@@ -85,7 +85,7 @@ dm_status dmi_job_agree(dmi_job *job, dm_status status)
     struct {
         int status, rank;
     } mine = {status, job->rank}, worst;
-    MPI_Allreduce(&mine, &worst, 1, MPI_2INT, MPI_MAXLOC, job->ctl);
+    DMI_MPI(MPI_Allreduce(&mine, &worst, 1, MPI_2INT, MPI_MAXLOC, job->ctl));
     if (worst.status == DM_OK) {
         return DM_OK;
     }
@@ -94,7 +94,7 @@ dm_status dmi_job_agree(dmi_job *job, dm_status status)
         (void)name_rank(job->rank, status);
         snprintf(text, sizeof text, "%s", dmi_error_text());
     }
-    MPI_Bcast(text, sizeof text, MPI_CHAR, worst.rank, job->ctl);
+    DMI_MPI(MPI_Bcast(text, sizeof text, MPI_CHAR, worst.rank, job->ctl));
     return dmi_fail((dm_status)worst.status, "%s", text);
 }
 
@@ -137,7 +137,7 @@ static dm_status share_hub(dmi_job *job)
     }
     status = dmi_job_agree(job, status);
     if (status == DM_OK) {
-        MPI_Allgather(mine, 2, MPI_INT, all, 2, MPI_INT, job->ctl);
+        DMI_MPI(MPI_Allgather(mine, 2, MPI_INT, all, 2, MPI_INT, job->ctl));
         if (leader != job->me) {
             const int *theirs = &all[2 * job->rank_of[leader]];
             status = dmi_hub_attach(theirs[0], theirs[1], &job->hub);
@@ -277,7 +277,7 @@ dm_status dmi_job_meet(MPI_Comm comm, const dmi_config *config, dm_status loaded
     job->hub.fd = -1;
     job->at_finalize = MPI_KEYVAL_INVALID;
     say_hello(config, &mine);
-    MPI_Comm_rank(comm, &job->rank);
+    DMI_MPI(MPI_Comm_rank(comm, &job->rank));
     if (loaded == DM_OK && job->rank == 0 && config->trace[0]) {
         loaded = dmi_trace_try(config->trace);
     }
@@ -291,16 +291,16 @@ dm_status dmi_job_meet(MPI_Comm comm, const dmi_config *config, dm_status loaded
     if (dmi_job_communicators(comm, config->meet_s, job) != DM_OK) {
         return DM_ERR_TIMEOUT; /* the job stays: MPI may still write into it */
     }
-    MPI_Comm_set_errhandler(job->ctl, MPI_ERRORS_RETURN);
-    MPI_Comm_set_errhandler(job->data, MPI_ERRORS_RETURN);
-    MPI_Comm_size(comm, &job->ranks);
+    DMI_MPI(MPI_Comm_set_errhandler(job->ctl, MPI_ERRORS_RETURN));
+    DMI_MPI(MPI_Comm_set_errhandler(job->data, MPI_ERRORS_RETURN));
+    DMI_MPI(MPI_Comm_size(comm, &job->ranks));
     job->workers = job->ranks - 1;
     job->me = job->rank == 0 ? job->workers : job->rank - 1;
     all = calloc((size_t)job->ranks, sizeof *all);
     dm_status status = all ? make_tables(job) : dmi_fail(DM_ERR_NOMEM, "no memory for %d ranks", job->ranks);
     status = dmi_job_agree(job, status);
     if (status == DM_OK) {
-        MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, job->ctl);
+        DMI_MPI(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, job->ctl));
         status = compare(all, job->ranks);
     }
     if (status == DM_OK) {
@@ -315,7 +315,7 @@ dm_status dmi_job_meet(MPI_Comm comm, const dmi_config *config, dm_status loaded
         char fault[DMI_CONFIG_TEXT]; /* faults are planted in single ranks */
         memcpy(fault, config->fault, sizeof fault);
         job->config = *config;
-        MPI_Bcast(&job->config, sizeof job->config, MPI_BYTE, 0, job->ctl);
+        DMI_MPI(MPI_Bcast(&job->config, sizeof job->config, MPI_BYTE, 0, job->ctl));
         memcpy(job->config.fault, fault, sizeof fault);
         job->profile = dmi_profile_from(&job->config, job->workers, false);
         find_processes(job, all);
@@ -358,8 +358,8 @@ void dmi_job_free(dmi_job *job)
         dmi_forward_stop(job);
     }
     dmi_hub_close(&job->hub);
-    MPI_Comm_free(&job->ctl);
-    MPI_Comm_free(&job->data);
+    DMI_MPI(MPI_Comm_free(&job->ctl));
+    DMI_MPI(MPI_Comm_free(&job->data));
     free_tables(job);
 }
 

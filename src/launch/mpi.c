@@ -16,12 +16,20 @@ static dmi_job *ended;
 static bool missing_rank;
 static bool over; /* this launch's last session has ended, without MPI_Finalize */
 
+/* Nobody waits for this rank any more. */
+static void finalize_mpi(void)
+{
+    if (dmi_mpi_check(MPI_Finalize(), "MPI_Finalize") != DM_OK) {
+        dmi_log(DMI_LOG_WARN, "%s", dmi_error_text());
+    }
+}
+
 static void end_mpi(void)
 {
     if (missing_rank) {
         over = true;
     } else {
-        MPI_Finalize();
+        finalize_mpi();
     }
 }
 
@@ -40,14 +48,14 @@ static void master_published(dmi_session *s)
 static void delete_end(dmi_job *job)
 {
     if (job->at_finalize != MPI_KEYVAL_INVALID) { /* and then calls end_session, which does nothing */
-        MPI_Comm_delete_attr(MPI_COMM_SELF, job->at_finalize);
+        DMI_MPI(MPI_Comm_delete_attr(MPI_COMM_SELF, job->at_finalize));
     }
 }
 
 static void leave(dmi_job *job)
 {
     bool owns = job->owns_mpi;
-    MPI_Barrier(job->ctl);
+    DMI_MPI(MPI_Barrier(job->ctl));
     delete_end(job);
     dmi_job_free(job);
     if (owns) {
@@ -61,15 +69,18 @@ static bool all_have_ended(dmi_job *job)
     MPI_Request request;
     int here = 0;
     if (!job->outlives) {
-        MPI_Barrier(job->ctl);
+        DMI_MPI(MPI_Barrier(job->ctl));
         return true;
     }
     if (atomic_load(&job->hub.ring->closed) == DMI_RING_DEAD) {
         return false;
     }
-    MPI_Ibarrier(job->ctl, &request);
+    DMI_MPI(MPI_Ibarrier(job->ctl, &request));
     while (!here && atomic_load(&job->hub.ring->closed) != DMI_RING_DEAD) {
-        MPI_Test(&request, &here, MPI_STATUS_IGNORE);
+        if (dmi_mpi_check(MPI_Test(&request, &here, MPI_STATUS_IGNORE), "MPI_Test") != DM_OK) {
+            dmi_log(DMI_LOG_ERROR, "%s", dmi_error_text()); /* as some MPI libraries tell of a dead rank */
+            return false;
+        }
         if (!here) {
             usleep(200);
         }
@@ -164,7 +175,8 @@ static dm_status gather_placements(dmi_job *job, const dmi_placement_report *min
     dm_status status =
         dmi_job_agree(job, !s || all ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for %d ranks", job->ranks));
     if (status == DM_OK) {
-        MPI_Gather(mine ? mine : &nothing, sizeof *mine, MPI_BYTE, all, sizeof *mine, MPI_BYTE, 0, job->ctl);
+        DMI_MPI(MPI_Gather(mine ? mine : &nothing, sizeof *mine, MPI_BYTE, all, sizeof *mine, MPI_BYTE, 0,
+                           job->ctl));
     }
     if (status == DM_OK && s) { /* worker w is rank w + 1 */
         memmove(all, all + 1, (size_t)job->workers * sizeof *all);
@@ -189,7 +201,7 @@ static dm_status open_master(dmi_job *job, dmi_session **out)
             status = gather_placements(job, NULL, s);
         }
         if (status != DM_OK) {
-            MPI_Barrier(job->ctl); /* as a worker that ends */
+            DMI_MPI(MPI_Barrier(job->ctl)); /* as a worker that ends */
         }
     }
     if (status != DM_OK) {
@@ -320,7 +332,7 @@ static dm_status run(MPI_Comm comm, const dmi_config *config, dm_status loaded, 
 {
     dmi_job *job = NULL;
     int rank = 0;
-    MPI_Comm_rank(comm, &rank);
+    DMI_MPI(MPI_Comm_rank(comm, &rank));
     *worker = rank != 0;
     dm_status status = dmi_job_meet(comm, config, loaded, &job);
     if (status != DM_OK) {
@@ -366,7 +378,7 @@ static void serve_all(const dmi_config *config, dm_status loaded, dm_status stat
         MPI_Comm comm = dmi_again_wait(ended);
         bool worker = true;
         status = run(comm, config, loaded, true, NULL, &worker);
-        MPI_Comm_free(&comm);
+        DMI_MPI(MPI_Comm_free(&comm));
     }
     end_mpi();
     exit(0);
@@ -382,7 +394,7 @@ static dm_status launch_again(const dmi_config *config, dm_status loaded, dmi_se
         return status;
     }
     status = run(comm, config, loaded, true, out, &worker);
-    MPI_Comm_free(&comm);
+    DMI_MPI(MPI_Comm_free(&comm));
     if (status != DM_OK) {
         end_mpi();
     }
@@ -415,9 +427,9 @@ dm_status dmi_launch_mpi(const dmi_config *config, dm_status loaded, dmi_session
     if (code != MPI_SUCCESS || provided < MPI_THREAD_FUNNELED) {
         return dmi_fail(DM_ERR_TRANSPORT, "MPI could not be initialised with thread support");
     }
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    DMI_MPI(MPI_Comm_size(MPI_COMM_WORLD, &ranks));
     if (ranks == 1) { /* a launcher that did not say how many there are */
-        MPI_Finalize();
+        finalize_mpi();
         return loaded == DM_OK ? dmi_launch_threads(config, dmi_thread_workers(config), out) : loaded;
     }
     bool worker = false;
@@ -426,7 +438,7 @@ dm_status dmi_launch_mpi(const dmi_config *config, dm_status loaded, dmi_session
         serve_all(config, loaded, status);
     }
     if (status != DM_OK) {
-        MPI_Finalize();
+        finalize_mpi();
     }
     return status;
 }
@@ -457,7 +469,7 @@ static void end_with_mpi(dmi_session *s, dm_session *session)
     int key = MPI_KEYVAL_INVALID;
     if (MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_session, &key, NULL) == MPI_SUCCESS) {
         job->at_finalize = key;
-        MPI_Comm_set_attr(MPI_COMM_SELF, key, session);
+        DMI_MPI(MPI_Comm_set_attr(MPI_COMM_SELF, key, session));
     }
 }
 
@@ -476,7 +488,9 @@ dm_status dm_init_comm(MPI_Comm comm, const dm_config *config, dm_session **sess
     }
     dm_status status = dmi_config_from(config, &loaded);
     dmi_error_handler on_error = dmi_error_handler_of(config);
-    MPI_Comm_size(comm, &ranks);
+    if (dmi_mpi_check(MPI_Comm_size(comm, &ranks), "comm: MPI_Comm_size") != DM_OK) {
+        return DM_ERR_TRANSPORT;
+    }
     if (ranks == 1) {
         status = status == DM_OK ? dmi_launch_threads(&loaded, dmi_thread_workers(&loaded), &s) : status;
         status = status == DM_OK ? dmi_session_publish(s, &on_error, session) : status;

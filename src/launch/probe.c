@@ -41,7 +41,8 @@ static dm_status try_direct(dmi_job *job, dmi_engine *e, bool *got)
     memset(allocation.base, 0, (size_t)n * PROBE_BYTES);
     status = dmi_job_agree(job, by_rank ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for a probe"));
     if (status == DM_OK) {
-        MPI_Allgather(mine, 2, MPI_INT, by_rank, 2, MPI_INT, job->ctl); /* after it: all have cleared theirs */
+        DMI_MPI(MPI_Allgather(mine, 2, MPI_INT, by_rank, 2, MPI_INT,
+                              job->ctl)); /* after it: all have cleared theirs */
         for (int to = 0; to < n; to++) {
             if (to != job->me && job->host_of[to] == job->host_of[job->me]) {
                 const int *at = &by_rank[2 * job->rank_of[to]];
@@ -51,7 +52,7 @@ static dm_status try_direct(dmi_job *job, dmi_engine *e, bool *got)
                 }
             }
         }
-        MPI_Barrier(job->ctl);
+        DMI_MPI(MPI_Barrier(job->ctl));
         for (int from = 0; from < n; from++) {
             got[from] = from != job->me && job->host_of[from] == job->host_of[job->me] &&
                         right((unsigned char *)allocation.base + from * PROBE_BYTES, from, job->me);
@@ -77,10 +78,12 @@ static dm_status try_messages(dmi_job *job, const bool *direct)
             out[i] = pattern(job->me, to, i);
         }
         if (!direct[from]) {
-            MPI_Irecv(in, PROBE_BYTES, MPI_BYTE, job->rank_of[from], TAG_PROBE, job->data, &request[count++]);
+            DMI_MPI(MPI_Irecv(in, PROBE_BYTES, MPI_BYTE, job->rank_of[from], TAG_PROBE, job->data,
+                              &request[count++]));
         }
         if (!direct[to]) {
-            MPI_Isend(out, PROBE_BYTES, MPI_BYTE, job->rank_of[to], TAG_PROBE, job->data, &request[count++]);
+            DMI_MPI(MPI_Isend(out, PROBE_BYTES, MPI_BYTE, job->rank_of[to], TAG_PROBE, job->data,
+                              &request[count++]));
         }
         int code = MPI_Waitall(count, request, MPI_STATUSES_IGNORE);
         if (status == DM_OK && dmi_mpi_check(code, "MPI_Waitall") != DM_OK) {
@@ -103,7 +106,8 @@ dm_status dmi_job_probe(dmi_job *job, dmi_engine *e)
         status = try_direct(job, e, got);
     }
     if (status == DM_OK) {
-        MPI_Allgather(got, n * (int)sizeof *got, MPI_BYTE, back, n * (int)sizeof *got, MPI_BYTE, job->ctl);
+        DMI_MPI(
+            MPI_Allgather(got, n * (int)sizeof *got, MPI_BYTE, back, n * (int)sizeof *got, MPI_BYTE, job->ctl));
         for (int p = 0; p < n; p++) { /* both ways, and the same decision at both ends */
             job->direct[p] = got[p] && back[job->rank_of[p] * n + job->me];
             if (p != job->me && !job->direct[p] && job->config.transport == DMI_TRANSPORT_DIRECT &&

@@ -22,7 +22,7 @@ static void agree(dmi_job *job, bool worker, const dmi_rates *mine)
     for (int i = 0; i < 6 && !worker; i++) {
         of[i] = INFINITY;
     }
-    MPI_Allreduce(of, least, 6, MPI_DOUBLE, MPI_MIN, job->ctl);
+    DMI_MPI(MPI_Allreduce(of, least, 6, MPI_DOUBLE, MPI_MIN, job->ctl));
     job->profile.rates = (dmi_rates){least[0], least[1], least[2], least[3], least[4], least[5]};
     dmi_rates_round(&job->profile.rates);
 }
@@ -35,13 +35,13 @@ static dm_status link_rate(dmi_job *job, dmi_engine *e, const dmi_allocation *al
     dm_status status =
         dmi_job_agree(job, at ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory to measure links with"));
     if (status == DM_OK) {
-        MPI_Allgather(mine, 2, MPI_INT64_T, at, 2, MPI_INT64_T, job->ctl);
+        DMI_MPI(MPI_Allgather(mine, 2, MPI_INT64_T, at, 2, MPI_INT64_T, job->ctl));
         const int64_t *place = &at[2 * job->rank_of[next]];
         bool near = e->gpu && n > 1 && job->far_of[next] == job->far_of[job->me];
         char *base = near ? job->device->map(e, next, (int)place[0]) : NULL;
         double seconds = 0;
         for (int times = 1; times <= 4; times += 3) { /* the first makes the mapping */
-            MPI_Barrier(job->ctl);
+            DMI_MPI(MPI_Barrier(job->ctl));
             status = base && status == DM_OK
                          ? job->device->carry(e, base + place[1], allocation->base, LINK_BYTES, times, &seconds)
                          : status;
@@ -63,7 +63,7 @@ dm_status dmi_job_rates(dmi_job *job, dmi_engine *e)
         allocation.base = NULL; /* too little memory to measure with: plans choose by bytes */
     }
     int have = !e->gpu || allocation.base != NULL, all = 0;
-    MPI_Allreduce(&have, &all, 1, MPI_INT, MPI_MIN, job->ctl);
+    DMI_MPI(MPI_Allreduce(&have, &all, 1, MPI_INT, MPI_MIN, job->ctl));
     if (status == DM_OK && all) {
         status = link_rate(job, e, &allocation, &mine.link);
         agree(job, e->gpu != NULL, &mine);

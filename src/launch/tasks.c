@@ -70,14 +70,14 @@ static dm_status tell(int rank, const char *host, const names *theirs, const cha
 dm_status dmi_job_tell_tasks(dmi_job *job, int rank, const char *host, const char *host0)
 {
     names mine = {.bytes = dmi_task_names(NULL)}, theirs = {.bytes = mine.bytes};
-    MPI_Bcast(&theirs.bytes, 1, MPI_INT, rank, job->ctl);
+    DMI_MPI(MPI_Bcast(&theirs.bytes, 1, MPI_INT, rank, job->ctl));
     mine.text = calloc((size_t)mine.bytes + 1, 1);
     theirs.text = calloc((size_t)theirs.bytes + 1, 1);
     dm_status status =
         dmi_job_agree(job, mine.text && theirs.text ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for names"));
     if (status == DM_OK) {
         (void)dmi_task_names(job->rank == rank ? theirs.text : mine.text);
-        MPI_Bcast(theirs.text, theirs.bytes, MPI_CHAR, rank, job->ctl);
+        DMI_MPI(MPI_Bcast(theirs.text, theirs.bytes, MPI_CHAR, rank, job->ctl));
         status = job->rank == 0 ? tell(rank, host, &theirs, host0, &mine) : DM_OK;
     }
     free(mine.text);

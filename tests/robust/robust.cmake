@@ -154,6 +154,24 @@ foreach(what stop stop_hosts stop_finalize stop_continue stop_continue_hosts sto
   robust_job(${what} right ${run} N=4 JOB=${what})
 endforeach()
 
+# ---- a call of MPI by which the ranks agree fails in one rank. How many there are before a session works depends on how long
+# ranks wait for one another, so these are among the first ones. ----
+foreach(way 1:0 9:1 20:0 35:2:hosts 45:0:hosts) # number of the call, rank
+  string(REPLACE ":" ";" way ${way})
+  list(GET way 0 k)
+  list(GET way 1 rank)
+  set(job twice)
+  if(way MATCHES "hosts")
+    set(job replicas_hosts)
+  endif()
+  foreach(r 0 1 2)
+    set(bad_${r})
+  endforeach()
+  set(bad_${rank} -x DMATH_FAULT=control:${k})
+  robust_job(control_${job}_${k}_${rank} "says:rank ${rank} (process [0-9]*): MPI_[A-Za-z_]* failed: .*: the rank leaves" ${run}
+             N=1 ${bad_0} JOB=${job} : N=1 ${bad_1} JOB=${job} : N=1 ${bad_2} JOB=${job})
+endforeach()
+
 # ---- a failure in one rank ----
 foreach(options transport=auto transport=mpi pretend_hosts=2)
   foreach(fault compute:1 compute:2 compute:7 alloc:6 alloc:8)
