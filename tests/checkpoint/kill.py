@@ -46,7 +46,9 @@ def moments(program, folder, count):
     subprocess.run([program, "save", folder, "3"], env=ENV, check=True, stdout=subprocess.DEVNULL)
     longest = time.monotonic() - begin
     newest, died = 3, 0
-    for _ in range(count):
+    tries = 0
+    while tries < count or (tries < 20 * count and (newest == 3 or died == 0)):  # a busy machine may be late for all of them
+        tries += 1
         process = subprocess.Popen([program, "save", folder, "1000"], env=ENV, stdout=subprocess.PIPE, text=True)
         time.sleep(random.uniform(0.1 * longest, longest))
         process.send_signal(signal.SIGKILL)
@@ -60,7 +62,7 @@ def moments(program, folder, count):
         newest = there
         if len(partials(folder)) > 1:
             fail(f"{partials(folder)} were left by programs before")
-    print(f"{count} programs killed, {newest} generations, {died} died inside a save")
+    print(f"{tries} programs killed, {newest} generations, {died} died inside a save")
     if newest == 3 or died == 0:
         fail("none of them was killed in a save")
 

@@ -49,11 +49,16 @@ os.makedirs(folder)
 straight, again = os.path.join(folder, "straight"), os.path.join(folder, "again")
 if run(straight, 3, None) != 0:
     sys.exit("a program without signals must end with 0")
-requeued, status = 0, REQUEUE
-while status == REQUEUE:
-    number = signal.SIGUSR1 if launcher or requeued % 2 == 0 else signal.SIGTERM
-    status = run(again, 1 + requeued % 4, number)
-    requeued += status == REQUEUE
+requeued = 0
+for _ in range(10):  # on a busy machine a program may have ended before the signal comes
+    shutil.rmtree(again, ignore_errors=True)
+    requeued, status = 0, REQUEUE
+    while status == REQUEUE:
+        number = signal.SIGUSR1 if launcher or requeued % 2 == 0 else signal.SIGTERM
+        status = run(again, 1 + requeued % 4, number)
+        requeued += status == REQUEUE
+    if requeued >= 2:
+        break
 if requeued < 2:
     sys.exit(f"it was requeued {requeued} times: too few to say anything")
 for name in ("heat.npy",):
