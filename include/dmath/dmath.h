@@ -673,6 +673,7 @@ static inline dm_dtype dm_dtype_of(const uint16_t *) { return DM_F16; }
 #include <dmath/reduce.h>
 #include <dmath/group.h>
 #include <dmath/program.h>
+#include <dmath/feed.h>
 #include <dmath/profile.h>
 #include <dmath/random.h>
 #include <dmath/require.h>

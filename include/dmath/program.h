@@ -12,9 +12,9 @@
  *
  * What can be recorded: every call that queues a command (copies, fills, elementwise functions, reductions, products,
  * functions of the user by dm_apply, and what is made of them). Calls that wait or give data to the program
- * (dm_array_read, dm_array_write, dm_array_load, dm_array_save) are DM_ERR_STATE. Numbers, such as alpha, are recorded
- * with their values; a factor that changes between runs must be an element of an array. Layouts, views and arrays may
- * be made and destroyed at any time. Arrays made inside and destroyed inside are temporaries. Arrays made inside and
+ * (dm_array_read, dm_array_write, dm_array_load, dm_array_save) are DM_ERR_STATE; dm_array_feed (<dmath/feed.h>) brings
+ * data into a program. Numbers, such as alpha, are recorded with their values; a number that changes between runs is
+ * one of dm_program_number, or an element of an array. Layouts, views and arrays may be made and destroyed at any time. Arrays made inside and destroyed inside are temporaries. Arrays made inside and
  * still alive at the end are ordinary arrays from then on. An array made before cannot be destroyed inside, and a scope
  * opened before cannot end inside.
  *
@@ -44,6 +44,20 @@ DM_API DM_CHECKED dm_status dm_program_begin(dm_session *session);
 DM_API DM_CHECKED dm_status dm_program_advance_seeds(dm_session *session);
 /* The seed of run number `run`: `seed` itself in run 0. */
 DM_API uint64_t dm_program_seed(uint64_t seed, int64_t run);
+/* Makes a number of the program, which can be given anew before each run: an array of one element (no dims) of this
+ * type, with a copy on every worker of the session, or of the group that has begun. Calls that are recorded take it as
+ * any such array: as a factor (dm_element), or in an expression (DM_ARG):
+ *     dm_program_number(s, "rate", DM_F32, 0.1, &rate);
+ *     dm_axpby_by(s, dm_element(rate), g, dm_value(1), w);    -- recorded
+ *     ...
+ *     dm_program_set_number(s, step, "rate", 0.01);           -- from the next run on
+ * Every run begins with the number; a call may write the array, which the next run does not see. What a plan depends on
+ * cannot be such a number: calls take it as a plain argument. The array ends with the recording, or when it is
+ * destroyed before. name: 1 to 63 characters, copied. Blocking: none. Errors: DM_ERR_STATE (nothing is being recorded);
+ * DM_ERR_ARG (name is NULL, too long, or another number has it; out is NULL; value is none of an integer type);
+ * DM_ERR_DTYPE. Cost: in each run a small kernel on each worker, the same whether the number changes or not. */
+DM_API DM_CHECKED dm_status dm_program_number(dm_session *session, const char *name, dm_dtype dtype, double value,
+                                              dm_array *out);
 /* Ends the recording and plans it. out NULL: the recording is dropped; what was recorded never runs. On failure it is
  * dropped too. Blocking: none. Errors: DM_ERR_STATE (nothing is being recorded; an array made inside was destroyed, but
  * a view of it is alive); DM_ERR_UNSUPPORTED (an option forces an algorithm that cannot serve a call). */
@@ -75,6 +89,10 @@ DM_API DM_CHECKED dm_status dm_program_run_until(dm_session *session, dm_program
 /* The next run of the program is number `next`, as where a loop is resumed. Blocking: none. Errors: DM_ERR_HANDLE,
  * DM_ERR_ARG (next < 0), DM_ERR_STATE (while recording). */
 DM_API DM_CHECKED dm_status dm_program_set_run(dm_session *session, dm_program program, int64_t next);
+/* From its next run on, the program's number `name` (dm_program_number) is value. Runs that were called before keep
+ * theirs. Blocking: none. Errors: DM_ERR_HANDLE; DM_ERR_ARG (the program has no such number; value is none of its type);
+ * DM_ERR_STATE (while recording). Cost: none of its own: the frame of the next run carries the value, no plan is made. */
+DM_API DM_CHECKED dm_status dm_program_set_number(dm_session *session, dm_program program, const char *name, double value);
 /* Destroys the program, after the runs before it. A zero program is ignored. Errors: DM_ERR_HANDLE, DM_ERR_STATE (while
  * recording). */
 DM_API DM_CHECKED dm_status dm_program_destroy(dm_session *session, dm_program program);

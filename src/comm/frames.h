@@ -96,7 +96,7 @@ typedef struct dmi_op_frame {
     dmi_frame head;
     int16_t noperand, numbers;
     int32_t args[DMI_ARG_INTS], compute;
-    uint32_t seeds; /* of a program's call: dmi_call.seeds that advance */
+    uint32_t seeds; /* of a program's call: dmi_call.seeds */
     uint32_t group; /* for the timeline: number of the group in which it was called; 0: none */
     uint64_t members; /* bit w % 64: worker w may take part; others skip the command */
     int64_t workspace_limit;
@@ -130,11 +130,17 @@ typedef struct dmi_program_array_frame {
     int64_t lo[DM_MAX_DIMS], extent[DM_MAX_DIMS], skip[DM_MAX_DIMS];
 } dmi_program_array_frame;
 
-/* The ids of the operands follow. */
+/* A number of a program that is given anew. */
+typedef struct dmi_given_number {
+    int64_t at; /* among the numbers of all its calls */
+    dmi_number value;
+} dmi_given_number;
+
+/* The ids of the operands follow, then the numbers given anew. */
 typedef struct dmi_program_run_frame {
     dmi_frame head;
     uint32_t program;
-    int32_t operands;
+    int32_t operands, numbers;
     uint32_t group;       /* as of an op */
     int64_t times;
     int64_t first;        /* the number of the first of them; -1: they are counted on */
@@ -143,6 +149,14 @@ typedef struct dmi_program_run_frame {
     uint64_t value, seen; /* arrays of `until` */
     double below;
 } dmi_program_run_frame;
+static inline const uint64_t *dmi_run_frame_operands(const dmi_program_run_frame *f)
+{
+    return (const uint64_t *)(f + 1);
+}
+static inline const dmi_given_number *dmi_run_frame_numbers(const dmi_program_run_frame *f)
+{
+    return (const dmi_given_number *)(dmi_run_frame_operands(f) + f->operands);
+}
 /* What a worker gives itself between runs. */
 typedef struct dmi_until_frame {
     dmi_op_frame op;

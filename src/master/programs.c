@@ -150,6 +150,7 @@ static void free_recorded(dmi_recorded *r)
     if (r) {
         dmi_program_free(&r->p);
         free(r->hidden);
+        free(r->named);
         free(r->workspace);
         free(r);
     }
@@ -182,6 +183,7 @@ dm_status dm_program_end(dm_session *session, dm_program *out)
     }
     dmi_recording *from = s->recording;
     dmi_recorded *r = calloc(1, sizeof *r);
+    dmi_numbers_end(s, from);
     s->recording = NULL;
     from->p.arrays = from->lost ? 0 : from->p.arrays;
     settle_arrays(s, &from->p);
@@ -194,8 +196,11 @@ dm_status dm_program_end(dm_session *session, dm_program *out)
         r->p = from->p;
         r->hidden = from->hidden;
         r->hiddens = from->hiddens;
+        r->named = from->named;
+        r->nameds = from->nameds;
         from->p = (dmi_program){0};
         from->hidden = NULL;
+        from->named = NULL;
     }
     dmi_recording_free(from);
     if (status == DM_OK && out && (status = sort_arrays(&r->p)) == DM_OK) {
@@ -342,15 +347,18 @@ static uint64_t members_of(const dmi_program *p)
 
 static void send_run(dmi_session *s, uint32_t program, const repeat *r, int operands, const uint64_t *id)
 {
-    dmi_program_run_frame *f = dmi_frame_begin(s, (uint32_t)(sizeof *f + (size_t)operands * sizeof *id),
+    dmi_recorded *recorded = s->program[program];
+    size_t numbers = (size_t)recorded->given * sizeof(dmi_given_number);
+    dmi_program_run_frame *f = dmi_frame_begin(s, (uint32_t)(sizeof *f + (size_t)operands * sizeof *id + numbers),
                                                DMI_FRAME_PROGRAM_RUN, DMI_OP_program);
     f->program = program;
     f->operands = operands;
+    f->numbers = recorded->given;
     f->times = r->times;
-    f->members = members_of(&s->program[program]->p);
+    f->members = members_of(&recorded->p);
     f->group = dmi_group_number(s);
-    f->first = s->program[program]->next;
-    s->program[program]->next = -1;
+    f->first = recorded->next;
+    recorded->next = -1;
     f->every = r->every;
     f->value = r->value.id;
     f->seen = r->seen;
@@ -358,6 +366,7 @@ static void send_run(dmi_session *s, uint32_t program, const repeat *r, int oper
     if (operands > 0) {
         memcpy(f + 1, id, (size_t)operands * sizeof *id);
     }
+    dmi_numbers_put(recorded, (dmi_given_number *)((uint64_t *)(f + 1) + operands));
     dmi_frame_send(s);
 }
 
@@ -530,6 +539,14 @@ dm_status dm_program_set_run(dm_session *session, dm_program program, int64_t ne
     return status;
 }
 
+dm_status dm_program_set_number(dm_session *session, dm_program program, const char *name, double value)
+{
+    dmi_session *s;
+    uint32_t number = 0;
+    dm_status status = begin_run(session, program, "times", 0, 0, NULL, &s, &number);
+    return status == DM_OK ? dmi_number_set(s->program[number], name, value) : status;
+}
+
 dm_status dm_program_destroy(dm_session *session, dm_program program)
 {
     dmi_session *s;
@@ -569,7 +586,7 @@ void dmi_program_poison(dmi_session *s, uint64_t culprit)
     uint32_t *memory = n > 0 ? malloc(n * sizeof *memory) : NULL;
     int count = 0;
     for (size_t i = 0; memory && i < n; i++) { /* before the first frame is sent: it may take this one's place */
-        uint64_t id = ((const uint64_t *)(f + 1))[i];
+        uint64_t id = dmi_run_frame_operands(f)[i];
         uint32_t slot = dmi_id_slot(id);
         if (s->program[f->program]->p.array[i].mode & DMI_WRITE && slot < s->handles &&
             dmi_handle_id(s, slot) == id && there(&s->handle[slot])) {

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for one more element behind count. */
-static bool grow(void *table, int *room, int count, int more, size_t size)
+bool dmi_record_room(void *table, int *room, int count, int more, size_t size)
 {
     void **at = table;
     int n = *room ? *room : 8;
@@ -69,7 +68,7 @@ bool dmi_record_outside(const dmi_session *s)
 bool dmi_record_hidden(dmi_session *s, uint32_t slot)
 {
     dmi_recording *r = s->recording;
-    if (!grow(&r->hidden, &r->hidden_room, r->hiddens, 1, sizeof *r->hidden)) {
+    if (!dmi_record_room(&r->hidden, &r->hidden_room, r->hiddens, 1, sizeof *r->hidden)) {
         r->lost = true;
         return false;
     }
@@ -89,7 +88,7 @@ static int array_of(dmi_recording *r, const dmi_operand *o)
             return i;
         }
     }
-    if (!grow(&p->array, &r->array_room, p->arrays, 1, sizeof *p->array)) {
+    if (!dmi_record_room(&p->array, &r->array_room, p->arrays, 1, sizeof *p->array)) {
         return -1;
     }
     p->array[p->arrays] =
@@ -109,8 +108,8 @@ dm_status dmi_record(dmi_session *s, const dmi_call *call)
     }
     dmi_call copy = *call;
     void *tail = call->tail_bytes > 0 ? malloc((size_t)call->tail_bytes) : NULL;
-    bool ok = (tail || call->tail_bytes == 0) && grow(&p->call, &r->call_room, p->calls, 1, sizeof *p->call) &&
-              grow(&p->number, &r->number_room, p->numbers, call->numbers, sizeof *p->number);
+    bool ok = (tail || call->tail_bytes == 0) && dmi_record_room(&p->call, &r->call_room, p->calls, 1, sizeof *p->call) &&
+              dmi_record_room(&p->number, &r->number_room, p->numbers, call->numbers, sizeof *p->number);
     for (int i = 0; i < call->noperand && ok; i++) {
         int number = call->operand[i].mode ? array_of(r, &call->operand[i]) : 0;
         ok = number >= 0;
@@ -149,6 +148,8 @@ void dmi_recording_free(dmi_recording *r)
     if (r) {
         dmi_program_free(&r->p);
         free(r->hidden);
+        free(r->named);
+        free(r->named_id);
         free(r);
     }
 }

@@ -339,6 +339,7 @@ dm_status dm_finalize(dm_session *session, int64_t *alive)
     if (status != DM_OK) {
         return status;
     }
+    dmi_feeds_stop(s);
     dmi_checkpoint_end(s);
     dmi_signals_end(&s->config, session);
     if (!s->stuck || (s->stuck == DMI_STUCK_WAITING && dmi_all_done(s))) {

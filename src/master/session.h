@@ -130,6 +130,7 @@ struct dmi_session {
     dmi_pool_config pool_config;
     struct dmi_journal *journal;     /* NULL: there is none */
     struct dmi_profiling *profiling; /* the same, of option profile */
+    struct dm_feed *feeds;           /* a list; they stay the caller's */
     struct dmi_recording *recording; /* NULL: calls run */
     struct dmi_recorded **program;   /* [programs] by number; NULL: destroyed */
     uint32_t programs, program_room;
@@ -340,6 +341,9 @@ bool dmi_record_hidden(dmi_session *s, uint32_t slot);
 /* May a scope end? Not one that was open before the recording. */
 bool dmi_record_outside(const dmi_session *s);
 void dmi_recording_free(struct dmi_recording *r);
+/* --- feeds.c */
+/* Nobody waits any more for a buffer of a feed of this session. */
+void dmi_feeds_stop(dmi_session *s);
 /* --- programs.c */
 void dmi_programs_free(dmi_session *s);
 /* Poisons at all workers what a run has written, beyond the few arrays that its error names. */

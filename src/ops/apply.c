@@ -1,5 +1,6 @@
 /* A user function, run by every worker on the rectangles it holds. */
 #include "ops/apply_parts.h"
+#include "ops/common_feed.h"
 #include "ops/common_task.h"
 
 #include <inttypes.h>
@@ -94,7 +95,7 @@ dm_status dmi_apply_check(dmi_call *call)
         call->operand[i].mode = call->args.i[1 + i];
     }
     dm_status status = dmi_apply_check_overlap(call);
-    return status == DM_OK ? check_rectangles(call) : status;
+    return status == DM_OK && call->args.i[0] != DMI_TASK_FEED ? check_rectangles(call) : status;
 }
 
 /* Rectangles of one operand here: the products of its regions' runs. */

@@ -1,3 +1,4 @@
+#include "ops/common_feed.h"
 #include "ops/common_task.h"
 #include "master/session.h"
 
@@ -120,7 +121,7 @@ int dmi_task_find(const char *name)
 
 const char *dmi_task_name(int number)
 {
-    return number >= 0 && number < count ? table[number].name : "?";
+    return number == DMI_TASK_FEED ? "feed" : number >= 0 && number < count ? table[number].name : "?";
 }
 
 uint64_t dmi_task_fingerprint(void)
@@ -187,7 +188,8 @@ dm_status dmi_task_run(const dmi_task_desc *desc, int worker, int operands, void
         }
     }
     inside = true;
-    int result = status == DM_OK ? table[desc->number].function(&r.task) : 0;
+    dm_task_function function = desc->number == DMI_TASK_FEED ? dmi_feed_read : table[desc->number].function;
+    int result = status == DM_OK ? function(&r.task) : 0;
     inside = false;
     if (atomic_flag_test_and_set(&r.said)) {
         status = dmi_fail(DM_ERR_TASK, "%s: %s", dmi_task_name(desc->number), r.text);

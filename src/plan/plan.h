@@ -76,7 +76,7 @@ typedef struct dmi_call {
     int64_t workspace_limit; /* bytes a worker; 0: none. Part of the plan key. Set by admission, for ops of DMI_LIMITED */
     int numbers;
     dmi_number number[DMI_CALL_NUMBERS]; /* alpha, beta, bounds, ...: steps read them when they run */
-    uint32_t seeds;   /* bit i: number i is a seed, which advances with the runs of a program */
+    uint32_t seeds;   /* bit i: number i is a seed, which advances with the runs of a program; DMI_GIVEN_ANEW: see program.h */
     uint16_t called;  /* number of the public call (dmi_api_name), for messages; 0: not known. Read by dmi_call_name */
     const char *const *names; /* of its operands, on the master; NULL: those of the table */
     const void *tail; /* variable part (a path); plans may depend on its first tail_key bytes */

@@ -13,6 +13,10 @@ typedef struct dmi_program_array {
     bool temporary;  /* lives in the program only: workspace */
 } dmi_program_array;
 
+/* In dmi_call.seeds: the caller may give number 0 anew before a run (dm_program_number). */
+#define DMI_GIVEN_ANEW (UINT32_C(1) << 31)
+_Static_assert(DMI_CALL_NUMBERS < 32, "a bit for each number, and this one");
+
 typedef struct dmi_program {
     int arrays, operands, calls, numbers; /* arrays: the operands first, then the temporaries */
     dmi_program_array *array;

@@ -277,7 +277,7 @@ static void dispatch_run(dmi_worker *w, const dmi_program_run_frame *f)
         return;
     }
     w->run_left = f->times;
-    dmi_program_count_from(w, f->program, f->first);
+    dmi_program_begin_runs(w, f);
     w->run_since = 0;
     dmi_dispatch_run(w);
 }

@@ -195,11 +195,15 @@ void dmi_programs_clear(dmi_worker *w)
 
 /* --- runs --- */
 
-void dmi_program_count_from(dmi_worker *w, uint32_t number, int64_t first)
+void dmi_program_begin_runs(dmi_worker *w, const dmi_program_run_frame *f)
 {
-    struct dmi_worker_program *program = program_of(w, number);
-    if (program && first >= 0) {
-        program->run = first;
+    struct dmi_worker_program *program = program_of(w, f->program);
+    const dmi_given_number *given = dmi_run_frame_numbers(f);
+    if (program && f->first >= 0) {
+        program->run = f->first;
+    }
+    for (int i = 0; program && i < f->numbers; i++) {
+        program->p.number[given[i].at] = given[i].value;
     }
 }
 
@@ -217,7 +221,7 @@ static void count_calls(dmi_worker *w, const dmi_program_run_frame *f, const dmi
 dm_status dmi_program_instance(dmi_worker *w, const void *frame, void *instance)
 {
     const dmi_program_run_frame *f = frame;
-    const uint64_t *id = (const uint64_t *)(f + 1);
+    const uint64_t *id = dmi_run_frame_operands(f);
     struct dmi_worker_program *program = program_of(w, f->program);
     const dmi_program *p = &program->p;
     dmi_instance *inst = dmi_instance_create(&w->engine, p->operands, p->numbers, p->number);

@@ -96,8 +96,8 @@ void dmi_publish_memory(dmi_worker *w);
 void dmi_program_receive(dmi_worker *w, const dmi_frame *frame); /* every PROGRAM frame but PROGRAM_RUN */
 /* A command that runs the program of a PROGRAM_RUN frame. */
 DM_CHECKED dm_status dmi_program_instance(dmi_worker *w, const void *frame, void *instance);
-/* The next run of a program has this number; -1: it is counted on. */
-void dmi_program_count_from(dmi_worker *w, uint32_t number, int64_t first);
+/* What comes with the runs of a frame: the number of the first, and numbers given anew. */
+void dmi_program_begin_runs(dmi_worker *w, const dmi_program_run_frame *f);
 void dmi_programs_clear(dmi_worker *w);
 
 #endif
