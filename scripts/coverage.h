@@ -6,6 +6,8 @@
 void __gcov_dump(void);
 extern void _exit(int) __attribute__((__noreturn__));
 extern int raise(int) __attribute__((__nothrow__));
+extern int kill(int, int) __attribute__((__nothrow__));
+extern int getpid(void) __attribute__((__nothrow__));
 extern long ulimit(int, ...) __attribute__((__nothrow__));
 
 static inline __attribute__((__noreturn__, __unused__)) void coverage_exit(int status)
@@ -23,6 +25,15 @@ static inline __attribute__((__unused__)) int coverage_raise(int number)
     }
     return (raise)(number);
 }
+
+static inline __attribute__((__unused__)) int coverage_kill(int process, int number)
+{
+    if (process == getpid()) {
+        __gcov_dump(); /* a process that handles the signal goes on counting */
+    }
+    return (kill)(process, number);
+}
+#define kill(process, number) coverage_kill(process, number)
 #define _exit(status) coverage_exit(status)
 #define raise(number) coverage_raise(number)
 

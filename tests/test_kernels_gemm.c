@@ -215,6 +215,80 @@ static void test_stacks(void **state)
     }
 }
 
+/* The range [k0, k1) of k of an operand, as a shard of its own at `shard`; in the operand there are other
+ * numbers after it. */
+static void take_shard(const dmi_fused_gemm *f, int which, void *operand, void *shard)
+{
+    const dmi_gemm *d = &f->gemm;
+    bool by_rows = which == 0 ? !d->trans_a : d->trans_b; /* k runs along its rows */
+    int64_t others = which == 0 ? d->m : d->n, ld = which == 0 ? d->lda : d->ldb,
+            offset = which == 0 ? d->a_offset : d->b_offset;
+    for (int64_t o = 0; o < others; o++) {
+        for (int64_t p = f->own_k0; p < f->own_k1; p++) {
+            int64_t own = p - f->own_k0, from = offset + (by_rows ? o * ld + p : p * ld + o),
+                    to = f->own_offset[which] +
+                         (by_rows ? o * f->ld_own[which] + own : own * f->ld_own[which] + o);
+            set(d->dtype, shard, to, get(d->dtype, operand, from));
+            set(d->dtype, operand, from, NAN);
+        }
+    }
+}
+
+/* A product whose operands have come but for the worker's own shards, which lie elsewhere; and what it says
+ * that it touches. */
+static void test_fused(void **state)
+{
+    (void)state;
+    rng r = {38};
+    for (int round = 0; round < 600; round++) {
+        dm_dtype t = round % 2 == 0 ? DM_F64 : DM_F32;
+        dmi_fused_gemm f = {.chunks = 0};
+        make_product(&r, t, 12, &f.gemm);
+        dmi_gemm *d = &f.gemm;
+        f.own_k0 = rng_in(&r, 0, d->k);
+        f.own_k1 = rng_in(&r, f.own_k0, d->k);
+        bool own_a = rng_in(&r, 0, 1);
+        int64_t own = f.own_k1 - f.own_k0;
+        for (int o = 0; o < 2; o++) {
+            bool by_rows = o == 0 ? !d->trans_a : d->trans_b;
+            f.own_offset[o] = rng_in(&r, 0, 3);
+            f.ld_own[o] = o == 0 && !own_a ? 0 : 1 + rng_in(&r, 0, 2) + (by_rows ? own : o == 0 ? d->m : d->n);
+        }
+        int64_t size_c = d->c_offset + d->m * d->ldc + 1;
+        void *a = whole_numbers(&r, t, d->a_offset + (d->trans_a ? d->k : d->m) * d->lda);
+        void *b = whole_numbers(&r, t, d->b_offset + (d->trans_b ? d->n : d->k) * d->ldb);
+        void *c = whole_numbers(&r, t, size_c), *want = malloc((size_t)(size_c * width_of(t)));
+        void *shard_a = whole_numbers(&r, t, 1000), *shard_b = whole_numbers(&r, t, 1000);
+        assert_non_null(want);
+        memcpy(want, c, (size_t)(size_c * width_of(t)));
+        for (int64_t i = 0; i < d->m * d->n; i++) {
+            int64_t at = d->c_offset + i / d->n * d->ldc + i % d->n;
+            set(t, want, at, 2 * product_at(d, a, b, i / d->n, i % d->n) - get(t, want, at));
+        }
+        if (own_a) {
+            take_shard(&f, 0, a, shard_a);
+        }
+        take_shard(&f, 1, b, shard_b);
+        const dmi_kernel_call call = {
+            .desc = &f, .at = {a, b, c, shard_b, shard_a}, .scalar = {2, -1}, .refs = 5};
+        assert_int_equal(dmi_kernels[DMI_KERNEL_fused].cpu(&call), DM_OK);
+        for (int64_t i = 0; i < size_c; i++) {
+            assert_true(get(t, c, i) == get(t, want, i));
+        }
+        dmi_touch touch[DMI_MAX_REFS] = {0};
+        dmi_kernels[DMI_KERNEL_fused].touches(&(dmi_touching){.desc = &f, .refs = 5}, touch);
+        for (int o = 0; o < 2 && own > 0 && d->m > 0 && d->n > 0;
+             o++) { /* an empty box may be said to be read or not */
+            assert_int_equal(touch[4 - o].rw, o == 0 && !own_a ? 0 : DMI_READ);
+            assert_true(touch[4 - o].rw == 0 || touch[4 - o].offset == f.own_offset[o] * width_of(t));
+        }
+        void *all[] = {a, b, c, want, shard_a, shard_b};
+        for (int i = 0; i < 6; i++) {
+            free(all[i]);
+        }
+    }
+}
+
 static void test_empty(void **state)
 {
     (void)state;
@@ -264,7 +338,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_products), cmocka_unit_test(test_thin),  cmocka_unit_test(test_thin_large),
         cmocka_unit_test(test_vectors),  cmocka_unit_test(test_empty), cmocka_unit_test(test_rounding),
-        cmocka_unit_test(test_stacks),
+        cmocka_unit_test(test_stacks),   cmocka_unit_test(test_fused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

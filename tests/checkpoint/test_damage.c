@@ -126,6 +126,72 @@ static void test_every_byte(void **state)
     close_session(loading);
 }
 
+/* A manifest with a right hash at its end, and something else wrong: the field is named. */
+static void test_fields(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *here, *put, *word;
+    } rows[] = {
+        {"\"dmath_checkpoint\": 1", "\"dmath_checkpoint\": 2", "version 2 of the format is unknown"},
+        {"\"dmath_checkpoint\": 1", "\"dmath_checkpoint\": \"1\"", "\"dmath_checkpoint\""},
+        {"\"workers\": 3", "\"workers\": 0", "\"workers\""},
+        {"\"workers\": 3", "\"workers\": 1e3", "\"workers\""},
+        {"\"items\": [", "\"item\": [", "\"items\""},
+        {"{\n \"dmath", "[\n \"dmath", "is not JSON"},
+        {"\"replicas\": 1", "\"replicas\": 1, \"replicas\": 1", "is not JSON"},
+        {"\"name\": \"weights\"", "\"name\": 7", "\"name\""},
+        {"\"weights.npy\"", "\"../weights.npy\"", "\"file\""},
+        {"\"weights.npy\"", "\"a/weights.npy\"", "\"file\""},
+        {"\"weights.npy\"", "\"\"", "\"file\""},
+        {"\"f32\"", "\"f33\"", "\"dtype\""},
+        {"\"shape\": [\n    4", "\"shape\": [\n    -4", "\"shape\""},
+        {"\"shape\": [\n    4", "\"shape\": [\n    4.5", "\"shape\""},
+        {"\"shape\": [", "\"shape\": [1, 1, 1, 1, 1, 1, 1,", "\"shape\""},
+        {"\"kind\": \"grid\"", "\"kind\": \"net\"", "\"kind\""},
+        {"\"kind\": \"grid\"", "\"kind\": \"explicit\"", "\"map\""},
+        {"\"block\": [\n     4", "\"block\": [4, \n     4", "\"block\""},
+        {"\"block\": [", "\"black\": [", "\"block\""},
+        {"\"grid\": [\n     1", "\"grid\": [\n     100000000", "\"grid\""},
+        {"\"replicas\": 1", "\"replicas\": -1", "\"replicas\""},
+        {"\"workers\": [\n     0", "\"workers\": [\n     -1", "\"workers\""},
+        {"\"bytes\": 224", "\"bytes\": 225", "\"parts_xxh3\""},
+        {"\"bytes\": 224", "\"bytes\": 10", "\"bytes\""},
+        {"\"header_bytes\": 128", "\"header_bytes\": 0", "\"header_bytes\""},
+        {"\"5d1e4e4d260be40b\"", "\"5d1e\"", "\"header_xxh3\""},
+        {"\"5d1e4e4d260be40b\"", "\"5D1E4E4D260BE40B\"", "\"header_xxh3\""},
+        {"\"5d1e4e4d260be40b\"", "5", "\"header_xxh3\""},
+        {"\"part_shape\": [\n    4", "\"part_shape\": [\n    0", "\"part_shape\""},
+        {"\"part_shape\": [\n    4,\n    6", "\"part_shape\": [2, 2", "\"part_shape\""},
+        {"\"d02d311e6e6108e4\"", "\"d02d311e6e6108e\"", "\"parts_xxh3\""},
+        {"\"d02d311e6e6108e4\"", "\"d02d311e6e6108e4\", \"d02d311e6e6108e4\"", "\"parts_xxh3\""},
+        {"\"i64\"", "\"i65\"", "\"dtype\""},
+        {"\"count\": 1", "\"count\": 2", "\"hex\""},
+        {"\"count\": 1", "\"count\": 10000000", "\"count\""},
+        {"\"2a000", "\"2x000", "\"hex\""},
+        {"\"2a000", "\"x2000", "\"hex\""},
+    };
+    static char text[MOST_BYTES + 1], made[2 * MOST_BYTES];
+    long count = read_file(whole, "manifest.json", text);
+    text[count] = 0;
+    char *tail = strstr(text, ",\n \"manifest_xxh3\"");
+    assert_non_null(tail);
+    *tail = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *at = strstr(text, rows[i].here);
+        assert_non_null(at);
+        int n = snprintf(made, sizeof made, "%.*s%s%s", (int)(at - text), text, rows[i].put,
+                         at + strlen(rows[i].here));
+        n += snprintf(made + n, sizeof made - (size_t)n, ",\n \"manifest_xxh3\": \"%016llx\"\n}\n",
+                      (unsigned long long)dmi_hash64(made, n));
+        write_file("manifest.json", made, n);
+        dm_status status = dm_checkpoint_verify("damaged", NULL, NULL);
+        if (status != DM_ERR_FORMAT || !strstr(dm_error_message(), rows[i].word)) {
+            fail_msg("%s: %s: %s", rows[i].put, dm_status_name(status), dm_error_message());
+        }
+    }
+}
+
 /* Of a large file the part is named, and every part that is damaged. */
 typedef struct found {
     int count;
@@ -204,8 +270,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test_setup(test_version_1, deadline),
                                        cmocka_unit_test_setup(test_every_byte, deadline),
+                                       cmocka_unit_test_setup(test_fields, deadline),
                                        cmocka_unit_test_setup(test_parts, deadline),
-                                       cmocka_unit_test(test_hash), cmocka_unit_test(test_cover)};
+                                       cmocka_unit_test(test_hash),
+                                       cmocka_unit_test(test_cover)};
     char folder[] = "damage-XXXXXX", command[64];
     whole = DMATH_TEST_VERSION_1;
     if (!mkdtemp(folder) || chdir(folder) != 0 || mkdir("damaged", 0777) != 0) {

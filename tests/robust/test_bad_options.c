@@ -128,12 +128,30 @@ static void test_environment(void **state)
     close_session(s);
 }
 
+static void test_devices(void **state)
+{
+    (void)state;
+    unsetenv("DMATH_EMULATED_GPUS");
+#ifndef DMATH_WITH_CUDA
+    options_refused("device=cuda", 0, "no CUDA");
+    options_refused("device=emulated", 0, "DMATH_EMULATED_GPUS");
+    setenv("DMATH_EMULATED_GPUS", "many", 1);
+    options_refused("device=emulated", 0, "DMATH_EMULATED_GPUS");
+    setenv("DMATH_EMULATED_GPUS", "1", 1);
+    options_refused("device=emulated", 2, "share_gpu");
+    unsetenv("DMATH_EMULATED_GPUS");
+#else
+    options_refused("device=emulated", 0, "has CUDA");
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_options, deadline),
         cmocka_unit_test_setup(test_random_options, deadline),
         cmocka_unit_test_setup(test_environment, deadline),
+        cmocka_unit_test_setup(test_devices, deadline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

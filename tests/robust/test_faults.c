@@ -12,6 +12,12 @@
 #include <sys/wait.h>
 
 enum { WORKERS = 3, ARRAYS = 8, SAMPLE = 400, NEVER = 1000000000 };
+#ifdef DMATH_WITH_CUDA
+enum { VARIANTS = 3, PLACES = 1 };
+#else
+enum { VARIANTS = 4, PLACES = 2 }; /* the last one: on emulated GPUs */
+#endif
+#define ON_GPUS "device=emulated,share_gpu=1,"
 
 static char now[128]; /* the point, for a hang */
 static int points, hits, recovered, wrong;
@@ -68,11 +74,11 @@ static bool restore(fixture *f)
 
 static void set_up(fixture *f, int variant)
 {
-    f->s = open_session(WORKERS, "log=error,fault=''");
+    f->s = open_session(WORKERS, variant == 3 ? ON_GPUS "log=error,fault=''" : "device=cpu,log=error,fault=''");
     dm_layout rows = dm_layout_rows(f->s), cols = dm_layout_cols(f->s),
-              of_c = variant == 0   ? rows
-                     : variant == 1 ? dm_layout_cyclic(f->s, 1, 2)
-                                    : dm_layout_replicated(f->s);
+              of_c = variant == 1   ? dm_layout_cyclic(f->s, 1, 2)
+                     : variant == 2 ? dm_layout_replicated(f->s)
+                                    : rows;
     int64_t index[SIDE];
     const int64_t n = SIDE;
     for (int i = 0; i < SIDE; i++) {
@@ -194,15 +200,16 @@ static int64_t one_point(const char *folder, int form, int variant, int64_t at)
 }
 
 /* Starting and ending a session: an error, or a session that is right. */
-static int64_t one_start(int64_t at)
+static int64_t one_start(int64_t at, bool gpus)
 {
-    char options[64];
+    char options[96];
     dm_session *s = NULL;
     dm_config config = DM_CONFIG_INIT;
     config.workers = WORKERS;
     config.options = options;
-    snprintf(now, sizeof now, "start:%lld", (long long)at);
-    snprintf(options, sizeof options, "log=error,fault='malloc:%lld'", (long long)at);
+    snprintf(now, sizeof now, "start:%lld:%d", (long long)at, gpus);
+    snprintf(options, sizeof options, "%slog=error,fault='malloc:%lld'", gpus ? ON_GPUS : "device=cpu,",
+             (long long)at);
     alarm(60);
     dm_status status = dm_init(&config, &s);
     if (status != DM_OK) {
@@ -224,7 +231,7 @@ static int64_t one_start(int64_t at)
     points++;
     hits += calls >= at;
     recovered += calls >= at && status == DM_OK;
-    s = open_session(WORKERS, "log=error");
+    s = open_session(WORKERS, "device=cpu,log=error");
     dm_array b = make_matrix(s, SIDE, NULL, 4);
     matrix_is(s, b, SIDE, 4);
     EXPECT(dm_finalize(s, NULL));
@@ -239,13 +246,15 @@ static uint64_t drawn(uint64_t *seed, uint64_t below)
 
 static void every_point(const char *folder)
 {
-    int64_t starts = one_start(NEVER);
-    for (int64_t at = 1; at <= starts; at++) {
-        one_start(at);
+    for (int place = 0; place < PLACES; place++) {
+        int64_t starts = one_start(NEVER, place);
+        for (int64_t at = 1; at <= starts; at++) {
+            one_start(at, place);
+        }
     }
     printf("%d points of starts and ends, %d wrong\n", points, wrong);
     for (int form = 0; form < FORM_COUNT; form++) {
-        for (int variant = 0; variant < 3; variant++) {
+        for (int variant = 0; variant < VARIANTS; variant++) {
             int64_t calls = one_point(folder, form, variant, NEVER);
             for (int64_t at = 1; at <= calls; at++) {
                 one_point(folder, form, variant, at);
@@ -261,12 +270,14 @@ static void sample(const char *folder)
     const char *given = getenv("DMATH_TEST_SEED");
     uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
     printf("DMATH_TEST_SEED=%llu\n", (unsigned long long)seed);
-    int64_t starts = one_start(NEVER);
-    for (int i = 0; i < SAMPLE / 8; i++) {
-        one_start(1 + (int64_t)drawn(&seed, (uint64_t)starts));
+    for (int place = 0; place < PLACES; place++) {
+        int64_t starts = one_start(NEVER, place);
+        for (int i = 0; i < SAMPLE / 8 / PLACES; i++) {
+            one_start(1 + (int64_t)drawn(&seed, (uint64_t)starts), place);
+        }
     }
     for (int form = 0; form < FORM_COUNT; form++) {
-        int variant = (int)drawn(&seed, 3);
+        int variant = (int)drawn(&seed, VARIANTS);
         int64_t calls = one_point(folder, form, variant, NEVER);
         for (int i = 0; i < SAMPLE / FORM_COUNT && calls > 0; i++) {
             one_point(folder, form, variant, 1 + (int64_t)drawn(&seed, (uint64_t)calls));
@@ -283,9 +294,9 @@ static void one(const char *folder, const char *which)
     (void)sscanf(which + length, ":%lld:%d", &at, &variant);
     (void)sscanf(which + length, "::%d", &variant);
     if (strncmp(which, "start", length) == 0) {
-        int64_t last = at ? at : one_start(NEVER);
+        int64_t last = at ? at : one_start(NEVER, variant);
         for (int64_t i = at ? at : 1; i <= last; i++) {
-            one_start(i);
+            one_start(i, variant);
         }
     }
     for (int form = 0; form < FORM_COUNT; form++) {
@@ -305,8 +316,9 @@ static void test_allocations(void **state)
     const char *which = getenv("DMATH_TEST_FAULTS");
     signal(SIGALRM, hangs);
     assert_non_null(mkdtemp(folder));
+    setenv("DMATH_EMULATED_GPUS", "2", 1);
     OK(dm_register("negate", negate));
-    dm_session *s = open_session(2, "log=error");
+    dm_session *s = open_session(2, "log=error,device=cpu");
     dm_array a = make_matrix(s, SIDE, NULL, 3);
     snprintf(path, sizeof path, "%s/there.npy", folder);
     OK(dm_array_save(s, a, path));
