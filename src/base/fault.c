@@ -13,7 +13,7 @@
 static const struct {
     const char *name;
     int error;
-} kinds[] = {{"malloc", ENOMEM}, {"read", EIO}, {"write", EIO}, {"fsync", EIO}, {"rename", EIO},
+} kinds[] = {{"malloc", ENOMEM}, {"read", EIO}, {"write", EIO}, {"fsync", EIO}, {"rename", EIO},    {"open", EIO},  {"close", EIO},
              {"death", 0},       {"delay", 0},  {"message", 0}, {"control", 0}, {"turns", 0}};
 
 atomic_int dmi_fault_planted;

@@ -8,12 +8,15 @@
 #ifndef DMI_FAULT_NONE /* emulated GPUs: their driver is no part of dmath; they ask for the memory of GPUs     \
                           alone */
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #undef strdup
@@ -49,6 +52,12 @@ DMI_FAULTY(int, ftruncate, DMI_FAULT_WRITE, dmi_fault_is_short() ? (ftruncate)(f
            (file, bytes))
 DMI_FAULTY(int, fsync, DMI_FAULT_FSYNC, -1, (int file), (file))
 DMI_FAULTY(int, rename, DMI_FAULT_RENAME, -1, (const char *from, const char *to), (from, to))
+DMI_FAULTY(int, open, DMI_FAULT_OPEN, -1, (const char *path, int flags, mode_t mode), (path, flags, mode))
+DMI_FAULTY(FILE *, fopen, DMI_FAULT_OPEN, NULL, (const char *path, const char *how), (path, how))
+DMI_FAULTY(DIR *, opendir, DMI_FAULT_OPEN, NULL, (const char *path), (path))
+DMI_FAULTY(int, mkdir, DMI_FAULT_OPEN, -1, (const char *path, mode_t mode), (path, mode))
+DMI_FAULTY(int, close, DMI_FAULT_CLOSE, ((void)(close)(file), -1), (int file), (file))
+DMI_FAULTY(int, fclose, DMI_FAULT_CLOSE, ((void)(fclose)(file), EOF), (FILE * file), (file))
 
 #define malloc(bytes) dmi_faulty_malloc(bytes)
 #define calloc(count, bytes) dmi_faulty_calloc(count, bytes)
@@ -64,6 +73,13 @@ DMI_FAULTY(int, rename, DMI_FAULT_RENAME, -1, (const char *from, const char *to)
 #define ftruncate(file, bytes) dmi_faulty_ftruncate(file, bytes)
 #define fsync(file) dmi_faulty_fsync(file)
 #define rename(from, to) dmi_faulty_rename(from, to)
+#define DMI_FAULTY_OPEN(path, flags, mode, ...) dmi_faulty_open(path, flags, mode)
+#define open(...) DMI_FAULTY_OPEN(__VA_ARGS__, 0, 0)
+#define fopen(path, how) dmi_faulty_fopen(path, how)
+#define opendir(path) dmi_faulty_opendir(path)
+#define mkdir(path, mode) dmi_faulty_mkdir(path, mode)
+#define close(file) dmi_faulty_close(file)
+#define fclose(file) dmi_faulty_fclose(file)
 
 #endif
 #endif
