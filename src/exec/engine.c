@@ -127,7 +127,7 @@ bool dmi_engine_idle(const dmi_engine *e)
 const dmi_instance *dmi_engine_oldest(const dmi_engine *e, bool background)
 {
     const dmi_instance *at = background && e->behind == 0 ? NULL : e->first;
-    while (at && at->background != background) {
+    while (at && (background ? !at->plan->background : at->background)) {
         at = at->next;
     }
     return at;
@@ -577,7 +577,7 @@ void dmi_engine_submit(dmi_engine *e, dmi_instance *inst)
         }
     }
     inst->background = inst->plan->background && has_background(e);
-    e->behind += inst->background;
+    e->behind += inst->plan->background;
     for (int i = 0; i < DMI_LANES; i++) {
         inst->lane_of[i] = i;
     }
@@ -627,7 +627,7 @@ static bool retire(dmi_engine *e)
         if (dmi_engine_reached(e, &inst->end)) {
             *at = inst->next;
             e->last = e->last == inst ? kept : e->last;
-            e->behind -= inst->background;
+            e->behind -= inst->plan->background;
             end_instance(e, inst);
             moved = true;
         } else if (inst->background) {

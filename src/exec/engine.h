@@ -220,7 +220,7 @@ typedef struct dmi_engine {
     dmi_engine_config config;
     dmi_port *port;
     int lanes;                       /* in use: DMI_LANES, the background, and more compute lanes */
-    int behind;                      /* commands of the background lane in flight */
+    int behind;                      /* commands in flight whose plan is for the background */
     int background;                  /* the lane of plans that later commands overtake; 0: there is none */
     dmi_workspace_set workspace_sets[DMI_WORKSPACE_SETS]; /* on a GPU, where transfers run ahead of products */
     uint64_t workspace_tick;
@@ -289,7 +289,8 @@ bool dmi_engine_ready(const dmi_engine *e);
 bool dmi_engine_progress(dmi_engine *e);
 /* All commands retired? */
 bool dmi_engine_idle(const dmi_engine *e);
-/* The oldest command in flight, of those in the background or of the others; NULL: none. */
+/* The oldest command in flight; NULL: none. background: of those whose plan is for the background, also where there was no memory
+ * for its thread; else of those that are not there. */
 const dmi_instance *dmi_engine_oldest(const dmi_engine *e, bool background);
 bool dmi_engine_reached(const dmi_engine *e, const dmi_stamp *stamp);
 dmi_stamp dmi_engine_done(const dmi_engine *e);
