@@ -19,12 +19,11 @@
  * Order: each dm_array_feed, in the order of the calls and of the runs of programs, has a buffer of its own, in
  * the order in which they were put.
  *
- * Who waits: dm_feed_take, until a buffer is free, which it is when every worker has copied what it holds of
- * it. A worker that comes to a dm_array_feed, until the buffer was put; meanwhile it takes no other kernel (a
- * GPU: no other user function, and no later step of that command). Calls of the session's thread do not wait,
- * so the session's thread may fill buffers as well, before or after it calls a run. A worker that has waited
- * for `seconds` fails the command (DM_ERR_TASK), and so does one that waits when dm_feed_stop is called.
- * dm_cancel does not end the wait.
+ * Who waits: dm_feed_take, until a buffer is free, which it is when every worker has copied what it holds of it. A
+ * worker that comes to a dm_array_feed, until the buffer was put; meanwhile it runs no kernel that was called later (a
+ * GPU: none in the same lane). Calls of the session's thread do not wait, so the session's thread may fill buffers as
+ * well, before or after it calls a run. A worker that has waited for `seconds` fails the command (DM_ERR_TASK), and so
+ * does one that waits when dm_feed_stop is called, or dm_cancel (DM_ERR_CANCELLED).
  *
  * A failed or cancelled command that takes a buffer leaves the feed poisoned, as all that it writes, because
  * workers may have taken different numbers of buffers. Commands with the feed fail (DM_ERR_POISONED) until

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+enum { FEED_LOOK_NS = 200000 };
+
 /* The first operand that the step reads and that is poisoned; -1: none. */
 static int poisoned_input(const dmi_queued_step *w)
 {
@@ -78,6 +80,15 @@ static void show(dmi_engine *e, const dmi_queued_step *w)
     dmi_doing_set(&e->port->runs, w->inst->command, w->inst->called, w->step - plan->step + 1, plan->nstep);
 }
 
+/* A failed or cancelled command waits for no buffer. */
+static bool awaits_feed(dmi_engine *e, const dmi_queued_step *w)
+{
+    show(e, w);
+    dmi_compute_check_inputs(e, w);
+    e->awaits_feed = !atomic_load(&w->inst->failed) && !dmi_step_may_begin(e, w);
+    return e->awaits_feed;
+}
+
 /* Runs the oldest step of a lane that has some; false: it must wait. */
 static bool run_oldest(dmi_engine *e, int number)
 {
@@ -85,7 +96,7 @@ static bool run_oldest(dmi_engine *e, int number)
     bool background = number == e->background;
     uint64_t at = atomic_load_explicit(&lane->done, memory_order_relaxed);
     dmi_queued_step *w = &lane->queue[at & (DMI_LANE_ROOM - 1)];
-    if (!dmi_engine_reached(e, &w->wait)) {
+    if (!dmi_engine_reached(e, &w->wait) || (w->step->kind == DMI_STEP(task) && awaits_feed(e, w))) {
         if (e->usage && !lane->idle_since_ns) {
             lane->idle_since_ns = dmi_now_ns();
         }
@@ -163,7 +174,7 @@ static void serve(dmi_engine *e, bool (*one)(dmi_engine *), dmi_bell *bell)
                 dmi_bell_cancel(bell);
                 dmi_backoff_reset(&backoff);
             } else {
-                dmi_bell_sleep(bell, token, 500000000);
+                dmi_bell_sleep(bell, token, bell == &e->compute_bell && e->awaits_feed ? FEED_LOOK_NS : 500000000);
             }
         }
     }

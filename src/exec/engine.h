@@ -243,6 +243,7 @@ typedef struct dmi_engine {
     atomic_int busy, quiesced;       /* a kernel runs, or a GPU is served; neither may begin any more */
     int64_t link_free_ns;            /* pretended link: when the last byte has gone */
     int64_t wake_ns;                 /* look again at this time even if nobody rings; 0: no need */
+    bool awaits_feed;                /* the compute thread looks for a buffer of a feed, which rings no bell */
     atomic_int_fast64_t kernel_steps; /* for planted faults */
     int64_t allocations;              /* the same */
     struct dmi_mpi_state *mpi;       /* message transport, or NULL */
@@ -363,6 +364,9 @@ double dmi_step_scalar(const dmi_queued_step *w, int which);
 void *dmi_ref_pointer(const dmi_instance *inst, const dmi_ref *ref);
 /* The bytes that came with the step's call. */
 dmi_tail dmi_step_tail(const dmi_queued_step *w);
+/* May a step whose waits are over begin? One that takes a buffer of a feed when it is there: it would hold up what others
+ * wait for. */
+bool dmi_step_may_begin(const dmi_engine *e, const dmi_queued_step *w);
 /* A COMPUTE step as its kernel is called. */
 void dmi_step_call(const dmi_engine *e, const dmi_queued_step *w, dmi_queue *q, dmi_kernel_call *out);
 /* The work of a COMPUTE step, put into q where that is a GPU's. */

@@ -2,6 +2,7 @@
 #include "base/fault.h"
 #include "exec/engine.h"
 #include "kernels/direct.h"
+#include "ops/common_feed.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -89,6 +90,15 @@ dmi_tail dmi_step_tail(const dmi_queued_step *w)
     const dmi_plan *plan = w->inst->plan;
     return w->step->call > 0 && w->step->call <= plan->calls ? plan->tail[w->step->call - 1]
                                                              : (dmi_tail){w->inst->tail, w->inst->tail_bytes};
+}
+
+bool dmi_step_may_begin(const dmi_engine *e, const dmi_queued_step *w)
+{
+    if (w->step->kind != DMI_STEP(task)) {
+        return true;
+    }
+    const dmi_task_desc *task = w->step->desc;
+    return task->number != DMI_TASK_FEED || dmi_feed_ready(task, e->config.me, dmi_step_tail(w).at);
 }
 
 void dmi_step_call(const dmi_engine *e, const dmi_queued_step *w, dmi_queue *q, dmi_kernel_call *out)

@@ -1,6 +1,6 @@
-/* Feeds: rings of buffers that a thread of the program fills, and the calls that take them. The order of the
- * turns is kept by an array of the feed, the number of each worker's next turn, which every command with the
- * feed reads and writes. */
+/* Feeds: rings of buffers that a thread of the program fills, and the calls that take them. An array of the
+ * feed, which every command with it reads and writes, keeps these commands in order, and is poisoned when one
+ * fails. */
 #include "master/session.h"
 #include "ops/common_feed.h"
 #include "ops/ops.h"
@@ -13,9 +13,10 @@ struct dm_feed {
     dm_session *session;
     struct dm_feed *next; /* of the session */
     dmi_feed_ring *ring;
+    int64_t serial;
     int fd;       /* of the ring, where workers are processes; else -1 */
     bool filling; /* a thread has taken a buffer */
-    dm_array turn;
+    dm_array order;
     dm_dtype dtype;
     int ndim;
     int64_t shape[DM_MAX_DIMS];
@@ -50,25 +51,25 @@ static dm_status enter(dm_session *session, const char *call, dmi_session **out)
                                                 : status;
 }
 
-/* The workers of the group that has begun, or all, from turn 0 on. */
-static dm_status make_turns(dmi_session *s, dm_feed *feed)
+/* At the workers of the group that has begun, or all. */
+static dm_status make_order(dmi_session *s, dm_feed *feed)
 {
     const dm_layout everywhere = dm_layout_replicated(s->public_handle);
-    dm_array turn;
-    dm_status status = dm_array_create(s->public_handle, DM_I64, 1, (int64_t[]){1}, &everywhere, &turn);
+    dm_array order;
+    dm_status status = dm_array_create(s->public_handle, DM_U8, 1, (int64_t[]){1}, &everywhere, &order);
     if (status != DM_OK) {
         return status;
     }
-    dmi_scope_leave(s, dmi_id_slot(turn.id)); /* it goes with the feed */
-    const dmi_layout *layout = s->handle[dmi_id_slot(turn.id)].desc.layout;
+    dmi_scope_leave(s, dmi_id_slot(order.id)); /* it goes with the feed */
+    const dmi_layout *layout = s->handle[dmi_id_slot(order.id)].desc.layout;
     for (int w = 0; w < s->workers; w++) {
         atomic_store(&feed->ring->worker[w].taken, dmi_layout_shard_count(layout, w) > 0 ? 0 : INT64_MAX);
     }
-    status = dm_fill(s->public_handle, turn, 0);
+    status = dm_fill(s->public_handle, order, 0);
     if (status != DM_OK) {
-        return dmi_array_release(s->public_handle, turn, status);
+        return dmi_array_release(s->public_handle, order, status);
     }
-    feed->turn = turn;
+    feed->order = order;
     s->alive--; /* it is not the caller's */
     return DM_OK;
 }
@@ -96,12 +97,12 @@ dm_status dm_feed_create(dm_session *session, dm_dtype dtype, int ndim, const in
     if (!feed) {
         return dmi_fail(DM_ERR_NOMEM, "feed_create: no memory for a feed");
     }
-    *feed = (dm_feed){.session = session, .dtype = dtype, .ndim = ndim, .fd = -1};
+    *feed = (dm_feed){.session = session, .dtype = dtype, .ndim = ndim, .fd = -1, .serial = dmi_now_ns()};
     if (ndim > 0) {
         memcpy(feed->shape, shape, (size_t)ndim * sizeof *shape);
     }
     status = dmi_feed_ring_make(bytes, buffers, s->workers, !s->profile.one_space, &feed->ring, &feed->fd);
-    if (status == DM_OK && (status = make_turns(s, feed)) != DM_OK) {
+    if (status == DM_OK && (status = make_order(s, feed)) != DM_OK) {
         dmi_feed_ring_free(feed->ring, feed->fd);
     }
     if (status != DM_OK) {
@@ -132,9 +133,9 @@ static dm_status check_array(dmi_session *s, const dm_feed *feed, dm_array a)
         memcmp(desc->extent, feed->shape, (size_t)feed->ndim * sizeof *feed->shape) != 0) {
         return dmi_fail(DM_ERR_SHAPE, "array_feed: a is %s, and the feed has another shape", text);
     }
-    const dmi_layout *turns = s->handle[dmi_id_slot(feed->turn.id)].desc.layout;
+    const dmi_layout *workers = s->handle[dmi_id_slot(feed->order.id)].desc.layout;
     for (int w = 0; w < s->workers; w++) {
-        if (dmi_layout_shard_count(desc->layout, w) > 0 && dmi_layout_shard_count(turns, w) == 0) {
+        if (dmi_layout_shard_count(desc->layout, w) > 0 && dmi_layout_shard_count(workers, w) == 0) {
             return dmi_fail(DM_ERR_LAYOUT,
                             "array_feed: worker %d holds a part of a (%s), and is none of the feed's", w, text);
         }
@@ -161,6 +162,7 @@ dm_status dm_array_feed(dm_session *session, dm_array a, dm_feed *feed, double s
     args.ring = s->profile.one_space ? feed->ring : NULL;
     args.pid = (int)getpid();
     args.fd = feed->fd;
+    args.serial = feed->serial;
     args.bytes = feed->ring->bytes;
     args.seconds = seconds;
     args.ndim = feed->ndim;
@@ -169,7 +171,7 @@ dm_status dm_array_feed(dm_session *session, dm_array a, dm_feed *feed, double s
     call.args.i[0] = DMI_TASK_FEED;
     call.args.i[1] = DM_READWRITE;
     call.args.i[2] = DM_WRITE;
-    return dmi_call_submit(session, &call, (dm_array[]){feed->turn, a});
+    return dmi_call_submit(session, &call, (dm_array[]){feed->order, a});
 }
 
 dm_status dm_feed_restart(dm_session *session, dm_feed *feed)
@@ -192,10 +194,10 @@ dm_status dm_feed_restart(dm_session *session, dm_feed *feed)
         }
     }
     atomic_store(&feed->ring->stopped, 0);
-    return dm_fill(session, feed->turn, (double)turn);
+    return dm_fill(session, feed->order, 0);
 }
 
-/* The array of turns, and the place in the list. */
+/* The array, and the place in the list. */
 static dm_status leave(dmi_session *s, dm_feed *feed)
 {
     dm_status status = dmi_wait_done(s, s->command, 0);
@@ -208,7 +210,7 @@ static dm_status leave(dmi_session *s, dm_feed *feed)
     }
     *at = feed->next;
     s->alive++;
-    dmi_array_drop(s, feed->turn);
+    dmi_array_drop(s, feed->order);
     return DM_OK;
 }
 
@@ -226,6 +228,7 @@ dm_status dm_feed_destroy(dm_feed *feed)
         }
     }
     if (!feed->session->given_up) { /* its workers may still read the buffers */
+        atomic_store(&feed->ring->ended, 1);
         dmi_feed_ring_free(feed->ring, feed->fd);
     }
     free(feed);

@@ -76,6 +76,7 @@ static bool wait_step(dmi_session *s, waiting *w, bool (*met)(dmi_session *s, ui
     }
     if (met(s, value) || look(s)) {
         dmi_bell_cancel(&s->engine.port->bell);
+        (void)dmi_turns_yield(); /* the caller may wait for more than this: for reports that a worker has kept */
         return true;
     }
     if (s->remote && s->stuck == DMI_NOT_STUCK) {

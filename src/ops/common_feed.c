@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -100,44 +102,88 @@ void dmi_feed_pause(int look)
 
 /* --- at a worker --- */
 
+/* Rings of another process that this one has mapped. */
+typedef struct attached {
+    int64_t serial;
+    int pid;
+    dmi_feed_ring *ring;
+    struct attached *next;
+} attached;
+static attached *all;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void drop_ended(void)
+{
+    for (attached **at = &all; *at;) {
+        attached *a = *at;
+        if (atomic_load(&a->ring->ended)) {
+            *at = a->next;
+            munmap(a->ring, (size_t)a->ring->bytes);
+            free(a);
+        } else {
+            at = &a->next;
+        }
+    }
+}
+
+static attached *map(const dmi_feed_args *args)
+{
+    attached *a = malloc(sizeof *a);
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", args->pid, args->fd);
+    int fd = a ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    void *base =
+        fd >= 0 ? mmap(NULL, (size_t)args->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (base == MAP_FAILED) {
+        free(a);
+        return NULL;
+    }
+    *a = (attached){args->serial, args->pid, base, all};
+    return a;
+}
+
 /* NULL: it cannot be reached. */
 static dmi_feed_ring *attach(const dmi_feed_args *args)
 {
     if (args->ring) {
         return args->ring;
     }
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/fd/%d", args->pid, args->fd);
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    void *base =
-        fd >= 0 ? mmap(NULL, (size_t)args->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
-    if (fd >= 0) {
-        close(fd);
+    pthread_mutex_lock(&lock);
+    attached *a = all;
+    while (a && (a->serial != args->serial || a->pid != args->pid)) {
+        a = a->next;
     }
-    return base == MAP_FAILED ? NULL : base;
+    if (!a) {
+        drop_ended();
+        a = map(args);
+        all = a ? a : all;
+    }
+    pthread_mutex_unlock(&lock);
+    return a ? a->ring : NULL;
 }
 
-static void detach(const dmi_feed_args *args, dmi_feed_ring *ring)
+static bool in_ring(const dmi_feed_ring *ring, int64_t turn)
 {
-    if (!args->ring) {
-        munmap(ring, (size_t)args->bytes);
-    }
+    return atomic_load_explicit(&ring->put, memory_order_acquire) > turn;
 }
 
-/* NULL: the turn is in the ring. Else why it will not be. */
-static const char *wait_for(const dmi_feed_ring *ring, int64_t turn, double seconds)
+bool dmi_feed_ready(const dmi_task_desc *desc, int worker, const void *given)
 {
-    const int64_t begin = dmi_now_ns();
-    for (int look = 0; atomic_load_explicit(&ring->put, memory_order_acquire) <= turn; look++) {
-        if (atomic_load_explicit(&ring->stopped, memory_order_relaxed)) {
-            return atomic_load(&ring->put) > turn ? NULL : "the feed was stopped, and no buffer was left";
-        }
-        if (seconds >= 0 && (double)(dmi_now_ns() - begin) >= seconds * 1e9) {
-            return "no buffer was put in time";
-        }
-        dmi_feed_pause(look);
+    dmi_feed_args args;
+    memcpy(&args, given, sizeof args);
+    dmi_feed_ring *ring = desc->blocks[0] > 0 && desc->blocks[1] > 0 ? attach(&args) : NULL;
+    if (!ring) { /* it holds nothing of the array, or the step says what is wrong */
+        return true;
     }
-    return NULL;
+    dmi_feed_turns *w = &ring->worker[worker];
+    const int64_t now = dmi_now_ns();
+    w->since_ns = w->since_ns ? w->since_ns : now;
+    return in_ring(ring, atomic_load_explicit(&w->taken, memory_order_relaxed)) ||
+           atomic_load(&ring->stopped) ||
+           (args.seconds >= 0 && (double)(now - w->since_ns) >= args.seconds * 1e9);
 }
 
 /* The elements of a rectangle, from a whole array in C order. */
@@ -177,19 +223,19 @@ int dmi_feed_read(const dm_task *task)
     memcpy(&args, task->args, sizeof args);
     dmi_feed_ring *ring = attach(&args);
     if (!ring) {
-        return dm_task_fail(task, "the buffers cannot be mapped: %s", strerror(errno));
+        return dm_task_fail(task, "the buffers cannot be mapped");
     }
-    int64_t *turn = task->block[0][0].data;
-    const char *wrong = task->blocks[1] > 0 ? wait_for(ring, *turn, args.seconds) : NULL;
-    if (wrong) {
-        dm_task_fail(task, "%s", wrong);
-    } else {
-        for (int64_t i = 0; i < task->blocks[1]; i++) {
-            copy_block(&args, dmi_feed_buffer(ring, *turn), &task->block[1][i]);
-        }
-        *turn += 1;
-        atomic_store_explicit(&ring->worker[task->worker].taken, *turn, memory_order_release);
+    dmi_feed_turns *w = &ring->worker[task->worker];
+    const int64_t turn = atomic_load_explicit(&w->taken, memory_order_relaxed);
+    w->since_ns = 0;
+    if (task->blocks[1] > 0 && !in_ring(ring, turn)) {
+        return dm_task_fail(task, "%s",
+                            atomic_load(&ring->stopped) ? "the feed was stopped, and no buffer was left"
+                                                        : "no buffer was put in time");
     }
-    detach(&args, ring);
-    return wrong != NULL;
+    for (int64_t i = 0; i < task->blocks[1]; i++) {
+        copy_block(&args, dmi_feed_buffer(ring, turn), &task->block[1][i]);
+    }
+    atomic_store_explicit(&w->taken, turn + 1, memory_order_release);
+    return 0;
 }

@@ -238,6 +238,45 @@ static void starved_case(dmt_case *c)
     DMT_OK(c, dm_array_destroy(c->session, x));
 }
 
+/* A worker that waits for a buffer holds up no earlier all-reduce, and a cancelled run waits no more. */
+static void cancel_case(dmt_case *c)
+{
+    enum { COUNT = 70000 }; /* a large sum: it has lanes of its own */
+    const int64_t shape[] = {8}, rows[] = {c->workers, COUNT}, one[] = {COUNT};
+    const dm_layout everywhere = dm_layout_replicated(c->session), split = dm_layout_rows(c->session);
+    dm_feed *feed;
+    dm_array x, addends, sum;
+    dm_program program;
+    dm_event summed;
+    double got = 0;
+    if (!make_feed(c, DM_F32, 1, shape, 1, &feed)) {
+        return;
+    }
+    DMT_OK(c, dm_array_create(c->session, DM_F32, 1, shape, &everywhere, &x));
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 2, rows, &split, &addends));
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 1, one, &everywhere, &sum));
+    DMT_OK(c, dm_fill(c->session, addends, 3));
+    DMT_OK(c, dm_program_begin(c->session));
+    DMT_OK(c, dm_array_feed(c->session, x, feed, -1));
+    DMT_OK(c, dm_program_end(c->session, &program));
+    DMT_OK(c, dm_event_record(c->session, &summed)); /* those before have failed elsewhere */
+    DMT_OK(c, dm_sum_dim(c->session, addends, 0, sum));
+    DMT_OK(c, dm_event_record(c->session, &summed));
+    DMT_OK(c, dm_program_run(c->session, program, 5, 0, NULL));
+    DMT_OK(c, dm_event_wait(c->session, summed, -1));
+    DMT_OK(c, dm_cancel(c->session));
+    dmt_status_is(c, dm_sync(c->session), DM_ERR_CANCELLED, "dm_sync");
+    DMT_OK(c, dm_feed_destroy(feed));
+    DMT_OK(c, dm_program_destroy(c->session, program));
+    DMT_OK(c, dm_item(c->session, sum, (int64_t[]){COUNT - 1}, &got));
+    if (got != 3 * c->workers) {
+        dmt_fail(c, "the sum is %g", got);
+    }
+    DMT_OK(c, dm_array_destroy(c->session, x));
+    DMT_OK(c, dm_array_destroy(c->session, addends));
+    DMT_OK(c, dm_array_destroy(c->session, sum));
+}
+
 /* A feed of one worker, where the others neither wait nor count; arrays that lie elsewhere are refused. */
 static void misuse_case(dmt_case *c)
 {
@@ -326,6 +365,12 @@ static void test_starved(void **state)
     dmt_run(&(dmt_suite){.name = "feed starved", .cases = 10, .fn = starved_case});
 }
 
+static void test_cancel(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "feed cancel", .cases = 5, .fn = cancel_case});
+}
+
 static void test_misuse(void **state)
 {
     (void)state;
@@ -335,6 +380,7 @@ static void test_misuse(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_order), cmocka_unit_test(test_alone),
-                                       cmocka_unit_test(test_starved), cmocka_unit_test(test_misuse)};
+                                       cmocka_unit_test(test_starved), cmocka_unit_test(test_cancel),
+                                       cmocka_unit_test(test_misuse)};
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 enum { COMES, RUNS, GOES };
+enum { FEED_LOOK_NS = 200000 };
 
 typedef struct dmi_gpu_task {
     dmi_crew_job job;
@@ -251,6 +252,10 @@ bool dmi_gpu_issue_task(dmi_engine *e, int lane, dmi_queued_step *w)
         dmi_compute_check_inputs(e, w);
         if (atomic_load(&w->inst->failed)) {
             return true;
+        }
+        if (!dmi_step_may_begin(e, w)) {
+            e->wake_ns = dmi_now_ns() + FEED_LOOK_NS;
+            return false;
         }
         atomic_store_explicit(&e->port->now_step, DMI_STEP(task), memory_order_relaxed);
         dmi_gpu_time_begin(e, lane, w);
