@@ -8,9 +8,9 @@
  *
  * A command on arrays of a group occupies only workers that hold a part of them: the others skip it, and go on with
  * other commands. So two pipelines on groups without a common worker run side by side, though one thread gives their
- * commands. Groups may overlap. Arrays of different groups may meet in one call, as in dm_copy. Sorting, scans,
- * triangular solves, layers and the ops on indices of rows deal their temporaries out over all workers of the session,
- * and so occupy them all. */
+ * commands. Groups may overlap. Arrays of different groups may meet in one call, as in dm_copy. Rows that
+ * workers sort together (option sort_exchange) occupy all workers of the session; while a group has begun they are not
+ * sorted so. */
 #ifndef DMATH_GROUP_H
 #define DMATH_GROUP_H
 

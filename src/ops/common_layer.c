@@ -37,7 +37,7 @@ static void cut_batch(dmi_builder *b, const dmi_desc *x, int slices, cut *c)
         memcpy(index, x->lo, sizeof index);
         index[0] += i * c->size;
         c->map[i] = dmi_layer_elements(x) == 0
-                        ? i % b->profile->workers
+                        ? x->layout->workers[i % x->layout->nworkers]
                         : dmi_layout_owner(x->layout, index,
                                            (int)((int64_t)i * DMI_MAX(x->layout->replicas, 1) / c->count));
     }

@@ -53,20 +53,24 @@ static dm_status lay_out_parts(summing *g)
     return status;
 }
 
-/* A temporary, split along the longest dim over all workers. */
+/* A temporary, split along the longest dim over the workers that hold the result. */
 static dm_status lay_out_segments(summing *g)
 {
     const dmi_layer_sum *s = g->s;
     const dmi_layout *layout;
     int longest = 0;
-    dmi_layout_spec spec = {
-        .kind = DMI_LAYOUT_GRID, .ndim = s->out->ndim, .session_workers = s->b->profile->workers};
+    const dmi_layout *on = s->out->layout;
+    dmi_layout_spec spec = {.kind = DMI_LAYOUT_GRID,
+                            .ndim = s->out->ndim,
+                            .session_workers = on->session_workers,
+                            .nworkers = on->nworkers,
+                            .workers = on->workers};
     for (int d = 0; d < s->out->ndim; d++) {
         spec.shape[d] = s->out->extent[d];
         spec.grid[d] = 1;
         longest = s->out->extent[d] > s->out->extent[longest] ? d : longest;
     }
-    spec.grid[longest] = s->b->profile->workers;
+    spec.grid[longest] = on->nworkers;
     dm_status status = dmi_build_layout(s->b, &spec, &layout);
     if (status == DM_OK) {
         g->to = dmi_desc_whole(s->out->dtype, layout, 0);

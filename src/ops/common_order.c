@@ -43,24 +43,20 @@ bool dmi_same_places(const dmi_desc *x, const dmi_desc *y, int dim)
 }
 
 /* Splits the longest other dim; where that is short, and rows need not be whole, dim itself. */
-static void choose_layout(const dmi_profile *profile, const dmi_desc *x, int dim, bool whole,
-                          dmi_layout_spec *spec)
+static void choose_layout(const dmi_team *team, const dmi_desc *x, int dim, bool whole, dmi_layout_spec *spec)
 {
+    const dmi_team first = {1, team->worker, team->session};
     int best = -1;
     int64_t count = 1;
-    *spec = (dmi_layout_spec){.kind = DMI_LAYOUT_GRID, .ndim = x->ndim, .session_workers = profile->workers};
     for (int d = 0; d < x->ndim; d++) {
-        spec->shape[d] = x->extent[d];
-        spec->grid[d] = 1;
         count *= x->extent[d];
         best = d != dim && (best < 0 || x->extent[d] > x->extent[best]) ? d : best;
     }
-    if (!whole && (best < 0 || x->extent[best] < profile->workers)) {
+    if (!whole && (best < 0 || x->extent[best] < team->count)) {
         best = dim;
     }
-    if (best >= 0 && count * dmi_dtype_bytes(x->dtype) >= SMALL_BYTES) {
-        spec->grid[best] = (int)DMI_MIN((int64_t)profile->workers, x->extent[best]);
-    }
+    bool split = best >= 0 && count * dmi_dtype_bytes(x->dtype) >= SMALL_BYTES;
+    dmi_team_layout(split ? team : &first, x, split ? best : -1, spec);
 }
 
 /* A temporary of desc's layout. */
@@ -93,8 +89,8 @@ dm_status dmi_along_at(dmi_builder *b, const dmi_value *x, int dim, const dmi_de
     return status;
 }
 
-dm_status dmi_along_begin(dmi_builder *b, const dmi_value *x, int dim, bool whole, const dmi_value *out,
-                          dmi_along *along)
+dm_status dmi_along_begin(dmi_builder *b, const dmi_team *team, const dmi_value *x, int dim, bool whole,
+                          const dmi_value *out, dmi_along *along)
 {
     const dmi_desc *at_x = x->desc, *at_out = out->desc;
     bool x_serves = serves(at_x, dim, whole), out_serves = serves(at_out, dim, whole) && is_whole(at_out);
@@ -108,7 +104,7 @@ dm_status dmi_along_begin(dmi_builder *b, const dmi_value *x, int dim, bool whol
     }
     dmi_layout_spec spec;
     const dmi_layout *layout;
-    choose_layout(b->profile, at_x, dim, whole, &spec);
+    choose_layout(team, at_x, dim, whole, &spec);
     dm_status status = dmi_build_layout(b, &spec, &layout);
     if (status != DM_OK) {
         return status;
@@ -169,26 +165,30 @@ dm_status dmi_along_end(dmi_builder *b, dmi_along_out *const *outs, int count)
     return status;
 }
 
-dm_status dmi_build_brought(dmi_builder *b, const dmi_value *x, bool everywhere, dm_dtype dtype, dmi_desc *desc,
-                            dmi_value *brought, bool *phase)
+/* Has each of the team all of x, as an array? */
+static bool is_everywhere(const dmi_team *team, const dmi_desc *x)
 {
-    const dmi_layout *layout = x->desc->layout;
-    bool here = !everywhere || (layout->kind == DMI_LAYOUT_GRID && layout->group == 1 &&
-                                layout->replicas == b->profile->workers && is_whole(x->desc));
+    const dmi_layout *layout = x->layout;
+    bool everywhere = layout->kind == DMI_LAYOUT_GRID && layout->group == 1 && is_whole(x);
+    for (int i = 0; i < team->count && everywhere; i++) {
+        everywhere = layout->position[team->worker[i]] >= 0;
+    }
+    return everywhere;
+}
+
+dm_status dmi_build_brought(dmi_builder *b, const dmi_team *team, const dmi_value *x, bool everywhere, dm_dtype dtype,
+                            dmi_desc *desc, dmi_value *brought, bool *phase)
+{
+    const dmi_layout *layout;
+    bool here = !everywhere || is_everywhere(team, x->desc);
     *brought = *x;
     if (here && x->desc->dtype == dtype) {
         return DM_OK;
     }
     *desc = *x->desc;
     if (!here) {
-        dmi_layout_spec spec = {.kind = DMI_LAYOUT_GRID,
-                                .ndim = x->desc->ndim,
-                                .session_workers = b->profile->workers,
-                                .replicas = b->profile->workers};
-        for (int d = 0; d < spec.ndim; d++) {
-            spec.shape[d] = x->desc->extent[d];
-            spec.grid[d] = 1;
-        }
+        dmi_layout_spec spec;
+        dmi_team_layout(team, x->desc, -1, &spec);
         dm_status status = dmi_build_layout(b, &spec, &layout);
         if (status != DM_OK) {
             return status;

@@ -3,6 +3,7 @@
 #define DMI_OPS_COMMON_ORDER_H
 
 #include "ops/common.h"
+#include "ops/common_team.h"
 
 /* Such an op has three parts, each a phase. First the elements of x come to a *frame*, a layout that serves the
  * op; often they are there. Then each worker computes. Then results go from the frame to where the output has
@@ -21,8 +22,8 @@ typedef struct dmi_along_out {
 } dmi_along_out;
 
 /* whole: each worker must have whole rows along dim; else one range of each row's indices is enough. out: the
- * output whose layout may be the frame's. */
-DM_CHECKED dm_status dmi_along_begin(dmi_builder *b, const dmi_value *x, int dim, bool whole,
+ * output whose layout may be the frame's. A frame of its own is on the team. */
+DM_CHECKED dm_status dmi_along_begin(dmi_builder *b, const dmi_team *team, const dmi_value *x, int dim, bool whole,
                                      const dmi_value *out, dmi_along *along);
 /* The same with the places of `at`, which has x's shape, as the frame. */
 DM_CHECKED dm_status dmi_along_at(dmi_builder *b, const dmi_value *x, int dim, const dmi_desc *at,
@@ -36,10 +37,10 @@ DM_CHECKED dm_status dmi_along_output(dmi_builder *b, const dmi_along *along, co
                                       dm_dtype dtype, dmi_along_out *o);
 /* Moves what was computed elsewhere. */
 DM_CHECKED dm_status dmi_along_end(dmi_builder *b, dmi_along_out *const *outs, int count);
-/* x in a layout of the session's workers, of this type: where it does not lie so already, a temporary, which
+/* x in a layout of the team, of this type: where it does not lie so already, a temporary, which
  * comes in a phase of its own (*phase is set, and the caller ends the phase). everywhere: all of it at each
  * worker, else only the type changes. */
-DM_CHECKED dm_status dmi_build_brought(dmi_builder *b, const dmi_value *x, bool everywhere, dm_dtype dtype,
+DM_CHECKED dm_status dmi_build_brought(dmi_builder *b, const dmi_team *team, const dmi_value *x, bool everywhere, dm_dtype dtype,
                                        dmi_desc *desc, dmi_value *brought, bool *phase);
 /* --- rows that all workers sort together: sort_long.c, searchsorted.c, merge.c */
 /* out[w, k] (i64, a row for each worker, at that worker) = how many elements of worker w's shard of `sorted`,

@@ -94,6 +94,7 @@ dm_status dmi_histogram_check(dmi_call *call)
 
 typedef struct counting {
     dmi_builder *b;
+    dmi_team team;
     const dmi_call *call;
     dmi_value x, edges, counts;
     dmi_input weights;
@@ -146,20 +147,17 @@ static void count_region(counting *s, int64_t which, bool adds, const dmi_mark r
     dmi_build_kernel(s->b, DMI_KERNEL_histogram, &k, sizeof k, refs, nref, ready);
 }
 
-/* The counts of each worker, a row each. */
+/* The counts of each worker of the team, a row each. */
 static dm_status build_counts(counting *s, dm_dtype dtype, dmi_desc *desc)
 {
-    int workers = s->b->profile->workers;
-    dmi_layout_spec spec = {.kind = DMI_LAYOUT_GRID,
-                            .ndim = 2,
-                            .session_workers = workers,
-                            .shape = {workers, s->bins},
-                            .grid = {workers, 1}};
+    const dmi_desc shape = {.ndim = 2, .extent = {s->team.count, s->bins}};
+    dmi_layout_spec spec;
+    dmi_team_layout(&s->team, &shape, 0, &spec);
     const dmi_layout *layout;
     dm_status status = dmi_build_layout(s->b, &spec, &layout);
     if (status == DM_OK) {
         *desc = dmi_desc_whole(dtype, layout, 0);
-        int work = dmi_build_work(s->b, s->b->me < workers ? s->bins * 8 : 0);
+        int work = dmi_build_work(s->b, dmi_team_has(&s->team, s->b->me) ? s->bins * 8 : 0);
         s->counts = (dmi_value){.desc = desc, .ref = dmi_ref_work(work, DMI_READ)};
     }
     return status;
@@ -197,10 +195,13 @@ dm_status dmi_histogram_plan(dmi_builder *b, const dmi_call *call)
                   .type = kind == DMI_BINS_RANGE ? DM_F64 : DM_I64,
                   .bins = out.desc->extent[0]};
     dm_status status = DM_OK;
+    if (!dmi_build_team(b, call, &s.team)) {
+        return DM_OK;
+    }
     if (s.has_edges) {
         edges = dmi_value_operand(call, 1);
         s.type = dmi_dtype_carrier(dmi_dtype_promote(s.x.desc->dtype, edges.desc->dtype));
-        status = dmi_build_brought(b, &edges, true, s.type, &edges_desc, &s.edges, &phase);
+        status = dmi_build_brought(b, &s.team, &edges, true, s.type, &edges_desc, &s.edges, &phase);
     }
     bool real = s.has_weights && dmi_dtype_is_float(weights.desc->dtype);
     status = status == DM_OK ? build_counts(&s, real ? DM_F64 : DM_I64, &desc) : status;
@@ -210,7 +211,7 @@ dm_status dmi_histogram_plan(dmi_builder *b, const dmi_call *call)
     if (phase) {
         dmi_build_phase(b);
     }
-    if (b->me < b->profile->workers) {
+    if (dmi_team_has(&s.team, b->me)) {
         count_here(&s, &weights);
     }
     dmi_build_phase(b);

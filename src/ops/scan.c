@@ -192,8 +192,12 @@ dm_status dmi_scan_plan(dmi_builder *b, const dmi_call *call)
     dmi_along along;
     dmi_along_out o, *outs[1] = {&o};
     dmi_value x = dmi_value_operand(call, 0), out = dmi_value_operand(call, 1);
+    dmi_team team;
     scanning s = {.b = b, .along = &along, .row = call->args.i[ROW], .dim = call->args.i[DIM]};
-    dm_status status = dmi_along_begin(b, &x, s.dim, false, &out, &along);
+    if (!dmi_build_team(b, call, &team)) {
+        return DM_OK;
+    }
+    dm_status status = dmi_along_begin(b, &team, &x, s.dim, false, &out, &along);
     status = status == DM_OK ? dmi_along_output(b, &along, &out, out.desc->dtype, &o) : status;
     if (status != DM_OK || b->failed) {
         return status;

@@ -48,6 +48,7 @@ static int64_t bytes_of(const dmi_desc *x)
 
 typedef struct searching {
     dmi_builder *b;
+    dmi_team team;
     bool right, descending;
     dm_dtype type;
     dmi_value sorted, v; /* sorted: in that type */
@@ -88,8 +89,8 @@ static dm_status search_whole(searching *s, const dmi_value *out, dmi_along_out 
     dmi_input in;
     dmi_mark ready = {0};
     bool phase = false;
-    dm_status status = dmi_build_brought(b, &s->sorted, true, s->type, &here, &sorted, &phase);
-    if (status != DM_OK || b->failed || b->me >= b->profile->workers) {
+    dm_status status = dmi_build_brought(b, &s->team, &s->sorted, true, s->type, &here, &sorted, &phase);
+    if (status != DM_OK || b->failed || !dmi_team_has(&s->team, b->me)) {
         return status;
     }
     if (phase) {
@@ -112,23 +113,20 @@ static dm_status search_whole(searching *s, const dmi_value *out, dmi_along_out 
     return DM_OK;
 }
 
-/* One more dim in front, a row for each worker. */
-static dm_status build_rows(dmi_builder *b, const dmi_desc *v, dmi_desc *desc, dmi_value *rows)
+/* One more dim in front, a row for each worker of the team. */
+static dm_status build_rows(dmi_builder *b, const dmi_team *team, const dmi_desc *v, dmi_desc *desc, dmi_value *rows)
 {
-    int workers = b->profile->workers;
-    dmi_layout_spec spec = {.kind = DMI_LAYOUT_GRID, .ndim = v->ndim + 1, .session_workers = workers};
+    dmi_desc shape = {.ndim = v->ndim + 1, .extent = {team->count}};
+    dmi_layout_spec spec;
     const dmi_layout *layout;
-    spec.shape[0] = spec.grid[0] = workers;
-    for (int d = 0; d < v->ndim; d++) {
-        spec.shape[d + 1] = v->extent[d];
-        spec.grid[d + 1] = 1;
-    }
+    memcpy(shape.extent + 1, v->extent, (size_t)v->ndim * sizeof *v->extent);
+    dmi_team_layout(team, &shape, 0, &spec);
     dm_status status = dmi_build_layout(b, &spec, &layout);
     if (status != DM_OK) {
         return status;
     }
     *desc = dmi_desc_whole(DM_I64, layout, 0);
-    int64_t count = b->me < workers ? dmi_layout_shard_count(layout, b->me) : 0;
+    int64_t count = b->me < team->session ? dmi_layout_shard_count(layout, b->me) : 0;
     *rows = (dmi_value){.desc = desc, .ref = dmi_ref_work(dmi_build_work(b, count * 8), DMI_READ)};
     return DM_OK;
 }
@@ -141,10 +139,10 @@ static dm_status search_parts(searching *s, const dmi_value *out, dmi_value *row
     dmi_desc everywhere, typed, desc;
     dmi_value v, sorted;
     bool phase = false;
-    dm_status status = dmi_build_brought(b, &s->v, true, s->v.desc->dtype, &everywhere, &v, &phase);
+    dm_status status = dmi_build_brought(b, &s->team, &s->v, true, s->v.desc->dtype, &everywhere, &v, &phase);
     status =
-        status == DM_OK ? dmi_build_brought(b, &s->sorted, false, s->type, &typed, &sorted, &phase) : status;
-    status = status == DM_OK && out ? build_rows(b, v.desc, &desc, rows) : status;
+        status == DM_OK ? dmi_build_brought(b, &s->team, &s->sorted, false, s->type, &typed, &sorted, &phase) : status;
+    status = status == DM_OK && out ? build_rows(b, &s->team, v.desc, &desc, rows) : status;
     if (status != DM_OK || b->failed) {
         return status;
     }
@@ -152,7 +150,7 @@ static dm_status search_parts(searching *s, const dmi_value *out, dmi_value *row
         dmi_build_phase(b);
     }
     s->sorted = sorted;
-    if (b->me < b->profile->workers) {
+    if (dmi_team_has(&s->team, b->me)) {
         dmi_region from, to, none = {.ndim = 1};
         bool counts = dmi_layout_replica(sorted.desc->layout, b->me) == 0;
         int64_t regions = counts ? dmi_desc_region_count(sorted.desc, b->me) : 0;
@@ -190,6 +188,9 @@ dm_status dmi_searchsorted_plan(dmi_builder *b, const dmi_call *call)
                    .sorted = sorted,
                    .v = v};
     dmi_value rows;
+    if (!dmi_build_team(b, call, &s.team)) {
+        return DM_OK;
+    }
     if (call->args.i[PARTS]) {
         return search_parts(&s, NULL, &out);
     }

@@ -206,8 +206,12 @@ dm_status dmi_sort_plan(dmi_builder *b, const dmi_call *call)
     int count = call->noperand - 1, values = call->args.i[VALUES];
     dmi_value x = dmi_value_operand(call, 0),
               out[2] = {dmi_value_operand(call, 1), dmi_value_operand(call, count)};
+    dmi_team team;
+    if (!dmi_build_team(b, call, &team)) {
+        return DM_OK;
+    }
     dm_status status = call->args.i[PARTS] ? begin_parts(b, call, &x, out[0].desc, &along)
-                                           : dmi_along_begin(b, &x, call->args.i[DIM], true, &out[0], &along);
+                                           : dmi_along_begin(b, &team, &x, call->args.i[DIM], true, &out[0], &along);
     for (int i = 0; i < count && status == DM_OK && !b->failed; i++) {
         outs[i] = &made[i];
         made[i] = (dmi_along_out){.out = out[i], .made = out[i]}; /* of parts: there already */

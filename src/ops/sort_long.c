@@ -236,7 +236,8 @@ dm_status dmi_sort_long(dm_session *session, const dmi_sorting *sort, dm_array x
         rows *= d == sort->dim ? 1 : desc.extent[d];
     }
     bool overlaps = hx->storage == ho->storage && (x.id != out.id || sort->indices);
-    if (!fits || overlaps || s->explaining || s->recording || s->workers < 2 || rows < 1 ||
+    if (!fits || overlaps || s->explaining || s->recording || s->workers < 2 ||
+        s->open_groups > 0 /* layouts count its workers */ || rows < 1 ||
         rows >= s->workers ||
         desc.extent[sort->dim] * dmi_dtype_bytes(desc.dtype) < DMI_MAX(s->config.sort_exchange, 1) ||
         desc.extent[sort->dim] > UINT32_MAX || table > (int64_t)(s->hub.ring->size / 8) ||

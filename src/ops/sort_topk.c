@@ -22,6 +22,7 @@ static bool serves(const dmi_session *s, const dmi_sorting *sort, const dmi_desc
         rows *= d == sort->dim ? 1 : x->extent[d];
     }
     bool split = x->layout->kind != DMI_LAYOUT_GRID || x->layout->grid[sort->dim] > 1;
+    split = split && s->open_groups == 0; /* else layouts count its workers */
     return split && rows > 0 && rows < s->workers && most > 0 && most < n / s->workers / 2 && n <= UINT32_MAX &&
            n * dmi_dtype_bytes(x->dtype) >= DMI_MAX(s->config.sort_exchange, 1);
 }

@@ -1,6 +1,7 @@
 /* op(a) x = b, or x op(a) = b, of one block of a: every worker solves for some of the right-hand sides, with
  * all of a. Solves with larger matrices are made of these and of products: api/triangular.c. */
 #include "ops/common.h"
+#include "ops/common_team.h"
 
 #include <string.h>
 
@@ -22,22 +23,18 @@ dm_status dmi_trsm_check(dmi_call *call)
     return dmi_check_overlap(call, 0, 1, false);
 }
 
-/* A temporary of x's shape at all workers: split along dim `split`, or (-1) replicated. */
-static dm_status make(dmi_builder *b, const dmi_desc *x, int split, dmi_desc *desc, int *work)
+/* A temporary of x's shape at the team: split along dim `split`, or (-1) replicated. */
+static dm_status make(dmi_builder *b, const dmi_team *team, const dmi_desc *x, int split, dmi_desc *desc, int *work)
 {
-    int workers = b->profile->workers;
     const dmi_layout *layout;
-    dmi_layout_spec spec = {.ndim = 2,
-                            .shape = {x->extent[0], x->extent[1]},
-                            .grid = {split == 0 ? workers : 1, split == 1 ? workers : 1},
-                            .replicas = split < 0 ? workers : 1,
-                            .session_workers = workers};
+    dmi_layout_spec spec;
+    dmi_team_layout(team, x, split, &spec);
     dm_status status = dmi_build_layout(b, &spec, &layout);
     if (status != DM_OK) {
         return status;
     }
     *desc = dmi_desc_whole(x->dtype, layout, 0);
-    int64_t count = b->me < workers ? dmi_layout_shard_count(layout, b->me) : 0;
+    int64_t count = b->me < team->session ? dmi_layout_shard_count(layout, b->me) : 0;
     *work = dmi_build_work(b, count * dmi_dtype_bytes(x->dtype));
     return DM_OK;
 }
@@ -76,9 +73,13 @@ dm_status dmi_trsm_plan(dmi_builder *b, const dmi_call *call)
     bool in_place = x.desc->layout->kind == DMI_LAYOUT_GRID && x.desc->layout->grid[along] == 1;
     dmi_desc a_desc, b_desc;
     dmi_mark done = {0};
-    dm_status status = make(b, a, -1, &a_desc, &a_work);
+    dmi_team team;
+    if (!dmi_build_team(b, call, &team)) {
+        return DM_OK;
+    }
+    dm_status status = make(b, &team, a, -1, &a_desc, &a_work);
     if (status == DM_OK && !in_place) {
-        status = make(b, x.desc, 1 - along, &b_desc, &b_work);
+        status = make(b, &team, x.desc, 1 - along, &b_desc, &b_work);
     }
     if (status != DM_OK || b->failed) {
         return status;

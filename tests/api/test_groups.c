@@ -206,6 +206,93 @@ static void apart_case(dmt_case *c)
     DMT_OK(c, dm_group_destroy(s, diligent));
 }
 
+/* Steps that workers beside the group have done. */
+static int64_t steps_of_others(dmt_case *c, const bool *member)
+{
+    int64_t steps = 0;
+    for (int w = 0; w < c->workers; w++) {
+        dm_counters counters = {.size = sizeof counters};
+        DMT_OK(c, dm_counters_get(c->session, w, &counters));
+        steps += member[w] ? 0 : counters.steps;
+    }
+    return steps;
+}
+
+/* Scans, sorting, searches, counts and solves, whose temporaries lie on the workers of their operands. */
+static void ordered_case(dmt_case *c)
+{
+    enum { N = 9000 }; /* a row that all workers would sort together */
+    dm_session *s = c->session;
+    const int64_t length[] = {N}, ten[] = {10}, square[] = {4, 4};
+    int count = 1 + (int)dmt_int(&c->random, 0, c->workers - 1), worker[16];
+    bool member[16] = {false};
+    static double x[N], got[N];
+    double sum = 0, bins[10], place[10], solved[16];
+    dm_group group = backwards(c, count, worker);
+    dm_array a, b, values, places, low, triangle, right;
+    for (int i = 0; i < count; i++) {
+        member[worker[i]] = true;
+    }
+    DMT_OK(c, dm_group_begin(s, group));
+    dm_layout rows = dm_layout_rows(s);
+    DMT_OK(c, dm_array_create(s, DM_F64, 1, length, &rows, &a));
+    DMT_OK(c, dm_array_create(s, DM_F64, 1, length, &rows, &b));
+    DMT_OK(c, dm_array_create(s, DM_F64, 1, ten, &rows, &values));
+    DMT_OK(c, dm_array_create(s, DM_I64, 1, ten, &rows, &places));
+    DMT_OK(c, dm_array_create(s, DM_F64, 1, ten, &rows, &low));
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, square, &rows, &triangle));
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, square, &rows, &right));
+    for (int i = 0; i < N; i++) {
+        x[i] = (double)((i * 7919) % N); /* each number below N once */
+    }
+    DMT_OK(c, dm_write(s, a, x));
+    DMT_OK(c, dm_sync(s));
+    int64_t before = steps_of_others(c, member);
+    DMT_OK(c, dm_cumulative_sum(s, a, 0, b));
+    DMT_OK(c, dm_read(s, b, got));
+    for (int i = 0; i < N; i++) {
+        sum += x[i];
+        if (got[i] != sum) {
+            dmt_fail(c, "sum %d is %g, not %g", i, got[i], sum);
+        }
+    }
+    DMT_OK(c, dm_sort(s, a, 0, 0, b));
+    DMT_OK(c, dm_read(s, b, got));
+    for (int i = 0; i < N; i++) {
+        if (got[i] != i) {
+            dmt_fail(c, "sorted element %d is %g", i, got[i]);
+        }
+    }
+    DMT_OK(c, dm_topk(s, a, 0, 1, values, DM_NO_ARRAY));
+    DMT_OK(c, dm_read(s, values, place));
+    DMT_OK(c, dm_fill_arange(s, low, 0.5, 700));
+    DMT_OK(c, dm_searchsorted(s, b, low, 0, places));
+    DMT_OK(c, dm_array_read_as(s, places, NULL, NULL, DM_F64, got, 0));
+    DMT_OK(c, dm_histogram(s, a, 0, N, DM_NO_ARRAY, values));
+    DMT_OK(c, dm_read(s, values, bins));
+    for (int i = 0; i < 10; i++) {
+        if (place[i] != N - 1 - i || got[i] != 700 * i + 1 || bins[i] != N / 10) {
+            dmt_fail(c, "number %d: largest %g, place %g, %g in a bin", i, place[i], got[i], bins[i]);
+        }
+    }
+    DMT_OK(c, dm_fill_identity(s, triangle, 2));
+    DMT_OK(c, dm_fill(s, right, 6));
+    DMT_OK(c, dm_trsm(s, DM_LEFT, DM_LOWER, 0, DM_NONUNIT, 1, triangle, right));
+    DMT_OK(c, dm_read(s, right, solved));
+    if (solved[0] != 3 || solved[15] != 3) {
+        dmt_fail(c, "solved: %g, %g", solved[0], solved[15]);
+    }
+    if (steps_of_others(c, member) != before) {
+        dmt_fail(c, "workers beside the group have taken part");
+    }
+    DMT_OK(c, dm_group_end(s));
+    dm_array all[] = {a, b, values, places, low, triangle, right};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        DMT_OK(c, dm_array_destroy(s, all[i]));
+    }
+    DMT_OK(c, dm_group_destroy(s, group));
+}
+
 static void refusals_case(dmt_case *c)
 {
     dm_session *s = c->session;
@@ -243,6 +330,7 @@ static void test_all(void **state)
     } part[] = {{"groups_layouts", layouts_case, 3},
                 {"groups_products", products_case, 3},
                 {"groups_apart", apart_case, 2},
+                {"groups_ordered", ordered_case, 3},
                 {"groups_refusals", refusals_case, 1}};
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
         dmt_run(&(dmt_suite){.name = part[i].name, .cases = part[i].cases, .fn = part[i].fn});
