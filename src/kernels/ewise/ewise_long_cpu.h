@@ -213,57 +213,9 @@ DMI_EWISE_FN double dmi_f64_tgamma(double a)
 {
     return tgamma(a);
 }
-DMI_EWISE_FN double dmi_f64_cbrt(double a)
-{
-    return cbrt(a);
-}
-DMI_EWISE_FN double dmi_f64_sin(double a)
-{
-    return sin(a);
-}
-DMI_EWISE_FN double dmi_f64_cos(double a)
-{
-    return cos(a);
-}
-DMI_EWISE_FN double dmi_f64_tan(double a)
-{
-    return tan(a);
-}
-DMI_EWISE_FN double dmi_f64_asin(double a)
-{
-    return asin(a);
-}
-DMI_EWISE_FN double dmi_f64_acos(double a)
-{
-    return acos(a);
-}
-DMI_EWISE_FN double dmi_f64_atan(double a)
-{
-    return atan(a);
-}
-DMI_EWISE_FN double dmi_f64_asinh(double a)
-{
-    return asinh(a);
-}
-DMI_EWISE_FN double dmi_f64_acosh(double a)
-{
-    return acosh(a);
-}
-DMI_EWISE_FN double dmi_f64_atanh(double a)
-{
-    return atanh(a);
-}
-DMI_EWISE_FN double dmi_f64_hypot(double a, double b)
-{
-    return hypot(a, b);
-}
 DMI_EWISE_FN double dmi_f64_copysign(double a, double b)
 {
     return copysign(a, b);
-}
-DMI_EWISE_FN double dmi_f64_atan2(double a, double b)
-{
-    return atan2(a, b);
 }
 DMI_EWISE_FN double dmi_f64_fmax(double a, double b)
 {

@@ -59,13 +59,18 @@
     COMPILED(static, name, PARAMETERS, ARGUMENTS)
 #define DEFINE_1(name, form, ...) DEFINE(row_##name, form, __VA_ARGS__)
 #define DEFINE_0(name, form, ...)
-#define ENTRY_1(name) [DMI_EW_##name] = row_##name,
+#define SECOND_(a, b, ...) b
+#define SECOND(...) SECOND_(__VA_ARGS__)
+#define ENTRY_1(name) [DMI_EW_##name] = SECOND(JOIN(MENDED_, name), row_##name, 0),
 #define ENTRY_0(name)
 
 #define DMI_EW(name, form, domain, class, ...) JOIN(DEFINE_, IN_##domain)(name, form, __VA_ARGS__)
 #define DMI_EW_INNER DMI_EW
 #include "kernels/ewise/ewise.def"
 #undef DMI_EW
+#if IN_FLOAT
+#include "kernels/ewise/ewise_rare_cpu.h"
+#endif
 
 #define DMI_EW(name, form, domain, class, ...) JOIN(ENTRY_, IN_##domain)(name)
 dmi_ewise_fn *const TABLE[DMI_EW_ROWS] = {

@@ -4,7 +4,8 @@
 #define DMI_EWISE_MATH_H
 
 #include "kernels/ewise/ewise_angle_cpu.h"
-#include "kernels/ewise/ewise_long_cpu.h"
+#include "kernels/ewise/ewise_long_angle_cpu.h"
+#include "kernels/ewise/ewise_long_power_cpu.h"
 
 #include <complex.h>
 #include <math.h>
@@ -92,7 +93,6 @@
         type whole = floor##f(q);                                                                              \
         return whole + (q - whole > (type)0.5);                                                                \
     }                                                                                                          \
-    DMI_EWISE_FN type dmi_power_##suffix(type a, type b) { return pow##f(a, b); }                              \
     DMI_EWISE_FN type dmi_absolute_##suffix(type x) { return fabs##f(x); }                                     \
     DMI_EWISE_FN bool dmi_sign_bit_##suffix(type x) { return signbit(x) != 0; }                                \
     DMI_EWISE_FN type dmi_log_gamma_##suffix(type x)                                                           \
@@ -101,11 +101,6 @@
         return lgamma##f##_r(x, &sign);                                                                        \
     }
 
-DMI_EWISE_FN double dmi_log_add_exp_f64(double a, double b)
-{
-    double high = a > b ? a : b, low = a > b ? b : a;
-    return a != a || b != b ? a + b : high == low ? high + log(2) : high + log1p(exp(low - high));
-}
 /* Of exp(-|x|), which does not overflow where the result is a subnormal number. */
 DMI_EWISE_FN double dmi_sigmoid_f64(double x)
 {

@@ -165,6 +165,25 @@ DMI_EWISE_FN float dmi_f32_cbrt(float a)
     return (a == 0) | (size > FLT_MAX) | (a != a) ? a : y;
 }
 
+/* x^y of finite x but 0 and finite y; others are the C library's (ewise_rare_cpu.h) */
+DMI_EWISE_FN float dmi_power_f32(float x, float y)
+{
+    double k, r = dmi_short_logarithm((double)fabsf(x), &k);
+    const double by = (double)y, half = 0.5 * by;
+    const double product = fma(k, 0x1.62e42fefa39efp-1, r) * by, most = product > 200 ? 200 : product;
+    const double size = dmi_short_exponential(most < -200 ? -200 : most);
+    const double odd = rint(half) != half ? -size : size, of_negative = rint(by) == by ? odd : NAN;
+    return (float)(x < 0 ? of_negative : size);
+}
+DMI_EWISE_FN bool dmi_is_near_power_f32(float x, float y)
+{
+    return (x != 0) & (fabsf(x) <= FLT_MAX) & (fabsf(y) <= FLT_MAX);
+}
+DMI_EWISE_FN float dmi_far_power_f32(float x, float y)
+{
+    return powf(x, y);
+}
+
 /* log(1 + e^x) */
 DMI_EWISE_FN double dmi_short_softplus(double x)
 {

@@ -1,0 +1,146 @@
+/* Functions that are vector code for common operands and the C library's for others
+ * (kernels/ewise/ewise_rare_cpu.h), beside the C library's in long double: operands of all sizes, special ones,
+ * each beside each, in place too. */
+#include "kernel_oracle.h"
+
+#include "kernels/ewise/ewise_cpu.h"
+#include <float.h>
+
+typedef long double one_fn(long double);
+typedef long double two_fn(long double, long double);
+
+typedef struct function {
+    int row;
+    one_fn *one; /* or */
+    two_fn *two;
+    double ulps; /* of f64; f32's are at most 0.52 */
+} function;
+
+static const function functions[] = {
+    {DMI_EW_sin, sinl, NULL, 0.8},     {DMI_EW_cos, cosl, NULL, 0.8},     {DMI_EW_tan, tanl, NULL, 0.9},
+    {DMI_EW_asin, asinl, NULL, 0.7},   {DMI_EW_acos, acosl, NULL, 0.7},   {DMI_EW_atan, atanl, NULL, 0.7},
+    {DMI_EW_asinh, asinhl, NULL, 0.7}, {DMI_EW_acosh, acoshl, NULL, 0.7}, {DMI_EW_atanh, atanhl, NULL, 0.7},
+    {DMI_EW_cbrt, cbrtl, NULL, 0.6},   {DMI_EW_pow, NULL, powl, 0.9},     {DMI_EW_atan2, NULL, atan2l, 0.8},
+    {DMI_EW_hypot, NULL, hypotl, 0.6},
+};
+static const double special[] = {0,
+                                 0.5,
+                                 1,
+                                 2,
+                                 3,
+                                 0.1,
+                                 1e-5,
+                                 1e-30,
+                                 1e-300,
+                                 4e-320,
+                                 5e-324,
+                                 1.5e-45,
+                                 1e-40,
+                                 0x1p28,
+                                 0x1.8p30,
+                                 1e15,
+                                 1e22,
+                                 1e38,
+                                 3.4e38,
+                                 1e200,
+                                 0x1p1020,
+                                 1.79e308,
+                                 INFINITY,
+                                 NAN,
+                                 1.5,
+                                 0x1p53,
+                                 1023,
+                                 1074.5,
+                                 0.9999999,
+                                 1.0000001,
+                                 88.8,
+                                 709.8,
+                                 0.75,
+                                 0.499999,
+                                 2.000001,
+                                 0.3333,
+                                 0x1.921fb54442d18p+0,
+                                 0x1.921fb54442d18p+1};
+enum { SPECIAL = 2 * (int)DMI_COUNT(special), N = SPECIAL * SPECIAL + 3000 };
+
+static double any_special(int k)
+{
+    return k % 2 ? -special[k / 2] : special[k / 2];
+}
+
+static void draw(rng *r, double *a, double *b)
+{
+    for (int i = 0; i < N; i++) {
+        double x = (double)rng_in(r, -1000000, 1000000) / 50000,
+               y = (double)rng_in(r, -1000000, 1000000) / 50000;
+        if (i < SPECIAL * SPECIAL) {
+            a[i] = any_special(i % SPECIAL);
+            b[i] = any_special(i / SPECIAL);
+        } else {
+            a[i] = i % 3 == 0 ? x / 20 : i % 3 == 1 ? ldexp(x, (int)rng_in(r, -40, 40)) : fabs(x);
+            b[i] = i % 2 ? y : floor(y);
+        }
+    }
+}
+
+/* Errors of `got` in units of the last of `bits` bits; numbers below 2^least have the same last place. */
+static double ulps(double got, long double want, int bits, int least)
+{
+    int exponent;
+    frexpl(want, &exponent);
+    exponent = exponent - 1 < least ? least : exponent - 1;
+    return (double)(fabsl((long double)got - want) / ldexpl(1, exponent - bits));
+}
+
+static void compare(const function *f, const char *type, double a, double b, double got, double most)
+{
+    const bool narrow = strcmp(type, "f32") == 0;
+    const long double want = f->one ? f->one((long double)a) : f->two((long double)a, (long double)b);
+    const double nearest = narrow ? (double)(float)want : (double)want;
+    bool good = isnan(got) == isnan(nearest);
+    if (!isnan(nearest) && (isinf(nearest) || isinf(got))) {
+        /* Beside the largest number a result may round either way. */
+        good = got == nearest ||
+               fabsl(want) > (narrow ? (long double)FLT_MAX : (long double)DBL_MAX) * (1 - 0x1p-22L);
+    } else if (!isnan(nearest)) {
+        good = good && (narrow ? ulps(got, want, 23, -126) : ulps(got, want, 52, -1022)) <= most &&
+               (got != 0 || signbit(got) == signbit(nearest));
+    }
+    if (!good) {
+        fail_msg("%s of %s %a, %a is %a, not %La", dmi_ew_rows[f->row].name, type, a, b, got, want);
+    }
+}
+
+static void test_functions(void **state)
+{
+    (void)state;
+    static double a[N], b[N], out[N], in_place[N];
+    static float fa[N], fb[N], fout[N];
+    rng r = {83};
+    draw(&r, a, b);
+    for (int i = 0; i < N; i++) {
+        fa[i] = (float)a[i];
+        fb[i] = (float)b[i];
+    }
+    for (size_t k = 0; k < DMI_COUNT(functions); k++) {
+        const function *f = &functions[k];
+        const dmi_number none = dmi_number_of(0);
+        dmi_ewise_f64[f->row](out, a, f->two ? b : NULL, NULL, &none, &none, N);
+        dmi_ewise_f32[f->row](fout, fa, f->two ? fb : NULL, NULL, &none, &none, N);
+        for (int i = 0; i < N; i++) {
+            compare(f, "f64", a[i], b[i], out[i], f->ulps);
+            compare(f, "f32", (double)fa[i], (double)fb[i], (double)fout[i], 0.52);
+        }
+        memcpy(in_place, a, sizeof a);
+        dmi_ewise_f64[f->row](in_place, in_place, f->two ? b : NULL, NULL, &none, &none, N);
+        for (int i = 0; i < N; i++) {
+            assert_true(in_place[i] == out[i] || (isnan(in_place[i]) && isnan(out[i])));
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_functions)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
