@@ -32,13 +32,13 @@ dm_status nn_put_record(nn_sink *sink, int64_t number, const nn_put *r)
     return status;
 }
 
-/* --- CIFAR-10: a label, 3072 bytes red, green, blue; CIFAR-100: a coarse label before the fine one. */
+/* --- CIFAR-10: a label, 3072 bytes red, green, blue, which stay so, as in Caffe's databases; CIFAR-100: a coarse
+ * label before the fine one. */
 static dm_status put_cifar(const char *path, int labels, nn_sink *sink, int64_t *count)
 {
-    enum { PLANE = 1024, IMAGE = 3 * PLANE };
+    enum { IMAGE = 3 * 1024 };
     char *bytes = NULL;
     size_t length = 0, each = (size_t)labels + IMAGE;
-    unsigned char turned[IMAGE];
     dm_status status = nn_file_read(path, (size_t)1 << 30, &bytes, &length);
     if (status == DM_OK && (length == 0 || length % each != 0)) {
         status = dm_error_set(DM_ERR_FORMAT, "%s: has %zu bytes, which is no number of records of %zu", path,
@@ -46,10 +46,7 @@ static dm_status put_cifar(const char *path, int labels, nn_sink *sink, int64_t 
     }
     for (size_t at = 0; status == DM_OK && at < length; at += each) {
         const unsigned char *image = (unsigned char *)bytes + at + labels;
-        for (int c = 0; c < 3; c++) { /* blue first, as of all images */
-            memcpy(turned + (ptrdiff_t)c * PLANE, image + (ptrdiff_t)(2 - c) * PLANE, PLANE);
-        }
-        nn_put r = {3, 32, 32, image[-1], turned, IMAGE, false};
+        nn_put r = {3, 32, 32, image[-1], image, IMAGE, false};
         status = nn_put_record(sink, (*count)++, &r);
     }
     free(bytes);

@@ -139,7 +139,7 @@ def check_databases():
     for k in range(2):
         pathlib.Path(f"batch{k}.bin").write_bytes(b"".join(bytes([labels[k, i]]) + images[k, i].tobytes() for i in range(5)))
     assert "10 records" in run("data", "convert", "--from=cifar10", "batch0.bin", "batch1.bin", "cifar_lmdb")
-    expected, truth = images.reshape(10, 3, 32, 32)[:, ::-1].astype(float), labels.reshape(-1)
+    expected, truth = images.reshape(10, 3, 32, 32).astype(float), labels.reshape(-1)  # red stays first, as in Caffe's databases
     forms = [("cifar_lmdb", "LMDB")]
     shutil.rmtree("cifar_level", ignore_errors=True)
     if have("LevelDB", "data", "convert", "--from=lmdb", "--leveldb", "cifar_lmdb", "cifar_level"):
