@@ -12,7 +12,7 @@ typedef struct train_options {
     int64_t slices, max_iter;
     dm_dtype type;
     int effect[2]; /* of SIGINT, SIGHUP: DM_SOLVER_* */
-    bool shuffle, skip_damaged, explain;
+    bool shuffle, skip_damaged, explain, lean;
 } train_options;
 
 enum {
@@ -26,7 +26,8 @@ enum {
     KEY_SHUFFLE,
     KEY_DAMAGED,
     KEY_EXPLAIN,
-    KEY_SPLIT
+    KEY_SPLIT,
+    KEY_LEAN
 };
 
 static const struct argp_option options[] = {
@@ -42,6 +43,7 @@ static const struct argp_option options[] = {
     {"max-iter", KEY_MAX_ITER, "N", 0, "instead of the file's max_iter", 0},
     {"explain", KEY_EXPLAIN, NULL, 0,
      "what each layer will send, compute and hold, from its plans; trains nothing", 0},
+    {"lean", KEY_LEAN, NULL, 0, "less memory: what lies between layers shares it where a step allows", 0},
     {"log", KEY_LOG, "FILE", 0, "losses, rates, tests and snapshots, a JSON object a line", 0},
     {"report", KEY_REPORT, "FILE", 0,
      "after training, an HTML file: curves, time of each layer, memory, link bytes, confusion matrix, filters",
@@ -103,6 +105,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         break;
     case KEY_EXPLAIN:
         o->explain = true;
+        break;
+    case KEY_LEAN:
+        o->lean = true;
         break;
     case KEY_SHUFFLE:
         o->shuffle = true;
@@ -200,6 +205,7 @@ static dm_status run(dm_session *s, train_options *o, tool_train_log *log)
     settings.shuffle = o->shuffle;
     settings.split = o->split;
     settings.skip_damaged = o->skip_damaged;
+    settings.lean = o->lean && !o->explain;
     dm_status status = dm_solver_open(s, o->solver, &settings, &solver);
     if (status == DM_OK && o->explain) {
         char *text = NULL;

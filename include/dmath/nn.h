@@ -25,6 +25,68 @@ extern "C" {
 /* Takes a line, without its end, of what a net or a solver reports: "Iteration 100, loss = 0.5". */
 typedef void (*dm_log_function)(void *context, const char *line);
 
+/* ---- layers of the program's own -------------------------------------------------------------------------- */
+
+/* What Caffe calls Python layers, in C: functions that make the calls of dmath that a layer consists of. A layer of the net has
+ * the name of its type in the field `type`, or `type: "Python"` with the name in python_param.layer. A solver records the calls of a
+ * step once and then runs them as a program (<dmath/program.h>): so a function makes the same calls each time, and its seeds come
+ * from dm_layer_seed; functions that wait, read elements or decide by them say so (`waits`).
+ *
+ *     static dm_status shapes(dm_layer *l, void *context) { dm_layer_blob x = {sizeof x}; ... dm_layer_bottom, dm_layer_set_top }
+ *     static dm_status value(dm_layer *l, void *context) { ... dm_map(dm_layer_session(l), "x * x", 1, args, top.data) }
+ *     dm_layer_type square = DM_LAYER_TYPE_INIT;
+ *     square.name = "Square"; square.setup = shapes; square.forward = value; ...
+ *     options.layer_types = &square; options.layer_type_count = 1; */
+typedef struct dm_layer dm_layer;
+typedef struct dm_layer_type {
+    size_t size; /* sizeof(dm_layer_type): set by DM_LAYER_TYPE_INIT */
+    const char *name;
+    int bottoms[2], tops[2]; /* fewest and most; layers without bottoms bring data, before each step */
+    unsigned gradients;      /* bit i: bottom i gets a gradient */
+    int waits;               /* its functions do what cannot be recorded */
+    void *context;           /* for the functions */
+    dm_status (*setup)(dm_layer *layer, void *context);    /* sets the shapes of all tops, adds parameters; no arrays yet */
+    dm_status (*prepare)(dm_layer *layer, void *context);  /* NULL, or makes arrays of its own, when those of blobs are there */
+    dm_status (*forward)(dm_layer *layer, void *context);  /* writes all tops */
+    dm_status (*backward)(dm_layer *layer, void *context); /* NULL, or writes gradients of bottoms and parameters */
+    void (*drop)(dm_layer *layer, void *context);          /* NULL, or ends what setup and prepare made */
+} dm_layer_type;
+#define DM_LAYER_TYPE_INIT {sizeof(dm_layer_type), NULL, {1, 1}, {1, 1}, 1, 0, NULL, NULL, NULL, NULL, NULL, NULL}
+
+typedef struct dm_layer_blob {
+    size_t size; /* set by the caller: sizeof(dm_layer_blob) */
+    const char *name;
+    int ndim;                   /* 0: one number of the whole batch */
+    int64_t shape[DM_MAX_DIMS]; /* N x C x H x W; the arrays of 4 dims are N x H x W x C */
+    dm_array data, diff;        /* diff: the gradient by a top, zero where there is none. In setup there are no arrays. */
+    double loss_weight;
+} dm_layer_blob;
+
+/* For those functions alone; of other layers NULL, -1 or DM_ERR_ARG. */
+DM_API dm_session *dm_layer_session(const dm_layer *layer);
+DM_API const char *dm_layer_name(const dm_layer *layer);
+DM_API const char *dm_layer_text(const dm_layer *layer); /* python_param.param_str; "" if there is none */
+DM_API int dm_layer_phase(const dm_layer *layer);
+DM_API int dm_layer_slices(const dm_layer *layer); /* for the calls of <dmath/layers.h> and dm_layout_batch */
+DM_API int dm_layer_bottoms(const dm_layer *layer);
+DM_API int dm_layer_tops(const dm_layer *layer);
+DM_API uint64_t dm_layer_seed(const dm_layer *layer); /* another in each pass; backward has that of its forward pass */
+DM_API void **dm_layer_state(dm_layer *layer);        /* a pointer of the program's own, at first NULL */
+DM_API DM_CHECKED dm_status dm_layer_bottom(dm_layer *layer, int i, dm_layer_blob *out);
+DM_API DM_CHECKED dm_status dm_layer_top(dm_layer *layer, int i, dm_layer_blob *out);
+/* In setup: the shape of a top, in Caffe's order. ndim 0: one number of the whole batch, such as a loss, whose loss_weight the
+ * net's file says. Errors: DM_ERR_SHAPE. */
+DM_API DM_CHECKED dm_status dm_layer_set_top(dm_layer *layer, int i, int ndim, const int64_t *shape);
+/* In setup: a further parameter, which lies on all workers; its elements begin as `first`. */
+DM_API DM_CHECKED dm_status dm_layer_add_param(dm_layer *layer, int ndim, const int64_t *shape, double first);
+/* The arrays of a parameter. beta, if not NULL, in backward, once a pass: 0 where the gradient is to be written, 1 where it is to be
+ * added to what is there. */
+DM_API DM_CHECKED dm_status dm_layer_param(dm_layer *layer, int i, dm_array *data, dm_array *diff, double *beta);
+/* In backward: where the gradient by a bottom is to be written, all of it; zero: nobody wants it. */
+DM_API DM_CHECKED dm_status dm_layer_gradient(dm_layer *layer, int bottom, dm_array *out);
+/* Notes a text with the file, the line and the name of the layer; returns the status. */
+DM_API DM_CHECKED dm_status dm_layer_fail(dm_layer *layer, dm_status status, const char *text);
+
 /* ---- nets ------------------------------------------------------------------------------------------------ */
 
 typedef struct dm_net dm_net;
@@ -49,12 +111,19 @@ typedef struct dm_net_options {
      * training as the shorter estimated time says, the others by batch. Large layers, and named ones, are computed in ranges of
      * outputs, as many as slices: their results have the same bits in both forms. NULL: none is named. */
     const char *split;
+    const dm_layer_type *layer_types; /* of the program's own; they are copied, their names are not */
+    int layer_type_count;
+    const char *own_loss; /* "A,B": blobs whose gradients the program gives (dm_net_own_gradient). NULL: none */
 } dm_net_options;
-#define DM_NET_OPTIONS_INIT {sizeof(dm_net_options), DM_PHASE_TEST, 0, NULL, DM_SLICES, 1, NULL, NULL, DM_F32, 0, 0, NULL}
+#define DM_NET_OPTIONS_INIT \
+    {sizeof(dm_net_options), DM_PHASE_TEST, 0, NULL, DM_SLICES, 1, NULL, NULL, DM_F32, 0, 0, NULL, NULL, 0, NULL}
 
 /* A net out of a prototxt file, with the first values of its parameters. options NULL: all defaults. Errors: DM_ERR_FORMAT,
  * DM_ERR_UNSUPPORTED, DM_ERR_SHAPE, DM_ERR_IO with file and line; those of the calls that make arrays. */
 DM_API DM_CHECKED dm_status dm_net_open(dm_session *session, const char *path, const dm_net_options *options, dm_net **net);
+/* The same out of a text instead of a file: nets that a program makes. `name` stands for the file in messages; NULL: "net". */
+DM_API DM_CHECKED dm_status dm_net_open_text(dm_session *session, const char *text, const char *name,
+                                             const dm_net_options *options, dm_net **net);
 /* Ends a net and its arrays; accepts NULL. Before dm_finalize. */
 DM_API DM_CHECKED dm_status dm_net_close(dm_net *net);
 /* Weights of a .caffemodel into the layers of the same names. Layers of the file that the net lacks are reported to the log.
@@ -64,8 +133,13 @@ DM_API DM_CHECKED dm_status dm_net_load(dm_net *net, const char *path);
 DM_API DM_CHECKED dm_status dm_net_save(dm_net *net, const char *path);
 /* All layers in order. loss NULL: does not wait; else it is the sum of the losses, by their weights, and the call blocks. */
 DM_API DM_CHECKED dm_status dm_net_forward(dm_net *net, double *loss);
-/* The gradients of the loss by all parameters and by what lies between. Errors: DM_ERR_STATE (a net of the phase TEST). */
+/* The gradients of the loss by all parameters and by what lies between; with `force_backward: true` in the net's file also by its
+ * data. Errors: DM_ERR_STATE (a net of the phase TEST). */
 DM_API DM_CHECKED dm_status dm_net_backward(dm_net *net);
+/* The gradient of a loss of the program's own by a blob that the option own_loss names: an array of the blob's shape, at first 0, that
+ * the program writes after a forward pass. dm_net_backward adds it to what the net's losses give. The net's: do not destroy. Errors:
+ * DM_ERR_ARG. */
+DM_API DM_CHECKED dm_status dm_net_own_gradient(dm_net *net, const char *blob, dm_array *gradient);
 /* The array of a blob, the last of its name, and that of its gradient (zero where the net makes none; NULL: not wanted). The
  * net's: do not destroy. Errors: DM_ERR_ARG (there is no such blob). */
 DM_API DM_CHECKED dm_status dm_net_blob(dm_net *net, const char *name, dm_array *data, dm_array *diff);
@@ -107,7 +181,9 @@ DM_API DM_CHECKED dm_status dm_net_measure(dm_net *net, int passes, double *forw
 DM_API DM_CHECKED dm_status dm_net_explain(dm_net *net, char **text);
 /* A table of the layers with blobs, shapes and parameters; free() it. */
 DM_API DM_CHECKED dm_status dm_net_show(const dm_net *net, char **text);
-/* Milliseconds of each layer, forward and backward, over `passes` passes, as a table; free() it. Blocks. */
+/* Milliseconds of each layer, forward and backward, over `passes` passes, as a table; beside them its floating-point operations in
+ * products, the bytes that it must read or write, and what part of its time these would take at the rates of the workers, which are
+ * measured. free() it. Blocks. */
 DM_API DM_CHECKED dm_status dm_net_time(dm_net *net, int passes, char **text);
 /* A message of a prototxt file as dmath reads it, printed back: "NetParameter", "SolverParameter"; free() the text. */
 DM_API DM_CHECKED dm_status dm_prototxt_print(const char *path, const char *type, char **text);
@@ -149,8 +225,14 @@ typedef struct dm_solver_options {
     void (*event)(void *context, const dm_train_event *event);
     void *event_context;
     const char *split; /* as of dm_net_options, of the training net; test nets follow it */
+    const dm_layer_type *layer_types; /* as of dm_net_options */
+    int layer_type_count;
+    /* Blobs of the training net and their gradients have no memory of their own, but what a step leaves free: less memory. They
+     * cannot be read then, but for the outputs of the net. */
+    int lean;
 } dm_solver_options;
-#define DM_SOLVER_OPTIONS_INIT {sizeof(dm_solver_options), DM_SLICES, -1, NULL, NULL, DM_F32, 0, 0, NULL, NULL, NULL}
+#define DM_SOLVER_OPTIONS_INIT \
+    {sizeof(dm_solver_options), DM_SLICES, -1, NULL, NULL, DM_F32, 0, 0, NULL, NULL, NULL, NULL, 0, 0}
 
 /* A solver with its nets out of a prototxt file. Paths in it are as the program's working folder has them. The seed is the field
  * random_seed, or 1. The field solver_mode is accepted and has no effect. Errors: as dm_net_open. */

@@ -17,17 +17,23 @@ static dm_status give_stages(nn_message *state, const char *stages)
     return status;
 }
 
-dm_status dm_net_open(dm_session *session, const char *path, const dm_net_options *options, dm_net **net)
+static dm_status take_options(const char *call, bool there, const dm_net_options *options, dm_net_options *o)
 {
-    dm_net_options o = DM_NET_OPTIONS_INIT;
-    bool sized = !options || nn_sized_take(options, offsetof(dm_net_options, shuffle), &o, sizeof o);
-    if (!session || !path || !net || !sized || o.slices < 0 || o.phase < 0 || o.phase > 1 ||
-        !nn_type_fits(o.type)) {
-        return dm_error_set(
-            DM_ERR_ARG,
-            "dm_net_open: session, path and net must be there, options be made with DM_NET_OPTIONS_INIT, "
-            "slices not negative, phase DM_PHASE_TRAIN or DM_PHASE_TEST, type DM_F32, DM_F16 or DM_BF16");
-    }
+    bool sized = !options || nn_sized_take(options, offsetof(dm_net_options, shuffle), o, sizeof *o);
+    return there && sized && o->slices >= 0 && o->phase >= 0 && o->phase <= 1 && nn_type_fits(o->type)
+               ? DM_OK
+               : dm_error_set(
+                     DM_ERR_ARG,
+                     "%s: session, path or text, and net must be there, options be made with "
+                     "DM_NET_OPTIONS_INIT, slices not negative, phase DM_PHASE_TRAIN or DM_PHASE_TEST, "
+                     "type DM_F32, DM_F16 or DM_BF16",
+                     call);
+}
+
+/* Takes the document. */
+static dm_status open_net(dm_session *session, nn_document *d, const dm_net_options *given, dm_net **net)
+{
+    const dm_net_options o = *given;
     nn_net_setup setup = {.session = session,
                           .slices = o.slices,
                           .type = o.type,
@@ -36,10 +42,12 @@ dm_status dm_net_open(dm_session *session, const char *path, const dm_net_option
                           .log_context = o.log_context,
                           .shuffle = o.shuffle != 0,
                           .skip_damaged = o.skip_damaged != 0,
-                          .split = o.split};
-    nn_document *d = NULL, *asked = NULL;
-    dm_status status = nn_text_read(path, "NetParameter", &d);
-    status = status == DM_OK ? nn_document_new("NetState", "options", &asked) : status;
+                          .split = o.split,
+                          .own_loss = o.own_loss,
+                          .types = o.layer_types,
+                          .type_count = o.layer_type_count};
+    nn_document *asked = NULL;
+    dm_status status = nn_document_new("NetState", "options", &asked);
     status = status == DM_OK ? nn_set_int(asked->root, "phase", o.phase) : status;
     status = status == DM_OK ? nn_set_int(asked->root, "level", o.level) : status;
     status = status == DM_OK ? give_stages(asked->root, o.stages) : status;
@@ -51,6 +59,26 @@ dm_status dm_net_open(dm_session *session, const char *path, const dm_net_option
     }
     nn_document_free(asked);
     return status;
+}
+
+dm_status dm_net_open(dm_session *session, const char *path, const dm_net_options *options, dm_net **net)
+{
+    dm_net_options o = DM_NET_OPTIONS_INIT;
+    nn_document *d = NULL;
+    dm_status status = take_options("dm_net_open", session && path && net, options, &o);
+    status = status == DM_OK ? nn_text_read(path, "NetParameter", &d) : status;
+    return status == DM_OK ? open_net(session, d, &o, net) : status;
+}
+
+dm_status dm_net_open_text(dm_session *session, const char *text, const char *name,
+                           const dm_net_options *options, dm_net **net)
+{
+    dm_net_options o = DM_NET_OPTIONS_INIT;
+    nn_document *d = NULL;
+    dm_status status = take_options("dm_net_open_text", session && text && net, options, &o);
+    status =
+        status == DM_OK ? nn_text_parse(text, strlen(text), name ? name : "net", "NetParameter", &d) : status;
+    return status == DM_OK ? open_net(session, d, &o, net) : status;
 }
 
 dm_status dm_net_close(dm_net *net)
@@ -97,6 +125,12 @@ dm_status dm_net_blob(dm_net *net, const char *name, dm_array *data, dm_array *d
     dm_status status = given(net && name ? net : NULL, "dm_net_blob");
     for (int i = status == DM_OK ? net->blob_count - 1 : -1; i >= 0; i--) {
         if (strcmp(net->blobs[i]->name, name) == 0) {
+            if (net->blobs[i]->lent) {
+                return dm_error_set(DM_ERR_STATE,
+                                    "dm_net_blob: '%s' has no memory of its own: the solver was opened "
+                                    "with the option lean",
+                                    name);
+            }
             if (data) {
                 *data = net->blobs[i]->data;
             }
@@ -107,6 +141,20 @@ dm_status dm_net_blob(dm_net *net, const char *name, dm_array *data, dm_array *d
         }
     }
     return status == DM_OK ? dm_error_set(DM_ERR_ARG, "dm_net_blob: the net has no blob '%s'", name) : status;
+}
+
+dm_status dm_net_own_gradient(dm_net *net, const char *blob, dm_array *gradient)
+{
+    dm_status status = given(net && blob && gradient ? net : NULL, "dm_net_own_gradient");
+    for (int i = status == DM_OK ? net->blob_count - 1 : -1; i >= 0; i--) {
+        if (net->blobs[i]->own_loss && strcmp(net->blobs[i]->name, blob) == 0) {
+            *gradient = net->blobs[i]->given;
+            return DM_OK;
+        }
+    }
+    return status == DM_OK
+               ? dm_error_set(DM_ERR_ARG, "dm_net_own_gradient: the option own_loss does not name '%s'", blob)
+               : status;
 }
 
 dm_status dm_net_param(dm_net *net, const char *layer, int number, dm_array *data, dm_array *diff)

@@ -65,10 +65,12 @@ static dm_status setup_layer(nn_net *net, nn_layer *l, nn_message *message)
     l->net = net;
     l->message = message;
     l->name = nn_string(message, "LayerParameter", "name");
-    l->type = nn_layer_type_of(type);
+    l->type = nn_user_type_of(net, message);
+    l->type = l->type ? l->type : nn_layer_type_of(type);
     if (!l->type) {
         return nn_fail_at(message, nn_line(message, "type"), DM_ERR_UNSUPPORTED,
-                          "layer '%s' has the type '%s', which dmath lacks", l->name, type);
+                          "layer '%s' has the type '%s', which neither dmath nor the program has", l->name,
+                          type);
     }
     if (nn_has(message, "phase") && nn_int(message, "LayerParameter", "phase") != net->phase) {
         return nn_layer_fail(l, "phase", DM_ERR_UNSUPPORTED,
@@ -91,66 +93,16 @@ static dm_status setup_layer(nn_net *net, nn_layer *l, nn_message *message)
     return status;
 }
 
-/* The type of a blob: the net's for all that gradients pass through, and for images that layers read as their
- * first bottom. Labels and indices would be rounded. */
-static dm_dtype type_of(const nn_net *net, const nn_blob *b)
+static dm_status build(nn_net *net, const nn_net_setup *setup)
 {
-    bool image = (b->producer->type->traits & NN_SOURCE) && b->image;
-    for (int k = 0; k < net->layer_count; k++) {
-        for (int j = 1; j < net->layers[k].bottoms; j++) {
-            image = image && net->layers[k].bottom[j] != b;
-        }
-    }
-    return !b->whole && (b->has_diff || image) ? net->type : DM_F32;
-}
-
-static dm_status make_arrays(nn_net *net)
-{
-    dm_status status = DM_OK;
-    for (int i = 0; status == DM_OK && i < net->blob_count; i++) {
-        nn_blob *b = net->blobs[i];
-        int writers = 0;
-        for (int k = 0; k < net->layer_count; k++) {
-            for (int j = 0; j < net->layers[k].bottoms; j++) {
-                writers += net->layers[k].bottom[j] == b && net->layers[k].down[j];
-            }
-        }
-        bool diff = writers > 0 || (b->producer->need_backward && !(b->producer->type->traits & NN_LOSS));
-        if (writers > 0 && (b->producer->type->traits & NN_LOSS)) {
-            return nn_layer_fail(b->producer, "top", DM_ERR_UNSUPPORTED, "makes a loss that other layers read");
-        }
-        dm_dtype type = type_of(net, b);
-        if (b->shares) {
-            b->data = b->producer->bottom[0]->data;
-        } else {
-            status = nn_blob_array(net, b, type, &b->data);
-        }
-        status = status == DM_OK && diff && !b->shares_diff ? nn_blob_array(net, b, type, &b->diff) : status;
-        status = status == DM_OK && writers > 1 ? nn_blob_array(net, b, type, &b->spare) : status;
-        if (status != DM_OK) {
-            status = nn_layer_fail(b->producer, "top", status, "gets no array for '%s': %s", b->name,
-                                   dm_error_message());
-        }
-    }
-    for (int k = 0; status == DM_OK && k < net->layer_count; k++) {
-        if (net->layers[k].merged_back) {
-            net->layers[k].bottom[0]->diff = net->layers[k].top[0]->diff;
-        }
-    }
-    return status;
-}
-
-static dm_status build(nn_net *net, const char *asked, nn_net *share)
-{
+    nn_net *share = setup->share;
     nn_message *root = net->document->root;
     net->name = nn_string(root, N, "name");
     net->phase = (int)nn_int(nn_sub(root, "state"), "NetState", "phase");
-    nn_use(root, "debug_info");
-    if (nn_int(root, N, "force_backward")) {
-        return nn_fail_at(root, nn_line(root, "force_backward"), DM_ERR_UNSUPPORTED,
-                          "force_backward is not supported yet");
-    }
-    dm_status status = nn_net_upgrade(root);
+    net->debug = nn_int(root, N, "debug_info") || setup->debug;
+    net->force = nn_int(root, N, "force_backward") != 0;
+    dm_status status = nn_user_types(net, setup->types, setup->type_count);
+    status = status == DM_OK ? nn_net_upgrade(root) : status;
     status = status == DM_OK ? upgrade_inputs(root) : status;
     if (status == DM_OK) {
         status = nn_net_filter(root);
@@ -168,11 +120,13 @@ static dm_status build(nn_net *net, const char *asked, nn_net *share)
     if (status == DM_OK) {
         status = nn_find_outputs(net);
     }
+    status = status == DM_OK ? nn_mark_own_losses(net, setup->own_loss) : status;
     if (status == DM_OK) {
         nn_mark_backward(net);
         nn_merge(net);
-        status = nn_split_choose(net, asked, share);
-        status = status == DM_OK ? make_arrays(net) : status;
+        status = nn_split_choose(net, setup->split, share);
+        nn_blobs_lend(net, setup->lean);
+        status = status == DM_OK ? nn_blobs_make(net, false) : status;
     }
     status = status == DM_OK ? nn_params_place(net, share) : status;
     status = status == DM_OK ? nn_params_fill(net) : status;
@@ -198,7 +152,7 @@ dm_status nn_net_build(const nn_net_setup *setup, nn_document *document, nn_net 
     net->log_context = setup->log_context;
     net->shuffle = setup->shuffle;
     net->skip_damaged = setup->skip_damaged;
-    dm_status status = build(net, setup->split, setup->share);
+    dm_status status = build(net, setup);
     if (status != DM_OK) {
         char text[2048]; /* ending arrays may not change what is said */
         snprintf(text, sizeof text, "%s", dm_error_message());
@@ -233,14 +187,12 @@ void nn_net_free(nn_net *net)
         free(l->top);
         free(l->down);
     }
+    for (int lent = 0; lent < 2; lent++) {
+        if (nn_blobs_end(net, lent) != DM_OK) {
+            nn_log(net, "an array was gone before its net ended: %s", dm_error_message());
+        }
+    }
     for (int i = 0; i < net->blob_count; i++) {
-        if (!net->blobs[i]->shares) {
-            destroy(net, net->blobs[i]->data);
-        }
-        if (!net->blobs[i]->shares_diff) {
-            destroy(net, net->blobs[i]->diff);
-        }
-        destroy(net, net->blobs[i]->spare);
         free(net->blobs[i]->name);
         free(net->blobs[i]);
     }
@@ -258,5 +210,6 @@ void nn_net_free(nn_net *net)
     free(net->blobs);
     free(net->params);
     free(net->output);
+    free(net->types);
     free(net);
 }

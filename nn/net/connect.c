@@ -62,8 +62,8 @@ static dm_status connect_bottoms(nn_net *net, nn_layer *l)
         }
         b->reads = true;
         l->bottom[i] = b;
-        l->need_backward = l->need_backward || b->need_backward;
-        l->down[i] = flags ? nn_int_at(l->message, "propagate_down", i) != 0 : b->need_backward;
+        l->need_backward = l->need_backward || b->need_backward || net->force;
+        l->down[i] = (flags ? nn_int_at(l->message, "propagate_down", i) != 0 : b->need_backward) || net->force;
     }
     return DM_OK;
 }
@@ -150,8 +150,9 @@ void nn_mark_backward(nn_net *net)
         nn_layer *l = &net->layers[k];
         bool contributes = false, wanted = l->tops == 0;
         for (int i = 0; i < l->tops; i++) {
-            contributes = contributes || l->top[i]->loss_weight != 0 || l->top[i]->under_loss;
-            wanted = wanted || l->top[i]->loss_weight != 0 || l->top[i]->has_diff;
+            const nn_blob *b = l->top[i];
+            contributes = contributes || b->loss_weight != 0 || b->own_loss || b->under_loss;
+            wanted = wanted || b->loss_weight != 0 || b->own_loss || b->has_diff;
         }
         l->need_backward = l->need_backward && contributes && wanted;
         for (int i = 0; i < l->bottoms; i++) {
@@ -160,4 +161,28 @@ void nn_mark_backward(nn_net *net)
             l->bottom[i]->has_diff = l->bottom[i]->has_diff || l->down[i];
         }
     }
+}
+
+dm_status nn_mark_own_losses(nn_net *net, const char *names)
+{
+    for (const char *at = names; at && *at;) {
+        size_t n = strcspn(at, ",");
+        nn_blob *found = NULL;
+        for (int i = net->blob_count - 1; i >= 0 && !found; i--) {
+            const nn_blob *b = net->blobs[i];
+            found = strncmp(b->name, at, n) == 0 && b->name[n] == 0 ? net->blobs[i] : NULL;
+        }
+        if (!found) {
+            return dm_error_set(DM_ERR_ARG, "own_loss: the net has no blob '%.*s'", (int)n, at);
+        }
+        if (!found->need_backward || (found->producer->type->traits & NN_LOSS)) {
+            return dm_error_set(DM_ERR_ARG,
+                                "own_loss: '%s' does not depend on parameters that are learned, or is the "
+                                "loss of a layer: it takes no gradient",
+                                found->name);
+        }
+        found->own_loss = true;
+        at += n + (at[n] == ',');
+    }
+    return DM_OK;
 }

@@ -59,6 +59,11 @@ dm_status nn_blob_read(const nn_net *net, const nn_blob *b, float *elements)
 dm_status dm_net_read(dm_net *net, const char *blob, float *elements)
 {
     const nn_blob *b = find_blob(net, "dm_net_read", blob);
+    if (b && b->lent) {
+        return dm_error_set(
+            DM_ERR_STATE,
+            "dm_net_read: '%s' has no memory of its own: the solver was opened with the option lean", blob);
+    }
     return b ? nn_blob_read(net, b, elements) : DM_ERR_ARG;
 }
 

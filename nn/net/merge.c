@@ -39,7 +39,7 @@ static void merge_back(const nn_net *net, nn_layer *relu)
     nn_blob *x = relu->bottom[0], *y = relu->top[0];
     nn_layer *behind = reader(net, y);
     bool alone = behind && behind->down[0] && relu->down[0] && reader(net, x) && y->loss_weight == 0 &&
-                 x->loss_weight == 0 && strcmp(x->name, y->name) == 0;
+                 x->loss_weight == 0 && !y->own_loss && strcmp(x->name, y->name) == 0;
     if (alone && is(behind, "LRN")) {
         behind->u.lrn.relu = 1;
     } else if (alone && is(behind, "Pooling") && behind->u.pool.method == DM_POOL_MAX) {
@@ -52,7 +52,7 @@ static void merge_back(const nn_net *net, nn_layer *relu)
 
 void nn_merge(nn_net *net)
 {
-    for (int k = 0; k < net->layer_count; k++) {
+    for (int k = 0; k < net->layer_count && !net->debug; k++) { /* each layer is to tell its own */
         nn_layer *l = &net->layers[k];
         if (is(l, "ReLU") && l->u.number[0] == 0) {
             merge_forward(net, l);

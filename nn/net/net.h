@@ -15,7 +15,7 @@
 enum { NN_MAX_PARAMS = 5, NN_SCRATCH = 12, NN_TRAIN = 0, NN_TEST = 1 };
 
 typedef struct dm_net nn_net;
-typedef struct nn_layer nn_layer;
+typedef struct dm_layer nn_layer;
 
 typedef struct nn_blob {
     char *name;
@@ -29,8 +29,11 @@ typedef struct nn_blob {
     bool whole;             /* one number of the whole batch, on worker 0; else dim 0 is dealt out by slices */
     bool reads;             /* some layer reads it: it is no output of the net */
     bool need_backward, under_loss, has_diff;
+    bool own_loss; /* the program gives a gradient */
+    bool lent;     /* its arrays are there only while a step is recorded, or where calls go one by one */
     double loss_weight;
     dm_array data, diff, spare; /* spare: a second gradient, before it is added */
+    dm_array given;             /* the gradient that the program gives, or zero */
     int gradients;              /* how many have come in this pass */
 } nn_blob;
 
@@ -75,7 +78,7 @@ typedef struct nn_layer_type {
 /* NN_WAITS: its calls cannot be recorded. NN_FEED: its state is an nn_feed. */
 enum { NN_LOSS = 1, NN_SOURCE = 2, NN_INPUT = 4, NN_WAITS = 8, NN_FEED = 16 };
 
-struct nn_layer {
+struct dm_layer {
     const nn_layer_type *type;
     nn_net *net;
     nn_message *message; /* LayerParameter */
@@ -115,6 +118,9 @@ struct dm_net {
     uint64_t seed;
     int64_t pass;               /* number of the forward pass: random numbers depend on it */
     bool recording;             /* a program: seeds are those of its run 0 */
+    bool lean;                  /* as of dm_solver_options */
+    bool force;                 /* force_backward: all bottoms get gradients */
+    bool debug;                 /* passes tell means of what they make: debug.c */
     bool shuffle, skip_damaged; /* records: in training; instead of an error */
     nn_layer *layers;
     int layer_count;
@@ -122,6 +128,8 @@ struct dm_net {
     int blob_count;
     nn_param **params; /* in Caffe's order, shared ones once */
     int param_count;
+    struct nn_user_type *types; /* of the program's layers */
+    int type_count;
     int *output; /* blobs that no layer reads, by name */
     int output_count;
 };
@@ -136,8 +144,11 @@ typedef struct nn_net_setup {
     nn_net *share;
     dm_log_function log; /* may be NULL */
     void *log_context;
-    bool shuffle, skip_damaged;
-    const char *split; /* as of dm_net_options */
+    bool shuffle, skip_damaged, debug, lean;
+    const char *split;    /* as of dm_net_options */
+    const char *own_loss; /* as of dm_net_options */
+    const dm_layer_type *types;
+    int type_count;
 } nn_net_setup;
 dm_status nn_net_build(const nn_net_setup *setup, nn_document *document, nn_net **out);
 void nn_net_free(nn_net *net); /* its arrays too; accepts NULL */
@@ -172,6 +183,8 @@ dm_status nn_net_upgrade_v0(nn_message *net);
 dm_status nn_connect(nn_net *net, nn_layer *layer);
 dm_status nn_find_outputs(nn_net *net);
 void nn_mark_backward(nn_net *net);
+/* Marks the blobs that a list separated by commas names: the program gives their gradients. */
+dm_status nn_mark_own_losses(nn_net *net, const char *names);
 /* --- params.c */
 dm_status nn_params_place(nn_net *net, nn_net *share);
 dm_status nn_params_fill(nn_net *net);
@@ -186,6 +199,10 @@ bool nn_type_fits(dm_dtype type); /* of a net */
 dm_status nn_fill(nn_net *net, const nn_message *filler, int ndim, const int64_t *shape, uint64_t seed,
                   dm_array x);
 uint64_t nn_hash(uint64_t a, uint64_t b); /* a seed out of two numbers */
+/* --- blobs.c: which blobs are lent; arrays for those that are, or are not, where they lack them; and their end. */
+void nn_blobs_lend(nn_net *net, bool lean);
+dm_status nn_blobs_make(nn_net *net, bool lent);
+dm_status nn_blobs_end(nn_net *net, bool lent);
 /* --- run.c */
 dm_status nn_forward(nn_net *net);
 /* Its two parts: layers that bring data, and all others. */
@@ -193,6 +210,11 @@ dm_status nn_forward_part(nn_net *net, bool sources);
 /* accumulate: gradients of parameters are added to those that are there. */
 dm_status nn_backward(nn_net *net, bool accumulate);
 dm_status nn_loss(nn_net *net, double *loss); /* of the last forward pass; waits */
+/* --- debug.c: lines as Caffe's debug_info has them: means of magnitudes. They wait. */
+dm_status nn_debug_forward(const nn_layer *layer);
+dm_status nn_debug_backward(const nn_layer *layer);
+dm_status nn_debug_params(const nn_net *net); /* after a backward pass: lengths of all parameters */
+dm_status nn_debug_update(const nn_net *net); /* before an update */
 /* --- weights.c */
 dm_status nn_param_read(const nn_net *net, const nn_param *param, dm_array from,
                         float *out); /* in the file's order */
@@ -210,9 +232,15 @@ dm_status nn_param_from_hdf5(const nn_net *net, const nn_param *param, dm_array 
                              const char *name);
 dm_status nn_net_save_hdf5(nn_net *net, const char *path);
 dm_status nn_net_load_hdf5(nn_net *net, const char *path);
+/* --- explain.c: multiplications and additions of a layer's forward pass that products need */
+double nn_layer_flops(const nn_layer *layer);
 /* --- inspect.c: the elements of a blob in Caffe's order; blocks */
 dm_status nn_blob_read(const nn_net *net, const nn_blob *blob, float *elements);
 
+/* --- layers/user.c: types of layers that the program gives */
+dm_status nn_user_types(nn_net *net, const dm_layer_type *types, int count);
+/* Of a name, or of the layer that a message of the type "Python" names; NULL: there is none. */
+const nn_layer_type *nn_user_type_of(const nn_net *net, const nn_message *layer);
 /* --- layers/common.c: what the rows of the table use */
 const nn_layer_type *nn_layer_type_of(const char *name); /* NULL: there is none */
 const nn_layer_type *nn_layer_types(int *count);

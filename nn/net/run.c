@@ -19,6 +19,7 @@ dm_status nn_forward_part(nn_net *net, bool sources)
         nn_layer *l = &net->layers[i];
         if (((l->type->traits & NN_SOURCE) != 0) == sources) {
             status = at_layer(l, l->type->forward(l));
+            status = status == DM_OK && net->debug ? nn_debug_forward(l) : status;
         }
     }
     return status;
@@ -26,7 +27,8 @@ dm_status nn_forward_part(nn_net *net, bool sources)
 
 dm_status nn_forward(nn_net *net)
 {
-    dm_status status = nn_forward_part(net, true);
+    dm_status status = net->lean ? nn_blobs_make(net, true) : DM_OK;
+    status = status == DM_OK ? nn_forward_part(net, true) : status;
     status = status == DM_OK ? nn_forward_part(net, false) : status;
     net->pass++;
     return status;
@@ -40,7 +42,13 @@ static dm_status complete_top(const nn_layer *l, nn_blob *b)
     if (!b->diff.id || (l->type->traits & NN_LOSS)) {
         return DM_OK;
     }
-    if (b->gradients == 0) {
+    if (b->given.id) {
+        dm_status status =
+            b->gradients == 0 ? dm_copy(s, b->given, b->diff) : dm_axpby(s, 1, b->given, 1, b->diff);
+        if (status != DM_OK || b->loss_weight == 0) {
+            return status;
+        }
+    } else if (b->gradients == 0) {
         return dm_fill(s, b->diff, b->loss_weight);
     }
     if (b->loss_weight == 0) {
@@ -70,8 +78,9 @@ dm_status nn_backward(nn_net *net, bool accumulate)
         if (status == DM_OK) {
             status = at_layer(l, l->type->backward(l));
         }
+        status = status == DM_OK && net->debug ? nn_debug_backward(l) : status;
     }
-    return status;
+    return status == DM_OK && net->debug ? nn_debug_params(net) : status;
 }
 
 dm_array nn_down(nn_layer *l, int bottom)

@@ -42,7 +42,11 @@ static dm_status build(dm_solver *s, const char *field, int64_t i, int phase, co
                           .log_context = s->log_context,
                           .shuffle = s->shuffle,
                           .skip_damaged = s->skip_damaged,
-                          .split = phase == NN_TEST ? NULL : s->split};
+                          .split = phase == NN_TEST ? NULL : s->split,
+                          .debug = phase == NN_TRAIN && s->debug,
+                          .lean = phase == NN_TRAIN && s->lean,
+                          .types = s->types,
+                          .type_count = s->type_count};
     dm_status status = read_net(s, field, i, &d);
     if (status != DM_OK) {
         return status;

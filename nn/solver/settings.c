@@ -16,7 +16,7 @@ static dm_status fail(const dm_solver *s, const char *field, dm_status status, c
 
 static dm_status check_support(const dm_solver *s)
 {
-    static const char *const off[] = {"debug_info", "snapshot_diff"};
+    static const char *const off[] = {"snapshot_diff"};
     static const char *const no_effect[] = {"solver_mode", "device_id", "layer_wise_reduce"};
     for (int i = 0; i < NN_COUNT(off); i++) {
         if (nn_int(s->m, S, off[i])) {
@@ -100,6 +100,7 @@ dm_status nn_solver_settings(dm_solver *s, const char *path)
         return status;
     }
     s->l1 = strcmp(norm, "L1") == 0;
+    s->debug = nn_int(s->m, S, "debug_info") != 0;
     s->hdf5 = nn_int(s->m, S, "snapshot_format") == 0;
     s->max_iter = s->max_iter >= 0 ? s->max_iter : nn_int(s->m, S, "max_iter");
     nn_use(s->m, "max_iter");

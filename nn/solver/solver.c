@@ -118,6 +118,9 @@ dm_status dm_solver_open(dm_session *session, const char *path, const dm_solver_
     s->shuffle = o.shuffle != 0;
     s->skip_damaged = o.skip_damaged != 0;
     s->split = o.split;
+    s->types = o.layer_types;
+    s->type_count = o.layer_type_count;
+    s->lean = o.lean != 0;
     s->event = o.event;
     s->event_context = o.event_context;
     s->opened = now_s();
@@ -200,6 +203,7 @@ static dm_status one_iteration(dm_solver *s)
         status = nn_step_run(s);
         status = status == DM_OK && wanted ? nn_loss(s->net, &total) : status;
     }
+    s->net->debug = s->debug && s->display && s->iter % s->display == 0;
     for (int64_t i = 0; status == DM_OK && !s->program.id && i < s->iter_size; i++) {
         status = nn_forward(s->net);
         status = status == DM_OK ? nn_backward(s->net, i > 0) : status;
@@ -225,6 +229,7 @@ static dm_status train(dm_solver *s, int64_t end, int (*ask)(void *), void *cont
     dm_status status = DM_OK;
     s->display_time = now_s();
     s->display_iter = s->start = s->iter;
+    s->net->debug = false; /* one_iteration says */
     status = s->program.id ? DM_OK : nn_step_record(s);
     while (status == DM_OK && s->iter < end && !*stopped) {
         status = one_iteration(s);
@@ -253,7 +258,7 @@ static dm_status finish(dm_solver *s)
     dm_status status = DM_OK;
     if (s->display && s->iter % s->display == 0) {
         double loss = 0;
-        status = nn_forward(s->net);
+        status = nn_step_forward(s);
         status = status == DM_OK ? nn_loss(s->net, &loss) : status;
         s->losses[s->iter % s->average_loss] = loss;
         if (status == DM_OK) {

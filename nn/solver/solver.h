@@ -27,7 +27,10 @@ struct dm_solver {
     dm_log_function log;
     void *log_context;
     bool shuffle, skip_damaged, hdf5; /* hdf5: snapshots */
+    bool debug, lean;                 /* debug_info; as of dm_solver_options */
     const char *split;                /* as of dm_solver_options, while it is opened */
+    const dm_layer_type *types;       /* so too */
+    int type_count;
     void (*event)(void *context, const dm_train_event *event);
     void *event_context;
     double opened; /* when, in seconds */
@@ -72,6 +75,7 @@ double nn_solver_rate_of(const dm_solver *solver, double rate);
 /* --- step.c: records a step, if all of it can be; runs it, with the numbers of this iteration. */
 dm_status nn_step_record(dm_solver *solver);
 dm_status nn_step_run(dm_solver *solver);
+dm_status nn_step_forward(dm_solver *solver); /* a forward pass of the training net alone */
 const nn_rate *nn_step_rate(const dm_solver *solver, double mult); /* NULL: none */
 void nn_step_drop(dm_solver *solver);
 /* --- test.c */

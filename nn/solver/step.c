@@ -9,7 +9,7 @@
 
 static bool recordable(const dm_solver *s)
 {
-    bool can = s->iter_size == 1 && s->clip < 0;
+    bool can = s->iter_size == 1 && s->clip < 0 && !s->debug;
     for (int i = 0; can && i < s->net->layer_count; i++) {
         can = !(s->net->layers[i].type->traits & NN_WAITS);
     }
@@ -46,7 +46,8 @@ static dm_status make_rates(dm_solver *s)
     return status;
 }
 
-static dm_status record(dm_solver *s)
+/* update: the backward pass and the update too. */
+static dm_status record(dm_solver *s, bool update, dm_program *out)
 {
     nn_net *net = s->net;
     dm_status status = dm_program_begin(s->session);
@@ -55,12 +56,14 @@ static dm_status record(dm_solver *s)
     }
     net->recording = true;
     status = dm_program_advance_seeds(s->session);
+    status = status == DM_OK && net->lean ? nn_blobs_make(net, true) : status;
     status = status == DM_OK ? nn_forward_part(net, false) : status;
-    status = status == DM_OK ? nn_backward(net, false) : status;
-    status = status == DM_OK ? nn_solver_move(s, 0, 1) : status;
+    status = status == DM_OK && update ? nn_backward(net, false) : status;
+    status = status == DM_OK && update ? nn_solver_move(s, 0, 1) : status;
+    status = status == DM_OK && net->lean ? nn_blobs_end(net, true) : status;
     net->recording = false;
     if (status == DM_OK) {
-        return dm_program_end(s->session, &s->program);
+        return dm_program_end(s->session, out);
     }
     char text[2048];
     snprintf(text, sizeof text, "%s", dm_error_message());
@@ -73,7 +76,7 @@ dm_status nn_step_record(dm_solver *s)
         return DM_OK;
     }
     dm_status status = make_rates(s);
-    status = status == DM_OK ? record(s) : status;
+    status = status == DM_OK ? record(s, true, &s->program) : status;
     return status == DM_OK ? dm_program_set_run(s->session, s->program, s->net->pass) : status;
 }
 
@@ -90,6 +93,20 @@ dm_status nn_step_run(dm_solver *s)
     }
     s->net->pass++;
     return status == DM_OK ? dm_program_run(s->session, s->program, 1, 0, NULL) : status;
+}
+
+dm_status nn_step_forward(dm_solver *s)
+{
+    dm_program program = {0};
+    if (!s->net->lean || !s->program.id) {
+        return nn_forward(s->net);
+    }
+    dm_status status = record(s, false, &program);
+    status = status == DM_OK ? dm_program_set_run(s->session, program, s->net->pass++) : status;
+    status = status == DM_OK ? nn_forward_part(s->net, true) : status;
+    status = status == DM_OK ? dm_program_run(s->session, program, 1, 0, NULL) : status;
+    dm_status end = dm_program_destroy(s->session, program);
+    return status == DM_OK ? end : status;
 }
 
 void nn_step_drop(dm_solver *s)

@@ -193,6 +193,7 @@ dm_status nn_solver_update(dm_solver *s)
         nn_solver_log(s, "Iteration %lld, lr = %g", (long long)s->iter, s->rate);
     }
     dm_status status = s->clip >= 0 ? clip(s, &factor) : DM_OK;
+    status = status == DM_OK && s->net->debug ? nn_debug_update(s->net) : status;
     if (status == DM_OK && s->program.id == 0) {
         status = nn_solver_move(s, nn_solver_rate_of(s, s->rate), factor);
     }

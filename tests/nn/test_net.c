@@ -252,7 +252,7 @@ static const struct {
     {"layers { name: 'x' type: POWER bottom: 'y' top: 'x' }",
      "net.prototxt:1: layer 'x' reads the blob 'y', which no layer"},
     {"layer { name: 'x'\n type: 'Convolve' }",
-     "net.prototxt:2: layer 'x' has the type 'Convolve', which dmath lacks"},
+     "net.prototxt:2: layer 'x' has the type 'Convolve', which neither dmath nor the program has"},
     {INPUTS "layer { name: 'f' type: 'Filter' bottom: ['data', 'label'] top: 'u' }\n" SIMPLE("n", "BatchNorm",
                                                                                              "u", "n", ""),
      "net.prototxt:3: layer 'n' reads what the Filter layer 'f' passes"},

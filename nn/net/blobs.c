@@ -1,0 +1,109 @@
+/* The arrays of blobs and their gradients. Those of a lean net that no layer holds on to are made while a step
+ * is recorded, and end with the recording: the program gives them memory where their lifetimes allow. */
+#include "net/net.h"
+
+#include <string.h>
+
+/* The type of a blob: the net's for all that gradients pass through, and for images that layers read as their
+ * first bottom. Labels and indices would be rounded. */
+static dm_dtype type_of(const nn_net *net, const nn_blob *b)
+{
+    bool image = (b->producer->type->traits & NN_SOURCE) && b->image;
+    for (int k = 0; k < net->layer_count; k++) {
+        for (int j = 1; j < net->layers[k].bottoms; j++) {
+            image = image && net->layers[k].bottom[j] != b;
+        }
+    }
+    return !b->whole && (b->has_diff || image) ? net->type : DM_F32;
+}
+
+static dm_status make(nn_net *net, nn_blob *b)
+{
+    int writers = 0;
+    for (int k = 0; k < net->layer_count; k++) {
+        for (int j = 0; j < net->layers[k].bottoms; j++) {
+            writers += net->layers[k].bottom[j] == b && net->layers[k].down[j];
+        }
+    }
+    bool diff = writers > 0 || (b->producer->need_backward && !(b->producer->type->traits & NN_LOSS));
+    if (writers > 0 && (b->producer->type->traits & NN_LOSS)) {
+        return nn_layer_fail(b->producer, "top", DM_ERR_UNSUPPORTED, "makes a loss that other layers read");
+    }
+    dm_dtype type = type_of(net, b);
+    dm_status status = DM_OK;
+    if (b->shares) {
+        b->data = b->producer->bottom[0]->data;
+    } else {
+        status = nn_blob_array(net, b, type, &b->data);
+    }
+    status = status == DM_OK && diff && !b->shares_diff ? nn_blob_array(net, b, type, &b->diff) : status;
+    status = status == DM_OK && writers > 1 ? nn_blob_array(net, b, type, &b->spare) : status;
+    if (status == DM_OK && b->own_loss) {
+        status = nn_blob_array(net, b, type, &b->given);
+        status = status == DM_OK ? dm_fill(net->session, b->given, 0) : status;
+    }
+    return status == DM_OK ? DM_OK
+                           : nn_layer_fail(b->producer, "top", status, "gets no array for '%s': %s", b->name,
+                                           dm_error_message());
+}
+
+dm_status nn_blobs_make(nn_net *net, bool lent)
+{
+    dm_status status = DM_OK;
+    for (int i = 0; status == DM_OK && i < net->blob_count; i++) {
+        nn_blob *b = net->blobs[i];
+        status = b->lent == lent && !b->data.id ? make(net, b) : DM_OK;
+    }
+    for (int k = 0; status == DM_OK && k < net->layer_count; k++) {
+        if (net->layers[k].merged_back && net->layers[k].top[0]->lent == lent) {
+            net->layers[k].bottom[0]->diff = net->layers[k].top[0]->diff;
+        }
+    }
+    return status;
+}
+
+static dm_status end_one(const nn_net *net, dm_status before, bool mine, dm_array *a)
+{
+    dm_status status = mine ? dm_array_destroy(net->session, *a) : DM_OK;
+    *a = DM_NO_ARRAY;
+    return before == DM_OK ? status : before;
+}
+
+dm_status nn_blobs_end(nn_net *net, bool lent)
+{
+    dm_status status = DM_OK;
+    for (int i = 0; i < net->blob_count; i++) {
+        nn_blob *b = net->blobs[i];
+        if (b->lent == lent) {
+            status = end_one(net, status, !b->shares, &b->data);
+            status = end_one(net, status, !b->shares_diff, &b->diff);
+            status = end_one(net, status, true, &b->spare);
+            status = end_one(net, status, true, &b->given);
+        }
+    }
+    return status;
+}
+
+/* Layers that prepare something may hold views of their blobs; those that wait are not recorded. */
+static bool holds(const nn_layer *l)
+{
+    return l->type->prepare || (l->type->traits & (NN_SOURCE | NN_INPUT | NN_WAITS));
+}
+
+void nn_blobs_lend(nn_net *net, bool lean)
+{
+    net->lean = lean;
+    for (int i = 0; i < net->blob_count && lean; i++) {
+        nn_blob *b = net->blobs[i];
+        b->lent = b->reads && !b->whole && b->loss_weight == 0 && !b->own_loss && !holds(b->producer);
+    }
+    for (int k = 0; k < net->layer_count && lean; k++) {
+        for (int j = 0; j < net->layers[k].bottoms; j++) {
+            net->layers[k].bottom[j]->lent = net->layers[k].bottom[j]->lent && !holds(&net->layers[k]);
+        }
+    }
+    for (int i = 0; i < net->blob_count && lean; i++) { /* one array, one fate */
+        nn_blob *b = net->blobs[i], *x = b->shares || b->producer->merged_back ? b->producer->bottom[0] : b;
+        b->lent = x->lent = b->lent && x->lent;
+    }
+}

@@ -1,0 +1,358 @@
+/* What a program adds to a net: layers of its own, losses of its own, nets out of a text, gradients of the
+ * data. */
+#include "net_case.h"
+
+/* --- Square: y = a x x with a parameter a for all elements, and a seed that it keeps */
+typedef struct square_calls {
+    int setups, prepared, drops;
+    uint64_t forward, backward; /* seeds */
+} square_calls;
+
+static dm_status square_setup(dm_layer *l, void *context)
+{
+    dm_layer_blob x = {.size = sizeof x};
+    dm_status status = dm_layer_bottom(l, 0, &x);
+    ((square_calls *)context)->setups++;
+    *dm_layer_state(l) = context;
+    if (strcmp(dm_layer_text(l), "bad") == 0) {
+        return dm_layer_fail(l, DM_ERR_FORMAT, "cannot be 'bad'");
+    }
+    status = status == DM_OK ? dm_layer_set_top(l, 0, x.ndim, x.shape) : status;
+    return status == DM_OK ? dm_layer_add_param(l, 1, (int64_t[]){1}, 1.5) : status;
+}
+
+static dm_status square_prepare(dm_layer *l, void *context)
+{
+    ((square_calls *)context)->prepared += *dm_layer_state(l) == context;
+    return DM_OK;
+}
+
+static dm_status square_forward(dm_layer *l, void *context)
+{
+    dm_layer_blob x = {.size = sizeof x}, y = {.size = sizeof y};
+    dm_array a = DM_NO_ARRAY;
+    CHECK(dm_layer_bottom(l, 0, &x));
+    CHECK(dm_layer_top(l, 0, &y));
+    CHECK(dm_layer_param(l, 0, &a, NULL, NULL));
+    ((square_calls *)context)->forward = dm_layer_seed(l);
+    dm_map_arg args[] = {DM_ARG("x", x.data), DM_ARG("a", a)};
+    return dm_map(dm_layer_session(l), "a * x * x", 2, args, y.data);
+}
+
+static dm_status square_backward(dm_layer *l, void *context)
+{
+    dm_session *s = dm_layer_session(l);
+    dm_layer_blob x = {.size = sizeof x}, y = {.size = sizeof y};
+    dm_array a = DM_NO_ARRAY, da = DM_NO_ARRAY, dx = DM_NO_ARRAY;
+    double beta = -1;
+    CHECK(dm_layer_bottom(l, 0, &x));
+    CHECK(dm_layer_top(l, 0, &y));
+    CHECK(dm_layer_param(l, 0, &a, &da, &beta));
+    CHECK(dm_layer_gradient(l, 0, &dx));
+    ((square_calls *)context)->backward = dm_layer_seed(l);
+    dm_map_arg args[] = {DM_ARG("x", x.data), DM_ARG("d", y.diff), DM_ARG("a", a)};
+    dm_array sum = DM_NO_ARRAY;
+    CHECK(dm_array_create(s, DM_F32, 0, NULL, NULL, &sum));
+    dm_status status = dm_map(s, "sum(d * x * x)", 2, args, sum);
+    dm_map_arg add[] = {DM_ARG("s", sum), DM_ARG("g", da), DM_NUMBER("b", beta)};
+    status = status == DM_OK ? dm_map(s, beta == 0 ? "s" : "b * g + s", beta == 0 ? 1 : 3, add, da) : status;
+    CHECK(dm_array_destroy(s, sum));
+    return status == DM_OK && dx.id ? dm_map(s, "2 * a * x * d", 3, args, dx) : status;
+}
+
+static void square_drop(dm_layer *l, void *context)
+{
+    assert_ptr_equal(*dm_layer_state(l), context);
+    ((square_calls *)context)->drops++;
+}
+
+static dm_layer_type square_type(square_calls *calls)
+{
+    dm_layer_type t = DM_LAYER_TYPE_INIT;
+    t.name = "Square";
+    t.context = calls;
+    t.setup = square_setup;
+    t.prepare = square_prepare;
+    t.forward = square_forward;
+    t.backward = square_backward;
+    t.drop = square_drop;
+    return t;
+}
+
+static dm_net *open_with(const char *text, const dm_layer_type *types, int count, const char *own_loss)
+{
+    dm_net_options options = DM_NET_OPTIONS_INIT;
+    dm_net *net = NULL;
+    options.phase = DM_PHASE_TRAIN;
+    options.layer_types = types;
+    options.layer_type_count = count;
+    options.own_loss = own_loss;
+    CHECK(dm_net_open_text(session, text, NULL, &options, &net));
+    return net;
+}
+
+static const char *const squares[] = {
+    INPUTS IP("a", "data", "7") SIMPLE("q", "Square", "a", "q", "") IP("b", "q", "4") LOSS("b"),
+    INPUTS IP("a", "data", "7")
+        SIMPLE("q", "Python", "a", "q", "python_param { module: 'm' layer: 'Square' param_str: 'x' }")
+            IP("b", "q", "4") LOSS("b")};
+
+static void test_layers(void **state)
+{
+    (void)state;
+    for (int i = 0; i < COUNT(squares); i++) {
+        square_calls calls = {0};
+        dm_layer_type type = square_type(&calls);
+        dm_net *net = open_with(squares[i], &type, 1, NULL);
+        write_random(net, "data", false, 0);
+        write_random(net, "label", true, 4);
+        static const char *const layers[] = {"a", "q", "b"};
+        for (int k = 0; k < COUNT(layers); k++) {
+            dm_array data, diff;
+            CHECK(dm_net_param(net, layers[k], 0, &data, &diff));
+            check_direction(net, layers[k], data, diff, 2e-2);
+        }
+        uint64_t before = calls.forward;
+        CHECK(dm_net_forward(net, NULL));
+        CHECK(dm_net_backward(net));
+        assert_true(calls.forward != before && calls.backward == calls.forward);
+        assert_int_equal(calls.setups, 1);
+        assert_int_equal(calls.prepared, 1);
+        CHECK(dm_net_close(net));
+        assert_int_equal(calls.drops, 1);
+    }
+}
+
+static dm_status nothing(dm_layer *l, void *context)
+{
+    (void)l;
+    (void)context;
+    return DM_OK;
+}
+
+static void expect(dm_status status, dm_status expected, const char *words)
+{
+    if (status != expected || !strstr(dm_error_message(), words)) {
+        fail_msg("status %d, %s; expected %d, %s", (int)status, dm_error_message(), (int)expected, words);
+    }
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    square_calls calls = {0};
+    dm_layer_type types[2] = {square_type(&calls), DM_LAYER_TYPE_INIT};
+    dm_net_options options = DM_NET_OPTIONS_INIT;
+    dm_net *net = NULL;
+    options.layer_types = types;
+    options.layer_type_count = 1;
+    expect(dm_net_open_text(session, INPUTS SIMPLE("q", "Cube", "data", "q", ""), "mine", &options, &net),
+           DM_ERR_UNSUPPORTED,
+           "mine:2: layer 'q' has the type 'Cube', which neither dmath nor the program has");
+    expect(dm_net_open_text(session,
+                            INPUTS SIMPLE("q", "Square", "data", "q", "python_param { param_str: 'bad' }"),
+                            NULL, &options, &net),
+           DM_ERR_FORMAT, "net:2: layer 'q' cannot be 'bad'");
+    assert_int_equal(calls.drops, calls.setups);
+    options.layer_type_count = 2; /* the second has no functions */
+    expect(dm_net_open_text(session, squares[0], NULL, &options, &net), DM_ERR_ARG, "layer_types: number 1");
+    types[1].name = "Nothing";
+    types[1].setup = types[1].forward = nothing;
+    expect(dm_net_open_text(session, INPUTS SIMPLE("n", "Nothing", "data", "n", ""), NULL, &options, &net),
+           DM_ERR_STATE, "net:2: layer 'n' has not set the shape of its top 'n'");
+    options.own_loss = "b,c";
+    options.phase = DM_PHASE_TRAIN;
+    expect(dm_net_open_text(session, squares[0], NULL, &options, &net), DM_ERR_ARG,
+           "own_loss: the net has no blob 'c'");
+    options.own_loss = "data";
+    expect(dm_net_open_text(session, squares[0], NULL, &options, &net), DM_ERR_ARG,
+           "own_loss: 'data' does not depend");
+    expect(dm_net_open_text(session, NULL, NULL, NULL, &net), DM_ERR_ARG, "dm_net_open_text");
+    assert_null(net);
+}
+
+/* --- a loss of the program's own: sum(g y) of a blob that other layers read too. The gradients must be those
+ * of the same loss as a layer: InnerProduct has no such, so central differences of loss + sum(g y). */
+static double with_own(dm_net *net, const float *g, int64_t n)
+{
+    double loss = 0;
+    float *y = malloc((size_t)n * sizeof *y);
+    assert_non_null(y);
+    CHECK(dm_net_forward(net, &loss));
+    CHECK(dm_net_read(net, "q", y));
+    for (int64_t i = 0; i < n; i++) {
+        loss += (double)g[i] * (double)y[i];
+    }
+    free(y);
+    return loss;
+}
+
+static void check_own_loss(bool used)
+{
+    const float step = 4e-3F;
+    float g[6 * 5], w[5 * 126], d[5 * 126], moved[5 * 126];
+    double expected = 0, square = 0;
+    dm_array own, data, diff;
+    dm_net *net =
+        open_with(used ? INPUTS IP("q", "data", "5") IP("b", "q", "4") LOSS("b")
+                       : INPUTS IP("q", "data", "5") "layer { name: 's' type: 'Silence' bottom: 'label' }\n",
+                  NULL, 0, "q");
+    write_random(net, "data", false, 0);
+    write_random(net, "label", true, 4);
+    for (int i = 0; i < COUNT(g); i++) {
+        g[i] = uniform();
+    }
+    CHECK(dm_net_own_gradient(net, "q", &own));
+    CHECK(dm_net_param(net, "q", 0, &data, &diff));
+    CHECK(dm_read(session, data, w));
+    CHECK(dm_net_forward(net, NULL));
+    CHECK(dm_write(session, own, g));
+    CHECK(dm_net_backward(net));
+    CHECK(dm_read(session, diff, d));
+    float along[5 * 126];
+    for (int i = 0; i < COUNT(w); i++) {
+        along[i] = uniform();
+        expected += (double)d[i] * (double)along[i];
+        square += (double)d[i] * (double)d[i];
+    }
+    double losses[2];
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < COUNT(w); i++) {
+            moved[i] = w[i] + (k ? -step : step) * along[i];
+        }
+        CHECK(dm_write(session, data, moved));
+        losses[k] = with_own(net, g, COUNT(g));
+    }
+    double found = (losses[0] - losses[1]) / (2 * (double)step);
+    if (!(fabs(found - expected) <= 2e-2 * sqrt(square)) || square == 0) {
+        fail_msg("own loss: it moves by %g, the gradient says %g", found, expected);
+    }
+    expect(dm_net_own_gradient(net, "label", &own), DM_ERR_ARG, "does not name 'label'");
+    CHECK(dm_net_close(net));
+}
+
+static void test_own_loss(void **state)
+{
+    (void)state;
+    check_own_loss(true);
+    check_own_loss(false);
+}
+
+/* --- gradients of the data */
+static void test_force_backward(void **state)
+{
+    (void)state;
+    dm_array data, diff;
+    dm_net *net = open_with("force_backward: true\n" INPUTS CONV("c", "data", "num_output: 4 kernel_size: 3")
+                                SIMPLE("r", "Sigmoid", "c", "c", "") IP("b", "c", "4") LOSS("b"),
+                            NULL, 0, NULL);
+    write_random(net, "data", false, 0);
+    write_random(net, "label", true, 4);
+    CHECK(dm_net_blob(net, "data", &data, &diff));
+    assert_true(diff.id != 0);
+    check_direction(net, "data", data, diff, 2e-2);
+    CHECK(dm_net_blob(net, "label", NULL, &diff));
+    assert_true(diff.id == 0);
+    CHECK(dm_net_close(net));
+}
+
+/* --- solvers: with the program's layers, lean or not, as recorded programs and with debug_info call by call:
+ * the same losses */
+typedef struct told {
+    char lines[1 << 15];
+    double loss[16];
+    int losses;
+} told;
+
+static void take_line(void *context, const char *line)
+{
+    told *t = context;
+    size_t used = strlen(t->lines);
+    snprintf(t->lines + used, sizeof t->lines - used, "%s\n", line);
+}
+
+static void take_event(void *context, const dm_train_event *event)
+{
+    told *t = context;
+    if (event->kind == DM_TRAIN_DISPLAY) {
+        assert_true(t->losses < COUNT(t->loss));
+        t->loss[t->losses++] = event->loss;
+    }
+}
+
+static void train(const char *more, bool lean, told *t)
+{
+    static const char *const net =
+        "layer { name: 'd' type: 'DummyData' top: 'data' top: 'label' dummy_data_param { shape { dim: [6, 3, "
+        "12, 12] } "
+        "shape { dim: 6 } data_filler { type: 'gaussian' std: 1 } data_filler { type: 'constant' value: 2 } } "
+        "}\n" CONV("c1", "data", "num_output: 5 kernel_size: 3 pad: 1") SIMPLE("r1", "ReLU", "c1", "c1", "")
+            SIMPLE("n1", "LRN", "c1", "n1", "lrn_param { local_size: 3 }") SIMPLE(
+                "p1", "Pooling", "n1", "p1", "pooling_param { kernel_size: 3 stride: 2 }")
+                CONV("c2", "p1", "num_output: 6 kernel_size: 3 pad: 1") CONV(
+                    "c3", "p1",
+                    "num_output: 6 kernel_size: 1") "layer { name: 'cat' type: 'Concat' bottom: ['c2', 'c3'] "
+                                                    "top: 'cat' }\n" SIMPLE("r2", "ReLU", "cat", "cat", "")
+                                                        SIMPLE("o", "Dropout", "cat", "o", "") IP("a", "o", "7")
+                                                            SIMPLE("q", "Square", "a", "q", "")
+                                                                IP("b", "q", "4") LOSS("b");
+    square_calls calls = {0};
+    dm_layer_type type = square_type(&calls);
+    dm_solver_options options = DM_SOLVER_OPTIONS_INIT;
+    dm_solver *solver = NULL;
+    char text[512];
+    write_file("net.prototxt", net);
+    snprintf(text, sizeof text,
+             "net: 'net.prototxt' base_lr: 0.001 momentum: 0.9 lr_policy: 'fixed' display: 1 max_iter: 5 "
+             "snapshot_after_train: false %s\n",
+             more);
+    write_file("solver.prototxt", text);
+    options.layer_types = &type;
+    options.layer_type_count = 1;
+    options.lean = lean;
+    options.log = take_line;
+    options.event = take_event;
+    options.log_context = options.event_context = t;
+    CHECK(dm_solver_open(session, "solver.prototxt", &options, &solver));
+    CHECK(dm_solver_run(solver, NULL, NULL));
+    dm_array a;
+    assert_int_equal(dm_net_blob(dm_solver_net(solver), "c2", &a, NULL), lean ? DM_ERR_STATE : DM_OK);
+    CHECK(dm_net_blob(dm_solver_net(solver), "loss", &a, NULL));
+    CHECK(dm_solver_close(solver));
+    assert_int_equal(calls.drops, 1);
+    assert_int_equal(t->losses, 6);
+}
+
+static void test_solvers(void **state)
+{
+    (void)state;
+    static told plain, lean, debug, lean_by_calls;
+    train("", false, &plain);
+    train("", true, &lean);
+    train("debug_info: true", false, &debug);
+    train("clip_gradients: 1e9", true, &lean_by_calls);
+    assert_memory_equal(plain.loss, lean.loss, sizeof plain.loss);
+    assert_memory_equal(debug.loss, lean_by_calls.loss,
+                        sizeof plain.loss); /* dropout has other seeds than programs */
+    assert_true(plain.loss[5] < plain.loss[0] && debug.loss[5] < debug.loss[0]);
+    assert_null(strstr(plain.lines, "[Forward]"));
+    static const char *const lines[] = {"    [Forward] Layer c1, top blob c1 data: ",
+                                        "    [Forward] Layer q, param blob 0 data: 1.5\n",
+                                        "    [Backward] Layer b, bottom blob q diff: ",
+                                        "    [Backward] Layer c1, param blob 1 diff: ",
+                                        "    [Backward] All net params (data, diff): L1 norm = (",
+                                        "    [Update] Layer q, param 0 data: 1.5; diff: "};
+    for (int i = 0; i < COUNT(lines); i++) {
+        if (!strstr(debug.lines, lines[i])) {
+            fail_msg("no line '%s' in:\n%s", lines[i], debug.lines);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers), cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_own_loss), cmocka_unit_test(test_force_backward),
+                                       cmocka_unit_test(test_solvers)};
+    return cmocka_run_group_tests(tests, begin, end);
+}
