@@ -54,7 +54,7 @@ static dm_status cost_of(nn_layer *l, dm_status (*function)(nn_layer *), cost *o
 }
 
 /* Multiplications and additions of a layer's forward pass that products need. */
-static double flops_of(const nn_layer *l)
+double nn_layer_flops(const nn_layer *l)
 {
     bool convolution = strcmp(l->type->name, "Convolution") == 0,
          back = strcmp(l->type->name, "Deconvolution") == 0;
@@ -143,7 +143,7 @@ static dm_status explain_layer(FILE *to, nn_layer *l, double *flops, int64_t *se
         status = cost_of(l, l->type->backward, &backward);
     }
     int64_t workspace = forward.workspace > backward.workspace ? forward.workspace : backward.workspace;
-    double one = flops_of(l);
+    double one = nn_layer_flops(l);
     memory_of(l, &blobs, &params);
     fprintf(to, "%-20s %-16s %-8s %10.4g", l->name, l->type->name, l->by_features ? "features" : "batch",
             one * (l->need_backward ? 3 : 1) * 1e-9);
@@ -169,7 +169,7 @@ dm_status dm_net_explain(dm_net *net, char **text)
     }
     fprintf(to, "%-20s %-16s %-8s %10s %6s %12s %6s %12s %10s %10s %10s\n", "layer", "type", "split", "GFLOP",
             "calls", "sent KiB", "calls", "sent KiB", "blobs MiB", "param MiB", "work MiB");
-    dm_status status = DM_OK;
+    dm_status status = net->lean ? nn_blobs_make(net, true) : DM_OK;
     for (int i = 0; i < net->blob_count; i++) {
         net->blobs[i]->gradients = 0;
     }

@@ -1,0 +1,227 @@
+/* How long the layers of a net take, beside what the machine's rates allow. */
+#include "net/net.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+/* One function of a layer, alone: all that was queued before is done. */
+static dm_status time_one(nn_layer *l, dm_status (*function)(nn_layer *), double *ms)
+{
+    dm_status status = dm_sync(l->net->session);
+    double start = now_ms();
+    status = status == DM_OK ? function(l) : status;
+    status = status == DM_OK ? dm_sync(l->net->session) : status;
+    *ms += now_ms() - start;
+    return status;
+}
+
+static dm_status time_pass(nn_net *net, double *forward, double *backward)
+{
+    dm_status status = net->lean ? nn_blobs_make(net, true) : DM_OK;
+    for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
+        status = time_one(&net->layers[i], net->layers[i].type->forward, &forward[i]);
+    }
+    net->pass++;
+    for (int i = 0; i < net->blob_count; i++) {
+        net->blobs[i]->gradients = 0;
+    }
+    for (int i = 0; i < net->param_count; i++) {
+        net->params[i]->gradients = 0;
+    }
+    for (int i = net->layer_count - 1; status == DM_OK && net->phase == NN_TRAIN && i >= 0; i--) {
+        if (net->layers[i].need_backward) {
+            status = time_one(&net->layers[i], net->layers[i].type->backward, &backward[i]);
+        }
+    }
+    return status;
+}
+
+dm_status dm_net_measure(dm_net *net, int passes, double *forward, double *backward)
+{
+    if (!net || !forward || !backward || passes < 1) {
+        return dm_error_set(DM_ERR_ARG, "dm_net_measure: net and arrays must be there, passes at least 1");
+    }
+    size_t bytes = (size_t)net->layer_count * sizeof(double);
+    dm_status status = DM_OK;
+    for (int i = 0; status == DM_OK && i <= passes; i++) { /* the first is a warm-up */
+        if (i <= 1) {
+            memset(forward, 0, bytes);
+            memset(backward, 0, bytes);
+        }
+        status = time_pass(net, forward, backward);
+    }
+    for (int i = 0; i < net->layer_count; i++) {
+        forward[i] /= passes;
+        backward[i] /= passes;
+    }
+    return status;
+}
+
+/* --- the rates of all workers together, measured */
+typedef struct rates {
+    double flops, bytes; /* a second */
+} rates;
+
+typedef struct probe {
+    dm_session *session;
+    dm_array a, b, c;
+} probe;
+
+static dm_status product(const probe *p)
+{
+    return dm_inner_forward(p->session, 0, p->a, p->b, DM_NO_ARRAY, p->c);
+}
+
+static dm_status sum(const probe *p)
+{
+    return dm_add(p->session, 1, p->a, 1, p->b, p->c);
+}
+
+/* Seconds of one call, the least of some tries, out of as many calls as take 20 ms. */
+static dm_status seconds_of(const probe *p, dm_status (*call)(const probe *), double *seconds)
+{
+    enum { TRIES = 5 };
+    dm_status status = call(p);
+    int64_t count = 1;
+    *seconds = INFINITY;
+    for (int tries = 0; status == DM_OK && tries < TRIES;) {
+        status = dm_sync(p->session);
+        double start = now_ms();
+        for (int64_t i = 0; status == DM_OK && i < count; i++) {
+            status = call(p);
+        }
+        status = status == DM_OK ? dm_sync(p->session) : status;
+        double ms = now_ms() - start;
+        if (ms < 20) {
+            count *= 2;
+            continue;
+        }
+        *seconds = fmin(*seconds, ms * 1e-3 / (double)count);
+        tries++;
+    }
+    return status;
+}
+
+static dm_status end_probe(const probe *p, dm_status before)
+{
+    const dm_array all[] = {p->a, p->b, p->c};
+    for (int i = 0; i < NN_COUNT(all); i++) {
+        dm_status status = dm_array_destroy(p->session, all[i]);
+        before = before == DM_OK ? status : before;
+    }
+    return before;
+}
+
+static dm_status measure_rates(const nn_net *net, rates *out)
+{
+    enum { SIDE = 1024, LONG = 1 << 23 };
+    dm_session *s = net->session;
+    const int64_t rows = (int64_t)SIDE * dm_workers(s), many = (int64_t)LONG * dm_workers(s);
+    const dm_layout everywhere = dm_layout_replicated(s), mine = dm_layout_batch(s, rows, 0),
+                    parts = dm_layout_rows(s);
+    double seconds = 0;
+    probe p = {.session = s}, m = {.session = s};
+    dm_status status = dm_array_create(s, net->type, 2, (int64_t[]){rows, SIDE}, &mine, &p.a);
+    status =
+        status == DM_OK ? dm_array_create(s, net->type, 2, (int64_t[]){SIDE, SIDE}, &everywhere, &p.b) : status;
+    status = status == DM_OK ? dm_array_create(s, net->type, 2, (int64_t[]){rows, SIDE}, &mine, &p.c) : status;
+    status = status == DM_OK ? dm_fill(s, p.a, 0.5) : status;
+    status = status == DM_OK ? dm_fill(s, p.b, 0.5) : status;
+    status = status == DM_OK ? seconds_of(&p, product, &seconds) : status;
+    out->flops = 2.0 * (double)rows * SIDE * SIDE / seconds;
+    status = end_probe(&p, status);
+    dm_array *of[] = {&m.a, &m.b, &m.c};
+    for (int i = 0; status == DM_OK && i < 3; i++) {
+        status = dm_array_create(s, DM_F32, 1, &many, &parts, of[i]);
+        status = status == DM_OK ? dm_fill(s, *of[i], 0) : status;
+    }
+    status = status == DM_OK ? seconds_of(&m, sum, &seconds) : status;
+    out->bytes = 3.0 * (double)many * sizeof(float) / seconds;
+    return end_probe(&m, status);
+}
+
+/* Bytes that a layer reads or writes at least once, in both passes; 0 where layers beside it do its work. */
+static double bytes_of(const nn_layer *l)
+{
+    if (l->merged && (l->merged_back || !l->need_backward)) {
+        return 0;
+    }
+    const double each = l->net->type == DM_F32 ? 4 : 2;
+    double bytes = 0;
+    for (int i = 0; i < l->bottoms; i++) {
+        bytes += (double)l->bottom[i]->count * each * (1 + l->need_backward + l->down[i]);
+    }
+    for (int i = 0; i < l->tops; i++) {
+        bytes += (double)l->top[i]->count * each * (1 + l->need_backward);
+    }
+    for (int i = 0; i < l->params; i++) { /* each worker has its own */
+        bytes += (double)l->param[i]->count * (each + (l->need_backward ? each + 4 : 0)) *
+                 (l->by_features ? 1 : dm_workers(l->net->session));
+    }
+    return l->merged ? bytes / 2 : bytes;
+}
+
+static dm_status print_times(const nn_net *net, int passes, const rates *r, const double *forward,
+                             const double *backward, char **text)
+{
+    size_t length = 0;
+    double sum_of[3] = {0, 0, 0};
+    FILE *to = open_memstream(text, &length);
+    if (!to) {
+        return nn_no_memory();
+    }
+    fprintf(to, "%-20s %-16s %10s %10s %10s %10s %10s %7s   ms, mean of %d passes\n", "layer", "type",
+            "forward", "backward", "GFLOP", "MiB", "limit ms", "part", passes);
+    for (int i = 0; i < net->layer_count; i++) {
+        const nn_layer *l = &net->layers[i];
+        double flops =
+            nn_layer_flops(l) * (net->phase == NN_TRAIN && l->need_backward ? 1 + 1 + l->down[0] : 1);
+        double bytes = bytes_of(l), took = forward[i] + backward[i];
+        double limit = 1e3 * (flops / r->flops > bytes / r->bytes ? flops / r->flops : bytes / r->bytes);
+        fprintf(to, "%-20s %-16s %10.3f %10.3f %10.4g %10.2f %10.3f ", l->name, l->type->name, forward[i],
+                backward[i], flops * 1e-9, bytes / (1 << 20), limit);
+        if (limit > 0 && took > 0) {
+            fprintf(to, "%6.0f%%\n", 100 * limit / took);
+        } else {
+            fprintf(to, "%7s\n", "-");
+        }
+        sum_of[0] += forward[i];
+        sum_of[1] += backward[i];
+        sum_of[2] += limit;
+    }
+    double all = sum_of[0] + sum_of[1];
+    fprintf(to, "%-20s %-16s %10.3f %10.3f %10s %10s %10.3f %6.0f%%   together %.3f\n", "all", "", sum_of[0],
+            sum_of[1], "", "", sum_of[2], all > 0 ? 100 * sum_of[2] / all : 0, all);
+    fprintf(to,
+            "limit: the larger of GFLOP / %.4g a second and MiB / %.4g a second, the rates of a product and a "
+            "sum on these "
+            "workers just now; part: of the time\n",
+            r->flops * 1e-9, r->bytes / (1 << 20));
+    return fclose(to) == 0 ? DM_OK : nn_no_memory();
+}
+
+dm_status dm_net_time(dm_net *net, int passes, char **text)
+{
+    if (!net || !text || passes < 1) {
+        return dm_error_set(DM_ERR_ARG, "dm_net_time: net and text must be there, passes at least 1");
+    }
+    size_t bytes = (size_t)(net->layer_count + 1) * sizeof(double);
+    double *forward = malloc(bytes), *backward = malloc(bytes);
+    dm_status status = forward && backward ? dm_net_measure(net, passes, forward, backward) : nn_no_memory();
+    rates r = {1, 1};
+    status = status == DM_OK ? measure_rates(net, &r) : status;
+    status = status == DM_OK ? print_times(net, passes, &r, forward, backward, text) : status;
+    free(forward);
+    free(backward);
+    return status;
+}
