@@ -275,6 +275,8 @@ dm_status dmi_map_plan(dmi_builder *b, const dmi_call *call)
         in[i] = dmi_value_operand(call, i);
     }
     dmi_plan_randoms(b, call, out.desc, in + call->noperand - 1);
-    dmi_plan_map(b, &program, in, &out);
+    if (!b->failed) { /* else they are no values */
+        dmi_plan_map(b, &program, in, &out);
+    }
     return DM_OK;
 }

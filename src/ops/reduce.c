@@ -177,5 +177,5 @@ dm_status dmi_reduce_plan(dmi_builder *b, const dmi_call *call)
         r.program = &program;
         r.made = DM_F64;
     }
-    return status == DM_OK ? dmi_plan_reduce(b, &r) : status;
+    return status == DM_OK && !b->failed ? dmi_plan_reduce(b, &r) : status; /* failed: what is random is no value */
 }

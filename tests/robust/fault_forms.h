@@ -88,6 +88,15 @@ FORM(fill_arange, dm_fill_arange(f->s, f->c, 0, 1), f->c)
 FORM(fill_uniform, dm_fill_uniform(f->s, f->c, 0, 1, 7), f->c)
 FORM(fill_normal, dm_fill_normal(f->s, f->c, 0, 1, 7), f->c)
 FORM(fill_by, dm_fill_by(f->s, f->c, dm_value(3)), f->c)
+
+static dm_status form_fill_uniform_by(fixture *f)
+{
+    dm_array low;
+    TRY(dm_array_create(f->s, DM_F64, 0, NULL, NULL, &low));
+    TRY(dm_fill(f->s, low, -3));
+    f->out[f->outs++] = f->c;
+    return dm_fill_uniform_by(f->s, f->c, dm_element(low), dm_value(5), 7);
+}
 MAKES(sum_rows, DM_F64, 1, SIDE, 0, dm_sum(f->s, f->a, first_dim, 1, 1, 0, f->out[0]))
 MAKES(sum_all, DM_F64, 0, 0, 0, dm_sum(f->s, f->b, all_dims, 2, 1, 0, f->out[0]))
 MAKES(max, DM_F64, 1, SIDE, 0, dm_max(f->s, f->a, second_dim, 1, f->out[0]))
@@ -101,6 +110,9 @@ FORM(standardise, dm_standardise(f->s, f->b, first_dim, 1, 0, f->c), f->c)
 FORM(layer_norm, dm_layer_norm(f->s, f->a, second_dim, 1, f->v, f->w, 1e-5, f->c), f->c)
 FORM(covariance, dm_covariance(f->s, f->a, 0, 1, f->c), f->c)
 FORM(distances, dm_distances(f->s, f->a, f->b, f->c), f->c)
+FORM(cosine_distances, dm_cosine_distances(f->s, f->a, f->b, f->c), f->c)
+FORM(cross_entropy, dm_cross_entropy(f->s, f->a, f->index, f->u), f->u)
+FORM(symmetrise, dm_symmetrise(f->s, DM_UPPER, 0, f->a, f->c), f->c)
 MAKES(dot, DM_F64, 0, 0, 0, dm_dot(f->s, f->v, f->w, f->out[0]))
 MAKES(iamax, DM_I64, 0, 0, 0, dm_iamax(f->s, f->v, f->out[0]))
 FORM(axpy, dm_axpy(f->s, 2, f->a, f->c), f->c)
@@ -117,6 +129,8 @@ FORM(trsm, dm_trsm(f->s, DM_LEFT, DM_LOWER, DM_N, DM_UNIT, 1, f->a, f->c), f->c)
 FORM(trsv, dm_trsv(f->s, DM_LOWER, DM_N, DM_UNIT, f->a, f->u), f->u)
 FORM(cumulative_sum, dm_cumulative_sum(f->s, f->a, 0, f->c), f->c)
 FORM(sort, dm_sort(f->s, f->a, 0, 0, f->c), f->c)
+FORM(sort_long, dm_sort(f->s, f->v, 0, 1, f->u), f->u) /* by all workers together: option sort_exchange */
+MAKES(argsort_long, DM_I64, 1, SIDE, 0, dm_argsort(f->s, f->w, 0, 0, f->out[0]))
 MAKES(argsort, DM_I64, 2, SIDE, SIDE, dm_argsort(f->s, f->b, 0, 1, f->out[0]))
 MAKES(histogram, DM_I64, 1, 5, 0, dm_histogram(f->s, f->a, -5, 5, DM_NO_ARRAY, f->out[0]))
 MAKES(bincount, DM_I64, 1, SIDE, 0, dm_bincount(f->s, f->index, DM_NO_ARRAY, f->out[0]))
@@ -153,6 +167,21 @@ static dm_status form_map_new(fixture *f)
     return DM_OK;
 }
 
+static dm_status form_map_random(fixture *f)
+{
+    const dm_map_arg args[] = {DM_ARG("a", f->a)};
+    f->out[f->outs++] = f->c;
+    return dm_map(f->s, "a + uniform(7) * normal(8)", 1, args, f->c);
+}
+
+static dm_status form_sum_random(fixture *f)
+{
+    const dm_map_arg args[] = {DM_ARG("a", f->a)};
+    TRY(dm_map_new(f->s, "sum(a * uniform(7), 0)", 1, args, NULL, &f->out[0]));
+    f->outs = 1;
+    return DM_OK;
+}
+
 static dm_status form_topk(fixture *f)
 {
     TRY(made(f, DM_F64, 2, SIDE, 3));
@@ -181,11 +210,42 @@ static dm_status form_concatenate(fixture *f)
     return dm_concatenate(f->s, 2, parts, 0, f->out[0]);
 }
 
-static dm_status form_pad(fixture *f)
+static dm_status padded(fixture *f, int mode)
 {
     const int64_t before[2] = {1, 2}, after[2] = {3, 0};
     TRY(made(f, DM_F64, 2, SIDE + 4, SIDE + 2));
-    return dm_pad(f->s, f->a, before, after, DM_PAD_REFLECT, 0, f->out[0]);
+    return dm_pad(f->s, f->a, before, after, mode, 7, f->out[0]);
+}
+
+static dm_status form_pad(fixture *f)
+{
+    return padded(f, DM_PAD_REFLECT);
+}
+
+static dm_status form_pad_constant(fixture *f)
+{
+    return padded(f, DM_PAD_CONSTANT);
+}
+
+static dm_status form_pad_edge(fixture *f)
+{
+    return padded(f, DM_PAD_EDGE);
+}
+
+static dm_status form_unique_inverse(fixture *f)
+{
+    TRY(dm_unique(f->s, f->a, &f->out[0], NULL, &f->out[1]));
+    f->outs = 2;
+    return DM_OK;
+}
+
+static dm_status form_choice_weights(fixture *f)
+{
+    dm_array weights;
+    TRY(made(f, DM_I64, 1, 5, 0));
+    TRY(dm_vector(f->s, DM_F64, SIDE, &weights));
+    TRY(dm_fill(f->s, weights, 2));
+    return dm_choice(f->s, SIDE, weights, 1, 7, f->out[0]);
 }
 
 static dm_status form_view(fixture *f)
@@ -441,18 +501,24 @@ static dm_status form_memory_trim(fixture *f)
 #define FORMS(X)                                                                                               \
     X(gemm)                                                                                                    \
     X(gemm_t)                                                                                                  \
-    X(gemm_nt) X(gemm_by) X(matmul) X(copy) X(transpose) X(add) X(add_broadcast) X(axpby) X(multiply) X(scale) \
-        X(tanh) X(fill) X(fill_identity) X(fill_arange) X(fill_uniform) X(fill_normal) X(fill_by) X(sum_rows)  \
-            X(sum_all) X(max) X(argmin) X(var) X(norm) X(any) X(softmax) X(log_softmax) X(standardise)         \
-                X(layer_norm) X(covariance) X(distances) X(dot) X(iamax) X(axpy) X(swap) X(rot) X(tril)        \
-                    X(gemv) X(ger) X(symv) X(syrk) X(symm) X(trmm) X(trsm) X(trsv) X(cumulative_sum) X(sort)   \
-                        X(argsort) X(histogram) X(bincount) X(median) X(take) X(put) X(scatter_add) X(roll)    \
-                            X(flip) X(diagonal) X(set_diagonal) X(require_range) X(set_item) X(inner) X(map)   \
+    X(gemm_nt)                                                                                                 \
+    X(gemm_by)                                                                                                 \
+    X(matmul) X(copy) X(transpose) X(add) X(add_broadcast) X(axpby) X(multiply) X(scale) X(tanh) X(fill)       \
+        X(fill_identity) X(fill_arange) X(fill_uniform) X(fill_normal) X(fill_by) X(sum_rows) X(sum_all)       \
+            X(max) X(argmin) X(var) X(norm) X(any) X(softmax) X(log_softmax) X(standardise) X(layer_norm)      \
+                X(covariance) X(distances) X(dot) X(iamax) X(axpy) X(swap) X(rot) X(tril) X(gemv) X(ger)       \
+                    X(symv) X(syrk) X(symm) X(trmm) X(trsm) X(trsv) X(cumulative_sum) X(sort) X(argsort)       \
+                        X(histogram) X(bincount) X(median) X(take) X(put) X(scatter_add) X(roll) X(flip)       \
+                            X(diagonal) X(set_diagonal) X(require_range) X(set_item) X(inner) X(map)           \
                                 X(map_new) X(topk) X(unique) X(quantile) X(concatenate) X(pad) X(view)         \
                                     X(slice) X(reshape) X(write) X(write_as) X(read) X(save) X(load) X(apply)  \
                                         X(explain) X(program) X(conv) X(pool) X(memory_trim) X(shuffle)        \
                                             X(tile) X(repeat) X(one_hot) X(choice) X(permutation) X(meshgrid)  \
-                                                X(compress) X(group) X(event) X(checkpoint)
+                                                X(compress) X(group) X(event) X(checkpoint) X(pad_constant)    \
+                                                    X(pad_edge) X(unique_inverse) X(choice_weights)            \
+                                                        X(cosine_distances) X(cross_entropy) X(symmetrise)     \
+                                                            X(fill_uniform_by) X(sort_long) X(argsort_long)    \
+                                                                X(map_random) X(sum_random)
 
 static const struct {
     const char *name;

@@ -74,7 +74,8 @@ static bool restore(fixture *f)
 
 static void set_up(fixture *f, int variant)
 {
-    f->s = open_session(WORKERS, variant == 3 ? ON_GPUS "log=error,fault=''" : "device=cpu,log=error,fault=''");
+    f->s = open_session(WORKERS, variant == 3 ? ON_GPUS "sort_exchange=1,log=error,fault=''"
+                                              : "device=cpu,sort_exchange=1,log=error,fault=''");
     dm_layout rows = dm_layout_rows(f->s), cols = dm_layout_cols(f->s),
               of_c = variant == 1   ? dm_layout_cyclic(f->s, 1, 2)
                      : variant == 2 ? dm_layout_replicated(f->s)
