@@ -1,6 +1,7 @@
 #!/bin/bash
 # Branches and lines covered, for each folder of src/ and nn/: scripts/coverage.sh [ctest options], for instance -R 'test_(npy|config)'.
 # Without options the whole suite runs, which takes longer than in a build without counters. Counts of earlier runs are dropped.
+# FAULTS=1: all points of test_faults, too. TARGETS: builds those alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=build/coverage
@@ -19,5 +20,8 @@ status=0
 # shellcheck source=scripts/mpi-env.sh
 . scripts/mpi-env.sh
 ctest --test-dir $build --output-on-failure -j "$(nproc)" "$@" || status=$?
+if [ -n "${FAULTS:-}" ]; then # every allocation that can fail: some minutes more
+    DMATH_TEST_FAULTS=all $build/tests/test_faults || status=$?
+fi
 python3 scripts/coverage.py $build
 exit $status
