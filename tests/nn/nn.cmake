@@ -31,7 +31,7 @@ endif()
 
 # Data layers and the tools for data against files made by the test.
 if(TARGET dmath_tool AND DMATH_PYTHON AND LMDB_FOUND)
-  foreach(what data report workers)
+  foreach(what data report workers signals)
     add_test(NAME nn_${what} COMMAND ${DMATH_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/nn/${what}.py $<TARGET_FILE:dmath_tool>)
     set_tests_properties(nn_${what} PROPERTIES TIMEOUT 600 ENVIRONMENT "${DMATH_TEST_ENVIRONMENT}")
     dmath_test_folder(nn_${what})
