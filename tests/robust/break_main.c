@@ -178,6 +178,7 @@ static void cancel_often(void)
 {
     int cancelled = 0, tries = 0;
     dm_session *s = open_session(30, "link_latency_us=1000");
+    OK(dm_sync(s)); /* the arrays hold what they must */
     for (; tries < 20 || (cancelled < 5 && tries < 500); tries++) {
         pthread_t thread;
         dm_status status = DM_OK;

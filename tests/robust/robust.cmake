@@ -81,7 +81,7 @@ endforeach()
 
 robust_job(init_comm_heartbeat right ${run} N=5 $<TARGET_FILE:init_comm_main>)
 if(TEST robust_init_comm_heartbeat)
-  set_property(TEST robust_init_comm_heartbeat APPEND PROPERTY ENVIRONMENT DMATH_TEST_MULTIPLE=1 DMATH_PRETEND_HOSTS=2 DMATH_HEARTBEAT_S=1)
+  set_property(TEST robust_init_comm_heartbeat APPEND PROPERTY ENVIRONMENT DMATH_TEST_MULTIPLE=1 DMATH_PRETEND_HOSTS=2 DMATH_HEARTBEAT_S=4)
 endif()
 
 # A process that may write no file of the size of what it shares with others.
@@ -113,7 +113,7 @@ endif()
 # ---- workers that pretend to be on two hosts: deaths and silence, both ways ----
 if(DMATH_PYTHON3 AND NOT DMATH_SANITIZE)
   add_test(NAME robust_heartbeat COMMAND ${DMATH_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/robust/deaths.py $<TARGET_FILE:kill_main>
-                                         --worker $<TARGET_FILE:dmath-worker> --hosts 2 --launcher recovery --tries 30
+                                         --worker $<TARGET_FILE:dmath-worker> --hosts 2 --launcher recovery --tries 20 --heartbeat 4
                                          --what worker,rank0,stop,stop0,suspend --beside 3 --bound 30 --named 30)
   set_tests_properties(robust_heartbeat PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS "mpi;waits" ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")
 endif()
