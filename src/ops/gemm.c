@@ -3,6 +3,7 @@
 #include "base/sized.h"
 #include "ops/common.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -54,10 +55,7 @@ static dm_status check_shapes(dmi_call *call)
         return dmi_fail(DM_ERR_SHAPE, "%s: c is %s, but the product of a, %s, and b, %s, has %d dims",
                         dmi_call_name(call), text[2], text[0], text[1], DMI_MAX(rest[0], rest[1]) + matrices);
     }
-    if (rest[2] + 2 > DM_MAX_DIMS) {
-        return dmi_fail(DM_ERR_SHAPE, "%s: c is %s: with vectors it may have %d leading dims at most",
-                        dmi_call_name(call), text[2], DM_MAX_DIMS - 2);
-    }
+    assert(rest[2] + 2 <= DM_MAX_DIMS); /* as those of a or b, which are matrices then */
     const int64_t *a = x[0]->extent + rest[0], *b = x[1]->extent + rest[1], *c = x[2]->extent + rest[2];
     bool row = x[0]->ndim == 1, column = x[1]->ndim == 1;
     bool fits = (row ? a[0] : a[!ta]) == b[tb] && (row || a[ta] == c[0]) && (column || b[!tb] == c[!row]);

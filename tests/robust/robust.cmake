@@ -74,6 +74,7 @@ robust_job(version right ${run} N=2 JOB=version : N=1 -x DMATH_FAULT=version JOB
 robust_job(direct_hosts right ${run} N=4 JOB=direct_hosts)
 robust_job(replicas right ${run} N=3 JOB=replicas)
 robust_job(replicas_hosts right ${run} N=4 JOB=replicas_hosts)
+robust_job(pool_own "status:1:pool_own=1, but the workers are ranks" ${run} N=3 -x DMATH_POOL_OWN=1 JOB=twice)
 robust_job(bad_rank ends ${run} N=1 JOB=twice : N=1 -x DMATH_RING=nonsense JOB=twice : N=1 JOB=twice)
 foreach(ranks 2 4 5)
   robust_job(init_comm_${ranks} right ${run} N=${ranks} $<TARGET_FILE:init_comm_main>)

@@ -54,6 +54,7 @@ static void test_options(void **state)
         {"workers=2,workers=2", "workers"},
         {"gemm_compute=f16", "gemm_compute"},
         {"bind=1", "bind"},
+        {"load=libm.so.6", "dmath_ops"},
         {"blas_threads=0", "blas_threads"},
         {"\x80\xff=1", "option"},
         {"workers=2;ring=1M", "workers"},

@@ -211,6 +211,13 @@ static void test_reductions(void **state)
             dm_topk(s, t.f, 1, 1, make(DM_F32, 2, 6, 2, 1), make(DM_I32, 2, 6, 3, 1)));
     const dm_map_arg args[] = {DM_ARG("x", t.f), DM_ARG("w", t.wide)};
     REFUSED(SHAPE, "broadcast", dm_map_new(s, "sum(x * w)", 2, args, NULL, &broad));
+    dm_map_arg many[100];
+    for (int i = 0; i < 100; i++) {
+        many[i] = args[0];
+    }
+    REFUSED(ARG, "count is 100, not 0 to", dm_map_new(s, "x", 100, many, NULL, &made));
+    REFUSED(DTYPE, "does not take",
+            dm_map_new(s, "max(c)", 1, (dm_map_arg[]){DM_ARG("c", t.comp)}, NULL, &made));
     REFUSED(ARG, "map: out is NULL", dm_map_new(s, "x", 1, args, NULL, NULL));
     REFUSED(ARG, "at most",
             dm_map_new(s, "a_result_whose_name_is_much_longer_than_those_of_expressions_may_be = x", 1, args,
@@ -287,7 +294,15 @@ static void in_a_program(void)
     REFUSED(STATE, "while a program is recorded", dm_checkpoint_save(s, "never", 1, &item, NULL, NULL));
     REFUSED(STATE, "while a program is recorded", dm_checkpoint_load(s, "never", 1, &item));
     REFUSED(STATE, "mode must be DM_WRAP or DM_CLIP", dm_take(s, t.f, t.index, 0, DM_RAISE, t.g));
+    REFUSED(STATE, "program", dm_array_read(s, t.f, NULL, NULL, (float[30]){0}, 0));
     OK(dm_program_end(s, &p));
+    OK(dm_program_begin(s));
+    dm_status full = DM_OK;
+    for (int i = 0; i < 70000 && full == DM_OK; i++) {
+        full = dm_fill(s, t.g, 3);
+    }
+    REFUSED(LIMIT, "too many calls", full);
+    OK(dm_program_end(s, NULL));
     OK(dm_program_begin(s));
     REFUSED(STATE, "a program is being recorded", dm_program_destroy(s, p));
     OK(dm_fill(s, t.g, 4));
@@ -349,6 +364,12 @@ static void test_states(void **state)
     OK(dm_fill_arange(s, t.g, 1, 1)); /* the program that was recorded has not run */
 }
 
+static int nothing(const dm_task *task)
+{
+    (void)task;
+    return 0;
+}
+
 static int open_all(void **state)
 {
     (void)deadline(state);
@@ -365,6 +386,13 @@ static int close_all(void **state)
     OK(dm_scope_end(s, NULL, 0));
     things_are_the_same();
     close_session(s);
+    dm_status full = DM_OK;
+    for (int i = 0; i < 100000 && full == DM_OK; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "f%d", i);
+        full = dm_register(name, nothing);
+    }
+    REFUSED(ARG, "operations already", full);
     printf("%d calls, %d wrong\n", rows, wrong);
     return wrong;
 }
