@@ -8,8 +8,8 @@
 
 typedef struct train_options {
     tool_common common;
-    const char *solver, *weights, *snapshot, *log, *report, *split;
-    int64_t slices, max_iter;
+    const char *solver, *weights, *snapshot, *log, *report, *split, *store_folder;
+    int64_t slices, max_iter, store_mib;
     dm_dtype type;
     int effect[2]; /* of SIGINT, SIGHUP: DM_SOLVER_* */
     bool shuffle, skip_damaged, explain, lean;
@@ -27,7 +27,9 @@ enum {
     KEY_DAMAGED,
     KEY_EXPLAIN,
     KEY_SPLIT,
-    KEY_LEAN
+    KEY_LEAN,
+    KEY_STORE,
+    KEY_STORE_FOLDER
 };
 
 static const struct argp_option options[] = {
@@ -50,6 +52,9 @@ static const struct argp_option options[] = {
      0},
     {"shuffle", KEY_SHUFFLE, NULL, 0, "records of the training net in another order in each round", 0},
     {"damaged", KEY_DAMAGED, "WHAT", 0, "records: refuse (default) or skip", 0},
+    {"store", KEY_STORE, "MIB", 0, "decoded images that each data layer keeps for later rounds (default 0)", 0},
+    {"store-folder", KEY_STORE_FOLDER, "FOLDER", 0, "keep them in a file there, on a local disk, not in memory",
+     0},
     {"sigint-effect", KEY_SIGINT, "WHAT", 0, "stop (default), snapshot or none", 0},
     {"sighup-effect", KEY_SIGHUP, "WHAT", 0, "snapshot (default), stop or none", 0},
     {0},
@@ -105,6 +110,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         break;
     case KEY_EXPLAIN:
         o->explain = true;
+        break;
+    case KEY_STORE:
+        fits = tool_int_parse(arg, 0, INT64_C(1) << 30, &o->store_mib);
+        break;
+    case KEY_STORE_FOLDER:
+        o->store_folder = arg;
         break;
     case KEY_LEAN:
         o->lean = true;
@@ -205,6 +216,8 @@ static dm_status run(dm_session *s, train_options *o, tool_train_log *log)
     settings.shuffle = o->shuffle;
     settings.split = o->split;
     settings.skip_damaged = o->skip_damaged;
+    settings.store_bytes = o->store_mib * (1 << 20);
+    settings.store_folder = o->store_folder;
     settings.lean = o->lean && !o->explain;
     dm_status status = dm_solver_open(s, o->solver, &settings, &solver);
     if (status == DM_OK && o->explain) {

@@ -114,9 +114,14 @@ typedef struct dm_net_options {
     const dm_layer_type *layer_types; /* of the program's own; they are copied, their names are not */
     int layer_type_count;
     const char *own_loss; /* "A,B": blobs whose gradients the program gives (dm_net_own_gradient). NULL: none */
+    /* Decoded images of Data and ImageData layers are kept for later rounds, up to so many bytes in each layer; 0: none. In memory, or
+     * in a file in this folder, which has no name and ends with the net. */
+    int64_t store_bytes;
+    const char *store_folder;
 } dm_net_options;
 #define DM_NET_OPTIONS_INIT \
-    {sizeof(dm_net_options), DM_PHASE_TEST, 0, NULL, DM_SLICES, 1, NULL, NULL, DM_F32, 0, 0, NULL, NULL, 0, NULL}
+    {sizeof(dm_net_options), DM_PHASE_TEST, 0, NULL, DM_SLICES, 1, NULL, NULL, DM_F32, 0, 0, NULL, NULL, 0, NULL, \
+     0, NULL}
 
 /* A net out of a prototxt file, with the first values of its parameters. options NULL: all defaults. Errors: DM_ERR_FORMAT,
  * DM_ERR_UNSUPPORTED, DM_ERR_SHAPE, DM_ERR_IO with file and line; those of the calls that make arrays. */
@@ -230,9 +235,11 @@ typedef struct dm_solver_options {
     /* Blobs of the training net and their gradients have no memory of their own, but what a step leaves free: less memory. They
      * cannot be read then, but for the outputs of the net. */
     int lean;
+    int64_t store_bytes; /* as of dm_net_options */
+    const char *store_folder;
 } dm_solver_options;
 #define DM_SOLVER_OPTIONS_INIT \
-    {sizeof(dm_solver_options), DM_SLICES, -1, NULL, NULL, DM_F32, 0, 0, NULL, NULL, NULL, NULL, 0, 0}
+    {sizeof(dm_solver_options), DM_SLICES, -1, NULL, NULL, DM_F32, 0, 0, NULL, NULL, NULL, NULL, 0, 0, 0, NULL}
 
 /* A solver with its nets out of a prototxt file. Paths in it are as the program's working folder has them. The seed is the field
  * random_seed, or 1. The field solver_mode is accepted and has no effect. Errors: as dm_net_open. */

@@ -2,6 +2,7 @@
 #include "data/batch.h"
 
 #include "data/order.h"
+#include "data/store.h"
 #include "data/transform.h"
 
 #include <stdlib.h>
@@ -134,6 +135,11 @@ dm_status nn_batch_open(nn_layer *layer, const nn_batch_setup *setup, nn_feed **
     dm_status status = nn_transform_read(layer, &b->transform);
     if (status == DM_OK && b->source->colour == NN_AS_IS) {
         b->source->colour = b->transform.colour;
+    }
+    if (status == DM_OK && layer->net->store_bytes > 0) {
+        nn_source *inner = b->source;
+        b->source = NULL;
+        status = nn_store_open(inner, layer->net->store_bytes, layer->net->store_folder, &b->source);
     }
     status = status == DM_OK ? find_shape(b) : status;
     status = status == DM_OK ? set_tops(layer, b) : status;

@@ -45,7 +45,9 @@ static dm_status open_net(dm_session *session, nn_document *d, const dm_net_opti
                           .split = o.split,
                           .own_loss = o.own_loss,
                           .types = o.layer_types,
-                          .type_count = o.layer_type_count};
+                          .type_count = o.layer_type_count,
+                          .store_bytes = o.store_bytes,
+                          .store_folder = o.store_folder};
     nn_document *asked = NULL;
     dm_status status = nn_document_new("NetState", "options", &asked);
     status = status == DM_OK ? nn_set_int(asked->root, "phase", o.phase) : status;

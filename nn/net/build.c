@@ -152,6 +152,8 @@ dm_status nn_net_build(const nn_net_setup *setup, nn_document *document, nn_net 
     net->log_context = setup->log_context;
     net->shuffle = setup->shuffle;
     net->skip_damaged = setup->skip_damaged;
+    net->store_bytes = setup->store_bytes;
+    net->store_folder = setup->store_folder;
     dm_status status = build(net, setup);
     if (status != DM_OK) {
         char text[2048]; /* ending arrays may not change what is said */

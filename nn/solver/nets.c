@@ -46,7 +46,9 @@ static dm_status build(dm_solver *s, const char *field, int64_t i, int phase, co
                           .debug = phase == NN_TRAIN && s->debug,
                           .lean = phase == NN_TRAIN && s->lean,
                           .types = s->types,
-                          .type_count = s->type_count};
+                          .type_count = s->type_count,
+                          .store_bytes = s->store_bytes,
+                          .store_folder = s->store_folder};
     dm_status status = read_net(s, field, i, &d);
     if (status != DM_OK) {
         return status;

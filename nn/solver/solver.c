@@ -121,6 +121,8 @@ dm_status dm_solver_open(dm_session *session, const char *path, const dm_solver_
     s->types = o.layer_types;
     s->type_count = o.layer_type_count;
     s->lean = o.lean != 0;
+    s->store_bytes = o.store_bytes;
+    s->store_folder = o.store_folder;
     s->event = o.event;
     s->event_context = o.event_context;
     s->opened = now_s();

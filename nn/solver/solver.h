@@ -31,6 +31,8 @@ struct dm_solver {
     const char *split;                /* as of dm_solver_options, while it is opened */
     const dm_layer_type *types;       /* so too */
     int type_count;
+    int64_t store_bytes;
+    const char *store_folder;
     void (*event)(void *context, const dm_train_event *event);
     void *event_context;
     double opened; /* when, in seconds */
