@@ -197,10 +197,42 @@ static int net_print(int argc, char **argv)
     return print_and_free(status, text) == DM_OK ? 0 : TOOL_FAILED;
 }
 
+static int net_convert(int argc, char **argv)
+{
+    if (argc != 3 || argv[1][0] == '-') {
+        fprintf(stderr,
+                "Usage: %s FROM TO\nA net or its weights in another file, old nets in today's form: text "
+                "(.prototxt, .txt),\n"
+                "HDF5 (.h5, weights alone), else binary (.caffemodel).\n",
+                argv[0]);
+        return argc == 2 && strcmp(argv[1], "--help") == 0 ? 0 : TOOL_USAGE;
+    }
+    dm_status status = dm_net_convert(argv[1], argv[2]);
+    tool_complain(status);
+    return status == DM_OK ? 0 : TOOL_FAILED;
+}
+
+static int net_draw(int argc, char **argv)
+{
+    char *text = NULL;
+    if (argc != 2 || argv[1][0] == '-') {
+        fprintf(stderr,
+                "Usage: %s FILE\nThe graph of a net for Graphviz: `%s net.prototxt | dot -Tsvg > net.svg'.\n",
+                argv[0], argv[0]);
+        return argc == 2 && strcmp(argv[1], "--help") == 0 ? 0 : TOOL_USAGE;
+    }
+    dm_status status = dm_net_draw(argv[1], &text);
+    tool_complain(status);
+    return print_and_free(status, text) == DM_OK ? 0 : TOOL_FAILED;
+}
+
 int tool_net(int argc, char **argv)
 {
     static const tool_command commands[] = {{"show", net_show, "layers, blobs, shapes, parameters"},
                                             {"print", net_print, "a prototxt file as dmath reads it"},
+                                            {"draw", net_draw, "the graph of a net, for Graphviz"},
+                                            {"upgrade", net_convert, "an old net in today's form"},
+                                            {"convert", net_convert, "nets and weights: text, binary, HDF5"},
                                             {NULL, NULL, NULL}};
     return tool_dispatch("dmath net", commands, argc, argv);
 }

@@ -193,6 +193,13 @@ DM_API DM_CHECKED dm_status dm_net_time(dm_net *net, int passes, char **text);
 /* A message of a prototxt file as dmath reads it, printed back: "NetParameter", "SolverParameter"; free() the text. */
 DM_API DM_CHECKED dm_status dm_prototxt_print(const char *path, const char *type, char **text);
 
+/* A net or its weights from one file to another, with nets of before 2015 and of before 2014 in today's form. The form of a file
+ * follows from its name: text (.prototxt, .txt), HDF5 (.h5; weights alone, and to write only), else binary, as .caffemodel. No session is
+ * needed. Errors: DM_ERR_IO, DM_ERR_FORMAT, DM_ERR_UNSUPPORTED. */
+DM_API DM_CHECKED dm_status dm_net_convert(const char *from, const char *to);
+/* The layers and blobs of such a file as a graph for Graphviz (dot); free() the text. Errors: as above. */
+DM_API DM_CHECKED dm_status dm_net_draw(const char *path, char **text);
+
 /* ---- solvers --------------------------------------------------------------------------------------------- */
 
 typedef struct dm_solver dm_solver;

@@ -21,8 +21,9 @@ void nn_log(const nn_net *net, const char *format, ...)
 }
 
 /* Inputs in the form of before Input layers: `input` with `input_shape`, or with four `input_dim` each. */
-static dm_status upgrade_inputs(nn_message *net)
+dm_status nn_net_upgrade_inputs(nn_message *net)
 {
+    static const char *const old[] = {"input", "input_shape", "input_dim"};
     int64_t names = nn_count(net, "input"), shapes = nn_count(net, "input_shape"),
             dims = nn_count(net, "input_dim");
     if (names == 0 && shapes == 0 && dims == 0) {
@@ -55,6 +56,12 @@ static dm_status upgrade_inputs(nn_message *net)
         layer->line = nn_line(net, "input");
         memmove(layers->at.message + 1, layers->at.message, (size_t)(layers->count - 1) * sizeof layer);
         layers->at.message[0] = layer;
+        for (int i = 0; i < NN_COUNT(old); i++) {
+            nn_entry *e = nn_entry_of(net, old[i]);
+            if (e) {
+                nn_entry_clear(e);
+            }
+        }
     }
     return status;
 }
@@ -103,7 +110,7 @@ static dm_status build(nn_net *net, const nn_net_setup *setup)
     net->force = nn_int(root, N, "force_backward") != 0;
     dm_status status = nn_user_types(net, setup->types, setup->type_count);
     status = status == DM_OK ? nn_net_upgrade(root) : status;
-    status = status == DM_OK ? upgrade_inputs(root) : status;
+    status = status == DM_OK ? nn_net_upgrade_inputs(root) : status;
     if (status == DM_OK) {
         status = nn_net_filter(root);
     }

@@ -179,6 +179,7 @@ dm_status nn_net_filter(nn_message *net);
 dm_status nn_net_state(nn_message *net, int phase, const nn_message *state);
 /* --- upgrade.c: layers of before 2015 (field `layers`) become layers of today. */
 dm_status nn_net_upgrade(nn_message *net);
+dm_status nn_net_upgrade_inputs(nn_message *net); /* build.c: fields `input` become a layer */
 /* blobs_lr and weight_decay of an old layer. */
 dm_status nn_upgrade_multipliers(const nn_message *old, nn_message *layer);
 /* --- upgrade_v0.c: the same for layers of before 2014 (`layers { layer`), which stay in their field. */

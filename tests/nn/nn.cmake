@@ -49,6 +49,13 @@ if(TARGET dmath_tool AND DMATH_PYTHON AND LMDB_FOUND AND JPEG_FOUND AND PNG_FOUN
   dmath_test_folder(nn_mutate)
 endif()
 
+# Files of nets in other forms.
+if(TARGET dmath_tool AND DMATH_PYTHON)
+  add_test(NAME nn_files COMMAND ${DMATH_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/nn/files.py $<TARGET_FILE:dmath_tool>)
+  set_tests_properties(nn_files PROPERTIES TIMEOUT 600 ENVIRONMENT "${DMATH_TEST_ENVIRONMENT}")
+  dmath_test_folder(nn_files)
+endif()
+
 # Decoded images that stay for later rounds.
 if(TARGET dmath_tool AND DMATH_PYTHON AND PNG_FOUND)
   add_test(NAME nn_store COMMAND ${DMATH_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/nn/store.py $<TARGET_FILE:dmath_tool>)

@@ -1,0 +1,182 @@
+/* Files of nets and weights: from one form to another, old ones to today's, and as pictures. No session is
+ * needed. */
+#include "net/net.h"
+
+#include "data/hdf5.h"
+#include "proto/text.h"
+#include "proto/wire.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char N[] = "NetParameter";
+
+static bool ends_with(const char *path, const char *end)
+{
+    size_t n = strlen(path), m = strlen(end);
+    return n >= m && strcmp(path + n - m, end) == 0;
+}
+
+static bool is_text(const char *path)
+{
+    return ends_with(path, ".prototxt") || ends_with(path, ".txt");
+}
+
+static dm_status read_net(const char *path, nn_document **out)
+{
+    if (nn_is_hdf5(path)) {
+        return dm_error_set(DM_ERR_UNSUPPORTED,
+                            "%s: HDF5 files hold no nets, only weights: they cannot be converted", path);
+    }
+    dm_status status = is_text(path) ? nn_text_read(path, N, out) : nn_wire_read(path, N, out);
+    if (status != DM_OK) {
+        return status;
+    }
+    status = nn_net_upgrade((*out)->root);
+    status = status == DM_OK ? nn_net_upgrade_inputs((*out)->root) : status;
+    if (status != DM_OK) {
+        nn_document_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+/* --- weights to HDF5, as dm_net_save writes them */
+static dm_status put_blob(const nn_message *blob, const char *layer, int64_t i, nn_hdf5 *file)
+{
+    static const char *const old[] = {"num", "channels", "height", "width"};
+    const nn_message *given = nn_sub(blob, "shape");
+    const nn_entry *data = nn_entry_of(blob, "data");
+    int64_t shape[DM_MAX_DIMS], count = 1, ndim = given ? nn_count(given, "dim") : 4;
+    for (int64_t d = 0; d < ndim && d < DM_MAX_DIMS; d++) {
+        shape[d] = given ? nn_int_at(given, "dim", d) : nn_int(blob, "BlobProto", old[d]);
+        bool good = shape[d] > 0 && shape[d] <= (INT64_C(1) << 40) / count;
+        count = good ? count * shape[d] : -1;
+        ndim = good ? ndim : 0;
+    }
+    if (ndim < 1 || ndim > DM_MAX_DIMS || !data || data->count != count) {
+        return nn_fail_at(blob, 0, DM_ERR_FORMAT,
+                          "parameter %lld of layer '%s' does not have the elements of its shape", (long long)i,
+                          layer);
+    }
+    char name[512];
+    snprintf(name, sizeof name, "data/%.400s/%lld", layer, (long long)i);
+    return nn_hdf5_write(file, name, (int)ndim, shape, data->at.real32);
+}
+
+static dm_status write_hdf5(const nn_message *net, const char *path)
+{
+    nn_hdf5 *f = NULL;
+    dm_status status = nn_hdf5_create(path, &f);
+    for (int64_t i = 0; status == DM_OK && i < nn_count(net, "layer"); i++) {
+        const nn_message *layer = nn_sub_at(net, "layer", i);
+        for (int64_t k = 0; status == DM_OK && k < nn_count(layer, "blobs"); k++) {
+            status = put_blob(nn_sub_at(layer, "blobs", k), nn_string(layer, "LayerParameter", "name"), k, f);
+        }
+    }
+    return nn_hdf5_close(f, status);
+}
+
+static dm_status write_text(const nn_message *net, const char *path)
+{
+    char *text = NULL;
+    dm_status status = nn_text_print(net, &text);
+    status = status == DM_OK ? nn_file_write(path, text, strlen(text)) : status;
+    free(text);
+    return status;
+}
+
+dm_status dm_net_convert(const char *from, const char *to)
+{
+    nn_document *d = NULL;
+    if (!from || !to) {
+        return dm_error_set(DM_ERR_ARG, "dm_net_convert: an argument is NULL");
+    }
+    dm_status status = read_net(from, &d);
+    if (status == DM_OK) {
+        status = nn_is_hdf5(to) ? write_hdf5(d->root, to)
+                 : is_text(to)  ? write_text(d->root, to)
+                                : nn_wire_write(d->root, to);
+    }
+    nn_document_free(d);
+    return status;
+}
+
+/* --- a picture for Graphviz */
+static void put_quoted(FILE *to, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\') {
+            fputc('\\', to);
+        }
+        fputc(*text == '\n' ? ' ' : *text, to);
+    }
+}
+
+static void put_edge(FILE *to, int64_t layer, const char *blob, bool up)
+{
+    fputs("  ", to);
+    if (up) {
+        fprintf(to, "layer%lld -> ", (long long)layer);
+    }
+    fputs("\"blob ", to);
+    put_quoted(to, blob);
+    fputc('"', to);
+    if (!up) {
+        fprintf(to, " -> layer%lld", (long long)layer);
+    }
+    fputs(";\n", to);
+}
+
+static void put_layer(FILE *to, const nn_message *layer, int64_t i)
+{
+    fprintf(to, "  layer%lld [shape=box, style=filled, fillcolor=lightsteelblue, label=\"", (long long)i);
+    put_quoted(to, nn_string(layer, "LayerParameter", "name"));
+    fputs("\\n", to);
+    put_quoted(to, nn_string(layer, "LayerParameter", "type"));
+    for (int64_t k = 0; k < nn_count(layer, "include"); k++) {
+        const nn_message *rule = nn_sub_at(layer, "include", k);
+        if (nn_has(rule, "phase")) {
+            fputs(nn_int(rule, "NetStateRule", "phase") == NN_TRAIN ? "\\n(TRAIN)" : "\\n(TEST)", to);
+        }
+    }
+    fputs("\"];\n", to);
+    for (int64_t k = 0; k < nn_count(layer, "bottom"); k++) {
+        put_edge(to, i, nn_string_at(layer, "bottom", k), false);
+    }
+    for (int64_t k = 0; k < nn_count(layer, "top"); k++) {
+        const char *name = nn_string_at(layer, "top", k);
+        fputs("  \"blob ", to);
+        put_quoted(to, name);
+        fputs("\" [label=\"", to);
+        put_quoted(to, name);
+        fputs("\"];\n", to);
+        put_edge(to, i, name, true);
+    }
+}
+
+dm_status dm_net_draw(const char *path, char **text)
+{
+    nn_document *d = NULL;
+    size_t length = 0;
+    dm_status status =
+        path && text ? read_net(path, &d) : dm_error_set(DM_ERR_ARG, "dm_net_draw: an argument is NULL");
+    if (status != DM_OK) {
+        return status;
+    }
+    FILE *to = open_memstream(text, &length);
+    if (!to) {
+        nn_document_free(d);
+        return nn_no_memory();
+    }
+    fputs("digraph \"", to);
+    put_quoted(to, nn_string(d->root, N, "name"));
+    fputs("\" {\n", to);
+    for (int64_t i = 0; i < nn_count(d->root, "layer"); i++) {
+        put_layer(to, nn_sub_at(d->root, "layer", i), i);
+    }
+    fputs("}\n", to);
+    nn_document_free(d);
+    return fclose(to) == 0 ? DM_OK : nn_no_memory();
+}
