@@ -118,6 +118,7 @@ struct dm_net {
     uint64_t seed;
     int64_t pass;               /* number of the forward pass: random numbers depend on it */
     bool recording;             /* a program: seeds are those of its run 0 */
+    bool save_diffs;            /* files of weights have gradients too: snapshot_diff */
     bool lean;                  /* as of dm_solver_options */
     bool force;                 /* force_backward: all bottoms get gradients */
     bool debug;                 /* passes tell means of what they make: debug.c */
@@ -224,7 +225,9 @@ dm_status nn_debug_update(const nn_net *net); /* before an update */
 dm_status nn_param_read(const nn_net *net, const nn_param *param, dm_array from,
                         float *out); /* in the file's order */
 dm_status nn_param_write(const nn_net *net, const nn_param *param, dm_array to, const float *in);
-dm_status nn_param_to_message(const nn_net *net, const nn_param *param, dm_array from, nn_message *blob);
+/* field: data or diff. */
+dm_status nn_param_to_message(const nn_net *net, const nn_param *param, dm_array from, const char *field,
+                              nn_message *blob);
 dm_status nn_param_from_message(const nn_net *net, const nn_param *param, dm_array to, const nn_message *blob);
 dm_status nn_net_save(nn_net *net, const char *path);
 dm_status nn_net_load(nn_net *net, const char *path);

@@ -51,16 +51,18 @@ dm_status nn_param_write(const nn_net *net, const nn_param *p, dm_array to, cons
     return status;
 }
 
-dm_status nn_param_to_message(const nn_net *net, const nn_param *p, dm_array from, nn_message *blob)
+dm_status nn_param_to_message(const nn_net *net, const nn_param *p, dm_array from, const char *field,
+                              nn_message *blob)
 {
     nn_message *shape = NULL;
     nn_entry *data = NULL;
-    dm_status status = nn_set_message(blob, "shape", &shape);
-    for (int d = 0; status == DM_OK && d < p->ndim; d++) {
+    bool shaped = nn_has(blob, "shape");
+    dm_status status = shaped ? DM_OK : nn_set_message(blob, "shape", &shape);
+    for (int d = 0; status == DM_OK && d < p->ndim && !shaped; d++) {
         status = nn_set_int(shape, "dim", p->shape[d]);
     }
     if (status == DM_OK) {
-        status = nn_entry_grow(blob, nn_schema_by_name("BlobProto", "data"), p->count, &data);
+        status = nn_entry_grow(blob, nn_schema_by_name("BlobProto", field), p->count, &data);
     }
     if (status == DM_OK) {
         status = nn_param_read(net, p, from, data->at.real32);
@@ -140,7 +142,11 @@ dm_status nn_net_save(nn_net *net, const char *path)
         }
         for (int k = 0; status == DM_OK && k < l->params; k++) {
             status = nn_set_message(layer, "blobs", &blob);
-            status = status == DM_OK ? nn_param_to_message(net, l->param[k], l->param[k]->data, blob) : status;
+            status = status == DM_OK ? nn_param_to_message(net, l->param[k], l->param[k]->data, "data", blob)
+                                     : status;
+            if (status == DM_OK && net->save_diffs) {
+                status = nn_param_to_message(net, l->param[k], l->param[k]->diff, "diff", blob);
+            }
         }
     }
     status = status == DM_OK ? nn_wire_write(d->root, path) : status;

@@ -47,8 +47,12 @@ dm_status nn_net_save_hdf5(nn_net *net, const char *path)
         const nn_layer *l = &net->layers[i];
         for (int k = 0; status == DM_OK && k < l->params; k++) {
             char name[512];
+            snprintf(name, sizeof name, "diff/%.400s/%d", l->name, k);
+            if (net->save_diffs) { /* of all who share one, as Caffe does */
+                status = nn_param_to_hdf5(net, l->param[k], l->param[k]->diff, f, name);
+            }
             snprintf(name, sizeof name, "data/%.400s/%d", l->name, k);
-            if (l->param[k]->owner == l && l->param[k]->number == k) { /* others share it */
+            if (status == DM_OK && l->param[k]->owner == l && l->param[k]->number == k) { /* others share it */
                 status = nn_param_to_hdf5(net, l->param[k], l->param[k]->data, f, name);
             }
         }

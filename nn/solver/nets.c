@@ -108,6 +108,7 @@ dm_status nn_solver_nets(dm_solver *s)
 {
     const char *generic = NULL;
     dm_status status = train_net(s, &generic);
+    bool diffs = nn_int(s->m, S, "snapshot_diff") != 0;
     int64_t count = nn_count(s->m, "test_iter"),
             own = nn_count(s->m, "test_net_param") + nn_count(s->m, "test_net");
     int64_t states = nn_count(s->m, "test_state");
@@ -127,6 +128,7 @@ dm_status nn_solver_nets(dm_solver *s)
         return nn_fail_at(s->m, nn_line(s->m, "test_iter"), DM_ERR_FORMAT,
                           "there are test nets, but no test_interval");
     }
+    s->net->save_diffs = diffs;
     s->tests = calloc((size_t)count + 1, sizeof *s->tests);
     if (!s->tests) {
         return nn_no_memory();

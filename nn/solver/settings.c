@@ -14,20 +14,12 @@ static dm_status fail(const dm_solver *s, const char *field, dm_status status, c
     return nn_fail_at(s->m, nn_line(s->m, field), status, "%s", text);
 }
 
-static dm_status check_support(const dm_solver *s)
+static void pass_over(const dm_solver *s)
 {
-    static const char *const off[] = {"snapshot_diff"};
     static const char *const no_effect[] = {"solver_mode", "device_id", "layer_wise_reduce"};
-    for (int i = 0; i < NN_COUNT(off); i++) {
-        if (nn_int(s->m, S, off[i])) {
-            return nn_fail_at(s->m, nn_line(s->m, off[i]), DM_ERR_UNSUPPORTED, "%s is not supported yet",
-                              off[i]);
-        }
-    }
     for (int i = 0; i < NN_COUNT(no_effect); i++) {
         nn_use(s->m, no_effect[i]); /* which device is the session's business */
     }
-    return DM_OK;
 }
 
 /* The prefix of snapshots: that of the file, its file name added where it is a folder, or the solver's path
@@ -91,8 +83,8 @@ static dm_status check_ranges(const dm_solver *s)
 dm_status nn_solver_settings(dm_solver *s, const char *path)
 {
     const char *norm = nn_string(s->m, S, "regularization_type");
-    dm_status status = check_support(s);
-    status = status == DM_OK ? check_ranges(s) : status;
+    dm_status status = check_ranges(s);
+    pass_over(s);
     if (status == DM_OK && strcmp(norm, "L1") != 0 && strcmp(norm, "L2") != 0) {
         status = fail(s, "regularization_type", DM_ERR_FORMAT, "regularization_type must be L1 or L2");
     }

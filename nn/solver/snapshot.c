@@ -19,9 +19,9 @@ static dm_status write_state(dm_solver *s, const char *path, const char *weights
     for (int i = 0; status == DM_OK && i < s->history_count; i++) {
         nn_message *blob = NULL;
         status = nn_set_message(d->root, "history", &blob);
-        status = status == DM_OK
-                     ? nn_param_to_message(s->net, s->net->params[i % s->net->param_count], s->history[i], blob)
-                     : status;
+        status = status == DM_OK ? nn_param_to_message(s->net, s->net->params[i % s->net->param_count],
+                                                       s->history[i], "data", blob)
+                                 : status;
     }
     status = status == DM_OK ? nn_wire_write(d->root, path) : status;
     nn_document_free(d);

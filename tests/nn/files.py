@@ -81,4 +81,22 @@ if r.returncode == 0:
     at = text.index("blobs {")
     pathlib.Path("shape.txt").write_text(text[:at] + re.sub(r"dim: \d+", "dim: 7", text[at:], count=1))
     run("net", "convert", "shape.txt", "x.h5", fails="shape.txt: parameter 0 of layer 'c' does not have the elements of its shape")
+
+# gradients in snapshots: those by which the weights moved
+pathlib.Path("solver.prototxt").write_text("net: 'train.prototxt' base_lr: 0.5 lr_policy: 'fixed' max_iter: 1 snapshot_prefix: 'w' "
+                                           "snapshot_diff: true\n")
+pathlib.Path("train.prototxt").write_text(pathlib.Path("train.prototxt").read_text().replace("type: \"Input\"", "type: \"DummyData\"").replace(
+    "input_param {", "dummy_data_param { data_filler { value: 0.5 }"))
+run("train", "--solver", "solver.prototxt", "-w", "1", "--weights", "w.caffemodel")
+run("net", "convert", "w_iter_1.caffemodel", "moved.txt")
+
+
+def numbers(path, field):
+    return [float(v) for v in re.findall(rf"^ +{field}: (\S+)$", pathlib.Path(path).read_text(), flags=re.M)]
+
+
+before, after, diffs = numbers("w.txt", "data"), numbers("moved.txt", "data"), numbers("moved.txt", "diff")
+assert len(before) == len(after) == len(diffs) > 100 and any(diffs)
+assert all(abs(b - 0.5 * d - a) < 1e-6 for b, a, d in zip(before, after, diffs))
+assert not numbers("w.txt", "diff")
 print("files in other forms: the same")
