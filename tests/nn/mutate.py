@@ -163,6 +163,13 @@ def one(kind):
     if kind == "weights":
         pathlib.Path("bad.caffemodel").write_bytes(mutate_bytes(pathlib.Path("run_iter_4.caffemodel").read_bytes()))
         return judge(run("test", "-m", "net.prototxt", "-W", "bad.caffemodel", "-n", "1"), kind, ["bad.caffemodel"])
+    if kind == "convert":
+        text = dice.random() < 0.3
+        bad = "bad.prototxt" if text else "bad.caffemodel"
+        pathlib.Path(bad).write_bytes(mutate_text(NET).encode("latin-1") if text else mutate_bytes(pathlib.Path("run_iter_4.caffemodel").read_bytes()))
+        words = ["draw", bad] if dice.random() < 0.2 else ["convert", bad, dice.choice(["out.txt", "out.h5", "out"])]
+        return judge(subprocess.run([TOOL, "net", *words], capture_output=True, text=True, errors="replace", timeout=120, preexec_fn=small),
+                     kind, [bad, "out.h5"])
     if kind == "state":
         pathlib.Path("bad.solverstate").write_bytes(mutate_bytes(pathlib.Path("run_iter_2.solverstate").read_bytes()))
         return judge(run("train", "--solver", "solver.prototxt", "--snapshot", "bad.solverstate"), kind, ["bad.solverstate", "caffemodel", "un_iter"])
@@ -220,7 +227,7 @@ if __name__ == "__main__":
     has_hdf5 = prepare()
     prepare_images()
     full_disk()
-    kinds = ["net", "solver", "weights", "state", "record", "image", "list"]
+    kinds = ["net", "solver", "weights", "convert", "state", "record", "image", "list"]
     kinds += ["hdf5 weights", "hdf5 state", "hdf5 data"] if has_hdf5 else []
     kinds = options.only.split(",") if options.only else kinds
     counts = {k: [0, 0] for k in kinds}
