@@ -130,7 +130,8 @@ def one(args, number):
             if not wait_until(lambda: not any(map(alive, leaving)), bound):
                 return name + f": left after {bound} s: {[p for p in leaving if alive(p)]}\n" + output(), 0, 0
             mates = re.compile(rf"worker {victim - 1} \(process {target}\), the first one of this host, has given no sign of life")
-            if what == "stop" and len(far) > 1 and not mates.search(output()):
+            # its words come through mpirun, which may take its time
+            if what == "stop" and len(far) > 1 and not wait_until(lambda: mates.search(output()), bound):
                 return name + ": nobody beside it named it:\n" + output(), 0, 0
             os.kill(target, signal.SIGKILL)
         if not wait_until(lambda: job.poll() is not None and not any(map(alive, pids)), bound):
