@@ -1,7 +1,9 @@
 /* Bump allocator over a list of zeroed chunks. */
 #include "base/base.h"
+#include "base/fault.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { FIRST_BYTES = 4096, LARGEST_BYTES = 1 << 20, ALIGN = 16 };
 
