@@ -156,6 +156,10 @@ static dm_status submit(request *q, dm_session *session, dm_array out)
         (value->at & DMI_AT_KIND) != DMI_AT_INPUT) { /* of an array alone: dmi_reduce_plan */
         *value = dmi_map_cast(map, *value, DM_F64);
     }
+    if (q->expr.reduction && q->expr.reduction->row == DMI_REDUCTION_prod && (value->at & DMI_AT_KIND) != DMI_AT_INPUT &&
+        (value->dtype == DM_U8 || value->dtype == DM_U16 || value->dtype == DM_U32)) {
+        *value = dmi_map_cast(map, *value, DM_U64); /* their carrier has a sign, which their product has not */
+    }
     /* Elements that are reduced are not rounded before. */
     dmi_map_result(map, *value, q->expr.reduction ? dmi_dtype_carrier(value->dtype) : h->desc.dtype);
     if (map->full) {

@@ -8,6 +8,7 @@ that of NAMES; what the function's line in include/dmath/ewise.h says behind "Nu
 functions; that of the name in scipy.special, if SciPy is installed.
 """
 
+import ctypes
 import itertools
 import json
 import math
@@ -330,12 +331,26 @@ class Checker:
         if name not in REDUCTIONS and not hasattr(np, name):
             self.fail(f"{name}: no oracle: NumPy has none of that name; add it to REDUCTIONS")
             return
+        if name == "prod":
+            self.large_products()
         for t in [t for t in row["types"].split() if t in self.takes and (name, t[0]) != ("prod", "c")]:
             rounded = name in ROUNDED and (TYPE_OF[t][0] in "fc" or name not in ("sum", "prod"))
             x = elements(name, np.dtype(TYPE_OF[t]), rounded)
             for axis, dims in (None, ""), (0, ", 0"), (1, ", -1"):
                 for text in f"{name}(a{dims})", f"{name}(where(b, a, a){dims})":
                     self.check_reduction(name, text, t, x, axis, rounded)
+
+    def large_products(self):
+        """Products between 2^63 and 2^64, which have a sign where their factors have one, as f64."""
+        for t in "u1", "u2", "u4", "u8", "i1", "i4", "i8":
+            x, out = self.session.put(np.full((3, 40), 3, t)), self.session.put(np.zeros(3))
+            self.session.library.check(self.session.c.dm_prod(self.session.at, x, (ctypes.c_int * 1)(1), 1, out))
+            got, want = self.session.get(out), np.full((3, 40), 3, t).prod(1).astype("f8")
+            self.cases += 1
+            if not np.array_equal(got, want):
+                self.fail(f"prod of {t} into f64: {got[0]}, but NumPy's is {want[0]}")
+            self.session.drop(x)
+            self.session.drop(out)
 
     def check_reduction(self, name, text, t, x, axis, rounded):
         operands = {"a": self.handle(x)}

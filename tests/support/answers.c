@@ -34,7 +34,8 @@ static dmt_answer product(dm_dtype dtype, const long double *v, int64_t n)
         bits *= whole_type(dtype) ? dmt_wrapped(v[i]) : 1;
         value *= v[i];
     }
-    return whole_type(dtype) ? (dmt_answer){dtype == DM_U64 ? (long double)bits : (long double)(int64_t)bits, 0, true}
+    const bool no_sign = dtype == DM_U8 || dtype == DM_U16 || dtype == DM_U32 || dtype == DM_U64;
+    return whole_type(dtype) ? (dmt_answer){no_sign ? (long double)bits : (long double)(int64_t)bits, 0, true}
                              : (dmt_answer){value, 0, false};
 }
 

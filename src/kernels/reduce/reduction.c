@@ -49,6 +49,9 @@ int dmi_acc_for(int reduction, dm_dtype dtype)
         dtype = DM_BOOL;
     } else if (!(domain >> dmi_dtype_carrier(dtype) & 1) && (dtype == DM_BOOL || dmi_dtype_is_integer(dtype))) {
         dtype = DM_F64;
+    } else if (dmi_reductions[reduction].result == DMI_RESULT_WIDE &&
+               (dtype == DM_U8 || dtype == DM_U16 || dtype == DM_U32)) {
+        dtype = DM_U64; /* not i64: a product beyond its range has no sign either */
     }
     return domain >> dmi_dtype_carrier(dtype) & 1 ? DMI_ACC_SUMS + reduction * TYPES + (int)dtype : -1;
 }
