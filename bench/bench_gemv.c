@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ROUNDS = 301, MOST_THREADS = 256, TIMES = 4, WIDER = 5 };
+enum { MOST_ROUNDS = 301, MOST_THREADS = 256, TIMES = 16, WIDER = 5 };
 
 typedef struct crew crew;
 typedef struct hand {

@@ -68,6 +68,7 @@ void dmi_log(int level, const char *format, ...) DMI_PRINTF(2, 3);
 bool dmi_log_on(int level);
 void dmi_log_set_level(int level);
 void dmi_log_set_who(const char *who); /* of this thread: "master", "worker 3" */
+void dmi_thread_name(const char *who); /* the same for a thread of dmath's own; debuggers, top and perf show it too */
 
 /* --- arena.c ------------------------------------------------------------ */
 /* Bump allocator: everything in it lives as long as the arena. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 enum { LINE_BYTES = 4096, LEVEL_UNSET = -1 };
@@ -45,6 +46,12 @@ void dmi_log_set_level(int level)
 void dmi_log_set_who(const char *who)
 {
     snprintf(log_who, sizeof log_who, "%s", who ? who : "");
+}
+
+void dmi_thread_name(const char *who)
+{
+    dmi_log_set_who(who);
+    (void)prctl(PR_SET_NAME, who); /* its first 15 bytes */
 }
 
 void dmi_log(int level, const char *format, ...)

@@ -16,6 +16,8 @@
 
 #define HUB_MAGIC UINT64_C(0x3168746d64627568)
 
+enum { LONG_STEP_NS = 2000 }; /* about what it takes to sleep and to wake up */
+
 static size_t line_up(size_t n)
 {
     return (n + DMI_LINE - 1) / DMI_LINE * DMI_LINE;
@@ -164,6 +166,20 @@ void dmi_bell_sleep(dmi_bell *bell, unsigned token, int64_t timeout_ns)
     atomic_fetch_sub(&bell->sleeping, 1);
 }
 
+/* The first worker that is inside a kernel, and the kernel's step, as one number; 0: none is. */
+static uint64_t running_step(const dmi_hub *hub)
+{
+    for (int i = 0; i < hub->endpoints; i++) {
+        dmi_port *port = dmi_hub_port(hub, i);
+        if (atomic_load_explicit(&port->now_busy, memory_order_relaxed)) {
+            uint64_t step = atomic_load_explicit(&port->runs.step, memory_order_relaxed);
+            uint64_t command = atomic_load_explicit(&port->runs.command, memory_order_relaxed);
+            return (step ^ command << 32) + (uint64_t)i + 1;
+        }
+    }
+    return 0;
+}
+
 int dmi_backoff_step(dmi_backoff *backoff, const dmi_hub *hub)
 {
     if (dmi_fault_turns()) {
@@ -179,13 +195,20 @@ int dmi_backoff_step(dmi_backoff *backoff, const dmi_hub *hub)
         backoff->since_ns = now;
     }
     int64_t waited = now - backoff->since_ns;
-    if (waited < hub->spin_ns) {
+    uint64_t running = hub->tight ? running_step(hub) : 0;
+    if (running != backoff->running) {
+        backoff->running = running;
+        backoff->running_since_ns = now;
+    }
+    if (running ? now - backoff->running_since_ns < LONG_STEP_NS : waited < hub->spin_ns) {
         for (int i = 0; i < 16; i++) {
             __builtin_ia32_pause();
         }
         return DMI_WAIT_AGAIN;
     }
-    if (waited < hub->spin_ns + 100000) { /* yields for 0.1 ms: other threads of dmath may need the core */
+    /* Yields for 0.1 ms: other threads of dmath may need the core. But who yields to a long step may not run again before
+     * it ends; who sleeps is woken by what it waits for. */
+    if (!running && waited < hub->spin_ns + 100000) {
         sched_yield();
         return DMI_WAIT_AGAIN;
     }

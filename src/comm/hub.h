@@ -141,7 +141,8 @@ typedef struct dmi_hub {
     char *ports;
     int endpoints;
     int fd;           /* memfd, or -1 in process */
-    bool oversubscribed; /* more threads of dmath on this host than cores: yield before spinning */
+    bool oversubscribed; /* more endpoints on this host than cores: yield before spinning */
+    bool tight;          /* a core for every kernel, and not one for every thread beside */
     int64_t spin_ns;
 } dmi_hub;
 
@@ -167,6 +168,8 @@ void dmi_bell_cancel(dmi_bell *bell);
 /* Spin, yield, then sleep on a bell. Reset after progress. */
 typedef struct dmi_backoff {
     int64_t since_ns; /* when waiting began; 0: not waiting */
+    uint64_t running; /* tight: a step that a worker is in; 0: none */
+    int64_t running_since_ns; /* when it was seen first */
     unsigned round;
 } dmi_backoff;
 enum { DMI_WAIT_AGAIN, DMI_WAIT_SLEEP };

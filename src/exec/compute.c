@@ -185,7 +185,7 @@ void *dmi_compute_thread(void *engine)
     dmi_engine *e = engine;
     char who[32];
     snprintf(who, sizeof who, "worker %d compute", e->config.me);
-    dmi_log_set_who(who);
+    dmi_thread_name(who);
     dmi_fault_worker(e->config.me);
     dmi_turns_begin(e->config.me, DMI_TURNS_COMPUTE);
     atomic_store(&e->port->compute_thread, dmi_thread_number());
@@ -199,7 +199,7 @@ void *dmi_background_thread(void *engine)
     dmi_engine *e = engine;
     char who[32];
     snprintf(who, sizeof who, "worker %d files", e->config.me);
-    dmi_log_set_who(who);
+    dmi_thread_name(who);
     dmi_fault_worker(e->config.me);
     dmi_turns_begin(e->config.me, DMI_TURNS_BACKGROUND);
     serve(e, background_one, &e->background_bell);

@@ -31,7 +31,7 @@ dmi_profile dmi_profile_from(const dmi_config *config, int workers, bool one_spa
 int64_t dmi_profile_pace(const dmi_config *config, int workers);
 /* The option file_threads, or its default for so many workers and cores. */
 int dmi_file_threads(const dmi_config *config, int workers, int cores);
-/* How to wait on this host, if `threads` threads of dmath may run at once. */
+/* How to wait on this host, with `threads` endpoints: workers, which have two threads each, and the master. */
 void dmi_hub_tune(dmi_hub *hub, int threads, int cores, double spin_us);
 
 #endif

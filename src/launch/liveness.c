@@ -246,6 +246,7 @@ static void *watch(void *context)
 {
     dmi_liveness *l = context;
     bool look = false;
+    dmi_thread_name("liveness");
     looks leader = {0};
     l->poll[0] = (struct pollfd){.fd = l->stop, .events = POLLIN};
     for (int i = 0; i < l->count; i++) {

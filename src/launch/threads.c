@@ -70,6 +70,7 @@ int dmi_file_threads(const dmi_config *config, int workers, int cores)
 void dmi_hub_tune(dmi_hub *hub, int threads, int cores, double spin_us)
 {
     hub->oversubscribed = threads > cores;
+    hub->tight = spin_us < 0 && threads <= cores + 1 && 2 * threads - 1 > cores;
     hub->spin_ns = spin_us >= 0 ? (int64_t)(spin_us * 1e3) : hub->oversubscribed ? 0 : 2000;
 }
 
@@ -77,6 +78,9 @@ static void *worker_main(void *arg)
 {
     worker_thread *t = arg;
     const dmi_device *device = t->worker.engine.config.device;
+    char name[32];
+    snprintf(name, sizeof name, "worker %d", t->worker.me);
+    dmi_thread_name(name);
     dmi_turns_begin(t->worker.me, DMI_TURNS_COMMUNICATION);
     (void)dmi_placement_enter(&t->place, NULL);
     if (device && (device->own_thread() != DM_OK || device->use(t->worker.engine.config.device_number) != DM_OK)) {

@@ -108,7 +108,7 @@ static dm_status finish(dmi_checkpoint_job *job)
 void *dmi_checkpoint_finish(void *argument)
 {
     dmi_checkpoint_job *job = argument;
-    dmi_log_set_who("checkpoint");
+    dmi_thread_name("checkpoint");
     job->status =
         await_workers(job) ? finish(job) : dmi_fail(DM_ERR_STATE, "the session ended before it was written");
     if (job->status != DM_OK) {

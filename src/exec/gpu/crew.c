@@ -34,7 +34,7 @@ static dmi_crew_job *next_job(dmi_crew *crew)
 static void *serve(void *arg)
 {
     dmi_crew *crew = arg;
-    dmi_log_set_who(crew->name);
+    dmi_thread_name(crew->name);
     for (dmi_crew_job *job; (job = next_job(crew)) != NULL;) {
         job->run(job);
         atomic_store_explicit(&job->done, 1, memory_order_release);
