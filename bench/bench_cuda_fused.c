@@ -79,7 +79,7 @@ static void run_blas(timed *x)
     float one = 1, zero = 0;
     const dmi_fused *d = &x->d;
     cublasStatus_t s =
-        cublasGemmEx(x->t->q->blas, CUBLAS_OP_N, CUBLAS_OP_N, (int)d->n, (int)d->m, (int)d->k, &one,
+        cublasGemmEx(x->t->q->library[DMI_LIBRARY_CUBLAS], CUBLAS_OP_N, CUBLAS_OP_N, (int)d->n, (int)d->m, (int)d->k, &one,
                      x->gathered, CUDA_R_16BF, (int)d->ldb, x->a, CUDA_R_16BF, (int)d->lda, &zero, x->c,
                      CUDA_R_16BF, (int)d->ldc, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     fused_check(s == CUBLAS_STATUS_SUCCESS ? cudaSuccess : cudaErrorUnknown, "cuBLAS");

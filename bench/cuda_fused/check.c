@@ -118,7 +118,7 @@ static void reference(const fused_bench *t, const check_case *w, const dmi_fused
     float alpha = (float)w->alpha, beta = (float)w->beta;
     cudaDataType_t type = w->dtype == DM_F16 ? CUDA_R_16F : CUDA_R_16BF;
     cublasStatus_t s =
-        cublasGemmEx(t->q->blas, w->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N, w->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N,
+        cublasGemmEx(t->q->library[DMI_LIBRARY_CUBLAS], w->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N, w->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N,
                      (int)w->n, (int)w->m, (int)w->k, &alpha, x->b, type, (int)d->ldb, x->a, type, (int)d->lda,
                      &beta, x->ref, CUDA_R_32F, (int)d->ldc, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     fused_check(s == CUBLAS_STATUS_SUCCESS ? cudaSuccess : cudaErrorUnknown, "cuBLAS");
