@@ -101,9 +101,11 @@ template <> __device__ __forceinline__ int64_t element<int64_t>(dm_dtype dtype, 
     load_one(dtype, p, at, &v);
     return v;
 }
-template <> __device__ __forceinline__ uint64_t element<uint64_t>(dm_dtype, const void *p, int64_t at)
+template <> __device__ __forceinline__ uint64_t element<uint64_t>(dm_dtype dtype, const void *p, int64_t at)
 {
-    return ((const uint64_t *)p)[at];
+    int64_t v; /* of u64 its bits */
+    load_one(dtype, p, at, &v);
+    return (uint64_t)v;
 }
 template <> __device__ __forceinline__ wide_complex element<wide_complex>(dm_dtype dtype, const void *p, int64_t at)
 {
