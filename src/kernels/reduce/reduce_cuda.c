@@ -128,7 +128,10 @@ static bool takes_groups(const dmi_reduce_job *job)
     if (!job->row) {
         return dmi_cuda_hot(dtype);
     }
-    return (dtype == DM_F32 || dtype == DM_BF16 || dtype == DM_F64) && dmi_acc_takes(job->acc) == dtype;
+    if (dmi_acc_takes(job->acc) == DM_BOOL && dmi_reductions[dmi_acc_row(job->acc)].domain == DMI_EW_BOOL) {
+        return dmi_cuda_hot(dtype) || dtype == DM_BOOL;
+    }
+    return dmi_cuda_hot(dtype) && dmi_acc_takes(job->acc) == dtype;
 }
 
 /* Can the box be read in groups along its innermost dim, all inputs of it? Of some inputs one element may serve a whole
