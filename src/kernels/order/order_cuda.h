@@ -17,7 +17,7 @@ typedef struct dmi_cuda_scan {
     dm_dtype dtype, out_dtype, number; /* number: dmi_acc_number */
     bool across;
 } dmi_cuda_scan;
-enum { DMI_CUDA_SCAN_PARTS = DMI_CUDA_THREADS };
+enum { DMI_CUDA_SCAN_PARTS = 2048 };
 static inline int64_t dmi_cuda_scan_bytes(int acc)
 {
     return acc < DMI_ACC_SUMS ? dmi_acc_bytes(acc) : dmi_cuda_state_bytes(acc);

@@ -47,11 +47,13 @@ template <typename R> struct combined {
     }
 };
 
-/* One thread's elements of a tile: 16 kilobytes of shared memory at most for a tile of elements, and of results. */
+/* One thread's elements of a tile. Elements and results lie in shared memory, 20 kilobytes at most, with a gap behind those of
+ * each thread, so that all threads of a warp reach theirs at once. */
 template <typename R> struct tile {
     static const int size = sizeof(typename R::number) > sizeof(typename R::result) ? sizeof(typename R::number)
                                                                                     : sizeof(typename R::result);
     static const int items = size > 8 ? 4 : 8;
+    static __device__ __forceinline__ int place(int i) { return i + i / items; }
 };
 
 template <typename R> static __device__ __forceinline__ typename R::number read(const dmi_cuda_scan &p, const void *in, int64_t at)
@@ -87,7 +89,8 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* The states before each part of a row, from what the parts make: a thread block has a row. */
+/* The states before each part of a row, from what the parts make: a thread block has a row, and takes as many parts at once as
+ * it has threads. */
 template <typename R>
 static __global__ void __launch_bounds__(THREADS)
     states_before(const __grid_constant__ dmi_cuda_scan p, const void *starts, typename R::state *states)
@@ -98,13 +101,17 @@ static __global__ void __launch_bounds__(THREADS)
     for (int64_t row = blockIdx.x; row < p.rows.items; row += gridDim.x) {
         int64_t at[3];
         locate<3>(p.rows, (uint32_t)row, at);
-        bool active = threadIdx.x < p.parts;
-        S s = active ? states[row * p.parts + threadIdx.x] : R::start(), before;
-        block_scan(memory).ExclusiveScan(s, before, first_state<R>(p, starts, at[2]), combined<R>());
-        if (active) {
-            states[row * p.parts + threadIdx.x] = before;
+        S running = first_state<R>(p, starts, at[2]);
+        for (int64_t base = 0; base < p.parts; base += THREADS) {
+            const int64_t part = base + threadIdx.x;
+            S s = part < p.parts ? states[row * p.parts + part] : R::start(), before, all;
+            block_scan(memory).ExclusiveScan(s, before, running, combined<R>(), all);
+            R::combine(running, all);
+            if (part < p.parts) {
+                states[row * p.parts + part] = before;
+            }
+            __syncthreads();
         }
-        __syncthreads();
     }
 }
 
@@ -119,7 +126,7 @@ static __global__ void __launch_bounds__(THREADS)
     typedef cub::BlockScan<S, THREADS> block_scan;
     const int ITEMS = tile<R>::items;
     __shared__ typename block_scan::TempStorage memory;
-    __shared__ alignas(16) char elements[THREADS * tile<R>::items * tile<R>::size];
+    __shared__ alignas(16) char elements[THREADS * (tile<R>::items + 1) * tile<R>::size];
     number *x = (number *)elements;
     result *made = (result *)elements;
     const int64_t row = blockIdx.x / p.parts, part = blockIdx.x % p.parts;
@@ -131,22 +138,25 @@ static __global__ void __launch_bounds__(THREADS)
         number mine[ITEMS];
         result results[ITEMS];
         S s = R::start(), before, all;
+#pragma unroll
         for (int k = 0; k < ITEMS; k++) {
             int64_t i = base + k * THREADS + threadIdx.x;
             if (i < to) {
-                x[k * THREADS + threadIdx.x] = read<R>(p, in, at[0] + i * p.in_stride);
+                x[tile<R>::place(k * THREADS + threadIdx.x)] = read<R>(p, in, at[0] + i * p.in_stride);
             }
         }
         __syncthreads();
+#pragma unroll
         for (int e = 0; e < ITEMS; e++) {
-            int place = threadIdx.x * ITEMS + e;
-            if (base + place < to) {
-                mine[e] = x[place];
+            int i = threadIdx.x * ITEMS + e;
+            if (base + i < to) {
+                mine[e] = x[tile<R>::place(i)];
                 R::take(s, mine[e], 0);
             }
         }
         block_scan(memory).ExclusiveScan(s, before, running, combined<R>(), all);
         R::combine(running, all);
+#pragma unroll
         for (int e = 0; e < ITEMS; e++) {
             if (base + threadIdx.x * ITEMS + e < to) {
                 R::take(before, mine[e], 0);
@@ -154,16 +164,18 @@ static __global__ void __launch_bounds__(THREADS)
             }
         }
         __syncthreads();
+#pragma unroll
         for (int e = 0; e < ITEMS; e++) {
             if (base + threadIdx.x * ITEMS + e < to) {
-                made[threadIdx.x * ITEMS + e] = results[e];
+                made[tile<R>::place(threadIdx.x * ITEMS + e)] = results[e];
             }
         }
         __syncthreads();
+#pragma unroll
         for (int k = 0; k < ITEMS; k++) {
             int64_t i = base + k * THREADS + threadIdx.x;
             if (i < to) {
-                put(p.out_dtype, out, at[1] + i * p.out_stride, made[k * THREADS + threadIdx.x]);
+                put(p.out_dtype, out, at[1] + i * p.out_stride, made[tile<R>::place(k * THREADS + threadIdx.x)]);
             }
         }
         __syncthreads();

@@ -63,6 +63,26 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
+/* The elements of one sorted row, from their keys; those whose key does not tell them, NaN and zeros, from x. */
+template <typename K>
+static __global__ void __launch_bounds__(THREADS)
+    elements_of_keys(const __grid_constant__ dmi_cuda_sort p, const K *__restrict__ key, const uint32_t *__restrict__ place,
+                     const K *x, K *values, K *dense)
+{
+    const K top = (K)((K)1 << (8 * sizeof(K) - 1)), flip = p.descending ? (K)~(K)0 : (K)0;
+    int64_t at[4];
+    locate<4>(p.rows, 0, at);
+    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < p.most; i += (int64_t)gridDim.x * THREADS) {
+        const K k = (K)(key[i] ^ flip);
+        K bits = (K)(p.kind == DMI_SORT_SIGNED ? k ^ top : k);
+        if (p.kind == DMI_SORT_FLOAT) {
+            const bool tells = k != top && k != (K)~(K)0;
+            bits = !tells ? x[at[0] + (int64_t)place[i] * p.stride[0]] : k & top ? (K)(k ^ top) : (K)(top | (K)(top - k));
+        }
+        (dense ? dense[i] : values[at[1] + i * p.stride[1]]) = bits;
+    }
+}
+
 template <typename K>
 static __global__ void __launch_bounds__(THREADS)
     spread(const __grid_constant__ dmi_cuda_sort p, const K *__restrict__ dense, K *values)
@@ -128,8 +148,13 @@ static void sort_all(dmi_queue *q, const dmi_cuda_sort *p, const void *x, void *
     }
     const int64_t wanted = (int64_t)p->rows.items * p->most;
     K *dense = values && !direct ? (K *)key[1] : NULL;
-    take<K><<<blocks_of(q, wanted), THREADS, 0, stream_of(q)>>>(*p, place[0], (const K *)x, (K *)values, dense, indices,
-                                                                carried);
+    if (bits == 0 && values && !indices) {
+        elements_of_keys<K><<<blocks_of(q, wanted), THREADS, 0, stream_of(q)>>>(*p, (const K *)key[0], place[0], (const K *)x,
+                                                                                (K *)values, dense);
+    } else {
+        take<K><<<blocks_of(q, wanted), THREADS, 0, stream_of(q)>>>(*p, place[0], (const K *)x, (K *)values, dense, indices,
+                                                                    carried);
+    }
     if (dense) {
         spread<K><<<blocks_of(q, wanted), THREADS, 0, stream_of(q)>>>(*p, dense, (K *)values);
     }
