@@ -28,6 +28,7 @@ typedef struct dmi_queue {
     uint32_t *ticket;
     int device, multiprocessors;
     bool overlaps;         /* a kernel may begin while the one before it ends; of elementwise kernels in a graph */
+    bool repeats;          /* what comes now comes again and again: programs are worth compiling */
     bool fused;            /* this queue may run fused products; one queue per GPU may (dmi_cuda_queue_claim) */
     int compile;           /* elementwise programs: enum dmi_config_map_compile */
     const char *cache_dir; /* the option; NULL: not set. Owned by the creator of the queue */

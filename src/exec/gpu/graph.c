@@ -10,13 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_STEPS = 4, GRAPHS = 64 };
+enum { LEAST_STEPS = 4, GRAPHS = 64, OFTEN = 32 };
 
 typedef struct kept_graph {
     uint32_t first;   /* ordinal of the run's first step; 0: nothing here */
     int lane;         /* whose queue its kernels use: it has workspace of the library */
     void **memory;    /* [noperand + nwork] where operands and workspaces were */
     dmi_graph *graph; /* NULL: seen once */
+    int launches;     /* up to OFTEN: then it is captured once more, with elementwise programs compiled */
     bool refused;     /* it cannot be captured */
 } kept_graph;
 
@@ -153,10 +154,11 @@ static void capture(dmi_engine *e, int lane, uint64_t at, uint32_t length, kept_
     dm_status status = dmi_cu_capture_begin(g->stream[lane]);
     bool begun = status == DM_OK;
     g->queue[lane]->overlaps = true; /* nothing but kernels follow one another in a graph */
+    g->queue[lane]->repeats = k->launches == OFTEN;
     for (uint32_t i = 0; i < length && status == DM_OK; i++) {
         status = dmi_gpu_put_kernel(e, lane, dmi_lane_slot(&e->lane[lane], at + i));
     }
-    g->queue[lane]->overlaps = false;
+    g->queue[lane]->overlaps = g->queue[lane]->repeats = false;
     if (begun) {
         dm_status end = dmi_cu_capture_end(g->stream[lane], &k->graph);
         status = status == DM_OK ? end : status;
@@ -194,6 +196,10 @@ int dmi_gpu_issue_graph(dmi_engine *e, int lane, dmi_queued_step *w, uint64_t at
     dmi_stamp wait = waits_of(e, lane, at, length);
     if (!dmi_gpu_issued(e, &wait)) {
         return -1;
+    }
+    if (k->launches < OFTEN && ++k->launches == OFTEN) {
+        dmi_cu_graph_destroy(k->graph);
+        k->graph = NULL;
     }
     if (!k->graph) {
         capture(e, lane, at, length, k);

@@ -38,6 +38,16 @@ static __global__ void __launch_bounds__(THREADS)
     *(group<T, V> *)(columns + (int64_t)i * V) = value;
 }
 
+/* The window that begins at this place, of those a stride apart; -1: none does. */
+static __device__ __forceinline__ int window_of(int from, int stride)
+{
+    if (stride == 1) {
+        return from;
+    }
+    const int at = from / stride;
+    return from >= 0 && at * stride == from ? at : -1;
+}
+
 /* An item: one element of x. */
 template <typename T, typename S>
 static __global__ void __launch_bounds__(THREADS)
@@ -47,18 +57,19 @@ static __global__ void __launch_bounds__(THREADS)
     if (i >= items) {
         return;
     }
-    int64_t c = i % p.channels, v = i / p.channels % p.in[1], h = i / p.channels / p.in[1] % p.in[0],
-            n = sample + i / p.channels / p.in[1] / p.in[0];
+    const int64_t pixel = i / p.channels, line = pixel / p.in[1], n = sample + line / p.in[0];
+    const int c = (int)(i - pixel * p.channels), v = (int)(pixel - line * p.in[1]), h = (int)(line % p.in[0]);
     T sum = 0;
     for (int r = p.kernel[0] - 1; r >= 0; r--) {
-        int64_t from = h + p.pad[0] - (int64_t)r * p.dilation[0], at = from / p.stride[0];
-        if (from < 0 || from % p.stride[0] != 0 || at >= p.out[0]) {
+        int at = window_of(h + p.pad[0] - r * p.dilation[0], p.stride[0]);
+        if (at < 0 || at >= p.out[0]) {
             continue;
         }
+        const int64_t first = (n * p.out[0] + at) * p.out[1] - p.first;
         for (int s = p.kernel[1] - 1; s >= 0; s--) {
-            int64_t left = v + p.pad[1] - (int64_t)s * p.dilation[1], q = left / p.stride[1];
-            int64_t row = (n * p.out[0] + at) * p.out[1] + q - p.first;
-            if (left >= 0 && left % p.stride[1] == 0 && q < p.out[1] && row >= 0 && row < p.rows) {
+            const int q = window_of(v + p.pad[1] - s * p.dilation[1], p.stride[1]);
+            const int64_t row = first + q;
+            if (q >= 0 && q < p.out[1] && row >= 0 && row < p.rows) {
                 sum += opened<T>(columns[((row * p.kernel[0] + r) * p.kernel[1] + s) * p.channels + c]);
             }
         }

@@ -24,7 +24,7 @@ enum {
     MOST_PROGRAMS = 4096, /* those that come later are interpreted */
     BUCKETS = 1024,
     AUTO_BYTES = 16 << 20, /* auto: a program is compiled when one call moves so much, */
-    AUTO_USES = 32         /* or in its so manieth call */
+    AUTO_USES = 32         /* or in its so manieth call, or by a graph that was launched so often */
 };
 
 enum { NOT_LOADED, LOADED, FAILED };
@@ -221,7 +221,8 @@ static bool kernels_of(dmi_queue *q, const wanted *w, int64_t bytes, void **out)
     program *p = capability > 0 && driver_found() ? find(w, capability) : NULL;
     if (p && !p->failed && !p->code) {
         p->uses += p->uses < AUTO_USES;
-        bool compile = q->compile == DMI_COMPILE_ALWAYS || bytes >= AUTO_BYTES || p->uses == AUTO_USES;
+        bool compile =
+            q->compile == DMI_COMPILE_ALWAYS || q->repeats || bytes >= AUTO_BYTES || p->uses == AUTO_USES;
         if (compile || !p->looked) {
             make_code(p, q, w, compile);
         }
