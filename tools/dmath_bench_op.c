@@ -62,7 +62,7 @@ static const struct argp argp = {
     parse,
     "OP...",
     "Operations by name, by family (elementwise, reduction, order, index, linalg, fill), or "
-    "`all'. Each is checked once, against a plain loop or in f64. Then its rate is shown beside the limit, "
+    "`every'. Each is checked once, against a plain loop or in f64. Then its rate is shown beside the limit, "
     "measured in the same session: of bytes that of copying, of products that of a matrix product.",
     tool_bench_children,
     NULL,
@@ -250,7 +250,7 @@ static const tool_op_row *family_of(int which)
 static bool named(const op_bench *b, const tool_op_row *row, int *which)
 {
     for (int i = 0; i < b->names; i++) {
-        if (strcmp(b->name[i], "all") == 0 || strcmp(b->name[i], row->name) == 0 ||
+        if (strcmp(b->name[i], "every") == 0 || strcmp(b->name[i], row->name) == 0 ||
             strcmp(b->name[i], row->family) == 0) {
             *which = i;
             return true;
@@ -273,7 +273,7 @@ static const tool_op_row *find(const char *name)
 
 bool tool_bench_has_op(const char *name)
 {
-    bool family = strcmp(name, "all") == 0 || strcmp(name, "--list") == 0;
+    bool family = strcmp(name, "every") == 0 || strcmp(name, "--list") == 0;
     for (int f = 0; f < FAMILIES; f++) {
         family = family || strcmp(name, family_of(f)->family) == 0;
     }

@@ -21,7 +21,7 @@ if(TARGET dmath_tool)
   endforeach()
 
   # Each operation once, with its check.
-  set(once bench op all --size 2100 --side 37 --repeats 1 --warmup 0)
+  set(once bench op every --size 2100 --side 37 --repeats 1 --warmup 0)
   dmath_test(tool_bench_op dmath_tool ${once} --workers 1,3)
   dmath_test(tool_bench_op_f64 dmath_tool ${once} --workers 2 --dtype f64)
   dmath_mpi_test(tool_bench_op_mpi 4 ${tool} ${once})
