@@ -303,6 +303,8 @@ static void in_a_program(void)
     dm_array made;
     dm_program p, other;
     const dm_checkpoint_item item = DM_KEEP_ARRAY("f", t.f);
+    dm_array third; /* a view with steps */
+    OK(dm_array_slice(s, t.f, (const int64_t[]){0, 0}, (const int64_t[]){2, 5}, (const int64_t[]){3, 1}, &third));
     OK(dm_program_begin(s));
     OK(dm_fill(s, t.g, 3));
     REFUSED(STATE, "cannot be part of a program", dm_compress(s, t.f, t.tall, 0, NULL, &made));
@@ -310,6 +312,10 @@ static void in_a_program(void)
     REFUSED(STATE, "while a program is recorded", dm_checkpoint_load(s, "never", 1, &item));
     REFUSED(STATE, "mode must be DM_WRAP or DM_CLIP", dm_take(s, t.f, t.index, 0, DM_RAISE, t.g));
     REFUSED(STATE, "program", dm_array_read(s, t.f, NULL, NULL, (float[30]){0}, 0));
+    REFUSED(STATE, "cannot be part of a program", dm_array_write(s, t.f, NULL, NULL, (float[30]){0}, 0));
+    REFUSED(STATE, "cannot be part of a program", dm_array_save(s, t.f, "never.npy"));
+    REFUSED(STATE, "cannot be part of a program", dm_array_read(s, third, NULL, NULL, (float[10]){0}, 0));
+    REFUSED(STATE, "cannot be part of a program", dm_array_write(s, third, NULL, NULL, (float[10]){0}, 0));
     OK(dm_program_end(s, &p));
     OK(dm_program_begin(s));
     dm_status full = DM_OK;
@@ -328,6 +334,10 @@ static void in_a_program(void)
     REFUSED(STATE, "explain", dm_checkpoint_save(s, "never", 1, &item, NULL, NULL));
     REFUSED(STATE, "explain", dm_array_load(s, "never.npy", NULL, &made));
     REFUSED(STATE, "explain", dm_array_read(s, t.f, NULL, NULL, (float[30]){0}, 0));
+    REFUSED(STATE, "explain", dm_array_write(s, t.f, NULL, NULL, (float[30]){0}, 0));
+    REFUSED(STATE, "explain", dm_array_read(s, third, NULL, NULL, (float[10]){0}, 0));
+    REFUSED(STATE, "explain", dm_array_write(s, third, NULL, NULL, (float[10]){0}, 0));
+    REFUSED(STATE, "explain", dm_array_save(s, third, "never.npy"));
     OK(dm_explain_end(s, &text));
     free(text);
 }
@@ -405,11 +415,17 @@ static void test_feeds(void **state)
     REFUSED(ARG, "more than 2^63 bytes", dm_feed_create(s, DM_U8, 1, (const int64_t[]){INT64_C(1) << 60}, 9, &feed));
 }
 
+static int nothing(const dm_task *task)
+{
+    (void)task;
+    return 0;
+}
+
 /* A program that had the memory when it was recorded, and has it no more. */
 static void test_little_memory(void **state)
 {
     (void)state;
-    dm_session *little = open_session(2, "memory_limit=1M,pool_debug=0,log=error");
+    dm_session *little = open_session(2, "memory_limit=1M,pool_debug=0,log=error,ring=4096");
     const int64_t shape[] = {64, 64};
     dm_array a, b, c, more[200];
     dm_program p;
@@ -431,6 +447,9 @@ static void test_little_memory(void **state)
     while (made-- > 0) {
         OK(dm_array_destroy(little, more[made]));
     }
+    const char many[600] = {0}; /* the ring has 4096 */
+    REFUSED(ARG, "its arguments take 600 bytes, more than a command can hold",
+            dm_apply(little, "nothing", 1, &a, (const int[]){DM_READ}, many, sizeof many));
     OK(dm_program_run(little, p, 1, 0, NULL));
     double one;
     OK(dm_array_read(little, c, (const int64_t[]){63, 0}, (const int64_t[]){1, 1}, &one, 0));
@@ -440,12 +459,6 @@ static void test_little_memory(void **state)
     OK(dm_array_destroy(little, b));
     OK(dm_array_destroy(little, c));
     close_session(little);
-}
-
-static int nothing(const dm_task *task)
-{
-    (void)task;
-    return 0;
 }
 
 static void test_many_workers(void **state)
