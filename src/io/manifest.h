@@ -43,7 +43,8 @@ typedef struct dmi_manifest {
 /* DM_ERR_UNSUPPORTED: this build has no checkpoints. */
 DM_CHECKED dm_status dmi_manifest_possible(void);
 /* What manifest.json holds, bytes of it; to be freed. path, in messages: where it is, or will be. */
-DM_CHECKED dm_status dmi_manifest_text(const dmi_manifest *manifest, const char *path, char **text, int64_t *bytes);
+DM_CHECKED dm_status dmi_manifest_text(const dmi_manifest *manifest, const char *path, char **text,
+                                       int64_t *bytes);
 DM_CHECKED dm_status dmi_manifest_parse(const char *path, const char *text, int64_t bytes, dmi_manifest *out);
 /* Writes it into the folder; it is not on the disk yet. */
 DM_CHECKED dm_status dmi_manifest_write(const dmi_manifest *manifest, const char *folder);

@@ -1,9 +1,9 @@
 /* The one path every op call takes from the user to the command ring. */
 #include "master/session.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 

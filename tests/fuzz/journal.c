@@ -1,9 +1,10 @@
-/* Journals: any text is an error, or calls that each succeed or are an error; the session goes on and ends. Each line gets
- * its right hash, so this is also a fuzzer of all public calls that journals keep, of the frames that they become, and
- * of the workers that read them: two, as threads. Calls that name files are left out.
+/* Journals: any text is an error, or calls that each succeed or are an error; the session goes on and ends.
+ * Each line gets its right hash, so this is also a fuzzer of all public calls that journals keep, of the frames
+ * that they become, and of the workers that read them: two, as threads. Calls that name files are left out.
  *
- * A session serves many inputs, for its start takes as long as fifty of them. What an input leaves open is ended behind it;
- * a session with arrays that nothing names any more, or with something wrong, ends and is followed by a new one. */
+ * A session serves many inputs, for its start takes longer than most of them. What an input leaves open is
+ * ended behind it; a session with arrays that nothing names any more, or with something wrong, ends and is
+ * followed by a new one. */
 #include "api/replay.h"
 #include "fuzz.h"
 #include "master/session.h"
@@ -67,7 +68,9 @@ static void end_session(void)
 
 static void begin_session(void)
 {
-    dm_config config = {.size = sizeof config, .workers = 2, .options = "device=cpu,log=error,memory_limit=16M,slab=1M,watchdog_s=5"};
+    dm_config config = {.size = sizeof config,
+                        .workers = 2,
+                        .options = "device=cpu,log=error,memory_limit=16M,slab=1M,watchdog_s=5"};
     if (!session) {
         HOLDS(dm_init(&config, &session) == DM_OK);
     }

@@ -1,8 +1,8 @@
 /* Manifests of checkpoints: any bytes are an error, or a manifest that is written and read back as the same. What is read gets
  * its right hash, unless the first byte is '!'. */
+#include "io/manifest.h"
 #include "fuzz.h"
 #include "io/hash.h"
-#include "io/manifest.h"
 
 #include <dmath/dmath.h>
 
@@ -20,7 +20,8 @@ static char *whole(const uint8_t *data, size_t size, int64_t *bytes)
     HOLDS(text);
     memcpy(text, data + 1, size - 1);
     if (data[0] != '!') {
-        HOLDS(snprintf(tail, sizeof tail, DMI_MANIFEST_TAIL_FORMAT, dmi_hash64(data + 1, (int64_t)size - 1)) == DMI_MANIFEST_TAIL);
+        HOLDS(snprintf(tail, sizeof tail, DMI_MANIFEST_TAIL_FORMAT, dmi_hash64(data + 1, (int64_t)size - 1)) ==
+              DMI_MANIFEST_TAIL);
         memcpy(text + size - 1, tail, DMI_MANIFEST_TAIL);
     }
     return text;

@@ -292,7 +292,8 @@ static void test_layers(void **state)
     REFUSED(ARG, "kernel[1] is 0", dm_pool_shape(&flat, x, y));
     REFUSED(ARG, "pad[0] is", dm_pool_shape(&padded, x, y));
     REFUSED(SHAPE, "not 2 or more", dm_lrn_forward(s, &lrn, t.row, make(DM_F32, 1, 5, 1, 1)));
-    REFUSED(SHAPE, "has 8 dims; layers take 7 at most", dm_lrn_forward(s, &lrn, t.deep, make(DM_F32, 8, 2, 1, 1)));
+    REFUSED(SHAPE, "has 8 dims; layers take 7 at most",
+            dm_lrn_forward(s, &lrn, t.deep, make(DM_F32, 8, 2, 1, 1)));
     REFUSED(SHAPE, "x has no dims",
             dm_euclidean_loss(s, 1, t.one, make(DM_F32, 0, 1, 1, 1), make(DM_F32, 0, 1, 1, 1)));
 }
@@ -304,7 +305,8 @@ static void in_a_program(void)
     dm_program p, other;
     const dm_checkpoint_item item = DM_KEEP_ARRAY("f", t.f);
     dm_array third; /* a view with steps */
-    OK(dm_array_slice(s, t.f, (const int64_t[]){0, 0}, (const int64_t[]){2, 5}, (const int64_t[]){3, 1}, &third));
+    OK(dm_array_slice(s, t.f, (const int64_t[]){0, 0}, (const int64_t[]){2, 5}, (const int64_t[]){3, 1},
+                      &third));
     OK(dm_program_begin(s));
     OK(dm_fill(s, t.g, 3));
     REFUSED(STATE, "cannot be part of a program", dm_compress(s, t.f, t.tall, 0, NULL, &made));
@@ -399,7 +401,8 @@ static void test_feeds(void **state)
     dm_session *other = open_session(1, "log=error");
     OK(dm_feed_create(s, DM_F32, 1, shape, 2, &feed));
     OK(dm_explain_begin(s));
-    REFUSED(STATE, "feed_create: calls are being explained", dm_feed_create(s, DM_F32, 1, shape, 2, &other_feed));
+    REFUSED(STATE, "feed_create: calls are being explained",
+            dm_feed_create(s, DM_F32, 1, shape, 2, &other_feed));
     OK(dm_explain_end(s, &text));
     free(text);
     OK(dm_feed_create(other, DM_F32, 1, shape, 2, &other_feed));
@@ -412,7 +415,8 @@ static void test_feeds(void **state)
     close_session(other);
     /* rings that no memory holds: of more bytes than there are addresses, and than numbers */
     REFUSED(NOMEM, "buffers of", dm_feed_create(s, DM_U8, 1, (const int64_t[]){INT64_C(1) << 60}, 2, &feed));
-    REFUSED(ARG, "more than 2^63 bytes", dm_feed_create(s, DM_U8, 1, (const int64_t[]){INT64_C(1) << 60}, 9, &feed));
+    REFUSED(ARG, "more than 2^63 bytes",
+            dm_feed_create(s, DM_U8, 1, (const int64_t[]){INT64_C(1) << 60}, 9, &feed));
 }
 
 static int nothing(const dm_task *task)
@@ -510,10 +514,11 @@ static int close_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts),      cmocka_unit_test(test_masks),   cmocka_unit_test(test_linear),
-        cmocka_unit_test(test_reductions), cmocka_unit_test(test_indices), cmocka_unit_test(test_layers),
-        cmocka_unit_test(test_states),     cmocka_unit_test(test_feeds),   cmocka_unit_test(test_little_memory),
-        cmocka_unit_test(test_many_workers),
+        cmocka_unit_test(test_parts),         cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_linear),        cmocka_unit_test(test_reductions),
+        cmocka_unit_test(test_indices),       cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_states),        cmocka_unit_test(test_feeds),
+        cmocka_unit_test(test_little_memory), cmocka_unit_test(test_many_workers),
     };
     return cmocka_run_group_tests(tests, open_all, close_all) || wrong;
 }
