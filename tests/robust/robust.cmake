@@ -80,6 +80,11 @@ if(NOT DMATH_HAVE_CUDA)
              -x DMATH_EMULATED_GPUS=2 -x DMATH_SHARE_GPU=0 JOB=twice)
 endif()
 robust_job(bad_rank ends ${run} N=1 JOB=twice : N=1 -x DMATH_RING=nonsense JOB=twice : N=1 JOB=twice)
+# A rank whose N-th allocation fails while ranks meet: all of them are told why, or it goes without.
+foreach(n 5 12 15 17 18 19 25 33)
+  robust_job(start_no_memory_${n} "either:init: rank 1 (.*): [a-z]" ${run} N=1 JOB=twice : N=1 -x DMATH_FAULT=malloc:${n} JOB=twice
+             : N=1 JOB=twice)
+endforeach()
 foreach(ranks 2 4 5)
   robust_job(init_comm_${ranks} right ${run} N=${ranks} $<TARGET_FILE:init_comm_main>)
 endforeach()
