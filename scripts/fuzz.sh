@@ -29,7 +29,7 @@ for target in $targets; do
     mkdir -p "$corpus"
     # Short stacks of allocations and a small quarantine: an input allocates little, and both cost as much as the parsing.
     if ASAN_OPTIONS=detect_leaks=1:malloc_context_size=4:quarantine_size_mb=8:thread_local_quarantine_size_kb=64 $build/tests/fuzz/fuzz_"$target" -seed="$seed" -max_total_time="$seconds" -max_len=4096 \
-        -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 "${run[@]}" -dict=tests/fuzz/"$target".dict \
+        -timeout=60 -rss_limit_mb=2048 -print_final_stats=1 "${run[@]}" -dict=tests/fuzz/"$target".dict \
         -artifact_prefix=$build/found/"$target"- "$corpus" tests/fuzz/seeds/"$target" >$build/"$target".log 2>&1; then
         echo "$target: $(grep -o 'number_of_executed_units: .*' $build/"$target".log), $(grep -o 'cov: [0-9]*' $build/"$target".log | tail -1)"
     else
