@@ -560,7 +560,8 @@ static dm_status form_memory_trim(fixture *f)
     X(gemm_t)                                                                                                  \
     X(gemm_nt)                                                                                                 \
     X(gemm_by)                                                                                                 \
-    X(matmul) X(copy) X(transpose) X(add) X(add_broadcast) X(axpby) X(multiply) X(scale) X(tanh) X(fill)       \
+    X(matmul)                                                                                                  \
+    X(copy) X(transpose) X(add) X(add_broadcast) X(axpby) X(multiply) X(scale) X(tanh) X(fill)                 \
         X(fill_identity) X(fill_arange) X(fill_uniform) X(fill_normal) X(fill_by) X(sum_rows) X(sum_all)       \
             X(max) X(argmin) X(var) X(norm) X(any) X(softmax) X(log_softmax) X(standardise) X(layer_norm)      \
                 X(covariance) X(distances) X(dot) X(iamax) X(axpy) X(swap) X(rot) X(tril) X(gemv) X(ger)       \
@@ -575,7 +576,7 @@ static dm_status form_memory_trim(fixture *f)
                                                     X(pad_edge) X(unique_inverse) X(choice_weights)            \
                                                         X(cosine_distances) X(cross_entropy) X(symmetrise)     \
                                                             X(fill_uniform_by) X(sort_long) X(argsort_long)    \
-                                                                X(map_random) X(sum_random) X(scopes)      \
+                                                                X(map_random) X(sum_random) X(scopes)          \
                                                                     X(program_number) X(feed)
 
 static const struct {
