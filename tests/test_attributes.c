@@ -143,11 +143,23 @@ static void test_temporary(void **state)
     sim_end(&p);
 }
 
+/* Ops that only the library makes refuse to be called. */
+static void test_own_ops(void **state)
+{
+    (void)state;
+    for (int op = 0; op < DMI_OPS; op++) {
+        if (op == DMI_OP_program || op == DMI_OP_until) {
+            dmi_call call = {.op = op};
+            assert_int_equal(dmi_ops[op].check(&call), DM_ERR_INTERNAL);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_replica),  cmocka_unit_test(test_forcible),  cmocka_unit_test(test_limited),
-        cmocka_unit_test(test_plan_key), cmocka_unit_test(test_temporary),
+        cmocka_unit_test(test_plan_key), cmocka_unit_test(test_temporary), cmocka_unit_test(test_own_ops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

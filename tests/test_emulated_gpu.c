@@ -111,6 +111,28 @@ static void test_never_recorded(void **state)
     dmi_cu_stream_destroy(NULL);
 }
 
+/* What CUDA refuses, and the library never does. */
+static void test_misuse(void **state)
+{
+    (void)state;
+    dmi_stream a = stream();
+    dmi_event there;
+    dmi_graph *graph = NULL;
+    char pageable[8];
+    ok(dmi_cu_use(1));
+    there = event(false);
+    ok(dmi_cu_use(0));
+    assert_int_equal(dmi_cu_event_record(there, a), DM_ERR_INTERNAL);
+    assert_int_equal(dmi_cu_set(pageable, 0, sizeof pageable), DM_ERR_INTERNAL);
+    assert_int_equal(dmi_cu_capture_end(a, &graph), DM_ERR_INTERNAL);
+    ok(dmi_cu_capture_begin(a));
+    assert_int_equal(dmi_cu_capture_begin(a), DM_ERR_INTERNAL);
+    ok(dmi_cu_capture_end(a, &graph));
+    dmi_cu_graph_destroy(graph);
+    dmi_cu_event_destroy(there);
+    dmi_cu_stream_destroy(a);
+}
+
 /* A wait is for the record that was the latest when it was asked for, whatever is recorded later. */
 static void test_latest_record(void **state)
 {
@@ -585,6 +607,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_never_recorded),
+        cmocka_unit_test(test_misuse),
         cmocka_unit_test(test_latest_record),
         cmocka_unit_test(test_timing),
         cmocka_unit_test(test_wait_values),

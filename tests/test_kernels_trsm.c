@@ -17,8 +17,24 @@ static void test_solves(void **state)
     }
 }
 
+/* More than LAPACK can count: refused before anything is touched. */
+static void test_too_large(void **state)
+{
+    (void)state;
+    static const dmi_trsm large[] = {
+        {.dtype = DM_F64, .m = INT64_C(1) << 31, .n = 1, .lda = 1, .ldb = 1},
+        {.dtype = DM_F64, .m = 1, .n = 1, .lda = INT64_C(1) << 31, .ldb = 1},
+        {.dtype = DM_F64, .m = 1, .n = 1, .lda = 1, .ldb = INT64_C(1) << 31},
+    };
+    for (int i = 0; i < 3; i++) {
+        dmi_kernel_call call = {.desc = &large[i]};
+        assert_int_equal(dmi_kernels[DMI_KERNEL_trsm].cpu(&call), DM_ERR_UNSUPPORTED);
+        assert_non_null(strstr(dmi_error_text(), "more than 2^31 - 1"));
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_solves)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_solves), cmocka_unit_test(test_too_large)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

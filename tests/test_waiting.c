@@ -9,6 +9,10 @@
 
 #include <cmocka.h>
 
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 enum { WORKERS = 2, STEPS = 50 };
 #define A_SECOND INT64_C(1000000000)
 
@@ -68,12 +72,27 @@ static void others_spin_for_their_time(void **state)
     dmi_hub_close(&hub);
 }
 
+/* What another process's descriptor may be instead of the memory of a session. */
+static void others_memory_is_refused(void **state)
+{
+    (void)state;
+    dmi_hub hub;
+    int file = memfd_create("no hub", MFD_CLOEXEC);
+    assert_true(file >= 0 && ftruncate(file, 1 << 16) == 0);
+    assert_int_equal(dmi_hub_attach((int)getpid(), file, &hub), DM_ERR_TRANSPORT);
+    assert_non_null(strstr(dmi_error_text(), "is not control memory of dmath"));
+    close(file);
+    assert_int_equal(dmi_hub_attach((int)getpid(), file, &hub), DM_ERR_TRANSPORT);
+    assert_non_null(strstr(dmi_error_text(), "cannot map control memory of process"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sleeps_beside_a_long_step),
         cmocka_unit_test(looks_again_beside_short_steps),
         cmocka_unit_test(others_spin_for_their_time),
+        cmocka_unit_test(others_memory_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,7 +93,7 @@ void nn_message_free(nn_message *message)
 
 dm_status nn_entry_grow(nn_message *message, const nn_field *field, int64_t more, nn_entry **out)
 {
-    nn_entry *e = nn_entry_of(message, field->name);
+    nn_entry *e = nn_entry_at(message, field);
     if (!e) {
         nn_entry *list = realloc(message->entries, (size_t)(message->count + 1) * sizeof *list);
         if (!list) {
@@ -160,7 +160,7 @@ dm_status nn_message_merge(nn_message *dst, const nn_message *src)
     assert(strcmp(dst->type, src->type) == 0);
     for (int i = 0; i < src->count; i++) {
         const nn_entry *from = &src->entries[i];
-        nn_entry *to = nn_entry_of(dst, from->field->name);
+        nn_entry *to = nn_entry_at(dst, from->field);
         dm_status status = DM_OK;
         if (to && to->count && from->count && from->field->type == NN_MESSAGE && !nn_is_repeated(from->field)) {
             status = nn_message_merge(to->at.message[0], from->at.message[0]);
@@ -197,7 +197,7 @@ static dm_status place(nn_message *message, const char *name, nn_entry **out)
 {
     const nn_field *field = nn_schema_by_name(message->type, name);
     assert(field);
-    nn_entry *old = nn_entry_of(message, name);
+    nn_entry *old = nn_entry_at(message, field);
     if (old && !nn_is_repeated(field)) {
         nn_entry_clear(old);
     }

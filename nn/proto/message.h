@@ -68,6 +68,8 @@ dm_status nn_set_message(nn_message *message, const char *field, nn_message **ou
 /* --- asking. The field must be in the schema. Where the message lacks it, or is NULL, the schema's default is
  * given. Each marks the field as used. `type` is that of a message that may be NULL. */
 nn_entry *nn_entry_of(const nn_message *message, const char *field); /* NULL if there is none; marks nothing */
+nn_entry *nn_entry_at(const nn_message *message,
+                      const nn_field *field);                        /* of a row of the message's own schema */
 bool nn_has(const nn_message *message, const char *field);           /* marks nothing */
 int64_t nn_count(const nn_message *message, const char *field);
 int64_t nn_int(const nn_message *message, const char *type, const char *field);

@@ -8,6 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+nn_entry *nn_entry_at(const nn_message *message, const nn_field *field)
+{
+    for (int i = 0; i < message->count; i++) {
+        if (message->entries[i].field == field) {
+            return &message->entries[i];
+        }
+    }
+    return NULL;
+}
+
 nn_entry *nn_entry_of(const nn_message *message, const char *field)
 {
     for (int i = 0; message && i < message->count; i++) {

@@ -4,12 +4,39 @@
 #include <string.h>
 
 static const nn_field fields[] = {
+#define NN_MESSAGE(message)
 #define NN_FIELD(message, name, number, type, label, of, value)                                                \
     {#message, #name, number, NN_##type, NN_##label, #of, value},
 #include "proto/schema_layers.def"
 #include "proto/schema_net.def"
 #include "proto/schema_old.def"
 #undef NN_FIELD
+#undef NN_MESSAGE
+};
+
+/* Numbers of rows: FIRST_message is that of its first one. */
+enum {
+#define NN_MESSAGE(message) FIRST_##message, BEFORE_##message = FIRST_##message - 1,
+#define NN_FIELD(message, name, number, type, label, of, value) ROW_##message##_##name,
+#include "proto/schema_layers.def"
+#include "proto/schema_net.def"
+#include "proto/schema_old.def"
+#undef NN_FIELD
+#undef NN_MESSAGE
+};
+
+static const struct message {
+    const char *name;
+    size_t length;
+    int first;
+} messages[] = {
+#define NN_MESSAGE(message) {#message, sizeof #message - 1, FIRST_##message},
+#define NN_FIELD(message, name, number, type, label, of, value)
+#include "proto/schema_layers.def"
+#include "proto/schema_net.def"
+#include "proto/schema_old.def"
+#undef NN_FIELD
+#undef NN_MESSAGE
 };
 
 static const nn_enum enums[] = {
@@ -18,7 +45,11 @@ static const nn_enum enums[] = {
 #undef NN_ENUM
 };
 
-enum { FIELDS = sizeof fields / sizeof fields[0], ENUMS = sizeof enums / sizeof enums[0] };
+enum {
+    FIELDS = sizeof fields / sizeof fields[0],
+    MESSAGES = sizeof messages / sizeof messages[0],
+    ENUMS = sizeof enums / sizeof enums[0]
+};
 
 const nn_field *nn_schema_all(int *count)
 {
@@ -28,19 +59,20 @@ const nn_field *nn_schema_all(int *count)
 
 const nn_field *nn_schema_fields(const char *message, int *count)
 {
-    int first = 0;
-    while (first < FIELDS && strcmp(fields[first].message, message) != 0) {
-        first++;
+    const size_t length = strlen(message);
+    for (int i = 0; i < MESSAGES; i++) {
+        if (messages[i].length == length && memcmp(messages[i].name, message, length) == 0) {
+            *count = (i + 1 < MESSAGES ? messages[i + 1].first : FIELDS) - messages[i].first;
+            return &fields[messages[i].first];
+        }
     }
-    if (first == FIELDS) {
-        return NULL;
-    }
-    int n = 1;
-    while (first + n < FIELDS && strcmp(fields[first + n].message, message) == 0) {
-        n++;
-    }
-    *count = n;
-    return &fields[first];
+    return NULL;
+}
+
+/* Rows are many, and few begin alike. */
+static bool same(const char *a, const char *b)
+{
+    return a[0] == b[0] && strcmp(a, b) == 0;
 }
 
 const nn_field *nn_schema_by_name(const char *message, const char *name)
@@ -48,7 +80,7 @@ const nn_field *nn_schema_by_name(const char *message, const char *name)
     int count = 0;
     const nn_field *f = nn_schema_fields(message, &count);
     for (int i = 0; i < count; i++) {
-        if (strcmp(f[i].name, name) == 0) {
+        if (same(f[i].name, name)) {
             return &f[i];
         }
     }
@@ -70,7 +102,7 @@ const nn_field *nn_schema_by_number(const char *message, int number)
 const nn_enum *nn_enum_by_name(const char *type, const char *name)
 {
     for (int i = 0; i < ENUMS; i++) {
-        if (strcmp(enums[i].type, type) == 0 && strcmp(enums[i].name, name) == 0) {
+        if (same(enums[i].type, type) && same(enums[i].name, name)) {
             return &enums[i];
         }
     }
@@ -80,7 +112,7 @@ const nn_enum *nn_enum_by_name(const char *type, const char *name)
 const nn_enum *nn_enum_by_number(const char *type, int64_t number)
 {
     for (int i = 0; i < ENUMS; i++) {
-        if (strcmp(enums[i].type, type) == 0 && enums[i].number == number) {
+        if (enums[i].number == number && same(enums[i].type, type)) {
             return &enums[i];
         }
     }

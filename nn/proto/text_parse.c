@@ -235,7 +235,7 @@ static dm_status parse_field(nn_scan *s, nn_message *m)
     int line = s->token_line;
     dm_status status = find_field(s, m, &f);
     if (status == DM_OK) {
-        e = nn_entry_of(m, f->name);
+        e = nn_entry_at(m, f);
         if (e && e->count > 0 && !nn_is_repeated(f)) {
             return dm_error_set(DM_ERR_FORMAT, "%s:%d: %s.%s has a value already, in line %d", s->file, line,
                                 m->type, f->name, e->line);

@@ -78,7 +78,7 @@ static void print_message(FILE *to, const nn_message *m, int indent)
     int count = 0;
     const nn_field *f = nn_schema_fields(m->type, &count);
     for (int k = 0; k < count; k++) {
-        const nn_entry *e = nn_entry_of(m, f[k].name);
+        const nn_entry *e = nn_entry_at(m, &f[k]);
         for (int64_t i = 0; e && i < e->count; i++) {
             fprintf(to, "%*s%s", indent, "", f[k].name);
             if (f[k].type == NN_MESSAGE) {

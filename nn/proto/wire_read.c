@@ -142,7 +142,7 @@ static dm_status read_delimited(wire *w, nn_message *m, const nn_field *f)
     if (wire_type(f->type) != BYTES) {
         return read_packed(w, m, f, inner_end);
     }
-    e = nn_entry_of(m, f->name);
+    e = nn_entry_at(m, f);
     bool merge = e && e->count > 0 && !nn_is_repeated(f);
     if (merge && f->type != NN_MESSAGE) {
         nn_entry_clear(e);
@@ -186,7 +186,7 @@ static dm_status read_field(wire *w, nn_message *m)
         return dm_error_set(DM_ERR_FORMAT, "%s: byte %td: %s.%s has wire type %d, but is of type %s", w->file,
                             start - w->begin, m->type, f->name, type, nn_type_name(f->type));
     }
-    nn_entry *e = nn_entry_of(m, f->name);
+    nn_entry *e = nn_entry_at(m, f);
     if (e && !nn_is_repeated(f)) {
         nn_entry_clear(e);
     }

@@ -138,7 +138,7 @@ static char *put_message(char *at, const nn_message *m)
     int count = 0;
     const nn_field *f = nn_schema_fields(m->type, &count);
     for (int k = 0; k < count; k++) {
-        const nn_entry *e = nn_entry_of(m, f[k].name);
+        const nn_entry *e = nn_entry_at(m, &f[k]);
         if (e && e->count > 0) {
             at = put_entry(at, e);
         }

@@ -495,6 +495,7 @@ static dm_status head(dmi_replay *r, char *line)
     return DM_OK;
 }
 
+/* All has been waited for, and nothing has failed: no array is poisoned. */
 static dm_status sum_up(dmi_replay *r)
 {
     for (int64_t i = 0; i < r->count; i++) {
@@ -514,9 +515,6 @@ static dm_status sum_up(dmi_replay *r)
                 fprintf(r->to, "%c%" PRId64, d ? 'x' : ' ', info.shape[d]);
             }
             fprintf(r->to, " %08" PRIx32 "\n", dmi_journal_hash(0, data, (size_t)bytes));
-        } else if (status == DM_ERR_POISONED) {
-            fprintf(r->to, "array a%" PRIx64 " poisoned\n", r->known[i].old);
-            status = DM_OK;
         }
         free(data);
         if (status != DM_OK) {
@@ -526,15 +524,11 @@ static dm_status sum_up(dmi_replay *r)
     return DM_OK;
 }
 
-dm_status dmi_replay_run(dm_session *session, const char *path, FILE *to)
+dm_status dmi_replay_from(dm_session *session, FILE *from, const char *path, FILE *to)
 {
     dmi_replay r = {.session = session, .path = path, .to = to};
     char *line = NULL;
     size_t line_room = 0;
-    FILE *from = fopen(path, "re");
-    if (!from) {
-        return dmi_fail(DM_ERR_IO, "%s: %s", path, strerror(errno));
-    }
     dm_status status = DM_OK;
     for (ssize_t n; status == DM_OK && (n = getline(&line, &line_room, from)) >= 0;) {
         r.line++;
@@ -554,6 +548,16 @@ dm_status dmi_replay_run(dm_session *session, const char *path, FILE *to)
     dmi_arena_free(&r.arena);
     free(r.known);
     free(line);
+    return status;
+}
+
+dm_status dmi_replay_run(dm_session *session, const char *path, FILE *to)
+{
+    FILE *from = fopen(path, "re");
+    if (!from) {
+        return dmi_fail(DM_ERR_IO, "%s: %s", path, strerror(errno));
+    }
+    dm_status status = dmi_replay_from(session, from, path, to);
     fclose(from);
     return status;
 }

@@ -11,6 +11,8 @@ typedef struct dmi_replay dmi_replay;
  * The error of a journal that cannot be read names the line. Calls that failed when they were kept are not run.
  */
 DM_CHECKED dm_status dmi_replay_run(dm_session *session, const char *path, FILE *to);
+/* The same of an open file, or of memory as a file; path, in messages: what it is. */
+DM_CHECKED dm_status dmi_replay_from(dm_session *session, FILE *from, const char *path, FILE *to);
 /* By the generated code: each takes the next argument. */
 int64_t dmi_get_integer(dmi_replay *r);
 double dmi_get_real(dmi_replay *r);

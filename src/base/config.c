@@ -70,7 +70,8 @@ static const char *nearest(span key)
     int least = INT32_MAX;
     key.bytes = DMI_MIN(key.bytes, NAME_BYTES);
     for (int i = 0; i < DMI_COUNT(rows); i++) {
-        int far = distance(key, rows[i].key);
+        int64_t longer = key.bytes - (int64_t)strlen(rows[i].key); /* the distance is no less */
+        int far = longer < least && -longer < least ? distance(key, rows[i].key) : least;
         if (far < least) {
             least = far;
             best = rows[i].key;

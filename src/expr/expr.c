@@ -1,14 +1,12 @@
 /* An expression's text becomes a program. */
 #include "expr/parts.h"
 
+#include <assert.h>
 #include <string.h>
 
 static dm_status check_names(int count, const dmi_expr_variable *variables)
 {
-    if (count > DMI_EXPR_VARIABLES) {
-        return dmi_fail(DM_ERR_ARG, "map: %d arrays and numbers are given, there may be %d", count,
-                        DMI_EXPR_VARIABLES);
-    }
+    assert(count <= DMI_EXPR_VARIABLES); /* the caller has an array of so many */
     for (int i = 0; i < count; i++) {
         const char *name = variables[i].name;
         if (!name || !dmi_expr_name_ok(name)) {

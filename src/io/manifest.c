@@ -15,7 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TAIL_FORMAT ",\n \"manifest_xxh3\": \"%016" PRIx64 "\"\n}\n"
 enum { HASH_ROOM = 17 };
 
 void dmi_manifest_free(dmi_manifest *m)
@@ -171,7 +170,7 @@ static bool set_value(json_t *to, const dmi_saved *saved)
 }
 
 /* NULL: no memory. */
-static char *text_of(const dmi_manifest *m)
+static char *json_of(const dmi_manifest *m)
 {
     json_t *top = json_object(), *items = json_array();
     bool ok = true;
@@ -194,6 +193,21 @@ static char *text_of(const dmi_manifest *m)
     return text;
 }
 
+dm_status dmi_manifest_text(const dmi_manifest *m, const char *path, char **text, int64_t *bytes)
+{
+    char *json = json_of(m);
+    size_t body = json ? strlen(json) - 2 : 0; /* without "\n}" */
+    char *all = json ? realloc(json, body + DMI_MANIFEST_TAIL + 1) : NULL;
+    if (!all) {
+        free(json);
+        return dmi_fail(DM_ERR_NOMEM, "%s: no memory for the manifest", path);
+    }
+    snprintf(all + body, DMI_MANIFEST_TAIL + 1, DMI_MANIFEST_TAIL_FORMAT, dmi_hash64(all, (int64_t)body));
+    *text = all;
+    *bytes = (int64_t)body + DMI_MANIFEST_TAIL;
+    return DM_OK;
+}
+
 static bool write_all(int fd, const char *text, size_t bytes)
 {
     dmi_file_limit held;
@@ -211,23 +225,20 @@ static bool write_all(int fd, const char *text, size_t bytes)
 
 dm_status dmi_manifest_write(const dmi_manifest *m, const char *folder)
 {
-    char *path = dmi_folder_path(folder, DMI_MANIFEST), *text = text_of(m), tail[64];
-    dm_status status = DM_OK;
-    int fd = -1;
-    size_t bytes = text ? strlen(text) : 0;
-    if (!path || bytes < 3) {
-        status = dmi_fail(DM_ERR_NOMEM, "%s: no memory for the manifest", folder);
-        goto out;
+    char *path = dmi_folder_path(folder, DMI_MANIFEST), *text = NULL;
+    int64_t bytes = 0;
+    if (!path) {
+        return dmi_fail(DM_ERR_NOMEM, "%s: no memory for the manifest", folder);
     }
-    bytes -= 2; /* "\n}" */
-    int tail_bytes = snprintf(tail, sizeof tail, TAIL_FORMAT, dmi_hash64(text, (int64_t)bytes));
-    fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-    bool ok = fd >= 0 && write_all(fd, text, bytes) && write_all(fd, tail, (size_t)tail_bytes);
-    if (fd >= 0 && close(fd) != 0) {
-        ok = false;
+    dm_status status = dmi_manifest_text(m, path, &text, &bytes);
+    if (status == DM_OK) {
+        int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+        bool ok = fd >= 0 && write_all(fd, text, (size_t)bytes);
+        if (fd >= 0 && close(fd) != 0) {
+            ok = false;
+        }
+        status = ok ? DM_OK : dmi_fail(DM_ERR_IO, "%s: %s", path, strerror(errno));
     }
-    status = ok ? DM_OK : dmi_fail(DM_ERR_IO, "%s: %s", path, strerror(errno));
-out:
     free(path);
     free(text);
     return status;

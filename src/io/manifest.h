@@ -4,7 +4,13 @@
 
 #include "io/parts.h"
 
+#include <inttypes.h>
+
 enum { DMI_CHECKPOINT_VERSION = 1, DMI_NAME_BYTES = 200, DMI_VALUE_BYTES = 1 << 20 };
+
+/* Its end: the hash of all bytes before. */
+#define DMI_MANIFEST_TAIL_FORMAT ",\n \"manifest_xxh3\": \"%016" PRIx64 "\"\n}\n"
+enum { DMI_MANIFEST_TAIL = 41 };
 
 typedef struct dmi_saved_layout {
     bool is_explicit;
@@ -36,6 +42,10 @@ typedef struct dmi_manifest {
 
 /* DM_ERR_UNSUPPORTED: this build has no checkpoints. */
 DM_CHECKED dm_status dmi_manifest_possible(void);
+/* What manifest.json holds, bytes of it; to be freed. path, in messages: where it is, or will be. */
+DM_CHECKED dm_status dmi_manifest_text(const dmi_manifest *manifest, const char *path, char **text,
+                                       int64_t *bytes);
+DM_CHECKED dm_status dmi_manifest_parse(const char *path, const char *text, int64_t bytes, dmi_manifest *out);
 /* Writes it into the folder; it is not on the disk yet. */
 DM_CHECKED dm_status dmi_manifest_write(const dmi_manifest *manifest, const char *folder);
 /* DM_ERR_FORMAT: it is not what was written. */

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TAIL_BYTES = 41, MOST_BYTES = 1 << 30, MOST_WORKERS = 1 << 20 };
+enum { MOST_BYTES = 1 << 30, MOST_WORKERS = 1 << 20 };
 
 /* A reader of one manifest: the first thing that is wrong. */
 typedef struct reader {
@@ -238,12 +238,11 @@ static void take_items(reader *r, const json_t *top, dmi_manifest *out)
 /* Is the hash at the end that of the bytes before it? */
 static dm_status check_hash(const char *path, const char *text, int64_t bytes)
 {
-    char want[TAIL_BYTES + 1];
-    int64_t body = bytes - TAIL_BYTES;
+    char want[DMI_MANIFEST_TAIL + 1];
+    int64_t body = bytes - DMI_MANIFEST_TAIL;
     if (body > 0) {
-        int n = snprintf(want, sizeof want, ",\n \"manifest_xxh3\": \"%016" PRIx64 "\"\n}\n",
-                         dmi_hash64(text, body));
-        if (n == TAIL_BYTES && memcmp(text + body, want, TAIL_BYTES) == 0) {
+        int n = snprintf(want, sizeof want, DMI_MANIFEST_TAIL_FORMAT, dmi_hash64(text, body));
+        if (n == DMI_MANIFEST_TAIL && memcmp(text + body, want, DMI_MANIFEST_TAIL) == 0) {
             return DM_OK;
         }
     }
@@ -273,17 +272,11 @@ static dm_status read_text(const char *path, char **text, int64_t *bytes)
     return status;
 }
 
-dm_status dmi_manifest_read(const char *folder, dmi_manifest *out)
+dm_status dmi_manifest_parse(const char *path, const char *text, int64_t bytes, dmi_manifest *out)
 {
-    char *path = dmi_folder_path(folder, DMI_MANIFEST), *text = NULL;
-    int64_t bytes = 0;
     json_t *top = NULL;
     *out = (dmi_manifest){0};
-    if (!path) {
-        return dmi_fail(DM_ERR_NOMEM, "no memory for a path");
-    }
-    reader r = {.path = path, .status = read_text(path, &text, &bytes)};
-    r.status = r.status == DM_OK ? check_hash(path, text, bytes) : r.status;
+    reader r = {.path = path, .status = check_hash(path, text, bytes)};
     if (r.status == DM_OK && !(top = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, NULL))) {
         r.status = dmi_fail(DM_ERR_FORMAT, "%s is not JSON", path);
     }
@@ -302,7 +295,20 @@ dm_status dmi_manifest_read(const char *folder, dmi_manifest *out)
         dmi_manifest_free(out);
     }
     json_decref(top);
+    return r.status;
+}
+
+dm_status dmi_manifest_read(const char *folder, dmi_manifest *out)
+{
+    char *path = dmi_folder_path(folder, DMI_MANIFEST), *text = NULL;
+    int64_t bytes = 0;
+    *out = (dmi_manifest){0};
+    if (!path) {
+        return dmi_fail(DM_ERR_NOMEM, "no memory for a path");
+    }
+    dm_status status = read_text(path, &text, &bytes);
+    status = status == DM_OK ? dmi_manifest_parse(path, text, bytes, out) : status;
     free(path);
     free(text);
-    return r.status;
+    return status;
 }

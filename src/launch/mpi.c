@@ -291,7 +291,7 @@ static dm_status serve_session(dmi_job *job, dmi_worker *w, dmi_placement_report
 static dm_status serve(dmi_job *job)
 {
     dmi_worker *w = dmi_alloc_lines(1, sizeof *w);
-    dm_status status = DM_ERR_NOMEM;
+    dm_status status = w ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for a worker");
     dmi_placement_report report;
     cpu_set_t before;
     bool moved = take_placement(job, &report, &before);

@@ -1,6 +1,7 @@
 /* Recording: calls between dm_program_begin and dm_program_end. */
 #include "master/recording.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,9 +101,7 @@ dm_status dmi_record(dmi_session *s, const dmi_call *call)
 {
     dmi_recording *r = s->recording;
     dmi_program *p = &r->p;
-    if (dmi_ops[call->op].attributes & DMI_ALONE) {
-        return dmi_fail(DM_ERR_STATE, "%s cannot be part of a program", dmi_call_name(call));
-    }
+    assert(!(dmi_ops[call->op].attributes & DMI_ALONE)); /* such calls wait, and are refused for that */
     if (p->numbers + call->numbers > UINT16_MAX || p->calls == UINT16_MAX - 1) { /* dmi_step.number, .call */
         return dmi_fail(DM_ERR_LIMIT, "%s: the program has too many calls", dmi_call_name(call));
     }

@@ -517,7 +517,7 @@ static void test_none(void **unused)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
     assert_int_equal(dm_checkpoint_save(s, "none", 1, items, NULL, NULL), DM_ERR_IO);
     dm_checkpoint_item many[200]; /* their manifest does not fit, at the end */
-    char names[200][8];
+    char names[200][16];
     for (int i = 0; i < 200; i++) {
         snprintf(names[i], sizeof names[i], "n%d", i);
         many[i] = fits[0];

@@ -190,6 +190,21 @@ static void test_fields(void **state)
             fail_msg("%s: %s: %s", rows[i].put, dm_status_name(status), dm_error_message());
         }
     }
+    /* Every hash is right, but the file's header names another type than the manifest. */
+    char *type = strstr(text, "\"f32\"");
+    assert_non_null(type);
+    type[1] = 'i';
+    int n = snprintf(made, sizeof made, "%s", text);
+    n += snprintf(made + n, sizeof made - (size_t)n, ",\n \"manifest_xxh3\": \"%016llx\"\n}\n",
+                  (unsigned long long)dmi_hash64(made, n));
+    write_file("manifest.json", made, n);
+    count = read_file(whole, files[1], made);
+    write_file(files[1], made, count);
+    dm_session *s = open_session(2, "log=error");
+    dm_array a;
+    assert_int_equal(dm_checkpoint_array(s, "damaged", "weights", 0, NULL, &a), DM_ERR_FORMAT);
+    assert_non_null(strstr(dm_error_message(), "its header and the manifest do not agree"));
+    close_session(s);
 }
 
 /* Of a large file the part is named, and every part that is damaged. */

@@ -1,7 +1,8 @@
 #!/bin/bash
 # job.sh <what> <expect> <folder> mpirun-command...: runs the command, whose ranks leave their process ids in <folder>
 # (job_main), and looks at how it ends. expect: right (rank 0 says so), ends (anything, but soon), says:TEXT (a part
-# of its output, soon), or status:N:TEXT (mpirun's exit status and a part of its output). No rank may be left behind.
+# of its output, soon), status:N:TEXT (mpirun's exit status and a part of its output), or either:TEXT (right, or status 1 and a
+# part of its output). No rank may be left behind.
 set -u
 expect=$2
 folder=$3
@@ -49,6 +50,14 @@ status:*)
     rest=${expect#status:}
     [ "$status" = "${rest%%:*}" ] || bad=1
     grep -q -- "${rest#*:}" "$folder/output" || bad=1
+    ;;
+either:*)
+    if [ "$status" = 0 ]; then
+        grep -q '^right$' "$folder/output" || bad=1
+    else
+        [ "$status" = 1 ] || bad=1
+        grep -q -- "${expect#either:}" "$folder/output" || bad=1
+    fi
     ;;
 esac
 exit $bad

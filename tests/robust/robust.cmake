@@ -75,7 +75,16 @@ robust_job(direct_hosts right ${run} N=4 JOB=direct_hosts)
 robust_job(replicas right ${run} N=3 JOB=replicas)
 robust_job(replicas_hosts right ${run} N=4 JOB=replicas_hosts)
 robust_job(pool_own "status:1:pool_own=1, but the workers are ranks" ${run} N=3 -x DMATH_POOL_OWN=1 JOB=twice)
+if(NOT DMATH_HAVE_CUDA)
+  robust_job(few_gpus "status:1:3 workers, but 2 GPUs on this host: start fewer, or set share_gpu=1" ${run} N=4 -x DMATH_DEVICE=emulated
+             -x DMATH_EMULATED_GPUS=2 -x DMATH_SHARE_GPU=0 JOB=twice)
+endif()
 robust_job(bad_rank ends ${run} N=1 JOB=twice : N=1 -x DMATH_RING=nonsense JOB=twice : N=1 JOB=twice)
+# A rank whose N-th allocation fails while ranks meet: all of them are told why, or it goes without.
+foreach(n 5 12 15 17 18 19 25 33)
+  robust_job(start_no_memory_${n} "either:init: rank 1 (.*): [a-z]" ${run} N=1 JOB=twice : N=1 -x DMATH_FAULT=malloc:${n} JOB=twice
+             : N=1 JOB=twice)
+endforeach()
 foreach(ranks 2 4 5)
   robust_job(init_comm_${ranks} right ${run} N=${ranks} $<TARGET_FILE:init_comm_main>)
 endforeach()

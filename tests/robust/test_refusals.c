@@ -5,6 +5,7 @@
 #include <dmath/checkpoint.h>
 #include <dmath/control.h>
 #include <dmath/factors.h>
+#include <dmath/feed.h>
 #include <dmath/group.h>
 #include <dmath/index.h>
 #include <dmath/layers.h>
@@ -173,6 +174,10 @@ static void test_linear(void **state)
     REFUSED(SHAPE, "0 dims, not 1 or more", dm_matmul(s, t.one, t.f, t.g));
     REFUSED(SHAPE, "0 dims, not 1 or more", dm_matmul(s, t.f, t.one, t.g));
     REFUSED(SHAPE, "has 2 dims", dm_matmul(s, t.f, t.square, t.row));
+    REFUSED(SHAPE, "a is 2x3x4, b 2x3x4, c 2x3x3",
+            dm_gemm(s, DM_N, DM_N, 1, t.cube, t.cube, 0, make(DM_F64, 3, 2, 3, 3)));
+    REFUSED(SHAPE, "a is 2x3x4 (transposed)",
+            dm_gemm(s, DM_T, DM_N, 1, t.cube, t.cube, 0, make(DM_F64, 3, 2, 3, 3)));
     REFUSED(DTYPE, "b has dtype c64, but c has f32", dm_matmul(s, t.f, t.comp, t.g));
     REFUSED(OVERLAP, "out shares memory", dm_covariance(s, t.square, 0, 1, t.square));
     REFUSED(SHAPE, "out is 6x5, not 5x5", dm_covariance(s, t.f, DM_BY_COLUMNS, 1, t.g));
@@ -211,6 +216,15 @@ static void test_reductions(void **state)
             dm_topk(s, t.f, 1, 1, make(DM_F32, 2, 6, 2, 1), make(DM_I32, 2, 6, 3, 1)));
     const dm_map_arg args[] = {DM_ARG("x", t.f), DM_ARG("w", t.wide)};
     REFUSED(SHAPE, "broadcast", dm_map_new(s, "sum(x * w)", 2, args, NULL, &broad));
+    REFUSED(SHAPE, "broadcast", dm_map(s, "sum(x * w)", 2, args, t.one));
+    char longer[200] = "prod(w"; /* as many steps as there may be, and one more to the type of the product */
+    dm_status status = DM_OK;
+    const dm_array bytes = make(DM_U8, 1, 5, 1, 1), product = make(DM_U64, 0, 1, 1, 1);
+    for (int i = 0; i < 64 && status == DM_OK; i++) {
+        snprintf(longer + 6 + 2 * i, sizeof longer - 6 - 2 * (size_t)i, "*w)");
+        status = dm_map(s, longer, 1, (dm_map_arg[]){DM_ARG("w", bytes)}, product);
+    }
+    REFUSED(ARG, "it takes too many steps", status);
     dm_map_arg many[100];
     for (int i = 0; i < 100; i++) {
         many[i] = args[0];
@@ -278,6 +292,8 @@ static void test_layers(void **state)
     REFUSED(ARG, "kernel[1] is 0", dm_pool_shape(&flat, x, y));
     REFUSED(ARG, "pad[0] is", dm_pool_shape(&padded, x, y));
     REFUSED(SHAPE, "not 2 or more", dm_lrn_forward(s, &lrn, t.row, make(DM_F32, 1, 5, 1, 1)));
+    REFUSED(SHAPE, "has 8 dims; layers take 7 at most",
+            dm_lrn_forward(s, &lrn, t.deep, make(DM_F32, 8, 2, 1, 1)));
     REFUSED(SHAPE, "x has no dims",
             dm_euclidean_loss(s, 1, t.one, make(DM_F32, 0, 1, 1, 1), make(DM_F32, 0, 1, 1, 1)));
 }
@@ -288,6 +304,9 @@ static void in_a_program(void)
     dm_array made;
     dm_program p, other;
     const dm_checkpoint_item item = DM_KEEP_ARRAY("f", t.f);
+    dm_array third; /* a view with steps */
+    OK(dm_array_slice(s, t.f, (const int64_t[]){0, 0}, (const int64_t[]){2, 5}, (const int64_t[]){3, 1},
+                      &third));
     OK(dm_program_begin(s));
     OK(dm_fill(s, t.g, 3));
     REFUSED(STATE, "cannot be part of a program", dm_compress(s, t.f, t.tall, 0, NULL, &made));
@@ -295,6 +314,10 @@ static void in_a_program(void)
     REFUSED(STATE, "while a program is recorded", dm_checkpoint_load(s, "never", 1, &item));
     REFUSED(STATE, "mode must be DM_WRAP or DM_CLIP", dm_take(s, t.f, t.index, 0, DM_RAISE, t.g));
     REFUSED(STATE, "program", dm_array_read(s, t.f, NULL, NULL, (float[30]){0}, 0));
+    REFUSED(STATE, "cannot be part of a program", dm_array_write(s, t.f, NULL, NULL, (float[30]){0}, 0));
+    REFUSED(STATE, "cannot be part of a program", dm_array_save(s, t.f, "never.npy"));
+    REFUSED(STATE, "cannot be part of a program", dm_array_read(s, third, NULL, NULL, (float[10]){0}, 0));
+    REFUSED(STATE, "cannot be part of a program", dm_array_write(s, third, NULL, NULL, (float[10]){0}, 0));
     OK(dm_program_end(s, &p));
     OK(dm_program_begin(s));
     dm_status full = DM_OK;
@@ -313,6 +336,10 @@ static void in_a_program(void)
     REFUSED(STATE, "explain", dm_checkpoint_save(s, "never", 1, &item, NULL, NULL));
     REFUSED(STATE, "explain", dm_array_load(s, "never.npy", NULL, &made));
     REFUSED(STATE, "explain", dm_array_read(s, t.f, NULL, NULL, (float[30]){0}, 0));
+    REFUSED(STATE, "explain", dm_array_write(s, t.f, NULL, NULL, (float[30]){0}, 0));
+    REFUSED(STATE, "explain", dm_array_read(s, third, NULL, NULL, (float[10]){0}, 0));
+    REFUSED(STATE, "explain", dm_array_write(s, third, NULL, NULL, (float[10]){0}, 0));
+    REFUSED(STATE, "explain", dm_array_save(s, third, "never.npy"));
     OK(dm_explain_end(s, &text));
     free(text);
 }
@@ -364,15 +391,102 @@ static void test_states(void **state)
     OK(dm_fill_arange(s, t.g, 1, 1)); /* the program that was recorded has not run */
 }
 
+static void test_feeds(void **state)
+{
+    (void)state;
+    const int64_t shape[] = {6};
+    dm_feed *feed, *other_feed;
+    char *text;
+    void *buffer;
+    dm_session *other = open_session(1, "log=error");
+    OK(dm_feed_create(s, DM_F32, 1, shape, 2, &feed));
+    OK(dm_explain_begin(s));
+    REFUSED(STATE, "feed_create: calls are being explained",
+            dm_feed_create(s, DM_F32, 1, shape, 2, &other_feed));
+    OK(dm_explain_end(s, &text));
+    free(text);
+    OK(dm_feed_create(other, DM_F32, 1, shape, 2, &other_feed));
+    REFUSED(HANDLE, "array_feed: the feed belongs to another session", dm_array_feed(s, t.tall, other_feed, 1));
+    REFUSED(HANDLE, "feed_restart: the feed belongs to another session", dm_feed_restart(s, other_feed));
+    OK(dm_feed_stop(feed));
+    REFUSED(STATE, "feed_take: the feed was stopped", dm_feed_take(feed, 1, &buffer));
+    OK(dm_feed_destroy(feed));
+    OK(dm_feed_destroy(other_feed));
+    close_session(other);
+    /* rings that no memory holds: of more bytes than there are addresses, and than numbers */
+    REFUSED(NOMEM, "buffers of", dm_feed_create(s, DM_U8, 1, (const int64_t[]){INT64_C(1) << 60}, 2, &feed));
+    REFUSED(ARG, "more than 2^63 bytes",
+            dm_feed_create(s, DM_U8, 1, (const int64_t[]){INT64_C(1) << 60}, 9, &feed));
+}
+
 static int nothing(const dm_task *task)
 {
     (void)task;
     return 0;
 }
 
+/* A program that had the memory when it was recorded, and has it no more. */
+static void test_little_memory(void **state)
+{
+    (void)state;
+    dm_session *little = open_session(2, "memory_limit=1M,pool_debug=0,log=error,ring=4096");
+    const int64_t shape[] = {64, 64};
+    dm_array a, b, c, more[200];
+    dm_program p;
+    dm_layout columns = dm_layout_cols(little);
+    OK(dm_array_create(little, DM_F64, 2, shape, NULL, &a));
+    OK(dm_array_create(little, DM_F64, 2, shape, &columns, &b));
+    OK(dm_array_create(little, DM_F64, 2, shape, NULL, &c));
+    OK(dm_fill(little, a, 1));
+    OK(dm_fill(little, b, 1));
+    OK(dm_program_begin(little));
+    OK(dm_gemm(little, DM_T, DM_N, 1, a, b, 0, c));
+    OK(dm_program_end(little, &p));
+    int made = 0;
+    while (made < 200 && dm_vector(little, DM_F64, 2048, &more[made]) == DM_OK) {
+        made++;
+    }
+    assert_in_range(made, 1, 199);
+    REFUSED(LIMIT, "bytes of workspace", dm_program_run(little, p, 1, 0, NULL));
+    while (made-- > 0) {
+        OK(dm_array_destroy(little, more[made]));
+    }
+    const char many[600] = {0}; /* the ring has 4096 */
+    REFUSED(ARG, "its arguments take 600 bytes, more than a command can hold",
+            dm_apply(little, "nothing", 1, &a, (const int[]){DM_READ}, many, sizeof many));
+    OK(dm_program_run(little, p, 1, 0, NULL));
+    double one;
+    OK(dm_array_read(little, c, (const int64_t[]){63, 0}, (const int64_t[]){1, 1}, &one, 0));
+    assert_true(one == 64);
+    OK(dm_program_destroy(little, p));
+    OK(dm_array_destroy(little, a));
+    OK(dm_array_destroy(little, b));
+    OK(dm_array_destroy(little, c));
+    close_session(little);
+}
+
+static void test_many_workers(void **state)
+{
+    (void)state;
+    dm_session *wide = open_session(65, "log=error,ring=1M");
+    const int members[] = {0, 64}, mode = DM_READ;
+    dm_group pair;
+    dm_array x;
+    OK(dm_vector(wide, DM_F32, 130, &x));
+    OK(dm_group_create(wide, members, 2, &pair));
+    OK(dm_group_begin(wide, pair));
+    REFUSED(UNSUPPORTED, "65 workers, more than 64", dm_apply(wide, "nothing", 1, &x, &mode, NULL, 0));
+    OK(dm_group_end(wide));
+    OK(dm_group_destroy(wide, pair));
+    OK(dm_fill(wide, x, 1));
+    OK(dm_array_destroy(wide, x));
+    close_session(wide);
+}
+
 static int open_all(void **state)
 {
     (void)deadline(state);
+    OK(dm_register("nothing", nothing));
     s = open_session(3, "log=error");
     make_things();
     OK(dm_scope_begin(s));
@@ -400,9 +514,11 @@ static int close_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts),      cmocka_unit_test(test_masks),   cmocka_unit_test(test_linear),
-        cmocka_unit_test(test_reductions), cmocka_unit_test(test_indices), cmocka_unit_test(test_layers),
-        cmocka_unit_test(test_states),
+        cmocka_unit_test(test_parts),         cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_linear),        cmocka_unit_test(test_reductions),
+        cmocka_unit_test(test_indices),       cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_states),        cmocka_unit_test(test_feeds),
+        cmocka_unit_test(test_little_memory), cmocka_unit_test(test_many_workers),
     };
     return cmocka_run_group_tests(tests, open_all, close_all) || wrong;
 }
