@@ -367,6 +367,9 @@ void dmi_engine_settle(const dmi_queued_step *w)
             atomic_compare_exchange_strong(&memory->poisoned, &poisoned, DMI_CLEAN);
         }
         if (atomic_load(&inst->failed)) { /* checked again: the other thread may have failed it meanwhile */
+            if (inst->whole[ref->index]) { /* what poisoned it before no longer matters */
+                atomic_store(&memory->culprit, atomic_load(&inst->culprit));
+            }
             dmi_memory_poison(memory, atomic_load(&inst->culprit));
         }
     }

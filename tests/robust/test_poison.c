@@ -133,6 +133,45 @@ static void test_finalize_tells(void **state)
     assert_int_equal(dm_sync(s), DM_ERR_STATE);
 }
 
+/* The command that poisoned x, as the message of a read says. */
+static long culprit_of(dm_session *s, dm_array x)
+{
+    double values[N * N];
+    assert_int_equal(dm_array_read(s, x, NULL, NULL, values, 0), DM_ERR_POISONED);
+    const char *at = strstr(dm_error_message(), "result of command ");
+    assert_non_null(at);
+    return strtol(at + strlen("result of command "), NULL, 10);
+}
+
+/* A poisoned array that a failed command would have rewritten whole is that command's result from then on. */
+static void test_last_culprit(void **state)
+{
+    (void)state;
+    for (int workers = 1; workers <= 3; workers += 2) {
+        dm_session *s = open_session(workers, "log=error");
+        dm_layout rows = dm_layout_rows(s);
+        dm_array a = make_matrix(s, N, &rows, 1), b = make_matrix(s, N, &rows, 2), c = make_matrix(s, N, &rows, 3);
+        OK(dm_require_range(s, c, 1e6, 2e6));
+        assert_int_not_equal(dm_sync(s), DM_OK);
+        long first = culprit_of(s, c);
+        OK(dm_require_range(s, a, 1e6, 2e6));
+        assert_int_not_equal(dm_sync(s), DM_OK);
+        long second = culprit_of(s, a);
+        assert_true(second > first);
+        OK(dm_gelu(s, a, c));
+        OK(dm_sync(s)); /* who reads c hears of it */
+        assert_int_equal(culprit_of(s, c), second);
+        OK(dm_gelu(s, b, c));
+        matrix_is(s, b, N, 2);
+        double values[N * N];
+        OK(dm_array_read(s, c, NULL, NULL, values, 0));
+        OK(dm_array_destroy(s, a));
+        OK(dm_array_destroy(s, b));
+        OK(dm_array_destroy(s, c));
+        close_session(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -141,6 +180,7 @@ int main(void)
         cmocka_unit_test_setup(test_saving_poison, deadline),
         cmocka_unit_test_setup(test_sync_mode, deadline),
         cmocka_unit_test_setup(test_finalize_tells, deadline),
+        cmocka_unit_test_setup(test_last_culprit, deadline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
