@@ -1,5 +1,6 @@
 #include "api/call.h"
 #include "master/session.h"
+#include "ops/ops.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,23 +20,28 @@ static void handle(const dmi_error_handler *handler, dm_status status)
     free(text);
 }
 
-/* Does the text begin with the name of a call? */
-static bool names_a_call(const char *text)
+/* The text without the name of an operation before it, that of the call or of another by which the call is made. */
+static const char *without_name(const char *text, const char *called)
 {
     size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz_0123456789");
-    return length > 0 && strncmp(text + length, ": ", 2) == 0;
+    bool named = strlen(called) == length && strncmp(text, called, length) == 0;
+    for (int op = 0; op < DMI_OPS && !named; op++) {
+        named = strlen(dmi_ops[op].name) == length && strncmp(text, dmi_ops[op].name, length) == 0;
+    }
+    return named && strncmp(text + length, ": ", 2) == 0 ? text + length + 2 : text;
 }
 
 /* What is wrong with an argument names the call, wherever it was found. So does memory that is not there, but
  * where a worker says in which command. */
 static void name_call(dm_status status)
 {
-    const char *name = dmi_api_called();
+    const char *name = dmi_api_called(), *text = dmi_error_text();
     bool argument = status == DM_ERR_ARG || status == DM_ERR_HANDLE || status == DM_ERR_SHAPE ||
-                    status == DM_ERR_DTYPE || status == DM_ERR_LAYOUT || status == DM_ERR_STATE;
-    bool memory = status == DM_ERR_NOMEM && strncmp(dmi_error_text(), "command ", strlen("command ")) != 0;
-    if (name && (argument || memory) && !names_a_call(dmi_error_text())) {
-        (void)dmi_fail(status, "%s: %s", name, dmi_error_text());
+                    status == DM_ERR_DTYPE || status == DM_ERR_LAYOUT || status == DM_ERR_STATE ||
+                    status == DM_ERR_OVERLAP;
+    bool found = status == DM_ERR_NOMEM || status == DM_ERR_IO || status == DM_ERR_UNSUPPORTED;
+    if (name && (argument || (found && strncmp(text, "command ", strlen("command ")) != 0))) {
+        (void)dmi_fail(status, "%s: %s", name, without_name(text, name));
     }
 }
 

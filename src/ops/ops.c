@@ -40,7 +40,7 @@ const char *dmi_command_name(uint16_t called, int op)
 
 const char *dmi_call_name(const dmi_call *call)
 {
-    return dmi_command_name(call->called, call->op);
+    return dmi_command_name(call->called ? call->called : dmi_api_number(), call->op); /* 0 while it is made */
 }
 
 static uint64_t mix(uint64_t hash, const void *bytes, size_t count)

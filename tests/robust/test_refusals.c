@@ -207,6 +207,8 @@ static void test_reductions(void **state)
     REFUSED(DTYPE, "out has dtype i32", dm_softmax(s, t.f, second, 1, t.whole));
     REFUSED(DTYPE, "x has dtype c64", dm_layer_norm(s, t.comp, second, 1, t.row, t.row, 1e-5, t.square));
     REFUSED(DTYPE, "x has dtype", dm_log_softmax(s, t.flags, second, 1, t.f));
+    REFUSED(ARG, "layer_norm: dims[0] is 9", dm_layer_norm(s, t.square, (int[]){9}, 1, t.row, t.row, 1e-5, t.square2));
+    REFUSED(OVERLAP, "symm: a and c share memory", dm_symm(s, DM_LEFT, DM_LOWER, 1, t.square, t.square2, 0, t.square));
     REFUSED(SHAPE, "out has not x's shape", dm_quantile(s, t.f, &half, 1, 0, t.row));
     REFUSED(DTYPE, "must be a float", dm_median(s, t.f, 1, make(DM_I32, 2, 6, 1, 1)));
     REFUSED(SHAPE, "no elements along dim 0", dm_median(s, t.none, 0, make(DM_F32, 2, 1, 5, 1)));
@@ -232,7 +234,8 @@ static void test_reductions(void **state)
     REFUSED(ARG, "count is 100, not 0 to", dm_map_new(s, "x", 100, many, NULL, &made));
     REFUSED(DTYPE, "does not take",
             dm_map_new(s, "max(c)", 1, (dm_map_arg[]){DM_ARG("c", t.comp)}, NULL, &made));
-    REFUSED(ARG, "map: out is NULL", dm_map_new(s, "x", 1, args, NULL, NULL));
+    REFUSED(ARG, "map_new: out is NULL", dm_map_new(s, "x", 1, args, NULL, NULL));
+    REFUSED(ARG, "map_new: \"x +\"", dm_map_new(s, "x +", 1, args, NULL, &made));
     REFUSED(ARG, "at most",
             dm_map_new(s, "a_result_whose_name_is_much_longer_than_those_of_expressions_may_be = x", 1, args,
                        NULL, &made));
