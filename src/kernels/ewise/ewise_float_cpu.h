@@ -1,4 +1,4 @@
-/* Rows and reductions in a floating type. The file that includes this has defined SUFFIX, NUMBER, TABLE, REDUCERS, FN(name)
+/* Rows and reductions in a floating type. The file that includes this has defined SUFFIX, NUMBER, TABLE, REDUCERS, FN(name), OWN(name)
  * and LARGEST. */
 #define PART_NUMBER NUMBER
 #define COMPILED DMI_THRICE

@@ -7,6 +7,7 @@
 #define DIV(a, b) ((a) / (b))
 #define NEG(a) ew_negative(a)
 #define FN(name) name
+#define OWN(name) name
 #define TY(name) ew_##name
 #define LIT(value) ((NUMBER)(value))
 #define ROUND(name, a) ew_##name(a)

@@ -1,5 +1,5 @@
 /* Functions of ewise.def without branches or calls, so that loops over them take several numbers at once:
- * exponentials and logarithms in f32, and dmi_f32_<name>, which is FN(name) in f32. They are computed in double
+ * exponentials and logarithms in f32, and dmi_f32_<name>, which is OWN(name) in f32. They are computed in double
  * and rounded once: errors are below 0.52 ulp. fma is one rounding on every processor, so bits do not depend on
  * the width of the vectors. */
 #ifndef DMI_EWISE_VECTOR_H
@@ -231,46 +231,10 @@ DMI_EWISE_FN float dmi_f32_atanh(float a)
     return x > 1 ? NAN : a != a ? a : s;
 }
 
-/* The others of the C library, by the same names. */
+/* By the names that OWN(name) asks for. */
 DMI_EWISE_FN float dmi_f32_exp(float a)
 {
     return dmi_exponential_f32(a);
-}
-DMI_EWISE_FN float dmi_f32_sqrt(float a)
-{
-    return sqrtf(a);
-}
-DMI_EWISE_FN float dmi_f32_fabs(float a)
-{
-    return fabsf(a);
-}
-DMI_EWISE_FN float dmi_f32_floor(float a)
-{
-    return floorf(a);
-}
-DMI_EWISE_FN float dmi_f32_ceil(float a)
-{
-    return ceilf(a);
-}
-DMI_EWISE_FN float dmi_f32_trunc(float a)
-{
-    return truncf(a);
-}
-DMI_EWISE_FN float dmi_f32_rint(float a)
-{
-    return rintf(a);
-}
-DMI_EWISE_FN float dmi_f32_erf(float a)
-{
-    return erff(a);
-}
-DMI_EWISE_FN float dmi_f32_erfc(float a)
-{
-    return erfcf(a);
-}
-DMI_EWISE_FN float dmi_f32_tgamma(float a)
-{
-    return tgammaf(a);
 }
 DMI_EWISE_FN float dmi_f32_hypot(float a, float b)
 {
@@ -279,10 +243,6 @@ DMI_EWISE_FN float dmi_f32_hypot(float a, float b)
 DMI_EWISE_FN float dmi_f32_fmax(float a, float b)
 {
     return (a > b) | (b != b) ? a : b;
-}
-DMI_EWISE_FN float dmi_f32_copysign(float a, float b)
-{
-    return copysignf(a, b);
 }
 
 #endif
