@@ -214,7 +214,7 @@ static void refused_case(dmt_case *c)
 static void moved_case(dmt_case *c)
 {
     dm_session *s = c->session;
-    dm_layout single = dm_layout_single(1), rows = dm_layout_rows(s);
+    dm_layout single = dm_layout_single(c->workers > 1), rows = dm_layout_rows(s);
     const int64_t shape[2] = {40, 7};
     dm_array x, alpha;
     char *text = NULL;
