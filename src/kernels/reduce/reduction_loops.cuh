@@ -1,11 +1,15 @@
-/* The loops of reductions on GPUs: `along_rows` with a team of threads on a result, `across_rows` with a thread
- * on each of neighbouring results; in parts, which `join` of reduction.cu or reduce.cu combines. All orders are
- * fixed. R is a row (reduction_rows.cuh), P the kernel's parameter, and ITEM what a thread loads at once: N,
- * SIDES, PLACE, native   elements; sides of p.base.kept; the side of p.base.summed that counts elements; their
- * type locate_row, load, get     the row of a result; item i of it; element e of the item element one element
- * of the row, behind its last item at                        number of the first element among those reduced
- * over put                       a part's state to the workspace, or the result's to acc Compiled at run time
- * too (reduce_source.c), so that it includes nothing. */
+/* The loops of reductions on GPUs: `along_rows` with a team of threads on a result, `across_rows` with a thread on each of
+ * neighbouring results; in parts, which `join` of reduction.cu or reduce.cu combines. All orders are fixed. This file is compiled at
+ * run time too (reduce_source.c), so it includes nothing.
+ *
+ * R is a row (reduction_rows.cuh), P the kernel's parameter, and ITEM what a thread loads at once:
+ *
+ *   N, SIDES, PLACE, native   elements; sides of p.base.kept; the side of p.base.summed that counts elements; their type
+ *   locate_row, load, get     the row of a result; item i of it; element e of the item
+ *   element                   one element of the row, behind its last item
+ *   at                        number of the first element among those reduced over
+ *   put                       a part's state to the workspace, or the result's to acc
+ */
 #ifndef DMI_REDUCTION_LOOPS_CUH
 #define DMI_REDUCTION_LOOPS_CUH
 
