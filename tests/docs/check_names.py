@@ -26,7 +26,7 @@ def names_in_code(text):
 def main(root):
     headers = "".join(p.read_text() for d in ("include", "blas") for p in sorted((root / d).rglob("*.h")))
     known = set(re.findall(r"\bdm_[a-z0-9_]+", headers))
-    rows = re.findall(r"^DMI_EW\((\w+)|^DMI_REDUCTION\((\w+)", "".join(
+    rows = re.findall(r"^DMI_EW(?:_WITHIN)?\((\w+)|^DMI_REDUCTION\((\w+)", "".join(
         (root / "src/kernels" / p).read_text() for p in ("ewise/ewise.def", "reduce/reduce.def")), re.MULTILINE)
     known |= {"dm_" + (a or b) for a, b in rows} | {"dm_mean"}
     wrong = 0

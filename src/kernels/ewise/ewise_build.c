@@ -97,34 +97,20 @@ dmi_map_value dmi_map_cast(dmi_map_builder *b, dmi_map_value value, dm_dtype to)
     return value;
 }
 
-/* May an integer result have left the range of a type narrower than its carrier? A row that is not named here may: that
- * costs a step and is never wrong. */
+/* May an integer result have left the range of a type narrower than its carrier? */
 static bool may_leave(int row)
 {
-    switch (row) {
-    case DMI_EW_positive:
-    case DMI_EW_remainder:
-    case DMI_EW_sign:
-    case DMI_EW_minimum:
-    case DMI_EW_maximum:
-    case DMI_EW_clip:
-    case DMI_EW_where:
-    case DMI_EW_relu:
-    case DMI_EW_conj:
-    case DMI_EW_real:
-    case DMI_EW_imag:
-    case DMI_EW_bitwise_and:
-    case DMI_EW_bitwise_or:
-    case DMI_EW_bitwise_xor:
-    case DMI_EW_bitwise_right_shift:
-    case DMI_EW_floor:
-    case DMI_EW_ceil:
-    case DMI_EW_trunc:
-    case DMI_EW_round:
-        return false;
-    default:
-        return true;
-    }
+#undef DMI_EW_WITHIN
+#define DMI_EW(name, ...)
+#define DMI_EW_INNER(name, ...)
+#define DMI_EW_WITHIN(name, ...) [DMI_EW_##name] = true,
+    static const bool within[DMI_EW_ROWS] = {
+#include "kernels/ewise/ewise.def"
+    };
+#undef DMI_EW
+#undef DMI_EW_INNER
+#undef DMI_EW_WITHIN
+    return !within[row];
 }
 
 dm_status dmi_map_apply(dmi_map_builder *b, int row, const dmi_map_value *values, const int *number,
