@@ -42,7 +42,7 @@ static int flops_of(const dmi_step *step)
     case DM_F32:
     case DM_C64:
         return g->tf32 ? DMI_FLOPS_TF32 : DMI_FLOPS_F32;
-    default:
+    default: /* 16 and 8 bits */
         return DMI_FLOPS_HALF;
     }
 }

@@ -58,22 +58,8 @@ template <typename T> static void push_box(dmi_queue *q, const dmi_cuda_box *box
 
 void dmi_cuda_launch_push(dmi_queue *q, int unit, const dmi_cuda_box *box, const dmi_push *p)
 {
-    switch (unit) {
-    case 1:
-        push_box<uint8_t>(q, box, p);
-        break;
-    case 2:
-        push_box<uint16_t>(q, box, p);
-        break;
-    case 4:
-        push_box<uint32_t>(q, box, p);
-        break;
-    case 8:
-        push_box<uint64_t>(q, box, p);
-        break;
-    default:
-        push_box<uint4>(q, box, p);
-        break;
-    }
+#define CALL(T) push_box<T>(q, box, p)
+    DMI_CUDA_BY_UNIT(q, "push", unit, CALL)
+#undef CALL
     dmi_cuda_launched(q, "push");
 }

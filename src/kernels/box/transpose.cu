@@ -180,9 +180,11 @@ void dmi_cuda_launch_transpose(dmi_queue *q, dm_dtype from, dm_dtype to, bool al
         case 4:
             transpose<uint32_t>(q, aligned, p, src, dst);
             break;
-        default:
+        case 8:
             transpose<uint64_t>(q, aligned, p, src, dst);
             break;
+        default:
+            dmi_cuda_failed(q, "transposition", -1, "no kernel for elements of this size");
         }
     }
     dmi_cuda_launched(q, "transposition");

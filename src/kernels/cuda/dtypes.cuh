@@ -46,9 +46,11 @@ static __device__ __forceinline__ void store_typed(void *p, int64_t at, const C 
     case DM_I32:                                                                                               \
         CALL(int32_t);                                                                                         \
         break;                                                                                                 \
-    default:                                                                                                   \
+    case DM_U8:                                                                                                \
         CALL(uint8_t);                                                                                         \
         break;                                                                                                 \
+    default:                                                                                                   \
+        assert(false);                                                                                         \
     }
 
 template <typename C, int N>
@@ -183,9 +185,11 @@ static __device__ __forceinline__ void load_one(dm_dtype dtype, const void *p, i
             dm_c64 x = ((const dm_c64 *)p)[at];
             *v = {widened(x.re), widened(x.im)};
         } else {
+            assert(dtype == DM_C128);
             *v = ((const dm_c128 *)p)[at];
         }
     } else if constexpr (std::is_same<C, uint64_t>::value) {
+        assert(dtype == DM_U64);
         *v = ((const uint64_t *)p)[at];
     } else if constexpr (std::is_same<C, int64_t>::value) {
         switch (dtype) {
@@ -209,8 +213,11 @@ template <typename C> static __device__ __forceinline__ void store_one(dm_dtype 
     if constexpr (std::is_same<C, dm_c128>::value) {
         switch (dtype) {
             DMI_CUDA_BY_COMPLEX(dtype, CALL)
-        default:
+        case DM_BOOL:
             CALL(bool8);
+            break;
+        default:
+            assert(false);
         }
     } else {
         switch (dtype) {

@@ -249,8 +249,10 @@ static constexpr bool takes_complex(int row)
 #include "kernels/ewise/ewise.def"
 #undef DMI_EW
 #undef DMI_EW_INNER
-    default: /* rows that share kernels */
+    case -1: /* rows that share kernels */
         return true;
+    default:
+        return false;
     }
 }
 

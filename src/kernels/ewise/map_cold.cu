@@ -10,7 +10,10 @@ void dmi_cuda_map_cold_any(dmi_queue *q, dmi_cuda_map *p, bool groups)
     case 2:
         launch_any_in<-1, DMI_COLD, 2>(q, p, groups);
         break;
-    default:
+    case 3:
         launch_any_in<-1, DMI_COLD, 3>(q, p, groups);
+        break;
+    default:
+        dmi_cuda_failed(q, "elementwise kernel", -1, "no kernel for so many inputs");
     }
 }

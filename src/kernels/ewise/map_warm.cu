@@ -6,7 +6,8 @@ map_launcher *dmi_cuda_map_warm_same(int inputs, dm_dtype dtype, bool groups)
     return inputs == 0   ? same_launcher<-1, 0>(dtype, groups)
            : inputs == 1 ? same_launcher<-1, 1>(dtype, groups)
            : inputs == 2 ? same_launcher<-1, 2>(dtype, groups)
-                         : same_launcher<-1, 3>(dtype, groups);
+           : inputs == 3 ? same_launcher<-1, 3>(dtype, groups)
+                         : NULL;
 }
 
 void dmi_cuda_map_warm_any(dmi_queue *q, dmi_cuda_map *p, bool groups)
@@ -21,7 +22,10 @@ void dmi_cuda_map_warm_any(dmi_queue *q, dmi_cuda_map *p, bool groups)
     case 2:
         launch_any_in<-1, DMI_WARM, 2>(q, p, groups);
         break;
-    default:
+    case 3:
         launch_any_in<-1, DMI_WARM, 3>(q, p, groups);
+        break;
+    default:
+        dmi_cuda_failed(q, "elementwise kernel", -1, "no kernel for so many inputs");
     }
 }

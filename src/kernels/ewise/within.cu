@@ -33,7 +33,7 @@ static __device__ bool element_inside(dm_dtype dtype, const void *p, int64_t at,
         load_one(dtype, p, at, &v);
         return inside(v, low, high);
     }
-    default: {
+    default: { /* integers and bool; load_one refuses others */
         int64_t v;
         load_one(dtype, p, at, &v);
         return inside((double)v, low, high);

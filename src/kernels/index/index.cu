@@ -97,45 +97,17 @@ template <typename T, typename OP> static void launch_ordered(dmi_queue *q, cons
 void dmi_cuda_launch_index(dmi_queue *q, int unit, const dmi_cuda_index *p)
 {
     unsigned blocks = blocks_for(p->box.items, THREADS);
-    switch (unit) {
-    case 1:
-        follow<uint8_t><<<blocks, THREADS, 0, stream_of(q)>>>(*p);
-        break;
-    case 2:
-        follow<uint16_t><<<blocks, THREADS, 0, stream_of(q)>>>(*p);
-        break;
-    case 4:
-        follow<uint32_t><<<blocks, THREADS, 0, stream_of(q)>>>(*p);
-        break;
-    case 8:
-        follow<uint64_t><<<blocks, THREADS, 0, stream_of(q)>>>(*p);
-        break;
-    default:
-        follow<uint4><<<blocks, THREADS, 0, stream_of(q)>>>(*p);
-        break;
-    }
+#define CALL(T) follow<T><<<blocks, THREADS, 0, stream_of(q)>>>(*p)
+    DMI_CUDA_BY_UNIT(q, "take", unit, CALL)
+#undef CALL
     dmi_cuda_launched(q, "take");
 }
 
 void dmi_cuda_launch_put(dmi_queue *q, int unit, const dmi_cuda_index *p)
 {
-    switch (unit) {
-    case 1:
-        launch_ordered<uint8_t, assign>(q, p);
-        break;
-    case 2:
-        launch_ordered<uint16_t, assign>(q, p);
-        break;
-    case 4:
-        launch_ordered<uint32_t, assign>(q, p);
-        break;
-    case 8:
-        launch_ordered<uint64_t, assign>(q, p);
-        break;
-    default:
-        launch_ordered<uint4, assign>(q, p);
-        break;
-    }
+#define CALL(T) launch_ordered<T, assign>(q, p)
+    DMI_CUDA_BY_UNIT(q, "put", unit, CALL)
+#undef CALL
     dmi_cuda_launched(q, "put");
 }
 

@@ -4,6 +4,8 @@
 
 #include "layout/layout.h"
 
+#include <assert.h>
+
 /* What an index outside of 0 .. n-1 means. RAISE: from -n to -1 it counts from the end, others are left out: a
  * command before has looked for them. WRAP: modulo n. CLIP: the nearest. */
 enum dmi_index_mode { DMI_INDEX_RAISE, DMI_INDEX_WRAP, DMI_INDEX_CLIP, DMI_INDEX_MODES };
@@ -83,7 +85,8 @@ DMI_INDEX_FN int64_t dmi_index_read(dm_dtype dtype, const void *at, int mode, in
     case DM_U8:
         i = *(const uint8_t *)at;
         break;
-    default: { /* U64 */
+    default: {
+        assert(dtype == DM_U64);
         uint64_t u = *(const uint64_t *)at;
         i = u < (uint64_t)n ? (int64_t)u : mode == DMI_INDEX_WRAP ? (int64_t)(u % (uint64_t)n) : n;
     }

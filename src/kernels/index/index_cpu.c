@@ -59,6 +59,7 @@ static row_fn *adder(dm_dtype dtype)
     case DM_BOOL:
         return add_bool;
     default: { /* integers, which wrap: with a sign or without */
+        assert(dmi_dtype_is_integer(dtype));
         static row_fn *const of[] = {[1] = add_8, [2] = add_16, [4] = add_32, [8] = add_64};
         return of[dmi_dtype_bytes(dtype)];
     }

@@ -174,7 +174,10 @@ void dmi_cuda_launch_sort(dmi_queue *q, const dmi_cuda_sort *p, const void *x, v
     case 4:
         sort_all<uint32_t>(q, p, x, values, direct, indices, carried);
         break;
-    default:
+    case 8:
         sort_all<unsigned long long>(q, p, x, values, direct, indices, carried);
+        break;
+    default:
+        dmi_cuda_failed(q, "sort", -1, "no kernel for elements of this size");
     }
 }

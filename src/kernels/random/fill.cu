@@ -264,23 +264,9 @@ static void launch_constant(dmi_queue *q, const dmi_cuda_box *box, const uint64_
 
 void dmi_cuda_launch_constant(dmi_queue *q, int unit, const dmi_cuda_box *box, const uint64_t *value, void *out)
 {
-    switch (unit) {
-    case 1:
-        launch_constant<uint8_t>(q, box, value, out);
-        break;
-    case 2:
-        launch_constant<uint16_t>(q, box, value, out);
-        break;
-    case 4:
-        launch_constant<uint32_t>(q, box, value, out);
-        break;
-    case 8:
-        launch_constant<uint64_t>(q, box, value, out);
-        break;
-    default:
-        launch_constant<uint4>(q, box, value, out);
-        break;
-    }
+#define CALL(T) launch_constant<T>(q, box, value, out)
+    DMI_CUDA_BY_UNIT(q, "fill", unit, CALL)
+#undef CALL
     dmi_cuda_launched(q, "fill");
 }
 
@@ -296,35 +282,32 @@ static void launch_diagonal(dmi_queue *q, const dmi_cuda_diagonal *p, const uint
 void dmi_cuda_launch_diagonal(dmi_queue *q, int64_t bytes, const dmi_cuda_diagonal *p, const uint64_t *value,
                               void *out)
 {
-    switch (bytes) {
-    case 1:
-        launch_diagonal<uint8_t>(q, p, value, out);
-        break;
-    case 2:
-        launch_diagonal<uint16_t>(q, p, value, out);
-        break;
-    case 4:
-        launch_diagonal<uint32_t>(q, p, value, out);
-        break;
-    case 8:
-        launch_diagonal<uint64_t>(q, p, value, out);
-        break;
-    default:
-        launch_diagonal<uint4>(q, p, value, out);
-        break;
-    }
+#define CALL(T) launch_diagonal<T>(q, p, value, out)
+    DMI_CUDA_BY_UNIT(q, "fill of a diagonal", bytes, CALL)
+#undef CALL
     dmi_cuda_launched(q, "fill of a diagonal");
+}
+
+static void refuse(dmi_queue *q)
+{
+    dmi_cuda_failed(q, "fill", -1, "no kernel for this fill of this type");
 }
 
 template <typename T, int N> static void launch_by_index(dmi_queue *q, const dmi_cuda_fill *p, void *out)
 {
     unsigned blocks = blocks_for(p->items, THREADS);
-    if (p->kind == DMI_FILL_ARANGE) {
+    switch (p->kind) {
+    case DMI_FILL_ARANGE:
         by_index<DMI_FILL_ARANGE, T, N><<<blocks, THREADS, 0, stream_of(q)>>>(*p, (T *)out);
-    } else if (p->kind == DMI_FILL_UNIFORM) {
+        break;
+    case DMI_FILL_UNIFORM:
         by_index<DMI_FILL_UNIFORM, T, N><<<blocks, THREADS, 0, stream_of(q)>>>(*p, (T *)out);
-    } else {
+        break;
+    case DMI_FILL_NORMAL:
         by_index<DMI_FILL_NORMAL, T, N><<<blocks, THREADS, 0, stream_of(q)>>>(*p, (T *)out);
+        break;
+    default:
+        refuse(q);
     }
 }
 
@@ -346,10 +329,12 @@ static void launch_shared(dmi_queue *q, const dmi_cuda_fill *p, void *out)
         launch_every<DMI_FILL_ARANGE, int64_t, 2>(q, p, out);
     } else if (p->kind == DMI_FILL_NORMAL) {
         launch_every<DMI_FILL_NORMAL, float, 4>(q, p, out);
-    } else if (real) {
+    } else if (p->kind == DMI_FILL_UNIFORM && real) {
         launch_every<DMI_FILL_UNIFORM, float, 4>(q, p, out);
-    } else {
+    } else if (p->kind == DMI_FILL_UNIFORM) {
         launch_every<DMI_FILL_UNIFORM, int64_t, 2>(q, p, out);
+    } else {
+        refuse(q);
     }
 }
 
@@ -386,7 +371,7 @@ void dmi_cuda_launch_fill(dmi_queue *q, const dmi_cuda_fill *p, void *out)
     case DM_U8:
         launch_by_index<uint8_t, 2>(q, p, out);
         break;
-    default:
+    default: /* any other type */
         launch_shared(q, p, out);
         break;
     }
