@@ -7,10 +7,10 @@
  *     dm_map(s, "rr / pq", 2, (dm_map_arg[]){DM_ARG("rr", rr), DM_ARG("pq", pq)}, step);  -- an array of one element
  *     dm_axpby_by(s, dm_element(step), p, dm_value(1), x);                                -- x = step * p + x
  *
- * dm_map and dm_map_new take such elements as arrays already. Of the calls of <dmath/linalg.h>, dm_scal is dm_scale_by,
- * dm_axpy is dm_axpby_by, and dm_gemv and dm_ger are dm_gemm_by, which takes vectors. For the others (symv to trsm),
- * scale an operand or the result by dm_scale_by. Numbers of random calls, padding and bins are numbers of the program
- * alone.
+ * dm_map and dm_map_new take such elements as arrays already, and so do calls whose numbers have an array's form
+ * (dm_histogram_edges for the bounds of dm_histogram). Of the calls of <dmath/linalg.h>, dm_scal is dm_scale_by, and
+ * dm_axpy is dm_axpby_by. Numbers alone are: what decides how a call runs (a correction, an order, eps, options of
+ * layers, places of dm_quantile), and the shape of dm_fill_gamma and the rate of dm_fill_poisson.
  *
  * An element is an array, or a view, of one element, of any number of dims and in any layout. Workers that lack
  * it are sent it. Its type: where the call computes in integers, an integer or bool; where it computes in
@@ -98,6 +98,73 @@ DM_API DM_CHECKED dm_status dm_sum_by(dm_session *session, dm_array x, const int
 DM_API DM_CHECKED dm_status dm_gemm_by(dm_session *session, int trans_a, int trans_b, dm_factor alpha,
                                        dm_array a, dm_array b, dm_factor beta, dm_array c,
                                        const dm_gemm_options *options);
+
+/* ---- padding, random numbers ----------------------------------------------------------------------------- */
+
+/* dm_pad; value is read in mode DM_PAD_CONSTANT alone. */
+DM_API DM_CHECKED dm_status dm_pad_by(dm_session *session, dm_array x, const int64_t *before,
+                                      const int64_t *after, int mode, dm_factor value, dm_array out);
+/* As the calls without _by, whose numbers they give, but for gamma: x is rounded before it is scaled and once more
+ * after it. An element goes into the formula as it is:
+ * bernoulli u < p, dropout u < p ? 0 : 1 / (1 - p), exponential -log(1 - u) * scale. */
+DM_API DM_CHECKED dm_status dm_fill_bernoulli_by(dm_session *session, dm_array x, dm_factor p, uint64_t seed);
+DM_API DM_CHECKED dm_status dm_fill_dropout_by(dm_session *session, dm_array x, dm_factor p, uint64_t seed);
+DM_API DM_CHECKED dm_status dm_fill_exponential_by(dm_session *session, dm_array x, dm_factor scale,
+                                                   uint64_t seed);
+DM_API DM_CHECKED dm_status dm_fill_gamma_by(dm_session *session, dm_array x, double shape, dm_factor scale,
+                                             uint64_t seed);
+
+/* ---- linear algebra: as the calls of <dmath/linalg.h> without _by ---------------------------------------- */
+/* Factors may be complex where matrices are, but for alpha and beta of herk, beta of her2k and alpha of her. her2
+ * and her2k multiply their second product by the conjugate of alpha. With elements, products take a temporary of
+ * the size of the output as dm_gemm_by does, and trmm and trsm scale b first. */
+
+/* gradient = scale (softmax(x) - [j is the label]) */
+DM_API DM_CHECKED dm_status dm_cross_entropy_gradient_by(dm_session *session, dm_array x, dm_array labels,
+                                                         dm_factor scale, dm_array gradient);
+/* (x, y) = (c x + s y, c y - s x); c and s are real. */
+DM_API DM_CHECKED dm_status dm_rot_by(dm_session *session, dm_array x, dm_array y, dm_factor c, dm_factor s);
+/* y = alpha op(a) x + beta y */
+DM_API DM_CHECKED dm_status dm_gemv_by(dm_session *session, int trans, dm_factor alpha, dm_array a, dm_array x,
+                                       dm_factor beta, dm_array y);
+/* a = alpha x y^T + a; gerc: y^H */
+DM_API DM_CHECKED dm_status dm_ger_by(dm_session *session, dm_factor alpha, dm_array x, dm_array y, dm_array a);
+DM_API DM_CHECKED dm_status dm_gerc_by(dm_session *session, dm_factor alpha, dm_array x, dm_array y,
+                                       dm_array a);
+/* y = alpha a x + beta y, a symmetric or Hermitian */
+DM_API DM_CHECKED dm_status dm_symv_by(dm_session *session, int uplo, dm_factor alpha, dm_array a, dm_array x,
+                                       dm_factor beta, dm_array y);
+DM_API DM_CHECKED dm_status dm_hemv_by(dm_session *session, int uplo, dm_factor alpha, dm_array a, dm_array x,
+                                       dm_factor beta, dm_array y);
+/* a = alpha x x^T + a; her: x^H */
+DM_API DM_CHECKED dm_status dm_syr_by(dm_session *session, int uplo, dm_factor alpha, dm_array x, dm_array a);
+DM_API DM_CHECKED dm_status dm_her_by(dm_session *session, int uplo, dm_factor alpha, dm_array x, dm_array a);
+/* a = alpha (x y^T + y x^T) + a; her2: alpha x y^H + conj(alpha) y x^H + a */
+DM_API DM_CHECKED dm_status dm_syr2_by(dm_session *session, int uplo, dm_factor alpha, dm_array x, dm_array y,
+                                       dm_array a);
+DM_API DM_CHECKED dm_status dm_her2_by(dm_session *session, int uplo, dm_factor alpha, dm_array x, dm_array y,
+                                       dm_array a);
+/* c = alpha op(a) op(a)^T + beta c; herk: ^H */
+DM_API DM_CHECKED dm_status dm_syrk_by(dm_session *session, int uplo, int trans, dm_factor alpha, dm_array a,
+                                       dm_factor beta, dm_array c);
+DM_API DM_CHECKED dm_status dm_herk_by(dm_session *session, int uplo, int trans, dm_factor alpha, dm_array a,
+                                       dm_factor beta, dm_array c);
+/* c = alpha (op(a) op(b)^T + op(b) op(a)^T) + beta c; her2k: alpha op(a) op(b)^H + conj(alpha) op(b) op(a)^H + beta c */
+DM_API DM_CHECKED dm_status dm_syr2k_by(dm_session *session, int uplo, int trans, dm_factor alpha, dm_array a,
+                                        dm_array b, dm_factor beta, dm_array c);
+DM_API DM_CHECKED dm_status dm_her2k_by(dm_session *session, int uplo, int trans, dm_factor alpha, dm_array a,
+                                        dm_array b, dm_factor beta, dm_array c);
+/* c = alpha a b + beta c, or (DM_RIGHT) alpha b a + beta c, a symmetric or Hermitian */
+DM_API DM_CHECKED dm_status dm_symm_by(dm_session *session, int side, int uplo, dm_factor alpha, dm_array a,
+                                       dm_array b, dm_factor beta, dm_array c);
+DM_API DM_CHECKED dm_status dm_hemm_by(dm_session *session, int side, int uplo, dm_factor alpha, dm_array a,
+                                       dm_array b, dm_factor beta, dm_array c);
+/* b = alpha op(a) b, or (DM_RIGHT) alpha b op(a), a triangular */
+DM_API DM_CHECKED dm_status dm_trmm_by(dm_session *session, int side, int uplo, int trans, int diag,
+                                       dm_factor alpha, dm_array a, dm_array b);
+/* op(a) x = alpha b, or (DM_RIGHT) x op(a) = alpha b, a triangular; b becomes x. */
+DM_API DM_CHECKED dm_status dm_trsm_by(dm_session *session, int side, int uplo, int trans, int diag,
+                                       dm_factor alpha, dm_array a, dm_array b);
 
 #ifdef __cplusplus
 }

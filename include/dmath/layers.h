@@ -21,6 +21,9 @@
  * and with the same option blas_threads. slices = 0: as many as there are workers with samples, so that nothing
  * but weights and sums is moved; results differ by rounding then. More workers than slices: the others idle.
  *
+ * Calls with _by take factors that may be elements (<dmath/factors.h>). With elements, sums take a temporary of the
+ * output's shape in f64, and other outputs one where they are narrower than what is computed in.
+ *
  * Layers that are expressions, for dm_map (dy: the gradient that comes from above):
  *
  *     ReLU        y = where(x > 0, x, 0)
@@ -55,6 +58,7 @@
 #define DMATH_LAYERS_H
 
 #include <dmath/dmath.h>
+#include <dmath/factors.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -99,6 +103,8 @@ DM_API DM_CHECKED dm_status dm_conv_backward_data(dm_session *session, const dm_
  * DM_NO_ARRAY. beta 0 does not read them. */
 DM_API DM_CHECKED dm_status dm_conv_backward_weights(dm_session *session, const dm_conv *conv, dm_array x,
                                                      dm_array dy, double beta, dm_array dw, dm_array db);
+DM_API DM_CHECKED dm_status dm_conv_backward_weights_by(dm_session *session, const dm_conv *conv, dm_array x,
+                                                        dm_array dy, dm_factor beta, dm_array dw, dm_array db);
 
 /* ---- pooling --------------------------------------------------------------------------------------------- */
 
@@ -177,6 +183,8 @@ DM_API DM_CHECKED dm_status dm_inner_backward_data(dm_session *session, int slic
 /* dw = beta dw + dy^T x, db = beta db + the sum of dy over the samples; db may be DM_NO_ARRAY. */
 DM_API DM_CHECKED dm_status dm_inner_backward_weights(dm_session *session, int slices, dm_array x, dm_array dy,
                                                       double beta, dm_array dw, dm_array db);
+DM_API DM_CHECKED dm_status dm_inner_backward_weights_by(dm_session *session, int slices, dm_array x, dm_array dy,
+                                                         dm_factor beta, dm_array dw, dm_array db);
 
 /* ---- sums by channel ------------------------------------------------------------------------------------- */
 
@@ -185,6 +193,8 @@ DM_API DM_CHECKED dm_status dm_inner_backward_weights(dm_session *session, int s
  * moments of batch normalisation: the mean of x, then that of (x - mean)^2. */
 DM_API DM_CHECKED dm_status dm_channel_sums(dm_session *session, int slices, double scale, dm_array x,
                                             dm_array y, double beta, dm_array out);
+DM_API DM_CHECKED dm_status dm_channel_sums_by(dm_session *session, int slices, dm_factor scale, dm_array x,
+                                               dm_array y, dm_factor beta, dm_array out);
 
 /* ---- losses ---------------------------------------------------------------------------------------------- */
 
@@ -214,6 +224,10 @@ DM_API DM_CHECKED dm_status dm_softmax_loss(dm_session *session, const dm_loss *
  * C - 1. */
 DM_API DM_CHECKED dm_status dm_softmax_loss_backward(dm_session *session, const dm_loss *options, dm_array prob,
                                                      dm_array labels, double scale, dm_array dx);
+DM_API DM_CHECKED dm_status dm_hinge_loss_backward_by(dm_session *session, int norm, int slices, dm_array x,
+                                                      dm_array labels, dm_factor scale, dm_array dx);
+DM_API DM_CHECKED dm_status dm_softmax_loss_backward_by(dm_session *session, const dm_loss *options, dm_array prob,
+                                                        dm_array labels, dm_factor scale, dm_array dx);
 
 /* loss = -(sum of t log s + (1 - t) log(1 - s)) / normaliser, s = 1 / (1 + e^-x), over all elements of x.
  * targets t: of x's shape, of any real type; those equal to ignore_label do not count, and an element takes the
@@ -223,6 +237,8 @@ DM_API DM_CHECKED dm_status dm_sigmoid_loss(dm_session *session, const dm_loss *
 /* dx = scale (s - t) / normaliser; 0 where the target is ignored. */
 DM_API DM_CHECKED dm_status dm_sigmoid_loss_backward(dm_session *session, const dm_loss *options, dm_array x,
                                                      dm_array targets, double scale, dm_array dx);
+DM_API DM_CHECKED dm_status dm_sigmoid_loss_backward_by(dm_session *session, const dm_loss *options, dm_array x,
+                                                        dm_array targets, dm_factor scale, dm_array dx);
 
 /* loss = (sum of (x - t)^2) / (2 N). targets t: of x's shape. The gradient by x is an expression: f * (x - t),
  * f = scale / N. */

@@ -87,6 +87,13 @@ dm_status dmi_blas_flag(const char *what, int value, int most)
                                        : dmi_fail(DM_ERR_ARG, "%s is %d, not 0 to %d", what, value, most);
 }
 
+dm_status dmi_blas_factor(const dmi_blas *q, const char *what, const dm_factor *f, bool real)
+{
+    int out = q->count - 1;
+    return dmi_part_factor(q->session, what, f, real ? dmi_dtype_part(q->dtype) : q->dtype,
+                           name_of(q->name[out]), &q->x[out]);
+}
+
 dm_status dmi_blas_end(dm_session *session, dm_status status)
 {
     dm_status ended = dm_scope_end(session, NULL, 0);
@@ -109,15 +116,17 @@ int64_t dmi_blas_half(int64_t n)
     return (n / 2 + DMI_BLAS_BLOCK - 1) / DMI_BLAS_BLOCK * DMI_BLAS_BLOCK;
 }
 
-dm_status dmi_blas_masked(dm_session *session, const char *text, dm_array w, bool reads, double beta,
+dm_status dmi_blas_masked(dm_session *session, const char *text, dm_array w, const dm_factor *beta,
                           dm_array out)
 {
     dmi_chain_name name[5] = {{"w", .array = w},
                               {"i", .kind = DMI_CHAIN_INDEX, .dim = 0},
                               {"j", .kind = DMI_CHAIN_INDEX, .dim = 1},
-                              {"beta", .kind = DMI_CHAIN_NUMBER, .number = beta},
                               {"c", .array = out}};
+    if (beta) {
+        name[4] = dmi_chain_factor("beta", beta);
+    }
     const dmi_chain_text texts[] = {{NULL, text}};
-    const dmi_chain_call chain = {reads ? 5 : 4, 1, name, texts, NULL, 0, 0};
+    const dmi_chain_call chain = {beta ? 5 : 3, 1, name, texts, NULL, 0, 0};
     return dmi_chain_submit(session, &chain, out);
 }

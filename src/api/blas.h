@@ -2,9 +2,9 @@
 #ifndef DMI_API_BLAS_H
 #define DMI_API_BLAS_H
 
-#include "ops/chain.h"
-#include "ops/common.h"
+#include "api/parts.h"
 
+#include <dmath/factors.h>
 #include <dmath/linalg.h>
 
 /* Matrices of at most so many rows are not cut any more. */
@@ -31,6 +31,9 @@ int64_t dmi_blas_extent(const dmi_blas *q, int i, int dim);
 /* DM_ERR_ARG unless 0 <= value <= most. */
 DM_CHECKED dm_status dmi_blas_flag(const char *what, int value, int most);
 
+/* Errors of a factor, which may not overlap the output; real: nor be complex. */
+DM_CHECKED dm_status dmi_blas_factor(const dmi_blas *q, const char *what, const dm_factor *f, bool real);
+
 /* Ends the scope of the call's views and temporaries; returns the call's status. */
 DM_CHECKED dm_status dmi_blas_end(dm_session *session, dm_status status);
 DM_CHECKED dm_status dmi_blas_temporary(dm_session *session, dm_dtype dtype, int64_t rows, int64_t cols,
@@ -41,9 +44,9 @@ DM_CHECKED dm_status dmi_blas_block(dm_session *session, dm_array a, int64_t r, 
 /* Where a matrix of n > DMI_BLAS_BLOCK rows is cut. */
 int64_t dmi_blas_half(int64_t n);
 
-/* out = text, element by element. Names of the text: out's elements are `c` (used if `reads`), `w` is w, `beta`
- * a number, i and j are the indices. */
-DM_CHECKED dm_status dmi_blas_masked(dm_session *session, const char *text, dm_array w, bool reads, double beta,
+/* out = text, element by element. Names of the text: `w` is w, i and j are the indices; with a beta, which is
+ * settled, that is `beta`, and out's elements are `c`. */
+DM_CHECKED dm_status dmi_blas_masked(dm_session *session, const char *text, dm_array w, const dm_factor *beta,
                                      dm_array out);
 
 #endif

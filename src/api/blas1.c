@@ -146,16 +146,47 @@ dm_status dm_swap(dm_session *session, dm_array x, dm_array y)
     return dmi_blas_end(session, status);
 }
 
-dm_status dm_rot(dm_session *session, dm_array x, dm_array y, double c, double s)
+static dm_status negate(dm_session *session, dm_dtype type, dm_factor f, dm_factor *out)
+{
+    *out = dm_value(-f.value);
+    if (!f.element) {
+        return DM_OK;
+    }
+    dm_status status = dmi_factor_settle(session, type, &f);
+    *out = f;
+    return status == DM_OK ? dm_scale(session, -1, f.array, f.array) : status;
+}
+
+static dm_status rotate(dm_session *session, dm_array x, dm_array y, dm_factor c, dm_factor s)
 {
     dm_array kept;
+    dm_factor less;
+    dmi_operand out[2];
+    dm_dtype real = 0;
     dm_status status = find_two(session, x, y, true);
+    for (int i = 0; i < 2 && status == DM_OK; i++) {
+        status = dmi_part_operand(session, i ? y : x, i ? "y" : "x", &out[i]);
+        real = status == DM_OK ? dmi_dtype_carrier(dmi_dtype_part(out[i].desc.dtype)) : real;
+        status = status == DM_OK ? dmi_part_factor(session, "c", &c, real, i ? "y" : "x", &out[i]) : status;
+        status = status == DM_OK ? dmi_part_factor(session, "s", &s, real, i ? "y" : "x", &out[i]) : status;
+    }
     if (status != DM_OK || (status = dm_scope_begin(session)) != DM_OK) {
         return status;
     }
-    status = dm_array_like(session, x, 0, &kept);
-    status = status == DM_OK ? dm_add(session, c, x, s, y, kept) : status;
-    status = status == DM_OK ? dm_axpby(session, -s, x, c, y) : status;
+    status = negate(session, real, s, &less);
+    status = status == DM_OK ? dm_array_like(session, x, 0, &kept) : status;
+    status = status == DM_OK ? dm_add_by(session, c, x, s, y, kept) : status;
+    status = status == DM_OK ? dm_axpby_by(session, less, x, c, y) : status;
     status = status == DM_OK ? dm_copy(session, kept, x) : status;
     return dmi_blas_end(session, status);
+}
+
+dm_status dm_rot(dm_session *session, dm_array x, dm_array y, double c, double s)
+{
+    return rotate(session, x, y, dm_value(c), dm_value(s));
+}
+
+dm_status dm_rot_by(dm_session *session, dm_array x, dm_array y, dm_factor c, dm_factor s)
+{
+    return rotate(session, x, y, c, s);
 }

@@ -1,6 +1,6 @@
 /* Calls over dims of one array: normalisation, and the loss of a classifier. */
+#include "api/parts.h"
 #include "master/session.h"
-#include "ops/chain.h"
 
 #include <dmath/linalg.h>
 #include <math.h>
@@ -107,28 +107,41 @@ dm_status dm_cross_entropy(dm_session *session, dm_array x, dm_array labels, dm_
     return status == DM_OK ? dmi_chain_submit(session, &chain, loss) : status;
 }
 
-dm_status dm_cross_entropy_gradient(dm_session *session, dm_array x, dm_array labels, double scale,
-                                    dm_array gradient)
+static dm_status gradient_call(dm_session *session, dm_array x, dm_array labels, dm_factor scale,
+                               dm_array gradient)
 {
-    dmi_desc shape = {0};
-    dmi_session *s;
-    dmi_handle *h;
+    dmi_operand in, out;
     dm_status status = check_labels(session, x, labels, "gradient", gradient);
-    if (status != DM_OK || (status = dmi_enter(session, &s)) != DM_OK ||
-        (status = dmi_handle_find(s, x, "x", &h)) != DM_OK) {
+    status = status == DM_OK ? dmi_part_operand(session, x, "x", &in) : status;
+    status = status == DM_OK ? dmi_part_operand(session, gradient, "gradient", &out) : status;
+    dm_dtype type = status == DM_OK ? dmi_dtype_carrier(in.desc.dtype) : DM_F64;
+    status = status == DM_OK ? dmi_part_factor(session, "scale", &scale, type, "gradient", &out) : status;
+    if (status != DM_OK || (status = dm_scope_begin(session)) != DM_OK) {
         return status;
     }
-    shape = h->desc;
+    status = dmi_factor_settle(session, type, &scale);
     const dmi_chain_name names[] = {{"x", .array = x},
                                     {"labels", .kind = DMI_CHAIN_COLUMN, .array = labels},
                                     {"j", .kind = DMI_CHAIN_INDEX, .dim = 1},
-                                    {"scale", .kind = DMI_CHAIN_NUMBER, .number = scale},
-                                    {"n", .kind = DMI_CHAIN_NUMBER, .number = (double)shape.extent[1]}};
+                                    dmi_chain_factor("scale", &scale),
+                                    {"n", .kind = DMI_CHAIN_NUMBER, .number = (double)in.desc.extent[1]}};
     const dmi_chain_text texts[] = {
         {"m", "max(x)"},
         {"s", "sum(exp(x - m))"},
         {NULL,
          "where((labels >= 0) & (labels < n), scale * (exp(x - m) / s - where(j == labels, 1.0, 0.0)), 0)"}};
     const dmi_chain_call chain = {5, 3, names, texts, (int[]){1}, 1, 0, "gradient"};
-    return dmi_chain_submit(session, &chain, gradient);
+    return dmi_part_end(session, status == DM_OK ? dmi_chain_submit(session, &chain, gradient) : status);
+}
+
+dm_status dm_cross_entropy_gradient(dm_session *session, dm_array x, dm_array labels, double scale,
+                                    dm_array gradient)
+{
+    return gradient_call(session, x, labels, dm_value(scale), gradient);
+}
+
+dm_status dm_cross_entropy_gradient_by(dm_session *session, dm_array x, dm_array labels, dm_factor scale,
+                                       dm_array gradient)
+{
+    return gradient_call(session, x, labels, scale, gradient);
 }

@@ -93,7 +93,7 @@ typedef struct padding {
     int mode, ndim;
     const int64_t *before, *after;
     int64_t extent[DM_MAX_DIMS], padded[DM_MAX_DIMS];
-    double value;
+    dm_factor value;
 } padding;
 
 /* The row of 0 .. n-1 that row i, from -before to n + after - 1, repeats. */
@@ -114,7 +114,7 @@ static dm_status fill_rows(const padding *p, dm_array box, int d, int64_t from, 
     dm_array inner, rows;
     int64_t *index = malloc((size_t)DMI_MAX(count, 1) * sizeof *index);
     if (!index) {
-        return dmi_fail(DM_ERR_NOMEM, "pad: no memory for indices");
+        return dmi_fail(DM_ERR_NOMEM, "%s: no memory for indices", dmi_api_called());
     }
     for (int64_t k = 0; k < count; k++) {
         index[k] = source_row(p->mode, from + k, n);
@@ -136,11 +136,11 @@ static dm_status pad_constant(const padding *p, dm_array box, int d)
 {
     dm_array rows;
     dm_status status = dmi_part_view(p->session, box, d, 0, p->before[d], &rows);
-    status = status == DM_OK ? dm_fill(p->session, rows, p->value) : status;
+    status = status == DM_OK ? dm_fill_by(p->session, rows, p->value) : status;
     status = status == DM_OK
                  ? dmi_part_view(p->session, box, d, p->before[d] + p->extent[d], p->after[d], &rows)
                  : status;
-    return status == DM_OK ? dm_fill(p->session, rows, p->value) : status;
+    return status == DM_OK ? dm_fill_by(p->session, rows, p->value) : status;
 }
 
 /* Dim after dim: of the dims before it the padded extent, of those behind it the inner rows. */
@@ -174,7 +174,7 @@ static dm_status check_value(const padding *p)
     int64_t none[DM_MAX_DIMS] = {0};
     dm_array nothing;
     dm_status status = dm_array_view(p->session, p->out, none, none, &nothing);
-    return status == DM_OK ? dm_fill(p->session, nothing, p->value) : status;
+    return status == DM_OK ? dm_fill_by(p->session, nothing, p->value) : status;
 }
 
 static dm_status check_pad(padding *p)
@@ -185,43 +185,57 @@ static dm_status check_pad(padding *p)
     status = status == DM_OK ? dmi_part_operand(p->session, p->out, "out", &out) : status;
     p->ndim = x.desc.ndim;
     if (status == DM_OK && (p->mode < DM_PAD_CONSTANT || p->mode > DM_PAD_WRAP)) {
-        status = dmi_fail(DM_ERR_ARG, "pad: mode is %d, not DM_PAD_CONSTANT to DM_PAD_WRAP", p->mode);
+        status = dmi_fail(DM_ERR_ARG, "%s: mode is %d, not DM_PAD_CONSTANT to DM_PAD_WRAP", dmi_api_called(),
+                          p->mode);
     }
     if (status == DM_OK && p->ndim > 0 && (!p->before || !p->after)) {
-        status = dmi_fail(DM_ERR_ARG, "pad: %s is NULL", p->before ? "after" : "before");
+        status = dmi_fail(DM_ERR_ARG, "%s: %s is NULL", dmi_api_called(), p->before ? "after" : "before");
     }
     for (int d = 0; status == DM_OK && d < p->ndim; d++) {
         if (p->before[d] < 0 || p->after[d] < 0) {
-            return dmi_fail(DM_ERR_ARG, "pad: before[%d] is %" PRId64 ", after[%d] is %" PRId64, d,
-                            p->before[d], d, p->after[d]);
+            return dmi_fail(DM_ERR_ARG, "%s: before[%d] is %" PRId64 ", after[%d] is %" PRId64,
+                            dmi_api_called(), d, p->before[d], d, p->after[d]);
         }
         p->extent[d] = x.desc.extent[d];
         p->padded[d] = p->before[d] + p->extent[d] + p->after[d];
         none = none || (p->extent[d] == 0 && p->padded[d] > 0);
     }
     if (status == DM_OK && none && p->mode != DM_PAD_CONSTANT) {
-        status = dmi_fail(DM_ERR_SHAPE, "pad: x has no elements to repeat");
+        status = dmi_fail(DM_ERR_SHAPE, "%s: x has no elements to repeat", dmi_api_called());
     }
     if (status == DM_OK && p->mode != DM_PAD_CONSTANT && x.desc.dtype != out.desc.dtype) {
-        status = dmi_fail(DM_ERR_DTYPE, "pad: x has dtype %s, but out has %s", dmi_dtype_name(x.desc.dtype),
-                          dmi_dtype_name(out.desc.dtype));
+        status = dmi_fail(DM_ERR_DTYPE, "%s: x has dtype %s, but out has %s", dmi_api_called(),
+                          dmi_dtype_name(x.desc.dtype), dmi_dtype_name(out.desc.dtype));
     }
     if (status == DM_OK && p->mode > DM_PAD_EDGE) {
         status = dmi_part_outside(p->session);
     }
     status = status == DM_OK ? dmi_part_shape(&out, p->ndim, p->padded) : status;
-    return status == DM_OK ? dmi_part_apart(&x, "x", &out) : status;
+    status = status == DM_OK ? dmi_part_apart(&x, "x", &out) : status;
+    dm_dtype any = dmi_dtype_is_complex(out.desc.dtype) ? DM_C128 : DM_F64;
+    return status == DM_OK && p->mode == DM_PAD_CONSTANT
+               ? dmi_part_factor(p->session, "value", &p->value, any, "out", &out)
+               : status;
+}
+
+static dm_status pad_call(padding *p)
+{
+    dm_status status = check_pad(p);
+    if (status != DM_OK || (status = dm_scope_begin(p->session)) != DM_OK) {
+        return status;
+    }
+    status = p->mode == DM_PAD_CONSTANT && p->ndim > 0 ? check_value(p) : DM_OK;
+    return dmi_part_end(p->session, status == DM_OK ? pad_dims(p) : status);
 }
 
 dm_status dm_pad(dm_session *session, dm_array x, const int64_t *before, const int64_t *after, int mode,
                  double value, dm_array out)
 {
-    padding p = {
-        .session = session, .x = x, .out = out, .mode = mode, .before = before, .after = after, .value = value};
-    dm_status status = check_pad(&p);
-    if (status != DM_OK || (status = dm_scope_begin(session)) != DM_OK) {
-        return status;
-    }
-    status = mode == DM_PAD_CONSTANT && p.ndim > 0 ? check_value(&p) : DM_OK;
-    return dmi_part_end(session, status == DM_OK ? pad_dims(&p) : status);
+    return pad_call(&(padding){session, x, out, mode, 0, before, after, .value = dm_value(value)});
+}
+
+dm_status dm_pad_by(dm_session *session, dm_array x, const int64_t *before, const int64_t *after, int mode,
+                    dm_factor value, dm_array out)
+{
+    return pad_call(&(padding){session, x, out, mode, 0, before, after, .value = value});
 }

@@ -66,6 +66,29 @@ dm_status dmi_part_apart(const dmi_operand *x, const char *name, const dmi_opera
                : dmi_fail(DM_ERR_OVERLAP, "%s: %s and out share memory", dmi_api_called(), name);
 }
 
+dm_status dmi_part_factor(dm_session *session, const char *name, const dm_factor *f, dm_dtype type,
+                          const char *out_name, const dmi_operand *out)
+{
+    const dmi_desc *unused;
+    dmi_operand element;
+    dmi_session *s;
+    dm_status status = dmi_enter(session, &s);
+    status = status == DM_OK ? dmi_factor_check(s, name, f, type, &unused) : status;
+    if (status != DM_OK || !f->element ||
+        (status = dmi_part_operand(session, f->array, name, &element)) != DM_OK) {
+        return status;
+    }
+    return dmi_operands_overlap(&element, out) == DMI_APART
+               ? DM_OK
+               : dmi_fail(DM_ERR_OVERLAP, "%s: %s and %s share memory", dmi_api_called(), name, out_name);
+}
+
+dmi_chain_name dmi_chain_factor(const char *name, const dm_factor *f)
+{
+    return f->element ? (dmi_chain_name){name, .array = f->array}
+                      : (dmi_chain_name){name, .kind = DMI_CHAIN_NUMBER, .number = f->value};
+}
+
 dm_status dmi_part_outside(dm_session *session)
 {
     dmi_session *s;

@@ -1,8 +1,9 @@
-/* What calls made of copies of parts share. They open a scope for the views that they make. */
+/* What calls made of other calls share. They open a scope for the views and temporaries that they make. */
 #ifndef DMI_API_PARTS_H
 #define DMI_API_PARTS_H
 
-#include "ops/common.h"
+#include "ops/by.h"
+#include "ops/chain.h"
 
 /* An array as an operand, for checks before anything is done. */
 DM_CHECKED dm_status dmi_part_operand(dm_session *session, dm_array a, const char *name, dmi_operand *out);
@@ -18,6 +19,11 @@ DM_CHECKED dm_status dmi_part_dim(int *dim, int ndim);
 DM_CHECKED dm_status dmi_part_shape(const dmi_operand *out, int ndim, const int64_t *shape);
 /* DM_ERR_OVERLAP unless they share no memory. */
 DM_CHECKED dm_status dmi_part_apart(const dmi_operand *x, const char *name, const dmi_operand *out);
+/* Errors of a factor of a call that computes in this type; it may be no part of out. */
+DM_CHECKED dm_status dmi_part_factor(dm_session *session, const char *name, const dm_factor *f, dm_dtype type,
+                                     const char *out_name, const dmi_operand *out);
+/* A factor that is settled, as a name in a chain's texts. */
+dmi_chain_name dmi_chain_factor(const char *name, const dm_factor *f);
 /* DM_ERR_STATE while a program is recorded: of calls that wait, or write from the host. */
 DM_CHECKED dm_status dmi_part_outside(dm_session *session);
 /* Ends the scope; the status is that of the call. */

@@ -13,17 +13,6 @@
 
 enum { TEXT = 128 };
 
-/* x = format with the seed in it, of one number p */
-static dm_status fill_by(dm_session *session, dm_array x, const char *format, uint64_t seed, double p)
-{
-    char text[TEXT], *at = text;
-    for (const char *from = format; *from; from++) {
-        at += *from == '#' ? snprintf(at, TEXT / 2, "%" PRIu64, seed) : (*at = *from, 1);
-    }
-    *at = 0;
-    return dm_map(session, text, 1, (dm_map_arg[]){DM_NUMBER("p", p)}, x);
-}
-
 static dm_status check_type(dm_session *session, dm_array x, bool takes_all, dmi_operand *out)
 {
     dm_status status = dmi_part_operand(session, x, "x", out);
@@ -35,35 +24,96 @@ static dm_status check_type(dm_session *session, dm_array x, bool takes_all, dmi
     return status;
 }
 
+/* --- distributions of one parameter --- */
+
+typedef struct distribution {
+    const char *name;   /* of the parameter */
+    const char *format; /* the expression of the parameter p; # is the seed */
+    bool takes_all;     /* x may be an integer or bool */
+    double most;        /* the parameter is 0 to this */
+    bool below;         /* and not this itself */
+    const char *range;
+} distribution;
+static const distribution bernoulli = {"p", "f64(uniform(#)) < f64(p)", true, 1, false, "not 0 to 1"};
+static const distribution exponential = {"scale", "-log1p(-uniform(#)) * p",    false, DBL_MAX,
+                                         false,   "not 0 to the largest number"};
+static const distribution dropout = {
+    "p", "where(f64(uniform(#)) < f64(p), 0, 1 / (1 - f64(p)))", false, 1, true, "not from 0 to below 1"};
+
+static dm_status check_parameter(dm_session *session, const distribution *d, const dm_factor *p,
+                                 const dmi_operand *x)
+{
+    dm_status status = dmi_part_factor(session, d->name, p, DM_F64, "x", x);
+    bool inside = p->value >= 0 && (d->below ? p->value < d->most : p->value <= d->most);
+    return status != DM_OK || p->element || inside
+               ? status
+               : dmi_fail(DM_ERR_ARG, "%s: %s is %g, %s", dmi_api_called(), d->name, p->value, d->range);
+}
+
+static dm_status fill_by(dm_session *session, dm_array x, const distribution *d, dm_factor p, uint64_t seed)
+{
+    char text[TEXT], *at = text;
+    dmi_operand o;
+    dm_status status = check_type(session, x, d->takes_all, &o);
+    status = status == DM_OK ? check_parameter(session, d, &p, &o) : status;
+    if (status != DM_OK || (status = dm_scope_begin(session)) != DM_OK) {
+        return status;
+    }
+    for (const char *from = d->format; *from; from++) {
+        at += *from == '#' ? snprintf(at, TEXT / 2, "%" PRIu64, seed) : (*at = *from, 1);
+    }
+    *at = 0;
+    /* exponential numbers are computed in the type of uniform() */
+    bool narrow = !d->takes_all && !d->below && o.desc.dtype != DM_F64;
+    status = dmi_factor_settle(session, narrow ? DM_F32 : DM_F64, &p);
+    const dm_map_arg element = DM_ARG("p", p.array), number = DM_NUMBER("p", p.value);
+    status = status == DM_OK ? dm_map(session, text, 1, p.element ? &element : &number, x) : status;
+    return dmi_part_end(session, status);
+}
+
 dm_status dm_fill_bernoulli(dm_session *session, dm_array x, double p, uint64_t seed)
 {
-    dmi_operand o;
-    dm_status status = check_type(session, x, true, &o);
-    if (status == DM_OK && !(p >= 0 && p <= 1)) {
-        status = dmi_fail(DM_ERR_ARG, "fill_bernoulli: p is %g, not 0 to 1", p);
-    }
-    return status == DM_OK ? fill_by(session, x, "f64(uniform(#)) < f64(p)", seed, p) : status;
+    return fill_by(session, x, &bernoulli, dm_value(p), seed);
+}
+
+dm_status dm_fill_bernoulli_by(dm_session *session, dm_array x, dm_factor p, uint64_t seed)
+{
+    return fill_by(session, x, &bernoulli, p, seed);
 }
 
 dm_status dm_fill_exponential(dm_session *session, dm_array x, double scale, uint64_t seed)
 {
-    dmi_operand o;
-    dm_status status = check_type(session, x, false, &o);
-    if (status == DM_OK && !(scale >= 0 && scale <= DBL_MAX)) {
-        status = dmi_fail(DM_ERR_ARG, "fill_exponential: scale is %g", scale);
-    }
-    return status == DM_OK ? fill_by(session, x, "-log1p(-uniform(#)) * p", seed, scale) : status;
+    return fill_by(session, x, &exponential, dm_value(scale), seed);
+}
+
+dm_status dm_fill_exponential_by(dm_session *session, dm_array x, dm_factor scale, uint64_t seed)
+{
+    return fill_by(session, x, &exponential, scale, seed);
 }
 
 dm_status dm_fill_dropout(dm_session *session, dm_array x, double p, uint64_t seed)
 {
-    dmi_operand o;
-    dm_status status = check_type(session, x, false, &o);
-    if (status == DM_OK && !(p >= 0 && p < 1)) {
-        status = dmi_fail(DM_ERR_ARG, "fill_dropout: p is %g, not from 0 to below 1", p);
-    }
-    return status == DM_OK ? fill_by(session, x, "where(f64(uniform(#)) < f64(p), 0, 1 / (1 - f64(p)))", seed, p) : status;
+    return fill_by(session, x, &dropout, dm_value(p), seed);
 }
+
+dm_status dm_fill_dropout_by(dm_session *session, dm_array x, dm_factor p, uint64_t seed)
+{
+    return fill_by(session, x, &dropout, p, seed);
+}
+
+dm_status dm_fill_gamma_by(dm_session *session, dm_array x, double shape, dm_factor scale, uint64_t seed)
+{
+    dmi_operand o;
+    if (dmi_factor_real(&scale)) {
+        return dm_fill_gamma(session, x, shape, scale.value, seed);
+    }
+    dm_status status = check_type(session, x, false, &o);
+    status = status == DM_OK ? dmi_part_factor(session, "scale", &scale, DM_F64, "x", &o) : status;
+    status = status == DM_OK ? dm_fill_gamma(session, x, shape, 1, seed) : status;
+    return status == DM_OK ? dm_scale_by(session, scale, x, x) : status;
+}
+
+/* --- permutations --- */
 
 /* One dim of i32 or i64; the status of what does not fit. */
 static dm_status check_indices(dm_session *session, dm_array x, const char *name, int64_t most,
@@ -116,7 +166,8 @@ dm_status dm_fill_permutation(dm_session *session, dm_array x, uint64_t seed)
 {
     dmi_operand o;
     dm_status status = dmi_part_operand(session, x, "x", &o);
-    status = status == DM_OK ? check_indices(session, x, "x", o.desc.ndim > 0 ? o.desc.extent[0] : 0, &o) : status;
+    status =
+        status == DM_OK ? check_indices(session, x, "x", o.desc.ndim > 0 ? o.desc.extent[0] : 0, &o) : status;
     if (status != DM_OK || (status = dm_scope_begin(session)) != DM_OK) {
         return status;
     }

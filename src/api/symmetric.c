@@ -8,22 +8,22 @@ typedef struct update {
     bool upper, hermitian, two; /* two: of a and b */
     int trans;
     int64_t n, k;
-    double alpha, beta;
+    dm_factor alpha, mirrored, beta; /* settled; mirrored: of the second product of two */
 } update;
 
 /* c = alpha op(x) op(y)^T + beta c, or ^H */
-static dm_status product(const update *q, dm_array x, dm_array y, double beta, dm_array c)
+static dm_status product(const update *q, dm_factor alpha, dm_array x, dm_array y, dm_factor beta, dm_array c)
 {
     int other = q->hermitian ? DM_C : DM_T;
-    return q->trans == DM_N ? dm_gemm(q->session, DM_N, other, q->alpha, x, y, beta, c)
-                            : dm_gemm(q->session, other, DM_N, q->alpha, x, y, beta, c);
+    return q->trans == DM_N ? dm_gemm_by(q->session, DM_N, other, alpha, x, y, beta, c, NULL)
+                            : dm_gemm_by(q->session, other, DM_N, alpha, x, y, beta, c, NULL);
 }
 
 /* The same, and with two operands the mirrored product too. */
-static dm_status products(const update *q, const dm_array x[2], const dm_array y[2], double beta, dm_array c)
+static dm_status products(const update *q, const dm_array x[2], const dm_array y[2], dm_factor beta, dm_array c)
 {
-    dm_status status = product(q, x[0], y[1], beta, c);
-    return status == DM_OK && q->two ? product(q, x[1], y[0], 1, c) : status;
+    dm_status status = product(q, q->alpha, x[0], y[1], beta, c);
+    return status == DM_OK && q->two ? product(q, q->mirrored, x[1], y[0], dm_value(1), c) : status;
 }
 
 /* Indices r to r + rows of op(x). */
@@ -47,10 +47,9 @@ static dm_status update_block(const update *q, const dm_array x[2], dm_array c, 
         return status;
     }
     status = dmi_blas_temporary(q->session, q->dtype, n, n, &w);
-    status = status == DM_OK ? products(q, x, x, 0, w) : status;
-    status = status == DM_OK
-                 ? dmi_blas_masked(q->session, texts[q->hermitian][q->beta != 0][q->upper], w, true, q->beta, c)
-                 : status;
+    status = status == DM_OK ? products(q, x, x, dm_value(0), w) : status;
+    const char *text = texts[q->hermitian][!dmi_factor_zero(&q->beta)][q->upper];
+    status = status == DM_OK ? dmi_blas_masked(q->session, text, w, &q->beta, c) : status;
     return dmi_blas_end(q->session, status);
 }
 
@@ -86,9 +85,25 @@ static dm_status recurse(const update *q, const dm_array x[2], dm_array c, int64
     return status == DM_OK ? dmi_blas_end(q->session, halves(q, x, c, n)) : status;
 }
 
+/* The factors become what all products can take: mirrored is alpha, or of Hermitian updates its conjugate. */
+static dm_status settle(update *q)
+{
+    dm_array conjugate;
+    dm_status status = dmi_factor_settle(q->session, q->dtype, &q->alpha);
+    status = status == DM_OK ? dmi_factor_settle(q->session, q->dtype, &q->beta) : status;
+    q->mirrored = q->alpha;
+    if (status != DM_OK || !q->hermitian || !q->two || !q->alpha.element) {
+        return status;
+    }
+    const dm_map_arg arg = DM_ARG("alpha", q->alpha.array);
+    status = dm_array_like(q->session, q->alpha.array, 0, &conjugate);
+    q->mirrored = dm_element(conjugate);
+    return status == DM_OK ? dm_map(q->session, "conj(alpha)", 1, &arg, conjugate) : status;
+}
+
 /* b: NULL for rank k */
-static dm_status update_call(dm_session *session, bool hermitian, int uplo, int trans, double alpha, dm_array a,
-                             const dm_array *b, double beta, dm_array c)
+static dm_status update_call(dm_session *session, bool hermitian, int uplo, int trans, dm_factor alpha,
+                             dm_array a, const dm_array *b, dm_factor beta, dm_array c)
 {
     dmi_blas q;
     dm_status status = b ? dmi_blas_begin(session, "abc", (int[]){2, 2, 2}, (dm_array[]){a, *b, c}, &q)
@@ -106,20 +121,37 @@ static dm_status update_call(dm_session *session, bool hermitian, int uplo, int 
     status = dmi_blas_shape(&q, q.count - 1, n, n);
     status =
         status == DM_OK && b ? dmi_blas_shape(&q, 1, trans == DM_N ? n : k, trans == DM_N ? k : n) : status;
-    if (status != DM_OK || n == 0 || ((alpha == 0 || k == 0) && beta == 1)) {
+    status = status == DM_OK ? dmi_blas_factor(&q, "alpha", &alpha, hermitian && !b) : status;
+    status = status == DM_OK ? dmi_blas_factor(&q, "beta", &beta, hermitian) : status;
+    bool adds_nothing = dmi_factor_zero(&alpha) || k == 0;
+    if (status != DM_OK || n == 0 || (adds_nothing && dmi_factor_is(&beta, 1)) ||
+        (status = dm_scope_begin(session)) != DM_OK) {
         return status;
     }
-    const update u = {session, q.dtype, uplo == DM_UPPER, hermitian && q.complex, b != NULL, trans, n, k,
-                      alpha,   beta};
-    return recurse(&u, (dm_array[]){a, b ? *b : a}, c, n);
+    update u = {session, q.dtype, uplo == DM_UPPER, hermitian && q.complex, b != NULL, trans, n, k, alpha,
+                alpha,   beta};
+    status = settle(&u);
+    return dmi_blas_end(session, status == DM_OK ? recurse(&u, (dm_array[]){a, b ? *b : a}, c, n) : status);
 }
 
 dm_status dm_syrk(dm_session *session, int uplo, int trans, double alpha, dm_array a, double beta, dm_array c)
+{
+    return update_call(session, false, uplo, trans, dm_value(alpha), a, NULL, dm_value(beta), c);
+}
+
+dm_status dm_syrk_by(dm_session *session, int uplo, int trans, dm_factor alpha, dm_array a, dm_factor beta,
+                     dm_array c)
 {
     return update_call(session, false, uplo, trans, alpha, a, NULL, beta, c);
 }
 
 dm_status dm_herk(dm_session *session, int uplo, int trans, double alpha, dm_array a, double beta, dm_array c)
+{
+    return update_call(session, true, uplo, trans, dm_value(alpha), a, NULL, dm_value(beta), c);
+}
+
+dm_status dm_herk_by(dm_session *session, int uplo, int trans, dm_factor alpha, dm_array a, dm_factor beta,
+                     dm_array c)
 {
     return update_call(session, true, uplo, trans, alpha, a, NULL, beta, c);
 }
@@ -127,18 +159,30 @@ dm_status dm_herk(dm_session *session, int uplo, int trans, double alpha, dm_arr
 dm_status dm_syr2k(dm_session *session, int uplo, int trans, double alpha, dm_array a, dm_array b, double beta,
                    dm_array c)
 {
+    return update_call(session, false, uplo, trans, dm_value(alpha), a, &b, dm_value(beta), c);
+}
+
+dm_status dm_syr2k_by(dm_session *session, int uplo, int trans, dm_factor alpha, dm_array a, dm_array b,
+                      dm_factor beta, dm_array c)
+{
     return update_call(session, false, uplo, trans, alpha, a, &b, beta, c);
 }
 
 dm_status dm_her2k(dm_session *session, int uplo, int trans, double alpha, dm_array a, dm_array b, double beta,
                    dm_array c)
 {
+    return update_call(session, true, uplo, trans, dm_value(alpha), a, &b, dm_value(beta), c);
+}
+
+dm_status dm_her2k_by(dm_session *session, int uplo, int trans, dm_factor alpha, dm_array a, dm_array b,
+                      dm_factor beta, dm_array c)
+{
     return update_call(session, true, uplo, trans, alpha, a, &b, beta, c);
 }
 
 /* b and c: matrices, or vectors (side left) */
 static dm_status product_call(dm_session *session, bool hermitian, const char *names, int side, int uplo,
-                              double alpha, const dm_array *x, double beta)
+                              dm_factor alpha, const dm_array *x, dm_factor beta)
 {
     int ndim = names[1] == 'x' ? 1 : 2;
     dmi_blas q;
@@ -152,14 +196,17 @@ static dm_status product_call(dm_session *session, bool hermitian, const char *n
     int64_t n = dmi_blas_extent(&q, 2, side), cols = ndim == 2 ? dmi_blas_extent(&q, 2, 1) : 1;
     status = dmi_blas_shape(&q, 0, n, n);
     status = status == DM_OK ? dmi_blas_shape(&q, 1, dmi_blas_extent(&q, 2, 0), cols) : status;
+    status = status == DM_OK ? dmi_blas_factor(&q, "alpha", &alpha, false) : status;
+    status = status == DM_OK ? dmi_blas_factor(&q, "beta", &beta, false) : status;
     if (status != DM_OK || (status = dm_scope_begin(session)) != DM_OK) {
         return status;
     }
     status = dm_array_like(session, x[0], 0, &whole);
-    status = status == DM_OK && alpha != 0 ? dm_symmetrise(session, uplo, hermitian, x[0], whole) : status;
+    status = status == DM_OK && !dmi_factor_zero(&alpha) ? dm_symmetrise(session, uplo, hermitian, x[0], whole)
+                                                         : status;
     if (status == DM_OK) {
-        status = side == DM_RIGHT ? dm_gemm(session, DM_N, DM_N, alpha, x[1], whole, beta, x[2])
-                                  : dm_gemm(session, DM_N, DM_N, alpha, whole, x[1], beta, x[2]);
+        status = side == DM_RIGHT ? dm_gemm_by(session, DM_N, DM_N, alpha, x[1], whole, beta, x[2], NULL)
+                                  : dm_gemm_by(session, DM_N, DM_N, alpha, whole, x[1], beta, x[2], NULL);
     }
     return dmi_blas_end(session, status);
 }
@@ -167,21 +214,49 @@ static dm_status product_call(dm_session *session, bool hermitian, const char *n
 dm_status dm_symm(dm_session *session, int side, int uplo, double alpha, dm_array a, dm_array b, double beta,
                   dm_array c)
 {
+    return product_call(session, false, "abc", side, uplo, dm_value(alpha), (dm_array[]){a, b, c},
+                        dm_value(beta));
+}
+
+dm_status dm_symm_by(dm_session *session, int side, int uplo, dm_factor alpha, dm_array a, dm_array b,
+                     dm_factor beta, dm_array c)
+{
     return product_call(session, false, "abc", side, uplo, alpha, (dm_array[]){a, b, c}, beta);
 }
 
 dm_status dm_hemm(dm_session *session, int side, int uplo, double alpha, dm_array a, dm_array b, double beta,
                   dm_array c)
 {
+    return product_call(session, true, "abc", side, uplo, dm_value(alpha), (dm_array[]){a, b, c},
+                        dm_value(beta));
+}
+
+dm_status dm_hemm_by(dm_session *session, int side, int uplo, dm_factor alpha, dm_array a, dm_array b,
+                     dm_factor beta, dm_array c)
+{
     return product_call(session, true, "abc", side, uplo, alpha, (dm_array[]){a, b, c}, beta);
 }
 
 dm_status dm_symv(dm_session *session, int uplo, double alpha, dm_array a, dm_array x, double beta, dm_array y)
 {
+    return product_call(session, false, "axy", DM_LEFT, uplo, dm_value(alpha), (dm_array[]){a, x, y},
+                        dm_value(beta));
+}
+
+dm_status dm_symv_by(dm_session *session, int uplo, dm_factor alpha, dm_array a, dm_array x, dm_factor beta,
+                     dm_array y)
+{
     return product_call(session, false, "axy", DM_LEFT, uplo, alpha, (dm_array[]){a, x, y}, beta);
 }
 
 dm_status dm_hemv(dm_session *session, int uplo, double alpha, dm_array a, dm_array x, double beta, dm_array y)
+{
+    return product_call(session, true, "axy", DM_LEFT, uplo, dm_value(alpha), (dm_array[]){a, x, y},
+                        dm_value(beta));
+}
+
+dm_status dm_hemv_by(dm_session *session, int uplo, dm_factor alpha, dm_array a, dm_array x, dm_factor beta,
+                     dm_array y)
 {
     return product_call(session, true, "axy", DM_LEFT, uplo, alpha, (dm_array[]){a, x, y}, beta);
 }

@@ -39,14 +39,14 @@ dm_status dm_tril(dm_session *session, dm_array x, dm_array out)
 {
     dm_dtype unused;
     dm_status status = find_type(session, x, out, &unused);
-    return status == DM_OK ? dmi_blas_masked(session, "where(i >= j, w, 0)", x, false, 0, out) : status;
+    return status == DM_OK ? dmi_blas_masked(session, "where(i >= j, w, 0)", x, NULL, out) : status;
 }
 
 dm_status dm_triu(dm_session *session, dm_array x, dm_array out)
 {
     dm_dtype unused;
     dm_status status = find_type(session, x, out, &unused);
-    return status == DM_OK ? dmi_blas_masked(session, "where(i <= j, w, 0)", x, false, 0, out) : status;
+    return status == DM_OK ? dmi_blas_masked(session, "where(i <= j, w, 0)", x, NULL, out) : status;
 }
 
 dm_status dm_symmetrise(dm_session *session, int uplo, int hermitian, dm_array x, dm_array out)
@@ -82,7 +82,7 @@ static dm_status multiply_block(const triangular *q, dm_array a, dm_array b, int
     }
     status = dmi_blas_temporary(q->session, q->dtype, n, n, &t);
     status = status == DM_OK ? dm_array_like(q->session, b, 0, &product) : status;
-    status = status == DM_OK ? dmi_blas_masked(q->session, texts[q->unit][q->upper], a, false, 0, t) : status;
+    status = status == DM_OK ? dmi_blas_masked(q->session, texts[q->unit][q->upper], a, NULL, t) : status;
     if (status == DM_OK) {
         status = q->right ? dm_gemm(q->session, DM_N, q->trans, q->alpha, b, t, 0, product)
                           : dm_gemm(q->session, q->trans, DM_N, q->alpha, t, b, 0, product);
@@ -136,7 +136,7 @@ static dm_status recurse(const triangular *q, dm_array a, dm_array b, int64_t n,
 }
 
 static dm_status triangular_call(dm_session *session, bool solve, int side, int uplo, int trans, int diag,
-                                 double alpha, dm_array a, dm_array b)
+                                 dm_factor alpha, dm_array a, dm_array b)
 {
     dmi_blas q;
     dm_status status = dmi_blas_begin(session, "ab", (int[]){2, 2}, (dm_array[]){a, b}, &q);
@@ -149,27 +149,46 @@ static dm_status triangular_call(dm_session *session, bool solve, int side, int 
     }
     bool right = side == DM_RIGHT;
     int64_t n = dmi_blas_extent(&q, 1, right), sides = dmi_blas_extent(&q, 1, !right);
-    if ((status = dmi_blas_shape(&q, 0, n, n)) != DM_OK || n == 0 || sides == 0) {
+    status = dmi_blas_shape(&q, 0, n, n);
+    status = status == DM_OK ? dmi_blas_factor(&q, "alpha", &alpha, false) : status;
+    if (status != DM_OK || n == 0 || sides == 0) {
         return status;
     }
-    if (alpha == 0) {
+    if (dmi_factor_zero(&alpha)) {
         return dm_fill(session, b, 0);
     }
-    if (solve && alpha != 1 && (status = dm_scale(session, alpha, b, b)) != DM_OK) {
+    if (solve || !dmi_factor_real(&alpha)) {
+        status = dmi_factor_is(&alpha, 1) ? DM_OK : dm_scale_by(session, alpha, b, b);
+        alpha = dm_value(1);
+    }
+    if (status != DM_OK) {
         return status;
     }
-    const triangular t = {session, q.dtype, right, uplo == DM_UPPER, diag == DM_UNIT, solve, trans, alpha};
+    const triangular t = {session,         q.dtype, right, uplo == DM_UPPER,
+                          diag == DM_UNIT, solve,   trans, alpha.value};
     return recurse(&t, a, b, n, sides);
 }
 
 dm_status dm_trmm(dm_session *session, int side, int uplo, int trans, int diag, double alpha, dm_array a,
                   dm_array b)
 {
+    return triangular_call(session, false, side, uplo, trans, diag, dm_value(alpha), a, b);
+}
+
+dm_status dm_trmm_by(dm_session *session, int side, int uplo, int trans, int diag, dm_factor alpha, dm_array a,
+                     dm_array b)
+{
     return triangular_call(session, false, side, uplo, trans, diag, alpha, a, b);
 }
 
 dm_status dm_trsm(dm_session *session, int side, int uplo, int trans, int diag, double alpha, dm_array a,
                   dm_array b)
+{
+    return triangular_call(session, true, side, uplo, trans, diag, dm_value(alpha), a, b);
+}
+
+dm_status dm_trsm_by(dm_session *session, int side, int uplo, int trans, int diag, dm_factor alpha, dm_array a,
+                     dm_array b)
 {
     return triangular_call(session, true, side, uplo, trans, diag, alpha, a, b);
 }

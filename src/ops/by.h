@@ -6,6 +6,8 @@
 #include "expr/expr.h"
 #include "ops/common.h"
 
+#include <dmath/factors.h>
+
 enum { DMI_MAP_ELEMENTS = 0 }; /* of the op map: args.i[this] has bit i where operand i is a factor */
 
 /* Such a call in the making. */
@@ -35,16 +37,30 @@ void dmi_by_term(const dmi_by *by, char text[256], const char *factors);
 DM_CHECKED dm_status dmi_by_program(dmi_by *by, const char *text, dm_dtype out);
 DM_CHECKED dm_status dmi_by_submit(dmi_by *by, dm_session *session);
 
+/* --- factors --- */
+
+/* Errors of a factor of a call that computes in this type. *element: the description of its array; NULL of a
+ * number. */
+DM_CHECKED dm_status dmi_factor_check(dmi_session *s, const char *name, const dm_factor *f, dm_dtype type,
+                                      const dmi_desc **element);
+/* Of a call made of others, inside its scope: f, which was checked, becomes a real number or a replicated
+ * element of this type, so that each of these calls can take it as it is. */
+DM_CHECKED dm_status dmi_factor_settle(dm_session *session, dm_dtype type, dm_factor *f);
+static inline bool dmi_factor_is(const dm_factor *f, double number)
+{
+    return f->element == 0 && f->value == number && f->imaginary == 0;
+}
 /* The number 0: what it multiplies is not read. */
 static inline bool dmi_factor_zero(const dm_factor *f)
 {
-    return f->element == 0 && f->value == 0 && f->imaginary == 0;
+    return dmi_factor_is(f, 0);
 }
 /* A real number: the calls without _by take it. */
 static inline bool dmi_factor_real(const dm_factor *f)
 {
     return f->element == 0 && f->imaginary == 0;
 }
+
 /* Is operand i, a factor, apart from operand `out`? It becomes one that is read. */
 DM_CHECKED dm_status dmi_check_element(dmi_call *call, int i, int out);
 

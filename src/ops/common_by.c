@@ -41,51 +41,86 @@ static bool is_whole(dm_dtype dtype)
     return dmi_dtype_is_integer(dtype) || dtype == DM_BOOL;
 }
 
-static dm_status take_element(dmi_by *by, const char *variable, const char *name, dm_array a)
+static dm_status check_element(dmi_session *s, const char *name, dm_array a, dm_dtype type,
+                               const dmi_desc **out)
 {
     const char *call = dmi_api_called();
-    const dmi_desc *x;
-    dm_status status = dmi_by_find(by, name, a, &x);
+    dmi_handle *h = NULL;
+    dm_status status = dmi_handle_find(s, a, name, &h);
     if (status != DM_OK) {
         return status;
     }
+    const dmi_desc *x = *out = &h->desc;
     for (int d = 0; d < x->ndim; d++) {
         if (x->extent[d] != 1) {
             char text[192];
             return dmi_fail(DM_ERR_SHAPE, "%s: %s is %s, not one element", call, name, dmi_shape_text(x, text));
         }
     }
-    if (is_whole(by->type) && !is_whole(x->dtype)) {
+    if (is_whole(type) && !is_whole(x->dtype)) {
         return dmi_fail(DM_ERR_DTYPE, "%s: %s has dtype %s, but with integer operands it must be an integer",
                         call, name, dmi_dtype_name(x->dtype));
     }
-    if (dmi_dtype_is_complex(x->dtype) && !dmi_dtype_is_complex(by->type)) {
-        return dmi_fail(DM_ERR_DTYPE, "%s: %s has dtype %s, but with real operands it must be real", call, name,
+    if (dmi_dtype_is_complex(x->dtype) && !dmi_dtype_is_complex(type)) {
+        return dmi_fail(DM_ERR_DTYPE, "%s: %s has dtype %s, but it must be real here", call, name,
                         dmi_dtype_name(x->dtype));
     }
-    if (by->call.op == DMI_OP_map) {
-        by->call.args.i[DMI_MAP_ELEMENTS] |= 1 << by->call.noperand;
-    }
-    dmi_by_operand(by, name, a, variable, x->dtype);
     return DM_OK;
+}
+
+static dm_status check_number(const char *name, const dm_factor *f, dm_dtype type)
+{
+    const char *call = dmi_api_called();
+    if (f->imaginary != 0 && !dmi_dtype_is_complex(type)) {
+        return dmi_fail(DM_ERR_DTYPE, "%s: %s is %g%+gi, but it must be real here", call, name, f->value,
+                        f->imaginary);
+    }
+    if (is_whole(type) && !dmi_is_whole(f->value)) {
+        return dmi_fail(DM_ERR_ARG, "%s: %s is %g, but with integer operands it must be a whole number", call,
+                        name, f->value);
+    }
+    return DM_OK;
+}
+
+dm_status dmi_factor_check(dmi_session *s, const char *name, const dm_factor *f, dm_dtype type,
+                           const dmi_desc **out)
+{
+    *out = NULL;
+    if (f->element == 1) {
+        return check_element(s, name, f->array, type, out);
+    }
+    return f->element == 0
+               ? check_number(name, f, type)
+               : dmi_fail(DM_ERR_ARG, "%s: %s is no factor: make it with dm_value, dm_complex or dm_element",
+                          dmi_api_called(), name);
+}
+
+dm_status dmi_factor_settle(dm_session *session, dm_dtype type, dm_factor *f)
+{
+    dm_array element;
+    dm_layout everywhere = dm_layout_replicated(session);
+    if (dmi_factor_real(f)) {
+        return DM_OK;
+    }
+    dm_status status = dm_array_create(session, type, 0, NULL, &everywhere, &element);
+    status = status == DM_OK ? dm_fill_by(session, element, *f) : status;
+    *f = dm_element(element);
+    return status;
 }
 
 dm_status dmi_by_factor(dmi_by *by, const char *variable, const char *name, const dm_factor *f)
 {
-    const char *call = dmi_api_called();
-    if (f->element == 1) {
-        return take_element(by, variable, name, f->array);
+    const dmi_desc *x;
+    dm_status status = dmi_factor_check(by->s, name, f, by->type, &x);
+    if (status != DM_OK) {
+        return status;
     }
-    if (f->element != 0) {
-        return dmi_fail(DM_ERR_ARG, "%s: %s is no factor: make it with dm_value, dm_complex or dm_element", call, name);
-    }
-    if (f->imaginary != 0 && !dmi_dtype_is_complex(by->type)) {
-        return dmi_fail(DM_ERR_DTYPE, "%s: %s is %g%+gi, but with real operands it must be real", call, name, f->value,
-                        f->imaginary);
-    }
-    if (is_whole(by->type) && !dmi_is_whole(f->value)) {
-        return dmi_fail(DM_ERR_ARG, "%s: %s is %g, but with integer operands it must be a whole number", call,
-                        name, f->value);
+    if (x) {
+        if (by->call.op == DMI_OP_map) {
+            by->call.args.i[DMI_MAP_ELEMENTS] |= 1 << by->call.noperand;
+        }
+        dmi_by_operand(by, name, f->array, variable, x->dtype);
+        return DM_OK;
     }
     by->variable[by->variables++] =
         (dmi_expr_variable){.name = variable,

@@ -37,14 +37,18 @@ static void distribution(dmt_case *c, int which)
     static double v[2][N];
     double mean = 0, square = 0;
     for (int i = 0; i < 2; i++) {
-        dm_array x = vector(c, DM_F64, N, (int)c->number + i);
+        dm_array x = vector(c, DM_F64, N, (int)c->number + i), scale;
+        DMT_OK(c, dm_array_create(c->session, DM_F64, 0, NULL, NULL, &scale));
+        DMT_OK(c, dm_fill(c->session, scale, 3));
         DMT_OK(c, which == 0   ? dm_fill_bernoulli(c->session, x, 0.3, 11)
                   : which == 1 ? dm_fill_exponential(c->session, x, 3, 11)
-                  : which == 2 ? dm_fill_gamma(c->session, x, 2, 3, 11)
+                  : which == 2 ? (i ? dm_fill_gamma_by(c->session, x, 2, dm_element(scale), 11)
+                                    : dm_fill_gamma(c->session, x, 2, 3, 11))
                   : which == 3 ? dm_fill_poisson(c->session, x, 12, 11)
                                : dm_fill_dropout(c->session, x, 0.3, 11));
         DMT_OK(c, dm_read(c->session, x, v[i]));
         DMT_OK(c, dm_array_destroy(c->session, x));
+        DMT_OK(c, dm_array_destroy(c->session, scale));
     }
     if (memcmp(v[0], v[1], sizeof v[0]) != 0) {
         dmt_fail(c, "the numbers depend on the layout");
@@ -57,8 +61,38 @@ static void distribution(dmt_case *c, int which)
     near(c, square, known[which].square, known[which].of_square / sqrt(N), "the second moment");
 }
 
+/* With an element as parameter the bytes are those of the number, in every float type. */
+static void by_elements(dmt_case *c)
+{
+    static const dm_dtype dtypes[] = {DM_F64, DM_F32, DM_F16, DM_BF16};
+    static char v[2][8 * N];
+    dm_session *s = c->session;
+    for (int i = 0; i < 12; i++) {
+        dm_dtype dtype = dtypes[i % 4], type = i % 2 ? DM_F32 : DM_F64;
+        const double number = i / 4 == 1 ? 3 : 0.25; /* every type holds them */
+        dm_array x = vector(c, dtype, N, (int)c->number), y = vector(c, dtype, N, (int)c->number + i), p;
+        DMT_OK(c, dm_array_create(s, type, 2, (int64_t[]){1, 1}, NULL, &p));
+        DMT_OK(c, dm_fill(s, p, number));
+        DMT_OK(c, i / 4 == 0   ? dm_fill_bernoulli(s, x, number, 7)
+                  : i / 4 == 1 ? dm_fill_exponential(s, x, number, 7)
+                               : dm_fill_dropout(s, x, number, 7));
+        DMT_OK(c, i / 4 == 0   ? dm_fill_bernoulli_by(s, y, dm_element(p), 7)
+                  : i / 4 == 1 ? dm_fill_exponential_by(s, y, dm_element(p), 7)
+                               : dm_fill_dropout_by(s, y, dm_element(p), 7));
+        DMT_OK(c, dm_array_read(s, x, NULL, NULL, v[0], 0));
+        DMT_OK(c, dm_array_read(s, y, NULL, NULL, v[1], 0));
+        if (memcmp(v[0], v[1], (size_t)(dm_dtype_bytes(dtype) * N)) != 0) {
+            dmt_fail(c, "distribution %d of %s has other numbers with an element", i / 4, dm_dtype_name(dtype));
+        }
+        DMT_OK(c, dm_array_destroy(s, x));
+        DMT_OK(c, dm_array_destroy(s, y));
+        DMT_OK(c, dm_array_destroy(s, p));
+    }
+}
+
 static void distributions_case(dmt_case *c)
 {
+    by_elements(c);
     dm_array x;
     _Bool b[50];
     for (int which = 0; which < 5; which++) {
@@ -215,6 +249,9 @@ static void refusals_case(dmt_case *c)
     DMT_REFUSED(c, DM_ERR_ARG, dm_fill_bernoulli(s, x, 1.5, 1));
     DMT_REFUSED(c, DM_ERR_ARG, dm_fill_bernoulli(s, x, NAN, 1));
     DMT_REFUSED(c, DM_ERR_DTYPE, dm_fill_bernoulli(s, z, 0.5, 1));
+    DMT_REFUSED(c, DM_ERR_DTYPE, dm_fill_bernoulli_by(s, x, dm_complex(0, 1), 1));
+    DMT_REFUSED(c, DM_ERR_SHAPE, dm_fill_bernoulli_by(s, x, dm_element(i), 1));
+    DMT_REFUSED(c, DM_ERR_SHAPE, dm_fill_gamma_by(s, x, 1, dm_element(x), 1));
     DMT_REFUSED(c, DM_ERR_ARG, dm_fill_exponential(s, x, -1, 1));
     DMT_REFUSED(c, DM_ERR_DTYPE, dm_fill_exponential(s, i, 1, 1));
     DMT_REFUSED(c, DM_ERR_ARG, dm_fill_gamma(s, x, 0, 1, 1));

@@ -194,7 +194,14 @@ static void cross_entropy_case(dmt_case *c)
     dmt_operand_check(c, out, loss, bound);
     bool in_place = from == to && dmt_chance(&c->random, 30);
     dmt_operand *gradient = in_place ? in : dmt_operand_make(c, "gradient", slope, DMT_UNSET);
-    DMT_OK(c, dm_cross_entropy_gradient(c->session, in->array, l->array, scale, gradient->array));
+    dm_array element;
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 3, (int64_t[]){1, 1, 1}, NULL, &element));
+    DMT_OK(c, dm_fill(c->session, element, scale));
+    DMT_OK(c, dmt_chance(&c->random, 50)
+                  ? dm_cross_entropy_gradient(c->session, in->array, l->array, scale, gradient->array)
+                  : dm_cross_entropy_gradient_by(c->session, in->array, l->array, dm_element(element),
+                                                 gradient->array));
+    DMT_OK(c, dm_array_destroy(c->session, element));
     dmt_operand_check(c, gradient, slope, slack);
     dmt_operand_unchanged(c, l);
     if (!in_place) {

@@ -1,4 +1,5 @@
 /* Sums by channel: against loops, and the same bits in all layouts */
+#include "support/factors.h"
 #include "support/layers.h"
 #include "support/refusal.h"
 
@@ -9,26 +10,28 @@ static void sums_case(dmt_case *c)
     dmt_layer l = {.all = dmt_layer_all(c)}, alone;
     int64_t shape[DM_MAX_DIMS];
     int ndim = (int)dmt_int(&c->random, 2, 5), slices = dmt_layer_slices(c);
-    double scale = dmt_factor_random(c, false), beta = dmt_factor_random(c, false);
+    dmt_factor scale = dmt_factor_make(c, "scale", false, false),
+               beta = dmt_factor_make(c, "beta", false, false);
     dmt_shape_random(c, ndim, 3000, shape);
     dmt_layer_add(c, &l, "x", 0, ndim, shape);
     dmt_layer_add(c, &l, "y", 0, ndim, shape);
     dmt_layer_add(c, &l, "out", 0, 1, &shape[ndim - 1]);
     l.left_out[Y] = dmt_chance(&c->random, 50);
-    dmt_layer_make(c, &l, beta == 0 ? 1u << OUT : 0);
-    dmt_say(c, "\n    slices %d scale %.17g beta %.17g", slices, scale, beta);
+    dmt_layer_make(c, &l, beta.value == 0 ? 1u << OUT : 0);
+    dmt_say(c, "\n    slices %d", slices);
     dmt_sums sums = dmt_sums_make(c, l.host[OUT]);
     for (int64_t i = 0; i < l.host[X]->count; i++) {
-        dmt_sums_add(&sums, i % shape[ndim - 1], (long double)scale * l.host[X]->v[i],
+        dmt_sums_add(&sums, i % shape[ndim - 1], (long double)scale.value * l.host[X]->v[i],
                      l.left_out[Y] ? 1 : l.host[Y]->v[i]);
     }
-    dmt_sums_end(&sums, l.host[OUT], beta, dmt_layer_eps(&l));
-    DMT_OK(c, dm_channel_sums(c->session, slices, scale, l.array[X], l.array[Y], beta, l.array[OUT]));
+    dmt_sums_end(&sums, l.host[OUT], beta.value, dmt_layer_eps(&l));
+    DMT_OK(c, dm_channel_sums_by(c->session, slices, scale.given, l.array[X], l.array[Y], beta.given,
+                                 l.array[OUT]));
     dmt_operand_check(c, l.operand[OUT], sums.want, sums.bound);
     if (slices > 0) {
         dmt_layer_alone(c, &l, &alone);
-        DMT_OK(c, dm_channel_sums(c->session, slices, scale, alone.array[X], alone.array[Y], beta,
-                                  alone.array[OUT]));
+        DMT_OK(c, dm_channel_sums_by(c->session, slices, scale.given, alone.array[X], alone.array[Y],
+                                     beta.given, alone.array[OUT]));
         dmt_layer_same(c, &l, &alone, OUT);
     }
 }

@@ -1,5 +1,6 @@
 /* The gradients of a convolution by its weights and its bias: against loops, and the same bits in all layouts
  */
+#include "support/factors.h"
 #include "support/layers.h"
 
 enum { X, DY, DW, DB };
@@ -19,7 +20,7 @@ static void weights_case(dmt_case *c)
 {
     dmt_conv v;
     dmt_layer l = {.all = dmt_layer_all(c)}, alone;
-    double beta = dmt_factor_random(c, false);
+    dmt_factor beta = dmt_factor_make(c, "beta", false, false);
     dmt_conv_random(c, &v);
     if (dmt_chance(&c->random, 10)) { /* so large that the sum goes in segments */
         v.conv.group = 1;
@@ -31,8 +32,7 @@ static void weights_case(dmt_case *c)
     dmt_layer_add(c, &l, "dw", 0, 4, v.w);
     dmt_layer_add(c, &l, "db", 0, 1, &v.w[0]);
     l.left_out[DB] = dmt_chance(&c->random, 30);
-    dmt_layer_make(c, &l, beta == 0 ? 1u << DW | 1u << DB : 0);
-    dmt_say(c, "\n    beta %.17g", beta);
+    dmt_layer_make(c, &l, beta.value == 0 ? 1u << DW | 1u << DB : 0);
     dmt_sums w = dmt_sums_make(c, l.host[DW]), b = dmt_sums_make(c, l.host[DB]);
     dmt_conv_visit(&v, &(terms){&w, l.host[X], l.host[DY]}, add_term);
     for (int64_t i = 0; i < l.host[DY]->count; i++) {
@@ -46,21 +46,21 @@ static void weights_case(dmt_case *c)
         rounded->v[i] = rounds ? w.bound->v[i] * dmt_eps(type) + 16 * dmt_tiny(type) : 0;
     }
     w.terms += 60 * w.want->count;
-    dmt_sums_end(&w, l.host[DW], beta, dmt_layer_eps(&l));
-    dmt_sums_end(&b, l.host[DB], beta, dmt_layer_eps(&l));
+    dmt_sums_end(&w, l.host[DW], beta.value, dmt_layer_eps(&l));
+    dmt_sums_end(&b, l.host[DB], beta.value, dmt_layer_eps(&l));
     for (int64_t i = 0; i < w.want->count; i++) {
         w.bound->v[i] += rounded->v[i];
     }
-    DMT_OK(c, dm_conv_backward_weights(c->session, &v.conv, l.array[X], l.array[DY], beta, l.array[DW],
-                                       l.array[DB]));
+    DMT_OK(c, dm_conv_backward_weights_by(c->session, &v.conv, l.array[X], l.array[DY], beta.given, l.array[DW],
+                                          l.array[DB]));
     dmt_operand_check(c, l.operand[DW], w.want, w.bound);
     if (!l.left_out[DB]) {
         dmt_operand_check(c, l.operand[DB], b.want, b.bound);
     }
     if (v.conv.slices > 0) {
         dmt_layer_alone(c, &l, &alone);
-        DMT_OK(c, dm_conv_backward_weights(c->session, &v.conv, alone.array[X], alone.array[DY], beta,
-                                           alone.array[DW], alone.array[DB]));
+        DMT_OK(c, dm_conv_backward_weights_by(c->session, &v.conv, alone.array[X], alone.array[DY], beta.given,
+                                              alone.array[DW], alone.array[DB]));
         dmt_layer_same(c, &l, &alone, DW);
         dmt_layer_same(c, &l, &alone, DB);
     }

@@ -210,6 +210,49 @@ static void refused_case(dmt_case *c)
     dmt_things_end(c, &t);
 }
 
+/* Calls made of others: nothing is changed. */
+static void refused_algebra_case(dmt_case *c)
+{
+    dm_session *s = c->session;
+    dmt_things t = dmt_things_make(c);
+    const int64_t first[2] = {0, 0}, one[2] = {1, 1}, two[1] = {2}, six[1] = {6};
+    dm_array complex, square, tall, other, vector, corner, inside, none, labels,
+        pair = dmt_thing_make(c, DM_F32, 1, two);
+    DMT_OK(c, dm_array_create(s, DM_C64, 0, NULL, NULL, &complex));
+    DMT_OK(c, dm_matrix(s, DM_C64, 3, 3, &square));
+    DMT_OK(c, dm_matrix(s, DM_C64, 3, 2, &tall));
+    DMT_OK(c, dm_matrix(s, DM_C64, 3, 2, &other));
+    DMT_OK(c, dm_vector(s, DM_C64, 3, &vector));
+    DMT_OK(c, dm_array_create(s, DM_I32, 1, six, NULL, &labels));
+    DMT_OK(c, dm_array_create(s, DM_F32, 0, NULL, NULL, &none));
+    DMT_OK(c, dm_array_destroy(s, none));
+    DMT_OK(c, dm_array_view(s, square, first, one, &corner));
+    DMT_OK(c, dm_array_view(s, t.g, first, one, &inside));
+    dm_factor n = dm_value(2);
+    REFUSED(DMT_ONE(DTYPE), "herk_by: beta",
+            dm_herk_by(s, DM_LOWER, DM_N, n, tall, dm_element(complex), square));
+    REFUSED(DMT_ONE(DTYPE), "her_by: alpha", dm_her_by(s, DM_LOWER, dm_complex(1, 2), vector, square));
+    REFUSED(DMT_ONE(OVERLAP), "syr_by: alpha", dm_syr_by(s, DM_LOWER, dm_element(corner), vector, square));
+    REFUSED(DMT_ONE(SHAPE), "trsm_by: alpha",
+            dm_trsm_by(s, DM_LEFT, DM_LOWER, DM_N, DM_NONUNIT, dm_element(pair), square, tall));
+    REFUSED(DMT_ONE(HANDLE), "symm_by: beta",
+            dm_symm_by(s, DM_LEFT, DM_LOWER, n, square, tall, dm_element(none), other));
+    REFUSED(DMT_ONE(DTYPE), "rot_by: s", dm_rot_by(s, t.f, t.g, n, dm_element(complex)));
+    REFUSED(DMT_ONE(OVERLAP), "rot_by: c", dm_rot_by(s, t.f, t.g, dm_element(inside), n));
+    REFUSED(DMT_ONE(OVERLAP), "pad_by: value",
+            dm_pad_by(s, t.f, (int64_t[]){0, 0}, (int64_t[]){0, 0}, DM_PAD_CONSTANT, dm_element(inside), t.g));
+    REFUSED(DMT_ONE(SHAPE), "channel_sums_by: scale",
+            dm_channel_sums_by(s, 0, dm_element(pair), t.f, DM_NO_ARRAY, n, t.row));
+    REFUSED(DMT_ONE(SHAPE), "cross_entropy_gradient_by: scale",
+            dm_cross_entropy_gradient_by(s, t.f, labels, dm_element(pair), t.g));
+    const dm_array made[] = {corner, inside, complex, square, tall, other, vector, labels};
+    for (int i = 0; i < 8; i++) {
+        DMT_OK(c, dm_array_destroy(s, made[i]));
+    }
+    dmt_thing_end(c, pair, DM_F32, 1, two);
+    dmt_things_end(c, &t);
+}
+
 /* Of an array split over 4 workers, the element goes to three of them, and explain says so. */
 static void moved_case(dmt_case *c)
 {
@@ -321,7 +364,8 @@ static void expect(dmt_case *c, dm_array x, const complex_value *want, const cha
     DMT_OK(c, dm_array_read(c->session, x, NULL, NULL, got, 0));
     for (int i = 0; i < 3; i++) {
         if (got[i].re != want[i].re || got[i].im != want[i].im) {
-            dmt_fail(c, "%s: element %d is %g%+gi, not %g%+gi", what, i, got[i].re, got[i].im, want[i].re, want[i].im);
+            dmt_fail(c, "%s: element %d is %g%+gi, not %g%+gi", what, i, got[i].re, got[i].im, want[i].re,
+                     want[i].im);
         }
     }
 }
@@ -362,8 +406,8 @@ static void complex_case(dmt_case *c)
     DMT_OK(c, dm_array_write(s, twice, NULL, NULL, value, 0));
     DMT_OK(c, dm_gemm_by(s, 0, 0, dm_complex(2, -1), one, twice, dm_complex(0, 3), out, NULL));
     for (int i = 0; i < 3; i++) {
-        complex_value v = {value[i].re, value[i].im}, a = product(alpha_value, product((complex_value){0, 1}, v)),
-                      b = product(beta, v);
+        complex_value v = {value[i].re, value[i].im},
+                      a = product(alpha_value, product((complex_value){0, 1}, v)), b = product(beta, v);
         want[i] = (complex_value){a.re + b.re, a.im + b.im};
     }
     expect(c, out, want, "product by numbers");
@@ -387,6 +431,7 @@ TEST(fill, "fill_by", 800)
 TEST(same, "factors_same", 150)
 TEST(program, "factors_program", 60)
 DMT_ONE_CASE(refused_case)
+DMT_ONE_CASE(refused_algebra_case)
 
 static void test_few(void **state)
 {
@@ -399,9 +444,15 @@ static void test_few(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_axpby), cmocka_unit_test(test_binary),  cmocka_unit_test(test_scale),
-        cmocka_unit_test(test_fill),  cmocka_unit_test(test_same),    cmocka_unit_test(test_refused_case),
-        cmocka_unit_test(test_few),   cmocka_unit_test(test_program),
+        cmocka_unit_test(test_axpby),
+        cmocka_unit_test(test_binary),
+        cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_fill),
+        cmocka_unit_test(test_same),
+        cmocka_unit_test(test_refused_case),
+        cmocka_unit_test(test_refused_algebra_case),
+        cmocka_unit_test(test_few),
+        cmocka_unit_test(test_program),
     };
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

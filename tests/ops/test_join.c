@@ -215,6 +215,9 @@ static void moved_case(dmt_case *c)
     }
     dmt_say(c, "\n    kind %d, dim %d, by %lld, mode %d", kind, s.dim, (long long)s.by, s.mode);
     dmt_host *h = random_host(c, dmt_dtype_random(c), ndim, shape);
+    dm_array one;
+    DMT_OK(c, dm_array_create(c->session, h->dtype, 0, NULL, NULL, &one));
+    DMT_OK(c, dm_fill(c->session, one, 1));
     mapping *map[] = {by_tile, by_pad, by_roll, by_flip};
     dmt_host *want = mapped(c, h, wide, map[kind], &s, 1);
     dmt_operand *x = dmt_operand_make(c, "x", h, 0), *out = dmt_operand_make(c, "out", want, DMT_UNSET);
@@ -227,7 +230,9 @@ static void moved_case(dmt_case *c)
         DMT_OK(c, dm_tile(c->session, x->array, times, out->array));
         break;
     case 1:
-        DMT_OK(c, dm_pad(c->session, x->array, before, after, s.mode, 1, out->array));
+        DMT_OK(c, dmt_chance(&c->random, 50)
+                      ? dm_pad(c->session, x->array, before, after, s.mode, 1, out->array)
+                      : dm_pad_by(c->session, x->array, before, after, s.mode, dm_element(one), out->array));
         break;
     case 2:
         DMT_OK(c, dm_roll(c->session, x->array, s.by, dim, out->array));
@@ -235,6 +240,7 @@ static void moved_case(dmt_case *c)
     default:
         DMT_OK(c, dm_flip(c->session, x->array, dim, out->array));
     }
+    DMT_OK(c, dm_array_destroy(c->session, one));
     dmt_operand_check_same(c, out, want);
     dmt_operand_unchanged(c, x);
 }

@@ -75,7 +75,9 @@ static void vector_case(dmt_case *c)
     dm_dtype dtype = dmt_blas_random(c);
     dmt_matrix *x = dmt_matrix_make(c, "x", dtype, ndim, n, cols),
                *y = dmt_matrix_make(c, "y", dtype, ndim, n, cols);
-    double a = 0.625, b = -1.5;
+    dmt_blas_by p = dmt_blas_by_make(c, "c", dtype, true), q = dmt_blas_by_make(c, "s", dtype, true);
+    dmt_blas_by_match(&p, &q);
+    dmt_number a = p.value, b = q.value;
     dmt_number *wx = dmt_alloc(&c->scratch, (count + 1) * (int64_t)sizeof *wx),
                *wy = dmt_alloc(&c->scratch, (count + 1) * (int64_t)sizeof *wy);
     long double *bound = dmt_alloc(&c->scratch, (count + 1) * (int64_t)sizeof *bound);
@@ -89,10 +91,13 @@ static void vector_case(dmt_case *c)
     dmt_matrix_place(c, y);
     dmt_say(c, "\n    call %d", which);
     dm_session *s = c->session;
-    DMT_OK(c, which == 0   ? dm_swap(s, x->array, y->array)
-              : which == 1 ? dm_rot(s, x->array, y->array, a, b)
-              : which == 2 ? dm_scal(s, a, x->array)
-                           : dm_axpy(s, a, x->array, y->array));
+    DMT_OK(c, which == 0              ? dm_swap(s, x->array, y->array)
+              : which == 1 && p.plain ? dm_rot(s, x->array, y->array, p.number, q.number)
+              : which == 1            ? dm_rot_by(s, x->array, y->array, p.given, q.given)
+              : which == 2            ? dm_scal(s, (double)a, x->array)
+                                      : dm_axpy(s, (double)a, x->array, y->array));
+    dmt_blas_by_end(c, &p);
+    dmt_blas_by_end(c, &q);
     dmt_matrix_check(c, x, wx, bound);
     dmt_matrix_check(c, y, wy, bound);
     dmt_matrix_end(c, x);

@@ -1,4 +1,5 @@
 /* The gradient of softmax with loss: against loops, and against central differences of the loss */
+#include "support/factors.h"
 #include "support/labelled.h"
 
 #include <math.h>
@@ -9,29 +10,28 @@ static void back_case(dmt_case *c)
 {
     dmt_labelled v;
     dmt_layer l = {.all = dmt_layer_all(c)}, alone;
-    double scale = dmt_factor_random(c, false);
+    dmt_factor scale = dmt_factor_make(c, "scale", false, false);
     dmt_labelled_random(c, &v);
     dmt_host *prob = dmt_layer_add(c, &l, "prob", 0, v.ndim, v.shape);
     dmt_host *labels = dmt_labels_add(c, &l, &v);
     dmt_layer_add(c, &l, "dx", 0, v.ndim, v.shape);
     dmt_layer_make(c, &l, 1u << DX);
-    dmt_say(c, "\n    scale %.17g", scale);
     dmt_sums sums = dmt_sums_make(c, l.host[DX]);
     long double divisor = dmt_normaliser(&v, labels);
     for (int64_t i = 0; i < prob->count; i++) {
         int64_t at = i / v.classes;
-        long double factor = dmt_ignored(&v, labels->v[at]) ? 0 : (long double)scale / divisor;
+        long double factor = dmt_ignored(&v, labels->v[at]) ? 0 : (long double)scale.value / divisor;
         dmt_sums_add(&sums, i, prob->v[i], factor);
         dmt_sums_add(&sums, i, (long double)(i % v.classes) == labels->v[at] ? -1 : 0, factor);
     }
     dmt_sums_end(&sums, NULL, 0, dmt_layer_eps(&l));
-    DMT_OK(c, dm_softmax_loss_backward(c->session, &v.options, l.array[PROB], l.array[LABELS], scale,
-                                       l.array[DX]));
+    DMT_OK(c, dm_softmax_loss_backward_by(c->session, &v.options, l.array[PROB], l.array[LABELS], scale.given,
+                                          l.array[DX]));
     dmt_operand_check(c, l.operand[DX], sums.want, sums.bound);
     if (v.options.slices > 0) {
         dmt_layer_alone(c, &l, &alone);
-        DMT_OK(c, dm_softmax_loss_backward(c->session, &v.options, alone.array[PROB], alone.array[LABELS],
-                                           scale, alone.array[DX]));
+        DMT_OK(c, dm_softmax_loss_backward_by(c->session, &v.options, alone.array[PROB], alone.array[LABELS],
+                                              scale.given, alone.array[DX]));
         dmt_layer_same(c, &l, &alone, DX);
     }
 }

@@ -15,7 +15,7 @@ static dmt_number triangular_at(const dmt_matrix *a, int uplo, bool unit, int tr
 
 typedef struct triangular {
     int side, uplo, trans, diag;
-    double alpha;
+    dmt_blas_by alpha;
     int64_t n;
     dmt_matrix *a, *b;
 } triangular;
@@ -26,9 +26,10 @@ static triangular make(dmt_case *c, bool vector)
                     .uplo = (int)dmt_int(&c->random, 0, 1),
                     .trans = (int)dmt_int(&c->random, 0, 2),
                     .diag = (int)dmt_int(&c->random, 0, 1),
-                    .alpha = vector ? 1 : dmt_blas_factor(c),
                     .n = dmt_blas_extent(c)};
     dm_dtype dtype = dmt_blas_random(c);
+    t.alpha = vector ? (dmt_blas_by){.plain = true, .number = 1, .value = 1}
+                     : dmt_blas_by_make(c, "alpha", dtype, false);
     int64_t sides = vector ? 1 : dmt_int(&c->random, 0, 9) ? dmt_int(&c->random, 1, 40) : dmt_blas_extent(c);
     t.a = dmt_matrix_make(c, "a", dtype, 2, t.n, t.n);
     for (int64_t i = 0; i < t.n * t.n; i++) { /* so that solutions stay small */
@@ -39,12 +40,12 @@ static triangular make(dmt_case *c, bool vector)
     dmt_matrix_spoil(t.a, t.uplo, t.diag == DM_UNIT);
     dmt_matrix_place(c, t.a);
     dmt_matrix_place(c, t.b);
-    dmt_say(c, "\n    side %d uplo %d trans %d diag %d alpha %g", t.side, t.uplo, t.trans, t.diag, t.alpha);
+    dmt_say(c, "\n    side %d uplo %d trans %d diag %d", t.side, t.uplo, t.trans, t.diag);
     return t;
 }
 
 /* op(a) x or x op(a), x of b's shape */
-static dmt_matrix_sums product(dmt_case *c, const triangular *t, const dmt_number *x, double alpha)
+static dmt_matrix_sums product(dmt_case *c, const triangular *t, const dmt_number *x, dmt_number alpha)
 {
     int64_t m = t->b->rows, n = t->b->cols;
     dmt_matrix_sums s = dmt_matrix_sums_make(c, m * n);
@@ -62,6 +63,7 @@ static dmt_matrix_sums product(dmt_case *c, const triangular *t, const dmt_numbe
 
 static void end(dmt_case *c, triangular *t)
 {
+    dmt_blas_by_end(c, &t->alpha);
     dmt_matrix_unchanged(c, t->a);
     dmt_matrix_end(c, t->a);
     dmt_matrix_end(c, t->b);
@@ -69,16 +71,29 @@ static void end(dmt_case *c, triangular *t)
 
 static void multiplied(dmt_case *c, triangular *t)
 {
-    dmt_matrix_sums s = product(c, t, t->b->v, t->alpha);
+    dmt_matrix_sums s = product(c, t, t->b->v, t->alpha.value);
     dmt_matrix_sums_end(&s, t->b->rows * t->b->cols, t->b->dtype, t->n);
     dmt_matrix_check(c, t->b, s.v, s.size);
     end(c, t);
 }
 
+static dm_status multiply(dm_session *s, const triangular *t)
+{
+    return t->alpha.plain
+               ? dm_trmm(s, t->side, t->uplo, t->trans, t->diag, t->alpha.number, t->a->array, t->b->array)
+               : dm_trmm_by(s, t->side, t->uplo, t->trans, t->diag, t->alpha.given, t->a->array, t->b->array);
+}
+
+static dm_status solve(dm_session *s, const triangular *t, dm_array b)
+{
+    return t->alpha.plain ? dm_trsm(s, t->side, t->uplo, t->trans, t->diag, t->alpha.number, t->a->array, b)
+                          : dm_trsm_by(s, t->side, t->uplo, t->trans, t->diag, t->alpha.given, t->a->array, b);
+}
+
 static void trmm_case(dmt_case *c)
 {
     triangular t = make(c, false);
-    DMT_OK(c, dm_trmm(c->session, t.side, t.uplo, t.trans, t.diag, t.alpha, t.a->array, t.b->array));
+    DMT_OK(c, multiply(c->session, &t));
     multiplied(c, &t);
 }
 
@@ -97,7 +112,7 @@ static void solved(dmt_case *c, triangular *t)
     dmt_matrix_sums s = product(c, t, x, 1);
     dmt_matrix_sums_end(&s, count, t->b->dtype, t->n);
     for (int64_t i = 0; i < count; i++) {
-        dmt_number want = t->alpha * t->b->v[i];
+        dmt_number want = t->alpha.value * t->b->v[i];
         if (!(cabsl(s.v[i] - want) <= s.size[i] + 4 * dmt_blas_eps(t->b->dtype) * cabsl(want))) {
             dmt_fail(c, "element %d of op(a) x is %Lg%+Lgi, not %Lg%+Lgi", (int)i, creall(s.v[i]),
                      cimagl(s.v[i]), creall(want), cimagl(want));
@@ -110,7 +125,7 @@ static void solved(dmt_case *c, triangular *t)
 static void trsm_case(dmt_case *c)
 {
     triangular t = make(c, false);
-    DMT_OK(c, dm_trsm(c->session, t.side, t.uplo, t.trans, t.diag, t.alpha, t.a->array, t.b->array));
+    DMT_OK(c, solve(c->session, &t, t.b->array));
     solved(c, &t);
 }
 
@@ -134,13 +149,13 @@ static void recorded_case(dmt_case *c)
     DMT_OK(c, dm_array_like(s, t.b->array, 0, &again));
     DMT_OK(c, dm_copy(s, t.b->array, again));
     DMT_OK(c, dm_program_begin(s));
-    DMT_OK(c, dm_trsm(s, t.side, t.uplo, t.trans, t.diag, t.alpha, t.a->array, again));
+    DMT_OK(c, solve(s, &t, again));
     DMT_OK(c, dm_program_end(s, &program));
     DMT_OK(c, dm_program_run(s, program, 1, 0, NULL));
     DMT_OK(c, dm_program_destroy(s, program));
     DMT_OK(c, dm_array_like(s, again, 0, &alone));
     DMT_OK(c, dm_copy(s, t.b->array, alone));
-    DMT_OK(c, dm_trsm(s, t.side, t.uplo, t.trans, t.diag, t.alpha, t.a->array, alone));
+    DMT_OK(c, solve(s, &t, alone));
     DMT_OK(c, dm_array_read(s, again, NULL, NULL, x, 0));
     DMT_OK(c, dm_array_read(s, alone, NULL, NULL, y, 0));
     if (memcmp(x, y, (size_t)(shape[0] * shape[1] * dm_dtype_bytes(t.b->dtype))) != 0) {
@@ -148,6 +163,7 @@ static void recorded_case(dmt_case *c)
     }
     DMT_OK(c, dm_array_destroy(s, again));
     DMT_OK(c, dm_array_destroy(s, alone));
+    dmt_blas_by_end(c, &t.alpha);
     dmt_matrix_end(c, t.a);
     dmt_matrix_end(c, t.b);
 }

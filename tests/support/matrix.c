@@ -206,6 +206,46 @@ double dmt_blas_factor(dmt_case *c)
     return some[dmt_int(&c->random, 0, 4)];
 }
 
+dmt_blas_by dmt_blas_by_make(dmt_case *c, const char *name, dm_dtype dtype, bool real)
+{
+    double number = dmt_blas_factor(c);
+    bool has_parts = dmt_is_complex(dtype) && !real && dmt_chance(&c->random, 50);
+    dmt_blas_by f = {.plain = true, .number = number, .given = dm_value(number), .value = number};
+    if (dmt_chance(&c->random, 40)) {
+        dmt_say(c, "\n    %s: the number %g", name, number);
+        return f;
+    }
+    f.plain = false;
+    if (has_parts) {
+        f.given = dm_complex(number, 0.75);
+        f.value = number + 0.75L * _Complex_I;
+    }
+    if (number != 0 && dmt_chance(&c->random, 75)) {
+        dm_dtype type = has_parts ? (dmt_chance(&c->random, 50) ? DM_C64 : DM_C128)
+                                  : (dmt_chance(&c->random, 50) ? DM_F64 : DM_F32);
+        f.element = dmt_matrix_make(c, name, type, 2, 1, 1);
+        f.element->v[0] = f.value;
+        dmt_matrix_place(c, f.element);
+        f.given = dm_element(f.element->array);
+    }
+    dmt_say(c, "\n    %s: %s, %g%+gi", name, f.element ? "an element" : "a factor", (double)creall(f.value),
+            (double)cimagl(f.value));
+    return f;
+}
+
+void dmt_blas_by_match(dmt_blas_by *a, dmt_blas_by *b)
+{
+    a->plain = b->plain = a->plain && b->plain;
+}
+
+void dmt_blas_by_end(dmt_case *c, dmt_blas_by *f)
+{
+    if (f->element) {
+        dmt_matrix_unchanged(c, f->element);
+        dmt_matrix_end(c, f->element);
+    }
+}
+
 bool dmt_in_triangle(int uplo, bool unit, int64_t i, int64_t j)
 {
     return i == j ? !unit : uplo == DM_LOWER ? i > j : i < j;

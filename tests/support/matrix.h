@@ -40,6 +40,19 @@ long double dmt_blas_eps(dm_dtype dtype);
 /* Extents: small ones, none, and some for which calls of level 3 cut matrices. */
 int64_t dmt_blas_extent(dmt_case *c);
 double dmt_blas_factor(dmt_case *c);
+/* A factor: a number, given to the call without _by, or one that may be complex or an element of an array,
+ * given to the call with it. Elements are not 0. real: it is never complex */
+typedef struct dmt_blas_by {
+    bool plain;
+    double number; /* if plain */
+    dm_factor given;
+    dmt_number value;
+    dmt_matrix *element; /* NULL: none */
+} dmt_blas_by;
+dmt_blas_by dmt_blas_by_make(dmt_case *c, const char *name, dm_dtype dtype, bool real);
+/* Two of one call: both are plain or none. */
+void dmt_blas_by_match(dmt_blas_by *a, dmt_blas_by *b);
+void dmt_blas_by_end(dmt_case *c, dmt_blas_by *f);
 /* Is element i, j in the triangle? unit: without the diagonal */
 bool dmt_in_triangle(int uplo, bool unit, int64_t i, int64_t j);
 /* What is not in the triangle becomes NaN. */
