@@ -3,23 +3,25 @@
  *
  * Part of dmath.h, whose rules hold here too. Any spatial size, and any number of workers and layouts.
  *
- * Shapes. Activations are N x H x W x C: samples, rows, columns, channels (NHWC). Weights of a convolution are
- * K x R x S x C/group (KRSC): out channels, rows, columns, in channels of a group. The gradient of an array has
- * its shape. Types: f64, f32, f16, bf16, all floating operands of a call in any mixture. Computed in f64 where
- * one of them is f64, else in f32; f16 and bf16 are rounded once, at the end. (On GPUs, where x and dy have one
- * type of 16 bits, gradients by the weights of a convolution are rounded to it a slice each, before they are
- * added; and cuDNN may round y to it before the bias is added.) Such operands are fastest on GPUs when x, y and w
- * have the same type. Layouts: any. Nothing is moved
- * but weights where each slice (below) of each activation lies whole on one worker: dm_layout_batch makes such
- * layouts. Weights are fetched by the workers that need them, unless they are replicated.
+ * Shapes: activations are N x H x W x C: samples, rows, columns, channels (NHWC). Weights of a convolution are K x R x
+ * S x C/group (KRSC): out channels, rows, columns, in channels of a group. The gradient of an array has its shape.
  *
- * Slices: the same bits on any number of workers. The samples are cut into `slices` ranges of ceil(N / slices)
- * samples; the last may be shorter, and there may be fewer. One worker computes a slice, always with the same
- * calls on the same shapes. What is summed over samples (gradients of weights, losses) is first summed within
- * each slice, then over the slices in their order, in f64 (f64 itself in pairs of doubles), and rounded once.
- * So results have the same bits for any number of workers and any layouts, on hosts with the same processors
- * and with the same option blas_threads. slices = 0: as many as there are workers with samples, so that nothing
- * but weights and sums is moved; results differ by rounding then. More workers than slices: the others idle.
+ * Types: f64, f32, f16, bf16, all floating operands of a call in any mixture; labels and targets these, or integers.
+ * Computed in f64 where an operand is f64, else in f32; f16 and bf16 are rounded once, at the end. (On GPUs, where x
+ * and dy have one type of 16 bits, gradients by the weights of a convolution are rounded to it a slice each, before
+ * they are added; and cuDNN may round y to it before the bias is added.) Such operands are fastest on GPUs when x, y
+ * and w have the same type.
+ *
+ * Layouts: any. Nothing is moved but weights where each slice (below) of each activation lies whole on one worker:
+ * dm_layout_batch makes such layouts. Weights are fetched by the workers that need them, unless they are replicated.
+ *
+ * Slices: the same bits on any number of workers. The samples are cut into `slices` ranges of ceil(N / slices) samples;
+ * the last may be shorter, and there may be fewer. One worker computes a slice, always with the same calls on the same
+ * shapes. What is summed over samples (gradients of weights, losses) is first summed within each slice, then over the
+ * slices in their order, in f64 (f64 itself in pairs of doubles), and rounded once. So results have the same bits for
+ * any number of workers and any layouts, on hosts with the same processors and with the same option blas_threads.
+ * slices = 0: as many as there are workers with samples, so that nothing but weights and sums is moved; results differ
+ * by rounding then. More workers than slices: the others idle.
  *
  * Calls with _by take factors that may be elements (<dmath/factors.h>). With elements, sums take a temporary of the
  * output's shape in f64, and other outputs one where they are narrower than what is computed in.
@@ -51,8 +53,16 @@
  * layer and iteration another seed. uniform is of the type that out has: x and dx must have one type. Such expressions
  * have the same bits on any number of workers. Reductions of dm_map may differ in the last.
  *
- * Errors of all calls: DM_ERR_ARG (a field of a structure, slices below 0), DM_ERR_SHAPE, DM_ERR_DTYPE,
- * DM_ERR_OVERLAP (an output shares memory with another operand). None blocks. */
+ * Blocking: none. Structures (dm_conv, ...) are read during the call; the arrays stay the caller's.
+ *
+ * Errors of all calls: DM_ERR_ARG (a structure is NULL or a field of it out of range, slices below 0), DM_ERR_SHAPE
+ * (also an output of 8 dims), DM_ERR_DTYPE, DM_ERR_OVERLAP (an output shares memory with another operand).
+ *
+ * Costs of all calls: operands are read and outputs written once, unless a text says more. What a slice lacks of
+ * activations, labels and targets moves to its worker; all of w and bias to each worker with slices. A sum over samples
+ * (dw, db, out, loss) takes workspace of its size for each slice, in f64 for losses and sums by channel, else as
+ * computed, and each holder is sent those of all slices. If a sum of 16 KiB or more has several holders, each is sent
+ * only its segment of them, and sends the finished segment to the others. */
 /* clang-format on */
 #ifndef DMATH_LAYERS_H
 #define DMATH_LAYERS_H
@@ -66,8 +76,8 @@ extern "C" {
 
 enum { DM_SLICES = 4 }; /* the usual number */
 
-/* The layout of `samples` samples by whole slices, dealt to the workers in contiguous ranges: for arrays whose
- * dim 0 is the batch. slices 0: one range a worker. */
+/* The layout of `samples` samples by whole slices, dealt to the workers in contiguous ranges: for arrays whose dim 0 is
+ * the batch. slices 0: one range a worker. Sends nothing. */
 DM_API dm_layout dm_layout_batch(const dm_session *session, int64_t samples, int slices);
 
 /* ---- convolution ----------------------------------------------------------------------------------------- */
@@ -85,21 +95,24 @@ typedef struct dm_conv {
         sizeof(dm_conv), {1, 1}, {0, 0}, {1, 1}, 1, DM_SLICES, 0                                                \
     }
 
-/* The shape of y for x of shape x[4] and weights of shape w[4]: rows (H + 2 pad - (dilation (R - 1) + 1)) /
- * stride + 1, rounded down. Errors: DM_ERR_ARG, DM_ERR_SHAPE (the kernel does not fit; channels). */
+/* y[4] = the shape of y for x of shape x[4] and weights of shape w[4]: rows (H + 2 pad - (dilation (R - 1) + 1)) /
+ * stride + 1, rounded down. Sends nothing. Errors: DM_ERR_ARG, DM_ERR_SHAPE (the kernel does not fit; channels). */
 DM_API DM_CHECKED dm_status dm_conv_shape(const dm_conv *conv, const int64_t *x, const int64_t *w, int64_t *y);
 
-/* y[n,p,q,k] = bias[k] + sum of x[n, p stride + r dilation - pad, ..., c] w[k,r,s,c] over r, s and the channels
- * of k's group; x is 0 in the padding. (A correlation, as everywhere in networks.) bias: K elements, or
- * DM_NO_ARRAY. */
+/* y[n,p,q,k] = bias[k] + sum of x[n, p stride + r dilation - pad, ..., c] w[k,r,s,c] over r, s and the channels of k's
+ * group; x is 0 in the padding. (A correlation, as everywhere in networks.) bias: K elements, or DM_NO_ARRAY. Costs of
+ * this call and its gradients: 2 R S C/group flops an element of y. On CPUs by oneDNN in f32; on GPUs by cuDNN where
+ * operands have 16 bits or may be rounded to TF32 (option gemm_compute), in 16 to 256 MiB of workspace and a few
+ * copies; else, and in builds without these, as products, for which windows of x are copied to 2^21 elements of
+ * workspace (2^24 on GPUs in f32). Source: Chellapilla, Puri & Simard (2006). */
 DM_API DM_CHECKED dm_status dm_conv_forward(dm_session *session, const dm_conv *conv, dm_array x, dm_array w,
                                             dm_array bias, dm_array y);
-/* dx = the gradient by x, of x's shape. Also the forward form of a deconvolution, whose weights are those of
- * the convolution that it transposes (K: its in channels): dm_conv_forward is then the gradient by its input,
- * and dm_conv_backward_weights with x and dy exchanged that by its weights. */
+/* dx = the gradient by x, all of it written. Also the forward form of a deconvolution, whose weights are those of the
+ * convolution that it transposes (K: its in channels): dm_conv_forward is then the gradient by its input, and
+ * dm_conv_backward_weights with x and dy exchanged that by its weights. */
 DM_API DM_CHECKED dm_status dm_conv_backward_data(dm_session *session, const dm_conv *conv, dm_array dy,
                                                   dm_array w, dm_array dx);
-/* dw = beta dw + the gradient by the weights; db = beta db + the sum of dy over samples and places, or db is
+/* dw = beta dw + the gradient by the weights; db = beta db + the sum of dy over samples and places. db: K elements, or
  * DM_NO_ARRAY. beta 0 does not read them. */
 DM_API DM_CHECKED dm_status dm_conv_backward_weights(dm_session *session, const dm_conv *conv, dm_array x,
                                                      dm_array dy, double beta, dm_array dw, dm_array db);
@@ -126,23 +139,23 @@ typedef struct dm_pool {
         sizeof(dm_pool), DM_POOL_MAX, {2, 2}, {2, 2}, {0, 0}, 0, 0, DM_SLICES, 0, 0                                \
     }
 
-/* The shape of y for x of shape x[4], as Caffe has it: rows ceil((H + 2 pad - kernel) / stride) + 1, and one
- * less where there is padding (in any dim) and the last window would begin behind H + pad. Errors: DM_ERR_ARG,
- * DM_ERR_SHAPE (the kernel does not fit). */
+/* y[4] = the shape of y for x of shape x[4], as Caffe has it: rows ceil((H + 2 pad - kernel) / stride) + 1, and one
+ * less where there is padding (in any dim) and the last window would begin behind H + pad. Sends nothing. Errors:
+ * DM_ERR_ARG, DM_ERR_SHAPE (the kernel does not fit). */
 DM_API DM_CHECKED dm_status dm_pool_shape(const dm_pool *pool, const int64_t *x, int64_t *y);
 
-/* y = the largest element of each window, or its mean. Windows are cut at H + pad: the mean divides by the
- * elements up to there, padding included. Of equal largest elements the first counts, in row-major order.
- * DM_POOL_STOCHASTIC takes the first element at which the running sum of the window reaches u times the sum of
- * the window, u: the number of dm_fill_uniform(0, 1, seed) for an f32 array of y's shape: an element of x >= 0
- * is taken with the probability x / sum. DM_POOL_WEIGHTED, its counterpart for tests: the sum of x^2 divided by
- * that of x; 0 where that is 0. M. Zeiler, R. Fergus, "Stochastic pooling for regularization of deep
- * convolutional neural networks", 2013. which: i32 of y's shape, or DM_NO_ARRAY: row * W + column of the
- * element that was taken; not for means. */
+/* y = the largest element of each window, or its mean. Windows are cut at H + pad: the mean divides by the elements up
+ * to there, padding included. Of equal largest elements the first counts, in row-major order. DM_POOL_STOCHASTIC takes
+ * the first element at which the running sum of the window reaches u times the sum of the window, u: the number of
+ * dm_fill_uniform(0, 1, seed) for an f32 array of y's shape: an element of x >= 0 is taken with the probability x /
+ * sum. DM_POOL_WEIGHTED, its counterpart for tests: the sum of x^2 divided by that of x; 0 where that is 0. which: i32
+ * or i64 of y's shape, or DM_NO_ARRAY: row * W + column of the element that was taken; not for means (DM_ERR_ARG).
+ * Cost: an element of y reads its window. Source: Zeiler & Fergus (2013), of DM_POOL_STOCHASTIC. */
 DM_API DM_CHECKED dm_status dm_pool_forward(dm_session *session, const dm_pool *pool, dm_array x, dm_array y,
                                             dm_array which);
-/* dx = the gradient by x. x as it was given forward; not used by DM_POOL_AVERAGE, and may be DM_NO_ARRAY there.
- * DM_POOL_WEIGHTED has no gradient: DM_ERR_ARG. */
+/* dx = the gradient by x, all of it written. x as it was given forward; not used by DM_POOL_AVERAGE, and may be
+ * DM_NO_ARRAY there. Errors: DM_ERR_ARG (DM_POOL_WEIGHTED, which has no gradient). Cost: as forward; the places of the
+ * largest elements are found again. */
 DM_API DM_CHECKED dm_status dm_pool_backward(dm_session *session, const dm_pool *pool, dm_array x, dm_array dy,
                                              dm_array dx);
 
@@ -162,25 +175,28 @@ typedef struct dm_lrn {
         sizeof(dm_lrn), 5, 0, 1, 0.75, 1, DM_SLICES, 0                                                          \
     }
 
-/* y = x s^-beta. Across channels s = k + alpha / n * (sum of x^2 over the window), n = local_size; within
- * channels s = 1 + alpha / n^2 * (sum). Windows are centred, and x is 0 outside. x: N x ... x C; within
- * channels N x H x W x C. */
+/* y = x s^-beta. Across channels s = k + alpha / n * (sum of x^2 over the window), n = local_size; within channels s =
+ * 1 + alpha / n^2 * (sum). Windows are centred, and x is 0 outside. x, y: N x ... x C; within channels N x H x W x C.
+ * Cost: an addition for each element of a window, and a power for each element of x; workspace for two pixels, or
+ * within channels two samples. Source: Krizhevsky, Sutskever & Hinton (2012). */
 DM_API DM_CHECKED dm_status dm_lrn_forward(dm_session *session, const dm_lrn *lrn, dm_array x, dm_array y);
-/* dx = the gradient by x. */
+/* dx = the gradient by x. Cost: twice that of dm_lrn_forward. */
 DM_API DM_CHECKED dm_status dm_lrn_backward(dm_session *session, const dm_lrn *lrn, dm_array x, dm_array dy,
                                             dm_array dx);
 
 /* ---- inner product --------------------------------------------------------------------------------------- */
 
-/* y = x w^T + bias. x: N x ..., of D elements a sample, in row-major order; w: M x ..., of D elements a row; y:
- * N x ..., of M elements a sample; bias: M elements, or DM_NO_ARRAY. Every worker with samples has all of w:
- * for large w and few samples dm_gemm may be faster, but its sums are not those of slices. */
+/* y = x w^T + bias. x: N x ..., of D elements a sample, in row-major order; w: M x ..., of D elements a row; y: N x
+ * ..., of M elements a sample; bias: M elements, or DM_NO_ARRAY. Costs of this call and its gradients: 2 N M D flops,
+ * in products a slice each. Every worker with samples has all of w: for large w and few samples dm_gemm may be faster,
+ * but its sums are not those of slices. */
 DM_API DM_CHECKED dm_status dm_inner_forward(dm_session *session, int slices, dm_array x, dm_array w,
                                              dm_array bias, dm_array y);
-/* dx = dy w */
+/* dx = dy w, of the same shapes. */
 DM_API DM_CHECKED dm_status dm_inner_backward_data(dm_session *session, int slices, dm_array dy, dm_array w,
                                                    dm_array dx);
-/* dw = beta dw + dy^T x, db = beta db + the sum of dy over the samples; db may be DM_NO_ARRAY. */
+/* dw = beta dw + dy^T x, db = beta db + the sum of dy over the samples; db: M elements, or DM_NO_ARRAY. beta 0 does not
+ * read them. */
 DM_API DM_CHECKED dm_status dm_inner_backward_weights(dm_session *session, int slices, dm_array x, dm_array dy,
                                                       double beta, dm_array dw, dm_array db);
 DM_API DM_CHECKED dm_status dm_inner_backward_weights_by(dm_session *session, int slices, dm_array x, dm_array dy,
@@ -188,9 +204,9 @@ DM_API DM_CHECKED dm_status dm_inner_backward_weights_by(dm_session *session, in
 
 /* ---- sums by channel ------------------------------------------------------------------------------------- */
 
-/* out[c] = beta out[c] + scale * (sum of x[..., c] y[..., c] over all dims but the last); y may be DM_NO_ARRAY,
- * which counts as 1. x and y have one shape, N x ... x C; out has C elements. Gradients of biases and scales,
- * moments of batch normalisation: the mean of x, then that of (x - mean)^2. */
+/* out[c] = beta out[c] + scale * (sum of x[..., c] y[..., c] over all dims but the last). x and y: one shape, N x ... x
+ * C; y may be DM_NO_ARRAY, which counts as 1; out: C elements, in any dims. Gradients of biases and scales, moments of
+ * batch normalisation: the mean of x, then that of (x - mean)^2. Cost: a slice's sums take 8 C bytes. */
 DM_API DM_CHECKED dm_status dm_channel_sums(dm_session *session, int slices, double scale, dm_array x,
                                             dm_array y, double beta, dm_array out);
 DM_API DM_CHECKED dm_status dm_channel_sums_by(dm_session *session, int slices, dm_factor scale, dm_array x,
@@ -214,14 +230,15 @@ typedef struct dm_loss {
         sizeof(dm_loss), DM_NORMALIZE_VALID, 0, 0, DM_SLICES                                                   \
     }
 
-/* prob = softmax of x over its last dim; loss = -(sum of log(max(prob at the label, FLT_MIN))) / normaliser.
- * x: N x ... x C; labels: N x ..., one for each C elements of x in row-major order, of any real type, 0 to C -
- * 1; prob: of x's shape, or DM_NO_ARRAY; loss: one element. A label outside 0 to C - 1 that is not ignored
- * makes the loss NaN. */
+/* prob = softmax of x over its last dim; loss = -(sum of log(max(prob at the label, FLT_MIN))) / normaliser. x: N x ...
+ * x C; labels: N x ..., one for each C elements of x in row-major order, 0 to C - 1; prob: x's shape, or DM_NO_ARRAY;
+ * loss: one element. A label outside 0 to C - 1 that is not ignored makes the loss NaN. Costs of all calls with labels:
+ * x is read a few times where a slice has it; where ignored labels are to be counted (`ignores` with
+ * DM_NORMALIZE_VALID), all labels come to each worker. */
 DM_API DM_CHECKED dm_status dm_softmax_loss(dm_session *session, const dm_loss *options, dm_array x,
                                             dm_array labels, dm_array prob, dm_array loss);
-/* dx = scale (prob - [c is the label]) / normaliser; 0 where the label is ignored; NaN where it is outside 0 to
- * C - 1. */
+/* dx = scale (prob - [c is the label]) / normaliser; 0 where the label is ignored; NaN where it is outside 0 to C - 1.
+ * dx: the shape of prob. */
 DM_API DM_CHECKED dm_status dm_softmax_loss_backward(dm_session *session, const dm_loss *options, dm_array prob,
                                                      dm_array labels, double scale, dm_array dx);
 DM_API DM_CHECKED dm_status dm_hinge_loss_backward_by(dm_session *session, int norm, int slices, dm_array x,
@@ -229,34 +246,34 @@ DM_API DM_CHECKED dm_status dm_hinge_loss_backward_by(dm_session *session, int n
 DM_API DM_CHECKED dm_status dm_softmax_loss_backward_by(dm_session *session, const dm_loss *options, dm_array prob,
                                                         dm_array labels, dm_factor scale, dm_array dx);
 
-/* loss = -(sum of t log s + (1 - t) log(1 - s)) / normaliser, s = 1 / (1 + e^-x), over all elements of x.
- * targets t: of x's shape, of any real type; those equal to ignore_label do not count, and an element takes the
- * place of a label in DM_NORMALIZE_*. Caffe's default is DM_NORMALIZE_SAMPLES. loss: one element. */
+/* loss = -(sum of t log s + (1 - t) log(1 - s)) / normaliser, s = 1 / (1 + e^-x), over all elements of x. targets t:
+ * x's shape; those equal to ignore_label do not count if `ignores`, and an element takes the place of a label in
+ * DM_NORMALIZE_*. Caffe's default is DM_NORMALIZE_SAMPLES. loss: one element. */
 DM_API DM_CHECKED dm_status dm_sigmoid_loss(dm_session *session, const dm_loss *options, dm_array x,
                                             dm_array targets, dm_array loss);
-/* dx = scale (s - t) / normaliser; 0 where the target is ignored. */
+/* dx = scale (s - t) / normaliser; 0 where the target is ignored. dx: x's shape. */
 DM_API DM_CHECKED dm_status dm_sigmoid_loss_backward(dm_session *session, const dm_loss *options, dm_array x,
                                                      dm_array targets, double scale, dm_array dx);
 DM_API DM_CHECKED dm_status dm_sigmoid_loss_backward_by(dm_session *session, const dm_loss *options, dm_array x,
                                                         dm_array targets, dm_factor scale, dm_array dx);
 
-/* loss = (sum of (x - t)^2) / (2 N). targets t: of x's shape. The gradient by x is an expression: f * (x - t),
- * f = scale / N. */
+/* loss = (sum of (x - t)^2) / (2 N). x: N x ...; targets t: x's shape; loss: one element. The gradient by x is an
+ * expression: f * (x - t), f = scale / N. */
 DM_API DM_CHECKED dm_status dm_euclidean_loss(dm_session *session, int slices, dm_array x, dm_array targets,
                                               dm_array loss);
 
-/* loss = (sum of m, norm 1, or of m^2, norm 2) / N, m = max(0, 1 - x) at the label and max(0, 1 + x) at the
- * other classes. x and labels as those of dm_softmax_loss. */
+/* loss = (sum of m, norm 1, or of m^2, norm 2) / N, m = max(0, 1 - x) at the label and max(0, 1 + x) at the other
+ * classes. x, labels, loss: as those of dm_softmax_loss. Errors: DM_ERR_ARG (norm). */
 DM_API DM_CHECKED dm_status dm_hinge_loss(dm_session *session, int norm, int slices, dm_array x,
                                           dm_array labels, dm_array loss);
-/* dx = scale * the gradient by x. */
+/* dx = scale * the gradient by x. dx: x's shape. Errors: DM_ERR_ARG (norm). */
 DM_API DM_CHECKED dm_status dm_hinge_loss_backward(dm_session *session, int norm, int slices, dm_array x,
                                                    dm_array labels, double scale, dm_array dx);
 
-/* out = the part of the labels, ignored ones left out, whose score is among the top_k largest of their C
- * scores. Ties count against: a score equal to the label's is counted as larger. 0 where there are no labels.
- * Of options the fields ignores, ignore_label and slices are read. x, labels as above; out: one element. top_k:
- * 1 to C. */
+/* out = the part of the labels, ignored ones left out, whose score is among the top_k largest of their C scores. Ties
+ * count against: a score equal to the label's is counted as larger. 0 where there are no labels, NaN where one is
+ * outside 0 to C - 1. Of options the fields ignores, ignore_label and slices are read. x, labels: as those of
+ * dm_softmax_loss; out: one element. Errors: DM_ERR_ARG (top_k is not 1 to C). */
 DM_API DM_CHECKED dm_status dm_accuracy(dm_session *session, const dm_loss *options, int top_k, dm_array x,
                                         dm_array labels, dm_array out);
 
