@@ -31,7 +31,7 @@ DM_API DM_CHECKED dm_status dm_standardise(dm_session *session, dm_array x, cons
                                            dm_array out);
 
 /* out = (x - mean) / sqrt(variance + eps) * gain + bias over dims. gain and bias: real, broadcast to x; either may be
- * DM_NO_ARRAY. out may be any of the three, if it is all of it. Types and cost: as dm_standardise, with correction 0.
+ * DM_NO_ARRAY. out may be x, gain or bias. Types and cost: as dm_standardise, with correction 0.
  * Errors: DM_ERR_ARG (eps < 0). Source: Ba, Kiros & Hinton (2016). */
 DM_API DM_CHECKED dm_status dm_layer_norm(dm_session *session, dm_array x, const int *dims, int ndims, dm_array gain,
                                           dm_array bias, double eps, dm_array out);
@@ -141,7 +141,7 @@ DM_API DM_CHECKED dm_status dm_her(dm_session *session, int uplo, double alpha, 
 /* a = alpha (x y^T + y x^T) + a; her2: with ^H. a: n x n; x, y: n. Cost: 4 n^2 flops; a stays. */
 DM_API DM_CHECKED dm_status dm_syr2(dm_session *session, int uplo, double alpha, dm_array x, dm_array y, dm_array a);
 DM_API DM_CHECKED dm_status dm_her2(dm_session *session, int uplo, double alpha, dm_array x, dm_array y, dm_array a);
-/* x = op(a) x, a triangular. a: n x n; x: n. Cost: n^2 flops and those of dm_trmm, which it is of a copy of x. */
+/* x = op(a) x, a triangular. a: n x n; x: n. Cost: n^2 flops: dm_trmm of a copy of x. */
 DM_API DM_CHECKED dm_status dm_trmv(dm_session *session, int uplo, int trans, int diag, dm_array a, dm_array x);
 /* op(a) x' = x, x becomes x'. The same way, by dm_trsm. */
 DM_API DM_CHECKED dm_status dm_trsv(dm_session *session, int uplo, int trans, int diag, dm_array a, dm_array x);
