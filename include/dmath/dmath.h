@@ -7,19 +7,31 @@
  * *view* is a rectangle of an array, or its elements under another shape; it is a dm_array too and usable as
  * any operand, outputs included. All indices count from 0, all sizes are int64_t.
  *
+ * The text of a call has, in this order: what it computes; shapes, types, units; whether it blocks; what belongs to
+ * whom; errors; cost; source. The head of a header, or of a section in it, says what all of its calls have in common.
+ *
  * Rules that hold for every call unless its own text says otherwise:
  *  - It returns a status; outputs are set only on DM_OK; dm_error_message() then has the details.
  *  - Structures with a field `size` carry sizeof of the caller's header. A smaller one, of a program built with an
  *    older header, is accepted: what it lacks counts as zero, and is not written. Of a larger one, of a newer header,
- *    what this library does not know must be zero (DM_ERR_ARG), or becomes zero in an output.
+ *    what this library does not know must be zero (DM_ERR_ARG), or becomes zero in an output. Structures without such a
+ *    field never change their layout: dm_array, dm_group, dm_program, dm_event, dm_map_arg, dm_factor, dm_block,
+ *    dm_program_binding, dm_checkpoint_item, dm_train_event (<dmath/nn.h>), dm_c64, dm_c128.
+ *  - Extents, strides and `ld` are in elements, memory is in bytes, time in seconds.
+ *  - It does not block: the command is queued, and commands take effect in the order of the calls. Calls that return
+ *    data (dm_array_read, dm_array_load, dm_array_save, dm_sync, ...) wait for what they need.
+ *  - What it is given stays the caller's, and is read before it returns: names, shapes, options, host memory. Arrays
+ *    and views that it makes are the caller's to destroy; so are texts, by free().
  *  - It is checked completely before anything is sent, so a bad call changes nothing.
  *  - Errors of any call, which the texts below do not repeat: DM_ERR_HANDLE (the session is NULL, an array is zero,
- *    destroyed or another session's), DM_ERR_STATE (the session has ended), DM_ERR_ARG (an output is NULL, the size
- *    field of a structure is not set), DM_ERR_NOMEM; with arrays as operands DM_ERR_LIMIT (the option memory_limit
- *    leaves no room for the workspace). Calls that wait, which with the option sync are all, return what workers report
- *    too.
- *  - It does not block: the command is queued, and commands take effect in the order of the calls. Calls that
- *    return data (dm_array_read, dm_array_load, dm_array_save, dm_sync, ...) wait for what they need.
+ *    destroyed or another session's), DM_ERR_STATE (the session has ended; a call that moves data to or from the
+ *    program or a file, between dm_explain_begin and dm_explain_end or while a program is recorded), DM_ERR_ARG (an
+ *    output is NULL, the size field of a structure is not set), DM_ERR_NOMEM; with arrays as operands DM_ERR_LIMIT (the
+ *    option memory_limit leaves no room for the workspace). Calls that wait, which with the option sync are all, return
+ *    what workers report too.
+ *  - Costs are floating-point operations (flops) of all workers together, reads and writes of memory, workspace, and
+ *    what workers send one another. A call on arrays without a cost reads its inputs and writes its outputs once, and a
+ *    worker is sent what it lacks; others send a small message to each worker, or nothing.
  *  - A failure on a worker (a full disk, no memory) is reported by the next call that waits, with the command,
  *    the worker and the host. Arrays that depend on the failed result are poisoned until wholly rewritten; their
  *    error (DM_ERR_POISONED) names the command that failed first. A cached replica (option replicas) fails with
@@ -82,7 +94,7 @@ extern "C" {
 DM_API const char *dm_status_name(dm_status status);
 /* What the status means, one sentence. */
 DM_API const char *dm_status_text(dm_status status);
-/* Details of the last failure in the calling thread; valid until that thread's next failing call. */
+/* Details of the last failure in the calling thread; the library's, valid until that thread's next failing call. */
 DM_API const char *dm_error_message(void);
 /* Makes a text (printf's format) what dm_error_message gives in this thread, and returns status: for libraries on top
  * of dmath, whose calls fail as dmath's do. Calls no error handler. */
@@ -92,7 +104,7 @@ __attribute__((format(printf, 2, 3)))
 DM_API dm_status dm_error_set(dm_status status, const char *format, ...);
 /* "0.1.0" of the library that is running (the header's is DM_VERSION_*). */
 DM_API const char *dm_version(void);
-/* Bytes of one element; 0 for an unknown code. */
+/* Bytes of one element, and the type's name ("f32"); 0 and "?" for an unknown code. */
 DM_API int64_t dm_dtype_bytes(dm_dtype dtype);
 DM_API const char *dm_dtype_name(dm_dtype dtype);
 
@@ -121,11 +133,13 @@ typedef struct dm_config {
 
 /* Starts a session. Collective over all ranks of an MPI job.
  *
- * Without a launcher, or as `mpirun -n 1`: the workers are threads of this process, MPI is not initialised.
- * Under `mpirun -n P+1`: MPI is initialised here; rank 0 returns with P workers. On the other ranks the call does
- * not return: they serve until rank 0's dm_finalize and then end the process with status 0. Ranks may run this
- * program or `dmath-worker`.
- * config may be NULL: all defaults.
+ * Without a launcher, or as `mpirun -n 1`: the workers are threads of this process, MPI is not initialised. Under
+ * `mpirun -n P+1`: MPI is initialised here; rank 0 returns with P workers. On the other ranks the call does not return:
+ * they serve until rank 0's dm_finalize and then end the process with status 0. Ranks may run this program or
+ * `dmath-worker`.
+ *
+ * config may be NULL: all defaults; it is read during the call. Blocks until all workers are there. The session ends
+ * with dm_finalize.
  *
  * Errors: DM_ERR_CONFIG an option is not understood, or an object of the option load not found; DM_ERR_ARG workers is
  * not 0 to 65536; DM_ERR_VERSION ranks run different builds, or registered different functions; DM_ERR_TRANSPORT no
@@ -133,32 +147,34 @@ typedef struct dm_config {
  * by the program (use dm_init_comm), or the worker processes of this launch have left with an earlier session;
  * DM_ERR_TIMEOUT a rank did not come within meet_s (option, 120 s) of the return of MPI_Init on rank 0 (a rank that
  * exits with status 0 before dm_init leaves Open MPI 4.1 waiting in it); DM_ERR_NOMEM. What one rank alone finds wrong,
- * a setting of its own for instance, is returned on all, with the number of that rank. */
+ * a setting of its own for instance, is returned on all, with the number of that rank. Cost: each pair of workers tries
+ * its transport; with several GPUs, their links and products are measured. */
 DM_API DM_CHECKED dm_status dm_init(const dm_config *config, dm_session **session);
 
-/* Ends a session: waits for all commands, frees arrays that are still alive and reports how many through *alive
- * (NULL: a warning is logged instead, if there are any). The handle is dead afterwards: any use of it is DM_ERR_STATE.
- * Returns the error of a command that failed and was not reported yet; the session is ended all the same.
- * A program that ends without it gets a warning, loses what was not done yet, and under a launcher ends the job as a
- * failed one. Workers on GPUs of this process end with CUDA, in exit(): an atexit() handler may finalize their session
- * only if it is set after dm_init, else the call is DM_ERR_STATE. */
+/* Ends a session: frees arrays that are still alive and reports how many through *alive (NULL: a warning is logged
+ * instead, if there are any). The handle is dead afterwards: any use of it is DM_ERR_STATE. A program that ends without
+ * it gets a warning, loses what was not done yet, and under a launcher ends the job as a failed one. Workers on GPUs of
+ * this process end with CUDA, in exit(): an atexit() handler may finalize their session only if it is set after
+ * dm_init, else the call is DM_ERR_STATE. Blocks until all commands are done. Errors: that of a command that failed and
+ * was not reported yet; the session is ended all the same. */
 DM_API DM_CHECKED dm_status dm_finalize(dm_session *session, int64_t *alive);
 
-/* Waits until all commands given so far are done on all workers. Reports the failures since the last report; no errors
- * of its own. */
+/* Blocks until all commands given so far are done on all workers. Errors: the failures since the last report; none of
+ * its own. */
 DM_API DM_CHECKED dm_status dm_sync(dm_session *session);
 
 /* Number of workers; 0 of a session that has ended. */
 DM_API int dm_workers(const dm_session *session);
 
-/* An empty command to all workers: for measurements. No errors of its own. */
+/* An empty command to all workers: for measurements. Does not block. No errors of its own. */
 DM_API DM_CHECKED dm_status dm_noop(dm_session *session);
 
 /* ---- layouts --------------------------------------------------------------------------------------------- */
 
 enum { DM_CONTIGUOUS = 0, DM_CYCLIC = 1 };
 
-/* Which worker holds which block. Start from one of the dm_layout_* makers below and change fields as needed. */
+/* Which worker holds which block: plain data. Start from one of the dm_layout_* makers below, which send nothing, and
+ * change fields as needed. A layout that does not fit an array, or the session, is an error of the call that takes it. */
 typedef struct dm_layout {
     size_t size;                 /* sizeof(dm_layout): set by the makers */
     int kind;                    /* 0: grid; 1: explicit map; 2: all on worker `single`; -1: default of the shape */
@@ -189,7 +205,8 @@ DM_API dm_layout dm_layout_grid(int grid_rows, int grid_cols, int64_t block_rows
 DM_API dm_layout dm_layout_replicated(const dm_session *session);
 /* All of it on one worker. */
 DM_API dm_layout dm_layout_single(int worker);
-/* Blocks of block[ndim] elements, map[k] the worker of block k (row-major over the blocks). */
+/* Blocks of block[ndim] elements, map[k] the worker of block k (row-major over the blocks). block is copied, map is
+ * not: it is read where the layout is used. */
 DM_API dm_layout dm_layout_explicit(int ndim, const int64_t *block, const int *map, int64_t map_count);
 
 /* ---- arrays ---------------------------------------------------------------------------------------------- */
@@ -200,31 +217,32 @@ typedef struct dm_array {
 } dm_array;
 #define DM_NO_ARRAY ((dm_array){0})
 
-/* Creates an array of undefined contents. ndim 0..8, shape[d] >= 0; layout NULL: dm_layout_default(). Errors:
- * DM_ERR_ARG, DM_ERR_DTYPE, DM_ERR_LAYOUT, DM_ERR_LIMIT (memory_limit exceeded, or too many arrays),
- * DM_ERR_NOMEM (for the handle or the layout's tables; a worker without memory for its shard says so at the
- * next call that waits). */
+/* Creates an array of undefined contents. ndim 0..8, shape[d] >= 0; layout NULL: dm_layout_default(). Does not block.
+ * The caller destroys it (dm_array_destroy, a scope). Errors: DM_ERR_ARG, DM_ERR_DTYPE, DM_ERR_LAYOUT, DM_ERR_LIMIT
+ * (memory_limit exceeded, or too many arrays), DM_ERR_NOMEM (for the handle or the layout's tables; a worker without
+ * memory for its shard says so at the next call that waits). Cost: on each worker the bytes of its shard, rounded up; a
+ * small message, and once a layout its tables. */
 DM_API DM_CHECKED dm_status dm_array_create(dm_session *session, dm_dtype dtype, int ndim, const int64_t *shape,
                                             const dm_layout *layout, dm_array *out);
-/* rows x cols with the default layout. Errors: as dm_array_create. */
+/* dm_array_create of rows x cols with the default layout. */
 DM_API DM_CHECKED dm_status dm_matrix(dm_session *session, dm_dtype dtype, int64_t rows, int64_t cols, dm_array *out);
-/* n elements, ndim 1, with the default layout. Errors: as dm_array_create. */
+/* dm_array_create of n elements, ndim 1, with the default layout. */
 DM_API DM_CHECKED dm_status dm_vector(dm_session *session, dm_dtype dtype, int64_t n, dm_array *out);
 /* A new array of undefined contents with a's shape and layout; dtype 0: a's. Where a is a rectangle of another array,
- * it is dealt out as that array is, by its own extents; where that array has an explicit map, by the default. Errors:
- * as dm_array_create. */
+ * it is dealt out as that array is, by its own extents; where that array has an explicit map, by the default.
+ * Ownership, errors and cost: as dm_array_create. */
 DM_API DM_CHECKED dm_status dm_array_like(dm_session *session, dm_array a, dm_dtype dtype, dm_array *out);
 
-/* Destroys an array or a view. Memory is free for later commands at once; commands already queued are not
- * disturbed. Views of a destroyed array keep its memory alive. A zero handle is accepted and ignored. No errors of its
- * own. */
+/* Destroys an array or a view. Memory is free for later commands at once; commands already queued are not disturbed.
+ * Views of a destroyed array keep its memory alive. A zero handle is accepted and ignored. Does not block. Errors:
+ * DM_ERR_STATE (an array that was made before the program that is being recorded). */
 DM_API DM_CHECKED dm_status dm_array_destroy(dm_session *session, dm_array a);
 
-/* A scope: arrays and views made between dm_scope_begin and dm_scope_end are destroyed by the latter, but for
- * those in keep[nkeep], which belong to the scope around it from then on, or to none. Scopes nest. What was made before
- * the scope, or is destroyed inside it, is none of its business, and may stand in keep all the same, as may zero
- * handles. Neither call blocks. Errors: DM_ERR_STATE (end: no scope is open), DM_ERR_ARG (keep, nkeep), DM_ERR_HANDLE
- * (keep). */
+/* A scope: arrays and views made between dm_scope_begin and dm_scope_end are destroyed by the latter, but for those in
+ * keep[nkeep], which belong to the scope around it from then on, or to none. Scopes nest. What was made before the
+ * scope, or is destroyed inside it, is none of its business, and may stand in keep all the same, as may zero handles.
+ * Neither call blocks. Errors: DM_ERR_STATE (end: no scope is open; it was opened before the program that is being
+ * recorded), DM_ERR_ARG (keep, nkeep), DM_ERR_HANDLE (keep). */
 DM_API DM_CHECKED dm_status dm_scope_begin(dm_session *session);
 DM_API DM_CHECKED dm_status dm_scope_end(dm_session *session, const dm_array *keep, int nkeep);
 
@@ -238,53 +256,55 @@ typedef struct dm_array_info {
     int replicas;
     int is_view;
 } dm_array_info;
-/* No errors of its own. */
+/* *info = what is known of an array or view; no worker is asked. Does not block. No errors of its own. */
 DM_API DM_CHECKED dm_status dm_array_query(dm_session *session, dm_array a, dm_array_info *info);
-/* The worker (of the first replica) that holds the element at index[ndim]. Errors: DM_ERR_ARG (index). */
+/* *worker = the worker (of the first replica) that holds the element at index[ndim]. Does not block. Errors: DM_ERR_ARG
+ * (index). */
 DM_API DM_CHECKED dm_status dm_array_owner(dm_session *session, dm_array a, const int64_t *index, int *worker);
 
-/* A view of the rectangle [lo, lo+extent) of a (an array or a view). Errors: DM_ERR_ARG (lo, extent), DM_ERR_LIMIT (too
- * many arrays). */
+/* A view of the rectangle [lo, lo+extent) of a (an array or a view). No view blocks or moves anything; the caller
+ * destroys it. Errors: DM_ERR_ARG (lo, extent), DM_ERR_LIMIT (too many arrays). */
 DM_API DM_CHECKED dm_status dm_array_view(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
                                           dm_array *out);
-/* A view with steps: index k along dim d is index lo[d] + k * step[d] of a. step[d] >= 1. What reads and writes arrays
- * element by element takes it as it is (fills, copies, elementwise functions, expressions, dm_take, dm_put, transfers);
- * all other operations work on a copy, for the time, and pay for it. Errors: DM_ERR_ARG (lo, extent, step),
- * DM_ERR_LIMIT (too many arrays). */
+/* A view with steps: index k along dim d is index lo[d] + k * step[d] of a. step[d] >= 1. Errors: DM_ERR_ARG (lo,
+ * extent, step), DM_ERR_LIMIT (too many arrays). Cost: what reads and writes arrays element by element takes it as it
+ * is (fills, copies, elementwise functions, expressions, dm_take, dm_put, transfers); all other operations work on a
+ * copy, for the time. */
 DM_API DM_CHECKED dm_status dm_array_slice(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
                                            const int64_t *step, dm_array *out);
-/* A view of the rows [first, first+count) of a: indices of dim 0. ndim at least 1. Errors: DM_ERR_ARG (first, count),
- * DM_ERR_SHAPE (ndim 0), DM_ERR_LIMIT (too many arrays). */
+/* A view of the rows [first, first+count) of a: indices of dim 0. a: at least one dim. Errors: DM_ERR_ARG (first,
+ * count), DM_ERR_SHAPE (ndim 0), DM_ERR_LIMIT (too many arrays). */
 DM_API DM_CHECKED dm_status dm_rows(dm_session *session, dm_array a, int64_t first, int64_t count, dm_array *out);
-/* The same elements in row-major order under another shape, without moving any. Always possible for a whole array split
- * along dim 0 whose blocks are whole numbers of new rows. Errors: DM_ERR_UNSUPPORTED where the layout would need data
- * to move (copy to a suitable layout first), DM_ERR_SHAPE (another number of elements), DM_ERR_ARG (ndim, shape),
- * DM_ERR_LIMIT (too many arrays). */
+/* A view of the same elements in row-major order under another shape. Always possible for a whole array split along dim
+ * 0 whose blocks are whole numbers of new rows. Errors: DM_ERR_UNSUPPORTED where the layout would need data to move
+ * (copy to a suitable layout first), DM_ERR_SHAPE (another number of elements), DM_ERR_ARG (ndim, shape), DM_ERR_LIMIT
+ * (too many arrays). */
 DM_API DM_CHECKED dm_status dm_array_reshape(dm_session *session, dm_array a, int ndim, const int64_t *shape,
                                              dm_array *out);
 
-/* Host memory -> array: the rectangle [lo, lo+extent) (lo, extent NULL: all of it). host holds the rectangle
- * row-major in the array's own dtype, which nothing checks: dm_write and dm_write_as below know the memory's type, and
- * write a rectangle through a view of it. ld: elements from one row (last dim) to the next, 0: packed; dims before the
- * last two are packed with it. host may be reused when the call returns. Blocks until the data has left host.
- * Errors: DM_ERR_ARG (lo, extent, host, ld), DM_ERR_LIMIT (too many arrays: a rectangle is a view for the time),
- * DM_ERR_STATE (between dm_explain_begin and dm_explain_end). */
+/* Host memory -> array: the rectangle [lo, lo+extent) (lo, extent NULL: all of it). host holds the rectangle row-major
+ * in the array's own dtype, which nothing checks: dm_write and dm_write_as below know the memory's type, and write a
+ * rectangle through a view of it. ld: elements from one row (last dim) to the next, 0: packed; dims before the last two
+ * are packed with it. Blocks until the data has left host, which is the caller's again then. Errors: DM_ERR_ARG (lo,
+ * extent, host, ld), DM_ERR_LIMIT (too many arrays: a rectangle is a view for the time). Cost: each worker is sent what
+ * it holds, each replica once. */
 DM_API DM_CHECKED dm_status dm_array_write(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
                                            const void *host, int64_t ld);
-/* Array -> host memory, the same way. Blocks. Errors: as dm_array_write, and DM_ERR_POISONED if the array is. */
+/* Array -> host memory, the same way. Blocks until all of it is there. Errors: as dm_array_write, and DM_ERR_POISONED
+ * if the array is. Cost: each element is sent once. */
 DM_API DM_CHECKED dm_status dm_array_read(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
                                           void *host, int64_t ld);
 
-/* The same with host memory of elements of `dtype`, converted as dm_copy does. The calling thread converts, in
- * chunks of up to 2^19 elements. Each chunk is a read or a write of its own: after a failure on a worker some
- * chunks may have been moved. Errors: as dm_array_read and dm_array_write, DM_ERR_DTYPE (dtype), DM_ERR_NOMEM
- * (for a chunk). */
+/* The same with host memory of elements of `dtype`, converted as dm_copy does. Each chunk is a read or a write of its
+ * own: after a failure on a worker some chunks may have been moved. Errors: as dm_array_read and dm_array_write,
+ * DM_ERR_DTYPE (dtype), DM_ERR_NOMEM (for a chunk). Cost: the calling thread converts, in chunks of up to 2^19
+ * elements; elements travel in the array's dtype. */
 DM_API DM_CHECKED dm_status dm_array_read_as(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
                                              dm_dtype dtype, void *host, int64_t ld);
 DM_API DM_CHECKED dm_status dm_array_write_as(dm_session *session, dm_array a, const int64_t *lo,
                                               const int64_t *extent, dm_dtype dtype, const void *host, int64_t ld);
-/* All of a, packed, where host's elements have the C type that elements of `dtype` have (f16, bf16 and u16: uint16_t
- * all). Errors: as dm_array_read and dm_array_write, DM_ERR_DTYPE where a's elements have another C type. */
+/* dm_array_read and dm_array_write of all of a, packed, where host's elements have the C type that elements of `dtype`
+ * have (f16, bf16 and u16: uint16_t all). Errors: as there, DM_ERR_DTYPE where a's elements have another C type. */
 DM_API DM_CHECKED dm_status dm_read_checked(dm_session *session, dm_array a, dm_dtype dtype, void *host);
 DM_API DM_CHECKED dm_status dm_write_checked(dm_session *session, dm_array a, dm_dtype dtype, const void *host);
 /* Macros that take the type from a pointer (C11, C++), for whole arrays and views, packed:
@@ -300,84 +320,89 @@ DM_API DM_CHECKED dm_status dm_write_checked(dm_session *session, dm_array a, dm
     dm_array_write_as((session), (a), NULL, NULL, DM_NUMBER_OF(pointer), (pointer), 0)
 
 /* *value = a[index[ndim]], converted to f64 as dm_copy does. Blocks. Errors: DM_ERR_ARG (index, value),
- * DM_ERR_POISONED, DM_ERR_STATE (between dm_explain_begin and dm_explain_end), DM_ERR_LIMIT (too many arrays). For more
- * than a few elements dm_array_read is the call: each item is a round trip to a worker. */
+ * DM_ERR_POISONED, DM_ERR_LIMIT (too many arrays). Cost: a round trip to a worker; for more than a few elements
+ * dm_array_read is the call. */
 DM_API DM_CHECKED dm_status dm_item(dm_session *session, dm_array a, const int64_t *index, double *value);
-/* a[index[ndim]] = value. Errors: DM_ERR_ARG (index; value, in an integer dtype), DM_ERR_LIMIT (too many arrays). */
+/* a[index[ndim]] = value. Does not block. Errors: DM_ERR_ARG (index; value, in an integer dtype), DM_ERR_LIMIT (too
+ * many arrays). Cost: a command. */
 DM_API DM_CHECKED dm_status dm_set_item(dm_session *session, dm_array a, const int64_t *index, double value);
 
-/* NumPy .npy files, C and Fortran order, up to 8 dims, the dtypes above, both byte orders (bool: '|b1'; bf16 and
- * the 8-bit floats: as ml_dtypes writes them, 'V2', 'V1', 'f1'). Every worker reads and writes its own shard, so
- * the path must name the same file on all hosts. Blocks. Load creates the array with the file's dtype and shape
- * and the given layout.
- * Errors: DM_ERR_IO, DM_ERR_FORMAT, both with the path and the reason; DM_ERR_ARG (path, layout), DM_ERR_LAYOUT,
- * DM_ERR_LIMIT and DM_ERR_NOMEM as dm_array_create; DM_ERR_STATE (between dm_explain_begin and dm_explain_end). */
+/* *out = a new array with a file's contents, dtype and shape, in the given layout (NULL: the default). NumPy .npy
+ * files, C and Fortran order, up to 8 dims, the dtypes above, both byte orders (bool: '|b1'; bf16 and the 8-bit floats:
+ * as ml_dtypes writes them, 'V2', 'V1', 'f1'). Every worker reads its own shard, so the path must name the same file on
+ * all hosts. Blocks. The caller destroys the array. Errors: DM_ERR_IO, DM_ERR_FORMAT, both with the path and the
+ * reason; DM_ERR_ARG (path, layout), DM_ERR_LAYOUT, DM_ERR_LIMIT and DM_ERR_NOMEM as dm_array_create. Cost: each shard
+ * is read once, each replica for itself; nothing moves between workers. */
 DM_API DM_CHECKED dm_status dm_array_load(dm_session *session, const char *path, const dm_layout *layout,
                                           dm_array *out);
-/* The same, converted to `dtype` as dm_copy does; 0: the file's. While it converts, the array is in memory in
- * both types. Errors: as dm_array_load, and DM_ERR_DTYPE (dtype). */
+/* The same, converted to `dtype` as dm_copy does; 0: the file's. Errors: as dm_array_load, and DM_ERR_DTYPE (dtype).
+ * Cost: while it converts, the array is in memory in both types. */
 DM_API DM_CHECKED dm_status dm_array_load_as(dm_session *session, const char *path, dm_dtype dtype,
                                              const dm_layout *layout, dm_array *out);
-/* Writes C order, little endian. The file appears under its name only when it is whole and on the disk, in place of a
- * file of that name, or of the one that a link of that name leads to, whose mode it takes; until then a file beside it,
- * with ".partial-" and numbers at the end of its name, is written. If this program dies, the next save into that folder
- * from this host removes it. What workers of other hosts write is as safe as their file system makes it when a file is
- * closed. Errors: DM_ERR_IO, also where something else (a device, a folder) has the name; DM_ERR_POISONED if the array
- * is; DM_ERR_ARG (path), DM_ERR_STATE (between dm_explain_begin and dm_explain_end). */
+/* Saves an array as a .npy file, C order, little endian; path as of dm_array_load. The file appears under its name only
+ * when it is whole and on the disk, in place of a file of that name, or of the one that a link of that name leads to,
+ * whose mode it takes; until then a file beside it, with ".partial-" and numbers at the end of its name, is written. If
+ * this program dies, the next save into that folder from this host removes it. What workers of other hosts write is as
+ * safe as their file system makes it when a file is closed. Blocks. Errors: DM_ERR_IO, also where something else (a
+ * device, a folder) has the name; DM_ERR_POISONED if the array is; DM_ERR_ARG (path). Cost: each worker of the first
+ * replica writes its shard. */
 DM_API DM_CHECKED dm_status dm_array_save(dm_session *session, dm_array a, const char *path);
 
 /* ---- filling --------------------------------------------------------------------------------------------- */
-/* Values depend only on the arguments and on an element's index in x: not on the layout, nor on the number of
- * workers, bit for bit. All dtypes unless said. For integer dtypes and bool, whose range is 0 to 1, the numbers must be
- * whole and in range. */
+/* Values depend only on the arguments and on an element's index in x: not on the layout, nor on the number of workers,
+ * bit for bit. x: any shape, layout and dtype, unless said. For integer dtypes and bool, whose range is 0 to 1, the
+ * numbers must be whole and in range. None blocks. Cost: x is written once, where it lies; nothing is sent. */
 
-/* All elements value. Errors: DM_ERR_ARG (value, in an integer dtype). */
+/* x[i] = value. Errors: DM_ERR_ARG (value, in an integer dtype). */
 DM_API DM_CHECKED dm_status dm_fill(dm_session *session, dm_array x, double value);
-/* value where all indices are equal, else 0; ndim 2. Errors: DM_ERR_SHAPE, DM_ERR_ARG (value, in an integer dtype). */
+/* x[i, j] = value where i = j, else 0. x: two dims. Errors: DM_ERR_SHAPE, DM_ERR_ARG (value, in an integer dtype). */
 DM_API DM_CHECKED dm_status dm_fill_identity(dm_session *session, dm_array x, double value);
-/* x[i] = start + step * i, i the row-major index. Errors, in an integer dtype: DM_ERR_ARG (start, step, or the last
+/* x[i] = start + step * i, i the row-major index. Errors: DM_ERR_ARG, in an integer dtype (start, step, or the last
  * element leaves the dtype). */
 DM_API DM_CHECKED dm_status dm_fill_arange(dm_session *session, dm_array x, double start, double step);
-/* Uniform in [lo, hi), of real types: Philox4x32-10 (Salmon et al., SC'11) over the index. Integers, bool: lo <= x <
- * hi. lo == hi: all lo. F16, BF16: made in f32 and rounded; what would come to hi, rounded too, is the number before
- * it. Errors: DM_ERR_DTYPE (complex), DM_ERR_ARG (lo > hi; hi - lo is no number of f64; lo, hi in an integer dtype). */
+/* x[i] uniform in [lo, hi); of integers and bool lo <= x < hi; lo == hi: all lo. x: real. Of f16, bf16 and 8-bit floats
+ * made in f32 and rounded; what would come to hi, rounded too, is the number before it. Errors: DM_ERR_DTYPE (complex),
+ * DM_ERR_ARG (lo > hi; hi - lo is no number of f64; lo, hi in an integer dtype). Source: Philox4x32-10 over the index
+ * (Salmon et al., SC'11). */
 DM_API DM_CHECKED dm_status dm_fill_uniform(dm_session *session, dm_array x, double lo, double hi, uint64_t seed);
-/* Normal with the given mean and standard deviation (floating dtypes). Errors: DM_ERR_DTYPE (other dtypes), DM_ERR_ARG
- * (deviation < 0). */
+/* x[i] normal with the given mean and standard deviation. x: a float. Errors: DM_ERR_DTYPE (no float), DM_ERR_ARG
+ * (deviation < 0). Source: Box & Muller (1958) of the numbers of Philox. */
 DM_API DM_CHECKED dm_status dm_fill_normal(dm_session *session, dm_array x, double mean, double deviation,
                                            uint64_t seed);
 
 /* ---- moving ---------------------------------------------------------------------------------------------- */
 
-/* dst = src, converted to dst's dtype: copy, conversion and remap between any two layouts in one. src broadcasts to
- * dst: shapes are aligned at the last dim, and a missing dim or a dim of 1 repeats. Float to float rounds to nearest
- * even; float to integer truncates and saturates, NaN gives 0; integer to integer wraps; to bool: is it not 0 (NaN:
- * yes); from bool: 0 or 1; complex to real takes the real part. What rounds beyond the range of f8e4m3, which has no
- * Inf, is NaN. Workers send one another only what the receiver does not hold, in the narrower of the two dtypes, each
- * element once. src and dst may not overlap unless they are the same elements. Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP. */
+/* dst = src: copy, conversion and remap between any two layouts in one. src broadcasts to dst: shapes are aligned at
+ * the last dim, and a missing dim or a dim of 1 repeats. Types: any, converted: float to float rounds to nearest even;
+ * float to integer truncates and saturates, NaN gives 0; integer to integer wraps; to bool: is it not 0 (NaN: yes);
+ * from bool: 0 or 1; complex to real takes the real part. What rounds beyond the range of f8e4m3, which has no Inf, is
+ * NaN. src and dst may not overlap unless they are the same elements. Does not block. Errors: DM_ERR_SHAPE,
+ * DM_ERR_OVERLAP. Cost: src is read and dst written once. Workers send one another only what the receiver does not
+ * hold, in the narrower of the two dtypes, each element once. */
 DM_API DM_CHECKED dm_status dm_copy(dm_session *session, dm_array src, dm_array dst);
-/* dst = src with its dims in the order perm: dst.shape[d] == src.shape[perm[d]]. src and dst may not overlap.
- * Errors: DM_ERR_ARG (perm), DM_ERR_SHAPE, DM_ERR_OVERLAP. */
+/* dst = src with its dims in the order perm: dst.shape[d] == src.shape[perm[d]]. Types and cost: as dm_copy. src and
+ * dst may not overlap. Does not block. Errors: DM_ERR_ARG (perm), DM_ERR_SHAPE, DM_ERR_OVERLAP. */
 DM_API DM_CHECKED dm_status dm_permute(dm_session *session, dm_array src, const int *perm, dm_array dst);
-/* dst = transposed src, ndim 2: m x n -> n x m. src and dst may not overlap. Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP. */
+/* dst = src^T: dm_permute of a matrix m x n to n x m. Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP. */
 DM_API DM_CHECKED dm_status dm_transpose(dm_session *session, dm_array src, dm_array dst);
 
 /* ---- elementwise ----------------------------------------------------------------------------------------- */
-/* Types: any. Computed in the type that NumPy's promote_types gives for the operands (16-bit floats in f32), but an
- * integer with a float, and integers with a floating output, in f64; converted to the output's dtype as dm_copy does.
- * Integer operands with an integer output: whole alpha and beta, arithmetic in int64 with wrap-around. A term with a
- * zero factor is not read. Outputs may be one of the operands itself; any other overlap is DM_ERR_OVERLAP.
- * Broadcasting: shapes are aligned at the last dim; a missing dim or a dim of 1 repeats; out has the full shape. */
+/* Shapes: operands broadcast to out: they are aligned at the last dim; a missing dim or a dim of 1 repeats. Types: any.
+ * Computed in the type that NumPy's promote_types gives for the operands (short floats in f32), but an integer with a
+ * float, and integers with a floating output, in f64; converted to the output's dtype as dm_copy does. Integer operands
+ * with an integer output: whole alpha and beta, arithmetic in int64 with wrap-around. A term with a zero factor is not
+ * read. Outputs may be one of the operands itself. None blocks. Errors of all: DM_ERR_SHAPE, DM_ERR_OVERLAP (any other
+ * overlap), DM_ERR_ARG (alpha, beta: not whole with integers alone). Cost: operands are read once and out written once;
+ * what does not lie as out does is sent there, each element once. */
 
-/* y = alpha * x + beta * y. x broadcasts to y. Errors: DM_ERR_SHAPE, DM_ERR_OVERLAP, DM_ERR_ARG (alpha, beta: not whole
- * with integers alone). */
+/* y = alpha * x + beta * y. x broadcasts to y. */
 DM_API DM_CHECKED dm_status dm_axpby(dm_session *session, double alpha, dm_array x, double beta, dm_array y);
-/* out = alpha * a + beta * b. Errors: as dm_axpby. */
+/* out = alpha * a + beta * b. */
 DM_API DM_CHECKED dm_status dm_add(dm_session *session, double alpha, dm_array a, double beta, dm_array b,
                                    dm_array out);
-/* out = alpha * a * b. Errors: as dm_axpby (alpha). */
+/* out = alpha * a * b. */
 DM_API DM_CHECKED dm_status dm_multiply(dm_session *session, double alpha, dm_array a, dm_array b, dm_array out);
-/* out = alpha * a (a broadcasts to out). Errors: as dm_axpby (alpha). */
+/* out = alpha * a. */
 DM_API DM_CHECKED dm_status dm_scale(dm_session *session, double alpha, dm_array a, dm_array out);
 /* All other elementwise functions are in <dmath/ewise.h>, which this header includes below. */
 
@@ -399,48 +424,51 @@ typedef struct dm_map_arg {
  * Operators, precedence and types are NumPy's: + - * / // % ** << >> & ^ | ~ < <= > >= == !=, parentheses, numbers, pi,
  * inf, nan, True, False, the functions of <dmath/ewise.h> and NumPy's names for them, and casts by the name of a type:
  * f32(x). Comparisons are not chained. "name = " may stand before it; where name is that of an array, out must be that
- * array. Each array must be used, and broadcasts to out. out may be one of them itself. The result is converted to
- * out's dtype as dm_copy does. The outermost function may be a reduction, in the same pass: "sum(x * y)", "max(abs(x -
- * y), 1)". Whole numbers behind its operand are the dims to reduce over, negative ones from the end; none: all. Then
- * the arrays broadcast to one another; out has their shape without those dims, or with 1 in their place, and is none of
- * them. Reductions: sum, mean, prod, min, max, any, all, count_nonzero, argmin, argmax, logsumexp, var and std with
- * correction 0, as <dmath/reduce.h> has them. uniform(seed) and normal(seed) are the numbers of dm_fill_uniform (0 to
- * 1) and dm_fill_normal (mean 0, deviation 1) of an array of the elements' shape: of f32 where out is f32 or a shorter
- * float, else of f64. index(dim) is the index of the element along a dim, a number in the text; negative ones count
- * from the end. Types: arrays promote as NumPy's promote_types does. Numbers, of the text or given, take the type of
- * the arrays that they meet; a float beside integers makes f64; an integer must fit. f16, bf16 and 8-bit floats are
- * computed in f32 and rounded at the end, or by a cast. docs/expressions.md has the grammar and all rules. Errors:
- * DM_ERR_ARG the text is not understood (the message shows where), a name is unknown, given twice or not used, or the
- * expression is longer than 64 steps, 11 arrays and random numbers, 16 numbers; DM_ERR_DTYPE a function does not take
- * such operands; DM_ERR_UNSUPPORTED a reduction that is not outermost; DM_ERR_SHAPE, DM_ERR_OVERLAP. Reads every array
- * once and writes out once. Arrays that lie as out does are read in place; of others each worker is sent what it lacks.
- * The text is read at every call (microseconds); a plan is made once for a text, types, shapes and layouts, whatever
- * the numbers are. */
+ * array. uniform(seed) and normal(seed) are the numbers of dm_fill_uniform (0 to 1) and dm_fill_normal (mean 0,
+ * deviation 1) of an array of the elements' shape: of f32 where out is f32 or a shorter float, else of f64. index(dim)
+ * is the index of the element along a dim, a number in the text; negative ones count from the end. The outermost
+ * function may be a reduction, in the same pass: "sum(x * y)", "max(abs(x - y), 1)". Whole numbers behind its operand
+ * are the dims to reduce over, negative ones from the end; none: all. Reductions: sum, mean, prod, min, max, any, all,
+ * count_nonzero, argmin, argmax, logsumexp, var and std with correction 0, as <dmath/reduce.h> has them.
+ * docs/expressions.md has the grammar and all rules.
+ *
+ * Shapes: each array must be used, and broadcasts to out, which may be one of them itself. In a reduction the arrays
+ * broadcast to one another; out has their shape without those dims, or with 1 in their place, and is none of them.
+ * Types: arrays promote as NumPy's promote_types does. Numbers, of the text or given, take the type of the arrays that
+ * they meet; a float beside integers makes f64; an integer must fit. f16, bf16 and 8-bit floats are computed in f32 and
+ * rounded at the end, or by a cast. The result is converted to out's dtype as dm_copy does.
+ *
+ * Does not block. Errors: DM_ERR_ARG the text is not understood (the message shows where), a name is unknown, given
+ * twice or not used, or the expression is longer than 64 steps, 11 arrays and random numbers, 16 numbers; DM_ERR_DTYPE
+ * a function does not take such operands; DM_ERR_UNSUPPORTED a reduction that is not outermost; DM_ERR_SHAPE,
+ * DM_ERR_OVERLAP. Cost: every array is read once and out written once. Arrays that lie as out does are read in place;
+ * of others each worker is sent what it lacks. The text is read at every call (microseconds); a plan is made once for a
+ * text, types, shapes and layouts, whatever the numbers are. */
 DM_API DM_CHECKED dm_status dm_map(dm_session *session, const char *expression, int count, const dm_map_arg *args,
                                    dm_array out);
 /* The same into a new array of the expression's type and the shape that its arrays broadcast to; of a reduction without
  * the reduced dims. layout NULL: that of the first array given that has this shape and is no view (not for reductions),
- * else the default. Errors: as dm_map and dm_array_create. */
+ * else the default. The caller destroys the array. Errors: as dm_map and dm_array_create. */
 DM_API DM_CHECKED dm_status dm_map_new(dm_session *session, const char *expression, int count, const dm_map_arg *args,
                                        const dm_layout *layout, dm_array *out);
 
 /* ---- reductions ------------------------------------------------------------------------------------------ */
 
-/* out = scale * (sum of x over dims[ndims]) + beta * out. ndims 0 with dims NULL: over all dims. out.shape is
- * x's without those dims, or with 1 in their place. x and out may have different dtypes; if both are integers,
- * scale and beta must be whole. x and out may not overlap. Accumulates f64 in double-double, the other floats
- * in f64, complex types part by part, integers and bool in 64 bits (wraps). Partial sums beyond the range of f64 are
- * Inf, and Inf - Inf is NaN: which partial sums there are depends on the layout. The sum of no elements is 0. beta ==
- * 0: out is not read. x is read even if scale is 0. Replicas of out agree to the last bit. Errors: DM_ERR_SHAPE,
- * DM_ERR_OVERLAP, DM_ERR_ARG (dims, ndims; scale, beta). Costs: one addition per element of x. If P workers have
- * addends, they send at least (P-1) n values in all, n the elements of out: 8 bytes each (16 for f64), or elements of x
- * if each worker has one addend. Nothing moves if the summed dims are not split and out lies as x does. Sum of
- * gradients: x is (P, n), a row on each of P workers, dims is 0, and out (n) has a replica on all of them; each worker
- * sends 2 (P-1)/P n elements, (P-1) n if n is small. */
+/* out = scale * (sum of x over dims[ndims]) + beta * out. ndims 0 with dims NULL: over all dims. beta == 0: out is not
+ * read. x is read even if scale is 0. The sum of no elements is 0. Replicas of out agree to the last bit. out: x's
+ * shape without those dims, or with 1 in their place; x and out may not overlap. Types: any two, but for a complex x
+ * and a bool out; if both are integers, scale and beta must be whole. Accumulates f64 in double-double, the other
+ * floats in f64, complex types part by part, integers and bool in 64 bits (wraps). Partial sums beyond the range of f64
+ * are Inf, and Inf - Inf is NaN: which partial sums there are depends on the layout. Does not block. Errors:
+ * DM_ERR_SHAPE, DM_ERR_DTYPE, DM_ERR_OVERLAP, DM_ERR_ARG (dims, ndims; scale, beta). Cost: one addition per element of
+ * x. If P workers have addends, they send at least (P-1) n values in all, n the elements of out: 8 bytes each (16 for
+ * f64), or elements of x if each worker has one addend. Nothing moves if the summed dims are not split and out lies as
+ * x does. Sum of gradients: x is (P, n), a row on each of P workers, dims is 0, and out (n) has a replica on all of
+ * them; each worker sends 2 (P-1)/P n elements, (P-1) n if n is small. */
 DM_API DM_CHECKED dm_status dm_sum(dm_session *session, dm_array x, const int *dims, int ndims, double scale,
                                    double beta, dm_array out);
 
-/* out = the sum of x over dim `dim`: dm_sum of that dim with scale 1 and beta 0. Errors: as dm_sum, DM_ERR_ARG
+/* out = the sum of x over dim `dim`, from 0: dm_sum of that dim with scale 1 and beta 0. Errors: as dm_sum, DM_ERR_ARG
  * (dim). */
 DM_API DM_CHECKED dm_status dm_sum_dim(dm_session *session, dm_array x, int dim, dm_array out);
 /* All other reductions are in <dmath/reduce.h>, which this header includes below. */
@@ -450,39 +478,40 @@ DM_API DM_CHECKED dm_status dm_sum_dim(dm_session *session, dm_array x, int dim,
 enum { DM_N = 0, DM_T = 1, DM_C = 2 };
 
 /* c = alpha * op(a) * op(b) + beta * c; op(a): m x k, op(b): k x n, c: m x n, each a matrix or its transpose (trans_a,
- * trans_b: DM_N or DM_T; DM_C: the transpose's conjugate, of a real matrix its transpose).
+ * trans_b: DM_N or DM_T; DM_C: the transpose's conjugate, of a real matrix its transpose). beta == 0: c is not read.
+ * alpha == 0: a and b are not read. Replicas of c agree to the last bit.
  *
  * Vectors: a may be a row (k), b a column (k). c lacks the dim of a vector: it is (n), (m), or without dims. Transposes
  * of vectors have no effect, nor do conjugates. Stacks: dims before the last two number matrices. Those of a and b are
- * broadcast, as in NumPy's matmul, to those of c.
+ * broadcast, as in NumPy's matmul, to those of c. c may overlap neither a nor b.
  *
  * Types: f64, f32, f16, bf16, mixed freely, and f8e4m3 and f8e5m2 for a and b: computed in f64 if any operand is f64,
  * else in f32; a 16-bit c is rounded once. Products of two 8-bit operands use the matrix units of GPUs that have such,
  * whose sums may have fewer bits than f32 on the way; with beta they are rounded to a 16-bit c before beta * c is
  * added. Complex types too, with real a or b; c is complex if a or b is.
  *
- * beta == 0: c is not read. alpha == 0: a and b are not read. c may overlap neither a nor b. Replicas of c agree to the
- * last bit. Errors: DM_ERR_SHAPE, DM_ERR_DTYPE (other types), DM_ERR_OVERLAP, DM_ERR_ARG (trans_a, trans_b),
+ * Does not block. Errors: DM_ERR_SHAPE, DM_ERR_DTYPE (other types), DM_ERR_OVERLAP, DM_ERR_ARG (trans_a, trans_b),
  * DM_ERR_LIMIT (memory_limit leaves no room for the workspace), DM_ERR_UNSUPPORTED (the forced algorithm cannot serve
  * the layouts or types).
  *
- * Costs: 2mnk flops for each matrix of a stack. Into each of P workers move at least (P-1)/P of a or b if c and the
- * other are split alike in one dim; (P-1)/P of c if a and b are split alike along k; ((Q-1) mk + (R-1) kn)/P elements
- * on a grid of R x Q workers. For stacks each worker fetches the matrices of a and b that its region of c needs, with
- * all of k: none if the leading dims are split alike. On GPUs, and on CPUs of several hosts, a moving operand stays on
- * all workers as a cached replica (option replicas); the next product with it may differ in the last bits.
+ * Costs: 2mnk flops for each matrix of a stack, of complex types four times as many. Into each of P workers move at
+ * least (P-1)/P of a or b if c and the other are split alike in one dim; (P-1)/P of c if a and b are split alike along
+ * k; ((Q-1) mk + (R-1) kn)/P elements on a grid of R x Q workers. For stacks each worker fetches the matrices of a and
+ * b that its region of c needs, with all of k: none if the leading dims are split alike. On GPUs, and on CPUs of
+ * several hosts, a moving operand stays on all workers as a cached replica (option replicas); the next product with it
+ * may differ in the last bits.
  *
  * Algorithms: with several GPUs chosen by estimated time, from rates measured at the start, else by bytes moved. Option
  * gemm_algorithm forces one for all products of a session: cyclic; two_block (cyclic with two receive buffers); ring
  * (cyclic from neighbour to neighbour, for several hosts); stationary (c stays); contract (partial products, added up
  * where c is); panels (an operand arrives in panels with all of k); fused (one kernel multiplies while operands arrive:
  * Hopper GPUs, 16-bit operands). Algorithms that need more bytes in flight than option gemm_workspace, or than
- * memory_limit leaves, are not chosen (a temporary of another type than c is not counted). The cyclic algorithm follows
- * Eliuk et al., dMath (2016), a variant of Fox, Otto & Hey (1987). */
+ * memory_limit leaves, are not chosen (a temporary of another type than c is not counted). Source: the cyclic algorithm
+ * follows Eliuk et al., dMath (2016), a variant of Fox, Otto & Hey (1987). */
 DM_API DM_CHECKED dm_status dm_gemm(dm_session *session, int trans_a, int trans_b, double alpha, dm_array a, dm_array b,
                                     double beta, dm_array c);
 
-/* c = a * b: dm_gemm without transposes, alpha 1, beta 0. Errors: as dm_gemm. */
+/* c = a * b: dm_gemm without transposes, alpha 1, beta 0. All else as there. */
 DM_API DM_CHECKED dm_status dm_matmul(dm_session *session, dm_array a, dm_array b, dm_array c);
 
 /* What a product that is computed in f32 makes of its operands. F32: takes them as they are. TF32: GPUs may round
@@ -498,8 +527,7 @@ typedef struct dm_gemm_options {
 } dm_gemm_options;
 #define DM_GEMM_OPTIONS_INIT {sizeof(dm_gemm_options), DM_COMPUTE_DEFAULT}
 
-/* dm_gemm with options; NULL: none. Errors: as dm_gemm, and DM_ERR_ARG where an option has no such value, or where size
- * is 0 or larger than this library's. Fields behind a smaller size are as in DM_GEMM_OPTIONS_INIT. */
+/* dm_gemm with options; NULL: none. Errors: as dm_gemm, and DM_ERR_ARG where an option has no such value. */
 DM_API DM_CHECKED dm_status dm_gemm_with(dm_session *session, int trans_a, int trans_b, double alpha, dm_array a,
                                          dm_array b, double beta, dm_array c, const dm_gemm_options *options);
 
@@ -545,24 +573,26 @@ __attribute__((format(printf, 2, 3)))
 #endif
 DM_API int dm_task_fail(const dm_task *task, const char *format, ...);
 
-/* Makes the function known under a name (at most 63 characters, new). Before dm_init, in the same order on all ranks:
- * ranks that register other names refuse to meet (DM_ERR_VERSION, with the names). Either the program registers its
- * functions itself and runs on all ranks; or they are in a shared object with a function `void dmath_ops(void)` that
- * registers them, which dm_init loads and calls on every rank whose option `load` (DMATH_LOAD=a.so:b.so) names it, and
- * `dmath-worker --load a.so` too. The program is linked with the shared libdmath then. At most 256.
- * Errors: DM_ERR_ARG, DM_ERR_STATE (a session is open); those of a call inside dmath_ops are dm_init's too. */
+/* Makes the function known under a name (1 to 63 characters, new, copied; at most 256). Before dm_init, in the same
+ * order on all ranks: ranks that register other names refuse to meet (DM_ERR_VERSION, with the names). Either the
+ * program registers its functions itself and runs on all ranks; or they are in a shared object with a function `void
+ * dmath_ops(void)` that registers them, which dm_init loads and calls on every rank whose option `load`
+ * (DMATH_LOAD=a.so:b.so) names it, and `dmath-worker --load a.so` too. The program is linked with the shared libdmath
+ * then. Does not block. Errors: DM_ERR_ARG, DM_ERR_STATE (a session is open); those of a call inside dmath_ops are
+ * dm_init's too. */
 DM_API DM_CHECKED dm_status dm_register(const char *name, dm_task_function function);
 
 /* Runs it once on every worker, or between dm_group_begin and dm_group_end on every worker of the group and on those
- * that hold a part of an array (DM_ERR_UNSUPPORTED where the session has more than 64 workers). modes[i]: what it does
- * with arrays[i]: DM_READ, DM_WRITE (overwrites all of it) or DM_READWRITE; an array that is written may overlap no
- * other. Each replica is handed out at its worker, and all must be written alike. args is copied. Errors: DM_ERR_ARG
+ * that hold a part of an array. modes[i]: what it does with arrays[i]: DM_READ, DM_WRITE (overwrites all of it) or
+ * DM_READWRITE; an array that is written may overlap no other. Each replica is handed out at its worker, and all must
+ * be written alike. task->block lists the largest rectangles that lie together, in increasing order, the last dim
+ * fastest. Arrays of one shape have the same rectangles in the same order; arrays of other shapes may have any. Workers
+ * that are threads call the function at the same time. Types: any. Does not block. args is copied. Errors: DM_ERR_ARG
  * (an unknown name, a bad mode, more than DM_APPLY_OPERANDS arrays or 64 KiB of args); DM_ERR_OVERLAP; DM_ERR_LAYOUT
- * (arrays of one shape of which a worker has not the same rectangles: dm_apply_with can help). A non-zero result of the
- * function comes as DM_ERR_TASK from the next call that waits. task->block lists the largest rectangles that lie
- * together, in increasing order, the last dim fastest. Arrays of one shape have the same rectangles in the same order;
- * arrays of other shapes may have any. The function is called once per worker; workers that are threads call it at the
- * same time. */
+ * (arrays of one shape of which a worker has not the same rectangles: dm_apply_with can help); DM_ERR_UNSUPPORTED (in a
+ * group, of a session of more than 64 workers). A non-zero result of the function comes as DM_ERR_TASK from the next
+ * call that waits. Cost: nothing is sent; on GPUs each array is copied to host memory if it is read, and back if it is
+ * written. */
 DM_API DM_CHECKED dm_status dm_apply(dm_session *session, const char *name, int count, const dm_array *arrays,
                                      const int *modes, const void *args, int64_t args_bytes);
 
@@ -577,7 +607,7 @@ typedef struct dm_apply_options {
 /* dm_apply on arrays that do not lie as an option asks: they are handed out as temporaries that do, copied there before
  * if they are read and back afterwards if they are written. whole_rows takes dm_layout_rows for them; align takes the
  * layout that arrays[0] is handed out in (of a rectangle of another array: that of dm_array_like). options NULL: none.
- * Errors: as dm_apply, and DM_ERR_ARG (options), DM_ERR_LIMIT (temporaries). Moves what dm_copy between the layouts
+ * Errors: as dm_apply, and DM_ERR_ARG (options), DM_ERR_LIMIT (temporaries). Cost: what dm_copy between the layouts
  * moves; an array that lies right already is not copied. */
 DM_API DM_CHECKED dm_status dm_apply_with(dm_session *session, const char *name, int count, const dm_array *arrays,
                                           const int *modes, const void *args, int64_t args_bytes,
@@ -586,14 +616,13 @@ DM_API DM_CHECKED dm_status dm_apply_with(dm_session *session, const char *name,
 /* ---- looking inside -------------------------------------------------------------------------------------- */
 
 /* Between these two, calls on arrays are planned for every worker but not run; the text lists for each call its
- * algorithm, steps, bytes sent and received by each worker, workspace and flops. Create, destroy, view and
- * reshape take effect; calls that move data to or from the program or a file are DM_ERR_STATE. *text is freed with
- * free().
- * Errors: DM_ERR_STATE (begin: it has begun; end: it has not). */
+ * algorithm, steps, bytes sent and received by each worker, workspace and flops. Create, destroy, view and reshape take
+ * effect. Neither blocks. *text is the caller's, for free(). Errors: DM_ERR_STATE (begin: it has begun, or a program is
+ * being recorded; end: it has not), DM_ERR_ARG (text). Cost: a plan for each worker at every call. */
 DM_API DM_CHECKED dm_status dm_explain_begin(dm_session *session);
 DM_API DM_CHECKED dm_status dm_explain_end(dm_session *session, char **text);
 
-/* What a worker has done since the session began. Waits (as dm_sync). Errors: DM_ERR_ARG (worker). */
+/* What a worker has done since the session began. Blocks as dm_sync. Errors: DM_ERR_ARG (worker), those of dm_sync. */
 typedef struct dm_counters {
     size_t size; /* set by the caller: sizeof(dm_counters) */
     int64_t commands, steps;
@@ -605,7 +634,8 @@ typedef struct dm_counters {
 } dm_counters;
 DM_API DM_CHECKED dm_status dm_counters_get(dm_session *session, int worker, dm_counters *out);
 
-/* Memory of a worker by owner, bytes after rounding. Waits (as dm_sync). Errors: DM_ERR_ARG (worker). */
+/* Memory of a worker by owner, in bytes after rounding. Blocks as dm_sync. Errors: DM_ERR_ARG (worker), those of
+ * dm_sync. */
 typedef struct dm_memory {
     size_t size; /* set by the caller: sizeof(dm_memory) */
     int64_t arrays, workspace, replicas, staging; /* live now */
@@ -615,9 +645,10 @@ typedef struct dm_memory {
     int64_t limit;       /* 0: none */
 } dm_memory;
 DM_API DM_CHECKED dm_status dm_memory_report(dm_session *session, int worker, dm_memory *out);
-/* Gives unused slabs back to the system. Waits for all commands before it (as dm_sync), so that nobody works with a
- * mapping of them. Workers give back such slabs by themselves when memory runs out, but for those that other processes
- * have mapped: for them this call is needed. No errors of its own. */
+/* Gives unused slabs back to the system. Workers give back such slabs by themselves when memory runs out, but for those
+ * that other processes have mapped: for them this call is needed. Blocks until all commands before it are done (as
+ * dm_sync), so that nobody works with a mapping of them. Errors: those of dm_sync. Cost: later commands ask the system
+ * anew. */
 DM_API DM_CHECKED dm_status dm_memory_trim(dm_session *session);
 
 #ifdef __cplusplus
