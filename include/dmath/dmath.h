@@ -174,7 +174,7 @@ DM_API DM_CHECKED dm_status dm_noop(dm_session *session);
 enum { DM_CONTIGUOUS = 0, DM_CYCLIC = 1 };
 
 /* Which worker holds which block: plain data. Start from one of the dm_layout_* makers below, which send nothing, and
- * change fields as needed. A layout that does not fit an array, or the session, is an error of the call that takes it. */
+ * change fields as needed. Where it does not fit an array, or the session, the call that takes it fails. */
 typedef struct dm_layout {
     size_t size;                 /* sizeof(dm_layout): set by the makers */
     int kind;                    /* 0: grid; 1: explicit map; 2: all on worker `single`; -1: default of the shape */

@@ -2,16 +2,16 @@
  *
  * Each line of the list below declares one call:
  *   dm_status dm_<name>(session, x, dims, ndims, out)    out = the reduction of x over dims[ndims]
- * ndims 0 with dims NULL: over all dims.
- * Shapes: out has x's shape without those dims, or with 1 in their place. Layouts: any, mixed freely.
- * Types: x may have any type that the line takes; the result is converted to out's type as dm_copy converts.
- * Blocking: none. x and out may not overlap.
- * Errors: DM_ERR_SHAPE, DM_ERR_DTYPE (no such reduction of this type), DM_ERR_ARG (dims, ndims; order, correction),
- * DM_ERR_OVERLAP. Cost: x is read once. A worker sends what it has found for each element of out to the workers that
- * hold it: one element of x's type for min, max, any and all, 8 bytes for prod, norm and count_nonzero, 16 for argmin,
- * argmax and logsumexp, 24 for var and std. None move where the reduced dims are not split and out lies as x does. The
- * sum is dm_sum (<dmath/dmath.h>); sums, products and maxima of an expression, such as sum(x * y), are made by dm_map
- * in one pass. */
+ * dims count from 0; ndims 0 with dims NULL: over all dims. Shapes: out has x's shape without those dims, or with 1 in
+ * their place. x and out may not overlap. Layouts: any, mixed freely. Types: x may have any type, but a real one for
+ * min, max, argmin and argmax, which also need one element at least (DM_ERR_SHAPE), and unless the text says which; the
+ * result is converted to out's type as dm_copy converts. Blocking: none. Errors: DM_ERR_SHAPE, DM_ERR_DTYPE (no such
+ * reduction of this type, or into this type), DM_ERR_ARG (dims, ndims; order, correction), DM_ERR_OVERLAP. Cost: x is
+ * read once. A worker sends what it has found for each element of out to the workers that hold it: one element of x's
+ * type for min, max, any and all, 8 bytes for prod (complex: 16), norm and count_nonzero, 16 for argmin, argmax and
+ * logsumexp, 24 for var and std. None move where the reduced dims are not split and out lies as x does. The sum is
+ * dm_sum (<dmath/dmath.h>); sums, products and maxima of an expression, such as sum(x * y), are made by dm_map in one
+ * pass. */
 #ifndef DMATH_REDUCE_H
 #define DMATH_REDUCE_H
 
@@ -19,15 +19,15 @@
 
 #define DM_REDUCE_MAP(X)                                                                                               \
     X(prod)          /* the product, in f64, c128 or 64 bits that wrap; 1 of no elements */                            \
-    X(min)           /* the smallest; NaN where an element is NaN. Real types; some elements */                        \
-    X(max)           /* the largest; NaN where an element is NaN. Real types; some elements */                         \
+    X(min)           /* the smallest; NaN where an element is NaN */                                                   \
+    X(max)           /* the largest; NaN where an element is NaN */                                                    \
     X(any)           /* bool: is an element not 0? */                                                                  \
     X(all)           /* bool: is no element 0? */                                                                      \
     X(count_nonzero) /* i64: how many elements are not 0 */                                                            \
     X(argmin)        /* i64: where the first smallest is, or the first NaN; row-major number among the reduced dims */ \
     X(argmax)        /* i64: where the first largest is, or the first NaN */                                           \
     X(mean)          /* the mean, summed as dm_sum does; of integers in f64. out is a float, or complex */             \
-    X(logsumexp)     /* log(sum(e^x)) in f64, without overflow. Floats, integers */
+    X(logsumexp)     /* log(sum(e^x)) in f64, without overflow. Real types */
 
 #ifdef __cplusplus
 extern "C" {
@@ -39,19 +39,20 @@ DM_REDUCE_MAP(DM_REDUCE_1)
 #undef DM_REDUCE_1
 
 /* out = sum((x - mean)^2) / (n - correction) over n elements each, and its square root; in f64, in one pass. correction
- * 0: of a population, 1: estimated from a sample. NaN or Inf where n <= correction. Floats, integers. */
+ * 0: of a population, 1: estimated from a sample. NaN or Inf where n <= correction. x: real; out: a float, or complex.
+ * Source: Welford (1962); Chan, Golub & LeVeque (1979) of several workers. */
 DM_API DM_CHECKED dm_status dm_var(dm_session *session, dm_array x, const int *dims, int ndims, double correction,
                                    dm_array out);
 DM_API DM_CHECKED dm_status dm_std(dm_session *session, dm_array x, const int *dims, int ndims, double correction,
                                    dm_array out);
 
 /* out = the norm of x over dims: order 1: sum |x|, 2: sqrt(sum |x|^2), which overflows where a square does in f64,
- * INFINITY: max |x|. In f64; of all dims of a matrix, 2 is the Frobenius norm. Floats, complex, integers. */
+ * INFINITY: max |x|. In f64; of all dims of a matrix, 2 is the Frobenius norm. */
 DM_API DM_CHECKED dm_status dm_norm(dm_session *session, dm_array x, double order, const int *dims, int ndims,
                                     dm_array out);
 
-/* out = e^(x - m) / sum(e^(x - m)) over dims, m the largest; of out's shape, which is x's. Computed in f32, of f64,
- * i32, i64, u32, u64 in f64. x and out may be the same array. Errors: as above, and DM_ERR_DTYPE (out is no float). */
+/* out = e^(x - m) / sum(e^(x - m)) over dims, m the largest. x: real; out: x's shape, a float; they may be the same
+ * array. Computed in f32, of f64, i32, i64, u32, u64 in f64. Cost: x is read three times; two reductions. */
 DM_API DM_CHECKED dm_status dm_softmax(dm_session *session, dm_array x, const int *dims, int ndims, dm_array out);
 
 #ifdef __cplusplus
