@@ -1,8 +1,10 @@
 /* Functions that are vector code for common operands and the C library's for others
  * (kernels/ewise/ewise_rare_cpu.h), beside the C library's in long double: operands of all sizes, special ones,
- * each beside each, in place too. */
+ * each beside each, in place too. And those that depend on the numbers of a type, of
+ * all numbers of the narrow floats. */
 #include "kernel_oracle.h"
 
+#include "kernels/direct.h"
 #include "kernels/ewise/ewise_cpu.h"
 #include <float.h>
 
@@ -139,8 +141,84 @@ static void test_functions(void **state)
     }
 }
 
+/* --- functions that depend on which numbers the type has, of all numbers of the narrow floats, by their bits:
+ * as whole numbers these are in the order of the magnitudes, and the number behind the largest is infinity or
+ * NaN */
+typedef struct narrow {
+    dm_dtype dtype;
+    unsigned sign, most, largest; /* most: of all but NaN */
+} narrow;
+static const narrow narrows[] = {{DM_F16, 0x8000, 0x7c00, 0x7bff},
+                                 {DM_BF16, 0x8000, 0x7f80, 0x7f7f},
+                                 {DM_F8E4M3, 0x80, 0x7e, 0x7e},
+                                 {DM_F8E5M2, 0x80, 0x7c, 0x7b}};
+
+static unsigned next_bits(const narrow *t, unsigned a, unsigned b)
+{
+    unsigned x = a & (t->sign - 1), y = b & (t->sign - 1);
+    if (x > t->most || y > t->most) {
+        return t->most + 1;
+    }
+    if (a == b || (x == 0 && y == 0)) {
+        return a;
+    }
+    if (x == 0) {
+        return (b & t->sign) | 1;
+    }
+    return (a & t->sign) == (b & t->sign) && y > x ? a + 1 : a - 1;
+}
+
+static unsigned finite_bits(const narrow *t, unsigned a, unsigned b)
+{
+    unsigned x = a & (t->sign - 1);
+    (void)b;
+    return x > t->most ? 0 : x > t->largest ? (a & t->sign) | t->largest : a;
+}
+
+static void check_bits(const narrow *t, int row, unsigned (*want_of)(const narrow *, unsigned, unsigned),
+                       unsigned b)
+{
+    static uint16_t wide[65536], out[65536];
+    static uint8_t short_[256];
+    bool is_wide = t->sign == 0x8000;
+    unsigned numbers = 2 * t->sign;
+    for (unsigned i = 0; i < numbers; i++) {
+        wide[i] = (uint16_t)i;
+        short_[i % 256] = (uint8_t)i;
+    }
+    uint16_t other = (uint16_t)b;
+    bool two = dmi_ew_rows[row].operands == 2;
+    void *memory[3] = {is_wide ? (void *)wide : short_, two ? (void *)&other : out, out};
+    dmi_map d = {
+        .ndim = 1, .extent = {numbers}, .dtype = {t->dtype, t->dtype, t->dtype}, .stride = {{1}, {!two}, {1}}};
+    assert_int_equal(dmi_map_row(row, d.dtype, NULL, t->dtype, &d.program), DM_OK);
+    dmi_run_map(dmi_backend_cpu(), NULL, &d, NULL, 0, memory);
+    for (unsigned i = 0; i < numbers; i++) {
+        unsigned got = is_wide ? out[i] : ((uint8_t *)out)[i], want = want_of(t, i, b);
+        bool nan = (want & (t->sign - 1)) > t->most;
+        if (nan ? (got & (t->sign - 1)) <= t->most : got != want) {
+            fail_msg("%s of %s 0x%x, 0x%x is 0x%x, not 0x%x", dmi_ew_rows[row].name, dmi_dtype_name(t->dtype),
+                     i, b, got, want);
+        }
+    }
+}
+
+static void test_narrow(void **state)
+{
+    (void)state;
+    for (int k = 0; k < (int)DMI_COUNT(narrows); k++) {
+        const narrow *t = &narrows[k];
+        const unsigned others[] = {0, 1, t->largest / 3, t->largest - 1, t->largest, t->most, t->sign - 1};
+        check_bits(t, DMI_EW_nan_to_num, finite_bits, 0);
+        for (int i = 0; i < (int)DMI_COUNT(others); i++) {
+            check_bits(t, DMI_EW_nextafter, next_bits, others[i]);
+            check_bits(t, DMI_EW_nextafter, next_bits, others[i] | t->sign);
+        }
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_functions)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_functions), cmocka_unit_test(test_narrow)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

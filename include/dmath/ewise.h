@@ -59,7 +59,7 @@
     X1(softplus)       /* log(1 + e^a) */                                                                              \
     X1(gelu)           /* a (1 + erf(a / sqrt 2)) / 2 */                                                               \
     X1(relu)           /* max(a, 0); NaN of NaN */                                                                     \
-    X1(nan_to_num)     /* 0 for NaN, the largest finite number of the type computed in for infinities */               \
+    X1(nan_to_num)     /* 0 for NaN, the largest finite number for infinities */                                       \
     X1(floor)          /* the integer below, of integers themselves */                                                 \
     X1(ceil)           /* the integer above */                                                                         \
     X1(trunc)          /* the integer towards zero */                                                                  \
@@ -84,6 +84,7 @@
     X2(hypot)               /* sqrt(a a + b b) without overflow */                                                     \
     X2(logaddexp)           /* log(e^a + e^b) */                                                                       \
     X2(copysign)            /* |a| with b's sign */                                                                    \
+    X2(nextafter)           /* the number beside a in the direction of b: of f16 the next f16 */                       \
     X2(equal)               /* bool; complex too */                                                                    \
     X2(not_equal)           /* bool; complex too */                                                                    \
     X2(less)                /* bool */                                                                                 \

@@ -34,7 +34,7 @@ UNARY = {ast.USub: np.negative, ast.UAdd: np.positive, ast.Invert: np.invert}
 FUNCTIONS = {"abs": np.absolute, "absolute": np.absolute, "square": np.square, "sqrt": np.sqrt, "minimum": np.minimum,
              "maximum": np.maximum, "floor_divide": np.floor_divide, "mod": np.remainder, "true_divide": np.true_divide,
              "less": np.less, "copysign": np.copysign, "isnan": np.isnan, "logical_and": np.logical_and,
-             "logical_not": np.logical_not, "add": np.add, "invert": np.invert}
+             "logical_not": np.logical_not, "add": np.add, "invert": np.invert, "nextafter": np.nextafter}
 # Of these, complex operands are taken, and the result is exact.
 OF_COMPLEX = {"square": np.square, "conj": np.conjugate, "real": np.real, "imag": np.imag, "add": np.add, "negative": np.negative}
 FUNCTIONS.update({n: f for n, f in OF_COMPLEX.items() if n not in FUNCTIONS and n not in ("real", "imag")})
@@ -99,6 +99,9 @@ def apply(function, values):
     if function in (np.logical_and, np.logical_not):
         data = [v.data != 0 if isinstance(v, Value) else np.array(bool(v)) for v in values]
         return Value(result, function(*data))
+    if function is np.nextafter and work == HALF:  # of numbers of f16, not of f32
+        data = [v.data.astype(v.dtype) if isinstance(v, Value) else scalar(v, work) for v in values]
+        return Value(result, function(*(d.astype(HALF) for d in data)).astype("f4"))
     to = carrier(work)
     data = [v.data.astype(to) if isinstance(v, Value) else scalar(v, work) for v in values]
     if to.kind == "c" and function in (np.multiply, np.square):

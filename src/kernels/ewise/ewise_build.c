@@ -113,11 +113,46 @@ static bool may_leave(int row)
     return !within[row];
 }
 
+/* The row that computes this one for operands of the type. */
+static int row_for(int row, dm_dtype type)
+{
+#undef DMI_EW_NARROW
+#define DMI_EW(name, ...)
+#define DMI_EW_INNER(name, ...)
+#define DMI_EW_NARROW(name, type, ...) {DMI_EW_##name, DM_##type, DMI_EW_##name##_##type},
+    static const struct {
+        int row;
+        dm_dtype type;
+        int narrow;
+    } rows[] = {
+#include "kernels/ewise/ewise.def"
+    };
+#undef DMI_EW
+#undef DMI_EW_INNER
+#undef DMI_EW_NARROW
+    for (int i = 0; i < DMI_COUNT(rows); i++) {
+        if (rows[i].row == row && rows[i].type == type) {
+            return rows[i].narrow;
+        }
+    }
+    return row;
+}
+
+/* The value as a number of its own type, which may be narrower than the carrier that it was computed in. */
+static dmi_map_value rounded(dmi_map_builder *b, dmi_map_value value)
+{
+    dm_dtype type = value.dtype;
+    if ((value.at & DMI_AT_KIND) == DMI_AT_TEMPORARY && dmi_dtype_is_float(type)) {
+        value = dmi_map_cast(b, dmi_map_cast(b, value, dmi_dtype_carrier(type)), type);
+    }
+    return value;
+}
+
 dm_status dmi_map_apply(dmi_map_builder *b, int row, const dmi_map_value *values, const int *number,
                         dmi_map_value *out)
 {
     const dmi_ew_row *r = &dmi_ew_rows[row];
-    dmi_map_step step = {.row = (uint8_t)row};
+    dmi_map_step step = {0};
     dm_dtype operand[3] = {0}, taken, result;
     for (int i = 0; i < r->operands; i++) {
         operand[i] = values[i].dtype;
@@ -125,9 +160,12 @@ dm_status dmi_map_apply(dmi_map_builder *b, int row, const dmi_map_value *values
     if (!dmi_ew_types(row, operand, &taken, &result)) {
         return DM_ERR_DTYPE;
     }
+    step.row = (uint8_t)row_for(row, taken);
+    bool narrow = step.row != row;
     for (int i = 0; i < r->operands; i++) {
         bool choice = r->form == DMI_FORM_CHOOSE && i == 0;
-        step.from[i] = dmi_map_cast(b, values[i], choice ? DM_BOOL : taken).at;
+        dmi_map_value value = narrow ? rounded(b, values[i]) : values[i];
+        step.from[i] = dmi_map_cast(b, value, choice ? DM_BOOL : taken).at;
     }
     step.type = (uint8_t)dmi_dtype_carrier(taken);
     for (int i = 0; i < 2 && number; i++) {
@@ -135,7 +173,8 @@ dm_status dmi_map_apply(dmi_map_builder *b, int row, const dmi_map_value *values
     }
     out->dtype = result;
     out->at = add_step(b, step, r->operands, result);
-    if (dmi_dtype_is_integer(result) && dmi_dtype_carrier(result) != result && may_leave(row)) {
+    bool leaves = dmi_dtype_is_integer(result) && dmi_dtype_carrier(result) != result && may_leave(row);
+    if (leaves || narrow) {
         out->at = add_cast(b, out->at, dmi_dtype_carrier(result), result, dmi_dtype_carrier(result));
     }
     return DM_OK;
