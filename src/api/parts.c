@@ -93,7 +93,7 @@ dm_status dmi_part_outside(dm_session *session)
 {
     dmi_session *s;
     dm_status status = dmi_enter(session, &s);
-    return status == DM_OK && s->recording
+    return status == DM_OK && dmi_session_facts(s).recording
                ? dmi_fail(DM_ERR_STATE, "%s cannot be part of a program", dmi_api_called())
                : status;
 }

@@ -18,6 +18,11 @@ static dm_status no_handle(const char *what, const char *why)
     return dmi_fail(DM_ERR_HANDLE, "%s%s%s %s", call ? call : "", call ? ": " : "", what, why);
 }
 
+const dmi_desc *dmi_array_desc(const dmi_session *s, dm_array a)
+{
+    return &s->handle[dmi_id_slot(a.id)].desc;
+}
+
 dm_status dmi_handle_find(dmi_session *s, dm_array a, const char *what, dmi_handle **out)
 {
     uint32_t slot = dmi_id_slot(a.id);

@@ -68,6 +68,17 @@ dm_status dmi_enter_stuck(const dm_session *session, dmi_session **out)
     return status != DM_OK || dmi_owner_is(*out) ? status : dmi_owner_refuse();
 }
 
+dmi_facts dmi_session_facts(const dmi_session *s)
+{
+    return (dmi_facts){.workers = s->workers,
+                       .config = &s->config,
+                       .profile = &s->profile,
+                       .explaining = s->explaining,
+                       .recording = s->recording != NULL,
+                       .grouped = s->open_groups > 0,
+                       .tail_room = (int64_t)(s->hub.ring->size / 8)};
+}
+
 dm_status dmi_enter(const dm_session *session, dmi_session **out)
 {
     dmi_session *s = NULL;

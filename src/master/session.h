@@ -1,39 +1,16 @@
-/* The master's side of a session. */
+/* The master's side of a session; what ops need of it is in ops/session.h. */
 #ifndef DMI_SESSION_H
 #define DMI_SESSION_H
 
 #include "base/config.h"
 #include "comm/frames.h"
 #include "exec/engine.h"
-#include "ops/ops.h"
+#include "ops/session.h"
 
 #include <dmath/dmath.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-
-typedef struct dmi_storage { /* memory behind handles, by its number */
-    int handles;
-    uint32_t number;
-    const dmi_layout *layout; /* of the array it was made for */
-    dm_dtype dtype;
-    uint64_t base;    /* id of that array */
-    int visible;      /* at the end of a recording: handles that the program still has */
-    bool unsent;      /* made while recording: the workers do not know it */
-    int replicas;     /* kept of it */
-    bool replica;     /* is one itself: nobody's handle */
-} dmi_storage;
-
-typedef struct dmi_handle {
-    uint32_t generation;
-    bool live, view;
-    bool kept;   /* by the dm_scope_end that runs */
-    bool hidden; /* destroyed while recording: it lives on for the program */
-    dmi_desc desc;
-    dmi_storage *storage;
-    uint32_t next_free;
-    uint32_t scope, scope_next, scope_prev; /* scope: 0 none, else from 1; its handles are a list of slots */
-} dmi_handle;
 
 typedef struct dmi_interned { /* a layout the workers know */
     dmi_layout *layout;
@@ -76,7 +53,6 @@ typedef struct dmi_watch {
 } dmi_watch;
 
 /* How the workers of a session live: threads of this process, or ranks of an MPI job. */
-typedef struct dmi_session dmi_session;
 typedef struct dmi_launch {
     const char *name;
     bool (*progress)(dmi_session *s);  /* polls messages; true if something moved; NULL: there are none */
@@ -216,15 +192,12 @@ void dmi_report(const dmi_session *s, char *text, size_t room);
 bool dmi_watchdog_bites(dmi_session *s, dmi_watch *w);
 
 /* --- session.c */
-DM_CHECKED dm_status dmi_enter(const dm_session *session, dmi_session **out);
 /* By any thread. */
 DM_CHECKED dm_status dmi_enter_any(const dm_session *session, dmi_session **out);
 /* Also where a worker is stuck. */
 DM_CHECKED dm_status dmi_enter_stuck(const dm_session *session, dmi_session **out);
 /* Is this process a child by fork, and the session its parent's? */
 bool dmi_session_forked(const dmi_session *s);
-/* Is any session of this process open? */
-bool dmi_session_any(void);
 /* DM_ERR_STATE once exit() has ended the sessions with GPUs of this process. */
 DM_CHECKED dm_status dmi_session_may_begin(void);
 /* A session around a hub whose workers are there (or are about to serve); on failure everything is freed. */
@@ -253,7 +226,6 @@ uint64_t dmi_wait_mark(dmi_session *s);
 bool dmi_done(dmi_session *s, uint64_t command); /* one poll */
 /* Until another thread of this process has set the flag and rung the master's bell; without the watchdog. */
 DM_CHECKED dm_status dmi_wait_flag(dmi_session *s, atomic_int *flag, int64_t until_ns);
-int64_t dmi_deadline(double seconds);            /* from now; 0 where there is no limit (negative) */
 /* --- failures.c */
 /* Takes the reports that are there; false: there are more. */
 bool dmi_failures_take(dmi_session *s);
@@ -265,30 +237,14 @@ DM_CHECKED dm_status dmi_failures_report(dmi_session *s, uint64_t first, uint64_
 /* The failures of these commands, by number from 0 on; NULL: there are no more. */
 const dmi_failure *dmi_failure_of(const dmi_session *s, uint64_t first, uint64_t last, int index);
 /* --- handles.c */
-/* what: the argument, for the message. */
-DM_CHECKED dm_status dmi_handle_find(dmi_session *s, dm_array a, const char *what, dmi_handle **out);
 /* Bytes that an array takes at a worker. */
 int64_t dmi_array_bytes(const dmi_session *s, const dmi_layout *layout, dm_dtype dtype, int worker);
 DM_CHECKED dm_status dmi_handle_new(dmi_session *s, dm_array *out, dmi_handle **handle);
-DM_CHECKED dm_status dmi_layout_intern(dmi_session *s, const dmi_layout_spec *spec, const dmi_layout **out, uint32_t *id);
-/* Spec from the public struct (NULL: default) for an array. */
-DM_CHECKED dm_status dmi_layout_spec_from(dmi_session *s, const dm_layout *layout, dm_dtype dtype, int ndim,
-                                          const int64_t *shape, dmi_layout_spec *out);
-/* --- views.c */
-/* The layout of an array; of a rectangle, a layout that deals it out as the whole array is. */
-DM_CHECKED dm_status dmi_layout_like(dmi_session *s, const dmi_desc *desc, const dmi_layout **out, uint32_t *id);
-/* --- handles.c */
-/* An array with a layout that the workers know. replica: it is the session's own. */
-DM_CHECKED dm_status dmi_array_make(dmi_session *s, dm_dtype dtype, const dmi_layout *layout, uint32_t layout_id,
-                                    bool replica, dm_array *out);
-void dmi_array_drop(dmi_session *s, dm_array a); /* a live one */
 /* The frames that make an array or a view known to the workers. */
 void dmi_array_send(dmi_session *s, const dmi_handle *h, uint64_t id);
 /* Frees a handle that dmi_array_drop has hidden. */
 void dmi_hidden_drop(dmi_session *s, uint32_t slot);
 uint64_t dmi_handle_id(const dmi_session *s, uint32_t slot);
-/* Destroys what a call has made for itself and returns the call's status; the text of a failure stays. */
-DM_CHECKED dm_status dmi_array_release(dm_session *session, dm_array a, dm_status status);
 /* A handle on a range of base's memory, described by desc. */
 DM_CHECKED dm_status dmi_view_make(dmi_session *s, dm_array base, const dmi_desc *desc, dm_array *out);
 /* --- scopes.c: arrays and views that go together */
@@ -357,13 +313,6 @@ void dmi_call_send(dmi_session *s, const dmi_call *call, int kind, void *user);
 int64_t dmi_left_at(const dmi_session *s, int w, bool cleared);
 /* Session and handles, the table's rules and the op's check. */
 DM_CHECKED dm_status dmi_call_check(dm_session *session, dmi_call *call, const dm_array *arrays);
-/* What every public op call does: session and handles, the table's rules, the op's check, admission, frame.
- * arrays[i] with id 0 is allowed where the call's operand mode is preset to 0 (operand not used). */
-DM_CHECKED dm_status dmi_call_submit(dm_session *session, dmi_call *call, const dm_array *arrays);
-/* The same and waits; the master takes part with `user` memory (data to or from the caller), or NULL. */
-DM_CHECKED dm_status dmi_call_wait(dm_session *session, dmi_call *call, const dm_array *arrays, void *user);
-/* The same until a time of dmi_now_ns. DM_ERR_PENDING: it was over; the command goes on, and uses `user`. */
-DM_CHECKED dm_status dmi_call_wait_until(dm_session *session, dmi_call *call, const dm_array *arrays, void *user, int64_t until_ns);
 void dmi_transfer_retired(void *context, dmi_instance *inst);
 /* --- stepped.c */
 /* Is an operand a view with steps, and does the op not take such? */

@@ -22,7 +22,7 @@ static dm_status take_rows(dmi_session *s, aligned *x, int i)
 {
     const dmi_layout *layout = NULL;
     uint32_t id = 0;
-    dm_layout rows = {.size = sizeof rows, .grid = {s->workers}};
+    dm_layout rows = {.size = sizeof rows, .grid = {dmi_session_facts(s).workers}};
     dmi_layout_spec spec;
     if (dmi_blocks_whole_rows(&x->desc[i])) {
         return DM_OK;

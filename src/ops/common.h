@@ -3,8 +3,7 @@
 #define DMI_OPS_COMMON_H
 
 #include "expr/expr.h"
-#include "master/session.h"
-#include "ops/ops.h"
+#include "ops/session.h"
 
 /* --- common_check.c */
 enum { DMI_APART, DMI_SAME, DMI_OVERLAPPING };

@@ -11,7 +11,7 @@ static int64_t ld_of(const dmi_call *call)
 dm_status dmi_host_check_call(const dmi_session *s, const char *call, const dmi_desc *a, const int64_t *lo,
                               const int64_t *extent, const void *host)
 {
-    if (s->explaining) {
+    if (dmi_session_facts(s).explaining) {
         return dmi_fail(DM_ERR_STATE, "%s moves data, which it cannot while explaining", call);
     }
     if (!lo != !extent) {

@@ -14,6 +14,7 @@ enum { LEAST_SAVED = 64 << 10, INDEX_BYTES = 64 };
 typedef struct request {
     dm_session *session;
     dmi_session *s;
+    dmi_facts facts;
     dmi_call call;
     dmi_indexing t;
     dm_array array[3];     /* as given: indices and the two of the table */
@@ -79,7 +80,7 @@ static bool indices_serve(const dmi_desc *indices, const dmi_desc *box, int dim)
 static int64_t exchange_bytes(const request *q)
 {
     const dmi_indexing *t = &q->t;
-    int workers = q->s->workers, times = t->gathers ? 1 : 2; /* x comes and goes, if it is written */
+    int workers = q->facts.workers, times = t->gathers ? 1 : 2; /* x comes and goes, if it is written */
     int64_t rows = dmi_dtype_bytes(t->lines->dtype);
     for (int d = 0; d < t->lines->ndim; d++) {
         rows *= t->extent[d];
@@ -91,16 +92,15 @@ static int64_t exchange_bytes(const request *q)
 
 static bool exchanges(const request *q)
 {
-    const dmi_session *s = q->s;
-    int64_t table = (int64_t)s->workers * s->workers * 8;
-    bool can = !q->t.along && s->workers > 1 && table <= (int64_t)(s->hub.ring->size / 8) && !s->explaining &&
-               !s->recording;
-    if (!can || s->config.index_algorithm == DMI_INDEX_FETCH) {
+    const dmi_facts *f = &q->facts;
+    int64_t table = (int64_t)f->workers * f->workers * 8;
+    bool can = !q->t.along && f->workers > 1 && table <= f->tail_room && !f->explaining && !f->recording;
+    if (!can || f->config->index_algorithm == DMI_INDEX_FETCH) {
         return false;
     }
-    int64_t work = s->profile.gpu ? 0 : q->t.extent[q->t.dim] * INDEX_BYTES;
-    return s->config.index_algorithm == DMI_INDEX_EXCHANGE ||
-           exchange_bytes(q) + work + LEAST_SAVED < dmi_indexed_bytes(&q->t, s->workers);
+    int64_t work = f->profile->gpu ? 0 : q->t.extent[q->t.dim] * INDEX_BYTES;
+    return f->config->index_algorithm == DMI_INDEX_EXCHANGE ||
+           exchange_bytes(q) + work + LEAST_SAVED < dmi_indexed_bytes(&q->t, f->workers);
 }
 
 /* An array of these extents split along dim over all workers, in place of operand i. */
@@ -118,7 +118,7 @@ static dm_status fill_temporary(request *q, int i, dm_status status)
 static const dmi_desc *desc_of(const request *q, int i)
 {
     dm_array a = q->temporary[i].id ? q->temporary[i] : q->array[i];
-    return &q->s->handle[dmi_id_slot(a.id)].desc;
+    return dmi_array_desc(q->s, a);
 }
 
 /* Temporaries in place of operands that do not lie as the exchange needs them. */
@@ -156,7 +156,7 @@ static dm_status count(request *q, bool exchange)
     if (exchange) {
         owner = dmi_rows_owner(desc_of(q, q->t.lines_operand), q->t.dim, q->t.mode);
     }
-    int64_t shape[2] = {q->s->workers, 1 + owner.g};
+    int64_t shape[2] = {q->facts.workers, 1 + owner.g};
     dm_layout rows = dm_layout_rows(q->session);
     dm_array counts = DM_NO_ARRAY;
     dmi_call call = {.op = DMI_OP_index_count,
@@ -187,7 +187,7 @@ static dm_status check_counts(request *q)
     int64_t number = INT64_MAX, at[DM_MAX_DIMS], one[DM_MAX_DIMS], value = 0;
     char where[192] = "";
     int used = 0;
-    for (int w = 0; w < q->s->workers; w++) {
+    for (int w = 0; w < q->facts.workers; w++) {
         number = DMI_MIN(number, q->counts[w * (1 + q->g)]);
     }
     if (number == INT64_MAX) {
@@ -217,7 +217,7 @@ static dm_status check_counts(request *q)
 /* Makes the table of dmi_exchange of the counts, in place. */
 static void make_table(request *q)
 {
-    int workers = q->s->workers;
+    int workers = q->facts.workers;
     int64_t *table = calloc((size_t)workers * (size_t)workers, sizeof *table);
     for (int w = 0; w < workers && table; w++) {
         memcpy(table + (int64_t)w * workers, q->counts + (int64_t)w * (1 + q->g) + 1,
@@ -239,7 +239,7 @@ static dm_status run_exchange(request *q)
         return dmi_fail(DM_ERR_NOMEM, "%s: no memory for counts", dmi_call_name(&q->call));
     }
     q->call.tail = q->counts;
-    q->call.tail_bytes = q->call.tail_key = (int64_t)q->s->workers * q->s->workers * (int64_t)sizeof *q->counts;
+    q->call.tail_bytes = q->call.tail_key = (int64_t)q->facts.workers * q->facts.workers * (int64_t)sizeof *q->counts;
     dm_status status = dmi_call_submit(q->session, &q->call, use);
     return status == DM_OK && q->temporary[written].id
                ? dm_copy(q->session, q->temporary[written], q->array[written])
@@ -259,14 +259,15 @@ dm_status dmi_index_submit(dm_session *session, int op, const dm_array *arrays, 
     if (status != DM_OK || (status = resolve(&q)) != DM_OK) {
         return status;
     }
-    if (mode == DMI_INDEX_RAISE && q.s->recording) {
+    q.facts = dmi_session_facts(q.s);
+    if (mode == DMI_INDEX_RAISE && q.facts.recording) {
         return dmi_fail(DM_ERR_STATE,
                         "%s: in a program mode must be DM_WRAP or DM_CLIP: DM_RAISE waits for the indices",
                         dmi_call_name(&q.call));
     }
     bool exchange = exchanges(&q);
     status = exchange ? arrange(&q) : DM_OK;
-    if (status == DM_OK && (exchange || (mode == DMI_INDEX_RAISE && !q.s->explaining))) {
+    if (status == DM_OK && (exchange || (mode == DMI_INDEX_RAISE && !q.facts.explaining))) {
         status = count(&q, exchange);
         status = status == DM_OK ? check_counts(&q) : status;
     }

@@ -1,6 +1,6 @@
 #include "ops/common_feed.h"
 #include "ops/common_task.h"
-#include "master/session.h"
+#include "ops/session.h"
 
 #include <pthread.h>
 #include <stdio.h>

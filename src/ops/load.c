@@ -43,7 +43,7 @@ dm_status dm_array_load_as(dm_session *session, const char *path, dm_dtype dtype
     if (status == DM_OK && dtype && !dmi_dtype_bytes(dtype)) {
         status = dmi_fail(DM_ERR_DTYPE, "%s: dtype %d is unknown", dmi_api_called(), (int)dtype);
     }
-    if (status == DM_OK && s->explaining) {
+    if (status == DM_OK && dmi_session_facts(s).explaining) {
         status = dmi_fail(DM_ERR_STATE, "%s: not while explaining", dmi_api_called());
     }
     if (status != DM_OK || (status = dmi_npy_read_header(path, &info)) != DM_OK) {

@@ -67,7 +67,7 @@ dm_status dm_array_save(dm_session *session, dm_array a, const char *path)
     if (status == DM_OK && !path) {
         status = dmi_fail(DM_ERR_ARG, "array_save: path is NULL");
     }
-    if (status == DM_OK && s->explaining) {
+    if (status == DM_OK && dmi_session_facts(s).explaining) {
         status =
             dmi_fail(DM_ERR_STATE, "array_save: cannot be called between dm_explain_begin and dm_explain_end");
     }

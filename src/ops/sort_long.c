@@ -228,7 +228,8 @@ dm_status dmi_sort_long(dm_session *session, const dmi_sorting *sort, dm_array x
         return status;
     }
     const dmi_desc desc = hx->desc, to = ho->desc;
-    int64_t rows = 1, table = (int64_t)s->workers * s->workers * (int64_t)sizeof(int64_t);
+    const dmi_facts f = dmi_session_facts(s);
+    int64_t rows = 1, table = (int64_t)f.workers * f.workers * (int64_t)sizeof(int64_t);
     bool fits = sort->dim >= 0 && sort->dim < desc.ndim && desc.ndim == to.ndim &&
                 !dmi_dtype_is_complex(desc.dtype) && (!sort->indices || dmi_dtype_is_integer(to.dtype));
     for (int d = 0; d < desc.ndim && fits; d++) {
@@ -236,14 +237,13 @@ dm_status dmi_sort_long(dm_session *session, const dmi_sorting *sort, dm_array x
         rows *= d == sort->dim ? 1 : desc.extent[d];
     }
     bool overlaps = hx->storage == ho->storage && (x.id != out.id || sort->indices);
-    if (!fits || overlaps || s->explaining || s->recording || s->workers < 2 ||
-        s->open_groups > 0 /* layouts count its workers */ || rows < 1 ||
-        rows >= s->workers ||
-        desc.extent[sort->dim] * dmi_dtype_bytes(desc.dtype) < DMI_MAX(s->config.sort_exchange, 1) ||
-        desc.extent[sort->dim] > UINT32_MAX || table > (int64_t)(s->hub.ring->size / 8) ||
+    if (!fits || overlaps || f.explaining || f.recording || f.workers < 2 || f.grouped || rows < 1 ||
+        rows >= f.workers ||
+        desc.extent[sort->dim] * dmi_dtype_bytes(desc.dtype) < DMI_MAX(f.config->sort_exchange, 1) ||
+        desc.extent[sort->dim] > UINT32_MAX || table > f.tail_room ||
         !(split_along(&desc, sort->dim) || split_along(&to, sort->dim))) {
         return DM_OK;
     }
     *done = true;
-    return sort_each(session, sort, &desc, s->workers, x, out);
+    return sort_each(session, sort, &desc, f.workers, x, out);
 }

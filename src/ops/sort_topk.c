@@ -11,7 +11,7 @@ typedef struct first_of {
 } first_of;
 
 /* Do parts of a row have enough elements, and is it worth the while? */
-static bool serves(const dmi_session *s, const dmi_sorting *sort, const dmi_desc *x, int64_t most)
+static bool serves(const dmi_facts *s, const dmi_sorting *sort, const dmi_desc *x, int64_t most)
 {
     int64_t rows = 1, n;
     if (sort->dim < 0 || sort->dim >= x->ndim || dmi_dtype_is_complex(x->dtype)) {
@@ -22,13 +22,13 @@ static bool serves(const dmi_session *s, const dmi_sorting *sort, const dmi_desc
         rows *= d == sort->dim ? 1 : x->extent[d];
     }
     bool split = x->layout->kind != DMI_LAYOUT_GRID || x->layout->grid[sort->dim] > 1;
-    split = split && s->open_groups == 0; /* else layouts count its workers */
+    split = split && !s->grouped;
     return split && rows > 0 && rows < s->workers && most > 0 && most < n / s->workers / 2 && n <= UINT32_MAX &&
-           n * dmi_dtype_bytes(x->dtype) >= DMI_MAX(s->config.sort_exchange, 1);
+           n * dmi_dtype_bytes(x->dtype) >= DMI_MAX(s->config->sort_exchange, 1);
 }
 
 /* The first of the parts. Their shards have `most` elements each, but the last may have fewer. */
-static dm_status make_parts(dm_session *session, const dmi_session *s, const dmi_sorting *sort,
+static dm_status make_parts(dm_session *session, const dmi_facts *s, const dmi_sorting *sort,
                             const dmi_desc *x, int64_t most, dm_array from, first_of *f)
 {
     int64_t shape[DM_MAX_DIMS], n = x->extent[sort->dim], block = (n + s->workers - 1) / s->workers;
@@ -54,6 +54,7 @@ dm_status dmi_topk_long(dm_session *session, const dmi_sorting *sort, dm_array x
     if (status != DM_OK) {
         return status;
     }
+    const dmi_facts facts = dmi_session_facts(s);
     const dmi_desc from = hx->desc, out = ho->desc;
     bool overlaps = hx->storage == ho->storage;
     dm_dtype index_dtype = DM_I64;
@@ -69,12 +70,12 @@ dm_status dmi_topk_long(dm_session *session, const dmi_sorting *sort, dm_array x
     }
     bool differ = fits && values.id && indices.id && status == DM_OK &&
                   ho->desc.extent[sort->dim] != out.extent[sort->dim];
-    if (status != DM_OK || !fits || differ || overlaps || !serves(s, sort, &from, out.extent[sort->dim])) {
+    if (status != DM_OK || !fits || differ || overlaps || !serves(&facts, sort, &from, out.extent[sort->dim])) {
         return status;
     }
     *done = true;
     first_of f = {{0}, {0}, {0}};
-    status = make_parts(session, s, sort, &from, out.extent[sort->dim], x, &f);
+    status = make_parts(session, &facts, sort, &from, out.extent[sort->dim], x, &f);
     if (status == DM_OK && indices.id) {
         status = dm_array_like(session, indices, DM_I64, &f.places);
     }

@@ -3,12 +3,9 @@
 
   check_floors.py ROOT            check the sources below ROOT/src
   check_floors.py ROOT --graph    print who includes whom, with the number of includes; ! marks what goes upwards
-  check_floors.py ROOT --known    print the violations there are, in the form of the list below
   check_floors.py --self-test     try the rules on small trees
 
-A folder may include itself and the folders before it in FLOORS. What does not do so yet is listed in known.txt beside
-this script, one "folder header files" a line: so many files of the folder include that header. The list may only get
-shorter: more includes than listed are an error, and so are fewer, until the list says so.
+A folder may include itself and the folders before it in FLOORS.
 """
 import collections
 import pathlib
@@ -70,30 +67,13 @@ def violations(root):
     return found
 
 
-def read_known(path):
-    known = {}
-    for line in path.read_text().splitlines() if path.exists() else []:
-        words = line.split("#")[0].split()
-        if words:
-            known[words[0], words[1]] = int(words[2])
-    return known
-
-
 def unknown_folders(root):
     return sorted({f for f in (floor_of(root, p) for p in sources(root)) if f and f not in FLOORS})
 
 
-def check_floors(root, known):
-    problems, found = [], violations(root)
-    for here, header in sorted(set(found) | set(known)):
-        files, allowed = found.get((here, header), []), known.get((here, header), 0)
-        if len(files) > allowed:
-            problems.append(f"src/{here}/ is below {header} and may not include it; {len(files)} files do, known are "
-                            f"{allowed}: {', '.join(files)}")
-        elif len(files) < allowed:
-            problems.append(f"tests/floors/known.txt: '{here} {header} {allowed}' is now {len(files)}: "
-                            f"{'say so' if files else 'take the line out'}")
-    return problems
+def check_floors(root):
+    return [f"src/{here}/ is below {header} and may not include it: {', '.join(files)}"
+            for (here, header), files in sorted(violations(root).items())]
 
 
 def chain_to_barred(root, start):
@@ -120,9 +100,9 @@ def check_cuda(root):
     return problems
 
 
-def check(root, known):
+def check(root):
     strange = [f"src/{f}/ has no place in FLOORS (tests/floors/check_floors.py)" for f in unknown_folders(root)]
-    return strange or check_floors(root, known) + check_cuda(root)
+    return strange or check_floors(root) + check_cuda(root)
 
 
 def graph(root):
@@ -134,13 +114,13 @@ def graph(root):
 
 
 def self_test():
-    def problems(files, known):
+    def problems(files):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder).resolve()
             for name, text in files.items():
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 (root / name).write_text(text)
-            return "\n".join(check(root, known))
+            return "\n".join(check(root))
 
     tree = {"src/base/base.h": "", "src/plan/plan.h": '#include "base/base.h"\n', "src/exec/e.h": "",
             "src/exec/e.c": '#include "exec/e.h"\n#include "plan/plan.h"\n#include <dmath/types.h>\n'}
@@ -148,36 +128,29 @@ def self_test():
     cuda = {**tree, "src/base/base.h": "#include <stdatomic.h>\n", "src/kernels/cuda/a.cu": '#include "b.h"\n',
             "src/kernels/cuda/b.h": '#include "base/base.h"\n'}
     plain = {**cuda, "src/base/base.h": "", "src/exec/e.h": "#include <stdatomic.h>\n"}
-    for name, files, known, expected in (
-            ("sound", tree, {}, ""),
-            ("upwards", up, {}, "src/plan/ is below exec/e.h"),
-            ("known", up, {("plan", "exec/e.h"): 1}, ""),
-            ("one more", {**up, "src/plan/q.c": '#include "../exec/e.h"\n'}, {("plan", "exec/e.h"): 1}, "2 files do, known are 1"),
-            ("gone", tree, {("plan", "exec/e.h"): 1}, "take the line out"),
-            ("strange", {**tree, "src/attic/a.c": ""}, {}, "src/attic/ has no place"),
-            ("cuda", cuda, {}, "src/kernels/cuda/a.cu -> src/kernels/cuda/b.h -> src/base/base.h -> stdatomic.h"),
-            ("not cuda", plain, {}, "")):
-        got = problems(files, known)
+    for name, files, expected in (
+            ("sound", tree, ""),
+            ("upwards", up, "src/plan/ is below exec/e.h"),
+            ("two files", {**up, "src/plan/q.c": '#include "../exec/e.h"\n'}, "src/plan/p.c, src/plan/q.c"),
+            ("strange", {**tree, "src/attic/a.c": ""}, "src/attic/ has no place"),
+            ("cuda", cuda, "src/kernels/cuda/a.cu -> src/kernels/cuda/b.h -> src/base/base.h -> stdatomic.h"),
+            ("not cuda", plain, "")):
+        got = problems(files)
         if (expected not in got) or (bool(expected) != bool(got)):
             sys.exit(f"self-test, {name}: expected '{expected}', got '{got}'")
-    print("self-test: 8 trees right")
+    print("self-test: 6 trees right")
 
 
 def main(arguments):
     if arguments == ["--self-test"]:
         return self_test()
-    if not arguments or arguments[0].startswith("-") or arguments[1:] not in ([], ["--graph"], ["--known"]):
+    if not arguments or arguments[0].startswith("-") or arguments[1:] not in ([], ["--graph"]):
         sys.exit(__doc__)
     root = pathlib.Path(arguments[0]).resolve()
     if arguments[1:] == ["--graph"]:
         return graph(root)
-    if arguments[1:] == ["--known"]:
-        for (here, header), files in sorted(violations(root).items()):
-            print(here, header, len(files))
-        return None
-    known = read_known(pathlib.Path(__file__).resolve().parent / "known.txt")
-    found = check(root, known)
-    print("\n".join(found) or f"{len(sources(root))} sources, {sum(known.values())} known violations, no others")
+    found = check(root)
+    print("\n".join(found) or f"{len(sources(root))} sources, no include goes upwards")
     return 1 if found else 0
 
 
