@@ -4,15 +4,14 @@
  *   dm_status dm_<name>(session, a, out)          out = f(a)
  *   dm_status dm_<name>(session, a, b, out)       out = f(a, b)
  *   dm_status dm_<name>(session, a, b, c, out)    out = f(a, b, c)
- * Shapes: the operands broadcast to out, as NumPy's do. Layouts: any, mixed freely.
- * Types: the operands are promoted as NumPy's promote_types says, and the function is computed in that type: f16, bf16
- * and 8-bit floats in f32; integers wrap around. Functions that only floats have take an integer of 1, 2, or 4 and more
- * bytes as f16, f32, or f64. The result (of that type; of comparisons and tests bool) is converted to out's type as
- * dm_copy converts. Complex operands are taken where the line says so.
- * Blocking: none. out may be one of the operands itself; any other overlap is an error.
- * Errors: DM_ERR_SHAPE (an operand does not broadcast to out), DM_ERR_DTYPE (the function does not take such operands),
- * DM_ERR_OVERLAP.
- * Cost: each operand is read once and out written once; operands that lie elsewhere move to where out lies. */
+ * Shapes: the operands broadcast to out, as NumPy's do; out may be one of the operands itself. Layouts: any, mixed
+ * freely. Types: the operands are promoted as NumPy's promote_types says, and the function is computed in that type:
+ * f16, bf16 and 8-bit floats in f32; integers wrap around. Functions that only floats have take an integer of 1, 2, or
+ * 4 and more bytes as f16, f32, or f64. The result (of that type; of comparisons and tests bool) is converted to out's
+ * type as dm_copy converts. Complex operands are taken where the line says so. Errors in ulps: docs/accuracy.md.
+ * Blocking: none. Errors: DM_ERR_SHAPE (an operand does not broadcast to out), DM_ERR_DTYPE (the function does not take
+ * such operands), DM_ERR_OVERLAP (any other overlap of out and an operand). Cost: each operand is read once and out
+ * written once; operands that lie elsewhere move to where out lies. */
 #ifndef DMATH_EWISE_H
 #define DMATH_EWISE_H
 
