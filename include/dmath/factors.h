@@ -1,8 +1,8 @@
 /* dmath: factors that are elements of arrays.  BSD-3-Clause, see LICENSE.
  *
- * The calls of <dmath/dmath.h> take their factors (alpha, beta, a scale, bounds) as numbers of the program. The
- * calls below do the same with factors that are each a number or an element of an array, which the program need
- * not know, so that a loop can go on without a word to the program:
+ * The calls of <dmath/dmath.h> take their factors (alpha, beta, a scale, bounds) as numbers of the program. The calls
+ * below do the same with factors that are each a number or an element of an array, which the program need not know, so
+ * that a loop can go on without a word to the program:
  *
  *     dm_map(s, "rr / pq", 2, (dm_map_arg[]){DM_ARG("rr", rr), DM_ARG("pq", pq)}, step);  -- an array of one element
  *     dm_axpby_by(s, dm_element(step), p, dm_value(1), x);                                -- x = step * p + x
@@ -12,13 +12,16 @@
  * dm_axpy is dm_axpby_by. Numbers alone are: what decides how a call runs (a correction, an order, eps, options of
  * layers, places of dm_quantile), and the shape of dm_fill_gamma and the rate of dm_fill_poisson.
  *
- * An element is an array, or a view, of one element, of any number of dims and in any layout. Workers that lack
- * it are sent it. Its type: where the call computes in integers, an integer or bool; where it computes in
- * complex numbers, any; else any real type. It is converted to the type that the call computes in, as a number
- * is; no other type changes by it. It may be no part of an output (DM_ERR_OVERLAP). It is read when the command
- * runs, so it is not checked as a number is: it may be NaN, and 0 does not keep an operand from being read.
- * Errors of each call: as the call without _by, and DM_ERR_SHAPE (a factor has not one element), DM_ERR_DTYPE
- * and DM_ERR_OVERLAP (of a factor), DM_ERR_ARG (a factor was made by none of dm_value, dm_complex, dm_element). */
+ * An element is an array, or a view, of one element, of any number of dims and in any layout. Its type: where the call
+ * computes in integers, an integer or bool; where it computes in complex numbers, any; else any real type. It is
+ * converted to the type that the call computes in, as a number is; no other type changes by it. It may be no part of an
+ * output. It is read when the command runs, so it is not checked as a number is: it may be NaN, and 0 does not keep an
+ * operand from being read.
+ *
+ * Of each call: shapes, types and blocking: as the call without _by. Errors: as that, and DM_ERR_SHAPE (a factor has
+ * not one element), DM_ERR_DTYPE and DM_ERR_OVERLAP (of a factor), DM_ERR_ARG (a factor was made by none of dm_value,
+ * dm_complex, dm_element). Cost: as that; workers that lack an element are sent it; temporaries where the text says
+ * so. */
 #ifndef DMATH_FACTORS_H
 #define DMATH_FACTORS_H
 
@@ -67,34 +70,31 @@ DM_API DM_CHECKED dm_status dm_multiply_by(dm_session *session, dm_factor alpha,
 /* out = alpha * a */
 DM_API DM_CHECKED dm_status dm_scale_by(dm_session *session, dm_factor alpha, dm_array a, dm_array out);
 
-/* Fills. Elements are converted to x's type as dm_copy converts, so integers wrap and floats saturate, where a
- * number that does not fit is refused. All but dm_fill_by take a temporary of x's shape where a factor is an
- * element. */
+/* Fills. Elements are converted to x's type as dm_copy converts, so integers wrap and floats saturate, where a number
+ * that does not fit is refused. Cost: all but dm_fill_by take a temporary of x's shape where a factor is an element. */
 /* x = value */
 DM_API DM_CHECKED dm_status dm_fill_by(dm_session *session, dm_array x, dm_factor value);
-/* value where all indices are equal, else 0 */
+/* x[i, j] = value where i = j, else 0 */
 DM_API DM_CHECKED dm_status dm_fill_identity_by(dm_session *session, dm_array x, dm_factor value);
 /* x[i] = start + step * i, i the row-major index. Computed in f64, or where x, start and step are integers in
  * 64 bits that wrap. */
 DM_API DM_CHECKED dm_status dm_fill_arange_by(dm_session *session, dm_array x, dm_factor start, dm_factor step);
-/* lo + (hi - lo) * u, u what dm_fill_uniform gives with lo 0 and hi 1; for integers, rounded down. Computed in
- * f32 for f32 and shorter floats, else in f64: of f32 and f64 they are the numbers of dm_fill_uniform. All lo
- * unless lo < hi. */
+/* x[i] = lo + (hi - lo) * u, u what dm_fill_uniform gives with lo 0 and hi 1; for integers, rounded down. All lo unless
+ * lo < hi. Computed in f32 for f32 and shorter floats, else in f64: of f32 and f64 they are the numbers of
+ * dm_fill_uniform. */
 DM_API DM_CHECKED dm_status dm_fill_uniform_by(dm_session *session, dm_array x, dm_factor lo, dm_factor hi,
                                                uint64_t seed);
-/* mean + deviation * z, z what dm_fill_normal gives with mean 0 and deviation 1 */
+/* x[i] = mean + deviation * z, z what dm_fill_normal gives with mean 0 and deviation 1 */
 DM_API DM_CHECKED dm_status dm_fill_normal_by(dm_session *session, dm_array x, dm_factor mean,
                                               dm_factor deviation, uint64_t seed);
 
-/* out = scale * (sum of x over dims) + beta * out. The sum is made in a temporary of its own type (f64, c128,
- * or 64-bit integers), which costs out's elements in that type, but none where beta is the number 0 and out has
- * that type. */
+/* out = scale * (sum of x over dims) + beta * out. Cost: the sum is made in a temporary of its own type (f64, c128, or
+ * 64-bit integers), of out's shape, but in none where beta is the number 0 and out has that type. */
 DM_API DM_CHECKED dm_status dm_sum_by(dm_session *session, dm_array x, const int *dims, int ndims,
                                       dm_factor scale, dm_factor beta, dm_array out);
 
-/* c = alpha * op(a) * op(b) + beta * c; options NULL: none. The product is made in a temporary of the computing
- * type, which costs c's elements in that type, but none where beta is the number 0 and c has that type. Cached
- * replicas take no part. */
+/* c = alpha * op(a) * op(b) + beta * c; options NULL: none. Cost: the product is made in a temporary of the computing
+ * type, of c's shape, but in none where beta is the number 0 and c has that type. Cached replicas take no part. */
 DM_API DM_CHECKED dm_status dm_gemm_by(dm_session *session, int trans_a, int trans_b, dm_factor alpha,
                                        dm_array a, dm_array b, dm_factor beta, dm_array c,
                                        const dm_gemm_options *options);
