@@ -8,9 +8,10 @@
  *
  * A command on arrays of a group occupies only workers that hold a part of them: the others skip it, and go on with
  * other commands. So two pipelines on groups without a common worker run side by side, though one thread gives their
- * commands. Groups may overlap. Arrays of different groups may meet in one call, as in dm_copy. Rows that
- * workers sort together (option sort_exchange) occupy all workers of the session; while a group has begun they are not
- * sorted so. */
+ * commands. Groups may overlap. Arrays of different groups may meet in one call, as in dm_copy. Rows that workers sort
+ * together (option sort_exchange) occupy all workers of the session; while a group has begun they are not sorted so.
+ *
+ * No call blocks but dm_group_sync and dm_group_counters; the others send nothing. */
 #ifndef DMATH_GROUP_H
 #define DMATH_GROUP_H
 
@@ -25,29 +26,30 @@ typedef struct dm_group {
     uint64_t id;
 } dm_group;
 
-/* Makes a group of these workers, in this order. workers[count]: their numbers in the session, distinct; read during
- * the call. Blocking: none. Errors: DM_ERR_ARG (workers, count, out), DM_ERR_NOMEM. */
+/* Makes a group of these workers, in this order. workers[count]: their numbers in the session, distinct. The group is
+ * destroyed by dm_group_destroy, or with the session. Errors: DM_ERR_ARG (workers, count, out), DM_ERR_NOMEM. */
 DM_API DM_CHECKED dm_status dm_group_create(dm_session *session, const int *workers, int count, dm_group *out);
 /* Destroys the group, not the arrays on it. A zero group is ignored. Errors: DM_ERR_HANDLE; DM_ERR_STATE (it has
  * begun). */
 DM_API DM_CHECKED dm_status dm_group_destroy(dm_session *session, dm_group group);
 
 /* From here to dm_group_end, layouts mean the group: dm_workers is its size; layouts without `workers`, the default
- * one, and the numbers of workers in dm_layout_single and dm_layout_explicit count in it. dm_group_begin may be nested:
- * the numbers are then those of the inner group alone. Arrays made inside stay where they are. Blocking: none. Errors:
- * DM_ERR_HANDLE; DM_ERR_STATE (end without a begin). */
+ * one, and the numbers of workers in dm_layout_single and dm_layout_explicit count in it. dm_group_begin may be nested,
+ * 16 deep: the numbers are then those of the inner group alone. Arrays made inside stay where they are. Errors:
+ * DM_ERR_HANDLE; DM_ERR_STATE (end without a begin); DM_ERR_LIMIT (nested too deep). */
 DM_API DM_CHECKED dm_status dm_group_begin(dm_session *session, dm_group group);
 DM_API DM_CHECKED dm_status dm_group_end(dm_session *session);
 
 /* The group's workers, as numbers of the session. workers: room for `room` of them, or NULL. *count: how many there
- * are. Blocking: none. Errors: DM_ERR_HANDLE; DM_ERR_ARG (room is too small, count). */
+ * are. Errors: DM_ERR_HANDLE; DM_ERR_ARG (room is too small, count). */
 DM_API DM_CHECKED dm_status dm_group_workers(dm_session *session, dm_group group, int room, int *workers, int *count);
 
-/* Waits until the group's workers have done all commands given so far; others may still be at work. Errors: as dm_sync;
- * after a failure it has waited for all workers. Where workers are on other hosts it waits for their last report. */
+/* Blocks until the group's workers have done all commands given so far; others may still be at work. Where workers are
+ * on other hosts it waits for their last report. Errors: DM_ERR_HANDLE, those of dm_sync; after a failure it has waited
+ * for all workers. */
 DM_API DM_CHECKED dm_status dm_group_sync(dm_session *session, dm_group group);
 
-/* The counters of the group's workers, added up; workspace_peak_bytes: the highest. Waits as dm_group_sync. Errors:
+/* The counters of the group's workers, added up; workspace_peak_bytes: the highest. Blocks as dm_group_sync. Errors:
  * DM_ERR_HANDLE, DM_ERR_ARG (out), those of dm_group_sync. */
 DM_API DM_CHECKED dm_status dm_group_counters(dm_session *session, dm_group group, dm_counters *out);
 
