@@ -77,7 +77,7 @@ extern "C" {
 enum { DM_SLICES = 4 }; /* the usual number */
 
 /* The layout of `samples` samples by whole slices, dealt to the workers in contiguous ranges: for arrays whose dim 0 is
- * the batch. slices 0: one range a worker. Sends nothing. */
+ * the batch. slices 0: one range a worker. */
 DM_API dm_layout dm_layout_batch(const dm_session *session, int64_t samples, int slices);
 
 /* ---- convolution ----------------------------------------------------------------------------------------- */
@@ -96,7 +96,7 @@ typedef struct dm_conv {
     }
 
 /* y[4] = the shape of y for x of shape x[4] and weights of shape w[4]: rows (H + 2 pad - (dilation (R - 1) + 1)) /
- * stride + 1, rounded down. Sends nothing. Errors: DM_ERR_ARG, DM_ERR_SHAPE (the kernel does not fit; channels). */
+ * stride + 1, rounded down. Errors: DM_ERR_ARG, DM_ERR_SHAPE (the kernel does not fit; channels). */
 DM_API DM_CHECKED dm_status dm_conv_shape(const dm_conv *conv, const int64_t *x, const int64_t *w, int64_t *y);
 
 /* y[n,p,q,k] = bias[k] + sum of x[n, p stride + r dilation - pad, ..., c] w[k,r,s,c] over r, s and the channels of k's
@@ -140,8 +140,8 @@ typedef struct dm_pool {
     }
 
 /* y[4] = the shape of y for x of shape x[4], as Caffe has it: rows ceil((H + 2 pad - kernel) / stride) + 1, and one
- * less where there is padding (in any dim) and the last window would begin behind H + pad. Sends nothing. Errors:
- * DM_ERR_ARG, DM_ERR_SHAPE (the kernel does not fit). */
+ * less where there is padding (in any dim) and the last window would begin behind H + pad. Errors: DM_ERR_ARG,
+ * DM_ERR_SHAPE (the kernel does not fit). */
 DM_API DM_CHECKED dm_status dm_pool_shape(const dm_pool *pool, const int64_t *x, int64_t *y);
 
 /* y = the largest element of each window, or its mean. Windows are cut at H + pad: the mean divides by the elements up

@@ -56,7 +56,7 @@ DM_API DM_CHECKED dm_status dm_choice(dm_session *session, int64_t n, dm_array w
                                       dm_array out);
 
 /* *seed = the next seed of the session's generator: number k of a generator with `seed` is a mix of both. A new session
- * has dm_random_set(session, 0, 0). Nothing is sent. Errors: DM_ERR_ARG (a pointer is NULL). */
+ * has dm_random_set(session, 0, 0). Errors: DM_ERR_ARG (a pointer is NULL). Cost: nothing is sent. */
 DM_API DM_CHECKED dm_status dm_random_next(dm_session *session, uint64_t *seed);
 /* Where the generator is, and to there: for checkpoints. Otherwise as dm_random_next. */
 DM_API DM_CHECKED dm_status dm_random_get(dm_session *session, uint64_t *seed, uint64_t *next);
