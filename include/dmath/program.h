@@ -11,15 +11,18 @@
  *     dm_program_run(s, step, 100, 0, NULL);        -- runs both, 100 times
  *
  * What can be recorded: every call that queues a command (copies, fills, elementwise functions, reductions, products,
- * functions of the user by dm_apply, and what is made of them). Calls that wait or give data to the program
- * (dm_array_read, dm_array_write, dm_array_load, dm_array_save) are DM_ERR_STATE; dm_array_feed (<dmath/feed.h>) brings
- * data into a program. Numbers, such as alpha, are recorded with their values; a number that changes between runs is
- * one of dm_program_number, or an element of an array. Layouts, views and arrays may be made and destroyed at any time. Arrays made inside and destroyed inside are temporaries. Arrays made inside and
- * still alive at the end are ordinary arrays from then on. An array made before cannot be destroyed inside, and a scope
- * opened before cannot end inside.
+ * functions of the user by dm_apply, and what is made of them), up to 65534 of them (then DM_ERR_LIMIT). Calls that
+ * wait or give data to the program (dm_array_read, dm_array_write, dm_array_load, dm_array_save) are DM_ERR_STATE;
+ * dm_array_feed (<dmath/feed.h>) brings data into a program. Numbers, such as alpha, are recorded with their values; a
+ * number that changes between runs is one of dm_program_number, or an element of an array. Layouts, views and arrays
+ * may be made and destroyed at any time. Arrays made inside and destroyed inside are temporaries. Arrays made inside
+ * and still alive at the end are ordinary arrays from then on. An array made before cannot be destroyed inside, and a
+ * scope opened before cannot end inside.
  *
  * A failure poisons what the program writes; dm_counters, dm_explain_begin, the timeline and messages count a run as
- * one command, called program. Cached replicas (option replicas) take no part, nor does the fused product. */
+ * one command, called program. Cached replicas (option replicas) take no part, nor does the fused product.
+ *
+ * No call of this header blocks. */
 #ifndef DMATH_PROGRAM_H
 #define DMATH_PROGRAM_H
 
@@ -34,13 +37,12 @@ typedef struct dm_program {
     uint64_t id;
 } dm_program;
 
-/* Starts to record. Blocking: none. Errors: DM_ERR_STATE (a program is being recorded; between dm_explain_begin and
- * dm_explain_end). */
+/* Starts to record. Errors: DM_ERR_STATE (a program is being recorded; between dm_explain_begin and dm_explain_end). */
 DM_API DM_CHECKED dm_status dm_program_begin(dm_session *session);
 /* From here to the end of the recording, the seeds of random calls (fills, uniform() and normal() of expressions,
  * stochastic pooling) advance: in run number r of the program, where a call was recorded with `seed`, it takes
  * dm_program_seed(seed, r). Runs are counted from 0, over all calls that run the program. Without it every run makes
- * the same numbers. Blocking: none. Errors: DM_ERR_STATE (nothing is being recorded). */
+ * the same numbers. Errors: DM_ERR_STATE (nothing is being recorded). */
 DM_API DM_CHECKED dm_status dm_program_advance_seeds(dm_session *session);
 /* The seed of run number `run`: `seed` itself in run 0. */
 DM_API uint64_t dm_program_seed(uint64_t seed, int64_t run);
@@ -52,15 +54,16 @@ DM_API uint64_t dm_program_seed(uint64_t seed, int64_t run);
  *     ...
  *     dm_program_set_number(s, step, "rate", 0.01);           -- from the next run on
  * Every run begins with the number; a call may write the array, which the next run does not see. What a plan depends on
- * cannot be such a number: calls take it as a plain argument. The array ends with the recording, or when it is
- * destroyed before. name: 1 to 63 characters, copied. Blocking: none. Errors: DM_ERR_STATE (nothing is being recorded);
- * DM_ERR_ARG (name is NULL, too long, or another number has it; out is NULL; value is none of an integer type);
- * DM_ERR_DTYPE. Cost: in each run a small kernel on each worker, the same whether the number changes or not. */
+ * cannot be such a number: calls take it as a plain argument. name: 1 to 63 characters, copied. The array ends with the
+ * recording, or when it is destroyed before. Errors: DM_ERR_STATE (nothing is being recorded); DM_ERR_ARG (name is
+ * NULL, too long, or another number has it; out is NULL; value is none of an integer type); DM_ERR_DTYPE. Cost: in each
+ * run a small kernel on each worker, the same whether the number changes or not. */
 DM_API DM_CHECKED dm_status dm_program_number(dm_session *session, const char *name, dm_dtype dtype, double value,
                                               dm_array *out);
 /* Ends the recording and plans it. out NULL: the recording is dropped; what was recorded never runs. On failure it is
- * dropped too. Blocking: none. Errors: DM_ERR_STATE (nothing is being recorded; an array made inside was destroyed, but
- * a view of it is alive); DM_ERR_UNSUPPORTED (an option forces an algorithm that cannot serve a call). */
+ * dropped too. Errors: DM_ERR_STATE (nothing is being recorded; an array made inside was destroyed, but a view of it is
+ * alive); DM_ERR_UNSUPPORTED (an option forces an algorithm that cannot serve a call). Cost: the calls go to the
+ * workers once. */
 DM_API DM_CHECKED dm_status dm_program_end(dm_session *session, dm_program *out);
 
 /* For one run: `array` takes the place of `recorded`. */
@@ -70,28 +73,28 @@ typedef struct dm_program_binding {
 
 /* Runs the program `times` times, one run after the other. count bindings replace arrays that were there when it was
  * recorded; both must have one shape, type and layout (views: of the same part of such arrays), and two arrays of the
- * program that shared memory when it was recorded, or did not, must do so, or not, now. Blocking: none. Errors:
- * DM_ERR_HANDLE (program, or an array of it has been destroyed); DM_ERR_ARG (times, count, a `recorded` that the
- * program does not use); DM_ERR_SHAPE, DM_ERR_DTYPE, DM_ERR_LAYOUT, DM_ERR_OVERLAP (bindings); DM_ERR_STATE (while
- * recording); DM_ERR_LIMIT. Cost: the master sends one frame whatever `times` is. */
+ * program that shared memory when it was recorded, or did not, must do so, or not, now. Errors: DM_ERR_HANDLE (program,
+ * or an array of it has been destroyed); DM_ERR_ARG (times, count, a `recorded` that the program does not use);
+ * DM_ERR_SHAPE, DM_ERR_DTYPE, DM_ERR_LAYOUT, DM_ERR_OVERLAP (bindings); DM_ERR_STATE (while recording); DM_ERR_LIMIT.
+ * Cost: the master sends one frame whatever `times` is. */
 DM_API DM_CHECKED dm_status dm_program_run(dm_session *session, dm_program program, int64_t times, int count,
                                            const dm_program_binding *bindings);
 /* Runs the program until value < below, or value is NaN, but at most `most` times. The workers look at value after
- * every `every` runs, without the master; a program that must know how often it ran counts itself. value: an array or
- * view with one element of a real type, that the program uses and writes; where a binding replaces it, its replacement
- * is looked at. A run that fails poisons value, and no further run begins. Blocking: none. Errors: as dm_program_run;
- * DM_ERR_ARG (most < 0, every < 1, below is NaN, a value that the program does not use or write), DM_ERR_SHAPE,
- * DM_ERR_DTYPE (value). Cost: a look waits for the runs before it and sends the element to every worker: on CPUs some
- * microseconds, on GPUs some ten. */
+ * every `every` runs, without the master; a program that must know how often it ran counts itself. A run that fails
+ * poisons value, and no further run begins. value: an array or view with one element of a real type, that the program
+ * uses and writes; where a binding replaces it, its replacement is looked at. Errors: as dm_program_run; DM_ERR_ARG
+ * (most < 0, every < 1, below is NaN, a value that the program does not use or write), DM_ERR_SHAPE, DM_ERR_DTYPE
+ * (value). Cost: a look waits for the runs before it and sends the element to every worker: on CPUs some microseconds,
+ * on GPUs some ten. */
 DM_API DM_CHECKED dm_status dm_program_run_until(dm_session *session, dm_program program, int64_t most, int64_t every,
                                                  dm_array value, double below, int count,
                                                  const dm_program_binding *bindings);
-/* The next run of the program is number `next`, as where a loop is resumed. Blocking: none. Errors: DM_ERR_HANDLE,
- * DM_ERR_ARG (next < 0), DM_ERR_STATE (while recording). */
+/* The next run of the program is number `next`, as where a loop is resumed. Errors: DM_ERR_HANDLE, DM_ERR_ARG (next <
+ * 0), DM_ERR_STATE (while recording). Cost: nothing is sent. */
 DM_API DM_CHECKED dm_status dm_program_set_run(dm_session *session, dm_program program, int64_t next);
 /* From its next run on, the program's number `name` (dm_program_number) is value. Runs that were called before keep
- * theirs. Blocking: none. Errors: DM_ERR_HANDLE; DM_ERR_ARG (the program has no such number; value is none of its type);
- * DM_ERR_STATE (while recording). Cost: none of its own: the frame of the next run carries the value, no plan is made. */
+ * theirs. Errors: DM_ERR_HANDLE; DM_ERR_ARG (the program has no such number; value is none of its type); DM_ERR_STATE
+ * (while recording). Cost: none of its own: the frame of the next run carries the value, no plan is made. */
 DM_API DM_CHECKED dm_status dm_program_set_number(dm_session *session, dm_program program, const char *name, double value);
 /* Destroys the program, after the runs before it. A zero program is ignored. Errors: DM_ERR_HANDLE, DM_ERR_STATE (while
  * recording). */
