@@ -39,38 +39,39 @@ extern "C" {
 
 typedef struct dm_feed dm_feed;
 
-/* A feed of this many buffers for arrays of this type and shape, for the workers of the session or of the group
- * that has begun. A buffer has all elements in C order. The session owns nothing of it: destroy it. Blocking:
- * none. Errors: DM_ERR_ARG (shape, buffers < 1), DM_ERR_DTYPE, DM_ERR_NOMEM, DM_ERR_STATE (while recording),
- * DM_ERR_UNSUPPORTED (a worker is on another host than the program). */
+/* A feed of this many buffers for arrays of this type and shape, for the workers of the session or of the group that
+ * has begun. A buffer has all elements in C order. Does not block. The caller destroys the feed (dm_feed_destroy).
+ * Errors: DM_ERR_ARG (shape, buffers < 1), DM_ERR_DTYPE, DM_ERR_NOMEM, DM_ERR_STATE (while recording, and between
+ * dm_explain_begin and dm_explain_end), DM_ERR_UNSUPPORTED (a worker is on another host than the program). Cost: host
+ * memory for the buffers. */
 DM_API DM_CHECKED dm_status dm_feed_create(dm_session *session, dm_dtype dtype, int ndim, const int64_t *shape,
                                            int buffers, dm_feed **out);
-/* *buffer = the next buffer, when it is free; waits at most so many seconds (0: only looks; negative: for
- * ever). The caller fills all of it. Taken again before it was put, it is the same one. From any thread, one at
- * a time. Errors: DM_ERR_PENDING (none is free yet), DM_ERR_STATE (the feed was stopped), DM_ERR_ARG. */
+/* *buffer = the next buffer, when it is free. Taken again before it was put, it is the same one. From any thread, one
+ * at a time. Blocks at most so many seconds (0: only looks; negative: for ever). The buffer is the feed's; the caller
+ * fills all of it. Errors: DM_ERR_PENDING (none is free yet), DM_ERR_STATE (the feed was stopped), DM_ERR_ARG. */
 DM_API DM_CHECKED dm_status dm_feed_take(dm_feed *feed, double seconds, void **buffer);
-/* The buffer that was taken is filled. From the thread that took it. Blocking: none. Errors: DM_ERR_STATE (none
- * was taken), DM_ERR_ARG. */
+/* The buffer that was taken is filled, and the feed's again. From the thread that took it. Does not block. Errors:
+ * DM_ERR_STATE (none was taken), DM_ERR_ARG. */
 DM_API DM_CHECKED dm_status dm_feed_put(dm_feed *feed);
-/* Ends all waits for the feed, those to come as well, but not those for buffers that were put: dm_feed_take
- * returns DM_ERR_STATE, and commands that find no buffer fail. From any thread. dm_finalize does it too.
- * Blocking: none. Errors: DM_ERR_ARG. */
+/* Ends all waits for the feed, those to come as well, but not those for buffers that were put: dm_feed_take returns
+ * DM_ERR_STATE, and commands that find no buffer fail. dm_finalize does it too. From any thread. Does not block.
+ * Errors: DM_ERR_ARG. */
 DM_API DM_CHECKED dm_status dm_feed_stop(dm_feed *feed);
-/* a = the next buffer that was put. a: an array or view of the feed's type and shape, on workers of the feed,
- * in any layout. seconds: how long a worker waits for the buffer (negative: for ever). The option watchdog_s
- * bounds it too. Blocking: none. Errors: DM_ERR_SHAPE, DM_ERR_DTYPE, DM_ERR_LAYOUT (a lies on a worker that is
- * none of the feed's), DM_ERR_ARG (feed; seconds is NaN), DM_ERR_HANDLE (a, or a feed of another session). Of
- * the command: DM_ERR_TASK (no buffer came), DM_ERR_POISONED. Cost: a copy of the array's bytes; on GPUs two
- * more, as of a user function. A journal (option journal) does not have it. */
+/* a = the next buffer that was put. a: an array or view of the feed's type and shape, on workers of the feed, in any
+ * layout. seconds: how long a worker waits for the buffer (negative: for ever). The option watchdog_s bounds it too.
+ * Does not block. Errors: DM_ERR_SHAPE, DM_ERR_DTYPE, DM_ERR_LAYOUT (a lies on a worker that is none of the feed's),
+ * DM_ERR_ARG (feed; seconds is NaN), DM_ERR_HANDLE (a, or a feed of another session). Of the command: DM_ERR_TASK (no
+ * buffer came), DM_ERR_POISONED. Cost: a copy of the array's bytes; on GPUs two more, as of a user function. A journal
+ * (option journal) does not have it. */
 DM_API DM_CHECKED dm_status dm_array_feed(dm_session *session, dm_array a, dm_feed *feed, double seconds);
-/* Waits until all commands given so far are done; then drops the buffers that were put and not taken, and the
- * feed is as new: not poisoned, not stopped. A buffer that a thread is filling stays its own. Errors: as
- * dm_sync, but for failed commands, which it does not report; DM_ERR_ARG, DM_ERR_HANDLE (a feed of another
- * session), DM_ERR_STATE (while recording). */
+/* Blocks until all commands given so far are done; then drops the buffers that were put and not taken, and the feed is
+ * as new: not poisoned, not stopped. A buffer that a thread is filling stays its own. Errors: as dm_sync, but for
+ * failed commands, which it does not report; DM_ERR_ARG, DM_ERR_HANDLE (a feed of another session), DM_ERR_STATE (while
+ * recording). */
 DM_API DM_CHECKED dm_status dm_feed_restart(dm_session *session, dm_feed *feed);
-/* Stops the feed, waits until all commands given so far are done, and frees it. No thread may use it any more.
- * Programs that use it cannot run again (DM_ERR_HANDLE). Also after dm_finalize. NULL is ignored. Errors:
- * DM_ERR_STATE (another thread than the session's; while recording). */
+/* Stops the feed and frees it. No thread may use it any more. Programs that use it cannot run again (DM_ERR_HANDLE).
+ * Also after dm_finalize. NULL is ignored. Blocks until all commands given so far are done. Errors: DM_ERR_STATE
+ * (another thread than the session's; while recording). */
 DM_API DM_CHECKED dm_status dm_feed_destroy(dm_feed *feed);
 
 #ifdef __cplusplus
