@@ -9,28 +9,28 @@
 extern "C" {
 #endif
 
-/* The calling thread takes the session over. A session belongs to the thread that started it: a call from any
- * other thread is DM_ERR_STATE and changes nothing. After this call it belongs to the calling thread. The
- * program sees to it that the thread before makes no call at the same time. Does not block. Errors:
- * DM_ERR_STATE (that thread waits inside a call). */
+/* The calling thread takes the session over. A session belongs to the thread that started it: a call from any other
+ * thread is DM_ERR_STATE and changes nothing. After this call it belongs to the calling thread. The program sees to it
+ * that the thread before makes no call at the same time. Does not block. Errors: DM_ERR_STATE (that thread waits inside
+ * a call). */
 DM_API DM_CHECKED dm_status dm_session_take(dm_session *session);
 
 /* Cancels all commands given so far that are not done: each worker stops at its next step. The call that waits for
- * them, or the next one that waits, returns DM_ERR_CANCELLED; what they write is poisoned; the session goes on. From
- * any thread, and from a signal handler while the session is not being started or ended. A step that runs goes on to
- * its end: a product's on CPUs is a block of it, a user function's is the function. Does not block. No errors of its
+ * them, or the next one that waits, returns DM_ERR_CANCELLED; what they write is poisoned; the session goes on. A step
+ * that runs goes on to its end: a product's on CPUs is a block of it, a user function's is the function. From any
+ * thread, and from a signal handler while the session is not being started or ended. Does not block. No errors of its
  * own. */
 DM_API DM_CHECKED dm_status dm_cancel(dm_session *session);
 
 /* ---- signals --------------------------------------------------------------------------------------------- */
 
-/* With the option catch_signals (DMATH_CATCH_SIGNALS=1, or dm_config.options), SIGUSR1 and SIGTERM do not end the
- * program from dm_init to dm_finalize (SIGUSR1: nor after it): they leave a note. *number = the first of them that
- * came, 0: none did. Batch systems send them before the time of a job is over; scripts/sbatch-template.sh has how.
- * Under a launcher they are rank 0's, and do nothing in the other ranks. From any thread. Does not block. Errors:
- * DM_ERR_ARG (number). With the option interrupt, Ctrl-C (SIGINT) cancels the commands of the sessions that have the
- * option, as dm_cancel does. The second one ends the process, by SIGINT, and no file that was being written under its
- * own name is half-written. */
+/* *number = the first signal that came of those that are caught, 0: none did. With the option catch_signals
+ * (DMATH_CATCH_SIGNALS=1, or dm_config.options), SIGUSR1 and SIGTERM do not end the program from dm_init to dm_finalize
+ * (SIGUSR1: nor after it): they leave a note. Batch systems send them before the time of a job is over;
+ * scripts/sbatch-template.sh has how. Under a launcher they are rank 0's, and do nothing in the other ranks. With the
+ * option interrupt, Ctrl-C (SIGINT) cancels the commands of the sessions that have the option, as dm_cancel does. The
+ * second one ends the process, by SIGINT, and no file that was being written under its own name is half-written. From
+ * any thread. Does not block. Errors: DM_ERR_ARG (number). */
 DM_API DM_CHECKED dm_status dm_session_signalled(dm_session *session, int *number);
 
 /* ---- events and time limits ------------------------------------------------------------------------------ */
@@ -42,26 +42,26 @@ typedef struct dm_event {
     uint64_t checkpoint;  /* number of the checkpoint that it is for (dm_checkpoint_save); 0: none */
 } dm_event;
 
-/* event = the commands given since the last dm_event_record of this session, or since its start: called behind every
+/* *event = the commands given since the last dm_event_record of this session, or since its start: called behind every
  * call, it is the event of that call. It is done when these commands, and all before them, are. Does not block. No
  * errors of its own. Cost: nothing; with workers on other hosts one small message to each of them. */
 DM_API DM_CHECKED dm_status dm_event_record(dm_session *session, dm_event *event);
 
 /* *done = 1 if the event's commands are done, well or not; else 0. Does not block: it also carries transfers on, as
- * every call that waits does. Errors: DM_ERR_HANDLE (another session's event, or none). */
+ * every call that waits does. Errors: DM_ERR_HANDLE (another session's event, or none), DM_ERR_ARG (done). */
 DM_API DM_CHECKED dm_status dm_event_done(dm_session *session, dm_event event, int *done);
 
-/* Waits until the event's commands are done, at most so many seconds (0: only looks; negative: for ever). Returns the
- * failure of the first of its commands that failed, each time it is asked; the calls that wait for all commands
- * (dm_sync) do not report the failures that it has returned again. Errors: DM_ERR_PENDING: the time is over. Nothing is
- * lost, the commands go on, and the event may be waited for again. Those of its commands; DM_ERR_HANDLE (another
- * session's event, or none). */
+/* Waits for the event's commands, and returns the failure of the first that failed, each time it is asked; the calls
+ * that wait for all commands (dm_sync) do not report the failures that it has returned again. Blocks at most so many
+ * seconds (0: only looks; negative: for ever). Errors: DM_ERR_PENDING: the time is over. Nothing is lost, the commands
+ * go on, and the event may be waited for again. Those of its commands; DM_ERR_HANDLE (another session's event, or
+ * none). */
 DM_API DM_CHECKED dm_status dm_event_wait(dm_session *session, dm_event event, double seconds);
 
 /* The failures of the event's commands, one by one in the order of the commands, index from 0 on: *status and a copy of
  * the message into text[room] (NULL and 0: none). *status is DM_OK beyond the last. All that is known so far, of an
- * event that is done all there are; the 4096 latest failures of a session are kept. Does not block, and marks nothing
- * as reported. Errors: DM_ERR_HANDLE (another session's event, or none), DM_ERR_ARG (index). */
+ * event that is done all there are; the 4096 latest failures of a session are kept. Marks nothing as reported. Does not
+ * block. Errors: DM_ERR_HANDLE (another session's event, or none), DM_ERR_ARG (index, status). */
 DM_API DM_CHECKED dm_status dm_event_error(dm_session *session, dm_event event, int index, dm_status *status, char *text,
                                            size_t room);
 
@@ -71,9 +71,9 @@ DM_API DM_CHECKED dm_status dm_sync_within(dm_session *session, double seconds);
 
 /* dm_array_read with a time limit in seconds (negative: none). Blocks no longer than that. host belongs to the library
  * until the read is done: after DM_ERR_PENDING the read goes on inside later calls that wait, and is done when a
- * dm_sync, a dm_sync_within or an event that was recorded behind it says so; they report its failure too. Errors: as
- * dm_array_read; DM_ERR_PENDING. The other calls that return data wait for the commands before them and for little
- * else: with an event before them, their time is known as well. */
+ * dm_sync, a dm_sync_within or an event that was recorded behind it says so; they report its failure too. The other
+ * calls that return data wait for the commands before them and for little else: with an event before them, their time
+ * is known as well. Errors and cost: as dm_array_read; DM_ERR_PENDING. */
 DM_API DM_CHECKED dm_status dm_array_read_within(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
                                                  void *host, int64_t ld, double seconds);
 
