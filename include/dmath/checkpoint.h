@@ -18,7 +18,8 @@
  * checkpoint.
  *
  * Every worker writes and reads its share, so the path must name the same folder on all hosts. It needs not be
- * the same number of workers that loads, nor the same layout or type. */
+ * the same number of workers that loads, nor the same layout or type. In a build without Jansson or xxHash what writes
+ * or reads a checkpoint is DM_ERR_UNSUPPORTED. */
 #ifndef DMATH_CHECKPOINT_H
 #define DMATH_CHECKPOINT_H
 
@@ -48,35 +49,34 @@ typedef struct dm_checkpoint_options {
 } dm_checkpoint_options;
 #define DM_CHECKPOINT_OPTIONS_INIT {sizeof(dm_checkpoint_options), 0}
 
-/* Saves the items as the next checkpoint of the series. path is made if it is not there (its parent must be).
- * event NULL: blocks until the checkpoint is on the disk. Else it does not wait for the files: each array is
- * copied first, on the workers, and what follows may change it at once; the event is done when the checkpoint
- * is there, and has the failure if it is not. The copies' memory is free again when a call has found the event
- * done. If the checkpoint before is still being written, the call waits for it. Values are read during the
- * call. count 0 with items NULL: what dm_keep has named. options NULL: none. What dead programs of this host
- * have left half-written in the series is removed. dm_finalize waits for a checkpoint that is being written.
- * Errors: DM_ERR_ARG (path, event, names, values, options); DM_ERR_IO, DM_ERR_POISONED (an array is), of the
- * event where there is one; DM_ERR_LIMIT, DM_ERR_NOMEM (for the copies); DM_ERR_STATE (while recording, between
- * dm_explain_begin and dm_explain_end). Costs: a copy of all arrays in the workers' memory, of which the
- * elements move that do not lie in their part's worker; every byte is written once, the workers' files at the
- * same time. */
+/* Saves the items as the next checkpoint of the series. path is made if it is not there (its parent must be). count 0
+ * with items NULL: what dm_keep has named. options NULL: none. What dead programs of this host have left half-written
+ * in the series is removed. event NULL: blocks until the checkpoint is on the disk. Else it does not wait for the
+ * files: each array is copied first, on the workers, and what follows may change it at once; the event is done when the
+ * checkpoint is there, and has the failure if it is not. The copies' memory is free again when a call has found the
+ * event done. If the checkpoint before is still being written, the call waits for it; dm_finalize waits for the last.
+ * Values are read during the call. Errors: DM_ERR_ARG (path, event, names, values, options); DM_ERR_IO, DM_ERR_POISONED
+ * (an array is), of the event where there is one; DM_ERR_LIMIT, DM_ERR_NOMEM (for the copies). Costs: a copy of all
+ * arrays in the workers' memory, of which the elements move that do not lie in their part's worker; every byte is
+ * written once, the workers' files at the same time. */
 DM_API DM_CHECKED dm_status dm_checkpoint_save(dm_session *session, const char *path, int count,
                                                const dm_checkpoint_item *items,
                                                const dm_checkpoint_options *options, dm_event *event);
 
-/* Fills the items' arrays and values with those of the checkpoint by their names. An array may have any layout
- * and dtype (converted as dm_copy does); its shape must be the saved one. Items of the checkpoint that are not
- * asked for are not read. count 0 with items NULL: what dm_keep has named. Blocks. Values are written when
- * everything else has succeeded; arrays may have been written when the call fails. Errors: DM_ERR_FORMAT (a
- * byte has changed: the message names the file and the part; an unknown version); DM_ERR_IO (no checkpoint; a
- * file is missing); DM_ERR_ARG (path, names; a name that the checkpoint has not, or as another kind);
- * DM_ERR_SHAPE; DM_ERR_DTYPE (a value of another dtype); DM_ERR_LIMIT, DM_ERR_NOMEM; DM_ERR_STATE (as
- * dm_checkpoint_save). Costs: every byte is read once; one array at a time is in memory twice. */
+/* Fills the items' arrays and values with those of the checkpoint by their names. Items of the checkpoint that are not
+ * asked for are not read. count 0 with items NULL: what dm_keep has named. An array may have any layout and dtype
+ * (converted as dm_copy does); its shape must be the saved one, a value's type and count too. Blocks. Values are
+ * written when everything else has succeeded; arrays may have been written when the call fails. Errors: DM_ERR_FORMAT
+ * (a byte has changed: the message names the file and the part; an unknown version); DM_ERR_IO (no checkpoint; a file
+ * is missing); DM_ERR_ARG (path, names; a name that the checkpoint has not, or as another kind); DM_ERR_SHAPE;
+ * DM_ERR_DTYPE (a value of another dtype); DM_ERR_LIMIT, DM_ERR_NOMEM. Costs: every byte is read once; one array at a
+ * time is in memory twice. */
 DM_API DM_CHECKED dm_status dm_checkpoint_load(dm_session *session, const char *path, int count,
                                                const dm_checkpoint_item *items);
 
-/* A new array with the contents of one that was saved. dtype 0: as saved. layout NULL: as saved, if this
- * session has as many workers, else the default. Blocks. Errors: as dm_checkpoint_load, and dm_array_create. */
+/* *out = a new array with the contents of one that was saved. dtype 0: as saved. layout NULL: as saved, if this session
+ * has as many workers, else the default. Blocks. The caller destroys the array. Errors: as dm_checkpoint_load, and
+ * dm_array_create. Cost: as dm_checkpoint_load. */
 DM_API DM_CHECKED dm_status dm_checkpoint_array(dm_session *session, const char *path, const char *name,
                                                 dm_dtype dtype, const dm_layout *layout, dm_array *out);
 
@@ -86,15 +86,15 @@ DM_API DM_CHECKED dm_status dm_checkpoint_array(dm_session *session, const char 
 DM_API DM_CHECKED dm_status dm_keep(dm_session *session, const dm_checkpoint_item *item);
 
 /* For the place in a program's loop where all that dm_keep has named belongs together: if a signal has come that the
- * option catch_signals catches (<dmath/control.h>), saves it as the next checkpoint of the series, waits until it is on
- * the disk, and *leave = 1. Else *leave = 0, at once. A program that is to leave calls dm_finalize and exits with
- * DM_EXIT_REQUEUE, by which batch systems know that the job is to run again (EX_TEMPFAIL). Blocks where it saves.
- * Errors: as dm_checkpoint_save. */
+ * option catch_signals catches (<dmath/control.h>), saves it as the next checkpoint of the series, and *leave = 1. Else
+ * *leave = 0, at once. A program that is to leave calls dm_finalize and exits with DM_EXIT_REQUEUE, by which batch
+ * systems know that the job is to run again (EX_TEMPFAIL). Blocks where it saves, until the checkpoint is on the disk.
+ * Errors: as dm_checkpoint_save; DM_ERR_ARG (leave). */
 #define DM_EXIT_REQUEUE 75
 DM_API DM_CHECKED dm_status dm_checkpoint_boundary(dm_session *session, const char *path, const dm_checkpoint_options *options,
                                                    int *leave);
 
-/* 1 if the path is, or holds, a whole checkpoint (its manifest is read and right), else 0. */
+/* 1 if the path is, or holds, a whole checkpoint (its manifest is read and right), else 0. No session is needed. */
 DM_API int dm_checkpoint_exists(const char *path);
 
 /* What a checkpoint has. */
@@ -110,13 +110,14 @@ typedef struct dm_checkpoint_info {
     int workers, version;       /* that saved it; of the format */
 } dm_checkpoint_info;
 
-/* Item number `index`, from 0 on, of a checkpoint. No session is needed. Errors: DM_ERR_ARG (path, out; index:
- * there are no more), DM_ERR_IO, DM_ERR_FORMAT (as dm_checkpoint_load). */
+/* *out = item number `index`, from 0 on, of a checkpoint. No session is needed. Errors: DM_ERR_ARG (path, out; index:
+ * there are no more), DM_ERR_IO, DM_ERR_FORMAT (as dm_checkpoint_load). Cost: the manifest is read. */
 DM_API DM_CHECKED dm_status dm_checkpoint_query(const char *path, int index, dm_checkpoint_info *out);
 
-/* Reads every file of a checkpoint and compares it with the manifest, in the calling thread. No session is
- * needed. damaged (NULL: none) is called for each file or part that is not as it was, with a text that names
- * it. Errors: DM_ERR_FORMAT (the first of them), DM_ERR_IO, DM_ERR_ARG (path). */
+/* Reads every file of a checkpoint and compares it with the manifest. damaged (NULL: none) is called for each file or
+ * part that is not as it was, with a text that names it, which is not the callee's to keep. No session is needed.
+ * Blocks: all in the calling thread. Errors: DM_ERR_FORMAT (the first of them), DM_ERR_IO, DM_ERR_ARG (path). Cost:
+ * every byte is read once. */
 typedef void (*dm_checkpoint_damaged)(void *context, const char *text);
 DM_API DM_CHECKED dm_status dm_checkpoint_verify(const char *path, dm_checkpoint_damaged damaged,
                                                  void *context);
