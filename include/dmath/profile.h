@@ -34,17 +34,18 @@ typedef struct dm_profile_row {
                             * known. The larger of those of flops and of bytes */
 } dm_profile_row;
 
-/* *text = the table, a line an operation, those that took longest first; it is freed with free(). Waits (as dm_sync).
- * Errors: DM_ERR_ARG (text), DM_ERR_STATE (the option profile is not set), DM_ERR_NOMEM. */
+/* *text = the table, a line an operation, those that took longest first. Blocks (as dm_sync). The text is the
+ * caller's, for free(). Errors: DM_ERR_ARG (text), DM_ERR_STATE (the option profile is not set), DM_ERR_NOMEM, those
+ * of dm_sync. */
 DM_API DM_CHECKED dm_status dm_profile(dm_session *session, char **text);
 
 /* The same as numbers. rows: room for `room` of them, one behind the other as far apart as rows[0].size says, or NULL
- * and 0. *count = how many operations were called; those beyond room are left out, the ones that took least. Waits (as
- * dm_sync). Errors: DM_ERR_ARG (rows, room, count), DM_ERR_STATE (the option profile is not set). */
+ * and 0. *count = how many operations were called; those beyond room are left out, the ones that took least. Blocks (as
+ * dm_sync). Errors: DM_ERR_ARG (rows, room, count), DM_ERR_STATE (the option profile is not set), those of dm_sync. */
 DM_API DM_CHECKED dm_status dm_profile_rows(dm_session *session, int room, dm_profile_row *rows, int *count);
 
-/* Counts anew from here, for instance when a program has warmed up. Waits (as dm_sync). Errors: DM_ERR_STATE (the
- * option profile is not set). */
+/* Counts anew from here, for instance when a program has warmed up. Blocks (as dm_sync). Errors: DM_ERR_STATE (the
+ * option profile is not set), those of dm_sync. */
 DM_API DM_CHECKED dm_status dm_profile_reset(dm_session *session);
 
 #ifdef __cplusplus

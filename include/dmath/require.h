@@ -9,10 +9,10 @@ extern "C" {
 #endif
 
 /* Fails unless low <= x[i] <= high for all elements i; of a complex x for both parts of each. NaN never lies within; so
- * dm_require_range(s, x, -DBL_MAX, DBL_MAX) asks for finite numbers. Does not change x and does not block. The check
- * fails as any command that fails on a worker: x is poisoned, and the next call that waits returns DM_ERR_VALUE and
- * names this call. x: any shape, type and layout. Integers are compared as f64. Errors: DM_ERR_ARG (low or high is
- * NaN). Moves nothing between workers. */
+ * dm_require_range(s, x, -DBL_MAX, DBL_MAX) asks for finite numbers. The check fails as any command that fails on a
+ * worker: x is poisoned, and the next call that waits returns DM_ERR_VALUE and names this call. x is not changed else.
+ * x: any shape, type and layout. Integers are compared as f64. Does not block. Errors: DM_ERR_ARG (low or high is NaN).
+ * Cost: x is read once; nothing moves between workers. */
 DM_API DM_CHECKED dm_status dm_require_range(dm_session *session, dm_array x, double low, double high);
 
 #ifdef __cplusplus
