@@ -1,18 +1,26 @@
 /* Networks: training and running Caffe's nets on any number of workers.
  *
- * BSD-3-Clause, see LICENSE. Link with -ldmath_nn -ldmath. The rules of dmath.h hold here too: every call returns a status, and
- * dm_error_message() has the details, with file and line where a file is at fault.
+ * BSD-3-Clause, see LICENSE. Link with -ldmath_nn -ldmath. The rules of dmath.h hold here too: every call returns a
+ * status, and dm_error_message() has the details, with file and line where a file is at fault.
  *
- * Files are Caffe's: nets and solvers as text (prototxt), weights (.caffemodel) and states of solvers (.solverstate) in the
- * binary form or as HDF5 (names that end with .h5). What dmath does not understand or support is an error that names the field, the file and the line; it is never
- * passed over. Nets of before 2015 (field `layers`) and of before 2014 (`layers { layer`) are read as today's.
+ * Files are Caffe's: nets and solvers as text (prototxt), weights (.caffemodel) and states of solvers (.solverstate) in
+ * the binary form or as HDF5 (names that end with .h5). What dmath does not understand or support is an error that
+ * names the field, the file and the line; it is never passed over. Nets of before 2015 (field `layers`) and of before
+ * 2014 (`layers { layer`) are read as today's.
  *
  * Arrays of images are N x H x W x C. In files, and in all shapes that are printed, they are Caffe's N x C x H x W.
  *
  * The batch is that of all workers together. (Caffe multiplies batch_size by the number of GPUs.)
  *
- * Losses and weights have the same bits on any number of workers: the batch is cut into slices, see <dmath/layers.h>. Random
- * numbers depend on the seed, the layer, the iteration and the element's index. */
+ * Losses and weights have the same bits on any number of workers: the batch is cut into slices, see <dmath/layers.h>.
+ * Random numbers depend on the seed, the layer, the iteration and the element's index.
+ *
+ * Of every call, unless its text says otherwise: it does not block if it only queues commands of the net or looks at
+ * what the net is; what gives or takes elements, and what reads or writes files, blocks, in the calling thread. Arrays,
+ * names and nets that it gives belong to the net or solver, and end with it; a `text` is the caller's, for free().
+ * Errors that the texts do not repeat: DM_ERR_ARG (an argument is NULL or out of its range), DM_ERR_NOMEM, and those of
+ * the calls of dmath.h and layers.h that a net is made of. Costs are those of these calls: dm_net_explain and
+ * dm_net_time print them, a layer a row. */
 #ifndef DMATH_NN_H
 #define DMATH_NN_H
 
@@ -22,17 +30,19 @@
 extern "C" {
 #endif
 
-/* Takes a line, without its end, of what a net or a solver reports: "Iteration 100, loss = 0.5". */
+/* Takes a line, without its end, of what a net or a solver reports: "Iteration 100, loss = 0.5". The line is the
+ * library's. */
 typedef void (*dm_log_function)(void *context, const char *line);
 
 /* ---- layers of the program's own -------------------------------------------------------------------------- */
 
-/* What Caffe calls Python layers, in C: functions that make the calls of dmath that a layer consists of. A layer of the net has
- * the name of its type in the field `type`, or `type: "Python"` with the name in python_param.layer. A solver records the calls of a
- * step once and then runs them as a program (<dmath/program.h>): so a function makes the same calls each time, and its seeds come
- * from dm_layer_seed; functions that wait, read elements or decide by them say so (`waits`).
+/* What Caffe calls Python layers, in C: functions that make the calls of dmath that a layer consists of. A layer of the
+ * net has the name of its type in the field `type`, or `type: "Python"` with the name in python_param.layer. A solver
+ * records the calls of a step once and then runs them as a program (<dmath/program.h>): so a function makes the same
+ * calls each time, and its seeds come from dm_layer_seed; functions that wait, read elements or decide by them say so
+ * (`waits`).
  *
- *     static dm_status shapes(dm_layer *l, void *context) { dm_layer_blob x = {sizeof x}; ... dm_layer_bottom, dm_layer_set_top }
+ *     static dm_status shapes(dm_layer *l, void *context) { ... dm_layer_bottom, dm_layer_set_top }
  *     static dm_status value(dm_layer *l, void *context) { ... dm_map(dm_layer_session(l), "x * x", 1, args, top.data) }
  *     dm_layer_type square = DM_LAYER_TYPE_INIT;
  *     square.name = "Square"; square.setup = shapes; square.forward = value; ...
@@ -74,15 +84,16 @@ DM_API uint64_t dm_layer_seed(const dm_layer *layer); /* another in each pass; b
 DM_API void **dm_layer_state(dm_layer *layer);        /* a pointer of the program's own, at first NULL */
 DM_API DM_CHECKED dm_status dm_layer_bottom(dm_layer *layer, int i, dm_layer_blob *out);
 DM_API DM_CHECKED dm_status dm_layer_top(dm_layer *layer, int i, dm_layer_blob *out);
-/* In setup: the shape of a top, in Caffe's order. ndim 0: one number of the whole batch, such as a loss, whose loss_weight the
- * net's file says. Errors: DM_ERR_SHAPE. */
+/* In setup: the shape of a top, in Caffe's order. ndim 0: one number of the whole batch, such as a loss, whose
+ * loss_weight the net's file says. Errors: DM_ERR_SHAPE. */
 DM_API DM_CHECKED dm_status dm_layer_set_top(dm_layer *layer, int i, int ndim, const int64_t *shape);
-/* In setup: a further parameter, which lies on all workers; its elements begin as `first`. */
+/* In setup: a further parameter, of at most 5, which lies on all workers; its elements begin as `first`. */
 DM_API DM_CHECKED dm_status dm_layer_add_param(dm_layer *layer, int ndim, const int64_t *shape, double first);
-/* The arrays of a parameter. beta, if not NULL, in backward, once a pass: 0 where the gradient is to be written, 1 where it is to be
- * added to what is there. */
+/* The arrays of a parameter. beta, if not NULL, in backward, once a pass: 0 where the gradient is to be written, 1
+ * where it is to be added to what is there. The arrays are the net's. */
 DM_API DM_CHECKED dm_status dm_layer_param(dm_layer *layer, int i, dm_array *data, dm_array *diff, double *beta);
-/* In backward: where the gradient by a bottom is to be written, all of it; zero: nobody wants it. */
+/* In backward: where the gradient by a bottom is to be written, all of it; zero: nobody wants it. The array is the
+ * net's. */
 DM_API DM_CHECKED dm_status dm_layer_gradient(dm_layer *layer, int bottom, dm_array *out);
 /* Notes a text with the file, the line and the name of the layer; returns the status. */
 DM_API DM_CHECKED dm_status dm_layer_fail(dm_layer *layer, dm_status status, const char *text);
@@ -123,45 +134,50 @@ typedef struct dm_net_options {
     {sizeof(dm_net_options), DM_PHASE_TEST, 0, NULL, DM_SLICES, 1, NULL, NULL, DM_F32, 0, 0, NULL, NULL, 0, NULL, \
      0, NULL}
 
-/* A net out of a prototxt file, with the first values of its parameters. options NULL: all defaults. Errors: DM_ERR_FORMAT,
- * DM_ERR_UNSUPPORTED, DM_ERR_SHAPE, DM_ERR_IO with file and line; those of the calls that make arrays. */
+/* A net out of a prototxt file, with the first values of its parameters. options NULL: all defaults. Blocks. The caller
+ * ends it with dm_net_close. Errors: DM_ERR_FORMAT, DM_ERR_UNSUPPORTED, DM_ERR_SHAPE, DM_ERR_IO with file and line. */
 DM_API DM_CHECKED dm_status dm_net_open(dm_session *session, const char *path, const dm_net_options *options, dm_net **net);
-/* The same out of a text instead of a file: nets that a program makes. `name` stands for the file in messages; NULL: "net". */
+/* The same out of a text instead of a file: nets that a program makes. `name` stands for the file in messages; NULL:
+ * "net". */
 DM_API DM_CHECKED dm_status dm_net_open_text(dm_session *session, const char *text, const char *name,
                                              const dm_net_options *options, dm_net **net);
-/* Ends a net and its arrays; accepts NULL. Before dm_finalize. */
+/* Ends a net and its arrays; accepts NULL. Before dm_finalize. Does not block. */
 DM_API DM_CHECKED dm_status dm_net_close(dm_net *net);
-/* Weights of a .caffemodel into the layers of the same names. Layers of the file that the net lacks are reported to the log.
- * Blocks. Errors: DM_ERR_IO, DM_ERR_FORMAT, DM_ERR_SHAPE (a layer's parameters have other shapes). */
+/* Weights of a .caffemodel into the layers of the same names. Layers of the file that the net lacks are reported to the
+ * log. Blocks. Errors: DM_ERR_IO, DM_ERR_FORMAT, DM_ERR_SHAPE (a layer's parameters have other shapes). */
 DM_API DM_CHECKED dm_status dm_net_load(dm_net *net, const char *path);
 /* Net and weights as a .caffemodel, which appears under its name only when it is whole. Blocks. Errors: DM_ERR_IO. */
 DM_API DM_CHECKED dm_status dm_net_save(dm_net *net, const char *path);
-/* All layers in order. loss NULL: does not wait; else it is the sum of the losses, by their weights, and the call blocks. */
+/* All layers in order. *loss = the sum of the losses, by their weights. Blocks unless loss is NULL. */
 DM_API DM_CHECKED dm_status dm_net_forward(dm_net *net, double *loss);
-/* The gradients of the loss by all parameters and by what lies between; with `force_backward: true` in the net's file also by its
- * data. Errors: DM_ERR_STATE (a net of the phase TEST). */
+/* The gradients of the loss by all parameters and by what lies between; with `force_backward: true` in the net's file
+ * also by its data. Errors: DM_ERR_STATE (a net of the phase TEST). */
 DM_API DM_CHECKED dm_status dm_net_backward(dm_net *net);
-/* The gradient of a loss of the program's own by a blob that the option own_loss names: an array of the blob's shape, at first 0, that
- * the program writes after a forward pass. dm_net_backward adds it to what the net's losses give. The net's: do not destroy. Errors:
- * DM_ERR_ARG. */
+/* *gradient = that of a loss of the program's own by a blob that the option own_loss names: an array of the blob's
+ * shape, at first 0, that the program writes after a forward pass. dm_net_backward adds it to what the net's losses
+ * give. The net's: do not destroy. Errors: DM_ERR_ARG (own_loss does not name it). */
 DM_API DM_CHECKED dm_status dm_net_own_gradient(dm_net *net, const char *blob, dm_array *gradient);
-/* The array of a blob, the last of its name, and that of its gradient (zero where the net makes none; NULL: not wanted). The
- * net's: do not destroy. Errors: DM_ERR_ARG (there is no such blob). */
+/* The array of a blob, the last of its name, and that of its gradient (zero where the net makes none; NULL: not
+ * wanted). The net's: do not destroy. Errors: DM_ERR_ARG (there is no such blob), DM_ERR_STATE (a blob of a lean
+ * solver). */
 DM_API DM_CHECKED dm_status dm_net_blob(dm_net *net, const char *name, dm_array *data, dm_array *diff);
-/* The array of parameter `number` of a layer, and that of its gradient. Errors: DM_ERR_ARG. */
+/* The array of parameter `number` of a layer, and that of its gradient. The net's: do not destroy. Errors:
+ * DM_ERR_ARG. */
 DM_API DM_CHECKED dm_status dm_net_param(dm_net *net, const char *layer, int number, dm_array *data, dm_array *diff);
-/* The blobs that no layer reads, in the order of their names; and the first of them that are numbers, such as losses. Blocks
- * where value is not NULL. Errors: DM_ERR_ARG (i; value of a blob with several elements). */
+/* The blobs that no layer reads, in the order of their names: how many there are, and of number i its name, its weight
+ * in the loss, and *value, the element of one that is a number, such as a loss; NULL: not wanted. Blocks where value is
+ * not NULL. Errors: DM_ERR_ARG (i; value of a blob with several elements). */
 DM_API int dm_net_outputs(const dm_net *net);
 DM_API DM_CHECKED dm_status dm_net_output(dm_net *net, int i, const char **name, double *weight, double *value);
-/* Extents of a blob, the last of its name, in Caffe's order (N x C x H x W); and its elements in that order, which blocks.
- * Errors: DM_ERR_ARG (there is no such blob). */
+/* Extents of a blob, the last of its name, in Caffe's order (N x C x H x W); and its elements in that order, which
+ * blocks. Errors: DM_ERR_ARG (there is no such blob), DM_ERR_STATE (elements of a blob of a lean solver). */
 DM_API DM_CHECKED dm_status dm_net_shape(const dm_net *net, const char *blob, int *ndim, int64_t shape[DM_MAX_DIMS]);
 DM_API DM_CHECKED dm_status dm_net_read(dm_net *net, const char *blob, float *elements);
-/* Writes a blob that an Input layer makes. Errors: DM_ERR_ARG. */
+/* Writes a blob that an Input layer makes, from elements in Caffe's order. Blocks until they have left. Errors:
+ * DM_ERR_ARG. */
 DM_API DM_CHECKED dm_status dm_net_write(dm_net *net, const char *blob, const float *elements);
-/* The elements of parameter `number` of a layer as files have them: K x C x R x S. shape as of dm_net_shape; elements may be
- * NULL. Errors: DM_ERR_ARG. */
+/* The elements of parameter `number` of a layer as files have them: K x C x R x S. shape as of dm_net_shape; elements
+ * may be NULL. Blocks where they are not. Errors: DM_ERR_ARG. */
 DM_API DM_CHECKED dm_status dm_net_param_read(dm_net *net, const char *layer, int number, int *ndim,
                                               int64_t shape[DM_MAX_DIMS], float *elements);
 
@@ -177,27 +193,28 @@ DM_API DM_CHECKED dm_status dm_net_layer(const dm_net *net, int i, dm_layer_info
 /* The name of bottom or top k of layer i; NULL if there is none. */
 DM_API const char *dm_net_bottom(const dm_net *net, int i, int k);
 DM_API const char *dm_net_top(const dm_net *net, int i, int k);
-/* Milliseconds of each layer, as dm_net_time: arrays of dm_net_layers numbers. */
+/* Milliseconds of each layer, as dm_net_time: arrays of dm_net_layers numbers. Blocks. */
 DM_API DM_CHECKED dm_status dm_net_measure(dm_net *net, int passes, double *forward_ms, double *backward_ms);
-/* A table of what a pass forward and backward will do, from the plans of its calls, a row a layer: floating-point operations in
- * products, calls, bytes sent by the worker that sends most, memory of blobs, parameters and workspace. Nothing runs. `?`: calls
- * whose plans depend on arrays that they make. Below it, how each inner product that is computed in ranges is split, with
- * estimates for both forms. free() the text. */
+/* A table of what a pass forward and backward will do, from the plans of its calls, a row a layer: floating-point
+ * operations in products, calls, bytes sent by the worker that sends most, memory of blobs, parameters and workspace.
+ * `?`: calls whose plans depend on arrays that they make. Below it, how each inner product that is computed in ranges
+ * is split, with estimates for both forms. Nothing runs. */
 DM_API DM_CHECKED dm_status dm_net_explain(dm_net *net, char **text);
-/* A table of the layers with blobs, shapes and parameters; free() it. */
+/* A table of the layers with blobs, shapes and parameters. */
 DM_API DM_CHECKED dm_status dm_net_show(const dm_net *net, char **text);
-/* Milliseconds of each layer, forward and backward, over `passes` passes, as a table; beside them its floating-point operations in
- * products, the bytes that it must read or write, and what part of its time these would take at the rates of the workers, which are
- * measured. free() it. Blocks. */
+/* Milliseconds of each layer, forward and backward, over `passes` passes, as a table; beside them its floating-point
+ * operations in products, the bytes that it must read or write, and what part of its time these would take at the rates
+ * of the workers, which are measured. Blocks. */
 DM_API DM_CHECKED dm_status dm_net_time(dm_net *net, int passes, char **text);
-/* A message of a prototxt file as dmath reads it, printed back: "NetParameter", "SolverParameter"; free() the text. */
+/* A message of a prototxt file as dmath reads it, printed back: "NetParameter", "SolverParameter". No session is
+ * needed. Errors: DM_ERR_IO, DM_ERR_FORMAT, DM_ERR_UNSUPPORTED. */
 DM_API DM_CHECKED dm_status dm_prototxt_print(const char *path, const char *type, char **text);
 
-/* A net or its weights from one file to another, with nets of before 2015 and of before 2014 in today's form. The form of a file
- * follows from its name: text (.prototxt, .txt), HDF5 (.h5; weights alone, and to write only), else binary, as .caffemodel. No session is
- * needed. Errors: DM_ERR_IO, DM_ERR_FORMAT, DM_ERR_UNSUPPORTED. */
+/* A net or its weights from one file to another, with nets of before 2015 and of before 2014 in today's form. The form
+ * of a file follows from its name: text (.prototxt, .txt), HDF5 (.h5; weights alone, and to write only), else binary,
+ * as .caffemodel. No session is needed. Errors: DM_ERR_IO, DM_ERR_FORMAT, DM_ERR_UNSUPPORTED. */
 DM_API DM_CHECKED dm_status dm_net_convert(const char *from, const char *to);
-/* The layers and blobs of such a file as a graph for Graphviz (dot); free() the text. Errors: as above. */
+/* The layers and blobs of such a file as a graph for Graphviz (dot). Errors: as dm_net_convert. */
 DM_API DM_CHECKED dm_status dm_net_draw(const char *path, char **text);
 
 /* ---- solvers --------------------------------------------------------------------------------------------- */
@@ -248,19 +265,25 @@ typedef struct dm_solver_options {
 #define DM_SOLVER_OPTIONS_INIT \
     {sizeof(dm_solver_options), DM_SLICES, -1, NULL, NULL, DM_F32, 0, 0, NULL, NULL, NULL, NULL, 0, 0, 0, NULL}
 
-/* A solver with its nets out of a prototxt file. Paths in it are as the program's working folder has them. The seed is the field
- * random_seed, or 1. The field solver_mode is accepted and has no effect. Errors: as dm_net_open. */
+/* A solver with its nets out of a prototxt file. Paths in it are as the program's working folder has them. The seed is
+ * the field random_seed, or 1. The field solver_mode is accepted and has no effect. The caller ends it with
+ * dm_solver_close. Errors: as dm_net_open. */
 DM_API DM_CHECKED dm_status dm_solver_open(dm_session *session, const char *path, const dm_solver_options *options,
                                            dm_solver **solver);
 DM_API DM_CHECKED dm_status dm_solver_close(dm_solver *solver); /* accepts NULL */
-/* Continues from a .solverstate and the .caffemodel that it names. Data layers go on behind the records that had been read. */
+/* Continues from a .solverstate and the .caffemodel that it names. Data layers go on behind the records that had been
+ * read. Errors: DM_ERR_IO, DM_ERR_FORMAT, DM_ERR_SHAPE (of another net or solver). */
 DM_API DM_CHECKED dm_status dm_solver_restore(dm_solver *solver, const char *path);
-/* Trains for so many iterations, with the tests, displays and snapshots that the file asks for. Blocks at those. */
+/* Trains for so many iterations, with the tests, displays and snapshots that the file asks for. Blocks at those.
+ * Errors: those of the net's calls, and of files. Cost: where it can be recorded, an iteration is one command
+ * (<dmath/program.h>). */
 DM_API DM_CHECKED dm_status dm_solver_step(dm_solver *solver, int64_t iterations);
-/* Trains to the end, with the last snapshot and the last test. Blocks. ask, if not NULL, is called after each iteration:
- * DM_SOLVER_STOP ends the training, with a snapshot if the file has them after training, DM_SOLVER_SNAPSHOT makes one. */
+/* Trains to the end, with the last snapshot and the last test. ask, if not NULL, is called after each iteration:
+ * DM_SOLVER_STOP ends the training, with a snapshot if the file has them after training, DM_SOLVER_SNAPSHOT makes one.
+ * Blocks. Errors and cost: as dm_solver_step. */
 enum { DM_SOLVER_GO_ON = 0, DM_SOLVER_STOP = 1, DM_SOLVER_SNAPSHOT = 2 };
 DM_API DM_CHECKED dm_status dm_solver_run(dm_solver *solver, int (*ask)(void *context), void *context);
+/* The weights and the state as files now, named by the file's snapshot_prefix. Blocks. Errors: DM_ERR_IO. */
 DM_API DM_CHECKED dm_status dm_solver_snapshot(dm_solver *solver);
 /* Updates so far; -1 of NULL. */
 DM_API int64_t dm_solver_iteration(const dm_solver *solver);
@@ -284,25 +307,29 @@ typedef struct dm_data_options {
     int gray, leveldb;     /* gray images; a LevelDB instead of an LMDB */
 } dm_data_options;
 #define DM_DATA_OPTIONS_INIT {sizeof(dm_data_options), NULL, NULL, 0, NULL, NULL, 0, 0, 0, 0}
-/* A database of images and labels. Of a folder the list of images goes to DATABASE.list. Errors: DM_ERR_ARG, DM_ERR_FORMAT,
- * DM_ERR_IO, DM_ERR_UNSUPPORTED (a build without the library). */
+/* *count = how many records of images and labels went to a new database. Of a folder the list of images goes to
+ * DATABASE.list. No session is needed. Errors: DM_ERR_ARG, DM_ERR_FORMAT, DM_ERR_IO, DM_ERR_UNSUPPORTED (a build
+ * without the library). */
 DM_API DM_CHECKED dm_status dm_data_convert(const dm_data_options *options, int64_t *count);
-/* The mean image of a database (LMDB or LevelDB) as a file for mean_file, and the mean of each channel. Errors: as above;
- * DM_ERR_SHAPE (records of several shapes). */
+/* The mean image of a database (LMDB or LevelDB) as a file for mean_file, and the mean of each channel. No session is
+ * needed. Errors: as dm_data_convert; DM_ERR_SHAPE (records of several shapes). */
 enum { DM_MAX_CHANNEL_MEANS = 64 };
 DM_API DM_CHECKED dm_status dm_data_mean(const char *database, const char *path, double means[DM_MAX_CHANNEL_MEANS],
                                          int64_t *channels);
-/* The mean of each channel of such a file. Errors: DM_ERR_IO, DM_ERR_FORMAT, DM_ERR_LIMIT. */
+/* The mean of each channel of such a file. No session is needed. Errors: DM_ERR_IO, DM_ERR_FORMAT, DM_ERR_LIMIT (more
+ * than 64 channels). */
 DM_API DM_CHECKED dm_status dm_data_mean_read(const char *path, double means[DM_MAX_CHANNEL_MEANS], int64_t *channels);
-/* Reads all records; a table of some, of those that are damaged, and how many have each label. free() the text. */
+/* A table of some records, of those that are damaged, and how many have each label. All are read. No session is needed.
+ * Errors: DM_ERR_IO, DM_ERR_FORMAT, DM_ERR_UNSUPPORTED. */
 DM_API DM_CHECKED dm_status dm_data_show(const char *database, int64_t first, int64_t records, char **text);
-/* A JPEG or PNG image, brought to a height and width (0: as it is): rows of a channel one after another, blue, green, red,
- * or gray alone. free() the bytes. shape: channels, height, width. Errors: DM_ERR_ARG, DM_ERR_FORMAT, DM_ERR_IO,
- * DM_ERR_UNSUPPORTED. */
+/* A JPEG or PNG image, brought to a height and width (0: as it is): rows of a channel one after another, blue, green,
+ * red, or gray alone. shape: channels, height, width. The bytes are the caller's, for free(). Errors: DM_ERR_ARG,
+ * DM_ERR_FORMAT, DM_ERR_IO, DM_ERR_UNSUPPORTED. */
 DM_API DM_CHECKED dm_status dm_image_read(const char *path, int color, int64_t height, int64_t width, unsigned char **bytes,
                                           int64_t shape[3]);
-/* An LMDB of images and labels in idx files (MNIST's form, plain or compressed by gzip), as Caffe's convert_mnist_data makes
- * it. The folder `database` must not be there. Errors: DM_ERR_FORMAT, DM_ERR_IO, DM_ERR_UNSUPPORTED (a build without LMDB). */
+/* An LMDB of images and labels in idx files (MNIST's form, plain or compressed by gzip), as Caffe's convert_mnist_data
+ * makes it: dm_data_convert from "idx". The folder `database` must not be there. Errors: DM_ERR_FORMAT, DM_ERR_IO,
+ * DM_ERR_UNSUPPORTED (a build without LMDB). */
 DM_API DM_CHECKED dm_status dm_data_convert_idx(const char *images, const char *labels, const char *database, int64_t *count);
 
 #ifdef __cplusplus
