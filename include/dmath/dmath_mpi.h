@@ -17,7 +17,7 @@ extern "C" {
  * Open MPI 4's MPI_Finalize may then wait for the dead rank: end without it. MPI_Finalize ends a session that is still
  * open, with a warning. Blocks: collective over comm. Errors: as dm_init; where some rank of comm does not call it
  * within meet_s (option, 120 s), those that did return DM_ERR_TIMEOUT, and so does that rank should it still come; comm
- * can serve for no collective call afterwards. */
+ * can serve for no collective call afterwards; DM_ERR_ARG (comm; MPI has not been initialised). */
 DM_API DM_CHECKED dm_status dm_init_comm(MPI_Comm comm, const dm_config *config, dm_session **session);
 
 #ifdef __cplusplus
