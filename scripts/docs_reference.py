@@ -4,7 +4,8 @@ from html import escape
 
 GUARDS = re.compile(r"#(ifndef|define) DM[A-Z_]*_H$|#include |extern \"C\"|#undef |#error")
 MADE = re.compile(r"#define DM_[A-Z]+_\d\(|^DM_[A-Z_]+\(|^DMATH_|^}$")
-LABELS = re.compile(r"(?:^|(?<=[.;)] ))(Errors(?: of all| that [a-z ]+|, in an integer dtype)?|Costs?|Blocking|Types|Shapes|Layouts|Algorithms)(?=:)")
+LABELS = re.compile(r"(?:^|(?<=[.;)] ))(Errors(?: of all(?: calls)?| that [a-z ]+| and costs?)?|Costs?(?: of [a-z ]+)?|Blocking|Types(?: and cost)?|"
+                    r"Shapes(?:, types and cost)?|Layouts|Algorithms|Source)(?=:)")
 
 
 class Entry:
