@@ -442,8 +442,9 @@ typedef struct dm_map_arg {
  * twice or not used, or the expression is longer than 64 steps, 11 arrays and random numbers, 16 numbers; DM_ERR_DTYPE
  * a function does not take such operands; DM_ERR_UNSUPPORTED a reduction that is not outermost; DM_ERR_SHAPE,
  * DM_ERR_OVERLAP. Cost: every array is read once and out written once. Arrays that lie as out does are read in place;
- * of others each worker is sent what it lacks. The text is read at every call (microseconds); a plan is made once for a
- * text, types, shapes and layouts, whatever the numbers are. */
+ * of others each worker is sent what it lacks. uniform and normal are made in temporaries of the elements' shape
+ * first. The text is read at every call (microseconds); a plan is made once for a text, types, shapes and layouts,
+ * whatever the numbers are. */
 DM_API DM_CHECKED dm_status dm_map(dm_session *session, const char *expression, int count, const dm_map_arg *args,
                                    dm_array out);
 /* The same into a new array of the expression's type and the shape that its arrays broadcast to; of a reduction without
