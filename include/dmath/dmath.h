@@ -629,7 +629,7 @@ typedef struct dm_counters {
     int64_t commands, steps;
     int64_t bytes_sent, bytes_received; /* to and from other workers and the master, payload */
     int64_t messages_sent, messages_received;
-    int64_t flops;                      /* of products */
+    int64_t flops;                      /* of products, 2mnk of complex ones too; and of solves */
     int64_t workspace_peak_bytes;       /* largest workspace of one command */
     int64_t plans_made, plans_reused;
 } dm_counters;
