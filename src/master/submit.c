@@ -7,6 +7,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifndef NDEBUG
+/* Does the op's row say what its check says of the operands? A check lowers their access, and raises none. A call may leave
+ * operands of the row out. */
+static bool as_in_row(const dmi_call *call)
+{
+    const dmi_operand_rule *rule = dmi_ops[call->op].operand;
+    int at = 0;
+    for (int i = 0; i < call->noperand; i++, at++) {
+        while (at < DMI_MAX_OPERANDS && call->operand[i].mode & ~rule[at].mode) {
+            at++;
+        }
+        if (at >= DMI_MAX_OPERANDS) {
+            return false;
+        }
+    }
+    return true;
+}
+#endif
+
 static dm_status resolve(dmi_session *s, dmi_call *call, const dm_array *arrays)
 {
     const dmi_opdef *op = &dmi_ops[call->op];
@@ -24,7 +43,9 @@ static dm_status resolve(dmi_session *s, dmi_call *call, const dm_array *arrays)
         call->operand[i] = (dmi_operand){
             .desc = h->desc, .id = arrays[i].id, .memory = h->storage->number, .mode = rule->mode};
     }
-    return op->check(call);
+    dm_status status = op->check(call);
+    assert(status != DM_OK || as_in_row(call));
+    return status;
 }
 
 int64_t dmi_left_at(const dmi_session *s, int w, bool cleared)
@@ -301,6 +322,7 @@ static dm_status wait_until(dm_session *session, dmi_call *call, const dm_array 
     if (status != DM_OK) {
         return status;
     }
+    assert(dmi_ops[call->op].attributes & DMI_ALONE);
     assert(!s->explaining); /* calls that move data to the program or a file have refused before */
     forget_outputs(s, call);
     if (!user) {

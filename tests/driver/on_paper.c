@@ -1,5 +1,6 @@
 /* With DMATH_TEST_PAPER set, every call that the tests of the operations make is simulated too when
- * worker 0 plans it: the plans of all endpoints, with the call's own layouts, arguments and tail. */
+ * worker 0 plans it: the plans of all endpoints, with the call's own layouts, arguments and tail. And workers that hold no part of
+ * an operand have steps where the op's row lacks DMI_MEMBERS, and none where it has it. */
 #include "driver/touches.h"
 
 #include "ops/ops.h"
@@ -13,6 +14,7 @@ enum { MOST_TOLD = 10, FIRST = 100, THEN = 50 }; /* of each op the first plans, 
 /* Ops whose tests take long to begin: tests/ops.cmake has those tests run on paper as they are. */
 static const int elsewhere[] = {DMI_OP_apply, DMI_OP_program, DMI_OP_load, DMI_OP_save};
 static atomic_int found, plans[DMI_OPS], calls[DMI_OPS];
+static atomic_int idle[DMI_OPS], busy[DMI_OPS]; /* plans of workers that hold no part: without steps, with steps */
 static _Thread_local bool inside;
 
 dm_status __real_dmi_plan_make(const dmi_call *call, const dmi_profile *profile, int me, dmi_plan **out);
@@ -36,6 +38,21 @@ static void simulate(const dmi_call *call, const dmi_profile *profile)
     }
 }
 
+static void plan_others(const dmi_call *call, const dmi_profile *profile)
+{
+    uint64_t members = 0;
+    for (int i = 0; i < call->noperand; i++) {
+        members |= call->operand[i].mode ? call->operand[i].desc.layout->members : 0;
+    }
+    for (int w = 0; w < DMI_MIN(profile->workers, 64); w++) {
+        dmi_plan *plan = NULL;
+        if (!(members >> w & 1) && __real_dmi_plan_make(call, profile, w, &plan) == DM_OK) {
+            atomic_fetch_add(plan->nstep > 0 ? &busy[call->op] : &idle[call->op], 1);
+            dmi_plan_release(plan);
+        }
+    }
+}
+
 /* Of a program that a group runs, only the group asks whether it runs again. */
 static bool of_some(const dmi_call *call, const dmi_profile *profile)
 {
@@ -53,6 +70,7 @@ dm_status __wrap_dmi_plan_make(const dmi_call *call, const dmi_profile *profile,
         inside = true;
         if (before < FIRST || before % THEN == 0) {
             simulate(call, profile);
+            plan_others(call, profile);
         }
         inside = false;
     }
@@ -78,6 +96,12 @@ int dmt_paper_end(int all)
         if (all && !atomic_load(&calls[op]) && !is_elsewhere(op)) {
             wrong++;
             fprintf(stderr, "on paper: no test has planned %s\n", dmi_ops[op].name);
+        }
+        bool members = dmi_ops[op].attributes & DMI_MEMBERS, has = atomic_load(&busy[op]) > 0;
+        if (all && !is_elsewhere(op) && (members ? has : !has && atomic_load(&idle[op]) > 0)) {
+            wrong++;
+            fprintf(stderr, "on paper: %s has %s steps at workers that hold no part, but its row says %sDMI_MEMBERS\n",
+                    dmi_ops[op].name, has ? "some" : "no", members ? "" : "no ");
         }
     }
     printf("%ld calls of %d ops on paper, %d complaints\n", total, ops, wrong);
