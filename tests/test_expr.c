@@ -17,6 +17,7 @@ static const dmi_expr_variable names[] = {
     {.name = "i", .dtype = DM_I32},
     {.name = "u", .dtype = DM_U8},
     {.name = "h", .dtype = DM_F16},
+    {.name = "c", .dtype = DM_C64},
     {.name = "a", .kind = DMI_EXPR_NUMBER, .number = 2.5},
     {.name = "n", .kind = DMI_EXPR_INTEGER, .integer = 3},
 };
@@ -222,6 +223,9 @@ static const struct {
     {"2 * x + y * 3", "linear: f32"},
     {"a * x + y", "linear: f32"},
     {"y + a * x", "linear: f32"},
+    {"2 * c + 3 * c", "linear: c64"},
+    {"2 * c + c", "multiply_add: c64"}, /* 1 (inf + 0i) has a NaN */
+    {"c + 2 * c", "multiply_add: c64"},
     {"x * y + d", "multiply cast add: f64"}, /* the product is an f32 */
     {"d * x + y", "cast cast multiply_add: f64"},
     {"x * y + 2", "multiply_add: f32"},

@@ -118,9 +118,11 @@ static bool emit_sum(emitter *e, int left, int right, dm_dtype t, dmi_map_value 
             return true;
         }
         bool both = is_scaled(e, right, t, &u, &y);
-        number[1] = both ? number_of(e, &e->p->node[u], t) : number_new(e, dmi_number_of(1), ORIGIN_TEXT, 0);
-        *out = emit_fused(e, DMI_EW_linear, t, (int[]){x, both ? y : right, 0}, number);
-        return true;
+        if (both || !dmi_dtype_is_complex(t)) { /* 1 (inf + 0i) has a NaN */
+            number[1] = both ? number_of(e, &e->p->node[u], t) : number_new(e, dmi_number_of(1), ORIGIN_TEXT, 0);
+            *out = emit_fused(e, DMI_EW_linear, t, (int[]){x, both ? y : right, 0}, number);
+            return true;
+        }
     }
     if (!is_row(e, left, DMI_EW_multiply, t)) {
         int swap = left;
