@@ -1,9 +1,9 @@
 /* dmath: events and time limits; which thread uses a session, and how another one stops its commands; signals.
  * BSD-3-Clause, see LICENSE. <dmath/dmath.h> includes it. */
+#include <dmath/dmath.h> /* before the guard: it includes this header ahead of others that use dm_event */
+
 #ifndef DMATH_CONTROL_H
 #define DMATH_CONTROL_H
-
-#include <dmath/dmath.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -22,10 +22,10 @@
  * not one element), DM_ERR_DTYPE and DM_ERR_OVERLAP (of a factor), DM_ERR_ARG (a factor was made by none of dm_value,
  * dm_complex, dm_element). Cost: as that; workers that lack an element are sent it; temporaries where the text says
  * so. */
+#include <dmath/dmath.h> /* before the guard: it includes this header ahead of others that use dm_factor */
+
 #ifndef DMATH_FACTORS_H
 #define DMATH_FACTORS_H
-
-#include <dmath/dmath.h>
 
 #ifdef __cplusplus
 extern "C" {

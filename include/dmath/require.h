@@ -2,7 +2,7 @@
 #ifndef DMATH_REQUIRE_H
 #define DMATH_REQUIRE_H
 
-#include <dmath/types.h>
+#include <dmath/dmath.h>
 
 #ifdef __cplusplus
 extern "C" {
