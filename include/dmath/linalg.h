@@ -76,8 +76,8 @@ DM_API DM_CHECKED dm_status dm_cosine_distances(dm_session *session, dm_array a,
  * does. Cost: 2 flops an element. */
 DM_API DM_CHECKED dm_status dm_dot(dm_session *session, dm_array x, dm_array y, dm_array out);
 DM_API DM_CHECKED dm_status dm_dotc(dm_session *session, dm_array x, dm_array y, dm_array out);
-/* out = sqrt(sum |x|^2), in f64. out: a float or complex. Of f64 and c128 it overflows only if the result does where
- * out has no dims, else where a square does. Cost: in the first case x is read twice. */
+/* out = sqrt(sum |x|^2), in f64. It overflows only if the result does. out: a float or complex. Cost: f64 and c128 are
+ * read twice. */
 DM_API DM_CHECKED dm_status dm_nrm2(dm_session *session, dm_array x, dm_array out);
 /* out = sum(|re| + |im|), as dm_sum computes. out: any type. */
 DM_API DM_CHECKED dm_status dm_asum(dm_session *session, dm_array x, dm_array out);

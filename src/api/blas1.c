@@ -66,15 +66,16 @@ dm_status dm_dotc(dm_session *session, dm_array x, dm_array y, dm_array out)
 }
 
 /* By the largest element, so that no square overflows nor underflows. */
-static dm_status scaled_norm(dm_session *session, dm_dtype real, dm_array x, dm_array out)
+static dm_status scaled_norm(dm_session *session, dm_array x, const dmi_desc *shape, dm_array out)
 {
     dm_array largest, sum;
     dm_status status = dm_scope_begin(session);
     if (status != DM_OK) {
         return status;
     }
-    status = dm_array_create(session, real, 0, NULL, NULL, &largest);
-    status = status == DM_OK ? dm_array_create(session, real, 0, NULL, NULL, &sum) : status;
+    status = dm_array_create(session, DM_F64, shape->ndim, shape->extent, NULL, &largest);
+    status =
+        status == DM_OK ? dm_array_create(session, DM_F64, shape->ndim, shape->extent, NULL, &sum) : status;
     const dm_map_arg args[] = {DM_ARG("m", largest), DM_ARG("s", sum)},
                      parts[] = {DM_ARG("x", x), DM_ARG("m", largest)};
     status = status == DM_OK ? dm_norm(session, x, (double)INFINITY, NULL, 0, largest) : status;
@@ -92,14 +93,16 @@ dm_status dm_nrm2(dm_session *session, dm_array x, dm_array out)
     if (status != DM_OK) {
         return status;
     }
-    bool empty = false;
+    bool empty = false, wrong = b.desc.ndim != 0 && b.desc.ndim != a.desc.ndim; /* dm_norm refuses it */
     for (int d = 0; d < a.desc.ndim; d++) {
         empty = empty || a.desc.extent[d] == 0;
+        wrong = wrong || (d < b.desc.ndim && b.desc.extent[d] != 1);
     }
-    if (b.desc.ndim != 0 || dmi_dtype_bytes(dmi_dtype_part(a.desc.dtype)) < 8 || empty) {
+    wrong = wrong || dmi_operands_overlap(&a, &b) != DMI_APART;
+    if (wrong || empty || dmi_dtype_bytes(dmi_dtype_part(a.desc.dtype)) < 8) {
         return dm_norm(session, x, 2, NULL, 0, out);
     }
-    return scaled_norm(session, DM_F64, x, out);
+    return scaled_norm(session, x, &b.desc, out);
 }
 
 dm_status dm_asum(dm_session *session, dm_array x, dm_array out)

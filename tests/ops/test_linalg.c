@@ -47,7 +47,9 @@ static void number_case(dmt_case *c)
     dmt_say(c, "\n    call %d", which);
     dm_array out;
     dm_dtype result = which == 4 ? DM_I64 : dtype;
-    DMT_OK(c, dm_array_create(c->session, result, 0, NULL, NULL, &out));
+    int dims = dmt_chance(&c->random, 50) ? ndim : 0;
+    dmt_say(c, ", out of %d dims", dims);
+    DMT_OK(c, dm_array_create(c->session, result, dims, (int64_t[]){1, 1}, NULL, &out));
     dm_session *s = c->session;
     DMT_OK(c, which == 0   ? dm_dot(s, x->array, y->array, out)
               : which == 1 ? dm_dotc(s, x->array, y->array, out)
@@ -205,6 +207,16 @@ static void errors_case(dmt_case *c)
     REFUSED(DMT_ONE(SHAPE), "x", dm_dot(s, t.f, t.wide, out));
     REFUSED(DMT_ONE(DTYPE), "x", dm_dot(s, t.whole, t.f, out));
     REFUSED(DMT_ONE(OVERLAP), "x", dm_swap(s, t.f, t.f));
+    dm_array corner, one, point;
+    DMT_OK(c, dm_array_view(s, t.cube, (int64_t[]){0, 0, 0}, (int64_t[]){1, 1, 1}, &corner));
+    DMT_OK(c, dm_array_create(s, DM_F64, 1, (int64_t[]){1}, NULL, &one));
+    DMT_OK(c, dm_array_reshape(s, one, 0, NULL, &point));
+    REFUSED(DMT_ONE(OVERLAP), "x", dm_nrm2(s, t.cube, corner));
+    REFUSED(DMT_ONE(OVERLAP), "x", dm_nrm2(s, one, point));
+    REFUSED(DMT_ONE(SHAPE), "out", dm_nrm2(s, t.cube, one));
+    DMT_OK(c, dm_array_destroy(s, point));
+    DMT_OK(c, dm_array_destroy(s, one));
+    DMT_OK(c, dm_array_destroy(s, corner));
     REFUSED(DMT_ONE(DTYPE), "x", dm_scal(s, 2, t.byte));
     REFUSED(DMT_ONE(ARG), "by", dm_covariance(s, t.f, 2, 0, t.g));
     REFUSED(DMT_ONE(SHAPE), "out", dm_covariance(s, t.f, DM_BY_ROWS, 0, t.g));
