@@ -122,7 +122,9 @@ typedef struct dm_net_options {
      * training as the shorter estimated time says, the others by batch. Large layers, and named ones, are computed in ranges of
      * outputs, as many as slices: their results have the same bits in both forms. NULL: none is named. */
     const char *split;
-    const dm_layer_type *layer_types; /* of the program's own; they are copied, their names are not */
+    /* Types of the program's own, one behind the other as far apart as layer_types[0].size says; they are copied, their
+     * names are not. */
+    const dm_layer_type *layer_types;
     int layer_type_count;
     const char *own_loss; /* "A,B": blobs whose gradients the program gives (dm_net_own_gradient). NULL: none */
     /* Decoded images of Data and ImageData layers are kept for later rounds, up to so many bytes in each layer; 0: none. In memory, or

@@ -105,26 +105,28 @@ dm_status nn_user_types(nn_net *net, const dm_layer_type *types, int count)
     if (!net->types) {
         return nn_no_memory();
     }
-    for (int i = 0; i < count; i++) {
-        const dm_layer_type *t = &types[i];
-        if (t->size != sizeof *t || !makes_sense(t)) {
+    const char *from = (const char *)types;
+    for (int i = 0; i < count; i++, from += types->size) { /* the caller's structures may have another size */
+        dm_layer_type t;
+        if (!nn_sized_take(from, offsetof(dm_layer_type, backward), &t, sizeof t) || t.size != types->size ||
+            !makes_sense(&t)) {
             return dm_error_set(DM_ERR_ARG,
                                 "layer_types: number %d must be made with DM_LAYER_TYPE_INIT and have a name, "
                                 "setup, forward, and at most %d bottoms",
                                 i, MOST_BOTTOMS);
         }
         net->types[net->type_count++] =
-            (nn_user_type){.given = *t,
-                           .seen = {.name = t->name,
+            (nn_user_type){.given = t,
+                           .seen = {.name = t.name,
                                     .field = "python_param",
-                                    .bottoms = {t->bottoms[0], t->bottoms[1]},
-                                    .tops = {t->tops[0], t->tops[1]},
-                                    .traits = (t->bottoms[1] == 0 ? NN_SOURCE : 0) | (t->waits ? NN_WAITS : 0),
-                                    .differentiable = t->gradients,
+                                    .bottoms = {t.bottoms[0], t.bottoms[1]},
+                                    .tops = {t.tops[0], t.tops[1]},
+                                    .traits = (t.bottoms[1] == 0 ? NN_SOURCE : 0) | (t.waits ? NN_WAITS : 0),
+                                    .differentiable = t.gradients,
                                     .setup = setup,
                                     .prepare = prepare,
                                     .forward = forward,
-                                    .backward = t->backward ? backward : NULL,
+                                    .backward = t.backward ? backward : NULL,
                                     .drop = drop}};
     }
     return DM_OK;
@@ -191,25 +193,24 @@ void **dm_layer_state(dm_layer *l)
     return is_users(l) ? &((user_state *)l->u.state)->mine : NULL;
 }
 
-static dm_status give(const nn_blob *b, dm_layer_blob *out)
+static bool give(const nn_blob *b, dm_layer_blob *out)
 {
     dm_layer_blob all = {sizeof all, b->name, b->ndim, {0}, b->data, b->diff, b->loss_weight};
     memcpy(all.shape, b->shape, sizeof all.shape);
-    *out = all;
-    return DM_OK;
+    return nn_sized_give(&all, sizeof all, offsetof(dm_layer_blob, data), out);
 }
 
 dm_status dm_layer_bottom(dm_layer *l, int i, dm_layer_blob *out)
 {
-    return is_users(l) && out && out->size == sizeof *out && i >= 0 && i < l->bottoms
-               ? give(l->bottom[i], out)
+    return is_users(l) && out && i >= 0 && i < l->bottoms && give(l->bottom[i], out)
+               ? DM_OK
                : refuse("dm_layer_bottom", "there is no such bottom, or out->size is not set");
 }
 
 dm_status dm_layer_top(dm_layer *l, int i, dm_layer_blob *out)
 {
-    return is_users(l) && out && out->size == sizeof *out && i >= 0 && i < l->tops
-               ? give(l->top[i], out)
+    return is_users(l) && out && i >= 0 && i < l->tops && give(l->top[i], out)
+               ? DM_OK
                : refuse("dm_layer_top", "there is no such top, or out->size is not set");
 }
 

@@ -171,6 +171,110 @@ static void test_refused(void **state)
     assert_null(net);
 }
 
+/* --- structures of older and newer headers */
+typedef struct newer_type {
+    dm_layer_type known;
+    int64_t unknown;
+} newer_type;
+
+static dm_status sized_setup(dm_layer *l, void *context)
+{
+    dm_layer_blob x = {.size = sizeof x}, old;
+    struct {
+        dm_layer_blob known;
+        int64_t unknown;
+    } young = {.unknown = 1};
+    (void)context;
+    CHECK(dm_layer_bottom(l, 0, &x));
+    assert_true(x.ndim > 0 && x.shape[0] > 0);
+    memset(&old, 0x55, sizeof old);
+    old.size = offsetof(dm_layer_blob, loss_weight);
+    CHECK(dm_layer_bottom(l, 0, &old));
+    assert_true(old.size == offsetof(dm_layer_blob, loss_weight) && old.ndim == x.ndim);
+    assert_memory_equal(old.shape, x.shape, sizeof x.shape);
+    assert_int_equal(((unsigned char *)&old.loss_weight)[0], 0x55); /* the caller has no such field */
+    young.known.size = sizeof young;
+    CHECK(dm_layer_bottom(l, 0, &young.known));
+    assert_true(young.known.size == sizeof young && young.known.ndim == x.ndim && young.unknown == 0);
+    young.unknown = 1;
+    CHECK(dm_layer_top(l, 0, &young.known));
+    assert_true(young.known.size == sizeof young && young.unknown == 0);
+    static const size_t wrong[] = {0, offsetof(dm_layer_blob, shape), 5000};
+    for (int i = 0; i < COUNT(wrong); i++) {
+        memset(&old, 0x55, sizeof old);
+        old.size = wrong[i];
+        expect(dm_layer_bottom(l, 0, &old), DM_ERR_ARG, "out->size");
+        assert_int_equal(old.ndim, 0x55555555);
+        expect(dm_layer_top(l, 0, &old), DM_ERR_ARG, "out->size");
+    }
+    return dm_layer_set_top(l, 0, x.ndim, x.shape);
+}
+
+static dm_status sized_forward(dm_layer *l, void *context)
+{
+    dm_layer_blob x = {.size = sizeof x}, y = {.size = sizeof y};
+    CHECK(dm_layer_bottom(l, 0, &x));
+    CHECK(dm_layer_top(l, 0, &y));
+    ++*(int *)context;
+    return dm_copy(dm_layer_session(l), x.data, y.data);
+}
+
+static dm_layer_type sized_type(const char *name, size_t size, int *calls)
+{
+    dm_layer_type t = DM_LAYER_TYPE_INIT;
+    t.size = size;
+    t.name = name;
+    t.context = calls;
+    t.setup = sized_setup;
+    t.forward = sized_forward;
+    return t;
+}
+
+static void test_sizes(void **state)
+{
+    (void)state;
+    static const char text[] =
+        INPUTS SIMPLE("one", "First", "data", "one", "") SIMPLE("two", "Second", "one", "two", "");
+    int calls = 0;
+    dm_net_options options = DM_NET_OPTIONS_INIT;
+    dm_net *net = NULL;
+    options.layer_type_count = 2;
+    for (int newer = 0; newer < 2; newer++) { /* two types, one behind the other */
+        size_t size = newer ? sizeof(newer_type) : offsetof(dm_layer_type, backward);
+        char *list = calloc(2, size); /* its end is where a sanitizer sees it */
+        assert_non_null(list);
+        for (int i = 0; i < 2; i++) {
+            dm_layer_type t = sized_type(i ? "Second" : "First", size, &calls);
+            memcpy(list + (size_t)i * size, &t, newer ? sizeof t : size);
+        }
+        options.layer_types = (const dm_layer_type *)(const void *)list;
+        calls = 0;
+        CHECK(dm_net_open_text(session, text, NULL, &options, &net));
+        CHECK(dm_net_forward(net, NULL));
+        assert_int_equal(calls, 2);
+        CHECK(dm_net_close(net));
+        net = NULL;
+        if (newer) {
+            list[2 * size - 1] = 1; /* what is not known here */
+            expect(dm_net_open_text(session, text, NULL, &options, &net), DM_ERR_ARG, "layer_types: number 1");
+        }
+        free(list);
+    }
+    static const size_t wrong[] = {0, offsetof(dm_layer_type, forward), 5000};
+    for (int i = 0; i < COUNT(wrong); i++) {
+        dm_layer_type t = sized_type("First", wrong[i], &calls);
+        options.layer_types = &t;
+        options.layer_type_count = 1;
+        expect(dm_net_open_text(session, text, NULL, &options, &net), DM_ERR_ARG, "layer_types: number 0");
+    }
+    dm_layer_type two[] = {sized_type("First", sizeof two[0], &calls), sized_type("Second", 0, &calls)};
+    two[1].size = offsetof(dm_layer_type, backward);
+    options.layer_types = two;
+    options.layer_type_count = 2; /* of two sizes */
+    expect(dm_net_open_text(session, text, NULL, &options, &net), DM_ERR_ARG, "layer_types: number 1");
+    assert_null(net);
+}
+
 /* --- a loss of the program's own: sum(g y) of a blob that other layers read too. The gradients must be those
  * of the same loss as a layer: InnerProduct has no such, so central differences of loss + sum(g y). */
 static double with_own(dm_net *net, const float *g, int64_t n)
@@ -351,8 +455,8 @@ static void test_solvers(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers), cmocka_unit_test(test_refused),
-                                       cmocka_unit_test(test_own_loss), cmocka_unit_test(test_force_backward),
-                                       cmocka_unit_test(test_solvers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers),         cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_sizes),          cmocka_unit_test(test_own_loss),
+                                       cmocka_unit_test(test_force_backward), cmocka_unit_test(test_solvers)};
     return cmocka_run_group_tests(tests, begin, end);
 }
