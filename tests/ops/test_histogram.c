@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { RANGE, EDGES, WHOLE };
 
@@ -82,6 +83,14 @@ static void test_count(void **state)
     dmt_run(&(dmt_suite){.name = "histogram", .cases = 2500, .fn = count_case});
 }
 
+static void refused_out(dmt_case *c, dm_status got)
+{
+    if (got != DM_ERR_DTYPE || !strstr(dm_error_message(), "out has dtype c")) {
+        dmt_fail(c, "a complex output gave %s: %s", dm_status_name(got),
+                 got == DM_OK ? "-" : dm_error_message());
+    }
+}
+
 static void errors_case(dmt_case *c)
 {
     int64_t shape[2] = {4, 5}, ten = 10;
@@ -97,6 +106,25 @@ static void errors_case(dmt_case *c)
     DMT_REFUSED(c, DM_ERR_DTYPE, dm_bincount(c->session, x, none, out));
     DMT_REFUSED(c, DM_ERR_OVERLAP, dm_bincount(c->session, out, none, out));
     DMT_REFUSED(c, DM_ERR_SHAPE, dm_searchsorted(c->session, x, out, 0, bad));
+    dm_array edges, weights, complex; /* a complex output or weights, with any other operands beside them */
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 1, (int64_t[]){11}, NULL, &edges));
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 1, &ten, NULL, &weights));
+    for (int type = DM_C64; type <= DM_C128; type++) {
+        DMT_OK(c, dm_array_create(c->session, (dm_dtype)type, 1, &ten, NULL, &complex));
+        for (int weighted = 0; weighted < 2; weighted++) {
+            dm_array w = weighted ? weights : none;
+            refused_out(c, dm_histogram(c->session, bad, 0, 1, w, complex));
+            refused_out(c, dm_histogram_edges(c->session, bad, edges, w, complex));
+            refused_out(c, dm_bincount(c->session, bad, w, complex));
+        }
+        DMT_REFUSED(c, DM_ERR_DTYPE, dm_histogram(c->session, bad, 0, 1, complex, out));
+        DMT_REFUSED(c, DM_ERR_DTYPE, dm_histogram_edges(c->session, bad, edges, complex, out));
+        DMT_REFUSED(c, DM_ERR_DTYPE, dm_histogram_edges(c->session, bad, complex, none, out));
+        DMT_REFUSED(c, DM_ERR_DTYPE, dm_bincount(c->session, bad, complex, out));
+        DMT_OK(c, dm_array_destroy(c->session, complex));
+    }
+    DMT_OK(c, dm_array_destroy(c->session, edges));
+    DMT_OK(c, dm_array_destroy(c->session, weights));
     DMT_OK(c, dm_array_destroy(c->session, x));
     DMT_OK(c, dm_array_destroy(c->session, out));
     DMT_OK(c, dm_array_destroy(c->session, bad));
