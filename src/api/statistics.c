@@ -48,7 +48,7 @@ dm_status dm_covariance(dm_session *session, dm_array x, int by, double correcti
         return status;
     }
     bool complex = dmi_dtype_is_complex(a.desc.dtype), into = dmi_dtype_is_complex(c.desc.dtype);
-    if (complex ? !into : !into && !dmi_dtype_is_float(c.desc.dtype)) {
+    if (!(DMI_DT_PRODUCT >> c.desc.dtype & 1) || (complex && !into)) { /* as dm_gemm, which comes second */
         return dmi_fail(DM_ERR_DTYPE, "out has dtype %s, x has %s", dmi_dtype_name(c.desc.dtype),
                         dmi_dtype_name(a.desc.dtype));
     }

@@ -227,6 +227,44 @@ static void errors_case(dmt_case *c)
     dmt_things_end(c, &t);
 }
 
+static int64_t commands_so_far(dmt_case *c)
+{
+    dm_counters counters = {.size = sizeof counters};
+    DMT_OK(c, dm_counters_get(c->session, 0, &counters));
+    return counters.commands;
+}
+
+/* Covariances of every type into every type: refused ones name out, and send nothing. */
+static void types_case(dmt_case *c)
+{
+    dm_session *s = c->session;
+    for (int from = DM_F64; from <= DM_F8E5M2; from++) {
+        for (int into = DM_F64; into <= DM_F8E5M2; into++) {
+            dm_array x, out;
+            DMT_OK(c, dm_array_create(s, (dm_dtype)from, 2, (int64_t[]){3, 4}, NULL, &x));
+            DMT_OK(c, dm_array_create(s, (dm_dtype)into, 2, (int64_t[]){3, 3}, NULL, &out));
+            DMT_OK(c, dm_fill(s, x, 1));
+            DMT_OK(c, dm_fill(s, out, 1));
+            bool wide = into == DM_C64 || into == DM_C128;
+            bool good = wide || ((into == DM_F64 || into == DM_F32 || into == DM_F16 || into == DM_BF16) &&
+                                 from != DM_C64 && from != DM_C128);
+            int64_t before = commands_so_far(c);
+            dm_status status = dm_covariance(s, x, DM_BY_ROWS, 1, out);
+            if (good) {
+                DMT_OK(c, status);
+            } else {
+                dmt_refused(c, status, DMT_ONE(DTYPE), "out", "dm_covariance");
+            }
+            if (!good && commands_so_far(c) != before) {
+                dmt_fail(c, "covariance of %s into %s sent a command before it was refused",
+                         dmt_name((dm_dtype)from), dmt_name((dm_dtype)into));
+            }
+            DMT_OK(c, dm_array_destroy(s, x));
+            DMT_OK(c, dm_array_destroy(s, out));
+        }
+    }
+}
+
 #define TEST(test, cases_of)                                                                                   \
     static void test_##test(void **state)                                                                      \
     {                                                                                                          \
@@ -244,10 +282,16 @@ static void test_errors(void **state)
     dmt_run(&(dmt_suite){.name = "linalg_errors", .cases = 1, .fn = errors_case, .workers = 3, .each = true});
 }
 
+static void test_types(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "covariance_types", .cases = 1, .fn = types_case, .workers = 2, .each = true});
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_number), cmocka_unit_test(test_vector),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_number),     cmocka_unit_test(test_vector),
                                        cmocka_unit_test(test_covariance), cmocka_unit_test(test_distances),
-                                       cmocka_unit_test(test_errors)};
+                                       cmocka_unit_test(test_errors),     cmocka_unit_test(test_types)};
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }
