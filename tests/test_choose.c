@@ -118,6 +118,34 @@ static void test_links(void **state)
     assert_string_not_equal(chosen(&fast, DM_BF16, 8192, false, ROWS, ROWS, true), "cyclic");
 }
 
+/* A complex element has twice the bytes and takes four times the operations: as a real one does on a machine of
+ * so much lower rates. */
+static void test_complex(void **state)
+{
+    (void)state;
+    for (int link = 1; link <= 1000; link *= 10) {
+        dmi_rates rates = h200, slower;
+        rates.link /= link;
+        slower = rates;
+        slower.link /= 2;
+        slower.memory /= 2;
+        slower.f32 /= 4;
+        for (int64_t n = 256; n <= 32768; n *= 2) {
+            for (int form = 0; form < 8; form++) {
+                char real[32];
+                snprintf(real, sizeof real, "%s",
+                         chosen(&slower, DM_F32, n, form & 1, form & 2 ? COLS : ROWS, form & 4 ? COLS : ROWS,
+                                false));
+                const char *got =
+                    chosen(&rates, DM_C64, n, form & 1, form & 2 ? COLS : ROWS, form & 4 ? COLS : ROWS, false);
+                if (strcmp(got, real) != 0) {
+                    fail_msg("n %d form %d link 1/%d: %s, of real numbers %s", (int)n, form, link, got, real);
+                }
+            }
+        }
+    }
+}
+
 /* Without rates, by bytes. */
 static void test_unknown(void **state)
 {
@@ -220,7 +248,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_measured), cmocka_unit_test(test_fused_limits), cmocka_unit_test(test_links),
         cmocka_unit_test(test_unknown),  cmocka_unit_test(test_own_part),     cmocka_unit_test(test_workspace),
-        cmocka_unit_test(test_brought),
+        cmocka_unit_test(test_brought),  cmocka_unit_test(test_complex),
     };
     return cmocka_run_group_tests_name("choose", tests, NULL, NULL);
 }

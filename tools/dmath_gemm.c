@@ -139,7 +139,8 @@ static void report(const gemm_options *o, const tool_where *where, const dm_arra
     tool_row_text(&t, "dtype", 5, dm_dtype_name(dtype));
     tool_row_text(&t, "layout", 12, o->layout.text);
     tool_row_real(&t, "time_ms", 12, 3, seconds * 1e3);
-    tool_row_real(&t, "gflops", 10, 3, 2e-9 * (double)m * (double)n * (double)k / seconds);
+    double flops = (dmi_dtype_is_complex(dtype) ? 8.0 : 2.0) * (double)m * (double)n * (double)k;
+    tool_row_real(&t, "gflops", 10, 3, flops * 1e-9 / seconds);
     tool_row_end(&t);
 }
 

@@ -29,9 +29,11 @@
  *    output is NULL, the size field of a structure is not set), DM_ERR_NOMEM; with arrays as operands DM_ERR_LIMIT (the
  *    option memory_limit leaves no room for the workspace). Calls that wait, which with the option sync are all, return
  *    what workers report too.
- *  - Costs are floating-point operations (flops) of all workers together, reads and writes of memory, workspace, and
- *    what workers send one another. A call on arrays without a cost reads its inputs and writes its outputs once, and a
- *    worker is sent what it lacks; others send a small message to each worker, or nothing.
+ *  - Costs are operations on floating-point numbers (flops) of all workers together, reads and writes of memory,
+ *    workspace, and what workers send one another. Flops are those of real types; of complex types they are four times
+ *    as many: a complex multiplication with its addition is 8 operations on real numbers. A call on arrays without a
+ *    cost reads its inputs and writes its outputs once, and a worker is sent what it lacks; others send a small message
+ *    to each worker, or nothing.
  *  - A failure on a worker (a full disk, no memory) is reported by the next call that waits, with the command,
  *    the worker and the host. Arrays that depend on the failed result are poisoned until wholly rewritten; their
  *    error (DM_ERR_POISONED) names the command that failed first. A cached replica (option replicas) fails with
@@ -629,7 +631,7 @@ typedef struct dm_counters {
     int64_t commands, steps;
     int64_t bytes_sent, bytes_received; /* to and from other workers and the master, payload */
     int64_t messages_sent, messages_received;
-    int64_t flops;                      /* of products, 2mnk of complex ones too; and of solves */
+    int64_t flops;                      /* of products and solves, on real numbers: 2mnk, of complex types 8mnk */
     int64_t workspace_peak_bytes;       /* largest workspace of one command */
     int64_t plans_made, plans_reused;
 } dm_counters;

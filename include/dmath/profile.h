@@ -29,7 +29,7 @@ typedef struct dm_profile_row {
     double idle_s;         /* of workers on CPUs: their next kernel waits for a payload, or for another command */
     int64_t bytes;         /* of the operands, as often as they are read or written */
     int64_t bytes_sent;    /* by workers to one another and to the master */
-    int64_t flops;         /* of products */
+    int64_t flops;         /* of products and solves, as dm_counters has them */
     double part;           /* rate in kernels as a part of the machine's, which sessions with several GPUs measure; 0: not
                             * known. The larger of those of flops and of bytes */
 } dm_profile_row;

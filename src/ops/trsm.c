@@ -56,7 +56,7 @@ static void solve(dmi_builder *b, const dmi_call *call, int a_work, const dmi_va
     refs[1].mode = DMI_READWRITE;
     if (region.count > 0) {
         dmi_step *step = dmi_build_kernel(b, DMI_KERNEL_trsm, &k, sizeof k, refs, 2, NULL);
-        step->flops = k.m * k.n * a->extent[0] * (dmi_dtype_is_complex(k.dtype) ? 4 : 1);
+        step->flops = k.m * k.n * a->extent[0] * dmi_multiply_add_flops(k.dtype) / 2;
     }
 }
 

@@ -102,7 +102,7 @@ enum dmi_compute { DMI_COMPUTE_DEFAULT, DMI_COMPUTE_F32, DMI_COMPUTE_TF32 }; /* 
 typedef struct dmi_rates {
     double link;                 /* bytes that a worker pushes to another */
     double memory;               /* bytes read or written on the device */
-    double f64, f32, tf32, half; /* floating-point operations of large products, by the type of the operands */
+    double f64, f32, tf32, half; /* operations on real numbers in large products, by the type of the operands */
 } dmi_rates;
 
 /* What plans may know of the machine and the session's settings. Settings of one op bear its name. */

@@ -122,6 +122,25 @@ static void test_numbers(void **state)
     assert_int_equal(dm_finalize(s, &alive), DM_OK);
 }
 
+/* A complex multiplication with its addition is 8 operations. */
+static void test_complex(void **state)
+{
+    (void)state;
+    static dm_profile_row row[ROWS];
+    dm_session *s = open_profiled("profile=1,device=cpu,log=error");
+    const int64_t shape[2] = {SIDE, SIDE};
+    dm_array a, c;
+    assert_int_equal(dm_array_create(s, DM_C64, 2, shape, NULL, &a), DM_OK);
+    assert_int_equal(dm_array_create(s, DM_C64, 2, shape, NULL, &c), DM_OK);
+    assert_int_equal(dm_fill(s, a, 1), DM_OK);
+    assert_int_equal(dm_gemm(s, DM_N, DM_N, 1, a, a, 0, c), DM_OK);
+    const dm_profile_row *gemm = find(row, rows_of(s, row), "gemm");
+    assert_true(gemm && gemm->flops == 8 * SIDE * SIDE * SIDE && gemm->flops == counters_of(s).flops);
+    assert_int_equal(dm_array_destroy(s, a), DM_OK);
+    assert_int_equal(dm_array_destroy(s, c), DM_OK);
+    assert_int_equal(dm_finalize(s, NULL), DM_OK);
+}
+
 /* A program counts by its calls, and as many of them as the workers have made. */
 static void test_programs(void **state)
 {
@@ -312,6 +331,6 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_numbers), cmocka_unit_test(test_programs),
                                        cmocka_unit_test(test_groups),  cmocka_unit_test(test_refusals),
                                        cmocka_unit_test(test_sizes),   cmocka_unit_test(test_table),
-                                       cmocka_unit_test(test_gpus)};
+                                       cmocka_unit_test(test_gpus),    cmocka_unit_test(test_complex)};
     return cmocka_run_group_tests_name("profile", tests, NULL, NULL);
 }

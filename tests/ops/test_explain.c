@@ -252,6 +252,59 @@ static void reuse_case(dmt_case *c)
     }
 }
 
+static dm_array ones(dmt_case *c, dm_dtype dtype, int ndim, const int64_t *shape, bool split)
+{
+    int dim = (int)dmt_int(&c->random, split ? 0 : -1, ndim - 1);
+    dm_layout layout = dim < 0 ? dm_layout_replicated(c->session) : dm_layout_split(c->session, dim);
+    dm_array a;
+    DMT_OK(c, dm_array_create(c->session, dtype, ndim, shape, &layout, &a));
+    DMT_OK(c, dm_fill(c->session, a, 1));
+    return a;
+}
+
+/* Products and solves count operations on real numbers, in predictions and in counters: 2mnk and m m n, and
+ * four times as many where an operand is complex. The result is split, so nothing is computed twice. */
+static void flops_case(dmt_case *c)
+{
+    static const dm_dtype types[] = {DM_F64, DM_F32, DM_C64, DM_C128};
+    const int64_t m = dmt_int(&c->random, 1, 60), n = dmt_int(&c->random, 1, 60),
+                  k = dmt_int(&c->random, 1, 60), count = dmt_int(&c->random, 2, 5);
+    const bool solves = dmt_chance(&c->random, 30), stack = !solves && dmt_chance(&c->random, 40);
+    const int ndim = stack ? 3 : 2, first = stack ? 0 : 1;
+    const int64_t left[] = {count, m, k}, right[] = {count, k, n}, result[] = {count, m, n}, square[] = {m, m};
+    dm_session *s = c->session;
+    dm_dtype type[3];
+    for (int i = 0; i < 3; i++) {
+        type[i] = solves && i > 0 ? type[0] : types[dmt_int(&c->random, 0, 3)];
+    }
+    type[2] = (type[0] >= DM_C64 || type[1] >= DM_C64) && type[2] < DM_C64 ? DM_C128 : type[2];
+    dm_array a = ones(c, type[0], ndim, solves ? square : left + first, false),
+             b = ones(c, type[1], ndim, right + first, false),
+             out = ones(c, type[2], ndim, result + first, true);
+    int64_t want = solves ? m * m * n : 2 * m * n * k * (stack ? count : 1), before = total(c, 2), said = 0;
+    want *= type[2] >= DM_C64 ? 4 : 1;
+    dmt_say(c, "\n    %s, %" PRId64 "x%" PRId64 "x%" PRId64 ", %s %s %s", solves ? "solve" : "product", m, n, k,
+            dmt_name(type[0]), dmt_name(type[1]), dmt_name(type[2]));
+    char *text = NULL;
+    for (int explains = 1; explains >= 0; explains--) {
+        DMT_OK(c, explains ? dm_explain_begin(s) : DM_OK);
+        DMT_OK(c, solves ? dm_trsm(s, DM_LEFT, DM_LOWER, DM_N, DM_UNIT, 1, a, out)
+                         : dm_gemm(s, DM_N, DM_N, 1, a, b, 0, out));
+        DMT_OK(c, explains ? dm_explain_end(s, &text) : DM_OK);
+    }
+    for (const char *at = text; (at = strstr(at, " flops ")); at++) {
+        said += strtoll(at + strlen(" flops "), NULL, 10);
+    }
+    free(text);
+    if (said != want || total(c, 2) - before != want) {
+        dmt_fail(c, "%" PRId64 " flops are explained, %" PRId64 " counted, not %" PRId64, said,
+                 total(c, 2) - before, want);
+    }
+    DMT_OK(c, dm_array_destroy(s, a));
+    DMT_OK(c, dm_array_destroy(s, b));
+    DMT_OK(c, dm_array_destroy(s, out));
+}
+
 /* Creating, viewing and destroying take effect while explaining; the calls are numbered as they come. */
 static void effects_case(dmt_case *c)
 {
@@ -297,6 +350,12 @@ static void test_reuse(void **state)
     dmt_run(&(dmt_suite){.name = "explain_reuse", .cases = 120, .fn = reuse_case});
 }
 
+static void test_flops(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "explain_flops", .cases = 300, .fn = flops_case});
+}
+
 static void test_effects(void **state)
 {
     (void)state;
@@ -308,6 +367,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_predictions),
         cmocka_unit_test(test_reuse),
+        cmocka_unit_test(test_flops),
         cmocka_unit_test(test_effects),
     };
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);

@@ -23,6 +23,15 @@ static inline int64_t dmi_gemm_count(const dmi_gemm *d)
 {
     return DMI_MAX(d->count, 1);
 }
+/* Operations on real numbers: of one multiplication and addition, and of all of these products. */
+static inline int64_t dmi_multiply_add_flops(dm_dtype dtype)
+{
+    return dmi_dtype_is_complex(dtype) ? 8 : 2;
+}
+static inline int64_t dmi_gemm_flops(const dmi_gemm *d)
+{
+    return dmi_multiply_add_flops(d->dtype) * d->m * d->n * d->k * dmi_gemm_count(d);
+}
 static inline dmi_gemm dmi_gemm_one(const dmi_gemm *d, int64_t which)
 {
     dmi_gemm one = *d;

@@ -332,7 +332,7 @@ static void multiply(dmi_product *p, const stack *k, const dmi_mark ready, dmi_m
         dmi_step *step = dmi_build_kernel(p->b, DMI_KERNEL_gemm, &g, sizeof g, k->ref, 3, ready);
         step->scalar[0] = p->direct ? p->scalar[0] : DMI_SCALAR_ONE;
         step->scalar[1] = p->direct && !p->beta_zero ? p->scalar[1] : DMI_SCALAR_ZERO;
-        step->flops = 2 * g.m * g.n * g.k * dmi_gemm_count(&g);
+        step->flops = dmi_gemm_flops(&g);
         dmi_mark_step(done, step);
         for (next = k->dims - 1; next >= 0 && ++at[next] == k->count[next]; next--) {
             at[next] = 0;

@@ -124,7 +124,7 @@ static void multiply_for(partial *g, const dmi_region *c, dmi_ref t, const dmi_m
     dmi_step *step = dmi_build_kernel(p->b, DMI_KERNEL_gemm, &k, sizeof k, refs, 3, ready);
     step->scalar[0] = p->direct ? p->scalar[0] : DMI_SCALAR_ONE;
     step->scalar[1] = DMI_SCALAR_ZERO;
-    step->flops = 2 * k.m * k.n * k.k;
+    step->flops = dmi_gemm_flops(&k);
     dmi_mark_step(done, step);
 }
 

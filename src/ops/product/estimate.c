@@ -21,9 +21,16 @@ enum { FUSED_LONG = 16384 };
 static double product_rate(const dmi_product *p)
 {
     const dmi_rates *r = &p->b->profile->rates;
-    return p->kernel_type == DM_F64   ? r->f64
-           : p->kernel_type == DM_F32 ? (p->tf32 ? r->tf32 : r->f32)
-                                      : r->half;
+    switch (p->kernel_type) {
+    case DM_F64:
+    case DM_C128:
+        return r->f64;
+    case DM_F32:
+    case DM_C64:
+        return p->tf32 ? r->tf32 : r->f32;
+    default: /* 16 and 8 bits */
+        return r->half;
+    }
 }
 
 bool dmi_estimate_ready(const dmi_product *p)
@@ -62,7 +69,8 @@ double dmi_estimate(const dmi_product *p, int algorithm, int moving, int64_t byt
         most = DMI_MAX(most, c.count);
         active += c.count > 0;
     }
-    double product = 2.0 * (double)most * (double)p->k / product_rate(p);
+    double one = (double)dmi_multiply_add_flops(p->kernel_type) / product_rate(p);
+    double product = one * (double)most * (double)p->k;
     double link = (double)bytes / (double)DMI_MAX(active, 1) / r->link, first, other;
     int stages = algorithm == DMI_GEMM_STATIONARY ? p->b->profile->workers : p->op[moving]->layout->group;
     bool single = algorithm == DMI_GEMM_STATIONARY ? bytes == 0 : dmi_cyclic_single(p, moving);
@@ -79,7 +87,7 @@ double dmi_estimate(const dmi_product *p, int algorithm, int moving, int64_t byt
         return first + longer(product, link - first + product * piece) + (LAUNCH + HOP) / piece + PANELS_START;
     /* so is the first partial product; arrivals are added; replicas of c are made once */
     case DMI_GEMM_CONTRACT:
-        product = 2.0 * (double)p->m * (double)p->n * (double)p->k / stages / product_rate(p);
+        product = one * (double)p->m * (double)p->n * (double)p->k / stages;
         return product / stages + longer(product * (stages - 1) / stages, link) + 1.5 * sums(p, most, stages) +
                steps;
     case DMI_GEMM_STATIONARY:

@@ -272,7 +272,7 @@ static void multiply(gathering *g, const bool own[2], const dmi_region mine[2])
     dmi_step *step = dmi_build_kernel(p->b, DMI_KERNEL_fused, &f, sizeof f, refs, 3 + own[1] + own[0], g->ready);
     step->scalar[0] = p->scalar[0];
     step->scalar[1] = p->beta_zero ? DMI_SCALAR_ZERO : p->scalar[1];
-    step->flops = 2 * f.gemm.m * f.gemm.n * f.gemm.k;
+    step->flops = dmi_gemm_flops(&f.gemm);
     dmi_mark_step(p->finished, step);
 }
 

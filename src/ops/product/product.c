@@ -308,7 +308,7 @@ void dmi_product_step(dmi_product *p, const dmi_matrix_ref *a, const dmi_matrix_
     dmi_step *step = dmi_build_kernel(p->b, DMI_KERNEL_gemm, &g, sizeof g, refs, 3, after);
     step->scalar[0] = p->direct ? p->scalar[0] : DMI_SCALAR_ONE;
     step->scalar[1] = !first ? DMI_SCALAR_ONE : p->direct && !p->beta_zero ? p->scalar[1] : DMI_SCALAR_ZERO;
-    step->flops = 2 * m * n * k;
+    step->flops = dmi_gemm_flops(&g);
     dmi_mark_step(p->finished, step);
     if (done) {
         dmi_mark_step(done, step);
