@@ -148,8 +148,10 @@ DM_API DM_CHECKED dm_status dm_pool_shape(const dm_pool *pool, const int64_t *x,
  * to there, padding included. Of equal largest elements the first counts, in row-major order. DM_POOL_STOCHASTIC takes
  * the first element at which the running sum of the window reaches u times the sum of the window, u: the number of
  * dm_fill_uniform(0, 1, seed) for an f32 array of y's shape: an element of x >= 0 is taken with the probability x /
- * sum. DM_POOL_WEIGHTED, its counterpart for tests: the sum of x^2 divided by that of x; 0 where that is 0. which: i32
- * or i64 of y's shape, or DM_NO_ARRAY: row * W + column of the element that was taken; not for means (DM_ERR_ARG).
+ * sum. DM_POOL_WEIGHTED, its counterpart for tests: the sum of x^2 divided by that of x; 0 where that is 0. which, of
+ * y's shape, or DM_NO_ARRAY: the element that was taken; not for means (DM_ERR_ARG). i32 or i64: row * W + column of x. u8:
+ * row * kernel[1] + column in the window, or 255: no element, or with relu none above 0; of windows of at most 255
+ * elements (DM_ERR_DTYPE).
  * Cost: an element of y reads its window. Source: Zeiler & Fergus (2013), of DM_POOL_STOCHASTIC. */
 DM_API DM_CHECKED dm_status dm_pool_forward(dm_session *session, const dm_pool *pool, dm_array x, dm_array y,
                                             dm_array which);
@@ -158,6 +160,11 @@ DM_API DM_CHECKED dm_status dm_pool_forward(dm_session *session, const dm_pool *
  * largest elements are found again. */
 DM_API DM_CHECKED dm_status dm_pool_backward(dm_session *session, const dm_pool *pool, dm_array x, dm_array dy,
                                              dm_array dx);
+/* The same from the `which` of type u8 that dm_pool_forward wrote, with relu as it was there: x is not read. The same
+ * bits. which: of dy's shape. Errors: DM_ERR_ARG (a method that takes no single element), DM_ERR_DTYPE (which is not
+ * u8; windows of more than 255 elements). Cost: reads dy and which, writes dx. */
+DM_API DM_CHECKED dm_status dm_pool_backward_which(dm_session *session, const dm_pool *pool, dm_array which,
+                                                   dm_array dy, dm_array dx);
 
 /* ---- local response normalisation ------------------------------------------------------------------------ */
 

@@ -325,6 +325,8 @@ dm_status nn_pooling_setup(nn_layer *l)
     const int64_t *b = l->bottom[0]->shape;
     int64_t y[4], x[4] = {b[0], b[2], b[3], b[1]};
     status = dm_pool_shape(pool, x, y);
+    int64_t elements = pool->global ? x[1] * x[2] : (int64_t)pool->kernel[0] * pool->kernel[1];
+    l->top[0]->picks = elements <= 255 && (pool->method == DM_POOL_MAX || pool->method == DM_POOL_STOCHASTIC);
     return status == DM_OK
                ? nn_top_shape(l, 0, 4, (int64_t[]){y[0], y[3], y[1], y[2]})
                : nn_layer_fail(l, "pooling_param", status, "does not fit its bottom: %s", dm_error_message());
@@ -333,7 +335,7 @@ dm_status nn_pooling_setup(nn_layer *l)
 dm_status nn_pooling_forward(nn_layer *l)
 {
     l->u.pool.seed = nn_layer_seed(l, l->net->pass);
-    return dm_pool_forward(l->net->session, &l->u.pool, l->bottom[0]->data, l->top[0]->data, DM_NO_ARRAY);
+    return dm_pool_forward(l->net->session, &l->u.pool, l->bottom[0]->data, l->top[0]->data, l->top[0]->which);
 }
 
 dm_status nn_pooling_backward(nn_layer *l)
@@ -341,9 +343,10 @@ dm_status nn_pooling_backward(nn_layer *l)
     if (!l->down[0]) {
         return DM_OK;
     }
-    dm_array down = nn_down(l, 0);
-    return nn_down_done(/* with the seed of the forward pass */
-                        l, 0,
-                        dm_pool_backward(l->net->session, &l->u.pool, l->bottom[0]->data, l->top[0]->diff,
-                                         down));
+    dm_session *s = l->net->session;
+    dm_array down = nn_down(l, 0), diff = l->top[0]->diff;
+    dm_status status = l->top[0]->which.id /* else with the seed of the forward pass */
+                           ? dm_pool_backward_which(s, &l->u.pool, l->top[0]->which, diff, down)
+                           : dm_pool_backward(s, &l->u.pool, l->bottom[0]->data, diff, down);
+    return nn_down_done(l, 0, status);
 }

@@ -37,6 +37,7 @@ static dm_status make(nn_net *net, nn_blob *b)
         status = nn_blob_array(net, b, type, &b->data);
     }
     status = status == DM_OK && diff && !b->shares_diff ? nn_blob_array(net, b, type, &b->diff) : status;
+    status = status == DM_OK && diff && b->picks ? nn_blob_array(net, b, DM_U8, &b->which) : status;
     status = status == DM_OK && writers > 1 ? nn_blob_array(net, b, type, &b->spare) : status;
     if (status == DM_OK && b->own_loss) {
         status = nn_blob_array(net, b, type, &b->given);
@@ -77,6 +78,7 @@ dm_status nn_blobs_end(nn_net *net, bool lent)
         if (b->lent == lent) {
             status = end_one(net, status, !b->shares, &b->data);
             status = end_one(net, status, !b->shares_diff, &b->diff);
+            status = end_one(net, status, true, &b->which);
             status = end_one(net, status, true, &b->spare);
             status = end_one(net, status, true, &b->given);
         }

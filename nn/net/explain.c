@@ -73,7 +73,7 @@ static int64_t bytes_of(const nn_net *net, dm_array a)
     if (!a.id || dm_array_query(net->session, a, &info) != DM_OK) {
         return 0;
     }
-    int64_t bytes = info.dtype == DM_F32 || info.dtype == DM_I32 ? 4 : 2; /* the types of blobs */
+    int64_t bytes = dm_dtype_bytes(info.dtype);
     for (int d = 0; d < info.ndim; d++) {
         bytes *= info.shape[d];
     }
@@ -88,7 +88,7 @@ static void memory_of(const nn_layer *l, int64_t *blobs, int64_t *params)
     for (int i = 0; i < l->tops; i++) {
         const nn_blob *b = l->top[i];
         *blobs += (b->shares ? 0 : bytes_of(l->net, b->data)) + bytes_of(l->net, b->diff) +
-                  bytes_of(l->net, b->spare);
+                  bytes_of(l->net, b->spare) + bytes_of(l->net, b->which);
     }
     for (int i = 0; i < NN_SCRATCH; i++) {
         *blobs += bytes_of(l->net, l->scratch[i]);

@@ -34,6 +34,8 @@ typedef struct nn_blob {
     double loss_weight;
     dm_array data, diff, spare; /* spare: a second gradient, before it is added */
     dm_array given;             /* the gradient that the program gives, or zero */
+    bool picks;                 /* each element is one of the producer's bottom: `which`, u8, says where the gradient goes */
+    dm_array which;             /* none where there is no gradient */
     int gradients;              /* how many have come in this pass */
 } nn_blob;
 

@@ -12,6 +12,8 @@ enum {
     DMI_DT_SOLVE = 1 << DM_F64 | 1 << DM_F32 | DMI_DT_COMPLEX,
     DMI_DT_LABELS = DMI_DT_FLOAT | DMI_DT_INT,
     DMI_DT_INDEX = 1 << DM_I32 | 1 << DM_I64,
+    DMI_DT_PLACES = DMI_DT_INDEX | 1 << DM_U8, /* of elements that pooling took */
+    DMI_DT_POOLED = DMI_DT_FLOAT | 1 << DM_U8,
     DMI_DT_PRODUCT = DMI_DT_FLOAT | DMI_DT_COMPLEX,
     DMI_DT_REAL = DMI_DT_FLOAT | 1 << DM_F8E4M3 | 1 << DM_F8E5M2 | DMI_DT_INT | 1 << DM_BOOL,
     DMI_DT_FACTOR = DMI_DT_PRODUCT | 1 << DM_F8E4M3 | 1 << DM_F8E5M2, /* of a product */

@@ -22,7 +22,9 @@ dm_status dmi_pooling_check(dmi_call *call)
         return dmi_fail(DM_ERR_ARG, "%s: which is given, but means take no single element",
                         dmi_call_name(call));
     }
-    return dmi_check_same_shape(call, WHICH, Y);
+    status = dmi_check_same_shape(call, WHICH, Y);
+    bool taps = call->operand[WHICH].desc.dtype == DM_U8;
+    return status == DM_OK && taps ? dmi_pooling_fits_taps(call, X, WHICH) : status;
 }
 
 dm_status dmi_pooling_plan(dmi_builder *b, const dmi_call *call)
@@ -30,6 +32,7 @@ dm_status dmi_pooling_plan(dmi_builder *b, const dmi_call *call)
     dmi_pooling d;
     dmi_pooling_describe(b, call, X, Y, 1u << X | 1u << Y, &d);
     int which = call->noperand > WHICH ? DMI_LAYER_MADE : DMI_LAYER_NONE;
+    d.taps = which == DMI_LAYER_MADE && call->operand[WHICH].desc.dtype == DM_U8;
     return dmi_plan_layer(b, call,
                           &(dmi_layer){.kernel = DMI_KERNEL_pooling,
                                        .desc = &d.dnn,
@@ -37,5 +40,5 @@ dm_status dmi_pooling_plan(dmi_builder *b, const dmi_call *call)
                                        .like = X,
                                        .ref = {{DMI_LAYER_SLICED, X, d.dnn.dtype, 0},
                                                {DMI_LAYER_MADE, Y, d.dnn.dtype, 0},
-                                               {which, WHICH, DM_I32, 0}}});
+                                               {which, WHICH, d.taps ? DM_U8 : DM_I32, 0}}});
 }

@@ -125,6 +125,17 @@ dm_status dmi_pooling_fits(const dmi_call *call, int x, int y)
     return status == DM_OK ? dmi_layer_check(call, call->args.i[DMI_POOLING_SLICES]) : status;
 }
 
+dm_status dmi_pooling_fits_taps(const dmi_call *call, int x, int taps)
+{
+    const int32_t *arg = call->args.i;
+    const int64_t *in = call->operand[x].desc.extent + 1;
+    int64_t elements = arg[GLOBAL] ? in[0] * in[1] : (int64_t)arg[KERNEL] * arg[KERNEL + 1];
+    return elements <= UINT8_MAX
+               ? DM_OK
+               : dmi_fail(DM_ERR_DTYPE, "%s: %s is u8, but windows have %" PRId64 " elements, more than %d",
+                          dmi_call_name(call), dmi_operand_name(call, taps), elements, UINT8_MAX);
+}
+
 void dmi_pooling_describe(const dmi_builder *b, const dmi_call *call, int x, int y, unsigned operands,
                           dmi_pooling *d)
 {

@@ -15,7 +15,9 @@ static void pooling_case(dmt_case *c)
     dmt_host *x = dmt_layer_add(c, &l, "x", 0, 4, v.x);
     dmt_host_random(x, &c->random, dmt_chance(&c->random, 50) ? DMT_SMALL : DMT_SMOOTH); /* small: ties */
     dmt_layer_add(c, &l, "y", 0, 4, v.y);
-    dmt_layer_add(c, &l, "which", dmt_chance(&c->random, 50) ? DM_I32 : DM_I64, 4, v.y);
+    bool taps = dmt_chance(&c->random, 40);
+    dmt_layer_add(c, &l, "which", taps ? DM_U8 : dmt_chance(&c->random, 50) ? DM_I32 : DM_I64, 4, v.y);
+    v.pool.relu = dmt_chance(&c->random, 30);
     l.left_out[WHICH] = v.pool.method != DM_POOL_MAX || dmt_chance(&c->random, 30);
     dmt_layer_make(c, &l, 1u << Y | 1u << WHICH);
     DMT_OK(c, dm_pool_shape(&v.pool, v.x, shape));
@@ -33,7 +35,10 @@ static void pooling_case(dmt_case *c)
                 dmt_sums_add(&sums, i, x->v[elements[k]], 1.0L / (long double)size);
             }
         }
-        which->v[i] = best < 0 ? -1 : (long double)(best / v.x[3] % (v.x[1] * v.x[2]));
+        bool none = best < 0 || (taps && v.pool.relu && !(x->v[best] > 0));
+        which->v[i] = none   ? (taps ? DMT_POOL_NONE : -1)
+                      : taps ? (long double)dmt_pool_tap(&v, i, best)
+                             : (long double)(best / v.x[3] % (v.x[1] * v.x[2]));
         if (v.pool.method == DM_POOL_MAX) {
             sums.want->v[i] = best < 0 ? 0 : x->v[best];
         }
@@ -50,6 +55,24 @@ static void pooling_case(dmt_case *c)
         DMT_OK(c, dm_pool_forward(c->session, &v.pool, alone.array[X], alone.array[Y], alone.array[WHICH]));
         dmt_layer_same(c, &l, &alone, Y);
     }
+}
+
+/* A number in a window, as it was taken forward, is all that the gradient needs. */
+static void taps_back(dmt_case *c, dmt_pool *v, dm_array x, dm_array dy, const dmt_host *want)
+{
+    char text[400];
+    dm_array y, which, dx;
+    DMT_OK(c, dm_array_like(c->session, dy, 0, &y));
+    DMT_OK(c, dm_array_like(c->session, dy, DM_U8, &which));
+    DMT_OK(c, dm_array_create(c->session, want->dtype, 4, v->x, NULL, &dx));
+    DMT_OK(c, dm_pool_forward(c->session, &v->pool, x, y, which));
+    DMT_OK(c, dm_pool_backward_which(c->session, &v->pool, which, dy, dx));
+    if (!dmt_host_same(dmt_read(c, dx, want->dtype, 4, v->x), want, text, sizeof text)) {
+        dmt_fail(c, "the gradient by u8: %s", text);
+    }
+    DMT_OK(c, dm_array_destroy(c->session, y));
+    DMT_OK(c, dm_array_destroy(c->session, which));
+    DMT_OK(c, dm_array_destroy(c->session, dx));
 }
 
 /* Elements that are taken at random: by the numbers of a fill, with the same seed backward. Values are whole,
@@ -109,6 +132,7 @@ static void stochastic_case(dmt_case *c)
         if (!dmt_host_same(dmt_read(c, dx, DM_F64, 4, v.x), want, text, sizeof text)) {
             dmt_fail(c, "the gradient: %s", text);
         }
+        taps_back(c, &v, l.array[X], l.array[Y], want);
     }
     DMT_OK(c, dm_array_destroy(c->session, random));
     DMT_OK(c, dm_array_destroy(c->session, dx));
@@ -143,6 +167,12 @@ static void refusals(dmt_case *c)
     const int64_t x_shape[] = {5, 6, 6, 4}, y_shape[] = {5, 3, 3, 4};
     dm_array x = dmt_thing_make(c, DM_F32, 4, x_shape), y = dmt_thing_make(c, DM_F32, 4, y_shape),
              at = dmt_thing_make(c, DM_I32, 4, y_shape);
+    const int64_t large_shape[] = {1, 6, 6, 4}, wide_shape[] = {1, 16, 16, 1}, one_shape[] = {1, 1, 1, 1};
+    dm_array wide = dmt_thing_make(c, DM_F32, 4, wide_shape), one = dmt_thing_make(c, DM_F32, 4, one_shape),
+             few = dmt_thing_make(c, DM_U8, 4, one_shape), byte = dmt_thing_make(c, DM_U8, 4, large_shape),
+             tap = dmt_thing_make(c, DM_U8, 4, y_shape);
+    dm_pool whole = p;
+    whole.global = 1;
     bad.pad[0] = 2;
     REFUSED(DMT_ONE(ARG), "pad[0]", dm_pool_forward(c->session, &bad, x, y, at));
     bad = p;
@@ -154,6 +184,13 @@ static void refusals(dmt_case *c)
     REFUSED(DMT_ONE(DTYPE), "which", dm_pool_forward(c->session, &p, x, y, y));
     REFUSED(DMT_ONE(SHAPE), "y is", dm_pool_forward(c->session, &p, y, x, at));
     REFUSED(DMT_ONE(HANDLE), NULL, dm_pool_backward(c->session, &p, DM_NO_ARRAY, y, x));
+    REFUSED(DMT_ONE(DTYPE), "pool_backward_which: which", dm_pool_backward_which(c->session, &p, at, y, x));
+    REFUSED(DMT_ONE(DTYPE), "pool_backward_which: which", dm_pool_backward_which(c->session, &p, y, y, x));
+    REFUSED(DMT_ONE(DTYPE), "pool_backward: x", dm_pool_backward(c->session, &p, byte, y, x));
+    REFUSED(DMT_ONE(SHAPE), "which", dm_pool_backward_which(c->session, &p, byte, y, x));
+    REFUSED(DMT_ONE(ARG), "pool_backward_which", dm_pool_backward_which(c->session, &bad, tap, y, x));
+    REFUSED(DMT_ONE(DTYPE), "256 elements", dm_pool_forward(c->session, &whole, wide, one, few));
+    REFUSED(DMT_ONE(DTYPE), "256 elements", dm_pool_backward_which(c->session, &whole, few, one, wide));
     bad.global = 0;
     bad.method = DM_POOL_MAX;
     bad.kernel[0] = bad.kernel[1] = bad.stride[0] = bad.stride[1] = 1;
@@ -163,6 +200,11 @@ static void refusals(dmt_case *c)
     dmt_thing_end(c, x, DM_F32, 4, x_shape);
     dmt_thing_end(c, y, DM_F32, 4, y_shape);
     dmt_thing_end(c, at, DM_I32, 4, y_shape);
+    dmt_thing_end(c, wide, DM_F32, 4, wide_shape);
+    dmt_thing_end(c, one, DM_F32, 4, one_shape);
+    dmt_thing_end(c, few, DM_U8, 4, one_shape);
+    dmt_thing_end(c, byte, DM_U8, 4, large_shape);
+    dmt_thing_end(c, tap, DM_U8, 4, y_shape);
 }
 DMT_ONE_CASE(refusals)
 

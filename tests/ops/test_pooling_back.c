@@ -5,6 +5,20 @@
 
 enum { X, DY, DX };
 
+/* The same from the numbers in the windows that forward wrote. */
+static void by_which(dmt_case *c, const dmt_pool *v, const dmt_layer *l, const dmt_sums *sums)
+{
+    dm_array y, which;
+    dmt_operand *dx = dmt_operand_make(c, "dx", sums->want, DMT_UNSET);
+    DMT_OK(c, dm_array_like(c->session, l->array[DY], 0, &y));
+    DMT_OK(c, dm_array_create(c->session, DM_U8, 4, v->y, NULL, &which));
+    DMT_OK(c, dm_pool_forward(c->session, &v->pool, l->array[X], y, which));
+    DMT_OK(c, dm_pool_backward_which(c->session, &v->pool, which, l->array[DY], dx->array));
+    dmt_operand_check(c, dx, sums->want, sums->bound);
+    DMT_OK(c, dm_array_destroy(c->session, y));
+    DMT_OK(c, dm_array_destroy(c->session, which));
+}
+
 static void back_case(dmt_case *c)
 {
     dmt_pool v;
@@ -35,6 +49,9 @@ static void back_case(dmt_case *c)
     dmt_sums_end(&sums, NULL, 0, dmt_layer_eps(&l));
     DMT_OK(c, dm_pool_backward(c->session, &v.pool, l.array[X], l.array[DY], l.array[DX]));
     dmt_operand_check(c, l.operand[DX], sums.want, sums.bound);
+    if (v.pool.method == DM_POOL_MAX) {
+        by_which(c, &v, &l, &sums);
+    }
     if (v.pool.slices > 0) {
         dmt_layer_alone(c, &l, &alone);
         DMT_OK(c, dm_pool_backward(c->session, &v.pool, alone.array[X], alone.array[DY], alone.array[DX]));

@@ -200,6 +200,18 @@ void dmt_pool_random(dmt_case *c, dmt_pool *v)
             v->pool.pad[0], v->pool.pad[1], v->pool.global, v->pool.round_down, v->pool.slices);
 }
 
+int64_t dmt_pool_tap(const dmt_pool *v, int64_t at, int64_t element)
+{
+    int64_t window[4], index[4];
+    dmt_unlinear(4, v->y, at, window);
+    dmt_unlinear(4, v->x, element, index);
+    if (v->pool.global) {
+        return index[1] * v->x[2] + index[2];
+    }
+    return (index[1] - window[1] * v->pool.stride[0] + v->pool.pad[0]) * v->pool.kernel[1] + index[2] -
+           window[2] * v->pool.stride[1] + v->pool.pad[1];
+}
+
 int64_t dmt_pool_window(const dmt_pool *v, int64_t at, int64_t *elements, int64_t *size)
 {
     int64_t index[4], count = 0;

@@ -62,6 +62,8 @@ typedef struct dmt_pool {
 void dmt_pool_random(dmt_case *c, dmt_pool *v);
 /* The elements of x in window `at` of y's elements; returns how many. size: by what a mean divides. */
 int64_t dmt_pool_window(const dmt_pool *v, int64_t at, int64_t *elements, int64_t *size);
-enum { DMT_POOL_MOST = 400 };
+/* The number that an element of x has in it, its places in the padding counted. */
+int64_t dmt_pool_tap(const dmt_pool *v, int64_t at, int64_t element);
+enum { DMT_POOL_MOST = 400, DMT_POOL_NONE = 255 };
 
 #endif

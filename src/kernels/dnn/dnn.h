@@ -39,12 +39,14 @@ enum {
 bool dmi_convolution_is_product(const dmi_convolution *d);
 
 /*   pooling       x, y, which    y = what `method` takes of each window
- *   pooling_back  x, y, dx       dx = the gradient by x; y: that by y; x is not read where means are taken
+ *   pooling_back  x, y, dx       dx = the gradient by x; y: that by y; x is not read where means are taken; taps: x is
+ *                                what pooling wrote as `which`
  * Number 0 of the call: the seed, whole. */
 typedef struct dmi_pooling {
     dmi_dnn dnn;
     int method; /* DM_POOL_* */
-    bool relu;  /* back, DM_POOL_MAX: nothing where the largest is not above 0 */
+    bool relu;  /* back and taps, DM_POOL_MAX: nothing where the largest is not above 0 */
+    bool taps;  /* which is u8: the element's number in its window; UINT8_MAX: none receives a gradient */
     int64_t in[3], out[3], kernel[2], stride[2], pad[2];
 } dmi_pooling;
 

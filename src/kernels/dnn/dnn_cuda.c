@@ -163,7 +163,7 @@ static void pool(const dmi_kernel_call *call, const void *x, void *y, int32_t *w
     int64_t elem = dmi_dtype_bytes(d->dnn.dtype), tap = dmi_pooling_is_wide(d) ? 4 : 1;
     int64_t from = d->in[0] * d->in[1] * d->in[2], to = d->out[0] * d->out[1] * d->in[2],
             step = samples_at_once(d, d->out);
-    bool grouped = is_aligned(x, 16) && is_aligned(y, 16) && is_aligned(which, 16);
+    bool grouped = is_aligned(x, 16) && is_aligned(y, 16) && is_aligned(which, 16) && is_aligned(taps, 8);
     dmi_cuda_pooling p = describe(call, grouped);
     for (int64_t n = 0; n < d->dnn.samples; n += step) {
         p.items = (uint32_t)(DMI_MIN(step, d->dnn.samples - n) * to / p.group / p.repeat);
@@ -180,8 +180,10 @@ static void pool(const dmi_kernel_call *call, const void *x, void *y, int32_t *w
 dm_status dmi_pooling_cuda(const dmi_kernel_call *call)
 {
     void *y = dmi_dnn_at(call, 1);
+    void *which = dmi_dnn_at(call, 2);
+    bool taps = ((const dmi_pooling *)call->desc)->taps;
     if (y) {
-        pool(call, dmi_dnn_at(call, 0), y, dmi_dnn_at(call, 2), NULL);
+        pool(call, dmi_dnn_at(call, 0), y, taps ? NULL : which, taps ? which : NULL);
     }
     return DM_OK;
 }
@@ -192,15 +194,16 @@ dm_status dmi_pooling_back_cuda(const dmi_kernel_call *call)
     int64_t elem = dmi_dtype_bytes(d->dnn.dtype), tap = dmi_pooling_is_wide(d) ? 4 : 1;
     int64_t from = d->out[0] * d->out[1] * d->in[2], to = d->in[0] * d->in[1] * d->in[2],
             step = samples_at_once(d, d->in);
-    const char *x = dmi_dnn_at(call, 0), *dy = dmi_dnn_at(call, 1);
-    char *dx = dmi_dnn_at(call, 2), *taps = x ? call->workspace : NULL;
+    const char *x = dmi_dnn_at(call, 0), *dy = dmi_dnn_at(call, 1), *taps = x;
+    char *dx = dmi_dnn_at(call, 2);
     if (!dx) {
         return DM_OK;
     }
-    if (taps) {
-        pool(call, x, NULL, NULL, taps);
+    if (x && !d->taps) {
+        pool(call, x, NULL, NULL, call->workspace);
+        taps = call->workspace;
     }
-    dmi_cuda_pooling p = describe(call, is_aligned(dy, 16) && is_aligned(dx, 16));
+    dmi_cuda_pooling p = describe(call, is_aligned(dy, 16) && is_aligned(dx, 16) && is_aligned(taps, 8));
     for (int64_t n = 0; n < d->dnn.samples; n += step) {
         p.items = (uint32_t)(DMI_MIN(step, d->dnn.samples - n) * to / p.group / p.repeat);
         for (int a = 0; a < 2; a++) {

@@ -101,11 +101,11 @@ int64_t dmi_inner_workspace(const void *desc, const dmi_device_facts *facts)
 INNER(inner_data)
 INNER(inner_weights)
 
-/* A tap for each element of y. */
+/* A tap for each element of y, unless they are given. */
 int64_t dmi_pooling_back_workspace(const void *desc, const dmi_device_facts *facts)
 {
     const dmi_pooling *d = desc;
-    return on_gpu(facts) && d->dnn.count[0] > 0 ? d->dnn.count[1] * (dmi_pooling_is_wide(d) ? 4 : 1) : 0;
+    return on_gpu(facts) && d->dnn.count[0] > 0 && !d->taps ? d->dnn.count[1] * (dmi_pooling_is_wide(d) ? 4 : 1) : 0;
 }
 
 /* The ratios of windows that are not summed in shared memory. */

@@ -12,6 +12,7 @@ typedef struct window {
     int64_t sample, lo[2], hi[2]; /* its elements of x: rows, columns */
     int64_t size;                 /* elements up to H + pad, padding included */
     int64_t first;                /* number of its first result in y */
+    int64_t from[2];              /* its first row and column; below 0 in the padding */
 } window;
 
 /* Window i, counted over the samples. */
@@ -24,6 +25,7 @@ static window window_of(const dmi_pooling *d, int64_t i)
     for (int a = 0; a < 2; a++) {
         int64_t lo = place[a] * d->stride[a] - d->pad[a], hi = DMI_MIN(lo + d->kernel[a], d->in[a] + d->pad[a]);
         w.size *= DMI_MAX(hi - lo, 0);
+        w.from[a] = lo;
         w.lo[a] = DMI_MAX(lo, 0);
         w.hi[a] = DMI_MIN(hi, d->in[a]);
     }
@@ -37,6 +39,23 @@ static float uniform_at(uint64_t seed, int64_t at)
     uint32_t word = at % 4 == 0 ? w.w0 : at % 4 == 1 ? w.w1 : at % 4 == 2 ? w.w2 : w.w3;
     dmi_uniform32 range = dmi_uniform32_make(0, 1);
     return dmi_uniform32_at(&range, word);
+}
+
+/* Places in x become numbers in the window, and the reverse. */
+static void taps_of(const dmi_pooling *d, const window *w, const int32_t *at, int64_t width, uint8_t *tap)
+{
+    for (int64_t k = 0; k < width; k++) {
+        int64_t row = at[k] / d->in[1], column = at[k] % d->in[1];
+        tap[k] = at[k] < 0 ? UINT8_MAX : (uint8_t)((row - w->from[0]) * d->kernel[1] + column - w->from[1]);
+    }
+}
+
+static void places_of(const dmi_pooling *d, const window *w, const uint8_t *tap, int64_t width, int32_t *at)
+{
+    for (int64_t k = 0; k < width; k++) {
+        int64_t row = w->from[0] + tap[k] / d->kernel[1], column = w->from[1] + tap[k] % d->kernel[1];
+        at[k] = tap[k] == UINT8_MAX ? -1 : (int32_t)(row * d->in[1] + column);
+    }
 }
 
 #define TWICE(...) DMI_TWICE(__VA_ARGS__) /* with FN's names in full */

@@ -49,8 +49,8 @@ template <> struct pair<f16> {
     }
 };
 
-/* An item: 8 channels of a K x K window. taps NULL: y is written, else the taps. */
-template <typename S, int K, bool TAPS>
+/* An item: 8 channels of a K x K window. Writes y, or the taps, or both. */
+template <typename S, int K, bool Y, bool TAPS>
 static __global__ void __launch_bounds__(THREADS)
     forward(const dmi_cuda_pooling p, const uint16_t *x, uint16_t *y, uint8_t *taps)
 {
@@ -88,14 +88,15 @@ static __global__ void __launch_bounds__(THREADS)
             best[j] = two::word(__hmax2_nan(two::of(best[j]), two::of(value[k].v[j])));
         }
     }
-    if constexpr (!TAPS) {
+    if constexpr (Y) {
         group<uint32_t, WORDS> out;
 #pragma unroll
         for (int j = 0; j < WORDS; j++) {
             out.v[j] = any ? two::word(__hadd2(two::of(best[j]), two::of(0))) : 0; /* no -0 */
         }
         *(group<uint32_t, WORDS> *)(y + to) = out;
-    } else {
+    }
+    if constexpr (TAPS) {
 #pragma unroll
         for (int k = K * K - 1; k >= 0; k--) {
 #pragma unroll
@@ -178,21 +179,26 @@ static __global__ void __launch_bounds__(THREADS)
     *(group<uint32_t, WORDS> *)(dx + to) = out;
 }
 
-bool dmi_cuda_launch_pooling_short(dmi_queue *q, const dmi_cuda_pooling *p, const void *x, void *y, void *taps)
+template <typename S, int K>
+static void launch_forward(dmi_queue *q, const dmi_cuda_pooling *p, const void *x, void *y, void *taps)
 {
     unsigned blocks = blocks_for((int64_t)p->items, THREADS);
+    auto kernel = taps == NULL ? forward<S, K, true, false> : y == NULL ? forward<S, K, false, true> : forward<S, K, true, true>;
+    kernel<<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const uint16_t *)x, (uint16_t *)y, (uint8_t *)taps);
+}
+
+bool dmi_cuda_launch_pooling_short(dmi_queue *q, const dmi_cuda_pooling *p, const void *x, void *y, void *taps)
+{
     int k = p->kernel[0];
     bool fits =
         p->group == V && p->repeat == 1 && p->method == DM_POOL_MAX && k == p->kernel[1] && (k == 2 || k == 3);
-    if (!fits || (y != NULL) == (taps != NULL)) {
+    if (!fits) {
         return false;
     }
     bool bf = p->dtype == DM_BF16;
-    auto kernel = taps != NULL ? (k == 2 ? (bf ? forward<bf16, 2, true> : forward<f16, 2, true>)
-                                         : (bf ? forward<bf16, 3, true> : forward<f16, 3, true>))
-                               : (k == 2 ? (bf ? forward<bf16, 2, false> : forward<f16, 2, false>)
-                                         : (bf ? forward<bf16, 3, false> : forward<f16, 3, false>));
-    kernel<<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const uint16_t *)x, (uint16_t *)y, (uint8_t *)taps);
+    auto launch = k == 2 ? (bf ? launch_forward<bf16, 2> : launch_forward<f16, 2>)
+                         : (bf ? launch_forward<bf16, 3> : launch_forward<f16, 3>);
+    launch(q, p, x, y, taps);
     dmi_cuda_launched(q, "pooling");
     return true;
 }

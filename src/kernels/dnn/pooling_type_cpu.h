@@ -130,8 +130,17 @@ static void FN(select)(const dmi_pooling *d, uint64_t seed, const window *w, con
     }
 }
 
-static void FN(forward)(const dmi_pooling *d, uint64_t seed, const T *x, T *y, int32_t *which)
+/* Where nothing receives a gradient. */
+static void FN(pass)(const dmi_pooling *d, int64_t width, const T *best, int32_t *at)
 {
+    for (int64_t k = 0; k < width && d->relu && d->method == DM_POOL_MAX; k++) {
+        at[k] = best[k] > 0 ? at[k] : -1;
+    }
+}
+
+static void FN(forward)(const dmi_pooling *d, uint64_t seed, const T *x, T *y, void *which)
+{
+    int32_t at[TILE];
     for (int64_t i = 0; i < d->dnn.samples * d->out[0] * d->out[1]; i++) {
         window w = window_of(d, i);
         const T *image = x + w.sample * d->in[0] * d->in[1] * d->in[2];
@@ -141,7 +150,12 @@ static void FN(forward)(const dmi_pooling *d, uint64_t seed, const T *x, T *y, i
                 (d->method == DM_POOL_AVERAGE ? FN(mean) : FN(weighted))(d, &w, image, c, width, y + to);
                 continue;
             }
-            FN(select)(d, seed, &w, image, c, width, y + to, which ? which + to : NULL);
+            bool taps = which && d->taps;
+            FN(select)(d, seed, &w, image, c, width, y + to, taps ? at : which ? (int32_t *)which + to : NULL);
+            if (taps) {
+                FN(pass)(d, width, y + to, at);
+                taps_of(d, &w, at, width, (uint8_t *)which + to);
+            }
         }
     }
 }
@@ -177,7 +191,7 @@ TWICE(static, FN(give),
       (const dmi_pooling *d, const window *w, const int32_t *at, const T *dy, int64_t c, int64_t width, T *dx),
       (d, w, at, dy, c, width, dx))
 
-static void FN(backward)(const dmi_pooling *d, uint64_t seed, const T *x, const T *dy, T *dx)
+static void FN(backward)(const dmi_pooling *d, uint64_t seed, const void *x, const T *dy, T *dx)
 {
     T best[TILE];
     int32_t at[TILE];
@@ -191,9 +205,11 @@ static void FN(backward)(const dmi_pooling *d, uint64_t seed, const T *x, const 
                 FN(spread)(d, &w, dy + from, c, width, dx + w.sample * plane);
                 continue;
             }
-            FN(select)(d, seed, &w, x + w.sample * plane, c, width, best, at);
-            for (int64_t k = 0; k < width && d->relu && d->method == DM_POOL_MAX; k++) {
-                at[k] = best[k] > 0 ? at[k] : -1;
+            if (d->taps) {
+                places_of(d, &w, (const uint8_t *)x + from, width, at);
+            } else {
+                FN(select)(d, seed, &w, (const T *)x + w.sample * plane, c, width, best, at);
+                FN(pass)(d, width, best, at);
             }
             FN(give)(d, &w, at, dy + from, c, width, dx + w.sample * plane);
         }
