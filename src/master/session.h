@@ -30,7 +30,7 @@ enum { DMI_RECENT = 4096 }; /* commands whose frames are looked for, for message
 typedef struct dmi_watched {
     int64_t cpu_ns, waited_ns, moved_ns;    /* of its compute thread; when that ran last */
     int64_t begun_cpu_ns, begun_waited_ns;  /* when the session moved last */
-    int64_t other_waited_ns;                /* of its communication thread */
+    int64_t other_cpu_ns, other_waited_ns;  /* of its communication thread */
 } dmi_watched;
 
 /* A command that has failed. */

@@ -36,10 +36,18 @@ static void times_of(const dmi_port *port, dmi_thread_times *compute, dmi_thread
     }
 }
 
-/* Looks at the threads of all workers that have something to do. Returns the time since the last look in which
- * the communication thread of one of them was ready and had no processor: it needs next to nothing to move on.
- */
-static int64_t sample(dmi_session *s, bool first, int64_t now)
+/* In the time since the last look (0: there was none) was the thread ready, without a processor? The kernel counts a wait
+ * when it is over; before, the thread is one that is ready and has not run. */
+static int64_t starved_for(const dmi_thread_times *t, int64_t cpu_ns, int64_t waited_ns, int64_t since)
+{
+    bool waits = t->state == 'R' && t->cpu_ns == cpu_ns;
+    return DMI_MAX(t->waited_ns - waited_ns, waits ? since : 0);
+}
+
+/* Looks at the threads of all workers that have something to do. Returns the time since the last look in which the
+ * communication thread of one of them, or its compute thread in front of its next step, had no processor: they need next to
+ * nothing to move on. */
+static int64_t sample(dmi_session *s, int64_t since, int64_t now)
 {
     int64_t starved = 0;
     for (int i = 0; i < s->workers; i++) {
@@ -50,17 +58,22 @@ static int64_t sample(dmi_session *s, bool first, int64_t now)
         }
         dmi_thread_times compute, other;
         times_of(port, &compute, &other);
-        if (first) {
+        if (since == 0) {
             *seen = (dmi_watched){
                 .begun_cpu_ns = compute.cpu_ns, .begun_waited_ns = compute.waited_ns, .moved_ns = now};
         } else {
-            starved = DMI_MAX(starved, other.waited_ns - seen->other_waited_ns);
+            int64_t begins = atomic_load(&port->now_busy)
+                                 ? 0
+                                 : starved_for(&compute, seen->cpu_ns, seen->waited_ns, since);
+            int64_t carries = starved_for(&other, seen->other_cpu_ns, seen->other_waited_ns, since);
+            starved = DMI_MAX(starved, DMI_MAX(begins, carries));
         }
         if (compute.cpu_ns + compute.waited_ns != seen->cpu_ns + seen->waited_ns) {
             seen->moved_ns = now;
         }
         seen->cpu_ns = compute.cpu_ns;
         seen->waited_ns = compute.waited_ns;
+        seen->other_cpu_ns = other.cpu_ns;
         seen->other_waited_ns = other.waited_ns;
     }
     return starved;
@@ -113,7 +126,7 @@ bool dmi_watchdog_bites(dmi_session *s, dmi_watch *w)
         }
     }
     if (w->sampled_ns == 0 || now - w->sampled_ns > SAMPLE_NS) {
-        int64_t starved = sample(s, w->sampled_ns == 0, now);
+        int64_t starved = sample(s, w->sampled_ns ? now - w->sampled_ns : 0, now);
         w->moved_ns = DMI_MIN(now, w->moved_ns + DMI_MAX(starved, w->late_ns));
         w->late_ns = 0;
         w->sampled_ns = now;
