@@ -1,6 +1,7 @@
 /* The loops of elementwise rows and reductions give the same bits wherever an element lies and however wide the
  * vectors are: whole rows as this CPU runs them, beside the baseline's compilation (f32), and beside elements
- * one by one (f32 and f64). */
+ * one by one (f32 and f64). And rows say rightly whether results of a narrow integer type stay within its
+ * range. */
 #include "kernel_oracle.h"
 
 #define DMI_CPU_PLAIN
@@ -10,6 +11,7 @@
 #undef dmi_ewise_f32
 #undef dmi_reducers_f32
 extern dmi_ewise_fn *const dmi_ewise_f32[DMI_EW_ROWS];
+extern dmi_ewise_fn *const dmi_ewise_i32[DMI_EW_ROWS];
 extern const dmi_reducer dmi_reducers_f32[DMI_REDUCTIONS];
 
 enum { N = 1037, OPERANDS = 3 };
@@ -99,6 +101,56 @@ static void test_rows(void **state)
     }
 }
 
+/* Does the row have a result outside the type, of all pairs of its numbers? Computed in i32, which holds them.
+ */
+static bool leaves(int row, int32_t least, int32_t most)
+{
+    enum { PAIRS = 65536 };
+    static int32_t a[PAIRS], b[PAIRS], c[PAIRS], out[PAIRS];
+    static uint8_t choice[PAIRS];
+    const dmi_number none = dmi_number_of(0);
+    for (int i = 0; i < PAIRS; i++) {
+        a[i] = least + i % 256;
+        b[i] = least + i / 256;
+        c[i] = least + i % 251;
+        choice[i] = i % 2;
+    }
+    bool chooses = dmi_ew_rows[row].form == DMI_FORM_CHOOSE;
+    dmi_ewise_i32[row](out, chooses ? (const void *)choice : a, b, c, &none, &none, PAIRS);
+    for (int i = 0; i < PAIRS; i++) {
+        if (out[i] < least || out[i] > most) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Where a row says that results stay within, no step wraps them around. */
+static bool wraps(int row, dm_dtype type)
+{
+    dmi_map_program program;
+    const dm_dtype in[OPERANDS] = {dmi_ew_rows[row].form == DMI_FORM_CHOOSE ? DM_BOOL : type, type, type};
+    assert_int_equal(dmi_map_row(row, in, NULL, DM_I64, &program), DM_OK);
+    return program.steps > 1;
+}
+
+static void test_within(void **state)
+{
+    (void)state;
+    for (int row = 0; row < DMI_EW_ROWS; row++) {
+        int form = dmi_ew_rows[row].form;
+        if (!dmi_ewise_i32[row] || dmi_ew_rows[row].inner || form == DMI_FORM_TEST ||
+            form == DMI_FORM_COMPARE) {
+            continue;
+        }
+        bool may = leaves(row, -128, 127) || leaves(row, 0, 255);
+        if (wraps(row, DM_I8) != may || wraps(row, DM_U8) != may) {
+            fail_msg("%s: results of i8 and u8 %s, which its row in ewise.def does not say",
+                     dmi_ew_rows[row].name, may ? "may leave the type" : "stay within the type");
+        }
+    }
+}
+
 /* States are compared by what they give. */
 static void test_reductions(void **state)
 {
@@ -132,6 +184,7 @@ static void test_reductions(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_reductions)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_within),
+                                       cmocka_unit_test(test_reductions)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
