@@ -136,7 +136,7 @@ static void test_refusals(void **state)
     for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
         dmi_expr e;
         char column[32];
-        snprintf(column, sizeof column, "at column %d\n", bad[k].column);
+        snprintf(column, sizeof column, "(column %d)\n", bad[k].column);
         dm_status status = compile(bad[k].text, &e);
         const char *text = status == DM_OK ? "-" : dmi_error_text();
         if (status != bad[k].status || !strstr(text, bad[k].word) || !strstr(text, column)) {
@@ -441,11 +441,11 @@ static void test_dims(void **state)
         {"sum(x, 2, 0)", 3, 5, ""},
         {"sum(x, -1)", 3, 4, ""},
         {"sum(x, -3, 1)", 3, 3, ""},
-        {"sum(x, 3)", 3, -2, "the elements have 3 dims at column 8"},
-        {"sum(x, -4)", 3, -2, "the elements have 3 dims at column 8"},
-        {"sum(x, 0)", 0, -2, "the elements have 0 dims at column 8"},
-        {"max(x, 5)", 2, -2, "(of two operands: maximum) at column 8"},
-        {"sum(x, 1, 0, -2)", 3, -2, "dim 1 is named twice at column 14"},
+        {"sum(x, 3)", 3, -2, "the elements have 3 dims (column 8)"},
+        {"sum(x, -4)", 3, -2, "the elements have 3 dims (column 8)"},
+        {"sum(x, 0)", 0, -2, "the elements have 0 dims (column 8)"},
+        {"max(x, 5)", 2, -2, "(of two operands: maximum) (column 8)"},
+        {"sum(x, 1, 0, -2)", 3, -2, "dim 1 is named twice (column 14)"},
         {"sum(x, 18446744073709551615)", 8, -2, "no such dim"},
         {"sum(x, -9)", 8, -2, "no such dim"},
     };

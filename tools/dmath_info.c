@@ -82,7 +82,7 @@ static void print_ops(void)
 {
     printf("\noperations\n");
     for (int op = 0; op < DMI_OPS; op++) {
-        printf("  %-10s", dmi_ops[op].name);
+        printf("  %-11s ", dmi_ops[op].name);
         for (int i = 0; i < DMI_MAX_OPERANDS && dmi_ops[op].operand[i].name; i++) {
             const dmi_operand_rule *r = &dmi_ops[op].operand[i];
             printf("%s%s %s (%s)", i ? ", " : "", r->name, mode_name(r->mode),

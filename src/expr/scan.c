@@ -38,7 +38,7 @@ int dmi_expr_fail(expr_parser *p, dm_status status, int at, const char *format, 
         line[i] = iscntrl((unsigned char)p->text[from + i]) ? ' ' : p->text[from + i];
     }
     line[n] = 0;
-    p->status = dmi_fail(status, "map: \"%.*s%s\": %s at column %d\n  %s\n  %*s^", DMI_MIN(n, SHOWN), line,
+    p->status = dmi_fail(status, "map: \"%.*s%s\": %s (column %d)\n  %s\n  %*s^", DMI_MIN(n, SHOWN), line,
                          from + n < length ? "..." : "", reason, column_of(p->text, 0, at) + 1, line,
                          column_of(p->text, from, at), "");
     p->token = (expr_token){.kind = TOKEN_END, .at = at};

@@ -67,9 +67,9 @@ dm_status dm_explain_begin(dm_session *session)
     dmi_session *s;
     dm_status status = dmi_enter(session, &s);
     if (status == DM_OK && s->explaining) {
-        status = dmi_fail(DM_ERR_STATE, "dm_explain_begin: already explaining");
+        status = dmi_fail(DM_ERR_STATE, "explain_begin: it has begun already");
     } else if (status == DM_OK && s->recording) {
-        status = dmi_fail(DM_ERR_STATE, "dm_explain_begin: a program is being recorded; explain its run");
+        status = dmi_fail(DM_ERR_STATE, "explain_begin: a program is being recorded; explain its run");
     }
     if (status == DM_OK) {
         s->explaining = true;

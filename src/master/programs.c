@@ -518,7 +518,7 @@ dm_status dm_program_run_until(dm_session *session, dm_program program, int64_t 
     uint32_t number = 0;
     dm_status status = begin_run(session, program, "most", most, count, bindings, &s, &number);
     if (status == DM_OK && every < 1) {
-        status = dmi_fail(DM_ERR_ARG, "program_run_until: every is %" PRId64, every);
+        status = dmi_fail(DM_ERR_ARG, "program_run_until: every is %" PRId64 ", not 1 or more", every);
     }
     if (status == DM_OK && below != below) {
         status = dmi_fail(DM_ERR_ARG, "program_run_until: below is NaN");

@@ -170,11 +170,17 @@ dm_status dmi_check_reduced(dmi_call *call, const dmi_desc *x, int which)
         }
     }
     if (!keep && !(drop && kept == out->ndim)) {
-        char s[192], t[192];
-        return dmi_fail(DM_ERR_SHAPE,
-                        "%s: %s is %s; out is %s, not that shape without the reduced dims (or 1 there)",
-                        dmi_call_name(call), call->tail_key > 0 ? "the expression" : dmi_operand_name(call, 0),
-                        dmi_shape_text(x, s), dmi_shape_text(out, t));
+        dmi_desc rest = {.ndim = 0};
+        char s[192], t[192], u[192];
+        for (int d = 0; d < x->ndim; d++) {
+            if (!(reduced >> d & 1)) {
+                rest.extent[rest.ndim++] = x->extent[d];
+            }
+        }
+        return dmi_fail(DM_ERR_SHAPE, "%s: %s %s %s, and %s without the reduced dims; out is %s",
+                        dmi_call_name(call), call->tail_key > 0 ? "the elements" : dmi_operand_name(call, 0),
+                        call->tail_key > 0 ? "are" : "is", dmi_shape_text(x, s), dmi_shape_text(&rest, t),
+                        dmi_shape_text(out, u));
     }
     return DM_OK;
 }

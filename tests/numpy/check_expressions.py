@@ -452,7 +452,7 @@ def check_nonsense(session, number, seed, x, y):
         session.map(text, x=x, y=y)
     except dmath.Refused as refusal:
         # it points into the text, or, where nothing there is wrong, names the operand that is left over
-        if not re.match(r"map_new: .* at column \d+\n|map_new: [xy] is given, but .* does not use it$", str(refusal), re.DOTALL):
+        if not re.match(r"map_new: .* \(column \d+\)\n|map_new: [xy] is given, but .* does not use it$", str(refusal), re.DOTALL):
             raise SystemExit(f"--seed {seed}, text {number}, {text!r}: {refusal}")
 
 

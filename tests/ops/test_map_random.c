@@ -261,13 +261,14 @@ static void refusals(dmt_case *c)
     for (int i = 1; i < 12; i++) {
         sprintf(text + strlen(text), " + uniform(%d)", i);
     }
-    REFUSED(DMT_ONE(ARG), "more than 11 arrays and random numbers at column 145", dm_map(s, text, 0, NULL, t.g));
+    REFUSED(DMT_ONE(ARG), "more than 11 arrays and random numbers (column 145)", dm_map(s, text, 0, NULL, t.g));
     REFUSED(DMT_ONE(ARG), "a seed is a whole number", dm_map(s, "uniform(x)", 1, x, t.g));
     REFUSED(DMT_ONE(ARG), "a seed is a whole number", dm_map(s, "uniform(a)", 1, half, t.g));
     REFUSED(DMT_ONE(ARG), "a seed is a whole number", dm_map(s, "normal(-3)", 0, NULL, t.g));
     REFUSED(DMT_ONE(ARG), "the dim whose index", dm_map(s, "index(x)", 1, x, t.g));
     REFUSED(DMT_ONE(ARG), "no such dim", dm_map(s, "1 + index(2)", 0, NULL, t.g));
-    REFUSED(DMT_ONE(ARG), "no such dim: the elements have 2 dims at column 5", dm_map(s, "x + index(-3)", 1, x, t.g));
+    REFUSED(DMT_ONE(ARG), "no such dim: the elements have 2 dims (column 5)",
+            dm_map(s, "x + index(-3)", 1, x, t.g));
     REFUSED(DMT_ONE(ARG), "one operand", dm_map(s, "uniform(0, 1)", 0, NULL, t.g));
     REFUSED(DMT_ONE(HANDLE), "out", dm_map(s, "uniform(1)", 0, NULL, DM_NO_ARRAY));
     dmt_things_end(c, &t);

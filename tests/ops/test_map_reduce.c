@@ -233,11 +233,13 @@ static void refusals(dmt_case *c)
     dm_array whole = dmt_thing_make(c, DM_I32, 1, row), one = dmt_thing_make(c, DM_F32, 2, cell), made = DM_NO_ARRAY;
     dm_map_arg x[] = {DM_ARG("x", t.f)}, both[] = {DM_ARG("x", t.f), DM_ARG("w", t.wide)},
                across[] = {DM_ARG("x", t.f), DM_ARG("r", t.row)}, own[] = {DM_ARG("one", one)};
-    REFUSED(DMT_ONE(SHAPE), "the expression is 6x5", dm_map(s, "sum(2 * x)", 1, x, t.g));
+    REFUSED(DMT_ONE(SHAPE), "the elements are 6x5, and scalar without the reduced dims; out is",
+            dm_map(s, "sum(2 * x)", 1, x, t.g));
+    REFUSED(DMT_ONE(SHAPE), "x is 6x5, and 5 without", dm_sum_dim(s, t.f, 0, t.g));
     REFUSED(DMT_ONE(SHAPE), "x is 6x5", dm_map(s, "sum(x, 0)", 1, x, t.g));
     REFUSED(DMT_ONE(SHAPE), "w", dm_map(s, "sum(x + w)", 2, both, t.row));
-    REFUSED(DMT_ONE(ARG), "the elements have 2 dims at column 12", dm_map(s, "sum(2 * x, 2)", 1, x, t.row));
-    REFUSED(DMT_ONE(ARG), "twice at column 11", dm_map_new(s, "sum(x, 0, -2)", 1, x, NULL, &made));
+    REFUSED(DMT_ONE(ARG), "the elements have 2 dims (column 12)", dm_map(s, "sum(2 * x, 2)", 1, x, t.row));
+    REFUSED(DMT_ONE(ARG), "twice (column 11)", dm_map_new(s, "sum(x, 0, -2)", 1, x, NULL, &made));
     REFUSED(DMT_ONE(ARG), "x", dm_map(s, "x = sum(2 * x, 0)", 1, x, t.row)); /* x is not row */
     REFUSED(DMT_ONE(ARG), "r", dm_map(s, "sum(x, 0)", 2, across, whole));
     REFUSED(DMT_ONE(DTYPE), "floating-point", dm_map(s, "mean(2 * x, 0)", 1, x, whole));

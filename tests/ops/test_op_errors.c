@@ -115,7 +115,7 @@ static void inside_errors(dmt_case *c)
     REFUSED(DMT_ONE(ARG), NULL, dm_memory_report(s, 0, &no_memory));
     REFUSED(DMT_ONE(STATE), NULL, dm_explain_end(s, &text));
     DMT_OK(c, dm_explain_begin(s));
-    REFUSED(DMT_ONE(STATE), NULL, dm_explain_begin(s));
+    REFUSED(DMT_ONE(STATE), "it has begun already", dm_explain_begin(s));
     REFUSED(DMT_ONE(STATE), NULL, dm_array_read(s, t.f, NULL, NULL, value, 0));
     REFUSED(DMT_ONE(STATE), NULL, dm_array_save(s, t.f, "x.npy"));
     REFUSED(DMT_ONE(SHAPE), NULL, dm_copy(s, t.f, t.wide));

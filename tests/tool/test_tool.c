@@ -288,7 +288,7 @@ static void test_map(void **state)
     assert_int_equal(run_tool("map '2 * x' x=absent.npy -o z.npy", out), 1);
     assert_non_null(strstr(out, "absent.npy"));
     assert_int_equal(run_tool("map 'x + (2' x=x.npy -o z.npy", out), 1);
-    assert_non_null(strstr(out, "at column 7\n  x + (2\n        ^"));
+    assert_non_null(strstr(out, "(column 7)\n  x + (2\n        ^"));
     assert_null(strstr(out, "alive"));
     assert_int_equal(run_tool("map --rows", out), 0);
     assert_non_null(strstr(out, "logaddexp            function         2 f64"));
