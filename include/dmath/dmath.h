@@ -27,13 +27,13 @@
  *    destroyed or another session's), DM_ERR_STATE (the session has ended; a call that moves data to or from the
  *    program or a file, between dm_explain_begin and dm_explain_end or while a program is recorded), DM_ERR_ARG (an
  *    output is NULL, the size field of a structure is not set), DM_ERR_NOMEM; with arrays as operands DM_ERR_LIMIT (the
- *    option memory_limit leaves no room for the workspace). Calls that wait, which with the option sync are all, return
- *    what workers report too.
- *  - Costs are operations on floating-point numbers (flops) of all workers together, reads and writes of memory,
- *    workspace, and what workers send one another. Flops are those of real types; of complex types they are four times
- *    as many: a complex multiplication with its addition is 8 operations on real numbers. A call on arrays without a
- *    cost reads its inputs and writes its outputs once, and a worker is sent what it lacks; others send a small message
- *    to each worker, or nothing.
+ *    option memory_limit leaves no room for the workspace). Calls that wait return what workers report too. With the
+ *    option sync all calls wait.
+ *  - Costs are floating-point operations (flops) of all workers together, reads and writes of memory, workspace, and
+ *    what workers send one another. Flops are those of real types; of complex types they are four times as many: a
+ *    complex multiplication with its addition is 8 operations on real numbers. A call on arrays without a cost reads its
+ *    inputs and writes its outputs once, and a worker is sent what it lacks; others send a small message to each worker,
+ *    or nothing.
  *  - A failure on a worker (a full disk, no memory) is reported by the next call that waits, with the command,
  *    the worker and the host. Arrays that depend on the failed result are poisoned until wholly rewritten; their
  *    error (DM_ERR_POISONED) names the command that failed first. A cached replica (option replicas) fails with
@@ -441,12 +441,12 @@ typedef struct dm_map_arg {
  * rounded at the end, or by a cast. The result is converted to out's dtype as dm_copy does.
  *
  * Does not block. Errors: DM_ERR_ARG the text is not understood (the message shows where), a name is unknown, given
- * twice or not used, or the expression is longer than 64 steps, 11 arrays and random numbers, 16 numbers; DM_ERR_DTYPE
- * a function does not take such operands; DM_ERR_UNSUPPORTED a reduction that is not outermost; DM_ERR_SHAPE,
- * DM_ERR_OVERLAP. Cost: every array is read once and out written once. Arrays that lie as out does are read in place;
- * of others each worker is sent what it lacks. uniform and normal are made in temporaries of the elements' shape
- * first. The text is read at every call (microseconds); a plan is made once for a text, types, shapes and layouts,
- * whatever the numbers are. */
+ * twice or not used, or the expression is longer than 64 steps, 11 arrays and random numbers, 16 numbers (each dim of
+ * index counts as two); DM_ERR_DTYPE a function does not take such operands; DM_ERR_UNSUPPORTED a reduction that is not
+ * outermost; DM_ERR_SHAPE, DM_ERR_OVERLAP. Cost: every array is read once and out written once. Arrays that lie as out
+ * does are read in place; of others each worker is sent what it lacks. uniform, normal and index are made in the pass.
+ * The text is read at every call (microseconds); a plan is made once for a text, types, shapes and layouts, whatever
+ * the numbers are. */
 DM_API DM_CHECKED dm_status dm_map(dm_session *session, const char *expression, int count, const dm_map_arg *args,
                                    dm_array out);
 /* The same into a new array of the expression's type and the shape that its arrays broadcast to; of a reduction without
@@ -497,12 +497,13 @@ enum { DM_N = 0, DM_T = 1, DM_C = 2 };
  * DM_ERR_LIMIT (memory_limit leaves no room for the workspace), DM_ERR_UNSUPPORTED (the forced algorithm cannot serve
  * the layouts or types).
  *
- * Costs: 2mnk flops for each matrix of a stack, of complex types four times as many. Into each of P workers move at
- * least (P-1)/P of a or b if c and the other are split alike in one dim; (P-1)/P of c if a and b are split alike along
- * k; ((Q-1) mk + (R-1) kn)/P elements on a grid of R x Q workers. For stacks each worker fetches the matrices of a and
- * b that its region of c needs, with all of k: none if the leading dims are split alike. On GPUs, and on CPUs of
- * several hosts, a moving operand stays on all workers as a cached replica (option replicas); the next product with it
- * may differ in the last bits.
+ * Costs: 2mnk flops for each matrix of a stack, of complex types four times as many. The workers that hold c compute
+ * it, so a c on one worker, such as a vector of less than 4 KiB, draws all of a and b there, unless a and b are split
+ * alike along k. Into each of P workers move at least (P-1)/P of a or b if c and the other are split alike in one dim;
+ * (P-1)/P of c if a and b are split alike along k; ((Q-1) mk + (R-1) kn)/P elements on a grid of R x Q workers. For
+ * stacks each worker fetches the matrices of a and b that its region of c needs, with all of k: none if the leading
+ * dims are split alike. On GPUs, and on CPUs of several hosts, a moving operand stays on all workers as a cached
+ * replica (option replicas); the next product with it may differ in the last bits.
  *
  * Algorithms: with several GPUs chosen by estimated time, from rates measured at the start, else by bytes moved. Option
  * gemm_algorithm forces one for all products of a session: cyclic; two_block (cyclic with two receive buffers); ring

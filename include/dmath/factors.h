@@ -14,9 +14,9 @@
  *
  * An element is an array, or a view, of one element, of any number of dims and in any layout. Its type: where the call
  * computes in integers, an integer or bool; where it computes in complex numbers, any; else any real type. It is
- * converted to the type that the call computes in, as a number is; no other type changes by it. It may be no part of an
- * output. It is read when the command runs, so it is not checked as a number is: it may be NaN, and 0 does not keep an
- * operand from being read.
+ * converted to the type that the call computes in, as a number is, and does not change that type. It may not overlap an
+ * output. It is read when the command runs. So its value is not checked (it may be NaN), and an operand is read even
+ * where its factor is 0.
  *
  * Of each call: shapes, types and blocking: as the call without _by. Errors: as that, and DM_ERR_SHAPE (a factor has
  * not one element), DM_ERR_DTYPE and DM_ERR_OVERLAP (of a factor), DM_ERR_ARG (a factor was made by none of dm_value,
@@ -88,13 +88,14 @@ DM_API DM_CHECKED dm_status dm_fill_uniform_by(dm_session *session, dm_array x, 
 DM_API DM_CHECKED dm_status dm_fill_normal_by(dm_session *session, dm_array x, dm_factor mean,
                                               dm_factor deviation, uint64_t seed);
 
-/* out = scale * (sum of x over dims) + beta * out. Cost: the sum is made in a temporary of its own type (f64, c128, or
- * 64-bit integers), of out's shape, but in none where beta is the number 0 and out has that type. */
+/* out = scale * (sum of x over dims) + beta * out. Cost: with elements the sum is made in a temporary of its own type
+ * (f64, c128, or 64-bit integers), of out's shape, but in none where beta is the number 0 and out has that type. */
 DM_API DM_CHECKED dm_status dm_sum_by(dm_session *session, dm_array x, const int *dims, int ndims,
                                       dm_factor scale, dm_factor beta, dm_array out);
 
-/* c = alpha * op(a) * op(b) + beta * c; options NULL: none. Cost: the product is made in a temporary of the computing
- * type, of c's shape, but in none where beta is the number 0 and c has that type. Cached replicas take no part. */
+/* c = alpha * op(a) * op(b) + beta * c; options NULL: none. Cost: with elements the product is made in a temporary of
+ * the computing type, of c's shape, but in none where beta is the number 0 and c has that type. Cached replicas take no
+ * part. */
 DM_API DM_CHECKED dm_status dm_gemm_by(dm_session *session, int trans_a, int trans_b, dm_factor alpha,
                                        dm_array a, dm_array b, dm_factor beta, dm_array c,
                                        const dm_gemm_options *options);

@@ -112,8 +112,8 @@ DM_API DM_CHECKED dm_status dm_symmetrise(dm_session *session, int uplo, int her
 
 /* ---- BLAS, levels 2 and 3 -------------------------------------------------------------------------------- */
 /* Matrices have one type: f64, f32, c64 or c128, and vectors that of their matrix. alpha and beta are real. With beta 0
- * the output is not read, with alpha 0 the inputs are not. op(a) is a, its transpose (DM_T) or that's conjugate (DM_C).
- * Of a triangular, symmetric or Hermitian matrix only the triangle `uplo` is read, or written; with DM_UNIT the
+ * the output is not read, with alpha 0 the inputs are not. op(a) is a, its transpose (DM_T) or its conjugate transpose
+ * (DM_C). Of a triangular, symmetric or Hermitian matrix only the triangle `uplo` is read, or written; with DM_UNIT the
  * diagonal counts as ones and is not read. The two forms of a call, symmetric and Hermitian, are the same for real
  * types. Outputs overlap no input. General products are dm_gemm and, of stacks, dm_gemm of operands of more than two
  * dims.
@@ -123,7 +123,8 @@ DM_API DM_CHECKED dm_status dm_symmetrise(dm_session *session, int uplo, int her
  * texts name, and some 128 n k more, k the other extent; temporaries are blocks of 128 rows. What moves is what dm_gemm
  * moves for each block. */
 
-/* y = alpha op(a) x + beta y. a: m x n; x, y: n and m elements, transposed m and n. Cost: 2mn flops: dm_gemm. */
+/* y = alpha op(a) x + beta y. a: m x n; x, y: one dim, of n and m elements, transposed m and n. Cost: 2mn flops:
+ * dm_gemm. Without a transpose, a travels unless y is split as the rows of a. */
 DM_API DM_CHECKED dm_status dm_gemv(dm_session *session, int trans, double alpha, dm_array a, dm_array x, double beta,
                                     dm_array y);
 /* a = alpha x y^T + a; gerc: y^H. a: m x n; x: m; y: n. Cost: 2mn flops; a stays. */

@@ -35,11 +35,11 @@ DM_API DM_CHECKED dm_status dm_cumulative_logsumexp(dm_session *session, dm_arra
  * Cost: a row is sorted by one worker, to which it comes whole; rows lie where x or out has them whole, or else are
  * dealt out. Radix sort: for each byte of an element the row is read and written once, with 4 bytes an element more
  * where indices are wanted; workspace for two rows of both. If there are fewer rows than workers, and they are split
- * and have 64 KiB or more (option sort_exchange), dm_sort and dm_argsort *block*: each worker sorts its part, some
- * small questions find where the parts are cut (one for each byte of an element, two with more than 32 workers, and
- * two), and each element moves once to where the sorted row has it, with its index, of 8 bytes, for dm_argsort;
- * temporaries take some times the row, spread over the workers. Between dm_explain_begin and dm_explain_end, and in
- * programs, they never do that. */
+ * and have 64 KiB or more (option sort_exchange), dm_sort and dm_argsort *block*: each worker sorts its part, rounds of
+ * small messages find where to cut the parts (two, and one for each byte of an element, or two for each byte with more
+ * than 32 workers), and each element moves once to where the sorted row has it, with its index, of 8 bytes, for
+ * dm_argsort; temporaries take some times the row, spread over the workers. Between dm_explain_begin and
+ * dm_explain_end, and in programs, they never do that. */
 
 /* out = x with each row along dim in ascending order; descending != 0: the largest first. out: x's shape, any type,
  * converted as dm_copy converts; it may be x, or else may not overlap it. */

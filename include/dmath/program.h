@@ -12,12 +12,12 @@
  *
  * What can be recorded: every call that queues a command (copies, fills, elementwise functions, reductions, products,
  * functions of the user by dm_apply, and what is made of them), up to 65534 of them (then DM_ERR_LIMIT). Calls that
- * wait or give data to the program (dm_array_read, dm_array_write, dm_array_load, dm_array_save) are DM_ERR_STATE;
- * dm_array_feed (<dmath/feed.h>) brings data into a program. Numbers, such as alpha, are recorded with their values; a
- * number that changes between runs is one of dm_program_number, or an element of an array. Layouts, views and arrays
- * may be made and destroyed at any time. Arrays made inside and destroyed inside are temporaries. Arrays made inside
- * and still alive at the end are ordinary arrays from then on. An array made before cannot be destroyed inside, and a
- * scope opened before cannot end inside.
+ * move data to or from the program or a file (dm_array_read, dm_array_write, dm_item, dm_array_load, dm_array_save) are
+ * DM_ERR_STATE; dm_array_feed (<dmath/feed.h>) brings data into a program. Numbers, such as alpha, are recorded with
+ * their values; a number that changes between runs is one of dm_program_number, or an element of an array. Layouts,
+ * views and arrays may be made and destroyed at any time. Arrays made inside and destroyed inside are temporaries.
+ * Arrays made inside and still alive at the end are ordinary arrays from then on. An array made before cannot be
+ * destroyed inside, and a scope opened before cannot end inside.
  *
  * A failure poisons what the program writes; dm_counters, dm_explain_begin, the timeline and messages count a run as
  * one command, called program. Cached replicas (option replicas) take no part, nor does the fused product.
@@ -80,12 +80,12 @@ typedef struct dm_program_binding {
 DM_API DM_CHECKED dm_status dm_program_run(dm_session *session, dm_program program, int64_t times, int count,
                                            const dm_program_binding *bindings);
 /* Runs the program until value < below, or value is NaN, but at most `most` times. The workers look at value after
- * every `every` runs, without the master; a program that must know how often it ran counts itself. A run that fails
- * poisons value, and no further run begins. value: an array or view with one element of a real type, that the program
- * uses and writes; where a binding replaces it, its replacement is looked at. Errors: as dm_program_run; DM_ERR_ARG
- * (most < 0, every < 1, below is NaN, a value that the program does not use or write), DM_ERR_SHAPE, DM_ERR_DTYPE
- * (value). Cost: a look waits for the runs before it and sends the element to every worker: on CPUs some microseconds,
- * on GPUs some ten. */
+ * every `every` runs, without the master. A program that must know how often it ran counts its runs itself. A run that
+ * fails poisons value, and no further run begins. value: an array or view with one element of a real type, that the
+ * program uses and writes; where a binding replaces it, its replacement is looked at. Errors: as dm_program_run;
+ * DM_ERR_ARG (most < 0, every < 1, below is NaN, a value that the program does not use or write), DM_ERR_SHAPE,
+ * DM_ERR_DTYPE (value). Cost: a look waits for the runs before it and sends the element to every worker: on CPUs some
+ * microseconds, on GPUs some ten. */
 DM_API DM_CHECKED dm_status dm_program_run_until(dm_session *session, dm_program program, int64_t most, int64_t every,
                                                  dm_array value, double below, int count,
                                                  const dm_program_binding *bindings);

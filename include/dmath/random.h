@@ -7,8 +7,7 @@
  *
  * Of every call, unless its text says otherwise: x and out have any shape and layout; it does not block. Errors that
  * the texts do not repeat: DM_ERR_SHAPE, DM_ERR_DTYPE, DM_ERR_LIMIT. Cost: x is written once, where it lies, and
- * nothing is sent; dm_fill_bernoulli, dm_fill_exponential and dm_fill_dropout make uniform numbers in a temporary of
- * x's shape first, of f32 for f32 and shorter floats, else of f64. */
+ * nothing is sent. */
 #ifndef DMATH_RANDOM_H
 #define DMATH_RANDOM_H
 
