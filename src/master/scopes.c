@@ -2,6 +2,7 @@
  */
 #include "master/session.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static void link_to(dmi_session *s, uint32_t slot, uint32_t scope)
@@ -77,7 +78,9 @@ static dm_status check_keep(dmi_session *s, const dm_array *keep, int nkeep)
     }
     for (int i = 0; i < nkeep; i++) {
         dmi_handle *unused;
-        dm_status status = keep[i].id ? dmi_handle_find(s, keep[i], "keep", &unused) : DM_OK;
+        char name[24];
+        snprintf(name, sizeof name, "keep[%d]", i);
+        dm_status status = keep[i].id ? dmi_handle_find(s, keep[i], name, &unused) : DM_OK;
         if (status != DM_OK) {
             return status;
         }

@@ -97,7 +97,7 @@ static void errors_case(dmt_case *c)
     DMT_OK(c, dm_array_destroy(s, dead));
     REFUSED(DMT_ONE(ARG), "keep", dm_scope_end(s, NULL, 1));
     REFUSED(DMT_ONE(ARG), "nkeep", dm_scope_end(s, &a, -1));
-    REFUSED(DMT_ONE(HANDLE), "keep", dm_scope_end(s, (dm_array[]){a, dead}, 2));
+    REFUSED(DMT_ONE(HANDLE), "keep[1]", dm_scope_end(s, (dm_array[]){a, dead}, 2));
     assert_true(lives(c, a)); /* a refused call ends nothing */
     DMT_OK(c, dm_scope_end(s, NULL, 0));
     assert_false(lives(c, a));
