@@ -9,23 +9,44 @@ typedef struct factored {
     dm_session *session;
     const char *name, *out_name;
     const dm_factor *factor;
-    dm_array out, in[2]; /* in: what it computes from, or DM_NO_ARRAY */
-    bool sums;           /* it is a sum, made in f64, and is added to out */
-    dm_array made;       /* a temporary; out itself where that has the type that is computed in */
+    dm_array out;
+    bool sums; /* it is a sum, made in f64, and is added to out */
+    int ins;   /* what it computes from, and outputs beside it: */
+    const char *in_name[3];
+    dm_array in[3];
+    dm_array made; /* a temporary; out itself where that has the type that is computed in */
 } factored;
 
-/* Checks the factor and opens a scope. */
+/* Of an output that the call itself may not see. */
+static dm_status check_out(const factored *f, const dmi_operand *out, dm_dtype *type)
+{
+    dmi_operand in;
+    dm_status status = DM_OK;
+    dm_dtype to = out->desc.dtype;
+    if (to != DM_F64 && to != DM_F32 && to != DM_F16 && to != DM_BF16) {
+        return dmi_fail(DM_ERR_DTYPE, "%s: %s has dtype %s, which is not taken", dmi_api_called(), f->out_name,
+                        dmi_dtype_name(to));
+    }
+    for (int i = 0; i < f->ins && status == DM_OK; i++) {
+        status = dmi_part_operand(f->session, f->in[i], f->in_name[i], &in);
+        if (status == DM_OK && dmi_operands_overlap(&in, out) != DMI_APART) {
+            status = dmi_fail(DM_ERR_OVERLAP, "%s: %s and %s share memory", dmi_api_called(), f->in_name[i],
+                              f->out_name);
+        }
+        *type = status == DM_OK && in.desc.dtype == DM_F64 ? DM_F64 : *type;
+    }
+    return status;
+}
+
+/* Checks the factor and the output, and opens a scope. */
 static dm_status begin(factored *f)
 {
-    dmi_operand out, in;
+    dmi_operand out;
     dm_dtype type = f->sums ? DM_F64 : DM_F32;
     dm_status status = dmi_part_operand(f->session, f->out, f->out_name, &out);
+    status = status == DM_OK ? check_out(f, &out, &type) : status;
     status =
         status == DM_OK ? dmi_part_factor(f->session, f->name, f->factor, DM_F64, f->out_name, &out) : status;
-    for (int i = 0; i < 2 && status == DM_OK && f->in[i].id != 0; i++) {
-        status = dmi_part_operand(f->session, f->in[i], "x", &in);
-        type = in.desc.dtype == DM_F64 ? DM_F64 : type;
-    }
     if (status != DM_OK || (status = dm_scope_begin(f->session)) != DM_OK) {
         return status;
     }
@@ -48,7 +69,7 @@ dm_status dm_channel_sums_by(dm_session *session, int slices, dm_factor scale, d
                              dm_factor beta, dm_array out)
 {
     dmi_operand to;
-    factored f = {session, "scale", "out", &scale, out, {x, y}, true};
+    factored f = {session, "scale", "out", &scale, out, true, y.id != 0 ? 2 : 1, {"x", "y"}, {x, y}, {0}};
     if (dmi_factor_real(&scale) && dmi_factor_real(&beta)) {
         return dm_channel_sums(session, slices, scale.value, x, y, beta.value, out);
     }
@@ -66,8 +87,8 @@ dm_status dm_channel_sums_by(dm_session *session, int slices, dm_factor scale, d
 static dm_status weights(dm_session *session, const dm_conv *conv, int slices, dm_array x, dm_array dy,
                          dm_factor beta, dm_array dw, dm_array db)
 {
-    factored f[2] = {{session, "beta", "dw", &beta, dw, {x, dy}, true},
-                     {session, "beta", "db", &beta, db, {x, dy}, true}};
+    factored f[2] = {{session, "beta", "dw", &beta, dw, true, 2, {"x", "dy"}, {x, dy}, {0}},
+                     {session, "beta", "db", &beta, db, true, 3, {"x", "dy", "dw"}, {x, dy, dw}, {0}}};
     int outs = db.id != 0 ? 2 : 1, begun = 0;
     dm_status status = DM_OK;
     for (int i = 0; i < outs && status == DM_OK; i++) {
@@ -104,7 +125,7 @@ dm_status dm_inner_backward_weights_by(dm_session *session, int slices, dm_array
 dm_status dm_softmax_loss_backward_by(dm_session *session, const dm_loss *options, dm_array prob,
                                       dm_array labels, dm_factor scale, dm_array dx)
 {
-    factored f = {session, "scale", "dx", &scale, dx, {prob, labels}, false};
+    factored f = {session, "scale", "dx", &scale, dx, false, 2, {"prob", "labels"}, {prob, labels}, {0}};
     if (dmi_factor_real(&scale)) {
         return dm_softmax_loss_backward(session, options, prob, labels, scale.value, dx);
     }
@@ -119,7 +140,7 @@ dm_status dm_softmax_loss_backward_by(dm_session *session, const dm_loss *option
 dm_status dm_sigmoid_loss_backward_by(dm_session *session, const dm_loss *options, dm_array x, dm_array targets,
                                       dm_factor scale, dm_array dx)
 {
-    factored f = {session, "scale", "dx", &scale, dx, {x, targets}, false};
+    factored f = {session, "scale", "dx", &scale, dx, false, 2, {"x", "targets"}, {x, targets}, {0}};
     if (dmi_factor_real(&scale)) {
         return dm_sigmoid_loss_backward(session, options, x, targets, scale.value, dx);
     }
@@ -134,7 +155,7 @@ dm_status dm_sigmoid_loss_backward_by(dm_session *session, const dm_loss *option
 dm_status dm_hinge_loss_backward_by(dm_session *session, int norm, int slices, dm_array x, dm_array labels,
                                     dm_factor scale, dm_array dx)
 {
-    factored f = {session, "scale", "dx", &scale, dx, {x, labels}, false};
+    factored f = {session, "scale", "dx", &scale, dx, false, 2, {"x", "labels"}, {x, labels}, {0}};
     if (dmi_factor_real(&scale)) {
         return dm_hinge_loss_backward(session, norm, slices, x, labels, scale.value, dx);
     }

@@ -245,8 +245,39 @@ static void refused_algebra_case(dmt_case *c)
             dm_channel_sums_by(s, 0, dm_element(pair), t.f, DM_NO_ARRAY, n, t.row));
     REFUSED(DMT_ONE(SHAPE), "cross_entropy_gradient_by: scale",
             dm_cross_entropy_gradient_by(s, t.f, labels, dm_element(pair), t.g));
-    const dm_array made[] = {corner, inside, complex, square, tall, other, vector, labels};
-    for (int i = 0; i < 8; i++) {
+    dm_array one_f, rows, bias, wide_out, half[2];
+    const int64_t places[2] = {1, 0};
+    DMT_OK(c, dm_array_create(s, DM_F32, 0, NULL, NULL, &one_f));
+    DMT_OK(c, dm_matrix(s, DM_I32, 5, 5, &rows));
+    DMT_OK(c, dm_vector(s, DM_F32, 5, &bias));
+    DMT_OK(c, dm_matrix(s, DM_F32, 5, 5, &wide_out));
+    for (int i = 0; i < 2; i++) {
+        DMT_OK(c, dm_matrix(s, DM_F16, 6, 5, &half[i]));
+    }
+    dm_factor e = dm_element(one_f);
+    const dm_loss loss = DM_LOSS_INIT;
+    dm_array last;
+    DMT_OK(c, dm_array_view(s, wide_out, places, (int64_t[]){1, 5}, &last));
+    REFUSED(DMT_ONE(DTYPE), "inner_backward_weights_by: dw",
+            dm_inner_backward_weights_by(s, 4, t.f, t.g, e, rows, DM_NO_ARRAY));
+    REFUSED(DMT_ONE(HANDLE), "inner_backward_weights_by: dy",
+            dm_inner_backward_weights_by(s, 4, t.f, none, e, wide_out, DM_NO_ARRAY));
+    REFUSED(DMT_ONE(OVERLAP), "inner_backward_weights_by: dw and db",
+            dm_inner_backward_weights_by(s, 4, t.f, t.g, e, wide_out, last));
+    REFUSED(DMT_ONE(DTYPE), "channel_sums_by: out", dm_channel_sums_by(s, 4, e, t.f, DM_NO_ARRAY, n, vector));
+    REFUSED(DMT_ONE(OVERLAP), "sigmoid_loss_backward_by: x and dx",
+            dm_sigmoid_loss_backward_by(s, &loss, half[0], half[1], e, half[0]));
+    REFUSED(DMT_ONE(OVERLAP), "sigmoid_loss_backward_by: targets and dx",
+            dm_sigmoid_loss_backward_by(s, &loss, half[0], half[1], e, half[1]));
+    REFUSED(DMT_ONE(DTYPE), "softmax_loss_backward_by: dx",
+            dm_softmax_loss_backward_by(s, &loss, t.f, labels, e, t.whole));
+    REFUSED(DMT_ONE(HANDLE), "softmax_loss_backward_by: prob",
+            dm_softmax_loss_backward_by(s, &loss, none, labels, e, t.g));
+    REFUSED(DMT_ONE(HANDLE), "hinge_loss_backward_by: labels",
+            dm_hinge_loss_backward_by(s, 1, 4, t.f, none, e, t.g));
+    const dm_array made[] = {corner, inside, complex, square,   tall,    other,   vector, labels,
+                             one_f,  rows,   bias,    wide_out, half[0], half[1], last};
+    for (int i = 0; i < (int)(sizeof made / sizeof *made); i++) {
         DMT_OK(c, dm_array_destroy(s, made[i]));
     }
     dmt_thing_end(c, pair, DM_F32, 1, two);
