@@ -8,6 +8,32 @@
 
 enum { FIRST_ELEMENT = DMI_GEMM_C + 1, BETA_ZERO = 2, ALPHA_ZERO /* args.i, as gemm's */ };
 
+static dm_status find_operand(const dmi_by *by, const char *name, dm_array a, dmi_operand *out)
+{
+    dmi_handle *h = NULL;
+    dm_status status = dmi_handle_find(by->s, a, name, &h);
+    if (status == DM_OK) {
+        *out = (dmi_operand){.desc = h->desc, .id = a.id, .memory = h->storage->number};
+    }
+    return status;
+}
+
+/* Errors of alpha where there is nothing that it multiplies. */
+static dm_status check_unread(const dmi_by *by, const dm_factor *alpha, dm_array c)
+{
+    const dmi_desc *unused;
+    dmi_operand element, out;
+    dm_status status = dmi_factor_check(by->s, "alpha", alpha, by->type, &unused);
+    if (status != DM_OK || !alpha->element ||
+        (status = find_operand(by, "alpha", alpha->array, &element)) != DM_OK ||
+        (status = find_operand(by, "c", c, &out)) != DM_OK) {
+        return status;
+    }
+    return dmi_operands_overlap(&element, &out) == DMI_APART
+               ? DM_OK
+               : dmi_fail(DM_ERR_OVERLAP, "%s: alpha and c share memory", dmi_api_called());
+}
+
 /* The operands, the factors that count, and their expression. */
 static dm_status make(dmi_by *by, dm_factor alpha, const dm_array *array, dm_factor beta)
 {
@@ -35,8 +61,9 @@ static dm_status make(dmi_by *by, dm_factor alpha, const dm_array *array, dm_fac
         dmi_by_term(by, text, "qc");
         status = dmi_by_factor(by, "q", "beta", &beta);
     }
-    if (status == DM_OK && !dmi_gemm_adds_nothing(&by->call)) {
-        status = dmi_by_factor(by, "p", "alpha", &alpha);
+    if (status == DM_OK) {
+        status = dmi_gemm_adds_nothing(&by->call) ? check_unread(by, &alpha, array[2])
+                                                  : dmi_by_factor(by, "p", "alpha", &alpha);
     }
     return status == DM_OK ? dmi_by_program(by, text[0] ? text : "0", x[2]->dtype) : status;
 }

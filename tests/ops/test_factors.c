@@ -202,6 +202,16 @@ static void refused_case(dmt_case *c)
             dm_gemm_by(s, DM_N, DM_T, dm_element(pair), t.row, t.row, n, element, NULL));
     REFUSED(DMT_ONE(OVERLAP), "gemm_by: beta", dm_gemm_by(s, DM_N, DM_T, n, t.row, t.row, e, element, NULL));
     REFUSED(DMT_ONE(DTYPE), "gemm_by: a", dm_gemm_by(s, DM_N, DM_N, e, t.whole, t.row, n, six, NULL));
+    dm_array tall, flat; /* their product has elements, and nothing to add up */
+    DMT_OK(c, dm_matrix(s, DM_F32, 6, 0, &tall));
+    DMT_OK(c, dm_matrix(s, DM_F32, 0, 5, &flat));
+    REFUSED(DMT_ONE(HANDLE), "gemm_by: alpha",
+            dm_gemm_by(s, DM_N, DM_N, dm_element(none), tall, flat, n, t.g, NULL));
+    REFUSED(DMT_ONE(ARG), "gemm_by: alpha", dm_gemm_by(s, DM_N, DM_N, bad, tall, flat, e, t.g, NULL));
+    REFUSED(DMT_ONE(OVERLAP), "gemm_by: alpha",
+            dm_gemm_by(s, DM_N, DM_N, dm_element(inside), tall, flat, n, t.g, NULL));
+    DMT_OK(c, dm_array_destroy(s, tall));
+    DMT_OK(c, dm_array_destroy(s, flat));
     const dm_array made[] = {element, complex, real, number, inside, six};
     for (int i = 0; i < 6; i++) {
         DMT_OK(c, dm_array_destroy(s, made[i]));
