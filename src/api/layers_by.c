@@ -79,8 +79,10 @@ dm_status dm_channel_sums_by(dm_session *session, int slices, dm_factor scale, d
     if (status != DM_OK) {
         return status;
     }
-    status = dm_channel_sums(session, slices, 1, x, y, 0, f.made);
-    return dmi_part_end(session, status == DM_OK ? add(session, scale, f.made, beta, out) : status);
+    /* a scale of 0 reads x and y too */
+    dm_factor left = dmi_factor_real(&scale) ? dm_value(1) : scale;
+    status = dm_channel_sums(session, slices, scale.element ? 1 : scale.value, x, y, 0, f.made);
+    return dmi_part_end(session, status == DM_OK ? add(session, left, f.made, beta, out) : status);
 }
 
 /* The gradients by weights, of a convolution or (conv NULL) an inner product. */

@@ -3,6 +3,8 @@
 #include "support/layers.h"
 #include "support/refusal.h"
 
+#include <math.h>
+
 enum { X, Y, OUT };
 
 static void sums_case(dmt_case *c)
@@ -36,6 +38,34 @@ static void sums_case(dmt_case *c)
     }
 }
 
+/* A scale of 0 reads x, whether beta is a number or an element. */
+static void zero_scale(dmt_case *c)
+{
+    const int64_t shape[2] = {3, 2}, channels[1] = {2};
+    const double x_value[6] = {1, 2, NAN, 3, 4, 5}, before[2] = {6, 7}, half = 0.5;
+    dm_session *s = c->session;
+    dm_array x, beta, out;
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, shape, NULL, &x));
+    DMT_OK(c, dm_array_create(s, DM_F64, 0, NULL, NULL, &beta));
+    DMT_OK(c, dm_array_create(s, DM_F64, 1, channels, NULL, &out));
+    DMT_OK(c, dm_write(s, x, x_value));
+    DMT_OK(c, dm_write(s, beta, &half));
+    for (int element = 0; element < 2; element++) {
+        double got[2];
+        DMT_OK(c, dm_write(s, out, before));
+        DMT_OK(c, dm_channel_sums_by(s, 4, dm_value(0), x, DM_NO_ARRAY,
+                                     element ? dm_element(beta) : dm_value(half), out));
+        DMT_OK(c, dm_read(s, out, got));
+        if (!isnan(got[0]) || got[1] != 3.5) {
+            dmt_fail(c, "%s: %g %g", element ? "element" : "number", got[0], got[1]);
+        }
+    }
+    DMT_OK(c, dm_array_destroy(s, x));
+    DMT_OK(c, dm_array_destroy(s, beta));
+    DMT_OK(c, dm_array_destroy(s, out));
+}
+DMT_ONE_CASE(zero_scale)
+
 static void refusals(dmt_case *c)
 {
     dmt_things t = dmt_things_make(c);
@@ -54,6 +84,7 @@ static void test_channel_sums(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_channel_sums), cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_channel_sums), cmocka_unit_test(test_zero_scale),
+                                       cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }
