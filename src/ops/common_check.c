@@ -177,9 +177,10 @@ dm_status dmi_check_reduced(dmi_call *call, const dmi_desc *x, int which)
                 rest.extent[rest.ndim++] = x->extent[d];
             }
         }
+        bool text = call->tail_key > 0 && call->op != DMI_OP_sum_by; /* whose expression is of the sum */
         return dmi_fail(DM_ERR_SHAPE, "%s: %s %s %s, and %s without the reduced dims; out is %s",
-                        dmi_call_name(call), call->tail_key > 0 ? "the elements" : dmi_operand_name(call, 0),
-                        call->tail_key > 0 ? "are" : "is", dmi_shape_text(x, s), dmi_shape_text(&rest, t),
+                        dmi_call_name(call), text ? "the elements" : dmi_operand_name(call, 0),
+                        text ? "are" : "is", dmi_shape_text(x, s), dmi_shape_text(&rest, t),
                         dmi_shape_text(out, u));
     }
     return DM_OK;

@@ -87,19 +87,21 @@ static bool arange_fits(dm_dtype dtype, const dmi_fill_values *v, int64_t count)
            (dtype == DM_I64 || ((double)last >= lo && (double)last <= hi));
 }
 
-static dm_status check_distribution(int kind, const dmi_desc *x, double p0, double p1)
+static dm_status check_distribution(const dmi_call *call, double p0, double p1)
 {
+    int kind = call->args.i[0];
+    const dmi_desc *x = &call->operand[0].desc;
     bool gamma = kind == DMI_FILL_GAMMA, poisson = kind == DMI_FILL_POISSON;
     bool taken = gamma ? dmi_dtype_is_float(x->dtype) : !dmi_dtype_is_complex(x->dtype) && x->dtype != DM_BOOL;
     if ((gamma || poisson) && !taken) {
-        return dmi_fail(DM_ERR_DTYPE, "fill_%s: x has dtype %s; only %s are taken", gamma ? "gamma" : "poisson",
+        return dmi_fail(DM_ERR_DTYPE, "%s: x has dtype %s; only %s are taken", dmi_call_name(call),
                         dmi_dtype_name(x->dtype), gamma ? "floating types" : "floating types and integers");
     }
     if (gamma && !(p0 > 0 && isfinite(p0) && p1 >= 0 && isfinite(p1))) {
-        return dmi_fail(DM_ERR_ARG, "fill_gamma: shape is %g, scale is %g", p0, p1);
+        return dmi_fail(DM_ERR_ARG, "%s: shape is %g, scale is %g", dmi_call_name(call), p0, p1);
     }
     if (poisson && !(p0 >= 0 && p0 <= 1e15)) {
-        return dmi_fail(DM_ERR_ARG, "fill_poisson: rate is %g, not 0 to 1e15", p0);
+        return dmi_fail(DM_ERR_ARG, "%s: rate is %g, not 0 to 1e15", dmi_call_name(call), p0);
     }
     return DM_OK;
 }
@@ -110,27 +112,27 @@ dm_status dmi_fill_check(dmi_call *call)
     const dmi_desc *x = &call->operand[0].desc;
     double p[2] = {call->number[0].re, call->number[1].re};
     if (kind == DMI_FILL_IDENTITY && x->ndim != 2) {
-        return dmi_fail(DM_ERR_SHAPE, "fill_identity: x has %d dims, not 2", x->ndim);
+        return dmi_fail(DM_ERR_SHAPE, "%s: x has %d dims, not 2", dmi_call_name(call), x->ndim);
     }
     if (kind == DMI_FILL_NORMAL && !dmi_dtype_is_float(x->dtype)) {
-        return dmi_fail(DM_ERR_DTYPE, "fill_normal: x has dtype %s; only floating types are taken",
+        return dmi_fail(DM_ERR_DTYPE, "%s: x has dtype %s; only floating types are taken", dmi_call_name(call),
                         dmi_dtype_name(x->dtype));
     }
     if (kind == DMI_FILL_UNIFORM && dmi_dtype_is_complex(x->dtype)) {
-        return dmi_fail(DM_ERR_DTYPE, "fill_uniform: x has dtype %s; complex types are not taken",
+        return dmi_fail(DM_ERR_DTYPE, "%s: x has dtype %s; complex types are not taken", dmi_call_name(call),
                         dmi_dtype_name(x->dtype));
     }
     if (kind == DMI_FILL_UNIFORM && !(p[0] <= p[1])) {
-        return dmi_fail(DM_ERR_ARG, "fill_uniform: lo is %g, hi is %g", p[0], p[1]);
+        return dmi_fail(DM_ERR_ARG, "%s: lo is %g, hi is %g", dmi_call_name(call), p[0], p[1]);
     }
     if (kind == DMI_FILL_UNIFORM && !isfinite(p[1] - p[0])) {
-        return dmi_fail(DM_ERR_ARG, "fill_uniform: lo is %g, hi is %g: from one to the other must be a number of f64", p[0],
-                        p[1]);
+        return dmi_fail(DM_ERR_ARG, "%s: lo is %g, hi is %g: from one to the other must be a number of f64",
+                        dmi_call_name(call), p[0], p[1]);
     }
     if (kind == DMI_FILL_NORMAL && !(p[1] >= 0)) {
-        return dmi_fail(DM_ERR_ARG, "fill_normal: deviation is %g", p[1]);
+        return dmi_fail(DM_ERR_ARG, "%s: deviation is %g", dmi_call_name(call), p[1]);
     }
-    dm_status status = check_distribution(kind, x, p[0], p[1]);
+    dm_status status = check_distribution(call, p[0], p[1]);
     if (status != DM_OK || kind > DMI_FILL_NORMAL || dmi_dtype_is_float(dmi_dtype_part(x->dtype))) {
         return status;
     }
@@ -156,9 +158,9 @@ dm_status dmi_fill_check(dmi_call *call)
     }
     if (kind == DMI_FILL_ARANGE && count > 0 && !arange_fits(x->dtype, &v, count)) {
         return dmi_fail(DM_ERR_ARG,
-                        "fill_arange: with start %g and step %g the last of %" PRId64
+                        "%s: with start %g and step %g the last of %" PRId64
                         " elements leaves dtype %s",
-                        p[0], p[1], count, dmi_dtype_name(x->dtype));
+                        dmi_call_name(call), p[0], p[1], count, dmi_dtype_name(x->dtype));
     }
     return DM_OK;
 }

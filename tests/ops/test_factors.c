@@ -191,8 +191,15 @@ static void refused_case(dmt_case *c)
     REFUSED(DMT_ONE(ARG), "scale_by: alpha", dm_scale_by(s, bad, t.f, t.g));
     REFUSED(DMT_ONE(OVERLAP), "fill_by: value", dm_fill_by(s, t.g, dm_element(inside)));
     REFUSED(DMT_ONE(SHAPE), "fill_identity_by: x", dm_fill_identity_by(s, t.cube, e));
+    REFUSED(DMT_ONE(SHAPE), "fill_identity_by: x", dm_fill_identity_by(s, t.cube, n));
     REFUSED(DMT_ONE(DTYPE), "fill_normal_by: x", dm_fill_normal_by(s, t.whole, e, n, 1));
+    REFUSED(DMT_ONE(DTYPE), "fill_normal_by: x", dm_fill_normal_by(s, t.whole, n, n, 1));
+    REFUSED(DMT_ONE(ARG), "fill_normal_by: deviation", dm_fill_normal_by(s, t.f, n, dm_value(-1), 1));
+    REFUSED(DMT_ONE(ARG), "fill_uniform_by: lo", dm_fill_uniform_by(s, t.f, n, dm_value(1), 1));
+    REFUSED(DMT_ONE(ARG), "fill_arange_by: with start", dm_fill_arange_by(s, t.byte, n, dm_value(100)));
+    REFUSED(DMT_ONE(ARG), "fill_gamma_by: shape", dm_fill_gamma_by(s, t.f, -1, n, 1));
     REFUSED(DMT_ONE(DTYPE), "fill_uniform_by: hi", dm_fill_uniform_by(s, t.f, n, dm_element(complex), 1));
+    REFUSED(DMT_ONE(SHAPE), "sum_by: x is", dm_sum_by(s, t.f, NULL, 0, e, n, t.row));
     REFUSED(DMT_ONE(SHAPE), "sum_by: scale", dm_sum_by(s, t.f, NULL, 0, dm_element(pair), n, element));
     REFUSED(DMT_ONE(OVERLAP), "sum_by: scale", dm_sum_by(s, t.f, NULL, 0, dm_element(element), n, element));
     REFUSED(DMT_ONE(DTYPE), "sum_by: beta", dm_sum_by(s, t.whole, NULL, 0, n, dm_element(real), number));
