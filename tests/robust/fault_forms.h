@@ -154,6 +154,44 @@ MAKES(choice, DM_I64, 1, 5, 0, dm_choice(f->s, 30, DM_NO_ARRAY, 0, 7, f->out[0])
 MAKES(permutation, DM_I64, 1, SIDE, 0, dm_fill_permutation(f->s, f->out[0], 7))
 FORM(inner, dm_inner_forward(f->s, 2, f->a, f->b, f->v, f->c), f->c)
 
+/* Calls with the factors p and q, elements of arrays. */
+static inline dm_status element_of(fixture *f, double value, dm_factor *out)
+{
+    dm_array x;
+    TRY(dm_array_create(f->s, DM_F64, 0, NULL, NULL, &x));
+    *out = dm_element(x);
+    return dm_fill(f->s, x, value);
+}
+#define BY(name, call, ...)                                                                                    \
+    static dm_status form_##name(fixture *f)                                                                   \
+    {                                                                                                          \
+        const dm_array outs[] = {__VA_ARGS__};                                                                 \
+        dm_factor p, q;                                                                                        \
+        TRY(element_of(f, 0.5, &p));                                                                           \
+        TRY(element_of(f, -0.25, &q));                                                                         \
+        f->outs = (int)(sizeof outs / sizeof *outs);                                                           \
+        memcpy(f->out, outs, sizeof outs);                                                                     \
+        return (call);                                                                                         \
+    }
+static const dm_loss loss_options = DM_LOSS_INIT;
+BY(axpby_elements, dm_axpby_by(f->s, p, f->a, q, f->c), f->c)
+BY(gemm_elements, dm_gemm_by(f->s, DM_N, DM_T, p, f->a, f->b, q, f->c, NULL), f->c)
+BY(arange_elements, dm_fill_arange_by(f->s, f->c, p, q), f->c)
+BY(dropout_elements, dm_fill_dropout_by(f->s, f->c, p, 7), f->c)
+BY(gamma_elements, dm_fill_gamma_by(f->s, f->c, 2, p, 7), f->c)
+BY(gemv_elements, dm_gemv_by(f->s, DM_T, p, f->a, f->v, q, f->u), f->u)
+BY(syr2_elements, dm_syr2_by(f->s, DM_LOWER, p, f->v, f->w, f->c), f->c)
+BY(symm_elements, dm_symm_by(f->s, DM_RIGHT, DM_UPPER, p, f->a, f->b, q, f->c), f->c)
+BY(her2k_elements, dm_her2k_by(f->s, DM_LOWER, DM_N, p, f->a, f->b, q, f->c), f->c)
+BY(trsm_elements, dm_trsm_by(f->s, DM_RIGHT, DM_LOWER, DM_T, DM_UNIT, p, f->a, f->c), f->c)
+BY(rot_elements, dm_rot_by(f->s, f->c, f->d, p, q), f->c, f->d)
+BY(pad_elements, dm_pad_by(f->s, f->a, (int64_t[]){0, 0}, (int64_t[]){0, 0}, DM_PAD_CONSTANT, p, f->c), f->c)
+BY(channel_sums_elements, dm_channel_sums_by(f->s, 2, p, f->a, f->b, q, f->u), f->u)
+BY(inner_elements, dm_inner_backward_weights_by(f->s, 2, f->a, f->b, p, f->c, f->u), f->c, f->u)
+BY(softmax_elements, dm_softmax_loss_backward_by(f->s, &loss_options, f->a, f->index, p, f->c), f->c)
+BY(cross_entropy_elements, dm_cross_entropy_gradient_by(f->s, f->a, f->index, p, f->c), f->c)
+MAKES(nrm2, DM_F64, 2, 1, 1, dm_nrm2(f->s, f->a, f->out[0]))
+
 static dm_status form_map(fixture *f)
 {
     const dm_map_arg args[] = {DM_ARG("a", f->a), DM_ARG("b", f->b), DM_NUMBER("t", 2)};
@@ -561,30 +599,42 @@ static dm_status form_memory_trim(fixture *f)
     X(gemm_nt)                                                                                                 \
     X(gemm_by)                                                                                                 \
     X(matmul)                                                                                                  \
-    X(copy) X(transpose) X(add) X(add_broadcast) X(axpby) X(multiply) X(scale) X(tanh) X(fill)                 \
-        X(fill_identity) X(fill_arange) X(fill_uniform) X(fill_normal) X(fill_by) X(sum_rows) X(sum_all)       \
-            X(max) X(argmin) X(var) X(norm) X(any) X(softmax) X(log_softmax) X(standardise) X(layer_norm)      \
-                X(covariance) X(distances) X(dot) X(iamax) X(axpy) X(swap) X(rot) X(tril) X(gemv) X(ger)       \
-                    X(symv) X(syrk) X(symm) X(trmm) X(trsm) X(trsv) X(cumulative_sum) X(sort) X(argsort)       \
-                        X(histogram) X(bincount) X(median) X(take) X(put) X(scatter_add) X(roll) X(flip)       \
-                            X(diagonal) X(set_diagonal) X(require_range) X(set_item) X(inner) X(map)           \
-                                X(map_new) X(topk) X(unique) X(quantile) X(concatenate) X(pad) X(view)         \
-                                    X(slice) X(reshape) X(write) X(write_as) X(read) X(save) X(load) X(apply)  \
-                                        X(explain) X(program) X(conv) X(pool) X(memory_trim) X(shuffle)        \
-                                            X(tile) X(repeat) X(one_hot) X(choice) X(permutation) X(meshgrid)  \
-                                                X(compress) X(group) X(event) X(checkpoint) X(pad_constant)    \
-                                                    X(pad_edge) X(unique_inverse) X(choice_weights)            \
-                                                        X(cosine_distances) X(cross_entropy) X(symmetrise)     \
-                                                            X(fill_uniform_by) X(sort_long) X(argsort_long)    \
-                                                                X(map_random) X(sum_random) X(scopes)          \
-                                                                    X(program_number) X(feed)
+    X(copy)                                                                                                    \
+    X(transpose) X(add) X(add_broadcast) X(axpby) X(multiply) X(scale) X(tanh) X(fill) X(fill_identity)        \
+        X(fill_arange) X(fill_uniform) X(fill_normal) X(fill_by) X(sum_rows) X(sum_all) X(max) X(argmin)       \
+            X(var) X(norm) X(any) X(softmax) X(log_softmax) X(standardise) X(layer_norm) X(covariance)         \
+                X(distances) X(dot) X(iamax) X(axpy) X(swap) X(rot) X(tril) X(gemv) X(ger) X(symv) X(syrk)     \
+                    X(symm) X(trmm) X(trsm) X(trsv) X(cumulative_sum) X(sort) X(argsort) X(histogram)          \
+                        X(bincount) X(median) X(take) X(put) X(scatter_add) X(roll) X(flip) X(diagonal)        \
+                            X(set_diagonal) X(require_range) X(set_item) X(inner) X(map) X(map_new) X(topk)    \
+                                X(unique) X(quantile) X(concatenate) X(pad) X(view) X(slice) X(reshape)        \
+                                    X(write) X(write_as) X(read) X(save) X(load) X(apply) X(explain)           \
+                                        X(program) X(conv) X(pool) X(memory_trim) X(shuffle) X(tile) X(repeat) \
+                                            X(one_hot) X(choice) X(permutation) X(meshgrid) X(compress)        \
+                                                X(group) X(event) X(checkpoint) X(pad_constant) X(pad_edge)    \
+                                                    X(unique_inverse) X(choice_weights) X(cosine_distances)    \
+                                                        X(cross_entropy) X(symmetrise) X(fill_uniform_by)      \
+                                                            X(sort_long) X(argsort_long) X(map_random)         \
+                                                                X(sum_random) X(scopes) X(program_number)      \
+                                                                    X(feed)
+
+/* With factors that are elements; and a norm of one element of two dims. */
+#define FORMS_BY(X)                                                                                            \
+    X(axpby_elements)                                                                                          \
+    X(gemm_elements)                                                                                           \
+    X(arange_elements)                                                                                         \
+    X(dropout_elements)                                                                                        \
+    X(gamma_elements)                                                                                          \
+    X(gemv_elements) X(syr2_elements) X(symm_elements) X(her2k_elements) X(trsm_elements) X(rot_elements)      \
+        X(pad_elements) X(channel_sums_elements) X(inner_elements) X(softmax_elements)                         \
+            X(cross_entropy_elements) X(nrm2)
 
 static const struct {
     const char *name;
     dm_status (*run)(fixture *f);
 } forms[] = {
 #define X(name) {#name, form_##name},
-    FORMS(X)
+    FORMS(X) FORMS_BY(X)
 #undef X
 };
 enum { FORM_COUNT = sizeof forms / sizeof *forms };
