@@ -20,7 +20,8 @@ static void handle(const dmi_error_handler *handler, dm_status status)
     free(text);
 }
 
-/* The text without the name of an operation before it, that of the call or of another by which the call is made. */
+/* The text without the name of an operation before it, that of the call or of another by which the call is
+ * made. */
 static const char *without_name(const char *text, const char *called)
 {
     size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz_0123456789");
@@ -39,7 +40,8 @@ static void name_call(dm_status status)
     bool argument = status == DM_ERR_ARG || status == DM_ERR_HANDLE || status == DM_ERR_SHAPE ||
                     status == DM_ERR_DTYPE || status == DM_ERR_LAYOUT || status == DM_ERR_STATE ||
                     status == DM_ERR_OVERLAP;
-    bool found = status == DM_ERR_NOMEM || status == DM_ERR_IO || status == DM_ERR_UNSUPPORTED;
+    bool found =
+        status == DM_ERR_NOMEM || status == DM_ERR_LIMIT || status == DM_ERR_IO || status == DM_ERR_UNSUPPORTED;
     if (name && (argument || (found && strncmp(text, "command ", strlen("command ")) != 0))) {
         (void)dmi_fail(status, "%s: %s", name, without_name(text, name));
     }

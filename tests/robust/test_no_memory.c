@@ -131,6 +131,7 @@ static void test_limit(void **state)
     assert_int_equal(dm_array_create(s, DM_F64, 2, large, &everywhere, &refused), DM_ERR_LIMIT);
     assert_non_null(strstr(dm_error_message(), "80128")); /* 80000 in whole pieces of 256 */
     assert_non_null(strstr(dm_error_message(), "65536"));
+    assert_ptr_equal(strstr(dm_error_message(), "array_create: worker"), dm_error_message());
     assert_true(refused.id == 77);
     OK(dm_memory_report(s, 0, &after));
     assert_int_equal(before.arrays, after.arrays);
@@ -150,6 +151,22 @@ static void test_limit(void **state)
         OK(dm_array_destroy(s, big[i]));
     }
     OK(dm_array_destroy(s, a));
+    close_session(s);
+}
+
+/* Where there is no room for a temporary of the call, that call is named. */
+static void test_limit_of_temporaries(void **state)
+{
+    (void)state;
+    dm_session *s = open_session(1, "memory_limit=32K,pool_debug=0,log=error");
+    dm_array a = make_matrix(s, 50, NULL, 1), x, y; /* 20000 bytes */
+    OK(dm_vector(s, DM_F64, 50, &x));
+    OK(dm_vector(s, DM_F64, 50, &y));
+    assert_int_equal(dm_symv(s, DM_LOWER, 1, a, x, 0, y), DM_ERR_LIMIT);
+    assert_ptr_equal(strstr(dm_error_message(), "symv: worker 0"), dm_error_message());
+    OK(dm_array_destroy(s, a));
+    OK(dm_array_destroy(s, x));
+    OK(dm_array_destroy(s, y));
     close_session(s);
 }
 
@@ -187,6 +204,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_every_block, deadline),
         cmocka_unit_test_setup(test_limit, deadline),
+        cmocka_unit_test_setup(test_limit_of_temporaries, deadline),
         cmocka_unit_test_setup(test_queued, deadline),
         cmocka_unit_test_setup(test_more_than_there_is, deadline),
     };
