@@ -31,7 +31,7 @@ void dmi_by_operand(dmi_by *by, const char *name, dm_array a, const char *variab
 void dmi_by_variable(dmi_by *by, const char *variable, dm_dtype dtype);
 /* A factor as the next variable, and the next operand where it is an element. by->type is set before. */
 DM_CHECKED dm_status dmi_by_factor(dmi_by *by, const char *variable, const char *name, const dm_factor *f);
-/* Appends " + type(variable) * type(x)", with `factors` as the variables. */
+/* Appends " + type(variable) * type(x)", with `factors` as the variables, which the call has already. */
 void dmi_by_term(const dmi_by *by, char text[256], const char *factors);
 /* The program of the text, with its numbers, becomes the call's. */
 DM_CHECKED dm_status dmi_by_program(dmi_by *by, const char *text, dm_dtype out);

@@ -132,17 +132,27 @@ dm_status dmi_by_factor(dmi_by *by, const char *variable, const char *name, cons
     return DM_OK;
 }
 
+/* The cast of a variable to the type: of a real one of a complex call to the type of its parts. There are no
+ * casts of complex ones, which promotion does. */
+static const char *cast_of(const dmi_by *by, char variable)
+{
+    for (int i = 0; i < by->variables; i++) {
+        if (by->variable[i].name[0] == variable && dmi_dtype_is_complex(by->variable[i].dtype)) {
+            return "";
+        }
+    }
+    return dmi_dtype_name(dmi_dtype_part(by->type));
+}
+
 void dmi_by_term(const dmi_by *by, char text[256], const char *factors)
 {
-    /* there are no casts to complex types; promotion does without */
-    const char *type = dmi_dtype_is_complex(by->type) ? "" : dmi_dtype_name(by->type);
     size_t used = strlen(text);
     for (const char *f = factors; *f; f++) {
         used += (size_t)snprintf(text + used, 256 - used, "%s%s(%c)",
                                  f > factors ? " * "
                                  : used > 0  ? " + "
                                              : "",
-                                 type, *f);
+                                 cast_of(by, *f), *f);
     }
 }
 

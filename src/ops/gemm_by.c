@@ -54,16 +54,20 @@ static dm_status make(dmi_by *by, dm_factor alpha, const dm_array *array, dm_fac
     by->type = type;
     if (!dmi_gemm_adds_nothing(&by->call)) {
         dmi_by_variable(by, "t", type);
-        dmi_by_term(by, text, "pt");
     }
     if (!by->call.args.i[BETA_ZERO]) {
         dmi_by_variable(by, "c", x[2]->dtype);
-        dmi_by_term(by, text, "qc");
         status = dmi_by_factor(by, "q", "beta", &beta);
     }
     if (status == DM_OK) {
         status = dmi_gemm_adds_nothing(&by->call) ? check_unread(by, &alpha, array[2])
                                                   : dmi_by_factor(by, "p", "alpha", &alpha);
+    }
+    if (!dmi_gemm_adds_nothing(&by->call)) {
+        dmi_by_term(by, text, "pt");
+    }
+    if (!by->call.args.i[BETA_ZERO]) {
+        dmi_by_term(by, text, "qc");
     }
     return status == DM_OK ? dmi_by_program(by, text[0] ? text : "0", x[2]->dtype) : status;
 }

@@ -36,11 +36,11 @@ dm_status dm_sum_by(dm_session *session, dm_array x, const int *dims, int ndims,
         dmi_by_operand(&by, "out", out, NULL, 0);
     } else {
         dmi_by_operand(&by, "out", out, "y", to->dtype);
-        dmi_by_term(&by, text, "qy");
         status = dmi_by_factor(&by, "q", "beta", &beta);
+        dmi_by_term(&by, text, "qy");
     }
-    dmi_by_term(&by, text, "pt");
     status = status == DM_OK ? dmi_by_factor(&by, "p", "scale", &scale) : status;
+    dmi_by_term(&by, text, "pt");
     status = status == DM_OK ? dmi_by_program(&by, text, to->dtype) : status;
     return status == DM_OK ? dmi_by_submit(&by, session) : status;
 }

@@ -160,6 +160,37 @@ static void same_case(dmt_case *c)
     dmt_operand_check_same(c, z, dmt_read(c, y->array, dtype, ndim, shape));
 }
 
+/* A real element of f64 beside c64 becomes f32, as a number does: the products are not computed in c128. */
+static void narrowed_case(dmt_case *c)
+{
+    enum { COUNT = 64 };
+    const int64_t n = COUNT;
+    const double p = 0.1;
+    dm_session *s = c->session;
+    dm_c64 value[COUNT], want[COUNT], got[COUNT];
+    dm_array x, out, alpha;
+    for (int i = 0; i < COUNT; i++) {
+        value[i] = (dm_c64){(float)(i + 1), (float)(2 - i)};
+        want[i] =
+            (dm_c64){value[i].re * (float)p, value[i].im * (float)p}; /* one rounding each: the rest is 0 */
+    }
+    DMT_OK(c, dm_array_create(s, DM_C64, 1, &n, NULL, &x));
+    DMT_OK(c, dm_array_create(s, DM_C64, 1, &n, NULL, &out));
+    DMT_OK(c, dm_array_create(s, DM_F64, 0, NULL, NULL, &alpha));
+    DMT_OK(c, dm_write(s, alpha, &p));
+    DMT_OK(c, dm_write(s, x, value));
+    DMT_OK(c, dm_scale_by(s, dm_element(alpha), x, out));
+    DMT_OK(c, dm_read(s, out, got));
+    if (memcmp(got, want, sizeof got) != 0) {
+        dmt_fail(c, "scale_by: of 9-6i it makes %.9g%+.9gi, not %.9g%+.9gi", got[8].re, got[8].im, want[8].re,
+                 want[8].im);
+    }
+    const dm_array made[] = {x, out, alpha};
+    for (int i = 0; i < 3; i++) {
+        DMT_OK(c, dm_array_destroy(s, made[i]));
+    }
+}
+
 static void refused_case(dmt_case *c)
 {
     dm_session *s = c->session;
@@ -478,6 +509,7 @@ TEST(scale, "scale_by", 400)
 TEST(fill, "fill_by", 800)
 TEST(same, "factors_same", 150)
 TEST(program, "factors_program", 60)
+DMT_ONE_CASE(narrowed_case)
 DMT_ONE_CASE(refused_case)
 DMT_ONE_CASE(refused_algebra_case)
 
@@ -492,15 +524,11 @@ static void test_few(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_axpby),
-        cmocka_unit_test(test_binary),
-        cmocka_unit_test(test_scale),
-        cmocka_unit_test(test_fill),
-        cmocka_unit_test(test_same),
-        cmocka_unit_test(test_refused_case),
-        cmocka_unit_test(test_refused_algebra_case),
-        cmocka_unit_test(test_few),
-        cmocka_unit_test(test_program),
+        cmocka_unit_test(test_axpby),        cmocka_unit_test(test_binary),
+        cmocka_unit_test(test_scale),        cmocka_unit_test(test_fill),
+        cmocka_unit_test(test_same),         cmocka_unit_test(test_narrowed_case),
+        cmocka_unit_test(test_refused_case), cmocka_unit_test(test_refused_algebra_case),
+        cmocka_unit_test(test_few),          cmocka_unit_test(test_program),
     };
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }
