@@ -24,6 +24,24 @@ static dm_status check_shape(const char *name, const dmi_desc *x, const char *ou
     return dmi_check_broadcast(&pair, 0, 1);
 }
 
+/* Where out is complex, a complex factor makes what is computed from real arrays complex. */
+static dm_status widen(dmi_by *by, const term *t, dm_dtype out)
+{
+    const dmi_desc *element;
+    bool complex = t->factor.element == 0 && t->factor.imaginary != 0;
+    if (t->factor.element == 1) {
+        dm_status status = dmi_by_find(by, t->factor_name, t->factor.array, &element);
+        if (status != DM_OK) {
+            return status;
+        }
+        complex = dmi_dtype_is_complex(element->dtype);
+    }
+    if (complex && dmi_dtype_is_complex(out) && !dmi_dtype_is_complex(by->type)) {
+        by->type = by->type == DM_F32 ? DM_C64 : DM_C128;
+    }
+    return DM_OK;
+}
+
 /* out = the sum of the terms */
 static dm_status submit(dm_session *session, int terms, const term *t, const char *out_name, dm_array out)
 {
@@ -46,6 +64,9 @@ static dm_status submit(dm_session *session, int terms, const term *t, const cha
         return status;
     }
     by.type = dmi_dtype_carrier(dmi_linear_type(dtype, inputs, to->dtype));
+    for (int i = 0; i < terms && status == DM_OK; i++) {
+        status = widen(&by, &t[i], to->dtype);
+    }
     for (int i = 0; i < terms && status == DM_OK; i++) {
         char product[MOST + 2] = {*factors[i]};
         if (dmi_factor_zero(&t[i].factor)) {

@@ -191,6 +191,44 @@ static void narrowed_case(dmt_case *c)
     }
 }
 
+/* Complex factors of real arrays, where the output is complex. */
+static void complex_out_case(dmt_case *c)
+{
+    const int64_t n = 3;
+    const float value[3] = {1, -2, 3};
+    const int32_t whole[3] = {4, 5, -6};
+    const dm_c128 number = {3, -4};
+    dm_session *s = c->session;
+    dm_array x, y, alpha, out, narrow;
+    dm_c128 got[3];
+    dm_c64 got_narrow[3];
+    DMT_OK(c, dm_array_create(s, DM_F32, 1, &n, NULL, &x));
+    DMT_OK(c, dm_array_create(s, DM_I32, 1, &n, NULL, &y));
+    DMT_OK(c, dm_array_create(s, DM_C128, 0, NULL, NULL, &alpha));
+    DMT_OK(c, dm_array_create(s, DM_C128, 1, &n, NULL, &out));
+    DMT_OK(c, dm_array_create(s, DM_C64, 1, &n, NULL, &narrow));
+    DMT_OK(c, dm_write(s, x, value));
+    DMT_OK(c, dm_write(s, y, whole));
+    DMT_OK(c, dm_write(s, alpha, &number));
+    DMT_OK(c, dm_add_by(s, dm_element(alpha), x, dm_complex(0, 2), y, out));
+    DMT_OK(c, dm_scale_by(s, dm_complex(1, -1), x, narrow));
+    DMT_OK(c, dm_read(s, out, got));
+    DMT_OK(c, dm_read(s, narrow, got_narrow));
+    for (int i = 0; i < 3; i++) {
+        double re = 3 * value[i], im = -4 * value[i] + 2 * whole[i];
+        if (got[i].re != re || got[i].im != im) {
+            dmt_fail(c, "add_by: %g%+gi, not %g%+gi", got[i].re, got[i].im, re, im);
+        }
+        if (got_narrow[i].re != value[i] || got_narrow[i].im != -value[i]) {
+            dmt_fail(c, "scale_by: %g%+gi of %g", got_narrow[i].re, got_narrow[i].im, value[i]);
+        }
+    }
+    const dm_array made[] = {x, y, alpha, out, narrow};
+    for (int i = 0; i < 5; i++) {
+        DMT_OK(c, dm_array_destroy(s, made[i]));
+    }
+}
+
 static void refused_case(dmt_case *c)
 {
     dm_session *s = c->session;
@@ -510,6 +548,7 @@ TEST(fill, "fill_by", 800)
 TEST(same, "factors_same", 150)
 TEST(program, "factors_program", 60)
 DMT_ONE_CASE(narrowed_case)
+DMT_ONE_CASE(complex_out_case)
 DMT_ONE_CASE(refused_case)
 DMT_ONE_CASE(refused_algebra_case)
 
@@ -524,11 +563,17 @@ static void test_few(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_axpby),        cmocka_unit_test(test_binary),
-        cmocka_unit_test(test_scale),        cmocka_unit_test(test_fill),
-        cmocka_unit_test(test_same),         cmocka_unit_test(test_narrowed_case),
-        cmocka_unit_test(test_refused_case), cmocka_unit_test(test_refused_algebra_case),
-        cmocka_unit_test(test_few),          cmocka_unit_test(test_program),
+        cmocka_unit_test(test_axpby),
+        cmocka_unit_test(test_binary),
+        cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_fill),
+        cmocka_unit_test(test_same),
+        cmocka_unit_test(test_narrowed_case),
+        cmocka_unit_test(test_complex_out_case),
+        cmocka_unit_test(test_refused_case),
+        cmocka_unit_test(test_refused_algebra_case),
+        cmocka_unit_test(test_few),
+        cmocka_unit_test(test_program),
     };
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }
