@@ -192,12 +192,13 @@ static dm_status check_pad(padding *p)
         status = dmi_fail(DM_ERR_ARG, "%s: %s is NULL", dmi_api_called(), p->before ? "after" : "before");
     }
     for (int d = 0; status == DM_OK && d < p->ndim; d++) {
-        if (p->before[d] < 0 || p->after[d] < 0) {
+        p->extent[d] = x.desc.extent[d];
+        if (p->before[d] < 0 || p->after[d] < 0 ||
+            __builtin_add_overflow(p->before[d], p->extent[d], &p->padded[d]) ||
+            __builtin_add_overflow(p->padded[d], p->after[d], &p->padded[d])) {
             return dmi_fail(DM_ERR_ARG, "%s: before[%d] is %" PRId64 ", after[%d] is %" PRId64,
                             dmi_api_called(), d, p->before[d], d, p->after[d]);
         }
-        p->extent[d] = x.desc.extent[d];
-        p->padded[d] = p->before[d] + p->extent[d] + p->after[d];
         none = none || (p->extent[d] == 0 && p->padded[d] > 0);
     }
     if (status == DM_OK && none && p->mode != DM_PAD_CONSTANT) {

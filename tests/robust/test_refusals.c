@@ -121,6 +121,10 @@ static void test_parts(void **state)
     REFUSED(ARG, "mode is -1", dm_pad(s, t.f, zero, some, -1, 0, t.wide));
     REFUSED(ARG, "before[1] is -1", dm_pad(s, t.f, (const int64_t[]){0, -1}, some, 0, 0, t.wide));
     REFUSED(ARG, "after[0] is -1", dm_pad(s, t.f, zero, minus, 0, 0, t.wide));
+    REFUSED(ARG, "before[0] is 9223372036854775807",
+            dm_pad(s, t.f, (const int64_t[]){INT64_MAX, 0}, some, 0, 0, t.wide));
+    REFUSED(ARG, "after[1] is 9223372036854775807",
+            dm_pad(s, t.f, zero, (const int64_t[]){0, INT64_MAX}, 0, 0, t.wide));
     REFUSED(SHAPE, "no elements", dm_pad(s, t.none, some, some, DM_PAD_WRAP, 0, t.wide));
     REFUSED(DTYPE, "pad: x has dtype f32", dm_pad(s, t.f, zero, zero, DM_PAD_EDGE, 0, t.whole));
 }
@@ -207,8 +211,10 @@ static void test_reductions(void **state)
     REFUSED(DTYPE, "out has dtype i32", dm_softmax(s, t.f, second, 1, t.whole));
     REFUSED(DTYPE, "x has dtype c64", dm_layer_norm(s, t.comp, second, 1, t.row, t.row, 1e-5, t.square));
     REFUSED(DTYPE, "x has dtype", dm_log_softmax(s, t.flags, second, 1, t.f));
-    REFUSED(ARG, "layer_norm: dims[0] is 9", dm_layer_norm(s, t.square, (int[]){9}, 1, t.row, t.row, 1e-5, t.square2));
-    REFUSED(OVERLAP, "symm: a and c share memory", dm_symm(s, DM_LEFT, DM_LOWER, 1, t.square, t.square2, 0, t.square));
+    REFUSED(ARG, "layer_norm: dims[0] is 9",
+            dm_layer_norm(s, t.square, (int[]){9}, 1, t.row, t.row, 1e-5, t.square2));
+    REFUSED(OVERLAP, "symm: a and c share memory",
+            dm_symm(s, DM_LEFT, DM_LOWER, 1, t.square, t.square2, 0, t.square));
     REFUSED(SHAPE, "out has not x's shape", dm_quantile(s, t.f, &half, 1, 0, t.row));
     REFUSED(DTYPE, "must be a float", dm_median(s, t.f, 1, make(DM_I32, 2, 6, 1, 1)));
     REFUSED(SHAPE, "no elements along dim 0", dm_median(s, t.none, 0, make(DM_F32, 2, 1, 5, 1)));
