@@ -61,6 +61,9 @@ static inline bool dmi_factor_real(const dm_factor *f)
     return f->element == 0 && f->imaginary == 0;
 }
 
+/* Errors of parameter i of a fill (DMI_FILL_*) of this type, a number beside an element. */
+DM_CHECKED dm_status dmi_fill_check_number(int kind, int i, dm_dtype dtype, double value);
+
 /* Is operand i, a factor, apart from operand `out`? It becomes one that is read. */
 DM_CHECKED dm_status dmi_check_element(dmi_call *call, int i, int out);
 

@@ -1,5 +1,5 @@
 /* x = constant, identity, arange, uniform, normal, gamma, Poisson */
-#include "ops/common.h"
+#include "ops/by.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -106,6 +106,37 @@ static dm_status check_distribution(const dmi_call *call, double p0, double p1)
     return DM_OK;
 }
 
+/* Is parameter i a value of this integer type? */
+static dm_status check_whole(const char *call, int kind, int i, dm_dtype dtype, double value)
+{
+    double lo, hi;
+    int_range(dtype, &lo, &hi);
+    if (kind == DMI_FILL_ARANGE && i == 1) { /* where it leads is checked elsewhere */
+        lo = -9223372036854775808.0;
+        hi = DMI_MAX(hi, 9223372036854774784.0);
+    }
+    hi += kind == DMI_FILL_UNIFORM && i == 1 && dmi_dtype_bytes(dtype) < 8;
+    if (value == floor(value) && value >= lo && value <= hi) {
+        return DM_OK;
+    }
+    return dmi_fail(DM_ERR_ARG, "%s: %s is %g, which is no value of dtype %s", call, parameter[kind][i], value,
+                    dmi_dtype_name(dtype));
+}
+
+dm_status dmi_fill_check_number(int kind, int i, dm_dtype dtype, double value)
+{
+    const char *call = dmi_api_called();
+    if (kind == DMI_FILL_UNIFORM && !isfinite(value)) {
+        return dmi_fail(DM_ERR_ARG, "%s: %s is %g", call, parameter[kind][i], value);
+    }
+    if (kind == DMI_FILL_NORMAL && i == 1 && !(value >= 0)) {
+        return dmi_fail(DM_ERR_ARG, "%s: deviation is %g", call, value);
+    }
+    return kind > DMI_FILL_NORMAL || dmi_dtype_is_float(dmi_dtype_part(dtype))
+               ? DM_OK
+               : check_whole(call, kind, i, dtype, value);
+}
+
 dm_status dmi_fill_check(dmi_call *call)
 {
     int kind = call->args.i[0];
@@ -137,16 +168,8 @@ dm_status dmi_fill_check(dmi_call *call)
         return status;
     }
     for (int i = 0; i < 2 && parameter[kind][i]; i++) {
-        double lo, hi;
-        int_range(x->dtype, &lo, &hi);
-        if (kind == DMI_FILL_ARANGE && i == 1) { /* where it leads is checked below */
-            lo = -9223372036854775808.0;
-            hi = DMI_MAX(hi, 9223372036854774784.0);
-        }
-        hi += kind == DMI_FILL_UNIFORM && i == 1 && dmi_dtype_bytes(x->dtype) < 8;
-        if (p[i] != floor(p[i]) || !(p[i] >= lo && p[i] <= hi)) {
-            return dmi_fail(DM_ERR_ARG, "%s: %s is %g, which is no value of dtype %s", dmi_call_name(call), parameter[kind][i],
-                            p[i], dmi_dtype_name(x->dtype));
+        if ((status = check_whole(dmi_call_name(call), kind, i, x->dtype, p[i])) != DM_OK) {
+            return status;
         }
     }
     dmi_fill_values v = {.p0 = p[0], .p1 = p[1], .i0 = whole_of(p[0]), .i1 = whole_of(p[1])};

@@ -20,6 +20,9 @@ static dm_status submit(dm_session *session, dmi_by *by, dm_array x, dm_dtype dt
     by->type = f->type;
     for (int i = 0; i < f->parameters && status == DM_OK; i++) {
         status = dmi_by_factor(by, variable[i], f->name[i], &f->factor[i]);
+        if (status == DM_OK && dmi_factor_real(&f->factor[i])) {
+            status = dmi_fill_check_number(f->kind, i, dtype, f->factor[i].value);
+        }
     }
     if (f->kind != DMI_FILL_CONST) {
         dmi_by_variable(by, "t", f->made);

@@ -81,7 +81,11 @@ static void fill_case(dmt_case *c)
     if (kind > 0 && kind < 4) {
         q = dmt_factor_make(c, "q", !dmt_is_float(dtype) || kind == 2, true);
     }
-    if (p.element == NULL && q.element == NULL) {
+    bool p_fits = p.element || dmt_is_float(dtype) || dmt_convert(DM_F64, dtype, p.value) == p.value;
+    bool q_fits =
+        q.element || kind == 2 || dmt_is_float(dtype) || dmt_convert(DM_F64, dtype, q.value) == q.value;
+    if ((p.element == NULL && q.element == NULL) || !p_fits || !q_fits ||
+        (kind == 3 && !q.element && q.value < 0)) {
         return; /* those numbers may be refused */
     }
     long double lo = p.value, hi = q.value, range = hi - lo;
@@ -268,6 +272,13 @@ static void refused_case(dmt_case *c)
     REFUSED(DMT_ONE(ARG), "fill_arange_by: with start", dm_fill_arange_by(s, t.byte, n, dm_value(100)));
     REFUSED(DMT_ONE(ARG), "fill_gamma_by: shape", dm_fill_gamma_by(s, t.f, -1, n, 1));
     REFUSED(DMT_ONE(DTYPE), "fill_uniform_by: hi", dm_fill_uniform_by(s, t.f, n, dm_element(complex), 1));
+    REFUSED(DMT_ONE(ARG), "fill_arange_by: start is 0.5", dm_fill_arange_by(s, t.whole, dm_value(0.5), e));
+    REFUSED(DMT_ONE(ARG), "fill_arange_by: start is 256",
+            dm_fill_arange_by(s, t.byte, dm_value(256), dm_element(number)));
+    REFUSED(DMT_ONE(ARG), "fill_arange_by: step is nan", dm_fill_arange_by(s, t.byte, e, dm_value(NAN)));
+    REFUSED(DMT_ONE(ARG), "fill_uniform_by: lo is -1", dm_fill_uniform_by(s, t.byte, dm_value(-1), e, 1));
+    REFUSED(DMT_ONE(ARG), "fill_uniform_by: hi is inf", dm_fill_uniform_by(s, t.f, e, dm_value(INFINITY), 1));
+    REFUSED(DMT_ONE(ARG), "fill_normal_by: deviation is -1", dm_fill_normal_by(s, t.f, e, dm_value(-1), 1));
     REFUSED(DMT_ONE(SHAPE), "sum_by: x is", dm_sum_by(s, t.f, NULL, 0, e, n, t.row));
     REFUSED(DMT_ONE(SHAPE), "sum_by: scale", dm_sum_by(s, t.f, NULL, 0, dm_element(pair), n, element));
     REFUSED(DMT_ONE(OVERLAP), "sum_by: scale", dm_sum_by(s, t.f, NULL, 0, dm_element(element), n, element));
