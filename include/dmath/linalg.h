@@ -3,10 +3,10 @@
  *
  * Layouts: any, mixed freely, views included; ScaLAPACK's are dm_layout_grid. Blocking: none. Errors that the texts do
  * not repeat: DM_ERR_SHAPE, DM_ERR_DTYPE, DM_ERR_OVERLAP (an output overlaps an input, unless the text allows it),
- * DM_ERR_ARG (uplo, trans, side, diag, dims), DM_ERR_LIMIT. Shapes, types and overlap are checked before anything is
- * sent. Calls that are made of several commands say so; where memory_limit leaves no room for a later one, the output
- * may have changed. Temporaries are the call's own, gone when its commands are done. Flops are of real types: of
- * complex ones four times as many. */
+ * DM_ERR_ARG (uplo, trans, side, diag, dims), DM_ERR_LIMIT, DM_ERR_UNSUPPORTED (as dm_gemm). Shapes, types and overlap
+ * are checked before anything is sent. Calls that are made of several commands say so; where memory_limit leaves no
+ * room for a later one, or the forced gemm_algorithm cannot serve it, the output may have changed. Temporaries are the
+ * call's own, gone when its commands are done. Flops are of real types: of complex ones four times as many. */
 #ifndef DMATH_LINALG_H
 #define DMATH_LINALG_H
 
