@@ -15,8 +15,8 @@
  * An element is an array, or a view, of one element, of any number of dims and in any layout. Its type: where the call
  * computes in integers, an integer or bool; where it computes in complex numbers, any; else any real type. It is
  * converted to the type that the call computes in, as a number is, and does not change that type; but a call that
- * computes in c64 may compute in c128 with an element of c128. It may not overlap an output. It is read when the command
- * runs. So its value is not checked (it may be NaN), and an operand is read even where its factor is 0.
+ * computes in c64 may compute in c128 with an element of c128. It may not overlap an output. It is read when the
+ * command runs. So its value is not checked (it may be NaN), and an operand is read even where its factor is 0.
  *
  * Of each call: shapes, types and blocking: as the call without _by. Errors: as that, and DM_ERR_SHAPE (a factor has
  * not one element), DM_ERR_DTYPE and DM_ERR_OVERLAP (of a factor), DM_ERR_ARG (a factor was made by none of dm_value,
@@ -150,7 +150,8 @@ DM_API DM_CHECKED dm_status dm_syrk_by(dm_session *session, int uplo, int trans,
                                        dm_factor beta, dm_array c);
 DM_API DM_CHECKED dm_status dm_herk_by(dm_session *session, int uplo, int trans, dm_factor alpha, dm_array a,
                                        dm_factor beta, dm_array c);
-/* c = alpha (op(a) op(b)^T + op(b) op(a)^T) + beta c; her2k: alpha op(a) op(b)^H + conj(alpha) op(b) op(a)^H + beta c */
+/* c = alpha (op(a) op(b)^T + op(b) op(a)^T) + beta c; her2k: c = alpha op(a) op(b)^H + conj(alpha) op(b) op(a)^H +
+ * beta c */
 DM_API DM_CHECKED dm_status dm_syr2k_by(dm_session *session, int uplo, int trans, dm_factor alpha, dm_array a,
                                         dm_array b, dm_factor beta, dm_array c);
 DM_API DM_CHECKED dm_status dm_her2k_by(dm_session *session, int uplo, int trans, dm_factor alpha, dm_array a,

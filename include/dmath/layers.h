@@ -248,8 +248,6 @@ DM_API DM_CHECKED dm_status dm_softmax_loss(dm_session *session, const dm_loss *
  * dx: the shape of prob. */
 DM_API DM_CHECKED dm_status dm_softmax_loss_backward(dm_session *session, const dm_loss *options, dm_array prob,
                                                      dm_array labels, double scale, dm_array dx);
-DM_API DM_CHECKED dm_status dm_hinge_loss_backward_by(dm_session *session, int norm, int slices, dm_array x,
-                                                      dm_array labels, dm_factor scale, dm_array dx);
 DM_API DM_CHECKED dm_status dm_softmax_loss_backward_by(dm_session *session, const dm_loss *options, dm_array prob,
                                                         dm_array labels, dm_factor scale, dm_array dx);
 
@@ -276,6 +274,8 @@ DM_API DM_CHECKED dm_status dm_hinge_loss(dm_session *session, int norm, int sli
 /* dx = scale * the gradient by x. dx: x's shape. Errors: DM_ERR_ARG (norm). */
 DM_API DM_CHECKED dm_status dm_hinge_loss_backward(dm_session *session, int norm, int slices, dm_array x,
                                                    dm_array labels, double scale, dm_array dx);
+DM_API DM_CHECKED dm_status dm_hinge_loss_backward_by(dm_session *session, int norm, int slices, dm_array x,
+                                                      dm_array labels, dm_factor scale, dm_array dx);
 
 /* out = the part of the labels, ignored ones left out, whose score is among the top_k largest of their C scores. Ties
  * count against: a score equal to the label's is counted as larger. 0 where there are no labels, NaN where one is
