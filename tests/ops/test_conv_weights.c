@@ -2,6 +2,7 @@
  */
 #include "support/factors.h"
 #include "support/layers.h"
+#include "support/refusal.h"
 
 enum { X, DY, DW, DB };
 
@@ -66,6 +67,39 @@ static void weights_case(dmt_case *c)
     }
 }
 
+/* Without channels in x there are no weights, and y is the bias. (UBSan: kernels are given no NULL to fill.) */
+static void no_channels(dmt_case *c)
+{
+    const int64_t x_shape[4] = {2, 3, 3, 0}, w_shape[4] = {1, 2, 2, 0}, y_shape[4] = {2, 2, 2, 1}, one = 1;
+    const dm_conv conv = DM_CONV_INIT;
+    dm_session *s = c->session;
+    dm_array x, w, y, bias;
+    double got[8], sum = 0;
+    DMT_OK(c, dm_array_create(s, DM_F64, 4, x_shape, NULL, &x));
+    DMT_OK(c, dm_array_create(s, DM_F64, 4, w_shape, NULL, &w));
+    DMT_OK(c, dm_array_create(s, DM_F64, 4, y_shape, NULL, &y));
+    DMT_OK(c, dm_array_create(s, DM_F64, 1, &one, NULL, &bias));
+    DMT_OK(c, dm_fill(s, bias, 3));
+    DMT_OK(c, dm_conv_forward(s, &conv, x, w, bias, y));
+    DMT_OK(c, dm_read(s, y, got));
+    for (int i = 0; i < 8; i++) {
+        if (got[i] != 3) {
+            dmt_fail(c, "y[%d] is %g, not 3", i, got[i]);
+        }
+    }
+    DMT_OK(c, dm_conv_backward_data(s, &conv, y, w, x));
+    DMT_OK(c, dm_conv_backward_weights(s, &conv, x, y, 2, w, bias));
+    DMT_OK(c, dm_read(s, bias, &sum));
+    if (sum != 2 * 3 + 8 * 3) {
+        dmt_fail(c, "db is %g, not 30", sum);
+    }
+    const dm_array made[] = {x, w, y, bias};
+    for (int i = 0; i < 4; i++) {
+        DMT_OK(c, dm_array_destroy(s, made[i]));
+    }
+}
+DMT_ONE_CASE(no_channels)
+
 static void test_conv_weights(void **state)
 {
     (void)state;
@@ -74,6 +108,6 @@ static void test_conv_weights(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_conv_weights)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_conv_weights), cmocka_unit_test(test_no_channels)};
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

@@ -61,6 +61,9 @@ static void each_window(const dmi_convolution *d, int64_t channel, int64_t first
 {
     int64_t bytes = dmi_dtype_bytes(d->dnn.dtype), line = d->in[1] * d->in[2] * bytes;
     pixels p = {d->kernel[1], d->in[2] / d->group, d->dilation[1], d->in[1], d->in[2]};
+    if (p.channels == 0) { /* x and columns may be NULL */
+        return;
+    }
     x += channel * bytes;
     for (int64_t i = first; i < first + rows; i++) {
         int64_t q = i % d->out[1], at = i / d->out[1] % d->out[0], sample = i / d->out[1] / d->out[0];
