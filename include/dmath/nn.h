@@ -80,7 +80,9 @@ DM_API int dm_layer_phase(const dm_layer *layer);
 DM_API int dm_layer_slices(const dm_layer *layer); /* for the calls of <dmath/layers.h> and dm_layout_batch */
 DM_API int dm_layer_bottoms(const dm_layer *layer);
 DM_API int dm_layer_tops(const dm_layer *layer);
-DM_API uint64_t dm_layer_seed(const dm_layer *layer); /* another in each pass; backward has that of its forward pass */
+/* Another in each pass; backward has that of its forward pass. All 64 bits count: in an expression it is part of the
+ * text. */
+DM_API uint64_t dm_layer_seed(const dm_layer *layer);
 DM_API void **dm_layer_state(dm_layer *layer);        /* a pointer of the program's own, at first NULL */
 DM_API DM_CHECKED dm_status dm_layer_bottom(dm_layer *layer, int i, dm_layer_blob *out);
 DM_API DM_CHECKED dm_status dm_layer_top(dm_layer *layer, int i, dm_layer_blob *out);

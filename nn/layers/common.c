@@ -92,8 +92,12 @@ dm_status nn_axis(const nn_layer *l, const char *field, int ndim, int *out)
 
 uint64_t nn_layer_seed(const nn_layer *l, int64_t pass)
 {
-    uint64_t number = l->net->recording ? 0 : (uint64_t)pass;
-    return nn_hash(nn_hash(l->net->seed, (uint64_t)l->index + 1000003), number) >> 1;
+    return nn_pass_seed(l->net, nn_hash(nn_hash(l->net->seed, (uint64_t)l->index + 1000003), 0), pass);
+}
+
+uint64_t nn_pass_seed(const nn_net *net, uint64_t seed, int64_t pass)
+{
+    return net->recording ? seed : dm_program_seed(seed, pass);
 }
 
 int nn_array_dim(const nn_blob *blob, int axis)

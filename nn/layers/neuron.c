@@ -1,6 +1,7 @@
 /* Layers that work element by element. */
 #include "layers/layers.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -98,10 +99,11 @@ dm_status nn_dropout_setup(nn_layer *l)
 
 static dm_status dropout(const nn_layer *l, dm_array x, int64_t pass, dm_array out)
 {
-    dm_map_arg args[] = {DM_ARG("x", x), DM_NUMBER("keep", l->u.number[0]),
-                         DM_NUMBER("scale", 1 / l->u.number[0]),
-                         DM_INTEGER("seed", (int64_t)nn_layer_seed(l, pass))};
-    return dm_map(l->net->session, "where(uniform(seed) < keep, x * scale, 0)", 4, args, out);
+    char text[128];
+    const dm_map_arg args[] = {DM_ARG("x", x), DM_NUMBER("keep", l->u.number[0]),
+                               DM_NUMBER("scale", 1 / l->u.number[0])};
+    snprintf(text, sizeof text, "where(uniform(%" PRIu64 ") < keep, x * scale, 0)", nn_layer_seed(l, pass));
+    return dm_map(l->net->session, text, 3, args, out);
 }
 
 dm_status nn_dropout_forward(nn_layer *l)

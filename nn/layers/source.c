@@ -53,7 +53,7 @@ static dm_status fill_dummies(nn_layer *l, bool all)
     for (int i = 0; status == DM_OK && i < l->tops; i++) {
         const nn_message *filler = fillers ? nn_sub_at(l->own, "data_filler", fillers == 1 ? 0 : i) : NULL;
         uint64_t number = (uint64_t)(l->index + 100) * 64 + (uint64_t)i;
-        uint64_t seed = nn_hash(nn_hash(l->net->seed, number), (uint64_t)l->net->pass);
+        uint64_t seed = nn_pass_seed(l->net, nn_hash(l->net->seed, number), l->net->pass);
         if (all || strcmp(nn_string(filler, "FillerParameter", "type"), "constant") != 0) {
             status = nn_fill(l->net, filler, l->top[i]->ndim, l->top[i]->shape, seed, l->top[i]->data);
         }

@@ -276,6 +276,8 @@ dm_status nn_map_rows(nn_layer *layer, const char *call, const char *operand, co
 dm_status nn_sum_samples(nn_layer *layer, double scale, dm_array x, int64_t samples, dm_array out);
 /* A seed for the random numbers of a layer in a pass; in a recorded program that of its first run. */
 uint64_t nn_layer_seed(const nn_layer *layer, int64_t pass);
+/* That of a pass, for a seed of pass 0; while a program is recorded, which advances seeds itself, the seed. */
+uint64_t nn_pass_seed(const nn_net *net, uint64_t seed, int64_t pass);
 /* --- layers/filter.c: may the layer stand behind the Filter layers before it? Marks its tops. */
 dm_status nn_filter_follow(nn_layer *layer);
 int nn_array_dim(const nn_blob *blob, int axis); /* which dim of its array an axis is */
