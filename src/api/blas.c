@@ -34,17 +34,15 @@ dm_status dmi_blas_begin(dm_session *session, const char *letters, const int *nd
     *out = (dmi_blas){.session = session, .count = (int)strlen(letters)};
     dm_status status = dmi_enter(session, &out->s);
     for (int i = 0; i < out->count && status == DM_OK; i++) {
-        dmi_handle *h = NULL;
+        const dmi_desc *x = &out->x[i].desc;
         out->name[i] = letters[i];
         out->array[i] = arrays[i];
-        status = dmi_handle_find(out->s, arrays[i], name_of(letters[i]), &h);
+        status = dmi_operand_find(out->s, arrays[i], name_of(letters[i]), &out->x[i]);
+        if (status == DM_OK && x->ndim != ndim[i]) {
+            status = dmi_fail(DM_ERR_SHAPE, "%s has %d dims, not %d", name_of(letters[i]), x->ndim, ndim[i]);
+        }
         if (status != DM_OK) {
             return status;
-        }
-        out->x[i] =
-            (dmi_operand){.desc = h->desc, .id = arrays[i].id, .memory = h->storage->number, .mode = DMI_READ};
-        if (h->desc.ndim != ndim[i]) {
-            return dmi_fail(DM_ERR_SHAPE, "%s has %d dims, not %d", name_of(letters[i]), h->desc.ndim, ndim[i]);
         }
         status = check_type(out, i);
     }

@@ -12,18 +12,13 @@ static dm_status expression(dm_session *session, const char *text, dm_array x, c
 
 static dm_status find(dm_session *session, dm_array a, const char *name, dmi_operand *out)
 {
-    dmi_session *s;
-    dmi_handle *h;
-    dm_status status = dmi_enter(session, &s);
-    if (status != DM_OK || (status = dmi_handle_find(s, a, name, &h)) != DM_OK) {
-        return status;
-    }
-    *out = (dmi_operand){.desc = h->desc, .id = a.id, .memory = h->storage->number, .mode = DMI_READ};
-    if (!dmi_dtype_is_float(h->desc.dtype) && !dmi_dtype_is_complex(h->desc.dtype)) {
+    dm_status status = dmi_part_operand(session, a, name, out);
+    dm_dtype dtype = out->desc.dtype;
+    if (status == DM_OK && !dmi_dtype_is_float(dtype) && !dmi_dtype_is_complex(dtype)) {
         return dmi_fail(DM_ERR_DTYPE, "%s has dtype %s, and must be a float or complex", name,
-                        dmi_dtype_name(h->desc.dtype));
+                        dmi_dtype_name(dtype));
     }
-    return DM_OK;
+    return status;
 }
 
 /* x and y have one shape; alike: and one type, and share no memory. */

@@ -7,13 +7,8 @@
 dm_status dmi_part_operand(dm_session *session, dm_array a, const char *name, dmi_operand *out)
 {
     dmi_session *s;
-    dmi_handle *h = NULL;
     dm_status status = dmi_enter(session, &s);
-    if (status != DM_OK || (status = dmi_handle_find(s, a, name, &h)) != DM_OK) {
-        return status;
-    }
-    *out = (dmi_operand){.desc = h->desc, .id = a.id, .memory = h->storage->number};
-    return DM_OK;
+    return status == DM_OK ? dmi_operand_find(s, a, name, out) : status;
 }
 
 dm_status dmi_part_view(dm_session *session, dm_array a, int dim, int64_t lo, int64_t count, dm_array *out)
@@ -69,18 +64,9 @@ dm_status dmi_part_apart(const dmi_operand *x, const char *name, const dmi_opera
 dm_status dmi_part_factor(dm_session *session, const char *name, const dm_factor *f, dm_dtype type,
                           const char *out_name, const dmi_operand *out)
 {
-    const dmi_desc *unused;
-    dmi_operand element;
     dmi_session *s;
     dm_status status = dmi_enter(session, &s);
-    status = status == DM_OK ? dmi_factor_check(s, name, f, type, &unused) : status;
-    if (status != DM_OK || !f->element ||
-        (status = dmi_part_operand(session, f->array, name, &element)) != DM_OK) {
-        return status;
-    }
-    return dmi_operands_overlap(&element, out) == DMI_APART
-               ? DM_OK
-               : dmi_fail(DM_ERR_OVERLAP, "%s: %s and %s share memory", dmi_api_called(), name, out_name);
+    return status == DM_OK ? dmi_factor_apart(s, name, f, type, out_name, out) : status;
 }
 
 dmi_chain_name dmi_chain_factor(const char *name, const dm_factor *f)

@@ -5,15 +5,10 @@
 
 static dm_status find(dm_session *session, dm_array a, const char *name, int ndim, dmi_operand *out)
 {
-    dmi_session *s;
-    dmi_handle *h;
-    dm_status status = dmi_enter(session, &s);
-    if (status != DM_OK || (status = dmi_handle_find(s, a, name, &h)) != DM_OK) {
-        return status;
-    }
-    *out = (dmi_operand){.desc = h->desc, .id = a.id, .memory = h->storage->number, .mode = DMI_READ};
-    return h->desc.ndim == ndim ? DM_OK
-                                : dmi_fail(DM_ERR_SHAPE, "%s has %d dims, not %d", name, h->desc.ndim, ndim);
+    dm_status status = dmi_part_operand(session, a, name, out);
+    return status != DM_OK || out->desc.ndim == ndim
+               ? status
+               : dmi_fail(DM_ERR_SHAPE, "%s has %d dims, not %d", name, out->desc.ndim, ndim);
 }
 
 /* out = a matrix rows x cols, which shares no memory with x. */

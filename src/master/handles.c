@@ -18,6 +18,16 @@ static dm_status no_handle(const char *what, const char *why)
     return dmi_fail(DM_ERR_HANDLE, "%s%s%s %s", call ? call : "", call ? ": " : "", what, why);
 }
 
+dm_status dmi_operand_find(dmi_session *s, dm_array a, const char *what, dmi_operand *out)
+{
+    dmi_handle *h = NULL;
+    dm_status status = dmi_handle_find(s, a, what, &h);
+    if (status == DM_OK) {
+        *out = (dmi_operand){.desc = h->desc, .id = a.id, .memory = h->storage->number, .mode = DMI_READ};
+    }
+    return status;
+}
+
 const dmi_desc *dmi_array_desc(const dmi_session *s, dm_array a)
 {
     return &s->handle[dmi_id_slot(a.id)].desc;

@@ -43,6 +43,9 @@ DM_CHECKED dm_status dmi_by_submit(dmi_by *by, dm_session *session);
  * number. */
 DM_CHECKED dm_status dmi_factor_check(dmi_session *s, const char *name, const dm_factor *f, dm_dtype type,
                                       const dmi_desc **element);
+/* The same, where it also may be no part of out. */
+DM_CHECKED dm_status dmi_factor_apart(dmi_session *s, const char *name, const dm_factor *f, dm_dtype type,
+                                      const char *out_name, const dmi_operand *out);
 /* Of a call made of others, inside its scope: f, which was checked, becomes a real number or a replicated
  * element of this type, so that each of these calls can take it as it is. */
 DM_CHECKED dm_status dmi_factor_settle(dm_session *session, dm_dtype type, dm_factor *f);

@@ -95,6 +95,20 @@ dm_status dmi_factor_check(dmi_session *s, const char *name, const dm_factor *f,
                           dmi_api_called(), name);
 }
 
+dm_status dmi_factor_apart(dmi_session *s, const char *name, const dm_factor *f, dm_dtype type,
+                           const char *out_name, const dmi_operand *out)
+{
+    const dmi_desc *unused;
+    dmi_operand element;
+    dm_status status = dmi_factor_check(s, name, f, type, &unused);
+    if (status != DM_OK || !f->element || (status = dmi_operand_find(s, f->array, name, &element)) != DM_OK) {
+        return status;
+    }
+    return dmi_operands_overlap(&element, out) == DMI_APART
+               ? DM_OK
+               : dmi_fail(DM_ERR_OVERLAP, "%s: %s and %s share memory", dmi_api_called(), name, out_name);
+}
+
 dm_status dmi_factor_settle(dm_session *session, dm_dtype type, dm_factor *f)
 {
     dm_array element;

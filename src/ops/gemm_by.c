@@ -8,30 +8,12 @@
 
 enum { FIRST_ELEMENT = DMI_GEMM_C + 1, BETA_ZERO = 2, ALPHA_ZERO /* args.i, as gemm's */ };
 
-static dm_status find_operand(const dmi_by *by, const char *name, dm_array a, dmi_operand *out)
-{
-    dmi_handle *h = NULL;
-    dm_status status = dmi_handle_find(by->s, a, name, &h);
-    if (status == DM_OK) {
-        *out = (dmi_operand){.desc = h->desc, .id = a.id, .memory = h->storage->number};
-    }
-    return status;
-}
-
 /* Errors of alpha where there is nothing that it multiplies. */
 static dm_status check_unread(const dmi_by *by, const dm_factor *alpha, dm_array c)
 {
-    const dmi_desc *unused;
-    dmi_operand element, out;
-    dm_status status = dmi_factor_check(by->s, "alpha", alpha, by->type, &unused);
-    if (status != DM_OK || !alpha->element ||
-        (status = find_operand(by, "alpha", alpha->array, &element)) != DM_OK ||
-        (status = find_operand(by, "c", c, &out)) != DM_OK) {
-        return status;
-    }
-    return dmi_operands_overlap(&element, &out) == DMI_APART
-               ? DM_OK
-               : dmi_fail(DM_ERR_OVERLAP, "%s: alpha and c share memory", dmi_api_called());
+    dmi_operand out;
+    dm_status status = dmi_operand_find(by->s, c, "c", &out);
+    return status == DM_OK ? dmi_factor_apart(by->s, "alpha", alpha, by->type, "c", &out) : status;
 }
 
 /* The operands, the factors that count, and their expression. */

@@ -50,6 +50,8 @@ dmi_facts dmi_session_facts(const dmi_session *s);
 /* --- arrays */
 /* what: the argument, for the message. */
 DM_CHECKED dm_status dmi_handle_find(dmi_session *s, dm_array a, const char *what, dmi_handle **out);
+/* The array as an operand, for checks before anything is sent. */
+DM_CHECKED dm_status dmi_operand_find(dmi_session *s, dm_array a, const char *what, dmi_operand *out);
 const dmi_desc *dmi_array_desc(const dmi_session *s, dm_array a); /* of a live one */
 DM_CHECKED dm_status dmi_layout_intern(dmi_session *s, const dmi_layout_spec *spec, const dmi_layout **out, uint32_t *id);
 /* Spec from the public struct (NULL: default) for an array. */
