@@ -326,7 +326,7 @@ dm_status nn_pooling_setup(nn_layer *l)
     int64_t y[4], x[4] = {b[0], b[2], b[3], b[1]};
     status = dm_pool_shape(pool, x, y);
     int64_t elements = pool->global ? x[1] * x[2] : (int64_t)pool->kernel[0] * pool->kernel[1];
-    l->top[0]->picks = elements <= 255 && (pool->method == DM_POOL_MAX || pool->method == DM_POOL_STOCHASTIC);
+    l->top[0]->picks = elements <= UINT8_MAX && (pool->method == DM_POOL_MAX || pool->method == DM_POOL_STOCHASTIC);
     return status == DM_OK
                ? nn_top_shape(l, 0, 4, (int64_t[]){y[0], y[3], y[1], y[2]})
                : nn_layer_fail(l, "pooling_param", status, "does not fit its bottom: %s", dm_error_message());

@@ -124,6 +124,13 @@ dm_status dm_inner_backward_weights_by(dm_session *session, int slices, dm_array
                                   : weights(session, NULL, slices, x, dy, beta, dw, db);
 }
 
+/* The end of a call whose part without the factor had this status. */
+static dm_status scaled(const factored *f, dm_status status)
+{
+    status = status == DM_OK ? dm_scale_by(f->session, *f->factor, f->made, f->out) : status;
+    return dmi_part_end(f->session, status);
+}
+
 dm_status dm_softmax_loss_backward_by(dm_session *session, const dm_loss *options, dm_array prob,
                                       dm_array labels, dm_factor scale, dm_array dx)
 {
@@ -132,11 +139,8 @@ dm_status dm_softmax_loss_backward_by(dm_session *session, const dm_loss *option
         return dm_softmax_loss_backward(session, options, prob, labels, scale.value, dx);
     }
     dm_status status = begin(&f);
-    if (status != DM_OK) {
-        return status;
-    }
-    status = dm_softmax_loss_backward(session, options, prob, labels, 1, f.made);
-    return dmi_part_end(session, status == DM_OK ? dm_scale_by(session, scale, f.made, dx) : status);
+    return status == DM_OK ? scaled(&f, dm_softmax_loss_backward(session, options, prob, labels, 1, f.made))
+                           : status;
 }
 
 dm_status dm_sigmoid_loss_backward_by(dm_session *session, const dm_loss *options, dm_array x, dm_array targets,
@@ -147,11 +151,8 @@ dm_status dm_sigmoid_loss_backward_by(dm_session *session, const dm_loss *option
         return dm_sigmoid_loss_backward(session, options, x, targets, scale.value, dx);
     }
     dm_status status = begin(&f);
-    if (status != DM_OK) {
-        return status;
-    }
-    status = dm_sigmoid_loss_backward(session, options, x, targets, 1, f.made);
-    return dmi_part_end(session, status == DM_OK ? dm_scale_by(session, scale, f.made, dx) : status);
+    return status == DM_OK ? scaled(&f, dm_sigmoid_loss_backward(session, options, x, targets, 1, f.made))
+                           : status;
 }
 
 dm_status dm_hinge_loss_backward_by(dm_session *session, int norm, int slices, dm_array x, dm_array labels,
@@ -162,9 +163,6 @@ dm_status dm_hinge_loss_backward_by(dm_session *session, int norm, int slices, d
         return dm_hinge_loss_backward(session, norm, slices, x, labels, scale.value, dx);
     }
     dm_status status = begin(&f);
-    if (status != DM_OK) {
-        return status;
-    }
-    status = dm_hinge_loss_backward(session, norm, slices, x, labels, 1, f.made);
-    return dmi_part_end(session, status == DM_OK ? dm_scale_by(session, scale, f.made, dx) : status);
+    return status == DM_OK ? scaled(&f, dm_hinge_loss_backward(session, norm, slices, x, labels, 1, f.made))
+                           : status;
 }

@@ -29,16 +29,17 @@ static dm_status check_type(dm_session *session, dm_array x, bool takes_all, dmi
 typedef struct distribution {
     const char *name;   /* of the parameter */
     const char *format; /* the expression of the parameter p; # is the seed */
+    bool wide;          /* p is taken in f64, else in the type of uniform() */
     bool takes_all;     /* x may be an integer or bool */
     double most;        /* the parameter is 0 to this */
     bool below;         /* and not this itself */
     const char *range;
 } distribution;
-static const distribution bernoulli = {"p", "f64(uniform(#)) < f64(p)", true, 1, false, "not 0 to 1"};
-static const distribution exponential = {"scale", "-log1p(-uniform(#)) * p",    false, DBL_MAX,
-                                         false,   "not 0 to the largest number"};
+static const distribution bernoulli = {"p", "f64(uniform(#)) < f64(p)", true, true, 1, false, "not 0 to 1"};
+static const distribution exponential = {
+    "scale", "-log1p(-uniform(#)) * p", false, false, DBL_MAX, false, "not 0 to the largest number"};
 static const distribution dropout = {
-    "p", "where(f64(uniform(#)) < f64(p), 0, 1 / (1 - f64(p)))", false, 1, true, "not from 0 to below 1"};
+    "p", "where(f64(uniform(#)) < f64(p), 0, 1 / (1 - f64(p)))", true, false, 1, true, "not from 0 to below 1"};
 
 static dm_status check_parameter(dm_session *session, const distribution *d, const dm_factor *p,
                                  const dmi_operand *x)
@@ -63,9 +64,7 @@ static dm_status fill_by(dm_session *session, dm_array x, const distribution *d,
         at += *from == '#' ? snprintf(at, TEXT / 2, "%" PRIu64, seed) : (*at = *from, 1);
     }
     *at = 0;
-    /* exponential numbers are computed in the type of uniform() */
-    bool narrow = !d->takes_all && !d->below && o.desc.dtype != DM_F64;
-    status = dmi_factor_settle(session, narrow ? DM_F32 : DM_F64, &p);
+    status = dmi_factor_settle(session, d->wide || o.desc.dtype == DM_F64 ? DM_F64 : DM_F32, &p);
     const dm_map_arg element = DM_ARG("p", p.array), number = DM_NUMBER("p", p.value);
     status = status == DM_OK ? dm_map(session, text, 1, p.element ? &element : &number, x) : status;
     return dmi_part_end(session, status);
