@@ -159,8 +159,6 @@ template <typename T, int N> struct alignas(sizeof(T) * N) group {
     T v[N];
 };
 
-/* Thread blocks for n items, `per_block` each: as many as that takes. A grid as large as the device, which goes
- * over the items in turns, streams through the memory of an H200 at 0.93 of the rate. */
 /* CALL(T) with the type of items of so many bytes; other sizes fail the queue. */
 #define DMI_CUDA_BY_UNIT(q, what, unit, CALL)                                                                  \
     switch (unit) {                                                                                            \
@@ -183,6 +181,8 @@ template <typename T, int N> struct alignas(sizeof(T) * N) group {
         dmi_cuda_failed(q, what, -1, "no kernel for elements of this size");                                   \
     }
 
+/* Thread blocks for n items, `per_block` each: as many as that takes. A grid as large as the device, which goes
+ * over the items in turns, streams through the memory of an H200 at 0.93 of the rate. */
 static inline unsigned blocks_for(int64_t n, int64_t per_block)
 {
     return (unsigned)((n + per_block - 1) / per_block);
