@@ -11,7 +11,7 @@
 #include <assert.h>
 
 enum { THIN_VECTOR = 32, THIN_SUMS = 8 }; /* bytes; the most sums that a loop keeps in registers */
-enum { THIN_AHEAD = 2048 }; /* bytes of a row, measured: half of it, or a whole group of rows, is slower */
+enum { THIN_AHEAD = 256 }; /* bytes of a row, measured: half of it, or a whole group of rows, is slower */
 enum {
     TILE_BYTES = 64 << 10,
     TILE_MOST = 4096,

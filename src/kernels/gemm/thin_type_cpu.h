@@ -70,7 +70,6 @@ static inline const REAL *NAME(soon)(const REAL *row, const REAL *next, int64_t 
 DMI_BODY void NAME(dots)(thin_tile *t, const int R, const int W)
 {
     enum { STEP = 2 * NAME(LANES) };
-    const int U = R * W > 4 ? 1 : 2; /* sums of each, as registers allow */
     const REAL *x = t->x;
     int64_t lda = t->lda, ldx = t->ldx, k = t->k;
     for (; t->row + R <= t->rows; t->row += R) {
@@ -80,7 +79,7 @@ DMI_BODY void NAME(dots)(thin_tile *t, const int R, const int W)
         REAL lane[THIN_SUMS][NAME(LANES)];
         int64_t p = 0;
         UNROLL
-        for (int i = 0; i < R * W * U; i++) {
+        for (int i = 0; i < R * W; i++) {
             s[i] = (NAME(vec)){0};
         }
         for (; p + STEP <= k; p += STEP) {
@@ -92,12 +91,11 @@ DMI_BODY void NAME(dots)(thin_tile *t, const int R, const int W)
             UNROLL
             for (int i = 0; i < 2 * R * W; i++) {
                 int64_t at = p + i / (R * W) * NAME(LANES);
-                s[i % (R * W * U)] += LOAD(a + i % R * lda + at) * LOAD(x + i / R % W * ldx + at);
+                s[i % (R * W)] += LOAD(a + i % R * lda + at) * LOAD(x + i / R % W * ldx + at);
             }
         }
         UNROLL
         for (int i = 0; i < R * W; i++) {
-            s[i] = U == 2 ? s[i] + s[i + R * W * (U - 1)] : s[i];
             memcpy(lane[i], &s[i], sizeof s[i]);
         }
         NAME(put_dots)(t, lane[0], p, R, W);
@@ -172,7 +170,7 @@ DMI_BODY void NAME(adds)(thin_tile *t, const int P, const int W)
 }
 
 LOOP(NAME(dots_1_1), NAME(dots)(t, 1, 1))
-LOOP(NAME(dots_4_1), NAME(dots)(t, 4, 1))
+LOOP(NAME(dots_8_1), NAME(dots)(t, 8, 1))
 LOOP(NAME(dots_1_2), NAME(dots)(t, 1, 2))
 LOOP(NAME(dots_4_2), NAME(dots)(t, 4, 2))
 LOOP(NAME(rows_1_1), NAME(rows)(t, 1, 1))
@@ -199,7 +197,7 @@ static void NAME(store)(const thin_tile *t)
 }
 
 static const thin_loops NAME(loops) = {
-    .dots = {{NAME(dots_4_1), NAME(dots_1_1)}, {NAME(dots_4_2), NAME(dots_1_2)}},
+    .dots = {{NAME(dots_8_1), NAME(dots_1_1)}, {NAME(dots_4_2), NAME(dots_1_2)}},
     .rows = {{NAME(rows_8_1), NAME(rows_1_1)}, {NAME(rows_4_2), NAME(rows_1_2)}},
     .adds = {{NAME(adds_4_1), NAME(adds_1_1)},
              {NAME(adds_4_2), NAME(adds_1_2)},
