@@ -119,6 +119,7 @@ static void test_removed_waits(void **state)
     mutate_product(DMI_GEMM_STATIONARY, 3, 3, 3, DM_F32, "waits of stationary");
     mutate_product(DMI_GEMM_STATIONARY, 3, 2, 6, DM_F64, "waits of stationary, wider type");
     mutate_product(DMI_GEMM_CONTRACT, 1, 6, 6, DM_F32, "waits of contract");
+    mutate_product(DMI_GEMM_CONTRACT, 1, 3, 6, DM_F32, "waits of contract, b brought");
     mutate_sum(1, 0, "waits of elements in slices");
     mutate_sum(1, 40, "waits of elements in pieces");
     mutate_sum(3, 80, "waits of accumulators in pieces");

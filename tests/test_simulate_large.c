@@ -139,6 +139,7 @@ static void test_forms_of_64(void **state)
     form_of_64(DMI_GEMM_STATIONARY, 8, 8, 8, 0, "64: stationary, grid 8x8");
     form_of_64(DMI_GEMM_AUTO, 8, 8, 8, 5, "64: auto, cyclic grid 8x8");
     form_of_64(DMI_GEMM_CONTRACT, 1, 64, 8, 0, "64: contract into a grid");
+    form_of_64(DMI_GEMM_CONTRACT, 1, 8, 8, 0, "64: contract, b brought");
     form_of_64(DMI_GEMM_AUTO, 1, 64, 64, 0, "64: auto, k spread");
 }
 

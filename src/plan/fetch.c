@@ -10,20 +10,27 @@ int dmi_fetch_replica(const dmi_desc *src, int worker)
     return own >= 0 ? own : worker % DMI_MAX(src->layout->replicas, 1);
 }
 
+bool dmi_region_within(const dmi_region *have, dmi_region *want)
+{
+    int64_t at;
+    if (!dmi_region_locate(have, want, &at)) {
+        return false;
+    }
+    for (int d = 0; d < want->ndim; d++) {
+        want->stride[d] = have->stride[d];
+        at -= want->dim[d].count > 0 ? dmi_dimset_first_position(&want->dim[d]) * have->stride[d] : 0;
+    }
+    want->offset = at;
+    return true;
+}
+
 bool dmi_fetch_in_place(const dmi_desc *src, int me, dmi_region *want)
 {
     int64_t regions = dmi_desc_region_count(src, me), i = -1;
     while ((i = dmi_desc_region_next(src, me, want, i)) < regions) {
         dmi_region have;
-        int64_t offset;
         dmi_desc_region(src, me, i, &have);
-        if (dmi_region_locate(&have, want, &offset)) {
-            int64_t at = offset;
-            for (int d = 0; d < want->ndim; d++) {
-                want->stride[d] = have.stride[d];
-                at -= want->dim[d].count > 0 ? dmi_dimset_first_position(&want->dim[d]) * have.stride[d] : 0;
-            }
-            want->offset = at;
+        if (dmi_region_within(&have, want)) {
             return true;
         }
     }

@@ -404,6 +404,8 @@ void dmi_plan_fetch_after(dmi_builder *b, const dmi_fetch *fetch, const dmi_mark
 /* Does this worker hold all of `want` (source coordinates)? Then sets want's memory: offset, stride and
  * positions in its shard. */
 bool dmi_fetch_in_place(const dmi_desc *src, int me, dmi_region *want);
+/* Is `want` in the memory of `have`? Then sets want's memory in the same way. */
+bool dmi_region_within(const dmi_region *have, dmi_region *want);
 /* The replica of src that serves worker w: its own if it has one. */
 int dmi_fetch_replica(const dmi_desc *src, int worker);
 

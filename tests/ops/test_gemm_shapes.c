@@ -201,6 +201,77 @@ static void layouts_case(dmt_case *c)
     check(c, &s, true, o[2]);
 }
 
+/* A large matrix and a short operand or result, in layouts of the deterministic list: where the product is computed depends on
+ * which of the three would have to move. */
+static void thin_case(dmt_case *c)
+{
+    const char *names[] = {"a", "b", "c"};
+    int64_t pick = c->number * 7 % ((int64_t)DMT_KINDS * DMT_KINDS * DMT_KINDS), number = c->number;
+    int64_t large[2] = {dmt_int(&c->random, 120, 400), dmt_int(&c->random, 120, 400)};
+    int64_t few = number % 4 ? 1 : dmt_int(&c->random, 2, 4);
+    bool left = number % 2, vector = number % 8 > 3 && few == 1; /* the large matrix is a */
+    stack s = {.trans_a = (int)(number / 2 % 2), .trans_b = (int)(number / 4 % 2), .alpha = 2, .k = large[1]};
+    s.m = left ? large[0] : few;
+    s.n = left ? few : large[0];
+    s.beta = number % 3 == 0 ? 0 : -1;
+    dm_dtype type = number % 5 ? DM_F64 : DM_F32;
+    dm_dtype dtype[3] = {type, number % 7 ? type : DM_BF16, number % 6 ? type : DM_F32};
+    fill(c, &s, dtype, vector && !left ? 1 : 2, vector && left ? 1 : 2, 0, NULL, DMT_SMALL);
+    dmt_host *values[] = {s.a, s.b, s.c};
+    dmt_operand *o[3];
+    for (int i = 0; i < 3; i++) {
+        dmt_layout layout;
+        dmt_layout_kind(&layout, &c->scratch, c->session, values[i]->ndim, values[i]->shape, (int)(pick % DMT_KINDS));
+        o[i] = dmt_operand_plain(c, names[i], values[i], layout.use, layout.text);
+        pick /= DMT_KINDS;
+    }
+    say(c, &s);
+    dmt_status_is(c, call(c, &s, o[0]->array, o[1]->array, o[2]->array), DM_OK, "dm_gemm");
+    check(c, &s, true, o[2]);
+}
+
+static int64_t sent(dmt_case *c)
+{
+    int64_t bytes = 0;
+    for (int w = 0; w < c->workers; w++) {
+        dm_counters n = {.size = sizeof n};
+        DMT_OK(c, dm_counters_get(c->session, w, &n));
+        bytes += n.bytes_sent;
+    }
+    return bytes;
+}
+
+/* A matrix by rows times a vector, in the layouts of the default: the matrix stays where it lies. */
+static void stays_case(dmt_case *c)
+{
+    static const int64_t shape[][2] = {{400, 400}, {5000, 100}, {100, 5000}, {1, 40000}, {40000, 1}};
+    const int64_t *side = shape[c->number / 2];
+    bool transposed = c->number % 2;
+    int64_t m = side[transposed], k = side[!transposed], p = c->workers;
+    dm_array a, x, y;
+    DMT_OK(c, dm_matrix(c->session, DM_F64, side[0], side[1], &a));
+    DMT_OK(c, dm_vector(c->session, DM_F64, k, &x));
+    DMT_OK(c, dm_vector(c->session, DM_F64, m, &y));
+    DMT_OK(c, dm_fill(c->session, a, 2));
+    DMT_OK(c, dm_fill(c->session, x, 1));
+    DMT_OK(c, dm_fill(c->session, y, 1));
+    int64_t before = sent(c);
+    DMT_OK(c, dm_gemm(c->session, transposed ? DM_T : DM_N, DM_N, 1, a, x, 1, y));
+    int64_t bytes = sent(c) - before, most = (p - 1) * (m + k) * 8;
+    if (bytes > most) {
+        dmt_fail(c, "%" PRId64 "x%" PRId64 "%s times a vector: %" PRId64 " bytes were sent, more than %" PRId64, side[0],
+                 side[1], transposed ? ", transposed," : "", bytes, most);
+    }
+    double first;
+    DMT_OK(c, dm_item(c->session, y, (int64_t[]){0}, &first));
+    if (first != 2 * (double)k + 1) {
+        dmt_fail(c, "%g, not %g", first, 2 * (double)k + 1);
+    }
+    DMT_OK(c, dm_array_destroy(c->session, a));
+    DMT_OK(c, dm_array_destroy(c->session, x));
+    DMT_OK(c, dm_array_destroy(c->session, y));
+}
+
 /* Shapes that do not fit, and what the error says of them. */
 static void refused_case(dmt_case *c)
 {
@@ -288,6 +359,18 @@ static void test_forced(void **state)
                          .user = &skipped});
 }
 
+static void test_thin(void **state)
+{
+    (void)state;
+    for (int workers = 2; workers <= 8; workers += 1 + (workers > 2) * 2) { /* 2, 3, 6 */
+        dmt_run(&(dmt_suite){
+            .name = "gemm_thin", .cases = 400, .fn = thin_case, .workers = workers, .each = true});
+    }
+    dmt_run(&(dmt_suite){
+        .name = "gemm_thin_pieces", .cases = 200, .fn = thin_case, .workers = 4, .options = "gemm_workspace=2K"});
+    dmt_run(&(dmt_suite){.name = "gemm_matrix_stays", .cases = 10, .fn = stays_case, .each = true});
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -298,7 +381,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_vectors), cmocka_unit_test(test_stacks), cmocka_unit_test(test_small_pieces),
-        cmocka_unit_test(test_layouts), cmocka_unit_test(test_forced), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_layouts), cmocka_unit_test(test_forced), cmocka_unit_test(test_thin),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

@@ -11,15 +11,13 @@ enum { MOST_SLICES = 1024 };
 /* Bytes that a contraction moves, in the better of its two ways. */
 static int64_t contract_bytes(dmi_product *p, dmi_choice *out)
 {
-    dmi_load load = {.addends = p->op[0]->layout->group,
-                     .bytes = p->elem,
-                     .senders = p->op[0]->layout->group,
-                     .replicas = 1};
+    int senders = p->op[p->stays]->layout->group;
+    dmi_load load = {.addends = senders, .bytes = p->elem, .senders = senders, .replicas = 1};
     bool copies = p->c == p->user_c && dmi_segments_serve(p->c);
     p->scatter = copies && dmi_scatter_pays(p->b->profile, p->c, &load);
     out->direct = copies && !p->scatter;
     int64_t shared = p->scatter ? (p->c->layout->replicas - 1) * p->m * p->n * dmi_dtype_bytes(p->c->dtype) : 0;
-    return dmi_contract_traffic(p) * p->elem + shared;
+    return p->brought + dmi_contract_traffic(p) * p->elem + shared;
 }
 
 typedef struct offers {
@@ -37,6 +35,7 @@ static bool within(const dmi_product *p, const offers *o, int algorithm, int mov
     case DMI_GEMM_STATIONARY: /* its slices are made to fit */
         return true;
     case DMI_GEMM_CONTRACT:
+        limit -= dmi_contract_room(p);
         if (o->direct) { /* every holder has its own partial product and those of all others */
             return p->b->profile->workers * p->m * p->n * p->elem <= limit;
         }
@@ -130,7 +129,7 @@ static const char *const needs[] = {
     "nothing",
     "c and one operand split alike along one dimension, and split in no other",
     "nothing",
-    "a and b split alike along the dimension that is summed",
+    "a or b split along the dimension that is summed and in no other, without replicas",
     "what cyclic does",
     "c split along one dimension only, the moving operand split along k, and 16-bit types or TF32",
     "Hopper GPUs of one host that workers do not share, and operands of 16 bits, aligned",
@@ -171,6 +170,8 @@ dm_status dmi_gemm_choose(dmi_product *p, dmi_choice *out)
     o.gather = bytes[0] + bytes[1];
     if (forced == DMI_GEMM_AUTO) {
         o.partial = o.contract ? contract_bytes(p, out) : INT64_MAX;
+        o.contract = o.contract && (p->brought == 0 || o.partial < o.gather / DMI_GEMM_MUCH_LESS);
+        o.partial = o.contract ? o.partial : INT64_MAX;
         o.direct = out->direct;
         out->algorithm = dmi_estimate_ready(p) ? by_time(p, &o, out->moving) : by_bytes(p, &o, out->moving);
         if (o.cyclic && o.gather > 0 && out->algorithm != DMI_GEMM_CONTRACT && dmi_ring_pays(p, out->moving)) {

@@ -1,48 +1,84 @@
-/* a and b are split along k alike: every worker multiplies its shards, for one holder of c after another, and
- * sends the partial product there; the holder adds arrivals in a fixed order (a reduce-scatter in P-1 rounds).
- * If c is replicated, its holders make a segment each and share them, or, if c is small, every worker sends
- * everything to every holder (plan/reduce.h). */
+/* One operand is split along k, and in nothing else. The other is split alike, or brought: each worker gets the
+ * same indices of k of it. Every worker multiplies its part, for one holder of c after another, and sends the
+ * partial product there; the holder adds arrivals in a fixed order (a reduce-scatter in P-1 rounds). If c is
+ * replicated, its holders make a segment each and share them, or, if c is small, every worker sends everything to
+ * every holder (plan/reduce.h). */
 #include "ops/product/gemm.h"
 
 #include <string.h>
 
 enum { BUFFERS = 2 };
 
-/* Worker w's indices of k. False unless its shards have all of m in a, all of n in b, and the same indices of
- * k. */
-static bool inner_set(const dmi_product *p, int worker, dmi_dimset *out)
+/* Worker w's indices of k in operand `which`. False if it has some, but not with all of m or n. */
+static bool inner_of(const dmi_product *p, int which, int worker, dmi_dimset *out)
 {
-    dmi_region at[2];
-    for (int o = 0; o < 2; o++) {
-        if (dmi_desc_region_count(p->op[o], worker) == 0) {
-            memset(&at[o], 0, sizeof at[o]);
-            at[o].dim[0] = at[o].dim[1] = dmi_dimset_interval(0, 0);
-            continue;
-        }
-        dmi_desc_region(p->op[o], worker, 0, &at[o]);
-        dmi_dimset all = dmi_dimset_interval(0, o == 0 ? p->m : p->n);
-        if (at[o].dim[p->inner_dim[o]].count > 0 && !dmi_dimset_same(&at[o].dim[p->outer_dim[o]], &all)) {
-            return false;
-        }
+    *out = dmi_dimset_interval(0, 0);
+    if (dmi_desc_region_count(p->op[which], worker) == 0) {
+        return true;
     }
-    *out = at[0].dim[p->inner_dim[0]];
-    return dmi_dimset_same(out, &at[1].dim[p->inner_dim[1]]);
+    dmi_region at;
+    dmi_dimset all = dmi_dimset_interval(0, which == 0 ? p->m : p->n);
+    dmi_desc_region(p->op[which], worker, 0, &at);
+    *out = at.dim[p->inner_dim[which]];
+    return out->count == 0 || dmi_dimset_same(&at.dim[p->outer_dim[which]], &all);
 }
 
-bool dmi_contract_serves(const dmi_product *p)
+static dmi_dimset inner_set(const dmi_product *p, int worker)
 {
-    for (int o = 0; o < 2; o++) {
-        if (p->op[o]->layout->kind != DMI_LAYOUT_GRID || p->op[o]->layout->replicas != 1) {
-            return false;
-        }
-    }
+    dmi_dimset inner;
+    (void)inner_of(p, p->stays, worker, &inner);
+    return inner;
+}
+
+/* What worker w needs of the other operand. */
+static void other_want(const dmi_product *p, int worker, dmi_region *out)
+{
+    int other = 1 - p->stays;
+    dmi_dimset inner = inner_set(p, worker), outer = dmi_dimset_interval(0, other == 0 ? p->m : p->n);
+    dmi_product_want(p, other, &outer, &inner, out);
+}
+
+static int64_t missing_of_other(const dmi_product *p)
+{
+    int64_t missing = 0;
     for (int w = 0; w < p->b->profile->workers; w++) {
-        dmi_dimset inner;
-        if (!inner_set(p, w, &inner)) {
-            return false;
+        dmi_region want, have;
+        other_want(p, w, &want);
+        missing += want.count;
+        for (int64_t i = 0; i < dmi_desc_region_count(p->op[1 - p->stays], w); i++) {
+            dmi_desc_region(p->op[1 - p->stays], w, i, &have);
+            missing -= dmi_dimset_overlap(&have.dim[0], &want.dim[0]) * dmi_dimset_overlap(&have.dim[1], &want.dim[1]);
         }
     }
-    return p->m > 0 && p->n > 0;
+    return missing;
+}
+
+static bool may_stay(const dmi_product *p, int which)
+{
+    const dmi_layout *layout = p->op[which]->layout;
+    bool serves = layout->kind == DMI_LAYOUT_GRID && layout->replicas == 1;
+    for (int w = 0; w < p->b->profile->workers && serves; w++) {
+        dmi_dimset inner;
+        serves = inner_of(p, which, w, &inner);
+    }
+    return serves;
+}
+
+bool dmi_contract_serves(dmi_product *p)
+{
+    int64_t least = -1;
+    int best = 0;
+    for (int o = 0; o < 2; o++) {
+        p->stays = o;
+        int64_t missing = may_stay(p, o) ? missing_of_other(p) * dmi_dtype_bytes(p->op[1 - o]->dtype) : -1;
+        if (missing >= 0 && (least < 0 || missing < least)) {
+            least = missing;
+            best = o;
+        }
+    }
+    p->stays = best;
+    p->brought = least;
+    return least >= 0 && p->m > 0 && p->n > 0;
 }
 
 int64_t dmi_contract_traffic(const dmi_product *p)
@@ -50,9 +86,8 @@ int64_t dmi_contract_traffic(const dmi_product *p)
     int64_t senders = 0, wanted = 0, own = 0;
     for (int w = 0; w < p->b->profile->workers; w++) {
         dmi_region c;
-        dmi_dimset inner;
         dmi_product_c(p, w, &c);
-        bool gives = inner_set(p, w, &inner) && inner.count > 0;
+        bool gives = inner_set(p, w).count > 0;
         senders += gives;
         wanted += c.count;
         own += gives ? c.count : 0;
@@ -60,28 +95,86 @@ int64_t dmi_contract_traffic(const dmi_product *p)
     return senders * wanted - own;
 }
 
+int64_t dmi_contract_room(const dmi_product *p)
+{
+    int64_t most = 0;
+    for (int w = 0; w < p->b->profile->workers; w++) {
+        dmi_region want;
+        other_want(p, w, &want);
+        most = dmi_fetch_in_place(p->op[1 - p->stays], w, &want) ? most : DMI_MAX(most, want.count);
+    }
+    return most * dmi_dtype_bytes(p->op[1 - p->stays]->dtype);
+}
+
 typedef struct partial {
     dmi_product *p;
     dmi_dimset inner; /* own indices of k */
+    dmi_region have[2]; /* the operands' parts with these indices, and where they lie */
+    dmi_ref at[2];
+    dmi_mark here[2];
     int gather[2];    /* workspaces for rows or columns that do not lie together; -1 */
     int convert[2];
 } partial;
 
-/* The worker's shard of operand `which` for the given rows or columns of c. */
+static int64_t one_if_needed(const void *context, int worker)
+{
+    return inner_set(context, worker).count > 0;
+}
+
+static void region_of_other(const void *context, int worker, int64_t which, dmi_region *out)
+{
+    (void)which;
+    other_want(context, worker, out);
+}
+
+static void begin(partial *g, dmi_product *p)
+{
+    dmi_builder *b = p->b;
+    int other = 1 - p->stays;
+    *g = (partial){.p = p,
+                   .inner = inner_set(p, b->me),
+                   .at = {dmi_ref_operand(0, DMI_READ), dmi_ref_operand(1, DMI_READ)},
+                   .gather = {-1, -1},
+                   .convert = {-1, -1}};
+    if (g->inner.count > 0) {
+        dmi_desc_region(p->op[p->stays], b->me, 0, &g->have[p->stays]);
+    }
+    other_want(p, b->me, &g->have[other]);
+    bool in_place = g->inner.count > 0 && dmi_fetch_in_place(p->op[other], b->me, &g->have[other]);
+    if (dmi_contract_room(p) == 0) {
+        return;
+    }
+    dm_dtype type = p->op[other]->dtype;
+    dmi_ref room = g->at[other];
+    room.mode = DMI_WRITE;
+    if (g->inner.count > 0 && !in_place) {
+        room = dmi_ref_work(dmi_build_work(b, g->have[other].count * dmi_dtype_bytes(type)), DMI_WRITE);
+    }
+    dmi_fetch fetch = {.src = p->op[other],
+                       .src_ref = dmi_ref_operand(other, DMI_READ),
+                       .dst_dtype = type,
+                       .dst_ref = room,
+                       .count = one_if_needed,
+                       .want = region_of_other,
+                       .context = p,
+                       .skip = in_place ? (bool[]){true} : NULL};
+    dmi_plan_fetch(b, &fetch, NULL, g->here[other]);
+    room.mode = DMI_READ;
+    g->at[other] = room;
+}
+
+/* The worker's part of operand `which` for the given rows or columns of c. */
 static dmi_matrix_ref operand_part(partial *g, int which, const dmi_dimset *outer, dmi_mark ready)
 {
     dmi_product *p = g->p;
     dmi_builder *b = p->b;
     dmi_region want;
-    dm_dtype type = p->op[which]->dtype;
-    if (dmi_product_in_place(p, which, b->me, outer, &g->inner, &want)) {
-        return dmi_product_matrix(p, which, &want, dmi_ref_operand(which, DMI_READ), &g->convert[which], NULL,
-                                  ready);
-    }
-    dmi_region have; /* c's rows are dealt out in blocks: gather them, and convert */
     dmi_copy copy;
-    dmi_desc_region(p->op[which], b->me, 0, &have);
     dmi_product_want(p, which, outer, &g->inner, &want);
+    if (dmi_region_within(&g->have[which], &want)) {
+        return dmi_product_matrix(p, which, &want, g->at[which], &g->convert[which], g->here[which], ready);
+    }
+    /* c's rows are dealt out in blocks: gather them, and convert */
     if (g->gather[which] < 0) {
         g->gather[which] = dmi_build_work(b, 0);
     }
@@ -89,9 +182,9 @@ static dmi_matrix_ref operand_part(partial *g, int which, const dmi_dimset *oute
         int64_t *bytes = &b->plan->work_bytes[g->gather[which]];
         *bytes = DMI_MAX(*bytes, want.count * dmi_dtype_bytes(p->kernel_type));
     }
-    dmi_ref refs[2] = {dmi_ref_operand(which, DMI_READ), dmi_ref_work(g->gather[which], DMI_WRITE)};
-    if (dmi_region_copy(b, &have, &want, type, dmi_product_kernel_type(p, which), &copy)) {
-        dmi_mark_step(ready, dmi_build_kernel(b, DMI_KERNEL_copy, &copy, sizeof copy, refs, 2, NULL));
+    dmi_ref refs[2] = {g->at[which], dmi_ref_work(g->gather[which], DMI_WRITE)};
+    if (dmi_region_copy(b, &g->have[which], &want, p->op[which]->dtype, dmi_product_kernel_type(p, which), &copy)) {
+        dmi_mark_step(ready, dmi_build_kernel(b, DMI_KERNEL_copy, &copy, sizeof copy, refs, 2, g->here[which]));
     }
     refs[1].mode = DMI_READ;
     return (dmi_matrix_ref){refs[1], 0, DMI_MAX(want.dim[1].count, 1), false};
@@ -171,10 +264,10 @@ void dmi_contract_plan(dmi_product *p)
 {
     dmi_builder *b = p->b;
     int workers = b->profile->workers, me = b->me, sent = 0, received = 0;
-    partial g = {.p = p, .gather = {-1, -1}, .convert = {-1, -1}};
+    partial g;
     dmi_region mine;
     int64_t largest = 0;
-    (void)inner_set(p, me, &g.inner);
+    begin(&g, p);
     dmi_product_c(p, me, &mine);
     for (int w = 0; w < workers; w++) {
         dmi_region c;
@@ -193,7 +286,6 @@ void dmi_contract_plan(dmi_product *p)
         dmi_build_round(b);
         int to = (me + t) % workers, from = (me - t + workers) % workers;
         dmi_region c;
-        dmi_dimset inner;
         dmi_copy copy;
         dmi_product_c(p, to, &c);
         /* Order of steps: product, grant, push, addition, so that one queue could run them (see late.c in
@@ -202,7 +294,7 @@ void dmi_contract_plan(dmi_product *p)
         int out_buffer = sent % BUFFERS, in_buffer = received % BUFFERS;
         dmi_mark ready = {0}, arrived = {0};
         bool gives = g.inner.count > 0 && c.count > 0;
-        bool takes = mine.count > 0 && inner_set(p, from, &inner) && inner.count > 0;
+        bool takes = mine.count > 0 && inner_set(p, from).count > 0;
         out.offset = out_buffer * out_bytes;
         in.offset = in_buffer * in_bytes;
         if (gives) {
@@ -248,7 +340,7 @@ static void whole_region(const void *context, int sender, dmi_region *out)
 void dmi_contract_direct_plan(dmi_product *p)
 {
     dmi_builder *b = p->b;
-    partial g = {.p = p, .gather = {-1, -1}, .convert = {-1, -1}};
+    partial g;
     dmi_value out = {.desc = p->user_c, .ref = p->out};
     dmi_addends addends = {.out = &out,
                            .dtype = p->type,
@@ -259,10 +351,10 @@ void dmi_contract_direct_plan(dmi_product *p)
     dmi_region whole;
     dmi_mark ready = {0}, nothing = {0};
     int *row = dmi_build_alloc(b, (size_t)b->profile->workers * sizeof *row);
+    begin(&g, p);
     for (int w = 0; w < b->profile->workers && !b->failed; w++) {
-        row[w] = inner_set(p, w, &g.inner) && g.inner.count > 0 ? addends.count++ : -1;
+        row[w] = inner_set(p, w).count > 0 ? addends.count++ : -1;
     }
-    (void)inner_set(p, b->me, &g.inner);
     p->direct = false; /* alpha and beta apply to the sum */
     whole_region(p, b->me, &whole);
     if (!b->failed && row[b->me] >= 0) {

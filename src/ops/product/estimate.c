@@ -72,7 +72,9 @@ double dmi_estimate(const dmi_product *p, int algorithm, int moving, int64_t byt
     double one = (double)dmi_multiply_add_flops(p->kernel_type) / product_rate(p);
     double product = one * (double)most * (double)p->k;
     double link = (double)bytes / (double)DMI_MAX(active, 1) / r->link, first, other;
-    int stages = algorithm == DMI_GEMM_STATIONARY ? p->b->profile->workers : p->op[moving]->layout->group;
+    int stages = algorithm == DMI_GEMM_STATIONARY ? p->b->profile->workers
+                 : algorithm == DMI_GEMM_CONTRACT ? p->op[p->stays]->layout->group
+                                                  : p->op[moving]->layout->group;
     bool single = algorithm == DMI_GEMM_STATIONARY ? bytes == 0 : dmi_cyclic_single(p, moving);
     double steps = stages * LAUNCH + HOP, piece;
     switch (algorithm) {
@@ -85,11 +87,13 @@ double dmi_estimate(const dmi_product *p, int algorithm, int moving, int64_t byt
         product *= other > 0 && !p->tf32 ? PANELS_SLOWER : 1;
         first = other + (link - other) * piece;
         return first + longer(product, link - first + product * piece) + (LAUNCH + HOP) / piece + PANELS_START;
-    /* so is the first partial product; arrivals are added; replicas of c are made once */
+    /* so is the first partial product; arrivals are added; replicas of c are made once; what is brought comes first */
     case DMI_GEMM_CONTRACT:
         product = one * (double)p->m * (double)p->n * (double)p->k / stages;
-        return product / stages + longer(product * (stages - 1) / stages, link) + 1.5 * sums(p, most, stages) +
-               steps;
+        first = (double)p->brought / stages / r->link;
+        return first + product / stages +
+               longer(product * (stages - 1) / stages, link - (double)p->brought / (double)DMI_MAX(active, 1) / r->link) +
+               1.5 * sums(p, most, stages) + steps;
     case DMI_GEMM_STATIONARY:
     case DMI_GEMM_CYCLIC:
     case DMI_GEMM_TWO_BLOCK:

@@ -6,7 +6,8 @@
  *   stationary  any layouts: c stays; both operands are fetched to it, one slice of k after another
  *   panels      c stays, split along one dim; the moving operand arrives in panels with all of k
  *   fused       c stays; b (and a) are gathered while one kernel multiplies (Hopper GPUs)
- *   contract    a and b are split along k alike: partial products, reduce-scattered into c
+ *   contract    a or b stays, split along k, the other is split alike or brought: partial products,
+ *               reduce-scattered into c
  * All compute into an accumulator of the computing type: c itself if it has that type, or if every element is
  * made by one product and the kernel rounds it; else a temporary that is converted once at the end. */
 #ifndef DMI_GEMM_H
@@ -15,6 +16,9 @@
 #include "plan/reduce.h"
 
 enum { DMI_GEMM_A, DMI_GEMM_B, DMI_GEMM_C, DMI_GEMM_REPLICA }; /* the operands, as in the op's row */
+/* A product that is computed elsewhere than where c lies, or by a contraction that brings an operand, moves less than the
+ * others by this factor: what the others move may stay as a replica. */
+enum { DMI_GEMM_MUCH_LESS = 4 };
 enum { DMI_CONJUGATED = 2 }; /* args.i of an operand that is transposed and conjugated: DM_C */
 typedef struct dmi_product {
     dmi_builder *b;
@@ -23,7 +27,7 @@ typedef struct dmi_product {
     bool conj[2]; /* transposed and conjugated */
     int outer_dim[2];      /* the dim of a that is m, of b that is n */
     int inner_dim[2];      /* the dim that is k */
-    const dmi_desc *c;     /* the products' output: the caller's c, or the temporary */
+    const dmi_desc *c;     /* the products' output: the caller's c, or a temporary of another layout */
     const dmi_desc *user_c;
     dmi_ref out;           /* the memory of user_c: the operand, or a temporary; mode READ */
     uint8_t scalar[2];     /* alpha and beta: DMI_SCALAR_* */
@@ -43,6 +47,8 @@ typedef struct dmi_product {
     /* limit on bytes in flight, per worker: the smaller of the option and the call's limit; 0: chosen */
     int64_t workspace;
     int64_t workspace_limit; /* the call's limit alone; 0: none */
+    int stays;               /* contract: the operand that is split along k */
+    int64_t brought;         /* contract: bytes of the other that come from others */
     dmi_mark finished;     /* all products so far */
 } dmi_product;
 
@@ -66,6 +72,10 @@ static inline dm_dtype dmi_product_kernel_type(const dmi_product *p, int which)
 {
     return which == 1 && p->kernel_b ? p->kernel_b : p->kernel_type;
 }
+
+/* --- place.c */
+/* Chooses where the product is computed: where c lies, or in a temporary of another layout. */
+DM_CHECKED dm_status dmi_product_place(dmi_product *p);
 
 /* --- product.c */
 /* Sets what follows from the operands alone. m, n and k are those of their last two dims. */
@@ -145,8 +155,9 @@ void dmi_fused_plan(dmi_product *p);
 bool dmi_stationary_single(const dmi_product *p);
 void dmi_stationary_plan(dmi_product *p);
 int64_t dmi_stationary_slices(dmi_product *p); /* of k, one after another */
-bool dmi_contract_serves(const dmi_product *p);
-int64_t dmi_contract_traffic(const dmi_product *p); /* elements sent in all */
+bool dmi_contract_serves(dmi_product *p); /* sets stays and brought */
+int64_t dmi_contract_traffic(const dmi_product *p); /* elements of partial products sent in all */
+int64_t dmi_contract_room(const dmi_product *p);    /* bytes of what is brought, at the worker with most */
 void dmi_contract_plan(dmi_product *p);
 /* If c is small and replicated: every worker sends its whole partial product to every holder. Instead of
  * dmi_product_accumulate and dmi_product_end too. */

@@ -23,28 +23,6 @@ int64_t dmi_product_in_flight(const dmi_product *p)
     return p->workspace > 0 ? limit : DMI_MIN(limit, p->b->profile->gpu ? GPU_IN_FLIGHT : IN_FLIGHT);
 }
 
-/* A temporary c split by rows over c's workers, or by columns where there are few rows, for explicit maps. */
-static dm_status make_temporary(dmi_product *p)
-{
-    int workers = p->c->layout->nworkers;
-    bool by_rows = p->m >= workers || p->m >= p->n;
-    dmi_layout_spec spec = {.kind = DMI_LAYOUT_GRID,
-                            .ndim = 2,
-                            .shape = {p->m, p->n},
-                            .grid = {by_rows ? workers : 1, by_rows ? 1 : workers},
-                            .workers = p->c->layout->workers,
-                            .nworkers = workers,
-                            .session_workers = p->b->profile->workers};
-    const dmi_layout *layout = NULL;
-    dm_status status = dmi_build_layout(p->b, &spec, &layout);
-    if (status == DM_OK) {
-        p->temporary = dmi_desc_whole(p->type, layout, 0);
-        p->c = &p->temporary;
-        p->direct = false;
-    }
-    return status;
-}
-
 dm_dtype dmi_product_type(dm_dtype a, dm_dtype b, dm_dtype c)
 {
     dm_dtype operand[3] = {a, b, c}, type = a == DM_F64 || b == DM_F64 || c == DM_F64 ? DM_F64 : DM_F32;
@@ -113,7 +91,7 @@ void dmi_product_operands(dmi_builder *b, const dmi_call *call, dmi_product *p)
 dm_status dmi_product_begin(dmi_builder *b, const dmi_call *call, dmi_product *p)
 {
     dmi_product_operands(b, call, p);
-    return p->c->layout->kind == DMI_LAYOUT_EXPLICIT ? make_temporary(p) : DM_OK;
+    return dmi_product_place(p);
 }
 
 bool dmi_product_makes(const dmi_product *p, dm_dtype c)
