@@ -120,7 +120,7 @@ static dm_status check_shape(const dmi_saved *saved, const dmi_desc *desc)
 /* All checks that need no data, so that what fails by them has changed nothing. */
 static dm_status check(const opened *o, const dm_checkpoint_item *item)
 {
-    const dmi_saved *saved;
+    const dmi_saved *saved = NULL;
     dm_status status = find(o, item->name, item->array.id != 0, &saved);
     if (status != DM_OK) {
         return status;

@@ -91,7 +91,7 @@ static void free_group(struct dmi_group *g)
 dm_status dm_group_destroy(dm_session *session, dm_group group)
 {
     dmi_session *s;
-    struct dmi_group *g;
+    struct dmi_group *g = NULL;
     dm_status status = dmi_enter(session, &s);
     if (status != DM_OK || group.id == 0 || (status = find(s, group, &g)) != DM_OK) {
         return status;
@@ -107,7 +107,7 @@ dm_status dm_group_destroy(dm_session *session, dm_group group)
 dm_status dm_group_begin(dm_session *session, dm_group group)
 {
     dmi_session *s;
-    struct dmi_group *g;
+    struct dmi_group *g = NULL;
     dm_status status = enter(session, group, &s, &g);
     if (status == DM_OK && s->open_groups == DMI_OPEN_GROUPS) {
         status = dmi_fail(DM_ERR_LIMIT, "group_begin: %d groups have begun and not ended", s->open_groups);
@@ -135,7 +135,7 @@ dm_status dm_group_end(dm_session *session)
 dm_status dm_group_workers(dm_session *session, dm_group group, int room, int *workers, int *count)
 {
     dmi_session *s;
-    struct dmi_group *g;
+    struct dmi_group *g = NULL;
     dm_status status = enter(session, group, &s, &g);
     if (status != DM_OK) {
         return status;
@@ -171,7 +171,7 @@ static dm_status wait_for(dmi_session *s, const struct dmi_group *g)
 dm_status dm_group_sync(dm_session *session, dm_group group)
 {
     dmi_session *s;
-    struct dmi_group *g;
+    struct dmi_group *g = NULL;
     dm_status status = enter(session, group, &s, &g);
     return status == DM_OK ? wait_for(s, g) : status;
 }
@@ -179,7 +179,7 @@ dm_status dm_group_sync(dm_session *session, dm_group group)
 dm_status dm_group_counters(dm_session *session, dm_group group, dm_counters *out)
 {
     dmi_session *s;
-    struct dmi_group *g;
+    struct dmi_group *g = NULL;
     dm_status status = out ? dmi_sized_check(out, DMI_SIZED_LEAST(dm_counters, plans_reused),
                                              "group_counters: out: set size to sizeof(dm_counters)")
                            : dmi_fail(DM_ERR_ARG, "group_counters: out is NULL");

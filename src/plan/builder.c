@@ -47,7 +47,7 @@ dm_status dmi_build_like(dmi_builder *b, const dmi_desc *x, dm_dtype dtype, dmi_
     *desc = *x;
     if (!whole) {
         dmi_layout_spec spec;
-        const dmi_layout *layout;
+        const dmi_layout *layout = NULL;
         dmi_desc_like(x, &spec);
         dm_status status = dmi_build_layout(b, &spec, &layout);
         if (status != DM_OK) {

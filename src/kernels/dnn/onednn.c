@@ -107,17 +107,18 @@ static bool form_make(dnnl_memory_desc_t *out, int ndim, const dnnl_dims_t dims,
 static bool forms_make(const dmi_convolution *d, forms *f)
 {
     int64_t n = d->dnn.samples, g = d->group, in = d->in[2] / g, out = d->out[2] / g;
-    int64_t r = d->kernel[0], s = d->kernel[1], one = 1;
+    int64_t r = d->kernel[0], s = d->kernel[1];
     dnnl_dims_t x = {n, d->in[2], d->in[0], d->in[1]}, y = {n, d->out[2], d->out[0], d->out[1]};
-    dnnl_dims_t w = {g, out, in, r, s}, bias = {d->out[2]};
-    int64_t x_stride[] = {d->in[0] * d->in[1] * d->in[2], 1, d->in[1] * d->in[2], d->in[2]};
-    int64_t y_stride[] = {d->out[0] * d->out[1] * d->out[2], 1, d->out[1] * d->out[2], d->out[2]};
-    int64_t w_stride[] = {out * r * s * in, r * s * in, 1, s * in, in};
+    dnnl_dims_t bias = {d->out[2]}, one = {1};
+    int64_t w[DNNL_MAX_NDIMS + 1] = {g, out, in, r, s}; /* the library's arrays begin at the first or the second */
+    int64_t w_stride[DNNL_MAX_NDIMS + 1] = {out * r * s * in, r * s * in, 1, s * in, in};
+    dnnl_dims_t x_stride = {d->in[0] * d->in[1] * d->in[2], 1, d->in[1] * d->in[2], d->in[2]};
+    dnnl_dims_t y_stride = {d->out[0] * d->out[1] * d->out[2], 1, d->out[1] * d->out[2], d->out[2]};
     int skip = g == 1; /* the dim of groups */
     memset(f, 0, sizeof *f);
     return form_make(&f->x, 4, x, x_stride) && form_make(&f->y, 4, y, y_stride) &&
            form_make(&f->w, 5 - skip, w + skip, w_stride + skip) &&
-           form_make(&f->any, 5 - skip, w + skip, NULL) && form_make(&f->bias, 1, bias, &one);
+           form_make(&f->any, 5 - skip, w + skip, NULL) && form_make(&f->bias, 1, bias, one);
 }
 
 static void forms_free(forms *f)

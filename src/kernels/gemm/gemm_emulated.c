@@ -125,8 +125,7 @@ bool dmi_emu_gemm(dmi_emu_stream *s, const dmi_gemm *d, double alpha, const void
     int64_t count[3];
     float *room = workspace;
     gemm_op *g = calloc(1, sizeof *g);
-    dm_dtype c_dtype = d->c_dtype ? d->c_dtype : d->dtype;
-    assert(c_dtype == d->dtype || dmi_gemm_takes_c(d->dtype, c_dtype));
+    assert(!d->c_dtype || d->c_dtype == d->dtype || dmi_gemm_takes_c(d->dtype, d->c_dtype));
     assert(room || dmi_gemm_workspace(d, &(dmi_device_facts){.gpu = true, .emulated = true}) == 0);
     if (!g) {
         return false;
