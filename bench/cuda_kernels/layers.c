@@ -58,6 +58,17 @@ static void run_channels(const bench *t)
     run(t, DMI_KERNEL_channel_sums, &d.dnn, (void *[DMI_DNN_REFS]){t->a, t->b, t->c}, NULL);
 }
 
+static void run_relu(const bench *t)
+{
+    dmi_channel_rows d = {
+        .dnn = {.dtype = DM_F32, .samples = t->n, .pitch = CHANNELS}, .rows = SIDE * SIDE, .channels = CHANNELS};
+    for (int r = 0; r < 3; r++) {
+        elements(&d.dnn, r, t->n * SIDE * SIDE * CHANNELS, DM_F32);
+    }
+    elements(&d.dnn, 3, CHANNELS, DM_F64);
+    run(t, DMI_KERNEL_relu_sums, &d.dnn, (void *[DMI_DNN_REFS]){t->a, t->c, t->b, (char *)t->b + 4 * d.dnn.count[2]}, NULL);
+}
+
 /* Softmax with probabilities, its gradient, and sigmoid losses. */
 static void run_loss(const bench *t)
 {
@@ -93,6 +104,7 @@ void cuda_bench_layers(bench *t)
                {"its gradient", run_lrn, DMI_KERNEL_lrn_back, DM_F32, 3, 0},
                {"channel sums", run_channels, DMI_KERNEL_channel_sums, DM_F32, 1, 0},
                {"channel sums of products", run_channels, DMI_KERNEL_channel_sums, DM_F64, 2, 0},
+               {"gradient of ReLU, with channel sums", run_relu, DMI_KERNEL_relu_sums, DM_F32, 3, 0},
                {"softmax loss, 96 classes", run_loss, DMI_KERNEL_softmax_loss, DM_F32, 2, 0},
                {"its gradient, 96 classes", run_loss, DMI_KERNEL_softmax_back, DM_F32, 2, 0},
                {"sigmoid loss", run_loss, DMI_KERNEL_pair_loss, DM_F32, 2, 0}};

@@ -157,13 +157,14 @@ dm_status nn_convolution_backward(nn_layer *l)
 {
     dm_session *s = l->net->session;
     double beta = nn_param_beta(l, 0);
+    dm_array bias = l->bias_behind ? DM_NO_ARRAY : nn_bias_diff(l);
     dm_status status =
-        l->params > 1 && nn_param_beta(l, 1) != beta
+        bias.id != 0 && nn_param_beta(l, 1) != beta
             ? nn_layer_fail(l, "param", DM_ERR_UNSUPPORTED, "shares its weights or its bias, but not both")
             : DM_OK;
     if (status == DM_OK) {
         status = dm_conv_backward_weights(s, &l->u.conv, l->bottom[0]->data, l->top[0]->diff, beta,
-                                          l->param[0]->diff, nn_bias_diff(l));
+                                          l->param[0]->diff, bias);
     }
     if (status == DM_OK && l->down[0]) {
         dm_array down = nn_down(l, 0);

@@ -47,13 +47,9 @@ dm_status nn_concat_setup(nn_layer *l)
 static dm_status part(const nn_layer *l, dm_array whole, int i, int64_t *at, dm_array *out)
 {
     const nn_blob *b = l->bottom[i];
-    int64_t lo[DM_MAX_DIMS] = {0}, extent[DM_MAX_DIMS];
-    for (int d = 0; d < b->ndim; d++) {
-        extent[nn_array_dim(b, d)] = b->shape[d];
-    }
-    lo[nn_array_dim(b, l->u.dim)] = *at;
+    int64_t from = *at;
     *at += b->shape[l->u.dim];
-    return dm_array_view(l->net->session, whole, lo, extent, out);
+    return nn_blob_part(l->net, whole, b, l->u.dim, from, out);
 }
 
 dm_status nn_concat_forward(nn_layer *l)
@@ -81,7 +77,7 @@ dm_status nn_concat_backward(nn_layer *l)
         status = part(l, l->top[0]->diff, i, &at, &view);
         if (status == DM_OK && l->down[i]) {
             dm_array down = nn_down(l, i);
-            status = nn_down_done(l, i, dm_copy(s, view, down));
+            status = nn_down_done(l, i, l->bottom[i]->joined ? DM_OK : dm_copy(s, view, down));
         }
         dm_status end = dm_array_destroy(s, view);
         status = status == DM_OK ? end : status;

@@ -36,7 +36,7 @@ static dm_status make(nn_net *net, nn_blob *b)
     } else {
         status = nn_blob_array(net, b, type, &b->data);
     }
-    status = status == DM_OK && diff && !b->shares_diff ? nn_blob_array(net, b, type, &b->diff) : status;
+    status = status == DM_OK && diff && !b->shares_diff && !b->joined ? nn_blob_array(net, b, type, &b->diff) : status;
     status = status == DM_OK && diff && b->picks ? nn_blob_array(net, b, DM_U8, &b->which) : status;
     status = status == DM_OK && writers > 1 ? nn_blob_array(net, b, type, &b->spare) : status;
     if (status == DM_OK && b->own_loss) {
@@ -48,6 +48,31 @@ static dm_status make(nn_net *net, nn_blob *b)
                                            dm_error_message());
 }
 
+dm_status nn_blob_part(const nn_net *net, dm_array whole, const nn_blob *like, int dim, int64_t at, dm_array *out)
+{
+    int64_t lo[DM_MAX_DIMS] = {0}, extent[DM_MAX_DIMS];
+    for (int d = 0; d < like->ndim; d++) {
+        extent[nn_array_dim(like, d)] = like->shape[d];
+    }
+    lo[nn_array_dim(like, dim)] = at;
+    return dm_array_view(net->session, whole, lo, extent, out);
+}
+
+/* The gradients of a Concat's bottoms that are views of that of its top. */
+static dm_status make_parts(nn_layer *concat, bool lent)
+{
+    int64_t at = 0;
+    dm_status status = DM_OK;
+    for (int i = 0; status == DM_OK && i < concat->bottoms; i++) {
+        nn_blob *b = concat->bottom[i];
+        if (b->joined == concat && b->lent == lent && !b->diff.id) {
+            status = nn_blob_part(concat->net, concat->top[0]->diff, b, concat->u.dim, at, &b->diff);
+        }
+        at += b->shape[concat->u.dim];
+    }
+    return status;
+}
+
 dm_status nn_blobs_make(nn_net *net, bool lent)
 {
     dm_status status = DM_OK;
@@ -56,9 +81,11 @@ dm_status nn_blobs_make(nn_net *net, bool lent)
         status = b->lent == lent && !b->data.id ? make(net, b) : DM_OK;
     }
     for (int k = 0; status == DM_OK && k < net->layer_count; k++) {
-        if (net->layers[k].merged_back && net->layers[k].top[0]->lent == lent) {
-            net->layers[k].bottom[0]->diff = net->layers[k].top[0]->diff;
+        nn_layer *l = &net->layers[k];
+        if (l->merged_back && l->top[0]->lent == lent) {
+            l->bottom[0]->diff = l->top[0]->diff;
         }
+        status = strcmp(l->type->name, "Concat") == 0 ? make_parts(l, lent) : status;
     }
     return status;
 }
@@ -104,8 +131,15 @@ void nn_blobs_lend(nn_net *net, bool lean)
             net->layers[k].bottom[j]->lent = net->layers[k].bottom[j]->lent && !holds(&net->layers[k]);
         }
     }
-    for (int i = 0; i < net->blob_count && lean; i++) { /* one array, one fate */
-        nn_blob *b = net->blobs[i], *x = b->shares || b->producer->merged_back ? b->producer->bottom[0] : b;
-        b->lent = x->lent = b->lent && x->lent;
+    bool again = lean;
+    while (again) { /* one array, one fate */
+        again = false;
+        for (int i = 0; i < net->blob_count; i++) {
+            nn_blob *b = net->blobs[i], *x = b->shares || b->producer->merged_back ? b->producer->bottom[0] : b,
+                    *top = b->joined ? b->joined->top[0] : b;
+            bool all = b->lent && x->lent && top->lent;
+            again = again || b->lent != all || x->lent != all || top->lent != all;
+            b->lent = x->lent = top->lent = all;
+        }
     }
 }

@@ -1,6 +1,7 @@
 /* Layers that a layer beside them does at once. Forward: a ReLU in place behind a convolution; what lay between
  * the two has no name any more, and no array. Backward: a ReLU before LRN or pooling by the largest, which mask
- * what they give back. The gradient needs y alone: y > 0 where x > 0. */
+ * what they give back. The gradient needs y alone: y > 0 where x > 0. Any other ReLU behind a convolution makes the gradient
+ * of its bias on the way; before a Concat, it reads its part of that one's gradient where it is. */
 #include "net/net.h"
 
 #include <string.h>
@@ -50,6 +51,22 @@ static void merge_back(const nn_net *net, nn_layer *relu)
     relu->merged_back = x->shares_diff = true;
 }
 
+static void merge_bias(nn_layer *relu)
+{
+    nn_layer *before = relu->bottom[0]->producer;
+    before->bias_behind = relu->merged && !relu->merged_back && relu->down[0] && before->params > 1;
+}
+
+static void merge_concat(const nn_net *net, const nn_layer *relu)
+{
+    nn_blob *y = relu->top[0];
+    nn_layer *behind = reader(net, y);
+    for (int i = 0; behind && is(behind, "Concat") && i < behind->bottoms; i++) {
+        bool here = behind->bottom[i] == y && behind->down[i] && y->loss_weight == 0 && !y->own_loss;
+        y->joined = here ? behind : y->joined;
+    }
+}
+
 void nn_merge(nn_net *net)
 {
     for (int k = 0; k < net->layer_count && !net->debug; k++) { /* each layer is to tell its own */
@@ -57,6 +74,8 @@ void nn_merge(nn_net *net)
         if (is(l, "ReLU") && l->u.number[0] == 0) {
             merge_forward(net, l);
             merge_back(net, l);
+            merge_bias(l);
+            merge_concat(net, l);
         }
     }
 }

@@ -25,6 +25,7 @@ typedef struct nn_blob {
     bool image;             /* its array has the channels last */
     bool shares;            /* data is that of the blob before it */
     bool shares_diff;       /* diff is that of the blob behind it */
+    nn_layer *joined;       /* diff is a view of that of this Concat's top; NULL: it is not */
     const nn_layer *filter; /* the Filter layer whose choice of samples it has; NULL: it has all */
     bool whole;             /* one number of the whole batch, on worker 0; else dim 0 is dealt out by slices */
     bool reads;             /* some layer reads it: it is no output of the net */
@@ -96,6 +97,7 @@ struct dm_layer {
     bool split_asked; /* the user said so */
     bool merged;      /* the layer before it does its forward pass */
     bool merged_back; /* the layer behind it does its backward pass */
+    bool bias_behind; /* Convolution: the ReLU behind it makes the gradient of its bias */
     union {           /* what setup reads */
         dm_conv conv;
         dm_pool pool;
@@ -210,6 +212,8 @@ uint64_t nn_hash(uint64_t a, uint64_t b); /* a seed out of two numbers */
 /* --- blobs.c: which blobs are lent; arrays for those that are, or are not, where they lack them; and their end. */
 void nn_blobs_lend(nn_net *net, bool lean);
 dm_status nn_blobs_make(nn_net *net, bool lent);
+/* The part of `whole`, which joins blobs along dim `dim`, that begins at `at` and has the shape of `like`. */
+dm_status nn_blob_part(const nn_net *net, dm_array whole, const nn_blob *like, int dim, int64_t at, dm_array *out);
 dm_status nn_blobs_end(nn_net *net, bool lent);
 /* --- run.c */
 dm_status nn_forward(nn_net *net);

@@ -85,6 +85,21 @@ dm_status dm_channel_sums_by(dm_session *session, int slices, dm_factor scale, d
     return dmi_part_end(session, status == DM_OK ? add(session, left, f.made, beta, out) : status);
 }
 
+dm_status dm_relu_backward_sums_by(dm_session *session, int slices, dm_array x, dm_array dy, dm_array dx,
+                                   dm_factor beta, dm_array db)
+{
+    factored f = {session, "beta", "db", &beta, db, true, 3, {"x", "dy", "dx"}, {x, dy, dx}, {0}};
+    if (dmi_factor_real(&beta)) {
+        return dm_relu_backward_sums(session, slices, x, dy, dx, beta.value, db);
+    }
+    dm_status status = begin(&f);
+    if (status != DM_OK) {
+        return status;
+    }
+    status = dm_relu_backward_sums(session, slices, x, dy, dx, 0, f.made);
+    return dmi_part_end(session, status == DM_OK ? dm_axpby_by(session, dm_value(1), f.made, beta, db) : status);
+}
+
 /* The gradients by weights, of a convolution or (conv NULL) an inner product. */
 static dm_status weights(dm_session *session, const dm_conv *conv, int slices, dm_array x, dm_array dy,
                          dm_factor beta, dm_array dw, dm_array db)

@@ -82,11 +82,29 @@ static bool is_dense(const dmi_region *r)
     return true;
 }
 
-/* Does worker w hold these elements densely? *offset: of the first, in its shard. */
-static bool usable(const dmi_desc *x, int worker, const dmi_region *wanted, int64_t *offset)
+/* Are they rows of the last dim that lie densely, each *pitch elements behind the one before it? */
+static bool has_rows(const dmi_region *r, int64_t *pitch)
+{
+    int last = r->ndim - 1;
+    int64_t stride = 0;
+    *pitch = r->dim[last].count;
+    for (int d = last - 1; d >= 0; d--) {
+        if (r->dim[d].count > 1 && stride == 0) { /* the innermost dim that tells */
+            stride = r->stride[d];
+            *pitch = stride;
+        } else if (r->dim[d].count > 1 && r->stride[d] != stride) {
+            return false;
+        }
+        stride *= r->dim[d].count;
+    }
+    return *pitch >= r->dim[last].count && (r->dim[last].count < 2 || r->stride[last] == 1);
+}
+
+/* Does worker w hold these elements densely, or (pitch not NULL) in rows? *offset: of the first, in its shard. */
+static bool usable(const dmi_desc *x, int worker, const dmi_region *wanted, int64_t *offset, int64_t *pitch)
 {
     dmi_region want = *wanted;
-    if (!dmi_fetch_in_place(x, worker, &want) || !is_dense(&want)) {
+    if (!dmi_fetch_in_place(x, worker, &want) || !(pitch ? has_rows(&want, pitch) : is_dense(&want))) {
         return false;
     }
     *offset = dmi_region_start(&want);
@@ -139,17 +157,19 @@ static void whole_region(const void *context, int worker, int64_t which, dmi_reg
 }
 
 /* Makes the steps that fetch it, as a whole or in slices. */
-static void fetch(dmi_builder *b, source *s, dm_dtype dtype, bool whole, dmi_mark done)
+static void fetch(dmi_builder *b, source *s, dm_dtype dtype, int role, dmi_mark done)
 {
+    bool whole = role == DMI_LAYER_WHOLE;
     int64_t (*count)(const void *, int) = whole ? whole_count : slice_count;
     void (*region)(const void *, int, int64_t, dmi_region *) = whole ? whole_region : slice_region;
-    int64_t n = count(s, b->me), offset, elements = 0;
+    int64_t n = count(s, b->me), offset, pitch, elements = 0;
     bool all = true;
     s->in_place = dmi_build_alloc(b, (size_t)n + 1);
     for (int64_t i = 0; i < n && !b->failed; i++) {
         dmi_region want;
         region(s, b->me, i, &want);
-        s->in_place[i] = s->x->dtype == dtype && usable(s->x, b->me, &want, &offset);
+        s->in_place[i] = s->x->dtype == dtype &&
+                         usable(s->x, b->me, &want, &offset, role == DMI_LAYER_ROWS ? &pitch : NULL);
         all = all && s->in_place[i];
         elements += want.count;
     }
@@ -178,7 +198,7 @@ static bool is_direct(const dmi_builder *b, const source *s, dm_dtype dtype)
             dmi_region want;
             int64_t offset;
             slice_region(s, w, i, &want);
-            direct = usable(s->x, w, &want, &offset);
+            direct = usable(s->x, w, &want, &offset, NULL);
         }
     }
     return direct;
@@ -225,7 +245,7 @@ static bool is_only(const dmi_builder *b, const dmi_call *call, const dmi_layer 
         return false;
     }
     whole_region(s, b->me, 0, &want);
-    return usable(s->x, b->me, &want, &offset);
+    return usable(s->x, b->me, &want, &offset, NULL);
 }
 
 typedef struct planning {
@@ -282,7 +302,7 @@ static dm_status prepare(planning *p, int r)
         }
         return DM_OK;
     }
-    fetch(b, s, ref->dtype, ref->role == DMI_LAYER_WHOLE, p->ready);
+    fetch(b, s, ref->dtype, ref->role, p->ready);
     return DM_OK;
 }
 
@@ -292,11 +312,12 @@ static dmi_ref refer(planning *p, int r, int slice, int64_t own)
     const dmi_layer_ref *ref = &p->layer->ref[r];
     dmi_dnn *desc = p->layer->desc;
     source *s = &p->source[r];
-    bool whole = ref->role == DMI_LAYER_WHOLE, made = ref->role == DMI_LAYER_MADE;
+    bool whole = ref->role == DMI_LAYER_WHOLE, made = ref->role == DMI_LAYER_MADE, rows = ref->role == DMI_LAYER_ROWS;
+    bool sliced = ref->role == DMI_LAYER_SLICED || rows;
     dmi_ref out = s->work;
     dmi_region want;
     desc->type[r] = ref->dtype;
-    desc->mode[r] = ref->role == DMI_LAYER_SLICED || whole ? DMI_READ : DMI_WRITE;
+    desc->mode[r] = sliced || whole ? DMI_READ : DMI_WRITE;
     desc->offset[r] = 0;
     desc->count[r] = ref->role == DMI_LAYER_NONE      ? 0
                      : ref->role == DMI_LAYER_SCRATCH ? ref->count
@@ -305,18 +326,21 @@ static dmi_ref refer(planning *p, int r, int slice, int64_t own)
     if (ref->role == DMI_LAYER_SUMMED && !only) {
         desc->offset[r] = own * desc->count[r];
     }
-    if (ref->role == DMI_LAYER_SLICED || made) {
+    if (sliced || made) {
         desc->count[r] = length(&p->cut, slice) * dmi_layer_sample(s->x);
     }
     if (desc->count[r] == 0) {
         return dmi_ref_work(p->nothing, DMI_READ);
     }
-    if (ref->role == DMI_LAYER_SLICED || made || whole || only) {
+    if (rows) {
+        desc->pitch = s->x->extent[s->x->ndim - 1];
+    }
+    if (sliced || made || whole || only) {
         (whole || only ? whole_region : slice_region)(s, p->b->me, whole ? 0 : own, &want);
         bool here = made || only ? s->direct : s->in_place[whole ? 0 : own];
         if (here) {
             out = s->ref;
-            (void)usable(s->x, p->b->me, &want, &desc->offset[r]);
+            (void)usable(s->x, p->b->me, &want, &desc->offset[r], rows ? &desc->pitch : NULL);
         } else {
             desc->offset[r] = dmi_region_start(&want);
         }

@@ -11,6 +11,7 @@
 enum dmi_layer_role {
     DMI_LAYER_NONE,   /* the call has none */
     DMI_LAYER_SLICED, /* read: the slice's samples */
+    DMI_LAYER_ROWS,   /* the same, but rows of the last dim may lie apart, each as far from the one before it */
     DMI_LAYER_WHOLE,  /* read: all of it */
     DMI_LAYER_MADE,   /* written: the slice's samples */
     DMI_LAYER_SUMMED, /* each slice makes a whole one; operand = scale * (their sum in the order of the slices)

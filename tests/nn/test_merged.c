@@ -26,6 +26,17 @@ static const char in_place[] = DATA CONVOLUTION("c1", "data", "num_output: 8 ker
 static const char apart[] = DATA CONVOLUTION("c1", "data", "num_output: 8 kernel_size: 5 stride: 2")
     LAYER("r1", "ReLU", "c1", "a1", "") REST("a1", "a2");
 
+/* ReLUs that make the gradient of a bias, and read theirs out of that of what is joined behind them. */
+#define JOINED(a, b, c)                                                                                                \
+    DATA CONVOLUTION("c1", "data", "num_output: 8 kernel_size: 5 stride: 2") LAYER("r1", "ReLU", "c1", a, "")          \
+        CONVOLUTION("c2", "data", "num_output: 5 kernel_size: 3 pad: 1 stride: 3")                                     \
+            LAYER("r2", "ReLU", "c2", b, "") LAYER("j", "Concat", a, "j", "bottom: '" b "'")                           \
+                CONVOLUTION("i", "j", "num_output: 6 kernel_size: 3") LAYER("r3", "ReLU", "i", c, "")                  \
+                    LAYER("p", "Pooling", c, "p", "pooling_param { pool: AVE kernel_size: 3 }")                        \
+    "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'p' bottom: 'label' top: 'l' }\n"
+static const char joined_in_place[] = JOINED("c1", "c2", "i");
+static const char joined_apart[] = JOINED("a1", "a2", "a3");
+
 enum { MOST = 4096, PARAMS = 6 };
 typedef struct result {
     double loss;
@@ -67,6 +78,28 @@ static void test_same_bits(void **state)
     }
 }
 
+/* Biases are summed in f64 over all samples, or in f32 over slices. */
+static void test_joined(void **state)
+{
+    static result a, b;
+    (void)state;
+    run(joined_in_place, DM_F32, &a);
+    run(joined_apart, DM_F32, &b);
+    assert_true(a.loss == b.loss);
+    for (int i = 0; i < PARAMS; i++) {
+        double size = 0;
+        assert_true(a.count[i] > 0 && a.count[i] == b.count[i]);
+        for (int64_t k = 0; k < a.count[i]; k++) {
+            double off = fabs((double)a.gradient[i][k] - (double)b.gradient[i][k]);
+            size = fmax(size, fabs((double)a.gradient[i][k]));
+            if (off > (i % 2 ? 1e-6 : 0)) {
+                fail_msg("parameter %d, element %d: %g and %g", i, (int)k, (double)a.gradient[i][k], (double)b.gradient[i][k]);
+            }
+        }
+        assert_true(size > 1e-4);
+    }
+}
+
 /* Differences of gradients, as a part of their length. bf16 has 8 bits, f16 11. */
 static void test_short_types(void **state)
 {
@@ -95,6 +128,7 @@ static void test_short_types(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_short_types)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_joined),
+                                       cmocka_unit_test(test_short_types)};
     return cmocka_run_group_tests(tests, begin, end);
 }

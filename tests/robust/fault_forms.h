@@ -187,6 +187,7 @@ BY(trsm_elements, dm_trsm_by(f->s, DM_RIGHT, DM_LOWER, DM_T, DM_UNIT, p, f->a, f
 BY(rot_elements, dm_rot_by(f->s, f->c, f->d, p, q), f->c, f->d)
 BY(pad_elements, dm_pad_by(f->s, f->a, (int64_t[]){0, 0}, (int64_t[]){0, 0}, DM_PAD_CONSTANT, p, f->c), f->c)
 BY(channel_sums_elements, dm_channel_sums_by(f->s, 2, p, f->a, f->b, q, f->u), f->u)
+BY(relu_elements, dm_relu_backward_sums_by(f->s, 2, f->a, f->b, f->c, p, f->u), f->c, f->u)
 BY(inner_elements, dm_inner_backward_weights_by(f->s, 2, f->a, f->b, p, f->c, f->u), f->c, f->u)
 BY(softmax_elements, dm_softmax_loss_backward_by(f->s, &loss_options, f->a, f->index, p, f->c), f->c)
 BY(cross_entropy_elements, dm_cross_entropy_gradient_by(f->s, f->a, f->index, p, f->c), f->c)
@@ -626,7 +627,7 @@ static dm_status form_memory_trim(fixture *f)
     X(dropout_elements)                                                                                        \
     X(gamma_elements)                                                                                          \
     X(gemv_elements) X(syr2_elements) X(symm_elements) X(her2k_elements) X(trsm_elements) X(rot_elements)      \
-        X(pad_elements) X(channel_sums_elements) X(inner_elements) X(softmax_elements)                         \
+        X(pad_elements) X(channel_sums_elements) X(relu_elements) X(inner_elements) X(softmax_elements)                         \
             X(cross_entropy_elements) X(nrm2)
 
 static const struct {

@@ -1,4 +1,4 @@
-/* Sums by channel on GPUs, and biases. Rows are dealt to thread blocks in parts, whose sums are added in their
+/* Sums by channel on GPUs, alone and behind the gradient of ReLU, and biases. Rows are dealt to thread blocks in parts, whose sums are added in their
  * order: both follow from the extents alone. */
 extern "C" {
 #include "kernels/dnn/dnn_cuda.h"
@@ -68,6 +68,46 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
+/* The same of dx, which is made on the way: dy where x > 0. Rows of dy are `apart` elements apart. */
+template <typename T, typename S, int V, bool ALIGNED>
+static __global__ void __launch_bounds__(THREADS)
+    relu_parts(const sums_params p, int64_t apart, const S *x, const S *dy, S *dx, double *partial)
+{
+    __shared__ double shared[THREADS * V];
+    int lane = (int)threadIdx.x % p.lanes, team = (int)threadIdx.x / p.lanes;
+    int64_t c = ((int64_t)blockIdx.y * p.lanes + lane) * V;
+    int64_t begin = blockIdx.x * p.part, end = min(begin + p.part, p.rows);
+    bool works = team < p.teams && c < p.channels;
+    double sum[V] = {};
+    if (works) {
+#pragma unroll 4
+        for (int64_t r = begin + team; r < end; r += p.teams) {
+            group<T, V> a = load<T, S, V, ALIGNED>(x + r * p.pitch + c), b = load<T, S, V, ALIGNED>(dy + r * apart + c);
+#pragma unroll
+            for (int k = 0; k < V; k++) {
+                b.v[k] = a.v[k] > 0 ? b.v[k] : (T)0;
+                sum[k] += (double)b.v[k];
+            }
+            stored<T, S, V>(dx + r * p.pitch + c, b);
+        }
+    }
+#pragma unroll
+    for (int k = 0; k < V; k++) {
+        shared[k * THREADS + threadIdx.x] = sum[k];
+    }
+    __syncthreads();
+    for (int i = (int)threadIdx.x; i < p.lanes * V; i += THREADS) { /* channel i of the block's */
+        int64_t channel = (int64_t)blockIdx.y * p.lanes * V + i;
+        double all = 0;
+        for (int t = 0; t < p.teams && channel < p.channels; t++) {
+            all += shared[i % V * THREADS + t * p.lanes + i / V];
+        }
+        if (channel < p.channels) {
+            partial[(int64_t)blockIdx.x * p.channels + channel] = all;
+        }
+    }
+}
+
 /* A warp for a channel. */
 template <typename OUT>
 static __global__ void __launch_bounds__(THREADS)
@@ -89,18 +129,18 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-template <typename T, typename S, int V>
-static void launch_part(dmi_queue *q, int64_t rows, int64_t channels, int64_t pitch, const S *x, const S *y,
-                        dm_dtype out_dtype, void *out)
+/* Parts for rows of `channels` channels, V by V, whose sums the queue's workspace has room for. */
+static sums_params deal(const dmi_queue *q, int64_t rows, int64_t channels, int64_t pitch, int v, int64_t parts_most,
+                        dim3 *grid)
 {
     sums_params p = {};
-    int64_t groups = channels / V;
+    int64_t groups = channels / v;
     p.rows = rows;
     p.channels = channels;
     p.pitch = pitch;
     p.lanes = (int)(groups < THREADS ? groups : THREADS);
     p.teams = THREADS / p.lanes;
-    int64_t tiles = (groups + p.lanes - 1) / p.lanes, most = (PARTS + tiles - 1) / tiles,
+    int64_t tiles = (groups + p.lanes - 1) / p.lanes, most = (parts_most + tiles - 1) / tiles,
             least = (int64_t)p.teams * ROWS_LEAST;
     int64_t parts = rows / least, room = q->workspace_bytes / (channels * (int64_t)sizeof(double));
     parts = parts < most ? parts : most;
@@ -108,9 +148,18 @@ static void launch_part(dmi_queue *q, int64_t rows, int64_t channels, int64_t pi
     parts = parts > 1 ? parts : 1;
     p.part = (rows + parts - 1) / parts;
     parts = p.part > 0 ? (rows + p.part - 1) / p.part : 1;
+    *grid = dim3((unsigned)parts, (unsigned)tiles);
+    return p;
+}
+
+template <typename T, typename S, int V>
+static void launch_part(dmi_queue *q, int64_t rows, int64_t channels, int64_t pitch, const S *x, const S *y,
+                        dm_dtype out_dtype, void *out)
+{
+    dim3 grid;
+    sums_params p = deal(q, rows, channels, pitch, V, PARTS, &grid);
     bool aligned = (((uintptr_t)x | (uintptr_t)y) & 15) == 0;
     double *partial = (double *)q->workspace;
-    dim3 grid((unsigned)parts, (unsigned)tiles);
     if (aligned) {
         sum_parts<T, S, V, true><<<grid, THREADS, 0, stream_of(q)>>>(p, x, y, partial);
     } else {
@@ -118,9 +167,9 @@ static void launch_part(dmi_queue *q, int64_t rows, int64_t channels, int64_t pi
     }
     unsigned blocks = blocks_for(channels, THREADS / WARP);
     if (out_dtype == DM_F64) {
-        join<<<blocks, THREADS, 0, stream_of(q)>>>(channels, (int)parts, partial, (double *)out);
+        join<<<blocks, THREADS, 0, stream_of(q)>>>(channels, (int)grid.x, partial, (double *)out);
     } else {
-        join<<<blocks, THREADS, 0, stream_of(q)>>>(channels, (int)parts, partial, (float *)out);
+        join<<<blocks, THREADS, 0, stream_of(q)>>>(channels, (int)grid.x, partial, (float *)out);
     }
 }
 
@@ -147,6 +196,40 @@ void dmi_cuda_launch_channels(dmi_queue *q, dm_dtype dtype, int64_t rows, int64_
                                      : (four ? launch_sums<float, float, 4> : launch_sums<float, float, 1>);
     launch(q, rows, channels, x, y, out_dtype, out);
     dmi_cuda_launched(q, "channel_sums");
+}
+
+enum { RELU_PARTS = 1056 }; /* thread blocks: 8 on each of 132 multiprocessors */
+
+template <typename T, typename S, int V> static void launch_relu(dmi_queue *q, const dmi_cuda_relu_sums *r)
+{
+    int64_t room = q->workspace_bytes / (int64_t)sizeof(double) / V * V;
+    for (int64_t c = 0; c < r->channels; c += room) {
+        dim3 grid;
+        int64_t channels = r->channels - c < room ? r->channels - c : room;
+        sums_params p = deal(q, r->rows, channels, r->channels, V, RELU_PARTS, &grid);
+        double *partial = (double *)q->workspace;
+        relu_parts<T, S, V, (V > 1)><<<grid, THREADS, 0, stream_of(q)>>>(p, r->pitch, (const S *)r->x + c,
+                                                                         (const S *)r->dy + c, (S *)r->dx + c, partial);
+        join<<<blocks_for(channels, THREADS / WARP), THREADS, 0, stream_of(q)>>>(channels, (int)grid.x, partial,
+                                                                                 r->sums + c);
+    }
+}
+
+/* V elements at once where all are aligned. */
+template <typename T, typename S, int V> static void launch_relu_sums(dmi_queue *q, const dmi_cuda_relu_sums *r)
+{
+    bool aligned = (((uintptr_t)r->x | (uintptr_t)r->dy | (uintptr_t)r->dx) & 15) == 0;
+    (aligned && r->channels % V == 0 && r->pitch % V == 0 ? launch_relu<T, S, V> : launch_relu<T, S, 1>)(q, r);
+}
+
+void dmi_cuda_launch_relu_sums(dmi_queue *q, const dmi_cuda_relu_sums *r)
+{
+    auto launch = r->dtype == DM_F64    ? launch_relu_sums<double, double, 2>
+                  : r->dtype == DM_BF16 ? launch_relu_sums<float, bf16, 8>
+                  : r->dtype == DM_F16  ? launch_relu_sums<float, f16, 8>
+                                        : launch_relu_sums<float, float, 4>;
+    launch(q, r);
+    dmi_cuda_launched(q, "relu_sums");
 }
 
 /* F: the type of from. */

@@ -17,6 +17,7 @@ typedef struct dmi_dnn {
     dm_dtype type[DMI_DNN_REFS];
     int mode[DMI_DNN_REFS]; /* DMI_READ, DMI_WRITE */
     int64_t offset[DMI_DNN_REFS], count[DMI_DNN_REFS];
+    int64_t pitch; /* of a reference whose rows may lie apart: elements from one to the next */
 } dmi_dnn;
 
 /* x: samples x in, y: samples x out, w: out[2] x kernel x in[2] / group. [0] rows, [1] columns, [2] channels.
@@ -60,7 +61,9 @@ typedef struct dmi_inner {
     bool tf32; /* as in dmi_convolution */
 } dmi_inner;
 
-/* channel_sums  x, sums [, y]: of channel c, the sum of x, or x y, over `rows` rows of c channels */
+/* Of channel c, over `rows` rows of c channels; sums are f64:
+ *   channel_sums  x, sums [, y]      sums = the sum of x, or x y
+ *   relu_sums     x, dy, dx, sums    dx = dy where x > 0, else 0; sums = the sum of dx. Rows of dy are `pitch` apart */
 typedef struct dmi_channel_rows {
     dmi_dnn dnn;
     int64_t rows, channels;

@@ -118,6 +118,24 @@ dm_status dmi_channel_sums_cuda(const dmi_kernel_call *call)
     return DM_OK;
 }
 
+dm_status dmi_relu_sums_cuda(const dmi_kernel_call *call)
+{
+    const dmi_channel_rows *d = call->desc;
+    void *x = dmi_dnn_at(call, 0), *sums = dmi_dnn_at(call, 3);
+    dmi_cuda_relu_sums r = {.dtype = d->dnn.dtype,
+                            .rows = x ? d->rows * d->dnn.samples : 0,
+                            .channels = d->channels,
+                            .pitch = d->dnn.pitch,
+                            .x = x,
+                            .dy = dmi_dnn_at(call, 1),
+                            .dx = dmi_dnn_at(call, 2),
+                            .sums = sums};
+    if (sums) {
+        dmi_cuda_launch_relu_sums(call->queue, &r);
+    }
+    return DM_OK;
+}
+
 /* --- pooling --- */
 
 static bool is_aligned(const void *p, int64_t bytes)

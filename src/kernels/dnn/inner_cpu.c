@@ -66,6 +66,39 @@ dm_status dmi_channel_sums_cpu(const dmi_kernel_call *call)
     return DM_OK;
 }
 
+#define RELU_SUMS(name, type)                                                                                  \
+    static void relu_sums_##name(const dmi_channel_rows *d, int64_t rows, const type *restrict x,              \
+                                 const type *restrict dy, type *restrict dx, double *restrict sums)            \
+    {                                                                                                          \
+        memset(sums, 0, (size_t)d->channels * sizeof *sums);                                                   \
+        for (int64_t i = 0; i < rows; i++, x += d->channels, dy += d->dnn.pitch, dx += d->channels) {          \
+            for (int64_t c = 0; c < d->channels; c++) {                                                        \
+                dx[c] = x[c] > 0 ? dy[c] : 0;                                                                  \
+                sums[c] += (double)dx[c];                                                                      \
+            }                                                                                                  \
+        }                                                                                                      \
+    }
+RELU_SUMS(f32, float)
+RELU_SUMS(f64, double)
+
+dm_status dmi_relu_sums_cpu(const dmi_kernel_call *call)
+{
+    const dmi_channel_rows *d = call->desc;
+    const void *x = dmi_dnn_at(call, 0), *dy = dmi_dnn_at(call, 1);
+    void *dx = dmi_dnn_at(call, 2);
+    double *sums = dmi_dnn_at(call, 3);
+    int64_t rows = x ? d->rows * d->dnn.samples : 0;
+    if (!sums) { /* no channels */
+        return DM_OK;
+    }
+    if (d->dnn.dtype == DM_F64) {
+        relu_sums_f64(d, rows, x, dy, dx, sums);
+    } else {
+        relu_sums_f32(d, rows, x, dy, dx, sums);
+    }
+    return DM_OK;
+}
+
 static void product(const dmi_inner *d, dmi_gemm g, const void *a, const void *b, double beta, void *c)
 {
     g.dtype = d->dnn.dtype;
