@@ -102,8 +102,9 @@ dm_status nn_step_forward(dm_solver *s)
         return nn_forward(s->net);
     }
     dm_status status = record(s, false, &program);
-    status = status == DM_OK ? dm_program_set_run(s->session, program, s->net->pass++) : status;
-    status = status == DM_OK ? nn_forward_part(s->net, true) : status;
+    status = status == DM_OK ? dm_program_set_run(s->session, program, s->net->pass) : status;
+    status = status == DM_OK ? nn_forward_part(s->net, true) : status; /* of this pass */
+    s->net->pass++;
     status = status == DM_OK ? dm_program_run(s->session, program, 1, 0, NULL) : status;
     dm_status end = dm_program_destroy(s->session, program);
     return status == DM_OK ? end : status;
