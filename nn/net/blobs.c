@@ -38,7 +38,10 @@ static dm_status make(nn_net *net, nn_blob *b)
     }
     status = status == DM_OK && diff && !b->shares_diff && !b->joined ? nn_blob_array(net, b, type, &b->diff) : status;
     status = status == DM_OK && diff && b->picks ? nn_blob_array(net, b, DM_U8, &b->which) : status;
-    status = status == DM_OK && writers > 1 ? nn_blob_array(net, b, type, &b->spare) : status;
+    b->writers = writers;
+    for (int i = 0; status == DM_OK && i < NN_SPARES && i + 1 < writers; i++) {
+        status = nn_blob_array(net, b, type, &b->spare[i]);
+    }
     if (status == DM_OK && b->own_loss) {
         status = nn_blob_array(net, b, type, &b->given);
         status = status == DM_OK ? dm_fill(net->session, b->given, 0) : status;
@@ -106,7 +109,9 @@ dm_status nn_blobs_end(nn_net *net, bool lent)
             status = end_one(net, status, !b->shares, &b->data);
             status = end_one(net, status, !b->shares_diff, &b->diff);
             status = end_one(net, status, true, &b->which);
-            status = end_one(net, status, true, &b->spare);
+            for (int k = 0; k < NN_SPARES; k++) {
+                status = end_one(net, status, true, &b->spare[k]);
+            }
             status = end_one(net, status, true, &b->given);
         }
     }

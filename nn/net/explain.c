@@ -88,7 +88,10 @@ static void memory_of(const nn_layer *l, int64_t *blobs, int64_t *params)
     for (int i = 0; i < l->tops; i++) {
         const nn_blob *b = l->top[i];
         *blobs += (b->shares ? 0 : bytes_of(l->net, b->data)) + bytes_of(l->net, b->diff) +
-                  bytes_of(l->net, b->spare) + bytes_of(l->net, b->which);
+                  bytes_of(l->net, b->which);
+        for (int k = 0; k < NN_SPARES; k++) {
+            *blobs += bytes_of(l->net, b->spare[k]);
+        }
     }
     for (int i = 0; i < NN_SCRATCH; i++) {
         *blobs += bytes_of(l->net, l->scratch[i]);

@@ -12,7 +12,7 @@
 #include <dmath/dmath.h>
 #include <dmath/nn.h>
 
-enum { NN_MAX_PARAMS = 5, NN_SCRATCH = 12, NN_TRAIN = 0, NN_TEST = 1 };
+enum { NN_MAX_PARAMS = 5, NN_SCRATCH = 12, NN_SPARES = 3, NN_TRAIN = 0, NN_TEST = 1 };
 
 typedef struct dm_net nn_net;
 typedef struct dm_layer nn_layer;
@@ -33,7 +33,9 @@ typedef struct nn_blob {
     bool own_loss; /* the program gives a gradient */
     bool lent;     /* its arrays are there only while a step is recorded, or where calls go one by one */
     double loss_weight;
-    dm_array data, diff, spare; /* spare: a second gradient, before it is added */
+    dm_array data, diff;
+    dm_array spare[NN_SPARES];  /* the gradients after the first, until they are added in one pass */
+    int writers;                /* layers that give a gradient */
     dm_array given;             /* the gradient that the program gives, or zero */
     bool picks;                 /* each element is one of the producer's bottom: `which`, u8, says where the gradient goes */
     dm_array which;             /* none where there is no gradient */

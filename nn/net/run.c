@@ -86,16 +86,30 @@ dm_status nn_backward(nn_net *net, bool accumulate)
 dm_array nn_down(nn_layer *l, int bottom)
 {
     nn_blob *b = l->bottom[bottom];
-    return b->gradients == 0 ? b->diff : b->spare;
+    return b->gradients == 0 ? b->diff : b->spare[(b->gradients - 1) % NN_SPARES];
+}
+
+/* Adds the last `count` gradients to those before them: one pass reads each once. */
+static dm_status add_up(const nn_net *net, const nn_blob *b, int count)
+{
+    static const char *const text[NN_SPARES] = {"d + a", "d + a + b", "d + a + b + c"};
+    dm_map_arg args[] = {DM_ARG("d", b->diff), DM_ARG("a", b->spare[0]), DM_ARG("b", b->spare[1]), DM_ARG("c", b->spare[2])};
+    return dm_map(net->session, text[count - 1], 1 + count, args, b->diff);
 }
 
 dm_status nn_down_done(nn_layer *l, int bottom, dm_status status)
 {
     nn_blob *b = l->bottom[bottom];
-    if (status == DM_OK && b->gradients++ > 0) {
-        status = dm_axpby(l->net->session, 1, b->spare, 1, b->diff);
+    int waiting = b->gradients > 0 ? (b->gradients - 1) % NN_SPARES + 1 : 0; /* with this one */
+    if (status != DM_OK) {
+        return status;
     }
-    return status;
+    bool all = ++b->gradients == b->writers || waiting == NN_SPARES;
+    if (l->net->debug && waiting > 0) { /* after each layer, what has come so far */
+        dm_array last = b->spare[waiting - 1];
+        return dm_axpby(l->net->session, 1, last, 1, b->diff);
+    }
+    return all && waiting > 0 ? add_up(l->net, b, waiting) : DM_OK;
 }
 
 double nn_param_beta(nn_layer *l, int param)

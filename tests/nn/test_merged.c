@@ -37,6 +37,19 @@ static const char apart[] = DATA CONVOLUTION("c1", "data", "num_output: 8 kernel
 static const char joined_in_place[] = JOINED("c1", "c2", "i");
 static const char joined_apart[] = JOINED("a1", "a2", "a3");
 
+/* Six layers read one blob, which gets the sum of their gradients; or a Split layer makes it. */
+#define BRANCH(name, from, more) CONVOLUTION(name, from, "kernel_size: 1 num_output: " more)
+#define BRANCHES(split, a, b, c, d, e, f)                                                                              \
+    DATA CONVOLUTION("c1", "data", "num_output: 8 kernel_size: 5 stride: 2") split BRANCH("c2", a, "4")                 \
+        BRANCH("b2", b, "3") BRANCH("b3", c, "2") BRANCH("b4", d, "5") BRANCH("b5", e, "4") BRANCH("b6", f, "3")        \
+            LAYER("j", "Concat", "c2", "j", "bottom: ['b2', 'b3', 'b4', 'b5', 'b6']")                                  \
+                LAYER("i", "InnerProduct", "j", "i",                                                                   \
+                      "inner_product_param { num_output: 5 weight_filler { type: 'gaussian' std: 0.1 } }")             \
+    "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'i' bottom: 'label' top: 'l' }\n"
+static const char six_readers[] = BRANCHES("", "c1", "c1", "c1", "c1", "c1", "c1");
+static const char split_in_six[] =
+    BRANCHES(LAYER("s", "Split", "c1", "s1", "top: ['s2', 's3', 's4', 's5', 's6']"), "s1", "s2", "s3", "s4", "s5", "s6");
+
 enum { MOST = 4096, PARAMS = 6 };
 typedef struct result {
     double loss;
@@ -78,13 +91,12 @@ static void test_same_bits(void **state)
     }
 }
 
-/* Biases are summed in f64 over all samples, or in f32 over slices. */
-static void test_joined(void **state)
+/* The same but for the order of sums: biases' in all layers, or all gradients of the first `firsts` layers. */
+static void same_but_sums(const char *one, const char *other, int firsts)
 {
     static result a, b;
-    (void)state;
-    run(joined_in_place, DM_F32, &a);
-    run(joined_apart, DM_F32, &b);
+    run(one, DM_F32, &a);
+    run(other, DM_F32, &b);
     assert_true(a.loss == b.loss);
     for (int i = 0; i < PARAMS; i++) {
         double size = 0;
@@ -92,12 +104,25 @@ static void test_joined(void **state)
         for (int64_t k = 0; k < a.count[i]; k++) {
             double off = fabs((double)a.gradient[i][k] - (double)b.gradient[i][k]);
             size = fmax(size, fabs((double)a.gradient[i][k]));
-            if (off > (i % 2 ? 1e-6 : 0)) {
+            if (off > (i % 2 || i < 2 * firsts ? 1e-6 : 0)) {
                 fail_msg("parameter %d, element %d: %g and %g", i, (int)k, (double)a.gradient[i][k], (double)b.gradient[i][k]);
             }
         }
         assert_true(size > 1e-4);
     }
+}
+
+/* Biases are summed in f64 over all samples, or in f32 over slices. */
+static void test_joined(void **state)
+{
+    (void)state;
+    same_but_sums(joined_in_place, joined_apart, 0);
+}
+
+static void test_readers(void **state)
+{
+    (void)state;
+    same_but_sums(six_readers, split_in_six, 1);
 }
 
 /* Differences of gradients, as a part of their length. bf16 has 8 bits, f16 11. */
@@ -128,7 +153,7 @@ static void test_short_types(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_joined),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_joined), cmocka_unit_test(test_readers),
                                        cmocka_unit_test(test_short_types)};
     return cmocka_run_group_tests(tests, begin, end);
 }

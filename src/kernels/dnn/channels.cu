@@ -5,7 +5,7 @@ extern "C" {
 }
 #include "kernels/dnn/stored.cuh"
 
-enum { THREADS = DMI_CUDA_THREADS, PARTS = 512, ROWS_LEAST = 8, WARP = 32 };
+enum { THREADS = DMI_CUDA_THREADS, PARTS = 1056, ROWS_LEAST = 8, WARP = 32 }; /* PARTS: 8 on each of 132 multiprocessors */
 
 /* V elements from `at` on; ALIGNED: at once. */
 template <typename T, typename S, int V, bool ALIGNED>
@@ -23,12 +23,33 @@ struct sums_params {
     int lanes, teams;                    /* threads side by side on V channels each; how many rows at once */
 };
 
-/* partial[part * channels + c]; blockIdx.x: part, .y: lanes * V channels */
+/* partial[part * channels + c] of the block's channels: the sums of its teams, in their order. */
+template <int V>
+static __device__ void join_teams(const sums_params &p, const double (&sum)[V], double *partial)
+{
+    __shared__ double shared[THREADS * V];
+#pragma unroll
+    for (int k = 0; k < V; k++) {
+        shared[k * THREADS + threadIdx.x] = sum[k];
+    }
+    __syncthreads();
+    for (int i = (int)threadIdx.x; i < p.lanes * V; i += THREADS) {
+        int64_t channel = (int64_t)blockIdx.y * p.lanes * V + i;
+        double all = 0;
+        for (int t = 0; t < p.teams && channel < p.channels; t++) {
+            all += shared[i % V * THREADS + t * p.lanes + i / V];
+        }
+        if (channel < p.channels) {
+            partial[(int64_t)blockIdx.x * p.channels + channel] = all;
+        }
+    }
+}
+
+/* blockIdx.x: part, .y: lanes * V channels */
 template <typename T, typename S, int V, bool ALIGNED>
 static __global__ void __launch_bounds__(THREADS)
     sum_parts(const sums_params p, const S *x, const S *y, double *partial)
 {
-    __shared__ double shared[THREADS * V];
     int lane = (int)threadIdx.x % p.lanes, team = (int)threadIdx.x / p.lanes;
     int64_t c = ((int64_t)blockIdx.y * p.lanes + lane) * V;
     int64_t begin = blockIdx.x * p.part, end = min(begin + p.part, p.rows);
@@ -52,20 +73,7 @@ static __global__ void __launch_bounds__(THREADS)
             }
         }
     }
-#pragma unroll
-    for (int k = 0; k < V; k++) {
-        shared[k * THREADS + threadIdx.x] = sum[k];
-    }
-    __syncthreads();
-    if (works && team == 0) {
-        for (int k = 0; k < V; k++) {
-            double all = 0;
-            for (int t = 0; t < p.teams; t++) {
-                all += shared[k * THREADS + t * p.lanes + lane];
-            }
-            partial[(int64_t)blockIdx.x * p.channels + c + k] = all;
-        }
-    }
+    join_teams<V>(p, sum, partial);
 }
 
 /* The same of dx, which is made on the way: dy where x > 0. Rows of dy are `apart` elements apart. */
@@ -73,7 +81,6 @@ template <typename T, typename S, int V, bool ALIGNED>
 static __global__ void __launch_bounds__(THREADS)
     relu_parts(const sums_params p, int64_t apart, const S *x, const S *dy, S *dx, double *partial)
 {
-    __shared__ double shared[THREADS * V];
     int lane = (int)threadIdx.x % p.lanes, team = (int)threadIdx.x / p.lanes;
     int64_t c = ((int64_t)blockIdx.y * p.lanes + lane) * V;
     int64_t begin = blockIdx.x * p.part, end = min(begin + p.part, p.rows);
@@ -91,21 +98,7 @@ static __global__ void __launch_bounds__(THREADS)
             stored<T, S, V>(dx + r * p.pitch + c, b);
         }
     }
-#pragma unroll
-    for (int k = 0; k < V; k++) {
-        shared[k * THREADS + threadIdx.x] = sum[k];
-    }
-    __syncthreads();
-    for (int i = (int)threadIdx.x; i < p.lanes * V; i += THREADS) { /* channel i of the block's */
-        int64_t channel = (int64_t)blockIdx.y * p.lanes * V + i;
-        double all = 0;
-        for (int t = 0; t < p.teams && channel < p.channels; t++) {
-            all += shared[i % V * THREADS + t * p.lanes + i / V];
-        }
-        if (channel < p.channels) {
-            partial[(int64_t)blockIdx.x * p.channels + channel] = all;
-        }
-    }
+    join_teams<V>(p, sum, partial);
 }
 
 /* A warp for a channel. */
@@ -130,8 +123,7 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 /* Parts for rows of `channels` channels, V by V, whose sums the queue's workspace has room for. */
-static sums_params deal(const dmi_queue *q, int64_t rows, int64_t channels, int64_t pitch, int v, int64_t parts_most,
-                        dim3 *grid)
+static sums_params deal(const dmi_queue *q, int64_t rows, int64_t channels, int64_t pitch, int v, dim3 *grid)
 {
     sums_params p = {};
     int64_t groups = channels / v;
@@ -140,7 +132,7 @@ static sums_params deal(const dmi_queue *q, int64_t rows, int64_t channels, int6
     p.pitch = pitch;
     p.lanes = (int)(groups < THREADS ? groups : THREADS);
     p.teams = THREADS / p.lanes;
-    int64_t tiles = (groups + p.lanes - 1) / p.lanes, most = (parts_most + tiles - 1) / tiles,
+    int64_t tiles = (groups + p.lanes - 1) / p.lanes, most = (PARTS + tiles - 1) / tiles,
             least = (int64_t)p.teams * ROWS_LEAST;
     int64_t parts = rows / least, room = q->workspace_bytes / (channels * (int64_t)sizeof(double));
     parts = parts < most ? parts : most;
@@ -157,7 +149,7 @@ static void launch_part(dmi_queue *q, int64_t rows, int64_t channels, int64_t pi
                         dm_dtype out_dtype, void *out)
 {
     dim3 grid;
-    sums_params p = deal(q, rows, channels, pitch, V, PARTS, &grid);
+    sums_params p = deal(q, rows, channels, pitch, V, &grid);
     bool aligned = (((uintptr_t)x | (uintptr_t)y) & 15) == 0;
     double *partial = (double *)q->workspace;
     if (aligned) {
@@ -189,16 +181,18 @@ static void launch_sums(dmi_queue *q, int64_t rows, int64_t channels, const void
 void dmi_cuda_launch_channels(dmi_queue *q, dm_dtype dtype, int64_t rows, int64_t channels, const void *x,
                               const void *y, dm_dtype out_dtype, void *out)
 {
-    bool even = channels % 2 == 0, four = channels % 4 == 0;
+    bool even = channels % 2 == 0, four = channels % 4 == 0, eight = channels % 8 == 0;
     auto launch = dtype == DM_F64    ? (even ? launch_sums<double, double, 2> : launch_sums<double, double, 1>)
-                  : dtype == DM_BF16 ? (four ? launch_sums<float, bf16, 4> : launch_sums<float, bf16, 1>)
-                  : dtype == DM_F16  ? (four ? launch_sums<float, f16, 4> : launch_sums<float, f16, 1>)
+                  : dtype == DM_BF16 ? (eight  ? launch_sums<float, bf16, 8>
+                                         : four ? launch_sums<float, bf16, 4>
+                                                : launch_sums<float, bf16, 1>)
+                  : dtype == DM_F16  ? (eight  ? launch_sums<float, f16, 8>
+                                         : four ? launch_sums<float, f16, 4>
+                                                : launch_sums<float, f16, 1>)
                                      : (four ? launch_sums<float, float, 4> : launch_sums<float, float, 1>);
     launch(q, rows, channels, x, y, out_dtype, out);
     dmi_cuda_launched(q, "channel_sums");
 }
-
-enum { RELU_PARTS = 1056 }; /* thread blocks: 8 on each of 132 multiprocessors */
 
 template <typename T, typename S, int V> static void launch_relu(dmi_queue *q, const dmi_cuda_relu_sums *r)
 {
@@ -206,7 +200,7 @@ template <typename T, typename S, int V> static void launch_relu(dmi_queue *q, c
     for (int64_t c = 0; c < r->channels; c += room) {
         dim3 grid;
         int64_t channels = r->channels - c < room ? r->channels - c : room;
-        sums_params p = deal(q, r->rows, channels, r->channels, V, RELU_PARTS, &grid);
+        sums_params p = deal(q, r->rows, channels, r->channels, V, &grid);
         double *partial = (double *)q->workspace;
         relu_parts<T, S, V, (V > 1)><<<grid, THREADS, 0, stream_of(q)>>>(p, r->pitch, (const S *)r->x + c,
                                                                          (const S *)r->dy + c, (S *)r->dx + c, partial);
