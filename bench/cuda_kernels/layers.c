@@ -60,13 +60,15 @@ static void run_channels(const bench *t)
 
 static void run_relu(const bench *t)
 {
-    dmi_channel_rows d = {
-        .dnn = {.dtype = DM_F32, .samples = t->n, .pitch = CHANNELS}, .rows = SIDE * SIDE, .channels = CHANNELS};
+    dmi_channel_rows d = {.dnn = {.dtype = DM_F32, .samples = t->n, .pitch = CHANNELS},
+                          .rows = SIDE * SIDE,
+                          .channels = CHANNELS};
     for (int r = 0; r < 3; r++) {
         elements(&d.dnn, r, t->n * SIDE * SIDE * CHANNELS, DM_F32);
     }
     elements(&d.dnn, 3, CHANNELS, DM_F64);
-    run(t, DMI_KERNEL_relu_sums, &d.dnn, (void *[DMI_DNN_REFS]){t->a, t->c, t->b, (char *)t->b + 4 * d.dnn.count[2]}, NULL);
+    run(t, DMI_KERNEL_relu_sums, &d.dnn,
+        (void *[DMI_DNN_REFS]){t->a, t->c, t->b, (char *)t->b + 4 * d.dnn.count[2]}, NULL);
 }
 
 /* Softmax with probabilities, its gradient, and sigmoid losses. */

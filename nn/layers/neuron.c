@@ -48,8 +48,8 @@ dm_status nn_relu_backward(nn_layer *l)
     if (l->merged && before->bias_behind) {
         double beta = nn_param_beta(before, 1);
         return nn_down_done(l, 0,
-                            dm_relu_backward_sums(l->net->session, before->u.conv.slices, l->top[0]->data, l->top[0]->diff,
-                                                  nn_down(l, 0), beta, nn_bias_diff(before)));
+                            dm_relu_backward_sums(l->net->session, before->u.conv.slices, l->top[0]->data,
+                                                  l->top[0]->diff, nn_down(l, 0), beta, nn_bias_diff(before)));
     }
     dm_map_arg args[] = {DM_ARG("x", l->bottom[0]->data), DM_ARG("d", l->top[0]->diff),
                          DM_NUMBER("a", l->u.number[0])};

@@ -36,7 +36,8 @@ static dm_status make(nn_net *net, nn_blob *b)
     } else {
         status = nn_blob_array(net, b, type, &b->data);
     }
-    status = status == DM_OK && diff && !b->shares_diff && !b->joined ? nn_blob_array(net, b, type, &b->diff) : status;
+    status = status == DM_OK && diff && !b->shares_diff && !b->joined ? nn_blob_array(net, b, type, &b->diff)
+                                                                      : status;
     status = status == DM_OK && diff && b->picks ? nn_blob_array(net, b, DM_U8, &b->which) : status;
     b->writers = writers;
     for (int i = 0; status == DM_OK && i < NN_SPARES && i + 1 < writers; i++) {
@@ -51,7 +52,8 @@ static dm_status make(nn_net *net, nn_blob *b)
                                            dm_error_message());
 }
 
-dm_status nn_blob_part(const nn_net *net, dm_array whole, const nn_blob *like, int dim, int64_t at, dm_array *out)
+dm_status nn_blob_part(const nn_net *net, dm_array whole, const nn_blob *like, int dim, int64_t at,
+                       dm_array *out)
 {
     int64_t lo[DM_MAX_DIMS] = {0}, extent[DM_MAX_DIMS];
     for (int d = 0; d < like->ndim; d++) {

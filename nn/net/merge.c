@@ -1,7 +1,8 @@
 /* Layers that a layer beside them does at once. Forward: a ReLU in place behind a convolution; what lay between
  * the two has no name any more, and no array. Backward: a ReLU before LRN or pooling by the largest, which mask
- * what they give back. The gradient needs y alone: y > 0 where x > 0. Any other ReLU behind a convolution makes the gradient
- * of its bias on the way; before a Concat, it reads its part of that one's gradient where it is. */
+ * what they give back. The gradient needs y alone: y > 0 where x > 0. Any other ReLU behind a convolution makes
+ * the gradient of its bias on the way; before a Concat, it reads its part of that one's
+ * gradient where it is. */
 #include "net/net.h"
 
 #include <string.h>

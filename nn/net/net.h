@@ -215,7 +215,8 @@ uint64_t nn_hash(uint64_t a, uint64_t b); /* a seed out of two numbers */
 void nn_blobs_lend(nn_net *net, bool lean);
 dm_status nn_blobs_make(nn_net *net, bool lent);
 /* The part of `whole`, which joins blobs along dim `dim`, that begins at `at` and has the shape of `like`. */
-dm_status nn_blob_part(const nn_net *net, dm_array whole, const nn_blob *like, int dim, int64_t at, dm_array *out);
+dm_status nn_blob_part(const nn_net *net, dm_array whole, const nn_blob *like, int dim, int64_t at,
+                       dm_array *out);
 dm_status nn_blobs_end(nn_net *net, bool lent);
 /* --- run.c */
 dm_status nn_forward(nn_net *net);

@@ -93,7 +93,8 @@ dm_array nn_down(nn_layer *l, int bottom)
 static dm_status add_up(const nn_net *net, const nn_blob *b, int count)
 {
     static const char *const text[NN_SPARES] = {"d + a", "d + a + b", "d + a + b + c"};
-    dm_map_arg args[] = {DM_ARG("d", b->diff), DM_ARG("a", b->spare[0]), DM_ARG("b", b->spare[1]), DM_ARG("c", b->spare[2])};
+    dm_map_arg args[] = {DM_ARG("d", b->diff), DM_ARG("a", b->spare[0]), DM_ARG("b", b->spare[1]),
+                         DM_ARG("c", b->spare[2])};
     return dm_map(net->session, text[count - 1], 1 + count, args, b->diff);
 }
 

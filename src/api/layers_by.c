@@ -97,7 +97,8 @@ dm_status dm_relu_backward_sums_by(dm_session *session, int slices, dm_array x, 
         return status;
     }
     status = dm_relu_backward_sums(session, slices, x, dy, dx, 0, f.made);
-    return dmi_part_end(session, status == DM_OK ? dm_axpby_by(session, dm_value(1), f.made, beta, db) : status);
+    return dmi_part_end(session,
+                        status == DM_OK ? dm_axpby_by(session, dm_value(1), f.made, beta, db) : status);
 }
 
 /* The gradients by weights, of a convolution or (conv NULL) an inner product. */

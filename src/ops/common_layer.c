@@ -100,7 +100,8 @@ static bool has_rows(const dmi_region *r, int64_t *pitch)
     return *pitch >= r->dim[last].count && (r->dim[last].count < 2 || r->stride[last] == 1);
 }
 
-/* Does worker w hold these elements densely, or (pitch not NULL) in rows? *offset: of the first, in its shard. */
+/* Does worker w hold these elements densely, or (pitch not NULL) in rows? *offset: of the first, in its
+ * shard. */
 static bool usable(const dmi_desc *x, int worker, const dmi_region *wanted, int64_t *offset, int64_t *pitch)
 {
     dmi_region want = *wanted;
@@ -168,8 +169,8 @@ static void fetch(dmi_builder *b, source *s, dm_dtype dtype, int role, dmi_mark 
     for (int64_t i = 0; i < n && !b->failed; i++) {
         dmi_region want;
         region(s, b->me, i, &want);
-        s->in_place[i] = s->x->dtype == dtype &&
-                         usable(s->x, b->me, &want, &offset, role == DMI_LAYER_ROWS ? &pitch : NULL);
+        s->in_place[i] =
+            s->x->dtype == dtype && usable(s->x, b->me, &want, &offset, role == DMI_LAYER_ROWS ? &pitch : NULL);
         all = all && s->in_place[i];
         elements += want.count;
     }
@@ -312,7 +313,8 @@ static dmi_ref refer(planning *p, int r, int slice, int64_t own)
     const dmi_layer_ref *ref = &p->layer->ref[r];
     dmi_dnn *desc = p->layer->desc;
     source *s = &p->source[r];
-    bool whole = ref->role == DMI_LAYER_WHOLE, made = ref->role == DMI_LAYER_MADE, rows = ref->role == DMI_LAYER_ROWS;
+    bool whole = ref->role == DMI_LAYER_WHOLE, made = ref->role == DMI_LAYER_MADE,
+         rows = ref->role == DMI_LAYER_ROWS;
     bool sliced = ref->role == DMI_LAYER_SLICED || rows;
     dmi_ref out = s->work;
     dmi_region want;

@@ -3,8 +3,8 @@
 
 enum { X, DY, DX, DB };
 
-dm_status dm_relu_backward_sums(dm_session *session, int slices, dm_array x, dm_array dy, dm_array dx, double beta,
-                                dm_array db)
+dm_status dm_relu_backward_sums(dm_session *session, int slices, dm_array x, dm_array dy, dm_array dx,
+                                double beta, dm_array db)
 {
     dmi_call call = {.op = DMI_OP_relu_sums, .noperand = 4, .args = {.i = {slices}}};
     dmi_layer_sums(&call, 1, beta);

@@ -27,28 +27,32 @@ static const char apart[] = DATA CONVOLUTION("c1", "data", "num_output: 8 kernel
     LAYER("r1", "ReLU", "c1", "a1", "") REST("a1", "a2");
 
 /* ReLUs that make the gradient of a bias, and read theirs out of that of what is joined behind them. */
-#define JOINED(a, b, c)                                                                                                \
-    DATA CONVOLUTION("c1", "data", "num_output: 8 kernel_size: 5 stride: 2") LAYER("r1", "ReLU", "c1", a, "")          \
-        CONVOLUTION("c2", "data", "num_output: 5 kernel_size: 3 pad: 1 stride: 3")                                     \
-            LAYER("r2", "ReLU", "c2", b, "") LAYER("j", "Concat", a, "j", "bottom: '" b "'")                           \
-                CONVOLUTION("i", "j", "num_output: 6 kernel_size: 3") LAYER("r3", "ReLU", "i", c, "")                  \
-                    LAYER("p", "Pooling", c, "p", "pooling_param { pool: AVE kernel_size: 3 }")                        \
-    "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'p' bottom: 'label' top: 'l' }\n"
+#define JOINED(a, b, c)                                                                                        \
+    DATA CONVOLUTION("c1", "data", "num_output: 8 kernel_size: 5 stride: 2") LAYER("r1", "ReLU", "c1", a, "")  \
+        CONVOLUTION("c2", "data", "num_output: 5 kernel_size: 3 pad: 1 stride: 3")                             \
+            LAYER("r2", "ReLU", "c2", b, "") LAYER("j", "Concat", a, "j", "bottom: '" b "'")                   \
+                CONVOLUTION("i", "j", "num_output: 6 kernel_size: 3") LAYER("r3", "ReLU", "i", c, "") LAYER(   \
+                    "p", "Pooling", c, "p",                                                                    \
+                    "pooling_param { pool: AVE kernel_size: 3 }") "layer { name: 'l' type: 'SoftmaxWithLoss' " \
+                                                                  "bottom: 'p' bottom: 'label' top: 'l' }\n"
 static const char joined_in_place[] = JOINED("c1", "c2", "i");
 static const char joined_apart[] = JOINED("a1", "a2", "a3");
 
 /* Six layers read one blob, which gets the sum of their gradients; or a Split layer makes it. */
 #define BRANCH(name, from, more) CONVOLUTION(name, from, "kernel_size: 1 num_output: " more)
-#define BRANCHES(split, a, b, c, d, e, f)                                                                              \
-    DATA CONVOLUTION("c1", "data", "num_output: 8 kernel_size: 5 stride: 2") split BRANCH("c2", a, "4")                 \
-        BRANCH("b2", b, "3") BRANCH("b3", c, "2") BRANCH("b4", d, "5") BRANCH("b5", e, "4") BRANCH("b6", f, "3")        \
-            LAYER("j", "Concat", "c2", "j", "bottom: ['b2', 'b3', 'b4', 'b5', 'b6']")                                  \
-                LAYER("i", "InnerProduct", "j", "i",                                                                   \
-                      "inner_product_param { num_output: 5 weight_filler { type: 'gaussian' std: 0.1 } }")             \
-    "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'i' bottom: 'label' top: 'l' }\n"
+#define BRANCHES(split, a, b, c, d, e, f)                                                                      \
+    DATA CONVOLUTION("c1", "data", "num_output: 8 kernel_size: 5 stride: 2") split BRANCH("c2", a, "4")        \
+        BRANCH("b2", b, "3") BRANCH("b3", c, "2") BRANCH("b4", d, "5")                                         \
+            BRANCH("b5", e, "4")                                                                               \
+                BRANCH("b6", f, "3")                                                                           \
+                    LAYER("j", "Concat", "c2", "j", "bottom: ['b2', 'b3', 'b4', 'b5', 'b6']")                  \
+                        LAYER("i", "InnerProduct", "j", "i",                                                   \
+                              "inner_product_param { num_output: 5 weight_filler { type: 'gaussian' std: 0.1 " \
+                              "} }") "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'i' bottom: 'label' "  \
+                                     "top: 'l' }\n"
 static const char six_readers[] = BRANCHES("", "c1", "c1", "c1", "c1", "c1", "c1");
-static const char split_in_six[] =
-    BRANCHES(LAYER("s", "Split", "c1", "s1", "top: ['s2', 's3', 's4', 's5', 's6']"), "s1", "s2", "s3", "s4", "s5", "s6");
+static const char split_in_six[] = BRANCHES(
+    LAYER("s", "Split", "c1", "s1", "top: ['s2', 's3', 's4', 's5', 's6']"), "s1", "s2", "s3", "s4", "s5", "s6");
 
 enum { MOST = 4096, PARAMS = 6 };
 typedef struct result {
@@ -105,7 +109,8 @@ static void same_but_sums(const char *one, const char *other, int firsts)
             double off = fabs((double)a.gradient[i][k] - (double)b.gradient[i][k]);
             size = fmax(size, fabs((double)a.gradient[i][k]));
             if (off > (i % 2 || i < 2 * firsts ? 1e-6 : 0)) {
-                fail_msg("parameter %d, element %d: %g and %g", i, (int)k, (double)a.gradient[i][k], (double)b.gradient[i][k]);
+                fail_msg("parameter %d, element %d: %g and %g", i, (int)k, (double)a.gradient[i][k],
+                         (double)b.gradient[i][k]);
             }
         }
         assert_true(size > 1e-4);
@@ -153,7 +158,7 @@ static void test_short_types(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_joined), cmocka_unit_test(test_readers),
-                                       cmocka_unit_test(test_short_types)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_joined),
+                                       cmocka_unit_test(test_readers), cmocka_unit_test(test_short_types)};
     return cmocka_run_group_tests(tests, begin, end);
 }

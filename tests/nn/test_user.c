@@ -399,8 +399,8 @@ static void train_with(const char *kind, const char *more, bool lean, told *t)
                     "num_output: 6 kernel_size: 1") "layer { name: 'cat' type: 'Concat' bottom: ['c2', 'c3'] "
                                                     "top: 'cat' }\n" SIMPLE("r2", "ReLU", "cat", "cat", "")
                                                         SIMPLE("o", "Dropout", "cat", "o", "") IP("a", "o", "7")
-                                                            SIMPLE("q", "%s", "a", "q", "")
-                                                                IP("b", "q", "4") LOSS("b");
+                                                            SIMPLE("q", "%s", "a", "q", "") IP("b", "q", "4")
+                                                                LOSS("b");
     square_calls calls = {0};
     dm_layer_type type = square_type(&calls);
     dm_solver_options options = DM_SOLVER_OPTIONS_INIT;
@@ -434,7 +434,8 @@ static void train(const char *more, bool lean, told *t)
     train_with("Square", more, lean, t);
 }
 
-/* A step that is recorded, and the pass after the last one: the same numbers where blobs have no memory of their own. */
+/* A step that is recorded, and the pass after the last one: the same numbers where blobs have no memory of
+ * their own. */
 static void test_lean(void **state)
 {
     (void)state;
@@ -474,8 +475,9 @@ static void test_solvers(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers),         cmocka_unit_test(test_refused),
-                                       cmocka_unit_test(test_sizes),          cmocka_unit_test(test_own_loss),
-                                       cmocka_unit_test(test_force_backward), cmocka_unit_test(test_solvers), cmocka_unit_test(test_lean)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_layers),   cmocka_unit_test(test_refused),        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_own_loss), cmocka_unit_test(test_force_backward), cmocka_unit_test(test_solvers),
+        cmocka_unit_test(test_lean)};
     return cmocka_run_group_tests(tests, begin, end);
 }

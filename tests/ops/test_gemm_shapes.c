@@ -201,8 +201,8 @@ static void layouts_case(dmt_case *c)
     check(c, &s, true, o[2]);
 }
 
-/* A large matrix and a short operand or result, in layouts of the deterministic list: where the product is computed depends on
- * which of the three would have to move. */
+/* A large matrix and a short operand or result, in layouts of the deterministic list: where the product is
+ * computed depends on which of the three would have to move. */
 static void thin_case(dmt_case *c)
 {
     const char *names[] = {"a", "b", "c"};
@@ -221,7 +221,8 @@ static void thin_case(dmt_case *c)
     dmt_operand *o[3];
     for (int i = 0; i < 3; i++) {
         dmt_layout layout;
-        dmt_layout_kind(&layout, &c->scratch, c->session, values[i]->ndim, values[i]->shape, (int)(pick % DMT_KINDS));
+        dmt_layout_kind(&layout, &c->scratch, c->session, values[i]->ndim, values[i]->shape,
+                        (int)(pick % DMT_KINDS));
         o[i] = dmt_operand_plain(c, names[i], values[i], layout.use, layout.text);
         pick /= DMT_KINDS;
     }
@@ -259,8 +260,8 @@ static void stays_case(dmt_case *c)
     DMT_OK(c, dm_gemm(c->session, transposed ? DM_T : DM_N, DM_N, 1, a, x, 1, y));
     int64_t bytes = sent(c) - before, most = (p - 1) * (m + k) * 8;
     if (bytes > most) {
-        dmt_fail(c, "%" PRId64 "x%" PRId64 "%s times a vector: %" PRId64 " bytes were sent, more than %" PRId64, side[0],
-                 side[1], transposed ? ", transposed," : "", bytes, most);
+        dmt_fail(c, "%" PRId64 "x%" PRId64 "%s times a vector: %" PRId64 " bytes were sent, more than %" PRId64,
+                 side[0], side[1], transposed ? ", transposed," : "", bytes, most);
     }
     double first;
     DMT_OK(c, dm_item(c->session, y, (int64_t[]){0}, &first));
@@ -363,11 +364,14 @@ static void test_thin(void **state)
 {
     (void)state;
     for (int workers = 2; workers <= 8; workers += 1 + (workers > 2) * 2) { /* 2, 3, 6 */
-        dmt_run(&(dmt_suite){
-            .name = "gemm_thin", .cases = 400, .fn = thin_case, .workers = workers, .each = true});
+        dmt_run(
+            &(dmt_suite){.name = "gemm_thin", .cases = 400, .fn = thin_case, .workers = workers, .each = true});
     }
-    dmt_run(&(dmt_suite){
-        .name = "gemm_thin_pieces", .cases = 200, .fn = thin_case, .workers = 4, .options = "gemm_workspace=2K"});
+    dmt_run(&(dmt_suite){.name = "gemm_thin_pieces",
+                         .cases = 200,
+                         .fn = thin_case,
+                         .workers = 4,
+                         .options = "gemm_workspace=2K"});
     dmt_run(&(dmt_suite){.name = "gemm_matrix_stays", .cases = 10, .fn = stays_case, .each = true});
 }
 

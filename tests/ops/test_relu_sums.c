@@ -32,7 +32,8 @@ static void relu_case(dmt_case *c)
         dmt_sums_add(&sums, i % channels, want->v[i], 1);
     }
     dmt_sums_end(&sums, l.host[DB], beta.value, dmt_layer_eps(&l));
-    DMT_OK(c, dm_relu_backward_sums_by(c->session, slices, l.array[X], l.array[DY], l.array[DX], beta.given, l.array[DB]));
+    DMT_OK(c, dm_relu_backward_sums_by(c->session, slices, l.array[X], l.array[DY], l.array[DX], beta.given,
+                                       l.array[DB]));
     dmt_operand_check(c, l.operand[DX], want, bound);
     dmt_operand_check(c, l.operand[DB], sums.want, sums.bound);
     if (slices > 0) {
@@ -44,12 +45,14 @@ static void relu_case(dmt_case *c)
     }
 }
 
-/* The gradient is some channels of a wider array, as behind a concatenation: it is read where it is, and nothing moves. */
+/* The gradient is some channels of a wider array, as behind a concatenation: it is read where it is, and
+ * nothing moves. */
 static void view_case(dmt_case *c)
 {
     enum { SAMPLES = 24, SIDE = 3, WIDE = 48 };
     static const dm_dtype types[] = {DM_F32, DM_F64, DM_BF16, DM_F16};
-    const int64_t lo = dmt_int(&c->random, 0, 4) * 8, channels = dmt_int(&c->random, 1, 2) * 8 - (c->number % 2);
+    const int64_t lo = dmt_int(&c->random, 0, 4) * 8,
+                  channels = dmt_int(&c->random, 1, 2) * 8 - (c->number % 2);
     const int64_t wide[4] = {SAMPLES, SIDE, SIDE, WIDE}, shape[4] = {SAMPLES, SIDE, SIDE, channels};
     dm_dtype type = types[c->number / 2 % 4];
     dm_session *s = c->session;
@@ -76,8 +79,8 @@ static void view_case(dmt_case *c)
     DMT_OK(c, dm_map(s, "sum(abs(a - b))", 2, (dm_map_arg[]){DM_ARG("a", sums), DM_ARG("b", db)}, one));
     DMT_OK(c, dm_item(s, one, NULL, &apart[1]));
     if (apart[0] != 0 || apart[1] != 0) { /* small integers: no sum rounds */
-        dmt_fail(c, "channels %d to %d of %d: dx differs by %g, db by %g", (int)lo, (int)(lo + channels), WIDE, apart[0],
-                 apart[1]);
+        dmt_fail(c, "channels %d to %d of %d: dx differs by %g, db by %g", (int)lo, (int)(lo + channels), WIDE,
+                 apart[0], apart[1]);
     }
     dm_array made[] = {dy, x, dx, want, all, db, sums, one};
     for (int i = 0; i < 8; i++) {

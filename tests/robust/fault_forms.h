@@ -626,8 +626,9 @@ static dm_status form_memory_trim(fixture *f)
     X(arange_elements)                                                                                         \
     X(dropout_elements)                                                                                        \
     X(gamma_elements)                                                                                          \
-    X(gemv_elements) X(syr2_elements) X(symm_elements) X(her2k_elements) X(trsm_elements) X(rot_elements)      \
-        X(pad_elements) X(channel_sums_elements) X(relu_elements) X(inner_elements) X(softmax_elements)                         \
+    X(gemv_elements)                                                                                           \
+    X(syr2_elements) X(symm_elements) X(her2k_elements) X(trsm_elements) X(rot_elements) X(pad_elements)       \
+        X(channel_sums_elements) X(relu_elements) X(inner_elements) X(softmax_elements)                        \
             X(cross_entropy_elements) X(nrm2)
 
 static const struct {

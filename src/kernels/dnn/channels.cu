@@ -1,11 +1,12 @@
-/* Sums by channel on GPUs, alone and behind the gradient of ReLU, and biases. Rows are dealt to thread blocks in parts, whose sums are added in their
- * order: both follow from the extents alone. */
+/* Sums by channel on GPUs, alone and behind the gradient of ReLU, and biases. Rows are dealt to thread blocks
+ * in parts, whose sums are added in their order: both follow from the extents alone. */
 extern "C" {
 #include "kernels/dnn/dnn_cuda.h"
 }
 #include "kernels/dnn/stored.cuh"
 
-enum { THREADS = DMI_CUDA_THREADS, PARTS = 1056, ROWS_LEAST = 8, WARP = 32 }; /* PARTS: 8 on each of 132 multiprocessors */
+/* PARTS: 8 on each of 132 multiprocessors */
+enum { THREADS = DMI_CUDA_THREADS, PARTS = 1056, ROWS_LEAST = 8, WARP = 32 };
 
 /* V elements from `at` on; ALIGNED: at once. */
 template <typename T, typename S, int V, bool ALIGNED>
@@ -89,7 +90,8 @@ static __global__ void __launch_bounds__(THREADS)
     if (works) {
 #pragma unroll 4
         for (int64_t r = begin + team; r < end; r += p.teams) {
-            group<T, V> a = load<T, S, V, ALIGNED>(x + r * p.pitch + c), b = load<T, S, V, ALIGNED>(dy + r * apart + c);
+            group<T, V> a = load<T, S, V, ALIGNED>(x + r * p.pitch + c),
+                        b = load<T, S, V, ALIGNED>(dy + r * apart + c);
 #pragma unroll
             for (int k = 0; k < V; k++) {
                 b.v[k] = a.v[k] > 0 ? b.v[k] : (T)0;
@@ -184,11 +186,11 @@ void dmi_cuda_launch_channels(dmi_queue *q, dm_dtype dtype, int64_t rows, int64_
     bool even = channels % 2 == 0, four = channels % 4 == 0, eight = channels % 8 == 0;
     auto launch = dtype == DM_F64    ? (even ? launch_sums<double, double, 2> : launch_sums<double, double, 1>)
                   : dtype == DM_BF16 ? (eight  ? launch_sums<float, bf16, 8>
-                                         : four ? launch_sums<float, bf16, 4>
-                                                : launch_sums<float, bf16, 1>)
+                                        : four ? launch_sums<float, bf16, 4>
+                                               : launch_sums<float, bf16, 1>)
                   : dtype == DM_F16  ? (eight  ? launch_sums<float, f16, 8>
-                                         : four ? launch_sums<float, f16, 4>
-                                                : launch_sums<float, f16, 1>)
+                                        : four ? launch_sums<float, f16, 4>
+                                               : launch_sums<float, f16, 1>)
                                      : (four ? launch_sums<float, float, 4> : launch_sums<float, float, 1>);
     launch(q, rows, channels, x, y, out_dtype, out);
     dmi_cuda_launched(q, "channel_sums");
@@ -202,8 +204,8 @@ template <typename T, typename S, int V> static void launch_relu(dmi_queue *q, c
         int64_t channels = r->channels - c < room ? r->channels - c : room;
         sums_params p = deal(q, r->rows, channels, r->channels, V, &grid);
         double *partial = (double *)q->workspace;
-        relu_parts<T, S, V, (V > 1)><<<grid, THREADS, 0, stream_of(q)>>>(p, r->pitch, (const S *)r->x + c,
-                                                                         (const S *)r->dy + c, (S *)r->dx + c, partial);
+        relu_parts<T, S, V, (V > 1)><<<grid, THREADS, 0, stream_of(q)>>>(
+            p, r->pitch, (const S *)r->x + c, (const S *)r->dy + c, (S *)r->dx + c, partial);
         join<<<blocks_for(channels, THREADS / WARP), THREADS, 0, stream_of(q)>>>(channels, (int)grid.x, partial,
                                                                                  r->sums + c);
     }

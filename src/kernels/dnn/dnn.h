@@ -63,7 +63,8 @@ typedef struct dmi_inner {
 
 /* Of channel c, over `rows` rows of c channels; sums are f64:
  *   channel_sums  x, sums [, y]      sums = the sum of x, or x y
- *   relu_sums     x, dy, dx, sums    dx = dy where x > 0, else 0; sums = the sum of dx. Rows of dy are `pitch` apart */
+ *   relu_sums     x, dy, dx, sums    dx = dy where x > 0, else 0; sums = the sum of dx
+ * Rows of dy are `pitch` apart. */
 typedef struct dmi_channel_rows {
     dmi_dnn dnn;
     int64_t rows, channels;

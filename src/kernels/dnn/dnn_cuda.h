@@ -53,7 +53,8 @@ void dmi_cuda_launch_lrn(dmi_queue *q, const dmi_cuda_lrn *p, const void *x, con
 /* out[c] = the sum over rows of x[., c], or of x[., c] y[., c]. out: f64, or of type dtype. */
 void dmi_cuda_launch_channels(dmi_queue *q, dm_dtype dtype, int64_t rows, int64_t channels, const void *x,
                               const void *y, dm_dtype out_dtype, void *out);
-/* dx[., c] = dy[., c] where x[., c] > 0, else 0; sums[c] = the sum over rows of dx[., c]. Rows of dy are pitch apart. */
+/* dx[., c] = dy[., c] where x[., c] > 0, else 0; sums[c] = the sum over rows of dx[., c]. Rows of dy are pitch
+ * apart. */
 typedef struct dmi_cuda_relu_sums {
     dm_dtype dtype; /* of x, dy and dx */
     int64_t rows, channels, pitch;

@@ -40,7 +40,8 @@ void dmi_relu_sums_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
     const dmi_channel_rows *d = t->desc;
     touch_all(t, out);
     if (t->refs > 1 && d->dnn.count[1] > 0) { /* the rows of dy */
-        dmi_touch_box(&out[1], 2, (int64_t[]){d->rows * d->dnn.samples, d->channels}, (int64_t[]){d->dnn.pitch, 1},
-                      d->dnn.offset[1], dmi_dtype_bytes(d->dnn.type[1]), DMI_READ);
+        dmi_touch_box(&out[1], 2, (int64_t[]){d->rows * d->dnn.samples, d->channels},
+                      (int64_t[]){d->dnn.pitch, 1}, d->dnn.offset[1], dmi_dtype_bytes(d->dnn.type[1]),
+                      DMI_READ);
     }
 }

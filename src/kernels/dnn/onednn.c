@@ -110,7 +110,8 @@ static bool forms_make(const dmi_convolution *d, forms *f)
     int64_t r = d->kernel[0], s = d->kernel[1];
     dnnl_dims_t x = {n, d->in[2], d->in[0], d->in[1]}, y = {n, d->out[2], d->out[0], d->out[1]};
     dnnl_dims_t bias = {d->out[2]}, one = {1};
-    int64_t w[DNNL_MAX_NDIMS + 1] = {g, out, in, r, s}; /* the library's arrays begin at the first or the second */
+    /* the library's arrays begin at the first or the second */
+    int64_t w[DNNL_MAX_NDIMS + 1] = {g, out, in, r, s};
     int64_t w_stride[DNNL_MAX_NDIMS + 1] = {out * r * s * in, r * s * in, 1, s * in, in};
     dnnl_dims_t x_stride = {d->in[0] * d->in[1] * d->in[2], 1, d->in[1] * d->in[2], d->in[2]};
     dnnl_dims_t y_stride = {d->out[0] * d->out[1] * d->out[2], 1, d->out[1] * d->out[2], d->out[2]};

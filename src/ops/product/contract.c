@@ -1,8 +1,8 @@
 /* One operand is split along k, and in nothing else. The other is split alike, or brought: each worker gets the
  * same indices of k of it. Every worker multiplies its part, for one holder of c after another, and sends the
  * partial product there; the holder adds arrivals in a fixed order (a reduce-scatter in P-1 rounds). If c is
- * replicated, its holders make a segment each and share them, or, if c is small, every worker sends everything to
- * every holder (plan/reduce.h). */
+ * replicated, its holders make a segment each and share them, or, if c is small, every worker sends everything
+ * to every holder (plan/reduce.h). */
 #include "ops/product/gemm.h"
 
 #include <string.h>
@@ -47,7 +47,8 @@ static int64_t missing_of_other(const dmi_product *p)
         missing += want.count;
         for (int64_t i = 0; i < dmi_desc_region_count(p->op[1 - p->stays], w); i++) {
             dmi_desc_region(p->op[1 - p->stays], w, i, &have);
-            missing -= dmi_dimset_overlap(&have.dim[0], &want.dim[0]) * dmi_dimset_overlap(&have.dim[1], &want.dim[1]);
+            missing -=
+                dmi_dimset_overlap(&have.dim[0], &want.dim[0]) * dmi_dimset_overlap(&have.dim[1], &want.dim[1]);
         }
     }
     return missing;
@@ -183,7 +184,8 @@ static dmi_matrix_ref operand_part(partial *g, int which, const dmi_dimset *oute
         *bytes = DMI_MAX(*bytes, want.count * dmi_dtype_bytes(p->kernel_type));
     }
     dmi_ref refs[2] = {g->at[which], dmi_ref_work(g->gather[which], DMI_WRITE)};
-    if (dmi_region_copy(b, &g->have[which], &want, p->op[which]->dtype, dmi_product_kernel_type(p, which), &copy)) {
+    if (dmi_region_copy(b, &g->have[which], &want, p->op[which]->dtype, dmi_product_kernel_type(p, which),
+                        &copy)) {
         dmi_mark_step(ready, dmi_build_kernel(b, DMI_KERNEL_copy, &copy, sizeof copy, refs, 2, g->here[which]));
     }
     refs[1].mode = DMI_READ;

@@ -87,12 +87,14 @@ double dmi_estimate(const dmi_product *p, int algorithm, int moving, int64_t byt
         product *= other > 0 && !p->tf32 ? PANELS_SLOWER : 1;
         first = other + (link - other) * piece;
         return first + longer(product, link - first + product * piece) + (LAUNCH + HOP) / piece + PANELS_START;
-    /* so is the first partial product; arrivals are added; replicas of c are made once; what is brought comes first */
+    /* so is the first partial product; arrivals are added; replicas of c are made once; what is brought comes
+     * first */
     case DMI_GEMM_CONTRACT:
         product = one * (double)p->m * (double)p->n * (double)p->k / stages;
         first = (double)p->brought / stages / r->link;
         return first + product / stages +
-               longer(product * (stages - 1) / stages, link - (double)p->brought / (double)DMI_MAX(active, 1) / r->link) +
+               longer(product * (stages - 1) / stages,
+                      link - (double)p->brought / (double)DMI_MAX(active, 1) / r->link) +
                1.5 * sums(p, most, stages) + steps;
     case DMI_GEMM_STATIONARY:
     case DMI_GEMM_CYCLIC:

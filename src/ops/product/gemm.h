@@ -16,8 +16,8 @@
 #include "plan/reduce.h"
 
 enum { DMI_GEMM_A, DMI_GEMM_B, DMI_GEMM_C, DMI_GEMM_REPLICA }; /* the operands, as in the op's row */
-/* A product that is computed elsewhere than where c lies, or by a contraction that brings an operand, moves less than the
- * others by this factor: what the others move may stay as a replica. */
+/* A product that is computed elsewhere than where c lies, or by a contraction that brings an operand, moves
+ * less than the others by this factor: what the others move may stay as a replica. */
 enum { DMI_GEMM_MUCH_LESS = 4 };
 enum { DMI_CONJUGATED = 2 }; /* args.i of an operand that is transposed and conjugated: DM_C */
 typedef struct dmi_product {
@@ -155,7 +155,7 @@ void dmi_fused_plan(dmi_product *p);
 bool dmi_stationary_single(const dmi_product *p);
 void dmi_stationary_plan(dmi_product *p);
 int64_t dmi_stationary_slices(dmi_product *p); /* of k, one after another */
-bool dmi_contract_serves(dmi_product *p); /* sets stays and brought */
+bool dmi_contract_serves(dmi_product *p);      /* sets stays and brought */
 int64_t dmi_contract_traffic(const dmi_product *p); /* elements of partial products sent in all */
 int64_t dmi_contract_room(const dmi_product *p);    /* bytes of what is brought, at the worker with most */
 void dmi_contract_plan(dmi_product *p);

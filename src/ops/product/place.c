@@ -1,8 +1,9 @@
-/* Where a product is computed. Usually where c lies. If c's blocks are dealt out freely, or if c lies on fewer workers
- * than an operand, as a short vector does, in a temporary that the caller's c is made from. */
+/* Where a product is computed. Usually where c lies. If c's blocks are dealt out freely, or if c lies on fewer
+ * workers than an operand, as a short vector does, in a temporary that the caller's c is made from. */
 #include "ops/product/gemm.h"
 
-enum { WORTH = 64 << 10 }; /* bytes; to save less than this is not worth one more transfer, one after the other */
+/* Bytes; to save less than this is not worth one more transfer, one after the other. */
+enum { WORTH = 64 << 10 };
 
 static dm_status use_temporary(dmi_product *p, const dmi_layout_spec *spec)
 {
