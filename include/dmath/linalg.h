@@ -124,7 +124,7 @@ DM_API DM_CHECKED dm_status dm_symmetrise(dm_session *session, int uplo, int her
  * moves for each block. */
 
 /* y = alpha op(a) x + beta y. a: m x n; x, y: one dim, of n and m elements, transposed m and n. Cost: 2mn flops:
- * dm_gemm. Without a transpose, a travels unless y is split as the rows of a. */
+ * dm_gemm. a stays where it is if it is split along one dim and has more than 64 KiB. */
 DM_API DM_CHECKED dm_status dm_gemv(dm_session *session, int trans, double alpha, dm_array a, dm_array x, double beta,
                                     dm_array y);
 /* a = alpha x y^T + a; gerc: y^H. a: m x n; x: m; y: n. Cost: 2mn flops; a stays. */

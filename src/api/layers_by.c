@@ -92,7 +92,10 @@ dm_status dm_relu_backward_sums_by(dm_session *session, int slices, dm_array x, 
     if (dmi_factor_real(&beta)) {
         return dm_relu_backward_sums(session, slices, x, dy, dx, beta.value, db);
     }
-    dm_status status = begin(&f);
+    dmi_operand made;
+    dm_status status = dmi_part_operand(session, dx, "dx", &made);
+    status = status == DM_OK ? dmi_part_factor(session, "beta", &beta, DM_F64, "dx", &made) : status;
+    status = status == DM_OK ? begin(&f) : status;
     if (status != DM_OK) {
         return status;
     }

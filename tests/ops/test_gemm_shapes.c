@@ -273,6 +273,27 @@ static void stays_case(dmt_case *c)
     DMT_OK(c, dm_array_destroy(c->session, y));
 }
 
+/* A result that would be made elsewhere is not, where there is no room for it twice. */
+static void room_case(dmt_case *c)
+{
+    const int64_t shape[3][2] = {{2000, 1000}, {1000, 100}, {2000, 100}};
+    const dm_layout layout[3] = {dm_layout_rows(c->session), dm_layout_replicated(c->session), dm_layout_single(0)};
+    dm_array x[3];
+    dm_counters n = {.size = sizeof n};
+    for (int i = 0; i < 3; i++) {
+        DMT_OK(c, dm_array_create(c->session, DM_F32, 2, shape[i], &layout[i], &x[i]));
+        DMT_OK(c, dm_fill(c->session, x[i], 1));
+    }
+    DMT_OK(c, dm_matmul(c->session, x[0], x[1], x[2]));
+    DMT_OK(c, dm_counters_get(c->session, 0, &n));
+    if (n.workspace_peak_bytes > 100000) {
+        dmt_fail(c, "workspace %" PRId64 ", more than 100000", n.workspace_peak_bytes);
+    }
+    for (int i = 0; i < 3; i++) {
+        DMT_OK(c, dm_array_destroy(c->session, x[i]));
+    }
+}
+
 /* Shapes that do not fit, and what the error says of them. */
 static void refused_case(dmt_case *c)
 {
@@ -372,6 +393,8 @@ static void test_thin(void **state)
                          .fn = thin_case,
                          .workers = 4,
                          .options = "gemm_workspace=2K"});
+    dmt_run(&(dmt_suite){
+        .name = "gemm_room", .cases = 1, .fn = room_case, .workers = 2, .options = "gemm_workspace=100000"});
     dmt_run(&(dmt_suite){.name = "gemm_matrix_stays", .cases = 10, .fn = stays_case, .each = true});
 }
 

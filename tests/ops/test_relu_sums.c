@@ -97,6 +97,11 @@ static void refusals(dmt_case *c)
     REFUSED(DMT_ONE(SHAPE), "db is", dm_relu_backward_sums(c->session, 4, t.wide, t.wide, same, 0, t.row));
     REFUSED(DMT_ONE(SHAPE), "x has 1 dims", dm_relu_backward_sums(c->session, 4, t.row, t.row, same, 0, t.row));
     REFUSED(DMT_ONE(OVERLAP), "dx", dm_relu_backward_sums(c->session, 4, t.f, same, same, 0, t.row));
+    dm_array first;
+    DMT_OK(c, dm_array_view(c->session, same, (int64_t[]){0, 0}, (int64_t[]){1, 1}, &first));
+    REFUSED(DMT_ONE(OVERLAP), "beta",
+            dm_relu_backward_sums_by(c->session, 4, t.f, t.f, same, dm_element(first), t.row));
+    DMT_OK(c, dm_array_destroy(c->session, first));
     REFUSED(DMT_ONE(ARG), "slices is -1", dm_relu_backward_sums(c->session, -1, t.f, t.f, same, 0, t.row));
     DMT_OK(c, dm_array_destroy(c->session, same));
     dmt_things_end(c, &t);

@@ -31,15 +31,18 @@ static dmi_layout_spec over_workers_of_c(const dmi_product *p)
                              .session_workers = p->b->profile->workers};
 }
 
-static int holders_of_c(const dmi_product *p)
+/* Workers that make elements of p->c; *most: of one, at most. */
+static int makers_of_c(const dmi_product *p, int64_t *most)
 {
-    int holders = 0;
+    int makers = 0;
+    *most = 0;
     for (int w = 0; w < p->b->profile->workers; w++) {
         dmi_region c;
         dmi_product_c(p, w, &c);
-        holders += c.count > 0;
+        makers += c.count > 0;
+        *most = DMI_MAX(*most, c.count);
     }
-    return holders;
+    return makers;
 }
 
 /* Split as operand `which` is split along m or n, so that it need not move. False: it is split otherwise. */
@@ -76,7 +79,8 @@ dm_status dmi_product_place(dmi_product *p)
         spec = over_workers_of_c(p);
         return use_temporary(p, &spec);
     }
-    int holders = holders_of_c(p);
+    int64_t most, part;
+    int holders = makers_of_c(p, &most);
     int64_t least = bytes_to_c(p);
     dm_status status = DM_OK;
     if (p->b->profile->gemm_algorithm != DMI_GEMM_AUTO || holders == 0 || least <= WORTH) {
@@ -92,9 +96,15 @@ dm_status dmi_product_place(dmi_product *p)
         }
         status = use_temporary(p, &spec);
         int64_t bytes = bytes_to_c(p) + p->m * p->n * p->elem * p->user_c->layout->replicas;
-        if (status == DM_OK && (bytes > least / DMI_GEMM_MUCH_LESS || least - bytes < WORTH)) {
+        bool pays = bytes <= least / DMI_GEMM_MUCH_LESS && least - bytes >= WORTH;
+        (void)makers_of_c(p, &part);
+        int64_t room = (most + part) * p->elem; /* for the temporary, and for what comes to c */
+        bool fits = p->workspace == 0 || room <= p->workspace / 2;
+        if (status == DM_OK && !(pays && fits)) {
             p->c = p->user_c;
             p->direct = direct;
+        } else if (p->workspace > 0) {
+            p->workspace -= room;
         }
     }
     return status;
