@@ -45,7 +45,7 @@ dm_status nn_relu_backward(nn_layer *l)
         return nn_down_done(l, 0, DM_OK);
     }
     nn_layer *before = l->bottom[0]->producer;
-    if (l->merged && before->bias_behind) {
+    if (before->bias_behind) {
         double beta = nn_param_beta(before, 1);
         return nn_down_done(l, 0,
                             dm_relu_backward_sums(l->net->session, before->u.conv.slices, l->top[0]->data,

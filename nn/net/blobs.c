@@ -40,7 +40,7 @@ static dm_status make(nn_net *net, nn_blob *b)
                                                                       : status;
     status = status == DM_OK && diff && b->picks ? nn_blob_array(net, b, DM_U8, &b->which) : status;
     b->writers = writers;
-    for (int i = 0; status == DM_OK && i < NN_SPARES && i + 1 < writers; i++) {
+    for (int i = 0; status == DM_OK && i < nn_spares(net) && i + 1 < writers; i++) {
         status = nn_blob_array(net, b, type, &b->spare[i]);
     }
     if (status == DM_OK && b->own_loss) {

@@ -211,6 +211,11 @@ bool nn_type_fits(dm_dtype type); /* of a net */
 dm_status nn_fill(nn_net *net, const nn_message *filler, int ndim, const int64_t *shape, uint64_t seed,
                   dm_array x);
 uint64_t nn_hash(uint64_t a, uint64_t b); /* a seed out of two numbers */
+/* How many gradients of a blob wait to be added. With debug_info none does: each layer tells what has come so far. */
+static inline int nn_spares(const nn_net *net)
+{
+    return net->debug ? 1 : NN_SPARES;
+}
 /* --- blobs.c: which blobs are lent; arrays for those that are, or are not, where they lack them; and their end. */
 void nn_blobs_lend(nn_net *net, bool lean);
 dm_status nn_blobs_make(nn_net *net, bool lent);

@@ -86,7 +86,7 @@ dm_status nn_backward(nn_net *net, bool accumulate)
 dm_array nn_down(nn_layer *l, int bottom)
 {
     nn_blob *b = l->bottom[bottom];
-    return b->gradients == 0 ? b->diff : b->spare[(b->gradients - 1) % NN_SPARES];
+    return b->gradients == 0 ? b->diff : b->spare[(b->gradients - 1) % nn_spares(l->net)];
 }
 
 /* Adds the last `count` gradients to those before them: one pass reads each once. */
@@ -101,15 +101,12 @@ static dm_status add_up(const nn_net *net, const nn_blob *b, int count)
 dm_status nn_down_done(nn_layer *l, int bottom, dm_status status)
 {
     nn_blob *b = l->bottom[bottom];
-    int waiting = b->gradients > 0 ? (b->gradients - 1) % NN_SPARES + 1 : 0; /* with this one */
+    int spares = nn_spares(l->net);
+    int waiting = b->gradients > 0 ? (b->gradients - 1) % spares + 1 : 0; /* with this one */
     if (status != DM_OK) {
         return status;
     }
-    bool all = ++b->gradients == b->writers || waiting == NN_SPARES;
-    if (l->net->debug && waiting > 0) { /* after each layer, what has come so far */
-        dm_array last = b->spare[waiting - 1];
-        return dm_axpby(l->net->session, 1, last, 1, b->diff);
-    }
+    bool all = ++b->gradients == b->writers || waiting == spares;
     return all && waiting > 0 ? add_up(l->net, b, waiting) : DM_OK;
 }
 

@@ -13,12 +13,8 @@ dm_status dm_channel_sums(dm_session *session, int slices, double scale, dm_arra
 
 dm_status dmi_channel_sums_check(dmi_call *call)
 {
-    const dmi_desc *x = &call->operand[X].desc;
     call->operand[OUT].mode = call->args.i[DMI_LAYER_KEEPS] ? DMI_READWRITE : DMI_WRITE;
-    if (x->ndim < 2) {
-        return dmi_fail(DM_ERR_SHAPE, "%s: x has %d dims, not 2 or more", dmi_call_name(call), x->ndim);
-    }
-    dm_status status = dmi_layer_count(call, OUT, x->extent[x->ndim - 1], "channels");
+    dm_status status = dmi_layer_channels(call, X, OUT);
     if (status == DM_OK && call->noperand > Y) {
         status = dmi_check_same_shape(call, Y, X);
     }
@@ -29,10 +25,9 @@ dm_status dmi_channel_sums_plan(dmi_builder *b, const dmi_call *call)
 {
     const dmi_desc *x = &call->operand[X].desc;
     int y = call->noperand > Y ? DMI_LAYER_SLICED : DMI_LAYER_NONE;
-    int64_t channels = x->extent[x->ndim - 1];
     dmi_channel_rows d = {.dnn = {.dtype = dmi_layer_kernel_dtype(b, call, 1u << X | 1u << Y)},
-                          .rows = channels > 0 ? dmi_layer_sample(x) / channels : 0, /* of a sample */
-                          .channels = channels};
+                          .rows = dmi_layer_rows(x),
+                          .channels = x->extent[x->ndim - 1]};
     return dmi_plan_layer(b, call,
                           &(dmi_layer){.kernel = DMI_KERNEL_channel_sums,
                                        .desc = &d.dnn,

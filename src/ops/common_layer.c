@@ -69,19 +69,6 @@ static dm_status lay_out(dmi_builder *b, const cut *c, const dmi_desc *x, dm_dty
     return status;
 }
 
-/* Do the region's elements lie densely, in row-major order? */
-static bool is_dense(const dmi_region *r)
-{
-    int64_t stride = 1;
-    for (int d = r->ndim - 1; d >= 0; d--) {
-        if (r->dim[d].count > 1 && r->stride[d] != stride) {
-            return false;
-        }
-        stride *= r->dim[d].count;
-    }
-    return true;
-}
-
 /* Are they rows of the last dim that lie densely, each *pitch elements behind the one before it? */
 static bool has_rows(const dmi_region *r, int64_t *pitch)
 {
@@ -98,6 +85,13 @@ static bool has_rows(const dmi_region *r, int64_t *pitch)
         stride *= r->dim[d].count;
     }
     return *pitch >= r->dim[last].count && (r->dim[last].count < 2 || r->stride[last] == 1);
+}
+
+/* Do the region's elements lie densely, in row-major order? */
+static bool is_dense(const dmi_region *r)
+{
+    int64_t pitch;
+    return r->ndim == 0 || (has_rows(r, &pitch) && pitch == r->dim[r->ndim - 1].count);
 }
 
 /* Does worker w hold these elements densely, or (pitch not NULL) in rows? *offset: of the first, in its

@@ -55,6 +55,10 @@ DM_CHECKED dm_status dmi_layer_check(const dmi_call *call, int slices);
 DM_CHECKED dm_status dmi_layer_dims(const dmi_call *call, int i, int ndim);
 /* Operand i must have so many elements; of: what they are, for the message: "out channels". */
 DM_CHECKED dm_status dmi_layer_count(const dmi_call *call, int i, int64_t count, const char *of);
+/* Operand x must have 2 dims or more, and operand `sums` one element for each channel: index of its last dim. */
+DM_CHECKED dm_status dmi_layer_channels(const dmi_call *call, int x, int sums);
+/* Rows of channels in a sample of x. */
+int64_t dmi_layer_rows(const dmi_desc *x);
 int64_t dmi_layer_elements(const dmi_desc *x);
 /* Elements of a sample: of all dims but the first. */
 int64_t dmi_layer_sample(const dmi_desc *x);

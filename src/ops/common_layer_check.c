@@ -67,6 +67,20 @@ dm_status dmi_layer_count(const dmi_call *call, int i, int64_t count, const char
                           dmi_call_name(call), dmi_operand_name(call, i), dmi_shape_text(x, text), count, of);
 }
 
+dm_status dmi_layer_channels(const dmi_call *call, int x, int sums)
+{
+    const dmi_desc *of = &call->operand[x].desc;
+    return of->ndim < 2 ? dmi_fail(DM_ERR_SHAPE, "%s: %s has %d dims, not 2 or more", dmi_call_name(call),
+                                   dmi_operand_name(call, x), of->ndim)
+                        : dmi_layer_count(call, sums, of->extent[of->ndim - 1], "channels");
+}
+
+int64_t dmi_layer_rows(const dmi_desc *x)
+{
+    int64_t channels = x->extent[x->ndim - 1];
+    return channels > 0 ? dmi_layer_sample(x) / channels : 0;
+}
+
 int64_t dmi_layer_elements(const dmi_desc *x)
 {
     return x->ndim > 0 ? x->extent[0] * dmi_layer_sample(x) : 1;

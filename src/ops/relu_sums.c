@@ -13,12 +13,8 @@ dm_status dm_relu_backward_sums(dm_session *session, int slices, dm_array x, dm_
 
 dm_status dmi_relu_sums_check(dmi_call *call)
 {
-    const dmi_desc *x = &call->operand[X].desc;
     dmi_layer_sums_check(call, DB);
-    if (x->ndim < 2) {
-        return dmi_fail(DM_ERR_SHAPE, "%s: x has %d dims, not 2 or more", dmi_call_name(call), x->ndim);
-    }
-    dm_status status = dmi_layer_count(call, DB, x->extent[x->ndim - 1], "channels");
+    dm_status status = dmi_layer_channels(call, X, DB);
     for (int i = DY; i <= DX && status == DM_OK; i++) {
         status = dmi_check_same_shape(call, i, X);
     }
@@ -28,11 +24,10 @@ dm_status dmi_relu_sums_check(dmi_call *call)
 dm_status dmi_relu_sums_plan(dmi_builder *b, const dmi_call *call)
 {
     const dmi_desc *x = &call->operand[X].desc;
-    int64_t channels = x->extent[x->ndim - 1];
     dm_dtype t = dmi_layer_kernel_dtype(b, call, 1u << X | 1u << DY | 1u << DX);
     dmi_channel_rows d = {.dnn = {.dtype = t},
-                          .rows = channels > 0 ? dmi_layer_sample(x) / channels : 0, /* of a sample */
-                          .channels = channels};
+                          .rows = dmi_layer_rows(x),
+                          .channels = x->extent[x->ndim - 1]};
     return dmi_plan_layer(b, call,
                           &(dmi_layer){.kernel = DMI_KERNEL_relu_sums,
                                        .desc = &d.dnn,

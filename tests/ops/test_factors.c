@@ -389,7 +389,6 @@ static void moved_case(dmt_case *c)
     const int64_t shape[2] = {40, 7};
     dm_array x, alpha;
     char *text = NULL;
-    int64_t sent = 0, before = 0;
     DMT_OK(c, dm_array_create(s, DM_F64, 2, shape, &rows, &x));
     DMT_OK(c, dm_array_create(s, DM_F64, 0, NULL, &single, &alpha));
     DMT_OK(c, dm_fill(s, x, 3));
@@ -401,18 +400,9 @@ static void moved_case(dmt_case *c)
         dmt_fail(c, "explain does not name the operands: %s", text);
     }
     free(text);
-    for (int i = 0; i < 2; i++) {
-        sent = 0;
-        for (int w = 0; w < c->workers; w++) {
-            dm_counters n = {.size = sizeof n};
-            DMT_OK(c, dm_counters_get(s, w, &n));
-            sent += n.bytes_sent;
-        }
-        if (i == 0) {
-            before = sent;
-            DMT_OK(c, dm_scale_by(s, dm_element(alpha), x, x));
-        }
-    }
+    int64_t before = dmt_bytes_sent(c);
+    DMT_OK(c, dm_scale_by(s, dm_element(alpha), x, x));
+    int64_t sent = dmt_bytes_sent(c);
     if (sent - before != 8 * (c->workers - 1)) {
         dmt_fail(c, "%d bytes were sent, not %d", (int)(sent - before), 8 * (c->workers - 1));
     }

@@ -231,17 +231,6 @@ static void thin_case(dmt_case *c)
     check(c, &s, true, o[2]);
 }
 
-static int64_t sent(dmt_case *c)
-{
-    int64_t bytes = 0;
-    for (int w = 0; w < c->workers; w++) {
-        dm_counters n = {.size = sizeof n};
-        DMT_OK(c, dm_counters_get(c->session, w, &n));
-        bytes += n.bytes_sent;
-    }
-    return bytes;
-}
-
 /* A matrix by rows times a vector, in the layouts of the default: the matrix stays where it lies. */
 static void stays_case(dmt_case *c)
 {
@@ -256,9 +245,9 @@ static void stays_case(dmt_case *c)
     DMT_OK(c, dm_fill(c->session, a, 2));
     DMT_OK(c, dm_fill(c->session, x, 1));
     DMT_OK(c, dm_fill(c->session, y, 1));
-    int64_t before = sent(c);
+    int64_t before = dmt_bytes_sent(c);
     DMT_OK(c, dm_gemm(c->session, transposed ? DM_T : DM_N, DM_N, 1, a, x, 1, y));
-    int64_t bytes = sent(c) - before, most = (p - 1) * (m + k) * 8;
+    int64_t bytes = dmt_bytes_sent(c) - before, most = (p - 1) * (m + k) * 8;
     if (bytes > most) {
         dmt_fail(c, "%" PRId64 "x%" PRId64 "%s times a vector: %" PRId64 " bytes were sent, more than %" PRId64,
                  side[0], side[1], transposed ? ", transposed," : "", bytes, most);

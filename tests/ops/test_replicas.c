@@ -5,17 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static int64_t bytes_sent(dmt_case *c)
-{
-    int64_t sum = 0;
-    for (int w = 0; w < c->workers; w++) {
-        dm_counters n = {.size = sizeof n};
-        DMT_OK(c, dm_counters_get(c->session, w, &n));
-        sum += n.bytes_sent;
-    }
-    return sum;
-}
-
 static int64_t replica_bytes(dmt_case *c, int worker)
 {
     dm_memory m = {.size = sizeof m};
@@ -80,12 +69,12 @@ static void split_case(dmt_case *c)
     }
     int64_t at[4];
     dmt_product_say(c, &p);
-    at[0] = bytes_sent(c);
+    at[0] = dmt_bytes_sent(c);
     multiply(c, &p, o[0], o[1], o[2]);
     int64_t kept = replica_bytes(c, 0);
-    at[1] = bytes_sent(c);
+    at[1] = dmt_bytes_sent(c);
     DMT_OK(c, dm_gemm(c->session, DM_N, DM_N, 1, o[0]->array, o[1]->array, 0, o[2]->array));
-    at[2] = bytes_sent(c);
+    at[2] = dmt_bytes_sent(c);
     if (kept > 0 && at[2] != at[1]) {
         dmt_fail(c, "the operand is kept, but the second product sends %lld bytes", (long long)(at[2] - at[1]));
     }

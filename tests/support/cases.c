@@ -214,3 +214,14 @@ int64_t dmt_run(const dmt_suite *suite)
     }
     return ran;
 }
+
+int64_t dmt_bytes_sent(dmt_case *c)
+{
+    int64_t bytes = 0;
+    for (int w = 0; w < c->workers; w++) {
+        dm_counters n = {.size = sizeof n};
+        DMT_OK(c, dm_counters_get(c->session, w, &n));
+        bytes += n.bytes_sent;
+    }
+    return bytes;
+}

@@ -63,6 +63,9 @@ void dmt_status_is(dmt_case *c, dm_status got, dm_status want, const char *call)
 #define DMT_OK(c, call) dmt_status_is((c), (call), DM_OK, #call)
 #define DMT_REFUSED(c, want, call) dmt_status_is((c), (call), (want), #call)
 
+/* What all workers of the session have sent so far. */
+int64_t dmt_bytes_sent(dmt_case *c);
+
 /* An array, or a view of one, with what it should hold. */
 typedef struct dmt_operand {
     struct dmt_operand *next;
