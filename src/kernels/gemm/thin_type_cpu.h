@@ -140,6 +140,7 @@ DMI_BODY void NAME(rows)(thin_tile *t, const int R, const int C)
 /* sum[w][i] += a[p][i] * x[p][w], P indices of k at a time, W columns. */
 DMI_BODY void NAME(adds)(thin_tile *t, const int P, const int W)
 {
+    enum { LINE = 64 / sizeof(REAL) };
     int64_t lda = t->lda, rows = t->rows, lds = t->lds;
     REAL *sum = t->sum;
     for (; t->at + P <= t->k; t->at += P) {
@@ -147,22 +148,28 @@ DMI_BODY void NAME(adds)(thin_tile *t, const int P, const int W)
         REAL x[4 * THIN_SUMS];
         int64_t i = 0;
         NAME(take_x)(t, P, W, x);
-        for (; i + NAME(LANES) <= rows; i += NAME(LANES)) {
-            NAME(vec) v[4];
+        for (; i + LINE <= rows; i += LINE) {
             const REAL *soon = NAME(soon)(a, ahead, i, rows);
             UNROLL
             for (int p = 0; p < P; p++) {
                 __builtin_prefetch(soon + p * lda);
-                v[p] = LOAD(a + p * lda + i);
             }
             UNROLL
-            for (int w = 0; w < W; w++) {
-                NAME(vec) s = LOAD(sum + w * lds + i);
+            for (int64_t at = i; at < i + LINE; at += NAME(LANES)) {
+                NAME(vec) v[8];
                 UNROLL
                 for (int p = 0; p < P; p++) {
-                    s += v[p] * x[w * P + p];
+                    v[p] = LOAD(a + p * lda + at);
                 }
-                *(NAME(vec_at) *)(sum + w * lds + i) = s;
+                UNROLL
+                for (int w = 0; w < W; w++) {
+                    NAME(vec) s = LOAD(sum + w * lds + at);
+                    UNROLL
+                    for (int p = 0; p < P; p++) {
+                        s += v[p] * x[w * P + p];
+                    }
+                    *(NAME(vec_at) *)(sum + w * lds + at) = s;
+                }
             }
         }
         NAME(add_rest)(t, x, i, P, W);
@@ -178,7 +185,7 @@ LOOP(NAME(rows_8_1), NAME(rows)(t, 8, 1))
 LOOP(NAME(rows_1_2), NAME(rows)(t, 1, 2))
 LOOP(NAME(rows_4_2), NAME(rows)(t, 4, 2))
 LOOP(NAME(adds_1_1), NAME(adds)(t, 1, 1))
-LOOP(NAME(adds_4_1), NAME(adds)(t, 4, 1))
+LOOP(NAME(adds_8_1), NAME(adds)(t, 8, 1))
 LOOP(NAME(adds_1_2), NAME(adds)(t, 1, 2))
 LOOP(NAME(adds_4_2), NAME(adds)(t, 4, 2))
 LOOP(NAME(adds_1_4), NAME(adds)(t, 1, 4))
@@ -199,7 +206,7 @@ static void NAME(store)(const thin_tile *t)
 static const thin_loops NAME(loops) = {
     .dots = {{NAME(dots_8_1), NAME(dots_1_1)}, {NAME(dots_4_2), NAME(dots_1_2)}},
     .rows = {{NAME(rows_8_1), NAME(rows_1_1)}, {NAME(rows_4_2), NAME(rows_1_2)}},
-    .adds = {{NAME(adds_4_1), NAME(adds_1_1)},
+    .adds = {{NAME(adds_8_1), NAME(adds_1_1)},
              {NAME(adds_4_2), NAME(adds_1_2)},
              {NAME(adds_4_4), NAME(adds_1_4)},
              {NAME(adds_4_8), NAME(adds_1_8)}},
