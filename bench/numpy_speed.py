@@ -2,9 +2,9 @@
 
     DMATH_WORKERS=2 python3 bench/numpy_speed.py LIBDMATH [ELEMENTS] > bench/results/cpu-2-cores-numpy.txt
 
-Three parts: calls that are bound by memory, beside the rate of STREAM's add (a = b + c, which moves what its triad moves) by NumPy in
+Four parts: calls that are bound by memory, beside the rate of STREAM's add (a = b + c, which moves what its triad moves) by NumPy in
 as many plain threads of this process as there are workers; calls with a target against NumPy; user code of several calls, each written as its users would write
-it. The last column names the target. The targets hold on cores that nothing else uses.
+it; an expression on arrays of 1 GiB (16 times ELEMENTS). The last column names the target. The targets hold on cores that nothing else uses.
 """
 
 import ctypes
@@ -103,7 +103,10 @@ def with_targets():
     compare("take a quarter, random", 1.5, lambda: call("take", keys, indices, 0, 1, taken), lambda: np.take(flat, which, mode="wrap"))
     compare("histogram, 100 bins", 1.5, lambda: call("histogram", keys, D(-4), D(4), dmath.Handle(0), counts),
             lambda: np.histogram(flat, 100, (-4, 4)))
-    for h in (x, y, row, one, column, keys, out, counts, indices, taken):
+    rows = random.integers(0, n // 1024, n // 4096)
+    some, table = session.put(rows), session.put(values[:n // 4096])
+    compare("take a quarter of the rows, random", 1.5, lambda: call("take", x, some, 0, 1, table), lambda: values.take(rows, 0))
+    for h in (x, y, row, one, column, keys, out, counts, indices, taken, some, table):
         session.drop(h)
 
 
@@ -148,8 +151,18 @@ def user_code():
         compare(name, 1, ours, theirs)
 
 
+def large_expression():
+    a, b = (random.standard_normal(16 * n, "f4") for _ in range(2))
+    x, y, z = session.put(a), session.put(b), session.put(b)
+    compare("where(x > 0, 2 * x + y, x * y - 1)", 3, lambda: expression("where(x > 0, 2 * x + y, x * y - 1)", z, x=x, y=y),
+            lambda: np.where(a > 0, np.float32(2) * a + b, a * b - np.float32(1)))
+    for h in (x, y, z):
+        session.drop(h)
+
+
 print(f"{session.workers} workers, NumPy {np.__version__}, {n} elements, medians of {RUNS} runs in turns, load {os.getloadavg()[0]:.1f}")
 memory_bound()
 with_targets()
 user_code()
+large_expression()
 library.check(c.dm_finalize(session.at, ctypes.byref(ctypes.c_int64())))  # with the arrays that are left
