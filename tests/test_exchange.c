@@ -30,7 +30,9 @@ static dm_status plan_round_trip(dmi_builder *b, const dmi_call *call)
 {
     const counts *c = call->tail;
     dmi_exchange x = {.rows = c->rows, .row_bytes = c->row_bytes, .from = dmi_ref_operand(0, DMI_READ)};
-    int64_t taken = b->me < b->profile->workers ? dmi_exchange_taken(&x, b->profile->workers, b->me) : 0;
+    int64_t taken = b->me < b->profile->workers
+                        ? dmi_exchange_taken(&x, b->profile->workers, b->me, b->profile->workers)
+                        : 0;
     int work = dmi_build_work(b, taken * c->row_bytes);
     dmi_mark done = {0}, again = {0};
     x.to = dmi_ref_work(work, DMI_WRITE);

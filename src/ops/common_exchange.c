@@ -63,16 +63,16 @@ static int64_t row_elements(const dmi_indexing *t)
     return n;
 }
 
-/* Sorts the indices of this worker by holder and sends them there. */
-static void ask(rows *r, const dmi_call *call)
+/* Sorts the indices of this worker by holder and sends them there; others: not to itself. */
+static void ask(rows *r, const dmi_call *call, bool others)
 {
     dmi_builder *b = r->b;
     dmi_region mine;
     dmi_mark done = {0};
     region_of(b, r->t->indices, &mine);
     r->wanted = mine.dim[0].count;
-    r->x = (dmi_exchange){.rows = call->tail, .row_bytes = 8};
-    r->held = dmi_exchange_taken(&r->x, b->profile->workers, b->me);
+    r->x = (dmi_exchange){.rows = call->tail, .row_bytes = 8, .others = others};
+    r->held = dmi_exchange_taken(&r->x, b->profile->workers, b->me, b->profile->workers);
     r->sorted = dmi_build_work(b, r->wanted * 8);
     r->place = dmi_build_work(b, r->wanted * 8);
     r->asked = dmi_build_work(b, r->held * 8);
@@ -98,7 +98,7 @@ static void ask(rows *r, const dmi_call *call)
  * `numbers`. */
 typedef struct packing {
     int kernel;
-    int64_t rows, n;
+    int64_t from, rows, n; /* rows `from` on, so many */
     dmi_ref numbers, packed, array;
     const dmi_region *region;
     dmi_dimset set; /* what the numbers mean: indices of the array, or ordinals of the region */
@@ -127,12 +127,55 @@ static void move_rows(const rows *r, const packing *p)
         dense *= d == dim ? 1 : k.extent[d];
     }
     k.box_stride[dim] = dense;
+    k.box_offset = p->from * dense;
     k.index_stride[dim] = 1;
+    k.index_offset = p->from;
     if (p->rows > 0 && dense > 0) {
         bool takes = p->kernel == DMI_KERNEL_take;
         dmi_ref refs[3] = {p->numbers, takes ? p->array : p->packed, takes ? p->packed : p->array};
         dmi_build_kernel(r->b, p->kernel, &k, sizeof k, refs, 3, NULL);
     }
+}
+
+/* All rows but `kept` ones from row `first` on. */
+static void move_others(const rows *r, const packing *p, int64_t first, int64_t kept)
+{
+    packing before = *p, behind = *p;
+    before.rows = first;
+    behind.from = first + kept;
+    behind.rows = p->rows - behind.from;
+    move_rows(r, &before);
+    move_rows(r, &behind);
+}
+
+/* Lines that this worker holds go at once to their places in box. */
+static void take_own(const rows *r)
+{
+    const dmi_region *lines = &r->lines, *box = &r->box;
+    dmi_region mine;
+    int dim = r->t->dim;
+    region_of(r->b, r->t->indices, &mine);
+    dmi_index k = {.dtype = r->t->lines->dtype,
+                   .index_dtype = r->t->indices->dtype,
+                   .mode = r->t->mode,
+                   .some = true,
+                   .ndim = lines->ndim,
+                   .dim = dim,
+                   .index_offset = dmi_region_start(&mine),
+                   .box_offset = dmi_region_start(box),
+                   .line_offset = dmi_region_start(lines) -
+                                  dmi_dimset_first_position(&lines->dim[dim]) * lines->stride[dim],
+                   .n = r->t->lines->extent[dim],
+                   .set = lines->dim[dim]};
+    k.index_stride[dim] = mine.stride[0];
+    for (int d = 0; d < k.ndim; d++) {
+        k.extent[d] = d == dim ? r->wanted : r->t->lines->extent[d];
+        k.line_stride[d] = lines->stride[d];
+        k.box_stride[d] = box->stride[d];
+    }
+    dmi_ref refs[3] = {dmi_ref_operand(0, DMI_READ), dmi_ref_operand(1, DMI_READ),
+                       dmi_ref_operand(2, DMI_READWRITE)};
+    dmi_build_kernel(r->b, DMI_KERNEL_take, &k, sizeof k, refs, 3, NULL);
 }
 
 /* By indices of the array itself, which came to this worker. */
@@ -160,34 +203,42 @@ static packing by_place(const rows *r, const dmi_region *region, int packed, int
                      .unique = true};
 }
 
-/* The lines go, packed, from those who hold them to those who asked. */
+/* The lines go, packed, from those who hold them to those who asked; those that a worker holds itself go while
+ * the others are on their way. */
 dm_status dmi_plan_take_rows(dmi_builder *b, const dmi_call *call, const dmi_indexing *t)
 {
     rows r = {.b = b, .t = t};
     dmi_mark done = {0};
-    if (b->me >= b->profile->workers) {
+    int workers = b->profile->workers, me = b->me;
+    if (me >= workers) {
         return DM_OK;
     }
     strcpy(b->plan->algorithm, "exchange");
     region_of(b, t->box, &r.box);
     region_of(b, t->lines, &r.lines);
-    ask(&r, call);
+    ask(&r, call, true);
+    int64_t own_taken = dmi_exchange_taken(&r.x, workers, me, me),
+            own_given = dmi_exchange_given(&r.x, workers, me, me);
+    int64_t own = dmi_exchange_taken(&r.x, workers, me, me + 1) - own_taken;
     int given = dmi_build_work(b, r.held * r.x.row_bytes), taken = dmi_build_work(b, r.wanted * r.x.row_bytes);
     dmi_build_phase(b);
     packing gather = by_index(&r, &r.lines, given, DMI_WRITE);
     gather.kernel = DMI_KERNEL_take;
     gather.array = dmi_ref_operand(1, DMI_READ);
-    move_rows(&r, &gather);
+    move_others(&r, &gather, own_taken, own);
     dmi_build_phase(b);
     r.x.back = true;
     r.x.from = dmi_ref_work(given, DMI_READ);
     r.x.to = dmi_ref_work(taken, DMI_WRITE);
     dmi_plan_exchange(b, &r.x, NULL, NULL, done);
+    if (own > 0 && r.x.row_bytes > 0) {
+        take_own(&r);
+    }
     dmi_build_phase(b);
     packing scatter = by_place(&r, &r.box, taken, DMI_READ);
     scatter.kernel = DMI_KERNEL_put;
-    scatter.array = dmi_ref_operand(2, DMI_WRITE);
-    move_rows(&r, &scatter);
+    scatter.array = dmi_ref_operand(2, DMI_READWRITE);
+    move_others(&r, &scatter, own_given, own);
     return DM_OK;
 }
 
@@ -203,7 +254,7 @@ dm_status dmi_plan_put_rows(dmi_builder *b, const dmi_call *call, const dmi_inde
     strcpy(b->plan->algorithm, "exchange");
     region_of(b, t->box, &r.box);
     region_of(b, t->lines, &r.lines);
-    ask(&r, call);
+    ask(&r, call, false);
     int given = dmi_build_work(b, r.wanted * r.x.row_bytes), taken = dmi_build_work(b, r.held * r.x.row_bytes);
     packing gather = by_place(&r, &r.box, given, DMI_WRITE);
     gather.kernel = DMI_KERNEL_take;

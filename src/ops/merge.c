@@ -38,7 +38,7 @@ static int exchange(dmi_builder *b, const dmi_call *call, int which, dmi_mark do
         dmi_region region;
         dmi_desc_region(x.desc, b->me, 0, &region);
         e.from.offset = region.count > 0 ? dmi_region_start(&region) * e.row_bytes : 0;
-        work = dmi_build_work(b, dmi_exchange_taken(&e, workers, b->me) * e.row_bytes);
+        work = dmi_build_work(b, dmi_exchange_taken(&e, workers, b->me, workers) * e.row_bytes);
     }
     e.to = dmi_ref_work(work, DMI_WRITE);
     dmi_plan_exchange(b, &e, NULL, NULL, done);

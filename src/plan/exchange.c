@@ -6,8 +6,7 @@ static int64_t rows_between(const dmi_exchange *x, int workers, int from, int to
     return x->back ? x->rows[(int64_t)to * workers + from] : x->rows[(int64_t)from * workers + to];
 }
 
-/* Rows that worker `me` gives to the workers before `to`. */
-static int64_t given_before(const dmi_exchange *x, int workers, int me, int to)
+int64_t dmi_exchange_given(const dmi_exchange *x, int workers, int me, int to)
 {
     int64_t sum = 0;
     for (int w = 0; w < to; w++) {
@@ -16,23 +15,13 @@ static int64_t given_before(const dmi_exchange *x, int workers, int me, int to)
     return sum;
 }
 
-static int64_t taken_before(const dmi_exchange *x, int workers, int me, int from)
+int64_t dmi_exchange_taken(const dmi_exchange *x, int workers, int me, int from)
 {
     int64_t sum = 0;
     for (int w = 0; w < from; w++) {
         sum += rows_between(x, workers, w, me);
     }
     return sum;
-}
-
-int64_t dmi_exchange_given(const dmi_exchange *x, int workers, int me)
-{
-    return given_before(x, workers, me, workers);
-}
-
-int64_t dmi_exchange_taken(const dmi_exchange *x, int workers, int me)
-{
-    return taken_before(x, workers, me, workers);
 }
 
 /* The bytes of the rows that one worker gives to another, where they lie at both. False: there are none. */
@@ -49,8 +38,8 @@ static bool rows_copy(dmi_builder *b, const dmi_exchange *x, int from, int to, d
     out->nrun[0] = 1;
     out->run[0] = run;
     out->src_stride[0] = out->dst_stride[0] = 1;
-    out->src_offset = given_before(x, workers, from, to) * x->row_bytes;
-    out->dst_offset = taken_before(x, workers, to, from) * x->row_bytes;
+    out->src_offset = dmi_exchange_given(x, workers, from, to) * x->row_bytes;
+    out->dst_offset = dmi_exchange_taken(x, workers, to, from) * x->row_bytes;
     return true;
 }
 
@@ -62,7 +51,7 @@ void dmi_plan_exchange(dmi_builder *b, const dmi_exchange *x, const dmi_mark aft
     if (me >= workers) { /* the master has no rows */
         return;
     }
-    if (rows_copy(b, x, me, me, &copy)) {
+    if (!x->others && rows_copy(b, x, me, me, &copy)) {
         dmi_ref refs[2] = {x->from, x->to};
         dmi_mark ready = {0};
         dmi_mark_merge(ready, after ? after : ready);

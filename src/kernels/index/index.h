@@ -18,6 +18,7 @@ typedef struct dmi_index {
     int mode;
     bool adds;   /* put */
     bool unique; /* put: no place occurs twice */
+    bool some;   /* take: the lines of other positions are elsewhere, and these stay as they are */
     int ndim, dim;
     int64_t extent[DM_MAX_DIMS]; /* of the positions */
     int64_t index_stride[DM_MAX_DIMS], index_offset;

@@ -112,18 +112,19 @@ static void one_index(const following *f, const int64_t *at)
     } while (dmi_box_next(&f->inner, inner, index, here));
 }
 
-/* Elements between the box and lines where each has an index of its own: first the places of some, then their elements, so
- * that many are on their way from memory at once. Those that are sure to be here are asked for before, all together. */
+/* Elements between the box and lines where each has an index of its own: first the places of some, then their
+ * elements, so that many are on their way from memory at once. Those to be read are asked for before, all
+ * together. here: all of them are in these lines. */
 #define MOVE_ELEMENTS(type)                                                                                    \
     do {                                                                                                       \
         type *box = f->box, *lines = f->lines;                                                                 \
-        for (int64_t k = 0; k < some && f->takes && sure; k++) {                                               \
-            DMI_PREFETCH(lines + at_lines + place[k] * by_line, 0, 1)                                          \
+        for (int64_t k = 0; k < some && f->takes; k++) {                                                       \
+            DMI_PREFETCH(lines + at_lines + (here || place[k] >= 0 ? place[k] : 0) * by_line, 0, 1)            \
         }                                                                                                      \
-        for (int64_t k = 0; k < some && f->takes && sure; k++) {                                               \
+        for (int64_t k = 0; k < some && f->takes && here; k++) {                                               \
             box[at_box + k * by_box] = lines[at_lines + place[k] * by_line];                                   \
         }                                                                                                      \
-        for (int64_t k = 0; k < some && f->takes && !sure; k++) {                                                       \
+        for (int64_t k = 0; k < some && f->takes && !here; k++) {                                              \
             if (place[k] >= 0) {                                                                               \
                 box[at_box + k * by_box] = lines[at_lines + place[k] * by_line];                               \
             }                                                                                                  \
@@ -135,31 +136,30 @@ static void one_index(const following *f, const int64_t *at)
         }                                                                                                      \
     } while (0)
 
-/* The places of indices as they mostly are: of two types, in order, from 0 on, and all of the dim is here. False: they are to be
- * found one by one. */
+enum { ONE_BY_ONE, SOME_HERE, ALL_HERE };
+
+/* The places of indices as they mostly are: of two types, in order, from 0 on, and what is here of the dim has
+ * no gaps. ONE_BY_ONE: they are to be found so. */
 #define PLACES(type)                                                                                           \
     for (int64_t k = 0; k < some; k++) {                                                                       \
-        const int64_t i = ((const type *)indices)[k];                                                          \
+        const int64_t i = ((const type *)indices)[k], at = i - first;                                          \
         outside |= (uint64_t)i >= (uint64_t)d->n;                                                              \
-        place[k] = i + shift;                                                                                  \
+        elsewhere |= (uint64_t)at >= (uint64_t)set->count;                                                     \
+        place[k] = (uint64_t)at < (uint64_t)set->count ? at + shift : -1;                                      \
     }
-static bool all_places(const dmi_index *d, const void *indices, int64_t by_index, int64_t some, int64_t *place)
+static int many_places(const dmi_index *d, const void *indices, int64_t by_index, int64_t some, int64_t *place)
 {
     const dmi_dimset *set = &d->set;
-    const int64_t shift = set->origin - set->lbase;
-    bool outside = set->g != 1 || set->origin < set->lo || d->n - 1 + set->origin >= set->hi;
-    if (outside || by_index != dmi_dtype_bytes(d->index_dtype)) {
-        return false;
-    }
-    if (d->index_dtype == DM_I64) {
+    const int64_t first = set->lo - set->origin, shift = set->lo - set->lbase;
+    bool outside = set->g != 1 || by_index != dmi_dtype_bytes(d->index_dtype), elsewhere = false;
+    if (!outside && d->index_dtype == DM_I64) {
         PLACES(int64_t)
-        return !outside;
-    }
-    if (d->index_dtype == DM_I32) {
+    } else if (!outside && d->index_dtype == DM_I32) {
         PLACES(int32_t)
-        return !outside;
+    } else {
+        return ONE_BY_ONE;
     }
-    return false;
+    return outside ? ONE_BY_ONE : elsewhere ? SOME_HERE : ALL_HERE;
 }
 
 /* All positions along the last dim of the outer box. */
@@ -174,8 +174,9 @@ static void one_line(const following *f, const int64_t *at)
     int64_t place[SOME], at_box = at[BOX];
     for (int64_t first = 0; first < n; first += SOME, at_box += SOME * by_box, indices += SOME * by_index) {
         const int64_t some = DMI_MIN(n - first, SOME);
-        const bool sure = all_places(d, indices, by_index, some, place);
-        for (int64_t k = 0; k < some && !sure; k++) {
+        const int found = many_places(d, indices, by_index, some, place);
+        const bool here = found == ALL_HERE;
+        for (int64_t k = 0; k < some && found == ONE_BY_ONE; k++) {
             int64_t i = dmi_index_read(d->index_dtype, indices + k * by_index, d->mode, d->n);
             place[k] = i < 0 ? -1 : dmi_index_place(&d->set, i);
         }

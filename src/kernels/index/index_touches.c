@@ -22,7 +22,8 @@ static void touch_sides(const dmi_index *d, dmi_touch *indices, dmi_touch *box, 
 
 void dmi_take_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
 {
-    touch_sides(t->desc, &out[0], &out[2], DMI_WRITE, &out[1], DMI_READ);
+    const dmi_index *d = t->desc;
+    touch_sides(d, &out[0], &out[2], d->some ? DMI_READWRITE : DMI_WRITE, &out[1], DMI_READ);
 }
 
 void dmi_put_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
