@@ -73,7 +73,7 @@ static void test_random(void **state)
     }
 }
 
-/* Parts that are apart do not wait for one another; areas of different layouts do. */
+/* Parts that are apart do not wait for one another; areas of different layouts do, but runs of bytes. */
 static void test_apart(void **state)
 {
     (void)state;
@@ -93,6 +93,16 @@ static void test_apart(void **state)
     fourth.layout = &other;
     dmi_hazards_before(&h, &fourth, &told);
     assert_int_equal(told.write.seq[1], 8);
+    dmi_hazards_free(&h);
+    h = (dmi_hazards){0};
+    dmi_area low = {.ndim = 1, .layout = &one, .lo = {0}, .hi = {4}, .from = 0, .to = 32};
+    dmi_area high = {.ndim = 2, .layout = &other, .lo = {2, 0}, .hi = {3, 2}, .from = 32, .to = 48};
+    dmi_hazards_add(&h, &low, &(dmi_hazard){.write = {{0, 5}}});
+    dmi_hazards_before(&h, &high, &told);
+    assert_int_equal(told.write.seq[1], 0);
+    high.from = 31;
+    dmi_hazards_before(&h, &high, &told);
+    assert_int_equal(told.write.seq[1], 5);
     dmi_hazards_free(&h);
 }
 

@@ -277,10 +277,11 @@ DM_API DM_CHECKED dm_status dm_array_slice(dm_session *session, dm_array a, cons
 /* A view of the rows [first, first+count) of a: indices of dim 0. a: at least one dim. Errors: DM_ERR_ARG (first,
  * count), DM_ERR_SHAPE (ndim 0), DM_ERR_LIMIT (too many arrays). */
 DM_API DM_CHECKED dm_status dm_rows(dm_session *session, dm_array a, int64_t first, int64_t count, dm_array *out);
-/* A view of the same elements in row-major order under another shape. Always possible for a whole array split along dim
- * 0 whose blocks are whole numbers of new rows. Errors: DM_ERR_UNSUPPORTED where the layout would need data to move
- * (copy to a suitable layout first), DM_ERR_SHAPE (another number of elements), DM_ERR_ARG (ndim, shape), DM_ERR_LIMIT
- * (too many arrays). */
+/* A view of the same elements in row-major order under another shape. Always possible for a whole array split
+ * along dim 0 whose blocks are whole numbers of new rows, and for consecutive elements of an array that is not
+ * split (of whole rows of it, or of one row) that begin at a whole number of new rows. Errors:
+ * DM_ERR_UNSUPPORTED where the layout would need data to move (copy to a suitable layout first), DM_ERR_SHAPE
+ * (another number of elements), DM_ERR_ARG (ndim, shape), DM_ERR_LIMIT (too many arrays). */
 DM_API DM_CHECKED dm_status dm_array_reshape(dm_session *session, dm_array a, int ndim, const int64_t *shape,
                                              dm_array *out);
 

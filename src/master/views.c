@@ -134,6 +134,30 @@ static bool reshaped_spec(const dmi_layout *old, int ndim, const int64_t *shape,
     return false;
 }
 
+/* Of rows of an array that is not split: the memory in rows of the new shape, and of them those that the view
+ * has. */
+static bool reshaped_rows(const dmi_desc *of, int ndim, const int64_t *shape, dmi_layout_spec *spec,
+                          dmi_desc *out)
+{
+    const dmi_layout *old = of->layout;
+    int64_t from, to, elem = dmi_dtype_bytes(of->dtype), row = elem, rows[DM_MAX_DIMS];
+    int dim = 0; /* whose indices are rows: before it are dims of 1 */
+    while (dim < ndim - 1 && shape[dim] == 1) {
+        dim++;
+    }
+    for (int d = dim + 1; d < ndim; d++) {
+        row *= shape[d];
+    }
+    if (ndim == 0 || !dmi_desc_run(of, &from, &to) || from % row != 0) {
+        return false;
+    }
+    memcpy(rows, shape, (size_t)ndim * sizeof *rows);
+    rows[dim] = old->count * elem / row; /* a part of a row at the end is in no view */
+    out->lo[dim] = from / row;
+    memcpy(out->extent, shape, (size_t)ndim * sizeof *shape);
+    return reshaped_spec(old, ndim, rows, spec);
+}
+
 dm_status dm_array_reshape(dm_session *session, dm_array a, int ndim, const int64_t *shape, dm_array *out)
 {
     dmi_session *s;
@@ -164,7 +188,9 @@ dm_status dm_array_reshape(dm_session *session, dm_array a, int ndim, const int6
     dmi_desc desc = h->desc;
     if (!same) {
         dmi_layout_spec spec;
-        if (!whole || !reshaped_spec(old, ndim, shape, &spec)) {
+        dmi_desc rows = {.ndim = ndim};
+        if (!(whole ? reshaped_spec(old, ndim, shape, &spec)
+                    : reshaped_rows(&desc, ndim, shape, &spec, &rows))) {
             return dmi_fail(DM_ERR_UNSUPPORTED, "this shape would move data between workers: %s",
                             whole ? "a block of the array does not hold a whole number of new rows"
                                   : "the array is a rectangle of another one; copy it first");
@@ -175,6 +201,10 @@ dm_status dm_array_reshape(dm_session *session, dm_array a, int ndim, const int6
             return status;
         }
         desc = dmi_desc_whole(h->desc.dtype, layout, id);
+        if (!whole) {
+            memcpy(desc.lo, rows.lo, sizeof desc.lo);
+            memcpy(desc.extent, rows.extent, sizeof desc.extent);
+        }
     }
     return dmi_view_make(s, a, &desc, out);
 }

@@ -17,7 +17,7 @@ bool dmi_area_disjoint(const dmi_area *a, const dmi_area *b)
     for (int d = 0; d < a->ndim && a->ndim == b->ndim && a->layout == b->layout; d++) {
         apart = apart || a->hi[d] <= b->lo[d] || b->hi[d] <= a->lo[d];
     }
-    return apart;
+    return apart || (a->to > 0 && b->to > 0 && (a->to <= b->from || b->to <= a->from));
 }
 
 static bool same_area(const dmi_area *a, const dmi_area *b)

@@ -33,8 +33,11 @@ int dmi_operands_overlap(const dmi_operand *a, const dmi_operand *b)
     if (is_empty(x) || is_empty(y)) {
         return DMI_APART;
     }
-    if (x->layout_id != y->layout_id) { /* one of them is reshaped: their common elements are not computed */
-        return DMI_OVERLAPPING;
+    if (x->layout_id !=
+        y->layout_id) { /* one of them is reshaped: their common elements are not computed, but of runs */
+        int64_t x_from, x_to, y_from, y_to;
+        bool runs = dmi_desc_run(x, &x_from, &x_to) && dmi_desc_run(y, &y_from, &y_to);
+        return runs && (x_to <= y_from || y_to <= x_from) ? DMI_APART : DMI_OVERLAPPING;
     }
     bool same = true;
     for (int d = 0; d < x->ndim; d++) {

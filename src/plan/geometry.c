@@ -61,11 +61,29 @@ void dmi_desc_like(const dmi_desc *desc, dmi_layout_spec *out)
     }
 }
 
+bool dmi_desc_run(const dmi_desc *desc, int64_t *from, int64_t *to)
+{
+    const dmi_layout *layout = desc->layout;
+    int64_t at = 0, count = 1, bytes = dmi_dtype_bytes(desc->dtype);
+    bool run = layout && layout->kind == DMI_LAYOUT_GRID && desc->ndim == layout->ndim;
+    for (int d = 0; run && d < desc->ndim;
+         d++) { /* behind a dim of which it has more than one index, it has all */
+        run = layout->grid[d] == 1 && desc->skip[d] == 0 && desc->extent[d] > 0 &&
+              (count == 1 || desc->extent[d] == layout->shape[d]);
+        at = at * layout->shape[d] + desc->lo[d];
+        count *= desc->extent[d];
+    }
+    *from = at * bytes;
+    *to = (at + count) * bytes;
+    return run;
+}
+
 void dmi_desc_area(const dmi_desc *desc, dmi_area *out)
 {
     const dmi_layout *layout = desc->layout;
     bool whole = true;
     out->ndim = -1;
+    out->from = out->to = 0;
     if (!layout || desc->ndim != layout->ndim) {
         return;
     }
@@ -77,6 +95,9 @@ void dmi_desc_area(const dmi_desc *desc, dmi_area *out)
     }
     out->ndim = desc->ndim;
     out->layout = layout;
+    if (!dmi_desc_run(desc, &out->from, &out->to)) {
+        out->to = 0;
+    }
     for (int d = 0; d < desc->ndim; d++) {
         out->lo[d] = desc->lo[d];
         out->hi[d] = desc->extent[d] > 0 ? desc->lo[d] + (desc->extent[d] - 1) * (desc->skip[d] + 1) + 1 : desc->lo[d];

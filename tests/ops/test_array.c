@@ -1,6 +1,7 @@
 /* Arrays themselves: creating, asking, owners, views, other shapes, parts to and from the host, lives. */
 #include "support/part.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static dmt_host *random_host(dmt_case *c, int most_ndim)
@@ -208,6 +209,62 @@ static void reshape_case(dmt_case *c)
     DMT_OK(c, dm_array_destroy(c->session, line));
 }
 
+/* Consecutive elements of an array that is not split, as rows: views of other shapes that are apart are written
+ * one by the other, those that meet are not. */
+static void rows_case(dmt_case *c)
+{
+    const int64_t row = dmt_int(&c->random, 1, 9), other = dmt_int(&c->random, 1, 9), each = row * other;
+    const int64_t part = each * dmt_int(&c->random, 1, 3), gap = each * dmt_int(&c->random, 0, 2);
+    const int64_t total = 2 * part + 2 * gap + dmt_int(&c->random, 0, 20);
+    const int64_t rows[] = {part / row, row}, others[] = {1, part / other, other}, at[] = {gap, 2 * gap + part};
+    const bool swaps = dmt_chance(&c->random, 50);
+    const int64_t first = at[swaps], second = at[!swaps];
+    char text[400];
+    dm_layout layout = dmt_chance(&c->random, 60)
+                           ? dm_layout_replicated(c->session)
+                           : dm_layout_single((int)dmt_int(&c->random, 0, c->workers - 1));
+    dmt_host *h = dmt_host_make(&c->scratch, dmt_dtype_random(c), 1, &total);
+    dmt_host_random(h, &c->random, DMT_WILD);
+    dmt_operand *a = dmt_operand_plain(c, "a", h, &layout, "not split");
+    dm_array from, to, x, y, third, meets;
+    DMT_OK(c, dm_array_view(c->session, a->array, &first, &part, &from));
+    DMT_OK(c, dm_array_view(c->session, a->array, &second, &part, &to));
+    DMT_OK(c, dm_array_reshape(c->session, from, 2, rows, &x));
+    DMT_OK(c, dm_array_reshape(c->session, to, 3, others, &y));
+    dm_array_info info = query(c, y);
+    check_shape(c, &info, h->dtype, 3, others, true);
+    dmt_host *got = dmt_read(c, x, h->dtype, 2, rows), *want = dmt_host_make(&c->scratch, h->dtype, 1, &part);
+    dmt_host_take(h, &first, want);
+    if (!dmt_host_same(got, under_shape(c, want, 2, rows), text, sizeof text)) {
+        dmt_fail(c, "elements %lld on, as rows: %s", (long long)first, text);
+    }
+    dm_array flat;
+    DMT_OK(c, dm_array_reshape(c->session, y, 1, &part, &flat));
+    DMT_OK(c, dm_copy(c->session, from, flat));
+    dmt_host_put(h, &second, want);
+    dmt_operand_check_same(c, a, h);
+    dm_array last = DM_NO_ARRAY; /* of a view of a view, the last row */
+    DMT_OK(c, dm_array_view(c->session, x, (int64_t[]){rows[0] - 1, 0}, (int64_t[]){1, row}, &last));
+    DMT_OK(c, dm_fill(c->session, last, 1));
+    for (int64_t i = 0; i < row; i++) {
+        h->v[first + part - row + i] = 1;
+    }
+    dmt_operand_check_same(c, a, h);
+    const int64_t begin = dmt_int(&c->random, 0, (total - part) / other) * other,
+                  distance = llabs(begin - second);
+    DMT_OK(c, dm_array_view(c->session, a->array, &begin, &part, &third));
+    DMT_OK(c, dm_array_reshape(c->session, third, 2, others + 1, &meets));
+    dm_status status = dm_copy(c->session, meets, y);
+    if (status != (distance < part ? DM_ERR_OVERLAP : DM_OK)) {
+        dmt_fail(c, "a copy of %lld elements %lld apart: status %d", (long long)part, (long long)distance,
+                 (int)status);
+    }
+    dm_array all[] = {from, to, x, y, flat, last, third, meets};
+    for (int i = 0; i < (int)(sizeof all / sizeof *all); i++) {
+        DMT_OK(c, dm_array_destroy(c->session, all[i]));
+    }
+}
+
 static void test_create(void **state)
 {
     (void)state;
@@ -232,13 +289,17 @@ static void test_reshape(void **state)
     dmt_run(&(dmt_suite){.name = "array_reshape", .cases = 800, .fn = reshape_case});
 }
 
+static void test_rows(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "array_rows", .cases = 800, .fn = rows_case});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_create),
-        cmocka_unit_test(test_default),
-        cmocka_unit_test(test_view),
-        cmocka_unit_test(test_reshape),
+        cmocka_unit_test(test_rows), cmocka_unit_test(test_create),  cmocka_unit_test(test_default),
+        cmocka_unit_test(test_view), cmocka_unit_test(test_reshape),
     };
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }
