@@ -101,8 +101,10 @@ dm_status dm_pool_shape(const dm_pool *pool, const int64_t *x, int64_t *y)
 dm_status dmi_pooling_call(const dm_pool *pool, int op, dmi_call *call)
 {
     uint64_t seed = 0;
-    *call = (dmi_call){.op = op, .numbers = 1, .seeds = 1};
+    *call = (dmi_call){.op = op, .numbers = 1};
     dm_status status = take(pool, call->args.i, &seed);
+    call->seeds =
+        status == DM_OK && pool->method == DM_POOL_STOCHASTIC; /* of others no step changes from run to run */
     call->number[0] = (dmi_number){.whole = (int64_t)seed};
     return status;
 }
