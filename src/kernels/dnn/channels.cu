@@ -6,7 +6,7 @@ extern "C" {
 #include "kernels/dnn/stored.cuh"
 
 /* PARTS: 8 on each of 132 multiprocessors */
-enum { THREADS = DMI_CUDA_THREADS, PARTS = 1056, ROWS_LEAST = 8, WARP = 32 };
+enum { THREADS = DMI_CUDA_THREADS, PARTS = 1056, ROWS_LEAST = 8, FEW_EACH = 32, WARP = 32 };
 
 /* V elements from `at` on; ALIGNED: at once. */
 template <typename T, typename S, int V, bool ALIGNED>
@@ -22,9 +22,12 @@ static __device__ __forceinline__ group<T, V> load(const S *at)
 struct sums_params {
     int64_t rows, channels, pitch, part; /* pitch: channels of a row; part: rows of one */
     int lanes, teams;                    /* threads side by side on V channels each; how many rows at once */
+    void *out; /* of f64, or f32: there is one part, whose sums these are; NULL: there are more */
+    bool wide; /* out is f64 */
 };
 
-/* partial[part * channels + c] of the block's channels: the sums of its teams, in their order. */
+/* partial[part * channels + c] of the block's channels: the sums of its teams, in their order; or what they end
+ * as. */
 template <int V>
 static __device__ void join_teams(const sums_params &p, const double (&sum)[V], double *partial)
 {
@@ -40,37 +43,53 @@ static __device__ void join_teams(const sums_params &p, const double (&sum)[V], 
         for (int t = 0; t < p.teams && channel < p.channels; t++) {
             all += shared[i % V * THREADS + t * p.lanes + i / V];
         }
-        if (channel < p.channels) {
+        if (channel >= p.channels) {
+            continue;
+        }
+        if (p.out == NULL) {
             partial[(int64_t)blockIdx.x * p.channels + channel] = all;
+        } else if (p.wide) {
+            ((double *)p.out)[channel] = all;
+        } else {
+            ((float *)p.out)[channel] = (float)all;
         }
     }
 }
 
+/* What a thread adds up: V channels from c on, of every `teams`-th row from `row` to `end`. */
+struct portion {
+    int64_t c, row, end;
+};
+
 /* blockIdx.x: part, .y: lanes * V channels */
+template <int V> static __device__ __forceinline__ portion portion_of(const sums_params &p)
+{
+    int lane = (int)threadIdx.x % p.lanes, team = (int)threadIdx.x / p.lanes;
+    int64_t begin = blockIdx.x * p.part, end = min(begin + p.part, p.rows);
+    int64_t c = ((int64_t)blockIdx.y * p.lanes + lane) * V;
+    bool works = team < p.teams && c < p.channels;
+    return {c, begin + team, works ? end : 0};
+}
+
 template <typename T, typename S, int V, bool ALIGNED>
 static __global__ void __launch_bounds__(THREADS)
     sum_parts(const sums_params p, const S *x, const S *y, double *partial)
 {
-    int lane = (int)threadIdx.x % p.lanes, team = (int)threadIdx.x / p.lanes;
-    int64_t c = ((int64_t)blockIdx.y * p.lanes + lane) * V;
-    int64_t begin = blockIdx.x * p.part, end = min(begin + p.part, p.rows);
-    bool works = team < p.teams && c < p.channels;
+    portion mine = portion_of<V>(p);
     double sum[V] = {};
-    if (works) {
 #pragma unroll 4
-        for (int64_t r = begin + team; r < end; r += p.teams) {
-            group<T, V> a = load<T, S, V, ALIGNED>(x + r * p.pitch + c);
-            if (y != NULL) {
-                group<T, V> b = load<T, S, V, ALIGNED>(y + r * p.pitch + c);
+    for (int64_t r = mine.row; r < mine.end; r += p.teams) {
+        group<T, V> a = load<T, S, V, ALIGNED>(x + r * p.pitch + mine.c);
+        if (y != NULL) {
+            group<T, V> b = load<T, S, V, ALIGNED>(y + r * p.pitch + mine.c);
 #pragma unroll
-                for (int k = 0; k < V; k++) {
-                    sum[k] += (double)a.v[k] * (double)b.v[k];
-                }
-            } else {
+            for (int k = 0; k < V; k++) {
+                sum[k] += (double)a.v[k] * (double)b.v[k];
+            }
+        } else {
 #pragma unroll
-                for (int k = 0; k < V; k++) {
-                    sum[k] += (double)a.v[k];
-                }
+            for (int k = 0; k < V; k++) {
+                sum[k] += (double)a.v[k];
             }
         }
     }
@@ -82,23 +101,18 @@ template <typename T, typename S, int V, bool ALIGNED>
 static __global__ void __launch_bounds__(THREADS)
     relu_parts(const sums_params p, int64_t apart, const S *x, const S *dy, S *dx, double *partial)
 {
-    int lane = (int)threadIdx.x % p.lanes, team = (int)threadIdx.x / p.lanes;
-    int64_t c = ((int64_t)blockIdx.y * p.lanes + lane) * V;
-    int64_t begin = blockIdx.x * p.part, end = min(begin + p.part, p.rows);
-    bool works = team < p.teams && c < p.channels;
+    portion mine = portion_of<V>(p);
     double sum[V] = {};
-    if (works) {
 #pragma unroll 4
-        for (int64_t r = begin + team; r < end; r += p.teams) {
-            group<T, V> a = load<T, S, V, ALIGNED>(x + r * p.pitch + c),
-                        b = load<T, S, V, ALIGNED>(dy + r * apart + c);
+    for (int64_t r = mine.row; r < mine.end; r += p.teams) {
+        group<T, V> a = load<T, S, V, ALIGNED>(x + r * p.pitch + mine.c),
+                    b = load<T, S, V, ALIGNED>(dy + r * apart + mine.c);
 #pragma unroll
-            for (int k = 0; k < V; k++) {
-                b.v[k] = a.v[k] > 0 ? b.v[k] : (T)0;
-                sum[k] += (double)b.v[k];
-            }
-            stored<T, S, V>(dx + r * p.pitch + c, b);
+        for (int k = 0; k < V; k++) {
+            b.v[k] = a.v[k] > 0 ? b.v[k] : (T)0;
+            sum[k] += (double)b.v[k];
         }
+        stored<T, S, V>(dx + r * p.pitch + mine.c, b);
     }
     join_teams<V>(p, sum, partial);
 }
@@ -124,8 +138,10 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* Parts for rows of `channels` channels, V by V, whose sums the queue's workspace has room for. */
-static sums_params deal(const dmi_queue *q, int64_t rows, int64_t channels, int64_t pitch, int v, dim3 *grid)
+/* Parts for rows of `channels` channels, V by V, whose sums the queue's workspace has room for; or one, of what
+ * takes no longer than to join parts. out: where the sums go. */
+static sums_params deal(const dmi_queue *q, int64_t rows, int64_t channels, int64_t pitch, int v, void *out,
+                        bool wide, dim3 *grid)
 {
     sums_params p = {};
     int64_t groups = channels / v;
@@ -136,13 +152,16 @@ static sums_params deal(const dmi_queue *q, int64_t rows, int64_t channels, int6
     p.teams = THREADS / p.lanes;
     int64_t tiles = (groups + p.lanes - 1) / p.lanes, most = (PARTS + tiles - 1) / tiles,
             least = (int64_t)p.teams * ROWS_LEAST;
-    int64_t parts = rows / least, room = q->workspace_bytes / (channels * (int64_t)sizeof(double));
+    int64_t parts = rows <= FEW_EACH * p.teams ? 1 : rows / least,
+            room = q->workspace_bytes / (channels * (int64_t)sizeof(double));
     parts = parts < most ? parts : most;
     parts = parts < room ? parts : room;
     parts = parts > 1 ? parts : 1;
     p.part = (rows + parts - 1) / parts;
     parts = p.part > 0 ? (rows + p.part - 1) / p.part : 1;
     *grid = dim3((unsigned)parts, (unsigned)tiles);
+    p.out = parts == 1 ? out : NULL;
+    p.wide = wide;
     return p;
 }
 
@@ -151,7 +170,7 @@ static void launch_part(dmi_queue *q, int64_t rows, int64_t channels, int64_t pi
                         dm_dtype out_dtype, void *out)
 {
     dim3 grid;
-    sums_params p = deal(q, rows, channels, pitch, V, &grid);
+    sums_params p = deal(q, rows, channels, pitch, V, out, out_dtype == DM_F64, &grid);
     bool aligned = (((uintptr_t)x | (uintptr_t)y) & 15) == 0;
     double *partial = (double *)q->workspace;
     if (aligned) {
@@ -160,6 +179,9 @@ static void launch_part(dmi_queue *q, int64_t rows, int64_t channels, int64_t pi
         sum_parts<T, S, V, false><<<grid, THREADS, 0, stream_of(q)>>>(p, x, y, partial);
     }
     unsigned blocks = blocks_for(channels, THREADS / WARP);
+    if (p.out != NULL) {
+        return;
+    }
     if (out_dtype == DM_F64) {
         join<<<blocks, THREADS, 0, stream_of(q)>>>(channels, (int)grid.x, partial, (double *)out);
     } else {
@@ -202,12 +224,14 @@ template <typename T, typename S, int V> static void launch_relu(dmi_queue *q, c
     for (int64_t c = 0; c < r->channels; c += room) {
         dim3 grid;
         int64_t channels = r->channels - c < room ? r->channels - c : room;
-        sums_params p = deal(q, r->rows, channels, r->channels, V, &grid);
+        sums_params p = deal(q, r->rows, channels, r->channels, V, r->sums + c, true, &grid);
         double *partial = (double *)q->workspace;
         relu_parts<T, S, V, (V > 1)><<<grid, THREADS, 0, stream_of(q)>>>(
             p, r->pitch, (const S *)r->x + c, (const S *)r->dy + c, (S *)r->dx + c, partial);
-        join<<<blocks_for(channels, THREADS / WARP), THREADS, 0, stream_of(q)>>>(channels, (int)grid.x, partial,
-                                                                                 r->sums + c);
+        if (p.out == NULL) {
+            join<<<blocks_for(channels, THREADS / WARP), THREADS, 0, stream_of(q)>>>(channels, (int)grid.x,
+                                                                                     partial, r->sums + c);
+        }
     }
 }
 

@@ -85,6 +85,7 @@ static void data(const range *g)
     dmi_cuda_gemm(g->q, &k, 1, g->at[0], g->at[1], 0, g->product ? g->at[2] : g->at[3], NULL);
     if (!g->product) {
         dmi_cuda_windows p = windows_of(g);
+        p.adds = g->rows < g->windows; /* samples lie in several ranges */
         dmi_cuda_launch_windows_back(g->q, &p, first, last - first + 1, g->at[3], g->at[2]);
     }
 }
@@ -175,8 +176,10 @@ dm_status dmi_conv_data_cuda(const dmi_kernel_call *call)
     void *at[DMI_DNN_REFS];
     dmi_cuda_align_in(call, 3, at);
     if (!by_library(call, DMI_CUDNN_DATA, at)) {
-        if (!dmi_convolution_is_product(call->desc)) {
-            clear(call, 2, at[2]);
+        const dmi_convolution *d = call->desc;
+        int64_t windows = d->dnn.samples * d->out[0] * d->out[1];
+        if (windows == 0 || (!dmi_convolution_is_product(d) && d->columns[0] < windows)) {
+            clear(call, 2, at[2]); /* ranges add to it */
         }
         each_range(call, at, data);
     }

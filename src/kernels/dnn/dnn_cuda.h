@@ -81,10 +81,11 @@ typedef struct dmi_cuda_windows {
     int64_t first, rows, channel; /* channel: the group's first */
     int64_t channels, pixel;      /* of a group; of a pixel of x */
     int in[2], out[2], kernel[2], stride[2], pad[2], dilation[2];
+    int adds; /* windows_back: to what x has; else x is only written */
 } dmi_cuda_windows;
 void dmi_cuda_launch_windows(dmi_queue *q, const dmi_cuda_windows *p, const void *x, void *columns);
-/* x += the sums of the elements of columns that are copies of an element of x, over `samples` samples from
- * `sample` on. */
+/* x = the sums of the elements of columns that are copies of an element of x, over `samples` samples from
+ * `sample` on; or adds them to it. */
 void dmi_cuda_launch_windows_back(dmi_queue *q, const dmi_cuda_windows *p, int64_t sample, int64_t samples,
                                   const void *columns, void *x);
 

@@ -48,34 +48,55 @@ static __device__ __forceinline__ int window_of(int from, int stride)
     return from >= 0 && at * stride == from ? at : -1;
 }
 
-/* An item: one element of x. */
-template <typename T, typename S>
+/* What numbers of items are divided by: groups of channels of a pixel, columns and rows of x. */
+struct places {
+    dmi_cuda_divisor lanes, in[2];
+};
+
+/* An item: V channels of one pixel of x, from row `first` of sample `sample` on. */
+template <typename T, typename S, int V>
 static __global__ void __launch_bounds__(THREADS)
-    scatter(const dmi_cuda_windows p, int64_t sample, int64_t items, const S *columns, S *x)
+    scatter(const dmi_cuda_windows p, const places by, int64_t sample, uint32_t first, uint32_t items,
+            const S *columns, S *x)
 {
-    int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    const uint32_t i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= items) {
         return;
     }
-    const int64_t pixel = i / p.channels, line = pixel / p.in[1], n = sample + line / p.in[0];
-    const int c = (int)(i - pixel * p.channels), v = (int)(pixel - line * p.in[1]), h = (int)(line % p.in[0]);
-    T sum = 0;
+    const uint32_t pixel = divided(i, by.lanes), row = divided(pixel, by.in[1]), line = first + row;
+    const uint32_t image = divided(line, by.in[0]);
+    const int c = (int)(i - pixel * by.lanes.extent) * V, v = (int)(pixel - row * by.in[1].extent),
+              h = (int)(line - image * by.in[0].extent);
+    const int64_t n = sample + image;
+    group<T, V> sum = {};
     for (int r = p.kernel[0] - 1; r >= 0; r--) {
         int at = window_of(h + p.pad[0] - r * p.dilation[0], p.stride[0]);
         if (at < 0 || at >= p.out[0]) {
             continue;
         }
-        const int64_t first = (n * p.out[0] + at) * p.out[1] - p.first;
+        const int64_t start = (n * p.out[0] + at) * p.out[1] - p.first;
         for (int s = p.kernel[1] - 1; s >= 0; s--) {
             const int q = window_of(v + p.pad[1] - s * p.dilation[1], p.stride[1]);
-            const int64_t row = first + q;
-            if (q >= 0 && q < p.out[1] && row >= 0 && row < p.rows) {
-                sum += opened<T>(columns[((row * p.kernel[0] + r) * p.kernel[1] + s) * p.channels + c]);
+            const int64_t window = start + q;
+            if (q >= 0 && q < p.out[1] && window >= 0 && window < p.rows) {
+                const group<T, V> one =
+                    loaded<T, S, V>(columns + ((window * p.kernel[0] + r) * p.kernel[1] + s) * p.channels + c);
+#pragma unroll
+                for (int k = 0; k < V; k++) {
+                    sum.v[k] += one.v[k];
+                }
             }
         }
     }
     S *to = x + ((n * p.in[0] + h) * p.in[1] + v) * p.pixel + p.channel + c;
-    *to = closed<S>(opened<T>(*to) + sum);
+    if (p.adds) {
+        const group<T, V> old = loaded<T, S, V>(to);
+#pragma unroll
+        for (int k = 0; k < V; k++) {
+            sum.v[k] = old.v[k] + sum.v[k];
+        }
+    }
+    stored<T, S, V>(to, sum);
 }
 
 template <typename T, int V>
@@ -108,22 +129,41 @@ void dmi_cuda_launch_windows(dmi_queue *q, const dmi_cuda_windows *p, const void
     dmi_cuda_launched(q, "windows");
 }
 
-template <typename T, typename S>
+template <typename T, typename S, int V>
 static void launch_scatter(dmi_queue *q, const dmi_cuda_windows *p, int64_t sample, int64_t samples,
                            const void *columns, void *x)
 {
-    int64_t items = samples * p->in[0] * p->in[1] * p->channels;
-    scatter<T, S><<<blocks_for(items, THREADS), THREADS, 0, stream_of(q)>>>(*p, sample, items,
-                                                                            (const S *)columns, (S *)x);
+    const int64_t each = p->in[1] * (p->channels / V), most = DMI_CUDA_ITEMS / each, lines = samples * p->in[0];
+    places by = {};
+    by.lanes = dmi_cuda_divide_by(p->channels / V);
+    for (int a = 0; a < 2; a++) {
+        by.in[a] = dmi_cuda_divide_by(p->in[a]);
+    }
+    for (int64_t line = 0; line < lines; line += most) {
+        const int64_t items = (lines - line < most ? lines - line : most) * each;
+        scatter<T, S, V><<<blocks_for(items, THREADS), THREADS, 0, stream_of(q)>>>(
+            *p, by, sample + line / p->in[0], (uint32_t)(line % p->in[0]), (uint32_t)items, (const S *)columns,
+            (S *)x);
+    }
+}
+
+/* V channels at once where all are aligned. */
+template <typename T, typename S, int V>
+static void launch_back(dmi_queue *q, const dmi_cuda_windows *p, int64_t sample, int64_t samples,
+                        const void *columns, void *x)
+{
+    const bool grouped = (((uintptr_t)x | (uintptr_t)columns) & 15) == 0 && p->channels % V == 0 &&
+                         p->pixel % V == 0 && p->channel % V == 0;
+    (grouped ? launch_scatter<T, S, V> : launch_scatter<T, S, 1>)(q, p, sample, samples, columns, x);
 }
 
 void dmi_cuda_launch_windows_back(dmi_queue *q, const dmi_cuda_windows *p, int64_t sample, int64_t samples,
                                   const void *columns, void *x)
 {
-    auto launch = p->dtype == DM_F64    ? launch_scatter<double, double>
-                  : p->dtype == DM_BF16 ? launch_scatter<float, bf16>
-                  : p->dtype == DM_F16  ? launch_scatter<float, f16>
-                                        : launch_scatter<float, float>;
+    auto launch = p->dtype == DM_F64    ? launch_back<double, double, 2>
+                  : p->dtype == DM_BF16 ? launch_back<float, bf16, 8>
+                  : p->dtype == DM_F16  ? launch_back<float, f16, 8>
+                                        : launch_back<float, float, 4>;
     launch(q, p, sample, samples, columns, x);
     dmi_cuda_launched(q, "windows_back");
 }
