@@ -146,10 +146,8 @@ dm_status nn_convolution_setup(nn_layer *l)
 
 dm_status nn_convolution_forward(nn_layer *l)
 {
-    dm_status status = nn_param_round(l, 0);
-    return status == DM_OK ? dm_conv_forward(l->net->session, &l->u.conv, l->bottom[0]->data,
-                                             nn_param_used(l, 0), nn_bias_of(l), l->top[0]->data)
-                           : status;
+    return dm_conv_forward(l->net->session, &l->u.conv, l->bottom[0]->data, nn_param_used(l, 0), nn_bias_of(l),
+                           l->top[0]->data);
 }
 
 /* Gradients of parameters that nobody learns are made all the same where their layer has others. */
@@ -199,10 +197,8 @@ dm_status nn_deconvolution_setup(nn_layer *l)
 dm_status nn_deconvolution_forward(nn_layer *l)
 {
     dm_array y = l->top[0]->data;
-    dm_status status = nn_param_round(l, 0);
-    status = status == DM_OK ? dm_conv_backward_data(l->net->session, &l->u.conv, l->bottom[0]->data,
-                                                     nn_param_used(l, 0), y)
-                             : status;
+    dm_status status =
+        dm_conv_backward_data(l->net->session, &l->u.conv, l->bottom[0]->data, nn_param_used(l, 0), y);
     return status == DM_OK && l->params > 1 ? dm_axpby(l->net->session, 1, nn_bias_of(l), 1, y) : status;
 }
 

@@ -174,8 +174,8 @@ dm_status nn_inner_forward(nn_layer *l)
 {
     dm_session *s = l->net->session;
     const inner *in = l->ranges ? l->u.state : NULL;
-    dm_status status = nn_param_round(l, 0);
-    if (status == DM_OK && !in) {
+    dm_status status = DM_OK;
+    if (!in) {
         return dm_inner_forward(s, l->net->slices, l->bottom[0]->data, nn_param_used(l, 0), nn_bias_of(l),
                                 l->top[0]->data);
     }

@@ -214,6 +214,12 @@ void nn_net_free(nn_net *net)
         free(net->params[i]->name);
         free(net->params[i]);
     }
+    for (int i = 0; i < net->flat_count; i++) {
+        destroy(net, net->flats[i].data);
+        destroy(net, net->flats[i].diff);
+        destroy(net, net->flats[i].rounded);
+    }
+    free(net->flats);
     nn_document_free(net->document);
     free(net->layers);
     free(net->blobs);

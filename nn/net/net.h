@@ -48,6 +48,14 @@ typedef enum nn_order {
     NN_CHANNELS_LAST /* file: K x C x R x S, array: K x R x S x C */
 } nn_order;
 
+/* Parameters that move alike, one behind the other in one array. */
+typedef struct nn_flat {
+    double lr_mult, decay_mult;
+    bool rounds; /* as of nn_param, in a net whose type is not f32 */
+    int64_t count;
+    dm_array data, diff, rounded;
+} nn_flat;
+
 typedef struct nn_param {
     char *name; /* shared by layers that give it the same; NULL: of one layer alone */
     nn_layer *owner;
@@ -63,6 +71,8 @@ typedef struct nn_param {
     bool rounds;                      /* layers use it in the net's type */
     int64_t range; /* workers hold ranges of so many rows, as dm_layout_batch deals them; 0: each holds all */
     dm_array data, diff, rounded; /* rounded: data in the net's type, where that is another */
+    const nn_flat *flat;          /* they are views of its arrays, from element `at` on; NULL: they are not */
+    int64_t at;
     int gradients;
 } nn_param;
 
@@ -137,6 +147,8 @@ struct dm_net {
     int blob_count;
     nn_param **params; /* in Caffe's order, shared ones once */
     int param_count;
+    nn_flat *flats;
+    int flat_count;
     struct nn_user_type *types; /* of the program's layers */
     int type_count;
     int *output; /* blobs that no layer reads, by name */
@@ -202,11 +214,18 @@ dm_status nn_params_place(nn_net *net, nn_net *share);
 dm_status nn_params_fill(nn_net *net);
 /* An array for a parameter, on all workers: its gradient, its history. */
 dm_status nn_param_array(const nn_net *net, const nn_param *param, dm_array *out);
-/* Writes the rounded copy of parameter `param` of a layer, if there is one; forward passes begin with it. */
-dm_status nn_param_round(const nn_layer *layer, int param);
+/* The shape of its arrays; returns the dims. */
+int nn_param_shape(const nn_param *param, int64_t shape[DM_MAX_DIMS]);
 /* The array that the layer's products take. */
 dm_array nn_param_used(const nn_layer *layer, int param);
 bool nn_type_fits(dm_dtype type); /* of a net */
+/* --- flat.c: puts parameters of the net together. */
+dm_status nn_flats_make(nn_net *net);
+/* An array for all parameters of flat, of zeros; and the view of one of them in such an array. */
+dm_status nn_flat_array(const nn_net *net, const nn_flat *flat, dm_dtype type, dm_array *out);
+dm_status nn_flat_part(const nn_net *net, const nn_param *param, dm_array flat, dm_array *out);
+/* Writes the rounded copies of all parameters that have one; forward passes begin with it. */
+dm_status nn_params_round(const nn_net *net);
 /* --- fill.c: fills an array of this shape in Caffe's order. */
 dm_status nn_fill(nn_net *net, const nn_message *filler, int ndim, const int64_t *shape, uint64_t seed,
                   dm_array x);

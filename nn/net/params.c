@@ -95,24 +95,27 @@ dm_status nn_new_param(nn_layer *l, int ndim, const int64_t *shape, const nn_mes
     return status;
 }
 
-static dm_status make_array(const nn_net *net, const nn_param *p, dm_dtype type, dm_array *out)
+int nn_param_shape(const nn_param *p, int64_t shape[DM_MAX_DIMS])
 {
     const int64_t *f = p->folded, folded[4] = {f[0], f[2], f[3], f[1]};
+    bool plain = p->order == NN_PLAIN;
+    int ndim = plain ? p->ndim : 4;
+    memcpy(shape, plain ? p->shape : folded, (size_t)ndim * sizeof *shape);
+    return ndim;
+}
+
+static dm_status make_array(const nn_net *net, const nn_param *p, dm_dtype type, dm_array *out)
+{
+    int64_t shape[DM_MAX_DIMS];
+    int ndim = nn_param_shape(p, shape);
     dm_layout layout = p->range ? dm_layout_rows(net->session) : dm_layout_replicated(net->session);
     layout.block[0] = p->range;
-    return p->order == NN_PLAIN ? dm_array_create(net->session, type, p->ndim, p->shape, &layout, out)
-                                : dm_array_create(net->session, type, 4, folded, &layout, out);
+    return dm_array_create(net->session, type, ndim, shape, &layout, out);
 }
 
 dm_status nn_param_array(const nn_net *net, const nn_param *p, dm_array *out)
 {
     return make_array(net, p, DM_F32, out);
-}
-
-dm_status nn_param_round(const nn_layer *l, int param)
-{
-    const nn_param *p = l->param[param];
-    return p->rounded.id ? dm_copy(l->net->session, p->data, p->rounded) : DM_OK;
 }
 
 dm_array nn_param_used(const nn_layer *l, int param)
@@ -151,21 +154,34 @@ static dm_status borrow(nn_net *net, nn_net *share)
     return DM_OK;
 }
 
+static dm_status place_apart(const nn_net *net, nn_param *p)
+{
+    dm_status status = p->borrowed ? DM_OK : nn_param_array(net, p, &p->data);
+    if (status == DM_OK && p->rounds && net->type != DM_F32) {
+        status = make_array(net, p, net->type, &p->rounded);
+    }
+    if (status == DM_OK && net->phase == NN_TRAIN) {
+        status = nn_param_array(net, p, &p->diff);
+        status = status == DM_OK ? dm_fill(net->session, p->diff, 0) : status;
+    }
+    return status;
+}
+
+static dm_status place_in_flat(const nn_net *net, nn_param *p)
+{
+    const nn_flat *f = p->flat;
+    dm_status status = nn_flat_part(net, p, f->data, &p->data);
+    status = status == DM_OK ? nn_flat_part(net, p, f->diff, &p->diff) : status;
+    return status == DM_OK && f->rounds ? nn_flat_part(net, p, f->rounded, &p->rounded) : status;
+}
+
 dm_status nn_params_place(nn_net *net, nn_net *share)
 {
     dm_status status = share ? borrow(net, share) : DM_OK;
+    status = status == DM_OK && net->phase == NN_TRAIN ? nn_flats_make(net) : status;
     for (int i = 0; status == DM_OK && i < net->param_count; i++) {
         nn_param *p = net->params[i];
-        if (!p->borrowed) {
-            status = nn_param_array(net, p, &p->data);
-        }
-        if (status == DM_OK && p->rounds && net->type != DM_F32) {
-            status = make_array(net, p, net->type, &p->rounded);
-        }
-        if (status == DM_OK && net->phase == NN_TRAIN) {
-            status = nn_param_array(net, p, &p->diff);
-            status = status == DM_OK ? dm_fill(net->session, p->diff, 0) : status;
-        }
+        status = p->flat ? place_in_flat(net, p) : place_apart(net, p);
     }
     return status;
 }

@@ -14,7 +14,7 @@ static dm_status at_layer(const nn_layer *l, dm_status status)
 
 dm_status nn_forward_part(nn_net *net, bool sources)
 {
-    dm_status status = DM_OK;
+    dm_status status = sources ? DM_OK : nn_params_round(net);
     for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
         nn_layer *l = &net->layers[i];
         if (((l->type->traits & NN_SOURCE) != 0) == sources) {

@@ -28,6 +28,7 @@ static dm_status time_one(nn_layer *l, dm_status (*function)(nn_layer *), double
 static dm_status time_pass(nn_net *net, double *forward, double *backward)
 {
     dm_status status = net->lean ? nn_blobs_make(net, true) : DM_OK;
+    status = status == DM_OK ? nn_params_round(net) : status;
     for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
         status = time_one(&net->layers[i], net->layers[i].type->forward, &forward[i]);
     }

@@ -76,12 +76,16 @@ static void close_solver(dm_solver *s)
     for (int i = 0; s->history && i < s->history_count; i++) {
         destroy(s, s->history[i]);
     }
+    for (int i = 0; s->flat_history && i < s->flat_history_count; i++) {
+        destroy(s, s->flat_history[i]);
+    }
     destroy(s, s->norm);
     nn_step_drop(s);
     nn_net_free(s->net);
     nn_document_free(s->document);
     free(s->tests);
     free(s->history);
+    free(s->flat_history);
     free(s->losses);
     free(s->prefix);
     free(s);

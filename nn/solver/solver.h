@@ -42,6 +42,8 @@ struct dm_solver {
     const nn_rule *rule;
     dm_array *history; /* of each parameter of the net, one or two */
     int history_count;
+    dm_array *flat_history; /* of each of the net's flats, likewise */
+    int flat_history_count;
     dm_array norm;      /* one number */
     dm_program program; /* a step: forward, backward, update; zero: call by call */
     nn_rate *rates;     /* a number for each lr_mult that parameters have, which the program reads */

@@ -79,14 +79,25 @@ dm_status nn_solver_histories(dm_solver *s)
     if (n->param_count == 0) {
         return nn_fail_at(s->m, s->m->line, DM_ERR_FORMAT, "the net has no parameters to train");
     }
+    s->flat_history_count = s->rule->histories * n->flat_count;
     s->history = calloc((size_t)s->history_count, sizeof *s->history);
-    if (!s->history) {
+    s->flat_history = calloc((size_t)s->flat_history_count + 1, sizeof *s->flat_history);
+    if (!s->history || !s->flat_history) {
         return nn_no_memory();
     }
     dm_status status = dm_array_create(s->session, DM_F64, 1, &single, &one, &s->norm);
+    for (int i = 0; status == DM_OK && i < s->flat_history_count; i++) {
+        status = nn_flat_array(n, &n->flats[i % n->flat_count], DM_F32, &s->flat_history[i]);
+    }
     for (int i = 0; status == DM_OK && i < s->history_count; i++) {
-        status = nn_param_array(n, n->params[i % n->param_count], &s->history[i]);
-        status = status == DM_OK ? dm_fill(s->session, s->history[i], 0) : status;
+        const nn_param *p = n->params[i % n->param_count];
+        if (p->flat) {
+            int64_t at = i / n->param_count * n->flat_count + (p->flat - n->flats);
+            status = nn_flat_part(n, p, s->flat_history[at], &s->history[i]);
+        } else {
+            status = nn_param_array(n, p, &s->history[i]);
+            status = status == DM_OK ? dm_fill(s->session, s->history[i], 0) : status;
+        }
     }
     return status;
 }
@@ -129,14 +140,19 @@ static dm_status clip(dm_solver *s, double *factor)
     return status;
 }
 
-static dm_status update(dm_solver *s, int i, double rate, double factor)
+/* Arrays that move alike: one parameter's, or those of several. */
+typedef struct moving {
+    double lr_mult, decay_mult;
+    dm_array data, diff, history[2];
+} moving;
+
+static dm_status update(dm_solver *s, const moving *p, double rate, double factor)
 {
-    const nn_param *p = s->net->params[i];
     const nn_rate *recorded = s->net->recording ? nn_step_rate(s, p->lr_mult) : NULL;
     double decay = s->weight_decay * p->decay_mult;
     double m = s->momentum, b = nn_real(s->m, "SolverParameter", "momentum2");
     const char *gradient = decay == 0 ? "c * d" : s->l1 ? "(c * d + x * sign(w))" : "(c * d + x * w)";
-    dm_array h = s->history[i], k = s->rule->histories > 1 ? s->history[i + s->net->param_count] : h;
+    dm_array h = p->history[0], k = s->rule->histories > 1 ? p->history[1] : h;
     const dm_map_arg all[] = {DM_ARG("w", p->data),
                               DM_ARG("d", p->diff),
                               DM_ARG("h", h),
@@ -177,11 +193,20 @@ double nn_solver_rate_of(const dm_solver *s, double rate)
 
 dm_status nn_solver_move(dm_solver *s, double rate, double factor)
 {
+    const nn_net *n = s->net;
     dm_status status = DM_OK;
-    for (int i = 0; status == DM_OK && i < s->net->param_count; i++) {
-        if (s->net->params[i]->lr_mult != 0) {
-            status = update(s, i, rate, factor);
-        }
+    bool two = s->rule->histories > 1;
+    for (int i = 0; status == DM_OK && i < n->flat_count; i++) {
+        const nn_flat *f = &n->flats[i];
+        moving all = {f->lr_mult, f->decay_mult, f->data, f->diff, {s->flat_history[i]}};
+        all.history[1] = two ? s->flat_history[i + n->flat_count] : DM_NO_ARRAY;
+        status = update(s, &all, rate, factor);
+    }
+    for (int i = 0; status == DM_OK && i < n->param_count; i++) {
+        const nn_param *p = n->params[i];
+        moving one = {p->lr_mult, p->decay_mult, p->data, p->diff, {s->history[i]}};
+        one.history[1] = two ? s->history[i + n->param_count] : DM_NO_ARRAY;
+        status = p->flat || p->lr_mult == 0 ? status : update(s, &one, rate, factor);
     }
     return status;
 }

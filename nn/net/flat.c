@@ -1,0 +1,97 @@
+/* Parameters that move alike lie one behind the other in one array: then one kernel moves them all, and one
+ * rounds them. Each is a view of its part. */
+#include "net/net.h"
+
+#include <stdlib.h>
+
+/* ALIGN: elements, so that each parameter begins where vectors, and libraries, want it. MOST: a kernel of its
+ * own takes a larger parameter no longer, and need not wait for the gradients of all others. */
+enum { ALIGN = 16, MOST = 1 << 20 };
+
+/* The least place from `at` on where a view can have the parameter's shape: after whole rows. */
+static int64_t place_for(const nn_param *p, int64_t at)
+{
+    int64_t shape[DM_MAX_DIMS], row = 1, step = ALIGN;
+    int ndim = nn_param_shape(p, shape);
+    for (int d = 1; d < ndim; d++) {
+        row *= shape[d];
+    }
+    while (step % row != 0) {
+        step += ALIGN;
+    }
+    return (at + step - 1) / step * step;
+}
+
+static nn_flat *flat_of(nn_net *net, const nn_param *p)
+{
+    bool rounds = p->rounds && net->type != DM_F32;
+    int i = 0;
+    while (i < net->flat_count &&
+           !(net->flats[i].lr_mult == p->lr_mult && net->flats[i].decay_mult == p->decay_mult &&
+             net->flats[i].rounds == rounds)) {
+        i++;
+    }
+    if (i == net->flat_count) {
+        net->flats[net->flat_count++] =
+            (nn_flat){.lr_mult = p->lr_mult, .decay_mult = p->decay_mult, .rounds = rounds};
+    }
+    return &net->flats[i];
+}
+
+dm_status nn_flat_array(const nn_net *net, const nn_flat *flat, dm_dtype type, dm_array *out)
+{
+    dm_layout layout = dm_layout_replicated(net->session);
+    dm_status status = dm_array_create(net->session, type, 1, &flat->count, &layout, out);
+    return status == DM_OK ? dm_fill(net->session, *out, 0) : status; /* what lies between parameters too */
+}
+
+dm_status nn_flats_make(nn_net *net)
+{
+    dm_status status = DM_OK;
+    net->flats = calloc((size_t)net->param_count + 1, sizeof *net->flats);
+    if (!net->flats) {
+        return nn_no_memory();
+    }
+    for (int i = 0; i < net->param_count; i++) {
+        nn_param *p = net->params[i];
+        bool alone = p->borrowed || p->range || p->ndim == 0; /* the last is no row of anything */
+        if (!alone && p->lr_mult != 0 && p->count > 0 && p->count <= MOST) {
+            nn_flat *f = flat_of(net, p);
+            p->flat = f;
+            p->at = place_for(p, f->count);
+            f->count = p->at + (p->count + ALIGN - 1) / ALIGN * ALIGN; /* so that kernels end without a rest */
+        }
+    }
+    for (int i = 0; status == DM_OK && i < net->flat_count; i++) {
+        nn_flat *f = &net->flats[i];
+        status = nn_flat_array(net, f, DM_F32, &f->data);
+        status = status == DM_OK ? nn_flat_array(net, f, DM_F32, &f->diff) : status;
+        status = status == DM_OK && f->rounds ? nn_flat_array(net, f, net->type, &f->rounded) : status;
+    }
+    return status;
+}
+
+dm_status nn_flat_part(const nn_net *net, const nn_param *p, dm_array flat, dm_array *out)
+{
+    int64_t shape[DM_MAX_DIMS];
+    dm_array part = DM_NO_ARRAY;
+    int ndim = nn_param_shape(p, shape);
+    dm_status status = dm_array_view(net->session, flat, &p->at, &p->count, &part);
+    status = status == DM_OK ? dm_array_reshape(net->session, part, ndim, shape, out) : status;
+    dm_status end = dm_array_destroy(net->session, part);
+    return status == DM_OK ? end : status;
+}
+
+dm_status nn_params_round(const nn_net *net)
+{
+    dm_status status = DM_OK;
+    for (int i = 0; status == DM_OK && i < net->flat_count; i++) {
+        const nn_flat *f = &net->flats[i];
+        status = f->rounds ? dm_copy(net->session, f->data, f->rounded) : status;
+    }
+    for (int i = 0; status == DM_OK && i < net->param_count; i++) {
+        const nn_param *p = net->params[i];
+        status = p->rounded.id && !p->flat ? dm_copy(net->session, p->data, p->rounded) : status;
+    }
+    return status;
+}
