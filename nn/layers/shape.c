@@ -59,6 +59,10 @@ dm_status nn_concat_forward(nn_layer *l)
     int64_t at = 0;
     for (int i = 0; status == DM_OK && i < l->bottoms; i++) {
         dm_array view = DM_NO_ARRAY;
+        if (nn_laid_of(l->bottom[i], l)) {
+            at += l->bottom[i]->shape[l->u.dim];
+            continue;
+        }
         status = part(l, l->top[0]->data, i, &at, &view);
         status = status == DM_OK ? dm_copy(s, l->bottom[i]->data, view) : status;
         dm_status end = dm_array_destroy(s, view);

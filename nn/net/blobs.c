@@ -31,11 +31,8 @@ static dm_status make(nn_net *net, nn_blob *b)
     }
     dm_dtype type = type_of(net, b);
     dm_status status = DM_OK;
-    if (b->shares) {
-        b->data = b->producer->bottom[0]->data;
-    } else {
-        status = nn_blob_array(net, b, type, &b->data);
-    }
+    b->laid = b->laid && type_of(net, b->laid->top[0]) == type ? b->laid : NULL;
+    status = b->shares || b->laid ? DM_OK : nn_blob_array(net, b, type, &b->data);
     status = status == DM_OK && diff && !b->shares_diff && !b->joined ? nn_blob_array(net, b, type, &b->diff)
                                                                       : status;
     status = status == DM_OK && diff && b->picks ? nn_blob_array(net, b, DM_U8, &b->which) : status;
@@ -63,14 +60,23 @@ dm_status nn_blob_part(const nn_net *net, dm_array whole, const nn_blob *like, i
     return dm_array_view(net->session, whole, lo, extent, out);
 }
 
-/* The gradients of a Concat's bottoms that are views of that of its top. */
+nn_blob *nn_laid_of(nn_blob *b, const nn_layer *concat)
+{
+    nn_blob *x = b->shares ? b->producer->bottom[0] : b;
+    return x->laid == concat ? x : NULL;
+}
+
+/* What a Concat's bottoms have as views of its top, and of the gradient of that. */
 static dm_status make_parts(nn_layer *concat, bool lent)
 {
     int64_t at = 0;
     dm_status status = DM_OK;
     for (int i = 0; status == DM_OK && i < concat->bottoms; i++) {
-        nn_blob *b = concat->bottom[i];
-        if (b->joined == concat && b->lent == lent && !b->diff.id) {
+        nn_blob *b = concat->bottom[i], *x = nn_laid_of(b, concat);
+        if (x && x->lent == lent && !x->data.id) {
+            status = nn_blob_part(concat->net, concat->top[0]->data, b, concat->u.dim, at, &x->data);
+        }
+        if (status == DM_OK && b->joined == concat && b->lent == lent && !b->diff.id) {
             status = nn_blob_part(concat->net, concat->top[0]->diff, b, concat->u.dim, at, &b->diff);
         }
         at += b->shape[concat->u.dim];
@@ -91,6 +97,10 @@ dm_status nn_blobs_make(nn_net *net, bool lent)
             l->bottom[0]->diff = l->top[0]->diff;
         }
         status = strcmp(l->type->name, "Concat") == 0 ? make_parts(l, lent) : status;
+    }
+    for (int i = 0; i < net->blob_count; i++) {
+        nn_blob *b = net->blobs[i];
+        b->data = b->shares && b->lent == lent ? b->producer->bottom[0]->data : b->data;
     }
     return status;
 }
@@ -143,10 +153,10 @@ void nn_blobs_lend(nn_net *net, bool lean)
         again = false;
         for (int i = 0; i < net->blob_count; i++) {
             nn_blob *b = net->blobs[i], *x = b->shares || b->producer->merged_back ? b->producer->bottom[0] : b,
-                    *top = b->joined ? b->joined->top[0] : b;
-            bool all = b->lent && x->lent && top->lent;
-            again = again || b->lent != all || x->lent != all || top->lent != all;
-            b->lent = x->lent = top->lent = all;
+                    *top = b->joined ? b->joined->top[0] : b, *laid = b->laid ? b->laid->top[0] : b;
+            bool all = b->lent && x->lent && top->lent && laid->lent;
+            again = again || b->lent != all || x->lent != all || top->lent != all || laid->lent != all;
+            b->lent = x->lent = top->lent = laid->lent = all;
         }
     }
 }

@@ -87,8 +87,8 @@ static void memory_of(const nn_layer *l, int64_t *blobs, int64_t *params)
     *blobs = *params = 0;
     for (int i = 0; i < l->tops; i++) {
         const nn_blob *b = l->top[i];
-        *blobs += (b->shares ? 0 : bytes_of(l->net, b->data)) + bytes_of(l->net, b->diff) +
-                  bytes_of(l->net, b->which);
+        *blobs += (b->shares || b->laid ? 0 : bytes_of(l->net, b->data)) +
+                  (b->joined ? 0 : bytes_of(l->net, b->diff)) + bytes_of(l->net, b->which);
         for (int k = 0; k < NN_SPARES; k++) {
             *blobs += bytes_of(l->net, b->spare[k]);
         }

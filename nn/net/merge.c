@@ -2,7 +2,7 @@
  * the two has no name any more, and no array. Backward: a ReLU before LRN or pooling by the largest, which mask
  * what they give back. The gradient needs y alone: y > 0 where x > 0. Any other ReLU behind a convolution makes
  * the gradient of its bias on the way; before a Concat, it reads its part of that one's
- * gradient where it is. */
+ * gradient where it is, and the convolution writes to its part of that one's top. */
 #include "net/net.h"
 
 #include <string.h>
@@ -68,6 +68,15 @@ static void merge_concat(const nn_net *net, const nn_layer *relu)
     }
 }
 
+static void merge_top(const nn_net *net, const nn_layer *relu)
+{
+    nn_layer *behind = relu->merged ? reader(net, relu->top[0]) : NULL;
+    nn_blob *x = relu->bottom[0];
+    if (behind && is(behind, "Concat") && x->image && behind->u.dim == 1) {
+        x->laid = behind;
+    }
+}
+
 void nn_merge(nn_net *net)
 {
     for (int k = 0; k < net->layer_count && !net->debug; k++) { /* each layer is to tell its own */
@@ -77,6 +86,7 @@ void nn_merge(nn_net *net)
             merge_back(net, l);
             merge_bias(l);
             merge_concat(net, l);
+            merge_top(net, l);
         }
     }
 }

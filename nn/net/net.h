@@ -26,6 +26,7 @@ typedef struct nn_blob {
     bool shares;            /* data is that of the blob before it */
     bool shares_diff;       /* diff is that of the blob behind it */
     nn_layer *joined;       /* diff is a view of that of this Concat's top; NULL: it is not */
+    nn_layer *laid;         /* data is a view of that of this Concat's top; NULL: it is not */
     const nn_layer *filter; /* the Filter layer whose choice of samples it has; NULL: it has all */
     bool whole;             /* one number of the whole batch, on worker 0; else dim 0 is dealt out by slices */
     bool reads;             /* some layer reads it: it is no output of the net */
@@ -241,6 +242,8 @@ dm_status nn_blobs_make(nn_net *net, bool lent);
 /* The part of `whole`, which joins blobs along dim `dim`, that begins at `at` and has the shape of `like`. */
 dm_status nn_blob_part(const nn_net *net, dm_array whole, const nn_blob *like, int dim, int64_t at,
                        dm_array *out);
+/* The blob whose data, which b has, is a view of the top of this Concat; NULL: they are not. */
+nn_blob *nn_laid_of(nn_blob *b, const nn_layer *concat);
 dm_status nn_blobs_end(nn_net *net, bool lent);
 /* --- run.c */
 dm_status nn_forward(nn_net *net);

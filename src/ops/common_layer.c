@@ -94,6 +94,21 @@ static bool is_dense(const dmi_region *r)
     return r->ndim == 0 || (has_rows(r, &pitch) && pitch == r->dim[r->ndim - 1].count);
 }
 
+static bool reads_slices(int role)
+{
+    return role == DMI_LAYER_SLICED || role == DMI_LAYER_ROWS;
+}
+
+static bool makes(int role)
+{
+    return role == DMI_LAYER_MADE || role == DMI_LAYER_MADE_ROWS;
+}
+
+static bool in_rows(int role)
+{
+    return role == DMI_LAYER_ROWS || role == DMI_LAYER_MADE_ROWS;
+}
+
 /* Does worker w hold these elements densely, or (pitch not NULL) in rows? *offset: of the first, in its
  * shard. */
 static bool usable(const dmi_desc *x, int worker, const dmi_region *wanted, int64_t *offset, int64_t *pitch)
@@ -164,7 +179,7 @@ static void fetch(dmi_builder *b, source *s, dm_dtype dtype, int role, dmi_mark 
         dmi_region want;
         region(s, b->me, i, &want);
         s->in_place[i] =
-            s->x->dtype == dtype && usable(s->x, b->me, &want, &offset, role == DMI_LAYER_ROWS ? &pitch : NULL);
+            s->x->dtype == dtype && usable(s->x, b->me, &want, &offset, in_rows(role) ? &pitch : NULL);
         all = all && s->in_place[i];
         elements += want.count;
     }
@@ -184,16 +199,23 @@ static void fetch(dmi_builder *b, source *s, dm_dtype dtype, int role, dmi_mark 
     s->work.mode = DMI_READ;
 }
 
+/* Libraries write rows that lie apart only where all begin at 16 bytes. */
+static bool is_aligned(const dmi_desc *x, int64_t offset, int64_t pitch)
+{
+    return pitch == x->extent[x->ndim - 1] || (offset | pitch) * dmi_dtype_bytes(x->dtype) % 16 == 0;
+}
+
 /* Is what is made written where it belongs, by all workers? All must agree. */
-static bool is_direct(const dmi_builder *b, const source *s, dm_dtype dtype)
+static bool is_direct(const dmi_builder *b, const source *s, dm_dtype dtype, bool rows)
 {
     bool direct = s->x->dtype == dtype && s->x->layout->replicas <= 1;
     for (int w = 0; w < b->profile->workers && direct; w++) {
         for (int64_t i = 0; i < slice_count(s, w) && direct; i++) {
             dmi_region want;
-            int64_t offset;
+            int64_t offset, pitch;
             slice_region(s, w, i, &want);
-            direct = usable(s->x, w, &want, &offset, NULL);
+            direct = usable(s->x, w, &want, &offset, rows ? &pitch : NULL) &&
+                     (!rows || is_aligned(s->x, offset, pitch));
         }
     }
     return direct;
@@ -289,8 +311,8 @@ static dm_status prepare(planning *p, int r)
             return status;
         }
     }
-    if (ref->role == DMI_LAYER_MADE) {
-        s->direct = is_direct(b, s, ref->dtype);
+    if (makes(ref->role)) {
+        s->direct = is_direct(b, s, ref->dtype, ref->role == DMI_LAYER_MADE_ROWS && b->profile->gpu);
         if (!s->direct) {
             int64_t count = dmi_layout_shard_count(s->sliced.layout, b->me);
             s->work = dmi_ref_work(dmi_build_work(b, count * dmi_dtype_bytes(ref->dtype)), DMI_WRITE);
@@ -307,9 +329,8 @@ static dmi_ref refer(planning *p, int r, int slice, int64_t own)
     const dmi_layer_ref *ref = &p->layer->ref[r];
     dmi_dnn *desc = p->layer->desc;
     source *s = &p->source[r];
-    bool whole = ref->role == DMI_LAYER_WHOLE, made = ref->role == DMI_LAYER_MADE,
-         rows = ref->role == DMI_LAYER_ROWS;
-    bool sliced = ref->role == DMI_LAYER_SLICED || rows;
+    bool whole = ref->role == DMI_LAYER_WHOLE, made = makes(ref->role), rows = in_rows(ref->role);
+    bool sliced = reads_slices(ref->role);
     dmi_ref out = s->work;
     dmi_region want;
     desc->type[r] = ref->dtype;
@@ -329,14 +350,14 @@ static dmi_ref refer(planning *p, int r, int slice, int64_t own)
         return dmi_ref_work(p->nothing, DMI_READ);
     }
     if (rows) {
-        desc->pitch = s->x->extent[s->x->ndim - 1];
+        desc->pitch[r] = s->x->extent[s->x->ndim - 1];
     }
     if (sliced || made || whole || only) {
         (whole || only ? whole_region : slice_region)(s, p->b->me, whole ? 0 : own, &want);
         bool here = made || only ? s->direct : s->in_place[whole ? 0 : own];
         if (here) {
             out = s->ref;
-            (void)usable(s->x, p->b->me, &want, &desc->offset[r], rows ? &desc->pitch : NULL);
+            (void)usable(s->x, p->b->me, &want, &desc->offset[r], rows ? &desc->pitch[r] : NULL);
         } else {
             desc->offset[r] = dmi_region_start(&want);
         }
@@ -391,7 +412,7 @@ dm_status dmi_plan_layer(dmi_builder *b, const dmi_call *call, const dmi_layer *
     for (int r = 0; r < p.refs && status == DM_OK && !b->failed; r++) {
         source *s = &p.source[r];
         memcpy(s->done, p.done, sizeof s->done);
-        if (layer->ref[r].role == DMI_LAYER_MADE && !s->direct) {
+        if (makes(layer->ref[r].role) && !s->direct) {
             bring_home(b, s);
         } else if (layer->ref[r].role == DMI_LAYER_SUMMED && !s->direct) {
             dmi_layer_sum sum = {.b = b,

@@ -33,7 +33,7 @@ dm_status dmi_relu_sums_plan(dmi_builder *b, const dmi_call *call)
                                        .desc = &d.dnn,
                                        .slices = call->args.i[0],
                                        .like = X,
-                                       .ref = {{DMI_LAYER_SLICED, X, t, 0},
+                                       .ref = {{DMI_LAYER_ROWS, X, t, 0},
                                                {DMI_LAYER_ROWS, DY, t, 0},
                                                {DMI_LAYER_MADE, DX, t, 0},
                                                {DMI_LAYER_SUMMED, DB, DM_F64, 0}}});

@@ -60,6 +60,67 @@ static void conv_case(dmt_case *c)
     }
 }
 
+static double differs(dmt_case *c, const char *text, dm_array a, dm_array b)
+{
+    dm_array one;
+    double value;
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 0, NULL, NULL, &one));
+    DMT_OK(c, dm_map(c->session, text, 2, (dm_map_arg[]){DM_ARG("a", a), DM_ARG("b", b)}, one));
+    DMT_OK(c, dm_item(c->session, one, NULL, &value));
+    DMT_OK(c, dm_array_destroy(c->session, one));
+    return value;
+}
+
+/* y is some channels of a wider array, as before a concatenation: the others stay. Sums of small integers, so
+ * that no order of them rounds. */
+static void view_case(dmt_case *c)
+{
+    enum { SAMPLES = 12, SIDE = 5, IN = 16, WIDE = 64 };
+    static const dm_dtype types[] = {DM_F32, DM_F64, DM_BF16, DM_F16};
+    const int64_t lo = dmt_int(&c->random, 0, 4) * 8 + (c->number % 3 == 2),
+                  channels = dmt_int(&c->random, 1, 3) * 8;
+    const int64_t kernel = dmt_int(&c->random, 0, 1) * 2 + 1, group = dmt_chance(&c->random, 20) ? 2 : 1;
+    const dm_dtype type = types[c->number / 3 % 4];
+    dm_session *s = c->session;
+    dm_conv conv = DM_CONV_INIT;
+    conv.pad[0] = conv.pad[1] = (int)kernel / 2;
+    conv.group = (int)group;
+    conv.relu = dmt_chance(&c->random, 50);
+    conv.slices = (int)dmt_int(&c->random, 0, 4);
+    const int64_t x_shape[] = {SAMPLES, SIDE, SIDE, IN}, w_shape[] = {channels, kernel, kernel, IN / group};
+    const int64_t y_shape[] = {SAMPLES, SIDE, SIDE, channels}, wide[] = {SAMPLES, SIDE, SIDE, WIDE};
+    dm_layout rows = dm_layout_rows(s);
+    dm_array x, w, bias, y, all, before, view;
+    DMT_OK(c, dm_array_create(s, type, 4, x_shape, &rows, &x));
+    DMT_OK(c, dm_array_create(s, type, 4, w_shape, NULL, &w));
+    DMT_OK(c, dm_array_create(s, type == DM_F64 ? DM_F64 : DM_F32, 1, &channels, NULL, &bias));
+    DMT_OK(c, dm_array_create(s, type, 4, y_shape, &rows, &y));
+    DMT_OK(c, dm_array_create(s, type, 4, wide, &rows, &all));
+    DMT_OK(c, dm_array_create(s, type, 4, wide, &rows, &before));
+    DMT_OK(c, dm_map(s, "floor(3 * uniform(1)) - 1", 0, NULL, x));
+    DMT_OK(c, dm_map(s, "floor(3 * uniform(2)) - 1", 0, NULL, w));
+    DMT_OK(c, dm_map(s, "floor(9 * uniform(3)) - 4", 0, NULL, bias));
+    DMT_OK(c, dm_map(s, "floor(9 * uniform(4)) - 4", 0, NULL, all));
+    DMT_OK(c, dm_copy(s, all, before));
+    DMT_OK(c, dm_array_view(s, all, (int64_t[]){0, 0, 0, lo}, y_shape, &view));
+    dm_array with = dmt_chance(&c->random, 70) ? bias : DM_NO_ARRAY;
+    DMT_OK(c, dm_conv_forward(s, &conv, x, w, with, y));
+    DMT_OK(c, dm_conv_forward(s, &conv, x, w, with, view));
+    double made = differs(c, "sum(abs(a - b))", view, y);
+    DMT_OK(c, dm_array_destroy(s, view));
+    DMT_OK(c, dm_array_view(s, before, (int64_t[]){0, 0, 0, lo}, y_shape, &view));
+    DMT_OK(c, dm_copy(s, y, view));
+    double beside = differs(c, "sum(abs(a - b))", all, before);
+    if (made != 0 || beside != 0) {
+        dmt_fail(c, "channels %d to %d of %d, kernel %d: they differ by %g, with all others by %g", (int)lo,
+                 (int)(lo + channels), WIDE, (int)kernel, made, beside);
+    }
+    dm_array arrays[] = {x, w, bias, y, view, all, before};
+    for (int i = 0; i < 7; i++) {
+        DMT_OK(c, dm_array_destroy(s, arrays[i]));
+    }
+}
+
 static void refusals(dmt_case *c)
 {
     dm_conv v = DM_CONV_INIT, bad = v, old = v;
@@ -99,6 +160,7 @@ static void test_conv(void **state)
 {
     (void)state;
     dmt_run(&(dmt_suite){.name = "conv", .cases = 400, .fn = conv_case});
+    dmt_run(&(dmt_suite){.name = "conv_views", .cases = 100, .fn = view_case});
 }
 
 int main(void)

@@ -45,8 +45,8 @@ static void relu_case(dmt_case *c)
     }
 }
 
-/* The gradient is some channels of a wider array, as behind a concatenation: it is read where it is, and
- * nothing moves. */
+/* The gradient, and perhaps x, is some channels of a wider array, as before a concatenation: it is read where
+ * it is, and nothing moves. */
 static void view_case(dmt_case *c)
 {
     enum { SAMPLES = 24, SIDE = 3, WIDE = 48 };
@@ -56,13 +56,18 @@ static void view_case(dmt_case *c)
     const int64_t wide[4] = {SAMPLES, SIDE, SIDE, WIDE}, shape[4] = {SAMPLES, SIDE, SIDE, channels};
     dm_dtype type = types[c->number / 2 % 4];
     dm_session *s = c->session;
-    dm_array x, all, dy, dx, db, want, sums;
+    dm_array x, all, other, dy, dx, db, want, sums;
     dm_layout rows = dm_layout_rows(s);
     dm_array *four[] = {&x, &dx, &want};
     for (int i = 0; i < 3; i++) {
         DMT_OK(c, dm_array_create(s, type, 4, shape, &rows, four[i]));
     }
     DMT_OK(c, dm_array_create(s, type, 4, wide, &rows, &all));
+    DMT_OK(c, dm_array_create(s, type, 4, (int64_t[]){SAMPLES, SIDE, SIDE, WIDE + lo}, &rows, &other));
+    if (c->number / 8 % 2) {
+        DMT_OK(c, dm_array_destroy(s, x));
+        DMT_OK(c, dm_array_view(s, other, (int64_t[]){0, 0, 0, lo / 2}, shape, &x));
+    }
     DMT_OK(c, dm_array_create(s, DM_F32, 1, &channels, NULL, &db));
     DMT_OK(c, dm_array_create(s, DM_F32, 1, &channels, NULL, &sums));
     DMT_OK(c, dm_map(s, "floor(5 * uniform(1)) - 2", 0, NULL, x));
@@ -82,8 +87,8 @@ static void view_case(dmt_case *c)
         dmt_fail(c, "channels %d to %d of %d: dx differs by %g, db by %g", (int)lo, (int)(lo + channels), WIDE,
                  apart[0], apart[1]);
     }
-    dm_array made[] = {dy, x, dx, want, all, db, sums, one};
-    for (int i = 0; i < 8; i++) {
+    dm_array made[] = {dy, x, dx, want, all, db, sums, one, other};
+    for (int i = 0; i < 9; i++) {
         DMT_OK(c, dm_array_destroy(s, made[i]));
     }
 }

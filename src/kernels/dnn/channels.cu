@@ -6,7 +6,7 @@ extern "C" {
 #include "kernels/dnn/stored.cuh"
 
 /* PARTS: 8 on each of 132 multiprocessors */
-enum { THREADS = DMI_CUDA_THREADS, PARTS = 1056, ROWS_LEAST = 8, FEW_EACH = 32, WARP = 32 };
+enum { THREADS = DMI_CUDA_THREADS, PARTS = 1056, ROWS_LEAST = 8, WARP = 32 };
 
 /* V elements from `at` on; ALIGNED: at once. */
 template <typename T, typename S, int V, bool ALIGNED>
@@ -96,17 +96,19 @@ static __global__ void __launch_bounds__(THREADS)
     join_teams<V>(p, sum, partial);
 }
 
-/* The same of dx, which is made on the way: dy where x > 0. Rows of dy are `apart` elements apart. */
+/* The same of dx, which is made on the way: dy where x > 0. Rows of x are x_pitch elements apart, those of dy
+ * dy_pitch. */
 template <typename T, typename S, int V, bool ALIGNED>
 static __global__ void __launch_bounds__(THREADS)
-    relu_parts(const sums_params p, int64_t apart, const S *x, const S *dy, S *dx, double *partial)
+    relu_parts(const sums_params p, int64_t x_pitch, int64_t dy_pitch, const S *x, const S *dy, S *dx,
+               double *partial)
 {
     portion mine = portion_of<V>(p);
     double sum[V] = {};
 #pragma unroll 4
     for (int64_t r = mine.row; r < mine.end; r += p.teams) {
-        group<T, V> a = load<T, S, V, ALIGNED>(x + r * p.pitch + mine.c),
-                    b = load<T, S, V, ALIGNED>(dy + r * apart + mine.c);
+        group<T, V> a = load<T, S, V, ALIGNED>(x + r * x_pitch + mine.c),
+                    b = load<T, S, V, ALIGNED>(dy + r * dy_pitch + mine.c);
 #pragma unroll
         for (int k = 0; k < V; k++) {
             b.v[k] = a.v[k] > 0 ? b.v[k] : (T)0;
@@ -138,8 +140,8 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* Parts for rows of `channels` channels, V by V, whose sums the queue's workspace has room for; or one, of what
- * takes no longer than to join parts. out: where the sums go. */
+/* Parts for rows of `channels` channels, V by V, whose sums the queue's workspace has room for. out: where the
+ * sums go, of f64 or f32. */
 static sums_params deal(const dmi_queue *q, int64_t rows, int64_t channels, int64_t pitch, int v, void *out,
                         bool wide, dim3 *grid)
 {
@@ -152,8 +154,7 @@ static sums_params deal(const dmi_queue *q, int64_t rows, int64_t channels, int6
     p.teams = THREADS / p.lanes;
     int64_t tiles = (groups + p.lanes - 1) / p.lanes, most = (PARTS + tiles - 1) / tiles,
             least = (int64_t)p.teams * ROWS_LEAST;
-    int64_t parts = rows <= FEW_EACH * p.teams ? 1 : rows / least,
-            room = q->workspace_bytes / (channels * (int64_t)sizeof(double));
+    int64_t parts = rows / least, room = q->workspace_bytes / (channels * (int64_t)sizeof(double));
     parts = parts < most ? parts : most;
     parts = parts < room ? parts : room;
     parts = parts > 1 ? parts : 1;
@@ -227,7 +228,7 @@ template <typename T, typename S, int V> static void launch_relu(dmi_queue *q, c
         sums_params p = deal(q, r->rows, channels, r->channels, V, r->sums + c, true, &grid);
         double *partial = (double *)q->workspace;
         relu_parts<T, S, V, (V > 1)><<<grid, THREADS, 0, stream_of(q)>>>(
-            p, r->pitch, (const S *)r->x + c, (const S *)r->dy + c, (S *)r->dx + c, partial);
+            p, r->x_pitch, r->pitch, (const S *)r->x + c, (const S *)r->dy + c, (S *)r->dx + c, partial);
         if (p.out == NULL) {
             join<<<blocks_for(channels, THREADS / WARP), THREADS, 0, stream_of(q)>>>(channels, (int)grid.x,
                                                                                      partial, r->sums + c);
@@ -239,7 +240,8 @@ template <typename T, typename S, int V> static void launch_relu(dmi_queue *q, c
 template <typename T, typename S, int V> static void launch_relu_sums(dmi_queue *q, const dmi_cuda_relu_sums *r)
 {
     bool aligned = (((uintptr_t)r->x | (uintptr_t)r->dy | (uintptr_t)r->dx) & 15) == 0;
-    (aligned && r->channels % V == 0 && r->pitch % V == 0 ? launch_relu<T, S, V> : launch_relu<T, S, 1>)(q, r);
+    (aligned && r->channels % V == 0 && (r->x_pitch | r->pitch) % V == 0 ? launch_relu<T, S, V>
+                                                                         : launch_relu<T, S, 1>)(q, r);
 }
 
 void dmi_cuda_launch_relu_sums(dmi_queue *q, const dmi_cuda_relu_sums *r)
@@ -252,22 +254,23 @@ void dmi_cuda_launch_relu_sums(dmi_queue *q, const dmi_cuda_relu_sums *r)
     dmi_cuda_launched(q, "relu_sums");
 }
 
-/* F: the type of from. */
+/* F: the type of from. Rows of from are from_pitch elements apart. */
 template <typename T, typename S, typename F, int V>
 static __global__ void __launch_bounds__(THREADS)
-    biased(uint32_t items, const dmi_cuda_divisor lanes, bool relu, const F *from, const T *bias, S *y)
+    biased(uint32_t items, const dmi_cuda_divisor lanes, bool relu, int64_t from_pitch, int64_t pitch,
+           const F *from, const T *bias, S *y)
 {
     uint32_t i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= items) {
         return;
     }
-    uint32_t c = i - divided(i, lanes) * lanes.extent;
+    uint32_t row = divided(i, lanes), c = i - row * lanes.extent;
     group<T, V> b = {};
     if (bias != NULL) {
         b = gathered<T, T, V>(bias + (int64_t)c * V);
     }
     if (from != NULL) {
-        group<T, V> old = loaded<T, F, V>(from + (int64_t)i * V);
+        group<T, V> old = loaded<T, F, V>(from + row * from_pitch + (int64_t)c * V);
 #pragma unroll
         for (int k = 0; k < V; k++) {
             b.v[k] += old.v[k];
@@ -277,25 +280,27 @@ static __global__ void __launch_bounds__(THREADS)
     for (int k = 0; k < V; k++) {
         b.v[k] = relu && b.v[k] < 0 ? (T)0 : b.v[k];
     }
-    stored<T, S, V>(y + (int64_t)i * V, b);
+    stored<T, S, V>(y + row * pitch + (int64_t)c * V, b);
 }
 
 template <typename T, typename S, typename F, int V>
 static void launch_biased(dmi_queue *q, const dmi_cuda_bias *b)
 {
-    int64_t lanes = b->channels / V, most = DMI_CUDA_ITEMS / lanes;
+    int64_t lanes = b->channels / V, most = DMI_CUDA_ITEMS / lanes,
+            apart = b->from == b->y ? b->pitch : b->channels;
     for (int64_t r = 0; r < b->rows; r += most) {
         int64_t items = (b->rows - r < most ? b->rows - r : most) * lanes;
-        const F *from = b->from != NULL ? (const F *)b->from + r * b->channels : NULL;
+        const F *from = b->from != NULL ? (const F *)b->from + r * apart : NULL;
         biased<T, S, F, V><<<blocks_for(items, THREADS), THREADS, 0, stream_of(q)>>>(
-            (uint32_t)items, dmi_cuda_divide_by(lanes), b->relu, from, (const T *)b->bias,
-            (S *)b->y + r * b->channels);
+            (uint32_t)items, dmi_cuda_divide_by(lanes), b->relu, apart, b->pitch, from, (const T *)b->bias,
+            (S *)b->y + r * b->pitch);
     }
 }
 
 template <typename T, typename S, int V> static void launch_bias(dmi_queue *q, const dmi_cuda_bias *b)
 {
-    bool grouped = (((uintptr_t)b->y | (uintptr_t)b->from) & 15) == 0 && b->channels % V == 0;
+    bool grouped =
+        (((uintptr_t)b->y | (uintptr_t)b->from) & 15) == 0 && b->channels % V == 0 && b->pitch % V == 0;
     auto own = grouped ? launch_biased<T, S, S, V> : launch_biased<T, S, S, 1>;
     auto wide = grouped ? launch_biased<T, S, T, V> : launch_biased<T, S, T, 1>;
     (b->from == b->y ? own : wide)(q, b);

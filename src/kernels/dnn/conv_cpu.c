@@ -112,17 +112,19 @@ static void forward(const range *g, const dmi_kernel_call *call)
 {
     const dmi_convolution *d = g->d;
     char *y = dmi_dnn_at(call, 2), *bias = dmi_dnn_at(call, 3);
+    int64_t pitch = dmi_conv_pitch(d);
     dmi_gemm k = {.dtype = d->dnn.dtype,
                   .trans_b = 1,
                   .m = g->rows,
                   .n = g->out,
                   .k = g->weights,
                   .ldb = g->weights,
-                  .ldc = d->out[2],
+                  .ldc = pitch,
                   .b_offset = g->group * g->out * g->weights,
-                  .c_offset = g->first * d->out[2] + g->group * g->out};
+                  .c_offset = g->first * pitch + g->group * g->out};
     if (bias && g->group == 0) {
-        dmi_dnn_repeat(d->dnn.dtype, bias, g->rows, d->out[2], y + k.c_offset * dmi_dtype_bytes(d->dnn.dtype));
+        dmi_dnn_repeat(d->dnn.dtype, bias, g->rows, d->out[2], pitch,
+                       y + k.c_offset * dmi_dtype_bytes(d->dnn.dtype));
     }
     const void *a = windows_of(g, dmi_dnn_at(call, 0), dmi_dnn_at(call, 4), &k.lda, &k.a_offset);
     dmi_cpu_gemm(&k, 1, a, dmi_dnn_at(call, 1), bias ? 1 : 0, y);
@@ -195,6 +197,14 @@ static void cut(dm_dtype dtype, int64_t count, void *y)
     }
 }
 
+static void cut_rows(const dmi_convolution *d, char *y)
+{
+    int64_t pitch = dmi_conv_pitch(d), each = pitch == d->out[2] ? d->dnn.count[2] : d->out[2];
+    for (int64_t i = 0; i < d->dnn.count[2]; i += each, y += pitch * dmi_dtype_bytes(d->dnn.dtype)) {
+        cut(d->dnn.dtype, each, y);
+    }
+}
+
 dm_status dmi_conv_cpu(const dmi_kernel_call *call)
 {
     const dmi_convolution *d = call->desc;
@@ -202,7 +212,7 @@ dm_status dmi_conv_cpu(const dmi_kernel_call *call)
         each_range(call, forward);
     }
     if (d->relu) {
-        cut(d->dnn.dtype, d->dnn.count[2], dmi_dnn_at(call, 2));
+        cut_rows(d, dmi_dnn_at(call, 2));
     }
     return DM_OK;
 }

@@ -60,9 +60,9 @@ static void forward(const range *g)
                   .n = g->out,
                   .k = g->weights,
                   .ldb = g->weights,
-                  .ldc = d->out[2],
+                  .ldc = dmi_conv_pitch(d),
                   .b_offset = g->group * g->out * g->weights,
-                  .c_offset = g->first * d->out[2] + g->group * g->out};
+                  .c_offset = g->first * dmi_conv_pitch(d) + g->group * g->out};
     const void *a = matrix_of(g, g->at[0], g->at[4], &k.lda, &k.a_offset);
     dmi_cuda_gemm(g->q, &k, 1, a, g->at[1], 0, g->at[2], NULL);
 }
@@ -162,6 +162,7 @@ dm_status dmi_conv_cuda(const dmi_kernel_call *call)
         dmi_cuda_launch_bias(call->queue, &(dmi_cuda_bias){.dtype = d->dnn.dtype,
                                                            .rows = d->dnn.count[2] / d->out[2],
                                                            .channels = d->out[2],
+                                                           .pitch = dmi_conv_pitch(d),
                                                            .relu = d->relu,
                                                            .from = at[2],
                                                            .bias = at[3],

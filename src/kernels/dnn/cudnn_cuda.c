@@ -88,6 +88,7 @@ static kept *kept_get(cache *c, int which, const dmi_convolution *d, cudnnHandle
     memcpy(&wanted.shape.in, d->in, sizeof *d - offsetof(dmi_convolution, in));
     wanted.shape.dnn.samples = d->dnn.samples;
     wanted.shape.dnn.dtype = d->dnn.dtype;
+    wanted.shape.dnn.pitch[2] = dmi_conv_pitch(d);
     wanted.which = which;
     for (int i = 0; i < c->count; i++) {
         kept *k = c->kept[i];

@@ -35,11 +35,12 @@ void dmi_cudnn_plan_free(dmi_cudnn_plan *p)
     p->plan = NULL;
 }
 
-/* dims: of N, C, H, W, which lie as N, H, W, C. SUM and SHIFTED are in no memory; they and BIAS are f32. */
-static bool tensor(dmi_cudnn_plan *p, int64_t number, dm_dtype dtype, const int64_t dims[4],
+/* dims: of N, C, H, W, which lie as N, H, W, C, a pixel `pitch` elements behind the one before it. SUM and
+ * SHIFTED are in no memory; they and BIAS are f32. */
+static bool tensor(dmi_cudnn_plan *p, int64_t number, dm_dtype dtype, const int64_t dims[4], int64_t pitch,
                    cudnnBackendDescriptor_t *out)
 {
-    int64_t strides[4] = {dims[1] * dims[2] * dims[3], 1, dims[1] * dims[3], dims[1]},
+    int64_t strides[4] = {pitch * dims[2] * dims[3], 1, pitch * dims[3], pitch},
             aligned = number == BIAS ? (int64_t)sizeof(float) : DMI_DNN_ALIGNED;
     bool wide = number >= BIAS, nowhere = number >= SUM;
     cudnnDataType_t type = dtype == DM_BF16 && !wide  ? CUDNN_DATA_BFLOAT16
@@ -122,8 +123,8 @@ static bool epilogue(dmi_cudnn_plan *p, const dmi_convolution *d, const int64_t 
 {
     const int64_t dims[4] = {1, d->out[2], 1, 1};
     cudnnBackendDescriptor_t bias, shifted = y;
-    return tensor(p, BIAS, d->dnn.dtype, dims, &bias) &&
-           (!d->relu || tensor(p, SHIFTED, d->dnn.dtype, y_dims, &shifted)) &&
+    return tensor(p, BIAS, d->dnn.dtype, dims, dims[1], &bias) &&
+           (!d->relu || tensor(p, SHIFTED, d->dnn.dtype, y_dims, dmi_conv_pitch(d), &shifted)) &&
            pointwise(p, CUDNN_POINTWISE_ADD, sum, bias, shifted, &op[0]) &&
            (!d->relu || pointwise(p, CUDNN_POINTWISE_RELU_FWD, shifted, NULL, y, &op[1]));
 }
@@ -133,17 +134,18 @@ static bool graph(dmi_cudnn_plan *p, cudnnHandle_t handle, int which, const dmi_
 {
     const struct names *n = &names[which == DMI_CUDNN_BIASED ? DMI_CUDNN_FORWARD : which];
     cudnnBackendDescriptor_t x, y, w, conv, op[3], sum;
-    bool biased = which == DMI_CUDNN_BIASED;
+    bool biased = which == DMI_CUDNN_BIASED, forward = biased || which == DMI_CUDNN_FORWARD;
     const int64_t x_dims[4] = {d->dnn.samples, d->in[2], d->in[0], d->in[1]},
                   y_dims[4] = {d->dnn.samples, d->out[2], d->out[0], d->out[1]},
                   w_dims[4] = {d->out[2], d->in[2] / d->group, d->kernel[0], d->kernel[1]};
     float one = 1, zero = 0;
-    if (!tensor(p, X, d->dnn.dtype, x_dims, &x) || !tensor(p, Y, d->dnn.dtype, y_dims, &y) ||
-        !tensor(p, W, d->dnn.dtype, w_dims, &w)) {
+    if (!tensor(p, X, d->dnn.dtype, x_dims, x_dims[1], &x) ||
+        !tensor(p, Y, d->dnn.dtype, y_dims, forward ? dmi_conv_pitch(d) : y_dims[1], &y) ||
+        !tensor(p, W, d->dnn.dtype, w_dims, w_dims[1], &w)) {
         return false;
     }
     sum = y;
-    return (!biased || tensor(p, SUM, d->dnn.dtype, y_dims, &sum)) && moves(p, d, &conv) &&
+    return (!biased || tensor(p, SUM, d->dnn.dtype, y_dims, dmi_conv_pitch(d), &sum)) && moves(p, d, &conv) &&
            make(p, n->type, &op[0]) && set(op[0], n->alpha, CUDNN_TYPE_FLOAT, 1, &one) &&
            set(op[0], n->beta, CUDNN_TYPE_FLOAT, 1, &zero) &&
            set(op[0], n->conv, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &conv) &&

@@ -17,11 +17,12 @@ typedef struct dmi_dnn {
     dm_dtype type[DMI_DNN_REFS];
     int mode[DMI_DNN_REFS]; /* DMI_READ, DMI_WRITE */
     int64_t offset[DMI_DNN_REFS], count[DMI_DNN_REFS];
-    int64_t pitch; /* of a reference whose rows may lie apart: elements from one to the next */
+    int64_t pitch[DMI_DNN_REFS]; /* of a reference whose rows may lie apart: elements from one to the next; 0:
+                                    they do not */
 } dmi_dnn;
 
 /* x: samples x in, y: samples x out, w: out[2] x kernel x in[2] / group. [0] rows, [1] columns, [2] channels.
- *   conv          x, w, y, bias, scratch       y = x convolved with w, + bias
+ *   conv          x, w, y, bias, scratch       y = x convolved with w, + bias. Pixels of y may lie apart
  *   conv_data     y, w, x, scratch             x = the gradient
  *   conv_weights  x, y, w, bias, scratch       w, bias = the gradients
  * scratch: of type dtype, columns[0] * columns[1] elements: so many rows of windows of x at once. */
@@ -64,7 +65,7 @@ typedef struct dmi_inner {
 /* Of channel c, over `rows` rows of c channels; sums are f64:
  *   channel_sums  x, sums [, y]      sums = the sum of x, or x y
  *   relu_sums     x, dy, dx, sums    dx = dy where x > 0, else 0; sums = the sum of dx
- * Rows of dy are `pitch` apart. */
+ * Rows of x and dy may lie apart. */
 typedef struct dmi_channel_rows {
     dmi_dnn dnn;
     int64_t rows, channels;

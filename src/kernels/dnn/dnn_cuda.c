@@ -63,8 +63,12 @@ dm_status dmi_inner_cuda(const dmi_kernel_call *call)
     dmi_gemm g = {
         .trans_b = 1, .m = d->dnn.samples, .n = d->out, .k = d->in, .lda = d->in, .ldb = d->in, .ldc = d->out};
     dmi_cuda_align_in(call, 3, at);
-    dmi_cuda_bias b = {
-        .dtype = d->dnn.dtype, .rows = d->dnn.samples, .channels = d->out, .bias = at[3], .y = at[2]};
+    dmi_cuda_bias b = {.dtype = d->dnn.dtype,
+                       .rows = d->dnn.samples,
+                       .channels = d->out,
+                       .pitch = d->out,
+                       .bias = at[3],
+                       .y = at[2]};
     bool halves = dmi_dtype_bytes(d->dnn.dtype) == 2, biased = at[2] && at[3];
     if (biased && !halves) {
         dmi_cuda_launch_bias(call->queue, &b);
@@ -125,7 +129,8 @@ dm_status dmi_relu_sums_cuda(const dmi_kernel_call *call)
     dmi_cuda_relu_sums r = {.dtype = d->dnn.dtype,
                             .rows = x ? d->rows * d->dnn.samples : 0,
                             .channels = d->channels,
-                            .pitch = d->dnn.pitch,
+                            .x_pitch = d->dnn.pitch[0],
+                            .pitch = d->dnn.pitch[1],
                             .x = x,
                             .dy = dmi_dnn_at(call, 1),
                             .dx = dmi_dnn_at(call, 2),

@@ -53,11 +53,11 @@ void dmi_cuda_launch_lrn(dmi_queue *q, const dmi_cuda_lrn *p, const void *x, con
 /* out[c] = the sum over rows of x[., c], or of x[., c] y[., c]. out: f64, or of type dtype. */
 void dmi_cuda_launch_channels(dmi_queue *q, dm_dtype dtype, int64_t rows, int64_t channels, const void *x,
                               const void *y, dm_dtype out_dtype, void *out);
-/* dx[., c] = dy[., c] where x[., c] > 0, else 0; sums[c] = the sum over rows of dx[., c]. Rows of dy are pitch
- * apart. */
+/* dx[., c] = dy[., c] where x[., c] > 0, else 0; sums[c] = the sum over rows of dx[., c]. Rows of x are x_pitch
+ * apart, those of dy pitch. */
 typedef struct dmi_cuda_relu_sums {
     dm_dtype dtype; /* of x, dy and dx */
-    int64_t rows, channels, pitch;
+    int64_t rows, channels, x_pitch, pitch;
     const void *x, *dy;
     void *dx;
     double *sums;
@@ -67,7 +67,7 @@ void dmi_cuda_launch_relu_sums(dmi_queue *q, const dmi_cuda_relu_sums *r);
  * may be NULL. relu: nothing below 0. */
 typedef struct dmi_cuda_bias {
     dm_dtype dtype; /* of y */
-    int64_t rows, channels;
+    int64_t rows, channels, pitch; /* pitch: from one row of y to the next; others are dense */
     bool relu;
     const void *from, *bias;
     void *y;

@@ -14,6 +14,12 @@ static inline void *dmi_dnn_at(const dmi_kernel_call *call, int r)
 double dmi_labelled_divisor(const dmi_labelled *d, int64_t valid);
 
 /* --- dnn_workspace.c: on GPUs */
+/* Elements from one pixel of y to the next, of a convolution. */
+static inline int64_t dmi_conv_pitch(const dmi_convolution *d)
+{
+    return d->dnn.pitch[2] > 0 ? d->dnn.pitch[2] : d->out[2];
+}
+
 enum { DMI_DNN_ALIGNED = 16 }; /* bytes at which operands of libraries begin */
 /* References 0 .. last - 1 that do not begin there: bytes of their copies, each rounded up. */
 int64_t dmi_dnn_moved_bytes(const dmi_dnn *d, int last);

@@ -1,4 +1,4 @@
-/* What layers touch: each reference densely. */
+/* What layers touch: each reference densely, or in rows that lie apart. */
 #include "kernels/kernel.h"
 
 static void touch_all(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
@@ -16,7 +16,6 @@ static void touch_all(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
     {                                                                                                          \
         touch_all(t, out);                                                                                     \
     }
-TOUCHES(conv)
 TOUCHES(conv_data)
 TOUCHES(conv_weights)
 TOUCHES(pooling)
@@ -35,13 +34,26 @@ TOUCHES(pair_back)
 TOUCHES(hinge_loss)
 TOUCHES(hinge_back)
 
+/* Reference r has rows of so many elements. */
+static void touch_rows(const dmi_touching *t, int r, int64_t elements, dmi_touch out[DMI_MAX_REFS])
+{
+    const dmi_dnn *d = t->desc;
+    if (r < t->refs && d->count[r] > 0 && d->pitch[r] > 0) {
+        dmi_touch_box(&out[r], 2, (int64_t[]){d->count[r] / elements, elements}, (int64_t[]){d->pitch[r], 1},
+                      d->offset[r], dmi_dtype_bytes(d->type[r]), d->mode[r]);
+    }
+}
+
+void dmi_conv_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
+{
+    touch_all(t, out);
+    touch_rows(t, 2, ((const dmi_convolution *)t->desc)->out[2], out);
+}
+
 void dmi_relu_sums_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
 {
-    const dmi_channel_rows *d = t->desc;
+    const int64_t channels = ((const dmi_channel_rows *)t->desc)->channels;
     touch_all(t, out);
-    if (t->refs > 1 && d->dnn.count[1] > 0) { /* the rows of dy */
-        dmi_touch_box(&out[1], 2, (int64_t[]){d->rows * d->dnn.samples, d->channels},
-                      (int64_t[]){d->dnn.pitch, 1}, d->dnn.offset[1], dmi_dtype_bytes(d->dnn.type[1]),
-                      DMI_READ);
-    }
+    touch_rows(t, 0, channels, out);
+    touch_rows(t, 1, channels, out);
 }

@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-void dmi_dnn_repeat(dm_dtype dtype, const void *bias, int64_t rows, int64_t n, void *out)
+void dmi_dnn_repeat(dm_dtype dtype, const void *bias, int64_t rows, int64_t n, int64_t pitch, void *out)
 {
-    size_t bytes = (size_t)(n * dmi_dtype_bytes(dtype));
+    int64_t elem = dmi_dtype_bytes(dtype);
     for (int64_t i = 0; i < rows; i++) {
-        memcpy((char *)out + (size_t)i * bytes, bias, bytes);
+        memcpy((char *)out + i * pitch * elem, bias, (size_t)(n * elem));
     }
 }
 
@@ -71,7 +71,7 @@ dm_status dmi_channel_sums_cpu(const dmi_kernel_call *call)
                                  const type *restrict dy, type *restrict dx, double *restrict sums)            \
     {                                                                                                          \
         memset(sums, 0, (size_t)d->channels * sizeof *sums);                                                   \
-        for (int64_t i = 0; i < rows; i++, x += d->channels, dy += d->dnn.pitch, dx += d->channels) {          \
+        for (int64_t i = 0; i < rows; i++, x += d->dnn.pitch[0], dy += d->dnn.pitch[1], dx += d->channels) {   \
             for (int64_t c = 0; c < d->channels; c++) {                                                        \
                 dx[c] = x[c] > 0 ? dy[c] : 0;                                                                  \
                 sums[c] += (double)dx[c];                                                                      \
@@ -112,7 +112,7 @@ dm_status dmi_inner_cpu(const dmi_kernel_call *call)
     const dmi_inner *d = call->desc;
     void *y = dmi_dnn_at(call, 2), *bias = dmi_dnn_at(call, 3);
     if (y && bias) {
-        dmi_dnn_repeat(d->dnn.dtype, bias, d->dnn.samples, d->out, y);
+        dmi_dnn_repeat(d->dnn.dtype, bias, d->dnn.samples, d->out, d->out, y);
     }
     dmi_gemm g = {
         .trans_b = 1, .m = d->dnn.samples, .n = d->out, .k = d->in, .lda = d->in, .ldb = d->in, .ldc = d->out};

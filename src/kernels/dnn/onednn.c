@@ -281,7 +281,8 @@ bool dmi_onednn_conv(int which, const dmi_kernel_call *call)
     static const int place[][3] = {{0, 2, 1}, {2, 0, 1}, {0, 1, 2}}; /* references of x, y, w */
     const dmi_convolution *d = call->desc;
     kept wanted;
-    if (call->queue || d->dnn.dtype != DM_F32 || d->dnn.samples == 0 ||      /* queue: an emulated GPU's */
+    if (call->queue || d->dnn.dtype != DM_F32 || d->dnn.samples == 0 || /* queue: an emulated GPU's */
+        (which == DMI_ONEDNN_FORWARD && dmi_conv_pitch(d) != d->out[2]) ||
         (which == DMI_ONEDNN_DATA && d->in[2] / d->group % CHANNELS != 0)) { /* slower than a product there */
         return false;
     }

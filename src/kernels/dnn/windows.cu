@@ -75,16 +75,17 @@ static __global__ void __launch_bounds__(THREADS)
             continue;
         }
         const int64_t start = (n * p.out[0] + at) * p.out[1] - p.first;
+        /* without a branch, so that several loads are on their way */
+#pragma unroll 4
         for (int s = p.kernel[1] - 1; s >= 0; s--) {
             const int q = window_of(v + p.pad[1] - s * p.dilation[1], p.stride[1]);
             const int64_t window = start + q;
-            if (q >= 0 && q < p.out[1] && window >= 0 && window < p.rows) {
-                const group<T, V> one =
-                    loaded<T, S, V>(columns + ((window * p.kernel[0] + r) * p.kernel[1] + s) * p.channels + c);
+            const bool here = q >= 0 && q < p.out[1] && window >= 0 && window < p.rows;
+            const group<T, V> one = loaded<T, S, V>(
+                columns + (((here ? window : 0) * p.kernel[0] + r) * p.kernel[1] + s) * p.channels + c);
 #pragma unroll
-                for (int k = 0; k < V; k++) {
-                    sum.v[k] += one.v[k];
-                }
+            for (int k = 0; k < V; k++) {
+                sum.v[k] += here ? one.v[k] : (T)0;
             }
         }
     }
@@ -118,6 +119,9 @@ static void launch_gather(dmi_queue *q, const dmi_cuda_windows *p, const void *x
 
 void dmi_cuda_launch_windows(dmi_queue *q, const dmi_cuda_windows *p, const void *x, void *columns)
 {
+    if (p->channels == 0) {
+        return;
+    }
     int64_t group = 16 / dmi_dtype_bytes(p->dtype);
     bool grouped =
         (((uintptr_t)x | (uintptr_t)columns) & 15) == 0 && p->channels % group == 0 && p->pixel % group == 0;
@@ -160,6 +164,9 @@ static void launch_back(dmi_queue *q, const dmi_cuda_windows *p, int64_t sample,
 void dmi_cuda_launch_windows_back(dmi_queue *q, const dmi_cuda_windows *p, int64_t sample, int64_t samples,
                                   const void *columns, void *x)
 {
+    if (p->channels == 0) {
+        return;
+    }
     auto launch = p->dtype == DM_F64    ? launch_back<double, double, 2>
                   : p->dtype == DM_BF16 ? launch_back<float, bf16, 8>
                   : p->dtype == DM_F16  ? launch_back<float, f16, 8>
