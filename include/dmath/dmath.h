@@ -278,10 +278,11 @@ DM_API DM_CHECKED dm_status dm_array_slice(dm_session *session, dm_array a, cons
  * count), DM_ERR_SHAPE (ndim 0), DM_ERR_LIMIT (too many arrays). */
 DM_API DM_CHECKED dm_status dm_rows(dm_session *session, dm_array a, int64_t first, int64_t count, dm_array *out);
 /* A view of the same elements in row-major order under another shape. Always possible for a whole array split
- * along dim 0 whose blocks are whole numbers of new rows, and for consecutive elements of an array that is not
- * split (of whole rows of it, or of one row) that begin at a whole number of new rows. Errors:
- * DM_ERR_UNSUPPORTED where the layout would need data to move (copy to a suitable layout first), DM_ERR_SHAPE
- * (another number of elements), DM_ERR_ARG (ndim, shape), DM_ERR_LIMIT (too many arrays). */
+ * along dim 0 whose blocks are whole numbers of new rows. Of an array that is not split also for a view of
+ * consecutive elements, one or more, under one dim or more, if it begins at a whole number of rows of the new
+ * shape; leading dims of 1 have no rows. Errors: DM_ERR_UNSUPPORTED where the elements do not lie so (copy them
+ * to a suitable layout first), DM_ERR_SHAPE (another number of elements), DM_ERR_ARG (ndim, shape),
+ * DM_ERR_LIMIT (too many arrays). */
 DM_API DM_CHECKED dm_status dm_array_reshape(dm_session *session, dm_array a, int ndim, const int64_t *shape,
                                              dm_array *out);
 

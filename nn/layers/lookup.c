@@ -47,6 +47,8 @@ dm_status nn_embed_setup(nn_layer *l)
                : status;
 }
 
+enum { WIDE = 3 }; /* scratch: the rows in f32, as the weights are, in nets of another type */
+
 dm_status nn_embed_prepare(nn_layer *l) /* indices; views of the top and of its gradient as rows */
 {
     dm_array of[2] = {l->top[0]->data, l->top[0]->diff};
@@ -57,15 +59,16 @@ dm_status nn_embed_prepare(nn_layer *l) /* indices; views of the top and of its 
             status = dm_array_reshape(l->net->session, of[i], 2, shape, &l->scratch[1 + i]);
         }
     }
-    return status;
+    return status == DM_OK && l->net->type != DM_F32 ? nn_scratch(l, WIDE, false, 2, shape) : status;
 }
 
 dm_status nn_embed_forward(nn_layer *l)
 {
     dm_session *s = l->net->session;
     dm_status status = read_indices(l, l->bottom[0], 0);
-    status =
-        status == DM_OK ? dm_take(s, l->param[0]->data, l->scratch[0], 0, DM_RAISE, l->scratch[1]) : status;
+    dm_array wide = l->scratch[WIDE], rows = wide.id ? wide : l->scratch[1];
+    status = status == DM_OK ? dm_take(s, l->param[0]->data, l->scratch[0], 0, DM_RAISE, rows) : status;
+    status = status == DM_OK && wide.id ? dm_copy(s, wide, l->scratch[1]) : status;
     return status == DM_OK && l->params > 1 ? dm_axpby(s, 1, l->param[1]->data, 1, l->top[0]->data) : status;
 }
 
@@ -73,8 +76,9 @@ dm_status nn_embed_backward(nn_layer *l)
 {
     dm_session *s = l->net->session;
     dm_status status = nn_param_beta(l, 0) == 0 ? dm_fill(s, l->param[0]->diff, 0) : DM_OK;
-    status = status == DM_OK ? dm_scatter_add(s, l->param[0]->diff, l->scratch[0], l->scratch[2], 0, DM_CLIP)
-                             : status;
+    dm_array wide = l->scratch[WIDE], rows = wide.id ? wide : l->scratch[2];
+    status = status == DM_OK && wide.id ? dm_copy(s, l->scratch[2], wide) : status;
+    status = status == DM_OK ? dm_scatter_add(s, l->param[0]->diff, l->scratch[0], rows, 0, DM_CLIP) : status;
     return status == DM_OK && l->params > 1
                ? dm_channel_sums(s, l->net->slices, 1, l->top[0]->diff, DM_NO_ARRAY, nn_param_beta(l, 1),
                                  l->param[1]->diff)

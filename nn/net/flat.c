@@ -8,18 +8,29 @@
  * own takes a larger parameter no longer, and need not wait for the gradients of all others. */
 enum { ALIGN = 16, MOST = 1 << 20 };
 
-/* The least place from `at` on where a view can have the parameter's shape: after whole rows. */
-static int64_t place_for(const nn_param *p, int64_t at)
+/* A view can have the parameter's shape where it begins at a multiple of so many elements: whole rows. */
+static int64_t step_of(const nn_param *p)
 {
     int64_t shape[DM_MAX_DIMS], row = 1, step = ALIGN;
-    int ndim = nn_param_shape(p, shape);
-    for (int d = 1; d < ndim; d++) {
+    int ndim = nn_param_shape(p, shape), first = 0;
+    while (first < ndim && shape[first] == 1) { /* such dims have no rows */
+        first++;
+    }
+    for (int d = first + 1; d < ndim; d++) {
         row *= shape[d];
     }
     while (step % row != 0) {
         step += ALIGN;
     }
-    return (at + step - 1) / step * step;
+    return step;
+}
+
+/* Parameters that workers hold in parts, or that have no dims, cannot be views; and few long rows would leave
+ * more room between them than they take. */
+static bool joins(const nn_param *p)
+{
+    return !p->borrowed && !p->range && p->ndim > 0 && p->lr_mult != 0 && p->count > 0 && p->count <= MOST &&
+           (p->count < ALIGN || step_of(p) <= p->count);
 }
 
 static nn_flat *flat_of(nn_net *net, const nn_param *p)
@@ -54,11 +65,11 @@ dm_status nn_flats_make(nn_net *net)
     }
     for (int i = 0; i < net->param_count; i++) {
         nn_param *p = net->params[i];
-        bool alone = p->borrowed || p->range || p->ndim == 0; /* the last is no row of anything */
-        if (!alone && p->lr_mult != 0 && p->count > 0 && p->count <= MOST) {
+        if (joins(p)) {
             nn_flat *f = flat_of(net, p);
+            int64_t step = step_of(p);
             p->flat = f;
-            p->at = place_for(p, f->count);
+            p->at = (f->count + step - 1) / step * step;
             f->count = p->at + (p->count + ALIGN - 1) / ALIGN * ALIGN; /* so that kernels end without a rest */
         }
     }

@@ -40,7 +40,8 @@ static dm_status make_rates(dm_solver *s)
             nn_rate *r = &s->rates[s->rate_count++];
             r->mult = mult;
             r->now = -1; /* no rate yet */
-            status = dm_array_create(s->session, DM_F32, 1, (int64_t[]){1}, &everywhere, &r->array);
+            status = dm_array_create(s->session, DM_F32, 0, NULL, &everywhere,
+                                     &r->array); /* some parameters have no dims */
         }
     }
     return status;

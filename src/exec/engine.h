@@ -30,6 +30,7 @@ typedef struct dmi_memory {
     int handles;            /* array and views: at zero the allocation goes back to the pool */
     int refs;               /* handles and commands in flight: at zero this struct goes */
     uint32_t number;
+    int64_t elements;       /* of the whole array, on all workers together; a view's layout may have fewer */
     uint64_t rewritten;     /* the last command read that overwrites all of it */
     atomic_int poisoned;    /* DMI_POISONED: holds (partly) the result of a command that failed; DMI_NO_MEMORY: there
                              * is nothing behind it, for good */

@@ -141,6 +141,7 @@ static bool reshaped_rows(const dmi_desc *of, int ndim, const int64_t *shape, dm
 {
     const dmi_layout *old = of->layout;
     int64_t from, to, elem = dmi_dtype_bytes(of->dtype), row = elem, rows[DM_MAX_DIMS];
+    bool run = false;
     int dim = 0; /* whose indices are rows: before it are dims of 1 */
     while (dim < ndim - 1 && shape[dim] == 1) {
         dim++;
@@ -148,7 +149,7 @@ static bool reshaped_rows(const dmi_desc *of, int ndim, const int64_t *shape, dm
     for (int d = dim + 1; d < ndim; d++) {
         row *= shape[d];
     }
-    if (ndim == 0 || !dmi_desc_run(of, &from, &to) || from % row != 0) {
+    if (ndim == 0 || !dmi_desc_span(of, &from, &to, &run) || !run || from % row != 0) {
         return false;
     }
     memcpy(rows, shape, (size_t)ndim * sizeof *rows);
@@ -191,9 +192,13 @@ dm_status dm_array_reshape(dm_session *session, dm_array a, int ndim, const int6
         dmi_desc rows = {.ndim = ndim};
         if (!(whole ? reshaped_spec(old, ndim, shape, &spec)
                     : reshaped_rows(&desc, ndim, shape, &spec, &rows))) {
-            return dmi_fail(DM_ERR_UNSUPPORTED, "this shape would move data between workers: %s",
-                            whole ? "a block of the array does not hold a whole number of new rows"
-                                  : "the array is a rectangle of another one; copy it first");
+            return whole ? dmi_fail(DM_ERR_UNSUPPORTED,
+                                    "this shape would move data between workers: a block of the array "
+                                    "does not hold a whole number of new rows")
+                         : dmi_fail(DM_ERR_UNSUPPORTED,
+                                    "a part of an array takes another shape only if it is consecutive "
+                                    "elements, not split, that begin at a whole number of new rows; "
+                                    "copy it first");
         }
         const dmi_layout *layout = NULL;
         uint32_t id = 0;

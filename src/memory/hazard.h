@@ -34,13 +34,13 @@ static inline void dmi_hazard_merge(dmi_hazard *into, const dmi_hazard *from)
     dmi_stamp_merge(&into->read, &from->read);
 }
 
-/* Which elements of a memory: a box of the indices of its layout. Boxes of different layouts are compared only
- * where each is one run of bytes. */
+/* Which elements of a memory: a box of the indices of its layout. Those of different layouts are compared by
+ * the bytes between their first and last element, where these are known. */
 typedef struct dmi_area {
     int ndim; /* -1: all of them, or not known which */
     const void *layout;
     int64_t lo[DM_MAX_DIMS], hi[DM_MAX_DIMS];
-    int64_t from, to; /* the bytes, the same in each shard; to 0: they are no such run */
+    int64_t from, to; /* these bytes, the same in each shard; to 0: not known */
 } dmi_area;
 bool dmi_area_disjoint(const dmi_area *a, const dmi_area *b);
 

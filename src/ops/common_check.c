@@ -24,6 +24,20 @@ static bool is_empty(const dmi_desc *x)
     return empty;
 }
 
+/* One of them is reshaped: their common elements are not computed, but runs of the same bytes are the same
+ * elements. */
+static int reshaped_overlap(const dmi_desc *x, const dmi_desc *y)
+{
+    int64_t x_from, x_to, y_from, y_to;
+    bool x_run, y_run;
+    if (!dmi_desc_span(x, &x_from, &x_to, &x_run) || !dmi_desc_span(y, &y_from, &y_to, &y_run)) {
+        return DMI_OVERLAPPING;
+    }
+    bool same = x_run && y_run && x_from == y_from && x_to == y_to && x->ndim == y->ndim &&
+                memcmp(x->extent, y->extent, (size_t)x->ndim * sizeof *x->extent) == 0;
+    return x_to <= y_from || y_to <= x_from ? DMI_APART : same ? DMI_SAME : DMI_OVERLAPPING;
+}
+
 int dmi_operands_overlap(const dmi_operand *a, const dmi_operand *b)
 {
     if (a->memory != b->memory) {
@@ -33,11 +47,8 @@ int dmi_operands_overlap(const dmi_operand *a, const dmi_operand *b)
     if (is_empty(x) || is_empty(y)) {
         return DMI_APART;
     }
-    if (x->layout_id !=
-        y->layout_id) { /* one of them is reshaped: their common elements are not computed, but of runs */
-        int64_t x_from, x_to, y_from, y_to;
-        bool runs = dmi_desc_run(x, &x_from, &x_to) && dmi_desc_run(y, &y_from, &y_to);
-        return runs && (x_to <= y_from || y_to <= x_from) ? DMI_APART : DMI_OVERLAPPING;
+    if (x->layout_id != y->layout_id) {
+        return reshaped_overlap(x, y);
     }
     bool same = true;
     for (int d = 0; d < x->ndim; d++) {

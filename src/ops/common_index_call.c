@@ -259,6 +259,9 @@ dm_status dmi_index_submit(dm_session *session, int op, const dm_array *arrays, 
     if (status != DM_OK || (status = resolve(&q)) != DM_OK) {
         return status;
     }
+    if (q.t.lines->extent[q.t.dim] == 0) { /* the check has seen that no element is named */
+        return DM_OK;
+    }
     q.facts = dmi_session_facts(q.s);
     if (mode == DMI_INDEX_RAISE && q.facts.recording) {
         return dmi_fail(DM_ERR_STATE,

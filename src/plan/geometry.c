@@ -61,21 +61,21 @@ void dmi_desc_like(const dmi_desc *desc, dmi_layout_spec *out)
     }
 }
 
-bool dmi_desc_run(const dmi_desc *desc, int64_t *from, int64_t *to)
+bool dmi_desc_span(const dmi_desc *desc, int64_t *from, int64_t *to, bool *run)
 {
     const dmi_layout *layout = desc->layout;
-    int64_t at = 0, count = 1, bytes = dmi_dtype_bytes(desc->dtype);
-    bool run = layout && layout->kind == DMI_LAYOUT_GRID && desc->ndim == layout->ndim;
-    for (int d = 0; run && d < desc->ndim;
-         d++) { /* behind a dim of which it has more than one index, it has all */
-        run = layout->grid[d] == 1 && desc->skip[d] == 0 && desc->extent[d] > 0 &&
-              (count == 1 || desc->extent[d] == layout->shape[d]);
-        at = at * layout->shape[d] + desc->lo[d];
+    int64_t first = 0, last = 0, count = 1, bytes = dmi_dtype_bytes(desc->dtype);
+    bool known = layout && layout->kind == DMI_LAYOUT_GRID && desc->ndim == layout->ndim;
+    for (int d = 0; known && d < desc->ndim; d++) {
+        known = layout->grid[d] == 1 && desc->extent[d] > 0;
+        first = first * layout->shape[d] + desc->lo[d];
+        last = last * layout->shape[d] + desc->lo[d] + (desc->extent[d] - 1) * (desc->skip[d] + 1);
         count *= desc->extent[d];
     }
-    *from = at * bytes;
-    *to = (at + count) * bytes;
-    return run;
+    *from = first * bytes;
+    *to = (last + 1) * bytes;
+    *run = known && count == last + 1 - first;
+    return known;
 }
 
 void dmi_desc_area(const dmi_desc *desc, dmi_area *out)
@@ -95,7 +95,8 @@ void dmi_desc_area(const dmi_desc *desc, dmi_area *out)
     }
     out->ndim = desc->ndim;
     out->layout = layout;
-    if (!dmi_desc_run(desc, &out->from, &out->to)) {
+    bool run;
+    if (!dmi_desc_span(desc, &out->from, &out->to, &run)) {
         out->to = 0;
     }
     for (int d = 0; d < desc->ndim; d++) {

@@ -348,9 +348,9 @@ void dmi_operand_describe(const char *name, const dmi_operand *operand, char *te
 void dmi_plan_describe(const dmi_plan *plan, char *text, size_t room);
 /* Which elements of its memory. */
 void dmi_desc_area(const dmi_desc *desc, dmi_area *out);
-/* Is it one run of bytes, at the same place in the shard of every worker that holds any of it? Only of layouts
- * that split nothing, and not empty. */
-bool dmi_desc_run(const dmi_desc *desc, int64_t *from, int64_t *to);
+/* The bytes from its first element to its last, at the same place in the shard of every worker that holds any
+ * of it. False: the layout splits it, or it is empty. *run: there are no others between them. */
+bool dmi_desc_span(const dmi_desc *desc, int64_t *from, int64_t *to, bool *run);
 /* Has it steps other than 1? */
 bool dmi_desc_steps(const dmi_desc *desc);
 /* Regions of worker w's shard of a (possibly clipped) array, in caller-visible coordinates; empty ones too. Of a grid layout

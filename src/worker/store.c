@@ -149,6 +149,7 @@ void dmi_store_create(dmi_worker *w, const void *frame)
     entry->whole = true;
     memory->refs = memory->handles = 1;
     memory->number = f->memory;
+    memory->elements = layout->count;
     int64_t bytes = dmi_layout_shard_count(layout, w->me) * dmi_dtype_bytes((dm_dtype)f->dtype);
     if (w->engine.config.pool_debug && w->config->memory_limit > 0) {
         dmi_engine_drain(&w->engine); /* as before a command with workspace */
@@ -185,7 +186,7 @@ void dmi_store_view(dmi_worker *w, const void *frame)
     memcpy(entry->desc.lo, f->lo, sizeof f->lo);
     memcpy(entry->desc.extent, f->extent, sizeof f->extent);
     memcpy(entry->desc.skip, f->skip, sizeof f->skip);
-    entry->whole = true;
+    entry->whole = layout->count == base->memory->elements;
     for (int d = 0; d < f->ndim; d++) {
         entry->whole = entry->whole && f->extent[d] == layout->shape[d];
     }

@@ -391,12 +391,80 @@ static void test_mutations(void **state)
     assert_true(built > 0);
 }
 
+/* Trains a net for three steps and returns its loss then. more: fields of the solver. */
+static double trained(const char *net, const char *more, dm_dtype type)
+{
+    char text[512];
+    dm_solver_options options = DM_SOLVER_OPTIONS_INIT;
+    dm_solver *solver = NULL;
+    dm_array loss;
+    double value;
+    write_file("net.prototxt", net);
+    snprintf(text, sizeof text,
+             "net: 'net.prototxt' base_lr: 0.1 momentum: 0.9 weight_decay: 0.01 lr_policy: 'fixed' max_iter: 3 "
+             "snapshot_after_train: false %s\n",
+             more);
+    write_file("solver.prototxt", text);
+    options.type = type;
+    CHECK(dm_solver_open(session, "solver.prototxt", &options, &solver));
+    CHECK(dm_solver_run(solver, NULL, NULL));
+    CHECK(dm_net_blob(dm_solver_net(solver), "loss", &loss, NULL));
+    CHECK(dm_item(session, loss, (int64_t[]){0}, &value));
+    CHECK(dm_solver_close(solver));
+    return value;
+}
+
+#define DATA                                                                                                   \
+    "layer { name: 'd' type: 'DummyData' top: 'x' top: 'y' dummy_data_param { shape { dim: [8, 6] } shape { "  \
+    "dim: 8 } data_filler { type: 'gaussian' std: 1 } data_filler { value: 1 } } }\n"
+#define INNER(name, from, more)                                                                                \
+    "layer { name: '" name "' type: 'InnerProduct' bottom: '" from "' top: '" name "' " more                   \
+    " inner_product_param { num_output: 5 weight_filler { type: 'xavier' } } }\n"
+#define LOSS_OF(from)                                                                                          \
+    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: '" from "' bottom: 'y' top: 'loss' }\n"
+
+/* Parameters of every kind beside one another: with no dims, one row, few long rows, other multipliers. As a
+ * recorded program, and call by call (clip_gradients), where each has its own update. */
+static void test_updates(void **state)
+{
+    static const char net[] =
+        DATA "layer { name: 'p' type: 'PReLU' bottom: 'x' top: 'p' prelu_param { channel_shared: true } "
+             "}\n" INNER("a", "p", "") "layer { name: 's' type: 'Scale' bottom: 'a' top: 's' scale_param { "
+                                       "bias_term: true } }\n" INNER(
+                                           "b", "s",
+                                           "param { lr_mult: 2 decay_mult: 0 } param { lr_mult: 2 decay_mult: "
+                                           "0 }") "layer { name: 'c' type: 'InnerProduct' bottom: 's' top: 'c' "
+                                                  "inner_product_param { num_output: 1 "
+                                                  "weight_filler { type: 'xavier' } } }\n"
+                                                  "layer { name: 'cc' type: 'Tile' bottom: 'c' top: 'cc' "
+                                                  "tile_param { axis: 1 tiles: 5 } }\n"
+                                                  "layer { name: 'e' type: 'Eltwise' bottom: ['b', 'cc'] top: "
+                                                  "'e' }\n" LOSS_OF("e");
+    (void)state;
+    double program = trained(net, "", DM_F32), calls = trained(net, "clip_gradients: 1e6", DM_F32);
+    assert_true(program == calls && program < 1.6);
+    assert_true(trained(net, "type: 'Adam' momentum2: 0.99", DM_F32) ==
+                trained(net, "type: 'Adam' momentum2: 0.99 clip_gradients: 1e6", DM_F32));
+}
+
+static void test_embed(void **state)
+{
+    static const char net[] =
+        DATA "layer { name: 'e' type: 'Embed' bottom: 'y' top: 'e' embed_param { input_dim: 5 num_output: 5 "
+             "weight_filler { type: 'xavier' } } }\n" LOSS_OF("e");
+    (void)state;
+    double want = trained(net, "", DM_F32);
+    assert_true(want < 1.6);
+    assert_true(fabs(trained(net, "", DM_BF16) - want) < 0.02 && fabs(trained(net, "", DM_F16) - want) < 0.004);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients), cmocka_unit_test(test_shared),    cmocka_unit_test(test_states),
         cmocka_unit_test(test_upgrade),   cmocka_unit_test(test_save_load), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_mutations), cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_mutations), cmocka_unit_test(test_sizes),     cmocka_unit_test(test_updates),
+        cmocka_unit_test(test_embed),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -259,6 +259,20 @@ static void rows_case(dmt_case *c)
         dmt_fail(c, "a copy of %lld elements %lld apart: status %d", (long long)part, (long long)distance,
                  (int)status);
     }
+    if (status == DM_OK) { /* columns of parts that are apart are apart too; the same elements under two shapes
+                              are the same */
+        dm_array columns[2], again;
+        const int64_t top[] = {0, 0}, one[] = {part / other, 1};
+        DMT_OK(c, dm_array_view(c->session, meets, top, one, &columns[0]));
+        DMT_OK(c, dm_array_view(c->session, y, (int64_t[]){0, 0, other - 1}, (int64_t[]){1, part / other, 1},
+                                &columns[1]));
+        DMT_OK(c, dm_copy(c->session, columns[0], columns[1]));
+        DMT_OK(c, dm_array_reshape(c->session, x, 1, &part, &again));
+        DMT_OK(c, dm_add(c->session, 1, from, 1, again, again));
+        DMT_OK(c, dm_array_destroy(c->session, columns[0]));
+        DMT_OK(c, dm_array_destroy(c->session, columns[1]));
+        DMT_OK(c, dm_array_destroy(c->session, again));
+    }
     dm_array all[] = {from, to, x, y, flat, last, third, meets};
     for (int i = 0; i < (int)(sizeof all / sizeof *all); i++) {
         DMT_OK(c, dm_array_destroy(c->session, all[i]));

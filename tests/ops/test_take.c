@@ -117,8 +117,36 @@ static void test_bytes(void **state)
         .name = "take bytes fetch", .cases = 25, .fn = bytes_case, .options = "index_algorithm=fetch"});
 }
 
+/* x has no elements along the dim, and out has none at all: there is nothing to look for. */
+static void nothing_case(dmt_case *c)
+{
+    const int64_t x_shape[] = {0, 0}, shape[] = {3, 0}, count = 3;
+    dm_layout rows = dm_layout_rows(c->session);
+    dm_array x, out, at;
+    DMT_OK(c, dm_array_create(c->session, DM_F32, 2, x_shape, &rows, &x));
+    DMT_OK(c, dm_array_create(c->session, DM_F32, 2, shape, &rows, &out));
+    DMT_OK(c, dm_array_create(c->session, DM_I32, 1, &count, &rows, &at));
+    DMT_OK(c, dm_fill(c->session, at, 7));
+    for (int mode = DM_RAISE; mode <= DM_CLIP; mode++) {
+        DMT_OK(c, dm_take(c->session, x, at, 0, mode, out));
+        DMT_OK(c, dm_put(c->session, x, at, out, 0, mode));
+        DMT_OK(c, dm_scatter_add(c->session, x, at, out, 0, mode));
+    }
+    DMT_OK(c, dm_array_destroy(c->session, x));
+    DMT_OK(c, dm_array_destroy(c->session, out));
+    DMT_OK(c, dm_array_destroy(c->session, at));
+}
+
+static void test_nothing(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){
+        .name = "take nothing", .cases = 5, .fn = nothing_case, .options = "index_algorithm=exchange"});
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_take), cmocka_unit_test(test_bytes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_take), cmocka_unit_test(test_bytes),
+                                       cmocka_unit_test(test_nothing)};
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

@@ -172,6 +172,32 @@ static void test_last_culprit(void **state)
     }
 }
 
+/* A reshaped view of all but the last element, which is a whole array of its own layout, does not make the rest
+ * valid. */
+static void test_part_under_another_shape(void **state)
+{
+    (void)state;
+    const int64_t count = 7, first = 0, most = 6, shape[] = {2, 3};
+    double values[7];
+    dm_session *s = open_session(2, "fault='compute:1',log=error");
+    dm_layout everywhere = dm_layout_replicated(s);
+    dm_array a, part, rows;
+    OK(dm_array_create(s, DM_F64, 1, &count, &everywhere, &a));
+    OK(dm_fill(s, a, 1));
+    assert_int_equal(dm_sync(s), DM_ERR_INTERNAL);
+    OK(dm_array_view(s, a, &first, &most, &part));
+    OK(dm_array_reshape(s, part, 2, shape, &rows));
+    OK(dm_fill(s, rows, 2));
+    assert_int_equal(dm_array_read(s, a, NULL, NULL, values, 0), DM_ERR_POISONED);
+    OK(dm_fill(s, a, 3));
+    OK(dm_array_read(s, rows, NULL, NULL, values, 0));
+    dm_array all[] = {a, part, rows};
+    for (int i = 0; i < 3; i++) {
+        OK(dm_array_destroy(s, all[i]));
+    }
+    close_session(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +207,7 @@ int main(void)
         cmocka_unit_test_setup(test_sync_mode, deadline),
         cmocka_unit_test_setup(test_finalize_tells, deadline),
         cmocka_unit_test_setup(test_last_culprit, deadline),
+        cmocka_unit_test_setup(test_part_under_another_shape, deadline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
