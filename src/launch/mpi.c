@@ -187,6 +187,21 @@ static dm_status gather_placements(dmi_job *job, const dmi_placement_report *min
     return status;
 }
 
+/* Until every worker serves, or option meet_s is over. A worker that is still in a collective call of the start when another
+ * one dies would wait there for ever: so deaths end the session alone only from here on. */
+static void await_workers(const dmi_job *job)
+{
+    int64_t begin = dmi_now_ns(), most = (int64_t)(job->config.meet_s * 1e9);
+    for (int w = 0; w < job->workers; w++) {
+        const dmi_port *port = dmi_hub_port(&job->hub, w);
+        while (atomic_load(&port->communication_thread) == 0 && (most <= 0 || dmi_now_ns() - begin < most)) {
+            int flag = 0; /* of no use: MPI goes on with what the worker waits for */
+            DMI_MPI(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, job->ctl, &flag, MPI_STATUS_IGNORE));
+            usleep(100);
+        }
+    }
+}
+
 static dm_status open_master(dmi_job *job, dmi_session **out)
 {
     dmi_session *s = NULL;
@@ -207,6 +222,9 @@ static dm_status open_master(dmi_job *job, dmi_session **out)
     if (status != DM_OK) {
         dmi_session_close(s);
         return status;
+    }
+    if (job->outlives) {
+        await_workers(job);
     }
     s->profile = job->profile; /* with what the probe has found */
     if (dmi_replicas_start(s) != DM_OK) { /* nobody else needs to know */
