@@ -500,12 +500,13 @@ enum { DM_N = 0, DM_T = 1, DM_C = 2 };
  * the layouts or types).
  *
  * Costs: 2mnk flops for each matrix of a stack, of complex types four times as many. The workers that hold c compute
- * it. Where less than a quarter of the bytes moves if a or b stays, as beside a short vector, the product is made where
- * that matrix lies, and sent to c; the workspace then has it too. Into each of P workers move at least (P-1)/P of a or b if c and the other are split alike in one dim;
- * (P-1)/P of c if a and b are split alike along k; ((Q-1) mk + (R-1) kn)/P elements on a grid of R x Q workers. For
- * stacks each worker fetches the matrices of a and b that its region of c needs, with all of k: none if the leading
- * dims are split alike. On GPUs, and on CPUs of several hosts, a moving operand stays on all workers as a cached
- * replica (option replicas); the next product with it may differ in the last bits.
+ * it. Where less than a quarter of the bytes moves if a or b stays, as beside a short vector, the product is made
+ * where that matrix lies, and sent to c; the workspace then has it too. Into each of P workers move at least (P-1)/P
+ * of a or b if c and the other are split alike in one dim; (P-1)/P of c if a and b are split alike along k; ((Q-1) mk
+ * + (R-1) kn)/P elements on a grid of R x Q workers. For stacks each worker fetches the matrices of a and b that its
+ * region of c needs, with all of k: none if the leading dims are split alike. On GPUs, and on CPUs of several hosts, a
+ * moving operand stays on all workers as a cached replica (option replicas); the next product with it may differ in
+ * the last bits.
  *
  * Algorithms: with several GPUs chosen by estimated time, from rates measured at the start, else by bytes moved. Option
  * gemm_algorithm forces one for all products of a session: cyclic; two_block (cyclic with two receive buffers); ring

@@ -40,8 +40,8 @@ static dm_status make_rates(dm_solver *s)
             nn_rate *r = &s->rates[s->rate_count++];
             r->mult = mult;
             r->now = -1; /* no rate yet */
-            status = dm_array_create(s->session, DM_F32, 0, NULL, &everywhere,
-                                     &r->array); /* some parameters have no dims */
+            /* without dims, as some parameters are */
+            status = dm_array_create(s->session, DM_F32, 0, NULL, &everywhere, &r->array);
         }
     }
     return status;

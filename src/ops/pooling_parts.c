@@ -103,8 +103,8 @@ dm_status dmi_pooling_call(const dm_pool *pool, int op, dmi_call *call)
     uint64_t seed = 0;
     *call = (dmi_call){.op = op, .numbers = 1};
     dm_status status = take(pool, call->args.i, &seed);
-    call->seeds =
-        status == DM_OK && pool->method == DM_POOL_STOCHASTIC; /* of others no step changes from run to run */
+    /* of other methods no step changes from run to run */
+    call->seeds = call->args.i[DMI_POOLING_METHOD] == DM_POOL_STOCHASTIC;
     call->number[0] = (dmi_number){.whole = (int64_t)seed};
     return status;
 }

@@ -5,7 +5,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/dnn/dnn_parts.h"
 
-/* Writes `rows` rows of `bias`, of n elements each, one every n elements. */
+/* Writes `rows` rows of `bias`, of n elements each, one every `pitch` elements. */
 void dmi_dnn_repeat(dm_dtype dtype, const void *bias, int64_t rows, int64_t n, int64_t pitch, void *out);
 /* sums[i] = the sum of rows x[., i], of type dtype too, added up in f64. */
 void dmi_dnn_sum_rows(dm_dtype dtype, const void *x, int64_t rows, int64_t n, void *sums);
