@@ -103,10 +103,15 @@ if(DMATH_HAVE_CUDNN)
   message(STATUS "cuDNN: ${DMATH_CUDNN_LIBRARY}")
 endif()
 target_link_libraries(dmath_objects PUBLIC ${DMATH_CUDA_LIBRARIES})
-# The C compiler's warnings are not nvcc's. Contraction is off, as in C: a product that feeds a sum is rounded.
+# The C compiler's warnings are not nvcc's. Contraction is off, as in C: a product that feeds a sum is rounded. Code of GPUs is compressed
+# for size, a quarter of what it is else; drivers of CUDA 13 read it, older ones may not.
 get_target_property(options dmath_objects COMPILE_OPTIONS)
+set(DMATH_CUDA_OPTIONS -fmad=false -Xcompiler=-Wall)
+if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+  list(APPEND DMATH_CUDA_OPTIONS --compress-mode=size)
+endif()
 set_property(TARGET dmath_objects PROPERTY COMPILE_OPTIONS
-             "$<$<COMPILE_LANGUAGE:C>:${options}>;$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;-Xcompiler=-Wall>")
+             "$<$<COMPILE_LANGUAGE:C>:${options}>;$<$<COMPILE_LANGUAGE:CUDA>:${DMATH_CUDA_OPTIONS}>")
 
 # CUPTI, by which bench_cuda_calls sees what is called; without it that program is left out.
 find_path(DMATH_CUPTI_INCLUDE cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS}
