@@ -229,6 +229,31 @@ DM_API DM_CHECKED dm_status dm_relu_backward_sums(dm_session *session, int slice
 DM_API DM_CHECKED dm_status dm_relu_backward_sums_by(dm_session *session, int slices, dm_array x, dm_array dy,
                                                      dm_array dx, dm_factor beta, dm_array db);
 
+/* ---- images ---------------------------------------------------------------------------------------------- */
+
+/* Make one with DM_IMAGES_INIT, then set fields. */
+typedef struct dm_images {
+    size_t size; /* sizeof(dm_images): set by DM_IMAGES_INIT */
+    double scale;
+    int slices;
+} dm_images;
+#define DM_IMAGES_INIT                                                                                         \
+    {                                                                                                          \
+        sizeof(dm_images), 1, DM_SLICES                                                                        \
+    }
+
+/* Windows of images, which lie channel by channel as in files, become the input of a net: y[n,i,j,c] = scale *
+ * (x[n,c, t + i, l + m] - mean[c, t + i, l + m]), m = j, or columns - 1 - j where the image is mirrored. x: N x
+ * C x rows x columns, whole images, or windows that were cut from them before, of y's rows and columns: t and l
+ * are 0 in these; u8, other integers or floats. y: N x rows x columns x C, no larger than x. places: N x 3
+ * integers: t, l, and whether (not 0) the image is mirrored; a window that would not lie in the image (that of
+ * the mean where x is windows) is moved by as much as is needed. mean: C elements, one a channel; or C x rows x
+ * columns of the whole images; or DM_NO_ARRAY. Blocking, ownership: as all calls here. Cost: x is read and y is
+ * written once; u8 is not converted in between, but other types first to what is computed in. Source: Caffe's
+ * data transformer. */
+DM_API DM_CHECKED dm_status dm_images_forward(dm_session *session, const dm_images *images, dm_array x,
+                                              dm_array places, dm_array mean, dm_array y);
+
 /* ---- losses ---------------------------------------------------------------------------------------------- */
 
 /* By what a loss is divided: all labels; those that are not ignored; the samples; 1. Never by less than 1. */

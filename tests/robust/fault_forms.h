@@ -458,6 +458,20 @@ static dm_status form_pool(fixture *f)
     return DM_OK;
 }
 
+static dm_status form_images(fixture *f)
+{
+    const int64_t x[4] = {4, 2, 6, 6}, y[4] = {4, 5, 5, 2};
+    const dm_images images = DM_IMAGES_INIT;
+    dm_array in, places;
+    TRY(dm_array_create(f->s, DM_U8, 4, x, NULL, &in));
+    TRY(dm_array_create(f->s, DM_I32, 2, (const int64_t[]){4, 3}, NULL, &places));
+    TRY(dm_array_create(f->s, DM_F32, 4, y, NULL, &f->out[0]));
+    f->outs = 1;
+    TRY(dm_fill(f->s, in, 7));
+    TRY(dm_fill(f->s, places, 1));
+    return dm_images_forward(f->s, &images, in, places, DM_NO_ARRAY, f->out[0]);
+}
+
 static dm_status form_meshgrid(fixture *f)
 {
     TRY(made(f, DM_F64, 2, SIDE, SIDE));
@@ -601,23 +615,23 @@ static dm_status form_memory_trim(fixture *f)
     X(gemm_by)                                                                                                 \
     X(matmul)                                                                                                  \
     X(copy)                                                                                                    \
-    X(transpose) X(add) X(add_broadcast) X(axpby) X(multiply) X(scale) X(tanh) X(fill) X(fill_identity)        \
-        X(fill_arange) X(fill_uniform) X(fill_normal) X(fill_by) X(sum_rows) X(sum_all) X(max) X(argmin)       \
-            X(var) X(norm) X(any) X(softmax) X(log_softmax) X(standardise) X(layer_norm) X(covariance)         \
-                X(distances) X(dot) X(iamax) X(axpy) X(swap) X(rot) X(tril) X(gemv) X(ger) X(symv) X(syrk)     \
-                    X(symm) X(trmm) X(trsm) X(trsv) X(cumulative_sum) X(sort) X(argsort) X(histogram)          \
-                        X(bincount) X(median) X(take) X(put) X(scatter_add) X(roll) X(flip) X(diagonal)        \
-                            X(set_diagonal) X(require_range) X(set_item) X(inner) X(map) X(map_new) X(topk)    \
-                                X(unique) X(quantile) X(concatenate) X(pad) X(view) X(slice) X(reshape)        \
-                                    X(write) X(write_as) X(read) X(save) X(load) X(apply) X(explain)           \
-                                        X(program) X(conv) X(pool) X(memory_trim) X(shuffle) X(tile) X(repeat) \
-                                            X(one_hot) X(choice) X(permutation) X(meshgrid) X(compress)        \
-                                                X(group) X(event) X(checkpoint) X(pad_constant) X(pad_edge)    \
-                                                    X(unique_inverse) X(choice_weights) X(cosine_distances)    \
-                                                        X(cross_entropy) X(symmetrise) X(fill_uniform_by)      \
-                                                            X(sort_long) X(argsort_long) X(map_random)         \
-                                                                X(sum_random) X(scopes) X(program_number)      \
-                                                                    X(feed)
+    X(transpose)                                                                                               \
+    X(add) X(add_broadcast) X(axpby) X(multiply) X(scale) X(tanh) X(fill) X(fill_identity) X(fill_arange)      \
+        X(fill_uniform) X(fill_normal) X(fill_by) X(sum_rows) X(sum_all) X(max) X(argmin) X(var) X(norm)       \
+            X(any) X(softmax) X(log_softmax) X(standardise) X(layer_norm) X(covariance) X(distances) X(dot)    \
+                X(iamax) X(axpy) X(swap) X(rot) X(tril) X(gemv) X(ger) X(symv) X(syrk) X(symm) X(trmm) X(trsm) \
+                    X(trsv) X(cumulative_sum) X(sort) X(argsort) X(histogram) X(bincount) X(median) X(take)    \
+                        X(put) X(scatter_add) X(roll) X(flip) X(diagonal) X(set_diagonal) X(require_range)     \
+                            X(set_item) X(inner) X(map) X(map_new) X(topk) X(unique) X(quantile)               \
+                                X(concatenate) X(pad) X(view) X(slice) X(reshape) X(write) X(write_as) X(read) \
+                                    X(save) X(load) X(apply) X(explain) X(program) X(conv) X(pool) X(images)   \
+                                        X(memory_trim) X(shuffle) X(tile) X(repeat) X(one_hot) X(choice)       \
+                                            X(permutation) X(meshgrid) X(compress) X(group) X(event)           \
+                                                X(checkpoint) X(pad_constant) X(pad_edge) X(unique_inverse)    \
+                                                    X(choice_weights) X(cosine_distances) X(cross_entropy)     \
+                                                        X(symmetrise) X(fill_uniform_by) X(sort_long)          \
+                                                            X(argsort_long) X(map_random) X(sum_random)        \
+                                                                X(scopes) X(program_number) X(feed)
 
 /* With factors that are elements; and a norm of one element of two dims. */
 #define FORMS_BY(X)                                                                                            \

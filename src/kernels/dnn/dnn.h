@@ -100,4 +100,15 @@ typedef struct dmi_lrn {
     int64_t unit;        /* elements that windows stay in: the channels of a pixel, or a sample */
 } dmi_lrn;
 
+/*   images    x, places, mean, y    y = (window of x - window of mean) * scale, mirrored, channels last
+ * x: samples x channels x in, u8 or what is computed in; places: samples x {row, column, mirrored?}, i32; mean:
+ * channels [x whole], or none; y: samples x out. A window begins at its place of `whole`, or at the nearest
+ * where it fits, and at 0 of an x that is the window. Number 0 of the call: scale. */
+typedef struct dmi_images {
+    dmi_dnn dnn;
+    int64_t in[2], whole[2]; /* rows, columns */
+    int64_t out[3];          /* and channels */
+    bool plane;              /* mean has an element for each of x, not for each channel */
+} dmi_images;
+
 #endif

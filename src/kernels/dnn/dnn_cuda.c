@@ -322,3 +322,25 @@ dm_status dmi_hinge_back_cuda(const dmi_kernel_call *call)
 {
     return gradient(call, DMI_CUDA_HINGE_BACK);
 }
+
+/* --- images --- */
+
+dm_status dmi_images_cuda(const dmi_kernel_call *call)
+{
+    const dmi_images *d = call->desc;
+    dmi_cuda_images p = {.dtype = d->dnn.dtype,
+                         .samples = d->dnn.samples,
+                         .channels = (int)d->out[2],
+                         .plane = d->plane,
+                         .bytes = d->dnn.type[0] == DM_U8};
+    for (int a = 0; a < 2; a++) {
+        p.in[a] = (int)d->in[a];
+        p.whole[a] = (int)d->whole[a];
+        p.out[a] = (int)d->out[a];
+    }
+    if (dmi_dnn_at(call, 3)) {
+        dmi_cuda_launch_images(call->queue, &p, call->number[0].re, dmi_dnn_at(call, 0), dmi_dnn_at(call, 1),
+                               dmi_dnn_at(call, 2), dmi_dnn_at(call, 3));
+    }
+    return DM_OK;
+}

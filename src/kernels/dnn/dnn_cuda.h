@@ -105,6 +105,17 @@ void dmi_cuda_launch_depth(dmi_queue *q, const dmi_cuda_depth *p, const void *x,
 /* x = the elements of folded that are its. */
 void dmi_cuda_launch_depth_back(dmi_queue *q, const dmi_cuda_depth *p, const void *folded, void *x);
 
+/* --- images.cu */
+typedef struct dmi_cuda_images {
+    dm_dtype dtype; /* of y */
+    int64_t samples;
+    int in[2], whole[2], out[2], channels;
+    bool plane, bytes; /* bytes: x is u8 */
+} dmi_cuda_images;
+/* mean: of the type that is computed in, or NULL. */
+void dmi_cuda_launch_images(dmi_queue *q, const dmi_cuda_images *p, double scale, const void *x,
+                            const void *places, const void *mean, void *y);
+
 /* --- labelled.cu, labelled_back.cu */
 enum dmi_cuda_labelled_what {
     DMI_CUDA_SOFTMAX,
