@@ -5,6 +5,7 @@
 #include "data/store.h"
 #include "data/transform.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { MOST_DAMAGED = 1000 }; /* in a row */
@@ -14,6 +15,7 @@ typedef struct batch {
     nn_source *source;
     nn_transform transform;
     bool shuffle, skip_damaged;
+    bool bytes; /* records hold bytes, which the workers convert */
     int64_t size, first;
     int64_t shape[3]; /* channels, height, width of what leaves here */
     uint64_t seed;
@@ -34,11 +36,20 @@ static int64_t record_at(const batch *b, int64_t p)
     return b->shuffle ? nn_shuffled(nn_hash(b->seed, (uint64_t)round), count, i) : i;
 }
 
+static bool fits(const batch *b, const nn_record *r, char *why, size_t room)
+{
+    if (b->bytes && !r->bytes) {
+        snprintf(why, room, "reads a record of floats, others are of bytes");
+        return false;
+    }
+    return nn_transform_fits(&b->transform, r, b->shape, why, room);
+}
+
 static dm_status read_fitting(const batch *b, int64_t i, nn_record *r)
 {
     char why[256];
     dm_status status = b->source->type->read(b->source, i, r);
-    if (status == DM_OK && !nn_transform_fits(&b->transform, r, b->shape, why, sizeof why)) {
+    if (status == DM_OK && !fits(b, r, why, sizeof why)) {
         nn_record_drop(r);
         status = nn_layer_fail(b->layer, "transform_param", DM_ERR_SHAPE, "%s (record %lld of %s)", why,
                                (long long)i, b->source->path);
@@ -78,7 +89,13 @@ static dm_status make(void *state, int64_t number, nn_page *page)
         if (status != DM_OK) {
             return status;
         }
-        nn_transform_apply(&b->transform, &r, b->shape, nn_hash(b->seed, (uint64_t)p), page->top[0] + i * each);
+        const uint64_t random = nn_hash(b->seed, (uint64_t)p);
+        if (b->bytes) {
+            nn_transform_cut(&b->transform, &r, b->shape, random, page->windows + i * each,
+                             page->places + 3 * i);
+        } else {
+            nn_transform_apply(&b->transform, &r, b->shape, random, page->top[0] + i * each);
+        }
         if (b->layer->tops > 1) {
             page->top[1][i] = (float)r.label;
         }
@@ -99,10 +116,11 @@ static dm_status find_shape(batch *b)
     if (status == DM_OK) {
         char why[256];
         int64_t crop = b->transform.crop;
+        b->bytes = r.bytes != NULL;
         b->shape[0] = r.channels;
         b->shape[1] = crop ? crop : r.height;
         b->shape[2] = crop ? crop : r.width;
-        if (!nn_transform_fits(&b->transform, &r, b->shape, why, sizeof why)) {
+        if (!fits(b, &r, why, sizeof why)) {
             status = nn_layer_fail(b->layer, "transform_param", DM_ERR_SHAPE, "%s", why);
         }
         nn_record_drop(&r);
@@ -147,5 +165,10 @@ dm_status nn_batch_open(nn_layer *layer, const nn_batch_setup *setup, nn_feed **
         close_batch(b);
         return status;
     }
-    return nn_feed_open(layer, &type, b, out);
+    nn_images *images = NULL;
+    if (b->bytes && (status = nn_images_open(&b->transform, b->size, b->shape, &images)) != DM_OK) {
+        close_batch(b);
+        return status;
+    }
+    return nn_feed_open(layer, &type, b, images, out);
 }

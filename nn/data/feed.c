@@ -8,12 +8,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_THREADS = 4, MAX_PAGES = MAX_THREADS + 1, SOON = 20 };
+enum { MAX_THREADS = 16, MAX_PAGES = MAX_THREADS + 1, SOON = 20 };
+static const int64_t MOST_BYTES = (int64_t)2 << 30; /* of the pages behind the second */
 
 struct nn_feed {
     nn_layer *layer;
     const nn_feed_type *type;
     void *state;
+    nn_images *images;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread[MAX_THREADS];
@@ -91,24 +93,45 @@ static void stop_threads(nn_feed *f)
     }
 }
 
-static dm_status make_pages(nn_feed *f, int pages)
+static dm_status make_page(const nn_feed *f, nn_page *p)
 {
-    for (; f->pages < pages; f->pages++) {
-        nn_page *p = &f->page[f->pages];
-        for (int i = 0; i < f->layer->tops; i++) {
-            p->top[i] = p->top[i] ? p->top[i] : malloc((size_t)f->layer->top[i]->count * sizeof(float));
-            if (!p->top[i]) {
-                return nn_no_memory();
-            }
+    for (int i = 0; i < f->layer->tops; i++) {
+        const size_t count = (size_t)f->layer->top[i]->count;
+        if (i == 0 && f->images) {
+            p->windows = p->windows ? p->windows : malloc(count);
+            p->places =
+                p->places ? p->places : malloc((size_t)f->layer->top[0]->shape[0] * 3 * sizeof *p->places);
+        } else {
+            p->top[i] = p->top[i] ? p->top[i] : malloc(count * sizeof(float));
+        }
+        if (i == 0 && f->images ? !p->windows || !p->places : !p->top[i]) {
+            return nn_no_memory();
         }
     }
     return DM_OK;
 }
 
-/* As many threads as cores without a worker, at least one; a page more than threads. */
+static dm_status make_pages(nn_feed *f, int pages)
+{
+    dm_status status = DM_OK;
+    while (status == DM_OK && f->pages < pages) {
+        status = make_page(f, &f->page[f->pages]);
+        f->pages += status == DM_OK;
+    }
+    return status;
+}
+
+/* As many threads as cores without a worker, at least one, and a page more than threads, as far as their memory
+ * goes. */
 static dm_status start_threads(nn_feed *f)
 {
     long free_cores = sysconf(_SC_NPROCESSORS_ONLN) - dm_workers(f->layer->net->session);
+    int64_t bytes = 1, fit;
+    for (int i = 0; i < f->layer->tops; i++) {
+        bytes += f->layer->top[i]->count * (i == 0 && f->images ? 1 : (int64_t)sizeof(float));
+    }
+    fit = MOST_BYTES / bytes + 1;
+    free_cores = free_cores > fit ? (long)fit : free_cores;
     int wanted = free_cores < 1 ? 1 : free_cores > MAX_THREADS ? MAX_THREADS : (int)free_cores;
     dm_status status = make_pages(f, wanted + 1);
     f->next = f->taken;
@@ -125,16 +148,18 @@ static dm_status start_threads(nn_feed *f)
 }
 
 /* --- opening and closing */
-dm_status nn_feed_open(nn_layer *layer, const nn_feed_type *type, void *state, nn_feed **out)
+dm_status nn_feed_open(nn_layer *layer, const nn_feed_type *type, void *state, nn_images *images, nn_feed **out)
 {
     nn_feed *f = calloc(1, sizeof *f);
     if (!f) {
+        nn_images_close(images);
         type->close(state);
         return nn_no_memory();
     }
     f->layer = layer;
     f->type = type;
     f->state = state;
+    f->images = images;
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->changed, NULL);
     *out = f;
@@ -147,8 +172,11 @@ void nn_feed_close(nn_feed *f)
         return;
     }
     stop_threads(f);
+    nn_images_close(f->images);
     f->type->close(f->state);
     for (int i = 0; i < MAX_PAGES; i++) {
+        free(f->page[i].windows);
+        free(f->page[i].places);
         for (int k = 0; k < NN_FEED_TOPS; k++) {
             free(f->page[i].top[k]);
         }
@@ -231,7 +259,9 @@ dm_status nn_feed_next(nn_feed *f)
         return dm_error_set(p->status, "%s", p->error);
     }
     for (int i = 0; status == DM_OK && i < f->layer->tops; i++) {
-        status = dm_write_as(s, f->layer->top[i]->data, p->top[i]);
+        const dm_array top = f->layer->top[i]->data;
+        status = i == 0 && f->images ? nn_images_give(f->images, p->windows, p->places, top)
+                                     : dm_write_as(s, top, p->top[i]);
     }
     pthread_mutex_lock(&f->lock);
     p->busy = p->ready = false;

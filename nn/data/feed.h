@@ -2,13 +2,16 @@
 #ifndef NN_FEED_H
 #define NN_FEED_H
 
-#include "net/net.h"
+#include "data/images.h"
 
 enum { NN_FEED_TOPS = 8 };
 
-/* One batch on its way: the elements of each top in the order of its array. */
+/* One batch on its way: the elements of each top in the order of its array, but of a feed with images those of
+ * the first as windows and places (data/images.h). */
 typedef struct nn_page {
     float *top[NN_FEED_TOPS];
+    unsigned char *windows;
+    int32_t *places;
     int64_t batch;
     bool busy, ready;
     dm_status status;
@@ -25,8 +28,10 @@ typedef struct nn_feed_type {
 
 typedef struct nn_feed nn_feed;
 
-/* Ends `state` also where it fails. The layer's tops have their shapes. */
-dm_status nn_feed_open(nn_layer *layer, const nn_feed_type *type, void *state, nn_feed **out);
+/* images: NULL, or by what the first top is made. Ends `state` and `images` also where it fails. The layer's
+ * tops have their shapes. */
+dm_status nn_feed_open(nn_layer *layer, const nn_feed_type *type, void *state, nn_images *images,
+                       nn_feed **out);
 void nn_feed_close(nn_feed *feed); /* accepts NULL */
 /* Writes the next batch to the tops of the layer. Errors: those of make. */
 dm_status nn_feed_next(nn_feed *feed);

@@ -57,7 +57,7 @@ static dm_status read_record(nn_source *source, int64_t i, nn_record *out)
         leveldb_free(why);
         return status;
     }
-    dm_status status = nn_record_parse(bytes, length, name, source->colour, out);
+    dm_status status = nn_record_parse(bytes, length, name, source->colour, false, out);
     leveldb_free(bytes);
     return status == DM_OK ? status : dm_error_set(status, "%s: %s", source->path, dm_error_message());
 }

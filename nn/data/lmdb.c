@@ -44,7 +44,8 @@ static dm_status read_record(nn_source *source, int64_t i, nn_record *out)
     const lmdb_source *s = (const lmdb_source *)source;
     char name[128];
     nn_key_name(s->keys[i].mv_data, s->keys[i].mv_size, name, sizeof name);
-    dm_status status = nn_record_parse(s->values[i].mv_data, s->values[i].mv_size, name, source->colour, out);
+    dm_status status =
+        nn_record_parse(s->values[i].mv_data, s->values[i].mv_size, name, source->colour, true, out);
     return status == DM_OK ? status : dm_error_set(status, "%s: %s", source->path, dm_error_message());
 }
 

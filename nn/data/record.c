@@ -74,10 +74,11 @@ static dm_status understand(nn_record *r, const char *name, nn_colour colour)
     return DM_OK;
 }
 
-dm_status nn_record_parse(const void *bytes, size_t length, const char *name, nn_colour colour, nn_record *out)
+dm_status nn_record_parse(const void *bytes, size_t length, const char *name, nn_colour colour, bool stays,
+                          nn_record *out)
 {
     nn_record r = {0};
-    dm_status status = nn_wire_parse(bytes, length, name, "Datum", &r.datum);
+    dm_status status = (stays ? nn_wire_parse_in_place : nn_wire_parse)(bytes, length, name, "Datum", &r.datum);
     status = status == DM_OK ? understand(&r, name, colour) : status;
     if (status != DM_OK) {
         nn_record_drop(&r);

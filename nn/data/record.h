@@ -18,8 +18,10 @@ typedef struct nn_record {
 
 void nn_record_drop(nn_record *record);
 /* The record that the bytes of a Datum are; encoded images are decoded. name: of the record, for messages.
- * Errors: DM_ERR_FORMAT, DM_ERR_UNSUPPORTED, DM_ERR_NOMEM. */
-dm_status nn_record_parse(const void *bytes, size_t length, const char *name, nn_colour colour, nn_record *out);
+ * stays: the bytes live as long as the record, which then points to them. Errors: DM_ERR_FORMAT,
+ * DM_ERR_UNSUPPORTED, DM_ERR_NOMEM. */
+dm_status nn_record_parse(const void *bytes, size_t length, const char *name, nn_colour colour, bool stays,
+                          nn_record *out);
 
 /* A collection of records; those of a database are in the order of its keys. Any thread may read any record. */
 typedef struct nn_source nn_source;

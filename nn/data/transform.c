@@ -106,16 +106,38 @@ bool nn_transform_fits(const nn_transform *t, const nn_record *r, const int64_t 
     return false;
 }
 
-/* (element - mean at its place in the record) * scale; crop: at random in training, else the middle; then
- * mirror. */
+/* Where the window is: at random in training, else the middle. */
+static void place(const nn_transform *t, const nn_record *r, const int64_t shape[3], uint64_t random,
+                  int32_t place[3])
+{
+    const int64_t top = r->height - shape[1], left = r->width - shape[2];
+    place[0] = (int32_t)(t->train ? (int64_t)((random & 0xffffffff) % (uint64_t)(top + 1)) : top / 2);
+    place[1] = (int32_t)(t->train ? (int64_t)((random >> 32 & 0x7fffffff) % (uint64_t)(left + 1)) : left / 2);
+    place[2] = t->mirror && random >> 63;
+}
+
+void nn_transform_cut(const nn_transform *t, const nn_record *r, const int64_t shape[3], uint64_t random,
+                      unsigned char *window, int32_t at[3])
+{
+    const int64_t height = shape[1], width = shape[2];
+    place(t, r, shape, random, at);
+    for (int64_t c = 0; c < shape[0]; c++) {
+        const unsigned char *from = r->bytes + (c * r->height + at[0]) * r->width + at[1];
+        for (int64_t y = 0; y < height; y++) {
+            memcpy(window + (c * height + y) * width, from + y * r->width, (size_t)width);
+        }
+    }
+}
+
+/* (element - mean at its place in the record) * scale; then mirror. */
 void nn_transform_apply(const nn_transform *t, const nn_record *r, const int64_t shape[3], uint64_t random,
                         float *out)
 {
     const int64_t channels = shape[0], height = shape[1], width = shape[2];
-    bool mirrored = t->mirror && random >> 63, plane = t->mean_height * t->mean_width > 1;
-    int64_t top = r->height - height, left = r->width - width;
-    top = t->train ? (int64_t)((random & 0xffffffff) % (uint64_t)(top + 1)) : top / 2;
-    left = t->train ? (int64_t)((random >> 32 & 0x7fffffff) % (uint64_t)(left + 1)) : left / 2;
+    int32_t at_place[3];
+    place(t, r, shape, random, at_place);
+    const int64_t top = at_place[0], left = at_place[1];
+    const bool mirrored = at_place[2], plane = t->mean_height * t->mean_width > 1;
     float scale = (float)t->scale;
     for (int64_t c = 0; c < channels; c++) {
         int64_t mean_channel = t->mean_channels == 1 ? 0 : c;

@@ -22,7 +22,11 @@ dm_status nn_mean_read(const char *path, float **mean, int64_t shape[3]);
 /* Does a record fit the mean, and shape (channels, height, width of what leaves here)? why: what is wrong. */
 bool nn_transform_fits(const nn_transform *transform, const nn_record *record, const int64_t shape[3],
                        char *why, size_t room);
-/* out: height x width x channels. random: of this record in this round. */
+/* What dm_images_forward takes of a record of bytes: its window, channel by channel, and its place in the
+ * record. random: of this record in this round. */
+void nn_transform_cut(const nn_transform *transform, const nn_record *record, const int64_t shape[3],
+                      uint64_t random, unsigned char *window, int32_t place[3]);
+/* The same, of any record, done here: out: height x width x channels. */
 void nn_transform_apply(const nn_transform *transform, const nn_record *record, const int64_t shape[3],
                         uint64_t random, float *out);
 

@@ -206,7 +206,7 @@ dm_status nn_hdf5_data_setup(nn_layer *l)
         return status;
     }
     nn_feed *feed = NULL;
-    status = nn_feed_open(l, &type, r, &feed);
+    status = nn_feed_open(l, &type, r, NULL, &feed);
     l->u.state = status == DM_OK ? feed : NULL;
     return status;
 }

@@ -179,7 +179,7 @@ dm_status nn_window_setup(nn_layer *l)
         }
         return status;
     }
-    status = nn_feed_open(l, &type, s, &feed);
+    status = nn_feed_open(l, &type, s, NULL, &feed);
     l->u.state = status == DM_OK ? feed : NULL;
     return status;
 }

@@ -71,7 +71,7 @@ void nn_entry_clear(nn_entry *entry)
     for (int64_t i = 0; i < entry->count; i++) {
         if (entry->field->type == NN_MESSAGE) {
             nn_message_free(entry->at.message[i]);
-        } else if (entry->field->type == NN_STRING || entry->field->type == NN_BYTES) {
+        } else if ((entry->field->type == NN_STRING || entry->field->type == NN_BYTES) && !entry->lent) {
             free(entry->at.text[i].bytes);
         }
     }

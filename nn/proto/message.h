@@ -27,6 +27,7 @@ typedef struct nn_entry {
     } at;
     int line;  /* of the first value; 0 of one that no text file has */
     bool used; /* somebody has asked for it: nn_unused */
+    bool lent; /* its texts are not its own: nn_wire_parse_in_place */
 } nn_entry;
 
 struct nn_message {

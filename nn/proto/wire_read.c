@@ -16,6 +16,7 @@ static const size_t max_file_bytes = (size_t)1 << 34;
 typedef struct wire {
     const unsigned char *begin, *at, *end; /* end: of the message that is read */
     const char *file;
+    bool in_place; /* bytes are not copied */
 } wire;
 
 static dm_status broken(const wire *w, const nn_message *m, const char *what)
@@ -98,6 +99,12 @@ static dm_status read_bytes(wire *w, nn_message *m, nn_entry *e, size_t length)
 {
     if (e->field->type == NN_STRING && memchr(w->at, 0, length)) {
         return broken(w, m, "a string has a zero byte");
+    }
+    if (w->in_place && e->field->type == NN_BYTES) {
+        e->lent = true;
+        e->at.text[e->count++] = (nn_text){(char *)(uintptr_t)w->at, length};
+        w->at += length;
+        return DM_OK;
     }
     char *bytes = malloc(length + 1);
     if (!bytes) {
@@ -206,7 +213,8 @@ static dm_status read_fields(wire *w, nn_message *m)
     return status;
 }
 
-dm_status nn_wire_parse(const void *bytes, size_t length, const char *file, const char *type, nn_document **out)
+static dm_status parse(const void *bytes, size_t length, const char *file, const char *type, bool in_place,
+                       nn_document **out)
 {
     nn_document *d = NULL;
     dm_status status = nn_document_new(type, file, &d);
@@ -214,7 +222,11 @@ dm_status nn_wire_parse(const void *bytes, size_t length, const char *file, cons
         return status;
     }
     d->root->line = 0;
-    wire w = {.begin = bytes, .at = bytes, .end = (const unsigned char *)bytes + length, .file = d->file};
+    wire w = {.begin = bytes,
+              .at = bytes,
+              .end = (const unsigned char *)bytes + length,
+              .file = d->file,
+              .in_place = in_place};
     status = read_fields(&w, d->root);
     if (status != DM_OK) {
         nn_document_free(d);
@@ -222,6 +234,17 @@ dm_status nn_wire_parse(const void *bytes, size_t length, const char *file, cons
     }
     *out = d;
     return DM_OK;
+}
+
+dm_status nn_wire_parse(const void *bytes, size_t length, const char *file, const char *type, nn_document **out)
+{
+    return parse(bytes, length, file, type, false, out);
+}
+
+dm_status nn_wire_parse_in_place(const void *bytes, size_t length, const char *file, const char *type,
+                                 nn_document **out)
+{
+    return parse(bytes, length, file, type, true, out);
 }
 
 dm_status nn_wire_read(const char *path, const char *type, nn_document **out)

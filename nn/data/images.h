@@ -1,0 +1,19 @@
+/* Batches of bytes on their way to the first top of a data layer: the workers convert them, with mean, scale
+ * and mirror (dm_images_forward). They are written to two arrays in turn, so that a batch is on its way while a
+ * step runs. */
+#ifndef NN_IMAGES_H
+#define NN_IMAGES_H
+
+#include "data/transform.h"
+
+typedef struct nn_images nn_images;
+
+/* shape: channels, rows, columns of what leaves here. The arrays are made when the first batch comes.
+ * `transform` must live as long. */
+dm_status nn_images_open(const nn_transform *transform, int64_t size, const int64_t shape[3], nn_images **out);
+void nn_images_close(nn_images *images); /* accepts NULL */
+/* top = the batch. windows: size x channels x rows x columns; places: size x 3, of nn_transform_cut. Both are
+ * the caller's again. */
+dm_status nn_images_give(nn_images *images, const unsigned char *windows, const int32_t *places, dm_array top);
+
+#endif
