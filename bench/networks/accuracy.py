@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Test accuracies of LeNet and of a net like Caffe's CIFAR-10 quick on Fashion-MNIST, trained by `dmath train` and by twins in PyTorch.
 
-    accuracy.py TOOL [--nets lenet,quick] [--seeds 10] [--iterations N] [--workers 2] [--threads 1] [--bound SECONDS]
+    accuracy.py TOOL [--nets lenet,quick] [--seeds 10] [--iterations N] [--workers 2] [--threads 1] [--bound SECONDS] [--device cuda]
 
 Each seed is a training of either side with first weights of its own, from the same distributions; batches, solver and learning rates
 are the same. The mean accuracies over the seeds must be within two standard errors of one another. --iterations: instead of 10 000
 and 4 000. --bound ends the run after the seed in which so many seconds have gone, and judges by those that are there. All ten
-seeds take hours on two cores. Works in a temporary folder; the images are those of Debian's package dataset-fashion-mnist.
+seeds take hours on two cores, minutes on a GPU. --device is PyTorch's; dmath takes a GPU where DMATH_DEVICE says so. Works in a temporary
+folder; the images are those of Debian's package dataset-fashion-mnist, or in the folder --images.
 """
 import argparse
 import gzip
@@ -21,7 +22,6 @@ import time
 import numpy as np
 import torch
 
-FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
 F = torch.nn.functional
 
 
@@ -134,22 +134,45 @@ def ours(args, net, iterations, seed):
     return float(re.findall(r"accuracy = (\S+)", r.stdout)[-1])
 
 
+def as_graph(step):
+    """One CUDA graph of the step, which is called first with rates of zero: that changes nothing."""
+    aside = torch.cuda.Stream()
+    aside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(aside):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(aside)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
+
+
 def peers(net, iterations, seed, data):
     torch.manual_seed(seed)
     t = []
     for shape, std in net.shapes:
         bound = (3 / np.prod(shape[1:]))**0.5
         t += [torch.empty(shape).normal_(0, std) if std else torch.empty(shape).uniform_(-bound, bound), torch.zeros(shape[0])]
-    t = [p.requires_grad_() for p in t]
-    history = [torch.zeros_like(p) for p in t]
     x, y, test_x, test_y = data
-    for it in range(iterations):
-        pick = torch.arange(it * net.batch, (it + 1) * net.batch) % len(y)
+    t = [p.to(x.device).requires_grad_() for p in t]
+    history = [torch.zeros_like(p) for p in t]
+    first, rate = torch.zeros((), dtype=torch.int64, device=x.device), torch.zeros((), device=x.device)
+    batch = torch.arange(net.batch, device=x.device)
+
+    def step():
+        pick = (batch + first) % len(y)
         grads = torch.autograd.grad(F.cross_entropy(net.forward(t, net.images(x[pick])), y[pick]), t)
         with torch.no_grad():
             for i, (p, h, g) in enumerate(zip(t, history, grads)):
-                h.mul_(0.9).add_(g + net.decay * p, alpha=net.rate(it) * (1 + i % 2))
+                h.mul_(0.9).add_(rate * (1 + i % 2) * (g + net.decay * p))
                 p -= h
+
+    step = as_graph(step) if x.is_cuda else step
+    for it in range(iterations):
+        first.fill_(it * net.batch)
+        rate.fill_(net.rate(it))
+        step()
     with torch.no_grad():
         right = [(net.forward(t, net.images(a)).argmax(1) == b).float().mean().item() for a, b in zip(test_x.split(100), test_y.split(100))]
     return statistics.mean(right)
@@ -181,16 +204,20 @@ def main():
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1, help="of PyTorch; on busy cores one is faster than two")
     parser.add_argument("--bound", type=float, default=float("inf"))
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--images", type=lambda p: pathlib.Path(p).resolve(), default="/usr/share/datasets/fashion-mnist")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
+    torch.backends.cudnn.allow_tf32 = False
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         data = []
         for part in ("train", "t10k"):
-            files = [FASHION / f"{part}-{kind}.gz" for kind in ("images-idx3-ubyte", "labels-idx1-ubyte")]
+            files = [args.images / f"{part}-{kind}.gz" for kind in ("images-idx3-ubyte", "labels-idx1-ubyte")]
             subprocess.run([args.tool, "data", "convert", *files, "train_lmdb" if part == "train" else "test_lmdb"], check=True,
                            stdout=subprocess.DEVNULL)
-            data += [torch.tensor(read_idx(files[0])[:, None].astype(np.float32)), torch.tensor(read_idx(files[1]).astype(np.int64))]
+            data += [torch.tensor(read_idx(files[0])[:, None].astype(np.float32), device=args.device),
+                     torch.tensor(read_idx(files[1]).astype(np.int64), device=args.device)]
         good = [compare(args, name, data) for name in args.nets.split(",")]
     raise SystemExit(not all(good))
 
