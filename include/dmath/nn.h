@@ -207,9 +207,9 @@ DM_API DM_CHECKED dm_status dm_net_measure(dm_net *net, int passes, double *forw
 DM_API DM_CHECKED dm_status dm_net_explain(dm_net *net, char **text);
 /* A table of the layers with blobs, shapes and parameters. */
 DM_API DM_CHECKED dm_status dm_net_show(const dm_net *net, char **text);
-/* Milliseconds of each layer, forward and backward, over `passes` passes, as a table. Each is waited for alone;
- * the time of an empty command with its wait is left out. Beside them its floating-point operations in
- * products, the bytes that it must read or write, and what part of its time these would take at the rates of
+/* Milliseconds of each layer, forward and backward, the median of `passes` passes, as a table. Each is waited
+ * for alone; the time of an empty command with its wait is left out. Beside them its floating-point operations
+ * in products, the bytes that it must read or write, and what part of its time these would take at the rates of
  * the workers, which are measured; at the end the time of a whole pass. Blocks. */
 DM_API DM_CHECKED dm_status dm_net_time(dm_net *net, int passes, char **text);
 /* A message of a prototxt file as dmath reads it, printed back: "NetParameter", "SolverParameter". No session is

@@ -25,7 +25,7 @@ static dm_status time_one(nn_layer *l, dm_status (*function)(nn_layer *), double
     double start = now_ms();
     status = status == DM_OK ? function(l) : status;
     status = status == DM_OK ? dm_sync(l->net->session) : status;
-    *ms += now_ms() - start;
+    *ms = now_ms() - start;
     return status;
 }
 
@@ -51,7 +51,7 @@ static dm_status time_nothing(dm_session *s, double *ms)
     return status == DM_OK ? end : status;
 }
 
-/* A pass; forward and backward: NULL, or what each layer takes is added to. */
+/* A pass; forward and backward: NULL, or what each layer takes. */
 static dm_status time_pass(nn_net *net, double *forward, double *backward)
 {
     dm_status status = net->lean ? nn_blobs_make(net, true) : DM_OK;
@@ -74,38 +74,64 @@ static dm_status time_pass(nn_net *net, double *forward, double *backward)
     return status;
 }
 
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *v, int n)
+{
+    qsort(v, (size_t)n, sizeof *v, by_size);
+    return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
+/* out[i] = the median of all[i], all[count + i], ..., less what nothing takes. */
+static void medians(const double *all, int count, int passes, double nothing, double *pass, double *out)
+{
+    for (int i = 0; i < count; i++) {
+        for (int k = 0; k < passes; k++) {
+            pass[k] = all[(int64_t)k * count + i];
+        }
+        out[i] = fmax(median(pass, passes) - nothing, 0);
+    }
+}
+
+/* Medians, because some pass or other compiles kernels. */
 dm_status dm_net_measure(dm_net *net, int passes, double *forward, double *backward)
 {
     if (!net || !forward || !backward || passes < 1) {
         return dm_error_set(DM_ERR_ARG, "dm_net_measure: net and arrays must be there, passes at least 1");
     }
-    size_t bytes = (size_t)net->layer_count * sizeof(double);
-    double nothing = 0;
-    dm_status status = time_nothing(net->session, &nothing);
-    for (int i = 0; status == DM_OK && i <= passes; i++) { /* the first is a warm-up */
-        if (i <= 1) {
-            memset(forward, 0, bytes);
-            memset(backward, 0, bytes);
-        }
-        status = time_pass(net, forward, backward);
+    const int count = net->layer_count;
+    const size_t all = (size_t)count * (size_t)passes;
+    double nothing = 0, *times = calloc(2 * all + (size_t)passes, sizeof *times);
+    dm_status status = times ? time_nothing(net->session, &nothing) : nn_no_memory();
+    for (int i = -1; status == DM_OK && i < passes; i++) { /* the first is a warm-up */
+        const int64_t at = (int64_t)(i < 0 ? 0 : i) * count;
+        status = time_pass(net, times + at, times + all + at);
     }
-    for (int i = 0; i < net->layer_count; i++) {
-        forward[i] = fmax(forward[i] / passes - nothing, 0);
-        backward[i] = fmax(backward[i] / passes - nothing, 0);
+    if (status == DM_OK) {
+        medians(times, count, passes, nothing, times + 2 * all, forward);
+        medians(times + all, count, passes, nothing, times + 2 * all, backward);
     }
+    free(times);
     return status;
 }
 
-/* Of a whole pass, whose layers nobody waits for. */
+/* Of a whole pass, whose layers nobody waits for: the median. */
 static dm_status measure_pass(nn_net *net, int passes, double *ms)
 {
-    dm_status status = dm_sync(net->session);
-    double start = now_ms();
+    double *times = calloc((size_t)passes, sizeof *times);
+    dm_status status = times ? dm_sync(net->session) : nn_no_memory();
     for (int i = 0; status == DM_OK && i < passes; i++) {
+        double start = now_ms();
         status = time_pass(net, NULL, NULL);
+        status = status == DM_OK ? dm_sync(net->session) : status;
+        times[i] = now_ms() - start;
     }
-    status = status == DM_OK ? dm_sync(net->session) : status;
-    *ms = (now_ms() - start) / passes;
+    *ms = status == DM_OK ? median(times, passes) : 0;
+    free(times);
     return status;
 }
 
@@ -222,7 +248,7 @@ static dm_status print_times(const nn_net *net, int passes, const rates *r, cons
     if (!to) {
         return nn_no_memory();
     }
-    fprintf(to, "%-20s %-16s %10s %10s %10s %10s %10s %7s   ms, mean of %d passes\n", "layer", "type",
+    fprintf(to, "%-20s %-16s %10s %10s %10s %10s %10s %7s   ms, median of %d passes\n", "layer", "type",
             "forward", "backward", "GFLOP", "MiB", "limit ms", "part", passes);
     for (int i = 0; i < net->layer_count; i++) {
         const nn_layer *l = &net->layers[i];
