@@ -72,6 +72,10 @@ static ssize_t write_at(int fd, const char *buffer, size_t bytes, off_t at)
 static bool transfer(walker *w, char *buffer, int64_t bytes, int64_t at)
 {
     const dmi_file *f = w->file;
+    if (f->memory) {
+        memcpy(buffer, f->memory + at, (size_t)bytes);
+        return true;
+    }
     while (bytes > 0) {
         ssize_t n = f->reading ? pread(f->fd, buffer, (size_t)bytes, (off_t)at)
                                : write_at(f->fd, buffer, (size_t)bytes, (off_t)at);
@@ -274,7 +278,8 @@ static void join_levels(walker *w, int64_t count)
         last += ((reading ? tail->a : tail->b) + tail->len - 1) * l->file;
     }
     w->end = w->data_offset + (last + 1) * w->elem;
-    w->through_gaps = (last + 1 - first - count) / DMI_MAX(segments - 1, 1) * w->elem <= GAP_BYTES;
+    w->through_gaps =
+        !w->file->memory && (last + 1 - first - count) / DMI_MAX(segments - 1, 1) * w->elem <= GAP_BYTES;
 }
 
 dm_status dmi_file_move(const dmi_file *file, const dmi_file_range *part, const dmi_copy *geometry,

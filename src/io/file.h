@@ -23,6 +23,7 @@ typedef struct dmi_file {
     const char *path; /* the caller's */
     bool reading;
     int fd;
+    const char *memory; /* reading: read in place of a file; NULL: the file */
 } dmi_file;
 
 DM_CHECKED dm_status dmi_file_open(const char *path, bool reading, dmi_file *out);
@@ -37,6 +38,12 @@ DM_CHECKED dm_status dmi_part_moved(const dmi_file *file, const dmi_file_range *
                                     const void *memory);
 /* DM_ERR_FORMAT, with a text. */
 dm_status dmi_part_differs(const char *file, int64_t part, int64_t from, int64_t bytes, uint64_t hash, uint64_t want);
+
+/* Memory to read in place of a file. */
+static inline dmi_file dmi_file_of(const void *memory)
+{
+    return (dmi_file){.path = "memory", .reading = true, .fd = -1, .memory = (const char *)memory};
+}
 
 /* Opens, moves part->geometry, closes. */
 DM_CHECKED dm_status dmi_file_read(const dmi_file_range *part, const char *path, void *memory);

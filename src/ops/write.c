@@ -1,4 +1,6 @@
-/* the caller's memory -> array. The master pushes every worker its shard, in every replica. */
+/* the caller's memory -> array. The master pushes every worker its shard, in every replica. GPU workers in the
+ * caller's address space read large arrays by themselves, with several threads, as they read files. */
+#include "io/file.h"
 #include "ops/common_host.h"
 
 dm_status dm_array_write(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
@@ -50,8 +52,52 @@ static void walk(dmi_builder *b, const dmi_call *call, int worker)
     }
 }
 
+static void read_range(void *context, const dmi_copy *geometry)
+{
+    dmi_builder *b = context;
+    const dmi_ref refs[2] = {dmi_ref_operand(0, DMI_WRITE), dmi_ref_user(DMI_READ)};
+    dmi_file_range range = {.geometry = *geometry};
+    dmi_build_pack(b, geometry, &range.packed);
+    dmi_build_unpack(b, geometry, &range.rest);
+    dmi_build_kernel(b, DMI_KERNEL_user_read, &range, sizeof range, refs, 2, NULL);
+}
+
+/* On the lanes of channel 1: not behind kernels that were called before. */
+static void read_alone(dmi_builder *b, const dmi_call *call)
+{
+    const dmi_desc *a = &call->operand[0].desc;
+    dmi_region host, region;
+    dmi_copy copy;
+    dmi_host_region(call, &host);
+    dmi_build_channel(b, 1);
+    for (int64_t i = 0; i < dmi_desc_region_count(a, b->me); i++) {
+        dmi_desc_region(a, b->me, i, &region);
+        if (region.count > 0 && dmi_region_copy(b, &host, &region, a->dtype, a->dtype, &copy)) {
+            dmi_copy_split(b, &copy, b->profile->file_chunk, read_range, b);
+        }
+    }
+    dmi_build_channel(b, 0);
+}
+
+/* Small arrays are pushed: that wakes no threads. */
+static bool workers_read(const dmi_builder *b, const dmi_desc *a)
+{
+    enum { LEAST = 1 << 20 };
+    int64_t bytes = dmi_dtype_bytes(a->dtype);
+    for (int d = 0; d < a->ndim; d++) {
+        bytes *= a->extent[d];
+    }
+    return b->profile->gpu && b->profile->one_space && bytes >= LEAST;
+}
+
 dm_status dmi_write_plan(dmi_builder *b, const dmi_call *call)
 {
+    if (workers_read(b, &call->operand[0].desc)) {
+        if (b->me < b->profile->workers) {
+            read_alone(b, call);
+        }
+        return DM_OK;
+    }
     if (b->me < b->profile->workers) {
         walk(b, call, b->me);
         return DM_OK;

@@ -36,6 +36,7 @@ static const struct exception {
 } exceptions[] = {
     {DMI_KERNEL_file_read, "it reads a file; its reference is a dense range"},
     {DMI_KERNEL_file_write, "it writes a file; its reference is a dense range"},
+    {DMI_KERNEL_user_read, "it reads the caller's memory, which these tests do not have"},
     {DMI_KERNEL_task, "it runs a user's function, once"},
     {DMI_KERNEL_fused, "it runs on GPUs only"},
 };

@@ -13,10 +13,8 @@ static dmt_host *random_host(dmt_case *c)
     return h;
 }
 
-static void write_case(dmt_case *c)
+static void write_parts(dmt_case *c, const dmt_host *h, dmt_operand *a)
 {
-    dmt_host *h = random_host(c);
-    dmt_operand *a = dmt_operand_make(c, "a", h, 0);
     for (int i = 0; i < 3; i++) {
         dmt_part p = dmt_part_random(c, h);
         dmt_part_say(c, "write", &p);
@@ -26,6 +24,13 @@ static void write_case(dmt_case *c)
         memset(memory, 0x77, (size_t)p.bytes); /* it may be reused at once */
         dmt_host_put(a->value, p.lo, p.value);
     }
+}
+
+static void write_case(dmt_case *c)
+{
+    dmt_host *h = random_host(c);
+    dmt_operand *a = dmt_operand_make(c, "a", h, 0);
+    write_parts(c, h, a);
     dmt_operand_unchanged(c, a);
 }
 
@@ -45,15 +50,17 @@ static void elements_case(dmt_case *c)
     dmt_operand_unchanged(c, a);
 }
 
-/* Several MiB, so that it goes in more than one piece. */
+/* Several MiB, so that it goes in more than one piece, and GPU workers fetch it. */
 static void large_case(dmt_case *c)
 {
-    const int64_t shape[] = {1231, 977};
-    dmt_host *h = dmt_host_make(&c->scratch, DM_F64, 2, shape);
+    const int64_t flat[] = {1231, 977}, deep[] = {7, 1231, 13, 11};
+    const bool two = dmt_chance(&c->random, 50);
+    dmt_host *h = dmt_host_make(&c->scratch, two ? DM_F64 : DM_F32, two ? 2 : 4, two ? flat : deep);
     for (int64_t i = 0; i < h->count; i++) {
         h->v[i] = (long double)(i * 7 % 100003);
     }
     dmt_operand *a = dmt_operand_make(c, "a", h, 0);
+    write_parts(c, h, a);
     dmt_operand_unchanged(c, a);
 }
 

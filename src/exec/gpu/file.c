@@ -1,4 +1,4 @@
-/* File ranges on a GPU.
+/* File ranges on a GPU. The caller's memory may take the place of a file that is read (user_read).
  *
  * Reading: the crew reads ahead of the lane, as many file ranges of a command as there are staging buffers. A
  * step is issued when its buffer is full: its copy to the device goes on the lane's stream, behind the current
@@ -36,8 +36,15 @@ void dmi_gpu_file_free(dmi_engine *e)
     }
 }
 
-static dmi_file_use *use_of(dmi_engine *e, dmi_instance *inst, bool reading)
+static bool reads(const dmi_step *step)
 {
+    return step->kind == DMI_STEP(file_read) || step->kind == DMI_STEP(user_read);
+}
+
+static dmi_file_use *use_of(dmi_engine *e, dmi_queued_step *w)
+{
+    dmi_instance *inst = w->inst;
+    const bool memory = w->step->kind == DMI_STEP(user_read);
     struct dmi_host_work *h = e->gpu->host_work;
     if (inst->file) {
         return inst->file;
@@ -45,12 +52,14 @@ static dmi_file_use *use_of(dmi_engine *e, dmi_instance *inst, bool reading)
     dmi_file_use *use = calloc(1, sizeof *use);
     int steps = 0;
     for (int i = 0; i < inst->plan->nstep; i++) {
-        int kind = inst->plan->step[i].kind;
-        steps += kind == DMI_STEP(file_read) || kind == DMI_STEP(file_write);
+        const dmi_step *step = &inst->plan->step[i];
+        steps += reads(step) || step->kind == DMI_STEP(file_write);
     }
     if (use) {
         pthread_mutex_init(&use->lock, NULL);
-        use->file = (dmi_file){.path = inst->tail, .reading = reading, .fd = -1};
+        use->file = memory ? dmi_file_of(dmi_ref_pointer(inst, &w->step->ref[1]))
+                           : (dmi_file){.path = inst->tail, .reading = reads(w->step), .fd = -1};
+        use->tried = memory;
         use->left = use->steps = steps;
         use->next = h->use;
         h->use = use;
@@ -172,7 +181,7 @@ static dm_status move(dmi_engine *e, int lane, dmi_queued_step *w, dmi_staging_b
     dmi_queue *queue = e->gpu->queue[lane];
     const dmi_file_range *range = w->step->desc;
     const dmi_copy *rest = &range->rest;
-    bool reading = w->step->kind == DMI_STEP(file_read);
+    bool reading = reads(w->step);
     int64_t bytes = rest->count * dmi_dtype_bytes(rest->src_dtype), src, dst, v[4];
     char *memory = dmi_ref_pointer(w->inst, &w->step->ref[0]);
     if (in_rows(rest, &src, &dst, v)) {
@@ -215,8 +224,7 @@ static void read_ahead(dmi_engine *e, int lane, const dmi_queued_step *w)
     h->ahead[lane] = DMI_MAX(h->ahead[lane], e->gpu->issued[lane]);
     while (h->ahead[lane] < end && !atomic_load(&w->inst->failed)) {
         dmi_queued_step *next = dmi_lane_slot(&e->lane[lane], h->ahead[lane]);
-        dmi_staging_buffer *p =
-            next->inst == w->inst && next->step->kind == DMI_STEP(file_read) ? dmi_gpu_buffer_take(e) : NULL;
+        dmi_staging_buffer *p = next->inst == w->inst && reads(next->step) ? dmi_gpu_buffer_take(e) : NULL;
         if (!p) {
             return;
         }
@@ -307,9 +315,9 @@ static bool waits_for_memory(dmi_engine *e, const dmi_queued_step *w)
 
 bool dmi_gpu_issue_file(dmi_engine *e, int lane, dmi_queued_step *w)
 {
-    bool reading = w->step->kind == DMI_STEP(file_read);
+    bool reading = reads(w->step);
     dm_status status = atomic_load(&w->inst->failed) && !w->inst->file ? DM_ERR_POISONED : dmi_gpu_host_work(e);
-    if (status == DM_OK && !use_of(e, w->inst, reading)) {
+    if (status == DM_OK && !use_of(e, w)) {
         status = dmi_fail(DM_ERR_NOMEM, "no memory for a file");
     }
     if (status == DM_OK && waits_for_memory(e, w)) {

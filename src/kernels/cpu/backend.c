@@ -67,6 +67,13 @@ dm_status dmi_file_write_cpu(const dmi_kernel_call *call)
     return dmi_file_write(call->desc, call->tail, call->at[0]);
 }
 
+dm_status dmi_user_read_cpu(const dmi_kernel_call *call)
+{
+    const dmi_file_range *range = call->desc;
+    const dmi_file memory = dmi_file_of(call->at[1]);
+    return dmi_file_move(&memory, range, &range->geometry, call->at[0]);
+}
+
 /* All data has arrived: multiply the ranges of k before, inside and behind the worker's own rows. */
 dm_status dmi_fused_cpu(const dmi_kernel_call *call)
 {

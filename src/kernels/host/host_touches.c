@@ -15,6 +15,14 @@ void dmi_file_write_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
     dmi_touch_copy(&out[0], &part->geometry, false, dmi_dtype_bytes(part->geometry.src_dtype), DMI_READ);
 }
 
+void dmi_user_read_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
+{
+    const dmi_file_range *part = t->desc;
+    const int64_t elem = dmi_dtype_bytes(part->geometry.src_dtype);
+    dmi_touch_copy(&out[0], &part->geometry, true, elem, DMI_WRITE);
+    dmi_touch_copy(&out[1], &part->geometry, false, elem, DMI_READ);
+}
+
 /* From the first byte of all blocks of an operand to the last: views leave gaps, which nobody else uses
  * meanwhile. */
 void dmi_task_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
