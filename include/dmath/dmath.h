@@ -637,7 +637,7 @@ typedef struct dm_counters {
     int64_t messages_sent, messages_received;
     int64_t flops;                      /* of products and solves, on real numbers: 2mnk, of complex types 8mnk */
     int64_t workspace_peak_bytes;       /* largest workspace of one command */
-    int64_t plans_made, plans_reused;
+    int64_t plans_made, plans_reused;   /* of commands; a program is planned once, when it is recorded */
 } dm_counters;
 DM_API DM_CHECKED dm_status dm_counters_get(dm_session *session, int worker, dm_counters *out);
 

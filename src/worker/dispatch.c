@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void count_plan(dmi_worker *w, bool reused)
+void dmi_worker_count_plan(dmi_worker *w, bool reused)
 {
     dmi_tally *t = &w->engine.port->tally;
     atomic_fetch_add_explicit(reused ? &t->plans_reused : &t->plans_made, 1, memory_order_relaxed);
@@ -126,7 +126,7 @@ static dm_status make_command(dmi_worker *w, const void *frame, void *out)
         dmi_instance_free(&w->engine, inst);
         return status;
     }
-    count_plan(w, reused);
+    dmi_worker_count_plan(w, reused);
     if (w->engine.usage && dmi_worker_counts(w, f->members)) {
         dmi_usage_call(&w->engine, &call);
     }
@@ -249,7 +249,7 @@ void dmi_dispatch_run(dmi_worker *w)
     }
     w->run_left--;
     w->run_since++;
-    atomic_fetch_add_explicit(&w->engine.port->tally.plans_reused, 1, memory_order_relaxed);
+    dmi_worker_count_plan(w, true);
     submit(w, inst, frame);
 }
 

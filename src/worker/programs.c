@@ -136,7 +136,11 @@ static dm_status end(dmi_worker *w, const void *frame, void *out)
 {
     (void)frame, (void)out;
     dmi_call call = dmi_program_call(&w->receiving->p, DMI_OP_program);
-    return dmi_plan_make(&call, &w->profile, w->me, &w->receiving->plan);
+    dm_status status = dmi_plan_make(&call, &w->profile, w->me, &w->receiving->plan);
+    if (status == DM_OK) {
+        dmi_worker_count_plan(w, false);
+    }
+    return status;
 }
 
 /* Without the program, or its plan, this worker can neither run it nor fail it: the others wait for its

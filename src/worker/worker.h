@@ -84,6 +84,7 @@ void dmi_call_from(const dmi_op_frame *f, dmi_call *call);
 void dmi_instance_operand(dmi_instance *inst, int i, const dmi_entry *entry, int mode, uint64_t command);
 /* One more run of the program that w->run names, or a look whether to go on; there is room for a command. */
 void dmi_dispatch_run(dmi_worker *w);
+void dmi_worker_count_plan(dmi_worker *w, bool reused); /* for dm_counters */
 /* Is it this one of a command's workers that counts its calls for the profile? The first is. */
 static inline bool dmi_worker_counts(const dmi_worker *w, uint64_t members)
 {

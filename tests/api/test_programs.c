@@ -71,6 +71,75 @@ static void times_case(dmt_case *c)
     DMT_OK(c, dm_sync(s));
 }
 
+static dm_array make_on(dmt_case *c, double value, const dm_layout *layout)
+{
+    const int64_t shape[] = {16, 16};
+    dm_array a;
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 2, shape, layout, &a));
+    DMT_OK(c, dm_fill(c->session, a, value));
+    return a;
+}
+
+static void plans_of(dmt_case *c, int worker, int64_t plans[2])
+{
+    dm_counters counters = {.size = sizeof counters};
+    DMT_OK(c, dm_counters_get(c->session, worker, &counters));
+    plans[0] = counters.plans_made;
+    plans[1] = counters.plans_reused;
+}
+
+/* Programs that alternate, on the recorded arrays and on others, are planned once each: when they are recorded.
+ */
+static void alternate_case(dmt_case *c)
+{
+    enum { PROGRAMS = 3, ROUNDS = 40, MOST = 8 };
+    dm_session *s = c->session;
+    dm_layout rows = dm_layout_rows(s), cols = dm_layout_cols(s); /* every worker takes part, and sends */
+    dm_array x = make_on(c, 0, &rows), y = make_on(c, 3, &cols), u = make_on(c, 0, &rows),
+             v = make_on(c, -1, &cols);
+    dm_program program[PROGRAMS];
+    int64_t at[MOST][2], now[2];
+    double want[2] = {0, 0};
+    for (int w = 0; w < c->workers; w++) {
+        plans_of(c, w, at[w]);
+    }
+    record_step(c, x, y, &program[0]); /* x = 2 x + y */
+    DMT_OK(c, dm_program_begin(s));
+    DMT_OK(c, dm_scale(s, 0.25, x, x));
+    DMT_OK(c, dm_program_end(s, &program[1]));
+    DMT_OK(c, dm_program_begin(s));
+    DMT_OK(c, dm_map(s, "x - y", 2, (dm_map_arg[]){DM_ARG("x", x), DM_ARG("y", y)}, x));
+    DMT_OK(c, dm_program_end(s, &program[2]));
+    for (int w = 0; w < c->workers; w++) {
+        plans_of(c, w, now);
+        if (now[0] != at[w][0] + PROGRAMS || now[1] != at[w][1]) {
+            dmt_fail(c, "worker %d made %lld plans of %d programs", w, (long long)(now[0] - at[w][0]),
+                     PROGRAMS);
+        }
+    }
+    for (int i = 0; i < ROUNDS; i++) {
+        int bound = i / 2 % 2; /* twice as recorded, then twice with bindings */
+        const dm_program_binding other[] = {{x, u}, {y, v}};
+        double b = bound ? -1 : 3, *a = &want[bound];
+        DMT_OK(c, dm_program_run(s, program[0], 2, 2 * bound, other));
+        DMT_OK(c, dm_program_run(s, program[1], 1, bound, other));
+        DMT_OK(c, dm_program_run(s, program[2], 1, 2 * bound, other));
+        *a = (2 * (2 * *a + b) + b) / 4 - b;
+    }
+    for (int w = 0; w < c->workers; w++) {
+        plans_of(c, w, now);
+        if (now[0] != at[w][0] + PROGRAMS || now[1] != at[w][1] + INT64_C(4) * ROUNDS) {
+            dmt_fail(c, "worker %d made %lld plans of %d programs, and used one %lld times in %d runs", w,
+                     (long long)(now[0] - at[w][0]), PROGRAMS, (long long)(now[1] - at[w][1]), 4 * ROUNDS);
+        }
+    }
+    expect(c, x, want[0], "programs that alternate");
+    expect(c, u, want[1], "programs that alternate, on other arrays");
+    for (int i = 0; i < PROGRAMS; i++) {
+        DMT_OK(c, dm_program_destroy(s, program[i]));
+    }
+}
+
 /* Many arrays, of which two live at once, take the room of two. */
 static void lifetimes_case(dmt_case *c)
 {
@@ -468,6 +537,7 @@ static void test_all(void **state)
 {
     (void)state;
     run("programs_times", times_case, 0, NULL);
+    run("programs_alternate", alternate_case, 0, NULL);
     run("programs_lifetimes", lifetimes_case, 0, NULL);
     run("programs_outlive", outlive_case, 0, NULL);
     run("programs_functions", functions_case, 0, NULL);
