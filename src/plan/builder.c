@@ -215,7 +215,6 @@ static dmi_step *push(dmi_builder *b, int peer, dmi_ref src, const dmi_copy *geo
     step->bytes = geometry->count * dmi_dtype_bytes(geometry->src_dtype);
     step->ref[0] = src;
     step->ref[0].mode = DMI_READ;
-    dmi_copy_span(geometry, false, &step->ref[0].from, &step->ref[0].to);
     if (b->profile->pace_bytes > 0 && step->bytes >= b->profile->pace_bytes) {
         uint32_t *wait = &step->wait[lane_of(b, DMI_LANE_RECV)];
         *wait = DMI_MAX(*wait, b->before_round);
@@ -243,7 +242,6 @@ static dmi_step *expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy *g
     step->bytes = geometry->count * dmi_dtype_bytes(geometry->src_dtype);
     step->ref[0] = dst;
     step->ref[0].mode = DMI_WRITE;
-    dmi_copy_span(geometry, true, &step->ref[0].from, &step->ref[0].to);
     b->plan->bytes_received += step->bytes;
     b->plan->messages_received++;
     return step;
@@ -284,10 +282,6 @@ dmi_step *dmi_build_kernel(dmi_builder *b, int kernel, const void *desc, size_t 
         step->ref[i] = i < nref ? refs[i] : kernel_work(b, workspace);
         step->ref[i].from = 0;
         step->ref[i].to = INT64_MAX;
-    }
-    if (kernel == DMI_KERNEL_copy && !b->failed) {
-        dmi_copy_span(desc, false, &step->ref[0].from, &step->ref[0].to);
-        dmi_copy_span(desc, true, &step->ref[1].from, &step->ref[1].to);
     }
     return step;
 }

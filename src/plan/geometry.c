@@ -383,17 +383,3 @@ void dmi_build_unpack(dmi_builder *b, const dmi_copy *copy, dmi_copy *unpacked)
         b->failed = true;
     }
 }
-
-void dmi_copy_span(const dmi_copy *copy, bool dst, int64_t *from, int64_t *to)
-{
-    int64_t elem = dmi_dtype_bytes(dst ? copy->dst_dtype : copy->src_dtype);
-    int64_t low = dst ? copy->dst_offset : copy->src_offset, high = low;
-    for (int d = 0; d < copy->ndim; d++) {
-        const dmi_run *head = &copy->run[d][0], *tail = &copy->run[d][copy->nrun[d] - 1];
-        int64_t stride = dst ? copy->dst_stride[d] : copy->src_stride[d];
-        low += (dst ? head->b : head->a) * stride;
-        high += ((dst ? tail->b : tail->a) + tail->len - 1) * stride;
-    }
-    *from = low * elem;
-    *to = (high + 1) * elem;
-}

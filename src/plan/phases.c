@@ -22,17 +22,29 @@ void dmi_build_phase(dmi_builder *b)
         b->phase_room = room;
     }
     b->phase_end[b->phases++] = b->plan->nstep;
+    memset(b->kernel_work, 0, sizeof b->kernel_work); /* the next ones' lives as long as their phase */
 }
+
+enum {
+    PLACE_ALIGN = 256, /* as of the pool's blocks */
+    NEAR = 32,         /* places that need 1/32 more than the least are good enough */
+    TRIES = 100,
+    FRESH = 16,
+    WORK = 20000000 /* pairs of workspaces that the tries may look at */
+};
 
 static int end_of_phase(const dmi_builder *b, int phase)
 {
     return phase < b->phases ? b->phase_end[phase] : b->plan->nstep;
 }
 
-/* A workspace: the first and the last phase that uses it, and the place that it gets. */
+/* A workspace: the first and the last phase that uses it, and where it gets its memory. */
 typedef struct workspace {
     int number, first, last, place;
-    int64_t bytes;
+    int64_t bytes, offset; /* in its place */
+    double rank;           /* those of the highest are placed first */
+    int64_t chosen;        /* offset and rank of the best try */
+    double chosen_rank;
 } workspace;
 
 static void find_lifetimes(const dmi_builder *b, workspace *work)
@@ -54,28 +66,73 @@ static void find_lifetimes(const dmi_builder *b, workspace *work)
     }
 }
 
-static int larger_first(const void *a, const void *b)
+static int by_rank(const void *a, const void *b)
 {
     const workspace *x = a, *y = b;
-    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : x->number - y->number;
+    return x->rank != y->rank ? (x->rank < y->rank ? 1 : -1) : x->number - y->number;
+}
+
+static int by_chosen(const void *a, const void *b)
+{
+    const workspace *x = a, *y = b;
+    return x->chosen != y->chosen ? (x->chosen > y->chosen ? 1 : -1) : x->number - y->number;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const workspace *x = a, *y = b;
+    return x->number - y->number;
+}
+
+/* In two phases at least one of which uses both, they must lie apart. */
+static bool meet(const workspace *a, const workspace *b)
+{
+    return a->first <= b->last && b->first <= a->last;
+}
+
+static int64_t rounded(int64_t bytes)
+{
+    return (bytes + PLACE_ALIGN - 1) / PLACE_ALIGN * PLACE_ALIGN;
+}
+
+/* The most that lives in one phase: no choice of places needs less. false: no memory. */
+static bool most_at_once(const dmi_builder *b, const workspace *work, int count, int64_t *most)
+{
+    int64_t *change = calloc((size_t)b->phases + 2, sizeof *change), sum = 0;
+    for (int i = 0; change && i < count; i++) {
+        if (work[i].first <= work[i].last) {
+            change[work[i].first] += rounded(work[i].bytes);
+            change[work[i].last + 1] -= rounded(work[i].bytes);
+        }
+    }
+    *most = 0;
+    for (int phase = 0; change && phase <= b->phases; phase++) {
+        sum += change[phase];
+        *most = DMI_MAX(*most, sum);
+    }
+    free(change);
+    return change != NULL;
 }
 
 static bool is_free(const workspace *work, int count, int place, const workspace *w)
 {
     for (int i = 0; i < count; i++) {
-        if (work[i].place == place && work[i].first <= w->last && w->first <= work[i].last) {
+        if (work[i].place == place && meet(&work[i], w)) {
             return false;
         }
     }
     return true;
 }
 
-/* Which workspaces share memory: from the largest to the smallest, each takes the first place that is free as
- * long as it lives. bytes: of the places. Returns how many there are. */
+/* Workspaces that never meet share a place of their own: from the largest to the smallest, each takes the first
+ * that is free as long as it lives. bytes: of the places. Returns how many there are. */
 static int choose_places(workspace *work, int count, int64_t *bytes)
 {
     int places = 0;
-    qsort(work, (size_t)count, sizeof *work, larger_first);
+    for (int i = 0; i < count; i++) {
+        work[i].rank = (double)work[i].bytes;
+    }
+    qsort(work, (size_t)count, sizeof *work, by_rank);
     for (int i = 0; i < count; i++) {
         int place = 0;
         while (place < places && !is_free(work, i, place, &work[i])) {
@@ -89,29 +146,144 @@ static int choose_places(workspace *work, int count, int64_t *bytes)
     return places;
 }
 
-static void share_workspace(dmi_builder *b)
+/* Gives the workspaces, in this order, the lowest offsets that are free as long as they live. lowest: room for
+ * all, the ones that have been placed by their offsets. Returns the end of the highest, whose number is
+ * *highest. */
+static int64_t pack_in_order(workspace *work, int count, workspace **lowest, int *highest)
 {
-    dmi_plan *plan = b->plan;
-    workspace *work = malloc(((size_t)plan->nwork + 1) * sizeof *work);
-    int *place = malloc(((size_t)plan->nwork + 1) * sizeof *place);
-    if (!work || !place) {
-        b->failed = true;
-    } else if (plan->nwork > 0) {
-        int count = plan->nwork;
-        find_lifetimes(b, work);
-        plan->nwork = choose_places(work, count, plan->work_bytes);
-        for (int i = 0; i < count; i++) {
-            place[work[i].number] = work[i].place;
+    int64_t top = 0;
+    for (int i = 0; i < count; i++) {
+        workspace *w = &work[i];
+        int64_t bytes = rounded(w->bytes), at = 0;
+        int k = i;
+        for (int j = 0; j < i; j++) {
+            if (meet(lowest[j], w)) {
+                if (lowest[j]->offset - at >= bytes) {
+                    break;
+                }
+                at = DMI_MAX(at, lowest[j]->offset + rounded(lowest[j]->bytes));
+            }
         }
-        for (int i = 0; i < plan->nstep; i++) {
-            for (int r = 0; r < plan->step[i].nref; r++) {
-                dmi_ref *ref = &plan->step[i].ref[r];
-                ref->index = ref->kind == DMI_REF_WORK ? (uint16_t)place[ref->index] : ref->index;
+        for (; k > 0 && lowest[k - 1]->offset > at; k--) {
+            lowest[k] = lowest[k - 1];
+        }
+        lowest[k] = w;
+        w->offset = at;
+        *highest = at + bytes > top ? w->number : *highest;
+        top = DMI_MAX(top, at + bytes);
+    }
+    return top;
+}
+
+/* Between 0 and 1. The same sequence in every plan. */
+static double any(uint64_t *state)
+{
+    uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return (double)((x ^ x >> 31) >> 40) / (1 << 24);
+}
+
+/* The order of a try: by size, by size and lifetime, by sizes that differ from their own by up to 70 %; then
+ * orders near the best one so far, in which the workspace that reached highest comes earlier. */
+static void rank_all(workspace *work, int count, int try, int highest, uint64_t *state)
+{
+    for (int i = 0; i < count; i++) {
+        workspace *w = &work[i];
+        double bytes = (double)w->bytes;
+        w->rank = try == 0      ? bytes
+                  : try == 1    ? bytes * (w->last - w->first + 1)
+                  : try < FRESH ? bytes * (0.3 + 0.7 * any(state))
+                                : w->chosen_rank * (0.7 + 0.6 * any(state)) * (w->number == highest ? 1.3 : 1);
+    }
+    qsort(work, (size_t)count, sizeof *work, by_rank);
+}
+
+/* Several workspaces may lie in one place side by side. The general problem (dynamic storage allocation) is
+ * NP-hard; a number of orders, of which the best is taken, mostly comes within some per cent of `most`, below
+ * which nothing can be. Returns the number of places; -1: no memory; 0: no order needs less than `separate`. */
+static int pack_places(workspace *work, int count, int64_t most, int64_t separate, int64_t *bytes)
+{
+    workspace **lowest = malloc((size_t)count * sizeof(workspace *));
+    int64_t best = separate, end = 0;
+    uint64_t state = 0;
+    int places = 0, highest = -1, tries = DMI_MAX(1, DMI_MIN(TRIES, WORK / count / count));
+    for (int try = 0; lowest && try < tries && best > most + most / NEAR; try++) {
+        rank_all(work, count, highest < 0 ? try % FRESH : try, highest, &state);
+        int top_number = 0;
+        int64_t top = pack_in_order(work, count, lowest, &top_number);
+        for (int i = 0; top <= best && i < count; i++) {
+            work[i].chosen = work[i].offset;
+            work[i].chosen_rank = work[i].rank;
+        }
+        highest = top <= best ? top_number : highest;
+        best = DMI_MIN(best, top);
+    }
+    free(lowest);
+    if (!lowest || best == separate) {
+        for (int i = 0; i < count; i++) {
+            work[i].offset = 0;
+        }
+        return lowest ? 0 : -1;
+    }
+    /* Where none reaches across an offset, a place ends. */
+    qsort(work, (size_t)count, sizeof *work, by_chosen);
+    for (int i = 0; i < count; i++) {
+        workspace *w = &work[i];
+        if (places == 0 || (w->chosen >= end && w->bytes > 0)) {
+            bytes[places++] = 0;
+            best = w->chosen; /* where the place begins */
+        }
+        w->place = places - 1;
+        w->offset = w->bytes > 0 ? w->chosen - best : 0;
+        end = DMI_MAX(end, w->chosen + rounded(w->bytes));
+        bytes[w->place] = DMI_MAX(bytes[w->place], w->offset + w->bytes);
+    }
+    return places;
+}
+
+/* Which workspaces share memory. Places of their own are allocations of their own, which commands wait for one
+ * by one; so workspaces share one only where that saves memory. work: [plan->nwork], by number. *packed: they
+ * share places. */
+static void share_workspace(dmi_builder *b, workspace *work, int64_t *bytes, int *places, bool *packed)
+{
+    int count = b->plan->nwork;
+    int64_t most = 0, separate = 0;
+    find_lifetimes(b, work);
+    if (!most_at_once(b, work, count, &most)) {
+        b->failed = true;
+        return;
+    }
+    *places = choose_places(work, count, bytes);
+    for (int i = 0; i < *places; i++) {
+        separate += rounded(bytes[i]);
+    }
+    if (separate > most + most / NEAR) {
+        int n = pack_places(work, count, most, separate, bytes);
+        b->failed = b->failed || n < 0;
+        *packed = n > 0;
+        *places = n > 0 ? n : *places;
+    }
+    qsort(work, (size_t)count, sizeof *work, by_number);
+}
+
+/* From workspaces to places. */
+static void rename_work(dmi_plan *plan, const workspace *work, const int64_t *bytes, int places)
+{
+    for (int i = 0; i < plan->nstep; i++) {
+        for (int r = 0; r < plan->step[i].nref; r++) {
+            dmi_ref *ref = &plan->step[i].ref[r];
+            if (ref->kind == DMI_REF_WORK) {
+                const workspace *w = &work[ref->index];
+                ref->index = (uint16_t)w->place;
+                ref->offset += w->offset;
+                ref->from = w->offset;
+                ref->to = w->offset + w->bytes;
             }
         }
     }
-    free(work);
-    free(place);
+    memcpy(plan->work_bytes, bytes, (size_t)places * sizeof *bytes);
+    plan->nwork = places;
 }
 
 /* Operands that may be the same array: where one op may be given it twice, their elements lie alike. */
@@ -130,11 +302,13 @@ static void find_same(const dmi_call *call, int *same)
     }
 }
 
-/* The accesses before the present phase, and of it. Memories: of the operands, then the workspaces; uses: by
- * each operand and workspace. */
+/* The accesses before the present phase, and of it. Memories: of the operands, then the places of workspaces;
+ * uses: by each operand and workspace. */
 typedef struct accesses {
     const int *same;
     const dmi_area *area;
+    const workspace *work;
+    dmi_area *work_area; /* where in its place a workspace is; NULL: all of it */
     int noperand, count; /* with the workspaces */
     dmi_hazards *last;
     dmi_hazard *earlier, *use;
@@ -145,12 +319,12 @@ static const dmi_area everything = {.ndim = -1};
 
 static const dmi_area *area_of(const accesses *a, int i)
 {
-    return i < a->noperand ? &a->area[i] : &everything;
+    return i < a->noperand ? &a->area[i] : a->work_area ? &a->work_area[i - a->noperand] : &everything;
 }
 
 static int memory_of(const accesses *a, int i)
 {
-    return i < a->noperand ? a->same[i] : i;
+    return i < a->noperand ? a->same[i] : a->noperand + a->work[i - a->noperand].place;
 }
 
 static void add_waits(accesses *a, dmi_step *step)
@@ -208,17 +382,39 @@ static void find_waits(dmi_builder *b, accesses *a)
     free(a->known);
 }
 
+static void find_work_areas(accesses *a, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const workspace *w = &a->work[i];
+        a->work_area[i] = (dmi_area){.ndim = 1,
+                                     .lo = {w->offset},
+                                     .hi = {w->offset + w->bytes},
+                                     .from = w->offset,
+                                     .to = w->offset + w->bytes};
+    }
+}
+
 void dmi_build_phases_end(dmi_builder *b, const dmi_call *call)
 {
     dmi_plan *plan = b->plan;
-    int same[DMI_MAX_OPERANDS];
+    int same[DMI_MAX_OPERANDS], places = 0;
     dmi_area area[DMI_MAX_OPERANDS];
+    bool packed = false;
     if (b->phases == 0 || b->failed) {
         return;
     }
-    share_workspace(b);
+    size_t n = (size_t)plan->nwork + 1;
+    workspace *work = malloc(n * sizeof *work);
+    int64_t *bytes = malloc(n * sizeof *bytes);
+    dmi_area *work_area = malloc(n * sizeof *work_area);
+    b->failed = !work || !bytes || !work_area;
+    if (!b->failed && plan->nwork > 0) {
+        share_workspace(b, work, bytes, &places, &packed);
+    }
     accesses a = {.same = b->same ? b->same : same,
                   .area = b->area ? b->area : area,
+                  .work = work,
+                  .work_area = packed ? work_area : NULL,
                   .noperand = plan->noperand,
                   .count = plan->noperand + plan->nwork};
     if (!b->same) {
@@ -230,5 +426,14 @@ void dmi_build_phases_end(dmi_builder *b, const dmi_call *call)
             dmi_desc_area(&call->operand[i].desc, &area[i]);
         }
     }
-    find_waits(b, &a);
+    if (packed) {
+        find_work_areas(&a, plan->nwork);
+    }
+    if (!b->failed) {
+        find_waits(b, &a);
+        rename_work(plan, work, bytes, places);
+    }
+    free(work);
+    free(bytes);
+    free(work_area);
 }

@@ -134,7 +134,8 @@ typedef struct dmi_ref {
     uint8_t mode;    /* DMI_READ, DMI_WRITE, DMI_READWRITE */
     uint16_t index;  /* operand or workspace number */
     int64_t offset;  /* bytes from its start to where the descriptor's offset 0 lies */
-    int64_t from, to; /* bytes touched, from its start: for the simulator's race check; operands: unused */
+    int64_t from, to; /* of a kernel: its array's bytes in that memory, as far as it has them: several
+                         workspaces may share one */
 } dmi_ref;
 
 /* What a step is: a transfer, or a kernel of the table. */
@@ -378,8 +379,6 @@ void dmi_copy_split(dmi_builder *b, const dmi_copy *copy, int64_t max_bytes,
 /* dmi_copy_pack and dmi_copy_unpack with the plan's memory; out of memory fails the plan. */
 void dmi_build_pack(dmi_builder *b, const dmi_copy *copy, dmi_copy *packed);
 void dmi_build_unpack(dmi_builder *b, const dmi_copy *copy, dmi_copy *unpacked);
-/* Byte range touched on one side of a copy. */
-void dmi_copy_span(const dmi_copy *copy, bool dst, int64_t *from, int64_t *to);
 
 /* --- fetch.c: bringing elements to where they are wanted ------------------------------------------------------ */
 /* Every worker w needs some regions of a source, each with its memory at w. The source is operand `operand` of

@@ -46,18 +46,33 @@ void dmi_gpu_task_free(dmi_engine *e)
     }
 }
 
-static const dmi_allocation *allocation_of(const dmi_gpu_task *t, int operand)
+/* The memory of an operand. */
+typedef struct range {
+    char *device;
+    int64_t bytes;
+} range;
+
+static range range_of(const dmi_gpu_task *t, int operand)
 {
     const dmi_instance *inst = t->work->inst;
     const dmi_ref *ref = &t->work->step->ref[operand]; /* workspace: an array that lives only in a program */
-    return ref->kind == DMI_REF_WORK ? &inst->work[ref->index] : &inst->memory[ref->index]->allocation;
+    const dmi_allocation *a =
+        ref->kind == DMI_REF_WORK ? &inst->work[ref->index] : &inst->memory[ref->index]->allocation;
+    int64_t from = a->base ? ref->from : 0;
+    return (range){(char *)a->base + from, DMI_MIN(ref->to, a->bytes) - from};
+}
+
+static bool same_memory(const dmi_gpu_task *t, int i, int j)
+{
+    range x = range_of(t, i), y = range_of(t, j);
+    return x.device == y.device && x.bytes == y.bytes;
 }
 
 /* The first operand with the same memory: views of one array have one copy. */
 static int shared_with(const dmi_gpu_task *t, int operand)
 {
     int i = 0;
-    while (allocation_of(t, i) != allocation_of(t, operand)) {
+    while (!same_memory(t, i, operand)) {
         i++;
     }
     return i;
@@ -83,7 +98,7 @@ static dm_status begin(dmi_engine *e, int lane, dmi_queued_step *w)
     }
     for (int i = 0; all && i < w->step->nref; i++) {
         int same = shared_with(t, i);
-        bytes = allocation_of(t, i)->bytes;
+        bytes = range_of(t, i).bytes;
         t->host[i] = same < i ? t->host[same] : malloc((size_t)DMI_MAX(bytes, 1));
         all = t->host[i] != NULL;
     }
@@ -101,16 +116,16 @@ static dm_status begin(dmi_engine *e, int lane, dmi_queued_step *w)
 static bool next_chunk(dmi_gpu_task *t, char **device, char **host, int64_t *bytes)
 {
     for (; t->operand < t->work->step->nref; t->operand++, t->at = 0) {
-        const dmi_allocation *allocation = allocation_of(t, t->operand);
+        range memory = range_of(t, t->operand);
         bool wanted = t->phase == COMES;
         for (int i = t->operand; i < t->work->step->nref; i++) {
-            wanted = wanted || (allocation_of(t, i) == allocation && (t->work->step->ref[i].mode & DMI_WRITE));
+            wanted = wanted || (same_memory(t, i, t->operand) && (t->work->step->ref[i].mode & DMI_WRITE));
         }
         wanted = wanted && shared_with(t, t->operand) == t->operand;
-        if (wanted && t->at < allocation->bytes) {
-            *device = (char *)allocation->base + t->at;
+        if (wanted && t->at < memory.bytes) {
+            *device = memory.device + t->at;
             *host = t->host[t->operand] + t->at;
-            *bytes = DMI_MIN(allocation->bytes - t->at, t->e->gpu->host_work->bytes);
+            *bytes = DMI_MIN(memory.bytes - t->at, t->e->gpu->host_work->bytes);
             return true;
         }
     }
@@ -176,10 +191,10 @@ static char *device_of(const dmi_staging_buffer *p)
 {
     const dmi_gpu_task *t = p->task;
     int i = 0;
-    while (p->host < t->host[i] || p->host >= t->host[i] + allocation_of(t, i)->bytes) {
+    while (p->host < t->host[i] || p->host >= t->host[i] + range_of(t, i).bytes) {
         i++;
     }
-    return (char *)allocation_of(t, i)->base + (p->host - t->host[i]);
+    return range_of(t, i).device + (p->host - t->host[i]);
 }
 
 void dmi_gpu_task_copied(dmi_engine *e, dmi_staging_buffer *p)
@@ -201,7 +216,9 @@ static void call(dmi_crew_job *job)
     dmi_gpu_task *t = (dmi_gpu_task *)job;
     const dmi_queued_step *w = t->work;
     void *host[DMI_MAX_REFS];
-    memcpy(host, t->host, sizeof host);
+    for (int i = 0; i < w->step->nref; i++) {
+        host[i] = t->host[i] + (w->step->ref[i].offset - w->step->ref[i].from);
+    }
     dm_status status = dmi_cu_own_thread();
     status = status == DM_OK ? dmi_cu_use(t->e->gpu->device) : status; /* the function may use it too */
     if (status == DM_OK) {

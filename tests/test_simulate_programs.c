@@ -1,0 +1,137 @@
+/* Recorded programs on paper: calls on temporaries of mixed sizes and lifetimes, which share memory, on random
+ * layouts. */
+#include "plan/program.h"
+#include "sim_random.h"
+
+enum { BASES = 8, OUTSIDE = 3, ARRAYS = 40, CALLS = 60, LIVE = 7, COLS = 6 };
+
+typedef struct recorded {
+    sim_program sim; /* arrays 0 to BASES - 1: what those of the program are like; two more are rectangles of
+                        operands */
+    dmi_program p;
+    dmi_program_array array[ARRAYS];
+    dmi_call call[CALLS];
+    int live[LIVE], lives;
+} recorded;
+
+/* A new array, like one of the bases. */
+static int add_array(recorded *t, dmt_random *r, bool temporary)
+{
+    int i = t->p.arrays++;
+    t->array[i] = (dmi_program_array){.id = (uint64_t)i + 100,
+                                      .desc = t->sim.array[dmt_int(r, 0, BASES - 1)].desc,
+                                      .memory = (uint32_t)i + 100,
+                                      .mode = DMI_READWRITE,
+                                      .temporary = temporary};
+    return i;
+}
+
+/* Number `at` of sim.array is these rows of array i. */
+static void set_operand(recorded *t, int at, int i, int64_t lo, int64_t rows)
+{
+    const dmi_program_array *a = &t->array[i];
+    t->sim.array[at] = (dmi_operand){.desc = a->desc, .id = (uint64_t)i, .memory = a->memory};
+    t->sim.array[at].desc.lo[0] = lo;
+    t->sim.array[at].desc.extent[0] = rows;
+}
+
+static void add_call(recorded *t, int op, int count)
+{
+    const sim_args args = {.s = {1.5, 1}};
+    t->sim.calls = 0;
+    t->sim.text[0] = '\0';
+    assert_true(sim_call(&t->sim, op, &args, count, (int[]){BASES, BASES + 1}));
+    t->call[t->p.calls++] = t->sim.call[0];
+}
+
+static int64_t rows_of(const recorded *t, int i)
+{
+    return t->array[i].desc.layout->shape[0];
+}
+
+/* y = x, or y = 1.5 x + y, on some rows. */
+static void combine(recorded *t, dmt_random *r, int x, int y)
+{
+    int64_t rows = dmt_int(r, 1, DMI_MIN(rows_of(t, x), rows_of(t, y)));
+    int64_t from = dmt_int(r, 0, rows_of(t, x) - rows), to = dmt_int(r, 0, rows_of(t, y) - rows);
+    set_operand(t, BASES, x, from, rows);
+    set_operand(t, BASES + 1, y, to, rows);
+    add_call(t, dmt_chance(r, 50) ? DMI_OP_copy : DMI_OP_axpby, 2);
+}
+
+static void record(recorded *t, dmt_random *r)
+{
+    for (int i = 0; i < BASES; i++) {
+        int64_t shape[] = {dmt_chance(r, 50) ? dmt_int(r, 1, 20) : dmt_int(r, 20, 400), COLS};
+        assert_int_equal(sim_array_random(&t->sim, r, DM_F64, 2, shape), i);
+    }
+    for (int i = 0; i < OUTSIDE; i++) {
+        (void)add_array(t, r, false);
+    }
+    t->p.operands = OUTSIDE;
+    while (t->p.calls < CALLS) {
+        int some = t->lives > 0 ? (int)dmt_int(r, 0, t->lives - 1) : -1;
+        if (some < 0 || (t->lives < LIVE && t->p.arrays < ARRAYS && dmt_chance(r, 50))) {
+            int made = t->live[t->lives++] = t->p.arrays < ARRAYS ? add_array(t, r, true) : ARRAYS - 1;
+            set_operand(t, BASES, made, 0, rows_of(t, made));
+            add_call(t, DMI_OP_fill, 1);
+        } else if (dmt_chance(r, 70)) {
+            int other =
+                dmt_chance(r, 40) ? (int)dmt_int(r, 0, OUTSIDE - 1) : t->live[dmt_int(r, 0, t->lives - 1)];
+            if (other != t->live[some]) {
+                bool into = dmt_chance(r, 50);
+                combine(t, r, into ? other : t->live[some], into ? t->live[some] : other);
+            }
+        } else {
+            t->live[some] = t->live[--t->lives];
+        }
+    }
+    t->p.array = t->array;
+    t->p.call = t->call;
+}
+
+/* Do workspaces lie beside others in one place? */
+static bool is_packed(const dmi_plan *plan)
+{
+    for (int i = 0; i < plan->nstep; i++) {
+        for (int k = 0; k < plan->step[i].nref; k++) {
+            if (plan->step[i].ref[k].kind == DMI_REF_WORK && plan->step[i].ref[k].from > 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void test_programs(void **state)
+{
+    int packed = 0, cases = (int)dmt_case_count(400);
+    (void)state;
+    for (int i = 0; i < cases; i++) {
+        static recorded t;
+        dmt_random r;
+        char what[64];
+        dmi_plan *plan = NULL;
+        memset(&t, 0, sizeof t);
+        dmt_random_start(&r, dmt_seed_of("simulate programs", 0, i));
+        sim_begin(&t.sim, (int)dmt_int(&r, 1, 5));
+        t.sim.profile.gpu = dmt_chance(&r, 30);
+        record(&t, &r);
+        t.sim.call[0] = t.sim.call[1] = dmi_program_call(&t.p, DMI_OP_program); /* two runs */
+        t.sim.calls = 2;
+        snprintf(what, sizeof what, "case %d", i);
+        check(&t.sim, DMI_SIM_GREEDY | DMI_SIM_RANDOM, ALL_RULES, 2, what);
+        assert_int_equal(dmi_plan_make(&t.sim.call[0], &t.sim.profile, 0, &plan), DM_OK);
+        packed += is_packed(plan);
+        dmi_plan_release(plan);
+        sim_end(&t.sim);
+    }
+    printf("%d programs, %d with temporaries side by side at worker 0\n", cases, packed);
+    assert_true(cases < 50 || packed > cases / 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_programs)};
+    return cmocka_run_group_tests_name("simulate programs", tests, NULL, NULL);
+}
