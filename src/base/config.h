@@ -22,7 +22,7 @@
     ENUM(log, "warn", "error|warn|info|debug|trace", "level of messages on stderr")                            \
     ENUM(device, "auto", "auto|cpu|cuda|emulated",                                                             \
          "devices of the workers; auto: GPUs if there are any; emulated: GPUs made of threads, for tests")     \
-    INT(lanes, "3", 1, 3, "compute lanes of a worker with a GPU: independent commands run at once")            \
+    INT(lanes, "3", 1, 4, "compute lanes of a worker with a GPU: independent commands run at once")            \
     BOOL(share_gpu, "0", "more than one worker on a GPU")                                                      \
     ENUM(bind, "auto", "auto|none",                                                                            \
          "auto: a worker with a GPU runs on the CPUs near it; none: threads stay where they are started")      \
@@ -59,7 +59,8 @@
            "folder for compiled programs; nothing: $XDG_CACHE_HOME/dmath or ~/.cache/dmath")                   \
     BOOL(replicas, "1", "cache replicas of operands that a product has brought to all workers")                \
     BYTES(replica_limit, "0", 0, INT64_MAX,                                                                    \
-          "size of the replica cache per worker; 0: an eighth of a GPU's memory, of several hosts' CPUs, nothing on one")             \
+          "size of the replica cache per worker; 0: an eighth of a GPU's memory, of several hosts' CPUs, "     \
+          "nothing on one")                                                                                    \
     INT(file_threads, "0", 0, 256,                                                                             \
         "threads of a GPU worker that read and write files; 0: its share of the cores less one, up to 16")     \
     BYTES(file_chunk, "2M", 4096, 1 << 30,                                                                     \
@@ -74,25 +75,28 @@
     STRING(journal, "", "", "file in which every call is kept, for `dmath replay`")                            \
     STRING(report_dir, "", "",                                                                                 \
            "folder for reports on workers that are stuck or have died; nothing: $TMPDIR or /tmp")              \
-    BOOL(liveness, "1", "notice when processes of the job on this host, or what started them, die")             \
+    BOOL(liveness, "1", "notice when processes of the job on this host, or what started them, die")            \
     DOUBLE(heartbeat_s, "30", 0, 1e9,                                                                          \
-           "a host of which rank 0 hears nothing for so long, or that hears nothing of it, is lost; 0: never")  \
+           "a host of which rank 0 hears nothing for so long, or that hears nothing of it, is lost; 0: never") \
     ENUM(on_death, "job", "job|session",                                                                       \
          "what the death of a worker process ends: the job, or its session alone (workers of one host)")       \
     DOUBLE(meet_s, "120", 0, 1e9, "how long a rank waits for the others at the start; 0: for ever")            \
     STRING(load, "", "", "shared objects with operations of your own, loaded at the start: a.so:b.so")         \
     STRING(trace, "", "", "file the timeline is written to")                                                   \
-    STRING(profile, "", "", "1: dm_finalize prints what each operation took; a name: to that file; nothing or 0: no profile") \
+    STRING(profile, "", "",                                                                                    \
+           "1: dm_finalize prints what each operation took; a name: to that file; nothing or 0: no profile")   \
     BOOL(explain, "0", "print the plan of every call")                                                         \
     BOOL(pool_debug, DMI_POOL_DEBUG, "red zones round every allocation of a worker's memory")                  \
     BOOL(capture, "0", "capture the work of each step and run it as a CUDA graph: a check, slow")              \
     BOOL(pool_own, "0", "a slab for every allocation, for sanitizers; workers must be threads")                \
     STRING(fault, "",                                                                                          \
-           "compute:N|overrun:N|illegal:N|endless:N|alloc:N|file:N|prepare:N|prepares:N|version|cuda_mpi|no_pidfd|malloc:N|malloc:N:worker=N|" \
-           "malloc:N:on|malloc:N:worker=N:on|" \
-           "read:N|write:N|write:N:eio|write:N:enospc|write:N:short|fsync:N|rename:N|open:N|close:N|death:N|death:N:worker=N|delay:N|message:N|control:N|" \
-           "turns:N", \
-           "a fault planted for tests; turns: the threads run one at a time, in an order that N gives")           \
+           "compute:N|overrun:N|illegal:N|endless:N|alloc:N|file:N|prepare:N|prepares:N|version|cuda_mpi|no_"  \
+           "pidfd|malloc:N|malloc:N:worker=N|"                                                                 \
+           "malloc:N:on|malloc:N:worker=N:on|"                                                                 \
+           "read:N|write:N|write:N:eio|write:N:enospc|write:N:short|fsync:N|rename:N|open:N|close:N|death:N|"  \
+           "death:N:worker=N|delay:N|message:N|control:N|"                                                     \
+           "turns:N",                                                                                          \
+           "a fault planted for tests; turns: the threads run one at a time, in an order that N gives")        \
     INT(blas_threads, "1", 1, 4096, "threads of each worker's local products")                                 \
     DOUBLE(spin_us, "-1", -1, 1e9, "how long a waiting thread spins before it sleeps; -1: chosen")             \
     INT(plan_cache, "4096", 1, 1 << 24, "plans kept for calls that come again")

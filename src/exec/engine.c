@@ -455,12 +455,21 @@ static void note_use(dmi_instance *inst, const dmi_step *step, int lane, uint64_
     inst->end.seq[lane] = seq;
 }
 
+/* What the command may touch of an operand's memory. */
+static dmi_area area_of(const dmi_instance *inst, int i)
+{
+    dmi_area area = {.ndim = -1};
+    if (!inst->plan->whole || !inst->plan->whole[i]) {
+        dmi_desc_area(&inst->desc[i], &area);
+    }
+    return area;
+}
+
 static void finish_enqueue(dmi_engine *e, dmi_instance *inst)
 {
     for (int i = 0; i < inst->noperand; i++) {
         if (inst->memory[i]) {
-            dmi_area area;
-            dmi_desc_area(&inst->desc[i], &area);
+            dmi_area area = area_of(inst, i);
             dmi_hazards_add(&inst->memory[i]->last, &area, &inst->use[i]);
         }
     }
@@ -574,8 +583,7 @@ void dmi_engine_submit(dmi_engine *e, dmi_instance *inst)
     assert(!e->pending);
     for (int i = 0; i < inst->noperand; i++) {
         if (inst->memory[i]) {
-            dmi_area area;
-            dmi_desc_area(&inst->desc[i], &area);
+            dmi_area area = area_of(inst, i);
             dmi_hazards_before(&inst->memory[i]->last, &area, &inst->earlier[i]);
         }
     }

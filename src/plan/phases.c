@@ -307,6 +307,7 @@ static void find_same(const dmi_call *call, int *same)
 typedef struct accesses {
     const int *same;
     const dmi_area *area;
+    const bool *whole; /* of operands: see dmi_plan */
     const workspace *work;
     dmi_area *work_area; /* where in its place a workspace is; NULL: all of it */
     int noperand, count; /* with the workspaces */
@@ -319,7 +320,10 @@ static const dmi_area everything = {.ndim = -1};
 
 static const dmi_area *area_of(const accesses *a, int i)
 {
-    return i < a->noperand ? &a->area[i] : a->work_area ? &a->work_area[i - a->noperand] : &everything;
+    if (i < a->noperand) {
+        return a->whole && a->whole[i] ? &everything : &a->area[i];
+    }
+    return a->work_area ? &a->work_area[i - a->noperand] : &everything;
 }
 
 static int memory_of(const accesses *a, int i)
@@ -413,6 +417,7 @@ void dmi_build_phases_end(dmi_builder *b, const dmi_call *call)
     }
     accesses a = {.same = b->same ? b->same : same,
                   .area = b->area ? b->area : area,
+                  .whole = plan->whole,
                   .work = work,
                   .work_area = packed ? work_area : NULL,
                   .noperand = plan->noperand,

@@ -39,6 +39,25 @@ static void find_awaited(dmi_builder *b)
     }
 }
 
+/* Before the waits between phases, which depend on it. */
+static void find_whole(dmi_builder *b)
+{
+    dmi_plan *plan = b->plan;
+    bool *whole = NULL;
+    for (int i = 0; i < plan->nstep && !b->failed; i++) {
+        const dmi_step *step = &plan->step[i];
+        for (int r = 0; step->kind == DMI_STEP(task) && r < step->nref; r++) {
+            if (!whole && (whole = dmi_build_alloc(b, ((size_t)plan->noperand + 1) * sizeof *whole)) != NULL) {
+                memset(whole, 0, ((size_t)plan->noperand + 1) * sizeof *whole);
+            }
+            if (whole && step->ref[r].kind == DMI_REF_OPERAND) {
+                whole[step->ref[r].index] = true;
+            }
+        }
+    }
+    plan->whole = whole;
+}
+
 dm_status dmi_plan_make_by(dmi_planner *planner, const char *op, const dmi_call *call,
                            const dmi_profile *profile, int me, dmi_plan **out)
 {
@@ -53,6 +72,9 @@ dm_status dmi_plan_make_by(dmi_planner *planner, const char *op, const dmi_call 
     plan->noperand = call->noperand;
     dmi_builder b = {.profile = profile, .me = me, .plan = plan};
     dm_status status = planner(&b, call);
+    if (status == DM_OK && profile->gpu) {
+        find_whole(&b);
+    }
     if (status == DM_OK) {
         dmi_build_phases_end(&b, call);
     }

@@ -196,6 +196,9 @@ typedef struct dmi_plan {
     const dmi_tail *tail; /* [calls] what their steps read of their tails (DMI_TAIL); NULL: none */
     bool waits; /* has kernels that wait for EXPECTs themselves (DMI_TRAIT_WAITS) */
     int noperand;
+    /* [noperand] or NULL: whatever part of its memory the operand is, all of it is touched: on GPUs, functions
+     * of the user get a copy of it, which goes back as a whole */
+    const bool *whole;
     int nstep;
     dmi_step *step;
     int nwork;

@@ -19,7 +19,7 @@ struct dmi_emu_stream {
     pthread_cond_t more;
     dmi_emu_op *first, **last;
     int device;
-    int64_t delay_us;
+    int64_t delay_us, kernel_us;
     uint64_t random;
     atomic_int busy;             /* does an operation, other than to wait */
     bool abandoned;              /* of the thread alone: what remains is dropped */
@@ -35,15 +35,25 @@ static struct {
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* --- operations ------------------------------------------------------------------------ */
+static void sleep_us(int64_t us)
+{
+    if (us > 0) {
+        nanosleep(&(struct timespec){.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000}, NULL);
+    }
+}
+
+void dmi_emu_kernel_time(const dmi_emu_stream *s)
+{
+    sleep_us(s->kernel_us);
+}
+
 static void delay(dmi_emu_stream *s)
 {
     if (s->delay_us > 0) {
         s->random ^= s->random << 13;
         s->random ^= s->random >> 7;
         s->random ^= s->random << 17;
-        int64_t us = (int64_t)((s->random >> 11) % (uint64_t)(s->delay_us + 1));
-        struct timespec pause = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
-        nanosleep(&pause, NULL);
+        sleep_us((int64_t)((s->random >> 11) % (uint64_t)(s->delay_us + 1)));
     }
 }
 
@@ -204,7 +214,9 @@ dm_status dmi_cu_stream_create(dmi_stream *out)
     }
     s->last = &s->first;
     s->device = dmi_emu_current();
-    s->delay_us = dmi_emu_settings_read().delay_us;
+    dmi_emu_settings settings = dmi_emu_settings_read();
+    s->delay_us = settings.delay_us;
+    s->kernel_us = settings.kernel_us;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->more, NULL);
     pthread_mutex_lock(&all.lock);

@@ -56,8 +56,8 @@ static bool check_call(dmi_queue *q, const char *kernel, const dmi_kernel_call *
 static void run_kernel(dmi_emu_stream *s, dmi_emu_op *op)
 {
     const kernel_op *k = (const kernel_op *)op;
-    (void)s;
     (void)!dmi_kernels[k->kernel].cpu(&k->call);
+    dmi_emu_kernel_time(s);
 }
 
 static int64_t room(size_t bytes)
