@@ -70,17 +70,19 @@ def equal(got, want):
 
 class Program:
     """exact: every result is known to the last bit, so nothing is read before the end. whole: floats are small integers, so
-    that sums and products are exact as well. how: "calls", "recorded" or "explained"."""
+    that sums and products are exact as well. how: "calls", "recorded" or "explained". trail: a list that is given what dmath
+    computes, or follows: the trail of the same program, run in another way, which must be equal to the bit."""
 
-    def __init__(self, session, seed, number, how):
+    def __init__(self, session, seed, number, how, trail=None, follows=None):
         self.session, self.c, self.at, self.how = session, session.c, session.at, how
+        self.trail, self.follows = trail, None if follows is None else iter(follows)
         self.random = np.random.default_rng([seed, number])
         self.places = np.random.default_rng([seed, number, session.workers])  # layouts alone differ with the workers
         kind = self.random.random()
         self.exact, self.whole = kind < 0.7, kind < 0.45
         self.twins, self.handles, self.spans, self.log, self.queue = [], [], [], [], []
         self.roots = 0
-        self.counts = {"steps": 0, "explained": 0, "recorded": 0, "bounded": 0}
+        self.counts = {"steps": 0, "explained": 0, "recorded": 0, "bounded": 0, "to the bit": 0}
         self.chosen = [str(t) for t in self.random.choice(REAL, self.random.integers(2, 6))]
 
     # --- drawing
@@ -209,6 +211,7 @@ class Program:
         self.flush()
         order = [int(i) for i in self.random.permutation(len(self.twins))[:KEPT - 8]]
         for i in sorted(set(range(len(self.twins))) - set(order)):
+            self.same_as_before(i)
             self.ok(self.c.dm_array_destroy(self.at, self.handles[i]))
         self.twins, self.handles, self.spans = ([kept[i] for i in order] for kept in (self.twins, self.handles, self.spans))
         self.log.append(f"the arrays {order} are a0, a1, ...")
@@ -244,7 +247,7 @@ class Program:
     def run(self, step):
         self.log.append(step.text)
         self.counts["steps"] += 1
-        if self.how == "recorded" and not step.blocks and step.bound is None:
+        if self.how == "recorded" and not step.blocks and (step.bound is None or self.follows):
             self.queue.append(step)
         else:
             self.flush()
@@ -271,8 +274,24 @@ class Program:
         self.counts["recorded"] += len(self.queue)
         self.queue = []
 
+    def same_as_before(self, i):
+        """The bits of an array are those of the other way; or they are kept for it."""
+        if self.trail is not None:
+            self.trail.append(self.session.get(self.handles[i]).tobytes())
+        if self.follows is not None:
+            got, before = self.session.get(self.handles[i]), next(self.follows)
+            if got.tobytes() != before:
+                raise Different(f"a{i} is {got.dtype}\n{got}\none by one {np.frombuffer(before, got.dtype).reshape(got.shape)}")
+            self.counts["to the bit"] += 1
+
     def adopt(self, out, want, bound):
+        if self.follows is not None:  # its bits are compared at the end
+            twin = self.twins[out]
+            twin[...] = np.frombuffer(next(self.follows), twin.dtype).reshape(twin.shape)
+            return
         got = self.session.get(self.handles[out])
+        if self.trail is not None:
+            self.trail.append(got.tobytes())
         self.counts["bounded"] += 1
         if not within(got, np.asarray(want, "g"), np.asarray(bound, "g")):
             raise Different(f"gives {got}\nNumPy {want}\nbound {bound}")
@@ -300,13 +319,15 @@ class Program:
             raise Different(f"explain predicts\n{predicted}\ncounted\n{counted}\n{text}")
         self.counts["explained"] += 1
 
-    def compare(self):
+    def compare(self, last=False):
         self.flush()
         for i, (handle, twin) in enumerate(zip(self.handles, self.twins)):
             got = self.session.get(handle)
             if not equal(got, twin):
                 where = np.argwhere(~((got == twin) | ((got != got) & (twin != twin))))
                 raise Different(f"a{i} is {got.dtype}\n{got}\nNumPy {twin}\nfirst at {where[:1]}")
+            if last:
+                self.same_as_before(i)
 
     def close(self):
         for handle in self.handles:
