@@ -323,6 +323,14 @@ static dm_status end_call(endpoint *e, const dmi_call *call)
 
 static bool may_take_part(const endpoint *e, const dmi_call *call)
 {
+    if (call->op == DMI_OP_program) { /* who takes part in one of its calls */
+        const dmi_program *p = call->tail;
+        bool any = e->me == e->program->profile->workers;
+        for (int i = 0; i < p->calls && !any; i++) {
+            any = may_take_part(e, &p->call[i]);
+        }
+        return any;
+    }
     bool holds = e->me == e->program->profile->workers || !(dmi_ops[call->op].attributes & DMI_MEMBERS) ||
                  (call->op == DMI_OP_apply && dmi_apply_members(call) >> e->me % 64 & 1);
     for (int i = 0; i < call->noperand; i++) {

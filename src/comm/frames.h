@@ -121,6 +121,7 @@ typedef struct dmi_program_frame {
     dmi_frame head;
     uint32_t program;
     int32_t arrays, operands, calls; /* PROGRAM: how many */
+    uint64_t members;                /* PROGRAM: as of its runs; the others skip the frames that follow */
 } dmi_program_frame;
 
 typedef struct dmi_program_array_frame {

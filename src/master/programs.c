@@ -112,6 +112,16 @@ static dm_status try_plans(dmi_session *s, dmi_recorded *r)
     return status;
 }
 
+/* Who takes part in its runs, and gets it at all. */
+static uint64_t members_of(const dmi_program *p)
+{
+    uint64_t members = 0;
+    for (int i = 0; i < p->calls; i++) {
+        members |= dmi_call_members(&p->call[i]);
+    }
+    return members;
+}
+
 static void send_part(dmi_session *s, int kind, const dmi_program *p, uint32_t program)
 {
     dmi_program_frame *f = dmi_frame_begin(s, sizeof *f, kind, DMI_OP_program);
@@ -119,6 +129,7 @@ static void send_part(dmi_session *s, int kind, const dmi_program *p, uint32_t p
     f->arrays = p->arrays;
     f->operands = p->operands;
     f->calls = p->calls;
+    f->members = members_of(p);
     dmi_frame_send(s);
 }
 
@@ -331,19 +342,6 @@ typedef struct repeat {
     double below;
     uint64_t seen;
 } repeat;
-
-/* Who takes part in a run. */
-static uint64_t members_of(const dmi_program *p)
-{
-    uint64_t members = 0;
-    for (int i = 0; i < p->arrays; i++) {
-        members |= p->array[i].desc.layout->members;
-    }
-    for (int i = 0; i < p->calls; i++) {
-        members = dmi_ops[p->call[i].op].attributes & DMI_MEMBERS ? members : UINT64_MAX;
-    }
-    return members;
-}
 
 static void send_run(dmi_session *s, uint32_t program, const repeat *r, int operands, const uint64_t *id)
 {

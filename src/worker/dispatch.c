@@ -151,11 +151,6 @@ static void submit(dmi_worker *w, dmi_instance *inst, const dmi_frame *head)
     dmi_engine_submit(&w->engine, inst);
 }
 
-static bool takes_part(const dmi_worker *w, uint64_t members)
-{
-    return members >> w->me % 64 & 1;
-}
-
 #ifndef NDEBUG
 /* A worker that takes no part would have nothing to do. */
 static void check_skipped(dmi_worker *w, const dmi_op_frame *f)
@@ -174,7 +169,7 @@ static void check_skipped(dmi_worker *w, const dmi_op_frame *f)
 static void dispatch_op(dmi_worker *w, const dmi_op_frame *f)
 {
     dmi_instance *inst = NULL;
-    if (!takes_part(w, f->members)) {
+    if (!dmi_worker_takes_part(w, f->members)) {
 #ifndef NDEBUG
         check_skipped(w, f);
 #endif
@@ -268,12 +263,12 @@ static dm_status keep_run(dmi_worker *w, const void *frame, void *out)
 
 static void dispatch_run(dmi_worker *w, const dmi_program_run_frame *f)
 {
+    if (!dmi_worker_takes_part(w, f->members)) {
+        return;
+    }
     if (dmi_insist(w, keep_run, f, NULL) != DM_OK) {
         dmi_engine_report(&w->engine, f->head.command, DM_ERR_NOMEM, "no memory for a command");
         dmi_worker_break(w);
-        return;
-    }
-    if (!takes_part(w, f->members)) {
         return;
     }
     w->run_left = f->times;

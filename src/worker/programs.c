@@ -4,6 +4,7 @@
 #include "plan/program.h"
 #include "worker/worker.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@ struct dmi_worker_program {
     int64_t run;       /* number of the next run */
     int seeds, *seed;  /* [seeds] numbers that advance with it */
     uint32_t group;    /* of its calls, if all have one; for the timeline */
+    bool skipped;      /* it takes no part */
     dmi_plan *plan;
 };
 
@@ -64,6 +66,7 @@ static dm_status begin(dmi_worker *w, const void *frame, void *out)
         free_program(program);
         return dmi_fail(DM_ERR_NOMEM, "no memory for a program");
     }
+    program->skipped = !dmi_worker_takes_part(w, f->members);
     w->program[f->program] = program;
     w->receiving = program;
     return DM_OK;
@@ -137,10 +140,28 @@ static dm_status end(dmi_worker *w, const void *frame, void *out)
     (void)frame, (void)out;
     dmi_call call = dmi_program_call(&w->receiving->p, DMI_OP_program);
     dm_status status = dmi_plan_make(&call, &w->profile, w->me, &w->receiving->plan);
-    if (status == DM_OK) {
+    if (status == DM_OK && !w->receiving->skipped) {
         dmi_worker_count_plan(w, false);
     }
     return status;
+}
+
+/* A worker that takes no part receives the program in debug builds only, to see that it would have nothing to
+ * do. */
+static bool receives(const dmi_worker *w, const dmi_program_frame *f)
+{
+#ifdef NDEBUG
+    return dmi_worker_takes_part(w, f->members);
+#else
+    (void)w, (void)f;
+    return true;
+#endif
+}
+
+static void check_skipped(const struct dmi_worker_program *program)
+{
+    assert(!program->plan || program->plan->nstep == 0);
+    (void)program;
 }
 
 /* Without the program, or its plan, this worker can neither run it nor fail it: the others wait for its
@@ -163,16 +184,27 @@ void dmi_program_receive(dmi_worker *w, const dmi_frame *frame)
     const void *f = frame;
     switch (frame->kind) {
     case DMI_FRAME_PROGRAM:
-        receive(w, begin, f);
+        if (receives(w, f)) {
+            receive(w, begin, f);
+        }
         break;
     case DMI_FRAME_PROGRAM_ARRAY:
-        take_array(w, f);
+        if (w->receiving) {
+            take_array(w, f);
+        }
         break;
     case DMI_FRAME_PROGRAM_CALL:
-        receive(w, take_call, f);
+        if (w->receiving) {
+            receive(w, take_call, f);
+        }
         break;
     case DMI_FRAME_PROGRAM_END:
-        receive(w, end, f);
+        if (w->receiving) {
+            receive(w, end, f);
+            if (w->receiving->skipped) {
+                check_skipped(w->receiving);
+            }
+        }
         w->receiving = NULL;
         break;
     default: { /* PROGRAM_DESTROY */

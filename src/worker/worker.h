@@ -85,6 +85,11 @@ void dmi_instance_operand(dmi_instance *inst, int i, const dmi_entry *entry, int
 /* One more run of the program that w->run names, or a look whether to go on; there is room for a command. */
 void dmi_dispatch_run(dmi_worker *w);
 void dmi_worker_count_plan(dmi_worker *w, bool reused); /* for dm_counters */
+/* Does it take part in a command with these members? */
+static inline bool dmi_worker_takes_part(const dmi_worker *w, uint64_t members)
+{
+    return members >> w->me % 64 & 1;
+}
 /* Is it this one of a command's workers that counts its calls for the profile? The first is. */
 static inline bool dmi_worker_counts(const dmi_worker *w, uint64_t members)
 {

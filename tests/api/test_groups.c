@@ -8,7 +8,7 @@
 
 enum { SIDE = 24, COUNT = SIDE * SIDE };
 
-static atomic_int may_end, ended;
+static atomic_int may_end, ended, called;
 
 /* A worker that is busy until it may end. */
 static int wait_for_word(const dm_task *t)
@@ -206,14 +206,14 @@ static void apart_case(dmt_case *c)
     DMT_OK(c, dm_group_destroy(s, diligent));
 }
 
-/* Steps that workers beside the group have done. */
+/* Steps that workers beside the group have done, and plans that they have made or used. */
 static int64_t steps_of_others(dmt_case *c, const bool *member)
 {
     int64_t steps = 0;
     for (int w = 0; w < c->workers; w++) {
         dm_counters counters = {.size = sizeof counters};
         DMT_OK(c, dm_counters_get(c->session, w, &counters));
-        steps += member[w] ? 0 : counters.steps;
+        steps += member[w] ? 0 : counters.steps + counters.plans_made + counters.plans_reused;
     }
     return steps;
 }
@@ -293,6 +293,77 @@ static void ordered_case(dmt_case *c)
     DMT_OK(c, dm_group_destroy(s, group));
 }
 
+static int count_call(const dm_task *t)
+{
+    (void)t;
+    atomic_fetch_add(&called, 1);
+    return 0;
+}
+
+/* A program of a group is planned and run by the group alone, functions of the user included, which also run on
+ * workers of the group that hold nothing. */
+static void program_case(dmt_case *c)
+{
+    enum { RUNS = 5 };
+    dm_session *s = c->session;
+    int count = 1 + (int)dmt_int(&c->random, 0, c->workers - 1), worker[16];
+    bool member[16] = {false};
+    const int64_t one[] = {1};
+    double got[COUNT], sum = 0;
+    dm_group group = backwards(c, count, worker);
+    dm_array x, y, t, single, total;
+    dm_program program, called_alone;
+    for (int i = 0; i < count; i++) {
+        member[worker[i]] = true;
+    }
+    DMT_OK(c, dm_group_begin(s, group));
+    dm_layout rows = dm_layout_rows(s), cols = dm_layout_cols(s);
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, (int64_t[]){SIDE, SIDE}, &rows, &x));
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, (int64_t[]){SIDE, SIDE}, &cols, &y));
+    DMT_OK(c, dm_array_create(s, DM_F64, 1, one, NULL, &single));
+    DMT_OK(c, dm_array_create(s, DM_F64, 0, NULL, NULL, &total));
+    DMT_OK(c, dm_fill(s, x, 1));
+    DMT_OK(c, dm_fill(s, y, 2));
+    DMT_OK(c, dm_fill(s, single, 0));
+    int64_t before = steps_of_others(c, member);
+    DMT_OK(c, dm_program_begin(s));
+    DMT_OK(c, dm_array_like(s, x, DM_F64, &t));
+    DMT_OK(c, dm_add(s, 1, x, 1, y, t));
+    DMT_OK(c, dm_transpose(s, t, y));
+    DMT_OK(c, dm_array_destroy(s, t));
+    DMT_OK(c, dm_sum(s, y, NULL, 0, 1, 0, total));
+    DMT_OK(c, dm_program_end(s, &program));
+    DMT_OK(c, dm_program_begin(s));
+    DMT_OK(c, dm_apply(s, "count call", 1, &single, (int[]){DM_READWRITE}, NULL, 0));
+    DMT_OK(c, dm_program_end(s, &called_alone));
+    DMT_OK(c, dm_program_run(s, program, RUNS, 0, NULL));
+    DMT_OK(c, dm_program_run_until(s, program, RUNS, 1, total, -1, 0, NULL));
+    DMT_OK(c, dm_group_sync(s, group));
+    DMT_OK(c, dm_read(s, y, got));
+    DMT_OK(c, dm_read(s, total, &sum));
+    if (got[0] != 2 + 2 * RUNS || got[COUNT - 1] != 2 + 2 * RUNS || sum != (2 + 2 * RUNS) * COUNT) {
+        dmt_fail(c, "y is %g, its sum %g", got[0], sum);
+    }
+    atomic_store(&called, 0);
+    DMT_OK(c, dm_program_run(s, called_alone, RUNS, 0, NULL));
+    DMT_OK(c, dm_sync(s));
+    if (!dmt_launched() && atomic_load(&called) != RUNS * count) {
+        dmt_fail(c, "the function ran %d times, not on %d workers in %d runs", atomic_load(&called), count,
+                 RUNS);
+    }
+    DMT_OK(c, dm_group_end(s));
+    DMT_OK(c, dm_program_destroy(s, program));
+    DMT_OK(c, dm_program_destroy(s, called_alone));
+    if (steps_of_others(c, member) != before) {
+        dmt_fail(c, "workers beside the group have planned or done something");
+    }
+    dm_array all[] = {x, y, single, total};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        DMT_OK(c, dm_array_destroy(s, all[i]));
+    }
+    DMT_OK(c, dm_group_destroy(s, group));
+}
+
 static void refusals_case(dmt_case *c)
 {
     dm_session *s = c->session;
@@ -327,11 +398,9 @@ static void test_all(void **state)
         const char *name;
         void (*fn)(dmt_case *c);
         int cases;
-    } part[] = {{"groups_layouts", layouts_case, 3},
-                {"groups_products", products_case, 3},
-                {"groups_apart", apart_case, 2},
-                {"groups_ordered", ordered_case, 3},
-                {"groups_refusals", refusals_case, 1}};
+    } part[] = {{"groups_layouts", layouts_case, 3},   {"groups_products", products_case, 3},
+                {"groups_apart", apart_case, 2},       {"groups_ordered", ordered_case, 15},
+                {"groups_programs", program_case, 15}, {"groups_refusals", refusals_case, 1}};
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
         dmt_run(&(dmt_suite){.name = part[i].name, .cases = part[i].cases, .fn = part[i].fn});
     }
@@ -339,7 +408,8 @@ static void test_all(void **state)
 
 int main(void)
 {
-    if (dm_register("wait for word", wait_for_word) != DM_OK) {
+    if (dm_register("wait for word", wait_for_word) != DM_OK ||
+        dm_register("count call", count_call) != DM_OK) {
         return 1;
     }
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_all)};
