@@ -1,7 +1,7 @@
 /* Loops without the program, writers of parts of one array, and groups. bench_loops [side]; workers:
  * DMATH_WORKERS. Prints medians: of a run of a small program that is looked at; of an iteration of conjugate
- * gradients beside its product alone; of products into four column ranges and into one; of a pipeline on half
- * of the workers, and of two. */
+ * gradients beside its product and its vector kernels alone; of products into four column ranges and into one;
+ * of a pipeline on half of the workers, and of two. */
 #include "bench_time.h"
 #include <dmath/check.h>
 #include <dmath/dmath.h>
@@ -64,52 +64,95 @@ static void small_loops(bench *b)
     DM_CHECK(dm_array_destroy(b->s, b->value));
 }
 
-/* An iteration of conjugate gradients; without: its product alone. */
+/* Records an iteration of conjugate gradients, or a part of it. */
+enum { PRODUCT = 1, VECTORS = 2 };
+
+typedef struct solver {
+    dm_array a, r, p, q, x, rr, pq, next, step, ratio;
+} solver;
+
+static dm_program record(dm_session *s, const solver *v, int what)
+{
+    dm_program program;
+    DM_CHECK(dm_program_begin(s));
+    if (what & PRODUCT) {
+        DM_CHECK(dm_matmul(s, v->a, v->p, v->q));
+    }
+    if (what & VECTORS) {
+        DM_CHECK(dm_map(s, "sum(p * q)", 2, (dm_map_arg[]){DM_ARG("p", v->p), DM_ARG("q", v->q)}, v->pq));
+        DM_CHECK(dm_map(s, "where(pq > 0, rr / pq, 0)", 2,
+                        (dm_map_arg[]){DM_ARG("rr", v->rr), DM_ARG("pq", v->pq)}, v->step));
+        DM_CHECK(dm_axpby_by(s, dm_element(v->step), v->p, dm_value(1), v->x));
+        DM_CHECK(dm_map(s, "r - step * q", 3,
+                        (dm_map_arg[]){DM_ARG("r", v->r), DM_ARG("step", v->step), DM_ARG("q", v->q)}, v->r));
+        DM_CHECK(dm_map(s, "sum(r * r)", 1, (dm_map_arg[]){DM_ARG("r", v->r)}, v->next));
+        DM_CHECK(dm_map(s, "where(rr > 0, next / rr, 0)", 2,
+                        (dm_map_arg[]){DM_ARG("next", v->next), DM_ARG("rr", v->rr)}, v->ratio));
+        DM_CHECK(dm_axpby_by(s, dm_value(1), v->r, dm_element(v->ratio), v->p));
+        DM_CHECK(dm_copy(s, v->next, v->rr));
+    }
+    DM_CHECK(dm_program_end(s, &program));
+    return program;
+}
+
+/* An iteration, looked at every 10; its product alone; its vector kernels alone. In turn, as the machine's
+ * speed drifts. */
 static void conjugate(bench *b)
 {
+    static const int what[] = {PRODUCT | VECTORS, PRODUCT, VECTORS};
     dm_session *s = b->s;
-    dm_array a, r, p, q, x, rr, pq, next, step, ratio, *scalars[] = {&rr, &pq, &next, &step, &ratio};
-    double ms[2];
+    solver v;
+    dm_array *scalars[] = {&v.rr, &v.pq, &v.next, &v.step, &v.ratio};
+    dm_program program[3];
+    double ms[3][RUNS], worst = 0;
     DM_CHECK(dm_scope_begin(s));
-    DM_CHECK(dm_matrix(s, DM_F64, b->side, b->side, &a));
-    DM_CHECK(dm_vector(s, DM_F64, b->side, &r));
-    DM_CHECK(dm_array_like(s, r, 0, &p));
-    DM_CHECK(dm_array_like(s, r, 0, &q));
-    DM_CHECK(dm_array_like(s, r, 0, &x));
+    DM_CHECK(dm_matrix(s, DM_F64, b->side, b->side, &v.a));
+    DM_CHECK(dm_vector(s, DM_F64, b->side, &v.r));
+    DM_CHECK(dm_array_like(s, v.r, 0, &v.p));
+    DM_CHECK(dm_array_like(s, v.r, 0, &v.q));
+    DM_CHECK(dm_array_like(s, v.r, 0, &v.x));
     for (int i = 0; i < 5; i++) {
         DM_CHECK(dm_array_create(s, DM_F64, 0, NULL, NULL, scalars[i]));
         DM_CHECK(dm_fill(s, *scalars[i], 1));
     }
-    DM_CHECK(dm_fill_identity(s, a, 2));
-    DM_CHECK(dm_fill(s, x, 0));
-    DM_CHECK(dm_fill(s, r, 1));
-    DM_CHECK(dm_fill(s, p, 1));
+    DM_CHECK(dm_fill_identity(s, v.a, 2));
+    DM_CHECK(dm_fill(s, v.x, 0));
+    DM_CHECK(dm_fill(s, v.q, 0));
+    DM_CHECK(dm_fill(s, v.r, 1));
+    DM_CHECK(dm_fill(s, v.p, 1));
     b->times = 50;
-    b->every = 10;
-    b->value = rr;
-    for (int alone = 0; alone < 2; alone++) {
-        DM_CHECK(dm_program_begin(s));
-        DM_CHECK(dm_matmul(s, a, p, q));
-        if (!alone) {
-            DM_CHECK(dm_map(s, "sum(p * q)", 2, (dm_map_arg[]){DM_ARG("p", p), DM_ARG("q", q)}, pq));
-            DM_CHECK(dm_map(s, "where(pq > 0, rr / pq, 0)", 2,
-                            (dm_map_arg[]){DM_ARG("rr", rr), DM_ARG("pq", pq)}, step));
-            DM_CHECK(dm_axpby_by(s, dm_element(step), p, dm_value(1), x));
-            DM_CHECK(dm_map(s, "r - step * q", 3,
-                            (dm_map_arg[]){DM_ARG("r", r), DM_ARG("step", step), DM_ARG("q", q)}, r));
-            DM_CHECK(dm_map(s, "sum(r * r)", 1, (dm_map_arg[]){DM_ARG("r", r)}, next));
-            DM_CHECK(dm_map(s, "where(rr > 0, next / rr, 0)", 2,
-                            (dm_map_arg[]){DM_ARG("next", next), DM_ARG("rr", rr)}, ratio));
-            DM_CHECK(dm_axpby_by(s, dm_value(1), r, dm_element(ratio), p));
-            DM_CHECK(dm_copy(s, next, rr));
-        }
-        DM_CHECK(dm_program_end(s, &b->program));
-        b->every = alone ? 0 : 10;
-        ms[alone] = median(b, loop) / (double)b->times;
-        DM_CHECK(dm_program_destroy(s, b->program));
+    b->value = v.rr;
+    for (int i = 0; i < 3; i++) {
+        program[i] = record(s, &v, what[i]);
     }
-    printf("conjugate gradients, f64 %lld: %.4f ms an iteration, its product alone %.4f ms\n",
-           (long long)b->side, ms[0], ms[1]);
+    for (int n = -1; n < RUNS; n++) {
+        for (int i = 0; i < 3; i++) {
+            b->program = program[i];
+            b->every = i == 0 ? 10 : 0;
+            double begin = now_ms();
+            loop(b);
+            DM_CHECK(dm_sync(s));
+            if (n >= 0) {
+                ms[i][n] = (now_ms() - begin) / (double)b->times;
+            }
+        }
+    }
+    for (int n = 0; n < RUNS; n++) { /* of the same turn */
+        double ratio = ms[0][n] / (ms[1][n] + ms[2][n]);
+        worst = ratio > worst ? ratio : worst;
+    }
+    for (int i = 0; i < 3; i++) {
+        DM_CHECK(dm_program_destroy(s, program[i]));
+        qsort(ms[i], RUNS, sizeof *ms[i], by_value);
+    }
+    double *whole = ms[0], *product = ms[1], *vectors = ms[2];
+    int middle = RUNS / 2;
+    printf("conjugate gradients, f64 %lld: %.4f ms an iteration, its product alone %.4f ms, its vector kernels "
+           "alone %.4f ms: "
+           "%.3f of both (least times: %.4f, %.4f, %.4f ms: %.3f; worst turn %.3f)\n",
+           (long long)b->side, whole[middle], product[middle], vectors[middle],
+           whole[middle] / (product[middle] + vectors[middle]), whole[0], product[0], vectors[0],
+           whole[0] / (product[0] + vectors[0]), worst);
     DM_CHECK(dm_scope_end(s, NULL, 0));
 }
 
