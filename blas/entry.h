@@ -4,30 +4,50 @@
 
 #include "blas.h"
 
-/* A factor, of a matrix' type. */
-static inline void take(dm_dtype dtype, const void *from, double to[2])
+#include <complex.h>
+
+#define TYPE_s DM_F32
+#define TYPE_d DM_F64
+#define TYPE_c DM_C64
+#define TYPE_z DM_C128
+
+/* A factor of this type. */
+static inline dm_c128 take(dm_dtype dtype, const void *from)
 {
-    bool complex = dtype == DM_C64 || dtype == DM_C128, wide = dtype == DM_F64 || dtype == DM_C128;
-    to[0] = wide ? ((const double *)from)[0] : (double)((const float *)from)[0];
-    to[1] = !complex ? 0 : wide ? ((const double *)from)[1] : (double)((const float *)from)[1];
+    bool complex_too = dmb_is_complex(dtype), wide = dtype == DM_F64 || dtype == DM_C128;
+    dm_c128 v = {wide ? ((const double *)from)[0] : (double)((const float *)from)[0], 0};
+    if (complex_too) {
+        v.im = wide ? ((const double *)from)[1] : (double)((const float *)from)[1];
+    }
+    return v;
 }
 
-/* The real type of factors that are real though the matrices are complex. */
-static inline dm_dtype part(dm_dtype dtype)
-{
-    return dtype == DM_C64 ? DM_F32 : dtype == DM_C128 ? DM_F64 : dtype;
-}
-
-/* Calls OpenBLAS' function of this name. */
-#define PASS(name, types, values)                                                                              \
-    do {                                                                                                       \
+/* An entry point, which calls OpenBLAS' function of its name unless dmb_run has done it: a routine, and a
+ * function with a result. The last arguments make the request r; end: what follows then. */
+#define ROUTINE(name, types, values, end, ...)                                                                 \
+    DMB_API void name types;                                                                                   \
+    void name types                                                                                            \
+    {                                                                                                          \
         static void(*_Atomic real) types;                                                                      \
-        if (!real) {                                                                                           \
-            real = (void(*) types)dmb_real(#name);                                                             \
+        dmb_request r = {__VA_ARGS__};                                                                         \
+        if (dmb_run(&r)) {                                                                                     \
+            end;                                                                                               \
+            return;                                                                                            \
         }                                                                                                      \
+        real = real ? real : (void(*) types)dmb_real(#name);                                                   \
         (*real) values;                                                                                        \
-    } while (0)
-
-#define DECLARE(name, types) DMB_API void name types
+    }
+#define FUNCTION(type, name, types, values, result, ...)                                                       \
+    DMB_API type name types;                                                                                   \
+    type name types                                                                                            \
+    {                                                                                                          \
+        static type(*_Atomic real) types;                                                                      \
+        dmb_request r = {__VA_ARGS__};                                                                         \
+        if (dmb_run(&r)) {                                                                                     \
+            return result;                                                                                     \
+        }                                                                                                      \
+        real = real ? real : (type(*) types)dmb_real(#name);                                                   \
+        return (*real)values;                                                                                  \
+    }
 
 #endif
