@@ -28,6 +28,8 @@ have_numpy() {
 
 have_markdown() { /usr/bin/python3 -c 'import markdown' >/dev/null 2>&1; }
 
+have_blas_testers() { compgen -G '/usr/lib/*/blas/xblat3d' >/dev/null; }
+
 missing=()
 need() { # need PACKAGE TEST...: the package, unless the test succeeds
     local package=$1
@@ -57,6 +59,7 @@ need python3-numpy have_numpy
 if [[ ${1:-} == --test ]]; then
     need libcmocka-dev have_library cmocka
     need python3-markdown have_markdown
+    need libblas-test have_blas_testers
 fi
 
 if [[ ${#missing[@]} -eq 0 ]]; then
