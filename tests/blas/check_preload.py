@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""NumPy on libdmath_blas, which is put before the BLAS that NumPy was built with.
+"""NumPy on libdmath_blas, which is put before the BLAS that NumPy was built with, or in its place.
 
   check_preload.py LIBRARY
+  check_preload.py FOLDER    which has the library as libblas.so.3
 
-Starts itself with LD_PRELOAD=LIBRARY. Products are compared with np.einsum, which uses no BLAS.
+Starts itself with LD_PRELOAD=LIBRARY, or with LD_LIBRARY_PATH=FOLDER. Products are compared with np.einsum, which uses no BLAS.
 """
 import os
 import subprocess
@@ -93,7 +94,8 @@ def inside():
 
 
 def run(library, **settings):
-    environment = dict(os.environ, LD_PRELOAD=library, **settings)
+    environment = dict(os.environ, **settings)
+    environment["LD_LIBRARY_PATH" if os.path.isdir(library) else "LD_PRELOAD"] = library
     done = subprocess.run([sys.executable, "-B", __file__, "inside"], env=environment, capture_output=True, text=True)
     if done.returncode != 0 or "done" not in done.stdout:
         sys.exit(f"with {settings}:\n{done.stdout}{done.stderr}")

@@ -37,6 +37,12 @@ for header in "$prefix"/include/dmath/*.h; do
 done
 readelf -d "$libdir/libdmath.so" | grep -q 'SONAME.*libdmath\.so\.0\]' || { echo "wrong soname"; exit 1; }
 
+stand_in=$libdir/dmath-blas/libblas.so.3
+if [[ -e $libdir/libdmath_blas.so ]]; then
+    echo "-- as libblas.so.3 it finds the library beside its folder"
+    ldd "$stand_in" | grep -q "libdmath.so.0 => $libdir/" || { ldd "$stand_in"; exit 1; }
+fi
+
 check() { # check NAME PROGRAM: it prints the right number
     local output
     output=$("$2") || { echo "$1: fails with status $?"; exit 1; }
