@@ -95,7 +95,11 @@ def inside():
 
 def run(library, **settings):
     environment = dict(os.environ, **settings)
-    environment["LD_LIBRARY_PATH" if os.path.isdir(library) else "LD_PRELOAD"] = library
+    preloaded = os.environ.get("DMATH_TEST_PRELOAD", "")
+    if os.path.isdir(library):
+        environment.update(LD_PRELOAD=preloaded, LD_LIBRARY_PATH=library)
+    else:
+        environment["LD_PRELOAD"] = preloaded + " " + library
     done = subprocess.run([sys.executable, "-B", __file__, "inside"], env=environment, capture_output=True, text=True)
     if done.returncode != 0 or "done" not in done.stdout:
         sys.exit(f"with {settings}:\n{done.stdout}{done.stderr}")

@@ -231,7 +231,8 @@ def inside():
 def main():
     if sys.argv[1] == "inside":
         return inside()
-    environment = dict(os.environ, LD_PRELOAD=sys.argv[1], DMATH_BLAS_THRESHOLD="0", DMATH_WORKERS="3", DMATH_EXPLAIN="1")
+    preloaded = os.environ.get("DMATH_TEST_PRELOAD", "") + " " + sys.argv[1]
+    environment = dict(os.environ, LD_PRELOAD=preloaded, DMATH_BLAS_THRESHOLD="0", DMATH_WORKERS="3", DMATH_EXPLAIN="1")
     done = subprocess.run([sys.executable, "-B", __file__, "inside"], env=environment, capture_output=True, text=True)
     said = done.stderr.count("\ncall ")
     if done.returncode != 0 or not done.stdout.startswith("calls") or "libdmath_blas" in done.stderr:

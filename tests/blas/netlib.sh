@@ -31,7 +31,7 @@ check() { # check FILE PATTERN COUNT: so many lines match
     fi
 }
 run() { # run PROGRAM INPUT OUTPUT: nothing on stderr, but for gfortran's note on floating-point exceptions
-    LD_PRELOAD=$library "$folder/$1" <"$2" >"$3" 2>err || {
+    LD_PRELOAD=${DMATH_TEST_PRELOAD:+$DMATH_TEST_PRELOAD:}$library "$folder/$1" <"$2" >"$3" 2>err || {
         cat "$3" err
         echo "$1 ends with an error"
         exit 1
