@@ -4,9 +4,9 @@
   drop_in.py LIBRARY [--n 8192] [--runs 3] [--workers 2] [LANGUAGE...]
 
 LIBRARY: libdmath_blas.so, which is preloaded, or a folder that has it as libblas.so.3. LANGUAGE: R, octave, numpy; default: those
-that are installed. Both ways run in turns. Prints for each the median time of a product of two n x n matrices of f64, the
-time of the first one (which starts the session), and the largest difference between the two results, relative to the
-largest element. Ends with an error where that is more than 1e-13 or no product went to the workers.
+that are installed. Both ways run in turns. Prints for each the median time of a product of two n x n matrices of f64: the first
+one, which starts the session, the next one, and that one's processor time, which other programs disturb less; and the largest
+difference between the two results, relative to the largest element. Ends with an error where that is more than 1e-13 or no product went to the workers.
 """
 import argparse
 import os
@@ -20,31 +20,31 @@ import numpy as np
 PROGRAMS = {
     "R": (["Rscript", "-"], """
 n <- {n}; set.seed(1); a <- matrix(runif(n * n), n); b <- matrix(runif(n * n), n)
-for (i in 1:{times}) cat(system.time(c <- a %*% b)[["elapsed"]], "\\n")
+for (i in 1:{times}) {{ t <- system.time(c <- a %*% b); cat(t[["elapsed"]], t[["user.self"]] + t[["sys.self"]], "\\n") }}
 writeBin(as.vector(c), "{out}")
 """),
     "octave": (["octave-cli", "-q", "-W", "--no-history"], """
 n = {n}; rand("twister", 1); a = rand(n); b = rand(n);
-for i = 1:{times}; t = tic; c = a * b; printf("%f\\n", toc(t)); end
+for i = 1:{times}; t = tic; p = cputime; c = a * b; printf("%f %f\\n", toc(t), cputime - p); end
 f = fopen("{out}", "w"); fwrite(f, c, "double"); fclose(f);
 """),
     "numpy": ([sys.executable, "-"], """
 import numpy as np, time
 random = np.random.default_rng(1); a = random.random(({n}, {n})); b = random.random(({n}, {n}))
 for i in range({times}):
-    start = time.time(); c = a @ b; print(time.time() - start)
+    start, busy = time.time(), time.process_time(); c = a @ b; print(time.time() - start, time.process_time() - busy)
 c.tofile("{out}")
 """),
 }
 
 
 def run(language, n, out, **settings):
-    """Times of the first product and of the second."""
+    """Of the first product and of the second: the time, and that of the processors."""
     command, text = PROGRAMS[language]
     done = subprocess.run(command, input=text.format(n=n, times=2, out=out), env=dict(os.environ, **settings),
                           capture_output=True, text=True)
     times = [float(line) for line in done.stdout.split()]
-    if done.returncode != 0 or len(times) != 2 or "libdmath_blas" in done.stderr:
+    if done.returncode != 0 or len(times) != 4 or "libdmath_blas" in done.stderr:
         sys.exit(f"{language}: {done.stdout}{done.stderr[-2000:]}")
     return times, done.stderr
 
@@ -66,7 +66,7 @@ def main():
     languages = given.languages or [name for name, (command, _) in PROGRAMS.items() if shutil.which(command[0])]
     failed = False
     print(f"{given.n} x {given.n}, f64, {given.workers} workers, by {way}; medians of {given.runs}")
-    print("language  its own BLAS: first  next [s]   libdmath_blas: first  next [s]   difference")
+    print("[s]       its own BLAS: first    next  processors   libdmath_blas: first    next  processors   difference")
     with tempfile.TemporaryDirectory() as folder:
         paths = [os.path.join(folder, name) for name in ("own", "ours")]
         for language in languages:
@@ -78,7 +78,8 @@ def main():
             results = [np.fromfile(path) for path in paths]
             difference = np.abs(results[0] - results[1]).max() / np.abs(results[0]).max()
             own, ours = (np.median(t, axis=0) for t in times)
-            print(f"{language:8}  {own[0]:19.2f} {own[1]:10.2f}   {ours[0]:20.2f} {ours[1]:9.2f}   {difference:10.1e}", flush=True)
+            print(f"{language:8}  {own[0]:19.2f} {own[2]:7.2f} {own[3]:11.2f}   {ours[0]:20.2f} {ours[2]:7.2f} {ours[3]:11.2f}   "
+                  f"{difference:10.1e}", flush=True)
             if said.count(": gemm") != 2:
                 failed = True
                 print(f"{said.count(': gemm')} of 2 products went to the workers")
