@@ -34,7 +34,9 @@ static inline dm_c128 take(dm_dtype dtype, const void *from)
             end;                                                                                               \
             return;                                                                                            \
         }                                                                                                      \
-        real = real ? real : (void(*) types)dmb_real(#name);                                                   \
+        if (!real) {                                                                                           \
+            real = (void(*) types)dmb_real(#name);                                                             \
+        }                                                                                                      \
         (*real) values;                                                                                        \
     }
 #define FUNCTION(type, name, types, values, result, ...)                                                       \
@@ -46,7 +48,9 @@ static inline dm_c128 take(dm_dtype dtype, const void *from)
         if (dmb_run(&r)) {                                                                                     \
             return result;                                                                                     \
         }                                                                                                      \
-        real = real ? real : (type(*) types)dmb_real(#name);                                                   \
+        if (!real) {                                                                                           \
+            real = (type(*) types)dmb_real(#name);                                                             \
+        }                                                                                                      \
         return (*real)values;                                                                                  \
     }
 

@@ -93,7 +93,7 @@ def inside():
     print("done")
 
 
-def run(library, **settings):
+def run(library, fails=0, **settings):
     environment = dict(os.environ, **settings)
     preloaded = os.environ.get("DMATH_TEST_PRELOAD", "")
     if os.path.isdir(library):
@@ -101,7 +101,7 @@ def run(library, **settings):
     else:
         environment["LD_PRELOAD"] = preloaded + " " + library
     done = subprocess.run([sys.executable, "-B", __file__, "inside"], env=environment, capture_output=True, text=True)
-    if done.returncode != 0 or "done" not in done.stdout:
+    if (done.returncode != 0 or "done" not in done.stdout) != fails:
         sys.exit(f"with {settings}:\n{done.stdout}{done.stderr}")
     return done.stderr
 
@@ -110,6 +110,7 @@ def main():
     if sys.argv[1] == "inside":
         return inside()
     library = sys.argv[1]
+    preloads = not os.path.isdir(library)
     said = run(library, DMATH_BLAS_THRESHOLD="0", DMATH_WORKERS="3", DMATH_EXPLAIN="1")
     for call in ("gemm", "chain"): # syrk ends with a chain, which keeps a triangle
         if f": {call} " not in said:
@@ -121,6 +122,9 @@ def main():
     said = run(library, DMATH_BLAS_THRESHOLD="0", DMATH_WORKERS="none")
     if said.count("libdmath_blas: no session") != 1:
         sys.exit(f"a session that cannot start is not reported once:\n{said[:2000]}")
+    said = run(library, 1, DMATH_BLAS_LIBRARY=os.path.realpath(library if preloads else os.path.join(library, "libblas.so.3")))
+    if "is not in OpenBLAS" not in said:
+        sys.exit(f"calls that lead back are not reported:\n{said[:2000]}")
     said = run(library, DMATH_BLAS_THRESHOLD="0", OMPI_COMM_WORLD_SIZE="4")
     if said.count("libdmath_blas: a launcher") != 1:
         sys.exit(f"a launcher is not reported once:\n{said[:2000]}")
