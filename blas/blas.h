@@ -108,6 +108,7 @@ dm_status dmb_vectors_compute(dm_session *s, dmb_request *r);
 dm_session *dmb_enter(void);
 void dmb_leave(void);
 double dmb_threshold(void); /* floating-point operations from which a call goes to the workers */
+extern _Atomic double dmb_known_threshold; /* the same; -1: before the first call of it */
 /* To stderr, the first time only. */
 __attribute__((format(printf, 1, 2))) void dmb_say_once(const char *format, ...);
 

@@ -43,7 +43,8 @@ static void give(dm_dtype dtype, dm_c128 v, void *out)
     }
 }
 #define DOT_COMPLEX(name, t, real, op)                                                                         \
-    ENTRY_THEN(NAME(name##_sub), (INT n, VECTOR x, INT incx, VECTOR y, INT incy, void *out),                   \
-               (n, x, incx, y, incy, out), give(TYPE_##t, r.found, out), XY(t, op))
+    LEVEL_1_THEN(give(TYPE_##t, r.found, out), NAME(name##_sub),                                               \
+                 (INT n, VECTOR x, INT incx, VECTOR y, INT incy, void *out), (n, x, incx, y, incy, out),       \
+                 XY(t, op))
 
 #include "routines.h"

@@ -5,6 +5,7 @@
 #include "blas.h"
 
 #include <complex.h>
+#include <math.h>
 
 #define TYPE_s DM_F32
 #define TYPE_d DM_F64
@@ -23,30 +24,35 @@ static inline dm_c128 take(dm_dtype dtype, const void *from)
 }
 
 /* An entry point, which calls OpenBLAS' function of its name unless dmb_run has done it: a routine, and a
- * function with a result. The last arguments make the request r; end: what follows then. */
-#define ROUTINE(name, types, values, end, ...)                                                                 \
+ * function with a result. most: at least as many operations as it takes, for small calls shall not wait for
+ * more. The last arguments make the request r; end: what follows then. */
+#define ROUTINE(name, types, values, most, end, ...)                                                           \
     DMB_API void name types;                                                                                   \
     void name types                                                                                            \
     {                                                                                                          \
         static void(*_Atomic real) types;                                                                      \
-        dmb_request r = {__VA_ARGS__};                                                                         \
-        if (dmb_run(&r)) {                                                                                     \
-            end;                                                                                               \
-            return;                                                                                            \
+        if ((most) >= dmb_known_threshold) {                                                                   \
+            dmb_request r = {__VA_ARGS__};                                                                     \
+            if (dmb_run(&r)) {                                                                                 \
+                end;                                                                                           \
+                return;                                                                                        \
+            }                                                                                                  \
         }                                                                                                      \
         if (!real) {                                                                                           \
             real = (void(*) types)dmb_real(#name);                                                             \
         }                                                                                                      \
         (*real) values;                                                                                        \
     }
-#define FUNCTION(type, name, types, values, result, ...)                                                       \
+#define FUNCTION(type, name, types, values, most, result, ...)                                                 \
     DMB_API type name types;                                                                                   \
     type name types                                                                                            \
     {                                                                                                          \
         static type(*_Atomic real) types;                                                                      \
-        dmb_request r = {__VA_ARGS__};                                                                         \
-        if (dmb_run(&r)) {                                                                                     \
-            return result;                                                                                     \
+        if ((most) >= dmb_known_threshold) {                                                                   \
+            dmb_request r = {__VA_ARGS__};                                                                     \
+            if (dmb_run(&r)) {                                                                                 \
+                return result;                                                                                 \
+            }                                                                                                  \
         }                                                                                                      \
         if (!real) {                                                                                           \
             real = (type(*) types)dmb_real(#name);                                                             \

@@ -8,9 +8,12 @@
  *   INDEX            the type of an index, and INDEX_FIRST, that of the first element
  *   DOT_COMPLEX      the products of complex vectors, which end in another way
  * ROUTINE and FUNCTION expand NAME before they make a text of it. */
-#define ENTRY(name, types, values, ...) ROUTINE(name, types, values, (void)0, __VA_ARGS__)
-#define ENTRY_THEN(name, ...) ROUTINE(name, __VA_ARGS__)
-#define RESULT(type, name, ...) FUNCTION(type, name, __VA_ARGS__)
+#define LEVEL_1(name, types, values, ...) ROUTINE(name, types, values, 24. * AT(n), (void)0, __VA_ARGS__)
+#define LEVEL_1_THEN(end, name, types, values, ...) ROUTINE(name, types, values, 24. * AT(n), end, __VA_ARGS__)
+#define RESULT(type, name, types, values, ...) FUNCTION(type, name, types, values, 24. * AT(n), __VA_ARGS__)
+#define LEVEL_2(rows, name, types, values, ...)                                                                \
+    ROUTINE(name, types, values, 16. * AT(rows) * AT(n), (void)0, __VA_ARGS__)
+#define LEVEL_3(name, types, values, ...) ROUTINE(name, types, values, INFINITY, (void)0, __VA_ARGS__)
 #define IN const void *
 #define VECTOR void *
 #define REAL_s float
@@ -56,7 +59,7 @@ DOT_COMPLEX(cdotc, c, float, DOTC)
 DOT_COMPLEX(zdotu, z, double, DOT)
 DOT_COMPLEX(zdotc, z, double, DOTC)
 
-#define TWO(t, name, op) ENTRY(NAME(t##name), XY_TYPES, XY_VALUES, XY(t, op))
+#define TWO(t, name, op) LEVEL_1(NAME(t##name), XY_TYPES, XY_VALUES, XY(t, op))
 TWO(s, copy, COPY)
 TWO(d, copy, COPY)
 TWO(c, copy, COPY)
@@ -68,8 +71,8 @@ TWO(z, swap, SWAP)
 
 /* f: the type of the factor, here and below */
 #define SCAL(name, t, f)                                                                                       \
-    ENTRY(NAME(name), (INT n, FACTOR_##f alpha, VECTOR x, INT incx), (n, alpha, x, incx), X(t, SCAL),          \
-          .alpha = VALUE_##f(alpha))
+    LEVEL_1(NAME(name), (INT n, FACTOR_##f alpha, VECTOR x, INT incx), (n, alpha, x, incx), X(t, SCAL),        \
+            .alpha = VALUE_##f(alpha))
 SCAL(sscal, s, s)
 SCAL(dscal, d, d)
 SCAL(cscal, c, c)
@@ -78,16 +81,16 @@ SCAL(csscal, c, s)
 SCAL(zdscal, z, d)
 
 #define AXPY(t)                                                                                                \
-    ENTRY(NAME(t##axpy), (INT n, FACTOR_##t alpha, VECTOR x, INT incx, VECTOR y, INT incy),                    \
-          (n, alpha, x, incx, y, incy), XY(t, AXPY), .alpha = VALUE_##t(alpha))
+    LEVEL_1(NAME(t##axpy), (INT n, FACTOR_##t alpha, VECTOR x, INT incx, VECTOR y, INT incy),                  \
+            (n, alpha, x, incx, y, incy), XY(t, AXPY), .alpha = VALUE_##t(alpha))
 AXPY(s)
 AXPY(d)
 AXPY(c)
 AXPY(z)
 
 #define ROT(name, t, f)                                                                                        \
-    ENTRY(NAME(name), (INT n, VECTOR x, INT incx, VECTOR y, INT incy, FACTOR_##f c, FACTOR_##f s),             \
-          (n, x, incx, y, incy, c, s), XY(t, ROT), .alpha = VALUE_##f(c), .beta = VALUE_##f(s))
+    LEVEL_1(NAME(name), (INT n, VECTOR x, INT incx, VECTOR y, INT incy, FACTOR_##f c, FACTOR_##f s),           \
+            (n, x, incx, y, incy, c, s), XY(t, ROT), .alpha = VALUE_##f(c), .beta = VALUE_##f(s))
 ROT(srot, s, s)
 ROT(drot, d, d)
 ROT(csrot, c, s)
@@ -97,23 +100,23 @@ ROT(zdrot, z, d)
 #define CALL(t, op) .kind = DMB_##op, .dtype = TYPE_##t, .by_columns = BY_COLUMNS
 
 #define GEMV(t)                                                                                                \
-    ENTRY(NAME(t##gemv),                                                                                       \
-          (FIRST OPTION trans, INT m, INT n, FACTOR_##t alpha, IN a, INT lda, VECTOR x, INT incx,              \
-           FACTOR_##t beta, VECTOR y, INT incy),                                                               \
-          (ORDER trans, m, n, alpha, a, lda, x, incx, beta, y, incy), CALL(t, GEMV), .trans = {TRANS(trans)},  \
-          .m = AT(m), .n = AT(n), .alpha = VALUE_##t(alpha), .a = a, .lda = AT(lda), .x = x, .incx = AT(incx), \
-          .beta = VALUE_##t(beta), .y = y, .incy = AT(incy))
+    LEVEL_2(m, NAME(t##gemv),                                                                                  \
+            (FIRST OPTION trans, INT m, INT n, FACTOR_##t alpha, IN a, INT lda, VECTOR x, INT incx,            \
+             FACTOR_##t beta, VECTOR y, INT incy),                                                             \
+            (ORDER trans, m, n, alpha, a, lda, x, incx, beta, y, incy), CALL(t, GEMV),                         \
+            .trans = {TRANS(trans)}, .m = AT(m), .n = AT(n), .alpha = VALUE_##t(alpha), .a = a,                \
+            .lda = AT(lda), .x = x, .incx = AT(incx), .beta = VALUE_##t(beta), .y = y, .incy = AT(incy))
 GEMV(s)
 GEMV(d)
 GEMV(c)
 GEMV(z)
 
 #define GER(t, name, op)                                                                                       \
-    ENTRY(NAME(t##name),                                                                                       \
-          (FIRST INT m, INT n, FACTOR_##t alpha, VECTOR x, INT incx, VECTOR y, INT incy, void *a, INT lda),    \
-          (ORDER m, n, alpha, x, incx, y, incy, a, lda), CALL(t, op), .m = AT(m), .n = AT(n),                  \
-          .alpha = VALUE_##t(alpha), .x = x, .incx = AT(incx), .y = y, .incy = AT(incy), .c = a,               \
-          .ldc = AT(lda))
+    LEVEL_2(m, NAME(t##name),                                                                                  \
+            (FIRST INT m, INT n, FACTOR_##t alpha, VECTOR x, INT incx, VECTOR y, INT incy, void *a, INT lda),  \
+            (ORDER m, n, alpha, x, incx, y, incy, a, lda), CALL(t, op), .m = AT(m), .n = AT(n),                \
+            .alpha = VALUE_##t(alpha), .x = x, .incx = AT(incx), .y = y, .incy = AT(incy), .c = a,             \
+            .ldc = AT(lda))
 GER(s, ger, GER)
 GER(d, ger, GER)
 GER(c, geru, GER)
@@ -122,44 +125,45 @@ GER(c, gerc, GERC)
 GER(z, gerc, GERC)
 
 #define SYMV(t, name, op)                                                                                      \
-    ENTRY(NAME(t##name),                                                                                       \
-          (FIRST OPTION uplo, INT n, FACTOR_##t alpha, IN a, INT lda, VECTOR x, INT incx, FACTOR_##t beta,     \
-           VECTOR y, INT incy),                                                                                \
-          (ORDER uplo, n, alpha, a, lda, x, incx, beta, y, incy), CALL(t, op), .uplo = UPLO(uplo), .m = AT(n), \
-          .n = AT(n), .alpha = VALUE_##t(alpha), .a = a, .lda = AT(lda), .x = x, .incx = AT(incx),             \
-          .beta = VALUE_##t(beta), .y = y, .incy = AT(incy))
+    LEVEL_2(n, NAME(t##name),                                                                                  \
+            (FIRST OPTION uplo, INT n, FACTOR_##t alpha, IN a, INT lda, VECTOR x, INT incx, FACTOR_##t beta,   \
+             VECTOR y, INT incy),                                                                              \
+            (ORDER uplo, n, alpha, a, lda, x, incx, beta, y, incy), CALL(t, op), .uplo = UPLO(uplo),           \
+            .m = AT(n), .n = AT(n), .alpha = VALUE_##t(alpha), .a = a, .lda = AT(lda), .x = x,                 \
+            .incx = AT(incx), .beta = VALUE_##t(beta), .y = y, .incy = AT(incy))
 SYMV(s, symv, SYMV)
 SYMV(d, symv, SYMV)
 SYMV(c, hemv, HEMV)
 SYMV(z, hemv, HEMV)
 
 #define SYR(t, f, name, op)                                                                                    \
-    ENTRY(NAME(t##name), (FIRST OPTION uplo, INT n, FACTOR_##f alpha, VECTOR x, INT incx, void *a, INT lda),   \
-          (ORDER uplo, n, alpha, x, incx, a, lda), CALL(t, op), .uplo = UPLO(uplo), .m = AT(n), .n = AT(n),    \
-          .alpha = VALUE_##f(alpha), .x = x, .incx = AT(incx), .c = a, .ldc = AT(lda))
+    LEVEL_2(n, NAME(t##name),                                                                                  \
+            (FIRST OPTION uplo, INT n, FACTOR_##f alpha, VECTOR x, INT incx, void *a, INT lda),                \
+            (ORDER uplo, n, alpha, x, incx, a, lda), CALL(t, op), .uplo = UPLO(uplo), .m = AT(n), .n = AT(n),  \
+            .alpha = VALUE_##f(alpha), .x = x, .incx = AT(incx), .c = a, .ldc = AT(lda))
 SYR(s, s, syr, SYR)
 SYR(d, d, syr, SYR)
 SYR(c, s, her, HER)
 SYR(z, d, her, HER)
 
 #define SYR2(t, name, op)                                                                                      \
-    ENTRY(NAME(t##name),                                                                                       \
-          (FIRST OPTION uplo, INT n, FACTOR_##t alpha, VECTOR x, INT incx, VECTOR y, INT incy, void *a,        \
-           INT lda),                                                                                           \
-          (ORDER uplo, n, alpha, x, incx, y, incy, a, lda), CALL(t, op), .uplo = UPLO(uplo), .m = AT(n),       \
-          .n = AT(n), .alpha = VALUE_##t(alpha), .x = x, .incx = AT(incx), .y = y, .incy = AT(incy), .c = a,   \
-          .ldc = AT(lda))
+    LEVEL_2(n, NAME(t##name),                                                                                  \
+            (FIRST OPTION uplo, INT n, FACTOR_##t alpha, VECTOR x, INT incx, VECTOR y, INT incy, void *a,      \
+             INT lda),                                                                                         \
+            (ORDER uplo, n, alpha, x, incx, y, incy, a, lda), CALL(t, op), .uplo = UPLO(uplo), .m = AT(n),     \
+            .n = AT(n), .alpha = VALUE_##t(alpha), .x = x, .incx = AT(incx), .y = y, .incy = AT(incy), .c = a, \
+            .ldc = AT(lda))
 SYR2(s, syr2, SYR2)
 SYR2(d, syr2, SYR2)
 SYR2(c, her2, HER2)
 SYR2(z, her2, HER2)
 
 #define TRMV(t, name, op)                                                                                      \
-    ENTRY(NAME(t##name),                                                                                       \
-          (FIRST OPTION uplo, OPTION trans, OPTION diag, INT n, IN a, INT lda, VECTOR x, INT incx),            \
-          (ORDER uplo, trans, diag, n, a, lda, x, incx), CALL(t, op), .uplo = UPLO(uplo),                      \
-          .trans = {TRANS(trans)}, .diag = DIAG(diag), .m = AT(n), .n = AT(n), .a = a, .lda = AT(lda), .x = x, \
-          .incx = AT(incx))
+    LEVEL_2(n, NAME(t##name),                                                                                  \
+            (FIRST OPTION uplo, OPTION trans, OPTION diag, INT n, IN a, INT lda, VECTOR x, INT incx),          \
+            (ORDER uplo, trans, diag, n, a, lda, x, incx), CALL(t, op), .uplo = UPLO(uplo),                    \
+            .trans = {TRANS(trans)}, .diag = DIAG(diag), .m = AT(n), .n = AT(n), .a = a, .lda = AT(lda),       \
+            .x = x, .incx = AT(incx))
 TRMV(s, trmv, TRMV)
 TRMV(d, trmv, TRMV)
 TRMV(c, trmv, TRMV)
@@ -171,24 +175,24 @@ TRMV(z, trsv, TRSV)
 
 /* --- level 3 */
 #define GEMM(t)                                                                                                \
-    ENTRY(NAME(t##gemm),                                                                                       \
-          (FIRST OPTION ta, OPTION tb, INT m, INT n, INT k, FACTOR_##t alpha, IN a, INT lda, IN b, INT ldb,    \
-           FACTOR_##t beta, void *c, INT ldc),                                                                 \
-          (ORDER ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc), CALL(t, GEMM),                         \
-          .trans = {TRANS(ta), TRANS(tb)}, .m = AT(m), .n = AT(n), .k = AT(k), .alpha = VALUE_##t(alpha),      \
-          .a = a, .lda = AT(lda), .b = b, .ldb = AT(ldb), .beta = VALUE_##t(beta), .c = c, .ldc = AT(ldc))
+    LEVEL_3(NAME(t##gemm),                                                                                     \
+            (FIRST OPTION ta, OPTION tb, INT m, INT n, INT k, FACTOR_##t alpha, IN a, INT lda, IN b, INT ldb,  \
+             FACTOR_##t beta, void *c, INT ldc),                                                               \
+            (ORDER ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc), CALL(t, GEMM),                       \
+            .trans = {TRANS(ta), TRANS(tb)}, .m = AT(m), .n = AT(n), .k = AT(k), .alpha = VALUE_##t(alpha),    \
+            .a = a, .lda = AT(lda), .b = b, .ldb = AT(ldb), .beta = VALUE_##t(beta), .c = c, .ldc = AT(ldc))
 GEMM(s)
 GEMM(d)
 GEMM(c)
 GEMM(z)
 
 #define SYMM(t, name, op)                                                                                      \
-    ENTRY(NAME(t##name),                                                                                       \
-          (FIRST OPTION side, OPTION uplo, INT m, INT n, FACTOR_##t alpha, IN a, INT lda, IN b, INT ldb,       \
-           FACTOR_##t beta, void *c, INT ldc),                                                                 \
-          (ORDER side, uplo, m, n, alpha, a, lda, b, ldb, beta, c, ldc), CALL(t, op), .side = SIDE(side),      \
-          .uplo = UPLO(uplo), .m = AT(m), .n = AT(n), .alpha = VALUE_##t(alpha), .a = a, .lda = AT(lda),       \
-          .b = b, .ldb = AT(ldb), .beta = VALUE_##t(beta), .c = c, .ldc = AT(ldc))
+    LEVEL_3(NAME(t##name),                                                                                     \
+            (FIRST OPTION side, OPTION uplo, INT m, INT n, FACTOR_##t alpha, IN a, INT lda, IN b, INT ldb,     \
+             FACTOR_##t beta, void *c, INT ldc),                                                               \
+            (ORDER side, uplo, m, n, alpha, a, lda, b, ldb, beta, c, ldc), CALL(t, op), .side = SIDE(side),    \
+            .uplo = UPLO(uplo), .m = AT(m), .n = AT(n), .alpha = VALUE_##t(alpha), .a = a, .lda = AT(lda),     \
+            .b = b, .ldb = AT(ldb), .beta = VALUE_##t(beta), .c = c, .ldc = AT(ldc))
 SYMM(s, symm, SYMM)
 SYMM(d, symm, SYMM)
 SYMM(c, symm, SYMM)
@@ -197,12 +201,12 @@ SYMM(c, hemm, HEMM)
 SYMM(z, hemm, HEMM)
 
 #define SYRK(t, f, name, op)                                                                                   \
-    ENTRY(NAME(t##name),                                                                                       \
-          (FIRST OPTION uplo, OPTION trans, INT n, INT k, FACTOR_##f alpha, IN a, INT lda, FACTOR_##f beta,    \
-           void *c, INT ldc),                                                                                  \
-          (ORDER uplo, trans, n, k, alpha, a, lda, beta, c, ldc), CALL(t, op), .uplo = UPLO(uplo),             \
-          .trans = {TRANS(trans)}, .m = AT(n), .n = AT(n), .k = AT(k), .alpha = VALUE_##f(alpha), .a = a,      \
-          .lda = AT(lda), .beta = VALUE_##f(beta), .c = c, .ldc = AT(ldc))
+    LEVEL_3(NAME(t##name),                                                                                     \
+            (FIRST OPTION uplo, OPTION trans, INT n, INT k, FACTOR_##f alpha, IN a, INT lda, FACTOR_##f beta,  \
+             void *c, INT ldc),                                                                                \
+            (ORDER uplo, trans, n, k, alpha, a, lda, beta, c, ldc), CALL(t, op), .uplo = UPLO(uplo),           \
+            .trans = {TRANS(trans)}, .m = AT(n), .n = AT(n), .k = AT(k), .alpha = VALUE_##f(alpha), .a = a,    \
+            .lda = AT(lda), .beta = VALUE_##f(beta), .c = c, .ldc = AT(ldc))
 SYRK(s, s, syrk, SYRK)
 SYRK(d, d, syrk, SYRK)
 SYRK(c, c, syrk, SYRK)
@@ -212,12 +216,12 @@ SYRK(z, d, herk, HERK)
 
 /* f: the type of beta */
 #define SYR2K(t, f, name, op)                                                                                  \
-    ENTRY(NAME(t##name),                                                                                       \
-          (FIRST OPTION uplo, OPTION trans, INT n, INT k, FACTOR_##t alpha, IN a, INT lda, IN b, INT ldb,      \
-           FACTOR_##f beta, void *c, INT ldc),                                                                 \
-          (ORDER uplo, trans, n, k, alpha, a, lda, b, ldb, beta, c, ldc), CALL(t, op), .uplo = UPLO(uplo),     \
-          .trans = {TRANS(trans)}, .m = AT(n), .n = AT(n), .k = AT(k), .alpha = VALUE_##t(alpha), .a = a,      \
-          .lda = AT(lda), .b = b, .ldb = AT(ldb), .beta = VALUE_##f(beta), .c = c, .ldc = AT(ldc))
+    LEVEL_3(NAME(t##name),                                                                                     \
+            (FIRST OPTION uplo, OPTION trans, INT n, INT k, FACTOR_##t alpha, IN a, INT lda, IN b, INT ldb,    \
+             FACTOR_##f beta, void *c, INT ldc),                                                               \
+            (ORDER uplo, trans, n, k, alpha, a, lda, b, ldb, beta, c, ldc), CALL(t, op), .uplo = UPLO(uplo),   \
+            .trans = {TRANS(trans)}, .m = AT(n), .n = AT(n), .k = AT(k), .alpha = VALUE_##t(alpha), .a = a,    \
+            .lda = AT(lda), .b = b, .ldb = AT(ldb), .beta = VALUE_##f(beta), .c = c, .ldc = AT(ldc))
 SYR2K(s, s, syr2k, SYR2K)
 SYR2K(d, d, syr2k, SYR2K)
 SYR2K(c, c, syr2k, SYR2K)
@@ -226,12 +230,12 @@ SYR2K(c, s, her2k, HER2K)
 SYR2K(z, d, her2k, HER2K)
 
 #define TRMM(t, name, op)                                                                                      \
-    ENTRY(NAME(t##name),                                                                                       \
-          (FIRST OPTION side, OPTION uplo, OPTION trans, OPTION diag, INT m, INT n, FACTOR_##t alpha, IN a,    \
-           INT lda, void *b, INT ldb),                                                                         \
-          (ORDER side, uplo, trans, diag, m, n, alpha, a, lda, b, ldb), CALL(t, op), .side = SIDE(side),       \
-          .uplo = UPLO(uplo), .trans = {TRANS(trans)}, .diag = DIAG(diag), .m = AT(m), .n = AT(n),             \
-          .alpha = VALUE_##t(alpha), .a = a, .lda = AT(lda), .c = b, .ldc = AT(ldb))
+    LEVEL_3(NAME(t##name),                                                                                     \
+            (FIRST OPTION side, OPTION uplo, OPTION trans, OPTION diag, INT m, INT n, FACTOR_##t alpha, IN a,  \
+             INT lda, void *b, INT ldb),                                                                       \
+            (ORDER side, uplo, trans, diag, m, n, alpha, a, lda, b, ldb), CALL(t, op), .side = SIDE(side),     \
+            .uplo = UPLO(uplo), .trans = {TRANS(trans)}, .diag = DIAG(diag), .m = AT(m), .n = AT(n),           \
+            .alpha = VALUE_##t(alpha), .a = a, .lda = AT(lda), .c = b, .ldc = AT(ldb))
 TRMM(s, trmm, TRMM)
 TRMM(d, trmm, TRMM)
 TRMM(c, trmm, TRMM)

@@ -32,10 +32,11 @@ void dmb_say_once(const char *format, ...)
     va_end(args);
 }
 
+_Atomic double dmb_known_threshold = -1;
+
 double dmb_threshold(void)
 {
-    static _Atomic double known = -1;
-    double value = known;
+    double value = dmb_known_threshold;
     if (value < 0) {
         const char *text = getenv("DMATH_BLAS_THRESHOLD");
         char *end = NULL;
@@ -47,7 +48,7 @@ double dmb_threshold(void)
             }
             value = 1e9;
         }
-        known = value;
+        dmb_known_threshold = value;
     }
     return value;
 }
