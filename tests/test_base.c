@@ -1,5 +1,6 @@
-/* Status texts, log lines, the arena. */
+/* Status texts, log lines, the arena, what the kernel tells about processes. */
 #include "base/base.h"
+#include "base/process.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void test_status_names(void **state)
@@ -204,13 +206,53 @@ static void test_clock_and_mul(void **state)
     assert_false(dmi_mul_fits(INT64_C(3037000500), INT64_C(3037000500), &product));
 }
 
+/* A process that was started with an environment of more than one piece of reading. */
+static void test_process(void **state)
+{
+    (void)state;
+    enum { LONG = 5000 };
+    static char text[LONG + 1] = "LONG=";
+    char *environment[] = {"RANK=12", text, "RANKS=3", "LAST=", NULL}, *arguments[] = {"cat", NULL}, byte;
+    int in[2], out[2];
+    memset(text + 5, 'x', LONG - 5);
+    assert_int_equal(pipe(in), 0);
+    assert_int_equal(pipe(out), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(in[0], STDIN_FILENO);
+        dup2(out[1], STDOUT_FILENO);
+        close(in[1]);
+        execve("/bin/cat", arguments, environment);
+        _exit(1);
+    }
+    assert_int_equal(write(in[1], "x", 1), 1);
+    assert_int_equal(read(out[0], &byte, 1), 1); /* it runs */
+    static const char *const there[] = {"RANK=12", "RANKS=3", "LAST=", text};
+    static const char *const missing[] = {"RANK=1", "RANK=123", "ANK=12", "", "LAST", "RANK", "x"};
+    for (int i = 0; i < DMI_COUNT(there); i++) {
+        assert_true(dmi_process_has(child, there[i]));
+    }
+    for (int i = 0; i < DMI_COUNT(missing); i++) {
+        assert_false(dmi_process_has(child, missing[i]));
+    }
+    assert_int_equal(dmi_process_parent(child), getpid());
+    assert_int_equal(dmi_process_parent(getpid()), getppid());
+    close(in[1]);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_false(dmi_process_has(child, "RANK=12"));
+    assert_int_equal(dmi_process_parent(child), 0);
+    close(in[0]);
+    close(out[0]);
+    close(out[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_status_names),       cmocka_unit_test(test_fail_text),
         cmocka_unit_test(test_fail_is_per_thread), cmocka_unit_test(test_log),
         cmocka_unit_test(test_arena_blocks),       cmocka_unit_test(test_arena_edges),
-        cmocka_unit_test(test_clock_and_mul),
+        cmocka_unit_test(test_clock_and_mul),      cmocka_unit_test(test_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

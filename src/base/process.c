@@ -52,6 +52,39 @@ bool dmi_process_lives(int pid, uint64_t start)
     return now != 0 && (start == 0 || now == start);
 }
 
+int dmi_process_parent(int pid)
+{
+    char path[48], text[1024];
+    int parent = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    const char *at = stat_fields(path, text, sizeof text);
+    return at && sscanf(at, "%*c %d", &parent) == 1 ? parent : 0;
+}
+
+bool dmi_process_has(int pid, const char *entry)
+{
+    char path[48], bytes[1024];
+    size_t at = 0; /* so much of the entry has been seen, if it is the same so far */
+    bool same = true, found = false;
+    snprintf(path, sizeof path, "/proc/%d/environ", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    for (ssize_t n; fd >= 0 && !found && (n = read(fd, bytes, sizeof bytes)) > 0;) {
+        for (ssize_t i = 0; i < n && !found; i++) {
+            same = same && entry[at] == bytes[i];
+            found = same && bytes[i] == '\0';
+            at = same ? at + 1 : at;
+            if (bytes[i] == '\0') {
+                at = 0;
+                same = true;
+            }
+        }
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return found;
+}
+
 static uint64_t mix(uint64_t hash, const void *bytes, size_t count)
 {
     const unsigned char *at = bytes;

@@ -12,6 +12,10 @@
 uint64_t dmi_process_start(int pid);
 /* Is it still the process that started then? start 0: any. */
 bool dmi_process_lives(int pid, uint64_t start);
+/* The process that started it, or that has adopted it since; 0: unknown. */
+int dmi_process_parent(int pid);
+/* Was it started with this entry, "name=value", in its environment? false too where it may not be asked. */
+bool dmi_process_has(int pid, const char *entry);
 /* A number of this boot of this host, and of the processes that can see one another: the same for two processes
  * means that each can look for the other by its number. */
 uint64_t dmi_process_place(void);

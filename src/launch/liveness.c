@@ -1,7 +1,7 @@
 /* Deaths. A thread of each process sleeps until another process of the machine dies that matters to it, or what
- * started it (mpirun, its daemon, srun's): a file descriptor of the process tells, at no cost. Rank 0 watches
- * the workers of its machine; elsewhere the first rank of the machine does. The others watch that one. So a
- * death ends all processes of a machine, whatever the launcher does. */
+ * started it (mpirun, its daemon, srun's, a script between them and it): a file descriptor of the process
+ * tells, at no cost. Rank 0 watches the workers of its machine; elsewhere the first rank of the machine does.
+ * The others watch that one. So a death ends all processes of a machine, whatever the launcher does. */
 #include "base/process.h"
 #include "io/partial.h"
 #include "launch/job.h"
@@ -17,10 +17,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 500 /* where there are no such descriptors */, GRACE_MS = 1000 };
+enum { LOOK_MS = 500 /* where there are no such descriptors */, GRACE_MS = 1000, MOST_PARENTS = 8 };
 
 typedef struct watched_process {
-    int endpoint, pid, fd; /* endpoint -1: what started this process; fd -1: looked for by its number */
+    int endpoint, pid,
+        fd; /* endpoint -1: what started this process, or its parent; fd -1: looked for by its number */
     uint64_t start;
     bool gone; /* and this process lives on */
     bool passed; /* it died between two sessions, though that may be noticed only in the next one */
@@ -57,10 +58,29 @@ static void watch_process(dmi_liveness *l, int endpoint, int pid, uint64_t start
         (watched_process){.endpoint = endpoint, .pid = pid, .start = start, .fd = open_process(l->job, pid)};
 }
 
+/* What started this process. A script may stand between the launcher and the program, and live on without the
+ * launcher, so what started the script is watched, too. Scripts have the environment that the launcher made for
+ * the rank, the launcher has not. */
+static void choose_parents(dmi_liveness *l)
+{
+    static const char *const names[] = {"PMIX_NAMESPACE", "PMI_RANK"}; /* Open MPI and Slurm; MPICH */
+    char entry[300] = "";
+    for (int i = 0; i < DMI_COUNT(names) && !entry[0]; i++) {
+        const char *value = getenv(names[i]);
+        if (value) {
+            snprintf(entry, sizeof entry, "%s=%s", names[i], value);
+        }
+    }
+    int parent = (int)getppid();
+    for (int i = 0; i < MOST_PARENTS && parent > 1; i++) { /* else it was gone before */
+        watch_process(l, -1, parent, dmi_process_start(parent));
+        parent = entry[0] && dmi_process_has(parent, entry) ? dmi_process_parent(parent) : 0;
+    }
+}
+
 static void choose_processes(dmi_liveness *l)
 {
     const dmi_job *job = l->job;
-    int parent = (int)getppid();
     l->warden = job->workers;
     for (int e = 0; e < job->workers && !job->near[l->warden]; e++) {
         l->warden = job->near[e] ? e : l->warden;
@@ -70,9 +90,7 @@ static void choose_processes(dmi_liveness *l)
             watch_process(l, e, job->pid_of[e], job->start_of[e]);
         }
     }
-    if (parent > 1) { /* else it was gone before */
-        watch_process(l, -1, parent, dmi_process_start(parent));
-    }
+    choose_parents(l);
 }
 
 /* A reader of this process's errors that has stopped may not keep it here. */
@@ -297,7 +315,7 @@ static void free_liveness(dmi_liveness *l)
 
 dm_status dmi_liveness_start(dmi_job *job)
 {
-    size_t most = (size_t)job->workers + 2;
+    size_t most = (size_t)job->workers + MOST_PARENTS;
     dmi_liveness *l = calloc(1, sizeof *l);
     if (l) {
         pthread_mutex_init(&l->lock, NULL);

@@ -1,6 +1,7 @@
-/* A job that works for ever, to be killed: kill_main <folder> <seed>. Every rank leaves its process id as
- * job_main's do; rank 0 leaves the file "running" when it works. Products, transposes, sums, saves, a user
- * function, waits, and time outside of the library, in an order that the seed gives. */
+/* A job that works for ever, to be killed: kill_main <folder> <seed> [<seconds after which it ends all the
+ * same>]. Every rank leaves its process id as job_main's do; rank 0 leaves the file "running" when it works,
+ * with the number of calls so far. Products, transposes, sums, saves, a user function, waits, and time outside
+ * of the library, in an order that the seed gives. Where calls are cancelled (option interrupt) it goes on. */
 #include "job.h"
 
 #include <fcntl.h>
@@ -39,15 +40,18 @@ int main(int argc, char **argv)
     srand((unsigned)atoi(argv[2]));
     bool own_workers = !getenv("DMATH_TEST_PLAIN"); /* else dmath-worker, which does not know the function */
     OK(own_workers ? dm_register("crawl", crawl) : DM_OK);
-    alarm(60);
+    alarm(argc > 3 ? (unsigned)atoi(argv[3]) : 60);
     dm_session *s = start("");
     dm_array a = square(s, dm_layout_rows(s)), b = square(s, dm_layout_cols(s)),
              c = square(s, dm_layout_cyclic(s, 0, 7)), sum;
     OK(dm_vector(s, DM_F64, SIDE, &sum));
     OK(dm_sync(s));
-    close(open(path, O_CREAT | O_WRONLY, 0600));
-    for (;;) {
+    int running = open(path, O_CREAT | O_WRONLY, 0600);
+    for (int calls = 0;; calls++) {
         static double values[SIDE];
+        char count[16];
+        int digits = snprintf(count, sizeof count, "%d\n", calls);
+        CHECK(pwrite(running, count, (size_t)digits, 0) == digits);
         dm_status status = DM_OK;
         switch (rand() % 8) {
         case 0:
@@ -72,7 +76,12 @@ int main(int argc, char **argv)
         default:
             status = dm_gemm(s, DM_N, DM_N, 1, a, b, 0, c);
         }
-        if (status != DM_OK) {
+        if (status == DM_ERR_CANCELLED || status == DM_ERR_POISONED) {
+            const dm_array all[] = {a, b, c, sum};
+            for (int i = 0; i < 4; i++) { /* these may be cancelled, too */
+                (void)!dm_fill(s, all[i], 1);
+            }
+        } else if (status != DM_OK) {
             fprintf(stderr, "returned: %s: %s\n", dm_status_name(status), dm_error_message());
             return 0; /* the job is a failure all the same */
         }
