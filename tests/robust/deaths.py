@@ -38,6 +38,7 @@ import tempfile
 import time
 
 STARTS_WITHIN = 40
+LATE = 30  # so much longer than the bounds it is looked whether it happens at all
 
 
 def alive(pid):
@@ -165,12 +166,15 @@ def one(args, number):
         pattern = re.compile(rf"worker {victim - 1} \(\S+, (process \d+, )?CPU\) {silent if stopped else dead} (in|after) command \d+")
         pattern = re.compile("rank 0 has given no sign of life for") if what == "stop0" else pattern
 
+        def who(pid):
+            return f"rank {pids.index(pid)}" if pid in pids else "mpirun" if pid == mpirun else "a rank's shell"
+
         def output():
             with open(f"{folder}/output", errors="replace") as f:
                 return f.read()
 
         if what == "worker" or stopped:
-            if not wait_until(lambda: pattern.search(output()), args.named + bound - args.bound):
+            if not wait_until(lambda: pattern.search(output()), args.named + bound - args.bound + LATE):
                 return name + ": nobody named it:\n" + output(), 0, 0
             said = time.monotonic() - begin
         if stopped:
@@ -182,8 +186,8 @@ def one(args, number):
             if what == "stop" and len(far) > 1 and not wait_until(lambda: mates.search(output()), bound):
                 return name + ": nobody beside it named it:\n" + output(), 0, 0
             os.kill(target, signal.SIGKILL)
-        if not wait_until(lambda: job.poll() is not None and not any(map(alive, pids + others)), bound):
-            return name + f": left after {bound} s: {[p for p in pids + others if alive(p)]}\n" + output(), 0, 0
+        if not wait_until(lambda: job.poll() is not None and not any(map(alive, pids + others)), bound + LATE):
+            return name + f": left after {bound + LATE} s: {[who(p) for p in pids + others if alive(p)]}\n" + output(), 0, 0
         took = time.monotonic() - begin
         if what in ("worker", "rank0", "interrupt") and launcher == "plain" and job.returncode == 0:
             return name + ": the job ended with status 0\n" + output(), 0, 0
@@ -191,6 +195,8 @@ def one(args, number):
         left += [f for f in glob.glob("/dev/shm/*") if any(str(p) in f for p in pids)]
         if left:
             return name + f": left: {left}\n" + output(), 0, 0
+        if (said or 0) > args.named + bound - args.bound or took > bound + (bound if stopped else 0):
+            return name + f": late: named after {said or 0:.2f} s, all had left after {took:.2f} s", 0, 0
         return None, said or 0, took
     finally:
         for pid in pids + others:
@@ -208,6 +214,7 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("program")
     p.add_argument("--tries", type=int, default=50)
+    p.add_argument("--first", type=int, default=0, help="number of the first try: repeats one")
     p.add_argument("--seed", type=int, default=int(time.time()))
     p.add_argument("--beside", type=int, default=2)
     p.add_argument("--bound", type=float, default=5)
@@ -221,13 +228,14 @@ def main():
     p.add_argument("--heartbeat", type=float, default=2)
     p.add_argument("--folder", default=None)
     args = p.parse_args()
-    print(f"seed {args.seed}, {args.tries} tries, bound {args.bound} s, {','.join(args.what)}, {','.join(args.launcher)}",
-          flush=True)
-    bad, said, took = 0, [], []
+    print(f"seed {args.seed}, {args.tries} tries, {','.join(args.what)}, {','.join(args.launcher)}; named within {args.named} s, "
+          f"left within {args.bound} s; load {os.getloadavg()[0]:.0f}", flush=True)
+    bad, late, said, took = 0, 0, [], []
     with concurrent.futures.ThreadPoolExecutor(args.beside) as pool:
-        for wrong, s, t in pool.map(lambda i: one(args, i), range(args.tries)):
+        for wrong, s, t in pool.map(lambda i: one(args, i), range(args.first, args.first + args.tries)):
             if wrong:
                 bad += 1
+                late += ": late: " in wrong
                 print(wrong, flush=True)
             else:
                 said += [s] if s else []
@@ -239,7 +247,7 @@ def main():
             if args.half is not None and half > args.half:
                 bad += 1
                 print(f"half of them must be within {args.half} s")
-    print(f"{args.tries - bad} of {args.tries} ended as they must")
+    print(f"{args.tries - bad} of {args.tries} ended as they must, {late} late, {bad - late} otherwise wrong; load {os.getloadavg()[0]:.0f}")
     return 1 if bad else 0
 
 
