@@ -129,6 +129,13 @@ if(DMATH_PYTHON3 AND NOT DMATH_SANITIZE)
   set_tests_properties(robust_heartbeat PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS "mpi;waits" ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")
 endif()
 
+# ---- little of the machine, or none for a while: nobody may complain ----
+if(DMATH_PYTHON3 AND NOT DMATH_SANITIZE)
+  add_test(NAME robust_false_alarms COMMAND ${DMATH_PYTHON3} -B ${CMAKE_CURRENT_SOURCE_DIR}/robust/false_alarms.py $<TARGET_FILE:kill_main>
+                                            --worker $<TARGET_FILE:dmath-worker> --jobs 6 --minutes 1 --beside 3)
+  set_tests_properties(robust_false_alarms PROPERTIES TIMEOUT 500 PROCESSORS 2 LABELS "mpi;waits" ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")
+endif()
+
 robust_job(away right ${run} N=5 JOB=away)
 
 # ---- a death that ends the session alone: seven in a job, until no worker is left ----
