@@ -58,7 +58,7 @@ static void note_poison(dmi_session *s, const dmi_error_record *record)
     }
 }
 
-bool dmi_failures_take(dmi_session *s)
+static bool take(dmi_session *s)
 {
     bool all = true;
     for (int w = 0; w <= s->workers; w++) {
@@ -80,9 +80,6 @@ bool dmi_failures_take(dmi_session *s)
         }
         all = all && s->taken[w] >= reports;
     }
-    if (s->poisons == DMI_COUNT(s->poison)) { /* make room, so that the rest can be taken */
-        dmi_failures_spread(s);
-    }
     return all;
 }
 
@@ -96,13 +93,12 @@ static bool done_everywhere(const dmi_session *s, uint64_t command)
     return done;
 }
 
-void dmi_failures_spread(dmi_session *s)
+static void spread(dmi_session *s, bool all)
 {
     int poisons = s->poisons;
-    bool full = poisons == DMI_COUNT(s->poison);
     s->poisons = 0;
     for (int i = 0; i < poisons; i++) {
-        if (!full && !done_everywhere(s, s->poison[i].culprit >> 16)) { /* at a later wait */
+        if (!all && !done_everywhere(s, s->poison[i].culprit >> 16)) { /* at a later wait */
             s->poison[s->poisons++] = s->poison[i];
             continue;
         }
@@ -116,6 +112,30 @@ void dmi_failures_spread(dmi_session *s)
         s->failure[s->failures - 1].cleared = true;
         dmi_replicas_clear(s); /* some may hold what the failed command has made */
     }
+}
+
+void dmi_failures_spread(dmi_session *s)
+{
+    spread(s, s->poisons == DMI_COUNT(s->poison));
+}
+
+/* Where there is no room for more, it is made. */
+bool dmi_failures_take(dmi_session *s)
+{
+    bool all = take(s);
+    if (s->poisons == DMI_COUNT(s->poison)) {
+        spread(s, true);
+    }
+    return all;
+}
+
+bool dmi_failures_take_early(dmi_session *s)
+{
+    bool all = take(s);
+    if (s->poisons == DMI_COUNT(s->poison)) {
+        spread(s, false);
+    }
+    return all;
 }
 
 /* Adds the numbers of the other commands to the text. */

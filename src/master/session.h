@@ -229,6 +229,8 @@ DM_CHECKED dm_status dmi_wait_flag(dmi_session *s, atomic_int *flag, int64_t unt
 /* --- failures.c */
 /* Takes the reports that are there; false: there are more. */
 bool dmi_failures_take(dmi_session *s);
+/* The same while commands are not done: what they were to write is left to them. */
+bool dmi_failures_take_early(dmi_session *s);
 /* Workers that did their part of a failed command have results that look right: tells them. */
 void dmi_failures_spread(dmi_session *s);
 void dmi_failure_add(dmi_session *s, uint64_t command, dm_status status, const char *text);

@@ -174,6 +174,13 @@ static bool done_and_told(dmi_session *s, uint64_t command)
     return all_done(s, command) && dmi_failures_take(s);
 }
 
+/* The same before the master sleeps: it takes what has failed so far, for ports have room for few failures. */
+static bool done_and_told_asleep(dmi_session *s, uint64_t command)
+{
+    bool done = all_done(s, command), told = done ? dmi_failures_take(s) : dmi_failures_take_early(s);
+    return done && told;
+}
+
 bool dmi_all_done(dmi_session *s)
 {
     (void)look(s);
@@ -227,7 +234,7 @@ dm_status dmi_wait_done(dmi_session *s, uint64_t command, int64_t until_ns)
         bool given_up = false, late = false;
         int64_t begin = s->profiling ? dmi_now_ns() : 0;
         while (!given_up && !late && (s->stuck >= DMI_STUCK_LOST || !done_and_told(s, command))) {
-            given_up = s->stuck >= DMI_STUCK_LOST || !wait_step(s, &w, all_done, command);
+            given_up = s->stuck >= DMI_STUCK_LOST || !wait_step(s, &w, done_and_told_asleep, command);
             late = until_ns && !given_up && dmi_now_ns() >= until_ns && !done_and_told(s, command);
         }
         atomic_store_explicit(&s->waiting, false, memory_order_relaxed);

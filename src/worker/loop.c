@@ -166,12 +166,16 @@ static bool look(dmi_worker *w)
     }
     bool moved = take_frames(w);
     moved = dmi_engine_progress(&w->engine) || moved;
-    moved = dmi_engine_report_more(&w->engine) || moved;
+    bool told = dmi_engine_report_more(&w->engine);
+    moved = told || moved;
     if (w->engine.gpu) {
         dmi_compute_leave(&w->engine);
     }
     if (moved) {
         publish_completed(w);
+    }
+    if (told) { /* the master may wait for nothing else */
+        dmi_bell_ring(&dmi_hub_port(&w->hub, w->hub.endpoints - 1)->bell);
     }
     return w->service ? w->service(w) || moved : moved;
 }

@@ -39,6 +39,14 @@ foreach(hosts 1 2)
   endif()
 endforeach()
 
+# ---- cancelled commands, with the workers as ranks of one host and of two ----
+foreach(hosts 1 2)
+  dmath_mpi_test(cancel_hosts${hosts} 4 $<TARGET_FILE:test_cancel>)
+  if(TEST cancel_hosts${hosts})
+    set_property(TEST cancel_hosts${hosts} APPEND PROPERTY ENVIRONMENT DMATH_TEST_LAUNCHED=1 DMATH_PRETEND_HOSTS=${hosts})
+  endif()
+endforeach()
+
 # ---- names of calls in failures at workers: ranks of two hosts, and workers that are not this program ----
 dmath_mpi_test(names_hosts2 5 $<TARGET_FILE:test_names>)
 dmath_mpi_worker_test(names_worker 5 $<TARGET_FILE:test_names>)

@@ -1,99 +1,302 @@
-/* dm_cancel at random moments: the wait returns soon, what was cancelled is poisoned or whole, and the session
- * goes on. */
+/* dm_cancel at random moments of products, copies, user functions, programs, saves and sorts: the wait returns
+ * soon, what was cancelled is poisoned or whole, and the session goes on. By hand with DMATH_TEST_CANCELS=1000.
+ */
 #include "robust.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 
-enum { N = 24, WORKERS = 3 };
+enum {
+    N = 24,
+    LONG = 1 << 15,
+    WORKERS = 3,
+    TRIES = 60,
+    MOST_TRIES = 4000,
+    NAP_US = 5000 /* the longest step */
+};
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HALF_WITHIN_S 1.0
+#else
+#define HALF_WITHIN_S (0.1 + NAP_US / 1e6)
+#endif
+#define ALL_WITHIN_S 15.0 /* of a machine that does much else */
 static dm_session *running;
+
+typedef struct cancelling {
+    int after_us;
+    atomic_bool done;
+    double begun; /* when it was called */
+    dm_status status;
+} cancelling;
+
+/* What is computed: c = d = (a b)', by calls of their own; q = (a b)', by a program; w = v, sorted; a file that
+ * has a. */
+typedef struct work {
+    dm_session *s;
+    dm_array a, b, c, d, p, q, v, w;
+    dm_program program;
+    char folder[32], path[64];
+    double straight[N * N], across[N * N], sorted[LONG];
+    int returned[8]; /* how often which call said that it was cancelled; the last: dm_sync */
+    double took[8][MOST_TRIES];
+} work;
 
 static int nap(const dm_task *task)
 {
     (void)task;
-    usleep(5000);
+    usleep(NAP_US);
     return 0;
 }
 
-static void *cancel_later(void *after_us)
+static void *cancel_later(void *context)
 {
-    usleep((useconds_t)(uintptr_t)after_us);
-    return (void *)(uintptr_t)dm_cancel(running);
+    cancelling *cancel = context;
+    usleep((useconds_t)cancel->after_us);
+    cancel->begun = seconds();
+    cancel->status = dm_cancel(running);
+    atomic_store(&cancel->done, true);
+    return NULL;
 }
 
-/* Commands of all kinds that depend on one another, some seconds of them. */
-static void queue(dm_session *s, dm_array a, dm_array b, dm_array c, dm_array d, int turns)
+static int by_value(const void *left, const void *right)
 {
-    for (int i = 0; i < turns; i++) {
-        OK(dm_gemm(s, DM_N, DM_N, 1, a, b, 0, c));
-        OK(dm_transpose(s, c, d));
-        OK(dm_apply(s, "naps", 1, &d, (int[]){DM_READWRITE}, NULL, 0));
-        OK(dm_copy(s, d, c));
-    }
+    double x = *(const double *)left, y = *(const double *)right;
+    return (x > y) - (x < y);
 }
 
-static double cancelled_after(dm_session *s, int after_us, int *cancelled)
+static void set_up(work *k, dm_session *s)
 {
+    double left[N * N], right[N * N];
     dm_layout rows = dm_layout_rows(s), cols = dm_layout_cols(s);
-    double left[N * N], right[N * N], want[N * N], straight[N * N];
-    dm_array a = make_matrix(s, N, &rows, 1), b = make_matrix(s, N, &cols, 2), c = make_matrix(s, N, &rows, 3),
-             d = make_matrix(s, N, &cols, 4);
+    *k = (work){.s = s, .folder = "/tmp/dmath-cancel-XXXXXX"};
+    assert_non_null(mkdtemp(k->folder));
+    snprintf(k->path, sizeof k->path, "%s/a.npy", k->folder);
     element_matrix(N, 1, left);
     element_matrix(N, 2, right);
-    product(N, left, right, straight);
+    product(N, left, right, k->straight);
     for (int i = 0; i < N * N; i++) {
-        want[i] = straight[i % N * N + i / N];
+        k->across[i] = k->straight[i % N * N + i / N];
     }
+    k->a = make_matrix(s, N, &rows, 1);
+    k->b = make_matrix(s, N, &cols, 2);
+    k->c = make_matrix(s, N, &rows, 3);
+    k->d = make_matrix(s, N, &cols, 4);
+    k->p = make_matrix(s, N, &rows, 3);
+    k->q = make_matrix(s, N, &cols, 4);
+    dm_array *const vectors[] = {&k->v, &k->w};
+    for (int i = 0; i < 2; i++) {
+        const int64_t n = LONG;
+        OK(dm_array_create(s, DM_F64, 1, &n, &rows, vectors[i]));
+        OK(dm_fill_uniform(s, *vectors[i], 1, 2, 7));
+    }
+    OK(dm_array_read(s, k->v, NULL, NULL, k->sorted, 0));
+    qsort(k->sorted, LONG, sizeof k->sorted[0], by_value);
+    OK(dm_program_begin(s));
+    OK(dm_gemm(s, DM_N, DM_N, 1, k->a, k->b, 0, k->p));
+    OK(dm_apply(s, "naps", 1, &k->p, (int[]){DM_READWRITE}, NULL, 0));
+    OK(dm_transpose(s, k->p, k->q));
+    OK(dm_program_end(s, &k->program));
+}
+
+static void tear_down(work *k)
+{
+    const dm_array all[] = {k->a, k->b, k->c, k->d, k->p, k->q, k->v, k->w};
+    OK(dm_program_destroy(k->s, k->program));
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        OK(dm_array_destroy(k->s, all[i]));
+    }
+    (void)unlink(k->path);
+    assert_int_equal(rmdir(k->folder), 0);
+}
+
+static dm_status one_call(work *k, int number)
+{
+    switch (number) {
+    case 0:
+        return dm_gemm(k->s, DM_N, DM_N, 1, k->a, k->b, 0, k->c);
+    case 1:
+        return dm_transpose(k->s, k->c, k->d);
+    case 2:
+        return dm_apply(k->s, "naps", 1, &k->d, (int[]){DM_READWRITE}, NULL, 0);
+    case 3:
+        return dm_copy(k->s, k->d, k->c);
+    case 4:
+        return dm_program_run(k->s, k->program, 3, 0, NULL);
+    case 5:
+        return dm_sort(k->s, k->v, 0, 0, k->w);
+    default:
+        return dm_array_save(k->s, k->a, k->path);
+    }
+}
+enum { SORT = 5, SAVE = 6, CALLS = 7, ALL_CALLS = (1 << CALLS) - 1 };
+
+/* The calls of the set `which`, until one says that it was cancelled, or nothing more is to be queued. */
+static dm_status some_turns(work *k, int turns, int which, cancelling *cancel, int *by)
+{
+    dm_status status = DM_OK;
+    for (int i = 0; i < turns && status == DM_OK; i++) {
+        for (int number = 0; number < CALLS && status == DM_OK; number++) {
+            if (!(which >> number & 1)) {
+                continue;
+            }
+            if (cancel && atomic_load(&cancel->done)) {
+                return DM_OK;
+            }
+            status = one_call(k, number);
+            *by = number;
+        }
+    }
+    return status;
+}
+
+static bool equals(const double *values, const double *want)
+{
+    return memcmp(values, want, N * N * sizeof *values) == 0;
+}
+
+/* What may have been cancelled is what it was, what it shall be, or not to be read. Returns how many are not.
+ */
+static int look(work *k)
+{
+    double values[N * N], before[2][N * N];
+    static double numbers[LONG];
+    const dm_array all[] = {k->c, k->d, k->p, k->q};
+    int poisoned = 0;
+    element_matrix(N, 3, before[0]);
+    element_matrix(N, 4, before[1]);
+    for (int i = 0; i < 4; i++) {
+        dm_status status = read_matrix(k->s, all[i], N, NULL);
+        assert_true(status == DM_OK || status == DM_ERR_POISONED);
+        poisoned += status != DM_OK;
+        if (status == DM_OK) {
+            OK(dm_array_read(k->s, all[i], NULL, NULL, values, 0));
+            assert_true(equals(values, before[i % 2]) || equals(values, k->across) ||
+                        equals(values, k->straight));
+        }
+    }
+    dm_status status = dm_array_read(k->s, k->w, NULL, NULL, numbers, 0);
+    assert_true(status == DM_OK || status == DM_ERR_POISONED);
+    poisoned += status != DM_OK;
+    assert_true(status != DM_OK || numbers[0] == 0 || memcmp(numbers, k->sorted, sizeof numbers) == 0);
+    matrix_is(k->s, k->a, N, 1);
+    matrix_is(k->s, k->b, N, 2);
+    return poisoned;
+}
+
+/* The folder has the file alone, whole, or nothing. */
+static void look_at_file(work *k, bool there)
+{
+    DIR *folder = opendir(k->folder);
+    assert_non_null(folder);
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        if (entry->d_name[0] != '.' && strcmp(entry->d_name, "a.npy") != 0) {
+            fail_msg("%s was left", entry->d_name);
+        }
+    }
+    closedir(folder);
+    dm_array loaded;
+    if (there || access(k->path, F_OK) == 0) {
+        OK(dm_array_load(k->s, k->path, NULL, &loaded));
+        matrix_is(k->s, loaded, N, 1);
+        OK(dm_array_destroy(k->s, loaded));
+    }
+}
+
+static void write_matrix(work *k, dm_array x, int seed)
+{
+    double values[N * N];
+    element_matrix(N, seed, values);
+    OK(dm_array_write(k->s, x, NULL, NULL, values, 0));
+}
+
+static bool cancelled_after(work *k, int after_us, int which, int *poisoned)
+{
+    cancelling cancel = {.after_us = after_us};
     pthread_t thread;
-    void *result;
-    running = s;
-    queue(s, a, b, c, d, 50);
-    assert_int_equal(pthread_create(&thread, NULL, cancel_later, (void *)(uintptr_t)after_us), 0);
-    double begin = seconds();
-    dm_status status = dm_sync(s);
-    double took = seconds() - begin - after_us / 1e6;
-    assert_int_equal(pthread_join(thread, &result), 0);
-    assert_true((dm_status)(uintptr_t)result == DM_OK);
+    write_matrix(k, k->c, 3);
+    write_matrix(k, k->d, 4);
+    write_matrix(k, k->p, 3);
+    write_matrix(k, k->q, 4);
+    OK(dm_fill(k->s, k->w, 0));
+    OK(dm_sync(k->s));
+    (void)unlink(k->path);
+    running = k->s;
+    assert_int_equal(pthread_create(&thread, NULL, cancel_later, &cancel), 0);
+    int by = CALLS, turns = which & (1 << SORT | 1 << SAVE) ? 12 : 36; /* without these all is queued at once */
+    dm_status status = some_turns(k, turns, which, &cancel, &by);
+    if (status == DM_OK) {
+        by = CALLS;
+        status = dm_sync(k->s);
+    }
+    double end = seconds();
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    OK(cancel.status);
     assert_true(status == DM_OK || status == DM_ERR_CANCELLED);
     if (status == DM_ERR_CANCELLED) {
         assert_non_null(strstr(dm_error_message(), "it was cancelled"));
-        ++*cancelled;
+        k->took[by][k->returned[by]++] = end - cancel.begun;
     }
-    OK(dm_sync(s));
-    for (int i = 0; i < 2; i++) { /* right, or not to be read */
-        dm_status read = read_matrix(s, i ? d : c, N, NULL);
-        assert_true(read == DM_ERR_POISONED || (status == DM_OK && read == DM_OK));
+    OK(dm_sync(k->s));
+    int unreadable = look(k);
+    assert_true(unreadable == 0 || status == DM_ERR_CANCELLED);
+    *poisoned += unreadable > 0;
+    look_at_file(k, false);
+    OK(some_turns(k, 1, ALL_CALLS, NULL, &by)); /* and it goes on */
+    OK(read_matrix(k->s, k->c, N, k->across));
+    OK(read_matrix(k->s, k->d, N, k->across));
+    OK(read_matrix(k->s, k->q, N, k->across));
+    assert_int_equal(look(k), 0);
+    look_at_file(k, true);
+    return status == DM_ERR_CANCELLED;
+}
+
+static void took(work *k, const char *call, int number)
+{
+    int count = k->returned[number], late = 0;
+    assert_true(count > 0);
+    qsort(k->took[number], (size_t)count, sizeof k->took[number][0], by_value);
+    for (int i = 0; i < count; i++) {
+        late += k->took[number][i] > HALF_WITHIN_S;
     }
-    matrix_is(s, a, N, 1);
-    matrix_is(s, b, N, 2);
-    queue(s, a, b, c, d, 1); /* and it goes on */
-    OK(read_matrix(s, d, N, want));
-    const dm_array all[] = {a, b, c, d};
-    for (int i = 0; i < 4; i++) {
-        OK(dm_array_destroy(s, all[i]));
-    }
-    return took;
+    double half = k->took[number][count / 2], slowest = k->took[number][count - 1];
+    print_message(
+        "told by %s %d times: half after at most %.4f s, the slowest after %.3f s, %d after more than %.3f s\n",
+        call, count, half, slowest, late, HALF_WITHIN_S);
+    assert_true(half < HALF_WITHIN_S);
+    assert_true(slowest < ALL_WITHIN_S);
 }
 
 static void test_random_moments(void **state)
 {
     (void)state;
-    enum { TRIES = 60 };
-    unsigned seed =
-        getenv("DMATH_TEST_SEED") ? (unsigned)atoi(getenv("DMATH_TEST_SEED")) : (unsigned)time(NULL);
-    int cancelled = 0;
-    double most = 0;
-    print_message("seed %u\n", seed);
+    const char *given = getenv("DMATH_TEST_CANCELS"), *given_seed = getenv("DMATH_TEST_SEED");
+    unsigned seed = given_seed ? (unsigned)atoi(given_seed) : (unsigned)time(NULL);
+    int wanted = given ? atoi(given) : TRIES, cancelled = 0, poisoned = 0, tries = 0;
+    work *k = malloc(sizeof *k);
+    assert_non_null(k);
+    assert_in_range(wanted, 1, MOST_TRIES / 4);
+    alarm(200 + (unsigned)wanted * 2);
     dm_session *s = open_session(WORKERS, "log=error");
-    int tries = 0;
-    alarm(200);
-    for (; tries < TRIES || (cancelled <= TRIES / 2 && tries < 4 * TRIES); tries++) { /* a slow machine may cancel too late */
+    print_message("seed %u\n", seed);
+    set_up(k, s);
+    for (; tries < wanted || (cancelled <= wanted / 2 && tries < 4 * wanted);
+         tries++) { /* a slow machine may cancel too late */
+        int without =
+            (tries % 2 ? 0 : 1 << SORT) | (tries / 2 % 2 ? 0 : 1 << SAVE); /* these wait for what is queued */
         seed = seed * 1103515245 + 12345;
-        double took = cancelled_after(s, (int)(seed >> 8) % 200000, &cancelled);
-        most = took > most ? took : most;
+        cancelled += cancelled_after(k, (int)(seed >> 8) % 200000, ALL_CALLS & ~without, &poisoned);
     }
-    print_message("%d of %d were cancelled, the slowest returned after %.3f s\n", cancelled, tries, most);
-    assert_true(cancelled > TRIES / 2);
+    print_message("%d of %d were cancelled, %d of them left arrays that cannot be read\n", cancelled, tries,
+                  poisoned);
+    assert_true(cancelled > wanted / 2);
+    assert_true(poisoned > wanted / 4);
+    took(k, "sort", SORT);
+    took(k, "save", SAVE);
+    took(k, "sync", CALLS);
+    tear_down(k);
+    free(k);
     close_session(s);
 }
 
@@ -161,5 +364,8 @@ int main(void)
         cmocka_unit_test_setup(test_nothing, deadline),
         cmocka_unit_test_setup(test_signal, deadline),
     };
+    if (getenv("DMATH_TEST_LAUNCHED")) { /* one session a job */
+        cmocka_set_test_filter("test_random_moments");
+    }
     return cmocka_run_group_tests(tests, register_naps, NULL);
 }
