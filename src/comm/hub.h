@@ -93,6 +93,7 @@ typedef struct dmi_port {
     atomic_int now_peer;   /* endpoint + 1 whose payload or grant it waits for; 0: none */
     dmi_doing waits;       /* for a peer, in this step; */
     atomic_int waits_for;  /* payload: operand + 1, or 0; grant: -1 */
+    atomic_uint_fast64_t waits_number; /* the payload's number << 32 | payloads of the command in that lane */
     alignas(DMI_LINE) atomic_int now_step; /* kind of the last COMPUTE step */
     atomic_int now_busy;   /* inside a kernel, a file transfer or a user function: */
     dmi_doing runs;

@@ -130,11 +130,12 @@ static void note_awaited(dmi_engine *e)
         }
     }
     if (in) {
-        const dmi_ref *ref = in->step->ref;
         bool grant = in->step->kind == DMI_STEP_PUSH;
         dmi_doing_set(&e->port->waits, in->inst->command, in->inst->called, in->step - in->inst->plan->step + 1,
                       in->inst->plan->nstep);
-        atomic_store_explicit(&e->port->waits_for, grant ? -1 : ref->kind == DMI_REF_OPERAND ? ref->index + 1 : 0,
+        atomic_store_explicit(&e->port->waits_for, grant ? -1 : in->step->of, memory_order_relaxed);
+        atomic_store_explicit(&e->port->waits_number,
+                              (uint64_t)in->step->ordinal << 32 | in->inst->plan->lane_steps[in->step->lane],
                               memory_order_relaxed);
     }
     atomic_store_explicit(&e->port->now_peer, awaited, memory_order_relaxed);

@@ -15,7 +15,8 @@ enum { TAG_FRAMES = 11, TAG_ACK = 12, TAG_REPORT = 13, MOST_UNACKED = 4, MOST_CH
 
 typedef struct report {
     int32_t worker;
-    uint64_t completed, background, reports, consumed, now_command, run_command, run_step, wait_command, wait_step;
+    uint64_t completed, background, reports, consumed, now_command, run_command, run_step, wait_command,
+        wait_step, wait_number;
     int32_t now_op, now_step, now_peer, now_busy, waits_for, broken;
     int64_t now_flops, cpu_ns, waited_ns;
     dmi_error_record error[DMI_ERROR_RECORDS];
@@ -310,6 +311,7 @@ static bool take_report(dmi_job *job)
     atomic_store(&port->waits.command, r->wait_command);
     atomic_store(&port->waits.step, r->wait_step);
     atomic_store(&port->waits_for, r->waits_for);
+    atomic_store(&port->waits_number, r->wait_number);
     atomic_store(&port->cpu_ns, r->cpu_ns);
     atomic_store(&port->waited_ns, r->waited_ns);
     uint64_t lost = 0;
@@ -397,7 +399,8 @@ bool dmi_forward_report(dmi_job *job, dmi_worker *w)
                   .run_step = atomic_load(&port->runs.step),
                   .wait_command = atomic_load(&port->waits.command),
                   .wait_step = atomic_load(&port->waits.step),
-                  .waits_for = atomic_load(&port->waits_for)};
+                  .waits_for = atomic_load(&port->waits_for),
+                  .wait_number = atomic_load(&port->waits_number)};
     dmi_thread_times times;
     if (dmi_thread_times_get((int)getpid(), atomic_load(&port->compute_thread), &times)) {
         r->cpu_ns = times.cpu_ns;

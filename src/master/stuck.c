@@ -205,15 +205,17 @@ static void put_worker(writer *w, const dmi_session *s, int worker)
     if (peer >= 0) {
         int what = atomic_load(&port->waits_for);
         recalled r;
+        uint64_t number = atomic_load(&port->waits_number);
         char whom[32] = "the master", of[64] = "";
         if (peer < s->workers) {
             snprintf(whom, sizeof whom, "worker %d", peer);
         }
         if (what > 0 && recall(s, atomic_load(&port->waits.command), &r) && r.frame.head.kind == DMI_FRAME_OP &&
             what <= r.frame.noperand) {
-            snprintf(of, sizeof of, " a block of %s from it", operand_name(&r, what - 1));
+            snprintf(of, sizeof of, ", one of %s", operand_name(&r, what - 1));
         }
-        put(w, ", waits for %s%s%s", whom, of[0] ? ":" : "", what < 0 ? ": that takes a block" : of);
+        put(w, ", waits for %s: %sblock %d of %d%s%s", whom, what < 0 ? "to take " : "", (int)(number >> 32),
+            (int)(number & 0xffffffff), what < 0 ? "" : " that it receives", of);
     }
 }
 

@@ -168,6 +168,7 @@ typedef struct chunks {
     int peer;
     dmi_ref ref;
     const uint32_t *after;
+    uint8_t of;
     dmi_step *last;
 } chunks;
 
@@ -175,6 +176,7 @@ static void one_chunk(void *context, const dmi_copy *geometry)
 {
     chunks *p = context;
     p->last = p->each(p->b, p->peer, p->ref, geometry, p->after);
+    p->last->of = p->of;
 }
 
 static dmi_step *in_chunks(chunks p, const dmi_copy *geometry)
@@ -183,7 +185,8 @@ static dmi_step *in_chunks(chunks p, const dmi_copy *geometry)
     bool far = profile->gpu && profile->host_of && p.peer < profile->workers && p.b->me < profile->workers &&
                profile->host_of[p.peer] != profile->host_of[p.b->me];
     if (!far || p.b->failed) {
-        return p.each(p.b, p.peer, p.ref, geometry, p.after);
+        one_chunk(&p, geometry);
+        return p.last;
     }
     dmi_copy_split(p.b, geometry, DMI_MAX(profile->chunk, profile->gpu_chunk), one_chunk, &p);
     return p.last ? p.last : scrap(p.b);
@@ -250,7 +253,15 @@ static dmi_step *expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy *g
 dmi_step *dmi_build_expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy *geometry,
                            const dmi_mark after)
 {
-    return in_chunks((chunks){.b = b, .each = expect, .peer = peer, .ref = dst, .after = after}, geometry);
+    return dmi_build_expect_of(b, peer, dst, dst, geometry, after);
+}
+
+dmi_step *dmi_build_expect_of(dmi_builder *b, int peer, dmi_ref dst, dmi_ref from, const dmi_copy *geometry,
+                              const dmi_mark after)
+{
+    uint8_t of = from.kind == DMI_REF_OPERAND ? (uint8_t)(from.index + 1) : 0;
+    return in_chunks((chunks){.b = b, .each = expect, .peer = peer, .ref = dst, .after = after, .of = of},
+                     geometry);
 }
 
 /* The workspace of the channel's kernels, of at least so many bytes. */

@@ -62,7 +62,7 @@ void dmi_plan_exchange(dmi_builder *b, const dmi_exchange *x, const dmi_mark aft
         dmi_build_round(b);
         int to = (me + t) % workers, from = (me - t + workers) % workers;
         if (rows_copy(b, x, from, me, &copy)) {
-            dmi_mark_step(done, dmi_build_expect(b, from, x->to, &copy, after));
+            dmi_mark_step(done, dmi_build_expect_of(b, from, x->to, x->from, &copy, after));
         }
         if (rows_copy(b, x, me, to, &copy)) {
             dmi_build_push(b, to, x->from, &copy, source);

@@ -99,7 +99,7 @@ static void expect_overlap(fetching *g, int peer, const dmi_copy *overlap)
     dmi_copy half = *overlap;
     if (src == dst || g->wire == dst) {
         half.src_dtype = dst;
-        dmi_mark_step(g->done, dmi_build_expect(g->b, peer, g->f->dst_ref, &half, g->after));
+        dmi_mark_step(g->done, dmi_build_expect_of(g->b, peer, g->f->dst_ref, g->f->src_ref, &half, g->after));
         return;
     }
     dmi_ref refs[2] = {convert_space(g, overlap, DMI_WRITE), g->f->dst_ref};
@@ -107,7 +107,7 @@ static void expect_overlap(fetching *g, int peer, const dmi_copy *overlap)
     dmi_mark_merge(arrived, g->after);
     dmi_build_pack(g->b, overlap, &half);
     half.dst_dtype = src;
-    dmi_mark_step(arrived, dmi_build_expect(g->b, peer, refs[0], &half, NULL));
+    dmi_mark_step(arrived, dmi_build_expect_of(g->b, peer, refs[0], g->f->src_ref, &half, NULL));
     dmi_build_unpack(g->b, overlap, &half);
     half.src_dtype = src;
     refs[0].mode = DMI_READ;

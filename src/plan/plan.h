@@ -151,6 +151,8 @@ enum { DMI_SCALAR_S0 = 0, DMI_SCALAR_S1 = 1, DMI_SCALAR_ONE = 254, DMI_SCALAR_ZE
 typedef struct dmi_step {
     uint8_t kind; /* DMI_STEP_PUSH, DMI_STEP_EXPECT, DMI_STEP(kernel) */
     uint8_t lane, nref;
+    uint8_t of; /* EXPECT: operand + 1 of which a block comes; 0: none, or unknown. For messages about those
+                   that wait */
     uint8_t scalar[2];
     uint16_t number; /* the command's number that is number 0 of the step */
     uint16_t call;   /* of a program: from 1; else 0 */
@@ -259,6 +261,9 @@ dmi_ref dmi_ref_operand(int operand, int mode);
  * dtype on both sides; src side of EXPECT and dst side of PUSH through messages are packed. */
 dmi_step *dmi_build_push(dmi_builder *b, int peer, dmi_ref src, const dmi_copy *geometry, const dmi_mark after);
 dmi_step *dmi_build_expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy *geometry, const dmi_mark after);
+/* The same; what comes is a block of `from`, if that is an operand. */
+dmi_step *dmi_build_expect_of(dmi_builder *b, int peer, dmi_ref dst, dmi_ref from, const dmi_copy *geometry,
+                              const dmi_mark after);
 /* Begins a round. In a round every worker usually sends to at most one peer and receives from at most one. Both
  * ends of a transfer belong to the same round. */
 void dmi_build_round(dmi_builder *b);

@@ -63,6 +63,43 @@ static void test_late(void **state)
     assert_true(late(3) || late(15) || late(30));
 }
 
+/* Which block is waited for: of a product's operands, which come to a workspace, and of a copy's. */
+static void test_block(void **state)
+{
+    (void)state;
+    static const char *const wants[] = {": block 1 of 2 that it receives, one of b",
+                                        ": block 1 of 2 that it receives, one of src"};
+    bool shown[2] = {false};
+    for (int latency_s = 1; latency_s < 10 && !(shown[0] && shown[1]); latency_s *= 3) {
+        for (int i = 0; i < 2; i++) {
+            char options[96];
+            snprintf(options, sizeof options, "watchdog_s=0.5,link_latency_us=%d,log=error",
+                     latency_s * 1000000);
+            dm_session *s = open_session(3, options);
+            dm_layout rows = dm_layout_rows(s), cols = dm_layout_cols(s);
+            dm_array a = make_matrix(s, N, &rows, 1), b = make_matrix(s, N, &rows, 2),
+                     c = make_matrix(s, N, i ? &cols : &rows, 3);
+            OK(i ? dm_copy(s, a, c) : dm_gemm(s, DM_N, DM_N, 1, a, b, 0, c));
+            dm_status status = dm_sync(s);
+            if (status != DM_OK) {
+                assert_int_equal(status, DM_ERR_TIMEOUT);
+                print_message("%s\n", dm_error_message());
+                shown[i] = strstr(dm_error_message(), wants[i]) != NULL;
+            }
+            double begin = seconds();
+            while (status == DM_ERR_TIMEOUT && seconds() - begin < 60) {
+                status = dm_sync(s);
+            }
+            OK(status);
+            OK(dm_array_destroy(s, a));
+            OK(dm_array_destroy(s, b));
+            OK(dm_array_destroy(s, c));
+            close_session(s);
+        }
+    }
+    assert_true(shown[0] && shown[1]);
+}
+
 /* Nobody waited, and the worker comes back in time for dm_finalize. */
 static void test_late_then_finalize(void **state)
 {
@@ -141,6 +178,7 @@ static void test_slow_but_moving(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_block, deadline),
         cmocka_unit_test_setup(test_late, deadline),
         cmocka_unit_test_setup(test_late_then_finalize, deadline),
         cmocka_unit_test_setup(test_never, deadline),

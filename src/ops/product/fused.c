@@ -191,7 +191,8 @@ static void exchange_round(gathering *g, int which, int64_t q, int t)
     dmi_copy copy;
     dmi_region have;
     if (share(g, which, from, me, q, &copy, &have)) {
-        dmi_mark_step(g->arrived, dmi_build_expect(p->b, from, g->gathered[which], &copy, NULL));
+        dmi_mark_step(g->arrived, dmi_build_expect_of(p->b, from, g->gathered[which],
+                                                      dmi_ref_operand(which, DMI_READ), &copy, NULL));
         g->received[from]++;
         /* The kernel waits for a's rows like for b's rows of the same k, for all columns: their owners may
          * differ. */

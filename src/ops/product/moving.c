@@ -107,8 +107,8 @@ void dmi_moving_expect(dmi_moving *g, int peer, const dmi_blocks *theirs, int64_
     in->ref = g->p->replica ? dmi_ref_operand(DMI_GEMM_REPLICA, DMI_WRITE)
                             : dmi_ref_work(g->buffer_work + in->buffer, DMI_WRITE);
     memset(in->arrived, 0, sizeof in->arrived);
-    dmi_mark_step(in->arrived, dmi_build_expect(g->p->b, peer, in->ref, &copy,
-                                                g->p->replica ? NULL : g->buffer_free[in->buffer]));
+    dmi_mark_step(in->arrived, dmi_build_expect_of(g->p->b, peer, in->ref, dmi_ref_operand(g->which, DMI_READ),
+                                                   &copy, g->p->replica ? NULL : g->buffer_free[in->buffer]));
     in->ref.mode = DMI_READ;
 }
 
