@@ -33,4 +33,11 @@ if(DMATH_PYTHON AND NOT DMATH_SANITIZE)
   endif()
   dmath_test(checkpoint_power_cut ${DMATH_PYTHON} -B ${folder}/power_cut.py $<TARGET_FILE:ckpt_main>
              $<TARGET_FILE:file_calls> ${run}/checkpoint_power_cut 3)
+  # an array that is saved alone
+  dmath_test(array_kill_moments ${DMATH_PYTHON} -B ${folder}/kill.py moments $<TARGET_FILE:ckpt_main> ${run}/array_kill_moments 30)
+  dmath_test(array_kill_calls ${DMATH_PYTHON} -B ${folder}/kill.py calls $<TARGET_FILE:ckpt_main> $<TARGET_FILE:file_calls>
+             ${run}/array_kill_calls)
+  dmath_test(array_power_cut ${DMATH_PYTHON} -B ${folder}/power_cut.py $<TARGET_FILE:ckpt_main> $<TARGET_FILE:file_calls>
+             ${run}/array_power_cut)
+  set_property(TEST array_kill_moments array_kill_calls array_power_cut APPEND PROPERTY ENVIRONMENT CKPT_ARRAY=1)
 endif()

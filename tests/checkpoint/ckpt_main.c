@@ -1,9 +1,11 @@
 /* A program that saves one generation after the other, and knows every byte of each: ckpt_main save FOLDER
  * COUNT, which goes on from the newest and says when one is on the disk; ckpt_main load FOLDER..., which says
- * for each the generation that is there. With CKPT_SMALL the arrays are small. */
+ * for each the generation that is there. With CKPT_SMALL the arrays are small. With CKPT_ARRAY it saves no
+ * checkpoint, but an array alone, into FOLDER/array.npy. */
 #include <dmath/check.h>
 #include <dmath/dmath.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +75,39 @@ static int64_t load(dm_session *s, const char *folder)
     return generation;
 }
 
+/* The array that is saved alone: the generation, then bytes that follow from it. */
+enum { ALONE = 2 };
+static void fill_alone(int64_t generation)
+{
+    fill_host(generation, ALONE);
+    memcpy(host, &generation, sizeof generation);
+}
+
+static int64_t load_alone(dm_session *s, const char *folder)
+{
+    static unsigned char there[MOST];
+    int64_t generation = 0;
+    char path[4096];
+    dm_array x;
+    snprintf(path, sizeof path, "%s/array.npy", folder);
+    if (access(path, F_OK) != 0) {
+        return 0;
+    }
+    if (dm_array_load(s, path, NULL, &x) != DM_OK) {
+        fprintf(stderr, "%s: %s\n", path, dm_error_message());
+        exit(3);
+    }
+    DM_CHECK(dm_array_read(s, x, NULL, NULL, there, 0));
+    DM_CHECK(dm_array_destroy(s, x));
+    memcpy(&generation, there, sizeof generation);
+    fill_alone(generation);
+    if (memcmp(host, there, (size_t)bytes_of(ALONE)) != 0) {
+        fprintf(stderr, "%s: generation %lld: bytes are wrong\n", path, (long long)generation);
+        exit(3);
+    }
+    return generation;
+}
+
 static void say(const char *text, int64_t generation)
 {
     char line[64];
@@ -101,9 +136,20 @@ static void save(dm_session *s, const char *folder, int64_t generation)
     say("saved", generation);
 }
 
+static void save_alone(dm_session *s, const char *folder, int64_t generation)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/array.npy", folder);
+    fill_alone(generation);
+    DM_CHECK(dm_array_write(s, array[ALONE], NULL, NULL, host, 0));
+    DM_CHECK(dm_array_save(s, array[ALONE], path));
+    say("saved", generation);
+}
+
 int main(int argc, char **argv)
 {
     dm_session *s;
+    bool alone = getenv("CKPT_ARRAY") != NULL;
     if (argc < 3) {
         return 2;
     }
@@ -119,13 +165,13 @@ int main(int argc, char **argv)
         DM_CHECK(dm_array_create(s, dtypes[i], 2, shapes[i], i == 1 ? &cols : &rows, &array[i]));
     }
     if (strcmp(argv[1], "save") == 0) {
-        int64_t generation = load(s, argv[2]);
+        int64_t generation = (alone ? load_alone : load)(s, argv[2]);
         for (int i = 0; argc > 3 && i < atoi(argv[3]); i++) {
-            save(s, argv[2], ++generation);
+            (alone ? save_alone : save)(s, argv[2], ++generation);
         }
     } else {
         for (int i = 2; i < argc; i++) {
-            say("generation", load(s, argv[i]));
+            say("generation", (alone ? load_alone : load)(s, argv[i]));
         }
     }
     for (int i = 0; i < ARRAYS; i++) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Power cuts: the calls that a program makes while it saves (file_calls.c) are replayed up to every point, and what is not on the disk
-then is lost, in several ways. What a program finds afterwards is a whole checkpoint, none older than one that was said to be saved.
+then is lost, in several ways. What a program finds afterwards is a whole checkpoint (with CKPT_ARRAY in the environment: a whole array),
+none older than one that was said to be saved.
 
   power_cut.py PROGRAM SHIM FOLDER [STEP]
 
@@ -90,7 +91,7 @@ class Disk:
                 folder.change(name, None)
         elif call == "rename":
             (source, old), (target, new) = self.place(words[0]), self.place(words[1])
-            if new in target.names:
+            if isinstance(target.names.get(new), Folder):
                 return  # the system refuses: the folder is not empty
             moved = source.names[old]
             assert source is target
@@ -144,11 +145,15 @@ def main():
     os.makedirs(folder)
     root = os.path.join(folder, "disk")
     os.mkdir(root)
-    log = os.path.join(folder, "log")
+    log, alone = os.path.join(folder, "log"), "CKPT_ARRAY" in env
+    if alone:
+        os.mkdir(os.path.join(root, "series"))
     subprocess.run([program, "save", os.path.join(root, "series"), "4"], check=True, stdout=subprocess.DEVNULL,
                    env=dict(env, LD_PRELOAD=shim, FILE_CALLS_FOLDER=root, FILE_CALLS_LOG=log))
     calls = read_log(log)
     disk, sure, cuts, checked = Disk(root), 0, [], 0
+    if alone:
+        disk.top.names["series"] = disk.top.sure["series"] = Folder()
 
     def check():
         folders = [str(path / "series") for path, _, _ in cuts]
