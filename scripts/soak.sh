@@ -4,6 +4,7 @@
 #
 #   scripts/soak.sh [--minutes N] [--seed S] [--filter R] [--build DIR]
 #   scripts/soak.sh --sessions N [--seed S] [--build DIR]
+#   scripts/soak.sh --commands N [--build DIR]
 #
 #   --minutes N    when no new run begins any more (default 30); a run that is under way then is cut off
 #   --seed S       of the choices and of the tests (default: the time); the same seed gives the same runs
@@ -12,6 +13,9 @@
 #   --sessions N   instead: N sessions one after the other in a process, with random workers, options and commands, on CPUs
 #                  and on emulated GPUs; descriptors, threads, mappings and memory must be flat (tests/robust/test_flat.c)
 #
+#   --commands N   instead: N mixed commands in one session of three workers, on CPUs and then on emulated GPUs; the same must be
+#                  flat, after each tenth of them. 10 million take hours on two cores
+#
 # Each run has a limit and a folder of its own. A run that fails is printed as a command line that repeats it (under mpirun
 # after `. scripts/mpi-env.sh`), with its log in soak-failures/; after five failures the script ends. Status: 0, 1 if a
 # run failed, 2 wrong usage.
@@ -19,10 +23,10 @@ set -uo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 help() { sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"; }
 
-minutes=30 seed=$(date +%s) filter='' sessions=0 build=$top/build/dev
+minutes=30 seed=$(date +%s) filter='' sessions=0 commands=0 build=$top/build/dev
 while [ $# -gt 0 ]; do
     case $1 in
-    --minutes | --seed | --filter | --build | --sessions)
+    --minutes | --seed | --filter | --build | --sessions | --commands)
         [ $# -ge 2 ] || { help >&2 && exit 2; }
         printf -v "${1#--}" '%s' "$2"
         shift 2
@@ -31,19 +35,25 @@ while [ $# -gt 0 ]; do
     *) help >&2 && exit 2 ;;
     esac
 done
-[[ $minutes =~ ^[1-9][0-9]{0,3}$ && $seed =~ ^[0-9]{1,15}$ && $sessions =~ ^[0-9]{1,6}$ ]] || { help >&2 && exit 2; }
+[[ $minutes =~ ^[1-9][0-9]{0,3}$ && $seed =~ ^[0-9]{1,15}$ && $sessions =~ ^[0-9]{1,6}$ && $commands =~ ^[0-9]{1,9}$ ]] || { help >&2 && exit 2; }
 program=$(realpath -m "$build")/tests/test_ops
-[ "$sessions" = 0 ] || program=$(realpath -m "$build")/tests/test_flat
+[ "$sessions$commands" = 00 ] || program=$(realpath -m "$build")/tests/test_flat
 [ -x "$program" ] || { echo "soak: there is no $program: build it, or name another build with --build" >&2 && exit 2; }
 for name in ${!DMATH_@}; do # only what is chosen here
     unset "$name"
 done
-if [ "$sessions" -gt 0 ]; then
+if [ "$sessions" -gt 0 ] || [ "$commands" -gt 0 ]; then
     failed=0
     for device in cpu emulated; do
-        echo "$sessions sessions, device $device, seed $seed"
-        DMATH_DEVICE=$device DMATH_EMULATED_GPUS=2 DMATH_SHARE_GPU=1 DMATH_TEST_FLAT=$(((sessions + 19) / 20)) DMATH_TEST_SEED=$seed \
-            "$program" test_sessions || failed=1
+        export DMATH_DEVICE=$device DMATH_EMULATED_GPUS=2 DMATH_SHARE_GPU=1
+        if [ "$sessions" -gt 0 ]; then
+            echo "$sessions sessions, device $device, seed $seed"
+            DMATH_TEST_FLAT=$(((sessions + 19) / 20)) DMATH_TEST_SEED=$seed "$program" test_sessions || failed=1
+        fi
+        if [ "$commands" -gt 0 ]; then
+            echo "$commands commands, device $device"
+            DMATH_TEST_COMMANDS=$commands "$program" test_commands || failed=1
+        fi
     done
     exit $failed
 fi

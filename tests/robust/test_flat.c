@@ -1,10 +1,13 @@
 /* Memory, descriptors, threads and mappings stay what they are: over many mixed commands in a session, and over
  * many sessions, with random workers, options and commands. Brief here; by hand for as long as wanted:
- * DMATH_TEST_FLAT=50 DMATH_TEST_SEED=1 build/dev/tests/test_flat test_sessions: 50 times as much, 1000 sessions. On emulated GPUs with
- * DMATH_DEVICE=emulated DMATH_EMULATED_GPUS=2 DMATH_SHARE_GPU=1. scripts/soak.sh --sessions runs both. */
+ * DMATH_TEST_FLAT=50 DMATH_TEST_SEED=1 build/dev/tests/test_flat test_sessions: 50 times as much, 1000
+ * sessions. On emulated GPUs with DMATH_DEVICE=emulated DMATH_EMULATED_GPUS=2 DMATH_SHARE_GPU=1.
+ * scripts/soak.sh --sessions runs both. DMATH_TEST_COMMANDS=N build/dev/tests/test_flat test_commands: N
+ * commands, after each tenth of them a look; soak.sh --commands. */
 #include "fault_forms.h"
 
 #include <dirent.h>
+#include <inttypes.h>
 #include <malloc.h>
 
 enum { WORKERS = 3, ROUNDS = 6, SESSIONS = 20, WARM = 5 };
@@ -121,6 +124,14 @@ static void every_form(fixture *f)
     OK(dm_sync(f->s));
 }
 
+/* Commands that the session has given to its workers. */
+static uint64_t commands_given(dm_session *s)
+{
+    dm_event event;
+    OK(dm_event_record(s, &event));
+    return event.last;
+}
+
 static void save_there(const char *folder, char *path, size_t room)
 {
     dm_session *s = open_session(2, "log=error");
@@ -143,9 +154,17 @@ static void test_commands(void **state)
         every_form(&f);
     }
     state_of_process before = look();
-    for (int i = 0; i < ROUNDS * times(); i++) {
+    const char *given = getenv("DMATH_TEST_COMMANDS");
+    uint64_t wanted = given ? strtoull(given, NULL, 10) : 0, tenth = 1;
+    for (int i = 0; i < ROUNDS * times() || commands_given(f.s) < wanted; i++) {
         every_form(&f);
+        if (wanted > 0 && commands_given(f.s) >= wanted / 10 * tenth) {
+            tenth++;
+            print_message("%" PRIu64 " ", commands_given(f.s));
+            is_flat("commands", before, 0);
+        }
     }
+    print_message("%" PRIu64 " ", commands_given(f.s));
     is_flat("commands", before, 0);
     OK(dm_finalize(f.s, &(int64_t){0}));
     (void)unlink(path);
