@@ -124,7 +124,8 @@ if(DMATH_PYTHON3 AND NOT DMATH_SANITIZE)
       set(more --tries 10 --option ${option})
     endif()
     add_test(NAME ${name} COMMAND ${DMATH_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/robust/deaths.py $<TARGET_FILE:kill_main> --worker $<TARGET_FILE:dmath-worker>
-                                  --beside 3 --bound 30 --named 30 --half 3 ${more})
+                                  --beside 3 --bound 30 --named 30 --half 3 ${more}
+                                  --what worker,worker,worker,worker,rank0,launcher,group,term,shell,ctrl_c,interrupt)
     set_tests_properties(${name} PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS "mpi;waits" ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")
   endforeach()
 endif()
