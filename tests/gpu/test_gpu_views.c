@@ -7,7 +7,7 @@
 
 #include <time.h>
 
-#ifdef DMATH_HAVE_CUDA
+#ifdef DMATH_WITH_CUDA
 #define DEVICE "device=cuda"
 #else
 #define DEVICE "device=emulated"
@@ -112,7 +112,7 @@ static void test_disjoint(void **state)
     slice found[SLICES];
     gpus_or_skip();
     scale_views("views.json", SIDE / VIEWS, SIDE / VIEWS, found);
-#ifndef DMATH_HAVE_CUDA /* a kernel of a real GPU is done before the next one is there */
+#ifndef DMATH_WITH_CUDA /* a kernel of a real GPU is done before the next one is there */
     for (int i = 0; i < VIEWS; i++) {
         for (int j = 0; j < i; j++) {
             if (!side_by_side(&found[i], &found[j])) {
@@ -204,9 +204,11 @@ static void test_function(void **state)
 
 int main(void)
 {
+#ifndef DMATH_WITH_CUDA
     char text[20];
     snprintf(text, sizeof text, "%d", KERNEL_US);
     setenv("DMATH_EMULATED_KERNEL_US", text, 1);
+#endif
     if (dm_register("add slowly", add_slowly) != DM_OK) {
         return 1;
     }
