@@ -142,7 +142,7 @@ endif()
 if(DMATH_PYTHON3 AND NOT DMATH_SANITIZE)
   add_test(NAME robust_false_alarms COMMAND ${DMATH_PYTHON3} -B ${CMAKE_CURRENT_SOURCE_DIR}/robust/false_alarms.py $<TARGET_FILE:kill_main>
                                             --worker $<TARGET_FILE:dmath-worker> --jobs 6 --minutes 1 --beside 3)
-  set_tests_properties(robust_false_alarms PROPERTIES TIMEOUT 500 PROCESSORS 2 LABELS "mpi;waits" ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")
+  set_tests_properties(robust_false_alarms PROPERTIES TIMEOUT 700 PROCESSORS 2 LABELS "mpi;waits" ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")
 endif()
 
 robust_job(away right ${run} N=5 JOB=away)
