@@ -6,7 +6,8 @@ struct nn_images {
     const nn_transform *transform;
     int64_t size, shape[3];
     dm_array windows[2], places[2], mean;
-    int next; /* which of the two */
+    bool made; /* all of them */
+    int next;  /* which of the two */
 };
 
 dm_status nn_images_open(const nn_transform *transform, int64_t size, const int64_t shape[3], nn_images **out)
@@ -47,25 +48,29 @@ static dm_status make_mean(nn_images *m)
     const dm_layout all = dm_layout_replicated(s);
     const bool plane = t->mean_height * t->mean_width > 1;
     const int64_t shape[3] = {m->shape[0], t->mean_height, t->mean_width};
-    dm_status status = dm_array_create(s, DM_F32, plane ? 3 : 1, shape, &all, &m->mean);
+    dm_status status = m->mean.id ? DM_OK : dm_array_create(s, DM_F32, plane ? 3 : 1, shape, &all, &m->mean);
     if (status == DM_OK && t->mean_channels == 1 && shape[0] > 1) {
         return dm_fill(s, m->mean, t->mean[0]);
     }
     return status == DM_OK ? dm_write(s, m->mean, t->mean) : status;
 }
 
+/* Those that are not there yet. */
 static dm_status make(nn_images *m)
 {
     const nn_net *net = m->transform->layer->net;
     const dm_layout layout = dm_layout_batch(net->session, m->size, net->slices);
     const int64_t windows[4] = {m->size, m->shape[0], m->shape[1], m->shape[2]}, places[2] = {m->size, 3};
-    dm_status status = m->transform->mean ? make_mean(m) : DM_OK;
+    dm_status status = DM_OK;
     for (int i = 0; status == DM_OK && i < 2; i++) {
-        status = dm_array_create(net->session, DM_U8, 4, windows, &layout, &m->windows[i]);
-        status =
-            status == DM_OK ? dm_array_create(net->session, DM_I32, 2, places, &layout, &m->places[i]) : status;
+        if (!m->windows[i].id) {
+            status = dm_array_create(net->session, DM_U8, 4, windows, &layout, &m->windows[i]);
+        }
+        if (status == DM_OK && !m->places[i].id) {
+            status = dm_array_create(net->session, DM_I32, 2, places, &layout, &m->places[i]);
+        }
     }
-    return status;
+    return status == DM_OK && m->transform->mean ? make_mean(m) : status;
 }
 
 dm_status nn_images_give(nn_images *m, const unsigned char *windows, const int32_t *places, dm_array top)
@@ -75,7 +80,8 @@ dm_status nn_images_give(nn_images *m, const unsigned char *windows, const int32
     const int i = m->next;
     images.scale = m->transform->scale;
     images.slices = net->slices;
-    dm_status status = m->windows[0].id ? DM_OK : make(m);
+    dm_status status = m->made ? DM_OK : make(m);
+    m->made = status == DM_OK;
     status = status == DM_OK ? dm_write(net->session, m->windows[i], windows) : status;
     status = status == DM_OK ? dm_write(net->session, m->places[i], places) : status;
     m->next = 1 - i;
