@@ -98,7 +98,6 @@ bool dmb_matrices_valid(const dmb_request *r);
 bool dmb_vectors_valid(const dmb_request *r);
 /* Operations, complex ones counted as one. */
 double dmb_matrices_flops(const dmb_request *r);
-double dmb_vectors_flops(const dmb_request *r);
 /* Until all is computed, the caller's memory is as it was. They may change the request. */
 dm_status dmb_matrices_compute(dm_session *s, dmb_request *r);
 dm_status dmb_vectors_compute(dm_session *s, dmb_request *r);
@@ -107,7 +106,8 @@ dm_status dmb_vectors_compute(dm_session *s, dmb_request *r);
 /* The session, for the calling thread alone until dmb_leave. NULL: it is in use, or there is none. */
 dm_session *dmb_enter(void);
 void dmb_leave(void);
-double dmb_threshold(void); /* floating-point operations from which a call goes to the workers */
+double dmb_threshold(
+    void); /* floating-point operations from which a call of level 3 goes to the workers; 0: all calls do */
 extern _Atomic double dmb_known_threshold; /* the same; -1: before the first call of it */
 /* To stderr, the first time only. */
 __attribute__((format(printf, 1, 2))) void dmb_say_once(const char *format, ...);

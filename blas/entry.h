@@ -24,8 +24,8 @@ static inline dm_c128 take(dm_dtype dtype, const void *from)
 }
 
 /* An entry point, which calls OpenBLAS' function of its name unless dmb_run has done it: a routine, and a
- * function with a result. most: at least as many operations as it takes, for small calls shall not wait for
- * more. The last arguments make the request r; end: what follows then. */
+ * function with a result. most: the largest threshold at which it may go to the workers, for others shall not
+ * wait for more. The last arguments make the request r; end: what follows then. */
 #define ROUTINE(name, types, values, most, end, ...)                                                           \
     DMB_API void name types;                                                                                   \
     void name types                                                                                            \

@@ -8,11 +8,10 @@
  *   INDEX            the type of an index, and INDEX_FIRST, that of the first element
  *   DOT_COMPLEX      the products of complex vectors, which end in another way
  * ROUTINE and FUNCTION expand NAME before they make a text of it. */
-#define LEVEL_1(name, types, values, ...) ROUTINE(name, types, values, 24. * AT(n), (void)0, __VA_ARGS__)
-#define LEVEL_1_THEN(end, name, types, values, ...) ROUTINE(name, types, values, 24. * AT(n), end, __VA_ARGS__)
-#define RESULT(type, name, types, values, ...) FUNCTION(type, name, types, values, 24. * AT(n), __VA_ARGS__)
-#define LEVEL_2(rows, name, types, values, ...)                                                                \
-    ROUTINE(name, types, values, 16. * AT(rows) * AT(n), (void)0, __VA_ARGS__)
+#define LEVEL_1(name, types, values, ...) ROUTINE(name, types, values, 0, (void)0, __VA_ARGS__)
+#define LEVEL_1_THEN(end, name, types, values, ...) ROUTINE(name, types, values, 0, end, __VA_ARGS__)
+#define RESULT(type, name, types, values, ...) FUNCTION(type, name, types, values, 0, __VA_ARGS__)
+#define LEVEL_2 LEVEL_1
 #define LEVEL_3(name, types, values, ...) ROUTINE(name, types, values, INFINITY, (void)0, __VA_ARGS__)
 #define IN const void *
 #define VECTOR void *
@@ -100,7 +99,7 @@ ROT(zdrot, z, d)
 #define CALL(t, op) .kind = DMB_##op, .dtype = TYPE_##t, .by_columns = BY_COLUMNS
 
 #define GEMV(t)                                                                                                \
-    LEVEL_2(m, NAME(t##gemv),                                                                                  \
+    LEVEL_2(NAME(t##gemv),                                                                                     \
             (FIRST OPTION trans, INT m, INT n, FACTOR_##t alpha, IN a, INT lda, VECTOR x, INT incx,            \
              FACTOR_##t beta, VECTOR y, INT incy),                                                             \
             (ORDER trans, m, n, alpha, a, lda, x, incx, beta, y, incy), CALL(t, GEMV),                         \
@@ -112,7 +111,7 @@ GEMV(c)
 GEMV(z)
 
 #define GER(t, name, op)                                                                                       \
-    LEVEL_2(m, NAME(t##name),                                                                                  \
+    LEVEL_2(NAME(t##name),                                                                                     \
             (FIRST INT m, INT n, FACTOR_##t alpha, VECTOR x, INT incx, VECTOR y, INT incy, void *a, INT lda),  \
             (ORDER m, n, alpha, x, incx, y, incy, a, lda), CALL(t, op), .m = AT(m), .n = AT(n),                \
             .alpha = VALUE_##t(alpha), .x = x, .incx = AT(incx), .y = y, .incy = AT(incy), .c = a,             \
@@ -125,7 +124,7 @@ GER(c, gerc, GERC)
 GER(z, gerc, GERC)
 
 #define SYMV(t, name, op)                                                                                      \
-    LEVEL_2(n, NAME(t##name),                                                                                  \
+    LEVEL_2(NAME(t##name),                                                                                     \
             (FIRST OPTION uplo, INT n, FACTOR_##t alpha, IN a, INT lda, VECTOR x, INT incx, FACTOR_##t beta,   \
              VECTOR y, INT incy),                                                                              \
             (ORDER uplo, n, alpha, a, lda, x, incx, beta, y, incy), CALL(t, op), .uplo = UPLO(uplo),           \
@@ -137,8 +136,7 @@ SYMV(c, hemv, HEMV)
 SYMV(z, hemv, HEMV)
 
 #define SYR(t, f, name, op)                                                                                    \
-    LEVEL_2(n, NAME(t##name),                                                                                  \
-            (FIRST OPTION uplo, INT n, FACTOR_##f alpha, VECTOR x, INT incx, void *a, INT lda),                \
+    LEVEL_2(NAME(t##name), (FIRST OPTION uplo, INT n, FACTOR_##f alpha, VECTOR x, INT incx, void *a, INT lda), \
             (ORDER uplo, n, alpha, x, incx, a, lda), CALL(t, op), .uplo = UPLO(uplo), .m = AT(n), .n = AT(n),  \
             .alpha = VALUE_##f(alpha), .x = x, .incx = AT(incx), .c = a, .ldc = AT(lda))
 SYR(s, s, syr, SYR)
@@ -147,7 +145,7 @@ SYR(c, s, her, HER)
 SYR(z, d, her, HER)
 
 #define SYR2(t, name, op)                                                                                      \
-    LEVEL_2(n, NAME(t##name),                                                                                  \
+    LEVEL_2(NAME(t##name),                                                                                     \
             (FIRST OPTION uplo, INT n, FACTOR_##t alpha, VECTOR x, INT incx, VECTOR y, INT incy, void *a,      \
              INT lda),                                                                                         \
             (ORDER uplo, n, alpha, x, incx, y, incy, a, lda), CALL(t, op), .uplo = UPLO(uplo), .m = AT(n),     \
@@ -159,7 +157,7 @@ SYR2(c, her2, HER2)
 SYR2(z, her2, HER2)
 
 #define TRMV(t, name, op)                                                                                      \
-    LEVEL_2(n, NAME(t##name),                                                                                  \
+    LEVEL_2(NAME(t##name),                                                                                     \
             (FIRST OPTION uplo, OPTION trans, OPTION diag, INT n, IN a, INT lda, VECTOR x, INT incx),          \
             (ORDER uplo, trans, diag, n, a, lda, x, incx), CALL(t, op), .uplo = UPLO(uplo),                    \
             .trans = {TRANS(trans)}, .diag = DIAG(diag), .m = AT(n), .n = AT(n), .a = a, .lda = AT(lda),       \

@@ -15,9 +15,9 @@ dm_status dmb_put(dm_session *s, dm_dtype dtype, const dmb_matrix *x, dm_array *
 
 bool dmb_run(dmb_request *r)
 {
-    bool vectors = r->kind < DMB_GEMM;
+    bool vectors = r->kind < DMB_GEMM; /* to bring them to the workers takes longer than to compute with them */
     double each = dmb_is_complex(r->dtype) ? 4 : 1;
-    if (vectors ? !dmb_vectors_valid(r) || each * dmb_vectors_flops(r) < dmb_threshold()
+    if (vectors ? dmb_threshold() > 0 || !dmb_vectors_valid(r)
                 : !dmb_matrices_valid(r) || each * dmb_matrices_flops(r) < dmb_threshold()) {
         return false;
     }

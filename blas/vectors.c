@@ -4,33 +4,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a kind does. r, w: reads x or y, writes it; a: reads a matrix; c: updates one; flops: times n, or m n. */
+/* What a kind does. r, w: reads x or y, writes it; a: reads a matrix; c: updates one. */
 typedef struct trait {
     bool rx, wx, ry, wy, a, c;
-    int flops;
 } trait;
 static const trait traits[DMB_GEMM] = {
-    [DMB_NRM2] = {.rx = 1, .flops = 2},
-    [DMB_ASUM] = {.rx = 1, .flops = 1},
-    [DMB_IAMAX] = {.rx = 1, .flops = 1},
-    [DMB_SCAL] = {.rx = 1, .wx = 1, .flops = 1},
-    [DMB_DOT] = {.rx = 1, .ry = 1, .flops = 2},
-    [DMB_DOTC] = {.rx = 1, .ry = 1, .flops = 2},
+    [DMB_NRM2] = {.rx = 1},
+    [DMB_ASUM] = {.rx = 1},
+    [DMB_IAMAX] = {.rx = 1},
+    [DMB_SCAL] = {.rx = 1, .wx = 1},
+    [DMB_DOT] = {.rx = 1, .ry = 1},
+    [DMB_DOTC] = {.rx = 1, .ry = 1},
     [DMB_COPY] = {.rx = 1, .wy = 1},
     [DMB_SWAP] = {.rx = 1, .wx = 1, .ry = 1, .wy = 1},
-    [DMB_AXPY] = {.rx = 1, .ry = 1, .wy = 1, .flops = 2},
-    [DMB_ROT] = {.rx = 1, .wx = 1, .ry = 1, .wy = 1, .flops = 6},
-    [DMB_GEMV] = {.a = 1, .rx = 1, .ry = 1, .wy = 1, .flops = 2},
-    [DMB_SYMV] = {.a = 1, .rx = 1, .ry = 1, .wy = 1, .flops = 2},
-    [DMB_HEMV] = {.a = 1, .rx = 1, .ry = 1, .wy = 1, .flops = 2},
-    [DMB_GER] = {.c = 1, .rx = 1, .ry = 1, .flops = 2},
-    [DMB_GERC] = {.c = 1, .rx = 1, .ry = 1, .flops = 2},
-    [DMB_SYR] = {.c = 1, .rx = 1, .flops = 1},
-    [DMB_HER] = {.c = 1, .rx = 1, .flops = 1},
-    [DMB_SYR2] = {.c = 1, .rx = 1, .ry = 1, .flops = 2},
-    [DMB_HER2] = {.c = 1, .rx = 1, .ry = 1, .flops = 2},
-    [DMB_TRMV] = {.a = 1, .rx = 1, .wx = 1, .flops = 1},
-    [DMB_TRSV] = {.a = 1, .rx = 1, .wx = 1, .flops = 1},
+    [DMB_AXPY] = {.rx = 1, .ry = 1, .wy = 1},
+    [DMB_ROT] = {.rx = 1, .wx = 1, .ry = 1, .wy = 1},
+    [DMB_GEMV] = {.a = 1, .rx = 1, .ry = 1, .wy = 1},
+    [DMB_SYMV] = {.a = 1, .rx = 1, .ry = 1, .wy = 1},
+    [DMB_HEMV] = {.a = 1, .rx = 1, .ry = 1, .wy = 1},
+    [DMB_GER] = {.c = 1, .rx = 1, .ry = 1},
+    [DMB_GERC] = {.c = 1, .rx = 1, .ry = 1},
+    [DMB_SYR] = {.c = 1, .rx = 1},
+    [DMB_HER] = {.c = 1, .rx = 1},
+    [DMB_SYR2] = {.c = 1, .rx = 1, .ry = 1},
+    [DMB_HER2] = {.c = 1, .rx = 1, .ry = 1},
+    [DMB_TRMV] = {.a = 1, .rx = 1, .wx = 1},
+    [DMB_TRSV] = {.a = 1, .rx = 1, .wx = 1},
 };
 
 /* A vector of the caller, and its elements packed. */
@@ -93,12 +92,6 @@ bool dmb_vectors_valid(const dmb_request *r)
     int64_t least = r->by_columns ? r->m : r->n;
     return r->by_columns >= 0 && r->uplo >= 0 && r->trans[0] >= 0 && r->diag >= 0 &&
            (t->a ? r->a && r->lda >= least : r->c && r->ldc >= least);
-}
-
-double dmb_vectors_flops(const dmb_request *r)
-{
-    const trait *t = &traits[r->kind];
-    return t->flops * (double)r->n * (t->a || t->c ? (double)r->m : 1);
 }
 
 /* Between the caller's elements and the packed ones. */
