@@ -65,7 +65,9 @@ static void rename_work(dmi_plan *plan, const dmi_workspace *work, const int64_t
             }
         }
     }
-    memcpy(plan->work_bytes, bytes, (size_t)places * sizeof *bytes);
+    if (places > 0) { /* else there may be no memory at either */
+        memcpy(plan->work_bytes, bytes, (size_t)places * sizeof *bytes);
+    }
     plan->nwork = places;
 }
 
