@@ -93,18 +93,24 @@ static void stop_threads(nn_feed *f)
     }
 }
 
+/* Is top i made of windows of bytes? */
+static bool is_images(const nn_feed *f, int i)
+{
+    return i == 0 && f->images;
+}
+
 static dm_status make_page(const nn_feed *f, nn_page *p)
 {
     for (int i = 0; i < f->layer->tops; i++) {
         const size_t count = (size_t)f->layer->top[i]->count;
-        if (i == 0 && f->images) {
+        if (is_images(f, i)) {
             p->windows = p->windows ? p->windows : malloc(count);
             p->places =
                 p->places ? p->places : malloc((size_t)f->layer->top[0]->shape[0] * 3 * sizeof *p->places);
         } else {
             p->top[i] = p->top[i] ? p->top[i] : malloc(count * sizeof(float));
         }
-        if (i == 0 && f->images ? !p->windows || !p->places : !p->top[i]) {
+        if (is_images(f, i) ? !p->windows || !p->places : !p->top[i]) {
             return nn_no_memory();
         }
     }
@@ -128,7 +134,7 @@ static dm_status start_threads(nn_feed *f)
     long free_cores = sysconf(_SC_NPROCESSORS_ONLN) - dm_workers(f->layer->net->session);
     int64_t bytes = 1, fit;
     for (int i = 0; i < f->layer->tops; i++) {
-        bytes += f->layer->top[i]->count * (i == 0 && f->images ? 1 : (int64_t)sizeof(float));
+        bytes += f->layer->top[i]->count * (is_images(f, i) ? 1 : (int64_t)sizeof(float));
     }
     fit = MOST_BYTES / bytes + 1;
     free_cores = free_cores > fit ? (long)fit : free_cores;
@@ -260,8 +266,8 @@ dm_status nn_feed_next(nn_feed *f)
     }
     for (int i = 0; status == DM_OK && i < f->layer->tops; i++) {
         const dm_array top = f->layer->top[i]->data;
-        status = i == 0 && f->images ? nn_images_give(f->images, p->windows, p->places, top)
-                                     : dm_write_as(s, top, p->top[i]);
+        status = is_images(f, i) ? nn_images_give(f->images, p->windows, p->places, top)
+                                 : dm_write_as(s, top, p->top[i]);
     }
     pthread_mutex_lock(&f->lock);
     p->busy = p->ready = false;

@@ -35,48 +35,31 @@ static void expect_or_push(void *context, const dmi_copy *chunk)
     dmi_build_push(b, w->worker, dmi_ref_user(DMI_READ), &packed, NULL);
 }
 
-static void walk(dmi_builder *b, const dmi_call *call, int worker)
+/* Each piece, of `most` bytes, that goes from the caller's memory to the worker's shard. */
+static void walk(dmi_builder *b, const dmi_call *call, int worker, int64_t most,
+                 void (*each)(void *, const dmi_copy *))
 {
     const dmi_desc *a = &call->operand[0].desc;
     writing w = {b, worker};
-    dmi_region host;
+    dmi_region host, region;
+    dmi_copy copy;
     dmi_host_region(call, &host);
     for (int64_t i = 0; i < dmi_desc_region_count(a, worker); i++) {
-        dmi_region region;
-        dmi_copy copy;
         dmi_desc_region(a, worker, i, &region);
-        if (region.count == 0 || !dmi_region_copy(b, &host, &region, a->dtype, a->dtype, &copy)) {
-            continue;
+        if (region.count > 0 && dmi_region_copy(b, &host, &region, a->dtype, a->dtype, &copy)) {
+            dmi_copy_split(b, &copy, most, each, &w);
         }
-        dmi_copy_split(b, &copy, b->profile->gpu ? b->profile->chunk : INT64_MAX, expect_or_push, &w);
     }
 }
 
 static void read_range(void *context, const dmi_copy *geometry)
 {
-    dmi_builder *b = context;
+    dmi_builder *b = ((const writing *)context)->b;
     const dmi_ref refs[2] = {dmi_ref_operand(0, DMI_WRITE), dmi_ref_user(DMI_READ)};
     dmi_file_range range = {.geometry = *geometry};
     dmi_build_pack(b, geometry, &range.packed);
     dmi_build_unpack(b, geometry, &range.rest);
     dmi_build_kernel(b, DMI_KERNEL_user_read, &range, sizeof range, refs, 2, NULL);
-}
-
-/* On the lanes of channel 1: not behind kernels that were called before. */
-static void read_alone(dmi_builder *b, const dmi_call *call)
-{
-    const dmi_desc *a = &call->operand[0].desc;
-    dmi_region host, region;
-    dmi_copy copy;
-    dmi_host_region(call, &host);
-    dmi_build_channel(b, 1);
-    for (int64_t i = 0; i < dmi_desc_region_count(a, b->me); i++) {
-        dmi_desc_region(a, b->me, i, &region);
-        if (region.count > 0 && dmi_region_copy(b, &host, &region, a->dtype, a->dtype, &copy)) {
-            dmi_copy_split(b, &copy, b->profile->file_chunk, read_range, b);
-        }
-    }
-    dmi_build_channel(b, 0);
 }
 
 /* Small arrays are pushed: that wakes no threads. */
@@ -92,18 +75,22 @@ static bool workers_read(const dmi_builder *b, const dmi_desc *a)
 
 dm_status dmi_write_plan(dmi_builder *b, const dmi_call *call)
 {
+    const bool worker = b->me < b->profile->workers;
+    const int64_t most = b->profile->gpu ? b->profile->chunk : INT64_MAX;
     if (workers_read(b, &call->operand[0].desc)) {
-        if (b->me < b->profile->workers) {
-            read_alone(b, call);
+        if (worker) {
+            dmi_build_channel(b, 1); /* not behind kernels that were called before */
+            walk(b, call, b->me, b->profile->file_chunk, read_range);
+            dmi_build_channel(b, 0);
         }
         return DM_OK;
     }
-    if (b->me < b->profile->workers) {
-        walk(b, call, b->me);
+    if (worker) {
+        walk(b, call, b->me, most, expect_or_push);
         return DM_OK;
     }
     for (int w = 0; w < b->profile->workers; w++) {
-        walk(b, call, w);
+        walk(b, call, w, most, expect_or_push);
     }
     return DM_OK;
 }

@@ -31,20 +31,15 @@ function(robust_job name expect)
 endfunction()
 set(run ${MPIEXEC_EXECUTABLE})
 
-# ---- events, with the workers as ranks of one host and of two ----
-foreach(hosts 1 2)
-  dmath_mpi_test(events_hosts${hosts} 4 $<TARGET_FILE:test_events>)
-  if(TEST events_hosts${hosts})
-    set_property(TEST events_hosts${hosts} APPEND PROPERTY ENVIRONMENT DMATH_TEST_LAUNCHED=1 DMATH_PRETEND_HOSTS=${hosts})
-  endif()
-endforeach()
-
-# ---- cancelled commands, with the workers as ranks of one host and of two ----
-foreach(hosts 1 2)
-  dmath_mpi_test(cancel_hosts${hosts} 4 $<TARGET_FILE:test_cancel>)
-  if(TEST cancel_hosts${hosts})
-    set_property(TEST cancel_hosts${hosts} APPEND PROPERTY ENVIRONMENT DMATH_TEST_LAUNCHED=1 DMATH_PRETEND_HOSTS=${hosts})
-  endif()
+# ---- events and cancelled commands, with the workers as ranks of one host and of two ----
+foreach(what events cancel)
+  foreach(hosts 1 2)
+    set(name ${what}_hosts${hosts})
+    dmath_mpi_test(${name} 4 $<TARGET_FILE:test_${what}>)
+    if(TEST ${name})
+      set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT DMATH_TEST_LAUNCHED=1 DMATH_PRETEND_HOSTS=${hosts})
+    endif()
+  endforeach()
 endforeach()
 
 # ---- names of calls in failures at workers: ranks of two hosts, and workers that are not this program ----
