@@ -39,6 +39,15 @@ typedef struct dmi_recorded {
 void dmi_program_free(dmi_program *p);
 /* Room for `more` elements behind `count`; *table is a pointer to elements of this size. */
 bool dmi_record_room(void *table, int *room, int count, int more, size_t size);
+/* Alive, or kept for the calls of a program (dmi_array_drop). */
+static inline bool dmi_handle_there(const dmi_handle *h)
+{
+    return h->live || h->hidden;
+}
+/* --- programs.c: who takes part in a run of it */
+uint64_t dmi_program_members(const dmi_program *p);
+/* --- program_runs.c: the program's place in the table of the session; call: for messages */
+DM_CHECKED dm_status dmi_program_find(dmi_session *s, dm_program program, const char *call, uint32_t *out);
 /* --- program_numbers.c */
 /* The recording ends: destroys the arrays of its numbers. */
 void dmi_numbers_end(dmi_session *s, dmi_recording *r);

@@ -1,0 +1,328 @@
+/* Runs of programs. */
+#include "master/recording.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+dm_status dmi_program_find(dmi_session *s, dm_program program, const char *call, uint32_t *out)
+{
+    uint32_t number = (uint32_t)program.id;
+    const char *wrong = program.id >> 32 != s->number || number == 0 || number > s->programs
+                            ? "is not a program of this session"
+                        : !s->program[number - 1] ? "has been destroyed"
+                                                  : NULL;
+    if (wrong) {
+        return dmi_fail(DM_ERR_HANDLE, "%s: program %s", call, wrong);
+    }
+    *out = number - 1;
+    return DM_OK;
+}
+
+static dm_status find_operand(dmi_session *s, const dmi_program *p, int i, uint64_t id, const dmi_handle **out)
+{
+    uint32_t slot = dmi_id_slot(id);
+    if (slot >= s->handles || dmi_handle_id(s, slot) != id || !dmi_handle_there(&s->handle[slot])) {
+        char text[192];
+        dmi_desc_describe(&p->array[i].desc, text, sizeof text);
+        return dmi_fail(DM_ERR_HANDLE, "program_run: an array of the program has been destroyed: %s", text);
+    }
+    *out = &s->handle[slot];
+    return DM_OK;
+}
+
+/* May an array stand for one that was recorded? */
+static dm_status check_binding(int which, const dmi_desc *recorded, const dmi_desc *now)
+{
+    bool shape = recorded->ndim == now->ndim &&
+                 memcmp(recorded->extent, now->extent, (size_t)now->ndim * sizeof *now->extent) == 0;
+    bool layout = recorded->layout_id == now->layout_id &&
+                  memcmp(recorded->lo, now->lo, (size_t)now->ndim * sizeof *now->lo) == 0 &&
+                  memcmp(recorded->skip, now->skip, (size_t)now->ndim * sizeof *now->skip) == 0;
+    if (!shape || !layout || recorded->dtype != now->dtype) {
+        char a[192], b[192];
+        dmi_desc_describe(recorded, a, sizeof a);
+        dmi_desc_describe(now, b, sizeof b);
+        return dmi_fail(!shape                          ? DM_ERR_SHAPE
+                        : recorded->dtype != now->dtype ? DM_ERR_DTYPE
+                                                        : DM_ERR_LAYOUT,
+                        "program_run: bindings[%d]: %s was recorded, but array is %s%s", which, a, b,
+                        shape && !layout && recorded->dtype == now->dtype ? ", or another part of such an array"
+                                                                          : "");
+    }
+    return DM_OK;
+}
+
+static dm_status bind(dmi_session *s, const dmi_program *p, int count, const dm_program_binding *bindings,
+                      uint64_t *id)
+{
+    for (int k = 0; k < count; k++) {
+        int i = 0;
+        dmi_handle *h;
+        dm_status status = dmi_handle_find(s, bindings[k].array, "bindings: array", &h);
+        while (i < p->operands && p->array[i].id != bindings[k].recorded.id) {
+            i++;
+        }
+        if (status == DM_OK && i == p->operands) {
+            status = dmi_fail(DM_ERR_ARG,
+                              "program_run: bindings[%d]: the program does not use the array `recorded`", k);
+        }
+        if (status != DM_OK || (status = check_binding(k, &p->array[i].desc, &h->desc)) != DM_OK) {
+            return status;
+        }
+        id[i] = bindings[k].array.id;
+    }
+    return DM_OK;
+}
+
+/* Waits inside the program are planned: arrays must share memory exactly where they did. */
+static dm_status check_sharing(const dmi_program *p, const dmi_handle *const *h)
+{
+    for (int i = 0; i < p->operands; i++) {
+        for (int k = 0; k < i; k++) {
+            if ((p->array[i].memory == p->array[k].memory) != (h[i]->storage == h[k]->storage)) {
+                return dmi_fail(DM_ERR_OVERLAP,
+                                "program_run: bindings: two arrays %s memory when the program was recorded, "
+                                "and %s now",
+                                h[i]->storage == h[k]->storage ? "did not share" : "shared",
+                                h[i]->storage == h[k]->storage ? "do" : "do not");
+            }
+        }
+    }
+    return DM_OK;
+}
+
+static dm_status admit(dmi_session *s, const dmi_recorded *r)
+{
+    for (int w = 0; r->workspace && w < s->workers; w++) {
+        if (r->workspace[w] > dmi_left_at(s, w, false)) {
+            dmi_replicas_clear(s);
+        }
+        if (r->workspace[w] > dmi_left_at(s, w, false)) {
+            return dmi_fail(DM_ERR_LIMIT,
+                            "program_run: worker %d needs %" PRId64 " bytes of workspace, %" PRId64
+                            " are left of the limit",
+                            w, r->workspace[w], dmi_left_at(s, w, false));
+        }
+    }
+    return DM_OK;
+}
+
+/* How often a program runs. every 0: `times` times. */
+typedef struct repeat {
+    int64_t times, every;
+    dm_array value;
+    double below;
+    uint64_t seen;
+} repeat;
+
+static void send_run(dmi_session *s, uint32_t program, const repeat *r, int operands, const uint64_t *id)
+{
+    dmi_recorded *recorded = s->program[program];
+    size_t numbers = (size_t)recorded->given * sizeof(dmi_given_number);
+    dmi_program_run_frame *f =
+        dmi_frame_begin(s, (uint32_t)(sizeof *f + (size_t)operands * sizeof *id + numbers),
+                        DMI_FRAME_PROGRAM_RUN, DMI_OP_program);
+    f->program = program;
+    f->operands = operands;
+    f->numbers = recorded->given;
+    f->times = r->times;
+    f->members = dmi_program_members(&recorded->p);
+    f->group = dmi_group_number(s);
+    f->first = recorded->next;
+    recorded->next = -1;
+    f->every = r->every;
+    f->value = r->value.id;
+    f->seen = r->seen;
+    f->below = r->below;
+    if (operands > 0) {
+        memcpy(f + 1, id, (size_t)operands * sizeof *id);
+    }
+    dmi_numbers_put(recorded, (dmi_given_number *)((uint64_t *)(f + 1) + operands));
+    dmi_frame_send(s);
+}
+
+/* The checks of a run, with its arrays in id and h. */
+static dm_status prepare(dmi_session *s, const dmi_recorded *r, int count, const dm_program_binding *bindings,
+                         uint64_t *id, const dmi_handle **h)
+{
+    const dmi_program *p = &r->p;
+    for (int i = 0; i < p->operands; i++) {
+        id[i] = p->array[i].id;
+    }
+    dm_status status = bind(s, p, count, bindings, id);
+    for (int i = 0; i < p->operands && status == DM_OK; i++) {
+        status = find_operand(s, p, i, id[i], &h[i]);
+    }
+    if (status == DM_OK && count > 0) {
+        status = check_sharing(p, h);
+    }
+    return status == DM_OK ? admit(s, r) : status;
+}
+
+/* An array of the session in which every worker sees the value. */
+static dm_status make_seen(dmi_session *s, dm_dtype dtype, uint64_t *out)
+{
+    const dmi_layout *layout;
+    uint32_t layout_id;
+    dmi_layout_spec spec = {.ndim = 1,
+                            .shape = {1},
+                            .block = {1},
+                            .grid = {1},
+                            .replicas = s->workers,
+                            .session_workers = s->workers};
+    dm_array a;
+    dm_status status = s->seen[dtype] ? DM_OK : dmi_layout_intern(s, &spec, &layout, &layout_id);
+    if (status == DM_OK && !s->seen[dtype] &&
+        (status = dmi_array_make(s, dtype, layout, layout_id, true, &a)) == DM_OK) {
+        s->seen[dtype] = a.id;
+    }
+    *out = s->seen[dtype];
+    return status;
+}
+
+/* What the workers look at must be an element that the program writes; bound: the arrays of this run. */
+static dm_status check_value(dmi_session *s, const dmi_program *p, const uint64_t *bound, repeat *r)
+{
+    int i = 0;
+    bool written = false;
+    while (i < p->operands && p->array[i].id != r->value.id) {
+        i++;
+    }
+    if (i == p->operands) {
+        return dmi_fail(DM_ERR_ARG, "program_run_until: the program does not use the array `value`");
+    }
+    const dmi_desc *desc = &p->array[i].desc;
+    for (int d = 0; d < desc->ndim; d++) {
+        if (desc->extent[d] != 1) {
+            return dmi_fail(DM_ERR_SHAPE, "program_run_until: value has more than one element, or none");
+        }
+    }
+    if (dmi_dtype_is_complex(desc->dtype)) {
+        return dmi_fail(DM_ERR_DTYPE, "program_run_until: value has dtype %s, which is not taken",
+                        dmi_dtype_name(desc->dtype));
+    }
+    for (int k = 0; k < p->operands; k++) {
+        written = written || (p->array[k].memory == p->array[i].memory && p->array[k].mode & DMI_WRITE);
+    }
+    if (!written) {
+        return dmi_fail(DM_ERR_ARG, "program_run_until: the program does not write the array `value`");
+    }
+    r->value.id = bound[i];
+    return make_seen(s, desc->dtype, &r->seen);
+}
+
+static dm_status run_checked(dmi_session *s, uint32_t number, repeat r, int count,
+                             const dm_program_binding *bindings)
+{
+    const dmi_recorded *recorded = s->program[number];
+    const dmi_program *p = &recorded->p;
+    size_t n = (size_t)p->operands + 1;
+    uint64_t *id = malloc(n * sizeof *id);
+    const dmi_handle **h = malloc(n * sizeof(dmi_handle *));
+    dm_status status = id && h ? prepare(s, recorded, count, bindings, id, h)
+                               : dmi_fail(DM_ERR_NOMEM, "program_run: no memory");
+    dmi_call call = dmi_program_call(p, DMI_OP_program);
+    if (status == DM_OK && r.every > 0) {
+        status = check_value(s, p, id, &r);
+    }
+    if (status == DM_OK && s->explaining) {
+        status = dmi_explain_call(s, &call);
+    } else if (status == DM_OK && r.times > 0) {
+        if (s->config.explain) {
+            dmi_explain_log(s, &call);
+        }
+        for (int i = 0; i < p->operands; i++) {
+            if (p->array[i].mode & DMI_WRITE) {
+                dmi_replicas_forget(s, h[i]->storage);
+            }
+        }
+        send_run(s, number, &r, p->operands, id);
+        status = s->config.sync ? dmi_wait(s, s->command) : DM_OK;
+    }
+    free(id);
+    free(h);
+    return status;
+}
+
+static dm_status run(dmi_session *s, uint32_t number, repeat r, int count, const dm_program_binding *bindings)
+{
+    if (!s->profiling) {
+        return run_checked(s, number, r, count, bindings);
+    }
+    int64_t begin = dmi_now_ns(), waited = dmi_profile_waited(s);
+    dm_status status = run_checked(s, number, r, count, bindings);
+    dmi_profile_called(s, DMI_OP_program, begin, waited);
+    return status;
+}
+
+/* The arguments that all runs have. */
+static dm_status begin_run(dm_session *session, dm_program program, const char *times_name, int64_t times,
+                           int count, const dm_program_binding *bindings, dmi_session **s, uint32_t *number)
+{
+    const char *call = dmi_api_called();
+    dm_status status = dmi_enter(session, s);
+    if (status == DM_OK) {
+        status = dmi_program_find(*s, program, call, number);
+    }
+    if (status != DM_OK) {
+        return status;
+    }
+    if ((*s)->recording) {
+        return dmi_fail(DM_ERR_STATE, "%s cannot be part of a program", call);
+    }
+    if (times < 0) {
+        return dmi_fail(DM_ERR_ARG, "%s: %s is %" PRId64, call, times_name, times);
+    }
+    if (count < 0 || (count > 0 && !bindings)) {
+        return dmi_fail(DM_ERR_ARG, count < 0 ? "%s: count is %d" : "%s: bindings is NULL, but count is %d",
+                        call, count);
+    }
+    return DM_OK;
+}
+
+dm_status dm_program_run(dm_session *session, dm_program program, int64_t times, int count,
+                         const dm_program_binding *bindings)
+{
+    dmi_session *s;
+    uint32_t number = 0;
+    dm_status status = begin_run(session, program, "times", times, count, bindings, &s, &number);
+    return status == DM_OK ? run(s, number, (repeat){.times = times}, count, bindings) : status;
+}
+
+dm_status dm_program_run_until(dm_session *session, dm_program program, int64_t most, int64_t every,
+                               dm_array value, double below, int count, const dm_program_binding *bindings)
+{
+    dmi_session *s;
+    uint32_t number = 0;
+    dm_status status = begin_run(session, program, "most", most, count, bindings, &s, &number);
+    if (status == DM_OK && every < 1) {
+        status = dmi_fail(DM_ERR_ARG, "program_run_until: every is %" PRId64 ", not 1 or more", every);
+    }
+    if (status == DM_OK && below != below) {
+        status = dmi_fail(DM_ERR_ARG, "program_run_until: below is NaN");
+    }
+    return status == DM_OK
+               ? run(s, number, (repeat){.times = most, .every = every, .value = value, .below = below}, count,
+                     bindings)
+               : status;
+}
+
+dm_status dm_program_set_run(dm_session *session, dm_program program, int64_t next)
+{
+    dmi_session *s;
+    uint32_t number = 0;
+    dm_status status = begin_run(session, program, "next", next, 0, NULL, &s, &number);
+    if (status == DM_OK) {
+        s->program[number]->next = next;
+    }
+    return status;
+}
+
+dm_status dm_program_set_number(dm_session *session, dm_program program, const char *name, double value)
+{
+    dmi_session *s;
+    uint32_t number = 0;
+    dm_status status = begin_run(session, program, "times", 0, 0, NULL, &s, &number);
+    return status == DM_OK ? dmi_number_set(s->program[number], name, value) : status;
+}
