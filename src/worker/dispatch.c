@@ -4,7 +4,6 @@
 #include "worker/worker.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,7 +134,7 @@ static dm_status make_command(dmi_worker *w, const void *frame, void *out)
     return DM_OK;
 }
 
-static void submit(dmi_worker *w, dmi_instance *inst, const dmi_frame *head)
+void dmi_worker_submit(dmi_worker *w, dmi_instance *inst, const dmi_frame *head)
 {
     inst->command = head->command;
     inst->op = head->op;
@@ -166,7 +165,7 @@ static void check_skipped(dmi_worker *w, const dmi_op_frame *f)
 }
 #endif
 
-static void dispatch_op(dmi_worker *w, const dmi_op_frame *f)
+void dmi_dispatch_op(dmi_worker *w, const dmi_op_frame *f)
 {
     dmi_instance *inst = NULL;
     if (!dmi_worker_takes_part(w, f->members)) {
@@ -191,90 +190,7 @@ static void dispatch_op(dmi_worker *w, const dmi_op_frame *f)
     if (f->user) {
         inst->user = (void *)(uintptr_t)f->user;
     }
-    submit(w, inst, &f->head);
-}
-
-/* The workers look at the value as a command of their own, all at the same place of the stream. */
-static void dispatch_until(dmi_worker *w, const dmi_program_run_frame *run)
-{
-    dmi_until_frame f = {.op = {.head = run->head,
-                                .noperand = 2,
-                                .numbers = 2,
-                                .members = run->members,
-                                .args = {(int32_t)run->members, (int32_t)(run->members >> 32)}},
-                         .operand = {{run->value, DMI_READ}, {run->seen, DMI_WRITE}},
-                         .number = {{.re = run->below}, {.re = HUGE_VAL}}};
-    f.op.head.op = DMI_OP_until;
-    w->run_since = 0;
-    w->deciding = true;
-    dispatch_op(w, &f.op);
-    w->deciding = w->deciding && !w->broken;
-}
-
-/* A worker that could not look does not know what the others do. */
-void dmi_dispatch_decided(dmi_worker *w, const dmi_instance *inst)
-{
-    w->deciding = false;
-    if (inst->stop || atomic_load(&inst->failed)) {
-        w->run_left = 0;
-    }
-    if (atomic_load(&inst->failed) & DMI_FAILED_HERE) {
-        dmi_worker_break(w);
-    }
-}
-
-void dmi_dispatch_run(dmi_worker *w)
-{
-    const dmi_frame *frame = w->run;
-    const dmi_program_run_frame *run = w->run;
-    dmi_instance *inst = NULL;
-    if (run->every > 0 && w->run_since == run->every) {
-        dispatch_until(w, run);
-        return;
-    }
-    if (dmi_insist(w, dmi_program_instance, w->run, &inst) != DM_OK) {
-        char text[DMI_ERROR_TEXT];
-        snprintf(text, sizeof text, "command %llu (%s) failed on worker %d (%s): %s",
-                 (unsigned long long)frame->command, dmi_command_name(frame->called, frame->op), w->me,
-                 w->engine.port->host, dmi_error_text());
-        dmi_engine_report(&w->engine, frame->command, DM_ERR_NOMEM, text);
-        w->run_left = 0;
-        dmi_worker_break(w);
-        return;
-    }
-    w->run_left--;
-    w->run_since++;
-    dmi_worker_count_plan(w, true);
-    submit(w, inst, frame);
-}
-
-/* The frame's place in the ring is free after the dispatch, so it is kept. */
-static dm_status keep_run(dmi_worker *w, const void *frame, void *out)
-{
-    const dmi_program_run_frame *f = frame;
-    void *kept = realloc(w->run, f->head.bytes);
-    (void)out;
-    if (!kept) {
-        return dmi_fail(DM_ERR_NOMEM, "no memory for a command");
-    }
-    w->run = memcpy(kept, f, f->head.bytes);
-    return DM_OK;
-}
-
-static void dispatch_run(dmi_worker *w, const dmi_program_run_frame *f)
-{
-    if (!dmi_worker_takes_part(w, f->members)) {
-        return;
-    }
-    if (dmi_insist(w, keep_run, f, NULL) != DM_OK) {
-        dmi_engine_report(&w->engine, f->head.command, DM_ERR_NOMEM, "no memory for a command");
-        dmi_worker_break(w);
-        return;
-    }
-    w->run_left = f->times;
-    dmi_program_begin_runs(w, f);
-    w->run_since = 0;
-    dmi_dispatch_run(w);
+    dmi_worker_submit(w, inst, &f->head);
 }
 
 void dmi_dispatch(dmi_worker *w, const dmi_frame *frame)
@@ -305,7 +221,7 @@ void dmi_dispatch(dmi_worker *w, const dmi_frame *frame)
         if (device) {
             device->range_begin(&w->engine, frame->op, frame->command);
         }
-        dispatch_op(w, (const dmi_op_frame *)(const void *)frame);
+        dmi_dispatch_op(w, (const dmi_op_frame *)(const void *)frame);
         if (device) {
             device->range_end(&w->engine);
         }
@@ -319,7 +235,7 @@ void dmi_dispatch(dmi_worker *w, const dmi_frame *frame)
         break;
     case DMI_FRAME_PROGRAM_RUN:
         atomic_store_explicit(&w->engine.port->now_op, frame->op, memory_order_relaxed);
-        dispatch_run(w, (const dmi_program_run_frame *)(const void *)frame);
+        dmi_run_begin(w, (const dmi_program_run_frame *)(const void *)frame);
         break;
     case DMI_FRAME_UNMAP:
         if (device) {

@@ -18,7 +18,7 @@ static void retired(void *context, dmi_instance *inst)
     dmi_worker *w = context;
     w->in_flight--;
     if (inst->op == DMI_OP_until) {
-        dmi_dispatch_decided(w, inst);
+        dmi_run_decided(w, inst);
     }
     for (int i = 0; i < inst->noperand; i++) {
         dmi_memory_unref(inst->memory[i]);
@@ -125,7 +125,7 @@ static bool take_frames(dmi_worker *w)
             break;
         }
         if (w->run_left > 0) {
-            dmi_dispatch_run(w);
+            dmi_run_go_on(w);
             moved = true;
             continue;
         }

@@ -82,8 +82,10 @@ void dmi_dispatch(dmi_worker *w, const dmi_frame *frame);
 void dmi_call_from(const dmi_op_frame *f, dmi_call *call);
 /* An operand of a command. */
 void dmi_instance_operand(dmi_instance *inst, int i, const dmi_entry *entry, int mode, uint64_t command);
-/* One more run of the program that w->run names, or a look whether to go on; there is room for a command. */
-void dmi_dispatch_run(dmi_worker *w);
+/* Plans the command of an op frame, and hands it to the executor. */
+void dmi_dispatch_op(dmi_worker *w, const dmi_op_frame *f);
+/* Hands a command to the executor. */
+void dmi_worker_submit(dmi_worker *w, dmi_instance *inst, const dmi_frame *head);
 void dmi_worker_count_plan(dmi_worker *w, bool reused); /* for dm_counters */
 /* Does it take part in a command with these members? */
 static inline bool dmi_worker_takes_part(const dmi_worker *w, uint64_t members)
@@ -95,9 +97,13 @@ static inline bool dmi_worker_counts(const dmi_worker *w, uint64_t members)
 {
     return w->me < 64 && !(members & ((UINT64_C(1) << w->me) - 1));
 }
-/* That look has ended. */
-void dmi_dispatch_decided(dmi_worker *w, const dmi_instance *inst);
 void dmi_publish_memory(dmi_worker *w);
+/* --- runs.c */
+void dmi_run_begin(dmi_worker *w, const dmi_program_run_frame *f);
+/* One more run of the program that w->run names, or a look whether to go on; there is room for a command. */
+void dmi_run_go_on(dmi_worker *w);
+/* That look has ended. */
+void dmi_run_decided(dmi_worker *w, const dmi_instance *inst);
 /* --- programs.c */
 void dmi_program_receive(dmi_worker *w, const dmi_frame *frame); /* every PROGRAM frame but PROGRAM_RUN */
 /* A command that runs the program of a PROGRAM_RUN frame. */
