@@ -46,6 +46,11 @@ static void loop(bench *b)
     }
 }
 
+static void run_once(bench *b)
+{
+    DM_CHECK(dm_program_run(b->s, b->program, 1, 0, NULL));
+}
+
 static void small_loops(bench *b)
 {
     DM_CHECK(dm_array_create(b->s, DM_F64, 0, NULL, NULL, &b->value));
@@ -61,6 +66,20 @@ static void small_loops(bench *b)
                median(b, loop) * 1e3 / (double)b->times);
     }
     DM_CHECK(dm_program_destroy(b->s, b->program));
+    for (int i = 0; i < 3; i++) { /* the same inside a program */
+        DM_CHECK(dm_program_begin(b->s));
+        DM_CHECK(dm_program_repeat(b->s, b->times));
+        DM_CHECK(dm_scale(b->s, 1, b->value, b->value));
+        if (every[i] > 0) {
+            DM_CHECK(dm_program_repeat_until(b->s, every[i], b->value, -1));
+        } else {
+            DM_CHECK(dm_program_repeat_end(b->s));
+        }
+        DM_CHECK(dm_program_end(b->s, &b->program));
+        printf("a pass of a loop in a program, looked at every %d passes: %.2f us\n", (int)every[i],
+               median(b, run_once) * 1e3 / (double)b->times);
+        DM_CHECK(dm_program_destroy(b->s, b->program));
+    }
     DM_CHECK(dm_array_destroy(b->s, b->value));
 }
 

@@ -1,8 +1,10 @@
 /* dmath: programs: sequences of calls that run as one command.  BSD-3-Clause, see LICENSE.
  *
- * Between dm_program_begin and dm_program_end, calls are checked and recorded, and do not run. dm_program_run then runs
- * them all. The result is that of the calls one by one, to the last bit. A program is planned once, its run is one
- * command, and arrays that live only in it are workspace, which shares memory where lifetimes allow.
+ * Between dm_program_begin and dm_program_end, calls are checked and recorded, and do not run. dm_program_run
+ * then runs them all. The result is that of the calls one by one, to the last bit, but for products that a
+ * cached replica would serve (dm_gemm). A program is planned once, its run is one command, and arrays that live
+ * only in it are workspace, which shares memory where lifetimes allow. Calls can be repeated inside
+ * (dm_program_repeat).
  *
  *     dm_program_begin(s);
  *     dm_matmul(s, a, p, q);                        -- recorded
@@ -10,17 +12,19 @@
  *     dm_program_end(s, &step);
  *     dm_program_run(s, step, 100, 0, NULL);        -- runs both, 100 times
  *
- * What can be recorded: every call that queues a command (copies, fills, elementwise functions, reductions, products,
- * functions of the user by dm_apply, and what is made of them), up to 65534 of them (then DM_ERR_LIMIT). Calls that
- * move data to or from the program or a file (dm_array_read, dm_array_write, dm_item, dm_array_load, dm_array_save) are
- * DM_ERR_STATE; dm_array_feed (<dmath/feed.h>) brings data into a program. Numbers, such as alpha, are recorded with
- * their values; a number that changes between runs is one of dm_program_number, or an element of an array. Layouts,
- * views and arrays may be made and destroyed at any time. Arrays made inside and destroyed inside are temporaries.
- * Arrays made inside and still alive at the end are ordinary arrays from then on. An array made before cannot be
- * destroyed inside, and a scope opened before cannot end inside.
+ * What can be recorded: every call that queues a command (copies, fills, elementwise functions, reductions,
+ * products, functions of the user by dm_apply, and what is made of them), up to 65534 of them (then
+ * DM_ERR_LIMIT). Calls that move data to or from the program or a file (dm_array_read, dm_array_write, dm_item,
+ * dm_array_load, dm_array_save) are DM_ERR_STATE; dm_array_feed (<dmath/feed.h>) brings data into a program.
+ * Numbers, such as alpha, are recorded with their values; a number that changes between runs is one of
+ * dm_program_number, or an element of an array. Layouts, views and arrays may be made and destroyed at any
+ * time. Arrays made inside and destroyed inside are temporaries. Arrays made inside and still alive at the end
+ * are ordinary arrays from then on. An array made before cannot be destroyed inside, and a scope opened before
+ * cannot end inside.
  *
- * A failure poisons what the program writes; dm_counters, dm_explain_begin, the timeline and messages count a run as
- * one command, called program. Cached replicas (option replicas) take no part, nor does the fused product.
+ * A failure poisons what the program writes; dm_counters, dm_explain_begin, the timeline and messages count a
+ * run as one command, called program. Cached replicas (option replicas) take no part, nor does the fused
+ * product.
  *
  * No call of this header blocks. */
 #ifndef DMATH_PROGRAM_H
@@ -60,10 +64,36 @@ DM_API uint64_t dm_program_seed(uint64_t seed, int64_t run);
  * run a small kernel on each worker, the same whether the number changes or not. */
 DM_API DM_CHECKED dm_status dm_program_number(dm_session *session, const char *name, dm_dtype dtype, double value,
                                               dm_array *out);
-/* Ends the recording and plans it. out NULL: the recording is dropped; what was recorded never runs. On failure it is
- * dropped too. Errors: DM_ERR_STATE (nothing is being recorded; an array made inside was destroyed, but a view of it is
- * alive); DM_ERR_UNSUPPORTED (an option forces an algorithm that cannot serve a call). Cost: the calls go to the
- * workers once. */
+/* Loops. The calls recorded from here to dm_program_repeat_end run `times` times in each run of the program,
+ * one pass after the other; those up to dm_program_repeat_until until value < below, or value is NaN, but at
+ * most `times` times. The workers repeat them, and look at value, without the master. Loops may lie in loops,
+ * up to 16. dm_program_begin(s); dm_program_repeat(s, 50);                            -- 50 steps in time,
+ *     dm_program_repeat(s, 1000);                          -- in each of them sweeps
+ *     ...                                                  -- that write `change`
+ *     dm_program_repeat_until(s, 10, change, 1e-8);        -- until it is small; looked at after every 10th
+ *     ...
+ *     dm_program_repeat_end(s);
+ *     dm_program_end(s, &simulation);
+ * The result is that of the calls one by one, in loops of the caller. What lies between two begins or ends of
+ * loops is planned as one command; an array that several such parts use, or several passes, is no workspace but
+ * memory as long as the program lives, even if it is destroyed inside. Seeds that advance do so with every
+ * pass: in pass p of a loop, counted from 0 over all runs of the program, they are dm_program_seed(seed, p). A
+ * pass that fails poisons value, and the run ends. times 0: the calls are recorded and do not run. Errors of
+ * dm_program_repeat: DM_ERR_STATE (nothing is being recorded), DM_ERR_ARG (times < 0), DM_ERR_LIMIT (16 loops
+ * are open). Cost of a pass: as of a run in a row of runs (dm_program_run). */
+DM_API DM_CHECKED dm_status dm_program_repeat(dm_session *session, int64_t times);
+/* Errors: DM_ERR_STATE (no loop has begun). */
+DM_API DM_CHECKED dm_status dm_program_repeat_end(dm_session *session);
+/* value: an array or view with one element of a real type, that the loop writes. every: passes between two
+ * looks; their cost is that of dm_program_run_until. Errors: DM_ERR_STATE (no loop has begun); DM_ERR_HANDLE
+ * (value); DM_ERR_ARG (every < 1, below is NaN, the loop does not write value); DM_ERR_SHAPE, DM_ERR_DTYPE
+ * (value). After an error the loop is still open. */
+DM_API DM_CHECKED dm_status dm_program_repeat_until(dm_session *session, int64_t every, dm_array value,
+                                                    double below);
+/* Ends the recording and plans it. out NULL: the recording is dropped; what was recorded never runs. On failure
+ * it is dropped too. Errors: DM_ERR_STATE (nothing is being recorded; a loop is open; an array made inside was
+ * destroyed, but a view of it is alive); DM_ERR_UNSUPPORTED (an option forces an algorithm that cannot serve a
+ * call). Cost: the calls go to the workers once. */
 DM_API DM_CHECKED dm_status dm_program_end(dm_session *session, dm_program *out);
 
 /* For one run: `array` takes the place of `recorded`. */
@@ -90,8 +120,9 @@ DM_API DM_CHECKED dm_status dm_program_run(dm_session *session, dm_program progr
 DM_API DM_CHECKED dm_status dm_program_run_until(dm_session *session, dm_program program, int64_t most, int64_t every,
                                                  dm_array value, double below, int count,
                                                  const dm_program_binding *bindings);
-/* The next run of the program is number `next`, as where a loop is resumed. Errors: DM_ERR_HANDLE, DM_ERR_ARG (next <
- * 0), DM_ERR_STATE (while recording). Cost: nothing is sent. */
+/* The next run of the program is number `next`, as where a loop is resumed. Errors: DM_ERR_HANDLE, DM_ERR_ARG
+ * (next < 0), DM_ERR_STATE (while recording), DM_ERR_UNSUPPORTED (seeds advance in a loop that may end early,
+ * so the run does not give them). Cost: nothing is sent. */
 DM_API DM_CHECKED dm_status dm_program_set_run(dm_session *session, dm_program program, int64_t next);
 /* From its next run on, the program's number `name` (dm_program_number) is value. Runs that were called before keep
  * theirs. Errors: DM_ERR_HANDLE; DM_ERR_ARG (the program has no such number; value is none of its type); DM_ERR_STATE

@@ -3,9 +3,9 @@
 #define DMI_FRAMES_H
 
 #include "comm/hub.h"
-#include "plan/plan.h"
+#include "plan/program.h"
 
-#define DMI_PROTOCOL 2
+#define DMI_PROTOCOL 3
 
 enum dmi_frame_kind {
     DMI_FRAME_PAD = 1, /* fills the end of the command ring */
@@ -15,17 +15,19 @@ enum dmi_frame_kind {
     DMI_FRAME_VIEW,
     DMI_FRAME_DESTROY,
     DMI_FRAME_OP,
-    DMI_FRAME_PROGRAM,       /* a program begins */
-    DMI_FRAME_PROGRAM_ARRAY, /* one of its arrays */
-    DMI_FRAME_PROGRAM_CALL,  /* one of its calls, as an op frame; ids are numbers of arrays */
-    DMI_FRAME_PROGRAM_END,   /* it is complete */
+    DMI_FRAME_PROGRAM,        /* a program begins */
+    DMI_FRAME_PROGRAM_ARRAY,  /* one of its arrays */
+    DMI_FRAME_PROGRAM_CALL,   /* one of its calls, as an op frame; ids are numbers of arrays */
+    DMI_FRAME_PROGRAM_END,    /* it is complete */
+    DMI_FRAME_PROGRAM_COURSE, /* a program with loops: its parts are programs that have come before */
+    DMI_FRAME_PROGRAM_PART,   /* one of them */
     DMI_FRAME_PROGRAM_RUN,
     DMI_FRAME_PROGRAM_DESTROY,
     DMI_FRAME_UNMAP, /* unmap other processes' device memory, before they return it */
     DMI_FRAME_TRIM,
     DMI_FRAME_CANCEL, /* to other hosts: commands up to that number are cancelled */
     DMI_FRAME_POISON, /* a command has failed somewhere: what it writes may be read nowhere */
-    DMI_FRAME_SYNC, /* workers of other hosts report when they have done everything before it */
+    DMI_FRAME_SYNC,   /* workers of other hosts report when they have done everything before it */
     DMI_FRAME_STOP
 };
 
@@ -130,6 +132,32 @@ typedef struct dmi_program_array_frame {
     int32_t mode, dtype, ndim;
     int64_t lo[DM_MAX_DIMS], extent[DM_MAX_DIMS], skip[DM_MAX_DIMS];
 } dmi_program_array_frame;
+
+/* The steps follow. */
+typedef struct dmi_course_frame {
+    dmi_frame head;
+    uint32_t program;
+    int32_t parts, steps;
+    uint64_t members; /* as of its runs */
+} dmi_course_frame;
+static inline const dmi_course_step *dmi_course_frame_steps(const dmi_course_frame *f)
+{
+    return (const dmi_course_step *)(f + 1);
+}
+
+/* The operands follow: their numbers among those of the whole program. */
+typedef struct dmi_part_frame {
+    dmi_frame head;
+    uint32_t program, runs; /* the whole; the program that is its part */
+    int32_t part, operands;
+    int64_t number; /* its first number among those of the whole */
+    int64_t passes; /* in a run of the whole, if that is known */
+    uint64_t members;
+} dmi_part_frame;
+static inline const int32_t *dmi_part_frame_operands(const dmi_part_frame *f)
+{
+    return (const int32_t *)(f + 1);
+}
 
 /* A number of a program that is given anew. */
 typedef struct dmi_given_number {

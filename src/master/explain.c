@@ -52,9 +52,9 @@ dm_status dmi_explain_call(dmi_session *s, const dmi_call *call)
     return DM_OK;
 }
 
-void dmi_explain_log(dmi_session *s, const dmi_call *call)
+void dmi_explain_log(dmi_session *s, dm_status explained)
 {
-    if (dmi_explain_call(s, call) == DM_OK && s->explain_text) {
+    if (explained == DM_OK && s->explain_text) {
         fputs(s->explain_text, stderr);
     }
     free(s->explain_text);

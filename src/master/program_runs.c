@@ -160,8 +160,7 @@ static dm_status prepare(dmi_session *s, const dmi_recorded *r, int count, const
     return status == DM_OK ? admit(s, r) : status;
 }
 
-/* An array of the session in which every worker sees the value. */
-static dm_status make_seen(dmi_session *s, dm_dtype dtype, uint64_t *out)
+dm_status dmi_look_seen(dmi_session *s, dm_dtype dtype, uint64_t *out)
 {
     const dmi_layout *layout;
     uint32_t layout_id;
@@ -181,6 +180,30 @@ static dm_status make_seen(dmi_session *s, dm_dtype dtype, uint64_t *out)
     return status;
 }
 
+dm_status dmi_look_check(int64_t every, double below)
+{
+    const char *call = dmi_api_called();
+    if (every < 1) {
+        return dmi_fail(DM_ERR_ARG, "%s: every is %" PRId64 ", not 1 or more", call, every);
+    }
+    return below != below ? dmi_fail(DM_ERR_ARG, "%s: below is NaN", call) : DM_OK;
+}
+
+dm_status dmi_look_check_value(const dmi_desc *value)
+{
+    const char *call = dmi_api_called();
+    for (int d = 0; d < value->ndim; d++) {
+        if (value->extent[d] != 1) {
+            return dmi_fail(DM_ERR_SHAPE, "%s: value has more than one element, or none", call);
+        }
+    }
+    if (dmi_dtype_is_complex(value->dtype)) {
+        return dmi_fail(DM_ERR_DTYPE, "%s: value has dtype %s, which is not taken", call,
+                        dmi_dtype_name(value->dtype));
+    }
+    return DM_OK;
+}
+
 /* What the workers look at must be an element that the program writes; bound: the arrays of this run. */
 static dm_status check_value(dmi_session *s, const dmi_program *p, const uint64_t *bound, repeat *r)
 {
@@ -193,14 +216,9 @@ static dm_status check_value(dmi_session *s, const dmi_program *p, const uint64_
         return dmi_fail(DM_ERR_ARG, "program_run_until: the program does not use the array `value`");
     }
     const dmi_desc *desc = &p->array[i].desc;
-    for (int d = 0; d < desc->ndim; d++) {
-        if (desc->extent[d] != 1) {
-            return dmi_fail(DM_ERR_SHAPE, "program_run_until: value has more than one element, or none");
-        }
-    }
-    if (dmi_dtype_is_complex(desc->dtype)) {
-        return dmi_fail(DM_ERR_DTYPE, "program_run_until: value has dtype %s, which is not taken",
-                        dmi_dtype_name(desc->dtype));
+    dm_status status = dmi_look_check_value(desc);
+    if (status != DM_OK) {
+        return status;
     }
     for (int k = 0; k < p->operands; k++) {
         written = written || (p->array[k].memory == p->array[i].memory && p->array[k].mode & DMI_WRITE);
@@ -209,7 +227,14 @@ static dm_status check_value(dmi_session *s, const dmi_program *p, const uint64_
         return dmi_fail(DM_ERR_ARG, "program_run_until: the program does not write the array `value`");
     }
     r->value.id = bound[i];
-    return make_seen(s, desc->dtype, &r->seen);
+    return dmi_look_seen(s, desc->dtype, &r->seen);
+}
+
+/* To the text of dm_explain_begin. */
+static dm_status explain(dmi_session *s, const dmi_recorded *r)
+{
+    dmi_call call = dmi_program_call(&r->p, DMI_OP_program);
+    return r->step ? dmi_loops_explain(s, r) : dmi_explain_call(s, &call);
 }
 
 static dm_status run_checked(dmi_session *s, uint32_t number, repeat r, int count,
@@ -222,15 +247,14 @@ static dm_status run_checked(dmi_session *s, uint32_t number, repeat r, int coun
     const dmi_handle **h = malloc(n * sizeof(dmi_handle *));
     dm_status status = id && h ? prepare(s, recorded, count, bindings, id, h)
                                : dmi_fail(DM_ERR_NOMEM, "program_run: no memory");
-    dmi_call call = dmi_program_call(p, DMI_OP_program);
     if (status == DM_OK && r.every > 0) {
         status = check_value(s, p, id, &r);
     }
     if (status == DM_OK && s->explaining) {
-        status = dmi_explain_call(s, &call);
+        status = explain(s, recorded);
     } else if (status == DM_OK && r.times > 0) {
         if (s->config.explain) {
-            dmi_explain_log(s, &call);
+            dmi_explain_log(s, explain(s, recorded));
         }
         for (int i = 0; i < p->operands; i++) {
             if (p->array[i].mode & DMI_WRITE) {
@@ -296,12 +320,7 @@ dm_status dm_program_run_until(dm_session *session, dm_program program, int64_t 
     dmi_session *s;
     uint32_t number = 0;
     dm_status status = begin_run(session, program, "most", most, count, bindings, &s, &number);
-    if (status == DM_OK && every < 1) {
-        status = dmi_fail(DM_ERR_ARG, "program_run_until: every is %" PRId64 ", not 1 or more", every);
-    }
-    if (status == DM_OK && below != below) {
-        status = dmi_fail(DM_ERR_ARG, "program_run_until: below is NaN");
-    }
+    status = status == DM_OK ? dmi_look_check(every, below) : status;
     return status == DM_OK
                ? run(s, number, (repeat){.times = most, .every = every, .value = value, .below = below}, count,
                      bindings)
@@ -313,6 +332,11 @@ dm_status dm_program_set_run(dm_session *session, dm_program program, int64_t ne
     dmi_session *s;
     uint32_t number = 0;
     dm_status status = begin_run(session, program, "next", next, 0, NULL, &s, &number);
+    if (status == DM_OK && !dmi_loops_know_run(s->program[number])) {
+        status = dmi_fail(DM_ERR_UNSUPPORTED,
+                          "program_set_run: seeds of the program advance in a loop that may end early "
+                          "(dm_program_repeat_until), so the number of a run does not give them");
+    }
     if (status == DM_OK) {
         s->program[number]->next = next;
     }

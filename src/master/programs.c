@@ -84,25 +84,38 @@ static dm_status sort_arrays(dmi_program *p)
     return DM_OK;
 }
 
+/* Plans it, or a part of it. */
+static dm_status try_plan(dmi_session *s, dmi_recorded *r, const dmi_program *p)
+{
+    dmi_call call = dmi_program_call(p, DMI_OP_program);
+    dm_status status = DM_OK;
+    for (int w = 0; w < (r->workspace ? s->workers : 1) && status == DM_OK; w++) {
+        dmi_plan *plan = NULL;
+        int64_t bytes = 0;
+        status = dmi_plan_make(&call, &s->profile, w, &plan);
+        for (int i = 0; status == DM_OK && i < plan->nwork; i++) {
+            bytes += dmi_pool_rounded(&s->pool_config, plan->work_bytes[i]);
+        }
+        if (r->workspace) {
+            r->workspace[w] = DMI_MAX(r->workspace[w], bytes);
+        }
+        dmi_plan_release(plan);
+    }
+    return status;
+}
+
 /* What its calls could not be refused for one by one. */
 static dm_status try_plans(dmi_session *s, dmi_recorded *r)
 {
-    dmi_call call = dmi_program_call(&r->p, DMI_OP_program);
-    bool limited = s->config.memory_limit > 0;
-    if (limited) {
+    if (s->config.memory_limit > 0) {
         r->workspace = calloc((size_t)s->workers, sizeof *r->workspace);
         if (!r->workspace) {
             return dmi_fail(DM_ERR_NOMEM, "program_end: no memory for a program");
         }
     }
-    dm_status status = DM_OK;
-    for (int w = 0; w < (limited ? s->workers : 1) && status == DM_OK; w++) {
-        dmi_plan *plan = NULL;
-        status = dmi_plan_make(&call, &s->profile, w, &plan);
-        for (int i = 0; status == DM_OK && limited && i < plan->nwork; i++) {
-            r->workspace[w] += dmi_pool_rounded(&s->pool_config, plan->work_bytes[i]);
-        }
-        dmi_plan_release(plan);
+    dm_status status = r->step ? DM_OK : try_plan(s, r, &r->p);
+    for (int k = 0; k < r->pieces && status == DM_OK; k++) {
+        status = try_plan(s, r, &r->piece[k].p);
     }
     return status;
 }
@@ -128,7 +141,7 @@ static void send_part(dmi_session *s, int kind, const dmi_program *p, uint32_t p
     dmi_frame_send(s);
 }
 
-static void send_program(dmi_session *s, const dmi_program *p, uint32_t program)
+void dmi_program_send(dmi_session *s, const dmi_program *p, uint32_t program)
 {
     send_part(s, DMI_FRAME_PROGRAM, p, program);
     for (int i = 0; i < p->arrays; i++) {
@@ -155,6 +168,7 @@ static void free_recorded(dmi_recorded *r)
 {
     if (r) {
         dmi_program_free(&r->p);
+        dmi_loops_free(r);
         free(r->hidden);
         free(r->named);
         free(r->workspace);
@@ -162,13 +176,14 @@ static void free_recorded(dmi_recorded *r)
     }
 }
 
-/* A place in the table of programs; its number is the program's. */
-static bool make_room(dmi_session *s)
+/* Places in the table of programs, for this one and its parts; a place is the program's number. */
+static bool make_room(dmi_session *s, const dmi_recorded *r)
 {
-    if (s->programs < s->program_room) {
+    uint32_t all = s->programs + 1 + (uint32_t)r->pieces;
+    if (all <= s->program_room) {
         return true;
     }
-    uint32_t room = s->program_room ? 2 * s->program_room : 8;
+    uint32_t room = DMI_MAX(2 * s->program_room, DMI_MAX(all, 8));
     dmi_recorded **grown = realloc(s->program, room * sizeof(dmi_recorded *));
     if (grown) {
         s->program = grown;
@@ -192,9 +207,14 @@ dm_status dm_program_end(dm_session *session, dm_program *out)
     dmi_numbers_end(s, from);
     s->recording = NULL;
     from->p.arrays = from->lost ? 0 : from->p.arrays;
+    if (out && from->loops > 0) {
+        status = dmi_fail(DM_ERR_STATE, "program_end: %d loops are open (dm_program_repeat)", from->loops);
+    } else if (r && out && from->marks > 0 && !from->lost) {
+        status = dmi_loops_cut(s, from, r);
+    }
     settle_arrays(s, &from->p);
     drop_hidden(s, from->hidden, &from->hiddens, !r || !out);
-    if (!r || from->lost || !make_room(s)) {
+    if (status == DM_OK && (!r || from->lost || !make_room(s, r))) {
         status = dmi_fail(DM_ERR_NOMEM, "program_end: no memory for a program");
     }
     if (r) {
@@ -209,7 +229,8 @@ dm_status dm_program_end(dm_session *session, dm_program *out)
         from->named = NULL;
     }
     dmi_recording_free(from);
-    if (status == DM_OK && out && (status = sort_arrays(&r->p)) == DM_OK) {
+    if (status == DM_OK && out && (status = sort_arrays(&r->p)) == DM_OK &&
+        (status = dmi_loops_make(r)) == DM_OK) {
         status = try_plans(s, r);
     }
     if (status != DM_OK || !out) {
@@ -219,9 +240,19 @@ dm_status dm_program_end(dm_session *session, dm_program *out)
         free_recorded(r);
         return status;
     }
-    send_program(s, &r->p, s->programs);
-    s->program[s->programs++] = r;
-    out->id = (uint64_t)s->number << 32 | s->programs;
+    uint32_t number = s->programs;
+    s->program[number] = r;
+    r->first = number + 1;
+    s->programs += 1 + (uint32_t)r->pieces;
+    for (uint32_t i = r->first; i < s->programs; i++) {
+        s->program[i] = NULL;
+    }
+    if (r->step) {
+        dmi_loops_send(s, r, number);
+    } else {
+        dmi_program_send(s, &r->p, number);
+    }
+    out->id = (uint64_t)s->number << 32 | (number + 1);
     return DM_OK;
 }
 
@@ -240,6 +271,9 @@ dm_status dm_program_destroy(dm_session *session, dm_program program)
     dmi_recorded *r = s->program[number];
     s->program[number] = NULL;
     send_part(s, DMI_FRAME_PROGRAM_DESTROY, &r->p, number);
+    for (int k = 0; k < r->pieces; k++) {
+        send_part(s, DMI_FRAME_PROGRAM_DESTROY, &r->piece[k].p, r->first + (uint32_t)k);
+    }
     drop_hidden(s, r->hidden, &r->hiddens, true);
     free_recorded(r);
     return DM_OK;

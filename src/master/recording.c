@@ -77,15 +77,13 @@ bool dmi_record_hidden(dmi_session *s, uint32_t slot)
     return true;
 }
 
-/* The number of an operand's array; -1: no memory. */
-static int array_of(dmi_recording *r, const dmi_operand *o)
+int dmi_record_array(dmi_recording *r, const dmi_operand *o)
 {
     dmi_program *p = &r->p;
     for (int i = 0; i < p->arrays; i++) {
         dmi_program_array *a = &p->array[i];
         if (a->id == o->id) {
-            /* What it reads after it has written all of it does not count. */
-            a->mode |= a->mode == DMI_WRITE ? o->mode & DMI_WRITE : o->mode;
+            a->mode = dmi_record_mode(a->mode, o->mode);
             return i;
         }
     }
@@ -110,7 +108,7 @@ dm_status dmi_record(dmi_session *s, const dmi_call *call)
     bool ok = (tail || call->tail_bytes == 0) && dmi_record_room(&p->call, &r->call_room, p->calls, 1, sizeof *p->call) &&
               dmi_record_room(&p->number, &r->number_room, p->numbers, call->numbers, sizeof *p->number);
     for (int i = 0; i < call->noperand && ok; i++) {
-        int number = call->operand[i].mode ? array_of(r, &call->operand[i]) : 0;
+        int number = call->operand[i].mode ? dmi_record_array(r, &call->operand[i]) : 0;
         ok = number >= 0;
         copy.operand[i].id = (uint64_t)number;
     }
@@ -147,6 +145,7 @@ void dmi_recording_free(dmi_recording *r)
     if (r) {
         dmi_program_free(&r->p);
         free(r->hidden);
+        free(r->mark);
         free(r->named);
         free(r->named_id);
         free(r);

@@ -330,7 +330,7 @@ void dmi_signals_ignore(const dmi_config *config); /* in a rank that is a worker
 void dmi_explain_printf(dmi_session *s, const char *format, ...) DMI_PRINTF(2, 3);
 DM_CHECKED dm_status dmi_explain_call(dmi_session *s, const dmi_call *call);
 /* Option explain: the plan of a call that is about to run, to stderr. */
-void dmi_explain_log(dmi_session *s, const dmi_call *call);
+void dmi_explain_log(dmi_session *s, dm_status explained);
 /* --- config.c */
 /* Environment, options and fields of the public struct (NULL: none); sets the log up. On failure *out has what the
  * meeting of ranks needs, the rest is zero. */

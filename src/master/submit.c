@@ -197,7 +197,7 @@ void dmi_call_send(dmi_session *s, const dmi_call *call, int kind, void *user)
 static void send_call(dmi_session *s, const dmi_call *call, void *user)
 {
     if (s->config.explain) {
-        dmi_explain_log(s, call);
+        dmi_explain_log(s, dmi_explain_call(s, call));
     }
     dmi_call_send(s, call, DMI_FRAME_OP, user);
 }

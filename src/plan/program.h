@@ -24,6 +24,20 @@ typedef struct dmi_program {
     dmi_number *number; /* [numbers] of all calls, one after the other */
 } dmi_program;
 
+/* A program with loops is cut at their begins and ends. What lies between is a program of its own, a part, and
+ * the course says in which order the parts run. */
+enum dmi_course_kind { DMI_COURSE_RUN, DMI_COURSE_REPEAT, DMI_COURSE_END };
+enum { DMI_COURSE_DEPTH = 16 }; /* loops in loops */
+typedef struct dmi_course_step {
+    int32_t kind;
+    int32_t other; /* RUN: the part; REPEAT, END: the step where the loop ends, begins */
+    int64_t times; /* REPEAT: at most */
+    int64_t every; /* REPEAT: after so many passes the workers look whether to go on; 0: they never look */
+    int64_t value; /* which operand of the program they look at */
+    uint64_t seen; /* id of the array in which all see it */
+    double below;  /* the loop ends when it is below this */
+} dmi_course_step;
+
 /* A seed in run number `run`: itself in run 0, and then mixed (the finalizer of splitmix64). */
 static inline uint64_t dmi_program_seed(uint64_t seed, int64_t run)
 {

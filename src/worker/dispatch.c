@@ -230,6 +230,8 @@ void dmi_dispatch(dmi_worker *w, const dmi_frame *frame)
     case DMI_FRAME_PROGRAM_ARRAY:
     case DMI_FRAME_PROGRAM_CALL:
     case DMI_FRAME_PROGRAM_END:
+    case DMI_FRAME_PROGRAM_COURSE:
+    case DMI_FRAME_PROGRAM_PART:
     case DMI_FRAME_PROGRAM_DESTROY:
         dmi_program_receive(w, frame);
         break;

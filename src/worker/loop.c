@@ -121,10 +121,10 @@ static bool take_frames(dmi_worker *w)
 {
     bool moved = false;
     for (int i = 0; i < FRAMES_PER_LOOK && !w->stopping; i++) {
-        if (!dmi_engine_ready(&w->engine) || w->in_flight >= COMMANDS_IN_FLIGHT || w->deciding) {
+        if (!dmi_engine_ready(&w->engine) || w->in_flight >= COMMANDS_IN_FLIGHT || w->run.deciding) {
             break;
         }
-        if (w->run_left > 0) {
+        if (w->run.on) {
             dmi_run_go_on(w);
             moved = true;
             continue;
@@ -147,7 +147,7 @@ static void publish_completed(dmi_worker *w)
     if (w->broken) {
         return;
     }
-    uint64_t all = w->dispatched - (w->run_left > 0);
+    uint64_t all = w->dispatched - w->run.on;
     const dmi_instance *oldest = dmi_engine_oldest(&w->engine, false), *behind = dmi_engine_oldest(&w->engine, true);
     uint64_t done = oldest ? oldest->command - 1 : all;
     atomic_store_explicit(&port->background, behind ? behind->command - 1 : all, memory_order_release);

@@ -18,6 +18,7 @@ struct dmi_worker_program {
     uint32_t group;    /* of its calls, if all have one; for the timeline */
     bool skipped;      /* it takes no part */
     dmi_plan *plan;
+    dmi_course course; /* of a program with loops, which has no plan of its own */
 };
 
 static void free_program(struct dmi_worker_program *program)
@@ -26,6 +27,11 @@ static void free_program(struct dmi_worker_program *program)
         for (int i = 0; i < program->calls; i++) {
             free((void *)(uintptr_t)program->p.call[i].tail);
         }
+        for (int i = 0; i < program->course.received; i++) {
+            free(program->course.part[i].operand);
+        }
+        free(program->course.part);
+        free(program->course.step);
         dmi_plan_release(program->plan);
         free(program->p.array);
         free(program->p.call);
@@ -35,24 +41,32 @@ static void free_program(struct dmi_worker_program *program)
     }
 }
 
-static struct dmi_worker_program *program_of(dmi_worker *w, uint32_t number)
+static struct dmi_worker_program *program_of(const dmi_worker *w, uint32_t number)
 {
     return number < w->program_room ? w->program[number] : NULL;
+}
+
+static bool make_room(dmi_worker *w, uint32_t program)
+{
+    if (program < w->program_room) {
+        return true;
+    }
+    uint32_t room = 2 * program + 8;
+    struct dmi_worker_program **grown = realloc(w->program, room * sizeof(struct dmi_worker_program *));
+    if (grown) {
+        memset(grown + w->program_room, 0, (room - w->program_room) * sizeof(struct dmi_worker_program *));
+        w->program = grown;
+        w->program_room = room;
+    }
+    return grown != NULL;
 }
 
 static dm_status begin(dmi_worker *w, const void *frame, void *out)
 {
     const dmi_program_frame *f = frame;
     (void)out;
-    if (f->program >= w->program_room) {
-        uint32_t room = 2 * f->program + 8;
-        struct dmi_worker_program **grown = realloc(w->program, room * sizeof(struct dmi_worker_program *));
-        if (!grown) {
-            return dmi_fail(DM_ERR_NOMEM, "no memory for a program");
-        }
-        memset(grown + w->program_room, 0, (room - w->program_room) * sizeof(struct dmi_worker_program *));
-        w->program = grown;
-        w->program_room = room;
+    if (!make_room(w, f->program)) {
+        return dmi_fail(DM_ERR_NOMEM, "no memory for a program");
     }
     struct dmi_worker_program *program = calloc(1, sizeof *program);
     if (program) {
@@ -146,6 +160,66 @@ static dm_status end(dmi_worker *w, const void *frame, void *out)
     return status;
 }
 
+static dm_status begin_course(dmi_worker *w, const void *frame, void *out)
+{
+    const dmi_course_frame *f = frame;
+    (void)out;
+    bool room = make_room(w, f->program);
+    struct dmi_worker_program *program = room ? calloc(1, sizeof *program) : NULL;
+    dmi_course *c = program ? &program->course : NULL;
+    if (c) {
+        c->step = malloc(((size_t)f->steps + 1) * sizeof *c->step);
+        c->part = calloc((size_t)f->parts + 1, sizeof *c->part);
+    }
+    if (!c || !c->step || !c->part) {
+        free_program(program);
+        return dmi_fail(DM_ERR_NOMEM, "no memory for a program");
+    }
+    memcpy(c->step, dmi_course_frame_steps(f), (size_t)f->steps * sizeof *c->step);
+    c->steps = f->steps;
+    c->parts = f->parts;
+    w->program[f->program] = program;
+    return DM_OK;
+}
+
+/* A loop in which this worker has nothing to do, not even to look, takes no time. */
+static void skip_idle_loops(dmi_course *c)
+{
+    for (int i = 0; i < c->steps; i++) {
+        bool idle = c->step[i].kind == DMI_COURSE_REPEAT;
+        for (int k = i; idle && k < c->step[i].other; k++) {
+            const dmi_course_step *s = &c->step[k];
+            idle = s->kind == DMI_COURSE_RUN ? !c->part[s->other].mine : s->every == 0;
+        }
+        if (idle) {
+            c->step[i].times = 0;
+        }
+    }
+}
+
+static dm_status take_part(dmi_worker *w, const void *frame, void *out)
+{
+    const dmi_part_frame *f = frame;
+    dmi_course *c = &program_of(w, f->program)->course;
+    size_t bytes = (size_t)f->operands * sizeof(int32_t);
+    (void)out;
+    int32_t *operand = malloc(bytes + 1);
+    if (!operand) {
+        return dmi_fail(DM_ERR_NOMEM, "no memory for a program");
+    }
+    memcpy(operand, dmi_part_frame_operands(f), bytes);
+    c->part[f->part] = (dmi_part){.program = f->runs,
+                                  .operand = operand,
+                                  .number = f->number,
+                                  .passes = f->passes,
+                                  .mine = dmi_worker_takes_part(w, f->members)};
+    c->received = f->part + 1;
+    if (c->received == c->parts) {
+        skip_idle_loops(c);
+    }
+    return DM_OK;
+}
+
 /* A worker that takes no part receives the program in debug builds only, to see that it would have nothing to
  * do. */
 static bool receives(const dmi_worker *w, const dmi_program_frame *f)
@@ -207,6 +281,16 @@ void dmi_program_receive(dmi_worker *w, const dmi_frame *frame)
         }
         w->receiving = NULL;
         break;
+    case DMI_FRAME_PROGRAM_COURSE:
+        if (dmi_worker_takes_part(w, ((const dmi_course_frame *)f)->members)) {
+            receive(w, begin_course, f);
+        }
+        break;
+    case DMI_FRAME_PROGRAM_PART:
+        if (program_of(w, ((const dmi_part_frame *)f)->program)) {
+            receive(w, take_part, f);
+        }
+        break;
     default: { /* PROGRAM_DESTROY */
         uint32_t number = ((const dmi_program_frame *)f)->program;
         if (number < w->program_room) {
@@ -223,23 +307,49 @@ void dmi_programs_clear(dmi_worker *w)
         free_program(w->program[i]);
     }
     free(w->program);
-    free(w->run);
+    free(w->run.frame);
     w->program = NULL;
-    w->run = NULL;
+    w->run.frame = NULL;
     w->program_room = 0;
 }
 
 /* --- runs --- */
 
+const dmi_course *dmi_program_course(const dmi_worker *w, uint32_t program)
+{
+    static dmi_course_step once = {.kind = DMI_COURSE_RUN};
+    static const dmi_course plain = {.step = &once, .steps = 1};
+    const struct dmi_worker_program *p = program_of(w, program);
+    return p && p->course.part ? &p->course : &plain;
+}
+
+/* Numbers given anew that are among those of a program, the first of which is number `from` of the whole. */
+static void begin_part(struct dmi_worker_program *program, const dmi_program_run_frame *f, int64_t from,
+                       int64_t passes)
+{
+    const dmi_given_number *given = dmi_run_frame_numbers(f);
+    if (f->first >= 0 && passes >= 0) {
+        program->run = (int64_t)((uint64_t)f->first * (uint64_t)passes);
+    }
+    for (int i = 0; i < f->numbers; i++) {
+        if (given[i].at >= from && given[i].at < from + program->p.numbers) {
+            program->p.number[given[i].at - from] = given[i].value;
+        }
+    }
+}
+
 void dmi_program_begin_runs(dmi_worker *w, const dmi_program_run_frame *f)
 {
     struct dmi_worker_program *program = program_of(w, f->program);
-    const dmi_given_number *given = dmi_run_frame_numbers(f);
-    if (program && f->first >= 0) {
-        program->run = f->first;
+    if (program && !program->course.part) {
+        begin_part(program, f, 0, 1);
     }
-    for (int i = 0; program && i < f->numbers; i++) {
-        program->p.number[given[i].at] = given[i].value;
+    for (int i = 0; program && i < program->course.parts; i++) {
+        const dmi_part *part = &program->course.part[i];
+        struct dmi_worker_program *runs = program_of(w, part->program);
+        if (runs) {
+            begin_part(runs, f, part->number, part->passes);
+        }
     }
 }
 
@@ -258,11 +368,13 @@ dm_status dmi_program_instance(dmi_worker *w, const void *frame, void *instance)
 {
     const dmi_program_run_frame *f = frame;
     const uint64_t *id = dmi_run_frame_operands(f);
-    struct dmi_worker_program *program = program_of(w, f->program);
+    const dmi_part *part =
+        w->run.course->part ? &w->run.course->part[w->run.course->step[w->run.at].other] : NULL;
+    struct dmi_worker_program *program = program_of(w, part ? part->program : f->program);
     const dmi_program *p = &program->p;
     dmi_instance *inst = dmi_instance_create(&w->engine, p->operands, p->numbers, p->number);
     for (int i = 0; inst && i < p->operands; i++) {
-        const dmi_entry *entry = dmi_store_find(w, id[i]);
+        const dmi_entry *entry = dmi_store_find(w, id[part ? part->operand[i] : i]);
         if (!entry) { /* its creation failed here and was reported */
             dmi_instance_free(&w->engine, inst);
             return dmi_fail(DM_ERR_NOMEM, "an array of a program does not exist here");

@@ -1,4 +1,4 @@
-/* Runs of programs at a worker. */
+/* Runs of programs at a worker. All runs that a frame asks for are commands with its number. */
 #include "comm/frames.h"
 #include "ops/ops.h"
 #include "worker/worker.h"
@@ -8,30 +8,101 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The workers look at the value as a command of their own, all at the same place of the stream. */
-static void look(dmi_worker *w, const dmi_program_run_frame *run)
+/* A loop of the course, or that of the frame. */
+typedef struct loop {
+    int64_t times, every;
+    uint64_t value, seen;
+    double below;
+} loop;
+
+static loop loop_of(const dmi_running *r)
 {
+    const dmi_program_run_frame *f = r->frame;
+    if (r->depth == 0) {
+        return (loop){f->times, f->every, f->value, f->seen, f->below};
+    }
+    const dmi_course_step *s = &r->course->step[r->loop[r->depth].begin];
+    return (loop){s->times, s->every, s->every > 0 ? dmi_run_frame_operands(f)[s->value] : 0, s->seen,
+                  s->below};
+}
+
+static void leave_loop(dmi_running *r)
+{
+    if (r->depth == 0) {
+        r->on = false;
+    } else {
+        r->at = r->course->step[r->loop[r->depth--].begin].other + 1;
+    }
+}
+
+static void end_pass(dmi_running *r)
+{
+    loop l = loop_of(r);
+    r->at = r->loop[r->depth].begin + 1;
+    r->loop[r->depth].since++;
+    if (--r->loop[r->depth].left == 0) {
+        leave_loop(r);
+    } else if (l.every > 0 && r->loop[r->depth].since == l.every) {
+        r->loop[r->depth].since = 0;
+        r->looks = true;
+    }
+}
+
+/* Goes on to the next part of this worker, or to a look, or to the end. */
+static void advance(dmi_running *r)
+{
+    const dmi_course *c = r->course;
+    while (r->on && !r->looks) {
+        const dmi_course_step *s = r->at < c->steps ? &c->step[r->at] : NULL;
+        if (!s || s->kind == DMI_COURSE_END) {
+            end_pass(r);
+        } else if (s->kind == DMI_COURSE_RUN) {
+            if (!c->part || c->part[s->other].mine) {
+                return;
+            }
+            r->at++;
+        } else if (s->times == 0) {
+            r->at = s->other + 1;
+        } else {
+            r->loop[++r->depth].begin = r->at++;
+            r->loop[r->depth].left = s->times;
+            r->loop[r->depth].since = 0;
+        }
+    }
+}
+
+/* The workers look at the value as a command of their own, all at the same place of the stream. */
+static void look(dmi_worker *w)
+{
+    const dmi_program_run_frame *run = w->run.frame;
+    loop l = loop_of(&w->run);
     dmi_until_frame f = {.op = {.head = run->head,
                                 .noperand = 2,
                                 .numbers = 2,
                                 .members = run->members,
                                 .args = {(int32_t)run->members, (int32_t)(run->members >> 32)}},
-                         .operand = {{run->value, DMI_READ}, {run->seen, DMI_WRITE}},
-                         .number = {{.re = run->below}, {.re = HUGE_VAL}}};
+                         .operand = {{l.value, DMI_READ}, {l.seen, DMI_WRITE}},
+                         .number = {{.re = l.below}, {.re = HUGE_VAL}}};
     f.op.head.op = DMI_OP_until;
-    w->run_since = 0;
-    w->deciding = true;
+    w->run.looks = false;
+    w->run.deciding = true;
     dmi_dispatch_op(w, &f.op);
-    w->deciding = w->deciding && !w->broken;
+    if (w->broken) {
+        w->run.deciding = w->run.on = false;
+    }
 }
 
-/* A worker that could not look does not know what the others do. */
+/* A value that is poisoned ends the run. A worker that could not look does not know what the others do. */
 void dmi_run_decided(dmi_worker *w, const dmi_instance *inst)
 {
-    w->deciding = false;
-    if (inst->stop || atomic_load(&inst->failed)) {
-        w->run_left = 0;
+    dmi_running *r = &w->run;
+    r->deciding = false;
+    if (atomic_load(&inst->failed)) {
+        r->on = false;
+    } else if (inst->stop) {
+        leave_loop(r);
     }
+    advance(r);
     if (atomic_load(&inst->failed) & DMI_FAILED_HERE) {
         dmi_worker_break(w);
     }
@@ -39,39 +110,38 @@ void dmi_run_decided(dmi_worker *w, const dmi_instance *inst)
 
 void dmi_run_go_on(dmi_worker *w)
 {
-    const dmi_frame *frame = w->run;
-    const dmi_program_run_frame *run = w->run;
+    const dmi_frame *frame = w->run.frame;
     dmi_instance *inst = NULL;
-    if (run->every > 0 && w->run_since == run->every) {
-        look(w, run);
+    if (w->run.looks) {
+        look(w);
         return;
     }
-    if (dmi_insist(w, dmi_program_instance, w->run, &inst) != DM_OK) {
+    if (dmi_insist(w, dmi_program_instance, frame, &inst) != DM_OK) {
         char text[DMI_ERROR_TEXT];
         snprintf(text, sizeof text, "command %llu (%s) failed on worker %d (%s): %s",
                  (unsigned long long)frame->command, dmi_command_name(frame->called, frame->op), w->me,
                  w->engine.port->host, dmi_error_text());
         dmi_engine_report(&w->engine, frame->command, DM_ERR_NOMEM, text);
-        w->run_left = 0;
+        w->run.on = false;
         dmi_worker_break(w);
         return;
     }
-    w->run_left--;
-    w->run_since++;
+    w->run.at++;
+    advance(&w->run);
     dmi_worker_count_plan(w, true);
     dmi_worker_submit(w, inst, frame);
 }
 
 /* The frame's place in the ring is free after the dispatch, so it is kept. */
-static dm_status keep_run(dmi_worker *w, const void *frame, void *out)
+static dm_status keep_frame(dmi_worker *w, const void *frame, void *out)
 {
     const dmi_program_run_frame *f = frame;
-    void *kept = realloc(w->run, f->head.bytes);
+    void *kept = realloc(w->run.frame, f->head.bytes);
     (void)out;
     if (!kept) {
         return dmi_fail(DM_ERR_NOMEM, "no memory for a command");
     }
-    w->run = memcpy(kept, f, f->head.bytes);
+    w->run.frame = memcpy(kept, f, f->head.bytes);
     return DM_OK;
 }
 
@@ -80,13 +150,21 @@ void dmi_run_begin(dmi_worker *w, const dmi_program_run_frame *f)
     if (!dmi_worker_takes_part(w, f->members)) {
         return;
     }
-    if (dmi_insist(w, keep_run, f, NULL) != DM_OK) {
+    if (dmi_insist(w, keep_frame, f, NULL) != DM_OK) {
         dmi_engine_report(&w->engine, f->head.command, DM_ERR_NOMEM, "no memory for a command");
         dmi_worker_break(w);
         return;
     }
-    w->run_left = f->times;
+    w->run.course = dmi_program_course(w, f->program);
+    w->run.on = true;
+    w->run.looks = false;
+    w->run.at = w->run.depth = 0;
+    w->run.loop[0].begin = -1;
+    w->run.loop[0].left = f->times;
+    w->run.loop[0].since = 0;
     dmi_program_begin_runs(w, f);
-    w->run_since = 0;
-    dmi_run_go_on(w);
+    advance(&w->run);
+    if (w->run.on) {
+        dmi_run_go_on(w);
+    }
 }

@@ -12,6 +12,39 @@ typedef struct dmi_entry { /* what a handle means here */
     bool whole; /* covers all of its memory */
 } dmi_entry;
 
+/* A part of a program with loops. */
+typedef struct dmi_part {
+    uint32_t program; /* which it is */
+    int32_t *operand; /* its operands among those of the whole */
+    int64_t number;   /* its first number among those of the whole */
+    int64_t passes;   /* in a run of the whole, if that is known */
+    bool mine;        /* this worker takes part */
+} dmi_part;
+
+/* The order in which the parts of a program run. */
+typedef struct dmi_course {
+    dmi_course_step *step;
+    int steps;
+    dmi_part *part; /* [parts]; NULL: the program has no loops, and is its only part itself */
+    int parts, received;
+} dmi_course;
+
+/* Runs of a program, and where in its course they are. Loop 0 is that of the frame, the others are the
+ * course's. */
+typedef struct dmi_running {
+    void *frame; /* a PROGRAM_RUN frame */
+    const dmi_course *course;
+    bool on;       /* there is more to run */
+    bool looks;    /* next is a look whether the innermost loop goes on */
+    bool deciding; /* they look now */
+    int at;        /* next step of the course */
+    int depth;     /* the innermost loop */
+    struct {
+        int begin;           /* its step; -1: loop 0 */
+        int64_t left, since; /* passes to come, and since the last look */
+    } loop[1 + DMI_COURSE_DEPTH];
+} dmi_running;
+
 typedef struct dmi_worker {
     int me;
     const dmi_config *config;
@@ -29,10 +62,7 @@ typedef struct dmi_worker {
     struct dmi_worker_program **program; /* [program_room] by number */
     uint32_t program_room;
     struct dmi_worker_program *receiving; /* NULL: none */
-    void *run;                 /* a PROGRAM_RUN frame, */
-    int64_t run_left;          /* which is to run so many times more, */
-    int64_t run_since;         /* and has run so many times since the workers looked whether to go on */
-    bool deciding;             /* they look now */
+    dmi_running run;
     uint64_t cursor;           /* in the command ring */
     uint64_t dispatched;       /* last command taken from the command ring */
     int in_flight;             /* commands handed to the executor and not retired */
@@ -100,13 +130,15 @@ static inline bool dmi_worker_counts(const dmi_worker *w, uint64_t members)
 void dmi_publish_memory(dmi_worker *w);
 /* --- runs.c */
 void dmi_run_begin(dmi_worker *w, const dmi_program_run_frame *f);
-/* One more run of the program that w->run names, or a look whether to go on; there is room for a command. */
+/* The next part of the run, or a look whether to go on; there is room for a command. */
 void dmi_run_go_on(dmi_worker *w);
 /* That look has ended. */
 void dmi_run_decided(dmi_worker *w, const dmi_instance *inst);
 /* --- programs.c */
 void dmi_program_receive(dmi_worker *w, const dmi_frame *frame); /* every PROGRAM frame but PROGRAM_RUN */
-/* A command that runs the program of a PROGRAM_RUN frame. */
+/* The course of a program's runs. */
+const dmi_course *dmi_program_course(const dmi_worker *w, uint32_t program);
+/* A command that runs the next part of the program of a PROGRAM_RUN frame. */
 DM_CHECKED dm_status dmi_program_instance(dmi_worker *w, const void *frame, void *instance);
 /* What comes with the runs of a frame: the number of the first, and numbers given anew. */
 void dmi_program_begin_runs(dmi_worker *w, const dmi_program_run_frame *f);

@@ -547,6 +547,40 @@ static dm_status form_program_number(fixture *f)
     return status == DM_OK ? end : status;
 }
 
+/* c += 2 a, in two loops of three passes, of which one ends by a value. */
+static dm_status record_loops(fixture *f)
+{
+    dm_array t, left;
+    TRY(dm_array_like(f->s, f->a, DM_F64, &t));
+    TRY(dm_array_create(f->s, DM_F64, 0, NULL, NULL, &left));
+    TRY(dm_scale(f->s, 2, f->a, t));
+    TRY(dm_program_repeat(f->s, 3));
+    TRY(dm_fill(f->s, left, 3));
+    TRY(dm_program_repeat(f->s, 100));
+    TRY(dm_add(f->s, 1, t, 1, f->c, f->c));
+    TRY(dm_map(f->s, "n - 1", 1, (dm_map_arg[]){DM_ARG("n", left)}, left));
+    TRY(dm_program_repeat_until(f->s, 1, left, 0.5));
+    TRY(dm_program_repeat_end(f->s));
+    TRY(dm_array_destroy(f->s, left));
+    return dm_array_destroy(f->s, t);
+}
+
+static dm_status form_program_loops(fixture *f)
+{
+    dm_program p;
+    f->out[f->outs++] = f->c;
+    TRY(dm_program_begin(f->s));
+    dm_status status = record_loops(f);
+    if (status != DM_OK) {
+        (void)!dm_program_end(f->s, NULL);
+        return status;
+    }
+    TRY(dm_program_end(f->s, &p));
+    status = dm_program_run(f->s, p, 2, 0, NULL);
+    dm_status end = dm_program_destroy(f->s, p);
+    return status == DM_OK ? end : status;
+}
+
 static dm_status form_feed(fixture *f)
 {
     const int64_t shape[1] = {SIDE};
@@ -616,7 +650,8 @@ static dm_status form_memory_trim(fixture *f)
     X(matmul)                                                                                                  \
     X(copy)                                                                                                    \
     X(transpose)                                                                                               \
-    X(add) X(add_broadcast) X(axpby) X(multiply) X(scale) X(tanh) X(fill) X(fill_identity) X(fill_arange)      \
+    X(add)                                                                                                     \
+    X(add_broadcast) X(axpby) X(multiply) X(scale) X(tanh) X(fill) X(fill_identity) X(fill_arange)             \
         X(fill_uniform) X(fill_normal) X(fill_by) X(sum_rows) X(sum_all) X(max) X(argmin) X(var) X(norm)       \
             X(any) X(softmax) X(log_softmax) X(standardise) X(layer_norm) X(covariance) X(distances) X(dot)    \
                 X(iamax) X(axpy) X(swap) X(rot) X(tril) X(gemv) X(ger) X(symv) X(syrk) X(symm) X(trmm) X(trsm) \
@@ -631,7 +666,8 @@ static dm_status form_memory_trim(fixture *f)
                                                     X(choice_weights) X(cosine_distances) X(cross_entropy)     \
                                                         X(symmetrise) X(fill_uniform_by) X(sort_long)          \
                                                             X(argsort_long) X(map_random) X(sum_random)        \
-                                                                X(scopes) X(program_number) X(feed)
+                                                                X(scopes) X(program_number) X(program_loops)   \
+                                                                    X(feed)
 
 /* With factors that are elements; and a norm of one element of two dims. */
 #define FORMS_BY(X)                                                                                            \
