@@ -177,6 +177,8 @@ typedef struct dmi_program_run_frame {
     int64_t every;        /* so many runs, then the workers look whether to go on; 0: they never look */
     uint64_t value, seen; /* arrays of `until` */
     double below;
+    int64_t asks;   /* as of dmi_course_step */
+    uint64_t asked; /* id of the array in which all see the answer; 0: they never ask */
 } dmi_program_run_frame;
 static inline const uint64_t *dmi_run_frame_operands(const dmi_program_run_frame *f)
 {
@@ -190,7 +192,7 @@ static inline const dmi_given_number *dmi_run_frame_numbers(const dmi_program_ru
 typedef struct dmi_until_frame {
     dmi_op_frame op;
     dmi_operand_ref operand[2];
-    dmi_number number[2];
+    dmi_number number[5];
 } dmi_until_frame;
 
 /* A layout spec as bytes: the struct, then workers[], then map[]. */

@@ -296,6 +296,47 @@ dm_status dmi_loops_make(dmi_recorded *r)
     return status;
 }
 
+/* Passes whose cancelled steps take some milliseconds: a question costs ten to twenty microseconds. */
+static int64_t pace(double pass_us)
+{
+    const double most_us = 5000, most = 4096;
+    double passes = pass_us > 0 ? most_us / pass_us : most;
+    return passes < 1 ? 1 : (int64_t)DMI_MIN(passes, most);
+}
+
+/* The loop that begins at a step, or that of the frame (-1): what a pass takes, and who follows it. */
+static double pass_of(const dmi_recorded *r, int begin, uint64_t *members)
+{
+    double us = 0;
+    int end = begin < 0 ? r->steps : r->step[begin].other;
+    for (int i = begin + 1; i < end; i++) {
+        const dmi_course_step *s = &r->step[i];
+        if (s->kind == DMI_COURSE_RUN) {
+            us += r->piece[s->other].pass_us;
+            *members |= dmi_program_members(&r->piece[s->other].p);
+        } else { /* a look at what a cancelled pass has poisoned ends a run */
+            double passes = (double)(s->every > 0 ? DMI_MIN(s->every, s->times) : s->times);
+            double once = pass_of(r, i, members);
+            us += once * DMI_MIN(passes, (double)pace(once));
+            *members |= s->every > 0 ? dmi_program_members(&r->p) : 0;
+            i = s->other;
+        }
+    }
+    return us;
+}
+
+void dmi_loops_pace(dmi_recorded *r, double run_us)
+{
+    uint64_t all = 0;
+    for (int i = 0; i < r->steps; i++) {
+        if (r->step[i].kind == DMI_COURSE_REPEAT) {
+            r->step[i].members = r->step[i].every > 0 ? dmi_program_members(&r->p) : 0;
+            r->step[i].asks = pace(pass_of(r, i, &r->step[i].members));
+        }
+    }
+    r->asks = pace(r->step ? pass_of(r, -1, &all) : run_us);
+}
+
 void dmi_loops_send(dmi_session *s, const dmi_recorded *r, uint32_t program)
 {
     size_t steps = (size_t)r->steps * sizeof *r->step;

@@ -113,7 +113,7 @@ typedef struct repeat {
     int64_t times, every;
     dm_array value;
     double below;
-    uint64_t seen;
+    uint64_t seen, asked;
 } repeat;
 
 static void send_run(dmi_session *s, uint32_t program, const repeat *r, int operands, const uint64_t *id)
@@ -135,6 +135,8 @@ static void send_run(dmi_session *s, uint32_t program, const repeat *r, int oper
     f->value = r->value.id;
     f->seen = r->seen;
     f->below = r->below;
+    f->asks = recorded->asks;
+    f->asked = r->asked;
     if (operands > 0) {
         memcpy(f + 1, id, (size_t)operands * sizeof *id);
     }
@@ -249,6 +251,9 @@ static dm_status run_checked(dmi_session *s, uint32_t number, repeat r, int coun
                                : dmi_fail(DM_ERR_NOMEM, "program_run: no memory");
     if (status == DM_OK && r.every > 0) {
         status = check_value(s, p, id, &r);
+    }
+    if (status == DM_OK && (recorded->step || r.times > recorded->asks)) {
+        status = dmi_look_seen(s, DM_F64, &r.asked);
     }
     if (status == DM_OK && s->explaining) {
         status = explain(s, recorded);

@@ -84,20 +84,42 @@ static dm_status sort_arrays(dmi_program *p)
     return DM_OK;
 }
 
-/* Plans it, or a part of it. */
-static dm_status try_plan(dmi_session *s, dmi_recorded *r, const dmi_program *p)
+/* Who takes part in its runs, and gets it at all. */
+uint64_t dmi_program_members(const dmi_program *p)
 {
+    uint64_t members = 0;
+    for (int i = 0; i < p->calls; i++) {
+        members |= dmi_call_members(&p->call[i]);
+    }
+    return members;
+}
+
+/* Plans it, or a part of it. pass_us: how long a pass takes about that is cancelled: its steps, but no kernels.
+ */
+static dm_status try_plan(dmi_session *s, dmi_recorded *r, const dmi_program *p, double *pass_us)
+{
+    const double step_us = 1.5, bytes_a_us = 5000;
     dmi_call call = dmi_program_call(p, DMI_OP_program);
     dm_status status = DM_OK;
-    for (int w = 0; w < (r->workspace ? s->workers : 1) && status == DM_OK; w++) {
+    uint64_t members = dmi_program_members(p);
+    int first = 0;
+    while (first < s->workers - 1 && !(members >> first % 64 & 1)) {
+        first++;
+    }
+    for (int i = 0; i < (r->workspace ? s->workers : 1) && status == DM_OK; i++) {
+        int w = r->workspace ? i : first;
         dmi_plan *plan = NULL;
         int64_t bytes = 0;
         status = dmi_plan_make(&call, &s->profile, w, &plan);
-        for (int i = 0; status == DM_OK && i < plan->nwork; i++) {
-            bytes += dmi_pool_rounded(&s->pool_config, plan->work_bytes[i]);
+        for (int k = 0; status == DM_OK && k < plan->nwork; k++) {
+            bytes += dmi_pool_rounded(&s->pool_config, plan->work_bytes[k]);
         }
         if (r->workspace) {
             r->workspace[w] = DMI_MAX(r->workspace[w], bytes);
+        }
+        if (status == DM_OK) {
+            double us = plan->nstep * step_us + (double)(plan->bytes_sent + plan->bytes_received) / bytes_a_us;
+            *pass_us = DMI_MAX(*pass_us, us);
         }
         dmi_plan_release(plan);
     }
@@ -113,21 +135,13 @@ static dm_status try_plans(dmi_session *s, dmi_recorded *r)
             return dmi_fail(DM_ERR_NOMEM, "program_end: no memory for a program");
         }
     }
-    dm_status status = r->step ? DM_OK : try_plan(s, r, &r->p);
+    double run_us = 0;
+    dm_status status = r->step ? DM_OK : try_plan(s, r, &r->p, &run_us);
     for (int k = 0; k < r->pieces && status == DM_OK; k++) {
-        status = try_plan(s, r, &r->piece[k].p);
+        status = try_plan(s, r, &r->piece[k].p, &r->piece[k].pass_us);
     }
+    dmi_loops_pace(r, run_us);
     return status;
-}
-
-/* Who takes part in its runs, and gets it at all. */
-uint64_t dmi_program_members(const dmi_program *p)
-{
-    uint64_t members = 0;
-    for (int i = 0; i < p->calls; i++) {
-        members |= dmi_call_members(&p->call[i]);
-    }
-    return members;
 }
 
 static void send_part(dmi_session *s, int kind, const dmi_program *p, uint32_t program)

@@ -46,6 +46,7 @@ typedef struct dmi_piece {
     int32_t *operand; /* [p.operands] among those of the whole */
     int64_t number;   /* its first number */
     int64_t passes;   /* in a run of the whole; -1: not known before */
+    double pass_us;   /* of a pass that is cancelled, about */
 } dmi_piece;
 
 typedef struct dmi_recorded {
@@ -60,6 +61,7 @@ typedef struct dmi_recorded {
     int nameds, given;  /* given: how many were given anew since the last run */
     int64_t next;       /* number of the next run, for those who do not count as it was set; -1: it was not */
     int64_t *workspace; /* [workers] rounded bytes; NULL: there is no memory limit */
+    int64_t asks;       /* as of dmi_course_step, for runs in a row */
 } dmi_recorded;
 
 void dmi_program_free(dmi_program *p);
@@ -84,6 +86,8 @@ static inline bool dmi_handle_there(const dmi_handle *h)
 DM_CHECKED dm_status dmi_loops_cut(dmi_session *s, const dmi_recording *from, dmi_recorded *r);
 /* With its arrays sorted: makes the parts. */
 DM_CHECKED dm_status dmi_loops_make(dmi_recorded *r);
+/* How often those who follow a loop ask whether the run was cancelled; run_us: of a run without loops. */
+void dmi_loops_pace(dmi_recorded *r, double run_us);
 /* Sends the parts and the course. */
 void dmi_loops_send(dmi_session *s, const dmi_recorded *r, uint32_t program);
 DM_CHECKED dm_status dmi_loops_explain(dmi_session *s, const dmi_recorded *r);

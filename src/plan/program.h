@@ -36,6 +36,8 @@ typedef struct dmi_course_step {
     int64_t value; /* which operand of the program they look at */
     uint64_t seen; /* id of the array in which all see it */
     double below;  /* the loop ends when it is below this */
+    int64_t asks; /* REPEAT: after so many passes those who follow the loop ask whether the run was cancelled */
+    uint64_t members; /* REPEAT: who they are */
 } dmi_course_step;
 
 /* A seed in run number `run`: itself in run 0, and then mixed (the finalizer of splitmix64). */

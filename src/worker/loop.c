@@ -17,6 +17,9 @@ static void retired(void *context, dmi_instance *inst)
 {
     dmi_worker *w = context;
     w->in_flight--;
+    if (inst->program && atomic_load(&inst->failed)) {
+        w->run.failed = inst->command;
+    }
     if (inst->op == DMI_OP_until) {
         dmi_run_decided(w, inst);
     }

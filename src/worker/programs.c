@@ -178,23 +178,13 @@ static dm_status begin_course(dmi_worker *w, const void *frame, void *out)
     memcpy(c->step, dmi_course_frame_steps(f), (size_t)f->steps * sizeof *c->step);
     c->steps = f->steps;
     c->parts = f->parts;
-    w->program[f->program] = program;
-    return DM_OK;
-}
-
-/* A loop in which this worker has nothing to do, not even to look, takes no time. */
-static void skip_idle_loops(dmi_course *c)
-{
-    for (int i = 0; i < c->steps; i++) {
-        bool idle = c->step[i].kind == DMI_COURSE_REPEAT;
-        for (int k = i; idle && k < c->step[i].other; k++) {
-            const dmi_course_step *s = &c->step[k];
-            idle = s->kind == DMI_COURSE_RUN ? !c->part[s->other].mine : s->every == 0;
-        }
-        if (idle) {
+    for (int i = 0; i < c->steps; i++) { /* loops that it need not follow */
+        if (c->step[i].kind == DMI_COURSE_REPEAT && !dmi_worker_takes_part(w, c->step[i].members)) {
             c->step[i].times = 0;
         }
     }
+    w->program[f->program] = program;
+    return DM_OK;
 }
 
 static dm_status take_part(dmi_worker *w, const void *frame, void *out)
@@ -214,9 +204,6 @@ static dm_status take_part(dmi_worker *w, const void *frame, void *out)
                                   .passes = f->passes,
                                   .mine = dmi_worker_takes_part(w, f->members)};
     c->received = f->part + 1;
-    if (c->received == c->parts) {
-        skip_idle_loops(c);
-    }
     return DM_OK;
 }
 

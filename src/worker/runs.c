@@ -10,8 +10,8 @@
 
 /* A loop of the course, or that of the frame. */
 typedef struct loop {
-    int64_t times, every;
-    uint64_t value, seen;
+    int64_t times, every, asks;
+    uint64_t value, seen, members;
     double below;
 } loop;
 
@@ -19,11 +19,11 @@ static loop loop_of(const dmi_running *r)
 {
     const dmi_program_run_frame *f = r->frame;
     if (r->depth == 0) {
-        return (loop){f->times, f->every, f->value, f->seen, f->below};
+        return (loop){f->times, f->every, f->asks, f->value, f->seen, f->members, f->below};
     }
     const dmi_course_step *s = &r->course->step[r->loop[r->depth].begin];
-    return (loop){s->times, s->every, s->every > 0 ? dmi_run_frame_operands(f)[s->value] : 0, s->seen,
-                  s->below};
+    return (loop){s->times, s->every,   s->asks, s->every > 0 ? dmi_run_frame_operands(f)[s->value] : 0,
+                  s->seen,  s->members, s->below};
 }
 
 static void leave_loop(dmi_running *r)
@@ -37,22 +37,27 @@ static void leave_loop(dmi_running *r)
 
 static void end_pass(dmi_running *r)
 {
+    const dmi_program_run_frame *f = r->frame;
     loop l = loop_of(r);
     r->at = r->loop[r->depth].begin + 1;
     r->loop[r->depth].since++;
+    r->loop[r->depth].asked++;
     if (--r->loop[r->depth].left == 0) {
         leave_loop(r);
     } else if (l.every > 0 && r->loop[r->depth].since == l.every) {
         r->loop[r->depth].since = 0;
         r->looks = true;
+    } else if (f->asked && r->loop[r->depth].asked >= l.asks) {
+        r->loop[r->depth].asked = 0;
+        r->asks = true;
     }
 }
 
-/* Goes on to the next part of this worker, or to a look, or to the end. */
+/* Goes on to the next part of this worker, or to a look or a question, or to the end. */
 static void advance(dmi_running *r)
 {
     const dmi_course *c = r->course;
-    while (r->on && !r->looks) {
+    while (r->on && !r->looks && !r->asks) {
         const dmi_course_step *s = r->at < c->steps ? &c->step[r->at] : NULL;
         if (!s || s->kind == DMI_COURSE_END) {
             end_pass(r);
@@ -66,30 +71,50 @@ static void advance(dmi_running *r)
         } else {
             r->loop[++r->depth].begin = r->at++;
             r->loop[r->depth].left = s->times;
-            r->loop[r->depth].since = 0;
+            r->loop[r->depth].since = r->loop[r->depth].asked = 0;
         }
     }
 }
 
-/* The workers look at the value as a command of their own, all at the same place of the stream. */
+/* A command of their own, all at the same place of the stream. */
+static void decide(dmi_worker *w, dmi_until_frame *f, uint64_t members)
+{
+    const dmi_program_run_frame *run = w->run.frame;
+    f->op.head = run->head;
+    f->op.head.op = DMI_OP_until;
+    f->op.noperand = DMI_COUNT(f->operand);
+    f->op.numbers = DMI_COUNT(f->number);
+    f->op.members = members;
+    f->op.args[0] = (int32_t)members;
+    f->op.args[1] = (int32_t)(members >> 32);
+    w->run.looks = w->run.asks = false;
+    w->run.deciding = true;
+    dmi_dispatch_op(w, &f->op);
+    if (w->broken) {
+        w->run.deciding = w->run.on = false;
+    }
+}
+
 static void look(dmi_worker *w)
 {
     const dmi_program_run_frame *run = w->run.frame;
     loop l = loop_of(&w->run);
-    dmi_until_frame f = {.op = {.head = run->head,
-                                .noperand = 2,
-                                .numbers = 2,
-                                .members = run->members,
-                                .args = {(int32_t)run->members, (int32_t)(run->members >> 32)}},
-                         .operand = {{l.value, DMI_READ}, {l.seen, DMI_WRITE}},
+    dmi_until_frame f = {.operand = {{l.value, DMI_READ}, {l.seen, DMI_WRITE}},
                          .number = {{.re = l.below}, {.re = HUGE_VAL}}};
-    f.op.head.op = DMI_OP_until;
-    w->run.looks = false;
-    w->run.deciding = true;
-    dmi_dispatch_op(w, &f.op);
-    if (w->broken) {
-        w->run.deciding = w->run.on = false;
-    }
+    decide(w, &f, run->members);
+}
+
+/* Workers see a cancel at different times, but must leave a loop in the same pass. The first of them says
+ * whether it has seen one, or a failure. */
+static void ask(dmi_worker *w)
+{
+    const dmi_program_run_frame *run = w->run.frame;
+    uint64_t cancelled = atomic_load(&w->hub.ring->cancelled), command = run->head.command;
+    bool over = command <= cancelled || command == w->run.failed;
+    dmi_until_frame f = {.op.args[2] = 1,
+                         .operand = {{run->asked, DMI_READ}, {run->asked, DMI_WRITE}},
+                         .number = {{.re = -0.5}, {.re = 0.5}, {.re = over}}};
+    decide(w, &f, loop_of(&w->run).members);
 }
 
 /* A value that is poisoned ends the run. A worker that could not look does not know what the others do. */
@@ -112,8 +137,8 @@ void dmi_run_go_on(dmi_worker *w)
 {
     const dmi_frame *frame = w->run.frame;
     dmi_instance *inst = NULL;
-    if (w->run.looks) {
-        look(w);
+    if (w->run.looks || w->run.asks) {
+        (w->run.looks ? look : ask)(w);
         return;
     }
     if (dmi_insist(w, dmi_program_instance, frame, &inst) != DM_OK) {
@@ -157,11 +182,11 @@ void dmi_run_begin(dmi_worker *w, const dmi_program_run_frame *f)
     }
     w->run.course = dmi_program_course(w, f->program);
     w->run.on = true;
-    w->run.looks = false;
+    w->run.looks = w->run.asks = false;
     w->run.at = w->run.depth = 0;
     w->run.loop[0].begin = -1;
     w->run.loop[0].left = f->times;
-    w->run.loop[0].since = 0;
+    w->run.loop[0].since = w->run.loop[0].asked = 0;
     dmi_program_begin_runs(w, f);
     advance(&w->run);
     if (w->run.on) {

@@ -35,13 +35,15 @@ typedef struct dmi_running {
     void *frame; /* a PROGRAM_RUN frame */
     const dmi_course *course;
     bool on;       /* there is more to run */
-    bool looks;    /* next is a look whether the innermost loop goes on */
-    bool deciding; /* they look now */
+    bool looks;    /* next is a look whether the innermost loop goes on, */
+    bool asks;     /* or the question whether the run was cancelled */
+    bool deciding; /* they look or ask now */
+    uint64_t failed; /* the last run that has failed here */
     int at;        /* next step of the course */
     int depth;     /* the innermost loop */
     struct {
         int begin;           /* its step; -1: loop 0 */
-        int64_t left, since; /* passes to come, and since the last look */
+        int64_t left, since, asked; /* passes to come; since the last look; since the last question */
     } loop[1 + DMI_COURSE_DEPTH];
 } dmi_running;
 

@@ -531,6 +531,13 @@ static void failure_case(dmt_case *c)
     DMT_OK(c, dm_fill(s, x, 2));
     expect(c, x, 2, "the session goes on");
     DMT_OK(c, dm_program_destroy(s, program));
+    DMT_OK(c, dm_program_begin(s)); /* runs in a row end as well */
+    DMT_OK(c, dm_map(s, "x - 1", 1, (dm_map_arg[]){DM_ARG("x", x)}, x));
+    DMT_OK(c, dm_require_range(s, x, 1, 5));
+    DMT_OK(c, dm_program_end(s, &program));
+    DMT_OK(c, dm_program_run(s, program, 1000000000, 0, NULL));
+    REFUSED(DMT_ONE(VALUE), "(program_run), its call 2 of 2, require_range", dm_sync(s));
+    DMT_OK(c, dm_program_destroy(s, program));
 }
 
 typedef struct part {

@@ -204,21 +204,21 @@ static void look_at_file(work *k, bool there)
     }
 }
 
-static void write_matrix(work *k, dm_array x, int seed)
+static void write_matrix(dm_session *s, dm_array x, int seed)
 {
     double values[N * N];
     element_matrix(N, seed, values);
-    OK(dm_array_write(k->s, x, NULL, NULL, values, 0));
+    OK(dm_array_write(s, x, NULL, NULL, values, 0));
 }
 
 static bool cancelled_after(work *k, int after_us, int which, int *poisoned)
 {
     cancelling cancel = {.after_us = after_us};
     pthread_t thread;
-    write_matrix(k, k->c, 3);
-    write_matrix(k, k->d, 4);
-    write_matrix(k, k->p, 3);
-    write_matrix(k, k->q, 4);
+    write_matrix(k->s, k->c, 3);
+    write_matrix(k->s, k->d, 4);
+    write_matrix(k->s, k->p, 3);
+    write_matrix(k->s, k->q, 4);
     OK(dm_fill(k->s, k->w, 0));
     OK(dm_sync(k->s));
     (void)unlink(k->path);
@@ -351,6 +351,57 @@ static void test_signal(void **state)
     close_session(s);
 }
 
+/* Runs that would take days, in a row or in loops of the program, on all workers or on some, with transfers or
+ * without. */
+static void test_long_runs(void **state)
+{
+    (void)state;
+    enum { SHAPES = 4 };
+    const int64_t for_ever = INT64_C(1) << 40;
+    for (int workers = 1; workers <= WORKERS; workers++) {
+        dm_session *s = open_session(workers, "log=error");
+        dm_layout rows = dm_layout_rows(s), cols = dm_layout_cols(s), one = dm_layout_single(workers - 1);
+        dm_array a = make_matrix(s, N, &rows, 1), b = make_matrix(s, N, &cols, 2),
+                 c = make_matrix(s, N, &one, 3);
+        running = s;
+        for (int shape = 0; shape < SHAPES; shape++) {
+            cancelling cancel = {.after_us = 30000};
+            pthread_t thread;
+            dm_program program;
+            OK(dm_program_begin(s));
+            if (shape > 0) {
+                OK(dm_program_repeat(s, shape > 1 ? 3 : for_ever));
+                OK(dm_copy(s, c, c));
+                OK(dm_program_repeat(s, shape > 2 ? 5 : for_ever));
+            }
+            OK(dm_transpose(s, a, b));
+            OK(dm_transpose(s, b, a));
+            if (shape > 0) {
+                OK(dm_program_repeat_end(s));
+                OK(dm_program_repeat_end(s));
+            }
+            OK(dm_program_end(s, &program));
+            OK(dm_program_run(s, program, for_ever, 0, NULL));
+            assert_int_equal(pthread_create(&thread, NULL, cancel_later, &cancel), 0);
+            assert_int_equal(dm_sync(s), DM_ERR_CANCELLED);
+            double end = seconds();
+            assert_int_equal(pthread_join(thread, NULL), 0);
+            OK(cancel.status);
+            print_message("%d workers, loops %d: told after %.4f s\n", workers, shape, end - cancel.begun);
+            assert_true(end - cancel.begun < ALL_WITHIN_S);
+            OK(dm_program_run(s, program, 0, 0, NULL));
+            write_matrix(s, a, 1);
+            OK(dm_program_destroy(s, program));
+            matrix_is(s, a, N, 1);
+        }
+        const dm_array all[] = {a, b, c};
+        for (int i = 0; i < 3; i++) {
+            OK(dm_array_destroy(s, all[i]));
+        }
+        close_session(s);
+    }
+}
+
 static int register_naps(void **state)
 {
     (void)state;
@@ -363,6 +414,7 @@ int main(void)
         cmocka_unit_test_setup(test_random_moments, deadline),
         cmocka_unit_test_setup(test_nothing, deadline),
         cmocka_unit_test_setup(test_signal, deadline),
+        cmocka_unit_test_setup(test_long_runs, deadline),
     };
     if (getenv("DMATH_TEST_LAUNCHED")) { /* one session a job */
         cmocka_set_test_filter("test_random_moments");
