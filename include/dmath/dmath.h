@@ -586,7 +586,7 @@ DM_API int dm_task_fail(const dm_task *task, const char *format, ...);
  * dmath_ops(void)` that registers them, which dm_init loads and calls on every rank whose option `load`
  * (DMATH_LOAD=a.so:b.so) names it, and `dmath-worker --load a.so` too. The program is linked with the shared libdmath
  * then. Does not block. Errors: DM_ERR_ARG, DM_ERR_STATE (a session is open); those of a call inside dmath_ops are
- * dm_init's too. */
+ * dm_init's too. Names with `dmath.` in front are for dmath's libraries: ranks that lack one do nothing for it. */
 DM_API DM_CHECKED dm_status dm_register(const char *name, dm_task_function function);
 
 /* Runs it once on every worker, or between dm_group_begin and dm_group_end on every worker of the group and on those

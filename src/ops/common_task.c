@@ -7,14 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_TASKS = 256, NAME_BYTES = 64, TEXT_BYTES = 256 };
+enum { MOST_TASKS = 256, MOST_OWN = 16, NAME_BYTES = 64, TEXT_BYTES = 256 };
 
-/* Filled before any session is open, read only afterwards. */
-static struct {
+typedef struct known_task {
     char name[NAME_BYTES];
     dm_task_function function;
-} table[MOST_TASKS];
+} known_task;
+
+/* Filled before any session is open, read only afterwards. */
+static known_task table[MOST_TASKS];
 static int count;
+/* Those of dmath's own libraries, which ranks need not have alike. Their numbers come from their names. */
+static const char own_prefix[] = "dmath.";
+static known_task own[MOST_OWN];
+static int own_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static _Thread_local bool inside;
@@ -33,6 +39,34 @@ bool dmi_task_inside(void)
     return inside;
 }
 
+static bool is_own(const char *name)
+{
+    return strncmp(name, own_prefix, sizeof own_prefix - 1) == 0;
+}
+
+static uint64_t hash_name(uint64_t hash, const char *name)
+{
+    for (const char *p = name; *p; p++) {
+        hash = (hash ^ (unsigned char)*p) * UINT64_C(1099511628211);
+    }
+    return (hash ^ 0x100) * UINT64_C(1099511628211);
+}
+
+static int own_number(const char *name)
+{
+    return DMI_TASK_OWN | (int)(hash_name(0, name) % DMI_TASK_OWN);
+}
+
+static const known_task *task_of(int number)
+{
+    for (int i = 0; i < own_count; i++) {
+        if (own_number(own[i].name) == number) {
+            return &own[i];
+        }
+    }
+    return number >= 0 && number < count ? &table[number] : NULL;
+}
+
 static dm_status add_task(const char *name, dm_task_function function)
 {
     if (!name || !function) {
@@ -49,11 +83,13 @@ static dm_status add_task(const char *name, dm_task_function function)
     pthread_mutex_lock(&lock);
     if (dmi_task_find(name) >= 0) {
         status = dmi_fail(DM_ERR_ARG, "register: the name %s is taken", name);
-    } else if (count == MOST_TASKS) {
-        status = dmi_fail(DM_ERR_ARG, "register: %s: there are %d operations already", name, MOST_TASKS);
+    } else if (is_own(name) ? own_count == MOST_OWN || task_of(own_number(name)) : count == MOST_TASKS) {
+        status = dmi_fail(DM_ERR_ARG, "register: %s: there are %d operations already", name,
+                          is_own(name) ? own_count : MOST_TASKS);
     } else {
-        strcpy(table[count].name, name);
-        table[count++].function = function;
+        known_task *t = is_own(name) ? &own[own_count++] : &table[count++];
+        strcpy(t->name, name);
+        t->function = function;
     }
     pthread_mutex_unlock(&lock);
     return status;
@@ -116,22 +152,25 @@ int dmi_task_find(const char *name)
             return i;
         }
     }
+    for (int i = 0; i < own_count; i++) {
+        if (strcmp(own[i].name, name) == 0) {
+            return own_number(name);
+        }
+    }
     return -1;
 }
 
 const char *dmi_task_name(int number)
 {
-    return number == DMI_TASK_FEED ? "feed" : number >= 0 && number < count ? table[number].name : "?";
+    const known_task *t = task_of(number);
+    return number == DMI_TASK_FEED ? "feed" : t ? t->name : "?";
 }
 
 uint64_t dmi_task_fingerprint(void)
 {
     uint64_t hash = 0;
     for (int i = 0; i < count; i++) {
-        for (const char *p = table[i].name; *p; p++) {
-            hash = (hash ^ (unsigned char)*p) * UINT64_C(1099511628211);
-        }
-        hash = (hash ^ 0x100) * UINT64_C(1099511628211);
+        hash = hash_name(hash, table[i].name);
     }
     return hash;
 }
@@ -188,8 +227,9 @@ dm_status dmi_task_run(const dmi_task_desc *desc, int worker, int operands, void
         }
     }
     inside = true;
-    dm_task_function function = desc->number == DMI_TASK_FEED ? dmi_feed_read : table[desc->number].function;
-    int result = status == DM_OK ? function(&r.task) : 0;
+    const known_task *known = task_of(desc->number);
+    dm_task_function function = desc->number == DMI_TASK_FEED ? dmi_feed_read : known ? known->function : NULL;
+    int result = status == DM_OK && function ? function(&r.task) : 0;
     inside = false;
     if (atomic_flag_test_and_set(&r.said)) {
         status = dmi_fail(DM_ERR_TASK, "%s: %s", dmi_task_name(desc->number), r.text);

@@ -5,6 +5,9 @@
 #include "kernels/host/task.h"
 #include "plan/plan.h"
 
+/* Numbers of functions of dmath's own libraries, which a worker may lack; then it does nothing. */
+enum { DMI_TASK_OWN = 1 << 24 };
+
 /* Is this thread inside a user function? It may not call dmath there. */
 bool dmi_task_inside(void);
 int dmi_task_find(const char *name); /* its number, or -1 */
