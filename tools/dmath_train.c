@@ -12,6 +12,7 @@ typedef struct train_options {
     int64_t slices, max_iter, store_mib;
     dm_dtype type;
     int effect[2]; /* of SIGINT, SIGHUP: DM_SOLVER_* */
+    int read;      /* DM_READ_* */
     bool shuffle, skip_damaged, explain, lean;
 } train_options;
 
@@ -29,7 +30,8 @@ enum {
     KEY_SPLIT,
     KEY_LEAN,
     KEY_STORE,
-    KEY_STORE_FOLDER
+    KEY_STORE_FOLDER,
+    KEY_READ
 };
 
 static const struct argp_option options[] = {
@@ -51,6 +53,10 @@ static const struct argp_option options[] = {
      "after training, an HTML file: curves, time of each layer, memory, link bytes, confusion matrix, filters",
      0},
     {"shuffle", KEY_SHUFFLE, NULL, 0, "records of the training net in another order in each round", 0},
+    {"read", KEY_READ, "WHO", 0,
+     "who reads records: workers, each its own (default where they are processes and have the files), or "
+     "master",
+     0},
     {"damaged", KEY_DAMAGED, "WHAT", 0, "records: refuse (default) or skip", 0},
     {"store", KEY_STORE, "MIB", 0, "decoded images that each data layer keeps for later rounds (default 0)", 0},
     {"store-folder", KEY_STORE_FOLDER, "FOLDER", 0, "keep them in a file there, on a local disk, not in memory",
@@ -116,6 +122,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         break;
     case KEY_STORE_FOLDER:
         o->store_folder = arg;
+        break;
+    case KEY_READ:
+        fits = strcmp(arg, "workers") == 0 || strcmp(arg, "master") == 0;
+        o->read = strcmp(arg, "workers") == 0 ? DM_READ_BY_WORKERS : DM_READ_BY_PROGRAM;
         break;
     case KEY_LEAN:
         o->lean = true;
@@ -218,6 +228,7 @@ static dm_status run(dm_session *s, train_options *o, tool_train_log *log)
     settings.skip_damaged = o->skip_damaged;
     settings.store_bytes = o->store_mib * (1 << 20);
     settings.store_folder = o->store_folder;
+    settings.read = o->read;
     settings.lean = o->lean && !o->explain;
     dm_status status = dm_solver_open(s, o->solver, &settings, &solver);
     if (status == DM_OK && o->explain) {

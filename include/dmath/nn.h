@@ -106,6 +106,11 @@ typedef struct dm_net dm_net;
 
 enum { DM_PHASE_TRAIN = 0, DM_PHASE_TEST = 1 };
 
+/* Who reads the records of layers with data: each worker those of its own samples, out of files that all hosts have; or the
+ * program's process for all, which sends them. By default workers that are processes read their own, unless a host lacks the
+ * files, or the source allows one process only (LevelDB): the log says which it is, and why. */
+enum { DM_READ_DEFAULT = 0, DM_READ_BY_PROGRAM = 1, DM_READ_BY_WORKERS = 2 };
+
 /* Make one with DM_NET_OPTIONS_INIT, then set fields. */
 typedef struct dm_net_options {
     size_t size;        /* sizeof(dm_net_options): set by DM_NET_OPTIONS_INIT */
@@ -133,10 +138,11 @@ typedef struct dm_net_options {
      * in a file in this folder, which has no name and ends with the net. */
     int64_t store_bytes;
     const char *store_folder;
+    int read; /* DM_READ_*. BY_WORKERS: where they cannot, that is an error */
 } dm_net_options;
 #define DM_NET_OPTIONS_INIT \
     {sizeof(dm_net_options), DM_PHASE_TEST, 0, NULL, DM_SLICES, 1, NULL, NULL, DM_F32, 0, 0, NULL, NULL, 0, NULL, \
-     0, NULL}
+     0, NULL, DM_READ_DEFAULT}
 
 /* A net out of a prototxt file, with the first values of its parameters. options NULL: all defaults. Blocks. The caller
  * ends it with dm_net_close. Errors: DM_ERR_FORMAT, DM_ERR_UNSUPPORTED, DM_ERR_SHAPE, DM_ERR_IO with file and line. */
@@ -145,7 +151,8 @@ DM_API DM_CHECKED dm_status dm_net_open(dm_session *session, const char *path, c
  * "net". */
 DM_API DM_CHECKED dm_status dm_net_open_text(dm_session *session, const char *text, const char *name,
                                              const dm_net_options *options, dm_net **net);
-/* Ends a net and its arrays; accepts NULL. Before dm_finalize. Does not block. */
+/* Ends a net and its arrays; accepts NULL. Before dm_finalize. Does not block, but where workers read records and skip damaged
+ * ones: the log has their last report. */
 DM_API DM_CHECKED dm_status dm_net_close(dm_net *net);
 /* Weights of a .caffemodel into the layers of the same names. Layers of the file that the net lacks are reported to the
  * log. Blocks. Errors: DM_ERR_IO, DM_ERR_FORMAT, DM_ERR_SHAPE (a layer's parameters have other shapes). */
@@ -267,9 +274,11 @@ typedef struct dm_solver_options {
     int lean;
     int64_t store_bytes; /* as of dm_net_options */
     const char *store_folder;
+    int read; /* as of dm_net_options */
 } dm_solver_options;
 #define DM_SOLVER_OPTIONS_INIT \
-    {sizeof(dm_solver_options), DM_SLICES, -1, NULL, NULL, DM_F32, 0, 0, NULL, NULL, NULL, NULL, 0, 0, 0, NULL}
+    {sizeof(dm_solver_options), DM_SLICES, -1, NULL, NULL, DM_F32, 0, 0, NULL, NULL, NULL, NULL, 0, 0, 0, NULL, \
+     DM_READ_DEFAULT}
 
 /* A solver with its nets out of a prototxt file. Paths in it are as the program's working folder has them. The seed is
  * the field random_seed, or 1. The field solver_mode is accepted and has no effect. The caller ends it with

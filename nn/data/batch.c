@@ -7,15 +7,20 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST_DAMAGED = 1000 }; /* in a row */
 
 typedef struct batch {
-    const nn_layer *layer;
+    nn_origin origin; /* of the process that has the layer */
+    char *where;      /* what messages about a record's shape begin with */
+    int64_t store_bytes;
+    const char *store_folder;
     nn_source *source;
     nn_transform transform;
     bool shuffle, skip_damaged;
-    bool bytes; /* records hold bytes, which the workers convert */
+    bool bytes;  /* records hold bytes, which the workers convert */
+    bool labels; /* wanted */
     int64_t size, first;
     int64_t shape[3]; /* channels, height, width of what leaves here */
     uint64_t seed;
@@ -26,6 +31,7 @@ static void close_batch(void *state)
     batch *b = state;
     nn_source_close(b->source);
     nn_transform_drop(&b->transform);
+    free(b->where);
     free(b);
 }
 
@@ -51,8 +57,8 @@ static dm_status read_fitting(const batch *b, int64_t i, nn_record *r)
     dm_status status = b->source->type->read(b->source, i, r);
     if (status == DM_OK && !fits(b, r, why, sizeof why)) {
         nn_record_drop(r);
-        status = nn_layer_fail(b->layer, "transform_param", DM_ERR_SHAPE, "%s (record %lld of %s)", why,
-                               (long long)i, b->source->path);
+        status = dm_error_set(DM_ERR_SHAPE, "%s%s (record %lld of %s)", b->where, why, (long long)i,
+                              b->source->path);
     }
     return status;
 }
@@ -78,12 +84,12 @@ static dm_status read_place(const batch *b, int64_t p, nn_page *page, nn_record 
     return status;
 }
 
-static dm_status make(void *state, int64_t number, nn_page *page)
+static dm_status make(void *state, int64_t number, const nn_rows *rows, nn_page *page)
 {
     const batch *b = state;
-    int64_t each = b->shape[0] * b->shape[1] * b->shape[2];
-    for (int64_t i = 0; i < b->size; i++) {
-        int64_t p = number * b->size + i;
+    const int64_t each = rows->each[0];
+    for (int64_t i = 0; i < rows->count; i++) {
+        int64_t p = number * b->size + rows->first + i;
         nn_record r = {0};
         dm_status status = read_place(b, p + b->first, page, &r);
         if (status != DM_OK) {
@@ -96,7 +102,7 @@ static dm_status make(void *state, int64_t number, nn_page *page)
         } else {
             nn_transform_apply(&b->transform, &r, b->shape, random, page->top[0] + i * each);
         }
-        if (b->layer->tops > 1) {
+        if (b->labels) {
             page->top[1][i] = (float)r.label;
         }
         nn_record_drop(&r);
@@ -104,8 +110,132 @@ static dm_status make(void *state, int64_t number, nn_page *page)
     return DM_OK;
 }
 
+/* --- in other processes */
+static const char *alone(const void *state)
+{
+    const batch *b = state;
+    return !b->origin.listed && b->origin.backend == NN_LEVELDB ? "a LevelDB is open in one process only"
+                                                                : NULL;
+}
+
+static dm_status pack(const void *state, nn_pack *out)
+{
+    const batch *b = state;
+    const nn_list_setup *list = &b->origin.list;
+    const int64_t numbers[] = {b->origin.listed,
+                               b->origin.backend,
+                               list->colour,
+                               list->height,
+                               list->width,
+                               b->source->count,
+                               b->source->colour,
+                               b->size,
+                               b->first,
+                               b->shuffle,
+                               b->skip_damaged,
+                               b->bytes,
+                               b->labels,
+                               b->shape[0],
+                               b->shape[1],
+                               b->shape[2],
+                               (int64_t)b->seed,
+                               b->store_bytes,
+                               b->store_folder != NULL};
+    nn_pack_text(out, b->origin.path);
+    nn_pack_text(out, list->folder);
+    nn_pack_text(out, b->where);
+    nn_pack_text(out, b->store_folder);
+    for (int i = 0; i < NN_COUNT(numbers); i++) {
+        nn_pack_int(out, numbers[i]);
+    }
+    nn_transform_pack(&b->transform, !b->bytes, out); /* of bytes, workers take the mean off later */
+    return out->failed ? nn_no_memory() : DM_OK;
+}
+
+/* Is it what the program's process has found under this name? A record of it must be readable too: a list may
+ * be there without its images. */
+static dm_status check_source(const nn_source *source, int64_t count)
+{
+    nn_record r = {0};
+    if (source->count != count) {
+        return dm_error_set(DM_ERR_FORMAT, "%s: has %lld records here, and %lld where the program runs",
+                            source->path, (long long)source->count, (long long)count);
+    }
+    dm_status status = source->type->read((nn_source *)(uintptr_t)source, 0, &r);
+    nn_record_drop(&r);
+    return status == DM_ERR_IO ? status : DM_OK; /* damage is told when its turn comes */
+}
+
+static dm_status store_if_wanted(batch *b)
+{
+    nn_source *inner = b->source;
+    if (b->store_bytes <= 0) {
+        return DM_OK;
+    }
+    b->source = NULL;
+    return nn_store_open(inner, b->store_bytes, b->store_folder, &b->source);
+}
+
+static dm_status unpack(nn_unpack *in, batch *b)
+{
+    nn_origin *o = &b->origin;
+    o->path = nn_unpack_text(in);
+    o->list.folder = nn_unpack_text(in);
+    b->where = strdup(nn_unpack_text(in));
+    const char *folder = nn_unpack_text(in);
+    o->listed = nn_unpack_int(in) != 0;
+    o->backend = (nn_backend)nn_unpack_int(in);
+    o->list.colour = nn_unpack_int(in) != 0;
+    o->list.height = nn_unpack_int(in);
+    o->list.width = nn_unpack_int(in);
+    const int64_t count = nn_unpack_int(in);
+    const nn_colour colour = (nn_colour)nn_unpack_int(in);
+    b->size = nn_unpack_int(in);
+    b->first = nn_unpack_int(in);
+    b->shuffle = nn_unpack_int(in) != 0;
+    b->skip_damaged = nn_unpack_int(in) != 0;
+    b->bytes = nn_unpack_int(in) != 0;
+    b->labels = nn_unpack_int(in) != 0;
+    for (int d = 0; d < 3; d++) {
+        b->shape[d] = nn_unpack_int(in);
+    }
+    b->seed = (uint64_t)nn_unpack_int(in);
+    b->store_bytes = nn_unpack_int(in);
+    b->store_folder = nn_unpack_int(in) ? folder : NULL;
+    dm_status status = b->where ? nn_transform_unpack(in, &b->transform) : nn_no_memory();
+    if (status == DM_OK && in->failed) {
+        status = dm_error_set(DM_ERR_FORMAT, "the settings of a data layer are not whole");
+    }
+    status = status == DM_OK ? nn_origin_open(o, &b->source) : status;
+    if (status == DM_OK) {
+        b->source->colour = colour;
+        status = check_source(b->source, count);
+    }
+    return status == DM_OK ? store_if_wanted(b) : status;
+}
+
+static dm_status open_packed(nn_unpack *in, void **out)
+{
+    batch *b = calloc(1, sizeof *b);
+    dm_status status = b ? unpack(in, b) : nn_no_memory();
+    if (status == DM_OK) {
+        *out = b;
+    } else if (b) {
+        close_batch(b);
+    }
+    return status;
+}
+
+const nn_feed_type nn_batch_feed = {"records", make, close_batch, pack, alone, open_packed};
+
+/* --- with the layer */
+dm_status nn_origin_open(const nn_origin *o, nn_source **out)
+{
+    return o->listed ? nn_list_open(o->path, &o->list, out) : nn_source_open(o->path, o->backend, out);
+}
+
 /* The first record that makes sense says which shape all have. */
-static dm_status find_shape(batch *b)
+static dm_status find_shape(const nn_layer *layer, batch *b)
 {
     nn_record r = {0};
     dm_status status = b->source->type->read(b->source, 0, &r);
@@ -121,7 +251,7 @@ static dm_status find_shape(batch *b)
         b->shape[1] = crop ? crop : r.height;
         b->shape[2] = crop ? crop : r.width;
         if (!fits(b, &r, why, sizeof why)) {
-            status = nn_layer_fail(b->layer, "transform_param", DM_ERR_SHAPE, "%s", why);
+            status = nn_layer_fail(layer, "transform_param", DM_ERR_SHAPE, "%s", why);
         }
         nn_record_drop(&r);
     }
@@ -135,16 +265,27 @@ static dm_status set_tops(nn_layer *l, const batch *b)
     return status == DM_OK && l->tops > 1 ? nn_top_shape(l, 1, 1, shape) : status;
 }
 
+/* "net.prototxt:7: layer 'data' " */
+static dm_status note_where(const nn_layer *layer, batch *b)
+{
+    if (nn_layer_fail(layer, "transform_param", DM_ERR_SHAPE, "%s", "") != DM_OK) {
+        b->where = strdup(dm_error_message());
+    }
+    return b->where ? DM_OK : nn_no_memory();
+}
+
 dm_status nn_batch_open(nn_layer *layer, const nn_batch_setup *setup, nn_feed **out)
 {
-    static const nn_feed_type type = {make, close_batch};
     batch *b = calloc(1, sizeof *b);
     if (!b) {
         nn_source_close(setup->source);
         return nn_no_memory();
     }
-    b->layer = layer;
+    b->origin = setup->origin;
     b->source = setup->source;
+    b->labels = layer->tops > 1;
+    b->store_bytes = layer->net->store_bytes;
+    b->store_folder = layer->net->store_folder;
     b->size = setup->size;
     b->shuffle = setup->shuffle;
     b->skip_damaged = layer->net->skip_damaged;
@@ -154,12 +295,9 @@ dm_status nn_batch_open(nn_layer *layer, const nn_batch_setup *setup, nn_feed **
     if (status == DM_OK && b->source->colour == NN_AS_IS) {
         b->source->colour = b->transform.colour;
     }
-    if (status == DM_OK && layer->net->store_bytes > 0) {
-        nn_source *inner = b->source;
-        b->source = NULL;
-        status = nn_store_open(inner, layer->net->store_bytes, layer->net->store_folder, &b->source);
-    }
-    status = status == DM_OK ? find_shape(b) : status;
+    status = status == DM_OK ? note_where(layer, b) : status;
+    status = status == DM_OK ? store_if_wanted(b) : status;
+    status = status == DM_OK ? find_shape(layer, b) : status;
     status = status == DM_OK ? set_tops(layer, b) : status;
     if (status != DM_OK) {
         close_batch(b);
@@ -170,5 +308,5 @@ dm_status nn_batch_open(nn_layer *layer, const nn_batch_setup *setup, nn_feed **
         close_batch(b);
         return status;
     }
-    return nn_feed_open(layer, &type, b, images, out);
+    return nn_feed_open(layer, &nn_batch_feed, b, images, out);
 }

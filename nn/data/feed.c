@@ -1,30 +1,29 @@
-/* Double buffering: threads fill pages, the step takes them in order. */
+/* Double buffering: a batch is made while the step before it runs. */
 #include "data/feed.h"
 
-#include <pthread.h>
+#include "data/readers.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
-enum { MAX_THREADS = 16, MAX_PAGES = MAX_THREADS + 1, SOON = 20 };
-static const int64_t MOST_BYTES = (int64_t)2 << 30; /* of the pages behind the second */
+enum { SOON = 20 };
 
 struct nn_feed {
     nn_layer *layer;
     const nn_feed_type *type;
     void *state;
     nn_images *images;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    pthread_t thread[MAX_THREADS];
-    int threads, pages;
-    bool stop, said;
-    int64_t next, taken; /* batch that a thread begins next, that the step takes next */
-    nn_page page[MAX_PAGES];
-    double waited, began; /* seconds; when the first batch had come */
+    nn_rows rows;
+    nn_ring *ring;                  /* one of the two: all rows, */
+    nn_readers *readers;            /* or each worker's */
+    dm_array rounded[NN_FEED_TOPS]; /* f32: what readers write of tops that have another type */
+    bool said;
+    int64_t next; /* the batch that the step takes next */
+    double began; /* when the first batch had come */
     int64_t count, damaged;
+    bool told; /* the readers' last report has been read */
 };
 
 static double now_s(void)
@@ -34,126 +33,36 @@ static double now_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-void nn_page_damaged(nn_page *page, const char *why)
-{
-    if (page->damaged++ == 0) {
-        snprintf(page->first, sizeof page->first, "%s", why);
-    }
-}
-
-/* --- threads */
-static nn_page *free_page(nn_feed *f)
-{
-    for (int i = 0; i < f->pages; i++) {
-        if (!f->page[i].busy) {
-            return &f->page[i];
-        }
-    }
-    return NULL;
-}
-
-static void *fill_pages(void *context)
-{
-    nn_feed *f = context;
-    pthread_mutex_lock(&f->lock);
-    while (!f->stop) {
-        nn_page *p = free_page(f);
-        if (!p) {
-            pthread_cond_wait(&f->changed, &f->lock);
-            continue;
-        }
-        p->busy = true;
-        p->ready = false;
-        p->batch = f->next++;
-        p->damaged = 0;
-        pthread_mutex_unlock(&f->lock);
-        p->status = f->type->make(f->state, p->batch, p);
-        snprintf(p->error, sizeof p->error, "%s", p->status == DM_OK ? "" : dm_error_message());
-        pthread_mutex_lock(&f->lock);
-        p->ready = true;
-        pthread_cond_broadcast(&f->changed);
-    }
-    pthread_mutex_unlock(&f->lock);
-    return NULL;
-}
-
-static void stop_threads(nn_feed *f)
-{
-    pthread_mutex_lock(&f->lock);
-    f->stop = true;
-    pthread_cond_broadcast(&f->changed);
-    pthread_mutex_unlock(&f->lock);
-    for (int i = 0; i < f->threads; i++) {
-        pthread_join(f->thread[i], NULL);
-    }
-    f->threads = 0;
-    f->stop = false;
-    for (int i = 0; i < f->pages; i++) {
-        f->page[i].busy = f->page[i].ready = false;
-    }
-}
-
 /* Is top i made of windows of bytes? */
 static bool is_images(const nn_feed *f, int i)
 {
     return i == 0 && f->images;
 }
 
-static dm_status make_page(const nn_feed *f, nn_page *p)
-{
-    for (int i = 0; i < f->layer->tops; i++) {
-        const size_t count = (size_t)f->layer->top[i]->count;
-        if (is_images(f, i)) {
-            p->windows = p->windows ? p->windows : malloc(count);
-            p->places =
-                p->places ? p->places : malloc((size_t)f->layer->top[0]->shape[0] * 3 * sizeof *p->places);
-        } else {
-            p->top[i] = p->top[i] ? p->top[i] : malloc(count * sizeof(float));
-        }
-        if (is_images(f, i) ? !p->windows || !p->places : !p->top[i]) {
-            return nn_no_memory();
-        }
-    }
-    return DM_OK;
-}
-
-static dm_status make_pages(nn_feed *f, int pages)
-{
-    dm_status status = DM_OK;
-    while (status == DM_OK && f->pages < pages) {
-        status = make_page(f, &f->page[f->pages]);
-        f->pages += status == DM_OK;
-    }
-    return status;
-}
-
-/* As many threads as cores without a worker, at least one, and a page more than threads, as far as their memory
- * goes. */
-static dm_status start_threads(nn_feed *f)
-{
-    long free_cores = sysconf(_SC_NPROCESSORS_ONLN) - dm_workers(f->layer->net->session);
-    int64_t bytes = 1, fit;
-    for (int i = 0; i < f->layer->tops; i++) {
-        bytes += f->layer->top[i]->count * (is_images(f, i) ? 1 : (int64_t)sizeof(float));
-    }
-    fit = MOST_BYTES / bytes + 1;
-    free_cores = free_cores > fit ? (long)fit : free_cores;
-    int wanted = free_cores < 1 ? 1 : free_cores > MAX_THREADS ? MAX_THREADS : (int)free_cores;
-    dm_status status = make_pages(f, wanted + 1);
-    f->next = f->taken;
-    while (status == DM_OK && f->threads < wanted) {
-        if (pthread_create(&f->thread[f->threads], NULL, fill_pages, f) == 0) {
-            f->threads++;
-        } else if (f->threads > 0) {
-            break;
-        } else {
-            status = dm_error_set(DM_ERR_IO, "no thread for the data can be started");
-        }
-    }
-    return status;
-}
-
 /* --- opening and closing */
+static dm_status choose_reader(nn_feed *f)
+{
+    const nn_layer *l = f->layer;
+    const nn_net *net = l->net;
+    char why[512] = "";
+    if (net->read != DM_READ_BY_PROGRAM) {
+        dm_status status = nn_readers_open(net->session, f->type, f->state, &f->rows,
+                                           net->read == DM_READ_BY_WORKERS, &f->readers, why, sizeof why);
+        if (status != DM_OK) {
+            return nn_layer_fail(l, "name", status, "cannot be read by the workers: %s", dm_error_message());
+        }
+    }
+    if (f->readers) {
+        nn_log(net, "layer '%s': each worker reads its own records", l->name);
+        return DM_OK;
+    }
+    if (why[0]) {
+        nn_log(net, "layer '%s': the program's process reads the records for all workers: %s", l->name, why);
+    }
+    const int workers = dm_workers(net->session);
+    return nn_ring_open(f->type, f->state, &f->rows, workers, 1, &f->ring);
+}
+
 dm_status nn_feed_open(nn_layer *layer, const nn_feed_type *type, void *state, nn_images *images, nn_feed **out)
 {
     nn_feed *f = calloc(1, sizeof *f);
@@ -166,10 +75,45 @@ dm_status nn_feed_open(nn_layer *layer, const nn_feed_type *type, void *state, n
     f->type = type;
     f->state = state;
     f->images = images;
-    pthread_mutex_init(&f->lock, NULL);
-    pthread_cond_init(&f->changed, NULL);
+    f->rows = (nn_rows){.tops = layer->tops, .images = images != NULL, .count = layer->top[0]->shape[0]};
+    for (int i = 0; i < layer->tops; i++) {
+        f->rows.each[i] = layer->top[i]->count / layer->top[i]->shape[0];
+    }
+    dm_status status = choose_reader(f);
+    if (status != DM_OK) {
+        char text[2048];
+        snprintf(text, sizeof text, "%s", dm_error_message());
+        nn_feed_close(f);
+        return dm_error_set(status, "%s", text);
+    }
     *out = f;
     return DM_OK;
+}
+
+static void tell_damage(nn_feed *f, int64_t damaged, const char *first)
+{
+    if (damaged > 0) {
+        f->damaged += damaged;
+        nn_log(f->layer->net, "layer '%s': skipped %lld damaged records so far: %s", f->layer->name,
+               (long long)f->damaged, first);
+    }
+}
+
+/* What the workers say about the batch before. They have it when this is asked, or nearly so: the step that it
+ * was for has been called since. */
+static dm_status hear_readers(nn_feed *f)
+{
+    int64_t damaged = 0;
+    char first[512] = "";
+    if (f->told || f->count == 0) {
+        return DM_OK;
+    }
+    dm_status status = nn_readers_report(f->readers, &damaged, first, sizeof first);
+    if (status == DM_OK) {
+        f->told = true;
+        tell_damage(f, damaged, first);
+    }
+    return status;
 }
 
 void nn_feed_close(nn_feed *f)
@@ -177,102 +121,135 @@ void nn_feed_close(nn_feed *f)
     if (!f) {
         return;
     }
-    stop_threads(f);
-    nn_images_close(f->images);
-    f->type->close(f->state);
-    for (int i = 0; i < MAX_PAGES; i++) {
-        free(f->page[i].windows);
-        free(f->page[i].places);
-        for (int k = 0; k < NN_FEED_TOPS; k++) {
-            free(f->page[i].top[k]);
+    /* The last report may have damaged records. */
+    if (f->readers && f->layer->net->skip_damaged && hear_readers(f) != DM_OK) {
+        nn_log(f->layer->net, "layer '%s': its last report is lost: %s", f->layer->name, dm_error_message());
+    }
+    nn_readers_close(f->readers);
+    nn_ring_close(f->ring);
+    for (int i = 0; i < NN_FEED_TOPS; i++) {
+        if (f->rounded[i].id && dm_array_destroy(f->layer->net->session, f->rounded[i]) != DM_OK) {
+            break; /* the session has ended, and they with it */
         }
     }
-    pthread_cond_destroy(&f->changed);
-    pthread_mutex_destroy(&f->lock);
+    nn_images_close(f->images);
+    f->type->close(f->state);
     free(f);
 }
 
 void nn_feed_seek(nn_feed *f, int64_t batch)
 {
-    if (batch != f->taken) {
-        stop_threads(f);
-        f->taken = batch;
-    }
+    f->next = batch;
 }
 
 double nn_feed_waited(const nn_feed *f)
 {
-    return f->waited;
+    return f->readers ? nn_readers_waited(f->readers) : nn_ring_waited(f->ring);
 }
 
-/* --- taking */
-static nn_page *wait_for(nn_feed *f)
+bool nn_feed_by_workers(const nn_feed *f)
 {
-    nn_page *found = NULL;
-    double start = now_s();
-    pthread_mutex_lock(&f->lock);
-    while (!found) {
-        for (int i = 0; i < f->pages; i++) {
-            if (f->page[i].ready && f->page[i].batch == f->taken) {
-                found = &f->page[i];
-            }
-        }
-        if (!found) {
-            pthread_cond_wait(&f->changed, &f->lock);
-        }
-    }
-    pthread_mutex_unlock(&f->lock);
-    if (f->count > 0) { /* nothing can hide the first */
-        f->waited += now_s() - start;
-    } else {
-        f->began = now_s();
-    }
-    f->count++;
-    return found;
+    return f->readers != NULL;
 }
 
 /* Says once that steps wait for data more than half of their time. */
 static void watch(nn_feed *f)
 {
-    double seconds = now_s() - f->began;
-    if (!f->said && f->count > SOON && seconds > 1 && f->waited > seconds / 2) {
+    double now = now_s();
+    f->began = f->count == 0 ? now : f->began;
+    f->count++;
+    double seconds = now - f->began, waited = nn_feed_waited(f);
+    if (!f->said && f->count > SOON && seconds > 1 && waited > seconds / 2) {
         f->said = true;
         nn_log(f->layer->net, "layer '%s': loading data is the slowest part: steps waited %.0f %% of %.1f s",
-               f->layer->name, 100 * f->waited / seconds, seconds);
+               f->layer->name, 100 * waited / seconds, seconds);
     }
 }
 
-static void tell_damage(nn_feed *f, const nn_page *p)
+/* --- a batch of this process */
+static dm_status write_page(nn_feed *f, const nn_page *p)
 {
-    if (p->damaged) {
-        f->damaged += p->damaged;
-        nn_log(f->layer->net, "layer '%s': skipped %lld damaged records so far: %s", f->layer->name,
-               (long long)f->damaged, p->first);
+    dm_session *s = f->layer->net->session;
+    dm_status status = DM_OK;
+    for (int i = 0; status == DM_OK && i < f->layer->tops; i++) {
+        const dm_array top = f->layer->top[i]->data;
+        if (is_images(f, i)) {
+            dm_array windows = DM_NO_ARRAY, places = DM_NO_ARRAY;
+            status = nn_images_next(f->images, &windows, &places);
+            status = status == DM_OK ? dm_write(s, windows, p->windows) : status;
+            status = status == DM_OK ? dm_write(s, places, p->places) : status;
+            status = status == DM_OK ? nn_images_forward(f->images, top) : status;
+        } else {
+            status = dm_write_as(s, top, p->top[i]);
+        }
     }
+    return status;
+}
+
+static dm_status next_of_ring(nn_feed *f)
+{
+    nn_page *p = NULL;
+    dm_status status = nn_ring_take(f->ring, f->next, &p);
+    if (status != DM_OK) {
+        return status;
+    }
+    watch(f);
+    tell_damage(f, p->damaged, p->first);
+    if (p->status != DM_OK) { /* the page stays: asked again, it says the same */
+        return dm_error_set(p->status, "%s", p->error);
+    }
+    status = write_page(f, p);
+    nn_ring_give(f->ring, p);
+    f->next++;
+    return status;
+}
+
+/* --- a batch of the workers */
+
+/* The array that readers write of top i: its own where that is f32. */
+static dm_status array_for(nn_feed *f, int i, dm_array *out)
+{
+    const nn_net *net = f->layer->net;
+    const nn_blob *b = f->layer->top[i];
+    dm_array_info info = {.size = sizeof info};
+    dm_status status = dm_array_query(net->session, b->data, &info);
+    if (status == DM_OK && info.dtype != DM_F32 && !f->rounded[i].id) {
+        status = nn_blob_array(net, b, DM_F32, &f->rounded[i]);
+    }
+    *out = f->rounded[i].id ? f->rounded[i] : b->data;
+    return status;
+}
+
+static dm_status next_of_readers(nn_feed *f)
+{
+    const nn_layer *l = f->layer;
+    dm_array arrays[NN_READERS_ARRAYS];
+    int count = 0;
+    dm_status status = hear_readers(f);
+    if (status != DM_OK) {
+        return status;
+    }
+    watch(f);
+    if (f->images) {
+        status = nn_images_next(f->images, &arrays[0], &arrays[1]);
+        count = 2;
+    }
+    for (int i = f->images ? 1 : 0; status == DM_OK && i < l->tops; i++) {
+        status = array_for(f, i, &arrays[count++]);
+    }
+    status = status == DM_OK ? nn_readers_take(f->readers, f->next, count, arrays) : status;
+    f->told = false;
+    if (status == DM_OK && f->images) {
+        status = nn_images_forward(f->images, l->top[0]->data);
+    }
+    for (int i = 0; status == DM_OK && i < l->tops; i++) {
+        status = f->rounded[i].id ? dm_copy(l->net->session, f->rounded[i], l->top[i]->data) : status;
+    }
+    f->next++;
+    return status;
 }
 
 dm_status nn_feed_next(nn_feed *f)
 {
-    dm_session *s = f->layer->net->session;
-    dm_status status = f->threads ? DM_OK : start_threads(f);
-    if (status != DM_OK) {
-        return status;
-    }
-    nn_page *p = wait_for(f);
-    watch(f);
-    tell_damage(f, p);
-    if (p->status != DM_OK) { /* the page stays: asked again, it says the same */
-        return dm_error_set(p->status, "%s", p->error);
-    }
-    for (int i = 0; status == DM_OK && i < f->layer->tops; i++) {
-        const dm_array top = f->layer->top[i]->data;
-        status = is_images(f, i) ? nn_images_give(f->images, p->windows, p->places, top)
-                                 : dm_write_as(s, top, p->top[i]);
-    }
-    pthread_mutex_lock(&f->lock);
-    p->busy = p->ready = false;
-    f->taken++;
-    pthread_cond_broadcast(&f->changed);
-    pthread_mutex_unlock(&f->lock);
-    return status;
+    return f->readers ? next_of_readers(f) : next_of_ring(f);
 }

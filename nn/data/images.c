@@ -7,7 +7,7 @@ struct nn_images {
     int64_t size, shape[3];
     dm_array windows[2], places[2], mean;
     bool made; /* all of them */
-    int next;  /* which of the two */
+    int next;  /* which of the two the last batch has */
 };
 
 dm_status nn_images_open(const nn_transform *transform, int64_t size, const int64_t shape[3], nn_images **out)
@@ -73,18 +73,21 @@ static dm_status make(nn_images *m)
     return status == DM_OK && m->transform->mean ? make_mean(m) : status;
 }
 
-dm_status nn_images_give(nn_images *m, const unsigned char *windows, const int32_t *places, dm_array top)
+dm_status nn_images_next(nn_images *m, dm_array *windows, dm_array *places)
+{
+    dm_status status = m->made ? DM_OK : make(m);
+    m->made = status == DM_OK;
+    m->next = 1 - m->next;
+    *windows = m->windows[m->next];
+    *places = m->places[m->next];
+    return status;
+}
+
+dm_status nn_images_forward(const nn_images *m, dm_array top)
 {
     const nn_net *net = m->transform->layer->net;
     dm_images images = DM_IMAGES_INIT;
-    const int i = m->next;
     images.scale = m->transform->scale;
     images.slices = net->slices;
-    dm_status status = m->made ? DM_OK : make(m);
-    m->made = status == DM_OK;
-    status = status == DM_OK ? dm_write(net->session, m->windows[i], windows) : status;
-    status = status == DM_OK ? dm_write(net->session, m->places[i], places) : status;
-    m->next = 1 - i;
-    return status == DM_OK ? dm_images_forward(net->session, &images, m->windows[i], m->places[i], m->mean, top)
-                           : status;
+    return dm_images_forward(net->session, &images, m->windows[m->next], m->places[m->next], m->mean, top);
 }

@@ -12,8 +12,10 @@ typedef struct nn_images nn_images;
  * `transform` must live as long. */
 dm_status nn_images_open(const nn_transform *transform, int64_t size, const int64_t shape[3], nn_images **out);
 void nn_images_close(nn_images *images); /* accepts NULL */
-/* top = the batch. windows: size x channels x rows x columns; places: size x 3, of nn_transform_cut. Both are
- * the caller's again. */
-dm_status nn_images_give(nn_images *images, const unsigned char *windows, const int32_t *places, dm_array top);
+/* The arrays of the next batch, which are to be written. windows: size x channels x rows x columns; places:
+ * size x 3, of nn_transform_cut. */
+dm_status nn_images_next(nn_images *images, dm_array *windows, dm_array *places);
+/* top = the batch that has been written. */
+dm_status nn_images_forward(const nn_images *images, dm_array top);
 
 #endif

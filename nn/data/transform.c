@@ -85,10 +85,47 @@ dm_status nn_transform_read(const nn_layer *layer, nn_transform *t)
     return nn_count(m, "mean_value") ? read_mean_values(t, m) : DM_OK;
 }
 
+void nn_transform_pack(const nn_transform *t, bool mean, nn_pack *out)
+{
+    const int64_t count = t->mean && mean ? t->mean_channels * t->mean_height * t->mean_width : 0;
+    const int64_t numbers[] = {t->train,       t->mirror,     t->crop, t->mean_channels,
+                               t->mean_height, t->mean_width, count};
+    for (int i = 0; i < NN_COUNT(numbers); i++) {
+        nn_pack_int(out, numbers[i]);
+    }
+    nn_pack_bytes(out, &t->scale, sizeof t->scale);
+    nn_pack_bytes(out, t->mean, (size_t)count * sizeof *t->mean);
+}
+
+dm_status nn_transform_unpack(nn_unpack *in, nn_transform *t)
+{
+    *t = (nn_transform){.train = nn_unpack_int(in) != 0};
+    t->mirror = nn_unpack_int(in) != 0;
+    t->crop = nn_unpack_int(in);
+    t->mean_channels = nn_unpack_int(in);
+    t->mean_height = nn_unpack_int(in);
+    t->mean_width = nn_unpack_int(in);
+    const int64_t count = nn_unpack_int(in);
+    const void *scale = nn_unpack_bytes(in, sizeof t->scale),
+               *mean = nn_unpack_bytes(in, (size_t)count * sizeof *t->mean);
+    if (!scale || !mean) {
+        return dm_error_set(DM_ERR_FORMAT, "the settings of a data layer are not whole");
+    }
+    memcpy(&t->scale, scale, sizeof t->scale);
+    if (count > 0) {
+        t->mean = malloc((size_t)count * sizeof *t->mean);
+        if (!t->mean) {
+            return nn_no_memory();
+        }
+        memcpy(t->mean, mean, (size_t)count * sizeof *t->mean);
+    }
+    return DM_OK;
+}
+
 bool nn_transform_fits(const nn_transform *t, const nn_record *r, const int64_t shape[3], char *why,
                        size_t room)
 {
-    bool whole = t->mean && t->mean_height * t->mean_width > 1;
+    const bool mean = t->mean_channels > 0, whole = mean && t->mean_height * t->mean_width > 1;
     if (r->height < t->crop || r->width < t->crop) {
         snprintf(why, room, "crops %lld, but a record is %lld x %lld", (long long)t->crop, (long long)r->height,
                  (long long)r->width);
@@ -96,9 +133,9 @@ bool nn_transform_fits(const nn_transform *t, const nn_record *r, const int64_t 
         snprintf(why, room, "reads a record of %lld x %lld x %lld, others are %lld x %lld x %lld",
                  (long long)r->channels, (long long)r->height, (long long)r->width, (long long)shape[0],
                  (long long)shape[1], (long long)shape[2]);
-    } else if (t->mean && ((t->mean_channels != r->channels && t->mean_channels != 1) ||
-                           (whole && (t->mean_channels != r->channels || t->mean_height != r->height ||
-                                      t->mean_width != r->width)))) {
+    } else if (mean && ((t->mean_channels != r->channels && t->mean_channels != 1) ||
+                        (whole && (t->mean_channels != r->channels || t->mean_height != r->height ||
+                                   t->mean_width != r->width)))) {
         snprintf(why, room, "has a mean of another shape than its records");
     } else {
         return true;

@@ -2,11 +2,12 @@
 #ifndef NN_TRANSFORM_H
 #define NN_TRANSFORM_H
 
+#include "data/pack.h"
 #include "data/record.h"
 #include "net/net.h"
 
 typedef struct nn_transform {
-    const nn_layer *layer;
+    const nn_layer *layer; /* NULL in other processes */
     bool train, mirror;
     nn_colour colour;
     int64_t crop;
@@ -17,6 +18,9 @@ typedef struct nn_transform {
 
 dm_status nn_transform_read(const nn_layer *layer, nn_transform *out); /* drop it also where it fails */
 void nn_transform_drop(nn_transform *transform);
+/* For another process, and there, where it has no layer. mean: it is needed. */
+void nn_transform_pack(const nn_transform *transform, bool mean, nn_pack *out);
+dm_status nn_transform_unpack(nn_unpack *in, nn_transform *out); /* drop it also where it fails */
 /* Mean images of files: a BlobProto. */
 dm_status nn_mean_read(const char *path, float **mean, int64_t shape[3]);
 /* Does a record fit the mean, and shape (channels, height, width of what leaves here)? why: what is wrong. */

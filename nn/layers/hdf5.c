@@ -12,8 +12,10 @@
 #include <string.h>
 
 typedef struct rows {
-    const nn_layer *layer;
-    char *text, **paths;
+    int tops;
+    const char *name[NN_FEED_TOPS]; /* of the array of each top */
+    int64_t channels[NN_FEED_TOPS]; /* of images, which lie with the channels last; else 0 */
+    char *text, **paths;            /* text: what names and paths may point to */
     int64_t files, *count; /* rows of each file */
     int64_t total, size;
     int64_t each[NN_FEED_TOPS]; /* elements of a row */
@@ -46,11 +48,11 @@ static dm_status load(rows *r, int64_t k)
     }
     dm_status status = nn_hdf5_open(r->paths[k], &f);
     r->loaded = -1;
-    for (int i = 0; status == DM_OK && i < r->layer->tops; i++) {
+    for (int i = 0; status == DM_OK && i < r->tops; i++) {
         int64_t n = r->count[k] * r->each[i];
         float *room = realloc(r->data[i], (size_t)(n + 1) * sizeof *room);
         r->data[i] = room ? room : r->data[i];
-        status = room ? nn_hdf5_read(f, r->layer->top[i]->name, n, room) : nn_no_memory();
+        status = room ? nn_hdf5_read(f, r->name[i], n, room) : nn_no_memory();
     }
     r->loaded = status == DM_OK ? k : -1;
     return nn_hdf5_close(f, status);
@@ -73,13 +75,13 @@ static void find(const rows *r, int64_t place, int64_t *file, int64_t *row)
 }
 
 /* A row in the order of the array: channels last where that has them last. */
-static void put_row(const nn_blob *b, int64_t each, const float *in, float *out)
+static void put_row(int64_t channels, int64_t each, const float *in, float *out)
 {
-    if (!b->image) {
+    if (channels == 0) {
         memcpy(out, in, (size_t)each * sizeof *out);
         return;
     }
-    int64_t c = b->shape[1], n = b->shape[2] * b->shape[3];
+    int64_t c = channels, n = each / channels;
     for (int64_t j = 0; j < c; j++) {
         for (int64_t q = 0; q < n; q++) {
             out[q * c + j] = in[j * n + q];
@@ -87,22 +89,111 @@ static void put_row(const nn_blob *b, int64_t each, const float *in, float *out)
     }
 }
 
-static dm_status make(void *state, int64_t number, nn_page *page)
+static dm_status make(void *state, int64_t number, const nn_rows *wanted, nn_page *page)
 {
     rows *r = state;
     dm_status status = DM_OK;
     pthread_mutex_lock(&r->lock);
-    for (int64_t i = 0; status == DM_OK && i < r->size; i++) {
+    for (int64_t i = 0; status == DM_OK && i < wanted->count; i++) {
         int64_t file = 0, row = 0;
-        find(r, number * r->size + i, &file, &row);
+        find(r, number * r->size + wanted->first + i, &file, &row);
         status = load(r, file);
-        for (int t = 0; status == DM_OK && t < r->layer->tops; t++) {
-            put_row(r->layer->top[t], r->each[t], r->data[t] + row * r->each[t], page->top[t] + i * r->each[t]);
+        for (int t = 0; status == DM_OK && t < r->tops; t++) {
+            put_row(r->channels[t], r->each[t], r->data[t] + row * r->each[t], page->top[t] + i * r->each[t]);
         }
     }
     pthread_mutex_unlock(&r->lock);
     return status;
 }
+
+/* --- in other processes */
+static dm_status pack(const void *state, nn_pack *out)
+{
+    const rows *r = state;
+    nn_pack_int(out, r->tops);
+    nn_pack_int(out, r->files);
+    nn_pack_int(out, r->total);
+    nn_pack_int(out, r->size);
+    nn_pack_int(out, r->shuffle);
+    nn_pack_int(out, (int64_t)r->seed);
+    for (int i = 0; i < r->tops; i++) {
+        nn_pack_text(out, r->name[i]);
+        nn_pack_int(out, r->channels[i]);
+        nn_pack_int(out, r->each[i]);
+    }
+    for (int64_t k = 0; k < r->files; k++) {
+        nn_pack_text(out, r->paths[k]);
+        nn_pack_int(out, r->count[k]);
+    }
+    return out->failed ? nn_no_memory() : DM_OK;
+}
+
+/* All files must be there. What is in them shows when they are read. */
+static dm_status check_files(const rows *r)
+{
+    dm_status status = DM_OK;
+    for (int64_t k = 0; status == DM_OK && k < r->files; k++) {
+        nn_hdf5 *f = NULL;
+        status = nn_hdf5_open(r->paths[k], &f);
+        status = nn_hdf5_close(f, status);
+    }
+    return status;
+}
+
+static dm_status unpack(nn_unpack *in, rows *r)
+{
+    const size_t bytes = (size_t)(in->end - in->at);
+    r->text = malloc(bytes + 1);
+    if (!r->text) {
+        return nn_no_memory();
+    }
+    memcpy(r->text, in->at, bytes);
+    nn_unpack own = {(unsigned char *)r->text, (unsigned char *)r->text + bytes, false};
+    r->tops = (int)nn_unpack_int(&own);
+    r->files = nn_unpack_int(&own);
+    r->total = nn_unpack_int(&own);
+    r->size = nn_unpack_int(&own);
+    r->shuffle = nn_unpack_int(&own) != 0;
+    r->seed = (uint64_t)nn_unpack_int(&own);
+    for (int i = 0; i < r->tops && i < NN_FEED_TOPS; i++) {
+        r->name[i] = nn_unpack_text(&own);
+        r->channels[i] = nn_unpack_int(&own);
+        r->each[i] = nn_unpack_int(&own);
+    }
+    r->paths = calloc((size_t)r->files + 1, sizeof *r->paths);
+    r->count = calloc((size_t)r->files + 1, sizeof *r->count);
+    if (!r->paths || !r->count) {
+        return nn_no_memory();
+    }
+    for (int64_t k = 0; k < r->files; k++) {
+        r->paths[k] = (char *)(uintptr_t)nn_unpack_text(&own);
+        r->count[k] = nn_unpack_int(&own);
+    }
+    return own.failed || r->tops > NN_FEED_TOPS
+               ? dm_error_set(DM_ERR_FORMAT, "the settings of a data layer are not whole")
+               : check_files(r);
+}
+
+static dm_status open_packed(nn_unpack *in, void **out)
+{
+    rows *r = calloc(1, sizeof *r);
+    if (!r) {
+        return nn_no_memory();
+    }
+    pthread_mutex_init(&r->lock, NULL);
+    r->loaded = -1;
+    dm_status status = unpack(in, r);
+    if (status != DM_OK) {
+        close_rows(r);
+        return status;
+    }
+    *out = r;
+    return DM_OK;
+}
+
+const nn_feed_type nn_hdf5_feed = {"rows", make, close_rows, pack, NULL, open_packed};
+
+/* --- with the layer */
 
 /* The top gets the shape of an array of a file, with so many rows as a batch has. */
 static dm_status give_shape(nn_layer *l, rows *r, int top, int ndim, const int64_t *shape, const char *path)
@@ -116,7 +207,10 @@ static dm_status give_shape(nn_layer *l, rows *r, int top, int ndim, const int64
         snprintf(text, sizeof text, "%s", dm_error_message());
         return dm_error_set(status, "%s: %s", path, text);
     }
-    r->each[top] = l->top[top]->count / r->size;
+    const nn_blob *b = l->top[top];
+    r->name[top] = b->name;
+    r->channels[top] = b->image ? b->shape[1] : 0;
+    r->each[top] = b->count / r->size;
     return DM_OK;
 }
 
@@ -178,7 +272,6 @@ static dm_status open_rows(nn_layer *l, rows *r)
 dm_status nn_hdf5_data_setup(nn_layer *l)
 {
     static const char H[] = "HDF5DataParameter";
-    static const nn_feed_type type = {make, close_rows};
     int64_t size = nn_int(l->own, H, "batch_size");
     if (!nn_has(l->own, "source") || size < 1) {
         return nn_layer_fail(l, "hdf5_data_param", DM_ERR_FORMAT, "needs a source and a batch_size");
@@ -195,7 +288,7 @@ dm_status nn_hdf5_data_setup(nn_layer *l)
         return nn_no_memory();
     }
     pthread_mutex_init(&r->lock, NULL);
-    r->layer = l;
+    r->tops = l->tops;
     r->size = size;
     r->shuffle = nn_int(l->own, H, "shuffle") != 0 || (l->net->shuffle && l->net->phase == NN_TRAIN);
     r->seed = nn_hash(l->net->seed, (uint64_t)l->index + 2000003);
@@ -206,7 +299,7 @@ dm_status nn_hdf5_data_setup(nn_layer *l)
         return status;
     }
     nn_feed *feed = NULL;
-    status = nn_feed_open(l, &type, r, NULL, &feed);
+    status = nn_feed_open(l, &nn_hdf5_feed, r, NULL, &feed);
     l->u.state = status == DM_OK ? feed : NULL;
     return status;
 }

@@ -2,7 +2,6 @@
 #include "layers/layers.h"
 
 #include "data/batch.h"
-#include "data/list.h"
 
 static const char D[] = "DataParameter", I[] = "ImageDataParameter";
 
@@ -43,7 +42,8 @@ dm_status nn_data_setup(nn_layer *l)
         return nn_layer_fail(l, "data_param", DM_ERR_FORMAT, "needs a source and a batch_size");
     }
     nn_use(l->own, "prefetch");
-    status = nn_source_open(nn_string(l->own, D, "source"), backend, &setup.source);
+    setup.origin = (nn_origin){.path = nn_string(l->own, D, "source"), .backend = backend};
+    status = nn_origin_open(&setup.origin, &setup.source);
     if (status != DM_OK) {
         return nn_layer_fail(l, "source", status, "cannot read its data: %s", dm_error_message());
     }
@@ -84,7 +84,8 @@ dm_status nn_image_setup(nn_layer *l)
         return nn_layer_fail(l, list.height ? "new_height" : "new_width", DM_ERR_FORMAT,
                              "has only one of new_height and new_width");
     }
-    status = nn_list_open(nn_string(l->own, I, "source"), &list, &setup.source);
+    setup.origin = (nn_origin){.path = nn_string(l->own, I, "source"), .listed = true, .list = list};
+    status = nn_origin_open(&setup.origin, &setup.source);
     if (status != DM_OK) {
         return nn_layer_fail(l, "source", status, "cannot read its list: %s", dm_error_message());
     }

@@ -14,12 +14,13 @@
 static const char W[] = "WindowDataParameter";
 
 typedef struct sampler {
-    const nn_layer *layer;
     const char *source, *folder;
+    char *text;          /* what they point to, or NULL */
+    double threshold[2]; /* foreground, background */
     nn_windows windows;
     nn_transform transform;
     int64_t size, foreground, crop, pad, channels;
-    bool square;
+    bool square, skip_damaged;
     uint64_t seed;
 } sampler;
 
@@ -28,6 +29,7 @@ static void close_sampler(void *state)
     sampler *s = state;
     nn_windows_drop(&s->windows);
     nn_transform_drop(&s->transform);
+    free(s->text);
     free(s);
 }
 
@@ -88,20 +90,21 @@ static dm_status put_window(const sampler *s, const nn_window *w, bool mirrored,
 }
 
 /* Caffe's order: the background first. */
-static dm_status make(void *state, int64_t number, nn_page *page)
+static dm_status make(void *state, int64_t number, const nn_rows *rows, nn_page *page)
 {
     const sampler *s = state;
     int64_t each = s->channels * s->crop * s->crop;
     dm_status status = DM_OK;
-    memset(page->top[0], 0, (size_t)(s->size * each) * sizeof(float));
-    for (int64_t i = 0; status == DM_OK && i < s->size; i++) {
-        int kind = i >= s->size - s->foreground;
-        uint64_t random = nn_hash(s->seed, (uint64_t)(number * s->size + i));
+    memset(page->top[0], 0, (size_t)(rows->count * each) * sizeof(float));
+    for (int64_t i = 0; status == DM_OK && i < rows->count; i++) {
+        const int64_t row = rows->first + i;
+        int kind = row >= s->size - s->foreground;
+        uint64_t random = nn_hash(s->seed, (uint64_t)(number * s->size + row));
         for (int tries = 0; tries < 1000; tries++, random = nn_hash(random, 1)) {
             const nn_window *w = &s->windows.all[kind][random % (uint64_t)s->windows.count[kind]];
             status = put_window(s, w, s->transform.mirror && random >> 63, page->top[0] + i * each);
             page->top[1][i] = (float)w->label;
-            if (status == DM_OK || !s->layer->net->skip_damaged || status == DM_ERR_NOMEM) {
+            if (status == DM_OK || !s->skip_damaged || status == DM_ERR_NOMEM) {
                 break;
             }
             nn_page_damaged(page, dm_error_message());
@@ -110,6 +113,92 @@ static dm_status make(void *state, int64_t number, nn_page *page)
     return status;
 }
 
+/* --- in other processes */
+static dm_status pack(const void *state, nn_pack *out)
+{
+    const sampler *s = state;
+    const int64_t numbers[] = {s->size,
+                               s->foreground,
+                               s->crop,
+                               s->pad,
+                               s->channels,
+                               s->square,
+                               s->skip_damaged,
+                               (int64_t)s->seed,
+                               s->windows.images,
+                               s->windows.count[0],
+                               s->windows.count[1]};
+    nn_pack_text(out, s->source);
+    nn_pack_text(out, s->folder);
+    nn_pack_bytes(out, s->threshold, sizeof s->threshold);
+    for (int i = 0; i < NN_COUNT(numbers); i++) {
+        nn_pack_int(out, numbers[i]);
+    }
+    nn_transform_pack(&s->transform, true, out);
+    return out->failed ? nn_no_memory() : DM_OK;
+}
+
+/* The windows must be those that the program's process has found, and the first image be there. */
+static dm_status check_windows(const sampler *s, const int64_t wanted[3])
+{
+    const nn_windows *w = &s->windows;
+    nn_image image = {0};
+    if (w->images != wanted[0] || w->count[0] != wanted[1] || w->count[1] != wanted[2]) {
+        return dm_error_set(DM_ERR_FORMAT, "%s: has other windows here than where the program runs", s->source);
+    }
+    dm_status status = w->images > 0 ? image_of(s, 0, &image) : DM_OK;
+    free(image.bytes);
+    return status == DM_ERR_IO ? status : DM_OK; /* damage is told when its turn comes */
+}
+
+static dm_status unpack(nn_unpack *in, sampler *s)
+{
+    const size_t bytes = (size_t)(in->end - in->at);
+    s->text = malloc(bytes + 1);
+    if (!s->text) {
+        return nn_no_memory();
+    }
+    memcpy(s->text, in->at, bytes);
+    nn_unpack own = {(unsigned char *)s->text, (unsigned char *)s->text + bytes, false};
+    int64_t wanted[3];
+    s->source = nn_unpack_text(&own);
+    s->folder = nn_unpack_text(&own);
+    const void *threshold = nn_unpack_bytes(&own, sizeof s->threshold);
+    if (threshold) {
+        memcpy(s->threshold, threshold, sizeof s->threshold);
+    }
+    s->size = nn_unpack_int(&own);
+    s->foreground = nn_unpack_int(&own);
+    s->crop = nn_unpack_int(&own);
+    s->pad = nn_unpack_int(&own);
+    s->channels = nn_unpack_int(&own);
+    s->square = nn_unpack_int(&own) != 0;
+    s->skip_damaged = nn_unpack_int(&own) != 0;
+    s->seed = (uint64_t)nn_unpack_int(&own);
+    for (int i = 0; i < 3; i++) {
+        wanted[i] = nn_unpack_int(&own);
+    }
+    dm_status status = nn_transform_unpack(&own, &s->transform);
+    status =
+        status == DM_OK ? nn_windows_read(s->source, s->threshold[0], s->threshold[1], &s->windows) : status;
+    return status == DM_OK ? check_windows(s, wanted) : status;
+}
+
+static dm_status open_packed(nn_unpack *in, void **out)
+{
+    sampler *s = calloc(1, sizeof *s);
+    dm_status status = s ? unpack(in, s) : nn_no_memory();
+    if (status == DM_OK) {
+        *out = s;
+    } else if (s) {
+        close_sampler(s);
+    }
+    return status;
+}
+
+const nn_feed_type nn_window_feed = {"windows", make, close_sampler, pack, NULL, open_packed};
+
+/* --- with the layer */
 static dm_status check(nn_layer *l, const sampler *s)
 {
     const nn_transform *t = &s->transform;
@@ -138,13 +227,15 @@ static dm_status check(nn_layer *l, const sampler *s)
 static dm_status open_sampler(nn_layer *l, sampler *s)
 {
     const char *mode = nn_string(l->own, W, "crop_mode");
-    s->layer = l;
     s->source = nn_string(l->own, W, "source");
     s->folder = nn_string(l->own, W, "root_folder");
     s->size = nn_int(l->own, W, "batch_size");
     s->foreground = (int64_t)((double)s->size * nn_real(l->own, W, "fg_fraction"));
     s->pad = nn_int(l->own, W, "context_pad");
     s->square = strcmp(mode, "square") == 0;
+    s->skip_damaged = l->net->skip_damaged;
+    s->threshold[0] = nn_real(l->own, W, "fg_threshold");
+    s->threshold[1] = nn_real(l->own, W, "bg_threshold");
     s->channels = 3;
     s->seed = nn_hash(l->net->seed, (uint64_t)l->index + 2000003);
     nn_use(l->own, "cache_images"); /* how Caffe computes */
@@ -155,8 +246,7 @@ static dm_status open_sampler(nn_layer *l, sampler *s)
     dm_status status = nn_transform_read(l, &s->transform);
     s->crop = s->transform.crop;
     if (status == DM_OK) {
-        status = nn_windows_read(s->source, nn_real(l->own, W, "fg_threshold"),
-                                 nn_real(l->own, W, "bg_threshold"), &s->windows);
+        status = nn_windows_read(s->source, s->threshold[0], s->threshold[1], &s->windows);
         status = status == DM_OK
                      ? status
                      : nn_layer_fail(l, "source", status, "cannot read its windows: %s", dm_error_message());
@@ -169,7 +259,6 @@ static dm_status open_sampler(nn_layer *l, sampler *s)
 
 dm_status nn_window_setup(nn_layer *l)
 {
-    static const nn_feed_type type = {make, close_sampler};
     nn_feed *feed = NULL;
     sampler *s = calloc(1, sizeof *s);
     dm_status status = s ? open_sampler(l, s) : nn_no_memory();
@@ -179,7 +268,7 @@ dm_status nn_window_setup(nn_layer *l)
         }
         return status;
     }
-    status = nn_feed_open(l, &type, s, NULL, &feed);
+    status = nn_feed_open(l, &nn_window_feed, s, NULL, &feed);
     l->u.state = status == DM_OK ? feed : NULL;
     return status;
 }

@@ -20,13 +20,15 @@ static dm_status give_stages(nn_message *state, const char *stages)
 static dm_status take_options(const char *call, bool there, const dm_net_options *options, dm_net_options *o)
 {
     bool sized = !options || nn_sized_take(options, offsetof(dm_net_options, shuffle), o, sizeof *o);
-    return there && sized && o->slices >= 0 && o->phase >= 0 && o->phase <= 1 && nn_type_fits(o->type)
+    return there && sized && o->slices >= 0 && o->phase >= 0 && o->phase <= 1 && nn_type_fits(o->type) &&
+                   o->read >= DM_READ_DEFAULT && o->read <= DM_READ_BY_WORKERS
                ? DM_OK
                : dm_error_set(
                      DM_ERR_ARG,
                      "%s: session, path or text, and net must be there, options be made with "
                      "DM_NET_OPTIONS_INIT, slices not negative, phase DM_PHASE_TRAIN or DM_PHASE_TEST, "
-                     "type DM_F32, DM_F16 or DM_BF16",
+                     "type DM_F32, DM_F16 or DM_BF16, read DM_READ_DEFAULT, DM_READ_BY_PROGRAM or "
+                     "DM_READ_BY_WORKERS",
                      call);
 }
 
@@ -47,7 +49,8 @@ static dm_status open_net(dm_session *session, nn_document *d, const dm_net_opti
                           .types = o.layer_types,
                           .type_count = o.layer_type_count,
                           .store_bytes = o.store_bytes,
-                          .store_folder = o.store_folder};
+                          .store_folder = o.store_folder,
+                          .read = o.read};
     nn_document *asked = NULL;
     dm_status status = nn_document_new("NetState", "options", &asked);
     status = status == DM_OK ? nn_set_int(asked->root, "phase", o.phase) : status;

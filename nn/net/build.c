@@ -161,6 +161,7 @@ dm_status nn_net_build(const nn_net_setup *setup, nn_document *document, nn_net 
     net->skip_damaged = setup->skip_damaged;
     net->store_bytes = setup->store_bytes;
     net->store_folder = setup->store_folder;
+    net->read = setup->read;
     dm_status status = build(net, setup);
     if (status != DM_OK) {
         char text[2048]; /* ending arrays may not change what is said */

@@ -1,6 +1,8 @@
 /* What a step of a net will do, a row a layer, out of the plans of its calls: nothing runs. */
 #include "net/net.h"
 
+#include "data/feed.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,6 +193,14 @@ dm_status dm_net_explain(dm_net *net, char **text)
     for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
         if (strcmp(net->layers[i].type->name, "InnerProduct") == 0) {
             explain_split(to, &net->layers[i]);
+        }
+    }
+    for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
+        if (net->layers[i].type->traits & NN_FEED) {
+            fprintf(to, "%s: %s\n", net->layers[i].name,
+                    nn_feed_by_workers(net->layers[i].u.state)
+                        ? "each worker reads its own records"
+                        : "the program's process reads the records for all workers");
         }
     }
     if (fclose(to) != 0 && status == DM_OK) {

@@ -140,6 +140,7 @@ struct dm_net {
     bool force;                 /* force_backward: all bottoms get gradients */
     bool debug;                 /* passes tell means of what they make: debug.c */
     bool shuffle, skip_damaged; /* records: in training; instead of an error */
+    int read;                   /* DM_READ_* */
     int64_t store_bytes;        /* of decoded images, of each data layer */
     const char *store_folder;   /* while it is built */
     nn_layer *layers;
@@ -173,6 +174,7 @@ typedef struct nn_net_setup {
     int type_count;
     int64_t store_bytes;
     const char *store_folder;
+    int read;
 } nn_net_setup;
 dm_status nn_net_build(const nn_net_setup *setup, nn_document *document, nn_net **out);
 void nn_net_free(nn_net *net); /* its arrays too; accepts NULL */

@@ -104,10 +104,12 @@ dm_status dm_solver_open(dm_session *session, const char *path, const dm_solver_
 {
     dm_solver_options o = DM_SOLVER_OPTIONS_INIT;
     bool sized = !options || nn_sized_take(options, offsetof(dm_solver_options, shuffle), &o, sizeof o);
-    if (!session || !path || !solver || !sized || o.slices < 0 || !nn_type_fits(o.type)) {
+    if (!session || !path || !solver || !sized || o.slices < 0 || !nn_type_fits(o.type) ||
+        o.read < DM_READ_DEFAULT || o.read > DM_READ_BY_WORKERS) {
         return dm_error_set(DM_ERR_ARG,
                             "dm_solver_open: session, path and solver must be there, options be made with "
-                            "DM_SOLVER_OPTIONS_INIT, slices not negative, type DM_F32, DM_F16 or DM_BF16");
+                            "DM_SOLVER_OPTIONS_INIT, slices not negative, type DM_F32, DM_F16 or DM_BF16, "
+                            "read DM_READ_DEFAULT, DM_READ_BY_PROGRAM or DM_READ_BY_WORKERS");
     }
     dm_solver *s = calloc(1, sizeof *s);
     if (!s) {
@@ -127,6 +129,7 @@ dm_status dm_solver_open(dm_session *session, const char *path, const dm_solver_
     s->lean = o.lean != 0;
     s->store_bytes = o.store_bytes;
     s->store_folder = o.store_folder;
+    s->read = o.read;
     s->event = o.event;
     s->event_context = o.event_context;
     s->opened = now_s();

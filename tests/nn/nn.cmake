@@ -13,6 +13,18 @@ foreach(source IN LISTS sources)
   dmath_test_folder(${name})
 endforeach()
 
+# Workers that read their own records, as ranks too.
+foreach(ranks 2 3)
+  dmath_mpi_test(test_readers_mpi_${ranks} ${ranks} $<TARGET_FILE:test_readers>)
+  dmath_test_folder(test_readers_mpi_${ranks})
+endforeach()
+if(TARGET dmath_tool AND DMATH_PYTHON AND LMDB_FOUND AND PNG_FOUND AND NOT DMATH_SANITIZE)
+  add_test(NAME nn_readers COMMAND ${DMATH_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/nn/readers.py $<TARGET_FILE:dmath_tool> $<TARGET_FILE:dmath-worker>
+                                   $<TARGET_FILE:dmath_nn> ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG})
+  set_tests_properties(nn_readers PROPERTIES TIMEOUT 600 PROCESSORS 2 LABELS mpi ENVIRONMENT "${DMATH_MPI_ENVIRONMENT};MPIEXEC_TIMEOUT=100")
+  dmath_test_folder(nn_readers)
+endif()
+
 # LeNet's published files, trained by the tool: bits on other numbers of workers, losses against NumPy.
 if(TARGET dmath_tool AND DMATH_PYTHON AND LMDB_FOUND AND ZLIB_FOUND)
   set(bits 200)

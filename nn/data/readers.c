@@ -1,0 +1,585 @@
+/* Workers that read their own records: a function that each worker runs (dm_apply), and what it keeps from call
+ * to call in the worker's process. */
+#include "data/readers.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+static const char function_name[] = "dmath.nn.read";
+
+enum order_kind { ASK, OPEN, TAKE, CLOSE };
+
+/* The argument of the function. Its operands: what workers tell, then of OPEN the settings, of TAKE the arrays.
+ */
+typedef struct order {
+    int32_t kind, images;
+    uint64_t process; /* of the program */
+    uint64_t session; /* there; no two have one number */
+    int64_t feed;     /* its number in that process */
+    int64_t batch;
+} order;
+
+/* What a worker tells: a row of bytes. */
+typedef struct told {
+    int64_t knows;  /* 1: the worker's program has the function */
+    int64_t thread; /* of the program's process */
+    int64_t worker, status, damaged;
+    uint64_t host;
+    double waited;
+    char text[512]; /* what went wrong at OPEN; the first damaged record at TAKE */
+} told;
+
+/* --- in the process of a worker */
+
+/* The rows of one worker of one feed. */
+typedef struct station {
+    uint64_t process, session;
+    int64_t feed;
+    int worker, sharing;
+    const nn_feed_type *type;
+    void *state;
+    bool images;
+    int tops;
+    int64_t each[NN_FEED_TOPS];
+    nn_ring *ring;
+    nn_rows rows; /* of the ring */
+    struct station *next;
+} station;
+
+static station *stations;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static uint64_t this_process(void)
+{
+    static uint64_t number;
+    pthread_mutex_lock(&lock);
+    while (number == 0) {
+        if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number) {
+            number = (uint64_t)getpid() << 32 ^ (uint64_t)(uintptr_t)&number;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return number;
+}
+
+static void host_name(char *out, size_t room)
+{
+    if (gethostname(out, room) != 0) {
+        snprintf(out, room, "?");
+    }
+    out[room - 1] = 0;
+}
+
+static uint64_t host_hash(void)
+{
+    char name[256];
+    uint64_t hash = 1469598103934665603U;
+    host_name(name, sizeof name);
+    for (const char *p = name; *p; p++) {
+        hash = (hash ^ (unsigned char)*p) * UINT64_C(1099511628211);
+    }
+    return hash;
+}
+
+/* Only this worker uses it, one call at a time. */
+static station *station_of(const order *o, int worker)
+{
+    pthread_mutex_lock(&lock);
+    station *s = stations;
+    while (s && (s->process != o->process || s->feed != o->feed || s->worker != worker)) {
+        s = s->next;
+    }
+    pthread_mutex_unlock(&lock);
+    return s;
+}
+
+static void free_station(station *s)
+{
+    nn_ring_close(s->ring);
+    if (s->state) {
+        s->type->close(s->state);
+    }
+    free(s);
+}
+
+static void close_station(const order *o, int worker)
+{
+    station *found = station_of(o, worker);
+    pthread_mutex_lock(&lock);
+    for (station **at = &stations; found && *at; at = &(*at)->next) {
+        if (*at == found) {
+            *at = found->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    if (found) {
+        free_station(found);
+    }
+}
+
+/* A rank may outlive a session that a death has ended, and serve another one: what the first has left open
+ * ends. */
+static void close_ended(const order *o)
+{
+    station *ended = NULL;
+    pthread_mutex_lock(&lock);
+    for (station **at = &stations; *at;) {
+        station *s = *at;
+        if (s->process == o->process && s->session != o->session) {
+            *at = s->next;
+            s->next = ended;
+            ended = s;
+        } else {
+            at = &s->next;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    while (ended) {
+        station *next = ended->next;
+        free_station(ended);
+        ended = next;
+    }
+}
+
+/* The settings: of this file, then of the type. */
+typedef struct opening {
+    const void *bytes;
+    size_t length;
+    station *station;
+    told *told;
+} opening;
+
+static dm_status open_source(nn_unpack *in, station *s)
+{
+    const char *name = nn_unpack_text(in);
+    const int64_t workers = nn_unpack_int(in);
+    const void *sharing = nn_unpack_bytes(in, (size_t)workers * sizeof(int64_t));
+    s->tops = (int)nn_unpack_int(in);
+    for (int i = 0; i < s->tops && i < NN_FEED_TOPS; i++) {
+        s->each[i] = nn_unpack_int(in);
+    }
+    for (int i = 0; nn_feed_types[i]; i++) {
+        s->type = strcmp(nn_feed_types[i]->name, name) == 0 ? nn_feed_types[i] : s->type;
+    }
+    if (in->failed || !s->type || s->worker >= workers || s->tops > NN_FEED_TOPS) {
+        return dm_error_set(DM_ERR_VERSION, "the program has another version of libdmath_nn than the worker");
+    }
+    int64_t value;
+    memcpy(&value, (const char *)sharing + (size_t)s->worker * sizeof value, sizeof value);
+    s->sharing = (int)value;
+    return s->type->open(in, &s->state);
+}
+
+/* On a thread of its own: calls of dmath, such as those that note errors, are not for threads of the library.
+ */
+static void *open_there(void *context)
+{
+    opening *o = context;
+    nn_unpack in = {o->bytes, (const unsigned char *)o->bytes + o->length, false};
+    char host[256];
+    o->told->status = open_source(&in, o->station);
+    if (o->told->status != DM_OK) {
+        host_name(host, sizeof host);
+        snprintf(o->told->text, sizeof o->told->text, "worker %d (%s): %s", o->station->worker, host,
+                 dm_error_message());
+    }
+    return NULL;
+}
+
+static void open_station(const dm_task *task, const order *o, told *t)
+{
+    pthread_t thread;
+    station *s = calloc(1, sizeof *s);
+    opening all = {.station = s, .told = t};
+    if (task->operand_blocks[1] > 0) {
+        all.bytes = task->operand[1][0].data;
+        all.length = (size_t)task->operand[1][0].extent[0];
+    }
+    if (!s) {
+        t->status = DM_ERR_NOMEM;
+        snprintf(t->text, sizeof t->text, "worker %d: no memory", task->worker);
+        return;
+    }
+    s->process = o->process;
+    s->session = o->session;
+    s->feed = o->feed;
+    s->worker = task->worker;
+    s->images = o->images != 0;
+    if (pthread_create(&thread, NULL, open_there, &all) != 0) {
+        t->status = DM_ERR_IO;
+        snprintf(t->text, sizeof t->text, "worker %d: no thread for the data can be started", task->worker);
+    } else {
+        pthread_join(thread, NULL);
+    }
+    if (t->status != DM_OK) {
+        free_station(s);
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    s->next = stations;
+    stations = s;
+    pthread_mutex_unlock(&lock);
+}
+
+/* Which rows of a batch the worker holds. */
+static void find_rows(const dm_task *task, nn_rows *rows)
+{
+    int64_t end = 0;
+    rows->first = INT64_MAX;
+    for (int i = 1; i < task->count; i++) {
+        for (int64_t k = 0; k < task->operand_blocks[i]; k++) {
+            const dm_block *b = &task->operand[i][k];
+            rows->first = b->start[0] < rows->first ? b->start[0] : rows->first;
+            end = b->start[0] + b->extent[0] > end ? b->start[0] + b->extent[0] : end;
+        }
+    }
+    rows->first = end > 0 ? rows->first : 0;
+    rows->count = end - rows->first;
+}
+
+/* Rows come whole and packed: the arrays are dealt out along the batch. */
+static bool is_whole_rows(int64_t each, const dm_block *b)
+{
+    int64_t dense = 1;
+    for (int d = b->ndim - 1; d > 0; d--) {
+        if (b->start[d] != 0 || (b->stride[d] != dense && b->extent[d] != 1)) {
+            return false;
+        }
+        dense *= b->extent[d];
+    }
+    return dense == each;
+}
+
+/* The rows of a rectangle. from: row `first` of the batch, and those behind it. */
+static bool copy_rows(const void *from, int64_t first, int64_t each, const dm_block *b)
+{
+    const int64_t bytes = each * (b->dtype == DM_U8 ? 1 : 4), step = b->stride[0] * (b->dtype == DM_U8 ? 1 : 4);
+    if (!is_whole_rows(each, b)) {
+        return false;
+    }
+    for (int64_t i = 0; i < b->extent[0]; i++) {
+        memcpy((char *)b->data + i * step, (const char *)from + (b->start[0] - first + i) * bytes,
+               (size_t)bytes);
+    }
+    return true;
+}
+
+static bool copy_page(const dm_task *task, const station *s, const nn_page *p)
+{
+    for (int i = 1; i < task->count; i++) {
+        const int top = s->images ? (i < 3 ? 0 : i - 2) : i - 1;
+        const void *from = p->top[top];
+        int64_t each = s->each[top];
+        if (s->images && i < 3) {
+            from = i == 1 ? (const void *)p->windows : (const void *)p->places;
+            each = i == 1 ? each : 3;
+        }
+        for (int64_t k = 0; k < task->operand_blocks[i]; k++) {
+            if (!copy_rows(from, s->rows.first, each, &task->operand[i][k])) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* A ring for the rows that the worker has: always the same, unless a program gives other arrays. */
+static dm_status ring_for(station *s, const nn_rows *rows)
+{
+    if (s->ring && s->rows.first == rows->first && s->rows.count == rows->count) {
+        return DM_OK;
+    }
+    nn_ring_close(s->ring);
+    s->ring = NULL;
+    s->rows = *rows;
+    s->rows.tops = s->tops;
+    s->rows.images = s->images;
+    memcpy(s->rows.each, s->each, sizeof s->rows.each);
+    return nn_ring_open(s->type, s->state, &s->rows, s->sharing, s->sharing, &s->ring);
+}
+
+static int take_page(const dm_task *task, const order *o, told *t)
+{
+    station *s = station_of(o, task->worker);
+    nn_page *p = NULL;
+    nn_rows rows;
+    find_rows(task, &rows);
+    if (rows.count == 0) {
+        return 0;
+    }
+    if (!s) {
+        return dm_task_fail(task, "the source of the records has not been opened");
+    }
+    if (ring_for(s, &rows) != DM_OK || nn_ring_take(s->ring, o->batch, &p) != DM_OK) {
+        return dm_task_fail(task, "no memory or no thread for the records");
+    }
+    if (p->status != DM_OK) { /* the page stays: asked again, it says the same */
+        return dm_task_fail(task, "%s", p->error);
+    }
+    if (!copy_page(task, s, p)) {
+        return dm_task_fail(task, "the arrays for the records have other rows than the records");
+    }
+    t->damaged = p->damaged;
+    t->waited = nn_ring_waited(s->ring);
+    snprintf(t->text, sizeof t->text, "%s", p->damaged ? p->first : "");
+    nn_ring_give(s->ring, p);
+    return 0;
+}
+
+static int read_records(const dm_task *task)
+{
+    order o;
+    told t = {.knows = 1, .worker = task->worker, .host = host_hash()};
+    int result = 0;
+    memcpy(&o, task->args, sizeof o);
+    t.thread = o.process == this_process();
+    switch (o.kind) {
+    case ASK:
+        if (!t.thread) { /* the program's own process may have several sessions */
+            close_ended(&o);
+        }
+        break;
+    case OPEN:
+        open_station(task, &o, &t);
+        break;
+    case TAKE:
+        result = take_page(task, &o, &t);
+        break;
+    case CLOSE:
+        close_station(&o, task->worker);
+        break;
+    default: /* of another version */
+        t.knows = 0;
+        break;
+    }
+    for (int64_t k = 0; k < task->operand_blocks[0]; k++) {
+        const dm_block *b = &task->operand[0][k];
+        memset(b->data, 0, (size_t)(b->extent[0] * b->extent[b->ndim - 1]));
+        if (k == 0) { /* of several rows the first */
+            memcpy(b->data, &t, sizeof t);
+        }
+    }
+    return result;
+}
+
+/* Programs that link this library know the function; dmath-worker does with `--load libdmath_nn.so`. */
+static bool registered;
+
+__attribute__((constructor)) static void register_function(void)
+{
+    registered = dm_register(function_name, read_records) == DM_OK;
+}
+
+DM_API void dmath_ops(void);
+void dmath_ops(void)
+{
+}
+
+/* --- in the program's process */
+struct nn_readers {
+    dm_session *session;
+    order order;
+    dm_array told;
+    int workers;
+    told *all; /* [workers] */
+    double waited;
+};
+
+static dm_status make_told(nn_readers *r)
+{
+    const int64_t shape[] = {r->workers, 1, 1, 1, (int64_t)sizeof(told)};
+    const dm_layout rows = dm_layout_cyclic(r->session, 0, 1);
+    r->all = calloc((size_t)r->workers, sizeof *r->all);
+    dm_status status = r->all ? dm_array_create(r->session, DM_U8, 5, shape, &rows, &r->told) : nn_no_memory();
+    return status == DM_OK ? dm_fill(r->session, r->told, 0)
+                           : status; /* what lacks the function leaves it so */
+}
+
+static dm_status run(const nn_readers *r, enum order_kind kind, int mode, int count, const dm_array *arrays)
+{
+    order o = r->order;
+    dm_array all[DM_APPLY_OPERANDS] = {r->told};
+    int modes[DM_APPLY_OPERANDS] = {kind == ASK ? DM_READWRITE : DM_WRITE};
+    o.kind = kind;
+    for (int i = 0; i < count; i++) {
+        all[1 + i] = arrays[i];
+        modes[1 + i] = mode;
+    }
+    return dm_apply(r->session, function_name, 1 + count, all, modes, &o, (int64_t)sizeof o);
+}
+
+static dm_status hear(nn_readers *r)
+{
+    dm_status status = dm_array_read(r->session, r->told, NULL, NULL, r->all, 0);
+    for (int w = 0; status == DM_OK && w < r->workers; w++) {
+        r->all[w].text[sizeof r->all[w].text - 1] = 0;
+    }
+    return status;
+}
+
+/* Who they are; why: they cannot read. */
+static dm_status ask(nn_readers *r, bool *threads, char *why, size_t room)
+{
+    dm_status status = run(r, ASK, 0, 0, NULL);
+    status = status == DM_OK ? hear(r) : status;
+    *threads = true;
+    for (int w = 0; status == DM_OK && w < r->workers; w++) {
+        *threads = *threads && r->all[w].thread;
+        if (!r->all[w].knows) {
+            snprintf(
+                why, room,
+                "a worker's program is without libdmath_nn; start dmath-worker with --load libdmath_nn.so");
+        }
+    }
+    return status;
+}
+
+/* Workers of each worker's host. */
+static void pack_hosts(const nn_readers *r, nn_pack *out)
+{
+    nn_pack_int(out, r->workers);
+    for (int w = 0; w < r->workers; w++) {
+        int64_t beside = 0;
+        for (int v = 0; v < r->workers; v++) {
+            beside += r->all[v].host == r->all[w].host;
+        }
+        nn_pack_int(out, beside);
+    }
+}
+
+static dm_status pack_settings(const nn_readers *r, const nn_feed_type *type, const void *state,
+                               const nn_rows *rows, nn_pack *out)
+{
+    nn_pack_text(out, type->name);
+    pack_hosts(r, out);
+    nn_pack_int(out, rows->tops);
+    for (int i = 0; i < rows->tops; i++) {
+        nn_pack_int(out, rows->each[i]);
+    }
+    dm_status status = type->pack(state, out);
+    return status == DM_OK && out->failed ? nn_no_memory() : status;
+}
+
+/* Each worker opens the source. failed: what went wrong there, with its text in `why`; else DM_OK. */
+static dm_status open_all(nn_readers *r, const nn_pack *settings, dm_status *failed, char *why, size_t room)
+{
+    const dm_layout everywhere = dm_layout_replicated(r->session);
+    const int64_t bytes = (int64_t)settings->length;
+    dm_array a = DM_NO_ARRAY;
+    dm_status status = dm_array_create(r->session, DM_U8, 1, &bytes, &everywhere, &a);
+    status = status == DM_OK ? dm_write(r->session, a, settings->bytes) : status;
+    status = status == DM_OK ? run(r, OPEN, DM_READ, 1, &a) : status;
+    status = status == DM_OK ? hear(r) : status;
+    dm_status end = dm_array_destroy(r->session, a);
+    *failed = DM_OK;
+    for (int w = 0; status == DM_OK && *failed == DM_OK && w < r->workers; w++) {
+        *failed = (dm_status)r->all[w].status;
+        snprintf(why, room, "%s", *failed == DM_OK ? "" : r->all[w].text);
+    }
+    return status == DM_OK ? end : status;
+}
+
+/* why: the workers cannot read, for a reason that is no error where nobody forces them. */
+static dm_status begin(nn_readers *r, const nn_feed_type *type, const void *state, const nn_rows *rows,
+                       bool force, bool *threads, char *why, size_t room)
+{
+    nn_pack settings = {0};
+    dm_status failed = DM_OK, status = make_told(r);
+    status = status == DM_OK ? ask(r, threads, why, room) : status;
+    if (status != DM_OK || why[0] || (*threads && !force)) {
+        return status;
+    }
+    status = pack_settings(r, type, state, rows, &settings);
+    status = status == DM_OK ? open_all(r, &settings, &failed, why, room) : status;
+    free(settings.bytes);
+    /* Files that a host lacks are for the program's process, which has them; other files of these names are
+     * not. */
+    const bool lacks = failed == DM_ERR_IO || failed == DM_ERR_UNSUPPORTED;
+    return failed != DM_OK && (force || !lacks) ? dm_error_set(failed, "%s", why) : status;
+}
+
+dm_status nn_readers_open(dm_session *session, const nn_feed_type *type, const void *state, const nn_rows *rows,
+                          bool force, nn_readers **out, char *why, size_t room)
+{
+    static atomic_int_fast64_t feeds;
+    const char *alone = type->alone ? type->alone(state) : NULL;
+    bool threads = false;
+    dm_status status = DM_OK;
+    *out = NULL;
+    why[0] = 0;
+    nn_readers *r = calloc(1, sizeof *r);
+    if (!r) {
+        return nn_no_memory();
+    }
+    r->session = session;
+    r->workers = dm_workers(session);
+    r->order = (order){.images = rows->images,
+                       .process = this_process(),
+                       .session = (uint64_t)(uintptr_t)session,
+                       .feed = atomic_fetch_add(&feeds, 1)};
+    if (alone) {
+        snprintf(why, room, "%s", alone);
+    } else if (rows->tops + (rows->images ? 1 : 0) > NN_READERS_ARRAYS) {
+        snprintf(why, room, "the layer has more than %d tops", NN_READERS_ARRAYS);
+    } else if (!registered) {
+        snprintf(why, room, "libdmath_nn was loaded when a session was open");
+    } else {
+        status = begin(r, type, state, rows, force, &threads, why, room);
+    }
+    if (status == DM_OK && why[0] && force) {
+        status = dm_error_set(DM_ERR_UNSUPPORTED, "%s", why);
+    }
+    if (status == DM_OK && !why[0] && (!threads || force)) {
+        *out = r;
+        return DM_OK;
+    }
+    char text[1024];
+    snprintf(text, sizeof text, "%s", dm_error_message());
+    nn_readers_close(r);
+    return status == DM_OK ? DM_OK : dm_error_set(status, "%s", text);
+}
+
+void nn_readers_close(nn_readers *r)
+{
+    if (!r) {
+        return;
+    }
+    /* Where the session has ended its arrays have too, and workers that were processes. */
+    if (r->told.id && run(r, CLOSE, 0, 0, NULL) == DM_OK && dm_array_destroy(r->session, r->told) != DM_OK) {
+        r->told = (dm_array){0};
+    }
+    free(r->all);
+    free(r);
+}
+
+dm_status nn_readers_take(nn_readers *r, int64_t batch, int count, const dm_array *arrays)
+{
+    r->order.batch = batch;
+    return run(r, TAKE, DM_WRITE, count, arrays);
+}
+
+dm_status nn_readers_report(nn_readers *r, int64_t *damaged, char *first, size_t room)
+{
+    dm_status status = hear(r);
+    *damaged = 0;
+    for (int w = 0; status == DM_OK && w < r->workers; w++) {
+        const told *t = &r->all[w];
+        if (t->damaged > 0 && *damaged == 0) {
+            snprintf(first, room, "%s", t->text);
+        }
+        *damaged += t->damaged;
+        r->waited = t->waited > r->waited ? t->waited : r->waited;
+    }
+    return status;
+}
+
+double nn_readers_waited(const nn_readers *r)
+{
+    return r->waited;
+}

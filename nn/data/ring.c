@@ -1,0 +1,235 @@
+/* Threads fill pages, one taker takes them in order. */
+#include "data/ring.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_THREADS = 16, MAX_PAGES = MAX_THREADS + 1 };
+static const int64_t MOST_BYTES = (int64_t)2
+                                  << 30; /* of the pages behind the second, of all rings that share */
+
+struct nn_ring {
+    const nn_feed_type *type;
+    void *state;
+    nn_rows rows;
+    int beside, sharing;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    pthread_t thread[MAX_THREADS];
+    int threads, pages;
+    bool stop, began;
+    int64_t next, taken; /* batch that a thread begins next, that the taker takes next */
+    nn_page page[MAX_PAGES];
+    double waited; /* seconds */
+};
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+void nn_page_damaged(nn_page *page, const char *why)
+{
+    if (page->damaged++ == 0) {
+        snprintf(page->first, sizeof page->first, "%s", why);
+    }
+}
+
+/* --- threads */
+static nn_page *free_page(nn_ring *r)
+{
+    for (int i = 0; i < r->pages; i++) {
+        if (!r->page[i].busy) {
+            return &r->page[i];
+        }
+    }
+    return NULL;
+}
+
+static void *fill_pages(void *context)
+{
+    nn_ring *r = context;
+    pthread_mutex_lock(&r->lock);
+    while (!r->stop) {
+        nn_page *p = free_page(r);
+        if (!p) {
+            pthread_cond_wait(&r->changed, &r->lock);
+            continue;
+        }
+        p->busy = true;
+        p->ready = false;
+        p->batch = r->next++;
+        p->damaged = 0;
+        pthread_mutex_unlock(&r->lock);
+        p->status = r->type->make(r->state, p->batch, &r->rows, p);
+        snprintf(p->error, sizeof p->error, "%s", p->status == DM_OK ? "" : dm_error_message());
+        pthread_mutex_lock(&r->lock);
+        p->ready = true;
+        pthread_cond_broadcast(&r->changed);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+static void stop_threads(nn_ring *r)
+{
+    pthread_mutex_lock(&r->lock);
+    r->stop = true;
+    pthread_cond_broadcast(&r->changed);
+    pthread_mutex_unlock(&r->lock);
+    for (int i = 0; i < r->threads; i++) {
+        pthread_join(r->thread[i], NULL);
+    }
+    r->threads = 0;
+    r->stop = false;
+    for (int i = 0; i < r->pages; i++) {
+        r->page[i].busy = r->page[i].ready = false;
+    }
+}
+
+static dm_status make_page(const nn_rows *rows, nn_page *p)
+{
+    const size_t count = (size_t)rows->count;
+    for (int i = 0; i < rows->tops; i++) {
+        const size_t elements = count * (size_t)rows->each[i];
+        const bool images = i == 0 && rows->images;
+        if (images) {
+            p->windows = p->windows ? p->windows : malloc(elements + 1);
+            p->places = p->places ? p->places : malloc(count * 3 * sizeof *p->places + 1);
+        } else {
+            p->top[i] = p->top[i] ? p->top[i] : malloc(elements * sizeof(float) + 1);
+        }
+        if (images ? !p->windows || !p->places : !p->top[i]) {
+            return nn_no_memory();
+        }
+    }
+    return DM_OK;
+}
+
+static dm_status make_pages(nn_ring *r, int pages)
+{
+    dm_status status = DM_OK;
+    while (status == DM_OK && r->pages < pages) {
+        status = make_page(&r->rows, &r->page[r->pages]);
+        r->pages += status == DM_OK;
+    }
+    return status;
+}
+
+/* As many threads as this ring's part of the cores without a worker, at least one, and a page more than
+ * threads, as far as their memory goes. */
+static dm_status start_threads(nn_ring *r)
+{
+    long cores = (sysconf(_SC_NPROCESSORS_ONLN) - r->beside) / r->sharing;
+    int64_t bytes = 1, fit;
+    for (int i = 0; i < r->rows.tops; i++) {
+        bytes += r->rows.count * r->rows.each[i] * (i == 0 && r->rows.images ? 1 : (int64_t)sizeof(float));
+    }
+    fit = MOST_BYTES / r->sharing / bytes + 1;
+    cores = cores > fit ? (long)fit : cores;
+    int wanted = cores < 1 ? 1 : cores > MAX_THREADS ? MAX_THREADS : (int)cores;
+    dm_status status = make_pages(r, wanted + 1);
+    r->next = r->taken;
+    while (status == DM_OK && r->threads < wanted) {
+        if (pthread_create(&r->thread[r->threads], NULL, fill_pages, r) == 0) {
+            r->threads++;
+        } else if (r->threads > 0) {
+            break;
+        } else {
+            status = dm_error_set(DM_ERR_IO, "no thread for the data can be started");
+        }
+    }
+    return status;
+}
+
+/* --- opening and closing */
+dm_status nn_ring_open(const nn_feed_type *type, void *state, const nn_rows *rows, int beside, int sharing,
+                       nn_ring **out)
+{
+    nn_ring *r = calloc(1, sizeof *r);
+    if (!r) {
+        return nn_no_memory();
+    }
+    r->type = type;
+    r->state = state;
+    r->rows = *rows;
+    r->beside = beside;
+    r->sharing = sharing > 0 ? sharing : 1;
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->changed, NULL);
+    *out = r;
+    return DM_OK;
+}
+
+void nn_ring_close(nn_ring *r)
+{
+    if (!r) {
+        return;
+    }
+    stop_threads(r);
+    for (int i = 0; i < MAX_PAGES; i++) {
+        free(r->page[i].windows);
+        free(r->page[i].places);
+        for (int k = 0; k < NN_FEED_TOPS; k++) {
+            free(r->page[i].top[k]);
+        }
+    }
+    pthread_cond_destroy(&r->changed);
+    pthread_mutex_destroy(&r->lock);
+    free(r);
+}
+
+double nn_ring_waited(const nn_ring *r)
+{
+    return r->waited;
+}
+
+/* --- taking */
+static nn_page *wait_for(nn_ring *r)
+{
+    nn_page *found = NULL;
+    double start = now_s();
+    pthread_mutex_lock(&r->lock);
+    while (!found) {
+        for (int i = 0; i < r->pages; i++) {
+            if (r->page[i].ready && r->page[i].batch == r->taken) {
+                found = &r->page[i];
+            }
+        }
+        if (!found) {
+            pthread_cond_wait(&r->changed, &r->lock);
+        }
+    }
+    pthread_mutex_unlock(&r->lock);
+    r->waited += r->began ? now_s() - start : 0; /* nothing can hide the first */
+    r->began = true;
+    return found;
+}
+
+dm_status nn_ring_take(nn_ring *r, int64_t batch, nn_page **out)
+{
+    if (batch != r->taken) {
+        stop_threads(r);
+        r->taken = batch;
+    }
+    dm_status status = r->threads ? DM_OK : start_threads(r);
+    if (status == DM_OK) {
+        *out = wait_for(r);
+    }
+    return status;
+}
+
+void nn_ring_give(nn_ring *r, nn_page *p)
+{
+    pthread_mutex_lock(&r->lock);
+    p->busy = p->ready = false;
+    r->taken++;
+    pthread_cond_broadcast(&r->changed);
+    pthread_mutex_unlock(&r->lock);
+}

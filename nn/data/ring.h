@@ -1,0 +1,62 @@
+/* Pages with rows of batches, which threads of their own make ahead of who takes them. */
+#ifndef NN_RING_H
+#define NN_RING_H
+
+#include "base/base.h"
+#include "data/pack.h"
+
+enum { NN_FEED_TOPS = 8 };
+
+/* What a page holds of each row (sample) of a batch: so many floats of each top in the order of its array; but
+ * of images the first top as a window of bytes and its place (data/images.h). */
+typedef struct nn_rows {
+    int tops;
+    bool images;
+    int64_t each[NN_FEED_TOPS]; /* elements */
+    int64_t first, count;       /* which rows of the batch */
+} nn_rows;
+
+typedef struct nn_page {
+    float *top[NN_FEED_TOPS]; /* of row `first` on */
+    unsigned char *windows;
+    int32_t *places;
+    int64_t batch;
+    bool busy, ready;
+    dm_status status;
+    char error[512];
+    int64_t damaged; /* records left out */
+    char first[512]; /* what is wrong with the first of them */
+} nn_page;
+
+/* A row depends on the numbers of the batch and of the row alone: any thread of any process may make it, and a
+ * run may begin with any. */
+typedef struct nn_feed_type {
+    const char *name;
+    /* The rows of a batch to the page; by several threads at once. */
+    dm_status (*make)(void *state, int64_t batch, const nn_rows *rows, nn_page *page);
+    void (*close)(void *state);
+    /* What `open` needs to make the same state in another process. NULL: no other may read the source, for the
+     * reason that `alone` gives, or NULL where there is none. */
+    dm_status (*pack)(const void *state, nn_pack *out);
+    const char *(*alone)(const void *state);
+    dm_status (*open)(nn_unpack *in, void **state);
+} nn_feed_type;
+
+/* A record was left out of a page. why: one line. */
+void nn_page_damaged(nn_page *page, const char *why);
+
+typedef struct nn_ring nn_ring;
+
+/* For one taker. beside: workers of this host's cores; sharing: rings that share what is left. Does not take
+ * `state`. */
+dm_status nn_ring_open(const nn_feed_type *type, void *state, const nn_rows *rows, int beside, int sharing,
+                       nn_ring **out);
+void nn_ring_close(nn_ring *ring); /* accepts NULL */
+/* The page of a batch; waits for it. Threads go on behind the batch that was taken last. The page is the
+ * taker's until it is given back. Error: DM_ERR_IO, DM_ERR_NOMEM; what went wrong in the page is in it. */
+dm_status nn_ring_take(nn_ring *ring, int64_t batch, nn_page **out);
+void nn_ring_give(nn_ring *ring, nn_page *page);
+/* Seconds that takers have waited for batches behind the first. */
+double nn_ring_waited(const nn_ring *ring);
+
+#endif
