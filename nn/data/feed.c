@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { SOON = 20 };
+enum { SOON = 20, HEAR_EVERY = 8 /* batches */ };
 
 struct nn_feed {
     nn_layer *layer;
@@ -100,12 +100,13 @@ static void tell_damage(nn_feed *f, int64_t damaged, const char *first)
 }
 
 /* What the workers say about the batch before. They have it when this is asked, or nearly so: the step that it
- * was for has been called since. */
+ * was for has been called since. How long they wait need not be known each time. */
 static dm_status hear_readers(nn_feed *f)
 {
+    const bool each = f->layer->net->skip_damaged;
     int64_t damaged = 0;
     char first[512] = "";
-    if (f->told || f->count == 0) {
+    if (f->told || f->count == 0 || (!each && f->count % HEAR_EVERY != 0)) {
         return DM_OK;
     }
     dm_status status = nn_readers_report(f->readers, &damaged, first, sizeof first);
