@@ -3,6 +3,7 @@
 #include "data/record.h"
 
 #ifdef NN_HAVE_LMDB
+#include <errno.h>
 #include <lmdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,6 +181,21 @@ static dm_status close_sink(nn_sink *sink, dm_status status)
     return status;
 }
 
+/* The most it may grow to is what it maps: a TiB, as Caffe's, or less where a process may not have so many
+ * addresses. */
+static int open_new(lmdb_sink *s)
+{
+    int code = ENOMEM;
+    for (int bits = 40; code == ENOMEM && bits >= 30; bits--) {
+        mdb_env_close(s->env);
+        s->env = NULL;
+        code = mdb_env_create(&s->env);
+        code = code ? code : mdb_env_set_mapsize(s->env, (size_t)1 << bits);
+        code = code ? code : mdb_env_open(s->env, s->sink.path, 0, 0664);
+    }
+    return code;
+}
+
 dm_status nn_lmdb_create(const char *path, nn_sink **out)
 {
     static const nn_sink_type type = {put, close_sink};
@@ -193,10 +209,7 @@ dm_status nn_lmdb_create(const char *path, nn_sink **out)
     if (mkdir(path, 0775) != 0) {
         status = dm_error_set(DM_ERR_IO, "%s: the folder cannot be made (or is there already)", path);
     } else {
-        int code = mdb_env_create(&s->env);
-        code = code ? code
-                    : mdb_env_set_mapsize(s->env, (size_t)1 << 40); /* the most it may grow to, as Caffe's */
-        code = code ? code : mdb_env_open(s->env, path, 0, 0664);
+        int code = open_new(s);
         code = code ? code : mdb_txn_begin(s->env, NULL, 0, &s->txn);
         code = code ? code : mdb_dbi_open(s->txn, NULL, 0, &s->db);
         status = code ? lmdb_failed(path, code) : DM_OK;
