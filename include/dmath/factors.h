@@ -1,27 +1,30 @@
 /* dmath: factors that are elements of arrays.  BSD-3-Clause, see LICENSE.
  *
- * The calls of <dmath/dmath.h> take their factors (alpha, beta, a scale, bounds) as numbers of the program. The calls
- * below do the same with factors that are each a number or an element of an array, which the program need not know, so
- * that a loop can go on without a word to the program:
+ * The calls of <dmath/dmath.h> take their factors (alpha, beta, a scale, bounds) as numbers of the program. The
+ * calls below do the same with factors that are each a number or an element of an array, which the program need
+ * not know, so that a loop can go on without a word to the program:
  *
- *     dm_map(s, "rr / pq", 2, (dm_map_arg[]){DM_ARG("rr", rr), DM_ARG("pq", pq)}, step);  -- an array of one element
- *     dm_axpby_by(s, dm_element(step), p, dm_value(1), x);                                -- x = step * p + x
+ *     dm_map(s, "rr / pq", 2, (dm_map_arg[]){DM_ARG("rr", rr), DM_ARG("pq", pq)}, step);  -- an array of one
+ * element dm_axpby_by(s, dm_element(step), p, dm_value(1), x);                                -- x = step * p +
+ * x
  *
- * dm_map and dm_map_new take such elements as arrays already, and so do calls whose numbers have an array's form
- * (dm_histogram_edges for the bounds of dm_histogram). Of the calls of <dmath/linalg.h>, dm_scal is dm_scale_by, and
- * dm_axpy is dm_axpby_by. Numbers alone are: what decides how a call runs (a correction, an order, eps, options of
- * layers, places of dm_quantile), and the shape of dm_fill_gamma and the rate of dm_fill_poisson.
+ * dm_map and dm_map_new take such elements as arrays already, and so do calls whose numbers have an array's
+ * form (dm_histogram_edges for the bounds of dm_histogram). Of the calls of <dmath/linalg.h>, dm_scal is
+ * dm_scale_by, and dm_axpy is dm_axpby_by. dm_set_item is dm_copy into a view. Numbers alone are: what decides
+ * how a call runs (a correction, an order, eps, options of layers, places of dm_quantile, the bound of
+ * dm_program_run_until).
  *
- * An element is an array, or a view, of one element, of any number of dims and in any layout. Its type: where the call
- * computes in integers, an integer or bool; where it computes in complex numbers, any; else any real type. It is
- * converted to the type that the call computes in, as a number is, and does not change that type; but a call that
- * computes in c64 may compute in c128 with an element of c128. It may not overlap an output. It is read when the
- * command runs. So its value is not checked (it may be NaN), and an operand is read even where its factor is 0.
+ * An element is an array, or a view, of one element, of any number of dims and in any layout. Its type: where
+ * the call computes in integers, an integer or bool; where it computes in complex numbers, any; else any real
+ * type. It is converted to the type that the call computes in, as a number is, and does not change that type;
+ * but a call that computes in c64 may compute in c128 with an element of c128. It may not overlap an output. It
+ * is read when the command runs. So its value is not checked (it may be NaN), and an operand is read even where
+ * its factor is 0.
  *
- * Of each call: shapes, types and blocking: as the call without _by. Errors: as that, and DM_ERR_SHAPE (a factor has
- * not one element), DM_ERR_DTYPE and DM_ERR_OVERLAP (of a factor), DM_ERR_ARG (a factor was made by none of dm_value,
- * dm_complex, dm_element). Cost: as that; workers that lack an element are sent it; temporaries where the text says
- * so. */
+ * Of each call: shapes, types and blocking: as the call without _by. Errors: as that, and DM_ERR_SHAPE (a
+ * factor has not one element), DM_ERR_DTYPE and DM_ERR_OVERLAP (of a factor), DM_ERR_ARG (a factor was made by
+ * none of dm_value, dm_complex, dm_element). Cost: as that; workers that lack an element are sent it;
+ * temporaries where the text says so. */
 #include <dmath/dmath.h> /* before the guard: it includes this header ahead of others that use dm_factor */
 
 #ifndef DMATH_FACTORS_H
@@ -105,15 +108,17 @@ DM_API DM_CHECKED dm_status dm_gemm_by(dm_session *session, int trans_a, int tra
 /* dm_pad; value is read in mode DM_PAD_CONSTANT alone. */
 DM_API DM_CHECKED dm_status dm_pad_by(dm_session *session, dm_array x, const int64_t *before,
                                       const int64_t *after, int mode, dm_factor value, dm_array out);
-/* As the calls without _by, whose numbers they give, but for gamma: x is rounded before it is scaled and once more
- * after it. An element goes into the formula as it is:
- * bernoulli u < p, dropout u < p ? 0 : 1 / (1 - p), exponential -log(1 - u) * scale. */
+/* As the calls without _by, whose numbers they give, but for gamma with an element as scale: x is rounded
+ * before it is scaled and once more after it. An element goes into the formula as it is: bernoulli u < p,
+ * dropout u < p ? 0 : 1 / (1 - p), exponential -log(1 - u) * scale. With a shape or rate that a number may not
+ * be (see the calls without _by) all of x is NaN, which integers take as in dm_copy. */
 DM_API DM_CHECKED dm_status dm_fill_bernoulli_by(dm_session *session, dm_array x, dm_factor p, uint64_t seed);
 DM_API DM_CHECKED dm_status dm_fill_dropout_by(dm_session *session, dm_array x, dm_factor p, uint64_t seed);
 DM_API DM_CHECKED dm_status dm_fill_exponential_by(dm_session *session, dm_array x, dm_factor scale,
                                                    uint64_t seed);
-DM_API DM_CHECKED dm_status dm_fill_gamma_by(dm_session *session, dm_array x, double shape, dm_factor scale,
+DM_API DM_CHECKED dm_status dm_fill_gamma_by(dm_session *session, dm_array x, dm_factor shape, dm_factor scale,
                                              uint64_t seed);
+DM_API DM_CHECKED dm_status dm_fill_poisson_by(dm_session *session, dm_array x, dm_factor rate, uint64_t seed);
 
 /* ---- linear algebra: as the calls of <dmath/linalg.h> without _by ---------------------------------------- */
 /* Factors may be complex where matrices are, but for alpha and beta of herk, beta of her2k and alpha of her. her2

@@ -14,6 +14,11 @@ extern "C" {
  * x: any shape, type and layout. Integers are compared as f64. Does not block. Errors: DM_ERR_ARG (low or high is NaN).
  * Cost: x is read once; nothing moves between workers. */
 DM_API DM_CHECKED dm_status dm_require_range(dm_session *session, dm_array x, double low, double high);
+/* The same with bounds that may be elements of arrays (<dmath/factors.h>). They are read as f64 when the
+ * command runs; with a NaN in one of them no element of x lies within. Errors: as above, and those of factors:
+ * DM_ERR_SHAPE, DM_ERR_DTYPE, DM_ERR_OVERLAP, DM_ERR_ARG. Cost: as above; workers that lack a bound are sent
+ * it. */
+DM_API DM_CHECKED dm_status dm_require_range_by(dm_session *session, dm_array x, dm_factor low, dm_factor high);
 
 #ifdef __cplusplus
 }

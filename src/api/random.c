@@ -100,18 +100,6 @@ dm_status dm_fill_dropout_by(dm_session *session, dm_array x, dm_factor p, uint6
     return fill_by(session, x, &dropout, p, seed);
 }
 
-dm_status dm_fill_gamma_by(dm_session *session, dm_array x, double shape, dm_factor scale, uint64_t seed)
-{
-    dmi_operand o;
-    if (dmi_factor_real(&scale)) {
-        return dm_fill_gamma(session, x, shape, scale.value, seed);
-    }
-    dm_status status = check_type(session, x, false, &o);
-    status = status == DM_OK ? dmi_part_factor(session, "scale", &scale, DM_F64, "x", &o) : status;
-    status = status == DM_OK ? dm_fill_gamma(session, x, shape, 1, seed) : status;
-    return status == DM_OK ? dm_scale_by(session, scale, x, x) : status;
-}
-
 /* --- permutations --- */
 
 /* One dim of i32 or i64; the status of what does not fit. */

@@ -124,7 +124,12 @@ static inline dmi_fill_values dmi_fill_values_of(const dmi_kernel_call *call)
         bool one = d->kind == DMI_FILL_IDENTITY;
         return (dmi_fill_values){.p0 = (double)one, .p1 = 1, .i0 = one, .i1 = 1, .seed = (uint64_t)n[d->seed - 1].whole};
     }
-    return (dmi_fill_values){n[0].re, n[1].re, n[0].whole, n[1].whole, (uint64_t)n[2].whole};
+    return (dmi_fill_values){n[0].re,
+                             n[1].re,
+                             n[0].whole,
+                             n[1].whole,
+                             (uint64_t)n[2].whole,
+                             d->element ? (const double *)call->at[1] : NULL};
 }
 
 /* A device that runs kernels. */

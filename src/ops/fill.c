@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { X, ELEMENT }; /* operands; ELEMENT: the first parameter of GAMMA or POISSON */
+
 static dm_status submit(dm_session *session, dm_array x, int kind, double p0, double p1, uint64_t seed)
 {
     dmi_call call = {.op = DMI_OP_fill,
@@ -51,6 +53,50 @@ dm_status dm_fill_poisson(dm_session *session, dm_array x, double rate, uint64_t
     return submit(session, x, DMI_FILL_POISSON, rate, 0, seed);
 }
 
+/* The first parameter is an element. */
+static dm_status submit_element(dm_session *session, dm_array x, int kind, const char *name, dm_factor p0,
+                                double p1, uint64_t seed)
+{
+    dmi_by by;
+    dm_status status = dmi_by_begin(&by, session, DMI_OP_fill);
+    by.type = DM_F64;
+    dmi_by_operand(&by, "x", x, NULL, 0);
+    status = status == DM_OK ? dmi_by_factor(&by, "p", name, &p0) : status;
+    if (status != DM_OK) {
+        return status;
+    }
+    by.call.args.i[0] = kind;
+    by.call.numbers = 3;
+    by.call.seeds = 1u << 2;
+    by.call.number[1].re = p1;
+    by.call.number[2].whole = (int64_t)seed;
+    return dmi_by_submit(&by, session);
+}
+
+dm_status dm_fill_poisson_by(dm_session *session, dm_array x, dm_factor rate, uint64_t seed)
+{
+    return dmi_factor_real(&rate) ? dm_fill_poisson(session, x, rate.value, seed)
+                                  : submit_element(session, x, DMI_FILL_POISSON, "rate", rate, 0, seed);
+}
+
+/* An element as scale: by a call of its own. */
+dm_status dm_fill_gamma_by(dm_session *session, dm_array x, dm_factor shape, dm_factor scale, uint64_t seed)
+{
+    dmi_session *s;
+    dmi_operand o;
+    bool scaled = !dmi_factor_real(&scale);
+    double number = scaled ? 1 : scale.value;
+    dm_status status = dmi_enter(session, &s);
+    status = status == DM_OK ? dmi_operand_find(s, x, "x", &o) : status;
+    status = status == DM_OK && scaled ? dmi_factor_apart(s, "scale", &scale, DM_F64, "x", &o) : status;
+    if (status == DM_OK) {
+        status = dmi_factor_real(&shape)
+                     ? dm_fill_gamma(session, x, shape.value, number, seed)
+                     : submit_element(session, x, DMI_FILL_GAMMA, "shape", shape, number, seed);
+    }
+    return status == DM_OK && scaled ? dm_scale_by(session, scale, x, x) : status;
+}
+
 /* Those that an integer dtype must have. */
 static const char *const parameter[DMI_FILL_KINDS][2] = {
     {"value", NULL}, {"value", NULL}, {"start", "step"}, {"lo", "hi"}, {"mean", "deviation"}, {NULL}, {NULL}};
@@ -91,16 +137,17 @@ static dm_status check_distribution(const dmi_call *call, double p0, double p1)
 {
     int kind = call->args.i[0];
     const dmi_desc *x = &call->operand[0].desc;
-    bool gamma = kind == DMI_FILL_GAMMA, poisson = kind == DMI_FILL_POISSON;
+    bool gamma = kind == DMI_FILL_GAMMA, poisson = kind == DMI_FILL_POISSON, element = call->noperand > ELEMENT;
     bool taken = gamma ? dmi_dtype_is_float(x->dtype) : !dmi_dtype_is_complex(x->dtype) && x->dtype != DM_BOOL;
     if ((gamma || poisson) && !taken) {
         return dmi_fail(DM_ERR_DTYPE, "%s: x has dtype %s; only %s are taken", dmi_call_name(call),
                         dmi_dtype_name(x->dtype), gamma ? "floating types" : "floating types and integers");
     }
-    if (gamma && !(p0 > 0 && isfinite(p0) && p1 >= 0 && isfinite(p1))) {
-        return dmi_fail(DM_ERR_ARG, "%s: shape is %g, scale is %g", dmi_call_name(call), p0, p1);
+    if (gamma && !((element || (p0 > 0 && isfinite(p0))) && p1 >= 0 && isfinite(p1))) {
+        return element ? dmi_fail(DM_ERR_ARG, "%s: scale is %g", dmi_call_name(call), p1)
+                       : dmi_fail(DM_ERR_ARG, "%s: shape is %g, scale is %g", dmi_call_name(call), p0, p1);
     }
-    if (poisson && !(p0 >= 0 && p0 <= 1e15)) {
+    if (poisson && !element && !(p0 >= 0 && p0 <= 1e15)) {
         return dmi_fail(DM_ERR_ARG, "%s: rate is %g, not 0 to 1e15", dmi_call_name(call), p0);
     }
     return DM_OK;
@@ -164,6 +211,7 @@ dm_status dmi_fill_check(dmi_call *call)
         return dmi_fail(DM_ERR_ARG, "%s: deviation is %g", dmi_call_name(call), p[1]);
     }
     dm_status status = check_distribution(call, p[0], p[1]);
+    status = status == DM_OK && call->noperand > ELEMENT ? dmi_check_element(call, ELEMENT, X) : status;
     if (status != DM_OK || kind > DMI_FILL_NORMAL || dmi_dtype_is_float(dmi_dtype_part(x->dtype))) {
         return status;
     }
@@ -190,14 +238,19 @@ dm_status dmi_fill_check(dmi_call *call)
 
 dm_status dmi_fill_plan(dmi_builder *b, const dmi_call *call)
 {
-    const dmi_desc *x = &call->operand[0].desc;
-    for (int64_t i = 0; b->me < b->profile->workers && i < dmi_desc_region_count(x, b->me); i++) {
-        dmi_fill k = {.kind = call->args.i[0], .dtype = x->dtype};
+    const dmi_desc *x = &call->operand[X].desc;
+    bool element = call->noperand > ELEMENT;
+    dmi_ref ref[2] = {dmi_ref_operand(X, DMI_WRITE)};
+    if (element) {
+        dmi_value value = dmi_value_operand(call, ELEMENT);
+        dmi_plan_number(b, &value, x, &ref[1]);
+    }
+    for (int64_t i = 0; b->me < b->profile->workers && i < dmi_desc_region_count(x, b->me) && !b->failed; i++) {
+        dmi_fill k = {.kind = call->args.i[0], .element = element, .dtype = x->dtype};
         dmi_desc_region(x, b->me, i, &k.region);
         memcpy(k.shape, x->extent, sizeof k.shape);
-        dmi_ref ref = dmi_ref_operand(0, DMI_WRITE);
         if (k.region.count > 0) {
-            dmi_build_kernel(b, DMI_KERNEL_fill, &k, sizeof k, &ref, 1, NULL);
+            dmi_build_kernel(b, DMI_KERNEL_fill, &k, sizeof k, ref, 1 + element, NULL);
         }
     }
     return DM_OK;

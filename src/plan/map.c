@@ -165,3 +165,25 @@ void dmi_plan_map(dmi_builder *b, const dmi_map_program *program, const dmi_valu
         map_region(b, program, side, i, out, ready);
     }
 }
+
+void dmi_plan_number(dmi_builder *b, const dmi_value *element, const dmi_desc *out, dmi_ref *number)
+{
+    input in;
+    dmi_side from;
+    dmi_mark ready = {0};
+    dmi_map_program program;
+    dmi_region region = {.count = 0};
+    int64_t stride[DM_MAX_DIMS], regions = b->me < b->profile->workers ? dmi_desc_region_count(out, b->me) : 0;
+    dmi_plan_input(b, &in, element, out, ready);
+    for (int64_t i = 0; i < regions && region.count == 0 && !b->failed; i++) {
+        dmi_desc_region(out, b->me, i, &region);
+        dmi_input_side(&from, stride, &in, b->me, i, &region);
+    }
+    if (region.count == 0 || b->failed) {
+        return;
+    }
+    *number = dmi_ref_work(dmi_build_work(b, sizeof(double)), DMI_READ);
+    dmi_side to = {.dtype = DM_F64, .stride = stride, .ref = *number};
+    dmi_convert_program(element->desc->dtype, DM_F64, &program);
+    dmi_build_map(b, &program, 0, stride, NULL, &from, &to, ready);
+}

@@ -298,6 +298,10 @@ void dmi_plan_input(dmi_builder *b, dmi_input *in, const dmi_value *value, const
 /* Its elements for region number `index` of out at this worker; call it for one region after the other. stride:
  * memory for the side's strides. */
 void dmi_input_side(dmi_side *side, int64_t *stride, dmi_input *in, int me, int64_t index, const dmi_region *out);
+/* An element, which is a value of one element, as f64 where the elements of `out` are: fetched and converted.
+ * *number: 8 bytes of workspace, which the compute steps that come next may read; without a worker's part of
+ * out nothing is made. */
+void dmi_plan_number(dmi_builder *b, const dmi_value *element, const dmi_desc *out, dmi_ref *number);
 /* One step: the program over a box. */
 dmi_step *dmi_build_map(dmi_builder *b, const dmi_map_program *program, int ndim, const int64_t *extent,
                         const dmi_map_places *places, const dmi_side *in, const dmi_side *out, const dmi_mark after);

@@ -42,7 +42,7 @@ static void distribution(dmt_case *c, int which)
         DMT_OK(c, dm_fill(c->session, scale, 3));
         DMT_OK(c, which == 0   ? dm_fill_bernoulli(c->session, x, 0.3, 11)
                   : which == 1 ? dm_fill_exponential(c->session, x, 3, 11)
-                  : which == 2 ? (i ? dm_fill_gamma_by(c->session, x, 2, dm_element(scale), 11)
+                  : which == 2 ? (i ? dm_fill_gamma_by(c->session, x, dm_value(2), dm_element(scale), 11)
                                     : dm_fill_gamma(c->session, x, 2, 3, 11))
                   : which == 3 ? dm_fill_poisson(c->session, x, 12, 11)
                                : dm_fill_dropout(c->session, x, 0.3, 11));
@@ -61,28 +61,54 @@ static void distribution(dmt_case *c, int which)
     near(c, square, known[which].square, known[which].of_square / sqrt(N), "the second moment");
 }
 
+/* One array by a number, another by an element: which of the distributions with one. */
+static void fill_both(dmt_case *c, int which, dm_array x, double number, dm_array y, dm_factor p)
+{
+    dm_session *s = c->session;
+    const dm_factor two = dm_value(2);
+    switch (which) {
+    case 0:
+        DMT_OK(c, dm_fill_bernoulli(s, x, number, 7));
+        DMT_OK(c, dm_fill_bernoulli_by(s, y, p, 7));
+        return;
+    case 1:
+        DMT_OK(c, dm_fill_exponential(s, x, number, 7));
+        DMT_OK(c, dm_fill_exponential_by(s, y, p, 7));
+        return;
+    case 2:
+        DMT_OK(c, dm_fill_dropout(s, x, number, 7));
+        DMT_OK(c, dm_fill_dropout_by(s, y, p, 7));
+        return;
+    case 3:
+        DMT_OK(c, dm_fill_gamma(s, x, number, 2, 7));
+        DMT_OK(c, dm_fill_gamma_by(s, y, p, two, 7));
+        return;
+    default:
+        DMT_OK(c, dm_fill_poisson(s, x, number, 7));
+        DMT_OK(c, dm_fill_poisson_by(s, y, p, 7));
+        return;
+    }
+}
+
 /* With an element as parameter the bytes are those of the number, in every float type. */
 static void by_elements(dmt_case *c)
 {
     static const dm_dtype dtypes[] = {DM_F64, DM_F32, DM_F16, DM_BF16};
     static char v[2][8 * N];
     dm_session *s = c->session;
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 28; i++) {
+        static const int which[] = {0, 1, 2, 3, 3, 4, 4};
+        static const double numbers[] = {0.25, 3, 0.25, 0.75, 3, 2.5, 40}; /* every type holds them */
         dm_dtype dtype = dtypes[i % 4], type = i % 2 ? DM_F32 : DM_F64;
-        const double number = i / 4 == 1 ? 3 : 0.25; /* every type holds them */
         dm_array x = vector(c, dtype, N, (int)c->number), y = vector(c, dtype, N, (int)c->number + i), p;
         DMT_OK(c, dm_array_create(s, type, 2, (int64_t[]){1, 1}, NULL, &p));
-        DMT_OK(c, dm_fill(s, p, number));
-        DMT_OK(c, i / 4 == 0   ? dm_fill_bernoulli(s, x, number, 7)
-                  : i / 4 == 1 ? dm_fill_exponential(s, x, number, 7)
-                               : dm_fill_dropout(s, x, number, 7));
-        DMT_OK(c, i / 4 == 0   ? dm_fill_bernoulli_by(s, y, dm_element(p), 7)
-                  : i / 4 == 1 ? dm_fill_exponential_by(s, y, dm_element(p), 7)
-                               : dm_fill_dropout_by(s, y, dm_element(p), 7));
+        DMT_OK(c, dm_fill(s, p, numbers[i / 4]));
+        fill_both(c, which[i / 4], x, numbers[i / 4], y, dm_element(p));
         DMT_OK(c, dm_array_read(s, x, NULL, NULL, v[0], 0));
         DMT_OK(c, dm_array_read(s, y, NULL, NULL, v[1], 0));
         if (memcmp(v[0], v[1], (size_t)(dm_dtype_bytes(dtype) * N)) != 0) {
-            dmt_fail(c, "distribution %d of %s has other numbers with an element", i / 4, dm_dtype_name(dtype));
+            dmt_fail(c, "distribution %d of %s has other numbers with an element", which[i / 4],
+                     dm_dtype_name(dtype));
         }
         DMT_OK(c, dm_array_destroy(s, x));
         DMT_OK(c, dm_array_destroy(s, y));
@@ -90,9 +116,84 @@ static void by_elements(dmt_case *c)
     }
 }
 
+/* Elements that are no parameters: NaN everywhere, or what dm_copy makes of it. */
+static void no_parameters(dmt_case *c)
+{
+    const double bad[] = {NAN, -1, INFINITY, 1e16, 0};
+    dm_session *s = c->session;
+    for (int i = 0; i < 5; i++) {
+        double got[2][40];
+        int32_t whole[2][40];
+        dm_array p, x = vector(c, DM_F64, 40, i), y = vector(c, DM_I32, 40, i + 1);
+        DMT_OK(c, dm_array_create(s, DM_F64, 0, NULL, NULL, &p));
+        DMT_OK(c, dm_write(s, p, &bad[i]));
+        DMT_OK(c, dm_fill_gamma_by(s, x, dm_element(p), dm_value(1), 3));
+        DMT_OK(c, dm_read(s, x, got[0]));
+        DMT_OK(c, dm_fill_poisson_by(s, x, dm_element(p), 3));
+        DMT_OK(c, dm_read(s, x, got[1]));
+        DMT_OK(c, dm_fill_poisson_by(s, y, dm_element(p), 3));
+        DMT_OK(c, dm_read(s, y, whole[0]));
+        DMT_OK(c, dm_copy(s, x, y));
+        DMT_OK(c, dm_read(s, y, whole[1]));
+        for (int k = 0; k < 40; k++) {
+            bool gamma = isnan(got[0][k]) || i == 3; /* 1e16 is a shape, and 0 a rate */
+            if (!gamma || (i == 4 ? got[1][k] != 0 : !isnan(got[1][k])) || whole[0][k] != whole[1][k]) {
+                dmt_fail(c, "with the parameter %g: %g, %g, %d", bad[i], got[0][k], got[1][k],
+                         (int)whole[0][k]);
+                break;
+            }
+        }
+        DMT_OK(c, dm_array_destroy(s, x));
+        DMT_OK(c, dm_array_destroy(s, y));
+        DMT_OK(c, dm_array_destroy(s, p));
+    }
+}
+
+/* In a program, with a rate, a shape and a bound that each run finds anew; against calls with numbers. */
+static void in_program(dmt_case *c)
+{
+    enum { M = 300, RUNS = 3 };
+    dm_session *s = c->session;
+    dm_program program;
+    dm_array p, most, x = vector(c, DM_F64, M, (int)c->number), y = vector(c, DM_F64, M, (int)c->number + 1);
+    static double got[2][M], want[2][M];
+    DMT_OK(c, dm_array_create(s, DM_F64, 0, NULL, NULL, &p));
+    DMT_OK(c, dm_array_create(s, DM_F64, 0, NULL, NULL, &most));
+    DMT_OK(c, dm_program_begin(s));
+    DMT_OK(c, dm_fill_poisson_by(s, x, dm_element(p), 21));
+    DMT_OK(c, dm_fill_gamma_by(s, y, dm_element(p), dm_value(3), 22));
+    DMT_OK(c, dm_require_range_by(s, x, dm_value(0), dm_element(most)));
+    DMT_OK(c, dm_program_end(s, &program));
+    for (int i = 0; i < RUNS; i++) {
+        double rate = 0.5 + 20 * i;
+        DMT_OK(c, dm_fill(s, p, rate));
+        DMT_OK(c, dm_fill(s, most, 10 * rate + 10));
+        DMT_OK(c, dm_program_run(s, program, 1, 0, NULL));
+        DMT_OK(c, dm_read(s, x, got[0]));
+        DMT_OK(c, dm_read(s, y, got[1]));
+        DMT_OK(c, dm_fill_poisson(s, x, rate, 21));
+        DMT_OK(c, dm_fill_gamma(s, y, rate, 3, 22));
+        DMT_OK(c, dm_read(s, x, want[0]));
+        DMT_OK(c, dm_read(s, y, want[1]));
+        if (memcmp(got, want, sizeof want) != 0) {
+            dmt_fail(c, "run %d of a program has other numbers", i);
+        }
+    }
+    DMT_OK(c, dm_fill(s, most, 1)); /* of a rate of 40 */
+    DMT_OK(c, dm_program_run(s, program, 1, 0, NULL));
+    dmt_status_is(c, dm_sync(s), DM_ERR_VALUE, "dm_sync");
+    DMT_OK(c, dm_program_destroy(s, program));
+    const dm_array made[] = {x, y, p, most};
+    for (int i = 0; i < 4; i++) {
+        DMT_OK(c, dm_array_destroy(s, made[i]));
+    }
+}
+
 static void distributions_case(dmt_case *c)
 {
     by_elements(c);
+    no_parameters(c);
+    in_program(c);
     dm_array x;
     _Bool b[50];
     for (int which = 0; which < 5; which++) {
@@ -251,7 +352,7 @@ static void refusals_case(dmt_case *c)
     DMT_REFUSED(c, DM_ERR_DTYPE, dm_fill_bernoulli(s, z, 0.5, 1));
     DMT_REFUSED(c, DM_ERR_DTYPE, dm_fill_bernoulli_by(s, x, dm_complex(0, 1), 1));
     DMT_REFUSED(c, DM_ERR_SHAPE, dm_fill_bernoulli_by(s, x, dm_element(i), 1));
-    DMT_REFUSED(c, DM_ERR_SHAPE, dm_fill_gamma_by(s, x, 1, dm_element(x), 1));
+    DMT_REFUSED(c, DM_ERR_SHAPE, dm_fill_gamma_by(s, x, dm_value(1), dm_element(x), 1));
     DMT_REFUSED(c, DM_ERR_ARG, dm_fill_exponential(s, x, -1, 1));
     DMT_REFUSED(c, DM_ERR_DTYPE, dm_fill_exponential(s, i, 1, 1));
     DMT_REFUSED(c, DM_ERR_ARG, dm_fill_gamma(s, x, 0, 1, 1));

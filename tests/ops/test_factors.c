@@ -270,7 +270,24 @@ static void refused_case(dmt_case *c)
     REFUSED(DMT_ONE(ARG), "fill_normal_by: deviation", dm_fill_normal_by(s, t.f, n, dm_value(-1), 1));
     REFUSED(DMT_ONE(ARG), "fill_uniform_by: lo", dm_fill_uniform_by(s, t.f, n, dm_value(1), 1));
     REFUSED(DMT_ONE(ARG), "fill_arange_by: with start", dm_fill_arange_by(s, t.byte, n, dm_value(100)));
-    REFUSED(DMT_ONE(ARG), "fill_gamma_by: shape", dm_fill_gamma_by(s, t.f, -1, n, 1));
+    REFUSED(DMT_ONE(ARG), "fill_gamma_by: shape", dm_fill_gamma_by(s, t.f, dm_value(-1), n, 1));
+    REFUSED(DMT_ONE(ARG), "fill_gamma_by: scale is -1", dm_fill_gamma_by(s, t.f, e, dm_value(-1), 1));
+    REFUSED(DMT_ONE(SHAPE), "fill_gamma_by: shape", dm_fill_gamma_by(s, t.f, dm_element(pair), n, 1));
+    REFUSED(DMT_ONE(DTYPE), "fill_gamma_by: shape", dm_fill_gamma_by(s, t.f, dm_element(complex), n, 1));
+    REFUSED(DMT_ONE(OVERLAP), "fill_gamma_by: shape", dm_fill_gamma_by(s, t.g, dm_element(inside), n, 1));
+    REFUSED(DMT_ONE(OVERLAP), "fill_gamma_by: scale", dm_fill_gamma_by(s, t.g, n, dm_element(inside), 1));
+    REFUSED(DMT_ONE(DTYPE), "fill_gamma_by: x has dtype", dm_fill_gamma_by(s, t.whole, e, n, 1));
+    REFUSED(DMT_ONE(ARG), "fill_poisson_by: rate is -1", dm_fill_poisson_by(s, t.f, dm_value(-1), 1));
+    REFUSED(DMT_ONE(ARG), "fill_poisson_by: rate is no factor", dm_fill_poisson_by(s, t.f, bad, 1));
+    REFUSED(DMT_ONE(SHAPE), "fill_poisson_by: rate", dm_fill_poisson_by(s, t.f, dm_element(pair), 1));
+    REFUSED(DMT_ONE(DTYPE), "fill_poisson_by: rate", dm_fill_poisson_by(s, t.f, dm_complex(1, 1), 1));
+    REFUSED(DMT_ONE(OVERLAP), "fill_poisson_by: rate", dm_fill_poisson_by(s, t.g, dm_element(inside), 1));
+    REFUSED(DMT_ONE(DTYPE), "fill_poisson_by: x has dtype", dm_fill_poisson_by(s, complex, e, 1));
+    REFUSED(DMT_ONE(ARG), "require_range_by: low is nan", dm_require_range_by(s, t.f, dm_value(NAN), e));
+    REFUSED(DMT_ONE(ARG), "require_range_by: high is no factor", dm_require_range_by(s, t.f, e, bad));
+    REFUSED(DMT_ONE(SHAPE), "require_range_by: high", dm_require_range_by(s, t.f, n, dm_element(pair)));
+    REFUSED(DMT_ONE(DTYPE), "require_range_by: low", dm_require_range_by(s, t.f, dm_element(complex), n));
+    REFUSED(DMT_ONE(OVERLAP), "require_range_by: high", dm_require_range_by(s, t.g, n, dm_element(inside)));
     REFUSED(DMT_ONE(DTYPE), "fill_uniform_by: hi", dm_fill_uniform_by(s, t.f, n, dm_element(complex), 1));
     REFUSED(DMT_ONE(ARG), "fill_arange_by: start is 0.5", dm_fill_arange_by(s, t.whole, dm_value(0.5), e));
     REFUSED(DMT_ONE(ARG), "fill_arange_by: start is 256",

@@ -104,8 +104,9 @@ typedef struct reference {
     dm_session *session;
 } reference;
 
-static dmt_host *on_one_worker(dmt_case *c, const dmt_host *like, bool normal, double p0, double p1,
-                               uint64_t seed)
+enum { UNIFORM, NORMAL, GAMMA, POISSON };
+
+static dmt_host *on_one_worker(dmt_case *c, const dmt_host *like, int kind, double p0, double p1, uint64_t seed)
 {
     dm_session *session = ((reference *)c->user)->session;
     dm_array x;
@@ -113,11 +114,10 @@ static dmt_host *on_one_worker(dmt_case *c, const dmt_host *like, bool normal, d
     dmt_host *h = dmt_host_make(&c->scratch, like->dtype, like->ndim, like->shape);
     void *bytes = dmt_alloc(&c->scratch, h->count * dmt_bytes(h->dtype));
     DMT_OK(c, dm_array_create(session, h->dtype, h->ndim, h->shape, &layout, &x));
-    if (normal) {
-        DMT_OK(c, dm_fill_normal(session, x, p0, p1, seed));
-    } else {
-        DMT_OK(c, dm_fill_uniform(session, x, p0, p1, seed));
-    }
+    DMT_OK(c, kind == UNIFORM  ? dm_fill_uniform(session, x, p0, p1, seed)
+              : kind == NORMAL ? dm_fill_normal(session, x, p0, p1, seed)
+              : kind == GAMMA  ? dm_fill_gamma(session, x, p0, p1, seed)
+                               : dm_fill_poisson(session, x, p0, seed));
     DMT_OK(c, dm_array_read(session, x, NULL, NULL, bytes, 0));
     DMT_OK(c, dm_array_destroy(session, x));
     dmt_host_unpack(h, bytes);
@@ -151,7 +151,7 @@ static void uniform_case(dmt_case *c)
     dmt_operand *x = random_output(c, dtype);
     dmt_say(c, "\n    dm_fill_uniform %.17g %.17g %llu", lo, hi, (unsigned long long)seed);
     DMT_OK(c, dm_fill_uniform(c->session, x->array, lo, hi, seed));
-    dmt_host *want = on_one_worker(c, x->value, false, lo, hi, seed);
+    dmt_host *want = on_one_worker(c, x->value, UNIFORM, lo, hi, seed);
     dmt_operand_check_same(c, x, want);
     check_range(c, want, lo, hi);
 }
@@ -164,7 +164,7 @@ static void normal_case(dmt_case *c)
     dmt_operand *x = random_output(c, dtype);
     dmt_say(c, "\n    dm_fill_normal %.17g %.17g %llu", mean, deviation, (unsigned long long)seed);
     DMT_OK(c, dm_fill_normal(c->session, x->array, mean, deviation, seed));
-    dmt_host *want = on_one_worker(c, x->value, true, mean, deviation, seed);
+    dmt_host *want = on_one_worker(c, x->value, NORMAL, mean, deviation, seed);
     dmt_operand_check_same(c, x, want);
     for (int64_t i = 0; i < want->count; i++) {
         /* 10 deviations: not once in the life of the universe */
@@ -172,6 +172,35 @@ static void normal_case(dmt_case *c)
             dmt_fail(c, "element %d is %.17Lg", (int)i, want->v[i]);
         }
     }
+}
+
+/* Gamma and Poisson numbers by a parameter that an array of any real type holds, or by the number. */
+static void single_case(dmt_case *c)
+{
+    static const dm_dtype types[] = {DM_F64, DM_F32, DM_F16, DM_BF16, DM_I64,
+                                     DM_I32, DM_U8,  DM_I16, DM_U64,  DM_BOOL};
+    static const double parameters[] = {1, 2, 9, 40, 0.5, 0.75};
+    static const int64_t ones[3] = {1, 1, 1};
+    int kind = dmt_chance(&c->random, 50) ? GAMMA : POISSON;
+    dm_dtype dtype = kind == GAMMA ? dmt_float_random(c) : dmt_dtype_random(c),
+             type = types[dmt_int(&c->random, 0, 9)];
+    uint64_t seed = dmt_bits(&c->random);
+    double p = type == DM_BOOL ? 1 : parameters[dmt_int(&c->random, 0, dmt_is_float(type) ? 5 : 3)];
+    double scale = kind == GAMMA ? (double)dmt_int(&c->random, 1, 3) / 2 : 0;
+    if (dtype == DM_BOOL || dtype == DM_C64 || dtype == DM_C128) { /* which Poisson does not take */
+        dtype = DM_U16;
+    }
+    dmt_host *one = dmt_host_make(&c->scratch, type, (int)dmt_int(&c->random, 0, 3), ones);
+    dmt_host_set(one, p);
+    dmt_operand *x = random_output(c, dtype),
+                *parameter = dmt_operand_make(c, kind == GAMMA ? "shape" : "rate", one, 0);
+    dm_factor factor = dmt_chance(&c->random, 80) ? dm_element(parameter->array) : dm_value(p);
+    dmt_say(c, "\n    %s by %g, %s, scale %g, seed %llu", kind == GAMMA ? "gamma" : "Poisson", p,
+            factor.element ? "an element" : "a number", scale, (unsigned long long)seed);
+    DMT_OK(c, kind == GAMMA ? dm_fill_gamma_by(c->session, x->array, factor, dm_value(scale), seed)
+                            : dm_fill_poisson_by(c->session, x->array, factor, seed));
+    dmt_operand_check_same(c, x, on_one_worker(c, x->value, kind, p, scale, seed));
+    dmt_operand_unchanged(c, parameter);
 }
 
 static void with_reference(const dmt_suite *plain)
@@ -280,6 +309,12 @@ static void test_normal(void **state)
     with_reference(&(dmt_suite){.name = "fill_normal", .cases = 600, .fn = normal_case});
 }
 
+static void test_single(void **state)
+{
+    (void)state;
+    with_reference(&(dmt_suite){.name = "fill_single", .cases = 500, .fn = single_case});
+}
+
 static void test_statistics(void **state)
 {
     (void)state;
@@ -298,7 +333,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_constant), cmocka_unit_test(test_identity), cmocka_unit_test(test_arange),
         cmocka_unit_test(test_uniform),  cmocka_unit_test(test_normal),   cmocka_unit_test(test_statistics),
-        cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_single),   cmocka_unit_test(test_seeds),
     };
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

@@ -5,6 +5,29 @@
 #include <math.h>
 #include <string.h>
 
+/* The bounds are numbers, or lie in an array. */
+static void require(dmt_case *c, dm_array x, int by, double low, double high, dm_array bounds)
+{
+    dm_factor bound[2] = {dm_value(low), dm_value(high)};
+    dm_array view;
+    if (by == 0) {
+        DMT_OK(c, dm_require_range(c->session, x, low, high));
+        return;
+    }
+    for (int64_t i = 0; i < 2; i++) {
+        if (by >> i & 1) {
+            DMT_OK(c, dm_array_view(c->session, bounds, &i, (int64_t[]){1}, &view));
+            bound[i] = dm_element(view);
+        }
+    }
+    DMT_OK(c, dm_require_range_by(c->session, x, bound[0], bound[1]));
+    for (int i = 0; i < 2; i++) {
+        if (by >> i & 1) {
+            DMT_OK(c, dm_array_destroy(c->session, bound[i].array));
+        }
+    }
+}
+
 /* Some elements of a vector whose numbers are 0, 1, 2, ... are not in low .. high. */
 static void range_case(dmt_case *c)
 {
@@ -25,7 +48,12 @@ static void range_case(dmt_case *c)
            high = (double)dmt_int(&c->random, count - 3, count);
     bool good = count == 0 || (low <= 0 && high >= (double)(count - 1));
     dmt_say(c, "\n    %d elements of type %d, %g to %g", (int)count, (int)dtype, low, high);
-    DMT_OK(c, dm_require_range(c->session, x, low, high));
+    int by = (int)dmt_int(&c->random, 0, 3); /* bit 0: low is an element, bit 1: high */
+    dm_array bounds;
+    DMT_OK(c, dm_array_create(c->session, DM_F32, 1, (int64_t[]){2}, &layouts[dmt_int(&c->random, 0, 1) * 3],
+                              &bounds));
+    DMT_OK(c, dm_array_write(c->session, bounds, NULL, NULL, (float[]){(float)low, (float)high}, 0));
+    require(c, x, by, low, high, bounds);
     dm_status status = dm_sync(c->session);
     dmt_status_is(c, status, good ? DM_OK : DM_ERR_VALUE, "dm_sync");
     if (!good && (!strstr(dm_error_message(), "require") || !strstr(dm_error_message(), "outside the range"))) {
@@ -44,6 +72,7 @@ static void range_case(dmt_case *c)
     DMT_OK(c, dm_read(c->session, y, host));
     DMT_OK(c, dm_array_destroy(c->session, x));
     DMT_OK(c, dm_array_destroy(c->session, y));
+    DMT_OK(c, dm_array_destroy(c->session, bounds));
 }
 
 /* NaN in any element of a view, and infinities. */
@@ -67,6 +96,13 @@ static void finite_case(dmt_case *c)
     dmt_status_is(c, dm_sync(c->session), good ? DM_OK : DM_ERR_VALUE, "dm_sync");
     DMT_REFUSED(c, DM_ERR_ARG, dm_require_range(c->session, x, NAN, 1));
     DMT_REFUSED(c, DM_ERR_ARG, dm_require_range(c->session, x, 0, NAN));
+    dm_array bound; /* with NaN in it nothing lies within */
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 0, NULL, NULL, &bound));
+    DMT_OK(c, dm_fill(c->session, bound, c->number % 2 ? NAN : (double)N));
+    DMT_OK(c, dm_fill(c->session, x, 1));
+    DMT_OK(c, dm_require_range_by(c->session, part, dm_value(0), dm_element(bound)));
+    dmt_status_is(c, dm_sync(c->session), c->number % 2 ? DM_ERR_VALUE : DM_OK, "dm_sync");
+    DMT_OK(c, dm_array_destroy(c->session, bound));
     DMT_OK(c, dm_array_destroy(c->session, part));
     DMT_OK(c, dm_array_destroy(c->session, x));
 }

@@ -178,7 +178,17 @@ BY(axpby_elements, dm_axpby_by(f->s, p, f->a, q, f->c), f->c)
 BY(gemm_elements, dm_gemm_by(f->s, DM_N, DM_T, p, f->a, f->b, q, f->c, NULL), f->c)
 BY(arange_elements, dm_fill_arange_by(f->s, f->c, p, q), f->c)
 BY(dropout_elements, dm_fill_dropout_by(f->s, f->c, p, 7), f->c)
-BY(gamma_elements, dm_fill_gamma_by(f->s, f->c, 2, p, 7), f->c)
+BY(gamma_elements, dm_fill_gamma_by(f->s, f->c, dm_value(2), p, 7), f->c)
+BY(gamma_shape, dm_fill_gamma_by(f->s, f->c, p, dm_value(2), 7), f->c)
+BY(poisson_elements, dm_fill_poisson_by(f->s, f->c, p, 7), f->c)
+static dm_status form_require_elements(fixture *f)
+{
+    dm_factor low, high;
+    TRY(element_of(f, -100, &low));
+    TRY(element_of(f, 100, &high));
+    f->out[f->outs++] = f->a;
+    return dm_require_range_by(f->s, f->a, low, high);
+}
 BY(gemv_elements, dm_gemv_by(f->s, DM_T, p, f->a, f->v, q, f->u), f->u)
 BY(syr2_elements, dm_syr2_by(f->s, DM_LOWER, p, f->v, f->w, f->c), f->c)
 BY(symm_elements, dm_symm_by(f->s, DM_RIGHT, DM_UPPER, p, f->a, f->b, q, f->c), f->c)
@@ -676,10 +686,9 @@ static dm_status form_memory_trim(fixture *f)
     X(arange_elements)                                                                                         \
     X(dropout_elements)                                                                                        \
     X(gamma_elements)                                                                                          \
-    X(gemv_elements)                                                                                           \
-    X(syr2_elements) X(symm_elements) X(her2k_elements) X(trsm_elements) X(rot_elements) X(pad_elements)       \
-        X(channel_sums_elements) X(relu_elements) X(inner_elements) X(softmax_elements)                        \
-            X(cross_entropy_elements) X(nrm2)
+    X(gamma_shape) X(poisson_elements) X(require_elements) X(gemv_elements) X(syr2_elements) X(symm_elements)  \
+        X(her2k_elements) X(trsm_elements) X(rot_elements) X(pad_elements) X(channel_sums_elements)            \
+            X(relu_elements) X(inner_elements) X(softmax_elements) X(cross_entropy_elements) X(nrm2)
 
 static const struct {
     const char *name;

@@ -136,9 +136,14 @@ void dmi_cuda_launch_map_program(dmi_queue *q, const dmi_cuda_program *p);      
 void dmi_cuda_launch_map_program_complex(dmi_queue *q, const dmi_cuda_program *p); /* any program */
 
 /* --- within.cu ------------------------------------------------------------------------------------------ */
+/* Low and high: numbers, or in memory of the device. */
+typedef struct dmi_cuda_bounds {
+    double value[2];
+    const double *at[2]; /* NULL: value */
+} dmi_cuda_bounds;
 /* *status = 1 where an element, or of a complex type a part, is not in low .. high. Side 0: x. */
-void dmi_cuda_launch_within(dmi_queue *q, dm_dtype dtype, const dmi_cuda_box *box, const void *x, double low, double high,
-                            uint32_t *status);
+void dmi_cuda_launch_within(dmi_queue *q, dm_dtype dtype, const dmi_cuda_box *box, const void *x,
+                            const dmi_cuda_bounds *bounds, uint32_t *status);
 
 /* --- reduce.cu --------------------------------------------------------------------------- */
 typedef struct dmi_cuda_reduce {

@@ -42,10 +42,13 @@ static __device__ bool element_inside(dm_dtype dtype, const void *p, int64_t at,
 }
 
 static __global__ void __launch_bounds__(DMI_CUDA_THREADS)
-    within(const __grid_constant__ dmi_cuda_box box, dm_dtype dtype, const void *x, double low, double high, uint32_t *status)
+    within(const __grid_constant__ dmi_cuda_box box, dm_dtype dtype, const void *x,
+           const __grid_constant__ dmi_cuda_bounds bounds, uint32_t *status)
 {
     int64_t at[DEPTH][1];
     bool valid[DEPTH], all = true;
+    double low = bounds.at[0] ? *bounds.at[0] : bounds.value[0],
+           high = bounds.at[1] ? *bounds.at[1] : bounds.value[1];
     locate_all<1, DEPTH>(box, at, valid);
 #pragma unroll
     for (int k = 0; k < DEPTH; k++) {
@@ -56,11 +59,11 @@ static __global__ void __launch_bounds__(DMI_CUDA_THREADS)
     }
 }
 
-void dmi_cuda_launch_within(dmi_queue *q, dm_dtype dtype, const dmi_cuda_box *box, const void *x, double low, double high,
-                            uint32_t *status)
+void dmi_cuda_launch_within(dmi_queue *q, dm_dtype dtype, const dmi_cuda_box *box, const void *x,
+                            const dmi_cuda_bounds *bounds, uint32_t *status)
 {
     dmi_cuda_box b = *box;
     unsigned blocks = blocks_for(&b, DEPTH);
-    within<<<blocks, DMI_CUDA_THREADS, 0, stream_of(q)>>>(b, dtype, x, low, high, status);
+    within<<<blocks, DMI_CUDA_THREADS, 0, stream_of(q)>>>(b, dtype, x, *bounds, status);
     dmi_cuda_launched(q, "within");
 }

@@ -19,7 +19,7 @@ dm_status dmi_within_cpu(const dmi_kernel_call *call)
     const dmi_within *d = call->desc;
     dmi_box box = {.ndim = d->ndim, .sides = 1};
     int64_t index[DMI_BOX_DIMS] = {0}, at[DMI_BOX_SIDES] = {d->offset}, bytes = dmi_dtype_bytes(d->dtype);
-    double low = call->number[0].re, high = call->number[1].re;
+    double bound[2];
     for (int k = 0; k < d->ndim; k++) {
         if (d->extent[k] == 0) {
             return DM_OK;
@@ -27,13 +27,16 @@ dm_status dmi_within_cpu(const dmi_kernel_call *call)
         box.extent[k] = d->extent[k];
         box.stride[0][k] = d->stride[k];
     }
+    for (int i = 0; i < 2; i++) {
+        bound[i] = d->bound[i] > 0 ? *(const double *)call->at[d->bound[i]] : call->number[i].re;
+    }
     dmi_box_simplify(&box, 0);
     int inner = box.ndim - 1;
     int64_t n = box.extent[inner], stride = box.stride[0][inner];
     do {
         for (int64_t i = 0; i < n; i += DMI_CHUNK) {
             if (!inside(d->dtype, dmi_at(call->at[0], (at[0] + i * stride) * bytes), stride,
-                        DMI_MIN(DMI_CHUNK, n - i), low, high)) {
+                        DMI_MIN(DMI_CHUNK, n - i), bound[0], bound[1])) {
                 *call->status = 1;
                 return DM_OK;
             }

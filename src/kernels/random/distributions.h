@@ -4,6 +4,7 @@
 #ifndef DMI_DISTRIBUTIONS_H
 #define DMI_DISTRIBUTIONS_H
 
+#include "kernels/random/fill.h"
 #include "kernels/random/random.h"
 
 #if defined(__CUDA_ARCH__)
@@ -79,6 +80,18 @@ DMI_RANDOM_FN double dmi_exp_of(double x)
     y = DMI_FMA(DMI_MUL(r, r), y, r) + 1;
     int k = (int)n, half = k / 2;
     return DMI_MUL(DMI_MUL(y, dmi_power_of_2(half)), dmi_power_of_2(k - half));
+}
+
+/* The shape of a gamma distribution or a Poisson rate. One that an array holds may be anything: NaN where it is
+ * none. */
+DMI_RANDOM_FN double dmi_single_parameter(bool gamma, const dmi_fill_values *v)
+{
+    if (!v->element) {
+        return v->p0;
+    }
+    double p = *v->element;
+    bool taken = gamma ? p > 0 && p <= 0x1.fffffffffffffp1023 : p >= 0 && p <= 1e15;
+    return taken ? p : dmi_double_of(0x7ff8000000000000u);
 }
 
 /* Gamma of a shape a > 0 and scale 1: G. Marsaglia & W. W. Tsang, "A simple method for generating gamma

@@ -123,8 +123,9 @@ static __device__ __forceinline__ void normal(const dmi_fill_values &, int64_t, 
 /* Gamma and Poisson elements: one a counter. */
 static __device__ __forceinline__ void single(const dmi_fill_values &v, int kind, int64_t index, double *x)
 {
-    x[0] = kind == DMI_FILL_GAMMA ? DMI_MUL(v.p1, dmi_gamma_at(v.p0, (uint64_t)index, v.seed))
-                                  : dmi_poisson_at(v.p0, (uint64_t)index, v.seed);
+    double p0 = dmi_single_parameter(kind == DMI_FILL_GAMMA, &v);
+    x[0] = kind == DMI_FILL_GAMMA ? DMI_MUL(v.p1, dmi_gamma_at(p0, (uint64_t)index, v.seed))
+                                  : dmi_poisson_at(p0, (uint64_t)index, v.seed);
 }
 template <typename M> static __device__ __forceinline__ void single(const dmi_fill_values &, int, int64_t, M *)
 {

@@ -206,10 +206,11 @@ static bool single(int kind)
 static void single_f64(const dmi_random *g, uint64_t first, int n, double *out)
 {
     const dmi_fill_values *v = &g->values;
+    double p0 = dmi_single_parameter(g->kind == DMI_FILL_GAMMA, v);
     for (int j = 0; j < n; j++) {
         uint64_t index = first + (uint64_t)j;
-        out[j] = g->kind == DMI_FILL_GAMMA ? DMI_MUL(v->p1, dmi_gamma_at(v->p0, index, v->seed))
-                                           : dmi_poisson_at(v->p0, index, v->seed);
+        out[j] = g->kind == DMI_FILL_GAMMA ? DMI_MUL(v->p1, dmi_gamma_at(p0, index, v->seed))
+                                           : dmi_poisson_at(p0, index, v->seed);
     }
 }
 

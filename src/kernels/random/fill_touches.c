@@ -10,4 +10,7 @@ void dmi_fill_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
     }
     dmi_touch_box(&out[0], f->region.ndim, extent, f->region.stride, dmi_region_start(&f->region),
                   dmi_dtype_bytes(f->dtype), DMI_WRITE);
+    if (f->element) {
+        dmi_touch_dense(&out[1], 1, sizeof(double), DMI_READ);
+    }
 }
