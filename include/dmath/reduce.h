@@ -2,15 +2,17 @@
  *
  * Each line of the list below declares one call:
  *   dm_status dm_<name>(session, x, dims, ndims, out)    out = the reduction of x over dims[ndims]
- * dims count from 0; ndims 0 with dims NULL: over all dims. Shapes: out has x's shape without those dims, or with 1 in
- * their place. x and out may not overlap. Layouts: any, mixed freely. Types: x may have any type, unless the text says
- * which; min, max, argmin and argmax take real types, and one element at least (DM_ERR_SHAPE). The result is converted
- * to out's type as dm_copy converts. Blocking: none. Errors: DM_ERR_SHAPE, DM_ERR_DTYPE (no such reduction of this
- * type, or into this type), DM_ERR_ARG (dims, ndims; order, correction), DM_ERR_OVERLAP. Cost: x is read once. A worker
- * sends what it has found for each element of out to the workers that hold it: one element of x's type for min, max,
- * any and all, 8 bytes for prod (complex: 16), norm and count_nonzero, 16 for argmin, argmax and logsumexp, 24 for var
- * and std. None move where the reduced dims are not split and out lies as x does. The sum is dm_sum (<dmath/dmath.h>);
- * sums, products and maxima of an expression, such as sum(x * y), are made by dm_map in one pass. */
+ * dims count from 0; ndims 0 with dims NULL: over all dims. Shapes: out has x's shape without those dims, or
+ * with 1 in their place. x and out may not overlap. Layouts: any, mixed freely. Types: x may have any type,
+ * unless the text says which; min, max, argmin and argmax take real types, and one element at least
+ * (DM_ERR_SHAPE). The result is converted to out's type as dm_copy converts. Blocking: none. Errors:
+ * DM_ERR_SHAPE, DM_ERR_DTYPE (no such reduction of this type, or into this type), DM_ERR_ARG (dims, ndims;
+ * order, correction), DM_ERR_OVERLAP. Cost: x is read once. A worker sends what it has found for each element
+ * of out to the workers that hold it: one element of x's type for min, max, any and all, 8 bytes for prod
+ * (complex: 16) and norm, 16 for argmin, argmax and logsumexp, 24 for var and std; for count_nonzero 1, 2 or 4,
+ * as the number of a worker's elements needs, of explicit layouts 8. None move where the reduced dims are not
+ * split and out lies as x does. The sum is dm_sum (<dmath/dmath.h>); sums, products and maxima of an
+ * expression, such as sum(x * y), are made by dm_map in one pass. */
 #ifndef DMATH_REDUCE_H
 #define DMATH_REDUCE_H
 

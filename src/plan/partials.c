@@ -169,6 +169,29 @@ static void local_parts(dmi_partials *s, dmi_mark done)
     }
 }
 
+dmi_ref dmi_plan_narrow(dmi_partials *s, dmi_mark ready)
+{
+    dmi_region partial;
+    dmi_mark summed = {0};
+    dmi_acc_store k = {.acc = s->acc, .ndim = 1, .out_dtype = s->narrow, .out_stride = {1}};
+    local_parts(s, summed);
+    dmi_ref sums = dmi_ref_work(dmi_build_work(s->b, 0), DMI_READ);
+    if (dmi_desc_region_count(s->x, s->b->me) == 0 || s->b->failed) {
+        return sums;
+    }
+    partial_region(s, s->b->me, 0, 0, &partial);
+    if (partial.count > 0) {
+        dmi_ref refs[2] = {dmi_ref_work(s->partial_work, DMI_READ), sums};
+        refs[1].mode = DMI_WRITE;
+        k.extent[0] = partial.count;
+        s->b->plan->work_bytes[sums.index] = partial.count * dmi_dtype_bytes(s->narrow);
+        dmi_step *step = dmi_build_kernel(s->b, DMI_KERNEL_acc_store, &k, sizeof k, refs, 2, summed);
+        memcpy(step->scalar, (uint8_t[])DMI_UNSCALED, sizeof step->scalar);
+        dmi_mark_step(ready, step);
+    }
+    return sums;
+}
+
 /* Sends accumulators from sender to receiver (or leaves them), to be added there. */
 static void share(dmi_partials *s, int sender, int receiver, dmi_acc_add *add, const dmi_mark ready)
 {

@@ -1,58 +1,81 @@
 /* Reductions: the choice of addends or accumulators.
  *
  * If each worker has at most one element of x for each element of out (as with gradients) and they are summed,
- * the elements themselves are pushed to where they are summed (addends.c). Else every worker reduces its own
- * elements into accumulators and pushes these (partials.c). A large result with several holders is made in
- * segments. */
+ * the elements themselves are pushed to where they are summed (addends.c). So are a worker's sums of integers,
+ * where their number and type say that fewer than 64 bits hold them. Else every worker reduces its own elements
+ * into accumulators and pushes these (partials.c). A large result with several holders is made in segments. */
 #include "plan/reduce.h"
 
 #include <string.h>
 
-/* The addends of a sum in which every worker has at most one element of x for each element of out. */
+/* The addends of a sum: one of a worker at most for each element of out. They are the elements themselves,
+ * where no worker has more, or the sums of each worker's elements in a type that holds them. */
 typedef struct elements {
     const dmi_partials *s;
-    int count;
-    int *row; /* [workers] */
+    int count;    /* of an element of out */
+    int senders;  /* workers of a replica of x that have some */
+    int *row;     /* [workers] which of them a worker has; -1: none */
+    int64_t most; /* elements of x that a worker adds up, at most */
+    bool partial; /* they are sums, not elements */
 } elements;
 
-static bool kept_dims_are_whole(const dmi_partials *s)
+/* The place of position `at` of x's grid among the positions along the reduced dims. */
+static int reduced_place(const dmi_partials *s, int at)
 {
     const dmi_layout *x = s->x->layout;
-    for (int d = 0; d < s->x->ndim; d++) {
-        if (!(s->r->reduced >> d & 1) && x->grid[d] > 1) {
-            return false;
+    int place = 0, weight = 1;
+    for (int d = x->ndim - 1; d >= 0; d--) {
+        if (s->r->reduced >> d & 1) {
+            place += at % x->grid[d] * weight;
+            weight *= x->grid[d];
         }
+        at /= x->grid[d];
     }
-    return x->group > 1;
+    return place;
 }
 
-/* Numbers the workers of each replica of x that have elements, by their positions. */
+/* Does a worker that holds some of the result lack elements of x? */
+static bool some_travels(const dmi_partials *s)
+{
+    const dmi_layout *x = s->x->layout, *out = s->out->layout;
+    bool travels = x->group > 1;
+    for (int i = 0; i < out->nworkers; i++) {
+        travels = travels || dmi_layout_replica(x, out->workers[i]) < 0;
+    }
+    return travels;
+}
+
+/* Numbers the workers of each replica of x that have elements, by their places along the reduced dims: so each
+ * number once for each element of out. */
 static bool find_elements(const dmi_partials *s, elements *e)
 {
     const dmi_layout *x = s->x->layout;
-    int workers = s->b->profile->workers;
+    int workers = s->b->profile->workers, *number = NULL;
     *e = (elements){.s = s};
-    if (x->kind != DMI_LAYOUT_GRID || s->out->layout->kind != DMI_LAYOUT_GRID || !kept_dims_are_whole(s)) {
+    if (x->kind != DMI_LAYOUT_GRID || s->out->layout->kind != DMI_LAYOUT_GRID || !some_travels(s)) {
         return false;
     }
     e->row = dmi_build_alloc(s->b, (size_t)workers * sizeof *e->row);
+    number = dmi_build_alloc(s->b, (size_t)x->group * sizeof *number); /* of a place, from 1 on */
     for (int w = 0; w < workers && !s->b->failed; w++) {
         e->row[w] = -1;
     }
     for (int i = 0; i < x->nworkers && !s->b->failed; i++) {
         dmi_region region;
+        int *place = &number[reduced_place(s, i % x->group)];
+        int64_t own = 1;
         dmi_desc_region(s->x, x->workers[i], 0, &region);
-        e->count = i % x->group == 0 ? 0 : e->count;
         for (int d = 0; d < region.ndim; d++) {
-            if (s->r->reduced >> d & 1 && region.dim[d].count > 1) {
-                return false;
-            }
+            own *= s->r->reduced >> d & 1 ? region.dim[d].count : 1;
         }
         if (region.count > 0) {
-            e->row[x->workers[i]] = e->count++;
+            e->most = DMI_MAX(e->most, own);
+            e->senders += i < x->group;
+            *place = *place > 0 ? *place : ++e->count;
+            e->row[x->workers[i]] = *place - 1;
         }
     }
-    return e->count > 0;
+    return e->count > 0 && !s->b->failed;
 }
 
 /* A region of x in out's coordinates, memory as it is. */
@@ -88,17 +111,21 @@ static void own_elements(const void *context, int sender, dmi_region *out)
     dmi_region region;
     dmi_desc_region(e->s->x, sender, 0, &region);
     in_out(e->s, &region, out);
+    if (e->partial) {
+        dmi_region_dense(out, 0);
+    }
 }
 
-/* Number of workers with addends of an element of out. */
+/* Number of workers with addends of an element of out. Sums that travel narrow are as accumulators to the
+ * choice of the algorithm: to add them all up at every holder takes as long as to send them. */
 static dmi_load load_of(const dmi_partials *s, const elements *e)
 {
     const dmi_layout *x = s->x->layout;
     dmi_load load = {.addends = 1, .bytes = s->elem, .senders = x->group, .replicas = x->replicas};
     if (e->count > 0) {
         load.addends = e->count;
-        load.bytes = dmi_dtype_bytes(s->x->dtype);
-        load.senders = e->count;
+        load.bytes = e->partial ? s->elem : dmi_dtype_bytes(s->narrow);
+        load.senders = e->senders;
     } else if (x->kind == DMI_LAYOUT_GRID) {
         for (int d = 0; d < x->ndim; d++) {
             load.addends *= s->r->reduced >> d & 1 ? x->grid[d] : 1;
@@ -143,17 +170,53 @@ dm_status dmi_build_frame(dmi_builder *b, int inputs, const dmi_value *in, const
     return DM_OK;
 }
 
+/* The narrowest type that holds each sum of `most` elements of this type, or each number of so many of them; 0:
+ * it has 64 bits, or the sum is of floats. */
+static dm_dtype narrow_type(int row, dm_dtype dtype, int64_t most)
+{
+    static const dm_dtype types[2][3] = {{DM_U8, DM_U16, DM_U32}, {DM_I8, DM_I16, DM_I32}};
+    bool counts = row == DMI_REDUCTION_count_nonzero || dtype == DM_BOOL;
+    bool sign = !counts && dmi_dtype_kind(dtype) == DMI_KIND_INT;
+    int bits = counts ? 1 : 8 * (int)dmi_dtype_bytes(dtype) - sign;
+    int64_t largest = 0; /* sum; with a sign, the smallest one is -largest */
+    if ((row != DMI_REDUCTION_sum && row != DMI_REDUCTION_count_nonzero) ||
+        (!counts && !dmi_dtype_is_integer(dtype)) || bits > 32 ||
+        __builtin_mul_overflow(most, (INT64_C(1) << bits) - !sign, &largest)) {
+        return 0;
+    }
+    for (int i = 0; i < 3; i++) {
+        int64_t room = INT64_C(1) << ((8 << i) - sign);
+        if (sign ? largest <= room : largest < room) {
+            return types[sign][i];
+        }
+    }
+    return 0;
+}
+
+/* Do addends, of which each worker has one at most, serve? */
+static bool choose_addends(dmi_partials *s, elements *e)
+{
+    if (!find_elements(s, e)) {
+        return false;
+    }
+    e->partial = s->r->program != NULL || s->r->row != DMI_REDUCTION_sum || e->most > 1;
+    s->narrow =
+        e->partial ? narrow_type(s->r->row, s->r->program ? s->r->made : s->x->dtype, e->most) : s->x->dtype;
+    return s->narrow != 0;
+}
+
 static void plan_addends(dmi_partials *s, const elements *e)
 {
-    const dmi_value *x = &s->r->in[0];
+    dmi_mark ready = {0};
     dmi_addends addends = {.out = s->r->out,
-                           .dtype = s->x->dtype,
+                           .dtype = s->narrow,
                            .count = e->count,
                            .row = e->row,
                            .serves = serves,
                            .region = own_elements,
                            .context = e,
-                           .ref = x->ref,
+                           .ref = e->partial ? dmi_plan_narrow(s, ready) : s->r->in[0].ref,
+                           .ready = e->partial ? ready : NULL,
                            .scatter = s->scatter,
                            .channel = s->channel};
     memcpy(addends.scalar, s->r->scalar, sizeof addends.scalar);
@@ -184,7 +247,7 @@ dm_status dmi_plan_reduce(dmi_builder *b, const dmi_reducing *r)
     if (b->me >= b->profile->workers) {
         return DM_OK;
     }
-    if (r->program || r->row != DMI_REDUCTION_sum || !find_elements(&s, &e)) {
+    if (!choose_addends(&s, &e)) {
         e.count = 0;
     }
     dmi_load load = load_of(&s, &e);

@@ -91,6 +91,7 @@ typedef struct dmi_partials {
     bool keeps;   /* out has all dims */
     int acc;      /* kind of accumulator */
     int64_t elem; /* its bytes */
+    dm_dtype narrow; /* of addends */
     bool scatter; /* out is made in segments, of so many chunks */
     int chunks;
     int channel;  /* of all steps but the reductions of local elements */
@@ -99,5 +100,8 @@ typedef struct dmi_partials {
     dmi_late late;    /* additions of this round */
 } dmi_partials;
 void dmi_plan_partials(dmi_partials *s);
+/* Of a sum or a count whose x and out have grid layouts: this worker's results in the type `narrow`, dense over
+ * the kept dims. Returns their memory; ready: when they are there. */
+dmi_ref dmi_plan_narrow(dmi_partials *s, dmi_mark ready);
 
 #endif

@@ -208,6 +208,72 @@ static void copies_case(dmt_case *c)
     dmt_operand_check(c, to, out, bound);
 }
 
+typedef struct narrow {
+    int how;
+    dm_dtype dtype;
+    double value;
+    int64_t elements, bytes; /* of a worker for each sum; of a sum on its way */
+} narrow;
+enum { SUM, COUNT, EXPRESSION, NARROW_COLS = 3 };
+
+/* Sums at the last worker, of `workers` workers' elements: exact, and sent in so many bytes by the others. */
+static void check_narrow(dmt_case *c, const narrow *n, const dm_layout *layout, int64_t workers)
+{
+    const int64_t shape[2] = {n->elements * workers, NARROW_COLS}, cols = NARROW_COLS;
+    const int64_t sum = (n->how == SUM ? (int64_t)n->value : 1) * shape[0];
+    int64_t got[NARROW_COLS];
+    dm_session *s = c->session;
+    dm_layout last = dm_layout_single(c->workers - 1);
+    dm_array x, out;
+    DMT_OK(c, dm_array_create(s, n->dtype, 2, shape, layout, &x));
+    DMT_OK(c, dm_array_create(s, DM_I64, 1, &cols, &last, &out));
+    DMT_OK(c, dm_fill(s, x, n->value));
+    DMT_OK(c, dm_sync(s));
+    int64_t before = dmt_bytes_sent(c);
+    DMT_OK(c, n->how == SUM     ? dm_sum_dim(s, x, 0, out)
+              : n->how == COUNT ? dm_count_nonzero(s, x, (int[]){0}, 1, out)
+                                : dm_map(s, "sum(x > 1, 0)", 1, (dm_map_arg[]){DM_ARG("x", x)}, out));
+    DMT_OK(c, dm_sync(s));
+    int64_t sent = dmt_bytes_sent(c) - before,
+            wanted = (workers > 1 ? workers - 1 : 1) * NARROW_COLS * n->bytes;
+    DMT_OK(c, dm_array_read(s, out, NULL, NULL, got, 0));
+    for (int i = 0; i < NARROW_COLS; i++) {
+        if (got[i] != sum) {
+            dmt_fail(c, "sum %d is %lld, not %lld", i, (long long)got[i], (long long)sum);
+        }
+    }
+    if (sent != wanted) {
+        dmt_fail(c, "%lld bytes were sent, not %lld", (long long)sent, (long long)wanted);
+    }
+    DMT_OK(c, dm_array_destroy(s, x));
+    DMT_OK(c, dm_array_destroy(s, out));
+}
+
+/* The sums of extreme elements, at the last number of elements that a type of sums holds and one further; of
+ * all workers, and of one that is not the last. */
+static void narrow_case(dmt_case *c)
+{
+    static const narrow rows[] = {
+        {SUM, DM_BOOL, 1, 255, 1},         {SUM, DM_BOOL, 1, 256, 2},       {SUM, DM_BOOL, 1, 65535, 2},
+        {SUM, DM_BOOL, 1, 65536, 4},       {SUM, DM_U8, 255, 2, 2},         {SUM, DM_U8, 255, 257, 2},
+        {SUM, DM_U8, 255, 258, 4},         {SUM, DM_I8, -128, 2, 2},        {SUM, DM_I8, -128, 256, 2},
+        {SUM, DM_I8, 127, 256, 2},         {SUM, DM_I8, -128, 257, 4},      {SUM, DM_I8, 127, 1000, 4},
+        {SUM, DM_U16, 65535, 65537, 4},    {SUM, DM_U16, 65535, 65538, 8},  {SUM, DM_I16, -32768, 65536, 4},
+        {SUM, DM_I16, 32767, 65536, 4},    {SUM, DM_I16, -32768, 65537, 8}, {SUM, DM_I32, -2147483648.0, 2, 8},
+        {SUM, DM_U32, 4294967295.0, 2, 8}, {SUM, DM_I64, 5, 2, 8},          {SUM, DM_U32, 4294967295.0, 1, 4},
+        {COUNT, DM_F64, 0.5, 1, 1},        {COUNT, DM_F64, 0.5, 255, 1},    {COUNT, DM_I8, -3, 256, 2},
+        {EXPRESSION, DM_F32, 2, 255, 1},   {EXPRESSION, DM_F32, 2, 256, 2}};
+    const narrow *row = &rows[c->number % (int64_t)(sizeof rows / sizeof *rows)];
+    dm_layout split = dm_layout_rows(c->session), single = dm_layout_single(0);
+    if (c->workers < 2) { /* as the environment may want it */
+        return;
+    }
+    dmt_say(c, "\n    %d of %d elements of %s, %g", row->how, (int)row->elements, dmt_name(row->dtype),
+            row->value);
+    check_narrow(c, row, &split, c->workers);
+    check_narrow(c, row, &single, 1);
+}
+
 static void test_copies(void **state)
 {
     (void)state;
@@ -233,6 +299,15 @@ static void test_many_ones(void **state)
         &(dmt_suite){.name = "sum_many_ones", .cases = 1, .fn = many_ones_case, .workers = 3, .each = true});
 }
 
+static void test_narrow(void **state)
+{
+    (void)state;
+    for (int workers = 2; workers <= 5; workers++) {
+        dmt_run(&(dmt_suite){
+            .name = "sum_narrow", .cases = 26, .fn = narrow_case, .workers = workers, .each = true});
+    }
+}
+
 static void test_overlap(void **state)
 {
     (void)state;
@@ -242,11 +317,8 @@ static void test_overlap(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_sum),
-        cmocka_unit_test(test_cancelling),
-        cmocka_unit_test(test_many_ones),
-        cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_copies),    cmocka_unit_test(test_sum),    cmocka_unit_test(test_cancelling),
+        cmocka_unit_test(test_many_ones), cmocka_unit_test(test_narrow), cmocka_unit_test(test_overlap),
     };
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }
