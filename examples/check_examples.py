@@ -97,8 +97,23 @@ def pipelines(of):
     return close("left", of("x"), x, 1e-9) & close("right", of("y"), y, 1e-13) & close("both", of("both"), x * y, 1e-9)
 
 
-EXAMPLES = {f.__name__: f for f in (kmeans, logistic, two_layers, heat, power, pipelines)}
-ARGUMENTS = {"two_layers": [os.path.join(DATA, "digits.npy"), os.path.join(DATA, "digits_labels.npy")]}
+def conjugate(of):
+    a, b, x = of("matrix"), of("right"), np.zeros_like(of("right"))
+    r = p = b
+    for runs in range(1, 61):
+        q = a @ p
+        step = r @ r / (p @ q)
+        x, r, before = x + step * p, r - step * q, r @ r
+        p = r + r @ r / before * p
+        if runs % 5 == 0 and r @ r < 1e-22:  # the workers look every 5 runs; rounding may move the end by one look
+            break
+    return (close("solution", of("solution"), np.linalg.solve(a, b), 1e-10) & close("as here", of("solution"), x, 1e-10) &
+            close("symmetric", a, a.T, 1e-14) & close("runs", of("runs"), runs, 5))
+
+
+EXAMPLES = {f.__name__: f for f in (kmeans, logistic, two_layers, heat, power, pipelines, conjugate)}
+ARGUMENTS = {"conjugate": ["300", "60"],
+             "two_layers": [os.path.join(DATA, "digits.npy"), os.path.join(DATA, "digits_labels.npy")]}
 
 
 def run(name, command, environment):

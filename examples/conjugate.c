@@ -1,6 +1,8 @@
 /* Solves A x = b by conjugate gradients (Hestenes & Stiefel, 1952). The scalars of an iteration stay in arrays,
  * and are factors of the calls that follow. So an iteration is a recorded program, which the workers run until
- * the residual is small: no worker sends this program a word, nor waits for one. conjugate [n [iterations]] */
+ * the residual is small: no worker sends this program a word, nor waits for one. conjugate [n [iterations
+ * [folder]]] */
+#include "common/save.h"
 #include "common/told.h"
 
 #include <dmath/check.h>
@@ -60,6 +62,7 @@ int main(int argc, char **argv)
 {
     int64_t n = argc > 1 ? atoll(argv[1]) : 1000, before_sent, sent, count;
     int most = argc > 2 ? atoi(argv[2]) : 40;
+    const char *folder = argc > 3 ? argv[3] : NULL;
     dm_session *s;
     dm_array a, b, x, known, error, runs;
     double largest;
@@ -84,6 +87,10 @@ int main(int argc, char **argv)
     printf("%d workers, %d iterations: largest error %.3g; workers sent one another %lld bytes, the program "
            "%lld\n",
            dm_workers(s), (int)count, largest, (long long)(sent - before_sent), (long long)told);
+    save(s, folder, "matrix", a);
+    save(s, folder, "right", b);
+    save(s, folder, "solution", x);
+    save(s, folder, "runs", runs);
     DM_CHECK(dm_scope_end(s, NULL, 0));
     DM_CHECK(dm_finalize(s, NULL));
     return largest < 1e-9 && told == 0 ? 0 : 1;

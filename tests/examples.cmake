@@ -48,7 +48,7 @@ dmath_mpi_test(conjugate_mpi4 4 $<TARGET_FILE:conjugate>)
 # Each of these saves what it started from and what it found, for check_examples.py.
 if(DMATH_PYTHON)
   set(check ${DMATH_PYTHON} -B ${PROJECT_SOURCE_DIR}/examples/check_examples.py)
-  foreach(name kmeans logistic two_layers heat power pipelines)
+  foreach(name kmeans logistic two_layers heat power pipelines conjugate)
     dmath_test(example_${name} ${check} ${name} $<TARGET_FILE:${name}>)
     if(NOT DMATH_SANITIZE MATCHES "thread")
       add_test(NAME example_${name}_mpi4 COMMAND ${check} ${name} $<TARGET_FILE:${name}> --launcher

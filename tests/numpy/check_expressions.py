@@ -1,6 +1,6 @@
 """Random expressions of arrays of random types, shapes and layouts against NumPy, and texts that make no sense.
 
-    check_expressions.py LIBDMATH [--count N] [--malformed N] [--seed S]
+    check_expressions.py LIBDMATH [--count N] [--malformed N] [--seed S] [--options device=emulated]
     mpirun -n RANKS python3 check_expressions.py LIBDMATH --launched [--count N] ...
 
 Python's own parser reads the text, so precedence is Python's. An operand is an array in the type that dmath computes it in
@@ -463,13 +463,14 @@ def main():
     parser.add_argument("--malformed", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=20241122)
     parser.add_argument("--launched", action="store_true", help="the ranks of this launch are the workers")
+    parser.add_argument("--options", default="device=cpu", help="of the sessions")
     options = parser.parse_args()
     if not options.launched:
         print(f"--seed {options.seed}")
     library, counts = dmath.Library(options.library), {"equal": 0, "reduced": 0, "complex": 0, "random": 0, "refused": 0, "unknown": 0, "long": 0}
     sessions = (0,) if options.launched else (1, 2, 3, 5)
     for at, workers in enumerate(sessions):
-        session = dmath.Session(library, workers)
+        session = dmath.Session(library, workers, options.options)
         if options.launched:  # the other ranks do not come here
             print(f"--seed {options.seed} --launched, {session.workers} workers", flush=True)
         for number in range(at, options.count * 4, len(sessions)):
