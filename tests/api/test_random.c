@@ -360,6 +360,7 @@ static void refusals_case(dmt_case *c)
     DMT_REFUSED(c, DM_ERR_DTYPE, dm_fill_gamma(s, i, 1, 1, 1));
     DMT_REFUSED(c, DM_ERR_ARG, dm_fill_poisson(s, x, -1, 1));
     DMT_REFUSED(c, DM_ERR_ARG, dm_fill_poisson(s, i, NAN, 1));
+    DMT_REFUSED(c, DM_ERR_ARG, dm_fill_poisson(s, x, 1e16, 1));
     DMT_REFUSED(c, DM_ERR_DTYPE, dm_fill_poisson(s, z, 1, 1));
     DMT_REFUSED(c, DM_ERR_ARG, dm_fill_dropout(s, x, 1, 1));
     DMT_REFUSED(c, DM_ERR_DTYPE, dm_fill_dropout(s, i, 0.5, 1));

@@ -56,6 +56,10 @@ static void count_case(dmt_case *c)
         double at = from_lo + (double)k * step;
         edge[k] = kind == EDGES ? edges->v[k] : k == bins ? to_hi : at;
     }
+    for (int64_t i = 0; i < x->count && kind == RANGE && from == DM_F64 && bins > 0; i += 2) {
+        double at = (double)edge[dmt_int(&c->random, 0, bins)]; /* an edge, or the number before it */
+        x->v[i] = dmt_chance(&c->random, 50) ? at : nextafter(at, -INFINITY);
+    }
     for (int64_t i = 0; i < x->count; i++) {
         int64_t k = kind != WHOLE                    ? bin_of(x->v[i], bins, edge)
                     : x->v[i] >= 0 && x->v[i] < bins ? (int64_t)x->v[i]

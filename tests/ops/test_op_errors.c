@@ -48,6 +48,38 @@ static void ewise_errors(dmt_case *c)
     dmt_things_end(c, &t);
 }
 
+/* An input that shares some elements with the output, but not all. */
+static void overlap_errors(dmt_case *c)
+{
+    dm_session *s = c->session;
+    dmt_things t = dmt_things_make(c);
+    const int64_t first[] = {0, 0}, second[] = {1, 0}, five[] = {5, 5};
+    const int last[] = {1};
+    dm_array high, low, apart;
+    DMT_OK(c, dm_array_view(s, t.f, first, five, &high));
+    DMT_OK(c, dm_array_view(s, t.f, second, five, &low));
+    DMT_OK(c, dm_array_view(s, t.g, first, five, &apart));
+    const dm_map_arg args[] = {DM_ARG("x", high)};
+    REFUSED(DMT_ONE(OVERLAP), "src and dst", dm_copy(s, high, low));
+    REFUSED(DMT_ONE(OVERLAP), "x and y", dm_axpby(s, 1, high, 1, low));
+    REFUSED(DMT_ONE(OVERLAP), "a and out", dm_add(s, 1, high, 1, apart, low));
+    REFUSED(DMT_ONE(OVERLAP), "b and out", dm_add(s, 1, apart, 1, high, low));
+    REFUSED(DMT_ONE(OVERLAP), "a and out", dm_multiply(s, 1, high, apart, low));
+    REFUSED(DMT_ONE(OVERLAP), "b and out", dm_multiply(s, 1, apart, high, low));
+    REFUSED(DMT_ONE(OVERLAP), "a and out", dm_scale(s, 2, high, low));
+    REFUSED(DMT_ONE(OVERLAP), "a and out", dm_exp(s, high, low));
+    REFUSED(DMT_ONE(OVERLAP), "b and out", dm_maximum(s, apart, high, low));
+    REFUSED(DMT_ONE(OVERLAP), "x and out", dm_map(s, "x + 1", 1, args, low));
+    REFUSED(DMT_ONE(OVERLAP), "x and out", dm_softmax(s, high, last, 1, low));
+    REFUSED(DMT_ONE(OVERLAP), "x and out", dm_cumulative_sum(s, high, 0, low));
+    REFUSED(DMT_ONE(DTYPE), "out", dm_softmax(s, t.f, last, 1, t.whole));
+    const dm_array made[] = {high, low, apart};
+    for (int i = 0; i < 3; i++) {
+        DMT_OK(c, dm_array_destroy(s, made[i]));
+    }
+    dmt_things_end(c, &t);
+}
+
 static void sum_errors(dmt_case *c)
 {
     dm_session *s = c->session;
@@ -93,6 +125,11 @@ static void gemm_errors(dmt_case *c)
     DMT_OK(c, dm_gemm(s, DM_N, DM_N, 1, thin, flat, 1, six));
     DMT_OK(c, dm_array_destroy(s, thin));
     DMT_OK(c, dm_array_destroy(s, flat));
+    const int64_t tall[] = {3, 5}, broad[] = {5, 4}; /* whose product has a dim less than the cube */
+    dm_array left = dmt_thing_make(c, DM_F64, 2, tall), right = dmt_thing_make(c, DM_F64, 2, broad);
+    REFUSED(DMT_ONE(SHAPE), "has 2 dims", dm_gemm(s, DM_N, DM_N, 1, left, right, 0, t.cube));
+    dmt_thing_end(c, left, DM_F64, 2, tall);
+    dmt_thing_end(c, right, DM_F64, 2, broad);
     dmt_thing_end(c, six, DM_F32, 2, square);
     dmt_things_end(c, &t);
 }
@@ -127,6 +164,7 @@ static void inside_errors(dmt_case *c)
 
 DMT_ONE_CASE(move_errors)
 DMT_ONE_CASE(ewise_errors)
+DMT_ONE_CASE(overlap_errors)
 DMT_ONE_CASE(sum_errors)
 DMT_ONE_CASE(gemm_errors)
 DMT_ONE_CASE(inside_errors)
@@ -134,9 +172,9 @@ DMT_ONE_CASE(inside_errors)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_move_errors),   cmocka_unit_test(test_ewise_errors),
-        cmocka_unit_test(test_sum_errors),    cmocka_unit_test(test_gemm_errors),
-        cmocka_unit_test(test_inside_errors),
+        cmocka_unit_test(test_move_errors),    cmocka_unit_test(test_ewise_errors),
+        cmocka_unit_test(test_overlap_errors), cmocka_unit_test(test_sum_errors),
+        cmocka_unit_test(test_gemm_errors),    cmocka_unit_test(test_inside_errors),
     };
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int64_t replica_bytes(dmt_case *c, int worker)
 {
@@ -272,6 +273,54 @@ static const char *some_room(void)
     return dmt_launched() ? NULL : "replica_limit=1048576";
 }
 
+/* The output is another part of the array whose first part was kept: explain knows that the replica goes. */
+static void inside_case(dmt_case *c)
+{
+    enum { N = 32 };
+    const int64_t both[] = {2 * N, N}, one[] = {N, N}, top[] = {0, 0}, bottom[] = {N, 0};
+    static double got[N * N];
+    dm_session *s = c->session;
+    dm_layout cols = dm_layout_cols(s);
+    dm_array array, a, b, part, out;
+    char *text = NULL;
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, both, &cols, &array));
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, one, &cols, &b));
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, one, &cols, &out));
+    DMT_OK(c, dm_array_view(s, array, top, one, &a));
+    DMT_OK(c, dm_array_view(s, array, bottom, one, &part));
+    DMT_OK(c, dm_fill_arange(s, array, 0, 1));
+    DMT_OK(c, dm_fill_identity(s, b, 2));
+    DMT_OK(c, dm_gemm(s, DM_N, DM_N, 1, a, b, 0, out));
+    DMT_OK(c, dm_sync(s));
+    if (c->workers > 1 && replica_bytes(c, 0) == 0) {
+        dmt_fail(c, "nothing is kept");
+    }
+    DMT_OK(c, dm_explain_begin(s));
+    DMT_OK(c, dm_gemm(s, DM_N, DM_N, 1, a, b, 0, part));
+    DMT_OK(c, dm_explain_end(s, &text));
+    int64_t predicted = 0, before = dmt_bytes_sent(c);
+    for (const char *at = text; (at = strstr(at, " sent ")); at++) {
+        predicted += strtoll(at + strlen(" sent "), NULL, 10);
+    }
+    DMT_OK(c, dm_gemm(s, DM_N, DM_N, 1, a, b, 0, part));
+    DMT_OK(c, dm_array_read(s, part, NULL, NULL, got, 0));
+    int64_t sent = dmt_bytes_sent(c) - before;
+    if (sent < predicted || (c->workers > 1 && predicted == 0)) { /* the read sends some, too */
+        dmt_fail(c, "%lld bytes were sent, predicted were %lld\n%s", (long long)sent, (long long)predicted,
+                 text);
+    }
+    for (int i = 0; i < N * N; i++) {
+        if (got[i] != 2 * i) {
+            dmt_fail(c, "element %d is %g", i, got[i]);
+        }
+    }
+    free(text);
+    const dm_array made[] = {a, part, array, b, out};
+    for (int i = 0; i < 5; i++) {
+        DMT_OK(c, dm_array_destroy(s, made[i]));
+    }
+}
+
 static void test_random(void **state)
 {
     (void)state;
@@ -312,6 +361,12 @@ static void test_views(void **state)
 {
     (void)state;
     dmt_run(&(dmt_suite){.name = "replicas_views", .cases = 60, .fn = views_case, .options = some_room()});
+}
+
+static void test_inside(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "replicas_inside", .cases = 10, .fn = inside_case, .options = some_room()});
 }
 
 static void test_limit(void **state)
@@ -359,9 +414,9 @@ static void test_failed(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random),   cmocka_unit_test(test_split),
-                                       cmocka_unit_test(test_limit),    cmocka_unit_test(test_holes),
-                                       cmocka_unit_test(test_failed),   cmocka_unit_test(test_forced),
-                                       cmocka_unit_test(test_explicit), cmocka_unit_test(test_views)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random), cmocka_unit_test(test_split),    cmocka_unit_test(test_inside),
+        cmocka_unit_test(test_limit),  cmocka_unit_test(test_holes),    cmocka_unit_test(test_failed),
+        cmocka_unit_test(test_forced), cmocka_unit_test(test_explicit), cmocka_unit_test(test_views)};
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }
