@@ -45,6 +45,12 @@ foreach(workers 1 3 4)
 endforeach()
 dmath_mpi_test(conjugate_mpi4 4 $<TARGET_FILE:conjugate>)
 
+# Ends with 1 where the net has learnt too little.
+foreach(workers 1 3)
+  dmath_test(lenet_by_calls_w${workers} lenet_by_calls ${data} ${PROJECT_SOURCE_DIR}/examples/data/digits_labels.npy)
+  set_property(TEST lenet_by_calls_w${workers} APPEND PROPERTY ENVIRONMENT DMATH_WORKERS=${workers})
+endforeach()
+
 # Each of these saves what it started from and what it found, for check_examples.py.
 if(DMATH_PYTHON)
   set(check ${DMATH_PYTHON} -B ${PROJECT_SOURCE_DIR}/examples/check_examples.py)

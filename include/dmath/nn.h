@@ -100,6 +100,45 @@ DM_API DM_CHECKED dm_status dm_layer_gradient(dm_layer *layer, int bottom, dm_ar
 /* Notes a text with the file, the line and the name of the layer; returns the status. */
 DM_API DM_CHECKED dm_status dm_layer_fail(dm_layer *layer, dm_status status, const char *text);
 
+/* ---- nets and settings made by calls -----------------------------------------------------------------------
+ */
+
+/* What a prototxt file says, made by a program: the layers and fields of Caffe's schema, by their names. It
+ * belongs to the caller, needs no session, and may be used, changed and used again: nets and solvers keep
+ * nothing of it.
+ *
+ *     dm_prototxt_create("NetParameter", &p);
+ *     dm_prototxt_layer(p, "Convolution", "conv1", "data", "conv1");
+ *     dm_prototxt_number(p, "conv1", "convolution_param.num_output", 20);
+ *     dm_prototxt_text(p, "conv1", "convolution_param.weight_filler.type", "xavier");
+ *     dm_prototxt_number(p, "conv1", "param[1].lr_mult", 2);
+ *     dm_net_create(session, p, NULL, &net);
+ *
+ * `layer` is the name of a layer, the last one of its name; NULL: the field is one of the net or solver itself.
+ * `field` is a path: names with dots between them. [2] behind a name means number 2 of several values, from 0;
+ * the next new one may be set too. Without it, all values of the field, or the first message. Messages on the
+ * way are made. Errors of these calls: DM_ERR_ARG with the call, the layer and the field, and nothing is
+ * changed. What a net or solver cannot take is an error of dm_net_create and dm_solver_create, which name a
+ * line of what dm_prototxt_show prints. Each call takes a time proportional to the layers. */
+typedef struct dm_prototxt dm_prototxt;
+/* An empty one: type "NetParameter" or "SolverParameter". The caller ends it with dm_prototxt_destroy. */
+DM_API DM_CHECKED dm_status dm_prototxt_create(const char *type, dm_prototxt **prototxt);
+DM_API DM_CHECKED dm_status dm_prototxt_destroy(dm_prototxt *prototxt); /* accepts NULL */
+/* Adds a layer behind those that are there. bottoms, tops: names of blobs, "data,label"; NULL: none. */
+DM_API DM_CHECKED dm_status dm_prototxt_layer(dm_prototxt *prototxt, const char *type, const char *name,
+                                              const char *bottoms, const char *tops);
+/* The field is `value`: integers, floats, and enums and bools (0 or 1) as numbers. */
+DM_API DM_CHECKED dm_status dm_prototxt_number(dm_prototxt *prototxt, const char *layer, const char *field,
+                                               double value);
+/* The field is `value`: strings, names of enums ("TRAIN", "MAX"), bools ("true", "false"). */
+DM_API DM_CHECKED dm_status dm_prototxt_text(dm_prototxt *prototxt, const char *layer, const char *field,
+                                             const char *value);
+/* A field that may be repeated has these values: "input_param.shape.dim", "stepvalue". count 0: none. */
+DM_API DM_CHECKED dm_status dm_prototxt_list(dm_prototxt *prototxt, const char *layer, const char *field,
+                                             int64_t count, const double *values);
+/* As the text of a file, for dm_net_open_text or a file of its own. */
+DM_API DM_CHECKED dm_status dm_prototxt_show(const dm_prototxt *prototxt, char **text);
+
 /* ---- nets ------------------------------------------------------------------------------------------------ */
 
 typedef struct dm_net dm_net;
@@ -151,6 +190,9 @@ DM_API DM_CHECKED dm_status dm_net_open(dm_session *session, const char *path, c
  * "net". */
 DM_API DM_CHECKED dm_status dm_net_open_text(dm_session *session, const char *text, const char *name,
                                              const dm_net_options *options, dm_net **net);
+/* The same out of a NetParameter made by calls. The net's name stands for the file in messages, or "net". */
+DM_API DM_CHECKED dm_status dm_net_create(dm_session *session, const dm_prototxt *prototxt,
+                                          const dm_net_options *options, dm_net **net);
 /* Ends a net and its arrays; accepts NULL. Before dm_finalize. Does not block, but where workers read records and skip damaged
  * ones: the log has their last report. */
 DM_API DM_CHECKED dm_status dm_net_close(dm_net *net);
@@ -285,6 +327,12 @@ typedef struct dm_solver_options {
  * dm_solver_close. Errors: as dm_net_open. */
 DM_API DM_CHECKED dm_status dm_solver_open(dm_session *session, const char *path, const dm_solver_options *options,
                                            dm_solver **solver);
+/* The same out of a SolverParameter made by calls. net: a NetParameter made by calls, which stands for the
+ * field net_param; NULL: the settings name a net. "solver" stands for the path: for messages, and for snapshots
+ * without snapshot_prefix. */
+DM_API DM_CHECKED dm_status dm_solver_create(dm_session *session, const dm_prototxt *settings,
+                                             const dm_prototxt *net, const dm_solver_options *options,
+                                             dm_solver **solver);
 DM_API DM_CHECKED dm_status dm_solver_close(dm_solver *solver); /* accepts NULL */
 /* Continues from a .solverstate and the .caffemodel that it names. Data layers go on behind the records that had been
  * read. Errors: DM_ERR_IO, DM_ERR_FORMAT, DM_ERR_SHAPE (of another net or solver). */

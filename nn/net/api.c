@@ -25,7 +25,7 @@ static dm_status take_options(const char *call, bool there, const dm_net_options
                ? DM_OK
                : dm_error_set(
                      DM_ERR_ARG,
-                     "%s: session, path or text, and net must be there, options be made with "
+                     "%s: session, path, text or prototxt, and net must be there, options be made with "
                      "DM_NET_OPTIONS_INIT, slices not negative, phase DM_PHASE_TRAIN or DM_PHASE_TEST, "
                      "type DM_F32, DM_F16 or DM_BF16, read DM_READ_DEFAULT, DM_READ_BY_PROGRAM or "
                      "DM_READ_BY_WORKERS",
@@ -83,6 +83,19 @@ dm_status dm_net_open_text(dm_session *session, const char *text, const char *na
     dm_status status = take_options("dm_net_open_text", session && text && net, options, &o);
     status =
         status == DM_OK ? nn_text_parse(text, strlen(text), name ? name : "net", "NetParameter", &d) : status;
+    return status == DM_OK ? open_net(session, d, &o, net) : status;
+}
+
+dm_status dm_net_create(dm_session *session, const dm_prototxt *prototxt, const dm_net_options *options,
+                        dm_net **net)
+{
+    dm_net_options o = DM_NET_OPTIONS_INIT;
+    nn_document *d = NULL;
+    dm_status status = take_options("dm_net_create", session && prototxt && net, options, &o);
+    if (status == DM_OK && !nn_prototxt_is(prototxt, "NetParameter")) {
+        return dm_error_set(DM_ERR_ARG, "dm_net_create: the prototxt is no NetParameter");
+    }
+    status = status == DM_OK ? nn_prototxt_document(prototxt, &d) : status;
     return status == DM_OK ? open_net(session, d, &o, net) : status;
 }
 

@@ -195,6 +195,11 @@ typedef struct nn_deal {
     int holders;         /* workers that have any */
 } nn_deal;
 nn_deal nn_deal_out(const nn_net *net, int64_t count, int64_t size);
+/* --- prototxt.c: what a program has made by calls, as a file of its text would be read. Lines in messages are
+ * those that dm_prototxt_show prints; the file is the net's name, "net" or "solver". The document is the
+ * caller's. */
+bool nn_prototxt_is(const dm_prototxt *prototxt, const char *type); /* false of NULL */
+dm_status nn_prototxt_document(const dm_prototxt *prototxt, nn_document **out);
 /* --- filter.c: the layers that the state in the document asks for; others are taken out of it. */
 dm_status nn_net_filter(nn_message *net);
 /* The net's state: the phase, what the net itself says, and then what `state` does (NULL: nothing). */

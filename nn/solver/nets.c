@@ -8,6 +8,12 @@
 
 static const char S[] = "SolverParameter";
 
+/* The net that a program has made stands for net_param. */
+static bool is_given(const dm_solver *s, const char *field)
+{
+    return s->given && strcmp(field, "net_param") == 0;
+}
+
 /* A net of the solver's file: a message in it, or a file that it names. */
 static dm_status read_net(const dm_solver *s, const char *field, int64_t i, nn_document **out)
 {
@@ -15,12 +21,12 @@ static dm_status read_net(const dm_solver *s, const char *field, int64_t i, nn_d
     if (f->type == NN_STRING) {
         return nn_text_read(nn_string_at(s->m, field, i), "NetParameter", out);
     }
-    nn_message *inside = nn_sub_at(s->m, field, i);
-    dm_status status = nn_document_new("NetParameter", s->document->file, out);
+    const nn_document *from = is_given(s, field) ? s->given : s->document;
+    nn_message *inside = is_given(s, field) ? from->root : nn_sub_at(s->m, field, i);
+    dm_status status = nn_document_new("NetParameter", from->file, out);
     if (status == DM_OK) {
         (*out)->root->line = inside->line;
         status = nn_message_merge((*out)->root, inside);
-        nn_use_all(inside); /* the copy tells what nobody asks for */
         if (status != DM_OK) {
             nn_document_free(*out);
         }
@@ -68,10 +74,9 @@ static dm_status train_net(dm_solver *s, const char **generic)
     const char *chosen = NULL;
     int count = 0;
     for (int i = 0; i < NN_COUNT(fields); i++) {
-        if (nn_has(s->m, fields[i])) {
-            chosen = fields[i];
-            count++;
-        }
+        int there = nn_has(s->m, fields[i]) + is_given(s, fields[i]);
+        chosen = there ? fields[i] : chosen;
+        count += there;
     }
     if (count != 1) {
         return nn_fail_at(s->m, s->m->line, DM_ERR_FORMAT,

@@ -39,21 +39,32 @@ void nn_solver_tell(const dm_solver *s, dm_train_event event)
 }
 
 /* --- opening and closing */
-static dm_status open_solver(dm_solver *s, const char *path)
+typedef struct source { /* of the settings: a file, or calls of the program, with a net or without */
+    const char *path;
+    const dm_prototxt *settings, *net;
+} source;
+
+static dm_status open_solver(dm_solver *s, const source *from)
 {
-    dm_status status = nn_text_read(path, "SolverParameter", &s->document);
+    dm_status status = from->path ? nn_text_read(from->path, "SolverParameter", &s->document)
+                                  : nn_prototxt_document(from->settings, &s->document);
+    status = status == DM_OK && from->net ? nn_prototxt_document(from->net, &s->given) : status;
     if (status != DM_OK) {
         return status;
     }
     s->m = s->document->root;
-    status = nn_solver_settings(s, path);
+    status = nn_solver_settings(s, from->path ? from->path : "solver");
     status = status == DM_OK ? nn_solver_nets(s) : status;
     status = status == DM_OK ? nn_solver_rule(s) : status;
     status = status == DM_OK ? nn_solver_histories(s) : status;
     if (status == DM_OK) {
-        nn_use_all(nn_sub(s->m, "train_state"));
-        for (int64_t i = 0; i < nn_count(s->m, "test_state"); i++) {
-            nn_use_all(nn_sub_at(s->m, "test_state", i));
+        /* nets that have copies of these tell what nobody asks for */
+        static const char *const copied[] = {"train_state", "test_state", "net_param", "train_net_param",
+                                             "test_net_param"};
+        for (int f = 0; f < NN_COUNT(copied); f++) {
+            for (int64_t i = 0; i < nn_count(s->m, copied[f]); i++) {
+                nn_use_all(nn_sub_at(s->m, copied[f], i));
+            }
         }
         status = nn_unused(s->m);
     }
@@ -83,6 +94,7 @@ static void close_solver(dm_solver *s)
     nn_step_drop(s);
     nn_net_free(s->net);
     nn_document_free(s->document);
+    nn_document_free(s->given);
     free(s->tests);
     free(s->history);
     free(s->flat_history);
@@ -99,17 +111,18 @@ dm_status dm_solver_close(dm_solver *s)
     return DM_OK;
 }
 
-dm_status dm_solver_open(dm_session *session, const char *path, const dm_solver_options *options,
-                         dm_solver **solver)
+static dm_status make_solver(const char *call, dm_session *session, const source *from,
+                             const dm_solver_options *options, dm_solver **solver)
 {
     dm_solver_options o = DM_SOLVER_OPTIONS_INIT;
     bool sized = !options || nn_sized_take(options, offsetof(dm_solver_options, shuffle), &o, sizeof o);
-    if (!session || !path || !solver || !sized || o.slices < 0 || !nn_type_fits(o.type) ||
-        o.read < DM_READ_DEFAULT || o.read > DM_READ_BY_WORKERS) {
+    if (!session || (!from->path && !from->settings) || !solver || !sized || o.slices < 0 ||
+        !nn_type_fits(o.type) || o.read < DM_READ_DEFAULT || o.read > DM_READ_BY_WORKERS) {
         return dm_error_set(DM_ERR_ARG,
-                            "dm_solver_open: session, path and solver must be there, options be made with "
+                            "%s: session, path or settings, and solver must be there, options be made with "
                             "DM_SOLVER_OPTIONS_INIT, slices not negative, type DM_F32, DM_F16 or DM_BF16, "
-                            "read DM_READ_DEFAULT, DM_READ_BY_PROGRAM or DM_READ_BY_WORKERS");
+                            "read DM_READ_DEFAULT, DM_READ_BY_PROGRAM or DM_READ_BY_WORKERS",
+                            call);
     }
     dm_solver *s = calloc(1, sizeof *s);
     if (!s) {
@@ -133,7 +146,7 @@ dm_status dm_solver_open(dm_session *session, const char *path, const dm_solver_
     s->event = o.event;
     s->event_context = o.event_context;
     s->opened = now_s();
-    dm_status status = open_solver(s, path);
+    dm_status status = open_solver(s, from);
     if (status != DM_OK) {
         char text[2048];
         snprintf(text, sizeof text, "%s", dm_error_message());
@@ -142,6 +155,24 @@ dm_status dm_solver_open(dm_session *session, const char *path, const dm_solver_
     }
     *solver = s;
     return DM_OK;
+}
+
+dm_status dm_solver_open(dm_session *session, const char *path, const dm_solver_options *options,
+                         dm_solver **solver)
+{
+    return make_solver("dm_solver_open", session, &(source){.path = path}, options, solver);
+}
+
+dm_status dm_solver_create(dm_session *session, const dm_prototxt *settings, const dm_prototxt *net,
+                           const dm_solver_options *options, dm_solver **solver)
+{
+    if ((settings && !nn_prototxt_is(settings, "SolverParameter")) ||
+        (net && !nn_prototxt_is(net, "NetParameter"))) {
+        return dm_error_set(DM_ERR_ARG,
+                            "dm_solver_create: settings must be a SolverParameter, net a NetParameter");
+    }
+    return make_solver("dm_solver_create", session, &(source){.settings = settings, .net = net}, options,
+                       solver);
 }
 
 /* --- training */

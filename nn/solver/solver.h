@@ -20,6 +20,7 @@ typedef struct nn_rule nn_rule; /* how weights follow from gradients: update.c *
 struct dm_solver {
     dm_session *session;
     nn_document *document;
+    nn_document *given; /* the net that the program has made; NULL: there is none */
     nn_message *m; /* its root */
     char *prefix;  /* of snapshots */
     int slices;
