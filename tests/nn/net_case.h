@@ -25,12 +25,13 @@
     } while (0)
 
 static dm_session *session;
+static int worker_count = 3;
 
 static inline int begin(void **state)
 {
     (void)state;
     dm_config config = DM_CONFIG_INIT;
-    config.workers = 3;
+    config.workers = worker_count;
     return dm_init(&config, &session) == DM_OK ? 0 : -1;
 }
 
@@ -39,6 +40,21 @@ static inline int end(void **state)
     int64_t alive = -1;
     (void)state;
     return dm_finalize(session, &alive) == DM_OK && alive == 0 ? 0 : -1;
+}
+
+/* The tests on 1, 2, 3, 5 and 8 workers: more than slices, and than samples. */
+#define run_on_workers(tests) run_tests_on_workers(tests, COUNT(tests))
+static inline int run_tests_on_workers(const struct CMUnitTest *tests, int count)
+{
+    static const int workers[] = {1, 2, 3, 5, 8};
+    int failed = 0;
+    for (int i = 0; i < COUNT(workers); i++) {
+        char name[32];
+        worker_count = workers[i];
+        snprintf(name, sizeof name, "%d workers", worker_count);
+        failed += _cmocka_run_group_tests(name, tests, (size_t)count, begin, end);
+    }
+    return failed;
 }
 
 static void write_file(const char *path, const char *text)

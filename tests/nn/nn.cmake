@@ -1,14 +1,13 @@
 # Tests of libdmath_nn, each a program that sees its insides.
 file(GLOB sources CONFIGURE_DEPENDS nn/test_*.c)
+get_target_property(libraries dmath_nn_objects COMPILE_DEFINITIONS) # NN_HAVE_...: those that this build has
+list(FILTER libraries INCLUDE REGEX "^NN_HAVE_")
 foreach(source IN LISTS sources)
   get_filename_component(name ${source} NAME_WE)
   add_executable(${name} ${source})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/nn ${CMAKE_CURRENT_SOURCE_DIR})
-  target_compile_definitions(${name} PRIVATE _GNU_SOURCE NN_EXAMPLES="${PROJECT_SOURCE_DIR}/examples")
+  target_compile_definitions(${name} PRIVATE _GNU_SOURCE NN_EXAMPLES="${PROJECT_SOURCE_DIR}/examples" ${libraries})
   target_link_libraries(${name} PRIVATE dmath_nn_objects dmath_objects PkgConfig::CMOCKA)
-  if(HDF5_FOUND)
-    target_compile_definitions(${name} PRIVATE NN_HAVE_HDF5)
-  endif()
   dmath_test(${name} ${name})
   dmath_test_folder(${name})
 endforeach()

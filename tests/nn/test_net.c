@@ -1,110 +1,5 @@
-/* Nets: gradients against central differences, and what is refused and where the message points. */
+/* Nets: shared parameters, rules, files, what is refused and where the message points. */
 #include "net_case.h"
-
-static const struct {
-    const char *what, *text;
-    const char *params[4]; /* layers whose parameters are checked */
-    double tolerance;
-} gradients[] = {
-    {"inner product", INPUTS IP("ip", "data", "5") LOSS("ip"), {"ip"}, 2e-2},
-    {"convolution, pooling",
-     INPUTS CONV("conv", "data", "num_output: 6 group: 3 kernel_h: 3 kernel_w: 2 pad: 1 stride: [2, 1]")
-         SIMPLE("pool", "Pooling", "conv", "pool",
-                "pooling_param { pool: AVE kernel_size: 3 stride: 2 pad: 1 }") IP("ip", "pool", "4") LOSS("ip"),
-     {"conv", "ip"},
-     2e-2},
-    {"in place, sigmoid, flatten",
-     INPUTS CONV("conv", "data", "num_output: 4 kernel_size: 3") SIMPLE("s", "Sigmoid", "conv", "conv", "")
-         SIMPLE("f", "Flatten", "conv", "flat", "") IP("a", "flat", "7") SIMPLE("t", "TanH", "a", "a", "")
-             IP("b", "a", "3") LOSS("b"),
-     {"conv", "a", "b"},
-     2e-2},
-    {"split, concat, eltwise",
-     INPUTS CONV("c1", "data", "num_output: 4 kernel_size: 3 pad: 1") CONV(
-         "c2", "data", "num_output: 4 kernel_size: 1") "layer { name: 'e' type: 'Eltwise' bottom: ['c1', 'c2'] "
-                                                       "top: 'e' eltwise_param { coeff: [0.5, -2] } }\n"
-                                                       "layer { name: 'p' type: 'Eltwise' bottom: ['c1', 'e'] "
-                                                       "top: 'p' eltwise_param { operation: PROD } }\n"
-                                                       "layer { name: 'c' type: 'Concat' bottom: ['p', 'c2', "
-                                                       "'c1'] top: 'c' }\n" IP("ip", "c", "4") LOSS("ip"),
-     {"c1", "c2", "ip"},
-     2e-2},
-    {"LRN across",
-     INPUTS SIMPLE("n", "LRN", "data", "n", "lrn_param { local_size: 3 alpha: 2 beta: 0.7 k: 1.5 }")
-         CONV("c", "n", "num_output: 5 kernel_size: 3")
-             SIMPLE("m", "LRN", "c", "m", "lrn_param { local_size: 5 alpha: 1 beta: 0.75 }") IP("ip", "m", "4")
-                 LOSS("ip"),
-     {"c", "ip"},
-     2e-2},
-    {"LRN within",
-     INPUTS CONV("c", "data", "num_output: 5 kernel_size: 3")
-         SIMPLE("m", "LRN", "c", "m", "lrn_param { local_size: 3 alpha: 2 norm_region: WITHIN_CHANNEL }")
-             IP("ip", "m", "4") LOSS("ip"),
-     {"c", "ip"},
-     2e-2},
-    {"functions",
-     INPUTS IP("i1", "data", "6") SIMPLE("f1", "AbsVal", "i1", "f1", "") SIMPLE(
-         "f2", "Power", "f1", "f2",
-         "power_param { power: 1.5 scale: 2 shift: 0.3 }") SIMPLE("f3", "Log", "f2", "f3",
-                                                                  "log_param { base: 3 scale: 2 shift: 1.5 }")
-         IP("i2", "f3", "6") SIMPLE("f4", "BNLL", "i2", "f4", "") SIMPLE(
-             "f5", "ELU", "i2",
-             "f5", "elu_param { alpha: 0.7 }") SIMPLE("f6", "Swish", "i2", "f6", "swish_param { beta: 1.5 }")
-             SIMPLE("f7", "Exp", "i2", "f7", "exp_param { base: 2 scale: 0.5 shift: -1 }") SIMPLE(
-                 "f8", "Clip", "i2",
-                 "f8",
-                 "clip_param { min: -0.2 max: 10 }") "layer { name: 's' type: 'Split' bottom: 'f8' top: ['s1', "
-                                                     "'s2'] }\n"
-                                                     "layer { name: 'e' type: 'Eltwise' bottom: ['f4', 'f5', "
-                                                     "'f6', 'f7', 's1', 's2'] top: 'e' }\n"
-                                                     "layer { name: 'm' type: 'Eltwise' bottom: ['f4', 'f5', "
-                                                     "'e'] top: 'm' eltwise_param { operation: MAX } }\n"
-                                                     "layer { name: 'quiet' type: 'Silence' bottom: 'f1' "
-                                                     "}\n" LOSS("m"),
-     {"i1", "i2"},
-     2e-2},
-    {"losses of targets",
-     INPUTS IP("a", "data", "6") IP("b", "data", "6") IP("t", "data", "6")
-         SIMPLE("p", "Sigmoid", "t", "p",
-                "propagate_down: true") "layer { name: 'e' type: 'EuclideanLoss' bottom: ['a', 'b'] top: 'e' "
-                                        "loss_weight: 0.5 }\n"
-                                        "layer { name: 'h' type: 'HingeLoss' bottom: ['b', 'label'] top: 'h' "
-                                        "hinge_loss_param { norm: L2 } }\n"
-                                        "layer { name: 'i' type: 'HingeLoss' bottom: ['a', 'label'] top: 'i' "
-                                        "loss_weight: 2 }\n"
-                                        "layer { name: 'q' type: 'SigmoidCrossEntropyLoss' bottom: ['a', 'p'] "
-                                        "top: 'q' propagate_down: [true, false] }\n"
-                                        "layer { name: 'v' type: 'SigmoidCrossEntropyLoss' bottom: ['b', 'p'] "
-                                        "top: 'v' propagate_down: [true, false]\n"
-                                        " loss_param { normalization: FULL } }\n",
-     {"a", "b"},
-     2e-2},
-    {"softmax",
-     INPUTS IP("ip", "data", "5") SIMPLE("s", "Softmax", "ip", "s", "") IP("b", "s", "4") LOSS("b"),
-     {"ip", "b"},
-     2e-2},
-};
-
-static void test_gradients(void **state)
-{
-    (void)state;
-    for (int i = 0; i < COUNT(gradients); i++) {
-        dm_net *net = open_text(gradients[i].text, DM_PHASE_TRAIN);
-        write_random(net, "data", false, 0);
-        write_random(net, "label", true, 3);
-        for (int k = 0; k < 4 && gradients[i].params[k]; k++) {
-            for (int p = 0; p < 2; p++) {
-                char what[96];
-                dm_array data, diff;
-                snprintf(what, sizeof what, "%s: parameter %d of %s", gradients[i].what, p,
-                         gradients[i].params[k]);
-                CHECK(dm_net_param(net, gradients[i].params[k], p, &data, &diff));
-                check_direction(net, what, data, diff, gradients[i].tolerance);
-            }
-        }
-        CHECK(dm_net_close(net));
-    }
-}
 
 static void test_shared(void **state)
 {
@@ -461,10 +356,9 @@ static void test_embed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradients), cmocka_unit_test(test_shared),    cmocka_unit_test(test_states),
-        cmocka_unit_test(test_upgrade),   cmocka_unit_test(test_save_load), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_mutations), cmocka_unit_test(test_sizes),     cmocka_unit_test(test_updates),
-        cmocka_unit_test(test_embed),
+        cmocka_unit_test(test_shared),    cmocka_unit_test(test_states),   cmocka_unit_test(test_upgrade),
+        cmocka_unit_test(test_save_load), cmocka_unit_test(test_refusals), cmocka_unit_test(test_mutations),
+        cmocka_unit_test(test_sizes),     cmocka_unit_test(test_updates),  cmocka_unit_test(test_embed),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }
