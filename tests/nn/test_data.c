@@ -2,6 +2,9 @@
 #include <dmath/dmath.h>
 #include <dmath/nn.h>
 
+#include "data/record.h"
+
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -26,7 +29,7 @@ static bool have_lmdb;
 
 static unsigned char pixel(int image, int y, int x)
 {
-    return (unsigned char)(image * 31 + y * 7 + x * 3);
+    return (unsigned char)(image * 31 + y * (7 + image) + x * (3 + image * image));
 }
 
 static void write_bytes(const char *path, const unsigned char *bytes, size_t length)
@@ -69,21 +72,29 @@ static int end(void **state)
     return dm_finalize(session, &alive) == DM_OK && alive == 0 ? 0 : -1;
 }
 
-static dm_net *open_net(const char *transform, int phase)
+static dm_status try_net(const char *source, const char *transform, const dm_net_options *options, dm_net **net)
+{
+    char text[512];
+    snprintf(text, sizeof text,
+             "layer { name: 'd' type: 'Data' top: 'x' top: 'y' data_param { source: '%s' batch_size: %d "
+             "backend: LMDB }\n"
+             " transform_param { %s } }\n",
+             source, BATCH, transform);
+    return dm_net_open_text(session, text, "net", options, net);
+}
+
+static dm_net *open_net_of(const char *source, const char *transform, int phase)
 {
     dm_net_options options = DM_NET_OPTIONS_INIT;
     dm_net *net = NULL;
-    FILE *f = fopen("net.prototxt", "w");
-    assert_non_null(f);
-    fprintf(f,
-            "layer { name: 'd' type: 'Data' top: 'x' top: 'y' data_param { source: 'records' batch_size: %d "
-            "backend: LMDB }\n"
-            " transform_param { %s } }\n",
-            BATCH, transform);
-    assert_int_equal(fclose(f), 0);
     options.phase = phase;
-    CHECK(dm_net_open(session, "net.prototxt", &options, &net));
+    CHECK(try_net(source, transform, &options, &net));
     return net;
+}
+
+static dm_net *open_net(const char *transform, int phase)
+{
+    return open_net_of("records", transform, phase);
 }
 
 static void test_plain(void **state)
@@ -158,6 +169,155 @@ static void test_crop(void **state)
     }
 }
 
+/* --- databases with records of floats: record i has the pixels of image i, as floats where bit i of `floats`
+ * is set */
+static void make_records(const char *folder, unsigned floats)
+{
+    char command[128], key[16], bytes[HEIGHT * WIDTH];
+    nn_sink *sink = NULL;
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    assert_int_equal(system(command), 0);
+    CHECK(nn_sink_open(folder, NN_LMDB, &sink));
+    for (int i = 0; i < IMAGES; i++) {
+        nn_document *d = NULL;
+        CHECK(nn_document_new("Datum", "test", &d));
+        CHECK(nn_set_int(d->root, "channels", 1));
+        CHECK(nn_set_int(d->root, "height", HEIGHT));
+        CHECK(nn_set_int(d->root, "width", WIDTH));
+        CHECK(nn_set_int(d->root, "label", i));
+        for (int k = 0; k < HEIGHT * WIDTH; k++) {
+            unsigned char value = pixel(i, k / WIDTH, k % WIDTH);
+            bytes[k] = (char)value;
+            if (floats >> i & 1) {
+                CHECK(nn_set_real(d->root, "float_data", value));
+            }
+        }
+        if (!(floats >> i & 1)) {
+            CHECK(nn_set_text(d->root, "data", bytes, sizeof bytes));
+        }
+        snprintf(key, sizeof key, "key%05d", i);
+        CHECK(nn_sink_put(sink, key, d->root));
+        nn_document_free(d);
+    }
+    CHECK(nn_sink_close(sink, DM_OK));
+}
+
+/* The mean image is taken at the place that a pixel has in its record, before scale and mirror; of bytes and
+ * floats. */
+static void test_mean_image(void **state)
+{
+    double means[DM_MAX_CHANNEL_MEANS], mean[HEIGHT][WIDTH];
+    int64_t channels = 0;
+    (void)state;
+    if (!have_lmdb) {
+        skip();
+    }
+    CHECK(dm_data_mean("records", "mean.binaryproto", means, &channels));
+    for (int k = 0; k < HEIGHT * WIDTH; k++) {
+        mean[k / WIDTH][k % WIDTH] = 0;
+        for (int i = 0; i < IMAGES; i++) {
+            mean[k / WIDTH][k % WIDTH] += (double)pixel(i, k / WIDTH, k % WIDTH) / IMAGES;
+        }
+    }
+    make_records("floats", (1 << IMAGES) - 1);
+    for (int floats = 0; floats < 2; floats++) {
+        dm_net *net =
+            open_net_of(floats ? "floats" : "records",
+                        "crop_size: 4 mirror: true scale: 0.5 mean_file: 'mean.binaryproto'", DM_PHASE_TRAIN);
+        dm_array x;
+        int ways = 0;
+        CHECK(dm_net_blob(net, "x", &x, NULL));
+        for (int batch = 0; batch < 20; batch++) {
+            float got[BATCH][CROP][CROP];
+            CHECK(dm_net_forward(net, NULL));
+            CHECK(dm_read(session, x, &got[0][0][0]));
+            for (int i = 0; i < BATCH; i++) {
+                int image = (batch * BATCH + i) % IMAGES, found = -1;
+                for (int c = 0; c < 12 && found < 0; c++) { /* 3 x 2 places, mirrored or not */
+                    bool same = true;
+                    for (int k = 0; k < CROP * CROP; k++) {
+                        int row = k / CROP, col = k % CROP;
+                        int y = c % 6 / 2 + row, source = c % 2 + (c >= 6 ? CROP - 1 - col : col);
+                        double want = ((double)pixel(image, y, source) - mean[y][source]) * 0.5;
+                        same = same && fabs((double)got[i][row][col] - want) < 1e-4;
+                    }
+                    found = same ? c : -1;
+                }
+                assert_true(found >= 0);
+                ways |= 1 << found;
+            }
+        }
+        assert_int_equal(ways, 0xfff);
+        CHECK(dm_net_close(net));
+    }
+}
+
+static void take_line(void *context, const char *line)
+{
+    char *last = context;
+    if (strstr(line, "skipped")) {
+        snprintf(last, 256, "%s", line);
+    }
+}
+
+/* Where the first record is of bytes, one of floats is an error that names it, or is skipped and counted. */
+static void test_mixed_records(void **state)
+{
+    static const char message[] =
+        "net:2: layer 'd' reads a record of floats, others are of bytes (record 4 of mixed)";
+    dm_net_options options = DM_NET_OPTIONS_INIT;
+    dm_net *net = NULL;
+    dm_array y;
+    char line[256] = "";
+    float labels[BATCH];
+    (void)state;
+    if (!have_lmdb) {
+        skip();
+    }
+    make_records("mixed", 1U << 4);
+    CHECK(try_net("mixed", "scale: 1", NULL, &net));
+    CHECK(dm_net_forward(net, NULL));
+    for (int again = 0; again < 2; again++) {
+        dm_status status = dm_net_forward(net, NULL);
+        if (status != DM_ERR_SHAPE || strcmp(dm_error_message(), message) != 0) {
+            fail_msg("%s: %s", dm_status_name(status), dm_error_message());
+        }
+    }
+    CHECK(dm_net_close(net));
+    options.skip_damaged = 1;
+    options.log = take_line;
+    options.log_context = line;
+    CHECK(try_net("mixed", "scale: 1", &options, &net));
+    CHECK(dm_net_forward(net, NULL));
+    CHECK(dm_net_forward(net, NULL));
+    CHECK(dm_net_blob(net, "y", &y, NULL));
+    CHECK(dm_read(session, y, labels));
+    assert_true(labels[0] == 3 && labels[1] == 5 && labels[2] == 5); /* the next one stands in */
+    assert_true(strstr(line, "skipped 1 damaged records so far: ") && strstr(line, message));
+    CHECK(dm_net_close(net));
+}
+
+/* Where the first one has floats, those of bytes become floats. */
+static void test_records_of_floats(void **state)
+{
+    float x[BATCH][HEIGHT][WIDTH];
+    dm_array a;
+    (void)state;
+    if (!have_lmdb) {
+        skip();
+    }
+    make_records("mixed", 5);
+    dm_net *net = open_net_of("mixed", "scale: 1", DM_PHASE_TEST);
+    CHECK(dm_net_blob(net, "x", &a, NULL));
+    CHECK(dm_net_forward(net, NULL));
+    CHECK(dm_read(session, a, &x[0][0][0]));
+    for (int k = 0; k < BATCH * HEIGHT * WIDTH; k++) {
+        int i = k / (HEIGHT * WIDTH), row = k / WIDTH % HEIGHT, col = k % WIDTH;
+        assert_true(x[i][row][col] == (float)pixel(i, row, col));
+    }
+    CHECK(dm_net_close(net));
+}
+
 static void test_refusals(void **state)
 {
     static const unsigned char cut[] = {0, 0, 8, 1, 0, 0, 0, 9, 1, 2},
@@ -195,6 +355,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plain),
         cmocka_unit_test(test_crop),
+        cmocka_unit_test(test_mean_image),
+        cmocka_unit_test(test_mixed_records),
+        cmocka_unit_test(test_records_of_floats),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, begin, end);

@@ -1,0 +1,150 @@
+/* Caffe's rules for solvers that need no long runs: when tests run, what clipping sees, how sums over iter_size
+ * are shown. The updates themselves are in solvers.py. */
+#include "rules.h"
+
+/* y = w x + b, whose loss is (y - t)^2 / 2; w begins with 2, b with 1. */
+#define LINE(w, b)                                                                                             \
+    "layer { name: 'in' type: 'Input' top: ['x', 't'] input_param { shape { dim: [1, 1] } shape { dim: [1, "   \
+    "1] } } }\n"                                                                                               \
+    "layer { name: 'i' type: 'InnerProduct' bottom: 'x' top: 'y' param { " w " } param { " b                   \
+    " } inner_product_param { "                                                                                \
+    "num_output: 1 weight_filler { value: 2 } bias_filler { value: 1 } } }\n"                                  \
+    "layer { name: 'loss' type: 'EuclideanLoss' bottom: ['y', 't'] top: 'loss' propagate_down: [true, false] " \
+    "}\n"
+
+typedef struct told {
+    char tests[256], lines[4096];
+    double loss, rate;
+} told;
+
+static void on_line(void *context, const char *line)
+{
+    told *t = context;
+    size_t n = strlen(t->lines);
+    snprintf(t->lines + n, sizeof t->lines - n, "%s\n", line);
+}
+
+static void on_event(void *context, const dm_train_event *e)
+{
+    told *t = context;
+    size_t n = strlen(t->tests);
+    if (e->kind == DM_TRAIN_TEST) {
+        snprintf(t->tests + n, sizeof t->tests - n, " %lld", (long long)e->iteration);
+    } else if (e->kind == DM_TRAIN_DISPLAY) {
+        t->loss = e->loss;
+        t->rate = e->rate;
+    }
+}
+
+static dm_solver *open_solver(const char *net, const char *fields, told *to)
+{
+    char text[512];
+    dm_solver_options options = DM_SOLVER_OPTIONS_INIT;
+    dm_solver *solver = NULL;
+    memset(to, 0, sizeof *to);
+    write_file("net.prototxt", net);
+    snprintf(text, sizeof text,
+             "net: 'net.prototxt' base_lr: 0.1 lr_policy: 'fixed' snapshot_after_train: false %s\n", fields);
+    write_file("solver.prototxt", text);
+    options.event = on_event;
+    options.log = on_line;
+    options.event_context = options.log_context = to;
+    CHECK(dm_solver_open(session, "solver.prototxt", &options, &solver));
+    return solver;
+}
+
+/* Tests come before the update of their iteration, before the first one, and after the last. */
+static void test_when_tests_run(void **state)
+{
+    static const struct {
+        const char *fields, *tests;
+    } cases[] = {{"max_iter: 4 test_iter: 1 test_interval: 2", " 0 2 4"},
+                 {"max_iter: 4 test_iter: 1 test_interval: 2 test_initialization: false", " 2 4"},
+                 {"max_iter: 5 test_iter: 1 test_interval: 2", " 0 2 4"},
+                 {"max_iter: 0 test_iter: 1 test_interval: 2", " 0"}};
+    (void)state;
+    for (int i = 0; i < COUNT(cases); i++) {
+        told t;
+        dm_solver *s = open_solver(LINE("", ""), cases[i].fields, &t);
+        CHECK(dm_solver_run(s, NULL, NULL));
+        assert_string_equal(t.tests, cases[i].tests);
+        CHECK(dm_solver_close(s));
+    }
+}
+
+static void expect_line(dm_net *net, double w, double b)
+{
+    dm_array a;
+    float found = 0;
+    for (int p = 0; p < 2; p++) {
+        CHECK(dm_net_param(net, "i", p, &a, NULL));
+        CHECK(dm_read(session, a, &found));
+        if (fabs((double)found - (p ? b : w)) > 1e-6) {
+            fail_msg("%s is %.8g, not %.8g", p ? "b" : "w", (double)found, p ? b : w);
+        }
+    }
+}
+
+/* A step from x = 3, t = 3: y = 7, gradients 12 and 4. The length that clipping sees is that of the sum over
+ * iter_size, without what does not learn; decay comes behind, with its multiplier, and then the rate with its
+ * own. */
+static void test_clipping(void **state)
+{
+    static const struct {
+        const char *net, *fields;
+        double length, w, b;
+    } cases[] = {
+        {LINE("", ""), "clip_gradients: 5", 12.649110640673518, 2 - 0.1 * 12 * 5 / 12.649110640673518,
+         1 - 0.1 * 4 * 5 / 12.649110640673518},
+        {LINE("lr_mult: 1", "lr_mult: 0"), "clip_gradients: 6", 12, 2 - 0.1 * 6, 1},
+        {LINE("", ""), "clip_gradients: 13 iter_size: 2", 25.298221281347036,
+         2 - 0.1 * 12 * 13 / 25.298221281347036, 1 - 0.1 * 4 * 13 / 25.298221281347036},
+        {LINE("decay_mult: 3", "lr_mult: 2 decay_mult: 0"), "clip_gradients: 5 weight_decay: 0.5",
+         12.649110640673518, 2 - 0.1 * (12 * 5 / 12.649110640673518 + 0.5 * 3 * 2),
+         1 - 0.2 * 4 * 5 / 12.649110640673518},
+    };
+    (void)state;
+    for (int i = 0; i < COUNT(cases); i++) {
+        char fields[256], line[128];
+        told t;
+        snprintf(fields, sizeof fields, "max_iter: 1 %s", cases[i].fields);
+        dm_solver *s = open_solver(cases[i].net, fields, &t);
+        CHECK(dm_net_write(dm_solver_net(s), "x", (float[]){3}));
+        CHECK(dm_net_write(dm_solver_net(s), "t", (float[]){3}));
+        CHECK(dm_solver_step(s, 1));
+        snprintf(line, sizeof line, "(L2 norm %g > ", cases[i].length);
+        if (!strstr(t.lines, line)) {
+            fail_msg("case %d does not say '%s' but %s", i, line, t.lines);
+        }
+        expect_line(dm_solver_net(s), cases[i].w, cases[i].b);
+        CHECK(dm_solver_close(s));
+    }
+}
+
+/* The loss that is shown is the mean over iter_size, and over the last average_loss iterations. */
+static void test_shown_loss(void **state)
+{
+    told t;
+    (void)state;
+    dm_solver *s = open_solver(LINE("", ""), "max_iter: 1 display: 1 iter_size: 4", &t);
+    CHECK(dm_net_write(dm_solver_net(s), "x", (float[]){3}));
+    CHECK(dm_net_write(dm_solver_net(s), "t", (float[]){3}));
+    CHECK(dm_solver_step(s, 1));
+    assert_true(fabs(t.loss - 8) < 1e-5);
+    expect_line(dm_solver_net(s), 2 - 0.1 * 12, 1 - 0.1 * 4); /* of the mean gradient */
+    CHECK(dm_solver_close(s));
+
+    s = open_solver(LINE("", ""), "max_iter: 3 display: 1 average_loss: 2", &t);
+    CHECK(dm_net_write(dm_solver_net(s), "x", (float[]){0})); /* y = b: b - 3 is 0.9 of it before */
+    CHECK(dm_net_write(dm_solver_net(s), "t", (float[]){3}));
+    CHECK(dm_solver_step(s, 3));
+    assert_true(fabs(t.loss - (2 * 0.81 + 2 * 0.6561) / 2) < 1e-5);
+    CHECK(dm_solver_close(s));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_when_tests_run), cmocka_unit_test(test_clipping),
+                                       cmocka_unit_test(test_shown_loss)};
+    return cmocka_run_group_tests(tests, begin, end);
+}
