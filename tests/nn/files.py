@@ -45,6 +45,12 @@ for form in ("binary", "again.prototxt"):
     run("net", "convert", "plain.txt" if form == "binary" else "binary", form)
 assert bytes_of("again.prototxt") == bytes_of("plain.txt") and bytes_of("binary") != bytes_of("plain.txt")
 
+# the published LeNet: through the binary form and back it is what dmath prints of it, and that is read as the same again
+published = pathlib.Path(__file__).resolve().parents[2] / "examples/lenet/lenet_train_test.prototxt"
+run("net", "convert", str(published), "lenet")
+run("net", "convert", "lenet", "lenet.prototxt")
+assert bytes_of("lenet.prototxt").decode() == run("net", "print", str(published)) == run("net", "print", "lenet.prototxt")
+
 # weights, made by a solver that does nothing
 pathlib.Path("train.prototxt").write_text(NEW.replace("layer { name: \"in\"", "layer { name: 'l' type: 'DummyData' top: 'l' dummy_data_param { "
                                                       "shape { dim: 2 } } }\nlayer { name: \"in\"", 1) +

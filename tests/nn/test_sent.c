@@ -1,0 +1,140 @@
+/* What a step of training sends and receives, worker by worker, is what its plans say: passes call by call, and
+ * the recorded step of a solver. What dm_net_explain prints is no less. */
+#include "net_case.h"
+
+#include "solver/solver.h"
+
+enum { MOST = 8 };
+
+#define NET                                                                                                    \
+    "layer { name: 'd' type: 'DummyData' top: 'data' top: 'label' dummy_data_param { shape { dim: [9, 3, 11, " \
+    "10] } shape { dim: "                                                                                      \
+    "9 } data_filler { type: 'gaussian' std: 1 } data_filler { value: 2 } } }\n" CONV(                         \
+        "c", "data", "num_output: 6 kernel_size: 3") SIMPLE("n", "BatchNorm", "c", "n", "")                    \
+        SIMPLE("r", "ReLU", "n", "n", "") SIMPLE("p", "Pooling", "n", "p",                                     \
+                                                 "pooling_param { kernel_size: 3 stride: 2 }")                 \
+            CONV("e", "p",                                                                                     \
+                 "num_output: 6 kernel_size: 3 pad: 1 group: 2") "layer { name: 'j' type: 'Concat' bottom: "   \
+                                                                 "['p', 'e'] top: 'j' }\n" IP("a", "j", "40")  \
+                                                                     SIMPLE("o", "Dropout", "a", "a", "")      \
+                                                                         IP("b", "a",                          \
+                                                                            "7") "layer { name: 'l' type: "    \
+                                                                                 "'SoftmaxWithLoss' bottom: "  \
+                                                                                 "['b', 'label'] top: 'l' }\n"
+
+static const char *const splits[] = {"a=batch,b=batch", "a=features,b=features", "a=features,b=batch"};
+
+typedef struct traffic {
+    int64_t sent[MOST], received[MOST];
+} traffic;
+
+/* The sums of a text of dm_explain_end, which is freed. */
+static traffic of_plans(char *text)
+{
+    traffic t = {{0}, {0}};
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        int worker = 0;
+        long long steps = 0, sent = 0, received = 0;
+        line += *line == '\n';
+        if (sscanf(line, " worker %d: steps %lld sent %lld received %lld", &worker, &steps, &sent, &received) ==
+            4) {
+            assert_in_range(worker, 0, MOST - 1);
+            t.sent[worker] += sent;
+            t.received[worker] += received;
+        }
+    }
+    free(text);
+    return t;
+}
+
+static traffic so_far(void)
+{
+    traffic t = {{0}, {0}};
+    for (int w = 0; w < dm_workers(session); w++) {
+        dm_counters c = {.size = sizeof c};
+        CHECK(dm_counters_get(session, w, &c));
+        t.sent[w] = c.bytes_sent;
+        t.received[w] = c.bytes_received;
+    }
+    return t;
+}
+
+static void expect_equal(const char *what, const char *split, const traffic *plans, const traffic *before,
+                         const traffic *after)
+{
+    for (int w = 0; w < worker_count; w++) {
+        int64_t sent = after->sent[w] - before->sent[w], received = after->received[w] - before->received[w];
+        if (sent != plans->sent[w] || received != plans->received[w]) {
+            fail_msg("%s, %s: worker %d of %d sends %lld and receives %lld bytes, its plans say %lld and %lld",
+                     what, split, w, worker_count, (long long)sent, (long long)received,
+                     (long long)plans->sent[w], (long long)plans->received[w]);
+        }
+    }
+}
+
+static void test_passes(void **state)
+{
+    (void)state;
+    for (int i = 0; i < COUNT(splits); i++) {
+        dm_net_options options = DM_NET_OPTIONS_INIT;
+        dm_net *net = NULL;
+        char *text = NULL;
+        double said = -1;
+        options.phase = DM_PHASE_TRAIN;
+        options.split = splits[i];
+        CHECK(dm_net_open_text(session, NET, NULL, &options, &net));
+        CHECK(dm_net_forward(net, NULL));
+        CHECK(dm_explain_begin(session));
+        CHECK(nn_forward_part(net, false));
+        CHECK(nn_backward(net, false));
+        CHECK(dm_explain_end(session, &text));
+        traffic plans = of_plans(text), before = so_far();
+        CHECK(nn_forward_part(net, false));
+        CHECK(nn_backward(net, false));
+        traffic after = so_far();
+        expect_equal("call by call", splits[i], &plans, &before, &after);
+        CHECK(dm_net_explain(net, &text));
+        assert_non_null(strstr(text, "at most "));
+        assert_int_equal(sscanf(strstr(text, "at most "), "at most %lf KiB", &said), 1);
+        for (int w = 0; w < worker_count; w++) {
+            assert_true((double)plans.sent[w] / 1024 <= said + 0.05);
+            assert_true(worker_count == 1 || w > 2 || plans.sent[w] > 0); /* nine samples are three slices */
+        }
+        free(text);
+        CHECK(dm_net_close(net));
+    }
+}
+
+static void test_step(void **state)
+{
+    (void)state;
+    write_file("net.prototxt", NET);
+    write_file(
+        "solver.prototxt",
+        "net: 'net.prototxt' base_lr: 0.01 lr_policy: 'fixed' momentum: 0.9 weight_decay: 0.001 max_iter: 9 "
+        "snapshot_after_train: false\n");
+    for (int i = 0; i < COUNT(splits); i++) {
+        dm_solver_options options = DM_SOLVER_OPTIONS_INIT;
+        dm_solver *s = NULL;
+        char *text = NULL;
+        options.split = splits[i];
+        CHECK(dm_solver_open(session, "solver.prototxt", &options, &s));
+        CHECK(dm_solver_step(s, 2)); /* records the step, and fills the rates */
+        assert_true(s->program.id != 0);
+        CHECK(dm_explain_begin(session));
+        CHECK(dm_program_run(session, s->program, 1, 0, NULL));
+        CHECK(dm_explain_end(session, &text));
+        traffic plans = of_plans(text), before = so_far();
+        CHECK(dm_solver_step(s, 1));
+        traffic after = so_far();
+        expect_equal("a recorded step", splits[i], &plans, &before, &after);
+        assert_true(worker_count == 1 || plans.sent[1] > 0);
+        CHECK(dm_solver_close(s));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_passes), cmocka_unit_test(test_step)};
+    return run_on_workers(tests);
+}
