@@ -15,7 +15,7 @@ typedef struct data_command {
 enum { KEY_GRAY = 256, KEY_LEVELDB, KEY_ROOT, KEY_RESIZE };
 
 static const struct argp_option convert_options[] = {
-    {"from", 'f', "FORM", 0, "idx (default), cifar10, cifar100, images, lmdb, leveldb", 0},
+    {"from", 'f', "FORM", 0, "idx (default), cifar10, cifar100, images, lmdb, leveldb, hdf5", 0},
     {"root", KEY_ROOT, "FOLDER", 0, "of images: put before each path of the list", 0},
     {"resize", KEY_RESIZE, "HxW", 0, "of images: bring all to this height and width", 0},
     {"gray", KEY_GRAY, NULL, 0, "of images: one channel instead of blue, green, red", 0},
@@ -110,11 +110,13 @@ static int data_convert(int argc, char **argv)
                                      parse_convert,
                                      "IMAGES LABELS DATABASE\n--from=cifar10 FILE... DATABASE\n--from=images "
                                      "LIST|FOLDER DATABASE\n--from=leveldb "
-                                     "DATABASE DATABASE",
+                                     "DATABASE DATABASE\n--from=hdf5 FILE... DATABASE",
                                      "Makes a database for Data layers: of idx files (plain or compressed by "
                                      "gzip), of CIFAR's binary files, of JPEG and "
                                      "PNG images that a list names with their labels or that lie in a folder "
-                                     "for each class, or of another database.",
+                                     "for each class, of another database, or of HDF5 files with the arrays "
+                                     "`data' and `label'. Where DATABASE ends with .h5, an HDF5 file for "
+                                     "HDF5Data layers.",
                                      NULL,
                                      NULL,
                                      NULL};
@@ -158,7 +160,8 @@ static int data_show(int argc, char **argv)
         show_options,
         parse_show,
         "DATABASE",
-        "Reads all records of a database: a table of some, of the damaged ones, and how many have each label.",
+        "Reads all records of a database, or of an HDF5 file (.h5): a table of some, of the damaged ones, and "
+        "how many have each label.",
         NULL,
         NULL,
         NULL};

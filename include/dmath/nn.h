@@ -360,30 +360,35 @@ DM_API dm_net *dm_solver_test_net(dm_solver *solver, int i);
 /* Make one with DM_DATA_OPTIONS_INIT, then set fields. */
 typedef struct dm_data_options {
     size_t size;
-    const char *from; /* idx (images, labels), cifar10, cifar100 (files in their binary form), images (a list of paths and
-                         labels, or a folder with a folder for each class), lmdb, leveldb */
+    const char
+        *from; /* idx (images, labels), cifar10, cifar100 (files in their binary form), images (a list of paths
+                  and labels, or a folder with a folder for each class), lmdb, leveldb, hdf5 (files) */
     const char *const *inputs;
     int input_count;
-    const char *database; /* the folder to make, which may not be there */
+    const char
+        *database; /* the folder to make, which may not be there; a name that ends with .h5: an HDF5 file */
     const char *root;     /* put before each path of a list; NULL: nothing */
     int64_t height, width; /* that images are brought to; 0: as they are */
     int gray, leveldb;     /* gray images; a LevelDB instead of an LMDB */
 } dm_data_options;
 #define DM_DATA_OPTIONS_INIT {sizeof(dm_data_options), NULL, NULL, 0, NULL, NULL, 0, 0, 0, 0}
 /* *count = how many records of images and labels went to a new database. Of a folder the list of images goes to
- * DATABASE.list. No session is needed. Errors: DM_ERR_ARG, DM_ERR_FORMAT, DM_ERR_IO, DM_ERR_UNSUPPORTED (a build
- * without the library). */
+ * DATABASE.list. HDF5 files have the arrays `data` (N x C x H x W, or fewer dims) and `label` (N), as HDF5Data
+ * reads them: f32 in those that are made; of those that are read, records are bytes if all elements are whole
+ * numbers from 0 to 255, else numbers. No session is needed. Errors: DM_ERR_ARG, DM_ERR_FORMAT, DM_ERR_IO,
+ * DM_ERR_UNSUPPORTED (a build without the library). */
 DM_API DM_CHECKED dm_status dm_data_convert(const dm_data_options *options, int64_t *count);
-/* The mean image of a database (LMDB or LevelDB) as a file for mean_file, and the mean of each channel. No session is
- * needed. Errors: as dm_data_convert; DM_ERR_SHAPE (records of several shapes). */
+/* The mean image of a database (LMDB, LevelDB, or an HDF5 file as above) as a file for mean_file, and the mean
+ * of each channel. No session is needed. Errors: as dm_data_convert; DM_ERR_SHAPE (records of several shapes).
+ */
 enum { DM_MAX_CHANNEL_MEANS = 64 };
 DM_API DM_CHECKED dm_status dm_data_mean(const char *database, const char *path, double means[DM_MAX_CHANNEL_MEANS],
                                          int64_t *channels);
 /* The mean of each channel of such a file. No session is needed. Errors: DM_ERR_IO, DM_ERR_FORMAT, DM_ERR_LIMIT (more
  * than 64 channels). */
 DM_API DM_CHECKED dm_status dm_data_mean_read(const char *path, double means[DM_MAX_CHANNEL_MEANS], int64_t *channels);
-/* A table of some records, of those that are damaged, and how many have each label. All are read. No session is needed.
- * Errors: DM_ERR_IO, DM_ERR_FORMAT, DM_ERR_UNSUPPORTED. */
+/* A table of some records of such a database, of those that are damaged, and how many have each label. All are
+ * read. No session is needed. Errors: DM_ERR_IO, DM_ERR_FORMAT, DM_ERR_UNSUPPORTED. */
 DM_API DM_CHECKED dm_status dm_data_show(const char *database, int64_t first, int64_t records, char **text);
 /* A JPEG or PNG image, brought to a height and width (0: as it is): rows of a channel one after another, blue, green,
  * red, or gray alone. shape: channels, height, width. The bytes are the caller's, for free(). Errors: DM_ERR_ARG,

@@ -5,8 +5,10 @@
 #include "data/idx.h"
 #include "data/image.h"
 #include "data/list.h"
+#include "net/net.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,7 @@ dm_status nn_put_record(nn_sink *sink, int64_t number, const nn_put *r)
 {
     char key[24];
     nn_document *datum = NULL;
+    const int64_t elements = r->channels * r->height * r->width;
     dm_status status = nn_document_new("Datum", "record", &datum);
     if (status != DM_OK) {
         return status;
@@ -24,9 +27,17 @@ dm_status nn_put_record(nn_sink *sink, int64_t number, const nn_put *r)
     status = nn_set_int(datum->root, "channels", r->channels);
     status = status == DM_OK ? nn_set_int(datum->root, "height", r->height) : status;
     status = status == DM_OK ? nn_set_int(datum->root, "width", r->width) : status;
-    status = status == DM_OK ? nn_set_text(datum->root, "data", (const char *)r->bytes, r->length) : status;
+    if (status == DM_OK && r->bytes) {
+        status = nn_set_text(datum->root, "data", (const char *)r->bytes, (size_t)elements);
+    } else if (status == DM_OK) {
+        nn_entry *reals = NULL;
+        status = nn_entry_grow(datum->root, nn_schema_by_name("Datum", "float_data"), elements, &reals);
+        if (status == DM_OK) {
+            memcpy(reals->at.real32, r->reals, (size_t)elements * sizeof(float));
+            reals->count = elements;
+        }
+    }
     status = status == DM_OK ? nn_set_int(datum->root, "label", r->label) : status;
-    status = status == DM_OK && r->encoded ? nn_set_int(datum->root, "encoded", 1) : status;
     status = status == DM_OK ? nn_sink_put(sink, key, datum->root) : status;
     nn_document_free(datum);
     return status;
@@ -46,7 +57,7 @@ static dm_status put_cifar(const char *path, int labels, nn_sink *sink, int64_t 
     }
     for (size_t at = 0; status == DM_OK && at < length; at += each) {
         const unsigned char *image = (unsigned char *)bytes + at + labels;
-        nn_put r = {3, 32, 32, image[-1], image, IMAGE, false};
+        nn_put r = {3, 32, 32, image[-1], image, NULL};
         status = nn_put_record(sink, (*count)++, &r);
     }
     free(bytes);
@@ -153,14 +164,8 @@ static dm_status put_all(nn_source *source, nn_sink *sink, int64_t *count)
     for (int64_t i = 0; status == DM_OK && i < source->count; i++) {
         nn_record r = {0};
         status = source->type->read(source, i, &r);
-        if (status == DM_OK && !r.bytes) {
-            status = dm_error_set(DM_ERR_UNSUPPORTED, "%s: record %lld has numbers instead of bytes",
-                                  source->path, (long long)i);
-        }
         if (status == DM_OK) {
-            nn_put put = {r.channels, r.height, r.width,
-                          r.label,    r.bytes,  (size_t)(r.channels * r.height * r.width),
-                          false};
+            nn_put put = {r.channels, r.height, r.width, r.label, r.bytes, r.reals};
             status = nn_put_record(sink, (*count)++, &put);
         }
         nn_record_drop(&r);
@@ -198,18 +203,75 @@ dm_status nn_convert_database(const dm_data_options *o, nn_sink *sink, int64_t *
     return status;
 }
 
+/* --- rows of HDF5 files: records of bytes if all elements of all rows are whole numbers from 0 to 255, else of
+ * numbers */
+static int64_t to_bytes(const nn_record *r, unsigned char *out)
+{
+    int64_t k = 0, elements = r->channels * r->height * r->width;
+    for (; k < elements && r->reals[k] >= 0 && r->reals[k] <= 255 && r->reals[k] == floorf(r->reals[k]); k++) {
+        out[k] = (unsigned char)r->reals[k];
+    }
+    return elements - k; /* that are left */
+}
+
+/* bytes: room for a row; NULL: numbers. *left: elements that are no bytes, at the first row that has any.
+ * Without a sink, rows are only looked at. */
+static dm_status put_rows(nn_source *source, unsigned char *bytes, nn_sink *sink, int64_t *count, int64_t *left)
+{
+    dm_status status = DM_OK;
+    *left = 0;
+    for (int64_t i = 0; status == DM_OK && i < source->count && *left == 0; i++) {
+        nn_record r = {0};
+        status = source->type->read(source, i, &r);
+        if (status == DM_OK) {
+            nn_put put = {r.channels, r.height, r.width, r.label, bytes, bytes ? NULL : r.reals};
+            *left = bytes ? to_bytes(&r, bytes) : 0;
+            status = !sink   ? DM_OK
+                     : *left ? dm_error_set(DM_ERR_IO, "%s: changed while it was read", source->path)
+                             : nn_put_record(sink, (*count)++, &put);
+        }
+        nn_record_drop(&r);
+    }
+    return status;
+}
+
+dm_status nn_convert_rows(const dm_data_options *o, nn_sink *sink, int64_t *count)
+{
+    nn_source *source = NULL;
+    nn_record first = {0};
+    unsigned char *bytes = NULL;
+    int64_t left = 0;
+    dm_status status = nn_rows_open(o->inputs, o->input_count, &source);
+    status = status == DM_OK ? source->type->read(source, 0, &first) : status;
+    if (status == DM_OK) {
+        bytes = malloc((size_t)(first.channels * first.height * first.width) + 1);
+        status = bytes ? put_rows(source, bytes, NULL, count, &left) : nn_no_memory();
+    }
+    status = status == DM_OK ? put_rows(source, left ? NULL : bytes, sink, count, &left) : status;
+    free(bytes);
+    nn_record_drop(&first);
+    nn_source_close(source);
+    return status;
+}
+
 /* --- the call */
 
 /* A database that is made when its first record comes: inputs that make no sense leave none behind. */
 typedef struct late_sink {
     nn_sink sink, *real;
-    nn_backend backend;
+    bool leveldb;
 } late_sink;
+
+static dm_status open_real(late_sink *s)
+{
+    return nn_is_hdf5(s->sink.path) ? nn_rows_create(s->sink.path, &s->real)
+                                    : nn_sink_open(s->sink.path, s->leveldb ? NN_LEVELDB : NN_LMDB, &s->real);
+}
 
 static dm_status put_late(nn_sink *sink, const char *key, const char *bytes, size_t length)
 {
     late_sink *s = (late_sink *)sink;
-    dm_status status = s->real ? DM_OK : nn_sink_open(sink->path, s->backend, &s->real);
+    dm_status status = s->real ? DM_OK : open_real(s);
     return status == DM_OK ? s->real->type->put(s->real, key, bytes, length) : status;
 }
 
@@ -233,12 +295,17 @@ dm_status dm_data_convert(const dm_data_options *options, int64_t *count)
         dm_status (*convert)(const dm_data_options *, nn_sink *, int64_t *);
     } all[] = {{"idx", 2, 2, nn_convert_idx},           {"cifar10", 1, 1000, nn_convert_cifar},
                {"cifar100", 1, 1000, nn_convert_cifar}, {"images", 1, 1, nn_convert_images},
-               {"lmdb", 1, 1, nn_convert_database},     {"leveldb", 1, 1, nn_convert_database}};
+               {"lmdb", 1, 1, nn_convert_database},     {"leveldb", 1, 1, nn_convert_database},
+               {"hdf5", 1, 1000, nn_convert_rows}};
     if (!options || !nn_sized_take(options, offsetof(dm_data_options, gray), &known, sizeof known) ||
         !o->from || !o->inputs || !o->database || !count) {
         return dm_error_set(DM_ERR_ARG,
                             "dm_data_convert: from, inputs, database and count must be there, options be made "
                             "with DM_DATA_OPTIONS_INIT");
+    }
+    if (o->leveldb && nn_is_hdf5(o->database)) {
+        return dm_error_set(DM_ERR_ARG, "dm_data_convert: %s is to be an HDF5 file, by its name, and a LevelDB",
+                            o->database);
     }
     for (int i = 0; i < NN_COUNT(all); i++) {
         static const nn_sink_type type = {put_late, close_late};
@@ -251,14 +318,15 @@ dm_status dm_data_convert(const dm_data_options *options, int64_t *count)
                                 all[i].least, all[i].least > 1 ? "s" : "", o->input_count);
         }
         char *path = strdup(o->database);
-        late_sink late = {{&type, path}, NULL, o->leveldb ? NN_LEVELDB : NN_LMDB};
+        late_sink late = {{&type, path}, NULL, o->leveldb != 0};
         dm_status status = path ? nn_sink_close(&late.sink, all[i].convert(o, &late.sink, &n)) : nn_no_memory();
         free(path);
         *count = status == DM_OK ? n : *count;
         return status;
     }
     return dm_error_set(
-        DM_ERR_ARG, "dm_data_convert: from is '%s': it may be idx, cifar10, cifar100, images, lmdb or leveldb",
+        DM_ERR_ARG,
+        "dm_data_convert: from is '%s': it may be idx, cifar10, cifar100, images, lmdb, leveldb or hdf5",
         o->from);
 }
 

@@ -6,12 +6,12 @@
 
 #include <dmath/nn.h>
 
-/* Puts a record of bytes (channel after channel), or of an encoded image, under the key of its number. */
+/* Puts a record of bytes or of numbers (channel after channel) under the key of its number; one of the two is
+ * NULL. */
 typedef struct nn_put {
     int64_t channels, height, width, label;
     const unsigned char *bytes;
-    size_t length;
-    bool encoded;
+    const float *reals;
 } nn_put;
 dm_status nn_put_record(nn_sink *sink, int64_t number, const nn_put *record);
 
@@ -19,6 +19,7 @@ dm_status nn_put_record(nn_sink *sink, int64_t number, const nn_put *record);
 dm_status nn_convert_idx(const dm_data_options *options, nn_sink *sink, int64_t *count);
 dm_status nn_convert_cifar(const dm_data_options *options, nn_sink *sink, int64_t *count);
 dm_status nn_convert_images(const dm_data_options *options, nn_sink *sink, int64_t *count);
+dm_status nn_convert_rows(const dm_data_options *options, nn_sink *sink, int64_t *count);
 dm_status nn_convert_database(const dm_data_options *options, nn_sink *sink, int64_t *count);
 
 #endif

@@ -210,6 +210,25 @@ dm_status nn_hdf5_read(nn_hdf5 *f, const char *name, int64_t count, float *out)
     return read_as(f, name, H5T_NATIVE_FLOAT, count, out);
 }
 
+dm_status nn_hdf5_read_row(nn_hdf5 *f, const char *name, int ndim, const int64_t *shape, int64_t row,
+                           float *out)
+{
+    hsize_t dims[DM_MAX_DIMS] = {1}, start[DM_MAX_DIMS] = {(hsize_t)row};
+    for (int d = 1; d < ndim; d++) {
+        dims[d] = (hsize_t)shape[d];
+    }
+    enter();
+    opened o = open_set(f, name);
+    hid_t part = H5Screate_simple(ndim, dims, NULL);
+    bool well = is_number(o) && H5Sget_simple_extent_ndims(o.space) == ndim &&
+                H5Sselect_hyperslab(o.space, H5S_SELECT_SET, start, NULL, dims, NULL) >= 0 &&
+                H5Dread(o.set, H5T_NATIVE_FLOAT, part, o.space, H5P_DEFAULT, out) >= 0;
+    H5Sclose(part);
+    close_set(o);
+    leave();
+    return well ? DM_OK : h5_failed(f, name, "cannot be read");
+}
+
 dm_status nn_hdf5_read_int(nn_hdf5 *f, const char *name, int64_t *out)
 {
     return read_as(f, name, H5T_NATIVE_INT64, 1, out);
@@ -378,6 +397,13 @@ dm_status nn_hdf5_shape(nn_hdf5 *file, const char *name, int *ndim, int64_t shap
 dm_status nn_hdf5_read(nn_hdf5 *file, const char *name, int64_t count, float *out)
 {
     (void)file, (void)count, (void)out;
+    return missing(name);
+}
+
+dm_status nn_hdf5_read_row(nn_hdf5 *file, const char *name, int ndim, const int64_t *shape, int64_t row,
+                           float *out)
+{
+    (void)file, (void)ndim, (void)shape, (void)row, (void)out;
     return missing(name);
 }
 

@@ -17,6 +17,9 @@ const char *nn_hdf5_path(const nn_hdf5 *file);
 bool nn_hdf5_has(nn_hdf5 *file, const char *name);
 dm_status nn_hdf5_shape(nn_hdf5 *file, const char *name, int *ndim, int64_t shape[DM_MAX_DIMS]);
 dm_status nn_hdf5_read(nn_hdf5 *file, const char *name, int64_t count, float *out); /* numbers of any type */
+/* Row `row` of an array with this shape, which has count / shape[0] elements. */
+dm_status nn_hdf5_read_row(nn_hdf5 *file, const char *name, int ndim, const int64_t *shape, int64_t row,
+                           float *out);
 dm_status nn_hdf5_read_int(nn_hdf5 *file, const char *name, int64_t *out);
 dm_status nn_hdf5_read_text(nn_hdf5 *file, const char *name, char *out, size_t room);
 

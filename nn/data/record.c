@@ -15,6 +15,8 @@ void nn_record_drop(nn_record *record)
 {
     nn_document_free(record->datum);
     free(record->decoded);
+    free(record->copied);
+    record->copied = NULL;
     record->datum = NULL;
     record->decoded = NULL;
 }

@@ -11,6 +11,7 @@ typedef enum nn_colour { NN_AS_IS, NN_COLOUR, NN_GRAY } nn_colour;
 typedef struct nn_record {
     nn_document *datum;     /* owns what the rest points to, or NULL */
     unsigned char *decoded; /* the same */
+    float *copied;          /* the same */
     int64_t channels, height, width, label;
     const unsigned char *bytes; /* one of the two; the other is NULL */
     const float *reals;
@@ -40,6 +41,8 @@ struct nn_source {
 typedef enum nn_backend { NN_LEVELDB, NN_LMDB } nn_backend; /* the numbers of Caffe's enum DB */
 dm_status nn_source_open(const char *path, nn_backend backend, nn_source **out);
 void nn_source_close(nn_source *source); /* accepts NULL */
+/* The rows of HDF5 files, which stay as they are meanwhile: those of the arrays `data` and `label`. */
+dm_status nn_rows_open(const char *const *paths, int count, nn_source **out);
 dm_status nn_lmdb_open(const char *path, nn_source **out);
 dm_status nn_leveldb_open(const char *path, nn_source **out);
 /* The name of a record in messages, from its key. */
@@ -56,6 +59,8 @@ struct nn_sink {
     char *path;
 };
 dm_status nn_sink_open(const char *path, nn_backend backend, nn_sink **out);
+dm_status nn_rows_create(const char *path,
+                         nn_sink **out); /* an HDF5 file of all records, as HDF5Data reads it */
 dm_status nn_lmdb_create(const char *path, nn_sink **out);
 dm_status nn_leveldb_create(const char *path, nn_sink **out);
 dm_status nn_sink_put(nn_sink *sink, const char *key, const nn_message *datum);

@@ -11,11 +11,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* An LMDB has a file data.mdb. */
+/* A LevelDB has a file CURRENT. */
 static dm_status open_any(const char *path, nn_source **out)
 {
     char file[4096];
     struct stat about;
+    if (nn_is_hdf5(path)) {
+        return nn_rows_open(&path, 1, out);
+    }
     snprintf(file, sizeof file, "%s/CURRENT", path);
     return nn_source_open(path, stat(file, &about) == 0 ? NN_LEVELDB : NN_LMDB, out);
 }

@@ -158,6 +158,22 @@ def check_databases():
         x, _, _ = extract(net)
         centred = (expected - expected.mean(0)) * 2
         assert abs(x - centred[:, :, 6:26, 6:26]).max() < 1e-3
+    # to an HDF5 file and back: the same records
+    for path in ("cifar.h5", "cifar_back"):
+        shutil.rmtree(path, ignore_errors=True)
+        pathlib.Path(path).unlink(missing_ok=True)
+    if have("HDF5", "data", "convert", "--from=lmdb", "cifar_lmdb", "cifar.h5"):
+        out = run("data", "show", "cifar.h5", "-n", 3)
+        assert "10 records, 0 damaged" in out and out.count("3 x 32 x 32 numbers") == 3, out
+        assert "20 records" in run("data", "convert", "--from=hdf5", "cifar.h5", "cifar.h5", "cifar_back")
+        x, y, _ = extract(DATA.format(db="cifar_back", backend="LMDB", n=4, own="", transform=""), batches=5)
+        assert (x == expected[order]).all() and (y == truth[order]).all()
+        pathlib.Path("rows").write_text("cifar.h5\n")
+        x, y, _ = extract("layer { name: 'd' type: 'HDF5Data' top: 'data' top: 'label' hdf5_data_param { source: 'rows' batch_size: 4 } }\n"
+                          "layer { name: 'p' type: 'Power' bottom: 'data' top: 'x' }\nlayer { name: 'q' type: 'Power' bottom: 'label' top: 'y' }\n",
+                          batches=5)
+        assert (x == expected[order]).all() and (y == truth[order]).all()
+        run("data", "convert", "--from=lmdb", "cifar_lmdb", "cifar.h5", fails="cifar.h5: the file is there already")
     # from a random record on, and shuffled
     x, y, _ = extract(DATA.format(db="cifar_lmdb", backend="LMDB", n=4, own="rand_skip: 9", transform=""), batches=5)
     first = next(k for k in range(10) if (x[0] == expected[k]).all())
