@@ -30,18 +30,18 @@ static void test_shared(void **state)
 static void test_states(void **state)
 {
     (void)state;
-    static const char *const text =
-        INPUTS IP("ip", "data", "5") SIMPLE("drop", "Dropout", "ip", "ip", "include { phase: TRAIN }")
-            SIMPLE("s", "Softmax", "ip", "s", "include { stage: 'deploy' }")
-                SIMPLE("t", "TanH", "ip", "t",
-                       "exclude { stage: 'deploy' min_level: 1 } exclude { phase: TRAIN }") LOSS("ip");
+    static const char *const text = INPUTS IP("ip", "data", "5")
+        SIMPLE("drop", "Dropout", "ip", "ip", "include { phase: TRAIN }") SIMPLE("s", "Softmax", "ip", "s",
+                                                                                 "include { stage: 'deploy' }")
+            SIMPLE("t", "TanH", "ip", "t", "exclude { stage: 'deploy' min_level: 1 } exclude { phase: TRAIN }")
+                SIMPLE("v", "TanH", "ip", "v",
+                       "include { max_level: 0 not_stage: 'x' } include { min_level: 2 }") LOSS("ip");
     static const struct {
         int phase, level;
         const char *stages, *outputs;
-    } cases[] = {{DM_PHASE_TEST, 0, NULL, "loss t"},
-                 {DM_PHASE_TEST, 0, "x,deploy", "loss s t"},
-                 {DM_PHASE_TEST, 1, "deploy", "loss s"},
-                 {DM_PHASE_TRAIN, 0, NULL, "loss"}};
+    } cases[] = {{DM_PHASE_TEST, 0, NULL, "loss t v"},       {DM_PHASE_TEST, 0, "x,deploy", "loss s t"},
+                 {DM_PHASE_TEST, 1, "deploy", "loss s"},     {DM_PHASE_TEST, 2, "x", "loss t v"},
+                 {DM_PHASE_TEST, 0, "deploy", "loss s t v"}, {DM_PHASE_TRAIN, -1, NULL, "loss v"}};
     write_file("net.prototxt", text);
     for (int i = 0; i < COUNT(cases); i++) {
         dm_net_options options = DM_NET_OPTIONS_INIT;
