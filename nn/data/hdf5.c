@@ -10,16 +10,33 @@
 #include <string.h>
 #include <unistd.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the library, and of these: */
+static bool begun, any_broken;
 
 struct nn_hdf5 {
     char *path, *partial; /* partial: where a new file is written; NULL of one that is read */
     hid_t file;
+    bool broken; /* something could not be written */
 };
+
+/* The library ends itself when the program does. Where a disk was full it cannot (1.10.8 reads freed memory),
+ * so it must not. */
+static void end_library(void)
+{
+    if (!any_broken) {
+        H5close();
+    }
+}
 
 static void enter(void)
 {
     pthread_mutex_lock(&lock);
+    if (!begun) { /* fails where the program has used the library before */
+        begun = true;
+        if (H5dont_atexit() >= 0) {
+            (void)atexit(end_library);
+        }
+    }
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 }
 
@@ -28,8 +45,9 @@ static void leave(void)
     pthread_mutex_unlock(&lock);
 }
 
-static dm_status h5_failed(const nn_hdf5 *f, const char *name, const char *what)
+static dm_status h5_failed(nn_hdf5 *f, const char *name, const char *what)
 {
+    f->broken = f->partial != NULL;
     return dm_error_set(f->partial ? DM_ERR_IO : DM_ERR_FORMAT, "%s: '%s' %s", f->path, name, what);
 }
 
@@ -105,8 +123,11 @@ dm_status nn_hdf5_close(nn_hdf5 *f, dm_status status)
         return status;
     }
     enter();
-    bool well = !f->partial || H5Fflush(f->file, H5F_SCOPE_GLOBAL) >= 0;
-    well = H5Fclose(f->file) >= 0 && well;
+    bool well = !f->broken && (!f->partial || H5Fflush(f->file, H5F_SCOPE_GLOBAL) >= 0);
+    if (well || !f->partial) {
+        well = H5Fclose(f->file) >= 0 && well;
+    }
+    any_broken = any_broken || (f->partial && !well); /* then the library keeps it */
     leave();
     if (f->partial && status == DM_OK && (!well || rename(f->partial, f->path) != 0)) {
         status = dm_error_set(DM_ERR_IO, "%s: cannot be written", f->path);

@@ -9,6 +9,7 @@ that fills up in the middle of a snapshot leaves the old snapshot as it was. Wor
 import argparse
 import pathlib
 import random
+import re
 import resource
 import shutil
 import subprocess
@@ -183,6 +184,12 @@ def one(kind):
     if kind == "hdf5 data":
         pathlib.Path("bad.h5").write_bytes(mutate_bytes(pathlib.Path("good.h5").read_bytes()))
         return judge(run("extract", "-m", "h5.prototxt", "-b", "data", "-n", "4"), kind, ["bad.h5"])
+    if kind == "hdf5 rows":
+        pathlib.Path("bad.h5").write_bytes(mutate_bytes(pathlib.Path("good.h5").read_bytes()))
+        shutil.rmtree("made", ignore_errors=True)
+        words = ["show", "bad.h5"] if dice.random() < 0.3 else ["convert", "--from=hdf5", "bad.h5", "made"]
+        return judge(subprocess.run([TOOL, "data", *words], capture_output=True, text=True, errors="replace", timeout=120, preexec_fn=small),
+                     kind, ["bad.h5"])
     if kind == "record":  # the bytes of records, not the tree of LMDB, which its library believes
         shutil.rmtree("bad", ignore_errors=True)
         shutil.copytree("db", "bad")
@@ -207,7 +214,7 @@ def one(kind):
     return judge(run("extract", "-m", "list.prototxt", "-b", "x"), kind, names)
 
 
-def full_disk():
+def full_disk(has_hdf5):
     """No file may grow beyond a limit: the snapshot fails, the old one stays as it is, and the run says so."""
     before = pathlib.Path("run_iter_2.caffemodel").read_bytes()
     pathlib.Path("net.prototxt").write_text(NET)
@@ -220,15 +227,23 @@ def full_disk():
     r = subprocess.run([TOOL, "train", "--solver", "solver.prototxt", "-w", "1"], capture_output=True, text=True, preexec_fn=limit)
     assert r.returncode == REFUSED and "run_iter_2.caffemodel: cannot be written" in r.stderr, (r.returncode, r.stderr)
     assert pathlib.Path("run_iter_2.caffemodel").read_bytes() == before
+    if has_hdf5:
+        old = pathlib.Path("h5_iter_2.caffemodel.h5").read_bytes()
+        r = subprocess.run([TOOL, "train", "--solver", "hdf5.prototxt", "-w", "1"], capture_output=True, text=True, preexec_fn=limit)
+        assert r.returncode == REFUSED and re.search("h5_iter_2.caffemodel.h5: .*cannot be written", r.stderr), (r.returncode, r.stderr)
+        assert pathlib.Path("h5_iter_2.caffemodel.h5").read_bytes() == old
+        r = subprocess.run([TOOL, "data", "convert", "--from=lmdb", "db", "full.h5"], capture_output=True, text=True, preexec_fn=limit)
+        assert r.returncode == REFUSED and "full.h5: " in r.stderr and "cannot be written" in r.stderr, (r.returncode, r.stderr)
+        assert not pathlib.Path("full.h5").exists()
     assert not list(pathlib.Path(".").glob("*.partial-*"))
 
 
 if __name__ == "__main__":
     has_hdf5 = prepare()
     prepare_images()
-    full_disk()
+    full_disk(has_hdf5)
     kinds = ["net", "solver", "weights", "convert", "state", "record", "image", "list"]
-    kinds += ["hdf5 weights", "hdf5 state", "hdf5 data"] if has_hdf5 else []
+    kinds += ["hdf5 weights", "hdf5 state", "hdf5 data", "hdf5 rows"] if has_hdf5 else []
     kinds = options.only.split(",") if options.only else kinds
     counts = {k: [0, 0] for k in kinds}
     for i in range(options.count):
