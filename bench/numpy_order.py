@@ -74,7 +74,15 @@ def other_cases(dtype):
     top, where = session.put(values[:1000]), session.put(np.zeros(1000, "i8"))
     compare(f"largest 1000 of {n} {dtype} (NumPy: argpartition)", lambda: call("dm_topk", x, 0, 1, top, where),
             lambda: np.argpartition(values, n - 1000))
-    for handle in (x, y, c, d, counts, e, places, top, where):
+    mask = session.put(np.zeros(n, "?"))
+    compare(f"isin of {n} in 100000 {dtype}", lambda: call("dm_isin", x, e, 0, mask), lambda: np.isin(values, edges))
+    chosen, found = session.put(values > 0), dmath.Handle()
+
+    def nonzero():
+        call("dm_nonzero", chosen, 1, ctypes.byref(found))
+        session.drop(found)
+    compare(f"nonzero of {n} bool, half of them", nonzero, lambda: np.nonzero(values > 0))
+    for handle in (x, y, c, d, counts, e, places, top, where, mask, chosen):
         session.drop(handle)
 
 

@@ -183,6 +183,33 @@ static void plain_compress(tool_op *o)
     }
 }
 
+/* Slot 0 becomes the indices of a vector's elements that are not 0. */
+static dm_status prepare_nonzero(tool_op *o)
+{
+    dm_status status = tool_op_vector(o, 1, DM_I32, 0, 2);
+    return TOOL_TRY(status, tool_op_result(o, 0, DM_I64, 1, (int64_t[]){1}));
+}
+
+static dm_status call_nonzero(tool_op *o)
+{
+    dm_array_info info = {.size = sizeof info};
+    dm_status status = dm_array_destroy(o->s, o->a[0]);
+    o->a[0] = DM_NO_ARRAY;
+    status = TOOL_TRY(status, dm_nonzero(o->s, o->a[1], 1, &o->a[0]));
+    status = TOOL_TRY(status, dm_array_query(o->s, o->a[0], &info));
+    o->count[0] = status == DM_OK ? info.shape[0] : 0;
+    return status;
+}
+
+static void plain_nonzero(tool_op *o)
+{
+    for (int64_t i = 0, at = 0; i < o->n && at < o->count[0]; i++) {
+        if (o->h[1][i] != 0) {
+            o->want[at++] = (double)i;
+        }
+    }
+}
+
 #define ROW(name, prepare, call, plain)                                                                        \
     {                                                                                                          \
 #name, "index", prepare_##prepare, call_##call, plain_##plain, NULL, NULL                              \
@@ -206,5 +233,6 @@ const tool_op_row tool_ops_index[] = {
     ROW(diagonal, diagonal, diagonal, diagonal),
     ROW(set_diagonal, set_diagonal, set_diagonal, set_diagonal),
     ROW(compress, compress, compress, compress),
+    ROW(nonzero, nonzero, nonzero, nonzero),
     {0},
 };

@@ -260,6 +260,29 @@ static void plain_unique(tool_op *o)
     }
 }
 
+static dm_status prepare_isin(tool_op *o)
+{
+    dm_status status = tool_op_vector(o, 0, DM_I32, 0, 2 * BINS);
+    status = TOOL_TRY(status, tool_op_fill(o, 2, DM_I32, 1, (int64_t[]){BINS}, 0, 2 * BINS));
+    return TOOL_TRY(status, tool_op_result(o, 1, DM_BOOL, 1, &o->n));
+}
+
+static dm_status call_isin(tool_op *o)
+{
+    return dm_isin(o->s, o->a[0], o->a[2], 0, o->a[1]);
+}
+
+static void plain_isin(tool_op *o)
+{
+    bool there[2 * BINS] = {false};
+    for (int i = 0; i < BINS; i++) {
+        there[(int)o->h[2][i]] = true;
+    }
+    for (int64_t i = 0; i < o->n; i++) {
+        o->want[i] = there[(int)o->h[0][i]];
+    }
+}
+
 #define SCAN(name, take, lo, hi)                                                                               \
     {                                                                                                          \
 #name, "order", prepare_scan, call_scan, plain_scan, NULL, &(const scan)                               \
@@ -280,6 +303,7 @@ const tool_op_row tool_ops_order[] = {
     {"histogram", "order", prepare_histogram, call_histogram, plain_histogram, NULL, NULL},
     {"histogram_edges", "order", prepare_histogram, call_histogram_edges, plain_histogram, NULL, NULL},
     {"bincount", "order", prepare_bincount, call_bincount, plain_bincount, NULL, NULL},
+    {"isin", "order", prepare_isin, call_isin, plain_isin, NULL, NULL},
     {"quantile", "order", prepare_quantile, call_quantile, plain_quantile, NULL, NULL},
     {"median", "order", prepare_quantile, call_median, plain_quantile, NULL, NULL},
     {"unique", "order", prepare_unique, call_unique, plain_unique, NULL, NULL},

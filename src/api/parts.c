@@ -33,6 +33,24 @@ dm_status dmi_part_copy(dm_session *session, dm_array src, int64_t from, dm_arra
     return status == DM_OK ? dm_copy(session, x, y) : status;
 }
 
+dm_status dmi_part_flat(dm_session *session, dm_array a, dm_array *out)
+{
+    dmi_operand x;
+    dm_array copy;
+    int64_t n = 1;
+    dm_status status = dmi_part_operand(session, a, "a", &x);
+    for (int d = 0; d < x.desc.ndim && status == DM_OK; d++) {
+        n *= x.desc.extent[d];
+    }
+    status = status == DM_OK ? dm_array_reshape(session, a, 1, &n, out) : status;
+    if (status != DM_ERR_UNSUPPORTED) {
+        return status;
+    }
+    status = dm_array_create(session, x.desc.dtype, x.desc.ndim, x.desc.extent, NULL, &copy);
+    status = status == DM_OK ? dm_copy(session, a, copy) : status;
+    return status == DM_OK ? dm_array_reshape(session, copy, 1, &n, out) : status;
+}
+
 dm_status dmi_part_dim(int *dim, int ndim)
 {
     if (*dim < -ndim || *dim >= ndim) {

@@ -13,6 +13,8 @@ DM_CHECKED dm_status dmi_part_view(dm_session *session, dm_array a, int dim, int
 /* The same part of dst = that of src. */
 DM_CHECKED dm_status dmi_part_copy(dm_session *session, dm_array src, int64_t from, dm_array dst, int64_t to,
                                    int dim, int64_t count);
+/* All elements of an array along one dim, in row-major order: a view, or one of a copy. */
+DM_CHECKED dm_status dmi_part_flat(dm_session *session, dm_array a, dm_array *out);
 /* *dim counts from 0 afterwards; it may have been negative, from the end of `ndim`. */
 DM_CHECKED dm_status dmi_part_dim(int *dim, int ndim);
 /* DM_ERR_SHAPE unless out is of this shape. */

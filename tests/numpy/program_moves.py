@@ -210,9 +210,16 @@ def scanned(p):
 
 
 def counted(p):
-    """histogram, bincount, searchsorted"""
-    kind, i = p.pick(["histogram", "bincount", "searchsorted"]), p.operand()
+    """histogram, bincount, searchsorted, isin"""
+    kind, i = p.pick(["histogram", "bincount", "searchsorted", "isin"]), p.operand()
     x, n = p.twins[i], p.integer(1, 9)
+    if kind == "isin":
+        j = p.operand()
+        common, invert = carrier(np.promote_types(x.dtype, p.twins[j].dtype)), p.integer(0, 2)
+        value = np.isin(x.astype(common), p.twins[j].astype(common), invert=bool(invert))
+        out = p.out(x.shape, REAL, [i, j])
+        return called(p, f"a{i}, a{j}, {invert}, a{out}", kind, [i, j], out, value,
+                      [p.handles[i], p.handles[j], invert, p.handles[out]])
     if kind == "histogram":
         lo = float(p.integer(-9, 3))
         hi = lo + p.integer(1, 12)
@@ -248,11 +255,16 @@ def written(p):
 
 
 def chosen(p):
-    """unique, compress: new arrays whose extents follow from the values"""
+    """unique, compress, nonzero: new arrays whose extents follow from the values"""
     i = p.operand(REAL, [1, 2])
     x = p.twins[i]
     at = type(p.handles[0])()
     p.flush()
+    if p.chance(0.3):
+        places = (type(at) * x.ndim)()
+        p.ok(p.c.dm_nonzero(p.at, p.handles[i], x.ndim, places))
+        made = [p.add(type(at)(place.id), value) for place, value in zip(places, np.nonzero(x))]
+        return Step(f"{a(p, *made)} = nonzero(a{i})", lambda: 0, [], [], blocks=True)
     if p.chance(0.5):
         p.ok(p.c.dm_unique(p.at, p.handles[i], ctypes.byref(at), None, None))
         flat = np.sort(x, None, "stable")  # the first of equal ones stays: of 0 and -0, too

@@ -1,4 +1,4 @@
-/* What is made of sorting: quantiles and distinct elements, against loops */
+/* What is made of sorting: quantiles, distinct elements and membership, against loops */
 #include "support/cases.h"
 
 #include <math.h>
@@ -130,6 +130,49 @@ static void test_unique(void **state)
     dmt_run(&(dmt_suite){.name = "unique", .cases = 400, .fn = unique_case});
 }
 
+static void isin_case(dmt_case *c)
+{
+    int64_t shape[DM_MAX_DIMS], of_test[DM_MAX_DIMS];
+    int ndim = (int)dmt_int(&c->random, 0, 3), test_ndim = (int)dmt_int(&c->random, 0, 3),
+        invert = dmt_chance(&c->random, 30);
+    int kind = dmt_chance(&c->random, 60) ? DMT_SMALL : DMT_ODD;
+    dmt_shape_random(c, ndim, 1500, shape);
+    dmt_shape_random(c, test_ndim, 300, of_test);
+    dmt_host *x = dmt_host_make(&c->scratch, dmt_dtype_random(c), ndim, shape);
+    dm_dtype dtype = dmt_chance(&c->random, 50) ? x->dtype : dmt_dtype_random(c);
+    dmt_host *test = dmt_host_make(&c->scratch, dtype, test_ndim, of_test);
+    dmt_host *want =
+        dmt_host_make(&c->scratch, dmt_chance(&c->random, 60) ? DM_BOOL : dmt_dtype_random(c), ndim, shape);
+    dmt_host_random(x, &c->random, kind);
+    dmt_host_random(test, &c->random, kind);
+    for (int64_t i = 0; i < x->count; i++) {
+        if (x->dtype == dtype && test->count > 0 && dmt_chance(&c->random, 40)) {
+            x->v[i] = test->v[dmt_int(&c->random, 0, test->count - 1)];
+        }
+        bool found = false;
+        for (int64_t k = 0; k < test->count && !found; k++) {
+            found = x->v[i] == test->v[k];
+        }
+        want->v[i] = found != (invert != 0);
+    }
+    dmt_operand *in = dmt_operand_make(c, "x", x, 0), *t = dmt_operand_make(c, "test", test, 0),
+                *out = dmt_operand_make(c, "out", want, DMT_UNSET);
+    dmt_say(c, ", invert %d", invert);
+    if (!out->unset) {
+        DMT_OK(c, dm_fill(c->session, out->array, 1));
+    }
+    DMT_OK(c, dm_isin(c->session, in->array, t->array, invert, out->array));
+    dmt_operand_check_same(c, out, want);
+    dmt_operand_unchanged(c, in);
+    dmt_operand_unchanged(c, t);
+}
+
+static void test_isin(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "isin", .cases = 300, .fn = isin_case});
+}
+
 static void errors_case(dmt_case *c)
 {
     int64_t shape[2] = {4, 5}, one[2] = {1, 5}, none[2] = {0, 5};
@@ -162,6 +205,6 @@ static void test_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_quantile), cmocka_unit_test(test_unique),
-                                       cmocka_unit_test(test_errors)};
+                                       cmocka_unit_test(test_isin), cmocka_unit_test(test_errors)};
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

@@ -130,6 +130,7 @@ FORM(trmm, dm_trmm(f->s, DM_LEFT, DM_LOWER, DM_N, DM_UNIT, 1, f->a, f->c), f->c)
 FORM(trsm, dm_trsm(f->s, DM_LEFT, DM_LOWER, DM_N, DM_UNIT, 1, f->a, f->c), f->c)
 FORM(trsv, dm_trsv(f->s, DM_LOWER, DM_N, DM_UNIT, f->a, f->u), f->u)
 FORM(cumulative_sum, dm_cumulative_sum(f->s, f->a, 0, f->c), f->c)
+FORM(isin, dm_isin(f->s, f->a, f->b, 0, f->c), f->c)
 FORM(sort, dm_sort(f->s, f->a, 0, 0, f->c), f->c)
 FORM(sort_long, dm_sort(f->s, f->v, 0, 1, f->u), f->u) /* by all workers together: option sort_exchange */
 MAKES(argsort_long, DM_I64, 1, SIDE, 0, dm_argsort(f->s, f->w, 0, 0, f->out[0]))
@@ -496,6 +497,13 @@ static dm_status form_compress(fixture *f)
     return DM_OK;
 }
 
+static dm_status form_nonzero(fixture *f)
+{
+    TRY(dm_nonzero(f->s, f->b, 2, f->out));
+    f->outs = 2;
+    return DM_OK;
+}
+
 static dm_status in_group(fixture *f)
 {
     dm_array t;
@@ -677,7 +685,8 @@ static dm_status form_memory_trim(fixture *f)
                                                         X(symmetrise) X(fill_uniform_by) X(sort_long)          \
                                                             X(argsort_long) X(map_random) X(sum_random)        \
                                                                 X(scopes) X(program_number) X(program_loops)   \
-                                                                    X(feed)
+                                                                    X(feed) \
+    X(nonzero) X(isin)
 
 /* With factors that are elements; and a norm of one element of two dims. */
 #define FORMS_BY(X)                                                                                            \

@@ -100,6 +100,7 @@ static void test_parts(void **state)
     DEAD(dm_diagonal(s, x[0], 0, x[1]), a, u);
     DEAD(dm_set_diagonal(s, x[0], 0, x[1]), a, u);
     DEAD(dm_compress(s, x[0], x[1], 0, NULL, &made), a, index_of);
+    DEAD(dm_nonzero(s, x[0], 2, parts), a);
     DEAD(dm_tril(s, x[0], x[1]), a, b);
     DEAD(dm_triu(s, x[0], x[1]), ca, cb);
     DEAD(dm_symmetrise(s, DM_UPPER, 1, x[0], x[1]), ca, cb);
@@ -175,6 +176,7 @@ static void test_numbers(void **state)
     DEAD(dm_quantile(s, x[0], q, 1, 0, x[1]), a, median);
     DEAD(dm_median(s, x[0], 0, x[1]), a, median);
     DEAD(dm_unique(s, x[0], &values, &counts, &inverse), a);
+    DEAD(dm_isin(s, x[0], x[1], 1, x[2]), a, u, b);
     DEAD(dm_searchsorted(s, x[0], x[1], 1, x[2]), u, v, index_of);
     DEAD(dm_histogram(s, x[0], 0, 1, x[1], x[2]), a, b, u);
     DEAD(dm_histogram_edges(s, x[0], x[1], x[2], x[3]), a, make(DM_F64, 1, N + 1, 1), b, u);

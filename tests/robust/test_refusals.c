@@ -133,7 +133,7 @@ static void test_masks(void **state)
 {
     (void)state;
     const dm_array lines[] = {t.row, t.tall}, flat[] = {t.row, t.f}, outs[] = {t.square, t.square2};
-    dm_array made;
+    dm_array made, places[2];
     REFUSED(DTYPE, "no integer", dm_one_hot(s, t.row, t.square));
     REFUSED(SHAPE, "one dim more", dm_one_hot(s, t.index, t.square));
     REFUSED(SHAPE, "one dim more", dm_one_hot(s, t.index, t.tall));
@@ -154,6 +154,12 @@ static void test_masks(void **state)
     REFUSED(ARG, "out is NULL", dm_compress(s, t.f, t.index, 0, NULL, NULL));
     REFUSED(SHAPE, "mask is 5", dm_compress(s, t.f, t.row, 0, NULL, &made));
     REFUSED(SHAPE, "mask is 5x5", dm_compress(s, t.f, t.square, 0, NULL, &made));
+    REFUSED(SHAPE, "x is a scalar", dm_nonzero(s, t.one, 0, places));
+    REFUSED(ARG, "count is 1, but x has 2 dims", dm_nonzero(s, t.f, 1, places));
+    REFUSED(ARG, "out is NULL", dm_nonzero(s, t.f, 2, NULL));
+    REFUSED(SHAPE, "out is 5, but the result is 6x5", dm_isin(s, t.f, t.row, 0, t.row));
+    REFUSED(OVERLAP, "x and out share memory", dm_isin(s, t.f, t.row, 0, t.f));
+    REFUSED(OVERLAP, "test and out share memory", dm_isin(s, t.f, t.g, 0, t.g));
     REFUSED(SHAPE, "x has 3 dims, not 2", dm_tril(s, t.cube, t.f));
     REFUSED(SHAPE, "out has 1 dims, not 2", dm_triu(s, t.f, t.row));
     REFUSED(SHAPE, "x is 6x5, out 6x7", dm_tril(s, t.f, t.wide));
@@ -310,7 +316,7 @@ static void test_layers(void **state)
 static void in_a_program(void)
 {
     char *text;
-    dm_array made;
+    dm_array made, places[2];
     dm_program p, other;
     const dm_checkpoint_item item = DM_KEEP_ARRAY("f", t.f);
     dm_array third; /* a view with steps */
@@ -319,6 +325,7 @@ static void in_a_program(void)
     OK(dm_program_begin(s));
     OK(dm_fill(s, t.g, 3));
     REFUSED(STATE, "cannot be part of a program", dm_compress(s, t.f, t.tall, 0, NULL, &made));
+    REFUSED(STATE, "cannot be part of a program", dm_nonzero(s, t.f, 2, places));
     REFUSED(STATE, "while a program is recorded", dm_checkpoint_save(s, "never", 1, &item, NULL, NULL));
     REFUSED(STATE, "while a program is recorded", dm_checkpoint_load(s, "never", 1, &item));
     REFUSED(STATE, "mode must be DM_WRAP or DM_CLIP", dm_take(s, t.f, t.index, 0, DM_RAISE, t.g));
