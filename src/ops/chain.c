@@ -164,7 +164,8 @@ static dm_status plan_transposed(chain_plan *p, int i, int operand, const dmi_de
                          (int[]){1, 0}, NULL, done);
 }
 
-static dm_status plan_inputs(chain_plan *p, const dmi_chain *chain, const dmi_desc *full, const dmi_desc *out)
+/* like: of the elements' shape, and laid out as indices are wanted. */
+static dm_status plan_inputs(chain_plan *p, const dmi_chain *chain, const dmi_desc *full, const dmi_desc *like)
 {
     bool steps = false;
     for (int i = 0; i < chain->inputs; i++) {
@@ -172,7 +173,7 @@ static dm_status plan_inputs(chain_plan *p, const dmi_chain *chain, const dmi_de
         dm_status status = DM_OK;
         switch (chain->kind[i]) {
         case DMI_CHAIN_INDEX:
-            plan_index(p, i, at, out->ndim == full->ndim ? out : full);
+            plan_index(p, i, at, like);
             steps = true;
             break;
         case DMI_CHAIN_TRANSPOSED:
@@ -232,7 +233,7 @@ dm_status dmi_chain_plan(dmi_builder *b, const dmi_call *call)
     const dmi_desc *full = any ? &call->operand[0].desc : out.desc;
     chain_plan p = {.b = b, .call = call};
     begin(&r, call);
-    dm_status status = plan_inputs(&p, &r.chain, full, out.desc);
+    dm_status status = plan_inputs(&p, &r.chain, full, last ? full : out.desc);
     for (int i = 0; i < r.chain.links && status == DM_OK && !b->failed; i++) {
         dmi_chain_link link;
         dmi_map_program program;

@@ -1,5 +1,6 @@
 """Every elementwise function that `dmath map --rows` lists, for all types it takes and pairs of them, against NumPy; and
-every reduction, of arrays and of what a program makes.
+every reduction, of arrays and of what a program makes. Numbers of workers, layouts of operands and layouts of results take turns
+so that each pair of them occurs, and each with every function (main() counts).
 
     check_rows.py LIBDMATH TOOL
 
@@ -257,27 +258,81 @@ def reduced_differences(name, x, axis, got):
     return ~((np.isnan(got) & np.isnan(want)) | (got == rounded) | (np.abs(got - want) <= bound)), rounded
 
 
-class Checker:
-    def __init__(self, session):
-        self.session, self.cases, self.wrong, self.refused = session, 0, [], set()
-        self.values = {t: specials(TYPE_OF[t]) for t in TYPE_OF}
-        self.handles = {}
+WORKERS = [1, 2, 3, 5, 8]
+LAYOUTS = ["default", "split", "cyclic", "replicated", "single", "grid", "explicit"]
 
-    def handle(self, values):
-        key = values.dtype.str, values.shape, values.tobytes()
+
+class Checker:
+    """One for each number of workers; together they make all checks, each one of them."""
+
+    def __init__(self, session, turn):
+        self.session, self.cases, self.wrong, self.refused = session, 0, [], set()
+        self.turn, self.at, self.name = turn, 0, None
+        self.values = {t: specials(TYPE_OF[t]) for t in TYPE_OF}
+        self.handles, self.kept, self.seen = {}, [], set()
+
+    def begin(self, name):
+        self.name, self.at = name, zlib.crc32(name.encode())
+
+    def mine(self):
+        """Is the next check of this function this session's? Then it has layouts: of the operands, and of the result."""
+        self.at += 1
+        k, n = self.at, len(LAYOUTS)
+        if k % len(WORKERS) != self.turn:
+            return False
+        self.layouts = [LAYOUTS[i % n] for i in (k, k // n + k, k // (n * n) + 2 * k)]
+        self.result = LAYOUTS[(k // n + 3 * k) % n]
+        return True
+
+    def layout(self, kind, shape):
+        c, at, w = self.session.c, self.session.at, self.session.workers
+        long = int(np.argmax(shape)) if shape else 0
+        if kind == "default" or not shape:
+            return None
+        if kind == "split":
+            return c.dm_layout_split(at, long)
+        if kind == "cyclic":
+            return c.dm_layout_cyclic(at, long, 3)
+        if kind == "replicated":
+            return c.dm_layout_replicated(at)
+        if kind == "single":
+            return c.dm_layout_single(w - 1)
+        if kind == "grid" and len(shape) == 2:
+            rows = 2 if w > 3 else 1
+            return c.dm_layout_grid(rows, w // rows, 4, 2)
+        block = [4] * len(shape)  # a map of blocks to workers
+        count = int(np.prod([-(-n // 4) for n in shape]))
+        self.kept.append(((ctypes.c_int64 * len(shape))(*block), (ctypes.c_int * max(count, 1))(*[(5 * i + 1) % w for i in range(count)])))
+        return c.dm_layout_explicit(len(shape), *self.kept[-1], ctypes.c_int64(count))
+
+    def handle(self, values, kind="default"):
+        key = values.dtype.str, values.shape, values.tobytes(), kind
         if key not in self.handles:
-            self.handles[key] = self.session.put(values)
+            self.handles[key] = self.session.put(values, self.layout(kind, values.shape))
         return self.handles[key]
+
+    def placed(self, operands):
+        """The operands as names, and the layout of the result of that shape."""
+        shape = np.broadcast_shapes(*(o.shape for o in operands))
+        kinds = self.layouts[:len(operands)]
+        self.seen |= {("operand", kind, "workers", self.session.workers) for kind in kinds}
+        self.seen |= {("operand", kind, "result", self.result) for kind in kinds} | {("result", self.result, "workers", self.session.workers)}
+        self.seen |= {("operands", *kinds[:2])} | {("function", self.name, kind) for kind in [self.result, *kinds, self.session.workers]}
+        return {n: self.handle(o, kind) for n, o, kind in zip("abc", operands, kinds)}, self.layout(self.result, shape)
 
     def fail(self, text):
         self.wrong.append(text)
 
     def check(self, name, function, own, types, operands):
+        if not self.mine():
+            return
         text = f"{name}({', '.join('abc'[:len(operands)])})"
+        names, layout = self.placed(operands)
+        types = f"{types} ({self.session.workers} workers, {', '.join(self.layouts[:len(operands)])} to {self.result})"
         dtype = wanted_type(name, function, own, [o.dtype for o in operands])
         self.cases += 1
         try:
-            got = self.session.map(text, **{n: self.handle(o) for n, o in zip("abc", operands)})
+            got = self.session.map(text, layout, **names)
         except dmath.Refused as refusal:
             if dtype is not None and refusal.status != dmath.OK:
                 self.fail(f"{name} of {types}: refused, NumPy gives {dtype}: {refusal}")
@@ -297,13 +352,14 @@ class Checker:
                 tiny = np.finfo(got.dtype).tiny
                 off &= ~(np.abs(np.broadcast_to(operands[1], got.shape)) < tiny)
         if got.dtype.str[1:] in ("i1", "i2", "u1", "u2", "u4"):  # of wider types: what has left the range shows unless it is stored
-            off |= self.session.map(f"i64({text})", **{n: self.handle(o) for n, o in zip("abc", operands)}) != want.astype("i8")
+            off |= self.session.map(f"i64({text})", layout, **names) != want.astype("i8")
         if off.any():
             at = tuple(np.argwhere(off)[0])
             from_ = [np.broadcast_to(o, got.shape)[at] for o in operands]
             self.fail(f"{name} of {types}: {int(off.sum())} differ, first of {from_}: {got[at]!r}, not {want[at]!r}")
 
     def row(self, row):
+        self.begin(row["name"])
         name, operands, types = row["name"], row["operands"], [t for t in row["types"].split() if t in TYPE_OF]
         types = [t for t in types if t in self.takes]
         function, own = oracle(name)
@@ -330,10 +386,12 @@ class Checker:
 
     def of_the_type(self, name, function):
         """An operand that was computed in f32 is rounded to f16 first."""
+        if not self.mine():
+            return
         a = np.random.default_rng(1).normal(0, 100, 500).astype("f2")
         text = f"{name}(a * a)" if name == "nan_to_num" else f"{name}(a * a, a)"
         self.cases += 1
-        got = self.session.map(text, a=self.handle(a))
+        got = self.session.map(text, a=self.handle(a, self.layouts[0]))
         with np.errstate(all="ignore"):
             want = function(a * a) if name == "nan_to_num" else function(a * a, a)
         if got.dtype != want.dtype or not np.array_equal(got, want):
@@ -341,6 +399,7 @@ class Checker:
 
     def reduction(self, row):
         name = row["name"]
+        self.begin(name)
         if not hasattr(self.session.c, f"dm_{name}"):
             self.fail(f"{name}: the library has no dm_{name}")
         if name not in REDUCTIONS and not hasattr(np, name):
@@ -358,7 +417,10 @@ class Checker:
     def large_products(self):
         """Products between 2^63 and 2^64, which have a sign where their factors have one, as f64."""
         for t in "u1", "u2", "u4", "u8", "i1", "i4", "i8":
-            x, out = self.session.put(np.full((3, 40), 3, t)), self.session.put(np.zeros(3))
+            if not self.mine():
+                continue
+            x = self.session.put(np.full((3, 40), 3, t), self.layout(self.layouts[0], (3, 40)))
+            out = self.session.put(np.zeros(3), self.layout(self.result, (3,)))
             self.session.library.check(self.session.c.dm_prod(self.session.at, x, (ctypes.c_int * 1)(1), 1, out))
             got, want = self.session.get(out), np.full((3, 40), 3, t).prod(1).astype("f8")
             self.cases += 1
@@ -368,11 +430,13 @@ class Checker:
             self.session.drop(out)
 
     def check_reduction(self, name, text, t, x, axis, rounded):
-        operands = {"a": self.handle(x)}
-        if "(b," in text:
-            operands["b"] = self.handle(np.ones(x.shape, "?"))
+        if not self.mine():
+            return
+        operands, _ = self.placed([x, np.ones(x.shape, "?")] if "(b," in text else [x])
+        shape = () if axis is None else x.shape[:axis] + x.shape[axis + 1:]
+        t = f"{t} ({self.session.workers} workers, {', '.join(self.layouts[:len(operands)])} to {self.result})"
         self.cases += 1
-        got, dtype = self.session.map(text, **operands), reduced_type(name, x.dtype)
+        got, dtype = self.session.map(text, self.layout(self.result, shape), **operands), reduced_type(name, x.dtype)
         if got.dtype != dtype:
             self.fail(f"{text} of {t}: {got.dtype}, but NumPy's is {dtype}")
             return
@@ -400,19 +464,34 @@ def main():
     library, tool = dmath.Library(sys.argv[1]), sys.argv[2]
     listed = subprocess.run([tool, "map", "--rows", "--json"], capture_output=True, text=True, check=True).stdout
     rows = [json.loads(line) for line in listed.splitlines()]
-    session = dmath.Session(library, 2)
-    checker = Checker(session)
-    checker.find_types()
-    for row in rows:
-        (checker.reduction if row["kind"] == "reduction" else checker.row)(row)
+    cases, wrong, seen = 0, {}, set()
+    for turn, workers in enumerate(WORKERS):
+        session = dmath.Session(library, workers)
+        checker = Checker(session, turn)
+        checker.find_types()
+        for row in rows:
+            (checker.reduction if row["kind"] == "reduction" else checker.row)(row)
+        for handle in checker.handles.values():
+            session.drop(handle)
+        session.close()
+        cases, seen = cases + checker.cases, seen | checker.seen
+        wrong.update(dict.fromkeys(checker.wrong))  # what is said of a function is said in each session
     reductions = sum(row["kind"] == "reduction" for row in rows)
-    for handle in checker.handles.values():
-        session.drop(handle)
-    session.close()
-    print(f"{len(rows) - reductions} functions, {reductions} reductions, {checker.cases} cases, {len(checker.wrong)} wrong")
-    for text in checker.wrong[:40]:
+    left = missing(seen, rows)
+    print(f"{len(rows) - reductions} functions, {reductions} reductions, {cases} cases, {len(wrong)} wrong")
+    for text in list(wrong)[:40] + [f"never together: {pair}" for pair in left[:10]]:
         print(text)
-    sys.exit(len(rows) - reductions < 50 or reductions < 10 or checker.wrong != [])
+    sys.exit(len(rows) - reductions < 50 or reductions < 10 or wrong != {} or left != [])
+
+
+def missing(seen, rows):
+    """Pairs that no check had."""
+    want = [("operand", kind, "workers", w) for kind in LAYOUTS for w in WORKERS]
+    want += [("result", kind, "workers", w) for kind in LAYOUTS for w in WORKERS]
+    want += [("operand", one, "result", other) for one in LAYOUTS for other in LAYOUTS]
+    want += [("operands", one, other) for one in LAYOUTS for other in LAYOUTS]
+    want += [("function", row["name"], kind) for row in rows for kind in LAYOUTS + WORKERS]
+    return [pair for pair in want if pair not in seen]
 
 
 main()

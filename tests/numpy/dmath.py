@@ -122,8 +122,8 @@ class Session:
         self.drop(handle)
         return values
 
-    def map(self, text, **names):
-        """The expression's value; names: handles, floats, ints. Raises Refused."""
+    def map(self, text, layout=None, **names):
+        """The expression's value, made in that layout; names: handles, floats, ints. Raises Refused."""
         arguments = (Argument * max(len(names), 1))()
         for at, (name, value) in zip(arguments, names.items()):
             at.name = name.encode()
@@ -135,7 +135,8 @@ class Session:
                 at.kind, at.number = NUMBER, value
         out = Handle()
         text = text if isinstance(text, bytes) else text.encode()
-        self.library.check(self.c.dm_map_new(self.at, text, len(names), arguments, None, ctypes.byref(out)))
+        self.library.check(self.c.dm_map_new(self.at, text, len(names), arguments,
+                                              ctypes.byref(layout) if layout else None, ctypes.byref(out)))
         values = self.get(out)
         self.drop(out)
         return values

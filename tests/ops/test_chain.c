@@ -174,7 +174,9 @@ static void cross_entropy_case(dmt_case *c)
     dmt_host_random(x, &c->random, DMT_SMOOTH);
     dmt_dims dims = {.dims = {1}, .ndims = 1, .reduced = {false, true}};
     groups g = group(c, x, &dims);
-    dmt_host *loss = dmt_host_make(&c->scratch, to, 1, shape), *bound = dmt_host_copy(&c->scratch, loss);
+    dmt_host *loss =
+                 dmt_host_make(&c->scratch, to, dmt_chance(&c->random, 30) ? 2 : 1, (int64_t[]){shape[0], 1}),
+             *bound = dmt_host_copy(&c->scratch, loss);
     dmt_host *slope = dmt_host_make(&c->scratch, to, 2, shape), *slack = dmt_host_copy(&c->scratch, slope);
     double scale = 0.25;
     for (int64_t i = 0; i < shape[0]; i++) {
