@@ -8,7 +8,9 @@
  * freely. Types: the operands are promoted as NumPy's promote_types says, and the function is computed in that type:
  * f16, bf16 and 8-bit floats in f32; integers wrap around. Functions that only floats have take an integer of 1, 2, or
  * 4 and more bytes as f16, f32, or f64. The result (of that type; of comparisons and tests bool) is converted to out's
- * type as dm_copy converts. Complex operands are taken where the line says so. Errors in ulps: docs/accuracy.md.
+ * type as dm_copy converts. Complex operands are taken where the line says so: principal values, computed in f64, with
+ * the branch cuts and the values at infinities, NaN and zeros of both signs of C99, annex G; 0 to any power but 0 and
+ * positive real ones is NaN, as in NumPy. Errors in ulps: docs/accuracy.md.
  * Blocking: none. Errors: DM_ERR_SHAPE (an operand does not broadcast to out), DM_ERR_DTYPE (the function does not take
  * such operands), DM_ERR_OVERLAP (any other overlap of out and an operand). Cost: each operand is read once and out
  * written once; operands that lie elsewhere move to where out lies. */
@@ -22,34 +24,34 @@
     X1(negative)       /* -a; complex too */                                                                           \
     X1(positive)       /* a; complex too */                                                                            \
     X1(abs)            /* |a|; of a complex a its modulus, a real number */                                            \
-    X1(sign)           /* -1, 0 or 1; NaN of NaN */                                                                    \
+    X1(sign)           /* -1, 0 or 1; NaN of NaN; of a complex a, a / |a| */                                           \
     X1(square)         /* a a; complex too */                                                                          \
     X1(reciprocal)     /* 1 / a in floating point; complex too */                                                      \
     X1(conj)           /* the complex conjugate; a itself where a is real */                                           \
     X1(real)           /* the real part */                                                                             \
     X1(imag)           /* the imaginary part; 0 where a is real */                                                     \
-    X1(sqrt)           /* the square root; NaN of a negative number */                                                 \
+    X1(sqrt)           /* the square root; NaN of a negative number; complex too */                                    \
     X1(rsqrt)          /* 1 / sqrt(a) */                                                                               \
     X1(cbrt)           /* the cube root, of negative numbers too */                                                    \
-    X1(exp)            /* e^a */                                                                                       \
+    X1(exp)            /* e^a; complex too */                                                                          \
     X1(exp2)           /* 2^a */                                                                                       \
-    X1(expm1)          /* e^a - 1, exact for small a */                                                                \
-    X1(log)            /* the natural logarithm */                                                                     \
-    X1(log2)           /* the logarithm to base 2 */                                                                   \
-    X1(log10)          /* the logarithm to base 10 */                                                                  \
-    X1(log1p)          /* log(1 + a), exact for small a */                                                             \
-    X1(sin)            /* of radians */                                                                                \
-    X1(cos)            /* of radians */                                                                                \
-    X1(tan)            /* of radians */                                                                                \
-    X1(asin)           /* inverse sine, in [-pi/2, pi/2] */                                                            \
-    X1(acos)           /* inverse cosine, in [0, pi] */                                                                \
-    X1(atan)           /* inverse tangent, in [-pi/2, pi/2] */                                                         \
-    X1(sinh)           /* hyperbolic sine */                                                                           \
-    X1(cosh)           /* hyperbolic cosine */                                                                         \
-    X1(tanh)           /* hyperbolic tangent */                                                                        \
-    X1(asinh)          /* inverse hyperbolic sine */                                                                   \
-    X1(acosh)          /* inverse hyperbolic cosine */                                                                 \
-    X1(atanh)          /* inverse hyperbolic tangent */                                                                \
+    X1(expm1)          /* e^a - 1, exact for small a; complex too */                                                   \
+    X1(log)            /* the natural logarithm; complex too */                                                        \
+    X1(log2)           /* the logarithm to base 2; complex too */                                                      \
+    X1(log10)          /* the logarithm to base 10; complex too */                                                     \
+    X1(log1p)          /* log(1 + a), exact for small a; complex too */                                                \
+    X1(sin)            /* of radians; complex too */                                                                   \
+    X1(cos)            /* of radians; complex too */                                                                   \
+    X1(tan)            /* of radians; complex too */                                                                   \
+    X1(asin)           /* inverse sine, in [-pi/2, pi/2]; complex too */                                               \
+    X1(acos)           /* inverse cosine, in [0, pi]; complex too */                                                   \
+    X1(atan)           /* inverse tangent, in [-pi/2, pi/2]; complex too */                                            \
+    X1(sinh)           /* hyperbolic sine; complex too */                                                              \
+    X1(cosh)           /* hyperbolic cosine; complex too */                                                            \
+    X1(tanh)           /* hyperbolic tangent; complex too */                                                           \
+    X1(asinh)          /* inverse hyperbolic sine; complex too */                                                      \
+    X1(acosh)          /* inverse hyperbolic cosine; complex too */                                                    \
+    X1(atanh)          /* inverse hyperbolic tangent; complex too */                                                   \
     X1(erf)            /* the error function */                                                                        \
     X1(erfc)           /* 1 - erf(a) */                                                                                \
     X1(gamma)          /* the gamma function */                                                                        \
@@ -63,9 +65,9 @@
     X1(ceil)           /* the integer above */                                                                         \
     X1(trunc)          /* the integer towards zero */                                                                  \
     X1(round)          /* the nearest integer, halves to even */                                                       \
-    X1(isnan)          /* bool */                                                                                      \
-    X1(isinf)          /* bool */                                                                                      \
-    X1(isfinite)       /* bool */                                                                                      \
+    X1(isnan)          /* bool; complex too */                                                                         \
+    X1(isinf)          /* bool; complex too */                                                                         \
+    X1(isfinite)       /* bool; complex too */                                                                         \
     X1(signbit)        /* bool: is the sign bit set? */                                                                \
     X1(logical_not)    /* bool; operands count as true where they are not 0 */                                         \
     X1(bitwise_invert) /* integers and bool */
@@ -76,7 +78,7 @@
     X2(divide)              /* a / b in floating point; complex too */                                                 \
     X2(floor_divide)        /* a / b rounded down; of integers 0 where b is 0 */                                       \
     X2(remainder)           /* a - b floor(a / b), with b's sign; of integers 0 where b is 0 */                        \
-    X2(pow)                 /* a^b; of integers with b < 0 rounded towards 0 */                                        \
+    X2(pow)                 /* a^b; of integers with b < 0 rounded towards 0; complex too */                           \
     X2(minimum)             /* NaN where an operand is NaN */                                                          \
     X2(maximum)             /* NaN where an operand is NaN */                                                          \
     X2(atan2)               /* the angle of (b, a), in [-pi, pi] */                                                    \

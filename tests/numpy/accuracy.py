@@ -5,7 +5,8 @@
 An error is |result - exact| over the distance of the numbers of the type at exact. Arguments of f64 and f32: N, half of them
 uniform over the range of exact.py, half with uniform exponents in it down to 2^-40, of either sign where the range has both
 (powers: bases from the range, exponents -30 to 30). f16 and bf16: all numbers of the type that are in f32's range, of two operands N
-pairs. Functions that are slow here have N / 100 of f64, N / 10 of f32, and each seventh of f16 and bf16. Results beyond the largest number of the type do not count. --check: ends with 1 where an error is above
+pairs. Complex numbers: N, half of them with parts uniform to 4, a quarter with uniform exponents, a quarter near the unit circle; the
+error is that of the number, over the distance of the numbers of the part's type at |exact|. Functions that are slow here have N / 100 of f64, N / 10 of f32, and each seventh of f16 and bf16. Results beyond the largest number of the type do not count. --check: ends with 1 where an error is above
 its bound. --write: the figures to FOLDER/accuracy-DEVICE.json, and the table of all such files to docs/accuracy.md.
 """
 
@@ -19,7 +20,7 @@ import sys
 import numpy as np
 
 import dmath
-from exact import ROWS, SLOW, TWO
+from exact import COMPLEX, ROWS, SLOW, TWO
 
 TYPES = {"f64": (1, 52, -1022), "f32": (2, 23, -126), "f16": (3, 10, -14), "bf16": (4, 7, -126)}  # code, bits, least exponent
 RAW = {"f64": "f8", "f32": "f4", "f16": "u2", "bf16": "u2"}
@@ -31,6 +32,8 @@ BOUNDS = {"rsqrt": (2, 2), "cbrt": (4, 1), "log10": (2, 1), "sinh": (2.5, 1), "c
 # GPUs compute these in f32, with CUDA's functions.
 BOUNDS_CUDA = {"cbrt": 1.5, "log10": 2, "sinh": 2.5, "cosh": 1.5, "asinh": 2, "acosh": 2.5, "atanh": 2.5, "sigmoid": 3, "atan2": 2.5,
                "logaddexp": 2, "tan": 1.5}
+# Complex functions, of c128; c64 is rounded once from that.
+BOUNDS_COMPLEX = {"sqrt": 2.5, "tan": 7, "tanh": 7, "sign": 2}
 
 
 def bits_of(x, dtype):
@@ -109,6 +112,34 @@ def measure(session, random, name, dtype, count):
     return float(error[at]), [float(v[at]) for v in values]
 
 
+def run_complex(session, name, z):
+    x, out = session.put(z), session.put(np.zeros_like(z))
+    session.library.check(getattr(session.c, "dm_" + name)(session.at, x, out))
+    values = session.get(out)
+    session.drop(x)
+    session.drop(out)
+    return values.astype("G")
+
+
+def measure_complex(session, random, name, dtype, count):
+    """The greatest error, and where. What overflows, or is subnormal, does not count."""
+    function, most = COMPLEX[name]
+    spread = np.clip(random.choice([-1, 1], (2, count // 4)) * np.exp2(random.uniform(-40, np.log2(most), (2, count // 4))), -most, most)
+    circle = (1 + random.normal(0, 1, count // 4) * np.exp2(random.uniform(-40, -2, count // 4))) * np.exp(1j * random.uniform(0, 7, count // 4))
+    z = np.concatenate([random.uniform(-4, 4, count // 2) + 1j * random.uniform(-4, 4, count // 2), spread[0] + 1j * spread[1], circle])
+    z = z.astype({"c128": "c16", "c64": "c8"}[dtype])
+    info = np.finfo(z.real.dtype)
+    with np.errstate(all="ignore"):
+        want = function(z.astype("G"))
+        size = np.hypot(want.real, want.imag)
+        counts = np.isfinite(size) & (size < info.max / 2) & (size >= info.tiny)
+        got = run_complex(session, name, z)
+        error = np.hypot(got.real - want.real, got.imag - want.imag) / np.exp2(np.floor(np.log2(np.where(counts, size, 1)))) / np.longdouble(info.eps)
+    error = np.where(counts, np.where(np.isnan(error), np.inf, error), 0)
+    at = int(np.argmax(error))
+    return float(error[at]), complex(z[at])
+
+
 def write_table(folder, root):
     files = sorted(glob.glob(os.path.join(folder, "accuracy-*.json")))
     tables = [json.load(open(f)) for f in files]
@@ -133,6 +164,23 @@ table are exact, or a comparison, or round once by the rules of IEEE 754 (`subtr
         for name, (_, wide, narrow) in ROWS.items():
             figures = [f"{t['rows'][name][dtype]:.3f}" if dtype in t["rows"].get(name, {}) else "" for t in tables for dtype in TYPES]
             out.write(f"| {name} | {wide[0]:g} to {wide[1]:g} | {narrow[0]:g} to {narrow[1]:g} | {' | '.join(figures)} |\n")
+        out.write("""
+## Complex numbers
+
+The error is that of the number, |result - exact|, over the distance of the numbers of the part's type at |exact|: a part that is much
+smaller than the other one may have fewer digits that are right. c64 is computed in f64 and rounded once. Arguments: parts up to the given
+size, half of them up to 4, a quarter with uniform exponents, a quarter near the unit circle. `pow` is made of products where the
+exponent is a whole number from -32 to 32, else it is e^(w log z), with an error of some |w log z| ulps. Values at infinities, NaN and
+zeros of both signs are those of C99, annex G, which the Python array API takes over; `numpy_rows` compares them. On GPUs this has not been
+measured so far where a column is empty.
+
+""")
+        columns = [(t["device"], dtype) for t in tables for dtype in ("c128", "c64")]
+        out.write("| function | parts up to | " + " | ".join(f"{device} {dtype}" for device, dtype in columns) + " |\n")
+        out.write("|---|---|" + "---|" * len(columns) + "\n")
+        for name, (_, most) in COMPLEX.items():
+            figures = [f"{t['complex'][name][dtype]:.3f}" if name in t.get("complex", {}) else "" for t in tables for dtype in ("c128", "c64")]
+            out.write(f"| {name} | {most:g} | {' | '.join(figures)} |\n")
 
 
 def machine(device):
@@ -165,12 +213,24 @@ def main():
                 print(f"{name} of {dtype} {where}: {error:.3f} ulps, above {bound}")
                 good = False
         print(name, " ".join(f"{dtype} {error:.3f}" for dtype, error in rows[name].items()), flush=True)
+    of_complex = {}
+    for name in COMPLEX:
+        of_complex[name] = {}
+        for dtype in "c128", "c64":
+            error, where = measure_complex(session, np.random.default_rng([options.seed, *name.encode()]), name, dtype, options.count)
+            of_complex[name][dtype] = error
+            bound = BOUNDS_COMPLEX.get(name, 4) if dtype == "c128" else 0.8
+            if options.check and not error <= bound:
+                print(f"{name} of {dtype} {where}: {error:.3f} ulps, above {bound}")
+                good = False
+        print(name, " ".join(f"{dtype} {error:.3f}" for dtype, error in of_complex[name].items()), flush=True)
     session.close()
     if options.write:
         root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         with open(os.path.join(options.write, f"accuracy-{options.device}.json"), "w") as out:
             json.dump({"device": options.device, "machine": machine(options.device), "count": options.count, "seed": options.seed,
-                       "rows": {n: {d: round(e, 4) for d, e in row.items()} for n, row in rows.items()}}, out, indent=1)
+                       "rows": {n: {d: round(e, 4) for d, e in row.items()} for n, row in rows.items()},
+                       "complex": {n: {d: round(e, 4) for d, e in row.items()} for n, row in of_complex.items()}}, out, indent=1)
             out.write("\n")
         write_table(options.write, root)
     return 0 if good else 1

@@ -124,4 +124,52 @@ ROWS = {
     "divide": (np.divide, BIG, BIG), "pow": (np.power, (1e-5, 1e5), (1e-2, 1e2)), "atan2": (np.arctan2, BIG, BIG),
     "hypot": (np.hypot, BIG, BIG), "logaddexp": (logaddexp, (0, 700), (0, 87)),
 }
+
+
+# --- complex numbers, in NumPy's complex long double, which calls the C library's functions
+def pair(re, im):
+    """Without a product, which makes NaN of infinities."""
+    out = np.empty(np.shape(re), "G")
+    out.real, out.imag = re, im
+    return out
+
+
+def log_to(base):
+    def of(z):
+        l = np.log(z)
+        return pair(l.real / np.log(np.longdouble(base)), l.imag / np.log(np.longdouble(base)))
+    return of
+
+
+def complex_log1p(z):
+    x, y = z.real, z.imag
+    near = np.where(np.abs(z) < 0.5, x * (x + 2) + y * y, 0)
+    return pair(np.where(np.abs(z) < 0.5, np.log1p(near) / 2, np.log(np.hypot(1 + x, y))), np.arctan2(y, 1 + x))
+
+
+def complex_expm1(z):
+    x, y = z.real, z.imag
+    e = np.exp(z)
+    re = np.expm1(x) * np.cos(y) - 2 * np.sin(y / 2) ** 2
+    return pair(np.where((y == 0) | ~np.isfinite(re), np.where(y == 0, np.expm1(x), e.real - 1), re), e.imag)
+
+
+def complex_sign(z):
+    """As NumPy 2."""
+    x, y = z.real, z.imag
+    h = np.hypot(x, y)
+    re = np.where(np.isinf(x), np.copysign(1, x), np.where(np.isinf(y), 0, x / np.where(h == 0, 1, h)))
+    im = np.where(np.isinf(y), np.copysign(1, y), np.where(np.isinf(x), 0, y / np.where(h == 0, 1, h)))
+    none = np.isnan(x) | np.isnan(y) | (np.isinf(x) & np.isinf(y))
+    return pair(np.where(none, np.nan, np.where(h == 0, 0, re)), np.where(none, np.nan, np.where(h == 0, 0, im)))
+
+
+# name: (function, the largest part); exponents of arguments go down to 2^-40
+COMPLEX = {
+    "exp": (np.exp, 80), "expm1": (complex_expm1, 80), "log": (np.log, 1e30), "log2": (log_to(2), 1e30), "log10": (log_to(10), 1e30),
+    "log1p": (complex_log1p, 1e30), "sqrt": (np.sqrt, 1e30), "sin": (np.sin, 80), "cos": (np.cos, 80), "tan": (np.tan, 80),
+    "sinh": (np.sinh, 80), "cosh": (np.cosh, 80), "tanh": (np.tanh, 80), "asin": (np.arcsin, 1e15), "acos": (np.arccos, 1e15),
+    "atan": (np.arctan, 1e15), "asinh": (np.arcsinh, 1e15), "acosh": (np.arccosh, 1e15), "atanh": (np.arctanh, 1e15),
+    "sign": (complex_sign, 1e30),
+}
 TWO = ("divide", "pow", "atan2", "hypot", "logaddexp")

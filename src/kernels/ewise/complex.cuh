@@ -67,3 +67,12 @@ EW_FROM_PARTS(dm_c128, double)
 EW_FROM_PARTS(c64, float)
 EW_FROM_PARTS(c128, double)
 #undef EW_FROM_PARTS
+
+/* For complex_math.h, which comes next. */
+#define CX c128
+#define CX_OF(real, imaginary) c128(real, imaginary)
+#define CX_RE(z) (z).re
+#define CX_IM(z) (z).im
+#define CX_MUL(a, b) ((a) * (b))
+#define CX_DIV(a, b) ((a) / (b))
+#define CX_FN static __device__ __noinline__

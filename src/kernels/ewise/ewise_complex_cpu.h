@@ -12,6 +12,7 @@
 #define IN_LOGIC 0
 #define IN_FLOAT 0
 #define IN_FLOATC 1
+#define OWN(name) TY(name)
 #define ADD(a, b) ((a) + (b))
 #define SUB(a, b) ((a) - (b))
 #define MUL(a, b) TY(times)(a, b)

@@ -84,6 +84,7 @@ template <typename T> EW_FN T ew_clip(T x, T low, T high)
     T z = y < high || y != y ? y : high;
     return high != high ? high : z;
 }
+template <typename T> EW_FN T ew_sign(T x) { return x != x ? x : (T)((x > 0) - (x < 0)); }
 template <typename T> EW_FN T ew_conjugate(T x) { return x; }
 template <typename T> EW_FN T ew_real_part(T x) { return x; }
 template <typename T> EW_FN T ew_imaginary_part(T) { return (T)0; }
@@ -100,6 +101,46 @@ template <typename T> EW_FN T ew_imaginary_part(T) { return (T)0; }
 EW_COMPLEX(c64, float)
 EW_COMPLEX(c128, double)
 
+/* Computed in f64: of c64, too. */
+#define EW_COMPLEX_FN(name, function)                                                                          \
+    EW_FN c128 name(c128 z) { return dmi_cx_##function(z); }                                                   \
+    EW_FN c64 name(c64 z)                                                                                      \
+    {                                                                                                          \
+        c128 w = dmi_cx_##function(c128(z.re, z.im));                                                          \
+        return c64((float)w.re, (float)w.im);                                                                  \
+    }
+EW_COMPLEX_FN(expm1, expm1)
+EW_COMPLEX_FN(log2, log2)
+EW_COMPLEX_FN(log10, log10)
+EW_COMPLEX_FN(log1p, log1p)
+EW_COMPLEX_FN(sin, sin)
+EW_COMPLEX_FN(cos, cos)
+EW_COMPLEX_FN(tan, tan)
+EW_COMPLEX_FN(asin, asin)
+EW_COMPLEX_FN(acos, acos)
+EW_COMPLEX_FN(atan, atan)
+EW_COMPLEX_FN(sinh, sinh)
+EW_COMPLEX_FN(cosh, cosh)
+EW_COMPLEX_FN(asinh, asinh)
+EW_COMPLEX_FN(acosh, acosh)
+EW_COMPLEX_FN(atanh, atanh)
+EW_COMPLEX_FN(ew_exponential, exp)
+EW_COMPLEX_FN(ew_logarithm, log)
+EW_COMPLEX_FN(ew_hyperbolic_tangent, tanh)
+EW_COMPLEX_FN(ew_square_root, sqrt)
+EW_COMPLEX_FN(ew_sign, sign)
+EW_FN c128 ew_power(c128 z, c128 w) { return dmi_cx_pow(z, w); }
+EW_FN c64 ew_power(c64 z, c64 w)
+{
+    c128 r = dmi_cx_pow(c128(z.re, z.im), c128(w.re, w.im));
+    return c64((float)r.re, (float)r.im);
+}
+template <typename P> EW_FN bool ew_is_infinite(complex_number<P> z)
+{
+    return dmi_cx_infinite(z.re) || dmi_cx_infinite(z.im);
+}
+template <typename P> EW_FN bool ew_is_finite(complex_number<P> z) { return !dmi_cx_odd(z.re) && !dmi_cx_odd(z.im); }
+
 /* bool, 0 or 1: a sum is "or", a product "and" */
 EW_FN unsigned char ew_add(unsigned char a, unsigned char b) { return a | b; }
 EW_FN unsigned char ew_multiply(unsigned char a, unsigned char b) { return a & b; }
@@ -108,6 +149,9 @@ EW_FN unsigned char ew_invert(unsigned char a) { return a ^ 1; }
 
 #define EW_FLOAT(type)                                                                                         \
     EW_FN type ew_absolute(type x) { return fabs(x); }                                                         \
+    EW_FN type ew_square_root(type x) { return sqrt(x); }                                                      \
+    EW_FN bool ew_is_infinite(type x) { return x > ew_largest(x) || x < -ew_largest(x); }                      \
+    EW_FN bool ew_is_finite(type x) { return x >= -ew_largest(x) && x <= ew_largest(x); }                      \
     EW_FN type ew_power(type a, type b) { return pow(a, b); }                                                  \
     EW_FN type ew_floor(type a) { return floor(a); }                                                           \
     EW_FN type ew_ceil(type a) { return ceil(a); }                                                             \

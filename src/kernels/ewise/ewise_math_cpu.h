@@ -24,9 +24,22 @@
         type z = y < high || y != y ? y : high;                                                                \
         return high != high ? high : z;                                                                        \
     }                                                                                                          \
-    DMI_EWISE_FN type dmi_conjugate_##suffix(type x) { return x; }                                             \
-    DMI_EWISE_FN type dmi_real_part_##suffix(type x) { return x; }                                             \
-    DMI_EWISE_FN type dmi_imaginary_part_##suffix(type x) { return (void)x, (type)0; }
+    DMI_EWISE_FN type dmi_sign_##suffix(type x)                                                                \
+    {                                                                                                          \
+        return x != x ? x : (type)((x > 0) - (x < 0));                                                         \
+    }                                                                                                          \
+    DMI_EWISE_FN type dmi_conjugate_##suffix(type x)                                                           \
+    {                                                                                                          \
+        return x;                                                                                              \
+    }                                                                                                          \
+    DMI_EWISE_FN type dmi_real_part_##suffix(type x)                                                           \
+    {                                                                                                          \
+        return x;                                                                                              \
+    }                                                                                                          \
+    DMI_EWISE_FN type dmi_imaginary_part_##suffix(type x)                                                      \
+    {                                                                                                          \
+        return (void)x, (type)0;                                                                               \
+    }
 
 /* --- integers: the quotient rounds down, the remainder has the divisor's sign, both are 0 for a divisor of 0 */
 #define DMI_EWISE_INTEGER(suffix, type, utype, bits)                                                           \
@@ -93,8 +106,26 @@
         type whole = floor##f(q);                                                                              \
         return whole + (q - whole > (type)0.5);                                                                \
     }                                                                                                          \
-    DMI_EWISE_FN type dmi_absolute_##suffix(type x) { return fabs##f(x); }                                     \
-    DMI_EWISE_FN bool dmi_sign_bit_##suffix(type x) { return signbit(x) != 0; }                                \
+    DMI_EWISE_FN type dmi_absolute_##suffix(type x)                                                            \
+    {                                                                                                          \
+        return fabs##f(x);                                                                                     \
+    }                                                                                                          \
+    DMI_EWISE_FN type dmi_square_root_##suffix(type x)                                                         \
+    {                                                                                                          \
+        return sqrt##f(x);                                                                                     \
+    }                                                                                                          \
+    DMI_EWISE_FN bool dmi_is_infinite_##suffix(type x)                                                         \
+    {                                                                                                          \
+        return fabs##f(x) == (type)INFINITY;                                                                   \
+    }                                                                                                          \
+    DMI_EWISE_FN bool dmi_is_finite_##suffix(type x)                                                           \
+    {                                                                                                          \
+        return fabs##f(x) < (type)INFINITY;                                                                    \
+    }                                                                                                          \
+    DMI_EWISE_FN bool dmi_sign_bit_##suffix(type x)                                                            \
+    {                                                                                                          \
+        return signbit(x) != 0;                                                                                \
+    }                                                                                                          \
     DMI_EWISE_FN type dmi_log_gamma_##suffix(type x)                                                           \
     {                                                                                                          \
         int sign; /* lgamma would keep it in a variable that all threads share */                              \
@@ -152,6 +183,73 @@ DMI_EWISE_FN float dmi_gelu_f32(float x)
     DMI_EWISE_FN real dmi_real_part_##suffix(type x) { return creal##f(x); }                                   \
     DMI_EWISE_FN real dmi_imaginary_part_##suffix(type x) { return cimag##f(x); }
 
+DMI_EWISE_COMPLEX(c64, float _Complex, float, f)
+DMI_EWISE_COMPLEX(c128, double _Complex, double, )
+
+#define CX double _Complex
+#define CX_OF(re, im) dmi_pair_c128(re, im)
+#define CX_RE(z) creal(z)
+#define CX_IM(z) cimag(z)
+#define CX_MUL(a, b) dmi_times_c128(a, b)
+#define CX_DIV(a, b) dmi_quotient_c128(a, b)
+#define CX_FN static __attribute__((noinline, unused))
+#include "kernels/ewise/complex_math.h"
+
+/* Computed in f64: of c64, too. */
+#define DMI_EWISE_COMPLEX_FN(name, function)                                                                   \
+    DMI_EWISE_FN double _Complex dmi_##name##_c128(double _Complex z)                                          \
+    {                                                                                                          \
+        return dmi_cx_##function(z);                                                                           \
+    }                                                                                                          \
+    DMI_EWISE_FN float _Complex dmi_##name##_c64(float _Complex z)                                             \
+    {                                                                                                          \
+        return (float _Complex)dmi_cx_##function((double _Complex)z);                                          \
+    }
+DMI_EWISE_COMPLEX_FN(expm1, expm1)
+DMI_EWISE_COMPLEX_FN(log2, log2)
+DMI_EWISE_COMPLEX_FN(log10, log10)
+DMI_EWISE_COMPLEX_FN(log1p, log1p)
+DMI_EWISE_COMPLEX_FN(sin, sin)
+DMI_EWISE_COMPLEX_FN(cos, cos)
+DMI_EWISE_COMPLEX_FN(tan, tan)
+DMI_EWISE_COMPLEX_FN(asin, asin)
+DMI_EWISE_COMPLEX_FN(acos, acos)
+DMI_EWISE_COMPLEX_FN(atan, atan)
+DMI_EWISE_COMPLEX_FN(sinh, sinh)
+DMI_EWISE_COMPLEX_FN(cosh, cosh)
+DMI_EWISE_COMPLEX_FN(asinh, asinh)
+DMI_EWISE_COMPLEX_FN(acosh, acosh)
+DMI_EWISE_COMPLEX_FN(atanh, atanh)
+DMI_EWISE_COMPLEX_FN(exponential, exp)
+DMI_EWISE_COMPLEX_FN(logarithm, log)
+DMI_EWISE_COMPLEX_FN(hyperbolic_tangent, tanh)
+DMI_EWISE_COMPLEX_FN(square_root, sqrt)
+DMI_EWISE_COMPLEX_FN(sign, sign)
+DMI_EWISE_FN double _Complex dmi_power_c128(double _Complex z, double _Complex w)
+{
+    return dmi_cx_pow(z, w);
+}
+DMI_EWISE_FN float _Complex dmi_power_c64(float _Complex z, float _Complex w)
+{
+    return (float _Complex)dmi_cx_pow((double _Complex)z, (double _Complex)w);
+}
+DMI_EWISE_FN bool dmi_is_infinite_c128(double _Complex z)
+{
+    return dmi_cx_infinite(creal(z)) || dmi_cx_infinite(cimag(z));
+}
+DMI_EWISE_FN bool dmi_is_infinite_c64(float _Complex z)
+{
+    return dmi_is_infinite_c128((double _Complex)z);
+}
+DMI_EWISE_FN bool dmi_is_finite_c128(double _Complex z)
+{
+    return !dmi_cx_odd(creal(z)) && !dmi_cx_odd(cimag(z));
+}
+DMI_EWISE_FN bool dmi_is_finite_c64(float _Complex z)
+{
+    return dmi_is_finite_c128((double _Complex)z);
+}
+
 DMI_EWISE_FN uint8_t dmi_clip_boolean(uint8_t x, uint8_t low, uint8_t high)
 {
     uint8_t y = x > low ? x : low;
@@ -175,7 +273,5 @@ DMI_EWISE_INTEGER(i64, int64_t, uint64_t, 64)
 DMI_EWISE_INTEGER(u64, uint64_t, uint64_t, 64)
 DMI_EWISE_FLOAT(f32, float, f)
 DMI_EWISE_FLOAT(f64, double, )
-DMI_EWISE_COMPLEX(c64, float _Complex, float, f)
-DMI_EWISE_COMPLEX(c128, double _Complex, double, )
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "kernels/cuda/dtypes.cuh"
 #include "kernels/ewise/complex.cuh"
+#include "kernels/ewise/complex_math.h"
 #include "kernels/ewise/ewise_math.cuh"
 #include "kernels/ewise/rows.cuh"
 
