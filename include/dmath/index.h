@@ -1,20 +1,24 @@
 /* dmath: choosing and moving elements.  BSD-3-Clause, see LICENSE.
  *
- * Layouts: any, mixed freely. Types: any; the arrays that elements move between have one type, unless said.
- * dim: of x, from 0, or negative from the end. No call but dm_split, dm_compress and dm_nonzero makes an array.
+ * Layouts: any, mixed freely. Types: any; the arrays that elements move between have one type, unless said. dim: of x,
+ * from 0, or negative from the end. No call but dm_split, dm_compress and dm_nonzero makes an array.
  *
- * Calls with `indices`: an array of integers of any type. mode says what an index i outside of 0 .. n-1 means,
- * n the extent of that dim: DM_RAISE  -n to -1 count from the end. Any other is DM_ERR_ARG, whose message names
- * the first such index and where it is; nothing has been changed then. The call waits for the indices: it
- * blocks, once. In programs: DM_ERR_STATE. DM_WRAP   i modulo n. DM_CLIP   0 or n-1, whichever is nearer:
- * negative ones are 0. Errors of all: DM_ERR_ARG (dim, mode, indices), DM_ERR_SHAPE, DM_ERR_DTYPE (indices are
- * no integers; x and out or values have different types), DM_ERR_OVERLAP (what is written shares memory with
- * another operand), DM_ERR_LIMIT and DM_ERR_NOMEM (temporaries). Cost of all: what is written stays, and its
- * workers are sent the indices and the values, or (take) all that indices may name of x. Or, in the calls that
- * are not along_dim, only the rows that the indices name travel, each once, with 16 bytes an index. The call
- * takes what moves fewer bytes; the second way needs to know the indices, so it blocks, once, in every mode. It
- * is not taken between dm_explain_begin and dm_explain_end, nor in programs. Option index_algorithm forces
- * either. */
+ * Calls with `indices`: an array of integers of any type. mode says what an index i outside of 0 .. n-1 means, n the
+ * extent of that dim:
+ *   DM_RAISE  -n to -1 count from the end. Any other is DM_ERR_ARG, whose message names the first such index and where
+ *             it is; nothing has been changed then. The call waits for the indices: it blocks, once. In programs:
+ *             DM_ERR_STATE.
+ *   DM_WRAP   i modulo n.
+ *   DM_CLIP   0 or n-1, whichever is nearer: negative ones are 0.
+ * Errors of all: DM_ERR_ARG (dim, mode, indices), DM_ERR_SHAPE, DM_ERR_DTYPE (indices are no integers; x and out or
+ * values have different types), DM_ERR_OVERLAP (what is written shares memory with another operand), DM_ERR_LIMIT and
+ * DM_ERR_NOMEM (temporaries).
+ * Cost of all: what is written stays, and its workers are sent the indices and the values, or (take) all that indices
+ * may name of x. Or, in the calls that are not along_dim, only the rows that the indices name travel, each once, with
+ * 16 bytes an index; dm_take on CPUs of rows of 512 bytes and more for each worker: in one copy to where they go, and
+ * the indices to all workers. The call takes what moves fewer bytes; the second way needs to know the indices, so it blocks, once, in
+ * every mode. It is not taken between dm_explain_begin and dm_explain_end, nor in programs. Option
+ * index_algorithm forces either. */
 #ifndef DMATH_INDEX_H
 #define DMATH_INDEX_H
 
@@ -96,12 +100,10 @@ enum {
 DM_API DM_CHECKED dm_status dm_pad(dm_session *session, dm_array x, const int64_t *before, const int64_t *after, int mode,
                                    double value, dm_array out);
 
-/* ---- by place, by mask
- * --------------------------------------------------------------------------------------------- Elements chosen
- * by a condition alone: dm_where (<dmath/ewise.h>), or an expression (dm_map: "where(mask, value, x)"). Results
- * are converted as dm_copy does, unless said. None blocks, but dm_compress and dm_nonzero. Errors of all:
- * DM_ERR_SHAPE, DM_ERR_OVERLAP (an output shares memory with an input), DM_ERR_LIMIT and DM_ERR_NOMEM
- * (temporaries). */
+/* ---- by place, by mask ---------------------------------------------------------------------------------------------
+ * Elements chosen by a condition alone: dm_where (<dmath/ewise.h>), or an expression (dm_map: "where(mask, value, x)").
+ * Results are converted as dm_copy does, unless said. None blocks, but dm_compress and dm_nonzero. Errors of all:
+ * DM_ERR_SHAPE, DM_ERR_OVERLAP (an output shares memory with an input), DM_ERR_LIMIT and DM_ERR_NOMEM (temporaries). */
 
 /* out[.., c] = is indices[..] equal to c? An index that is no class has none. indices: integers; out has one dim more,
  * with an index for each class, and any type. Errors: DM_ERR_DTYPE (indices are no integers). Cost: indices are copied
@@ -122,12 +124,12 @@ DM_API DM_CHECKED dm_status dm_set_diagonal(dm_session *session, dm_array x, int
  * dm_take. */
 DM_API DM_CHECKED dm_status dm_compress(dm_session *session, dm_array x, dm_array mask, int dim, const dm_layout *layout,
                                         dm_array *out);
-/* out[d][k] = the index along dim d of the k-th element of x that is not 0, in row-major order (NumPy:
- * nonzero). NaN is not 0. x: any type, one dim or more; count: its dims; out[count]: new arrays of i64, one dim
- * and the default layout, which the caller destroys. Blocks, once, for how many there are. Errors: DM_ERR_ARG
- * (count, out), DM_ERR_SHAPE (x is a scalar), those of dm_array_create, DM_ERR_STATE (between dm_explain_begin
- * and dm_explain_end, and in programs). Cost: x is read once, where it is, into a mask, which moves where x is
- * not split along its first dim; then as dm_compress, and an expression for each of out. */
+/* out[d][k] = the index along dim d of the k-th element of x that is not 0, in row-major order (NumPy: nonzero). NaN is
+ * not 0. x: any type, one dim or more; count: its dims; out[count]: new arrays of i64, one dim and the default layout,
+ * which the caller destroys. Blocks, once, for how many there are. Errors: DM_ERR_ARG (count, out), DM_ERR_SHAPE (x is a
+ * scalar), those of dm_array_create, DM_ERR_STATE (between dm_explain_begin and dm_explain_end, and in programs). Cost:
+ * x is read once, where it is, into a mask, which moves where x is not split along its first dim; then as dm_compress,
+ * and an expression for each of out. */
 DM_API DM_CHECKED dm_status dm_nonzero(dm_session *session, dm_array x, int count, dm_array *out);
 
 #ifdef __cplusplus

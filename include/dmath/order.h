@@ -101,12 +101,12 @@ DM_API DM_CHECKED dm_status dm_median(dm_session *session, dm_array x, int dim, 
  * dm_cumulative_sum, dm_searchsorted and dm_take, and for inverse dm_argsort and dm_put; temporaries of x's size, and
  * of 8 bytes an element. */
 DM_API DM_CHECKED dm_status dm_unique(dm_session *session, dm_array x, dm_array *values, dm_array *counts, dm_array *inverse);
-/* out[..] = does x[..] occur in test? (NumPy: isin.) invert != 0: does it not? Elements are compared in the
- * type that NumPy's promote_types gives, and occur where they are equal: NaN never, -0 where 0 does. x, test:
- * any type, complex too, and any shape; out: x's shape, any type, converted as dm_copy converts. out may
- * overlap neither. Blocks where dm_sort does. Errors: DM_ERR_UNSUPPORTED (test has more than 2^32 - 1
- * elements). Cost: dm_sort of test, two dm_searchsorted and an expression; temporaries of test's size, and of
- * 16 bytes an element of x. Complex: three times that. */
+/* out[..] = does x[..] occur in test? (NumPy: isin.) invert != 0: does it not? Elements are compared in the type that
+ * NumPy's promote_types gives, and occur where they are equal: NaN never, -0 where 0 does. x, test: any type, complex
+ * too, and any shape; out: x's shape, any type, converted as dm_copy converts; it may overlap neither. Blocks where
+ * dm_sort does. Errors: DM_ERR_UNSUPPORTED (test has more than 2^32 - 1 elements). Cost: dm_sort of test, two
+ * dm_searchsorted and an expression; temporaries of test's size, and of 16 bytes an element of x. Complex: three times
+ * that. */
 DM_API DM_CHECKED dm_status dm_isin(dm_session *session, dm_array x, dm_array test, int invert, dm_array out);
 
 #ifdef __cplusplus

@@ -7,7 +7,7 @@
 #include "plan/exchange.h"
 
 /* args.i of take, put and index_count. */
-enum { DMI_INDEX_DIM, DMI_INDEX_MODE, DMI_INDEX_ALONG, DMI_INDEX_ADDS, DMI_INDEX_INTS };
+enum { DMI_INDEX_DIM, DMI_INDEX_MODE, DMI_INDEX_ALONG, DMI_INDEX_ADDS, DMI_INDEX_LISTED, DMI_INDEX_INTS };
 
 /* How a call uses its operands: lines[.., indices[p], ..] and box[p], p the positions. Operand 0 has the
  * indices. */
@@ -36,6 +36,11 @@ dmi_index_owner dmi_rows_owner(const dmi_desc *x, int dim, int mode);
 bool dmi_rows_in_order(const dmi_desc *x, int dim);
 dm_status dmi_plan_take_rows(dmi_builder *b, const dmi_call *call, const dmi_indexing *t);
 dm_status dmi_plan_put_rows(dmi_builder *b, const dmi_call *call, const dmi_indexing *t);
+
+/* --- common_index_list.c: the call's tail has the number of the row, 0 .. n-1, for each index */
+/* Can rows come so to box? */
+bool dmi_rows_listed(const dmi_indexing *t);
+dm_status dmi_plan_take_listed(dmi_builder *b, const dmi_call *call, const dmi_indexing *t);
 
 /* --- common_index_call.c: the public calls */
 /* One call of take or put: looks for indices outside (mode RAISE), chooses how rows come, and makes the

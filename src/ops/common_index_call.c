@@ -10,6 +10,8 @@
 /* The exchange needs a look at the indices, which waits, and more commands: it has to save so many bytes. On CPUs each index, which
  * is counted, sorted and sent, takes as long as some bytes that are copied. */
 enum { LEAST_SAVED = 64 << 10, INDEX_BYTES = 64 };
+/* Each worker looks at the whole list, some ns a row: rows of so many bytes for each worker are worth that. */
+enum { LISTED_BYTES = 512 };
 
 typedef struct request {
     dm_session *session;
@@ -76,15 +78,22 @@ static bool indices_serve(const dmi_desc *indices, const dmi_desc *box, int dim)
            x->grid[0] == y->grid[dim] && x->block[0] == y->block[dim];
 }
 
+/* Bytes of the positions, but for one dim. */
+static int64_t row_bytes(const dmi_indexing *t)
+{
+    int64_t bytes = dmi_dtype_bytes(t->lines->dtype);
+    for (int d = 0; d < t->lines->ndim; d++) {
+        bytes *= d == t->dim ? 1 : t->extent[d];
+    }
+    return bytes;
+}
+
 /* Bytes that the exchange moves, temporaries included. */
 static int64_t exchange_bytes(const request *q)
 {
     const dmi_indexing *t = &q->t;
     int workers = q->facts.workers, times = t->gathers ? 1 : 2; /* x comes and goes, if it is written */
-    int64_t rows = dmi_dtype_bytes(t->lines->dtype);
-    for (int d = 0; d < t->lines->ndim; d++) {
-        rows *= t->extent[d];
-    }
+    int64_t rows = row_bytes(t) * t->extent[t->dim];
     int64_t bytes = (rows + 16 * t->extent[t->dim]) / workers * (workers - 1);
     bytes += dmi_rows_held(t->lines, t->dim) ? 0 : times * bytes_of(t->lines);
     return bytes + (box_serves(t) ? 0 : rows);
@@ -101,6 +110,20 @@ static bool exchanges(const request *q)
     int64_t work = f->profile->gpu ? 0 : q->t.extent[q->t.dim] * INDEX_BYTES;
     return f->config->index_algorithm == DMI_INDEX_EXCHANGE ||
            exchange_bytes(q) + work + LEAST_SAVED < dmi_indexed_bytes(&q->t, f->workers);
+}
+
+/* Do rows come by a list of them? */
+static bool lists(const request *q)
+{
+    const dmi_facts *f = &q->facts;
+    int64_t count = q->t.extent[q->t.dim], bytes = row_bytes(&q->t);
+    bool can = dmi_rows_listed(&q->t) && f->workers > 1 && !f->profile->gpu && !f->explaining &&
+               !f->recording && q->t.indices->dtype != DM_U64 && count > 0 && count * 8 <= f->tail_room;
+    if (!can || f->config->index_algorithm == DMI_INDEX_LIST) {
+        return can;
+    }
+    return f->config->index_algorithm == DMI_INDEX_AUTO && bytes >= (int64_t)LISTED_BYTES * f->workers &&
+           count * bytes / f->workers * (f->workers - 1) + LEAST_SAVED < dmi_indexed_bytes(&q->t, f->workers);
 }
 
 /* An array of these extents split along dim over all workers, in place of operand i. */
@@ -180,19 +203,13 @@ static dm_status count(request *q, bool exchange)
     return dmi_array_release(q->session, counts, status);
 }
 
-/* DM_ERR_ARG if an index is outside. */
-static dm_status check_counts(request *q)
+/* DM_ERR_ARG: the index with this row-major number is outside. */
+static dm_status refuse(const request *q, int64_t number)
 {
     const dmi_desc *x = q->t.indices;
-    int64_t number = INT64_MAX, at[DM_MAX_DIMS], one[DM_MAX_DIMS], value = 0;
+    int64_t at[DM_MAX_DIMS], one[DM_MAX_DIMS], value = 0;
     char where[192] = "";
     int used = 0;
-    for (int w = 0; w < q->facts.workers; w++) {
-        number = DMI_MIN(number, q->counts[w * (1 + q->g)]);
-    }
-    if (number == INT64_MAX) {
-        return DM_OK;
-    }
     for (int d = x->ndim - 1; d >= 0; d--) {
         one[d] = 1;
         at[d] = number % x->extent[d];
@@ -212,6 +229,34 @@ static dm_status check_counts(request *q)
                : dmi_fail(DM_ERR_ARG,
                           "%s: indices[%s] is %" PRId64 ", but dim %d of x has %" PRId64 " elements",
                           dmi_call_name(&q->call), where, value, q->t.dim, q->t.lines->extent[q->t.dim]);
+}
+
+static dm_status check_counts(const request *q)
+{
+    int64_t number = INT64_MAX;
+    for (int w = 0; w < q->facts.workers; w++) {
+        number = DMI_MIN(number, q->counts[w * (1 + q->g)]);
+    }
+    return number == INT64_MAX ? DM_OK : refuse(q, number);
+}
+
+/* Reads the indices, which waits, and gives them to all workers as numbers of rows. */
+static dm_status run_list(request *q)
+{
+    int64_t count = q->t.extent[q->t.dim], n = q->t.lines->extent[q->t.dim];
+    q->counts = malloc((size_t)count * sizeof *q->counts);
+    if (!q->counts) {
+        return dmi_fail(DM_ERR_NOMEM, "%s: no memory for indices", dmi_call_name(&q->call));
+    }
+    dm_status status = dm_array_read_as(q->session, q->array[0], NULL, NULL, DM_I64, q->counts, 0);
+    for (int64_t k = 0; k < count && status == DM_OK; k++) {
+        q->counts[k] = dmi_index_read(DM_I64, &q->counts[k], q->t.mode, n);
+        status = q->counts[k] < 0 ? refuse(q, k) : DM_OK;
+    }
+    q->call.args.i[DMI_INDEX_LISTED] = 1;
+    q->call.tail = q->counts;
+    q->call.tail_bytes = q->call.tail_key = count * (int64_t)sizeof *q->counts;
+    return status == DM_OK ? dmi_call_submit(q->session, &q->call, q->array) : status;
 }
 
 /* Makes the table of dmi_exchange of the counts, in place. */
@@ -267,6 +312,11 @@ dm_status dmi_index_submit(dm_session *session, int op, const dm_array *arrays, 
         return dmi_fail(DM_ERR_STATE,
                         "%s: in a program mode must be DM_WRAP or DM_CLIP: DM_RAISE waits for the indices",
                         dmi_call_name(&q.call));
+    }
+    if (lists(&q)) {
+        status = run_list(&q);
+        free(q.counts);
+        return status;
     }
     bool exchange = exchanges(&q);
     status = exchange ? arrange(&q) : DM_OK;

@@ -22,5 +22,8 @@ dm_status dmi_take_plan(dmi_builder *b, const dmi_call *call)
 {
     dmi_indexing t;
     dmi_indexing_of(call, &t);
+    if (call->args.i[DMI_INDEX_LISTED]) {
+        return dmi_plan_take_listed(b, call, &t);
+    }
     return call->tail_bytes > 0 ? dmi_plan_take_rows(b, call, &t) : dmi_plan_indexed(b, call, &t);
 }

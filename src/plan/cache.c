@@ -160,7 +160,7 @@ dm_status dmi_plan_cache_get(dmi_plan_cache *cache, const dmi_call *call, const 
         if (status != DM_OK) {
             return status;
         }
-        e = malloc(sizeof *e + bytes);
+        e = plan->once ? NULL : malloc(sizeof *e + bytes);
         if (!e) { /* usable all the same, only not kept */
             *out = plan;
             return DM_OK;

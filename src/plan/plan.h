@@ -188,6 +188,7 @@ typedef struct dmi_tail {
 typedef struct dmi_plan {
     int me;
     char algorithm[32];  /* a word for explain: planners with a choice set it */
+    bool once;           /* depends on data that hardly come again: the cache does not keep it */
     const char *compute; /* computing type in words, if more than the operands decides it; or NULL */
     /* number of the moving operand, if it comes whole to every worker of the output: a cached replica can
      * replace it; -1: none */

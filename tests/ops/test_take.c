@@ -35,22 +35,26 @@ static void take_case(dmt_case *c)
 static void test_take(void **state)
 {
     (void)state;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         dmt_run(&(dmt_suite){.name = i == 0   ? "take"
                                      : i == 1 ? "take fetch"
-                                              : "take exchange",
-                             .cases = i == 0 ? 300 : 700,
+                                     : i == 2 ? "take exchange"
+                                              : "take list",
+                             .cases = i == 0 || i == 3 ? 300 : 700,
                              .fn = take_case,
                              .options = index_options[i]});
     }
 }
 
-/* What is sent: rows that the indices name at other workers, each once, with 8 bytes for each index; all rows
- * without the exchange. */
+/* What is sent: rows that the indices name at other workers, each once, with 8 bytes for each index, or, by a
+ * list, without them; all rows by a fetch. */
+enum { BY_FETCH, BY_EXCHANGE, BY_LIST };
+
 static void bytes_case(dmt_case *c)
 {
     enum { ROWS = 64, WIDTH = 32, TAKEN = 40 };
-    bool exchange = c->user != NULL;
+    const int how = *(const int *)c->user;
+    bool fetch = how == BY_FETCH;
     int workers = c->workers;
     int64_t sent = 0, want = 0, shape[2] = {ROWS, WIDTH}, few = TAKEN, taken[2] = {TAKEN, WIDTH};
     dm_layout rows = dm_layout_rows(c->session);
@@ -61,9 +65,9 @@ static void bytes_case(dmt_case *c)
     int64_t each = (ROWS + workers - 1) / workers, wanted = (TAKEN + workers - 1) / workers;
     for (int64_t k = 0; k < TAKEN; k++) {
         i->v[k] = (long double)dmt_int(&c->random, 0, ROWS - 1);
-        want += exchange && (int64_t)i->v[k] / each != k / wanted ? 8 + WIDTH * 4 : 0;
+        want += !fetch && (int64_t)i->v[k] / each != k / wanted ? WIDTH * 4 + (how == BY_EXCHANGE ? 8 : 0) : 0;
     }
-    for (int w = 0; w < workers && !exchange; w++) {
+    for (int w = 0; w < workers && fetch; w++) {
         int64_t first = w * wanted < TAKEN ? w * wanted : TAKEN, held = ROWS - w * each;
         held = held < 0 ? 0 : held > each ? each : held;
         want += first < TAKEN ? (ROWS - held) * WIDTH * 4 : 0;
@@ -83,7 +87,7 @@ static void bytes_case(dmt_case *c)
             DMT_OK(c, dm_take(c->session, x->array, indices->array, 0, DM_WRAP, out->array));
         }
     }
-    if (!exchange && workers > 1) { /* what explain says */
+    if (fetch && workers > 1) { /* what explain says */
         char *text;
         int64_t said = 0;
         DMT_OK(c, dm_explain_begin(c->session));
@@ -97,8 +101,8 @@ static void bytes_case(dmt_case *c)
         }
         free(text);
     }
-    /* with the counts of each worker that the master reads */
-    want += exchange ? (int64_t)workers * (workers + 1) * 8 : 0;
+    /* with the counts of each worker, or the indices, that the master reads */
+    want += how == BY_EXCHANGE ? (int64_t)workers * (workers + 1) * 8 : how == BY_LIST ? TAKEN * 8 : 0;
     if (workers > 1 && sent - before != want) {
         dmt_fail(c, "%lld bytes were sent, not %lld", (long long)(sent - before), (long long)want);
     }
@@ -107,14 +111,12 @@ static void bytes_case(dmt_case *c)
 static void test_bytes(void **state)
 {
     (void)state;
-    static int yes;
-    dmt_run(&(dmt_suite){.name = "take bytes",
-                         .cases = 25,
-                         .fn = bytes_case,
-                         .options = "index_algorithm=exchange",
-                         .user = &yes});
-    dmt_run(&(dmt_suite){
-        .name = "take bytes fetch", .cases = 25, .fn = bytes_case, .options = "index_algorithm=fetch"});
+    static int how[] = {BY_FETCH, BY_EXCHANGE, BY_LIST};
+    static const char *const names[] = {"take bytes fetch", "take bytes exchange", "take bytes list"};
+    for (int i = 0; i < (dmt_on_cpu() ? 3 : 2); i++) { /* GPUs take no list */
+        dmt_run(&(dmt_suite){
+            .name = names[i], .cases = 25, .fn = bytes_case, .options = index_options[i + 1], .user = &how[i]});
+    }
 }
 
 /* x has no elements along the dim, and out has none at all: there is nothing to look for. */
