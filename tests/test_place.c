@@ -364,6 +364,32 @@ static void test_cpu_workers(void **state)
     OK(dm_finalize(session, NULL));
 }
 
+/* One CPU each, of those that the process may use; from the first one on again for the third worker of two. */
+static void test_cores(void **state)
+{
+    (void)state;
+    int cpu[3] = {0};
+    char number[16];
+    dm_session *session;
+    cpu_set_t before, after, two;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    if (!two_cpus(cpu)) {
+        skip();
+    }
+    two = cpu_set(2, cpu[0], cpu[1]);
+    assert_int_equal(sched_setaffinity(0, sizeof two, &two), 0);
+    dmi_session *s = open_session("device=cpu,placement=1,bind=cores", &session);
+    for (int w = 0; w < 3; w++) {
+        snprintf(number, sizeof number, "%d", cpu[w % 2]);
+        assert_string_equal(s->placement[w].cpus, number);
+        assert_string_equal(s->placement[w].binding, "bound");
+    }
+    assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
+    assert_true(CPU_EQUAL(&two, &after)); /* the program's own thread is where it was */
+    OK(dm_finalize(session, NULL));
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -372,6 +398,7 @@ int main(void)
         cmocka_unit_test(test_words),
         cmocka_unit_test_teardown(test_bound, forget_host),
         cmocka_unit_test_teardown(test_cpu_workers, forget_host),
+        cmocka_unit_test(test_cores),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

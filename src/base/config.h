@@ -24,8 +24,9 @@
          "devices of the workers; auto: GPUs if there are any; emulated: GPUs made of threads, for tests")     \
     INT(lanes, "3", 1, 4, "compute lanes of a worker with a GPU: independent commands run at once")            \
     BOOL(share_gpu, "0", "more than one worker on a GPU")                                                      \
-    ENUM(bind, "auto", "auto|none",                                                                            \
-         "auto: a worker with a GPU runs on the CPUs near it; none: threads stay where they are started")      \
+    ENUM(bind, "auto", "auto|none|cores",                                                                      \
+         "auto: a worker with a GPU runs on the CPUs near it; cores: and one without a GPU on one CPU, each "  \
+         "on another; none: threads stay where they are started")                                              \
     BOOL(placement, "0", "print the placement of each worker to stderr at the start, one line each")           \
     ENUM(transport, "auto", "auto|direct|mpi|cuda_mpi|staged", "how bytes move between workers")               \
     INT(pretend_hosts, "0", 0, 65536,                                                                          \
@@ -105,7 +106,7 @@
 /* The numbers of the ENUM rows; those of log are DMI_LOG_*, those of gemm_algorithm enum dmi_gemm_algorithm, those of
  * reduce_algorithm enum dmi_reduce_algorithm, those of gemm_compute enum dmi_compute from its second on. */
 enum dmi_config_device { DMI_DEVICE_AUTO, DMI_DEVICE_CPU, DMI_DEVICE_CUDA, DMI_DEVICE_EMULATED };
-enum dmi_config_bind { DMI_BIND_AUTO, DMI_BIND_NONE };
+enum dmi_config_bind { DMI_BIND_AUTO, DMI_BIND_NONE, DMI_BIND_CORES };
 enum dmi_config_index { DMI_INDEX_AUTO, DMI_INDEX_FETCH, DMI_INDEX_EXCHANGE, DMI_INDEX_LIST };
 enum dmi_config_map_compile { DMI_COMPILE_AUTO, DMI_COMPILE_NEVER, DMI_COMPILE_ALWAYS };
 enum dmi_config_death { DMI_DEATH_JOB, DMI_DEATH_SESSION };

@@ -33,7 +33,7 @@ void dmi_placements_choose(dmi_placements *p, int worker, int number, dmi_placem
 {
     /* The model is only printed, and CUDA is slow to return it. */
     size_t model_room = p->config->placement ? sizeof report->device : 0;
-    bool bind = p->config->bind == DMI_BIND_AUTO && p->device && p->restricted;
+    bool bind = p->config->bind != DMI_BIND_NONE && p->device && p->restricted;
     dmi_near near;
     memset(report, 0, sizeof *report);
     report->worker = worker;
@@ -50,7 +50,11 @@ void dmi_placements_choose(dmi_placements *p, int worker, int number, dmi_placem
     const char *bus =
         p->device ? report->bus : NULL; /* a device without an address is near to nothing we know */
     dmi_topology_near(look_up ? look(p) : NULL, bus, &p->allowed, &near);
-    dmi_placement_choose(&near, &p->allowed, bind, placement);
+    if (!p->device && p->config->bind == DMI_BIND_CORES && p->restricted) {
+        dmi_placement_core(&p->allowed, worker, placement);
+    } else {
+        dmi_placement_choose(&near, &p->allowed, bind, placement);
+    }
     dmi_placement_describe(&near, &p->allowed, placement, report);
     if (!p->restricted) {
         snprintf(report->cpus, sizeof report->cpus, "unknown");

@@ -13,6 +13,18 @@ void dmi_placement_choose(const dmi_near *near, const cpu_set_t *allowed, bool b
     }
 }
 
+void dmi_placement_core(const cpu_set_t *allowed, int worker, dmi_placement *out)
+{
+    int left = worker % DMI_MAX(CPU_COUNT(allowed), 1);
+    memset(out, 0, sizeof *out);
+    for (size_t i = 0; i < CPU_SETSIZE && out->how != DMI_PLACEMENT_BOUND; i++) {
+        if (CPU_ISSET(i, allowed) && left-- == 0) {
+            CPU_SET(i, &out->cpus);
+            out->how = DMI_PLACEMENT_BOUND;
+        }
+    }
+}
+
 bool dmi_placement_enter(const dmi_placement *placement, cpu_set_t *before)
 {
     cpu_set_t was;

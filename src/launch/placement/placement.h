@@ -37,6 +37,8 @@ typedef struct dmi_placement {
 
 /* allowed: where the process may run; a placement never goes beyond it. */
 void dmi_placement_choose(const dmi_near *near, const cpu_set_t *allowed, bool bind, dmi_placement *out);
+/* The CPUs that the process may use, one for each worker, from the first one on again where there are more workers. */
+void dmi_placement_core(const cpu_set_t *allowed, int worker, dmi_placement *out);
 /* The calling thread, and the threads it starts from now on, run there. True: it has moved; then *before (may
  * be NULL) is where it ran. */
 bool dmi_placement_enter(const dmi_placement *placement, cpu_set_t *before);
