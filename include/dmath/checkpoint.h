@@ -46,8 +46,12 @@ typedef struct dm_checkpoint_item {
 typedef struct dm_checkpoint_options {
     size_t size; /* sizeof(dm_checkpoint_options): set by DM_CHECKPOINT_OPTIONS_INIT */
     int keep;    /* so many of the series stay, the older ones are removed when the new one is there; 0: all */
+    int named;   /* of dm_session_save: 1: arrays without a name are left out */
 } dm_checkpoint_options;
-#define DM_CHECKPOINT_OPTIONS_INIT {sizeof(dm_checkpoint_options), 0}
+#define DM_CHECKPOINT_OPTIONS_INIT                                                                             \
+    {                                                                                                          \
+        sizeof(dm_checkpoint_options), 0, 0                                                                    \
+    }
 
 /* Saves the items as the next checkpoint of the series. path is made if it is not there (its parent must be). count 0
  * with items NULL: what dm_keep has named. options NULL: none. What dead programs of this host have left half-written
@@ -80,10 +84,35 @@ DM_API DM_CHECKED dm_status dm_checkpoint_load(dm_session *session, const char *
 DM_API DM_CHECKED dm_status dm_checkpoint_array(dm_session *session, const char *path, const char *name,
                                                 dm_dtype dtype, const dm_layout *layout, dm_array *out);
 
-/* Names an array, or a value, for checkpoints with items NULL; of the same name it replaces the one before. An
- * item with no array and value NULL removes the name. The name is copied; the value's memory must last as long
- * as the session. Does not block. Errors: DM_ERR_ARG (item), DM_ERR_HANDLE (the array). */
+/* Names an array, or a value, for checkpoints with items NULL and of whole sessions; of the same name it
+ * replaces the one before. An item with no array and value NULL removes the name. The name is copied; the
+ * value's memory must last as long as the session. Does not block. Errors: DM_ERR_ARG (item), DM_ERR_HANDLE
+ * (the array). */
 DM_API DM_CHECKED dm_status dm_keep(dm_session *session, const dm_checkpoint_item *item);
+
+/* *out = the array to which dm_keep, or dm_session_load, has given this name; DM_NO_ARRAY: none. Does not
+ * block. Errors: DM_ERR_ARG (name, out), DM_ERR_HANDLE (it has been destroyed). Cost: nothing is sent. */
+DM_API DM_CHECKED dm_status dm_kept_array(dm_session *session, const char *name, dm_array *out);
+
+/* Saves the whole session as the next checkpoint of the series: what dm_keep has named; every other array that
+ * is alive, under the names "array/1", "array/2" and so on, in the order in which they were made
+ * (options->named 1: not these); and the session's generator (dm_random_next), as the value
+ * "session/generator". Layouts are saved too. Not saved are views without a name (one with a name is saved as
+ * an array), programs, groups and feeds. It is a checkpoint as any other for the calls of this header and for
+ * `dmath ckpt`. path, options, event, blocking and errors: as dm_checkpoint_save; DM_ERR_HANDLE (an array that
+ * has a name has been destroyed). Cost: as dm_checkpoint_save. */
+DM_API DM_CHECKED dm_status dm_session_save(dm_session *session, const char *path,
+                                            const dm_checkpoint_options *options, dm_event *event);
+
+/* Brings back what dm_session_save, or dm_checkpoint_save, has saved. Arrays and values that have a name here
+ * are filled, as by dm_checkpoint_load. Every other array of the checkpoint is made, with the saved type, and
+ * the saved layout if this session has as many workers, else the default; its name is kept, so that
+ * dm_kept_array finds it. The caller destroys it, or the scope that is open, or dm_finalize. Values that have
+ * no name here are left out (dm_checkpoint_load reads them). The generator goes on where it was. What has a
+ * name here and is not in the checkpoint, and arrays without a name here, stay as they are. Blocks. Errors: as
+ * dm_checkpoint_load, and dm_array_create; arrays that had a name before may then have been written, those that
+ * were made are gone. Cost: as dm_checkpoint_load. */
+DM_API DM_CHECKED dm_status dm_session_load(dm_session *session, const char *path);
 
 /* For the place in a program's loop where all that dm_keep has named belongs together: if a signal has come that the
  * option catch_signals catches (<dmath/control.h>), saves it as the next checkpoint of the series, and *leave = 1. Else

@@ -337,6 +337,13 @@ DM_API DM_CHECKED dm_status dm_solver_close(dm_solver *solver); /* accepts NULL 
 /* Continues from a .solverstate and the .caffemodel that it names. Data layers go on behind the records that had been
  * read. Errors: DM_ERR_IO, DM_ERR_FORMAT, DM_ERR_SHAPE (of another net or solver). */
 DM_API DM_CHECKED dm_status dm_solver_restore(dm_solver *solver, const char *path);
+/* Names (dm_keep) what the training continues from: parameters as NAME/layer/number, histories as
+ * NAME/history/number, and the values NAME/iteration and NAME/step. So dm_session_save and dm_checkpoint_save
+ * with items NULL save the solver, and after dm_session_load or dm_checkpoint_load the next dm_solver_step goes
+ * on from there, data layers behind the records that had been read. Once for a solver; dm_solver_close removes
+ * the names. name: 1 to 63 characters, copied. Does not block. Errors: DM_ERR_ARG (name), DM_ERR_STATE (it has
+ * names already). */
+DM_API DM_CHECKED dm_status dm_solver_keep(dm_solver *solver, const char *name);
 /* Trains for so many iterations, with the tests, displays and snapshots that the file asks for. Blocks at those.
  * Errors: those of the net's calls, and of files. Cost: where it can be recorded, an iteration is one command
  * (<dmath/program.h>). */

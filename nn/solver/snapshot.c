@@ -160,13 +160,19 @@ dm_status nn_solver_restore(dm_solver *s, const char *path)
     if (status == DM_OK && (s->iter < 0 || s->step < 0)) {
         status = dm_error_set(DM_ERR_FORMAT, "%s: has a negative iteration or step", path);
     }
-    s->start = s->iter;
-    nn_step_drop(s); /* a new one begins with the right run */
-    if (status == DM_OK) {
-        skip_data(s->net, s->iter * s->iter_size);
+    return status == DM_OK ? nn_solver_continue(s) : status;
+}
+
+dm_status nn_solver_continue(dm_solver *s)
+{
+    if (s->iter < 0 || s->step < 0) {
+        return dm_error_set(DM_ERR_STATE, "the iteration that was loaded, or its step, is negative");
     }
-    for (int i = 0; status == DM_OK && i < s->test_count; i++) {
+    s->start = s->at = s->iter;
+    nn_step_drop(s); /* a new one begins with the right run */
+    skip_data(s->net, s->iter * s->iter_size);
+    for (int i = 0; i < s->test_count; i++) {
         skip_data(s->tests[i].net, tests_before(s) * s->tests[i].iterations);
     }
-    return status;
+    return DM_OK;
 }

@@ -80,6 +80,7 @@ static void destroy(dm_solver *s, dm_array a)
 
 static void close_solver(dm_solver *s)
 {
+    nn_solver_unkeep(s);
     for (int i = 0; i < s->test_count; i++) {
         nn_net_free(s->tests[i].net);
         free(s->tests[i].scores);
@@ -266,11 +267,11 @@ static dm_status one_iteration(dm_solver *s)
 
 static dm_status train(dm_solver *s, int64_t end, int (*ask)(void *), void *context, bool *stopped)
 {
-    dm_status status = DM_OK;
+    dm_status status = s->iter == s->at ? DM_OK : nn_solver_continue(s);
     s->display_time = now_s();
     s->display_iter = s->start = s->iter;
     s->net->debug = false; /* one_iteration says */
-    status = s->program.id ? DM_OK : nn_step_record(s);
+    status = status != DM_OK || s->program.id ? status : nn_step_record(s);
     while (status == DM_OK && s->iter < end && !*stopped) {
         status = one_iteration(s);
         int said = status == DM_OK && ask ? ask(context) : DM_SOLVER_GO_ON;

@@ -53,6 +53,8 @@ struct dm_solver {
     double rate; /* of this iteration */
     int64_t iter, max_iter, display, average_loss, iter_size, test_interval, snapshot;
     int64_t start; /* iteration at which this run began */
+    int64_t at;    /* iteration for which programs and data stand ready; another one than iter: it was loaded */
+    char *kept;    /* the beginning of its names in the session; NULL: none */
     int64_t step;  /* of the policies step and multistep */
     double base_lr, gamma, power, momentum, weight_decay, clip;
     bool l1, test_at_start, test_loss;
@@ -89,5 +91,9 @@ dm_status nn_solver_test(dm_solver *solver);
 /* --- snapshot.c */
 dm_status nn_solver_snapshot(dm_solver *solver);
 dm_status nn_solver_restore(dm_solver *solver, const char *path);
+/* Programs and data for the iteration that the solver has now. */
+dm_status nn_solver_continue(dm_solver *solver);
+/* --- keep.c: names in the session */
+void nn_solver_unkeep(dm_solver *solver);
 
 #endif

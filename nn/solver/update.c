@@ -223,5 +223,6 @@ dm_status nn_solver_update(dm_solver *s)
         status = nn_solver_move(s, nn_solver_rate_of(s, s->rate), factor);
     }
     s->iter += status == DM_OK;
+    s->at = s->iter;
     return status;
 }

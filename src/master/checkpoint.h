@@ -28,6 +28,32 @@ DM_CHECKED dm_status dmi_checkpoint_wait(dmi_session *s, uint64_t number, int64_
 void dmi_checkpoint_settle(dmi_session *s);
 /* The session ends: waits for it, or gives it up where a worker is stuck. */
 void dmi_checkpoint_end(dmi_session *s);
+/* What calls that write one begin with: checks, the options (known), and the wait for the checkpoint before. */
+DM_CHECKED dm_status dmi_checkpoint_enter(dm_session *session, const char *path,
+                                          const dm_checkpoint_options *options, dmi_session **out,
+                                          dm_checkpoint_options *known);
+/* Writes items that have been checked; event as of dm_checkpoint_save. */
+DM_CHECKED dm_status dmi_checkpoint_write(dmi_session *s, const char *path, int count,
+                                          const dm_checkpoint_item *items, int keep, dm_event *event);
+/* --- checkpoint_query.c */
+typedef struct dmi_checkpoint_opened {
+    dmi_session *s; /* NULL: no session is needed */
+    char *folder;
+    dmi_manifest manifest;
+} dmi_checkpoint_opened;
+DM_CHECKED dm_status dmi_checkpoint_open(const char *path, dmi_checkpoint_opened *out);
+void dmi_checkpoint_close(dmi_checkpoint_opened *o); /* also where opening has failed */
+/* --- checkpoint_load.c */
+/* What calls that fill arrays begin with. */
+DM_CHECKED dm_status dmi_checkpoint_reading(dm_session *session, dmi_session **out);
+/* All checks of an item that need no data, so that what fails by them has changed nothing. */
+DM_CHECKED dm_status dmi_checkpoint_check(const dmi_checkpoint_opened *o, const dm_checkpoint_item *item);
+/* target = the saved array. Does not wait. */
+DM_CHECKED dm_status dmi_checkpoint_fill(const dmi_checkpoint_opened *o, const dmi_saved *saved,
+                                         dm_array target);
+/* A new array for a saved one. dtype 0, layout NULL: as of dm_checkpoint_array. */
+DM_CHECKED dm_status dmi_checkpoint_make(const dmi_checkpoint_opened *o, const dmi_saved *saved, dm_dtype dtype,
+                                         const dm_layout *layout, dm_array *out);
 /* --- checkpoint_finish.c: the thread. When all workers have written their parts: hashes, manifest, name. */
 void *dmi_checkpoint_finish(void *job);
 void dmi_checkpoint_free(dmi_checkpoint_job *job);
@@ -37,6 +63,7 @@ void dmi_checkpoint_free(dmi_checkpoint_job *job);
 DM_CHECKED dm_status dmi_items_take(dmi_session *s, int count, const dm_checkpoint_item *items,
                                     const dm_checkpoint_item **out, int *items_out, dm_checkpoint_item **owned);
 int64_t dmi_item_bytes(const dm_checkpoint_item *item); /* of a value */
+void dmi_keep_forget(dmi_session *s, const char *name);
 void dmi_keep_free(dmi_session *s);
 /* --- checkpoint_copy.c */
 /* An array of the session's own of which each worker has whole parts; number spreads arrays of one part over

@@ -1,38 +1,15 @@
 /* dm_checkpoint_load: each worker reads whole parts, and checks them; a copy brings the elements to where they
  * belong. */
-#include "base/sized.h"
 #include "io/folder.h"
 #include "master/checkpoint.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST_HASHES = 8192 /* in one command */ };
 
-/* An open checkpoint. */
-typedef struct opened {
-    dmi_session *s;
-    char *folder;
-    dmi_manifest manifest;
-} opened;
-
-static dm_status open_checkpoint(const char *path, opened *out)
-{
-    dm_status status = path && path[0]
-                           ? dmi_folder_find(path, &out->folder)
-                           : dmi_fail(DM_ERR_ARG, "%s: path is %s", dmi_api_called(), path ? "empty" : "NULL");
-    return status == DM_OK ? dmi_manifest_read(out->folder, &out->manifest) : status;
-}
-
-static void close_checkpoint(opened *o)
-{
-    free(o->folder);
-    dmi_manifest_free(&o->manifest);
-}
-
-static dm_status find(const opened *o, const char *name, bool array, const dmi_saved **out)
+static dm_status find(const dmi_checkpoint_opened *o, const char *name, bool array, const dmi_saved **out)
 {
     const dmi_saved *saved = dmi_manifest_find(&o->manifest, name);
     if (!saved) {
@@ -76,8 +53,7 @@ static dm_status read_parts(dmi_session *s, const dmi_saved *saved, const char *
     return status;
 }
 
-/* target = the saved array. */
-static dm_status fill(const opened *o, const dmi_saved *saved, dm_array target)
+dm_status dmi_checkpoint_fill(const dmi_checkpoint_opened *o, const dmi_saved *saved, dm_array target)
 {
     dmi_session *s = o->s;
     dm_array parts;
@@ -117,8 +93,7 @@ static dm_status check_shape(const dmi_saved *saved, const dmi_desc *desc)
                            saved->name);
 }
 
-/* All checks that need no data, so that what fails by them has changed nothing. */
-static dm_status check(const opened *o, const dm_checkpoint_item *item)
+dm_status dmi_checkpoint_check(const dmi_checkpoint_opened *o, const dm_checkpoint_item *item)
 {
     const dmi_saved *saved = NULL;
     dm_status status = find(o, item->name, item->array.id != 0, &saved);
@@ -139,7 +114,7 @@ static dm_status check(const opened *o, const dm_checkpoint_item *item)
                           dmi_api_called(), item->name, item->count, saved->count);
 }
 
-static dm_status enter(dm_session *session, dmi_session **out)
+dm_status dmi_checkpoint_reading(dm_session *session, dmi_session **out)
 {
     dm_status status = dmi_enter(session, out);
     return status == DM_OK && ((*out)->recording || (*out)->explaining)
@@ -150,17 +125,17 @@ static dm_status enter(dm_session *session, dmi_session **out)
 
 dm_status dm_checkpoint_load(dm_session *session, const char *path, int count, const dm_checkpoint_item *items)
 {
-    opened o = {0};
+    dmi_checkpoint_opened o = {0};
     dm_checkpoint_item *owned = NULL;
-    dm_status status = enter(session, &o.s);
+    dm_status status = dmi_checkpoint_reading(session, &o.s);
     status = status == DM_OK ? dmi_items_take(o.s, count, items, &items, &count, &owned) : status;
-    status = status == DM_OK ? open_checkpoint(path, &o) : status;
+    status = status == DM_OK ? dmi_checkpoint_open(path, &o) : status;
     for (int i = 0; i < count && status == DM_OK; i++) {
-        status = check(&o, &items[i]);
+        status = dmi_checkpoint_check(&o, &items[i]);
     }
     for (int i = 0; i < count && status == DM_OK; i++) {
         if (items[i].array.id) {
-            status = fill(&o, dmi_manifest_find(&o.manifest, items[i].name), items[i].array);
+            status = dmi_checkpoint_fill(&o, dmi_manifest_find(&o.manifest, items[i].name), items[i].array);
         }
     }
     status = status == DM_OK ? dmi_wait(o.s, o.s->command) : status;
@@ -170,31 +145,35 @@ dm_status dm_checkpoint_load(dm_session *session, const char *path, int count, c
             memcpy(items[i].value, saved->value, (size_t)saved->value_bytes);
         }
     }
-    close_checkpoint(&o);
+    dmi_checkpoint_close(&o);
     free(owned);
     return status;
+}
+
+dm_status dmi_checkpoint_make(const dmi_checkpoint_opened *o, const dmi_saved *saved, dm_dtype dtype,
+                              const dm_layout *layout, dm_array *out)
+{
+    dm_layout kept;
+    layout = !layout && dmi_layout_restored(o->s, &o->manifest, saved, &kept) ? &kept : layout;
+    return dm_array_create(o->s->public_handle, dtype ? dtype : saved->dtype, saved->parts.ndim,
+                           saved->parts.shape, layout, out);
 }
 
 dm_status dm_checkpoint_array(dm_session *session, const char *path, const char *name, dm_dtype dtype,
                               const dm_layout *layout, dm_array *out)
 {
-    opened o = {0};
+    dmi_checkpoint_opened o = {0};
     const dmi_saved *saved = NULL;
     dm_array a;
-    dm_layout kept;
-    dm_status status = enter(session, &o.s);
+    dm_status status = dmi_checkpoint_reading(session, &o.s);
     if (status == DM_OK && (!name || !out)) {
         status = dmi_fail(DM_ERR_ARG, "checkpoint_array: %s is NULL", name ? "out" : "name");
     }
-    status = status == DM_OK ? open_checkpoint(path, &o) : status;
+    status = status == DM_OK ? dmi_checkpoint_open(path, &o) : status;
     status = status == DM_OK ? find(&o, name, true, &saved) : status;
+    status = status == DM_OK ? dmi_checkpoint_make(&o, saved, dtype, layout, &a) : status;
     if (status == DM_OK) {
-        layout = !layout && dmi_layout_restored(o.s, &o.manifest, saved, &kept) ? &kept : layout;
-        status = dm_array_create(session, dtype ? dtype : saved->dtype, saved->parts.ndim, saved->parts.shape,
-                                 layout, &a);
-    }
-    if (status == DM_OK) {
-        status = fill(&o, saved, a);
+        status = dmi_checkpoint_fill(&o, saved, a);
         status = status == DM_OK ? dmi_wait(o.s, o.s->command) : status;
         if (status == DM_OK) {
             *out = a;
@@ -202,90 +181,6 @@ dm_status dm_checkpoint_array(dm_session *session, const char *path, const char 
             status = dmi_array_release(session, a, status);
         }
     }
-    close_checkpoint(&o);
+    dmi_checkpoint_close(&o);
     return status;
-}
-
-/* --- without a session --- */
-
-int dm_checkpoint_exists(const char *path)
-{
-    opened o = {0};
-    bool is = path && path[0] && open_checkpoint(path, &o) == DM_OK;
-    close_checkpoint(&o);
-    return is;
-}
-
-static void describe_layout(const dmi_saved *saved, char *text, size_t room)
-{
-    const dmi_saved_layout *y = &saved->layout;
-    if (y->is_explicit) {
-        snprintf(text, room, "explicit, %" PRId64 " blocks", y->map_count);
-        return;
-    }
-    int n = snprintf(text, room, "grid");
-    for (int d = 0; d < saved->parts.ndim && n < (int)room; d++) {
-        n += snprintf(text + n, room - (size_t)n, "%s%d%s", d ? "x" : " ", y->grid[d], y->order[d] ? "c" : "");
-    }
-    if (y->replicas > 1 && n < (int)room) {
-        snprintf(text + n, room - (size_t)n, ", %d replicas", y->replicas);
-    }
-}
-
-dm_status dm_checkpoint_query(const char *path, int index, dm_checkpoint_info *out)
-{
-    opened o = {0};
-    dm_status status =
-        out ? dmi_sized_check(out, DMI_SIZED_LEAST(dm_checkpoint_info, version), "out: set its size")
-            : dmi_fail(DM_ERR_ARG, "checkpoint_query: out is NULL");
-    status = status == DM_OK ? open_checkpoint(path, &o) : status;
-    if (status == DM_OK && (index < 0 || index >= o.manifest.items)) {
-        status = dmi_fail(DM_ERR_ARG, "checkpoint_query: index is %d, and there are %d items", index,
-                          o.manifest.items);
-    }
-    if (status == DM_OK) {
-        const dmi_saved *saved = &o.manifest.item[index];
-        dm_checkpoint_info info = {
-            .size = sizeof info, .dtype = saved->dtype, .ndim = saved->file ? saved->parts.ndim : 1};
-        snprintf(info.name, sizeof info.name, "%s", saved->name);
-        snprintf(info.folder, sizeof info.folder, "%s", o.folder);
-        info.bytes = saved->value_bytes;
-        info.shape[0] = saved->count;
-        info.workers = o.manifest.workers;
-        info.version = o.manifest.version;
-        if (saved->file) {
-            snprintf(info.file, sizeof info.file, "%s", saved->file);
-            memcpy(info.shape, saved->parts.shape, sizeof info.shape);
-            info.bytes = saved->file_bytes;
-            info.parts = saved->parts.count;
-            describe_layout(saved, info.layout, sizeof info.layout);
-        }
-        dmi_sized_give(&info, sizeof info, out);
-    }
-    close_checkpoint(&o);
-    return status;
-}
-
-dm_status dm_checkpoint_verify(const char *path, dm_checkpoint_damaged damaged, void *context)
-{
-    opened o = {0};
-    char *text = NULL;
-    dm_status status = open_checkpoint(path, &o), worst = status;
-    if (status != DM_OK && damaged) {
-        damaged(context, dmi_error_text());
-    }
-    for (int i = 0; i < o.manifest.items; i++) {
-        status =
-            o.manifest.item[i].file ? dmi_saved_verify(&o.manifest.item[i], o.folder, damaged, context) : DM_OK;
-        if (status != DM_OK && worst == DM_OK) {
-            worst = status;
-            text = strdup(dmi_error_text());
-        }
-    }
-    if (text) {
-        (void)dmi_fail(worst, "%s", text);
-    }
-    free(text);
-    close_checkpoint(&o);
-    return worst;
 }

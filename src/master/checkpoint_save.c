@@ -67,7 +67,7 @@ static dm_status take_value(const dm_checkpoint_item *item, dmi_saved *out)
     out->value_bytes = dmi_item_bytes(item);
     out->value = malloc((size_t)out->value_bytes + 1);
     if (!out->value) {
-        return dmi_fail(DM_ERR_NOMEM, "checkpoint_save: no memory for the value %s", item->name);
+        return dmi_fail(DM_ERR_NOMEM, "no memory for the value %s", item->name);
     }
     if (out->value_bytes > 0) {
         memcpy(out->value, item->value, (size_t)out->value_bytes);
@@ -111,7 +111,7 @@ static dm_status take_array(dmi_session *s, const dm_checkpoint_item *item, cons
     out->file = dmi_manifest_file_name(item->name, number);
     out->hash = calloc((size_t)out->parts.count + 1, sizeof *out->hash);
     if (!out->file || !out->hash) {
-        return dmi_fail(DM_ERR_NOMEM, "checkpoint_save: no memory for %s", item->name);
+        return dmi_fail(DM_ERR_NOMEM, "no memory for %s", item->name);
     }
     snprintf(table, sizeof table, "%s%s", out->file, DMI_PART_TABLE);
     dm_status status = dmi_folder_file(folder, out->file, header, out->header_bytes, out->file_bytes);
@@ -129,12 +129,12 @@ static dm_status describe(dmi_session *s, int count, const dm_checkpoint_item *i
     job->manifest.item = calloc((size_t)count + 1, sizeof *job->manifest.item);
     job->copy = calloc((size_t)count + 1, sizeof *job->copy);
     if (!job->manifest.item || !job->copy) {
-        return dmi_fail(DM_ERR_NOMEM, "checkpoint_save: no memory for a manifest");
+        return dmi_fail(DM_ERR_NOMEM, "no memory for a manifest");
     }
     for (int i = 0; i < count && status == DM_OK; i++) {
         dmi_saved *saved = &job->manifest.item[job->manifest.items++];
         saved->name = strdup(items[i].name);
-        status = !saved->name        ? dmi_fail(DM_ERR_NOMEM, "checkpoint_save: no memory for a name")
+        status = !saved->name        ? dmi_fail(DM_ERR_NOMEM, "no memory for a name")
                  : items[i].array.id ? take_array(s, &items[i], job->folder, i, part, saved)
                                      : take_value(&items[i], saved);
     }
@@ -170,7 +170,7 @@ static dm_status write_arrays(dmi_session *s, dmi_checkpoint_job *job)
         }
         char *path = dmi_folder_path(job->folder, saved->file);
         if (!path) {
-            return dmi_fail(DM_ERR_NOMEM, "checkpoint_save: no memory for a path");
+            return dmi_fail(DM_ERR_NOMEM, "no memory for a path");
         }
         dmi_call call = {
             .op = DMI_OP_save, .noperand = 1, .tail = path, .tail_bytes = (int64_t)strlen(path) + 1};
@@ -190,7 +190,7 @@ static dm_status start_thread(dmi_checkpoint_job *job)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int failed = pthread_create(&job->thread, NULL, dmi_checkpoint_finish, job);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failed ? dmi_fail(DM_ERR_NOMEM, "checkpoint_save: cannot start a thread") : DM_OK;
+    return failed ? dmi_fail(DM_ERR_NOMEM, "cannot start a thread") : DM_OK;
 }
 
 /* Commands that were sent go on: what they write to is not there any more, and nobody misses it. */
@@ -222,7 +222,7 @@ static dm_status begin(dmi_session *s, const char *path, int count, const dm_che
     dmi_checkpoint_job *job = calloc(1, sizeof *job);
     if (!job || !(job->series = absolute(path))) {
         free(job);
-        return dmi_fail(DM_ERR_NOMEM, "checkpoint_save: no memory");
+        return dmi_fail(DM_ERR_NOMEM, "no memory");
     }
     job->session = s;
     job->keep = keep;
@@ -247,41 +247,34 @@ static dm_status begin(dmi_session *s, const char *path, int count, const dm_che
     return DM_OK;
 }
 
-static dm_status enter(dm_session *session, const char *path, const dm_checkpoint_options *options,
-                       dmi_session **out, dm_checkpoint_options *known)
+dm_status dmi_checkpoint_enter(dm_session *session, const char *path, const dm_checkpoint_options *options,
+                               dmi_session **out, dm_checkpoint_options *known)
 {
-    dm_status status = dmi_enter(session, out);
+    *known = (dm_checkpoint_options)DM_CHECKPOINT_OPTIONS_INIT;
+    dm_status status = dmi_manifest_possible();
+    status = status == DM_OK ? dmi_enter(session, out) : status;
     if (status == DM_OK && (!path || !path[0])) {
-        return dmi_fail(DM_ERR_ARG, "checkpoint_save: path is %s", path ? "empty" : "NULL");
+        return dmi_fail(DM_ERR_ARG, "path is %s", path ? "empty" : "NULL");
     }
     if (status == DM_OK && options) {
         status = dmi_sized_take(options, DMI_SIZED_LEAST(dm_checkpoint_options, keep), known, sizeof *known,
                                 "options: start from DM_CHECKPOINT_OPTIONS_INIT");
     }
-    if (status == DM_OK && known->keep < 0) {
-        return dmi_fail(DM_ERR_ARG, "checkpoint_save: options.keep is %d", known->keep);
+    if (status == DM_OK && (known->keep < 0 || known->named < 0 || known->named > 1)) {
+        return known->keep < 0 ? dmi_fail(DM_ERR_ARG, "options.keep is %d", known->keep)
+                               : dmi_fail(DM_ERR_ARG, "options.named is %d, not 0 or 1", known->named);
     }
     if (status == DM_OK && ((*out)->recording || (*out)->explaining)) {
-        return dmi_fail(DM_ERR_STATE, "checkpoint_save: not while %s",
+        return dmi_fail(DM_ERR_STATE, "not while %s",
                         (*out)->recording ? "a program is recorded" : "explaining");
     }
-    return status;
+    return status == DM_OK && (*out)->checkpoint ? dmi_checkpoint_wait(*out, (*out)->checkpoints, 0) : status;
 }
 
-dm_status dm_checkpoint_save(dm_session *session, const char *path, int count, const dm_checkpoint_item *items,
-                             const dm_checkpoint_options *options, dm_event *event)
+dm_status dmi_checkpoint_write(dmi_session *s, const char *path, int count, const dm_checkpoint_item *items,
+                               int keep, dm_event *event)
 {
-    dmi_session *s = NULL;
-    dm_checkpoint_options known = DM_CHECKPOINT_OPTIONS_INIT;
-    dm_checkpoint_item *owned = NULL;
-    dm_status status = dmi_manifest_possible();
-    status = status == DM_OK ? enter(session, path, options, &s, &known) : status;
-    if (status == DM_OK && s->checkpoint) {
-        status = dmi_checkpoint_wait(s, s->checkpoints, 0);
-    }
-    status = status == DM_OK ? dmi_items_take(s, count, items, &items, &count, &owned) : status;
-    status = status == DM_OK ? begin(s, path, count, items, known.keep) : status;
-    free(owned);
+    dm_status status = begin(s, path, count, items, keep);
     if (status != DM_OK) {
         return status;
     }
@@ -290,5 +283,18 @@ dm_status dm_checkpoint_save(dm_session *session, const char *path, int count, c
         *event = saved;
         return DM_OK;
     }
-    return dm_event_wait(session, saved, -1);
+    return dm_event_wait(s->public_handle, saved, -1);
+}
+
+dm_status dm_checkpoint_save(dm_session *session, const char *path, int count, const dm_checkpoint_item *items,
+                             const dm_checkpoint_options *options, dm_event *event)
+{
+    dmi_session *s = NULL;
+    dm_checkpoint_options known;
+    dm_checkpoint_item *owned = NULL;
+    dm_status status = dmi_checkpoint_enter(session, path, options, &s, &known);
+    status = status == DM_OK ? dmi_items_take(s, count, items, &items, &count, &owned) : status;
+    status = status == DM_OK ? dmi_checkpoint_write(s, path, count, items, known.keep, event) : status;
+    free(owned);
+    return status;
 }

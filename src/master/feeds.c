@@ -242,6 +242,16 @@ void dmi_feeds_stop(dmi_session *s)
     }
 }
 
+bool dmi_feeds_own(const dmi_session *s, dm_array a)
+{
+    for (const dm_feed *feed = s->feeds; feed; feed = feed->next) {
+        if (feed->order.id == a.id) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* --- any thread --- */
 
 dm_status dm_feed_take(dm_feed *feed, double seconds, void **buffer)

@@ -81,7 +81,7 @@ dm_status dmi_items_take(dmi_session *s, int count, const dm_checkpoint_item *it
     return status;
 }
 
-static void forget(dmi_session *s, const char *name)
+void dmi_keep_forget(dmi_session *s, const char *name)
 {
     for (dmi_kept **at = (dmi_kept **)&s->kept; *at; at = &(*at)->next) {
         dmi_kept *k = *at;
@@ -111,7 +111,7 @@ dm_status dm_keep(dm_session *session, const dm_checkpoint_item *item)
         free(k);
         return dmi_fail(DM_ERR_NOMEM, "keep: no memory for a name");
     }
-    forget(s, item->name);
+    dmi_keep_forget(s, item->name);
     if (k) {
         *k = (dmi_kept){*item, s->kept};
         k->item.name = name;
@@ -120,9 +120,32 @@ dm_status dm_keep(dm_session *session, const dm_checkpoint_item *item)
     return DM_OK;
 }
 
+dm_status dm_kept_array(dm_session *session, const char *name, dm_array *out)
+{
+    dmi_session *s = NULL;
+    dmi_handle *h;
+    dm_status status = dmi_enter(session, &s);
+    if (status == DM_OK && (!name || !out)) {
+        return dmi_fail(DM_ERR_ARG, "kept_array: %s is NULL", name ? "out" : "name");
+    }
+    for (const dmi_kept *k = status == DM_OK ? s->kept : NULL; k; k = k->next) {
+        if (strcmp(k->item.name, name) == 0 && k->item.array.id) {
+            status = dmi_handle_find(s, k->item.array, name, &h);
+            if (status == DM_OK) {
+                *out = k->item.array;
+            }
+            return status;
+        }
+    }
+    if (status == DM_OK) {
+        *out = DM_NO_ARRAY;
+    }
+    return status;
+}
+
 void dmi_keep_free(dmi_session *s)
 {
     while (s->kept) {
-        forget(s, s->kept->item.name);
+        dmi_keep_forget(s, s->kept->item.name);
     }
 }

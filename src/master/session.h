@@ -302,6 +302,8 @@ void dmi_recording_free(struct dmi_recording *r);
 /* --- feeds.c */
 /* Nobody waits any more for a buffer of a feed of this session. */
 void dmi_feeds_stop(dmi_session *s);
+/* Is it a feed's, and none of the program's? */
+bool dmi_feeds_own(const dmi_session *s, dm_array a);
 /* --- programs.c */
 void dmi_programs_free(dmi_session *s);
 /* Poisons at all workers what a run has written, beyond the few arrays that its error names. */

@@ -101,9 +101,9 @@ static void keep(int workers, bool exact_only)
     OK(dm_array_write(f.s, f.w, NULL, NULL, values, 0));
     OK(dm_array_write(f.s, f.index, NULL, NULL, index, 0));
     for (int i = 0; i < FORM_COUNT; i++) {
-        if ((exact_only && !exact(i)) ||
-            strcmp(forms[i].name, "checkpoint") == 0 || /* which deletes what it has read */
-            strcmp(forms[i].name, "feed") == 0) {       /* whose data journals do not have */
+        if ((exact_only && !exact(i)) || strcmp(forms[i].name, "checkpoint") == 0 ||
+            strcmp(forms[i].name, "session") == 0 || /* which deletes what it has read */
+            strcmp(forms[i].name, "feed") == 0) {    /* whose data journals do not have */
             continue;
         }
         f.outs = 0;

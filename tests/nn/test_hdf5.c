@@ -216,13 +216,62 @@ static void test_snapshots(void **state)
     H5Fclose(file);
 }
 
+/* A whole session saved in the middle of a training, with what the solver names in it, and loaded into another
+ * session, of other workers, goes on with the same bits; so does the same solver, taken back. */
+static void test_kept(void **state)
+{
+    float end[24], resumed[24];
+    char text[2048];
+    dm_checkpoint_options options = DM_CHECKPOINT_OPTIONS_INIT;
+    dm_solver *s = NULL, *other = NULL;
+    (void)state;
+    options.named = 1;
+    snprintf(text, sizeof text, SOLVER, "HDF5", "k");
+    write_file("solver.prototxt", text);
+    CHECK(dm_solver_open(session, "solver.prototxt", NULL, &s));
+    CHECK(dm_solver_keep(s, "lenet"));
+    assert_int_equal(dm_solver_keep(s, "again"), DM_ERR_STATE);
+    CHECK(dm_solver_step(s, 3));
+    CHECK(dm_session_save(session, "kept", &options, NULL));
+    CHECK(dm_solver_run(s, NULL, NULL));
+    read_conv(s, end);
+    CHECK(dm_session_load(session, "kept"));
+    assert_int_equal(dm_solver_iteration(s), 3);
+    CHECK(dm_solver_run(s, NULL, NULL));
+    read_conv(s, resumed);
+    assert_memory_equal(resumed, end, sizeof end);
+    CHECK(dm_solver_open(session, "solver.prototxt", NULL, &other));
+    assert_int_equal(dm_solver_keep(other, "lenet"), DM_ERR_ARG);
+    CHECK(dm_solver_keep(other, "other"));
+    CHECK(dm_solver_close(other));
+    CHECK(dm_solver_close(s));
+    dm_array gone;
+    CHECK(dm_kept_array(session, "lenet/a/conv/0", &gone));
+    assert_true(gone.id == 0);
+    for (int workers = 1; workers <= 5; workers += 2) {
+        dm_config config = DM_CONFIG_INIT;
+        dm_session *fresh = NULL;
+        int64_t alive = -1;
+        config.workers = workers;
+        CHECK(dm_init(&config, &fresh));
+        CHECK(dm_solver_open(fresh, "solver.prototxt", NULL, &s));
+        CHECK(dm_solver_keep(s, "lenet"));
+        CHECK(dm_session_load(fresh, "kept"));
+        assert_int_equal(dm_solver_iteration(s), 3);
+        CHECK(dm_solver_run(s, NULL, NULL));
+        read_conv(s, resumed);
+        assert_memory_equal(resumed, end, sizeof end);
+        CHECK(dm_solver_close(s));
+        CHECK(dm_finalize(fresh, &alive));
+        assert_int_equal(alive, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_data_and_output),
-        cmocka_unit_test(test_shuffle),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_snapshots),
+        cmocka_unit_test(test_data_and_output), cmocka_unit_test(test_shuffle), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_snapshots),       cmocka_unit_test(test_kept),
     };
     return cmocka_run_group_tests(tests, make_files, end);
 }

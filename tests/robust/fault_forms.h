@@ -655,6 +655,35 @@ static dm_status form_checkpoint(fixture *f)
     return status;
 }
 
+/* All arrays of the session again, which have the names that they were saved under. */
+static dm_status save_and_load_all(fixture *f, const char *path)
+{
+    dm_status status = dm_session_save(f->s, path, NULL, NULL);
+    status = status == DM_OK ? dm_session_load(f->s, path) : status;
+    for (int i = 1; status == DM_OK; i++) {
+        char name[32];
+        dm_array a = DM_NO_ARRAY;
+        snprintf(name, sizeof name, "array/%d", i);
+        status = dm_kept_array(f->s, name, &a);
+        if (status != DM_OK || a.id == 0) {
+            break;
+        }
+        status = dm_keep(f->s, &(dm_checkpoint_item){.name = name});
+        status = status == DM_OK ? dm_array_destroy(f->s, a) : status;
+    }
+    return status;
+}
+
+static dm_status form_session(fixture *f)
+{
+    char path[96];
+    snprintf(path, sizeof path, "%s/whole", f->folder);
+    f->out[f->outs++] = f->c;
+    dm_status status = save_and_load_all(f, path);
+    (void)nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return status;
+}
+
 static dm_status form_memory_trim(fixture *f)
 {
     return dm_memory_trim(f->s);
@@ -686,7 +715,8 @@ static dm_status form_memory_trim(fixture *f)
                                                             X(argsort_long) X(map_random) X(sum_random)        \
                                                                 X(scopes) X(program_number) X(program_loops)   \
                                                                     X(feed) \
-    X(nonzero) X(isin)
+    X(nonzero) X(isin) \
+    X(session)
 
 /* With factors that are elements; and a norm of one element of two dims. */
 #define FORMS_BY(X)                                                                                            \

@@ -1,0 +1,105 @@
+/* What checkpoints have, without a session: dm_checkpoint_query, dm_checkpoint_verify. */
+#include "base/sized.h"
+#include "io/folder.h"
+#include "master/checkpoint.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+dm_status dmi_checkpoint_open(const char *path, dmi_checkpoint_opened *out)
+{
+    dm_status status = path && path[0]
+                           ? dmi_folder_find(path, &out->folder)
+                           : dmi_fail(DM_ERR_ARG, "%s: path is %s", dmi_api_called(), path ? "empty" : "NULL");
+    return status == DM_OK ? dmi_manifest_read(out->folder, &out->manifest) : status;
+}
+
+void dmi_checkpoint_close(dmi_checkpoint_opened *o)
+{
+    free(o->folder);
+    dmi_manifest_free(&o->manifest);
+}
+
+int dm_checkpoint_exists(const char *path)
+{
+    dmi_checkpoint_opened o = {0};
+    bool is = path && path[0] && dmi_checkpoint_open(path, &o) == DM_OK;
+    dmi_checkpoint_close(&o);
+    return is;
+}
+
+static void describe_layout(const dmi_saved *saved, char *text, size_t room)
+{
+    const dmi_saved_layout *y = &saved->layout;
+    if (y->is_explicit) {
+        snprintf(text, room, "explicit, %" PRId64 " blocks", y->map_count);
+        return;
+    }
+    int n = snprintf(text, room, "grid");
+    for (int d = 0; d < saved->parts.ndim && n < (int)room; d++) {
+        n += snprintf(text + n, room - (size_t)n, "%s%d%s", d ? "x" : " ", y->grid[d], y->order[d] ? "c" : "");
+    }
+    if (y->replicas > 1 && n < (int)room) {
+        snprintf(text + n, room - (size_t)n, ", %d replicas", y->replicas);
+    }
+}
+
+dm_status dm_checkpoint_query(const char *path, int index, dm_checkpoint_info *out)
+{
+    dmi_checkpoint_opened o = {0};
+    dm_status status =
+        out ? dmi_sized_check(out, DMI_SIZED_LEAST(dm_checkpoint_info, version), "out: set its size")
+            : dmi_fail(DM_ERR_ARG, "checkpoint_query: out is NULL");
+    status = status == DM_OK ? dmi_checkpoint_open(path, &o) : status;
+    if (status == DM_OK && (index < 0 || index >= o.manifest.items)) {
+        status = dmi_fail(DM_ERR_ARG, "checkpoint_query: index is %d, and there are %d items", index,
+                          o.manifest.items);
+    }
+    if (status == DM_OK) {
+        const dmi_saved *saved = &o.manifest.item[index];
+        dm_checkpoint_info info = {
+            .size = sizeof info, .dtype = saved->dtype, .ndim = saved->file ? saved->parts.ndim : 1};
+        snprintf(info.name, sizeof info.name, "%s", saved->name);
+        snprintf(info.folder, sizeof info.folder, "%s", o.folder);
+        info.bytes = saved->value_bytes;
+        info.shape[0] = saved->count;
+        info.workers = o.manifest.workers;
+        info.version = o.manifest.version;
+        if (saved->file) {
+            snprintf(info.file, sizeof info.file, "%s", saved->file);
+            memcpy(info.shape, saved->parts.shape, sizeof info.shape);
+            info.bytes = saved->file_bytes;
+            info.parts = saved->parts.count;
+            describe_layout(saved, info.layout, sizeof info.layout);
+        }
+        dmi_sized_give(&info, sizeof info, out);
+    }
+    dmi_checkpoint_close(&o);
+    return status;
+}
+
+dm_status dm_checkpoint_verify(const char *path, dm_checkpoint_damaged damaged, void *context)
+{
+    dmi_checkpoint_opened o = {0};
+    char *text = NULL;
+    dm_status status = dmi_checkpoint_open(path, &o), worst = status;
+    if (status != DM_OK && damaged) {
+        damaged(context, dmi_error_text());
+    }
+    for (int i = 0; i < o.manifest.items; i++) {
+        status =
+            o.manifest.item[i].file ? dmi_saved_verify(&o.manifest.item[i], o.folder, damaged, context) : DM_OK;
+        if (status != DM_OK && worst == DM_OK) {
+            worst = status;
+            text = strdup(dmi_error_text());
+        }
+    }
+    if (text) {
+        (void)dmi_fail(worst, "%s", text);
+    }
+    free(text);
+    dmi_checkpoint_close(&o);
+    return worst;
+}
