@@ -186,7 +186,7 @@ foreach(file dmath dmath_mpi)
     string(APPEND calls "\ndm_status dmi_api_${name}(${parameters});\n"
                         "dm_status dm_${name}(${parameters})\n{\n    dmi_api_begin(${number}); /* ${said} */\n")
     # Called by any thread, or changes nothing, or says what others would do; groups: a journal is run on all workers.
-    if(name MATCHES "^(noop|cancel|session_take|session_signalled|explain_begin|profile_reset|group_end)$")
+    if(name MATCHES "^(noop|cancel|session_take|session_signalled|session_limit|explain_begin|profile_reset|group_end)$")
       set(kept no)
     endif()
     if(kept STREQUAL "maybe" AND unkept AND name MATCHES "^(checkpoint_load|program_run_until|keep)$") # the journal says that they were

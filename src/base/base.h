@@ -34,6 +34,7 @@ const char *dmi_api_called(void);
 uint16_t dmi_api_number(void); /* the same as a number, alike in all processes of a build; 0: outside of any */
 const char *dmi_api_name(int number); /* of the call with that number; NULL: there is none */
 void dmi_api_begin(uint16_t number); /* 0: the call ends */
+uint64_t dmi_api_serial(void);       /* of this thread's call: it differs from that of its calls before */
 
 /* --- dtype.c ------------------------------------------------------------ */
 enum {

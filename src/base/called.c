@@ -2,6 +2,7 @@
 #include "base/base.h"
 
 static _Thread_local uint16_t called;
+static _Thread_local uint64_t serial;
 
 const char *dmi_api_name(int number)
 {
@@ -22,4 +23,10 @@ uint16_t dmi_api_number(void)
 void dmi_api_begin(uint16_t number)
 {
     called = number;
+    serial += number != 0;
+}
+
+uint64_t dmi_api_serial(void)
+{
+    return serial;
 }

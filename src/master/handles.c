@@ -308,7 +308,8 @@ dm_status dmi_array_make(dmi_session *s, dm_dtype dtype, const dmi_layout *layou
 {
     dmi_handle *h = NULL;
     dm_array a;
-    dm_status status = admit_array(s, layout, dtype);
+    dm_status status = dmi_wait_room(s);
+    status = status == DM_OK ? admit_array(s, layout, dtype) : status;
     if (status == DM_ERR_LIMIT && !replica) { /* replicas give way */
         dmi_replicas_clear(s);
         status = admit_array(s, layout, dtype);

@@ -255,6 +255,9 @@ static dm_status run_checked(dmi_session *s, uint32_t number, repeat r, int coun
     if (status == DM_OK && (recorded->step || r.times > recorded->asks)) {
         status = dmi_look_seen(s, DM_F64, &r.asked);
     }
+    if (status == DM_OK && !s->explaining) {
+        status = dmi_wait_room(s);
+    }
     if (status == DM_OK && s->explaining) {
         status = explain(s, recorded);
     } else if (status == DM_OK && r.times > 0) {

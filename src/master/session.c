@@ -76,6 +76,8 @@ dmi_facts dmi_session_facts(const dmi_session *s)
                        .explaining = s->explaining,
                        .recording = s->recording != NULL,
                        .grouped = s->open_groups > 0,
+                       .command = s->command,
+                       .limited = s->limited,
                        .tail_room = (int64_t)(s->hub.ring->size / 8)};
 }
 
@@ -287,6 +289,7 @@ void dmi_session_close(dmi_session *s)
         dmi_instance_free(&s->engine, inst);
     }
     dmi_instances_free(&s->engine);
+    dmi_rests_end(s, UINT64_MAX, DM_ERR_STATE);
     dmi_trace_destroy(s->engine.trace);
     dmi_journal_close(s->journal);
     dmi_profiling_stop(s);
@@ -343,6 +346,13 @@ static dm_status give_up(dm_session *session, dmi_session *s)
     return status;
 }
 
+/* Under dm_session_limit, before anything of the session goes. */
+static dm_status wait_to_end(dmi_session *s)
+{
+    dm_status status = s->checkpoint ? dmi_checkpoint_wait(s, s->checkpoint->number, 0) : DM_OK;
+    return status == DM_ERR_PENDING ? status : dmi_wait_done(s, s->remote ? dmi_wait_mark(s) : s->command, 0);
+}
+
 dm_status dm_finalize(dm_session *session, int64_t *alive)
 {
     dmi_session *s = NULL;
@@ -351,6 +361,9 @@ dm_status dm_finalize(dm_session *session, int64_t *alive)
         return status;
     }
     dmi_feeds_stop(s);
+    if (s->limited && !s->stuck && wait_to_end(s) == DM_ERR_PENDING) {
+        return DM_ERR_PENDING;
+    }
     dmi_checkpoint_end(s);
     dmi_signals_end(&s->config, session);
     if (!s->stuck || (s->stuck == DMI_STUCK_WAITING && dmi_all_done(s))) {

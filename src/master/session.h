@@ -122,6 +122,11 @@ struct dmi_session {
     char *explain_text;
     size_t explain_bytes;
     int explain_calls;
+    bool limited; /* dm_session_limit: */
+    double limit_s;
+    uint64_t limited_call; /* the call that limit_ns is for */
+    int64_t limit_ns;      /* its end */
+    dmi_rest *rests;       /* what calls have left whose time was over */
     int stuck;           /* enum dmi_stuck: the watchdog's time was over */
     int broken;          /* the endpoint, where it is DMI_STUCK_BROKEN */
     atomic_uint_fast64_t cancel; /* the last command that dm_cancel has cancelled; */
@@ -219,6 +224,9 @@ DM_CHECKED dm_status dmi_broken(dmi_session *s);
 DM_CHECKED dm_status dmi_wait(dmi_session *s, uint64_t command);
 /* The same until a time of dmi_now_ns; 0: without a limit. DM_ERR_PENDING: it was over. */
 DM_CHECKED dm_status dmi_wait_until(dmi_session *s, uint64_t command, int64_t until_ns);
+/* Under dm_session_limit: room in the command ring for a frame of any size, before anything of a call is sent.
+ */
+DM_CHECKED dm_status dmi_wait_room(dmi_session *s);
 /* Without a look at errors. The command is that of a mark, where there are other hosts. */
 DM_CHECKED dm_status dmi_wait_done(dmi_session *s, uint64_t command, int64_t until_ns);
 /* The number of the last command, which other hosts will report when it is done. */
@@ -226,6 +234,9 @@ uint64_t dmi_wait_mark(dmi_session *s);
 bool dmi_done(dmi_session *s, uint64_t command); /* one poll */
 /* Until another thread of this process has set the flag and rung the master's bell; without the watchdog. */
 DM_CHECKED dm_status dmi_wait_flag(dmi_session *s, atomic_int *flag, int64_t until_ns);
+/* --- rests.c */
+/* Ends what waited for commands up to this one, which are done; `status`: DM_OK, or why none of it can be. */
+void dmi_rests_end(dmi_session *s, uint64_t command, dm_status status);
 /* --- failures.c */
 /* Takes the reports that are there; false: there are more. */
 bool dmi_failures_take(dmi_session *s);

@@ -251,6 +251,9 @@ static dm_status submit_to(dmi_session *s, dm_session *session, dmi_call *call, 
     if (status != DM_OK) {
         return status;
     }
+    if (!s->explaining && (status = dmi_wait_room(s)) != DM_OK) {
+        return status;
+    }
     if (!s->explaining) {
         forget_outputs(s, call);
     }
@@ -318,7 +321,9 @@ static dm_status wait_until(dm_session *session, dmi_call *call, const dm_array 
 {
     dmi_session *s;
     bool unused;
-    dm_status status = prepare(session, call, arrays, &s, &unused);
+    dm_status status = dmi_enter(session, &s);
+    status = status == DM_OK ? dmi_wait_room(s) : status; /* so that where this fails, nothing was given */
+    status = status == DM_OK ? prepare(session, call, arrays, &s, &unused) : status;
     if (status != DM_OK) {
         return status;
     }

@@ -94,10 +94,25 @@ static bool wait_step(dmi_session *s, waiting *w, bool (*met)(dmi_session *s, ui
     return !dmi_watchdog_bites(s, &w->watch);
 }
 
+/* When the call that waits must return; 0: there is no limit. */
+static int64_t limit_of(dmi_session *s)
+{
+    if (!s->limited) {
+        return 0;
+    }
+    if (s->limited_call != dmi_api_serial()) {
+        s->limited_call = dmi_api_serial();
+        s->limit_ns = dmi_deadline(s->limit_s);
+    }
+    return s->limit_ns;
+}
+
 static bool ring_has_room(dmi_session *s, uint64_t bytes)
 {
     return dmi_ring_reserve(&s->ring, (uint32_t)bytes) != NULL;
 }
+
+static dm_status give_up(dmi_session *s, const waiting *w);
 
 /* The slowest worker is behind by the whole command ring. NULL: one is stuck. */
 static dmi_frame *wait_for_room(dmi_session *s, uint32_t bytes)
@@ -119,6 +134,24 @@ static dmi_frame *wait_for_room(dmi_session *s, uint32_t bytes)
         dmi_profile_waited_since(s, begin);
     }
     return frame;
+}
+
+dm_status dmi_wait_room(dmi_session *s)
+{
+    const uint32_t most = (uint32_t)(s->hub.ring->size / 4);
+    if (!s->limited || dmi_ring_reserve(&s->ring, most)) {
+        return DM_OK;
+    }
+    waiting w = {.until_ns = limit_of(s)};
+    while (wait_step(s, &w, ring_has_room, most)) {
+        if (dmi_ring_reserve(&s->ring, most)) {
+            return DM_OK;
+        }
+        if (w.until_ns && dmi_now_ns() >= w.until_ns) {
+            return dmi_fail(DM_ERR_PENDING, "the command ring is full, and the call was not given");
+        }
+    }
+    return give_up(s, &w);
 }
 
 void *dmi_frame_begin(dmi_session *s, uint32_t bytes, int kind, int op)
@@ -225,13 +258,14 @@ uint64_t dmi_wait_mark(dmi_session *s)
 
 dm_status dmi_wait_done(dmi_session *s, uint64_t command, int64_t until_ns)
 {
-    waiting w = {.until_ns = until_ns};
+    waiting w = {0};
     if (atomic_load_explicit(&s->died, memory_order_relaxed)) { /* even if it had done all commands */
         return dmi_broken(s);
     }
     if (s->stuck >= DMI_STUCK_LOST || !done_and_told(s, command)) {
         atomic_store_explicit(&s->waiting, true, memory_order_relaxed);
         bool given_up = false, late = false;
+        w.until_ns = until_ns = until_ns ? until_ns : limit_of(s);
         int64_t begin = s->profiling ? dmi_now_ns() : 0;
         while (!given_up && !late && (s->stuck >= DMI_STUCK_LOST || !done_and_told(s, command))) {
             given_up = s->stuck >= DMI_STUCK_LOST || !wait_step(s, &w, done_and_told_asleep, command);
@@ -249,6 +283,9 @@ dm_status dmi_wait_done(dmi_session *s, uint64_t command, int64_t until_ns)
         }
     }
     s->stuck = DMI_NOT_STUCK;
+    if (!s->awaited) {
+        dmi_rests_end(s, command, DM_OK);
+    }
     dmi_failures_spread(s);
     dmi_checkpoint_settle(s);
     return DM_OK;
@@ -257,6 +294,7 @@ dm_status dmi_wait_done(dmi_session *s, uint64_t command, int64_t until_ns)
 dm_status dmi_wait_flag(dmi_session *s, atomic_int *flag, int64_t until_ns)
 {
     dmi_bell *bell = &s->engine.port->bell;
+    until_ns = until_ns ? until_ns : limit_of(s);
     while (!atomic_load(flag)) {
         bool moved = look(s);
         unsigned token = dmi_bell_announce(bell);

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -36,7 +37,41 @@ static char *behind_links(const char *path)
     return NULL;
 }
 
-static dm_status save_to(dm_session *session, dm_array a, const dmi_desc *desc, const char *path)
+/* A save whose time is over: its file gets its name when the command is done. */
+typedef struct saving {
+    dmi_rest rest;
+    dmi_partial partial;
+    char target[];
+} saving;
+
+static dm_status end_saving(dmi_rest *rest, dm_status status)
+{
+    saving *own = (saving *)(void *)rest;
+    status = status == DM_OK ? dmi_partial_finish(&own->partial, own->target) : DM_OK;
+    dmi_partial_end(&own->partial);
+    free(own);
+    return status;
+}
+
+/* From here on the file belongs to the session, unless there is no memory for that. */
+static void finish_late(dmi_session *s, dmi_partial *partial, const char *path, uint64_t first)
+{
+    char text[2048];
+    snprintf(text, sizeof text, "%s", dmi_error_text());
+    saving *own = malloc(sizeof *own + strlen(path) + 1);
+    if (own) {
+        own->rest.first = first;
+        own->rest.end = end_saving;
+        own->partial = *partial;
+        strcpy(own->target, path);
+        dmi_rest_keep(s, &own->rest);
+        *partial = (dmi_partial){.fd = -1};
+    }
+    (void)dmi_fail(DM_ERR_PENDING, "%s", text);
+}
+
+static dm_status save_to(dm_session *session, dmi_session *s, dm_array a, const dmi_desc *desc,
+                         const char *path)
 {
     char header[512];
     int64_t count = 1;
@@ -52,7 +87,11 @@ static dm_status save_to(dm_session *session, dm_array a, const dmi_desc *desc, 
                          .args = {.i = {bytes}},
                          .tail = partial.path,
                          .tail_bytes = (int64_t)strlen(partial.path) + 1};
+        uint64_t before = dmi_session_facts(s).command;
         status = dmi_call_wait(session, &call, &a, NULL);
+        if (status == DM_ERR_PENDING && dmi_session_facts(s).command != before) {
+            finish_late(s, &partial, path, before + 1);
+        }
     }
     status = status == DM_OK ? dmi_partial_finish(&partial, path) : status;
     dmi_partial_end(&partial);
@@ -79,7 +118,8 @@ dm_status dm_array_save(dm_session *session, dm_array a, const char *path)
         return dmi_fail(DM_ERR_IO, "array_save: %s is there and is not a regular file", path);
     }
     char *target = behind_links(path);
-    status = target ? save_to(session, a, &h->desc, target) : dmi_fail(DM_ERR_IO, "array_save: %s: %s", path, strerror(errno));
+    status = target ? save_to(session, s, a, &h->desc, target)
+                    : dmi_fail(DM_ERR_IO, "array_save: %s: %s", path, strerror(errno));
     free(target);
     return status;
 }

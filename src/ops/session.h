@@ -43,6 +43,8 @@ typedef struct dmi_facts {
     const dmi_profile *profile;
     bool explaining, recording; /* calls do not run, and cannot wait for workers */
     bool grouped;               /* a group has begun, whose workers layouts count */
+    uint64_t command;           /* the last one given */
+    bool limited;               /* calls that wait may return DM_ERR_PENDING: dm_session_limit */
     int64_t tail_room;          /* bytes that the tail of a command may have without filling the command ring */
 } dmi_facts;
 dmi_facts dmi_session_facts(const dmi_session *s);
@@ -74,6 +76,15 @@ DM_CHECKED dm_status dmi_call_submit(dm_session *session, dmi_call *call, const 
 DM_CHECKED dm_status dmi_call_wait(dm_session *session, dmi_call *call, const dm_array *arrays, void *user);
 /* The same until a time of dmi_now_ns. DM_ERR_PENDING: it was over; the command goes on, and uses `user`. */
 DM_CHECKED dm_status dmi_call_wait_until(dm_session *session, dmi_call *call, const dm_array *arrays, void *user, int64_t until_ns);
+/* What a call leaves to do when its last command is done, because its time is over (dm_session_limit). */
+typedef struct dmi_rest {
+    struct dmi_rest *next;
+    uint64_t first, command; /* its commands; the last is set by dmi_rest_keep */
+    /* Ends it and frees it: DM_OK: the command is done; else it has failed, or the session ends. The failure
+     * that it returns is one of the command's. */
+    dm_status (*end)(struct dmi_rest *rest, dm_status status);
+} dmi_rest;
+void dmi_rest_keep(dmi_session *s, dmi_rest *rest);
 int64_t dmi_deadline(double seconds); /* from now; 0 where there is no limit (negative) */
 
 #endif
