@@ -18,6 +18,7 @@ int64_t dmi_get_integer(dmi_replay *r);
 double dmi_get_real(dmi_replay *r);
 dm_array dmi_get_array(dmi_replay *r);
 dm_program dmi_get_program(dmi_replay *r);
+dm_group dmi_get_group(dmi_replay *r);
 dm_factor dmi_get_factor(dmi_replay *r);
 const char *dmi_get_text(dmi_replay *r);
 const void *dmi_get_bytes(dmi_replay *r);
@@ -30,7 +31,15 @@ const dm_layout *dmi_get_layout(dmi_replay *r);
 const void *dmi_get_data(dmi_replay *r, dm_array a, const int64_t *extent, int dtype);
 /* Memory that the call fills; its checksum is printed. */
 void *dmi_get_room(dmi_replay *r, dm_array a, const int64_t *extent, int dtype);
-void *dmi_get_outputs(dmi_replay *r, int64_t count, bool programs);
+/* kind: a letter, as before handles. */
+void *dmi_get_outputs(dmi_replay *r, int64_t count, char kind);
+double dmi_get_seconds(dmi_replay *r); /* without a limit */
+/* The workers of a group, and then how many there are. */
+const int *dmi_get_group_workers(dmi_replay *r);
+int dmi_get_group_count(dmi_replay *r);
+const dm_checkpoint_item *dmi_get_items(dmi_replay *r);
+const dm_checkpoint_item *dmi_get_kept(dmi_replay *r); /* its memory lasts as long as the replay */
+const dm_checkpoint_options *dmi_get_checkpoint_options(dmi_replay *r);
 dm_session *dmi_replay_session(const dmi_replay *r);
 /* All arguments could be read: the call may run. */
 bool dmi_replay_ready(const dmi_replay *r);

@@ -63,6 +63,8 @@ void dmi_checkpoint_free(dmi_checkpoint_job *job);
 DM_CHECKED dm_status dmi_items_take(dmi_session *s, int count, const dm_checkpoint_item *items,
                                     const dm_checkpoint_item **out, int *items_out, dm_checkpoint_item **owned);
 int64_t dmi_item_bytes(const dm_checkpoint_item *item); /* of a value */
+/* The values that dm_keep has named, by number from 0 on; NULL: there are no more. */
+const dm_checkpoint_item *dmi_kept_value(const dmi_session *s, int number);
 void dmi_keep_forget(dmi_session *s, const char *name);
 void dmi_keep_free(dmi_session *s);
 /* --- checkpoint_copy.c */

@@ -1,5 +1,7 @@
 /* Writing a journal. */
 #include "master/journal.h"
+#include "base/sized.h"
+#include "master/checkpoint.h"
 #include "master/session.h"
 
 #include <errno.h>
@@ -138,6 +140,11 @@ void dmi_put_program(dmi_journal *j, dm_program p)
     put(j, " p%" PRIx64, p.id);
 }
 
+void dmi_put_group(dmi_journal *j, dm_group g)
+{
+    put(j, " g%" PRIx64, g.id);
+}
+
 void dmi_put_factor(dmi_journal *j, dm_factor f)
 {
     dmi_put_real(j, f.value);
@@ -211,6 +218,60 @@ void dmi_put_layout(dmi_journal *j, const dm_layout *layout)
         dmi_put_ints(j, layout->order, DM_MAX_DIMS);
         dmi_put_ints(j, layout->workers, layout->nworkers);
         dmi_put_ints(j, layout->map, layout->map_count);
+    }
+}
+
+/* Bytes of a value; 0 where the call will refuse it. */
+static int64_t value_bytes(const dm_checkpoint_item *item)
+{
+    bool known = item->dtype == 0 || dmi_dtype_bytes(item->dtype) > 0;
+    bool fits =
+        known && item->count >= 0 && item->count <= DMI_VALUE_BYTES && dmi_item_bytes(item) <= DMI_VALUE_BYTES;
+    return item->value && fits ? dmi_item_bytes(item) : 0;
+}
+
+static void put_value(dmi_journal *j, const dm_checkpoint_item *item)
+{
+    int64_t bytes = value_bytes(item);
+    if (bytes > DMI_JOURNAL_DATA) {
+        put(j, " h%08" PRIx32, dmi_journal_hash(0, item->value, (size_t)bytes));
+    } else {
+        dmi_put_bytes(j, item->value, bytes);
+    }
+}
+
+void dmi_put_items(dmi_journal *j, const dm_checkpoint_item *item, int64_t count, bool values)
+{
+    put(j, item ? " %" PRId64 : " -", count);
+    for (int64_t i = 0; item && i < count; i++) {
+        dmi_put_text(j, item[i].name);
+        dmi_put_array(j, item[i].array);
+        put(j, " %d %" PRId64 " %d", (int)item[i].dtype, item[i].count, item[i].value != NULL);
+        if (values && !item[i].array.id) {
+            put_value(j, &item[i]);
+        } else {
+            put(j, " -");
+        }
+    }
+}
+
+void dmi_put_checkpoint_options(dmi_journal *j, dm_session *session, const dm_checkpoint_options *options)
+{
+    dmi_session *s = NULL;
+    dm_checkpoint_options known = DM_CHECKPOINT_OPTIONS_INIT;
+    const dm_checkpoint_item *item = NULL;
+    bool whole = options && dmi_sized_take(options, DMI_SIZED_LEAST(dm_checkpoint_options, keep), &known,
+                                           sizeof known, "options") == DM_OK;
+    put(j, whole ? " o %d %d" : " -", known.keep, known.named);
+    bool entered = dmi_enter(session, &s) == DM_OK;
+    int count = 0;
+    while (entered && dmi_kept_value(s, count)) {
+        count++;
+    }
+    dmi_put_integer(j, count);
+    for (int i = 0; i < count && (item = dmi_kept_value(s, i)) != NULL; i++) {
+        dmi_put_text(j, item->name);
+        put_value(j, item);
     }
 }
 

@@ -13,6 +13,7 @@
 
 #include <dmath/dmath.h>
 #include <dmath/factors.h>
+#include <dmath/group.h>
 #include <dmath/program.h>
 
 #include <stdatomic.h>
@@ -44,6 +45,7 @@ void dmi_put_integer(dmi_journal *j, int64_t value);
 void dmi_put_real(dmi_journal *j, double value);
 void dmi_put_array(dmi_journal *j, dm_array a);
 void dmi_put_program(dmi_journal *j, dm_program p);
+void dmi_put_group(dmi_journal *j, dm_group g);
 void dmi_put_factor(dmi_journal *j, dm_factor f);
 void dmi_put_text(dmi_journal *j, const char *text); /* NULL is kept in this and all that follow */
 void dmi_put_bytes(dmi_journal *j, const void *bytes, int64_t count);
@@ -53,6 +55,10 @@ void dmi_put_reals(dmi_journal *j, const double *value, int64_t count);
 void dmi_put_arrays(dmi_journal *j, const dm_array *a, int64_t count);
 void dmi_put_map_args(dmi_journal *j, const dm_map_arg *arg, int64_t count);
 void dmi_put_layout(dmi_journal *j, const dm_layout *layout);
+/* values: what values hold is kept too; false: their size alone. */
+void dmi_put_items(dmi_journal *j, const dm_checkpoint_item *item, int64_t count, bool values);
+/* The options of a checkpoint, and what the values hold that dm_keep has named. */
+void dmi_put_checkpoint_options(dmi_journal *j, dm_session *session, const dm_checkpoint_options *options);
 /* The caller's memory behind a write. extent NULL: the whole array; dtype -1: the array's; ld not 0: not kept.
  */
 void dmi_put_data(dmi_journal *j, dm_session *session, dm_array a, const int64_t *extent, int dtype,

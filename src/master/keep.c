@@ -81,6 +81,16 @@ dm_status dmi_items_take(dmi_session *s, int count, const dm_checkpoint_item *it
     return status;
 }
 
+const dm_checkpoint_item *dmi_kept_value(const dmi_session *s, int number)
+{
+    for (const dmi_kept *k = s->kept; k; k = k->next) {
+        if (!k->item.array.id && number-- == 0) {
+            return &k->item;
+        }
+    }
+    return NULL;
+}
+
 void dmi_keep_forget(dmi_session *s, const char *name)
 {
     for (dmi_kept **at = (dmi_kept **)&s->kept; *at; at = &(*at)->next) {

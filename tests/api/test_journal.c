@@ -101,9 +101,8 @@ static void keep(int workers, bool exact_only)
     OK(dm_array_write(f.s, f.w, NULL, NULL, values, 0));
     OK(dm_array_write(f.s, f.index, NULL, NULL, index, 0));
     for (int i = 0; i < FORM_COUNT; i++) {
-        if ((exact_only && !exact(i)) || strcmp(forms[i].name, "checkpoint") == 0 ||
-            strcmp(forms[i].name, "session") == 0 || /* which deletes what it has read */
-            strcmp(forms[i].name, "feed") == 0) {    /* whose data journals do not have */
+        if ((exact_only && !exact(i)) ||
+            strcmp(forms[i].name, "feed") == 0) { /* whose data journals do not have */
             continue;
         }
         f.outs = 0;
@@ -374,6 +373,166 @@ static void test_wrong_lines(void **state)
     assert_true(errors > 50);
 }
 
+static void remove_series(void)
+{
+    static const char *const names[] = {"series", "whole"};
+    for (int i = 0; i < 2; i++) {
+        char path[96];
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        (void)nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    }
+}
+
+/* A pipeline on each of two groups; total = what both have made. */
+static void two_groups(fixture *f, int workers, dm_array x[2], dm_array total)
+{
+    dm_session *s = f->s;
+    dm_group group[2];
+    dm_array y;
+    for (int g = 0; g < 2; g++) {
+        int list[8], half = (workers + 1) / 2, count = 0;
+        for (int w = g ? workers - half : 0; count < half; w++) {
+            list[count++] = w;
+        }
+        OK(dm_group_create(s, list, count, &group[g]));
+        OK(dm_group_begin(s, group[g]));
+        dm_layout rows = dm_layout_rows(s), last = dm_layout_single(count - 1),
+                  everywhere = dm_layout_replicated(s);
+        OK(dm_array_create(s, DM_F64, 2, (int64_t[]){8, 8}, &rows, &x[g]));
+        OK(dm_array_create(s, DM_F64, 2, (int64_t[]){8, 8}, g ? &last : &everywhere, &y));
+        OK(dm_fill_arange(s, x[g], g, 1));
+        OK(dm_matmul(s, x[g], x[g], y));
+        OK(dm_group_end(s));
+        OK(dm_group_sync(s, group[g]));
+        if (g == 1) {
+            OK(dm_copy(s, y, x[0]));
+        }
+        read_out(f, y);
+        OK(dm_array_destroy(s, y));
+    }
+    OK(dm_sum_dim(s, x[0], 0, total));
+    OK(dm_group_destroy(s, group[0]));
+}
+
+/* Groups, a checkpoint of a list, the whole session, and both loaded again. */
+static void groups_and_checkpoints(int workers)
+{
+    char options[128], series[96], whole[96];
+    double number = 1.5;
+    int64_t step = 0;
+    uint64_t seed;
+    dm_event event;
+    dm_array x[2], y, total;
+    snprintf(series, sizeof series, "%s/series", folder);
+    snprintf(whole, sizeof whole, "%s/whole", folder);
+    snprintf(options, sizeof options, "log=error,journal=%s", journal);
+    fixture f = {.s = open_session(workers, options)};
+    read_count = 0;
+    OK(dm_keep(f.s, &(dm_checkpoint_item)DM_KEEP_VALUE("step", &step)));
+    OK(dm_vector(f.s, DM_F64, 8, &total));
+    two_groups(&f, workers, x, total);
+    step = 7;
+    dm_checkpoint_item items[] = {DM_KEEP_ARRAY("total", total), DM_KEEP_VALUE("number", &number)};
+    OK(dm_checkpoint_save(f.s, series, 2, items, NULL, &event));
+    OK(dm_fill(f.s, total, 0));
+    OK(dm_event_wait(f.s, event, 60));
+    number = 0;
+    OK(dm_checkpoint_load(f.s, series, 2, items));
+    assert_true(number == 1.5);
+    read_out(&f, total);
+    OK(dm_keep(f.s, &(dm_checkpoint_item)DM_KEEP_ARRAY("total", total)));
+    OK(dm_random_next(f.s, &seed));
+    OK(dm_session_save(f.s, whole, NULL, NULL));
+    OK(dm_fill(f.s, total, 0));
+    step = 0;
+    OK(dm_session_load(f.s, whole));
+    assert_int_equal(step, 7);
+    OK(dm_kept_array(f.s, "total", &y));
+    assert_true(y.id == total.id);
+    OK(dm_kept_array(f.s, "nobody", &y));
+    assert_true(y.id == 0);
+    OK(dm_kept_array(f.s, "array/2", &y)); /* x of the second group, made anew */
+    assert_true(y.id != x[1].id);
+    OK(dm_sum_dim(f.s, y, 1, total));
+    read_out(&f, total);
+    OK(dm_finalize(f.s, &(int64_t){0}));
+    remove_series();
+}
+
+/* A replay's own checkpoint has what the program's values were. */
+static void same_values(void)
+{
+    char whole[96];
+    int64_t step = 0;
+    uint64_t seed, next;
+    dm_session *s = open_session(2, "log=error");
+    OK(dm_keep(s, &(dm_checkpoint_item)DM_KEEP_VALUE("step", &step)));
+    snprintf(whole, sizeof whole, "%s/whole", folder);
+    OK(dm_session_load(s, whole));
+    OK(dm_random_get(s, &seed, &next));
+    assert_true(step == 7 && seed == 0 && next == 1);
+    OK(dm_finalize(s, &(int64_t){0}));
+}
+
+static void test_groups_and_checkpoints(void **state)
+{
+    (void)state;
+    static const int kept[] = {4, 3, 1}, workers[] = {4, 1, 2, 3, 5, 8};
+    for (int k = 0; k < 3; k++) {
+        char *first = NULL;
+        groups_and_checkpoints(kept[k]);
+        for (int i = 0; i < 6; i++) {
+            char *text = NULL;
+            OK(run(workers[i], &text));
+            same_reads(text);
+            assert_null(strstr(text, "do not keep"));
+            if (first) {
+                assert_string_equal(text, first);
+            }
+            same_values();
+            remove_series();
+            free(first);
+            first = text;
+        }
+        free(first);
+    }
+}
+
+/* A write whose time was over is done all the same, and a replay does it; a feed's data are said to be missing.
+ */
+static void test_late_and_unkept(void **state)
+{
+    (void)state;
+    char options[128], *text = NULL;
+    double values[6] = {1, 2, 3, 4, 5, 6};
+    snprintf(options, sizeof options, "log=error,journal=%s", journal);
+    dm_session *s = open_session(2, options);
+    fixture f = {.s = s};
+    dm_array a;
+    dm_feed *feed;
+    void *buffer;
+    read_count = 0;
+    OK(dm_vector(s, DM_F64, 6, &a));
+    OK(dm_fill_uniform(s, a, 0, 1, 3));
+    OK(dm_session_limit(s, 0));
+    dm_status status = dm_array_write(s, a, NULL, NULL, values, 0);
+    assert_true(status == DM_ERR_PENDING || status == DM_OK);
+    OK(dm_session_limit(s, -1));
+    OK(dm_sync_within(s, 60));
+    read_out(&f, a);
+    OK(dm_feed_create(s, DM_F64, 1, (int64_t[]){6}, 1, &feed));
+    OK(dm_feed_take(feed, 10, &buffer));
+    memset(buffer, 0, sizeof values);
+    OK(dm_feed_put(feed));
+    OK(dm_array_feed(s, a, feed, 10));
+    OK(dm_feed_destroy(feed));
+    OK(dm_finalize(s, &(int64_t){0}));
+    OK(run(3, &text));
+    same_reads(text);
+    assert_non_null(strstr(text, "array_feed: journals do not keep this call"));
+    free(text);
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -398,15 +557,21 @@ static int end(void **state)
     (void)unlink(saved);
     (void)unlink(journal);
     (void)unlink(there);
+    remove_series();
     return rmdir(folder);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_again),   cmocka_unit_test(test_other_workers),
-        cmocka_unit_test(test_large),   cmocka_unit_test(test_two_sessions),
-        cmocka_unit_test(test_damaged), cmocka_unit_test(test_wrong_lines),
+        cmocka_unit_test(test_again),
+        cmocka_unit_test(test_other_workers),
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_two_sessions),
+        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_wrong_lines),
+        cmocka_unit_test(test_groups_and_checkpoints),
+        cmocka_unit_test(test_late_and_unkept),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }
