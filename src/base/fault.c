@@ -8,13 +8,15 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Every call of the library is counted before it is known what fails, so nothing here allocates. */
 static const struct {
     const char *name;
     int error;
-} kinds[] = {{"malloc", ENOMEM}, {"read", EIO}, {"write", EIO}, {"fsync", EIO}, {"rename", EIO},    {"open", EIO},  {"close", EIO},
-             {"death", 0},       {"delay", 0},  {"message", 0}, {"control", 0}, {"turns", 0}};
+} kinds[] = {{"malloc", ENOMEM}, {"read", EIO},  {"write", EIO}, {"fsync", EIO}, {"rename", EIO},
+             {"open", EIO},      {"close", EIO}, {"death", 0},   {"delay", 0},   {"message", 0},
+             {"control", 0},     {"spin", 0},    {"turns", 0}};
 
 atomic_int dmi_fault_planted;
 static struct {
@@ -25,7 +27,7 @@ static struct {
     bool is_short, stays; /* stays: all calls from that number on */
     char text[64];
 } fault;
-enum { ANY_WORKER = -2 };
+enum { ANY_WORKER = -2, SPIN_S = 8 };
 static _Thread_local int my_worker = -1;
 
 void dmi_fault_worker(int worker)
@@ -99,11 +101,24 @@ bool dmi_fault_due(int kind)
     return true;
 }
 
+static void spin(void)
+{
+    struct timespec t = {0};
+    time_t end = 0;
+    while (end == 0 || t.tv_sec < end) {
+        (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+        end = end ? end : t.tv_sec + SPIN_S;
+    }
+}
+
 /* Both places are where turns (base/turns.h) pass on. */
 void dmi_fault_step_now(void)
 {
     if (!dmi_turns_yield()) {
         (void)dmi_fault(DMI_FAULT_DEATH);
+        if (dmi_fault(DMI_FAULT_SPIN)) {
+            spin();
+        }
     }
 }
 

@@ -20,6 +20,7 @@ enum dmi_fault_kind {
     DMI_FAULT_DELAY,
     DMI_FAULT_MESSAGE,
     DMI_FAULT_CONTROL,
+    DMI_FAULT_SPIN, /* no fault: a step takes 8 seconds of processor time more */
     DMI_FAULT_TURNS /* no fault: base/turns.h */
 };
 
@@ -43,7 +44,8 @@ int64_t dmi_fault_calls(void);
 void dmi_fault_worker(int worker);
 /* The file whose write is to fail: does only a part of it go there first? */
 bool dmi_fault_is_short(void);
-/* fault=death:K: counts a step; the K-th does not return, for the process is killed as by the kernel. */
+/* fault=death:K: counts a step; the K-th does not return, for the process is killed as by the kernel.
+ * fault=spin:K: the K-th is slow. */
 void dmi_fault_step_now(void);
 static inline void dmi_fault_step(void)
 {

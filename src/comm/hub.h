@@ -97,7 +97,8 @@ typedef struct dmi_port {
     alignas(DMI_LINE) atomic_int now_step; /* kind of the last COMPUTE step */
     atomic_int now_busy;   /* inside a kernel, a file transfer or a user function: */
     dmi_doing runs;
-    atomic_int_fast64_t now_flops;
+    atomic_int_fast64_t now_flops,
+        now_bytes;     /* bytes: at most so many of memory that it may touch; 0: not known */
     atomic_int broken; /* a status: it could not take part in a command, and others wait for it: the session has failed */
     atomic_uint looks; /* of a host's leader: grows while it listens to rank 0; 0: it does not */
     int32_t pid;

@@ -71,12 +71,27 @@ void dmi_compute_quiesce(dmi_engine *e, int64_t until_ns)
     }
 }
 
+/* Bytes of memory behind the step's references: each as far as it may be touched. */
+static int64_t within_reach(const dmi_queued_step *w)
+{
+    int64_t bytes = w->step->bytes + 1;
+    for (int i = 0; i < w->step->nref; i++) {
+        const dmi_ref *ref = &w->step->ref[i];
+        int64_t all = ref->kind == DMI_REF_OPERAND ? w->inst->memory[ref->index]->allocation.bytes
+                      : ref->kind == DMI_REF_WORK  ? w->inst->plan->work_bytes[ref->index]
+                                                   : 0;
+        bytes += DMI_MAX(DMI_MIN(all, ref->to) - ref->from, 0);
+    }
+    return bytes;
+}
+
 /* For the watchdog and for messages about a death: they look at commands that others wait for. */
 static void show(dmi_engine *e, const dmi_queued_step *w)
 {
     const dmi_plan *plan = w->inst->plan;
     atomic_store_explicit(&e->port->now_step, w->step->kind, memory_order_relaxed);
     atomic_store_explicit(&e->port->now_flops, w->step->flops, memory_order_relaxed);
+    atomic_store_explicit(&e->port->now_bytes, within_reach(w), memory_order_relaxed);
     dmi_doing_set(&e->port->runs, w->inst->command, w->inst->called, w->step - plan->step + 1, plan->nstep);
 }
 

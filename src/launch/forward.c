@@ -18,7 +18,7 @@ typedef struct report {
     uint64_t completed, background, reports, consumed, now_command, run_command, run_step, wait_command,
         wait_step, wait_number;
     int32_t now_op, now_step, now_peer, now_busy, waits_for, broken;
-    int64_t now_flops, cpu_ns, waited_ns;
+    int64_t now_flops, now_bytes, cpu_ns, waited_ns;
     dmi_error_record error[DMI_ERROR_RECORDS];
     int64_t tally[sizeof(dmi_tally) / sizeof(int64_t)];
     int64_t usage[DMI_USAGE_OPS * sizeof(dmi_usage) / sizeof(int64_t)]; /* sent with the option profile only */
@@ -328,6 +328,7 @@ static bool take_report(dmi_job *job)
     DMI_MPI(MPI_Irecv(&f->incoming, sizeof f->incoming, MPI_BYTE, MPI_ANY_SOURCE, TAG_REPORT, job->ctl,
                       &f->report_in));
     return true;
+    atomic_store(&port->now_bytes, r->now_bytes);
 }
 
 static bool progress(dmi_job *job)
@@ -417,6 +418,7 @@ bool dmi_forward_report(dmi_job *job, dmi_worker *w)
     f->behind = behind;
     const atomic_int_fast64_t *tally = (const atomic_int_fast64_t *)(const void *)&port->tally;
     for (int i = 0; i < DMI_COUNT(r->tally); i++) {
+                  .now_bytes = atomic_load(&port->now_bytes),
         r->tally[i] = atomic_load_explicit(&tally[i], memory_order_relaxed);
     }
     const atomic_int_fast64_t *usage = (const atomic_int_fast64_t *)(const void *)port->usage;

@@ -2,8 +2,11 @@
 #include "base/process.h"
 #include "master/session.h"
 
-/* What a worker gets through at the least, for each second of processor time: operations of products, bytes. */
+/* What a worker gets through at the least, for each second of processor time: operations of products, bytes
+ * that it moves. A kernel may do much with a byte (an expression of a hundred functions, a sort): its bytes
+ * count so many times. */
 #define SLOWEST_RATE 20e6
+#define KERNEL_FACTOR 16
 enum { SAMPLE_NS = 200000000, LATE_NS = 100000000 };
 
 static bool unfinished(const dmi_session *s, const dmi_port *port)
@@ -102,7 +105,8 @@ static bool may_go_on(const dmi_session *s, int worker, int64_t now, double quie
     if (host) {
         return quiet < 10 * limit + held / SLOWEST_RATE;
     }
-    double work = (held + (double)atomic_load(&port->now_flops)) / SLOWEST_RATE;
+    double reach = (double)atomic_load(&port->now_bytes);
+    double work = (KERNEL_FACTOR * reach + (double)atomic_load(&port->now_flops)) / SLOWEST_RATE;
     return (double)(seen->cpu_ns - seen->begun_cpu_ns) / 1e9 < limit + work &&
            (double)(now - seen->moved_ns) / 1e9 < limit;
 }

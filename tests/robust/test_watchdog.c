@@ -175,6 +175,33 @@ static void test_slow_but_moving(void **state)
     close_session(s);
 }
 
+/* A step that takes 8 seconds of processor time, with a watchdog of one. Of few bytes it is stuck, however much
+ * memory the worker holds; of 64 MB it may take so long. */
+static void test_spin(void **state)
+{
+    (void)state;
+    dm_array held, small;
+    for (int i = 0; i < 2; i++) {
+        dm_session *s = open_session(1, "watchdog_s=1,log=error,fault=spin:1");
+        OK(dm_vector(s, DM_F64, 64 << 20,
+                     &held)); /* 512 MB that nobody touches: it allowed 26 seconds more once */
+        OK(dm_vector(s, DM_F64, i ? 8 << 20 : 1000, &small));
+        OK(dm_fill(s, small, 1));
+        double begin = seconds();
+        dm_status status = dm_sync(s);
+        if (i) {
+            OK(status);
+        } else {
+            expect_timeout(status, begin, 60);
+            assert_non_null(strstr(dm_error_message(), "kernel fill"));
+            while ((status = dm_sync(s)) == DM_ERR_TIMEOUT && seconds() - begin < 90) {
+            }
+            OK(status);
+        }
+        OK(dm_finalize(s, &(int64_t){0}));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +211,7 @@ int main(void)
         cmocka_unit_test_setup(test_never, deadline),
         cmocka_unit_test_setup(test_never_with_a_full_ring, deadline),
         cmocka_unit_test_setup(test_slow_but_moving, deadline),
+        cmocka_unit_test_setup(test_spin, deadline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
